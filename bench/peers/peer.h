@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the programs around other runtimes share: one job, timed inside, its result checked, printed as a
+ * line of JSON that workload_exec reads.
+ *   PROGRAM memset|fib|join|uts [-w WORKERS] [-n SIZE] [-t TREE]
+ * memset: SIZE tasks (1048576), task x writes x at slot x. fib: fib(SIZE) (30) as a tree of tasks without
+ * waiting; join: the same as fork-join. uts: the tree TREE (T1), one task per node, with gpuloom's own
+ * SHA-1. */
+#ifndef PEER_H
+#define PEER_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct peer {
+	const char *job, *tree;
+	uint32_t workers;
+	uint64_t n;
+	/* memset: what gpuloom's tasks are: 64 bytes that name their slot */
+	struct peer_task {
+		uint64_t tag, join, x, param[3];
+		uint64_t *slot;
+		uint64_t bytes;
+	} *task;
+	uint64_t *slot;
+};
+
+struct peer_node {
+	uint32_t digest[5], depth;
+};
+
+void peer_root(struct peer_node *root);
+uint32_t peer_children(const struct peer_node *node);
+void peer_child(struct peer_node *child, const struct peer_node *parent, uint32_t i);
+
+static inline void peer_memset(const struct peer_task *t)
+{
+	*t->slot = t->x;
+}
+
+/* The runtime's own part. Each runs the job once, all its workers awake, and returns the result: memset:
+ * ignored; fib and join: the number; uts: the nodes. NULL: this runtime cannot do it. */
+struct peer_runtime {
+	void (*begin)(uint32_t workers);
+	uint64_t (*memset)(const struct peer *p);
+	uint64_t (*fib)(uint64_t n);
+	uint64_t (*join)(uint64_t n);
+	uint64_t (*uts)(void);
+	void (*end)(void);
+};
+
+/* Runs the job three times, checks each result, and reports the last. The exit status. */
+int peer_main(int argc, char **argv, const struct peer_runtime *runtime);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

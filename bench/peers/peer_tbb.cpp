@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* oneTBB: parallel_for with simple_partitioner and grain 1; task_group. */
+#include "peer.h"
+
+#include <oneapi/tbb.h>
+
+namespace
+{
+oneapi::tbb::global_control *control;
+oneapi::tbb::enumerable_thread_specific<uint64_t> sums;
+
+uint64_t collect()
+{
+	uint64_t sum = 0;
+	for (uint64_t &one : sums) {
+		sum += one;
+		one = 0;
+	}
+	return sum;
+}
+
+void begin(uint32_t workers)
+{
+	control = new oneapi::tbb::global_control(oneapi::tbb::global_control::max_allowed_parallelism, workers);
+}
+
+void end()
+{
+	delete control;
+}
+
+uint64_t tbb_memset(const peer *p)
+{
+	oneapi::tbb::parallel_for(
+		oneapi::tbb::blocked_range<uint64_t>(0, p->n, 1),
+		[p](const oneapi::tbb::blocked_range<uint64_t> &r) {
+			for (uint64_t x = r.begin(); x != r.end(); x++)
+				peer_memset(&p->task[x]);
+		},
+		oneapi::tbb::simple_partitioner());
+	return 0;
+}
+
+void spawn(oneapi::tbb::task_group &group, uint64_t n)
+{
+	if (n < 2) {
+		sums.local() += n;
+		return;
+	}
+	group.run([&group, n] { spawn(group, n - 1); });
+	group.run([&group, n] { spawn(group, n - 2); });
+}
+
+uint64_t fib(uint64_t n)
+{
+	oneapi::tbb::task_group group;
+	group.run_and_wait([&group, n] { spawn(group, n); });
+	return collect();
+}
+
+/* As the library's own example has it: one call is a task, the other is the caller's. */
+uint64_t join(uint64_t n)
+{
+	if (n < 2)
+		return n;
+	uint64_t a, b;
+	oneapi::tbb::task_group group;
+	group.run([&a, n] { a = join(n - 1); });
+	group.run_and_wait([&b, n] { b = join(n - 2); });
+	return a + b;
+}
+
+void node(oneapi::tbb::task_group &group, const peer_node parent)
+{
+	sums.local()++;
+	for (uint32_t i = 0, n = peer_children(&parent); i < n; i++) {
+		peer_node child;
+		peer_child(&child, &parent, i);
+		group.run([&group, child] { node(group, child); });
+	}
+}
+
+uint64_t uts()
+{
+	oneapi::tbb::task_group group;
+	peer_node root;
+	peer_root(&root);
+	group.run_and_wait([&group, root] { node(group, root); });
+	return collect();
+}
+}
+
+int main(int argc, char **argv)
+{
+	static const peer_runtime runtime = {begin, tbb_memset, fib, join, uts, end};
+	return peer_main(argc, argv, &runtime);
+}

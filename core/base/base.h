@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small services that the whole core uses: errors, strings that grow, file reading, names. */
+#ifndef LOOM_BASE_H
+#define LOOM_BASE_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <gpuloom/error.h>
+
+/* Fills *err (may be NULL), returns code. The first function that knows the cause calls this. */
+int loom__fail(struct loom_error *err, int code, const char *file, int line, const char *fmt, ...)
+    LOOM_PRINTF(5, 6);
+int loom__vfail(struct loom_error *err, int code, const char *file, int line, const char *fmt,
+		va_list args) LOOM_PRINTF(5, 0);
+#define LOOM__FAIL(err, code, ...) loom__fail((err), (code), __FILE__, __LINE__, __VA_ARGS__)
+
+/* A string that grows. Zero-initialise it; free with loom__text_free. Out of memory latches: later
+ * appends do nothing and loom__text_ok() is 0. */
+struct loom__text {
+	char *at; /* NUL-terminated once anything was appended; NULL before */
+	size_t length, room;
+	int failed;
+};
+void loom__text_add(struct loom__text *t, const char *fmt, ...) LOOM_PRINTF(2, 3);
+void loom__text_put(struct loom__text *t, const char *bytes, size_t n);
+void loom__text_free(struct loom__text *t);
+static inline int loom__text_ok(const struct loom__text *t)
+{
+	return !t->failed;
+}
+/* The shortest decimal number that reads back as v; a point in every locale. v is finite. */
+void loom__text_double(struct loom__text *t, double v);
+
+/* Reads [-]digits[.digits][e[+-]digits] and nothing else, whatever the locale. 0: *end is the first
+ * byte not read. -1: no finite number stands there, nothing is set. */
+int loom__read_double(const char *text, const char **end, double *value);
+
+/* Bytes of the UTF-8 character at s (n bytes are left, n > 0), or 0 when it is not one. */
+size_t loom__utf8(const char *s, size_t n);
+
+/* The whole of a regular file, NUL-terminated (the NUL not counted); free(*bytes). A directory, a
+ * device or a file over `most` bytes is refused in words. */
+int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
+		    struct loom_error *err);
+
+/* Writes through a temporary file beside it, fsync and rename: readers see old or new, never half.
+ * A symbolic link stays; a pipe or a device is written to directly. */
+int loom__write_file(const char *path, const char *bytes, size_t length, struct loom_error *err);
+
+/* The candidate nearest to `word` by Damerau-Levenshtein distance, at most max(1, len/3) away, or
+ * NULL. Case is ignored. */
+const char *loom__nearest(const char *word, const char *const *candidates, size_t n);
+
+/* ASCII alone: the names in a conf must not depend on the process's locale. */
+static inline int loom__lower(int c)
+{
+	return c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c;
+}
+int loom__same(const char *a, const char *b); /* 1: equal but for case */
+
+/* Appends `name` as seen from the folder of `file`; an absolute name stays as it is. */
+void loom__beside(struct loom__text *path, const char *file, const char *name);
+
+uint64_t loom__now_ns(void); /* CLOCK_MONOTONIC */
+
+#define LOOM__COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+#endif

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "base/base.h"
+
+/* Longer words get no suggestion: nobody mistypes them. */
+#define WORD_MOST 64
+
+int loom__same(const char *a, const char *b)
+{
+	while (*a && loom__lower(*a) == loom__lower(*b))
+		a++, b++;
+	return loom__lower(*a) == loom__lower(*b);
+}
+
+static size_t least(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Edits from a to b: insertion, deletion, replacement, swap of neighbours. At most WORD_MOST bytes
+ * each. */
+static size_t distance(const char *a, size_t na, const char *b, size_t nb)
+{
+	size_t rows[3][WORD_MOST + 1];
+	size_t *before = rows[0], *last = rows[1], *now = rows[2];
+	for (size_t j = 0; j <= nb; j++)
+		last[j] = j;
+	for (size_t i = 1; i <= na; i++) {
+		now[0] = i;
+		for (size_t j = 1; j <= nb; j++) {
+			int x = loom__lower(a[i - 1]), y = loom__lower(b[j - 1]);
+			now[j] = least(least(last[j], now[j - 1]) + 1, last[j - 1] + (x != y));
+			if (i > 1 && j > 1 && x == loom__lower(b[j - 2]) &&
+			    y == loom__lower(a[i - 2]))
+				now[j] = least(now[j], before[j - 2] + 1);
+		}
+		size_t *oldest = before;
+		before = last;
+		last = now;
+		now = oldest;
+	}
+	return last[nb];
+}
+
+const char *loom__nearest(const char *word, const char *const *candidates, size_t n)
+{
+	size_t length = strlen(word);
+	if (length > WORD_MOST)
+		return NULL;
+	size_t limit = length / 3 ? length / 3 : 1;
+	const char *nearest = NULL;
+	for (size_t i = 0; i < n; i++) {
+		size_t other = strlen(candidates[i]);
+		if (other > WORD_MOST)
+			continue;
+		size_t d = distance(word, length, candidates[i], other);
+		/* Replacing every letter is no slip of the finger. */
+		if (d > limit || d >= length)
+			continue;
+		nearest = candidates[i];
+		if (!d)
+			break;
+		limit = d - 1;
+	}
+	return nearest;
+}

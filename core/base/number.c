@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers as text. The process's locale may have a decimal comma: it must change neither what a
+ * conf means nor what a result says. */
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/base.h"
+
+static int is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static const char *skip_digits(const char *s)
+{
+	while (is_digit(*s))
+		s++;
+	return s;
+}
+
+/* The end of the number at `text`, or NULL. */
+static const char *number_end(const char *text)
+{
+	const char *s = text + (*text == '-');
+	const char *whole = s;
+	s = skip_digits(s);
+	size_t digits = (size_t)(s - whole);
+	if (*s == '.') {
+		const char *part = s + 1;
+		s = skip_digits(part);
+		digits += (size_t)(s - part);
+	}
+	if (!digits)
+		return NULL;
+	if (*s == 'e' || *s == 'E') {
+		const char *power = s + 1 + (s[1] == '-' || s[1] == '+');
+		if (is_digit(*power))
+			s = skip_digits(power);
+	}
+	return s;
+}
+
+int loom__read_double(const char *text, const char **end, double *value)
+{
+	const char *stop = number_end(text);
+	if (!stop)
+		return -1;
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!c)
+		return -1;
+	char *read_to;
+	double v = strtod_l(text, &read_to, c);
+	freelocale(c);
+	/* They differ for 0x1p4, where our number is the 0. */
+	if (read_to != stop || !isfinite(v))
+		return -1;
+	*end = stop;
+	*value = v;
+	return 0;
+}
+
+void loom__text_double(struct loom__text *t, double v)
+{
+	char text[40];
+	locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+	if (!c) {
+		t->failed = 1;
+		return;
+	}
+	locale_t before = uselocale(c);
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, sizeof(text), "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	uselocale(before);
+	freelocale(c);
+	loom__text_add(t, "%s", text);
+}

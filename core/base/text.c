@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+/* Room for `more` bytes and the NUL. */
+static int grow(struct loom__text *t, size_t more)
+{
+	if (t->failed)
+		return 0;
+	if (more < t->room - t->length)
+		return 1;
+	size_t room = t->room ? t->room : 64;
+	while (room - t->length <= more) {
+		if (__builtin_mul_overflow(room, (size_t)2, &room)) {
+			t->failed = 1;
+			return 0;
+		}
+	}
+	char *at = realloc(t->at, room);
+	if (!at) {
+		t->failed = 1;
+		return 0;
+	}
+	t->at = at;
+	t->room = room;
+	return 1;
+}
+
+void loom__text_put(struct loom__text *t, const char *bytes, size_t n)
+{
+	if (!grow(t, n))
+		return;
+	if (n)
+		memcpy(t->at + t->length, bytes, n);
+	t->length += n;
+	t->at[t->length] = 0;
+}
+
+void loom__text_add(struct loom__text *t, const char *fmt, ...)
+{
+	va_list args, again;
+	va_start(args, fmt);
+	va_copy(again, args);
+	int n = vsnprintf(NULL, 0, fmt, args);
+	va_end(args);
+	if (n < 0) {
+		t->failed = 1;
+	} else if (grow(t, (size_t)n)) {
+		vsnprintf(t->at + t->length, (size_t)n + 1, fmt, again);
+		t->length += (size_t)n;
+	}
+	va_end(again);
+}
+
+void loom__text_free(struct loom__text *t)
+{
+	free(t->at);
+	*t = (struct loom__text){0};
+}
+
+size_t loom__utf8(const char *s, size_t n)
+{
+	const unsigned char *u = (const unsigned char *)s;
+	/* The second byte's range excludes overlong forms, surrogates and all beyond U+10FFFF. */
+	unsigned low = 0x80, high = 0xbf;
+	size_t length;
+	if (u[0] < 0x80)
+		return 1;
+	if (u[0] >= 0xc2 && u[0] <= 0xdf) {
+		length = 2;
+	} else if (u[0] >= 0xe0 && u[0] <= 0xef) {
+		length = 3;
+		low = u[0] == 0xe0 ? 0xa0 : low;
+		high = u[0] == 0xed ? 0x9f : high;
+	} else if (u[0] >= 0xf0 && u[0] <= 0xf4) {
+		length = 4;
+		low = u[0] == 0xf0 ? 0x90 : low;
+		high = u[0] == 0xf4 ? 0x8f : high;
+	} else {
+		return 0;
+	}
+	if (n < length || u[1] < low || u[1] > high)
+		return 0;
+	for (size_t i = 2; i < length; i++)
+		if ((u[i] & 0xc0) != 0x80)
+			return 0;
+	return length;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line: one file per command, one row per command in main.c. */
+#ifndef LOOM_CLI_H
+#define LOOM_CLI_H
+
+#include <stdio.h>
+
+#include "base/base.h"
+
+/* Exit codes, stable, as in the man page. */
+enum loom__exit {
+	LOOM_EXIT_OK = 0,
+	LOOM_EXIT_FAILURE = 1,      /* failed while running */
+	LOOM_EXIT_USAGE = 2,        /* usage or configuration */
+	LOOM_EXIT_WRONG = 3,        /* a result was wrong */
+	LOOM_EXIT_UNAVAILABLE = 4,  /* not available on this machine */
+	LOOM_EXIT_GATE = 5,         /* a regression gate failed */
+	LOOM_EXIT_INCONCLUSIVE = 6, /* only with --strict */
+	LOOM_EXIT_TIMEOUT = 124,
+	LOOM_EXIT_INTERRUPTED = 130,
+};
+enum loom__exit loom__exit_of(int error_code);
+
+/* What main hands to a command. File descriptor 1 points at stderr by then, so that nothing a plug-in
+ * prints can mix with data: data goes to `out` alone. */
+struct loom__cli {
+	FILE *out;        /* the real standard output */
+	int out_is_tty, err_is_tty;
+	int colour;       /* for stderr messages: 1 allowed */
+	const char *self; /* path of this executable */
+};
+
+/* argv[0] is the command's name. Returns an exit code. */
+typedef int loom__command_fn(struct loom__cli *cli, int argc, char **argv);
+loom__command_fn loom__cmd_run, loom__cmd_list, loom__cmd_describe, loom__cmd_config, loom__cmd_doctor,
+	loom__cmd_probe, loom__cmd_report, loom__cmd_sweep, loom__cmd_compare;
+
+loom__command_fn loom__cmd_validate, loom__cmd_validate_test, loom__cmd_new_plugin,
+	loom__cmd_completion, loom__cmd_complete;
+
+/* The commands that users see, in order; NULL past the last. */
+const char *loom__command_name(size_t i);
+/* Runs the command called argv[0]; LOOM_EXIT_USAGE without a word when there is none. */
+int loom__command_run(struct loom__cli *cli, int argc, char **argv);
+
+/* "gpuloom: error: ..." on stderr. */
+void loom__say_error(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);
+void loom__say_warning(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);
+
+#endif

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom doctor: what this machine can run, why not the rest, and what mends it. */
+#include <cjson/cJSON.h>
+#include <getopt.h>
+#include <gpuloom/gpuloom.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/machine.h"
+#include "plugin/identity.h"
+#include "plugin/registry.h"
+
+/* First use of a device or of a fabric may take its time. */
+enum { LIMIT_MS = 20000 };
+
+static const char usage[] = "usage: gpuloom doctor [--json] [--plugin-path DIR[:DIR...]]\n"
+			    "\n"
+			    "  ok: usable   limited: usable within limits   no: not usable here\n"
+			    "  Exit status 0 whatever is found.\n";
+
+struct request {
+	int json;
+	const char *plugin_path;
+};
+
+static int parse(const struct loom__cli *cli, int argc, char **argv, struct request *r)
+{
+	static const struct option options[] = {
+		{"json", 0, NULL, 'j'}, {"plugin-path", 1, NULL, 'P'}, {"help", 0, NULL, 'h'}, {0}};
+	int c;
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (c) {
+		case 'j':
+			r->json = 1;
+			break;
+		case 'P':
+			r->plugin_path = optarg;
+			break;
+		case 'h':
+			fputs(usage, cli->out);
+			return -1;
+		default:
+			loom__say_error(cli, "doctor: %s '%s'; see gpuloom doctor --help",
+					c == ':' ? "value missing after" : "unknown option",
+					argv[optind - 1]);
+			return LOOM_EXIT_USAGE;
+		}
+	}
+	if (optind < argc) {
+		loom__say_error(cli, "doctor: takes no argument '%s'", argv[optind]);
+		return LOOM_EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* Where rows go as they come: to the terminal or into the document. */
+struct sink {
+	FILE *out;
+	cJSON *rows;        /* NULL: text */
+	const char *source; /* the plug-in that reports, or NULL: the core */
+};
+
+static void take_row(void *arg, const char *topic, const char *state, const char *found,
+		     const char *mend)
+{
+	const struct sink *s = arg;
+	int known = !strcmp(state, "ok") || !strcmp(state, "limited") || !strcmp(state, "no");
+	if (!known)
+		state = "no";
+	if (!s->rows) {
+		fprintf(s->out, "%-24s %-8s %s\n", topic, state, found);
+		if (mend[0])
+			fprintf(s->out, "%-24s %-8s to mend: %s\n", "", "", mend);
+		fflush(s->out);
+		return;
+	}
+	cJSON *row = cJSON_CreateObject();
+	cJSON_AddStringToObject(row, "topic", topic);
+	cJSON_AddStringToObject(row, "state", state);
+	cJSON_AddStringToObject(row, "found", found);
+	cJSON_AddStringToObject(row, "mend", mend);
+	cJSON_AddStringToObject(row, "source", s->source ? s->source : "gpuloom");
+	cJSON_AddItemToArray(s->rows, row);
+}
+
+static void ask(const struct loom__cli *cli, struct sink *s, const char *question, const char *path,
+		const char *topic)
+{
+	struct loom_error err;
+	if (loom__ask_rows(cli->self, question, path, LIMIT_MS, take_row, s, &err)) {
+		loom__clean(err.text, sizeof(err.text));
+		take_row(s, topic, "no", err.text,
+			 "gpuloom list --probe tells what else cannot be used");
+	}
+}
+
+static void plugin_rows(const struct loom__cli *cli, struct sink *s,
+			const struct loom__candidates *all, size_t folders)
+{
+	char found[120];
+	size_t faulty = 0;
+	for (size_t i = 0; i < all->count; i++)
+		faulty += all->list[i].fault[0] != 0;
+	if (folders)
+		snprintf(found, sizeof(found), "%zu in %zu folder%s, and %zu that cannot be used",
+			 all->count - faulty, folders, folders == 1 ? "" : "s", faulty);
+	else
+		snprintf(found, sizeof(found), "no folder of plug-ins was found");
+	take_row(s, "plug-ins",
+		 all->count == faulty ? "no"
+		 : faulty             ? "limited"
+				      : "ok",
+		 found,
+		 all->count == 0 ? "name their folder with --plugin-path or GPULOOM_PLUGIN_PATH"
+		 : faulty        ? "gpuloom list tells which and why"
+				 : "");
+	/* Without a manifest the kind is not known before it is asked. */
+	for (size_t i = 0; i < all->count; i++) {
+		const struct loom__candidate *c = &all->list[i];
+		if (c->fault[0] || (c->has_manifest && c->manifest.kind != LOOM_DEVICE))
+			continue;
+		s->source = c->has_manifest ? c->manifest.name : c->path;
+		ask(cli, s, "doctor", c->path, c->has_manifest ? c->manifest.name : "plug-in");
+		s->source = NULL;
+	}
+}
+
+static int examine(const struct loom__cli *cli, struct sink *s, const struct loom__search *search,
+		   struct loom_error *err)
+{
+	struct loom__candidates all;
+	int rc = loom__candidates_scan(search, &all, err);
+	if (rc)
+		return rc;
+	loom__kernel_rows(take_row, s);
+	loom__processor_rows(take_row, s);
+	loom__memory_rows(take_row, s);
+	ask(cli, s, "fabric", "libfabric.so.1", "libfabric");
+	plugin_rows(cli, s, &all, search->count);
+	loom__candidates_free(&all);
+	return 0;
+}
+
+static int print_json(FILE *out, cJSON *document)
+{
+	char *text = cJSON_Print(document);
+	if (text)
+		fprintf(out, "%s\n", text);
+	free(text);
+	return text ? 0 : LOOM_ENOMEM;
+}
+
+int loom__cmd_doctor(struct loom__cli *cli, int argc, char **argv)
+{
+	struct request r = {0};
+	struct loom__search search = {0};
+	struct loom_error err = {0};
+	cJSON *document = NULL;
+	struct sink s = {.out = cli->out};
+	int rc = parse(cli, argc, argv, &r);
+	if (rc)
+		return rc < 0 ? LOOM_EXIT_OK : rc;
+	if (r.json) {
+		document = cJSON_CreateObject();
+		cJSON_AddStringToObject(document, "schema", "gpuloom.doctor/1");
+		cJSON_AddStringToObject(document, "gpuloom", loom_version());
+		s.rows = cJSON_AddArrayToObject(document, "rows");
+	}
+	rc = loom__search_create(r.plugin_path, &search, &err);
+	if (!rc)
+		rc = examine(cli, &s, &search, &err);
+	if (rc)
+		loom__say_error(cli, "%s", err.text);
+	else if (document && (rc = print_json(cli->out, document)))
+		loom__say_error(cli, "doctor: %s", loom_strerror(rc));
+	cJSON_Delete(document);
+	loom__search_free(&search);
+	return rc ? (int)loom__exit_of(rc) : LOOM_EXIT_OK;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom list: what there is, without running its code unless asked or there is no other way. */
+#include <cjson/cJSON.h>
+#include <getopt.h>
+#include <gpuloom/gpuloom.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "plugin/identity.h"
+#include "plugin/probe.h"
+#include "plugin/registry.h"
+
+static const char usage[] =
+	"usage: gpuloom list [KIND] [--probe] [--json] [--plugin-path DIR[:DIR...]]\n"
+	"\n"
+	"  gpuloom list                 every plug-in of the search path\n"
+	"  gpuloom list scheduler       those of one kind\n"
+	"  gpuloom list --probe         load each in a process of its own, report those that fail\n"
+	"\n"
+	"Kinds: device, transport, scheduler, termination, sync, barrier, trigger, qos, "
+	"workload.\n";
+
+struct request {
+	enum loom_kind kind;
+	int json, probe;
+	const char *plugin_path;
+};
+
+/* A candidate as it is shown. */
+struct row {
+	const struct loom__candidate *candidate;
+	struct loom_manifest who;
+	int known, probed;
+	char fault[sizeof(((struct loom_error *)0)->text)];
+	char warning[240];
+};
+
+static enum loom_kind kind_of(const char *word)
+{
+	for (int k = 1; k < LOOM_KINDS; k++)
+		if (!strcmp(word, loom__kind_name(k)) || !strcmp(word, loom__kind_section(k)))
+			return k;
+	return LOOM_KIND_NONE;
+}
+
+static int parse(const struct loom__cli *cli, int argc, char **argv, struct request *r)
+{
+	static const struct option options[] = {{"json", 0, NULL, 'j'},
+						{"probe", 0, NULL, 'p'},
+						{"plugin-path", 1, NULL, 'P'},
+						{"help", 0, NULL, 'h'},
+						{0}};
+	int c;
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		switch (c) {
+		case 'j':
+			r->json = 1;
+			break;
+		case 'p':
+			r->probe = 1;
+			break;
+		case 'P':
+			r->plugin_path = optarg;
+			break;
+		case 'h':
+			fputs(usage, cli->out);
+			return -1;
+		default:
+			loom__say_error(cli, "list: %s '%s'; see gpuloom list --help",
+					c == ':' ? "value missing after" : "unknown option",
+					argv[optind - 1]);
+			return LOOM_EXIT_USAGE;
+		}
+	}
+	if (optind < argc && !(r->kind = kind_of(argv[optind]))) {
+		const char *sections[LOOM_KINDS];
+		for (int k = 1; k < LOOM_KINDS; k++)
+			sections[k - 1] = loom__kind_section(k);
+		const char *nearest = loom__nearest(argv[optind], sections, LOOM_KINDS - 1);
+		loom__say_error(cli, "list: no kind '%s'%s%s%s; see gpuloom list --help",
+				argv[optind], nearest ? ", did you mean '" : "",
+				nearest ? nearest : "", nearest ? "'?" : "");
+		return LOOM_EXIT_USAGE;
+	}
+	if (optind + 1 < argc) {
+		loom__say_error(cli, "list: one kind at a time; '%s' is one too many",
+				argv[optind + 1]);
+		return LOOM_EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* The path below the current folder is shown without it. */
+static const char *short_path(const char *path)
+{
+	char here[PATH_MAX];
+	size_t n = getcwd(here, sizeof(here)) ? strlen(here) : 0;
+	return n > 1 && !strncmp(path, here, n) && path[n] == '/' ? path + n + 1 : path;
+}
+
+static void examine(const struct loom__cli *cli, struct row *row)
+{
+	struct loom__probed probed;
+	struct loom_error err;
+	row->probed = 1;
+	if (loom__plugin_examine(cli->self, row->candidate->path, LOOM__PROBE_MS, &probed, &err)) {
+		snprintf(row->fault, sizeof(row->fault), "%s",
+			 loom__cause(row->candidate->path, err.text));
+		return;
+	}
+	row->who = probed.identity;
+	row->known = 1;
+	if (probed.noise[0])
+		snprintf(row->warning, sizeof(row->warning), "prints when loaded: %s",
+			 probed.noise);
+}
+
+static void fill(const struct loom__cli *cli, const struct request *r,
+		 const struct loom__candidate *c, struct row *row)
+{
+	*row = (struct row){.candidate = c, .who = c->manifest, .known = c->has_manifest};
+	if (c->fault[0])
+		snprintf(row->fault, sizeof(row->fault), "%s", c->fault);
+	else if (r->probe || !c->has_manifest)
+		examine(cli, row);
+}
+
+static int by_kind(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	return x->who.kind != y->who.kind ? (int)x->who.kind - (int)y->who.kind
+					  : strcmp(x->who.name, y->who.name);
+}
+
+static const char *short_name(const struct row *row)
+{
+	struct loom_plugin p = {.kind = row->who.kind, .name = row->who.name};
+	return loom__plugin_short(&p);
+}
+
+/* ---- table ---------------------------------------------------------------------------------- */
+
+static size_t width(const char *text)
+{
+	size_t n = 0;
+	for (; *text; text++)
+		n += ((unsigned char)*text & 0xc0) != 0x80;
+	return n;
+}
+
+static void print_cell(FILE *out, const char *text, size_t room)
+{
+	size_t n = width(text);
+	fprintf(out, "%s%*s  ", text, n < room ? (int)(room - n) : 0, "");
+}
+
+static void print_table(const struct loom__cli *cli, const struct row *row, size_t n)
+{
+	enum { COLUMNS = 4 };
+	static const char *const head[COLUMNS] = {"KIND", "NAME", "VERSION", "SUMMARY"};
+	size_t wide[COLUMNS], good = 0, bad = 0;
+	for (int c = 0; c < COLUMNS; c++)
+		wide[c] = strlen(head[c]);
+	for (size_t i = 0; i < n; i++) {
+		const char *cell[COLUMNS] = {loom__kind_section(row[i].who.kind),
+					     short_name(&row[i]), row[i].who.version,
+					     row[i].who.summary};
+		for (int c = 0; !row[i].fault[0] && c < COLUMNS; c++)
+			wide[c] = width(cell[c]) > wide[c] ? width(cell[c]) : wide[c];
+		row[i].fault[0] ? bad++ : good++;
+	}
+	for (int c = 0; good && c < COLUMNS; c++)
+		print_cell(cli->out, head[c], wide[c]);
+	if (good)
+		fprintf(cli->out, "FILE\n");
+	for (size_t i = 0; i < n; i++)
+		if (!row[i].fault[0]) {
+			print_cell(cli->out, loom__kind_section(row[i].who.kind), wide[0]);
+			print_cell(cli->out, short_name(&row[i]), wide[1]);
+			print_cell(cli->out, row[i].who.version, wide[2]);
+			print_cell(cli->out, row[i].who.summary, wide[3]);
+			fprintf(cli->out, "%s\n", short_path(row[i].candidate->path));
+		}
+	if (bad)
+		fprintf(cli->out, "%sCannot be used:\n", good ? "\n" : "");
+	for (size_t i = 0; i < n; i++)
+		if (row[i].fault[0])
+			fprintf(cli->out, "  %s: %s\n", short_path(row[i].candidate->path),
+				row[i].fault);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static cJSON *row_json(const struct row *row)
+{
+	cJSON *j = cJSON_CreateObject();
+	if (row->known && !row->fault[0]) {
+		cJSON_AddStringToObject(j, "name", row->who.name);
+		cJSON_AddStringToObject(j, "kind", loom__kind_section(row->who.kind));
+		cJSON_AddStringToObject(j, "short", short_name(row));
+		cJSON_AddStringToObject(j, "version", row->who.version);
+		cJSON_AddStringToObject(j, "license", row->who.license);
+		cJSON_AddStringToObject(j, "summary", row->who.summary);
+	}
+	cJSON_AddStringToObject(j, "path", row->candidate->path);
+	cJSON_AddBoolToObject(j, "probed", row->probed);
+	if (row->fault[0])
+		cJSON_AddStringToObject(j, "fault", row->fault);
+	if (row->warning[0])
+		cJSON_AddStringToObject(j, "warning", row->warning);
+	return j;
+}
+
+static int print_json(const struct loom__cli *cli, const struct loom__search *search,
+		      const struct row *row, size_t n)
+{
+	cJSON *j = cJSON_CreateObject();
+	cJSON_AddStringToObject(j, "schema", "gpuloom.plugins/1");
+	cJSON_AddStringToObject(j, "gpuloom", loom_version());
+	cJSON *folders = cJSON_AddArrayToObject(j, "folders");
+	for (size_t i = 0; i < search->count; i++)
+		cJSON_AddItemToArray(folders, cJSON_CreateString(search->folder[i]));
+	cJSON *good = cJSON_AddArrayToObject(j, "plugins"),
+	      *bad = cJSON_AddArrayToObject(j, "faulty");
+	for (size_t i = 0; i < n; i++)
+		cJSON_AddItemToArray(row[i].fault[0] ? bad : good, row_json(&row[i]));
+	char *text = cJSON_Print(j);
+	cJSON_Delete(j);
+	if (!text)
+		return LOOM_ENOMEM;
+	fprintf(cli->out, "%s\n", text);
+	free(text);
+	return 0;
+}
+
+/* ---- command -------------------------------------------------------------------------------- */
+
+static int list(const struct loom__cli *cli, const struct request *r, struct loom__search *search,
+		struct loom__candidates *all)
+{
+	struct row *row = calloc(all->count + 1, sizeof(*row));
+	size_t n = 0;
+	int rc = 0;
+	if (!row)
+		return LOOM_ENOMEM;
+	for (size_t i = 0; i < all->count; i++) {
+		fill(cli, r, &all->list[i], &row[n]);
+		/* A faulty file of no known kind is shown whatever was asked for. */
+		if (!r->kind || !row[n].known || row[n].who.kind == r->kind)
+			n++;
+	}
+	/* Used for the last time: from here on the names are only shown. */
+	for (size_t i = 0; i < all->count; i++)
+		loom__clean(all->list[i].path, strlen(all->list[i].path) + 1);
+	for (size_t i = 0; i < search->count; i++)
+		loom__clean(search->folder[i], strlen(search->folder[i]) + 1);
+	qsort(row, n, sizeof(*row), by_kind);
+	for (size_t i = 0; i < n; i++)
+		if (row[i].warning[0])
+			loom__say_warning(cli, "%s: %s", row[i].candidate->path, row[i].warning);
+	if (r->json)
+		rc = print_json(cli, search, row, n);
+	else
+		print_table(cli, row, n);
+	if (!n)
+		loom__say_warning(cli,
+				  "no plug-ins in %zu folder%s; name one with --plugin-path or "
+				  "GPULOOM_PLUGIN_PATH",
+				  search->count, search->count == 1 ? "" : "s");
+	free(row);
+	return rc;
+}
+
+int loom__cmd_list(struct loom__cli *cli, int argc, char **argv)
+{
+	struct request r = {0};
+	struct loom__search search = {0};
+	struct loom__candidates all = {0};
+	struct loom_error err = {0};
+	int rc = parse(cli, argc, argv, &r);
+	if (rc)
+		return rc < 0 ? LOOM_EXIT_OK : rc;
+	rc = loom__search_create(r.plugin_path, &search, &err);
+	if (!rc)
+		rc = loom__candidates_scan(&search, &all, &err);
+	if (rc)
+		loom__say_error(cli, "%s", err.text);
+	else if ((rc = list(cli, &r, &search, &all)))
+		loom__say_error(cli, "list: %s", loom_strerror(rc));
+	loom__candidates_free(&all);
+	loom__search_free(&search);
+	return rc ? (int)loom__exit_of(rc) : LOOM_EXIT_OK;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom new-plugin KIND NAME: a folder that builds and passes validate at once. */
+#include <ctype.h>
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/templates.h"
+#include "plugin/registry.h"
+
+static const char usage[] =
+    "usage: gpuloom new-plugin KIND NAME [--dir DIR]\n\n"
+    "Writes a folder with a small plug-in that works: source, Makefile, conf, test and README.\n\n"
+    "  gpuloom new-plugin term mine         makes ./term_mine/\n"
+    "  cd term_mine && make && gpuloom validate ./term_mine.so\n\n"
+    "KIND is device, transport, sched, term, sync, barrier, trigger, qos or workload, or the name "
+    "of\n"
+    "its section in a conf. NAME is made of a-z, 0-9 and _.\n"
+    "  --dir DIR   the folder to make, in place of ./KIND_NAME\n";
+
+struct new_plugin {
+	enum loom_kind kind;
+	const char *shorts; /* "mine" */
+	char name[64];      /* "term_mine" */
+	char macro[64];     /* "TERM_MINE" */
+	char folder[4200];
+};
+
+static enum loom_kind kind_named(const char *name)
+{
+	for (int k = 1; k < LOOM_KINDS; k++)
+		if (!strcmp(name, loom__kind_name((enum loom_kind)k)) ||
+		    !strcmp(name, loom__kind_section((enum loom_kind)k)))
+			return (enum loom_kind)k;
+	return LOOM_KIND_NONE;
+}
+
+static int parse(const struct loom__cli *cli, int argc, char **argv, struct new_plugin *n)
+{
+	static const struct option options[] = {{"dir", 1, NULL, 'd'}, {"help", 0, NULL, 'h'}, {0}};
+	const char *dir = NULL;
+	int c;
+	optind = 0;
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
+		if (c == 'h') {
+			fputs(usage, cli->out);
+			return -1;
+		}
+		if (c != 'd') {
+			loom__say_error(cli, "new-plugin: %s '%s'; see gpuloom new-plugin --help",
+					c == ':' ? "value missing after" : "unknown option",
+					argv[optind - 1]);
+			return LOOM_EXIT_USAGE;
+		}
+		dir = optarg;
+	}
+	if (optind + 2 != argc) {
+		loom__say_error(
+		    cli, "new-plugin: give a kind and a name, as in: gpuloom new-plugin term mine");
+		return LOOM_EXIT_USAGE;
+	}
+	n->kind = kind_named(argv[optind]);
+	n->shorts = argv[optind + 1];
+	if (!n->kind) {
+		const char *names[LOOM_KINDS];
+		for (int k = 1; k < LOOM_KINDS; k++)
+			names[k - 1] = loom__kind_name((enum loom_kind)k);
+		const char *near = loom__nearest(argv[optind], names, LOOM_KINDS - 1);
+		loom__say_error(cli, "new-plugin: no kind '%s'%s%s%s", argv[optind],
+				near ? "; did you mean '" : "; see gpuloom new-plugin --help",
+				near ? near : "", near ? "'?" : "");
+		return LOOM_EXIT_USAGE;
+	}
+	const char *prefix = loom__kind_name(n->kind);
+	size_t length = strlen(prefix);
+	if (!strncmp(n->shorts, prefix, length) && n->shorts[length] == '_')
+		n->shorts += length + 1; /* "term_mine" will do */
+	length = strlen(n->shorts);
+	if (!length || length > 30 ||
+	    n->shorts[strspn(n->shorts, "abcdefghijklmnopqrstuvwxyz0123456789_")]) {
+		loom__say_error(cli, "new-plugin: the name '%s' is not 1 to 30 of a-z, 0-9 and _",
+				n->shorts);
+		return LOOM_EXIT_USAGE;
+	}
+	snprintf(n->name, sizeof(n->name), "%s_%s", prefix, n->shorts);
+	for (size_t i = 0; i <= strlen(n->name); i++)
+		n->macro[i] = (char)toupper((unsigned char)n->name[i]);
+	snprintf(n->folder, sizeof(n->folder), "%s", dir ? dir : n->name);
+	return 0;
+}
+
+/* ---- filling in ---------------------------------------------------------------------------------
+ */
+
+static void conf(const struct new_plugin *n, struct loom__text *out)
+{
+	const char *section = loom__kind_section(n->kind);
+	if (n->kind == LOOM_WORKLOAD)
+		loom__text_add(out, "[run]\nworkload = ./%s.so", n->name);
+	else if (n->kind == LOOM_DEVICE)
+		loom__text_add(
+		    out,
+		    "[run]\ndevices = %s:0\n\n; Its file must lie in a plug-in folder: see "
+		    "`gpuloom list --help`.",
+		    n->shorts);
+	else
+		loom__text_add(out, "[%s]\nuse = ./%s.so", section, n->name);
+	loom__text_add(out,
+		       "\n\n; Its options, with their defaults: gpuloom describe ./%s.so\n[%s.%s]",
+		       n->name, section, n->shorts);
+}
+
+static void use(const struct new_plugin *n, struct loom__text *out)
+{
+	if (n->kind == LOOM_WORKLOAD)
+		loom__text_add(out, "workload = %s", n->shorts);
+	else if (n->kind == LOOM_DEVICE)
+		loom__text_add(out, "devices = %s:0", n->shorts);
+	else
+		loom__text_add(out, "use = %s", n->shorts);
+}
+
+static void files(const struct new_plugin *n, const struct loom__template *t,
+		  struct loom__text *out)
+{
+	if (t->dev)
+		loom__text_add(
+		    out,
+		    "`%s.dev.h` is what workers execute, on the CPU and on GPUs; `%s.c` is the "
+		    "host half.\n",
+		    n->name, n->name);
+	else
+		loom__text_add(out, "`%s.c` is all of it.\n", n->name);
+}
+
+static void put_word(const struct new_plugin *n, const struct loom__template *t, const char *word,
+		     size_t length, struct loom__text *out)
+{
+#define IS(text) (length == sizeof(text) - 1 && !strncmp(word, text, length))
+	if (IS("NAME"))
+		loom__text_add(out, "%s", n->name);
+	else if (IS("SHORT"))
+		loom__text_add(out, "%s", n->shorts);
+	else if (IS("MACRO"))
+		loom__text_add(out, "%s", n->macro);
+	else if (IS("SECTION"))
+		loom__text_add(out, "%s", loom__kind_section(n->kind));
+	else if (IS("ABOUT"))
+		loom__text_add(out, "%s", t->about);
+	else if (IS("CONF"))
+		conf(n, out);
+	else if (IS("USE"))
+		use(n, out);
+	else if (IS("FILES"))
+		files(n, t, out);
+#undef IS
+}
+
+/* @WORD@ is replaced; any other @ stays. */
+static void fill(const struct new_plugin *n, const struct loom__template *t, const char *at,
+		 const char *end, struct loom__text *out)
+{
+	while (at < end) {
+		const char *from = memchr(at, '@', (size_t)(end - at));
+		const char *to = from ? memchr(from + 1, '@', (size_t)(end - from - 1)) : NULL;
+		if (!to) {
+			loom__text_put(out, at, (size_t)(end - at));
+			return;
+		}
+		loom__text_put(out, at, (size_t)(from - at));
+		size_t length = (size_t)(to - from - 1);
+		if (length && strspn(from + 1, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") == length) {
+			put_word(n, t, from + 1, length, out);
+			at = to + 1;
+		} else {
+			loom__text_put(out, from, 1);
+			at = from + 1;
+		}
+	}
+}
+
+static int write_one(const struct loom__cli *cli, const struct new_plugin *n,
+		     const struct loom__template *t, const struct loom__embedded *source,
+		     const char *file)
+{
+	struct loom__text path = {0}, text = {0};
+	struct loom_error err;
+	int status = 0;
+	loom__text_add(&path, "%s/%s", n->folder, file);
+	fill(n, t, source->at, source->end, &text);
+	if (!loom__text_ok(&path) || !loom__text_ok(&text)) {
+		loom__say_error(cli, "new-plugin: out of memory");
+		status = LOOM_EXIT_FAILURE;
+	} else if (loom__write_file(path.at, text.at, text.length, &err)) {
+		loom__say_error(cli, "new-plugin: %s", err.text);
+		status = LOOM_EXIT_FAILURE;
+	}
+	loom__text_free(&path);
+	loom__text_free(&text);
+	return status;
+}
+
+static int write_all(const struct loom__cli *cli, const struct new_plugin *n,
+		     const struct loom__template *t)
+{
+	char source[80], dev[80], ini[80];
+	snprintf(source, sizeof(source), "%s.c", n->name);
+	snprintf(dev, sizeof(dev), "%s.dev.h", n->name);
+	snprintf(ini, sizeof(ini), "%s.ini", n->name);
+	const struct {
+		const struct loom__embedded *from;
+		const char *to;
+	} list[] = {{t->source, source},
+		    {t->dev, dev},
+		    {&loom__template_makefile, "Makefile"},
+		    {&loom__template_conf, ini},
+		    {&loom__template_test, "test.sh"},
+		    {&loom__template_readme, "README.md"}};
+	int status = 0;
+	for (size_t i = 0; i < LOOM__COUNT(list) && !status; i++)
+		if (list[i].from)
+			status = write_one(cli, n, t, list[i].from, list[i].to);
+	return status;
+}
+
+int loom__cmd_new_plugin(struct loom__cli *cli, int argc, char **argv)
+{
+	struct new_plugin n = {.kind = LOOM_KIND_NONE};
+	int status = parse(cli, argc, argv, &n);
+	if (status)
+		return status < 0 ? LOOM_EXIT_OK : status;
+	const struct loom__template *t = loom__template_of(n.kind);
+	/* A folder that exists is somebody's work. */
+	if (mkdir(n.folder, 0777)) {
+		loom__say_error(cli, "new-plugin: cannot make the folder %s: %s", n.folder,
+				strerror(errno));
+		return LOOM_EXIT_USAGE;
+	}
+	status = write_all(cli, &n, t);
+	if (!status)
+		fprintf(cli->out,
+			"%s: a %s plug-in: %s\n\n  cd %s && make && gpuloom validate ./%s.so\n",
+			n.folder, loom__kind_section(n.kind), t->about, n.folder, n.name);
+	return status;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom report: result files in, one view of them out. Loads no plug-in. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/conf.h"
+#include "report/report.h"
+
+static const char help[] =
+    "usage: gpuloom report RESULT... [-o FILE] [options]\n\n"
+    "Makes tables and plots from what run, compare and sweep wrote. Needs the files alone: no\n"
+    "plug-in, no device. Several results of `gpuloom run` share one report.\n\n"
+    "  -o, --output FILE     its name ends in .html, .md, .csv, .svg, .gp or .json; '-' is\n"
+    "                        standard output. Without it: Markdown to standard output\n"
+    "  --format FORMAT       html, md, csv, svg, gp or json, whatever the name\n"
+    "  --metric NAME[,NAME]  which metrics to plot, the leading one first; up to 6\n"
+    "  --pareto X,Y          the two metrics of the Pareto front\n"
+    "  --plot NAME[,NAME]    for SVG: forest, runs, distribution, effects, pareto, workers\n\n"
+    "  .html  one self-contained page          .csv   one row per sample, units in the names\n"
+    "  .md    tables for a pull request        .gp    a gnuplot script, and FILE.csv beside it\n"
+    "  .svg   the plots                        .json  medians, intervals, effects for programs\n";
+
+static const char *const options[] = {"--output", "--format", "--metric",
+				      "--pareto", "--plot",   "--help"};
+
+struct report_args {
+	const char **file;
+	size_t files;
+	const char *output, *format, *metric, *pareto, *plot;
+};
+
+/* -1: help was printed; 0: go on; else an exit code. */
+static int parse(const struct loom__cli *cli, int argc, char **argv, struct report_args *a)
+{
+	const struct {
+		const char *name;
+		const char **value;
+	} known[] = {{"-o", &a->output},       {"--output", &a->output}, {"--format", &a->format},
+		     {"--metric", &a->metric}, {"--pareto", &a->pareto}, {"--plot", &a->plot}};
+	for (int i = 1; i < argc; i++) {
+		const char *arg = argv[i];
+		size_t k = 0, n = 0;
+		if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
+			fputs(help, cli->out);
+			return -1;
+		}
+		if (arg[0] != '-' || !arg[1]) {
+			a->file[a->files++] = arg;
+			continue;
+		}
+		for (; k < LOOM__COUNT(known); k++) {
+			n = strlen(known[k].name);
+			if (!strncmp(arg, known[k].name, n) &&
+			    (!arg[n] || (n > 2 && arg[n] == '=')))
+				break;
+		}
+		if (k == LOOM__COUNT(known))
+			return loom__bad_option(cli, "report", arg, options, LOOM__COUNT(options));
+		if (arg[n] == '=') {
+			*known[k].value = arg + n + 1;
+		} else if (i + 1 < argc) {
+			*known[k].value = argv[++i];
+		} else {
+			loom__say_error(cli, "report: %s needs a value", arg);
+			return LOOM_EXIT_USAGE;
+		}
+	}
+	if (a->files)
+		return 0;
+	loom__say_error(cli, "report: which result? Try `gpuloom run CONF --json r.json`, then "
+			     "`gpuloom report r.json -o r.html`");
+	return LOOM_EXIT_USAGE;
+}
+
+static enum loom__report_format format_of(const struct loom__cli *cli, const struct report_args *a)
+{
+	enum loom__report_format format = LOOM__AS_MARKDOWN;
+	if (a->format)
+		format = loom__report_format_named(a->format);
+	else if (a->output && strcmp(a->output, "-"))
+		format = loom__report_format_of(a->output);
+	if (format == LOOM__REPORT_FORMATS)
+		loom__say_error(cli,
+				"report: '%s' is no format: choose html, md, csv, svg, gp or json",
+				a->format ? a->format : a->output);
+	return format;
+}
+
+static int read_plots(const struct loom__cli *cli, const char *list, unsigned *plots)
+{
+	while (list && *list) {
+		char name[40] = "";
+		size_t n = strcspn(list, ",");
+		strncat(name, list, n < sizeof(name) - 1 ? n : sizeof(name) - 1);
+		list += n + (list[n] == ',');
+		int k = 0;
+		while (k < LOOM__PLOTS && strcmp(name, loom__plot_name[k]))
+			k++;
+		if (k == LOOM__PLOTS) {
+			const char *near = loom__nearest(name, loom__plot_name, LOOM__PLOTS);
+			loom__say_error(cli, "report: no plot '%s'; %s%s", name,
+					near ? "did you mean "
+					     : "choose from forest, runs, distribution, "
+					       "effects, pareto, workers",
+					near ? near : "");
+			return LOOM_EXIT_USAGE;
+		}
+		*plots |= 1u << k;
+	}
+	return 0;
+}
+
+static int put(const struct loom__cli *cli, const char *path, const struct loom__text *t)
+{
+	struct loom_error err;
+	if (!loom__text_ok(t)) {
+		loom__say_error(cli, "out of memory for the report");
+		return LOOM_EXIT_FAILURE;
+	}
+	if (!path || !strcmp(path, "-")) {
+		fwrite(t->at, 1, t->length, cli->out);
+		return LOOM_EXIT_OK;
+	}
+	if (!loom__write_file(path, t->at, t->length, &err))
+		return LOOM_EXIT_OK;
+	loom__say_error(cli, "%s", err.text);
+	return LOOM_EXIT_FAILURE;
+}
+
+/* The table goes beside the script, under the same name, as the script expects. */
+static int write_gnuplot(const struct loom__cli *cli, const struct report_args *a,
+			 const struct loom__view *view, const struct loom__report_wish *wish)
+{
+	struct loom__text script = {0}, table = {0}, name = {0};
+	const char *dot = strrchr(a->output, '.'), *slash = strrchr(a->output, '/');
+	size_t stem =
+	    dot && (!slash || dot > slash) ? (size_t)(dot - a->output) : strlen(a->output);
+	loom__text_put(&name, a->output, stem);
+	loom__text_add(&name, ".csv");
+	if (loom__text_ok(&name))
+		loom__report_gnuplot(&script, &table,
+				     slash ? name.at + (slash + 1 - a->output) : name.at, view,
+				     wish);
+	script.failed |= name.failed;
+	int status = put(cli, a->output, &script);
+	status = status ? status : put(cli, name.at, &table);
+	loom__text_free(&script);
+	loom__text_free(&table);
+	loom__text_free(&name);
+	return status;
+}
+
+static int write_report(const struct loom__cli *cli, const struct report_args *a,
+			enum loom__report_format format, const struct loom__view *view,
+			const struct loom__report_wish *wish)
+{
+	struct loom__text t = {0};
+	switch (format) {
+	case LOOM__AS_HTML:
+		loom__report_html(&t, view, wish);
+		break;
+	case LOOM__AS_CSV:
+		loom__report_csv(&t, view);
+		break;
+	case LOOM__AS_SVG:
+		loom__report_svg(&t, view, wish);
+		break;
+	case LOOM__AS_JSON:
+		loom__report_summary(&t, view, wish);
+		break;
+	case LOOM__AS_GNUPLOT:
+		if (a->output && strcmp(a->output, "-"))
+			return write_gnuplot(cli, a, view, wish);
+		loom__say_error(
+		    cli, "report: gnuplot needs a script and a table: give them a name with -o "
+			 "FILE.gp");
+		return LOOM_EXIT_USAGE;
+	default:
+		loom__report_markdown(&t, view, wish);
+	}
+	int status = put(cli, a->output, &t);
+	loom__text_free(&t);
+	return status;
+}
+
+static int report(const struct loom__cli *cli, const struct report_args *a, struct loom__doc *doc)
+{
+	struct loom_error err;
+	struct loom__view view;
+	struct loom__report_wish wish;
+	enum loom__report_format format = format_of(cli, a);
+	unsigned plots = 0;
+	if (format == LOOM__REPORT_FORMATS || read_plots(cli, a->plot, &plots))
+		return LOOM_EXIT_USAGE;
+	int rc = 0;
+	for (size_t i = 0; i < a->files && !rc; i++)
+		rc = loom__doc_read(a->file[i], &doc[i], &err);
+	if (!rc)
+		rc = loom__view_create(doc, a->files, &view, &err);
+	if (rc) {
+		loom__say_error(cli, "%s", err.text);
+		return rc == LOOM_ENOMEM || rc == LOOM_EIO ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
+	}
+	int status = LOOM_EXIT_USAGE;
+	if (loom__report_wish(&view, a->metric, a->pareto, &wish, &err)) {
+		loom__say_error(cli, "report: %s", err.text);
+	} else {
+		wish.plots = plots;
+		if (doc[0].torn)
+			loom__say_warning(cli, "'%s' ends in half a line, which was left out",
+					  doc[0].path);
+		status = write_report(cli, a, format, &view, &wish);
+	}
+	loom__view_free(&view);
+	return status;
+}
+
+int loom__cmd_report(struct loom__cli *cli, int argc, char **argv)
+{
+	struct report_args a = {.file = calloc((size_t)argc, sizeof(*a.file))};
+	struct loom__doc *doc = calloc((size_t)argc, sizeof(*doc));
+	int status = LOOM_EXIT_FAILURE;
+	if (!a.file || !doc) {
+		loom__say_error(cli, "out of memory");
+	} else {
+		status = parse(cli, argc, argv, &a);
+		if (!status)
+			status = report(cli, &a, doc);
+		for (size_t i = 0; i < a.files; i++)
+			loom__doc_free(&doc[i]);
+	}
+	free(doc);
+	free(a.file);
+	return status < 0 ? LOOM_EXIT_OK : status;
+}

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of `gpuloom compare` share. */
+#ifndef LOOM_CLI_COMPARE_H
+#define LOOM_CLI_COMPARE_H
+
+#include "cli/conf.h"
+#include "compare/rules.h"
+#include "compare/vary.h"
+
+/* Options with a value, read like those of a conf: compare_args.c has their rows. */
+struct loom__compare_values {
+	uint32_t blocks, samples_per_block, warmup, rewarm, order, per_block;
+	uint64_t seed, budget, spread;
+	double margin, confidence;
+};
+
+struct loom__compare_args {
+	struct loom__conf_args conf; /* its files: confs, or results */
+	struct loom__compare_values values;
+	int warmup_given;
+	struct loom__factor *factor;
+	size_t factors;
+	struct loom__compare_metric *metric;
+	size_t metrics;
+	struct loom__gate_rule *rule;
+	size_t rules;
+	struct loom__bar *bar;
+	size_t bars;
+	const char **allowed; /* --allow-mismatch */
+	size_t allowances;
+	const char *json, *output;
+	int aa, strict, quiet, log_level, from_results;
+};
+/* -1: help was printed; 0: go on; else an exit code. */
+int loom__compare_parse(const struct loom__cli *cli, int argc, char **argv,
+			struct loom__compare_args *a);
+void loom__compare_args_free(struct loom__compare_args *a);
+
+/* A variant: a conf file with the values of a cell, opened. */
+struct loom__opened {
+	char *name, *label;
+	cJSON *varied;
+	struct loom_config *cfg;
+	struct loom_stack *stack;
+	uint32_t warmup;      /* of its conf */
+	uint64_t time_limit;
+};
+/* How many variants the arguments make. SIZE_MAX: too many. */
+size_t loom__variant_count(const struct loom__compare_args *a);
+/* Opens number `index`, prepares and launches it; prints what is wrong and returns an exit code. */
+int loom__variant_open(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
+		       struct loom__opened *v);
+void loom__variant_close(struct loom__opened *v);
+
+/* The same from a result file; the document goes to *result. */
+int loom__variant_read(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
+		       struct loom__opened *v, cJSON **result);
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variants: which conf and which values, opened and named. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/compare.h"
+#include "cli/session.h"
+#include "report/document.h"
+#include "stack/stack.h"
+
+size_t loom__variant_count(const struct loom__compare_args *a)
+{
+	size_t cells = loom__factor_cells(a->factor, a->factors), n;
+	return __builtin_mul_overflow(cells, a->conf.files, &n) ? SIZE_MAX : n;
+}
+
+/* "memset" of "conf/memset.ini", or the whole path when another file has that name too. */
+static void file_label(const struct loom__compare_args *a, size_t file, struct loom__text *out)
+{
+	const char *path = a->conf.file[file], *slash = strrchr(path, '/');
+	const char *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
+	size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
+	for (size_t i = 0; i < a->conf.files; i++) {
+		const char *other = strrchr(a->conf.file[i], '/');
+		other = other ? other + 1 : a->conf.file[i];
+		if (i != file && !strncmp(other, name, n) && (!other[n] || other[n] == '.')) {
+			loom__text_add(out, "%s", path);
+			return;
+		}
+	}
+	loom__text_put(out, name, n);
+}
+
+static int name_variant(const struct loom__compare_args *a, size_t index, struct loom__opened *v,
+			size_t *pick)
+{
+	size_t cells = loom__factor_cells(a->factor, a->factors), file = index / cells;
+	struct loom__text name = {0}, label = {0};
+	loom__factor_pick(a->factor, a->factors, index % cells, pick);
+	v->varied = cJSON_CreateObject();
+	if (a->conf.files > 1) {
+		file_label(a, file, &label);
+		loom__text_add(&name, "%s", a->conf.file[file]);
+		cJSON_AddStringToObject(v->varied, "file", a->conf.file[file]);
+	}
+	for (size_t f = 0; f < a->factors; f++) {
+		const char *value = a->factor[f].value[pick[f]];
+		loom__text_add(&name, "%s%s=%s", name.length ? " " : "", a->factor[f].key, value);
+		if (a->factor[f].values > 1 || a->factors == 1)
+			loom__text_add(&label, "%s%s", label.length ? ", " : "", *value ? value : "(none)");
+		cJSON_AddStringToObject(v->varied, a->factor[f].key, value);
+	}
+	v->name = name.at ? name.at : strdup("");
+	v->label = label.at ? label.at : strdup("variant");
+	return v->varied && v->name && v->label && !name.failed && !label.failed ? 0 : -1;
+}
+
+/* The conf of a cell: its file, --set, and then the values of the cell. */
+static int load(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
+		const size_t *pick, struct loom_config **cfg)
+{
+	size_t cells = loom__factor_cells(a->factor, a->factors), sets = a->conf.sets;
+	const char *file = a->conf.file[index / cells];
+	const char **set = calloc(sets + a->factors + 1, sizeof(*set));
+	struct loom__text *text = calloc(a->factors + 1, sizeof(*text));
+	int status = LOOM_EXIT_FAILURE;
+	if (set && text) {
+		memcpy(set, a->conf.set, sets * sizeof(*set));
+		for (size_t f = 0; f < a->factors; f++) {
+			loom__text_add(&text[f], "%s=%s", a->factor[f].key, a->factor[f].value[pick[f]]);
+			set[sets + f] = text[f].at ? text[f].at : "";
+		}
+		struct loom__conf_args one = {
+			.file = &file, .files = 1, .set = set, .sets = sets + a->factors};
+		status = loom__conf_load(cli, &one, cfg);
+	}
+	for (size_t f = 0; text && f < a->factors; f++)
+		loom__text_free(&text[f]);
+	free(text);
+	free(set);
+	return status;
+}
+
+static int open_stack(const struct loom__cli *cli, const struct loom__compare_args *a,
+		      struct loom__plan *plan, struct loom__opened *v)
+{
+	struct loom_stack_params params = {
+		.size = sizeof(params), .log = loom__log_line, .log_level = a->log_level};
+	struct loom_error err = {0};
+	if (!*plan->run.workload) {
+		loom__say_error(cli, "compare: %s: the conf names no job: add 'workload = NAME' to [run]",
+				v->label);
+		loom__plan_free(plan);
+		return LOOM_EXIT_USAGE;
+	}
+	v->warmup = plan->run.warmup;
+	v->time_limit = plan->run.time_limit;
+	int rc = loom__stack_open(plan, &params, &v->stack, &err);
+	if (!rc)
+		rc = loom__stack_prepare(v->stack, &err);
+	if (!rc)
+		rc = loom__stack_launch(v->stack, &err);
+	if (rc)
+		loom__say_error(cli, "%s: %s", v->label, err.text);
+	return loom__exit_of(rc);
+}
+
+int loom__variant_open(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
+		       struct loom__opened *v)
+{
+	struct loom__plan plan;
+	size_t *pick = calloc(a->factors + 1, sizeof(*pick));
+	*v = (struct loom__opened){0};
+	if (!pick || name_variant(a, index, v, pick)) {
+		free(pick);
+		loom__say_error(cli, "out of memory");
+		return LOOM_EXIT_FAILURE;
+	}
+	int status = load(cli, a, index, pick, &v->cfg);
+	free(pick);
+	if (!status)
+		status = loom__conf_plan(cli, v->cfg, &plan);
+	return status ? status : open_stack(cli, a, &plan, v);
+}
+
+void loom__variant_close(struct loom__opened *v)
+{
+	loom_stack_close(v->stack);
+	loom_config_destroy(v->cfg);
+	cJSON_Delete(v->varied);
+	free(v->name);
+	free(v->label);
+	*v = (struct loom__opened){0};
+}
+
+int loom__variant_read(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
+		       struct loom__opened *v, cJSON **result)
+{
+	struct loom__doc doc;
+	struct loom_error err;
+	const char *path = a->conf.file[index];
+	*v = (struct loom__opened){0};
+	size_t none = 0;
+	if (name_variant(a, index, v, &none)) {
+		loom__say_error(cli, "out of memory");
+		return LOOM_EXIT_FAILURE;
+	}
+	if (loom__doc_read(path, &doc, &err)) {
+		loom__say_error(cli, "%s", err.text);
+		return LOOM_EXIT_USAGE;
+	}
+	const char *fault = NULL, *status = loom__json_text(doc.root, "status");
+	if (doc.kind != LOOM__DOC_RESULT)
+		fault = "is no result of `gpuloom run`; `gpuloom report` shows comparisons and sweeps";
+	else if (!strcmp(status, "wrong"))
+		fault = "is of a run with a wrong result";
+	else if (!loom__json_length(loom__json_list(doc.root, "samples")))
+		fault = "has no samples";
+	if (fault)
+		loom__say_error(cli, "%s: %s", path, fault);
+	else if (strcmp(status, "ok"))
+		loom__say_warning(cli, "%s: the run ended with status '%s'", path, status);
+	*result = fault ? NULL : doc.root;
+	if (!fault)
+		doc.root = NULL;
+	loom__doc_free(&doc);
+	return fault ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/machine.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int loom__machine_line(char *out, size_t room, const char *fmt, ...)
+{
+	char path[PATH_MAX];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(path, sizeof(path), fmt, args);
+	va_end(args);
+	out[0] = 0;
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return -1;
+	char *got = fgets(out, (int)room, f);
+	fclose(f);
+	if (!got)
+		out[0] = 0;
+	out[strcspn(out, "\n")] = 0;
+	return got ? 0 : -1;
+}
+
+int loom__machine_capable(unsigned capability)
+{
+	char line[128];
+	unsigned long long set = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, "CapEff:", 7))
+			set = strtoull(line + 7, NULL, 16);
+	if (f)
+		fclose(f);
+	return set >> capability & 1;
+}

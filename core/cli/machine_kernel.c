@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "cli/machine.h"
+
+/* ok with what it is for, or no with the reason that the kernel gave. */
+static void call_row(loom__doctor_fn *row, void *arg, const char *topic, int fd, const char *good,
+		     const char *mend)
+{
+	char found[120];
+	if (fd >= 0) {
+		close(fd);
+		row(arg, topic, "ok", good, "");
+		return;
+	}
+	snprintf(found, sizeof(found), "refused: %s", strerror(errno));
+	row(arg, topic, "no", found, mend);
+}
+
+static int open_queue(void)
+{
+	/* struct io_uring_params, all zero: 120 bytes since its first version. */
+	uint64_t params[15] = {0};
+	return (int)syscall(SYS_io_uring_setup, 2u, params);
+}
+
+static void pressure_row(loom__doctor_fn *row, void *arg)
+{
+	char line[128];
+	if (loom__machine_line(line, sizeof(line), "/proc/pressure/cpu"))
+		row(arg, "pressure (PSI)", "no",
+		    "not there: a run cannot tell whether the machine was quiet",
+		    "boot with psi=1, on a kernel built with CONFIG_PSI");
+	else
+		row(arg, "pressure (PSI)", "ok", line, "");
+}
+
+void loom__kernel_rows(loom__doctor_fn *row, void *arg)
+{
+	struct utsname u;
+	char found[sizeof(u.sysname) + sizeof(u.release) + sizeof(u.machine) + 4];
+	if (!uname(&u)) {
+		snprintf(found, sizeof(found), "%s %s, %s", u.sysname, u.release, u.machine);
+		row(arg, "system", "ok", found, "");
+	}
+	call_row(row, arg, "memfd", memfd_create("gpuloom-doctor", MFD_CLOEXEC),
+		 "shared memory without a name",
+		 "let the container's seccomp profile pass memfd_create");
+	call_row(row, arg, "pidfd", (int)syscall(SYS_pidfd_open, getpid(), 0u),
+		 "dead worker processes are seen at once",
+		 "use Linux 5.3 or later, outside of a sandbox");
+	call_row(row, arg, "io_uring", open_queue(), "queues can be set up",
+		 "sysctl kernel.io_uring_disabled=0, or let the container's seccomp profile pass "
+		 "it");
+	pressure_row(row, arg);
+}

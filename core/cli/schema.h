@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* All options there are: the core's sections and every plug-in's, from their rows. */
+#ifndef LOOM_CLI_SCHEMA_H
+#define LOOM_CLI_SCHEMA_H
+
+#include "cli/cli.h"
+
+/* Markdown for docs/config.md, or JSON ("gpuloom.schema/1"). An exit code. */
+int loom__print_schema(const struct loom__cli *cli, int json);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/session.h"
+
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The handler may only touch these. */
+static void (*stop_fn)(void *arg);
+static void *stop_arg;
+static const char *stop_text;
+static volatile sig_atomic_t asked;
+
+static void on_signal(int number)
+{
+	void (*stop)(void *) = __atomic_load_n(&stop_fn, __ATOMIC_ACQUIRE);
+	const char *text = __atomic_load_n(&stop_text, __ATOMIC_RELAXED);
+	asked++;
+	if (asked > 2) {
+		signal(number, SIG_DFL);
+		raise(number);
+	}
+	if (stop)
+		stop(stop_arg);
+	if (asked == 1 && stop && text && write(2, text, strlen(text)) < 0)
+		return;
+}
+
+void loom__catch_signals(void)
+{
+	struct sigaction action = {.sa_handler = on_signal};
+	sigaction(SIGINT, &action, NULL);
+	sigaction(SIGTERM, &action, NULL);
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of a write */
+}
+
+void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text)
+{
+	/* Between the two stores nobody is told: a handler never sees a new function and an old arg. */
+	__atomic_store_n(&stop_fn, NULL, __ATOMIC_RELEASE);
+	stop_arg = arg;
+	__atomic_store_n(&stop_text, text, __ATOMIC_RELAXED);
+	__atomic_store_n(&stop_fn, stop, __ATOMIC_RELEASE);
+}
+
+int loom__stop_asked(void)
+{
+	return asked;
+}
+
+void loom__log_line(void *arg, int level, const char *who, const char *text)
+{
+	static const char *const name[] = {"error", "warning", "info", "debug"};
+	(void)arg;
+	fprintf(stderr, "gpuloom: %s: %s: %s\n", name[level < 0 || level > 3 ? 3 : level], who, text);
+}
+
+int loom__log_level(const char *name)
+{
+	static const char *const names[] = {"error", "warn", "info", "debug"};
+	for (int i = 0; i < 4; i++)
+		if (!strcmp(name, names[i]))
+			return i;
+	return -1;
+}

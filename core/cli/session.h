@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What commands that measure share: being stopped, and passing on what plug-ins say. */
+#ifndef LOOM_CLI_SESSION_H
+#define LOOM_CLI_SESSION_H
+
+#include "cli/cli.h"
+
+/* From now on SIGINT and SIGTERM call what loom__on_stop() says; the third one ends the process. */
+void loom__catch_signals(void);
+/* `stop` runs in a signal handler; NULL: nobody is to be told. `text` (a line with its newline) is
+ * printed the first time, NULL: nothing. */
+void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text);
+int loom__stop_asked(void); /* how often so far */
+
+/* For struct loom_stack_params: one line on stderr. */
+void loom__log_line(void *arg, int level, const char *who, const char *text);
+/* "error", "warn", "info", "debug"; -1: none of them. */
+int loom__log_level(const char *name);
+
+#endif

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run shows while it lasts: a line, all workers, a file for collectors. */
+#ifndef LOOM_CLI_WATCH_H
+#define LOOM_CLI_WATCH_H
+
+#include "cli/cli.h"
+#include "report/openmetrics.h"
+#include "run/engine.h"
+
+struct loom__watch {
+	const struct loom__cli *cli;
+	int line;            /* one line of progress, on a terminal */
+	int workers;         /* --watch */
+	const char *metrics; /* --metrics FILE, or NULL */
+	struct loom__openmetrics sums;
+	uint64_t drawn_ns;
+	unsigned lines; /* drawn on the terminal, to be drawn over */
+	int failed;     /* the file could not be written: said once */
+};
+
+/* Called after each execution: workers write their counters at the end of one, so that looking
+ * costs them nothing, and there is nothing newer to be seen. */
+void loom__watch_sample(void *arg, const struct loom_stack *s, const struct loom_result *r);
+/* Wipes what is on the terminal. */
+void loom__watch_end(struct loom__watch *w);
+
+#endif

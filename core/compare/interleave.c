@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compare/interleave.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* Workers of the variant before spin for a moment, then sleep: none of them may take time from the
+ * next sample. The CPU device spins for 50 us unless told otherwise. */
+#define SETTLE_NS 200000
+
+void loom__interleave_stop(struct loom__interleave *x)
+{
+	unsigned asked = __atomic_add_fetch(&x->stop, 1, __ATOMIC_RELAXED);
+	struct loom_stack *s = __atomic_load_n(&x->running, __ATOMIC_RELAXED);
+	if (!s)
+		return;
+	loom_stack_stop(s);
+	if (asked > 1) /* the first request may have met another variant */
+		loom_stack_stop(s);
+}
+
+static int stopped(const struct loom__interleave *x)
+{
+	return __atomic_load_n(&x->stop, __ATOMIC_RELAXED) != 0;
+}
+
+static int execute(struct loom__interleave *x, unsigned arm, int warmup, struct loom_error *err)
+{
+	static const struct timespec settle = {.tv_nsec = SETTLE_NS};
+	struct loom__arm *a = &x->arm[arm];
+	if (stopped(x))
+		return LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u blocks", x->blocks,
+				  x->design.blocks);
+	nanosleep(&settle, NULL); /* a signal cuts it short: no harm */
+	__atomic_store_n(&x->running, a->stack, __ATOMIC_RELAXED);
+	int rc = loom__stack_sample(a->stack, a->result, warmup, err);
+	__atomic_store_n(&x->running, NULL, __ATOMIC_RELAXED);
+	if (!rc && x->progress)
+		x->progress(x->arg, x);
+	return rc;
+}
+
+static int warm(struct loom__interleave *x, unsigned arm, uint32_t times, struct loom_error *err)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < times && !rc; i++)
+		rc = execute(x, arm, 1, err);
+	return rc;
+}
+
+/* The order within a block: passes of block_order, each with a number of its own, so that the order
+ * is drawn anew. */
+static int block(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
+{
+	const struct loom__design *d = &x->design;
+	uint32_t per_pass = d->order == LOOM__STATS_ABBA ? 2 : 1, passes = d->per_block / per_pass;
+	for (uint32_t pass = 0; pass < passes; pass++) {
+		uint64_t draw = (uint64_t)number * passes + pass;
+		size_t n = loom__stats_block_order(d->seed, draw, d->order, x->arms, order);
+		for (size_t i = 0; i < n; i++) {
+			int after_other = !x->slots || x->slot[x->slots - 1] != order[i];
+			int rc = after_other ? warm(x, order[i], d->rewarm, err) : 0;
+			if (!rc)
+				rc = execute(x, order[i], 0, err);
+			if (rc)
+				return rc;
+			x->slot[x->slots++] = order[i];
+		}
+	}
+	return 0;
+}
+
+/* Not before block `number` is due. */
+static void await_turn(const struct loom__interleave *x, uint32_t number)
+{
+	uint64_t due = x->began_ns + x->design.spread_ns / x->design.blocks * number, now;
+	while ((now = loom__now_ns()) < due && !stopped(x)) {
+		uint64_t left = due - now;
+		struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
+				     .tv_nsec = (long)(left % 1000000000u)};
+		nanosleep(&t, NULL); /* a signal ends it */
+	}
+}
+
+size_t loom__interleave_total(const struct loom__interleave *x)
+{
+	return x->arms * (x->design.warmup + (size_t)x->design.blocks * x->design.per_block);
+}
+
+int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)
+{
+	const struct loom__design *d = &x->design;
+	x->room = (size_t)x->arms * d->per_block * d->blocks;
+	x->slot = calloc(x->room ? x->room : 1, sizeof(*x->slot));
+	unsigned *order = calloc(2 * (size_t)x->arms, sizeof(*order));
+	int rc = x->slot && order ? 0 : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	x->began_ns = loom__now_ns();
+	for (unsigned a = 0; a < x->arms; a++)
+		x->arm[a].result->began_ns = x->began_ns; /* one axis for all */
+	/* Round by round: each variant is as long ago as the others when the blocks begin. */
+	for (uint32_t i = 0; i < d->warmup && !rc; i++)
+		for (unsigned a = 0; a < x->arms && !rc; a++)
+			rc = warm(x, a, 1, err);
+	for (uint32_t b = 0; b < d->blocks && !rc; b++) {
+		await_turn(x, b);
+		if (d->budget_ns && loom__now_ns() - x->began_ns > d->budget_ns) {
+			x->out_of_budget = 1;
+			break;
+		}
+		rc = block(x, b, order, err);
+		if (!rc)
+			x->blocks++;
+	}
+	free(order);
+	return rc;
+}

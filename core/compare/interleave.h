@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An interleaved run: all variants are open at the same time, one executes at a time, in blocks. */
+#ifndef LOOM_INTERLEAVE_H
+#define LOOM_INTERLEAVE_H
+
+#include "run/engine.h"
+#include "stats/stats.h"
+
+struct loom__design {
+	enum loom__stats_order order;
+	uint64_t seed;
+	uint32_t blocks;
+	uint32_t per_block; /* samples of each variant in a block; even for ABBA */
+	uint32_t warmup;    /* executions of each variant before the first block */
+	uint32_t rewarm;    /* before a sample that follows another variant's; not counted */
+	uint64_t budget_ns; /* no block begins after it; 0: none */
+	/* The blocks are spaced evenly over at least this time: other programs come and go in spells
+	 * that a shorter run would lie within. */
+	uint64_t spread_ns;
+};
+
+struct loom__arm {
+	struct loom_stack *stack; /* prepared and launched */
+	struct loom_result *result;
+};
+
+struct loom__interleave {
+	struct loom__design design;
+	struct loom__arm *arm; /* [arms] */
+	unsigned arms;
+	unsigned *slot; /* the arms in the order their counted samples ran */
+	size_t slots, room;
+	uint32_t blocks; /* complete ones: arms * per_block slots each, at the front of `slot` */
+	int out_of_budget;
+	uint64_t began_ns;
+	unsigned stop;              /* atomic: see loom__interleave_stop */
+	struct loom_stack *running; /* atomic: whose sample is in progress, or NULL */
+	/* Called after each execution; may be NULL. */
+	void (*progress)(void *arg, const struct loom__interleave *x);
+	void *arg;
+};
+
+/* Warm-ups, then blocks. The caller has set design, arm and arms, and zeroed the rest; it frees slot. 0,
+ * LOOM_EINTR after a stop, or the error of the execution that failed; complete blocks stay valid. */
+int loom__interleave_run(struct loom__interleave *x, struct loom_error *err);
+
+/* As loom_stack_stop: once = after the current sample, again = now. Async-signal-safe. */
+void loom__interleave_stop(struct loom__interleave *x);
+
+/* Executions that the whole run has, warm-ups included. */
+size_t loom__interleave_total(const struct loom__interleave *x);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is varied: `section.key=a,b,c`, and the cells of the full product of several such factors. */
+#ifndef LOOM_VARY_H
+#define LOOM_VARY_H
+
+#include "base/base.h"
+
+struct loom__factor {
+	char *key;    /* "scheduler.use" */
+	char **value; /* [values] */
+	size_t values;
+};
+
+/* A comma separates values; within double quotes, or after a backslash, it is one of a value. */
+int loom__factor_parse(const char *text, struct loom__factor *out, struct loom_error *err);
+void loom__factor_free(struct loom__factor *f); /* an empty one is legal */
+
+/* How many cells n factors have: 1 without any. SIZE_MAX: more than can be counted. */
+size_t loom__factor_cells(const struct loom__factor *f, size_t n);
+/* Which value each factor has in a cell; the last factor changes fastest. pick is [n]. */
+void loom__factor_pick(const struct loom__factor *f, size_t n, size_t cell, size_t *pick);
+
+#endif

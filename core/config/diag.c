@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config.h"
+
+/* Messages quote what users wrote: nothing of it may steer a terminal or break a JSON file. */
+static void printable(char *text)
+{
+	for (size_t i = 0, left = strlen(text); left;) {
+		size_t n = loom__utf8(text + i, left);
+		if (!n || (n == 1 && ((unsigned char)text[i] < ' ' || text[i] == 0x7f))) {
+			text[i] = '?';
+			n = 1;
+		}
+		i += n;
+		left -= n;
+	}
+}
+
+static void drop(struct loom__mistake *m)
+{
+	free(m->file);
+	free(m->text);
+}
+
+/* A place for one more, or NULL. Warnings make room for errors. */
+static struct loom__mistake *room_for(struct loom__diag *d, int warning)
+{
+	if (d->count == LOOM__DIAG_MOST) {
+		size_t i = d->count;
+		while (!warning && i && !d->list[i - 1].warning)
+			i--;
+		if (warning || !i)
+			return NULL;
+		drop(&d->list[i - 1]);
+		memmove(&d->list[i - 1], &d->list[i], (d->count - i) * sizeof(*d->list));
+		d->count--;
+	}
+	if (d->count == d->room) {
+		size_t room = d->room ? d->room * 2 : 4;
+		struct loom__mistake *list = realloc(d->list, room * sizeof(*list));
+		if (!list)
+			return NULL;
+		d->list = list;
+		d->room = room;
+	}
+	return &d->list[d->count];
+}
+
+/* Two devices may share a section, and then its mistakes. */
+static int is_known(const struct loom__diag *d, const struct loom__mistake *m)
+{
+	for (size_t i = 0; i < d->count; i++) {
+		const struct loom__mistake *k = &d->list[i];
+		if (k->line == m->line && k->column == m->column && k->warning == m->warning &&
+		    !k->file == !m->file && (!k->file || !strcmp(k->file, m->file)) &&
+		    !strcmp(k->text, m->text))
+			return 1;
+	}
+	return 0;
+}
+
+void loom__diag_add(struct loom__diag *d, int warning, const char *file, int line, int column,
+		    const char *fmt, ...)
+{
+	struct loom__mistake m = {.line = line, .column = column, .warning = warning};
+	va_list args;
+	va_start(args, fmt);
+	if (vasprintf(&m.text, fmt, args) < 0)
+		m.text = NULL;
+	va_end(args);
+	m.file = file ? strdup(file) : NULL;
+	int whole = m.text && (m.file || !file);
+	if (m.text)
+		printable(m.text);
+	if (m.file)
+		printable(m.file);
+	if (whole && is_known(d, &m)) {
+		drop(&m);
+		return;
+	}
+	if (warning)
+		d->warnings++;
+	else
+		d->errors++;
+	struct loom__mistake *at = whole ? room_for(d, warning) : NULL;
+	if (at) {
+		*at = m;
+		d->count++;
+	} else {
+		drop(&m); /* counted, and loom__diag_text says that it is not shown */
+	}
+}
+
+void loom__diag_free(struct loom__diag *d)
+{
+	for (size_t i = 0; i < d->count; i++)
+		drop(&d->list[i]);
+	free(d->list);
+	*d = (struct loom__diag){0};
+}
+
+void loom__diag_text(const struct loom__diag *d, struct loom__text *out)
+{
+	for (size_t i = 0; i < d->count; i++) {
+		const struct loom__mistake *m = &d->list[i];
+		if (m->file)
+			loom__text_add(out, "%s:", m->file);
+		if (m->line)
+			loom__text_add(out, "%d:", m->line);
+		if (m->line && m->column)
+			loom__text_add(out, "%d:", m->column);
+		loom__text_add(out, "%s%s: %s\n", m->file ? " " : "",
+			       m->warning ? "warning" : "error", m->text);
+	}
+	size_t hidden = d->errors + d->warnings - d->count;
+	if (hidden)
+		loom__text_add(out, "%zu more not shown\n", hidden);
+}

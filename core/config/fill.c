@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From entries to an option struct, and the record of what it became. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/inside.h"
+
+struct fill {
+	struct loom_config *cfg;
+	const char *const *sections;
+	size_t n;
+	struct loom__diag *diag;
+};
+
+static const struct loom__entry *entry_of(const struct fill *f, const char *key)
+{
+	const struct loom__entry *e = NULL;
+	for (size_t i = f->n; i && !e; i--)
+		e = loom__config_get(f->cfg, f->sections[i - 1], key);
+	return e;
+}
+
+/* Where the user would add a key: below the section's header, if there is one. */
+static void report_missing(const struct fill *f, const struct loom_opt *row)
+{
+	const char *section = f->n ? f->sections[f->n - 1] : "";
+	const struct loom__header *h = loom__config_header(f->cfg, section);
+	loom__diag_add(f->diag, 0, h ? h->place.file : NULL, h ? h->place.line : 0,
+		       h ? h->place.column : 0, "[%s] needs '%s': %s", section, row->name,
+		       row->help);
+}
+
+/* The value's path as an absolute one, or NULL with cfg->failed. */
+static const char *resolve(struct loom_config *cfg, const struct loom__entry *e)
+{
+	struct loom__text near = {0}, path = {0};
+	const char *absolute = NULL;
+	loom__beside(&near, e->source == LOOM_FROM_FILE ? e->file : "", e->value);
+	if (loom__text_ok(&near) && near.at[0] != '/') {
+		char *here = getcwd(NULL, 0);
+		if (here)
+			loom__text_add(&path, "%s/", here);
+		else if (errno == ENOMEM)
+			cfg->failed = 1;
+		/* else the folder is gone, and opening the file will say so */
+		free(here);
+	}
+	loom__text_put(&path, near.at, near.length);
+	if (loom__text_ok(&near) && loom__text_ok(&path))
+		absolute = loom__config_keep(cfg, path.at, path.length);
+	cfg->failed |= !absolute;
+	loom__text_free(&near);
+	loom__text_free(&path);
+	return absolute;
+}
+
+static void record(const struct fill *f, const struct loom_opt *row, const void *field,
+		   const struct loom__entry *e)
+{
+	const char *home = f->n ? f->sections[f->n - 1] : "";
+	struct loom__text text = {0};
+	struct loom__record **r = &f->cfg->records;
+	loom__value_canonical(row, field, &text);
+	if (!loom__text_ok(&text))
+		f->cfg->failed = 1;
+	const char *value = loom__config_keep(f->cfg, text.at, text.length);
+	loom__text_free(&text);
+	home = loom__config_keep(f->cfg, home, strlen(home));
+	if (f->cfg->failed)
+		return;
+	while (*r && !(loom__same((*r)->effective.section, home) &&
+		       loom__same((*r)->effective.key, row->name)))
+		r = &(*r)->next;
+	if (!*r && !(*r = loom__config_alloc(f->cfg, sizeof(**r))))
+		return;
+	(*r)->effective = (struct loom__effective){.section = home,
+						   .key = row->name,
+						   .row = row,
+						   .value = value,
+						   .shown = e ? e->value : row->dflt,
+						   .entry = e};
+}
+
+/* The user's value over the default; 0 when the field has one. */
+static int take_entry(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e,
+		      void *field)
+{
+	struct loom_error err;
+	const char *text = e->value;
+	if (row->flags & LOOM_OPT_DEPRECATED)
+		loom__diag_add(f->diag, 1, e->file, e->line, e->column,
+			       "'%s' in [%s] is deprecated: %s", e->spelling, e->section,
+			       row->help);
+	if (row->type == LOOM_OPT_PATH && text[0] && !(text = resolve(f->cfg, e)))
+		return LOOM_ENOMEM;
+	int code = loom__value_parse(row, text, field, &err);
+	if (code)
+		loom__diag_add(f->diag, 0, e->file, e->line, e->value_column, "%s in [%s]: %s",
+			       e->spelling, e->section, err.text);
+	return code;
+}
+
+static void fill_row(const struct fill *f, const struct loom_opt *row, void *field)
+{
+	static const char *const empty = "";
+	const struct loom__entry *e = entry_of(f, row->name);
+	if (loom__value_is_text(row->type))
+		memcpy(field, &empty, sizeof(empty));
+	if (row->dflt)
+		loom__value_parse(row, row->dflt, field, NULL); /* loom__rows_check has tried it */
+	/* An empty text is as good as none. */
+	int missing = !e || (loom__value_is_text(row->type) && !e->value[0]);
+	if ((row->flags & LOOM_OPT_REQUIRED) && missing)
+		report_missing(f, row);
+	else if (!e || !take_entry(f, row, e, field))
+		record(f, row, field, e);
+}
+
+int loom__config_fill(struct loom_config *cfg, const char *const *sections, size_t n_sections,
+		      const struct loom_opt *rows, void *opts, size_t opts_size,
+		      struct loom__diag *diag)
+{
+	struct fill f = {.cfg = cfg, .sections = sections, .n = n_sections, .diag = diag};
+	struct loom_error err;
+	size_t before = diag->errors;
+	int code = loom__rows_check(rows, opts_size, &err);
+	if (code) {
+		loom__diag_add(diag, 0, NULL, 0, 0, "%s", err.text);
+		return code;
+	}
+	memset(opts, 0, opts_size);
+	for (const struct loom_opt *row = rows; row && row->name && !cfg->failed; row++)
+		fill_row(&f, row, (char *)opts + row->offset);
+	return loom__config_verdict(cfg, diag, before);
+}
+
+/* ---- the effective values ------------------------------------------------------------------- */
+
+static int is_first(const struct loom_config *cfg, const struct loom__declared *d)
+{
+	const struct loom__declared *first = cfg->declared;
+	while (first != d && !loom__same(first->section, d->section))
+		first = first->next;
+	return first == d;
+}
+
+/* Records of one section, or with NULL of all sections that nobody declared. */
+static int each_record(const struct loom_config *cfg, const char *section, loom__effective_fn *fn,
+		       void *arg)
+{
+	int code = 0;
+	for (const struct loom__record *r = cfg->records; r && !code; r = r->next) {
+		const char *of = r->effective.section;
+		const struct loom__declared *d = cfg->declared;
+		while (!section && d && !loom__same(d->section, of))
+			d = d->next;
+		if (section ? loom__same(section, of) : !d)
+			code = fn(arg, &r->effective);
+	}
+	return code;
+}
+
+int loom__config_each(const struct loom_config *cfg, loom__effective_fn *fn, void *arg)
+{
+	int code = 0;
+	for (const struct loom__declared *d = cfg->declared; d && !code; d = d->next)
+		if (is_first(cfg, d))
+			code = each_record(cfg, d->section, fn, arg);
+	if (!code)
+		code = each_record(cfg, NULL, fn, arg);
+	for (const struct loom__slot *s = cfg->slots; s && !code; s = s->next) {
+		const struct loom__entry *e = s->top;
+		if (!loom__is_private(e->section) && !loom__is_private(e->key))
+			continue;
+		struct loom__effective free_key = {.section = e->section,
+						   .key = e->key,
+						   .value = e->value,
+						   .shown = e->value,
+						   .entry = e};
+		code = fn(arg, &free_key);
+	}
+	return code;
+}

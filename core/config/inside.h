@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of core/config share among themselves. */
+#ifndef LOOM_CONFIG_INSIDE_H
+#define LOOM_CONFIG_INSIDE_H
+
+#include "config/config.h"
+
+/* Bounds: no conf comes near them, and searching lists one by one stays cheap. */
+enum {
+	LOOM__NAME_MOST = 64,     /* bytes in the name of a section or key */
+	LOOM__LINE_MOST = 1000,   /* bytes in a line; iniparser gives up at 1024 */
+	LOOM__VALUE_MOST = 4096,  /* bytes in a value that comes from no file */
+	LOOM__ITEMS_MOST = 4096,  /* lines with content in a file; distinct keys in a config */
+	LOOM__FILES_MOST = 64,    /* files in a config, each include counted */
+	LOOM__DEPTH_MOST = 8,     /* files inside each other */
+	LOOM__ENTRY_MOST = 16384, /* entries in a config, overridden ones counted */
+	LOOM__FILE_MOST = 1 << 20,
+};
+
+/* ---- lines ---------------------------------------------------------------------------------- */
+
+/* Bytes of the text that is being scanned. */
+struct loom__slice {
+	const char *at;
+	size_t n;
+};
+
+enum { LOOM__ITEM_SECTION, LOOM__ITEM_KEY, LOOM__ITEM_INCLUDE };
+struct loom__item {
+	int kind;
+	int line, column, value_column;
+	struct loom__slice section, key, value;
+};
+struct loom__items {
+	struct loom__item *at;
+	size_t count, room;
+	int failed; /* out of memory */
+};
+
+/* Cuts the text into items, as many as are without fault. */
+void loom__scan(const char *file, const char *text, size_t length, struct loom__items *items,
+		struct loom__diag *diag);
+
+/* Lets iniparser read the same text and compares. The scan must have found no error. */
+int loom__cross_check(const char *file, const char *text, size_t length,
+		      const struct loom__items *items, struct loom__diag *diag);
+
+/* What is wrong with a name or a text, in words, with the place, or NULL. */
+const char *loom__name_fault(struct loom__slice name, int dots, size_t *where);
+const char *loom__text_fault(struct loom__slice text, size_t *where);
+const char *loom__value_fault(struct loom__slice value);
+struct loom__slice loom__strip(struct loom__slice s);
+int loom__slice_is(struct loom__slice s, const char *word); /* but for case */
+
+static inline int loom__blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
+/* Where a value comes from, for loom__config_add. `file` is kept by the config. */
+struct loom__place {
+	enum loom_source source;
+	char *file;
+	int line, column, value_column;
+};
+
+/* ---- the config ----------------------------------------------------------------------------- */
+
+struct loom__slot { /* one key: its entry in force and, through `was`, those below it */
+	struct loom__entry *top;
+	struct loom__slot *next;
+};
+struct loom__header { /* where a section was first named */
+	char *section;
+	struct loom__place place;
+	int ignored; /* by loom__config_unknown */
+	struct loom__header *next;
+};
+struct loom__variable { /* of the environment */
+	char *name, *value;
+	int bound; /* to a declared key */
+	struct loom__variable *next;
+};
+struct loom__declared {
+	char *section, *owner;
+	const struct loom_opt *rows; /* never NULL */
+	struct loom__declared *next;
+};
+struct loom__record { /* section and key are its identity */
+	struct loom__effective effective;
+	struct loom__record *next;
+};
+
+/* Everything inside lives in `blocks` until the config is destroyed. */
+struct loom_config {
+	struct loom__block *blocks;
+	struct loom__slot *slots;
+	struct loom__header *headers;
+	struct loom__variable *variables;
+	struct loom__declared *declared;
+	struct loom__record *records;
+	size_t slot_count, entry_count, file_count;
+	struct loom__diag notes; /* warnings of the public calls, for the first who asks */
+	int failed;              /* out of memory: nothing in here can be trusted to be whole */
+};
+
+/* Zeroed, or NULL and cfg->failed. */
+void *loom__config_alloc(struct loom_config *cfg, size_t bytes);
+char *loom__config_keep(struct loom_config *cfg, const char *s, size_t n);
+
+/* Where the section was first named, or NULL. */
+struct loom__header *loom__config_header(const struct loom_config *cfg, const char *section);
+/* Notes that the section was named; the first place is kept. */
+void loom__config_name_section(struct loom_config *cfg, struct loom__slice section,
+			       const struct loom__place *place);
+/* Adds a value in the order of precedence. 0, LOOM_ENOMEM, or LOOM_EINVAL when there are too many,
+ * which goes to diag. */
+int loom__config_add(struct loom_config *cfg, const struct loom__place *place,
+		     struct loom__slice section, struct loom__slice key, struct loom__slice value,
+		     struct loom__diag *diag);
+
+/* The one way for values that come from no file; `from` names it in messages. */
+int loom__config_assign(struct loom_config *cfg, const char *from, enum loom_source source,
+			struct loom__slice section, struct loom__slice key,
+			struct loom__slice value, struct loom__diag *diag);
+
+/* Turns variables into entries of the keys in d. */
+void loom__config_bind(struct loom_config *cfg, const struct loom__declared *d,
+		       struct loom__diag *diag);
+/* A warning for each variable that no declared key has claimed. */
+void loom__config_unbound(struct loom_config *cfg, struct loom__diag *diag);
+
+/* LOOM_ENOMEM, LOOM_EINVAL if diag has more errors than `before`, or 0. */
+int loom__config_verdict(const struct loom_config *cfg, const struct loom__diag *diag,
+			 size_t before);
+
+static inline int loom__is_private(const char *name)
+{
+	return (name[0] == 'x' || name[0] == 'X') && name[1] == '-';
+}
+
+/* ---- values --------------------------------------------------------------------------------- */
+
+/* The field of an option, by its type. */
+union loom__value {
+	uint8_t u8;
+	uint32_t u32;
+	uint64_t u64;
+	int64_t i64;
+	double f64;
+	const char *text;
+};
+
+/* Appends a field's value in canonical form: no units, as results have it. */
+void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out);
+/* Appends a bound of a row as its user would write it: 64KiB, 10us, 5%. */
+void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out);
+/* Bytes of a field of that type; 0: no such type. */
+size_t loom__value_size(unsigned type);
+static inline int loom__value_is_text(unsigned type)
+{
+	return type == LOOM_OPT_STR || type == LOOM_OPT_PATH || type == LOOM_OPT_CPUS;
+}
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A table of rows comes from a plug-in: nothing in it is trusted before this check. */
+#include <string.h>
+
+#include "config/inside.h"
+
+#define REFUSE(...) LOOM__FAIL(err, LOOM_EPLUGIN, __VA_ARGS__)
+
+/* Lower case with underscores, so that one spelling serves conf, environment and C. */
+static int is_name(const char *name)
+{
+	size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+	return n && !name[n] && n <= LOOM__NAME_MOST && name[0] >= 'a' && name[0] <= 'z';
+}
+
+static int check_field(const struct loom_opt *row, size_t opts_size, struct loom_error *err)
+{
+	size_t size = loom__value_size(row->type);
+	if (!size)
+		return REFUSE("option '%s' has the unknown type %u", row->name, row->type);
+	if (row->size != size)
+		return REFUSE("option '%s' has a field of %u bytes; its type needs %zu", row->name,
+			      row->size, size);
+	if (row->offset > opts_size || opts_size - row->offset < size)
+		return REFUSE("option '%s' lies outside of the option struct", row->name);
+	return 0;
+}
+
+static int check_default(const struct loom_opt *row, struct loom_error *err)
+{
+	struct loom_error cause;
+	uint64_t field;
+	if (row->flags & LOOM_OPT_REQUIRED)
+		return row->dflt ? REFUSE("option '%s' is required and has a default", row->name)
+				 : 0;
+	if (!row->dflt)
+		return REFUSE("option '%s' has no default and is not required", row->name);
+	if (loom__value_parse(row, row->dflt, &field, &cause))
+		return REFUSE("the default of option '%s' is wrong: %s", row->name, cause.text);
+	return 0;
+}
+
+static int check_row(const struct loom_opt *row, size_t opts_size, struct loom_error *err)
+{
+	if (!is_name(row->name))
+		return REFUSE("option name '%s' is not made of a-z, 0-9 and '_'", row->name);
+	if (loom__same(row->name, "include"))
+		return REFUSE("option name 'include' is taken by the configuration itself");
+	if (!row->help || !row->help[0])
+		return REFUSE("option '%s' has no help", row->name);
+	int code = check_field(row, opts_size, err);
+	if (code)
+		return code;
+	if (row->type == LOOM_OPT_ENUM && (!row->choices || !row->choices[0]))
+		return REFUSE("option '%s' has no choices", row->name);
+	/* Written so that a NaN is refused too. */
+	if (!(row->min <= row->max))
+		return REFUSE("option '%s' has a minimum above its maximum; give both", row->name);
+	return check_default(row, err);
+}
+
+int loom__rows_check(const struct loom_opt *rows, size_t opts_size, struct loom_error *err)
+{
+	for (const struct loom_opt *row = rows; row && row->name; row++) {
+		int code = check_row(row, opts_size, err);
+		if (code)
+			return code;
+		for (const struct loom_opt *other = rows; other < row; other++)
+			if (!strcmp(other->name, row->name))
+				return REFUSE("option '%s' stands twice in its table", row->name);
+	}
+	return 0;
+}

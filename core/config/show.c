@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values as text again. */
+#include <string.h>
+
+#include "config/inside.h"
+#include "config/units.h"
+
+size_t loom__value_size(unsigned type)
+{
+	switch (type) {
+#define SIZE(name, ctype, text)                                                                    \
+	case LOOM_OPT_##name:                                                                      \
+		return sizeof(ctype);
+		LOOM_OPT_MAP(SIZE)
+#undef SIZE
+	}
+	return 0;
+}
+
+/* In the largest unit that leaves a whole number. */
+static void add_scaled(const struct loom__unit *units, uint64_t v, struct loom__text *out)
+{
+	const struct loom__unit *best = units;
+	for (const struct loom__unit *u = units; v && u->name; u++)
+		if (v % u->scale == 0 && u->scale > best->scale)
+			best = u;
+	loom__text_add(out, "%llu%s", (unsigned long long)(v / best->scale), best->name);
+}
+
+void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out)
+{
+	/* A bound beyond 2^64 cannot be met by any value: show the number as it is. */
+	int whole = v >= 0 && v < 18446744073709551616.0 && v == (double)(uint64_t)v;
+	if (row->type == LOOM_OPT_SIZE && whole) {
+		add_scaled(loom__size_units, (uint64_t)v, out);
+	} else if (row->type == LOOM_OPT_TIME && whole) {
+		add_scaled(loom__time_units, (uint64_t)v, out);
+	} else if (row->type == LOOM_OPT_SHARE) {
+		loom__text_double(out, v * 100);
+		loom__text_put(out, "%", 1);
+	} else {
+		loom__text_double(out, v);
+	}
+}
+
+void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out)
+{
+	union loom__value v = {0};
+	memcpy(&v, field, loom__value_size(row->type));
+	switch (row->type) {
+	case LOOM_OPT_BOOL:
+		loom__text_add(out, "%s", v.u8 ? "yes" : "no");
+		break;
+	case LOOM_OPT_U32:
+		loom__text_add(out, "%u", (unsigned)v.u32);
+		break;
+	case LOOM_OPT_U64:
+	case LOOM_OPT_SIZE:
+	case LOOM_OPT_TIME:
+		loom__text_add(out, "%llu", (unsigned long long)v.u64);
+		break;
+	case LOOM_OPT_I64:
+		loom__text_add(out, "%lld", (long long)v.i64);
+		break;
+	case LOOM_OPT_F64:
+	case LOOM_OPT_SHARE:
+		loom__text_double(out, v.f64);
+		break;
+	case LOOM_OPT_ENUM:
+		loom__text_add(out, "%s", row->choices[v.u32]);
+		break;
+	default:
+		loom__text_add(out, "%s", v.text);
+	}
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One value: its text must be the whole of what its type allows, in range. */
+#include <string.h>
+
+#include "config/inside.h"
+#include "config/units.h"
+
+/* What a user writes for a type, as in "size, as in 64KiB". */
+static const char *kind_of(const struct loom_opt *row)
+{
+	switch (row->type) {
+#define KIND(name, type, text)                                                                     \
+	case LOOM_OPT_##name:                                                                      \
+		return text;
+		LOOM_OPT_MAP(KIND)
+#undef KIND
+	}
+	return "value";
+}
+
+/* Texts are cut: what is wrong must fit into the message too. */
+#define REFUSE(...) LOOM__FAIL(err, LOOM_EINVAL, __VA_ARGS__)
+#define NOT_ONE(fmt, ...)                                                                          \
+	REFUSE("'%.80s' is not a valid %s" fmt, text, kind_of(row) __VA_OPT__(, ) __VA_ARGS__)
+
+static int is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The value of a digit in any base up to 16, or 16. */
+static unsigned digit(char c)
+{
+	c = (char)loom__lower(c);
+	return is_digit(c)            ? (unsigned)(c - '0')
+	       : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+				      : 16;
+}
+
+static int check_range(const struct loom_opt *row, const char *text, double v,
+		       struct loom_error *err)
+{
+	double min = row->min, max = row->max;
+	if (min == 0 && max == 0) {
+		if (row->type != LOOM_OPT_SHARE)
+			return 0;
+		max = 1;
+	}
+	if (v >= min && v <= max)
+		return 0;
+	struct loom__text low = {0}, high = {0};
+	loom__value_amount(row, min, &low);
+	loom__value_amount(row, max, &high);
+	/* 5 for 5% is the usual slip; the text is all digits then. */
+	int percent = row->type == LOOM_OPT_SHARE && v > max && v / 100 >= min && v / 100 <= max &&
+		      !strchr(text, '%');
+	int code =
+	    loom__text_ok(&low) && loom__text_ok(&high)
+		? REFUSE("'%.80s' is out of range: from %s to %s%s%s%s", text, low.at, high.at,
+			 percent ? "; did you mean " : "", percent ? text : "", percent ? "%?" : "")
+		: LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	loom__text_free(&low);
+	loom__text_free(&high);
+	return code;
+}
+
+/* ---- integers ------------------------------------------------------------------------------- */
+
+/* The whole number at `at`, decimal or 0x; *end is the first byte not read. */
+static int read_whole(const struct loom_opt *row, const char *text, const char *at, uint64_t *value,
+		      const char **end, struct loom_error *err)
+{
+	unsigned base = 10;
+	uint64_t v = 0;
+	if (*at == '-')
+		return NOT_ONE(": it may not be negative");
+	if (at[0] == '0' && loom__lower(at[1]) == 'x' && digit(at[2]) < 16) {
+		base = 16;
+		at += 2;
+	} else if (!is_digit(*at)) {
+		return NOT_ONE("");
+	} else if (at[0] == '0' && is_digit(at[1])) {
+		while (at[0] == '0' && is_digit(at[1]))
+			at++;
+		return NOT_ONE(": a 0 in front would mean octal elsewhere; write %.40s", at);
+	}
+	for (; digit(*at) < base; at++)
+		if (__builtin_mul_overflow(v, (uint64_t)base, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)digit(*at), &v))
+			return REFUSE("'%.80s' is too large", text);
+	*value = v;
+	*end = at;
+	return 0;
+}
+
+static int parse_unsigned(const struct loom_opt *row, const char *text, uint64_t most,
+			  uint64_t *value, struct loom_error *err)
+{
+	const char *end;
+	int code = read_whole(row, text, text, value, &end, err);
+	if (!code && *end)
+		code = NOT_ONE(": '%.40s' is left over", end);
+	if (!code && *value > most)
+		code = REFUSE("'%.80s' is too large: the most is %llu", text,
+			      (unsigned long long)most);
+	return code ? code : check_range(row, text, (double)*value, err);
+}
+
+static int parse_u32(const struct loom_opt *row, const char *text, uint32_t *value,
+		     struct loom_error *err)
+{
+	uint64_t large;
+	int code = parse_unsigned(row, text, UINT32_MAX, &large, err);
+	if (!code)
+		*value = (uint32_t)large;
+	return code;
+}
+
+static int parse_signed(const struct loom_opt *row, const char *text, int64_t *value,
+			struct loom_error *err)
+{
+	const char *end;
+	int minus = *text == '-';
+	uint64_t v, most = (uint64_t)INT64_MAX + (uint64_t)minus;
+	if (minus && !is_digit(text[1]))
+		return NOT_ONE("");
+	int code = read_whole(row, text, text + minus, &v, &end, err);
+	if (!code && *end)
+		code = NOT_ONE(": '%.40s' is left over", end);
+	if (!code && v > most)
+		code =
+		    REFUSE("'%.80s' is too %s: the limit is %s%llu", text,
+			   minus ? "small" : "large", minus ? "-" : "", (unsigned long long)most);
+	if (code)
+		return code;
+	*value = (int64_t)(minus ? 0 - v : v);
+	return check_range(row, text, (double)*value, err);
+}
+
+/* ---- sizes and times ------------------------------------------------------------------------ */
+
+static const struct loom__unit *find_unit(const struct loom__unit *units, const char *name)
+{
+	for (; units->name; units++)
+		if (loom__same(units->name, name))
+			return units;
+	return NULL;
+}
+
+static int unknown_unit(const struct loom_opt *row, const char *text, const char *unit,
+			struct loom_error *err)
+{
+	if (row->type == LOOM_OPT_TIME)
+		return NOT_ONE(": unknown unit '%.40s'; there are ns, us, ms, s, m (min), h", unit);
+	return NOT_ONE(
+	    ": unknown unit '%.40s'; there are B, KiB, MiB, GiB, TiB (or K, M, G, T) and "
+	    "KB, MB, GB, TB of 1000",
+	    unit);
+}
+
+/* Digits with a unit: 64KiB, 1.5ms. A fraction is exact or refused. */
+static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *value,
+			struct loom_error *err)
+{
+	const struct loom__unit *units =
+	    row->type == LOOM_OPT_TIME ? loom__time_units : loom__size_units;
+	const char *at;
+	uint64_t whole, part = 0, parts = 1, scale = 1;
+	int code = read_whole(row, text, text, &whole, &at, err);
+	if (code)
+		return code;
+	if (*at == '.' && is_digit(at[1]))
+		/* Six digits: part * scale stays below 2^64 for every unit. */
+		for (at++; is_digit(*at) && parts < 1000000; at++, parts *= 10)
+			part = part * 10 + digit(*at);
+	while (loom__blank(*at))
+		at++;
+	if (*at) {
+		const struct loom__unit *unit = find_unit(units, at);
+		if (!unit)
+			return unknown_unit(row, text, at, err);
+		scale = unit->scale;
+	} else if (row->type == LOOM_OPT_TIME && (whole || part)) {
+		return REFUSE("'%.80s' has no unit; give one, as in 10us", text);
+	}
+	if (part * scale % parts)
+		return NOT_ONE(": it is not a whole number of %s",
+			       row->type == LOOM_OPT_TIME ? "ns" : "bytes");
+	if (__builtin_mul_overflow(whole, scale, value) ||
+	    __builtin_add_overflow(*value, part * scale / parts, value))
+		return REFUSE("'%.80s' is too large", text);
+	return check_range(row, text, (double)*value, err);
+}
+
+/* ---- the rest ------------------------------------------------------------------------------- */
+
+static int parse_real(const struct loom_opt *row, const char *text, double *value,
+		      struct loom_error *err)
+{
+	const char *end;
+	if (loom__read_double(text, &end, value))
+		return NOT_ONE("");
+	if (row->type == LOOM_OPT_SHARE) {
+		const char *unit = end;
+		while (loom__blank(*unit))
+			unit++;
+		if (*unit == '%') {
+			*value /= 100;
+			end = unit + 1;
+		}
+	}
+	if (*end)
+		return NOT_ONE(": '%.40s' is left over", end);
+	return check_range(row, text, *value, err);
+}
+
+static int parse_bool(const char *text, uint8_t *value, struct loom_error *err)
+{
+	static const char *const words[] = {"no", "yes", "off", "on", "false", "true", "0", "1"};
+	for (size_t i = 0; i < LOOM__COUNT(words); i++) {
+		if (loom__same(words[i], text)) {
+			*value = i % 2;
+			return 0;
+		}
+	}
+	return REFUSE("'%.80s' is neither yes nor no (nor on, off, true, false, 1, 0)", text);
+}
+
+static int parse_enum(const struct loom_opt *row, const char *text, uint32_t *value,
+		      struct loom_error *err)
+{
+	struct loom__text list = {0};
+	uint32_t n = 0;
+	for (; row->choices[n]; n++) {
+		if (loom__same(row->choices[n], text)) {
+			*value = n;
+			loom__text_free(&list);
+			return 0;
+		}
+		loom__text_add(&list, "%s%s", n ? ", " : "", row->choices[n]);
+	}
+	const char *nearest = loom__nearest(text, row->choices, n);
+	int code = loom__text_ok(&list)
+		       ? REFUSE("'%.80s' is none of %s%s%s%s", text, list.at ? list.at : "",
+				nearest ? "; did you mean '" : "", nearest ? nearest : "",
+				nearest ? "'?" : "")
+		       : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	loom__text_free(&list);
+	return code;
+}
+
+/* 0-3,8: no core twice, none beyond what a kernel can number. */
+static int check_cpus(const struct loom_opt *row, const char *text, struct loom_error *err)
+{
+	enum { CPUS = 8192 };
+	uint64_t seen[CPUS / 64] = {0};
+	const char *at = text;
+	if (!*at)
+		return 0;
+	for (;;) {
+		uint64_t first, last;
+		int code = read_whole(row, text, at, &first, &at, err);
+		last = first;
+		if (!code && *at == '-')
+			code = read_whole(row, text, at + 1, &last, &at, err);
+		if (code)
+			return code;
+		if (last < first)
+			return NOT_ONE(": %llu-%llu runs backwards", (unsigned long long)first,
+				       (unsigned long long)last);
+		if (last >= CPUS)
+			return NOT_ONE(": there is no core %llu", (unsigned long long)last);
+		for (; first <= last; first++) {
+			if (seen[first / 64] >> first % 64 & 1)
+				return NOT_ONE(": core %u stands twice", (unsigned)first);
+			seen[first / 64] |= UINT64_C(1) << first % 64;
+		}
+		if (!*at)
+			return 0;
+		if (*at++ != ',')
+			return NOT_ONE(": '%.40s' is left over", at - 1);
+	}
+}
+
+int loom__value_parse(const struct loom_opt *row, const char *text, void *out,
+		      struct loom_error *err)
+{
+	union loom__value v = {.text = text};
+	int code = 0;
+	switch (row->type) {
+	case LOOM_OPT_BOOL:
+		code = parse_bool(text, &v.u8, err);
+		break;
+	case LOOM_OPT_U32:
+		code = parse_u32(row, text, &v.u32, err);
+		break;
+	case LOOM_OPT_U64:
+		code = parse_unsigned(row, text, UINT64_MAX, &v.u64, err);
+		break;
+	case LOOM_OPT_I64:
+		code = parse_signed(row, text, &v.i64, err);
+		break;
+	case LOOM_OPT_SIZE:
+	case LOOM_OPT_TIME:
+		code = parse_scaled(row, text, &v.u64, err);
+		break;
+	case LOOM_OPT_F64:
+	case LOOM_OPT_SHARE:
+		code = parse_real(row, text, &v.f64, err);
+		break;
+	case LOOM_OPT_ENUM:
+		code = parse_enum(row, text, &v.u32, err);
+		break;
+	case LOOM_OPT_CPUS:
+		code = check_cpus(row, text, err);
+		break;
+	case LOOM_OPT_STR:
+	case LOOM_OPT_PATH:
+		break;
+	default:
+		code = LOOM__FAIL(err, LOOM_EINTERNAL, "option '%s' has no known type", row->name);
+	}
+	if (!code)
+		memcpy(out, &v, loom__value_size(row->type));
+	return code;
+}

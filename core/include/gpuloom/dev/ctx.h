@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a worker knows about itself and the stack: the argument of all device code. */
+#ifndef GPULOOM_DEV_CTX_H
+#define GPULOOM_DEV_CTX_H
+
+#include "../plugin.h"
+#include "../task.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Control words of a run: host memory that every worker reads. Each on a line of its own. */
+struct loom_ctl {
+	uint32_t phase; /* written by the host: see LOOM_PHASE_*; acquire here, release there */
+	uint32_t pad0[15];
+	uint32_t stop; /* non-zero: leave every loop; once set, stays set for the launch */
+	uint32_t pad1[15];
+	uint32_t failed;        /* first failure of a worker: minus an enum loom_err; 0: none */
+	uint32_t failed_worker; /* who, valid after `failed_ready` */
+	uint64_t failed_info;   /* what, as the failing code documents it */
+	uint32_t failed_ready;  /* release-stored after the two above */
+	uint32_t pad2[11];
+	uint64_t initial_tasks; /* in the initial set; constant while workers run */
+	uint64_t sample;        /* number of this sample, from 0; warm-ups count */
+	uint64_t pad3[6];
+};
+/* Phase words: sample n is 4n+2 (get ready: leave the futex, spin) and then 4n+4 (go). */
+#define LOOM_PHASE_READY(n) ((uint32_t)(4u * (n) + 2u))
+#define LOOM_PHASE_GO(n) ((uint32_t)(4u * (n) + 4u))
+#define LOOM_PHASE_RETIRE 1u /* odd: workers leave for good */
+
+/* What one worker counted in one sample. Lane 0 writes with plain stores; the host reads after the
+ * sample. X(name, unit, what) feeds results, docs and tests. */
+#define LOOM_COUNTER_MAP(X)                                                                        \
+	X(executed, "tasks", "tasks that this worker ran")                                         \
+	X(spawned, "tasks", "tasks that its tasks made")                                           \
+	X(claimed, "tasks", "tasks taken from the initial set")                                    \
+	X(stolen_in, "tasks", "tasks taken from other workers")                                    \
+	X(stolen_out, "tasks", "tasks that other workers took from it")                            \
+	X(steals, "", "successful steals by this worker")                                          \
+	X(steal_attempts, "", "attempts, successful or not")                                       \
+	X(released, "tasks", "moved from the local to the public queue")                           \
+	X(acquired, "tasks", "moved from the public to the local queue")                           \
+	X(in_place, "tasks", "run inside their spawner because the queues were full")              \
+	X(spilled, "tasks", "put on the spill list because the queues were full")                  \
+	X(unspilled, "tasks", "taken from the spill list")                                         \
+	X(idle_entries, "", "times it ran out of work")                                            \
+	X(idle_ns, "ns", "time without work")                                                      \
+	X(begin_ns, "ns", "when it began, on its device's clock")                                  \
+	X(last_task_ns, "ns", "when its last task ended")                                          \
+	X(end_ns, "ns", "when it left the run")
+
+struct loom_counters {
+#define LOOM_COUNTER_FIELD(name, unit, text) uint64_t name;
+	LOOM_COUNTER_MAP(LOOM_COUNTER_FIELD)
+#undef LOOM_COUNTER_FIELD
+	uint64_t reserved[7]; /* three lines of 64 bytes: workers do not share a line */
+};
+#ifdef __cplusplus
+static_assert(sizeof(struct loom_counters) == 192, "whole cache lines");
+static_assert(sizeof(struct loom_ctl) == 256, "whole cache lines");
+#else
+_Static_assert(sizeof(struct loom_counters) == 192, "whole cache lines");
+_Static_assert(sizeof(struct loom_ctl) == 256, "whole cache lines");
+#endif
+
+struct loom_sched_dev;
+struct loom_term_dev;
+struct loom_sync_dev;
+struct loom_barrier_dev;
+struct loom_trigger_dev;
+struct loom_qos_dev;
+struct loom_workload_dev;
+struct loom_trace;
+struct loom_lanes; /* meeting point of a worker's lanes, private to the device */
+
+enum { LOOM_CTX_CROWDED = 1 }; /* more workers or lanes than cores: yield while spinning */
+
+/* One per lane. Constant while workers run, except `depth`, `turn`, `stop_seen` and `random`. */
+struct loom_ctx {
+	uint32_t worker, workers; /* this worker's id in the stack, and how many there are */
+	uint32_t device, devices;
+	uint32_t first, count; /* this device's workers are first .. first + count - 1 */
+	uint32_t lane, lanes;
+	uint32_t flags; /* LOOM_CTX_* */
+	uint32_t depth; /* the scheduler's: tasks run in place, one inside the other */
+	uint32_t turn;  /* the device layer's: which broadcast slot comes next */
+	uint32_t stop_seen; /* the device layer's: the stop word as of the last look */
+	uint64_t random; /* of loom_random(), from seed, sample and worker: lanes begin alike; never 0 */
+	struct loom_ctl *ctl; /* on a GPU a copy in its own memory, kept up to date by the device */
+	struct loom_counters *counters; /* this worker's */
+	char *const *segment;           /* this device's view of each segment */
+	struct loom_lanes *together;
+	const struct loom_task *initial;     /* the initial set: ctl->initial_tasks of them */
+	void *global[LOOM_KINDS];            /* a policy's block for the stack ... */
+	void *on_device[LOOM_KINDS];         /* ... for this device ... */
+	void *own[LOOM_KINDS];               /* ... for this worker, seen by all ... */
+	void *local[LOOM_KINDS];             /* ... and for this worker alone */
+	const loom_ref *registry[LOOM_KINDS]; /* [worker]: where every worker's public block is */
+	/* On the CPU the selected policies; on GPUs LOOM_CALL needs no tables. */
+	const struct loom_sched_dev *sched;
+	const struct loom_term_dev *term;
+	const struct loom_sync_dev *sync;
+	const struct loom_barrier_dev *barrier;
+	const struct loom_trigger_dev *trigger;
+	const struct loom_qos_dev *qos;
+	const struct loom_workload_dev *workload;
+	loom_task_fn *const *task; /* [tag] */
+	uint32_t tasks;            /* how many tags there are */
+	uint32_t reserved2;
+	struct loom_trace *trace; /* where to note events: dev/trace.h; NULL: nobody asks */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

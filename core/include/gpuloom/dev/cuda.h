@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device layer on CUDA. See dev.h for the contract.
+ *
+ * Each name is one PTX instruction of the PTX memory model with its order and scope: `dev` is .gpu,
+ * `sys` is .sys. Addresses are generic, so that shared memory works too. All of them are volatile
+ * and clobber memory: the compiler neither moves other accesses across nor drops a poll.
+ *
+ * A composed program (plugins/compose) defines LOOM_LANES, how many threads a worker has, the
+ * LOOM_POLICY_* names that LOOM_CALL pastes, and LOOM_NESTING_MAX. */
+#ifndef GPULOOM_DEV_CUDA_H
+#define GPULOOM_DEV_CUDA_H
+
+#include "ctx.h"
+
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 700
+#error "gpuloom: below compute capability 7.0 there are no memory orders and scopes"
+#endif
+
+#define LOOM_FN static __device__ __forceinline__ __attribute__((unused))
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+/* NAME(p): T is a type, S its PTX suffix, R the register constraint. */
+#define LOOM_PTX_LOAD(NAME, T, S, R)                                                               \
+	LOOM_FN T loom_load_##NAME(const T *p)                                                     \
+	{                                                                                          \
+		T v;                                                                               \
+		asm volatile("ld." LOOM_PTX_##NAME ".u" S " %0, [%1];"                             \
+			     : "=" R(v)                                                            \
+			     : "l"(p)                                                              \
+			     : "memory");                                                          \
+		return v;                                                                          \
+	}
+#define LOOM_PTX_STORE(NAME, T, S, R)                                                              \
+	LOOM_FN void loom_store_##NAME(T *p, T v)                                                  \
+	{                                                                                          \
+		asm volatile("st." LOOM_PTX_##NAME ".u" S " [%0], %1;" ::"l"(p), R(v) : "memory"); \
+	}
+/* ATOM(op, NAME): the value before. */
+#define LOOM_PTX_ATOM(op, insn, NAME, T, S, R)                                                     \
+	LOOM_FN T loom_##op##_##NAME(T *p, T v)                                                    \
+	{                                                                                          \
+		T old;                                                                             \
+		asm volatile("atom." LOOM_PTX_##NAME "." insn S " %0, [%1], %2;"                   \
+			     : "=" R(old)                                                          \
+			     : "l"(p), R(v)                                                        \
+			     : "memory");                                                          \
+		return old;                                                                        \
+	}
+#define LOOM_PTX_CAS(NAME, T, S, R)                                                                \
+	LOOM_FN int loom_cas_##NAME(T *p, T *expected, T v)                                        \
+	{                                                                                          \
+		T want = *expected, old;                                                           \
+		asm volatile("atom." LOOM_PTX_##NAME ".cas.b" S " %0, [%1], %2, %3;"               \
+			     : "=" R(old)                                                          \
+			     : "l"(p), R(want), R(v)                                               \
+			     : "memory");                                                          \
+		*expected = old;                                                                   \
+		return old == want;                                                                \
+	}
+
+#define LOOM_PTX_relaxed_dev "relaxed.gpu"
+#define LOOM_PTX_relaxed_sys "relaxed.sys"
+#define LOOM_PTX_acquire_dev "acquire.gpu"
+#define LOOM_PTX_acquire_sys "acquire.sys"
+#define LOOM_PTX_release_dev "release.gpu"
+#define LOOM_PTX_release_sys "release.sys"
+#define LOOM_PTX_acq_rel_dev "acq_rel.gpu"
+#define LOOM_PTX_acq_rel_sys "acq_rel.sys"
+
+#define LOOM_PTX_ALL(T, S, R)                                                                      \
+	LOOM_PTX_LOAD(relaxed_dev, T, S, R)                                                        \
+	LOOM_PTX_LOAD(relaxed_sys, T, S, R)                                                        \
+	LOOM_PTX_LOAD(acquire_dev, T, S, R)                                                        \
+	LOOM_PTX_LOAD(acquire_sys, T, S, R)                                                        \
+	LOOM_PTX_STORE(relaxed_dev, T, S, R)                                                       \
+	LOOM_PTX_STORE(relaxed_sys, T, S, R)                                                       \
+	LOOM_PTX_STORE(release_dev, T, S, R)                                                       \
+	LOOM_PTX_STORE(release_sys, T, S, R)                                                       \
+	LOOM_PTX_ATOM(fetch_add, "add.u", relaxed_dev, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_add, "add.u", relaxed_sys, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_add, "add.u", acquire_dev, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_add, "add.u", acquire_sys, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_add, "add.u", release_dev, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_add, "add.u", release_sys, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_add, "add.u", acq_rel_dev, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_add, "add.u", acq_rel_sys, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_or, "or.b", relaxed_dev, T, S, R)                                      \
+	LOOM_PTX_ATOM(fetch_or, "or.b", relaxed_sys, T, S, R)                                      \
+	LOOM_PTX_ATOM(fetch_or, "or.b", acq_rel_dev, T, S, R)                                      \
+	LOOM_PTX_ATOM(fetch_or, "or.b", acq_rel_sys, T, S, R)                                      \
+	LOOM_PTX_ATOM(fetch_and, "and.b", relaxed_dev, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_and, "and.b", relaxed_sys, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_and, "and.b", acq_rel_dev, T, S, R)                                    \
+	LOOM_PTX_ATOM(fetch_and, "and.b", acq_rel_sys, T, S, R)                                    \
+	LOOM_PTX_ATOM(exchange, "exch.b", acq_rel_dev, T, S, R)                                    \
+	LOOM_PTX_ATOM(exchange, "exch.b", acq_rel_sys, T, S, R)                                    \
+	LOOM_PTX_CAS(acq_rel_dev, T, S, R)                                                         \
+	LOOM_PTX_CAS(acq_rel_sys, T, S, R)
+
+LOOM_PTX_ALL(uint32_t, "32", "r")
+LOOM_PTX_ALL(uint64_t, "64", "l")
+
+/* PTX has acq_rel as its weakest fence. */
+#define LOOM_PTX_FENCE(name, insn)                                                                 \
+	LOOM_FN void loom_fence_##name(void)                                                       \
+	{                                                                                          \
+		asm volatile("fence." insn ";" ::: "memory");                                      \
+	}
+LOOM_PTX_FENCE(acquire_dev, "acq_rel.gpu")
+LOOM_PTX_FENCE(acquire_sys, "acq_rel.sys")
+LOOM_PTX_FENCE(release_dev, "acq_rel.gpu")
+LOOM_PTX_FENCE(release_sys, "acq_rel.sys")
+LOOM_PTX_FENCE(seq_cst_dev, "sc.gpu")
+LOOM_PTX_FENCE(seq_cst_sys, "sc.sys")
+
+/* ---- time ------------------------------------------------------------------------------------- */
+
+#define LOOM_PAUSE_NS 32
+
+/* About as long; what a waiting worker costs the others depends on it. */
+LOOM_FN void loom_nanosleep(uint32_t ns)
+{
+	asm volatile("nanosleep.u32 %0;" ::"r"(ns) : "memory");
+}
+
+LOOM_FN void loom_pause(const struct loom_ctx *c)
+{
+	(void)c;
+	loom_nanosleep(LOOM_PAUSE_NS);
+}
+
+/* One clock for the whole device; it ticks every 32 ns to 1 us, depending on the model. */
+LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
+{
+	uint64_t ns;
+	(void)c;
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns)::"memory");
+	return ns;
+}
+
+/* ---- lanes ------------------------------------------------------------------------------------ */
+
+/* In shared memory, for workers of several warps. */
+struct loom_lanes {
+	uint64_t slot[2];
+};
+
+/* A worker is a warp, or a whole block. */
+#if defined(LOOM_LANES) && LOOM_LANES == 32
+LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
+{
+	(void)c;
+	__syncwarp();
+}
+
+LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
+{
+	loom_barrier_lanes(c); /* a shuffle alone orders no memory */
+	return __shfl_sync(0xffffffffu, value, 0);
+}
+#else
+LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
+{
+	(void)c;
+	__syncthreads();
+}
+
+/* Two slots in turn, as on the CPU. */
+LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
+{
+	uint32_t turn = c->turn;
+	c->turn = turn ^ 1;
+	if (c->lane == 0)
+		c->together->slot[turn] = value;
+	loom_barrier_lanes(c);
+	return c->together->slot[turn];
+}
+#endif
+
+#include "gpu.h"
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device layer: one source for CPU (C11), CUDA and HIP.
+ *
+ * Names carry order and scope: loom_OP_ORDER_SCOPE, where SCOPE is `dev` (workers of one device) or
+ * `sys` (all devices and the host). The CPU has one scope, so both mean the same there; a GPU has not.
+ * All take pointers to uint32_t or uint64_t in segment memory:
+ *
+ *   loom_load_{relaxed,acquire}_{dev,sys}(p)            loom_store_{relaxed,release}_{dev,sys}(p, v)
+ *   loom_fetch_add_{relaxed,acquire,release,acq_rel}_{dev,sys}(p, v)     (sub: add of the negative)
+ *   loom_fetch_or_{relaxed,acq_rel}_{dev,sys}(p, v)     loom_fetch_and_{relaxed,acq_rel}_{dev,sys}(p, v)
+ *   loom_exchange_acq_rel_{dev,sys}(p, v)               loom_cas_acq_rel_{dev,sys}(p, &expected, v) -> 1 if set
+ *   loom_fence_{acquire,release,seq_cst}_{dev,sys}()
+ *
+ *   loom_pause(c)            be polite for a moment inside a spin loop
+ *   loom_give_way(c)         let others have the core, where that is possible; else a pause
+ *   loom_sleep_on(c, p, v, ns)   sleep while the uint32_t at p is v, until loom_wake(c, p, n) wakes up
+ *                            to n sleepers, ns have passed, or for no reason at all; where a device
+ *                            cannot sleep, a pause. Words are in memory that all see: p names the same
+ *                            word in each process
+ *   loom_clock_ns(c)         the device's clock
+ *   loom_barrier_lanes(c)    all lanes of the worker meet; orders their memory
+ *   loom_from_lane0(c, v)    lane 0's uint64_t v, to all lanes; collective, also a barrier
+ *   LOOM_CALL(kind, op, c, ...)  the selected policy's device function
+ *   loom_task_run(c, t)          runs the task function of t->tag; from a scheduler's loop
+ *   loom_task_run_nested(c, t)   the same from inside a task function: a call on a GPU, where the
+ *                                first is inlined
+ *   LOOM_NESTING_MAX             how deep those may be nested
+ *   LOOM_FAR(fn, c) or (fn, c, t)    int fn(c) or fn(c, t), t a const struct loom_task *: for what is
+ *                                rare and large, kept out of the code around it where that matters
+ *
+ * A backend that lacks a name does not compile: there is no weaker fallback. */
+#ifndef GPULOOM_DEV_DEV_H
+#define GPULOOM_DEV_DEV_H
+
+#include "ctx.h"
+
+#if defined(__CUDACC__)
+#include "cuda.h"
+#elif defined(__HIPCC__) || defined(__HIP__)
+#include "hip.h"
+#elif defined(__GNUC__)
+#include "cpu.h"
+#else
+#error "gpuloom: no device layer for this compiler: see gpuloom/dev/dev.h"
+#endif
+
+/* In front of a loop that waits or is rare: compilers for GPUs unroll whatever has a constant bound. */
+#ifndef LOOM_NO_UNROLL
+#define LOOM_NO_UNROLL
+#endif
+
+#ifndef LOOM_FAR
+#define LOOM_FAR(fn, ...) fn(__VA_ARGS__)
+#endif
+
+/* Where a reference lies in this device's view. */
+LOOM_FN void *loom_at(const struct loom_ctx *c, loom_ref ref)
+{
+	return c->segment[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref);
+}
+
+/* The public block of `kind` that belongs to `worker`. */
+LOOM_FN void *loom_public(const struct loom_ctx *c, int kind, uint32_t worker)
+{
+	return loom_at(c, c->registry[kind][worker]);
+}
+
+/* The device that worker's memory lies on is not this one. */
+LOOM_FN int loom_remote(const struct loom_ctx *c, uint32_t worker)
+{
+	return worker - c->first >= c->count;
+}
+
+/* xorshift64*: good enough to choose victims, reproducible per seed, worker and sample. */
+LOOM_FN uint64_t loom_random(struct loom_ctx *c)
+{
+	uint64_t x = c->random;
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	c->random = x;
+	return x * 0x2545f4914f6cdd1dull;
+}
+
+/* Uniform in [0, n), n > 0: multiply-shift of the upper half, no division. */
+LOOM_FN uint32_t loom_random_below(struct loom_ctx *c, uint32_t n)
+{
+	return (uint32_t)(((loom_random(c) >> 32) * n) >> 32);
+}
+
+/* The host, or a failing worker, has ended the run. Uniform over lanes only through loom_from_lane0.
+ * A device layer may bring its own, which may be one call late. */
+#ifndef LOOM_OWN_STOPPED
+LOOM_FN int loom_stopped(const struct loom_ctx *c)
+{
+	return loom_load_relaxed_sys(&c->ctl->stop) != 0;
+}
+#endif
+
+/* A device that can neither yield nor sleep. */
+#ifndef LOOM_OWN_SLEEP
+LOOM_FN void loom_give_way(const struct loom_ctx *c)
+{
+	loom_pause(c);
+}
+
+LOOM_FN void loom_sleep_on(const struct loom_ctx *c, uint32_t *word, uint32_t seen, uint64_t most_ns)
+{
+	(void)word, (void)seen, (void)most_ns;
+	loom_pause(c);
+}
+
+LOOM_FN void loom_wake(const struct loom_ctx *c, uint32_t *word, uint32_t most)
+{
+	(void)c, (void)word, (void)most;
+}
+#endif
+
+/* The words that the host reads, where c->ctl is a copy. */
+#ifndef LOOM_HOST_CTL
+#define LOOM_HOST_CTL(c) ((c)->ctl)
+#endif
+
+/* Ends the run with an error: the first caller's cause is kept. `code` is an enum loom_err. */
+LOOM_FN void loom_worker_fail(struct loom_ctx *c, int code, uint64_t info)
+{
+	struct loom_ctl *ctl = LOOM_HOST_CTL(c);
+	uint32_t none = 0;
+	if (loom_cas_acq_rel_sys(&ctl->failed, &none, (uint32_t)-code)) {
+		loom_store_relaxed_sys(&ctl->failed_worker, c->worker);
+		loom_store_relaxed_sys(&ctl->failed_info, info);
+		/* Pairs with the acquire of the host, which reads who and what afterwards. */
+		loom_store_release_sys(&ctl->failed_ready, 1u);
+	}
+	loom_store_relaxed_sys(&ctl->stop, 1u);
+	if (ctl != c->ctl)
+		loom_store_relaxed_sys(&c->ctl->stop, 1u);
+}
+
+#include "trace.h"
+
+#endif

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the device layers of all GPUs have in common; included by them. */
+#ifndef GPULOOM_DEV_GPU_H
+#define GPULOOM_DEV_GPU_H
+
+#include "ctx.h"
+
+#ifdef LOOM_FN
+
+#define LOOM_YIELD() ((void)0)
+#define LOOM_NO_UNROLL _Pragma("unroll 1")
+
+/* Uses the answer of the look before, and looks again without waiting: a load takes as long as a
+ * short task, but the processor stops only where the value is needed. */
+#define LOOM_OWN_STOPPED
+LOOM_FN int loom_stopped(const struct loom_ctx *c)
+{
+	struct loom_ctx *own = (struct loom_ctx *)c;
+	uint32_t seen = own->stop_seen;
+	own->stop_seen = loom_load_relaxed_dev(&c->ctl->stop);
+	return seen != 0;
+}
+
+/* In a composed program: where the host's words are. */
+#ifdef LOOM_DEVICE_COMPILE
+__device__ struct loom_ctl *loom_gpu_host_ctl(void);
+#define LOOM_HOST_CTL(c) loom_gpu_host_ctl()
+#endif
+
+/* LOOM_CALL(term, idle, c): term_counter_idle(c), when term_counter is selected. */
+#define LOOM_CALL(kind, op, ...) LOOM_PASTE(LOOM_POLICY_##kind, op)(__VA_ARGS__)
+#define LOOM_PASTE(policy, op) LOOM_PASTE_(policy, op)
+#define LOOM_PASTE_(policy, op) policy##_##op
+
+/* Made by the composition: a switch over the tags, inlined; and a call of that. */
+#ifdef LOOM_DEVICE_COMPILE
+LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t);
+LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t);
+#else
+__device__ void loom_task_run(struct loom_ctx *c, const struct loom_task *t);
+__device__ void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t);
+#endif
+
+/* Everything else is inlined into the kernel; this is called, so that it takes neither the kernel's
+ * registers nor its place in the instruction cache. The callee makes a context of its own: one whose
+ * address went into a call would have to lie in memory for good. */
+#ifdef LOOM_DEVICE_COMPILE
+template <int (*fn)(struct loom_ctx *)>
+static __device__ int loom_gpu_far(struct loom_ctx *c);
+template <int (*fn)(struct loom_ctx *, const struct loom_task *)>
+static __device__ int loom_gpu_far(struct loom_ctx *c, const struct loom_task *t);
+#define LOOM_FAR(fn, ...) loom_gpu_far<fn>(__VA_ARGS__)
+#endif
+
+#endif
+#endif

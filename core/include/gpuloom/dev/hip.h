@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device layer on HIP, for AMD GPUs. See dev.h for the contract.
+ *
+ * `dev` is the agent's scope, `sys` the system's. All accesses are the compiler's atomic builtins:
+ * never a plain load, which it would take out of a poll loop.
+ *
+ * Written by the memory model of LLVM's AMDGPU back end and compiled for gfx90a and gfx1030 in the
+ * tests; it has not run on AMD hardware yet. A composed program (plugins/compose) defines LOOM_LANES,
+ * the LOOM_POLICY_* names that LOOM_CALL pastes, LOOM_NESTING_MAX and LOOM_HIP_CLOCK_KHZ. */
+#ifndef GPULOOM_DEV_HIP_H
+#define GPULOOM_DEV_HIP_H
+
+#if !defined(LOOM_DEVICE_COMPILE) && !defined(__HIPCC_RTC__)
+#include <hip/hip_runtime.h>
+#endif
+
+#include "ctx.h"
+
+#define LOOM_FN static __device__ __attribute__((always_inline, unused))
+
+/* ---- memory ----------------------------------------------------------------------------------- */
+
+#define LOOM_HIP_SCOPE_dev __HIP_MEMORY_SCOPE_AGENT
+#define LOOM_HIP_SCOPE_sys __HIP_MEMORY_SCOPE_SYSTEM
+#define LOOM_HIP_ORDER_relaxed __ATOMIC_RELAXED
+#define LOOM_HIP_ORDER_acquire __ATOMIC_ACQUIRE
+#define LOOM_HIP_ORDER_release __ATOMIC_RELEASE
+#define LOOM_HIP_ORDER_acq_rel __ATOMIC_ACQ_REL
+
+#define LOOM_HIP_LOAD(order, scope, T)                                                             \
+	LOOM_FN T loom_load_##order##_##scope(const T *p)                                          \
+	{                                                                                          \
+		return __hip_atomic_load(p, LOOM_HIP_ORDER_##order, LOOM_HIP_SCOPE_##scope);       \
+	}
+#define LOOM_HIP_STORE(order, scope, T)                                                            \
+	LOOM_FN void loom_store_##order##_##scope(T *p, T v)                                       \
+	{                                                                                          \
+		__hip_atomic_store(p, v, LOOM_HIP_ORDER_##order, LOOM_HIP_SCOPE_##scope);          \
+	}
+#define LOOM_HIP_RMW(op, order, scope, T)                                                          \
+	LOOM_FN T loom_##op##_##order##_##scope(T *p, T v)                                         \
+	{                                                                                          \
+		return __hip_atomic_##op(p, v, LOOM_HIP_ORDER_##order, LOOM_HIP_SCOPE_##scope);    \
+	}
+#define LOOM_HIP_CAS(scope, T)                                                                     \
+	LOOM_FN int loom_cas_acq_rel_##scope(T *p, T *expected, T v)                               \
+	{                                                                                          \
+		T want = *expected;                                                                \
+		int set = __hip_atomic_compare_exchange_strong(                                    \
+			p, &want, v, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE, LOOM_HIP_SCOPE_##scope);  \
+		*expected = want;                                                                  \
+		return set;                                                                        \
+	}
+
+#define LOOM_HIP_ALL(scope, T)                                                                     \
+	LOOM_HIP_LOAD(relaxed, scope, T)                                                           \
+	LOOM_HIP_LOAD(acquire, scope, T)                                                           \
+	LOOM_HIP_STORE(relaxed, scope, T)                                                          \
+	LOOM_HIP_STORE(release, scope, T)                                                          \
+	LOOM_HIP_RMW(fetch_add, relaxed, scope, T)                                                 \
+	LOOM_HIP_RMW(fetch_add, acquire, scope, T)                                                 \
+	LOOM_HIP_RMW(fetch_add, release, scope, T)                                                 \
+	LOOM_HIP_RMW(fetch_add, acq_rel, scope, T)                                                 \
+	LOOM_HIP_RMW(fetch_or, relaxed, scope, T)                                                  \
+	LOOM_HIP_RMW(fetch_or, acq_rel, scope, T)                                                  \
+	LOOM_HIP_RMW(fetch_and, relaxed, scope, T)                                                 \
+	LOOM_HIP_RMW(fetch_and, acq_rel, scope, T)                                                 \
+	LOOM_HIP_RMW(exchange, acq_rel, scope, T)                                                  \
+	LOOM_HIP_CAS(scope, T)
+
+LOOM_HIP_ALL(dev, uint32_t)
+LOOM_HIP_ALL(dev, uint64_t)
+LOOM_HIP_ALL(sys, uint32_t)
+LOOM_HIP_ALL(sys, uint64_t)
+
+/* The fence's scope by name; "" is the system. */
+#define LOOM_HIP_FENCE(name, order, scope)                                                         \
+	LOOM_FN void loom_fence_##name(void)                                                       \
+	{                                                                                          \
+		__builtin_amdgcn_fence(order, scope);                                              \
+	}
+LOOM_HIP_FENCE(acquire_dev, __ATOMIC_ACQUIRE, "agent")
+LOOM_HIP_FENCE(acquire_sys, __ATOMIC_ACQUIRE, "")
+LOOM_HIP_FENCE(release_dev, __ATOMIC_RELEASE, "agent")
+LOOM_HIP_FENCE(release_sys, __ATOMIC_RELEASE, "")
+LOOM_HIP_FENCE(seq_cst_dev, __ATOMIC_SEQ_CST, "agent")
+LOOM_HIP_FENCE(seq_cst_sys, __ATOMIC_SEQ_CST, "")
+
+/* ---- time ------------------------------------------------------------------------------------- */
+
+#define LOOM_PAUSE_NS 32
+
+/* s_sleep waits 64 clocks per count: about 32 ns. */
+LOOM_FN void loom_nanosleep(uint32_t ns)
+{
+	for (uint32_t slept = 0; slept < ns; slept += 32)
+		__builtin_amdgcn_s_sleep(1);
+}
+
+LOOM_FN void loom_pause(const struct loom_ctx *c)
+{
+	(void)c;
+	__builtin_amdgcn_s_sleep(1);
+}
+
+/* One clock for the whole device. */
+#ifndef LOOM_HIP_CLOCK_KHZ
+#define LOOM_HIP_CLOCK_KHZ 100000u
+#endif
+LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
+{
+	(void)c;
+	return __builtin_amdgcn_s_memrealtime() * (1000000u / LOOM_HIP_CLOCK_KHZ);
+}
+
+/* ---- lanes ------------------------------------------------------------------------------------ */
+
+/* In local data share, for workers of several wavefronts. */
+struct loom_lanes {
+	uint64_t slot[2];
+};
+
+#if defined(LOOM_LANES) && defined(__AMDGCN_WAVEFRONT_SIZE)
+#if LOOM_LANES % __AMDGCN_WAVEFRONT_SIZE
+#error "gpuloom: lanes must be a multiple of the wavefront's size"
+#endif
+#if LOOM_LANES == __AMDGCN_WAVEFRONT_SIZE
+#define LOOM_HIP_WAVE
+#endif
+#endif
+
+#ifdef LOOM_HIP_WAVE
+/* A wavefront runs in step: what is left to do is to order memory. */
+LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
+{
+	(void)c;
+	__builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+	__builtin_amdgcn_wave_barrier();
+	__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+
+LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
+{
+	loom_barrier_lanes(c);
+	uint32_t low = (uint32_t)__builtin_amdgcn_readlane((int)(uint32_t)value, 0);
+	uint32_t high = (uint32_t)__builtin_amdgcn_readlane((int)(uint32_t)(value >> 32), 0);
+	return (uint64_t)high << 32 | low;
+}
+#else
+LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
+{
+	(void)c;
+	__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+	__builtin_amdgcn_s_barrier();
+	__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
+/* Two slots in turn, as on the CPU. */
+LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
+{
+	uint32_t turn = c->turn;
+	c->turn = turn ^ 1;
+	if (c->lane == 0)
+		c->together->slot[turn] = value;
+	loom_barrier_lanes(c);
+	return c->together->slot[turn];
+}
+#endif
+
+#include "gpu.h"
+
+#endif

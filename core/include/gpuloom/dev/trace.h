@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What workers note for a timeline: where c->trace is set (`gpuloom run --trace`), an event per steal,
+ * idle time and the like, and one of every so many tasks. Lane 0 of each worker writes to a buffer of its
+ * own; when that is full, later events are counted, not kept. */
+#ifndef GPULOOM_DEV_TRACE_H
+#define GPULOOM_DEV_TRACE_H
+
+#include "dev.h" /* which ends with this file */
+
+/* X(NAME, text, what `other` and `count` say) */
+#define LOOM_TRACE_MAP(X)                                                                          \
+	X(TASK, "task", "other: its tag; count: how many tasks it stands for")                     \
+	X(RELEASE, "release", "count: tasks made public")                                          \
+	X(ACQUIRE, "acquire", "count: tasks taken back")                                           \
+	X(STEAL, "steal", "other: the victim; count: tasks stolen")                                \
+	X(IDLE, "idle", "")                                                                        \
+	X(END, "termination", "out of work until the end")
+
+enum loom_trace_what {
+#define LOOM_TRACE_ENUM(NAME, text, more) LOOM_TRACE_##NAME,
+	LOOM_TRACE_MAP(LOOM_TRACE_ENUM)
+#undef LOOM_TRACE_ENUM
+	LOOM_TRACE_KINDS
+};
+
+struct loom_event {
+	uint64_t begin_ns, end_ns; /* on the device's clock */
+	uint64_t count;
+	uint32_t what, other;
+};
+
+/* One per worker; `room` events follow. The core writes room and every before a sample. */
+struct loom_trace {
+	uint64_t room, every; /* every how many tasks one is kept; 0: none */
+	uint64_t used, lost;
+	uint64_t pad[4];
+};
+
+/* 0 where nobody asks for a trace. */
+LOOM_FN uint64_t loom_trace_now(const struct loom_ctx *c)
+{
+	return c->trace ? loom_clock_ns(c) : 0;
+}
+
+/* Lane 0: an event that began then and ends now. */
+LOOM_FN void loom_trace_add(const struct loom_ctx *c, uint32_t what, uint64_t begin_ns, uint32_t other,
+			    uint64_t count)
+{
+	struct loom_trace *t = c->trace;
+	if (!t)
+		return;
+	if (t->used == t->room) {
+		t->lost++;
+		return;
+	}
+	struct loom_event *e = (struct loom_event *)(t + 1) + t->used++;
+	e->begin_ns = begin_ns;
+	e->end_ns = loom_clock_ns(c);
+	e->count = count;
+	e->what = what;
+	e->other = other;
+}
+
+/* A loop that has run `ran` tasks counts from 0: which one is to be kept? */
+LOOM_FN uint64_t loom_trace_next(const struct loom_ctx *c, uint64_t ran)
+{
+	uint64_t every = c->trace ? c->trace->every : 0;
+	return every ? (every - ran % every) % every : ~0ull;
+}
+
+/* Runs a task that is kept; the next one to keep. Collective. */
+LOOM_FN uint64_t loom_trace_task(struct loom_ctx *c, uint64_t n, const struct loom_task *task)
+{
+	uint64_t begin = loom_clock_ns(c);
+	loom_task_run_nested(c, task);
+	if (c->lane == 0)
+		loom_trace_add(c, LOOM_TRACE_TASK, begin, task->tag, c->trace->every);
+	return n + c->trace->every;
+}
+
+#endif

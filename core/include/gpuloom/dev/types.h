@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fixed-width types: the C library's, or our own where a run-time compiler has no C library. */
+#ifndef GPULOOM_DEV_TYPES_H
+#define GPULOOM_DEV_TYPES_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <stddef.h>
+#include <stdint.h>
+#else
+typedef signed char int8_t;
+typedef short int16_t;
+typedef int int32_t;
+typedef long int64_t;
+typedef unsigned char uint8_t;
+typedef unsigned short uint16_t;
+typedef unsigned int uint32_t;
+typedef unsigned long uint64_t;
+typedef unsigned long uintptr_t;
+typedef decltype(sizeof(0)) size_t;
+static_assert(sizeof(uint64_t) == 8 && sizeof(void *) == 8, "hosts and devices with 64 bits only");
+#define INT32_MAX 0x7fffffff
+#define INT32_MIN (-INT32_MAX - 1)
+#define INT64_MAX 0x7fffffffffffffffl
+#define INT64_MIN (-INT64_MAX - 1)
+#define UINT8_MAX 0xffu
+#define UINT16_MAX 0xffffu
+#define UINT32_MAX 0xffffffffu
+#define UINT64_MAX 0xfffffffffffffffful
+#ifndef NULL
+#define NULL 0
+#endif
+#endif
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices: engines that run workers and own memory. */
+#ifndef GPULOOM_DEVICE_H
+#define GPULOOM_DEVICE_H
+
+#include "plugin.h"
+#include "task.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* One row of `gpuloom doctor`: state is "ok", "limited" or "no". Strings are copied. */
+struct loom_doctor {
+	size_t size;
+	void *ctx;
+	void (*row)(struct loom_doctor *out, const char *topic, const char *state, const char *found,
+		    const char *mend);
+};
+
+/* Memory that devices share. Made by a device (its own) or a transport (the host's). */
+struct loom_memory {
+	size_t size;
+	uint64_t bytes;
+	int fd;          /* memfd or dma-buf that other processes can map; -1: none */
+	int32_t device;  /* which device of the stack it belongs to; -1: the host. Set by the transport */
+	void *host;      /* the host's view; NULL: not visible to the host */
+	uint64_t handle; /* the owner's own */
+};
+enum { LOOM_MEMORY_HOST = 1 }; /* mem_alloc: must be visible to the host while workers run */
+
+/* A piece of a memory: what `loom_ref` addresses. */
+struct loom_segment {
+	const struct loom_memory *memory;
+	uint64_t offset, bytes;
+	int32_t owner; /* device, or -1: the stack */
+	uint32_t flags;
+};
+#define LOOM_MAX_SEGMENTS 256
+
+/* What device code to compose. Plug-in pointers are NULL for kinds not selected. */
+struct loom_program {
+	size_t size;
+	const struct loom_layout *layout;
+	const struct loom_plugin *const *policy; /* [LOOM_KINDS] */
+	/* All task functions by tag: the workload's first, then those of the embedding program. */
+	const struct loom_task_entry *task;
+	uint32_t tasks;
+	uint32_t reserved;
+};
+
+enum loom_entry {
+	LOOM_ENTRY_WORK = 1, /* the scheduler's run(), or the workload's kernel() */
+	LOOM_ENTRY_PROBE,    /* dev/probe.h: one worker per device, coherence of `probe` */
+};
+
+/* What a policy does inside each address space that runs workers, because its mechanism belongs to one
+ * (userfaultfd, signal handlers, threads beside the workers). A CPU device with isolation = process
+ * calls these in its own process. */
+struct loom_attachment {
+	void *self;
+	uint32_t kind; /* whose blocks `space` shows: enum loom_kind */
+	uint32_t reserved;
+	/* Before the first worker starts; may start threads. An error ends the launch. */
+	int (*attach)(void *self, const struct loom_space *space, struct loom_error *err);
+	/* Once before every sample, by one thread of the device, while no worker of any device runs. */
+	void (*ready)(void *self, uint32_t device);
+	/* After the last worker left; not called when the process died. */
+	void (*detach)(void *self, uint32_t device);
+};
+
+/* One launch of persistent workers. Everything is valid until retire() returns. */
+struct loom_launch {
+	size_t size;
+	uint32_t entry;  /* enum loom_entry */
+	uint32_t device; /* which of the layout's devices this is */
+	const struct loom_layout *layout;
+	const struct loom_segment *segment; /* [segments]; index 0 is unused */
+	uint32_t segments;
+	uint32_t reserved;
+	loom_ref ctl;      /* struct loom_ctl */
+	loom_ref counters; /* struct loom_counters, one per worker of the stack */
+	loom_ref initial;  /* struct loom_task[]; 0: none */
+	loom_ref probe;    /* struct loom_probe, for LOOM_ENTRY_PROBE */
+	const loom_ref *global;           /* [LOOM_KINDS]; 0: the policy asked for none */
+	const loom_ref *on_device;        /* [LOOM_KINDS], this device's */
+	const loom_ref *registry;         /* [LOOM_KINDS]: loom_ref[workers], this device's replica */
+	const uint64_t *local_bytes;      /* [LOOM_KINDS] per worker; zeroed before every sample */
+	const struct loom_attachment *attachment; /* [attachments], in order; members may be NULL */
+	uint32_t attachments;
+	uint32_t reserved2;
+	loom_ref trace;       /* struct loom_trace, one per worker of the stack; 0: nobody asks */
+	uint64_t trace_bytes; /* from one worker's to the next */
+};
+
+/* Bits of loom_plugin.caps for devices. */
+enum {
+	LOOM_CAP_DEVICE_IS_CPU = 1, /* runs `dev->cpu` tables and task functions of the embedder */
+};
+
+/* All ops are called by one thread of the core. Mandatory down to `retire`. */
+struct loom_device_ops {
+	size_t size;
+	/* Opens engine number `instance` ("cpu:1" is instance 1) of the `instances` of this plug-in
+	 * that the stack uses. `opts` hold [device.NAME] overlaid with [device.NAME.instance]. */
+	int (*create)(const struct loom_host *host, const void *opts, uint32_t instance,
+		      uint32_t instances, void **self, struct loom_error *err);
+	void (*destroy)(void *self);
+	/* Fills workers, lanes, numa_node, local_bytes, kind. Called after create(), and again after
+	 * build(): on a GPU the code decides how many workers are resident. The second answer holds;
+	 * its workers and local_bytes may differ from the first. */
+	int (*shape)(void *self, struct loom_device_shape *shape, struct loom_error *err);
+	/* Zeroed memory on this device, page-aligned. `flags`: LOOM_MEMORY_*. */
+	int (*mem_alloc)(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
+			 struct loom_error *err);
+	void (*mem_free)(void *self, struct loom_memory *memory);
+	/* Makes another owner's memory usable here, before launch; -LOOM_EUNAVAIL with the reason
+	 * when the two cannot share. unmap with the same pointer. */
+	int (*mem_map)(void *self, const struct loom_memory *memory, struct loom_error *err);
+	void (*mem_unmap)(void *self, const struct loom_memory *memory);
+	/* Composes the device code. Before the first LOOM_ENTRY_WORK launch. */
+	int (*build)(void *self, const struct loom_program *program, struct loom_error *err);
+	/* Starts the workers; they wait for ctl->phase. */
+	int (*launch)(void *self, const struct loom_launch *launch, struct loom_error *err);
+	/* The core has stored LOOM_PHASE_READY(n): returns when all workers are awake and watch for
+	 * LOOM_PHASE_GO(n), or LOOM_ETIMEDOUT. */
+	int (*ready)(void *self, uint64_t timeout_ns, struct loom_error *err);
+	/* The core has stored LOOM_PHASE_GO(n): ring a doorbell if one is needed. */
+	int (*go)(void *self, struct loom_error *err);
+	/* Waits until all workers have finished the sample: 0 and *end_ns (CLOCK_MONOTONIC, when the
+	 * last one did), LOOM_EAGAIN after timeout_ns or when a signal came, LOOM_EDIED when they
+	 * never will. */
+	int (*wait)(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
+	/* Ends the launch: the core has stored LOOM_PHASE_RETIRE (and `stop` when in mid-sample).
+	 * Waits up to timeout_ns, then uses force. Nothing of the launch is left afterwards, but for
+	 * LOOM_ETIMEDOUT: threads that cannot be killed still use its memory, which must stay; the
+	 * call may be repeated. */
+	int (*retire)(void *self, uint64_t timeout_ns, struct loom_error *err);
+	/* Between a memory that the host cannot see and host bytes. NULL: all memory is host-visible. */
+	int (*copy_in)(void *self, const struct loom_memory *memory, uint64_t offset, const void *from,
+		       uint64_t bytes, struct loom_error *err);
+	int (*copy_out)(void *self, const struct loom_memory *memory, uint64_t offset, void *to,
+			uint64_t bytes, struct loom_error *err);
+	/* Says what this machine offers such devices and how to mend what lacks. Needs no instance. */
+	void (*doctor)(const struct loom_host *host, struct loom_doctor *out);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Error codes and the caller-owned error record.
+ *
+ * Every function that can fail returns 0 or a negative code. Set-up calls also take a trailing
+ * `struct loom_error *` (may be NULL): the first function that knows the cause words it, callers add
+ * nothing. Hot calls return the code alone. */
+#ifndef GPULOOM_ERROR_H
+#define GPULOOM_ERROR_H
+
+#if defined(__GNUC__)
+#define LOOM_EXPORT __attribute__((visibility("default")))
+#define LOOM_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#else
+#define LOOM_EXPORT
+#define LOOM_PRINTF(fmt, args)
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* X(name, value, text). Values are part of the ABI: append, never renumber. */
+#define LOOM_ERR_MAP(X)                                                                            \
+	X(EINVAL, -1, "invalid argument, option or configuration")                                 \
+	X(ENOMEM, -2, "out of memory")                                                             \
+	X(ENOTSUP, -3, "not supported")                                                            \
+	X(EABI, -4, "plug-in and core do not speak the same ABI")                                  \
+	X(ETIMEDOUT, -5, "gave up waiting")                                                        \
+	X(ENOENT, -6, "not found")                                                                 \
+	X(EIO, -7, "input or output failed")                                                       \
+	X(EUNAVAIL, -8, "not available on this machine")                                           \
+	X(EWRONG, -9, "the result is wrong")                                                       \
+	X(EDIED, -10, "a worker process died")                                                     \
+	X(EFULL, -11, "every queue is full")                                                       \
+	X(EINTR, -12, "interrupted")                                                               \
+	X(EAGAIN, -13, "not yet")                                                                  \
+	X(EBUSY, -14, "in use")                                                                    \
+	X(EPLUGIN, -15, "the plug-in misbehaved")                                                  \
+	X(EINTERNAL, -16, "internal error, please report")
+
+enum loom_err {
+	LOOM_OK = 0,
+#define LOOM_ERR_ENUM(name, value, text) LOOM_##name = value,
+	LOOM_ERR_MAP(LOOM_ERR_ENUM)
+#undef LOOM_ERR_ENUM
+};
+
+/* What went wrong, in the caller's memory. `text` is one sentence for the user; `file` and `line`
+ * are the place in our source that worded it (for developers). */
+struct loom_error {
+	int code;
+	int line;
+	const char *file;
+	char text[1000];
+};
+
+#ifndef LOOM_DEVICE_COMPILE
+/* The constant text of a code; never NULL. Any thread. */
+LOOM_EXPORT const char *loom_strerror(int code);
+#endif
+
+#ifdef __cplusplus
+}
+#endif
+#endif

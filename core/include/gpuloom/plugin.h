@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every plug-in author needs: the descriptor, option rows, and the host table.
+ *
+ * A plug-in is a shared object that exports one symbol, loom_plugin_entry(), made by
+ * LOOM_PLUGIN_DEFINE. It links to nothing of gpuloom: the core hands it a `struct loom_host`. The
+ * vtable of each kind is in a header of its own (device.h, transport.h, sched.h, ...). */
+#ifndef GPULOOM_PLUGIN_H
+#define GPULOOM_PLUGIN_H
+
+#include "dev/types.h"
+#include "error.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LOOM_PLUGIN_MAGIC 0x4d4f4f4cu /* "LOOM", little-endian */
+#define LOOM_ABI(major, minor) ((uint32_t)(major) << 16 | (uint32_t)(minor))
+#define LOOM_ABI_MAJOR(abi) ((abi) >> 16)
+#define LOOM_ABI_MINOR(abi) ((abi) & 0xffffu)
+#define LOOM_ABI_CURRENT LOOM_ABI(1, 0)
+
+/* The kinds of plug-in: X(enum name, short name for files, name of the conf section, kind ABI).
+ * A kind's ABI rises when one of its vtables changes in a way that a size cannot tell. */
+#define LOOM_KIND_MAP(X)                                                                           \
+	X(DEVICE, device, device, 1)                                                               \
+	X(TRANSPORT, transport, transport, 1)                                                      \
+	X(SCHED, sched, scheduler, 1)                                                              \
+	X(TERM, term, termination, 1)                                                              \
+	X(SYNC, sync, sync, 1)                                                                     \
+	X(BARRIER, barrier, barrier, 1)                                                            \
+	X(TRIGGER, trigger, trigger, 1)                                                            \
+	X(QOS, qos, qos, 1)                                                                        \
+	X(WORKLOAD, workload, workload, 1)
+
+enum loom_kind {
+	LOOM_KIND_NONE = 0,
+#define LOOM_KIND_ENUM(NAME, file, section, abi) LOOM_##NAME,
+	LOOM_KIND_MAP(LOOM_KIND_ENUM)
+#undef LOOM_KIND_ENUM
+	LOOM_KINDS /* one past the last */
+};
+enum {
+#define LOOM_KIND_ABI_ENUM(NAME, file, section, abi) LOOM_KIND_ABI_##NAME = abi,
+	LOOM_KIND_MAP(LOOM_KIND_ABI_ENUM)
+#undef LOOM_KIND_ABI_ENUM
+	LOOM_KIND_ABI_END_
+};
+
+/* 1 when the table, as its author compiled it, reaches as far as `op` and sets it. */
+#define LOOM_HAS(ops, op)                                                                          \
+	((ops) && (ops)->size >= (size_t)((const char *)(&(ops)->op + 1) - (const char *)(ops)) && \
+	 (ops)->op)
+
+/* ---- options ------------------------------------------------------------------------------- */
+
+/* X(name, C type of the field, what a user writes) */
+#define LOOM_OPT_MAP(X)                                                                            \
+	X(BOOL, uint8_t, "yes|no")                                                                 \
+	X(U32, uint32_t, "integer")                                                                \
+	X(U64, uint64_t, "integer")                                                                \
+	X(I64, int64_t, "integer")                                                                 \
+	X(SIZE, uint64_t, "size, as in 64KiB")                                                     \
+	X(TIME, uint64_t, "time, as in 10us")                                                      \
+	X(F64, double, "number")                                                                   \
+	X(SHARE, double, "share, as in 5% or 0.05")                                                \
+	X(STR, const char *, "text")                                                               \
+	X(PATH, const char *, "path, relative to the conf file")                                   \
+	X(ENUM, uint32_t, "one of the choices")                                                    \
+	X(CPUS, const char *, "list of cores, as in 0-3,8")
+
+enum loom_opt_type {
+	LOOM_OPT_NONE = 0,
+#define LOOM_OPT_ENUM_ROW(name, type, text) LOOM_OPT_##name,
+	LOOM_OPT_MAP(LOOM_OPT_ENUM_ROW)
+#undef LOOM_OPT_ENUM_ROW
+};
+enum {
+	LOOM_OPT_REQUIRED = 1,   /* no default: the user must give it */
+	LOOM_OPT_DEPRECATED = 2, /* still read, with a warning that quotes `help` */
+};
+
+/* One option: serves parsing, default, range, help, `describe`, `config show`, docs. Times are
+ * stored in ns, sizes in bytes, shares as 0..1, an ENUM as the index of its choice. Strings belong
+ * to the core and live as long as the plug-in's instance; "" means not given. */
+struct loom_opt {
+	const char *name;           /* lower case with underscores; NULL ends the table */
+	const char *dflt;           /* default as a user would write it; NULL with REQUIRED */
+	const char *help;           /* one or two sentences, says the unit and what values mean */
+	const char *const *choices; /* ENUM only: NULL-terminated */
+	double min, max;            /* both 0: no bounds beyond those of the type */
+	uint32_t offset;            /* of the field in the plug-in's option struct */
+	uint16_t size;              /* of the field; checked against the type */
+	uint8_t type;               /* enum loom_opt_type */
+	uint8_t flags;
+};
+
+/* LOOM_OPT(struct my_opts, field, LOOM_OPT_U32, "default", "help", .min = 1, .max = 256) */
+#define LOOM_OPT(S, field, opt_type, default_, help_, ...)                                         \
+	{                                                                                          \
+		.name = #field, .dflt = default_, .help = help_, .offset = offsetof(S, field),     \
+		.size = sizeof(((S *)0)->field), .type = opt_type, __VA_ARGS__                     \
+	}
+
+/* ---- what the core offers a plug-in --------------------------------------------------------- */
+
+enum loom_level { LOOM_LOG_ERROR = 0, LOOM_LOG_WARN, LOOM_LOG_INFO, LOOM_LOG_DEBUG };
+enum loom_better { LOOM_BETTER_NONE = 0, LOOM_BETTER_MORE, LOOM_BETTER_LESS };
+
+struct loom_report; /* the results of one sample, filled through the host table */
+
+/* The host table: created by the core, constant, valid until destroy() of the instance returns.
+ * Appended only; check LOOM_HAS() for members past `metric` when your plug-in may meet older cores:
+ * LOOM_HAS(host, allgather) covers rank and ranks.
+ * Every function may be called from any thread unless its comment says otherwise. */
+struct loom_host {
+	size_t size;
+	uint32_t abi; /* of the core */
+	uint32_t reserved;
+	void *ctx; /* the core's own */
+	/* 1 when a message of that level would be seen: test before costly formatting. */
+	int (*log_on)(const struct loom_host *host, int level);
+	/* One line for stderr or the embedder's callback, without newline. */
+	void (*log)(const struct loom_host *host, int level, const char *who, const char *fmt, ...)
+		LOOM_PRINTF(4, 5);
+	/* Fills *err (may be NULL) with one sentence and returns `code`. */
+	int (*fail)(const struct loom_host *host, struct loom_error *err, int code, const char *file,
+		    int line, const char *fmt, ...) LOOM_PRINTF(6, 7);
+	/* Zeroed memory, or NULL; free with `free`. Aligned to 64 bytes. */
+	void *(*alloc)(const struct loom_host *host, size_t bytes);
+	void (*free)(const struct loom_host *host, void *p);
+	uint64_t (*now_ns)(const struct loom_host *host); /* CLOCK_MONOTONIC */
+	/* Adds one figure to a sample's report; only inside the ops that receive `report`. `unit` as
+	 * in "tasks/s", "" for a count. The same name twice in a sample is an error of the plug-in. */
+	int (*metric)(const struct loom_host *host, struct loom_report *report, const char *name,
+		      const char *unit, enum loom_better better, double value);
+	/* This process among the ranks of the job: 0 of 1 unless ranks were asked for. Constant. */
+	uint32_t rank, ranks;
+	/* Gives every rank what each gave: `bytes` of `mine` into all[rank * bytes]. Collective, in
+	 * the same order everywhere, by the core's thread alone. LOOM_EDIED: a rank is gone. */
+	int (*allgather)(const struct loom_host *host, const void *mine, void *all, size_t bytes,
+			 struct loom_error *err);
+};
+
+#define LOOM_FAIL(host, err, code, ...)                                                            \
+	((host)->fail((host), (err), (code), __FILE__, __LINE__, __VA_ARGS__))
+#define LOOM_LOG(host, level, who, ...)                                                            \
+	do {                                                                                       \
+		if ((host)->log_on((host), (level)))                                               \
+			(host)->log((host), (level), (who), __VA_ARGS__);                          \
+	} while (0)
+
+/* ---- device code ----------------------------------------------------------------------------- */
+
+/* The half of a policy that workers execute. Written once over gpuloom/dev/dev.h in a file
+ * NAME.dev.h whose functions are called NAME_OP: the CPU uses `cpu`, a table of pointers to them;
+ * GPU back ends compile the embedded text of the file with the rest of the stack (design, 3). */
+struct loom_device_code {
+	size_t size;
+	const void *cpu;         /* struct loom_<kind>_dev */
+	const char *source_name; /* for compiler messages, as in "term_counter.dev.h" */
+	const char *source;      /* text of the file, not NUL-terminated; NULL: CPU only */
+	const char *source_end;
+};
+
+/* LOOM_EMBED(symbol, "path"): the bytes of a file as symbol..symbol_end, at compile time. */
+#define LOOM_EMBED(symbol, path)                                                                   \
+	__asm__(".pushsection .rodata\n.local " #symbol "\n.local " #symbol "_end\n" #symbol       \
+		":\n.incbin \"" path "\"\n" #symbol "_end:\n.byte 0\n.popsection\n");              \
+	extern const char symbol[] __attribute__((visibility("hidden")));                          \
+	extern const char symbol##_end[] __attribute__((visibility("hidden")))
+
+/* ---- descriptor ------------------------------------------------------------------------------ */
+
+struct loom_plugin {
+	uint32_t magic, abi;
+	size_t size;
+	uint16_t kind, kind_abi;
+	uint32_t min_host_abi;
+	const char *name; /* with the short prefix of its kind: "term_counter" in term_counter.so */
+	const char *version;
+	const char *license; /* SPDX expression */
+	const char *summary; /* one line */
+	const struct loom_opt *opts; /* ends with .name == NULL; NULL: no options */
+	size_t opts_size;            /* sizeof the struct that the rows describe */
+	uint64_t caps;               /* LOOM_CAP_* of the kind's header */
+	const void *ops;             /* struct loom_<kind>_ops */
+	const struct loom_device_code *dev; /* NULL for device and transport */
+};
+
+#ifndef LOOM_DEVICE_COMPILE
+/* The only exported symbol. Pure: touches no device, starts no thread, writes nothing. */
+LOOM_EXPORT const struct loom_plugin *loom_plugin_entry(void);
+#endif
+
+/* The same identity as an ELF note, so that `gpuloom list` need not run the plug-in's code. */
+struct loom_manifest {
+	uint32_t magic, abi;
+	uint16_t kind, kind_abi;
+	uint32_t min_host_abi;
+	char name[40], version[24], license[32], summary[160];
+};
+struct loom_note {
+	uint32_t name_size, desc_size, type;
+	char owner[8]; /* "gpuloom" */
+	struct loom_manifest manifest;
+};
+#define LOOM_NOTE_TYPE 1u
+#define LOOM_NOTE_SECTION ".note.gpuloom"
+
+/* Defines entry point and note from one declaration:
+ *   LOOM_PLUGIN_DEFINE(TERM, "term_counter", "1.0.0", "Apache-2.0", "one line",
+ *                      .opts = rows, .opts_size = sizeof(struct opts), .ops = &ops, .dev = &dev) */
+#define LOOM_PLUGIN_DEFINE(KIND, NAME, VERSION, LICENSE, SUMMARY, ...)                             \
+	__attribute__((used, section(LOOM_NOTE_SECTION),                                           \
+		       aligned(4))) static const struct loom_note loom_plugin_note = {             \
+		.name_size = 8,                                                                    \
+		.desc_size = sizeof(struct loom_manifest),                                         \
+		.type = LOOM_NOTE_TYPE,                                                            \
+		.owner = "gpuloom",                                                                \
+		.manifest = {LOOM_PLUGIN_MAGIC, LOOM_ABI_CURRENT, LOOM_##KIND,                     \
+			     LOOM_KIND_ABI_##KIND, LOOM_ABI(1, 0), NAME, VERSION, LICENSE,         \
+			     SUMMARY}};                                                            \
+	const struct loom_plugin *loom_plugin_entry(void)                                          \
+	{                                                                                          \
+		static const struct loom_plugin self = {.magic = LOOM_PLUGIN_MAGIC,                \
+							.abi = LOOM_ABI_CURRENT,                   \
+							.size = sizeof(struct loom_plugin),        \
+							.kind = LOOM_##KIND,                       \
+							.kind_abi = LOOM_KIND_ABI_##KIND,          \
+							.min_host_abi = LOOM_ABI(1, 0),            \
+							.name = NAME,                              \
+							.version = VERSION,                        \
+							.license = LICENSE,                        \
+							.summary = SUMMARY,                        \
+							__VA_ARGS__};                              \
+		return &self;                                                                      \
+	}
+
+/* ---- what policies share: layout of workers, and memory that they ask for -------------------- */
+
+#define LOOM_MAX_DEVICES 64
+
+/* What one device contributes to a stack. */
+struct loom_device_shape {
+	char name[48];         /* "cpu:0" */
+	uint32_t first_worker; /* filled by the core: global id of its first worker */
+	uint32_t workers, lanes;
+	int32_t numa_node;       /* -1: none or not known */
+	uint64_t local_bytes;    /* most private memory per worker, e.g. a GPU's shared memory */
+	uint32_t kind;           /* LOOM_ON_CPU ... : who may run a task of that affinity */
+	uint32_t reserved;
+	/* What a kernel launch and its end cost here beyond what the device itself takes: a model, for
+	 * devices that have no launches of their own. 0: none. */
+	uint64_t launch_ns, teardown_ns;
+};
+enum { LOOM_ON_ANY = 0, LOOM_ON_CPU = 1, LOOM_ON_GPU = 2 };
+
+/* All workers of a stack. Constant from the first size() to destroy(). */
+struct loom_layout {
+	size_t size;
+	uint32_t devices, workers;
+	const struct loom_device_shape *device;
+	uint64_t initial_tasks; /* 0 while size() runs before the workload is prepared */
+	uint64_t seed;          /* [run] seed: the same seed gives the same choices */
+};
+
+/* Bytes a policy wants; the core makes them through the transport, zeroed and 64-byte aligned. */
+struct loom_need {
+	size_t size;
+	uint64_t global; /* one block for the stack */
+	uint64_t device; /* one block per device, owned by it */
+	uint64_t worker; /* one block per worker, owned by its device, seen by all */
+	uint64_t local;  /* one private block per worker: shared memory on a GPU */
+};
+
+/* The same blocks as the host sees them, or images that the core copies to and from the device.
+ * `device` and `worker` are arrays over layout->devices and layout->workers. */
+struct loom_view {
+	size_t size;
+	void *global;
+	void *const *device;
+	void *const *worker;
+};
+
+/* An address space that runs workers of `device`: what a policy finds there. The pointers are those of
+ * this space; they hold until detach(). */
+struct loom_space {
+	size_t size;
+	uint32_t device;
+	uint32_t reserved;
+	const struct loom_layout *layout;
+	void *global;    /* the policy's block for the stack; NULL: none */
+	void *on_device; /* and for this device */
+	void *ctl;       /* struct loom_ctl */
+};
+
+/* Where the host sees each segment that a loom_ref may name: for host threads and networks. Index 0 is
+ * unused; at[i] is NULL where the host cannot reach the memory while workers run. */
+struct loom_segments {
+	size_t size;
+	uint32_t count; /* one past the last */
+	uint32_t reserved;
+	void *const *at;
+	const uint64_t *bytes;
+};
+
+/* The host half that every policy has in common (sched, term, sync, barrier, trigger, qos). All ops
+ * are called by one thread of the core, never while workers run, except where said.
+ *
+ *   create   makes an instance from filled options (valid until destroy). Mandatory.
+ *   destroy  NULL is legal. Called after the workers are gone. Mandatory.
+ *   need     says how much memory the policy wants. Mandatory.
+ *   init     puts the blocks into their starting state; before every sample, workers parked. Mandatory.
+ *   collect  reads statistics after a sample and adds metrics. NULL: none. A non-zero return with
+ *            LOOM_EWRONG says that an invariant did not hold: the sample is wrong.
+ *   start    before workers are launched, all memory in place: begins host threads (monitors, progress
+ *            engines), which then run beside the workers and the ops above. NULL: none.
+ *   stop     after the workers are gone: ends those threads. Follows every successful start(). */
+#define LOOM_POLICY_OPS                                                                            \
+	size_t size;                                                                               \
+	int (*create)(const struct loom_host *host, const void *opts, void **self,                 \
+		      struct loom_error *err);                                                     \
+	void (*destroy)(void *self);                                                               \
+	int (*need)(void *self, const struct loom_layout *layout, struct loom_need *need,          \
+		    struct loom_error *err);                                                       \
+	int (*init)(void *self, const struct loom_layout *layout, const struct loom_view *view,    \
+		    struct loom_error *err);                                                       \
+	int (*collect)(void *self, const struct loom_layout *layout, const struct loom_view *view, \
+		       struct loom_report *report, struct loom_error *err);                        \
+	int (*start)(void *self, const struct loom_layout *layout, const struct loom_view *view,   \
+		     const struct loom_segments *segments, struct loom_error *err);                \
+	void (*stop)(void *self);
+
+struct loom_policy_ops {
+	LOOM_POLICY_OPS
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Schedulers: how tasks reach workers. */
+#ifndef GPULOOM_SCHED_H
+#define GPULOOM_SCHED_H
+
+#include "plugin.h"
+#include "task.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct loom_sched_ops {
+	LOOM_POLICY_OPS
+	/* Says in *err what a worker's failure (loom_worker_fail: code, info) means and what to do;
+	 * returns `code`, or 0 when it is none of this scheduler's. NULL: the core words it. */
+	int (*explain)(void *self, uint32_t worker, int code, uint64_t info,
+		       struct loom_error *err);
+};
+
+/* Device half. Every op is collective over the lanes of a worker and runs on that worker. */
+struct loom_sched_dev {
+	size_t size;
+	/* The worker's loop: runs tasks until the termination detector says done or the run is
+	 * stopped. Each task of the initial set and each spawned task is run exactly once. */
+	void (*run)(struct loom_ctx *c);
+	/* Called inside a task function: makes a task. May run it in place. 0, or LOOM_EFULL after
+	 * the run was failed. The record is copied: it need not outlive the call. */
+	int (*spawn)(struct loom_ctx *c, const struct loom_task *task);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Network triggers: the host posts operations ahead, workers fire them (GPU-TN, sections 3 and 4).
+ *
+ * A fire counts towards a tag's counter. A post waits on one counter for one threshold; posts of a
+ * counter run in the order of their thresholds, equal ones in the order of posting, also when the
+ * counter jumps. Fire and post may come in either order (3.2). Counters are 64 bits wide and start
+ * each sample at 0, with no posts: the workload's wire() posts anew. */
+#ifndef GPULOOM_TRIGGER_H
+#define GPULOOM_TRIGGER_H
+
+#include "plugin.h"
+#include "task.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum loom_net_op {
+	LOOM_NET_PUT = 1, /* local -> remote */
+	LOOM_NET_GET,     /* remote -> local */
+	LOOM_NET_SEND,    /* local -> the target's receive with the same `match` */
+	LOOM_NET_RECV,    /* into local, from any rank */
+	LOOM_NET_ADD,     /* each element of remote += local, atomically */
+	LOOM_NET_COUNT,   /* moves nothing: completes at once, to join or chain counters */
+};
+enum loom_net_type { LOOM_NET_U64 = 0, LOOM_NET_F32 };
+enum {
+	/* The fire supplies part of the operation (section 3.4), see LOOM_ARGUMENT: */
+	LOOM_NET_TARGET_FROM_FIRE = 1,
+	LOOM_NET_LOCAL_FROM_FIRE = 2,  /* bytes added to `local`, at most post.window */
+	LOOM_NET_REMOTE_FROM_FIRE = 4, /* the same for `remote` */
+};
+
+/* Tags 1 to LOOM_TAG_MAX are the workload's; the arrival of a notification counts towards a tag of its
+ * own, so that posts may wait for it. */
+#define LOOM_TAG_MAX ((1ull << 47) - 1)
+#define LOOM_TAG_ARRIVAL(index) (1ull << 47 | (uint64_t)(index))
+/* What a fire may carry. */
+#define LOOM_ARGUMENT(target, offset) ((uint64_t)(target) << 48 | (uint64_t)(offset))
+
+/* An operation that waits. Zero what you do not use. */
+struct loom_trigger_post {
+	size_t size;
+	uint64_t tag;
+	uint64_t threshold; /* runs once the counter has reached it; 0: at once */
+	uint64_t rearm;     /* 0: runs once; else again for every further `rearm` counts */
+	uint32_t op;        /* enum loom_net_op */
+	uint32_t target;    /* rank */
+	loom_ref local;     /* buffer here */
+	loom_ref remote;    /* buffer there, as a reference of that rank */
+	uint64_t bytes;
+	uint64_t match;  /* SEND and RECV */
+	uint64_t chain;  /* tag that a successful completion counts one towards; 0: none */
+	uint32_t slot;   /* completion slot that counts completions here; 0: none */
+	uint32_t notify; /* PUT and ADD: arrival word that counts at the target, once the data is there;
+			    0: none */
+	uint32_t type;  /* ADD: enum loom_net_type */
+	uint32_t flags; /* LOOM_NET_* */
+	uint64_t window;
+};
+
+/* Host half. post, cancel, room and count may be called from any thread, also while workers run. */
+struct loom_trigger_ops {
+	LOOM_POLICY_OPS
+	/* LOOM_EFULL when every place is taken, LOOM_ENOTSUP when this plug-in or provider lacks the
+	 * operation; *id is for cancel(). */
+	int (*post)(void *self, const struct loom_trigger_post *post, uint64_t *id,
+		    struct loom_error *err);
+	/* 0: it will not run (again). LOOM_EBUSY: too late, it runs. LOOM_ENOENT: it has run. */
+	int (*cancel)(void *self, uint64_t id, struct loom_error *err);
+	/* Waits until all that was fired is complete, also at its targets. The workers are parked: their
+	 * kernel has ended. Gives the first failure. */
+	int (*flush)(void *self, uint64_t timeout_ns, struct loom_error *err);
+	/* Free places for posts. */
+	int (*room)(void *self, uint32_t *posts);
+	/* Adds to a counter, as the NIC itself would: from the host, or to begin at a value. NULL: not
+	 * supported. */
+	int (*count)(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
+};
+
+/* The selected trigger, as the core hands it to a workload. */
+struct loom_trigger {
+	size_t size;
+	const struct loom_trigger_ops *ops;
+	void *self;
+	uint32_t rank, ranks;
+};
+
+/* Device half. */
+struct loom_trigger_dev {
+	size_t size;
+	/* Counts `count` (1 to 16383) towards `tag`. By any lane: all that this lane wrote, or has seen
+	 * others write before a barrier, is sent with it. For a work-group: loom_barrier_lanes(c), then
+	 * lane 0. Waits while the FIFO is full. 0, LOOM_EINTR when the run was stopped, or an error. */
+	int (*fire)(struct loom_ctx *c, uint64_t tag, uint32_t count);
+	/* The same with LOOM_ARGUMENT(target, offset) for posts with LOOM_NET_*_FROM_FIRE. */
+	int (*fire_with)(struct loom_ctx *c, uint64_t tag, uint64_t argument);
+	/* How many operations completed in `slot`, their buffers free again; negative: the latched first
+	 * failure. */
+	int64_t (*completed)(struct loom_ctx *c, uint32_t slot);
+	/* How often `index` was notified: that much data is here to be read. Negative as above. */
+	int64_t (*arrived)(struct loom_ctx *c, uint32_t index);
+	/* The kernel ends here and its successor begins: collective over all workers of the device, and
+	 * as often by each. What was fired before is on its way, for every mechanism. Costs what the
+	 * device says that launches cost. 0 or LOOM_EINTR. */
+	int (*boundary)(struct loom_ctx *c);
+	/* A boundary where the mechanism cannot send from within a kernel; nothing where it can. */
+	int (*deliver)(struct loom_ctx *c);
+	/* When `index` was last notified, on CLOCK_MONOTONIC of this host; 0: never, or times are not
+	 * kept. For measurements. */
+	uint64_t (*arrived_at)(struct loom_ctx *c, uint32_t index);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workloads: input, task functions, verification. */
+#ifndef GPULOOM_WORKLOAD_H
+#define GPULOOM_WORKLOAD_H
+
+#include "plugin.h"
+#include "qos.h"
+#include "sync.h"
+#include "task.h"
+#include "trigger.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* All ops are called by one thread of the core, never while workers run. Input is read in create or
+ * need. Mandatory: create, destroy, need, init, tasks, verify. */
+struct loom_workload_ops {
+	LOOM_POLICY_OPS
+	/* How many tasks the initial set has: asked after need(). NULL: none (a kernel workload). */
+	uint64_t (*task_count)(void *self, const struct loom_layout *layout);
+	/* Writes exactly that many tasks, once per stack. The tag of the workload's task function i
+	 * is i. `global` is the reference of view->global, for data descriptors. */
+	int (*tasks)(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		     loom_ref global, struct loom_task *tasks, struct loom_error *err);
+	/* Checks the answer of a sample: 0, or LOOM_EWRONG with what was expected and found. Adds the
+	 * workload's own metrics. A workload with a kernel may add "seconds": that replaces the time
+	 * that the core measured, for programs that time themselves. */
+	int (*verify)(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		      struct loom_report *report, struct loom_error *err);
+	/* Which channels the workers use, for the selected sync plug-in; asked once, after need(). The
+	 * list belongs to the workload. NULL: none, and no sync plug-in is needed. */
+	int (*channels)(void *self, const struct loom_layout *layout, const struct loom_channel **channel,
+			uint32_t *n, struct loom_error *err);
+	/* Posts network operations for the sample to come: after every init(), before the workers
+	 * start. NULL: the workload uses no network. Not NULL: the conf must select a trigger. */
+	int (*wire)(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		    loom_ref global, const struct loom_trigger *trigger, struct loom_error *err);
+	/* Which workers ask the host for services, for the selected qos plug-ins; once, after need(). The
+	 * list belongs to the workload. NULL: none, and no qos plug-in is needed. */
+	int (*tenants)(void *self, const struct loom_layout *layout, const struct loom_tenant **tenant,
+		       uint32_t *n, struct loom_error *err);
+	/* What their requests may name: before every launch, memory in place. NULL: nothing. */
+	int (*grants)(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		      loom_ref global, const struct loom_grant **grant, uint32_t *n,
+		      struct loom_error *err);
+	/* As in struct loom_sched_ops, for failures that the workload's tasks report. NULL: none. */
+	int (*explain)(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err);
+};
+
+struct loom_task_entry {
+	const char *name; /* of the function in the .dev.h: GPU back ends call it by this name */
+	loom_task_fn *fn; /* the same, compiled for the CPU */
+};
+
+struct loom_workload_dev {
+	size_t size;
+	uint32_t count;
+	uint32_t reserved;
+	const struct loom_task_entry *task; /* [count]: tag i runs entry i */
+	/* A workload without tasks: each worker runs this once per sample instead of a scheduler.
+	 * Collective over lanes. NULL: tasks. */
+	void (*kernel)(struct loom_ctx *c);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The mandatory operations of every kind, as the comments in its header say: one row per kind. */
+#include "plugin/check.h"
+
+#include <gpuloom/barrier.h>
+#include <gpuloom/device.h>
+#include <gpuloom/qos.h>
+#include <gpuloom/sched.h>
+#include <gpuloom/sync.h>
+#include <gpuloom/term.h>
+#include <gpuloom/transport.h>
+#include <gpuloom/trigger.h>
+#include <gpuloom/workload.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "plugin/identity.h"
+#include "plugin/peek.h"
+
+struct op {
+	size_t offset; /* 0, which is `size`, ends a list */
+	const char *name;
+};
+#define OP(table, op)                                                                              \
+	{                                                                                          \
+		offsetof(struct table, op), #op                                                    \
+	}
+#define POLICY                                                                                     \
+	OP(loom_policy_ops, create), OP(loom_policy_ops, destroy), OP(loom_policy_ops, need),      \
+		OP(loom_policy_ops, init)
+#define END                                                                                        \
+	{                                                                                          \
+		0, NULL                                                                            \
+	}
+
+enum dev_rule {
+	DEV_NONE = 0, /* has no device code */
+	DEV_MAY,      /* may have some */
+	DEV_MUST,     /* for CPU or GPU */
+	DEV_MUST_CPU, /* GPU back ends need the CPU's table too, for the names of the functions */
+};
+enum { MOST_OPS = 24 };
+
+static const struct {
+	struct op host[MOST_OPS], dev[MOST_OPS];
+	enum dev_rule rule;
+} need[LOOM_KINDS] = {
+	[LOOM_DEVICE] = {.host = {OP(loom_device_ops, create), OP(loom_device_ops, destroy),
+				  OP(loom_device_ops, shape), OP(loom_device_ops, mem_alloc),
+				  OP(loom_device_ops, mem_free), OP(loom_device_ops, mem_map),
+				  OP(loom_device_ops, mem_unmap), OP(loom_device_ops, build),
+				  OP(loom_device_ops, launch), OP(loom_device_ops, ready),
+				  OP(loom_device_ops, go), OP(loom_device_ops, wait),
+				  OP(loom_device_ops, retire), END}},
+	[LOOM_TRANSPORT] = {.host = {OP(loom_transport_ops, create),
+				     OP(loom_transport_ops, destroy),
+				     OP(loom_transport_ops, segments),
+				     OP(loom_transport_ops, release), END}},
+	[LOOM_SCHED] = {.host = {POLICY, END},
+			.dev = {OP(loom_sched_dev, run), OP(loom_sched_dev, spawn), END},
+			.rule = DEV_MUST},
+	[LOOM_TERM] = {.host = {POLICY, END},
+		       .dev = {OP(loom_term_dev, idle), OP(loom_term_dev, busy),
+			       OP(loom_term_dev, done), END},
+		       .rule = DEV_MUST},
+	[LOOM_SYNC] = {.host = {POLICY, OP(loom_sync_ops, channels), END},
+		       .dev = {OP(loom_sync_dev, reserve), OP(loom_sync_dev, publish),
+			       OP(loom_sync_dev, wait), OP(loom_sync_dev, wait_all),
+			       OP(loom_sync_dev, release), END},
+		       .rule = DEV_MUST},
+	[LOOM_BARRIER] = {.host = {POLICY, END},
+			  .dev = {OP(loom_barrier_dev, wait), END},
+			  .rule = DEV_MUST},
+	[LOOM_TRIGGER] = {.host = {POLICY, OP(loom_trigger_ops, post), OP(loom_trigger_ops, cancel),
+				   OP(loom_trigger_ops, flush), OP(loom_trigger_ops, room), END},
+			  .dev = {OP(loom_trigger_dev, fire), OP(loom_trigger_dev, fire_with),
+				  OP(loom_trigger_dev, completed), OP(loom_trigger_dev, arrived),
+				  OP(loom_trigger_dev, boundary), OP(loom_trigger_dev, deliver),
+				  OP(loom_trigger_dev, arrived_at), END},
+			  .rule = DEV_MUST},
+	[LOOM_QOS] = {.host = {POLICY, END},
+		      .dev = {OP(loom_qos_dev, request), OP(loom_qos_dev, wait), END},
+		      .rule = DEV_MAY},
+	[LOOM_WORKLOAD] = {.host = {POLICY, OP(loom_workload_ops, tasks),
+				    OP(loom_workload_ops, verify), END},
+			   .dev = {END},
+			   .rule = DEV_MUST_CPU},
+};
+#undef OP
+#undef POLICY
+#undef END
+
+/* What there is to read of a table that begins with its size; the rest stays 0. */
+union table {
+	size_t size;
+	unsigned char at[512];
+};
+
+static int read_table(const char *path, const struct loom_plugin *p, const char *which,
+		      const void *from, union table *to, struct loom_error *err)
+{
+	size_t size;
+	memset(to, 0, sizeof(*to));
+	if (!from)
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: plug-in '%s' has no %s; give LOOM_PLUGIN_DEFINE one", path,
+				  p->name, which);
+	if (loom__peek(&size, from, sizeof(size)) != sizeof(size) || size < sizeof(size) ||
+	    loom__peek(to, from, size < sizeof(*to) ? size : sizeof(*to)) <
+		    (size < sizeof(*to) ? size : sizeof(*to)))
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: the %s of plug-in '%s' does not begin with its size or is "
+				  "not readable; "
+				  "set .size = sizeof of its struct",
+				  path, which, p->name);
+	return 0;
+}
+
+static int check_table(const char *path, const struct loom_plugin *p, const char *which,
+		       const void *from, const struct op *ops, struct loom_error *err)
+{
+	union table t;
+	int rc = read_table(path, p, which, from, &t, err);
+	for (const struct op *op = ops; !rc && op->offset; op++) {
+		void *function = NULL;
+		/* Size first: what lies beyond the author's table is not there. */
+		if (t.size >= op->offset + sizeof(function))
+			memcpy(&function, t.at + op->offset, sizeof(function));
+		if (!function)
+			rc = LOOM__FAIL(
+				err, LOOM_EPLUGIN,
+				"%s: plug-in '%s' lacks '%s' in its %s, which every %s must have; "
+				"implement it",
+				path, p->name, op->name, which, loom__kind_section(p->kind));
+	}
+	return rc;
+}
+
+/* Tasks or a kernel: without either a workload does nothing. */
+static int check_workload(const char *path, const struct loom_plugin *p, const void *cpu,
+			  struct loom_error *err)
+{
+	union table t;
+	struct loom_workload_dev copy;
+	const struct loom_workload_dev *w = &copy;
+	int rc = read_table(path, p, "table of device functions", cpu, &t, err);
+	if (rc)
+		return rc;
+	memcpy(&copy, t.at, sizeof(copy));
+	if (!LOOM_HAS(w, kernel) && !(LOOM_HAS(w, task) && w->count))
+		return LOOM__FAIL(
+			err, LOOM_EPLUGIN,
+			"%s: plug-in '%s' has neither task functions nor a kernel in its table of "
+			"device functions; a workload must have one of them",
+			path, p->name);
+	return 0;
+}
+
+static int check_device_code(const char *path, const struct loom_plugin *p, struct loom_error *err)
+{
+	enum dev_rule rule = need[p->kind].rule;
+	union table t;
+	struct loom_device_code copy;
+	const struct loom_device_code *code = &copy;
+	if (rule == DEV_NONE || (rule == DEV_MAY && !p->dev))
+		return 0;
+	int rc = read_table(path, p, "device code", p->dev, &t, err);
+	if (rc)
+		return rc;
+	memcpy(&copy, t.at, sizeof(copy));
+	int source = LOOM_HAS(code, source_end) && code->source && code->source_end > code->source;
+	if (!LOOM_HAS(code, cpu) && (rule == DEV_MUST_CPU || !source))
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: plug-in '%s' has no device code for %s; set .cpu in its "
+				  "loom_device_code",
+				  path, p->name, source ? "the CPU" : "the CPU nor for GPUs");
+	if (source && !LOOM_HAS(code, source_name))
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: plug-in '%s' embeds device source without .source_name, "
+				  "which compiler "
+				  "messages need; set it",
+				  path, p->name);
+	if (!code->cpu)
+		return 0;
+	if (p->kind == LOOM_WORKLOAD)
+		return check_workload(path, p, code->cpu, err);
+	return check_table(path, p, "table of device functions", code->cpu, need[p->kind].dev, err);
+}
+
+int loom__ops_check(const char *path, const struct loom_plugin *p, struct loom_error *err)
+{
+	path = loom__shown(path);
+	int rc = check_table(path, p, "ops table", p->ops, need[p->kind].host, err);
+	return rc ? rc : check_device_code(path, p, err);
+}
+
+static int readable_text(const char *text)
+{
+	char copy[4096];
+	return !text || !loom__peek_string(copy, sizeof(copy), text);
+}
+
+static int readable_row(const struct loom_opt *row)
+{
+	if (!readable_text(row->name) || !readable_text(row->dflt) || !readable_text(row->help))
+		return 0;
+	for (size_t i = 0; row->choices; i++) {
+		const char *choice;
+		if (loom__peek(&choice, row->choices + i, sizeof(choice)) != sizeof(choice) ||
+		    !readable_text(choice))
+			return 0;
+		if (!choice)
+			break;
+	}
+	return 1;
+}
+
+int loom__options_check(const char *path, const struct loom_plugin *p, struct loom_error *err)
+{
+	enum { MOST_ROWS = 1000 };
+	struct loom_error cause = {0};
+	path = loom__shown(path);
+	for (unsigned i = 0; p->opts; i++) {
+		struct loom_opt row;
+		if (i == MOST_ROWS || loom__peek(&row, p->opts + i, sizeof(row)) != sizeof(row) ||
+		    !readable_row(&row))
+			return LOOM__FAIL(err, LOOM_EPLUGIN,
+					  "%s: option row %u of plug-in '%s' is not readable; end "
+					  "the table with "
+					  "a row whose name is NULL",
+					  path, i + 1, p->name);
+		if (!row.name)
+			break;
+	}
+	if (p->opts && loom__rows_check(p->opts, p->opts_size, &cause))
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has a bad option row: %s",
+				  path, p->name, cause.text);
+	return 0;
+}

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The file is untrusted: every offset and size in it is checked against the file before use, sums
+ * cannot wrap, loops are bounded, and nothing is mapped (a file that shrinks would raise SIGBUS).
+ */
+#include "plugin/elf.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plugin/identity.h"
+
+enum { MOST_NOTES = 4096 };
+
+#if defined(__x86_64__)
+#define OUR_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OUR_MACHINE EM_AARCH64
+#elif defined(__riscv)
+#define OUR_MACHINE EM_RISCV
+#elif defined(__powerpc64__)
+#define OUR_MACHINE EM_PPC64
+#else
+#define OUR_MACHINE EM_NONE /* dlopen() will tell */
+#endif
+
+struct file {
+	const char *path; /* as shown in sentences */
+	int fd;
+	uint64_t size;
+	unsigned notes; /* looked at so far */
+};
+
+static int inside(const struct file *f, uint64_t offset, uint64_t length)
+{
+	return offset <= f->size && length <= f->size - offset;
+}
+
+static int get(const struct file *f, uint64_t offset, void *to, size_t n)
+{
+	return inside(f, offset, n) && pread(f->fd, to, n, (off_t)offset) == (ssize_t)n;
+}
+
+static int cut_short(const struct file *f, struct loom_error *err)
+{
+	return LOOM__FAIL(err, LOOM_EPLUGIN,
+			  "%s: the file is cut short or damaged; build or copy it again", f->path);
+}
+
+static uint64_t round_up4(uint32_t n)
+{
+	return ((uint64_t)n + 3) & ~(uint64_t)3;
+}
+
+/* Searches notes in offset..+length, which lies inside the file. 1: found. */
+static int search_notes(struct file *f, uint64_t offset, uint64_t length, struct loom_manifest *out)
+{
+	uint64_t end = offset + length;
+	while (end - offset >= sizeof(Elf64_Nhdr) && f->notes++ < MOST_NOTES) {
+		Elf64_Nhdr note;
+		char owner[8];
+		if (!get(f, offset, &note, sizeof(note)))
+			return 0;
+		offset += sizeof(note);
+		uint64_t name = round_up4(note.n_namesz), desc = round_up4(note.n_descsz);
+		if (name > end - offset || desc > end - offset - name)
+			return 0;
+		/* A longer record is a later minor version's: its beginning is ours. */
+		if (note.n_type == LOOM_NOTE_TYPE && note.n_namesz == sizeof(owner) &&
+		    get(f, offset, owner, sizeof(owner)) && !memcmp(owner, "gpuloom", 8) &&
+		    note.n_descsz >= sizeof(*out))
+			return get(f, offset + name, out, sizeof(*out));
+		offset += name + desc;
+	}
+	return 0;
+}
+
+/* Program headers: they must lie inside the file, or dlopen() would map what is not there. */
+static int read_segments(struct file *f, const Elf64_Ehdr *h, int *found, struct loom_manifest *out,
+			 struct loom_error *err)
+{
+	for (unsigned i = 0; i < h->e_phnum; i++) {
+		Elf64_Phdr p;
+		if (h->e_phoff > f->size ||
+		    !get(f, h->e_phoff + (uint64_t)i * sizeof(p), &p, sizeof(p)))
+			return cut_short(f, err);
+		if ((p.p_type == PT_LOAD || p.p_type == PT_DYNAMIC || p.p_type == PT_NOTE) &&
+		    !inside(f, p.p_offset, p.p_filesz))
+			return cut_short(f, err);
+		if (p.p_type == PT_NOTE && !*found)
+			*found = search_notes(f, p.p_offset, p.p_filesz, out);
+	}
+	return 0;
+}
+
+/* Section headers may have been stripped; where there are some they must be whole. */
+static int read_sections(struct file *f, const Elf64_Ehdr *h, int *found, struct loom_manifest *out,
+			 struct loom_error *err)
+{
+	for (unsigned i = 0; h->e_shoff && i < h->e_shnum; i++) {
+		Elf64_Shdr s;
+		if (h->e_shoff > f->size ||
+		    !get(f, h->e_shoff + (uint64_t)i * sizeof(s), &s, sizeof(s)))
+			return cut_short(f, err);
+		if (s.sh_type == SHT_NOTE && !*found && inside(f, s.sh_offset, s.sh_size))
+			*found = search_notes(f, s.sh_offset, s.sh_size, out);
+	}
+	return 0;
+}
+
+static int read_header(const struct file *f, Elf64_Ehdr *h, struct loom_error *err)
+{
+	if (!get(f, 0, h, sizeof(*h)) || memcmp(h->e_ident, ELFMAG, SELFMAG))
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: not an ELF file, so no plug-in; name a shared object (.so)",
+				  f->path);
+	if (h->e_ident[EI_CLASS] != ELFCLASS64 || h->e_ident[EI_DATA] != ELFDATA2LSB ||
+	    (OUR_MACHINE != EM_NONE && h->e_machine != OUR_MACHINE))
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: made for another kind of machine (ELF class %u, machine %u; "
+				  "this is %u); "
+				  "build it for this one",
+				  f->path, h->e_ident[EI_CLASS], h->e_machine, OUR_MACHINE);
+	if (h->e_type != ET_DYN)
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: not a shared object; link it with -shared", f->path);
+	if (h->e_phentsize != sizeof(Elf64_Phdr) ||
+	    (h->e_shoff && h->e_shnum && h->e_shentsize != sizeof(Elf64_Shdr)))
+		return cut_short(f, err);
+	return 0;
+}
+
+static int read_file(struct file *f, int *found, struct loom_manifest *out, struct loom_error *err)
+{
+	Elf64_Ehdr h;
+	int rc = read_header(f, &h, err);
+	if (!rc)
+		rc = read_sections(f, &h, found, out, err);
+	if (!rc)
+		rc = read_segments(f, &h, found, out, err);
+	return rc;
+}
+
+int loom__elf_read(const char *path, int *found, struct loom_manifest *out, struct loom_error *err)
+{
+	struct file f = {.path = loom__shown(path)};
+	struct stat st;
+
+	*found = 0;
+	memset(out, 0, sizeof(*out));
+	/* A FIFO or a terminal of that name must not block us or become ours. */
+	f.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (f.fd < 0)
+		return errno == ENOENT || errno == ENOTDIR
+			       ? LOOM__FAIL(err, LOOM_ENOENT, "%s: no such file; check the path",
+					    f.path)
+			       : LOOM__FAIL(err, LOOM_EPLUGIN,
+					    "%s: cannot be read: %s; check its permissions", f.path,
+					    strerror(errno));
+	int rc;
+	if (fstat(f.fd, &st) || !S_ISREG(st.st_mode)) {
+		rc = LOOM__FAIL(err, LOOM_EPLUGIN,
+				"%s: %s, not a plug-in; name a shared object (.so)", f.path,
+				S_ISDIR(st.st_mode) ? "a folder" : "not a regular file");
+	} else {
+		f.size = (uint64_t)st.st_size;
+		rc = read_file(&f, found, out, err);
+	}
+	close(f.fd);
+	if (*found) {
+		loom__clean(out->name, sizeof(out->name));
+		loom__clean(out->version, sizeof(out->version));
+		loom__clean(out->license, sizeof(out->license));
+		loom__clean(out->summary, sizeof(out->summary));
+	}
+	return rc;
+}
+
+int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom_error *err)
+{
+	int found;
+	int rc = loom__elf_read(path, &found, out, err);
+	if (rc)
+		return rc;
+	return found ? 0
+		     : LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: it carries no gpuloom manifest; declare the plug-in with "
+				  "LOOM_PLUGIN_DEFINE",
+				  loom__shown(path));
+}

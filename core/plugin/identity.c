@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plugin/identity.h"
+
+#include <gpuloom/gpuloom.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/peek.h"
+
+void loom__clean(char *text, size_t room)
+{
+	text[room - 1] = 0;
+	char *to = text;
+	const char *from = text;
+	for (size_t left = strlen(text), n; left; from += n, left -= n) {
+		const unsigned char *u = (const unsigned char *)from;
+		n = loom__utf8(from, left);
+		if (!n) {
+			*to++ = '?';
+			n = 1;
+		} else if (u[0] >= 0x20 && u[0] != 0x7f && !(u[0] == 0xc2 && u[1] < 0xa0)) {
+			memmove(to, from, n);
+			to += n;
+		}
+	}
+	/* Nothing of what stood behind the end remains: records are compared and passed on whole.
+	 */
+	memset(to, 0, (size_t)(text + room - to));
+}
+
+void loom__text_clean(struct loom__text *t, const char *text)
+{
+	char *copy = text ? strdup(text) : NULL;
+	if (copy) {
+		loom__clean(copy, strlen(copy) + 1);
+		loom__text_put(t, copy, strlen(copy));
+		free(copy);
+	} else if (text) {
+		t->failed = 1;
+	}
+}
+
+const char *loom__shown(const char *path)
+{
+	size_t n = strlen(path);
+	return n > 300 ? path + n - 300 : path;
+}
+
+const char *loom__cause(const char *path, const char *sentence)
+{
+	const char *file = loom__shown(path);
+	size_t n = strlen(file);
+	return !strncmp(sentence, file, n) && !strncmp(sentence + n, ": ", 2) ? sentence + n + 2
+									      : sentence;
+}
+
+void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out)
+{
+	*out = (struct loom_manifest){.magic = p->magic,
+				      .abi = p->abi,
+				      .kind = p->kind,
+				      .kind_abi = p->kind_abi,
+				      .min_host_abi = p->min_host_abi};
+#define TAKE(field)                                                                                \
+	do {                                                                                       \
+		loom__peek_string(out->field, sizeof(out->field), p->field);                       \
+		loom__clean(out->field, sizeof(out->field));                                       \
+	} while (0)
+	TAKE(name);
+	TAKE(version);
+	TAKE(license);
+	TAKE(summary);
+#undef TAKE
+}
+
+static unsigned kind_abi(unsigned kind)
+{
+	static const unsigned abi[LOOM_KINDS] = {
+#define ABI_ROW(NAME, file, section, number) [LOOM_##NAME] = number,
+		LOOM_KIND_MAP(ABI_ROW)
+#undef ABI_ROW
+	};
+	return abi[kind];
+}
+
+/* "sched_mgws" for a scheduler in sched_mgws.so (or sched_mgws.so.1). */
+static int judge_name(const char *path, const struct loom_manifest *m, struct loom_error *err)
+{
+	const char *prefix = loom__kind_name(m->kind), *file = strrchr(path, '/');
+	size_t n = strlen(prefix), length = strlen(m->name);
+	file = file ? file + 1 : path;
+	if (!length)
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: the plug-in has no name; give LOOM_PLUGIN_DEFINE one, as in "
+				  "\"%s_mine\"",
+				  loom__shown(path), prefix);
+	if (strncmp(m->name, prefix, n) || m->name[n] != '_' || !m->name[n + 1])
+		return LOOM__FAIL(
+			err, LOOM_EPLUGIN,
+			"%s: plug-in '%s' is a %s, so its name must begin with '%s_'; rename it",
+			loom__shown(path), m->name, loom__kind_section(m->kind), prefix);
+	if (m->name[strspn(m->name, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+		return LOOM__FAIL(
+			err, LOOM_EPLUGIN,
+			"%s: the name '%s' has characters other than a-z, 0-9 and '_'; rename it",
+			loom__shown(path), m->name);
+	if (strncmp(file, m->name, length) || strncmp(file + length, ".so", 3) ||
+	    (file[length + 3] && file[length + 3] != '.'))
+		return LOOM__FAIL(
+			err, LOOM_EPLUGIN,
+			"%s: the plug-in in it calls itself '%s'; rename the file to %s.so",
+			loom__shown(path), m->name, m->name);
+	return 0;
+}
+
+int loom__identity_judge(const char *path, const struct loom_manifest *m, struct loom_error *err)
+{
+	const char *file = loom__shown(path), *name = m->name[0] ? m->name : "(no name)";
+	unsigned major = LOOM_ABI_MAJOR(m->abi), minor = LOOM_ABI_MINOR(m->abi);
+	unsigned our_major = LOOM_ABI_MAJOR(LOOM_ABI_CURRENT);
+	unsigned our_minor = LOOM_ABI_MINOR(LOOM_ABI_CURRENT);
+
+	if (m->magic != LOOM_PLUGIN_MAGIC)
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: wrong magic number 0x%08x, so this is no gpuloom plug-in or "
+				  "a damaged one; "
+				  "declare it with LOOM_PLUGIN_DEFINE",
+				  file, (unsigned)m->magic);
+	if (major != our_major)
+		return LOOM__FAIL(
+			err, LOOM_EABI,
+			"%s: plug-in '%s' speaks plug-in ABI %u.%u, gpuloom %s speaks %u.%u; "
+			"rebuild it against gpuloom %s's headers%s",
+			file, name, major, minor, loom_version(), our_major, our_minor,
+			loom_version(), major > our_major ? " or use a newer gpuloom" : "");
+	if (m->min_host_abi > LOOM_ABI_CURRENT)
+		return LOOM__FAIL(
+			err, LOOM_EABI,
+			"%s: plug-in '%s' needs a gpuloom with plug-in ABI %u.%u or later, gpuloom "
+			"%s "
+			"has %u.%u; use a newer gpuloom or rebuild it against gpuloom %s's headers",
+			file, name, (unsigned)LOOM_ABI_MAJOR(m->min_host_abi),
+			(unsigned)LOOM_ABI_MINOR(m->min_host_abi), loom_version(), our_major,
+			our_minor, loom_version());
+	if (m->kind == LOOM_KIND_NONE || m->kind >= LOOM_KINDS)
+		return LOOM__FAIL(err, LOOM_EABI,
+				  "%s: plug-in '%s' is of kind number %u, which gpuloom %s does "
+				  "not know; use the "
+				  "gpuloom that it was made for",
+				  file, name, (unsigned)m->kind, loom_version());
+	if (m->kind_abi != kind_abi(m->kind))
+		return LOOM__FAIL(err, LOOM_EABI,
+				  "%s: plug-in '%s' was built for version %u of the %s interface, "
+				  "gpuloom %s has "
+				  "version %u; rebuild it against gpuloom %s's headers",
+				  file, name, (unsigned)m->kind_abi, loom__kind_section(m->kind),
+				  loom_version(), kind_abi(m->kind), loom_version());
+	return judge_name(path, m, err);
+}
+
+const char *loom__identity_differs(const struct loom_manifest *a, const struct loom_manifest *b)
+{
+	return a->magic != b->magic                 ? "magic"
+	       : a->abi != b->abi                   ? "abi"
+	       : a->kind != b->kind                 ? "kind"
+	       : a->kind_abi != b->kind_abi         ? "kind_abi"
+	       : a->min_host_abi != b->min_host_abi ? "min_host_abi"
+	       : strcmp(a->name, b->name)           ? "name"
+	       : strcmp(a->version, b->version)     ? "version"
+	       : strcmp(a->license, b->license)     ? "license"
+	       : strcmp(a->summary, b->summary)     ? "summary"
+						    : NULL;
+}

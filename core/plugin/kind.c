@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "registry.h"
+
+#include <string.h>
+
+static const struct {
+	const char *name, *section;
+} kinds[LOOM_KINDS] = {[LOOM_KIND_NONE] = {"none", "none"},
+#define KIND_ROW(NAME, file, section, abi) [LOOM_##NAME] = {#file, #section},
+		       LOOM_KIND_MAP(KIND_ROW)
+#undef KIND_ROW
+};
+
+const char *loom__kind_name(enum loom_kind kind)
+{
+	return (unsigned)kind < LOOM_KINDS ? kinds[kind].name : "unknown";
+}
+
+const char *loom__kind_section(enum loom_kind kind)
+{
+	return (unsigned)kind < LOOM_KINDS ? kinds[kind].section : "unknown";
+}
+
+enum loom_kind loom__kind_of_section(const char *section)
+{
+	for (int k = 1; k < LOOM_KINDS; k++)
+		if (!strcmp(section, kinds[k].section))
+			return k;
+	return LOOM_KIND_NONE;
+}
+
+const char *loom__plugin_short(const struct loom_plugin *p)
+{
+	const char *prefix = loom__kind_name(p->kind);
+	size_t n = strlen(prefix);
+	return !strncmp(p->name, prefix, n) && p->name[n] == '_' ? p->name + n + 1 : p->name;
+}

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading: what can be refused without running the file's code is refused before dlopen(). */
+#include <dlfcn.h>
+#include <errno.h>
+#include <gpuloom/gpuloom.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/check.h"
+#include "plugin/elf.h"
+#include "plugin/identity.h"
+#include "plugin/peek.h"
+#include "plugin/registry.h"
+
+typedef const struct loom_plugin *entry_fn(void);
+
+/* The descriptor as of ABI 1.0. */
+#define LEAST_SIZE (offsetof(struct loom_plugin, dev) + sizeof(((struct loom_plugin *)0)->dev))
+
+static int check_kind(const char *path, const struct loom_manifest *m, enum loom_kind kind,
+		      struct loom_error *err)
+{
+	if (kind == LOOM_KIND_NONE || m->kind == kind)
+		return 0;
+	return LOOM__FAIL(err, LOOM_EINVAL,
+			  "%s: plug-in '%s' is a %s plug-in where a %s is needed; select it in "
+			  "section [%s] or choose another",
+			  loom__shown(path), m->name, loom__kind_section(m->kind),
+			  loom__kind_section(kind), loom__kind_section(m->kind));
+}
+
+static int refuse_link(const char *path, struct loom_error *err)
+{
+	const char *why = dlerror();
+	size_t n = strlen(path);
+	if (!why)
+		why = "no reason given";
+	if (!strncmp(why, path, n) && !strncmp(why + n, ": ", 2))
+		why += n + 2;
+	const char *mend = strstr(why, "undefined symbol")
+				   ? "link it with -Wl,-z,defs and every library that it uses"
+			   : strstr(why, "cannot open shared object")
+				   ? "install that library or put its folder in LD_LIBRARY_PATH"
+				   : "build it again for this machine";
+	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: the dynamic linker refuses it: %s; %s",
+			  loom__shown(path), why, mend);
+}
+
+/* A library that the plug-in links to may export the symbol as well: only the file's own counts. */
+static int find_entry(const char *path, void *handle, entry_fn **entry, struct loom_error *err)
+{
+	struct link_map *own = NULL, *from = NULL;
+	Dl_info info;
+	void *symbol = dlsym(handle, "loom_plugin_entry");
+	if (!symbol)
+		return LOOM__FAIL(
+			err, LOOM_EPLUGIN,
+			"%s: it exports no loom_plugin_entry, so it is no gpuloom plug-in; declare "
+			"one "
+			"with LOOM_PLUGIN_DEFINE or take the file out of the plug-in folder",
+			loom__shown(path));
+	if (dlinfo(handle, RTLD_DI_LINKMAP, &own) ||
+	    !dladdr1(symbol, &info, (void **)&from, RTLD_DL_LINKMAP) || own != from)
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: its loom_plugin_entry comes from another file, %s; declare "
+				  "the plug-in in "
+				  "the file itself and do not link it to another plug-in",
+				  loom__shown(path),
+				  from && from->l_name[0] ? loom__shown(from->l_name)
+							  : "the executable");
+	*entry = (entry_fn *)(uintptr_t)symbol;
+	return 0;
+}
+
+/* Copies the descriptor as far as it goes. Magic and ABI come first: without them no other field
+ * has a meaning. */
+static int read_descriptor(const char *path, const struct loom_plugin *from, struct loom_plugin *to,
+			   struct loom_error *err)
+{
+	const size_t head = offsetof(struct loom_plugin, size) + sizeof(to->size);
+	memset(to, 0, sizeof(*to));
+	if (loom__peek(to, from, head) != head)
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: its loom_plugin_entry returned %s where a descriptor is "
+				  "needed; declare "
+				  "the plug-in with LOOM_PLUGIN_DEFINE",
+				  loom__shown(path),
+				  from ? "an address that cannot be read" : "NULL");
+	size_t want = to->size < sizeof(*to) ? to->size : sizeof(*to);
+	if (to->magic == LOOM_PLUGIN_MAGIC && loom__peek(to, from, want) != want)
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: its descriptor is shorter in memory than the %zu bytes that "
+				  "it states; "
+				  "set .size = sizeof(struct loom_plugin)",
+				  loom__shown(path), to->size);
+	return 0;
+}
+
+static int check_strings(const char *path, const struct loom_plugin *p, struct loom_error *err)
+{
+	const struct {
+		const char *what, *text;
+	} must[] = {{"version", p->version}, {"license", p->license}, {"summary", p->summary}};
+	char copy[512];
+	for (size_t i = 0; i < LOOM__COUNT(must); i++)
+		if (!must[i].text || loom__peek_string(copy, sizeof(copy), must[i].text) ||
+		    !copy[0])
+			return LOOM__FAIL(
+				err, LOOM_EPLUGIN,
+				"%s: plug-in '%s' states no %s; give LOOM_PLUGIN_DEFINE one",
+				loom__shown(path), p->name, must[i].what);
+	return 0;
+}
+
+static int check_lie(const char *path, const struct loom_manifest *note,
+		     const struct loom_manifest *self, struct loom_error *err)
+{
+	const char *field = loom__identity_differs(note, self);
+	if (!field)
+		return 0;
+	return LOOM__FAIL(err, LOOM_EPLUGIN,
+			  "%s: it lies: the manifest of '%s' and the descriptor that it returns "
+			  "differ in %s; "
+			  "declare the plug-in once, with LOOM_PLUGIN_DEFINE",
+			  loom__shown(path), note->name, field);
+}
+
+/* `note` is the manifest, or NULL. `p` is what the entry symbol returned. */
+static int check_descriptor(const char *path, const struct loom_manifest *note,
+			    const struct loom_plugin *p, enum loom_kind kind,
+			    struct loom_error *err)
+{
+	struct loom_plugin self;
+	struct loom_manifest identity;
+	int rc = read_descriptor(path, p, &self, err);
+	if (rc)
+		return rc;
+	loom__identity_of(&self, &identity);
+	self.name = identity.name; /* fit to print from here on */
+	/* Another magic number or ABI is told as such, not as a lie. */
+	if (note && identity.magic == note->magic && identity.abi == note->abi)
+		rc = check_lie(path, note, &identity, err);
+	if (!rc)
+		rc = loom__identity_judge(path, &identity, err);
+	if (!rc && note)
+		rc = check_lie(path, note, &identity, err);
+	if (!rc && self.size < LEAST_SIZE)
+		rc = LOOM__FAIL(err, LOOM_EABI,
+				"%s: the descriptor of plug-in '%s' has %zu bytes, plug-in ABI "
+				"%u.%u needs %zu; "
+				"rebuild it against gpuloom %s's headers",
+				loom__shown(path), identity.name, self.size,
+				(unsigned)LOOM_ABI_MAJOR(self.abi),
+				(unsigned)LOOM_ABI_MINOR(self.abi), LEAST_SIZE, loom_version());
+	if (!rc)
+		rc = check_kind(path, &identity, kind, err);
+	if (!rc)
+		rc = check_strings(path, &self, err);
+	if (!rc)
+		rc = loom__ops_check(path, &self, err);
+	if (!rc)
+		rc = loom__options_check(path, &self, err);
+	return rc;
+}
+
+static int load(const char *path, enum loom_kind kind, const struct loom_plugin **out,
+		struct loom_error *err)
+{
+	struct loom_manifest note;
+	entry_fn *entry = NULL;
+	int noted;
+	int rc = loom__elf_read(path, &noted, &note, err);
+	if (!rc && noted)
+		rc = loom__identity_judge(path, &note, err);
+	if (!rc && noted)
+		rc = check_kind(path, &note, kind, err);
+	if (rc)
+		return rc;
+	/* Never closed: device run times, thread-local storage and leak reports outlive a plug-in.
+	 */
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	rc = handle ? find_entry(path, handle, &entry, err) : refuse_link(path, err);
+	if (rc)
+		return rc;
+	const struct loom_plugin *p = entry();
+	rc = check_descriptor(path, noted ? &note : NULL, p, kind, err);
+	if (!rc)
+		*out = p;
+	return rc;
+}
+
+int loom__plugin_load(const char *path, enum loom_kind kind, const struct loom_plugin **out,
+		      struct loom_error *err)
+{
+	char *real = realpath(path, NULL);
+	if (!real)
+		return LOOM__FAIL(err, LOOM_ENOENT, "%s: no such file: %s; check the path",
+				  loom__shown(path), strerror(errno));
+	int rc = load(real, kind, out, err);
+	free(real);
+	return rc;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Finding, listing, probing and loading plug-ins. The core never names a plug-in. */
+#ifndef LOOM_REGISTRY_H
+#define LOOM_REGISTRY_H
+
+#include <gpuloom/plugin.h>
+
+#include "base/base.h"
+
+/* Where plug-ins are looked for, in order. */
+struct loom__search {
+	char **folder; /* real paths */
+	size_t count;
+};
+/* `configured` is [gpuloom] plugin_path (colon-separated, may be NULL), then GPULOOM_PLUGIN_PATH, then
+ * the folder beside this executable or library (build/plugins), then the install folder. Folders that
+ * do not exist are skipped when guessed and refused when configured; a world-writable folder is
+ * refused. */
+int loom__search_create(const char *configured, struct loom__search *out, struct loom_error *err);
+void loom__search_free(struct loom__search *s);
+
+/* One file that looks like a plug-in, read without running its code. */
+struct loom__candidate {
+	char *path;
+	int has_manifest;              /* the ELF note was there and sound */
+	struct loom_manifest manifest; /* strings NUL-terminated, control characters removed */
+	char fault[300];               /* why it cannot be used, or "" */
+};
+struct loom__candidates {
+	struct loom__candidate *list;
+	size_t count;
+};
+int loom__candidates_scan(const struct loom__search *s, struct loom__candidates *out,
+			  struct loom_error *err);
+void loom__candidates_free(struct loom__candidates *c);
+/* Reads the note of one file; 0, or LOOM_EPLUGIN with the reason. */
+int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom_error *err);
+
+/* "mgws" of kind LOOM_SCHED -> the real path of sched_mgws.so; a name with a '/' is a path already.
+ * Not found: LOOM_ENOENT, the sentence names the folders, the nearest name and what there is. */
+int loom__plugin_find(const struct loom__search *s, enum loom_kind kind, const char *name, char **path,
+		      struct loom_error *err);
+
+/* Loads in this process: RTLD_NOW|RTLD_LOCAL|RTLD_NODELETE, never dlclose'd. Refuses in one sentence
+ * (file, plug-in, cause, what to do) a wrong magic, major, kind ABI, missing mandatory op, bad rows, an
+ * entry symbol that comes from another file, a manifest that differs from the descriptor. `kind` 0:
+ * any. */
+int loom__plugin_load(const char *path, enum loom_kind kind, const struct loom_plugin **out,
+		      struct loom_error *err);
+
+/* Loads it in a child first (the executable `self` with the hidden command "probe"), so that a
+ * constructor that aborts, hangs (limit_ms) or writes to stdout is a sentence and not our end. */
+int loom__plugin_probe(const char *self, const char *path, unsigned limit_ms, struct loom_error *err);
+/* The child's side: loads, checks, and writes nothing but "ok\n" or the sentence to fd. */
+int loom__probe_main(const char *path, int fd);
+
+const char *loom__kind_name(enum loom_kind kind);    /* "sched" */
+const char *loom__kind_section(enum loom_kind kind); /* "scheduler" */
+enum loom_kind loom__kind_of_section(const char *section); /* LOOM_KIND_NONE: no such kind */
+const char *loom__plugin_short(const struct loom_plugin *p); /* "mgws" of "sched_mgws" */
+
+#endif

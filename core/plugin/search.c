@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where plug-ins are looked for. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plugin/identity.h"
+#include "plugin/registry.h"
+
+/* From the folder of the installed executable to that of the installed library. */
+#ifndef LOOM_LIBDIR_FROM_BINDIR
+#define LOOM_LIBDIR_FROM_BINDIR "../lib"
+#endif
+
+/* Takes ownership of `folder`, a real path. */
+static int add(struct loom__search *s, char *folder, struct loom_error *err)
+{
+	for (size_t i = 0; i < s->count; i++)
+		if (!strcmp(s->folder[i], folder)) {
+			free(folder);
+			return 0;
+		}
+	char **more = realloc(s->folder, (s->count + 1) * sizeof(*more));
+	if (!more) {
+		free(folder);
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while listing plug-in folders");
+	}
+	s->folder = more;
+	s->folder[s->count++] = folder;
+	return 0;
+}
+
+/* `origin` says who asked for the folder; NULL: it is a guess of ours and may be absent. */
+static int consider(struct loom__search *s, const char *folder, const char *origin,
+		    struct loom_error *err)
+{
+	struct stat st;
+	char *real = realpath(folder, NULL);
+	if (!real || stat(real, &st)) {
+		int why = errno;
+		free(real);
+		return !origin ? 0
+			       : LOOM__FAIL(err, LOOM_ENOENT,
+					    "%s: plug-in folder of %s: %s; correct the path or "
+					    "leave it out",
+					    loom__shown(folder), origin, strerror(why));
+	}
+	if (!S_ISDIR(st.st_mode)) {
+		free(real);
+		return !origin ? 0
+			       : LOOM__FAIL(err, LOOM_EINVAL,
+					    "%s: %s names a file where a folder of plug-ins is "
+					    "needed; "
+					    "name the folder that it is in",
+					    loom__shown(folder), origin);
+	}
+	if (st.st_mode & S_IWOTH) {
+		int rc = LOOM__FAIL(
+			err, LOOM_EINVAL,
+			"%s: everybody may write to this plug-in folder, so anybody's code could "
+			"run as you; chmod o-w it or leave it out",
+			loom__shown(real));
+		free(real);
+		return rc;
+	}
+	return add(s, real, err);
+}
+
+static int consider_list(struct loom__search *s, const char *list, const char *origin,
+			 struct loom_error *err)
+{
+	char *copy = strdup(list), *rest = copy, *one;
+	int rc = copy ? 0 : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while reading %s", origin);
+	while (!rc && (one = strsep(&rest, ":")))
+		if (*one)
+			rc = consider(s, one, origin, err);
+	free(copy);
+	return rc;
+}
+
+/* The folder of the file that this very function was loaded from: executable or library. */
+static int own_folder(char out[PATH_MAX])
+{
+	Dl_info info;
+	struct link_map *map = NULL;
+	if (!dladdr1((void *)(uintptr_t)&own_folder, &info, (void **)&map, RTLD_DL_LINKMAP))
+		return -1;
+	/* The executable's name in the link map is empty, and dli_fname is what argv[0] was. */
+	const char *file = map && map->l_name[0] ? map->l_name : "/proc/self/exe";
+	if (!realpath(file, out))
+		return -1;
+	char *slash = strrchr(out, '/');
+	if (slash == out)
+		slash++;
+	*slash = 0;
+	return 0;
+}
+
+static int consider_own(struct loom__search *s, struct loom_error *err)
+{
+	static const char *const places[] = {
+		"plugins",                                  /* the build folder */
+		"gpuloom/plugins",                          /* beside the installed library */
+		LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the installed executable */
+	};
+	char own[PATH_MAX], folder[PATH_MAX];
+	int rc = 0;
+	if (own_folder(own))
+		return 0;
+	for (size_t i = 0; !rc && i < LOOM__COUNT(places); i++) {
+		int n = snprintf(folder, sizeof(folder), "%s/%s", own, places[i]);
+		if (n > 0 && (size_t)n < sizeof(folder))
+			rc = consider(s, folder, NULL, err);
+	}
+	return rc;
+}
+
+int loom__search_create(const char *configured, struct loom__search *out, struct loom_error *err)
+{
+	struct loom__search s = {0};
+	const char *environment = getenv("GPULOOM_PLUGIN_PATH");
+	int rc = 0;
+	if (configured)
+		rc = consider_list(&s, configured, "plugin_path", err);
+	if (!rc && environment)
+		rc = consider_list(&s, environment, "GPULOOM_PLUGIN_PATH", err);
+	if (!rc)
+		rc = consider_own(&s, err);
+	if (rc) {
+		loom__search_free(&s);
+		return rc;
+	}
+	*out = s;
+	return 0;
+}
+
+void loom__search_free(struct loom__search *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		free(s->folder[i]);
+	free(s->folder);
+	*s = (struct loom__search){0};
+}

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Main effects: what changing one factor does while all others stay as they are. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/plot.h"
+
+static int has_level(const struct loom__view *view, size_t factor, const char *text)
+{
+	for (size_t v = 0; v < view->variants; v++) {
+		const char *own = view->variant[v].level ? view->variant[v].level[factor] : NULL;
+		if (own && !strcmp(own, text))
+			return 1;
+	}
+	return 0;
+}
+
+/* A sweep says in which order its levels were given: the first of them is the reference. */
+static size_t levels_of_head(const struct loom__view *view, size_t factor, const char **level,
+			     size_t most)
+{
+	const cJSON *f, *value;
+	size_t n = 0;
+	cJSON_ArrayForEach(f, loom__json_list(view->head, "factors"))
+	{
+		if (strcmp(loom__json_text(f, "key"), view->factor[factor]))
+			continue;
+		cJSON_ArrayForEach(value, loom__json_list(f, "values"))
+		{
+			const char *text = loom__json_string(value);
+			size_t i = 0;
+			while (i < n && strcmp(level[i], text))
+				i++;
+			if (i == n && n < most && *text && has_level(view, factor, text))
+				level[n++] = text;
+		}
+		break;
+	}
+	return n;
+}
+
+size_t loom__effect_levels(const struct loom__view *view, size_t factor, const char **level,
+			   size_t most)
+{
+	size_t n = levels_of_head(view, factor, level, most);
+	for (size_t v = 0; v < view->variants && n < most; v++) {
+		const char *text = view->variant[v].level ? view->variant[v].level[factor] : NULL;
+		size_t i = 0;
+		while (text && i < n && strcmp(level[i], text))
+			i++;
+		if (text && i == n)
+			level[n++] = text;
+	}
+	return n;
+}
+
+/* All levels but one, as a key: lengths keep "a","bc" apart from "ab","c". */
+static void others(struct loom__text *key, const struct loom__view *view,
+		   const struct loom__variant *v, size_t factor)
+{
+	key->length = 0;
+	loom__text_put(key, "", 0);
+	for (size_t f = 0; f < view->factors; f++)
+		if (f != factor && v->level[f])
+			loom__text_add(key, "%zu %zu %s", f, strlen(v->level[f]), v->level[f]);
+}
+
+static double median_of(const struct loom__variant *v, size_t metric)
+{
+	const struct loom__series *s = v->series ? &v->series[metric] : NULL;
+	return s && s->n && s->median.at > 0 ? s->median.at : NAN;
+}
+
+size_t loom__effect(const struct loom__view *view, size_t metric, size_t factor, const char *base,
+		    const char *level, struct loom__stats_interval *ratio)
+{
+	struct loom__pool pool = {0};
+	struct loom__names names = {0};
+	struct loom__text key = {0};
+	double *first = loom__pool_get(&pool, view->variants, sizeof(*first));
+	double *d = loom__pool_get(&pool, view->variants, sizeof(*d));
+	size_t n = 0;
+	for (int pass = 0; first && d && pass < 2; pass++)
+		for (size_t i = 0; i < view->variants; i++) {
+			const struct loom__variant *v = &view->variant[i];
+			const char *own = v->level ? v->level[factor] : NULL;
+			if (!own || strcmp(own, pass ? level : base) || isnan(median_of(v, metric)))
+				continue;
+			others(&key, view, v, factor);
+			if (!key.at)
+				continue;
+			size_t at = pass ? loom__names_find(&names, key.at)
+					 : loom__names_add(&pool, &names, key.at);
+			if (at == LOOM__NO_NAME)
+				continue;
+			if (pass)
+				d[n++] = log(median_of(v, metric) / first[at]);
+			else
+				first[at] = median_of(v, metric);
+		}
+	if (n)
+		loom__stats_sort(d, n);
+	if (!n || loom__stats_quantile_ci(d, n, 0.5, 0.95, ratio)) {
+		n = 0;
+	} else {
+		ratio->at = exp(loom__stats_quantile(d, n, 0.5));
+		ratio->low = exp(ratio->low);
+		ratio->high = exp(ratio->high);
+	}
+	loom__text_free(&key);
+	loom__pool_free(&pool);
+	return n;
+}

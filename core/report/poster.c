@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plots as one SVG file that needs nothing else. */
+#include <stdlib.h>
+
+#include "report/plot.h"
+#include "report/report.h"
+
+static double draw(struct loom__text *out, const struct loom__view *view,
+		   const struct loom__report_wish *wish, int plot)
+{
+	size_t metric = wish->metrics ? wish->metric[0] : LOOM__NO_NAME;
+	if (plot == LOOM__PLOT_FOREST)
+		return loom__plot_forest(out, view, LOOM__WIDE);
+	if (metric == LOOM__NO_NAME)
+		return 0;
+	switch (plot) {
+	case LOOM__PLOT_RUNS:
+		return loom__plot_runs(out, view, metric, LOOM__WIDE);
+	case LOOM__PLOT_DISTRIBUTION:
+		return loom__plot_distribution(out, view, metric, LOOM__WIDE);
+	case LOOM__PLOT_EFFECTS:
+		return view->variants > 2 ? loom__plot_effects(out, view, metric, LOOM__WIDE) : 0;
+	case LOOM__PLOT_PARETO:
+		return wish->x == LOOM__NO_NAME
+			   ? 0
+			   : loom__plot_pareto(out, view, wish->x, wish->y, LOOM__WIDE);
+	default:
+		return view->variants ? loom__plot_workers(out, view, &view->variant[0], LOOM__WIDE)
+				      : 0;
+	}
+}
+
+void loom__report_svg(struct loom__text *out, const struct loom__view *view,
+		      const struct loom__report_wish *wish)
+{
+	static const int order[] = {LOOM__PLOT_FOREST, LOOM__PLOT_EFFECTS,      LOOM__PLOT_PARETO,
+				    LOOM__PLOT_RUNS,   LOOM__PLOT_DISTRIBUTION, LOOM__PLOT_WORKERS};
+	struct loom__text body = {0};
+	double y = 20;
+	for (size_t i = 0; i < LOOM__COUNT(order); i++) {
+		struct loom__text one = {0};
+		double height = 0;
+		if (!wish->plots || wish->plots & 1u << order[i])
+			height = draw(&one, view, wish, order[i]);
+		if (height > 0 && one.at) {
+			loom__text_add(&body, "<g transform=\"translate(24 %s)\">\n", LOOM__XY(y));
+			loom__text_put(&body, one.at, one.length);
+			loom__text_add(&body, "</g>\n");
+			y += height + 48;
+		}
+		body.failed |= one.failed;
+		loom__text_free(&one);
+	}
+	loom__text_add(
+	    out,
+	    "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %s\" width=\"%d\" "
+	    "height=\"%s\">\n<title>",
+	    LOOM__WIDE + 48, LOOM__XY(y), LOOM__WIDE + 48, LOOM__XY(y));
+	loom__markup_text(out, *view->title ? view->title : "gpuloom");
+	loom__text_add(out,
+		       "</title>\n<style>\n%s.paper{fill:var(--paper)}\n</style>\n"
+		       "<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n",
+		       loom__plot_style);
+	if (body.at)
+		loom__text_put(out, body.at, body.length);
+	loom__text_add(out, "</svg>\n");
+	out->failed |= body.failed;
+	loom__text_free(&body);
+}

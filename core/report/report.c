@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which format, which metrics, which plots. */
+#include "report/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const loom__report_format_name[] = {"html", "md", "csv", "svg", "gp", "json", NULL};
+const char *const loom__plot_name[] = {"forest",  "runs", "distribution", "effects", "pareto",
+				       "workers", NULL};
+
+enum loom__report_format loom__report_format_named(const char *name)
+{
+	static const char *const other[] = {"htm", "markdown", "", "", "gnuplot", ""};
+	for (int i = 0; i < LOOM__REPORT_FORMATS; i++)
+		if (loom__same(name, loom__report_format_name[i]) ||
+		    (*other[i] && loom__same(name, other[i])))
+			return (enum loom__report_format)i;
+	return LOOM__REPORT_FORMATS;
+}
+
+enum loom__report_format loom__report_format_of(const char *path)
+{
+	const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+	return dot && (!slash || slash < dot) ? loom__report_format_named(dot + 1)
+					      : LOOM__REPORT_FORMATS;
+}
+
+static int unknown(const struct loom__view *view, const char *name, struct loom_error *err)
+{
+	const char *near = loom__nearest(name, view->metric_names.name, view->metric_names.count);
+	struct loom__text some = {0};
+	for (size_t i = 0; i < view->metrics && i < 8; i++)
+		loom__text_add(&some, "%s%.48s", i ? ", " : "", view->metric[i].name);
+	int rc =
+	    near ? LOOM__FAIL(err, LOOM_EINVAL, "no metric '%.80s' in '%s'; did you mean '%.80s'?",
+			      name, view->doc[0].path, near)
+		 : LOOM__FAIL(err, LOOM_EINVAL, "no metric '%.80s' in '%s'; it has %s%s", name,
+			      view->doc[0].path, some.at ? some.at : "none",
+			      view->metrics > 8 ? ", ..." : "");
+	loom__text_free(&some);
+	return rc;
+}
+
+/* The next of "a,b,c" as a metric; moves *list on. 0, or an error in words. */
+static int next_metric(const struct loom__view *view, const char **list, size_t *metric,
+		       struct loom_error *err)
+{
+	char name[200];
+	size_t n = strcspn(*list, ",");
+	snprintf(name, sizeof(name), "%.*s", (int)(n < 199 ? n : 199), *list);
+	*list += n + ((*list)[n] == ',');
+	*metric = loom__names_find(&view->metric_names, name);
+	return *metric == LOOM__NO_NAME ? unknown(view, name, err) : 0;
+}
+
+static void add_wish(struct loom__report_wish *wish, size_t metric)
+{
+	for (size_t i = 0; i < wish->metrics; i++)
+		if (wish->metric[i] == metric)
+			return;
+	if (metric != LOOM__NO_NAME && wish->metrics < LOOM__REPORT_METRICS)
+		wish->metric[wish->metrics++] = metric;
+}
+
+int loom__report_wish(const struct loom__view *view, const char *metrics, const char *pareto,
+		      struct loom__report_wish *wish, struct loom_error *err)
+{
+	size_t m;
+	int rc = 0;
+	*wish = (struct loom__report_wish){.x = LOOM__NO_NAME, .y = LOOM__NO_NAME};
+	while (metrics && *metrics && !rc) {
+		rc = next_metric(view, &metrics, &m, err);
+		if (!rc)
+			add_wish(wish, m);
+	}
+	if (!rc && !wish->metrics) {
+		add_wish(wish, loom__view_leading(view, NULL));
+		for (m = 0; m < view->metrics; m++)
+			if (view->metric[m].shown && view->metric[m].better)
+				add_wish(wish, m);
+	}
+	if (rc)
+		return rc;
+	if (!pareto) {
+		loom__view_pair(view, &wish->x, &wish->y);
+		return 0;
+	}
+	rc = next_metric(view, &pareto, &wish->x, err);
+	if (!rc && !*pareto)
+		rc = LOOM__FAIL(err, LOOM_EINVAL,
+				"--pareto takes two metrics, as in seconds,exit_ns");
+	return rc ? rc : next_metric(view, &pareto, &wish->y, err);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom.sweep/1 as a view: each cell a variant. The file is read twice, a line at a time, so that
+ * a long sweep does not have to stand in memory as JSON. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/view.h"
+
+struct cells {
+	struct loom__names key;
+	size_t *rows, *at, room; /* [key.count] samples seen in the first and in the second pass */
+};
+
+static size_t cell_of(struct loom__view *view, struct cells *cells, const cJSON *line)
+{
+	const char *key = loom__json_text(line, "cell");
+	size_t i = *key ? loom__names_add(&view->pool, &cells->key, key) : LOOM__NO_NAME;
+	if (i != LOOM__NO_NAME && i >= cells->room) {
+		size_t room = 2 * cells->room + 64;
+		size_t *rows = loom__pool_get(&view->pool, 2 * room, sizeof(*rows));
+		if (!rows)
+			return LOOM__NO_NAME;
+		if (cells->room)
+			memcpy(rows, cells->rows, cells->room * sizeof(*rows));
+		cells->rows = rows;
+		cells->at = rows + room;
+		cells->room = room;
+	}
+	return i;
+}
+
+static int is_sample(const cJSON *line)
+{
+	return cJSON_GetObjectItemCaseSensitive(line, "sample") != NULL;
+}
+
+static void name_factors(struct loom__view *view, const cJSON *values)
+{
+	const cJSON *o;
+	cJSON_ArrayForEach(o, values)
+	{
+		if (o->string && view->factor_names.count < LOOM__VIEW_FACTORS)
+			loom__names_add(&view->pool, &view->factor_names, o->string);
+	}
+}
+
+static void first_pass(struct loom__view *view, struct cells *cells)
+{
+	const cJSON *o;
+	size_t at = 0;
+	cJSON_ArrayForEach(o, loom__json_list(view->head, "factors"))
+	{
+		const char *key = loom__json_text(o, "key");
+		if (*key && view->factor_names.count < LOOM__VIEW_FACTORS)
+			loom__names_add(&view->pool, &view->factor_names, key);
+	}
+	for (cJSON *line; (line = loom__doc_line(view->doc, &at)); cJSON_Delete(line)) {
+		size_t i = cell_of(view, cells, line);
+		if (i == LOOM__NO_NAME)
+			continue;
+		name_factors(view, loom__json_object(line, "values"));
+		if (!is_sample(line))
+			continue;
+		cells->rows[i]++;
+		cJSON_ArrayForEach(o, loom__json_object(line, "metrics"))
+		{
+			if (o->string)
+				loom__view_metric(
+				    view, o->string,
+				    loom__json_text(loom__json_object(line, "units"), o->string),
+				    loom__json_text(loom__json_object(line, "better"), o->string));
+		}
+	}
+	view->factor = view->factor_names.name;
+	view->factors = view->factor_names.count;
+}
+
+static void add_sample(struct loom__view *view, struct loom__variant *v, size_t row, double place,
+		       const cJSON *line)
+{
+	const cJSON *o;
+	if (row >= v->rows)
+		return;
+	v->order[row] = place;
+	v->start_ns[row] = loom__json_number(line, "start_ns");
+	cJSON_ArrayForEach(o, loom__json_object(line, "metrics"))
+	{
+		size_t m =
+		    o->string ? loom__names_find(&view->metric_names, o->string) : LOOM__NO_NAME;
+		struct loom__series *s = m == LOOM__NO_NAME ? NULL : &v->series[m];
+		if (s && !s->value)
+			loom__view_room(view, s, v->rows);
+		if (s && row < s->rows)
+			s->value[row] = loom__json_double(o);
+	}
+}
+
+/* Lines are gone once read: what is kept of them goes into the pool. */
+static void describe(struct loom__view *view, struct loom__variant *v, const cJSON *line)
+{
+	const cJSON *o;
+	const char *skipped = loom__json_text(line, "skipped"),
+		   *failed = loom__json_text(line, "failed");
+	cJSON_ArrayForEach(o, loom__json_object(line, "values"))
+	{
+		size_t f =
+		    o->string ? loom__names_find(&view->factor_names, o->string) : LOOM__NO_NAME;
+		if (f == LOOM__NO_NAME || !v->level || v->level[f])
+			continue;
+		const char *value = loom__view_scalar(view, o);
+		v->level[f] = value ? loom__pool_copy(&view->pool, value) : NULL;
+	}
+	if (*skipped || *failed) {
+		v->note = loom__pool_copy(&view->pool, *skipped ? skipped : failed);
+		v->status = *skipped ? "skipped" : "failed";
+	} else if (loom__json_true(line, "done")) {
+		v->status = "ok";
+		v->note = "";
+	}
+}
+
+static void move(cJSON *to, cJSON *from, const char *key)
+{
+	cJSON *item =
+	    cJSON_IsObject(from) ? cJSON_DetachItemFromObjectCaseSensitive(from, key) : NULL;
+	if (item)
+		cJSON_AddItemToObject(to, key, item);
+}
+
+/* A sweep tells what all its cells share in its `about` lines, and how it ended in `ended` lines:
+ * the first of the former and the last of the latter complete its head. */
+static void complete_head(struct loom__view *view)
+{
+	static const char *const key[] = {"config", "plugins", "devices", "environment"};
+	size_t at = 0;
+	cJSON *head = cJSON_Duplicate(view->head, 1);
+	if (!head) {
+		view->pool.failed = 1;
+		return;
+	}
+	for (cJSON *line; (line = loom__doc_line(view->doc, &at)); cJSON_Delete(line)) {
+		cJSON *about = cJSON_GetObjectItemCaseSensitive(line, "about");
+		for (size_t i = 0; about && i < LOOM__COUNT(key); i++)
+			if (!cJSON_HasObjectItem(head, key[i]))
+				move(head, about, key[i]);
+		cJSON *environment = cJSON_GetObjectItemCaseSensitive(head, "environment");
+		if (!cJSON_HasObjectItem(line, "ended"))
+			continue;
+		cJSON_DeleteItemFromObjectCaseSensitive(head, "status");
+		move(head, line, "status");
+		cJSON *after = cJSON_DetachItemFromObjectCaseSensitive(line, "environment");
+		if (after && cJSON_IsObject(environment)) {
+			cJSON_DeleteItemFromObjectCaseSensitive(environment, "after");
+			cJSON_AddItemToObject(environment, "after", after);
+		} else {
+			cJSON_Delete(after);
+		}
+	}
+	view->own = head;
+	view->head = head;
+}
+
+void loom__view_add_sweep(struct loom__view *view)
+{
+	struct cells cells = {0};
+	complete_head(view);
+	if (view->pool.failed)
+		return;
+	first_pass(view, &cells);
+	view->variant = loom__pool_get(&view->pool, cells.key.count, sizeof(*view->variant));
+	for (size_t i = 0; view->variant && i < cells.key.count; i++) {
+		struct loom__variant *v = &view->variant[view->variants++];
+		v->status = "unfinished";
+		v->note = "";
+		v->level = loom__pool_get(&view->pool, view->factors, sizeof(*v->level));
+		loom__view_rows(view, v, cells.rows[i]);
+	}
+	size_t at = 0, place = 0;
+	if (view->pool.failed)
+		return;
+	for (cJSON *line; (line = loom__doc_line(view->doc, &at)); cJSON_Delete(line)) {
+		size_t i = loom__names_find(&cells.key, loom__json_text(line, "cell"));
+		if (i == LOOM__NO_NAME)
+			continue;
+		if (is_sample(line))
+			add_sample(view, &view->variant[i], cells.at[i]++, (double)place++, line);
+		describe(view, &view->variant[i], line);
+	}
+	if (!*view->title)
+		view->title = loom__json_text(view->head, "workload");
+	for (size_t i = 0; i < view->variants; i++) {
+		struct loom__variant *v = &view->variant[i];
+		const char *label = loom__view_levels(view, v, 0),
+			   *name = loom__view_levels(view, v, 1);
+		v->label = *label ? label : cells.key.name[i];
+		v->name = *name ? name : v->label;
+	}
+}

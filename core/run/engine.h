@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The run engine: warm-ups and samples on a stack, each verified. */
+#ifndef LOOM_ENGINE_H
+#define LOOM_ENGINE_H
+
+#include "run/result.h"
+#include "stack/stack.h"
+
+/* Called after each execution, warm-ups included, by the thread that runs the stack. */
+struct loom__run_hooks {
+	void (*sample)(void *arg, const struct loom_stack *s, const struct loom_result *r);
+	void *arg;
+};
+
+/* As loom_stack_run; hooks may be NULL. */
+int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
+		    struct loom_result **result, struct loom_error *err);
+
+/* One execution on a launched stack, measured and verified, appended to r. For runs that interleave
+ * stacks (compare). LOOM_EWRONG, LOOM_ETIMEDOUT, LOOM_EDIED, LOOM_EINTR ... as worded in err. */
+int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
+		       struct loom_error *err);
+
+/* An empty result that knows all about the stack (config with origins, plug-ins, devices). */
+struct loom_result *loom__result_create(const struct loom_stack *s);
+
+/* Sets status and error from a code, and captures the environment a second time. */
+void loom__result_end(struct loom_result *r, int code, const struct loom_error *err);
+/* "ok", "interrupted", "timeout", "wrong" or "failed" */
+const char *loom__status_name(int code);
+
+#endif

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run leaves: samples in the order they ran, and what is needed to repeat it. */
+#ifndef LOOM_RESULT_H
+#define LOOM_RESULT_H
+
+#include <cjson/cJSON.h>
+#include <gpuloom/dev/ctx.h>
+#include <gpuloom/gpuloom.h>
+
+#include "stack/host.h"
+
+#define LOOM__RESULT_SCHEMA "gpuloom.result/1"
+
+struct loom__sample {
+	int warmup;
+	uint64_t start_ns; /* since the run began */
+	double seconds;
+	struct loom_report report;       /* the core's metrics first, then the plug-ins' */
+	struct loom_counters *counters;  /* [workers] */
+};
+
+struct loom_result {
+	const char *status; /* "ok", "interrupted", "timeout", "wrong", "failed" */
+	struct loom_error error; /* code 0 with "ok" */
+	struct loom__sample *sample; /* warm-ups included, in run order */
+	size_t samples, room;
+	uint32_t workers;
+	uint64_t began_ns;
+	/* Fixed parts of the document, owned: config, plugins, devices, environment, ... */
+	cJSON *about;
+};
+
+/* The n-th sample that counts (not a warm-up), or NULL. */
+const struct loom__sample *loom__result_counted(const struct loom_result *r, size_t n);
+
+/* Each metric once, in the order in which samples brought them: name, unit and direction from its
+ * first appearance. Returns the count; *list is to be freed. */
+size_t loom__result_metrics(const struct loom_result *r, struct loom__metric **list);
+
+/* The values of a metric over the counted samples that have it; *values is to be freed. */
+size_t loom__result_values(const struct loom_result *r, const char *metric, double **values);
+
+double loom__median_of(double *values, size_t n); /* sorts them; n > 0 */
+
+/* The document: the caller deletes it. NULL: out of memory. */
+cJSON *loom__result_document(const struct loom_result *r);
+
+const char *loom__better_name(enum loom_better better); /* "more", "less", "" */
+
+#endif

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens beside the workers: host threads of policies, network operations that the workload posts
+ * ahead, and the other ranks of the job. */
+#include <stdlib.h>
+
+#include "stack/stack.h"
+
+int loom__policies_start(struct loom_stack *s, struct loom_error *err)
+{
+	void *at[LOOM_MAX_SEGMENTS] = {0};
+	uint64_t bytes[LOOM_MAX_SEGMENTS] = {0};
+	for (uint32_t i = 1; i <= s->segments; i++) {
+		/* An image is no memory that workers see. */
+		at[i] = s->image[i] ? NULL : loom__host_at(s, LOOM_REF(i, 0));
+		bytes[i] = s->segment[i].bytes;
+	}
+	struct loom_segments segments = {
+		.size = sizeof(segments), .count = s->segments + 1, .at = at, .bytes = bytes};
+	for (size_t i = 0; i < s->policies; i++) {
+		struct loom__policy *p = &s->policy[i];
+		if (!LOOM_HAS(p->ops, start))
+			continue;
+		int rc = p->ops->start(p->self, &s->layout, &p->view, &segments, err);
+		if (rc)
+			return rc;
+		p->started = 1;
+	}
+	return 0;
+}
+
+void loom__policies_stop(struct loom_stack *s)
+{
+	for (size_t i = s->policies; i-- > 0;) {
+		struct loom__policy *p = &s->policy[i];
+		if (p->started && LOOM_HAS(p->ops, stop))
+			p->ops->stop(p->self);
+		p->started = 0;
+	}
+}
+
+static struct loom__policy *policy_of(struct loom_stack *s, enum loom_kind kind)
+{
+	for (size_t i = 0; i < s->policies; i++)
+		if (s->policy[i].choice->kind == kind)
+			return &s->policy[i];
+	return NULL;
+}
+
+int loom__wire(struct loom_stack *s, struct loom_error *err)
+{
+	struct loom__policy *w = policy_of(s, LOOM_WORKLOAD), *t = policy_of(s, LOOM_TRIGGER);
+	const struct loom_workload_ops *ops = w ? w->choice->plugin->ops : NULL;
+	if (!LOOM_HAS(ops, wire))
+		return 0;
+	struct loom_trigger trigger = {.size = sizeof(trigger),
+				       .ops = t->choice->plugin->ops,
+				       .self = t->self,
+				       .rank = s->host.table.rank,
+				       .ranks = s->host.table.ranks};
+	return ops->wire(w->self, &s->layout, &w->view, w->global, &trigger, err);
+}
+
+int loom__settle(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err)
+{
+	struct loom__policy *t = policy_of(s, LOOM_TRIGGER);
+	const struct loom_trigger_ops *ops = t ? t->choice->plugin->ops : NULL;
+	return ops ? ops->flush(t->self, timeout_ns, err) : 0;
+}
+
+int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err)
+{
+	const struct loom_host *host = &s->host.table;
+	if (host->ranks == 1)
+		return 0;
+	struct loom__agreed *all = calloc(host->ranks, sizeof(*all));
+	if (!all)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	int rc = host->allgather(host, mine, all, sizeof(*mine), err);
+	for (uint32_t i = 0; !rc && i < host->ranks; i++) {
+		mine->stop |= all[i].stop;
+		mine->ns = all[i].ns > mine->ns ? all[i].ns : mine->ns;
+	}
+	free(all);
+	return rc;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The embedding API's way to a stack: open from a config, register, allocate, submit. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "stack/stack.h"
+
+int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *params,
+		    struct loom_stack **stack, struct loom_error *err)
+{
+	struct loom__plan plan;
+	struct loom__diag diag = {0};
+	if (!cfg || !stack)
+		return LOOM__FAIL(err, LOOM_EINVAL, "loom_stack_open: no config or no place for the stack");
+	/* Plug-ins are loaded unprobed: a library cannot start processes behind its embedder's back. */
+	int rc = loom__plan_create(cfg, NULL, &plan, &diag);
+	if (rc) {
+		struct loom__text text = {0};
+		loom__diag_text(&diag, &text);
+		LOOM__FAIL(err, rc, "%s", loom__text_ok(&text) && text.at ? text.at : "bad configuration");
+		loom__text_free(&text);
+	}
+	loom__diag_free(&diag);
+	return rc ? rc : loom__stack_open(&plan, params, stack, err);
+}
+
+int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
+		    struct loom_error *err)
+{
+	if (!name || !fn)
+		return LOOM__FAIL(err, LOOM_EINVAL, "a task function needs a name and an address");
+	if (s->prepared)
+		return LOOM__FAIL(err, LOOM_EBUSY,
+				  "task '%s' comes too late: register before the first run", name);
+	struct loom_task_entry *task = realloc(s->task, (s->tasks + 1) * sizeof(*task));
+	if (task)
+		s->task = task;
+	char **names = realloc(s->task_name, (s->tasks + 1) * sizeof(*names));
+	if (names)
+		s->task_name = names;
+	char *copy = strdup(name);
+	if (!task || !names || !copy) {
+		free(copy);
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	}
+	s->task_name[s->tasks] = copy;
+	s->task[s->tasks] = (struct loom_task_entry){copy, fn};
+	*tag = s->tasks++;
+	return 0;
+}
+
+int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **host,
+		     struct loom_error *err)
+{
+	struct loom_segment_want want = {
+		.bytes = (bytes + 63) & ~(size_t)63, .owner = -1, .flags = LOOM_MEMORY_HOST};
+	uint32_t segment;
+	if (!bytes || want.bytes < bytes)
+		return LOOM__FAIL(err, LOOM_EINVAL, "cannot allocate %zu bytes", bytes);
+	if (s->prepared)
+		return LOOM__FAIL(err, LOOM_EBUSY, "memory is allocated before the first run");
+	int rc = loom__segments_add(s, &want, 1, &segment, err);
+	if (rc)
+		return rc;
+	*ref = LOOM_REF(segment, 0);
+	*host = loom__host_at(s, *ref);
+	return 0;
+}
+
+int loom_stack_submit(struct loom_stack *s, const struct loom_task *tasks, size_t n,
+		      struct loom_error *err)
+{
+	if (s->selected[LOOM_WORKLOAD])
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "the conf selects a workload: its tasks cannot be mixed with others");
+	for (size_t i = 0; i < n; i++)
+		if (tasks[i].tag >= s->tasks)
+			return LOOM__FAIL(err, LOOM_EINVAL, "task %zu has tag %u, but only %u are registered",
+					  i, tasks[i].tag, s->tasks);
+	if (n > s->submitted_room - s->submitted_count) {
+		size_t room = s->submitted_room ? s->submitted_room : 64;
+		while (room - s->submitted_count < n)
+			room *= 2;
+		struct loom_task *list = realloc(s->submitted, room * sizeof(*list));
+		if (!list)
+			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory for %zu tasks", n);
+		s->submitted = list;
+		s->submitted_room = room;
+	}
+	if (n)
+		memcpy(s->submitted + s->submitted_count, tasks, n * sizeof(*tasks));
+	s->submitted_count += n;
+	return 0;
+}
+
+void loom_stack_stop(struct loom_stack *s)
+{
+	__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELAXED);
+}

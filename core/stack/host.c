@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/host.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/base.h"
+
+static int host_log_on(const struct loom_host *host, int level)
+{
+	const struct loom__host *h = host->ctx;
+	return h->log && level <= h->log_level;
+}
+
+static void host_log(const struct loom_host *host, int level, const char *who, const char *fmt, ...)
+{
+	const struct loom__host *h = host->ctx;
+	if (!host_log_on(host, level))
+		return;
+	int saved = errno; /* a log line must not change what its caller sees */
+	char text[1000];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	h->log(h->log_arg, level, who, text);
+	errno = saved;
+}
+
+static int host_fail(const struct loom_host *host, struct loom_error *err, int code,
+		     const char *file, int line, const char *fmt, ...)
+{
+	(void)host;
+	va_list args;
+	va_start(args, fmt);
+	loom__vfail(err, code, file, line, fmt, args);
+	va_end(args);
+	return code;
+}
+
+static void *host_alloc(const struct loom_host *host, size_t bytes)
+{
+	(void)host;
+	size_t rounded = (bytes + 63) & ~(size_t)63;
+	if (rounded < bytes)
+		return NULL;
+	void *p = aligned_alloc(64, rounded ? rounded : 64);
+	if (p)
+		memset(p, 0, rounded ? rounded : 64);
+	return p;
+}
+
+static void host_free(const struct loom_host *host, void *p)
+{
+	(void)host;
+	free(p);
+}
+
+static uint64_t host_now_ns(const struct loom_host *host)
+{
+	(void)host;
+	return loom__now_ns();
+}
+
+static int host_metric(const struct loom_host *host, struct loom_report *report, const char *name,
+		       const char *unit, enum loom_better better, double value)
+{
+	(void)host;
+	if (report->retime && name && !strcmp(name, "seconds") && value > 0) {
+		report->retime = 0;
+		report->list[0].value = value; /* the core's figures come first */
+		return 0;
+	}
+	return loom__report_add(report, name, unit, better, value);
+}
+
+static int host_allgather(const struct loom_host *host, const void *mine, void *all, size_t bytes,
+			  struct loom_error *err)
+{
+	const struct loom__host *h = host->ctx;
+	if (h->ranks)
+		return h->ranks->allgather(h->ranks->self, mine, all, bytes, err);
+	memmove(all, mine, bytes);
+	return 0;
+}
+
+/* The params as far as the caller, who may be older, knows them. */
+#define HAS_RANKS(params)                                                                          \
+	((params) && (params)->size >= offsetof(struct loom_stack_params, ranks) + sizeof(void *) && \
+	 (params)->ranks)
+
+void loom__host_init(struct loom__host *h, const struct loom_stack_params *params)
+{
+	*h = (struct loom__host){
+		.table = {.size = sizeof(struct loom_host),
+			  .abi = LOOM_ABI_CURRENT,
+			  .ctx = h,
+			  .log_on = host_log_on,
+			  .log = host_log,
+			  .fail = host_fail,
+			  .alloc = host_alloc,
+			  .free = host_free,
+			  .now_ns = host_now_ns,
+			  .metric = host_metric,
+			  .ranks = 1,
+			  .allgather = host_allgather},
+		.log = params ? params->log : NULL,
+		.log_arg = params ? params->log_arg : NULL,
+		.log_level = params ? params->log_level : 0,
+	};
+	if (HAS_RANKS(params)) {
+		h->ranks = params->ranks;
+		h->table.rank = params->ranks->rank;
+		h->table.ranks = params->ranks->ranks;
+	}
+}
+
+int loom__report_add(struct loom_report *r, const char *name, const char *unit,
+		     enum loom_better better, double value)
+{
+	if (!name || !*name || isnan(value))
+		return LOOM_EINVAL;
+	for (size_t i = 0; i < r->count; i++)
+		if (!strcmp(r->list[i].name, name))
+			return LOOM_EPLUGIN;
+	if (r->count == r->room) {
+		size_t room = r->room ? 2 * r->room : 32;
+		struct loom__metric *list = realloc(r->list, room * sizeof(*list));
+		if (!list) {
+			r->failed = 1;
+			return LOOM_ENOMEM;
+		}
+		r->list = list;
+		r->room = room;
+	}
+	struct loom__metric *m = &r->list[r->count++];
+	snprintf(m->name, sizeof(m->name), "%s", name);
+	snprintf(m->unit, sizeof(m->unit), "%s", unit ? unit : "");
+	m->better = better;
+	m->value = value;
+	return 0;
+}
+
+void loom__report_clear(struct loom_report *r)
+{
+	free(r->list);
+	*r = (struct loom_report){0};
+}

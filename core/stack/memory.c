@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Segments: made by the transport, seen by the host directly or through an image. */
+#include <stdlib.h>
+
+#include "stack/stack.h"
+
+int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
+		       uint32_t *first, struct loom_error *err)
+{
+	if (s->segments + n >= LOOM_MAX_SEGMENTS)
+		return LOOM__FAIL(err, LOOM_EFULL, "more than %d memory segments in one stack",
+				  LOOM_MAX_SEGMENTS - 1);
+	uint32_t at = s->segments + 1;
+	int rc = s->transport->segments(s->transport_self, &s->devices, want, n, &s->segment[at], err);
+	if (rc)
+		return rc;
+	*first = at;
+	s->segments += n;
+	s->groups++;
+	for (uint32_t i = at; i < at + n; i++) {
+		s->group[i] = s->groups;
+		s->image[i] = NULL;
+	}
+	for (uint32_t i = at; i < at + n; i++)
+		if (!s->segment[i].memory->host && !(s->image[i] = calloc(1, s->segment[i].bytes))) {
+			loom__segments_release_last(s);
+			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory for a %llu byte image",
+					  (unsigned long long)s->segment[i].bytes);
+		}
+	return 0;
+}
+
+void loom__segments_release_last(struct loom_stack *s)
+{
+	uint32_t n = 0;
+	while (n < s->segments && s->group[s->segments - n] == s->groups) {
+		free(s->image[s->segments - n]);
+		n++;
+	}
+	s->transport->release(s->transport_self, &s->devices, &s->segment[s->segments - n + 1], n);
+	s->segments -= n;
+	s->groups--;
+}
+
+void *loom__host_at(struct loom_stack *s, loom_ref ref)
+{
+	const struct loom_segment *g = &s->segment[LOOM_REF_SEGMENT(ref)];
+	char *base = s->image[LOOM_REF_SEGMENT(ref)];
+	if (!base)
+		base = (char *)g->memory->host + g->offset;
+	return base + LOOM_REF_OFFSET(ref);
+}
+
+int loom__segments_push(struct loom_stack *s, struct loom_error *err)
+{
+	for (uint32_t i = 1; i <= s->segments; i++) {
+		const struct loom_segment *g = &s->segment[i];
+		if (!s->image[i])
+			continue;
+		const struct loom__device *d = &s->device[g->memory->device];
+		int rc = d->ops->copy_in(d->self, g->memory, g->offset, s->image[i], g->bytes, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int loom__segments_pull(struct loom_stack *s, struct loom_error *err)
+{
+	for (uint32_t i = 1; i <= s->segments; i++) {
+		const struct loom_segment *g = &s->segment[i];
+		if (!s->image[i])
+			continue;
+		const struct loom__device *d = &s->device[g->memory->device];
+		int rc = d->ops->copy_out(d->self, g->memory, g->offset, s->image[i], g->bytes, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}

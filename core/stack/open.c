@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening and closing: devices first, then the transport and its probe, then the policies. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "stack/stack.h"
+
+int loom__stack_shape(struct loom_stack *s, struct loom_error *err)
+{
+	uint64_t workers = 0;
+	for (uint32_t d = 0; d < s->layout.devices; d++) {
+		struct loom_device_shape *shape = &s->shape[d];
+		int rc = s->device[d].ops->shape(s->device[d].self, shape, err);
+		if (rc)
+			return rc;
+		if (!shape->workers || !shape->lanes)
+			return LOOM__FAIL(err, LOOM_EPLUGIN, "device %s offers no workers", shape->name);
+		shape->first_worker = (uint32_t)workers;
+		workers += shape->workers;
+		if (workers > UINT32_MAX / 2)
+			return LOOM__FAIL(err, LOOM_EINVAL, "too many workers");
+	}
+	s->layout.workers = (uint32_t)workers;
+	return 0;
+}
+
+static int open_devices(struct loom_stack *s, struct loom_error *err)
+{
+	uint32_t n = s->plan.devices;
+	s->device = calloc(n, sizeof(*s->device));
+	s->shape = calloc(n, sizeof(*s->shape));
+	s->device_ops = calloc(n, sizeof(*s->device_ops));
+	s->device_self = calloc(n, sizeof(*s->device_self));
+	if (!s->device || !s->shape || !s->device_ops || !s->device_self)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	for (size_t i = 0; i < s->plan.choices; i++) {
+		const struct loom__choice *c = &s->plan.choice[i];
+		if (c->kind != LOOM_DEVICE)
+			continue;
+		struct loom__device *d = &s->device[s->layout.devices];
+		struct loom_device_shape *shape = &s->shape[s->layout.devices];
+		d->choice = c;
+		d->ops = c->plugin->ops;
+		int rc = d->ops->create(&s->host.table, c->opts, c->instance, c->instances, &d->self,
+					err);
+		if (rc)
+			return rc;
+		s->device_ops[s->layout.devices] = d->ops;
+		s->device_self[s->layout.devices] = d->self;
+		s->layout.devices++; /* counted as soon as it must be destroyed */
+		snprintf(shape->name, sizeof(shape->name), "%s", c->label);
+	}
+	int rc = loom__stack_shape(s, err);
+	if (rc)
+		return rc;
+	s->devices = (struct loom_devices){.size = sizeof(s->devices),
+					   .count = s->layout.devices,
+					   .layout = &s->layout,
+					   .ops = s->device_ops,
+					   .self = s->device_self};
+	return 0;
+}
+
+static int open_transport(struct loom_stack *s, struct loom_error *err)
+{
+	const struct loom__choice *c = loom__plan_get(&s->plan, LOOM_TRANSPORT);
+	s->transport_choice = c;
+	s->transport = c->plugin->ops;
+	int rc = s->transport->create(&s->host.table, c->opts, &s->transport_self, err);
+	return rc ? rc : loom__stack_probe(s, err);
+}
+
+static int open_policies(struct loom_stack *s, struct loom_error *err)
+{
+	s->policy = calloc(s->plan.choices, sizeof(*s->policy));
+	if (!s->policy)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	for (size_t i = 0; i < s->plan.choices; i++) {
+		const struct loom__choice *c = &s->plan.choice[i];
+		if (c->kind == LOOM_DEVICE || c->kind == LOOM_TRANSPORT)
+			continue;
+		struct loom__policy *p = &s->policy[s->policies];
+		p->choice = c;
+		p->ops = c->plugin->ops;
+		int rc = p->ops->create(&s->host.table, c->opts, &p->self, err);
+		if (rc)
+			return rc;
+		s->policies++;
+		if (!s->selected[c->kind])
+			s->selected[c->kind] = c->plugin;
+	}
+	int opened = loom__qos_open(s, err);
+	if (opened)
+		return opened;
+	const struct loom_plugin *w = s->selected[LOOM_WORKLOAD];
+	const struct loom_workload_dev *dev = w ? w->dev->cpu : NULL;
+	const struct loom_workload_ops *job = w ? w->ops : NULL;
+	if (LOOM_HAS(job, wire) && !s->selected[LOOM_TRIGGER])
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "%s sends messages, but no trigger is selected: add 'use = NAME' to "
+				  "[trigger] (`gpuloom list trigger` shows what there is)",
+				  w->name);
+	if (LOOM_HAS(dev, kernel))
+		return 0; /* workers run the workload's kernel: no scheduler takes part */
+	static const enum loom_kind needed[] = {LOOM_SCHED, LOOM_TERM};
+	for (size_t i = 0; i < LOOM__COUNT(needed); i++)
+		if (!s->selected[needed[i]])
+			return LOOM__FAIL(err, LOOM_EINVAL,
+					  "no %s is selected: add 'use = NAME' to [%s] (`gpuloom list %s` "
+					  "shows what there is)",
+					  loom__kind_section(needed[i]), loom__kind_section(needed[i]),
+					  loom__kind_name(needed[i]));
+	return 0;
+}
+
+/* The workload's task functions get the first tags. */
+static int take_tasks(struct loom_stack *s, struct loom_error *err)
+{
+	const struct loom_plugin *w = s->selected[LOOM_WORKLOAD];
+	const struct loom_workload_dev *dev = w ? w->dev->cpu : NULL;
+	for (uint32_t i = 0; dev && i < dev->count; i++) {
+		uint32_t tag;
+		int rc = loom_stack_task(s, dev->task[i].name, dev->task[i].fn, &tag, err);
+		if (rc)
+			return rc;
+	}
+	s->workload_tasks = s->tasks;
+	return 0;
+}
+
+int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *params,
+		     struct loom_stack **stack, struct loom_error *err)
+{
+	struct loom_stack *s = calloc(1, sizeof(*s));
+	if (!s) {
+		loom__plan_free(plan);
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	}
+	s->plan = *plan;
+	*plan = (struct loom__plan){0};
+	loom__host_init(&s->host, params);
+	s->layout = (struct loom_layout){.size = sizeof(s->layout), .seed = s->plan.run.seed};
+	int rc = open_devices(s, err);
+	s->layout.device = s->shape;
+	if (!rc)
+		rc = open_transport(s, err);
+	if (!rc)
+		rc = open_policies(s, err);
+	if (!rc)
+		rc = take_tasks(s, err);
+	if (rc) {
+		loom_stack_close(s);
+		return rc;
+	}
+	*stack = s;
+	return 0;
+}
+
+void loom_stack_close(struct loom_stack *s)
+{
+	if (!s)
+		return;
+	loom__stack_retire(s, NULL);
+	if (s->launched)
+		return; /* workers that cannot be ended still use it all: leak rather than crash */
+	while (s->policies > 0) {
+		struct loom__policy *p = &s->policy[--s->policies];
+		p->ops->destroy(p->self);
+		free(p->device_blocks);
+		free(p->worker_blocks);
+		free(p->on_device);
+		free(p->registry);
+	}
+	free(s->policy);
+	while (s->segments)
+		loom__segments_release_last(s);
+	if (s->transport_self)
+		s->transport->destroy(s->transport_self);
+	while (s->layout.devices > 0) {
+		s->layout.devices--;
+		s->device[s->layout.devices].ops->destroy(s->device[s->layout.devices].self);
+	}
+	for (uint32_t i = 0; i < s->tasks; i++)
+		free(s->task_name[i]);
+	free(s->task_name);
+	free(s->task);
+	free(s->submitted);
+	free(s->device);
+	free(s->shape);
+	free(s->device_ops);
+	free(s->device_self);
+	free(s->orders);
+	loom__plan_free(&s->plan);
+	free(s);
+}

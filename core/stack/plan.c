@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "stack/plan.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the core's own options ---------------------------------------------------------------- */
+
+struct gpuloom_opts {
+	const char *plugin_path;
+};
+static const struct loom_opt gpuloom_rows[] = {
+	LOOM_OPT(struct gpuloom_opts, plugin_path, LOOM_OPT_STR, "",
+		 "Folders with plug-ins, separated by ':', searched before the installed ones."),
+	{0},
+};
+
+static const struct loom_opt run_rows[] = {
+	LOOM_OPT(struct loom__run_opts, workload, LOOM_OPT_STR, "",
+		 "Which job to run: the name of a workload plug-in. Empty: tasks come from the "
+		 "embedding program."),
+	LOOM_OPT(struct loom__run_opts, devices, LOOM_OPT_STR, NULL,
+		 "Engines that run workers, as in 'cpu:0 cpu:1': a device plug-in and the number of "
+		 "the engine.",
+		 .flags = LOOM_OPT_REQUIRED),
+	LOOM_OPT(struct loom__run_opts, title, LOOM_OPT_STR, "",
+		 "A line about this run, shown in its results."),
+	LOOM_OPT(struct loom__run_opts, samples, LOOM_OPT_U32, "5",
+		 "Timed executions of the workload.", .min = 1, .max = 1e6),
+	LOOM_OPT(struct loom__run_opts, warmup, LOOM_OPT_U32, "1",
+		 "Executions before the samples: verified, but not counted.", .min = 0, .max = 1e6),
+	LOOM_OPT(struct loom__run_opts, timeout, LOOM_OPT_TIME, "60s",
+		 "Longest time of one execution before it is ended as hanging.", .min = 1e6,
+		 .max = 1e14),
+	LOOM_OPT(struct loom__run_opts, time_limit, LOOM_OPT_TIME, "0",
+		 "Longest time of the whole run: no sample begins after it. 0: no limit.", .min = 0,
+		 .max = 1e15),
+	LOOM_OPT(struct loom__run_opts, seed, LOOM_OPT_U64, "1",
+		 "Start of all random choices: the same seed gives the same choices."),
+	{0},
+};
+
+struct use_opts {
+	const char *use;
+};
+#define USE_ROWS(kind, help_)                                                                      \
+	static const struct loom_opt use_##kind[] = {                                              \
+		LOOM_OPT(struct use_opts, use, LOOM_OPT_STR, "", help_), {0}}
+USE_ROWS(transport, "Where the memory lies that devices share: the name of a transport plug-in.");
+USE_ROWS(sched, "How tasks reach workers: the name of a scheduler plug-in.");
+USE_ROWS(term, "How workers learn that all work is done: the name of a termination plug-in.");
+USE_ROWS(sync, "How consumers wait for producers: the name of a sync plug-in.");
+USE_ROWS(barrier, "How workers meet: the name of a barrier plug-in.");
+USE_ROWS(trigger, "How workers start network operations: the name of a trigger plug-in.");
+USE_ROWS(qos, "Policies for service requests, in the order of the pipeline: names of qos plug-ins.");
+
+static const struct loom__core_section core_sections[] = {
+	{"gpuloom", gpuloom_rows, "the framework itself"},
+	{"run", run_rows, "what is run, where and how often"},
+	{"transport", use_transport, "shared memory"},
+	{"scheduler", use_sched, "distribution of tasks"},
+	{"termination", use_term, "detection of the end"},
+	{"sync", use_sync, "waiting for data"},
+	{"barrier", use_barrier, "meeting points"},
+	{"trigger", use_trigger, "network operations"},
+	{"qos", use_qos, "service requests"},
+};
+
+const struct loom__core_section *loom__core_sections(size_t *n)
+{
+	*n = LOOM__COUNT(core_sections);
+	return core_sections;
+}
+
+/* ---- choosing -------------------------------------------------------------------------------- */
+
+struct planner {
+	struct loom_config *cfg;
+	const struct loom__prober *prober;
+	struct loom__plan *plan;
+	struct loom__diag *diag;
+};
+
+/* A mistake at the value of section.key, wherever that came from. */
+static void mistake_at(struct planner *p, const char *section, const char *key, const char *text)
+{
+	const struct loom__entry *e = loom__config_get(p->cfg, section, key);
+	loom__diag_add(p->diag, 0, e ? e->file : NULL, e ? e->line : 0, e ? e->value_column : 0, "%s",
+		       text);
+}
+
+/* Finds, probes and loads one plug-in. */
+static int load(struct planner *p, enum loom_kind kind, const char *name, char **path,
+		const struct loom_plugin **plugin, struct loom_error *err)
+{
+	int rc = loom__plugin_find(&p->plan->search, kind, name, path, err);
+	if (rc)
+		return rc;
+	for (size_t i = 0; i < p->plan->choices; i++) /* two engines of one plug-in: probed already */
+		if (!strcmp(p->plan->choice[i].path, *path)) {
+			*plugin = p->plan->choice[i].plugin;
+			return 0;
+		}
+	if (p->prober && p->prober->probe)
+		rc = p->prober->probe(p->prober->arg, *path, err);
+	if (!rc)
+		rc = loom__plugin_load(*path, kind, plugin, err);
+	if (rc) {
+		free(*path);
+		*path = NULL;
+	}
+	return rc;
+}
+
+static void section_of(const struct loom__choice *c, char *section, size_t size)
+{
+	snprintf(section, size, "%s.%s", loom__kind_section(c->kind), loom__plugin_short(c->plugin));
+}
+
+/* Adds a choice for `name`, which section.key asked for. */
+static struct loom__choice *choose(struct planner *p, enum loom_kind kind, const char *name,
+				   const char *section, const char *key)
+{
+	struct loom_error err;
+	char *path = NULL;
+	const struct loom_plugin *plugin = NULL;
+	if (load(p, kind, name, &path, &plugin, &err)) {
+		mistake_at(p, section, key, err.text);
+		return NULL;
+	}
+	struct loom__choice *list =
+		realloc(p->plan->choice, (p->plan->choices + 1) * sizeof(*list));
+	if (!list) {
+		free(path);
+		mistake_at(p, section, key, "out of memory");
+		return NULL;
+	}
+	p->plan->choice = list;
+	struct loom__choice *c = &list[p->plan->choices++];
+	*c = (struct loom__choice){.kind = kind, .plugin = plugin, .path = path, .instances = 1};
+	snprintf(c->label, sizeof(c->label), "%s", loom__plugin_short(plugin));
+	char own[96];
+	section_of(c, own, sizeof(own));
+	loom__config_declare(p->cfg, own, plugin->opts, plugin->name);
+	return c;
+}
+
+/* Calls fn for each word of a list separated by blanks or commas. */
+static void each_word(const char *list, void (*fn)(struct planner *, char *), struct planner *p)
+{
+	char *copy = strdup(list), *rest = NULL;
+	for (char *word = copy ? strtok_r(copy, " \t,", &rest) : NULL; word;
+	     word = strtok_r(NULL, " \t,", &rest))
+		fn(p, word);
+	free(copy);
+}
+
+/* "cpu:1", "cpu" (= cpu:0), or "./my.so:1". */
+static void choose_device(struct planner *p, char *word)
+{
+	uint32_t instance = 0;
+	char *colon = strrchr(word, ':');
+	if (colon && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1)) {
+		instance = (uint32_t)strtoul(colon + 1, NULL, 10);
+		*colon = 0;
+	}
+	if (p->plan->devices == LOOM_MAX_DEVICES || instance >= LOOM_MAX_DEVICES) {
+		char text[80];
+		snprintf(text, sizeof(text), "at most %d devices, numbered from 0", LOOM_MAX_DEVICES);
+		mistake_at(p, "run", "devices", text);
+		return;
+	}
+	struct loom__choice *c = choose(p, LOOM_DEVICE, word, "run", "devices");
+	if (!c)
+		return;
+	p->plan->devices++;
+	c->instance = instance;
+	snprintf(c->label, sizeof(c->label), "%s:%u", loom__plugin_short(c->plugin), instance);
+	char own[96];
+	section_of(c, own, sizeof(own) - 16);
+	snprintf(own + strlen(own), 16, ".%u", instance);
+	loom__config_declare(p->cfg, own, c->plugin->opts, c->plugin->name);
+	for (size_t i = 0; i + 1 < p->plan->choices; i++)
+		if (!strcmp(p->plan->choice[i].label, c->label)) {
+			char text[120];
+			snprintf(text, sizeof(text), "device '%s' is named twice", c->label);
+			mistake_at(p, "run", "devices", text);
+		}
+}
+
+static void choose_qos(struct planner *p, char *word)
+{
+	choose(p, LOOM_QOS, word, "qos", "use");
+}
+
+/* A conf may carry the options of plug-ins that it does not select, to vary `use` from the command
+ * line: such sections are checked against the plug-in they name. */
+static void declare_spares(struct planner *p)
+{
+	size_t n;
+	char **names = loom__config_sections(p->cfg, &n);
+	for (size_t i = 0; names && i < n; i++) {
+		char section[96];
+		snprintf(section, sizeof(section), "%s", names[i]);
+		char *name = strchr(section, '.');
+		if (!name || loom__config_declared(p->cfg, names[i]))
+			continue;
+		*name++ = 0;
+		enum loom_kind kind = loom__kind_of_section(section);
+		if (kind == LOOM_KIND_NONE)
+			continue; /* loom__config_unknown words it */
+		char *last = strrchr(name, '.');
+		if (kind == LOOM_DEVICE && last && strspn(last + 1, "0123456789") == strlen(last + 1))
+			*last = 0;
+		char *path = NULL;
+		const struct loom_plugin *plugin = NULL;
+		struct loom_error err;
+		if (load(p, kind, name, &path, &plugin, &err)) {
+			int line = 0;
+			const char *file = loom__config_section_at(p->cfg, names[i], &line);
+			loom__diag_add(p->diag, 0, file, line, 1, "[%s]: %s", names[i], err.text);
+			loom__config_declare(p->cfg, names[i], NULL, NULL);
+			loom__config_ignore(p->cfg, names[i]);
+			continue;
+		}
+		loom__config_declare(p->cfg, names[i], plugin->opts, plugin->name);
+		free(path);
+	}
+	for (size_t i = 0; names && i < n; i++)
+		free(names[i]);
+	free(names);
+}
+
+static void fill_choice(struct planner *p, struct loom__choice *c)
+{
+	char base[96], own[112];
+	section_of(c, base, sizeof(base));
+	snprintf(own, sizeof(own), "%s.%u", base, c->instance);
+	const char *sections[] = {base, own};
+	size_t size = c->plugin->opts_size ? c->plugin->opts_size : 1;
+	c->opts = calloc(1, size);
+	if (!c->opts) {
+		loom__diag_add(p->diag, 0, NULL, 0, 0, "out of memory");
+		return;
+	}
+	if (c->plugin->opts)
+		loom__config_fill(p->cfg, sections, c->kind == LOOM_DEVICE ? 2 : 1, c->plugin->opts,
+				  c->opts, c->plugin->opts_size, p->diag);
+}
+
+static void need(struct planner *p, enum loom_kind kind)
+{
+	if (loom__plan_get(p->plan, kind))
+		return;
+	const struct loom__entry *e = loom__config_get(p->cfg, loom__kind_section(kind), "use");
+	if (e && *e->value)
+		return; /* named but not usable: said already */
+	loom__diag_add(p->diag, 0, NULL, 0, 0,
+		       "no %s is selected: add 'use = NAME' to [%s] (`gpuloom list %s` shows what there is)",
+		       loom__kind_section(kind), loom__kind_section(kind), loom__kind_name(kind));
+}
+
+int loom__plan_create(struct loom_config *cfg, const struct loom__prober *prober,
+		      struct loom__plan *plan, struct loom__diag *diag)
+{
+	*plan = (struct loom__plan){.cfg = cfg};
+	struct planner p = {cfg, prober, plan, diag};
+	struct gpuloom_opts own = {0};
+	struct loom_error err;
+
+	for (size_t i = 0; i < LOOM__COUNT(core_sections); i++)
+		loom__config_declare(cfg, core_sections[i].name, core_sections[i].rows, NULL);
+	const char *section = "gpuloom";
+	loom__config_fill(cfg, &section, 1, gpuloom_rows, &own, sizeof(own), diag);
+	section = "run";
+	loom__config_fill(cfg, &section, 1, run_rows, &plan->run, sizeof(plan->run), diag);
+	if (loom__search_create(own.plugin_path && *own.plugin_path ? own.plugin_path : NULL,
+				&plan->search, &err)) {
+		mistake_at(&p, "gpuloom", "plugin_path", err.text);
+		goto fail;
+	}
+
+	if (plan->run.devices)
+		each_word(plan->run.devices, choose_device, &p);
+	for (size_t i = 0; i < plan->choices; i++) {
+		uint32_t same = 0;
+		for (size_t j = 0; j < plan->choices; j++)
+			same += plan->choice[j].plugin == plan->choice[i].plugin;
+		plan->choice[i].instances = same;
+	}
+	for (int kind = LOOM_TRANSPORT; kind < LOOM_WORKLOAD; kind++) {
+		struct use_opts use = {0};
+		section = loom__kind_section(kind);
+		for (size_t i = 0; i < LOOM__COUNT(core_sections); i++)
+			if (!strcmp(core_sections[i].name, section))
+				loom__config_fill(cfg, &section, 1, core_sections[i].rows, &use,
+						  sizeof(use), diag);
+		if (!use.use || !*use.use)
+			continue;
+		if (kind == LOOM_QOS)
+			each_word(use.use, choose_qos, &p);
+		else
+			choose(&p, kind, use.use, section, "use");
+	}
+	if (plan->run.workload && *plan->run.workload)
+		choose(&p, LOOM_WORKLOAD, plan->run.workload, "run", "workload");
+
+	declare_spares(&p);
+	loom__config_unknown(cfg, diag);
+	for (size_t i = 0; i < plan->choices; i++)
+		fill_choice(&p, &plan->choice[i]);
+	need(&p, LOOM_TRANSPORT);
+	if (!diag->errors)
+		return 0;
+fail:
+	loom__plan_free(plan);
+	return LOOM_EINVAL;
+}
+
+void loom__plan_free(struct loom__plan *plan)
+{
+	for (size_t i = 0; i < plan->choices; i++) {
+		free(plan->choice[i].path);
+		free(plan->choice[i].opts);
+	}
+	free(plan->choice);
+	loom__search_free(&plan->search);
+	*plan = (struct loom__plan){0};
+}
+
+const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum loom_kind kind)
+{
+	for (size_t i = 0; i < plan->choices; i++)
+		if (plan->choice[i].kind == kind)
+			return &plan->choice[i];
+	return NULL;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan: which plug-ins a conf selects, found, loaded and with their options filled. Needs no
+ * device, so `config check` and `config show` stop here. */
+#ifndef LOOM_PLAN_H
+#define LOOM_PLAN_H
+
+#include "config/config.h"
+#include "plugin/registry.h"
+
+struct loom__run_opts {
+	const char *workload; /* "": the embedding program submits tasks */
+	const char *devices;
+	const char *title;
+	uint32_t samples, warmup;
+	uint64_t timeout;    /* ns per sample */
+	uint64_t time_limit; /* ns for the whole run; 0: none */
+	uint64_t seed;
+};
+
+/* One selected plug-in. A device appears once per instance. */
+struct loom__choice {
+	enum loom_kind kind;
+	const struct loom_plugin *plugin;
+	char *path;
+	void *opts; /* plugin->opts_size bytes, filled */
+	uint32_t instance, instances;
+	char label[48]; /* "cpu:1", "mgws": for messages and results */
+};
+
+struct loom__plan {
+	struct loom_config *cfg;
+	struct loom__search search;
+	struct loom__run_opts run;
+	struct loom__choice *choice; /* devices first, in order; then the rest by kind */
+	size_t choices;
+	uint32_t devices;
+};
+
+/* Checks a plug-in in a process of its own before it is loaded here; NULL: trust it. */
+struct loom__prober {
+	int (*probe)(void *arg, const char *path, struct loom_error *err);
+	void *arg;
+};
+
+/* Resolves cfg. All mistakes are collected in diag; LOOM_EINVAL when there are errors (then *plan is
+ * empty). The plan keeps pointers into cfg. */
+int loom__plan_create(struct loom_config *cfg, const struct loom__prober *prober,
+		      struct loom__plan *plan, struct loom__diag *diag);
+void loom__plan_free(struct loom__plan *plan);
+
+/* The single choice of a kind, or NULL. */
+const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum loom_kind kind);
+
+/* The core's own sections: NULL-terminated names, and their rows. For docs and completion. */
+struct loom__core_section {
+	const char *name;
+	const struct loom_opt *rows;
+	const char *summary;
+};
+const struct loom__core_section *loom__core_sections(size_t *n);
+
+#endif

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The coherence probe (MGWS thesis, 5.9): before a stack is used, each pair of devices passes a word
+ * to and fro with atomics, in memory of every placement that the transport uses. */
+#include "gpuloom/dev/probe.h"
+#include "stack/stack.h"
+
+/* Each hand-over may cost a time slice where other programs hold the cores: no verdict before this. */
+#define PROBE_TIMEOUT_NS 10000000000ull
+
+static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32_t b,
+		      struct loom_error *err)
+{
+	struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
+	*p = (struct loom_probe){.a = a, .b = b};
+	loom_ref none[LOOM_KINDS] = {0};
+	uint64_t no_bytes[LOOM_KINDS] = {0};
+	struct loom_launch launch = {.size = sizeof(launch),
+				     .entry = LOOM_ENTRY_PROBE,
+				     .layout = &s->layout,
+				     .segment = s->segment,
+				     .segments = s->segments + 1,
+				     .ctl = s->ctl_ref,
+				     .counters = s->counters_ref,
+				     .probe = LOOM_REF(segment, 0),
+				     .global = none,
+				     .on_device = none,
+				     .registry = none,
+				     .local_bytes = no_bytes};
+	*s->ctl = (struct loom_ctl){0};
+	s->samples_done = 0;
+	int rc = loom__segments_push(s, err);
+	uint32_t started = 0;
+	for (; !rc && started < s->layout.devices; started++) {
+		launch.device = started;
+		rc = s->device[started].ops->launch(s->device[started].self, &launch, err);
+		if (rc)
+			break;
+	}
+	uint64_t begin, end;
+	if (!rc)
+		rc = loom__gate_run(s, PROBE_TIMEOUT_NS, &begin, &end, err);
+	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
+	for (uint32_t d = 0; d < started; d++) {
+		int ended = s->device[d].ops->retire(s->device[d].self, PROBE_TIMEOUT_NS, rc ? NULL : err);
+		if (!rc)
+			rc = ended;
+	}
+	if (!rc)
+		rc = loom__segments_pull(s, err);
+	if (rc && rc != LOOM_ETIMEDOUT)
+		return rc;
+	if (rc || p->reached != LOOM_PROBE_ROUNDS || p->sum != 2ull * LOOM_PROBE_ADDS)
+		return LOOM__FAIL(
+			err, LOOM_EUNAVAIL,
+			"transport %s: atomics of %s and %s are not coherent in %s memory: %s; choose "
+			"another transport or other devices",
+			s->transport_choice->label, s->shape[a].name, s->shape[b].name,
+			s->segment[segment].owner < 0 ? "shared" :
+							s->shape[s->segment[segment].owner].name,
+			p->reached != LOOM_PROBE_ROUNDS ? "one never saw the other's change" :
+							  "additions were lost");
+	return 0;
+}
+
+int loom__stack_probe(struct loom_stack *s, struct loom_error *err)
+{
+	uint32_t devices = s->layout.devices, first;
+	if (devices < 2)
+		return 0;
+	struct loom_segment_want want[LOOM_MAX_DEVICES + 2];
+	want[0] = (struct loom_segment_want){
+		.bytes = sizeof(struct loom_ctl) + s->layout.workers * sizeof(struct loom_counters),
+		.owner = -1,
+		.flags = LOOM_MEMORY_HOST};
+	for (uint32_t i = 0; i <= devices; i++)
+		want[i + 1] = (struct loom_segment_want){.bytes = sizeof(struct loom_probe),
+							 .owner = (int32_t)i - 1};
+	int rc = loom__segments_add(s, want, devices + 2, &first, err);
+	if (rc)
+		return rc;
+	s->ctl_ref = LOOM_REF(first, 0);
+	s->counters_ref = LOOM_REF(first, sizeof(struct loom_ctl));
+	s->ctl = loom__host_at(s, s->ctl_ref);
+	for (uint32_t i = 0; !rc && i <= devices; i++) {
+		int alone = 1; /* one probe is enough for segments of one memory */
+		for (uint32_t j = 0; j < i; j++)
+			alone &= s->segment[first + 1 + i].memory != s->segment[first + 1 + j].memory;
+		for (uint32_t a = 0; !rc && alone && a + 1 < devices; a++)
+			for (uint32_t b = a + 1; !rc && b < devices; b++)
+				rc = probe_pair(s, first + 1 + i, a, b, err);
+	}
+	loom__segments_release_last(s);
+	s->ctl = NULL;
+	s->samples_done = 0;
+	return rc;
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stack: the plug-ins of a plan, opened, wired and given their memory. */
+#ifndef LOOM_STACK_H
+#define LOOM_STACK_H
+
+#include <gpuloom/barrier.h>
+#include <gpuloom/device.h>
+#include <gpuloom/dev/trace.h>
+#include <gpuloom/gpuloom.h>
+#include <gpuloom/qos.h>
+#include <gpuloom/sched.h>
+#include <gpuloom/sync.h>
+#include <gpuloom/term.h>
+#include <gpuloom/transport.h>
+#include <gpuloom/trigger.h>
+#include <gpuloom/workload.h>
+
+#include "stack/host.h"
+#include "stack/plan.h"
+
+/* One opened policy or workload, with its blocks as the host sees them. */
+struct loom__policy {
+	const struct loom__choice *choice;
+	const struct loom_policy_ops *ops; /* the common head of every policy's table */
+	void *self;
+	struct loom_need need;
+	struct loom_view view;
+	void **device_blocks, **worker_blocks; /* what view points at */
+	loom_ref global;
+	loom_ref *on_device; /* [devices] */
+	loom_ref *registry;  /* [devices]: where this device's replica of the registry is */
+	int started;         /* its host threads run */
+};
+
+/* What a device is told about a launch: it may look until the launch is retired. */
+struct loom__orders {
+	struct loom_launch launch;
+	loom_ref global[LOOM_KINDS], on_device[LOOM_KINDS], registry[LOOM_KINDS];
+	uint64_t local_bytes[LOOM_KINDS];
+};
+
+struct loom__device {
+	const struct loom__choice *choice;
+	const struct loom_device_ops *ops;
+	void *self;
+};
+
+struct loom_stack {
+	struct loom__plan plan;
+	struct loom__host host;
+	struct loom__device *device;   /* [layout.devices] */
+	struct loom_device_shape *shape;
+	struct loom_layout layout;
+	const struct loom_device_ops **device_ops; /* the same as arrays, for the transport */
+	void **device_self;
+	struct loom_devices devices;
+	const struct loom__choice *transport_choice;
+	const struct loom_transport_ops *transport;
+	void *transport_self;
+	struct loom__policy *policy;
+	size_t policies;
+	const struct loom_plugin *selected[LOOM_KINDS]; /* policies by kind, for build() */
+	/* Segments, index 0 unused. A segment that the host cannot see has an image here. */
+	struct loom_segment segment[LOOM_MAX_SEGMENTS];
+	char *image[LOOM_MAX_SEGMENTS];
+	uint32_t group[LOOM_MAX_SEGMENTS]; /* segments of one transport call are released together */
+	uint32_t segments, groups;
+	/* Task functions by tag: the workload's, then the embedder's. */
+	struct loom_task_entry *task;
+	char **task_name;
+	uint32_t tasks, workload_tasks;
+	/* The embedder's initial set for the next run. */
+	struct loom_task *submitted;
+	size_t submitted_count, submitted_room;
+	/* Memory of the run; valid once prepared. */
+	int prepared, broken;
+	loom_ref ctl_ref, counters_ref, initial_ref;
+	uint64_t initial_room;
+	uint64_t trace_room, trace_every; /* run/trace.h; 0: none is wanted */
+	loom_ref trace_ref;
+	struct loom_ctl *ctl;
+	struct loom_counters *counters; /* [layout.workers], the host's view */
+	int launched;
+	struct loom__orders *orders; /* [layout.devices], of the last launch */
+	struct loom_attachment attachment; /* of the launch: the sync plug-in's, if it has one */
+	uint64_t samples_done; /* of this launch */
+	uint32_t stop_requests; /* atomic: see loom_stack_stop */
+};
+
+/* Opens without probing plug-ins in a child first when prober is NULL. Takes over *plan. */
+int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *params,
+		     struct loom_stack **stack, struct loom_error *err);
+
+/* Asks the devices for their shapes: at first, and again once their code is composed. */
+int loom__stack_shape(struct loom_stack *s, struct loom_error *err);
+
+/* Composes the device code, allocates all blocks, fills the initial set. Once. */
+int loom__stack_prepare(struct loom_stack *s, struct loom_error *err);
+
+/* Bytes of one worker's trace buffer; 0: none is wanted. */
+static inline uint64_t loom__trace_bytes(const struct loom_stack *s)
+{
+	return s->trace_room ? sizeof(struct loom_trace) + s->trace_room * sizeof(struct loom_event) : 0;
+}
+
+/* Starts and ends the persistent workers. */
+int loom__stack_launch(struct loom_stack *s, struct loom_error *err);
+int loom__stack_retire(struct loom_stack *s, struct loom_error *err);
+
+/* memory.c: segments and the host's way to them. */
+int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
+		       uint32_t *first, struct loom_error *err);
+void loom__segments_release_last(struct loom_stack *s);
+void *loom__host_at(struct loom_stack *s, loom_ref ref);
+/* Copies images to the devices, or back; nothing to do where all memory is visible to the host. */
+int loom__segments_push(struct loom_stack *s, struct loom_error *err);
+int loom__segments_pull(struct loom_stack *s, struct loom_error *err);
+
+/* sync.c: what the sync plug-in is told. Its attachments go to *out (room for one): how many. */
+int loom__sync_channels(struct loom_stack *s, struct loom_error *err);
+uint32_t loom__sync_attachments(struct loom_stack *s, struct loom_attachment *out);
+void loom__sync_interrupt(struct loom_stack *s, int code, uint32_t device);
+
+/* qos.c: the pipeline of qos plug-ins, who will request, and what they may name. */
+#define LOOM__QOS_STAGES 16
+int loom__qos_open(struct loom_stack *s, struct loom_error *err);
+int loom__qos_tenants(struct loom_stack *s, struct loom_error *err);
+int loom__qos_grants(struct loom_stack *s, struct loom_error *err);
+
+/* probe.c: the coherence probe over all pairs of devices and all placements. */
+int loom__stack_probe(struct loom_stack *s, struct loom_error *err);
+
+/* gate.c: one execution, from ready to the last worker's end. *begin and *end on CLOCK_MONOTONIC.
+ * LOOM_ETIMEDOUT, LOOM_EINTR (second stop request) and LOOM_EDIED leave the stack to be retired. */
+int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, uint64_t *begin_ns, uint64_t *end_ns,
+		   struct loom_error *err);
+/* beside.c: host threads of policies, which run from before the launch until after its end. */
+int loom__policies_start(struct loom_stack *s, struct loom_error *err);
+void loom__policies_stop(struct loom_stack *s);
+/* Network operations of a sample: posted by the workload; later complete, here and at their targets. */
+int loom__wire(struct loom_stack *s, struct loom_error *err);
+int loom__settle(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err);
+/* A barrier of all ranks: afterwards any rank's stop is everybody's, and ns the largest. */
+struct loom__agreed {
+	uint64_t stop, ns;
+};
+int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err);
+/* The first failure that a worker latched, in words; 0 when there is none. */
+int loom__worker_failure(struct loom_stack *s, struct loom_error *err);
+
+#endif

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the stack does for its sync plug-in: tells it the workload's channels, brings it into every
+ * address space that runs workers, and ends its waits when a run ends early. */
+#include "stack/stack.h"
+
+static struct loom__policy *selected(struct loom_stack *s, enum loom_kind kind)
+{
+	for (size_t i = 0; i < s->policies; i++)
+		if (s->policy[i].choice->kind == kind)
+			return &s->policy[i];
+	return NULL;
+}
+
+static int check_channels(const struct loom_stack *s, const struct loom_channel *channel, uint32_t n,
+			  struct loom_error *err)
+{
+	uint32_t devices = s->layout.devices;
+	for (uint32_t i = 0; i < n; i++)
+		if (!channel[i].slots || channel[i].slots > 1u << 24 || !channel[i].readers ||
+		    channel[i].to >= devices ||
+		    (channel[i].from >= devices && channel[i].from != LOOM_ANY_DEVICE) ||
+		    !channel[i].item_bytes || channel[i].item_bytes > 1ull << 32)
+			return LOOM__FAIL(err, LOOM_EPLUGIN, "channel %u of the workload is impossible", i);
+	return 0;
+}
+
+int loom__sync_channels(struct loom_stack *s, struct loom_error *err)
+{
+	const struct loom_channel *channel = NULL;
+	uint32_t n = 0;
+	struct loom__policy *sync = selected(s, LOOM_SYNC), *workload = selected(s, LOOM_WORKLOAD);
+	const struct loom_workload_ops *w = workload ? workload->choice->plugin->ops : NULL;
+	if (!LOOM_HAS(w, channels))
+		return 0;
+	int rc = w->channels(workload->self, &s->layout, &channel, &n, err);
+	if (rc || !n)
+		return rc;
+	if (!sync)
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "the workload's workers wait for data, and no sync is selected: add 'use = "
+				  "NAME' to [sync] (`gpuloom list sync` shows what there is)");
+	rc = check_channels(s, channel, n, err);
+	if (rc)
+		return rc;
+	const struct loom_sync_ops *ops = sync->choice->plugin->ops;
+	return ops->channels(sync->self, &s->layout, channel, n, err);
+}
+
+uint32_t loom__sync_attachments(struct loom_stack *s, struct loom_attachment *out)
+{
+	struct loom__policy *sync = selected(s, LOOM_SYNC);
+	const struct loom_sync_ops *ops = sync ? sync->choice->plugin->ops : NULL;
+	if (!LOOM_HAS(ops, attach) && !LOOM_HAS(ops, ready) && !LOOM_HAS(ops, detach))
+		return 0;
+	*out = (struct loom_attachment){.self = sync->self,
+					.kind = LOOM_SYNC,
+					.attach = LOOM_HAS(ops, attach) ? ops->attach : NULL,
+					.ready = LOOM_HAS(ops, ready) ? ops->ready : NULL,
+					.detach = LOOM_HAS(ops, detach) ? ops->detach : NULL};
+	return 1;
+}
+
+void loom__sync_interrupt(struct loom_stack *s, int code, uint32_t device)
+{
+	struct loom__policy *sync = selected(s, LOOM_SYNC);
+	const struct loom_sync_ops *ops = sync ? sync->choice->plugin->ops : NULL;
+	if (LOOM_HAS(ops, interrupt))
+		ops->interrupt(sync->self, &s->layout, &sync->view, code, device);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random numbers that a seed repeats. */
+#ifndef LOOM_VALIDATE_CHANCE_H
+#define LOOM_VALIDATE_CHANCE_H
+
+#include <stdint.h>
+
+struct loom__chance {
+	uint64_t state;
+};
+
+/* Every bit of x reaches every bit of the result. */
+static inline uint64_t loom__mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+static inline struct loom__chance loom__chance(uint64_t seed)
+{
+	return (struct loom__chance){seed};
+}
+
+static inline uint64_t loom__draw(struct loom__chance *c)
+{
+	c->state += 0x9e3779b97f4a7c15ull;
+	return loom__mix(c->state);
+}
+
+/* Uniform enough in [0, n), n > 0. */
+static inline uint64_t loom__draw_below(struct loom__chance *c, uint64_t n)
+{
+	return loom__draw(c) % n;
+}
+
+/* True once in n. */
+static inline int loom__one_in(struct loom__chance *c, uint64_t n)
+{
+	return loom__draw_below(c, n) == 0;
+}
+
+#endif

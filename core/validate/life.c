@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Level 2: created and destroyed again and again, it leaves nothing. */
+#include "validate/instance.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "validate/footprint.h"
+#include "validate/settings.h"
+#include "validate/tests.h"
+
+int loom__instance_must(struct loom__trial *t, void **self)
+{
+	struct loom_error err = {0};
+	int code = loom__instance_create(t, t->opts, self, &err);
+	if (!code)
+		return 0;
+	int verdict = loom__judge_error(t, "create()", code, &err);
+	if (verdict)
+		return verdict;
+	if (code == LOOM_EUNAVAIL || code == LOOM_ENOTSUP)
+		return loom__skip(t, "not available here: %s", err.text);
+	return loom__fault(t, "create() refuses its default options: %s", err.text);
+}
+
+int loom__test_life_destroy_null(struct loom__trial *t)
+{
+	loom__say_case(t, t->seed, "destroy(NULL), which is legal");
+	loom__instance_destroy(t, NULL);
+	return 0;
+}
+
+static int rounds(struct loom__trial *t, int n)
+{
+	for (int i = 0; i < n; i++) {
+		void *self;
+		int verdict = loom__instance_must(t, &self);
+		if (verdict)
+			return verdict;
+		loom__instance_destroy(t, self);
+		if (t->host.live)
+			return loom__fault(t,
+					   "destroy() leaves %llu blocks of host->alloc() behind",
+					   (unsigned long long)t->host.live);
+	}
+	return 0;
+}
+
+int loom__test_life_create_destroy(struct loom__trial *t)
+{
+	enum { WARM_UP = 10, ROUNDS = 100 };
+	struct loom__footprint before;
+	char text[200];
+	int verdict = rounds(t, WARM_UP);
+	if (verdict)
+		return verdict;
+	loom__footprint_take(&before);
+	verdict = rounds(t, ROUNDS);
+	if (verdict)
+		return verdict;
+	const char *differs = loom__footprint_settles(&before, ROUNDS, text, sizeof(text));
+	return differs
+		   ? loom__fault(t, "after create() and destroy(), %d times: %s", ROUNDS, differs)
+		   : 0;
+}
+
+int loom__test_life_two_instances(struct loom__trial *t)
+{
+	void *a, *b;
+	int verdict = loom__instance_must(t, &a);
+	if (verdict)
+		return verdict;
+	uint64_t one = t->host.live;
+	verdict = loom__instance_must(t, &b);
+	if (verdict)
+		return verdict;
+	if (a == b && one) /* one without memory may be a constant */
+		return loom__fault(t,
+				   "two instances are one: create() gives the same address twice");
+	loom__instance_destroy(t, a);
+	if (t->host.live != one)
+		return loom__fault(
+		    t, "an instance that is destroyed takes %llu blocks of another with it",
+		    (unsigned long long)(one - t->host.live));
+	verdict = loom__instance_must(t, &a);
+	if (verdict)
+		return verdict;
+	loom__instance_destroy(t, b);
+	loom__instance_destroy(t, a);
+	return t->host.live ? loom__fault(t, "two instances leave memory behind") : 0;
+}
+
+int loom__test_life_quiet(struct loom__trial *t)
+{
+	struct loom__footprint before, after;
+	struct loom__hush hush;
+	char printed[200], text[200];
+	if (loom__hush_begin(&hush))
+		return loom__skip(t, "standard output cannot be redirected");
+	loom__footprint_take(&before);
+	int verdict = rounds(t, 1);
+	/* What a library opens once for itself stays open; all else counts from the first round on.
+	 */
+	loom__footprint_take(&after);
+	before.fds = after.fds;
+	before.threads = after.threads;
+	if (!verdict)
+		verdict = rounds(t, 1);
+	const char *differs = loom__footprint_settles(&before, 0, text, sizeof(text));
+	size_t n = loom__hush_end(&hush, printed, sizeof(printed));
+	if (verdict)
+		return verdict;
+	if (n)
+		return loom__fault(
+		    t, "it prints '%s'; standard output belongs to data: use host->log()", printed);
+	return differs ? loom__fault(t, "create() and destroy() have side effects: %s", differs)
+		       : 0;
+}
+
+/* Filled options belong to the core. */
+int loom__test_life_options(struct loom__trial *t)
+{
+	void *self, *copy = malloc(t->plugin->opts_size + 1);
+	int verdict = loom__instance_must(t, &self);
+	if (verdict || !copy)
+		return verdict ? verdict : loom__skip(t, "out of memory");
+	if (t->plugin->opts_size) {
+		memcpy(copy, t->opts, t->plugin->opts_size);
+		loom__instance_destroy(t, self);
+		verdict = loom__instance_must(t, &self);
+	}
+	loom__instance_destroy(t, self);
+	if (!verdict && t->plugin->opts_size && memcmp(copy, t->opts, t->plugin->opts_size))
+		verdict = loom__fault(t, "it changes its option struct, which belongs to the core");
+	free(copy);
+	return verdict;
+}

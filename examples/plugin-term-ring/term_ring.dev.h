@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Device half of term_ring: a token walks the ring of workers (Dijkstra, Feijen and van Gasteren,
+ * "Derivation of a termination detection algorithm for distributed computations", 1983).
+ *
+ * The token carries a colour. An idle worker that holds it passes it on, blackened if the worker has
+ * been busy or robbed since it last passed it: such a worker may have made another one busy behind the
+ * token's back. When worker 0 gets a white token back after a round in which it was itself white and
+ * idle throughout, no task exists. */
+#ifndef TERM_RING_DEV_H
+#define TERM_RING_DEV_H
+
+#include <gpuloom/dev/dev.h>
+
+/* The stack's block. */
+struct term_ring {
+	uint32_t holder; /* worker that has the token */
+	uint32_t black;  /* colour of the token; written by the holder alone */
+	uint32_t done;   /* set once, by worker 0 */
+	uint32_t pad[13];
+};
+
+/* One per worker, on a line of its own; lane 0 alone uses it. */
+struct term_ring_own {
+	uint64_t robbed; /* as of the last pass */
+	uint32_t black;  /* busy since the last pass */
+	uint32_t asked;  /* worker 0: a round that it started is on its way */
+	uint32_t pad[12];
+};
+
+LOOM_FN void term_ring_idle(struct loom_ctx *c)
+{
+	(void)c; /* idleness shows in that done() is asked */
+}
+
+LOOM_FN void term_ring_busy(struct loom_ctx *c)
+{
+	struct term_ring_own *own = (struct term_ring_own *)c->own[LOOM_TERM];
+	if (c->lane == 0)
+		own->black = 1;
+}
+
+LOOM_FN int term_ring_done(struct loom_ctx *c, uint64_t robbed)
+{
+	struct term_ring *ring = (struct term_ring *)c->global[LOOM_TERM];
+	struct term_ring_own *own = (struct term_ring_own *)c->own[LOOM_TERM];
+	uint64_t done = 0;
+	if (c->lane == 0) {
+		/* Acquire: pairs with the release of worker 0 below. */
+		done = loom_load_acquire_sys(&ring->done);
+		/* Acquire: pairs with the pass; the colour is valid behind it. */
+		if (!done && loom_load_acquire_sys(&ring->holder) == c->worker) {
+			uint32_t mine = own->black | (own->robbed != robbed);
+			uint32_t black = loom_load_relaxed_sys(&ring->black) | mine;
+			if (c->worker == 0 && own->asked && !black) {
+				done = 1;
+				loom_store_release_sys(&ring->done, 1u);
+			} else {
+				own->black = 0;
+				own->robbed = robbed;
+				own->asked = 1;
+				/* Worker 0 starts each round with a white token. */
+				loom_store_relaxed_sys(&ring->black, c->worker == 0 ? 0u : black);
+				loom_store_release_sys(&ring->holder,
+						       c->worker + 1 == c->workers ? 0u : c->worker + 1);
+			}
+		}
+	}
+	return (int)loom_from_lane0(c, done);
+}
+
+#endif

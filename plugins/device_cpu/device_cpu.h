@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the CPU device share. From the outside in: an instance (struct device) has
+ * cores and a program; a launch has workers, these have lanes; host and lanes meet at the gate. */
+#ifndef GPULOOM_DEVICE_CPU_H
+#define GPULOOM_DEVICE_CPU_H
+
+#include <gpuloom/dev/probe.h>
+#include <gpuloom/device.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/types.h>
+
+#include "cores.h"
+#include "gate.h"
+
+enum { ISOLATION_THREAD, ISOLATION_PROCESS };
+enum { PIN_CORE, PIN_SET, PIN_NO };
+enum { YIELD_AUTO, YIELD_YES, YIELD_NO };
+
+struct options {
+	uint32_t workers;
+	uint32_t lanes;
+	uint32_t isolation;
+	const char *cores;
+	uint8_t oversubscribe;
+	uint32_t pin;
+	uint64_t spin;
+	uint32_t huge_pages;
+	uint32_t yield;
+	uint64_t launch_cost, teardown_cost;
+};
+
+/* Private memory that all policies together may ask for, per worker. Host memory has no such limit
+ * by itself; a bound lets a policy size its private queue the same way as on a GPU. */
+#define LOCAL_BYTES_MAX (1u << 20)
+
+/* The composed device code: a table per kind, and the task functions by tag. */
+struct program {
+	const void *table[LOOM_KINDS];
+	loom_task_fn **task;
+	uint32_t tasks;
+};
+
+struct device {
+	const struct loom_host *host;
+	const struct options *options;
+	char name[24]; /* "cpu:0" */
+	struct cores cores;
+	uint32_t workers, lanes;
+	struct program program;
+	struct gate gate;
+	struct launch *launch; /* NULL: none */
+};
+
+/* What the lanes of one worker share. Private to the process that runs them. */
+struct worker {
+	struct loom_lanes together __attribute__((aligned(64)));
+	uint32_t left __attribute__((aligned(64))); /* lanes that have left this sample */
+	char *local;                                /* its private blocks, one after the other */
+	struct loom_counters unseen;                /* for a launch without counters: the probe */
+};
+
+struct lane {
+	struct loom_ctx ctx __attribute__((aligned(64)));
+	struct launch *launch;
+	struct worker *worker;
+	pthread_t thread;
+};
+
+/* One launch. Made by the host's thread; with process isolation the child has a copy of its own, in
+ * which `view` and all that is derived from it are the child's addresses. */
+struct launch {
+	struct device *device;
+	const struct loom_launch *what;
+	uint32_t workers, lanes; /* of this launch: the probe takes one of each */
+	struct worker *worker;   /* [workers] */
+	struct lane *lane;       /* [workers * lanes] */
+	char *local;
+	size_t local_bytes; /* per worker */
+	char **view;        /* [segments]: where each lies for those who run the workers */
+	struct loom_ctl *ctl;
+	struct loom_ctl *host_ctl;       /* the same words as the host's thread sees them */
+	void (*run)(struct loom_ctx *c); /* NULL: the probe */
+	struct loom_probe *probe;
+	uint32_t start;   /* futex: 0 wait, then whether to go or to leave */
+	uint32_t here;    /* futex: threads that wait for it */
+	uint32_t started; /* threads that this process has to join */
+	uint32_t phase;   /* the host's, when ready() or go() was called */
+	pid_t pid;        /* process isolation; 0: threads */
+	int pidfd;        /* -1: threads, or the process is reaped and `status` says how it ended */
+	int status;       /* as from waitpid(); -1: another took it */
+};
+
+/* program.c */
+int device_build(void *self, const struct loom_program *program, struct loom_error *err);
+void program_finish(struct device *d);
+
+/* memory.c */
+int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
+		     struct loom_error *err);
+void device_mem_free(void *self, struct loom_memory *memory);
+int device_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err);
+void device_mem_unmap(void *self, const struct loom_memory *memory);
+/* The host's addresses of all segments into l->view. */
+void views_inherit(struct launch *l);
+/* In the child: maps every memory anew, elsewhere, and shuts the inherited mapping. 0 or errno. */
+int views_remap(struct launch *l);
+
+/* worker.c: contexts from l->view; and the body of a lane's thread. */
+void contexts_fill(struct launch *l);
+void *lane_main(void *arg);
+
+/* attach.c: what policies want done in the space that runs the workers, which is the caller's. After an
+ * error nothing is attached. */
+int attach_all(struct launch *l, struct loom_error *err);
+void attach_ready(struct launch *l); /* once per sample */
+void detach_all(struct launch *l);
+
+/* crew.c: the threads of a launch. crew_start leaves none behind when it fails: 0 or errno. */
+int crew_start(struct launch *l, int *pin_errno);
+int crew_await_start(struct launch *l); /* by a lane: 1 work, 0 leave */
+void crew_join(struct launch *l);
+void crew_block_signals(sigset_t *old);
+
+/* process.c */
+int process_start(struct launch *l, struct loom_error *err);
+int process_died(struct launch *l, struct loom_error *err); /* reaps it; LOOM_EDIED, in words */
+void process_retire(struct launch *l, uint64_t timeout_ns);
+
+/* launch.c */
+int device_launch(void *self, const struct loom_launch *what, struct loom_error *err);
+int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err);
+int device_go(void *self, struct loom_error *err);
+int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
+int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
+
+/* doctor.c */
+void device_doctor(const struct loom_host *host, struct loom_doctor *out);
+
+#endif

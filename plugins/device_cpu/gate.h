@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where host and lanes meet. The host speaks through ctl->phase, which belongs to the stack; the
+ * workers answer through the words of `struct gate_words`, which belong to the device and are
+ * shared with its process, and ring a bell that the host can sleep on. */
+#ifndef GPULOOM_CPU_GATE_H
+#define GPULOOM_CPU_GATE_H
+
+#include <gpuloom/dev/dev.h>
+#include <linux/futex.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+struct gate_words {
+	uint32_t arrived; /* lanes at the gate, of the sample to come */
+	uint32_t ready;   /* the READY phase that all lanes have reached */
+	uint32_t started; /* process isolation: 1 threads run, or they could not: `failure` */
+	uint32_t pin_errno;
+	uint32_t finished __attribute__((aligned(64))); /* workers done with the sample */
+	uint32_t done;   /* the GO phase that all workers have finished */
+	uint64_t end_ns; /* when the last of them did */
+	uint32_t gone;   /* threads that have left the launch */
+	char failure[512] __attribute__((aligned(64)));
+};
+
+struct gate {
+	struct gate_words *words; /* at the same address in host and child */
+	int bell;                 /* eventfd */
+};
+
+int gate_open(struct gate *g); /* 0 or errno */
+void gate_close(struct gate *g);
+void gate_reset(struct gate *g); /* no workers exist */
+
+/* ---- the workers' side */
+
+/* Until the host says READY or RETIRE: gives that phase. Spins for a while, then sleeps. */
+uint32_t gate_park(const struct loom_ctx *c, uint64_t spin_ns);
+/* This lane watches from now on; the last of `lanes` tells the host. */
+void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase);
+/* Spins until the host moves on from READY: gives GO or RETIRE. */
+uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready);
+/* A worker has finished the sample that `phase` started; the last of `workers` tells the host. */
+void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns);
+/* A thread leaves the launch; the last of `threads` tells the host. */
+void gate_leave(struct gate *g, uint32_t threads);
+/* Stores `value` and rings: what the host awaits. */
+void gate_tell(struct gate *g, uint32_t *word, uint32_t value);
+
+/* ---- the host's side */
+
+/* Wakes those who sleep on the phase word, in every process. */
+void gate_wake(struct loom_ctl *ctl);
+/* Until *word is `value`: 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR when a signal came; LOOM_EDIED
+ * when pidfd (-1: none) says that the process has ended. */
+int gate_await(struct gate *g, const uint32_t *word, uint32_t value, int pidfd, uint64_t end_ns);
+
+static inline uint64_t gate_clock(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static inline uint64_t gate_deadline(uint64_t timeout_ns)
+{
+	uint64_t now = gate_clock();
+	return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+}
+
+#endif

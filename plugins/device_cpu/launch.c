@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a launch, from the host's side. */
+#include <gpuloom/sched.h>
+#include <gpuloom/workload.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "device_cpu.h"
+
+static void launch_free(struct launch *l)
+{
+	if (!l)
+		return;
+	const struct loom_host *host = l->device->host;
+	host->free(host, l->worker);
+	host->free(host, l->lane);
+	host->free(host, l->local);
+	host->free(host, l->view);
+	host->free(host, l);
+}
+
+/* What the workers run; 0 or an error. */
+static int choose_entry(struct launch *l, struct loom_error *err)
+{
+	const struct device *d = l->device;
+	if (l->what->entry == LOOM_ENTRY_PROBE)
+		return 0;
+	const struct loom_sched_dev *sched = d->program.table[LOOM_SCHED];
+	const struct loom_workload_dev *workload = d->program.table[LOOM_WORKLOAD];
+	if (LOOM_HAS(workload, kernel))
+		l->run = workload->kernel;
+	else if (LOOM_HAS(sched, run))
+		l->run = sched->run;
+	else
+		return LOOM_FAIL(
+		    d->host, err, LOOM_EINVAL,
+		    "%s: nothing to run: no scheduler is selected, and the workload has no "
+		    "kernel of its own",
+		    d->name);
+	return 0;
+}
+
+/* All memory of a launch, before any fork: a child of a process with threads had better not
+ * allocate. */
+static struct launch *launch_make(struct device *d, const struct loom_launch *what)
+{
+	const struct loom_host *host = d->host;
+	struct launch *l = host->alloc(host, sizeof(*l));
+	if (!l)
+		return NULL;
+	int probe = what->entry == LOOM_ENTRY_PROBE;
+	*l = (struct launch){.device = d,
+			     .what = what,
+			     .workers = probe ? 1 : d->workers,
+			     .lanes = probe ? 1 : d->lanes,
+			     .pidfd = -1};
+	for (int kind = 0; what->local_bytes && kind < LOOM_KINDS; kind++)
+		l->local_bytes += (what->local_bytes[kind] + 63) & ~(uint64_t)63;
+	l->worker = host->alloc(host, l->workers * sizeof(*l->worker));
+	l->lane = host->alloc(host, (size_t)l->workers * l->lanes * sizeof(*l->lane));
+	l->view = host->alloc(host, (what->segments + 1u) * sizeof(*l->view));
+	if (l->local_bytes)
+		l->local = host->alloc(host, l->workers * l->local_bytes);
+	if (!l->worker || !l->lane || !l->view || (l->local_bytes && !l->local)) {
+		launch_free(l);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < l->workers * l->lanes; i++) {
+		l->lane[i].launch = l;
+		l->lane[i].worker = &l->worker[i / l->lanes];
+	}
+	views_inherit(l);
+	char *ctl = l->view[LOOM_REF_SEGMENT(what->ctl)];
+	l->host_ctl = (struct loom_ctl *)(ctl + LOOM_REF_OFFSET(what->ctl));
+	return l;
+}
+
+static int start_threads(struct launch *l, struct loom_error *err)
+{
+	struct device *d = l->device;
+	int pin_errno;
+	contexts_fill(l);
+	int code = attach_all(l, err);
+	if (code)
+		return code;
+	code = crew_start(l, &pin_errno);
+	if (code)
+		detach_all(l);
+	if (code)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start %u threads: %s",
+				 d->name, l->workers * l->lanes, strerror(code));
+	d->gate.words->pin_errno = (uint32_t)pin_errno;
+	return 0;
+}
+
+int device_launch(void *self, const struct loom_launch *what, struct loom_error *err)
+{
+	struct device *d = self;
+	if (d->launch)
+		return LOOM_FAIL(d->host, err, LOOM_EBUSY, "%s: its workers are still there",
+				 d->name);
+	struct launch *l = launch_make(d, what);
+	if (!l)
+		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
+	int code = choose_entry(l, err);
+	if (!code) {
+		gate_reset(&d->gate);
+		code = d->options->isolation == ISOLATION_PROCESS ? process_start(l, err)
+								  : start_threads(l, err);
+	}
+	if (code) {
+		launch_free(l);
+		return code;
+	}
+	d->launch = l;
+	if (d->gate.words->pin_errno)
+		LOOM_LOG(
+		    d->host, LOOM_LOG_WARN, d->name,
+		    "workers are not pinned to cores %s (%s): say pin = no in [device.cpu], or run "
+		    "where affinity may be set",
+		    d->cores.text, strerror((int)d->gate.words->pin_errno));
+	return 0;
+}
+
+int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
+{
+	struct device *d = self;
+	struct launch *l = d->launch;
+	if (!l)
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
+	uint64_t end = gate_deadline(timeout_ns);
+	l->phase = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* our own store */
+	gate_wake(l->host_ctl);
+	if (l->pid && l->pidfd < 0)
+		return process_died(l, err);
+	struct gate_words *w = d->gate.words;
+	int code;
+	while ((code = gate_await(&d->gate, &w->ready, l->phase, l->pidfd, end)) == LOOM_EINTR)
+		;
+	if (code == LOOM_EDIED)
+		return process_died(l, err);
+	if (code)
+		return LOOM_FAIL(d->host, err, code,
+				 "%s: %u of %u threads were awake after %" PRIu64
+				 " ms: the machine is "
+				 "too busy, or a worker is stuck in the sample before",
+				 d->name, __atomic_load_n(&w->arrived, __ATOMIC_RELAXED),
+				 l->workers * l->lanes, timeout_ns / 1000000u);
+	return 0;
+}
+
+int device_go(void *self, struct loom_error *err)
+{
+	struct device *d = self;
+	if (!d->launch)
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
+	/* No doorbell: the workers watch the word. */
+	d->launch->phase = __atomic_load_n(&d->launch->host_ctl->phase, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err)
+{
+	struct device *d = self;
+	struct launch *l = d->launch;
+	if (!l)
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
+	if (l->pid && l->pidfd < 0)
+		return process_died(l, err);
+	struct gate_words *w = d->gate.words;
+	int code = gate_await(&d->gate, &w->done, l->phase, l->pidfd, gate_deadline(timeout_ns));
+	if (code == LOOM_EDIED)
+		return process_died(l, err);
+	if (code) /* a signal too: the host may want to look at what it means */
+		return LOOM_EAGAIN;
+	*end_ns = __atomic_load_n(&w->end_ns, __ATOMIC_RELAXED);
+	return 0;
+}
+
+int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
+{
+	struct device *d = self;
+	struct launch *l = d->launch;
+	if (!l)
+		return 0;
+	gate_wake(l->host_ctl);
+	if (l->pid) {
+		process_retire(l, timeout_ns);
+	} else {
+		uint64_t end = gate_deadline(timeout_ns);
+		uint32_t threads = l->workers * l->lanes, *gone = &d->gate.words->gone;
+		int code;
+		while ((code = gate_await(&d->gate, gone, threads, -1, end)) == LOOM_EINTR)
+			;
+		if (code) /* d->launch stays: the threads still use it */
+			return LOOM_FAIL(
+			    d->host, err, code,
+			    "%s: %u of %u threads did not leave within %" PRIu64 " ms: "
+			    "threads cannot be killed, so the memory of this run must stay "
+			    "(isolation = process can end such workers)",
+			    d->name, threads - __atomic_load_n(gone, __ATOMIC_RELAXED), threads,
+			    timeout_ns / 1000000u);
+		crew_join(l);
+		detach_all(l);
+	}
+	launch_free(l);
+	d->launch = NULL;
+	return 0;
+}

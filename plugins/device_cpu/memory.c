@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device's memory, and its view of everybody's. */
+#include "device_cpu.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../transport_host/hostmem.h"
+
+int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
+		     struct loom_error *err)
+{
+	struct device *d = self;
+	(void)flags; /* all of it is visible to the host */
+	struct hostmem_want want = {.who = d->name,
+				    .bytes = bytes,
+				    .node = d->cores.node,
+				    .huge = d->options->huge_pages != 0};
+	return hostmem_make(d->host, &want, memory, err);
+}
+
+void device_mem_free(void *self, struct loom_memory *memory)
+{
+	(void)self;
+	hostmem_free(memory);
+}
+
+/* Threads use the host's view as it is, and a process makes its own when it starts: this only says
+ * whether that is possible. */
+int device_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err)
+{
+	struct device *d = self;
+	int process = d->options->isolation == ISOLATION_PROCESS;
+	if (process ? memory->fd >= 0 : memory->host != NULL)
+		return 0;
+	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+			 process
+			     ? "%s: with isolation = process it cannot reach memory that has no "
+			       "file descriptor to map: use isolation = thread, or a transport "
+			       "whose memory has one"
+			     : "%s: it cannot reach memory that the host does not see: use the "
+			       "host transport",
+			 d->name);
+}
+
+void device_mem_unmap(void *self, const struct loom_memory *memory)
+{
+	(void)self, (void)memory;
+}
+
+void views_inherit(struct launch *l)
+{
+	for (uint32_t i = 1; i < l->what->segments; i++) {
+		const struct loom_segment *s = &l->what->segment[i];
+		l->view[i] = s->memory->host ? (char *)s->memory->host + s->offset : NULL;
+	}
+}
+
+#define STEP (2u << 20) /* a huge page, and more than any base page */
+
+/* The first segment in the same memory as segment i: it stands for that memory. */
+static uint32_t first_in_memory(const struct loom_launch *what, uint32_t i)
+{
+	uint32_t first = 1;
+	while (what->segment[first].memory != what->segment[i].memory)
+		first++;
+	return first;
+}
+
+/* Every device places its mappings by a different number of steps into a region that is equally
+ * large in all: two children of one parent would otherwise get the same addresses. A raw pointer
+ * that slipped into shared memory then faults, here and in the other device, instead of working by
+ * luck. */
+int views_remap(struct launch *l)
+{
+	const struct loom_launch *what = l->what;
+	uint64_t room = (LOOM_MAX_DEVICES + 1) * (uint64_t)STEP;
+	for (uint32_t i = 1; i < what->segments; i++)
+		if (first_in_memory(what, i) == i)
+			room += hostmem_align(what->segment[i].memory->bytes, STEP);
+	char *region =
+	    mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (region == MAP_FAILED)
+		return errno;
+	char *at = (char *)hostmem_align((uint64_t)(uintptr_t)region, STEP) +
+		   (uint64_t)what->device * STEP;
+	uint64_t page = hostmem_page();
+	for (uint32_t i = 1; i < what->segments; i++) {
+		const struct loom_segment *s = &what->segment[i];
+		uint32_t first = first_in_memory(what, i);
+		if (first != i) {
+			l->view[i] = l->view[first] - what->segment[first].offset + s->offset;
+			continue;
+		}
+		uint64_t bytes = hostmem_align(s->memory->bytes, page);
+		/* MAP_POPULATE fills the page tables: no faults in the first sample. */
+		void *p = mmap(at, bytes, PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_FIXED | MAP_POPULATE, s->memory->fd, 0);
+		if (p == MAP_FAILED)
+			return errno;
+		l->view[i] = at + s->offset;
+		at += hostmem_align(bytes, STEP);
+		if (s->memory->host && mprotect(s->memory->host, bytes, PROT_NONE) != 0)
+			return errno;
+	}
+	return 0;
+}

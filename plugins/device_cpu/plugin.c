@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The CPU as a device: options, instance, descriptor. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "device_cpu.h"
+
+static const char *const isolation_choices[] = {"thread", "process", NULL};
+static const char *const pin_choices[] = {"core", "set", "no", NULL};
+static const char *const yield_choices[] = {"auto", "yes", "no", NULL};
+static const char *const huge_choices[] = {"no", "try", NULL};
+
+static const struct loom_opt rows[] = {
+    LOOM_OPT(struct options, workers, LOOM_OPT_U32, "0",
+	     "How many workers this device has. 0: one per core.", .max = 4096),
+    LOOM_OPT(struct options, lanes, LOOM_OPT_U32, "1",
+	     "Threads per worker. More than 1 is for finding missing barriers, not for speed.",
+	     .min = 1, .max = 64),
+    LOOM_OPT(struct options, isolation, LOOM_OPT_ENUM, "thread",
+	     "thread: workers are threads of this process. process: each device is a process of "
+	     "its own that maps shared memory at another address.",
+	     .choices = isolation_choices),
+    LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "",
+	     "The cores of this device, by the operating system's numbers. Empty: an equal, "
+	     "contiguous share of all that this process may use."),
+    LOOM_OPT(struct options, oversubscribe, LOOM_OPT_BOOL, "no",
+	     "Whether there may be more workers than cores, and more devices than cores."),
+    LOOM_OPT(struct options, pin, LOOM_OPT_ENUM, "core",
+	     "core: worker i runs on core i of the device (with lanes > 1 on any of its cores). "
+	     "set: on any of its cores. no: where the kernel likes.",
+	     .choices = pin_choices),
+    LOOM_OPT(struct options, spin, LOOM_OPT_TIME, "50us",
+	     "How long a worker spins between samples before it sleeps."),
+    LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
+	     "Whether to ask the kernel for huge pages for this device's memory. try: it gives "
+	     "them if it has any.",
+	     .choices = huge_choices),
+    LOOM_OPT(struct options, yield, LOOM_OPT_ENUM, "auto",
+	     "Whether a waiting worker lets other threads run. auto: where workers outnumber cores. "
+	     "yes: where progress threads or other ranks need the same cores.",
+	     .choices = yield_choices),
+    LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
+	     "Model of a GPU's kernel launch: each worker waits so long at the begin of a sample, and "
+	     "of each kernel within it.",
+	     .max = 1e9),
+    LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0",
+	     "The same at the end of a kernel.", .max = 1e9),
+    {.name = NULL},
+};
+
+static int size_up(struct device *d, struct loom_error *err)
+{
+	const struct options *o = d->options;
+	d->workers = o->workers ? o->workers : d->cores.count;
+	d->lanes = o->lanes ? o->lanes : 1;
+	if (d->workers <= d->cores.count || o->oversubscribe)
+		return 0;
+	return LOOM_FAIL(
+	    d->host, err, LOOM_EINVAL,
+	    "%s: workers = %u on %u core%s (%s): ask for fewer, name more with cores =, or "
+	    "say oversubscribe = yes in [device.cpu]",
+	    d->name, d->workers, d->cores.count, d->cores.count == 1 ? "" : "s", d->cores.text);
+}
+
+static void destroy(void *self)
+{
+	struct device *d = self;
+	if (!d)
+		return;
+	if (d->launch && device_retire(d, 0, NULL) != 0)
+		return; /* its threads still use all of it */
+	const struct loom_host *host = d->host;
+	program_finish(d);
+	gate_close(&d->gate);
+	cores_finish(host, &d->cores);
+	host->free(host, d);
+}
+
+static int create(const struct loom_host *host, const void *opts, uint32_t instance,
+		  uint32_t instances, void **self, struct loom_error *err)
+{
+	struct device *d = host->alloc(host, sizeof(*d));
+	if (!d)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "cpu:%u: out of memory", instance);
+	d->host = host;
+	d->options = opts;
+	snprintf(d->name, sizeof(d->name), "cpu:%u", instance);
+	struct cores_want want = {.who = d->name,
+				  .cores = d->options->cores ? d->options->cores : "",
+				  .instance = instance,
+				  .instances = instances,
+				  .oversubscribe = d->options->oversubscribe};
+	int code = cores_find(host, &want, &d->cores, err);
+	if (!code)
+		code = size_up(d, err);
+	if (!code) {
+		int failed = gate_open(&d->gate);
+		if (failed)
+			code = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: cannot make its gate: %s",
+					 d->name, strerror(failed));
+	}
+	if (code) {
+		destroy(d);
+		return code;
+	}
+	LOOM_LOG(host, LOOM_LOG_INFO, d->name, "%u workers of %u lanes on cores %s, node %d",
+		 d->workers, d->lanes, d->cores.text, d->cores.node);
+	*self = d;
+	return 0;
+}
+
+static int shape(void *self, struct loom_device_shape *shape, struct loom_error *err)
+{
+	const struct device *d = self;
+	(void)err;
+	shape->workers = d->workers;
+	shape->lanes = d->lanes;
+	shape->numa_node = d->cores.node;
+	shape->local_bytes = LOCAL_BYTES_MAX;
+	shape->kind = LOOM_ON_CPU;
+	shape->launch_ns = d->options->launch_cost;
+	shape->teardown_ns = d->options->teardown_cost;
+	return 0;
+}
+
+static const struct loom_device_ops ops = {
+    .size = sizeof(ops),
+    .create = create,
+    .destroy = destroy,
+    .shape = shape,
+    .mem_alloc = device_mem_alloc,
+    .mem_free = device_mem_free,
+    .mem_map = device_mem_map,
+    .mem_unmap = device_mem_unmap,
+    .build = device_build,
+    .launch = device_launch,
+    .ready = device_ready,
+    .go = device_go,
+    .wait = device_wait,
+    .retire = device_retire,
+    .doctor = device_doctor,
+};
+
+LOOM_PLUGIN_DEFINE(DEVICE, "device_cpu", "1.0.0", "Apache-2.0",
+		   "the CPU: workers are pinned threads, in this process or in one per device",
+		   .opts = rows, .opts_size = sizeof(struct options),
+		   .caps = LOOM_CAP_DEVICE_IS_CPU, .ops = &ops)

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Composes the device code: on the CPU, tables of pointers. */
+#include <gpuloom/workload.h>
+
+#include "device_cpu.h"
+
+void program_finish(struct device *d)
+{
+	d->host->free(d->host, d->program.task);
+	d->program = (struct program){0};
+}
+
+int device_build(void *self, const struct loom_program *program, struct loom_error *err)
+{
+	struct device *d = self;
+	struct program p = {.tasks = program->tasks};
+	for (int kind = LOOM_SCHED; kind < LOOM_KINDS; kind++) {
+		const struct loom_plugin *policy = program->policy[kind];
+		if (!policy)
+			continue;
+		if (!policy->dev || !policy->dev->cpu)
+			return LOOM_FAIL(
+			    d->host, err, LOOM_ENOTSUP,
+			    "%s: %s has no device code for the CPU: choose another in its "
+			    "section, or devices that it supports",
+			    d->name, policy->name);
+		p.table[kind] = policy->dev->cpu;
+	}
+	for (uint32_t tag = 0; tag < program->tasks; tag++)
+		if (!program->task[tag].fn)
+			return LOOM_FAIL(
+			    d->host, err, LOOM_ENOTSUP,
+			    "%s: task function '%s' (tag %u) is not compiled for the CPU", d->name,
+			    program->task[tag].name, tag);
+	p.task = d->host->alloc(d->host, (program->tasks + 1u) * sizeof(*p.task));
+	if (!p.task)
+		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
+	for (uint32_t tag = 0; tag < program->tasks; tag++)
+		p.task[tag] = program->task[tag].fn;
+	program_finish(d);
+	d->program = p;
+	return 0;
+}

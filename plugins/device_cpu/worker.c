@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a lane knows and what it does, from sample to sample. */
+#include <string.h>
+
+#include "device_cpu.h"
+
+static void *at(const struct launch *l, loom_ref ref)
+{
+	if (!ref)
+		return NULL;
+	return l->view[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref);
+}
+
+static void fill(struct launch *l, struct worker *w, struct loom_ctx *c, uint32_t worker,
+		 uint32_t lane)
+{
+	const struct loom_launch *what = l->what;
+	const struct device *d = l->device;
+	const struct loom_device_shape *shape = &what->layout->device[what->device];
+	struct loom_counters *counters = at(l, what->counters);
+	uint32_t id = shape->first_worker + worker;
+	uint32_t yield = d->options->yield;
+	int crowded = yield == YIELD_AUTO ?
+			      d->cores.shared || l->workers * l->lanes > d->cores.count :
+			      yield == YIELD_YES;
+	*c = (struct loom_ctx){
+	    .worker = id,
+	    .workers = what->layout->workers,
+	    .device = what->device,
+	    .devices = what->layout->devices,
+	    .first = shape->first_worker,
+	    .count = shape->workers,
+	    .lane = lane,
+	    .lanes = l->lanes,
+	    .flags = crowded ? LOOM_CTX_CROWDED : 0,
+	    .ctl = l->ctl,
+	    .counters = counters ? &counters[id] : &w->unseen,
+	    .segment = l->view,
+	    .together = &w->together,
+	    .initial = at(l, what->initial),
+	    .sched = d->program.table[LOOM_SCHED],
+	    .term = d->program.table[LOOM_TERM],
+	    .sync = d->program.table[LOOM_SYNC],
+	    .barrier = d->program.table[LOOM_BARRIER],
+	    .trigger = d->program.table[LOOM_TRIGGER],
+	    .qos = d->program.table[LOOM_QOS],
+	    .workload = d->program.table[LOOM_WORKLOAD],
+	    .task = d->program.task,
+	    .tasks = d->program.tasks,
+	};
+	char *trace = LOOM_HAS(what, trace) ? at(l, what->trace) : NULL;
+	c->trace = trace ? (struct loom_trace *)(trace + id * what->trace_bytes) : NULL;
+	char *local = w->local;
+	for (int kind = 0; kind < LOOM_KINDS; kind++) {
+		c->global[kind] = what->global ? at(l, what->global[kind]) : NULL;
+		c->on_device[kind] = what->on_device ? at(l, what->on_device[kind]) : NULL;
+		c->registry[kind] = what->registry ? at(l, what->registry[kind]) : NULL;
+		c->own[kind] = c->registry[kind] ? at(l, c->registry[kind][id]) : NULL;
+		if (what->local_bytes && what->local_bytes[kind]) {
+			c->local[kind] = local;
+			local += (what->local_bytes[kind] + 63) & ~(uint64_t)63;
+		}
+	}
+}
+
+void contexts_fill(struct launch *l)
+{
+	l->ctl = at(l, l->what->ctl);
+	l->probe = at(l, l->what->probe);
+	for (uint32_t i = 0; i < l->workers; i++) {
+		struct worker *w = &l->worker[i];
+		w->local = l->local + i * l->local_bytes;
+		for (uint32_t lane = 0; lane < l->lanes; lane++)
+			fill(l, w, &l->lane[i * l->lanes + lane].ctx, i, lane);
+	}
+}
+
+/* splitmix64: every bit of x reaches every bit of the result. */
+static uint64_t mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/* Never 0, where xorshift would stay. */
+static uint64_t seed(const struct loom_ctx *c, uint64_t run, uint32_t sample)
+{
+	uint64_t x = mix(mix(mix(run) + sample) + c->worker);
+	return x ? x : 1;
+}
+
+/* Between READY and the arrival at the gate: not part of the sample's time. */
+static void prepare(struct lane *me, uint32_t ready)
+{
+	struct loom_ctx *c = &me->ctx;
+	c->depth = 0;
+	c->turn = 0;
+	c->random = seed(c, me->launch->what->layout->seed, ready / 4); /* READY(n) is 4n + 2 */
+	if (c->lane == 0 && me->launch->local_bytes)
+		memset(me->worker->local, 0, me->launch->local_bytes);
+}
+
+/* The last lane that comes out stamps the worker's end. */
+static void finish(struct lane *me, uint32_t go)
+{
+	struct launch *l = me->launch;
+	struct worker *w = me->worker;
+	if (l->lanes > 1) {
+		/* Release what this lane did; the last one acquires it all. */
+		if (__atomic_add_fetch(&w->left, 1, __ATOMIC_ACQ_REL) != l->lanes)
+			return;
+		/* Next touched in the next sample: ordered by the gate. */
+		__atomic_store_n(&w->left, 0, __ATOMIC_RELAXED);
+	}
+	uint64_t now = loom_clock_ns(&me->ctx);
+	me->ctx.counters->end_ns = now;
+	gate_finish(&l->device->gate, l->workers, go, now);
+}
+
+/* launch_cost and teardown_cost: what a kernel costs on the device that this one stands for. */
+static void spend(const struct loom_ctx *c, uint64_t ns)
+{
+	uint64_t until = loom_clock_ns(c) + ns;
+	while (ns && loom_clock_ns(c) < until && !loom_stopped(c))
+		loom_pause(c);
+}
+
+void *lane_main(void *arg)
+{
+	struct lane *me = arg;
+	struct launch *l = me->launch;
+	struct loom_ctx *c = &me->ctx;
+	struct gate *gate = &l->device->gate;
+	uint32_t lanes = l->workers * l->lanes;
+	if (!crew_await_start(l))
+		return NULL;
+	for (;;) {
+		uint32_t ready = gate_park(c, l->device->options->spin);
+		if (ready == LOOM_PHASE_RETIRE)
+			break;
+		prepare(me, ready);
+		if (me == l->lane)
+			attach_ready(l);
+		gate_arrive(gate, lanes, ready);
+		uint32_t go = gate_spin(gate, c, ready);
+		if (go == LOOM_PHASE_RETIRE)
+			break;
+		if (c->lane == 0)
+			c->counters->begin_ns = loom_clock_ns(c);
+		if (l->run) {
+			spend(c, l->device->options->launch_cost);
+			l->run(c);
+			spend(c, l->device->options->teardown_cost);
+		} else {
+			loom_probe_run(c, l->probe);
+		}
+		finish(me, go);
+	}
+	gate_leave(gate, lanes);
+	return NULL;
+}

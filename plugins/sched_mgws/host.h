@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host halves of the schedulers share. */
+#ifndef SCHED_HOST_H
+#define SCHED_HOST_H
+
+#include <gpuloom/plugin.h>
+
+#include "queue.dev.h"
+
+/* Joins files of device code for LOOM_EMBED: each is the text of one `.incbin`. */
+#define SCHED_THEN "\"\n.incbin \""
+
+static inline uint32_t sched_most_lanes(const struct loom_layout *layout)
+{
+	uint32_t most = 1;
+	for (uint32_t i = 0; i < layout->devices; i++)
+		if (layout->device[i].lanes > most)
+			most = layout->device[i].lanes;
+	return most;
+}
+
+/* The affinity that excludes a device of this kind. A device that does not say what it is, is a CPU. */
+static inline uint32_t sched_other_kind(uint32_t kind)
+{
+	return kind == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU;
+}
+
+/* GPUs can neither be woken nor wake others. */
+static inline int sched_has_gpu(const struct loom_layout *layout)
+{
+	for (uint32_t i = 0; i < layout->devices; i++)
+		if (layout->device[i].kind == LOOM_ON_GPU)
+			return 1;
+	return 0;
+}
+
+static inline int sched_has_cpu(const struct loom_layout *layout)
+{
+	for (uint32_t i = 0; i < layout->devices; i++)
+		if (layout->device[i].kind != LOOM_ON_GPU)
+			return 1;
+	return 0;
+}
+
+/* The same rows for both: idle, spin. */
+#define SCHED_IDLE_ROWS(S)                                                                         	LOOM_OPT(S, idle, LOOM_OPT_ENUM, "park",                                                   		 "what a worker without work does: spin, yield its core, or park: spin for a "     		 "while, then sleep until there is work. GPUs always spin",                        		 .choices = sched_idles),                                                          	LOOM_OPT(S, spin, LOOM_OPT_TIME, "50us", "idle = park: how long it spins first",           		 .max = 1e9)
+
+/* A sleeper looks up by itself this often, in case that the run is stopped. */
+#define SCHED_PARK_NS 50000000u
+/* The same where nobody rings: beside GPUs. */
+#define SCHED_BESIDE_GPU_NS 200000u
+
+/* Rings address their slots with a mask. */
+static inline int sched_check_ring(const struct loom_host *host, const char *option, uint32_t slots,
+				   uint32_t min, uint32_t max, struct loom_error *err)
+{
+	if (slots >= min && slots <= max && !(slots & (slots - 1)))
+		return 0;
+	return LOOM_FAIL(host, err, LOOM_EINVAL, "%s = %u: must be a power of two from %u to %u",
+			 option, slots, min, max);
+}
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists that all workers share: bounded stacks behind a lock. They are not meant to be fast, only to keep
+ * a run alive. Device code; collective.
+ *
+ *   spill     tasks whose spawner found both of its queues full and is nested too deep to run them
+ *   cpu, gpu  tasks whose affinity forbids them to the worker that came by them
+ *
+ * Termination stays right. Only a worker that runs a task puts one on a list. It takes back from `spill`
+ * before it reports idle; and nobody reports idle while a list that he may not take from holds tasks. An
+ * idle worker that takes tasks calls busy() before it lowers `count`. So when a worker finds the lists
+ * empty and reports idle, whoever emptied them was counted as busy already. */
+#ifndef SCHED_MGWS_LISTS_DEV_H
+#define SCHED_MGWS_LISTS_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "queue.dev.h"
+#endif
+
+struct sched_mgws_list {
+	uint32_t lock;
+	uint32_t pad0[15];
+	uint64_t count; /* written under the lock, looked at without */
+	uint64_t taken; /* tasks ever taken: raises everybody's `robbed` */
+	uint64_t pad1[6];
+};
+
+/* By LOOM_ON_*: the spill list is for any. */
+#define MGWS_LISTS 3u
+
+/* The scheduler's global block. The slots follow, cfg.spill a list; those of the last two only in a stack
+ * with several kinds of device. */
+struct sched_mgws_global {
+	struct sched_common common;
+	uint64_t next; /* of the initial set */
+	uint64_t pad[7];
+	struct sched_mgws_list list[MGWS_LISTS];
+};
+
+/* The device's block: constant. */
+struct sched_mgws_site {
+	uint32_t kind;  /* LOOM_ON_CPU or LOOM_ON_GPU */
+	uint32_t other; /* an affinity that excludes this device */
+	uint32_t pad[14];
+};
+
+LOOM_FN struct sched_mgws_global *sched_mgws_global(const struct loom_ctx *c)
+{
+	return (struct sched_mgws_global *)c->global[LOOM_SCHED];
+}
+
+LOOM_FN const struct sched_mgws_site *sched_mgws_site(const struct loom_ctx *c)
+{
+	return (const struct sched_mgws_site *)c->on_device[LOOM_SCHED];
+}
+
+LOOM_FN struct loom_task *sched_mgws_slots(struct sched_mgws_global *g, uint32_t which)
+{
+	return (struct loom_task *)(g + 1) + which * g->common.cfg.spill;
+}
+
+/* Lane 0. 0 when the run was stopped instead. */
+LOOM_FN int sched_mgws_lock(struct loom_ctx *c, struct sched_mgws_list *s)
+{
+	uint32_t pauses = 1, open = 0;
+	/* Acquire: pairs with the release in unlock. */
+	while (!loom_cas_acq_rel_sys(&s->lock, &open, 1u)) {
+		if (loom_stopped(c))
+			return 0;
+		sched_pause(c, &pauses);
+		open = 0;
+	}
+	return 1;
+}
+
+LOOM_FN void sched_mgws_unlock(struct sched_mgws_list *s)
+{
+	loom_store_release_sys(&s->lock, 0u);
+}
+
+/* 1, or 0 when the list is full or the run was stopped. */
+LOOM_FN int sched_mgws_put(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
+{
+	struct sched_mgws_global *g = sched_mgws_global(c);
+	struct sched_mgws_list *s = &g->list[which];
+	uint64_t at = ~0ull;
+	if (c->lane == 0 && sched_mgws_lock(c, s)) {
+		at = loom_load_relaxed_sys(&s->count);
+		if (at == g->common.cfg.spill) {
+			sched_mgws_unlock(s);
+			at = ~0ull;
+		}
+	}
+	at = loom_from_lane0(c, at);
+	if (at == ~0ull)
+		return 0;
+	sched_copy(c, &sched_mgws_slots(g, which)[at], task);
+	loom_barrier_lanes(c);
+	if (c->lane == 0) {
+		/* Release: pairs with the acquire of who looks before reporting idle. */
+		loom_store_release_sys(&s->count, at + 1);
+		sched_mgws_unlock(s);
+		sched_wake(c, &g->common.bell, which == LOOM_ON_ANY ? 1u : ~0u);
+		sched_local(c)->tally.spilled++;
+	}
+	return 1;
+}
+
+/* Moves up to half a local queue of the list's tasks into the empty local queue; how many. */
+LOOM_FN uint32_t sched_mgws_take(struct loom_ctx *c, uint32_t which, int idle)
+{
+	struct sched_mgws_global *g = sched_mgws_global(c);
+	struct sched_mgws_list *s = &g->list[which];
+	struct sched_lane *mine = sched_lane(c);
+	uint32_t mask = sched_local(c)->mask;
+	uint64_t count = 0, n;
+	/* Acquire: an empty list says that its last taker is counted as busy; pairs with the
+	 * release of the lowered count below. */
+	if (c->lane == 0 && loom_load_acquire_sys(&s->count) && sched_mgws_lock(c, s)) {
+		count = loom_load_relaxed_sys(&s->count);
+		if (!count)
+			sched_mgws_unlock(s);
+	}
+	count = loom_from_lane0(c, count);
+	if (!count)
+		return 0;
+	n = (mask + 1) / 2 < count ? (mask + 1) / 2 : count;
+	sched_move(c, sched_ring(c), mine->head, mask, sched_mgws_slots(g, which), count - n, ~0ull,
+		   (uint32_t)n);
+	mine->count = (uint32_t)n;
+	loom_barrier_lanes(c);
+	if (idle)
+		LOOM_CALL(term, busy, c);
+	if (c->lane == 0) {
+		loom_fetch_add_relaxed_sys(&s->taken, n);
+		loom_store_release_sys(&s->count, count - n);
+		sched_mgws_unlock(s);
+		sched_local(c)->tally.unspilled += n;
+	}
+	return (uint32_t)n;
+}
+
+/* Lane 0: the lists that this worker may take from hold something. */
+LOOM_FN int sched_mgws_listed(const struct loom_ctx *c)
+{
+	struct sched_mgws_global *g = sched_mgws_global(c);
+	return loom_load_acquire_sys(&g->list[LOOM_ON_ANY].count) != 0 ||
+	       (g->common.cfg.mixed &&
+		loom_load_acquire_sys(&g->list[sched_mgws_site(c)->kind].count) != 0);
+}
+
+/* Lane 0: a list that this worker may not take from holds something: it must not report idle. */
+LOOM_FN int sched_mgws_withheld(const struct loom_ctx *c)
+{
+	struct sched_mgws_global *g = sched_mgws_global(c);
+	return g->common.cfg.mixed &&
+	       loom_load_acquire_sys(&g->list[sched_mgws_site(c)->other].count) != 0;
+}
+
+/* Collective: what others left for anybody, or for this kind of device. */
+LOOM_FN uint32_t sched_mgws_adopt(struct loom_ctx *c, int idle)
+{
+	uint32_t n = sched_mgws_take(c, LOOM_ON_ANY, idle);
+	if (!n && sched_mgws_global(c)->common.cfg.mixed)
+		n = sched_mgws_take(c, sched_mgws_site(c)->kind, idle);
+	return n;
+}
+
+#endif

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A worker's local queue: what its tasks spawn, newest first. Device code.
+ *
+ * Newest first keeps queues small: a worker walks its part of the task tree depth-first, so it
+ * holds at most (children - 1) tasks per level, where oldest first would hold a whole level. What
+ * is given away leaves at the other end: the oldest task is nearest to the root and has the most
+ * work below it.
+ *
+ * The private block is: struct sched_local, one struct sched_lane per lane, the ring, and what the
+ * scheduler adds. Every lane keeps indices of its own: lanes take the same steps, so they stay
+ * equal without asking lane 0. Tasks are copied by all lanes, which needs a barrier between a copy
+ * in and the first look at the task, and between the last look and the next copy to that slot. */
+#ifndef SCHED_QUEUE_DEV_H
+#define SCHED_QUEUE_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "rest.dev.h"
+#endif
+
+typedef uint64_t __attribute__((__may_alias__)) sched_word;
+#define SCHED_WORDS 8u /* in a task */
+
+#ifndef LOOM_YIELD /* the CPU's layer has it */
+#define LOOM_YIELD() ((void)0)
+#endif
+
+/* Lane 0 alone writes it once the worker runs. */
+struct sched_local {
+	uint32_t mask; /* slots - 1 */
+	uint32_t in_place_depth;
+	uint64_t pad[7];
+	struct loom_counters tally; /* stored to c->counters at the end */
+};
+
+struct sched_lane {
+	uint32_t head;  /* the oldest task is in slot head & mask */
+	uint32_t count; /* tasks held */
+	uint64_t spawned;
+};
+/* Priority, affinity or reserved bits: not a task like most. */
+#define SCHED_ODD(task) (*(const sched_word *)(task) >> 32)
+
+#define SCHED_LANES_BYTES(lanes) (((uint64_t)(lanes) * sizeof(struct sched_lane) + 63u) & ~63ull)
+#define SCHED_LOCAL_BYTES(lanes, slots)                                                            \
+	(sizeof(struct sched_local) + SCHED_LANES_BYTES(lanes) +                                   \
+	 (uint64_t)(slots) * sizeof(struct loom_task))
+
+LOOM_FN struct sched_local *sched_local(const struct loom_ctx *c)
+{
+	return (struct sched_local *)c->local[LOOM_SCHED];
+}
+
+LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
+{
+	return (struct sched_lane *)(sched_local(c) + 1) + c->lane;
+}
+
+LOOM_FN struct loom_task *sched_ring(const struct loom_ctx *c)
+{
+	return (struct loom_task *)((char *)(sched_local(c) + 1) + SCHED_LANES_BYTES(c->lanes));
+}
+
+/* What the scheduler keeps after the ring. */
+LOOM_FN void *sched_private(const struct loom_ctx *c)
+{
+	return sched_ring(c) + sched_local(c)->mask + 1;
+}
+
+/* A processor forwards a store to a load from inside it: a task that was just written in 8-byte
+ * words must not be read in wider ones, or each pop waits for the stores to reach the cache. */
+#ifdef GPULOOM_DEV_CPU_H
+#define SCHED_ONE_WORD(w) __asm__("" : "+r"(w))
+#define SCHED_UNROLL _Pragma("GCC unroll 8")
+#else
+#define SCHED_ONE_WORD(w) ((void)0)
+#define SCHED_UNROLL
+#endif
+
+/* A whole task by this lane. */
+LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
+{
+	sched_word *t = (sched_word *)to;
+	const sched_word *f = (const sched_word *)from;
+	SCHED_UNROLL
+	for (uint32_t i = 0; i < SCHED_WORDS; i++) {
+		uint64_t w = f[i];
+		SCHED_ONE_WORD(w);
+		t[i] = w;
+	}
+}
+
+/* Off the hot path: keeps the hot functions small. */
+#ifdef GPULOOM_DEV_CPU_H
+#define SCHED_SLOW static __attribute__((noinline, cold, unused))
+#else
+#define SCHED_SLOW LOOM_FN
+#endif
+
+/* This lane's words of one task. */
+SCHED_SLOW void sched_copy_share(const struct loom_ctx *c, struct loom_task *to,
+				 const struct loom_task *from)
+{
+	sched_word *t = (sched_word *)to;
+	const sched_word *f = (const sched_word *)from;
+	for (uint32_t i = c->lane; i < SCHED_WORDS; i += c->lanes)
+		t[i] = f[i];
+}
+
+LOOM_FN void sched_copy(const struct loom_ctx *c, struct loom_task *to,
+			const struct loom_task *from)
+{
+	if (c->lanes == 1)
+		sched_copy_task(to, from);
+	else
+		sched_copy_share(c, to, from);
+}
+
+/* This lane's words of n tasks from ring to ring. A mask of all ones: not a ring. */
+LOOM_FN void sched_move(const struct loom_ctx *c, struct loom_task *to, uint64_t to_at,
+			uint64_t to_mask, const struct loom_task *from, uint64_t from_at,
+			uint64_t from_mask, uint32_t n)
+{
+	if (c->lanes == 1) {
+		for (uint32_t i = 0; i < n; i++) {
+			LOOM_YIELD(); /* tests stall thieves here */
+			to[(to_at + i) & to_mask] = from[(from_at + i) & from_mask];
+		}
+		return;
+	}
+	for (uint32_t i = c->lane; i < n * SCHED_WORDS; i += c->lanes) {
+		sched_word *t = (sched_word *)&to[(to_at + i / SCHED_WORDS) & to_mask];
+		const sched_word *f =
+			(const sched_word *)&from[(from_at + i / SCHED_WORDS) & from_mask];
+		t[i % SCHED_WORDS] = f[i % SCHED_WORDS];
+	}
+}
+
+LOOM_FN void sched_start(struct loom_ctx *c, const struct sched_config *cfg)
+{
+	struct sched_local *l = sched_local(c);
+	c->depth = 0;
+	if (c->lane == 0) {
+		struct loom_counters none = {0};
+		l->mask = cfg->local_queue - 1;
+		/* A GPU's stack is small: its device layer has a bound of its own. */
+		l->in_place_depth = cfg->in_place_depth < LOOM_NESTING_MAX ? cfg->in_place_depth
+									   : LOOM_NESTING_MAX;
+		l->tally = none;
+		l->tally.begin_ns = loom_clock_ns(c);
+		l->tally.last_task_ns = l->tally.begin_ns;
+	}
+	sched_lane(c)->head = 0;
+	sched_lane(c)->count = 0;
+	sched_lane(c)->spawned = 0;
+	loom_barrier_lanes(c);
+}
+
+/* Hands the counters to the host; `ran` are the tasks run from the worker's loop. */
+LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
+{
+	struct sched_local *l = sched_local(c);
+	if (c->lane != 0)
+		return;
+	l->tally.executed += ran;
+	l->tally.spawned = sched_lane(c)->spawned;
+	l->tally.end_ns = loom_clock_ns(c);
+	*c->counters = l->tally;
+}
+
+/* 1 unless the queue is full. */
+LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
+{
+	struct sched_local *l = sched_local(c);
+	struct sched_lane *mine = sched_lane(c);
+	if (mine->count > l->mask)
+		return 0;
+	sched_copy(c, &sched_ring(c)[(mine->head + mine->count) & l->mask], task);
+	mine->count++;
+	return 1;
+}
+
+/* The newest task, copied for this lane: the caller has had a barrier since the last push. It also
+ * holds the addresses: this is the hot path. */
+LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct loom_task *ring,
+		       uint32_t mask, struct loom_task *task)
+{
+	mine->count--;
+	sched_copy_task(task, &ring[(mine->head + mine->count) & mask]);
+	loom_barrier_lanes(c); /* now what this task spawns may overwrite the slot */
+}
+
+/* Lowers the join of a task that has ended. 1 when that was the last: *next is what follows, counted as
+ * spawned. */
+LOOM_FN int sched_joined(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
+{
+	struct loom_join *j = (struct loom_join *)loom_at(c, ref);
+	uint64_t last = 0;
+	loom_barrier_lanes(c); /* what the other lanes did in the task */
+	/* Release: this task's results; acquire: those of the others, for what follows. Who finds one
+	 * left is the last, and need not write it down. */
+	if (c->lane == 0)
+		last = loom_load_acquire_sys(&j->pending) == 1 ||
+		       loom_fetch_add_acq_rel_sys(&j->pending, ~(uint64_t)0) == 1;
+	if (!loom_from_lane0(c, last))
+		return 0;
+	sched_copy_task(next, &j->next);
+	loom_barrier_lanes(c); /* the record may be put to another use from here */
+	sched_lane(c)->spawned++;
+	return 1;
+}
+
+enum sched_ran { SCHED_TOO_DEEP, SCHED_RAN, SCHED_GOES_ON };
+
+/* First answer to full queues: runs the task inside its spawner. When it goes on, *next is what follows:
+ * the caller finds a place for it. `task` and `next` may be the same. */
+LOOM_FN enum sched_ran sched_in_place(struct loom_ctx *c, const struct loom_task *task,
+				      struct loom_task *next)
+{
+	struct sched_local *l = sched_local(c);
+	loom_ref join = task->join;
+	if (c->depth >= l->in_place_depth)
+		return SCHED_TOO_DEEP;
+	c->depth++;
+	loom_task_run_nested(c, task);
+	c->depth--;
+	if (c->lane == 0) {
+		l->tally.in_place++;
+		l->tally.executed++;
+	}
+	return join && sched_joined(c, join, next) ? SCHED_GOES_ON : SCHED_RAN;
+}
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sched_mgws: work stealing between the public queues of all workers. Host half. */
+#include <string.h>
+
+#include "sched_mgws.dev.h"
+#include "host.h"
+
+_Static_assert(sizeof(struct sched_mgws_queue) % 64 == 0, "the ring starts on a line");
+_Static_assert(sizeof(struct sched_mgws_global) % 64 == 0, "so do the lists");
+_Static_assert(sizeof(struct sched_mgws_mine) % 64 == 0, "and the indices of the lanes");
+_Static_assert(sizeof(struct sched_config) == 128, "nothing hot shares its lines");
+
+static const char *const victims[] = {"random", "biased", "local", "neighbour", "none", NULL};
+static const char *const overflows[] = {"two_atomics", "damping", NULL};
+static const char *const transfers[] = {"body", "id", NULL};
+static const char *const claims[] = {"guided", "fixed", NULL};
+static const char *const sched_idles[] = {"spin", "yield", "park", NULL};
+
+struct sched_mgws_opts {
+	uint32_t local_queue, public_queue, owners, claim, claim_size, victim, overflow, transfer, idle;
+	uint32_t in_place_depth;
+	uint64_t spill, spin;
+	double bias;
+	uint8_t priorities;
+};
+
+static const struct loom_opt sched_mgws_rows[] = {
+	LOOM_OPT(struct sched_mgws_opts, local_queue, LOOM_OPT_U32, "32",
+		 "tasks in a worker's private queue; a power of two", .min = 2, .max = 4096),
+	LOOM_OPT(struct sched_mgws_opts, public_queue, LOOM_OPT_U32, "64",
+		 "tasks in the queue that others steal from; a power of two", .min = 1, .max = 256),
+	LOOM_OPT(struct sched_mgws_opts, owners, LOOM_OPT_U32, "1",
+		 "workers of a device that share a public queue: 1, 2 or 4", .min = 1, .max = 4),
+	LOOM_OPT(struct sched_mgws_opts, claim, LOOM_OPT_ENUM, "guided",
+		 "initial tasks that a worker claims at a time: guided takes an eighth of its share of "
+		 "what is left, fixed takes claim_size",
+		 .choices = claims),
+	LOOM_OPT(struct sched_mgws_opts, claim_size, LOOM_OPT_U32, "16", "for claim = fixed", .min = 1,
+		 .max = 1 << 20),
+	LOOM_OPT(struct sched_mgws_opts, victim, LOOM_OPT_ENUM, "random",
+		 "whom to steal from: random takes any other worker, biased one of the same device "
+		 "with probability bias and else another device's, local only the same device's, "
+		 "neighbour the next worker and then the one after it, none nobody",
+		 .choices = victims),
+	LOOM_OPT(struct sched_mgws_opts, bias, LOOM_OPT_SHARE, "90%",
+		 "victim = biased: how often a victim is of the same device", .min = 0, .max = 1),
+	LOOM_OPT(struct sched_mgws_opts, overflow, LOOM_OPT_ENUM, "two_atomics",
+		 "what keeps the count of steal attempts from wrapping: two_atomics looks before each "
+		 "claim, damping only at queues that were empty last time",
+		 .choices = overflows),
+	LOOM_OPT(struct sched_mgws_opts, transfer, LOOM_OPT_ENUM, "body",
+		 "what public queues carry: tasks, or ids of 4 bytes of tasks that stay in a pool",
+		 .choices = transfers),
+	SCHED_IDLE_ROWS(struct sched_mgws_opts),
+	LOOM_OPT(struct sched_mgws_opts, priorities, LOOM_OPT_BOOL, "no",
+		 "heed the priority of spawned tasks: a worker runs what it holds high first and low "
+		 "last; takes twice local_queue more private memory"),
+	LOOM_OPT(struct sched_mgws_opts, in_place_depth, LOOM_OPT_U32, "64",
+		 "when both queues are full, run new tasks inside their spawner, nested at most "
+		 "this "
+		 "deep; 0 never does",
+		 .max = 4096),
+	LOOM_OPT(struct sched_mgws_opts, spill, LOOM_OPT_U64, "65536",
+		 "tasks that may be set aside on a list that all workers share when queues are "
+		 "full and "
+		 "tasks are nested too deep; 0: none",
+		 .max = 1 << 28),
+	{.name = NULL},
+};
+
+struct sched_mgws {
+	const struct loom_host *host;
+	const struct sched_mgws_opts *o;
+};
+
+/* Tasks of an affinity may come by workers that may not run them, and there are others that may. */
+static int sched_mgws_mixed(const struct loom_layout *layout)
+{
+	return sched_has_gpu(layout) && sched_has_cpu(layout);
+}
+
+static int sched_mgws_create(const struct loom_host *host, const void *opts, void **self,
+			     struct loom_error *err)
+{
+	const struct sched_mgws_opts *o = opts;
+	int rc = sched_check_ring(host, "local_queue", o->local_queue, 2, 4096, err);
+	if (!rc)
+		rc = sched_check_ring(host, "public_queue", o->public_queue, 1, 256, err);
+	if (!rc && o->owners == 3)
+		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "owners = 3: must be 1, 2 or 4");
+	if (rc)
+		return rc;
+	struct sched_mgws *s = host->alloc(host, sizeof(*s));
+	if (!s)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sched_mgws: out of memory");
+	s->host = host;
+	s->o = o;
+	*self = s;
+	return 0;
+}
+
+static void sched_mgws_destroy(void *self)
+{
+	struct sched_mgws *s = self;
+	if (s)
+		s->host->free(s->host, s);
+}
+
+static int sched_mgws_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+			   struct loom_error *err)
+{
+	const struct sched_mgws *s = self;
+	if (layout->workers > MGWS_MAX_WORKERS)
+		return LOOM_FAIL(
+			s->host, err, LOOM_ENOTSUP,
+			"sched_mgws: %u workers, but the count of steal attempts bounds them to %u",
+			layout->workers, MGWS_MAX_WORKERS);
+	if (s->o->transfer == MGWS_ID &&
+	    (uint64_t)layout->workers * MGWS_POOL_SLOTS(s->o->public_queue) >= MGWS_ID_INITIAL)
+		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
+				 "sched_mgws: transfer = id cannot number the tasks of %u workers",
+				 layout->workers);
+	if (s->o->transfer == MGWS_ID && layout->initial_tasks >= MGWS_ID_INITIAL)
+		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
+				 "sched_mgws: transfer = id cannot number %llu initial tasks",
+				 (unsigned long long)layout->initial_tasks);
+	uint32_t lists = sched_mgws_mixed(layout) ? MGWS_LISTS : 1, lanes = sched_most_lanes(layout);
+	need->global = sizeof(struct sched_mgws_global) + lists * s->o->spill * sizeof(struct loom_task);
+	need->device = sizeof(struct sched_mgws_site);
+	need->worker = MGWS_QUEUE_BYTES(s->o->public_queue, s->o->transfer);
+	need->local = SCHED_LOCAL_BYTES(lanes, s->o->local_queue) +
+		      MGWS_MINE_BYTES(lanes, s->o->priorities, s->o->local_queue, layout->workers);
+	return 0;
+}
+
+/* The worker whose queue a worker uses. */
+static uint32_t sched_mgws_leader(const struct sched_mgws *s, const struct loom_device_shape *device,
+				  uint32_t worker)
+{
+	return worker - (worker - device->first_worker) % s->o->owners;
+}
+
+static int sched_mgws_init(void *self, const struct loom_layout *layout,
+			   const struct loom_view *view, struct loom_error *err)
+{
+	const struct sched_mgws *s = self;
+	const struct sched_mgws_opts *o = s->o;
+	struct sched_mgws_global *g = view->global;
+	(void)err;
+	*g = (struct sched_mgws_global){
+		.common.cfg = {.local_queue = o->local_queue,
+			       .public_queue = o->public_queue,
+			       .in_place_depth = o->in_place_depth,
+			       .claim = o->claim ? o->claim_size : 0,
+			       .spill = o->spill,
+			       .spin_ns = o->spin,
+			       .park_ns = sched_has_gpu(layout) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS,
+			       .idle = o->idle,
+			       .owners = o->owners,
+			       .overflow = o->overflow,
+			       .victim = o->victim,
+			       .transfer = o->transfer,
+			       .priorities = o->priorities,
+			       .bias = o->bias < 1 ? (uint32_t)(o->bias * 4294967296.0) : ~0u,
+			       .mixed = (uint32_t)sched_mgws_mixed(layout)},
+	};
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *shape = &layout->device[d];
+		uint32_t other = sched_other_kind(shape->kind);
+		*(struct sched_mgws_site *)view->device[d] = (struct sched_mgws_site){
+			.kind = other == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU, .other = other};
+		for (uint32_t i = 0; i < shape->workers; i++) {
+			uint32_t w = shape->first_worker + i;
+			struct sched_mgws_queue *q = view->worker[w];
+			memset(q, 0, sizeof(*q));
+			q->leader = sched_mgws_leader(s, shape, w);
+			q->books.mask = o->public_queue - 1;
+			if (o->transfer == MGWS_ID)
+				memset((char *)(q + 1) + MGWS_IDS_BYTES(o->public_queue), 0,
+				       MGWS_POOL_MARKS(o->public_queue));
+		}
+	}
+	return 0;
+}
+
+/* The core checks sums over workers; here, what each queue alone knows. */
+static int sched_mgws_collect(void *self, const struct loom_layout *layout,
+			      const struct loom_view *view, struct loom_report *report,
+			      struct loom_error *err)
+{
+	const struct sched_mgws *s = self;
+	const struct sched_mgws_global *g = view->global;
+	(void)report;
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		const struct sched_mgws_queue *q = view->worker[w];
+		const struct sched_mgws_own *b = &q->books;
+		for (int e = 0; e < 2; e++)
+			if (b->started[e] != q->completed[e])
+				return LOOM_FAIL(
+					s->host, err, LOOM_EWRONG,
+					"sched_mgws: worker %u, epoch %d: %llu tasks taken by "
+					"thieves, %llu copied",
+					w, e, (unsigned long long)b->started[e],
+					(unsigned long long)q->completed[e]);
+		if (b->given != b->started[0] + b->started[1] + b->acquired)
+			return LOOM_FAIL(
+				s->host, err, LOOM_EWRONG,
+				"sched_mgws: worker %u made %llu tasks public, but %llu were "
+				"stolen and %llu taken back",
+				w, (unsigned long long)b->given,
+				(unsigned long long)(b->started[0] + b->started[1]),
+				(unsigned long long)b->acquired);
+		for (uint32_t i = 0; s->o->transfer == MGWS_ID && i < MGWS_POOL_SLOTS(s->o->public_queue); i++)
+			if (((const uint32_t *)((const char *)(q + 1) + MGWS_IDS_BYTES(s->o->public_queue)))[i])
+				return LOOM_FAIL(s->host, err, LOOM_EWRONG,
+						 "sched_mgws: slot %u of the pool of worker %u was never "
+						 "given back",
+						 i, w);
+	}
+	uint64_t listed = g->list[0].count + g->list[1].count + g->list[2].count;
+	if (g->next < layout->initial_tasks || listed)
+		return LOOM_FAIL(
+			s->host, err, LOOM_EWRONG,
+			"sched_mgws: %llu of %llu initial tasks claimed, %llu spilled tasks left",
+			(unsigned long long)g->next, (unsigned long long)layout->initial_tasks,
+			(unsigned long long)listed);
+	if (g->common.bell.sleepers)
+		return LOOM_FAIL(s->host, err, LOOM_EWRONG, "sched_mgws: %u workers still sleep",
+				 g->common.bell.sleepers);
+	return 0;
+}
+
+/* The failures of the device code: the last rung of the overflow ladder, and tasks that no device may
+ * run. */
+static int sched_mgws_explain(void *self, uint32_t worker, int code, uint64_t info,
+			      struct loom_error *err)
+{
+	const struct sched_mgws *s = self;
+	if (code == LOOM_ENOTSUP)
+		return LOOM_FAIL(s->host, err, code,
+				 "sched_mgws: worker %u came by a task for a kind of device that the stack "
+				 "does not have: add one to [run] devices, or give the task another affinity",
+				 worker);
+	if (code != LOOM_EFULL)
+		return 0;
+	return LOOM_FAIL(s->host, err, code,
+			 "sched_mgws: worker %u had no place for a new task: local queue (%u) and "
+			 "public queue (%u) are full, tasks are nested %u deep, and %llu are spilled; "
+			 "raise spill, in_place_depth or the queue sizes",
+			 worker, s->o->local_queue, s->o->public_queue, s->o->in_place_depth,
+			 (unsigned long long)info);
+}
+
+static const struct loom_sched_ops sched_mgws_ops = {
+	.size = sizeof(struct loom_sched_ops),
+	.create = sched_mgws_create,
+	.destroy = sched_mgws_destroy,
+	.need = sched_mgws_need,
+	.init = sched_mgws_init,
+	.collect = sched_mgws_collect,
+	.explain = sched_mgws_explain,
+};
+
+static const struct loom_sched_dev sched_mgws_cpu = {
+	.size = sizeof(struct loom_sched_dev),
+	.run = sched_mgws_run,
+	.spawn = sched_mgws_spawn,
+};
+
+LOOM_EMBED(sched_mgws_text, "common.dev.h" SCHED_THEN "rest.dev.h" SCHED_THEN "queue.dev.h" SCHED_THEN "lists.dev.h" SCHED_THEN
+			    "public.dev.h" SCHED_THEN "transfer.dev.h" SCHED_THEN "owner.dev.h" SCHED_THEN
+			    "steal.dev.h" SCHED_THEN "sched_mgws.dev.h");
+
+static const struct loom_device_code sched_mgws_code = {
+	.size = sizeof(struct loom_device_code),
+	.cpu = &sched_mgws_cpu,
+	.source_name = "sched_mgws.dev.h",
+	.source = sched_mgws_text,
+	.source_end = sched_mgws_text_end,
+};
+
+LOOM_PLUGIN_DEFINE(SCHED, "sched_mgws", "0.1.0", "Apache-2.0",
+		   "Work stealing: thieves take half of a public queue with one fetch-and-add",
+		   .opts = sched_mgws_rows, .opts_size = sizeof(struct sched_mgws_opts),
+		   .ops = &sched_mgws_ops, .dev = &sched_mgws_code)

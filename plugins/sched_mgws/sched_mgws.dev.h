@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work stealing after the MGWS thesis (4.2, 5.1): the worker's loop. Device code, collective.
+ *
+ * A worker runs, in this order: tasks of high priority, its local queue, the block it claimed of the
+ * initial set, its public queue, what others set aside, a new block of the initial set, tasks of low
+ * priority, and what it steals. Whenever its public queue is empty and it holds two tasks or more, it
+ * makes half of them public. */
+#ifndef SCHED_MGWS_DEV_H
+#define SCHED_MGWS_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "steal.dev.h"
+#endif
+
+/* The claimed block. Tasks run from where they lie; each lane keeps the bounds. */
+struct sched_mgws_block {
+	uint64_t next, end;
+};
+
+/* Tasks of high and of low priority, a ring of each; every lane keeps indices of its own. */
+enum { MGWS_HIGH, MGWS_LOW, MGWS_LEVELS };
+struct sched_mgws_level {
+	uint32_t head, count;
+};
+struct sched_mgws_levels {
+	struct sched_mgws_level level[MGWS_LEVELS];
+};
+
+/* Behind the view: the indices, the rings (if priorities are heeded), and a bit per worker. */
+#define MGWS_LEVELS_BYTES(lanes)                                                                   \
+	(((uint64_t)(lanes) * sizeof(struct sched_mgws_levels) + 63u) & ~63ull)
+#define MGWS_RINGS_BYTES(priorities, local_queue)                                                  \
+	((priorities) ? (uint64_t)MGWS_LEVELS * (local_queue) * sizeof(struct loom_task) : 0)
+#define MGWS_BITS_BYTES(workers) (((uint64_t)(workers) + 63u) / 64u * 8u)
+#define MGWS_MINE_BYTES(lanes, priorities, local_queue, workers)                                   \
+	(sizeof(struct sched_mgws_mine) + MGWS_LEVELS_BYTES(lanes) +                               \
+	 MGWS_RINGS_BYTES(priorities, local_queue) + MGWS_BITS_BYTES(workers))
+
+LOOM_FN struct sched_mgws_levels *sched_mgws_levels(const struct loom_ctx *c)
+{
+	return (struct sched_mgws_levels *)(sched_mgws_mine(c) + 1) + c->lane;
+}
+
+LOOM_FN struct loom_task *sched_mgws_level_ring(const struct loom_ctx *c, uint32_t which)
+{
+	char *rings = (char *)(sched_mgws_mine(c) + 1) + MGWS_LEVELS_BYTES(c->lanes);
+	return (struct loom_task *)rings + which * ((uint64_t)sched_local(c)->mask + 1);
+}
+
+LOOM_FN uint64_t *sched_mgws_bits(const struct loom_ctx *c)
+{
+	const struct sched_config *cfg = &sched_mgws_global(c)->common.cfg;
+	char *rings = (char *)(sched_mgws_mine(c) + 1) + MGWS_LEVELS_BYTES(c->lanes);
+	return (uint64_t *)(rings + MGWS_RINGS_BYTES(cfg->priorities, cfg->local_queue));
+}
+
+/* ---- spawn ------------------------------------------------------------------------------ */
+
+LOOM_FN uint32_t sched_mgws_release(struct loom_ctx *c)
+{
+	struct sched_lane *mine = sched_lane(c);
+	uint32_t n = sched_mgws_give(c, sched_ring(c), mine->head, sched_local(c)->mask,
+				     mine->count / 2);
+	mine->head += n; /* the oldest: most work below them */
+	mine->count -= n;
+	return n;
+}
+
+/* A task that another kind of device must run. 0, or LOOM_EFULL after the run was failed. */
+SCHED_SLOW int sched_mgws_send(struct loom_ctx *c, const struct loom_task *task)
+{
+	const struct sched_config *cfg = &sched_mgws_global(c)->common.cfg;
+	if (cfg->mixed && sched_mgws_put(c, task->affinity, task))
+		return 0;
+	if (c->lane == 0 && !loom_stopped(c))
+		loom_worker_fail(c, cfg->mixed ? LOOM_EFULL : LOOM_ENOTSUP, cfg->spill);
+	return LOOM_EFULL;
+}
+
+/* The local queue is full: the ladder. */
+SCHED_SLOW int sched_mgws_overflow(struct loom_ctx *c, const struct loom_task *task)
+{
+	struct loom_task next;
+	for (;;) {
+		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
+			return LOOM_EFULL;
+		if (task->affinity == sched_mgws_site(c)->other)
+			return sched_mgws_send(c, task);
+		if (sched_push(c, task) || (sched_mgws_release(c) && sched_push(c, task)))
+			return 0;
+		/* The public queue is full too, or thieves are still copying where there would be
+		 * room. */
+		enum sched_ran ran = sched_in_place(c, task, &next);
+		if (ran == SCHED_RAN)
+			return 0;
+		if (ran == SCHED_TOO_DEEP)
+			break;
+		task = &next;
+	}
+	if (sched_mgws_put(c, LOOM_ON_ANY, task))
+		return 0;
+	if (c->lane == 0 && !loom_stopped(c))
+		loom_worker_fail(c, LOOM_EFULL, sched_mgws_global(c)->common.cfg.spill);
+	return LOOM_EFULL;
+}
+
+/* A task with a priority or an affinity. Where its ring is full it is like any other. */
+SCHED_SLOW int sched_mgws_place(struct loom_ctx *c, const struct loom_task *task)
+{
+	if (task->affinity == sched_mgws_site(c)->other)
+		return sched_mgws_send(c, task);
+	if (task->priority != LOOM_NORMAL && sched_mgws_global(c)->common.cfg.priorities) {
+		uint32_t which = task->priority == LOOM_HIGH ? MGWS_HIGH : MGWS_LOW;
+		struct sched_mgws_level *l = &sched_mgws_levels(c)->level[which];
+		uint32_t mask = sched_local(c)->mask;
+		if (l->count <= mask) {
+			sched_copy(c, &sched_mgws_level_ring(c, which)[(l->head + l->count) & mask],
+				   task);
+			l->count++;
+			return 0;
+		}
+	}
+	return sched_push(c, task) ? 0 : sched_mgws_overflow(c, task);
+}
+
+LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
+{
+	sched_lane(c)->spawned++;
+	if (SCHED_ODD(task))
+		return LOOM_FAR(sched_mgws_place, c, task);
+	return sched_push(c, task) ? 0 : LOOM_FAR(sched_mgws_overflow, c, task);
+}
+
+/* ---- priorities -------------------------------------------------------------------------- */
+
+/* The newest task of a level, copied for this lane, after a barrier since it was put there. */
+LOOM_FN void sched_mgws_pop_level(struct loom_ctx *c, uint32_t which, struct loom_task *task)
+{
+	struct sched_mgws_level *l = &sched_mgws_levels(c)->level[which];
+	l->count--;
+	sched_copy_task(task, &sched_mgws_level_ring(c, which)[(l->head + l->count) &
+							       sched_local(c)->mask]);
+	loom_barrier_lanes(c);
+}
+
+SCHED_SLOW void sched_mgws_share_level(struct loom_ctx *c, uint32_t which)
+{
+	struct sched_mgws_level *l = &sched_mgws_levels(c)->level[which];
+	uint32_t n = sched_mgws_give(c, sched_mgws_level_ring(c, which), l->head,
+				     sched_local(c)->mask, l->count / 2);
+	l->head += n;
+	l->count -= n;
+}
+
+/* Nothing else to do: one task of low priority into the empty local queue, where whatever it spawns goes
+ * on top of it; half of the rest is for others. */
+LOOM_FN int sched_mgws_low(struct loom_ctx *c)
+{
+	struct sched_mgws_level *l = &sched_mgws_levels(c)->level[MGWS_LOW];
+	struct loom_task t;
+	if (!l->count)
+		return 0;
+	loom_barrier_lanes(c);
+	sched_mgws_pop_level(c, MGWS_LOW, &t);
+	sched_push(c, &t);
+	if (l->count > 1)
+		sched_mgws_share_level(c, MGWS_LOW);
+	return 1;
+}
+
+/* ---- work ------------------------------------------------------------------------------- */
+
+enum { MGWS_STOP = 1, MGWS_SHARE = 2 };
+
+/* Lane 0: what the loop must know before the next task. Two loads that hit the cache. */
+LOOM_FN uint64_t sched_mgws_news(struct loom_ctx *c, const struct sched_mgws_own *own,
+				 struct sched_mgws_queue *q, int can_share)
+{
+	if (loom_stopped(c))
+		return MGWS_STOP;
+	return can_share && sched_mgws_empty(own, q) ? MGWS_SHARE : 0;
+}
+
+/* The public queue is empty: offers half of what is held there. */
+SCHED_SLOW void sched_mgws_share(struct loom_ctx *c, struct sched_mgws_block *b)
+{
+	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, n;
+	if (sched_lane(c)->count >= 2) {
+		n = sched_mgws_release(c);
+	} else if (b->end - b->next >= 2) {
+		uint64_t half = (b->end - b->next) / 2;
+		uint64_t most = ((uint64_t)sched_mgws_mine(c)->books->mask + 1) / 2;
+		/* Half the ring, so that spawned tasks still find room; all of a ring of one. */
+		most = most ? most : 1;
+		n = sched_mgws_give(c, c->initial, b->next, ~0ull, half < most ? half : most);
+		b->next += n;
+	} else {
+		n = 0;
+		sched_mgws_share_level(c, MGWS_HIGH);
+	}
+	if (c->lane == 0)
+		loom_trace_add(c, LOOM_TRACE_RELEASE, begin, c->worker, n);
+}
+
+/* Runs the local queue and the block until both are empty. 0 when the run was stopped. */
+LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint64_t *ran)
+{
+	struct sched_lane *mine = sched_lane(c);
+	const struct sched_mgws_level *high = &sched_mgws_levels(c)->level[MGWS_HIGH];
+	const struct loom_task *ring = sched_ring(c);
+	const struct sched_mgws_own *own = sched_mgws_hint(c);
+	struct sched_mgws_queue *q = sched_mgws_mine(c)->q;
+	uint32_t mask = sched_local(c)->mask, other = sched_mgws_site(c)->other;
+	uint64_t n = 0, sample = loom_trace_next(c, *ran);
+	int on = 1, follows = 0;
+	struct loom_task t;
+	for (;;) {
+		const struct loom_task *p = &t;
+		int can_share = mine->count + high->count >= 2 || b->end - b->next >= 2;
+		/* Also the barrier between pushes and pop. */
+		uint64_t news = loom_from_lane0(
+			c, c->lane == 0 ? sched_mgws_news(c, own, q, can_share) : 0);
+		if (news & MGWS_STOP) {
+			on = 0;
+			break;
+		}
+		if (news & MGWS_SHARE)
+			sched_mgws_share(c, b);
+		if (!follows) {
+			if (high->count)
+				sched_mgws_pop_level(c, MGWS_HIGH, &t);
+			else if (mine->count)
+				sched_pop(c, mine, ring, mask, &t);
+			else if (b->next < b->end)
+				p = &c->initial[b->next++];
+			else
+				break;
+		}
+		follows = 0;
+		if (p->affinity == other) {
+			sched_mgws_send(c, p);
+			continue;
+		}
+		if (n == sample)
+			sample = loom_trace_task(c, n, p);
+		else
+			loom_task_run(c, p);
+		n++;
+		if (p->join)
+			follows = sched_joined(c, p->join, &t);
+	}
+	*ran += n;
+	return on;
+}
+
+/* Takes a block of the initial set: the claim size, or a share of what is left, so that blocks are
+ * long at first (few claims) and short at the end (balance). 0 when the set is used up. */
+LOOM_FN int sched_mgws_claim(struct loom_ctx *c, struct sched_mgws_block *b)
+{
+	struct sched_mgws_global *g = sched_mgws_global(c);
+	uint64_t all = c->ctl->initial_tasks, from = all, n = 0;
+	if (c->lane == 0) {
+		uint64_t next = loom_load_relaxed_sys(&g->next);
+		if (next < all) {
+			n = g->common.cfg.claim ? g->common.cfg.claim
+						: (all - next) / (8 * (uint64_t)c->workers);
+			n = n ? n : 1;
+			/* Relaxed: the set is constant, the counter orders nothing else. */
+			from = loom_fetch_add_relaxed_sys(&g->next, n);
+			from = from < all ? from : all;
+			n = all - from < n ? all - from : n;
+			sched_local(c)->tally.claimed += n;
+		}
+	}
+	b->next = loom_from_lane0(c, from);
+	b->end = b->next + loom_from_lane0(c, n);
+	return b->next < b->end;
+}
+
+/* ---- idle -------------------------------------------------------------------------------- */
+
+/* For detectors that vote in rounds: tasks that left this worker's hands, or may have. */
+LOOM_FN uint64_t sched_mgws_robbed(struct loom_ctx *c)
+{
+	struct sched_mgws_mine *mine = sched_mgws_mine(c);
+	struct sched_mgws_global *g = sched_mgws_global(c);
+	uint64_t n = 0;
+	if (c->lane == 0) {
+		if (mine->books == &mine->own)
+			n = mine->own.started[0] + mine->own.started[1];
+		else /* as of when this worker found the queue empty, or later */
+			n = loom_load_relaxed_sys(&mine->q->moved);
+		for (uint32_t i = 0; i < MGWS_LISTS; i++)
+			n += loom_load_acquire_sys(&g->list[i].taken);
+	}
+	return loom_from_lane0(c, n);
+}
+
+/* May this worker report idle? Its queue is empty, no thief is copying from it, and nothing waits for
+ * another kind of device. */
+LOOM_FN int sched_mgws_workless(struct loom_ctx *c)
+{
+	struct sched_mgws_mine *mine = sched_mgws_mine(c);
+	uint64_t yes = 0;
+	if (c->lane == 0 && !sched_mgws_withheld(c) && sched_mgws_hold(c, mine->q)) {
+		yes = (uint64_t)sched_mgws_quiet(mine->books, mine->q);
+		sched_mgws_settle(c, mine->books, mine->q);
+	}
+	return (int)loom_from_lane0(c, yes);
+}
+
+/* One look for work, wherever it may come from. */
+LOOM_FN uint32_t sched_mgws_find(struct loom_ctx *c, int idle)
+{
+	uint32_t found = sched_mgws_adopt(c, idle);
+	if (!found && sched_mgws_global(c)->common.cfg.owners > 1)
+		found = sched_mgws_acquire(c, idle);
+	return found ? found : sched_mgws_steal(c, idle);
+}
+
+/* Out of work: looks for some. 0 when there is none any more, or the run was stopped. */
+SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
+{
+	struct sched_common *common = &sched_mgws_global(c)->common;
+	struct loom_counters *tally = &sched_local(c)->tally;
+	struct sched_rest rest = {0, 1, 0, 0, 0};
+	uint32_t found = 0;
+	int idle = 0, done = 0;
+	if (c->lane == 0) {
+		rest.since = tally->last_task_ns = loom_clock_ns(c);
+		tally->idle_entries++;
+	}
+	while (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
+		found = sched_mgws_find(c, idle);
+		if (found)
+			break;
+		if (!idle) {
+			idle = sched_mgws_workless(c);
+			if (idle)
+				LOOM_CALL(term, idle, c);
+		}
+		done = idle && LOOM_CALL(term, done, c, sched_mgws_robbed(c));
+		if (done)
+			break;
+		if (c->lane == 0)
+			sched_rest(c, &common->cfg, &common->bell, &rest, idle,
+				   rest.listed && sched_mgws_look(c));
+	}
+	if (c->lane == 0) {
+		uint64_t now = loom_clock_ns(c);
+		sched_unlist(&rest, &common->bell);
+		if (done) /* the others may sleep */
+			sched_wake(c, &common->bell, ~0u);
+		tally->idle_ns += now - tally->last_task_ns;
+		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, tally->last_task_ns, c->worker, 0);
+	}
+	return found != 0;
+}
+
+/* ---- run -------------------------------------------------------------------------------- */
+
+LOOM_FN void sched_mgws_begin(struct loom_ctx *c)
+{
+	const struct sched_config *cfg = &sched_mgws_global(c)->common.cfg;
+	sched_start(c, cfg);
+	struct sched_mgws_levels none = {{{0, 0}, {0, 0}}};
+	*sched_mgws_levels(c) = none;
+	if (c->lane == 0) {
+		struct sched_mgws_mine *mine = sched_mgws_mine(c);
+		struct sched_mgws_mine fresh = {};
+		struct sched_mgws_queue *q = (struct sched_mgws_queue *)c->own[LOOM_SCHED];
+		*mine = fresh;
+		mine->q = q;
+		mine->books = &mine->own;
+		mine->own.mask = cfg->public_queue - 1;
+		if (cfg->owners > 1) { /* a hint that tells nothing; the host has set up the books */
+			mine->q = (struct sched_mgws_queue *)loom_public(c, LOOM_SCHED, q->leader);
+			mine->books = &mine->q->books;
+			mine->own.open = 1;
+			mine->own.word = ~0ull;
+		}
+		for (uint32_t i = 0; i < MGWS_BITS_BYTES(c->workers) / 8; i++)
+			sched_mgws_bits(c)[i] = 0;
+	}
+	loom_barrier_lanes(c);
+}
+
+LOOM_FN void sched_mgws_end(struct loom_ctx *c, uint64_t ran)
+{
+	struct sched_mgws_mine *mine = sched_mgws_mine(c);
+	struct sched_mgws_queue *q = mine->q;
+	if (c->lane == 0) {
+		struct loom_counters *tally = &sched_local(c)->tally;
+		if (mine->books == &mine->own) {
+			sched_mgws_close(&mine->own, q); /* of interest when the run was stopped */
+			q->books = mine->own;
+		}
+		/* Several owners report what was stolen from them once. One may hold the queue yet, to
+		 * find that it is empty. */
+		if (q == (struct sched_mgws_queue *)c->own[LOOM_SCHED]) {
+			int held = sched_mgws_hold(c, q);
+			while (!held && !loom_stopped(c))
+				held = sched_mgws_hold(c, q);
+			if (held) {
+				tally->stolen_out = q->books.started[0] + q->books.started[1];
+				sched_mgws_drop(c, &q->books, q);
+			}
+		}
+	}
+	sched_finish(c, ran);
+}
+
+LOOM_FN void sched_mgws_run(struct loom_ctx *c)
+{
+	struct sched_mgws_block block = {0, 0};
+	uint64_t ran = 0;
+	sched_mgws_begin(c);
+	while (sched_mgws_work(c, &block, &ran)) {
+		if (sched_mgws_acquire(c, 0) || sched_mgws_adopt(c, 0) ||
+		    sched_mgws_claim(c, &block) || sched_mgws_low(c))
+			continue;
+		if (!sched_mgws_seek(c))
+			break;
+	}
+	sched_mgws_end(c, ran);
+}
+
+#endif

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sched_static: an equal share of the initial set per worker, no stealing. Host half. */
+#include <string.h>
+
+#include "sched_static.dev.h"
+#include "host.h"
+
+static const char *const sched_idles[] = {"spin", "yield", "park", NULL};
+
+struct sched_static_opts {
+	uint32_t local_queue, in_place_depth, idle;
+	uint64_t spill, spin;
+};
+
+static const struct loom_opt sched_static_rows[] = {
+	LOOM_OPT(struct sched_static_opts, local_queue, LOOM_OPT_U32, "32",
+		 "tasks in a worker's queue of spawned tasks; a power of two", .min = 2,
+		 .max = 4096),
+	LOOM_OPT(struct sched_static_opts, in_place_depth, LOOM_OPT_U32, "64",
+		 "when the queue is full, run new tasks inside their spawner, nested at most this "
+		 "deep; "
+		 "0 never does",
+		 .max = 4096),
+	LOOM_OPT(struct sched_static_opts, spill, LOOM_OPT_U64, "65536",
+		 "tasks that may be set aside when queues are full and tasks are nested too deep, "
+		 "shared "
+		 "out equally among the workers",
+		 .max = 1 << 28),
+	SCHED_IDLE_ROWS(struct sched_static_opts),
+	{.name = NULL},
+};
+
+struct sched_static {
+	const struct loom_host *host;
+	const struct sched_static_opts *o;
+};
+
+static int sched_static_create(const struct loom_host *host, const void *opts, void **self,
+			       struct loom_error *err)
+{
+	const struct sched_static_opts *o = opts;
+	int rc = sched_check_ring(host, "local_queue", o->local_queue, 2, 4096, err);
+	if (rc)
+		return rc;
+	struct sched_static *s = host->alloc(host, sizeof(*s));
+	if (!s)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sched_static: out of memory");
+	s->host = host;
+	s->o = o;
+	*self = s;
+	return 0;
+}
+
+static void sched_static_destroy(void *self)
+{
+	struct sched_static *s = self;
+	if (s)
+		s->host->free(s->host, s);
+}
+
+static uint64_t sched_static_slots(const struct sched_static *s, const struct loom_layout *layout)
+{
+	return s->o->spill / layout->workers;
+}
+
+static int sched_static_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+			     struct loom_error *err)
+{
+	const struct sched_static *s = self;
+	uint32_t lanes = sched_most_lanes(layout);
+	(void)err;
+	need->global = sizeof(struct sched_common);
+	need->device = sizeof(struct sched_static_site);
+	need->worker = sizeof(struct sched_static_spill) +
+		       sched_static_slots(s, layout) * sizeof(struct loom_task);
+	need->local = SCHED_LOCAL_BYTES(lanes, s->o->local_queue) + SCHED_STATIC_EXTRA(lanes);
+	return 0;
+}
+
+static int sched_static_init(void *self, const struct loom_layout *layout,
+			     const struct loom_view *view, struct loom_error *err)
+{
+	const struct sched_static *s = self;
+	struct sched_common *common = view->global;
+	(void)err;
+	*common = (struct sched_common){
+		.cfg = {.local_queue = s->o->local_queue,
+			.in_place_depth = s->o->in_place_depth,
+			.idle = s->o->idle,
+			.spin_ns = s->o->spin,
+			.park_ns = sched_has_gpu(layout) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS,
+			.spill = sched_static_slots(s, layout)},
+	};
+	for (uint32_t d = 0; d < layout->devices; d++)
+		*(struct sched_static_site *)view->device[d] = (struct sched_static_site){
+			.other = sched_other_kind(layout->device[d].kind)};
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		struct sched_static_spill *spill = view->worker[w];
+		spill->slots = common->cfg.spill;
+		spill->count = 0;
+	}
+	return 0;
+}
+
+static int sched_static_collect(void *self, const struct loom_layout *layout,
+				const struct loom_view *view, struct loom_report *report,
+				struct loom_error *err)
+{
+	const struct sched_static *s = self;
+	(void)report;
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		const struct sched_static_spill *spill = view->worker[w];
+		if (spill->count)
+			return LOOM_FAIL(s->host, err, LOOM_EWRONG,
+					 "sched_static: worker %u left %llu spilled tasks behind",
+					 w, (unsigned long long)spill->count);
+	}
+	return 0;
+}
+
+static int sched_static_explain(void *self, uint32_t worker, int code, uint64_t info,
+				struct loom_error *err)
+{
+	const struct sched_static *s = self;
+	if (code == LOOM_ENOTSUP)
+		return LOOM_FAIL(s->host, err, code,
+				 "sched_static: worker %u came by a task for another kind of device, and "
+				 "tasks do not move: use the scheduler mgws",
+				 worker);
+	if (code != LOOM_EFULL)
+		return 0;
+	return LOOM_FAIL(s->host, err, code,
+			 "sched_static: worker %u had no place for a new task: its queue (%u) is full, "
+			 "tasks are nested %u deep, and its share of the spill list (%llu) is used up; "
+			 "raise spill, in_place_depth or local_queue",
+			 worker, s->o->local_queue, s->o->in_place_depth, (unsigned long long)info);
+}
+
+static const struct loom_sched_ops sched_static_ops = {
+	.size = sizeof(struct loom_sched_ops),
+	.create = sched_static_create,
+	.destroy = sched_static_destroy,
+	.need = sched_static_need,
+	.init = sched_static_init,
+	.collect = sched_static_collect,
+	.explain = sched_static_explain,
+};
+
+static const struct loom_sched_dev sched_static_cpu = {
+	.size = sizeof(struct loom_sched_dev),
+	.run = sched_static_run,
+	.spawn = sched_static_spawn,
+};
+
+LOOM_EMBED(sched_static_text, "common.dev.h" SCHED_THEN "rest.dev.h" SCHED_THEN "queue.dev.h" SCHED_THEN "sched_static.dev.h");
+
+static const struct loom_device_code sched_static_code = {
+	.size = sizeof(struct loom_device_code),
+	.cpu = &sched_static_cpu,
+	.source_name = "sched_static.dev.h",
+	.source = sched_static_text,
+	.source_end = sched_static_text_end,
+};
+
+LOOM_PLUGIN_DEFINE(SCHED, "sched_static", "0.1.0", "Apache-2.0",
+		   "An equal share of the initial tasks per worker, no stealing",
+		   .opts = sched_static_rows, .opts_size = sizeof(struct sched_static_opts),
+		   .ops = &sched_static_ops, .dev = &sched_static_code)

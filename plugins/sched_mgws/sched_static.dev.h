@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The static split: each worker runs an equal, contiguous share of the initial set, and what its
+ * tasks spawn stays with it. The floor that work stealing is compared with. Device code. */
+#ifndef SCHED_STATIC_DEV_H
+#define SCHED_STATIC_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "queue.dev.h"
+#endif
+
+/* The worker's block: its spill list, which nobody else touches; a stack. `slots` tasks follow. */
+struct sched_static_spill {
+	uint64_t slots;
+	uint64_t count; /* left by lane 0 for collect */
+	uint64_t pad[6];
+};
+
+/* The device's block: constant. */
+struct sched_static_site {
+	uint32_t other; /* an affinity that excludes this device */
+	uint32_t pad[15];
+};
+
+/* After the ring in the private block: one per lane, in step like sched_lane. */
+struct sched_static_lane {
+	uint64_t spilled;
+};
+#define SCHED_STATIC_EXTRA(lanes) ((uint64_t)(lanes) * sizeof(struct sched_static_lane))
+
+LOOM_FN struct sched_static_lane *sched_static_lane(const struct loom_ctx *c)
+{
+	return (struct sched_static_lane *)sched_private(c) + c->lane;
+}
+
+LOOM_FN struct sched_static_spill *sched_static_spill(const struct loom_ctx *c)
+{
+	return (struct sched_static_spill *)c->own[LOOM_SCHED];
+}
+
+SCHED_SLOW int sched_static_overflow(struct loom_ctx *c, const struct loom_task *task)
+{
+	struct sched_static_spill *s = sched_static_spill(c);
+	struct sched_static_lane *mine = sched_static_lane(c);
+	struct loom_task next;
+	for (;;) {
+		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
+			return LOOM_EFULL;
+		if (sched_push(c, task))
+			return 0;
+		enum sched_ran ran = sched_in_place(c, task, &next);
+		if (ran == SCHED_RAN)
+			return 0;
+		if (ran == SCHED_TOO_DEEP)
+			break;
+		task = &next;
+	}
+	if (mine->spilled == s->slots) {
+		if (c->lane == 0)
+			loom_worker_fail(c, LOOM_EFULL, s->slots);
+		return LOOM_EFULL;
+	}
+	sched_copy(c, &((struct loom_task *)(s + 1))[mine->spilled], task);
+	mine->spilled++;
+	if (c->lane == 0)
+		sched_local(c)->tally.spilled++;
+	return 0;
+}
+
+/* Tasks do not move here: one that this device may not run is the end. 1 when it may. */
+LOOM_FN int sched_static_allows(struct loom_ctx *c, const struct loom_task *task)
+{
+	const struct sched_static_site *site = (const struct sched_static_site *)c->on_device[LOOM_SCHED];
+	if (task->affinity != site->other)
+		return 1;
+	if (c->lane == 0)
+		loom_worker_fail(c, LOOM_ENOTSUP, task->affinity);
+	return 0;
+}
+
+LOOM_FN int sched_static_spawn(struct loom_ctx *c, const struct loom_task *task)
+{
+	sched_lane(c)->spawned++;
+	if (SCHED_ODD(task) && !sched_static_allows(c, task))
+		return LOOM_EFULL;
+	return sched_push(c, task) ? 0 : LOOM_FAR(sched_static_overflow, c, task);
+}
+
+/* Moves spilled tasks back into the empty queue: half of it, for they may spawn. */
+LOOM_FN uint32_t sched_static_unspill(struct loom_ctx *c)
+{
+	struct sched_lane *q = sched_lane(c);
+	struct sched_static_lane *mine = sched_static_lane(c);
+	uint32_t mask = sched_local(c)->mask, n = (mask + 1) / 2;
+	if (n > mine->spilled)
+		n = (uint32_t)mine->spilled;
+	if (!n)
+		return 0;
+	loom_barrier_lanes(c); /* what other lanes spilled */
+	mine->spilled -= n;
+	sched_move(c, sched_ring(c), q->head, mask, (struct loom_task *)(sched_static_spill(c) + 1),
+		   mine->spilled, ~0ull, n);
+	q->count = n;
+	if (c->lane == 0)
+		sched_local(c)->tally.unspilled += n;
+	return n;
+}
+
+/* Runs what the last initial task left behind, and what follows it; how many. */
+LOOM_FN uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
+{
+	struct sched_lane *q = sched_lane(c);
+	const struct loom_task *ring = sched_ring(c);
+	uint32_t mask = sched_local(c)->mask;
+	uint64_t ran = 0;
+	struct loom_task t;
+	int follows = join && sched_joined(c, join, &t);
+	while (follows || q->count || sched_static_unspill(c)) {
+		/* Also the barrier that sched_pop asks for. */
+		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
+			break;
+		if (!follows)
+			sched_pop(c, q, ring, mask, &t);
+		else if (SCHED_ODD(&t) && !sched_static_allows(c, &t))
+			break;
+		loom_task_run(c, &t);
+		ran++;
+		follows = t.join && sched_joined(c, t.join, &t);
+	}
+	return ran;
+}
+
+#define SCHED_STATIC_STRIDE 64u /* initial tasks between looks at the stop word, with lanes */
+
+LOOM_FN uint64_t sched_static_share(struct loom_ctx *c)
+{
+	uint64_t n = c->ctl->initial_tasks, each = n / c->workers, rest = n % c->workers;
+	uint64_t from = c->worker * each + (c->worker < rest ? c->worker : rest);
+	uint64_t to = from + each + (c->worker < rest), ran = 0;
+	uint64_t sample = loom_trace_next(c, 0);
+	const struct sched_lane *q = sched_lane(c);
+
+	for (uint64_t i = from; i < to; i++) {
+		const struct loom_task *task = &c->initial[i];
+		if (c->lanes == 1) {
+			if (loom_stopped(c))
+				return ran;
+		} else if (i % SCHED_STATIC_STRIDE == 0 &&
+			   loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
+			return ran;
+		}
+		if (task->affinity && !sched_static_allows(c, task))
+			return ran;
+		if (i - from == sample)
+			sample = loom_trace_task(c, sample, task);
+		else
+			loom_task_run(c, task);
+		ran++;
+		if (q->count || task->join)
+			ran += sched_static_drain(c, task->join);
+	}
+	if (c->lane == 0)
+		sched_local(c)->tally.claimed = to - from;
+	return ran;
+}
+
+LOOM_FN void sched_static_run(struct loom_ctx *c)
+{
+	struct sched_local *l = sched_local(c);
+	struct sched_common *common = (struct sched_common *)c->global[LOOM_SCHED];
+	sched_start(c, &common->cfg);
+	sched_static_lane(c)->spilled = 0;
+	uint64_t ran = sched_static_share(c);
+	struct sched_rest rest = {0, 1, 0, 0, 0};
+	int done = 0;
+
+	/* No task can come any more: report it, and leave with the others. */
+	if (c->lane == 0) {
+		rest.since = l->tally.last_task_ns = loom_clock_ns(c);
+		l->tally.idle_entries = 1;
+		sched_static_spill(c)->count = sched_static_lane(c)->spilled;
+	}
+	if (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
+		LOOM_CALL(term, idle, c);
+		for (;;) {
+			done = LOOM_CALL(term, done, c, 0);
+			if (done || loom_from_lane0(c, (uint64_t)loom_stopped(c)))
+				break;
+			if (c->lane == 0)
+				sched_rest(c, &common->cfg, &common->bell, &rest, 1, 0);
+		}
+	}
+	if (c->lane == 0) {
+		sched_unlist(&rest, &common->bell);
+		if (done) /* the others may sleep */
+			sched_wake(c, &common->bell, ~0u);
+		l->tally.idle_ns = loom_clock_ns(c) - l->tally.last_task_ns;
+		loom_trace_add(c, LOOM_TRACE_END, l->tally.last_task_ns, c->worker, 0);
+	}
+	sched_finish(c, ran);
+}
+
+#endif

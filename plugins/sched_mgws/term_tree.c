@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* term_tree: votes travel up a tree per device and one over devices. Host half. */
+#include <string.h>
+
+#include "term_tree.dev.h"
+
+static int term_tree_create(const struct loom_host *host, const void *opts, void **self,
+			       struct loom_error *err)
+{
+	(void)opts, (void)err;
+	*self = (void *)host; /* no state but the table that words errors */
+	return 0;
+}
+
+static void term_tree_destroy(void *self)
+{
+	(void)self;
+}
+
+static int term_tree_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+			     struct loom_error *err)
+{
+	uint32_t most = 0;
+	(void)self, (void)err;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		most = layout->device[d].workers > most ? layout->device[d].workers : most;
+	need->global = layout->devices * sizeof(struct term_tree_node);
+	need->device = most * sizeof(struct term_tree_node);
+	need->local = sizeof(struct term_tree_mine);
+	return 0;
+}
+
+static int term_tree_init(void *self, const struct loom_layout *layout,
+			     const struct loom_view *view, struct loom_error *err)
+{
+	(void)self, (void)err;
+	memset(view->global, 0, layout->devices * sizeof(struct term_tree_node));
+	for (uint32_t d = 0; d < layout->devices; d++)
+		memset(view->device[d], 0, layout->device[d].workers * sizeof(struct term_tree_node));
+	return 0;
+}
+
+/* All know the verdict. */
+static int term_tree_collect(void *self, const struct loom_layout *layout,
+			     const struct loom_view *view, struct loom_report *report,
+			     struct loom_error *err)
+{
+	const struct loom_host *host = self;
+	(void)report;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		for (uint32_t w = 0; w < layout->device[d].workers; w++)
+			if (((const struct term_tree_node *)view->device[d])[w].turn != TERM_TREE_DONE)
+				return LOOM_FAIL(host, err, LOOM_EWRONG,
+						 "term_tree: worker %u of %s left without a verdict", w,
+						 layout->device[d].name);
+	return 0;
+}
+
+static const struct loom_term_ops term_tree_ops = {
+	.size = sizeof(struct loom_term_ops),
+	.create = term_tree_create,
+	.destroy = term_tree_destroy,
+	.need = term_tree_need,
+	.init = term_tree_init,
+	.collect = term_tree_collect,
+};
+
+static const struct loom_term_dev term_tree_cpu = {
+	.size = sizeof(struct loom_term_dev),
+	.idle = term_tree_idle,
+	.busy = term_tree_busy,
+	.done = term_tree_done,
+};
+
+LOOM_EMBED(term_tree_text, "term_tree.dev.h");
+
+static const struct loom_device_code term_tree_code = {
+	.size = sizeof(struct loom_device_code),
+	.cpu = &term_tree_cpu,
+	.source_name = "term_tree.dev.h",
+	.source = term_tree_text,
+	.source_end = term_tree_text_end,
+};
+
+LOOM_PLUGIN_DEFINE(TERM, "term_tree", "0.1.0", "Apache-2.0",
+		   "Termination by votes up a tree of workers per device and a tree of devices", .ops = &term_tree_ops,
+		   .dev = &term_tree_code)

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Termination by votes that travel up binary trees, in rounds (MGWS thesis, 5.6.2 and 5.6.3). Device code.
+ *
+ * The workers of a device form a tree in its memory; its root is also the device's node of a tree over
+ * devices, in memory of the stack. A worker votes once per round, when it is idle and its children have
+ * voted: "out of work" if they all said so and nobody took a task from it since its last vote. The root
+ * ends the run or opens the next round, and each node passes that on to its children. A worker that has
+ * work does not vote: the round waits for it, as the run has to.
+ *
+ * Why it is right: suppose that the root counts only votes "out of work" while a worker W has a task. W
+ * was idle when it voted, so it took tasks from a worker V after that. V had not voted in this round: then
+ * somebody took from it between two of its votes, and it votes otherwise. Or V had voted: then it was idle
+ * too at that time and has taken tasks since, from a third worker, at an earlier time than W. There is no
+ * end to that, so there is no such W. */
+#ifndef TERM_TREE_DEV_H
+#define TERM_TREE_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/term.h>
+#endif
+
+/* One per worker of a device, and one per device in the stack's block; a line each. */
+struct term_tree_node {
+	uint32_t vote; /* 2 round + 1 if there is work; the node writes, its parent reads */
+	uint32_t turn; /* the round that is open below the node; the node writes, its children read */
+	uint32_t pad[14];
+};
+#define TERM_TREE_DONE 0xffffffffu
+
+/* A worker's own. */
+struct term_tree_mine {
+	uint64_t robbed; /* as of its last vote */
+	uint32_t round;
+	uint32_t voted; /* in this round */
+};
+
+LOOM_FN struct term_tree_mine *term_tree_mine(const struct loom_ctx *c)
+{
+	return (struct term_tree_mine *)c->local[LOOM_TERM];
+}
+
+LOOM_FN struct term_tree_node *term_tree_workers(const struct loom_ctx *c)
+{
+	return (struct term_tree_node *)c->on_device[LOOM_TERM];
+}
+
+LOOM_FN struct term_tree_node *term_tree_devices(const struct loom_ctx *c)
+{
+	return (struct term_tree_node *)c->global[LOOM_TERM];
+}
+
+/* Both children of node `at` have voted in this round; *work: one of them said that there is work.
+ * Acquire: pairs with the release of the vote; the root has then seen what all did. */
+LOOM_FN int term_tree_children(const struct term_tree_node *node, uint32_t at, uint32_t n,
+			       uint32_t round, uint32_t *work)
+{
+	for (uint32_t child = 2 * at + 1; child <= 2 * at + 2 && child < n; child++) {
+		uint32_t vote = loom_load_acquire_sys(&node[child].vote);
+		if (vote >> 1 != round)
+			return 0;
+		*work |= vote & 1;
+	}
+	return 1;
+}
+
+/* Opens a round, or tells that there is none any more, to whom looks up to this worker. */
+LOOM_FN void term_tree_tell(struct loom_ctx *c, uint32_t round)
+{
+	struct term_tree_mine *mine = term_tree_mine(c);
+	if (c->worker == c->first)
+		loom_store_release_sys(&term_tree_devices(c)[c->device].turn, round);
+	loom_store_release_sys(&term_tree_workers(c)[c->worker - c->first].turn, round);
+	mine->round = round;
+	mine->voted = 0;
+}
+
+/* Lane 0: what the worker can do for the tree now. */
+LOOM_FN int term_tree_step(struct loom_ctx *c, uint64_t robbed)
+{
+	struct term_tree_mine *mine = term_tree_mine(c);
+	struct term_tree_node *workers = term_tree_workers(c), *devices = term_tree_devices(c);
+	uint32_t at = c->worker - c->first;
+	int root = at == 0 && c->device == 0;
+	if (mine->round == 0)
+		term_tree_tell(c, 1); /* the first round is open from the start */
+	if (!root) {
+		struct term_tree_node *up =
+			at ? &workers[(at - 1) / 2] : &devices[(c->device - 1) / 2];
+		uint32_t turn = loom_load_acquire_sys(&up->turn);
+		if (turn > mine->round)
+			term_tree_tell(c, turn);
+	}
+	if (mine->round == TERM_TREE_DONE)
+		return 1;
+	if (mine->voted)
+		return 0;
+	uint32_t work = robbed != mine->robbed;
+	if (!term_tree_children(workers, at, c->count, mine->round, &work) ||
+	    (at == 0 && !term_tree_children(devices, c->device, c->devices, mine->round, &work)))
+		return 0;
+	mine->robbed = robbed;
+	if (root) {
+		term_tree_tell(c, work ? mine->round + 1 : TERM_TREE_DONE);
+		return !work;
+	}
+	mine->voted = 1;
+	/* Release: this worker's tasks, and those of all below it. */
+	loom_store_release_sys(at ? &workers[at].vote : &devices[c->device].vote,
+			       2 * mine->round + work);
+	return 0;
+}
+
+LOOM_FN void term_tree_idle(struct loom_ctx *c)
+{
+	(void)c; /* it votes in done() */
+}
+
+LOOM_FN void term_tree_busy(struct loom_ctx *c)
+{
+	(void)c; /* its victim votes that there is work */
+}
+
+LOOM_FN int term_tree_done(struct loom_ctx *c, uint64_t robbed)
+{
+	uint64_t all = c->lane == 0 ? (uint64_t)term_tree_step(c, robbed) : 0;
+	return (int)loom_from_lane0(c, all);
+}
+
+#endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "hostmem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <numa.h>
+#include <numaif.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
+#endif
+
+uint64_t hostmem_page(void)
+{
+	return (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The policy of a shared mapping belongs to the file: it holds for every process that maps it. */
+static void bind_to_node(const struct loom_host *host, const struct hostmem_want *want, void *p,
+			 uint64_t bytes)
+{
+	if (want->node < 0 || numa_available() < 0 || numa_max_node() < 1)
+		return;
+	struct bitmask *nodes = numa_allocate_nodemask();
+	if (!nodes)
+		return;
+	numa_bitmask_setbit(nodes, (unsigned)want->node);
+	if (mbind(p, bytes, MPOL_BIND, nodes->maskp, nodes->size + 1, 0) != 0)
+		LOOM_LOG(host, LOOM_LOG_WARN, want->who,
+			 "its memory is not bound to NUMA node %d (mbind: %s): it lies where the "
+			 "kernel puts it",
+			 want->node, strerror(errno));
+	numa_free_nodemask(nodes);
+}
+
+/* Makes the pages present. MAP_POPULATE would hide a lack of memory until a worker gets SIGBUS. */
+static int populate(int fd, void *p, uint64_t bytes)
+{
+	while (madvise(p, bytes, MADV_POPULATE_WRITE) != 0) {
+		if (errno ==
+		    EINVAL) /* older kernel: present in the file, if not in the page tables */
+			return posix_fallocate(fd, 0, (off_t)bytes);
+		if (errno != EINTR && errno != EAGAIN)
+			return errno;
+	}
+	return 0;
+}
+
+int hostmem_make(const struct loom_host *host, const struct hostmem_want *want,
+		 struct loom_memory *memory, struct loom_error *err)
+{
+	if (!want->bytes || want->bytes > INT64_MAX / 2)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "%s: cannot make a memory of %" PRIu64 " bytes", want->who,
+				 want->bytes);
+	uint64_t bytes = hostmem_align(want->bytes, hostmem_page());
+	int code;
+	int fd = memfd_create("gpuloom", MFD_CLOEXEC);
+	if (fd < 0)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "%s: cannot make shared memory: memfd_create: %s", want->who,
+				 strerror(errno));
+	if (ftruncate(fd, (off_t)bytes) != 0) {
+		code = errno;
+		goto err_fd;
+	}
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED) {
+		code = errno;
+		goto err_fd;
+	}
+	if (want->huge)
+		(void)madvise(p, bytes, MADV_HUGEPAGE); /* advice: small pages serve as well */
+	bind_to_node(host, want, p, bytes);
+	code = populate(fd, p, bytes);
+	if (code)
+		goto err_map;
+	*memory = (struct loom_memory){
+	    .size = sizeof(*memory), .bytes = bytes, .fd = fd, .device = -1, .host = p};
+	return 0;
+err_map:
+	munmap(p, bytes);
+err_fd:
+	close(fd);
+	return LOOM_FAIL(host, err, LOOM_ENOMEM,
+			 "%s: cannot get %" PRIu64 " KiB of shared memory: %s", want->who,
+			 bytes >> 10, strerror(code));
+}
+
+void hostmem_free(struct loom_memory *memory)
+{
+	if (!memory->host)
+		return;
+	munmap(memory->host, memory->bytes);
+	close(memory->fd);
+	memory->host = NULL;
+	memory->fd = -1;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which device's memory a segment lies in. */
+#ifndef GPULOOM_PLACEMENT_H
+#define GPULOOM_PLACEMENT_H
+
+#include <gpuloom/transport.h>
+
+enum placement_kind { PLACE_OWNER, PLACE_REMOTE, PLACE_DEVICE };
+
+struct placement {
+	enum placement_kind kind;
+	uint32_t device; /* PLACE_DEVICE: which */
+};
+
+/* Reads "owner", "remote" or "device:N". */
+int placement_parse(const struct loom_host *host, const char *text, struct placement *placement,
+		    struct loom_error *err);
+/* Refuses what makes no sense with `devices` devices. */
+int placement_check(const struct loom_host *host, const struct placement *placement,
+		    uint32_t devices, struct loom_error *err);
+/* The device whose memory the segment lies in, or `devices`: the host's. */
+uint32_t placement_home(const struct placement *placement, const struct loom_segment_want *want,
+			uint32_t devices);
+
+#endif

@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+PLUGINS += transport_p2p
+transport_p2p_SRC := $D/transport_p2p.c $D/placement.c plugins/transport_host/hostmem.c \
+	plugins/transport_host/layout.c
+transport_p2p_LIBS := -lnuma

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An external program as a workload. The host splits the command and leaves it in the stack's block,
+ * worker 0 starts the program and waits for it there, and the host reads what it printed. The block is
+ * shared memory: with process isolation worker 0 is in another process. */
+#ifndef GPULOOM_EXEC_H
+#define GPULOOM_EXEC_H
+
+#include <gpuloom/workload.h>
+#include <sched.h>
+
+#define EXEC_ARGS 1000
+#define EXEC_TEXT 32768
+#define EXEC_CPUS 8192
+#define EXEC_OUT 65536 /* of what it prints the end is kept */
+#define EXEC_ERR 1024
+
+struct options {
+	const char *command;
+	const char *directory;
+	const char *cores;
+	const char *metrics;
+	const char *expect;
+	uint64_t timeout;
+	uint32_t expect_exit;
+	uint8_t shell;
+};
+
+struct instance {
+	const struct loom_host *host;
+	const struct options *options;
+	struct request *request; /* ready to be copied into the block */
+};
+
+/* What to start: constant. */
+struct request {
+	uint64_t timeout_ns; /* 0: none of its own */
+	uint32_t args;
+	char path[4096];
+	char directory[4096]; /* "": where the core runs */
+	char text[EXEC_TEXT]; /* the arguments, each with its NUL */
+	unsigned char cpus[EXEC_CPUS / 8];
+};
+
+
+/* How it ended: one sample's. */
+struct answer {
+	uint32_t started, late;
+	int32_t failed; /* errno of the first step that failed, `step` names it */
+	char step[32];
+	int32_t status; /* as from wait4() */
+	uint64_t wall_ns, user_us, system_us, peak_bytes;
+	uint64_t out_total, err_total;
+	char out[EXEC_OUT], err[EXEC_ERR];
+};
+
+struct block {
+	struct request request;
+	struct answer answer;
+};
+
+/* command.c: options into a request, or why not. */
+int command_read(const struct instance *x, struct request *r, struct loom_error *err);
+
+/* child.c: the device half: worker 0 runs the program, all others do nothing. */
+void exec_kernel(struct loom_ctx *c);
+
+/* figures.c: the metrics of the last line of JSON into the report; checks `expect`. */
+int figures_add(const struct instance *x, const struct answer *a, struct loom_report *report,
+		struct loom_error *err);
+/* The kept end of a stream as a string of `room` bytes (NUL included). */
+void tail_text(char *out, size_t room, const char *bytes, size_t size, uint64_t total);
+
+#endif

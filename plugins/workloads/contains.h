@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's side of `contains`: finding documents and reading them. */
+#ifndef CONTAINS_H
+#define CONTAINS_H
+
+#include <gpuloom/plugin.h>
+
+struct contains_opts {
+	const char *path, *glob, *index, *word;
+	uint32_t match, load;
+	uint64_t limit;
+};
+
+struct contains_source {
+	char *path;         /* shared by the documents of one file: see `owned` */
+	uint64_t at, bytes; /* bytes 0: the whole file */
+	char *text;         /* loaded ahead, or NULL */
+	uint64_t text_bytes;
+	uint8_t owned;    /* this entry frees `path` */
+	uint8_t bad;      /* could not be read, or not to the end */
+	uint8_t expected; /* the check's result, once `checked` is set */
+};
+
+struct contains_list {
+	struct contains_source *source;
+	size_t count, room;
+	size_t skipped; /* names that match but are no readable file */
+};
+
+/* Lists the documents, in the order of their names. */
+int contains_scan(const struct loom_host *host, const struct contains_opts *o,
+		  struct contains_list *list, struct loom_error *err);
+void contains_list_free(struct contains_list *list);
+
+/* The text of a document, inflated if need be; free() it. On a read error: what was read before it,
+ * and *bad = 1. NULL: out of memory. */
+char *contains_read(const struct contains_source *s, uint64_t *bytes, uint8_t *bad);
+
+struct loom_ctx;
+struct loom_task;
+void workload_contains_file(struct loom_ctx *c, const struct loom_task *t);
+
+#endif

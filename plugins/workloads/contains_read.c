@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reading documents, plain or gzip: as a whole for the host, and in a task, piece by piece. */
+#include "contains.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "workload_contains.dev.h"
+
+static gzFile open_at(const char *path, uint64_t at)
+{
+	gzFile f = gzopen(path, "rbe");
+	if (f && at && gzseek(f, (z_off_t)at, SEEK_SET) < 0) {
+		gzclose(f);
+		return NULL;
+	}
+	return f;
+}
+
+char *contains_read(const struct contains_source *s, uint64_t *bytes, uint8_t *bad)
+{
+	uint64_t room = s->bytes ? s->bytes : 65536, most = s->bytes ? s->bytes : ~0ull, have = 0;
+	char *text = malloc(room);
+	gzFile f = text ? open_at(s->path, s->at) : NULL;
+	int n = 0;
+	*bad = !f;
+	while (f && have < most) {
+		if (have == room) {
+			char *more = realloc(text, room *= 2);
+			if (!more) {
+				free(text);
+				gzclose(f);
+				return NULL;
+			}
+			text = more;
+		}
+		uint64_t ask = room - have < most - have ? room - have : most - have;
+		n = gzread(f, text + have, ask < 1u << 30 ? (unsigned)ask : 1u << 30);
+		if (n <= 0)
+			break;
+		have += (uint64_t)n;
+	}
+	if (f && n < 0)
+		*bad = 1;
+	if (s->bytes && have < s->bytes) /* the index goes beyond the file */
+		*bad = 1;
+	if (f && gzclose(f) != Z_OK) /* also says that a gzip file ends too early */
+		*bad = 1;
+	*bytes = have;
+	return text;
+}
+
+/* A word may lie across pieces: the end of a piece is searched with the next one. */
+#define PIECE 65536u
+
+static uint32_t search(const struct contains_job *job, gzFile f, uint64_t most)
+{
+	char text[PIECE];
+	uint64_t have = 0, from = 0, read = 0;
+	uint64_t tail = job->word_bytes; /* a match that begins here may need what follows */
+	for (;;) {
+		uint64_t ask = PIECE - have < most - read ? PIECE - have : most - read;
+		int n = ask ? gzread(f, text + have, (unsigned)ask) : 0;
+		if (n < 0) /* what came before the damage counts, as with zgrep */
+			return contains_find(job, text, have, from, have) ? CONTAINS_YES
+									  : CONTAINS_UNREADABLE;
+		read += (uint64_t)n;
+		have += (uint64_t)n;
+		int last = (uint64_t)n < ask || read == most;
+		uint64_t to = last ? have : have > tail ? have - tail : 0;
+		if (from < to && contains_find(job, text, have, from, to))
+			return CONTAINS_YES;
+		if (last)
+			return CONTAINS_NO;
+		/* Keep what was not searched, and the byte in front of it. */
+		if (to > from) {
+			uint64_t keep = to - 1;
+			memmove(text, text + keep, have - keep);
+			have -= keep;
+			from = 1;
+		}
+	}
+}
+
+void workload_contains_file(struct loom_ctx *c, const struct loom_task *t)
+{
+	const struct contains_job *job = contains_job(c);
+	struct contains_document *d = contains_document(c, t);
+	if (c->lane != 0)
+		return;
+	gzFile f = open_at((const char *)job + d->name, d->at);
+	uint32_t result = CONTAINS_UNREADABLE;
+	if (f) {
+		result = search(job, f, d->bytes ? d->bytes : ~0ull);
+		if (gzclose(f) != Z_OK && result == CONTAINS_NO)
+			result = CONTAINS_UNREADABLE;
+	}
+	d->result = result;
+}

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+# -I$D: where the assembler finds the device code that is embedded (.incbin).
+PLUGINS += workload_memset workload_memset_loop workload_contains workload_fib workload_uts
+workload_memset_SRC := $D/workload_memset.c
+workload_memset_CFLAGS := -I$D
+workload_memset_loop_SRC := $D/workload_memset_loop.c
+workload_memset_loop_CFLAGS := -I$D
+workload_fib_SRC := $D/workload_fib.c
+workload_fib_CFLAGS := -I$D
+workload_uts_SRC := $D/workload_uts.c $D/uts_trees.c
+workload_uts_CFLAGS := -I$D
+workload_uts_LIBS := -lm
+workload_contains_SRC := $D/workload_contains.c $D/contains_files.c $D/contains_read.c
+workload_contains_CFLAGS := -I$D
+workload_contains_LIBS := -lz
+TEST_LIBS_test_workloads := -lz

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A fresh task record for a task function to fill and spawn. Device code. */
+#ifndef WORKLOAD_TASK_DEV_H
+#define WORKLOAD_TASK_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/dev/dev.h>
+#endif
+
+/* Written in whole 8-byte words, as schedulers read it: `= {0}` and an assignment to the tag make
+ * stores that straddle those words, and a load across two stores stalls. */
+LOOM_FN void workload_task(struct loom_task *t, uint32_t tag)
+{
+	typedef uint64_t __attribute__((__may_alias__)) word;
+	word *w = (word *)t;
+	w[0] = tag; /* all backends are little-endian: priority, affinity and reserved are 0 */
+	for (uint32_t i = 1; i < sizeof(*t) / sizeof(*w); i++)
+		w[i] = 0;
+}
+
+#endif

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The trees of Unbalanced Tree Search, and their definition as bounds on integers. */
+#ifndef UTS_TREES_H
+#define UTS_TREES_H
+
+#include "workload_uts.dev.h"
+
+enum uts_type { UTS_GEOMETRIC, UTS_BINOMIAL, UTS_HYBRID };
+enum uts_shape { UTS_FIXED, UTS_LINEAR, UTS_CYCLIC };
+
+struct uts_params {
+	enum uts_type type;
+	enum uts_shape shape; /* how the expected number of children changes with depth */
+	double b0;            /* expected children of the root; exactly that many if binomial */
+	uint32_t seed, depth; /* depth: the geometric part's limit */
+	double q;             /* binomial: probability of having ... */
+	uint32_t m;           /* ... this many children */
+	double shift;         /* hybrid: binomial from this share of `depth` on */
+};
+
+/* A tree that the benchmark's authors published; counts are 0 where they are not known here. */
+struct uts_known {
+	const char *name;
+	struct uts_params p;
+	uint64_t nodes, leaves, depth;
+};
+extern const struct uts_known uts_known[]; /* ends with .name == NULL */
+
+/* Depths with bounds of their own. */
+uint32_t uts_rows(const struct uts_params *p);
+/* Fills the tree and the rows behind it. */
+void uts_define(struct uts_tree *tree, const struct uts_params *p);
+void uts_root(struct uts_node *root, uint32_t seed);
+/* Counts depth-first on one thread, without tasks. 0, or LOOM_ENOMEM. */
+int uts_search(const struct uts_tree *tree, uint32_t seed, struct uts_count *count);
+
+#endif

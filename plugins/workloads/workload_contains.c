@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_contains: how many documents contain a word? Real input, tasks of very different size.
+ * Host half. */
+#include "workload_contains.dev.h"
+#include "contains.h"
+#include "host.h"
+
+#include <stdlib.h>
+
+#define WORD_MOST 1024u
+
+static const char *const matches[] = {"substring", "word", NULL};
+enum { LOAD_TASK, LOAD_AHEAD };
+static const char *const loads[] = {"task", "ahead", NULL};
+
+static const struct loom_opt contains_rows[] = {
+	LOOM_OPT(struct contains_opts, path, LOOM_OPT_PATH, NULL,
+		 "a folder, searched with all below it, or one file; plain or gzip",
+		 .flags = LOOM_OPT_REQUIRED),
+	LOOM_OPT(struct contains_opts, glob, LOOM_OPT_STR, "*",
+		 "which names in the folder are documents, as in *.gz"),
+	LOOM_OPT(struct contains_opts, index, LOOM_OPT_PATH, "",
+		 "a file of lines \"offset length\": each names a part of the file `path` as a "
+		 "document"),
+	LOOM_OPT(struct contains_opts, word, LOOM_OPT_STR, NULL, "what to search for, UTF-8",
+		 .flags = LOOM_OPT_REQUIRED),
+	LOOM_OPT(
+		struct contains_opts, match, LOOM_OPT_ENUM, "substring",
+		"substring: anywhere; word: no letter, digit, underscore or non-ASCII character on "
+		"either side",
+		.choices = matches),
+	LOOM_OPT(struct contains_opts, load, LOOM_OPT_ENUM, "task",
+		 "task: each task opens, inflates and searches its file (CPU only); ahead: all "
+		 "texts are "
+		 "in shared memory before the run",
+		 .choices = loads),
+	LOOM_OPT(struct contains_opts, limit, LOOM_OPT_U64, "0",
+		 "only the first so many documents; 0: all"),
+	{.name = NULL},
+};
+
+struct contains {
+	struct workload base;
+	struct contains_list list;
+	uint64_t bytes, job_bytes; /* texts; the global block */
+	int checked;
+};
+
+static void contains_destroy(void *self)
+{
+	struct contains *w = self;
+	if (w)
+		contains_list_free(&w->list);
+	workload_destroy(w);
+}
+
+static int load_ahead(struct contains *w, struct loom_error *err)
+{
+	for (size_t i = 0; i < w->list.count; i++) {
+		struct contains_source *s = &w->list.source[i];
+		s->text = contains_read(s, &s->text_bytes, &s->bad);
+		if (!s->text)
+			return LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
+	}
+	return 0;
+}
+
+static int contains_create(const struct loom_host *host, const void *opts, void **self,
+			   struct loom_error *err)
+{
+	const struct contains_opts *o = opts;
+	size_t n = strlen(o->word);
+	void *made = NULL;
+	if (n < 1 || n > WORD_MOST)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "contains: word has %zu bytes: must be from 1 to %u", n,
+				 WORD_MOST);
+	int rc = workload_create(host, opts, sizeof(struct contains), &made, err);
+	if (rc)
+		return rc;
+	struct contains *w = made;
+	rc = contains_scan(host, o, &w->list, err);
+	if (!rc && o->load == LOAD_AHEAD)
+		rc = load_ahead(w, err);
+	if (rc)
+		contains_destroy(w);
+	else
+		*self = w;
+	return rc;
+}
+
+/* The block: job, documents, word, names, texts. */
+static int contains_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+			 struct loom_error *err)
+{
+	struct contains *w = self;
+	const struct contains_opts *o = w->base.opts;
+	(void)layout, (void)err;
+	w->job_bytes = sizeof(struct contains_job) +
+		       w->list.count * sizeof(struct contains_document) + strlen(o->word);
+	for (size_t i = 0; i < w->list.count; i++) {
+		const struct contains_source *s = &w->list.source[i];
+		w->job_bytes += (s->owned ? strlen(s->path) + 1 : 0) + s->text_bytes;
+	}
+	need->global = w->job_bytes;
+	return 0;
+}
+
+static uint64_t contains_count(void *self, const struct loom_layout *layout)
+{
+	(void)layout;
+	return ((struct contains *)self)->list.count;
+}
+
+static struct contains_document *documents(const struct loom_view *view)
+{
+	return (struct contains_document *)((struct contains_job *)view->global + 1);
+}
+
+static int contains_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			 struct loom_error *err)
+{
+	const struct contains *w = self;
+	(void)layout, (void)err;
+	for (size_t i = 0; i < w->list.count; i++)
+		documents(view)[i].result = w->list.source[i].bad ? CONTAINS_UNREADABLE : ~0u;
+	return 0;
+}
+
+static uint64_t put(char *block, uint64_t *used, const void *from, size_t bytes)
+{
+	uint64_t at = *used;
+	memcpy(block + at, from, bytes);
+	*used += bytes;
+	return at;
+}
+
+static int contains_tasks(void *self, const struct loom_layout *layout,
+			  const struct loom_view *view, loom_ref global, struct loom_task *tasks,
+			  struct loom_error *err)
+{
+	struct contains *w = self;
+	const struct contains_opts *o = w->base.opts;
+	struct contains_document *d = documents(view);
+	char *block = view->global;
+	uint64_t used = sizeof(struct contains_job) + w->list.count * sizeof(*d), name = 0;
+	(void)layout, (void)err;
+	*(struct contains_job *)block =
+		(struct contains_job){.documents = w->list.count,
+				      .list = sizeof(struct contains_job),
+				      .word = used,
+				      .word_bytes = (uint32_t)strlen(o->word),
+				      .match = o->match};
+	put(block, &used, o->word, strlen(o->word));
+	for (size_t i = 0; i < w->list.count; i++) {
+		struct contains_source *s = &w->list.source[i];
+		if (s->owned)
+			name = put(block, &used, s->path, strlen(s->path) + 1);
+		d[i] = (struct contains_document){
+			.name = name, .at = s->at, .bytes = s->bytes, .text_bytes = s->text_bytes};
+		tasks[i].tag = o->load == LOAD_TASK;
+		tasks[i].param[0] = i;
+		if (o->load == LOAD_TASK) {
+			tasks[i].affinity = LOOM_ON_CPU;
+			continue;
+		}
+		d[i].text = put(block, &used, s->text, s->text_bytes);
+		tasks[i].data.ref = global + d[i].text;
+		tasks[i].data.bytes = s->text_bytes;
+		tasks[i].data.access = LOOM_READ;
+		free(s->text); /* the check reads the file again */
+		s->text = NULL;
+	}
+	return 0;
+}
+
+/* ---- the check: another reader and another search than the tasks use -------------------- */
+
+static int letter(unsigned char b)
+{
+	return b >= 128 || b == '_' || (b >= '0' && b <= '9') || (b >= 'A' && b <= 'Z') ||
+	       (b >= 'a' && b <= 'z');
+}
+
+static int naive(const struct contains_opts *o, const unsigned char *text, uint64_t bytes)
+{
+	const unsigned char *word = (const unsigned char *)o->word;
+	uint64_t n = strlen(o->word);
+	for (uint64_t i = 0; i + n <= bytes; i++) {
+		uint64_t k = 0;
+		while (k < n && text[i + k] == word[k])
+			k++;
+		if (k < n)
+			continue;
+		if (o->match == CONTAINS_SUBSTRING)
+			return 1;
+		if ((i == 0 || !letter(text[i - 1])) && (i + n == bytes || !letter(text[i + n])))
+			return 1;
+	}
+	return 0;
+}
+
+/* Once, on this thread; the samples are compared with it. */
+static int check(struct contains *w, struct loom_error *err)
+{
+	const struct contains_opts *o = w->base.opts;
+	if (w->checked)
+		return 0;
+	w->bytes = 0;
+	for (size_t i = 0; i < w->list.count; i++) {
+		struct contains_source *s = &w->list.source[i];
+		uint64_t bytes;
+		uint8_t bad;
+		char *text = contains_read(s, &bytes, &bad);
+		if (!text)
+			return LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
+		s->expected = naive(o, (unsigned char *)text, bytes) ? CONTAINS_YES
+			      : bad                                  ? CONTAINS_UNREADABLE
+								     : CONTAINS_NO;
+		w->bytes += bytes;
+		free(text);
+	}
+	w->checked = 1;
+	return 0;
+}
+
+static const char *say(uint32_t result)
+{
+	return result == CONTAINS_YES          ? "contains it"
+	       : result == CONTAINS_NO         ? "does not"
+	       : result == CONTAINS_UNREADABLE ? "cannot be read"
+					       : "was not searched";
+}
+
+static int contains_verify(void *self, const struct loom_layout *layout,
+			   const struct loom_view *view, struct loom_report *report,
+			   struct loom_error *err)
+{
+	struct contains *w = self;
+	const struct loom_host *host = w->base.host;
+	const struct contains_document *d = documents(view);
+	uint64_t found = 0, expect = 0, unreadable = w->list.skipped, wrong = 0;
+	size_t first = 0;
+	int rc = check(w, err);
+	(void)layout;
+	if (rc)
+		return rc;
+	for (size_t i = w->list.count; i-- > 0;) {
+		found += d[i].result == CONTAINS_YES;
+		unreadable += d[i].result == CONTAINS_UNREADABLE;
+		expect += w->list.source[i].expected == CONTAINS_YES;
+		if (d[i].result != w->list.source[i].expected) {
+			wrong++;
+			first = i;
+		}
+	}
+	if (wrong)
+		return LOOM_FAIL(
+			host, err, LOOM_EWRONG,
+			"contains: expected %llu documents, found %llu; %llu differ, the first "
+			"is number %zu, %s: the task says it %s, the check that it %s",
+			(unsigned long long)expect, (unsigned long long)found,
+			(unsigned long long)wrong, first, w->list.source[first].path,
+			say(d[first].result), say(w->list.source[first].expected));
+	host->metric(host, report, "documents", "", LOOM_BETTER_NONE, (double)w->list.count);
+	host->metric(host, report, "matches", "", LOOM_BETTER_NONE, (double)found);
+	host->metric(host, report, "bytes", "B", LOOM_BETTER_NONE, (double)w->bytes);
+	host->metric(host, report, "unreadable", "", LOOM_BETTER_NONE, (double)unreadable);
+	return 0;
+}
+
+static const struct loom_workload_ops contains_ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = contains_create,
+	.destroy = contains_destroy,
+	.need = contains_need,
+	.init = contains_init,
+	.task_count = contains_count,
+	.tasks = contains_tasks,
+	.verify = contains_verify,
+};
+
+/* By load. */
+static const struct loom_task_entry contains_entries[] = {
+	{"workload_contains_search", workload_contains_search},
+	{"workload_contains_file", workload_contains_file},
+};
+LOOM_EMBED(workload_contains_text, "workload_contains.dev.h");
+WORKLOAD_CODE(workload_contains, contains_entries);
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_contains", "0.1.0", "Apache-2.0",
+		   "How many documents contain a word: real files, tasks of very different size",
+		   .opts = contains_rows, .opts_size = sizeof(struct contains_opts),
+		   .ops = &contains_ops, .dev = &workload_contains_code)

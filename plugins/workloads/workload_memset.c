@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_memset: the smallest task there is, to measure what a scheduler costs. Host half. */
+#include "memset_host.h"
+#include "workload_memset.dev.h"
+
+static const struct loom_task_entry memset_entries[] = {
+	{"workload_memset_task", workload_memset_task},
+};
+LOOM_EMBED(workload_memset_text, "workload_memset.dev.h");
+WORKLOAD_CODE(workload_memset, memset_entries);
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_memset", "0.1.0", "Apache-2.0",
+		   "Task x writes x at slot x: the overhead of a scheduler", .opts = memset_rows,
+		   .opts_size = sizeof(struct memset_opts), .ops = &memset_ops,
+		   .dev = &workload_memset_code)

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_uts: counts the nodes of an unbalanced tree, one task per node. Host half. */
+#include <string.h>
+
+#include "workload_uts.dev.h"
+#include "host.h"
+#include "uts_trees.h"
+
+_Static_assert(sizeof(struct uts_node) == 24, "a node fits into three parameters");
+
+static const char *const trees[] = {"T1",  "T2",   "T3",    "T4",    "T5",     "T1L",
+				    "T3L", "T1XL", "T1XXL", "T3XXL", "custom", NULL};
+static const char *const types[] = {"geometric", "binomial", "hybrid", NULL};
+static const char *const shapes[] = {"fixed", "linear", "cyclic", NULL};
+
+struct uts_opts {
+	uint32_t tree, type, shape, seed, depth, m;
+	double b0, q, shift;
+};
+
+#define CUSTOM " (tree = custom)"
+static const struct loom_opt uts_options[] = {
+	LOOM_OPT(struct uts_opts, tree, LOOM_OPT_ENUM, "T1",
+		 "a published tree (T1 to T5: 4.1 million nodes; T1L, T3L: 100 million; T1XL, "
+		 "T3XXL, "
+		 "T1XXL: 1.6, 2.8, 4.2 thousand million), or custom",
+		 .choices = trees),
+	LOOM_OPT(struct uts_opts, type, LOOM_OPT_ENUM, "geometric",
+		 "law of the number of children" CUSTOM, .choices = types),
+	LOOM_OPT(struct uts_opts, shape, LOOM_OPT_ENUM, "fixed",
+		 "how the expected number of children changes with depth, if not binomial" CUSTOM,
+		 .choices = shapes),
+	LOOM_OPT(struct uts_opts, b0, LOOM_OPT_F64, "4",
+		 "children of the root: expected, or exact if binomial" CUSTOM, .min = 1,
+		 .max = 1e6),
+	LOOM_OPT(struct uts_opts, seed, LOOM_OPT_U32, "19", "number of the tree" CUSTOM,
+		 .max = 0x7fffffff),
+	LOOM_OPT(struct uts_opts, depth, LOOM_OPT_U32, "8",
+		 "depth of the geometric part; cyclic trees are up to five times as deep" CUSTOM,
+		 .min = 1, .max = 4096),
+	LOOM_OPT(struct uts_opts, q, LOOM_OPT_F64, "0.12",
+		 "binomial: probability that a node has children" CUSTOM, .max = 1),
+	LOOM_OPT(struct uts_opts, m, LOOM_OPT_U32, "8",
+		 "binomial: how many it has then; q m must be below 1" CUSTOM, .min = 1,
+		 .max = 100),
+	LOOM_OPT(struct uts_opts, shift, LOOM_OPT_SHARE, "0.5",
+		 "hybrid: binomial from this share of depth on" CUSTOM, .max = 1),
+	{.name = NULL},
+};
+
+struct uts {
+	struct workload base;
+	struct uts_params p;
+	struct uts_known expect;
+	int counted; /* `expect` is valid */
+};
+
+static int uts_custom(struct uts *u, const struct uts_opts *o, struct loom_error *err)
+{
+	u->p = (struct uts_params){.type = (enum uts_type)o->type,
+				   .shape = (enum uts_shape)o->shape,
+				   .b0 = o->b0,
+				   .seed = o->seed,
+				   .depth = o->depth,
+				   .q = o->q,
+				   .m = o->m,
+				   .shift = o->shift};
+	if (u->p.type != UTS_GEOMETRIC && u->p.q * u->p.m >= 1)
+		return LOOM_FAIL(
+			u->base.host, err, LOOM_EINVAL,
+			"uts: q = %g times m = %u is %g: such a tree does not end; make it "
+			"smaller than 1",
+			u->p.q, u->p.m, u->p.q * u->p.m);
+	return 0;
+}
+
+static int uts_create(const struct loom_host *host, const void *opts, void **self,
+		      struct loom_error *err)
+{
+	const struct uts_opts *o = opts;
+	void *made = NULL;
+	int rc = workload_create(host, opts, sizeof(struct uts), &made, err);
+	if (rc)
+		return rc;
+	struct uts *u = made;
+	for (const struct uts_known *k = uts_known; k->name; k++)
+		if (!strcmp(k->name, trees[o->tree])) {
+			u->p = k->p;
+			u->expect = *k;
+			u->counted = 1;
+		}
+	if (!u->counted)
+		rc = uts_custom(u, o, err);
+	if (rc)
+		workload_destroy(u);
+	else
+		*self = u;
+	return rc;
+}
+
+static uint64_t uts_bytes(const struct uts *u)
+{
+	return sizeof(struct uts_tree) +
+	       (uint64_t)uts_rows(&u->p) * UTS_MOST_CHILDREN * sizeof(uint32_t);
+}
+
+static int uts_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+		    struct loom_error *err)
+{
+	(void)layout, (void)err;
+	need->global = uts_bytes(self);
+	need->worker = sizeof(struct uts_count);
+	return 0;
+}
+
+static int uts_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		    struct loom_error *err)
+{
+	(void)self, (void)err;
+	for (uint32_t w = 0; w < layout->workers; w++)
+		*(struct uts_count *)view->worker[w] = (struct uts_count){0};
+	return 0;
+}
+
+static uint64_t uts_task_count(void *self, const struct loom_layout *layout)
+{
+	(void)self, (void)layout;
+	return 1;
+}
+
+static int uts_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		     loom_ref global, struct loom_task *tasks, struct loom_error *err)
+{
+	const struct uts *u = self;
+	struct uts_node root;
+	(void)layout, (void)global, (void)err;
+	uts_define(view->global, &u->p);
+	uts_root(&root, u->p.seed);
+	uts_pack(&tasks[0], &root);
+	return 0;
+}
+
+/* A custom tree's count: once, on this thread. */
+static int uts_expect(struct uts *u, const struct uts_tree *tree, struct loom_error *err)
+{
+	struct uts_count n;
+	if (u->counted)
+		return 0;
+	LOOM_LOG(u->base.host, LOOM_LOG_INFO, "workload_uts", "counting the tree on one thread");
+	int rc = uts_search(tree, u->p.seed, &n);
+	if (rc)
+		return LOOM_FAIL(u->base.host, err, rc, "uts: out of memory");
+	u->expect = (struct uts_known){"custom", u->p, n.nodes, n.leaves, n.depth};
+	u->counted = 1;
+	return 0;
+}
+
+static int uts_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		      struct loom_report *report, struct loom_error *err)
+{
+	struct uts *u = self;
+	const struct loom_host *host = u->base.host;
+	const struct uts_known *e = &u->expect;
+	struct uts_count n = {0};
+	int rc = uts_expect(u, view->global, err);
+	if (rc)
+		return rc;
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		const struct uts_count *c = view->worker[w];
+		n.nodes += c->nodes;
+		n.leaves += c->leaves;
+		n.depth = c->depth > n.depth ? c->depth : n.depth;
+	}
+	if (n.nodes != e->nodes || (e->leaves && n.leaves != e->leaves) ||
+	    (e->depth && n.depth != e->depth))
+		return LOOM_FAIL(
+			host, err, LOOM_EWRONG,
+			"uts %s: expected %llu nodes, %llu leaves, depth %llu (0: not known); "
+			"found %llu, %llu, %llu",
+			e->name, (unsigned long long)e->nodes, (unsigned long long)e->leaves,
+			(unsigned long long)e->depth, (unsigned long long)n.nodes,
+			(unsigned long long)n.leaves, (unsigned long long)n.depth);
+	host->metric(host, report, "nodes", "", LOOM_BETTER_NONE, (double)n.nodes);
+	host->metric(host, report, "leaves", "", LOOM_BETTER_NONE, (double)n.leaves);
+	host->metric(host, report, "depth", "", LOOM_BETTER_NONE, (double)n.depth);
+	return 0;
+}
+
+static const struct loom_workload_ops uts_ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = uts_create,
+	.destroy = workload_destroy,
+	.need = uts_need,
+	.init = uts_init,
+	.task_count = uts_task_count,
+	.tasks = uts_tasks,
+	.verify = uts_verify,
+};
+
+static const struct loom_task_entry uts_entries[] = {{"workload_uts_task", workload_uts_task}};
+LOOM_EMBED(workload_uts_text,
+	   "task.dev.h" WORKLOAD_THEN "sha1.dev.h" WORKLOAD_THEN "workload_uts.dev.h");
+WORKLOAD_CODE(workload_uts, uts_entries);
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_uts", "0.1.0", "Apache-2.0",
+		   "Unbalanced Tree Search: counts the nodes of a tree that unfolds from SHA-1",
+		   .opts = uts_options, .opts_size = sizeof(struct uts_opts), .ops = &uts_ops,
+		   .dev = &workload_uts_code)

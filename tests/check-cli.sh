@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+# The command line as its user meets it: clean data on stdout, one clear message per mistake, exit codes.
+. tests/lib.sh
+small='--set workload.memset.tasks=1000 --samples 2'
+
+# JSON and nothing else, with every effective option and its origin.
+expect 0 '' "$G" run conf/memset.ini $small --json -
+python3 - "$tmp/out" <<'PY' || fail 'the JSON result'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d['schema'] == 'gpuloom.result/1' and d['status'] == 'ok', d['status']
+c = d['config']
+assert c['run.samples']['source'] == 'command line', c['run.samples']
+assert c['run.workload']['source'] == 'file' and c['run.workload']['at'].startswith('conf/memset.ini:')
+assert c['run.timeout']['source'] == 'default'
+assert any(k.startswith('scheduler.mgws.') for k in c) and any(k.startswith('device.cpu.') for k in c)
+assert len(d['metrics']['seconds']['samples']) == 2
+assert sum(w['executed'][0] for w in d['workers']) == 1000
+PY
+
+# Mistakes: file, line, column, a suggestion.
+conf() { printf '%s\n' "$@" >"$tmp/x.ini"; }
+base='[run]
+workload = memset
+devices = cpu:0
+[transport]
+use = host
+[scheduler]
+use = mgws
+[termination]
+use = counter'
+conf "$base" '[scheduler.mgws]' 'public_queu = 64'
+expect 2 "x.ini:11:1: error: .*'public_queu'.*public_queue" "$G" run "$tmp/x.ini"
+conf "$base" '[scheduler.mgws]' 'public_queue = 64k5'
+expect 2 "x.ini:11:16: error: .*64k5" "$G" run "$tmp/x.ini"
+conf "$base" '[device.cpu]' 'lanes = 1' 'lanes = 2'
+expect 2 'x.ini:12:1: error: .*lanes.*11' "$G" run "$tmp/x.ini"
+expect 2 'folder' "$G" run "$tmp"
+expect 2 'no.such.ini' "$G" run "$tmp/no.such.ini"
+conf "$base" '[scheduler.mgsw]' 'x = 1'
+expect 2 'x.ini:10:.*mgsw.*mgws' "$G" run "$tmp/x.ini"
+expect 2 "mgsw.*did you mean.*mgws|mgsw.*mgws" "$G" run conf/memset.ini --set scheduler.use=mgsw
+expect 2 "did you mean '--samples'" "$G" run conf/memset.ini --sample 3
+expect 2 "did you mean 'run'" "$G" rum conf/memset.ini
+expect 2 'devices' "$G" run conf/memset.ini --set run.devices=
+# The fixtures call themselves term_NAME; a plug-in has its own name as its file's.
+for bad in abort major; do
+	cp "$B/tests/plugins/bad_$bad.so" "$tmp/term_$bad.so" || fail "no fixture bad_$bad.so"
+done
+expect 2 'term_abort.so: .*SIGABRT' "$G" run conf/memset.ini --set "termination.use=$tmp/term_abort.so"
+expect 2 'term_major.so: .*ABI' "$G" run conf/memset.ini --set "termination.use=$tmp/term_major.so"
+expect 2 'no such plug-in file' "$G" run conf/memset.ini --set "scheduler.use=./no_such.so"
+
+# What `show --as-ini` writes gives the same values.
+"$G" config show conf/memset.ini --as-ini >"$tmp/full.ini" 2>/dev/null || fail 'config show --as-ini'
+"$G" config show conf/memset.ini >"$tmp/a" && "$G" config show "$tmp/full.ini" >"$tmp/b"
+cmp -s "$tmp/a" "$tmp/b" || { fail 'as-ini differs'; diff "$tmp/a" "$tmp/b"; }
+expect 0 'conf/memset.ini:[0-9]' "$G" config show conf/memset.ini --origin
+expect 0 '' "$G" config check conf/memset.ini
+expect 0 'sched_mgws' "$G" list
+expect 0 'public_queue' "$G" describe mgws
+expect 0 'userfaultfd' "$G" doctor
+expect 0 'Ctrl-C' "$G" run --help
+
+# A time limit and Ctrl-C end in time and keep what was measured.
+expect 124 'no end' "$G" run conf/uts.ini --set workload.uts.tree=T1L --set run.timeout=50ms
+"$G" run conf/fib.ini --samples 100000 --json "$tmp/part.json" --quiet 2>/dev/null &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] || fail 'Ctrl-C does not exit with 130'
+python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); assert d["status"]=="interrupted" and d["samples"]' \
+	"$tmp/part.json" || fail 'no partial result after Ctrl-C'
+finish

@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+# gpuloom compare as its user meets it. What is to be judged comes from programs that print their time,
+# so that no verdict depends on the machine.
+. tests/lib.sh
+export TSAN_OPTIONS="die_after_fork=0 ${TSAN_OPTIONS-}" # isolation = process starts threads in a child
+planted=$B/tests/plugins/workload_planted.so
+quick='--spread 0 --quiet'
+
+cat >"$tmp/p.ini" <<INI
+[run]
+workload = $planted
+devices = cpu:0
+[device.cpu]
+workers = 1
+[transport]
+use = host
+[workload.planted]
+turns = 20000
+INI
+exec_conf() { # FILE COMMAND...
+	cat >"$1" <<INI
+[run]
+workload = exec
+devices = cpu:0
+[device.cpu]
+workers = 1
+[transport]
+use = host
+[workload.exec]
+command = "$2"
+INI
+}
+cat >"$tmp/timed" <<'SH'
+#!/bin/sh
+# A program that takes the time it is told, with a ripple.
+n=$(cat "$2" 2>/dev/null || echo 0)
+echo $(((n + 1) % 7)) >"$2"
+awk -v t="$1" -v n="$n" 'BEGIN {
+	printf "words first\n{\"seconds\": %.9f, \"rate\": {\"value\": %.9f, \"unit\": \"x/s\", \"better\": \"more\"}}\n",
+		t * (1 + n / 10000), 1 / t }'
+SH
+chmod +x "$tmp/timed"
+exec_conf "$tmp/a.ini" "$tmp/timed 1.00 $tmp/na"
+exec_conf "$tmp/b.ini" "$tmp/timed 1.03 $tmp/nb"
+exec_conf "$tmp/c.ini" "$tmp/timed 1.002 $tmp/nc"
+
+# Verdicts, the table, and the contract of the JSON.
+expect 0 'SLOWER' "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 8 --samples-per-block 2
+expect 0 'EQUIVALENT within 1 %' "$G" compare "$tmp/a.ini" "$tmp/c.ini" --spread 0 --blocks 8 --samples-per-block 2
+expect 0 'FASTER' "$G" compare "$tmp/b.ini" "$tmp/a.ini" --spread 0 --blocks 8 --samples-per-block 2
+expect 0 'INCONCLUSIVE, about [0-9]+ more blocks' "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 \
+	--blocks 4 --samples-per-block 2
+expect 0 'bar slow 1.03 <= 1.1 ok' "$G" compare "$tmp/a.ini" "$tmp/b.ini" $quick --blocks 2 \
+	--samples-per-block 2 --bar 'slow: seconds(b) / seconds(a) <= 1.1'
+expect 0 '' "$G" compare "$tmp/a.ini" "$tmp/b.ini" "$tmp/c.ini" --spread 0 --blocks 9 --samples-per-block 2 \
+	--metric seconds,rate --aa --seed 7 --json -
+python3 - "$tmp/out" <<'PY' || fail 'the JSON of a comparison'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d['schema'] == 'gpuloom.compare/1' and d['status'] == 'ok' and d['error'] is None
+g = d['design']
+assert g['order'] == 'abba' and g['blocks'] == g['complete'] == 9 and g['seed'] == 7 and g['interleaved']
+assert [v['label'] for v in d['variants']] == ['a', 'b', 'c']
+s = d['schedule']
+assert len(s) == 9 * 2 * 3
+for b in range(9):  # shuffled, then backwards
+    block = s[6 * b:6 * b + 6]
+    assert sorted(block[:3]) == [0, 1, 2] and block == block[::-1], block
+for i, v in enumerate(d['variants']):
+    r = v['result']
+    assert r['schema'] == 'gpuloom.result/1' and r['status'] == 'ok'
+    counted = [x for x in r['samples'] if not x['warmup']]
+    assert len(counted) == s.count(i) == len(r['metrics']['seconds']['samples'])
+    assert [x['start_ns'] for x in r['samples']] == sorted(x['start_ns'] for x in r['samples'])
+    assert all(len(p['sha256']) == 64 for p in r['plugins'])
+order = sorted((x['start_ns'], i) for i, v in enumerate(d['variants'])
+               for x in v['result']['samples'] if not x['warmup'])
+assert [i for _, i in order] == s, 'the schedule is the order in which samples ran'
+c = {(x['metric'], x['variant']): x for x in d['comparisons']}
+assert len(c) == 4
+assert c['seconds', 1]['verdict'] == 'SLOWER' and c['rate', 1]['verdict'] == 'SLOWER'
+assert c['seconds', 2]['verdict'] == 'EQUIVALENT' and c['seconds', 1]['baseline'] == 0
+assert 1.02 < c['seconds', 1]['low'] <= c['seconds', 1]['effect'] <= c['seconds', 1]['high'] < 1.04
+assert all(x['p'] <= x['p_holm'] for x in c.values()) and len(c['seconds', 1]['ratios']) == 9
+assert {n['metric'] for n in d['noise']} == {'seconds', 'rate'}
+e = d['environment']
+assert e['before']['cpu_model'] and e['after']['uptime_s'] > e['before']['uptime_s']
+assert isinstance(d['quiet']['quiet'], bool) and d['command'][:2] == ['gpuloom', 'compare']
+PY
+
+# Exit codes: gate, strict, wrong, timeout, not available, usage.
+expect 5 "FAILED: b is 3.0 % slower" "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 8 \
+	--samples-per-block 2 --fail-on 'seconds: slower > 2%'
+expect 0 'holds' "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 8 --samples-per-block 2 \
+	--fail-on 'seconds: slower > 5%'
+expect 0 'could not be decided' "$G" compare "$tmp/a.ini" "$tmp/b.ini" $quick --blocks 4 \
+	--samples-per-block 2 --fail-on 'seconds: slower > 2%'
+expect 6 '' "$G" compare "$tmp/a.ini" "$tmp/b.ini" $quick --blocks 4 --samples-per-block 2 --strict
+expect 3 'planted' "$G" compare "$tmp/p.ini" --vary workload.planted.wrong=no,yes --spread 0 --json "$tmp/w.json"
+python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); assert d["status"]=="wrong" and not d["comparisons"]' \
+	"$tmp/w.json" || fail 'a comparison with a wrong result has verdicts'
+expect 2 'one variant' "$G" compare "$tmp/p.ini"
+expect 2 "did you mean 'turns'" "$G" compare "$tmp/p.ini" --vary workload.planted.turn=1,2
+expect 2 'even' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples-per-block 3
+expect 0 '' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples-per-block 3 --order random \
+	--spread 0 --blocks 2
+expect 2 "did you mean '--blocks'" "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 --bloks 3
+expect 2 'METRIC: slower' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 --fail-on 'slow'
+expect 2 'html' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 -o "$tmp/x.exe"
+expect 0 'fail-on' "$G" compare --help
+exec_conf "$tmp/none.ini" 'no-such-program-here'
+expect 4 'no-such-program-here' "$G" compare "$tmp/none.ini" "$tmp/a.ini" --spread 0
+
+# The full product, isolated processes, and a report. ThreadSanitizer cannot follow a fork beside threads.
+if [ "${B##*/}" != thread ]; then
+"$G" compare "$tmp/p.ini" --vary workload.planted.turns=1000,2000 --vary device.cpu.isolation=thread,process \
+	$quick --blocks 3 --samples-per-block 2 --budget 1m --rewarm 1 -o "$tmp/r.html" --json "$tmp/r.json" ||
+	fail 'the product of two factors'
+grep -q '<html' "$tmp/r.html" || fail 'no report'
+python3 -c 'import json,sys; d=json.load(open(sys.argv[1]))
+assert [v["label"] for v in d["variants"]] == ["1000, thread", "1000, process", "2000, thread", "2000, process"]
+assert d["variants"][3]["varied"] == {"workload.planted.turns": "2000", "device.cpu.isolation": "process"}' \
+	"$tmp/r.json" || fail 'labels of the product'
+fi
+
+# Workers that are parked cost nothing: between blocks everybody sleeps.
+"$G" compare "$tmp/p.ini" --vary workload.planted.turns=1000,2000 --set device.cpu.spin=1ms --quiet --spread 3s \
+	--blocks 3 --samples-per-block 2 --json "$tmp/s.json" || fail 'a spread comparison'
+python3 -c 'import json,sys; e=json.load(open(sys.argv[1]))["environment"]
+used=e["after"]["own_cpu_s"]-e["before"]["own_cpu_s"]; took=e["after"]["uptime_s"]-e["before"]["uptime_s"]
+assert took > 1.5 and used < 0.3*took, (used, took)' "$tmp/s.json" || fail 'parked workers use the CPU'
+
+# Results of runs: refused when their environments differ, unless allowed by name.
+"$G" run "$tmp/a.ini" --samples 8 --quiet --json "$tmp/a.json" && "$G" run "$tmp/b.ini" --samples 8 --quiet \
+	--json "$tmp/b.json" || fail 'two runs'
+expect 0 'SLOWER, not interleaved' "$G" compare "$tmp/a.json" "$tmp/b.json"
+sed 's/"clocksource":[^,]*/"clocksource": "sundial"/' "$tmp/b.json" >"$tmp/b2.json"
+expect 2 'clocksource: .* in a, sundial in b2' "$G" compare "$tmp/a.json" "$tmp/b2.json"
+expect 0 'note: clocksource' "$G" compare "$tmp/a.json" "$tmp/b2.json" --allow-mismatch=clocksource
+expect 2 'mixed' "$G" compare "$tmp/a.json" "$tmp/b.ini"
+"$G" compare "$tmp/a.json" "$tmp/b.json" --quiet --json "$tmp/ab.json"
+expect 2 'no result' "$G" compare "$tmp/a.json" "$tmp/ab.json"
+
+# Ctrl-C keeps complete blocks and leaves nothing behind.
+exec_conf "$tmp/sleep.ini" 'sleep 0.04'
+"$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --blocks 1000 --samples-per-block 2 --quiet --json "$tmp/part.json" \
+	2>/dev/null &
+pid=$!
+sleep 3
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] || fail 'Ctrl-C does not exit with 130'
+python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); g=d["design"]
+assert d["status"] == "interrupted" and 0 < g["complete"] < 1000
+assert d["comparisons"][0]["blocks"] == g["complete"] <= len(d["schedule"]) / 4' "$tmp/part.json" ||
+	fail 'no partial comparison after Ctrl-C'
+
+# exec: time limit, exit status, signals, figures; process isolation; nobody is left.
+for isolation in thread process; do
+	one="--set device.cpu.isolation=$isolation --samples 2"
+	mark=7$$
+	exec_conf "$tmp/e.ini" "sleep $mark"
+	expect 124 'no end' "$G" run "$tmp/e.ini" $one --set run.timeout=300ms
+	expect 124 'exec: .*no end' "$G" run "$tmp/e.ini" $one --set workload.exec.timeout=200ms
+	exec_conf "$tmp/e.ini" "sleep $mark & sleep $mark & echo on"
+	expect 0 'wall_seconds' "$G" run "$tmp/e.ini" $one --set workload.exec.shell=yes
+	exec_conf "$tmp/e.ini" 'echo oh no >&2; exit 3'
+	expect 3 'status 3.*oh no' "$G" run "$tmp/e.ini" $one --set workload.exec.shell=yes
+	expect 0 '' "$G" run "$tmp/e.ini" $one --set workload.exec.shell=yes --set workload.exec.expect_exit=3
+	exec_conf "$tmp/e.ini" 'kill -SEGV $$'
+	expect 1 'signal 11' "$G" run "$tmp/e.ini" $one --set workload.exec.shell=yes
+	exec_conf "$tmp/e.ini" "$tmp/timed 2 $tmp/ne"
+	expect 0 'rate +0.5 x/s' "$G" run "$tmp/e.ini" $one --set workload.exec.expect=rate=0.5
+	expect 3 'rate = 0.5, expected is 0.6' "$G" run "$tmp/e.ini" $one --set workload.exec.expect=rate=0.6
+	expect 3 "did not print 'words'" "$G" run "$tmp/e.ini" $one --set workload.exec.expect=words=1
+	# More output than is kept, and a program that reads its standard input.
+	printf '%s\n' '#!/bin/sh' 'cat' 'yes | head -c 1000000' "echo '' '{\"rate\": 7}'" "echo '{\"seconds\": 0.5}'" \
+		'echo }' >"$tmp/loud"
+	chmod +x "$tmp/loud"
+	exec_conf "$tmp/e.ini" "$tmp/loud"
+	expect 0 '500 ms' "$G" run "$tmp/e.ini" $one
+	if pgrep -f "^sleep $mark\$" >/dev/null; then
+		fail "a program was left behind ($isolation)"
+		pgrep -f "^sleep $mark\$" | xargs kill
+	fi
+done
+finish

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every public header compiles alone, in every language that may include it.
+. tests/lib.sh
+for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h; do
+	case $header in */cuda.h | */hip.h) continue ;; esac # chosen by dev.h for their own compilers
+	name=${header#core/include/}
+	echo "#include <$name>" >"$tmp/x.c"
+	cp "$tmp/x.c" "$tmp/x.cc"
+	cp "$tmp/x.c" "$tmp/x.cu"
+	warn='-Wall -Wextra -Werror -Icore/include -fsyntax-only'
+	gcc -std=c11 -D_GNU_SOURCE $warn "$tmp/x.c" || fail "$name in C11"
+	gcc -std=c17 -D_GNU_SOURCE $warn "$tmp/x.c" || fail "$name in C17"
+	g++ -std=c++17 $warn "$tmp/x.cc" || fail "$name in C++17"
+	nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
+	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_75 -Icore/include -c "$tmp/x.cu" -o "$tmp/x.o" ||
+		fail "$name under nvcc"
+done
+finish

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# A device process that is killed in mid-run ends the run: error, exit 1, within 2 s, nothing left.
+. tests/lib.sh
+shm_before=$(ls /dev/shm | wc -l)
+for victim in 1 2; do
+	"$G" run conf/uts.ini --samples 1 --set workload.uts.tree=T1L --set device.cpu.isolation=process \
+		>"$tmp/out" 2>"$tmp/err" &
+	run=$!
+	for i in $(seq 100); do # the two device processes are children of the run
+		child=$(pgrep -P $run | sed -n "${victim}p")
+		[ -n "$child" ] && [ "$(pgrep -P $run | wc -l)" -eq 2 ] && break
+		sleep 0.05
+	done
+	sleep 0.5
+	begin=$(date +%s%N)
+	kill -KILL "$child"
+	wait $run
+	status=$?
+	took=$((($(date +%s%N) - begin) / 1000000))
+	[ $status -eq 1 ] || fail "exit $status instead of 1"
+	[ $took -lt 2000 ] || fail "took $took ms"
+	grep -q "cpu:$((victim - 1)): .*signal 9" "$tmp/err" || {
+		fail 'the message does not name the device and the signal'
+		cat "$tmp/err"
+	}
+	pgrep -P $run >/dev/null && fail 'children are left'
+done
+[ "$(ls /dev/shm | wc -l)" -eq "$shm_before" ] || fail 'shared-memory files are left'
+# The run itself killed: its device processes die with it.
+"$G" run conf/uts.ini --samples 1 --set workload.uts.tree=T1L --set device.cpu.isolation=process >/dev/null 2>&1 &
+run=$!
+sleep 1
+children=$(pgrep -P $run)
+[ -n "$children" ] || fail 'no device processes'
+kill -KILL $run
+wait $run 2>/dev/null
+sleep 0.5
+for child in $children; do
+	# A zombie is dead: who reaps it after its parent is gone is not ours to say.
+	state=$(sed 's/.*) //; s/ .*//' "/proc/$child/stat" 2>/dev/null)
+	[ -z "$state" ] || [ "$state" = Z ] || fail "device process $child outlived the run: $state"
+done
+finish

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# A timeline agrees with the counters of the run that it shows.
+. tests/lib.sh
+command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+for isolation in thread process; do
+	expect 0 '' "$G" run conf/uts.ini --samples 1 --set run.warmup=0 --set device.cpu.workers=2 \
+		--set workload.uts.tree=custom --set workload.uts.depth=6 --set device.cpu.isolation=$isolation \
+		--set scheduler.mgws.public_queue=8 --trace "$tmp/trace.json" --trace-every 1 --json "$tmp/result.json"
+	python3 - "$tmp" <<'END' || fail "the timeline with isolation = $isolation"
+import json, sys
+trace = json.load(open(sys.argv[1] + "/trace.json"))
+m = {k: v["samples"][0] for k, v in json.load(open(sys.argv[1] + "/result.json"))["metrics"].items()}
+events = trace["traceEvents"]
+of = lambda category: [e for e in events if e["ph"] == "X" and e["cat"] == category]
+tasks = lambda category: sum(e["args"]["tasks"] for e in of(category))
+assert trace["otherData"]["lost"] == 0
+assert len(of("steal")) == m["steals"] and tasks("steal") == m["stolen_in"]
+assert tasks("acquire") == m["acquired"]
+assert len(of("task")) == m["executed"] - m["in_place"], (len(of("task")), m["executed"], m["in_place"])
+assert len(of("idle")) + len(of("termination")) == m["idle_entries"]
+assert len(of("termination")) == 4
+workers = {e["tid"]: e["pid"] for e in events if e.get("name") == "thread_name"}
+assert len(workers) == 4
+start = {e["id"]: e for e in events if e["ph"] == "s"}
+end = {e["id"]: e for e in events if e["ph"] == "f"}
+assert start.keys() == end.keys() and len(start) == m["steals"]
+for i in start:
+    assert start[i]["tid"] != end[i]["tid"] and workers[start[i]["tid"]] == start[i]["pid"]
+assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in events if e["ph"] == "X")
+END
+done
+expect 2 'a number of tasks' "$G" run conf/uts.ini --trace x --trace-every -1
+expect 1 'No such' "$G" run conf/uts.ini --samples 1 --quiet --set workload.uts.tree=custom --trace "$tmp/no/where"
+finish

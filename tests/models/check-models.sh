@@ -1,0 +1,91 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Searches every state of the models: those of the code as it is must be free of errors, and each seeded
+# fault must be found.
+#   tests/models/check-models.sh [--quick]     --quick leaves out what takes more than some seconds
+set -u
+models=$(cd "$(dirname "$0")" && pwd)
+command -v spin >/dev/null || { echo "skipped: no spin: tools/deps check"; exit 77; }
+quick=${1-}
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+cd "$tmp" && cp "$models"/*.pml . || exit 1
+wrong=0
+
+# search MODEL DEFINES: the number of errors into $errors, of states into $states; fails if it did not end.
+search() {
+	rm -f pan* *.trail
+	spin -a $2 "$1.pml" >spin.log 2>&1 && gcc -O2 -w -DSAFETY -DCOLLAPSE -DMEMLIM=4000 pan.c -o pan ||
+		{ cat spin.log; return 1; }
+	timeout 600 ./pan -m1000000 >pan.log 2>&1 || { tail -n 3 pan.log; return 1; }
+	errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' pan.log)
+	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' pan.log)
+	# A search that was cut short proves nothing.
+	[ "$errors" != 0 ] || ! grep -q 'max search depth too small\|Search not completed' pan.log
+}
+report() { # WORD MODEL DEFINES
+	printf '  %-6s %-14s %10s states  %s\n' "$1" "$2" "$states" "$3"
+}
+right() { # MODEL [DEFINES]
+	errors= states=
+	if search "$1" "${2-}" && [ "$errors" = 0 ]; then
+		report ok "$1" "${2-}"
+	else
+		report WRONG "$1" "${2-} (expected no error)"
+		wrong=1
+	fi
+}
+fault() { # MODEL NAME [DEFINES]
+	errors= states=
+	if search "$1" "-DFAULT=$2 ${3-}" && [ "${errors:-0}" -gt 0 ]; then
+		report found "$1" "$2 ${3-}"
+	else
+		report WRONG "$1" "$2 ${3-} (expected an error)"
+		wrong=1
+	fi
+}
+
+right queue
+right queue "-DBITS=2"
+right queue "-DOWNERS=2 -DT=9 -DL=2"
+fault queue idle_unchecked
+fault queue completed_early
+fault queue lock_ignored
+fault queue attempts_wrap "-DBITS=2"
+fault queue room_ignored "-DWIDE -DT=10"
+fault queue readers_ignored "-DWIDE -DT=10"
+fault queue unheld "-DOWNERS=2 -DN=3 -DT=7"
+if [ "$quick" != --quick ]; then
+	right queue "-DWIDE -DT=9"
+	right queue "-DOWNERS=2 -DN=3 -DT=6"
+	right refill
+	fault queue epoch_reentered "-DWIDE -DT=10"
+	fault refill thief_in_hurry
+fi
+
+right term_counter
+right term_hcounter
+right term_tree
+right term_tree "-DLOCAL=2"
+for f in idle_early completed_early; do
+	fault term_counter none "-DTERM_FAULT=$f"
+	fault term_hcounter none "-DTERM_FAULT=$f"
+done
+fault term_hcounter outer_first
+fault term_tree robbed_ignored
+fault term_tree children_ignored
+
+right lists
+right lists -DTAKES
+fault lists busy_late
+fault lists busy_late -DTAKES
+fault lists list_forgotten
+
+right park
+right park "-DLONG -DK=2"
+for f in no_last_look look_first word_read_late ring_unheard nobody_told; do
+	fault park $f
+done
+fault park waking_kept "-DLONG -DK=2"
+
+[ $wrong = 0 ] && echo "all models as expected" || { echo "some models are not as expected"; exit 1; }

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lists that workers share (spilled tasks; tasks for another kind of device) under term_counter.
+ * Workers 0 and 1 may take from the list, worker 2 puts tasks there and may not take: it must not report
+ * idle while it holds any. -DTAKES: it may, as with spilled tasks, and looks there before it reports idle.
+ *   -DFAULT=busy_late       a taker lowers the count before it is counted as busy
+ *   -DFAULT=list_forgotten  nobody looks at the list before reporting idle */
+#define N 3
+#ifndef T
+#define T 4
+#endif
+#define none 0
+#define busy_late 1
+#define list_forgotten 2
+#ifndef FAULT
+#define FAULT none
+#endif
+#ifdef TAKES
+#define MAY_TAKE(w) 1
+#else
+#define MAY_TAKE(w) ((w) != 2)
+#endif
+
+byte count, idlers, made = 1, tasks[N];
+bool lock;
+
+inline take(w)
+{
+	atomic { !lock -> lock = 1 };
+	if
+	:: count ->
+		if
+		:: FAULT == busy_late -> count--
+		:: else
+		fi;
+		if
+		:: idle -> idlers--; idle = 0
+		:: else
+		fi;
+		tasks[w]++;
+		if
+		:: FAULT == busy_late
+		:: else -> count--
+		fi
+	:: else
+	fi;
+	lock = 0
+}
+
+proctype worker(byte w)
+{
+	bool idle;
+	do
+	:: atomic { tasks[w] -> tasks[w]-- }
+	:: atomic { tasks[w] && made < T -> made++; tasks[w]++ }
+	:: tasks[w] && made < T -> /* its queues are full, or the task is for others */
+		atomic { !lock -> lock = 1 };
+		atomic { if :: made < T -> made++; count++ :: else fi };
+		lock = 0
+	:: !tasks[w] && MAY_TAKE(w) && count -> take(w)
+	:: !tasks[w] && !idle && (!count || FAULT == list_forgotten) -> idlers++; idle = 1
+	:: idle && idlers == N -> break
+	od;
+	assert(!count && !tasks[0] && !tasks[1] && !tasks[2])
+}
+
+init {
+	atomic {
+		tasks[2] = 1;
+		run worker(0); run worker(1); run worker(2)
+	}
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public queue of sched_mgws with its thieves, a local queue, and term_counter on top: every task runs
+ * once, all have run when a worker leaves, and nobody is stuck. Atomic accesses and copies of slots are one
+ * step each; the 64-bit word is one access.
+ *
+ *   -DN=2 workers  -DOWNERS=1 per queue  -DT=15 tasks  -DWIDE: the root makes all (else a binary tree)
+ *   -DR=4 slots of a ring, at least 2  -DL=3 of a local queue  -DBITS=3 of the attempts field
+ *   -DFAULT=name: a seeded fault, which must be found (see check-models.sh) */
+#include "ring.pml"
+
+/* The spawns of task t: children 2t and 2t + 1, or all others of the root. */
+inline execute(me, t)
+{
+	run_task(t);
+#ifdef WIDE
+	if
+	:: t == 1 ->
+		k = 2;
+		do
+		:: k <= T -> spawn(me, k); k++
+		:: else -> break
+		od;
+		k = 0
+	:: else
+	fi
+#else
+	if
+	:: 2 * t <= T -> k = t; spawn(me, 2 * k); spawn(me, 2 * k + 1); k = 0
+	:: else
+	fi
+#endif
+}
+
+proctype worker(byte w)
+{
+	byte mine[L], held_tasks, n, i, k, t, v, e, left, taken, room, old, at, keep, ep, in_place;
+	bool idle, ok;
+	byte me = QUEUE(w);
+	if
+	:: w == 0 -> d_step { mine[0] = 1; held_tasks = 1 }
+	:: else
+	fi;
+	do
+	:: held_tasks ->
+		if
+		:: held_tasks >= 2 && EMPTY(me) -> release(me)
+		:: else
+		fi;
+		d_step { held_tasks--; t = mine[held_tasks]; mine[held_tasks] = 0 };
+		execute(me, t);
+		t = 0
+	:: !held_tasks ->
+		acquire(me);
+		n = 0;
+		if
+		:: held_tasks
+		:: !held_tasks ->
+			/* victims: any queue but this one */
+			v = 0;
+			do
+			:: v + OWNERS < N -> v = v + OWNERS
+			:: break
+			od;
+			if
+			:: v != me -> steal(me, v)
+			:: else
+			fi;
+			v = 0; n = 0;
+			if
+			:: !held_tasks && !idle ->
+				hold(me, ok);
+				if
+				:: ok ->
+					if
+					:: !EMPTY(me) -> n = 0
+					:: EMPTY(me) ->
+						close(me);
+						n = 0;
+						if
+						:: HAS(idle_unchecked) -> n = 1
+						:: !HAS(idle_unchecked) && q[me].completed[0] == q[me].started[0] ->
+							if
+							:: q[me].completed[1] == q[me].started[1] -> n = 1
+							:: else
+							fi
+						:: else
+						fi
+					fi;
+					settle(me);
+					if
+					:: n -> idlers++; idle = 1
+					:: else
+					fi;
+					n = 0
+				:: else
+				fi;
+				ok = 0
+			:: else
+			fi;
+			if
+			:: idle && idlers == N -> break
+			:: else
+			fi
+		fi
+	od;
+	assert(ran == T) /* nobody leaves while a task exists */
+}
+
+init {
+	byte w;
+	atomic {
+		do
+		:: w < N -> run worker(w); w++
+		:: else -> break
+		od
+	}
+}

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The public queue of sched_mgws: the word, the ring, the owner's books, and what owners and thieves do. A
+ * process that uses it is a worker with
+ *   byte mine[L], held_tasks   its local queue
+ *   bool idle                  reported to the detector
+ * and the scratch variables n, i, e, left, taken, room, old, at, keep, ep, in_place, ok, all 0 between. */
+#ifndef N
+#define N 2
+#endif
+#ifndef OWNERS
+#define OWNERS 1
+#endif
+#ifndef T
+#define T 15
+#endif
+#ifndef R
+#define R 4
+#endif
+#ifndef L
+#define L 3
+#endif
+#ifndef BITS
+#define BITS 3
+#endif
+
+#define none 0
+#define idle_unchecked 1   /* idle without a look at copies under way: thesis, table 6 */
+#define epoch_reentered 2  /* a new epoch forgets copies of the one with the same bit */
+#define readers_ignored 3  /* the owner writes where thieves still copy: thesis, 5.1 */
+#define completed_early 4  /* a steal is marked as complete before the thief is counted as busy */
+#define lock_ignored 5     /* a claim counts although the queue is locked */
+#define room_ignored 6     /* a full ring is written to */
+#define attempts_wrap 7    /* claims without a look before */
+#define thief_in_hurry 8   /* a thief does not wait for room in its own ring: thesis, 5.1 */
+#define unheld 9           /* co-owners at the same time */
+#ifndef FAULT
+#define FAULT none
+#endif
+
+#define HAS(f) (FAULT == f)
+#define QUEUE(w) ((w) - (w) % OWNERS)
+
+typedef queue {
+	/* the word */
+	byte tail, count, attempts, epoch;
+	bool lock;
+	byte slot[R];
+	byte completed[2];
+	/* the owner's books: positions are taken modulo 2 R, which tells a full ring from an empty one */
+	byte open, btail, bhead, begin[2], started[2], bepoch;
+	bool held;
+};
+queue q[N];
+byte idlers, ran;
+bool done_task[T + 1];
+
+#define AT(p) ((p) % R)
+#define WRAP(p) ((p) % (4 * R))
+#define DIST(from, to) (((to) + 4 * R - (from)) % (4 * R))
+#define LEFT(i) (q[i].attempts > 7 -> 0 : q[i].count >> q[i].attempts)
+#define OFFERS(i) (!q[i].lock && LEFT(i))
+
+inline run_task(t)
+{
+	d_step {
+		assert(t >= 1 && t <= T);
+		assert(!done_task[t]); /* once */
+		done_task[t] = 1;
+		ran++
+	}
+}
+
+inline hold(me, ok)
+{
+#if OWNERS > 1
+	if
+	:: HAS(unheld) -> ok = 1
+	:: !HAS(unheld) -> atomic { ok = !q[me].held; q[me].held = 1 }
+	fi
+#else
+	ok = 1
+#endif
+}
+
+inline drop(me)
+{
+#if OWNERS > 1
+	q[me].held = 0
+#else
+	skip
+#endif
+}
+
+/* sched_mgws_close: a load, and an add when something is left */
+inline close(me)
+{
+	if
+	:: q[me].open ->
+		left = LEFT(me);
+		if
+		:: left -> d_step { q[me].lock = 1; left = LEFT(me) }
+		:: else
+		fi;
+		d_step {
+			taken = q[me].open - left;
+			q[me].started[q[me].bepoch] = q[me].started[q[me].bepoch] + taken;
+			q[me].btail = WRAP(q[me].btail + taken);
+			q[me].open = 0;
+			taken = 0; left = 0
+		}
+	:: else
+	fi
+}
+
+/* sched_mgws_room */
+inline find_room(me)
+{
+	old = DIST(q[me].btail, q[me].bhead); /* slots in use behind the oldest that may be read */
+	if
+	:: HAS(readers_ignored)
+	:: !HAS(readers_ignored) ->
+		if
+		:: q[me].completed[0] != q[me].started[0] && DIST(q[me].begin[0], q[me].bhead) > old ->
+			old = DIST(q[me].begin[0], q[me].bhead)
+		:: else
+		fi;
+		if
+		:: q[me].completed[1] != q[me].started[1] && DIST(q[me].begin[1], q[me].bhead) > old ->
+			old = DIST(q[me].begin[1], q[me].bhead)
+		:: else
+		fi
+	fi;
+	room = (old > R -> 0 : R - old);
+	old = 0
+}
+
+/* sched_mgws_publish */
+inline publish(me)
+{
+	e = 1 - q[me].bepoch;
+	if
+	:: HAS(epoch_reentered) || q[me].completed[e] == q[me].started[e] -> q[me].begin[e] = q[me].btail
+	:: else
+	fi;
+	d_step {
+		q[me].bepoch = e;
+		q[me].open = DIST(q[me].btail, q[me].bhead);
+		q[me].tail = q[me].btail;
+		q[me].count = q[me].open;
+		q[me].attempts = 0;
+		q[me].lock = 0;
+		q[me].epoch = e
+	};
+	e = 0
+}
+
+inline settle(me)
+{
+	if
+	:: !q[me].open && q[me].bhead != q[me].btail -> publish(me)
+	:: !q[me].open && q[me].bhead == q[me].btail && OWNERS > 1 ->
+		d_step { q[me].count = 0; q[me].attempts = 0; q[me].lock = 0 }
+	:: else
+	fi;
+	drop(me)
+}
+
+#define EMPTY(me) (OWNERS == 1 -> (!q[me].open || !LEFT(me)) : !LEFT(me))
+
+/* sched_mgws_give of the older half of the local queue, when nothing is public or `full` */
+inline release(me)
+{
+	hold(me, ok);
+	if
+	:: ok ->
+		close(me);
+		find_room(me);
+		n = held_tasks / 2;
+		if
+		:: HAS(room_ignored)
+		:: !HAS(room_ignored) && n > room -> n = room
+		:: else
+		fi;
+		room = 0;
+		i = 0;
+		do
+		:: i < n -> q[me].slot[AT(q[me].bhead + i)] = mine[i]; i++
+		:: else -> break
+		od;
+		atomic {
+			q[me].bhead = WRAP(q[me].bhead + n);
+			i = n;
+			do
+			:: i < held_tasks -> mine[i - n] = mine[i]; i++
+			:: else -> break
+			od;
+			held_tasks = held_tasks - n;
+			i = held_tasks;
+			do
+			:: i < L -> mine[i] = 0; i++
+			:: else -> break
+			od;
+			i = 0
+		};
+		settle(me)
+	:: else
+	fi;
+	ok = 0
+}
+
+inline spawn(me, t)
+{
+	n = 0;
+	if
+	:: held_tasks == L -> release(me)
+	:: else
+	fi;
+	if
+	:: held_tasks < L -> d_step { mine[held_tasks] = t; held_tasks++ }
+	:: else -> in_place = t; run_task(in_place); in_place = 0 /* leaves only: a full queue */
+	fi;
+	n = 0
+}
+
+inline busy()
+{
+	if
+	:: idle -> idlers--; idle = 0
+	:: else
+	fi
+}
+
+inline acquire(me)
+{
+	n = 0;
+	if
+	:: !EMPTY(me) ->
+		hold(me, ok);
+		if
+		:: ok ->
+			close(me);
+			d_step {
+				n = DIST(q[me].btail, q[me].bhead);
+				n = n - n / 2;
+				n = (n > (L + 1) / 2 -> (L + 1) / 2 : n);
+				q[me].bhead = WRAP(q[me].bhead + 4 * R - n)
+			};
+			i = 0;
+			do
+			:: i < n -> mine[i] = q[me].slot[AT(q[me].bhead + i)]; i++
+			:: else -> break
+			od;
+			held_tasks = n;
+			i = 0;
+			if
+			:: n -> busy()
+			:: else
+			fi;
+			settle(me)
+		:: else
+		fi;
+		ok = 0
+	:: else
+	fi
+}
+
+inline steal(me, v)
+{
+	n = 0;
+	if
+	:: OWNERS == 1 || OFFERS(v) -> hold(me, ok)
+	:: else -> ok = 0
+	fi;
+	if
+	:: ok ->
+		close(me);
+		find_room(me);
+		if
+		:: (room >= R / 2 || HAS(thief_in_hurry)) && (HAS(attempts_wrap) || OFFERS(v)) ->
+			d_step { /* the claim */
+				if
+				:: LEFT(v) && (!q[v].lock || HAS(lock_ignored)) ->
+					left = LEFT(v);
+					at = WRAP(q[v].tail + q[v].count - left);
+					ep = q[v].epoch;
+					n = left - left / 2;
+					left = 0
+				:: else -> n = 0
+				fi;
+				q[v].attempts = (q[v].attempts + 1) % (1 << BITS)
+			}
+		:: else
+		fi;
+		room = 0;
+		if
+		:: n ->
+			keep = n - n / 2;
+			keep = (keep > (L + 1) / 2 -> (L + 1) / 2 : keep);
+			i = 0;
+			do
+			:: i < n - keep ->
+				q[me].slot[AT(q[me].bhead + i)] = q[v].slot[AT(at + i)]; i++
+			:: i >= n - keep && i < n ->
+				mine[i - (n - keep)] = q[v].slot[AT(at + i)]; i++
+			:: else -> break
+			od;
+			held_tasks = keep;
+			i = 0;
+			if
+			:: HAS(completed_early) -> q[v].completed[ep] = q[v].completed[ep] + n
+			:: else
+			fi;
+			busy();
+			q[me].bhead = WRAP(q[me].bhead + n - keep);
+			settle(me);
+			if
+			:: HAS(completed_early)
+			:: else -> q[v].completed[ep] = q[v].completed[ep] + n
+			fi;
+			keep = 0; at = 0; ep = 0
+		:: else -> settle(me)
+		fi
+	:: else
+	fi;
+	ok = 0
+}
+

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* term_tree: votes in rounds. Workers 0 .. LOCAL-1 are device 0, the others one device each; the root is
+ * worker 0, whose children are 1 and 2 of its device, and the devices 1 and 2.
+ *   -DFAULT=robbed_ignored: a worker votes without regard to what was taken from it: thesis, 5.6.3
+ *   -DFAULT=children_ignored: it votes before its children have
+ * Unlike the counters it bears the faults of the scheduler that work.pml knows: votes tell of claims. */
+#ifndef N
+#define N 3
+#endif
+#ifndef LOCAL
+#define LOCAL 3
+#endif
+#ifndef T
+#define T 4
+#endif
+#ifndef S
+#define S 4 /* steals */
+#endif
+#ifndef TERM_FAULT
+#define TERM_FAULT no_fault
+#endif
+#define none 0
+#define robbed_ignored 1
+#define children_ignored 2
+#ifndef FAULT
+#define FAULT none
+#endif
+
+/* Rounds are counted modulo 4: a node is at most one round behind its parent. */
+#define ROUND(r) ((r) % 4)
+#define OVER 9
+byte turn[N], vote[N], vote_work[N];
+
+#define PARENT(w) ((w) < LOCAL -> ((w) - 1) / 2 : 0)
+
+/* A child of node w has not voted in this round, or has voted that there is work. */
+inline ask(node, child)
+{
+	if
+	:: child > node && child < N && PARENT(child) == node ->
+		ready = ready && (vote[child] == ROUND(round) + 1);
+		has_work = has_work || vote_work[child]
+	:: else
+	fi
+}
+
+inline tell(node)
+{
+	turn[node] = round;
+	voted = 0
+}
+
+inline term_idle(w) { skip }
+inline term_busy(w) { skip }
+
+/* One look is one step: it reads words that only their writers change, each once. */
+inline term_done(w, verdict)
+{
+	atomic {
+		if
+		:: w != 0 && turn[PARENT(w)] != round -> round = turn[PARENT(w)]; tell(w)
+		:: else
+		fi;
+		if
+		:: round == OVER -> verdict = 1
+		:: round != OVER && !voted ->
+			has_work = (work[w].robbed != seen && FAULT != robbed_ignored);
+			ready = 1;
+			c = 1;
+			do
+			:: c < N && FAULT != children_ignored -> ask(w, c); c++
+			:: else -> break
+			od;
+			c = 0;
+			if
+			:: ready ->
+				seen = work[w].robbed;
+				if
+				:: w == 0 && has_work -> round = ROUND(round + 1); tell(0)
+				:: w == 0 && !has_work -> round = OVER; tell(0); verdict = 1
+				:: else ->
+					voted = 1;
+					vote[w] = ROUND(round) + 1;
+					vote_work[w] = has_work
+				fi
+			:: else
+			fi;
+			has_work = 0; ready = 0
+		:: else
+		fi
+	}
+}
+
+#define ROBBED
+#define TERM_SCRATCH byte round, seen, c; bool voted, has_work, ready
+#include "work.pml"

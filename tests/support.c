@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include <CUnit/Basic.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void test_skip(const char *reason)
+{
+	printf("skipped: %s\n", reason);
+	fflush(stdout);
+	_exit(77);
+}
+
+const char *test_build_dir(void)
+{
+	static char path[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof(path) - 1);
+	if (n < 0)
+		abort();
+	path[n] = 0;
+	/* build/tests/test_x -> build */
+	return dirname(dirname(path));
+}
+
+static unsigned limit;
+
+/* SIGALRM's default action ends a hanging test: the runner reports the signal. */
+static void arm(const CU_pTest test, const CU_pSuite suite)
+{
+	(void)test, (void)suite;
+	alarm(limit);
+}
+
+int test_main(int argc, char **argv, const char *suite_name, const struct test *tests, size_t n,
+	      unsigned limit_s)
+{
+	const char *only = NULL;
+	int option;
+	while ((option = getopt(argc, argv, "lt:")) != -1) {
+		if (option == 'l') {
+			for (size_t i = 0; i < n; i++)
+				puts(tests[i].name);
+			return 0;
+		}
+		if (option != 't')
+			return 2;
+		only = optarg;
+	}
+	limit = limit_s ? limit_s : 60;
+	if (CU_initialize_registry() != CUE_SUCCESS)
+		return 99;
+	CU_pSuite suite = CU_add_suite(suite_name, NULL, NULL);
+	size_t added = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!only || !strcmp(only, tests[i].name)) {
+			CU_add_test(suite, tests[i].name, tests[i].run);
+			added++;
+		}
+	if (!suite || !added) {
+		fprintf(stderr, "%s: no such test\n", suite_name);
+		return 99;
+	}
+	CU_set_test_start_handler(arm);
+	CU_basic_set_mode(CU_BRM_NORMAL);
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	CU_basic_run_tests();
+	unsigned failures = CU_get_number_of_failures();
+	CU_cleanup_registry();
+	return failures > 98 ? 98 : (int)failures;
+}

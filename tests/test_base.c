@@ -1,0 +1,362 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/base.h"
+
+/* A fresh folder below $TMPDIR; remove_folder() takes it away with its files. */
+static void make_folder(char folder[PATH_MAX])
+{
+	const char *base = getenv("TMPDIR");
+	snprintf(folder, PATH_MAX, "%s/gpuloom-base-XXXXXX", base ? base : "/tmp");
+	if (!mkdtemp(folder))
+		abort();
+}
+
+static void remove_folder(const char *folder)
+{
+	char command[PATH_MAX + 16];
+	snprintf(command, sizeof(command), "rm -rf '%s'", folder);
+	CU_ASSERT_EQUAL(system(command), 0);
+}
+
+static void test_strerror(void)
+{
+	CU_ASSERT_STRING_EQUAL(loom_strerror(0), "success");
+	CU_ASSERT_STRING_EQUAL(loom_strerror(LOOM_ENOMEM), "out of memory");
+	CU_ASSERT_STRING_EQUAL(loom_strerror(-9999), "unknown error code");
+	CU_ASSERT_STRING_EQUAL(loom_strerror(1), "unknown error code");
+}
+
+static void test_fail(void)
+{
+	struct loom_error err;
+	CU_ASSERT_EQUAL(loom__fail(NULL, LOOM_EIO, "f.c", 7, "x"), LOOM_EIO);
+	CU_ASSERT_EQUAL(loom__fail(&err, LOOM_EIO, "f.c", 7, "%d %s", 5, "apples"), LOOM_EIO);
+	CU_ASSERT_EQUAL(err.code, LOOM_EIO);
+	CU_ASSERT_EQUAL(err.line, 7);
+	CU_ASSERT_STRING_EQUAL(err.file, "f.c");
+	CU_ASSERT_STRING_EQUAL(err.text, "5 apples");
+}
+
+/* A text that is too long is cut between characters and says so. */
+static void test_fail_cut(void)
+{
+	struct loom_error err;
+	char text[1400];
+	for (size_t shift = 0; shift < 3; shift++) {
+		memset(text, 'x', shift);
+		for (size_t i = shift; i + 3 < sizeof(text); i += 3)
+			memcpy(text + i, "\xe2\x82\xac", 4); /* a euro sign */
+		LOOM__FAIL(&err, LOOM_EIO, "%s", text);
+		size_t n = strlen(err.text);
+		CU_ASSERT(n < sizeof(err.text) && n > sizeof(err.text) - 8);
+		CU_ASSERT_STRING_EQUAL(err.text + n - 3, "...");
+		for (size_t i = 0, step; i < n; i += step)
+			CU_ASSERT_FATAL((step = loom__utf8(err.text + i, n - i)) != 0);
+	}
+	memset(text, 'y', sizeof(text));
+	text[sizeof(err.text) - 1] = 0; /* the longest that fits is not cut */
+	LOOM__FAIL(&err, LOOM_EIO, "%s", text);
+	CU_ASSERT_STRING_EQUAL(err.text, text);
+}
+
+static void test_text(void)
+{
+	struct loom__text t = {0};
+	for (int i = 0; i < 1000; i++)
+		loom__text_add(&t, "%d,", i % 10);
+	loom__text_put(&t, "a\0b", 3);
+	loom__text_put(&t, "", 0);
+	CU_ASSERT(loom__text_ok(&t));
+	CU_ASSERT_EQUAL(t.length, 2003);
+	CU_ASSERT_EQUAL(memcmp(t.at, "0,1,2,3,4,5,6,7,8,9,0,", 22), 0);
+	CU_ASSERT_EQUAL(memcmp(t.at + 2000, "a\0b", 4), 0);
+	loom__text_free(&t);
+	CU_ASSERT_PTR_NULL(t.at);
+	loom__text_put(&t, "", 0);
+	CU_ASSERT_STRING_EQUAL(t.at, "");
+	loom__text_free(&t);
+}
+
+static void test_text_latches(void)
+{
+	struct loom__text t = {0};
+	loom__text_put(&t, "ab", 2);
+	loom__text_put(&t, "x", SIZE_MAX / 2 + 1);
+	CU_ASSERT(!loom__text_ok(&t));
+	loom__text_add(&t, "more");
+	CU_ASSERT(!loom__text_ok(&t));
+	CU_ASSERT_STRING_EQUAL(t.at, "ab");
+	loom__text_free(&t);
+}
+
+static void test_utf8(void)
+{
+	static const struct {
+		const char *bytes;
+		size_t n, want;
+	} rows[] = {
+	    {"a", 1, 1},
+	    {"\0", 1, 1},
+	    {"\xc3\xa9", 2, 2},
+	    {"\xe2\x82\xac", 3, 3},
+	    {"\xf0\x9f\x98\x80", 4, 4},
+	    {"\xf4\x8f\xbf\xbf", 4, 4},
+	    {"\xc3", 1, 0},             /* cut */
+	    {"\xe2\x82", 2, 0},         /* cut */
+	    {"\xc3(", 2, 0},            /* no continuation */
+	    {"\xe2\x82(", 3, 0},        /* no continuation */
+	    {"\x80", 1, 0},             /* nothing but a continuation */
+	    {"\xc0\xaf", 2, 0},         /* overlong */
+	    {"\xe0\x80\xaf", 3, 0},     /* overlong */
+	    {"\xf0\x80\x80\xaf", 4, 0}, /* overlong */
+	    {"\xed\xa0\x80", 3, 0},     /* surrogate */
+	    {"\xf4\x90\x80\x80", 4, 0}, /* beyond U+10FFFF */
+	    {"\xf8\x88\x80\x80\x80", 5, 0},
+	    {"\xff", 1, 0},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(rows); i++)
+		CU_ASSERT_EQUAL(loom__utf8(rows[i].bytes, rows[i].n), rows[i].want);
+}
+
+static void check_doubles(void)
+{
+	static const struct {
+		const char *text;
+		double value;
+		size_t read; /* 0: refused */
+	} rows[] = {
+	    {"0", 0, 1},   {"12.5", 12.5, 4},  {"-1e3", -1000, 4}, {".5", 0.5, 2},
+	    {"5.", 5, 2},  {"1e-2x", 0.01, 4}, {"1e", 1, 1},       {"1e+", 1, 1},
+	    {"1,5", 1, 1}, {"5%", 5, 1},       {"", 0, 0},         {".", 0, 0},
+	    {"-", 0, 0},   {"+1", 0, 0},       {" 1", 0, 0},       {"nan", 0, 0},
+	    {"inf", 0, 0}, {"1e999", 0, 0},    {"0x10", 0, 0},     {"--1", 0, 0},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(rows); i++) {
+		const char *end = NULL;
+		double v = -7;
+		int code = loom__read_double(rows[i].text, &end, &v);
+		CU_ASSERT_EQUAL(code, rows[i].read ? 0 : -1);
+		CU_ASSERT_EQUAL(v, rows[i].read ? rows[i].value : -7);
+		CU_ASSERT_PTR_EQUAL(end, rows[i].read ? rows[i].text + rows[i].read : NULL);
+	}
+	static const struct {
+		double v;
+		const char *text;
+	} shown[] = {
+	    {0.1, "0.1"},
+	    {1.5, "1.5"},
+	    {-3, "-3"},
+	    {1e300, "1e+300"},
+	    {0.1 + 0.2, "0.30000000000000004"},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(shown); i++) {
+		struct loom__text t = {0};
+		loom__text_double(&t, shown[i].v);
+		CU_ASSERT_STRING_EQUAL(t.at, shown[i].text);
+		loom__text_free(&t);
+	}
+}
+
+/* The same in a locale with a decimal comma, made for the occasion where the system can. */
+static void test_doubles(void)
+{
+	char folder[PATH_MAX], command[2 * PATH_MAX + 80];
+	check_doubles();
+	make_folder(folder);
+	snprintf(command, sizeof(command), "localedef -i de_DE -f UTF-8 '%s/de_DE' >%s/log 2>&1",
+		 folder, folder);
+	if (!system(command) && !setenv("LOCPATH", folder, 1) && setlocale(LC_ALL, "de_DE")) {
+		char text[8];
+		snprintf(text, sizeof(text), "%.1f", 0.5);
+		CU_ASSERT_STRING_EQUAL(text, "0,5");
+		check_doubles();
+		snprintf(text, sizeof(text), "%.1f", 0.5); /* and the locale is as it was */
+		CU_ASSERT_STRING_EQUAL(text, "0,5");
+		setlocale(LC_ALL, "C");
+	}
+	unsetenv("LOCPATH");
+	remove_folder(folder);
+}
+
+static void test_same(void)
+{
+	CU_ASSERT(loom__same("", ""));
+	CU_ASSERT(loom__same("aZ_0", "Az_0"));
+	CU_ASSERT(!loom__same("a", "ab"));
+	CU_ASSERT(!loom__same("ab", "a"));
+	CU_ASSERT(!loom__same("@", "`")); /* 32 apart, but no letters */
+}
+
+static void test_nearest(void)
+{
+	static const char *const names[] = {"blocksize", "iodepth", "runtime", "use", "seed", "b"};
+	static const struct {
+		const char *word, *want;
+	} rows[] = {
+	    {"blocsize", "blocksize"}, /* one left out */
+	    {"iodpeth", "iodepth"},    /* two swapped */
+	    {"ruuntime", "runtime"},   /* one too many */
+	    {"RUNTIME", "runtime"},    /* case is ignored */
+	    {"us", "use"},
+	    {"sead", "seed"},
+	    {"seda", NULL},             /* two edits in four letters */
+	    {"blxxxsize", "blocksize"}, /* three in nine */
+	    {"blxxxsizy", NULL},        /* four in nine */
+	    {"foobar", NULL},
+	    {"a", NULL}, /* all of it replaced */
+	    {"", NULL},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(rows); i++) {
+		const char *got = loom__nearest(rows[i].word, names, LOOM__COUNT(names));
+		CU_ASSERT_STRING_EQUAL(got ? got : "-", rows[i].want ? rows[i].want : "-");
+	}
+	CU_ASSERT_PTR_NULL(loom__nearest("use", NULL, 0));
+	static const char *const ties[] = {"cat", "car"};
+	CU_ASSERT_STRING_EQUAL(loom__nearest("cab", ties, 2), "cat");
+	CU_ASSERT_STRING_EQUAL(loom__nearest("car", ties, 2), "car");
+	char longest[200];
+	memset(longest, 'a', sizeof(longest) - 1);
+	longest[sizeof(longest) - 1] = 0;
+	const char *const one[] = {longest};
+	CU_ASSERT_PTR_NULL(loom__nearest(longest, one, 1));
+	CU_ASSERT_PTR_NULL(loom__nearest("aaa", one, 1));
+}
+
+static void test_beside(void)
+{
+	static const char *const rows[][3] = {
+	    {"dir/a.ini", "b.ini", "dir/b.ini"},
+	    {"a.ini", "b.ini", "b.ini"},
+	    {"/x/a.ini", "../b", "/x/../b"},
+	    {"dir/a.ini", "/b", "/b"},
+	    {"/a", "b", "/b"},
+	    {"", "b", "b"},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(rows); i++) {
+		struct loom__text t = {0};
+		loom__beside(&t, rows[i][0], rows[i][1]);
+		CU_ASSERT_STRING_EQUAL(t.at, rows[i][2]);
+		loom__text_free(&t);
+	}
+}
+
+static void test_read_file(void)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 8], pipe_path[PATH_MAX + 8];
+	char *bytes = NULL, want[40100];
+	size_t n = 7;
+	struct loom_error err;
+	make_folder(folder);
+	snprintf(path, sizeof(path), "%s/file", folder);
+	snprintf(pipe_path, sizeof(pipe_path), "%s/pipe", folder);
+	memset(want, 'z', sizeof(want));
+	want[5] = 0;
+	CU_ASSERT_EQUAL(loom__write_file(path, want, 40000, NULL), 0);
+	CU_ASSERT_EQUAL(loom__read_file(path, 40000, &bytes, &n, &err), 0);
+	CU_ASSERT_EQUAL(n, 40000);
+	CU_ASSERT(!memcmp(bytes, want, n) && !bytes[n]);
+	free(bytes);
+	CU_ASSERT_EQUAL(loom__read_file(path, 39999, &bytes, &n, &err), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "larger than the limit of 39999 bytes"));
+	CU_ASSERT_EQUAL(loom__write_file(path, "", 0, NULL), 0);
+	CU_ASSERT_EQUAL(loom__read_file(path, 10, &bytes, &n, &err), 0);
+	CU_ASSERT(n == 0 && !bytes[0]);
+	free(bytes);
+	CU_ASSERT_EQUAL(loom__read_file(folder, 10, &bytes, &n, &err), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is a folder, not a file"));
+	CU_ASSERT_EQUAL(mkfifo(pipe_path, 0600), 0);
+	CU_ASSERT_EQUAL(loom__read_file(pipe_path, 10, &bytes, &n, &err), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "is not a regular file"));
+	CU_ASSERT_EQUAL(loom__read_file("/nowhere/x", 10, &bytes, &n, &err), LOOM_ENOENT);
+	CU_ASSERT_STRING_EQUAL(err.text, "cannot read '/nowhere/x': No such file or directory");
+	/* Its size is 0 until it is read. */
+	CU_ASSERT_EQUAL(loom__read_file("/proc/self/status", 100000, &bytes, &n, &err), 0);
+	CU_ASSERT(n > 100);
+	free(bytes);
+	remove_folder(folder);
+}
+
+static void test_write_file(void)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 8], link_path[PATH_MAX + 8], command[2 * PATH_MAX];
+	struct loom_error err;
+	struct stat st;
+	char *bytes;
+	size_t n;
+	make_folder(folder);
+	snprintf(path, sizeof(path), "%s/out", folder);
+	snprintf(link_path, sizeof(link_path), "%s/link", folder);
+	mode_t mask = umask(027);
+	CU_ASSERT_EQUAL(loom__write_file(path, "one", 3, &err), 0);
+	umask(mask);
+	CU_ASSERT(!stat(path, &st) && (st.st_mode & 0777) == 0640);
+	CU_ASSERT_EQUAL(symlink("out", link_path), 0);
+	CU_ASSERT_EQUAL(loom__write_file(link_path, "two!", 4, &err), 0);
+	CU_ASSERT(!lstat(link_path, &st) && S_ISLNK(st.st_mode));
+	CU_ASSERT_EQUAL(loom__read_file(path, 100, &bytes, &n, &err), 0);
+	CU_ASSERT_STRING_EQUAL(bytes, "two!");
+	free(bytes);
+	CU_ASSERT_EQUAL(loom__write_file(folder, "x", 1, &err), LOOM_EIO);
+	CU_ASSERT_EQUAL(loom__write_file("/nowhere/x", "x", 1, &err), LOOM_ENOENT);
+	CU_ASSERT_STRING_EQUAL(err.text, "cannot write '/nowhere/x': No such file or directory");
+	/* A device stays a device. */
+	CU_ASSERT_EQUAL(loom__write_file("/dev/null", "x", 1, &err), 0);
+	CU_ASSERT(!stat("/dev/null", &st) && S_ISCHR(st.st_mode));
+	CU_ASSERT_EQUAL(loom__write_file("/dev/full", "x", 1, &err), LOOM_EIO);
+	/* No temporary file is left, not even by failures. */
+	snprintf(command, sizeof(command), "test \"$(ls -A '%s' | tr '\\n' ' ')\" = 'link out '",
+		 folder);
+	CU_ASSERT_EQUAL(system(command), 0);
+	remove_folder(folder);
+}
+
+/* Who holds the file open sees the old text to its end: it was replaced, not overwritten. */
+static void test_write_file_whole(void)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 8], seen[8] = "";
+	make_folder(folder);
+	snprintf(path, sizeof(path), "%s/out", folder);
+	CU_ASSERT_EQUAL(loom__write_file(path, "old", 3, NULL), 0);
+	int fd = open(path, O_RDONLY);
+	CU_ASSERT_EQUAL(loom__write_file(path, "new", 3, NULL), 0);
+	CU_ASSERT_EQUAL(read(fd, seen, sizeof(seen)), 3);
+	CU_ASSERT_STRING_EQUAL(seen, "old");
+	close(fd);
+	remove_folder(folder);
+}
+
+static void test_clock(void)
+{
+	uint64_t a = loom__now_ns();
+	usleep(2000);
+	CU_ASSERT(loom__now_ns() - a >= 2000000);
+}
+
+static const struct test tests[] = {
+    {"strerror", test_strerror},
+    {"fail", test_fail},
+    {"fail_cut", test_fail_cut},
+    {"text", test_text},
+    {"text_latches", test_text_latches},
+    {"utf8", test_utf8},
+    {"doubles", test_doubles},
+    {"same", test_same},
+    {"nearest", test_nearest},
+    {"beside", test_beside},
+    {"read_file", test_read_file},
+    {"write_file", test_write_file},
+    {"write_file_whole", test_write_file_whole},
+    {"clock", test_clock},
+};
+
+TEST_MAIN("base", 60, tests)

@@ -1,0 +1,843 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The loader against files that are not what they should be. The fixtures are in tests/plugins;
+ * each is copied to a folder of the test's own under the name that it claims. */
+#include <cjson/cJSON.h>
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <gpuloom/term.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/base.h"
+#include "plugin/describe.h"
+#include "plugin/identity.h"
+#include "plugin/peek.h"
+#include "plugin/probe.h"
+#include "plugin/registry.h"
+#include "support.h"
+
+static char folder[] = "/tmp/gpuloom-test-XXXXXX";
+static char self[PATH_MAX];
+
+/* ---- helpers -------------------------------------------------------------------------------- */
+
+static char *in_folder(const char *name)
+{
+	static char path[4][PATH_MAX];
+	static unsigned turn;
+	char *at = path[turn++ % 4];
+	snprintf(at, PATH_MAX, "%s/%s", folder, name);
+	return at;
+}
+
+static void store(const char *path, const char *bytes, size_t n)
+{
+	unlink(path); /* the old file may be loaded, and is not to change under that */
+	FILE *f = fopen(path, "w");
+	CU_ASSERT_FATAL(f != NULL);
+	CU_ASSERT_EQUAL(fwrite(bytes, 1, n, f), n);
+	fclose(f);
+}
+
+static void fixture_bytes(const char *fixture, char **bytes, size_t *n)
+{
+	char path[PATH_MAX];
+	struct loom_error err = {0};
+	snprintf(path, sizeof(path), "%s/tests/plugins/%s.so", test_build_dir(), fixture);
+	int rc = loom__read_file(path, 64 << 20, bytes, n, &err);
+	if (rc)
+		puts(err.text);
+	CU_ASSERT_FATAL(!rc);
+}
+
+/* The fixture as NAME.so in our folder. */
+static char *place(const char *fixture, const char *name)
+{
+	char file[100], *bytes;
+	size_t n;
+	snprintf(file, sizeof(file), "%s.so", name);
+	char *path = in_folder(file);
+	fixture_bytes(fixture, &bytes, &n);
+	store(path, bytes, n);
+	free(bytes);
+	return path;
+}
+
+/* Every word is in the text; words are separated by '&'. */
+static int says(const char *text, const char *words)
+{
+	char copy[400], *rest = copy, *word;
+	int all = 1;
+	snprintf(copy, sizeof(copy), "%s", words);
+	while ((word = strsep(&rest, "&")))
+		all &= strstr(text, word) != NULL;
+	if (!all)
+		printf("\n  wanted: %s\n  said:   %s\n", words, text);
+	return all;
+}
+
+static int one_sentence(const char *text)
+{
+	size_t n = strlen(text);
+	return n > 20 && n < sizeof(((struct loom_error *)0)->text) - 1 && !strchr(text, '\n') &&
+	       text[n - 1] != '.';
+}
+
+static void refused(const char *path, enum loom_kind kind, int code, const char *words)
+{
+	struct loom_error err = {0};
+	const struct loom_plugin *p = NULL;
+	int rc = loom__plugin_load(path, kind, &p, &err);
+	CU_ASSERT_EQUAL(rc, code);
+	CU_ASSERT_EQUAL(err.code, code);
+	CU_ASSERT_PTR_NULL(p);
+	CU_ASSERT(says(err.text, words));
+	CU_ASSERT(says(err.text, strrchr(path, '/') + 1));
+	CU_ASSERT(one_sentence(err.text));
+}
+
+static unsigned open_files(void)
+{
+	unsigned n = 0;
+	DIR *d = opendir("/proc/self/fd");
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* Processes whose command line names our folder, other than this one. */
+static unsigned left_running(void)
+{
+	unsigned n = 0;
+	DIR *d = opendir("/proc");
+	for (struct dirent *e; (e = readdir(d));) {
+		char path[300], line[1024];
+		snprintf(path, sizeof(path), "/proc/%s/cmdline", e->d_name);
+		FILE *f = atoi(e->d_name) > 0 && atoi(e->d_name) != getpid() ? fopen(path, "r")
+									     : NULL;
+		size_t got = f ? fread(line, 1, sizeof(line) - 1, f) : 0;
+		if (f)
+			fclose(f);
+		n += got && memmem(line, got, folder, strlen(folder));
+	}
+	closedir(d);
+	return n;
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+static void test_refusals(void)
+{
+	static const struct {
+		const char *fixture, *name;
+		int code;
+		const char *words;
+	} bad[] = {
+		{"bad_magic", "term_magic", LOOM_EPLUGIN,
+		 "wrong magic&0x21212121&LOOM_PLUGIN_DEFINE"},
+		{"bad_major", "term_major", LOOM_EABI,
+		 "'term_major'&ABI 7.0&speaks 1.0&rebuild it against"},
+		{"bad_major_late", "term_major_late", LOOM_EABI,
+		 "ABI 7.0&speaks 1.0&rebuild it against"},
+		{"bad_min_host", "term_min_host", LOOM_EABI, "1.42&has 1.0&newer gpuloom&rebuild"},
+		{"bad_kind", "term_kind", LOOM_EABI, "kind number 77&does not know"},
+		{"bad_kind_abi", "term_kind_abi", LOOM_EABI,
+		 "version 33&termination&version 1&rebuild"},
+		{"bad_size", "term_size", LOOM_EABI, "'term_size'&40 bytes&rebuild"},
+		{"bad_prefix", "sched_prefix", LOOM_EPLUGIN,
+		 "'sched_prefix'&termination&'term_'&rename"},
+		{"bad_name", "term_name", LOOM_EPLUGIN, "has no name"},
+		{"bad_print", "term_other", LOOM_EPLUGIN, "calls itself 'term_print'&rename"},
+		{"bad_op", "term_op", LOOM_EPLUGIN, "'term_op'&lacks 'init'&ops table&termination"},
+		{"bad_dev_op", "term_dev_op", LOOM_EPLUGIN, "lacks 'done'&device functions"},
+		{"bad_ops_wild", "term_ops_wild", LOOM_EPLUGIN, "ops table&not readable"},
+		{"bad_no_size", "term_no_size", LOOM_EPLUGIN, "ops table&begin with its size"},
+		{"bad_rows", "term_rows", LOOM_EPLUGIN, "'term_rows'&bad option row&'depth'"},
+		{"bad_width", "term_width", LOOM_EPLUGIN, "bad option row&'depth'&bytes"},
+		{"bad_endless", "term_endless", LOOM_EPLUGIN, "option row 2&not readable"},
+		{"bad_lie", "term_lie", LOOM_EPLUGIN, "it lies&'term_lie'&differ in version"},
+		{"bad_null", "term_null", LOOM_EPLUGIN, "returned NULL"},
+		{"bad_wild", "term_wild", LOOM_EPLUGIN, "cannot be read"},
+		{"bad_none", "term_none", LOOM_EPLUGIN, "exports no loom_plugin_entry"},
+		{"bad_foreign", "term_foreign", LOOM_EPLUGIN, "comes from another file&lib"},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(bad); i++)
+		refused(place(bad[i].fixture, bad[i].name), LOOM_KIND_NONE, bad[i].code,
+			bad[i].words);
+}
+
+static void test_wrong_kind(void)
+{
+	refused(place("bad_print", "term_print"), LOOM_SCHED, LOOM_EINVAL,
+		"'term_print'&is a termination plug-in&scheduler is needed");
+	/* Told without a manifest, too. */
+	refused(place("bad_unmarked", "term_unmarked"), LOOM_SCHED, LOOM_EINVAL,
+		"is a termination plug-in");
+}
+
+static void test_accepted(void)
+{
+	static const char *const good[][2] = {{"bad_minor", "term_minor"},
+					      {"bad_unmarked", "term_unmarked"}};
+	for (size_t i = 0; i < LOOM__COUNT(good); i++) {
+		struct loom_error err = {0};
+		const struct loom_plugin *p = NULL;
+		int rc = loom__plugin_load(place(good[i][0], good[i][1]), LOOM_TERM, &p, &err);
+		CU_ASSERT_EQUAL(rc, 0);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(p);
+		CU_ASSERT_STRING_EQUAL(p->name, good[i][1]);
+		CU_ASSERT_STRING_EQUAL(loom__plugin_short(p), good[i][1] + 5);
+	}
+}
+
+/* A versioned file name is a name as well. */
+static void test_versioned_name(void)
+{
+	const struct loom_plugin *p = NULL;
+	char *plain = place("bad_unmarked", "term_unmarked"),
+	     *full = in_folder("term_unmarked.so.1.2");
+	CU_ASSERT_EQUAL(rename(plain, full), 0);
+	CU_ASSERT_EQUAL(symlink(full, plain), 0);
+	CU_ASSERT_EQUAL(loom__plugin_load(plain, LOOM_TERM, &p, NULL), 0);
+	unlink(plain);
+	unlink(full);
+}
+
+/* ---- files that are no plug-ins ------------------------------------------------------------- */
+
+static void test_not_a_file(void)
+{
+	char *text = in_folder("term_text_file.so"), *sub = in_folder("term_folder.so");
+	char *fifo = in_folder("term_fifo.so"), *empty = in_folder("term_empty.so");
+	store(text, "#!/bin/sh\n", 10);
+	store(empty, "", 0);
+	mkdir(sub, 0700);
+	mkfifo(fifo, 0600);
+	refused(text, LOOM_KIND_NONE, LOOM_EPLUGIN, "not an ELF file");
+	refused(empty, LOOM_KIND_NONE, LOOM_EPLUGIN, "not an ELF file");
+	refused(sub, LOOM_KIND_NONE, LOOM_EPLUGIN, "a folder");
+	refused(fifo, LOOM_KIND_NONE, LOOM_EPLUGIN, "not a regular file");
+	refused(in_folder("term_absent.so"), LOOM_KIND_NONE, LOOM_ENOENT, "no such file");
+	rmdir(sub);
+	unlink(fifo);
+}
+
+static void test_other_machine(void)
+{
+	char *path = in_folder("term_print.so"), *bytes;
+	size_t n;
+	fixture_bytes("bad_print", &bytes, &n);
+	((Elf64_Ehdr *)(void *)bytes)->e_machine = EM_SPARC;
+	store(path, bytes, n);
+	refused(path, LOOM_KIND_NONE, LOOM_EPLUGIN, "another kind of machine&build it");
+	free(bytes);
+}
+
+static void test_cut_short(void)
+{
+	char *path = in_folder("term_print.so"), *bytes;
+	struct loom_manifest m;
+	size_t n;
+	fixture_bytes("bad_print", &bytes, &n);
+	store(path, bytes, n / 2);
+	refused(path, LOOM_KIND_NONE, LOOM_EPLUGIN, "cut short");
+	for (size_t cut = 0; cut < n; cut += 1 + n / 200) {
+		store(path, bytes, cut);
+		CU_ASSERT_NOT_EQUAL(loom__manifest_read(path, &m, NULL), 0);
+	}
+	free(bytes);
+}
+
+/* Any bytes at all: no crash, no endless loop; sanitizers watch the bounds. */
+static void test_damaged(void)
+{
+	char *path = in_folder("term_print.so"), *bytes, *copy;
+	uint64_t random = 88172645463325252u;
+	struct loom_manifest m;
+	size_t n;
+	fixture_bytes("bad_print", &bytes, &n);
+	copy = malloc(n);
+	const Elf64_Ehdr *h = (const Elf64_Ehdr *)(const void *)bytes;
+	for (int round = 0; round < 300; round++) {
+		memcpy(copy, bytes, n);
+		for (int k = 0; k < 8; k++) {
+			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+			/* Headers are where it hurts: the file's, the segments', the sections'. */
+			size_t from = k % 3 == 2 ? h->e_shoff : 16;
+			size_t span = k % 3 == 2 ? n - from : 1024;
+			copy[from + random % span] = (char)(random >> 40);
+		}
+		store(path, copy, n);
+		loom__manifest_read(path, &m, NULL);
+		CU_ASSERT_PTR_NOT_NULL(memchr(m.name, 0, sizeof(m.name)));
+	}
+	free(copy);
+	free(bytes);
+}
+
+static void test_missing_library(void)
+{
+	char *path = in_folder("term_abort.so"), *bytes, *at;
+	size_t n;
+	fixture_bytes("bad_abort", &bytes, &n);
+	while ((at = memmem(bytes, n, "libc.so.6", 9)))
+		at[3] = 'q';
+	store(path, bytes, n);
+	refused(path, LOOM_KIND_NONE, LOOM_EPLUGIN, "dynamic linker&libq.so.6&install");
+	free(bytes);
+}
+
+/* ---- manifests ------------------------------------------------------------------------------ */
+
+static void test_manifest(void)
+{
+	struct loom_manifest m;
+	struct loom_error err = {0};
+	CU_ASSERT_EQUAL(loom__manifest_read(place("bad_abort", "term_abort"), &m, &err), 0);
+	CU_ASSERT_STRING_EQUAL(m.name, "term_abort");
+	CU_ASSERT_STRING_EQUAL(m.license, "Apache-2.0");
+	CU_ASSERT_EQUAL(m.kind, LOOM_TERM);
+	CU_ASSERT_EQUAL(loom__manifest_read(place("bad_text", "term_text"), &m, &err), 0);
+	CU_ASSERT_STRING_EQUAL(m.summary, "red [31m, bell , broken ? UTF-8");
+	CU_ASSERT_EQUAL(loom__manifest_read(place("bad_unmarked", "term_unmarked"), &m, &err),
+			LOOM_EPLUGIN);
+	CU_ASSERT(says(err.text, "no gpuloom manifest&LOOM_PLUGIN_DEFINE"));
+}
+
+/* Without section headers, as sstrip leaves it, the program headers still lead to the note. */
+static void test_manifest_without_sections(void)
+{
+	char *path = in_folder("term_abort.so"), *bytes;
+	struct loom_manifest m;
+	size_t n;
+	fixture_bytes("bad_abort", &bytes, &n);
+	Elf64_Ehdr *h = (Elf64_Ehdr *)(void *)bytes;
+	h->e_shoff = 0;
+	h->e_shnum = 0;
+	store(path, bytes, n);
+	CU_ASSERT_EQUAL(loom__manifest_read(path, &m, NULL), 0);
+	CU_ASSERT_STRING_EQUAL(m.name, "term_abort");
+	free(bytes);
+}
+
+static void test_clean(void)
+{
+	char text[24] = "a\033\x7f\xc2\x9b\xc3\xa9\xed\xa0\x80z",
+	     full[4] = {'\xe2', '\x82', '\xac', 'x'};
+	loom__clean(text, sizeof(text));
+	CU_ASSERT_STRING_EQUAL(text, "a\xc3\xa9???z");
+	loom__clean(full, 3);
+	CU_ASSERT_STRING_EQUAL(full, "??");
+}
+
+/* ---- probing -------------------------------------------------------------------------------- */
+
+static void probe_refused(const char *path, unsigned limit_ms, const char *words)
+{
+	struct loom_error err = {0};
+	CU_ASSERT_EQUAL(loom__plugin_probe(self, path, limit_ms, &err), LOOM_EPLUGIN);
+	CU_ASSERT(says(err.text, words));
+	CU_ASSERT(one_sentence(err.text));
+}
+
+static void test_probe(void)
+{
+	unsigned before = open_files();
+	struct loom_error err = {0};
+	struct loom__probed probed;
+
+	probe_refused(place("bad_abort", "term_abort"), 20000,
+		      "term_abort.so&constructor&crashed (SIGABRT)&no luck today");
+	probe_refused(place("bad_exit", "term_exit"), 20000, "ended the process (status 0)");
+	probe_refused(place("bad_answer", "term_answer"), 20000, "crashed (SIGABRT)");
+	uint64_t begin = loom__now_ns();
+	probe_refused(place("bad_hang", "term_hang"), 500, "did not return within 500 ms");
+	CU_ASSERT(loom__now_ns() - begin < 15000000000u);
+
+	/* The child's own words and code arrive unchanged. */
+	char *path = place("bad_major_late", "term_major_late");
+	CU_ASSERT_EQUAL(loom__plugin_probe(self, path, 20000, &err), LOOM_EABI);
+	CU_ASSERT(says(err.text, "ABI 7.0&rebuild it against"));
+	CU_ASSERT_EQUAL(loom__plugin_probe(self, in_folder("absent.so"), 20000, &err), LOOM_ENOENT);
+
+	CU_ASSERT_EQUAL(
+		loom__plugin_examine(self, place("bad_print", "term_print"), 20000, &probed, &err),
+		0);
+	CU_ASSERT_STRING_EQUAL(probed.noise, "hello from a constructor");
+	CU_ASSERT_EQUAL(loom__plugin_examine(self, place("bad_unmarked", "term_unmarked"), 20000,
+					     &probed, &err),
+			0);
+	CU_ASSERT_STRING_EQUAL(probed.identity.name, "term_unmarked");
+	CU_ASSERT_EQUAL(probed.identity.kind, LOOM_TERM);
+	CU_ASSERT_STRING_EQUAL(probed.noise, "");
+
+	CU_ASSERT_EQUAL(loom__plugin_probe("/nonexistent/gpuloom", path, 20000, &err), LOOM_EIO);
+	CU_ASSERT(says(err.text, "/nonexistent/gpuloom&cannot be started"));
+
+	CU_ASSERT_EQUAL(open_files(), before);
+	CU_ASSERT(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
+	for (int i = 0; left_running() && i < 200; i++)
+		usleep(10000);
+	CU_ASSERT_EQUAL(left_running(), 0);
+}
+
+static void test_check_writes_only_the_verdict(void)
+{
+	char answer[8] = "";
+	int fd[2];
+	CU_ASSERT_EQUAL_FATAL(pipe(fd), 0);
+	pid_t pid = fork();
+	if (!pid)
+		_exit(loom__probe_main(place("bad_unmarked", "term_unmarked"), fd[1]));
+	close(fd[1]);
+	CU_ASSERT_EQUAL(read(fd[0], answer, sizeof(answer)), 3);
+	CU_ASSERT_STRING_EQUAL(answer, "ok\n");
+	close(fd[0]);
+	waitpid(pid, NULL, 0);
+}
+
+struct seen {
+	int rows;
+	char last[200];
+};
+
+static void see(void *arg, const char *topic, const char *state, const char *found,
+		const char *mend)
+{
+	struct seen *s = arg;
+	s->rows++;
+	snprintf(s->last, sizeof(s->last), "%s|%s|%s|%s", topic, state, found, mend);
+}
+
+static void test_doctor(void)
+{
+	struct seen s = {0};
+	struct loom_error err = {0};
+	int rc = loom__ask_rows(self, "doctor", place("bad_doctor", "device_ill"), 20000, see, &s,
+				&err);
+	CU_ASSERT_EQUAL(rc, LOOM_EPLUGIN);
+	CU_ASSERT_EQUAL(s.rows, 1);
+	CU_ASSERT_STRING_EQUAL(s.last, "ill engine|limited|one of two|take a rest");
+	CU_ASSERT(says(err.text, "device_ill.so&crashed (SIGABRT)"));
+	rc = loom__ask_rows(self, "doctor", place("bad_rows", "term_rows"), 20000, see, &s, &err);
+	CU_ASSERT_EQUAL(rc, LOOM_EPLUGIN);
+	CU_ASSERT(says(err.text, "bad option row"));
+	rc = loom__ask_rows(self, "doctor", place("bad_minor", "term_minor"), 20000, see, &s, &err);
+	CU_ASSERT_EQUAL(rc, 0);
+	CU_ASSERT_EQUAL(s.rows, 1);
+}
+
+/* ---- search path ---------------------------------------------------------------------------- */
+
+static void empty_folder(const char *path)
+{
+	char file[2 * PATH_MAX];
+	DIR *d = opendir(path);
+	for (struct dirent *e; d && (e = readdir(d));) {
+		snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
+		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+			remove(file);
+	}
+	if (d)
+		closedir(d);
+}
+
+static void test_search(void)
+{
+	struct loom__search s = {0};
+	struct loom_error err = {0};
+	char *one = in_folder("one"), *two = in_folder("two"), list[2 * PATH_MAX];
+	mkdir(one, 0755);
+	mkdir(two, 0755);
+
+	setenv("GPULOOM_PLUGIN_PATH", two, 1);
+	snprintf(list, sizeof(list), ":%s:%s/../one:", one, one);
+	CU_ASSERT_EQUAL(loom__search_create(list, &s, &err), 0);
+	CU_ASSERT_FATAL(s.count >= 2);
+	CU_ASSERT_STRING_EQUAL(s.folder[0], one);
+	CU_ASSERT_STRING_EQUAL(s.folder[1], two);
+	loom__search_free(&s);
+
+	chmod(two, 0777);
+	CU_ASSERT_EQUAL(loom__search_create(NULL, &s, &err), LOOM_EINVAL);
+	CU_ASSERT(says(err.text, "two&everybody may write&chmod o-w"));
+	chmod(two, 0755);
+	setenv("GPULOOM_PLUGIN_PATH", in_folder("three"), 1);
+	CU_ASSERT_EQUAL(loom__search_create(NULL, &s, &err), LOOM_ENOENT);
+	CU_ASSERT(says(err.text, "three&GPULOOM_PLUGIN_PATH"));
+	unsetenv("GPULOOM_PLUGIN_PATH");
+	CU_ASSERT_EQUAL(loom__search_create(self, &s, &err), LOOM_EINVAL);
+	CU_ASSERT(says(err.text, "plugin_path&names a file"));
+
+	/* The folder beside this executable is found without being named. */
+	CU_ASSERT_EQUAL(loom__search_create(NULL, &s, &err), 0);
+	CU_ASSERT_FATAL(s.count >= 1);
+	CU_ASSERT(says(s.folder[0], "/plugins"));
+	loom__search_free(&s);
+	rmdir(one);
+	rmdir(two);
+}
+
+static void test_scan(void)
+{
+	struct loom__candidates all = {0};
+	struct loom_error err = {0};
+	empty_folder(folder);
+	char *other = strdup(in_folder("other")), file[PATH_MAX];
+	mkdir(other, 0700);
+	mkdir(in_folder("term_folder.so"), 0700);
+	store(in_folder("readme.txt"), "x", 1);
+	store(in_folder(".so"), "x", 1);
+	char *abort_path = place("bad_abort", "term_abort");
+	snprintf(file, sizeof(file), "%s/term_abort.so", other);
+	CU_ASSERT_EQUAL(link(abort_path, file), 0);
+	place("bad_min_host", "term_min_host");
+	place("bad_unmarked", "term_unmarked");
+
+	char *folders[] = {folder, other};
+	struct loom__search s = {folders, 2};
+	CU_ASSERT_EQUAL(loom__candidates_scan(&s, &all, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(all.count, 5);
+	CU_ASSERT(says(all.list[0].path, "term_abort.so"));
+	CU_ASSERT_STRING_EQUAL(all.list[0].fault, ""); /* its code has not run */
+	CU_ASSERT_EQUAL(all.list[0].has_manifest, 1);
+	CU_ASSERT(says(all.list[1].fault, "a folder"));
+	CU_ASSERT_EQUAL(strncmp(all.list[1].fault, "a folder", 8), 0);
+	CU_ASSERT(says(all.list[2].fault, "1.42"));
+	CU_ASSERT_EQUAL(all.list[3].has_manifest, 0);
+	CU_ASSERT_STRING_EQUAL(all.list[3].fault, "");
+	CU_ASSERT(says(all.list[4].fault, "hidden by&term_abort.so"));
+	loom__candidates_free(&all);
+	unlink(file);
+	rmdir(other);
+	free(other);
+	empty_folder(folder);
+}
+
+static void test_find(void)
+{
+	char *folders[] = {folder}, *path = NULL;
+	struct loom__search s = {folders, 1}, none = {0};
+	struct loom_error err = {0};
+	empty_folder(folder);
+	place("bad_abort", "term_abort");
+	place("bad_print", "term_print");
+	place("bad_prefix", "sched_prefix");
+
+	CU_ASSERT_EQUAL(loom__plugin_find(&s, LOOM_TERM, "print", &path, &err), 0);
+	CU_ASSERT_STRING_EQUAL(path, in_folder("term_print.so"));
+	free(path);
+	CU_ASSERT_EQUAL(loom__plugin_find(&s, LOOM_TERM, "term_print", &path, &err), 0);
+	CU_ASSERT_STRING_EQUAL(path, in_folder("term_print.so"));
+	free(path);
+	CU_ASSERT_EQUAL(
+		loom__plugin_find(&none, LOOM_TERM, in_folder("term_abort.so"), &path, &err), 0);
+	free(path);
+	CU_ASSERT_EQUAL(loom__plugin_find(&s, LOOM_TERM, "pritn", &path, &err), LOOM_ENOENT);
+	CU_ASSERT(says(err.text,
+		       "no termination plug-in 'pritn'&did you mean 'print'?&abort, print"));
+	CU_ASSERT(says(err.text, folder));
+	CU_ASSERT_PTR_NULL(strstr(err.text, "prefix"));
+	CU_ASSERT_EQUAL(loom__plugin_find(&s, LOOM_QOS, "print", &path, &err), LOOM_ENOENT);
+	CU_ASSERT(says(err.text, "no qos plug-in&none of that kind"));
+	CU_ASSERT_EQUAL(loom__plugin_find(&none, LOOM_QOS, "print", &path, &err), LOOM_ENOENT);
+	CU_ASSERT(says(err.text, "plugin_path"));
+	CU_ASSERT_EQUAL(loom__plugin_find(&s, LOOM_TERM, "./absent.so", &path, &err), LOOM_ENOENT);
+	empty_folder(folder);
+}
+
+static void test_kinds(void)
+{
+	for (int k = 1; k < LOOM_KINDS; k++)
+		CU_ASSERT_EQUAL(loom__kind_of_section(loom__kind_section(k)), (enum loom_kind)k);
+	CU_ASSERT_EQUAL(loom__kind_of_section("sched"), LOOM_KIND_NONE);
+	CU_ASSERT_STRING_EQUAL(loom__kind_name(LOOM_TERM), "term");
+	CU_ASSERT_STRING_EQUAL(loom__kind_section(LOOM_TERM), "termination");
+}
+
+static void test_peek(void)
+{
+	char to[8192], from[8192];
+	memset(from, 'x', sizeof(from));
+	CU_ASSERT_EQUAL(loom__peek(to, from, sizeof(from)), sizeof(from));
+	CU_ASSERT_EQUAL(memcmp(to, from, sizeof(from)), 0);
+	CU_ASSERT_EQUAL(loom__peek(to, NULL, 1), 0);
+	CU_ASSERT_EQUAL(loom__peek(to, (void *)4096, 8), 0);
+	CU_ASSERT_EQUAL(loom__peek_string(to, 4, "abcdef"), 0);
+	CU_ASSERT_STRING_EQUAL(to, "abc");
+	CU_ASSERT_EQUAL(loom__peek_string(to, 4, NULL), -1);
+}
+
+/* ---- description ---------------------------------------------------------------------------- */
+
+struct opts {
+	uint64_t bytes, delay;
+	double share;
+	uint32_t depth, how;
+	const char *file;
+};
+static const char *const ways[] = {"fast", "slow|careful", NULL};
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct opts, bytes, LOOM_OPT_SIZE, "64KiB", "Bytes.", .min = 4096, .max = 1 << 30),
+	LOOM_OPT(struct opts, delay, LOOM_OPT_TIME, "10us", "Delay.", .min = 500, .max = 2e9),
+	LOOM_OPT(struct opts, share, LOOM_OPT_SHARE, "5%", "Share.", .min = 0.01, .max = 0.5),
+	LOOM_OPT(struct opts, depth, LOOM_OPT_U32, "8", "Depth <of> a | b.", .min = 1, .max = 1e19),
+	LOOM_OPT(struct opts, how, LOOM_OPT_ENUM, "fast", "How.", .choices = ways),
+	LOOM_OPT(struct opts, file, LOOM_OPT_PATH, NULL, "File.", .flags = LOOM_OPT_REQUIRED),
+	{0},
+};
+static const char source[] = "text for a compiler";
+static const struct loom_term_dev dev_table = {.size = sizeof(dev_table)};
+static const struct loom_device_code code = {.size = sizeof(code),
+					     .cpu = &dev_table,
+					     .source_name = "term_demo.dev.h",
+					     .source = source,
+					     .source_end = source + sizeof(source) - 1};
+static const struct loom_plugin demo = {.abi = LOOM_ABI_CURRENT,
+					.kind = LOOM_TERM,
+					.kind_abi = 1,
+					.min_host_abi = LOOM_ABI(1, 0),
+					.name = "term_demo",
+					.version = "2.1.0",
+					.license = "MIT",
+					.summary = "for a \033test",
+					.opts = rows,
+					.opts_size = sizeof(struct opts),
+					.dev = &code};
+
+static void test_describe_text(void)
+{
+	struct loom__text t = {0};
+	loom__describe_text(&demo, "/x/term_demo.so", &t);
+	CU_ASSERT(says(t.at, "termination.demo 2.1.0&for a test&/x/term_demo.so&CPU and GPU"));
+	CU_ASSERT(
+		says(t.at, "4KiB..1GiB&500ns..2s&1%..50%&1 or more&fast|slow|careful&(required)"));
+	CU_ASSERT(says(t.at, "[termination]\nuse = demo\n[termination.demo]\nbytes = 64KiB\n"));
+	CU_ASSERT_PTR_NULL(strchr(t.at, '\033'));
+	loom__text_free(&t);
+}
+
+static void test_describe_markdown(void)
+{
+	struct loom__text t = {0};
+	loom__describe_markdown(&demo, &t);
+	CU_ASSERT(says(
+		t.at,
+		"### termination.demo\n&`term_demo.so`&| `depth` | integer | `8` | 1 or more"));
+	CU_ASSERT(says(t.at, "Depth &lt;of> a \\| b.&slow\\|careful"));
+	CU_ASSERT_PTR_NULL(strchr(t.at, '/')); /* no paths: documents are generated from it */
+	loom__text_free(&t);
+}
+
+static const char *string_at(const cJSON *object, const char *key)
+{
+	const char *text = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(object, key));
+	return text ? text : "(none)";
+}
+
+static void test_describe_json(void)
+{
+	char *text = loom__describe_json(&demo, "/x/term_demo.so");
+	cJSON *j = cJSON_ParseWithOpts(text, NULL, 1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(j);
+	CU_ASSERT_STRING_EQUAL(string_at(j, "schema"), "gpuloom.plugin/1");
+	CU_ASSERT_STRING_EQUAL(string_at(j, "kind"), "termination");
+	CU_ASSERT_STRING_EQUAL(string_at(j, "summary"), "for a test");
+	CU_ASSERT_STRING_EQUAL(string_at(j, "abi"), "1.0");
+	const cJSON *options = cJSON_GetObjectItemCaseSensitive(j, "options");
+	CU_ASSERT_EQUAL(cJSON_GetArraySize(options), 6);
+	CU_ASSERT_STRING_EQUAL(string_at(cJSON_GetArrayItem(options, 0), "default"), "64KiB");
+	CU_ASSERT_STRING_EQUAL(string_at(cJSON_GetArrayItem(options, 0), "type"), "size");
+	CU_ASSERT(cJSON_IsNull(
+		cJSON_GetObjectItemCaseSensitive(cJSON_GetArrayItem(options, 5), "default")));
+	cJSON_Delete(j);
+	free(text);
+}
+
+/* ---- the commands, as users run them -------------------------------------------------------- */
+
+/* Standard output of `gpuloom ARGUMENTS` with our folder as plug-in folder; free() it. */
+static char *run(const char *arguments, int *status)
+{
+	char command[3 * PATH_MAX];
+	struct loom__text t = {0};
+	snprintf(command, sizeof(command), "%s/gpuloom %s --plugin-path %s 2>%s/stderr",
+		 test_build_dir(), arguments, folder, folder);
+	FILE *f = popen(command, "r");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	char piece[4096];
+	for (size_t n; (n = fread(piece, 1, sizeof(piece), f));)
+		loom__text_put(&t, piece, n);
+	int ended = pclose(f);
+	*status = WIFEXITED(ended) ? WEXITSTATUS(ended) : -1;
+	loom__text_put(&t, "", 0);
+	return t.at;
+}
+
+/* What the last run() wrote to stderr has the words. */
+static int said(const char *words)
+{
+	char *text;
+	size_t n;
+	int ok = !loom__read_file(in_folder("stderr"), 1 << 20, &text, &n, NULL);
+	if (ok) {
+		ok = says(text, words);
+		free(text);
+	}
+	return ok;
+}
+
+static const cJSON *with_path(const cJSON *array, const char *file)
+{
+	const cJSON *item;
+	cJSON_ArrayForEach(item, array) if (strstr(string_at(item, "path"), file)) return item;
+	return NULL;
+}
+
+static void test_command_list(void)
+{
+	int status;
+	empty_folder(folder);
+	place("bad_abort", "term_abort");
+	place("bad_print", "term_print");
+	place("bad_unmarked", "term_unmarked");
+	place("bad_none", "term_none");
+
+	char *text = run("list termination", &status);
+	CU_ASSERT_EQUAL(status, 0);
+	CU_ASSERT(
+		says(text, "abort  &print  &unmarked&Cannot be used&term_none.so: it exports no"));
+	free(text);
+
+	text = run("list --probe --json", &status);
+	CU_ASSERT_EQUAL(status, 0);
+	cJSON *j = cJSON_ParseWithOpts(text, NULL, 1);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(j); /* nothing that a plug-in prints is in the data */
+	CU_ASSERT_STRING_EQUAL(string_at(j, "schema"), "gpuloom.plugins/1");
+	const cJSON *bad = cJSON_GetObjectItemCaseSensitive(j, "faulty");
+	const cJSON *good = cJSON_GetObjectItemCaseSensitive(j, "plugins");
+	CU_ASSERT(says(string_at(with_path(bad, "/term_abort.so"), "fault"), "crashed (SIGABRT)"));
+	CU_ASSERT(says(string_at(with_path(good, "/term_print.so"), "warning"), "hello from"));
+	cJSON_Delete(j);
+	free(text);
+
+	free(run("list nonsense", &status));
+	CU_ASSERT_EQUAL(status, 2);
+	free(run("list --nonsense", &status));
+	CU_ASSERT_EQUAL(status, 2);
+	empty_folder(folder);
+}
+
+static void test_command_describe(void)
+{
+	static const char *const names[] = {"print", "term_print", "termination.print", "unmarked"};
+	int status;
+	char arguments[PATH_MAX];
+	place("bad_print", "term_print");
+	place("bad_abort", "term_abort");
+	place("bad_unmarked", "term_unmarked");
+	for (size_t i = 0; i < LOOM__COUNT(names); i++) {
+		snprintf(arguments, sizeof(arguments), "describe %s", names[i]);
+		char *text = run(arguments, &status);
+		CU_ASSERT_EQUAL(status, 0);
+		CU_ASSERT(
+			says(text, "termination.& 1.0.0\n  broken on purpose\n&use = &no options"));
+		free(text);
+	}
+	free(run("describe abort", &status));
+	CU_ASSERT_EQUAL(status, 2);
+	free(run("describe nothing", &status));
+	CU_ASSERT_EQUAL(status, 2);
+	/* A name that two kinds have. */
+	place("bad_unmarked", "sched_print");
+	free(run("describe print", &status));
+	CU_ASSERT_EQUAL(status, 2);
+	CU_ASSERT(said("'print' is the name of 2 plug-ins&scheduler.print, termination.print"));
+	snprintf(arguments, sizeof(arguments), "describe %s/term_print.so --json", folder);
+	char *text = run(arguments, &status);
+	cJSON *j = cJSON_ParseWithOpts(text, NULL, 1);
+	CU_ASSERT_STRING_EQUAL(string_at(j, "name"), "term_print");
+	cJSON_Delete(j);
+	free(text);
+	empty_folder(folder);
+}
+
+static void test_command_doctor(void)
+{
+	int status, mentioned = 0;
+	place("bad_doctor", "device_ill");
+	char *text = run("doctor --json", &status);
+	CU_ASSERT_EQUAL(status, 0);
+	cJSON *j = cJSON_ParseWithOpts(text, NULL, 1);
+	CU_ASSERT_STRING_EQUAL(string_at(j, "schema"), "gpuloom.doctor/1");
+	const cJSON *row;
+	cJSON_ArrayForEach(row, cJSON_GetObjectItemCaseSensitive(j, "rows"))
+	{
+		const char *state = string_at(row, "state");
+		CU_ASSERT(!strcmp(state, "ok") || !strcmp(state, "limited") ||
+			  !strcmp(state, "no"));
+		/* What does not work comes with what to do about it. */
+		CU_ASSERT(!strcmp(state, "ok") || string_at(row, "mend")[0]);
+		mentioned += !strcmp(string_at(row, "topic"), "ill engine");
+		mentioned += strstr(string_at(row, "found"), "crashed (SIGABRT)") != NULL;
+	}
+	CU_ASSERT_EQUAL(mentioned, 2);
+	cJSON_Delete(j);
+	free(text);
+	free(run("doctor now", &status));
+	CU_ASSERT_EQUAL(status, 2);
+	empty_folder(folder);
+}
+
+static const struct test tests[] = {
+	{"refusals", test_refusals},
+	{"wrong_kind", test_wrong_kind},
+	{"accepted", test_accepted},
+	{"versioned_name", test_versioned_name},
+	{"not_a_file", test_not_a_file},
+	{"other_machine", test_other_machine},
+	{"cut_short", test_cut_short},
+	{"damaged", test_damaged},
+	{"missing_library", test_missing_library},
+	{"manifest", test_manifest},
+	{"manifest_without_sections", test_manifest_without_sections},
+	{"clean", test_clean},
+	{"probe", test_probe},
+	{"check_writes_only_the_verdict", test_check_writes_only_the_verdict},
+	{"doctor", test_doctor},
+	{"search", test_search},
+	{"scan", test_scan},
+	{"find", test_find},
+	{"kinds", test_kinds},
+	{"peek", test_peek},
+	{"describe_text", test_describe_text},
+	{"describe_markdown", test_describe_markdown},
+	{"describe_json", test_describe_json},
+	{"command_list", test_command_list},
+	{"command_describe", test_command_describe},
+	{"command_doctor", test_command_doctor},
+};
+
+int main(int argc, char **argv)
+{
+	/* This program is the executable that probes run again. */
+	if (argc > 1 && !strcmp(argv[1], "probe")) {
+		loom__probe_command(argc - 1, argv + 1);
+		return 2;
+	}
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (n < 0 || !mkdtemp(folder))
+		return 99;
+	unsetenv("GPULOOM_PLUGIN_PATH");
+	int rc = test_main(argc, argv, "plugin", tests, LOOM__COUNT(tests), 120);
+	empty_folder(folder);
+	rmdir(folder);
+	return rc;
+}

@@ -1,0 +1,670 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reports: pages are well-formed and closed to the outside, hostile documents neither crash nor
+ * inject, and CSV gives back the figures. Properties, not pictures. */
+#include "support.h"
+
+#include <ctype.h>
+#include <libgen.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "report/html.h"
+#include "report/markup.h"
+#include "report/report.h"
+#include "report/rows.h"
+
+static const char *const documents[] = {"result.json", "compare.json", "sweep.jsonl",
+					"hostile.json"};
+
+static const char *data_path(const char *name)
+{
+	static char path[4][4096];
+	static int turn;
+	char here[] = __FILE__;
+	turn = (turn + 1) % 4;
+	snprintf(path[turn], sizeof(path[turn]), "%s/data/%s", dirname(here), name);
+	return path[turn];
+}
+
+struct loaded {
+	struct loom__doc doc[2];
+	struct loom__view view;
+	struct loom__report_wish wish;
+};
+
+static int open_view(struct loaded *l, size_t docs, struct loom_error *err)
+{
+	int rc = loom__view_create(l->doc, docs, &l->view, err);
+	if (!rc && loom__report_wish(&l->view, NULL, NULL, &l->wish, err)) {
+		loom__view_free(&l->view);
+		rc = -1;
+	}
+	return rc;
+}
+
+static void load(struct loaded *l, const char *name)
+{
+	struct loom_error err = {0};
+	memset(l, 0, sizeof(*l));
+	int rc = loom__doc_read(data_path(name), &l->doc[0], &err);
+	rc = rc ? rc : open_view(l, 1, &err);
+	if (rc) {
+		fprintf(stderr, "%s: %s\n", name, err.text);
+		CU_FAIL_FATAL("a document cannot be read");
+	}
+}
+
+static int load_text(struct loaded *l, const char *text, struct loom_error *err)
+{
+	memset(l, 0, sizeof(*l));
+	int rc = loom__doc_parse("x.json", strdup(text), strlen(text), &l->doc[0], err);
+	if (rc)
+		return rc;
+	rc = open_view(l, 1, err);
+	if (rc)
+		loom__doc_free(&l->doc[0]);
+	return rc;
+}
+
+static void unload(struct loaded *l)
+{
+	loom__view_free(&l->view);
+	loom__doc_free(&l->doc[0]);
+	loom__doc_free(&l->doc[1]);
+}
+
+static char *render(const struct loaded *l, enum loom__report_format format)
+{
+	struct loom__text t = {0}, table = {0};
+	switch (format) {
+	case LOOM__AS_HTML:
+		loom__report_html(&t, &l->view, &l->wish);
+		break;
+	case LOOM__AS_MARKDOWN:
+		loom__report_markdown(&t, &l->view, &l->wish);
+		break;
+	case LOOM__AS_CSV:
+		loom__report_csv(&t, &l->view);
+		break;
+	case LOOM__AS_SVG:
+		loom__report_svg(&t, &l->view, &l->wish);
+		break;
+	case LOOM__AS_GNUPLOT:
+		loom__report_gnuplot(&t, &table, "x.csv", &l->view, &l->wish);
+		loom__text_put(&t, table.at, table.length);
+		break;
+	default:
+		loom__report_summary(&t, &l->view, &l->wish);
+	}
+	loom__text_free(&table);
+	CU_ASSERT(loom__text_ok(&t));
+	return t.at ? t.at : strdup("");
+}
+
+/* ---- well-formed
+ * --------------------------------------------------------------------------------*/
+
+static int is_void(const char *name)
+{
+	return !strcmp(name, "meta") || !strcmp(name, "br") || !strcmp(name, "wbr");
+}
+
+/* Every tag that opens closes in order, attributes are quoted, no bare '<' or '&' in between; what
+ * scripts and styles hold is theirs. NULL, or what is wrong. */
+static const char *check_tags(const char *s)
+{
+	static char stack[200][24], why[200];
+	size_t depth = 0;
+	while (*s) {
+		if (*s == '&' && strncmp(s, "&lt;", 4) && strncmp(s, "&gt;", 4) &&
+		    strncmp(s, "&amp;", 5) && strncmp(s, "&quot;", 6) && strncmp(s, "&#39;", 5))
+			return "a bare &";
+		if (*s != '<') {
+			s++;
+			continue;
+		}
+		if (!strncmp(s, "<!DOCTYPE html>", 15)) {
+			s += 15;
+			continue;
+		}
+		int closing = s[1] == '/';
+		char name[24] = "";
+		s += 1 + closing;
+		for (size_t n = 0; isalnum((unsigned char)*s) && n + 1 < sizeof(name);)
+			name[n++] = *s++;
+		if (!*name)
+			return "a bare <";
+		while (*s && *s != '>' && *s != '/') {
+			if (*s == '"') {
+				s = strchr(s + 1, '"');
+				if (!s)
+					return "an open quote";
+			} else if (*s == '<') {
+				return "a < inside a tag";
+			}
+			s++;
+		}
+		int empty = *s == '/';
+		s += empty;
+		if (*s++ != '>')
+			return "a tag without end";
+		if (closing) {
+			if (!depth || strcmp(stack[--depth], name)) {
+				snprintf(why, sizeof(why), "</%s> closes %s", name,
+					 depth ? stack[depth] : "nothing");
+				return why;
+			}
+		} else if (!empty && !is_void(name)) {
+			if (depth == 200)
+				return "too deep";
+			strcpy(stack[depth++], name);
+			if (!strcmp(name, "script") || !strcmp(name, "style")) {
+				char end[32];
+				snprintf(end, sizeof(end), "</%s>", name);
+				s = strstr(s, end);
+				if (!s)
+					return "a script without end";
+			}
+		}
+	}
+	return depth ? "something is left open" : NULL;
+}
+
+static void test_pages_are_well_formed(void)
+{
+	for (size_t i = 0; i < LOOM__COUNT(documents); i++) {
+		struct loaded l;
+		load(&l, documents[i]);
+		for (int k = 0; k < 2; k++) {
+			char *text = render(&l, k ? LOOM__AS_SVG : LOOM__AS_HTML);
+			const char *fault = check_tags(text);
+			if (fault)
+				fprintf(stderr, "%s: %s\n", documents[i], fault);
+			CU_ASSERT_PTR_NULL(fault);
+			free(text);
+		}
+		unload(&l);
+	}
+	CU_ASSERT_PTR_NOT_NULL(check_tags("<p>a</b></p>"));
+	CU_ASSERT_PTR_NOT_NULL(check_tags("<p>a < b</p>"));
+	CU_ASSERT_PTR_NOT_NULL(check_tags("<p>"));
+}
+
+static size_t count(const char *text, const char *what)
+{
+	size_t n = 0;
+	for (; (text = strstr(text, what)); text += strlen(what))
+		n++;
+	return n;
+}
+
+/* Nothing of the page points outside, and only our script can run. The data is a block of its own.
+ */
+static void test_page_is_closed(void)
+{
+	for (size_t i = 0; i < LOOM__COUNT(documents); i++) {
+		struct loaded l;
+		load(&l, documents[i]);
+		char *page = render(&l, LOOM__AS_HTML);
+		char *data = strstr(page, "<script class=\"data\"");
+		CU_ASSERT_PTR_NOT_NULL_FATAL(data);
+		CU_ASSERT_EQUAL(count(page, "<script"), 2);
+		CU_ASSERT_EQUAL(count(page, "<script>"), 1);
+		CU_ASSERT_EQUAL(count(page, "</script>"), 2);
+		*data = 0;
+		CU_ASSERT_EQUAL(count(page, " src="), 0 + count(page, "&lt;img src="));
+		CU_ASSERT_EQUAL(count(page, "href=\""), count(page, "href=\"#"));
+		CU_ASSERT_EQUAL(count(page, "<link"), 0);
+		CU_ASSERT_EQUAL(count(page, "<img"), 0);
+		CU_ASSERT_EQUAL(count(page, "url("), 0);
+		CU_ASSERT_EQUAL(count(page, "@import"), 0);
+		CU_ASSERT_EQUAL(
+		    count(page, "Content-Security-Policy\" content=\"default-src 'none'"), 1);
+		if (strcmp(documents[i], "hostile.json"))
+			CU_ASSERT_EQUAL(count(page, "http://") + count(page, "https://"), 0);
+		CU_ASSERT(count(page, "\xe2\x80\xae") == 0); /* turns the direction of text */
+		CU_ASSERT(count(page, "NaN") == 0 && count(page, "nan\"") == 0);
+		free(page);
+		unload(&l);
+	}
+}
+
+/* The policy names our script by its hash: without it browsers would not run the script. */
+static void test_script_hash(void)
+{
+	char name[] = "/tmp/gpuloom-script-XXXXXX", command[200], hash[80] = "";
+	int fd = mkstemp(name);
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT(write(fd, loom__html_script, strlen(loom__html_script)) > 0);
+	close(fd);
+	snprintf(command, sizeof(command), "openssl dgst -sha256 -binary %s 2>/dev/null | base64",
+		 name);
+	FILE *f = popen(command, "r");
+	char *got = f ? fgets(hash, sizeof(hash), f) : NULL;
+	if (f)
+		pclose(f);
+	unlink(name);
+	if (!got || strlen(hash) < 44) /* no openssl: its exit status is hidden by the pipe */
+		return;
+	hash[strcspn(hash, "\n")] = 0;
+	CU_ASSERT_STRING_EQUAL(hash, loom__html_script_hash);
+}
+
+static void test_page_has_its_parts(void)
+{
+	static const struct {
+		const char *document, *part[12];
+	} wanted[] = {
+	    {"compare.json",
+	     {"id=\"verdicts\"", "FASTER", "id=\"samples\"", "id=\"metrics\"", "id=\"workers\"",
+	      "id=\"environment\"", "id=\"conf\"", "id=\"command\"", "scheduler.mgws.public_queue",
+	      "prefers-color-scheme:dark", "@media print"}},
+	    {"sweep.jsonl",
+	     {"id=\"effects\"", "id=\"pareto\"", "id=\"missing\"",
+	      "the tree needs a stealing scheduler", "id=\"samples\""}},
+	    {"result.json",
+	     {"id=\"samples\"", "id=\"workers\"", "not known: no cpufreq", "sched_mgws"}},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(wanted); i++) {
+		struct loaded l;
+		load(&l, wanted[i].document);
+		char *page = render(&l, LOOM__AS_HTML);
+		for (size_t k = 0; k < 12 && wanted[i].part[k]; k++)
+			if (!strstr(page, wanted[i].part[k])) {
+				fprintf(stderr, "%s: no %s\n", wanted[i].document,
+					wanted[i].part[k]);
+				CU_FAIL("a part is missing");
+			}
+		free(page);
+		unload(&l);
+	}
+}
+
+/* ---- escaping
+ * -----------------------------------------------------------------------------------*/
+
+static void test_markup(void)
+{
+	struct loom__text t = {0};
+	loom__markup_text(&t, "<a b=\"c\" d='e'>&\x01\xff\xe2\x80\xae\xc3\xa9");
+	CU_ASSERT_STRING_EQUAL(
+	    t.at, "&lt;a b=&quot;c&quot; d=&#39;e&#39;&gt;&amp;\xef\xbf\xbd\xef\xbf\xbd"
+		  "\xef\xbf\xbd\xc3\xa9");
+	loom__text_free(&t);
+	loom__markup_cut(&t, "<<<<", 3);
+	CU_ASSERT_STRING_EQUAL(t.at, "&lt;&lt;\xe2\x80\xa6");
+	loom__text_free(&t);
+	CU_ASSERT_STRING_EQUAL(LOOM__XY(1.25), "1.3");
+	CU_ASSERT_STRING_EQUAL(LOOM__XY(-0.04), "0");
+	CU_ASSERT_STRING_EQUAL(LOOM__XY(NAN), "0");
+	CU_ASSERT_STRING_EQUAL(LOOM__XY(-2), "-2");
+	CU_ASSERT_STRING_EQUAL(LOOM__CHANGE(1.032), "+3.20 %");
+	CU_ASSERT_STRING_EQUAL(LOOM__CHANGE(0.5), "\xe2\x88\x92"
+						  "50.0 %");
+	CU_ASSERT_STRING_EQUAL(LOOM__CHANGE(4), "\xc3\x97"
+						"4");
+	CU_ASSERT_STRING_EQUAL(LOOM__CHANGE(NAN), "\xe2\x80\x93");
+}
+
+static void test_hostile_markdown(void)
+{
+	struct loaded l;
+	load(&l, "hostile.json");
+	char *text = render(&l, LOOM__AS_MARKDOWN);
+	CU_ASSERT_EQUAL(count(text, "<script"), 0);
+	CU_ASSERT_EQUAL(count(text, "<img"), 0);
+	CU_ASSERT_EQUAL(count(text, "@everyone"), 0);
+	CU_ASSERT_EQUAL(count(text, "https://"), 0);
+	CU_ASSERT_EQUAL(count(text, "[x]("), 0);
+	free(text);
+	unload(&l);
+}
+
+static void test_csv_fields(void)
+{
+	static const char *const pairs[][2] = {{"plain", "plain"},
+					       {"a,b", "\"a,b\""},
+					       {"say \"x\"", "\"say \"\"x\"\"\""},
+					       {"=1+1", "\"'=1+1\""},
+					       {"-5", "-5"},
+					       {"-x", "\"'-x\""},
+					       {"@sum", "\"'@sum\""},
+					       {"two\nlines", "\"two\nlines\""},
+					       {"", ""}};
+	for (size_t i = 0; i < LOOM__COUNT(pairs); i++) {
+		struct loom__text t = {0};
+		loom__text_put(&t, "", 0);
+		loom__csv_field(&t, pairs[i][0]);
+		CU_ASSERT_STRING_EQUAL(t.at, pairs[i][1]);
+		loom__text_free(&t);
+	}
+}
+
+static void test_csv_units(void)
+{
+	static const struct {
+		const char *name, *unit, *column;
+	} given[] = {{"latency", "ns", "latency_ns"},   {"exit_ns", "ns", "exit_ns"},
+		     {"seconds", "s", "seconds"},       {"tasks_per_s", "tasks/s", "tasks_per_s"},
+		     {"rate", "GB/s", "rate_GB_per_s"}, {"steals", "", "steals"}};
+	for (size_t i = 0; i < LOOM__COUNT(given); i++) {
+		struct loom__text t = {0};
+		struct loom__view_metric m = {given[i].name, given[i].unit, 0, 1};
+		loom__csv_metric(&t, &m);
+		CU_ASSERT_STRING_EQUAL(t.at, given[i].column);
+		loom__text_free(&t);
+	}
+}
+
+/* What stands in the JSON comes back from the CSV to the last bit. */
+static void test_csv_round_trip(void)
+{
+	struct loaded l;
+	load(&l, "result.json");
+	char *text = render(&l, LOOM__AS_CSV), *save = NULL;
+	size_t m = loom__names_find(&l.view.metric_names, "seconds"), rows = 0;
+	CU_ASSERT_FATAL(m != LOOM__NO_NAME);
+	char *line = strtok_r(text, "\n", &save);
+	CU_ASSERT(!strncmp(line, "variant,sample,order,start_ns,seconds", 37));
+	while ((line = strtok_r(NULL, "\n", &save))) {
+		double v = -1;
+		const char *at = line, *end;
+		for (size_t k = 0; k < 4 + m; k++)
+			at = strchr(at, ',') + 1;
+		CU_ASSERT(loom__read_double(at, &end, &v) == 0);
+		CU_ASSERT(v == l.view.variant[0].series[m].value[rows]);
+		rows++;
+	}
+	CU_ASSERT_EQUAL(rows, l.view.variant[0].rows);
+	free(text);
+	unload(&l);
+}
+
+/* ---- hostile
+ * ------------------------------------------------------------------------------------*/
+
+static void render_all(struct loaded *l)
+{
+	for (int f = 0; f < LOOM__REPORT_FORMATS; f++)
+		free(render(l, (enum loom__report_format)f));
+}
+
+static void test_hostile(void)
+{
+	struct loaded l;
+	load(&l, "hostile.json");
+	CU_ASSERT_EQUAL(l.view.variants, 5);
+	render_all(&l);
+	char *summary = render(&l, LOOM__AS_JSON);
+	cJSON *doc = cJSON_Parse(summary);
+	CU_ASSERT_PTR_NOT_NULL(doc);
+	cJSON_Delete(doc);
+	free(summary);
+	unload(&l);
+}
+
+static void test_broken_files(void)
+{
+	static const struct {
+		const char *text, *says;
+	} given[] = {
+	    {"{", "ends too early"},
+	    {"{\"schema\":\"gpuloom.result/1\"} x", "line 1, column 31"},
+	    {"{\"schema\":\n\"gpuloom.result/1\",,}", "line 2"},
+	    {"[]", "not a result of gpuloom"},
+	    {"7", "not a result of gpuloom"},
+	    {"{\"schema\":\"gpuloom.result/2\"}", "gpuloom.result/2"},
+	    {"{\"schema\":7}", "not a result of gpuloom"},
+	    {"{\"schema\":\"gpuloom.sweep/1\"}\n{\"cell\":\n{}\n", "line 2"},
+	    {"{\"schema\":\"gpuloom.sweep/1\"}\n{} x\n", "line 2"},
+	    {"{\"schema\":\"gpuloom.sweep/1\"}\n[]\n", "line 2"},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(given); i++) {
+		struct loaded l;
+		struct loom_error err = {0};
+		CU_ASSERT(load_text(&l, given[i].text, &err) != 0);
+		if (!strstr(err.text, given[i].says) || !strstr(err.text, "x.json")) {
+			fprintf(stderr, "%zu: %s\n", i, err.text);
+			CU_FAIL("the sentence does not say it");
+		}
+	}
+	struct loom_error err;
+	struct loom__doc doc;
+	char *nul = malloc(32);
+	memcpy(nul, "{\"a\":1}\0{}", 11);
+	CU_ASSERT(loom__doc_parse("x.json", nul, 10, &doc, &err) == LOOM_EINVAL);
+	CU_ASSERT(loom__doc_read("/nonexistent/x.json", &doc, &err) == LOOM_ENOENT);
+}
+
+static void test_empty_documents(void)
+{
+	static const char *const text[] = {
+	    "{\"schema\":\"gpuloom.result/1\"}",
+	    "{\"schema\":\"gpuloom.compare/1\"}",
+	    "{\"schema\":\"gpuloom.sweep/1\"}",
+	    "{\"schema\":\"gpuloom.sweep/1\"}\n",
+	    "{\"schema\":\"gpuloom.sweep/"
+	    "1\"}\n\n{\"cell\":\"a\",\"sample\":0,\"metrics\":{\"x\":1}}\n{\"ce",
+	    ("{\"schema\":\"gpuloom.compare/1\",\"variants\":[{}],\"comparisons\":[{\"baseline\":0,"
+	     "\"variant\":0}]}")};
+	for (size_t i = 0; i < LOOM__COUNT(text); i++) {
+		struct loaded l;
+		struct loom_error err = {0};
+		CU_ASSERT_EQUAL_FATAL(load_text(&l, text[i], &err), 0);
+		render_all(&l);
+		unload(&l);
+	}
+}
+
+/* Documents with bytes changed, left out or doubled: read or refused, never more. */
+static void test_mutations(void)
+{
+	uint64_t state = 12345;
+	size_t readable = 0;
+	for (int round = 0; round < 400; round++) {
+		struct loaded l;
+		struct loom_error err = {0};
+		char *bytes;
+		size_t n;
+		CU_ASSERT_FATAL(
+		    !loom__read_file(data_path(documents[round % 4]), 1 << 20, &bytes, &n, &err));
+		for (int k = 0; k < 1 + round % 5; k++) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			size_t at = (state >> 33) % (n - 16), length = (state >> 20) % 12;
+			static const char swap[] = "0123456789-+eE.,:\"{}[]ntf<&\\";
+			if (state >> 62 == 0)
+				memset(bytes + at, ' ', length);
+			else
+				bytes[at] = swap[(state >> 12) % (sizeof(swap) - 1)];
+		}
+		memset(&l, 0, sizeof(l));
+		if (loom__doc_parse("x.json", bytes, n, &l.doc[0], &err))
+			continue;
+		if (open_view(&l, 1, &err)) {
+			loom__doc_free(&l.doc[0]);
+			continue;
+		}
+		readable++;
+		char *page = render(&l, LOOM__AS_HTML);
+		const char *fault = check_tags(page);
+		if (fault)
+			fprintf(stderr, "round %d: %s\n", round, fault);
+		CU_ASSERT_PTR_NULL(fault);
+		free(page);
+		if (round % 8 == 0)
+			render_all(&l);
+		unload(&l);
+	}
+	CU_ASSERT(readable > 20);
+}
+
+/* Many samples, many metrics, many cells: bounded pages, in bounded time. */
+static void test_large(void)
+{
+	struct loom__text t = {0};
+	loom__text_add(&t, "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[]}\n");
+	for (int i = 0; i < 20000; i++)
+		loom__text_add(
+		    &t,
+		    "{\"cell\":\"c%d\",\"values\":{\"a.b\":\"%d\",\"a.c\":\"%d\"},\"sample\":%d,"
+		    "\"metrics\":{\"seconds\":%d.5,\"m%d\":1},\"better\":{\"seconds\":\"less\"}}\n",
+		    i % 2500, i % 50, i % 2500 / 50, i / 2500, i % 97 + 1, i % 300);
+	struct loaded l;
+	struct loom_error err = {0};
+	CU_ASSERT_EQUAL_FATAL(load_text(&l, t.at, &err), 0);
+	CU_ASSERT_EQUAL(l.view.variants, 2500);
+	CU_ASSERT_EQUAL(l.view.metrics, LOOM__VIEW_METRICS);
+	CU_ASSERT(l.view.metrics_left_out > 0);
+	char *page = render(&l, LOOM__AS_HTML);
+	CU_ASSERT_PTR_NULL(check_tags(page));
+	CU_ASSERT(strlen(page) < t.length + (4u << 20));
+	free(page);
+	unload(&l);
+	loom__text_free(&t);
+}
+
+/* ---- what is in a view
+ * --------------------------------------------------------------------------*/
+
+static void test_compare_order(void)
+{
+	struct loaded l;
+	load(&l, "compare.json");
+	CU_ASSERT_EQUAL(l.view.variants, 2);
+	CU_ASSERT_EQUAL(l.view.comparisons, 2);
+	CU_ASSERT_EQUAL(l.view.compared[0].verdict, LOOM__V_FASTER);
+	CU_ASSERT(isnan(l.view.compared[1].low));
+	/* Block 0 ran 1, 0; block 1 ran 0, 1. */
+	CU_ASSERT_EQUAL(l.view.variant[1].order[0], 0);
+	CU_ASSERT_EQUAL(l.view.variant[0].order[0], 1);
+	CU_ASSERT_EQUAL(l.view.variant[0].order[1], 2);
+	CU_ASSERT_EQUAL(loom__view_leading(&l.view, NULL),
+			loom__names_find(&l.view.metric_names, "tasks_per_s"));
+	unload(&l);
+}
+
+static void test_main_effect(void)
+{
+	static const char text[] = "{\"schema\":\"gpuloom.sweep/"
+				   "1\",\"factors\":[{\"key\":\"a.x\",\"values\":[\"0\",\"1\"]},"
+				   "{\"key\":\"a.y\",\"values\":[\"p\",\"q\"]}]}\n"
+				   "{\"cell\":\"1\",\"values\":{\"a.x\":\"1\",\"a.y\":\"p\"},"
+				   "\"sample\":0,\"metrics\":{\"m\":20}}\n"
+				   "{\"cell\":\"2\",\"values\":{\"a.x\":\"0\",\"a.y\":\"p\"},"
+				   "\"sample\":0,\"metrics\":{\"m\":10}}\n"
+				   "{\"cell\":\"3\",\"values\":{\"a.x\":\"0\",\"a.y\":\"q\"},"
+				   "\"sample\":0,\"metrics\":{\"m\":100}}\n"
+				   "{\"cell\":\"4\",\"values\":{\"a.x\":\"1\",\"a.y\":\"q\"},"
+				   "\"sample\":0,\"metrics\":{\"m\":200}}\n"
+				   "{\"cell\":\"4\",\"done\":true}\n{\"cell\":\"5\",\"values\":{"
+				   "\"a.x\":\"2\"},\"failed\":\"no\"}\n";
+	const char *level[8];
+	struct loaded l;
+	struct loom_error err;
+	struct loom__stats_interval ratio;
+	CU_ASSERT_EQUAL_FATAL(load_text(&l, text, &err), 0);
+	CU_ASSERT_EQUAL(loom__effect_levels(&l.view, 0, level, 8), 3);
+	CU_ASSERT_STRING_EQUAL(level[0], "0"); /* as the first line says, not as it ran */
+	CU_ASSERT_EQUAL(loom__effect(&l.view, 0, 0, "0", "1", &ratio), 2);
+	CU_ASSERT_DOUBLE_EQUAL(ratio.at, 2, 1e-12);
+	CU_ASSERT(ratio.open);
+	CU_ASSERT_EQUAL(loom__effect(&l.view, 0, 1, "p", "q", &ratio), 2);
+	CU_ASSERT_DOUBLE_EQUAL(ratio.at, 10, 1e-12);
+	CU_ASSERT_EQUAL(loom__effect(&l.view, 0, 0, "0", "2", &ratio), 0);
+	CU_ASSERT_STRING_EQUAL(l.view.variant[4].status, "failed");
+	unload(&l);
+}
+
+static void test_scale(void)
+{
+	struct loom__scale s;
+	char label[32];
+	double v, before = 0;
+	int n = 0;
+	loom__scale_fit(&s, 0.0405, 0.0412, "s", 0, 600, 90);
+	CU_ASSERT_STRING_EQUAL(s.unit, "ms");
+	while (loom__scale_tick(&s, n, &v, label)) {
+		CU_ASSERT(loom__scale_at(&s, v) >= -0.5 && loom__scale_at(&s, v) <= 600.5);
+		CU_ASSERT_DOUBLE_EQUAL(atof(label), v * 1e3, 1e-6);
+		CU_ASSERT(!n || v > before);
+		before = v;
+		n++;
+	}
+	CU_ASSERT(n >= 3 && n <= 14);
+	static const double odd[][2] = {{0, 0},          {5, 5},           {1e15, 1e15 + 1},
+					{-1e150, 1e150}, {1e-150, 2e-150}, {-3, -3},
+					{0, 1e-9}};
+	for (size_t i = 0; i < LOOM__COUNT(odd); i++) {
+		loom__scale_fit(&s, odd[i][0], odd[i][1], "", 0, 600, 90);
+		for (n = 0; loom__scale_tick(&s, n, &v, label); n++)
+			CU_ASSERT(isfinite(loom__scale_at(&s, v)));
+		CU_ASSERT(n < 26);
+	}
+}
+
+static void test_many_results(void)
+{
+	struct loaded l;
+	struct loom_error err = {0};
+	memset(&l, 0, sizeof(l));
+	CU_ASSERT_FATAL(!loom__doc_read(data_path("result.json"), &l.doc[0], &err));
+	CU_ASSERT_FATAL(!loom__doc_read(data_path("result.json"), &l.doc[1], &err));
+	cJSON *o =
+	    cJSON_GetObjectItem(cJSON_GetObjectItem(l.doc[1].root, "config"), "transport.use");
+	cJSON_ReplaceItemInObject(o, "value", cJSON_CreateString("p2p"));
+	CU_ASSERT_FATAL(!open_view(&l, 2, &err));
+	CU_ASSERT_EQUAL(l.view.variants, 2);
+	CU_ASSERT_EQUAL(l.view.factors, 1);
+	CU_ASSERT_STRING_EQUAL(l.view.factor[0], "transport.use");
+	render_all(&l);
+	unload(&l);
+	CU_ASSERT_FATAL(!loom__doc_read(data_path("result.json"), &l.doc[0], &err));
+	CU_ASSERT_FATAL(!loom__doc_read(data_path("compare.json"), &l.doc[1], &err));
+	CU_ASSERT(open_view(&l, 2, &err) == LOOM_EINVAL);
+	loom__doc_free(&l.doc[0]);
+	loom__doc_free(&l.doc[1]);
+}
+
+static void test_wishes(void)
+{
+	struct loaded l;
+	struct loom_error err = {0};
+	struct loom__report_wish wish;
+	load(&l, "result.json");
+	CU_ASSERT_EQUAL(
+	    loom__report_wish(&l.view, "exit_ns,seconds", "seconds,exit_ns", &wish, &err), 0);
+	CU_ASSERT_EQUAL(wish.metrics, 2);
+	CU_ASSERT(loom__report_wish(&l.view, "exit_n", NULL, &wish, &err) &&
+		  strstr(err.text, "exit_ns"));
+	CU_ASSERT(loom__report_wish(&l.view, NULL, "seconds", &wish, &err) &&
+		  strstr(err.text, "two"));
+	CU_ASSERT_EQUAL(loom__report_format_of("a.b/x.HTML"), LOOM__AS_HTML);
+	CU_ASSERT_EQUAL(loom__report_format_of("a.html/x"), LOOM__REPORT_FORMATS);
+	unload(&l);
+}
+
+static const struct test tests[] = {
+    {"pages_are_well_formed", test_pages_are_well_formed},
+    {"page_is_closed", test_page_is_closed},
+    {"script_hash", test_script_hash},
+    {"page_has_its_parts", test_page_has_its_parts},
+    {"markup", test_markup},
+    {"hostile_markdown", test_hostile_markdown},
+    {"csv_fields", test_csv_fields},
+    {"csv_units", test_csv_units},
+    {"csv_round_trip", test_csv_round_trip},
+    {"hostile", test_hostile},
+    {"broken_files", test_broken_files},
+    {"empty_documents", test_empty_documents},
+    {"mutations", test_mutations},
+    {"large", test_large},
+    {"compare_order", test_compare_order},
+    {"main_effect", test_main_effect},
+    {"scale", test_scale},
+    {"many_results", test_many_results},
+    {"wishes", test_wishes},
+};
+TEST_MAIN("report", 120, tests)

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stress of the schedulers' device code: every task runs exactly once and arrives whole, whatever
+ * the shape of the task tree, the queue sizes, lanes and the number of threads. */
+#include "tree.h"
+
+static const struct {
+	const char *sched, *opts;
+	uint32_t workers, lanes;
+	const char *term;
+} setups[] = {
+	{"sched_mgws", "local_queue=2 public_queue=1", 4, 1, NULL},
+	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0", 4, 1, NULL},
+	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=3 claim=1", 3, 1, NULL},
+	{"sched_mgws", "local_queue=8 public_queue=8", 5, 1, NULL},
+	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0", 2, 1, NULL},
+	{"sched_mgws", "local_queue=2 public_queue=256", 4, 1, NULL},
+	{"sched_mgws", "local_queue=64 public_queue=2", 4, 1, NULL},
+	{"sched_mgws", "", 1, 1, NULL},
+	{"sched_mgws", "", 3, 1, NULL},
+	{"sched_static", "local_queue=2", 4, 1, NULL},
+	{"sched_static", "local_queue=2 in_place_depth=0 spill=262144", 3, 1, NULL},
+	{"sched_static", "local_queue=8 in_place_depth=2 spill=262144", 2, 1, NULL},
+	{"sched_static", "", 1, 1, NULL},
+	{"sched_mgws", "local_queue=2 public_queue=2 owners=2", 5, 1, NULL},
+	{"sched_mgws", "local_queue=4 public_queue=8 owners=4 in_place_depth=0", 4, 1, "term_tree"},
+	{"sched_mgws", "local_queue=2 public_queue=4 transfer=id", 4, 1, NULL},
+	{"sched_mgws", "local_queue=8 public_queue=1 transfer=id in_place_depth=1", 3, 1, NULL},
+	{"sched_mgws", "local_queue=4 public_queue=8 transfer=id owners=2 overflow=damping", 6, 1,
+	 "term_hcounter"},
+	{"sched_mgws", "local_queue=2 public_queue=8 overflow=damping victim=neighbour", 4, 1, NULL},
+	{"sched_mgws", "local_queue=2 public_queue=8 victim=biased bias=0.5 spin=0", 5, 1, NULL},
+	{"sched_mgws", "local_queue=2 public_queue=8 victim=local", 5, 1, "term_tree"},
+	{"sched_mgws", "local_queue=2 public_queue=8 victim=none", 3, 1, "term_hcounter"},
+	{"sched_mgws", "local_queue=2 public_queue=8 idle=spin claim=fixed claim_size=7", 3, 1, "term_tree"},
+	{"sched_mgws", "local_queue=2 public_queue=8 idle=yield", 3, 1, "term_hcounter"},
+	{"sched_mgws", "priorities=yes local_queue=2 public_queue=2", 3, 1, NULL},
+	{"sched_static", "local_queue=8 idle=yield", 3, 1, "term_tree"},
+};
+static const struct {
+	const char *sched, *opts;
+	uint32_t workers, lanes;
+} lane_setups[] = {
+	{"sched_mgws", "local_queue=2 public_queue=4 owners=2", 4, 2},
+	{"sched_mgws", "local_queue=4 public_queue=4 transfer=id", 2, 3},
+	{"sched_mgws", "local_queue=2 public_queue=2", 2, 4},
+	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0", 2, 4},
+	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=1", 3, 3},
+	{"sched_static", "local_queue=2 in_place_depth=1", 2, 4},
+};
+
+/* Thread sanitizer is ten times as slow: fewer seeds, the same setups. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SEEDS 208u
+#define SIZE 600u
+#else
+#define SEEDS 1040u
+#define SIZE 3000u
+#endif
+
+static void test_seeds(void)
+{
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		size_t k = seed % COUNT(setups);
+		enum shape shape = (enum shape)(seed / COUNT(setups) % SHAPES);
+		uint32_t size = SIZE + (uint32_t)(mix(seed) % 100);
+		uint32_t initials = 1 + (uint32_t)(seed % 3 == 0 ? mix(seed) % size : seed % 2);
+		tree_term = setups[k].term;
+		struct harness *h = open_tree(setups[k].sched, setups[k].opts, setups[k].workers,
+					      setups[k].lanes, initials, size, shape, seed);
+		CU_ASSERT_EQUAL(run_tree(h, size), 0);
+		CU_ASSERT_EQUAL(run_tree(h, size), 0); /* the same stack again */
+		harness_close(h);
+	}
+	tree_term = NULL;
+}
+
+static void test_lanes(void)
+{
+	for (uint64_t seed = 0; seed < SEEDS / 26; seed++) {
+		size_t k = seed % COUNT(lane_setups);
+		enum shape shape = (enum shape)(seed / COUNT(lane_setups) % SHAPES);
+		uint32_t size = 150;
+		struct harness *h =
+			open_tree(lane_setups[k].sched, lane_setups[k].opts, lane_setups[k].workers,
+				  lane_setups[k].lanes, seed % 3 ? 1 : 20, size, shape, seed);
+		CU_ASSERT_EQUAL(run_tree(h, size), 0);
+		harness_close(h);
+	}
+}
+
+/* Each step of the overflow ladder, shown by its counter. */
+static struct loom_counters ladder(const char *sched, const char *opts, enum shape shape,
+				   int expect)
+{
+	struct harness *h = open_tree(sched, opts, 1, 1, 1, 5000, shape, 7);
+	CU_ASSERT_EQUAL(run_tree(h, 5000), expect);
+	struct loom_counters sum = harness_sum(h);
+	harness_close(h);
+	return sum;
+}
+
+static void test_mgws_overflow(void)
+{
+	struct loom_counters n = ladder("sched_mgws", "", CHAIN, 0);
+	CU_ASSERT_TRUE(n.in_place == 0 && n.spilled == 0);
+	n = ladder("sched_mgws", "local_queue=8 public_queue=8", STAR, 0);
+	CU_ASSERT_TRUE(n.released > 0 && n.acquired > 0 && n.in_place > 4900 && n.spilled == 0);
+	n = ladder("sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0", STAR, 0);
+	CU_ASSERT_TRUE(n.in_place == 0 && n.spilled > 4900 && n.unspilled == n.spilled);
+	n = ladder("sched_mgws", "local_queue=2 public_queue=1 in_place_depth=2", RANDOM, 0);
+	CU_ASSERT_TRUE(n.in_place > 0 && n.spilled > 0 && n.unspilled == n.spilled);
+	n = ladder("sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0 spill=10", STAR,
+		   LOOM_EFULL);
+	CU_ASSERT_EQUAL(n.spilled, 10);
+	ladder("sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0 spill=0", STAR,
+	       LOOM_EFULL);
+}
+
+static void test_static_overflow(void)
+{
+	struct loom_counters n = ladder("sched_static", "", CHAIN, 0);
+	CU_ASSERT_TRUE(n.in_place == 0 && n.spilled == 0);
+	n = ladder("sched_static", "local_queue=8", STAR, 0);
+	CU_ASSERT_TRUE(n.in_place > 4900 && n.spilled == 0);
+	n = ladder("sched_static", "local_queue=8 in_place_depth=0", STAR, 0);
+	CU_ASSERT_TRUE(n.in_place == 0 && n.spilled > 4900 && n.unspilled == n.spilled);
+	ladder("sched_static", "local_queue=8 in_place_depth=0 spill=9", STAR, LOOM_EFULL);
+}
+
+/* A failing worker takes the others along, in whatever they were doing. */
+static void test_full_stops_all(void)
+{
+	struct harness *h =
+		open_tree("sched_mgws", "local_queue=2 public_queue=1 in_place_depth=0 spill=4", 4,
+			  1, 1, 5000, STAR, 3);
+	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
+	harness_close(h);
+	h = open_tree("sched_static", "local_queue=2 in_place_depth=0 spill=8", 2, 4, 4, 5000, STAR,
+		      3);
+	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
+	harness_close(h);
+}
+
+static void test_no_tasks(void)
+{
+	struct harness *h = open_tree("sched_mgws", "", 3, 1, 0, 0, STAR, 1);
+	CU_ASSERT_EQUAL(run_tree(h, 0), 0);
+	harness_close(h);
+	h = open_tree("sched_static", "", 3, 1, 0, 0, STAR, 1);
+	CU_ASSERT_EQUAL(run_tree(h, 0), 0);
+	harness_close(h);
+}
+
+/* A static split is contiguous and even to one task. */
+static void test_static_shares(void)
+{
+	struct harness *h = open_tree("sched_static", "", 4, 1, 10, 10, STAR, 1);
+	CU_ASSERT_EQUAL(run_tree(h, 10), 0);
+	for (uint32_t w = 0; w < 4; w++)
+		CU_ASSERT_EQUAL(h->counters[w].executed, w < 2 ? 3 : 2);
+	harness_close(h);
+}
+
+static void test_steals_happen(void)
+{
+	uint64_t stolen = 0;
+	for (int i = 0; i < 50 && !stolen; i++) {
+		struct harness *h = open_tree("sched_mgws", "", 4, 1, 1, MOST, BINARY, 1);
+		CU_ASSERT_EQUAL(run_tree(h, MOST), 0);
+		struct loom_counters n = harness_sum(h);
+		CU_ASSERT_TRUE(n.steals <= n.stolen_in && n.steals <= n.steal_attempts);
+		stolen = n.stolen_in;
+		harness_close(h);
+	}
+	CU_ASSERT_TRUE(stolen > 0);
+}
+
+static void refuse(const char *sched, const char *opts)
+{
+	struct loom_error err = {0};
+	struct harness *h = harness_open(
+		&(struct harness_params){
+			.sched = sched, .sched_opts = opts, .workers = 1, .lanes = 1},
+		&err);
+	CU_ASSERT_PTR_NULL(h);
+	CU_ASSERT_EQUAL(err.code, LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "power of two"));
+	harness_close(h);
+}
+
+static void test_refusals(void)
+{
+	refuse("sched_mgws", "local_queue=3");
+	refuse("sched_mgws", "public_queue=512");
+	refuse("sched_mgws", "public_queue=0");
+	refuse("sched_static", "local_queue=33");
+	struct loom_error err = {0};
+	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched = "sched_mgws",
+								 .sched_opts = "owners=3",
+								 .workers = 1,
+								 .lanes = 1},
+					&err));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "1, 2 or 4"));
+}
+
+static const struct test all[] = {
+	{"refusals", test_refusals},
+	{"no_tasks", test_no_tasks},
+	{"static_shares", test_static_shares},
+	{"mgws_overflow", test_mgws_overflow},
+	{"static_overflow", test_static_overflow},
+	{"full_stops_all", test_full_stops_all},
+	{"steals_happen", test_steals_happen},
+	{"lanes", test_lanes},
+	{"seeds", test_seeds},
+};
+TEST_MAIN("sched", 120, all)

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The real code of sched_mgws and the detectors under thousands of schedules that a seed repeats: every
+ * task runs once, nobody leaves early, nobody sleeps for ever. TURNS_SEED=n plays one game of each kind. */
+#include "turns_tree.h"
+
+/* spin = 0: who is out of work sleeps at once, and the clock has no say. */
+#define PARK " idle=park spin=0"
+
+static const struct turns_setup setups[] = {
+	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, BINARY},
+	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, STAR},
+	{"local_queue=2 public_queue=4" PARK, 3, 3, 20, RANDOM},
+	{"local_queue=2 public_queue=4 overflow=damping" PARK, 5, 1, 40, STAR},
+	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour" PARK, 3, 1, 16, STAR},
+	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 2, 1, 10, STAR},
+	{"local_queue=2 public_queue=4 owners=2" PARK, 4, 1, 24, BINARY},
+	{"local_queue=2 public_queue=4 owners=4 overflow=damping" PARK, 5, 1, 24, STAR},
+	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0" PARK, 3, 2, 20, COMB},
+	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 1, 24, BINARY},
+	{"local_queue=2 public_queue=4 transfer=id in_place_depth=1" PARK, 4, 1, 40, STAR},
+	{"local_queue=2 public_queue=4 transfer=id owners=2" PARK, 4, 6, 24, STAR},
+	{"local_queue=2 public_queue=2 transfer=id in_place_depth=1" PARK, 3, 1, 20, RANDOM},
+	{"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB},
+};
+
+static void play(size_t term)
+{
+	for (size_t i = 0; i < COUNT(setups); i++)
+		CU_ASSERT_TRUE(turns_games(&setups[i], term, test_turns(), 0) == test_turns());
+}
+
+static void test_counter(void)
+{
+	play(0);
+}
+
+static void test_hcounter(void)
+{
+	play(1);
+}
+
+static void test_tree(void)
+{
+	play(2);
+}
+
+static const struct test all[] = {
+	{"counter", test_counter}, {"hcounter", test_hcounter}, {"tree", test_tree}};
+TEST_MAIN("sched_deterministic", 120, all)

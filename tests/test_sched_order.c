@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which task runs when and where: joins, priorities, affinity; and that sleepers wake up. */
+#include "tree.h"
+
+static struct loom_error err;
+static uint64_t log_text[8192];
+static uint32_t logged;
+#define LEVELS 9
+static struct loom_join joins[1 << LEVELS] __attribute__((aligned(64)));
+
+static void note(struct loom_ctx *c, uint64_t what)
+{
+	if (c->lane == 0)
+		log_text[__atomic_fetch_add(&logged, 1, __ATOMIC_RELAXED) % COUNT(log_text)] = what;
+}
+
+static const char *term; /* the detector; NULL: term_counter */
+
+static struct harness *open_tasks(const char *sched, const char *opts, uint32_t workers, uint32_t lanes,
+				  loom_task_fn *const *task, uint32_t n, const struct loom_task *first,
+				  uint32_t second_kind)
+{
+	struct harness *h = harness_open(&(struct harness_params){.sched = sched,
+								  .sched_opts = opts,
+								  .term = term,
+								  .task = task,
+								  .tasks = n,
+								  .initial = first,
+								  .initials = 1,
+								  .workers = workers,
+								  .lanes = lanes,
+								  .second_kind = second_kind,
+								  .extra = joins,
+								  .seed = 1},
+					 &err);
+	harness_must(h != NULL, opts, &err);
+	logged = 0;
+	return h;
+}
+
+/* ---- joins -------------------------------------------------------------------------------- */
+
+/* Task `id` of a tree of depth param[1] waits for two children, in joins[id], and adds their sums to the
+ * parent's: what reaches the root is the number of leaves. A task of the last level has no children. */
+enum { FORK, SUM, ROOT };
+
+static struct loom_task fork_task(uint64_t id, uint64_t level)
+{
+	struct loom_task t = {.tag = FORK};
+	t.param[0] = id;
+	t.param[1] = level;
+	return t;
+}
+
+static loom_ref join_ref(uint64_t id)
+{
+	return LOOM_REF(2, id * sizeof(struct loom_join));
+}
+
+static void leave(uint64_t id, uint64_t value)
+{
+	joins[id / 2].data[id % 2] = value;
+}
+
+static void fork_node(struct loom_ctx *c, const struct loom_task *t)
+{
+	uint64_t id = t->param[0], level = t->param[1];
+	if (level == LEVELS) {
+		if (c->lane == 0)
+			leave(id, 1);
+		return;
+	}
+	if (c->lane == 0) {
+		joins[id] = (struct loom_join){.pending = 2};
+		joins[id].next = (struct loom_task){.tag = id == 1 ? ROOT : SUM};
+		joins[id].next.param[0] = id;
+		if (id > 1)
+			joins[id].next.join = join_ref(id / 2);
+	}
+	for (uint64_t i = 0; i < 2; i++) {
+		struct loom_task child = fork_task(2 * id + i, level + 1);
+		if (level + 1 == LEVELS)
+			child.join = join_ref(id);
+		if (LOOM_CALL(sched, spawn, c, &child))
+			return;
+	}
+}
+
+static void sum_node(struct loom_ctx *c, const struct loom_task *t)
+{
+	uint64_t id = t->param[0];
+	if (c->lane == 0)
+		leave(id, joins[id].data[0] + joins[id].data[1]);
+}
+
+static void root_node(struct loom_ctx *c, const struct loom_task *t)
+{
+	(void)t;
+	note(c, joins[1].data[0] + joins[1].data[1]);
+}
+
+static void test_joins(void)
+{
+	static loom_task_fn *const fns[] = {fork_node, sum_node, root_node};
+	static const struct {
+		const char *sched, *opts;
+		uint32_t workers, lanes;
+	} setup[] = {
+		{"sched_mgws", "", 1, 1},
+		{"sched_mgws", "", 4, 1},
+		{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=2", 4, 1},
+		{"sched_mgws", "local_queue=2 public_queue=1 in_place_depth=0", 3, 1},
+		{"sched_mgws", "local_queue=2 public_queue=4 transfer=id owners=2", 4, 1},
+		{"sched_mgws", "local_queue=2 public_queue=4", 2, 3},
+		{"sched_static", "", 2, 1},
+		{"sched_static", "local_queue=2 in_place_depth=3", 2, 2},
+		{"sched_static", "local_queue=2 in_place_depth=0", 1, 1},
+	};
+	struct loom_task first = fork_task(1, 0);
+	for (size_t i = 0; i < COUNT(setup); i++) {
+		struct harness *h = open_tasks(setup[i].sched, setup[i].opts, setup[i].workers,
+					       setup[i].lanes, fns, 3, &first, 0);
+		for (int again = 0; again < 20; again++) {
+			logged = 0;
+			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+			CU_ASSERT_EQUAL(logged, 1);
+			CU_ASSERT_EQUAL(log_text[0], 1u << LEVELS);
+		}
+		harness_close(h);
+	}
+}
+
+/* ---- priorities --------------------------------------------------------------------------- */
+
+static void noting(struct loom_ctx *c, const struct loom_task *t)
+{
+	note(c, t->param[0]);
+}
+
+/* Makes 30 tasks: 100 + i normal, 200 + i high, 300 + i low, in turn. */
+static void mixed(struct loom_ctx *c, const struct loom_task *t)
+{
+	static const uint8_t levels[] = {LOOM_NORMAL, LOOM_HIGH, LOOM_LOW};
+	(void)t;
+	for (uint64_t i = 0; i < 30; i++) {
+		struct loom_task child = {.tag = 1, .priority = levels[i % 3]};
+		child.param[0] = 100 * (1 + i % 3) + i;
+		if (LOOM_CALL(sched, spawn, c, &child))
+			return;
+	}
+}
+
+static loom_task_fn *const mixed_fns[] = {mixed, noting};
+
+/* One worker: all high ones first, all low ones last. */
+static void test_priorities(void)
+{
+	static const struct loom_task first = {.tag = 0};
+	static const uint32_t lanes[] = {1, 3};
+	for (size_t i = 0; i < COUNT(lanes); i++) {
+		struct harness *h = open_tasks("sched_mgws", "priorities=yes", 1, lanes[i], mixed_fns, 2,
+					       &first, 0);
+		CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		CU_ASSERT_EQUAL(logged, 30);
+		for (uint32_t k = 0; k < 30; k++)
+			CU_ASSERT_EQUAL(log_text[k] / 100, k < 10 ? 2 : k < 20 ? 1 : 3);
+		harness_close(h);
+	}
+}
+
+/* Without the option the order is that of any tasks: newest first, but for the half made public. */
+static void test_priorities_off(void)
+{
+	static const struct loom_task first = {.tag = 0};
+	struct harness *h = open_tasks("sched_mgws", "", 1, 1, mixed_fns, 2, &first, 0);
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	CU_ASSERT_EQUAL(logged, 30);
+	CU_ASSERT_EQUAL(log_text[0] % 100, 29);
+	harness_close(h);
+}
+
+/* Rings too small for them all: none is lost, and low ones are still stolen. */
+static void test_priorities_full(void)
+{
+	static const struct loom_task first = {.tag = 0};
+	static const char *const opts[] = {"priorities=yes local_queue=2 public_queue=2",
+					   "priorities=yes local_queue=4 public_queue=1 in_place_depth=0",
+					   "priorities=yes local_queue=2 public_queue=8 transfer=id owners=2"};
+	for (size_t i = 0; i < 30 * COUNT(opts); i++) {
+		struct harness *h =
+			open_tasks("sched_mgws", opts[i % COUNT(opts)], 3, 1, mixed_fns, 2, &first, 0);
+		CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		CU_ASSERT_EQUAL(logged, 30);
+		harness_close(h);
+	}
+}
+
+/* ---- affinity ----------------------------------------------------------------------------- */
+
+/* param[0]: how many tasks it makes for each kind; param[1]: the kind it must run on, 0: any. */
+static void picky(struct loom_ctx *c, const struct loom_task *t)
+{
+	uint32_t kind = c->device ? LOOM_ON_GPU : LOOM_ON_CPU; /* as open_tasks() has it */
+	note(c, t->param[1] && t->param[1] != kind);
+	for (uint64_t i = 0; i < t->param[0]; i++)
+		for (uint8_t k = LOOM_ON_ANY; k <= LOOM_ON_GPU; k++) {
+			struct loom_task child = {.tag = 0, .affinity = k};
+			child.param[0] = t->param[0] / 2;
+			child.param[1] = k;
+			if (LOOM_CALL(sched, spawn, c, &child))
+				return;
+		}
+}
+
+static loom_task_fn *const picky_fns[] = {picky};
+
+static void test_affinity(void)
+{
+	static const char *const opts[] = {"", "local_queue=2 public_queue=2",
+					   "local_queue=2 public_queue=4 in_place_depth=0 spin=0",
+					   "local_queue=4 public_queue=4 transfer=id owners=2",
+					   "victim=local", "victim=none"};
+	struct loom_task first = {.tag = 0};
+	first.param[0] = 8; /* 8 * 3 * (1 + 4 * 3 * (1 + 2 * 3 * (1 + 3))) + 1 tasks */
+	for (size_t i = 0; i < 5 * COUNT(opts); i++) {
+		first.affinity = (uint8_t)(i % 3);
+		first.param[1] = first.affinity;
+		struct harness *h = open_tasks("sched_mgws", opts[i % COUNT(opts)], 4, i % 2 ? 1 : 2,
+					       picky_fns, 1, &first, LOOM_ON_GPU);
+		CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		CU_ASSERT_EQUAL(logged, 8 * 3 * (1 + 4 * 3 * (1 + 2 * 3 * (1 + 3))) + 1);
+		for (uint32_t k = 0; k < COUNT(log_text); k++)
+			CU_ASSERT_EQUAL(log_text[k], 0);
+		harness_close(h);
+	}
+}
+
+static void refuse_affinity(const char *sched, uint32_t second_kind, const char *says)
+{
+	struct loom_task first = {.tag = 0, .affinity = LOOM_ON_GPU};
+	struct harness *h = open_tasks(sched, "", 2, 1, picky_fns, 1, &first, second_kind);
+	int rc = harness_run(h, &err);
+	CU_ASSERT_EQUAL(rc, LOOM_ENOTSUP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
+	harness_close(h);
+}
+
+static void test_affinity_refused(void)
+{
+	refuse_affinity("sched_mgws", 0, "does not have");
+	refuse_affinity("sched_static", LOOM_ON_GPU, "tasks do not move");
+}
+
+/* ---- sleep ------------------------------------------------------------------------------- */
+
+static double cpu_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Sleeps, in place of a task that computes for long: then the others' processor time is all there is. */
+static void long_task(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct timespec pause = {.tv_nsec = 20000000};
+	(void)c;
+	for (uint64_t i = 0; i < t->param[0]; i++)
+		nanosleep(&pause, NULL);
+	note(c, 1);
+	for (uint64_t i = 0; i < t->param[1]; i++) {
+		struct loom_task child = {.tag = 0};
+		child.param[0] = 3;
+		if (LOOM_CALL(sched, spawn, c, &child))
+			return;
+	}
+}
+
+static loom_task_fn *const long_fns[] = {long_task};
+
+/* Seven workers have nothing to do for 400 ms: together they take a seventh of their time at most (it is far
+ * less, but the machine may be busy). */
+static void test_sleepers_rest(void)
+{
+	static const struct {
+		const char *sched, *term;
+	} pairs[] = {{"sched_mgws", "term_counter"},
+		   {"sched_mgws", "term_hcounter"},
+		   {"sched_mgws", "term_tree"},
+		   {"sched_static", "term_counter"}};
+	struct loom_task first = {.tag = 0};
+	first.param[0] = 20;
+	for (size_t i = 0; i < COUNT(pairs); i++) {
+		term = pairs[i].term;
+		struct harness *h = open_tasks(pairs[i].sched, "", 8, 1, long_fns, 1, &first, 0);
+		double before = cpu_seconds();
+		CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		CU_ASSERT_TRUE(cpu_seconds() - before < 0.4);
+		harness_close(h);
+	}
+	term = NULL;
+}
+
+/* While they sleep, work comes: they wake up and take it. */
+static void test_sleepers_wake(void)
+{
+	struct loom_task first = {.tag = 0};
+	first.param[0] = 5;
+	first.param[1] = 16;
+	struct harness *h = open_tasks("sched_mgws", "spin=1us", 4, 1, long_fns, 1, &first, 0);
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	CU_ASSERT_EQUAL(logged, 17);
+	uint32_t took_part = 0;
+	for (uint32_t w = 0; w < 4; w++)
+		took_part += h->counters[w].executed > 0;
+	CU_ASSERT_EQUAL(took_part, 4); /* 16 tasks of 60 ms each */
+	harness_close(h);
+}
+
+static const struct test all[] = {
+	{"joins", test_joins},
+	{"priorities", test_priorities},
+	{"priorities_off", test_priorities_off},
+	{"priorities_full", test_priorities_full},
+	{"affinity", test_affinity},
+	{"affinity_refused", test_affinity_refused},
+	{"sleepers_rest", test_sleepers_rest},
+	{"sleepers_wake", test_sleepers_wake},
+};
+TEST_MAIN("sched_order", 120, all)

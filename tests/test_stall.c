@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sched_mgws and term_counter with workers that stall in the middle of everything: before any
+ * atomic access, for so long that all others go on. A thief is caught while it copies, an owner
+ * while it holds its queue closed. Finds what needs two rare moments at once. */
+static void stall(void);
+#define LOOM_YIELD() stall()
+
+#include "tree.h"
+
+#include "../plugins/sched_mgws/sched_mgws.dev.h"
+#include "../plugins/sched_mgws/term_counter.dev.h"
+
+static void stall(void)
+{
+	static uint64_t threads;
+	static __thread uint64_t state;
+	if (!state)
+		state = mix(__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED)) | 1;
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	if (state % 128 == 0)
+		usleep((useconds_t)(state >> 32) % 200);
+	else if (state % 32 == 0)
+		sched_yield();
+}
+
+static const struct loom_sched_dev sched = {
+	.size = sizeof(sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn};
+static const struct loom_term_dev term = {.size = sizeof(term),
+					  .idle = term_counter_idle,
+					  .busy = term_counter_busy,
+					  .done = term_counter_done};
+
+static const struct {
+	const char *opts;
+	uint32_t workers, lanes, size;
+	enum shape shape;
+	uint32_t rounds;
+} setups[] = {
+	{"local_queue=2 public_queue=4", 4, 1, 200, BINARY, 60},
+	{"local_queue=2 public_queue=4", 4, 1, 40, COMB, 60},
+	{"local_queue=2 public_queue=8", 6, 1, 150, STAR, 200},
+	{"local_queue=2 public_queue=8", 6, 1, 400, RANDOM, 100},
+	{"local_queue=4 public_queue=16", 4, 1, 200, STAR, 60},
+	{"local_queue=2 public_queue=1 in_place_depth=0", 3, 1, 30, STAR, 60},
+	{"local_queue=2 public_queue=1 in_place_depth=0", 2, 1, 6, STAR, 2000},
+	{"local_queue=2 public_queue=2 in_place_depth=0", 4, 1, 100, RANDOM, 60},
+	{"local_queue=2 public_queue=4", 3, 2, 60, BINARY, 60},
+	{"local_queue=2 public_queue=8 owners=2", 6, 1, 150, STAR, 60},
+	{"local_queue=2 public_queue=4 owners=4 overflow=damping", 4, 1, 200, RANDOM, 60},
+	{"local_queue=2 public_queue=8 transfer=id", 6, 1, 150, STAR, 60},
+	{"local_queue=2 public_queue=4 transfer=id owners=2", 4, 2, 100, BINARY, 30},
+	{"local_queue=2 public_queue=4 spin=0", 6, 1, 150, RANDOM, 60},
+};
+
+static void test_stalls(void)
+{
+	for (size_t k = 0; k < COUNT(setups); k++) {
+		struct harness *h =
+			open_tree("sched_mgws", setups[k].opts, setups[k].workers, setups[k].lanes,
+				  1, setups[k].size, setups[k].shape, k);
+		h->p.sched_dev = &sched;
+		h->p.term_dev = &term;
+		for (uint32_t i = 0; i < setups[k].rounds; i++)
+			CU_ASSERT_EQUAL(run_tree(h, setups[k].size), 0);
+		harness_close(h);
+	}
+}
+
+static const struct test all[] = {{"stalls", test_stalls}};
+TEST_MAIN("stall", 120, all)

@@ -1,0 +1,529 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sweeps without plug-ins: designs cover what they promise, constraints leave out what they say,
+ * and a sweep that is killed after any byte ends with the same cells and no sample twice. */
+#include "support.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "sweep/design.h"
+#include "sweep/sweep.h"
+
+/* ---- designs
+ * ------------------------------------------------------------------------------------*/
+
+static void make_factors(struct loom__factor *f, const char *const *text, size_t n)
+{
+	struct loom_error err;
+	for (size_t i = 0; i < n; i++)
+		CU_ASSERT_EQUAL_FATAL(loom__factor_parse(text[i], &f[i], &err), 0);
+}
+
+static void free_factors(struct loom__factor *f, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		loom__factor_free(&f[i]);
+}
+
+static const char *const few[] = {"a.x=1,2,3", "a.y=p,q", "a.z=u,v,w,t"};
+
+static void test_design_sizes(void)
+{
+	struct loom__factor f[3];
+	struct loom__cells cells;
+	struct loom_error err;
+	make_factors(f, few, 3);
+	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_FULL, f, 3, NULL, 0, 1, &cells, &err),
+			      0);
+	CU_ASSERT_EQUAL(cells.count, 24);
+	loom__cells_free(&cells);
+	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_ONE, f, 3, NULL, 0, 1, &cells, &err),
+			      0);
+	CU_ASSERT_EQUAL(cells.count, 1 + 2 + 1 + 3);
+	for (size_t i = 0; i < cells.count; i++) {
+		size_t off = 0;
+		for (size_t k = 0; k < 3; k++)
+			off += cells.pick[3 * i + k] != 0;
+		CU_ASSERT_EQUAL(off, i ? 1u : 0u);
+	}
+	loom__cells_free(&cells);
+	/* One factor: pairs there are none, every value must still be run. */
+	CU_ASSERT_EQUAL_FATAL(
+	    loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 1, NULL, 0, 1, &cells, &err), 0);
+	CU_ASSERT_EQUAL(cells.count, 3);
+	loom__cells_free(&cells);
+	free_factors(f, 3);
+}
+
+static void test_too_many(void)
+{
+	static const char text[] = "a.x=1,2,3,4,5,6,7,8,9,10";
+	struct loom__factor f[8];
+	struct loom__cells cells;
+	struct loom_error err;
+	for (size_t i = 0; i < 8; i++)
+		make_factors(&f[i], (const char *const[]){text}, 1);
+	CU_ASSERT_EQUAL(loom__cells_make(LOOM__DESIGN_FULL, f, 8, NULL, 0, 1, &cells, &err),
+			LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "pairwise"));
+	CU_ASSERT_EQUAL_FATAL(
+	    loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 8, NULL, 0, 1, &cells, &err), 0);
+	CU_ASSERT(cells.count >= 100 && cells.count < 220);
+	loom__cells_free(&cells);
+	free_factors(f, 8);
+}
+
+/* Pairs that meet in no cell, not counting those that no allowed cell has. */
+static size_t uncovered(const struct loom__factor *f, size_t n, const struct loom__constraint *c,
+			size_t constraints, const struct loom__cells *cells)
+{
+	size_t missing = 0, pick[16];
+	for (size_t a = 0; a < n; a++)
+		for (size_t b = a + 1; b < n; b++)
+			for (size_t v = 0; v < f[a].values; v++)
+				for (size_t w = 0; w < f[b].values; w++) {
+					int met = 0, possible = 0;
+					for (size_t i = 0; i < cells->count && !met; i++)
+						met = cells->pick[i * n + a] == v &&
+						      cells->pick[i * n + b] == w;
+					for (size_t i = 0;
+					     !met && i < loom__factor_cells(f, n) && !possible;
+					     i++) {
+						loom__factor_pick(f, n, i, pick);
+						possible =
+						    pick[a] == v && pick[b] == w &&
+						    !loom__constraint_of(c, constraints, pick);
+					}
+					missing += !met && possible;
+				}
+	return missing;
+}
+
+static void test_pairwise_covers(void)
+{
+	static const char *const many[] = {"a.a=1,2,3", "a.b=1,2",     "a.c=1,2",    "a.d=1,2",
+					   "a.e=1,2",   "a.f=1,2,3,4", "a.g=1,2,3,4"};
+	struct loom__factor f[7];
+	struct loom__cells cells;
+	struct loom_error err;
+	make_factors(f, many, 7);
+	for (uint64_t seed = 1; seed <= 20; seed++) {
+		CU_ASSERT_EQUAL_FATAL(
+		    loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 7, NULL, 0, seed, &cells, &err), 0);
+		CU_ASSERT_EQUAL(uncovered(f, 7, NULL, 0, &cells), 0);
+		CU_ASSERT_EQUAL(cells.apart, 0);
+		CU_ASSERT(cells.count >= 16 &&
+			  cells.count <= 22); /* 16 is the least there can be, of 768 */
+		struct loom__cells again;
+		CU_ASSERT_EQUAL_FATAL(
+		    loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 7, NULL, 0, seed, &again, &err), 0);
+		CU_ASSERT_EQUAL(again.count, cells.count);
+		CU_ASSERT(!memcmp(again.pick, cells.pick, cells.count * 7 * sizeof(size_t)));
+		loom__cells_free(&again);
+		loom__cells_free(&cells);
+	}
+	free_factors(f, 7);
+}
+
+static void test_pairwise_constrained(void)
+{
+	static const char *const rules[] = {"a.x=1,a.y=q: no", "a.z=u|v,a.y=p",
+					    "a.x=2,a.z=w: never"};
+	struct loom__factor f[3];
+	struct loom__constraint c[3];
+	struct loom__cells cells;
+	struct loom_error err;
+	make_factors(f, few, 3);
+	for (size_t i = 0; i < 3; i++)
+		CU_ASSERT_EQUAL_FATAL(loom__constraint_parse(rules[i], 0, f, 3, &c[i], &err), 0);
+	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 3, c, 3, 9, &cells, &err),
+			      0);
+	CU_ASSERT_EQUAL(uncovered(f, 3, c, 3, &cells), 0);
+	CU_ASSERT(cells.apart >= 4); /* the pairs of the rules, and what follows from them */
+	for (size_t i = 0; i < cells.count; i++)
+		CU_ASSERT_PTR_NULL(loom__constraint_of(c, 3, cells.pick + 3 * i));
+	loom__cells_free(&cells);
+	for (size_t i = 0; i < 3; i++)
+		loom__constraint_free(&c[i]);
+	free_factors(f, 3);
+}
+
+/* ---- constraints
+ * --------------------------------------------------------------------------------*/
+
+static void test_constraints(void)
+{
+	static const char *const text[] = {"run.devices=cpu:0,cpu:0 cpu:1", "s.use=mgws,static",
+					   "s.n=\"a,b\",c"};
+	struct loom__factor f[3];
+	struct loom__constraint c = {0};
+	struct loom_error err;
+	make_factors(f, text, 3);
+	CU_ASSERT_EQUAL_FATAL(
+	    loom__constraint_parse("run.devices=cpu:0 cpu:1, s.use=static: one: reason", 0, f, 3,
+				   &c, &err),
+	    0);
+	CU_ASSERT_STRING_EQUAL(c.reason, "one: reason");
+	CU_ASSERT_PTR_NOT_NULL(loom__constraint_of(&c, 1, (size_t[]){1, 1, 0}));
+	CU_ASSERT_PTR_NULL(loom__constraint_of(&c, 1, (size_t[]){0, 1, 0}));
+	CU_ASSERT_PTR_NULL(loom__constraint_of(&c, 1, (size_t[]){1, 0, 0}));
+	loom__constraint_free(&c);
+	CU_ASSERT_EQUAL_FATAL(loom__constraint_parse("s.n=\"a,b\"", 1, f, 3, &c, &err), 0);
+	CU_ASSERT_STRING_EQUAL(c.reason, "--only s.n=\"a,b\"");
+	CU_ASSERT_PTR_NULL(loom__constraint_of(&c, 1, (size_t[]){0, 0, 0}));
+	CU_ASSERT_PTR_NOT_NULL(loom__constraint_of(&c, 1, (size_t[]){0, 0, 1}));
+	loom__constraint_free(&c);
+	static const struct {
+		const char *text, *says;
+	} bad[] = {{"", "form"},
+		   {"s.use", "form"},
+		   {"s.us=mgws", "not varied"},
+		   {"s.use=sttic", "static"},
+		   {"s.use=mgws,: x", "form"},
+		   {": reason", "form"}};
+	for (size_t i = 0; i < LOOM__COUNT(bad); i++) {
+		CU_ASSERT(loom__constraint_parse(bad[i].text, 0, f, 3, &c, &err) != 0);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, bad[i].says));
+	}
+	free_factors(f, 3);
+}
+
+/* ---- running
+ * ------------------------------------------------------------------------------------*/
+
+#define CELLS   5
+#define SAMPLES 3
+
+struct fake {
+	int visits, opened, wrong_cell, stop_after, taken;
+	int order[256];
+};
+
+static int fake_open(void *arg, size_t cell, void **run, struct loom_error *err)
+{
+	struct fake *k = arg;
+	k->order[k->visits++ % 256] = (int)cell;
+	if ((int)cell == k->wrong_cell)
+		return LOOM__FAIL(err, LOOM_EWRONG, "5 is not 4");
+	k->opened++;
+	*run = &k->opened;
+	return 0;
+}
+
+static int fake_sample(void *arg, void *run, cJSON *line, struct loom_error *err)
+{
+	struct fake *k = arg;
+	(void)run, (void)err;
+	k->taken++;
+	cJSON_AddNumberToObject(line, "seconds", 0.1);
+	cJSON_AddNumberToObject(cJSON_AddObjectToObject(line, "metrics"), "seconds", 0.1);
+	return 0;
+}
+
+static void fake_close(void *arg, void *run)
+{
+	(void)arg;
+	--*(int *)run;
+}
+
+static int fake_progress(void *arg, const struct loom__sweep *s)
+{
+	struct fake *k = arg;
+	(void)s;
+	return k->stop_after && k->taken >= k->stop_after;
+}
+
+static const struct loom__sweep_ops fake_ops = {fake_open, fake_sample, fake_close};
+
+static void make_sweep(struct loom__sweep *s, struct loom__journal *j, struct fake *k)
+{
+	*s = (struct loom__sweep){.cell = calloc(CELLS + 1, sizeof(*s->cell)),
+				  .cells = CELLS + 1,
+				  .samples = SAMPLES,
+				  .seed = 3,
+				  .journal = j,
+				  .ops = &fake_ops,
+				  .arg = k,
+				  .progress = fake_progress};
+	for (int i = 0; i <= CELLS; i++) {
+		struct loom__sweep_cell *c = &s->cell[i];
+		snprintf(c->id, sizeof(c->id), "cell%d", i);
+		c->values = cJSON_CreateObject();
+		cJSON_AddNumberToObject(c->values, "a.b", i);
+	}
+	s->cell[CELLS].skipped = strdup("left out");
+}
+
+static cJSON *make_header(const char *design)
+{
+	cJSON *o = cJSON_CreateObject();
+	cJSON_AddStringToObject(o, "schema", LOOM__SWEEP_SCHEMA);
+	cJSON_AddStringToObject(o, "design", design);
+	return o;
+}
+
+/* One process's part of a sweep. */
+static int part(const char *path, int resume, struct fake *k, struct loom_error *err)
+{
+	struct loom__journal j;
+	struct loom__sweep s;
+	cJSON *head = make_header("full");
+	make_sweep(&s, &j, k);
+	int rc = loom__journal_open(path, NULL, resume, &j, err);
+	if (!rc) {
+		rc = loom__sweep_resume(&s, head, err);
+		if (!rc && !j.before.root)
+			rc = loom__journal_add(&j, head, err);
+		if (!rc)
+			rc = loom__sweep_run(&s, err);
+		loom__journal_close(&j);
+	}
+	cJSON_Delete(head);
+	loom__sweep_free(&s);
+	return rc;
+}
+
+/* Every sample of every cell once, the end of each cell once, the skipped cell once. */
+static int is_complete(const char *path)
+{
+	struct loom__doc doc;
+	struct loom_error err;
+	int seen[CELLS][SAMPLES] = {{0}}, done[CELLS] = {0}, skipped = 0, good = 1;
+	size_t at = 0;
+	if (loom__doc_read(path, &doc, &err))
+		return 0;
+	for (cJSON *line; (line = loom__doc_line(&doc, &at)); cJSON_Delete(line)) {
+		int cell = atoi(loom__json_text(line, "cell") + 4);
+		double sample = loom__json_number(line, "sample");
+		if (cell < CELLS && sample >= 0 && sample < SAMPLES)
+			seen[cell][(int)sample]++;
+		if (cell < CELLS && loom__json_true(line, "done"))
+			done[cell]++;
+		skipped += *loom__json_text(line, "skipped") != 0;
+	}
+	for (int i = 0; i < CELLS; i++) {
+		good = good && done[i] == 1;
+		for (int k = 0; k < SAMPLES; k++)
+			good = good && seen[i][k] == 1;
+	}
+	good = good && skipped == 1 && !doc.torn;
+	loom__doc_free(&doc);
+	return good;
+}
+
+static char path[64];
+
+static void fresh(void)
+{
+	strcpy(path, "/tmp/gpuloom-sweep-XXXXXX");
+	int fd = mkstemp(path);
+	CU_ASSERT_FATAL(fd >= 0);
+	close(fd);
+}
+
+static void write_prefix(const char *bytes, size_t n)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC);
+	CU_ASSERT_FATAL(fd >= 0);
+	CU_ASSERT_FATAL(write(fd, bytes, n) == (ssize_t)n);
+	close(fd);
+}
+
+static void test_run(void)
+{
+	struct fake k = {.wrong_cell = -1};
+	struct loom_error err = {0};
+	fresh();
+	CU_ASSERT_EQUAL_FATAL(part(path, 0, &k, &err), 0);
+	CU_ASSERT(is_complete(path));
+	CU_ASSERT_EQUAL(k.taken, CELLS * SAMPLES);
+	CU_ASSERT_EQUAL(k.opened, 0);
+	/* In rounds: within the first, every cell once. */
+	int seen[CELLS] = {0};
+	for (int i = 0; i < CELLS; i++)
+		seen[k.order[i]]++;
+	for (int i = 0; i < CELLS; i++)
+		CU_ASSERT_EQUAL(seen[i], 1);
+	/* Again: refused without --resume, nothing to do with it. */
+	CU_ASSERT_EQUAL(part(path, 0, &k, &err), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "--resume"));
+	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
+	CU_ASSERT_EQUAL(k.taken, CELLS * SAMPLES);
+	CU_ASSERT(is_complete(path));
+	unlink(path);
+}
+
+/* Killed after every possible byte of the file, then resumed. */
+static void test_killed_at_every_byte(void)
+{
+	struct fake k = {.wrong_cell = -1};
+	struct loom_error err = {0};
+	char *bytes;
+	size_t n, bad = 0;
+	fresh();
+	CU_ASSERT_EQUAL_FATAL(part(path, 0, &k, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(loom__read_file(path, 1 << 20, &bytes, &n, &err), 0);
+	for (size_t cut = 0; cut <= n; cut++) {
+		write_prefix(bytes, cut);
+		k.taken = 0;
+		if (part(path, 1, &k, &err) || !is_complete(path)) {
+			if (!bad++)
+				fprintf(stderr, "cut at %zu: %s\n", cut, err.text);
+		}
+	}
+	CU_ASSERT_EQUAL(bad, 0);
+	free(bytes);
+	unlink(path);
+}
+
+/* A process that really ends by SIGKILL, many times over. */
+static void test_sigkill(void)
+{
+	fresh();
+	for (int i = 0; i < 40; i++) {
+		pid_t child = fork();
+		if (child == 0) {
+			struct fake k = {.wrong_cell = -1};
+			struct loom_error err;
+			_exit(part(path, 1, &k, &err) ? 1 : 0);
+		}
+		usleep((useconds_t)(i * 300));
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	struct fake k = {.wrong_cell = -1};
+	struct loom_error err = {0};
+	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
+	CU_ASSERT(is_complete(path));
+	unlink(path);
+}
+
+static void test_interrupted(void)
+{
+	struct fake k = {.wrong_cell = -1, .stop_after = 4};
+	struct loom_error err = {0};
+	fresh();
+	CU_ASSERT_EQUAL(part(path, 0, &k, &err), LOOM_EINTR);
+	CU_ASSERT_EQUAL(k.taken, 4);
+	k.stop_after = 0;
+	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
+	CU_ASSERT_EQUAL(k.taken, CELLS * SAMPLES);
+	CU_ASSERT(is_complete(path));
+	unlink(path);
+}
+
+/* A cell that goes wrong is a line with the reason, and not tried again. */
+static void test_failed_cell(void)
+{
+	struct fake k = {.wrong_cell = 2};
+	struct loom_error err = {0};
+	char *bytes;
+	size_t n;
+	fresh();
+	CU_ASSERT_EQUAL(part(path, 0, &k, &err), 0);
+	CU_ASSERT_EQUAL(k.taken, (CELLS - 1) * SAMPLES);
+	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
+	CU_ASSERT_EQUAL(k.taken, (CELLS - 1) * SAMPLES);
+	CU_ASSERT_EQUAL_FATAL(loom__read_file(path, 1 << 20, &bytes, &n, &err), 0);
+	const char *first = strstr(bytes, "\"failed\":\"5 is not 4\"");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(first);
+	CU_ASSERT_PTR_NULL(strstr(first + 1, "\"failed\""));
+	free(bytes);
+	unlink(path);
+}
+
+static void test_refusals(void)
+{
+	struct fake k = {.wrong_cell = -1};
+	struct loom_error err = {0};
+	static const struct {
+		const char *text, *says;
+	} given[] = {
+	    {"{\"schema\":\"gpuloom.sweep/1\",\"design\":\"one\"}\n", "--design"},
+	    {"{\"schema\":\"gpuloom.sweep/"
+	     "1\",\"design\":\"full\"}\n{\"cell\":\"other\",\"sample\":0}\n",
+	     "another configuration"},
+	    {"{\"schema\":\"gpuloom.result/1\"}\n", "not the file of a sweep"},
+	    {"a text that somebody would be sorry to lose, without any newline at all, longer than "
+	     "a line",
+	     "not the file of a sweep"},
+	    {"notes\n", "not JSON"},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(given); i++) {
+		char *bytes;
+		size_t n;
+		fresh();
+		write_prefix(given[i].text, strlen(given[i].text));
+		CU_ASSERT(part(path, 1, &k, &err) != 0);
+		if (!strstr(err.text, given[i].says))
+			fprintf(stderr, "%zu: %s\n", i, err.text);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, given[i].says));
+		CU_ASSERT_EQUAL_FATAL(loom__read_file(path, 1 << 20, &bytes, &n, &err), 0);
+		CU_ASSERT_STRING_EQUAL(bytes, given[i].text); /* left as it was */
+		free(bytes);
+		unlink(path);
+	}
+	CU_ASSERT_EQUAL(part("/tmp", 1, &k, &err), LOOM_EIO);
+}
+
+static int slow_sample(void *arg, void *run, cJSON *line, struct loom_error *err)
+{
+	usleep(2000);
+	return fake_sample(arg, run, line, err);
+}
+
+static int slow_open(void *arg, size_t cell, void **run, struct loom_error *err)
+{
+	usleep(20000);
+	return fake_open(arg, cell, run, err);
+}
+
+/* Opening is dear: later visits take several samples. A budget ends the sweep without an error. */
+static void test_visits_and_budget(void)
+{
+	static const struct loom__sweep_ops slow = {slow_open, slow_sample, fake_close};
+	struct fake k = {.wrong_cell = -1};
+	struct loom__journal j;
+	struct loom__sweep s;
+	struct loom_error err = {0};
+	fresh();
+	CU_ASSERT_EQUAL_FATAL(loom__journal_open(path, NULL, 1, &j, &err), 0);
+	make_sweep(&s, &j, &k);
+	s.ops = &slow;
+	s.samples = 20;
+	CU_ASSERT_EQUAL(loom__sweep_run(&s, &err), 0);
+	CU_ASSERT(s.at_a_time > 1);
+	CU_ASSERT(k.visits < CELLS * 20);
+	CU_ASSERT_EQUAL(k.taken, CELLS * 20);
+	loom__sweep_free(&s);
+	make_sweep(&s, &j, &k);
+	s.ops = &slow;
+	s.samples = 1000000;
+	s.budget_ns = 200000000;
+	CU_ASSERT_EQUAL(loom__sweep_run(&s, &err), 0);
+	CU_ASSERT(s.out_of_budget);
+	loom__sweep_free(&s);
+	loom__journal_close(&j);
+	unlink(path);
+}
+
+static const struct test tests[] = {
+    {"design_sizes", test_design_sizes},
+    {"too_many", test_too_many},
+    {"pairwise_covers", test_pairwise_covers},
+    {"pairwise_constrained", test_pairwise_constrained},
+    {"constraints", test_constraints},
+    {"run", test_run},
+    {"killed_at_every_byte", test_killed_at_every_byte},
+    {"sigkill", test_sigkill},
+    {"interrupted", test_interrupted},
+    {"failed_cell", test_failed_cell},
+    {"refusals", test_refusals},
+    {"visits_and_budget", test_visits_and_budget},
+};
+TEST_MAIN("sweep", 120, tests)

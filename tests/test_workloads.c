@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each workload gives the right answer under both schedulers, and its check rejects a wrong one. */
+#include <ftw.h>
+#include <sys/stat.h>
+#include <zlib.h>
+
+#include "harness.h"
+
+#include "../plugins/workloads/sha1.dev.h"
+#include "../plugins/workloads/workload_contains.dev.h"
+#include "../plugins/workloads/workload_fib.dev.h"
+#include "../plugins/workloads/workload_uts.dev.h"
+
+static struct loom_error err;
+
+static struct harness *open_workload(const char *sched, const char *workload, const char *opts,
+				     uint32_t workers, uint32_t lanes)
+{
+	err = (struct loom_error){0};
+	return harness_open(&(struct harness_params){.sched = sched,
+						     .workload = workload,
+						     .workload_opts = opts,
+						     .workers = workers,
+						     .lanes = lanes,
+						     .seed = 1},
+			    &err);
+}
+
+static double metric(const char *name)
+{
+	for (size_t i = 0; i < fake_metric_count; i++)
+		if (!strcmp(fake_metrics[i].name, name))
+			return fake_metrics[i].value;
+	return -1;
+}
+
+/* Runs it twice in every setting; the caller looks at the metrics of the last. */
+static void run_everywhere(const char *workload, const char *opts)
+{
+	static const char *const scheds[] = {"sched_static", "sched_mgws"};
+	static const uint32_t shapes[][2] = {{1, 1}, {2, 1}, {5, 1}, {2, 4}};
+	for (size_t s = 0; s < 2; s++)
+		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
+			struct harness *h = open_workload(scheds[s], workload, opts, shapes[i][0],
+							  shapes[i][1]);
+			harness_must(h != NULL, workload, &err);
+			for (int sample = 0; sample < 2; sample++)
+				if (harness_run(h, &err)) {
+					fprintf(stderr, "%s %s, %s: %s\n", workload, opts,
+						scheds[s], err.text);
+					CU_FAIL("wrong");
+				}
+			harness_close(h);
+		}
+}
+
+/* Opens and runs a workload once, for tests that then spoil its result. */
+static struct harness *right(const char *workload, const char *opts)
+{
+	struct harness *h = open_workload("sched_mgws", workload, opts, 2, 1);
+	harness_must(h != NULL, workload, &err);
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	return h;
+}
+
+static void must_be_wrong(struct harness *h, const char *says)
+{
+	CU_ASSERT_EQUAL(harness_verify(h, &err), LOOM_EWRONG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
+}
+
+/* ---- memset, fib ------------------------------------------------------------------------ */
+
+static void test_memset(void)
+{
+	run_everywhere("workload_memset", "tasks=1");
+	run_everywhere("workload_memset", "tasks=3001");
+	struct harness *h = right("workload_memset", "tasks=1000");
+	uint64_t *slot = h->part[LOOM_WORKLOAD].view.global;
+	slot[417] = 416;
+	must_be_wrong(h, "slot 417");
+	harness_init(h); /* the slots are poisoned: nothing is right before a run */
+	must_be_wrong(h, "1000 of 1000");
+	harness_close(h);
+}
+
+static void test_fib(void)
+{
+	run_everywhere("workload_fib", "n=0");
+	run_everywhere("workload_fib", "n=1");
+	run_everywhere("workload_fib", "n=13");
+	struct harness *h = right("workload_fib", "n=20");
+	CU_ASSERT_EQUAL(metric("fib"), 6765);
+	CU_ASSERT_EQUAL(harness_sum(h).executed, 2 * 10946 - 1);
+	((struct workload_fib_sum *)h->part[LOOM_WORKLOAD].view.worker[1])->sum += 1;
+	must_be_wrong(h, "6766");
+	harness_close(h);
+}
+
+/* ---- uts -------------------------------------------------------------------------------- */
+
+static void test_sha1(void)
+{
+	/* "" and "abcd": vectors that any sha1sum repeats */
+	static const uint32_t none[5] = {0xda39a3ee, 0x5e6b4b0d, 0x3255bfef, 0x95601890,
+					 0xafd80709};
+	static const uint32_t abcd[5] = {0x81fe8bfe, 0x87576c3e, 0xcb22426f, 0x8e578473,
+					 0x82917acf};
+	uint32_t digest[5], message[6] = {0x61626364};
+	sha1_block(digest, message, 0);
+	CU_ASSERT_EQUAL(memcmp(digest, none, sizeof(none)), 0);
+	sha1_block(digest, message, 1);
+	CU_ASSERT_EQUAL(memcmp(digest, abcd, sizeof(abcd)), 0);
+}
+
+static void test_uts_custom(void)
+{
+	run_everywhere("workload_uts", "tree=custom depth=4 seed=2");
+	run_everywhere("workload_uts", "tree=custom shape=linear depth=6 seed=34");
+	run_everywhere("workload_uts", "tree=custom shape=cyclic depth=4 b0=3 seed=5");
+	run_everywhere("workload_uts", "tree=custom type=binomial b0=300 q=0.1 m=8 seed=42");
+	run_everywhere("workload_uts",
+		       "tree=custom type=hybrid shape=linear depth=8 b0=4 q=0.2 m=4 seed=1");
+}
+
+static void test_uts_wrong(void)
+{
+	struct harness *h = right("workload_uts", "tree=custom depth=5 seed=7");
+	struct uts_count *n = h->part[LOOM_WORKLOAD].view.worker[0];
+	n->nodes++;
+	must_be_wrong(h, "nodes");
+	n->nodes--;
+	n->leaves--;
+	must_be_wrong(h, "leaves");
+	n->leaves++;
+	n->depth = 99;
+	must_be_wrong(h, "depth");
+	harness_close(h);
+	CU_ASSERT_PTR_NULL(open_workload("sched_mgws", "workload_uts",
+					 "tree=custom type=binomial q=0.25 m=4", 1, 1));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "does not end"));
+}
+
+/* Every tree of four million nodes, node for node as published. */
+static void test_uts_published(void)
+{
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+	static const char *const trees[] = {NULL};
+#else
+	static const char *const trees[] = {"tree=T1", "tree=T2", "tree=T3",
+					    "tree=T4", "tree=T5", NULL};
+#endif
+	for (size_t i = 0; trees[i]; i++) {
+		struct harness *h = right("workload_uts", trees[i]);
+		CU_ASSERT_TRUE(metric("nodes") > 4e6);
+		harness_close(h);
+	}
+}
+
+/* ---- contains --------------------------------------------------------------------------- */
+
+static char folder[64];
+
+static const char *at(const char *name)
+{
+	static char path[4][128];
+	static int turn;
+	turn = (turn + 1) % 4;
+	snprintf(path[turn], sizeof(path[turn]), "%s/%s", folder, name);
+	return path[turn];
+}
+
+static void write_file(const char *name, const char *text, size_t bytes, int packed)
+{
+	/* "T": zlib writes the text as it is */
+	gzFile f = gzopen(at(name), packed ? "wb" : "wbT");
+	harness_must(f && (!bytes || gzwrite(f, text, (unsigned)bytes) == (int)bytes) &&
+			     gzclose(f) == Z_OK,
+		     name, NULL);
+}
+
+#define TEXT(name, text, packed) write_file(name, text, strlen(text), packed)
+
+/* The word lies across the place where a task's reader takes its next piece. */
+static void write_across(const char *name, size_t where, const char *word)
+{
+	static char text[200000];
+	memset(text, '.', sizeof(text));
+	memcpy(text + where, word, strlen(word));
+	write_file(name, text, sizeof(text), 1);
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st, (void)type, (void)ftw;
+	return remove(path);
+}
+
+static void make_folder(void)
+{
+	snprintf(folder, sizeof(folder), "/tmp/test_workloads.XXXXXX");
+	harness_must(mkdtemp(folder) != NULL, folder, NULL);
+	harness_must(!mkdir(at("sub"), 0700), "mkdir", NULL);
+}
+
+static void remove_folder(void)
+{
+	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
+static const char *opts(const char *more)
+{
+	static char text[4][512];
+	static int turn;
+	turn = (turn + 1) % 4;
+	snprintf(text[turn], sizeof(text[turn]), "path=%s %s", folder, more);
+	return text[turn];
+}
+
+static void expect(const char *more, double documents, double matches, double unreadable)
+{
+	static const char *const loads[] = {"load=task", "load=ahead"};
+	for (int i = 0; i < 2; i++) {
+		char all[256];
+		snprintf(all, sizeof(all), "%s %s", more, loads[i]);
+		run_everywhere("workload_contains", opts(all));
+		CU_ASSERT_EQUAL(metric("documents"), documents);
+		CU_ASSERT_EQUAL(metric("matches"), matches);
+		CU_ASSERT_EQUAL(metric("unreadable"), unreadable);
+	}
+}
+
+static void test_contains(void)
+{
+	make_folder();
+	TEXT("a.txt", "hier und dort", 0);
+	TEXT("b.gz", "unter der Hand", 1);
+	TEXT("sub/c.gz", "und", 1);
+	TEXT("sub/d.gz", "\xc3\xbcund und_ 1und", 1); /* never a word of its own */
+	TEXT("sub/e.gz", "rund, (und)", 1);
+	TEXT("sub/empty", "", 0);
+	expect("word=und", 6, 4, 0);
+	expect("word=und match=word", 6, 3, 0);
+	expect("word=und glob=*.gz", 4, 3, 0);
+	expect("word=und limit=2", 2, 1, 0);
+	expect("word=nirgends", 6, 0, 0);
+	/* A link to a file is a document; links to folders and to nothing are not. */
+	harness_must(!symlink("sub/c.gz", at("f.gz")) && !symlink("sub", at("g.gz")) &&
+			     !symlink("nowhere", at("h.gz")),
+		     "symlink", NULL);
+	expect("word=und", 7, 5, 2);
+	CU_ASSERT_PTR_NOT_NULL(strstr(fake_log_text, "left out"));
+	fake_log_text[0] = 0;
+	remove_folder();
+}
+
+/* A word at every place around the reader's pieces, and none that is only nearly one. */
+static void test_contains_pieces(void)
+{
+	make_folder();
+	char name[32];
+	for (size_t i = 0; i < 24; i++) {
+		snprintf(name, sizeof(name), "%02zu.gz", i);
+		write_across(name, 65536 - 12 + i, i % 2 ? "zwischen" : "xzwischen");
+	}
+	expect("word=zwischen", 24, 24, 0);
+	expect("word=zwischen match=word", 24, 12, 0);
+	remove_folder();
+}
+
+static void test_contains_damaged(void)
+{
+	make_folder();
+	write_across("a.gz", 10, "Wort");
+	write_across("b.gz", 199000, "Wort");
+	harness_must(!truncate(at("a.gz"), 150) && !truncate(at("b.gz"), 150), "truncate", NULL);
+	struct harness *h =
+		open_workload("sched_mgws", "workload_contains", opts("word=Wort"), 2, 1);
+	harness_must(h != NULL, "open", &err);
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	CU_ASSERT_TRUE(metric("unreadable") >= 1 && metric("matches") <= 1);
+	harness_close(h);
+	remove_folder();
+}
+
+static void test_contains_index(void)
+{
+	make_folder();
+	TEXT("text", "erstens ja|zweitens nein|drittens ja", 0);
+	TEXT("text.gz", "erstens ja|zweitens nein|drittens ja", 1);
+	TEXT("index", "# two of three\n0 10\n11 13\n\n25 11\n", 0);
+	for (int i = 0; i < 4; i++) {
+		char all[256];
+		snprintf(all, sizeof(all), "path=%s index=%s word=ja load=%s",
+			 at(i & 1 ? "text.gz" : "text"), at("index"), i & 2 ? "ahead" : "task");
+		run_everywhere("workload_contains", all);
+		CU_ASSERT_EQUAL(metric("documents"), 3);
+		CU_ASSERT_EQUAL(metric("matches"), 2);
+	}
+	remove_folder();
+}
+
+static void contains_refused(const char *more, const char *says)
+{
+	CU_ASSERT_PTR_NULL(open_workload("sched_mgws", "workload_contains", opts(more), 1, 1));
+	if (!strstr(err.text, says)) {
+		fprintf(stderr, "%s: %s\n", more, err.text);
+		CU_FAIL("wrong message");
+	}
+}
+
+static void test_contains_refusals(void)
+{
+	make_folder();
+	char path[256];
+	TEXT("text", "text", 0);
+	TEXT("index", "0 1\n1 x\n", 0);
+	contains_refused("word=x glob=*.gz", "no file in");
+	contains_refused("word=", "0 bytes");
+	snprintf(path, sizeof(path), "word=x path=%s", at("none"));
+	contains_refused(path, "No such file");
+	snprintf(path, sizeof(path), "word=x index=%s", at("index"));
+	contains_refused(path, "is for one file");
+	snprintf(path, sizeof(path), "word=x index=%s path=%s", at("index"), at("text"));
+	contains_refused(path, "index:2:");
+	remove_folder();
+}
+
+static void test_contains_wrong(void)
+{
+	make_folder();
+	TEXT("a", "ein Wort", 0);
+	TEXT("b", "kein Wort", 0);
+	TEXT("c", "nichts", 0);
+	struct harness *h = right("workload_contains", opts("word=Wort"));
+	struct contains_job *job = h->part[LOOM_WORKLOAD].view.global;
+	struct contains_document *d = (struct contains_document *)((char *)job + job->list);
+	d[2].result = CONTAINS_YES;
+	must_be_wrong(h, "expected 2 documents, found 3");
+	d[2].result = CONTAINS_NO;
+	d[1].result = ~0u;
+	must_be_wrong(h, "was not searched");
+	harness_close(h);
+	/* Texts loaded ahead and then spoilt: the check does not trust them. */
+	h = right("workload_contains", opts("word=Wort load=ahead"));
+	job = h->part[LOOM_WORKLOAD].view.global;
+	d = (struct contains_document *)((char *)job + job->list);
+	memset((char *)job + d[0].text, '-', d[0].text_bytes);
+	CU_ASSERT_EQUAL(harness_run(h, &err), LOOM_EWRONG);
+	harness_close(h);
+	remove_folder();
+}
+
+static const struct test all[] = {
+	{"memset", test_memset},
+	{"fib", test_fib},
+	{"sha1", test_sha1},
+	{"uts_custom", test_uts_custom},
+	{"uts_wrong", test_uts_wrong},
+	{"uts_published", test_uts_published},
+	{"contains", test_contains},
+	{"contains_pieces", test_contains_pieces},
+	{"contains_damaged", test_contains_damaged},
+	{"contains_index", test_contains_index},
+	{"contains_refusals", test_contains_refusals},
+	{"contains_wrong", test_contains_wrong},
+};
+TEST_MAIN("workloads", 120, all)

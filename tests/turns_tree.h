@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Task trees under a schedule that the test plays: the real device code of a scheduler and a detector,
+ * with fields so narrow that they wrap within a run. */
+#ifndef LOOM_TEST_TURNS_TREE_H
+#define LOOM_TEST_TURNS_TREE_H
+
+#define MGWS_ATTEMPT_BITS 3 /* wraps after 8 attempts */
+#define MGWS_COUNT_BITS 5
+/* The plug-in's host half looks at the marks of four times as many: the same line, for rings of up to 4. */
+#define MGWS_POOL_SLOTS(public_queue) (public_queue)
+
+#include "turns.h"
+
+#include "tree.h"
+
+#include "../plugins/sched_mgws/sched_mgws.dev.h"
+#include "../plugins/sched_mgws/term_counter.dev.h"
+#include "../plugins/sched_mgws/term_hcounter.dev.h"
+#include "../plugins/sched_mgws/term_tree.dev.h"
+
+static const struct loom_sched_dev turns_sched = {
+	.size = sizeof(turns_sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn};
+#define TURNS_TERM(name, f)                                                                        \
+	{#name, {.size = sizeof(struct loom_term_dev), .idle = name##_idle, .busy = name##_busy,   \
+		 .done = name##_done, .flags = f}}
+static const struct {
+	const char *name;
+	struct loom_term_dev dev;
+} turns_term[] = {
+	TURNS_TERM(term_counter, LOOM_TERM_RESTS),
+	TURNS_TERM(term_hcounter, LOOM_TERM_RESTS),
+	TURNS_TERM(term_tree, 0),
+};
+
+/* Games per setup. */
+static __attribute__((unused)) uint64_t test_turns(void)
+{
+	const char *wish = getenv("TURNS_GAMES");
+	return getenv("TURNS_SEED") ? 1 : wish ? strtoull(wish, NULL, 0) : 100;
+}
+
+struct turns_setup {
+	const char *opts;
+	uint32_t workers, initials, size;
+	enum shape shape;
+};
+
+static struct loom_ctx turns_ctx[TURNS_MAX];
+static struct loom_lanes turns_lanes[TURNS_MAX];
+
+static void turns_worker(uint32_t i)
+{
+	turns_ctx[i].sched->run(&turns_ctx[i]);
+}
+
+/* One game: 0, or what went wrong is in *err. */
+static int turns_game(struct harness *h, uint32_t size, enum turns_mode mode, uint64_t seed,
+		      struct loom_error *err)
+{
+	harness_init(h);
+	memset(marks, 0, sizeof(marks));
+	torn = 0;
+	for (uint32_t w = 0; w < h->p.workers; w++) {
+		memset(&turns_lanes[w], 0, sizeof(turns_lanes[w]));
+		harness_ctx(h, &turns_ctx[w], w, 0, &turns_lanes[w]);
+		turns_ctx[w].flags = 0;
+		turns_ctx[w].random = mix(seed * TURNS_MAX + w + 1) | 1;
+	}
+	if (turns_play(h->p.workers, turns_worker, mode, seed, 60 * size, 400000))
+		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "stuck after %llu steps",
+				 (unsigned long long)turns.step);
+	int rc = harness_check(h, err);
+	for (uint32_t i = 0; !rc && i < size; i++)
+		if (marks[i] != 1)
+			rc = LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "task %u ran %u times", i, marks[i]);
+	if (!rc && torn)
+		rc = LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%u tasks arrived changed", torn);
+	return rc;
+}
+
+static struct harness *turns_open(const struct turns_setup *s, size_t term, uint64_t seed)
+{
+	struct loom_error err;
+	static struct loom_task initial[MOST];
+	uint32_t next = 0;
+	for (uint32_t i = 0; i < s->initials; i++) {
+		uint32_t n = (s->size - next) / (s->initials - i);
+		initial[i] = make(next, n, s->shape, seed);
+		next += n;
+	}
+	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
+						  .sched_opts = s->opts,
+						  .term = turns_term[term].name,
+						  .task = tasks,
+						  .tasks = 2,
+						  .initial = initial,
+						  .initials = s->initials,
+						  .workers = s->workers,
+						  .lanes = 1,
+						  .seed = seed,
+						  .sched_dev = &turns_sched,
+						  .term_dev = &turns_term[term].dev},
+			 &err);
+	harness_must(h != NULL, s->opts, &err);
+	return h;
+}
+
+/* Plays until something goes wrong or `games` are over: how many were right. Says which seed was wrong. */
+static uint64_t turns_games(const struct turns_setup *s, size_t term, uint64_t games, int expect_wrong)
+{
+	struct harness *h = turns_open(s, term, 1);
+	struct loom_error err = {0};
+	const char *only = getenv("TURNS_SEED");
+	uint64_t seed = only ? strtoull(only, NULL, 0) : 0, first = seed;
+	int rc = 0;
+	for (; seed < first + (only ? 1 : games); seed++) {
+		rc = turns_game(h, s->size, seed & 1 ? TURNS_PRIORITIES : TURNS_RANDOM, seed, &err);
+		if (rc)
+			break;
+	}
+	if (rc && !expect_wrong)
+		fprintf(stderr, "%s, %s, %u workers, shape %d: seed %llu: %s (repeat: TURNS_SEED=%llu)\n",
+			turns_term[term].name, s->opts, s->workers, (int)s->shape,
+			(unsigned long long)seed, err.text, (unsigned long long)seed);
+	harness_close(h);
+	return seed - first;
+}
+
+#endif
