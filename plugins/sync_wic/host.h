@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host halves of the sync plug-ins share. */
+#ifndef SYNC_HOST_H
+#define SYNC_HOST_H
+
+#include "slot.dev.h"
+
+/* Joins files of device code for LOOM_EMBED: each is the text of one `.incbin`. */
+#define SYNC_THEN "\"\n.incbin \""
+
+/* An instance begins with this. */
+struct sync {
+	const struct loom_host *host;
+	const char *name;
+	struct loom_channel *channel; /* [channels] */
+	uint32_t channels;
+	int wic;              /* has the figures of that one too */
+	uint32_t setting[15]; /* copied to the head before every sample */
+};
+
+int sync_init_instance(struct sync *s, const struct loom_host *host, const char *name);
+void sync_finish(struct sync *s); /* frees what the functions below made, not *s */
+
+/* ---- ops of loom_sync_ops, for plug-ins whose items lie in the global block */
+int sync_channels(void *self, const struct loom_layout *layout, const struct loom_channel *channel,
+		  uint32_t n, struct loom_error *err);
+int sync_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+	      struct loom_error *err);
+int sync_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	      struct loom_error *err);
+int sync_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		 struct loom_report *report, struct loom_error *err);
+void sync_interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		    int code, uint32_t device);
+
+/* Head, channels and slots without items; offsets into *head when it is not NULL. The bytes. */
+uint64_t sync_lay_out(const struct sync *s, struct sync_head *head);
+/* Sets the poison bit in all words and wakes who sleeps on them. */
+void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, int code,
+		     uint32_t device);
+
+#define SYNC_DEV_TABLE(name)                                                                       \
+	static const struct loom_sync_dev name##_cpu = {                                           \
+		.size = sizeof(struct loom_sync_dev),                                              \
+		.reserve = name##_reserve,                                                         \
+		.publish = name##_publish,                                                         \
+		.wait = name##_wait,                                                               \
+		.wait_all = name##_wait_all,                                                       \
+		.release = name##_release,                                                         \
+	}
+
+#endif

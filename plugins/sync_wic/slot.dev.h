@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The shared state of channels: the same for all sync plug-ins. Device code.
+ *
+ * A slot is two words that only grow: `full`, the rounds that were published, and `released`, the
+ * rounds that all readers have released. Round r may be published when released == r, and read when
+ * full == r + 1. Both wrap at 2^31; the top bit says that waiting is of no use any more. */
+#ifndef SYNC_SLOT_DEV_H
+#define SYNC_SLOT_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/sync.h>
+#endif
+
+#define SYNC_POISON 0x80000000u
+#define SYNC_ROUNDS 0x7fffffffu
+
+/* Producers and consumers write different lines. */
+struct sync_slot {
+	uint32_t full;
+	uint32_t sleepers; /* consumers that wait, or are about to: plug-ins that park */
+	uint32_t poison;   /* wic: the page holds no data, see wic_stall.c */
+	uint32_t lock;     /* wic: held while a page is poisoned or armed again */
+	uint32_t placed;   /* wic: rounds whose pages are in place */
+	uint32_t length;   /* wic: bytes of the last round that was published */
+	uint32_t serve;    /* wic: held by the Monitor while it activates, and by a release */
+	uint32_t pad0[9];
+	uint32_t released;
+	uint32_t blocked; /* producers that wait */
+	uint32_t done;    /* readers, of all rounds, that have released */
+	uint32_t pad1[13];
+};
+
+struct sync_channel {
+	uint32_t slots, readers, from, to;
+	uint64_t bytes;    /* of an item */
+	uint64_t stride;   /* from one item to the next */
+	uint64_t slot_at;  /* struct sync_slot[slots], from the head */
+	uint64_t data_at;  /* items; wic: in the staging file */
+	uint32_t died;     /* 1: poisoned because the device of its producers died */
+	uint32_t pages;    /* wic: of an item */
+	uint32_t group_at; /* wic: first of its groups */
+	uint32_t bit_at;   /* wic: first of its slots in the order of all slots */
+};
+
+/* The global block: head, channels, slots, items. */
+struct sync_head {
+	uint32_t channels;
+	uint32_t setting[15]; /* of the plug-in */
+};
+
+/* The worker's block: what lane 0 counted in this sample. */
+#define SYNC_TALLY_MAP(X)                                                                          \
+	X(waits, "", "items that were waited for")                                                 \
+	X(early, "", "of these: items that were there before")                                     \
+	X(polls, "", "looks at a word in vain")                                                    \
+	X(wait_ns, "ns", "time in wait")                                                           \
+	X(publishes, "", "items published")                                                        \
+	X(blocked_ns, "ns", "time in which a producer waited for a free slot")                     \
+	X(transfer_ns, "ns", "time in which bytes were copied or pages placed")                    \
+	X(faults, "", "wic: loads that stalled")                                                   \
+	X(fault_ns, "ns", "wic: time in stalled loads")                                            \
+	X(alloc_ns, "ns", "wic: Interrupter, allocation of pages")                                 \
+	X(recycle_ns, "ns", "wic: Activator, recycling of pages")                                  \
+	X(recycles, "pages", "wic: pages recycled")                                                \
+	X(eager, "", "wic: items placed before their consumer came")                               \
+	X(activations, "", "wic: consumers resumed by their producer")
+
+struct sync_tally {
+#define SYNC_TALLY_FIELD(name, unit, text) uint64_t name;
+	SYNC_TALLY_MAP(SYNC_TALLY_FIELD)
+#undef SYNC_TALLY_FIELD
+	uint64_t pad[2];
+};
+
+LOOM_FN struct sync_head *sync_head(const struct loom_ctx *c)
+{
+	return (struct sync_head *)c->global[LOOM_SYNC];
+}
+
+LOOM_FN struct sync_tally *sync_tally(const struct loom_ctx *c)
+{
+	return (struct sync_tally *)c->own[LOOM_SYNC];
+}
+
+LOOM_FN struct sync_channel *sync_channel(struct sync_head *h, uint32_t channel)
+{
+	return (struct sync_channel *)(h + 1) + channel;
+}
+
+LOOM_FN struct sync_slot *sync_slot(struct sync_head *h, const struct sync_channel *k, uint32_t tag)
+{
+	return (struct sync_slot *)((char *)h + k->slot_at) + tag % k->slots;
+}
+
+LOOM_FN uint32_t sync_round(const struct sync_channel *k, uint32_t tag)
+{
+	return tag / k->slots;
+}
+
+/* `word` says that `count` rounds have passed. Equality is enough: a slot cannot move on before this
+ * caller has done its part. */
+LOOM_FN int sync_reached(uint32_t word, uint32_t count)
+{
+	return (word & SYNC_ROUNDS) == (count & SYNC_ROUNDS);
+}
+
+/* Why a poisoned word ends this wait. */
+LOOM_FN int sync_poisoned(const struct sync_channel *k)
+{
+	return loom_load_relaxed_sys((uint32_t *)&k->died) ? LOOM_EDIED : LOOM_EINTR;
+}
+
+/* Copies between 8-byte aligned places, by all lanes. */
+LOOM_FN void sync_copy(const struct loom_ctx *c, void *to, const void *from, uint64_t bytes)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	uint64_t words = bytes / 8, *d = (uint64_t *)to;
+	const uint64_t *s = (const uint64_t *)from;
+	for (uint64_t i = c->lane; i < words; i += c->lanes)
+		d[i] = s[i];
+	for (uint64_t i = 8 * words + c->lane; i < bytes; i += c->lanes)
+		((char *)to)[i] = ((const char *)from)[i];
+#else
+	if (c->lane == 0)
+		__builtin_memcpy(to, from, bytes);
+#endif
+}
+
+#endif

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sync_futex: host half. */
+#include "sync_futex.dev.h"
+/* needs SYNC_OP and sync_await */
+#include "channel.dev.h"
+#include "host.h"
+
+struct futex_opts {
+	uint32_t spin;
+};
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct futex_opts, spin, LOOM_OPT_U32, "0",
+		 "Looks at the flag before a consumer goes to sleep.", .max = 1e9),
+	{.name = NULL},
+};
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	struct sync *s = host->alloc(host, sizeof(*s));
+	if (!s)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sync_futex: out of memory");
+	const struct futex_opts *o = opts;
+	s->setting[SYNC_FUTEX_SPIN] = o->spin;
+	*self = s;
+	return sync_init_instance(s, host, "sync_futex");
+}
+
+static void destroy(void *self)
+{
+	struct sync *s = self;
+	sync_finish(s);
+	if (s)
+		s->host->free(s->host, s);
+}
+
+static const struct loom_sync_ops ops = {
+	.size = sizeof(ops),
+	.create = create,
+	.destroy = destroy,
+	.need = sync_need,
+	.init = sync_init,
+	.collect = sync_collect,
+	.channels = sync_channels,
+	.interrupt = sync_interrupt,
+};
+
+SYNC_DEV_TABLE(sync_futex);
+
+static const struct loom_device_code code = {
+	.size = sizeof(code),
+	.cpu = &sync_futex_cpu,
+	.source_name = "sync_futex.dev.h",
+};
+
+LOOM_PLUGIN_DEFINE(SYNC, "sync_futex", "0.1.0", "Apache-2.0",
+		   "Waits asleep in the kernel, on a futex", .opts = rows,
+		   .opts_size = sizeof(struct futex_opts), .ops = &ops, .dev = &code)

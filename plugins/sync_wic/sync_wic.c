@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sync_wic: consumers are interrupted by a page fault and resumed with the data on the page. Host half. */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "wic.h"
+
+static const char *const mode_choices[] = {"copy", "in_place", NULL};
+static const char *const activate_choices[] = {"producer", "monitor", NULL};
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct wic_opts, pages, LOOM_OPT_U32, "16384",
+		 "Pages of 4 KiB of communication medium (PCM) per device; rounded up to a power of two. Every "
+		 "slot of a channel takes its item's pages once per companion.",
+		 .min = 64, .max = 1 << 20),
+	LOOM_OPT(struct wic_opts, companions, LOOM_OPT_U32, "0",
+		 "Pages that take turns with the rounds of a slot, a power of two: the more, the more are "
+		 "recycled at once. 0: as many as there is room for, up to 16. The paper has 2.",
+		 .max = WIC_SIDES_MAX),
+	LOOM_OPT(struct wic_opts, shards, LOOM_OPT_U32, "0",
+		 "Into how many userfaultfd descriptors a device's pages are divided, a power of two: a "
+		 "release takes longer the more consumers wait at one. 0: one for each 64 workers.",
+		 .max = WIC_SHARDS_MAX),
+	LOOM_OPT(struct wic_opts, mode, LOOM_OPT_ENUM, "copy",
+		 "copy: the data are copied onto the consumer's page when it is resumed. in_place: the "
+		 "producer writes into the page's memory, and resuming maps it.",
+		 .choices = mode_choices),
+	LOOM_OPT(struct wic_opts, eager, LOOM_OPT_BOOL, "yes",
+		 "Whether data that are there before their consumer are placed at once, so that it does not "
+		 "fault. The paper's WIC does not."),
+	LOOM_OPT(struct wic_opts, activate, LOOM_OPT_ENUM, "producer",
+		 "Who resumes a consumer that waits. producer: its producer. monitor: the Monitor thread of "
+		 "its device, as in the paper; nothing is then placed eagerly.",
+		 .choices = activate_choices),
+	{.name = NULL},
+};
+
+static uint32_t power_of_two(uint32_t n)
+{
+	uint32_t p = 1;
+	while (p < n)
+		p *= 2;
+	return p;
+}
+
+static void destroy(void *self)
+{
+	struct wic *w = self;
+	if (!w)
+		return;
+	const struct loom_host *host = w->sync.host;
+	for (uint32_t d = 0; w->space && d < w->devices; d++) {
+		struct wic_space *sp = &w->space[d];
+		host->free(host, sp->uffd);
+		host->free(host, sp->stall);
+		host->free(host, sp->pfq);
+		host->free(host, sp->route[0].fd); /* one array for all */
+		pthread_mutex_destroy(&sp->busy);
+	}
+	host->free(host, w->space);
+	wic_close_mail(w);
+	if (w->file >= 0)
+		close(w->file);
+	sync_finish(&w->sync);
+	host->free(host, w);
+}
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	const struct wic_opts *o = opts;
+	if (o->shards & (o->shards - 1))
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sync_wic: shards = %u: must be a power of two or 0",
+				 o->shards);
+	if (o->companions == 1 || (o->companions & (o->companions - 1)))
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "sync_wic: companions = %u: must be 0, 2, 4, 8 or 16", o->companions);
+	int fd = uffd_open(o->mode == WIC_IN_PLACE ? UFFD_MINOR : UFFD_MISSING);
+	if (fd < 0)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "sync_wic needs userfaultfd, which is refused here (%s): %s; or use = futex in "
+				 "[sync]",
+				 strerror(-fd), uffd_advice(-fd));
+	close(fd);
+	struct wic *w = host->alloc(host, sizeof(*w));
+	if (!w)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sync_wic: out of memory");
+	w->o = o;
+	w->file = -1;
+	for (uint32_t d = 0; d < LOOM_MAX_DEVICES; d++)
+		w->bell[d] = w->mail[d][0] = w->mail[d][1] = -1;
+	w->needs_messages = !o->eager || o->activate == WIC_BY_MONITOR;
+	w->sync.wic = 1;
+	*self = w;
+	return sync_init_instance(&w->sync, host, "sync_wic");
+}
+
+static uint64_t line(uint64_t at)
+{
+	return (at + 63) & ~63ull;
+}
+
+static uint32_t item_pages(const struct loom_channel *k)
+{
+	return (uint32_t)((k->item_bytes + UFFD_PAGE - 1) / UFFD_PAGE);
+}
+
+static uint32_t channel_groups(const struct loom_channel *k)
+{
+	return (k->slots + WIC_BATCH - 1) / WIC_BATCH;
+}
+
+/* Where everything is in the global block; into *h when it is not NULL. */
+static void lay_out(struct wic *w, struct sync_head *h)
+{
+	uint64_t at = sync_lay_out(&w->sync, h);
+	w->groups = w->slots = 0;
+	w->file_bytes = 0;
+	for (uint32_t i = 0; i < w->sync.channels; i++) {
+		const struct loom_channel *from = &w->sync.channel[i];
+		uint64_t stride = (uint64_t)item_pages(from) * UFFD_PAGE;
+		if (h) {
+			struct sync_channel *k = sync_channel(h, i);
+			k->stride = stride;
+			k->data_at = w->file_bytes;
+			k->pages = item_pages(from);
+			k->group_at = w->groups;
+			k->bit_at = w->slots;
+		}
+		w->file_bytes += from->slots * stride;
+		w->groups += channel_groups(from);
+		w->slots += from->slots;
+	}
+	if (w->o->mode == WIC_IN_PLACE)
+		w->file_bytes = (uint64_t)w->devices * w->pages * UFFD_PAGE;
+	w->devices_at = line(at);
+	w->groups_at = w->devices_at + w->devices * sizeof(struct wic_device);
+	w->owners_at = line(w->groups_at + w->groups * sizeof(struct wic_group));
+	w->trees_at = line(w->owners_at + (uint64_t)w->devices * w->pages * sizeof(uint32_t));
+	w->dab_at = line(w->trees_at + w->devices * pcm_bytes(w->pages));
+	w->bytes = w->dab_at + ((uint64_t)w->sides * w->slots + 63) / 64 * 8;
+}
+
+/* Pages that the channels to a device take at most, so that no allocation fails while workers run: a part
+ * may end with too few pages in a row, which the largest request bounds. */
+static uint64_t room_for(const struct wic *w, uint32_t device, uint32_t sides)
+{
+	uint64_t want = 0, largest = 0;
+	for (uint32_t i = 0; i < w->sync.channels; i++) {
+		const struct loom_channel *k = &w->sync.channel[i];
+		uint64_t slots = k->slots < WIC_BATCH ? k->slots : WIC_BATCH;
+		uint64_t n = (uint64_t)sides * item_pages(k) * slots;
+		if (k->to != device)
+			continue;
+		want += n * channel_groups(k);
+		largest = n > largest ? n : largest;
+	}
+	return want + (largest ? (largest - 1) * w->shards[device] : 0);
+}
+
+static int choose_sides(struct wic *w, struct loom_error *err)
+{
+	w->sides = w->o->companions ? w->o->companions : WIC_SIDES_MAX;
+	for (uint32_t d = 0; d < w->devices; d++) {
+		while (!w->o->companions && w->sides > 2 && room_for(w, d, w->sides) > w->pages)
+			w->sides /= 2;
+		uint64_t want = room_for(w, d, w->sides);
+		if (want > w->pages)
+			return LOOM_FAIL(w->sync.host, err, LOOM_EINVAL,
+					 "sync_wic: the channels to device %u need up to %llu pages, and "
+					 "PCM has %u: raise pages in [sync.wic], or lower companions or shards",
+					 d, (unsigned long long)want, w->pages);
+	}
+	return 0;
+}
+
+static int make_spaces(struct wic *w, const struct loom_layout *layout)
+{
+	const struct loom_host *host = w->sync.host;
+	w->space = host->alloc(host, w->devices * sizeof(*w->space));
+	if (!w->space)
+		return LOOM_ENOMEM;
+	uint32_t all = 0;
+	for (uint32_t d = 0; d < w->devices; d++)
+		all += w->shards[d];
+	for (uint32_t d = 0; d < w->devices; d++) {
+		struct wic_space *sp = &w->space[d];
+		sp->wic = w;
+		sp->device = d;
+		sp->first = layout->device[d].first_worker;
+		sp->workers = layout->device[d].workers;
+		sp->pfq_words = ((uint64_t)w->sides * w->slots + 63) / 64;
+		sp->uffd = host->alloc(host, w->shards[d] * sizeof(int));
+		sp->stall = host->alloc(host, sp->workers * sizeof(*sp->stall));
+		sp->pfq = host->alloc(host, (sp->pfq_words + 1) * sizeof(uint64_t));
+		int *fd = host->alloc(host, all * sizeof(int));
+		for (uint32_t e = 0, at = 0; e < w->devices; at += w->shards[e++])
+			sp->route[e].fd = fd ? fd + at : NULL;
+		pthread_mutex_init(&sp->busy, NULL);
+		if (!sp->uffd || !sp->stall || !sp->pfq || !fd)
+			return LOOM_ENOMEM;
+	}
+	return 0;
+}
+
+static int need(void *self, const struct loom_layout *layout, struct loom_need *need_,
+		struct loom_error *err)
+{
+	struct wic *w = self;
+	const struct loom_host *host = w->sync.host;
+	w->devices = layout->devices;
+	w->pages = power_of_two(w->o->pages);
+	need_->worker = sizeof(struct sync_tally);
+	for (uint32_t d = 0; d < w->devices; d++) {
+		uint32_t workers = layout->device[d].workers;
+		w->shards[d] = w->o->shards ? w->o->shards :
+					      power_of_two((workers + WIC_SHARD_WORKERS - 1) /
+							   WIC_SHARD_WORKERS);
+		if (w->shards[d] > WIC_SHARDS_MAX)
+			w->shards[d] = WIC_SHARDS_MAX;
+	}
+	int rc = choose_sides(w, err);
+	if (rc)
+		return rc;
+	lay_out(w, NULL);
+	need_->global = w->bytes;
+	rc = make_spaces(w, layout);
+	if (rc)
+		return LOOM_FAIL(host, err, rc, "sync_wic: out of memory");
+	w->file = memfd_create("gpuloom-wic", MFD_CLOEXEC);
+	if (!w->file_bytes)
+		w->file_bytes = UFFD_PAGE;
+	int code = w->file < 0 || ftruncate(w->file, (off_t)w->file_bytes) != 0 ? errno : wic_open_mail(w);
+	if (code)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sync_wic: cannot make its files: %s",
+				 strerror(code));
+	return 0;
+}
+
+/* Everything but the records of the devices, which a launch fills once. */
+static int init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		struct loom_error *err)
+{
+	struct wic *w = self;
+	struct sync_head *h = view->global;
+	(void)err;
+	h->channels = w->sync.channels;
+	h->setting[0] = (uint32_t)(w->devices_at / 64);
+	lay_out(w, h);
+	memset((char *)h + w->groups_at, 0, w->trees_at - w->groups_at);
+	memset((char *)h + w->dab_at, 0, w->bytes - w->dab_at);
+	for (uint32_t i = 0; i < h->channels; i++) {
+		struct sync_channel *k = sync_channel(h, i);
+		memset(sync_slot(h, k, 0), 0, k->slots * sizeof(struct sync_slot));
+		for (uint32_t s = 0; s < k->slots; s += WIC_BATCH) {
+			struct wic_group *g = wic_group(w, h, k->group_at + s / WIC_BATCH);
+			g->channel = i;
+			g->first = s;
+			g->slots = k->slots < WIC_BATCH ? k->slots : WIC_BATCH; /* pages of the last may go unused */
+		}
+	}
+	for (uint32_t d = 0; d < w->devices; d++)
+		pcm_init(wic_tree(w, h, d), w->pages);
+	for (uint32_t i = 0; i < layout->workers; i++)
+		memset(view->worker[i], 0, sizeof(struct sync_tally));
+	return 0;
+}
+
+static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		      int code, uint32_t device)
+{
+	struct wic *w = self;
+	sync_poison_all(layout, view->global, code, device);
+	for (uint32_t d = 0; d < w->devices; d++)
+		wic_ring(w, d);
+}
+
+static const struct loom_sync_ops ops = {
+	.size = sizeof(ops),
+	.create = create,
+	.destroy = destroy,
+	.need = need,
+	.init = init,
+	.collect = sync_collect,
+	.channels = sync_channels,
+	.interrupt = interrupt,
+	.attach = wic_attach,
+	.ready = wic_ready,
+	.detach = wic_detach,
+};
+
+static const struct loom_sync_dev table = {
+	.size = sizeof(table),
+	.reserve = wic_reserve,
+	.publish = wic_publish,
+	.wait = wic_wait,
+	.wait_all = wic_wait_all,
+	.release = wic_release,
+};
+
+static const struct loom_device_code code = {
+	.size = sizeof(code),
+	.cpu = &table,
+	.source_name = "sync_wic.dev.h",
+};
+
+LOOM_PLUGIN_DEFINE(SYNC, "sync_wic", "0.1.0", "Apache-2.0",
+		   "Consumers are interrupted by a page fault and resumed with the data (WIC)", .opts = rows,
+		   .opts_size = sizeof(struct wic_opts), .ops = &ops, .dev = &code)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_bs: host half. */
+#include "bs.dev.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exchange.h"
+
+static const struct loom_opt rows[] = {
+	EX_ROWS("1000", 1, 1 << 20, "Keys per worker. The number of stages follows from that of the workers; "
+		"iterations is not used.", "1"),
+	{.name = NULL},
+};
+
+struct bs {
+	uint32_t *input, *want;
+	uint64_t all;
+	uint32_t ranks;
+};
+
+static int ascending(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+	return (x > y) - (x < y);
+}
+
+static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+{
+	struct bs *s = x->own;
+	uint64_t m = x->o->size, seed = x->seed;
+	for (s->ranks = 1; 2 * s->ranks <= layout->workers;)
+		s->ranks *= 2;
+	s->all = s->ranks * m;
+	s->input = malloc(4 * s->all);
+	s->want = malloc(4 * s->all);
+	if (!s->input || !s->want)
+		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_bs: out of memory");
+	for (uint64_t i = 0; i < s->all; i++)
+		s->input[i] = (uint32_t)(ex_random(&seed) >> 32);
+	memcpy(s->want, s->input, 4 * s->all);
+	qsort(s->want, s->all, 4, ascending);
+	for (uint32_t d = 0; d < layout->devices; d++)
+		ex_channel(x, LOOM_ANY_DEVICE, d, 2 * layout->device[d].workers, 1, 4 * m);
+	ex_array(x, BS_KEYS, 4 * s->all);
+	ex_array(x, BS_ROOM, 4 * s->all);
+	ex_array(x, BS_OF_DEVICE, layout->workers * sizeof(struct bs_place));
+	x->head.param[BS_M] = m;
+	x->head.param[BS_RANKS] = s->ranks;
+	return 0;
+}
+
+static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+{
+	const struct bs *s = x->own;
+	struct bs_place *place = ex_of(h, BS_OF_DEVICE);
+	memcpy(ex_of(h, BS_KEYS), s->input, 4 * s->all);
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		uint32_t d = ex_device_of(layout, w);
+		place[w] = (struct bs_place){d, w - layout->device[d].first_worker,
+					     layout->device[d].workers, 0};
+	}
+	return 0;
+}
+
+static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
+		 struct loom_report *report, struct loom_error *err)
+{
+	const struct bs *s = x->own;
+	const uint32_t *got = ex_of(h, BS_KEYS);
+	(void)layout, (void)report;
+	for (uint64_t i = 0; i < s->all; i++)
+		if (got[i] != s->want[i])
+			return EX_WRONG(x, err, "key %llu: expected %u, found %u", (unsigned long long)i,
+					s->want[i], got[i]);
+	return 0;
+}
+
+static void finish(struct ex *x)
+{
+	struct bs *s = x->own;
+	free(s->input);
+	free(s->want);
+}
+
+static const struct ex_app app = {.name = "bs", .bytes = sizeof(struct bs), .plan = plan, .fill = fill,
+				  .check = check, .finish = finish};
+
+EX_PLUGIN(bs, app, rows, "G_BS: bitonic sort (multiple, scatter-gather)", "")

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_cg: host half. The matrix is that of the high-performance conjugate gradients: 27 on the
+ * diagonal, -1 beside it, and a right-hand side whose solution is 1 everywhere. */
+#include "cg.dev.h"
+
+#include <math.h>
+
+#include "solver.h"
+
+static const struct loom_opt rows[] = {
+	EX_ROWS("16", 3, 256, "Points along an edge of the grid.", "20"),
+	{.name = NULL},
+};
+
+static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+{
+	struct solver *s = x->own;
+	int rc = solver_pattern(s, x->o->size, layout->workers);
+	for (uint64_t i = 0; !rc && i < s->n; i++)
+		for (uint32_t k = s->row[i]; k < s->row[i + 1]; k++) {
+			s->value[k] = s->column[k] == i ? 27 : -1;
+			s->b[i] += s->value[k];
+		}
+	if (!rc)
+		rc = solver_reference(s, x->o->iterations);
+	if (rc)
+		return LOOM_FAIL(x->host, err, rc, "workload_cg: out of memory");
+	return solver_channels(x, s, layout);
+}
+
+static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+{
+	(void)layout;
+	solver_fill(x->own, h, 1);
+	return 0;
+}
+
+static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
+		 struct loom_report *report, struct loom_error *err)
+{
+	const struct solver *s = x->own;
+	const double *u = ex_of(h, CG_X);
+	(void)layout;
+	int rc = solver_check(x, s, h, report, err);
+	/* It converges to 1: 20 iterations reach 1e-6 on every size that was tried. */
+	for (uint64_t i = 0; !rc && x->o->iterations >= 20 && i < s->n; i++)
+		if (!(fabs(u[i] - 1) < 1e-3))
+			return EX_WRONG(x, err, "unknown %llu is %g after %u iterations, the solution is 1",
+					(unsigned long long)i, u[i], x->o->iterations);
+	return rc;
+}
+
+static void finish(struct ex *x)
+{
+	solver_finish(x->own);
+}
+
+static const struct ex_app app = {.name = "cg", .bytes = sizeof(struct solver), .plan = plan, .fill = fill,
+				  .check = check, .finish = finish};
+
+EX_PLUGIN(cg, app, rows, "C_CG: conjugate gradients on a 27-point stencil (alternating, random)",
+	  "solver.dev.h" EX_THEN)

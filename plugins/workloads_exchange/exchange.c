@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "exchange.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ex_array(struct ex *x, uint32_t array, uint64_t bytes)
+{
+	x->head.at[array] = x->bytes;
+	x->bytes += (bytes + 63) & ~63ull;
+}
+
+uint32_t ex_channel(struct ex *x, uint32_t from, uint32_t to, uint32_t slots, uint32_t readers,
+		    uint64_t item_bytes)
+{
+	x->channel[x->channels] = (struct loom_channel){
+		.slots = slots, .readers = readers, .from = from, .to = to, .item_bytes = item_bytes};
+	return x->channels++;
+}
+
+uint32_t ex_sum_channels(struct ex *x, const struct loom_layout *layout)
+{
+	uint32_t first = ex_channel(x, LOOM_ANY_DEVICE, 0, layout->workers, 1, sizeof(double));
+	for (uint32_t d = 0; d < layout->devices; d++)
+		ex_channel(x, 0, d, 1, layout->device[d].workers, sizeof(double));
+	return first;
+}
+
+uint64_t ex_random(uint64_t *state)
+{
+	uint64_t x = *state;
+	x ^= x >> 12;
+	x ^= x << 25;
+	x ^= x >> 27;
+	*state = x;
+	return x * 0x2545f4914f6cdd1dull;
+}
+
+uint32_t ex_device_of(const struct loom_layout *layout, uint32_t worker)
+{
+	uint32_t d = 0;
+	while (d + 1 < layout->devices && worker >= layout->device[d + 1].first_worker)
+		d++;
+	return d;
+}
+
+void ex_message_channels(struct ex *x, const struct loom_layout *layout, struct ex_message *m, uint32_t n,
+			 uint64_t item_bytes)
+{
+	uint32_t first = x->channels, per_round[LOOM_MAX_DEVICES] = {0};
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t d = ex_device_of(layout, m[i].to);
+		m[i].channel = first + d;
+		m[i].slot = per_round[d]++;
+	}
+	for (uint32_t d = 0; d < layout->devices; d++)
+		ex_channel(x, LOOM_ANY_DEVICE, d, per_round[d] ? 2 * per_round[d] : 1, 1, item_bytes);
+	for (uint32_t i = 0; i < n; i++)
+		m[i].stride = per_round[m[i].channel - first];
+}
+
+uint32_t ex_pairs(const struct loom_layout *layout, struct ex_pair **list)
+{
+	uint32_t n = 0;
+	*list = calloc(layout->workers, sizeof(**list));
+	for (uint32_t d = 0; *list && d + 1 < layout->devices; d += 2) {
+		const struct loom_device_shape *a = &layout->device[d], *b = a + 1;
+		uint32_t both = a->workers < b->workers ? a->workers : b->workers;
+		for (uint32_t i = 0; i < both; i++)
+			(*list)[n++] = (struct ex_pair){a->first_worker + i, b->first_worker + i};
+	}
+	return n;
+}
+
+int ex_close(double a, double b)
+{
+	double scale = fabs(a) > fabs(b) ? fabs(a) : fabs(b);
+	return fabs(a - b) <= 1e-9 * scale;
+}
+
+int ex_compare(struct ex *x, const double *got, const double *want, uint64_t n, const char *what,
+	       struct loom_error *err)
+{
+	for (uint64_t i = 0; i < n; i++)
+		if (!ex_close(got[i], want[i]))
+			return EX_WRONG(x, err, "%s %llu: expected %.17g, found %.17g", what,
+					(unsigned long long)i, want[i], got[i]);
+	return 0;
+}
+
+int ex_create(const struct loom_host *host, const void *opts, const struct ex_app *app, void **self,
+	      struct loom_error *err)
+{
+	struct ex *x = host->alloc(host, sizeof(*x));
+	void *own = host->alloc(host, app->bytes ? app->bytes : 1);
+	if (!x || !own) {
+		host->free(host, x);
+		host->free(host, own);
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "workload_%s: out of memory", app->name);
+	}
+	*x = (struct ex){.host = host, .app = app, .o = opts, .own = own};
+	*self = x;
+	return 0;
+}
+
+void ex_destroy(void *self)
+{
+	struct ex *x = self;
+	if (!x)
+		return;
+	if (x->app->finish)
+		x->app->finish(x);
+	x->host->free(x->host, x->own);
+	x->host->free(x->host, x);
+}
+
+int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
+{
+	struct ex *x = self;
+	need->worker = sizeof(struct ex_log);
+	need->global = x->bytes;
+	if (x->planned) /* the core asks a workload twice */
+		return 0;
+	x->bytes = sizeof(struct ex_head);
+	x->seed = layout->seed * 0x9e3779b97f4a7c15ull | 1;
+	x->head.iterations = x->o->iterations;
+	x->head.work_c = x->o->tc;
+	x->head.work_p = x->o->tp;
+	if (layout->devices < 2)
+		return LOOM_FAIL(x->host, err, LOOM_EINVAL,
+				 "workload_%s needs two devices or more: say devices = cpu:0 cpu:1 in [run]",
+				 x->app->name);
+	int rc = x->app->plan(x, layout, err);
+	if (rc)
+		return rc;
+	need->global = x->bytes;
+	x->planned = 1;
+	return 0;
+}
+
+int ex_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	    struct loom_error *err)
+{
+	struct ex *x = self;
+	struct ex_head *h = view->global;
+	*h = x->head;
+	for (uint32_t w = 0; w < layout->workers; w++)
+		memset(view->worker[w], 0, sizeof(struct ex_log));
+	int rc = x->app->fill(x, h, layout);
+	return rc ? LOOM_FAIL(x->host, err, rc, "workload_%s: out of memory", x->app->name) : 0;
+}
+
+/* A workload of kernels has no tasks; the table of ops wants the op. */
+int ex_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+	     struct loom_task *tasks, struct loom_error *err)
+{
+	(void)self, (void)layout, (void)view, (void)global, (void)tasks, (void)err;
+	return 0;
+}
+
+int ex_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	      struct loom_report *report, struct loom_error *err)
+{
+	struct ex *x = self;
+	int rc = x->app->check(x, view->global, layout, report, err);
+	if (!rc)
+		ex_metrics(x, layout, view, report);
+	return rc;
+}
+
+int ex_channels_op(void *self, const struct loom_layout *layout, const struct loom_channel **channel,
+		   uint32_t *n, struct loom_error *err)
+{
+	struct ex *x = self;
+	(void)layout, (void)err;
+	*channel = x->channel;
+	*n = x->channels;
+	return 0;
+}

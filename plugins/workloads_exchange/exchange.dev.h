@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exchange engine: what the ten applications of the paper's table 2 have in common. Device code.
+ *
+ * An application is a kernel that each worker runs: it owns a part of the data, computes what needs
+ * nobody else (C1), waits for messages, computes what needs them (C2) and publishes its own. A worker
+ * touches parts of others through messages alone.
+ *
+ * The global block: struct ex_head, then the arrays of the application, which the host lays out. */
+#ifndef EXCHANGE_DEV_H
+#define EXCHANGE_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/sync.h>
+#endif
+
+enum { EX_ARRAYS = 24, EX_PARAMS = 24 };
+
+struct ex_head {
+	uint64_t at[EX_ARRAYS];    /* of the arrays, from the head */
+	uint64_t param[EX_PARAMS]; /* the application's */
+	uint32_t iterations;
+	uint32_t work_c, work_p; /* extra rounds of work in C1 and before a message, see ex_work */
+	uint32_t channels;
+	uint64_t pad[6];
+};
+
+/* What a worker did: its block. Intervals are for the overlap and the timeline. */
+enum { EX_INTERVALS = 1024, EX_SET = 16 };
+struct ex_interval {
+	uint64_t begin_ns, end_ns;
+};
+struct ex_log {
+	uint64_t begin_ns, end_ns; /* of the kernel */
+	uint64_t waits, wait_ns, send_ns;
+	uint64_t cpu_ns;      /* processor time of the kernel ... */
+	uint64_t wait_cpu_ns; /* ... and of its waits */
+	uint64_t work;        /* result of ex_work, so that it is not dropped */
+	struct ex_interval wait[EX_INTERVALS];
+};
+
+/* A message that repeats every iteration: from one worker to another. */
+struct ex_message {
+	uint32_t from, to;     /* workers */
+	uint32_t channel;
+	uint32_t slot, stride; /* its tag in iteration i is i * stride + slot */
+	uint32_t first, count; /* the application's: which values */
+	uint32_t pad;
+};
+
+LOOM_FN struct ex_head *ex_head(const struct loom_ctx *c)
+{
+	return (struct ex_head *)c->global[LOOM_WORKLOAD];
+}
+
+LOOM_FN void *ex_at(const struct loom_ctx *c, uint32_t array)
+{
+	struct ex_head *h = ex_head(c);
+	return (char *)h + h->at[array];
+}
+
+LOOM_FN struct ex_log *ex_log(const struct loom_ctx *c)
+{
+	return (struct ex_log *)c->own[LOOM_WORKLOAD];
+}
+
+/* Worker w's share of n things: the first, and where the next worker's begin. */
+LOOM_FN uint64_t ex_share(uint64_t n, uint64_t w, uint64_t workers)
+{
+	return n * w / workers;
+}
+
+/* All lanes take turns. */
+#define EX_EACH(c, i, from, to) for (uint64_t i = (from) + (c)->lane; i < (uint64_t)(to); i += (c)->lanes)
+
+/* Processor time of the calling thread; a GPU has no such clock, and its warps no such time. */
+LOOM_FN uint64_t ex_cpu_ns(void)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	return 0;
+#else
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+#endif
+}
+
+/* A fixed amount of work that depends on itself: about 1 us per round on a present core. */
+LOOM_FN void ex_work(struct loom_ctx *c, uint32_t rounds)
+{
+	if (c->lane != 0 || !rounds)
+		return;
+	struct ex_log *log = ex_log(c);
+	uint64_t x = log->work | 1;
+	for (uint32_t r = 0; r < rounds; r++)
+		for (uint32_t i = 0; i < 700; i++)
+			x = x * 6364136223846793005ull + 1442695040888963407ull;
+	log->work = x;
+}
+
+LOOM_FN void ex_begin(struct loom_ctx *c)
+{
+	if (c->lane != 0)
+		return;
+	struct ex_log *log = ex_log(c);
+	log->begin_ns = loom_clock_ns(c);
+	log->cpu_ns = ex_cpu_ns();
+}
+
+LOOM_FN void ex_end(struct loom_ctx *c)
+{
+	if (c->lane != 0)
+		return;
+	struct ex_log *log = ex_log(c);
+	log->cpu_ns = ex_cpu_ns() - log->cpu_ns;
+	log->end_ns = loom_clock_ns(c);
+}
+
+/* Ends the run unless it was ended by somebody else. */
+LOOM_FN int ex_fail(struct loom_ctx *c, int rc, uint64_t info)
+{
+	if (rc != LOOM_EINTR && c->lane == 0)
+		loom_worker_fail(c, rc, info);
+	return rc;
+}
+
+LOOM_FN int ex_recv_all(struct loom_ctx *c, uint32_t channel, const uint32_t *tag, uint32_t n,
+			const void **data)
+{
+	struct ex_log *log = ex_log(c);
+	uint64_t begin = 0, cpu = 0;
+	if (c->lane == 0) {
+		begin = loom_clock_ns(c);
+		cpu = ex_cpu_ns();
+	}
+	int rc = LOOM_CALL(sync, wait_all, c, channel, tag, n, 0, data);
+	if (c->lane == 0) {
+		uint64_t end = loom_clock_ns(c);
+		log->wait_cpu_ns += ex_cpu_ns() - cpu;
+		log->wait_ns += end - begin;
+		if (log->waits < EX_INTERVALS) {
+			log->wait[log->waits].begin_ns = begin;
+			log->wait[log->waits].end_ns = end;
+		}
+		log->waits++;
+	}
+	return rc ? ex_fail(c, rc, tag[0]) : 0;
+}
+
+LOOM_FN int ex_recv(struct loom_ctx *c, uint32_t channel, uint32_t tag, const void **data)
+{
+	return ex_recv_all(c, channel, &tag, 1, data);
+}
+
+LOOM_FN void ex_done(struct loom_ctx *c, uint32_t channel, uint32_t tag)
+{
+	LOOM_CALL(sync, release, c, channel, tag);
+}
+
+LOOM_FN int ex_send(struct loom_ctx *c, uint32_t channel, uint32_t tag, const void *from, uint64_t bytes)
+{
+	uint64_t begin = c->lane == 0 ? loom_clock_ns(c) : 0;
+	int rc = LOOM_CALL(sync, publish, c, channel, tag, from, bytes, 0);
+	if (c->lane == 0)
+		ex_log(c)->send_ns += loom_clock_ns(c) - begin;
+	return rc ? ex_fail(c, rc, tag) : 0;
+}
+
+LOOM_FN int ex_place(struct loom_ctx *c, uint32_t channel, uint32_t tag, void **at)
+{
+	int rc = LOOM_CALL(sync, reserve, c, channel, tag, 0, at);
+	return rc ? ex_fail(c, rc, tag) : 0;
+}
+
+LOOM_FN uint32_t ex_tag(const struct ex_message *m, uint32_t iteration)
+{
+	return iteration * m->stride + m->slot;
+}
+
+LOOM_FN int ex_send_message(struct loom_ctx *c, const struct ex_message *m, uint32_t iteration,
+			    const void *from, uint64_t bytes)
+{
+	return ex_send(c, m->channel, ex_tag(m, iteration), from, bytes);
+}
+
+LOOM_FN int ex_recv_message(struct loom_ctx *c, const struct ex_message *m, uint32_t iteration,
+			    const void **data)
+{
+	return ex_recv(c, m->channel, ex_tag(m, iteration), data);
+}
+
+LOOM_FN void ex_done_message(struct loom_ctx *c, const struct ex_message *m, uint32_t iteration)
+{
+	ex_done(c, m->channel, ex_tag(m, iteration));
+}
+
+/* ---- reductions: all workers send to worker 0, which answers one item per device ---------------- */
+
+/* Channels: `gather` has a slot per worker, `spread` + d one slot that all workers of device d read. The
+ * sum is taken in the order of the workers: the same bits every time. */
+LOOM_FN int ex_sum(struct loom_ctx *c, uint32_t gather, uint32_t spread, uint32_t turn, double mine,
+		   double *sum)
+{
+	const void *data;
+	double total = 0;
+	int rc = ex_send(c, gather, turn * c->workers + c->worker, &mine, sizeof(mine));
+	if (c->worker == 0) {
+		for (uint32_t w = 0; w < c->workers && !rc; w += EX_SET) {
+			const void *part[EX_SET];
+			uint32_t tag[EX_SET], n = c->workers - w < EX_SET ? c->workers - w : EX_SET;
+			for (uint32_t i = 0; i < n; i++)
+				tag[i] = turn * c->workers + w + i;
+			rc = ex_recv_all(c, gather, tag, n, part);
+			for (uint32_t i = 0; i < n && !rc; i++) {
+				total += *(const double *)part[i];
+				ex_done(c, gather, tag[i]);
+			}
+		}
+		for (uint32_t d = 0; d < c->devices && !rc; d++)
+			rc = ex_send(c, spread + d, turn, &total, sizeof(total));
+	}
+	if (!rc)
+		rc = ex_recv(c, spread + c->device, turn, &data);
+	if (rc)
+		return rc;
+	*sum = *(const double *)data;
+	ex_done(c, spread + c->device, turn);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exchange engine, host half: an application brings its name, options, data and reference; the
+ * engine makes the plug-in of it, with channels, logs and metrics. */
+#ifndef EXCHANGE_H
+#define EXCHANGE_H
+
+#include <gpuloom/workload.h>
+
+#include "exchange.dev.h"
+
+/* Joins files of device code for LOOM_EMBED: each is the text of one `.incbin`. */
+#define EX_THEN "\"\n.incbin \""
+
+enum { EX_CHANNELS = 2 * LOOM_MAX_DEVICES + 8 };
+
+/* The options of every application. What `size` means is in its help. */
+struct ex_opts {
+	uint32_t size, iterations, tc, tp;
+	const char *timeline;
+	uint32_t extra[4]; /* of the application */
+	const char *path;
+};
+
+#define EX_ROWS(size_default, size_min, size_max, size_help, iterations_default)                    \
+	LOOM_OPT(struct ex_opts, size, LOOM_OPT_U32, size_default, size_help, .min = size_min,      \
+		 .max = size_max),                                                                  \
+	LOOM_OPT(struct ex_opts, iterations, LOOM_OPT_U32, iterations_default,                      \
+		 "Iterations of communication.", .min = 1, .max = 100000),                          \
+	LOOM_OPT(struct ex_opts, tc, LOOM_OPT_U32, "0",                                             \
+		 "Extra work of a consumer before it asks for data (Tc), in rounds of about 1 us.", \
+		 .max = 1e6),                                                                       \
+	LOOM_OPT(struct ex_opts, tp, LOOM_OPT_U32, "0",                                             \
+		 "Extra work of a producer before it publishes (Tp), in rounds of about 1 us.",     \
+		 .max = 1e6),                                                                       \
+	LOOM_OPT(struct ex_opts, timeline, LOOM_OPT_PATH, "",                                       \
+		 "Writes the workers' waits of the last sample to this file, in Chrome's trace "    \
+		 "format. Empty: no file.")
+
+struct ex;
+
+struct ex_app {
+	const char *name;
+	size_t bytes; /* of the application's own state, behind ex->own */
+	/* Sizes arrays and channels with ex_array and ex_channel, prepares input and reference. */
+	int (*plan)(struct ex *x, const struct loom_layout *layout, struct loom_error *err);
+	/* Puts the input into the arrays: before every sample. */
+	int (*fill)(struct ex *x, struct ex_head *h, const struct loom_layout *layout);
+	/* Compares with the reference: 0, or LOOM_EWRONG in words. */
+	int (*check)(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
+		     struct loom_report *report, struct loom_error *err);
+	void (*finish)(struct ex *x); /* frees what plan made; NULL: nothing */
+};
+
+struct ex {
+	const struct loom_host *host;
+	const struct ex_app *app;
+	const struct ex_opts *o;
+	struct ex_head head; /* as the kernels will see it */
+	uint64_t bytes;
+	int planned;
+	struct loom_channel channel[EX_CHANNELS];
+	uint32_t channels;
+	void *own;
+	uint64_t seed;
+};
+
+/* An array of `bytes` bytes in the global block: number `array`. */
+void ex_array(struct ex *x, uint32_t array, uint64_t bytes);
+/* A channel: its number. */
+uint32_t ex_channel(struct ex *x, uint32_t from, uint32_t to, uint32_t slots, uint32_t readers,
+		    uint64_t item_bytes);
+/* The two of ex_sum: the number of `gather`, `spread` is the one after. */
+uint32_t ex_sum_channels(struct ex *x, const struct loom_layout *layout);
+static inline void *ex_of(struct ex_head *h, uint32_t array)
+{
+	return (char *)h + h->at[array];
+}
+uint64_t ex_random(uint64_t *state); /* xorshift64* */
+uint32_t ex_device_of(const struct loom_layout *layout, uint32_t worker);
+#define EX_WRONG(x, err, ...) LOOM_FAIL((x)->host, err, LOOM_EWRONG, __VA_ARGS__)
+
+/* One channel per receiving device, with room for two iterations of the `n` messages, of at most
+ * `item_bytes`; fills channel, slot and stride of each. */
+void ex_message_channels(struct ex *x, const struct loom_layout *layout, struct ex_message *m, uint32_t n,
+			 uint64_t item_bytes);
+/* Pairs of workers on devices 0 and 1, 2 and 3, ...: worker i of the one with worker i of the other.
+ * *list is to be freed; how many. */
+struct ex_pair {
+	uint32_t a, b;
+};
+uint32_t ex_pairs(const struct loom_layout *layout, struct ex_pair **list);
+/* Within 1e-9 of each other, relative to the larger: a stale or lost message is far off that. */
+int ex_close(double a, double b);
+int ex_compare(struct ex *x, const double *got, const double *want, uint64_t n, const char *what,
+	       struct loom_error *err);
+
+/* The ops of loom_workload_ops, all but create. */
+int ex_create(const struct loom_host *host, const void *opts, const struct ex_app *app, void **self,
+	      struct loom_error *err);
+void ex_destroy(void *self);
+int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err);
+int ex_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	    struct loom_error *err);
+int ex_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+	     struct loom_task *tasks, struct loom_error *err);
+int ex_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	      struct loom_report *report, struct loom_error *err);
+int ex_channels_op(void *self, const struct loom_layout *layout, const struct loom_channel **channel,
+		   uint32_t *n, struct loom_error *err);
+
+/* exchange_metrics.c */
+void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loom_view *view,
+		struct loom_report *report);
+
+/* The plug-in workload_NAME: device code in NAME.dev.h with a kernel workload_NAME_kernel. FILES are the
+ * texts before it, each followed by EX_THEN. */
+#define EX_PLUGIN(NAME, app_, rows_, summary_, FILES)                                              \
+	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \
+				 struct loom_error *err)                                           \
+	{                                                                                          \
+		return ex_create(host, opts, &(app_), self, err);                                  \
+	}                                                                                          \
+	static const struct loom_workload_ops NAME##_ops = {                                       \
+		.size = sizeof(struct loom_workload_ops),                                          \
+		.create = NAME##_create,                                                           \
+		.destroy = ex_destroy,                                                             \
+		.need = ex_need,                                                                   \
+		.init = ex_init,                                                                   \
+		.tasks = ex_tasks,                                                                 \
+		.verify = ex_verify,                                                               \
+		.channels = ex_channels_op,                                                        \
+	};                                                                                         \
+	static const struct loom_workload_dev NAME##_cpu = {                                       \
+		.size = sizeof(struct loom_workload_dev),                                          \
+		.kernel = workload_##NAME##_kernel,                                                \
+	};                                                                                         \
+	LOOM_EMBED(NAME##_text, "exchange.dev.h" EX_THEN FILES #NAME ".dev.h");                    \
+	static const struct loom_device_code NAME##_code = {                                       \
+		.size = sizeof(struct loom_device_code),                                           \
+		.cpu = &NAME##_cpu,                                                                \
+		.source_name = #NAME ".dev.h",                                                     \
+		.source = NAME##_text,                                                             \
+		.source_end = NAME##_text_end,                                                     \
+	};                                                                                         \
+	LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_" #NAME, "0.1.0", "Apache-2.0", summary_,           \
+			   .opts = rows_, .opts_size = sizeof(struct ex_opts), .ops = &NAME##_ops, \
+			   .dev = &NAME##_code)
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* G_KMN: k-means; unidirectional, streaming. Device 0 assigns blocks of points to centroids and streams the
+ * memberships; the consumers sum the points of each centroid block by block. One of them makes the new
+ * centroids, which go back once per iteration. Integers throughout: the order of sums does not matter.
+ * Device code. */
+#ifndef KMN_DEV_H
+#define KMN_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "exchange.dev.h"
+#endif
+
+enum { KMN_POINTS = 0, KMN_ROOM, KMN_SUMS, KMN_CENTROIDS };
+enum { KMN_N = 0, KMN_BLOCK, KMN_BLOCKS, KMN_CONSUMERS, KMN_OWNER };
+enum { KMN_K = 8, KMN_DIM = 4 };
+
+struct kmn_point {
+	int32_t x[KMN_DIM];
+};
+struct kmn_sums {
+	int64_t x[KMN_K][KMN_DIM];
+	int64_t count[KMN_K];
+};
+
+/* Channels: d - 1 to device d: memberships; then sums to the owner; then centroids to device 0. */
+LOOM_FN uint32_t kmn_nearest(const struct kmn_point *centroid, const struct kmn_point *p)
+{
+	uint32_t best = 0;
+	int64_t least = INT64_MAX;
+	for (uint32_t k = 0; k < KMN_K; k++) {
+		int64_t distance = 0;
+		for (uint32_t a = 0; a < KMN_DIM; a++) {
+			int64_t d = p->x[a] - centroid[k].x[a];
+			distance += d * d;
+		}
+		if (distance < least) {
+			least = distance;
+			best = k;
+		}
+	}
+	return best;
+}
+
+LOOM_FN void kmn_centroids(struct kmn_point *centroid, const struct kmn_sums *sums)
+{
+	for (uint32_t k = 0; k < KMN_K; k++)
+		for (uint32_t a = 0; sums->count[k] && a < KMN_DIM; a++)
+			centroid[k].x[a] = (int32_t)(sums->x[k][a] / sums->count[k]);
+}
+
+LOOM_FN void kmn_add(struct kmn_sums *to, const struct kmn_sums *from)
+{
+	for (uint32_t k = 0; k < KMN_K; k++) {
+		to->count[k] += from->count[k];
+		for (uint32_t a = 0; a < KMN_DIM; a++)
+			to->x[k][a] += from->x[k][a];
+	}
+}
+
+/* Block b goes to consumer b % consumers: its channel, and its tag in iteration t. */
+LOOM_FN uint32_t kmn_route(const struct loom_ctx *c, uint32_t t, uint32_t b, uint32_t *tag)
+{
+	const uint64_t *param = ex_head(c)->param;
+	uint32_t consumer = b % (uint32_t)param[KMN_CONSUMERS], d = 0;
+	while (consumer >= (uint32_t)param[8 + d])
+		consumer -= (uint32_t)param[8 + d++];
+	*tag = t * (uint32_t)param[KMN_BLOCKS] + b; /* slots: one per block, whoever it is for */
+	return d;
+}
+
+LOOM_FN void kmn_produce(struct loom_ctx *c, uint32_t producers)
+{
+	const struct ex_head *h = ex_head(c);
+	const struct kmn_point *points = (const struct kmn_point *)ex_at(c, KMN_POINTS);
+	uint32_t block = (uint32_t)h->param[KMN_BLOCK], blocks = (uint32_t)h->param[KMN_BLOCKS];
+	uint8_t *room = (uint8_t *)ex_at(c, KMN_ROOM) + (uint64_t)c->worker * block;
+	for (uint32_t t = 0; t < h->iterations; t++) {
+		const void *centroids;
+		if (ex_recv(c, c->devices, t, &centroids))
+			return;
+		for (uint32_t b = c->worker; b < blocks; b += producers) {
+			uint32_t tag, channel = kmn_route(c, t, b, &tag);
+			EX_EACH(c, i, 0, block)
+				room[i] = (uint8_t)kmn_nearest((const struct kmn_point *)centroids,
+							       &points[(uint64_t)b * block + i]);
+			ex_work(c, h->work_p);
+			if (ex_send(c, channel, tag, room, block))
+				return;
+			loom_barrier_lanes(c);
+		}
+		ex_done(c, c->devices, t);
+	}
+}
+
+/* The owner's part of an iteration: gathers all sums, publishes the next centroids. */
+LOOM_FN int kmn_turn(struct loom_ctx *c, uint32_t t)
+{
+	const struct ex_head *h = ex_head(c);
+	uint32_t consumers = (uint32_t)h->param[KMN_CONSUMERS];
+	struct kmn_point *centroids = (struct kmn_point *)ex_at(c, KMN_CENTROIDS);
+	struct kmn_sums *total = (struct kmn_sums *)ex_at(c, KMN_SUMS) + consumers;
+	const struct kmn_sums none = {0};
+	if (c->lane == 0)
+		*total = none;
+	for (uint32_t w = 0; w < consumers; w++) {
+		const void *sums;
+		int rc = ex_recv(c, c->devices - 1, t * consumers + w, &sums);
+		if (rc)
+			return rc;
+		if (c->lane == 0)
+			kmn_add(total, (const struct kmn_sums *)sums);
+		ex_done(c, c->devices - 1, t * consumers + w);
+	}
+	if (c->lane == 0)
+		kmn_centroids(centroids, total);
+	if (t + 1 == h->iterations)
+		return 0;
+	return ex_send(c, c->devices, t + 1, centroids, KMN_K * sizeof(*centroids));
+}
+
+LOOM_FN void kmn_consume(struct loom_ctx *c, uint32_t me)
+{
+	const struct ex_head *h = ex_head(c);
+	const struct kmn_point *points = (const struct kmn_point *)ex_at(c, KMN_POINTS);
+	uint32_t block = (uint32_t)h->param[KMN_BLOCK], blocks = (uint32_t)h->param[KMN_BLOCKS];
+	uint32_t consumers = (uint32_t)h->param[KMN_CONSUMERS];
+	struct kmn_sums *sums = (struct kmn_sums *)ex_at(c, KMN_SUMS) + me;
+	const struct kmn_sums none = {0};
+	if (me == 0 && ex_send(c, c->devices, 0, ex_at(c, KMN_CENTROIDS), KMN_K * sizeof(struct kmn_point)))
+		return;
+	for (uint32_t t = 0; t < h->iterations; t++) {
+		if (c->lane == 0)
+			*sums = none;
+		for (uint32_t b = me; b < blocks; b += consumers) {
+			uint32_t tag, channel = kmn_route(c, t, b, &tag);
+			const void *data;
+			ex_work(c, h->work_c);
+			if (ex_recv(c, channel, tag, &data))
+				return;
+			for (uint32_t i = 0; c->lane == 0 && i < block; i++) {
+				uint32_t k = ((const uint8_t *)data)[i];
+				sums->count[k]++;
+				for (uint32_t a = 0; a < KMN_DIM; a++)
+					sums->x[k][a] += points[(uint64_t)b * block + i].x[a];
+			}
+			ex_done(c, channel, tag);
+		}
+		if (ex_send(c, c->devices - 1, t * consumers + me, sums, sizeof(*sums)))
+			return;
+		if (me == 0 && kmn_turn(c, t))
+			return;
+	}
+}
+
+LOOM_FN void workload_kmn_kernel(struct loom_ctx *c)
+{
+	uint32_t producers = c->workers - (uint32_t)ex_head(c)->param[KMN_CONSUMERS];
+	ex_begin(c);
+	if (c->device == 0)
+		kmn_produce(c, producers);
+	else
+		kmn_consume(c, c->worker - producers);
+	ex_end(c);
+}
+
+#endif

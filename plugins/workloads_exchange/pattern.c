@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_pattern: host half. */
+#include "pattern.dev.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exchange.h"
+
+static const char *const model_choices[] = {"unidirectional", "alternating", "multiple", "probabilistic", NULL};
+static const char *const access_choices[] = {"streaming", "adjacent", "scatter_gather", "random", NULL};
+enum { STREAMING, ADJACENT, SCATTER_GATHER, RANDOM };
+enum { MODEL, ACCESS, MESSAGES, PERCENT }; /* ex_opts.extra */
+
+#define EXTRA(n, opt, kind, dflt_, help_, ...)                                                     \
+	{                                                                                          \
+		.name = opt, .dflt = dflt_, .type = kind, .help = help_,                           \
+		.offset = offsetof(struct ex_opts, extra) + 4 * n, .size = sizeof(uint32_t),       \
+		__VA_ARGS__                                                                        \
+	}
+
+static const struct loom_opt rows[] = {
+	EX_ROWS("512", 1, 1 << 20, "Words of 8 bytes per message.", "10"),
+	EXTRA(MODEL, "model", LOOM_OPT_ENUM, "unidirectional",
+	      "Who sends in an iteration. unidirectional: the first of a pair of workers. alternating: the first, "
+	      "then the second. multiple: each several times. probabilistic: each several times or not at all.",
+	      .choices = model_choices),
+	EXTRA(ACCESS, "access", LOOM_OPT_ENUM, "streaming",
+	      "Where a message's values come from in their owner's field. streaming: one after the other. "
+	      "adjacent: a column of a grid. scatter_gather: a permutation. random: anywhere.",
+	      .choices = access_choices),
+	EXTRA(MESSAGES, "messages", LOOM_OPT_U32, "3",
+	      "With model = multiple or probabilistic: messages each way per iteration.", .min = 1, .max = 1000),
+	EXTRA(PERCENT, "percent", LOOM_OPT_U32, "40",
+	      "With model = probabilistic: how likely each of them is sent.", .max = 100),
+	{.name = NULL},
+};
+
+struct pattern {
+	struct ex_pair *pair;
+	uint32_t pairs, fields;
+	uint32_t *index;
+	uint64_t *expect; /* messages that each worker receives */
+};
+
+static void make_index(struct pattern *s, const struct ex_opts *o, uint64_t seed)
+{
+	uint32_t n = o->size;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t other = i ? (uint32_t)(ex_random(&seed) >> 33) % (i + 1) : 0;
+		switch (o->extra[ACCESS]) {
+		case STREAMING:
+			s->index[i] = i;
+			break;
+		case ADJACENT:
+			s->index[i] = 8 * i + 7; /* the last column of rows of 8 */
+			break;
+		case SCATTER_GATHER: /* a shuffle as it grows */
+			s->index[i] = s->index[other];
+			s->index[other] = i;
+			break;
+		default:
+			s->index[i] = (uint32_t)(ex_random(&seed) >> 33) % s->fields;
+		}
+	}
+}
+
+static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+{
+	struct pattern *s = x->own;
+	const struct ex_opts *o = x->o;
+	s->fields = o->extra[ACCESS] == ADJACENT || o->extra[ACCESS] == RANDOM ? 8 * o->size : o->size;
+	s->pairs = ex_pairs(layout, &s->pair);
+	s->index = calloc(o->size, 4);
+	s->expect = calloc(layout->workers, 8);
+	if (!s->pair || !s->index || !s->expect)
+		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_pattern: out of memory");
+	make_index(s, o, x->seed);
+	uint64_t *p = x->head.param;
+	p[PATTERN_MODEL] = o->extra[MODEL];
+	p[PATTERN_WORDS] = o->size;
+	p[PATTERN_N0] = p[PATTERN_N1] = o->extra[MESSAGES];
+	p[PATTERN_PERCENT] = o->extra[PERCENT];
+	p[PATTERN_PAIRS] = s->pairs;
+	p[PATTERN_FIELDS] = s->fields;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		uint32_t workers = layout->device[d].workers;
+		ex_channel(x, LOOM_ANY_DEVICE, d, 2 * workers, 1, 8ull * o->size);
+	}
+	for (uint32_t q = 0; q < s->pairs; q++)
+		for (uint32_t t = 0; t < o->iterations; t++) {
+			s->expect[s->pair[q].b] += pattern_messages(p, q, 0, t);
+			s->expect[s->pair[q].a] += pattern_messages(p, q, 1, t);
+		}
+	ex_array(x, PATTERN_ROLES, layout->workers * sizeof(struct pattern_role));
+	ex_array(x, PATTERN_INDEX, 4ull * o->size);
+	ex_array(x, PATTERN_FIELD, 8ull * layout->workers * s->fields);
+	ex_array(x, PATTERN_PACKED, 8ull * layout->workers * o->size);
+	ex_array(x, PATTERN_COUNTS, layout->workers * sizeof(struct pattern_count));
+	return 0;
+}
+
+static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+{
+	const struct pattern *s = x->own;
+	struct pattern_role *role = ex_of(h, PATTERN_ROLES);
+	memcpy(ex_of(h, PATTERN_INDEX), s->index, 4ull * x->o->size);
+	memset(ex_of(h, PATTERN_COUNTS), 0, layout->workers * sizeof(struct pattern_count));
+	for (uint32_t w = 0; w < layout->workers; w++)
+		role[w].pair = PATTERN_NONE;
+	for (uint32_t q = 0; q < s->pairs; q++) {
+		uint32_t a = s->pair[q].a, b = s->pair[q].b;
+		uint32_t da = ex_device_of(layout, a), db = ex_device_of(layout, b);
+		uint32_t place = a - layout->device[da].first_worker;
+		uint32_t both = layout->device[da].workers < layout->device[db].workers ?
+					layout->device[da].workers :
+					layout->device[db].workers;
+		role[a] = (struct pattern_role){q, 0, db, da, place, both};
+		role[b] = (struct pattern_role){q, 1, da, db, place, both};
+	}
+	return 0;
+}
+
+static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
+		 struct loom_report *report, struct loom_error *err)
+{
+	const struct pattern *s = x->own;
+	const struct pattern_count *count = ex_of(h, PATTERN_COUNTS);
+	uint64_t all = 0;
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		if (count[w].wrong || count[w].messages != s->expect[w])
+			return EX_WRONG(x, err, "worker %u: expected %llu messages, found %llu, and %llu wrong words",
+					w, (unsigned long long)s->expect[w],
+					(unsigned long long)count[w].messages,
+					(unsigned long long)count[w].wrong);
+		all += count[w].messages;
+	}
+	x->host->metric(x->host, report, "messages", "", LOOM_BETTER_NONE, (double)all);
+	return 0;
+}
+
+static void finish(struct ex *x)
+{
+	struct pattern *s = x->own;
+	free(s->pair);
+	free(s->index);
+	free(s->expect);
+}
+
+static const struct ex_app app = {.name = "pattern", .bytes = sizeof(struct pattern), .plan = plan,
+				  .fill = fill, .check = check, .finish = finish};
+
+EX_PLUGIN(pattern, app, rows, "Every model of communication with every pattern of access", "")

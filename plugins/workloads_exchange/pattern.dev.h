@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The patterns by themselves: every model of communication with every pattern of access (WIC, section 3.1),
+ * and nothing computed but what is asked for as work. Each value says which message of which iteration it
+ * is and where it was gathered; the receiver checks them all. Device code. */
+#ifndef PATTERN_DEV_H
+#define PATTERN_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "exchange.dev.h"
+#endif
+
+enum { PATTERN_ROLES = 0, PATTERN_INDEX, PATTERN_FIELD, PATTERN_PACKED, PATTERN_COUNTS };
+enum { PATTERN_MODEL = 0, PATTERN_WORDS, PATTERN_N0, PATTERN_N1, PATTERN_PERCENT, PATTERN_PAIRS, PATTERN_FIELDS,
+       PATTERN_SPREAD };
+enum { PATTERN_UNIDIRECTIONAL = 0, PATTERN_ALTERNATING, PATTERN_MULTIPLE, PATTERN_PROBABILISTIC };
+#define PATTERN_NONE 0xffffffffu
+
+/* The pair of a worker, and which end it is; the channels to the other end and to itself, and its number
+ * among the pairs on those. */
+struct pattern_role {
+	uint32_t pair, end, to, from;
+	uint32_t place, places; /* among the pairs of these two devices */
+};
+struct pattern_count {
+	uint64_t messages, wrong;
+};
+
+LOOM_FN uint64_t pattern_hash(uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t x = a * 0x9e3779b97f4a7c15ull + b * 0xbf58476d1ce4e5b9ull + c;
+	x ^= x >> 30;
+	x *= 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/* How many messages end `end` of a pair sends in an iteration. Both ends know: the coin is a hash. */
+LOOM_FN uint32_t pattern_messages(const uint64_t *param, uint64_t pair, uint32_t end, uint32_t t)
+{
+	uint32_t n = (uint32_t)param[end ? PATTERN_N1 : PATTERN_N0], sent = 0;
+	if (param[PATTERN_MODEL] == PATTERN_UNIDIRECTIONAL)
+		return end == 0;
+	if (param[PATTERN_MODEL] == PATTERN_ALTERNATING)
+		return 1;
+	if (param[PATTERN_MODEL] == PATTERN_MULTIPLE)
+		return n;
+	for (uint32_t i = 0; i < n; i++)
+		sent += pattern_hash(pair * 2 + end, t, i) % 100 < param[PATTERN_PERCENT];
+	return sent;
+}
+
+LOOM_FN uint64_t pattern_value(uint64_t pair, uint32_t end, uint32_t number, uint64_t place)
+{
+	return pattern_hash(pair * 2 + end + 1, number, place);
+}
+
+/* Fills the own field with this message's values where the pattern gathers them, gathers, sends. */
+LOOM_FN int pattern_send(struct loom_ctx *c, const struct pattern_role *r, uint32_t number, uint32_t tag)
+{
+	const struct ex_head *h = ex_head(c);
+	uint64_t words = h->param[PATTERN_WORDS];
+	const uint32_t *index = (const uint32_t *)ex_at(c, PATTERN_INDEX);
+	uint64_t *field = (uint64_t *)ex_at(c, PATTERN_FIELD) + c->worker * h->param[PATTERN_FIELDS];
+	uint64_t *packed = (uint64_t *)ex_at(c, PATTERN_PACKED) + c->worker * words;
+	ex_work(c, h->work_p);
+	EX_EACH(c, i, 0, words)
+		field[index[i]] = pattern_value(r->pair, r->end, number, index[i]);
+	loom_barrier_lanes(c);
+	EX_EACH(c, i, 0, words)
+		packed[i] = field[index[i]];
+	return ex_send(c, r->to, tag, packed, 8 * words);
+}
+
+LOOM_FN int pattern_receive(struct loom_ctx *c, const struct pattern_role *r, uint32_t number, uint32_t tag)
+{
+	const struct ex_head *h = ex_head(c);
+	const uint32_t *index = (const uint32_t *)ex_at(c, PATTERN_INDEX);
+	struct pattern_count *count = (struct pattern_count *)ex_at(c, PATTERN_COUNTS) + c->worker;
+	const void *data;
+	/* Consumers come at different times: WIC's Tc, spread over 25 to 175 per cent. */
+	ex_work(c, (uint32_t)(h->work_c * (25 + pattern_hash(r->pair, number, 7) % 151) / 100));
+	int rc = ex_recv(c, r->from, tag, &data);
+	uint64_t wrong = 0;
+	EX_EACH(c, i, 0, rc ? 0 : h->param[PATTERN_WORDS])
+		wrong += ((const uint64_t *)data)[i] != pattern_value(r->pair, !r->end, number, index[i]);
+	if (rc)
+		return rc;
+	ex_done(c, r->from, tag);
+	if (wrong)
+		loom_fetch_add_relaxed_dev(&count->wrong, wrong);
+	if (c->lane == 0)
+		count->messages++;
+	return 0;
+}
+
+LOOM_FN void workload_pattern_kernel(struct loom_ctx *c)
+{
+	const struct ex_head *h = ex_head(c);
+	const struct pattern_role role = ((const struct pattern_role *)ex_at(c, PATTERN_ROLES))[c->worker];
+	uint32_t sent = 0, got = 0, rc = 0;
+	if (role.pair == PATTERN_NONE)
+		return;
+	ex_begin(c);
+	for (uint32_t t = 0; t < h->iterations && !rc; t++)
+		for (uint32_t turn = 0; turn < 2 && !rc; turn++) {
+			uint32_t n = pattern_messages(h->param, role.pair, turn, t);
+			for (uint32_t i = 0; i < n && !rc; i++) {
+				/* A slot per pair on each channel, one after the other. */
+				if (turn == role.end) {
+					rc = pattern_send(c, &role, sent, sent * role.places + role.place) != 0;
+					sent++;
+				} else {
+					rc = pattern_receive(c, &role, got,
+							     got * role.places + role.place) != 0;
+					got++;
+				}
+				loom_barrier_lanes(c);
+			}
+		}
+	ex_end(c);
+}
+
+#endif

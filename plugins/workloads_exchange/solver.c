@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "solver.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int near(uint64_t edge, uint64_t at, uint64_t d)
+{
+	return at + d >= 1 && at + d - 1 < edge;
+}
+
+static int make_rows(struct solver *s)
+{
+	uint64_t e = s->edge, at = 0;
+	for (uint64_t i = 0; i < s->n; i++) {
+		uint64_t x = i % e, y = i / e % e, z = i / e / e;
+		s->row[i] = (uint32_t)at;
+		for (uint64_t d = 0; d < 27; d++) /* ascending columns */
+			if (near(e, x, d % 3) && near(e, y, d / 3 % 3) && near(e, z, d / 9))
+				s->column[at++] = (uint32_t)(((z + d / 9 - 1) * e + y + d / 3 % 3 - 1) * e +
+							     x + d % 3 - 1);
+	}
+	s->row[s->n] = (uint32_t)at;
+	s->entries = at;
+	return 0;
+}
+
+static uint32_t owner(const struct solver *s, uint64_t row)
+{
+	uint32_t w = 0;
+	while (s->first[w + 1] <= row)
+		w++;
+	return w;
+}
+
+/* Columns of other workers, as a mark per (reader, column); then a message per pair with any. */
+static int make_messages(struct solver *s)
+{
+	uint8_t *wanted = calloc(s->workers, s->n);
+	uint64_t total = 0;
+	if (!wanted)
+		return LOOM_ENOMEM;
+	for (uint32_t w = 0; w < s->workers; w++)
+		for (uint64_t i = s->first[w]; i < s->first[w + 1]; i++)
+			for (uint32_t k = s->row[i]; k < s->row[i + 1]; k++) {
+				uint64_t j = s->column[k];
+				if ((j < s->first[w] || j >= s->first[w + 1]) && !wanted[w * s->n + j]) {
+					wanted[w * s->n + j] = 1;
+					total++;
+				}
+			}
+	s->index = malloc(4 * (total + 1));
+	s->message = calloc((size_t)s->workers * s->workers + 1, sizeof(*s->message));
+	for (uint32_t w = 0; s->index && s->message && w < s->workers; w++) {
+		struct ex_message *m = NULL;
+		for (uint64_t j = 0; j < s->n; j++) {
+			if (!wanted[w * s->n + j])
+				continue;
+			uint32_t from = owner(s, j);
+			if (!m || m->from != from) {
+				m = &s->message[s->messages++];
+				*m = (struct ex_message){.from = from, .to = w, .first = (uint32_t)s->indices};
+			}
+			s->index[s->indices++] = (uint32_t)j;
+			s->most = ++m->count > s->most ? m->count : s->most;
+		}
+	}
+	free(wanted);
+	return s->index && s->message ? 0 : LOOM_ENOMEM;
+}
+
+/* The numbers of the messages from (or to) each worker. */
+static uint32_t *make_list(const struct solver *s, int out)
+{
+	uint32_t *list = calloc(s->workers + 1 + s->messages, 4), at = 0;
+	for (uint32_t w = 0; list && w < s->workers; w++) {
+		list[w] = at;
+		for (uint32_t i = 0; i < s->messages; i++)
+			if ((out ? s->message[i].from : s->message[i].to) == w)
+				list[s->workers + 1 + at++] = i;
+		list[w + 1] = at;
+	}
+	return list;
+}
+
+int solver_pattern(struct solver *s, uint64_t edge, uint32_t workers)
+{
+	s->edge = edge;
+	s->n = edge * edge * edge;
+	s->workers = workers;
+	s->most = 1;
+	s->row = malloc(4 * (s->n + 1));
+	s->column = malloc(4 * 27 * s->n);
+	s->value = calloc(27 * s->n, 8);
+	s->b = calloc(s->n, 8);
+	s->want = calloc(s->n, 8);
+	s->first = malloc(8 * (workers + 1));
+	if (!s->row || !s->column || !s->value || !s->b || !s->want || !s->first)
+		return LOOM_ENOMEM;
+	for (uint32_t w = 0; w <= workers; w++)
+		s->first[w] = ex_share(s->n, w, workers);
+	make_rows(s);
+	if (make_messages(s))
+		return LOOM_ENOMEM;
+	s->out = make_list(s, 1);
+	s->in = make_list(s, 0);
+	return s->out && s->in ? 0 : LOOM_ENOMEM;
+}
+
+int solver_channels(struct ex *x, struct solver *s, const struct loom_layout *layout)
+{
+	ex_message_channels(x, layout, s->message, s->messages, 8 * s->most);
+	x->head.param[CG_N] = s->n;
+	x->head.param[CG_MOST] = s->most;
+	x->head.param[CG_SUM] = ex_sum_channels(x, layout);
+	ex_array(x, CG_ROWS, 4 * (s->n + 1));
+	ex_array(x, CG_COLUMNS, 4 * s->entries);
+	ex_array(x, CG_VALUES, 8 * s->entries);
+	ex_array(x, CG_B, 8 * s->n);
+	ex_array(x, CG_X, 8 * s->n);
+	ex_array(x, CG_R, 8 * s->n);
+	ex_array(x, CG_Q, 8 * s->n);
+	ex_array(x, CG_P, 8 * s->n * s->workers);
+	ex_array(x, CG_FIRST, 8 * (s->workers + 1));
+	ex_array(x, CG_MESSAGES, s->messages * sizeof(*s->message));
+	ex_array(x, CG_INDEX, 4 * (s->indices + 1));
+	ex_array(x, CG_OUT, 4 * (s->workers + 1 + s->messages));
+	ex_array(x, CG_IN, 4 * (s->workers + 1 + s->messages));
+	ex_array(x, CG_PACKED, 8 * s->most * s->workers);
+	ex_array(x, CG_RESIDUAL, 8);
+	return 0;
+}
+
+static double dot(const struct solver *s, const double *a, const double *b)
+{
+	double sum = 0;
+	for (uint32_t w = 0; w < s->workers; w++)
+		sum += cg_dot(a, b, s->first[w], s->first[w + 1]);
+	return sum;
+}
+
+int solver_reference(struct solver *s, uint32_t iterations)
+{
+	double *r = malloc(8 * s->n), *p = malloc(8 * s->n), *q = malloc(8 * s->n);
+	if (r && p && q) {
+		memcpy(r, s->b, 8 * s->n);
+		memcpy(p, s->b, 8 * s->n);
+		double rr = dot(s, r, r);
+		s->first_rr = rr;
+		for (uint32_t t = 0; t < iterations; t++) {
+			for (uint64_t i = 0; i < s->n; i++)
+				q[i] = cg_row(s->row, s->column, s->value, p, i);
+			double pq = dot(s, p, q);
+			for (uint64_t i = 0; i < s->n; i++) {
+				s->want[i] += rr / pq * p[i];
+				r[i] -= rr / pq * q[i];
+			}
+			double next = dot(s, r, r);
+			for (uint64_t i = 0; i < s->n; i++)
+				p[i] = r[i] + next / rr * p[i];
+			rr = next;
+		}
+		s->last_rr = rr;
+	}
+	int ok = r && p && q;
+	free(r);
+	free(p);
+	free(q);
+	return ok ? 0 : LOOM_ENOMEM;
+}
+
+void solver_fill(const struct solver *s, struct ex_head *h, int values)
+{
+	memcpy(ex_of(h, CG_ROWS), s->row, 4 * (s->n + 1));
+	memcpy(ex_of(h, CG_COLUMNS), s->column, 4 * s->entries);
+	memset(ex_of(h, CG_VALUES), 0, 8 * s->entries);
+	if (values) {
+		memcpy(ex_of(h, CG_VALUES), s->value, 8 * s->entries);
+		memcpy(ex_of(h, CG_B), s->b, 8 * s->n);
+	}
+	/* Not a number wherever a message should have brought one. */
+	memset(ex_of(h, CG_P), 0xff, 8 * s->n * s->workers);
+	memset(ex_of(h, CG_X), 0xff, 8 * s->n);
+	memcpy(ex_of(h, CG_FIRST), s->first, 8 * (s->workers + 1));
+	memcpy(ex_of(h, CG_MESSAGES), s->message, s->messages * sizeof(*s->message));
+	memcpy(ex_of(h, CG_INDEX), s->index, 4 * s->indices);
+	memcpy(ex_of(h, CG_OUT), s->out, 4 * (s->workers + 1 + s->messages));
+	memcpy(ex_of(h, CG_IN), s->in, 4 * (s->workers + 1 + s->messages));
+}
+
+int solver_check(struct ex *x, const struct solver *s, struct ex_head *h, struct loom_report *report,
+		 struct loom_error *err)
+{
+	double rr = *(const double *)ex_of(h, CG_RESIDUAL);
+	if (!(rr >= 0) || !(rr <= s->last_rr * (1 + 1e-6) + 1e-30 * s->first_rr))
+		return EX_WRONG(x, err, "residual: expected %g, found %g", sqrt(s->last_rr), sqrt(rr));
+	x->host->metric(x->host, report, "residual", "", LOOM_BETTER_LESS, sqrt(rr / s->first_rr));
+	return ex_compare(x, ex_of(h, CG_X), s->want, s->n, "unknown", err);
+}
+
+void solver_finish(struct solver *s)
+{
+	free(s->row);
+	free(s->column);
+	free(s->value);
+	free(s->b);
+	free(s->want);
+	free(s->first);
+	free(s->index);
+	free(s->message);
+	free(s->out);
+	free(s->in);
+}

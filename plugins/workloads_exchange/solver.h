@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Host half of what C_CG and C_FE share: the grid's matrix pattern, messages, reference. */
+#ifndef SOLVER_H
+#define SOLVER_H
+
+#include "exchange.h"
+#include "solver.dev.h"
+
+struct solver {
+	uint64_t edge, n, entries, most, indices;
+	uint32_t *row, *column, *index, *out, *in; /* out and in: see struct cg_part */
+	double *value, *b, *want;                  /* `value` and `b` are the application's to fill */
+	double first_rr, last_rr;                  /* of the reference */
+	uint64_t *first;                           /* rows of the workers */
+	struct ex_message *message;
+	uint32_t messages, workers;
+};
+
+/* The 27-point pattern on an edge^3 grid, shared out in equal ranges of rows, and who needs whose entries. */
+int solver_pattern(struct solver *s, uint64_t edge, uint32_t workers);
+int solver_channels(struct ex *x, struct solver *s, const struct loom_layout *layout);
+/* The same iterations, by one thread over whole vectors; sums in the workers' order. */
+int solver_reference(struct solver *s, uint32_t iterations);
+void solver_fill(const struct solver *s, struct ex_head *h, int values);
+int solver_check(struct ex *x, const struct solver *s, struct ex_head *h, struct loom_report *report,
+		 struct loom_error *err);
+void solver_finish(struct solver *s);
+
+#endif

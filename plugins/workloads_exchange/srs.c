@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_srs: host half. */
+#include "srs.dev.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exchange.h"
+
+static const struct loom_opt rows[] = {
+	EX_ROWS("128", 8, 1024, "Rows and columns of a tile of 16-bit pixels.", "4"),
+	{.name = NULL},
+};
+
+struct srs {
+	uint32_t consumers, tiles;
+	uint32_t *want;
+};
+
+static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+{
+	struct srs *s = x->own;
+	struct loom_ctx one = {.lanes = 1};
+	uint64_t n = x->o->size;
+	uint32_t *first = (uint32_t *)&x->head.param[3];
+	if (layout->devices > 2 * (EX_PARAMS - 4))
+		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "workload_srs: at most %d devices",
+				 2 * (EX_PARAMS - 4));
+	s->consumers = layout->workers - layout->device[0].workers;
+	s->tiles = x->o->iterations * s->consumers;
+	s->want = calloc((size_t)s->tiles * SRS_BINS, sizeof(*s->want));
+	uint16_t *tile = malloc(2 * n * n);
+	if (!s->want || !tile) {
+		free(tile);
+		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_srs: out of memory");
+	}
+	for (uint32_t k = 0; k < s->tiles; k++) {
+		srs_make(&one, tile, x->seed, k, n);
+		srs_consume(&one, s->want + (size_t)k * SRS_BINS, tile, n);
+	}
+	free(tile);
+	for (uint32_t d = 1, at = 0; d < layout->devices; d++) {
+		ex_channel(x, 0, d, 2 * layout->device[d].workers, 1, 2 * n * n);
+		first[d - 1] = at;
+		at += layout->device[d].workers;
+		first[d] = at;
+	}
+	ex_array(x, SRS_HISTOGRAMS, (uint64_t)s->tiles * SRS_BINS * 4);
+	x->head.param[SRS_N] = n;
+	x->head.param[SRS_SEED] = x->seed;
+	x->head.param[2] = s->consumers;
+	return 0;
+}
+
+static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+{
+	const struct srs *s = x->own;
+	(void)layout;
+	memset(ex_of(h, SRS_HISTOGRAMS), 0, (size_t)s->tiles * SRS_BINS * 4);
+	return 0;
+}
+
+static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
+		 struct loom_report *report, struct loom_error *err)
+{
+	const struct srs *s = x->own;
+	const uint32_t *got = ex_of(h, SRS_HISTOGRAMS);
+	(void)layout, (void)report;
+	for (uint32_t i = 0; i < s->tiles * SRS_BINS; i++)
+		if (got[i] != s->want[i])
+			return EX_WRONG(x, err, "tile %u, bin %u: expected %u pixels, found %u", i / SRS_BINS,
+					i % SRS_BINS, s->want[i], got[i]);
+	return 0;
+}
+
+static void finish(struct ex *x)
+{
+	free(((struct srs *)x->own)->want);
+}
+
+static const struct ex_app app = {.name = "srs", .bytes = sizeof(struct srs), .plan = plan, .fill = fill,
+				  .check = check, .finish = finish};
+
+EX_PLUGIN(srs, app, rows, "C_SRS: satellite image pipeline (unidirectional, streaming)", "")

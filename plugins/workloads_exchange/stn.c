@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_stn: host half. */
+#include "stn.dev.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "exchange.h"
+
+static const struct loom_opt rows[] = {
+	EX_ROWS("192", 4, 8192, "Rows and columns of the grid; at least one row per worker.", "20"),
+	{.name = NULL},
+};
+
+struct stn {
+	struct ex_message *message;
+	double *want;
+	uint64_t n;
+};
+
+static void input(double *grid, uint64_t n, uint64_t seed)
+{
+	for (uint64_t i = 0; i < n * n; i++)
+		grid[i] = (double)(ex_random(&seed) >> 40) / 65536.0;
+}
+
+static int reference(struct stn *s, uint32_t iterations, uint64_t seed)
+{
+	uint64_t n = s->n;
+	struct loom_ctx one = {.lanes = 1};
+	double *now = malloc(8 * n * n), *next = malloc(8 * n * n);
+	if (!now || !next) {
+		free(now);
+		free(next);
+		return LOOM_ENOMEM;
+	}
+	input(now, n, seed);
+	memcpy(next, now, 8 * n * n);
+	for (uint32_t t = 0; t < iterations; t++) {
+		for (uint64_t i = 1; i + 1 < n; i++)
+			stn_row(&one, next + i * n, now + (i - 1) * n, now + i * n, now + (i + 1) * n, n);
+		double *swap = now;
+		now = next;
+		next = swap;
+	}
+	s->want = now;
+	free(next);
+	return 0;
+}
+
+static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+{
+	struct stn *s = x->own;
+	uint32_t workers = layout->workers;
+	uint64_t n = s->n = x->o->size > workers ? x->o->size : workers;
+	s->message = calloc(2 * workers, sizeof(*s->message));
+	if (!s->message || reference(s, x->o->iterations, x->seed))
+		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_stn: out of memory");
+	for (uint32_t w = 0; w < workers; w++) {
+		s->message[2 * w] = (struct ex_message){.from = w, .to = w ? w - 1 : w};
+		s->message[2 * w + 1] = (struct ex_message){.from = w, .to = w + 1 < workers ? w + 1 : w};
+	}
+	ex_message_channels(x, layout, s->message, 2 * workers, 8 * n);
+	ex_array(x, STN_GRID, 8 * n * n);
+	ex_array(x, STN_NEXT, 8 * n * n);
+	ex_array(x, STN_MESSAGES, 2 * workers * sizeof(*s->message));
+	x->head.param[STN_N] = n;
+	return 0;
+}
+
+static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+{
+	const struct stn *s = x->own;
+	input(ex_of(h, STN_GRID), s->n, x->seed);
+	memcpy(ex_of(h, STN_NEXT), ex_of(h, STN_GRID), 8 * s->n * s->n);
+	memcpy(ex_of(h, STN_MESSAGES), s->message, 2 * layout->workers * sizeof(*s->message));
+	return 0;
+}
+
+static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
+		 struct loom_report *report, struct loom_error *err)
+{
+	const struct stn *s = x->own;
+	(void)layout, (void)report;
+	return ex_compare(x, ex_of(h, x->o->iterations % 2 ? STN_NEXT : STN_GRID), s->want, s->n * s->n,
+			  "grid point", err);
+}
+
+static void finish(struct ex *x)
+{
+	struct stn *s = x->own;
+	free(s->message);
+	free(s->want);
+}
+
+static const struct ex_app app = {.name = "stn", .bytes = sizeof(struct stn), .plan = plan, .fill = fill,
+				  .check = check, .finish = finish};
+
+EX_PLUGIN(stn, app, rows, "G_STN: Jacobi stencil on strips (multiple, adjacent)", "")

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: Apache-2.0
+# The model of sync_wic holds, and each seeded mistake is found in it.
+. tests/lib.sh
+command -v spin >/dev/null || {
+	echo 'skipped: spin is not installed'
+	exit 77
+}
+model=$PWD/tests/models/sync_wic.pml
+
+# search OPTIONS...: 0 errors is exit 0, some are exit 1.
+search() {
+	rm -rf "$tmp/run" && mkdir "$tmp/run"
+	(cd "$tmp/run" && spin -a "$@" "$model" >spin.out 2>&1 && gcc -O2 -DSAFETY -w -o pan pan.c &&
+		./pan -m1000000 >pan.out 2>&1)
+	grep -q 'errors: 0' "$tmp/run/pan.out" && ! grep -q 'search not completed\|max search depth' "$tmp/run/pan.out"
+}
+search || {
+	fail 'the model'
+	cat "$tmp/run/spin.out" "$tmp/run/pan.out"
+}
+for mistake in NO_RECHECK NO_POISON_TEST POISON_LATE RELEASE_EARLY NO_ARM NO_SECOND_LOAD; do
+	search "-D$mistake" && fail "$mistake was not found"
+	grep -q 'errors: 1' "$tmp/run/pan.out" || fail "$mistake: no counterexample"
+done
+finish

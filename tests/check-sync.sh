@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every application of the exchange engine gives the reference result under every sync plug-in, in both
+# isolations and with lanes; and every model of communication with every pattern of access.
+#   SYNC_REPEAT=100 tests/run-all build tests/check-sync.sh    the long form
+. tests/lib.sh
+if ! "$G" run conf/wic/pattern.ini --samples 1 >/dev/null 2>"$tmp/err" && grep -q userfaultfd "$tmp/err"; then
+	plugins='poll backoff futex'
+else
+	plugins='wic futex backoff poll'
+fi
+repeat=${SYNC_REPEAT:-2}
+devices='--set run.warmup=0'
+small='--set workload.stn.size=48 --set workload.stn.iterations=6 --set workload.c2d.size=24
+	--set workload.c2d.iterations=5 --set workload.srs.size=24 --set workload.h3d.size=4
+	--set workload.h3d.iterations=3 --set workload.bs.size=100 --set workload.gem.size=48
+	--set workload.kmn.size=32 --set workload.kmn.iterations=3 --set workload.cg.size=8
+	--set workload.cg.iterations=20 --set workload.fe.size=6 --set workload.fe.iterations=8
+	--set workload.bfs.size=8'
+for app in srs cg fe h3d bfs bs c2d stn gem kmn; do
+	own=$(echo "$small" | tr -s ' \t\n' '\n' | grep "^workload.$app\." | sed 's/^/--set /')
+	for sync in $plugins; do
+		workers=4 n=$repeat
+		[ $sync != poll ] || workers=1 n=1 # spinning takes whole slices from who is waited for
+		for isolation in thread process; do
+			expect 0 "$n samples?, each verified" "$G" run conf/wic/$app.ini --samples $n $devices $own \
+				--set sync.use=$sync --set device.cpu.workers=$workers --set device.cpu.isolation=$isolation
+		done
+		[ $sync = poll ] || expect 0 'verified' "$G" run conf/wic/$app.ini --samples 1 $devices $own \
+			--set sync.use=$sync --set device.cpu.workers=2 --set device.cpu.lanes=3
+	done
+done
+for sync in $plugins; do
+	[ $sync != poll ] || continue
+	for model in unidirectional alternating multiple probabilistic; do
+		for access in streaming adjacent scatter_gather random; do
+			expect 0 'verified' "$G" run conf/wic/pattern.ini --samples 1 $devices --set sync.use=$sync \
+				--set workload.pattern.model=$model --set workload.pattern.access=$access
+		done
+	done
+done
+case $plugins in *wic*)
+	for own in mode=in_place eager=no activate=monitor companions=2; do
+		for isolation in thread process; do
+			expect 0 'verified' "$G" run conf/wic/h3d.ini --samples 2 $devices --set workload.h3d.size=4 \
+				--set "sync.wic.$own" --set device.cpu.isolation=$isolation
+		done
+	done
+	expect 0 'verified' "$G" run conf/wic/bfs.ini --samples 1 --set workload.bfs.graph=packages
+	# Three devices: messages between more than two.
+	for app in srs cg h3d bfs bs gem kmn stn; do
+		expect 0 'verified' "$G" run conf/wic/$app.ini --samples 1 --set 'run.devices=cpu:0 cpu:1 cpu:2' \
+			--set device.cpu.workers=3
+	done
+	;;
+esac
+expect 2 'no sync is selected' "$G" run conf/wic/stn.ini --set sync.use=
+expect 2 'two devices' "$G" run conf/wic/stn.ini --set run.devices=cpu:0
+# A producer killed in mid-run ends the run with its name, at once, under every plug-in.
+for sync in $plugins; do
+	"$G" run conf/wic/pattern.ini --samples 1 --set sync.use=$sync --set device.cpu.isolation=process \
+		--set device.cpu.workers=2 --set workload.pattern.iterations=100000 --set workload.pattern.tp=1000 \
+		>"$tmp/out" 2>"$tmp/err" &
+	run=$!
+	for i in $(seq 100); do
+		[ "$(pgrep -P $run | wc -l)" -eq 2 ] && break
+		sleep 0.05
+	done
+	sleep 0.3
+	begin=$(date +%s%N)
+	kill -KILL "$(pgrep -P $run | head -1)"
+	wait $run
+	status=$?
+	took=$((($(date +%s%N) - begin) / 1000000))
+	[ $status -eq 1 ] || fail "$sync: exit $status instead of 1 after a kill"
+	[ $took -lt 3000 ] || fail "$sync: $took ms until a killed producer was noticed"
+	grep -q 'cpu:0.*SIGKILL\|cpu:0.*Killed\|cpu:0.*signal 9' "$tmp/err" || {
+		fail "$sync: the message does not name the device"
+		cat "$tmp/err"
+	}
+done
+finish

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sync_wic's own parts: the segment tree, and the traps of userfaultfd. */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+
+#include "../plugins/sync_wic/pcm.c"
+#include "../plugins/sync_wic/uffd.c"
+#include "sync_rig.h"
+
+__attribute__((visibility("default"))) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+
+static struct sync_rig rig;
+
+struct row {
+	uint64_t wrong, done;
+	int64_t code, tid;
+};
+static struct row *board(void)
+{
+	return (struct row *)rig.r.shared->board;
+}
+static struct row *row_of(const struct loom_ctx *c)
+{
+	return (struct row *)c->global[LOOM_SCHED] + c->worker;
+}
+
+static int open_rig(const char *sync, uint32_t workers, const struct loom_channel *k,
+		    void (*run)(struct loom_ctx *c))
+{
+	char settings[96];
+	snprintf(settings, sizeof(settings), "workers=%u oversubscribe=yes pin=no", workers);
+	int rc = sync_rig_open(&rig, sync, 2, settings, k, 1, run);
+	if (!rc)
+		rc = sync_rig_launch(&rig);
+	if (rc)
+		printf("  %s: %s\n", sync, rig.r.err.text);
+	memset(board(), 0, sizeof(struct row) * RIG_WORKERS);
+	return rc;
+}
+
+static void close_rig(void)
+{
+	CU_ASSERT_EQUAL(rig_retire(&rig.r, 10 * SECOND), 0);
+	sync_rig_close(&rig);
+}
+
+/* ---- segment tree, against a plain list */
+
+static void test_segment_tree(void)
+{
+	enum { PAGES = 1024 };
+	static struct pcm_node tree[2 * PAGES];
+	static char used[PAGES];
+	static struct {
+		uint32_t first, k;
+	} held[PAGES];
+	uint32_t n = 0, refused = 0;
+	uint64_t x = 42;
+	pcm_init(tree, PAGES);
+	for (int step = 0; step < 20000; step++) {
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+		uint32_t k = 1 + (uint32_t)(x >> 33) % 40, parts = 1u << ((x >> 20) % 3);
+		uint32_t part = (uint32_t)(x >> 50) % parts;
+		if (n && (x >> 60) < 8) {
+			uint32_t i = (uint32_t)(x >> 40) % n;
+			pcm_give(tree, PAGES, held[i].first, held[i].k);
+			memset(used + held[i].first, 0, held[i].k);
+			held[i] = held[--n];
+			continue;
+		}
+		uint32_t first = pcm_take(tree, PAGES, parts, part, k), run = 0, best = 0;
+		uint32_t from = part * (PAGES / parts), to = from + PAGES / parts;
+		for (uint32_t i = from; i < to; i++) {
+			run = used[i] ? 0 : run + 1;
+			best = run > best ? run : best;
+		}
+		CU_ASSERT_EQUAL(first == PCM_NONE, best < k); /* found exactly when there is one */
+		if (first == PCM_NONE) {
+			refused++;
+			continue;
+		}
+		CU_ASSERT_FATAL(first >= from && first + k <= to);
+		for (uint32_t i = first; i < first + k; i++)
+			CU_ASSERT_EQUAL(used[i], 0);
+		memset(used + first, 1, k);
+		held[n].first = first;
+		held[n++].k = k;
+		uint32_t left = 0;
+		for (uint32_t i = 0; i < PAGES; i++)
+			left += !used[i];
+		CU_ASSERT_EQUAL(tree[1].sum, left);
+	}
+	CU_ASSERT(refused > 100);
+}
+
+/* ---- two consumers on one page, and a signal in a stall */
+
+static uint32_t signals;
+static void on_signal(int signo)
+{
+	(void)signo;
+	__atomic_fetch_add(&signals, 1, __ATOMIC_RELAXED);
+}
+
+static void two_on_a_page(struct loom_ctx *c)
+{
+	uint64_t value = 7;
+	const void *data;
+	if (c->device == 0) {
+		if (c->worker != 0)
+			return;
+		for (uint32_t w = 2; w < 4; w++)
+			while (!__atomic_load_n(&row_of(c)[w].tid, __ATOMIC_ACQUIRE))
+				usleep(100);
+		for (int i = 0; i < 20; i++) { /* each ends the stall, which begins anew */
+			usleep(1000);
+			syscall(SYS_tgkill, getpid(), row_of(c)[2].tid, SIGUSR1);
+		}
+		row_of(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 0);
+		return;
+	}
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	__atomic_store_n(&row_of(c)->tid, (int64_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	int rc = LOOM_CALL(sync, wait, c, 0, 0, 0, &data);
+	row_of(c)->code = rc;
+	row_of(c)->wrong = rc || *(const uint64_t *)data != 7;
+	LOOM_CALL(sync, release, c, 0, 0);
+}
+
+static void test_signal_and_shared_page(void)
+{
+	static const char *const kinds[] = {"sync_wic", "sync_wic mode=in_place", "sync_wic eager=no",
+					    "sync_wic activate=monitor"};
+	struct loom_channel k = {.slots = 1, .readers = 2, .from = 0, .to = 1, .item_bytes = 8};
+	struct sigaction act = {.sa_handler = on_signal}, old;
+	sigaction(SIGUSR1, &act, &old);
+	for (int i = 0; i < 4; i++) {
+		signals = 0;
+		CU_ASSERT_EQUAL_FATAL(open_rig(kinds[i], 2, &k, two_on_a_page), 0);
+		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
+		for (uint32_t w = 0; w < 4; w++) {
+			CU_ASSERT_EQUAL(board()[w].code, 0);
+			CU_ASSERT_EQUAL(board()[w].wrong, 0);
+		}
+#ifndef __SANITIZE_THREAD__ /* which delivers them when the stall is over */
+		CU_ASSERT(signals > 1);
+#endif
+		close_rig();
+	}
+	sigaction(SIGUSR1, &old, NULL);
+}
+
+/* ---- recycling: more rounds than there are companions, each fault is a new one */
+
+static void rounds(struct loom_ctx *c)
+{
+	uint64_t value[600];
+	const void *data;
+	int rc = 0;
+	if (c->worker != c->first)
+		return;
+	for (uint32_t tag = 0; tag < 200 && !rc; tag++) {
+		if (c->device == 0) {
+			for (uint32_t i = 0; i < 600; i++)
+				value[i] = tag * 1000 + i;
+			rc = LOOM_CALL(sync, publish, c, 0, tag, value, 8 * (1 + tag * 3 % 600), 0);
+			continue;
+		}
+		rc = LOOM_CALL(sync, wait, c, 0, tag, 0, &data);
+		for (uint32_t i = 0; !rc && i < 1 + tag * 3 % 600; i++)
+			row_of(c)->wrong += ((const uint64_t *)data)[i] != tag * 1000 + i;
+		LOOM_CALL(sync, release, c, 0, tag);
+	}
+	row_of(c)->code = rc;
+}
+
+static void test_recycle(void)
+{
+	struct loom_channel k = {.slots = 3, .readers = 1, .from = 0, .to = 1, .item_bytes = 4800};
+	static const char *const kinds[] = {"sync_wic companions=2", "sync_wic companions=4 mode=in_place",
+					    "sync_wic companions=2 activate=monitor"};
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL_FATAL(open_rig(kinds[i], 1, &k, rounds), 0);
+		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
+		CU_ASSERT_EQUAL(board()[0].code, 0);
+		CU_ASSERT_EQUAL(board()[1].code, 0);
+		CU_ASSERT_EQUAL(board()[1].wrong, 0);
+		/* 200 items of 2 pages, less those of the last rounds. */
+		CU_ASSERT(sync_rig_metric(&rig, "sync_recycles") > 300);
+		close_rig();
+	}
+}
+
+/* ---- early data are placed: their consumer does not stall */
+
+static void early(struct loom_ctx *c)
+{
+	uint64_t value = 3;
+	const void *data;
+	if (c->worker == 0)
+		row_of(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 0);
+	if (c->worker != c->first || c->device == 0)
+		return;
+	usleep(50000);
+	row_of(c)->code = LOOM_CALL(sync, wait, c, 0, 0, 0, &data);
+	row_of(c)->wrong = *(const uint64_t *)data != 3;
+}
+
+static void test_early(void)
+{
+	struct loom_channel k = {.slots = 1, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
+	for (int eager = 0; eager < 2; eager++) {
+		CU_ASSERT_EQUAL_FATAL(open_rig(eager ? "sync_wic" : "sync_wic eager=no", 1, &k, early), 0);
+		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
+		CU_ASSERT_EQUAL(board()[1].code, 0);
+		CU_ASSERT_EQUAL(board()[1].wrong, 0);
+		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_faults"), !eager);
+		close_rig();
+	}
+}
+
+/* ---- a fork in mid-sample: the child has no PCM, and dies of a load there instead of reading zeroes */
+
+static void fork_in_sample(struct loom_ctx *c)
+{
+	uint64_t value = 5;
+	const void *data;
+	if (c->worker == 0)
+		row_of(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 0);
+	if (c->worker != c->first || c->device == 0)
+		return;
+	row_of(c)->code = LOOM_CALL(sync, wait, c, 0, 0, 0, &data);
+	pid_t child = fork();
+	if (child == 0) {
+		signal(SIGSEGV, SIG_DFL);
+		_exit(*(const volatile uint64_t *)data == 5 ? 5 : 0);
+	}
+	int status = 0;
+	waitpid(child, &status, 0);
+	row_of(c)->done = WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+	row_of(c)->wrong = *(const uint64_t *)data != 5; /* the parent keeps it */
+}
+
+static void test_fork(void)
+{
+	struct loom_channel k = {.slots = 1, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	return; /* the sanitizer's own handler would answer */
+#endif
+	CU_ASSERT_EQUAL_FATAL(open_rig("sync_wic", 1, &k, fork_in_sample), 0);
+	CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
+	CU_ASSERT_EQUAL(board()[1].code, 0);
+	CU_ASSERT_EQUAL(board()[1].done, 1);
+	CU_ASSERT_EQUAL(board()[1].wrong, 0);
+	close_rig();
+}
+
+/* ---- too little room is refused before anything runs */
+
+static void nothing(struct loom_ctx *c)
+{
+	(void)c;
+}
+
+static void test_refusals(void)
+{
+	struct loom_channel k = {.slots = 100, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
+	CU_ASSERT_EQUAL(sync_rig_open(&rig, "sync_wic pages=64", 2, "workers=1 oversubscribe=yes", &k, 1,
+				      nothing),
+			LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(rig.r.err.text, "raise pages"));
+	sync_rig_close(&rig);
+	struct loom_error err;
+	char settings[] = "companions=3";
+	uint64_t opts[16];
+	void *self;
+	const struct loom_plugin *p = fake_load("sync_wic");
+	const struct loom_sync_ops *ops = p->ops;
+	fake_options(p, opts, settings);
+	CU_ASSERT_EQUAL(ops->create(&fake_host, opts, &self, &err), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(uffd_advice(EPERM), "seccomp"));
+}
+
+/* ---- the kernel's behaviour that the design stands on: uffd.c by itself */
+
+struct toucher {
+	pthread_t thread;
+	volatile char *at;
+	uint32_t done;
+	char value;
+};
+static void *touch(void *arg)
+{
+	struct toucher *t = arg;
+	t->value = *t->at;
+	__atomic_store_n(&t->done, 1u, __ATOMIC_RELEASE);
+	return NULL;
+}
+static void begin_touch(struct toucher *t, volatile char *at)
+{
+	*t = (struct toucher){.at = at};
+	pthread_create(&t->thread, NULL, touch, t);
+	usleep(20000);
+	CU_ASSERT_EQUAL(__atomic_load_n(&t->done, __ATOMIC_ACQUIRE), 0);
+}
+
+static void test_kernel(void)
+{
+	enum { PAGES = 16, BYTES = PAGES * 4096 };
+	static char data[BYTES];
+	struct toucher t[2];
+	memset(data, 9, sizeof(data));
+	int fd = uffd_open(UFFD_MISSING);
+	CU_ASSERT_FATAL(fd >= 0);
+	char *p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	madvise(p, BYTES, MADV_NOHUGEPAGE);
+	CU_ASSERT_EQUAL(uffd_register(fd, p, BYTES, UFFD_MISSING), 0);
+	uint64_t at = (uintptr_t)p;
+	/* One copy resumes both; a second finds the page there. */
+	begin_touch(&t[0], p);
+	begin_touch(&t[1], p);
+	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 1), 0);
+	for (int i = 0; i < 2; i++) {
+		pthread_join(t[i].thread, NULL);
+		CU_ASSERT_EQUAL(t[i].value, 9);
+	}
+	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 1), -EEXIST);
+	/* A range with a page in it: those before it are placed, and it says so. */
+	CU_ASSERT_EQUAL(uffd_copy(fd, at + 4 * 4096, data, 4096, 1), 0);
+	CU_ASSERT_EQUAL(uffd_copy(fd, at + 4096, data, 8 * 4096, 1), -EEXIST);
+	CU_ASSERT_EQUAL(p[3 * 4096], 9);
+	/* Thrown away, it stalls again. */
+	madvise(p, 4096, MADV_DONTNEED);
+	begin_touch(&t[0], p);
+	CU_ASSERT_EQUAL(uffd_copy(fd, at, data, 4096, 0), 0); /* without a wake ... */
+	usleep(20000);
+	CU_ASSERT_EQUAL(__atomic_load_n(&t[0].done, __ATOMIC_ACQUIRE), 0);
+	CU_ASSERT_EQUAL(uffd_wake(fd, at, 4096), 0); /* ... and with one */
+	pthread_join(t[0].thread, NULL);
+	CU_ASSERT_EQUAL(t[0].value, 9);
+	/* A system call on an armed page fails instead of stalling: hence the rule in sync.h. */
+	int zero = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+	CU_ASSERT(read(zero, p + 9 * 4096, 16) < 0 && errno == EFAULT);
+	close(zero);
+	/* Closed with a waiter, it lets the waiter go on to zeroes: wrong data without a word. sync_wic
+	 * closes after the workers have left. */
+	begin_touch(&t[0], p + 10 * 4096);
+	close(fd);
+	pthread_join(t[0].thread, NULL);
+	CU_ASSERT_EQUAL(t[0].value, 0);
+	munmap(p, BYTES);
+}
+
+static const struct test tests[] = {
+	{"segment_tree", test_segment_tree},
+	{"kernel", test_kernel},
+	{"signal_and_shared_page", test_signal_and_shared_page},
+	{"recycle", test_recycle},
+	{"early", test_early},
+	{"fork", test_fork},
+	{"refusals", test_refusals},
+};
+
+int main(int argc, char **argv)
+{
+	int fd = uffd_open(UFFD_MISSING);
+	if (fd < 0)
+		test_skip("userfaultfd is refused here");
+	close(fd);
+	return test_main(argc, argv, "sync_wic", tests, sizeof(tests) / sizeof(tests[0]), 60);
+}
