@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The floors of bench/trigger: 8 bytes to the own endpoint, from the call to visible data, by plain
+ * fi_write and, where the provider has one, by its deferred work queue fired with fi_cntr_add.
+ *   trigger_floor PROVIDER write|deferred ROUNDS    prints "p50 p99" in ns */
+#include <rdma/fabric.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_trigger.h>
+#include <sched.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static struct fid_fabric *fabric;
+static struct fid_domain *domain;
+static struct fid_ep *ep;
+static struct fid_av *av;
+static struct fid_cq *cq;
+static struct fid_cntr *fired, *done;
+static struct fid_mr *mr;
+static fi_addr_t self;
+static uint64_t base, words[512] __attribute__((aligned(64)));
+
+static void must(const char *what, long rc)
+{
+	if (rc == 0)
+		return;
+	fprintf(stderr, "%s: %s\n", what, fi_strerror((int)-rc));
+	exit(rc == -FI_ENODATA ? 77 : 1);
+}
+
+static uint64_t now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void set_up(const char *provider, int deferred)
+{
+	struct fi_info *hints = fi_allocinfo(), *info;
+	int shm = !strcmp(provider, "shm");
+	hints->caps = FI_MSG | FI_RMA | (deferred ? FI_TRIGGER : 0);
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->fabric_attr->prov_name = strdup(!strcmp(provider, "tcp") ? "tcp;ofi_rxm" : provider);
+	must("fi_getinfo", fi_getinfo(FI_VERSION(1, 9), shm ? NULL : "127.0.0.1", NULL, shm ? 0 : FI_SOURCE,
+				      hints, &info));
+	must("fi_fabric", fi_fabric(info->fabric_attr, &fabric, NULL));
+	must("fi_domain", fi_domain(fabric, info, &domain, NULL));
+	must("fi_av_open", fi_av_open(domain, &(struct fi_av_attr){.type = FI_AV_TABLE}, &av, NULL));
+	must("fi_cq_open", fi_cq_open(domain, &(struct fi_cq_attr){.format = FI_CQ_FORMAT_DATA}, &cq, NULL));
+	must("fi_endpoint", fi_endpoint(domain, info, &ep, NULL));
+	must("bind", fi_ep_bind(ep, &av->fid, 0));
+	must("bind", fi_ep_bind(ep, &cq->fid, FI_TRANSMIT | FI_RECV));
+	must("fi_enable", fi_enable(ep));
+	must("fi_mr_reg", fi_mr_reg(domain, words, sizeof(words), FI_WRITE | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
+	base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)words : 0;
+	char name[128];
+	size_t size = sizeof(name);
+	must("fi_getname", fi_getname(&ep->fid, name, &size));
+	if (fi_av_insert(av, name, 1, &self, 0, NULL) != 1)
+		must("fi_av_insert", -FI_EADDRNOTAVAIL);
+	if (!deferred)
+		return;
+	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
+	must("fi_cntr_open", fi_cntr_open(domain, &attr, &fired, NULL));
+	must("fi_cntr_open", fi_cntr_open(domain, &attr, &done, NULL));
+}
+
+static void progress(void)
+{
+	struct fi_cq_data_entry e;
+	(void)fi_cq_read(cq, &e, 1);
+	sched_yield();
+}
+
+static void plain(uint64_t round)
+{
+	static struct fi_context2 context;
+	ssize_t rc;
+	words[0] = round;
+	while ((rc = fi_write(ep, words, 8, fi_mr_desc(mr), self, base + 64, fi_mr_key(mr), &context)) == -FI_EAGAIN)
+		progress();
+	must("fi_write", rc);
+}
+
+static struct fi_deferred_work work;
+static void post_deferred(uint64_t round)
+{
+	static struct iovec iov;
+	static struct fi_rma_iov to;
+	static struct fi_op_rma rma;
+	static void *desc;
+	desc = fi_mr_desc(mr);
+	iov = (struct iovec){.iov_base = words, .iov_len = 8};
+	to = (struct fi_rma_iov){.addr = base + 64, .len = 8, .key = fi_mr_key(mr)};
+	rma = (struct fi_op_rma){.ep = ep,
+				 .msg = {.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = self,
+					 .rma_iov = &to, .rma_iov_count = 1, .context = &work.context}};
+	memset(&work, 0, sizeof(work));
+	work.threshold = round;
+	work.triggering_cntr = fired;
+	work.completion_cntr = done;
+	work.op_type = FI_OP_WRITE;
+	work.op.rma = &rma;
+	words[0] = round;
+	must("FI_QUEUE_WORK", fi_control(&domain->fid, FI_QUEUE_WORK, &work));
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 4)
+		return 2;
+	int deferred = !strcmp(argv[2], "deferred");
+	uint64_t rounds = strtoull(argv[3], NULL, 10), warm = rounds / 10;
+	uint64_t *took = malloc((rounds + 1) * sizeof(*took));
+	set_up(argv[1], deferred);
+	for (uint64_t r = 1; r <= rounds + warm; r++) {
+		if (deferred)
+			post_deferred(r);
+		uint64_t begin = now(), limit = begin + 5000000000ull;
+		if (deferred)
+			must("fi_cntr_add", fi_cntr_add(fired, 1));
+		else
+			plain(r);
+		while (__atomic_load_n(&words[8], __ATOMIC_ACQUIRE) != r) {
+			progress();
+			if (now() > limit)
+				must("waiting", -FI_ETIMEDOUT);
+		}
+		if (r > warm)
+			took[r - warm - 1] = now() - begin;
+		while (deferred && fi_cntr_read(done) < r)
+			progress();
+	}
+	qsort(took, rounds, sizeof(*took), ascending);
+	printf("%llu %llu\n", (unsigned long long)took[rounds / 2], (unsigned long long)took[rounds * 99 / 100]);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One endpoint of one libfabric provider, and the memory of all ranks that it reaches. Opening and
+ * sharing are collective over the ranks; the rest is called by one thread at a time. */
+#ifndef TRIGGER_FABRIC_H
+#define TRIGGER_FABRIC_H
+
+#include <gpuloom/plugin.h>
+#include <gpuloom/task.h>
+
+/* Providers keep their state in it while an operation is under way: it must not move. */
+struct fabric_context {
+	void *internal[8]; /* struct fi_context2 */
+};
+
+struct fabric_want {
+	const char *provider; /* "auto", "tcp", or libfabric's own name with '+' for ';' */
+	const char *address;  /* of the interface; "": loopback when all ranks share a host */
+	uint32_t trigger;     /* libfabric's own triggered operations are needed */
+};
+
+struct fabric;
+int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
+		struct loom_error *err);
+void fabric_close(struct fabric *f); /* NULL is legal */
+const char *fabric_name(const struct fabric *f);
+
+/* Registers this rank's segments and learns where those of the others are. Once. */
+int fabric_share(struct fabric *f, const struct loom_segments *segments, struct loom_error *err);
+/* `bytes` from `ref` are shared memory of `rank`; 0 or LOOM_EINVAL. Rank's own: also *at. */
+int fabric_check(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t bytes);
+void *fabric_local(const struct fabric *f, loom_ref ref, uint64_t bytes); /* NULL: not there */
+
+/* What can be done; 0, or LOOM_ENOTSUP. */
+int fabric_can_add(const struct fabric *f, uint32_t type, uint64_t bytes);
+
+struct fabric_io {
+	uint32_t op; /* enum loom_net_op */
+	uint32_t target;
+	loom_ref local, remote; /* checked */
+	uint64_t bytes;
+	uint64_t match;
+	uint32_t type;
+	uint32_t notify; /* PUT: immediate data, 0: none */
+};
+/* 0: under way, `context` comes back with an event. LOOM_EAGAIN: later. Else it failed: errno style in
+ * *status. */
+int fabric_start(struct fabric *f, const struct fabric_io *io, struct fabric_context *context,
+		 int *status);
+/* Eight bytes that only carry the immediate data: for operations that have none of their own. */
+int fabric_notify(struct fabric *f, uint32_t target, uint32_t notify, struct fabric_context *context,
+		  int *status);
+void fabric_cancel(struct fabric *f, struct fabric_context *context); /* a receive under way */
+
+enum fabric_what { FABRIC_DONE = 1, FABRIC_FAILED, FABRIC_ARRIVED };
+struct fabric_event {
+	uint32_t what;
+	int32_t status;                 /* FAILED: a positive FI_E* */
+	struct fabric_context *context; /* DONE, FAILED */
+	uint64_t notify;                /* ARRIVED */
+};
+/* Makes progress; up to `room` events. Negative: the completion queue itself failed. */
+int fabric_poll(struct fabric *f, struct fabric_event *event, uint32_t room);
+const char *fabric_strerror(int status);
+
+#endif

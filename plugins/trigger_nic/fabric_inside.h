@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of the fabric share. */
+#ifndef TRIGGER_FABRIC_INSIDE_H
+#define TRIGGER_FABRIC_INSIDE_H
+
+#include <gpuloom/trigger.h>
+#include <rdma/fabric.h>
+#include <rdma/fi_atomic.h>
+#include <rdma/fi_cm.h>
+#include <rdma/fi_domain.h>
+#include <rdma/fi_endpoint.h>
+#include <rdma/fi_errno.h>
+#include <rdma/fi_rma.h>
+#include <rdma/fi_tagged.h>
+
+#include "fabric.h"
+
+#define FABRIC_API FI_VERSION(1, 9)
+#define FABRIC_BATCH 16u
+#define FABRIC_FIRST_KEY 0x100u
+#define FABRIC_ADDRESS 128u /* longest endpoint name */
+
+/* The scratch memory of a rank: what its neighbour's test writes, and where bare notifications go. */
+#define FABRIC_TEST_BYTES 65536u
+#define FABRIC_SCRATCH_FROM 0u
+#define FABRIC_SCRATCH_TO FABRIC_TEST_BYTES
+#define FABRIC_SCRATCH_SINK (2 * FABRIC_TEST_BYTES)
+#define FABRIC_SCRATCH_BYTES (2 * FABRIC_TEST_BYTES + 4096u)
+
+struct fabric_here { /* memory of this rank */
+	void *at;
+	uint64_t bytes;
+	struct fid_mr *mr;
+};
+struct fabric_there { /* memory of any rank, as operations name it */
+	uint64_t base, key, bytes;
+};
+
+struct fabric {
+	const struct loom_host *host;
+	char name[64]; /* the provider's */
+	struct fi_info *info;
+	struct fid_fabric *fabric;
+	struct fid_domain *domain;
+	struct fid_av *av;
+	struct fid_cq *cq;
+	struct fid_ep *ep;
+	fi_addr_t *peer;      /* [ranks] */
+	uint64_t most_add[2]; /* elements of one atomic by enum loom_net_type; 0: cannot */
+	int add_alone;        /* atomics must not be under way together */
+	const struct fabric_context *adding; /* the one that is */
+	uint32_t segments;
+	struct fabric_here *mine;    /* [segments] */
+	struct fabric_there *theirs; /* [ranks][segments] */
+	char *scratch;
+	struct fid_mr *scratch_mr;
+	struct fabric_there *scratch_there; /* [ranks] */
+};
+
+int fabric_register(struct fabric *f, void *at, uint64_t bytes, uint64_t key, struct fid_mr **mr);
+struct fabric_there fabric_there(const struct fabric *f, const struct fabric_here *here);
+
+/* fabric_test.c: puts to the neighbour and back, with notification; atomics where claimed. Collective:
+ * what is tested fails on all ranks or on none. `why` (of `size` bytes) says what did not work. */
+int fabric_test(struct fabric *f, char *why, size_t size, struct loom_error *err);
+
+static inline uint64_t fabric_type_bytes(uint32_t type)
+{
+	return type == LOOM_NET_U64 ? 8 : type == LOOM_NET_F32 ? 4 : 0;
+}
+static inline enum fi_datatype fabric_type(uint32_t type)
+{
+	return type == LOOM_NET_F32 ? FI_FLOAT : FI_UINT64;
+}
+
+#endif

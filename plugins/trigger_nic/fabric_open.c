@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which provider, and the way to all ranks. Every step that can fail on one rank alone is followed by an
+ * exchange, so that all ranks take the same way on. */
+#include "fabric_inside.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define TEXT 400
+
+/* 1 when all ranks say so; negative when a rank is gone. */
+static int all_agree(const struct loom_host *host, int mine, struct loom_error *err)
+{
+	uint8_t one = mine != 0;
+	uint8_t *all = host->alloc(host, host->ranks);
+	if (!all)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	int rc = host->allgather(host, &one, all, 1, err);
+	for (uint32_t r = 0; r < host->ranks && !rc; r++)
+		one &= all[r];
+	host->free(host, all);
+	return rc ? rc : one;
+}
+
+/* A host that shares memory and loopback: one boot of one kernel, one network namespace. */
+struct place {
+	char boot[40];
+	uint64_t net_device, net_inode;
+};
+
+static void find_place(struct place *p)
+{
+	memset(p, 0, sizeof(*p));
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	struct stat s;
+	if (fd >= 0) {
+		if (read(fd, p->boot, sizeof(p->boot) - 1) < 0)
+			p->boot[0] = 0;
+		close(fd);
+	}
+	if (!stat("/proc/self/ns/net", &s)) {
+		p->net_device = s.st_dev;
+		p->net_inode = s.st_ino;
+	}
+}
+
+static int one_host(const struct loom_host *host, struct loom_error *err)
+{
+	struct place mine, *all = host->alloc(host, host->ranks * sizeof(*all));
+	if (!all)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	find_place(&mine);
+	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
+	int same = 1;
+	for (uint32_t r = 0; r < host->ranks && !rc; r++)
+		same &= !memcmp(&mine, &all[r], sizeof(mine));
+	host->free(host, all);
+	return rc ? rc : same;
+}
+
+/* ---- one provider -------------------------------------------------------------------------------- */
+
+/* "tcp" as users say it, and '+' for the ';' that INI files take for a comment. */
+static void full_name(const char *name, char *out, size_t size)
+{
+	snprintf(out, size, "%s", !strcmp(name, "tcp") ? "tcp;ofi_rxm" : name);
+	for (char *c = out; *c; c++)
+		if (*c == '+')
+			*c = ';';
+}
+
+static struct fi_info *ask(const struct fabric_want *want, const char *provider, const char *address,
+			   int atomics, int *code)
+{
+	struct fi_info *hints = fi_allocinfo(), *info = NULL;
+	if (!hints) {
+		*code = -FI_ENOMEM;
+		return NULL;
+	}
+	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | (atomics ? FI_ATOMIC : 0) |
+		      (want->trigger ? FI_TRIGGER : 0);
+	hints->mode = 0;
+	hints->ep_attr->type = FI_EP_RDM;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->domain_attr->threading = FI_THREAD_DOMAIN;
+	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
+	hints->domain_attr->av_type = FI_AV_TABLE;
+	/* An operation is complete when its data are in the target's memory: flush() builds on it. */
+	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
+	hints->fabric_attr->prov_name = strdup(provider);
+	int shared_memory = !strcmp(provider, "shm"); /* named by process, not by address */
+	const char *node = shared_memory || !*address ? NULL : address;
+	*code = fi_getinfo(FABRIC_API, node, NULL, node ? FI_SOURCE : 0, hints, &info);
+	fi_freeinfo(hints);
+	return *code ? NULL : info;
+}
+
+static int set_up(struct fabric *f, char *why)
+{
+	struct fi_av_attr av = {.type = FI_AV_TABLE};
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_DATA, .size = 4096};
+	int code = fi_fabric(f->info->fabric_attr, &f->fabric, NULL);
+	const char *what = "its fabric does not open";
+	if (!code) {
+		what = "its domain does not open";
+		code = fi_domain(f->fabric, f->info, &f->domain, NULL);
+	}
+	if (!code) {
+		what = "no address vector";
+		code = fi_av_open(f->domain, &av, &f->av, NULL);
+	}
+	if (!code) {
+		what = "no completion queue";
+		code = fi_cq_open(f->domain, &cq, &f->cq, NULL);
+	}
+	if (!code) {
+		what = "no endpoint";
+		code = fi_endpoint(f->domain, f->info, &f->ep, NULL);
+	}
+	if (!code) {
+		what = "its endpoint cannot be enabled";
+		code = fi_ep_bind(f->ep, &f->av->fid, 0);
+	}
+	if (!code)
+		code = fi_ep_bind(f->ep, &f->cq->fid, FI_TRANSMIT | FI_RECV);
+	if (!code)
+		code = fi_enable(f->ep);
+	if (!code) {
+		what = "it registers no memory";
+		code = fabric_register(f, f->scratch, FABRIC_SCRATCH_BYTES, FABRIC_FIRST_KEY,
+				       &f->scratch_mr);
+	}
+	if (code)
+		snprintf(why, TEXT, "%s: %s", what, fi_strerror(-code));
+	return code;
+}
+
+static void find_atomics(struct fabric *f)
+{
+	for (uint32_t type = LOOM_NET_U64; type <= LOOM_NET_F32; type++) {
+		size_t count = 0;
+		f->most_add[type] = f->info->caps & FI_ATOMIC &&
+						    !fi_atomicvalid(f->ep, fabric_type(type), FI_SUM, &count) ?
+					    count :
+					    0;
+	}
+}
+
+/* Endpoint names and scratch memory of all ranks. */
+struct card {
+	char name[FABRIC_ADDRESS];
+	struct fabric_there scratch;
+};
+
+static int meet(struct fabric *f, char *why, struct loom_error *err)
+{
+	const struct loom_host *host = f->host;
+	struct card mine = {.name = {0}}, *all = host->alloc(host, host->ranks * sizeof(*all));
+	size_t size = sizeof(mine.name);
+	if (!all)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	int code = fi_getname(&f->ep->fid, mine.name, &size);
+	mine.scratch = fabric_there(f, &(struct fabric_here){.at = f->scratch,
+							     .bytes = FABRIC_SCRATCH_BYTES,
+							     .mr = f->scratch_mr});
+	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
+	for (uint32_t r = 0; !rc && !code && r < host->ranks; r++) {
+		f->scratch_there[r] = all[r].scratch;
+		if (fi_av_insert(f->av, all[r].name, 1, &f->peer[r], 0, NULL) != 1)
+			code = -FI_EADDRNOTAVAIL;
+	}
+	if (code)
+		snprintf(why, TEXT, "the ranks cannot be addressed: %s", fi_strerror(-code));
+	host->free(host, all);
+	return rc ? rc : code ? LOOM_EAGAIN : 0;
+}
+
+void fabric_close(struct fabric *f)
+{
+	if (!f)
+		return;
+	const struct loom_host *host = f->host;
+	if (f->ep)
+		fi_close(&f->ep->fid);
+	for (uint32_t i = 1; i < f->segments; i++)
+		if (f->mine[i].mr)
+			fi_close(&f->mine[i].mr->fid);
+	if (f->scratch_mr)
+		fi_close(&f->scratch_mr->fid);
+	if (f->cq)
+		fi_close(&f->cq->fid);
+	if (f->av)
+		fi_close(&f->av->fid);
+	if (f->domain)
+		fi_close(&f->domain->fid);
+	if (f->fabric)
+		fi_close(&f->fabric->fid);
+	if (f->info)
+		fi_freeinfo(f->info);
+	host->free(host, f->mine);
+	host->free(host, f->theirs);
+	host->free(host, f->scratch);
+	host->free(host, f->scratch_there);
+	host->free(host, f->peer);
+	host->free(host, f);
+}
+
+/* Opens and tests `name`. 0 with *out, LOOM_EAGAIN with `why` (on all ranks), or an error. */
+static int try(const struct loom_host *host, const struct fabric_want *want, const char *name,
+	       const char *address, struct fabric **out, char *why, struct loom_error *err)
+{
+	struct fabric *f = host->alloc(host, sizeof(*f));
+	int code = 0;
+	char provider[64];
+	full_name(name, provider, sizeof(provider));
+	why[0] = 0;
+	if (f) {
+		f->host = host;
+		f->scratch = host->alloc(host, FABRIC_SCRATCH_BYTES);
+		f->peer = host->alloc(host, host->ranks * sizeof(*f->peer));
+		f->scratch_there = host->alloc(host, host->ranks * sizeof(*f->scratch_there));
+	}
+	if (!f || !f->scratch || !f->peer || !f->scratch_there) {
+		fabric_close(f);
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	}
+	snprintf(f->name, sizeof(f->name), "%s", provider);
+	f->info = ask(want, provider, address, 1, &code);
+	if (!f->info) /* atomics are not claimed everywhere, nor needed by all */
+		f->info = ask(want, provider, address, 0, &code);
+	if (code)
+		snprintf(why, TEXT, "libfabric offers no such endpoint%s: %s",
+			 want->trigger ? " with triggered operations" : "", fi_strerror(-code));
+	else
+		code = set_up(f, why);
+	int rc = all_agree(host, !code, err);
+	if (rc == 1)
+		rc = meet(f, why, err);
+	else if (rc == 0)
+		rc = LOOM_EAGAIN;
+	if (!rc || rc == LOOM_EAGAIN) {
+		int met = all_agree(host, !rc, err);
+		rc = met < 0 ? met : met ? 0 : LOOM_EAGAIN;
+	}
+	if (!rc) {
+		find_atomics(f);
+		/* libfabric 1.17's shm mixes up the operands of atomics that are under way together and
+		 * shall say when they are delivered: not at once, so that no test finds it for sure. */
+		f->add_alone = !strcmp(f->name, "shm");
+		rc = fabric_test(f, why, TEXT, err);
+	}
+	if (rc) {
+		fabric_close(f);
+		if (!why[0])
+			snprintf(why, TEXT, "another rank cannot use it");
+		return rc;
+	}
+	*out = f;
+	return 0;
+}
+
+int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
+		struct loom_error *err)
+{
+	static const char *const near[] = {"shm", "tcp", "net", "sockets", NULL};
+	static const char *const far[] = {"tcp", "net", "sockets", NULL};
+	static const char *const triggered[] = {"sockets", NULL};
+	const char *named[] = {want->provider, NULL};
+	int same = one_host(host, err);
+	if (same < 0)
+		return same;
+	const char *address = *want->address ? want->address : same ? "127.0.0.1" : "";
+	int automatic = !strcmp(want->provider, "auto");
+	const char *const *candidate = !automatic ? named : want->trigger ? triggered : same ? near : far;
+	char why[TEXT], tried[TEXT] = "";
+	for (; *candidate; candidate++) {
+		int rc = try(host, want, *candidate, address, fabric, why, err);
+		if (!rc) {
+			LOOM_LOG(host, LOOM_LOG_INFO, "fabric", "provider %s, atomics %s%s",
+				 (*fabric)->name, (*fabric)->most_add[0] ? "yes" : "no", tried);
+			return 0;
+		}
+		if (rc != LOOM_EAGAIN)
+			return rc;
+		snprintf(tried + strlen(tried), sizeof(tried) - strlen(tried), "; %.20s: %.100s", *candidate,
+			 why);
+		LOOM_LOG(host, LOOM_LOG_INFO, "fabric", "provider %s is of no use: %s", *candidate, why);
+	}
+	return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+			 automatic ? "no provider of libfabric works here%s" :
+				     "the provider of libfabric that the conf names does not work here%s; "
+				     "`fi_info -l` lists others, provider = auto chooses one",
+			 tried);
+}

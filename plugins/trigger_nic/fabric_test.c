@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a provider claims and what it does differ: each rank puts 8 bytes and 64 KiB to the next one, with
+ * notification, and adds atomically; the next one looks at what came. */
+#include "fabric_inside.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sched.h>
+
+#define TEST_NS 5000000000ull
+#define TEST_NOTIFY 0x7e57u
+
+struct test {
+	struct fabric *f;
+	struct fabric_context context;
+	uint64_t until;
+	int done, arrived, status;
+};
+
+static void poll_once(struct test *t)
+{
+	struct fabric_event e[4];
+	int n = fabric_poll(t->f, e, 4);
+	for (int i = 0; i < n; i++) {
+		if (e[i].what == FABRIC_ARRIVED)
+			t->arrived += e[i].notify == TEST_NOTIFY;
+		else if (e[i].what == FABRIC_DONE)
+			t->done++;
+		else
+			t->status = e[i].status ? e[i].status : FI_EOTHER;
+	}
+	if (n < 0)
+		t->status = FI_EIO;
+	if (n == 0)
+		sched_yield();
+	if (t->f->host->now_ns(t->f->host) > t->until)
+		t->status = FI_ETIMEDOUT;
+}
+
+static void pattern(char *at, uint64_t bytes, uint64_t from)
+{
+	for (uint64_t i = 0; i < bytes; i++)
+		at[i] = (char)(i * 131 + (i >> 8) + from + bytes);
+}
+
+/* Serves progress, which the neighbours may need, until all ranks are through. */
+static int leave_together(struct test *t, struct loom_error *err)
+{
+	/* Delivery is complete at the target: this rank's own work is done, and the last word of its
+	 * neighbour has arrived; nobody needs it any more. */
+	uint8_t ok = !t->status, all[256];
+	const struct loom_host *host = t->f->host;
+	uint8_t *list = host->ranks <= sizeof(all) ? all : host->alloc(host, host->ranks);
+	if (!list)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	int rc = host->allgather(host, &ok, list, 1, err);
+	for (uint32_t r = 0; r < host->ranks && !rc; r++)
+		if (!list[r])
+			rc = LOOM_EAGAIN;
+	if (list != all)
+		host->free(host, list);
+	return rc;
+}
+
+static int put_and_look(struct test *t, uint64_t bytes, struct loom_error *err)
+{
+	struct fabric *f = t->f;
+	const struct loom_host *host = f->host;
+	uint32_t next = (host->rank + 1) % host->ranks, before = (host->rank + host->ranks - 1) % host->ranks;
+	const struct fabric_there *to = &f->scratch_there[next];
+	*t = (struct test){.f = f, .until = host->now_ns(host) + TEST_NS};
+	pattern(f->scratch + FABRIC_SCRATCH_FROM, bytes, host->rank);
+	ssize_t code;
+	while ((code = fi_writedata(f->ep, f->scratch, bytes, fi_mr_desc(f->scratch_mr), TEST_NOTIFY,
+				    f->peer[next], to->base + FABRIC_SCRATCH_TO, to->key, &t->context)) ==
+		       -FI_EAGAIN &&
+	       !t->status)
+		poll_once(t);
+	if (code && !t->status)
+		t->status = (int)-code;
+	while (!t->status && !(t->done && t->arrived))
+		poll_once(t);
+	pattern(f->scratch + FABRIC_SCRATCH_FROM, bytes, before);
+	if (!t->status && memcmp(f->scratch, f->scratch + FABRIC_SCRATCH_TO, bytes))
+		t->status = FI_EIO;
+	return leave_together(t, err);
+}
+
+#define ADDS 8
+
+static int add_one(struct test *t, uint64_t *from, struct fabric_context *context)
+{
+	struct fabric *f = t->f;
+	uint32_t rank = f->host->rank;
+	const struct fabric_there *to = &f->scratch_there[rank];
+	ssize_t code;
+	while ((code = fi_atomic(f->ep, from, 1, fi_mr_desc(f->scratch_mr), f->peer[rank],
+				 to->base + FABRIC_SCRATCH_TO, to->key, FI_UINT64, FI_SUM, context)) ==
+		       -FI_EAGAIN &&
+	       !t->status)
+		poll_once(t);
+	return code ? (int)-code : 0;
+}
+
+/* Adds to the own memory, all at once or one after the other. */
+static int add_and_look(struct test *t, int at_once, struct loom_error *err)
+{
+	struct fabric *f = t->f;
+	struct fabric_context context[ADDS];
+	uint64_t *from = (uint64_t *)f->scratch, *sum = (uint64_t *)(f->scratch + FABRIC_SCRATCH_TO);
+	*t = (struct test){.f = f, .until = f->host->now_ns(f->host) + TEST_NS};
+	*sum = 5;
+	for (int i = 0; i < ADDS && !t->status; i++) {
+		from[8 * i] = 1ull << 8 * i;
+		int code = add_one(t, &from[8 * i], &context[i]);
+		t->status = t->status ? t->status : code;
+		while (!t->status && !at_once && t->done <= i)
+			poll_once(t);
+	}
+	while (!t->status && t->done < ADDS)
+		poll_once(t);
+	if (!t->status && __atomic_load_n(sum, __ATOMIC_RELAXED) != 0x0101010101010106ull)
+		t->status = FI_EIO;
+	return leave_together(t, err);
+}
+
+static int test_adds(struct test *t, struct loom_error *err)
+{
+	struct fabric *f = t->f;
+	int rc = f->add_alone ? LOOM_EAGAIN : add_and_look(t, 1, err);
+	if (rc == LOOM_EAGAIN) {
+		rc = add_and_look(t, 0, err);
+		f->add_alone = 1;
+	}
+	if (rc != LOOM_EAGAIN)
+		return rc;
+	LOOM_LOG(f->host, LOOM_LOG_INFO, "fabric", "%s claims atomics that do not work: %s", f->name,
+		 t->status ? fi_strerror(t->status) : "on another rank");
+	f->most_add[LOOM_NET_U64] = f->most_add[LOOM_NET_F32] = 0;
+	return 0;
+}
+
+int fabric_test(struct fabric *f, char *why, size_t size, struct loom_error *err)
+{
+	struct test t = {.f = f};
+	static const uint64_t bytes[] = {8, FABRIC_TEST_BYTES};
+	int rc = 0;
+	for (size_t i = 0; !rc && i < 2; i++) {
+		rc = put_and_look(&t, bytes[i], err);
+		if (rc)
+			snprintf(why, size, "a put of %llu bytes with notification fails its test: %s",
+				 (unsigned long long)bytes[i],
+				 t.status ? fi_strerror(t.status) : "on another rank");
+	}
+	if (rc || !f->most_add[LOOM_NET_U64])
+		return rc;
+	return test_adds(&t, err);
+}

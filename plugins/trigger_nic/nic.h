@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The software NIC: a thread that takes triggers, counts them and runs the posts that become ready. The
+ * six trigger plug-ins are this NIC with six ways in which a fire reaches it. */
+#ifndef TRIGGER_NIC_H
+#define TRIGGER_NIC_H
+
+#include <pthread.h>
+
+#include "fabric.h"
+#include "list.h"
+#include "nic.dev.h"
+
+enum { NIC_SPIN, NIC_YIELD, NIC_SLEEP };
+
+struct nic_opts {
+	const char *provider, *address, *core;
+	uint32_t posts, tags, slots, arrivals, fifo, flights;
+	uint32_t wait, spin;
+	uint64_t nap;
+	uint8_t stamp;
+};
+
+/* The option rows that all six share. */
+extern const char *const nic_waits[];
+#define NIC_ROWS                                                                                   \
+	LOOM_OPT(struct nic_opts, provider, LOOM_OPT_STR, "auto",                                  \
+		 "Provider of libfabric: auto (the first that passes a test), shm, tcp, net, "     \
+		 "sockets, or its full name with + for ;."),                                       \
+		LOOM_OPT(struct nic_opts, address, LOOM_OPT_STR, "",                               \
+			 "Address of the network interface. Empty: loopback when all ranks share " \
+			 "a host, else the provider's choice."),                                   \
+		LOOM_OPT(struct nic_opts, posts, LOOM_OPT_U32, "4096",                             \
+			 "How many operations may be posted at once.", .min = 1, .max = 1 << 24),  \
+		LOOM_OPT(struct nic_opts, tags, LOOM_OPT_U32, "8192",                              \
+			 "How many tags may be in use, rounded up to a power of two; an eighth "   \
+			 "stays free.",                                                            \
+			 .min = 16, .max = 1 << 24),                                               \
+		LOOM_OPT(struct nic_opts, slots, LOOM_OPT_U32, "1024",                             \
+			 "Completion slots; number 0 is not used.", .min = 2, .max = 1 << 20),     \
+		LOOM_OPT(struct nic_opts, arrivals, LOOM_OPT_U32, "1024",                          \
+			 "Arrival words for notifications; number 0 is not used.", .min = 2,       \
+			 .max = 1 << 20),                                                          \
+		LOOM_OPT(struct nic_opts, fifo, LOOM_OPT_U32, "1024",                              \
+			 "Entries of each device's trigger FIFO, rounded up to a power of two.",   \
+			 .min = 2, .max = 1 << 24),                                                \
+		LOOM_OPT(struct nic_opts, flights, LOOM_OPT_U32, "256",                            \
+			 "Operations that the provider is given at once.", .min = 1, .max = 2048), \
+		LOOM_OPT(struct nic_opts, wait, LOOM_OPT_ENUM, "yield",                            \
+			 "What the NIC's thread does without work. spin: look again. yield: let "  \
+			 "others run, look again. sleep: nap in between.",                         \
+			 .choices = nic_waits),                                                    \
+		LOOM_OPT(struct nic_opts, spin, LOOM_OPT_U32, "64",                                \
+			 "How often it looks before it yields or naps.", .max = 1 << 30),          \
+		LOOM_OPT(struct nic_opts, nap, LOOM_OPT_TIME, "20us", "Length of a nap.",          \
+			 .min = 1000, .max = 1e9),                                                 \
+		LOOM_OPT(struct nic_opts, core, LOOM_OPT_CPUS, "",                                 \
+			 "Cores that the NIC's thread may use. Empty: those of the process."),     \
+		LOOM_OPT(struct nic_opts, stamp, LOOM_OPT_BOOL, "no",                              \
+			 "Whether completions and arrivals carry the time, for measurements.")
+
+/* One operation with the provider. */
+struct nic_flight {
+	struct fabric_context context; /* first: events give its address */
+	struct fabric_io io;
+	uint64_t chain;
+	uint64_t epoch; /* flights of an earlier sample only give their place back */
+	uint32_t slot, notify;
+	uint32_t post;
+	uint32_t state; /* 0: free */
+	uint32_t next;
+};
+
+struct nic;
+
+/* What sets one trigger plug-in apart. All are called with the lock held. */
+struct nic_way {
+	const char *name;
+	int has_fifo, has_record, needs_trigger;
+	/* Bytes of what stands at extra_at, and how many entries that is; NULL: none. */
+	uint64_t (*extra)(const struct nic *nic, uint64_t *entries);
+	/* Blocks were cleared for a new sample. */
+	void (*reset)(struct nic *nic);
+	/* A post to be taken, beyond the list: 0 with *taken = 1 when the list shall not see it. */
+	int (*post)(struct nic *nic, const struct loom_trigger_post *what, uint64_t *id, int *taken,
+		    struct loom_error *err);
+	int (*cancel)(struct nic *nic, uint64_t id);
+	/* A count from the network's side, before the list gets it: 1 when it is dealt with. */
+	int (*count)(struct nic *nic, uint64_t tag, uint64_t n);
+	/* Takes what workers fired; how much work it was. */
+	uint32_t (*poll)(struct nic *nic);
+	/* 1 when nothing that workers fired is left to be taken. Workers are parked: what they fired
+	 * since the last boundary counts now. */
+	int (*drained)(struct nic *nic);
+	/* Operations under way that are not in `flying`. */
+	int (*busy)(struct nic *nic);
+	int (*start)(struct nic *nic, struct loom_error *err);
+	void (*stop)(struct nic *nic);
+};
+
+struct nic {
+	const struct loom_host *host;
+	const struct nic_opts *opts;
+	const struct nic_way *way;
+	void *own; /* the way's */
+	pthread_mutex_t lock;
+	uint32_t want; /* host threads that want the lock: the NIC's thread lets them */
+	uint32_t stop;
+	int running, shared;
+	pthread_t thread;
+	struct fabric *fabric;
+	struct list list;
+	struct nic_flight *flight; /* [opts->flights] */
+	uint32_t free_flight, flying, receiving;
+	uint32_t first_notify; /* flights whose notification has to be sent yet */
+	struct due held;       /* a run that the provider had no room for */
+	int holding;
+	uint64_t epoch;
+	uint32_t fifo; /* entries */
+	struct nic_board *board;
+	struct nic_fifo **fifos; /* [devices] */
+	uint64_t *cursor;        /* [devices]: words taken */
+	struct nic_record **record; /* [workers] */
+	uint32_t devices, workers;
+	uint32_t first_worker[LOOM_MAX_DEVICES + 1];
+	uint64_t fires, runs, arrivals; /* of this sample */
+	int status;                     /* the first failure, an enum loom_err */
+	char failure[200];
+};
+
+/* nic.c: the engine. */
+int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opts *opts,
+	     const struct nic_way *way, struct loom_error *err);
+void nic_close(struct nic *nic);
+void nic_lock(struct nic *nic); /* by host threads */
+void nic_unlock(struct nic *nic);
+uint32_t nic_step(struct nic *nic); /* one look at everything; 0: nothing to do. Locked */
+void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument);
+/* Hands a run to the provider: 0, or LOOM_EAGAIN. */
+int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post, uint64_t argument);
+uint32_t nic_run_due(struct nic *nic);
+int nic_backlog(const struct nic *nic); /* runs that wait for the provider: take no more triggers */
+void nic_fail(struct nic *nic, int code, const char *fmt, ...) LOOM_PRINTF(3, 4);
+void nic_complete(struct nic *nic, uint32_t slot, uint64_t chain, int status);
+int nic_idle(struct nic *nic); /* nothing is under way but receives */
+
+/* check.c: whether a post can ever run. */
+int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
+
+/* fifo.c, record.c: parts of several ways. */
+uint32_t nic_poll_fifo(struct nic *nic);
+int nic_drained_fifo(struct nic *nic);
+uint32_t nic_take_records(struct nic *nic, uint32_t first, uint32_t workers);
+
+/* policy.c: the host half that all six plug-ins share. */
+int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_way *way,
+		      void **self, struct loom_error *err);
+void nic_policy_destroy(void *self);
+int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+		    struct loom_error *err);
+int nic_policy_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		    struct loom_error *err);
+int nic_policy_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		       struct loom_report *report, struct loom_error *err);
+int nic_policy_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		     const struct loom_segments *segments, struct loom_error *err);
+void nic_policy_stop(void *self);
+int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *id,
+		    struct loom_error *err);
+int nic_policy_cancel(void *self, uint64_t id, struct loom_error *err);
+int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err);
+int nic_policy_room(void *self, uint32_t *posts);
+int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
+
+/* The tables and the descriptor of a plug-in whose device code is NAME.dev.h over nic.dev.h. */
+#define NIC_THEN "\"\n.incbin \""
+#define NIC_PLUGIN(NAME, SUMMARY, WAY)                                                             \
+	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \
+				 struct loom_error *err)                                           \
+	{                                                                                          \
+		return nic_policy_create(host, opts, &(WAY), self, err);                           \
+	}                                                                                          \
+	static const struct loom_trigger_ops NAME##_ops = {                                        \
+		.size = sizeof(struct loom_trigger_ops),                                           \
+		.create = NAME##_create,                                                           \
+		.destroy = nic_policy_destroy,                                                     \
+		.need = nic_policy_need,                                                           \
+		.init = nic_policy_init,                                                           \
+		.collect = nic_policy_collect,                                                     \
+		.start = nic_policy_start,                                                         \
+		.stop = nic_policy_stop,                                                           \
+		.post = nic_policy_post,                                                           \
+		.cancel = nic_policy_cancel,                                                       \
+		.flush = nic_policy_flush,                                                         \
+		.room = nic_policy_room,                                                           \
+		.count = nic_policy_count,                                                         \
+	};                                                                                         \
+	static const struct loom_trigger_dev NAME##_cpu = {                                        \
+		.size = sizeof(struct loom_trigger_dev),                                           \
+		.fire = NAME##_fire,                                                               \
+		.fire_with = NAME##_fire_with,                                                     \
+		.completed = NAME##_completed,                                                     \
+		.arrived = NAME##_arrived,                                                         \
+		.boundary = NAME##_boundary,                                                       \
+		.deliver = NAME##_deliver,                                                         \
+		.arrived_at = NAME##_arrived_at,                                                   \
+	};                                                                                         \
+	LOOM_EMBED(NAME##_text, "nic.dev.h" NIC_THEN #NAME ".dev.h");                              \
+	static const struct loom_device_code NAME##_code = {                                       \
+		.size = sizeof(struct loom_device_code),                                           \
+		.cpu = &NAME##_cpu,                                                                \
+		.source_name = #NAME ".dev.h",                                                     \
+		.source = NAME##_text,                                                             \
+		.source_end = NAME##_text_end,                                                     \
+	};                                                                                         \
+	static const struct loom_opt NAME##_rows[] = {NIC_ROWS, {.name = NULL}};                   \
+	LOOM_PLUGIN_DEFINE(TRIGGER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = NAME##_rows,    \
+			   .opts_size = sizeof(struct nic_opts), .ops = &NAME##_ops,               \
+			   .dev = &NAME##_code)
+
+#endif

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host half that all trigger plug-ins share. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "nic.h"
+
+#define RECORDED 1024u
+const char *const nic_waits[] = {"spin", "yield", "sleep", NULL};
+
+int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_way *way,
+		      void **self, struct loom_error *err)
+{
+	if (!LOOM_HAS(host, allgather))
+		return LOOM_FAIL(host, err, LOOM_EABI, "%s needs a gpuloom that knows ranks", way->name);
+	struct nic *nic = host->alloc(host, sizeof(*nic));
+	if (!nic)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", way->name);
+	int rc = nic_open(nic, host, opts, way, err);
+	if (!rc) {
+		struct fabric_want want = {.provider = nic->opts->provider,
+					   .address = nic->opts->address,
+					   .trigger = (uint32_t)way->needs_trigger};
+		rc = fabric_open(host, &want, &nic->fabric, err);
+		if (rc)
+			nic_close(nic);
+	}
+	if (rc) {
+		host->free(host, nic);
+		return rc;
+	}
+	*self = nic;
+	return 0;
+}
+
+void nic_policy_destroy(void *self)
+{
+	struct nic *nic = self;
+	if (!nic)
+		return;
+	const struct loom_host *host = nic->host;
+	nic_policy_stop(nic);
+	nic_close(nic);
+	host->free(host, nic);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------- */
+
+static uint64_t lines(uint64_t bytes)
+{
+	return (bytes + 63) & ~63ull;
+}
+
+static struct nic_board board_of(const struct nic *nic, const struct loom_layout *layout, uint64_t *bytes)
+{
+	struct nic_board b = {.entries = nic->way->has_fifo ? nic->fifo : 0,
+			      .slots = nic->opts->slots,
+			      .arrivals = nic->opts->arrivals,
+			      .recorded = nic->way->has_record ? RECORDED : 0};
+	uint64_t at = lines(sizeof(b));
+	b.slot_at = at;
+	at += (uint64_t)b.slots * sizeof(struct nic_slot);
+	b.arrival_at = at;
+	at += (uint64_t)b.arrivals * sizeof(struct nic_arrival);
+	b.gate_at = at;
+	at += (uint64_t)layout->devices * sizeof(struct nic_gate);
+	b.fifo_at = at;
+	b.fifo_bytes = lines(sizeof(struct nic_fifo) + 2ull * b.entries * sizeof(uint64_t));
+	at += (uint64_t)layout->devices * b.fifo_bytes;
+	b.extra_at = at;
+	if (nic->way->extra)
+		at += nic->way->extra(nic, &b.extra);
+	*bytes = at;
+	return b;
+}
+
+int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+		    struct loom_error *err)
+{
+	struct nic *nic = self;
+	(void)err;
+	nic->devices = layout->devices;
+	board_of(nic, layout, &need->global);
+	need->device = sizeof(struct nic_device);
+	if (nic->way->has_record)
+		need->worker = sizeof(struct nic_record) + RECORDED * sizeof(uint64_t);
+	return 0;
+}
+
+/* The blocks of a fresh sample; the provider may still hold receives of the one before. */
+int nic_policy_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		    struct loom_error *err)
+{
+	struct nic *nic = self;
+	uint64_t bytes;
+	(void)err;
+	nic_lock(nic);
+	for (uint32_t i = 0; i < nic->opts->flights; i++)
+		if (nic->flight[i].state && nic->flight[i].io.op == LOOM_NET_RECV)
+			fabric_cancel(nic->fabric, &nic->flight[i].context);
+	nic->epoch++;
+	nic->receiving = nic->flying; /* those of before: they only give their places back */
+	list_clear(&nic->list);
+	nic->holding = 0;
+	nic->status = 0;
+	nic->fires = nic->runs = nic->arrivals = 0;
+	struct nic_board b = board_of(nic, layout, &bytes);
+	memset(view->global, 0, bytes);
+	*nic->board = b;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		struct nic_device *device = view->device[d];
+		*device = (struct nic_device){.launch_ns = layout->device[d].launch_ns,
+					      .teardown_ns = layout->device[d].teardown_ns};
+		nic->cursor[d] = 0;
+	}
+	for (uint32_t w = 0; nic->way->has_record && w < layout->workers; w++)
+		((struct nic_record *)view->worker[w])->fires = 0;
+	if (nic->way->reset)
+		nic->way->reset(nic);
+	nic_unlock(nic);
+	return 0;
+}
+
+int nic_policy_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		       struct loom_report *report, struct loom_error *err)
+{
+	struct nic *nic = self;
+	const struct loom_host *host = nic->host;
+	(void)layout, (void)view, (void)err;
+	nic_lock(nic);
+	uint64_t fires = nic->fires, runs = nic->runs, arrivals = nic->arrivals;
+	nic_unlock(nic);
+	host->metric(host, report, "trigger.fires", "", LOOM_BETTER_NONE, (double)fires);
+	host->metric(host, report, "trigger.operations", "", LOOM_BETTER_NONE, (double)runs);
+	host->metric(host, report, "trigger.arrivals", "", LOOM_BETTER_NONE, (double)arrivals);
+	return 0;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------ */
+
+static void rest(const struct nic *nic, uint32_t *idle)
+{
+	if ((*idle)++ < nic->opts->spin || nic->opts->wait == NIC_SPIN) {
+		loom_relax();
+		return;
+	}
+	if (nic->opts->wait == NIC_YIELD) {
+		sched_yield();
+		return;
+	}
+	struct timespec nap = {.tv_sec = (time_t)(nic->opts->nap / 1000000000u),
+			       .tv_nsec = (long)(nic->opts->nap % 1000000000u)};
+	nanosleep(&nap, NULL);
+}
+
+static void *engine(void *arg)
+{
+	struct nic *nic = arg;
+	uint32_t idle = 0;
+	pthread_setname_np(pthread_self(), "loom-nic");
+	while (!__atomic_load_n(&nic->stop, __ATOMIC_RELAXED)) {
+		if (__atomic_load_n(&nic->want, __ATOMIC_RELAXED)) {
+			sched_yield();
+			continue;
+		}
+		pthread_mutex_lock(&nic->lock);
+		uint32_t work = nic_step(nic);
+		pthread_mutex_unlock(&nic->lock);
+		if (work)
+			idle = 0;
+		else
+			rest(nic, &idle);
+	}
+	return NULL;
+}
+
+/* "0-3,8" as the option's type has checked it. */
+static void pin(const struct nic *nic)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	for (const char *at = nic->opts->core; *at;) {
+		char *end;
+		long first = strtol(at, &end, 10), last = first;
+		if (*end == '-')
+			last = strtol(end + 1, &end, 10);
+		for (long i = first; i <= last && i < CPU_SETSIZE; i++)
+			CPU_SET(i, &set);
+		at = *end == ',' ? end + 1 : end;
+	}
+	int failed = pthread_setaffinity_np(nic->thread, sizeof(set), &set);
+	if (failed)
+		LOOM_LOG(nic->host, LOOM_LOG_WARN, nic->way->name, "its thread is not pinned to %s: %s",
+			 nic->opts->core, strerror(failed));
+}
+
+static int take_blocks(struct nic *nic, const struct loom_layout *layout, const struct loom_view *view,
+		       const struct loom_segments *segments, struct loom_error *err)
+{
+	const struct loom_host *host = nic->host;
+	uint64_t bytes;
+	int visible = 0;
+	for (uint32_t i = 1; i < segments->count; i++)
+		if (segments->at[i] && (char *)view->global >= (char *)segments->at[i] &&
+		    (char *)view->global < (char *)segments->at[i] + segments->bytes[i])
+			visible = 1;
+	if (!visible)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "%s: the host does not see the memory that workers write triggers to: use a "
+				 "transport with host memory",
+				 nic->way->name);
+	nic->devices = layout->devices;
+	nic->workers = layout->workers;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		nic->first_worker[d] = layout->device[d].first_worker;
+	nic->first_worker[layout->devices] = layout->workers;
+	nic->board = view->global;
+	nic->fifos = host->alloc(host, layout->devices * sizeof(*nic->fifos));
+	nic->cursor = host->alloc(host, layout->devices * sizeof(*nic->cursor));
+	nic->record = host->alloc(host, layout->workers * sizeof(*nic->record));
+	if (!nic->fifos || !nic->cursor || !nic->record)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", nic->way->name);
+	struct nic_board b = board_of(nic, layout, &bytes);
+	*nic->board = b;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		nic->fifos[d] = (struct nic_fifo *)((char *)nic->board + b.fifo_at + d * b.fifo_bytes);
+	for (uint32_t w = 0; nic->way->has_record && w < layout->workers; w++)
+		nic->record[w] = view->worker[w];
+	return 0;
+}
+
+int nic_policy_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		     const struct loom_segments *segments, struct loom_error *err)
+{
+	struct nic *nic = self;
+	int rc = nic->board ? 0 : take_blocks(nic, layout, view, segments, err);
+	if (!rc && !nic->shared)
+		rc = fabric_share(nic->fabric, segments, err);
+	if (rc)
+		return rc;
+	nic->shared = 1;
+	if (nic->way->start)
+		rc = nic->way->start(nic, err);
+	if (rc)
+		return rc;
+	nic->stop = 0;
+	sigset_t all, old;
+	sigfillset(&all); /* signals are the host's */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int failed = pthread_create(&nic->thread, NULL, engine, nic);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (failed)
+		return LOOM_FAIL(nic->host, err, LOOM_EUNAVAIL, "%s: cannot start its thread: %s",
+				 nic->way->name, strerror(failed));
+	nic->running = 1;
+	if (*nic->opts->core)
+		pin(nic);
+	return 0;
+}
+
+void nic_policy_stop(void *self)
+{
+	struct nic *nic = self;
+	if (!nic->running)
+		return;
+	__atomic_store_n(&nic->stop, 1, __ATOMIC_RELAXED); /* join orders */
+	pthread_join(nic->thread, NULL);
+	nic->running = 0;
+	if (nic->way->stop)
+		nic->way->stop(nic);
+}
+
+/* ---- what workloads call --------------------------------------------------------------------------- */
+
+int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *id,
+		    struct loom_error *err)
+{
+	struct nic *nic = self;
+	int rc = nic_check(nic, post, err), taken = 0;
+	if (rc)
+		return rc;
+	nic_lock(nic);
+	if (nic->way->post)
+		rc = nic->way->post(nic, post, id, &taken, err);
+	if (!rc && !taken) {
+		rc = list_post(&nic->list, post, id);
+		if (rc)
+			rc = LOOM_FAIL(nic->host, err, rc,
+				       "%s: no place for another post: %u of %u posts are free, %u tags are "
+				       "in use; raise posts or tags in [trigger.*]",
+				       nic->way->name, nic->list.room, nic->list.posts,
+				       nic->list.counters);
+	}
+	nic_unlock(nic);
+	return rc;
+}
+
+int nic_policy_cancel(void *self, uint64_t id, struct loom_error *err)
+{
+	struct nic *nic = self;
+	nic_lock(nic);
+	int rc = nic->way->cancel ? nic->way->cancel(nic, id) : list_cancel(&nic->list, id);
+	nic_unlock(nic);
+	if (rc)
+		return LOOM_FAIL(nic->host, err, rc, "%s: the operation %s", nic->way->name,
+				 rc == LOOM_EBUSY   ? "runs already" :
+				 rc == LOOM_ENOTSUP ? "lies where it cannot be taken back" :
+						      "is over, or never was");
+	return 0;
+}
+
+int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
+{
+	struct nic *nic = self;
+	uint64_t begin = nic->host->now_ns(nic->host);
+	for (uint32_t look = 0;; look++) {
+		nic_lock(nic);
+		int over = nic->way->drained(nic) && nic_idle(nic), status = nic->status;
+		uint32_t flying = nic->flying - nic->receiving;
+		nic_unlock(nic);
+		if (status)
+			return LOOM_FAIL(nic->host, err, status, "%s: %s", nic->way->name, nic->failure);
+		if (over)
+			return 0;
+		if (nic->host->now_ns(nic->host) - begin > timeout_ns)
+			return LOOM_FAIL(nic->host, err, LOOM_ETIMEDOUT,
+					 "%s: %u operations are still under way after %.3g s", nic->way->name,
+					 flying, (double)timeout_ns / 1e9);
+		if (look < 1000)
+			sched_yield();
+		else
+			usleep(100);
+	}
+}
+
+int nic_policy_room(void *self, uint32_t *posts)
+{
+	struct nic *nic = self;
+	nic_lock(nic);
+	*posts = nic->list.room;
+	nic_unlock(nic);
+	return 0;
+}
+
+int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *err)
+{
+	struct nic *nic = self;
+	if (tag == 0 || tag >> 48)
+		return LOOM_FAIL(nic->host, err, LOOM_EINVAL, "%s: tag %#llx: tags have 47 bits",
+				 nic->way->name, (unsigned long long)tag);
+	nic_lock(nic);
+	nic_count(nic, tag, n, 0);
+	nic_unlock(nic);
+	return 0;
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trigger_counter: a page of counters in memory, which the NIC watches. Host half. */
+#include "nic.h"
+#include "trigger_counter.dev.h"
+
+/* The counters that posts wait on: only these are looked at. */
+struct watch {
+	uint32_t n;
+	uint32_t entries;
+	uint32_t *tag;  /* [n] */
+	uint64_t *seen; /* [entries], by tag */
+	uint8_t *watched; /* [entries], by tag */
+};
+
+static uint32_t entries_of(const struct nic *nic)
+{
+	return nic->list.mask + 1;
+}
+
+static uint64_t counter_extra(const struct nic *nic, uint64_t *entries)
+{
+	*entries = entries_of(nic);
+	return *entries * sizeof(struct trigger_counter);
+}
+
+static int counter_start(struct nic *nic, struct loom_error *err)
+{
+	if (nic->own)
+		return 0;
+	const struct loom_host *host = nic->host;
+	uint64_t n = entries_of(nic);
+	struct watch *w = host->alloc(host, sizeof(*w) + n * (sizeof(*w->seen) + sizeof(*w->tag) + 1));
+	if (!w)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "trigger_counter: out of memory");
+	w->entries = (uint32_t)n;
+	w->seen = (uint64_t *)(w + 1);
+	w->tag = (uint32_t *)(w->seen + n);
+	w->watched = (uint8_t *)(w->tag + n);
+	nic->own = w;
+	return 0;
+}
+
+static void counter_reset(struct nic *nic)
+{
+	struct watch *w = nic->own;
+	for (uint32_t i = 0; i < w->n; i++) {
+		w->seen[w->tag[i]] = 0;
+		w->watched[w->tag[i]] = 0;
+	}
+	w->n = 0;
+}
+
+static int counter_post(struct nic *nic, const struct loom_trigger_post *what, uint64_t *id, int *taken,
+			struct loom_error *err)
+{
+	struct watch *w = nic->own;
+	(void)id, (void)taken;
+	if (what->flags)
+		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
+				 "trigger_counter: a counter cannot carry an argument");
+	if (what->tag > LOOM_TAG_MAX)
+		return 0; /* arrivals are counted by the NIC itself */
+	if (what->tag >= w->entries)
+		return LOOM_FAIL(nic->host, err, LOOM_EINVAL,
+				 "trigger_counter: tag %llu, but the page has %u counters: raise tags in "
+				 "[trigger.counter]",
+				 (unsigned long long)what->tag, w->entries);
+	if (!w->watched[what->tag]) {
+		w->watched[what->tag] = 1;
+		w->tag[w->n++] = (uint32_t)what->tag;
+	}
+	return 0;
+}
+
+static uint64_t look(struct nic *nic, uint32_t tag)
+{
+	const struct trigger_counter *page =
+		(const struct trigger_counter *)((char *)nic->board + nic->board->extra_at);
+	/* Acquire: pairs with the release add in trigger_counter_fire. */
+	return __atomic_load_n(&page[tag].value, __ATOMIC_ACQUIRE);
+}
+
+static uint32_t counter_poll(struct nic *nic)
+{
+	struct watch *w = nic->own;
+	uint32_t work = 0;
+	for (uint32_t i = 0; i < w->n; i++) {
+		uint32_t tag = w->tag[i];
+		uint64_t value = look(nic, tag);
+		if (value == w->seen[tag])
+			continue;
+		nic->fires += value - w->seen[tag];
+		nic_count(nic, tag, value - w->seen[tag], 0);
+		w->seen[tag] = value;
+		work++;
+	}
+	return work;
+}
+
+static int counter_drained(struct nic *nic)
+{
+	const struct watch *w = nic->own;
+	for (uint32_t i = 0; i < w->n; i++)
+		if (look(nic, w->tag[i]) != w->seen[w->tag[i]])
+			return 0;
+	return 1;
+}
+
+static const struct nic_way counter = {.name = "trigger_counter",
+				       .extra = counter_extra,
+				       .start = counter_start,
+				       .reset = counter_reset,
+				       .post = counter_post,
+				       .poll = counter_poll,
+				       .drained = counter_drained};
+
+NIC_PLUGIN(trigger_counter, "a page of counters: the address names one, the value is added to it", counter)

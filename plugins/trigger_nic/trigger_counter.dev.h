@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trigger_counter: a page of counters, the address is the counter and the value the increment, as hardware
+ * with counter doorbells has it. Device code.
+ *
+ * A NIC adds what is stored to its page. Memory does not, so here it is an atomic add: for workers of
+ * devices that have atomics on the host's memory. */
+#ifndef TRIGGER_COUNTER_DEV_H
+#define TRIGGER_COUNTER_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "nic.dev.h"
+#endif
+
+/* A line of its own: workers that fire different tags do not meet. */
+struct trigger_counter {
+	uint64_t value;
+	uint64_t pad[7];
+};
+
+LOOM_FN int trigger_counter_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
+{
+	const struct nic_board *b = nic_board(c);
+	if (tag - 1 >= b->extra - 1 || count - 1 >= NIC_COUNT_MAX)
+		return LOOM_EINVAL;
+	struct trigger_counter *page = (struct trigger_counter *)nic_at(b, b->extra_at);
+	/* Release: pairs with the NIC's acquire in trigger_counter_poll; the payload is before it. An
+	 * add by another worker in between carries on its release sequence. */
+	loom_fetch_add_release_sys(&page[tag].value, (uint64_t)count);
+	return 0;
+}
+
+LOOM_FN int trigger_counter_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)
+{
+	(void)c, (void)tag, (void)argument; /* a counter has no room for it */
+	return LOOM_ENOTSUP;
+}
+
+LOOM_FN int64_t trigger_counter_completed(struct loom_ctx *c, uint32_t slot)
+{
+	return nic_completed(c, slot);
+}
+
+LOOM_FN int64_t trigger_counter_arrived(struct loom_ctx *c, uint32_t index)
+{
+	return nic_arrived(c, index);
+}
+
+LOOM_FN int trigger_counter_boundary(struct loom_ctx *c)
+{
+	return nic_boundary(c);
+}
+
+LOOM_FN int trigger_counter_deliver(struct loom_ctx *c)
+{
+	(void)c;
+	return 0;
+}
+
+LOOM_FN uint64_t trigger_counter_arrived_at(struct loom_ctx *c, uint32_t index)
+{
+	return nic_arrived_at(c, index);
+}
+
+#endif

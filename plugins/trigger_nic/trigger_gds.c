@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trigger_gds: operations wait in the NIC and are rung for at kernel boundaries. Host half. */
+#include "nic.h"
+#include "trigger_gds.dev.h"
+
+static int gds_post(struct nic *nic, const struct loom_trigger_post *what, uint64_t *id, int *taken,
+		    struct loom_error *err)
+{
+	(void)id, (void)taken;
+	return what->flags ? LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
+				       "trigger_gds: a doorbell carries no argument") :
+			     0;
+}
+
+/* The sample has ended, which ends the kernel too. */
+static int gds_drained(struct nic *nic)
+{
+	return nic_take_records(nic, 0, nic->workers) == 0 && nic_drained_fifo(nic);
+}
+
+static const struct nic_way gds = {.name = "trigger_gds",
+				   .has_fifo = 1,
+				   .has_record = 1,
+				   .post = gds_post,
+				   .poll = nic_poll_fifo,
+				   .drained = gds_drained};
+
+NIC_PLUGIN(trigger_gds, "GPUDirect Async: ready operations, rung for when a kernel has ended", gds)

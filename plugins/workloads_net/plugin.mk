@@ -1,0 +1,5 @@
+# SPDX-License-Identifier: Apache-2.0
+# -I$D: where the assembler finds the device code that is embedded (.incbin).
+NET_WORKLOADS := workload_pingpong workload_msgrate workload_jacobi2d workload_allreduce
+PLUGINS += $(NET_WORKLOADS)
+$(foreach p,$(NET_WORKLOADS),$(eval $p_SRC := $D/$p.c)$(eval $p_CFLAGS := -I$D))

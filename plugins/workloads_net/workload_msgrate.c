@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* msgrate: how many triggers and operations per second. Host half. */
+#include "workload_msgrate.dev.h"
+#include "net.h"
+
+enum { MSGRATE_COUNT, MSGRATE_PUT };
+
+struct msgrate_opts {
+	uint64_t fires, per;
+	uint32_t operation;
+};
+
+static const char *const operations[] = {"count", "put", NULL};
+static const struct loom_opt msgrate_rows[] = {
+	LOOM_OPT(struct msgrate_opts, fires, LOOM_OPT_U64, "1000000", "How often each worker fires.",
+		 .min = 1, .max = 1e12),
+	LOOM_OPT(struct msgrate_opts, per, LOOM_OPT_U64, "1", "How many fires make one operation.",
+		 .min = 1, .max = 1e12),
+	LOOM_OPT(struct msgrate_opts, operation, LOOM_OPT_ENUM, "put",
+		 "count: nothing is sent, which measures the trigger path alone. put: 8 bytes to the next rank.",
+		 .choices = operations),
+	{.name = NULL},
+};
+
+/* Where triggers wait for a kernel's end, a kernel records at most so many. */
+#define BOUNDARY 512u
+
+static const struct msgrate_opts *opts_of(const void *self)
+{
+	return ((const struct workload *)self)->opts;
+}
+
+static int msgrate_create(const struct loom_host *host, const void *opts, void **self,
+			  struct loom_error *err)
+{
+	const struct msgrate_opts *o = opts;
+	if (o->fires % o->per)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "msgrate: fires = %llu is no multiple of per = %llu",
+				 (unsigned long long)o->fires, (unsigned long long)o->per);
+	return workload_create(host, opts, sizeof(struct workload), self, err);
+}
+
+static int msgrate_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+			struct loom_error *err)
+{
+	(void)self, (void)err;
+	need->global = sizeof(struct msgrate) + 2ull * layout->workers * sizeof(struct msgrate_line);
+	return 0;
+}
+
+static int msgrate_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			struct loom_error *err)
+{
+	struct msgrate *m = view->global;
+	(void)err;
+	*m = (struct msgrate){.fires = opts_of(self)->fires, .per = opts_of(self)->per, .boundary = BOUNDARY};
+	memset(m + 1, 0, 2ull * layout->workers * sizeof(struct msgrate_line));
+	return 0;
+}
+
+static int msgrate_wire(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
+{
+	const struct msgrate_opts *o = opts_of(self);
+	int rc = 0;
+	(void)view;
+	for (uint32_t w = 0; w < layout->workers && !rc; w++) {
+		loom_ref from = global + sizeof(struct msgrate) + w * sizeof(struct msgrate_line);
+		struct loom_trigger_post post = {
+			.tag = MSGRATE_TAG(w),
+			.threshold = o->per,
+			.rearm = o->per,
+			.op = o->operation == MSGRATE_PUT ? LOOM_NET_PUT : LOOM_NET_COUNT,
+			.target = (trigger->rank + 1) % trigger->ranks,
+			.local = from,
+			.remote = from + layout->workers * sizeof(struct msgrate_line),
+			.bytes = 8,
+			.slot = MSGRATE_SLOT(w)};
+		rc = net_post(trigger, &post, err);
+	}
+	return rc;
+}
+
+static int msgrate_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			  struct loom_report *report, struct loom_error *err)
+{
+	const struct workload *w = self;
+	const struct msgrate_opts *o = w->opts;
+	const struct msgrate *m = view->global;
+	const struct msgrate_line *to = (const struct msgrate_line *)(m + 1) + layout->workers;
+	/* The last put left after the last fire: it carries the last value, and came last. */
+	for (uint32_t i = 0; i < layout->workers && o->operation == MSGRATE_PUT; i++)
+		if (to[i].word[0] != o->fires)
+			return LOOM_FAIL(w->host, err, LOOM_EWRONG,
+					 "msgrate: worker %u's last message holds %llu instead of %llu", i,
+					 (unsigned long long)to[i].word[0], (unsigned long long)o->fires);
+	double seconds = (double)(m->end_ns - m->begin_ns) / 1e9;
+	if (seconds > 0)
+		w->host->metric(w->host, report, "triggers_per_s", "1/s", LOOM_BETTER_MORE,
+				(double)o->fires * layout->workers / seconds);
+	return 0;
+}
+
+static const struct loom_workload_ops msgrate_ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = msgrate_create,
+	.destroy = workload_destroy,
+	.need = msgrate_need,
+	.init = msgrate_init,
+	.tasks = net_no_tasks,
+	.wire = msgrate_wire,
+	.verify = msgrate_verify,
+};
+
+NET_CODE(workload_msgrate);
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_msgrate", "0.1.0", "Apache-2.0",
+		   "Triggers and small messages as fast as workers can fire them", .opts = msgrate_rows,
+		   .opts_size = sizeof(struct msgrate_opts), .ops = &msgrate_ops,
+		   .dev = &workload_msgrate_code)

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pingpong: the latency of a triggered message. Host half. */
+#include "workload_pingpong.dev.h"
+#include "net.h"
+
+struct pingpong_opts {
+	uint64_t rounds, bytes;
+	uint8_t kernel;
+};
+
+static const struct loom_opt pingpong_rows[] = {
+	LOOM_OPT(struct pingpong_opts, rounds, LOOM_OPT_U64, "2000", "Messages that each side sends.",
+		 .min = 1, .max = 1e7),
+	LOOM_OPT(struct pingpong_opts, bytes, LOOM_OPT_SIZE, "8", "Size of a message: a multiple of 8.",
+		 .min = 8, .max = 1ull << 30),
+	LOOM_OPT(struct pingpong_opts, kernel, LOOM_OPT_BOOL, "no",
+		 "Whether each message is a kernel of its own. The device's launch_cost and teardown_cost "
+		 "say what that costs."),
+	{.name = NULL},
+};
+
+static const struct pingpong_opts *opts_of(const void *self)
+{
+	return ((const struct workload *)self)->opts;
+}
+
+static uint64_t line(uint64_t bytes)
+{
+	return (bytes + 63) & ~63ull;
+}
+
+static int pingpong_create(const struct loom_host *host, const void *opts, void **self,
+			   struct loom_error *err)
+{
+	const struct pingpong_opts *o = opts;
+	if (o->bytes % 8)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "pingpong: bytes = %llu: not a multiple of 8",
+				 (unsigned long long)o->bytes);
+	if (net_ranks(host) > 2)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "pingpong: %u ranks: it is for 2, or for 1 that sends to itself",
+				 net_ranks(host));
+	return workload_create(host, opts, sizeof(struct workload), self, err);
+}
+
+static struct pingpong shape_of(const void *self)
+{
+	const struct workload *w = self;
+	const struct pingpong_opts *o = w->opts;
+	struct pingpong p = {.rounds = o->rounds,
+			     .words = o->bytes / 8,
+			     .rank = net_rank(w->host),
+			     .ranks = net_ranks(w->host),
+			     .kernel = o->kernel};
+	p.from_at = line(sizeof(p));
+	p.to_at = p.from_at + line(o->bytes);
+	p.times_at = p.to_at + line(o->bytes);
+	return p;
+}
+
+static int pingpong_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+			 struct loom_error *err)
+{
+	(void)layout, (void)err;
+	need->global = shape_of(self).times_at + opts_of(self)->rounds * sizeof(struct pingpong_times);
+	return 0;
+}
+
+static int pingpong_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			 struct loom_error *err)
+{
+	struct pingpong *p = view->global;
+	(void)err;
+	*p = shape_of(self);
+	p->launch_ns = layout->device[0].launch_ns;
+	char *payload = (char *)p + p->from_at;
+	for (uint64_t i = 0; i < p->times_at - p->from_at; i++)
+		payload[i] = (char)0xee;
+	return 0;
+}
+
+static int pingpong_wire(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			 loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
+{
+	const struct pingpong *p = view->global;
+	struct loom_trigger_post post = {.tag = PINGPONG_TAG,
+					 .threshold = 1,
+					 .rearm = 1,
+					 .op = LOOM_NET_PUT,
+					 .target = p->ranks == 1 ? 0 : 1 - p->rank,
+					 .local = global + p->from_at,
+					 .remote = global + p->to_at,
+					 .bytes = p->words * 8,
+					 .slot = PINGPONG_SLOT,
+					 .notify = PINGPONG_ARRIVAL};
+	(void)self, (void)layout;
+	return net_post(trigger, &post, err);
+}
+
+/* Adds median, 99th percentile and minimum of what `from` to `to` took. */
+static int add_times(const struct workload *w, struct loom_report *report, const char *name,
+		     const struct pingpong_times *t, uint64_t n, size_t from, size_t to, double share,
+		     uint64_t *room)
+{
+	char label[48];
+	for (uint64_t i = 0; i < n; i++) {
+		uint64_t a = *(const uint64_t *)((const char *)&t[i] + from);
+		uint64_t b = *(const uint64_t *)((const char *)&t[i] + to);
+		room[i] = b > a ? b - a : 0;
+	}
+	qsort(room, n, sizeof(*room), net_ascending);
+	static const struct {
+		const char *suffix;
+		double p;
+	} which[] = {{"p50", .5}, {"p99", .99}, {"min", 0}};
+	for (size_t i = 0; i < 3; i++) {
+		snprintf(label, sizeof(label), "%s_%s", name, which[i].suffix);
+		w->host->metric(w->host, report, label, "ns", LOOM_BETTER_LESS,
+				net_quantile(room, n, which[i].p) * share);
+	}
+	return 0;
+}
+
+#define AT(field) offsetof(struct pingpong_times, field)
+
+static int pingpong_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			   struct loom_report *report, struct loom_error *err)
+{
+	const struct workload *w = self;
+	const struct pingpong *p = view->global;
+	const struct pingpong_times *t = (const struct pingpong_times *)((const char *)p + p->times_at);
+	(void)layout;
+	if (p->wrong)
+		return LOOM_FAIL(w->host, err, LOOM_EWRONG, "pingpong: %llu words arrived wrong",
+				 (unsigned long long)p->wrong);
+	for (uint64_t i = 0; i < p->rounds; i++)
+		if (!t[i].back)
+			return LOOM_FAIL(w->host, err, LOOM_EWRONG, "pingpong: message %llu never arrived",
+					 (unsigned long long)i);
+	if (p->rank != 0)
+		return 0;
+	uint64_t *room = w->host->alloc(w->host, p->rounds * sizeof(*room));
+	if (!room)
+		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
+	/* One way: half of the way there and back, or the whole way to the own rank. */
+	add_times(w, report, "one_way", t, p->rounds, AT(fire), AT(back), p->ranks == 1 ? 1 : .5, room);
+	add_times(w, report, "trigger", t, p->rounds, AT(fire), AT(fired), 1, room);
+	/* From the launch of the kernel to its message at the target (figure 8). */
+	if (p->kernel && p->ranks == 1 && t[0].visible)
+		add_times(w, report, "visible", t, p->rounds, AT(launched), AT(visible), 1, room);
+	if (p->kernel)
+		add_times(w, report, "boundary", t, p->rounds, AT(fired), AT(ended), 1, room);
+	w->host->free(w->host, room);
+	return 0;
+}
+
+static const struct loom_workload_ops pingpong_ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = pingpong_create,
+	.destroy = workload_destroy,
+	.need = pingpong_need,
+	.init = pingpong_init,
+	.tasks = net_no_tasks,
+	.wire = pingpong_wire,
+	.verify = pingpong_verify,
+};
+
+NET_CODE(workload_pingpong);
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_pingpong", "0.1.0", "Apache-2.0",
+		   "Triggered messages there and back between two ranks, or to the own one",
+		   .opts = pingpong_rows, .opts_size = sizeof(struct pingpong_opts), .ops = &pingpong_ops,
+		   .dev = &workload_pingpong_code)

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# Four hosts as network namespaces on a bridge, joined by GPULOOM_ROOT: one conf runs across them; one dies.
+. tests/lib.sh
+skip() {
+	echo "skipped: $1"
+	exit 77
+}
+[ -e "$B/plugins/trigger_gputn.so" ] || skip 'built without libfabric (Debian: libfabric-dev)'
+[ "$(id -u)" = 0 ] || skip 'network namespaces need root'
+command -v ip >/dev/null || skip 'no ip command (Debian: iproute2)'
+id=lt$$
+clean() {
+	for i in 0 1 2 3; do ip netns del "$id-$i" 2>/dev/null; done
+	ip link del "$id-br" 2>/dev/null
+	rm -rf "$tmp"
+}
+trap clean EXIT
+ip netns add "$id-0" 2>/dev/null || skip 'the kernel or sandbox has no network namespaces'
+ip link add "$id-br" type bridge 2>/dev/null || skip 'the kernel has no bridge'
+ip link set "$id-br" up
+for i in 0 1 2 3; do
+	[ $i = 0 ] || ip netns add "$id-$i"
+	ip link add "$id-v$i" type veth peer name "$id-p$i" 2>/dev/null || skip 'the kernel has no veth'
+	ip link set "$id-v$i" master "$id-br" up
+	ip link set "$id-p$i" netns "$id-$i"
+	ip netns exec "$id-$i" sh -c "ip addr add 10.77.0.$((i + 1))/24 dev $id-p$i && ip link set $id-p$i up && ip link set lo up"
+done
+delay=none
+if tc qdisc add dev "$id-v1" root netem delay 2ms loss 1% rate 100mbit 2>/dev/null; then
+	delay=netem
+fi
+echo "delay, loss and rate limits: $delay"
+
+# four CONF OPTIONS...: one rank per namespace; the status of rank 0.
+four() {
+	for i in 3 2 1 0; do
+		GPULOOM_RANK=$i GPULOOM_RANKS=4 GPULOOM_ROOT=10.77.0.1:7741 ip netns exec "$id-$i" \
+			timeout 60 "$G" run "$@" --set trigger.gputn.address=10.77.0.$((i + 1)) >"$tmp/out$i" 2>"$tmp/err$i" </dev/null &
+		eval "pid$i=$!"
+	done
+	wait $pid0
+}
+for provider in auto tcp net sockets; do
+	for job in jacobi2d allreduce; do
+		four conf/$job.ini --samples 2 --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=10 \
+			--set workload.allreduce.bytes=100KB --set trigger.gputn.provider=$provider
+		status=$?
+		wait
+		[ $status = 0 ] || { fail "$job over $provider: rank 0 ends with $status"; sed 's/^/    /' "$tmp"/err?; }
+		grep -q verified "$tmp/out0" || fail "$job over $provider: no result"
+		[ ! -s "$tmp/out1" ] || fail 'rank 1 prints'
+	done
+done
+
+# A rank of another host dies: rank 0 says which, and all end within 5 s.
+four conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.sweeps=100000000 --set trigger.gputn.provider=tcp &
+job=$!
+sleep 3
+victim=$(pgrep -x gpuloom | while read -r p; do
+	grep -qz 'GPULOOM_RANK=2' "/proc/$p/environ" 2>/dev/null && tr '\0' ' ' <"/proc/$p/cmdline" | grep -q 'run conf/jacobi2d' && echo "$p"
+done | head -n 1)
+begin=$(date +%s%N)
+[ -n "$victim" ] && kill -9 "$victim" || fail 'no rank 2 to kill'
+wait $job && fail 'a job with a dead rank ends well'
+took=$((($(date +%s%N) - begin) / 1000000))
+[ $took -lt 5000 ] || fail "it took $took ms"
+grep -q 'rank 2 lost its connection' "$tmp/err0" || { fail 'no word of rank 2'; sed 's/^/    /' "$tmp/err0"; }
+sleep 3
+pgrep -x gpuloom | while read -r p; do
+	grep -qz 'GPULOOM_ROOT=10.77.0.1:7741' "/proc/$p/environ" 2>/dev/null && echo "$p"
+done | grep -q . && fail 'ranks outlive the job'
+finish

@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trigger plug-ins over each provider that this machine has: every operation, both orders of fire and
+ * post, chaining, cancelling, full FIFOs and tables, arguments, failures in words. */
+#include "trigger_rig.h"
+
+static const char *const plugins[] = {"trigger_gputn", "trigger_counter", "trigger_hdn", "trigger_gds",
+				      "trigger_proxy"};
+static const char *const providers[] = {"shm", "tcp", "net", "sockets"};
+#define PLUGINS (sizeof(plugins) / sizeof(*plugins))
+#define PROVIDERS (sizeof(providers) / sizeof(*providers))
+
+static int is(const struct trig *t, const char *name)
+{
+	return !strcmp(t->plugin->name, name);
+}
+
+/* Runs `body` with every plug-in; a provider that does not work here is said, and one must. */
+static void each(const char *settings, void (*body)(struct trig *t))
+{
+	for (size_t i = 0; i < PLUGINS; i++) {
+		struct trig t;
+		char text[400];
+		snprintf(text, sizeof(text), "provider=%s %s", i == 5 ? "sockets" : "auto", settings);
+		int rc = trig_open(&t, plugins[i], text);
+		if (rc)
+			fprintf(stderr, "%s: %s\n", plugins[i], t.err.text);
+		else
+			body(&t);
+		CU_ASSERT_EQUAL(rc, 0);
+		trig_close(&t);
+	}
+}
+
+/* ---- every operation, every provider ---------------------------------------------------------------- */
+
+static void put(struct trig *t)
+{
+	uint64_t *from = (uint64_t *)t->data, *to = (uint64_t *)(t->data + 65536);
+	CU_ASSERT_EQUAL(trig_reset(t), 0);
+	trig_post(t, (struct loom_trigger_post){.tag = 7, .threshold = 2, .op = LOOM_NET_PUT,
+						.local = trig_ref(t, from), .remote = trig_ref(t, to),
+						.bytes = 40000, .slot = 3, .notify = 9});
+	for (int i = 0; i < 5000; i++)
+		from[i] = 0x1234567890ull * (uint64_t)(i + 1);
+	trig_fire(t, 7);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	CU_ASSERT_EQUAL(to[0], 0); /* one of two */
+	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 3), 0);
+	trig_fire(t, 7);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	CU_ASSERT_EQUAL(memcmp(from, to, 40000), 0);
+	CU_ASSERT_EQUAL(to[5000], 0);
+	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 3), 1);
+	CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 9), 1);
+	CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 8), 0);
+	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 1u << 30), LOOM_EINVAL);
+}
+
+static void get_and_send(struct trig *t)
+{
+	uint64_t *a = (uint64_t *)t->data, *b = a + 64, *c = a + 128;
+	CU_ASSERT_EQUAL(trig_reset(t), 0);
+	b[0] = 77;
+	trig_post(t, (struct loom_trigger_post){.tag = 1, .threshold = 1, .op = LOOM_NET_GET,
+						.local = trig_ref(t, a), .remote = trig_ref(t, b),
+						.bytes = 8, .slot = 1, .chain = 2});
+	/* What the get brought is sent on, to a receive that is posted at once. */
+	trig_post(t, (struct loom_trigger_post){.tag = 9, .op = LOOM_NET_RECV, .local = trig_ref(t, c),
+						.bytes = 8, .match = 42, .slot = 2});
+	trig_post(t, (struct loom_trigger_post){.tag = 2, .threshold = 1, .op = LOOM_NET_SEND,
+						.local = trig_ref(t, a), .bytes = 8, .match = 42, .slot = 3});
+	trig_fire(t, 1);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	while (t->dev->completed(&t->ctx[0], 2) == 0)
+		sched_yield();
+	CU_ASSERT_EQUAL(a[0], 77);
+	CU_ASSERT_EQUAL(c[0], 77);
+	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 1), 1);
+	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 3), 1);
+}
+
+static void add(struct trig *t)
+{
+	uint64_t *a = (uint64_t *)t->data, *b = a + 64;
+	float *x = (float *)(a + 128), *y = (float *)(a + 192);
+	CU_ASSERT_EQUAL(trig_reset(t), 0);
+	struct loom_trigger_post ints = {.tag = 1, .threshold = 1, .rearm = 1, .op = LOOM_NET_ADD,
+					 .local = trig_ref(t, a), .remote = trig_ref(t, b), .bytes = 16,
+					 .notify = 5, .slot = 1};
+	struct loom_trigger_post floats = {.tag = 2, .threshold = 1, .op = LOOM_NET_ADD,
+					   .local = trig_ref(t, x), .remote = trig_ref(t, y), .bytes = 12,
+					   .type = LOOM_NET_F32};
+	int rc = trig_post_fails(t, ints);
+	if (rc == LOOM_ENOTSUP && strstr(t->err.text, "cannot add"))
+		return; /* the provider has no atomics, and says so */
+	CU_ASSERT_EQUAL_FATAL(rc, 0);
+	trig_post(t, floats);
+	a[0] = 1ull << 40;
+	a[1] = 3;
+	b[1] = ~0ull;
+	x[0] = 1.5f, x[1] = -2, x[2] = 1e10f;
+	y[0] = 0.25f;
+	for (int i = 0; i < 3; i++)
+		trig_fire(t, 1);
+	trig_fire(t, 2);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	CU_ASSERT_EQUAL(b[0], 3ull << 40);
+	CU_ASSERT_EQUAL(b[1], 8);
+	CU_ASSERT_EQUAL(t->dev->arrived(&t->ctx[0], 5), 3);
+	CU_ASSERT_EQUAL(y[0], 1.75f);
+	CU_ASSERT_EQUAL(y[1], -2.0f);
+	CU_ASSERT_EQUAL(y[2], 1e10f);
+}
+
+/* Many operations of each kind under way together, each with bytes of its own. */
+static void bursts(struct trig *t)
+{
+	enum { N = 8, STRIDE = 32768 };
+	CU_ASSERT_EQUAL(trig_reset(t), 0);
+	for (uint32_t i = 0; i < N; i++)
+		for (uint32_t g = 0; g < 4; g++) { /* 8, 256, 4096 and 16384 bytes */
+			uint64_t bytes = g == 0 ? 8 : g == 1 ? 256 : g == 2 ? 4096 : 16384;
+			char *from = t->data + i * STRIDE;
+			struct loom_trigger_post post = {
+				.tag = 1 + g, .threshold = 1, .rearm = 1, .op = i & 1 ? LOOM_NET_GET : LOOM_NET_PUT,
+				.bytes = bytes, .notify = i & 1 ? 0 : 3};
+			char *to = t->data + (N + i) * STRIDE;
+			post.local = trig_ref(t, i & 1 ? to : from);
+			post.remote = trig_ref(t, i & 1 ? from : to);
+			trig_post(t, post);
+		}
+	for (uint32_t round = 0; round < 40; round++)
+		for (uint32_t g = 0; g < 4; g++) {
+			uint64_t bytes = g == 0 ? 8 : g == 1 ? 256 : g == 2 ? 4096 : 16384;
+			int wrong = 0;
+			for (uint32_t i = 0; i < N; i++)
+				memset(t->data + i * STRIDE, (int)(round * 31 + i * 7 + g + 1), bytes);
+			trig_fire(t, 1 + g);
+			CU_ASSERT_EQUAL_FATAL(trig_flush(t), 0);
+			for (uint32_t i = 0; i < N; i++)
+				wrong += memcmp(t->data + i * STRIDE, t->data + (N + i) * STRIDE, bytes) != 0;
+			CU_ASSERT_EQUAL(wrong, 0);
+		}
+}
+
+static void test_operations(void)
+{
+	for (size_t p = 0; p < PROVIDERS; p++)
+		for (size_t i = 0; i < PLUGINS; i++) {
+			struct trig t;
+			char text[64];
+			snprintf(text, sizeof(text), "provider=%s", providers[p]);
+			if (i == 5 && p != 3)
+				continue; /* only sockets has triggered operations of its own */
+			int rc = trig_open(&t, plugins[i], text);
+			if (rc == LOOM_EUNAVAIL) {
+				fprintf(stderr, "not here: %s\n", t.err.text);
+			} else {
+				CU_ASSERT_EQUAL(rc, 0);
+				put(&t);
+				get_and_send(&t);
+				add(&t);
+				bursts(&t);
+				add(&t);
+				put(&t); /* a fresh sample after all that */
+			}
+			trig_close(&t);
+		}
+}
+
+/* ---- order, chains, arguments ------------------------------------------------------------------------ */
+
+/* Relaxed synchronisation (3.2): the fire may be first. */
+static void fire_first(struct trig *t)
+{
+	uint64_t *from = (uint64_t *)t->data, *to = from + 64;
+	int refuses = is(t, "trigger_proxy"); /* the device writes the descriptor: there must be one */
+	int rc = t->dev->fire(&t->ctx[0], 4, 1);
+	CU_ASSERT_EQUAL(rc, refuses ? LOOM_ENOENT : 0);
+	*from = 99;
+	trig_post(t, (struct loom_trigger_post){.tag = 4, .threshold = 1, .op = LOOM_NET_PUT,
+						.local = trig_ref(t, from), .remote = trig_ref(t, to), .bytes = 8});
+	if (refuses)
+		trig_fire(t, 4);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	CU_ASSERT_EQUAL(*to, 99);
+}
+static void test_fire_first(void)
+{
+	each("", fire_first);
+}
+
+/* A chain of puts, each triggered by the arrival of the one before: a message that walks by itself. */
+static void walk(struct trig *t)
+{
+	uint64_t *cell = (uint64_t *)t->data;
+	enum { STEPS = 200 };
+	for (uint32_t i = 0; i < STEPS; i++)
+		trig_post(t, (struct loom_trigger_post){.tag = i ? LOOM_TAG_ARRIVAL(i) : 1, .threshold = 1,
+							.op = LOOM_NET_PUT, .local = trig_ref(t, cell + i),
+							.remote = trig_ref(t, cell + i + 1), .bytes = 8,
+							.notify = i + 1});
+	cell[0] = 4711;
+	trig_fire(t, 1);
+	while (t->dev->arrived(&t->ctx[0], STEPS) < 1)
+		CU_ASSERT_EQUAL_FATAL(trig_flush(t), 0);
+	CU_ASSERT_EQUAL(cell[STEPS], 4711);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+}
+static void test_walk(void)
+{
+	each("arrivals=256", walk);
+}
+
+/* Completions that count towards the next: join of two, then a put. */
+static void join(struct trig *t)
+{
+	uint64_t *from = (uint64_t *)t->data, *to = from + 64;
+	*from = 5;
+	trig_post(t, (struct loom_trigger_post){.tag = 1, .threshold = 1, .op = LOOM_NET_COUNT, .chain = 3});
+	trig_post(t, (struct loom_trigger_post){.tag = 2, .threshold = 1, .op = LOOM_NET_COUNT, .chain = 3, .slot = 8});
+	trig_post(t, (struct loom_trigger_post){.tag = 3, .threshold = 2, .op = LOOM_NET_PUT,
+						.local = trig_ref(t, from), .remote = trig_ref(t, to), .bytes = 8});
+	trig_fire(t, 2);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 8), 1);
+	CU_ASSERT_EQUAL(*to, 0);
+	trig_fire(t, 1);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	CU_ASSERT_EQUAL(*to, 5);
+}
+static void test_join(void)
+{
+	each("", join);
+}
+
+/* Section 3.4: the fire says where. */
+static void arguments(struct trig *t)
+{
+	uint64_t *from = (uint64_t *)t->data, *to = from + 1024;
+	struct loom_trigger_post post = {.tag = 6, .threshold = 1, .rearm = 1, .op = LOOM_NET_PUT,
+					 .local = trig_ref(t, from), .remote = trig_ref(t, to), .bytes = 8,
+					 .flags = LOOM_NET_LOCAL_FROM_FIRE | LOOM_NET_REMOTE_FROM_FIRE |
+						  LOOM_NET_TARGET_FROM_FIRE,
+					 .window = 1023 * 8};
+	if (!is(t, "trigger_gputn") && !is(t, "trigger_proxy")) {
+		CU_ASSERT_EQUAL(trig_post_fails(t, post), LOOM_ENOTSUP);
+		CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, 0), LOOM_ENOTSUP);
+		return;
+	}
+	trig_post(t, post);
+	for (uint64_t i = 0; i < 1024; i++)
+		from[i] = i + 1;
+	for (uint64_t i = 0; i < 1024; i += 3)
+		CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, i * 8)), 0);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	for (uint64_t i = 0; i < 1024; i++)
+		CU_ASSERT_EQUAL(to[i], i % 3 ? 0 : i + 1);
+	/* Past the window, and to a rank that is not there: an error, and nothing is written. */
+	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, 1024 * 8)), 0);
+	CU_ASSERT_EQUAL(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EIO);
+	CU_ASSERT_EQUAL(to[1024], 0);
+	CU_ASSERT_EQUAL(trig_reset(t), 0);
+	trig_post(t, post);
+	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(3, 0)), 0);
+	CU_ASSERT_EQUAL(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EIO);
+}
+static void test_arguments(void)
+{
+	each("", arguments);
+}
+
+/* ---- limits and mistakes ------------------------------------------------------------------------------ */
+
+static void limits(struct trig *t)
+{
+	uint32_t room = 0;
+	uint64_t id[8], last = 0;
+	struct loom_trigger_post post = {.tag = 1, .threshold = 5, .op = LOOM_NET_PUT,
+					 .local = trig_ref(t, t->data), .remote = trig_ref(t, t->data), .bytes = 8};
+	for (int i = 0; i < 8; i++, post.tag++)
+		id[i] = trig_post(t, post);
+	t->ops->room(t->self, &room);
+	CU_ASSERT_EQUAL(room, 0);
+	CU_ASSERT_EQUAL(trig_post_fails(t, post), LOOM_EFULL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t->err.text, "raise posts"));
+	int rc = t->ops->cancel(t->self, id[3], &t->err);
+	if (rc != LOOM_ENOTSUP) { /* libfabric's sockets and a device's descriptor cannot be called back */
+		CU_ASSERT_EQUAL(rc, 0);
+		CU_ASSERT_EQUAL(t->ops->cancel(t->self, id[3], &t->err), LOOM_ENOENT);
+		last = trig_post(t, post);
+		CU_ASSERT_NOT_EQUAL(last, id[3]); /* an id is not used twice */
+		CU_ASSERT_EQUAL(t->ops->cancel(t->self, id[3], &t->err), LOOM_ENOENT);
+		CU_ASSERT_EQUAL(t->ops->cancel(t->self, last, &t->err), 0);
+	}
+	/* What can never run is refused when it is posted. */
+	static const struct {
+		struct loom_trigger_post post;
+		int code;
+	} bad[] = {
+		{{.tag = 0, .op = LOOM_NET_COUNT}, LOOM_EINVAL},
+		{{.tag = 1ull << 48, .op = LOOM_NET_COUNT}, LOOM_EINVAL},
+		{{.tag = 1, .op = 77}, LOOM_EINVAL},
+		{{.tag = 1, .op = LOOM_NET_COUNT, .slot = 1u << 20}, LOOM_EINVAL},
+		{{.tag = 1, .op = LOOM_NET_COUNT, .notify = 3}, LOOM_ENOTSUP},
+		{{.tag = 1, .op = LOOM_NET_PUT, .bytes = 8, .target = 1}, LOOM_EINVAL},
+		{{.tag = 1, .op = LOOM_NET_PUT, .bytes = 8}, LOOM_EINVAL},
+		{{.tag = 1, .op = LOOM_NET_PUT, .bytes = 1ull << 40, .local = LOOM_REF(1, 0), .remote = LOOM_REF(1, 0)}, LOOM_EINVAL},
+		{{.tag = 1, .op = LOOM_NET_PUT, .bytes = ~0ull, .local = LOOM_REF(1, 64), .remote = LOOM_REF(1, 64)}, LOOM_EINVAL},
+		{{.tag = 1, .op = LOOM_NET_GET, .bytes = 8, .local = LOOM_REF(1, 0), .remote = LOOM_REF(2, 0)}, LOOM_EINVAL},
+		{{.tag = 1, .op = LOOM_NET_ADD, .bytes = 12, .local = LOOM_REF(1, 0), .remote = LOOM_REF(1, 0)}, LOOM_ENOTSUP},
+	};
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++)
+		CU_ASSERT_EQUAL(trig_post_fails(t, bad[i].post), bad[i].code);
+	uint64_t any;
+	struct loom_trigger_post unsized = {.tag = 1, .op = LOOM_NET_COUNT};
+	CU_ASSERT_EQUAL(t->ops->post(t->self, &unsized, &any, &t->err), LOOM_EABI);
+	CU_ASSERT_EQUAL(t->dev->fire(&t->ctx[0], 0, 1), LOOM_EINVAL);
+	CU_ASSERT_EQUAL(t->dev->fire(&t->ctx[0], 1, 0), LOOM_EINVAL);
+	CU_ASSERT_EQUAL(t->dev->fire(&t->ctx[0], 1, 16384), LOOM_EINVAL);
+}
+static void test_limits(void)
+{
+	each("posts=8", limits);
+}
+
+/* Wide thresholds, reached by presetting the counter from the host. */
+static void wide(struct trig *t)
+{
+	static const uint64_t thresholds[] = {1, 2, 65536, (1ull << 32) - 1, 1ull << 32, (1ull << 32) + 1};
+	for (uint32_t i = 0; i < sizeof(thresholds) / sizeof(*thresholds); i++) {
+		uint64_t tag = LOOM_TAG_ARRIVAL(10 + i); /* counted by the network alone, in all plug-ins */
+		trig_post(t, (struct loom_trigger_post){.tag = tag, .threshold = thresholds[i], .op = LOOM_NET_COUNT, .slot = 1 + i});
+		if (thresholds[i] > 1)
+			CU_ASSERT_EQUAL(t->ops->count(t->self, tag, thresholds[i] - 1, &t->err), 0);
+		CU_ASSERT_EQUAL(trig_flush(t), 0);
+		CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 1 + i), 0);
+		CU_ASSERT_EQUAL(t->ops->count(t->self, tag, 1, &t->err), 0);
+		CU_ASSERT_EQUAL(trig_flush(t), 0);
+		CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], 1 + i), 1);
+	}
+}
+static void test_wide(void)
+{
+	each("", wide);
+}
+
+/* More tags than the NIC has counters: said at the flush. */
+static void test_unknown_tags(void)
+{
+	struct trig t;
+	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "tags=16"), 0);
+	for (uint64_t tag = 1; tag <= 14; tag++)
+		trig_fire(&t, tag * 1000003);
+	CU_ASSERT_EQUAL(trig_flush(&t), 0); /* fires without a post are no error */
+	trig_fire(&t, 99);
+	CU_ASSERT_EQUAL(t.ops->flush(t.self, 1000000000, &t.err), LOOM_EFULL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.err.text, "raise tags"));
+	CU_ASSERT_EQUAL(t.dev->arrived(&t.ctx[0], 1), LOOM_EFULL); /* a worker that waits learns of it */
+	CU_ASSERT_EQUAL(trig_reset(&t), 0);
+	CU_ASSERT_EQUAL(trig_flush(&t), 0);
+	trig_close(&t);
+}
+
+/* ---- many producers, tiny FIFO ------------------------------------------------------------------------ */
+
+#define FIRES 20000u
+
+struct producer {
+	struct trig *t;
+	uint32_t worker;
+	pthread_t thread;
+};
+
+static void *produce(void *arg)
+{
+	struct producer *p = arg;
+	struct loom_ctx *c = &p->t->ctx[p->worker];
+	for (uint32_t i = 0; i < FIRES; i++) {
+		int rc = p->t->dev->fire(c, 1 + (i & 1), 1 + (i & 3));
+		if (rc)
+			return (void *)(intptr_t)rc;
+	}
+	return NULL;
+}
+
+static void test_producers(void)
+{
+	static const char *const settings[] = {"fifo=2", "fifo=64", "fifo=4 wait=sleep spin=1"};
+	for (size_t s = 0; s < sizeof(settings) / sizeof(*settings); s++)
+		for (size_t i = 0; i < 2; i++) {
+			struct trig t;
+			struct producer p[RIG_WORKERS];
+			CU_ASSERT_EQUAL_FATAL(trig_open(&t, plugins[i], settings[s]), 0);
+			/* Even i: tag 1 with counts 1 and 3; odd: tag 2 with 2 and 4. */
+			uint64_t one = (uint64_t)RIG_WORKERS * FIRES / 4 * (1 + 3);
+			uint64_t two = (uint64_t)RIG_WORKERS * FIRES / 4 * (2 + 4);
+			trig_post(&t, (struct loom_trigger_post){.tag = 1, .threshold = one, .op = LOOM_NET_COUNT, .slot = 1});
+			trig_post(&t, (struct loom_trigger_post){.tag = 1, .threshold = one + 1, .op = LOOM_NET_COUNT, .slot = 2});
+			trig_post(&t, (struct loom_trigger_post){.tag = 2, .threshold = 6, .rearm = 6, .op = LOOM_NET_COUNT, .slot = 3});
+			for (uint32_t w = 0; w < RIG_WORKERS; w++) {
+				p[w] = (struct producer){.t = &t, .worker = w};
+				pthread_create(&p[w].thread, NULL, produce, &p[w]);
+			}
+			for (uint32_t w = 0; w < RIG_WORKERS; w++) {
+				void *rc;
+				pthread_join(p[w].thread, &rc);
+				CU_ASSERT_PTR_NULL(rc);
+			}
+			CU_ASSERT_EQUAL(trig_flush(&t), 0);
+			CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1), 1);
+			CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 2), 0);
+			CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 3), (int64_t)(two / 6));
+			trig_close(&t);
+		}
+}
+
+/* A producer at a full FIFO leaves when the run is stopped. */
+static void *produce_forever(void *arg)
+{
+	struct producer *p = arg;
+	int rc;
+	while ((rc = p->t->dev->fire(&p->t->ctx[0], 1, 1)) == 0)
+		;
+	return (void *)(intptr_t)rc;
+}
+static void test_stop_at_full(void)
+{
+	struct trig t;
+	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "fifo=2"), 0);
+	t.ops->stop(t.self); /* nobody empties it */
+	t.started = 0;
+	struct producer p = {.t = &t};
+	pthread_create(&p.thread, NULL, produce_forever, &p);
+	usleep(50000);
+	__atomic_store_n(&t.ctl->stop, 1u, __ATOMIC_RELAXED);
+	void *rc;
+	pthread_join(p.thread, &rc);
+	CU_ASSERT_EQUAL((intptr_t)rc, LOOM_EINTR);
+	trig_close(&t);
+}
+
+/* Cancel against fire, from two threads: an operation runs, or is cancelled, never both, never neither. */
+static void test_cancel_races(void)
+{
+	for (size_t i = 0; i < 2; i++) {
+		struct trig t;
+		CU_ASSERT_EQUAL_FATAL(trig_open(&t, plugins[i], "posts=64 slots=8192"), 0);
+		uint32_t cancelled = 0, ran = 0;
+		for (uint32_t round = 1; round < 4000; round++) {
+			uint64_t id = trig_post(&t, (struct loom_trigger_post){.tag = round, .threshold = 2, .op = LOOM_NET_COUNT, .slot = round});
+			trig_fire(&t, round);
+			trig_fire(&t, round); /* the NIC's thread sees it while this one cancels */
+			for (volatile uint32_t spin = 0; spin < (round & 255) * 32; spin++)
+				;
+			int rc = t.ops->cancel(t.self, id, &t.err);
+			CU_ASSERT(rc == 0 || rc == LOOM_EBUSY || rc == LOOM_ENOENT);
+			CU_ASSERT_EQUAL(trig_flush(&t), 0);
+			int64_t done = t.dev->completed(&t.ctx[0], round);
+			CU_ASSERT_EQUAL(done, rc == 0 ? 0 : 1);
+			cancelled += rc == 0;
+			ran += done == 1;
+		}
+		fprintf(stderr, "%s: %u cancelled, %u ran\n", plugins[i], cancelled, ran);
+		uint32_t room = 0;
+		t.ops->room(t.self, &room);
+		CU_ASSERT_EQUAL(room, 64);
+		trig_close(&t);
+	}
+}
+
+/* ---- random orders of post and fire through the whole NIC ---------------------------------------------- */
+
+static uint64_t seed = 2463534242ull;
+static uint64_t draw(uint64_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (seed >> 11) % below;
+}
+
+/* Each tag: random thresholds, random number of fires, in random order of posting and firing. At the end a
+ * post has run exactly when its tag was fired as often, and each put has brought its own value. */
+static void random_orders(struct trig *t)
+{
+	enum { TAGS = 16, PER = 4, ROUNDS = 60 };
+	int relaxed = !is(t, "trigger_proxy");
+	int quick = is(t, "trigger_ofi");
+	for (int round = 0; round < (quick ? 6 : ROUNDS); round++) {
+		CU_ASSERT_EQUAL_FATAL(trig_reset(t), 0);
+		uint64_t threshold[TAGS][PER], fires[TAGS], *from = (uint64_t *)t->data, *to = from + 512;
+		uint32_t left[TAGS], to_fire[TAGS], todo = 0;
+		for (int g = 0; g < TAGS; g++) {
+			fires[g] = draw(8);
+			to_fire[g] = (uint32_t)fires[g];
+			left[g] = PER;
+			todo += PER + to_fire[g];
+			for (int k = 0; k < PER; k++) {
+				threshold[g][k] = draw(9);
+				from[g * PER + k] = (uint64_t)round << 32 | (uint64_t)(g * PER + k + 1);
+			}
+		}
+		while (todo) {
+			uint64_t g = draw(TAGS);
+			if (left[g] && (draw(2) || !to_fire[g] || !relaxed)) {
+				uint32_t k = --left[g], n = (uint32_t)(g * PER + k);
+				trig_post(t, (struct loom_trigger_post){
+						     .tag = 1 + g, .threshold = threshold[g][k], .op = LOOM_NET_PUT,
+						     .local = trig_ref(t, from + n), .remote = trig_ref(t, to + n),
+						     .bytes = 8, .slot = 1 + n});
+				todo--;
+			} else if (to_fire[g]) {
+				CU_ASSERT_EQUAL(t->dev->fire(&t->ctx[draw(RIG_WORKERS)], 1 + g, 1), 0);
+				to_fire[g]--;
+				todo--;
+			}
+		}
+		CU_ASSERT_EQUAL_FATAL(trig_flush(t), 0);
+		for (int g = 0; g < TAGS; g++)
+			for (int k = 0; k < PER; k++) {
+				int n = g * PER + k, ran = threshold[g][k] <= fires[g];
+				CU_ASSERT_EQUAL(t->dev->completed(&t->ctx[0], (uint32_t)n + 1), ran);
+				CU_ASSERT_EQUAL(to[n], ran ? from[n] : 0);
+			}
+	}
+}
+static void test_random_orders(void)
+{
+	each("", random_orders);
+}
+
+static const struct test tests[] = {
+	{"operations", test_operations},
+	{"fire_first", test_fire_first},
+	{"walk", test_walk},
+	{"join", test_join},
+	{"arguments", test_arguments},
+	{"limits", test_limits},
+	{"wide", test_wide},
+	{"unknown_tags", test_unknown_tags},
+	{"producers", test_producers},
+	{"stop_at_full", test_stop_at_full},
+	{"cancel_races", test_cancel_races},
+	{"random_orders", test_random_orders},
+};
+TEST_MAIN("trigger", 120, tests)
