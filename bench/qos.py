@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What service requests cost a victim, and what the policies make of it (docs/qos.md).
+
+  bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--out FOLDER]
+
+Parts: pareto (eight combinations, throttle and budget), budget, tenants, idle, latency. All variants of a
+part run in turn, in an order shuffled anew each round, so that whatever else the machine does hits all.
+Prints `bar FIGURE VALUE >=|<= TARGET ok|short` lines and, for pareto, draws FOLDER/pareto.svg."""
+import argparse, json, os, random, statistics, subprocess, sys, time
+
+CORES = os.cpu_count()
+LIMITS = {'1%': 0.01, '5%': 0.05, '20%': 0.20}
+
+
+def median(values):
+    values = [v for v in values if v is not None]
+    return statistics.median(values) if values else float('nan')
+
+
+class Bench:
+    def __init__(self, o):
+        self.o, self.short = o, 0
+        self.victim = f'{o.build}/bench/qos_victim {",".join(map(str, range(CORES)))} {o.ms}'
+
+    def run(self, use, *sets, victim=True):
+        """The metrics of one sample of conf/qos/storm.ini, or None."""
+        storm = 'workload.ssr_storm.'
+        base = ['run.warmup=0', 'run.samples=1', f'qos.use={use}', 'device.cpu.cores=0',
+                storm + 'outstanding=1024', storm + 'pause=500us',
+                'qos.split.files=pread', 'qos.monolithic.files=pread']
+        base += [storm + 'victim=' + self.victim] if victim else []
+        command = [f'{self.o.build}/gpuloom', 'run', 'conf/qos/storm.ini', '--quiet', '--json', '-']
+        for one in base + list(sets):
+            command += ['--set', one]
+        p = subprocess.run(command, capture_output=True, text=True)
+        if p.returncode:
+            print(f'# {use}: {p.stderr.strip()}', file=sys.stderr)
+            return None
+        return {k: v['median'] for k, v in json.loads(p.stdout)['metrics'].items()}
+
+    def rotate(self, variants):
+        """variants: name -> (use, sets). name -> list of metrics."""
+        found = {name: [] for name in variants}
+        for _ in range(self.o.rounds):
+            for name in random.sample(list(variants), len(variants)):
+                m = self.run(*variants[name])
+                if m:
+                    found[name].append(m)
+        return found
+
+    def bar(self, figure, value, relation, target):
+        ok = value >= target if relation == '>=' else value <= target
+        self.short += not ok
+        print(f'bar {figure} {value:.4g} {relation} {target:.4g} {"ok" if ok else "short"}', flush=True)
+
+
+def share(m):
+    return m['ssr_cpu'] / (m['requesting'] * 1e9 * CORES) if m.get('requesting') else None
+
+
+def peak(m):
+    """The dearest second, as a share of the machine (the whole sample where it is shorter)."""
+    return m['ssr_cpu_share_peak_1s']
+
+
+def of(found, name, key):
+    return median([key(m) if callable(key) else m.get(key) for m in found[name]])
+
+
+COMBINATIONS = ['split', 'coalesce split', 'steer split', 'coalesce steer split', 'monolithic',
+                'coalesce monolithic', 'steer monolithic', 'coalesce steer monolithic']
+PAPER = 'qos.monolithic.worker=yes'  # the paper's monolithic keeps its worker thread
+
+
+def pareto(b):
+    variants = {c: (c, PAPER) for c in COMBINATIONS}
+    for text in LIMITS:
+        variants[f'throttle {text}'] = ('split throttle', f'qos.throttle.limit={text}')
+        variants[f'budget {text}'] = ('monolithic budget', f'qos.budget.limit={text}')
+    found = b.rotate(variants)
+    points = []
+    print('# variant | victim speed | requests/s | CPU share | ns/request | interrupts | wake-ups')
+    for name in variants:
+        row = [of(found, name, k) for k in ('victim_speed', 'requests_per_s', share, 'ssr_cpu_per_request',
+                                            'ssr_interrupts', 'ssr_wakeups')]
+        print(f'# {name} | {row[0]:.3f} | {row[1]:.0f} | {row[2]:.4f} | {row[3]:.0f} | {row[4]:.0f} | {row[5]:.0f}')
+        points.append((name, row[0], row[1]))
+    b.bar('victim-loss-unthrottled', 1 - of(found, 'split', 'victim_speed'), '>=', 0.05)
+    draw(points, f'{b.o.out}/pareto.svg')
+
+
+def draw(points, path):
+    """The paper's figure 7: victim speed to the right, request throughput up, the front joined."""
+    import math
+    points = [p for p in points if p[1] == p[1] and p[2] and p[2] == p[2]]
+    if not points:
+        return
+    front = [p for p in points if not any(q[1] >= p[1] and q[2] >= p[2] and q != p for q in points)]
+    x0, x1 = min(p[1] for p in points) - .05, max(p[1] for p in points) + .05
+    y0 = math.floor(math.log10(min(p[2] for p in points)))
+    y1 = math.ceil(math.log10(max(p[2] for p in points)))
+    y1 += y1 == y0
+    at = lambda p: (80 + 700 * (p[1] - x0) / (x1 - x0),
+                    460 - 430 * (math.log10(p[2]) - y0) / (y1 - y0))
+    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 520" font-family="sans-serif" '
+           'font-size="12">', '<rect width="860" height="520" fill="white"/>']
+    for e in range(y0, y1 + 1):
+        y = at(('', x0, 10 ** e))[1]
+        out.append(f'<line x1="80" x2="780" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
+                   f'<text x="72" y="{y + 4:.1f}" text-anchor="end">1e{e}</text>')
+    for i in range(11):
+        v = x0 + (x1 - x0) * i / 10
+        x = at(('', v, 10 ** y0))[0]
+        out.append(f'<text x="{x:.1f}" y="478" text-anchor="middle">{v:.2f}</text>')
+    line = ' '.join('%.1f,%.1f' % at(p) for p in sorted(front, key=lambda p: p[1]))
+    out.append(f'<polyline points="{line}" fill="none" stroke="#b30000" stroke-width="1.5"/>')
+    for p in points:
+        x, y = at(p)
+        colour = '#b30000' if p in front else '#555'
+        weight = 'bold' if p in front else 'normal'
+        out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>'
+                   f'<text x="{x + 7:.1f}" y="{y - 5:.1f}" font-weight="{weight}">{p[0]}</text>')
+    out += ['<text x="430" y="505" text-anchor="middle">speed of the victim, 1 = without requests</text>',
+            '<text x="20" y="245" text-anchor="middle" transform="rotate(-90 20 245)">requests per second'
+            '</text>', '</svg>']
+    with open(path, 'w') as f:
+        f.write('\n'.join(out) + '\n')
+    print(f'# drawn: {path}')
+
+
+def budget(b):
+    """The three bars at each limit, and the paper's governor charged as honestly."""
+    variants = {'reference': ('monolithic', 'workload.ssr_storm.outstanding=16384')}
+    for text in LIMITS:
+        variants['budget ' + text] = ('monolithic budget', f'qos.budget.limit={text}')
+        variants['throttle ' + text] = ('monolithic throttle', f'qos.throttle.limit={text}',
+                                        'qos.throttle.charge=path')
+    found = b.rotate(variants)
+    cost = of(found, 'reference', 'ssr_cpu_per_request')
+    print(f'# marginal cost in the co-run: {cost:.0f} ns per request')
+    for text, limit in LIMITS.items():
+        name, other = 'budget ' + text, 'throttle ' + text
+        rate, ideal = of(found, name, 'requests_per_s'), limit * CORES * 1e9 / cost
+        b.bar(f'budget-{text}-cpu-over-any-second', of(found, name, peak) / limit, '<=', 1.02)
+        b.bar(f'budget-{text}-throughput-of-ideal', rate / ideal, '>=', 0.85)
+        b.bar(f'budget-{text}-stall-p999-us', of(found, name, 'victim_beside_stall_p999_us'), '<=', 200)
+        print(f'#   alone {of(found, name, "victim_alone_stall_p999_us"):.0f} us; victim speed '
+              f'{of(found, name, "victim_speed"):.3f}; share {of(found, name, share):.4f}; '
+              f'{of(found, name, "ssr_cpu_per_request"):.0f} ns/request')
+        gain = rate / of(found, other, 'requests_per_s')
+        print(f'#   throttle: {of(found, other, "requests_per_s"):.0f}/s at share {of(found, other, share):.4f}')
+        if limit < 0.2:
+            b.bar(f'budget-{text}-over-throttle', gain, '>=', 5)
+
+
+def tenants(b):
+    """Two tenants at 5%: one asks every 200 us, the other floods; against the first one alone."""
+    storm = 'workload.ssr_storm.'
+    pace = [storm + 'pace=200us', 'qos.budget.limit=5%', 'qos.budget.latency=2ms', storm + 'pause=50us']
+    two = ['device.cpu.workers=2', storm + 'tenants=2', 'device.cpu.cores=']
+    variants = {'alone': ('monolithic budget', *pace, storm + 'outstanding=64'),
+                'flooded': ('monolithic budget', *pace, *two, storm + 'outstanding=64'),
+                'both flood': ('monolithic budget', *two, 'qos.budget.limit=5%')}
+    found = b.rotate(variants)
+    b.bar('tenants-p99-flooded-over-alone',
+          of(found, 'flooded', 'ssr_p99:t01') / of(found, 'alone', 'ssr_p99'), '<=', 2)
+    rates = [of(found, 'both flood', f'ssr_per_s:t0{i}') for i in (0, 1)]
+    b.bar('tenants-fair-share', min(rates) / (sum(rates) / 2), '>=', 0.9)
+    b.bar('tenants-paced-throughput', of(found, 'flooded', 'ssr_per_s:t01') /
+          of(found, 'alone', 'ssr_per_s'), '>=', 0.9)
+
+
+def idle_counters():
+    ns = entries = 0
+    for core in range(CORES):
+        state = 0
+        while True:
+            try:
+                folder = f'/sys/devices/system/cpu/cpu{core}/cpuidle/state{state}/'
+                ns += int(open(folder + 'time').read()) * 1000
+                entries += int(open(folder + 'usage').read())
+            except OSError:
+                break
+            state += 1
+    return ns, entries
+
+
+def idle(b):
+    """A service that nobody asks: against the machine without it, interleaved."""
+    seconds = 2
+    found = {'without': [], 'with': []}
+    for _ in range(b.o.rounds):
+        begin = idle_counters()
+        time.sleep(seconds)
+        end = idle_counters()
+        found['without'].append(((end[0] - begin[0]) / seconds / 1e9 / CORES, (end[1] - begin[1]) / seconds))
+        m = b.run('split', f'workload.ssr_storm.duration={seconds}s', 'workload.ssr_storm.pace=10s',
+                  'workload.ssr_storm.pause=100ms', victim=False)
+        if m and 'idle_share' in m:
+            found['with'].append((m['idle_share'], m['idle_entries_per_s'], m['ssr_cpu_share']))
+    b.bar('idle-service-cpu-share', median([f[2] for f in found['with']]), '<=', 0.001)
+    base = [median([f[i] for f in found['without']]) for i in (0, 1)]
+    if not base[0] >= 0.5:
+        print('# the machine itself is not idle: a comparison says nothing')
+    for i, what in ((0, 'residency'), (1, 'entries')):
+        off = abs(median([f[i] for f in found['with']]) / base[i] - 1) if base[0] >= 0.5 else float('inf')
+        b.bar(f'idle-{what}-off-by', off, '<=', 0.02)
+
+
+def latency(b):
+    """One request at a time, same core, monolithic, against the direct call and one thread's wake."""
+    found, direct = {'signal': [], 'fault': []}, []
+    for _ in range(b.o.rounds):
+        p = subprocess.run([f'{b.o.build}/bench/qos_direct'], capture_output=True, text=True)
+        direct.append(json.loads(p.stdout))
+        for service in found:
+            m = b.run('monolithic steer', 'qos.steer.cores=0', f'workload.ssr_storm.service={service}',
+                      'workload.ssr_storm.outstanding=1', 'workload.ssr_storm.pause=0',
+                      'workload.ssr_storm.requests=20000', 'qos.monolithic.class=fifo', victim=False)
+            if m:
+                found[service].append(m['ssr_p50'])
+    wake = median([d['wake_ns'] for d in direct])
+    for service in found:
+        alone = median([d[service + '_ns'] for d in direct])
+        print(f'# {service}: request {median(found[service]):.0f} ns, direct {alone:.0f} ns, wake {wake:.0f} ns')
+        b.bar(f'latency-{service}-over-direct-and-wake', median(found[service]) / (alone + wake), '<=', 2)
+
+
+PARTS = {'pareto': pareto, 'budget': budget, 'tenants': tenants, 'idle': idle, 'latency': latency}
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument('build')
+    a.add_argument('--rounds', type=int, default=10)
+    a.add_argument('--ms', type=int, default=1500)
+    a.add_argument('--part', action='append', choices=list(PARTS))
+    a.add_argument('--out')
+    a.add_argument('--seed', type=int, default=1)
+    o = a.parse_args()
+    o.out = o.out or f'{o.build}/bench'
+    random.seed(o.seed)
+    os.makedirs(o.out, exist_ok=True)
+    b = Bench(o)
+    print(f'# {CORES} cores, load {os.getloadavg()[0]:.1f} at the start; {o.rounds} rounds of {o.ms} ms')
+    for part in o.part or PARTS:
+        print(f'# ---- {part}')
+        PARTS[part](b)
+    print(f'# load {os.getloadavg()[0]:.1f} at the end; {b.short} short')
+
+
+main()

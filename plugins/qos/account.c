@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who spent how much CPU time, and how long requests took. Times come from the threads' CPU clocks,
+ * which count waking up and going to sleep as well: time stamps around the service's code would miss
+ * most of what a throttled path costs. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "service.h"
+
+static uint64_t read_clock(clockid_t id)
+{
+	struct timespec t = {0};
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+uint64_t ssr_now(void)
+{
+	return read_clock(CLOCK_MONOTONIC);
+}
+
+uint64_t ssr_charge(struct ssr_thread *t, enum ssr_stage stage)
+{
+	uint64_t now = read_clock(CLOCK_THREAD_CPUTIME_ID), spent = now - t->clock_ns;
+	t->clock_ns = now;
+	/* Relaxed: a sum that others read as of a moment ago. */
+	__atomic_fetch_add(&t->s->stage_ns[stage], spent, __ATOMIC_RELAXED);
+	return spent;
+}
+
+uint64_t ssr_cpu(const struct service *s)
+{
+	uint64_t sum = 0;
+	for (int i = 0; i < SSR_CLOCKS; i++)
+		sum += __atomic_load_n(&s->stage_ns[i], __ATOMIC_RELAXED);
+	return sum;
+}
+
+/* ---- the dearest second -------------------------------------------------------------------------- */
+
+#define SECOND 1000000000ull
+
+static uint64_t between(const struct ssr_point *a, const struct ssr_point *b, uint64_t ns)
+{
+	if (ns <= a->ns || b->ns <= a->ns)
+		return a->cpu_ns;
+	if (ns >= b->ns)
+		return b->cpu_ns;
+	return a->cpu_ns + (uint64_t)((double)(b->cpu_ns - a->cpu_ns) * (double)(ns - a->ns) /
+				      (double)(b->ns - a->ns));
+}
+
+static void peak(struct ssr_series *r, uint64_t from, uint64_t to)
+{
+	if (to > from && to - from > r->peak_ns)
+		r->peak_ns = to - from;
+}
+
+/* CPU time is linear between two points, so the dearest second begins or ends at one. */
+void ssr_point(struct service *s, uint64_t now_ns)
+{
+	struct ssr_series *r = &s->series;
+	struct ssr_point p = {now_ns, ssr_cpu(s)};
+	struct ssr_point *last = r->head ? &r->point[(r->head - 1) % SSR_POINTS] : NULL;
+	if (last && last->ns >= now_ns)
+		return;
+	while (r->tail + 1 < r->head &&
+	       r->point[(r->tail + 1) % SSR_POINTS].ns + SECOND <= now_ns) {
+		const struct ssr_point *first = &r->point[++r->tail % SSR_POINTS];
+		peak(r, first->cpu_ns, between(last, &p, first->ns + SECOND));
+	}
+	if (r->head - r->tail == SSR_POINTS)
+		r->tail++; /* too dense: the window is a little shorter than a second */
+	if (last) {
+		const struct ssr_point *a = &r->point[r->tail % SSR_POINTS];
+		const struct ssr_point *b = &r->point[(r->tail + 1) % SSR_POINTS];
+		uint64_t begin = now_ns > SECOND ? now_ns - SECOND : 0;
+		peak(r, r->tail + 1 < r->head ? between(a, b, begin) : a->cpu_ns, p.cpu_ns);
+	}
+	r->point[r->head++ % SSR_POINTS] = p;
+}
+
+/* ---- latency ------------------------------------------------------------------------------------- */
+
+void ssr_histogram_add(struct ssr_histogram *h, uint64_t ns)
+{
+	uint32_t power = 63 - (uint32_t)__builtin_clzll(ns | 16);
+	uint32_t at = (power - 4) * 16 + (uint32_t)(ns >> (power - 4) & 15) + 16;
+	if (ns < 16)
+		at = (uint32_t)ns;
+	h->bucket[at < SSR_HISTOGRAM ? at : SSR_HISTOGRAM - 1]++;
+	h->count++;
+}
+
+/* The upper end of the bucket below which a share of all times lies, in ns. */
+double ssr_histogram_at(const struct ssr_histogram *h, double share)
+{
+	uint64_t want = (uint64_t)(share * (double)h->count), seen = 0;
+	for (uint32_t at = 0; at < SSR_HISTOGRAM; at++) {
+		seen += h->bucket[at];
+		if (seen <= want && seen < h->count)
+			continue;
+		if (at < 16)
+			return at;
+		uint32_t power = (at - 16) / 16 + 4, step = (at - 16) % 16;
+		return (double)(1ull << power) + (double)(step + 1) * (double)(1ull << (power - 4));
+	}
+	return 0;
+}
+
+static uint64_t clock_of(const struct ssr_thread *t)
+{
+	clockid_t id;
+	return t->started && !pthread_getcpuclockid(t->id, &id) ? read_clock(id) : 0;
+}
+
+/* Voluntary and forced context switches. */
+static void switches_of(const struct ssr_thread *t, uint64_t n[2])
+{
+	static const char *const name[2] = {"voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"};
+	char path[64], line[128];
+	n[0] = n[1] = 0;
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", t->tid);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		for (int i = 0; i < 2; i++)
+			if (!strncmp(line, name[i], strlen(name[i])))
+				n[i] = strtoull(line + strlen(name[i]), NULL, 10);
+	if (f)
+		fclose(f);
+}
+
+/* ---- a sample ------------------------------------------------------------------------------------ */
+
+void ssr_account_begin(struct service *s)
+{
+	for (uint32_t i = 0; i < s->threads; i++) {
+		s->thread[i].begun_clock_ns = clock_of(&s->thread[i]);
+		switches_of(&s->thread[i], s->thread[i].begun_switches);
+	}
+	ssr_files_charge(s, 1);
+	for (int i = 0; i < SSR_CLOCKS; i++)
+		__atomic_store_n(&s->stage_ns[i], 0, __ATOMIC_RELAXED);
+	for (uint32_t i = 0; i < s->tenants; i++) {
+		struct ssr_tenant *t = &s->tenant[i];
+		t->served = t->errors = t->cpu_ns = 0;
+		memset(&t->latency, 0, sizeof(t->latency));
+	}
+	for (uint32_t v = 0; v < s->vectors; v++)
+		__atomic_store_n(&s->head->door[v].interrupts, 0, __ATOMIC_RELAXED);
+	s->body_ns = s->filled = s->served = s->errors = s->turns = s->naps = 0;
+	s->series.head = s->series.tail = s->series.peak_ns = 0;
+	ssr_idle_read(s, &s->begun_idle);
+	s->begun_ns = ssr_now();
+}
+
+#define METRIC(name, unit, better, value)                                                          \
+	s->host->metric(s->host, report, name, unit, LOOM_BETTER_##better, (double)(value))
+
+static void report_cpu(struct service *s, struct loom_report *report, double seconds)
+{
+	static const char *const name[SSR_STAGES] = {"ssr_cpu_top", "ssr_cpu_bottom", "ssr_cpu_worker"};
+	ssr_files_charge(s, 1);
+	uint64_t used = __atomic_load_n(&s->stage_ns[SSR_KERNEL], __ATOMIC_RELAXED), switches[2] = {0};
+	double machine = seconds * 1e9 * s->machine;
+	METRIC("ssr_cpu_kernel", "ns", LESS, used);
+	for (uint32_t i = 0; i < s->threads; i++) {
+		uint64_t now[2];
+		used += clock_of(&s->thread[i]) - s->thread[i].begun_clock_ns;
+		switches_of(&s->thread[i], now);
+		for (int k = 0; k < 2; k++)
+			switches[k] += now[k] - s->thread[i].begun_switches[k];
+	}
+	for (int i = 0; i < SSR_STAGES; i++)
+		METRIC(name[i], "ns", LESS, __atomic_load_n(&s->stage_ns[i], __ATOMIC_RELAXED));
+	METRIC("ssr_cpu", "ns", LESS, used);
+	METRIC("ssr_cpu_share", "", LESS, (double)used / machine);
+	/* Over less than a second it is the sample's own. */
+	double window = seconds < 1 ? seconds : 1;
+	METRIC("ssr_cpu_share_peak_1s", "", LESS,
+	       (double)s->series.peak_ns / (window * 1e9 * s->machine));
+	METRIC("ssr_cpu_per_request", "ns", LESS, s->served ? (double)used / (double)s->served : 0.0);
+	METRIC("ssr_wakeups", "", LESS, switches[0]);
+	METRIC("ssr_preempted", "", LESS, switches[1]);
+}
+
+static void report_tenants(struct service *s, struct loom_report *report, double seconds)
+{
+	char name[48];
+	for (uint32_t i = 0; s->tenants > 1 && i < s->tenants; i++) {
+		const struct ssr_tenant *t = &s->tenant[i];
+#define OF_TENANT(what, unit, better, value)                                                       \
+	snprintf(name, sizeof(name), "ssr_" what ":%s", t->is.name);                               \
+	METRIC(name, unit, better, value)
+		OF_TENANT("per_s", "requests/s", MORE, (double)t->served / seconds);
+		OF_TENANT("p50", "ns", LESS, ssr_histogram_at(&t->latency, 0.5));
+		OF_TENANT("p99", "ns", LESS, ssr_histogram_at(&t->latency, 0.99));
+		OF_TENANT("cpu", "ns", LESS, t->cpu_ns);
+#undef OF_TENANT
+	}
+}
+
+int ssr_account_report(struct service *s, struct loom_report *report, struct loom_error *err)
+{
+	double seconds = (double)(ssr_now() - s->begun_ns) / 1e9;
+	struct ssr_histogram *all = calloc(1, sizeof(*all));
+	uint64_t interrupts = 0, posted = 0;
+	if (!all)
+		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "%s: out of memory", s->name);
+	for (uint32_t i = 0; i < s->tenants; i++)
+		for (uint32_t b = 0; b < SSR_HISTOGRAM; b++) {
+			all->bucket[b] += s->tenant[i].latency.bucket[b];
+			all->count += s->tenant[i].latency.bucket[b];
+		}
+	for (uint32_t v = 0; v < s->vectors; v++)
+		interrupts += __atomic_load_n(&s->head->door[v].interrupts, __ATOMIC_RELAXED);
+	for (uint32_t w = 0; w < s->workers; w++)
+		posted += s->source[w].taken;
+	METRIC("ssr_requests", "requests", MORE, s->served);
+	METRIC("ssr_posted", "requests", NONE, posted);
+	METRIC("ssr_per_s", "requests/s", MORE, (double)s->served / seconds);
+	METRIC("ssr_errors", "requests", LESS, s->errors);
+	METRIC("ssr_p50", "ns", LESS, ssr_histogram_at(all, 0.5));
+	METRIC("ssr_p99", "ns", LESS, ssr_histogram_at(all, 0.99));
+	METRIC("ssr_p999", "ns", LESS, ssr_histogram_at(all, 0.999));
+	METRIC("ssr_interrupts", "", LESS, interrupts);
+	METRIC("ssr_turns", "", NONE, s->turns);
+	METRIC("ssr_naps", "", NONE, s->naps);
+	free(all);
+	report_cpu(s, report, seconds);
+	report_tenants(s, report, seconds);
+	struct ssr_idle idle;
+	ssr_idle_read(s, &idle);
+	if (idle.known && s->begun_idle.known) {
+		METRIC("idle_share", "", NONE,
+		       (double)(idle.ns - s->begun_idle.ns) / (seconds * 1e9 * s->vectors));
+		METRIC("idle_entries_per_s", "1/s", NONE,
+		       (double)(idle.entries - s->begun_idle.entries) / seconds);
+	}
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options of the plug-ins that say how the path is built. */
+#ifndef QOS_ARRANGE_H
+#define QOS_ARRANGE_H
+
+#include "service.h"
+
+struct arrange_opts {
+	uint32_t notify, sched_class, files, batch;
+};
+
+static const char *const arrange_notify[] = {"eventfd", "futex", "poll", NULL};
+static const char *const arrange_class[] = {"nice", "fifo", "other", "idle", NULL};
+static const char *const arrange_files[] = {"uring", "pread", NULL};
+
+#define ARRANGE_ROW(S, field, option, opt_type, default_, help_, ...)                              \
+	{                                                                                          \
+		.name = option, .dflt = default_, .help = help_,                                   \
+		.offset = offsetof(S, common) + offsetof(struct arrange_opts, field),              \
+		.size = sizeof(uint32_t), .type = opt_type, __VA_ARGS__                            \
+	}
+#define ARRANGE_ROWS(S)                                                                            \
+	ARRANGE_ROW(S, notify, "notify", LOOM_OPT_ENUM, "eventfd",                                 \
+		    "How workers interrupt the host: by an eventfd, by a futex, or not at all, so that " \
+		    "the host polls. With a GPU in the stack it always polls.",                    \
+		    .choices = arrange_notify),                                                    \
+	ARRANGE_ROW(S, sched_class, "class", LOOM_OPT_ENUM, "nice",                                \
+		    "Scheduling class of the path's threads: nice (-20), fifo (real time), other, or " \
+		    "idle. Refused ones are a warning.",                                           \
+		    .choices = arrange_class),                                                     \
+	ARRANGE_ROW(S, files, "files", LOOM_OPT_ENUM, "uring",                                     \
+		    "How files are read and written: through io_uring, a turn's requests together, " \
+		    "or by one system call each.",                                                 \
+		    .choices = arrange_files),                                                     \
+	ARRANGE_ROW(S, batch, "batch", LOOM_OPT_U32, "64",                                         \
+		    "Requests of one turn at most: between two decisions of the policies.",        \
+		    .min = 1, .max = SSR_BATCH_MOST)
+
+static inline void arrange_common(const struct arrange_opts *o, struct loom_qos_path *path)
+{
+	path->notify = o->notify;
+	path->sched_class = o->sched_class;
+	path->files = o->files;
+	path->batch = o->batch;
+}
+
+#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Doors: where the path waits for requests. */
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+
+#include "service.h"
+
+/* Futexes of words that only this process sees are private; the doors' are shared with workers, which
+ * may be another process. */
+static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *until)
+{
+	return syscall(SYS_futex, word, op, value, until, NULL, FUTEX_BITSET_MATCH_ANY);
+}
+
+static int stopped(const struct service *s)
+{
+	return __atomic_load_n(&s->stop, __ATOMIC_ACQUIRE) != 0;
+}
+
+int ssr_doors_open(struct service *s, struct loom_error *err)
+{
+	for (uint32_t v = 0; v < SSR_VECTORS; v++)
+		s->event_fd[v] = s->timer_fd[v] = -1;
+	for (uint32_t v = 0; v < s->vectors && s->path.notify == LOOM_QOS_EVENTFD; v++) {
+		/* Not blocking for the device, which must not hang on a bell that is never heard. */
+		s->event_fd[v] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		s->timer_fd[v] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		if (s->event_fd[v] < 0 || s->timer_fd[v] < 0)
+			return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no doorbell: %s", s->name,
+					 strerror(errno));
+	}
+	return 0;
+}
+
+void ssr_doors_close(struct service *s)
+{
+	for (uint32_t v = 0; v < SSR_VECTORS; v++) {
+		if (s->event_fd[v] >= 0)
+			close(s->event_fd[v]);
+		if (s->timer_fd[v] >= 0)
+			close(s->timer_fd[v]);
+		s->event_fd[v] = s->timer_fd[v] = -1;
+	}
+}
+
+void ssr_doors_arm(struct service *s, uint64_t vectors)
+{
+	for (uint32_t v = 0; v < s->vectors; v++)
+		if (vectors >> v & 1)
+			__atomic_store_n(&s->head->door[v].armed, 1u, __ATOMIC_RELAXED);
+	/* Pairs with the worker's fence after it has set its bit. */
+	loom_fence_seq_cst_sys();
+}
+
+int ssr_posted(struct service *s)
+{
+	for (uint32_t w = 0; w < s->workers; w += 64)
+		if (__atomic_load_n(&s->bits[w / 64], __ATOMIC_ACQUIRE))
+			return 1;
+	return 0;
+}
+
+/* ---- waiting ------------------------------------------------------------------------------------- */
+
+static void wait_eventfd(struct service *s, uint32_t v, struct ssr_door *d)
+{
+	struct pollfd on[2] = {{.fd = s->event_fd[v], .events = POLLIN},
+			       {.fd = s->timer_fd[v], .events = POLLIN}};
+	uint64_t n;
+	while (poll(on, s->timed ? 2 : 1, -1) < 0 && errno == EINTR)
+		;
+	for (int i = 0; i < 2; i++)
+		if (on[i].revents && read(on[i].fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
+			return;
+	if (s->timed) {
+		__atomic_store_n(&d->armed, 0, __ATOMIC_RELAXED);
+		if (on[1].revents)
+			__atomic_fetch_add(&d->interrupts, 1, __ATOMIC_RELAXED);
+	}
+}
+
+static void wait_futex(struct service *s, struct ssr_thread *t, struct ssr_door *d)
+{
+	uint32_t rung;
+	while ((rung = __atomic_load_n(&d->rung, __ATOMIC_ACQUIRE)) == t->heard && !stopped(s))
+		futex(&d->rung, FUTEX_WAIT_BITSET, rung, NULL);
+	t->heard = rung;
+	/* A futex has no timer of the device's: the top half waits for the rest of the window. */
+	uint64_t window = __atomic_load_n(&s->head->window_ns, __ATOMIC_RELAXED);
+	if (window && !stopped(s))
+		ssr_sleep(t, ssr_now() + window, 1);
+}
+
+/* Looks often while requests come, and ever more seldom when none do. */
+#define POLL_SPINS 512
+#define POLL_NAP_LEAST_NS 10000u
+#define POLL_NAP_MOST_NS 1000000u
+static void wait_poll(struct service *s, struct ssr_thread *t)
+{
+	uint64_t nap = POLL_NAP_LEAST_NS;
+	for (uint32_t looks = 0; !ssr_posted(s) && !stopped(s); looks++) {
+		if (looks < POLL_SPINS) {
+			loom_relax();
+			continue;
+		}
+		ssr_sleep(t, ssr_now() + nap, nap / 4);
+		nap = nap * 5 / 4 < POLL_NAP_MOST_NS ? nap * 5 / 4 : POLL_NAP_MOST_NS;
+	}
+	uint64_t window = __atomic_load_n(&s->head->window_ns, __ATOMIC_RELAXED);
+	if (window && !stopped(s))
+		ssr_sleep(t, ssr_now() + window, 1);
+}
+
+int ssr_door_wait(struct ssr_thread *t)
+{
+	struct service *s = t->s;
+	struct ssr_door *d = &s->head->door[t->vector];
+	if (stopped(s))
+		return 0;
+	if (s->path.notify == LOOM_QOS_EVENTFD)
+		wait_eventfd(s, t->vector, d);
+	else if (s->path.notify == LOOM_QOS_FUTEX)
+		wait_futex(s, t, d);
+	else
+		wait_poll(s, t);
+	/* Before the bits are read: what is posted from here on counts from 0 again. */
+	__atomic_exchange_n(&d->pending, 0, __ATOMIC_ACQ_REL);
+	return !stopped(s);
+}
+
+void ssr_doors_ring(struct service *s)
+{
+	uint64_t one = 1;
+	for (uint32_t v = 0; v < s->vectors; v++) {
+		struct ssr_door *d = &s->head->door[v];
+		__atomic_fetch_add(&d->rung, 1, __ATOMIC_ACQ_REL);
+		futex(&d->rung, FUTEX_WAKE, INT_MAX, NULL);
+		if (s->event_fd[v] >= 0 && write(s->event_fd[v], &one, sizeof(one)) < 0)
+			continue; /* full: rung already */
+	}
+}
+
+/* ---- bells between threads ------------------------------------------------------------------------ */
+
+void ssr_bell_ring(struct ssr_bell *b)
+{
+	/* Acq_rel: what the ringer did before is seen by the one that takes the ring. */
+	if (!__atomic_exchange_n(&b->rung, 1, __ATOMIC_ACQ_REL))
+		futex(&b->rung, FUTEX_WAKE_PRIVATE, 1, NULL);
+}
+
+int ssr_bell_wait(struct service *s, struct ssr_bell *b)
+{
+	while (!__atomic_exchange_n(&b->rung, 0, __ATOMIC_ACQ_REL)) {
+		if (stopped(s))
+			return 0;
+		futex(&b->rung, FUTEX_WAIT_BITSET_PRIVATE, 0, NULL);
+	}
+	return !stopped(s);
+}
+
+void ssr_sleep(struct ssr_thread *t, uint64_t until_ns, uint64_t slack_ns)
+{
+	struct service *s = t->s;
+	struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
+				 .tv_nsec = (long)(until_ns % 1000000000u)};
+	slack_ns = slack_ns ? slack_ns : 1; /* 0 would mean the default, 50 us */
+	if (t->slack_ns != slack_ns && !prctl(PR_SET_TIMERSLACK, slack_ns, 0, 0, 0))
+		t->slack_ns = slack_ns;
+	/* Ends early when the service stops or drops what waits. */
+	if (!stopped(s) && !__atomic_load_n(&s->dropping, __ATOMIC_ACQUIRE))
+		futex(&s->stop, FUTEX_WAIT_BITSET_PRIVATE, 0, &until);
+}

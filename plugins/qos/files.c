@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads and writes through io_uring: those of one turn go to the kernel together. The heap's check comes
+ * before, as for every other service; see ssr_files_add().
+ *
+ * What the kernel cannot do at once (tmpfs, a page that is not cached) it gives to threads of its own,
+ * which belong to this process. Their CPU time is the path's as much as that of our threads. */
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "service.h"
+
+#ifdef SSR_URING
+#include <liburing.h>
+
+#define SEEN_MOST 1024u
+#define LOOK_NS 50000000u
+
+/* A thread of this process that was looked at. */
+struct seen {
+	int tid;
+	int kernel; /* one of io_uring's */
+	uint64_t ns;
+};
+
+struct ssr_files {
+	struct io_uring ring;
+	struct ssr_call call[SSR_BATCH_MOST];
+	uint32_t n;
+	struct seen seen[SEEN_MOST];
+	uint32_t seen_count;
+	uint64_t looked_ns;
+};
+
+int ssr_files_open(struct service *s, struct loom_error *err)
+{
+	s->files = s->host->alloc(s->host, sizeof(*s->files));
+	if (!s->files)
+		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "%s: out of memory", s->name);
+	/* No interrupt to this thread for a completion that it will look for anyway. */
+	int rc = io_uring_queue_init(SSR_BATCH_MOST, &s->files->ring, IORING_SETUP_COOP_TASKRUN);
+	/* The worker thread waits for them: more at a time would only be more to account. */
+	unsigned most[2] = {2, 2};
+	if (!rc && io_uring_register_iowq_max_workers(&s->files->ring, most))
+		LOOM_LOG(s->host, LOOM_LOG_DEBUG, s->name, "io_uring's threads are not limited");
+	if (!rc)
+		return 0;
+	s->host->free(s->host, s->files);
+	s->files = NULL;
+	return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
+			 "%s: io_uring is refused (%s): say 'files = pread' in [qos.split] or "
+			 "[qos.monolithic]",
+			 s->name, strerror(-rc));
+}
+
+void ssr_files_close(struct service *s)
+{
+	if (!s->files)
+		return;
+	io_uring_queue_exit(&s->files->ring);
+	s->host->free(s->host, s->files);
+	s->files = NULL;
+}
+
+int ssr_files_add(struct service *s, const struct ssr_call *call)
+{
+	struct ssr_files *f = s->files;
+	if (!f || (call->service != LOOM_SERVICE_READ && call->service != LOOM_SERVICE_WRITE))
+		return 0;
+	if (call->grant->is.kind == LOOM_GRANT_HEAP)
+		return 0; /* an ALLOC or FREE of the same turn may decide about it */
+	struct io_uring_sqe *e = f->n < SSR_BATCH_MOST ? io_uring_get_sqe(&f->ring) : NULL;
+	if (!e)
+		return 0;
+	if (call->service == LOOM_SERVICE_READ)
+		io_uring_prep_read(e, call->fd, call->at, (unsigned)call->bytes, call->argument);
+	else
+		io_uring_prep_write(e, call->fd, call->at, (unsigned)call->bytes, call->argument);
+	io_uring_sqe_set_data64(e, f->n);
+	f->call[f->n++] = *call;
+	return 1;
+}
+
+void ssr_files_flush(struct service *s, struct ssr_tenant *tenant)
+{
+	struct ssr_files *f = s->files;
+	uint32_t left = f ? f->n : 0, submitted = 0;
+	if (!left)
+		return;
+	while (submitted < left) {
+		int rc = io_uring_submit_and_wait(&f->ring, left - submitted);
+		if (rc > 0)
+			submitted += (uint32_t)rc;
+		else if (rc != -EINTR && rc != -EAGAIN && rc != -EBUSY)
+			break;
+	}
+	uint32_t lost = left - submitted;
+	left = submitted;
+	while (left) {
+		struct io_uring_cqe *c;
+		int rc = io_uring_wait_cqe(&f->ring, &c);
+		if (rc == -EINTR || rc == -EAGAIN)
+			continue;
+		if (rc)
+			break;
+		const struct ssr_call *call = &f->call[io_uring_cqe_get_data64(c)];
+		ssr_complete(s, tenant, call, c->res, ssr_now());
+		io_uring_cqe_seen(&f->ring, c);
+		left--;
+	}
+	/* The kernel takes no more: these were not begun. */
+	for (uint32_t i = f->n - lost; i < f->n; i++)
+		ssr_complete(s, tenant, &f->call[i], -EIO, ssr_now());
+	f->n = 0;
+}
+
+/* ---- the kernel's threads ------------------------------------------------------------------------- */
+
+static int is_kernels(const char *tid)
+{
+	char path[64], comm[32] = "";
+	snprintf(path, sizeof(path), "/proc/self/task/%.16s/comm", tid);
+	FILE *f = fopen(path, "re");
+	if (!f)
+		return 0;
+	if (!fgets(comm, sizeof(comm), f))
+		*comm = 0;
+	fclose(f);
+	return !strncmp(comm, "iou-", 4);
+}
+
+static void look(struct ssr_files *f)
+{
+	DIR *d = opendir("/proc/self/task");
+	for (const struct dirent *e; d && (e = readdir(d));) {
+		int tid = atoi(e->d_name);
+		uint32_t i = 0;
+		while (i < f->seen_count && f->seen[i].tid != tid)
+			i++;
+		if (tid <= 0 || i < f->seen_count || i == SEEN_MOST)
+			continue;
+		f->seen[f->seen_count++] = (struct seen){.tid = tid, .kernel = is_kernels(e->d_name)};
+	}
+	if (d)
+		closedir(d);
+}
+
+/* The clock of a thread by its number: the kernel's encoding, as in clock_getcpuclockid(3). */
+static clockid_t clock_of(int tid)
+{
+	return (clockid_t)((~(unsigned)tid << 3) | 6u);
+}
+
+uint64_t ssr_files_charge(struct service *s, int all)
+{
+	struct ssr_files *f = s->files;
+	uint64_t spent = 0;
+	if (!f)
+		return 0;
+	uint64_t now = ssr_now();
+	if (all || now - f->looked_ns >= LOOK_NS) {
+		look(f);
+		f->looked_ns = now;
+	}
+	for (uint32_t i = 0; i < f->seen_count; i++) {
+		struct seen *t = &f->seen[i];
+		struct timespec clock;
+		if (!t->kernel)
+			continue;
+		if (clock_gettime(clock_of(t->tid), &clock)) { /* it has ended */
+			*t = f->seen[--f->seen_count];
+			i--;
+			continue;
+		}
+		uint64_t ns = (uint64_t)clock.tv_sec * 1000000000u + (uint64_t)clock.tv_nsec;
+		spent += ns > t->ns ? ns - t->ns : 0;
+		t->ns = ns;
+	}
+	__atomic_fetch_add(&s->stage_ns[SSR_KERNEL], spent, __ATOMIC_RELAXED);
+	return spent;
+}
+
+#else
+
+uint64_t ssr_files_charge(struct service *s, int all)
+{
+	(void)s, (void)all;
+	return 0;
+}
+
+int ssr_files_open(struct service *s, struct loom_error *err)
+{
+	return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
+			 "%s: built without liburing: say 'files = pread' in [qos.split] or "
+			 "[qos.monolithic], or install liburing-dev and build again",
+			 s->name);
+}
+void ssr_files_close(struct service *s)
+{
+	(void)s;
+}
+int ssr_files_add(struct service *s, const struct ssr_call *call)
+{
+	(void)s, (void)call;
+	return 0;
+}
+void ssr_files_flush(struct service *s, struct ssr_tenant *tenant)
+{
+	(void)s, (void)tenant;
+}
+#endif

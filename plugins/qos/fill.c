@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The bottom half: reads the rings, checks each request, and queues it for the worker thread. A request
+ * is copied first and checked then, for its tenant can change the words at any time. */
+#include <errno.h>
+#include <limits.h>
+
+#include "service.h"
+
+static struct ssr_grant *grant_of(const struct ssr_tenant *t, uint32_t number)
+{
+	return number < t->grants ? t->grant[number] : NULL;
+}
+
+/* Memory: what kinds of grant the service takes, in whole pages or not. */
+static int check_memory(const struct ssr_tenant *t, const struct loom_request *r, uint32_t kinds,
+			int pages, struct ssr_call *call)
+{
+	struct ssr_grant *g = grant_of(t, r->buffer);
+	if (!g || !(kinds >> g->is.kind & 1))
+		return -EFAULT;
+	if (!r->bytes)
+		return -EINVAL;
+	if (r->bytes > LOOM_REQUEST_BYTES_MAX)
+		return -E2BIG;
+	if (r->offset > g->is.bytes || r->bytes > g->is.bytes - r->offset)
+		return -EFAULT;
+	if (pages && ((r->offset | r->bytes) & (SSR_PAGE - 1)))
+		return -EINVAL;
+	call->grant = g;
+	call->at = g->at + r->offset;
+	return 0;
+}
+
+/* File, socket or process. */
+static int check_handle(const struct ssr_tenant *t, const struct loom_request *r, uint32_t kind,
+			uint32_t access, struct ssr_call *call)
+{
+	const struct ssr_grant *g = grant_of(t, r->handle);
+	if (!g || g->is.kind != kind)
+		return -EBADF;
+	if ((g->is.access & access) != access)
+		return -EACCES;
+	if (kind == LOOM_GRANT_FILE && r->argument > (uint64_t)LLONG_MAX - LOOM_REQUEST_BYTES_MAX)
+		return -EOVERFLOW;
+	if (kind == LOOM_GRANT_PROCESS &&
+	    (r->argument - 1 > 63 || !(g->is.signals >> (r->argument - 1) & 1)))
+		return -EPERM;
+	call->fd = g->is.fd;
+	return 0;
+}
+
+#define BUFFERS (1u << LOOM_GRANT_BUFFER | 1u << LOOM_GRANT_HEAP)
+
+static int check(const struct ssr_tenant *t, const struct loom_request *r, struct ssr_call *call)
+{
+	int rc;
+	if (r->reserved)
+		return -EINVAL;
+	switch (r->service) {
+	case LOOM_SERVICE_NOTHING:
+		return 0;
+	case LOOM_SERVICE_SIGNAL:
+		return check_handle(t, r, LOOM_GRANT_PROCESS, 0, call);
+	case LOOM_SERVICE_FAULT:
+	case LOOM_SERVICE_EVICT:
+		return check_memory(t, r, 1u << LOOM_GRANT_DEMAND, 1, call);
+	case LOOM_SERVICE_ALLOC:
+	case LOOM_SERVICE_FREE: {
+		struct ssr_grant *g = grant_of(t, r->buffer);
+		if (!g || g->is.kind != LOOM_GRANT_HEAP)
+			return -EFAULT;
+		if (r->service == LOOM_SERVICE_ALLOC && r->bytes > LOOM_REQUEST_BYTES_MAX)
+			return -E2BIG;
+		call->grant = g;
+		return 0;
+	}
+	case LOOM_SERVICE_READ:
+	case LOOM_SERVICE_WRITE:
+		rc = check_handle(t, r, LOOM_GRANT_FILE,
+				  r->service == LOOM_SERVICE_READ ? LOOM_READ : LOOM_WRITE, call);
+		return rc ? rc : check_memory(t, r, BUFFERS, 0, call);
+	case LOOM_SERVICE_MIGRATE:
+		if (r->argument > 1023)
+			return -EINVAL;
+		return check_memory(t, r, BUFFERS | 1u << LOOM_GRANT_DEMAND, 0, call);
+	case LOOM_SERVICE_SEND:
+		rc = check_handle(t, r, LOOM_GRANT_SOCKET, 0, call);
+		return rc ? rc : check_memory(t, r, BUFFERS, 0, call);
+	default:
+		return -ENOSYS;
+	}
+}
+
+static void queue_one(struct service *s, struct ssr_source *from, uint64_t position)
+{
+	struct ssr_tenant *t = &s->tenant[from->tenant];
+	uint64_t head = t->queue.head;
+	struct ssr_call *call = &t->queue.call[head & t->queue.mask];
+	struct ssr_slot *slot = &from->slot[position & (from->slots - 1)];
+	struct loom_request copy = *(volatile struct loom_request *)&slot->request;
+	*call = (struct ssr_call){.source = from,
+				  .slot = slot,
+				  .done = (position >> from->shift) + 1,
+				  .posted_ns = slot->posted_ns,
+				  .service = copy.service,
+				  .offset = copy.offset,
+				  .bytes = copy.bytes,
+				  .argument = copy.argument,
+				  .fd = -1};
+	call->error = check(t, &copy, call);
+	/* Release: pairs with the acquire of the worker thread. */
+	__atomic_store_n(&t->queue.head, head + 1, __ATOMIC_RELEASE);
+}
+
+static uint32_t fill_ring(struct service *s, struct ssr_source *from)
+{
+	if (!from->slots || from->broken)
+		return 0;
+	/* Acquire: pairs with the worker's release; the slots up to there are written. */
+	uint64_t head = __atomic_load_n(&from->ring->head, __ATOMIC_ACQUIRE), first = from->taken;
+	/* Acquire: pairs with the completion; the queue has room for what is not served. */
+	uint64_t served = __atomic_load_n(&from->served, __ATOMIC_ACQUIRE);
+	if (head - served > from->slots || head < first) {
+		from->broken = 1;
+		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
+			 "worker %u wrote nonsense into its request ring: it is not served any more",
+			 (uint32_t)(from - s->source));
+		return 0;
+	}
+	for (uint64_t at = first; at < head; at++)
+		queue_one(s, from, at);
+	from->taken = head;
+	return (uint32_t)(head - first);
+}
+
+uint32_t ssr_fill(struct service *s)
+{
+	uint32_t n = 0;
+	for (uint32_t w = 0; w < s->workers; w += 64) {
+		uint64_t *word = &s->bits[w / 64], bits;
+		if (!__atomic_load_n(word, __ATOMIC_RELAXED))
+			continue;
+		bits = __atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL);
+		/* Pairs with the worker's fence between its head and its look at the bit. */
+		loom_fence_seq_cst_sys();
+		for (; bits; bits &= bits - 1) {
+			uint32_t worker = w + (uint32_t)__builtin_ctzll(bits);
+			if (worker < s->workers)
+				n += fill_ring(s, &s->source[worker]);
+		}
+	}
+	s->filled += n;
+	return n;
+}
+
+uint64_t ssr_waiting(const struct service *s)
+{
+	uint64_t n = 0;
+	for (uint32_t i = 0; i < s->tenants; i++)
+		n += __atomic_load_n(&s->tenant[i].queue.head, __ATOMIC_ACQUIRE) -
+		     s->tenant[i].queue.tail;
+	return n;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The threads of the path, and who does what:
+ *
+ *   split        top half (one per core): rings the bottom half      -> fills -> worker serves
+ *   joined       top half: fills, rings the worker                            -> worker serves
+ *   monolithic   top half: fills and serves
+ *
+ * Top halves are bound to their cores, as interrupt handlers are; the other two go where the scheduler
+ * puts them, among the cores that steering leaves. One thread at a time reads the rings: it holds
+ * `drain`. A top half that comes meanwhile goes away again, for whoever holds the lock looks once more
+ * after letting go of it. */
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
+#include "service.h"
+
+static int stopped(const struct service *s)
+{
+	return __atomic_load_n(&s->stop, __ATOMIC_ACQUIRE) != 0;
+}
+
+static uint64_t all_vectors(const struct service *s)
+{
+	return s->vectors < 64 ? (1ull << s->vectors) - 1 : ~0ull;
+}
+
+/* ---- what the threads do -------------------------------------------------------------------------- */
+
+/* Monolithic: until nothing is posted and all doors are armed. */
+static void serve_here(struct ssr_thread *t)
+{
+	struct service *s = t->s;
+	do {
+		if (pthread_mutex_trylock(&s->drain))
+			return; /* the holder sees what we were called for: its last look comes later */
+		do {
+			ssr_serve(t, 1);
+			ssr_doors_arm(s, all_vectors(s));
+		} while (ssr_posted(s) && !stopped(s));
+		pthread_mutex_unlock(&s->drain);
+		/* Pairs with the fence of a worker that rang a top half which then found the lock taken. */
+		loom_fence_seq_cst_sys();
+	} while (ssr_posted(s) && !stopped(s));
+}
+
+static void fill_here(struct ssr_thread *t, enum ssr_stage stage)
+{
+	struct service *s = t->s;
+	do {
+		if (pthread_mutex_trylock(&s->drain))
+			return;
+		ssr_fill(s);
+		ssr_charge(t, stage);
+		pthread_mutex_unlock(&s->drain);
+		loom_fence_seq_cst_sys();
+	} while (ssr_posted(s) && !stopped(s));
+	ssr_bell_ring(&s->work);
+	ssr_charge(t, stage);
+}
+
+static void *top_half(void *arg)
+{
+	struct ssr_thread *t = arg;
+	struct service *s = t->s;
+	uint64_t own = 1ull << t->vector;
+	while (ssr_door_wait(t)) {
+		ssr_charge(t, SSR_TOP);
+		if (s->path.halves == LOOM_QOS_MONOLITHIC) {
+			serve_here(t);
+			continue;
+		}
+		if (s->path.halves == LOOM_QOS_JOINED) {
+			fill_here(t, SSR_BOTTOM);
+			if (!s->path.mask)
+				ssr_doors_arm(s, own);
+			/* What came before the door was armed rang nobody. */
+			if (!s->path.mask && ssr_posted(s))
+				fill_here(t, SSR_BOTTOM);
+			continue;
+		}
+		/* Acknowledge first: what is posted from here on interrupts again, what was posted before
+		 * is found by the bottom half, which is rung after it. */
+		if (!s->path.mask)
+			ssr_doors_arm(s, own);
+		ssr_bell_ring(&s->bottom);
+		ssr_charge(t, SSR_TOP);
+	}
+	return NULL;
+}
+
+static void *bottom_half(void *arg)
+{
+	struct ssr_thread *t = arg;
+	while (ssr_bell_wait(t->s, &t->s->bottom))
+		fill_here(t, SSR_BOTTOM);
+	return NULL;
+}
+
+static void *worker_thread(void *arg)
+{
+	struct ssr_thread *t = arg;
+	struct service *s = t->s;
+	while (ssr_bell_wait(s, &s->work)) {
+		ssr_serve(t, 0);
+		if (!s->path.mask)
+			continue;
+		ssr_doors_arm(s, all_vectors(s));
+		if (ssr_posted(s)) /* it rang nobody */
+			fill_here(t, SSR_BOTTOM);
+	}
+	return NULL;
+}
+
+/* ---- their life ----------------------------------------------------------------------------------- */
+
+static int set_class(uint32_t wanted, int tid)
+{
+	struct sched_param fifo = {.sched_priority = 10}, none = {0};
+	switch (wanted) {
+	case LOOM_QOS_FIFO:
+		return sched_setscheduler(tid, SCHED_FIFO, &fifo) ? errno : 0;
+	case LOOM_QOS_IDLE:
+		return sched_setscheduler(tid, SCHED_IDLE, &none) ? errno : 0;
+	case LOOM_QOS_NICE:
+		return setpriority(PRIO_PROCESS, (id_t)tid, -20) ? errno : 0;
+	default:
+		return 0;
+	}
+}
+
+static void *thread_main(void *arg)
+{
+	static void *(*const role[SSR_STAGES])(void *) = {top_half, bottom_half, worker_thread};
+	struct ssr_thread *t = arg;
+	/* Release: the starter reads it, to bind this thread and to say its class. */
+	__atomic_store_n(&t->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	ssr_charge(t, t->role);
+	return role[t->role](t);
+}
+
+static int start_one(struct service *s, enum ssr_stage role, uint32_t vector, struct loom_error *err)
+{
+	static const char *const name[SSR_STAGES] = {"ssr-top", "ssr-bottom", "ssr-worker"};
+	struct ssr_thread *t = &s->thread[s->threads];
+	char text[16];
+	*t = (struct ssr_thread){.s = s, .role = role, .vector = vector};
+	int rc = pthread_create(&t->id, NULL, thread_main, t);
+	if (rc)
+		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no thread: %s", s->name,
+				 strerror(rc));
+	t->started = 1;
+	s->threads++;
+	snprintf(text, sizeof(text), role == SSR_TOP ? "%s%u" : "%s", name[role], vector % 100u);
+	pthread_setname_np(t->id, text);
+	while (!__atomic_load_n(&t->tid, __ATOMIC_ACQUIRE))
+		sched_yield();
+	rc = set_class(s->path.sched_class, t->tid);
+	if (rc && s->threads == 1)
+		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
+			 "the priority that the service's threads should have is refused (%s): they run "
+			 "as ordinary threads",
+			 strerror(rc));
+	if (role == SSR_TOP) {
+		cpu_set_t set;
+		CPU_ZERO(&set);
+		CPU_SET(s->core[vector], &set);
+		pthread_setaffinity_np(t->id, sizeof(set), &set);
+	}
+	return 0;
+}
+
+void ssr_path_bind(struct service *s, uint64_t vectors)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	for (uint32_t v = 0; v < s->vectors; v++)
+		if (vectors >> v & 1)
+			CPU_SET(s->core[v], &set);
+	for (uint32_t i = 0; i < s->threads; i++)
+		if (s->thread[i].role != SSR_TOP)
+			pthread_setaffinity_np(s->thread[i].id, sizeof(set), &set);
+}
+
+int ssr_path_start(struct service *s, struct loom_error *err)
+{
+	sigset_t all, old;
+	int rc = 0;
+	s->stop = s->dropping = 0;
+	s->bottom.rung = s->work.rung = 0;
+	s->threads = 0;
+	/* Held until all is in place: whoever is rung by mistake waits. */
+	pthread_mutex_lock(&s->serving);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old); /* signals are for the program, not for its service */
+	if (s->path.halves == LOOM_QOS_SPLIT)
+		rc = start_one(s, SSR_BOTTOM, 0, err);
+	if (!rc && s->path.halves != LOOM_QOS_MONOLITHIC)
+		rc = start_one(s, SSR_WORKER, 0, err);
+	for (uint32_t v = 0; v < s->vectors && !rc; v++)
+		rc = start_one(s, SSR_TOP, v, err);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (rc) {
+		pthread_mutex_unlock(&s->serving);
+		ssr_path_stop(s);
+		return rc;
+	}
+	s->route = all_vectors(s);
+	s->head->route = s->route;
+	ssr_path_bind(s, s->route);
+	s->steered_ns = 0;
+	ssr_ask(&s->thread[0], ssr_now()); /* the first steering; no request comes yet */
+	pthread_mutex_unlock(&s->serving);
+	ssr_doors_arm(s, all_vectors(s));
+	return 0;
+}
+
+void ssr_path_stop(struct service *s)
+{
+	/* Release: pairs with the threads' looks; a futex for those that sleep until a time. */
+	__atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &s->stop, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+	ssr_doors_ring(s);
+	ssr_bell_ring(&s->bottom);
+	ssr_bell_ring(&s->work);
+	while (s->threads > 0)
+		pthread_join(s->thread[--s->threads].id, NULL);
+}
+
+void ssr_path_quiet(struct service *s)
+{
+	struct timespec nap = {.tv_nsec = 200000};
+	__atomic_store_n(&s->dropping, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &s->stop, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+	/* Whoever serves drops it; then nothing is posted, for no worker runs. */
+	for (;;) {
+		int left = ssr_posted(s);
+		for (uint32_t w = 0; w < s->workers && !left; w++)
+			left = !s->source[w].broken &&
+			       __atomic_load_n(&s->source[w].served, __ATOMIC_ACQUIRE) !=
+				       __atomic_load_n(&s->source[w].ring->head, __ATOMIC_ACQUIRE) &&
+			       s->source[w].slots;
+		if (!left)
+			break;
+		ssr_doors_ring(s);
+		nanosleep(&nap, NULL);
+	}
+	pthread_mutex_lock(&s->drain);
+	pthread_mutex_unlock(&s->drain);
+	__atomic_store_n(&s->dropping, 0, __ATOMIC_RELEASE);
+}

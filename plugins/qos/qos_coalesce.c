@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qos_coalesce: one interrupt for several requests (the paper's section V-B): at `count` of them, or
+ * `window` after the first. Adaptive: climbs a ladder of settings for as long as throughput gains, or,
+ * where throughput stays, as interrupts become fewer; in the spirit of Linux's net DIM. */
+#include "qos_coalesce.dev.h"
+#include "service.h"
+
+struct coalesce_opts {
+	uint64_t window;
+	uint32_t count;
+	uint8_t adaptive;
+};
+
+struct rung {
+	uint32_t count;
+	uint64_t window_ns;
+};
+static const struct rung ladder[] = {{1, 0}, {4, 8000}, {8, 16000}, {32, 64000}, {128, 128000}};
+#define RUNGS ((int)(sizeof(ladder) / sizeof(ladder[0])))
+#define EPOCH_NS 2000000u
+#define EPOCH_EVENTS 64u
+#define TIRED 10 /* steps before it rests on what it found ... */
+#define REST 50	 /* ... for so many epochs */
+
+struct epoch {
+	uint64_t ns, served, interrupts;
+};
+
+struct coalesce {
+	struct qos base;
+	const struct coalesce_opts *opts;
+	struct epoch begin;
+	double rate, per_request; /* of the epoch before */
+	int at, step, steps, rest;
+};
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct coalesce_opts, window, LOOM_OPT_TIME, "13us",
+		 "Longest time from the first waiting request to the interrupt.", .min = 1, .max = 1e9),
+	LOOM_OPT(struct coalesce_opts, count, LOOM_OPT_U32, "64",
+		 "Waiting requests that interrupt at once.", .min = 1, .max = 1e6),
+	LOOM_OPT(struct coalesce_opts, adaptive, LOOM_OPT_BOOL, "no",
+		 "Whether window and count are found by trial while requests come; the two above are "
+		 "then the most that is tried."),
+	{.name = NULL},
+};
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	struct coalesce *p = host->alloc(host, sizeof(*p));
+	int rc = qos_create(&p->base, host, "qos_coalesce", err);
+	if (!rc) {
+		p->opts = opts;
+		p->step = 1;
+	}
+	*self = p;
+	return rc;
+}
+
+/* -1, 0, 1: worse, about the same, better than before; 10% is the noise. */
+static int compare(double now, double before)
+{
+	return now > before * 1.1 ? 1 : now < before * 0.9 ? -1 : 0;
+}
+
+static void climb(struct coalesce *p, double rate, double per_request)
+{
+	int verdict = compare(rate, p->rate);
+	if (!verdict)
+		verdict = compare(p->per_request, per_request);
+	if (p->rest > 0) {
+		/* What it rests on holds until the load changes. */
+		p->rest = compare(rate, p->rate) ? 0 : p->rest - 1;
+		return;
+	}
+	if (verdict < 0)
+		p->step = -p->step;
+	if (!verdict || ++p->steps >= TIRED) {
+		p->rest = REST;
+		p->steps = 0;
+		return;
+	}
+	if (p->at + p->step < 0 || p->at + p->step >= RUNGS)
+		p->step = -p->step;
+	else
+		p->at += p->step;
+}
+
+static void interrupt(void *self, const struct loom_qos_load *load, struct loom_qos_moderation *m)
+{
+	struct coalesce *p = self;
+	struct rung want = {p->opts->count, p->opts->window};
+	if (p->opts->adaptive) {
+		struct epoch *b = &p->begin;
+		uint64_t ns = load->now_ns - b->ns, served = load->served - b->served;
+		if (load->served < b->served || !b->ns) {
+			*b = (struct epoch){load->now_ns, load->served, load->interrupts};
+		} else if (ns >= EPOCH_NS && served >= EPOCH_EVENTS) {
+			double rate = (double)served / (double)ns;
+			double each = (double)(load->interrupts - b->interrupts) / (double)served;
+			climb(p, rate, each);
+			p->rate = rate;
+			p->per_request = each;
+			*b = (struct epoch){load->now_ns, load->served, load->interrupts};
+		}
+		const struct rung *r = &ladder[p->at];
+		want.count = r->count < want.count ? r->count : want.count;
+		want.window_ns = r->window_ns < want.window_ns ? r->window_ns : want.window_ns;
+	}
+	if (want.window_ns > m->window_ns) {
+		m->window_ns = want.window_ns;
+		m->count = want.count;
+	}
+}
+
+static const struct loom_qos_ops ops = {QOS_OPS_COMMON, .interrupt = interrupt};
+
+QOS_PLUGIN(qos_coalesce, "One interrupt for several requests", rows, struct coalesce_opts, ops)

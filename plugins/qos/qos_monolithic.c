@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qos_monolithic: fewer threads per request (the paper's section V-C). */
+#include "arrange.h"
+#include "qos_monolithic.dev.h"
+
+struct monolithic_opts {
+	struct arrange_opts common;
+	uint8_t worker;
+};
+
+struct monolithic {
+	struct qos base;
+	const struct monolithic_opts *opts;
+};
+
+static const struct loom_opt rows[] = {
+	ARRANGE_ROWS(struct monolithic_opts),
+	LOOM_OPT(struct monolithic_opts, worker, LOOM_OPT_BOOL, "no",
+		 "Whether a worker thread serves the requests, as in the paper, where the top half only "
+		 "takes over what the bottom half did. no: the top half serves them, too."),
+	{.name = NULL},
+};
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	struct monolithic *p = host->alloc(host, sizeof(*p));
+	int rc = qos_create(&p->base, host, "qos_monolithic", err);
+	if (!rc)
+		p->opts = opts;
+	*self = p;
+	return rc;
+}
+
+static void arrange(void *self, struct loom_qos_path *path)
+{
+	const struct monolithic *p = self;
+	path->halves = p->opts->worker ? LOOM_QOS_JOINED : LOOM_QOS_MONOLITHIC;
+	arrange_common(&p->opts->common, path);
+}
+
+static const struct loom_qos_ops ops = {QOS_OPS_COMMON, .arrange = arrange};
+
+QOS_PLUGIN(qos_monolithic, "One handler instead of a chain of threads", rows, struct monolithic_opts,
+	   ops)

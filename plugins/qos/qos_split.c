@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qos_split: the path as the paper finds it (section II-B): top half, bottom half, worker thread. */
+#include "arrange.h"
+#include "qos_split.dev.h"
+
+struct split_opts {
+	struct arrange_opts common;
+	uint8_t mask;
+};
+
+struct split {
+	struct qos base;
+	const struct split_opts *opts;
+};
+
+static const struct loom_opt rows[] = {
+	ARRANGE_ROWS(struct split_opts),
+	LOOM_OPT(struct split_opts, mask, LOOM_OPT_BOOL, "no",
+		 "Whether interrupts stay masked until no request is left, as network drivers do. no: the "
+		 "top half acknowledges at once."),
+	{.name = NULL},
+};
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	struct split *p = host->alloc(host, sizeof(*p));
+	int rc = qos_create(&p->base, host, "qos_split", err);
+	if (!rc)
+		p->opts = opts;
+	*self = p;
+	return rc;
+}
+
+static void arrange(void *self, struct loom_qos_path *path)
+{
+	const struct split *p = self;
+	path->halves = LOOM_QOS_SPLIT;
+	path->mask = p->opts->mask;
+	arrange_common(&p->opts->common, path);
+}
+
+static const struct loom_qos_ops ops = {QOS_OPS_COMMON, .arrange = arrange};
+
+QOS_PLUGIN(qos_split, "Three stages: top half, bottom half, worker thread", rows, struct split_opts, ops)

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qos_steer: which cores take interrupts and run the path (the paper's section V-A). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "qos_steer.dev.h"
+#include "service.h"
+
+enum { TO_ONE = 0, TO_IDLE, AWAY };
+
+struct steer_opts {
+	uint32_t to;
+	const char *cores;
+	uint64_t period;
+};
+
+struct steer {
+	struct qos base;
+	const struct steer_opts *opts;
+	uint64_t looked_ns, chosen;
+	uint64_t idle_ns[SSR_VECTORS];
+};
+
+static const char *const to_choices[] = {"one", "idle", "away", NULL};
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct steer_opts, to, LOOM_OPT_ENUM, "one",
+		 "one: the first of `cores` takes all interrupts; idle: the core that was idle for the "
+		 "longest part of the last period; away: any core but `cores`.",
+		 .choices = to_choices),
+	LOOM_OPT(struct steer_opts, cores, LOOM_OPT_CPUS, "",
+		 "The cores that `to` speaks of. Empty: the last one."),
+	LOOM_OPT(struct steer_opts, period, LOOM_OPT_TIME, "100ms",
+		 "How often idle cores are compared.", .min = 1e6, .max = 1e12),
+	{.name = NULL},
+};
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	struct steer *p = host->alloc(host, sizeof(*p));
+	int rc = qos_create(&p->base, host, "qos_steer", err);
+	if (!rc)
+		p->opts = opts;
+	*self = p;
+	return rc;
+}
+
+/* "0-3,8" */
+static int names(const char *list, uint32_t core)
+{
+	for (const char *s = list; *s;) {
+		char *end;
+		unsigned long from = strtoul(s, &end, 10), to = from;
+		if (end == s)
+			return 0;
+		if (*end == '-')
+			to = strtoul(end + 1, &end, 10);
+		if (core >= from && core <= to)
+			return 1;
+		s = end + (*end == ',');
+	}
+	return 0;
+}
+
+static uint64_t named(const struct steer *p, const struct loom_qos_load *load)
+{
+	uint64_t bits = 0;
+	if (!p->opts->cores || !*p->opts->cores)
+		return 1ull << (load->vectors - 1);
+	for (uint32_t v = 0; v < load->vectors; v++)
+		if (names(p->opts->cores, load->core[v]))
+			bits |= 1ull << v;
+	return bits;
+}
+
+/* Stays where it is unless another core idles a tenth of the period longer. */
+static void choose_idle(struct steer *p, const struct loom_qos_load *load)
+{
+	uint64_t best = 0, here = 0;
+	uint32_t at = 0;
+	int first = !p->looked_ns;
+	if (!first && load->now_ns - p->looked_ns < p->opts->period)
+		return;
+	for (uint32_t v = 0; v < load->vectors; v++) {
+		uint64_t idle = ssr_idle_core(load->core[v], NULL), gained = idle - p->idle_ns[v];
+		p->idle_ns[v] = idle;
+		if (p->chosen >> v & 1)
+			here = gained;
+		if (gained > best) {
+			best = gained;
+			at = v;
+		}
+	}
+	p->looked_ns = load->now_ns;
+	if (first || !p->chosen)
+		p->chosen = 1ull << (load->vectors - 1);
+	else if (best > here + p->opts->period / 10)
+		p->chosen = 1ull << at;
+}
+
+static void steer(void *self, const struct loom_qos_load *load, uint64_t *vectors)
+{
+	struct steer *p = self;
+	uint64_t bits = named(p, load);
+	switch (p->opts->to) {
+	case TO_ONE:
+		*vectors &= bits & -bits;
+		break;
+	case AWAY:
+		*vectors &= ~bits;
+		break;
+	default:
+		choose_idle(p, load);
+		*vectors &= p->chosen;
+	}
+}
+
+static const struct loom_qos_ops ops = {QOS_OPS_COMMON, .steer = steer};
+
+QOS_PLUGIN(qos_steer, "Interrupts go to one core, to an idle core, or away from some", rows,
+	   struct steer_opts, ops)

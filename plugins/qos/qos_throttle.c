@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* qos_throttle: the governor of the paper's section VI. While more than `limit` of the machine's CPU
+ * time goes to requests, the next one is delayed, 10 us at first and twice as long each time.
+ *
+ * The paper's background thread that samples every 10 us would itself take a core; the worker thread
+ * evaluates the same windows when it asks. What is charged is the paper's reading, the time in the
+ * service's code, or all CPU time of the path. */
+#include "qos_throttle.dev.h"
+#include "service.h"
+
+enum { CHARGE_HANDLER = 0, CHARGE_PATH };
+
+struct throttle_opts {
+	double limit;
+	uint64_t sample, memory, delay, delay_most;
+	uint32_t batch, charge;
+};
+
+struct throttle {
+	struct qos base;
+	const struct throttle_opts *opts;
+	uint64_t window_ns, window_used; /* where the window began */
+	double share;			 /* of the machine, over about `memory` */
+	uint64_t delay_ns;
+};
+
+static const char *const charge_choices[] = {"handler", "path", NULL};
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct throttle_opts, limit, LOOM_OPT_SHARE, "5%",
+		 "Share of the machine's CPU time above which requests are delayed: the paper's th_x.",
+		 .min = 1e-4, .max = 1),
+	LOOM_OPT(struct throttle_opts, sample, LOOM_OPT_TIME, "10us",
+		 "Least length of a window over which the share is taken.", .min = 1e3, .max = 1e9),
+	LOOM_OPT(struct throttle_opts, memory, LOOM_OPT_TIME, "1ms",
+		 "Over how long windows are averaged.", .min = 1e3, .max = 1e10),
+	LOOM_OPT(struct throttle_opts, delay, LOOM_OPT_TIME, "10us", "First delay.", .min = 1e3,
+		 .max = 1e9),
+	LOOM_OPT(struct throttle_opts, delay_most, LOOM_OPT_TIME, "100ms", "Longest delay.", .min = 1e3,
+		 .max = 1e9),
+	LOOM_OPT(struct throttle_opts, batch, LOOM_OPT_U32, "1",
+		 "Requests that are released at once while below the limit.", .min = 1,
+		 .max = SSR_BATCH_MOST),
+	LOOM_OPT(struct throttle_opts, charge, LOOM_OPT_ENUM, "handler",
+		 "What counts: handler is the time in the service's code, path all CPU time of its "
+		 "threads.",
+		 .choices = charge_choices),
+	{.name = NULL},
+};
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	struct throttle *p = host->alloc(host, sizeof(*p));
+	int rc = qos_create(&p->base, host, "qos_throttle", err);
+	if (!rc)
+		p->opts = opts;
+	*self = p;
+	return rc;
+}
+
+static void sample(struct throttle *p, const struct loom_qos_load *load)
+{
+	uint64_t used = p->opts->charge == CHARGE_PATH ? load->cpu_ns : load->body_ns;
+	if (!p->window_ns || used < p->window_used) { /* a new sample of the run */
+		p->window_ns = load->now_ns;
+		p->window_used = used;
+		return;
+	}
+	uint64_t length = load->now_ns - p->window_ns;
+	if (length < p->opts->sample)
+		return;
+	double share = (double)(used - p->window_used) / ((double)length * load->machine);
+	double weight = (double)length / (double)(length + p->opts->memory);
+	p->share += weight * (share - p->share);
+	p->window_ns = load->now_ns;
+	p->window_used = used;
+}
+
+static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_turn *turn)
+{
+	struct throttle *p = self;
+	sample(p, load);
+	if (p->share <= p->opts->limit) {
+		p->delay_ns = 0;
+		turn->requests = turn->requests < p->opts->batch ? turn->requests : p->opts->batch;
+		return;
+	}
+	p->delay_ns = p->delay_ns ? 2 * p->delay_ns : p->opts->delay;
+	if (p->delay_ns > p->opts->delay_most)
+		p->delay_ns = p->opts->delay_most;
+	turn->requests = 0;
+	if (turn->retry_ns < load->now_ns + p->delay_ns)
+		turn->retry_ns = load->now_ns + p->delay_ns;
+	turn->slack_ns = 0;
+}
+
+static const struct loom_qos_ops ops = {QOS_OPS_COMMON, .admit = admit};
+
+QOS_PLUGIN(qos_throttle, "The paper's governor: exponential back-off above a share of CPU time", rows,
+	   struct throttle_opts, ops)

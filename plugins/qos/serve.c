@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker thread's work: turns. Before each the policies of the pipeline say, one after the other,
+ * whose turn it is, how much may be served, or when to ask again; after each they learn what it cost. */
+#include <errno.h>
+
+#include "service.h"
+
+#define CHECK_EVERY 8u		  /* requests between two looks at the clock */
+#define ASK_NS 1000000u		  /* moderation is asked for this often while requests keep coming */
+#define STEER_NS 10000000u
+#define RETRY_MOST_NS 100000000u  /* a policy that never says when is asked again after this */
+
+void ssr_complete(struct service *s, struct ssr_tenant *tenant, const struct ssr_call *call,
+		  int64_t result, uint64_t now_ns)
+{
+	struct ssr_slot *slot = call->slot;
+	uint64_t done = call->done;
+	slot->result = result;
+	/* Counted before the slot is free: else a worker that fills it at once would seem to have more
+	 * outstanding than it has slots. Release: the bottom half may use the call's place again. */
+	__atomic_store_n(&call->source->served, call->source->served + 1, __ATOMIC_RELEASE);
+	/* Release: pairs with the acquire of the worker that waits, and of the one that posts next. */
+	__atomic_store_n(&slot->done, done, __ATOMIC_RELEASE);
+	s->served++;
+	tenant->served++;
+	if (result < 0) {
+		s->errors++;
+		tenant->errors++;
+	}
+	if (call->posted_ns && now_ns > call->posted_ns)
+		ssr_histogram_add(&tenant->latency, now_ns - call->posted_ns);
+}
+
+static uint64_t waiting_of(const struct ssr_tenant *t)
+{
+	/* Acquire: pairs with the bottom half's release; the calls up to there are written. */
+	return __atomic_load_n(&t->queue.head, __ATOMIC_ACQUIRE) - t->queue.tail;
+}
+
+void ssr_drop(struct service *s)
+{
+	for (uint32_t i = 0; i < s->tenants; i++) {
+		struct ssr_tenant *t = &s->tenant[i];
+		for (uint64_t n = waiting_of(t); n > 0; n--) {
+			struct ssr_call call = t->queue.call[t->queue.tail & t->queue.mask];
+			t->queue.tail++;
+			ssr_complete(s, t, &call, -ECANCELED, 0);
+		}
+	}
+}
+
+/* ---- what policies see ---------------------------------------------------------------------------- */
+
+static struct loom_qos_load look(struct ssr_thread *t, uint64_t now_ns)
+{
+	struct service *s = t->s;
+	struct loom_qos_load load = {.size = sizeof(load),
+				     .now_ns = now_ns,
+				     .cpu_ns = ssr_cpu(s),
+				     .body_ns = s->body_ns,
+				     .served = s->served,
+				     .machine = s->machine,
+				     .tenants = s->tenants,
+				     .tenant = s->seen,
+				     .vectors = s->vectors,
+				     .vector = t->vector,
+				     .core = s->core};
+	for (uint32_t i = 0; i < s->tenants; i++) {
+		const struct ssr_tenant *from = &s->tenant[i];
+		struct loom_qos_queue *to = &s->seen[i];
+		to->waiting = waiting_of(from);
+		to->served = from->served;
+		to->cpu_ns = from->cpu_ns;
+		to->weight = from->is.weight;
+		to->oldest_ns = to->waiting ?
+					from->queue.call[from->queue.tail & from->queue.mask].posted_ns : 0;
+		load.waiting += to->waiting;
+	}
+	return load;
+}
+
+void ssr_ask(struct ssr_thread *t, uint64_t now_ns)
+{
+	struct service *s = t->s;
+	struct loom_qos_load load = look(t, now_ns);
+	s->asked_ns = now_ns;
+	for (uint32_t v = 0; v < s->vectors; v++)
+		load.interrupts += __atomic_load_n(&s->head->door[v].interrupts, __ATOMIC_RELAXED);
+	struct loom_qos_moderation m = {.count = 1};
+	for (uint32_t i = 0; i < s->stages; i++)
+		if (LOOM_HAS(s->stage[i].ops, interrupt))
+			s->stage[i].ops->interrupt(s->stage[i].self, &load, &m);
+	__atomic_store_n(&s->head->count, m.count, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->head->window_ns, m.window_ns, __ATOMIC_RELAXED);
+	if (s->steered_ns && now_ns - s->steered_ns < STEER_NS)
+		return;
+	s->steered_ns = now_ns;
+	uint64_t all = s->vectors < 64 ? (1ull << s->vectors) - 1 : ~0ull, vectors = all;
+	for (uint32_t i = 0; i < s->stages; i++)
+		if (LOOM_HAS(s->stage[i].ops, steer)) {
+			uint64_t narrowed = vectors;
+			s->stage[i].ops->steer(s->stage[i].self, &load, &narrowed);
+			vectors = narrowed & vectors ? narrowed & vectors : vectors;
+		}
+	if (vectors == s->route)
+		return;
+	s->route = vectors;
+	__atomic_store_n(&s->head->route, vectors, __ATOMIC_RELAXED);
+	ssr_path_bind(s, vectors);
+}
+
+/* Without policies: tenants in turn. */
+static uint32_t next_tenant(struct service *s)
+{
+	for (uint32_t i = 1; i <= s->tenants; i++) {
+		uint32_t at = (s->last_tenant + i) % s->tenants;
+		if (s->seen[at].waiting)
+			return s->last_tenant = at;
+	}
+	return s->last_tenant;
+}
+
+/* ---- a turn --------------------------------------------------------------------------------------- */
+
+static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_t most, uint64_t cpu_ns)
+{
+	uint64_t begin = ssr_now(), now = begin;
+	uint32_t n = 0;
+	while (n < most) {
+		struct ssr_call call = tenant->queue.call[tenant->queue.tail & tenant->queue.mask];
+		tenant->queue.tail++;
+		n++;
+		if (call.error)
+			ssr_complete(s, tenant, &call, call.error, now);
+		else if (!ssr_files_add(s, &call)) {
+			int64_t result = ssr_work(s, &call);
+			if (n % CHECK_EVERY == 0 || n == most)
+				now = ssr_now();
+			ssr_complete(s, tenant, &call, result, now);
+		}
+		/* Wall time of this thread: it includes being preempted, and then ends the turn early. */
+		if (cpu_ns && n % CHECK_EVERY == 0) {
+			now = ssr_now();
+			if (now - begin >= cpu_ns)
+				break;
+		}
+	}
+	ssr_files_flush(s, tenant);
+	s->body_ns += ssr_now() - begin;
+	return n;
+}
+
+static void take_turn(struct ssr_thread *t)
+{
+	struct service *s = t->s;
+	uint64_t now = ssr_now();
+	if (now - s->asked_ns >= ASK_NS) {
+		ssr_ask(t, now);
+		ssr_point(s, now);
+	}
+	struct loom_qos_load load = look(t, now);
+	struct loom_qos_turn turn = {.tenant = next_tenant(s), .requests = s->path.batch};
+	for (uint32_t i = 0; i < s->stages; i++)
+		if (LOOM_HAS(s->stage[i].ops, admit))
+			s->stage[i].ops->admit(s->stage[i].self, &load, &turn);
+	if (turn.tenant >= s->tenants || !s->seen[turn.tenant].waiting || !turn.requests) {
+		uint64_t latest = now + RETRY_MOST_NS;
+		s->naps++;
+		ssr_point(s, now);
+		if (turn.retry_ns > now)
+			ssr_sleep(t, turn.retry_ns < latest ? turn.retry_ns : latest, turn.slack_ns);
+		else if (turn.requests)
+			ssr_sleep(t, now + 1000, 1); /* a policy that chose nobody: ask again */
+		ssr_charge(t, SSR_WORKER);
+		ssr_point(s, ssr_now());
+		return;
+	}
+	struct ssr_tenant *tenant = &s->tenant[turn.tenant];
+	uint64_t most = s->seen[turn.tenant].waiting;
+	most = most < turn.requests ? most : turn.requests;
+	most = most < SSR_BATCH_MOST ? most : SSR_BATCH_MOST;
+	uint32_t served = serve_some(s, tenant, (uint32_t)most, turn.cpu_ns);
+	uint64_t spent = ssr_charge(t, SSR_WORKER) + ssr_files_charge(s, 0);
+	tenant->cpu_ns += spent;
+	s->turns++;
+	load.cpu_ns = ssr_cpu(s);
+	load.body_ns = s->body_ns;
+	load.served = s->served;
+	for (uint32_t i = 0; i < s->stages; i++)
+		if (LOOM_HAS(s->stage[i].ops, account))
+			s->stage[i].ops->account(s->stage[i].self, &load, turn.tenant, served, spent);
+}
+
+void ssr_serve(struct ssr_thread *t, int fills)
+{
+	struct service *s = t->s;
+	pthread_mutex_lock(&s->serving);
+	ssr_point(s, ssr_now());
+	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
+		if (fills)
+			ssr_fill(s);
+		if (__atomic_load_n(&s->dropping, __ATOMIC_ACQUIRE))
+			ssr_drop(s);
+		if (!ssr_waiting(s))
+			break;
+		take_turn(t);
+	}
+	ssr_ask(t, ssr_now());
+	ssr_charge(t, SSR_WORKER);
+	ssr_point(s, ssr_now());
+	pthread_mutex_unlock(&s->serving);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ops that all qos plug-ins share. Only the plug-in that leads has a service; for the others need()
+ * asks for nothing and the rest does nothing. */
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+
+#include "service.h"
+
+int qos_create(struct qos *q, const struct loom_host *host, const char *name, struct loom_error *err)
+{
+	if (!q)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", name);
+	q->host = host;
+	q->name = name;
+	return 0;
+}
+
+static void free_tenants(struct service *s)
+{
+	for (uint32_t i = 0; i < s->tenants; i++) {
+		s->host->free(s->host, s->tenant[i].queue.call);
+		s->host->free(s->host, s->tenant[i].grant);
+	}
+	s->host->free(s->host, s->source);
+	s->host->free(s->host, s->granted);
+	s->source = NULL;
+	s->granted = NULL;
+	s->granted_count = s->tenants = 0;
+}
+
+void qos_destroy(void *self)
+{
+	struct qos *q = self;
+	struct service *s = q ? q->service : NULL;
+	if (s) {
+		qos_stop(q);
+		free_tenants(s);
+		pthread_mutex_destroy(&s->drain);
+		pthread_mutex_destroy(&s->serving);
+		q->host->free(q->host, s);
+	}
+	if (q)
+		q->host->free(q->host, q);
+}
+
+/* ---- who takes part ------------------------------------------------------------------------------- */
+
+/* One vector for each core that this process may use, and that the path may. */
+static void take_cores(struct service *s)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	sched_getaffinity(0, sizeof(set), &set);
+	s->machine = (uint32_t)CPU_COUNT(&set);
+	for (int pass = 0; pass < 2 && !s->vectors; pass++) /* none left: all */
+		for (uint32_t core = 0; core < CPU_SETSIZE && s->vectors < SSR_VECTORS; core++)
+			if (CPU_ISSET(core, &set) &&
+			    (pass || !s->path.cores || (core < 64 && s->path.cores >> core & 1)))
+				s->core[s->vectors++] = core;
+}
+
+int qos_lead(void *self, const struct loom_qos_stage *stage, uint32_t n, struct loom_error *err)
+{
+	struct qos *q = self;
+	struct service *s = q->host->alloc(q->host, sizeof(*s));
+	if (!s || n > SSR_STAGES_MOST) {
+		q->host->free(q->host, s);
+		return LOOM_FAIL(q->host, err, LOOM_ENOMEM, "%s: out of memory", q->name);
+	}
+	s->host = q->host;
+	s->name = q->name;
+	s->fault_fd = -1;
+	pthread_mutex_init(&s->drain, NULL);
+	pthread_mutex_init(&s->serving, NULL);
+	memcpy(s->stage, stage, n * sizeof(*stage));
+	s->stages = n;
+	s->path = (struct loom_qos_path){.size = sizeof(s->path), .batch = 64};
+	for (uint32_t i = 0; i < n; i++) {
+		if (LOOM_HAS(stage[i].ops, arrange))
+			stage[i].ops->arrange(stage[i].self, &s->path);
+		s->timed |= LOOM_HAS(stage[i].ops, interrupt) != 0;
+	}
+	if (s->path.batch < 1 || s->path.batch > SSR_BATCH_MOST)
+		s->path.batch = SSR_BATCH_MOST;
+	take_cores(s);
+	for (uint32_t v = 0; v < SSR_VECTORS; v++)
+		s->event_fd[v] = s->timer_fd[v] = -1;
+	q->service = s;
+	return 0;
+}
+
+static int no_memory(const struct service *s, struct loom_error *err)
+{
+	return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "%s: out of memory", s->name);
+}
+
+int qos_tenants(void *self, const struct loom_layout *layout, const struct loom_tenant *tenant,
+		uint32_t n, struct loom_error *err)
+{
+	struct service *s = ((struct qos *)self)->service;
+	free_tenants(s);
+	s->workers = layout->workers;
+	s->source = s->host->alloc(s->host, layout->workers * sizeof(*s->source));
+	if (!s->source || n > LOOM_MAX_TENANTS)
+		return no_memory(s, err);
+	for (s->tenants = 0; s->tenants < n; s->tenants++) {
+		struct ssr_tenant *t = &s->tenant[s->tenants];
+		const struct loom_tenant *is = &tenant[s->tenants];
+		uint64_t room = 1;
+		*t = (struct ssr_tenant){.is = *is};
+		while (room < (uint64_t)is->count * is->outstanding)
+			room *= 2;
+		t->queue.mask = room - 1;
+		t->queue.call = s->host->alloc(s->host, room * sizeof(*t->queue.call));
+		if (!t->queue.call)
+			return no_memory(s, err);
+		for (uint32_t w = is->first; w < is->first + is->count; w++)
+			s->source[w] = (struct ssr_source){
+				.tenant = s->tenants,
+				.slots = is->outstanding,
+				.shift = (uint32_t)__builtin_ctz(is->outstanding)};
+	}
+	/* A GPU cannot interrupt: the host looks. */
+	for (uint32_t d = 0; d < layout->devices; d++)
+		if (layout->device[d].kind != LOOM_ON_CPU)
+			s->path.notify = LOOM_QOS_POLL;
+	return 0;
+}
+
+int qos_grants(void *self, const struct loom_grant *grant, uint32_t n, struct loom_error *err)
+{
+	struct service *s = ((struct qos *)self)->service;
+	s->host->free(s->host, s->granted);
+	s->granted = s->host->alloc(s->host, (n + 1) * sizeof(*grant));
+	if (!s->granted)
+		return no_memory(s, err);
+	if (n)
+		memcpy(s->granted, grant, n * sizeof(*grant));
+	s->granted_count = n;
+	for (uint32_t i = 0; i < s->tenants; i++) {
+		struct ssr_tenant *t = &s->tenant[i];
+		s->host->free(s->host, t->grant);
+		t->grant = s->host->alloc(s->host, (n + 1) * sizeof(*t->grant));
+		t->grants = 0;
+		if (!t->grant)
+			return no_memory(s, err);
+	}
+	return 0;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+/* head, bits, rings, slots. Fills in the shared block and what the host keeps of it, if there is one. */
+static uint64_t lay_out(struct service *s, struct ssr_head *h)
+{
+	uint64_t bits = sizeof(struct ssr_head);
+	uint64_t ring = bits + ((s->workers / 64 + 8) & ~7ull) * sizeof(uint64_t);
+	uint64_t at = ring + s->workers * sizeof(struct ssr_ring);
+	if (h) {
+		s->head = h;
+		s->bits = (uint64_t *)((char *)h + bits);
+		h->bits_at = bits;
+		h->ring_at = ring;
+	}
+	for (uint32_t w = 0; w < s->workers; w++) {
+		struct ssr_source *from = &s->source[w];
+		if (h) {
+			from->ring = (struct ssr_ring *)((char *)h + ring) + w;
+			from->slot = (struct ssr_slot *)((char *)h + at);
+			*from->ring = (struct ssr_ring){.slot_at = at,
+							.slots = from->slots,
+							.shift = from->shift};
+		}
+		at += from->slots * sizeof(struct ssr_slot);
+	}
+	return at;
+}
+
+int qos_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+	     struct loom_error *err)
+{
+	struct service *s = ((struct qos *)self)->service;
+	(void)layout, (void)err;
+	if (s && s->source)
+		need->global = lay_out(s, NULL);
+	return 0;
+}
+
+int qos_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	     struct loom_error *err)
+{
+	struct service *s = ((struct qos *)self)->service;
+	(void)layout, (void)view, (void)err;
+	if (!s || !s->head)
+		return 0;
+	ssr_path_quiet(s);
+	pthread_mutex_lock(&s->drain);
+	pthread_mutex_lock(&s->serving);
+	for (uint32_t w = 0; w < s->workers; w++) {
+		struct ssr_source *from = &s->source[w];
+		from->taken = from->served = 0;
+		from->broken = 0;
+		from->ring->head = from->ring->refused = 0;
+		memset(from->slot, 0, from->slots * sizeof(*from->slot));
+	}
+	for (struct ssr_grant *g = s->grants; g; g = g->next)
+		ssr_heap_reset(&g->heap);
+	s->last_tenant = 0;
+	ssr_account_begin(s);
+	pthread_mutex_unlock(&s->serving);
+	pthread_mutex_unlock(&s->drain);
+	return 0;
+}
+
+/* ---- threads -------------------------------------------------------------------------------------- */
+
+static int host_sees(const struct loom_segments *segments, const void *p)
+{
+	for (uint32_t i = 1; i < segments->count; i++) {
+		const char *from = segments->at[i];
+		if (from && (const char *)p >= from && (const char *)p < from + segments->bytes[i])
+			return 1;
+	}
+	return 0;
+}
+
+int qos_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	      const struct loom_segments *segments, struct loom_error *err)
+{
+	struct service *s = ((struct qos *)self)->service;
+	(void)layout;
+	if (!s || !s->tenants)
+		return 0;
+	if (!host_sees(segments, view->global))
+		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
+				 "%s: the host cannot reach the request rings while workers run: use "
+				 "transport 'host'",
+				 s->name);
+	struct ssr_head *h = view->global;
+	memset(h, 0, sizeof(*h));
+	lay_out(s, h);
+	h->notify = s->path.notify;
+	h->vectors = s->vectors;
+	h->every = s->path.halves == LOOM_QOS_SPLIT && !s->path.mask;
+	h->count = 1;
+	int rc = ssr_grants_resolve(s, segments, err);
+	if (!rc)
+		rc = ssr_doors_open(s, err);
+	for (uint32_t v = 0; v < SSR_VECTORS; v++) {
+		h->door[v].event_fd = s->event_fd[v];
+		h->door[v].timer_fd = s->timer_fd[v];
+	}
+	if (!rc)
+		rc = ssr_path_start(s, err);
+	if (rc)
+		qos_stop(self);
+	return rc;
+}
+
+void qos_stop(void *self)
+{
+	struct service *s = ((struct qos *)self)->service;
+	if (!s || !s->head)
+		return;
+	ssr_path_stop(s);
+	ssr_doors_close(s);
+	ssr_grants_free(s);
+	s->head = NULL;
+}
+
+int qos_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		struct loom_report *report, struct loom_error *err)
+{
+	struct service *s = ((struct qos *)self)->service;
+	(void)layout, (void)view;
+	if (!s || !s->head)
+		return 0;
+	ssr_path_quiet(s);
+	pthread_mutex_lock(&s->drain);
+	pthread_mutex_lock(&s->serving);
+	uint64_t filled = s->filled, served = s->served;
+	int rc = ssr_account_report(s, report, err);
+	pthread_mutex_unlock(&s->serving);
+	pthread_mutex_unlock(&s->drain);
+	if (!rc && filled != served)
+		rc = LOOM_FAIL(s->host, err, LOOM_EWRONG, "%s: %llu requests were read, %llu completed",
+			       s->name, (unsigned long long)filled, (unsigned long long)served);
+	return rc;
+}

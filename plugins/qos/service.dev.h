@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker's end of the service path: request rings and doors. Device code.
+ *
+ * Each worker has a ring that it alone fills; the host alone empties it. A slot's `done` counts the
+ * requests that were served in it, so the worker needs no word of its own to know which are free, and
+ * the number of slots bounds what one worker can have outstanding.
+ *
+ * What is waiting is found through one bit per worker; a door is where the host waits for work, one per
+ * core that takes interrupts. Host and worker meet there as Dekker's two processes do: the worker sets
+ * its bit and looks whether the door is armed; the host arms the door and looks at the bits, each with a
+ * full fence between the two. One of them sees the other. */
+#ifndef QOS_SERVICE_DEV_H
+#define QOS_SERVICE_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/qos.h>
+#endif
+
+#define SSR_VECTORS 64u
+
+struct ssr_slot {
+	uint64_t done;  /* requests of this slot that are served: the host stores */
+	int64_t result; /* of the last of them */
+	struct loom_request request;
+	uint64_t posted_ns; /* 0: on a clock that the host does not share */
+};
+
+struct ssr_ring {
+	uint64_t head; /* requests ever posted: the worker stores */
+	uint64_t refused; /* for want of a slot: the worker counts */
+	uint64_t pad0[6];
+	/* Constant: */
+	uint64_t slot_at;       /* from the begin of the block */
+	uint32_t slots, shift; /* slots = 1 << shift; 0: no tenant */
+	uint64_t pad1[6];
+};
+
+struct ssr_door {
+	uint32_t armed;   /* the host waits here and wants to be interrupted */
+	uint32_t pending; /* posted since the last interrupt, while interrupts are moderated */
+	int32_t event_fd, timer_fd;
+	uint32_t rung; /* futex: counts, like the eventfd */
+	uint32_t pad0;
+	uint64_t interrupts;
+	uint64_t pad1[4];
+};
+
+struct ssr_head {
+	uint32_t notify;  /* enum loom_qos_notify */
+	uint32_t vectors; /* doors in use */
+	uint32_t every;   /* 1: each request tries to interrupt, not only a worker's first */
+	uint32_t pad0;
+	uint64_t ring_at, bits_at;
+	uint64_t pad1[4];
+	/* The host stores these while workers run. */
+	uint32_t count; /* moderation: interrupt at so many ... */
+	uint32_t pad2;
+	uint64_t window_ns; /* ... or after so long */
+	uint64_t route;     /* bits of doors that take interrupts */
+	uint64_t pad3[5];
+	uint32_t next; /* whose turn it is among several doors */
+	uint32_t pad4[15];
+	struct ssr_door door[SSR_VECTORS];
+};
+
+LOOM_FN struct ssr_head *ssr_head(const struct loom_ctx *c)
+{
+	return (struct ssr_head *)c->global[LOOM_QOS];
+}
+
+LOOM_FN struct ssr_ring *ssr_ring(struct ssr_head *h, uint32_t worker)
+{
+	return (struct ssr_ring *)((char *)h + h->ring_at) + worker;
+}
+
+LOOM_FN uint64_t *ssr_bits(struct ssr_head *h, uint32_t worker)
+{
+	return (uint64_t *)((char *)h + h->bits_at) + worker / 64;
+}
+
+LOOM_FN struct ssr_slot *ssr_slot(struct ssr_head *h, const struct ssr_ring *r, uint64_t at)
+{
+	return (struct ssr_slot *)((char *)h + r->slot_at) + (at & (r->slots - 1));
+}
+
+/* The interrupt itself. A GPU has none: the host polls the bits. */
+#ifdef GPULOOM_DEV_CPU_H
+#include <sys/timerfd.h>
+
+LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
+{
+	uint64_t one = 1;
+	uint32_t armed = 1;
+	/* Whoever disarms the door interrupts: once per arming. */
+	if (!loom_load_relaxed_sys(&d->armed) || !loom_cas_acq_rel_sys(&d->armed, &armed, 0u))
+		return;
+	loom_fetch_add_relaxed_sys(&d->interrupts, (uint64_t)1);
+	if (h->notify == LOOM_QOS_FUTEX) {
+		loom_fetch_add_acq_rel_sys(&d->rung, 1u);
+		syscall(SYS_futex, &d->rung, FUTEX_WAKE, 1, NULL, NULL, 0);
+	} else if (h->notify == LOOM_QOS_EVENTFD && write(d->event_fd, &one, sizeof(one)) < 0) {
+		return; /* full: it was rung and not heard yet */
+	}
+}
+
+/* The device's timer: interrupts at the end of the window. */
+LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, uint64_t window_ns)
+{
+	struct itimerspec at = {.it_value = {.tv_sec = (time_t)(window_ns / 1000000000u),
+					     .tv_nsec = (long)(window_ns % 1000000000u)}};
+	if (h->notify != LOOM_QOS_EVENTFD)
+		ssr_raise(h, d); /* the host waits for the rest of the window */
+	else
+		timerfd_settime(d->timer_fd, 0, &at, NULL);
+}
+#else
+LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
+{
+	(void)h, (void)d;
+}
+LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, uint64_t window_ns)
+{
+	(void)h, (void)d, (void)window_ns;
+}
+#endif
+
+/* Interrupts are spread evenly over the doors that take them, as an interrupt controller does. */
+LOOM_FN struct ssr_door *ssr_door(struct ssr_head *h)
+{
+	uint64_t route = loom_load_relaxed_sys(&h->route);
+	if (!(route & (route - 1))) {
+		uint32_t v = 0;
+		while (v < SSR_VECTORS - 1 && !(route >> v & 1))
+			v++;
+		return &h->door[v];
+	}
+	uint32_t v = loom_fetch_add_relaxed_sys(&h->next, 1u) % h->vectors;
+	while (!(route >> v & 1))
+		v = (v + 1) % h->vectors;
+	return &h->door[v];
+}
+
+LOOM_FN void ssr_interrupt(struct ssr_head *h)
+{
+	struct ssr_door *d = ssr_door(h);
+	uint32_t count = loom_load_relaxed_sys(&h->count);
+	uint64_t window = loom_load_relaxed_sys(&h->window_ns);
+	if (!window) {
+		ssr_raise(h, d);
+		return;
+	}
+	/* Acq_rel: the host sets it to 0 before it looks at the bits, so what it does not see there
+	 * counts from 0 again. */
+	uint32_t pending = loom_fetch_add_acq_rel_sys(&d->pending, 1u) + 1;
+	if (pending >= count)
+		ssr_raise(h, d);
+	else if (pending == 1)
+		ssr_raise_later(h, d, window);
+}
+
+LOOM_FN int ssr_request(struct loom_ctx *c, const struct loom_request *request, uint64_t *id)
+{
+	struct ssr_head *h = ssr_head(c);
+	struct ssr_ring *r = ssr_ring(h, c->worker);
+	uint64_t at = r->head;
+	if (!r->slots)
+		return LOOM_EINVAL;
+	struct ssr_slot *slot = ssr_slot(h, r, at);
+	/* Acquire: pairs with the release of the completion, which has read the request before. */
+	if (loom_load_acquire_sys(&slot->done) < at >> r->shift) {
+		r->refused++;
+		return LOOM_EAGAIN;
+	}
+	slot->request = *request;
+#ifdef GPULOOM_DEV_CPU_H
+	slot->posted_ns = loom_clock_ns(c);
+#endif
+	/* Release: pairs with the acquire of the bottom half, which then reads the slot. */
+	loom_store_release_sys(&r->head, at + 1);
+	*id = at;
+	uint64_t bit = 1ull << (c->worker & 63), *bits = ssr_bits(h, c->worker);
+	/* Pairs with the fence after the host has cleared the bits: it sees the head, or we the 0. */
+	loom_fence_seq_cst_sys();
+	if (!(loom_load_relaxed_sys(bits) & bit)) {
+		loom_fetch_or_acq_rel_sys(bits, bit);
+		/* Pairs with the fence after arming: the host sees the bit, or we the armed door. */
+		loom_fence_seq_cst_sys();
+	} else if (!h->every && !loom_load_relaxed_sys(&h->window_ns)) {
+		return 0; /* whoever set it has seen to the interrupt */
+	}
+	ssr_interrupt(h);
+	return 0;
+}
+
+/* How a worker waits. On the CPU it spins for as long as a quick service takes, then sleeps: an
+ * accelerator's stalled wave costs the host nothing. */
+#ifdef GPULOOM_DEV_CPU_H
+#define SSR_SPINS 2000u
+#define SSR_NAP_MOST_NS 200000u
+LOOM_FN void ssr_pause(const struct loom_ctx *c, uint32_t *looks)
+{
+	if (++*looks < SSR_SPINS) {
+		loom_pause(c);
+		return;
+	}
+	uint64_t ns = (uint64_t)(*looks - SSR_SPINS + 1) * 1000;
+	struct timespec nap = {.tv_nsec = (long)(ns < SSR_NAP_MOST_NS ? ns : SSR_NAP_MOST_NS)};
+	nanosleep(&nap, NULL);
+}
+#else
+LOOM_FN void ssr_pause(const struct loom_ctx *c, uint32_t *looks)
+{
+	(void)looks;
+	loom_pause(c);
+}
+#endif
+
+LOOM_FN int ssr_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns, int64_t *result)
+{
+	struct ssr_head *h = ssr_head(c);
+	const struct ssr_ring *r = ssr_ring(h, c->worker);
+	uint32_t looks = 0;
+	if (!r->slots || id >= r->head)
+		return LOOM_EINVAL;
+	if (r->head - id > r->slots)
+		return LOOM_ENOENT;
+	struct ssr_slot *slot = ssr_slot(h, r, id);
+	uint64_t want = (id >> r->shift) + 1, begin = 0;
+	/* Acquire: pairs with the release of the completion: the result, and what the service wrote. */
+	while (loom_load_acquire_sys(&slot->done) < want) {
+		if (loom_stopped(c))
+			return LOOM_EINTR;
+		if (timeout_ns && looks % 64 == 0) {
+			uint64_t now = loom_clock_ns(c);
+			begin = begin ? begin : now;
+			if (now - begin >= timeout_ns)
+				return LOOM_ETIMEDOUT;
+		}
+		ssr_pause(c, &looks);
+	}
+	*result = slot->result;
+	return 0;
+}
+
+/* LOOM_CALL finds a policy's functions by its name. */
+#define SSR_DEVICE_HALF(policy)                                                                    \
+	LOOM_FN int policy##_request(struct loom_ctx *c, const struct loom_request *request,       \
+				     uint64_t *id)                                                 \
+	{                                                                                          \
+		return ssr_request(c, request, id);                                                \
+	}                                                                                          \
+	LOOM_FN int policy##_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns,            \
+				  int64_t *result)                                                 \
+	{                                                                                          \
+		return ssr_wait(c, id, timeout_ns, result);                                        \
+	}
+
+#endif

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The service path on the host, as its files share it. Every qos plug-in carries it; the one that leads
+ * the pipeline runs it. From the rings inward:
+ *
+ *   door.c    where top halves wait; moderation and masking of interrupts
+ *   path.c    the threads, and who does what in which arrangement
+ *   fill.c    the bottom half: rings -> queues, each request checked against its tenant's grants
+ *   serve.c   turns: the policies say who is served next; completion
+ *   work.c, files.c, heap.c   the services
+ *   account.c CPU time, latency, the metrics of a sample */
+#ifndef QOS_SERVICE_H
+#define QOS_SERVICE_H
+
+#include <pthread.h>
+
+#include "service.dev.h"
+
+#define SSR_PAGE 4096u
+#define SSR_BATCH_MOST 256u
+#define SSR_STAGES_MOST 16u
+
+enum ssr_stage { SSR_TOP = 0, SSR_BOTTOM, SSR_WORKER, SSR_STAGES };
+enum { SSR_KERNEL = SSR_STAGES, SSR_CLOCKS }; /* threads that io_uring keeps for us */
+
+/* ---- requests on their way ---------------------------------------------------------------------- */
+
+struct ssr_tenant;
+struct ssr_grant;
+struct ssr_source;
+
+/* A request that was checked: what it names is resolved, or `error` says why it names nothing. */
+struct ssr_call {
+	struct ssr_source *source;
+	struct ssr_slot *slot;
+	uint64_t done; /* of the slot, once served */
+	uint64_t posted_ns;
+	struct ssr_grant *grant; /* its buffer */
+	char *at;
+	uint64_t offset, bytes, argument;
+	uint32_t service;
+	int32_t error; /* minus an errno; 0: serve it */
+	int32_t fd;
+};
+
+/* One producer (the bottom half), one consumer (the worker thread). Never full: as large as all rings
+ * of the tenant. */
+struct ssr_queue {
+	struct ssr_call *call;
+	uint64_t mask;
+	uint64_t head __attribute__((aligned(64))); /* stored by the producer */
+	uint64_t tail __attribute__((aligned(64))); /* stored by the consumer */
+};
+
+/* Pages of a heap that ALLOC gave out. */
+struct ssr_heap {
+	uint64_t pages;
+	uint32_t *extent; /* [pages]: how many, at the first page of what was given; else 0 */
+	uint64_t *taken;  /* a bit per page */
+	uint64_t next;    /* where the next search begins */
+};
+
+struct ssr_grant {
+	struct loom_grant is;
+	char *at; /* the host's view of is.at */
+	struct ssr_heap heap;
+	struct ssr_grant *next;
+};
+
+/* Times in 16 steps per power of two: error below 1/16. */
+#define SSR_HISTOGRAM 1024u
+struct ssr_histogram {
+	uint64_t count, bucket[SSR_HISTOGRAM];
+};
+
+struct ssr_tenant {
+	struct loom_tenant is;
+	struct ssr_queue queue;
+	struct ssr_grant **grant; /* [grants] */
+	uint32_t grants;
+	uint64_t served, errors, cpu_ns;
+	struct ssr_histogram latency;
+};
+
+/* ---- threads ------------------------------------------------------------------------------------ */
+
+/* A thread sleeps here until it is rung; rings do not add up. */
+struct ssr_bell {
+	uint32_t rung;
+};
+
+struct service;
+struct ssr_thread {
+	struct service *s;
+	pthread_t id;
+	int tid, started;
+	enum ssr_stage role;
+	uint32_t vector; /* of a top half */
+	uint32_t heard;  /* rings of its door */
+	uint64_t clock_ns; /* its CPU clock as last charged */
+	uint64_t slack_ns; /* of its timers, as last set */
+	uint64_t begun_clock_ns; /* at the begin of the sample */
+	uint64_t begun_switches[2];
+};
+
+/* CPU time against wall time, for the dearest second. */
+struct ssr_point {
+	uint64_t ns, cpu_ns;
+};
+#define SSR_POINTS 16384u
+struct ssr_series {
+	struct ssr_point point[SSR_POINTS];
+	uint64_t head, tail;
+	uint64_t peak_ns; /* most CPU time in any second so far */
+};
+
+/* A worker's ring as the host knows it: what is in shared memory a tenant could have written. */
+struct ssr_source {
+	struct ssr_ring *ring;
+	struct ssr_slot *slot; /* [slots] */
+	uint32_t slots, shift; /* slots 0: no tenant's */
+	uint32_t tenant;
+	int broken;     /* its words make no sense: it is not served any more */
+	uint64_t taken; /* the bottom half has read so many requests ... */
+	uint64_t served; /* ... of which so many are complete: stored by the worker thread */
+};
+
+struct ssr_files;
+struct ssr_idle {
+	uint64_t ns, entries;
+	int known;
+};
+
+/* ---- the service -------------------------------------------------------------------------------- */
+
+struct service {
+	const struct loom_host *host;
+	const char *name;
+	struct loom_qos_stage stage[SSR_STAGES_MOST];
+	uint32_t stages;
+	struct loom_qos_path path;
+	struct ssr_tenant tenant[LOOM_MAX_TENANTS];
+	uint32_t tenants, workers;
+	struct loom_grant *granted; /* as the core gave them, until start */
+	uint32_t granted_count;
+	struct ssr_grant *grants;
+	int fault_fd; /* userfaultfd; -1: no demand buffer */
+	struct ssr_files *files;
+	/* Memory that workers share. */
+	struct ssr_head *head;
+	uint64_t *bits;
+	struct ssr_source *source; /* [workers] */
+	int event_fd[SSR_VECTORS], timer_fd[SSR_VECTORS];
+	/* Cores and threads. */
+	uint32_t core[SSR_VECTORS], vectors;
+	uint32_t machine;
+	struct ssr_thread thread[SSR_VECTORS + 2];
+	uint32_t threads;
+	struct ssr_bell bottom, work;
+	pthread_mutex_t drain; /* rings -> queues, and in a monolithic path all that follows */
+	pthread_mutex_t serving; /* the worker thread's part, which may wait while it holds this */
+	uint32_t stop;         /* futex: threads leave */
+	uint32_t dropping;     /* requests are ended with -ECANCELED instead of served */
+	int timed;             /* a policy moderates interrupts */
+	/* Accounts. The serving thread writes, but for the stages' times, which are atomic. */
+	uint64_t stage_ns[SSR_CLOCKS];
+	uint64_t body_ns, filled, served, errors, turns, naps;
+	uint64_t asked_ns, steered_ns; /* when the policies were last asked to moderate and to steer */
+	uint64_t route;
+	uint64_t begun_ns;
+	struct ssr_idle begun_idle;
+	struct ssr_series series;
+	struct loom_qos_queue seen[LOOM_MAX_TENANTS];
+	uint32_t last_tenant;
+};
+
+/* An instance of any qos plug-in begins with this. */
+struct qos {
+	const struct loom_host *host;
+	const char *name;
+	struct service *service; /* NULL: another plug-in leads */
+};
+
+/* ---- service.c: the ops that all plug-ins share */
+int qos_create(struct qos *q, const struct loom_host *host, const char *name, struct loom_error *err);
+void qos_destroy(void *self);
+int qos_lead(void *self, const struct loom_qos_stage *stage, uint32_t n, struct loom_error *err);
+int qos_tenants(void *self, const struct loom_layout *layout, const struct loom_tenant *tenant,
+		uint32_t n, struct loom_error *err);
+int qos_grants(void *self, const struct loom_grant *grant, uint32_t n, struct loom_error *err);
+int qos_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+	     struct loom_error *err);
+int qos_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	     struct loom_error *err);
+int qos_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		struct loom_report *report, struct loom_error *err);
+int qos_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	      const struct loom_segments *segments, struct loom_error *err);
+void qos_stop(void *self);
+
+#define QOS_OPS_COMMON                                                                             \
+	.size = sizeof(struct loom_qos_ops), .create = create, .destroy = qos_destroy,             \
+	.need = qos_need, .init = qos_init, .collect = qos_collect, .start = qos_start, .stop = qos_stop,                  \
+	.lead = qos_lead, .tenants = qos_tenants, .grants = qos_grants
+
+/* Descriptor and device half. */
+#define QOS_PLUGIN(symbol, summary, rows_, opts_type, ops_)                                        \
+	static const struct loom_qos_dev symbol##_cpu = {                                          \
+		.size = sizeof(struct loom_qos_dev),                                               \
+		.request = symbol##_request,                                                       \
+		.wait = symbol##_wait,                                                             \
+	};                                                                                         \
+	LOOM_EMBED(symbol##_text, "service.dev.h\"\n.incbin \"" #symbol ".dev.h");                 \
+	static const struct loom_device_code symbol##_code = {                                     \
+		.size = sizeof(struct loom_device_code),                                           \
+		.cpu = &symbol##_cpu,                                                              \
+		.source_name = #symbol ".dev.h",                                                   \
+		.source = symbol##_text,                                                           \
+		.source_end = symbol##_text_end,                                                   \
+	};                                                                                         \
+	LOOM_PLUGIN_DEFINE(QOS, #symbol, "0.1.0", "Apache-2.0", summary, .opts = rows_,            \
+			   .opts_size = sizeof(opts_type), .ops = &(ops_), .dev = &symbol##_code)
+
+/* ---- door.c */
+int ssr_doors_open(struct service *s, struct loom_error *err);
+void ssr_doors_close(struct service *s);
+void ssr_doors_arm(struct service *s, uint64_t vectors); /* with the full fence that must follow */
+int ssr_door_wait(struct ssr_thread *t);                 /* 0: told to stop */
+void ssr_doors_ring(struct service *s);                  /* wakes all, for the end */
+int ssr_posted(struct service *s);                       /* some worker's bit is set */
+void ssr_bell_ring(struct ssr_bell *b);
+int ssr_bell_wait(struct service *s, struct ssr_bell *b);
+/* Sleeps until `until_ns`, as much as slack_ns later, or the end of the service. */
+void ssr_sleep(struct ssr_thread *t, uint64_t until_ns, uint64_t slack_ns);
+
+/* ---- path.c */
+int ssr_path_start(struct service *s, struct loom_error *err);
+void ssr_path_stop(struct service *s);
+void ssr_path_quiet(struct service *s); /* drops what is under way; returns when nothing is */
+void ssr_path_bind(struct service *s, uint64_t vectors); /* of threads that are bound to no door */
+
+/* ---- fill.c */
+uint32_t ssr_fill(struct service *s); /* holds `drain` */
+uint64_t ssr_waiting(const struct service *s);
+
+/* ---- serve.c */
+void ssr_serve(struct ssr_thread *t, int fills); /* until nothing waits */
+void ssr_complete(struct service *s, struct ssr_tenant *tenant, const struct ssr_call *call,
+		  int64_t result, uint64_t now_ns);
+void ssr_drop(struct service *s); /* ends all that is queued, unserved */
+void ssr_ask(struct ssr_thread *t, uint64_t now_ns); /* moderation and steering */
+
+/* ---- work.c */
+int64_t ssr_work(struct service *s, const struct ssr_call *call);
+
+/* ---- grants.c */
+int ssr_grants_resolve(struct service *s, const struct loom_segments *segments,
+		       struct loom_error *err);
+void ssr_grants_free(struct service *s);
+
+/* ---- files.c: reads and writes of one turn, submitted together */
+int ssr_files_open(struct service *s, struct loom_error *err);
+void ssr_files_close(struct service *s);
+/* 1: it will be completed by ssr_files_flush(); 0: do it yourself. */
+int ssr_files_add(struct service *s, const struct ssr_call *call);
+void ssr_files_flush(struct service *s, struct ssr_tenant *tenant);
+/* CPU time of io_uring's threads since the last call, booked; `all`: of those just begun, too. */
+uint64_t ssr_files_charge(struct service *s, int all);
+
+/* ---- heap.c */
+int ssr_heap_open(const struct loom_host *host, struct ssr_heap *h, uint64_t bytes);
+void ssr_heap_close(const struct loom_host *host, struct ssr_heap *h);
+void ssr_heap_reset(struct ssr_heap *h);
+int64_t ssr_heap_alloc(struct ssr_heap *h, char *base, uint64_t bytes);
+int64_t ssr_heap_free(struct ssr_heap *h, char *base, uint64_t offset);
+int ssr_heap_owns(const struct ssr_heap *h, uint64_t offset, uint64_t bytes);
+
+/* ---- account.c */
+uint64_t ssr_now(void);
+/* What this thread's CPU clock has advanced since the last call, booked on `stage`. */
+uint64_t ssr_charge(struct ssr_thread *t, enum ssr_stage stage);
+uint64_t ssr_cpu(const struct service *s); /* all that was booked */
+void ssr_point(struct service *s, uint64_t now_ns);
+void ssr_account_begin(struct service *s);
+int ssr_account_report(struct service *s, struct loom_report *report, struct loom_error *err);
+void ssr_histogram_add(struct ssr_histogram *h, uint64_t ns);
+double ssr_histogram_at(const struct ssr_histogram *h, double share);
+
+/* ---- idle.c: what the kernel says about idle cores */
+void ssr_idle_read(const struct service *s, struct ssr_idle *idle);
+uint64_t ssr_idle_core(uint32_t core, uint64_t *entries); /* ns of idleness; entries may be NULL */
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The services (the paper's table I). Runs in the worker thread on requests that were checked; each is
+ * the system call that a program on the CPU would make. Gives its result, or minus errno. */
+#include <errno.h>
+#include <linux/userfaultfd.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "service.h"
+
+static int64_t outcome(int64_t rc)
+{
+	return rc < 0 ? -errno : rc;
+}
+
+/* One call for the whole range; page by page behind one that is there already. */
+static int64_t fault(struct service *s, const struct ssr_call *call)
+{
+	const char *content = call->grant->is.content;
+	int64_t made = 0;
+	for (uint64_t at = 0; at < call->bytes;) {
+		int64_t done;
+		if (content) {
+			struct uffdio_copy copy = {.dst = (uintptr_t)call->at + at,
+						   .src = (uintptr_t)content + call->offset + at,
+						   .len = call->bytes - at};
+			done = ioctl(s->fault_fd, UFFDIO_COPY, &copy) ? copy.copy : (int64_t)copy.len;
+		} else {
+			struct uffdio_zeropage zero = {.range = {(uintptr_t)call->at + at,
+								 call->bytes - at}};
+			done = ioctl(s->fault_fd, UFFDIO_ZEROPAGE, &zero) ? zero.zeropage :
+									    (int64_t)zero.range.len;
+		}
+		if (done > 0) { /* all of it, or up to a page that is there */
+			at += (uint64_t)done;
+			made += done;
+		} else if (done == -EEXIST || (!done && errno == EEXIST)) {
+			at += SSR_PAGE;
+		} else if (done != -EAGAIN) {
+			return done ? done : -errno;
+		}
+	}
+	return made;
+}
+
+#define MIGRATE_PAGES 256u
+static int64_t migrate(const struct ssr_call *call)
+{
+	void *page[MIGRATE_PAGES];
+	int node[MIGRATE_PAGES], status[MIGRATE_PAGES];
+	uint64_t at = (uintptr_t)call->at & ~(uint64_t)(SSR_PAGE - 1);
+	uint64_t end = (uintptr_t)call->at + call->bytes;
+	int64_t there = 0;
+	while (at < end) {
+		unsigned long n = 0;
+		for (; at < end && n < MIGRATE_PAGES; at += SSR_PAGE, n++) {
+			page[n] = (void *)(uintptr_t)at;
+			node[n] = (int)call->argument;
+			status[n] = -1;
+		}
+		/* Of this process: the mapping that the service itself uses. */
+		if (syscall(SYS_move_pages, 0, n, page, node, status, 2 /* MPOL_MF_MOVE */) < 0)
+			return -errno;
+		for (unsigned long i = 0; i < n; i++)
+			there += status[i] == (int)call->argument;
+	}
+	return there;
+}
+
+int64_t ssr_work(struct service *s, const struct ssr_call *call)
+{
+	struct ssr_grant *g = call->grant;
+	if (g && g->is.kind == LOOM_GRANT_HEAP && call->at &&
+	    !ssr_heap_owns(&g->heap, call->offset, call->bytes))
+		return -EFAULT; /* not given out: touching it would bring the page back */
+	switch (call->service) {
+	case LOOM_SERVICE_NOTHING:
+		return 0;
+	case LOOM_SERVICE_SIGNAL:
+		return outcome(syscall(SYS_pidfd_send_signal, call->fd, (int)call->argument, NULL, 0));
+	case LOOM_SERVICE_FAULT:
+		return fault(s, call);
+	case LOOM_SERVICE_EVICT:
+		return outcome(madvise(call->at, call->bytes, MADV_REMOVE));
+	case LOOM_SERVICE_ALLOC:
+		return ssr_heap_alloc(&g->heap, g->at, call->bytes);
+	case LOOM_SERVICE_FREE:
+		return ssr_heap_free(&g->heap, g->at, call->offset);
+	case LOOM_SERVICE_READ:
+		return outcome(pread(call->fd, call->at, call->bytes, (off_t)call->argument));
+	case LOOM_SERVICE_WRITE:
+		return outcome(pwrite(call->fd, call->at, call->bytes, (off_t)call->argument));
+	case LOOM_SERVICE_MIGRATE:
+		return migrate(call);
+	case LOOM_SERVICE_SEND:
+		return outcome(send(call->fd, call->at, call->bytes, MSG_DONTWAIT | MSG_NOSIGNAL));
+	default:
+		return -ENOSYS;
+	}
+}

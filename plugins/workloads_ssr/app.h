@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host half of the applications: an input is built and its answer computed in another way than the
+ * workers do. */
+#ifndef WORKLOAD_SSR_APP_H
+#define WORKLOAD_SSR_APP_H
+
+#include "jobs.dev.h"
+#include "ssr.h"
+
+struct app_opts {
+	struct ssr_opts common;
+	uint64_t size, lookups;
+};
+
+struct app;
+struct app_kind {
+	const char *name;
+	uint32_t scratch; /* words per vertex */
+	/* Fills x->in and x->content. */
+	int (*build)(struct app *x);
+	uint64_t (*answer)(const struct app *x, uint32_t worker);
+};
+
+struct app {
+	const struct loom_host *host;
+	const struct app_opts *opts;
+	const struct app_kind *kind;
+	struct ssr_job job;
+	struct ssr_input in;
+	char *content; /* in.bytes */
+};
+
+int app_create(const struct loom_host *host, const void *opts, const struct app_kind *kind, void **self,
+	       struct loom_error *err);
+extern const struct loom_opt app_rows[];
+
+/* app_graph.c, app_table.c */
+extern const struct app_kind app_bfs, app_sssp, app_spmv, app_bpt, app_xsbench;
+
+/* Zeroed room for the input: 0, or LOOM_ENOMEM. */
+int app_room(struct app *x, uint64_t bytes);
+uint64_t app_random(uint64_t *state);
+
+#define APP_PLUGIN(app, summary)                                                                   \
+	static int create(const struct loom_host *host, const void *opts, void **self,             \
+			  struct loom_error *err)                                                  \
+	{                                                                                          \
+		return app_create(host, opts, &app_##app, self, err);                              \
+	}                                                                                          \
+	static const struct loom_workload_dev table = {.size = sizeof(table),                      \
+						       .kernel = workload_ssr_##app##_kernel};     \
+	LOOM_EMBED(app_text, "ssr.dev.h\"\n.incbin \"app.dev.h\"\n.incbin \"jobs.dev.h\"\n.incbin " \
+			     "\"workload_ssr_" #app ".dev.h");                                     \
+	static const struct loom_device_code code = {.size = sizeof(code),                         \
+						     .cpu = &table,                                \
+						     .source_name = "workload_ssr_" #app ".dev.h", \
+						     .source = app_text,                           \
+						     .source_end = app_text_end};                  \
+	static const struct loom_workload_ops ops = APP_OPS(create);                               \
+	LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_ssr_" #app, "0.1.0", "Apache-2.0", summary,         \
+			   .opts = app_rows, .opts_size = sizeof(struct app_opts), .ops = &ops,    \
+			   .dev = &code)
+
+#define APP_OPS(create_)                                                                           \
+	{.size = sizeof(struct loom_workload_ops),                                                 \
+	 .create = create_,                                                                        \
+	 .destroy = app_destroy,                                                                   \
+	 .need = app_need,                                                                         \
+	 .init = app_init,                                                                         \
+	 .start = app_start,                                                                       \
+	 .stop = app_stop,                                                                         \
+	 .tasks = app_tasks,                                                                       \
+	 .verify = app_verify,                                                                     \
+	 .tenants = app_tenants,                                                                   \
+	 .grants = app_grants}
+
+void app_destroy(void *self);
+int app_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err);
+int app_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	     struct loom_error *err);
+int app_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	      const struct loom_segments *segments, struct loom_error *err);
+void app_stop(void *self);
+int app_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+	      struct loom_task *list, struct loom_error *err);
+int app_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	       struct loom_report *report, struct loom_error *err);
+int app_tenants(void *self, const struct loom_layout *layout, const struct loom_tenant **tenant,
+		uint32_t *n, struct loom_error *err);
+int app_grants(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	       loom_ref global, const struct loom_grant **grant, uint32_t *n, struct loom_error *err);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_ssr_storm: a storm of requests for one service. Host half: what each worker may name. */
+#include "workload_ssr_storm.dev.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include "ssr.h"
+
+struct storm_opts {
+	struct ssr_opts common;
+	uint32_t service;
+	uint64_t requests, bytes, room, file, pace;
+};
+
+struct storm {
+	const struct loom_host *host;
+	const struct storm_opts *opts;
+	struct ssr_job job;
+	int file, sender, receiver, target;
+	pid_t listener;
+};
+
+static const char *const services[] = {
+#define STORM_SERVICE(NAME, name, text) #name,
+	LOOM_SERVICE_MAP(STORM_SERVICE)
+#undef STORM_SERVICE
+	NULL};
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct storm_opts, service, LOOM_OPT_ENUM, "read",
+		 "What every request asks for. fault and alloc empty their memory again.",
+		 .choices = services),
+	LOOM_OPT(struct storm_opts, requests, LOOM_OPT_U64, "20000",
+		 "Requests of each worker, when there is neither victim nor duration.", .min = 1,
+		 .max = 1e12),
+	LOOM_OPT(struct storm_opts, bytes, LOOM_OPT_SIZE, "4KiB", "Bytes of a request.", .min = 1,
+		 .max = 1 << 20),
+	LOOM_OPT(struct storm_opts, room, LOOM_OPT_SIZE, "1MiB",
+		 "A worker's buffer, whole pages; at least `bytes`.", .min = 4096, .max = 1 << 30),
+	LOOM_OPT(struct storm_opts, file, LOOM_OPT_SIZE, "16MiB",
+		 "The file that read and write use, in memory.", .min = 4096, .max = 1ll << 34),
+	LOOM_OPT(struct storm_opts, pace, LOOM_OPT_TIME, "0",
+		 "The last tenant's workers let so much time pass between two requests, while the others "
+		 "flood. 0: it floods, too.",
+		 .min = 0, .max = 1e10),
+	SSR_ROWS(struct storm_opts),
+	{.name = NULL},
+};
+
+static void shut(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+static void destroy(void *self)
+{
+	struct storm *x = self;
+	if (!x)
+		return;
+	ssr_job_free(&x->job);
+	if (x->listener > 0) {
+		kill(x->listener, SIGKILL);
+		waitpid(x->listener, NULL, 0);
+	}
+	shut(&x->file);
+	shut(&x->sender);
+	shut(&x->receiver);
+	shut(&x->target);
+	x->host->free(x->host, x);
+}
+
+/* ---- what requests name ---------------------------------------------------------------------------- */
+
+static int make_file(struct storm *x)
+{
+	char page[4096];
+	x->file = memfd_create("ssr_storm", MFD_CLOEXEC);
+	for (uint64_t at = 0; x->file >= 0 && at < x->opts->file; at += sizeof(page)) {
+		memset(page, (int)(at / sizeof(page)), sizeof(page));
+		if (write(x->file, page, sizeof(page)) != (ssize_t)sizeof(page))
+			return -1;
+	}
+	return x->file < 0 ? -1 : 0;
+}
+
+/* Datagrams to a socket that nobody reads: the kernel delivers, then drops. */
+static int make_sockets(struct storm *x)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t size = sizeof(to);
+	int least = 1;
+	x->receiver = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	x->sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (x->receiver < 0 || x->sender < 0 ||
+	    setsockopt(x->receiver, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) ||
+	    bind(x->receiver, (struct sockaddr *)&to, size) ||
+	    getsockname(x->receiver, (struct sockaddr *)&to, &size))
+		return -1;
+	return connect(x->sender, (struct sockaddr *)&to, size);
+}
+
+/* Another process that takes SIGUSR1: one that is pending already is not queued again. */
+static int make_listener(struct storm *x)
+{
+	sigset_t set, old;
+	struct timespec nap = {.tv_nsec = 1000000};
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigprocmask(SIG_BLOCK, &set, &old);
+	x->listener = fork();
+	if (x->listener == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;) {
+			sigwaitinfo(&set, NULL);
+			nanosleep(&nap, NULL);
+		}
+	}
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	if (x->listener < 0)
+		return -1;
+	x->target = (int)syscall(SYS_pidfd_open, x->listener, 0);
+	return x->target < 0 ? -1 : 0;
+}
+
+static int make_handle(struct storm *x)
+{
+	switch (x->opts->service) {
+	case LOOM_SERVICE_READ:
+	case LOOM_SERVICE_WRITE:
+		return make_file(x);
+	case LOOM_SERVICE_SEND:
+		return make_sockets(x);
+	case LOOM_SERVICE_SIGNAL:
+		return make_listener(x);
+	default:
+		return 0;
+	}
+}
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	struct storm *x = host->alloc(host, sizeof(*x));
+	if (!x)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "ssr_storm: out of memory");
+	x->host = host;
+	x->opts = opts;
+	x->file = x->sender = x->receiver = x->target = -1;
+	int rc = ssr_job_create(&x->job, host, &x->opts->common, "ssr_storm", err);
+	if (!rc && (x->opts->room % SSR_PAGE_BYTES || x->opts->bytes > x->opts->room ||
+		    x->opts->bytes > x->opts->file))
+		rc = LOOM_FAIL(host, err, LOOM_EINVAL,
+			       "ssr_storm: room must be whole pages, and bytes fit into room and file");
+	if (!rc && make_handle(x))
+		rc = LOOM_FAIL(host, err, LOOM_EUNAVAIL, "ssr_storm: cannot prepare '%s': %s",
+			       services[x->opts->service], strerror(errno));
+	if (rc)
+		destroy(x);
+	else
+		*self = x;
+	return rc;
+}
+
+/* ---- memory --------------------------------------------------------------------------------------- */
+
+static uint64_t tally_bytes(const struct storm *x)
+{
+	uint64_t window = x->opts->common.outstanding;
+	return sizeof(struct ssr_tally) + window * (sizeof(struct ssr_asked) + sizeof(uint64_t));
+}
+
+static int need(void *self, const struct loom_layout *layout, struct loom_need *n,
+		struct loom_error *err)
+{
+	struct storm *x = self;
+	(void)err;
+	/* A page more: buffers begin at a page. */
+	n->global = sizeof(struct ssr_control) + SSR_PAGE_BYTES + layout->workers * x->opts->room;
+	n->worker = tally_bytes(x);
+	return 0;
+}
+
+static int tenants(void *self, const struct loom_layout *layout, const struct loom_tenant **tenant,
+		   uint32_t *n, struct loom_error *err)
+{
+	return ssr_job_tenants(&((struct storm *)self)->job, layout, tenant, n, err);
+}
+
+static uint64_t buffer_at(const struct storm *x, const void *global, uint32_t worker)
+{
+	uint64_t from = (uintptr_t)global + sizeof(struct ssr_control);
+	uint64_t page = (from + SSR_PAGE_BYTES - 1) & ~(SSR_PAGE_BYTES - 1);
+	return page - (uintptr_t)global + worker * x->opts->room;
+}
+
+/* Two for each worker: its memory and its handle. A service without a handle has a buffer again. */
+static int grants(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		  loom_ref global, const struct loom_grant **grant, uint32_t *n,
+		  struct loom_error *err)
+{
+	struct storm *x = self;
+	struct ssr_job *j = &x->job;
+	uint32_t kind = x->opts->service == LOOM_SERVICE_FAULT ? LOOM_GRANT_DEMAND :
+			x->opts->service == LOOM_SERVICE_ALLOC ? LOOM_GRANT_HEAP :
+								 LOOM_GRANT_BUFFER;
+	x->host->free(x->host, j->grant);
+	j->grant = x->host->alloc(x->host, SSR_GRANTS * layout->workers * sizeof(*j->grant));
+	if (!j->grant)
+		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "ssr_storm: out of memory");
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		struct loom_grant *g = &j->grant[SSR_GRANTS * w];
+		uint64_t at = buffer_at(x, view->global, w);
+		g[0] = (struct loom_grant){.tenant = ssr_job_tenant_of(j, w),
+					   .kind = kind,
+					   .at = global + at,
+					   .bytes = x->opts->room};
+		g[1] = g[0];
+		if (kind != LOOM_GRANT_BUFFER) /* nothing that a request would name */
+			g[1] = (struct loom_grant){.tenant = g->tenant,
+						   .kind = LOOM_GRANT_BUFFER,
+						   .at = global,
+						   .bytes = sizeof(struct ssr_control)};
+		if (x->file >= 0)
+			g[1] = (struct loom_grant){.tenant = g->tenant,
+						   .kind = LOOM_GRANT_FILE,
+						   .fd = x->file,
+						   .access = LOOM_READ | LOOM_WRITE};
+		else if (x->sender >= 0)
+			g[1] = (struct loom_grant){
+				.tenant = g->tenant, .kind = LOOM_GRANT_SOCKET, .fd = x->sender};
+		else if (x->target >= 0)
+			g[1] = (struct loom_grant){.tenant = g->tenant,
+						   .kind = LOOM_GRANT_PROCESS,
+						   .fd = x->target,
+						   .signals = 1ull << (SIGUSR1 - 1)};
+		if (kind != LOOM_GRANT_BUFFER &&
+		    madvise((char *)view->global + at, x->opts->room, MADV_REMOVE))
+			return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL,
+					 "ssr_storm: cannot make this memory absent: %s", strerror(errno));
+	}
+	*grant = j->grant;
+	*n = SSR_GRANTS * layout->workers;
+	return 0;
+}
+
+static int init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		struct loom_error *err)
+{
+	struct storm *x = self;
+	(void)layout, (void)err;
+	ssr_job_arm(&x->job, view);
+	struct ssr_control *k = view->global;
+	int endless = *x->opts->common.victim || x->opts->common.duration;
+	k->limit = endless ? 0 : x->opts->requests;
+	k->pace_ns = x->opts->pace;
+	k->service = x->opts->service;
+	k->bytes = x->opts->bytes;
+	k->room = x->opts->room;
+	k->file_bytes = x->opts->file;
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		char *at = (char *)view->global + buffer_at(x, view->global, w);
+		if (x->opts->service == LOOM_SERVICE_FAULT || x->opts->service == LOOM_SERVICE_ALLOC)
+			madvise(at, x->opts->room, MADV_REMOVE);
+		else
+			memset(at, 1, x->opts->room);
+	}
+	return 0;
+}
+
+static int start(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		 const struct loom_segments *segments, struct loom_error *err)
+{
+	(void)layout, (void)view, (void)segments;
+	return ssr_job_start(&((struct storm *)self)->job, err);
+}
+
+static void stop(void *self)
+{
+	ssr_job_stop(&((struct storm *)self)->job);
+}
+
+static int tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		 loom_ref global, struct loom_task *list, struct loom_error *err)
+{
+	(void)self, (void)layout, (void)view, (void)global, (void)list, (void)err;
+	return 0; /* a kernel */
+}
+
+static int verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		  struct loom_report *report, struct loom_error *err)
+{
+	struct storm *x = self;
+	uint64_t limit = ((const struct ssr_control *)view->global)->limit;
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		const struct ssr_tally *t = view->worker[w];
+		if (limit && t->done != limit && !t->wrong)
+			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
+					 "ssr_storm: worker %u has %llu answers to %llu requests", w,
+					 (unsigned long long)t->done, (unsigned long long)limit);
+	}
+	return ssr_job_report(&x->job, report, err);
+}
+
+static const struct loom_workload_ops ops = {
+	.size = sizeof(ops),
+	.create = create,
+	.destroy = destroy,
+	.need = need,
+	.init = init,
+	.start = start,
+	.stop = stop,
+	.tasks = tasks,
+	.verify = verify,
+	.tenants = tenants,
+	.grants = grants,
+};
+
+static const struct loom_workload_dev table = {.size = sizeof(table),
+					       .kernel = workload_ssr_storm_kernel};
+LOOM_EMBED(storm_text, "ssr.dev.h\"\n.incbin \"workload_ssr_storm.dev.h");
+static const struct loom_device_code code = {.size = sizeof(code),
+					     .cpu = &table,
+					     .source_name = "workload_ssr_storm.dev.h",
+					     .source = storm_text,
+					     .source_end = storm_text_end};
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_ssr_storm", "0.1.0", "Apache-2.0",
+		   "Workers ask for one service as fast as it is given", .opts = rows,
+		   .opts_size = sizeof(struct storm_opts), .ops = &ops, .dev = &code)

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ssr_storm: as many requests as are answered (the paper's ubench: every access a request). Device code.
+ *
+ * A worker keeps `window` requests outstanding and takes answers in the order of asking. What it must
+ * remember of each is in its own block, behind the tally. */
+#ifndef WORKLOAD_SSR_STORM_DEV_H
+#define WORKLOAD_SSR_STORM_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "ssr.dev.h"
+#endif
+
+#define SSR_PAGE_BYTES 4096ull
+
+/* Right answers are known; -1: any offset, of an ALLOC. */
+struct ssr_asked {
+	uint64_t id;
+	int64_t want;
+	uint32_t service;
+	uint32_t pad;
+};
+
+struct ssr_storm {
+	uint64_t posted, answered; /* asked[i % window] of what lies between */
+	uint64_t page;		   /* next of the demand buffer */
+	uint64_t held;		   /* heap pages that are to be given back: free_at[] */
+	uint64_t next_ns;	   /* not before: a tenant that paces itself */
+};
+
+LOOM_FN struct ssr_asked *ssr_asked(struct ssr_tally *t)
+{
+	return (struct ssr_asked *)(t + 1);
+}
+
+LOOM_FN uint64_t *ssr_free_at(struct ssr_tally *t, const struct ssr_control *k)
+{
+	return (uint64_t *)(ssr_asked(t) + k->window);
+}
+
+/* Grants of a worker, in the order in which the host makes them: see grants(). */
+enum { SSR_GRANT_MEMORY = 0, SSR_GRANT_HANDLE, SSR_GRANTS };
+
+LOOM_FN int64_t ssr_storm_next(struct loom_ctx *c, const struct ssr_control *k, struct ssr_tally *t,
+			       struct ssr_storm *s, struct loom_request *r)
+{
+	uint32_t tenant = ssr_tenant_of(c, k);
+	uint32_t first = (uint32_t)(((uint64_t)tenant * c->workers + k->tenants - 1) / k->tenants);
+	uint32_t grant = (c->worker - first) * SSR_GRANTS;
+	r->service = k->service;
+	r->buffer = grant + SSR_GRANT_MEMORY;
+	r->handle = grant + SSR_GRANT_HANDLE;
+	r->reserved = 0;
+	r->offset = 0;
+	r->bytes = k->bytes;
+	r->argument = 0;
+	switch (k->service) {
+	case LOOM_SERVICE_SIGNAL:
+		r->argument = 10; /* SIGUSR1 */
+		return 0;
+	case LOOM_SERVICE_FAULT: /* a stream through the buffer, which is emptied at its end */
+		r->offset = s->page * SSR_PAGE_BYTES;
+		r->bytes = SSR_PAGE_BYTES;
+		if (s->page++ < k->room / SSR_PAGE_BYTES)
+			return (int64_t)SSR_PAGE_BYTES;
+		r->service = LOOM_SERVICE_EVICT;
+		r->offset = 0;
+		r->bytes = k->room;
+		s->page = 0;
+		return 0;
+	case LOOM_SERVICE_ALLOC:
+		if (!s->held)
+			return -1;
+		r->service = LOOM_SERVICE_FREE;
+		r->offset = ssr_free_at(t, k)[--s->held];
+		return (int64_t)((k->bytes + SSR_PAGE_BYTES - 1) / SSR_PAGE_BYTES * SSR_PAGE_BYTES);
+	case LOOM_SERVICE_READ:
+	case LOOM_SERVICE_WRITE:
+		r->offset = loom_random_below(c, (uint32_t)(k->room / k->bytes)) * k->bytes;
+		r->argument = loom_random_below(c, (uint32_t)(k->file_bytes / k->bytes)) * k->bytes;
+		return (int64_t)k->bytes;
+	case LOOM_SERVICE_MIGRATE:
+		return (int64_t)((k->bytes + SSR_PAGE_BYTES - 1) / SSR_PAGE_BYTES);
+	case LOOM_SERVICE_SEND:
+		return (int64_t)k->bytes;
+	default:
+		return 0;
+	}
+}
+
+/* 1 when a request was posted. */
+LOOM_FN int ssr_storm_post(struct loom_ctx *c, struct ssr_control *k, struct ssr_tally *t,
+			   struct ssr_storm *s)
+{
+	struct ssr_asked *a = &ssr_asked(t)[s->posted % k->window];
+	struct loom_request r;
+	if (s->posted - s->answered >= k->window || (k->limit && s->posted >= k->limit))
+		return 0;
+	if (k->pace_ns && ssr_tenant_of(c, k) + 1 == k->tenants) {
+		uint64_t now = loom_clock_ns(c);
+		if (now < s->next_ns)
+			return 0;
+		s->next_ns = (s->next_ns ? s->next_ns : now) + k->pace_ns;
+	}
+	a->want = ssr_storm_next(c, k, t, s, &r);
+	a->service = r.service;
+	if (LOOM_CALL(qos, request, c, &r, &a->id) != 0) {
+		ssr_count_wrong(t, r.service, 0); /* the window is no larger than the ring */
+		return 0;
+	}
+	s->posted++;
+	return 1;
+}
+
+/* How many answers came; waits for the first at most that long. */
+LOOM_FN uint64_t ssr_storm_take(struct loom_ctx *c, struct ssr_control *k, struct ssr_tally *t,
+				struct ssr_storm *s, uint64_t timeout_ns)
+{
+	uint64_t n = 0;
+	while (s->answered < s->posted) {
+		struct ssr_asked *a = &ssr_asked(t)[s->answered % k->window];
+		int64_t got = 0;
+		int rc = LOOM_CALL(qos, wait, c, a->id, n ? 1 : timeout_ns, &got);
+		if (rc == LOOM_ETIMEDOUT || rc == LOOM_EINTR)
+			break;
+		if (rc || (a->want >= 0 ? got != a->want : got < 0))
+			ssr_count_wrong(t, a->service, rc ? rc : got);
+		else if (a->service == LOOM_SERVICE_ALLOC)
+			ssr_free_at(t, k)[s->held++] = (uint64_t)got;
+		s->answered++;
+		n++;
+	}
+	if (n) /* the host watches it */
+		loom_store_relaxed_sys(&t->done, s->answered);
+	return n;
+}
+
+LOOM_FN void workload_ssr_storm_kernel(struct loom_ctx *c)
+{
+	struct ssr_control *k = ssr_control(c);
+	struct ssr_tally *t = ssr_tally(c);
+	struct ssr_storm s = {0};
+	if (c->lane)
+		return;
+	uint64_t cpu = ssr_own_clock();
+	loom_fetch_add_acq_rel_sys(&k->begun, 1u);
+	while (!ssr_quits(c, k) && !(k->limit && s.answered >= k->limit)) {
+		if (loom_load_relaxed_sys(&k->quiet)) {
+			ssr_storm_take(c, k, t, &s, 1);
+			ssr_rest(c, 1000000);
+			continue;
+		}
+		uint32_t n = 0;
+		while (ssr_storm_post(c, k, t, &s))
+			n++;
+		/* Nothing to post and nothing answered: an accelerator would stall. */
+		if (!ssr_storm_take(c, k, t, &s, k->pause_ns ? 1 : 100000) && !n)
+			ssr_rest(c, k->pause_ns);
+	}
+	t->posted = s.posted;
+	t->cpu_ns = ssr_own_clock() - cpu;
+}
+
+#endif

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+# Service requests through whole runs: every service under every arrangement, pipelines of all policies,
+# both isolations, a victim beside them, tenants; and what is refused.
+. tests/lib.sh
+conf=conf/qos/storm.ini
+W=workload.ssr_storm
+run() {
+	expect 0 'verified' "$G" run "$conf" --samples 2 --set run.warmup=0 "$@"
+}
+# Real-time and nice classes would let tests starve each other.
+other='--set qos.split.class=other --set qos.monolithic.class=other'
+
+for service in nothing signal fault alloc read write migrate send; do
+	for use in split monolithic; do
+		run $other --set $W.requests=2000 --set $W.service=$service --set qos.use=$use \
+			--set device.cpu.workers=2
+	done
+	run $other --set $W.requests=2000 --set $W.service=$service --set qos.use=monolithic \
+		--set device.cpu.isolation=process
+done
+for use in coalesce 'split coalesce steer' 'steer monolithic' 'coalesce monolithic' \
+	'throttle' 'split throttle' 'monolithic throttle steer' 'budget' 'monolithic budget' \
+	'coalesce steer monolithic budget' 'split coalesce throttle budget'; do
+	for notify in eventfd futex poll; do
+		run $other --set $W.requests=1500 --set "qos.use=$use" --set qos.split.notify=$notify \
+			--set qos.monolithic.notify=$notify --set qos.budget.limit=50% \
+			--set qos.throttle.limit=50% --set qos.throttle.delay_most=1ms
+	done
+done
+for to in one idle away; do
+	run $other --set $W.requests=1500 --set 'qos.use=split steer' --set qos.steer.to=$to --set qos.steer.cores=0
+done
+run $other --set $W.requests=5000 --set 'qos.use=split coalesce' --set qos.coalesce.adaptive=yes
+run $other --set $W.requests=1000 --set qos.split.files=pread --set qos.use=split
+run $other --set $W.requests=1000 --set qos.use=split --set transport.use=p2p --set 'run.devices=cpu:0 cpu:1' \
+	--set $W.tenants=2
+
+for app in bfs spmv sssp bpt xsbench; do
+	for isolation in thread process; do
+		expect 0 'verified' "$G" run conf/qos/apps.ini --samples 2 $other --set run.workload=ssr_$app \
+			--set device.cpu.isolation=$isolation --set device.cpu.workers=2 \
+			--set workload.ssr_$app.size=3000 --set workload.ssr_$app.lookups=3000
+	done
+	# Repeated beside a victim, with and without requests: the same answers.
+	expect 0 'victim_speed' "$G" run conf/qos/apps.ini --samples 2 --set run.warmup=0 $other \
+		--set run.workload=ssr_$app --set workload.ssr_$app.size=1000 \
+		--set "workload.ssr_$app.victim=sleep 0.05"
+done
+
+# A victim: both its runs are in the figures.
+expect 0 'victim_speed' "$G" run "$conf" --samples 2 --set run.warmup=0 $other \
+	--set "$W.victim=sleep 0.1" --set $W.victim_cores=0 --set $W.pause=1ms
+expect 0 'requests_per_s' "$G" run "$conf" --samples 2 --set run.warmup=0 $other --set $W.duration=100ms
+# A budget is kept: CPU time by the clocks of the path's threads, over a second, with room for noise.
+expect 0 verified "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.duration=1500ms \
+	--set 'qos.use=monolithic budget' --set qos.budget.limit=5% --set $W.pause=1ms \
+	--set $W.outstanding=1024 --json "$tmp/budget.json"
+python3 - "$tmp/budget.json" <<'PY' || fail 'the budget of 5%'
+import json, sys
+share = json.load(open(sys.argv[1]))['metrics']['ssr_cpu_share']['median']
+print('share', share)
+sys.exit(0 if 0.02 < share < 0.06 else 1)
+PY
+
+# Refusals, each with its reason.
+expect 2 'named twice' "$G" run "$conf" --set 'qos.use=split split'
+expect 2 'no qos is selected' "$G" run "$conf" --set qos.use=
+expect 4 'cannot run the victim' "$G" run "$conf" --set "$W.victim=/no/such/program" --set run.warmup=0
+expect 3 'victim .* ended with status' "$G" run "$conf" --set "$W.victim=false" --set run.warmup=0
+expect 2 'power of two' "$G" run "$conf" --set $W.outstanding=33
+expect 2 'tenants need as many workers' "$G" run "$conf" --set $W.tenants=9
+finish

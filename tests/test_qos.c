@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The service path: every arrangement and notification, each service against its own system call, and
+ * requests that must be refused. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "qos_rig.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define PAGE 4096ull
+
+static const struct {
+	const char *name, *options;
+} paths[] = {
+	{"split", "notify=eventfd class=other"},
+	{"split", "notify=futex class=other mask=yes"},
+	{"split", "notify=poll class=other files=pread"},
+	{"monolithic", "notify=eventfd class=other"},
+	{"monolithic", "notify=futex class=other files=pread"},
+	{"monolithic", "notify=eventfd class=other worker=yes"},
+	{"monolithic", "notify=poll class=other worker=yes"},
+	{"monolithic", "notify=poll class=other"},
+};
+
+/* ---- one tenant with everything that can be granted ---- */
+
+struct world {
+	struct qos_rig *r;
+	uint32_t buffer, demand, zeroes, heap, file, readonly, socket, process; /* grants */
+	char *at, *demand_at, *zeroes_at, *heap_at;
+	char *content;
+	char path[64];
+	int fd, ro, pair[2], pidfd, signalled[2];
+	pid_t child;
+};
+
+/* Counts SIGUSR1 and SIGRTMIN and says each to the pipe. */
+static _Noreturn void listener(int out)
+{
+	sigset_t set;
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGRTMIN);
+	for (;;) {
+		int n = sigwaitinfo(&set, NULL);
+		char c = n == SIGUSR1 ? 'u' : 'r';
+		if (n > 0 && write(out, &c, 1) != 1)
+			_exit(1);
+	}
+}
+
+static void make_world(struct world *w, struct qos_rig *r, uint32_t tenant)
+{
+	sigset_t set, old;
+	w->r = r;
+	snprintf(w->path, sizeof(w->path), "/tmp/test_qos.XXXXXX");
+	w->fd = mkstemp(w->path);
+	w->ro = open(w->path, O_RDONLY | O_CLOEXEC);
+	qos_rig_must(w->fd >= 0 && w->ro >= 0 && !ftruncate(w->fd, 64 * PAGE), "file", NULL);
+	qos_rig_must(!socketpair(AF_UNIX, SOCK_STREAM, 0, w->pair), "socket", NULL);
+	qos_rig_must(!pipe(w->signalled), "pipe", NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	sigaddset(&set, SIGRTMIN);
+	sigprocmask(SIG_BLOCK, &set, &old);
+	w->child = fork();
+	if (w->child == 0)
+		listener(w->signalled[1]);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	w->pidfd = (int)syscall(SYS_pidfd_open, w->child, 0);
+	qos_rig_must(w->pidfd >= 0, "pidfd", NULL);
+	w->content = malloc(16 * PAGE);
+	for (uint64_t i = 0; i < 16 * PAGE; i++)
+		w->content[i] = (char)(i / PAGE * 7 + i + 1);
+	w->buffer = qos_rig_buffer(r, tenant, LOOM_GRANT_BUFFER, 16 * PAGE, NULL, &w->at);
+	w->demand = qos_rig_buffer(r, tenant, LOOM_GRANT_DEMAND, 16 * PAGE, w->content, &w->demand_at);
+	w->zeroes = qos_rig_buffer(r, tenant, LOOM_GRANT_DEMAND, 16 * PAGE, NULL, &w->zeroes_at);
+	w->heap = qos_rig_buffer(r, tenant, LOOM_GRANT_HEAP, 16 * PAGE, NULL, &w->heap_at);
+	struct loom_grant g = {.tenant = tenant, .kind = LOOM_GRANT_FILE, .fd = w->fd,
+			       .access = LOOM_READ | LOOM_WRITE};
+	w->file = qos_rig_grant(r, g);
+	g.fd = w->ro;
+	g.access = LOOM_READ;
+	w->readonly = qos_rig_grant(r, g);
+	w->socket = qos_rig_grant(r, (struct loom_grant){.tenant = tenant,
+							 .kind = LOOM_GRANT_SOCKET,
+							 .fd = w->pair[0]});
+	w->process = qos_rig_grant(r, (struct loom_grant){.tenant = tenant,
+							  .kind = LOOM_GRANT_PROCESS,
+							  .fd = w->pidfd,
+							  .signals = 1ull << (SIGUSR1 - 1)});
+}
+
+static void end_world(struct world *w)
+{
+	kill(w->child, SIGKILL);
+	waitpid(w->child, NULL, 0);
+	close(w->pidfd);
+	close(w->fd);
+	close(w->ro);
+	close(w->pair[0]);
+	close(w->pair[1]);
+	close(w->signalled[0]);
+	close(w->signalled[1]);
+	unlink(w->path);
+	free(w->content);
+}
+
+/* Which pages of a range are there. */
+static int present(const char *at, uint64_t page)
+{
+	unsigned char in[1] = {0};
+	CU_ASSERT_EQUAL(mincore((void *)(uintptr_t)(at + page * PAGE), PAGE, in), 0);
+	return in[0] & 1;
+}
+
+/* ---- each service does what its system call does ---- */
+
+#define DO(...) qos_rig_do(w->r, worker, (struct loom_request){__VA_ARGS__})
+
+static void check_files(struct world *w, uint32_t worker)
+{
+	char direct[PAGE];
+	for (uint64_t i = 0; i < 3 * PAGE; i++)
+		w->at[i] = (char)(i * 31 + 5);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_WRITE, .handle = w->file, .buffer = w->buffer,
+			   .bytes = 3 * PAGE, .argument = 2 * PAGE + 7),
+			3 * (int64_t)PAGE);
+	CU_ASSERT_EQUAL(pread(w->fd, direct, PAGE, 3 * PAGE + 7), (ssize_t)PAGE);
+	CU_ASSERT_EQUAL(memcmp(direct, w->at + PAGE, PAGE), 0);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->readonly, .buffer = w->buffer,
+			   .offset = 8 * PAGE, .bytes = PAGE, .argument = 3 * PAGE + 7),
+			(int64_t)PAGE);
+	CU_ASSERT_EQUAL(memcmp(w->at + 8 * PAGE, direct, PAGE), 0);
+	/* The end of the file, and behind it. */
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
+			   .bytes = PAGE, .argument = 64 * PAGE - 10),
+			10);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
+			   .bytes = PAGE, .argument = 70 * PAGE),
+			0);
+}
+
+static void check_signal(struct world *w, uint32_t worker)
+{
+	char c = 0;
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = SIGUSR1),
+			0);
+	CU_ASSERT_EQUAL(read(w->signalled[0], &c, 1), 1);
+	CU_ASSERT_EQUAL(c, 'u');
+}
+
+static void check_faults(struct world *w, uint32_t worker)
+{
+	CU_ASSERT_FALSE(present(w->demand_at, 3));
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 3 * PAGE,
+			   .bytes = 2 * PAGE),
+			2 * (int64_t)PAGE);
+	CU_ASSERT_TRUE(present(w->demand_at, 3));
+	CU_ASSERT_FALSE(present(w->demand_at, 5));
+	CU_ASSERT_EQUAL(memcmp(w->demand_at + 3 * PAGE, w->content + 3 * PAGE, 2 * PAGE), 0);
+	/* A range that is partly there: the rest is filled, what was written stays. */
+	w->demand_at[3 * PAGE] = 'x';
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 2 * PAGE,
+			   .bytes = 4 * PAGE),
+			2 * (int64_t)PAGE);
+	CU_ASSERT_EQUAL(w->demand_at[3 * PAGE], 'x');
+	CU_ASSERT_EQUAL(memcmp(w->demand_at + 5 * PAGE, w->content + 5 * PAGE, PAGE), 0);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .buffer = w->demand, .bytes = 16 * PAGE), 0);
+	for (uint64_t p = 0; p < 16; p++)
+		CU_ASSERT_FALSE(present(w->demand_at, p));
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->zeroes, .bytes = PAGE),
+			(int64_t)PAGE);
+	CU_ASSERT_EQUAL(w->zeroes_at[PAGE - 1], 0);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .buffer = w->zeroes, .bytes = PAGE), 0);
+	/* None of its pages lies on any node. */
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->demand, .bytes = PAGE), 0);
+}
+
+static void check_heap(struct world *w, uint32_t worker)
+{
+	int64_t a = DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 3 * PAGE - 5);
+	int64_t b = DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 1);
+	CU_ASSERT(a >= 0 && b >= 0 && a != b && a % (int64_t)PAGE == 0 && b % (int64_t)PAGE == 0);
+	CU_ASSERT_TRUE(present(w->heap_at + a, 2));
+	memset(w->heap_at + a, 'a', 3 * PAGE);
+	CU_ASSERT_EQUAL(w->heap_at[b], 0);
+	/* As a buffer: what was given is one, what was not is none. */
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_WRITE, .handle = w->file, .buffer = w->heap,
+			   .offset = (uint64_t)a, .bytes = PAGE),
+			(int64_t)PAGE);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->heap,
+			   .offset = 15 * PAGE, .bytes = PAGE),
+			-EFAULT);
+	CU_ASSERT_FALSE(present(w->heap_at, 15));
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)a + PAGE),
+			-EINVAL);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)a),
+			3 * (int64_t)PAGE);
+	CU_ASSERT_FALSE(present(w->heap_at + a, 0));
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)a),
+			-EINVAL);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 17 * PAGE),
+			-ENOMEM);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = (uint64_t)b),
+			(int64_t)PAGE);
+	int64_t all = DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 16 * PAGE);
+	CU_ASSERT_EQUAL(all, 0);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 1), -ENOMEM);
+	CU_ASSERT_EQUAL(w->heap_at[a], 0); /* zeroed again */
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap), 16 * (int64_t)PAGE);
+}
+
+static void check_socket(struct world *w, uint32_t worker)
+{
+	char got[100];
+	memset(w->at, 's', 200);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_SEND, .handle = w->socket, .buffer = w->buffer,
+			   .offset = 50, .bytes = 100),
+			100);
+	CU_ASSERT_EQUAL(recv(w->pair[1], got, sizeof(got), 0), 100);
+	CU_ASSERT_EQUAL(memcmp(got, w->at + 50, 100), 0);
+	/* Full: an answer, not a wait. */
+	int64_t rc = 0;
+	for (int i = 0; i < 1000 && rc >= 0; i++)
+		rc = DO(.service = LOOM_SERVICE_SEND, .handle = w->socket, .buffer = w->buffer,
+			.bytes = 16 * PAGE);
+	CU_ASSERT_EQUAL(rc, -EAGAIN);
+	fcntl(w->pair[1], F_SETFL, O_NONBLOCK);
+	while (recv(w->pair[1], w->at, 16 * PAGE, 0) > 0)
+		;
+}
+
+static void check_migration(struct world *w, uint32_t worker)
+{
+	memset(w->at, 1, 4 * PAGE);
+	void *page = w->at;
+	int node = 0, status = -1;
+	long direct = syscall(SYS_move_pages, 0, 1ul, &page, &node, &status, 2);
+	int64_t rc = DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = 4 * PAGE);
+	CU_ASSERT_EQUAL(rc, direct == 0 && status == 0 ? 4 : -ENODEV);
+	CU_ASSERT(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = PAGE,
+		     .argument = 999) < 0);
+}
+
+static void test_services(void)
+{
+	for (size_t i = 0; i < COUNT(paths); i++) {
+		struct loom_error err = {0};
+		struct world w;
+		struct qos_rig *r = qos_rig_create(2);
+		qos_rig_stage(r, paths[i].name, paths[i].options);
+		qos_rig_tenant(r, 0, 2, 16, 1);
+		make_world(&w, r, 0);
+		qos_rig_must(!qos_rig_start(r, &err), paths[i].options, &err);
+		CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){0}), 0);
+		check_files(&w, 0);
+		check_signal(&w, 1);
+		check_faults(&w, 0);
+		check_heap(&w, 1);
+		check_socket(&w, 0);
+		check_migration(&w, 0);
+		CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+		CU_ASSERT(qos_rig_metric("ssr_cpu") > 0);
+		qos_rig_close(r);
+		end_world(&w);
+	}
+}
+
+/* ---- what is refused, and touches nothing ---- */
+
+static void check_refusals(struct world *w, uint32_t worker)
+{
+	const uint64_t huge = ~0ull;
+	const struct {
+		struct loom_request r;
+		int64_t result;
+	} bad[] = {
+		{{.service = LOOM_SERVICES}, -ENOSYS},
+		{{.service = 0xffffffff}, -ENOSYS},
+		{{.service = LOOM_SERVICE_NOTHING, .reserved = 1}, -EINVAL},
+		/* no grant of that number, or of another kind */
+		{{.service = LOOM_SERVICE_READ, .handle = 99, .buffer = w->buffer, .bytes = 1}, -EBADF},
+		{{.service = LOOM_SERVICE_READ, .handle = huge & 0xffffffff, .buffer = w->buffer,
+		  .bytes = 1}, -EBADF},
+		{{.service = LOOM_SERVICE_READ, .handle = w->socket, .buffer = w->buffer, .bytes = 1},
+		 -EBADF},
+		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->file, .bytes = 1}, -EFAULT},
+		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = 99, .bytes = 1}, -EFAULT},
+		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->demand, .bytes = PAGE},
+		 -EFAULT},
+		{{.service = LOOM_SERVICE_WRITE, .handle = w->readonly, .buffer = w->buffer, .bytes = 1},
+		 -EACCES},
+		/* ranges */
+		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .bytes = 0}, -EINVAL},
+		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
+		  .offset = 16 * PAGE, .bytes = 1}, -EFAULT},
+		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
+		  .offset = huge, .bytes = 2}, -EFAULT},
+		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
+		  .offset = 16, .bytes = huge - 8}, -E2BIG},
+		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer,
+		  .bytes = 16 * PAGE + 1}, -EFAULT},
+		{{.service = LOOM_SERVICE_READ, .handle = w->file, .buffer = w->buffer, .bytes = 1,
+		  .argument = huge}, -EOVERFLOW},
+		{{.service = LOOM_SERVICE_SEND, .handle = w->file, .buffer = w->buffer, .bytes = 1}, -EBADF},
+		{{.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .offset = 1, .bytes = PAGE}, -EINVAL},
+		{{.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .bytes = 100}, -EINVAL},
+		{{.service = LOOM_SERVICE_FAULT, .buffer = w->buffer, .bytes = PAGE}, -EFAULT},
+		{{.service = LOOM_SERVICE_EVICT, .buffer = w->buffer, .bytes = PAGE}, -EFAULT},
+		{{.service = LOOM_SERVICE_ALLOC, .buffer = w->buffer, .bytes = PAGE}, -EFAULT},
+		{{.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = huge}, -E2BIG},
+		{{.service = LOOM_SERVICE_ALLOC, .buffer = w->heap}, -EINVAL},
+		{{.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = huge - PAGE + 1}, -EINVAL},
+		{{.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = PAGE, .argument = huge},
+		 -EINVAL},
+		/* signals that were not granted, and numbers that are none */
+		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = SIGKILL}, -EPERM},
+		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = 0}, -EPERM},
+		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = 65}, -EPERM},
+		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->process, .argument = huge}, -EPERM},
+		{{.service = LOOM_SERVICE_SIGNAL, .handle = w->file, .argument = SIGUSR1}, -EBADF},
+	};
+	memset(w->at, 0x5a, 16 * PAGE);
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		int64_t got = qos_rig_do(w->r, worker, bad[i].r);
+		if (got != bad[i].result)
+			printf("refusal %zu: %lld instead of %lld\n", i, (long long)got,
+			       (long long)bad[i].result);
+		CU_ASSERT_EQUAL(got, bad[i].result);
+	}
+	for (uint64_t i = 0; i < 16 * PAGE; i++)
+		if (w->at[i] != 0x5a) {
+			CU_FAIL("a refused request wrote");
+			break;
+		}
+	for (uint64_t p = 0; p < 16; p++)
+		CU_ASSERT_FALSE(present(w->demand_at, p));
+	CU_ASSERT_EQUAL(kill(w->child, 0), 0);
+}
+
+/* A tenant's numbers are its own: the other's grants cannot be named. */
+static void test_refusals(void)
+{
+	struct loom_error err = {0};
+	struct world w;
+	struct qos_rig *r = qos_rig_create(3);
+	qos_rig_stage(r, "monolithic", "class=other");
+	qos_rig_tenant(r, 0, 1, 16, 1);
+	qos_rig_tenant(r, 1, 1, 16, 1);
+	make_world(&w, r, 0);
+	char *other;
+	uint32_t mine = qos_rig_buffer(r, 1, LOOM_GRANT_BUFFER, PAGE, NULL, &other);
+	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	check_refusals(&w, 0);
+	CU_ASSERT_EQUAL(mine, 0);
+	CU_ASSERT_EQUAL(qos_rig_do(r, 1, (struct loom_request){.service = LOOM_SERVICE_READ,
+							       .handle = w.file,
+							       .buffer = mine,
+							       .bytes = 1}),
+			-EBADF);
+	CU_ASSERT_EQUAL(qos_rig_do(r, 1, (struct loom_request){.service = LOOM_SERVICE_FAULT,
+							       .buffer = w.demand,
+							       .bytes = PAGE}),
+			-EFAULT);
+	/* A worker of no tenant. */
+	uint64_t id;
+	struct loom_request nothing = {0};
+	CU_ASSERT_EQUAL(r->ctx[2].qos->request(&r->ctx[2], &nothing, &id), LOOM_EINVAL);
+	/* A file that was closed meanwhile. */
+	close(w.ro);
+	CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){.service = LOOM_SERVICE_READ,
+							       .handle = w.readonly,
+							       .buffer = w.buffer,
+							       .bytes = 1}),
+			-EBADF);
+	/* A process that ended. */
+	kill(w.child, SIGKILL);
+	waitpid(w.child, NULL, 0);
+	CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){.service = LOOM_SERVICE_SIGNAL,
+							       .handle = w.process,
+							       .argument = SIGUSR1}),
+			-ESRCH);
+	qos_rig_close(r);
+	end_world(&w);
+}
+
+/* Grants that cannot be: said at the start. */
+static void test_bad_grants(void)
+{
+	int pipes[2];
+	CU_ASSERT_EQUAL_FATAL(pipe(pipes), 0);
+	const struct loom_grant bad[] = {
+		{.tenant = 7, .kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(1, 0), .bytes = 1},
+		{.kind = 99},
+		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, 0), .bytes = 1},
+		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(1, QOS_RIG_MEMORY - 1), .bytes = 2},
+		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(1, 4096), .bytes = ~0ull},
+		{.kind = LOOM_GRANT_HEAP, .at = LOOM_REF(1, 5u << 20), .bytes = 100},
+		{.kind = LOOM_GRANT_FILE, .fd = pipes[0], .access = LOOM_READ},
+		{.kind = LOOM_GRANT_SOCKET, .fd = pipes[0]},
+		{.kind = LOOM_GRANT_PROCESS, .fd = pipes[0]},
+		{.kind = LOOM_GRANT_FILE, .fd = -1},
+	};
+	for (size_t i = 0; i < COUNT(bad); i++) {
+		struct loom_error err = {0};
+		struct qos_rig *r = qos_rig_create(1);
+		qos_rig_stage(r, "split", "class=other");
+		qos_rig_tenant(r, 0, 1, 16, 1);
+		qos_rig_grant(r, bad[i]);
+		CU_ASSERT_EQUAL(qos_rig_start(r, &err), LOOM_EPLUGIN);
+		CU_ASSERT(strlen(err.text) > 0);
+		qos_rig_close(r);
+	}
+	close(pipes[0]);
+	close(pipes[1]);
+}
+
+/* ---- waiting ---- */
+
+static void sleepy(void *self, const struct loom_qos_load *load, struct loom_qos_turn *turn)
+{
+	uint32_t *naps = self;
+	(void)load, (void)turn;
+	if (*naps && (*naps)--)
+		usleep(1000000);
+}
+
+/* A handler that stands still for a second: workers see time-outs and full rings, and lose nothing. */
+static void test_stopped_handler(void)
+{
+	const struct loom_qos_ops ops = {.size = sizeof(ops), .admit = sleepy};
+	uint32_t naps = 1;
+	struct loom_error err = {0};
+	struct qos_rig *r = qos_rig_create(1);
+	qos_rig_stage(r, "split", "class=other");
+	qos_rig_own_stage(r, &ops, &naps);
+	qos_rig_tenant(r, 0, 1, 8, 1);
+	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	struct loom_ctx *c = &r->ctx[0];
+	struct loom_request request = {0};
+	uint64_t id[9];
+	int64_t result;
+	for (int i = 0; i < 8; i++)
+		CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[i]), 0);
+	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[8]), LOOM_EAGAIN);
+	CU_ASSERT_EQUAL(c->qos->wait(c, id[0], 10000000, &result), LOOM_ETIMEDOUT);
+	for (int i = 0; i < 8; i++)
+		CU_ASSERT_EQUAL(c->qos->wait(c, id[i], 0, &result), 0);
+	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[8]), 0);
+	CU_ASSERT_EQUAL(c->qos->wait(c, id[8], 0, &result), 0);
+	/* Its place was used again, and a number that was never given. */
+	CU_ASSERT_EQUAL(c->qos->wait(c, id[0], 0, &result), LOOM_ENOENT);
+	CU_ASSERT_EQUAL(c->qos->wait(c, id[8] + 1, 0, &result), LOOM_EINVAL);
+	/* The end of the run ends a wait. */
+	naps = 1;
+	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[0]), 0);
+	r->ctl.stop = 1;
+	CU_ASSERT_EQUAL(c->qos->wait(c, id[0], 0, &result), LOOM_EINTR);
+	qos_rig_close(r);
+}
+
+static const struct test all[] = {
+	{"services", test_services},
+	{"refusals", test_refusals},
+	{"bad_grants", test_bad_grants},
+	{"stopped_handler", test_stopped_handler},
+};
+TEST_MAIN("qos", 60, all)

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policies' control laws against a simulated machine: no clock but the test's, no noise. A request
+ * costs what the test says, waking costs more, time passes as it is spent or slept. */
+#include "qos_rig.h"
+
+struct machine {
+	const struct loom_qos_ops *ops;
+	void *self, *opts;
+	char *settings;
+	struct loom_qos_load load;
+	struct loom_qos_queue tenant[4];
+	double cost, wake; /* ns of CPU */
+	uint64_t longest_burst, longest_gap, served;
+	uint64_t burst;
+};
+
+static void begin(struct machine *m, const char *name, const char *options, uint32_t tenants)
+{
+	struct loom_error err = {0};
+	char so[64];
+	memset(m, 0, sizeof(*m));
+	snprintf(so, sizeof(so), "qos_%s", name);
+	const struct loom_plugin *p = fake_load(so);
+	m->ops = p->ops;
+	m->opts = calloc(1, p->opts_size);
+	m->settings = strdup(options);
+	fake_options(p, m->opts, m->settings);
+	qos_rig_must(!m->ops->create(&fake_host, m->opts, &m->self, &err), so, &err);
+	m->load = (struct loom_qos_load){.size = sizeof(m->load),
+					 .now_ns = 1000000000,
+					 .machine = 2,
+					 .tenants = tenants,
+					 .tenant = m->tenant};
+	for (uint32_t i = 0; i < tenants; i++)
+		m->tenant[i].weight = 1;
+	m->cost = 700;
+	m->wake = 15000;
+}
+
+static void end(struct machine *m)
+{
+	m->ops->destroy(m->self);
+	free(m->opts);
+	free(m->settings);
+}
+
+static void spend(struct machine *m, double ns)
+{
+	m->load.now_ns += (uint64_t)ns;
+	m->load.cpu_ns += (uint64_t)ns;
+	m->burst += (uint64_t)ns;
+	if (m->burst > m->longest_burst)
+		m->longest_burst = m->burst;
+}
+
+/* Runs for `ns`; every tenant of the mask always has requests waiting. */
+static void run(struct machine *m, uint64_t ns, uint32_t mask)
+{
+	uint64_t until = m->load.now_ns + ns;
+	while (m->load.now_ns < until) {
+		m->load.waiting = 0;
+		for (uint32_t i = 0; i < m->load.tenants; i++) {
+			m->tenant[i].waiting = mask >> i & 1 ? 1000 : 0;
+			m->load.waiting += m->tenant[i].waiting;
+		}
+		struct loom_qos_turn turn = {.requests = 64};
+		while (!m->tenant[turn.tenant].waiting)
+			turn.tenant++;
+		m->ops->admit(m->self, &m->load, &turn);
+		if (!turn.requests) {
+			CU_ASSERT(turn.retry_ns > m->load.now_ns);
+			if (turn.retry_ns <= m->load.now_ns)
+				return;
+			uint64_t gap = turn.retry_ns - m->load.now_ns;
+			m->longest_gap = gap > m->longest_gap ? gap : m->longest_gap;
+			m->load.now_ns = turn.retry_ns + turn.slack_ns / 2;
+			m->burst = 0;
+			spend(m, m->wake);
+			continue;
+		}
+		CU_ASSERT(m->tenant[turn.tenant].waiting > 0);
+		double cpu = m->cost * turn.requests;
+		spend(m, cpu);
+		m->load.body_ns += (uint64_t)cpu;
+		m->load.served += turn.requests;
+		m->served += turn.requests;
+		m->tenant[turn.tenant].served += turn.requests;
+		m->tenant[turn.tenant].cpu_ns += (uint64_t)cpu;
+		if (m->ops->account)
+			m->ops->account(m->self, &m->load, turn.tenant, turn.requests, (uint64_t)cpu);
+	}
+}
+
+static double share(struct machine *m, uint64_t ns, uint32_t mask)
+{
+	uint64_t cpu = m->load.cpu_ns, now = m->load.now_ns;
+	run(m, ns, mask);
+	return (double)(m->load.cpu_ns - cpu) / (2.0 * (double)(m->load.now_ns - now));
+}
+
+#define SECOND 1000000000ull
+
+/* The share is kept and used, bursts stay short, whatever a request and waking cost, also when the cost
+ * of a request changes by 20 from one moment to the next. */
+static void test_budget(void)
+{
+	static const double limits[] = {0.01, 0.05, 0.2, 0.3};
+	static const char *const options[] = {"limit=1%", "limit=5%", "limit=20%", "limit=30%"};
+	for (size_t i = 0; i < 4; i++) {
+		struct machine m;
+		begin(&m, "budget", options[i], 1);
+		double first = share(&m, SECOND, 1);
+		CU_ASSERT(first <= 1.02 * limits[i]);
+		CU_ASSERT(first >= 0.95 * limits[i]);
+		m.longest_burst = 0;
+		run(&m, SECOND, 1);
+		CU_ASSERT(m.longest_burst <= 200000);
+		/* At least 0.8 of what the budget would buy if waking were free. */
+		double ideal = limits[i] * 2 * 2e9 / m.cost;
+		CU_ASSERT((double)m.served >= 0.8 * ideal);
+		m.cost = 14000; /* a step in load */
+		double after = share(&m, SECOND, 1);
+		CU_ASSERT(after <= 1.02 * limits[i] + 0.002);
+		m.cost = 700;
+		CU_ASSERT(share(&m, SECOND, 1) <= 1.02 * limits[i]);
+		/* Rest does not pile up: the bucket has a bottom. */
+		m.load.now_ns += 10 * SECOND;
+		CU_ASSERT(share(&m, SECOND, 1) <= 1.02 * limits[i]);
+		end(&m);
+	}
+}
+
+/* A request dearer than a bucket, and waking dearer than a bucket: served all the same, rarely. */
+static void test_budget_dear(void)
+{
+	struct machine m;
+	begin(&m, "budget", "limit=1% stall=100us", 1);
+	m.cost = 1000000;
+	CU_ASSERT(share(&m, 5 * SECOND, 1) <= 0.0105);
+	CU_ASSERT(m.served >= 50);
+	uint64_t before = m.served;
+	m.cost = 500;
+	m.wake = 150000;
+	CU_ASSERT(share(&m, 5 * SECOND, 1) <= 0.0105);
+	CU_ASSERT(m.served > before + 100);
+	end(&m);
+}
+
+static void test_fair_shares(void)
+{
+	struct machine m;
+	begin(&m, "budget", "limit=5%", 3);
+	m.tenant[2].weight = 2;
+	run(&m, SECOND, 7);
+	double all = (double)(m.tenant[0].cpu_ns + m.tenant[1].cpu_ns + m.tenant[2].cpu_ns);
+	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[0].cpu_ns / all, 0.25, 0.025);
+	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[1].cpu_ns / all, 0.25, 0.025);
+	CU_ASSERT_DOUBLE_EQUAL((double)m.tenant[2].cpu_ns / all, 0.5, 0.05);
+	/* Who comes and goes gains nothing by that. */
+	m.tenant[0].cpu_ns = m.tenant[1].cpu_ns = 0;
+	for (int i = 0; i < 4000; i++)
+		run(&m, 250000, i % 2 ? 1 : 3);
+	CU_ASSERT(m.tenant[1].cpu_ns < 1.1 * (double)m.tenant[0].cpu_ns);
+	CU_ASSERT(m.tenant[1].cpu_ns > 0);
+	end(&m);
+}
+
+/* The paper's governor keeps the share of what it charges, and overspends what it does not see. */
+static void test_throttle(void)
+{
+	struct machine m;
+	begin(&m, "throttle", "limit=5% charge=path", 1);
+	run(&m, SECOND, 1);
+	double path = share(&m, SECOND, 1);
+	CU_ASSERT(path < 0.10);
+	CU_ASSERT(path > 0.02);
+	end(&m);
+	begin(&m, "throttle", "limit=5% charge=handler", 1);
+	run(&m, SECOND, 1);
+	double handler = share(&m, SECOND, 1);
+	CU_ASSERT(handler > path);
+	end(&m);
+	/* Exponential: 10, 20, 40 us. */
+	begin(&m, "throttle", "limit=5% charge=path", 1);
+	struct loom_qos_turn turn = {.requests = 64};
+	m.tenant[0].waiting = 1;
+	m.ops->admit(m.self, &m.load, &turn);
+	CU_ASSERT_EQUAL(turn.requests, 1);
+	spend(&m, 2000000);
+	for (uint64_t delay = 10000; delay <= 160000; delay *= 2) {
+		turn = (struct loom_qos_turn){.requests = 64};
+		m.ops->admit(m.self, &m.load, &turn);
+		CU_ASSERT_EQUAL(turn.requests, 0);
+		CU_ASSERT_EQUAL(turn.retry_ns - m.load.now_ns, delay);
+	}
+	end(&m);
+}
+
+/* A policy only narrows: one that waits later or serves fewer keeps its word. */
+static void test_narrowing(void)
+{
+	struct machine m;
+	begin(&m, "throttle", "limit=5%", 1);
+	m.tenant[0].waiting = 1;
+	struct loom_qos_turn turn = {.requests = 0, .retry_ns = m.load.now_ns + SECOND};
+	m.ops->admit(m.self, &m.load, &turn);
+	CU_ASSERT_EQUAL(turn.requests, 0);
+	CU_ASSERT_EQUAL(turn.retry_ns, m.load.now_ns + SECOND);
+	end(&m);
+	begin(&m, "budget", "limit=5%", 1);
+	m.tenant[0].waiting = 1;
+	turn = (struct loom_qos_turn){.requests = 1, .retry_ns = m.load.now_ns + SECOND};
+	m.ops->admit(m.self, &m.load, &turn);
+	CU_ASSERT(turn.requests <= 1);
+	CU_ASSERT_EQUAL(turn.retry_ns, m.load.now_ns + SECOND);
+	end(&m);
+}
+
+/* Adaptive coalescing finds the setting that serves most, and goes back when the load turns. */
+static void test_adaptive(void)
+{
+	for (int gains = 0; gains < 2; gains++) {
+		struct machine m;
+		begin(&m, "coalesce", "adaptive=yes window=1ms count=1000", 1);
+		struct loom_qos_moderation got = {.count = 1};
+		uint64_t rate[2] = {0, 0};
+		for (int epoch = 0; epoch < 400; epoch++) {
+			got = (struct loom_qos_moderation){.count = 1};
+			m.ops->interrupt(m.self, &m.load, &got);
+			/* Throughput rises with coalescing, or falls. */
+			double level = got.count > 64 ? 4 : got.count > 16 ? 3 : got.count > 4 ? 2 : got.count > 1;
+			double serves = gains ? 10000 * (1 + 0.3 * level) : 10000 / (1 + 0.3 * level);
+			m.load.now_ns += 10000000;
+			m.load.served += (uint64_t)serves;
+			m.load.interrupts += (uint64_t)(serves / (got.count > 1 ? got.count : 1));
+			rate[epoch >= 200] += (uint64_t)serves;
+		}
+		/* It tries, so not always the best; in the mean well beyond the worst. */
+		if (gains)
+			CU_ASSERT(rate[1] > 200 * 16000);
+		if (!gains)
+			CU_ASSERT(rate[1] > 200 * 7500);
+		end(&m);
+	}
+}
+
+static const struct test all[] = {
+	{"budget", test_budget},	 {"budget_dear", test_budget_dear}, {"fair_shares", test_fair_shares},
+	{"throttle", test_throttle},	 {"narrowing", test_narrowing},	    {"adaptive", test_adaptive},
+};
+TEST_MAIN("qos_laws", 30, all)

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The service path under load: every request is answered once and rightly, whatever the arrangement,
+ * whatever other tenants do to their rings. */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "qos_rig.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define PAGE 4096ull
+#define WORKERS 4u
+#define WINDOW_MOST 1024u
+static const uint32_t window[2] = {64, WINDOW_MOST}; /* of the two tenants */
+
+/* Sanitizers and perturbed schedules make each request many times dearer. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(LOOM_PERTURB)
+#define REQUESTS 20000u
+#else
+#define REQUESTS 250000u /* per worker: 10^6 in all */
+#endif
+
+struct job {
+	struct qos_rig *r;
+	uint32_t worker, buffer, socket, file, n;
+	uint64_t sent, wrong;
+	pthread_t id;
+};
+
+/* A request whose right answer is known: about a quarter must fail. */
+#define SENT 1000 /* 1, or -EAGAIN when the socket was full: then nothing was sent */
+static struct loom_request random_request(struct loom_ctx *c, const struct job *j, int64_t *want)
+{
+	struct loom_request r = {.buffer = j->buffer, .handle = j->socket, .bytes = 1};
+	switch (loom_random_below(c, 8)) {
+	case 0: /* nothing */
+		r.service = LOOM_SERVICE_NOTHING;
+		*want = 0;
+		break;
+	case 1:
+		r.service = LOOM_SERVICES + loom_random_below(c, 1000);
+		*want = -ENOSYS;
+		break;
+	case 2:
+		r.service = LOOM_SERVICE_SEND;
+		r.offset = 16 * PAGE + loom_random_below(c, 1000);
+		*want = -EFAULT;
+		break;
+	case 3: /* the file holds its own offsets, modulo 251 */
+		r.service = LOOM_SERVICE_READ;
+		r.handle = j->file;
+		r.argument = loom_random_below(c, 60 * PAGE);
+		r.offset = loom_random_below(c, 1000) * 4ull;
+		r.bytes = 1 + loom_random_below(c, 4);
+		*want = (int64_t)r.bytes;
+		break;
+	default:
+		r.service = LOOM_SERVICE_SEND;
+		*want = SENT;
+	}
+	return r;
+}
+
+static void *work(void *arg)
+{
+	struct job *j = arg;
+	struct loom_ctx *c = &j->r->ctx[j->worker];
+	uint32_t most = window[j->worker / 2], posted = 0, done = 0;
+	uint64_t id[WINDOW_MOST];
+	int64_t want[WINDOW_MOST], got;
+	while (done < j->n) {
+		/* No more than there are slots, or the oldest answer would be lost. */
+		while (posted < j->n && posted - done < most) {
+			struct loom_request r = random_request(c, j, &want[posted % most]);
+			j->wrong += c->qos->request(c, &r, &id[posted % most]) != 0;
+			posted++;
+		}
+		int rc = c->qos->wait(c, id[done % most], 30000000000ull, &got);
+		int sends = want[done % most] == SENT;
+		j->sent += rc == 0 && sends && got == 1;
+		j->wrong += rc != 0 || (sends ? got != 1 && got != -EAGAIN : got != want[done % most]);
+		done++;
+	}
+	return NULL;
+}
+
+struct drain {
+	int fd;
+	uint64_t bytes;
+};
+
+static void *drain(void *arg)
+{
+	struct drain *d = arg;
+	char text[4096];
+	ssize_t n;
+	while ((n = recv(d->fd, text, sizeof(text), 0)) > 0)
+		d->bytes += (uint64_t)n;
+	return NULL;
+}
+
+static int make_file(void)
+{
+	char path[] = "/tmp/test_qos.XXXXXX";
+	int fd = mkstemp(path);
+	qos_rig_must(fd >= 0, "file", NULL);
+	unlink(path);
+	unsigned char page[PAGE];
+	for (uint64_t p = 0; p < 64; p++) {
+		for (uint64_t i = 0; i < PAGE; i++)
+			page[i] = (unsigned char)((p * PAGE + i) % 251);
+		qos_rig_must(write(fd, page, PAGE) == (ssize_t)PAGE, "file", NULL);
+	}
+	return fd;
+}
+
+static const struct {
+	const char *stage[3], *options[3];
+	uint32_t part; /* of REQUESTS: slow paths get fewer */
+} paths[] = {
+	{{"split"}, {"class=other"}, 4},
+	{{"split", "coalesce"}, {"class=other mask=yes", "adaptive=yes"}, 16},
+	{{"monolithic"}, {"class=other"}, 1},
+	{{"monolithic", "steer"}, {"class=other notify=futex files=pread", "to=idle period=1ms"}, 16},
+	{{"monolithic", "coalesce"}, {"class=other worker=yes", "window=50us count=16"}, 16},
+	{{"monolithic", "budget"}, {"class=other notify=poll", "limit=50%"}, 16},
+	{{"split", "throttle"}, {"class=other notify=futex", "limit=50% charge=path delay_most=1ms"}, 100},
+};
+
+static void run_path(size_t i)
+{
+	struct loom_error err = {0};
+	struct qos_rig *r = qos_rig_create(WORKERS);
+	struct job job[WORKERS];
+	struct drain d = {0};
+	int pair[2], fd = make_file();
+	char *at;
+	pthread_t drainer;
+	for (uint32_t k = 0; k < COUNT(paths[i].stage) && paths[i].stage[k]; k++)
+		qos_rig_stage(r, paths[i].stage[k], paths[i].options[k]);
+	qos_rig_tenant(r, 0, 2, window[0], 1);
+	qos_rig_tenant(r, 2, 2, window[1], 2);
+	qos_rig_must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socket", NULL);
+	d.fd = pair[1];
+	for (uint32_t t = 0; t < 2; t++) {
+		struct job *j = &job[2 * t];
+		*j = (struct job){.r = r, .worker = 2 * t, .n = REQUESTS / paths[i].part};
+		j->buffer = qos_rig_buffer(r, t, LOOM_GRANT_BUFFER, 16 * PAGE, NULL, &at);
+		j->socket = qos_rig_grant(r, (struct loom_grant){.tenant = t,
+								 .kind = LOOM_GRANT_SOCKET,
+								 .fd = pair[0]});
+		j->file = qos_rig_grant(r, (struct loom_grant){.tenant = t,
+							       .kind = LOOM_GRANT_FILE,
+							       .fd = fd,
+							       .access = LOOM_READ});
+		job[2 * t + 1] = *j;
+		job[2 * t + 1].worker++;
+	}
+	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	qos_rig_must(!pthread_create(&drainer, NULL, drain, &d), "thread", NULL);
+	for (uint32_t w = 0; w < WORKERS; w++)
+		qos_rig_must(!pthread_create(&job[w].id, NULL, work, &job[w]), "thread", NULL);
+	uint64_t sent = 0, posted = 0;
+	for (uint32_t w = 0; w < WORKERS; w++) {
+		pthread_join(job[w].id, NULL);
+		CU_ASSERT_EQUAL(job[w].wrong, 0);
+		sent += job[w].sent;
+		posted += job[w].n;
+	}
+	CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+	CU_ASSERT_EQUAL(qos_rig_metric("ssr_requests"), (double)posted);
+	shutdown(pair[0], SHUT_WR);
+	pthread_join(drainer, NULL);
+	CU_ASSERT_EQUAL(d.bytes, sent); /* neither lost nor twice */
+	qos_rig_close(r);
+	close(pair[0]);
+	close(pair[1]);
+	close(fd);
+}
+
+static void test_random(void)
+{
+	for (size_t i = 0; i < COUNT(paths); i++)
+		run_path(i);
+}
+
+/* ---- a tenant that writes nonsense ---- */
+
+static uint64_t mix(uint64_t *x)
+{
+	*x ^= *x << 13;
+	*x ^= *x >> 7;
+	*x ^= *x << 17;
+	return *x;
+}
+
+/* Worker 0 fills its slots with random words and moves its head anywhere; worker 1 must not notice. */
+static void fuzz(uint64_t seed, int wild_head)
+{
+	struct loom_error err = {0};
+	struct qos_rig *r = qos_rig_create(2);
+	char *mine, *other;
+	uint64_t x = seed * 0x9e3779b97f4a7c15ull | 1, id;
+	int64_t got;
+	int fd = make_file();
+	qos_rig_stage(r, seed % 2 ? "split" : "monolithic", "class=other");
+	qos_rig_tenant(r, 0, 1, 32, 1);
+	qos_rig_tenant(r, 1, 1, 32, 1);
+	for (uint32_t t = 0; t < 2; t++) {
+		qos_rig_buffer(r, t, LOOM_GRANT_BUFFER, 4 * PAGE, NULL, t ? &other : &mine);
+		qos_rig_grant(r, (struct loom_grant){.tenant = t,
+						     .kind = LOOM_GRANT_FILE,
+						     .fd = fd,
+						     .access = LOOM_READ});
+		char *at;
+		qos_rig_buffer(r, t, LOOM_GRANT_HEAP, 8 * PAGE, NULL, &at);
+		qos_rig_buffer(r, t, LOOM_GRANT_DEMAND, 8 * PAGE, NULL, &at);
+	}
+	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	memset(other, 'o', 4 * PAGE);
+	struct loom_ctx *c = &r->ctx[0], *good = &r->ctx[1];
+	for (int round = 0; round < 300; round++) {
+		for (int k = 0; k < 20; k++) {
+			struct loom_request request;
+			uint64_t *word = (uint64_t *)&request;
+			for (size_t i = 0; i < sizeof(request) / 8; i++)
+				word[i] = mix(&x) >> (mix(&x) % 64);
+			request.service = (uint32_t)(mix(&x) % (LOOM_SERVICES + 1));
+			request.buffer = (uint32_t)(mix(&x) % 6);
+			request.handle = (uint32_t)(mix(&x) % 6);
+			request.reserved = mix(&x) % 8 == 0;
+			c->qos->request(c, &request, &id);
+		}
+		if (wild_head && round % 50 == 49) {
+			/* The first words of its ring: what it may write. Layout of service.dev.h. */
+			uint64_t *block = r->view.global;
+			uint64_t *ring = (uint64_t *)((char *)block + block[2]);
+			for (int i = 1; i < 16; i++)
+				ring[i] = mix(&x);
+			ring[9] = 0; /* no slots: its own later calls stay away from memory */
+			__atomic_store_n(ring, mix(&x), __ATOMIC_RELEASE);
+			__atomic_fetch_or((uint64_t *)((char *)block + block[3]), 1, __ATOMIC_ACQ_REL);
+		}
+		struct loom_request read = {.service = LOOM_SERVICE_READ,
+					    .handle = 1,
+					    .offset = 8,
+					    .bytes = 8,
+					    .argument = (uint64_t)round};
+		CU_ASSERT_EQUAL(good->qos->request(good, &read, &id), 0);
+		CU_ASSERT_EQUAL(good->qos->wait(good, id, 30000000000ull, &got), 0);
+		CU_ASSERT_EQUAL(got, 8);
+		CU_ASSERT_EQUAL((unsigned char)other[15], (unsigned)(round + 7) % 251);
+	}
+	for (uint64_t i = 16; i < 4 * PAGE; i++)
+		if (other[i] != 'o') {
+			CU_FAIL("a tenant's request wrote to another tenant's buffer");
+			break;
+		}
+	if (wild_head)
+		CU_ASSERT(strstr(fake_log_text, "nonsense") != NULL);
+	*fake_log_text = 0;
+	CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+	qos_rig_close(r);
+	close(fd);
+}
+
+static void test_fuzz(void)
+{
+	for (uint64_t seed = 1; seed <= 20; seed++)
+		fuzz(seed, 0);
+	for (uint64_t seed = 21; seed <= 40; seed++)
+		fuzz(seed, 1);
+}
+
+/* ---- a tenant that dies with requests outstanding, sample after sample ---- */
+
+static void test_abandoned(void)
+{
+	for (int k = 0; k < 2; k++) {
+		struct loom_error err = {0};
+		struct qos_rig *r = qos_rig_create(2);
+		qos_rig_stage(r, k ? "split" : "monolithic", "class=other");
+		qos_rig_stage(r, "budget", "limit=0.1%"); /* so that they are still waiting */
+		qos_rig_tenant(r, 0, 1, 1024, 1);
+		qos_rig_tenant(r, 1, 1, 16, 1);
+		qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+		for (int sample = 0; sample < 20; sample++) {
+			struct loom_ctx *c = &r->ctx[0];
+			struct loom_request request = {0};
+			uint64_t id;
+			for (int i = 0; i < 1024; i++)
+				CU_ASSERT_EQUAL(c->qos->request(c, &request, &id), 0);
+			if (sample % 2) {
+				CU_ASSERT_EQUAL(qos_rig_do(r, 1, request), 0);
+			}
+			CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+			CU_ASSERT_EQUAL(qos_rig_metric("ssr_requests"), sample % 2 ? 1025.0 : 1024.0);
+			for (uint32_t i = 0; i < r->stages; i++)
+				CU_ASSERT_EQUAL(r->stage[i].ops->init(r->stage[i].self, &r->layout,
+								      &r->view, &err),
+						0);
+		}
+		/* And at the end of all. */
+		struct loom_request request = {0};
+		uint64_t id;
+		for (int i = 0; i < 1000; i++)
+			CU_ASSERT_EQUAL(r->ctx[0].qos->request(&r->ctx[0], &request, &id), 0);
+		qos_rig_close(r);
+	}
+}
+
+static const struct test all[] = {
+	{"random", test_random},
+	{"fuzz", test_fuzz},
+	{"abandoned", test_abandoned},
+};
+TEST_MAIN("qos_stress", 120, all)
