@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compose.h"
+
+#include <gpuloom/workload.h>
+#include <string.h>
+
+static const char *const kind_names[LOOM_KINDS] = {
+#define KIND_NAME(NAME, file, section, abi) [LOOM_##NAME] = #file,
+	LOOM_KIND_MAP(KIND_NAME)
+#undef KIND_NAME
+};
+
+/* Each kind's device code may call those in front of it. */
+static const enum loom_kind order[] = {LOOM_TERM, LOOM_BARRIER, LOOM_TRIGGER, LOOM_SYNC,
+				       LOOM_QOS,  LOOM_SCHED,	LOOM_WORKLOAD};
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+static int is_identifier(const char *name)
+{
+	if (!name || !*name || (*name >= '0' && *name <= '9'))
+		return 0;
+	return name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == 0;
+}
+
+static void add_head(struct text *out, const struct compose_target *t)
+{
+	text_add(out,
+		 "#define LOOM_DEVICE_COMPILE 1\n"
+		 "#define LOOM_LANES %u\n"
+		 "#define LOOM_WORKERS_PER_BLOCK %u\n"
+		 "#define LOOM_BLOCKS %u\n"
+		 "#define LOOM_NESTING_MAX %uu\n",
+		 t->lanes, t->per_block, t->blocks, t->nesting);
+	for (size_t i = 0; i < COUNT(kind_names); i++)
+		if (i > LOOM_KIND_NONE && i != LOOM_TRANSPORT)
+			text_add(out, "#include <gpuloom/%s.h>\n", kind_names[i]);
+	text_add(out, "#include <gpuloom/dev/dev.h>\n"
+		      "#include \"gpu.dev.h\"\n");
+	text_bytes(out, t->dialect, strlen(t->dialect));
+}
+
+static int add_policies(const struct loom_host *host, const struct compose_target *t,
+			const struct loom_program *program, struct text *out, struct loom_error *err)
+{
+	for (size_t i = 0; i < COUNT(order); i++) {
+		const struct loom_plugin *p = program->policy[order[i]];
+		const char *kind = kind_names[order[i]];
+		if (!p) {
+			text_add(out, "#define LOOM_POLICY_%s no_%s_is_selected\n", kind, kind);
+			continue;
+		}
+		if (!p->dev || !p->dev->source)
+			return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+					 "%s: %s has no device code for GPUs: choose another %s, or "
+					 "devices that it supports",
+					 t->who, p->name, kind);
+		if (!is_identifier(p->name) || !p->dev->source_name)
+			return LOOM_FAIL(host, err, LOOM_EPLUGIN,
+					 "%s: plug-in '%s' has no proper name, or its device code has none",
+					 t->who, p->name);
+		text_add(out, "#define LOOM_POLICY_%s %s\n", kind, p->name);
+	}
+	for (size_t i = 0; i < COUNT(order); i++) {
+		const struct loom_plugin *p = program->policy[order[i]];
+		if (!p)
+			continue;
+		text_add(out, "\n#line 1 \"%s: %s\"\n", p->name, p->dev->source_name);
+		text_bytes(out, p->dev->source, (size_t)(p->dev->source_end - p->dev->source));
+		text_add(out, "\n#line 1 \"gpuloom\"\n");
+	}
+	return 0;
+}
+
+/* The switch over the tags. */
+static int add_tasks(const struct loom_host *host, const struct compose_target *t,
+		     const struct loom_program *program, struct text *out, struct loom_error *err)
+{
+	const struct loom_plugin *w = program->policy[LOOM_WORKLOAD];
+	const struct loom_workload_dev *dev = w ? w->dev->cpu : NULL;
+	uint32_t own = dev ? dev->count : 0;
+	text_add(out, "LOOM_FN void loom_gpu_dispatch(struct loom_ctx *c, const struct loom_task *t)\n"
+		      "{\n"
+		      "\tswitch (t->tag) {\n");
+	for (uint32_t tag = 0; tag < program->tasks; tag++) {
+		const char *name = program->task[tag].name;
+		if (tag >= own)
+			return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+					 "%s: task function '%s' (tag %u) was registered for the CPU "
+					 "only: GPUs run the task functions of workload plug-ins",
+					 t->who, name, tag);
+		if (!is_identifier(name))
+			return LOOM_FAIL(host, err, LOOM_EPLUGIN,
+					 "%s: task function '%s' of %s is not named like a function",
+					 t->who, name, w->name);
+		text_add(out, "\tcase %u:\n\t\t%s(c, t);\n\t\tbreak;\n", tag, name);
+	}
+	text_add(out, "\tdefault:\n"
+		      "\t\tif (c->lane == 0)\n"
+		      "\t\t\tloom_worker_fail(c, LOOM_EINTERNAL, t->tag);\n"
+		      "\t}\n"
+		      "}\n");
+	return 0;
+}
+
+static int finish(const struct loom_host *host, const struct compose_target *t, struct text *out,
+		  struct loom_error *err)
+{
+	text_add(out, "#include \"kernel.dev.h\"\n");
+	if (!out->failed)
+		return 0;
+	return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", t->who);
+}
+
+int compose_work(const struct loom_host *host, const struct compose_target *target,
+		 const struct loom_program *program, struct text *out, struct loom_error *err)
+{
+	const struct loom_plugin *sched = program->policy[LOOM_SCHED];
+	const struct loom_plugin *workload = program->policy[LOOM_WORKLOAD];
+	const struct loom_workload_dev *dev = workload && workload->dev ? workload->dev->cpu : NULL;
+	int kernel = LOOM_HAS(dev, kernel) != 0;
+	if (!sched && !kernel)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "%s: nothing to run: no scheduler is selected, and the workload has no "
+				 "kernel of its own",
+				 target->who);
+	*out = (struct text){.host = host};
+	add_head(out, target);
+	int rc = add_policies(host, target, program, out, err);
+	if (!rc)
+		rc = add_tasks(host, target, program, out, err);
+	if (!rc) {
+		text_add(out, "#define LOOM_GPU_RUN %s_%s\n", kernel ? workload->name : sched->name,
+			 kernel ? "kernel" : "run");
+		rc = finish(host, target, out, err);
+	}
+	if (rc)
+		text_free(out);
+	return rc;
+}
+
+int compose_probe(const struct loom_host *host, const struct compose_target *target,
+		  struct text *out, struct loom_error *err)
+{
+	*out = (struct text){.host = host};
+	add_head(out, target);
+	text_add(out, "#include <gpuloom/dev/probe.h>\n"
+		      "LOOM_FN void loom_gpu_dispatch(struct loom_ctx *, const struct loom_task *) {}\n"
+		      "#define LOOM_GPU_RUN(c) loom_probe_run(c, loom_gpu.probe)\n");
+	int rc = finish(host, target, out, err);
+	if (rc)
+		text_free(out);
+	return rc;
+}

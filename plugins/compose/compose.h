@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Composition: one program text from the selected policies' device code and the task functions, in
+ * which every LOOM_CALL is a direct call. Shared by the back ends for GPUs, which compile these files
+ * into themselves because plug-ins link to nothing of gpuloom. Needs no GPU and no compiler. */
+#ifndef GPULOOM_COMPOSE_H
+#define GPULOOM_COMPOSE_H
+
+#include <gpuloom/device.h>
+
+#include "text.h"
+
+struct compose_target {
+	const char *who;     /* for messages: "cuda:0" */
+	const char *dialect; /* text of cuda.dev.h or hip.dev.h */
+	uint32_t lanes;      /* threads per worker */
+	uint32_t per_block;  /* workers per thread block */
+	uint32_t blocks;     /* that must fit on a multiprocessor at once */
+	uint32_t nesting;    /* tasks run inside each other: each takes stack of every thread */
+};
+
+/* The kernel's name in the program, and that of its launch record in constant memory. */
+#define COMPOSE_KERNEL "loom_gpu_work"
+#define COMPOSE_LAUNCH "loom_gpu"
+
+extern const char *const compose_cuda; /* cuda.dev.h */
+extern const char *const compose_hip;  /* hip.dev.h */
+
+/* The program for LOOM_ENTRY_WORK. LOOM_ENOTSUP when a policy or a task has no device code. */
+int compose_work(const struct loom_host *host, const struct compose_target *target,
+		 const struct loom_program *program, struct text *out, struct loom_error *err);
+/* The program for LOOM_ENTRY_PROBE. */
+int compose_probe(const struct loom_host *host, const struct compose_target *target,
+		  struct text *out, struct loom_error *err);
+
+/* The headers that the program includes, under each name that an #include uses. */
+struct compose_header {
+	const char *name, *text;
+};
+const struct compose_header *compose_headers(size_t *n);
+
+#endif

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The persistent kernel: each worker parks between samples, and runs the scheduler (or the workload's
+ * kernel) once per sample. Device code of a composed program, behind the policies.
+ *
+ * Worker 0 alone watches the host's phase word and passes it on in the device's memory: thousands of
+ * polls would keep the link to the host busy and delay each other. */
+
+LOOM_DEVICE_CONSTANT(struct loom_gpu_launch loom_gpu)
+
+LOOM_DEVICE struct loom_ctl *loom_gpu_host_ctl(void)
+{
+	return loom_gpu.ctl;
+}
+
+#define LOOM_GPU_PARK_NS 400u
+
+/* splitmix64, as on the CPU: the same seed gives the same choices there and here. */
+LOOM_FN uint64_t loom_gpu_mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+LOOM_FN uint32_t loom_gpu_slot(void)
+{
+	return LOOM_BLOCK_INDEX * LOOM_WORKERS_PER_BLOCK + LOOM_THREAD_INDEX / LOOM_LANES;
+}
+
+/* What the registries say: they are filled after the launch, before the first sample. */
+LOOM_FN void loom_gpu_find_own(struct loom_ctx *c)
+{
+	for (int kind = 0; kind < LOOM_KINDS; kind++)
+		c->own[kind] = c->registry[kind] ? loom_at(c, c->registry[kind][c->worker]) : NULL;
+}
+
+/* Everything but random, depth, turn and stop_seen follows from constant memory and the thread's
+ * place, so a context never needs to be passed through memory. */
+LOOM_FN void loom_gpu_context(struct loom_ctx *c)
+{
+	const struct loom_gpu_launch *l = &loom_gpu;
+	uint32_t slot = loom_gpu_slot();
+	char *local = loom_gpu_shared + slot % LOOM_WORKERS_PER_BLOCK * l->local_bytes;
+	struct loom_ctx none = {}; /* tables and what this device does not know of */
+	*c = none;
+	c->worker = l->first + slot;
+	c->workers = l->workers;
+	c->device = l->device;
+	c->devices = l->devices;
+	c->first = l->first;
+	c->count = l->count;
+	c->lane = LOOM_THREAD_INDEX % LOOM_LANES;
+	c->lanes = LOOM_LANES;
+	c->random = 1;
+	c->ctl = &l->gate->ctl;
+	c->counters = l->counters ? l->counters + c->worker : NULL;
+	c->segment = l->segment;
+	c->together = LOOM_GPU_TOGETHER;
+	c->initial = l->initial;
+	for (int kind = 0; kind < LOOM_KINDS; kind++) {
+		c->global[kind] = l->global[kind];
+		c->on_device[kind] = l->on_device[kind];
+		c->registry[kind] = l->registry[kind];
+		c->local[kind] =
+			l->local_at[kind] == LOOM_GPU_NONE ? NULL : local + l->local_at[kind];
+	}
+	c->tasks = l->tasks;
+	c->trace = l->trace ? (struct loom_trace *)(l->trace + c->worker * l->trace_bytes) : NULL;
+}
+
+/* ---- tasks ------------------------------------------------------------------------------------ */
+
+LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
+{
+	loom_gpu_dispatch(c, t);
+}
+
+/* A worker's state across a call, in registers. */
+struct loom_gpu_state {
+	uint64_t random;
+	uint32_t turn, stop_seen, depth;
+	int result; /* of a call */
+};
+
+LOOM_FN struct loom_gpu_state loom_gpu_save(const struct loom_ctx *c)
+{
+	struct loom_gpu_state s = {c->random, c->turn, c->stop_seen, c->depth};
+	return s;
+}
+
+LOOM_FN void loom_gpu_restore(struct loom_ctx *c, const struct loom_gpu_state *s)
+{
+	c->random = s->random;
+	c->turn = s->turn;
+	c->stop_seen = s->stop_seen;
+	c->depth = s->depth;
+}
+
+LOOM_FN void loom_gpu_context_at(struct loom_ctx *c, const struct loom_gpu_state *s)
+{
+	loom_gpu_context(c);
+	loom_gpu_find_own(c);
+	loom_gpu_restore(c, s);
+}
+
+static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_nested(struct loom_gpu_state s,
+									struct loom_task t)
+{
+	struct loom_ctx c;
+	loom_gpu_context_at(&c, &s);
+	loom_gpu_dispatch(&c, &t);
+	return loom_gpu_save(&c);
+}
+
+/* By value: a record, or a context, whose address went into a call would have to lie in memory. */
+LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct loom_gpu_state s = loom_gpu_nested(loom_gpu_save(c), *t);
+	loom_gpu_restore(c, &s);
+}
+
+template <int (*fn)(struct loom_ctx *)>
+static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_out_of_line(struct loom_gpu_state s)
+{
+	struct loom_ctx c;
+	loom_gpu_context_at(&c, &s);
+	int result = fn(&c);
+	s = loom_gpu_save(&c);
+	s.result = result;
+	return s;
+}
+
+template <int (*fn)(struct loom_ctx *, const struct loom_task *)>
+static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_out_of_line(struct loom_gpu_state s,
+									     struct loom_task t)
+{
+	struct loom_ctx c;
+	loom_gpu_context_at(&c, &s);
+	int result = fn(&c, &t);
+	s = loom_gpu_save(&c);
+	s.result = result;
+	return s;
+}
+
+template <int (*fn)(struct loom_ctx *)>
+static LOOM_DEVICE int loom_gpu_far(struct loom_ctx *c)
+{
+	struct loom_gpu_state s = loom_gpu_out_of_line<fn>(loom_gpu_save(c));
+	loom_gpu_restore(c, &s);
+	return s.result;
+}
+
+template <int (*fn)(struct loom_ctx *, const struct loom_task *)>
+static LOOM_DEVICE int loom_gpu_far(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct loom_gpu_state s = loom_gpu_out_of_line<fn>(loom_gpu_save(c), *t);
+	loom_gpu_restore(c, &s);
+	return s.result;
+}
+
+/* ---- gate ------------------------------------------------------------------------------------- */
+
+LOOM_FN void loom_gpu_stage(struct loom_ctx *c, uint32_t stage)
+{
+	if (c->lane == 0)
+		loom_store_relaxed_dev(&loom_gpu.stage[c->worker - c->first], stage);
+}
+
+/* Lane 0: until the phase is not `old`, and, while parked, not a GO either. */
+LOOM_FN uint32_t loom_gpu_watch(struct loom_ctx *c, uint32_t old, uint32_t mask, uint32_t pause_ns)
+{
+	uint32_t phase;
+	struct loom_ctl *host = loom_gpu.ctl;
+	if (c->worker == c->first) {
+		/* Acquire: pairs with the host's release, after it set up the sample. */
+		while ((phase = loom_load_acquire_sys(&host->phase)) == old || !(phase & mask))
+			loom_pause(c);
+		c->ctl->initial_tasks = host->initial_tasks;
+		c->ctl->sample = host->sample;
+		/* Release: pairs with the acquire below, and passes on what was acquired here. */
+		loom_store_release_dev(&c->ctl->phase, phase);
+	} else {
+		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) == old || !(phase & mask))
+			loom_nanosleep(pause_ns);
+	}
+	return phase;
+}
+
+/* Until the host says READY or RETIRE. GO words and the first 0 are multiples of 4. */
+LOOM_FN uint32_t loom_gpu_park(struct loom_ctx *c)
+{
+	uint32_t phase = 0;
+	loom_gpu_stage(c, LOOM_GPU_PARKED);
+	if (c->lane == 0)
+		phase = loom_gpu_watch(c, 0, 3, LOOM_GPU_PARK_NS);
+	return (uint32_t)loom_from_lane0(c, phase);
+}
+
+/* Until the host says GO or RETIRE. */
+LOOM_FN uint32_t loom_gpu_await_go(struct loom_ctx *c, uint32_t ready)
+{
+	uint32_t phase = 0;
+	if (c->lane == 0)
+		phase = loom_gpu_watch(c, ready, ~0u, LOOM_PAUSE_NS);
+	return (uint32_t)loom_from_lane0(c, phase);
+}
+
+/* Between READY and the arrival at the gate: not part of the sample's time. */
+LOOM_FN void loom_gpu_prepare(struct loom_ctx *c, uint32_t ready)
+{
+	uint64_t *local = (uint64_t *)(loom_gpu_shared + loom_gpu_slot() % LOOM_WORKERS_PER_BLOCK *
+								 loom_gpu.local_bytes);
+	for (uint32_t i = c->lane; i < loom_gpu.local_bytes / 8; i += LOOM_LANES)
+		local[i] = 0;
+	uint64_t x = loom_gpu_mix(loom_gpu_mix(loom_gpu_mix(loom_gpu.seed) + ready / 4) + c->worker);
+	c->random = x ? x : 1;
+	c->depth = 0;
+	loom_gpu_find_own(c);
+	loom_barrier_lanes(c);
+	loom_gpu_stage(c, LOOM_GPU_READY);
+}
+
+LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
+{
+	struct loom_gpu_gate *g = loom_gpu.gate;
+	/* Each releases what it did, the last acquires it all and passes it on to the host. */
+	if (c->lane != 0 || loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 != c->count)
+		return;
+	/* No worker comes back before the host has seen `ready`: these need no order of their own. */
+	loom_store_relaxed_dev(&g->arrived, 0u);
+	loom_store_relaxed_dev(&g->finished, 0u);
+	loom_store_release_sys(&loom_gpu.words->ready, ready);
+}
+
+LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go)
+{
+	loom_barrier_lanes(c); /* with what the other lanes wrote */
+	if (c->lane != 0)
+		return;
+	if (c->counters)
+		c->counters->end_ns = loom_clock_ns(c);
+	loom_gpu_stage(c, LOOM_GPU_FINISHED);
+	/* As above. The host's acquire of `done` then covers the results of every worker. */
+	if (loom_fetch_add_acq_rel_dev(&loom_gpu.gate->finished, 1u) + 1 == c->count)
+		loom_store_release_sys(&loom_gpu.words->done, go);
+}
+
+LOOM_KERNEL loom_gpu_work(void)
+{
+	struct loom_ctx c;
+	loom_gpu_context(&c);
+	for (;;) {
+		uint32_t ready = loom_gpu_park(&c);
+		if (ready == LOOM_PHASE_RETIRE)
+			return;
+		loom_gpu_prepare(&c, ready);
+		loom_gpu_arrive(&c, ready);
+		uint32_t go = loom_gpu_await_go(&c, ready);
+		if (go == LOOM_PHASE_RETIRE)
+			return;
+		loom_gpu_stage(&c, LOOM_GPU_WORKING);
+		if (c.lane == 0 && c.counters)
+			c.counters->begin_ns = loom_clock_ns(&c);
+		LOOM_GPU_RUN(&c);
+		loom_gpu_finish(&c, go);
+	}
+}

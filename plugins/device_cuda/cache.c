@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define MAGIC 0x314255434d4f4f4cull /* "LOOMCUB1", little-endian */
+
+struct head {
+	uint64_t magic, key_bytes, code_bytes, code_hash;
+	struct resources resources;
+	uint32_t pad;
+};
+
+/* FNV-1a. */
+static uint64_t hash(const char *at, size_t n, uint64_t h)
+{
+	for (size_t i = 0; i < n; i++)
+		h = (h ^ (unsigned char)at[i]) * 0x100000001b3ull;
+	return h;
+}
+#define HASH_START 0xcbf29ce484222325ull
+
+void cache_folder(const char *path, char *folder, size_t room)
+{
+	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	int n = 0;
+	if (path && *path)
+		n = snprintf(folder, room, "%s", path);
+	else if (xdg && *xdg == '/') /* the specification: relative paths are to be ignored */
+		n = snprintf(folder, room, "%s/gpuloom", xdg);
+	else if (home && *home)
+		n = snprintf(folder, room, "%s/.cache/gpuloom", home);
+	if (n <= 0 || (size_t)n >= room)
+		*folder = 0;
+}
+
+static int file_name(const char *folder, const char *key, size_t key_bytes, char *path, size_t room)
+{
+	int n = snprintf(path, room, "%s/%016llx.cubin", folder,
+			 (unsigned long long)hash(key, key_bytes, HASH_START));
+	return *folder && n > 0 && (size_t)n < room;
+}
+
+static int read_all(int fd, void *to, size_t n)
+{
+	char *at = to;
+	while (n) {
+		ssize_t got = read(fd, at, n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return 0;
+		at += got;
+		n -= (size_t)got;
+	}
+	return 1;
+}
+
+static int write_all(int fd, const void *from, size_t n)
+{
+	const char *at = from;
+	while (n) {
+		ssize_t put = write(fd, at, n);
+		if (put < 0 && errno == EINTR)
+			continue;
+		if (put <= 0)
+			return put < 0 ? errno : EIO;
+		at += put;
+		n -= (size_t)put;
+	}
+	return 0;
+}
+
+/* The code runs with this process's rights: a file that somebody else wrote is not ours to load. */
+static int is_ours(int fd, uint64_t *bytes)
+{
+	struct stat st;
+	if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 022))
+		return 0;
+	*bytes = (uint64_t)st.st_size;
+	return 1;
+}
+
+static char *read_file(const struct loom_host *host, int fd, const char *key, size_t key_bytes,
+		       struct head *head)
+{
+	uint64_t bytes;
+	if (!is_ours(fd, &bytes) || !read_all(fd, head, sizeof(*head)) || head->magic != MAGIC ||
+	    head->key_bytes != key_bytes || head->code_bytes > bytes ||
+	    bytes != sizeof(*head) + key_bytes + head->code_bytes)
+		return NULL;
+	char *all = host->alloc(host, key_bytes + head->code_bytes);
+	if (!all)
+		return NULL;
+	char *code = all + key_bytes;
+	if (read_all(fd, all, key_bytes + head->code_bytes) && !memcmp(all, key, key_bytes) &&
+	    hash(code, head->code_bytes, HASH_START) == head->code_hash) {
+		memmove(all, code, head->code_bytes);
+		return all;
+	}
+	host->free(host, all);
+	return NULL;
+}
+
+int cache_get(const struct loom_host *host, const char *folder, const char *key, size_t key_bytes,
+	      struct cached *out)
+{
+	char path[PATH_MAX];
+	struct head head;
+	if (!file_name(folder, key, key_bytes, path, sizeof(path)))
+		return 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	if (fd < 0)
+		return 0;
+	char *code = read_file(host, fd, key, key_bytes, &head);
+	close(fd);
+	if (!code)
+		return 0;
+	*out = (struct cached){.resources = head.resources, .code = code, .bytes = head.code_bytes};
+	return 1;
+}
+
+/* The folder and those above it. */
+static int make_folder(const char *folder)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s", folder);
+	if (n <= 0 || (size_t)n >= sizeof(path))
+		return ENAMETOOLONG;
+	for (char *at = path + 1;; at++) {
+		if (*at && *at != '/')
+			continue;
+		char was = *at;
+		*at = 0;
+		if (mkdir(path, 0700) != 0 && errno != EEXIST)
+			return errno;
+		if (!was)
+			return 0;
+		*at = was;
+	}
+}
+
+int cache_put(const char *folder, const char *key, size_t key_bytes, const struct cached *in)
+{
+	char path[PATH_MAX], beside[PATH_MAX + 16];
+	struct head head = {.magic = MAGIC,
+			    .key_bytes = key_bytes,
+			    .code_bytes = in->bytes,
+			    .code_hash = hash(in->code, in->bytes, HASH_START),
+			    .resources = in->resources};
+	if (!file_name(folder, key, key_bytes, path, sizeof(path)))
+		return ENOENT;
+	int code = make_folder(folder);
+	if (code)
+		return code;
+	snprintf(beside, sizeof(beside), "%s.XXXXXX", path);
+	int fd = mkostemp(beside, O_CLOEXEC); /* mode 0600 */
+	if (fd < 0)
+		return errno;
+	code = write_all(fd, &head, sizeof(head));
+	if (!code)
+		code = write_all(fd, key, key_bytes);
+	if (!code)
+		code = write_all(fd, in->code, in->bytes);
+	if (close(fd) != 0 && !code)
+		code = errno;
+	if (!code && rename(beside, path) != 0)
+		code = errno;
+	if (code)
+		unlink(beside);
+	return code;
+}

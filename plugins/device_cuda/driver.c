@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "driver.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_OF(name) TEXT_OF_(name)
+#define TEXT_OF_(name) #name
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+const char *driver_text(const struct driver *cu, CUresult rc)
+{
+	static __thread char text[200];
+	const char *name = NULL, *words = NULL;
+	if (cu->cuGetErrorName(rc, &name) != CUDA_SUCCESS || !name)
+		name = "unknown error";
+	if (cu->cuGetErrorString(rc, &words) != CUDA_SUCCESS || !words)
+		words = "";
+	snprintf(text, sizeof(text), *words ? "%s %d (%s)" : "%s %d", name, (int)rc, words);
+	return text;
+}
+
+/* What helps against the errors that cuInit is known for. */
+static const char *init_mend(CUresult rc)
+{
+	switch (rc) {
+	case CUDA_ERROR_NO_DEVICE:
+		return "make an NVIDIA GPU visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the "
+		       "container's settings hide them)";
+	case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
+	case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
+		return "libcuda and the kernel module are of different versions: reboot, or reinstall "
+		       "the driver";
+	case CUDA_ERROR_STUB_LIBRARY:
+		return "the library found is the toolkit's stub: take it out of LD_LIBRARY_PATH and "
+		       "install the driver";
+	default:
+		return "load the NVIDIA kernel module and give this user access to /dev/nvidia*";
+	}
+}
+
+static int load(const struct loom_host *host, const char *who, struct driver *cu,
+		struct loom_error *err)
+{
+	cu->so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (!cu->so)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "%s: there is no NVIDIA driver here (libcuda.so.1 was not found): "
+				 "install it, or say devices = cpu:0",
+				 who);
+	const struct {
+		void *fn;
+		const char *name;
+	} symbols[] = {
+#define DRIVER_ROW(name) {&cu->name, TEXT_OF(name)},
+		DRIVER_MAP(DRIVER_ROW)
+#undef DRIVER_ROW
+	};
+	for (size_t i = 0; i < COUNT(symbols); i++) {
+		void *at = dlsym(cu->so, symbols[i].name);
+		if (!at)
+			return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+					 "%s: the NVIDIA driver lacks %s: it is older than CUDA 12: "
+					 "install a newer one",
+					 who, symbols[i].name);
+		memcpy(symbols[i].fn, &at, sizeof(at));
+	}
+	void *at = dlsym(cu->so, "cuDeviceGetHostAtomicCapabilities");
+	memcpy(&cu->host_atomics, &at, sizeof(at));
+	return 0;
+}
+
+int driver_open(const struct loom_host *host, const char *who, struct driver *cu,
+		struct loom_error *err)
+{
+	*cu = (struct driver){0};
+	int rc = load(host, who, cu, err);
+	if (rc)
+		return rc;
+	CUresult failed = cu->cuInit(0);
+	if (failed != CUDA_SUCCESS)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the NVIDIA driver does not start: %s; %s",
+				 who, driver_text(cu, failed), init_mend(failed));
+	failed = cu->cuDriverGetVersion(&cu->version);
+	if (failed != CUDA_SUCCESS || cu->version < 12000)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "%s: the NVIDIA driver offers CUDA %d.%d: install one that offers 12.0 "
+				 "or later",
+				 who, cu->version / 1000, cu->version % 1000 / 10);
+	return 0;
+}
+
+void driver_host_atomics(const struct driver *cu, CUdevice device, struct driver_atomics *out)
+{
+	/* Of enum CUatomicOperation and CUatomicOperationCapability, which cuda.h has since 13.0. */
+	enum { ADD = 0, EXCHANGE = 8, CAS = 9, SCALAR_64 = 1 << 4 };
+	static const int operations[] = {ADD, CAS, EXCHANGE};
+	unsigned capabilities[COUNT(operations)] = {0};
+	int native = 0;
+	*out = (struct driver_atomics){0};
+	if (cu->cuDeviceGetAttribute(&native, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
+				     device) == CUDA_SUCCESS)
+		out->native = native;
+	if (native) {
+		out->known = out->add = out->cas = out->exchange = 1;
+		return;
+	}
+	if (!cu->host_atomics ||
+	    cu->host_atomics(capabilities, operations, COUNT(operations), device) != CUDA_SUCCESS)
+		return;
+	out->known = 1;
+	out->add = (capabilities[0] & SCALAR_64) != 0;
+	out->cas = (capabilities[1] & SCALAR_64) != 0;
+	out->exchange = (capabilities[2] & SCALAR_64) != 0;
+}

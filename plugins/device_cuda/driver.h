@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libcuda.so.1, loaded when it is needed: the names that this device uses of it. */
+#ifndef GPULOOM_CUDA_DRIVER_H
+#define GPULOOM_CUDA_DRIVER_H
+
+#include <cuda.h>
+#include <gpuloom/plugin.h>
+
+/* cuda.h renames functions to their newest version (cuMemAlloc is cuMemAlloc_v2): so do these rows. */
+#define DRIVER_MAP(X)                                                                              \
+	X(cuInit)                                                                                  \
+	X(cuDriverGetVersion)                                                                      \
+	X(cuGetErrorName)                                                                          \
+	X(cuGetErrorString)                                                                        \
+	X(cuDeviceGetCount)                                                                        \
+	X(cuDeviceGet)                                                                             \
+	X(cuDeviceGetName)                                                                         \
+	X(cuDeviceGetAttribute)                                                                    \
+	X(cuDeviceGetPCIBusId)                                                                     \
+	X(cuDeviceTotalMem)                                                                        \
+	X(cuDeviceCanAccessPeer)                                                                   \
+	X(cuDevicePrimaryCtxRetain)                                                                \
+	X(cuDevicePrimaryCtxRelease)                                                               \
+	X(cuCtxPushCurrent)                                                                        \
+	X(cuCtxPopCurrent)                                                                         \
+	X(cuCtxEnablePeerAccess)                                                                   \
+	X(cuCtxSetLimit)                                                                           \
+	X(cuCtxGetLimit)                                                                           \
+	X(cuModuleLoadData)                                                                        \
+	X(cuModuleUnload)                                                                          \
+	X(cuModuleGetFunction)                                                                     \
+	X(cuModuleGetGlobal)                                                                       \
+	X(cuFuncGetAttribute)                                                                      \
+	X(cuFuncSetAttribute)                                                                      \
+	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                             \
+	X(cuLaunchCooperativeKernel)                                                               \
+	X(cuStreamCreate)                                                                          \
+	X(cuStreamDestroy)                                                                         \
+	X(cuStreamQuery)                                                                           \
+	X(cuStreamSynchronize)                                                                     \
+	X(cuMemAlloc)                                                                              \
+	X(cuMemFree)                                                                               \
+	X(cuMemHostAlloc)                                                                          \
+	X(cuMemFreeHost)                                                                           \
+	X(cuMemHostRegister)                                                                       \
+	X(cuMemHostUnregister)                                                                     \
+	X(cuMemHostGetDevicePointer)                                                               \
+	X(cuMemcpyHtoDAsync)                                                                       \
+	X(cuMemcpyDtoHAsync)                                                                       \
+	X(cuMemsetD8Async)                                                                         \
+	X(cuPointerGetAttribute)
+
+struct driver {
+	void *so;
+	int version; /* 13000 is 13.0 */
+#define DRIVER_FIELD(name) __typeof__(name) *name;
+	DRIVER_MAP(DRIVER_FIELD)
+#undef DRIVER_FIELD
+	/* Drivers since 13.0; NULL: unknown. */
+	CUresult (*host_atomics)(unsigned *capabilities, const int *operations, unsigned count,
+				 CUdevice device);
+};
+
+/* Loads and initialises the driver. LOOM_EUNAVAIL with what is missing and what to do. */
+int driver_open(const struct loom_host *host, const char *who, struct driver *cu,
+		struct loom_error *err);
+
+/* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", in a buffer of the calling thread. */
+const char *driver_text(const struct driver *cu, CUresult rc);
+
+/* Which operations on host memory are atomic towards the CPU, of those that gpuloom needs. */
+struct driver_atomics {
+	int known;  /* the driver can tell */
+	int native; /* all of them are */
+	int add, cas, exchange; /* 64-bit; when known */
+};
+void driver_host_atomics(const struct driver *cu, CUdevice device, struct driver_atomics *out);
+
+#endif

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting the persistent kernel. */
+#include <string.h>
+
+#include "device_cuda.h"
+
+/* ---- the record in constant memory ---- */
+
+struct views {
+	CUdeviceptr at[LOOM_MAX_SEGMENTS];
+};
+
+static void *pointer(const struct views *v, loom_ref ref)
+{
+	if (!ref)
+		return NULL;
+	return (void *)(uintptr_t)(v->at[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref));
+}
+
+static int find_views(struct device *d, const struct loom_launch *what, struct views *v,
+		      struct loom_error *err)
+{
+	int code = 0;
+	memset(v, 0, sizeof(*v));
+	for (uint32_t i = 1; i < what->segments && !code; i++)
+		code = memory_view(d, &what->segment[i], &v->at[i], err);
+	return code;
+}
+
+static void fill_policies(const struct loom_launch *what, const struct views *v,
+			  struct loom_gpu_launch *record)
+{
+	for (int kind = 0; kind < LOOM_KINDS; kind++) {
+		record->local_at[kind] = LOOM_GPU_NONE;
+		if (what->global)
+			record->global[kind] = pointer(v, what->global[kind]);
+		if (what->on_device)
+			record->on_device[kind] = pointer(v, what->on_device[kind]);
+		if (what->registry)
+			record->registry[kind] = pointer(v, what->registry[kind]);
+		if (!what->local_bytes || !what->local_bytes[kind])
+			continue;
+		record->local_at[kind] = record->local_bytes;
+		record->local_bytes += (uint32_t)((what->local_bytes[kind] + 63) & ~63ull);
+	}
+}
+
+static int fill(struct device *d, struct launch *l, struct loom_gpu_launch *record,
+		struct loom_error *err)
+{
+	const struct loom_launch *what = l->what;
+	const struct loom_layout *layout = what->layout;
+	struct views v;
+	int code = find_views(d, what, &v, err);
+	if (code)
+		return code;
+	memset(record, 0, sizeof(*record));
+	record->ctl = pointer(&v, what->ctl);
+	record->gate = (void *)(uintptr_t)d->gate;
+	record->stage = (void *)(uintptr_t)(d->gate + sizeof(struct loom_gpu_gate));
+	record->words = (void *)(uintptr_t)d->words_view;
+	record->counters = pointer(&v, what->counters);
+	record->trace = LOOM_HAS(what, trace) ? pointer(&v, what->trace) : NULL;
+	record->trace_bytes = record->trace ? what->trace_bytes : 0;
+	record->initial = pointer(&v, what->initial);
+	record->probe = pointer(&v, what->probe);
+	fill_policies(what, &v, record);
+	record->device = what->device;
+	record->devices = layout->devices;
+	record->workers = layout->workers;
+	record->first = layout->device[what->device].first_worker;
+	record->count = l->count;
+	record->seed = layout->seed;
+	for (uint32_t i = 1; i < what->segments; i++)
+		record->segment[i] = (char *)(uintptr_t)v.at[i];
+	return 0;
+}
+
+/* ---- refusals ---- */
+
+/* Read-modify-writes that the CPU and this GPU both do on one word. The probe might not notice that
+ * they are not atomic; the driver knows. */
+static int check_atomics(struct device *d, const struct loom_launch *what, struct loom_error *err)
+{
+	struct driver_atomics can;
+	int with_cpu = 0, in_host = 0;
+	for (uint32_t i = 0; i < what->layout->devices; i++)
+		with_cpu |= what->layout->device[i].kind == LOOM_ON_CPU;
+	for (uint32_t i = 1; i < what->segments; i++)
+		in_host |= what->segment[i].memory->host && what->segment[i].owner >= 0;
+	if (!with_cpu || !in_host)
+		return 0;
+	driver_host_atomics(&d->cu, d->gpu, &can);
+	if (!can.known || (can.add && can.cas))
+		return 0;
+	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+			 "%s: the link between this GPU and the CPU has no atomic %s, so they cannot share "
+			 "queues: run on GPUs alone, or on CPUs alone ([run] devices)",
+			 d->name, can.add ? "compare-and-swap" : "addition");
+}
+
+/* A policy that needs something done in the address space of its workers: a GPU's has no system calls. */
+static int check_attachments(struct device *d, const struct loom_launch *what, struct loom_error *err)
+{
+	for (uint32_t i = 0; i < what->attachments; i++) {
+		const struct loom_attachment *a = &what->attachment[i];
+		if (a->attach || a->ready || a->detach)
+			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+					 "%s: the selected sync works inside processes, not on a GPU: say "
+					 "use = poll or backoff in [sync]",
+					 d->name);
+	}
+	return 0;
+}
+
+static int check_fit(struct device *d, const struct kernel *k, int blocks, int threads,
+		     size_t shared, struct loom_error *err)
+{
+	int each = 0;
+	if (shared + (size_t)k->shared > (size_t)d->limits.shared_per_block)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: the policies want %zu bytes of shared memory per block, there are "
+				 "%d: choose smaller queues%s",
+				 d->name, shared + (size_t)k->shared, d->limits.shared_per_block,
+				 d->per_block > 1 ? " or fewer warps per block" : "");
+	CUresult rc = d->cu.cuFuncSetAttribute(
+		k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
+	if (rc == CUDA_SUCCESS)
+		rc = d->cu.cuFuncSetAttribute(k->function,
+					      CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+					      CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+	if (rc == CUDA_SUCCESS)
+		rc = d->cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, k->function, threads,
+								       shared);
+	if (rc != CUDA_SUCCESS)
+		return cuda_fail(d, err, rc, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+	if (each * d->limits.multiprocessors >= blocks)
+		return 0;
+	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+			 "%s: %d blocks must be resident at once, but with %d registers for each of %d "
+			 "threads and %zu bytes of shared memory only %d are: choose smaller queues, or "
+			 "say workers = %d in [device.cuda]",
+			 d->name, blocks, k->registers, threads, shared + (size_t)k->shared,
+			 each * d->limits.multiprocessors,
+			 each * d->limits.multiprocessors * (int)d->per_block);
+}
+
+/* ---- launch ---- */
+
+static int clear_gate(struct device *d, const struct launch *l, struct loom_error *err)
+{
+	uint64_t bytes = sizeof(struct loom_gpu_gate) + l->count * sizeof(uint32_t);
+	CUresult rc = d->cu.cuMemsetD8Async(d->gate, 0, bytes, d->copy);
+	if (rc == CUDA_SUCCESS)
+		rc = d->cu.cuStreamSynchronize(d->copy);
+	memset(d->words, 0, sizeof(*d->words));
+	return rc == CUDA_SUCCESS ? 0 : cuda_fail(d, err, rc, "cuMemsetD8Async");
+}
+
+static int start(struct device *d, struct launch *l, const struct kernel *k, struct loom_error *err)
+{
+	int probe = l->what->entry == LOOM_ENTRY_PROBE;
+	uint32_t per_block = probe ? 1 : d->per_block, lanes = probe ? 32 : d->lanes;
+	struct loom_gpu_launch record;
+	int code = clear_gate(d, l, err);
+	if (!code)
+		code = fill(d, l, &record, err);
+	if (code)
+		return code;
+	uint32_t blocks = l->count / per_block, threads = lanes * per_block;
+	uint32_t shared = record.local_bytes * per_block;
+	code = check_fit(d, k, (int)blocks, (int)threads, shared, err);
+	if (!code)
+		code = memory_write(d, k->launch, &record, sizeof(record), err);
+	if (code)
+		return code;
+	/* Cooperative: the driver refuses what cannot be resident as a whole, where a plain launch
+	 * would leave workers waiting for others that never start. */
+	CUresult rc = d->cu.cuLaunchCooperativeKernel(k->function, blocks, 1, 1, threads, 1, 1, shared,
+						      d->work, NULL);
+	return rc == CUDA_SUCCESS ? 0 : cuda_fail(d, err, rc, "cuLaunchCooperativeKernel");
+}
+
+int device_launch(void *self, const struct loom_launch *what, struct loom_error *err)
+{
+	struct device *d = self;
+	if (d->launch)
+		return LOOM_FAIL(d->host, err, LOOM_EBUSY, "%s: its workers are still there", d->name);
+	if (what->entry != LOOM_ENTRY_WORK && what->entry != LOOM_ENTRY_PROBE)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP, "%s: unknown entry %u", d->name, what->entry);
+	struct launch *l = d->host->alloc(d->host, sizeof(*l));
+	if (!l)
+		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
+	const struct loom_segment *ctl = &what->segment[LOOM_REF_SEGMENT(what->ctl)];
+	int probe = what->entry == LOOM_ENTRY_PROBE;
+	*l = (struct launch){
+		.what = what,
+		.ctl = (void *)((char *)ctl->memory->host + ctl->offset + LOOM_REF_OFFSET(what->ctl)),
+		.count = probe ? 1 : what->layout->device[what->device].workers};
+	int code = enter(d, err);
+	if (code) {
+		d->host->free(d->host, l);
+		return code;
+	}
+	code = check_attachments(d, what, err);
+	if (!code)
+		code = check_atomics(d, what, err);
+	if (!code && probe)
+		code = program_probe(d, err);
+	const struct kernel *k = &d->kernel[what->entry];
+	if (!code && !k->module)
+		code = LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing was built", d->name);
+	if (!code)
+		code = start(d, l, k, err);
+	if (code)
+		d->host->free(d->host, l);
+	else
+		d->launch = l;
+	leave(d);
+	return code;
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "resources.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* The lines that matter:
+ *   ptxas info    : Function properties for NAME
+ *   ptxas         .     128 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
+ *   ptxas info    : Used 96 registers, used 0 barriers, 16 bytes smem                    */
+int resources_read(const char *log, const char *kernel, struct resources *out)
+{
+	int of_kernel = 0, found = 0;
+	*out = (struct resources){0};
+	for (const char *line = log; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+		char text[512], name[400];
+		unsigned a, b, c;
+		snprintf(text, sizeof(text), "%.*s", (int)strcspn(line, "\n"), line);
+		const char *at = strstr(text, "Function properties for ");
+		if (at && sscanf(at, "Function properties for %399s", name) == 1)
+			of_kernel = !strcmp(name, kernel);
+		at = strstr(text, " bytes stack frame");
+		if (at) {
+			while (at > text && at[-1] >= '0' && at[-1] <= '9')
+				at--;
+			if (sscanf(at, "%u bytes stack frame, %u bytes spill stores, %u bytes spill loads",
+				   &a, &b, &c) != 3)
+				continue;
+			if (of_kernel) {
+				out->stack = a;
+				out->spills = b + c;
+			} else {
+				out->nested += a;
+			}
+		}
+		at = strstr(text, "Used ");
+		if (at && of_kernel && sscanf(at, "Used %u registers", &a) == 1) {
+			out->registers = a;
+			found = 1;
+			at = strstr(at, " bytes smem");
+			while (at && at > text && at[-1] >= '0' && at[-1] <= '9')
+				at--;
+			if (at && sscanf(at, "%u bytes smem", &b) == 1)
+				out->shared = b;
+		}
+	}
+	return found;
+}

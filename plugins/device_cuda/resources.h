@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a compiled program takes of the GPU, read from the assembler's report (--ptxas-options=-v). */
+#ifndef GPULOOM_CUDA_RESOURCES_H
+#define GPULOOM_CUDA_RESOURCES_H
+
+#include <stdint.h>
+
+struct resources {
+	uint32_t registers; /* of the kernel, per thread */
+	uint32_t shared;    /* static, per block */
+	uint32_t stack;     /* of the kernel itself, bytes per thread */
+	uint32_t spills;    /* bytes stored and loaded again because registers ran out */
+	uint32_t nested;    /* stack of all functions that it calls: one level of nested tasks */
+};
+
+/* 1, or 0 when the log holds no such report for `kernel`. */
+int resources_read(const char *log, const char *kernel, struct resources *out);
+
+#endif

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Watching the persistent kernel, and its end. */
+#include <inttypes.h>
+#include <sched.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "device_cuda.h"
+
+#define CHECK_NS 1000000ull  /* between looks at the kernel's health: a driver call each */
+#define SPIN_NS 10000000ull  /* a sample's end is awaited without sleep for that long ... */
+#define SLEEP_NS 20000       /* ... and then with naps that are short against it */
+
+static uint64_t now_ns(const struct device *d)
+{
+	return d->host->now_ns(d->host);
+}
+
+static uint64_t deadline(const struct device *d, uint64_t timeout_ns)
+{
+	uint64_t now = now_ns(d);
+	return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
+}
+
+static void nap(const struct device *d, uint64_t since_ns)
+{
+	if (now_ns(d) - since_ns < SPIN_NS)
+		sched_yield();
+	else
+		nanosleep(&(struct timespec){.tv_nsec = SLEEP_NS}, NULL);
+}
+
+/* ---- what is wrong, in words ---- */
+
+static const char *stage_text(uint32_t stage)
+{
+	static const char *const text[] = {"has not started", "waits for a sample",
+					   "waits for the start", "is inside a task or the scheduler",
+					   "has finished"};
+	return stage < sizeof(text) / sizeof(text[0]) ? text[stage] : "is in no known state";
+}
+
+/* The first worker that is not at `stage`, and how many are not. Workers that have left are where they
+ * parked last. */
+static void find_late(struct device *d, const struct launch *l, uint32_t stage, char *out, size_t room)
+{
+	uint32_t bytes = l->count * (uint32_t)sizeof(uint32_t), late = 0, first = 0;
+	uint32_t *at = d->host->alloc(d->host, bytes);
+	if (!at || memory_read(d, at, d->gate + sizeof(struct loom_gpu_gate), bytes, NULL) != 0) {
+		snprintf(out, room, "which workers hang cannot be read");
+		d->host->free(d->host, at);
+		return;
+	}
+	for (uint32_t i = l->count; i-- > 0;)
+		if (at[i] != stage) {
+			late++;
+			first = i;
+		}
+	snprintf(out, room, "%u of %u workers are late, worker %u %s", late, l->count,
+		 l->what->layout->device[l->what->device].first_worker + first,
+		 stage_text(at[first]));
+	d->host->free(d->host, at);
+}
+
+/* Such errors stay with the context. */
+static int failed(struct device *d, CUresult rc, struct loom_error *err)
+{
+	d->lost = LOST_DEAD;
+	return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: its kernel has failed: %s", d->name,
+			 driver_text(&d->cu, rc));
+}
+
+/* 0 while the kernel runs. LOOM_EDIED when it has ended or failed. */
+static int check_alive(struct device *d, struct loom_error *err)
+{
+	CUresult rc = d->cu.cuStreamQuery(d->work);
+	if (rc == CUDA_ERROR_NOT_READY)
+		return 0;
+	if (rc == CUDA_SUCCESS)
+		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: its kernel has ended by itself", d->name);
+	return failed(d, rc, err);
+}
+
+/* ---- the host's words in the device's copy ---- */
+
+static int pass_on(struct device *d, size_t offset, uint32_t value)
+{
+	return memory_write(d, d->gate + offsetof(struct loom_gpu_gate, ctl) + offset, &value,
+			    sizeof(value), NULL);
+}
+
+/* The core and other devices set the stop word in host memory; running workers look at the copy. */
+static void pass_stop(struct device *d, struct launch *l)
+{
+	if (l->stop_passed || !__atomic_load_n(&l->ctl->stop, __ATOMIC_RELAXED))
+		return;
+	l->stop_passed = pass_on(d, offsetof(struct loom_ctl, stop), 1) == 0;
+}
+
+/* ---- ops ---- */
+
+/* Until *word is `value`: 0, LOOM_EAGAIN at the deadline, LOOM_EDIED. */
+static int watch(struct device *d, struct launch *l, const uint32_t *word, uint32_t value,
+		 uint64_t since_ns, uint64_t until, struct loom_error *err)
+{
+	uint64_t check = now_ns(d) + CHECK_NS;
+	/* Acquire: pairs with the last worker's release; the results of all are behind it. */
+	while (__atomic_load_n(word, __ATOMIC_ACQUIRE) != value) {
+		uint64_t now = now_ns(d);
+		if (now >= check) {
+			int code = check_alive(d, err);
+			/* It may have finished and left between the two looks. */
+			if (code)
+				return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value ? 0 : code;
+			check = now + CHECK_NS;
+		}
+		pass_stop(d, l);
+		if (now >= until)
+			return LOOM_EAGAIN;
+		nap(d, since_ns);
+	}
+	return 0;
+}
+
+int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
+{
+	struct device *d = self;
+	struct launch *l = d->launch;
+	char late[160];
+	if (!l)
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
+	int code = enter(d, err);
+	if (code)
+		return code;
+	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED); /* the core's own store */
+	code = watch(d, l, &d->words->ready, l->phase, now_ns(d), deadline(d, timeout_ns), err);
+	if (code == LOOM_EAGAIN) {
+		find_late(d, l, LOOM_GPU_READY, late, sizeof(late));
+		code = LOOM_FAIL(d->host, err, LOOM_ETIMEDOUT, "%s: not ready after %" PRIu64 " ms: %s",
+				 d->name, timeout_ns / 1000000, late);
+	}
+	leave(d);
+	return code;
+}
+
+int device_go(void *self, struct loom_error *err)
+{
+	struct device *d = self;
+	struct launch *l = d->launch;
+	if (!l)
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
+	/* No doorbell: worker 0 watches the word. */
+	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED);
+	l->began_ns = now_ns(d);
+	return 0;
+}
+
+int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err)
+{
+	struct device *d = self;
+	struct launch *l = d->launch;
+	if (!l)
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
+	int code = enter(d, err);
+	if (code)
+		return code;
+	code = watch(d, l, &d->words->done, l->phase, l->began_ns, deadline(d, timeout_ns), err);
+	if (!code)
+		*end_ns = now_ns(d);
+	leave(d);
+	return code;
+}
+
+/* Until the kernel has left the stream. */
+static CUresult await_exit(struct device *d, uint64_t until)
+{
+	CUresult rc;
+	uint64_t begin = now_ns(d);
+	while ((rc = d->cu.cuStreamQuery(d->work)) == CUDA_ERROR_NOT_READY && now_ns(d) < until)
+		nap(d, begin);
+	return rc;
+}
+
+/* A kernel cannot be killed without its process. What it uses stays as it is. */
+static int hung(struct device *d, const struct launch *l, uint64_t timeout_ns, struct loom_error *err)
+{
+	char late[160];
+	find_late(d, l, LOOM_GPU_PARKED, late, sizeof(late));
+	/* Said here too: the time-out that came first is what the run's error tells. */
+	if (!d->lost)
+		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name, "%s", late);
+	d->lost = LOST_HUNG;
+	return LOOM_FAIL(d->host, err, LOOM_ETIMEDOUT,
+			 "%s: its kernel did not leave within %" PRIu64 " ms: %s; a kernel cannot be "
+			 "killed: end this process to free the GPU",
+			 d->name, timeout_ns / 1000000, late);
+}
+
+int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
+{
+	struct device *d = self;
+	struct launch *l = d->launch;
+	if (!l)
+		return 0;
+	int code = 0;
+	if (d->lost == LOST_DEAD || d->cu.cuCtxPushCurrent(d->context) != CUDA_SUCCESS) {
+		/* Whoever set it said so; nothing runs any more. */
+		d->launch = NULL;
+		d->host->free(d->host, l);
+		return 0;
+	}
+	/* Worker 0 passes RETIRE on, unless it hangs: the others shall not wait for it. */
+	pass_stop(d, l);
+	pass_on(d, offsetof(struct loom_ctl, phase), LOOM_PHASE_RETIRE);
+	CUresult rc = await_exit(d, deadline(d, timeout_ns));
+	if (rc == CUDA_ERROR_NOT_READY) {
+		code = hung(d, l, timeout_ns, err);
+	} else {
+		d->lost = 0;
+		if (rc != CUDA_SUCCESS)
+			code = failed(d, rc, err);
+		d->launch = NULL;
+		d->host->free(d->host, l);
+	}
+	leave(d);
+	return code;
+}

@@ -1,0 +1,138 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Every combination for real, on this machine's GPU: each workload with each scheduler, detector,
+# transport and kind of worker, several times over, every sample verified.
+#   tests/cuda/run.sh BUILD [REPEATS [SANITIZER]]
+# REPEATS (default 5) runs of 3 samples each. SANITIZER: compute-sanitizer's tools to run once each, as
+# in "memcheck racecheck". Exit 77: no GPU here.
+set -u
+B=$(cd "${1:-build}" && pwd) repeats=${2:-5} sanitizer=${3-}
+G=$B/gpuloom
+export GPULOOM_PLUGIN_PATH="$B/plugins"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+"$G" doctor >"$tmp/doctor" || exit 1
+grep '^cuda' "$tmp/doctor"
+grep -q '^cuda: GPU 0  *ok' "$tmp/doctor" || { echo 'skipped: no usable NVIDIA GPU here'; exit 77; }
+
+mkdir "$tmp/docs"
+for i in $(seq 400); do
+	seq "$i" $((i * 20)) | sed 's/7/zwischen den Zeilen /' >"$tmp/docs/$i.txt"
+done
+cat >"$tmp/cuda.ini" <<END
+[run]
+devices = cuda:0
+samples = 3
+timeout = 30s
+[device.cpu]
+oversubscribe = yes
+[workload.memset]
+tasks = 1000000
+[workload.contains]
+path = $tmp/docs
+word = zwischen
+load = ahead
+[workload.fib]
+n = 26
+[workload.uts]
+tree = T1
+END
+passed=0 failed=0
+
+# For tests/cuda/fake_driver.c, with which this script itself is tested.
+fake() {
+	FAKE_CUDA_PLUGINS=
+	for one; do
+		case $one in
+		scheduler.use=*) FAKE_CUDA_PLUGINS="$FAKE_CUDA_PLUGINS $B/plugins/sched_${one#*=}.so" ;;
+		termination.use=*) FAKE_CUDA_PLUGINS="$FAKE_CUDA_PLUGINS $B/plugins/term_${one#*=}.so" ;;
+		run.workload=*) FAKE_CUDA_PLUGINS="$FAKE_CUDA_PLUGINS $B/plugins/workload_${one#*=}.so" ;;
+		esac
+	done
+	export FAKE_CUDA_PLUGINS
+}
+
+# once LABEL STATUS ARGUMENTS...: one command; its best figure goes into $best.
+once() {
+	label=$1 status=$2
+	shift 2
+	fake "$@"
+	timeout 300 $wrap "$G" run "$tmp/cuda.ini" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	got=$?
+	if [ "$got" -ne "$status" ]; then
+		echo "FAILED  $label: exit $got instead of $status"
+		sed 's/^/    /' "$tmp/err" | tail -n 20
+		[ -z "$wrap" ] || tail -n 40 "$tmp/out"
+		failed=$((failed + 1))
+		return 1
+	fi
+	passed=$((passed + 1))
+	best=$(awk '$1 == "tasks_per_s" { print $2, $3 }' "$tmp/out")
+}
+
+# every LABEL ARGUMENTS...: that many times.
+every() {
+	name=$1
+	shift
+	for i in $(seq "$repeats"); do
+		once "$name" 0 "$@" || return
+	done
+	printf '  ok  %-64s %s\n' "$name" "$best"
+}
+
+wrap=
+schedulers=$(cd "$B/plugins" && ls sched_*.so | sed 's/sched_\(.*\)\.so/\1/')
+detectors=$(cd "$B/plugins" && ls term_*.so | sed 's/term_\(.*\)\.so/\1/')
+for transport in p2p host; do
+	for scheduler in $schedulers; do
+		for detector in $detectors; do
+			for workload in memset contains fib uts; do
+				every "$transport $scheduler $detector $workload" \
+					--set transport.use="$transport" --set scheduler.use="$scheduler" \
+					--set termination.use="$detector" --set run.workload="$workload"
+			done
+		done
+	done
+done
+
+# Other shapes of workers.
+base='--set transport.use=p2p --set scheduler.use=mgws --set termination.use=counter'
+for workload in memset uts; do
+	for shape in 'lanes=64' 'lanes=256' 'worker=warp' 'worker=warp warps=8' 'workers=1' 'workers=2' \
+		'max_registers=64' 'nesting=0'; do
+		set -- $base --set run.workload="$workload"
+		for one in $shape; do
+			set -- "$@" --set "device.cuda.$one"
+		done
+		every "$workload $shape" "$@"
+	done
+	every "$workload, small queues" $base --set run.workload="$workload" \
+		--set scheduler.mgws.local_queue=2 --set scheduler.mgws.public_queue=2
+done
+
+# Two devices in one stack: the coherence probe, steals between them. On one GPU both share it.
+half=$("$G" doctor | sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p')
+for transport in p2p host; do
+	every "two devices on one GPU, $transport" --set run.devices='cuda:0 cuda:1' \
+		--set device.cuda.1.gpu=0 --set device.cuda.workers="$half" --set run.workload=uts \
+		--set transport.use="$transport" --set scheduler.use=mgws --set termination.use=counter
+done
+if grep -q '^cuda: GPU 0 and CPU  *ok' "$tmp/doctor"; then
+	every 'CPU and GPU' --set run.devices='cpu:0 cuda:0' --set run.workload=uts \
+		--set transport.use=host --set scheduler.use=mgws --set termination.use=counter
+else
+	once 'CPU and GPU are refused' 4 --set run.devices='cpu:0 cuda:0' --set run.workload=uts \
+		--set transport.use=host --set scheduler.use=mgws --set termination.use=counter
+	sed 's/^/      /' "$tmp/err"
+fi
+
+for tool in $sanitizer; do
+	wrap="compute-sanitizer --tool $tool --error-exitcode 99"
+	for workload in memset fib; do
+		once "$tool $workload" 0 $base --set run.workload="$workload" --samples 1 \
+			--set workload.memset.tasks=20000 --set workload.fib.n=16 --set run.timeout=200s &&
+			printf '  ok  %s\n' "$tool $workload"
+	done
+done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The composed GPU programs, without a GPU: every scheduler with every termination detector and each
+ * of four workloads compiles to machine code for three architectures, within the registers that the
+ * device promises residency for, without spills, and without one indirect call. */
+#if defined(__has_include) && __has_include(<nvrtc.h>)
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "compose_pick.h"
+#include "device_cuda/cache.h"
+#include "device_cuda/compiler.h"
+#include "device_cuda/resources.h"
+
+static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
+
+/* As device_cuda's defaults: 8 blocks of one warp with 255 registers fit on each of these. */
+static const struct compose_target standard = {.who = "cuda:0",
+					       .lanes = 32,
+					       .per_block = 1,
+					       .blocks = 8,
+					       .nesting = 2};
+#define REGISTERS_MAX 255u
+
+static struct compiler nvrtc;
+
+static void need_nvrtc(void)
+{
+	struct loom_error err;
+	if (!nvrtc.so && compiler_open(&fake_host, "test", NULL, &nvrtc, &err) != 0)
+		test_skip(err.text);
+}
+
+static struct compose_target target_of(const struct compose_target *base)
+{
+	struct compose_target t = *base;
+	t.dialect = compose_cuda;
+	return t;
+}
+
+static int compile(const char *text, const char *arch, int want_ptx, struct compiled *out,
+		   struct loom_error *err)
+{
+	char option[32];
+	snprintf(option, sizeof(option), "-arch=%s", arch);
+	const char *const options[] = {option, COMPILER_FLAGS};
+	return compiler_run(&fake_host, "cuda:0", &nvrtc, text, options, COUNT(options), want_ptx, out,
+			    err);
+}
+
+/* ---- what the machine code must be like ---- */
+
+/* An indirect call needs a prototype or a list of targets. */
+static int has_indirect_call(const char *ptx)
+{
+	return strstr(ptx, ".callprototype") || strstr(ptx, ".calltargets");
+}
+
+/* Everything but nested tasks and LOOM_FAR is inlined into the kernel. */
+static int calls_only_far(const char *ptx)
+{
+	const char *at = strstr(ptx, ".entry " COMPOSE_KERNEL), *end = at ? strstr(at, "\n}") : NULL;
+	while (end && (at = strstr(at, "\tcall")) != NULL && at < end) {
+		const char *stop = strchr(at, ';'), *nested = strstr(at, "loom_gpu_nested");
+		const char *far = strstr(at, "loom_gpu_out_of_line");
+		if (!stop || ((!nested || nested > stop) && (!far || far > stop)))
+			return 0;
+		at = stop;
+	}
+	return end != NULL;
+}
+
+/* A workload's own kernel may spill: its author weighs that. */
+enum { MAY_SPILL = 1 };
+
+static void check_program(const char *text, const char *label, const char *arch, int flags)
+{
+	struct compiled out;
+	struct loom_error err = {0};
+	struct resources r;
+	if (compile(text, arch, 1, &out, &err) != 0) {
+		printf("%s %s: %s\n", label, arch, err.text);
+		CU_FAIL("does not compile");
+		return;
+	}
+	CU_ASSERT(resources_read(out.log, COMPOSE_KERNEL, &r));
+	printf("  %-48s %-6s %9u %7u %6u %7u %7u\n", label, arch, r.registers, r.shared, r.stack,
+	       r.spills, r.nested);
+	CU_ASSERT(r.spills == 0 || flags & MAY_SPILL);
+	CU_ASSERT(r.registers <= REGISTERS_MAX);
+	CU_ASSERT(!has_indirect_call(out.ptx));
+	CU_ASSERT(calls_only_far(out.ptx));
+	CU_ASSERT(out.cubin_bytes > 64 && !memcmp(out.cubin, "\177ELF", 4));
+	compiled_free(&fake_host, &out);
+}
+
+static void print_head(void)
+{
+	printf("\n  %-48s %-6s %9s %7s %6s %7s %7s\n", "program", "arch", "registers", "shared", "stack",
+	       "spills", "nested");
+}
+
+/* All for sm_90; for the others each part once: a detector's code does not depend on the scheduler's.
+ * COMPOSE_ALL=1 compiles every combination for each. */
+static int is_wanted(const struct selection *s, const char *arch)
+{
+	const char *term = s->policy[LOOM_TERM]->name, *sched = s->policy[LOOM_SCHED]->name;
+	return !strcmp(arch, "sm_90") || !strcmp(term, "term_counter") || getenv("COMPOSE_ALL") ||
+	       (!strcmp(sched, "sched_static") &&
+		!strcmp(s->policy[LOOM_WORKLOAD]->name, "workload_memset"));
+}
+
+static void check_combination(struct selection *s, const char *label)
+{
+	struct compose_target target = target_of(&standard);
+	struct text text;
+	struct loom_error err = {0};
+	int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
+	CU_ASSERT_EQUAL(rc, 0);
+	if (rc) {
+		printf("%s: %s\n", label, err.text);
+		return;
+	}
+	for (size_t i = 0; i < COUNT(archs); i++)
+		if (is_wanted(s, archs[i]))
+			check_program(text.at, label, archs[i], 0);
+	text_free(&text);
+}
+
+static void test_combinations(void)
+{
+	need_nvrtc();
+	print_head();
+	each_combination(check_combination);
+}
+
+/* ---- workloads that bring a kernel of their own, with what they use ---- */
+
+static int is_for_gpus(const struct loom_plugin *p)
+{
+	return p->dev && p->dev->source;
+}
+
+static void check_kernel(struct selection *s, const char *label)
+{
+	struct compose_target target = target_of(&standard);
+	struct text text;
+	struct loom_error err = {0};
+	int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
+	CU_ASSERT_EQUAL(rc, 0);
+	if (rc)
+		return;
+	check_program(text.at, label, "sm_90", MAY_SPILL);
+	text_free(&text);
+}
+
+/* The first that has device code, for those who ask for services. */
+static void pick_qos(struct selection *s)
+{
+	struct names policies;
+	find_plugins("qos_", &policies);
+	for (size_t i = 0; i < policies.count && !s->policy[LOOM_QOS]; i++)
+		if (is_for_gpus(fake_load(policies.at[i])))
+			pick(s, policies.at[i]);
+}
+
+static void test_kernels(void)
+{
+	struct names workloads, triggers;
+	need_nvrtc();
+	find_plugins("workload_", &workloads);
+	find_plugins("trigger_", &triggers);
+	print_head();
+	for (size_t i = 0; i < workloads.count; i++) {
+		const struct loom_plugin *w = fake_load(workloads.at[i]);
+		const struct loom_workload_dev *dev = w->dev ? w->dev->cpu : NULL;
+		const struct loom_workload_ops *ops = w->ops;
+		if (!is_for_gpus(w) || !LOOM_HAS(dev, kernel))
+			continue;
+		for (size_t j = 0; j < (LOOM_HAS(ops, wire) ? triggers.count : 1); j++) {
+			struct selection s = {0};
+			char label[140];
+			pick(&s, workloads.at[i]);
+			if (LOOM_HAS(ops, channels))
+				pick(&s, "sync_poll");
+			pick_qos(&s);
+			snprintf(label, sizeof(label), "%s", workloads.at[i]);
+			if (LOOM_HAS(ops, wire)) {
+				if (!is_for_gpus(fake_load(triggers.at[j])))
+					continue;
+				pick(&s, triggers.at[j]);
+				snprintf(label, sizeof(label), "%s %s", triggers.at[j], workloads.at[i]);
+			}
+			check_kernel(&s, label);
+		}
+	}
+}
+
+/* A program that uses none of it still compiles all of a sync's code. */
+static void test_syncs(void)
+{
+	struct names syncs;
+	need_nvrtc();
+	find_plugins("sync_", &syncs);
+	print_head();
+	for (size_t i = 0; i < syncs.count; i++) {
+		struct selection s = {0};
+		if (!is_for_gpus(fake_load(syncs.at[i])))
+			continue;
+		pick(&s, syncs.at[i]);
+		pick(&s, "sched_static");
+		pick(&s, "term_counter");
+		pick(&s, "workload_memset");
+		check_kernel(&s, syncs.at[i]);
+	}
+}
+
+/* ---- other shapes of workers ---- */
+
+static void test_shapes(void)
+{
+	static const struct compose_target shapes[] = {
+		{.who = "cuda:0", .lanes = 32, .per_block = 4, .blocks = 2, .nesting = 2},
+		{.who = "cuda:0", .lanes = 64, .per_block = 1, .blocks = 4, .nesting = 2},
+		{.who = "cuda:0", .lanes = 256, .per_block = 1, .blocks = 1, .nesting = 0},
+	};
+	struct selection s = {0};
+	struct loom_error err;
+	need_nvrtc();
+	pick(&s, "sched_mgws");
+	pick(&s, "term_counter");
+	pick(&s, "workload_fib");
+	print_head();
+	for (size_t i = 0; i < COUNT(shapes); i++) {
+		struct compose_target target = target_of(&shapes[i]);
+		struct text text;
+		char label[64];
+		int rc = compose_work(&fake_host, &target, &s.program, &text, &err);
+		CU_ASSERT_EQUAL_FATAL(rc, 0);
+		snprintf(label, sizeof(label), "%u lanes, %u workers a block", target.lanes,
+			 target.per_block);
+		check_program(text.at, label, "sm_90", 0);
+		text_free(&text);
+	}
+}
+
+static void test_probe(void)
+{
+	struct compose_target target = target_of(&standard);
+	struct text text;
+	struct loom_error err;
+	need_nvrtc();
+	print_head();
+	CU_ASSERT_EQUAL_FATAL(compose_probe(&fake_host, &target, &text, &err), 0);
+	for (size_t i = 0; i < COUNT(archs); i++)
+		check_program(text.at, "coherence probe", archs[i], 0);
+	text_free(&text);
+}
+
+/* ---- mistakes ---- */
+
+static const char broken_source[] = "LOOM_FN void term_broken_idle(struct loom_ctx *c)\n"
+				    "{\n"
+				    "\tno_such_function(c);\n"
+				    "}\n";
+static const struct loom_device_code broken_code = {.size = sizeof(broken_code),
+						    .source_name = "term_broken.dev.h",
+						    .source = broken_source,
+						    .source_end = broken_source +
+								  sizeof(broken_source) - 1};
+static const struct loom_device_code no_code = {.size = sizeof(no_code)};
+
+/* A compiler's message names the plug-in, the file and the line. */
+static void test_source_error(void)
+{
+	const struct loom_plugin broken = {
+		.kind = LOOM_TERM, .name = "term_broken", .dev = &broken_code};
+	struct selection s = {0};
+	struct compose_target target = target_of(&standard);
+	struct text text;
+	struct compiled out;
+	struct loom_error err = {0};
+	need_nvrtc();
+	pick(&s, "sched_static");
+	pick(&s, "workload_memset");
+	s.policy[LOOM_TERM] = &broken;
+	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+	CU_ASSERT_EQUAL(compile(text.at, "sm_80", 0, &out, &err), LOOM_EPLUGIN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "term_broken: term_broken.dev.h(3): error"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no_such_function"));
+	text_free(&text);
+}
+
+static void test_refusals(void)
+{
+	const struct loom_plugin cpu_only = {.kind = LOOM_TERM, .name = "term_cpu", .dev = &no_code};
+	struct loom_task_entry tasks[] = {{.name = "workload_memset_task"}, {.name = "of_embedder"}};
+	struct selection s = {0};
+	struct compose_target target = target_of(&standard);
+	struct text text;
+	struct loom_error err = {0};
+	pick(&s, "workload_memset");
+	CU_ASSERT_EQUAL(compose_work(&fake_host, &target, &s.program, &text, &err), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no scheduler is selected"));
+	pick(&s, "sched_static");
+	s.policy[LOOM_TERM] = &cpu_only;
+	CU_ASSERT_EQUAL(compose_work(&fake_host, &target, &s.program, &text, &err), LOOM_ENOTSUP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "term_cpu has no device code for GPUs"));
+	pick(&s, "term_counter");
+	s.program.task = tasks;
+	s.program.tasks = 2;
+	CU_ASSERT_EQUAL(compose_work(&fake_host, &target, &s.program, &text, &err), LOOM_ENOTSUP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "of_embedder"));
+}
+
+/* ---- the assembler's report and the cache ---- */
+
+static void test_resources(void)
+{
+	static const char log[] =
+		"ptxas info    : Compiling entry function 'k' for 'sm_90'\n"
+		"ptxas info    : Function properties for k\n"
+		"ptxas         .     144 bytes stack frame, 24 bytes spill stores, 20 bytes spill loads\n"
+		"ptxas info    : Used 64 registers, used 1 barriers, 144 bytes cumulative stack size, "
+		"16 bytes smem\n"
+		"ptxas info    : Function properties for f\n"
+		"ptxas         .     40 bytes stack frame, 36 bytes spill stores, 36 bytes spill loads\n"
+		"ptxas info    : Function properties for g\n"
+		"ptxas         .     8 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\n";
+	struct resources r;
+	CU_ASSERT(resources_read(log, "k", &r));
+	CU_ASSERT_EQUAL(r.registers, 64);
+	CU_ASSERT_EQUAL(r.shared, 16);
+	CU_ASSERT_EQUAL(r.stack, 144);
+	CU_ASSERT_EQUAL(r.spills, 44);
+	CU_ASSERT_EQUAL(r.nested, 48);
+	CU_ASSERT(!resources_read("", "k", &r));
+	CU_ASSERT(!resources_read(log, "other", &r));
+}
+
+/* The only file in a folder. */
+static void only_file(const char *folder, char *path, size_t room)
+{
+	DIR *dir = opendir(folder);
+	int files = 0;
+	*path = 0;
+	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+		if (e->d_name[0] != '.') {
+			snprintf(path, room, "%s/%s", folder, e->d_name);
+			files++;
+		}
+	if (dir)
+		closedir(dir);
+	CU_ASSERT_EQUAL(files, 1);
+}
+
+static void test_cache(void)
+{
+	char folder[] = "/tmp/gpuloom-test-XXXXXX", deep[64], path[400];
+	char code[] = "machine code";
+	struct cached in = {.resources = {.registers = 7}, .code = code, .bytes = sizeof(code)}, out;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	snprintf(deep, sizeof(deep), "%s/a/b", folder);
+	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
+	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0);
+	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0); /* over an older one */
+	CU_ASSERT_FATAL(cache_get(&fake_host, deep, "key", 3, &out));
+	CU_ASSERT_EQUAL(out.bytes, sizeof(code));
+	CU_ASSERT_EQUAL(out.resources.registers, 7);
+	CU_ASSERT(!memcmp(out.code, code, sizeof(code)));
+	fake_free(&fake_host, out.code);
+	CU_ASSERT(!cache_get(&fake_host, deep, "kez", 3, &out));
+	only_file(deep, path, sizeof(path));
+	CU_ASSERT_EQUAL(chmod(path, 0622), 0); /* others could have written it */
+	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
+	CU_ASSERT_EQUAL(chmod(path, 0600), 0);
+	int fd = open(path, O_WRONLY);
+	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, lseek(fd, 0, SEEK_END) - 2), 1); /* a bad disk */
+	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
+	CU_ASSERT_EQUAL(ftruncate(fd, 20), 0);
+	close(fd);
+	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
+	unlink(path);
+	rmdir(deep);
+	snprintf(deep, sizeof(deep), "%s/a", folder);
+	rmdir(deep);
+	CU_ASSERT_EQUAL(rmdir(folder), 0); /* nothing was left behind */
+	CU_ASSERT_EQUAL(cache_put("", "key", 3, &in), ENOENT);
+}
+
+static const struct test tests[] = {
+	{"combinations", test_combinations},
+	{"kernels", test_kernels},
+	{"syncs", test_syncs},
+	{"shapes", test_shapes},
+	{"probe", test_probe},
+	{"source_error", test_source_error},
+	{"refusals", test_refusals},
+	{"resources", test_resources},
+	{"cache", test_cache},
+};
+TEST_MAIN("compose", 300, tests)
+
+#else
+#include "support.h"
+
+int main(void)
+{
+	test_skip("no nvrtc.h: install the CUDA toolkit's headers, or set CUDA_HOME");
+}
+#endif
