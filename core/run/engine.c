@@ -153,10 +153,11 @@ int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
 		sample->seconds = (double)agreed.ns / 1e9; /* of the slowest rank */
 		rc = finish_sample(s, sample, err);
 	} else if (rc == LOOM_ETIMEDOUT || rc == LOOM_EDIED) {
-		/* A worker that failed stops the others: its cause says more than theirs. */
+		/* A worker that failed stops the others: its cause says more than theirs. Not where it was woken
+		 * because a device died: the device has said which and of what. */
 		struct loom_error first;
 		int cause = loom__worker_failure(s, &first);
-		if (cause) {
+		if (cause && !(rc == LOOM_EDIED && cause == LOOM_EDIED)) {
 			rc = cause;
 			if (err)
 				*err = first;
