@@ -22,8 +22,6 @@ for use in coalesce 'split coalesce steer' 'steer monolithic' 'coalesce monolith
 	'throttle' 'split throttle' 'monolithic throttle steer' 'budget' 'monolithic budget' \
 	'coalesce steer monolithic budget' 'split coalesce throttle budget'; do
 	for notify in eventfd futex poll; do
-		# A known fault, docs/qos.md: coalescing over a futex can lose the last interrupt.
-		case "$notify $use" in futex*coalesce*) continue ;; esac
 		run $other --set $W.requests=1500 --set "qos.use=$use" --set qos.split.notify=$notify \
 			--set qos.monolithic.notify=$notify --set qos.budget.limit=50% \
 			--set qos.throttle.limit=50% --set qos.throttle.delay_most=1ms

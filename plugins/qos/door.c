@@ -21,6 +21,19 @@ static int stopped(const struct service *s)
 	return __atomic_load_n(&s->stop, __ATOMIC_ACQUIRE) != 0;
 }
 
+static struct timespec until_of(uint64_t ns)
+{
+	return (struct timespec){.tv_sec = (time_t)(ns / 1000000000u),
+				 .tv_nsec = (long)(ns % 1000000000u)};
+}
+
+static void set_slack(struct ssr_thread *t, uint64_t ns)
+{
+	ns = ns ? ns : 1; /* 0 would mean the default, 50 us */
+	if (t->slack_ns != ns && !prctl(PR_SET_TIMERSLACK, ns, 0, 0, 0))
+		t->slack_ns = ns;
+}
+
 int ssr_doors_open(struct service *s, struct loom_error *err)
 {
 	for (uint32_t v = 0; v < SSR_VECTORS; v++)
@@ -51,9 +64,15 @@ void ssr_doors_arm(struct service *s, uint64_t vectors)
 {
 	for (uint32_t v = 0; v < s->vectors; v++)
 		if (vectors >> v & 1)
-			__atomic_store_n(&s->head->door[v].armed, 1u, __ATOMIC_RELAXED);
+			__atomic_store_n(&s->head->door[v].armed, (uint32_t)SSR_OPEN, __ATOMIC_RELAXED);
 	/* Pairs with the worker's fence after it has set its bit. */
 	loom_fence_seq_cst_sys();
+}
+
+void ssr_doors_shut(struct service *s)
+{
+	for (uint32_t v = 0; v < s->vectors; v++)
+		__atomic_store_n(&s->head->door[v].armed, (uint32_t)SSR_SHUT, __ATOMIC_RELAXED);
 }
 
 int ssr_posted(struct service *s)
@@ -76,11 +95,29 @@ static void wait_eventfd(struct service *s, uint32_t v, struct ssr_door *d)
 	for (int i = 0; i < 2; i++)
 		if (on[i].revents && read(on[i].fd, &n, sizeof(n)) < 0 && errno != EAGAIN)
 			return;
-	if (s->timed) {
-		__atomic_store_n(&d->armed, 0, __ATOMIC_RELAXED);
-		if (on[1].revents)
-			__atomic_fetch_add(&d->interrupts, 1, __ATOMIC_RELAXED);
+	if (s->timed && on[1].revents)
+		__atomic_fetch_add(&d->interrupts, 1, __ATOMIC_RELAXED);
+}
+
+/* The end of the window, or its count. A futex has no timer of the device's: the top half keeps the time.
+ * Only a door that is still shut says that we wait for the count; one that was armed anew meanwhile
+ * rings for any request, which is early but not lost. */
+static void wait_window(struct service *s, struct ssr_thread *t, struct ssr_door *d, uint64_t window)
+{
+	uint32_t shut = SSR_SHUT, rung;
+	struct timespec until = until_of(ssr_now() + window);
+	__atomic_compare_exchange_n(&d->armed, &shut, (uint32_t)SSR_WINDOW, 0, __ATOMIC_ACQ_REL,
+				    __ATOMIC_RELAXED);
+	/* A count that is reached between this look and the sleep, unseen by either side, waits for the end
+	 * of the window. */
+	while ((rung = __atomic_load_n(&d->rung, __ATOMIC_ACQUIRE)) == t->heard && !stopped(s) &&
+	       __atomic_load_n(&d->pending, __ATOMIC_RELAXED) <
+		       __atomic_load_n(&s->head->count, __ATOMIC_RELAXED)) {
+		set_slack(t, 1);
+		if (futex(&d->rung, FUTEX_WAIT_BITSET, rung, &until) && errno == ETIMEDOUT)
+			break;
 	}
+	t->heard = rung;
 }
 
 static void wait_futex(struct service *s, struct ssr_thread *t, struct ssr_door *d)
@@ -89,10 +126,9 @@ static void wait_futex(struct service *s, struct ssr_thread *t, struct ssr_door 
 	while ((rung = __atomic_load_n(&d->rung, __ATOMIC_ACQUIRE)) == t->heard && !stopped(s))
 		futex(&d->rung, FUTEX_WAIT_BITSET, rung, NULL);
 	t->heard = rung;
-	/* A futex has no timer of the device's: the top half waits for the rest of the window. */
 	uint64_t window = __atomic_load_n(&s->head->window_ns, __ATOMIC_RELAXED);
 	if (window && !stopped(s))
-		ssr_sleep(t, ssr_now() + window, 1);
+		wait_window(s, t, d, window);
 }
 
 /* Looks often while requests come, and ever more seldom when none do. */
@@ -166,11 +202,8 @@ int ssr_bell_wait(struct service *s, struct ssr_bell *b)
 void ssr_sleep(struct ssr_thread *t, uint64_t until_ns, uint64_t slack_ns)
 {
 	struct service *s = t->s;
-	struct timespec until = {.tv_sec = (time_t)(until_ns / 1000000000u),
-				 .tv_nsec = (long)(until_ns % 1000000000u)};
-	slack_ns = slack_ns ? slack_ns : 1; /* 0 would mean the default, 50 us */
-	if (t->slack_ns != slack_ns && !prctl(PR_SET_TIMERSLACK, slack_ns, 0, 0, 0))
-		t->slack_ns = slack_ns;
+	struct timespec until = until_of(until_ns);
+	set_slack(t, slack_ns);
 	/* Ends early when the service stops or drops what waits. */
 	if (!stopped(s) && !__atomic_load_n(&s->dropping, __ATOMIC_ACQUIRE))
 		futex(&s->stop, FUTEX_WAIT_BITSET_PRIVATE, 0, &until);

@@ -31,21 +31,40 @@ static uint64_t all_vectors(const struct service *s)
 
 /* ---- what the threads do -------------------------------------------------------------------------- */
 
+/* The lock, or word for its holder that one came: its door may be shut, and who served what it was rung
+ * for may have armed all doors before. */
+static int enter(struct service *s)
+{
+	if (!pthread_mutex_trylock(&s->drain))
+		return 1;
+	__atomic_store_n(&s->called, 1, __ATOMIC_RELAXED);
+	loom_fence_seq_cst_sys(); /* pairs with the one in leave() */
+	return !pthread_mutex_trylock(&s->drain);
+}
+
+/* 1: something was left behind for us. Pairs with the fence of a worker that rang a top half which then
+ * found the lock taken, and with the one in enter(). */
+static int leave(struct service *s)
+{
+	pthread_mutex_unlock(&s->drain);
+	loom_fence_seq_cst_sys();
+	return (ssr_posted(s) || __atomic_load_n(&s->called, __ATOMIC_RELAXED)) && !stopped(s);
+}
+
 /* Monolithic: until nothing is posted and all doors are armed. */
 static void serve_here(struct ssr_thread *t)
 {
 	struct service *s = t->s;
 	do {
-		if (pthread_mutex_trylock(&s->drain))
-			return; /* the holder sees what we were called for: its last look comes later */
+		if (!enter(s))
+			return;
+		__atomic_store_n(&s->called, 0, __ATOMIC_RELAXED);
 		do {
+			ssr_doors_shut(s);
 			ssr_serve(t, 1);
 			ssr_doors_arm(s, all_vectors(s));
 		} while (ssr_posted(s) && !stopped(s));
-		pthread_mutex_unlock(&s->drain);
-		/* Pairs with the fence of a worker that rang a top half which then found the lock taken. */
-		loom_fence_seq_cst_sys();
-	} while (ssr_posted(s) && !stopped(s));
+	} while (leave(s));
 }
 
 static void fill_here(struct ssr_thread *t, enum ssr_stage stage)
@@ -57,6 +76,7 @@ static void fill_here(struct ssr_thread *t, enum ssr_stage stage)
 		ssr_fill(s);
 		ssr_charge(t, stage);
 		pthread_mutex_unlock(&s->drain);
+		/* Pairs with the fence of a worker that rang a top half which then found the lock taken. */
 		loom_fence_seq_cst_sys();
 	} while (ssr_posted(s) && !stopped(s));
 	ssr_bell_ring(&s->work);

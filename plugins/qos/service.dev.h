@@ -36,8 +36,13 @@ struct ssr_ring {
 	uint64_t pad1[6];
 };
 
+enum ssr_armed {
+	SSR_SHUT = 0, /* the host knows already, or looks before it waits again */
+	SSR_OPEN,     /* the host waits here and wants to be interrupted */
+	SSR_WINDOW,   /* it was, and waits for the end of the window: at the count only */
+};
 struct ssr_door {
-	uint32_t armed;   /* the host waits here and wants to be interrupted */
+	uint32_t armed;   /* enum ssr_armed */
 	uint32_t pending; /* posted since the last interrupt, while interrupts are moderated */
 	int32_t event_fd, timer_fd;
 	uint32_t rung; /* futex: counts, like the eventfd */
@@ -91,9 +96,9 @@ LOOM_FN struct ssr_slot *ssr_slot(struct ssr_head *h, const struct ssr_ring *r, 
 LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
 {
 	uint64_t one = 1;
-	uint32_t armed = 1;
-	/* Whoever disarms the door interrupts: once per arming. */
-	if (!loom_load_relaxed_sys(&d->armed) || !loom_cas_acq_rel_sys(&d->armed, &armed, 0u))
+	/* Whoever shuts the door interrupts: once per arming. */
+	if (loom_load_relaxed_sys(&d->armed) == SSR_SHUT ||
+	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)SSR_SHUT) == SSR_SHUT)
 		return;
 	loom_fetch_add_relaxed_sys(&d->interrupts, (uint64_t)1);
 	if (h->notify == LOOM_QOS_FUTEX) {
@@ -104,24 +109,28 @@ LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
 	}
 }
 
-/* The device's timer: interrupts at the end of the window. */
-LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, uint64_t window_ns)
+/* Below the count. An eventfd has the device's timer beside it, which the first request of a window
+ * starts whether the door is open or not. Whoever waits for a futex keeps the window itself: any request
+ * that finds the door open wakes it, not the first alone, for the first may have found it shut. */
+LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, int first, uint64_t window_ns)
 {
 	struct itimerspec at = {.it_value = {.tv_sec = (time_t)(window_ns / 1000000000u),
 					     .tv_nsec = (long)(window_ns % 1000000000u)}};
-	if (h->notify != LOOM_QOS_EVENTFD)
-		ssr_raise(h, d); /* the host waits for the rest of the window */
-	else
+	if (h->notify != LOOM_QOS_EVENTFD) {
+		if (loom_load_relaxed_sys(&d->armed) == SSR_OPEN)
+			ssr_raise(h, d);
+	} else if (first) {
 		timerfd_settime(d->timer_fd, 0, &at, NULL);
+	}
 }
 #else
 LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
 {
 	(void)h, (void)d;
 }
-LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, uint64_t window_ns)
+LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, int first, uint64_t window_ns)
 {
-	(void)h, (void)d, (void)window_ns;
+	(void)h, (void)d, (void)first, (void)window_ns;
 }
 #endif
 
@@ -155,8 +164,8 @@ LOOM_FN void ssr_interrupt(struct ssr_head *h)
 	uint32_t pending = loom_fetch_add_acq_rel_sys(&d->pending, 1u) + 1;
 	if (pending >= count)
 		ssr_raise(h, d);
-	else if (pending == 1)
-		ssr_raise_later(h, d, window);
+	else
+		ssr_raise_later(h, d, pending == 1, window);
 }
 
 LOOM_FN int ssr_request(struct loom_ctx *c, const struct loom_request *request, uint64_t *id)

@@ -158,6 +158,7 @@ struct service {
 	struct ssr_bell bottom, work;
 	pthread_mutex_t drain; /* rings -> queues, and in a monolithic path all that follows */
 	pthread_mutex_t serving; /* the worker thread's part, which may wait while it holds this */
+	uint32_t called;       /* somebody found `drain` taken */
 	uint32_t stop;         /* futex: threads leave */
 	uint32_t dropping;     /* requests are ended with -ECANCELED instead of served */
 	int timed;             /* a policy moderates interrupts */
@@ -224,6 +225,7 @@ void qos_stop(void *self);
 int ssr_doors_open(struct service *s, struct loom_error *err);
 void ssr_doors_close(struct service *s);
 void ssr_doors_arm(struct service *s, uint64_t vectors); /* with the full fence that must follow */
+void ssr_doors_shut(struct service *s);                  /* all; by the holder of `drain`, who arms them */
 int ssr_door_wait(struct ssr_thread *t);                 /* 0: told to stop */
 void ssr_doors_ring(struct service *s);                  /* wakes all, for the end */
 int ssr_posted(struct service *s);                       /* some worker's bit is set */

@@ -88,4 +88,17 @@ for f in no_last_look look_first word_read_late ring_unheard nobody_told; do
 done
 fault park waking_kept "-DLONG -DK=2"
 
+right door "-DBELL=eventfd -DCOUNT=2 -DADAPTIVE"
+right door "-DBELL=futex -DCOUNT=3 -DADAPTIVE"
+right door "-DBELL=eventfd -DHALVES=monolithic"
+fault door first_only "-DBELL=futex"
+fault door first_only "-DBELL=futex -DHALVES=monolithic"
+fault door gone_away "-DBELL=futex -DHALVES=monolithic"
+fault door gone_away "-DBELL=eventfd -DHALVES=monolithic -DADAPTIVE"
+fault door pending_late
+if [ "$quick" != --quick ]; then
+	right door "-DBELL=futex -DHALVES=monolithic"
+	right door "-DBELL=eventfd -DHALVES=monolithic -DCOUNT=2"
+fi
+
 [ $wrong = 0 ] && echo "all models as expected" || { echo "some models are not as expected"; exit 1; }

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* No interrupt is lost: workers that ask for one thing at a time, so that nobody else's request can wake
+ * the host for theirs. The protocol is searched in tests/models/door.pml; these are its real threads. */
+#include <pthread.h>
+
+#include "../plugins/qos/service.dev.h"
+#include "qos_rig.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+#define WORKERS 4u
+#define SECOND 1000000000ull
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(LOOM_PERTURB)
+#define REQUESTS 300u
+#else
+#define REQUESTS 3000u
+#endif
+
+static const char *const halves[][2] = {
+	{"split", "class=other notify="},
+	{"monolithic", "class=other notify="},
+	{"monolithic", "class=other worker=yes notify="},
+};
+static const char *const bell[] = {"eventfd", "futex", "poll"};
+static const char *const moderation[] = {NULL, "window=20us count=2", "window=20us count=64",
+					 "window=20us count=64 adaptive=yes"};
+
+static struct qos_rig *open_path(size_t i, size_t b, size_t m, uint32_t workers)
+{
+	struct loom_error err = {0};
+	struct qos_rig *r = qos_rig_create(workers);
+	char options[128];
+	snprintf(options, sizeof(options), "%s%s", halves[i][1], bell[b]);
+	qos_rig_stage(r, halves[i][0], options);
+	if (moderation[m])
+		qos_rig_stage(r, "coalesce", moderation[m]);
+	qos_rig_tenant(r, 0, workers, 1, 1);
+	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	return r;
+}
+
+struct asker {
+	struct qos_rig *r;
+	uint32_t worker, answered;
+	pthread_t id;
+};
+
+static void *ask(void *arg)
+{
+	struct asker *a = arg;
+	struct loom_ctx *c = &a->r->ctx[a->worker];
+	struct loom_request request = {0};
+	uint64_t id;
+	int64_t got;
+	for (; a->answered < REQUESTS; a->answered++)
+		if (c->qos->request(c, &request, &id) || c->qos->wait(c, id, 10 * SECOND, &got) || got)
+			break;
+	return NULL;
+}
+
+static void test_one_at_a_time(void)
+{
+	for (size_t i = 0; i < COUNT(halves) * COUNT(bell) * COUNT(moderation); i++) {
+		struct asker a[WORKERS];
+		struct loom_error err = {0};
+		struct qos_rig *r = open_path(i % 3, i / 3 % 3, i / 9, WORKERS);
+		for (uint32_t w = 0; w < WORKERS; w++) {
+			a[w] = (struct asker){.r = r, .worker = w};
+			qos_rig_must(!pthread_create(&a[w].id, NULL, ask, &a[w]), "thread", NULL);
+		}
+		for (uint32_t w = 0; w < WORKERS; w++) {
+			pthread_join(a[w].id, NULL);
+			CU_ASSERT_EQUAL(a[w].answered, REQUESTS);
+		}
+		CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+		CU_ASSERT_EQUAL(qos_rig_metric("ssr_requests"), (double)WORKERS * REQUESTS);
+		qos_rig_close(r);
+	}
+}
+
+/* A request was counted after the host had begun to count anew and before it armed the door: it rang
+ * nobody and was served all the same. The next one finds the door open and is not the first of its window. */
+static void test_first_found_shut(void)
+{
+	for (size_t i = 0; i < COUNT(halves); i++) {
+		struct qos_rig *r = open_path(i, 1, 2, 1);
+		struct ssr_head *h = r->view.global;
+		struct loom_ctx *c = &r->ctx[0];
+		struct loom_request request = {0};
+		uint64_t id;
+		int64_t got;
+		for (uint32_t v = 0; v < h->vectors; v++)
+			__atomic_store_n(&h->door[v].pending, 1, __ATOMIC_RELAXED);
+		__atomic_store_n(&h->window_ns, 20000, __ATOMIC_RELAXED);
+		__atomic_store_n(&h->count, 64, __ATOMIC_RELAXED);
+		CU_ASSERT_EQUAL(c->qos->request(c, &request, &id), 0);
+		CU_ASSERT_EQUAL(c->qos->wait(c, id, 5 * SECOND, &got), 0);
+		qos_rig_close(r);
+	}
+}
+
+static const struct test all[] = {
+	{"first_found_shut", test_first_found_shut},
+	{"one_at_a_time", test_one_at_a_time},
+};
+TEST_MAIN("qos_doors", 60, all)
