@@ -119,9 +119,6 @@ for so in "$B"/plugins/*.so; do
 	# Its waits end by LOOM_EDIED and the stop word together, as the core sets them, not by the first alone.
 	sync_wic) sound "$name" --skip sync.died --skip blocks.need ;;
 	# The fabric's library sets a handler for SIGINT and keeps memory when it is opened: see docs/validate.md.
-	# trigger_proxy must know a post before the fire, and runs posts of a counter that jumps as posted.
-	trigger_proxy) sound "$name" --skip abi.entry_pure --skip life --skip trigger.threshold \
-		--skip trigger.fire_first --skip trigger.chain ;;
 	trigger_*) sound "$name" --skip abi.entry_pure --skip life ;;
 	*) sound "$name" ;;
 	esac

@@ -91,7 +91,7 @@ int fabric_share(struct fabric *f, const struct loom_segments *segments, struct 
 /* ---- operations -------------------------------------------------------------------------------- */
 
 /* EAGAIN of libfabric is ours; anything else is a failure of this operation. */
-static int verdict(ssize_t code, int *status)
+int fabric_verdict(ssize_t code, int *status)
 {
 	if (code == 0)
 		return 0;
@@ -143,14 +143,14 @@ int fabric_start(struct fabric *f, const struct fabric_io *io, struct fabric_con
 			f->adding = context;
 		break;
 	}
-	return verdict(code, status);
+	return fabric_verdict(code, status);
 }
 
 int fabric_notify(struct fabric *f, uint32_t target, uint32_t notify, struct fabric_context *context,
 		  int *status)
 {
 	const struct fabric_there *to = &f->scratch_there[target];
-	return verdict(fi_writedata(f->ep, f->scratch, sizeof(uint64_t), fi_mr_desc(f->scratch_mr), notify,
+	return fabric_verdict(fi_writedata(f->ep, f->scratch, sizeof(uint64_t), fi_mr_desc(f->scratch_mr), notify,
 				    f->peer[target], to->base + FABRIC_SCRATCH_SINK, to->key, context),
 		       status);
 }

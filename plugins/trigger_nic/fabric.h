@@ -51,6 +51,25 @@ int fabric_notify(struct fabric *f, uint32_t target, uint32_t notify, struct fab
 		  int *status);
 void fabric_cancel(struct fabric *f, struct fabric_context *context); /* a receive under way */
 
+/* Deferred work: operations that the provider itself holds back until a counter of its own has reached a
+ * threshold (want->trigger). */
+struct fabric_counter;
+struct fabric_counter *fabric_counter_open(struct fabric *f); /* NULL: cannot */
+void fabric_counter_close(struct fabric_counter *c);          /* NULL is legal; work that waits is lost */
+void fabric_counter_add(struct fabric_counter *c, uint64_t n);
+/* Completions, and *failed ones beside them. Makes progress. */
+uint64_t fabric_counter_read(struct fabric_counter *c, uint64_t *failed);
+struct fabric_work { /* must not move until it is complete; its address is the context of events */
+	void *internal[48];
+};
+/* Runs once `fired` has reached `threshold`, and counts one in `done` then. No event says so: only failures
+ * and the target's arrival come as events. Returns as fabric_start. */
+int fabric_defer(struct fabric *f, const struct fabric_io *io, uint64_t threshold,
+		 struct fabric_counter *fired, struct fabric_counter *done, struct fabric_work *work,
+		 int *status);
+/* 0: it will not run. Else LOOM_ENOTSUP: the provider cannot take work back. */
+int fabric_undefer(struct fabric *f, struct fabric_work *work);
+
 enum fabric_what { FABRIC_DONE = 1, FABRIC_FAILED, FABRIC_ARRIVED };
 struct fabric_event {
 	uint32_t what;

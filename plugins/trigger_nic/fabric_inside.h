@@ -64,6 +64,9 @@ struct fabric_there fabric_there(const struct fabric *f, const struct fabric_her
  * what is tested fails on all ranks or on none. `why` (of `size` bytes) says what did not work. */
 int fabric_test(struct fabric *f, char *why, size_t size, struct loom_error *err);
 
+/* What libfabric says, as fabric.h gives it: 0, LOOM_EAGAIN, or LOOM_EIO with *status. */
+int fabric_verdict(ssize_t code, int *status);
+
 static inline uint64_t fabric_type_bytes(uint32_t type)
 {
 	return type == LOOM_NET_U64 ? 8 : type == LOOM_NET_F32 ? 4 : 0;

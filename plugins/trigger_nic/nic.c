@@ -38,6 +38,8 @@ int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opt
 void nic_close(struct nic *nic)
 {
 	const struct loom_host *host = nic->host;
+	if (nic->own && nic->way->close)
+		nic->way->close(nic);
 	fabric_close(nic->fabric);
 	nic->fabric = NULL;
 	list_close(host, &nic->list);
@@ -160,6 +162,21 @@ static void notify(struct nic *nic)
 		if (rc)
 			land(nic, f, status);
 	}
+}
+
+int nic_notify(struct nic *nic, const struct loom_trigger_post *what)
+{
+	struct nic_flight *f = take_flight(nic, NOTIFICATION);
+	if (!f)
+		return LOOM_EAGAIN;
+	f->io = (struct fabric_io){.op = what->op, .target = what->target};
+	f->chain = what->chain;
+	f->slot = what->slot;
+	f->notify = what->notify;
+	f->post = LIST_NONE;
+	f->next = nic->first_notify;
+	nic->first_notify = (uint32_t)(f - nic->flight);
+	return 0;
 }
 
 static void done(struct nic *nic, struct nic_flight *f, int status)
@@ -287,11 +304,13 @@ static uint32_t reap(struct nic *nic)
 		return 0;
 	}
 	for (int i = 0; i < n; i++) {
+		int status = e[i].what == FABRIC_FAILED ? e[i].status : 0;
 		if (e[i].what == FABRIC_ARRIVED)
 			arrive(nic, e[i].notify);
+		else if (nic->way->event && nic->way->event(nic, e[i].context, status))
+			continue;
 		else if (e[i].context)
-			done(nic, (struct nic_flight *)e[i].context,
-			     e[i].what == FABRIC_FAILED ? e[i].status : 0);
+			done(nic, (struct nic_flight *)e[i].context, status);
 		else
 			nic_fail(nic, LOOM_EIO, "provider %s: %s", fabric_name(nic->fabric),
 				 fabric_strerror(e[i].status));

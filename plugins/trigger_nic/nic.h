@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The software NIC: a thread that takes triggers, counts them and runs the posts that become ready. The
- * six trigger plug-ins are this NIC with six ways in which a fire reaches it. */
+ * trigger plug-ins are this NIC with as many ways in which a fire reaches it. */
 #ifndef TRIGGER_NIC_H
 #define TRIGGER_NIC_H
 
@@ -20,7 +20,7 @@ struct nic_opts {
 	uint8_t stamp;
 };
 
-/* The option rows that all six share. */
+/* The option rows that all share. */
 extern const char *const nic_waits[];
 #define NIC_ROWS                                                                                   \
 	LOOM_OPT(struct nic_opts, provider, LOOM_OPT_STR, "auto",                                  \
@@ -83,6 +83,8 @@ struct nic_way {
 	/* A post to be taken, beyond the list: 0 with *taken = 1 when the list shall not see it. */
 	int (*post)(struct nic *nic, const struct loom_trigger_post *what, uint64_t *id, int *taken,
 		    struct loom_error *err);
+	/* The list has a new post that waits for `tag`. */
+	void (*posted)(struct nic *nic, uint64_t tag);
 	int (*cancel)(struct nic *nic, uint64_t id);
 	/* A count from the network's side, before the list gets it: 1 when it is dealt with. */
 	int (*count)(struct nic *nic, uint64_t tag, uint64_t n);
@@ -91,10 +93,12 @@ struct nic_way {
 	/* 1 when nothing that workers fired is left to be taken. Workers are parked: what they fired
 	 * since the last boundary counts now. */
 	int (*drained)(struct nic *nic);
+	/* An event of an operation that is not in `flight`: 1 when it is this way's. status: 0, or what failed. */
+	int (*event)(struct nic *nic, const void *context, int status);
 	/* Operations under way that are not in `flying`. */
 	int (*busy)(struct nic *nic);
 	int (*start)(struct nic *nic, struct loom_error *err);
-	void (*stop)(struct nic *nic);
+	void (*close)(struct nic *nic); /* `own` is there, and the fabric still open */
 };
 
 struct nic {
@@ -137,6 +141,9 @@ uint32_t nic_step(struct nic *nic); /* one look at everything; 0: nothing to do.
 void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument);
 /* Hands a run to the provider: 0, or LOOM_EAGAIN. */
 int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post, uint64_t argument);
+/* An operation without immediate data is complete at `target`: tells it there, then completes here. 0, or
+ * LOOM_EAGAIN. */
+int nic_notify(struct nic *nic, const struct loom_trigger_post *what);
 uint32_t nic_run_due(struct nic *nic);
 int nic_backlog(const struct nic *nic); /* runs that wait for the provider: take no more triggers */
 void nic_fail(struct nic *nic, int code, const char *fmt, ...) LOOM_PRINTF(3, 4);
@@ -151,7 +158,7 @@ uint32_t nic_poll_fifo(struct nic *nic);
 int nic_drained_fifo(struct nic *nic);
 uint32_t nic_take_records(struct nic *nic, uint32_t first, uint32_t workers);
 
-/* policy.c: the host half that all six plug-ins share. */
+/* policy.c: the host half that all plug-ins share. */
 int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_way *way,
 		      void **self, struct loom_error *err);
 void nic_policy_destroy(void *self);

@@ -271,8 +271,6 @@ void nic_policy_stop(void *self)
 	__atomic_store_n(&nic->stop, 1, __ATOMIC_RELAXED); /* join orders */
 	pthread_join(nic->thread, NULL);
 	nic->running = 0;
-	if (nic->way->stop)
-		nic->way->stop(nic);
 }
 
 /* ---- what workloads call --------------------------------------------------------------------------- */
@@ -295,6 +293,8 @@ int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *
 				       "in use; raise posts or tags in [trigger.*]",
 				       nic->way->name, nic->list.room, nic->list.posts,
 				       nic->list.counters);
+		else if (nic->way->posted)
+			nic->way->posted(nic, post->tag);
 	}
 	nic_unlock(nic);
 	return rc;

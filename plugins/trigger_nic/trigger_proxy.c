@@ -1,132 +1,206 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_proxy: the host's thread takes descriptors that devices built, and sends. Host half. */
+/* trigger_proxy: the host's thread takes descriptors that devices built, counts them, and sends. Host half.
+ *
+ * The list counts, as for all others, and says which posts are due. What is sent is what the device wrote, if
+ * it built it from the post that is due; else, as when the fire was first, what was posted. */
 #include "nic.h"
 #include "trigger_proxy.dev.h"
 
 #define BATCH 64u
+
+struct proxy {
+	struct loom_trigger_post what; /* a run that the provider had no room for */
+	uint32_t post;
+	int held;
+};
 
 static struct proxy_entry *table(const struct nic *nic)
 {
 	return (struct proxy_entry *)((char *)nic->board + nic->board->extra_at);
 }
 
-/* At most half full, so that probes stay short and end. */
+static struct proxy_ring *ring(const struct nic *nic, uint32_t device)
+{
+	return (struct proxy_ring *)((char *)(table(nic) + nic->board->extra) +
+				     device * proxy_ring_bytes(nic->fifo));
+}
+
 static uint64_t proxy_extra(const struct nic *nic, uint64_t *entries)
 {
-	*entries = 2;
-	while (*entries < 2ull * nic->opts->posts)
-		*entries *= 2;
-	return *entries * sizeof(struct proxy_entry) + (uint64_t)nic->devices * PROXY_RING_BYTES;
+	*entries = (uint64_t)nic->list.mask + 1;
+	return *entries * sizeof(struct proxy_entry) + nic->devices * proxy_ring_bytes(nic->fifo);
 }
 
-static int proxy_post(struct nic *nic, const struct loom_trigger_post *w, uint64_t *id, int *taken,
-		      struct loom_error *err)
+static int proxy_start(struct nic *nic, struct loom_error *err)
 {
-	uint64_t mask = nic->board->extra - 1, i = proxy_hash(w->tag);
-	(void)id, (void)taken;
-	/* The list sees the post too: it counts what comes from the network, and how many there are. */
-	if (w->tag > LOOM_TAG_MAX || w->threshold == 0)
-		return 0;
-	if (!nic->list.room)
-		return 0; /* the list refuses it in words */
-	while (table(nic)[i & mask].tag)
-		if ((++i & mask) == (proxy_hash(w->tag) & mask))
-			return LOOM_FAIL(nic->host, err, LOOM_EFULL,
-					 "trigger_proxy: the table of descriptors is full: raise posts");
-	struct proxy_entry *e = &table(nic)[i & mask];
-	e->count = 0;
-	e->threshold = w->threshold;
-	e->rearm = w->rearm;
-	e->window = w->window;
-	e->word[PROXY_OP] = (uint64_t)w->target << 32 | (uint64_t)w->flags << 16 | w->type << 8 | w->op;
-	e->word[PROXY_LOCAL] = w->local;
-	e->word[PROXY_REMOTE] = w->remote;
-	e->word[PROXY_BYTES] = w->bytes;
-	e->word[PROXY_MATCH] = w->match;
-	e->word[PROXY_CHAIN] = w->chain;
-	e->word[PROXY_SLOTS] = (uint64_t)w->notify << 32 | w->slot;
-	/* Release: pairs with the acquire in proxy_count. */
-	__atomic_store_n(&e->tag, w->tag, __ATOMIC_RELEASE);
-	return 0;
+	if (!nic->own)
+		nic->own = nic->host->alloc(nic->host, sizeof(struct proxy));
+	return nic->own ? 0 : LOOM_FAIL(nic->host, err, LOOM_ENOMEM, "trigger_proxy: out of memory");
 }
 
-static int proxy_cancel(struct nic *nic, uint64_t id)
+static void proxy_reset(struct nic *nic)
 {
-	uint32_t i = (uint32_t)id;
-	const struct post *p = i < nic->list.posts ? &nic->list.post[i] : NULL;
-	if (p && p->state == POST_WAITS && p->what.tag <= LOOM_TAG_MAX && p->what.threshold)
-		return LOOM_ENOTSUP; /* a device may be copying it */
-	return list_cancel(&nic->list, id);
+	((struct proxy *)nic->own)->held = 0;
+	for (uint32_t d = 0; d < nic->devices; d++)
+		ring(nic, d)->entries = nic->fifo;
 }
 
-/* 0, or LOOM_EAGAIN. */
-static int send_one(struct nic *nic, const uint64_t *word)
+/* ---- what devices build from -------------------------------------------------------------------------- */
+
+static uint64_t id_of(const struct nic *nic, uint32_t post)
 {
-	struct loom_trigger_post w = {
-		.op = word[PROXY_OP] & 0xff,
-		.type = word[PROXY_OP] >> 8 & 0xff,
-		.target = (uint32_t)(word[PROXY_OP] >> 32),
-		.local = word[PROXY_LOCAL],
-		.remote = word[PROXY_REMOTE],
-		.bytes = word[PROXY_BYTES],
-		.match = word[PROXY_MATCH],
-		.chain = word[PROXY_CHAIN],
-		.slot = (uint32_t)word[PROXY_SLOTS],
-		.notify = (uint32_t)(word[PROXY_SLOTS] >> 32),
-	};
-	/* A device wrote it: believe nothing. */
-	int far = w.op == LOOM_NET_PUT || w.op == LOOM_NET_GET || w.op == LOOM_NET_ADD;
-	int bad = w.op < LOOM_NET_PUT || w.op > LOOM_NET_COUNT || w.slot >= nic->opts->slots;
-	if (!bad && w.op != LOOM_NET_COUNT)
-		bad = w.target >= nic->host->ranks ||
-		      fabric_check(nic->fabric, nic->host->rank, w.local, w.bytes) ||
-		      (far && fabric_check(nic->fabric, w.target, w.remote, w.bytes));
-	if (bad) {
-		nic_fail(nic, LOOM_EIO, "a descriptor from the device names no operation, rank or memory");
-		return 0;
+	return (uint64_t)nic->list.post[post].generation << 32 | post;
+}
+
+/* Shows the devices the next post of a counter, or that there is none. */
+static void proxy_show(struct nic *nic, uint32_t counter)
+{
+	const struct counter *c = &nic->list.counter[counter];
+	struct proxy_entry *e = &table(nic)[counter];
+	uint64_t word[PROXY_BUILT] = {0};
+	if (c->first != LIST_NONE) {
+		const struct loom_trigger_post *w = &nic->list.post[c->first].what;
+		word[PROXY_ID] = id_of(nic, c->first);
+		word[PROXY_OP] = (uint64_t)w->target << 32 | (uint64_t)w->flags << 16 | w->type << 8 | w->op;
+		word[PROXY_LOCAL] = w->local;
+		word[PROXY_REMOTE] = w->remote;
+		word[PROXY_BYTES] = w->bytes;
+		word[PROXY_SLOTS] = (uint64_t)w->notify << 32 | w->slot;
 	}
-	return nic_run(nic, &w, LIST_NONE, 0);
+	if (e->tag == c->tag && e->word[PROXY_ID] == word[PROXY_ID])
+		return;
+	__atomic_store_n(&e->version, e->version + 1, __ATOMIC_RELAXED);
+	/* Pairs with the devices' fence: who sees a word below sees the odd version too. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	for (uint32_t k = 0; k < PROXY_BUILT; k++)
+		__atomic_store_n(&e->word[k], word[k], __ATOMIC_RELAXED);
+	/* Release: pairs with the acquires in proxy_look. */
+	__atomic_store_n(&e->version, e->version + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&e->tag, c->tag, __ATOMIC_RELEASE);
+}
+
+static void proxy_posted(struct nic *nic, uint64_t tag)
+{
+	uint32_t counter = tag > LOOM_TAG_MAX ? LIST_NONE : list_counter(&nic->list, tag);
+	if (counter != LIST_NONE)
+		proxy_show(nic, counter);
+}
+
+/* ---- descriptors -------------------------------------------------------------------------------------- */
+
+/* The post as the device has it. A device wrote it: believe nothing. 0 when it cannot be run. */
+static int decode(const struct nic *nic, const uint64_t *word, uint32_t post, struct loom_trigger_post *w)
+{
+	const struct loom_trigger_post *posted = &nic->list.post[post].what;
+	*w = *posted;
+	w->op = word[PROXY_OP] & 0xff;
+	w->type = word[PROXY_OP] >> 8 & 0xff;
+	w->target = (uint32_t)(word[PROXY_OP] >> 32);
+	w->local = word[PROXY_LOCAL];
+	w->remote = word[PROXY_REMOTE];
+	w->bytes = word[PROXY_BYTES];
+	w->slot = (uint32_t)word[PROXY_SLOTS];
+	w->notify = (uint32_t)(word[PROXY_SLOTS] >> 32);
+	w->flags = 0; /* applied */
+	int far = w->op == LOOM_NET_PUT || w->op == LOOM_NET_GET || w->op == LOOM_NET_ADD;
+	if (w->op != posted->op || w->type != posted->type || w->slot >= nic->opts->slots)
+		return 0;
+	if ((posted->flags & LOOM_NET_LOCAL_FROM_FIRE && w->local - posted->local > posted->window) ||
+	    (posted->flags & LOOM_NET_REMOTE_FROM_FIRE && w->remote - posted->remote > posted->window))
+		return 0;
+	return w->op == LOOM_NET_COUNT ||
+	       (w->target < nic->host->ranks &&
+		!fabric_check(nic->fabric, nic->host->rank, w->local, w->bytes) &&
+		!(far && fabric_check(nic->fabric, w->target, w->remote, w->bytes)));
+}
+
+/* Runs what one descriptor made due, in the order of the list. */
+static void run(struct nic *nic, const uint64_t *word)
+{
+	struct proxy *own = nic->own;
+	struct due due;
+	while (!own->held && list_next(&nic->list, &due)) {
+		struct loom_trigger_post w;
+		if (word[PROXY_ID] != id_of(nic, due.post)) {
+			nic->held = due;
+			nic->holding = 1;
+			nic_run_due(nic);
+			return; /* the rest of the queue with it */
+		}
+		if (!decode(nic, word, due.post, &w)) {
+			nic_fail(nic, LOOM_EIO, "a descriptor from the device names no operation, rank or memory");
+			list_landed(&nic->list, due.post);
+			continue;
+		}
+		own->held = nic_run(nic, &w, due.post, 0) == LOOM_EAGAIN;
+		own->what = w;
+		own->post = due.post;
+	}
+}
+
+static void take(struct nic *nic, const uint64_t *word)
+{
+	uint64_t tag = word[PROXY_COMMIT] >> 16;
+	nic_count(nic, tag, word[PROXY_COMMIT] >> 2 & NIC_COUNT_MAX, word[PROXY_ARGUMENT]);
+	if (!list_waiting(&nic->list))
+		return;
+	run(nic, word);
+	proxy_posted(nic, tag);
+}
+
+static int committed(const struct nic *nic, uint32_t device, const uint64_t **word)
+{
+	uint64_t n = nic->cursor[device];
+	*word = (const uint64_t *)(ring(nic, device) + 1) + (n & (nic->fifo - 1)) * PROXY_WORDS;
+	/* Acquire: pairs with the release in proxy_send. */
+	return (__atomic_load_n(&(*word)[PROXY_COMMIT], __ATOMIC_ACQUIRE) & 1) == nic_lap(n, nic->fifo);
 }
 
 static uint32_t proxy_poll(struct nic *nic)
 {
+	struct proxy *own = nic->own;
 	uint32_t work = 0;
+	if (own->held)
+		own->held = nic_run(nic, &own->what, own->post, 0) == LOOM_EAGAIN;
 	for (uint32_t d = 0; d < nic->devices; d++) {
-		struct proxy_ring *r = proxy_ring(nic->board, d);
 		uint64_t begin = nic->cursor[d];
-		while (nic->cursor[d] - begin < BATCH) {
-			const uint64_t *word = r->word[nic->cursor[d] & (PROXY_RING - 1)];
-			/* Acquire: pairs with the release in proxy_send. */
-			uint64_t lap = __atomic_load_n(&word[PROXY_COMMIT], __ATOMIC_ACQUIRE);
-			if (lap != nic_lap(nic->cursor[d], PROXY_RING) || send_one(nic, word))
-				break;
+		const uint64_t *word;
+		while (nic->cursor[d] - begin < BATCH && !own->held && !nic_backlog(nic) &&
+		       committed(nic, d, &word)) {
+			take(nic, word);
 			nic->cursor[d]++;
 		}
 		if (nic->cursor[d] == begin)
 			continue;
 		/* Release: pairs with the acquire in nic_take_slot. */
-		__atomic_store_n(&r->tail, nic->cursor[d], __ATOMIC_RELEASE);
+		__atomic_store_n(&ring(nic, d)->tail, nic->cursor[d], __ATOMIC_RELEASE);
 		work += (uint32_t)(nic->cursor[d] - begin);
 	}
 	nic->fires += work;
 	return work;
 }
 
+static int proxy_busy(struct nic *nic)
+{
+	return ((const struct proxy *)nic->own)->held;
+}
+
 static int proxy_drained(struct nic *nic)
 {
-	for (uint32_t d = 0; d < nic->devices; d++) {
-		const uint64_t *word = proxy_ring(nic->board, d)->word[nic->cursor[d] & (PROXY_RING - 1)];
-		if (__atomic_load_n(&word[PROXY_COMMIT], __ATOMIC_ACQUIRE) == nic_lap(nic->cursor[d], PROXY_RING))
+	const uint64_t *word;
+	for (uint32_t d = 0; d < nic->devices; d++)
+		if (committed(nic, d, &word))
 			return 0;
-	}
 	return 1;
 }
 
 static const struct nic_way proxy = {.name = "trigger_proxy",
 				     .extra = proxy_extra,
-				     .post = proxy_post,
-				     .cancel = proxy_cancel,
+				     .reset = proxy_reset,
+				     .posted = proxy_posted,
 				     .poll = proxy_poll,
-				     .drained = proxy_drained};
+				     .drained = proxy_drained,
+				     .busy = proxy_busy,
+				     .start = proxy_start};
 
 NIC_PLUGIN(trigger_proxy, "GPU host networking: workers write whole descriptors, a host thread sends", proxy)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_proxy: GPU host networking: the device counts, builds a whole descriptor of 64 bytes and hands it
- * to a thread of the host, which sends (GPU-TN, section 1). Device code.
+/* trigger_proxy: GPU host networking: each fire is a whole descriptor of 64 bytes, which the device builds and
+ * a thread of the host takes, counts and sends (GPU-TN, section 1). Device code.
  *
- * The descriptors to copy from are in a hash table by tag, which the host fills as operations are posted:
- * so a fire before its post finds nothing. A tag is counted by devices or by the network, not by both. */
+ * What to build it from stands in a table by tag, which the host fills as operations are posted. A fire that
+ * finds nothing there sends its tag alone; the host then builds the operation. */
 #ifndef TRIGGER_PROXY_DEV_H
 #define TRIGGER_PROXY_DEV_H
 
@@ -11,119 +11,117 @@
 #include "nic.dev.h"
 #endif
 
+/* A descriptor. COMMIT is a trigger word (nic.dev.h); OP: target << 32 | flags << 16 | type << 8 | op. */
 enum {
+	PROXY_ID, /* of the post that it was built from; 0: of none */
 	PROXY_OP,
 	PROXY_LOCAL,
 	PROXY_REMOTE,
 	PROXY_BYTES,
-	PROXY_MATCH,
-	PROXY_CHAIN,
-	PROXY_SLOTS,
+	PROXY_SLOTS, /* notify << 32 | slot */
+	PROXY_BUILT,
+	PROXY_ARGUMENT = PROXY_BUILT,
 	PROXY_COMMIT,
 	PROXY_WORDS
 };
-/* word PROXY_OP: target << 32 | flags << 16 | type << 8 | op; PROXY_SLOTS: notify << 32 | slot;
- * PROXY_COMMIT: lap */
 
+/* At extra_at: `extra` of them, hashed by tag. */
 struct proxy_entry {
-	uint64_t tag; /* stored last by the host; 0: free */
-	uint64_t count, threshold, rearm, window;
-	uint64_t pad[3];
-	uint64_t word[PROXY_WORDS];
+	uint64_t tag;     /* stored once by the host, 0: free */
+	uint64_t version; /* odd: the host is writing */
+	uint64_t word[PROXY_BUILT];
 };
 
-#define PROXY_RING 256u
-
-/* At extra_at: `extra` entries, then one ring per device like a FIFO, of descriptors. */
+/* Then one ring a device. */
 struct proxy_ring {
 	uint64_t tail;
-	uint64_t pad[7];
-	uint64_t word[PROXY_RING][PROXY_WORDS];
+	uint64_t entries; /* a power of two */
+	uint64_t pad[6];
 };
-#define PROXY_RING_BYTES sizeof(struct proxy_ring)
 
+LOOM_FN uint64_t proxy_ring_bytes(uint64_t entries)
+{
+	return sizeof(struct proxy_ring) + entries * PROXY_WORDS * sizeof(uint64_t);
+}
+
+/* As the list of the host hashes: a tag stands in the same place in both. */
 LOOM_FN uint64_t proxy_hash(uint64_t tag)
 {
 	return (tag * 0x9e3779b97f4a7c15ull) >> 32;
 }
 
-LOOM_FN struct proxy_ring *proxy_ring(const struct nic_board *b, uint32_t device)
+/* What the host knows of the tag, into word[0 .. PROXY_BUILT - 1]. */
+LOOM_FN void proxy_look(const struct nic_board *b, uint64_t tag, uint64_t *word)
 {
-	uint64_t rings = b->extra_at + b->extra * sizeof(struct proxy_entry);
-	return (struct proxy_ring *)nic_at(b, rings + (uint64_t)device * PROXY_RING_BYTES);
-}
-
-/* How many of threshold, threshold + rearm, ... are in (before, after]. */
-LOOM_FN uint64_t proxy_crossed(uint64_t before, uint64_t after, uint64_t threshold, uint64_t rearm)
-{
-	if (after < threshold)
-		return 0;
-	if (!rearm)
-		return before < threshold;
-	uint64_t reached = (after - threshold) / rearm + 1;
-	return reached - (before < threshold ? 0 : (before - threshold) / rearm + 1);
-}
-
-LOOM_FN int proxy_send(struct loom_ctx *c, const struct proxy_entry *e, uint64_t argument)
-{
-	const struct nic_board *b = nic_board(c);
-	struct proxy_ring *r = proxy_ring(b, c->device);
-	uint64_t n, flags = e->word[PROXY_OP] >> 16 & 0xffff, offset = argument & 0xffffffffffffull;
-	int rc = nic_take_slot(c, (struct nic_fifo *)r, PROXY_RING, &n);
-	if (rc)
-		return rc;
-	uint64_t *to = r->word[n & (PROXY_RING - 1)];
-	for (uint32_t i = 0; i < PROXY_COMMIT; i++)
-		to[i] = e->word[i];
-	if (flags & LOOM_NET_TARGET_FROM_FIRE)
-		to[PROXY_OP] = (to[PROXY_OP] & 0xffffffffu) | (argument >> 48) << 32;
-	if (flags & LOOM_NET_LOCAL_FROM_FIRE)
-		to[PROXY_LOCAL] += offset;
-	if (flags & LOOM_NET_REMOTE_FROM_FIRE)
-		to[PROXY_REMOTE] += offset;
-	/* Past the window: the host refuses a descriptor without operation. */
-	if (flags & (LOOM_NET_LOCAL_FROM_FIRE | LOOM_NET_REMOTE_FROM_FIRE) && offset > e->window)
-		to[PROXY_OP] &= ~(uint64_t)0xff;
-	/* Release: pairs with the host's acquire; the descriptor and the payload are before it. */
-	loom_store_release_sys(&to[PROXY_COMMIT], nic_lap(n, PROXY_RING));
-	return 0;
-}
-
-LOOM_FN int proxy_count(struct loom_ctx *c, uint64_t tag, uint32_t count, uint64_t argument)
-{
-	const struct nic_board *b = nic_board(c);
 	struct proxy_entry *table = (struct proxy_entry *)nic_at(b, b->extra_at);
-	int found = LOOM_ENOENT, rc = 0;
-	for (uint64_t i = proxy_hash(tag), n = 0; n < b->extra && !rc; i++, n++) {
+	word[PROXY_ID] = 0;
+	for (uint64_t i = proxy_hash(tag), n = 0; n < b->extra; i++, n++) {
 		struct proxy_entry *e = &table[i & (b->extra - 1)];
-		/* Acquire: pairs with the host's release of the tag; the entry is complete. */
+		/* Acquire: pairs with the host's release of the tag. */
 		uint64_t have = loom_load_acquire_sys(&e->tag);
 		if (!have)
-			break;
+			return;
 		if (have != tag)
 			continue;
-		found = 0;
-		/* Acquire and release: the last to arrive sends what all before it wrote. */
-		uint64_t before = loom_fetch_add_acq_rel_sys(&e->count, (uint64_t)count);
-		uint64_t runs = proxy_crossed(before, before + count, e->threshold, e->rearm);
-		for (; runs && !rc; runs--)
-			rc = proxy_send(c, e, argument);
+		/* Acquire: pairs with the release of the even version, after the words of it. */
+		uint64_t version = loom_load_acquire_sys(&e->version);
+		for (uint32_t k = 0; k < PROXY_BUILT; k++)
+			word[k] = loom_load_relaxed_sys(&e->word[k]);
+		/* Pairs with the host's fence behind the odd version: new words are seen with it. */
+		loom_fence_acquire_sys();
+		if (version & 1 || loom_load_relaxed_sys(&e->version) != version)
+			word[PROXY_ID] = 0;
+		return;
 	}
-	return rc ? rc : found;
+}
+
+/* The dynamic extension (3.4) is the device's own work here. */
+LOOM_FN void proxy_apply(uint64_t *word, uint64_t argument)
+{
+	uint64_t flags = word[PROXY_OP] >> 16 & 0xffff, offset = argument & 0xffffffffffffull;
+	if (flags & LOOM_NET_TARGET_FROM_FIRE)
+		word[PROXY_OP] = (word[PROXY_OP] & 0xffffffffu) | (argument >> 48) << 32;
+	if (flags & LOOM_NET_LOCAL_FROM_FIRE)
+		word[PROXY_LOCAL] += offset;
+	if (flags & LOOM_NET_REMOTE_FROM_FIRE)
+		word[PROXY_REMOTE] += offset;
+}
+
+LOOM_FN int proxy_send(struct loom_ctx *c, uint64_t trigger, uint64_t argument)
+{
+	const struct nic_board *b = nic_board(c);
+	uint64_t rings = b->extra_at + b->extra * sizeof(struct proxy_entry);
+	struct proxy_ring *first = (struct proxy_ring *)nic_at(b, rings);
+	struct proxy_ring *r =
+		(struct proxy_ring *)((char *)first + c->device * proxy_ring_bytes(first->entries));
+	uint64_t word[PROXY_BUILT], n;
+	proxy_look(b, trigger >> 16, word);
+	if (trigger & 2 && word[PROXY_ID])
+		proxy_apply(word, argument);
+	int rc = nic_take_slot(c, (struct nic_fifo *)r, (uint32_t)r->entries, &n);
+	if (rc)
+		return rc;
+	uint64_t *to = (uint64_t *)(r + 1) + (n & (r->entries - 1)) * PROXY_WORDS;
+	for (uint32_t k = 0; k < PROXY_BUILT; k++)
+		to[k] = word[k];
+	to[PROXY_ARGUMENT] = argument;
+	/* Release: pairs with the host's acquire; the descriptor and the payload are before it. */
+	loom_store_release_sys(&to[PROXY_COMMIT], trigger | nic_lap(n, (uint32_t)r->entries));
+	return 0;
 }
 
 LOOM_FN int trigger_proxy_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 {
 	if (tag - 1 >= LOOM_TAG_MAX || count - 1 >= NIC_COUNT_MAX)
 		return LOOM_EINVAL;
-	return proxy_count(c, tag, count, 0);
+	return proxy_send(c, nic_word(tag, count), 0);
 }
 
 LOOM_FN int trigger_proxy_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)
 {
 	if (tag - 1 >= LOOM_TAG_MAX)
 		return LOOM_EINVAL;
-	return proxy_count(c, tag, 1, argument);
+	return proxy_send(c, nic_word(tag, 1) | 2, argument);
 }
 
 LOOM_FN int64_t trigger_proxy_completed(struct loom_ctx *c, uint32_t slot)
