@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Trigger plug-ins through the command: every workload with every plug-in verifies over 1 to 4 ranks and
-# every provider of this machine; ranks that are killed; launchers.
+# Ranks: launchers, refusals, ranks that are killed.
 . tests/lib.sh
 [ -e "$B/plugins/trigger_gputn.so" ] || {
 	echo 'skipped: built without libfabric (Debian: libfabric-dev)'
@@ -9,36 +8,6 @@
 export FI_SOCKETS_PE_WAITTIME=0
 small='--samples 2 --set workload.pingpong.rounds=50 --set workload.msgrate.fires=20000 --set workload.msgrate.per=100
  --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=12 --set workload.allreduce.bytes=100KB'
-plugins=
-for so in "$B"/plugins/trigger_*.so; do
-	name=${so##*/trigger_}
-	plugins="$plugins ${name%.so}"
-done
-
-# run RANKS WORKLOAD TRIGGER [more]
-run() {
-	n=$1 job=$2 trigger=$3
-	shift 3
-	expect 0 'verified' "$G" run -n "$n" "conf/$job.ini" $small --set "trigger.use=$trigger" "$@"
-}
-for trigger in $plugins; do
-	for job in jacobi2d allreduce; do
-		run 1 $job $trigger
-		run 2 $job $trigger
-		run 3 $job $trigger
-		run 4 $job $trigger --set device.cpu.workers=2 --set device.cpu.oversubscribe=yes
-	done
-	run 2 pingpong $trigger
-	run 1 pingpong $trigger --set device.cpu.lanes=2 --set device.cpu.oversubscribe=yes
-	run 2 msgrate $trigger --set workload.msgrate.operation=put
-	run 1 pingpong $trigger --set device.cpu.isolation=process
-	run 1 pingpong $trigger --set workload.pingpong.kernel=yes --set device.cpu.launch_cost=5us
-done
-for provider in tcp net sockets shm; do
-	run 2 jacobi2d gputn --set trigger.gputn.provider=$provider
-	run 2 allreduce counter --set trigger.counter.provider=$provider --set trigger.counter.wait=sleep
-done
-
 # Every rank's result is looked at, not only the printed one's; the exit status is the worst.
 expect 124 'no end after' "$G" run -n 2 conf/pingpong.ini --set run.timeout=300ms --set workload.pingpong.rounds=10000000
 expect 2 '^gpuloom: error: pingpong: 3 ranks' "$G" run -n 3 conf/pingpong.ini
@@ -51,9 +20,26 @@ expect 4 'let gpuloom start them with -n 4' env PMI_SIZE=4 "$G" run conf/pingpon
 expect 2 'drop one of the two' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/pingpong.ini
 expect 2 'set GPULOOM_RANK' env GPULOOM_RANKS=2 "$G" run conf/pingpong.ini
 
-# kill -9 of one rank in each phase: the job ends within 5 s, and the message names the rank.
-for when in 0.05 0.15 0.4 1; do
-	for victim in 0 1 2; do
+# One rank dies as by kill -9, in each phase: the job ends within 5 s, and the message names the rank.
+dies="conf/pingpong.ini --set run.workload=$B/tests/plugins/workload_dies.so --samples 1"
+expect 0 verified "$G" run -n 3 $dies
+for phase in create post fire wait teardown; do
+	for victim in 0 2; do
+		begin=$(date +%s%N)
+		timeout 60 "$G" run -n 3 $dies --set workload.dies.phase=$phase --set workload.dies.rank=$victim --quiet \
+			>"$tmp/out" 2>"$tmp/err" </dev/null
+		status=$?
+		took=$((($(date +%s%N) - begin) / 1000000))
+		[ $status = 1 ] || fail "exit $status after rank $victim died in phase $phase"
+		[ $took -lt 6000 ] || fail "the job took $took ms to end after rank $victim died in phase $phase"
+		grep -qE "rank $victim \(pid [0-9]+\) was killed by signal 9" "$tmp/err" ||
+			{ fail "no word of rank $victim in phase $phase"; sed 's/^/    /' "$tmp/err"; }
+	done
+done
+
+# And from outside, at moments of its own.
+for when in 0.1 1; do
+	for victim in 0 2; do
 		"$G" run -n 3 conf/jacobi2d.ini --set workload.jacobi2d.sweeps=100000000 --quiet >"$tmp/out" 2>"$tmp/err" &
 		job=$!
 		sleep $when

@@ -9,21 +9,34 @@
 #include <gpuloom/workload.h>
 #endif
 
+/* One worker's turn with the host, where posts come late (poster.h). */
+struct net_turn {
+	uint64_t fired;  /* by the worker: how often */
+	uint64_t failed; /* by the host: an enum loom_err of a post that it could not make */
+	uint64_t pad[6];
+};
+
 /* Until `index` was notified `n` times. 1 when it was; 0 when the run has stopped or the network failed,
  * which fails the run. Collective. */
-LOOM_FN int net_await(struct loom_ctx *c, uint32_t index, uint64_t n)
+LOOM_FN int net_await_turn(struct loom_ctx *c, const struct net_turn *turn, uint32_t index, uint64_t n)
 {
 	int64_t seen = 0;
 	if (c->lane == 0)
 		while ((seen = LOOM_CALL(trigger, arrived, c, index)) < (int64_t)n) {
-			if (seen < 0)
-				loom_worker_fail(c, (int)seen, index);
+			int64_t failed = turn ? (int64_t)loom_load_relaxed_sys(&turn->failed) : 0;
+			if (seen < 0 || failed)
+				loom_worker_fail(c, (int)(failed ? failed : seen), index);
 			if (loom_stopped(c))
 				break;
 			loom_pause(c);
 		}
 	/* Also the barrier that lets all lanes read what arrived. */
 	return loom_from_lane0(c, seen >= (int64_t)n) != 0;
+}
+
+LOOM_FN int net_await(struct loom_ctx *c, uint32_t index, uint64_t n)
+{
+	return net_await_turn(c, (const struct net_turn *)0, index, n);
 }
 
 /* Fires for the whole worker: a work-group. 1, or 0 when the run is over. Collective. */
@@ -37,6 +50,16 @@ LOOM_FN int net_fire(struct loom_ctx *c, uint64_t tag)
 			loom_worker_fail(c, rc, tag);
 	}
 	return loom_from_lane0(c, rc == 0) != 0;
+}
+
+/* The same, and says so to a host that posts late. */
+LOOM_FN int net_fire_turn(struct loom_ctx *c, struct net_turn *turn, uint64_t tag)
+{
+	if (!net_fire(c, tag))
+		return 0;
+	if (c->lane == 0)
+		loom_store_relaxed_sys(&turn->fired, loom_load_relaxed_sys(&turn->fired) + 1);
+	return 1;
 }
 
 /* 1, or 0 when the run is over. */

@@ -1,17 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* allreduce: the sum of all ranks' float vectors, exact to the last bit. Host half. */
 #include "workload_allreduce.dev.h"
-#include "net.h"
+#include "poster.h"
+
+#define PIECES 64u /* of a slice at most: each takes a post, a tag and an arrival word */
 
 struct allreduce_opts {
-	uint64_t bytes;
+	uint64_t bytes, piece;
+	uint32_t order;
+	uint8_t chain;
 };
 
 static const struct loom_opt allreduce_rows[] = {
 	LOOM_OPT(struct allreduce_opts, bytes, LOOM_OPT_SIZE, "8MiB",
 		 "Size of the vector, rounded up so that every worker of every rank has equal slices.",
 		 .min = 4, .max = 1ull << 36),
+	LOOM_OPT(struct allreduce_opts, piece, LOOM_OPT_SIZE, "4MiB",
+		 "Each worker's slices are sent in pieces of so much, at most 64 of them. Pieces overlap sums "
+		 "with transfers where cores are free for both; each costs an operation.", .min = 4,
+		 .max = 1ull << 36),
+	NET_ORDER_ROW(struct allreduce_opts, order),
+	LOOM_OPT(struct allreduce_opts, chain, LOOM_OPT_BOOL, "no",
+		 "Whether each arrival triggers the next step, with atomic adds of the network: workers only "
+		 "fire the first. Pieces must then be as small as the provider's atomics."),
 	{.name = NULL},
+};
+
+struct instance {
+	struct workload workload;
+	struct net_poster *poster;
 };
 
 static uint64_t line(uint64_t bytes)
@@ -23,12 +40,16 @@ static struct allreduce shape_of(const void *self, const struct loom_layout *lay
 {
 	const struct workload *w = self;
 	const struct allreduce_opts *o = w->opts;
-	struct allreduce a = {.rank = net_rank(w->host), .ranks = net_ranks(w->host)};
+	struct allreduce a = {.rank = net_rank(w->host), .ranks = net_ranks(w->host), .chain = o->chain};
 	uint64_t parts = (uint64_t)a.ranks * layout->workers;
 	a.slice = (o->bytes / sizeof(float) + parts - 1) / parts;
 	a.floats = a.slice * parts;
 	a.steps = 2 * (a.ranks - 1);
-	a.vector_at = line(sizeof(a));
+	a.piece = o->piece / sizeof(float);
+	if (a.piece * PIECES < a.slice)
+		a.piece = (a.slice + PIECES - 1) / PIECES;
+	a.pieces = (uint32_t)((a.slice + a.piece - 1) / a.piece);
+	a.vector_at = line(sizeof(a) + layout->workers * sizeof(struct net_turn));
 	a.inbox_at = a.vector_at + line(a.floats * sizeof(float));
 	return a;
 }
@@ -36,7 +57,12 @@ static struct allreduce shape_of(const void *self, const struct loom_layout *lay
 static int allreduce_create(const struct loom_host *host, const void *opts, void **self,
 			    struct loom_error *err)
 {
-	return workload_create(host, opts, sizeof(struct workload), self, err);
+	const struct allreduce_opts *o = opts;
+	if (o->chain && o->order == NET_FIRE_FIRST)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "allreduce: with chain = yes arrivals fire most operations, which no host can wait "
+				 "for: choose order = post-first or random");
+	return workload_create(host, opts, sizeof(struct instance), self, err);
 }
 
 static int allreduce_need(void *self, const struct loom_layout *layout, struct loom_need *need,
@@ -63,40 +89,70 @@ static int allreduce_init(void *self, const struct loom_layout *layout, const st
 	struct allreduce *a = view->global;
 	(void)err;
 	*a = shape_of(self, layout);
+	memset(a + 1, 0, layout->workers * sizeof(struct net_turn));
 	float *vector = (float *)((char *)a + a->vector_at);
 	for (uint64_t i = 0; i < a->floats; i++)
 		vector[i] = element(i, a->rank);
 	return 0;
 }
 
+/* The put, or the add of a chain, that sends a piece on. */
+static struct loom_trigger_post post_of(const struct allreduce *a, uint32_t workers, loom_ref global, uint32_t w,
+					uint32_t step, uint32_t piece)
+{
+	/* First half: running sums; then the chunk that got complete here, and those that the ranks before
+	 * completed. */
+	uint32_t half = a->ranks - 1, chunk = a->rank + 2 * a->ranks - step;
+	uint64_t begin = piece * a->piece;
+	uint64_t at = (allreduce_slice(a, workers, chunk, w) + begin) * sizeof(float);
+	uint64_t inbox = (((uint64_t)step * workers + w) * a->slice + begin) * sizeof(float);
+	int sums = step < half, adds = sums && a->chain;
+	uint32_t tag = allreduce_tag(a, w, step, piece);
+	return (struct loom_trigger_post){
+		.tag = a->chain && step ? LOOM_TAG_ARRIVAL(allreduce_tag(a, w, step - 1, piece)) : tag,
+		.threshold = 1,
+		.op = adds ? LOOM_NET_ADD : LOOM_NET_PUT,
+		.type = adds ? LOOM_NET_F32 : 0,
+		.target = (a->rank + 1) % a->ranks,
+		.local = global + a->vector_at + at,
+		.remote = global + (sums && !adds ? a->inbox_at + inbox : a->vector_at + at),
+		.bytes = (allreduce_piece_end(a, piece) - begin) * sizeof(float),
+		.notify = tag};
+}
+
 static int allreduce_wire(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			  loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
 {
-	const struct allreduce *a = view->global;
-	uint64_t bytes = a->slice * sizeof(float);
-	uint32_t half = a->ranks - 1;
-	int rc = 0;
-	(void)self;
-	for (uint32_t w = 0; w < layout->workers; w++)
-		for (uint32_t step = 0; step < a->steps && !rc; step++) {
-			/* First half: running sums; then the chunk that got complete here, and those
-			 * that the ranks before completed. */
-			uint32_t chunk = a->rank + 2 * a->ranks - step;
-			uint64_t from = allreduce_slice(a, layout->workers, chunk, w) * sizeof(float);
-			uint64_t inbox = ((uint64_t)step * layout->workers + w) * bytes;
-			struct loom_trigger_post post = {
-				.tag = allreduce_tag(a, w, step),
-				.threshold = 1,
-				.op = LOOM_NET_PUT,
-				.target = (a->rank + 1) % a->ranks,
-				.local = global + a->vector_at + from,
-				.remote = global +
-					  (step < half ? a->inbox_at + inbox : a->vector_at + from),
-				.bytes = bytes,
-				.notify = allreduce_tag(a, w, step)};
-			rc = net_post(trigger, &post, err);
-		}
-	return rc;
+	struct instance *i = self;
+	const struct allreduce_opts *o = i->workload.opts;
+	struct allreduce *a = view->global;
+	int rc = net_poster_end(i->poster, err);
+	i->poster = rc ? NULL :
+			 net_poster_new(i->workload.host, trigger, o->order,
+					layout->workers * a->steps * a->pieces, layout->workers, err);
+	if (!i->poster)
+		return rc ? rc : LOOM_ENOMEM;
+	for (uint32_t step = 0; step < a->steps; step++)
+		for (uint32_t piece = 0; piece < a->pieces; piece++)
+			for (uint32_t w = 0; w < layout->workers && !rc; w++) {
+				struct loom_trigger_post post = post_of(a, layout->workers, global, w, step, piece);
+				rc = net_poster_add(i->poster, &post, err);
+			}
+	return rc ? rc : net_poster_start(i->poster, allreduce_turn(a, 0), err);
+}
+
+static void allreduce_stop(void *self)
+{
+	struct instance *i = self;
+	net_poster_end(i->poster, NULL);
+	i->poster = NULL;
+}
+
+static void allreduce_destroy(void *self)
+{
+	if (self)
+		allreduce_stop(self);
+	workload_destroy(self);
 }
 
 /* Chunk c begins at rank c and is summed along the ring: the same order, on one processor. */
@@ -125,9 +181,10 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 static const struct loom_workload_ops allreduce_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = allreduce_create,
-	.destroy = workload_destroy,
+	.destroy = allreduce_destroy,
 	.need = allreduce_need,
 	.init = allreduce_init,
+	.stop = allreduce_stop,
 	.tasks = net_no_tasks,
 	.wire = allreduce_wire,
 	.verify = allreduce_verify,

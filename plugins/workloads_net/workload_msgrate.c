@@ -4,21 +4,27 @@
 #include "net.h"
 
 enum { MSGRATE_COUNT, MSGRATE_PUT };
+enum { BY_ITEM, BY_GROUP, BY_KERNEL, BY_MIXED };
 
 struct msgrate_opts {
 	uint64_t fires, per;
-	uint32_t operation;
+	uint32_t operation, by;
 };
 
 static const char *const operations[] = {"count", "put", NULL};
+static const char *const granularities[] = {"item", "group", "kernel", "mixed", NULL};
 static const struct loom_opt msgrate_rows[] = {
-	LOOM_OPT(struct msgrate_opts, fires, LOOM_OPT_U64, "1000000", "How often each worker fires.",
+	LOOM_OPT(struct msgrate_opts, fires, LOOM_OPT_U64, "1000000", "How often each of those who fire does so.",
 		 .min = 1, .max = 1e12),
-	LOOM_OPT(struct msgrate_opts, per, LOOM_OPT_U64, "1", "How many fires make one operation.",
+	LOOM_OPT(struct msgrate_opts, per, LOOM_OPT_U64, "1", "How many fires of each who share a tag make one operation.",
 		 .min = 1, .max = 1e12),
 	LOOM_OPT(struct msgrate_opts, operation, LOOM_OPT_ENUM, "put",
 		 "count: nothing is sent, which measures the trigger path alone. put: 8 bytes to the next rank.",
 		 .choices = operations),
+	LOOM_OPT(struct msgrate_opts, by, LOOM_OPT_ENUM, "group",
+		 "Who fires. item: each lane, with a tag of its own. group: each worker. kernel: each worker, "
+		 "all with one tag. mixed: each lane, the lanes of two workers with one tag.",
+		 .choices = granularities),
 	{.name = NULL},
 };
 
@@ -40,11 +46,22 @@ static int msgrate_create(const struct loom_host *host, const void *opts, void *
 	return workload_create(host, opts, sizeof(struct workload), self, err);
 }
 
+static uint32_t items(const void *self, const struct loom_layout *layout)
+{
+	uint32_t by = opts_of(self)->by;
+	return by == BY_ITEM || by == BY_MIXED ? layout->device[0].lanes : 1;
+}
+
+static uint64_t who_fires(const void *self, const struct loom_layout *layout)
+{
+	return (uint64_t)layout->workers * items(self, layout);
+}
+
 static int msgrate_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			struct loom_error *err)
 {
-	(void)self, (void)err;
-	need->global = sizeof(struct msgrate) + 2ull * layout->workers * sizeof(struct msgrate_line);
+	(void)err;
+	need->global = sizeof(struct msgrate) + 2 * who_fires(self, layout) * sizeof(struct msgrate_line);
 	return 0;
 }
 
@@ -53,8 +70,15 @@ static int msgrate_init(void *self, const struct loom_layout *layout, const stru
 {
 	struct msgrate *m = view->global;
 	(void)err;
-	*m = (struct msgrate){.fires = opts_of(self)->fires, .per = opts_of(self)->per, .boundary = BOUNDARY};
-	memset(m + 1, 0, 2ull * layout->workers * sizeof(struct msgrate_line));
+	uint32_t lanes = items(self, layout), by = opts_of(self)->by;
+	*m = (struct msgrate){.fires = opts_of(self)->fires,
+			      .per = opts_of(self)->per,
+			      .boundary = lanes < BOUNDARY ? BOUNDARY / lanes : 1,
+			      .items = lanes,
+			      .share = by == BY_KERNEL ? layout->workers :
+				       by == BY_MIXED  ? 2 * lanes :
+							 1};
+	memset(m + 1, 0, 2 * who_fires(self, layout) * sizeof(struct msgrate_line));
 	return 0;
 }
 
@@ -62,20 +86,26 @@ static int msgrate_wire(void *self, const struct loom_layout *layout, const stru
 			loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
 {
 	const struct msgrate_opts *o = opts_of(self);
+	const struct msgrate *m = view->global;
+	uint64_t n = who_fires(self, layout);
 	int rc = 0;
-	(void)view;
-	for (uint32_t w = 0; w < layout->workers && !rc; w++) {
-		loom_ref from = global + sizeof(struct msgrate) + w * sizeof(struct msgrate_line);
+	for (uint32_t d = 1; d < layout->devices && m->items > 1; d++)
+		if (layout->device[d].lanes != m->items)
+			return LOOM_FAIL(((const struct workload *)self)->host, err, LOOM_EINVAL,
+					 "msgrate: lanes fire, so all devices must have as many");
+	for (uint64_t i = 0; i < n && !rc; i += m->share) {
+		loom_ref from = global + sizeof(struct msgrate) + i * sizeof(struct msgrate_line);
+		uint64_t share = n - i < m->share ? n - i : m->share;
 		struct loom_trigger_post post = {
-			.tag = MSGRATE_TAG(w),
-			.threshold = o->per,
-			.rearm = o->per,
+			.tag = msgrate_tag(m, i),
+			.threshold = o->per * share,
+			.rearm = o->per * share,
 			.op = o->operation == MSGRATE_PUT ? LOOM_NET_PUT : LOOM_NET_COUNT,
 			.target = (trigger->rank + 1) % trigger->ranks,
 			.local = from,
-			.remote = from + layout->workers * sizeof(struct msgrate_line),
-			.bytes = 8,
-			.slot = MSGRATE_SLOT(w)};
+			.remote = from + n * sizeof(struct msgrate_line),
+			.bytes = (share - 1) * sizeof(struct msgrate_line) + 8,
+			.slot = msgrate_tag(m, i)};
 		rc = net_post(trigger, &post, err);
 	}
 	return rc;
@@ -87,17 +117,19 @@ static int msgrate_verify(void *self, const struct loom_layout *layout, const st
 	const struct workload *w = self;
 	const struct msgrate_opts *o = w->opts;
 	const struct msgrate *m = view->global;
-	const struct msgrate_line *to = (const struct msgrate_line *)(m + 1) + layout->workers;
-	/* The last put left after the last fire: it carries the last value, and came last. */
-	for (uint32_t i = 0; i < layout->workers && o->operation == MSGRATE_PUT; i++)
+	uint64_t n = who_fires(self, layout);
+	const struct msgrate_line *to = (const struct msgrate_line *)(m + 1) + n;
+	/* The last put left after the last fire: it carries the last values, and came last. */
+	for (uint64_t i = 0; i < n && o->operation == MSGRATE_PUT; i++)
 		if (to[i].word[0] != o->fires)
 			return LOOM_FAIL(w->host, err, LOOM_EWRONG,
-					 "msgrate: worker %u's last message holds %llu instead of %llu", i,
+					 "msgrate: the last message of number %llu holds %llu instead of %llu",
+					 (unsigned long long)i,
 					 (unsigned long long)to[i].word[0], (unsigned long long)o->fires);
 	double seconds = (double)(m->end_ns - m->begin_ns) / 1e9;
 	if (seconds > 0)
 		w->host->metric(w->host, report, "triggers_per_s", "1/s", LOOM_BETTER_MORE,
-				(double)o->fires * layout->workers / seconds);
+				(double)o->fires * (double)n / seconds);
 	return 0;
 }
 

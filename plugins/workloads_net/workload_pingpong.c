@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pingpong: the latency of a triggered message. Host half. */
 #include "workload_pingpong.dev.h"
-#include "net.h"
+#include "poster.h"
 
 struct pingpong_opts {
 	uint64_t rounds, bytes;
+	uint32_t order;
 	uint8_t kernel;
 };
 
@@ -16,6 +17,7 @@ static const struct loom_opt pingpong_rows[] = {
 	LOOM_OPT(struct pingpong_opts, kernel, LOOM_OPT_BOOL, "no",
 		 "Whether each message is a kernel of its own. The device's launch_cost and teardown_cost "
 		 "say what that costs."),
+	NET_ORDER_ROW(struct pingpong_opts, order),
 	{.name = NULL},
 };
 
@@ -23,6 +25,11 @@ static const struct pingpong_opts *opts_of(const void *self)
 {
 	return ((const struct workload *)self)->opts;
 }
+
+struct instance {
+	struct workload workload;
+	struct net_poster *poster;
+};
 
 static uint64_t line(uint64_t bytes)
 {
@@ -40,7 +47,7 @@ static int pingpong_create(const struct loom_host *host, const void *opts, void 
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "pingpong: %u ranks: it is for 2, or for 1 that sends to itself",
 				 net_ranks(host));
-	return workload_create(host, opts, sizeof(struct workload), self, err);
+	return workload_create(host, opts, sizeof(struct instance), self, err);
 }
 
 static struct pingpong shape_of(const void *self)
@@ -82,10 +89,17 @@ static int pingpong_init(void *self, const struct loom_layout *layout, const str
 static int pingpong_wire(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			 loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
 {
-	const struct pingpong *p = view->global;
+	struct instance *i = self;
+	const struct pingpong_opts *o = i->workload.opts;
+	struct pingpong *p = view->global;
+	int once = o->order != NET_POST_FIRST; /* else one post that arms itself again */
+	uint32_t posts = once ? (uint32_t)p->rounds : 1;
+	int rc = net_poster_end(i->poster, err);
+	i->poster = rc ? NULL : net_poster_new(i->workload.host, trigger, o->order, posts, 1, err);
+	if (!i->poster)
+		return rc ? rc : LOOM_ENOMEM;
 	struct loom_trigger_post post = {.tag = PINGPONG_TAG,
-					 .threshold = 1,
-					 .rearm = 1,
+					 .rearm = !once,
 					 .op = LOOM_NET_PUT,
 					 .target = p->ranks == 1 ? 0 : 1 - p->rank,
 					 .local = global + p->from_at,
@@ -93,8 +107,26 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 					 .bytes = p->words * 8,
 					 .slot = PINGPONG_SLOT,
 					 .notify = PINGPONG_ARRIVAL};
-	(void)self, (void)layout;
-	return net_post(trigger, &post, err);
+	(void)layout;
+	for (uint32_t k = 0; k < posts && !rc; k++) {
+		post.threshold = k + 1;
+		rc = net_poster_add(i->poster, &post, err);
+	}
+	return rc ? rc : net_poster_start(i->poster, &p->turn, err);
+}
+
+static void pingpong_stop(void *self)
+{
+	struct instance *i = self;
+	net_poster_end(i->poster, NULL);
+	i->poster = NULL;
+}
+
+static void pingpong_destroy(void *self)
+{
+	if (self)
+		pingpong_stop(self);
+	workload_destroy(self);
 }
 
 /* Adds median, 99th percentile and minimum of what `from` to `to` took. */
@@ -157,9 +189,10 @@ static int pingpong_verify(void *self, const struct loom_layout *layout, const s
 static const struct loom_workload_ops pingpong_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = pingpong_create,
-	.destroy = workload_destroy,
+	.destroy = pingpong_destroy,
 	.need = pingpong_need,
 	.init = pingpong_init,
+	.stop = pingpong_stop,
 	.tasks = net_no_tasks,
 	.wire = pingpong_wire,
 	.verify = pingpong_verify,

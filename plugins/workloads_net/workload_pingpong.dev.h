@@ -34,6 +34,7 @@ struct pingpong {
 	uint64_t from_at, to_at, times_at;
 	uint64_t launch_ns;
 	uint64_t pad[7];
+	struct net_turn turn;
 };
 
 LOOM_FN uint64_t pingpong_value(uint64_t round, uint64_t word)
@@ -65,7 +66,7 @@ LOOM_FN int pingpong_send(struct loom_ctx *c, struct pingpong *p, struct pingpon
 {
 	pingpong_fill(c, p, round);
 	t->fire = loom_clock_ns(c);
-	if (!net_fire(c, PINGPONG_TAG))
+	if (!net_fire_turn(c, &p->turn, PINGPONG_TAG))
 		return 0;
 	t->fired = loom_clock_ns(c);
 	int ok = p->kernel ? LOOM_CALL(trigger, boundary, c) == 0 : net_deliver(c);
@@ -85,7 +86,7 @@ LOOM_FN void workload_pingpong_kernel(struct loom_ctx *c)
 		mine.begin = loom_clock_ns(c);
 		if (p->rank == 0 && !pingpong_send(c, p, &mine, round))
 			return;
-		if (!net_await(c, PINGPONG_ARRIVAL, round + 1))
+		if (!net_await_turn(c, &p->turn, PINGPONG_ARRIVAL, round + 1))
 			return;
 		mine.back = loom_clock_ns(c);
 		mine.visible = LOOM_CALL(trigger, arrived_at, c, PINGPONG_ARRIVAL);

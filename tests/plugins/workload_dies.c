@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A message round the ring of ranks; one rank kills itself, as kill -9 would, in the phase that the conf
+ * names. */
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/trigger.h>
+#include <gpuloom/workload.h>
+#include <signal.h>
+#include <unistd.h>
+
+enum { NEVER, IN_CREATE, IN_POST, IN_FIRE, IN_WAIT, IN_TEARDOWN };
+static const char *const phases[] = {"never", "create", "post", "fire", "wait", "teardown", NULL};
+
+struct options {
+	uint32_t rank, phase;
+};
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct options, rank, LOOM_OPT_U32, "0", "Which rank dies.", .max = 1024),
+	LOOM_OPT(struct options, phase, LOOM_OPT_ENUM, "never", "When it dies.", .choices = phases),
+	{.name = NULL},
+};
+
+struct instance {
+	const struct loom_host *host;
+	const struct options *options;
+};
+
+struct ring {
+	uint64_t phase; /* in which this rank dies */
+	uint64_t from, to;
+	uint64_t pad[5];
+};
+
+static void die_in(uint64_t mine, uint64_t phase)
+{
+	if (mine == phase)
+		kill(getpid(), SIGKILL);
+}
+
+static uint64_t mine(const struct instance *x)
+{
+	return x->host->rank == x->options->rank ? x->options->phase : NEVER;
+}
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	struct instance *x = host->alloc(host, sizeof(*x));
+	if (!x)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	*x = (struct instance){.host = host, .options = opts};
+	die_in(mine(x), IN_CREATE);
+	*self = x;
+	return 0;
+}
+
+static void destroy(void *self)
+{
+	struct instance *x = self;
+	if (x)
+		die_in(mine(x), IN_TEARDOWN);
+	if (x)
+		x->host->free(x->host, x);
+}
+
+static int need(void *self, const struct loom_layout *layout, struct loom_need *n, struct loom_error *err)
+{
+	(void)self, (void)layout, (void)err;
+	n->global = sizeof(struct ring);
+	return 0;
+}
+
+static int init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		struct loom_error *err)
+{
+	(void)layout, (void)err;
+	*(struct ring *)view->global = (struct ring){.phase = mine(self), .from = 4711};
+	return 0;
+}
+
+static int tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+		 struct loom_task *list, struct loom_error *err)
+{
+	(void)self, (void)layout, (void)view, (void)global, (void)list, (void)err;
+	return 0;
+}
+
+static int wire(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+		const struct loom_trigger *trigger, struct loom_error *err)
+{
+	uint64_t id;
+	struct loom_trigger_post post = {.size = sizeof(post),
+					 .tag = 1,
+					 .threshold = 1,
+					 .op = LOOM_NET_PUT,
+					 .target = (trigger->rank + 1) % trigger->ranks,
+					 .local = global + offsetof(struct ring, from),
+					 .remote = global + offsetof(struct ring, to),
+					 .bytes = 8,
+					 .notify = 1};
+	(void)layout, (void)view;
+	int rc = trigger->ops->post(trigger->self, &post, &id, err);
+	die_in(mine(self), IN_POST);
+	return rc;
+}
+
+static int verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		  struct loom_report *report, struct loom_error *err)
+{
+	const struct instance *x = self;
+	const struct ring *r = view->global;
+	(void)layout, (void)report;
+	return r->to == 4711 ? 0 : LOOM_FAIL(x->host, err, LOOM_EWRONG, "nothing came");
+}
+
+static void kernel(struct loom_ctx *c)
+{
+	struct ring *r = c->global[LOOM_WORKLOAD];
+	int64_t seen;
+	if (c->worker || c->lane)
+		return;
+	c->trigger->fire(c, 1, 1);
+	die_in(r->phase, IN_FIRE);
+	c->trigger->deliver(c);
+	while ((seen = c->trigger->arrived(c, 1)) == 0 && !loom_stopped(c)) {
+		die_in(r->phase, IN_WAIT);
+		loom_pause(c);
+	}
+	die_in(r->phase, IN_WAIT); /* what it waited for was there at once */
+	if (seen < 0)
+		loom_worker_fail(c, (int)seen, 1);
+}
+
+static const struct loom_workload_ops ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = create,
+	.destroy = destroy,
+	.need = need,
+	.init = init,
+	.tasks = tasks,
+	.verify = verify,
+	.wire = wire,
+};
+static const struct loom_workload_dev cpu = {.size = sizeof(struct loom_workload_dev), .kernel = kernel};
+static const struct loom_device_code code = {.size = sizeof(struct loom_device_code), .cpu = &cpu};
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_dies", "0.1.0", "Apache-2.0", "One rank dies in a phase of its choice",
+		   .opts = rows, .opts_size = sizeof(struct options), .ops = &ops, .dev = &code)
