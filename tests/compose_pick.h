@@ -4,6 +4,7 @@
 #define LOOM_TEST_COMPOSE_PICK_H
 
 #include <dirent.h>
+#include <gpuloom/sched.h>
 #include <gpuloom/workload.h>
 
 #include "compose/compose.h"
@@ -45,7 +46,28 @@ FAKE_FN void find_plugins(const char *prefix, struct names *out)
 struct selection {
 	const struct loom_plugin *policy[LOOM_KINDS];
 	struct loom_program program;
+	char constants[2048];
 };
+
+/* The selected scheduler with these options ("a=b, c=d"): the constants of the program. */
+FAKE_FN void pick_options(struct selection *s, const char *settings)
+{
+	static struct loom_device_shape shape = {.workers = 64, .lanes = 32, .kind = LOOM_ON_GPU};
+	static const struct loom_layout layout = {
+		.size = sizeof(layout), .devices = 1, .workers = 64, .device = &shape};
+	const struct loom_plugin *p = s->policy[LOOM_SCHED];
+	const struct loom_sched_ops *ops = p->ops;
+	struct loom_error err = {0};
+	char copy[200];
+	void *self = NULL, *opts = fake_alloc(&fake_host, p->opts_size);
+	snprintf(copy, sizeof(copy), "%s", settings);
+	fake_options(p, opts, copy);
+	CU_ASSERT_EQUAL_FATAL(ops->create(&fake_host, opts, &self, &err), 0);
+	CU_ASSERT_EQUAL(ops->constants(self, &layout, s->constants, sizeof(s->constants), &err), 0);
+	s->program.constants = s->constants;
+	ops->destroy(self);
+	fake_free(&fake_host, opts);
+}
 
 FAKE_FN void pick(struct selection *s, const char *name)
 {
@@ -74,6 +96,7 @@ FAKE_FN void each_combination(void (*run)(struct selection *s, const char *label
 				char label[200];
 				pick(&s, scheds.at[i]);
 				pick(&s, terms.at[j]);
+				pick_options(&s, "");
 				pick(&s, compose_workloads[k]);
 				snprintf(label, sizeof(label), "%s %s %s", scheds.at[i], terms.at[j],
 					 compose_workloads[k]);

@@ -135,6 +135,19 @@ static void test_combinations(void)
 	each_combination(check_combination);
 }
 
+static void compose_and_check(struct selection *s, const char *label, int flags)
+{
+	struct compose_target target = target_of(&standard);
+	struct text text;
+	struct loom_error err = {0};
+	int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
+	CU_ASSERT_EQUAL(rc, 0);
+	if (rc)
+		return;
+	check_program(text.at, label, "sm_90", flags);
+	text_free(&text);
+}
+
 /* ---- workloads that bring a kernel of their own, with what they use ---- */
 
 static int is_for_gpus(const struct loom_plugin *p)
@@ -144,15 +157,7 @@ static int is_for_gpus(const struct loom_plugin *p)
 
 static void check_kernel(struct selection *s, const char *label)
 {
-	struct compose_target target = target_of(&standard);
-	struct text text;
-	struct loom_error err = {0};
-	int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
-	CU_ASSERT_EQUAL(rc, 0);
-	if (rc)
-		return;
-	check_program(text.at, label, "sm_90", MAY_SPILL);
-	text_free(&text);
+	compose_and_check(s, label, MAY_SPILL);
 }
 
 /* The first that has device code, for those who ask for services. */
@@ -213,6 +218,33 @@ static void test_syncs(void)
 		pick(&s, "term_counter");
 		pick(&s, "workload_memset");
 		check_kernel(&s, syncs.at[i]);
+	}
+}
+
+/* ---- a scheduler's policies ---- */
+
+static void test_policies(void)
+{
+	static const char *const overflows[] = {"two_atomics", "damping"};
+	static const char *const victims[] = {"random", "biased", "local", "neighbour", "none"};
+	static const char *const transfers[] = {"body", "id"}, *const grains[] = {"worker", "lane"};
+	need_nvrtc();
+	print_head();
+	for (size_t i = 0; i < COUNT(victims) * 8; i++) {
+		const char *overflow = overflows[i & 1], *transfer = transfers[i >> 1 & 1];
+		const char *grain = grains[i >> 2 & 1], *victim = victims[i / 8];
+		char settings[160];
+		struct selection s = {0};
+		/* Each victim once with each grain; the others' combinations with one victim. */
+		if (i / 8 && (i & 3) != (i / 8 & 3) && !getenv("COMPOSE_ALL"))
+			continue;
+		snprintf(settings, sizeof(settings), "overflow=%s victim=%s transfer=%s grain=%s", overflow,
+			 victim, transfer, grain);
+		pick(&s, "sched_mgws");
+		pick(&s, "term_counter");
+		pick(&s, i & 1 ? "workload_fib" : "workload_uts");
+		pick_options(&s, settings);
+		compose_and_check(&s, settings, 0);
 	}
 }
 
@@ -393,6 +425,7 @@ static const struct test tests[] = {
 	{"combinations", test_combinations},
 	{"kernels", test_kernels},
 	{"syncs", test_syncs},
+	{"policies", test_policies},
 	{"shapes", test_shapes},
 	{"probe", test_probe},
 	{"source_error", test_source_error},

@@ -191,7 +191,7 @@ static void refuse(const char *sched, const char *opts)
 static void test_refusals(void)
 {
 	refuse("sched_mgws", "local_queue=3");
-	refuse("sched_mgws", "public_queue=512");
+	refuse("sched_mgws", "public_queue=131072");
 	refuse("sched_mgws", "public_queue=0");
 	refuse("sched_static", "local_queue=33");
 	struct loom_error err = {0};

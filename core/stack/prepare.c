@@ -128,6 +128,16 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .policy = s->selected,
 				       .task = s->task,
 				       .tasks = s->tasks};
+	char constants[2048] = "";
+	for (size_t i = 0; i < s->policies; i++) {
+		const struct loom_sched_ops *ops = s->policy[i].choice->plugin->ops;
+		if (s->policy[i].choice->kind != LOOM_SCHED || !LOOM_HAS(ops, constants))
+			continue;
+		int rc = ops->constants(s->policy[i].self, &s->layout, constants, sizeof(constants), err);
+		if (rc)
+			return rc;
+		program.constants = constants;
+	}
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		int rc = s->device[d].ops->build(s->device[d].self, &program, err);
 		if (rc)

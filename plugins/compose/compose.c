@@ -125,6 +125,8 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 				 target->who);
 	*out = (struct text){.host = host};
 	add_head(out, target);
+	if (LOOM_HAS(program, constants))
+		text_add(out, "%s", program->constants);
 	int rc = add_policies(host, target, program, out, err);
 	if (!rc)
 		rc = add_tasks(host, target, program, out, err);

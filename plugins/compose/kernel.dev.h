@@ -102,6 +102,11 @@ LOOM_FN void loom_gpu_context_at(struct loom_ctx *c, const struct loom_gpu_state
 	loom_gpu_context(c);
 	loom_gpu_find_own(c);
 	loom_gpu_restore(c, s);
+#ifdef LOOM_ALONE /* what is called is called by lanes that run a task of their own */
+	c->alone = c->lane + 1;
+	c->lane = 0;
+	c->lanes = 1;
+#endif
 }
 
 static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_nested(struct loom_gpu_state s,

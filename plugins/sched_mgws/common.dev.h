@@ -10,6 +10,8 @@
 #include <gpuloom/workload.h>
 #endif
 
+/* Who runs a task: all lanes of a worker together, or one lane of several that run a task each. */
+enum sched_grain { SCHED_WORKER, SCHED_LANE };
 enum sched_idle { SCHED_SPIN, SCHED_YIELD, SCHED_PARK };
 
 /* The options. Constant while workers run. */
@@ -21,7 +23,9 @@ struct sched_config {
 	uint32_t owners, overflow, victim, transfer, priorities;
 	uint32_t bias; /* of 2^32: how often a victim is one of the same device */
 	uint32_t mixed; /* the stack has devices of several kinds */
-	uint64_t pad[7];
+	uint32_t grain;
+	uint32_t pad0;
+	uint64_t pad[6];
 };
 
 /* For the stack; a line of its own. */
@@ -36,5 +40,22 @@ struct sched_common {
 	struct sched_config cfg;
 	struct sched_bell bell;
 };
+
+LOOM_FN struct sched_common *sched_common(const struct loom_ctx *c)
+{
+	return (struct sched_common *)c->global[LOOM_SCHED];
+}
+
+/* An option. A program composed for a GPU has them as constants: see sched_constants() in host.h. */
+#ifdef SCHED_CONSTANTS
+#define SCHED_CFG(c, option) SCHED_IS_##option
+#else
+#define SCHED_CFG(c, option) (sched_common(c)->cfg.option)
+#endif
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_ALONE)
+#define SCHED_GRAIN(c) SCHED_WORKER /* what the program's out-of-line code is made for */
+#else
+#define SCHED_GRAIN(c) SCHED_CFG(c, grain)
+#endif
 
 #endif

@@ -4,6 +4,7 @@
 #define SCHED_HOST_H
 
 #include <gpuloom/plugin.h>
+#include <stdio.h>
 
 #include "queue.dev.h"
 
@@ -40,6 +41,31 @@ static inline int sched_has_cpu(const struct loom_layout *layout)
 		if (layout->device[i].kind != LOOM_ON_GPU)
 			return 1;
 	return 0;
+}
+
+/* The options in `cfg` as constants of a program for GPUs, where SCHED_CFG() finds them. */
+static inline int sched_constants(const struct loom_host *host, const struct sched_config *cfg,
+				  char *text, size_t room, struct loom_error *err)
+{
+	const struct {
+		const char *name;
+		uint64_t value;
+	} each[] = {
+#define SCHED_EACH(name) {#name, cfg->name}
+		SCHED_EACH(local_queue), SCHED_EACH(public_queue), SCHED_EACH(in_place_depth),
+		SCHED_EACH(claim),	 SCHED_EACH(spill),	   SCHED_EACH(owners),
+		SCHED_EACH(overflow),	 SCHED_EACH(victim),	   SCHED_EACH(transfer),
+		SCHED_EACH(priorities),	 SCHED_EACH(bias),	   SCHED_EACH(mixed),
+		SCHED_EACH(grain),
+#undef SCHED_EACH
+	};
+	int at = snprintf(text, room, "#define SCHED_CONSTANTS 1\n");
+	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]) && (size_t)at < room; i++)
+		at += snprintf(text + at, room - (size_t)at, "#define SCHED_IS_%s %llu%s\n", each[i].name,
+			       (unsigned long long)each[i].value, each[i].value >> 32 ? "ull" : "u");
+	if (cfg->grain == SCHED_LANE && (size_t)at < room)
+		at += snprintf(text + at, room - (size_t)at, "#define LOOM_ALONE 1\n");
+	return (size_t)at < room ? 0 : LOOM_FAIL(host, err, LOOM_EINTERNAL, "too many constants");
 }
 
 /* The same rows for both: idle, spin. */

@@ -53,9 +53,9 @@ LOOM_FN const struct sched_mgws_site *sched_mgws_site(const struct loom_ctx *c)
 	return (const struct sched_mgws_site *)c->on_device[LOOM_SCHED];
 }
 
-LOOM_FN struct loom_task *sched_mgws_slots(struct sched_mgws_global *g, uint32_t which)
+LOOM_FN struct loom_task *sched_mgws_slots(const struct loom_ctx *c, uint32_t which)
 {
-	return (struct loom_task *)(g + 1) + which * g->common.cfg.spill;
+	return (struct loom_task *)(sched_mgws_global(c) + 1) + which * SCHED_CFG(c, spill);
 }
 
 /* Lane 0. 0 when the run was stopped instead. */
@@ -85,7 +85,7 @@ LOOM_FN int sched_mgws_put(struct loom_ctx *c, uint32_t which, const struct loom
 	uint64_t at = ~0ull;
 	if (c->lane == 0 && sched_mgws_lock(c, s)) {
 		at = loom_load_relaxed_sys(&s->count);
-		if (at == g->common.cfg.spill) {
+		if (at == SCHED_CFG(c, spill)) {
 			sched_mgws_unlock(s);
 			at = ~0ull;
 		}
@@ -93,7 +93,7 @@ LOOM_FN int sched_mgws_put(struct loom_ctx *c, uint32_t which, const struct loom
 	at = loom_from_lane0(c, at);
 	if (at == ~0ull)
 		return 0;
-	sched_copy(c, &sched_mgws_slots(g, which)[at], task);
+	sched_copy(c, &sched_mgws_slots(c, which)[at], task);
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
 		/* Release: pairs with the acquire of who looks before reporting idle. */
@@ -111,7 +111,7 @@ LOOM_FN uint32_t sched_mgws_take(struct loom_ctx *c, uint32_t which, int idle)
 	struct sched_mgws_global *g = sched_mgws_global(c);
 	struct sched_mgws_list *s = &g->list[which];
 	struct sched_lane *mine = sched_lane(c);
-	uint32_t mask = sched_local(c)->mask;
+	uint32_t mask = sched_mask(c);
 	uint64_t count = 0, n;
 	/* Acquire: an empty list says that its last taker is counted as busy; pairs with the
 	 * release of the lowered count below. */
@@ -124,7 +124,7 @@ LOOM_FN uint32_t sched_mgws_take(struct loom_ctx *c, uint32_t which, int idle)
 	if (!count)
 		return 0;
 	n = (mask + 1) / 2 < count ? (mask + 1) / 2 : count;
-	sched_move(c, sched_ring(c), mine->head, mask, sched_mgws_slots(g, which), count - n, ~0ull,
+	sched_move(c, sched_ring(c), mine->head, mask, sched_mgws_slots(c, which), count - n, ~0ull,
 		   (uint32_t)n);
 	mine->count = (uint32_t)n;
 	loom_barrier_lanes(c);
@@ -144,7 +144,7 @@ LOOM_FN int sched_mgws_listed(const struct loom_ctx *c)
 {
 	struct sched_mgws_global *g = sched_mgws_global(c);
 	return loom_load_acquire_sys(&g->list[LOOM_ON_ANY].count) != 0 ||
-	       (g->common.cfg.mixed &&
+	       (SCHED_CFG(c, mixed) &&
 		loom_load_acquire_sys(&g->list[sched_mgws_site(c)->kind].count) != 0);
 }
 
@@ -152,7 +152,7 @@ LOOM_FN int sched_mgws_listed(const struct loom_ctx *c)
 LOOM_FN int sched_mgws_withheld(const struct loom_ctx *c)
 {
 	struct sched_mgws_global *g = sched_mgws_global(c);
-	return g->common.cfg.mixed &&
+	return SCHED_CFG(c, mixed) &&
 	       loom_load_acquire_sys(&g->list[sched_mgws_site(c)->other].count) != 0;
 }
 
@@ -160,7 +160,7 @@ LOOM_FN int sched_mgws_withheld(const struct loom_ctx *c)
 LOOM_FN uint32_t sched_mgws_adopt(struct loom_ctx *c, int idle)
 {
 	uint32_t n = sched_mgws_take(c, LOOM_ON_ANY, idle);
-	if (!n && sched_mgws_global(c)->common.cfg.mixed)
+	if (!n && SCHED_CFG(c, mixed))
 		n = sched_mgws_take(c, sched_mgws_site(c)->kind, idle);
 	return n;
 }

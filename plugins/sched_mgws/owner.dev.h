@@ -38,7 +38,7 @@ LOOM_FN uint32_t sched_mgws_give(struct loom_ctx *c, const struct loom_task *fro
 		sched_mgws_close(own, q);
 		n = sched_mgws_room(own, q);
 		n = n < want ? n : (uint32_t)want;
-		if (sched_mgws_global(c)->common.cfg.transfer == MGWS_ID && from != c->initial)
+		if (SCHED_CFG(c, transfer) == MGWS_ID && from != c->initial)
 			n = sched_mgws_reserve(c, q, own->head, own->mask, n);
 	}
 	n = (uint32_t)loom_from_lane0(c, n);
@@ -61,7 +61,7 @@ LOOM_FN uint32_t sched_mgws_acquire(struct loom_ctx *c, int idle)
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
 	struct sched_mgws_own *own = mine->books;
 	struct sched_mgws_queue *q = mine->q;
-	uint32_t n = 0, mask = sched_local(c)->mask;
+	uint32_t n = 0, mask = sched_mask(c);
 	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0;
 	int held = c->lane == 0 && !sched_mgws_empty(&mine->own, q) && sched_mgws_hold(c, q);
 	if (held) {

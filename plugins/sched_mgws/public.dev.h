@@ -123,7 +123,7 @@ LOOM_FN int sched_mgws_offers(uint64_t word)
 LOOM_FN int sched_mgws_hold(struct loom_ctx *c, struct sched_mgws_queue *q)
 {
 	uint32_t free = 0;
-	if (sched_mgws_global(c)->common.cfg.owners == 1)
+	if (SCHED_CFG(c, owners) == 1)
 		return 1;
 	LOOM_NO_UNROLL
 	for (uint32_t i = 0; i < MGWS_HOLD_TRIES; i++) {
@@ -139,7 +139,7 @@ LOOM_FN int sched_mgws_hold(struct loom_ctx *c, struct sched_mgws_queue *q)
 LOOM_FN void sched_mgws_drop(struct loom_ctx *c, const struct sched_mgws_own *own,
 			     struct sched_mgws_queue *q)
 {
-	if (sched_mgws_global(c)->common.cfg.owners == 1)
+	if (SCHED_CFG(c, owners) == 1)
 		return;
 	loom_store_relaxed_sys(&q->moved, own->started[0] + own->started[1] + own->acquired);
 	loom_store_release_sys(&q->held, 0u);

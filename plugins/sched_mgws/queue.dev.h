@@ -28,7 +28,11 @@ typedef uint64_t __attribute__((__may_alias__)) sched_word;
 struct sched_local {
 	uint32_t mask; /* slots - 1 */
 	uint32_t in_place_depth;
-	uint64_t pad[7];
+	uint32_t lanes;
+	/* grain = lane, while lanes run tasks: the queue's first slot, and how many were drawn. */
+	uint32_t head, drawn;
+	uint32_t pad0;
+	uint64_t pad[5];
 	struct loom_counters tally; /* stored to c->counters at the end */
 };
 
@@ -50,9 +54,32 @@ LOOM_FN struct sched_local *sched_local(const struct loom_ctx *c)
 	return (struct sched_local *)c->local[LOOM_SCHED];
 }
 
+/* Slots of the local queue, less one. */
+#ifdef SCHED_CONSTANTS
+#define sched_mask(c) (SCHED_CFG(c, local_queue) - 1)
+#else
+#define sched_mask(c) (sched_local(c)->mask)
+#endif
+
 LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
 {
 	return (struct sched_lane *)(sched_local(c) + 1) + c->lane;
+}
+
+/* The same for a lane that is alone. */
+LOOM_FN struct sched_lane *sched_own_lane(const struct loom_ctx *c)
+{
+	return (struct sched_lane *)(sched_local(c) + 1) + (c->alone ? c->alone - 1 : c->lane);
+}
+
+LOOM_FN struct loom_task *sched_ring_of(struct sched_local *l)
+{
+#ifdef LOOM_LANES
+	uint32_t lanes = LOOM_LANES;
+#else
+	uint32_t lanes = l->lanes;
+#endif
+	return (struct loom_task *)((char *)(l + 1) + SCHED_LANES_BYTES(lanes));
 }
 
 LOOM_FN struct loom_task *sched_ring(const struct loom_ctx *c)
@@ -63,7 +90,7 @@ LOOM_FN struct loom_task *sched_ring(const struct loom_ctx *c)
 /* What the scheduler keeps after the ring. */
 LOOM_FN void *sched_private(const struct loom_ctx *c)
 {
-	return sched_ring(c) + sched_local(c)->mask + 1;
+	return sched_ring(c) + sched_mask(c) + 1;
 }
 
 /* A processor forwards a store to a load from inside it: a task that was just written in 8-byte
@@ -135,16 +162,17 @@ LOOM_FN void sched_move(const struct loom_ctx *c, struct loom_task *to, uint64_t
 	}
 }
 
-LOOM_FN void sched_start(struct loom_ctx *c, const struct sched_config *cfg)
+LOOM_FN void sched_start(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
 	c->depth = 0;
 	if (c->lane == 0) {
 		struct loom_counters none = {0};
-		l->mask = cfg->local_queue - 1;
+		uint32_t depth = SCHED_CFG(c, in_place_depth);
+		l->lanes = c->lanes;
+		l->mask = SCHED_CFG(c, local_queue) - 1;
 		/* A GPU's stack is small: its device layer has a bound of its own. */
-		l->in_place_depth = cfg->in_place_depth < LOOM_NESTING_MAX ? cfg->in_place_depth
-									   : LOOM_NESTING_MAX;
+		l->in_place_depth = depth < LOOM_NESTING_MAX ? depth : LOOM_NESTING_MAX;
 		l->tally = none;
 		l->tally.begin_ns = loom_clock_ns(c);
 		l->tally.last_task_ns = l->tally.begin_ns;
@@ -159,10 +187,13 @@ LOOM_FN void sched_start(struct loom_ctx *c, const struct sched_config *cfg)
 LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 {
 	struct sched_local *l = sched_local(c);
+	if (SCHED_GRAIN(c) == SCHED_LANE && c->lanes > 1 && c->lane != 0)
+		loom_fetch_add_relaxed_dev(&l->tally.spawned, sched_lane(c)->spawned);
+	loom_barrier_lanes(c);
 	if (c->lane != 0)
 		return;
 	l->tally.executed += ran;
-	l->tally.spawned = sched_lane(c)->spawned;
+	l->tally.spawned += sched_lane(c)->spawned;
 	l->tally.end_ns = loom_clock_ns(c);
 	*c->counters = l->tally;
 }
@@ -170,11 +201,11 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 /* 1 unless the queue is full. */
 LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
 {
-	struct sched_local *l = sched_local(c);
 	struct sched_lane *mine = sched_lane(c);
-	if (mine->count > l->mask)
+	uint32_t mask = sched_mask(c);
+	if (mine->count > mask)
 		return 0;
-	sched_copy(c, &sched_ring(c)[(mine->head + mine->count) & l->mask], task);
+	sched_copy(c, &sched_ring(c)[(mine->head + mine->count) & mask], task);
 	mine->count++;
 	return 1;
 }
@@ -205,7 +236,7 @@ LOOM_FN int sched_joined(struct loom_ctx *c, loom_ref ref, struct loom_task *nex
 		return 0;
 	sched_copy_task(next, &j->next);
 	loom_barrier_lanes(c); /* the record may be put to another use from here */
-	sched_lane(c)->spawned++;
+	sched_own_lane(c)->spawned++;
 	return 1;
 }
 
@@ -223,7 +254,10 @@ LOOM_FN enum sched_ran sched_in_place(struct loom_ctx *c, const struct loom_task
 	c->depth++;
 	loom_task_run_nested(c, task);
 	c->depth--;
-	if (c->lane == 0) {
+	if (c->alone) {
+		loom_fetch_add_relaxed_dev(&l->tally.in_place, (uint64_t)1);
+		loom_fetch_add_relaxed_dev(&l->tally.executed, (uint64_t)1);
+	} else if (c->lane == 0) {
 		l->tally.in_place++;
 		l->tally.executed++;
 	}

@@ -23,27 +23,29 @@ struct sched_rest {
 	uint32_t pauses, listed, rings, pad;
 };
 
+/* Bounded exponential back-off: short at first, so that new work is seen at once. */
+#define SCHED_PAUSE_MAX 64u
+LOOM_FN void sched_pause(struct loom_ctx *c, uint32_t *pauses)
+{
+#ifdef GPULOOM_DEV_CPU_H
+	for (uint32_t i = 0; i < *pauses; i++)
+		loom_pause(c);
+#else
+	(void)c;
+	loom_nanosleep(*pauses * LOOM_PAUSE_NS); /* one long pause is what the many are meant to be */
+#endif
+	if (*pauses < SCHED_PAUSE_MAX)
+		*pauses *= 2;
+}
+
+#ifdef GPULOOM_DEV_CPU_H
 /* A detector that is not LOOM_TERM_RESTS wants to be asked: a nap, no sleep. */
 #define SCHED_NAP_NS 1000000u
-#ifdef GPULOOM_DEV_CPU_H
 #define SCHED_SLEEP_NS(c, cfg)                                                                     \
 	((LOOM_HAS((c)->term, flags) && ((c)->term->flags & LOOM_TERM_RESTS)) ||                   \
 			 (cfg)->park_ns < SCHED_NAP_NS                                             \
 		 ? (cfg)->park_ns                                                                  \
 		 : SCHED_NAP_NS)
-#else
-#define SCHED_SLEEP_NS(c, cfg) ((cfg)->park_ns)
-#endif
-
-/* Bounded exponential back-off: short at first, so that new work is seen at once. */
-#define SCHED_PAUSE_MAX 64u
-LOOM_FN void sched_pause(struct loom_ctx *c, uint32_t *pauses)
-{
-	for (uint32_t i = 0; i < *pauses; i++)
-		loom_pause(c);
-	if (*pauses < SCHED_PAUSE_MAX)
-		*pauses *= 2;
-}
 
 /* After tasks were made public: wakes up to `most` sleepers. */
 LOOM_FN void sched_wake(struct loom_ctx *c, struct sched_bell *bell, uint32_t most)
@@ -106,5 +108,25 @@ LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, stru
 		sched_unlist(r, bell);
 	}
 }
+
+#else /* A GPU's workers can neither sleep nor wake anybody: they pause. */
+
+LOOM_FN void sched_wake(struct loom_ctx *c, struct sched_bell *bell, uint32_t most)
+{
+	(void)c, (void)bell, (void)most;
+}
+
+LOOM_FN void sched_unlist(struct sched_rest *r, struct sched_bell *bell)
+{
+	(void)r, (void)bell;
+}
+
+LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, struct sched_bell *bell,
+			struct sched_rest *r, int idle, int found)
+{
+	(void)cfg, (void)bell, (void)idle, (void)found;
+	sched_pause(c, &r->pauses);
+}
+#endif
 
 #endif

@@ -12,13 +12,14 @@ _Static_assert(sizeof(struct sched_config) == 128, "nothing hot shares its lines
 
 static const char *const victims[] = {"random", "biased", "local", "neighbour", "none", NULL};
 static const char *const overflows[] = {"two_atomics", "damping", NULL};
+static const char *const grains[] = {"worker", "lane", NULL};
 static const char *const transfers[] = {"body", "id", NULL};
 static const char *const claims[] = {"guided", "fixed", NULL};
 static const char *const sched_idles[] = {"spin", "yield", "park", NULL};
 
 struct sched_mgws_opts {
 	uint32_t local_queue, public_queue, owners, claim, claim_size, victim, overflow, transfer, idle;
-	uint32_t in_place_depth;
+	uint32_t in_place_depth, grain;
 	uint64_t spill, spin;
 	double bias;
 	uint8_t priorities;
@@ -28,7 +29,11 @@ static const struct loom_opt sched_mgws_rows[] = {
 	LOOM_OPT(struct sched_mgws_opts, local_queue, LOOM_OPT_U32, "32",
 		 "tasks in a worker's private queue; a power of two", .min = 2, .max = 4096),
 	LOOM_OPT(struct sched_mgws_opts, public_queue, LOOM_OPT_U32, "64",
-		 "tasks in the queue that others steal from; a power of two", .min = 1, .max = 256),
+		 "tasks in the queue that others steal from; a power of two", .min = 1, .max = 65536),
+	LOOM_OPT(struct sched_mgws_opts, grain, LOOM_OPT_ENUM, "worker",
+		 "on workers of several lanes, as on a GPU: worker runs a task by all lanes together, lane "
+		 "gives each lane a task of its own, which suits small tasks that use one lane",
+		 .choices = grains),
 	LOOM_OPT(struct sched_mgws_opts, owners, LOOM_OPT_U32, "1",
 		 "workers of a device that share a public queue: 1, 2 or 4", .min = 1, .max = 4),
 	LOOM_OPT(struct sched_mgws_opts, claim, LOOM_OPT_ENUM, "guided",
@@ -85,9 +90,12 @@ static int sched_mgws_create(const struct loom_host *host, const void *opts, voi
 	const struct sched_mgws_opts *o = opts;
 	int rc = sched_check_ring(host, "local_queue", o->local_queue, 2, 4096, err);
 	if (!rc)
-		rc = sched_check_ring(host, "public_queue", o->public_queue, 1, 256, err);
+		rc = sched_check_ring(host, "public_queue", o->public_queue, 1, 65536, err);
 	if (!rc && o->owners == 3)
 		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "owners = 3: must be 1, 2 or 4");
+	if (!rc && o->grain == SCHED_LANE && o->priorities)
+		rc = LOOM_FAIL(host, err, LOOM_EINVAL,
+			       "grain = lane heeds no priorities: say priorities = no, or grain = worker");
 	if (rc)
 		return rc;
 	struct sched_mgws *s = host->alloc(host, sizeof(*s));
@@ -140,6 +148,37 @@ static uint32_t sched_mgws_leader(const struct sched_mgws *s, const struct loom_
 	return worker - (worker - device->first_worker) % s->o->owners;
 }
 
+static struct sched_config sched_mgws_config(const struct sched_mgws *s, const struct loom_layout *layout)
+{
+	const struct sched_mgws_opts *o = s->o;
+	return (struct sched_config){
+		.local_queue = o->local_queue,
+		.public_queue = o->public_queue,
+		.in_place_depth = o->in_place_depth,
+		.claim = o->claim ? o->claim_size : 0,
+		.spill = o->spill,
+		.spin_ns = o->spin,
+		.park_ns = sched_has_gpu(layout) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS,
+		.idle = o->idle,
+		.owners = o->owners,
+		.overflow = o->overflow,
+		.victim = o->victim,
+		.transfer = o->transfer,
+		.priorities = o->priorities,
+		.bias = o->bias < 1 ? (uint32_t)(o->bias * 4294967296.0) : ~0u,
+		.mixed = (uint32_t)sched_mgws_mixed(layout),
+		.grain = o->grain,
+	};
+}
+
+static int sched_mgws_constants(void *self, const struct loom_layout *layout, char *text, size_t room,
+				struct loom_error *err)
+{
+	const struct sched_mgws *s = self;
+	struct sched_config cfg = sched_mgws_config(s, layout);
+	return sched_constants(s->host, &cfg, text, room, err);
+}
+
 static int sched_mgws_init(void *self, const struct loom_layout *layout,
 			   const struct loom_view *view, struct loom_error *err)
 {
@@ -147,23 +186,7 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout,
 	const struct sched_mgws_opts *o = s->o;
 	struct sched_mgws_global *g = view->global;
 	(void)err;
-	*g = (struct sched_mgws_global){
-		.common.cfg = {.local_queue = o->local_queue,
-			       .public_queue = o->public_queue,
-			       .in_place_depth = o->in_place_depth,
-			       .claim = o->claim ? o->claim_size : 0,
-			       .spill = o->spill,
-			       .spin_ns = o->spin,
-			       .park_ns = sched_has_gpu(layout) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS,
-			       .idle = o->idle,
-			       .owners = o->owners,
-			       .overflow = o->overflow,
-			       .victim = o->victim,
-			       .transfer = o->transfer,
-			       .priorities = o->priorities,
-			       .bias = o->bias < 1 ? (uint32_t)(o->bias * 4294967296.0) : ~0u,
-			       .mixed = (uint32_t)sched_mgws_mixed(layout)},
-	};
+	*g = (struct sched_mgws_global){.common.cfg = sched_mgws_config(s, layout)};
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *shape = &layout->device[d];
 		uint32_t other = sched_other_kind(shape->kind);
@@ -259,6 +282,7 @@ static const struct loom_sched_ops sched_mgws_ops = {
 	.init = sched_mgws_init,
 	.collect = sched_mgws_collect,
 	.explain = sched_mgws_explain,
+	.constants = sched_mgws_constants,
 };
 
 static const struct loom_sched_dev sched_mgws_cpu = {
@@ -267,9 +291,15 @@ static const struct loom_sched_dev sched_mgws_cpu = {
 	.spawn = sched_mgws_spawn,
 };
 
+static const struct loom_sched_dev sched_alone_cpu = {
+	.size = sizeof(struct loom_sched_dev),
+	.run = sched_mgws_run,
+	.spawn = sched_alone_spawn,
+};
+
 LOOM_EMBED(sched_mgws_text, "common.dev.h" SCHED_THEN "rest.dev.h" SCHED_THEN "queue.dev.h" SCHED_THEN "lists.dev.h" SCHED_THEN
 			    "public.dev.h" SCHED_THEN "transfer.dev.h" SCHED_THEN "owner.dev.h" SCHED_THEN
-			    "steal.dev.h" SCHED_THEN "sched_mgws.dev.h");
+			    "steal.dev.h" SCHED_THEN "lanes.dev.h" SCHED_THEN "sched_mgws.dev.h");
 
 static const struct loom_device_code sched_mgws_code = {
 	.size = sizeof(struct loom_device_code),

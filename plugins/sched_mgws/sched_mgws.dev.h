@@ -9,12 +9,17 @@
 #define SCHED_MGWS_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "steal.dev.h"
+#include "lanes.dev.h"
 #endif
 
-/* The claimed block. Tasks run from where they lie; each lane keeps the bounds. */
+/* The claimed block; each lane keeps the bounds. One lane runs its tasks from where they lie; several
+ * copy some at a time into the local queue together, which waits once for all of them. */
 struct sched_mgws_block {
 	uint64_t next, end;
+	/* Lane 0: as of its last look. While initial tasks are unclaimed nobody lacks work, and nothing is
+	 * made public. */
+	uint64_t unclaimed;
+	uint64_t word; /* GPU: of the public queue */
 };
 
 /* Tasks of high and of low priority, a ring of each; every lane keeps indices of its own. */
@@ -44,14 +49,13 @@ LOOM_FN struct sched_mgws_levels *sched_mgws_levels(const struct loom_ctx *c)
 LOOM_FN struct loom_task *sched_mgws_level_ring(const struct loom_ctx *c, uint32_t which)
 {
 	char *rings = (char *)(sched_mgws_mine(c) + 1) + MGWS_LEVELS_BYTES(c->lanes);
-	return (struct loom_task *)rings + which * ((uint64_t)sched_local(c)->mask + 1);
+	return (struct loom_task *)rings + which * ((uint64_t)sched_mask(c) + 1);
 }
 
 LOOM_FN uint64_t *sched_mgws_bits(const struct loom_ctx *c)
 {
-	const struct sched_config *cfg = &sched_mgws_global(c)->common.cfg;
 	char *rings = (char *)(sched_mgws_mine(c) + 1) + MGWS_LEVELS_BYTES(c->lanes);
-	return (uint64_t *)(rings + MGWS_RINGS_BYTES(cfg->priorities, cfg->local_queue));
+	return (uint64_t *)(rings + MGWS_RINGS_BYTES(SCHED_CFG(c, priorities), SCHED_CFG(c, local_queue)));
 }
 
 /* ---- spawn ------------------------------------------------------------------------------ */
@@ -59,7 +63,7 @@ LOOM_FN uint64_t *sched_mgws_bits(const struct loom_ctx *c)
 LOOM_FN uint32_t sched_mgws_release(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
-	uint32_t n = sched_mgws_give(c, sched_ring(c), mine->head, sched_local(c)->mask,
+	uint32_t n = sched_mgws_give(c, sched_ring(c), mine->head, sched_mask(c),
 				     mine->count / 2);
 	mine->head += n; /* the oldest: most work below them */
 	mine->count -= n;
@@ -69,11 +73,10 @@ LOOM_FN uint32_t sched_mgws_release(struct loom_ctx *c)
 /* A task that another kind of device must run. 0, or LOOM_EFULL after the run was failed. */
 SCHED_SLOW int sched_mgws_send(struct loom_ctx *c, const struct loom_task *task)
 {
-	const struct sched_config *cfg = &sched_mgws_global(c)->common.cfg;
-	if (cfg->mixed && sched_mgws_put(c, task->affinity, task))
+	if (SCHED_CFG(c, mixed) && sched_mgws_put(c, task->affinity, task))
 		return 0;
 	if (c->lane == 0 && !loom_stopped(c))
-		loom_worker_fail(c, cfg->mixed ? LOOM_EFULL : LOOM_ENOTSUP, cfg->spill);
+		loom_worker_fail(c, SCHED_CFG(c, mixed) ? LOOM_EFULL : LOOM_ENOTSUP, SCHED_CFG(c, spill));
 	return LOOM_EFULL;
 }
 
@@ -100,7 +103,7 @@ SCHED_SLOW int sched_mgws_overflow(struct loom_ctx *c, const struct loom_task *t
 	if (sched_mgws_put(c, LOOM_ON_ANY, task))
 		return 0;
 	if (c->lane == 0 && !loom_stopped(c))
-		loom_worker_fail(c, LOOM_EFULL, sched_mgws_global(c)->common.cfg.spill);
+		loom_worker_fail(c, LOOM_EFULL, SCHED_CFG(c, spill));
 	return LOOM_EFULL;
 }
 
@@ -109,10 +112,10 @@ SCHED_SLOW int sched_mgws_place(struct loom_ctx *c, const struct loom_task *task
 {
 	if (task->affinity == sched_mgws_site(c)->other)
 		return sched_mgws_send(c, task);
-	if (task->priority != LOOM_NORMAL && sched_mgws_global(c)->common.cfg.priorities) {
+	if (task->priority != LOOM_NORMAL && SCHED_CFG(c, priorities)) {
 		uint32_t which = task->priority == LOOM_HIGH ? MGWS_HIGH : MGWS_LOW;
 		struct sched_mgws_level *l = &sched_mgws_levels(c)->level[which];
-		uint32_t mask = sched_local(c)->mask;
+		uint32_t mask = sched_mask(c);
 		if (l->count <= mask) {
 			sched_copy(c, &sched_mgws_level_ring(c, which)[(l->head + l->count) & mask],
 				   task);
@@ -125,6 +128,10 @@ SCHED_SLOW int sched_mgws_place(struct loom_ctx *c, const struct loom_task *task
 
 LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 {
+#ifdef LOOM_DEVICE_COMPILE /* the CPU has a table for this */
+	if (c->alone)
+		return sched_alone_spawn(c, task);
+#endif
 	sched_lane(c)->spawned++;
 	if (SCHED_ODD(task))
 		return LOOM_FAR(sched_mgws_place, c, task);
@@ -139,7 +146,7 @@ LOOM_FN void sched_mgws_pop_level(struct loom_ctx *c, uint32_t which, struct loo
 	struct sched_mgws_level *l = &sched_mgws_levels(c)->level[which];
 	l->count--;
 	sched_copy_task(task, &sched_mgws_level_ring(c, which)[(l->head + l->count) &
-							       sched_local(c)->mask]);
+							       sched_mask(c)]);
 	loom_barrier_lanes(c);
 }
 
@@ -147,7 +154,7 @@ SCHED_SLOW void sched_mgws_share_level(struct loom_ctx *c, uint32_t which)
 {
 	struct sched_mgws_level *l = &sched_mgws_levels(c)->level[which];
 	uint32_t n = sched_mgws_give(c, sched_mgws_level_ring(c, which), l->head,
-				     sched_local(c)->mask, l->count / 2);
+				     sched_mask(c), l->count / 2);
 	l->head += n;
 	l->count -= n;
 }
@@ -172,13 +179,42 @@ LOOM_FN int sched_mgws_low(struct loom_ctx *c)
 
 enum { MGWS_STOP = 1, MGWS_SHARE = 2 };
 
-/* Lane 0: what the loop must know before the next task. Two loads that hit the cache. */
-LOOM_FN uint64_t sched_mgws_news(struct loom_ctx *c, const struct sched_mgws_own *own,
-				 struct sched_mgws_queue *q, int can_share)
+/* Lane 0: the public queue has nothing. A GPU judges by the look before, and looks again without waiting
+ * for the answer: a load takes as long as a short task. */
+LOOM_FN int sched_mgws_bare(struct sched_mgws_block *b, const struct sched_mgws_own *own,
+			    struct sched_mgws_queue *q)
+{
+#ifdef GPULOOM_DEV_CPU_H
+	(void)b;
+	return sched_mgws_empty(own, q);
+#else
+	uint64_t word = b->word;
+	b->word = loom_load_relaxed_sys(&q->word);
+	return !own->open || (word != own->word && !sched_mgws_left(word));
+#endif
+}
+
+/* Lane 0: some of the initial set is still to be claimed. */
+LOOM_FN int sched_mgws_unclaimed(struct loom_ctx *c, struct sched_mgws_block *b)
+{
+	uint64_t some = b->unclaimed;
+	if (some)
+		b->unclaimed = loom_load_relaxed_sys(&sched_mgws_global(c)->next) <
+			       c->ctl->initial_tasks;
+#ifdef GPULOOM_DEV_CPU_H
+	some = b->unclaimed;
+#endif
+	return some != 0;
+}
+
+/* Lane 0: what the loop must know before the next task. Loads that hit the cache. */
+LOOM_FN uint64_t sched_mgws_news(struct loom_ctx *c, struct sched_mgws_block *b,
+				 const struct sched_mgws_own *own, struct sched_mgws_queue *q,
+				 int can_share)
 {
 	if (loom_stopped(c))
 		return MGWS_STOP;
-	return can_share && sched_mgws_empty(own, q) ? MGWS_SHARE : 0;
+	return can_share && !sched_mgws_unclaimed(c, b) && sched_mgws_bare(b, own, q) ? MGWS_SHARE : 0;
 }
 
 /* The public queue is empty: offers half of what is held there. */
@@ -198,8 +234,23 @@ SCHED_SLOW void sched_mgws_share(struct loom_ctx *c, struct sched_mgws_block *b)
 		n = 0;
 		sched_mgws_share_level(c, MGWS_HIGH);
 	}
-	if (c->lane == 0)
+	if (c->lane == 0) {
+		b->word = sched_mgws_hint(c)->word;
 		loom_trace_add(c, LOOM_TRACE_RELEASE, begin, c->worker, n);
+	}
+}
+
+/* Several lanes: tasks of the block into the empty local queue, half of it, for they may spawn. */
+LOOM_FN void sched_mgws_stage(struct loom_ctx *c, struct sched_mgws_block *b)
+{
+	struct sched_lane *mine = sched_lane(c);
+	uint32_t mask = sched_mask(c), n = (mask + 1) / 2;
+	if (b->end - b->next < n)
+		n = (uint32_t)(b->end - b->next);
+	sched_move(c, sched_ring(c), mine->head, mask, c->initial, b->next, ~0ull, n);
+	mine->count = n;
+	b->next += n;
+	loom_barrier_lanes(c);
 }
 
 /* Runs the local queue and the block until both are empty. 0 when the run was stopped. */
@@ -210,7 +261,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 	const struct loom_task *ring = sched_ring(c);
 	const struct sched_mgws_own *own = sched_mgws_hint(c);
 	struct sched_mgws_queue *q = sched_mgws_mine(c)->q;
-	uint32_t mask = sched_local(c)->mask, other = sched_mgws_site(c)->other;
+	uint32_t mask = sched_mask(c), other = sched_mgws_site(c)->other;
 	uint64_t n = 0, sample = loom_trace_next(c, *ran);
 	int on = 1, follows = 0;
 	struct loom_task t;
@@ -219,7 +270,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 		int can_share = mine->count + high->count >= 2 || b->end - b->next >= 2;
 		/* Also the barrier between pushes and pop. */
 		uint64_t news = loom_from_lane0(
-			c, c->lane == 0 ? sched_mgws_news(c, own, q, can_share) : 0);
+			c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share) : 0);
 		if (news & MGWS_STOP) {
 			on = 0;
 			break;
@@ -231,10 +282,14 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 				sched_mgws_pop_level(c, MGWS_HIGH, &t);
 			else if (mine->count)
 				sched_pop(c, mine, ring, mask, &t);
-			else if (b->next < b->end)
-				p = &c->initial[b->next++];
-			else
+			else if (b->next == b->end)
 				break;
+			else if (c->lanes == 1)
+				p = &c->initial[b->next++];
+			else {
+				sched_mgws_stage(c, b);
+				sched_pop(c, mine, ring, mask, &t);
+			}
 		}
 		follows = 0;
 		if (p->affinity == other) {
@@ -253,6 +308,54 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 	return on;
 }
 
+/* grain = lane: the same, a task for each lane at a time. Priorities are not heeded. */
+LOOM_FN int sched_mgws_work_apart(struct loom_ctx *c, struct sched_mgws_block *b, uint64_t *ran)
+{
+	struct sched_local *l = sched_local(c);
+	struct sched_lane *mine = sched_lane(c);
+	const struct loom_task *ring = sched_ring(c);
+	const struct sched_mgws_own *own = sched_mgws_hint(c);
+	struct sched_mgws_queue *q = sched_mgws_mine(c)->q;
+	uint32_t mask = sched_mask(c);
+	for (;;) {
+		uint64_t held = mine->count, n;
+		int can_share = held > c->lanes || (!held && b->end - b->next > c->lanes);
+		struct loom_task t;
+		/* Also the barrier between pushes and pops. */
+		uint64_t news = loom_from_lane0(
+			c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share) : 0);
+		if (news & MGWS_STOP)
+			return 0;
+		if (news & MGWS_SHARE) {
+			sched_mgws_share(c, b);
+			held = mine->count;
+		}
+		if (held) {
+			n = held < c->lanes ? held : c->lanes;
+			if (c->lane < n)
+				sched_copy_task(&t, &ring[(mine->head + held - 1 - c->lane) & mask]);
+			held -= n;
+		} else {
+			n = b->end - b->next < c->lanes ? b->end - b->next : c->lanes;
+			if (c->lane < n)
+				sched_copy_task(&t, &c->initial[b->next + c->lane]);
+			b->next += n;
+		}
+		if (!n)
+			return 1;
+		if (c->lane == 0) {
+			l->head = mine->head;
+			l->drawn = (uint32_t)held;
+		}
+		loom_barrier_lanes(c); /* places are there to be drawn, and slots to be written */
+		if (c->lane < n)
+			sched_alone_run(c, &t);
+		loom_barrier_lanes(c);
+		mine->count = l->drawn <= mask ? l->drawn : mask + 1;
+		*ran += n;
+	}
+}
+
 /* Takes a block of the initial set: the claim size, or a share of what is left, so that blocks are
  * long at first (few claims) and short at the end (balance). 0 when the set is used up. */
 LOOM_FN int sched_mgws_claim(struct loom_ctx *c, struct sched_mgws_block *b)
@@ -262,9 +365,11 @@ LOOM_FN int sched_mgws_claim(struct loom_ctx *c, struct sched_mgws_block *b)
 	if (c->lane == 0) {
 		uint64_t next = loom_load_relaxed_sys(&g->next);
 		if (next < all) {
-			n = g->common.cfg.claim ? g->common.cfg.claim
+			n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim)
 						: (all - next) / (8 * (uint64_t)c->workers);
 			n = n ? n : 1;
+			if (SCHED_GRAIN(c) == SCHED_LANE) /* whole rounds */
+				n = (n + c->lanes - 1) / c->lanes * c->lanes;
 			/* Relaxed: the set is constant, the counter orders nothing else. */
 			from = loom_fetch_add_relaxed_sys(&g->next, n);
 			from = from < all ? from : all;
@@ -313,7 +418,7 @@ LOOM_FN int sched_mgws_workless(struct loom_ctx *c)
 LOOM_FN uint32_t sched_mgws_find(struct loom_ctx *c, int idle)
 {
 	uint32_t found = sched_mgws_adopt(c, idle);
-	if (!found && sched_mgws_global(c)->common.cfg.owners > 1)
+	if (!found && SCHED_CFG(c, owners) > 1)
 		found = sched_mgws_acquire(c, idle);
 	return found ? found : sched_mgws_steal(c, idle);
 }
@@ -361,8 +466,7 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 
 LOOM_FN void sched_mgws_begin(struct loom_ctx *c)
 {
-	const struct sched_config *cfg = &sched_mgws_global(c)->common.cfg;
-	sched_start(c, cfg);
+	sched_start(c);
 	struct sched_mgws_levels none = {{{0, 0}, {0, 0}}};
 	*sched_mgws_levels(c) = none;
 	if (c->lane == 0) {
@@ -372,8 +476,8 @@ LOOM_FN void sched_mgws_begin(struct loom_ctx *c)
 		*mine = fresh;
 		mine->q = q;
 		mine->books = &mine->own;
-		mine->own.mask = cfg->public_queue - 1;
-		if (cfg->owners > 1) { /* a hint that tells nothing; the host has set up the books */
+		mine->own.mask = SCHED_CFG(c, public_queue) - 1;
+		if (SCHED_CFG(c, owners) > 1) { /* a hint that tells nothing; the host has set up the books */
 			mine->q = (struct sched_mgws_queue *)loom_public(c, LOOM_SCHED, q->leader);
 			mine->books = &mine->q->books;
 			mine->own.open = 1;
@@ -412,10 +516,15 @@ LOOM_FN void sched_mgws_end(struct loom_ctx *c, uint64_t ran)
 
 LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 {
-	struct sched_mgws_block block = {0, 0};
+	struct sched_mgws_block block = {0, 0, 1, 0};
 	uint64_t ran = 0;
 	sched_mgws_begin(c);
-	while (sched_mgws_work(c, &block, &ran)) {
+	for (;;) {
+		int on = SCHED_GRAIN(c) == SCHED_LANE && c->lanes > 1
+				 ? sched_mgws_work_apart(c, &block, &ran)
+				 : sched_mgws_work(c, &block, &ran);
+		if (!on)
+			break;
 		if (sched_mgws_acquire(c, 0) || sched_mgws_adopt(c, 0) ||
 		    sched_mgws_claim(c, &block) || sched_mgws_low(c))
 			continue;

@@ -77,20 +77,36 @@ static int sched_static_need(void *self, const struct loom_layout *layout, struc
 	return 0;
 }
 
+static struct sched_config sched_static_config(const struct sched_static *s,
+					       const struct loom_layout *layout)
+{
+	return (struct sched_config){
+		.local_queue = s->o->local_queue,
+		.in_place_depth = s->o->in_place_depth,
+		.idle = s->o->idle,
+		.spin_ns = s->o->spin,
+		.park_ns = sched_has_gpu(layout) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS,
+		.spill = sched_static_slots(s, layout),
+	};
+}
+
+/* How many workers share the spill list is not known before the program is: it is no constant. */
+static int sched_static_constants(void *self, const struct loom_layout *layout, char *text, size_t room,
+				  struct loom_error *err)
+{
+	const struct sched_static *s = self;
+	struct sched_config cfg = sched_static_config(s, layout);
+	cfg.spill = 0;
+	return sched_constants(s->host, &cfg, text, room, err);
+}
+
 static int sched_static_init(void *self, const struct loom_layout *layout,
 			     const struct loom_view *view, struct loom_error *err)
 {
 	const struct sched_static *s = self;
 	struct sched_common *common = view->global;
 	(void)err;
-	*common = (struct sched_common){
-		.cfg = {.local_queue = s->o->local_queue,
-			.in_place_depth = s->o->in_place_depth,
-			.idle = s->o->idle,
-			.spin_ns = s->o->spin,
-			.park_ns = sched_has_gpu(layout) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS,
-			.spill = sched_static_slots(s, layout)},
-	};
+	*common = (struct sched_common){.cfg = sched_static_config(s, layout)};
 	for (uint32_t d = 0; d < layout->devices; d++)
 		*(struct sched_static_site *)view->device[d] = (struct sched_static_site){
 			.other = sched_other_kind(layout->device[d].kind)};
@@ -144,6 +160,7 @@ static const struct loom_sched_ops sched_static_ops = {
 	.init = sched_static_init,
 	.collect = sched_static_collect,
 	.explain = sched_static_explain,
+	.constants = sched_static_constants,
 };
 
 static const struct loom_sched_dev sched_static_cpu = {

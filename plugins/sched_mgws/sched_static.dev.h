@@ -90,7 +90,7 @@ LOOM_FN uint32_t sched_static_unspill(struct loom_ctx *c)
 {
 	struct sched_lane *q = sched_lane(c);
 	struct sched_static_lane *mine = sched_static_lane(c);
-	uint32_t mask = sched_local(c)->mask, n = (mask + 1) / 2;
+	uint32_t mask = sched_mask(c), n = (mask + 1) / 2;
 	if (n > mine->spilled)
 		n = (uint32_t)mine->spilled;
 	if (!n)
@@ -110,7 +110,7 @@ LOOM_FN uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 {
 	struct sched_lane *q = sched_lane(c);
 	const struct loom_task *ring = sched_ring(c);
-	uint32_t mask = sched_local(c)->mask;
+	uint32_t mask = sched_mask(c);
 	uint64_t ran = 0;
 	struct loom_task t;
 	int follows = join && sched_joined(c, join, &t);
@@ -167,7 +167,7 @@ LOOM_FN void sched_static_run(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
 	struct sched_common *common = (struct sched_common *)c->global[LOOM_SCHED];
-	sched_start(c, &common->cfg);
+	sched_start(c);
 	sched_static_lane(c)->spilled = 0;
 	uint64_t ran = sched_static_share(c);
 	struct sched_rest rest = {0, 1, 0, 0, 0};

@@ -41,18 +41,17 @@ LOOM_FN uint32_t sched_mgws_remote(struct loom_ctx *c)
 
 LOOM_FN uint32_t sched_mgws_victim(struct loom_ctx *c)
 {
-	const struct sched_config *cfg = &sched_mgws_global(c)->common.cfg;
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
 	uint32_t v = mine->next;
 	if (v) {
 		mine->next = 0;
 		return v - 1;
 	}
-	switch (cfg->victim) {
+	switch (SCHED_CFG(c, victim)) {
 	case MGWS_RANDOM:
 		return sched_mgws_anyone(c);
 	case MGWS_BIASED: /* thesis, listing 6 */
-		if (c->count > 1 && (c->count == c->workers || loom_random(c) >> 32 < cfg->bias))
+		if (c->count > 1 && (c->count == c->workers || loom_random(c) >> 32 < SCHED_CFG(c, bias)))
 			return sched_mgws_local(c);
 		return sched_mgws_remote(c);
 	case MGWS_LOCAL:
@@ -81,7 +80,7 @@ LOOM_FN struct sched_mgws_queue *sched_mgws_queue_of(const struct loom_ctx *c, u
 LOOM_FN int sched_mgws_look(struct loom_ctx *c)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
-	uint32_t policy = sched_mgws_global(c)->common.cfg.victim;
+	uint32_t policy = SCHED_CFG(c, victim);
 	uint32_t from = policy == MGWS_LOCAL ? c->first : 0;
 	uint32_t n = policy == MGWS_NONE ? 0 : policy == MGWS_LOCAL ? c->count : c->workers;
 	if (sched_mgws_listed(c) || !sched_mgws_empty(&mine->own, mine->q))
@@ -110,7 +109,7 @@ LOOM_FN uint64_t *sched_mgws_bits(const struct loom_ctx *c);
  * owner. After the epoch's last task is gone a worker adds at most one attempt, in either case. */
 LOOM_FN uint64_t sched_mgws_rob(struct loom_ctx *c, struct sched_mgws_queue *q, uint32_t victim)
 {
-	uint64_t *bits = sched_mgws_global(c)->common.cfg.overflow == MGWS_DAMPING
+	uint64_t *bits = SCHED_CFG(c, overflow) == MGWS_DAMPING
 				 ? &sched_mgws_bits(c)[victim / 64]
 				 : (uint64_t *)NULL;
 	uint64_t bit = 1ull << victim % 64;
@@ -172,7 +171,7 @@ LOOM_FN uint32_t sched_mgws_steal(struct loom_ctx *c, int idle)
 	struct sched_mgws_queue *v = sched_mgws_queue_of(c, (uint32_t)victim);
 	uint64_t left = sched_mgws_left(word);
 	uint64_t at = (word & MGWS_COUNT_MASK) + sched_mgws_initial(word) - left;
-	uint32_t n = (uint32_t)(left - left / 2), most = (sched_local(c)->mask + 1) / 2;
+	uint32_t n = (uint32_t)(left - left / 2), most = (sched_mask(c) + 1) / 2;
 	uint32_t keep = n - n / 2 < most ? n - n / 2 : most, rest = n - keep;
 
 	sched_mgws_pass(c, q, own->head, v, at, own->mask, rest);

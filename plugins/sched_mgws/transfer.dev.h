@@ -48,14 +48,14 @@ LOOM_FN uint32_t *sched_mgws_ids(struct sched_mgws_queue *q)
 LOOM_FN uint32_t *sched_mgws_marks(const struct loom_ctx *c, uint32_t worker)
 {
 	char *q = (char *)loom_public(c, LOOM_SCHED, worker);
-	uint32_t ring = sched_mgws_global(c)->common.cfg.public_queue;
+	uint32_t ring = SCHED_CFG(c, public_queue);
 	return (uint32_t *)(q + sizeof(struct sched_mgws_queue) + MGWS_IDS_BYTES(ring));
 }
 
 /* The task that an id names. */
 LOOM_FN struct loom_task *sched_mgws_body(const struct loom_ctx *c, uint32_t id)
 {
-	uint32_t ring = sched_mgws_global(c)->common.cfg.public_queue, slots = MGWS_POOL_SLOTS(ring);
+	uint32_t ring = SCHED_CFG(c, public_queue), slots = MGWS_POOL_SLOTS(ring);
 	if (id & MGWS_ID_INITIAL)
 		return (struct loom_task *)c->initial + (id & ~MGWS_ID_INITIAL);
 	char *taken = (char *)sched_mgws_marks(c, id / slots);
@@ -67,7 +67,7 @@ LOOM_FN uint32_t sched_mgws_reserve(struct loom_ctx *c, struct sched_mgws_queue 
 				    uint32_t mask, uint32_t n)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
-	uint32_t slots = MGWS_POOL_SLOTS(sched_mgws_global(c)->common.cfg.public_queue), found = 0;
+	uint32_t slots = MGWS_POOL_SLOTS(SCHED_CFG(c, public_queue)), found = 0;
 	uint32_t *taken = sched_mgws_marks(c, c->worker), *ids = sched_mgws_ids(q);
 	for (uint32_t i = 0; i < slots && found < n; i++) {
 		uint32_t slot = mine->pool++ % slots;
@@ -83,7 +83,7 @@ LOOM_FN uint32_t sched_mgws_reserve(struct loom_ctx *c, struct sched_mgws_queue 
 /* Lane 0: the body is loaded; its slot may be written again. */
 LOOM_FN void sched_mgws_unmark(const struct loom_ctx *c, uint32_t id)
 {
-	uint32_t slots = MGWS_POOL_SLOTS(sched_mgws_global(c)->common.cfg.public_queue);
+	uint32_t slots = MGWS_POOL_SLOTS(SCHED_CFG(c, public_queue));
 	if (!(id & MGWS_ID_INITIAL))
 		loom_store_release_sys(&sched_mgws_marks(c, id / slots)[id % slots], 0u);
 }
@@ -96,7 +96,7 @@ LOOM_FN void sched_mgws_store(const struct loom_ctx *c, struct sched_mgws_queue 
 			      uint64_t mask, uint32_t n)
 {
 	uint32_t *ids = sched_mgws_ids(q);
-	if (sched_mgws_global(c)->common.cfg.transfer == MGWS_BODY) {
+	if (SCHED_CFG(c, transfer) == MGWS_BODY) {
 		sched_move(c, sched_mgws_tasks(q), head, ring_mask, from, at, mask, n);
 	} else if (from == c->initial) {
 		for (uint32_t i = c->lane; i < n; i += c->lanes)
@@ -114,8 +114,8 @@ LOOM_FN void sched_mgws_load(struct loom_ctx *c, struct sched_mgws_queue *q, uin
 {
 	struct sched_lane *mine = sched_lane(c);
 	struct loom_task *ring = sched_ring(c);
-	uint32_t mask = sched_local(c)->mask, *ids = sched_mgws_ids(q);
-	if (sched_mgws_global(c)->common.cfg.transfer == MGWS_BODY) {
+	uint32_t mask = sched_mask(c), *ids = sched_mgws_ids(q);
+	if (SCHED_CFG(c, transfer) == MGWS_BODY) {
 		sched_move(c, ring, mine->head, mask, sched_mgws_tasks(q), at, ring_mask, n);
 		return;
 	}
@@ -133,7 +133,7 @@ LOOM_FN void sched_mgws_load(struct loom_ctx *c, struct sched_mgws_queue *q, uin
 LOOM_FN void sched_mgws_pass(const struct loom_ctx *c, struct sched_mgws_queue *to, uint64_t to_at,
 			     struct sched_mgws_queue *from, uint64_t at, uint32_t mask, uint32_t n)
 {
-	if (sched_mgws_global(c)->common.cfg.transfer == MGWS_BODY) {
+	if (SCHED_CFG(c, transfer) == MGWS_BODY) {
 		sched_move(c, sched_mgws_tasks(to), to_at, mask, sched_mgws_tasks(from), at, mask, n);
 		return;
 	}

@@ -109,6 +109,10 @@ static int fib_verify(void *self, const struct loom_layout *layout, const struct
 static int fib_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
 {
 	const struct loom_host *host = ((struct workload *)self)->host;
+	if (code == LOOM_EINVAL)
+		return LOOM_FAIL(host, err, code,
+				 "fib: mode = join needs the lanes of a worker together: say grain = worker "
+				 "in [scheduler.mgws]");
 	if (code != LOOM_ENOMEM)
 		return 0;
 	return LOOM_FAIL(host, err, code,

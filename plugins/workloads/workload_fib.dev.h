@@ -47,7 +47,7 @@ LOOM_FN void workload_fib_task(struct loom_ctx *c, const struct loom_task *t)
 	uint64_t k = t->param[0];
 	if (k < 2) {
 		if (c->lane == 0)
-			((struct workload_fib_sum *)c->own[LOOM_WORKLOAD])->sum += k;
+			loom_own_add(c, &((struct workload_fib_sum *)c->own[LOOM_WORKLOAD])->sum, k);
 		return;
 	}
 	struct loom_task child;
@@ -98,6 +98,10 @@ LOOM_FN void fib_give(struct loom_ctx *c, uint32_t owner, uint64_t name)
 LOOM_FN void workload_fib_fork(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t k = t->param[0], name = 0;
+	if (c->alone) { /* frames are taken by the worker as a whole */
+		loom_worker_fail(c, LOOM_EINVAL, 0);
+		return;
+	}
 	if (k < 2) {
 		if (c->lane == 0)
 			*(uint64_t *)loom_at(c, t->param[1]) = k;

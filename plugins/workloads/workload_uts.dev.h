@@ -89,10 +89,9 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 	struct loom_task task;
 
 	if (c->lane == 0) {
-		count->nodes++;
-		count->leaves += !children;
-		if (count->depth < n.depth)
-			count->depth = n.depth;
+		loom_own_add(c, &count->nodes, 1);
+		loom_own_add(c, &count->leaves, !children);
+		loom_own_max(c, &count->depth, n.depth);
 	}
 	workload_task(&task, t->tag);
 	for (uint32_t i = 0; i < children; i++) {

@@ -47,6 +47,7 @@ struct loom_program {
 	const struct loom_task_entry *task;
 	uint32_t tasks;
 	uint32_t reserved;
+	const char *constants; /* #define lines for device code; NULL: none */
 };
 
 enum loom_entry {

@@ -16,6 +16,11 @@ struct loom_sched_ops {
 	 * returns `code`, or 0 when it is none of this scheduler's. NULL: the core words it. */
 	int (*explain)(void *self, uint32_t worker, int code, uint64_t info,
 		       struct loom_error *err);
+	/* What is constant under the options, as #define lines in front of the device code of a program
+	 * for GPUs, NUL-terminated: asked once, before the programs are composed. 0, or an error. NULL:
+	 * nothing is. */
+	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
+			 struct loom_error *err);
 };
 
 /* Device half. Every op is collective over the lanes of a worker and runs on that worker. */

@@ -108,7 +108,9 @@ struct loom_ctx {
 	const struct loom_workload_dev *workload;
 	loom_task_fn *const *task; /* [tag] */
 	uint32_t tasks;            /* how many tags there are */
-	uint32_t reserved2;
+	/* 0: the lanes of the worker run a task together. Else this lane runs one of its own, `lane` is 0
+	 * and `lanes` 1, and this is 1 plus its number among them: see loom_own_add(). */
+	uint32_t alone;
 	struct loom_trace *trace; /* where to note events: dev/trace.h; NULL: nobody asks */
 };
 

@@ -150,31 +150,57 @@ struct loom_lanes {
 #if defined(LOOM_LANES) && LOOM_LANES == 32
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	(void)c;
-	__syncwarp();
+	if (!c->alone)
+		__syncwarp();
 }
 
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
+	if (c->alone)
+		return value;
 	loom_barrier_lanes(c); /* a shuffle alone orders no memory */
 	return __shfl_sync(0xffffffffu, value, 0);
 }
 #else
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	(void)c;
-	__syncthreads();
+	if (!c->alone)
+		__syncthreads();
 }
 
 /* Two slots in turn, as on the CPU. */
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
+	if (c->alone)
+		return value;
 	uint32_t turn = c->turn;
 	c->turn = turn ^ 1;
 	if (c->lane == 0)
 		c->together->slot[turn] = value;
 	loom_barrier_lanes(c);
 	return c->together->slot[turn];
+}
+#endif
+
+/* Lanes that add to the same word at the same time need one instruction for all. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define LOOM_OWN_ADD
+LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
+{
+	if (!c->alone) {
+		*p += v;
+		return;
+	}
+	uint32_t active = __activemask();
+	int first = __ffs((int)active) - 1;
+	int same = __shfl_sync(active, (uint64_t)p, first) == (uint64_t)p;
+	if (!__all_sync(active, same && v >> 27 == 0)) { /* another word, or 32 of them might overflow */
+		loom_fetch_add_relaxed_dev(p, v);
+		return;
+	}
+	uint32_t n = __reduce_add_sync(active, (uint32_t)v);
+	if ((int)(threadIdx.x & 31) == first && n)
+		loom_fetch_add_relaxed_dev(p, (uint64_t)n);
 }
 #endif
 

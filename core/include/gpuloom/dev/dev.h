@@ -20,6 +20,9 @@
  *   loom_clock_ns(c)         the device's clock
  *   loom_barrier_lanes(c)    all lanes of the worker meet; orders their memory
  *   loom_from_lane0(c, v)    lane 0's uint64_t v, to all lanes; collective, also a barrier
+ *   loom_own_add(c, p, v), loom_own_max(c, p, v)   add v to, or raise to v, a uint64_t of the worker's own
+ *                            block; lane 0 only. Task functions use nothing else there, so that lanes may
+ *                            run tasks of their own
  *   LOOM_CALL(kind, op, c, ...)  the selected policy's device function
  *   loom_task_run(c, t)          runs the task function of t->tag; from a scheduler's loop
  *   loom_task_run_nested(c, t)   the same from inside a task function: a call on a GPU, where the
@@ -86,6 +89,29 @@ LOOM_FN uint64_t loom_random(struct loom_ctx *c)
 LOOM_FN uint32_t loom_random_below(struct loom_ctx *c, uint32_t n)
 {
 	return (uint32_t)(((loom_random(c) >> 32) * n) >> 32);
+}
+
+/* Lane 0: adds to a word of this worker's own block, or raises it. Lanes that run tasks of their own do so
+ * at the same time. */
+#ifndef LOOM_OWN_ADD
+LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
+{
+	if (c->alone)
+		loom_fetch_add_relaxed_dev(p, v);
+	else
+		*p += v;
+}
+#endif
+
+LOOM_FN void loom_own_max(struct loom_ctx *c, uint64_t *p, uint64_t v)
+{
+	if (c->alone) {
+		uint64_t seen = loom_load_relaxed_dev(p);
+		while (seen < v && !loom_cas_acq_rel_dev(p, &seen, v))
+			;
+	} else if (*p < v) {
+		*p = v;
+	}
 }
 
 /* The host, or a failing worker, has ended the run. Uniform over lanes only through loom_from_lane0.
