@@ -44,11 +44,9 @@ static uint32_t power_of_two(uint32_t n)
 	return p;
 }
 
-static void destroy(void *self)
+/* What need() made for a layout: it may be asked again. */
+static void drop_layout(struct wic *w)
 {
-	struct wic *w = self;
-	if (!w)
-		return;
 	const struct loom_host *host = w->sync.host;
 	for (uint32_t d = 0; w->space && d < w->devices; d++) {
 		struct wic_space *sp = &w->space[d];
@@ -59,9 +57,20 @@ static void destroy(void *self)
 		pthread_mutex_destroy(&sp->busy);
 	}
 	host->free(host, w->space);
+	w->space = NULL;
 	wic_close_mail(w);
 	if (w->file >= 0)
 		close(w->file);
+	w->file = -1;
+}
+
+static void destroy(void *self)
+{
+	struct wic *w = self;
+	if (!w)
+		return;
+	const struct loom_host *host = w->sync.host;
+	drop_layout(w);
 	sync_finish(&w->sync);
 	host->free(host, w);
 }
@@ -208,6 +217,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 {
 	struct wic *w = self;
 	const struct loom_host *host = w->sync.host;
+	drop_layout(w);
 	w->devices = layout->devices;
 	w->pages = power_of_two(w->o->pages);
 	need_->worker = sizeof(struct sync_tally);

@@ -140,7 +140,11 @@ void wic_arm_again(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 {
 	struct sync_slot *s = sync_slot(sp->head, k, tag);
 	wic_lock(sp->ctl, &s->lock);
-	if (__atomic_load_n(&s->poison, __ATOMIC_RELAXED)) {
+	/* A slot that interrupt() has poisoned stays so until the sample ends: another reader of the page may
+	 * not have looked at it yet, and would stall again with nobody left to end it. Both looks are under
+	 * the lock that wic_poison holds, and `full` is poisoned before the Monitor comes. */
+	if (__atomic_load_n(&s->poison, __ATOMIC_RELAXED) &&
+	    !(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST) & SYNC_POISON)) {
 		madvise(sp->pcm + (uint64_t)page * UFFD_PAGE, UFFD_PAGE, MADV_DONTNEED);
 		__atomic_store_n(&s->poison, 0u, __ATOMIC_SEQ_CST);
 	}
