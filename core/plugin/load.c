@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <gpuloom/gpuloom.h>
 #include <link.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -164,6 +165,21 @@ static int check_descriptor(const char *path, const struct loom_manifest *note,
 	return rc;
 }
 
+/* Signals belong to the process, but libraries of drivers set handlers in their constructors (those of
+ * InfiniPath print a backtrace at SIGINT and end the process): they are put back. */
+static void *open_file(const char *path)
+{
+	struct sigaction before[NSIG] = {0}, now;
+	for (int s = 1; s < NSIG; s++)
+		sigaction(s, NULL, &before[s]);
+	/* Never closed: device run times, thread-local storage and leak reports outlive a plug-in. */
+	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	for (int s = 1; s < NSIG; s++)
+		if (!sigaction(s, NULL, &now) && now.sa_handler != before[s].sa_handler)
+			sigaction(s, &before[s], NULL);
+	return handle;
+}
+
 static int load(const char *path, enum loom_kind kind, const struct loom_plugin **out,
 		struct loom_error *err)
 {
@@ -177,9 +193,7 @@ static int load(const char *path, enum loom_kind kind, const struct loom_plugin 
 		rc = check_kind(path, &note, kind, err);
 	if (rc)
 		return rc;
-	/* Never closed: device run times, thread-local storage and leak reports outlive a plug-in.
-	 */
-	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	void *handle = open_file(path);
 	rc = handle ? find_entry(path, handle, &entry, err) : refuse_link(path, err);
 	if (rc)
 		return rc;

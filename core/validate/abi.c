@@ -25,42 +25,6 @@ int loom__test_abi_load(struct loom__trial *t)
 	return 0;
 }
 
-typedef const struct loom_plugin *entry_fn(void);
-
-static entry_fn *find_entry(void *handle)
-{
-	return (entry_fn *)(uintptr_t)dlsym(handle, "loom_plugin_entry");
-}
-
-/* Loads the file itself: constructors are watched, too. */
-int loom__test_abi_entry_pure(struct loom__trial *t)
-{
-	struct loom__footprint before;
-	struct loom__hush hush;
-	char text[300];
-	dlopen(t->path, RTLD_LAZY | RTLD_NOLOAD); /* what the linker itself needs once */
-	if (loom__hush_begin(&hush))
-		return loom__skip(t, "standard output cannot be redirected");
-	loom__footprint_take(&before);
-	void *handle = dlopen(t->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	entry_fn *entry = handle ? find_entry(handle) : NULL;
-	const struct loom_plugin *p = entry ? entry() : NULL, *again = entry ? entry() : NULL;
-	struct loom_plugin copy = p ? *p : (struct loom_plugin){0};
-	const char *differs = loom__footprint_settles(&before, 0, text, sizeof(text));
-	char printed[200];
-	size_t noise = loom__hush_end(&hush, printed, sizeof(printed));
-	if (!handle || !entry || !p)
-		return loom__fault(t, "loading it gives no descriptor");
-	if (noise)
-		return loom__fault(t, "it prints when it is loaded or described: '%s'", printed);
-	if (differs)
-		return loom__fault(t, "loading and describing it has side effects: %s", differs);
-	if (p != again || memcmp(&copy, again, sizeof(copy) < p->size ? sizeof(copy) : p->size))
-		return loom__fault(
-		    t, "loom_plugin_entry() does not always return the same descriptor");
-	return 0;
-}
-
 /* ---- the file's dynamic symbols ---------------------------------------------------------------
  */
 
@@ -152,6 +116,58 @@ int loom__test_abi_links(struct loom__trial *t)
 	}
 	free(f.at);
 	return verdict;
+}
+
+/* ---- loading ------------------------------------------------------------------------------------ */
+
+typedef const struct loom_plugin *entry_fn(void);
+
+static entry_fn *find_entry(void *handle)
+{
+	return (entry_fn *)(uintptr_t)dlsym(handle, "loom_plugin_entry");
+}
+
+/* What the libraries do that it is linked to is not its own doing, and the core puts signal handlers back
+ * after loading: they come first. One that is only found by the file's own search path comes with it. */
+static void load_libraries(struct loom__trial *t)
+{
+	struct file f = {0};
+	const Elf64_Shdr *s = read_file(t, &f) ? NULL : section(&f, SHT_DYNAMIC);
+	for (size_t i = 0; s && i < s->sh_size / sizeof(Elf64_Dyn); i++) {
+		const Elf64_Dyn *d = (const Elf64_Dyn *)(const void *)(f.at + s->sh_offset) + i;
+		if (d->d_tag == DT_NEEDED)
+			dlopen(string(&f, s, d->d_un.d_val), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	}
+	free(f.at);
+}
+
+/* Loads the file itself: constructors are watched, too. */
+int loom__test_abi_entry_pure(struct loom__trial *t)
+{
+	struct loom__footprint before;
+	struct loom__hush hush;
+	char text[300];
+	load_libraries(t); /* before, for what the linker itself needs once, too */
+	if (loom__hush_begin(&hush))
+		return loom__skip(t, "standard output cannot be redirected");
+	loom__footprint_take(&before);
+	void *handle = dlopen(t->path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	entry_fn *entry = handle ? find_entry(handle) : NULL;
+	const struct loom_plugin *p = entry ? entry() : NULL, *again = entry ? entry() : NULL;
+	struct loom_plugin copy = p ? *p : (struct loom_plugin){0};
+	const char *differs = loom__footprint_settles(&before, 0, text, sizeof(text));
+	char printed[200];
+	size_t noise = loom__hush_end(&hush, printed, sizeof(printed));
+	if (!handle || !entry || !p)
+		return loom__fault(t, "loading it gives no descriptor");
+	if (noise)
+		return loom__fault(t, "it prints when it is loaded or described: '%s'", printed);
+	if (differs)
+		return loom__fault(t, "loading and describing it has side effects: %s", differs);
+	if (p != again || memcmp(&copy, again, sizeof(copy) < p->size ? sizeof(copy) : p->size))
+		return loom__fault(
+		    t, "loom_plugin_entry() does not always return the same descriptor");
+	return 0;
 }
 
 /* ---- rows -------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@
 #include "fabric_inside.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -263,8 +264,8 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 	return 0;
 }
 
-int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
-		struct loom_error *err)
+static int open_any(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
+		    struct loom_error *err)
 {
 	static const char *const near[] = {"shm", "tcp", "net", "sockets", NULL};
 	static const char *const far[] = {"tcp", "net", "sockets", NULL};
@@ -295,4 +296,20 @@ int fabric_open(const struct loom_host *host, const struct fabric_want *want, st
 				     "the provider of libfabric that the conf names does not work here%s; "
 				     "`fi_info -l` lists others, provider = auto chooses one",
 			 tried);
+}
+
+/* Signals are the host's, but providers set handlers when they open (shm: for SIGINT, SIGTERM, SIGBUS and
+ * SIGSEGV, to unlink its files). */
+int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
+		struct loom_error *err)
+{
+	struct sigaction before[NSIG], now;
+	int known[NSIG];
+	for (int s = 1; s < NSIG; s++)
+		known[s] = !sigaction(s, NULL, &before[s]);
+	int rc = open_any(host, want, fabric, err);
+	for (int s = 1; s < NSIG; s++)
+		if (known[s] && !sigaction(s, NULL, &now) && now.sa_handler != before[s].sa_handler)
+			sigaction(s, &before[s], NULL);
+	return rc;
 }
