@@ -116,10 +116,8 @@ for so in "$B"/plugins/*.so; do
 	workload_exec) sound "$name" --set command=true --skip workload.rejects ;; # memory holds no result
 	workload_fib) sound "$name" --set n=20 ;;
 	workload_memset) sound "$name" --set tasks=5000 ;;
-	# Its waits end by LOOM_EDIED and the stop word together, as the core sets them, not by the first alone.
-	sync_wic) sound "$name" --skip sync.died --skip blocks.need ;;
-	# The fabric's library sets a handler for SIGINT and keeps memory when it is opened: see docs/validate.md.
-	trigger_*) sound "$name" --skip abi.entry_pure --skip life ;;
+	# libfabric 1.17 keeps 288 bytes of each endpoint of shm, which it would otherwise choose.
+	trigger_*) sound "$name" --set provider=tcp ;;
 	*) sound "$name" ;;
 	esac
 done
@@ -159,6 +157,11 @@ expect 0 'sched.each_task_once' "$G" validate --list
 	fail 'run --metrics --watch'
 grep -q '^gpuloom_samples_total 3$' "$tmp/m" && [ "$(tail -n 1 "$tmp/m")" = '# EOF' ] || fail 'the OpenMetrics text'
 grep -q 'sample 3/3' "$tmp/w" || fail 'plain lines of --watch'
+# A long sample says that it is under way.
+printf '%s\n' '[run]' 'workload = exec' 'devices = cpu:0' '[device.cpu]' 'workers = 1' '[transport]' 'use = host' \
+	'[workload.exec]' 'command = sleep 2.5' >"$tmp/long.ini"
+expect 0 'sample 1/1  in progress for [0-9]+ s of at most' "$G" run "$tmp/long.ini" --samples 1 --watch --quiet \
+	--set run.warmup=0
 expect 0 '^validate$' "$G" complete val
 expect 0 '^scheduler.static.local_queue=$' "$G" complete scheduler.static. run --set
 expect 0 '^device.cpu.isolation=process$' "$G" complete device.cpu.isolation= run --set

@@ -95,6 +95,9 @@ static void samples(const char *settings)
 		for (uint32_t i = 0; i < rig.layout.workers; i++) {
 			const struct loom_counters *k = &rig.shared->counters[i];
 			CU_ASSERT(k->begin_ns >= go && k->end_ns >= k->begin_ns);
+			/* Of this sample alone, and no more than all lanes had time for. */
+			CU_ASSERT(k->cpu_ns > 0);
+			CU_ASSERT(k->cpu_ns <= rig.layout.device[0].lanes * (fake_now_ns(NULL) - go));
 			if (k->end_ns > last)
 				last = k->end_ns;
 			CU_ASSERT_EQUAL(board()[i].runs, n + 1);

@@ -172,7 +172,8 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 				    .line = cli->err_is_tty && !a->quiet && first,
 				    .workers = a->watch && first,
 				    .metrics = first ? a->metrics : NULL};
-	struct loom__run_hooks hooks = {.sample = loom__watch_sample, .arg = &watch};
+	struct loom__run_hooks hooks = {
+		.sample = loom__watch_sample, .beat = loom__watch_beat, .arg = &watch};
 	if (!*plan->run.workload) {
 		loom__say_error(cli, "the conf names no job: add 'workload = NAME' to [run] "
 				     "(`gpuloom list workload` shows what there is)");

@@ -4,15 +4,18 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A few times a second is all that an eye follows. */
 #define REDRAW_NS 200000000ull
+/* A sample that takes longer says so this often. */
+#define BEAT_NS 1000000000ull
 
 static void rewind_lines(struct loom__watch *w)
 {
 	if (w->lines)
-		fprintf(stderr, "\r\033[%uA\033[J", w->lines);
+		fprintf(stderr, "\r\033[%uA\033[J", w->lines); /* and the line of a beat below */
 	w->lines = 0;
 }
 
@@ -99,11 +102,40 @@ static void write_metrics(struct loom__watch *w, const struct loom_stack *s,
 	loom__text_free(&text);
 }
 
+static uint64_t cpu_time_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Below what is drawn of the last sample on a terminal, a line of its own elsewhere. What the workers have
+ * counted is not known before the end; how many cores they keep busy is, unless they are processes. */
+void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns)
+{
+	struct loom__watch *w = arg;
+	uint64_t now = loom__now_ns(), cpu = cpu_time_ns();
+	uint32_t warmups = s->plan.run.warmup;
+	if (!(w->workers || w->line) || since_ns < BEAT_NS || now - w->beat_ns < BEAT_NS)
+		return;
+	int warm = w->executions < warmups, shown = w->beat_ns > now - since_ns;
+	fprintf(stderr, "%s%s %zu/%u  in progress for %.0f s of at most %.4g s",
+		w->cli->err_is_tty ? "\r\033[K" : "", warm ? "warm-up" : "sample",
+		(warm ? w->executions : w->executions - warmups) + 1, warm ? warmups : s->plan.run.samples,
+		(double)since_ns / 1e9, (double)s->plan.run.timeout / 1e9);
+	if (shown)
+		fprintf(stderr, "  %.1f cores busy", (double)(cpu - w->beat_cpu_ns) / (double)(now - w->beat_ns));
+	fputs(w->cli->err_is_tty ? "" : "\n", stderr);
+	w->beat_ns = now;
+	w->beat_cpu_ns = cpu;
+}
+
 void loom__watch_sample(void *arg, const struct loom_stack *s, const struct loom_result *r)
 {
 	struct loom__watch *w = arg;
 	uint64_t now = loom__now_ns();
 	int last = r->samples == s->plan.run.warmup + s->plan.run.samples;
+	w->executions = r->samples;
 	if (!r->samples)
 		return;
 	if (w->metrics)

@@ -14,10 +14,15 @@ struct loom__watch {
 	const char *metrics; /* --metrics FILE, or NULL */
 	struct loom__openmetrics sums;
 	uint64_t drawn_ns;
+	uint64_t beat_ns;    /* when a beat was last shown */
+	uint64_t beat_cpu_ns; /* CPU time of this process then */
+	size_t executions;   /* that are over */
 	unsigned lines; /* drawn on the terminal, to be drawn over */
 	int failed;     /* the file could not be written: said once */
 };
 
+/* Called while an execution is in progress: says once a second how long it has been. */
+void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns);
 /* Called after each execution: workers write their counters at the end of one, so that looking
  * costs them nothing, and there is nothing newer to be seen. */
 void loom__watch_sample(void *arg, const struct loom_stack *s, const struct loom_result *r);

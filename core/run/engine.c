@@ -63,6 +63,8 @@ static void add_core_metrics(const struct loom_stack *s, struct loom__sample *sa
 		last_end = c->end_ns > last_end ? c->end_ns : last_end;
 	}
 	loom__report_add(r, "seconds", "s", LOOM_BETTER_LESS, sample->seconds);
+	if (sum.cpu_ns) /* what other programs take from the cores is not in it */
+		loom__report_add(r, "cpu_seconds", "s", LOOM_BETTER_LESS, (double)sum.cpu_ns / 1e9);
 	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
 		return;
 	if (sample->seconds > 0)
@@ -71,9 +73,10 @@ static void add_core_metrics(const struct loom_stack *s, struct loom__sample *sa
 	/* From the end of the last task to the exit of the last worker. */
 	if (last_task && last_end >= last_task)
 		loom__report_add(r, "exit_ns", "ns", LOOM_BETTER_LESS, (double)(last_end - last_task));
-	sum.begin_ns = sum.end_ns = sum.last_task_ns = 0;
-#define LOOM__METRIC(name, unit, text)                                                             \
-	if (strcmp(#name, "begin_ns") && strcmp(#name, "end_ns") && strcmp(#name, "last_task_ns")) \
+	/* The sum of times of day means nothing, and CPU time is there already. */
+#define LOOM__METRIC(name, unit, text)                                                            \
+	if (strcmp(#name, "begin_ns") && strcmp(#name, "end_ns") &&                                \
+	    strcmp(#name, "last_task_ns") && strcmp(#name, "cpu_ns"))                              \
 		loom__report_add(r, #name, unit, LOOM_BETTER_NONE, (double)sum.name);
 	LOOM_COUNTER_MAP(LOOM__METRIC)
 #undef LOOM__METRIC
@@ -237,6 +240,8 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	const struct loom__run_opts *run = &s->plan.run;
 	int own_tasks = !s->selected[LOOM_WORKLOAD]; /* consumed by one execution */
 	uint32_t warmups = own_tasks ? 0 : run->warmup, total = own_tasks ? 1 : warmups + run->samples;
+	s->beat = hooks ? hooks->beat : NULL;
+	s->beat_arg = hooks ? hooks->arg : NULL;
 	rc = loom__stack_launch(s, err);
 	for (uint32_t i = 0; i < total && !rc; i++) {
 		/* Ctrl-C may reach one rank before and another after its last sample; and clocks differ. */
@@ -262,6 +267,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		rc = ended;
 		*err = ending;
 	}
+	s->beat = NULL;
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
 	loom__result_end(r, rc, err);
 	if (result)

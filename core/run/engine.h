@@ -6,9 +6,11 @@
 #include "run/result.h"
 #include "stack/stack.h"
 
-/* Called after each execution, warm-ups included, by the thread that runs the stack. */
+/* By the thread that runs the stack: after each execution, warm-ups included; and many times a second
+ * while one is in progress, which began so long ago. Each may be NULL. */
 struct loom__run_hooks {
 	void (*sample)(void *arg, const struct loom_stack *s, const struct loom_result *r);
+	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
 	void *arg;
 };
 

@@ -66,6 +66,8 @@ static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, uint64_
 				return rc;
 			}
 		}
+		if (left && heed_stop && s->beat)
+			s->beat(s->beat_arg, s, loom__now_ns() - s->begin_ns);
 		if (left && heed_stop && __atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED) > 1)
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted in mid-sample");
 		if (left && loom__now_ns() >= until)
@@ -86,7 +88,7 @@ int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, uint64_t *begin_ns
 		if (rc)
 			return rc;
 	}
-	*begin_ns = loom__now_ns();
+	*begin_ns = s->begin_ns = loom__now_ns();
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_GO(n), __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		int rc = LOOM_HAS(s->device[d].ops, go) ?

@@ -56,6 +56,7 @@ struct device {
 struct worker {
 	struct loom_lanes together __attribute__((aligned(64)));
 	uint32_t left __attribute__((aligned(64))); /* lanes that have left this sample */
+	uint64_t cpu_ns;                            /* CPU time of those that have */
 	char *local;                                /* its private blocks, one after the other */
 	struct loom_counters unseen;                /* for a launch without counters: the probe */
 };
@@ -64,6 +65,7 @@ struct lane {
 	struct loom_ctx ctx __attribute__((aligned(64)));
 	struct launch *launch;
 	struct worker *worker;
+	uint64_t cpu_begin_ns; /* its thread's CPU time when the sample began */
 	pthread_t thread;
 };
 

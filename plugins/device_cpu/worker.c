@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a lane knows and what it does, from sample to sample. */
 #include <string.h>
+#include <time.h>
 
 #include "device_cpu.h"
 
@@ -102,20 +103,33 @@ static void prepare(struct lane *me, uint32_t ready)
 		memset(me->worker->local, 0, me->launch->local_bytes);
 }
 
-/* The last lane that comes out stamps the worker's end. */
+static uint64_t cpu_time_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* The last lane that comes out stamps the worker's end, and says what CPU time all of them used, besides
+ * what the workload has counted of other processes. */
 static void finish(struct lane *me, uint32_t go)
 {
 	struct launch *l = me->launch;
 	struct worker *w = me->worker;
+	uint64_t now = loom_clock_ns(&me->ctx);
+	/* Ordered by `left`, and towards the next sample by the gate. */
+	__atomic_add_fetch(&w->cpu_ns, cpu_time_ns() - me->cpu_begin_ns, __ATOMIC_RELAXED);
 	if (l->lanes > 1) {
 		/* Release what this lane did; the last one acquires it all. */
 		if (__atomic_add_fetch(&w->left, 1, __ATOMIC_ACQ_REL) != l->lanes)
 			return;
 		/* Next touched in the next sample: ordered by the gate. */
 		__atomic_store_n(&w->left, 0, __ATOMIC_RELAXED);
+		now = loom_clock_ns(&me->ctx); /* after all of them */
 	}
-	uint64_t now = loom_clock_ns(&me->ctx);
 	me->ctx.counters->end_ns = now;
+	me->ctx.counters->cpu_ns += w->cpu_ns;
+	w->cpu_ns = 0;
 	gate_finish(&l->device->gate, l->workers, go, now);
 }
 
@@ -147,8 +161,11 @@ void *lane_main(void *arg)
 		uint32_t go = gate_spin(gate, c, ready);
 		if (go == LOOM_PHASE_RETIRE)
 			break;
-		if (c->lane == 0)
+		me->cpu_begin_ns = cpu_time_ns();
+		if (c->lane == 0) {
+			c->counters->cpu_ns = 0;
 			c->counters->begin_ns = loom_clock_ns(c);
+		}
 		if (l->run) {
 			spend(c, l->device->options->launch_cost);
 			l->run(c);

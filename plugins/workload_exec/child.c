@@ -21,6 +21,7 @@
 struct run {
 	const struct request *r;
 	struct answer *a;
+	const struct loom_ctx *c;
 	char *argv[EXEC_ARGS];
 	int null, out[2], err[2], pidfd;
 	pid_t pid;
@@ -138,6 +139,7 @@ static void end(struct run *run)
 	run->a->status = status;
 	run->a->user_us = (uint64_t)used.ru_utime.tv_sec * 1000000u + (uint64_t)used.ru_utime.tv_usec;
 	run->a->system_us = (uint64_t)used.ru_stime.tv_sec * 1000000u + (uint64_t)used.ru_stime.tv_usec;
+	run->c->counters->cpu_ns += 1000 * (run->a->user_us + run->a->system_us);
 	run->a->peak_bytes = (uint64_t)used.ru_maxrss * 1024u;
 	if (run->child_errno)
 		fail(run, "exec", run->child_errno);
@@ -148,7 +150,8 @@ void exec_kernel(struct loom_ctx *c)
 	if (c->worker || c->lane)
 		return;
 	struct block *b = c->global[LOOM_WORKLOAD];
-	struct run run = {.r = &b->request,
+	struct run run = {.c = c,
+			  .r = &b->request,
 			  .a = &b->answer,
 			  .null = -1,
 			  .out = {-1, -1},

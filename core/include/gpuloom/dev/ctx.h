@@ -49,13 +49,14 @@ struct loom_ctl {
 	X(idle_ns, "ns", "time without work")                                                      \
 	X(begin_ns, "ns", "when it began, on its device's clock")                                  \
 	X(last_task_ns, "ns", "when its last task ended")                                          \
-	X(end_ns, "ns", "when it left the run")
+	X(end_ns, "ns", "when it left the run")                                                    \
+	X(cpu_ns, "ns", "CPU time of its threads; 0 where the device does not tell")
 
 struct loom_counters {
 #define LOOM_COUNTER_FIELD(name, unit, text) uint64_t name;
 	LOOM_COUNTER_MAP(LOOM_COUNTER_FIELD)
 #undef LOOM_COUNTER_FIELD
-	uint64_t reserved[7]; /* three lines of 64 bytes: workers do not share a line */
+	uint64_t reserved[6]; /* three lines of 64 bytes: workers do not share a line */
 };
 #ifdef __cplusplus
 static_assert(sizeof(struct loom_counters) == 192, "whole cache lines");
