@@ -155,9 +155,9 @@ bench-tasks: all ## what schedulers cost, and what a second worker gains
 	  --bar 'contains_two_workers: seconds(cpu:0) / seconds(cpu:0 cpu:1) >= 1.9')
 	$(call bars,tasks-memset tasks-contains)
 
-bench-aa: tests ## how often compare claims what is not there, and finds what is
+bench-aa: tests ## what compare claims and finds on a loaded machine: 20 min, resumable
 	tools/deps run
-	bench/aa.sh $B
+	bench/aa.py $B $(BENCH)
 
 .PHONY: bench-tasks bench-aa
 

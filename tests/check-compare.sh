@@ -88,6 +88,33 @@ assert e['before']['cpu_model'] and e['after']['uptime_s'] > e['before']['uptime
 assert isinstance(d['quiet']['quiet'], bool) and d['command'][:2] == ['gpuloom', 'compare']
 PY
 
+# By default wall time and CPU time, and as many samples as fit into the spread. An external program's CPU
+# time is that of its worker and its own.
+cat >"$tmp/usual.py" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert [c['metric'] for c in d['comparisons']] == ['seconds', 'cpu_seconds'], d['comparisons']
+each = d['design']['samples_per_block']
+assert each % 2 == 0 and (each == 8 if d['design']['spread'] == 0 else 8 <= each <= 32), each
+for v in d['variants']:
+    m = {k: x['samples'] for k, x in v['result']['metrics'].items()}
+    assert all(x > 0 for x in m['cpu_seconds'])
+    if 'user_seconds' in m:
+        assert all(c > u + s for c, u, s in zip(m['cpu_seconds'], m['user_seconds'], m['system_seconds']))
+PY
+"$G" compare "$tmp/p.ini" --vary run.title=a,b --quiet --spread 1s --blocks 5 --json "$tmp/u.json" &&
+	python3 "$tmp/usual.py" "$tmp/u.json" || fail 'the usual metrics and samples'
+exec_conf "$tmp/busy.ini" "python3 -c 0"
+"$G" compare "$tmp/busy.ini" --vary run.title=a,b $quick --blocks 1 --json "$tmp/u.json" &&
+	python3 "$tmp/usual.py" "$tmp/u.json" || fail 'CPU time of external programs'
+
+# Labels of paths are what tells them apart.
+mkdir "$tmp/one" "$tmp/two"
+printf '#!/bin/sh\n' | tee "$tmp/one/run" >"$tmp/two/run"
+chmod +x "$tmp/one/run" "$tmp/two/run"
+expect 0 '^    two/run ' "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/one/run,$tmp/two/run" \
+	--spread 0 --blocks 1 --samples-per-block 2
+
 # Exit codes: gate, strict, wrong, timeout, not available, usage.
 expect 5 "FAILED: b is 3.0 % slower" "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 8 \
 	--samples-per-block 2 --fail-on 'seconds: slower > 2%'

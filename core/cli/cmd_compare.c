@@ -109,9 +109,19 @@ static struct loom__compare_about about_of(const struct loom__compare_args *a, i
 					    .best = a->values.per_block == 1};
 }
 
+/* CPU time says what wall time cannot while other programs use the cores. */
+static void add_usual_metrics(struct loom__compare_args *a, const cJSON *doc)
+{
+	for (size_t v = 0; v < loom__compare_variants(doc); v++)
+		if (!loom__compare_metric_of(doc, v, "cpu_seconds"))
+			return;
+	if (a->usual_metrics)
+		loom__compare_want(a, "cpu_seconds");
+}
+
 /* A document of what ran: variants, design, and verdicts over the complete blocks. A run with a wrong
  * answer has none. */
-static int judge(const struct loom__compare_args *a, cJSON *doc, struct loom__interleave *x,
+static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interleave *x,
 		 struct loom__opened *v, int rc, const struct loom_error *error, struct loom_error *err)
 {
 	int failed = 0;
@@ -122,6 +132,8 @@ static int judge(const struct loom__compare_args *a, cJSON *doc, struct loom__in
 	}
 	if (!failed)
 		failed = loom__compare_add_run(doc, x, rc, error);
+	if (!failed)
+		add_usual_metrics(a, doc);
 	size_t metrics = rc == LOOM_EWRONG || !x->blocks ? 0 : a->metrics;
 	if (!failed)
 		failed = loom__compare_judge(doc, a->metric, metrics, err);
@@ -132,7 +144,7 @@ static int judge(const struct loom__compare_args *a, cJSON *doc, struct loom__in
 
 /* A against A, each with a stack of its own, so that where memory happens to lie counts too. The
  * names are those of the baseline. */
-static int run_aa(const struct loom__cli *cli, const struct loom__compare_args *a,
+static int run_aa(const struct loom__cli *cli, struct loom__compare_args *a,
 		  const struct loom__compare_about *about, struct loom__opened *base,
 		  const struct loom__design *design, cJSON *doc)
 {
@@ -206,12 +218,14 @@ static int write_json(struct loom__cli *cli, const struct loom__compare_args *a,
 	return LOOM_EXIT_FAILURE;
 }
 
-static int inconclusive(const cJSON *doc)
+/* Of the metrics that the user named, else of the leading one. */
+static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 {
 	const cJSON *c;
 	cJSON_ArrayForEach(c, loom__json_list(doc, "comparisons"))
 	{
-		if (!strcmp(loom__json_text(c, "verdict"), "INCONCLUSIVE"))
+		int counts = !a->usual_metrics || !strcmp(loom__json_text(c, "metric"), a->metric[0].name);
+		if (counts && !strcmp(loom__json_text(c, "verdict"), "INCONCLUSIVE"))
 			return 1;
 	}
 	return 0;
@@ -254,7 +268,7 @@ static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJS
 				  undecided, undecided == 1 ? "" : "s");
 	if (!status && failed)
 		status = LOOM_EXIT_GATE;
-	if (!status && a->strict && (inconclusive(doc) || undecided))
+	if (!status && a->strict && (inconclusive(a, doc) || undecided))
 		status = LOOM_EXIT_INCONCLUSIVE;
 	loom__text_free(&bars);
 	loom__text_free(&table);
@@ -264,7 +278,7 @@ static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJS
 
 /* ---- both ways ------------------------------------------------------------------------------------ */
 
-static int compare_confs(struct loom__cli *cli, const struct loom__compare_args *a, int argc, char **argv)
+static int compare_confs(struct loom__cli *cli, struct loom__compare_args *a, int argc, char **argv)
 {
 	size_t n = loom__variant_count(a), opened = 0;
 	struct loom__opened *v = calloc(n, sizeof(*v));
@@ -321,7 +335,7 @@ out:
 	return status;
 }
 
-static int compare_results(struct loom__cli *cli, const struct loom__compare_args *a, int argc, char **argv)
+static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, int argc, char **argv)
 {
 	struct loom__compare_about about = about_of(a, argc, argv);
 	cJSON *doc = loom__compare_document(&about);
@@ -342,8 +356,10 @@ static int compare_results(struct loom__cli *cli, const struct loom__compare_arg
 		rc = loom__compare_add_files(doc);
 	if (!status && !rc)
 		rc = loom__compare_same_environment(doc, a->allowed, a->allowances, &err);
-	if (!status && !rc)
+	if (!status && !rc) {
+		add_usual_metrics(a, doc);
 		rc = loom__compare_judge(doc, a->metric, a->metrics, &err);
+	}
 	if (rc)
 		loom__say_error(cli, "%s", err.text);
 	if (!status && rc)

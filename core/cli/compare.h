@@ -21,7 +21,8 @@ struct loom__compare_args {
 	struct loom__factor *factor;
 	size_t factors;
 	struct loom__compare_metric *metric;
-	size_t metrics;
+	size_t metrics; /* there is room for one more */
+	int usual_metrics; /* none was named */
 	struct loom__gate_rule *rule;
 	size_t rules;
 	struct loom__bar *bar;
@@ -34,6 +35,8 @@ struct loom__compare_args {
 /* -1: help was printed; 0: go on; else an exit code. */
 int loom__compare_parse(const struct loom__cli *cli, int argc, char **argv,
 			struct loom__compare_args *a);
+/* Adds a metric unless it is there. */
+void loom__compare_want(struct loom__compare_args *a, const char *name);
 void loom__compare_args_free(struct loom__compare_args *a);
 
 /* A variant: a conf file with the values of a cell, opened. */

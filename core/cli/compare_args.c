@@ -16,13 +16,15 @@ static const char help[] =
 	"compared as they are: not interleaved, and only when their environments agree.\n\n"
 	"  --vary SECTION.KEY=A,B    what to vary; a value with a comma in double quotes\n"
 	"  --set SECTION.KEY=VALUE   for all variants\n"
-	"  --metric NAME[:more|less] what to compare, several with commas (default: seconds)\n"
-	"  --blocks N                blocks (20)      --samples-per-block N  of each variant (8)\n"
+	"  --metric NAME[:more|less] what to compare, several with commas (default: seconds, and cpu_seconds\n"
+	"                            where devices tell it)\n"
+	"  --blocks N                blocks (20)      --samples-per-block N  of each variant (0: 8 to 32, as\n"
+	"                                             many as fit into --spread)\n"
 	"  --order abba|random       within a block   --seed N               0: drawn, and recorded\n"
 	"  --warmup N                of each variant (as the conf says)\n"
 	"  --rewarm N                unmeasured executions after each change of variant (0)\n"
 	"  --per-block median|best   which sample stands for its block (median); on a machine that others\n"
-	"                            use, the best is less disturbed\n"
+	"                            use, the best is less disturbed, if samples are short\n"
 	"  --budget TIME             no block begins after it, as in 2m\n"
 	"  --spread TIME             blocks are spaced over at least this time (3s)\n"
 	"  --margin SHARE            differences up to this do not matter (1%)\n"
@@ -44,7 +46,7 @@ static const char *const orders[] = {"abba", "random", NULL};
 static const char *const ways[] = {"median", "best", NULL};
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct loom__compare_values, blocks, LOOM_OPT_U32, "20", "", .min = 1, .max = 1e5),
-	LOOM_OPT(struct loom__compare_values, samples_per_block, LOOM_OPT_U32, "8", "", .min = 1,
+	LOOM_OPT(struct loom__compare_values, samples_per_block, LOOM_OPT_U32, "0", "", .min = 0,
 		 .max = 1e4),
 	LOOM_OPT(struct loom__compare_values, warmup, LOOM_OPT_U32, "1", "", .min = 0, .max = 1e5),
 	LOOM_OPT(struct loom__compare_values, rewarm, LOOM_OPT_U32, "0", "", .min = 0, .max = 1e3),
@@ -92,7 +94,7 @@ static int add_metrics(struct loom__compare_args *a, const char *list, struct lo
 	return 0;
 }
 
-static void want_metric(struct loom__compare_args *a, const char *name)
+void loom__compare_want(struct loom__compare_args *a, const char *name)
 {
 	for (size_t i = 0; i < a->metrics; i++)
 		if (!strcmp(a->metric[i].name, name))
@@ -274,10 +276,11 @@ int loom__compare_parse(const struct loom__cli *cli, int argc, char **argv,
 			return LOOM_EXIT_USAGE;
 		i += used;
 	}
+	a->usual_metrics = !a->metrics;
 	if (!a->metrics)
-		want_metric(a, "seconds");
+		loom__compare_want(a, "seconds");
 	for (size_t i = 0; i < a->rules; i++)
-		want_metric(a, a->rule[i].metric);
+		loom__compare_want(a, a->rule[i].metric);
 	return check(cli, a);
 }
 

@@ -31,6 +31,21 @@ static void file_label(const struct loom__compare_args *a, size_t file, struct l
 	loom__text_put(out, name, n);
 }
 
+/* Of absolute paths that lie in one folder, what tells them apart. */
+static const char *short_value(const struct loom__factor *f, size_t pick)
+{
+	const char *first = f->value[0];
+	size_t same = strlen(first);
+	for (size_t i = 0; i < f->values; i++)
+		for (size_t k = 0; k < same; k++)
+			if (f->value[i][k] != first[k])
+				same = k;
+	while (same && first[same - 1] != '/')
+		same--;
+	const char *rest = f->value[pick] + (*first == '/' && f->values > 1 ? same : 0);
+	return *rest ? rest : f->value[pick];
+}
+
 static int name_variant(const struct loom__compare_args *a, size_t index, struct loom__opened *v,
 			size_t *pick)
 {
@@ -47,7 +62,8 @@ static int name_variant(const struct loom__compare_args *a, size_t index, struct
 		const char *value = a->factor[f].value[pick[f]];
 		loom__text_add(&name, "%s%s=%s", name.length ? " " : "", a->factor[f].key, value);
 		if (a->factor[f].values > 1 || a->factors == 1)
-			loom__text_add(&label, "%s%s", label.length ? ", " : "", *value ? value : "(none)");
+			loom__text_add(&label, "%s%s", label.length ? ", " : "",
+				       *value ? short_value(&a->factor[f], pick[f]) : "(none)");
 		cJSON_AddStringToObject(v->varied, a->factor[f].key, value);
 	}
 	v->name = name.at ? name.at : strdup("");

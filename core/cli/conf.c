@@ -36,13 +36,21 @@ void loom__conf_free(struct loom__conf_args *a)
 	*a = (struct loom__conf_args){0};
 }
 
-/* Prints what is in diag; an exit code. */
+/* Prints what is in diag; an exit code. A command that reads a conf several times, once for each variant,
+ * says the same only once. */
 static int print_mistakes(const struct loom__diag *diag)
 {
+	static struct loom__text said; /* lines, kept until the process ends */
 	struct loom__text text = {0};
 	loom__diag_text(diag, &text);
-	if (text.at)
-		fputs(text.at, stderr);
+	for (char *line = text.at; line && *line;) {
+		size_t n = strcspn(line, "\n") + 1;
+		if (!said.at || !memmem(said.at, said.length, line, n)) {
+			fwrite(line, 1, n, stderr);
+			loom__text_put(&said, line, n);
+		}
+		line += n;
+	}
 	loom__text_free(&text);
 	return diag->errors ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
 }

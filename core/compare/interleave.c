@@ -84,16 +84,29 @@ static void await_turn(const struct loom__interleave *x, uint32_t number)
 
 size_t loom__interleave_total(const struct loom__interleave *x)
 {
-	return x->arms * (x->design.warmup + (size_t)x->design.blocks * x->design.per_block);
+	uint32_t each = x->design.per_block ? x->design.per_block : LOOM__PER_BLOCK_LEAST;
+	return x->arms * (x->design.warmup + (size_t)x->design.blocks * each);
+}
+
+/* Short samples leave most of the spread unused, while more of them make a block's median, and its best,
+ * steadier. From the time that the warm-ups took: no result has a part in it. */
+static uint32_t choose_per_block(const struct loom__interleave *x)
+{
+	const struct loom__design *d = &x->design;
+	uint64_t warmups = (uint64_t)x->arms * d->warmup, gone = loom__now_ns() - x->began_ns;
+	if (!warmups || !gone)
+		return LOOM__PER_BLOCK_LEAST;
+	uint64_t fit = d->spread_ns / d->blocks / x->arms * warmups / gone;
+	return fit < LOOM__PER_BLOCK_LEAST ? LOOM__PER_BLOCK_LEAST :
+	       fit > LOOM__PER_BLOCK_MOST  ? LOOM__PER_BLOCK_MOST :
+					     (uint32_t)fit & ~1u;
 }
 
 int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)
 {
-	const struct loom__design *d = &x->design;
-	x->room = (size_t)x->arms * d->per_block * d->blocks;
-	x->slot = calloc(x->room ? x->room : 1, sizeof(*x->slot));
+	struct loom__design *d = &x->design;
 	unsigned *order = calloc(2 * (size_t)x->arms, sizeof(*order));
-	int rc = x->slot && order ? 0 : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	int rc = order ? 0 : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	x->began_ns = loom__now_ns();
 	for (unsigned a = 0; a < x->arms; a++)
 		x->arm[a].result->began_ns = x->began_ns; /* one axis for all */
@@ -101,6 +114,12 @@ int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)
 	for (uint32_t i = 0; i < d->warmup && !rc; i++)
 		for (unsigned a = 0; a < x->arms && !rc; a++)
 			rc = warm(x, a, 1, err);
+	if (!d->per_block)
+		d->per_block = choose_per_block(x);
+	x->room = (size_t)x->arms * d->per_block * d->blocks;
+	x->slot = rc ? NULL : calloc(x->room ? x->room : 1, sizeof(*x->slot));
+	if (!rc && !x->slot)
+		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	for (uint32_t b = 0; b < d->blocks && !rc; b++) {
 		await_turn(x, b);
 		if (d->budget_ns && loom__now_ns() - x->began_ns > d->budget_ns) {

@@ -6,11 +6,16 @@
 #include "run/engine.h"
 #include "stats/stats.h"
 
+#define LOOM__PER_BLOCK_LEAST 8u
+#define LOOM__PER_BLOCK_MOST 32u
+
 struct loom__design {
 	enum loom__stats_order order;
 	uint64_t seed;
 	uint32_t blocks;
-	uint32_t per_block; /* samples of each variant in a block; even for ABBA */
+	/* Samples of each variant in a block; even for ABBA. 0: chosen after the warm-ups, as many as fit
+	 * into the block's share of spread_ns, LOOM__PER_BLOCK_LEAST to LOOM__PER_BLOCK_MOST. */
+	uint32_t per_block;
 	uint32_t warmup;    /* executions of each variant before the first block */
 	uint32_t rewarm;    /* before a sample that follows another variant's; not counted */
 	uint64_t budget_ns; /* no block begins after it; 0: none */
@@ -47,7 +52,7 @@ int loom__interleave_run(struct loom__interleave *x, struct loom_error *err);
 /* As loom_stack_stop: once = after the current sample, again = now. Async-signal-safe. */
 void loom__interleave_stop(struct loom__interleave *x);
 
-/* Executions that the whole run has, warm-ups included. */
+/* Executions that the whole run has, warm-ups included; before those a guess. */
 size_t loom__interleave_total(const struct loom__interleave *x);
 
 #endif
