@@ -201,6 +201,8 @@ static void test_constraints(void)
 
 struct fake {
 	int visits, opened, wrong_cell, stop_after, taken;
+	int code;  /* of wrong_cell */
+	int wrong; /* as the last process counted them */
 	int order[256];
 };
 
@@ -209,7 +211,7 @@ static int fake_open(void *arg, size_t cell, void **run, struct loom_error *err)
 	struct fake *k = arg;
 	k->order[k->visits++ % 256] = (int)cell;
 	if ((int)cell == k->wrong_cell)
-		return LOOM__FAIL(err, LOOM_EWRONG, "5 is not 4");
+		return LOOM__FAIL(err, k->code, "5 is not 4");
 	k->opened++;
 	*run = &k->opened;
 	return 0;
@@ -281,6 +283,7 @@ static int part(const char *path, int resume, struct fake *k, struct loom_error 
 			rc = loom__journal_add(&j, head, err);
 		if (!rc)
 			rc = loom__sweep_run(&s, err);
+		k->wrong = s.wrong;
 		loom__journal_close(&j);
 	}
 	cJSON_Delete(head);
@@ -417,23 +420,51 @@ static void test_interrupted(void)
 	unlink(path);
 }
 
-/* A cell that goes wrong is a line with the reason, and not tried again. */
-static void test_failed_cell(void)
+/* A cell that goes wrong is a line with the reason, and not tried again: the next try might hide it. */
+static void test_wrong_cell(void)
 {
-	struct fake k = {.wrong_cell = 2};
+	struct fake k = {.wrong_cell = 2, .code = LOOM_EWRONG};
 	struct loom_error err = {0};
 	char *bytes;
 	size_t n;
 	fresh();
 	CU_ASSERT_EQUAL(part(path, 0, &k, &err), 0);
 	CU_ASSERT_EQUAL(k.taken, (CELLS - 1) * SAMPLES);
+	CU_ASSERT_EQUAL(k.wrong, 1);
+	k.wrong_cell = -1;
 	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
 	CU_ASSERT_EQUAL(k.taken, (CELLS - 1) * SAMPLES);
+	CU_ASSERT_EQUAL(k.wrong, 1); /* the exit code is the same again */
 	CU_ASSERT_EQUAL_FATAL(loom__read_file(path, 1 << 20, &bytes, &n, &err), 0);
 	const char *first = strstr(bytes, "\"failed\":\"5 is not 4\"");
 	CU_ASSERT_PTR_NOT_NULL_FATAL(first);
 	CU_ASSERT_PTR_NULL(strstr(first + 1, "\"failed\""));
 	free(bytes);
+	unlink(path);
+}
+
+/* One that could not be run is tried again, fails again with a line of its own, and then gets its samples. */
+static void test_failed_cell(void)
+{
+	struct fake k = {.wrong_cell = 2, .code = LOOM_ETIMEDOUT};
+	struct loom_error err = {0};
+	char *bytes;
+	size_t n;
+	fresh();
+	CU_ASSERT_EQUAL(part(path, 0, &k, &err), 0);
+	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
+	CU_ASSERT_EQUAL(k.taken, (CELLS - 1) * SAMPLES);
+	CU_ASSERT_EQUAL_FATAL(loom__read_file(path, 1 << 20, &bytes, &n, &err), 0);
+	const char *first = strstr(bytes, "\"failed\""), *second = first ? strstr(first + 1, "\"failed\"") : NULL;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(second);
+	CU_ASSERT_PTR_NOT_NULL(strstr(second, "\"status\":\"timeout\""));
+	CU_ASSERT_PTR_NULL(strstr(second + 1, "\"failed\""));
+	free(bytes);
+	k.wrong_cell = -1;
+	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
+	CU_ASSERT_EQUAL(k.taken, CELLS * SAMPLES);
+	CU_ASSERT_EQUAL(k.wrong, 0);
+	CU_ASSERT(is_complete(path));
 	unlink(path);
 }
 
@@ -522,6 +553,7 @@ static const struct test tests[] = {
     {"killed_at_every_byte", test_killed_at_every_byte},
     {"sigkill", test_sigkill},
     {"interrupted", test_interrupted},
+    {"wrong_cell", test_wrong_cell},
     {"failed_cell", test_failed_cell},
     {"refusals", test_refusals},
     {"visits_and_budget", test_visits_and_budget},

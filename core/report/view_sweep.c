@@ -114,6 +114,9 @@ static void describe(struct loom__view *view, struct loom__variant *v, const cJS
 	if (*skipped || *failed) {
 		v->note = loom__pool_copy(&view->pool, *skipped ? skipped : failed);
 		v->status = *skipped ? "skipped" : "failed";
+	} else if (is_sample(line) && !strcmp(v->status, "failed")) { /* tried again */
+		v->status = "unfinished";
+		v->note = "";
 	} else if (loom__json_true(line, "done")) {
 		v->status = "ok";
 		v->note = "";

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "run/engine.h"
+
 /* What one visit cost, to decide how many samples the next ones take. */
 struct cost {
 	uint64_t opening, sampling; /* ns, sums */
@@ -34,14 +36,16 @@ static cJSON *line_of(const struct loom__sweep_cell *c)
 	return line;
 }
 
-/* {cell, values, skipped|failed: text}, once. */
+/* {cell, values, skipped|failed: text}, once; and the status of one that failed while it ran. */
 static int note(struct loom__sweep *s, struct loom__sweep_cell *c, const char *key,
-		const char *text, struct loom_error *err)
+		const char *text, const char *status, struct loom_error *err)
 {
 	if (c->noted)
 		return 0;
 	cJSON *line = line_of(c);
 	cJSON_AddStringToObject(line, key, text);
+	if (status)
+		cJSON_AddStringToObject(line, "status", status);
 	c->noted = 1;
 	return add_line(s, line, err);
 }
@@ -96,8 +100,13 @@ static void take_line(struct loom__sweep_cell *c, const cJSON *line)
 		c->have = (uint32_t)sample + 1;
 	if (*loom__json_text(line, "skipped"))
 		c->noted = 1;
-	if (*loom__json_text(line, "failed"))
-		c->noted = c->failed = 1;
+	/* A cell that failed is tried again: the device was busy, a library was missing. But a wrong result
+	 * stays one, for the next try may hide it. */
+	if (*loom__json_text(line, "failed")) {
+		c->wrong = !strcmp(loom__json_text(line, "status"), loom__status_name(LOOM_EWRONG));
+		c->noted = c->wrong || c->refused;
+		c->failed = c->wrong;
+	}
 	if (loom__json_true(line, "done"))
 		c->ended = 1;
 }
@@ -160,11 +169,11 @@ static int fail_cell(struct loom__sweep *s, struct loom__sweep_cell *c, int code
 		     const struct loom_error *why, struct loom_error *err)
 {
 	c->failed = 1;
+	c->wrong = code == LOOM_EWRONG;
 	s->failures++;
-	s->wrong += code == LOOM_EWRONG;
 	s->last_error = code;
 	s->wanted -= s->samples - c->have;
-	return note(s, c, "failed", why->text, err);
+	return note(s, c, "failed", why->text, loom__status_name(code), err);
 }
 
 /* Up to `most` samples of a cell. */
@@ -250,9 +259,9 @@ static int note_rest(struct loom__sweep *s, struct loom_error *err)
 	for (size_t i = 0; i < s->cells && !rc; i++) {
 		struct loom__sweep_cell *c = &s->cell[i];
 		if (c->skipped)
-			rc = note(s, c, "skipped", c->skipped, err);
+			rc = note(s, c, "skipped", c->skipped, NULL, err);
 		else if (c->refused)
-			rc = note(s, c, "failed", c->refused, err);
+			rc = note(s, c, "failed", c->refused, NULL, err);
 		else if (!c->failed)
 			rc = note_done(s, c, err);
 	}
@@ -282,6 +291,8 @@ int loom__sweep_run(struct loom__sweep *s, struct loom_error *err)
 		if (!rc && !s->at_a_time)
 			decide(s, &cost);
 	}
+	for (size_t i = 0; i < s->cells; i++)
+		s->wrong += s->cell[i].wrong;
 	free(order);
 	return rc;
 }

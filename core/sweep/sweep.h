@@ -23,6 +23,7 @@ struct loom__sweep_cell {
 	/* The rest is the sweep's. */
 	uint32_t have;    /* samples, those of the file included */
 	int failed;       /* it could not be run (to the end) */
+	int wrong;        /* ... because its result was wrong, now or when it was last tried */
 	int noted, ended; /* the file has its `skipped` or `failed`, its `done` */
 };
 

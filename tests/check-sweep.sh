@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+# gpuloom sweep as its user meets it: killed at any moment and resumed, it ends with the cells and samples of
+# one that was left alone, none twice; Ctrl-C keeps what there is; a cell that failed is tried again.
+. tests/lib.sh
+export TSAN_OPTIONS="die_after_fork=0 ${TSAN_OPTIONS-}"
+cat >"$tmp/p.ini" <<INI
+[run]
+workload = $B/tests/plugins/workload_planted.so
+devices = cpu:0
+[device.cpu]
+workers = 1
+[transport]
+use = host
+INI
+grid='--vary workload.planted.turns=1000,2000000,3000000 --vary device.cpu.spin=1us,50us'
+# In the background without a function around it: signals are for gpuloom, not for a shell.
+sweep="sweep $tmp/p.ini $grid --samples 8 --quiet"
+
+"$G" $sweep -o "$tmp/whole.jsonl" || fail 'a sweep'
+kills=0
+for wait in 0.05 0.1 0.15 0.2 0.25 0.3 0.1 0.05; do
+	"$G" $sweep -o "$tmp/killed.jsonl" --resume 2>"$tmp/err" &
+	pid=$!
+	sleep $wait
+	kill -9 $pid 2>/dev/null && kills=$((kills + 1))
+	wait $pid 2>/dev/null
+done
+[ $kills -gt 2 ] || fail "only $kills of the sweeps were killed: they are too short"
+printf '{"cell":"half a li' >>"$tmp/killed.jsonl" # as a power cut leaves it
+"$G" $sweep -o "$tmp/killed.jsonl" --resume || fail 'resuming a sweep that was killed'
+expect 2 'resume' "$G" sweep "$tmp/p.ini" $grid --samples 8 -o "$tmp/killed.jsonl"
+expect 2 'other factors' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 -o "$tmp/killed.jsonl" --resume
+cat >"$tmp/same.py" <<'PY'
+import collections, json, sys
+def samples(path):
+    n = collections.Counter()
+    for line in map(json.loads, open(path)):
+        if 'sample' in line:
+            n[line['cell'], line['sample']] += 1
+    return n
+whole, killed = map(samples, sys.argv[1:])
+assert len(whole) == 6 * 8 and set(whole.values()) == {1}, whole
+assert killed == whole, killed
+PY
+python3 "$tmp/same.py" "$tmp/whole.jsonl" "$tmp/killed.jsonl" || fail 'not the samples of an undisturbed sweep'
+expect 0 '' "$G" report "$tmp/killed.jsonl" -o "$tmp/killed.html"
+
+# Ctrl-C: 130, whole lines, and the rest later.
+"$G" $sweep -o "$tmp/int.jsonl" 2>"$tmp/err" &
+pid=$!
+sleep 0.3
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] || fail 'no exit code 130 after SIGINT'
+python3 -c 'import json,sys; l=list(map(json.loads, open(sys.argv[1]))); assert l[-1]["status"] == "interrupted"' \
+	"$tmp/int.jsonl" || fail 'what an interrupted sweep leaves'
+"$G" $sweep -o "$tmp/int.jsonl" --resume || fail 'resuming after Ctrl-C'
+python3 "$tmp/same.py" "$tmp/whole.jsonl" "$tmp/int.jsonl" || fail 'samples after Ctrl-C'
+
+# A program that is missing fails its cell alone; once it is there, the cell gets its samples. A wrong
+# result stays.
+cat >"$tmp/e.ini" <<INI
+[run]
+workload = exec
+devices = cpu:0
+[device.cpu]
+workers = 1
+[transport]
+use = host
+INI
+cells="--vary workload.exec.command=true,$tmp/later,false"
+expect 3 '2 failed' "$G" sweep "$tmp/e.ini" $cells --samples 2 -o "$tmp/e.jsonl"
+printf '#!/bin/sh\n' >"$tmp/later"
+chmod +x "$tmp/later"
+expect 3 '2 complete, 0 skipped, 1 failed; 2 new' "$G" sweep "$tmp/e.ini" $cells --samples 2 -o "$tmp/e.jsonl" --resume
+expect 0 'later' "$G" report "$tmp/e.jsonl"
+finish
