@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page's part on the machine, before and after, and on the plug-ins. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +23,8 @@ static void add_fact(struct loom__text *out, const cJSON *fact)
 		loom__html_element(out, "", why, "</span>");
 	} else if (cJSON_IsString(fact)) {
 		loom__markup_text(out, loom__json_string(fact));
+	} else if (cJSON_IsNumber(fact) && fact->valuedouble != floor(fact->valuedouble)) {
+		loom__text_add(out, "%.6g", fact->valuedouble); /* the data have all digits */
 	} else {
 		char *text = cJSON_PrintUnformatted(fact);
 		loom__markup_cut(out, text ? text : "", 300);

@@ -57,7 +57,8 @@ static void draw_tick(struct loom__text *out, const struct forest *f, double rat
 	loom__svg_text(out, "tick", x, bottom + 18, 'm', text, 24);
 }
 
-/* Ticks stand for how much better or worse: "5 %", and from twice on "2x". */
+/* Ticks stand for how much better or worse, as the words below say, whatever the sign of the metric's
+ * change: "5 %", and from twice on "x2". */
 static void draw_axis(struct loom__text *out, const struct forest *f, double top, double bottom)
 {
 	static const double steps[] = {.001, .002, .005, .01, .02, .05, .1, .2, .25, .5};
@@ -71,9 +72,8 @@ static void draw_axis(struct loom__text *out, const struct forest *f, double top
 		for (size_t i = 0; i < LOOM__COUNT(steps) && far / step > most; i++)
 			step = steps[i];
 		for (int i = 1; i <= most && i < 20; i++) {
-			snprintf(text, sizeof(text), "+%.3g %%", step * i * 100);
+			snprintf(text, sizeof(text), "%.3g %%", step * i * 100);
 			draw_tick(out, f, 1 + step * i, text, top, bottom);
-			snprintf(text, sizeof(text), "\xe2\x88\x92%.3g %%", step * i * 100);
 			if (step * i < 1)
 				draw_tick(out, f, 1 - step * i, text, top, bottom);
 		}
@@ -85,7 +85,6 @@ static void draw_axis(struct loom__text *out, const struct forest *f, double top
 	for (double by = factor; by < 2000; by *= factor) {
 		snprintf(text, sizeof(text), "\xc3\x97%.4g", by);
 		draw_tick(out, f, by, text, top, bottom);
-		snprintf(text, sizeof(text), "\xc3\xb7%.4g", by);
 		draw_tick(out, f, 1 / by, text, top, bottom);
 	}
 }
