@@ -182,6 +182,17 @@ assert d["status"] == "interrupted" and 0 < g["complete"] < 1000
 assert d["comparisons"][0]["blocks"] == g["complete"] <= len(d["schedule"]) / 4' "$tmp/part.json" ||
 	fail 'no partial comparison after Ctrl-C'
 
+# ... while the noise floor is measured, too.
+"$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --aa --spread 0 --quiet --json "$tmp/floor.json" 2>"$tmp/err" &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] || fail 'Ctrl-C during --aa does not exit with 130'
+python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["status"] == "interrupted"' "$tmp/floor.json" ||
+	fail 'nothing is left after Ctrl-C during --aa'
+[ "$(grep -c interrupted "$tmp/err")" -eq 1 ] || fail 'an interruption is not said once'
+
 # exec: time limit, exit status, signals, figures; process isolation; nobody is left.
 for isolation in thread process; do
 	one="--set device.cpu.isolation=$isolation --samples 2"

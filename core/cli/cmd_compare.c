@@ -162,7 +162,9 @@ static int run_aa(const struct loom__cli *cli, struct loom__compare_args *a,
 	int rc = run(cli, a, "noise floor: ", &x, &err);
 	end_results(&x, rc, &err);
 	cJSON *same = loom__compare_document(about);
-	if (rc)
+	if (rc == LOOM_EINTR)
+		; /* the comparison itself says so */
+	else if (rc)
 		loom__say_error(cli, "%s", err.text);
 	else if (!same || judge(a, same, &x, pair, rc, &err, &more) ||
 		 loom__compare_add_noise(doc, same, design->blocks)) {
@@ -301,7 +303,8 @@ static int compare_confs(struct loom__cli *cli, struct loom__compare_args *a, in
 		arm[opened].stack = v[opened].stack;
 	}
 	x.design = design_of(a, &v[0]);
-	if (a->aa && (status = run_aa(cli, a, &about, &v[0], &x.design, doc)))
+	status = a->aa ? run_aa(cli, a, &about, &v[0], &x.design, doc) : LOOM_EXIT_OK;
+	if (status && status != LOOM_EXIT_INTERRUPTED) /* interrupted, it ends as it always does */
 		goto out;
 	rc = run(cli, a, "", &x, &error);
 	for (size_t i = 0; i < n; i++) { /* so that a child's CPU time is counted as ours */
