@@ -149,11 +149,12 @@ bars = @grep -h '^bar ' $(1:%=$B/bench/%.txt)
 
 bench-tasks: all ## what schedulers cost, and what a second worker gains
 	tools/deps run
-	$(call compare,tasks-memset,bench/memset.ini --vary run.workload=memset_loop$(comma)memset \
+	$(call compare,tasks-loop,bench/memset.ini --vary run.workload=memset_loop$(comma)memset \
 	  --bar 'memset_static_to_loop: seconds(memset_loop) / seconds(memset) >= 0.9')
 	$(call compare,tasks-contains,bench/contains.ini --vary 'run.devices=cpu:0$(comma)cpu:0 cpu:1' \
 	  --bar 'contains_two_workers: seconds(cpu:0) / seconds(cpu:0 cpu:1) >= 1.9')
-	$(call bars,tasks-memset tasks-contains)
+	$(call bars,tasks-loop tasks-contains)
+	$(MAKE) bench-peers
 
 bench-aa: tests ## what compare claims and finds on a loaded machine: 20 min, resumable
 	tools/deps run
@@ -246,6 +247,33 @@ bench-qos: all $B/bench/qos_victim $B/bench/qos_direct ## what service requests 
 .PHONY: bench-qos
 
 # ---- work stealing -------------------------------------------------------------------------------------
+# Each peer is built where its package is; bench/tasks-peers says which are missing.
+PEERS := $B/bench/peers
+PEER_COMMON := $(PEERS)/peer.o $(PEERS)/uts_trees.o
+$(PEERS)/peer.o: bench/peers/peer.c bench/peers/peer.h plugins/workloads/uts_trees.h
+	@mkdir -p $(@D)
+	$Q$(CC) $(CPPFLAGS) $(CSTD) -O2 $(WARN) -c $< -o $@
+$(PEERS)/uts_trees.o: plugins/workloads/uts_trees.c plugins/workloads/uts_trees.h
+	@mkdir -p $(@D)
+	$Q$(CC) $(CPPFLAGS) $(CSTD) -O2 $(WARN) -c $< -o $@
+peer = $Qrm -f $@; $1 -O2 -Wall -Wextra $2 $(filter %.c %.cpp %.o,$^) $3 -lm -o $@ 2>$@.log || echo "  left out: $@: $$(head -n 1 $@.log)"
+$(PEERS)/seq: bench/peers/peer_seq.c $(PEER_COMMON)
+	$(call peer,$(CC))
+$(PEERS)/gomp: bench/peers/peer_omp.c $(PEER_COMMON)
+	$(call peer,gcc,-fopenmp)
+$(PEERS)/libomp: bench/peers/peer_omp.c $(PEER_COMMON)
+	$(call peer,clang,-fopenmp=libomp $(addprefix -L,$(lastword $(sort $(wildcard /usr/lib/llvm-*/lib)))))
+$(PEERS)/tbb: bench/peers/peer_tbb.cpp $(PEER_COMMON)
+	$(call peer,g++ -std=c++17,,-ltbb)
+$(PEERS)/starpu: bench/peers/peer_starpu.c $(PEER_COMMON)
+	$(call peer,$(CC),$(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null))
+$B/bench/tasks_idle: bench/tasks_idle.c tests/harness.h $B/obj/tests/support.o
+	@mkdir -p $(@D)
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $B/obj/tests/support.o -lcunit -ldl -o $@
+bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/tasks_idle ## work stealing beside oneTBB, OpenMP and StarPU
+	tools/deps run bench
+	bench/tasks-peers $B $(BENCH)
+.PHONY: bench-peers
 check-models: ## all states of the models of queues, detectors and sleep, and their seeded faults
 	tools/deps check
 	tests/models/check-models.sh

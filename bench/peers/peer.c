@@ -122,7 +122,7 @@ int peer_main(int argc, char **argv, const struct peer_runtime *r)
 		grow(p.tree);
 	double seconds = 0;
 	r->begin(p.workers);
-	for (int i = 0; i < 3; i++) /* the first ones warm up */
+	for (int i = 0; i < 2; i++) /* the first one warms up */
 		seconds = run(&p, r);
 	r->end();
 	/* Calls of fib(n): what gpuloom counts as tasks with mode = spawn. */

@@ -14,16 +14,18 @@
 extern "C" {
 #endif
 
+/* What gpuloom's tasks are: 64 bytes, here with the address of their slot. */
+struct peer_task {
+	uint64_t tag, join, x, param[3];
+	uint64_t *slot;
+	uint64_t bytes;
+};
+
 struct peer {
 	const char *job, *tree;
 	uint32_t workers;
 	uint64_t n;
-	/* memset: what gpuloom's tasks are: 64 bytes that name their slot */
-	struct peer_task {
-		uint64_t tag, join, x, param[3];
-		uint64_t *slot;
-		uint64_t bytes;
-	} *task;
+	struct peer_task *task; /* memset */
 	uint64_t *slot;
 };
 
@@ -51,7 +53,7 @@ struct peer_runtime {
 	void (*end)(void);
 };
 
-/* Runs the job three times, checks each result, and reports the last. The exit status. */
+/* Runs the job twice, checks each result, and reports the second. The exit status. */
 int peer_main(int argc, char **argv, const struct peer_runtime *runtime);
 
 #ifdef __cplusplus

@@ -42,10 +42,13 @@
 /* Each worker adds at most one attempt to an epoch that has nothing left, so the field cannot wrap. */
 #define MGWS_MAX_WORKERS ((1u << MGWS_ATTEMPT_BITS) - 32u)
 
+/* No queue's word: locked, with all attempts made. */
+#define MGWS_NO_WORD (~0ull)
+
 /* What the owner knows about its queue without looking. Positions count tasks since the start of the
  * sample; a task's slot is its position & mask. */
 struct sched_mgws_own {
-	uint64_t word;       /* as last published */
+	uint64_t word;       /* as published in this epoch, or MGWS_NO_WORD */
 	uint64_t open;       /* tasks published in this epoch; 0: none can be left */
 	uint64_t tail, head; /* oldest task, and one past the newest, as of the last publication */
 	uint64_t begin[2];   /* no copy of this epoch bit reads in front of this position */
@@ -159,6 +162,7 @@ LOOM_FN void sched_mgws_close(struct sched_mgws_own *own, struct sched_mgws_queu
 	own->started[own->epoch] += taken;
 	own->tail += taken;
 	own->open = 0;
+	own->word = MGWS_NO_WORD;
 }
 
 /* Copies of ended epochs with this bit are all done. Acquire: pairs with the thief's completion
@@ -203,10 +207,8 @@ LOOM_FN void sched_mgws_publish(struct loom_ctx *c, struct sched_mgws_own *own,
 /* Nothing to acquire. One load of a line that stays in this worker's cache until a thief comes. */
 LOOM_FN int sched_mgws_empty(const struct sched_mgws_own *own, struct sched_mgws_queue *q)
 {
-	if (!own->open)
-		return 1;
 	uint64_t word = loom_load_relaxed_sys(&q->word);
-	return word != own->word && !sched_mgws_left(word);
+	return word != own->word && (!own->open || !sched_mgws_left(word));
 }
 
 /* Empty, and no thief is still copying: what idle() asks for. The queue is held. */

@@ -210,6 +210,21 @@ LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
 	return 1;
 }
 
+#ifdef GPULOOM_DEV_CPU_H
+/* The same for a worker of one lane, whose ring is at a place that the compiler knows. */
+LOOM_FN int sched_push_alone(struct sched_local *l, const struct loom_task *task)
+{
+	struct sched_lane *mine = (struct sched_lane *)(l + 1);
+	struct loom_task *ring = (struct loom_task *)((char *)mine + SCHED_LANES_BYTES(1));
+	uint32_t count = mine->count;
+	if (count > l->mask)
+		return 0;
+	mine->count = count + 1;
+	sched_copy_task(&ring[(mine->head + count) & l->mask], task);
+	return 1;
+}
+#endif
+
 /* The newest task, copied for this lane: the caller has had a barrier since the last push. It also
  * holds the addresses: this is the hot path. */
 LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct loom_task *ring,

@@ -198,6 +198,7 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout,
 			memset(q, 0, sizeof(*q));
 			q->leader = sched_mgws_leader(s, shape, w);
 			q->books.mask = o->public_queue - 1;
+			q->books.word = MGWS_NO_WORD;
 			if (o->transfer == MGWS_ID)
 				memset((char *)(q + 1) + MGWS_IDS_BYTES(o->public_queue), 0,
 				       MGWS_POOL_MARKS(o->public_queue));

@@ -126,7 +126,21 @@ SCHED_SLOW int sched_mgws_place(struct loom_ctx *c, const struct loom_task *task
 	return sched_push(c, task) ? 0 : sched_mgws_overflow(c, task);
 }
 
-LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
+/* Somebody sleeps, and this worker's task may take long yet: with nothing public, what it has made so far
+ * becomes so at once and not when it ends. */
+SCHED_SLOW void sched_mgws_feed(struct loom_ctx *c)
+{
+	struct sched_lane *mine = sched_lane(c);
+	if (!sched_mgws_empty(sched_mgws_hint(c), sched_mgws_mine(c)->q))
+		return;
+	uint32_t n = sched_mgws_give(c, sched_ring(c), mine->head, sched_local(c)->mask,
+				     mine->count - mine->count / 2);
+	mine->head += n;
+	mine->count -= n;
+}
+
+/* A task like most. */
+LOOM_FN int sched_mgws_spawn_any(struct loom_ctx *c, const struct loom_task *task)
 {
 #ifdef LOOM_DEVICE_COMPILE /* the CPU has a table for this */
 	if (c->alone)
@@ -137,6 +151,30 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 		return LOOM_FAR(sched_mgws_place, c, task);
 	return sched_push(c, task) ? 0 : LOOM_FAR(sched_mgws_overflow, c, task);
 }
+
+#ifdef GPULOOM_DEV_CPU_H
+SCHED_SLOW int sched_mgws_spawn_rare(struct loom_ctx *c, const struct loom_task *task)
+{
+	return sched_mgws_spawn_any(c, task);
+}
+
+LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
+{
+	struct sched_local *l = sched_local(c);
+	if (c->lanes != 1 || SCHED_ODD(task) || !sched_push_alone(l, task))
+		return sched_mgws_spawn_rare(c, task);
+	((struct sched_lane *)(l + 1))->spawned++;
+	/* Lanes would have to agree about it, at a price. */
+	if (loom_load_relaxed_sys(&sched_mgws_global(c)->common.bell.sleepers))
+		sched_mgws_feed(c);
+	return 0;
+}
+#else
+LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
+{
+	return sched_mgws_spawn_any(c, task);
+}
+#endif
 
 /* ---- priorities -------------------------------------------------------------------------- */
 
@@ -253,6 +291,54 @@ LOOM_FN void sched_mgws_stage(struct loom_ctx *c, struct sched_mgws_block *b)
 	loom_barrier_lanes(c);
 }
 
+#ifdef GPULOOM_DEV_CPU_H
+/* *guess = value, but where the guess is right, or two too low, what comes next need not wait for the value
+ * to come back from the store buffer: the processor predicts the branch. */
+LOOM_FN void sched_guess(uint32_t *guess, uint32_t value)
+{
+	uint32_t g = *guess;
+	if (value == g + 2) {
+		g += 2;
+		SCHED_ONE_WORD(g);
+	} else if (value != g) {
+		g = value;
+		SCHED_ONE_WORD(g);
+	}
+	*guess = g;
+}
+
+/* The same for one lane of a CPU, as long as nothing but local tasks needs a look: here a worker spends its
+ * time when tasks are small. Runs up to `most` tasks; how many. *follows: *t is to be run next. */
+static __attribute__((noinline)) uint64_t sched_mgws_sprint(struct loom_ctx *c, struct loom_task *t,
+							     uint64_t most, int *follows)
+{
+	struct sched_local *l = sched_local(c);
+	struct sched_lane *mine = sched_lane(c);
+	const struct sched_mgws_levels *levels = sched_mgws_levels(c);
+	const struct loom_task *ring = sched_ring(c);
+	const struct sched_mgws_own *own = sched_mgws_hint(c);
+	struct sched_mgws_queue *q = sched_mgws_mine(c)->q;
+	uint32_t count = mine->count;
+	uint64_t n = 0;
+	while (n < most && !loom_stopped(c) && count && !levels->level[MGWS_HIGH].count &&
+	       (!sched_mgws_empty(own, q) || count < 2)) {
+		const struct loom_task *from = &ring[(mine->head + count - 1) & l->mask];
+		if (SCHED_ODD(from))
+			break;
+		sched_copy_task(t, from);
+		mine->count = --count;
+		loom_task_run(c, t);
+		n++;
+		sched_guess(&count, mine->count);
+		if (t->join && sched_joined(c, t->join, t)) {
+			*follows = 1;
+			break;
+		}
+	}
+	return n;
+}
+#endif
+
 /* Runs the local queue and the block until both are empty. 0 when the run was stopped. */
 LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint64_t *ran)
 {
@@ -267,6 +353,10 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 	struct loom_task t;
 	for (;;) {
 		const struct loom_task *p = &t;
+#ifdef GPULOOM_DEV_CPU_H
+		if (c->lanes == 1 && !follows)
+			n += sched_mgws_sprint(c, &t, sample - n, &follows);
+#endif
 		int can_share = mine->count + high->count >= 2 || b->end - b->next >= 2;
 		/* Also the barrier between pushes and pop. */
 		uint64_t news = loom_from_lane0(
@@ -477,11 +567,11 @@ LOOM_FN void sched_mgws_begin(struct loom_ctx *c)
 		mine->q = q;
 		mine->books = &mine->own;
 		mine->own.mask = SCHED_CFG(c, public_queue) - 1;
+		mine->own.word = MGWS_NO_WORD;
 		if (SCHED_CFG(c, owners) > 1) { /* a hint that tells nothing; the host has set up the books */
 			mine->q = (struct sched_mgws_queue *)loom_public(c, LOOM_SCHED, q->leader);
 			mine->books = &mine->q->books;
 			mine->own.open = 1;
-			mine->own.word = ~0ull;
 		}
 		for (uint32_t i = 0; i < MGWS_BITS_BYTES(c->workers) / 8; i++)
 			sched_mgws_bits(c)[i] = 0;
