@@ -64,6 +64,8 @@ expect 0 'Ctrl-C' "$G" run --help
 
 # A time limit and Ctrl-C end in time and keep what was measured.
 expect 124 'no end' "$G" run conf/uts.ini --set workload.uts.tree=T1L --set run.timeout=50ms
+expect 124 'of 1 initial tasks unclaimed, .* tasks public' "$G" run conf/uts.ini --set workload.uts.tree=T1L \
+	--set run.timeout=50ms
 "$G" run conf/fib.ini --samples 100000 --json "$tmp/part.json" --quiet 2>/dev/null &
 pid=$!
 sleep 1

@@ -77,7 +77,8 @@ spoil 'a slot of the pool is free before it is read' transfer.dev.h \
 	'		loom_store_relaxed_sys(&taken[slot], 1u); /* ours to see until it is loaded */' ''
 spoil 'who sees the end wakes nobody' sched_mgws.dev.h \
 	'		if (done) /* the others may sleep */
-			sched_wake(c, &common->bell, ~0u);' ''
+			sched_wake(c, &common->bell, ~0u);' '		if (done)
+			;'
 spoil 'votes without regard to thieves' term_tree.dev.h \
 	'uint32_t work = robbed != mine->robbed;' 'uint32_t work = 0;'
 spoil 'votes before the children' term_tree.dev.h \

@@ -317,6 +317,41 @@ static void test_sleepers_wake(void)
 	harness_close(h);
 }
 
+/* One task that goes on and on makes others, fewer than fill its queue: who sleeps meanwhile gets one. */
+static uint32_t taken;
+
+static void maker(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct timespec pause = {.tv_nsec = 1000000};
+	if (t->tag) {
+		__atomic_store_n(&taken, 1, __ATOMIC_RELEASE);
+		return;
+	}
+	for (int i = 0; i < 16; i++) {
+		struct loom_task child = {.tag = 1};
+		if (LOOM_CALL(sched, spawn, c, &child))
+			return;
+		for (int k = 0; k < 300 && !__atomic_load_n(&taken, __ATOMIC_ACQUIRE); k++)
+			nanosleep(&pause, NULL);
+	}
+	note(c, __atomic_load_n(&taken, __ATOMIC_ACQUIRE));
+}
+
+static void test_sleepers_fed(void)
+{
+	static loom_task_fn *const fns[] = {maker, maker};
+	static const char *const opts[] = {"spin=0", "spin=0 owners=2 transfer=id", "spin=0 public_queue=1"};
+	struct loom_task first = {.tag = 0};
+	for (size_t i = 0; i < COUNT(opts); i++) {
+		struct harness *h = open_tasks("sched_mgws", opts[i], 4, 1, fns, 2, &first, 0);
+		taken = 0;
+		CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		CU_ASSERT_EQUAL(logged, 1);
+		CU_ASSERT_EQUAL(log_text[0], 1);
+		harness_close(h);
+	}
+}
+
 static const struct test all[] = {
 	{"joins", test_joins},
 	{"priorities", test_priorities},
@@ -326,5 +361,6 @@ static const struct test all[] = {
 	{"affinity_refused", test_affinity_refused},
 	{"sleepers_rest", test_sleepers_rest},
 	{"sleepers_wake", test_sleepers_wake},
+	{"sleepers_fed", test_sleepers_fed},
 };
 TEST_MAIN("sched_order", 120, all)

@@ -34,6 +34,19 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 			  (unsigned long long)s->ctl->failed_info);
 }
 
+/* Where the tasks of a sample are that did not end. An image is from before the sample: it tells nothing. */
+static void ask_scheduler(struct loom_stack *s, char *text, size_t size)
+{
+	for (uint32_t i = 0; i < s->segments; i++)
+		if (s->image[i])
+			return;
+	for (size_t i = 0; i < s->policies; i++) {
+		const struct loom_sched_ops *ops = s->policy[i].choice->plugin->ops;
+		if (s->policy[i].choice->kind == LOOM_SCHED && LOOM_HAS(ops, stuck))
+			ops->stuck(s->policy[i].self, &s->layout, &s->policy[i].view, text, size);
+	}
+}
+
 /* Waits for all devices at once, a slice each. `until` bounds it. */
 static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, uint64_t *end_ns,
 		    struct loom_error *err)
@@ -108,7 +121,9 @@ int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, uint64_t *begin_ns
 	if (rc != LOOM_ETIMEDOUT)
 		return rc;
 	int ended = wait_all(s, loom__now_ns() + GRACE_NS, 0, &ignored, NULL) == 0;
+	char where[400] = "";
+	ask_scheduler(s, where, sizeof(where));
 	return LOOM__FAIL(err, LOOM_ETIMEDOUT,
-			  "no end after %.3g s ([run] timeout); the workers %s when they were told to stop",
-			  (double)timeout_ns / 1e9, ended ? "left" : "did not leave");
+			  "no end after %.3g s ([run] timeout); the workers %s when they were told to stop%s%s",
+			  (double)timeout_ns / 1e9, ended ? "left" : "did not leave", *where ? "; " : "", where);
 }

@@ -7,9 +7,10 @@
  * the sleeper sees the tasks.
  *
  * One ring wakes one sleeper. `waking` says that a ring is on its way, so that those who publish often do
- * not call the kernel each time. Whoever enters the list or leaves it clears it before it looks
- * for work, so a publication that was not rung for is seen by that look; and a worker that found work by
- * stealing publishes or rings in its turn, so that one after the other wakes up. */
+ * not call the kernel each time. Whoever enters the list or leaves it clears it before it looks for work, so
+ * a publication that was not rung for is seen by that look. Who found work looks once more, at all queues, and
+ * rings if there is more: a ring that was saved may have been for another queue than the one it stole from. So
+ * one after the other wakes up. Model: tests/models/park.pml. */
 #ifndef SCHED_REST_DEV_H
 #define SCHED_REST_DEV_H
 

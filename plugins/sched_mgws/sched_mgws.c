@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sched_mgws: work stealing between the public queues of all workers. Host half. */
+#include <stdio.h>
 #include <string.h>
 
 #include "sched_mgws.dev.h"
@@ -275,6 +276,39 @@ static int sched_mgws_explain(void *self, uint32_t worker, int code, uint64_t in
 			 (unsigned long long)info);
 }
 
+/* Where the tasks are. Relaxed: workers may run. */
+static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			     char *text, size_t size)
+{
+	const struct sched_mgws *s = self;
+	struct sched_mgws_global *g = view->global;
+	uint64_t public = 0, most = 0, listed = 0, next = loom_load_relaxed_sys(&g->next);
+	uint32_t where = 0;
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		struct sched_mgws_queue *q = view->worker[w];
+		uint64_t left = sched_mgws_left(loom_load_relaxed_sys(&q->word));
+		public += left;
+		if (left > most) {
+			most = left;
+			where = w;
+		}
+	}
+	for (uint32_t i = 0; i < MGWS_LISTS; i++)
+		listed += loom_load_relaxed_sys(&g->list[i].count);
+	next = next < layout->initial_tasks ? next : layout->initial_tasks;
+	int n = snprintf(text, size,
+			 "sched_mgws: %llu of %llu initial tasks unclaimed, %llu tasks public",
+			 (unsigned long long)(layout->initial_tasks - next),
+			 (unsigned long long)layout->initial_tasks, (unsigned long long)public);
+	if (most && n > 0 && (size_t)n < size)
+		n += snprintf(text + n, size - (size_t)n, " (most with worker %u: %llu)", where,
+			      (unsigned long long)most);
+	if (n > 0 && (size_t)n < size)
+		snprintf(text + n, size - (size_t)n, ", %llu of %llu places for spilled tasks taken, %u workers asleep",
+			 (unsigned long long)listed, (unsigned long long)s->o->spill,
+			 loom_load_relaxed_sys(&g->common.bell.sleepers));
+}
+
 static const struct loom_sched_ops sched_mgws_ops = {
 	.size = sizeof(struct loom_sched_ops),
 	.create = sched_mgws_create,
@@ -284,6 +318,7 @@ static const struct loom_sched_ops sched_mgws_ops = {
 	.collect = sched_mgws_collect,
 	.explain = sched_mgws_explain,
 	.constants = sched_mgws_constants,
+	.stuck = sched_mgws_stuck,
 };
 
 static const struct loom_sched_dev sched_mgws_cpu = {

@@ -546,6 +546,8 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 		sched_unlist(&rest, &common->bell);
 		if (done) /* the others may sleep */
 			sched_wake(c, &common->bell, ~0u);
+		else if (loom_load_relaxed_sys(&common->bell.sleepers) && sched_mgws_look(c))
+			sched_wake(c, &common->bell, 1u); /* there is more: see rest.dev.h */
 		tally->idle_ns += now - tally->last_task_ns;
 		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, tally->last_task_ns, c->worker, 0);
 	}

@@ -188,9 +188,6 @@ LOOM_FN uint32_t sched_mgws_steal(struct loom_ctx *c, int idle)
 		 * after busy(): the victim may overwrite the slots, and report idle. */
 		loom_fetch_add_release_sys(&v->completed[word >> MGWS_EPOCH_SHIFT & 1],
 					   (uint64_t)n);
-		/* There is more at the victim: somebody else may come. */
-		if (left > n && !rest)
-			sched_wake(c, &sched_mgws_global(c)->common.bell, 1u);
 		mine->turn = 0;
 		sched_local(c)->tally.steals++;
 		sched_local(c)->tally.stolen_in += n;

@@ -56,8 +56,11 @@ fault queue room_ignored "-DWIDE -DT=10"
 fault queue readers_ignored "-DWIDE -DT=10"
 fault queue unheld "-DOWNERS=2 -DN=3 -DT=7"
 if [ "$quick" != --quick ]; then
+	right park "-DK=1 -DP=2"
 	right queue "-DWIDE -DT=9"
 	right queue "-DOWNERS=2 -DN=3 -DT=6"
+	right queue "-DOWNERS=2 -DN=4 -DT=4 -DL=2"
+	right queue "-DOWNERS=4 -DN=4 -DT=5 -DL=2"
 	right refill
 	fault queue epoch_reentered "-DWIDE -DT=10"
 	fault refill thief_in_hurry
@@ -83,6 +86,8 @@ fault lists list_forgotten
 
 right park
 right park "-DLONG -DK=2"
+right park "-DLONG -DK=1 -DP=2"
+fault park own_victim "-DLONG -DK=1 -DP=2"
 for f in no_last_look look_first word_read_late ring_unheard nobody_told; do
 	fault park $f
 done

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sleep and wake-up (rest.dev.h). A worker that never takes anything makes K tasks public, one after the
+/* Sleep and wake-up (rest.dev.h). P workers that never take anything make K tasks public each, one after the
  * other; two that sleep when they find none take them all. A lost wake-up is a state in which nobody can
  * move although tasks are left, or all is over.
  *   -DLONG -DK=2            who has taken one is away for good: the other must come for the second
+ *   -DLONG -DK=1 -DP=2      the same with one task in each of two queues
  *   -DFAULT=no_last_look    a sleeper does not look again after it has listed itself
  *   -DFAULT=look_first      who publishes looks for sleepers before
  *   -DFAULT=word_read_late  a sleeper reads the word to sleep on after its last look
  *   -DFAULT=waking_kept     the flag that saves rings is never cleared
+ *   -DFAULT=own_victim      who has taken one calls another for the same queue only
  *   -DFAULT=nobody_told     who sees the end does not wake the others */
 #ifndef K
 #define K 3
 #endif
+#ifndef P
+#define P 1
+#endif
+#define WORKERS (P + 2)
+#define LEFT (tasks[0] || tasks[P - 1])
 #define none 0
 #define no_last_look 1
 #define look_first 2
@@ -18,11 +25,12 @@
 #define waking_kept 4
 #define nobody_told 5
 #define ring_unheard 6
+#define own_victim 7
 #ifndef FAULT
 #define FAULT none
 #endif
 
-byte tasks, rings, sleepers, idlers;
+byte tasks[P], rings, sleepers, idlers;
 bool waking;
 bool sleeps[3]; /* in the kernel, on `rings` */
 
@@ -53,7 +61,7 @@ inline ring(most)
 	fi
 }
 
-proctype publisher()
+proctype publisher(byte p)
 {
 	byte k;
 	bool saved, seen;
@@ -62,31 +70,38 @@ proctype publisher()
 		if
 		:: FAULT == look_first ->
 			seen = (sleepers > 0);
-			tasks++;
+			tasks[p]++;
 			if
 			:: seen -> ring(1)
 			:: else
 			fi
-		:: else -> tasks++; ring(1)
+		:: else -> tasks[p]++; ring(1)
 		fi;
 		k++
 	:: else -> break
 	od;
-	tasks == 0; /* who has public tasks is not idle */
+	tasks[p] == 0; /* who has public tasks is not idle */
 	idlers++;
 	if
-	:: idlers == 3 && FAULT != nobody_told -> ring(9)
+	:: idlers == WORKERS && FAULT != nobody_told -> ring(9)
 	:: else
 	fi
 }
 
 proctype worker(byte w)
 {
-	byte key;
+	byte key, victim;
 	bool listed, saved;
 	idlers++;
 	do
-	:: atomic { tasks -> tasks--; idlers-- }; /* a steal: busy before the victim can be idle */
+	:: atomic {
+			LEFT ->
+			if
+			:: tasks[0] -> victim = 0
+			:: tasks[P - 1] -> victim = P - 1
+			fi;
+			tasks[victim]--; idlers--
+		}; /* a steal: busy before the victim can be idle */
 		if
 		:: listed -> sleepers--; listed = 0;
 			if
@@ -96,20 +111,22 @@ proctype worker(byte w)
 		:: else
 		fi;
 		if
-		:: tasks -> ring(1) /* there is more */
+		:: FAULT == own_victim && tasks[victim] -> ring(1)
+		:: FAULT != own_victim && LEFT -> ring(1) /* there is more, wherever */
 		:: else
 		fi;
 #ifdef LONG
 		break; /* it runs that one for good */
 #endif
+		victim = 0;
 		idlers++
-	:: !tasks && idlers == 3 ->
+	:: !LEFT && idlers == WORKERS ->
 		if
 		:: FAULT != nobody_told -> ring(9)
 		:: else
 		fi;
 		break
-	:: !tasks && !listed && idlers != 3 ->
+	:: !LEFT && !listed && idlers != WORKERS ->
 		if
 		:: FAULT != word_read_late -> key = rings
 		:: else
@@ -121,7 +138,7 @@ proctype worker(byte w)
 		:: else
 		fi;
 		if
-		:: (tasks || idlers == 3) && FAULT != no_last_look -> skip
+		:: (LEFT || idlers == WORKERS) && FAULT != no_last_look -> skip
 		:: else ->
 			if
 			:: FAULT == word_read_late -> key = rings
@@ -146,5 +163,5 @@ proctype worker(byte w)
 }
 
 init {
-	atomic { run publisher(); run worker(1); run worker(2) }
+	atomic { run publisher(0); if :: P > 1 -> run publisher(P - 1) :: else fi; run worker(1); run worker(2) }
 }

@@ -25,7 +25,13 @@ inline execute(me, t)
 	fi
 #else
 	if
-	:: 2 * t <= T -> k = t; spawn(me, 2 * k); spawn(me, 2 * k + 1); k = 0
+	:: 2 * t <= T ->
+		k = 2 * t;
+		do
+		:: k <= T && k <= 2 * t + 1 -> spawn(me, k); k++
+		:: else -> break
+		od;
+		k = 0
 	:: else
 	fi
 #endif
@@ -33,7 +39,7 @@ inline execute(me, t)
 
 proctype worker(byte w)
 {
-	byte mine[L], held_tasks, n, i, k, t, v, e, left, taken, room, old, at, keep, ep, in_place;
+	byte mine[L], held_tasks, n, i, k, t, v, e, left, taken, room, old, at, keep, ep, in_place, loot;
 	bool idle, ok;
 	byte me = QUEUE(w);
 	if
@@ -103,7 +109,8 @@ proctype worker(byte w)
 			fi
 		fi
 	od;
-	assert(ran == T) /* nobody leaves while a task exists */
+	/* Nobody leaves while a task exists, or a copy is under way. */
+	assert(ran == T && q[me].completed[0] == q[me].started[0] && q[me].completed[1] == q[me].started[1])
 }
 
 init {

@@ -25,7 +25,7 @@ inline run_local()
 
 proctype thief(byte me)
 {
-	byte mine[L], held_tasks, n, i, t, e, left, taken, room, old, at, keep, ep;
+	byte mine[L], held_tasks, n, i, t, e, left, taken, room, old, at, keep, ep, loot;
 	bool idle, ok;
 	steal(me, A);
 	run_local();
@@ -37,7 +37,7 @@ proctype thief(byte me)
 
 proctype owner(byte me)
 {
-	byte mine[L], held_tasks, n, i, t, e, left, taken, room, old, at, keep, ep;
+	byte mine[L], held_tasks, n, i, t, e, left, taken, room, old, at, keep, ep, loot;
 	bool idle, ok;
 	do
 	:: !EMPTY(me) -> acquire(me); run_local()

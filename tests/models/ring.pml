@@ -3,7 +3,7 @@
  * process that uses it is a worker with
  *   byte mine[L], held_tasks   its local queue
  *   bool idle                  reported to the detector
- * and the scratch variables n, i, e, left, taken, room, old, at, keep, ep, in_place, ok, all 0 between. */
+ * and the scratch variables n, i, e, left, taken, room, old, at, keep, ep, in_place, loot, ok, all 0 between. */
 #ifndef N
 #define N 2
 #endif
@@ -45,6 +45,7 @@ typedef queue {
 	byte tail, count, attempts, epoch;
 	bool lock;
 	byte slot[R];
+	byte readers[R]; /* for the proof: thieves that have yet to copy this slot */
 	byte completed[2];
 	/* the owner's books: positions are taken modulo 2 R, which tells a full ring from an empty one */
 	byte open, btail, bhead, begin[2], started[2], bepoch;
@@ -67,6 +68,15 @@ inline run_task(t)
 		assert(!done_task[t]); /* once */
 		done_task[t] = 1;
 		ran++
+	}
+}
+
+/* An owner or a thief that is the owner of its own ring: never over what somebody has yet to copy. */
+inline write_slot(me, p, t)
+{
+	d_step {
+		assert(!q[me].readers[AT(p)]);
+		q[me].slot[AT(p)] = t
 	}
 }
 
@@ -184,7 +194,7 @@ inline release(me)
 		room = 0;
 		i = 0;
 		do
-		:: i < n -> q[me].slot[AT(q[me].bhead + i)] = mine[i]; i++
+		:: i < n -> write_slot(me, q[me].bhead + i, mine[i]); i++
 		:: else -> break
 		od;
 		atomic {
@@ -284,6 +294,11 @@ inline steal(me, v)
 					at = WRAP(q[v].tail + q[v].count - left);
 					ep = q[v].epoch;
 					n = left - left / 2;
+					left = 0;
+					do
+					:: left < n -> q[v].readers[AT(at + left)]++; left++
+					:: else -> break
+					od;
 					left = 0
 				:: else -> n = 0
 				fi;
@@ -299,9 +314,15 @@ inline steal(me, v)
 			i = 0;
 			do
 			:: i < n - keep ->
-				q[me].slot[AT(q[me].bhead + i)] = q[v].slot[AT(at + i)]; i++
+				d_step { loot = q[v].slot[AT(at + i)]; q[v].readers[AT(at + i)]-- };
+				write_slot(me, q[me].bhead + i, loot);
+				loot = 0; i++
 			:: i >= n - keep && i < n ->
-				mine[i - (n - keep)] = q[v].slot[AT(at + i)]; i++
+				d_step {
+					mine[i - (n - keep)] = q[v].slot[AT(at + i)];
+					q[v].readers[AT(at + i)]--;
+					i++
+				}
 			:: else -> break
 			od;
 			held_tasks = keep;

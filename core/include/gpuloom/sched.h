@@ -21,6 +21,10 @@ struct loom_sched_ops {
 	 * nothing is. */
 	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
 			 struct loom_error *err);
+	/* A sample did not end in time: writes to `text` (at most `size` bytes, 0 included) where its tasks
+	 * are, as far as memory tells. Workers may still run. NULL: nothing is said. */
+	void (*stuck)(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
+		      size_t size);
 };
 
 /* Device half. Every op is collective over the lanes of a worker and runs on that worker. */
