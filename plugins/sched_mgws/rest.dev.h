@@ -48,6 +48,12 @@ LOOM_FN void sched_pause(struct loom_ctx *c, uint32_t *pauses)
 		 ? (cfg)->park_ns                                                                  \
 		 : SCHED_NAP_NS)
 
+/* A hint. */
+LOOM_FN uint32_t sched_sleepers(const struct sched_bell *bell)
+{
+	return loom_load_relaxed_sys(&bell->sleepers);
+}
+
 /* After tasks were made public: wakes up to `most` sleepers. */
 LOOM_FN void sched_wake(struct loom_ctx *c, struct sched_bell *bell, uint32_t most)
 {
@@ -115,6 +121,12 @@ LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, stru
 LOOM_FN void sched_wake(struct loom_ctx *c, struct sched_bell *bell, uint32_t most)
 {
 	(void)c, (void)bell, (void)most;
+}
+
+LOOM_FN uint32_t sched_sleepers(const struct sched_bell *bell)
+{
+	(void)bell;
+	return 0;
 }
 
 LOOM_FN void sched_unlist(struct sched_rest *r, struct sched_bell *bell)

@@ -165,7 +165,7 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 		return sched_mgws_spawn_rare(c, task);
 	((struct sched_lane *)(l + 1))->spawned++;
 	/* Lanes would have to agree about it, at a price. */
-	if (loom_load_relaxed_sys(&sched_mgws_global(c)->common.bell.sleepers))
+	if (sched_sleepers(&sched_mgws_global(c)->common.bell))
 		sched_mgws_feed(c);
 	return 0;
 }
@@ -309,8 +309,8 @@ LOOM_FN void sched_guess(uint32_t *guess, uint32_t value)
 
 /* The same for one lane of a CPU, as long as nothing but local tasks needs a look: here a worker spends its
  * time when tasks are small. Runs up to `most` tasks; how many. *follows: *t is to be run next. */
-static __attribute__((noinline)) uint64_t sched_mgws_sprint(struct loom_ctx *c, struct loom_task *t,
-							     uint64_t most, int *follows)
+static __attribute__((noinline)) uint64_t sched_mgws_sprint(struct loom_ctx *c, struct sched_mgws_block *b,
+							     struct loom_task *t, uint64_t most, int *follows)
 {
 	struct sched_local *l = sched_local(c);
 	struct sched_lane *mine = sched_lane(c);
@@ -321,7 +321,7 @@ static __attribute__((noinline)) uint64_t sched_mgws_sprint(struct loom_ctx *c, 
 	uint32_t count = mine->count;
 	uint64_t n = 0;
 	while (n < most && !loom_stopped(c) && count && !levels->level[MGWS_HIGH].count &&
-	       (!sched_mgws_empty(own, q) || count < 2)) {
+	       (!sched_mgws_empty(own, q) || count < 2 || sched_mgws_unclaimed(c, b))) {
 		const struct loom_task *from = &ring[(mine->head + count - 1) & l->mask];
 		if (SCHED_ODD(from))
 			break;
@@ -355,7 +355,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 		const struct loom_task *p = &t;
 #ifdef GPULOOM_DEV_CPU_H
 		if (c->lanes == 1 && !follows)
-			n += sched_mgws_sprint(c, &t, sample - n, &follows);
+			n += sched_mgws_sprint(c, b, &t, sample - n, &follows);
 #endif
 		int can_share = mine->count + high->count >= 2 || b->end - b->next >= 2;
 		/* Also the barrier between pushes and pop. */
@@ -546,7 +546,7 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 		sched_unlist(&rest, &common->bell);
 		if (done) /* the others may sleep */
 			sched_wake(c, &common->bell, ~0u);
-		else if (loom_load_relaxed_sys(&common->bell.sleepers) && sched_mgws_look(c))
+		else if (sched_sleepers(&common->bell) && sched_mgws_look(c))
 			sched_wake(c, &common->bell, 1u); /* there is more: see rest.dev.h */
 		tally->idle_ns += now - tally->last_task_ns;
 		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, tally->last_task_ns, c->worker, 0);
