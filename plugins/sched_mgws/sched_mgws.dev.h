@@ -307,30 +307,45 @@ LOOM_FN void sched_guess(uint32_t *guess, uint32_t value)
 	*guess = g;
 }
 
-/* The same for one lane of a CPU, as long as nothing but local tasks needs a look: here a worker spends its
- * time when tasks are small. Runs up to `most` tasks; how many. *follows: *t is to be run next. */
+/* Tasks that no other worker lacks: there is less than two, some are public, or initial ones unclaimed. */
+LOOM_FN int sched_mgws_keeps(struct loom_ctx *c, struct sched_mgws_block *b, const struct sched_mgws_own *own,
+			     struct sched_mgws_queue *q, uint64_t held)
+{
+	return held < 2 || !sched_mgws_empty(own, q) || sched_mgws_unclaimed(c, b);
+}
+
+/* The same for one lane of a CPU, as long as nothing but local and claimed tasks needs a look: here a worker
+ * spends its time when tasks are small. Runs up to `most` tasks; how many. *follows: *t is to be run next. */
 static __attribute__((noinline)) uint64_t sched_mgws_sprint(struct loom_ctx *c, struct sched_mgws_block *b,
 							     struct loom_task *t, uint64_t most, int *follows)
 {
 	struct sched_local *l = sched_local(c);
 	struct sched_lane *mine = sched_lane(c);
 	const struct sched_mgws_levels *levels = sched_mgws_levels(c);
-	const struct loom_task *ring = sched_ring(c);
+	const struct loom_task *ring = sched_ring(c), *p;
 	const struct sched_mgws_own *own = sched_mgws_hint(c);
 	struct sched_mgws_queue *q = sched_mgws_mine(c)->q;
 	uint32_t count = mine->count;
 	uint64_t n = 0;
-	while (n < most && !loom_stopped(c) && count && !levels->level[MGWS_HIGH].count &&
-	       (!sched_mgws_empty(own, q) || count < 2 || sched_mgws_unclaimed(c, b))) {
-		const struct loom_task *from = &ring[(mine->head + count - 1) & l->mask];
-		if (SCHED_ODD(from))
-			break;
-		sched_copy_task(t, from);
-		mine->count = --count;
-		loom_task_run(c, t);
+	while (n < most && !loom_stopped(c) && !levels->level[MGWS_HIGH].count) {
+		if (count) {
+			p = &ring[(mine->head + count - 1) & l->mask];
+			if (SCHED_ODD(p) || !sched_mgws_keeps(c, b, own, q, count))
+				break;
+			sched_copy_task(t, p);
+			p = t;
+			mine->count = --count;
+		} else {
+			p = &c->initial[b->next];
+			if (b->next == b->end || SCHED_ODD(p) ||
+			    !sched_mgws_keeps(c, b, own, q, b->end - b->next))
+				break;
+			b->next++;
+		}
+		loom_task_run(c, p);
 		n++;
 		sched_guess(&count, mine->count);
-		if (t->join && sched_joined(c, t->join, t)) {
+		if (p->join && sched_joined(c, p->join, t)) {
 			*follows = 1;
 			break;
 		}
