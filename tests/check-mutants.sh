@@ -23,7 +23,7 @@ END
 	gcc -std=gnu11 -O1 -w -Icore/include -D_GNU_SOURCE -pthread "$work/tests/test_sched_deterministic.c" \
 		"$B/obj/tests/support.o" -ldl -lcunit -o "$tmp/run/tests/mutant" >"$tmp/cc" 2>&1 ||
 		{ fail "$1 does not compile"; cat "$tmp/cc"; return; }
-	if TURNS_GAMES=8000 TURNS_STOP=1 timeout 100 "$tmp/run/tests/mutant" >"$tmp/out" 2>&1; then
+	if TURNS_GAMES=12000 TURNS_STOP=1 timeout 100 "$tmp/run/tests/mutant" >"$tmp/out" 2>&1; then
 		fail "$1 was not noticed"
 	else
 		echo "noticed: $1: $(grep -m1 -o 'seed [0-9]*: .*' "$tmp/out" | cut -c1-70)"
