@@ -108,6 +108,11 @@ exec_conf "$tmp/busy.ini" "python3 -c 0"
 "$G" compare "$tmp/busy.ini" --vary run.title=a,b $quick --blocks 1 --json "$tmp/u.json" &&
 	python3 "$tmp/usual.py" "$tmp/u.json" || fail 'CPU time of external programs'
 
+# A warning of a conf is said once, not once for each variant.
+sed 's/^workload = .*/&\ntitle = words;cut/' "$tmp/p.ini" >"$tmp/warns.ini"
+"$G" compare "$tmp/warns.ini" --vary workload.planted.turns=1,2,3 $quick --blocks 1 --samples-per-block 2 \
+	2>"$tmp/err" || fail 'a conf with a warning'
+[ "$(grep -c 'warning: value cut' "$tmp/err")" -eq 1 ] || fail "a conf's warning is not said once"
 # Labels of paths are what tells them apart.
 mkdir "$tmp/one" "$tmp/two"
 printf '#!/bin/sh\n' | tee "$tmp/one/run" >"$tmp/two/run"
