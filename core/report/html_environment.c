@@ -24,7 +24,8 @@ static void add_fact(struct loom__text *out, const cJSON *fact)
 	} else if (cJSON_IsString(fact)) {
 		loom__markup_text(out, loom__json_string(fact));
 	} else if (cJSON_IsNumber(fact) && fact->valuedouble != floor(fact->valuedouble)) {
-		loom__text_add(out, "%.6g", fact->valuedouble); /* the data have all digits */
+		/* The data have all digits. */
+		loom__text_add(out, "<span class=\"nw\">%.6g</span>", fact->valuedouble);
 	} else {
 		char *text = cJSON_PrintUnformatted(fact);
 		loom__markup_cut(out, text ? text : "", 300);
@@ -104,7 +105,7 @@ static void plugin_table(struct loom__text *out, const struct loom__view *view)
 			if (seen.count == before || rows++ > 100)
 				continue;
 			if (rows == 1) {
-				loom__html_table(out, "wrap", "Plug-ins that took part");
+				loom__html_table(out, "wrap cards", "Plug-ins that took part");
 				loom__text_add(
 				    out, "<thead><tr><th scope=\"col\">Plug-in</th>"
 					 "<th scope=\"col\">Kind</th><th scope=\"col\">Version</th>"
@@ -112,9 +113,11 @@ static void plugin_table(struct loom__text *out, const struct loom__view *view)
 			}
 			loom__html_element(out, "<tr><th scope=\"row\">",
 					   loom__json_text(p, "name"), "</th>");
-			loom__html_element(out, "<td>", loom__json_text(p, "kind"), "</td>");
-			loom__html_element(out, "<td>", loom__json_text(p, "version"),
-					   "</td><td><code>");
+			loom__html_element(out, "<td data-label=\"Kind\">",
+					   loom__json_text(p, "kind"), "</td>");
+			loom__html_element(out, "<td data-label=\"Version\">",
+					   loom__json_text(p, "version"),
+					   "</td><td data-label=\"SHA-256\"><code>");
 			loom__markup_cut(out, hash, 16);
 			loom__text_add(out, "</code></td></tr>\n");
 		}

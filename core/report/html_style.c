@@ -45,6 +45,7 @@ const char loom__html_style[] =
     "th{min-width:7em;vertical-align:top;color:var(--ink);font-weight:550;font-size:14.5px;white-"
     "space:normal}\n"
     ".n{text-align:right;white-space:nowrap}.wrap td,.wrap th{overflow-wrap:anywhere}\n"
+    "@media (min-width:701px){.wrap tbody th{overflow-wrap:break-word}}\n"
     ".soft{color:var(--soft);font-weight:400}.same td,.same th{color:var(--soft)}\n"
     ".verdict{font-weight:680;letter-spacing:.025em;font-size:13.5px;white-space:nowrap;"
     "color:var(--c)}td "
