@@ -224,7 +224,7 @@ $B/bench/trigger_floor: bench/trigger_floor.c Makefile
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< -lfabric -o $@
 bench-trigger: all $B/bench/trigger_floor ## triggered messages beside the floors of their providers
-	bench/trigger $B $(REPEATS)
+	bench/trigger $B $(BENCH_TRIGGER)
 .PHONY: bench-trigger
 
 # ---- synchronisation: waiting consumers ----------------------------------------------------------------

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The floors of bench/trigger: 8 bytes to the own endpoint, from the call to visible data, by plain
- * fi_write and, where the provider has one, by its deferred work queue fired with fi_cntr_add.
- *   trigger_floor PROVIDER write|deferred ROUNDS    prints "p50 p99" in ns */
+ * fi_write and, where the provider has one, by its deferred work queue fired with fi_cntr_add; and to another
+ * process and back, of which half is said.
+ *   trigger_floor PROVIDER write|deferred|pair ROUNDS    prints "p50 p99" in ns */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -9,12 +10,17 @@
 #include <rdma/fi_errno.h>
 #include <rdma/fi_rma.h>
 #include <rdma/fi_trigger.h>
+#include <errno.h>
 #include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <signal.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
@@ -23,8 +29,8 @@ static struct fid_av *av;
 static struct fid_cq *cq;
 static struct fid_cntr *fired, *done;
 static struct fid_mr *mr;
-static fi_addr_t self;
-static uint64_t base, words[512] __attribute__((aligned(64)));
+static fi_addr_t peer;
+static uint64_t base, key, words[512] __attribute__((aligned(64)));
 
 static void must(const char *what, long rc)
 {
@@ -41,7 +47,13 @@ static uint64_t now(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static void set_up(const char *provider, int deferred)
+/* Where the other end is: this process, or the one at the end of `other`. */
+struct card {
+	char name[128];
+	uint64_t base, key;
+};
+
+static void set_up(const char *provider, int deferred, int other)
 {
 	struct fi_info *hints = fi_allocinfo(), *info;
 	int shm = !strcmp(provider, "shm");
@@ -61,10 +73,15 @@ static void set_up(const char *provider, int deferred)
 	must("fi_enable", fi_enable(ep));
 	must("fi_mr_reg", fi_mr_reg(domain, words, sizeof(words), FI_WRITE | FI_REMOTE_WRITE, 0, 1, 0, &mr, NULL));
 	base = info->domain_attr->mr_mode & FI_MR_VIRT_ADDR ? (uint64_t)(uintptr_t)words : 0;
-	char name[128];
-	size_t size = sizeof(name);
-	must("fi_getname", fi_getname(&ep->fid, name, &size));
-	if (fi_av_insert(av, name, 1, &self, 0, NULL) != 1)
+	struct card card = {.base = base, .key = fi_mr_key(mr)};
+	size_t size = sizeof(card.name);
+	must("fi_getname", fi_getname(&ep->fid, card.name, &size));
+	if (other >= 0 && (write(other, &card, sizeof(card)) != sizeof(card) ||
+			   recv(other, &card, sizeof(card), MSG_WAITALL) != sizeof(card)))
+		must("meeting the other process", -FI_EIO);
+	base = card.base;
+	key = card.key;
+	if (fi_av_insert(av, card.name, 1, &peer, 0, NULL) != 1)
 		must("fi_av_insert", -FI_EADDRNOTAVAIL);
 	if (!deferred)
 		return;
@@ -85,7 +102,7 @@ static void plain(uint64_t round)
 	static struct fi_context2 context;
 	ssize_t rc;
 	words[0] = round;
-	while ((rc = fi_write(ep, words, 8, fi_mr_desc(mr), self, base + 64, fi_mr_key(mr), &context)) == -FI_EAGAIN)
+	while ((rc = fi_write(ep, words, 8, fi_mr_desc(mr), peer, base + 64, key, &context)) == -FI_EAGAIN)
 		progress();
 	must("fi_write", rc);
 }
@@ -99,9 +116,9 @@ static void post_deferred(uint64_t round)
 	static void *desc;
 	desc = fi_mr_desc(mr);
 	iov = (struct iovec){.iov_base = words, .iov_len = 8};
-	to = (struct fi_rma_iov){.addr = base + 64, .len = 8, .key = fi_mr_key(mr)};
+	to = (struct fi_rma_iov){.addr = base + 64, .len = 8, .key = key};
 	rma = (struct fi_op_rma){.ep = ep,
-				 .msg = {.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = self,
+				 .msg = {.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = peer,
 					 .rma_iov = &to, .rma_iov_count = 1, .context = &work.context}};
 	memset(&work, 0, sizeof(work));
 	work.threshold = round;
@@ -126,24 +143,38 @@ int main(int argc, char **argv)
 	int deferred = !strcmp(argv[2], "deferred");
 	uint64_t rounds = strtoull(argv[3], NULL, 10), warm = rounds / 10;
 	uint64_t *took = malloc((rounds + 1) * sizeof(*took));
-	set_up(argv[1], deferred);
+	int pair = !strcmp(argv[2], "pair"), link[2] = {-1, -1}, first = 1;
+	if (pair) {
+		must("socketpair", socketpair(AF_UNIX, SOCK_STREAM, 0, link) ? -errno : 0);
+		first = fork() != 0;
+		if (!first)
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+	}
+	set_up(argv[1], deferred, link[first]);
 	for (uint64_t r = 1; r <= rounds + warm; r++) {
 		if (deferred)
 			post_deferred(r);
 		uint64_t begin = now(), limit = begin + 5000000000ull;
 		if (deferred)
 			must("fi_cntr_add", fi_cntr_add(fired, 1));
-		else
+		else if (first)
 			plain(r);
 		while (__atomic_load_n(&words[8], __ATOMIC_ACQUIRE) != r) {
 			progress();
 			if (now() > limit)
 				must("waiting", -FI_ETIMEDOUT);
 		}
+		if (!first)
+			plain(r);
 		if (r > warm)
-			took[r - warm - 1] = now() - begin;
+			took[r - warm - 1] = (now() - begin) / (pair ? 2 : 1);
 		while (deferred && fi_cntr_read(done) < r)
 			progress();
+	}
+	if (!first) { /* its last answer may need progress still */
+		for (int i = 0; i < 100000; i++)
+			progress();
+		return 0;
 	}
 	qsort(took, rounds, sizeof(*took), ascending);
 	printf("%llu %llu\n", (unsigned long long)took[rounds / 2], (unsigned long long)took[rounds * 99 / 100]);

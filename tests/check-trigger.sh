@@ -23,6 +23,7 @@ expect 2 'set GPULOOM_RANK' env GPULOOM_RANKS=2 "$G" run conf/pingpong.ini
 # One rank dies as by kill -9, in each phase: the job ends within 5 s, and the message names the rank.
 dies="conf/pingpong.ini --set run.workload=$B/tests/plugins/workload_dies.so --samples 1"
 expect 0 verified "$G" run -n 3 $dies
+dead=
 for phase in create post fire wait teardown; do
 	for victim in 0 2; do
 		begin=$(date +%s%N)
@@ -34,7 +35,14 @@ for phase in create post fire wait teardown; do
 		[ $took -lt 6000 ] || fail "the job took $took ms to end after rank $victim died in phase $phase"
 		grep -qE "rank $victim \(pid [0-9]+\) was killed by signal 9" "$tmp/err" ||
 			{ fail "no word of rank $victim in phase $phase"; sed 's/^/    /' "$tmp/err"; }
+		dead="$dead $(sed -n 's/.*(pid \([0-9]*\)) was killed.*/\1/p' "$tmp/err")"
 	done
+done
+
+# What they left in shared memory is gone with the next run.
+expect 0 verified "$G" run -n 3 $dies
+for pid in $dead; do
+	[ -z "$(find /dev/shm -name "gpuloom-*-$pid-*" -o -name "$pid:*" 2>/dev/null)" ] || fail "rank of pid $pid left shared memory behind"
 done
 
 # And from outside, at moments of its own.

@@ -60,6 +60,9 @@ struct fabric {
 int fabric_register(struct fabric *f, void *at, uint64_t bytes, uint64_t key, struct fid_mr **mr);
 struct fabric_there fabric_there(const struct fabric *f, const struct fabric_here *here);
 
+/* fabric_shm.c: a name of its own for an endpoint of the shm provider. 0, or libfabric's error. */
+int fabric_name_shm(struct fabric *f);
+
 /* fabric_test.c: puts to the neighbour and back, with notification; atomics where claimed. Collective:
  * what is tested fails on all ranks or on none. `why` (of `size` bytes) says what did not work. */
 int fabric_test(struct fabric *f, char *why, size_t size, struct loom_error *err);

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of shared-memory endpoints. The provider calls its region after the process number: a rank that was
+ * killed leaves 16 MiB behind under it, and the next process of that number cannot open its own. So here the
+ * name says which process it was, and what dead ones left is taken away. */
+#include "fabric_inside.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define NAMES "gpuloom-%llu-%llu-%llu-%llu" /* namespace of processes, number, start; time */
+
+static uint64_t processes(void)
+{
+	struct stat s;
+	return stat("/proc/self/ns/pid", &s) ? 0 : s.st_ino;
+}
+
+/* When a process began, in ticks since the system did; 0: there is none. */
+static uint64_t began(uint64_t pid)
+{
+	char path[64], text[512], *at;
+	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return 0;
+	text[n] = 0;
+	at = strrchr(text, ')'); /* the program's name may hold anything; 20 fields follow it */
+	for (int field = 2; at && field < 22; field++)
+		at = strchr(at + 1, ' ');
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+static void sweep(void)
+{
+	DIR *d = opendir("/dev/shm");
+	uint64_t here = processes();
+	struct dirent *e;
+	while (d && (e = readdir(d))) {
+		unsigned long long space, pid, start, time;
+		/* Only of this namespace: others' process numbers say nothing here. */
+		if (sscanf(e->d_name, NAMES, &space, &pid, &start, &time) == 4 && space == here &&
+		    began(pid) != start)
+			shm_unlink(e->d_name);
+	}
+	if (d)
+		closedir(d);
+}
+
+int fabric_name_shm(struct fabric *f)
+{
+	char name[FABRIC_ADDRESS];
+	uint64_t me = (uint64_t)getpid();
+	sweep();
+	snprintf(name, sizeof(name), NAMES, (unsigned long long)processes(), (unsigned long long)me,
+		 (unsigned long long)began(me), (unsigned long long)f->host->now_ns(f->host));
+	char *copy = strdup(name);
+	if (!copy)
+		return -FI_ENOMEM;
+	free(f->info->src_addr);
+	f->info->src_addr = copy;
+	f->info->src_addrlen = strlen(copy) + 1;
+	return 0;
+}
