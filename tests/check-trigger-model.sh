@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# The models of the trigger FIFO and of cancelling hold, and each seeded fault is found in them.
+# The models of the trigger FIFO, of cancelling and of the table of trigger_proxy hold, and each seeded fault is found in them.
 . tests/lib.sh
 command -v spin >/dev/null || {
 	echo 'skipped: spin is not installed'
@@ -30,4 +30,7 @@ holds trigger_cancel either
 holds trigger_cancel settled
 finds trigger_cancel either -DFAULT_LOCK
 finds trigger_cancel either -DFAULT_GENERATION
+holds trigger_proxy whole
+finds trigger_proxy whole -DFAULT_ODD
+finds trigger_proxy whole -DFAULT_AGAIN
 finish

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of trigger_proxy: the host replaces what devices build descriptors from, devices copy it
+ * (proxy_show and proxy_look). A copy that is accepted is one that the host wrote as a whole.
+ * Faults: FAULT_ODD: the host does not say that it is writing; FAULT_AGAIN: the device does not look again. */
+#ifndef N
+#define N 3 /* posts shown */
+#endif
+#ifndef D
+#define D 2 /* devices */
+#endif
+
+byte version, id, place; /* of one entry */
+bool torn;
+
+active proctype host()
+{
+	byte k = 1;
+	do
+	:: k <= N ->
+#ifndef FAULT_ODD
+		version++;
+#endif
+		id = k;
+		place = k;
+#ifdef FAULT_ODD
+		version = version + 2;
+#else
+		version++;
+#endif
+		k++
+	:: else -> break
+	od
+}
+
+active [D] proctype device()
+{
+	byte seen, i, p, looks;
+	do
+	:: looks < 2 ->
+		seen = version;
+		i = id;
+		p = place;
+#ifndef FAULT_AGAIN
+		if
+		:: seen % 2 == 0 && version == seen -> torn = torn || i != p
+		:: else -> skip /* sends its tag alone */
+		fi;
+#else
+		if
+		:: seen % 2 == 0 -> torn = torn || i != p
+		:: else -> skip
+		fi;
+#endif
+		looks++
+	:: else -> break
+	od
+}
+
+ltl whole { [] !torn }
