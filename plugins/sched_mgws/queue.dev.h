@@ -116,11 +116,13 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 	}
 }
 
-/* Off the hot path: keeps the hot functions small. */
+/* Off the hot path: keeps the hot functions small. Apart: not rare in every tree, so not compiled for size. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SCHED_SLOW static __attribute__((noinline, cold, unused))
+#define SCHED_APART static __attribute__((noinline, unused))
 #else
 #define SCHED_SLOW LOOM_FN
+#define SCHED_APART LOOM_FN
 #endif
 
 /* This lane's words of one task. */

@@ -81,7 +81,7 @@ SCHED_SLOW int sched_mgws_send(struct loom_ctx *c, const struct loom_task *task)
 }
 
 /* The local queue is full: the ladder. */
-SCHED_SLOW int sched_mgws_overflow(struct loom_ctx *c, const struct loom_task *task)
+SCHED_APART int sched_mgws_overflow(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct loom_task next;
 	for (;;) {
@@ -153,7 +153,7 @@ LOOM_FN int sched_mgws_spawn_any(struct loom_ctx *c, const struct loom_task *tas
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-SCHED_SLOW int sched_mgws_spawn_rare(struct loom_ctx *c, const struct loom_task *task)
+SCHED_APART int sched_mgws_spawn_rare(struct loom_ctx *c, const struct loom_task *task)
 {
 	return sched_mgws_spawn_any(c, task);
 }

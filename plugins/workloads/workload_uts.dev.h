@@ -93,6 +93,8 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 		loom_own_add(c, &count->leaves, !children);
 		loom_own_max(c, &count->depth, n.depth);
 	}
+	if (!children) /* most nodes */
+		return;
 	workload_task(&task, t->tag);
 	for (uint32_t i = 0; i < children; i++) {
 		uts_child(&child, &n, i);
