@@ -4,7 +4,7 @@
 
   bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--out FOLDER]
 
-Parts: pareto (eight combinations, throttle and budget), budget, tenants, idle, latency. All variants of a
+Parts: pareto (eight combinations, throttle and budget), budget, frontier (longer bursts), tenants, idle, latency. All variants of a
 part run in turn, in an order shuffled anew each round, so that whatever else the machine does hits all.
 Prints `bar FIGURE VALUE >=|<= TARGET ok|short` lines and, for pareto, draws FOLDER/pareto.svg."""
 import argparse, json, os, random, statistics, subprocess, sys, time
@@ -129,29 +129,65 @@ def draw(points, path):
     print(f'# drawn: {path}')
 
 
+REFERENCE = ('monolithic', 'workload.ssr_storm.outstanding=16384')
+
+
+def ideal(found, limit):
+    """Requests per second that a budget would buy at the cost of one when they never pause."""
+    return limit * CORES * 1e9 / of(found, 'reference', 'ssr_cpu_per_request')
+
+
+def in_turns(m):
+    """What a request costs in the run itself, its caches as cold as there, waking left out."""
+    return m['ssr_cpu_turns'] / m['ssr_requests'] if m['ssr_requests'] else None
+
+
 def budget(b):
     """The three bars at each limit, and the paper's governor charged as honestly."""
-    variants = {'reference': ('monolithic', 'workload.ssr_storm.outstanding=16384')}
+    variants = {'reference': REFERENCE}
     for text in LIMITS:
         variants['budget ' + text] = ('monolithic budget', f'qos.budget.limit={text}')
         variants['throttle ' + text] = ('monolithic throttle', f'qos.throttle.limit={text}',
                                         'qos.throttle.charge=path')
     found = b.rotate(variants)
-    cost = of(found, 'reference', 'ssr_cpu_per_request')
-    print(f'# marginal cost in the co-run: {cost:.0f} ns per request')
+    print(f'# marginal cost in the co-run: {of(found, "reference", "ssr_cpu_per_request"):.0f} ns per request')
     for text, limit in LIMITS.items():
         name, other = 'budget ' + text, 'throttle ' + text
-        rate, ideal = of(found, name, 'requests_per_s'), limit * CORES * 1e9 / cost
+        rate = of(found, name, 'requests_per_s')
         b.bar(f'budget-{text}-cpu-over-any-second', of(found, name, peak) / limit, '<=', 1.02)
-        b.bar(f'budget-{text}-throughput-of-ideal', rate / ideal, '>=', 0.85)
+        b.bar(f'budget-{text}-throughput-of-ideal', rate / ideal(found, limit), '>=', 0.85)
         b.bar(f'budget-{text}-stall-p999-us', of(found, name, 'victim_beside_stall_p999_us'), '<=', 200)
+        cold = of(found, name, in_turns)
         print(f'#   alone {of(found, name, "victim_alone_stall_p999_us"):.0f} us; victim speed '
               f'{of(found, name, "victim_speed"):.3f}; share {of(found, name, share):.4f}; '
-              f'{of(found, name, "ssr_cpu_per_request"):.0f} ns/request')
+              f'{of(found, name, "ssr_cpu_per_request"):.0f} ns/request, {cold:.0f} of them not for waking; '
+              f'of the ideal at that cost {rate * cold / (limit * CORES * 1e9):.3f}; '
+              f'a waking {of(found, name, "budget_wake"):.0f} ns')
         gain = rate / of(found, other, 'requests_per_s')
         print(f'#   throttle: {of(found, other, "requests_per_s"):.0f}/s at share {of(found, other, share):.4f}')
         if limit < 0.2:
             b.bar(f'budget-{text}-over-throttle', gain, '>=', 5)
+
+
+def frontier(b):
+    """What longer bursts buy: throughput against the victim's stall, at each limit."""
+    stalls = ('75us', '150us', '300us', '1ms')
+    variants = {'reference': REFERENCE}
+    for text in LIMITS:
+        for stall in stalls:
+            variants[f'{text} {stall}'] = ('monolithic budget', f'qos.budget.limit={text}',
+                                           f'qos.budget.stall={stall}')
+    found = b.rotate(variants)
+    print('# limit | stall | CPU over the limit | throughput of the ideal | victim p99.9, longest (alone), us')
+    for text, limit in LIMITS.items():
+        for stall in stalls:
+            name = f'{text} {stall}'
+            print(f'# {text} | {stall} | {of(found, name, share) / limit:.3f} | '
+                  f'{of(found, name, "requests_per_s") / ideal(found, limit):.3f} | '
+                  f'{of(found, name, "victim_beside_stall_p999_us"):.0f}, '
+                  f'{of(found, name, "victim_beside_stall_max_us"):.0f} '
+                  f'({of(found, name, "victim_alone_stall_p999_us"):.0f}, '
+                  f'{of(found, name, "victim_alone_stall_max_us"):.0f})', flush=True)
 
 
 def tenants(b):
@@ -227,7 +263,7 @@ def latency(b):
         b.bar(f'latency-{service}-over-direct-and-wake', median(found[service]) / (alone + wake), '<=', 2)
 
 
-PARTS = {'pareto': pareto, 'budget': budget, 'tenants': tenants, 'idle': idle, 'latency': latency}
+PARTS = {'pareto': pareto, 'budget': budget, 'frontier': frontier, 'tenants': tenants, 'idle': idle, 'latency': latency}
 
 
 def main():

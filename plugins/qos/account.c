@@ -182,6 +182,10 @@ static void report_cpu(struct service *s, struct loom_report *report, double sec
 	METRIC("ssr_cpu_share_peak_1s", "", LESS,
 	       (double)s->series.peak_ns / (window * 1e9 * s->machine));
 	METRIC("ssr_cpu_per_request", "ns", LESS, s->served ? (double)used / (double)s->served : 0.0);
+	uint64_t turns = 0;
+	for (uint32_t i = 0; i < s->tenants; i++)
+		turns += s->tenant[i].cpu_ns;
+	METRIC("ssr_cpu_turns", "ns", LESS, turns);
 	METRIC("ssr_wakeups", "", LESS, switches[0]);
 	METRIC("ssr_preempted", "", LESS, switches[1]);
 }

@@ -38,6 +38,10 @@ int ssr_doors_open(struct service *s, struct loom_error *err)
 {
 	for (uint32_t v = 0; v < SSR_VECTORS; v++)
 		s->event_fd[v] = s->timer_fd[v] = -1;
+	s->awake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (s->awake_fd < 0)
+		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no eventfd: %s", s->name,
+				 strerror(errno));
 	for (uint32_t v = 0; v < s->vectors && s->path.notify == LOOM_QOS_EVENTFD; v++) {
 		/* Not blocking for the device, which must not hang on a bell that is never heard. */
 		s->event_fd[v] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -58,6 +62,9 @@ void ssr_doors_close(struct service *s)
 			close(s->timer_fd[v]);
 		s->event_fd[v] = s->timer_fd[v] = -1;
 	}
+	if (s->awake_fd >= 0)
+		close(s->awake_fd);
+	s->awake_fd = -1;
 }
 
 void ssr_doors_arm(struct service *s, uint64_t vectors)
@@ -207,4 +214,40 @@ void ssr_sleep(struct ssr_thread *t, uint64_t until_ns, uint64_t slack_ns)
 	/* Ends early when the service stops or drops what waits. */
 	if (!stopped(s) && !__atomic_load_n(&s->dropping, __ATOMIC_ACQUIRE))
 		futex(&s->stop, FUTEX_WAIT_BITSET_PRIVATE, 0, &until);
+}
+
+/* A sleep whose timer is set when it begins programs the core's clock for it, which in a virtual machine
+ * costs more than falling asleep. A timer that is set while an earlier one runs programs nothing: when the
+ * earlier one ends, the kernel programs whatever comes next anyway. So two take turns, and each sleep sets
+ * the timer of the one after it. */
+void ssr_sleep_ahead(struct ssr_thread *t, uint64_t until_ns, uint64_t then_ns)
+{
+	struct service *s = t->s;
+	uint64_t near = (then_ns - until_ns) / 4;
+	int k = t->ahead_ns[0] + near > until_ns && t->ahead_ns[0] < until_ns + near ? 0 : 1;
+	if (t->ahead_fd[0] < 0)
+		for (int i = 0; i < 2; i++)
+			t->ahead_fd[i] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (t->ahead_fd[0] < 0 || t->ahead_fd[1] < 0) {
+		ssr_sleep(t, until_ns, 1);
+		return;
+	}
+	struct itimerspec at = {.it_value = until_of(until_ns)};
+	if (t->ahead_ns[k] + near <= until_ns || t->ahead_ns[k] >= until_ns + near) {
+		timerfd_settime(t->ahead_fd[k], TFD_TIMER_ABSTIME, &at, NULL);
+		t->ahead_ns[k] = until_ns;
+	}
+	at.it_value = until_of(then_ns);
+	timerfd_settime(t->ahead_fd[!k], TFD_TIMER_ABSTIME, &at, NULL);
+	t->ahead_ns[!k] = then_ns;
+	struct pollfd on[2] = {{.fd = t->ahead_fd[k], .events = POLLIN},
+			       {.fd = s->awake_fd, .events = POLLIN}};
+	poll(on, 2, -1);
+}
+
+void ssr_awake(struct service *s, int awake)
+{
+	uint64_t n = 1;
+	if (awake ? write(s->awake_fd, &n, sizeof(n)) < 0 : read(s->awake_fd, &n, sizeof(n)) < 0)
+		return; /* it is as it should be */
 }

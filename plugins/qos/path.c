@@ -168,7 +168,7 @@ static int start_one(struct service *s, enum ssr_stage role, uint32_t vector, st
 	static const char *const name[SSR_STAGES] = {"ssr-top", "ssr-bottom", "ssr-worker"};
 	struct ssr_thread *t = &s->thread[s->threads];
 	char text[16];
-	*t = (struct ssr_thread){.s = s, .role = role, .vector = vector};
+	*t = (struct ssr_thread){.s = s, .role = role, .vector = vector, .ahead_fd = {-1, -1}};
 	int rc = pthread_create(&t->id, NULL, thread_main, t);
 	if (rc)
 		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no thread: %s", s->name,
@@ -244,11 +244,17 @@ void ssr_path_stop(struct service *s)
 	/* Release: pairs with the threads' looks; a futex for those that sleep until a time. */
 	__atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &s->stop, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+	ssr_awake(s, 1);
 	ssr_doors_ring(s);
 	ssr_bell_ring(&s->bottom);
 	ssr_bell_ring(&s->work);
-	while (s->threads > 0)
-		pthread_join(s->thread[--s->threads].id, NULL);
+	while (s->threads > 0) {
+		struct ssr_thread *t = &s->thread[--s->threads];
+		pthread_join(t->id, NULL);
+		for (int i = 0; i < 2; i++)
+			if (t->ahead_fd[i] >= 0)
+				close(t->ahead_fd[i]);
+	}
 }
 
 void ssr_path_quiet(struct service *s)
@@ -256,6 +262,7 @@ void ssr_path_quiet(struct service *s)
 	struct timespec nap = {.tv_nsec = 200000};
 	__atomic_store_n(&s->dropping, 1, __ATOMIC_RELEASE);
 	syscall(SYS_futex, &s->stop, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+	ssr_awake(s, 1);
 	/* Whoever serves drops it; then nothing is posted, for no worker runs. */
 	for (;;) {
 		int left = ssr_posted(s);
@@ -272,4 +279,5 @@ void ssr_path_quiet(struct service *s)
 	pthread_mutex_lock(&s->drain);
 	pthread_mutex_unlock(&s->drain);
 	__atomic_store_n(&s->dropping, 0, __ATOMIC_RELEASE);
+	ssr_awake(s, 0);
 }

@@ -70,6 +70,7 @@ static const struct loom_opt rows[] = {
 #define COST_AT_FIRST 2000.0
 #define SLEEP_NS 2500.0 /* going to sleep, paid after the burst's last look at the clock */
 #define BURST_LEAST 30000.0
+#define CRUMBS 16
 
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
@@ -91,6 +92,7 @@ static void arrange(void *self, struct loom_qos_path *path)
 {
 	(void)self;
 	path->mask = 1; /* an interrupt while there are no tokens would only cost some */
+	path->batch = SSR_BATCH_MOST; /* turns end by what they cost */
 }
 
 /* ---- tokens --------------------------------------------------------------------------------------- */
@@ -180,6 +182,8 @@ static void sleep_until_paid(struct budget *p, const struct loom_qos_load *load,
 	if (turn->retry_ns < at)
 		turn->retry_ns = at;
 	turn->slack_ns = (uint64_t)(tick ? p->tick_ns : period / 32);
+	if (!tick)
+		turn->then_ns = at + (uint64_t)period;
 }
 
 /* ---- tenants -------------------------------------------------------------------------------------- */
@@ -240,8 +244,9 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	const struct account *a = &p->account[tenant];
 	double left = law.burst - p->burst_ns < p->tokens ? law.burst - p->burst_ns : p->tokens;
 	double pays = (left - SLEEP_NS) / a->cost, fair = a->deficit / a->cost + 1;
-	/* The first request of a burst is served even if it costs more than a bucket: else never. */
-	if (pays < 1 && p->in_burst) {
+	/* The first request of a burst is served even if it costs more than a bucket: else never. A last
+	 * turn of a few would cost more than it serves: what it could spend stays in the bucket. */
+	if (p->in_burst && (pays < 1 || left - SLEEP_NS < law.burst / CRUMBS)) {
 		sleep_until_paid(p, load, turn, &law);
 		return;
 	}

@@ -130,20 +130,17 @@ static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_
 		struct ssr_call call = tenant->queue.call[tenant->queue.tail & tenant->queue.mask];
 		tenant->queue.tail++;
 		n++;
-		if (call.error)
-			ssr_complete(s, tenant, &call, call.error, now);
-		else if (!ssr_files_add(s, &call)) {
-			int64_t result = ssr_work(s, &call);
-			if (n % CHECK_EVERY == 0 || n == most)
-				now = ssr_now();
-			ssr_complete(s, tenant, &call, result, now);
-		}
-		/* Wall time of this thread: it includes being preempted, and then ends the turn early. */
-		if (cpu_ns && n % CHECK_EVERY == 0) {
+		int64_t result = call.error;
+		int later = !result && ssr_files_add(s, &call);
+		if (!result && !later)
+			result = ssr_work(s, &call);
+		if (n % CHECK_EVERY == 0 || n == most)
 			now = ssr_now();
-			if (now - begin >= cpu_ns)
-				break;
-		}
+		if (!later)
+			ssr_complete(s, tenant, &call, result, now);
+		/* Wall time of this thread: it includes being preempted, and then ends the turn early. */
+		if (cpu_ns && n % CHECK_EVERY == 0 && now - begin >= cpu_ns)
+			break;
 	}
 	ssr_files_flush(s, tenant);
 	s->body_ns += ssr_now() - begin;
@@ -167,7 +164,9 @@ static void take_turn(struct ssr_thread *t)
 		uint64_t latest = now + RETRY_MOST_NS;
 		s->naps++;
 		ssr_point(s, now);
-		if (turn.retry_ns > now)
+		if (turn.then_ns > turn.retry_ns && turn.retry_ns > now && turn.retry_ns < latest)
+			ssr_sleep_ahead(t, turn.retry_ns, turn.then_ns);
+		else if (turn.retry_ns > now)
 			ssr_sleep(t, turn.retry_ns < latest ? turn.retry_ns : latest, turn.slack_ns);
 		else if (turn.requests)
 			ssr_sleep(t, now + 1000, 1); /* a policy that chose nobody: ask again */

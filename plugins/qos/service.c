@@ -70,7 +70,7 @@ int qos_lead(void *self, const struct loom_qos_stage *stage, uint32_t n, struct 
 	}
 	s->host = q->host;
 	s->name = q->name;
-	s->fault_fd = -1;
+	s->fault_fd = s->awake_fd = -1;
 	pthread_mutex_init(&s->drain, NULL);
 	pthread_mutex_init(&s->serving, NULL);
 	memcpy(s->stage, stage, n * sizeof(*stage));

@@ -98,6 +98,8 @@ struct ssr_thread {
 	uint32_t heard;  /* rings of its door */
 	uint64_t clock_ns; /* its CPU clock as last charged */
 	uint64_t slack_ns; /* of its timers, as last set */
+	int ahead_fd[2];   /* timers for the next sleep and the one after it: see ssr_sleep_ahead() */
+	uint64_t ahead_ns[2];
 	uint64_t begun_clock_ns; /* at the begin of the sample */
 	uint64_t begun_switches[2];
 };
@@ -160,6 +162,7 @@ struct service {
 	pthread_mutex_t serving; /* the worker thread's part, which may wait while it holds this */
 	uint32_t called;       /* somebody found `drain` taken */
 	uint32_t stop;         /* futex: threads leave */
+	int awake_fd;          /* eventfd: nobody sleeps while it is not 0 */
 	uint32_t dropping;     /* requests are ended with -ECANCELED instead of served */
 	int timed;             /* a policy moderates interrupts */
 	/* Accounts. The serving thread writes, but for the stages' times, which are atomic. */
@@ -233,6 +236,9 @@ void ssr_bell_ring(struct ssr_bell *b);
 int ssr_bell_wait(struct service *s, struct ssr_bell *b);
 /* Sleeps until `until_ns`, as much as slack_ns later, or the end of the service. */
 void ssr_sleep(struct ssr_thread *t, uint64_t until_ns, uint64_t slack_ns);
+/* Sleeps until about `until_ns`, exactly then if the call before foresaw it as its `then_ns`. */
+void ssr_sleep_ahead(struct ssr_thread *t, uint64_t until_ns, uint64_t then_ns);
+void ssr_awake(struct service *s, int awake); /* wakes who sleeps, and lets nobody fall asleep */
 
 /* ---- path.c */
 int ssr_path_start(struct service *s, struct loom_error *err);

@@ -133,6 +133,7 @@ struct loom_qos_turn {
 	uint64_t cpu_ns;   /* ends the turn early when this much CPU time is spent; 0: does not */
 	uint64_t retry_ns; /* CLOCK_MONOTONIC */
 	uint64_t slack_ns; /* how much later that may become */
+	uint64_t then_ns;  /* the retry after that, if it is foreseen: its timer costs less now; 0: is not */
 };
 
 struct loom_qos_ops;
