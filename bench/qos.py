@@ -182,7 +182,7 @@ def frontier(b):
     for text, limit in LIMITS.items():
         for stall in stalls:
             name = f'{text} {stall}'
-            print(f'# {text} | {stall} | {of(found, name, share) / limit:.3f} | '
+            print(f'# {text} | {stall} | {of(found, name, peak) / limit:.3f} | '
                   f'{of(found, name, "requests_per_s") / ideal(found, limit):.3f} | '
                   f'{of(found, name, "victim_beside_stall_p999_us"):.0f}, '
                   f'{of(found, name, "victim_beside_stall_max_us"):.0f} '
