@@ -70,10 +70,9 @@ static void proxy_show(struct nic *nic, uint32_t counter)
 	if (e->tag == c->tag && e->word[PROXY_ID] == word[PROXY_ID])
 		return;
 	__atomic_store_n(&e->version, e->version + 1, __ATOMIC_RELAXED);
-	/* Pairs with the devices' fence: who sees a word below sees the odd version too. */
-	__atomic_thread_fence(__ATOMIC_RELEASE);
+	/* Release, each of them: pairs with the devices' fence. Who sees a word sees the odd version too. */
 	for (uint32_t k = 0; k < PROXY_BUILT; k++)
-		__atomic_store_n(&e->word[k], word[k], __ATOMIC_RELAXED);
+		__atomic_store_n(&e->word[k], word[k], __ATOMIC_RELEASE);
 	/* Release: pairs with the acquires in proxy_look. */
 	__atomic_store_n(&e->version, e->version + 1, __ATOMIC_RELEASE);
 	__atomic_store_n(&e->tag, c->tag, __ATOMIC_RELEASE);

@@ -67,7 +67,7 @@ LOOM_FN void proxy_look(const struct nic_board *b, uint64_t tag, uint64_t *word)
 		uint64_t version = loom_load_acquire_sys(&e->version);
 		for (uint32_t k = 0; k < PROXY_BUILT; k++)
 			word[k] = loom_load_relaxed_sys(&e->word[k]);
-		/* Pairs with the host's fence behind the odd version: new words are seen with it. */
+		/* Pairs with the host's releases of the words, behind the odd version: new words are seen with it. */
 		loom_fence_acquire_sys();
 		if (version & 1 || loom_load_relaxed_sys(&e->version) != version)
 			word[PROXY_ID] = 0;
