@@ -3,12 +3,12 @@
 # What work stealing costs on a GPU: the tables of the MGWS thesis (its figures 8 to 21, 23 and 26) on
 # this machine's card, with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
-# Tables: floor detectors queues placement workers shapes contains uts switch. Default: all.
+# Tables: floor lanes detectors queues placement workers shapes contains uts monolithic switch. Default: all.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor detectors queues placement workers shapes contains uts switch}
+tables=${*:-floor lanes detectors queues placement workers shapes contains uts monolithic switch}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -33,6 +33,8 @@ use = counter
 tasks = 4194304
 [workload.memset_loop]
 tasks = 4194304
+[device.cuda]
+max_registers = 128
 [workload.contains]
 path = $tmp/docs
 word = zwischen
@@ -59,7 +61,7 @@ line() {
 	rate=$(median tasks_per_s "$@") || { printf '| %-44s | %12s |\n' "$label" failed; return; }
 	[ -n "$rate" ] || { # a kernel workload has no tasks of its own
 		seconds=$(median seconds "$@")
-		rate=$(awk -v s="$seconds" 'BEGIN { printf "%.6g", 4194304 / s }')
+		rate=$(awk -v s="$seconds" -v n="${tasks:-4194304}" 'BEGIN { printf "%.6g", n / s }')
 	}
 	exit_ns=$(awk '$1 == "exit_ns" { print $2, $3 }' "$tmp/out")
 	[ -n "$base" ] || base=$rate
@@ -77,12 +79,22 @@ for t in $tables; do
 	case $t in
 	floor)
 		table 'memset against direct static execution (figure 17; the thesis: 0.68 of it at full residency)'
-		line 'plain loop, tasks in device memory' --set run.workload=memset_loop
-		line 'static, device memory' --set scheduler.use=static
-		line 'mgws, device memory' --set scheduler.use=mgws
-		line 'plain loop, tasks in host memory' --set run.workload=memset_loop --set transport.use=host
-		line 'static, host memory' --set scheduler.use=static --set transport.use=host
-		line 'mgws, host memory' --set transport.use=host
+		line 'static, tasks in device memory' --set scheduler.use=static
+		line 'mgws, tasks in device memory' --set scheduler.use=mgws
+		line 'mgws, queues in host memory' --set transport.p2p.placement=host
+		line 'mgws, queues in host memory, ids' --set transport.p2p.placement=host \
+			--set scheduler.mgws.transfer=id
+		line 'static, all in host memory' --set scheduler.use=static --set transport.use=host
+		line 'mgws, all in host memory' --set transport.use=host
+		;;
+	lanes)
+		table 'memset with a task for each lane, 32 million tasks, against a plain loop over them'
+		big='--set workload.memset.tasks=33554432 --set workload.memset_loop.tasks=33554432'
+		tasks=33554432
+		line 'plain loop' $big --set run.workload=memset_loop
+		line 'mgws, grain = lane' $big --set scheduler.mgws.grain=lane
+		line 'mgws, grain = lane, 1056 workers' $big --set scheduler.mgws.grain=lane --set device.cuda.workers=1056
+		tasks=4194304
 		;;
 	detectors)
 		table 'termination detectors (figures 8 and 10)'
@@ -103,16 +115,19 @@ for t in $tables; do
 		;;
 	placement)
 		table 'public queues in device and in host memory (the thesis: 246 times)'
-		for job in 'fib workload.fib.n=28' 'uts workload.uts.tree=T1'; do
-			for transport in p2p host; do
-				line "${job% *}, $transport" --set run.workload="${job% *}" --set "${job#* }" \
-					--set transport.use=$transport
+		for job in 'memset workload.memset.tasks=4194304' 'fib workload.fib.n=30' 'uts workload.uts.tree=T1'; do
+			base=
+			for how in owner.body owner.id host.body host.id; do
+				line "${job% *}, queues: $how" --set run.workload="${job% *}" --set "${job#* }" \
+					--set transport.p2p.placement=${how%.*} --set scheduler.mgws.transfer=${how#*.}
 			done
+			line "${job% *}, all in host memory" --set run.workload="${job% *}" --set "${job#* }" \
+				--set transport.use=host --set termination.use=hcounter
 		done
 		;;
 	workers)
 		table 'number of workers, memset'
-		for workers in 1 16 132 528 1056 2112 0; do
+		for workers in 1 16 132 528 1056 2112; do
 			line "workers = $workers" --set device.cuda.workers=$workers
 		done
 		;;
@@ -129,15 +144,28 @@ for t in $tables; do
 		;;
 	contains)
 		mkdir -p "$tmp/docs"
-		for i in $(seq 1500); do # sizes over three orders of magnitude
-			seq "$i" $((i + 20 * (i % 100) * (i % 10) + 20)) | sed 's/7/zwischen den Zeilen /' >"$tmp/docs/$i.txt"
-		done
+		# Sizes over three orders of magnitude, large ones next to each other.
+		awk -v to="$tmp/docs" 'BEGIN {
+			for (i = 1; i <= 6000; i++) {
+				f = to "/" sprintf("%05d", i) ".txt"
+				n = i % 1000 < 50 ? 20000 : 20 + i % 100
+				for (k = 0; k < n / 10; k++)
+					printf "%d zwi und schen, Zeile %d der Datei\n", i, k > f
+				if (i % 3 == 0)
+					print "zwischen den Zeilen" > f
+				close(f)
+			}
+		}'
 		table 'contains (figures 18 to 21): stealing against equal shares'
-		for workers in 16 132 528 0; do
+		for workers in 16 132 528 1056 0; do
+			base=
 			for scheduler in static mgws; do
 				line "$scheduler, workers = $workers" --set run.workload=contains \
 					--set scheduler.use=$scheduler --set device.cuda.workers=$workers
 			done
+			line "mgws, claims of one, workers = $workers" --set run.workload=contains \
+				--set scheduler.mgws.claim=fixed --set scheduler.mgws.claim_size=1 \
+				--set device.cuda.workers=$workers
 		done
 		if grep -q '^cuda: GPU 0 and CPU  *ok' "$tmp/doctor"; then
 			line 'mgws, CPU and GPU' --set run.workload=contains --set transport.use=host \
@@ -147,17 +175,39 @@ for t in $tables; do
 	uts)
 		table 'unbalanced tree search'
 		for tree in T1 T3 T1L T3L; do
-			line "$tree" --set run.workload=uts --set workload.uts.tree=$tree
+			base=
+			line "$tree, a task per worker" --set run.workload=uts --set workload.uts.tree=$tree
+			for queue in 32 64 128; do
+				line "$tree, a task per lane, local queue $queue" --set run.workload=uts \
+					--set workload.uts.tree=$tree --set scheduler.mgws.grain=lane \
+					--set scheduler.mgws.local_queue=$queue \
+					--set scheduler.mgws.public_queue=1024
+			done
+		done
+		;;
+	monolithic)
+		table 'fib(34), composed and by hand in one kernel (gpu_monolithic.cu)'
+		nvcc=$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)
+		for blocks in 8 16; do
+			"$nvcc" -std=c++20 -O3 -arch=native -DBLOCKS=$blocks -o "$tmp/monolithic" "$(dirname "$0")/gpu_monolithic.cu" || continue
+			for workers in $((blocks * 66)) $((blocks * 132)); do
+				base=$("$tmp/monolithic" 34 $workers "$samples" | awk '{ print $1 }')
+				[ -n "$base" ] || continue
+				awk -v r="$base" -v l="by hand, $workers workers" 'BEGIN { printf "| %-44s | %12.1f | %7.3f | %12s |\n", l, r / 1e6, 1, "" }'
+				line "composed, $workers workers" --set run.workload=fib --set workload.fib.n=34 \
+					--set device.cuda.workers=$workers
+			done
 		done
 		;;
 	switch)
-		printf '\nswitching a policy by conf: the whole command, one sample of one task\n\n'
-		export XDG_CACHE_HOME="$tmp/cache"
-		for scheduler in mgws static mgws static; do
+		printf '\nswitching a policy by conf: compilation, or the cache, and the whole command with one task\n\n'
+		export XDG_CACHE_HOME="$tmp/cache" CUDA_CACHE_DISABLE=1 # NVRTC has a cache of its own
+		for run in mgws.random static.random mgws.local mgws.random static.random mgws.local; do
 			begin=$(date +%s%N)
 			"$G" run "$tmp/gpu.ini" --quiet --samples 1 --set run.warmup=0 --set workload.memset.tasks=1 \
-				--set scheduler.use=$scheduler --log info 2>&1 | grep -o 'compiled in.*'
-			echo "$scheduler: $((($(date +%s%N) - begin) / 1000000)) ms"
+				--set scheduler.use=${run%.*} --set scheduler.mgws.victim=${run#*.} --log debug 2>&1 |
+				grep -o 'compiled in.*\|taken from .*' | sed "s|$tmp/||"
+			echo "$run: $((($(date +%s%N) - begin) / 1000000)) ms"
 		done
 		;;
 	*)

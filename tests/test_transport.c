@@ -152,7 +152,7 @@ static void test_placement_refused(void)
 	CU_ASSERT_EQUAL_FATAL(rig_open(&rig, 1, "workers=1"), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		CU_ASSERT_EQUAL(open_transport("transport_p2p", bad[i]), LOOM_EINVAL);
-		CU_ASSERT_PTR_NOT_NULL(strstr(rig.err.text, "owner, remote, device:N"));
+		CU_ASSERT_PTR_NOT_NULL(strstr(rig.err.text, "owner, remote, host, device:N"));
 	}
 	CU_ASSERT_EQUAL_FATAL(open_transport("transport_p2p", "placement=device:1"), 0);
 	CU_ASSERT_EQUAL(way.ops->segments(way.self, &way.devices, wants, 2, s, &rig.err),

@@ -130,6 +130,16 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .tasks = s->tasks};
 	char constants[2048] = "";
 	for (size_t i = 0; i < s->policies; i++) {
+		struct loom_need need = {.size = sizeof(need)};
+		enum loom_kind kind = s->policy[i].choice->kind;
+		if (kind != LOOM_SCHED && kind != LOOM_TERM)
+			continue;
+		int rc = s->policy[i].ops->need(s->policy[i].self, &s->layout, &need, err);
+		if (rc)
+			return rc;
+		program.local_bytes += (need.local + 63) & ~63ull;
+	}
+	for (size_t i = 0; i < s->policies; i++) {
 		const struct loom_sched_ops *ops = s->policy[i].choice->plugin->ops;
 		if (s->policy[i].choice->kind != LOOM_SCHED || !LOOM_HAS(ops, constants))
 			continue;

@@ -102,7 +102,13 @@ LOOM_FN void loom_gpu_context_at(struct loom_ctx *c, const struct loom_gpu_state
 	loom_gpu_context(c);
 	loom_gpu_find_own(c);
 	loom_gpu_restore(c, s);
-#ifdef LOOM_ALONE /* what is called is called by lanes that run a task of their own */
+}
+
+/* What tasks call is called by lanes that run one of their own, if any do. */
+LOOM_FN void loom_gpu_task_context_at(struct loom_ctx *c, const struct loom_gpu_state *s)
+{
+	loom_gpu_context_at(c, s);
+#ifdef LOOM_ALONE
 	c->alone = c->lane + 1;
 	c->lane = 0;
 	c->lanes = 1;
@@ -113,7 +119,7 @@ static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_nested(struct lo
 									struct loom_task t)
 {
 	struct loom_ctx c;
-	loom_gpu_context_at(&c, &s);
+	loom_gpu_task_context_at(&c, &s);
 	loom_gpu_dispatch(&c, &t);
 	return loom_gpu_save(&c);
 }
@@ -129,7 +135,7 @@ template <int (*fn)(struct loom_ctx *)>
 static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_out_of_line(struct loom_gpu_state s)
 {
 	struct loom_ctx c;
-	loom_gpu_context_at(&c, &s);
+	loom_gpu_task_context_at(&c, &s);
 	int result = fn(&c);
 	s = loom_gpu_save(&c);
 	s.result = result;
@@ -141,7 +147,7 @@ static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_out_of_line(stru
 									     struct loom_task t)
 {
 	struct loom_ctx c;
-	loom_gpu_context_at(&c, &s);
+	loom_gpu_task_context_at(&c, &s);
 	int result = fn(&c, &t);
 	s = loom_gpu_save(&c);
 	s.result = result;
@@ -160,6 +166,25 @@ template <int (*fn)(struct loom_ctx *, const struct loom_task *)>
 static LOOM_DEVICE int loom_gpu_far(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct loom_gpu_state s = loom_gpu_out_of_line<fn>(loom_gpu_save(c), *t);
+	loom_gpu_restore(c, &s);
+	return s.result;
+}
+
+template <int (*fn)(struct loom_ctx *)>
+static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_out_of_line_together(struct loom_gpu_state s)
+{
+	struct loom_ctx c;
+	loom_gpu_context_at(&c, &s);
+	int result = fn(&c);
+	s = loom_gpu_save(&c);
+	s.result = result;
+	return s;
+}
+
+template <int (*fn)(struct loom_ctx *)>
+static LOOM_DEVICE int loom_gpu_far_together(struct loom_ctx *c)
+{
+	struct loom_gpu_state s = loom_gpu_out_of_line_together<fn>(loom_gpu_save(c));
 	loom_gpu_restore(c, &s);
 	return s.result;
 }

@@ -94,7 +94,7 @@ int cuda_fail(struct device *d, struct loom_error *err, CUresult rc, const char 
 /* shape.c */
 int shape_find(struct device *d, struct loom_error *err);
 /* With the program, which may leave room for more. */
-int shape_again(struct device *d, const struct kernel *k, struct loom_error *err);
+int shape_again(struct device *d, const struct kernel *k, uint64_t local_bytes, struct loom_error *err);
 int device_shape(void *self, struct loom_device_shape *shape, struct loom_error *err);
 
 /* program.c */

@@ -66,6 +66,7 @@ static int get_code(struct device *d, const struct text *program, struct cached 
 {
 	char arch[32], folder[PATH_MAX];
 	struct text key;
+	uint64_t begin = d->host->now_ns(d->host);
 	snprintf(arch, sizeof(arch), "-arch=%s", d->arch);
 	const char *const options[] = {arch, COMPILER_FLAGS};
 	int n = sizeof(options) / sizeof(options[0]);
@@ -75,7 +76,8 @@ static int get_code(struct device *d, const struct text *program, struct cached 
 	cache_folder(d->options->cache, folder, sizeof(folder));
 	if (d->options->compile == COMPILE_CACHED &&
 	    cache_get(d->host, folder, key.at, key.length, out)) {
-		LOOM_LOG(d->host, LOOM_LOG_DEBUG, d->name, "compiled before: taken from %s", folder);
+		LOOM_LOG(d->host, LOOM_LOG_DEBUG, d->name, "compiled before: taken from %s in %" PRIu64 " us",
+			 folder, (d->host->now_ns(d->host) - begin) / 1000);
 	} else {
 		code = compile(d, program, options, n, out, err);
 		int failed = code ? 0 : cache_put(folder, key.at, key.length, out);
@@ -177,7 +179,7 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 		struct kernel *k = &d->kernel[LOOM_ENTRY_WORK];
 		code = make_kernel(d, &text, k, err);
 		if (!code)
-			code = shape_again(d, k, err);
+			code = shape_again(d, k, LOOM_HAS(program, local_bytes) ? program->local_bytes : 0, err);
 		if (!code)
 			LOOM_LOG(d->host, LOOM_LOG_INFO, d->name,
 				 "%u workers are resident, %u blocks on each multiprocessor", d->workers,

@@ -111,13 +111,21 @@ static int size_up(struct device *d, struct loom_error *err)
 	return 0;
 }
 
-int shape_again(struct device *d, const struct kernel *k, struct loom_error *err)
+int shape_again(struct device *d, const struct kernel *k, uint64_t local_bytes, struct loom_error *err)
 {
-	int each = 0;
-	if (d->options->workers)
-		return 0;
-	CUresult rc = d->cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-		&each, k->function, (int)(d->lanes * d->per_block), 0);
+	int each = 0, most = d->limits.shared_per_block - k->shared;
+	uint64_t shared = local_bytes * d->per_block;
+	if (d->options->workers || shared > (uint64_t)most)
+		return 0; /* who asks for too much is told later how much there is */
+	CUresult rc = d->cu.cuFuncSetAttribute(k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+					       most);
+	if (rc == CUDA_SUCCESS)
+		rc = d->cu.cuFuncSetAttribute(k->function,
+					      CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+					      CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+	if (rc == CUDA_SUCCESS)
+		rc = d->cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+			&each, k->function, (int)(d->lanes * d->per_block), shared);
 	if (rc != CUDA_SUCCESS)
 		return cuda_fail(d, err, rc, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
 	if (each < 1)

@@ -4,7 +4,9 @@
  * The worker's loop hands out up to one task per lane, and its lanes meet again when all have ended. In
  * between a lane is alone (loom_ctx.alone): it sees itself as the only lane, and its spawns go to the
  * worker's local queue at places that lanes draw from a counter in the private block. No lane takes a
- * task while others spawn, so a queue that is found full stays full until the lanes meet. */
+ * task while others spawn, so a queue that is found full stays full until the lanes meet. What it has no
+ * room for goes to the backlog, a larger ring in the worker's public block that is read by nobody else: the
+ * lanes of a worker walk as many paths of a task tree at a time, and hold what branches off all of them. */
 #ifndef SCHED_MGWS_LANES_DEV_H
 #define SCHED_MGWS_LANES_DEV_H
 
@@ -12,15 +14,21 @@
 #include "steal.dev.h"
 #endif
 
-/* A place behind the newest task of the local queue; 0: it is full. */
+/* A place behind the newest task of the local queue or, when that is full, in the backlog; 0: in neither. */
 LOOM_FN int sched_alone_push(struct loom_ctx *c, const struct loom_task *task)
 {
 	struct sched_local *l = sched_local(c);
 	uint32_t mask = sched_mask(c);
 	uint32_t at = loom_fetch_add_relaxed_dev(&l->drawn, 1u);
+	if (at <= mask) {
+		sched_copy_task(&sched_ring_of(l)[(l->head + at) & mask], task);
+		return 1;
+	}
+	mask = MGWS_BACKLOG_SLOTS(SCHED_CFG(c, public_queue)) - 1;
+	at = loom_fetch_add_relaxed_dev(&l->backlog, 1u);
 	if (at > mask)
 		return 0;
-	sched_copy_task(&sched_ring_of(l)[(l->head + at) & mask], task);
+	sched_copy_task(&sched_mgws_backlog(c)[(l->low + at) & mask], task);
 	return 1;
 }
 

@@ -29,10 +29,10 @@ struct sched_local {
 	uint32_t mask; /* slots - 1 */
 	uint32_t in_place_depth;
 	uint32_t lanes;
-	/* grain = lane, while lanes run tasks: the queue's first slot, and how many were drawn. */
-	uint32_t head, drawn;
-	uint32_t pad0;
-	uint64_t pad[5];
+	/* grain = lane, while lanes run tasks: the queue's first slot, how many were drawn, and the same of
+	 * the backlog. */
+	uint32_t head, drawn, low, backlog, pad0;
+	uint64_t pad[4];
 	struct loom_counters tally; /* stored to c->counters at the end */
 };
 
@@ -200,6 +200,21 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 	*c->counters = l->tally;
 }
 
+/* A task that all lanes hold, into a slot. From registers: a lane's word is chosen, not looked up. */
+LOOM_FN void sched_put(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *task)
+{
+#ifdef GPULOOM_DEV_CPU_H
+	sched_copy(c, to, task);
+#else
+	const sched_word *f = (const sched_word *)task;
+	uint64_t word = f[0];
+	for (uint32_t i = 1; i < SCHED_WORDS; i++)
+		word = c->lane == i ? f[i] : word;
+	if (c->lane < SCHED_WORDS)
+		((sched_word *)to)[c->lane] = word;
+#endif
+}
+
 /* 1 unless the queue is full. */
 LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
 {
@@ -207,7 +222,7 @@ LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
 	uint32_t mask = sched_mask(c);
 	if (mine->count > mask)
 		return 0;
-	sched_copy(c, &sched_ring(c)[(mine->head + mine->count) & mask], task);
+	sched_put(c, &sched_ring(c)[(mine->head + mine->count) & mask], task);
 	mine->count++;
 	return 1;
 }

@@ -136,7 +136,8 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	uint32_t lists = sched_mgws_mixed(layout) ? MGWS_LISTS : 1, lanes = sched_most_lanes(layout);
 	need->global = sizeof(struct sched_mgws_global) + lists * s->o->spill * sizeof(struct loom_task);
 	need->device = sizeof(struct sched_mgws_site);
-	need->worker = MGWS_QUEUE_BYTES(s->o->public_queue, s->o->transfer);
+	need->worker = MGWS_QUEUE_BYTES(s->o->public_queue, s->o->transfer) +
+		       MGWS_BACKLOG_BYTES(s->o->public_queue, s->o->grain);
 	need->local = SCHED_LOCAL_BYTES(lanes, s->o->local_queue) +
 		      MGWS_MINE_BYTES(lanes, s->o->priorities, s->o->local_queue, layout->workers);
 	return 0;

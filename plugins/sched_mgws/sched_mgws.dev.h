@@ -20,6 +20,7 @@ struct sched_mgws_block {
 	 * made public. */
 	uint64_t unclaimed;
 	uint64_t word; /* GPU: of the public queue */
+	uint32_t looks;
 };
 
 /* Tasks of high and of low priority, a ring of each; every lane keeps indices of its own. */
@@ -232,10 +233,16 @@ LOOM_FN int sched_mgws_bare(struct sched_mgws_block *b, const struct sched_mgws_
 #endif
 }
 
-/* Lane 0: some of the initial set is still to be claimed. */
+/* Lane 0: some of the initial set is still to be claimed. Thousands of workers would keep the one word's line
+ * busy: a GPU's look at it now and then. */
+#define MGWS_LOOKS 4u
 LOOM_FN int sched_mgws_unclaimed(struct loom_ctx *c, struct sched_mgws_block *b)
 {
 	uint64_t some = b->unclaimed;
+#ifndef GPULOOM_DEV_CPU_H
+	if (++b->looks % MGWS_LOOKS)
+		return some != 0;
+#endif
 	if (some)
 		b->unclaimed = loom_load_relaxed_sys(&sched_mgws_global(c)->next) <
 			       c->ctl->initial_tasks;
@@ -354,6 +361,13 @@ static __attribute__((noinline)) uint64_t sched_mgws_sprint(struct loom_ctx *c, 
 }
 #endif
 
+/* Tasks of high priority held: a program without priorities does not look. */
+#ifdef SCHED_CONSTANTS
+#define MGWS_URGENT(c, high) (SCHED_CFG(c, priorities) ? (high)->count : 0u)
+#else
+#define MGWS_URGENT(c, high) ((high)->count)
+#endif
+
 /* Runs the local queue and the block until both are empty. 0 when the run was stopped. */
 LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint64_t *ran)
 {
@@ -372,7 +386,8 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 		if (c->lanes == 1 && !follows)
 			n += sched_mgws_sprint(c, b, &t, sample - n, &follows);
 #endif
-		int can_share = mine->count + high->count >= 2 || b->end - b->next >= 2;
+		uint32_t urgent = MGWS_URGENT(c, high);
+		int can_share = mine->count + urgent >= 2 || b->end - b->next >= 2;
 		/* Also the barrier between pushes and pop. */
 		uint64_t news = loom_from_lane0(
 			c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share) : 0);
@@ -383,7 +398,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 		if (news & MGWS_SHARE)
 			sched_mgws_share(c, b);
 		if (!follows) {
-			if (high->count)
+			if (urgent)
 				sched_mgws_pop_level(c, MGWS_HIGH, &t);
 			else if (mine->count)
 				sched_pop(c, mine, ring, mask, &t);
@@ -421,19 +436,33 @@ LOOM_FN int sched_mgws_work_apart(struct loom_ctx *c, struct sched_mgws_block *b
 	const struct loom_task *ring = sched_ring(c);
 	const struct sched_mgws_own *own = sched_mgws_hint(c);
 	struct sched_mgws_queue *q = sched_mgws_mine(c)->q;
-	uint32_t mask = sched_mask(c);
+	uint32_t mask = sched_mask(c), low = 0, backlog = 0;
+	const uint32_t slots = MGWS_BACKLOG_SLOTS(SCHED_CFG(c, public_queue));
 	for (;;) {
 		uint64_t held = mine->count, n;
-		int can_share = held > c->lanes || (!held && b->end - b->next > c->lanes);
+		int can_share = backlog || held > c->lanes || (!held && b->end - b->next > c->lanes);
 		struct loom_task t;
 		/* Also the barrier between pushes and pops. */
 		uint64_t news = loom_from_lane0(
 			c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share) : 0);
 		if (news & MGWS_STOP)
 			return 0;
-		if (news & MGWS_SHARE) {
+		if (news & MGWS_SHARE && backlog) {
+			n = sched_mgws_give(c, sched_mgws_backlog(c), low, slots - 1, (backlog + 1) / 2);
+			low += (uint32_t)n;
+			backlog -= (uint32_t)n;
+			if (c->lane == 0)
+				b->word = own->word;
+		} else if (news & MGWS_SHARE) {
 			sched_mgws_share(c, b);
 			held = mine->count;
+		}
+		if (!held && backlog) {
+			held = backlog < (mask + 1) / 2 ? backlog : (mask + 1) / 2;
+			backlog -= (uint32_t)held;
+			sched_move(c, sched_ring(c), mine->head, mask, sched_mgws_backlog(c),
+				   low + backlog, slots - 1, (uint32_t)held);
+			loom_barrier_lanes(c);
 		}
 		if (held) {
 			n = held < c->lanes ? held : c->lanes;
@@ -448,15 +477,28 @@ LOOM_FN int sched_mgws_work_apart(struct loom_ctx *c, struct sched_mgws_block *b
 		}
 		if (!n)
 			return 1;
+		/* Older tasks make room for what these will spawn: a task that finds none goes to the backlog
+		 * in front of them, and the tree would be walked by breadth. */
+		if (held > (mask + 1) / 4 && slots - backlog >= held) {
+			uint32_t old = (uint32_t)held - (mask + 1) / 4;
+			sched_move(c, sched_mgws_backlog(c), low + backlog, slots - 1, ring, mine->head, mask,
+				   old);
+			mine->head += old;
+			held -= old;
+			backlog += old;
+		}
 		if (c->lane == 0) {
 			l->head = mine->head;
 			l->drawn = (uint32_t)held;
+			l->low = low;
+			l->backlog = backlog;
 		}
 		loom_barrier_lanes(c); /* places are there to be drawn, and slots to be written */
 		if (c->lane < n)
 			sched_alone_run(c, &t);
 		loom_barrier_lanes(c);
 		mine->count = l->drawn <= mask ? l->drawn : mask + 1;
+		backlog = l->backlog < slots ? l->backlog : slots;
 		*ran += n;
 	}
 }
@@ -623,7 +665,7 @@ LOOM_FN void sched_mgws_end(struct loom_ctx *c, uint64_t ran)
 
 LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 {
-	struct sched_mgws_block block = {0, 0, 1, 0};
+	struct sched_mgws_block block = {0, 0, 1, 0, 0};
 	uint64_t ran = 0;
 	sched_mgws_begin(c);
 	for (;;) {
@@ -635,7 +677,7 @@ LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 		if (sched_mgws_acquire(c, 0) || sched_mgws_adopt(c, 0) ||
 		    sched_mgws_claim(c, &block) || sched_mgws_low(c))
 			continue;
-		if (!sched_mgws_seek(c))
+		if (!LOOM_FAR_TOGETHER(sched_mgws_seek, c))
 			break;
 	}
 	sched_mgws_end(c, ran);

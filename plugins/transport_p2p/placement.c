@@ -17,6 +17,10 @@ int placement_parse(const struct loom_host *host, const char *text, struct place
 		*placement = (struct placement){.kind = PLACE_REMOTE};
 		return 0;
 	}
+	if (!strcmp(text, "host")) {
+		*placement = (struct placement){.kind = PLACE_HOST};
+		return 0;
+	}
 	if (!strncmp(text, prefix, sizeof(prefix) - 1)) {
 		const char *digits = text + sizeof(prefix) - 1;
 		char *end;
@@ -29,7 +33,7 @@ int placement_parse(const struct loom_host *host, const char *text, struct place
 	}
 	return LOOM_FAIL(
 	    host, err, LOOM_EINVAL,
-	    "[transport.p2p] placement = '%s' is none of owner, remote, device:N (N from 0 "
+	    "[transport.p2p] placement = '%s' is none of owner, remote, host, device:N (N from 0 "
 	    "to %d, in the order of [run] devices)",
 	    text, LOOM_MAX_DEVICES - 1);
 }
@@ -60,6 +64,8 @@ uint32_t placement_home(const struct placement *placement, const struct loom_seg
 		return placement->device;
 	if (want->owner < 0)
 		return 0; /* the stack's own: there is no better place */
+	if (placement->kind == PLACE_HOST)
+		return devices;
 	uint32_t shift = placement->kind == PLACE_REMOTE;
 	return ((uint32_t)want->owner + shift) % devices;
 }

@@ -5,14 +5,14 @@
 
 #include <gpuloom/transport.h>
 
-enum placement_kind { PLACE_OWNER, PLACE_REMOTE, PLACE_DEVICE };
+enum placement_kind { PLACE_OWNER, PLACE_REMOTE, PLACE_HOST, PLACE_DEVICE };
 
 struct placement {
 	enum placement_kind kind;
 	uint32_t device; /* PLACE_DEVICE: which */
 };
 
-/* Reads "owner", "remote" or "device:N". */
+/* Reads "owner", "remote", "host" or "device:N". */
 int placement_parse(const struct loom_host *host, const char *text, struct placement *placement,
 		    struct loom_error *err);
 /* Refuses what makes no sense with `devices` devices. */

@@ -15,7 +15,8 @@ static const char *const huge_choices[] = {"no", "try", NULL};
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, placement, LOOM_OPT_STR, "owner",
 	     "Whose memory a device's segments lie in. owner: its own. remote: that of the next "
-	     "device. device:N: all in that of device N, in the order of [run] devices."),
+	     "device. host: the host's, so that queues are there while the stack's own segments, with tasks and "
+	     "results, lie on the first device. device:N: all in that of device N, in the order of [run] devices."),
     LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
 	     "Whether to ask the kernel for huge pages for the part in host memory. try: it gives "
 	     "them if it has any. The devices' own option says it for theirs.",

@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every combination for real, on this machine's GPU: each workload with each scheduler, detector,
 # transport and kind of worker, several times over, every sample verified.
-#   tests/cuda/run.sh BUILD [REPEATS [SANITIZER]]
-# REPEATS (default 5) runs of 3 samples each. SANITIZER: compute-sanitizer's tools to run once each, as
-# in "memcheck racecheck". Exit 77: no GPU here.
+#   tests/cuda/run.sh BUILD [SAMPLES [SANITIZER]]
+# SAMPLES (default 50): in a row, in one run. SANITIZER: compute-sanitizer's tools to run once each, as in
+# "memcheck racecheck". Exit 77: no GPU here.
 set -u
-B=$(cd "${1:-build}" && pwd) repeats=${2:-5} sanitizer=${3-}
+B=$(cd "${1:-build}" && pwd) samples=${2:-50} sanitizer=${3-}
 G=$B/gpuloom
 export GPULOOM_PLUGIN_PATH="$B/plugins"
 tmp=$(mktemp -d)
@@ -22,7 +22,7 @@ done
 cat >"$tmp/cuda.ini" <<END
 [run]
 devices = cuda:0
-samples = 3
+samples = $samples
 timeout = 30s
 [device.cpu]
 oversubscribe = yes
@@ -70,33 +70,51 @@ once() {
 	best=$(awk '$1 == "tasks_per_s" { print $2, $3 }' "$tmp/out")
 }
 
-# every LABEL ARGUMENTS...: that many times.
+# every LABEL ARGUMENTS...: all samples of a run.
 every() {
 	name=$1
 	shift
-	for i in $(seq "$repeats"); do
-		once "$name" 0 "$@" || return
-	done
+	once "$name" 0 "$@" || return
 	printf '  ok  %-64s %s\n' "$name" "$best"
 }
 
 wrap=
 schedulers=$(cd "$B/plugins" && ls sched_*.so | sed 's/sched_\(.*\)\.so/\1/')
 detectors=$(cd "$B/plugins" && ls term_*.so | sed 's/term_\(.*\)\.so/\1/')
+# Static keeps what tasks spawn where it is, and polls of host memory are slow: smaller jobs there.
 for transport in p2p host; do
-	for scheduler in $schedulers; do
+	for scheduler in $schedulers 'mgws grain=lane'; do
 		for detector in $detectors; do
 			for workload in memset contains fib uts; do
-				every "$transport $scheduler $detector $workload" \
-					--set transport.use="$transport" --set scheduler.use="$scheduler" \
+				set -- --set transport.use="$transport" --set scheduler.use="${scheduler% *}" \
 					--set termination.use="$detector" --set run.workload="$workload"
+				[ "$scheduler" = "${scheduler% *}" ] ||
+					set -- "$@" --set "scheduler.mgws.${scheduler#* }"
+				[ "$transport" = p2p ] || set -- "$@" --set workload.memset.tasks=20000 \
+					--set workload.fib.n=18 --set device.cuda.workers=264 \
+					--set workload.uts.tree=custom --set workload.uts.depth=6
+				[ "$scheduler" != static ] || set -- "$@" --set scheduler.static.spill=1000000 \
+					--set workload.fib.n=18 \
+					--set workload.uts.tree=custom --set workload.uts.depth=4
+				every "$transport $scheduler $detector $workload" "$@"
 			done
 		done
 	done
 done
 
-# Other shapes of workers.
+# The scheduler's policies, and queues in host memory with everything else on the device.
 base='--set transport.use=p2p --set scheduler.use=mgws --set termination.use=counter'
+for grain in worker lane; do
+	for policy in overflow=damping transfer=id victim=biased victim=local victim=neighbour claim=fixed \
+		owners=2; do
+		every "uts grain=$grain $policy" $base --set run.workload=uts \
+			--set scheduler.mgws.grain=$grain --set scheduler.mgws.$policy
+	done
+	every "uts grain=$grain, queues in host memory" $base --set run.workload=uts \
+		--set scheduler.mgws.grain=$grain --set transport.p2p.placement=host --set workload.uts.tree=custom
+done
+
+# Other shapes of workers.
 for workload in memset uts; do
 	for shape in 'lanes=64' 'lanes=256' 'worker=warp' 'worker=warp warps=8' 'workers=1' 'workers=2' \
 		'max_registers=64' 'nesting=0'; do
@@ -104,10 +122,15 @@ for workload in memset uts; do
 		for one in $shape; do
 			set -- "$@" --set "device.cuda.$one"
 		done
+		# Few workers take seconds for the tree.
+		case $shape in
+		workers=*) set -- "$@" --set workload.uts.tree=custom --set workload.uts.depth=6 ;;
+		esac
 		every "$workload $shape" "$@"
 	done
 	every "$workload, small queues" $base --set run.workload="$workload" \
-		--set scheduler.mgws.local_queue=2 --set scheduler.mgws.public_queue=2
+		--set scheduler.mgws.local_queue=2 --set scheduler.mgws.public_queue=2 \
+		--set scheduler.mgws.spill=1000000 --set workload.uts.tree=custom --set workload.uts.depth=6
 done
 
 # Two devices in one stack: the coherence probe, steals between them. On one GPU both share it.
@@ -126,12 +149,30 @@ else
 	sed 's/^/      /' "$tmp/err"
 fi
 
+# Litmus tests of the device layer: compiled here, for they need no composition.
+if nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null) &&
+	"$nvcc" -std=c++20 -arch=native -I"$(dirname "$0")/../../core/include" -o "$tmp/litmus" \
+		"$(dirname "$0")/litmus.cu" >"$tmp/out" 2>&1; then
+	if "$tmp/litmus"; then
+		passed=$((passed + 1))
+	else
+		failed=$((failed + 1))
+	fi
+else
+	echo '  no litmus tests: no nvcc here, or it fails:'
+	[ ! -s "$tmp/out" ] || tail -n 5 "$tmp/out"
+fi
+
 for tool in $sanitizer; do
 	wrap="compute-sanitizer --tool $tool --error-exitcode 99"
-	for workload in memset fib; do
-		once "$tool $workload" 0 $base --set run.workload="$workload" --samples 1 \
-			--set workload.memset.tasks=20000 --set workload.fib.n=16 --set run.timeout=200s &&
-			printf '  ok  %s\n' "$tool $workload"
+	for workload in memset fib uts; do
+		for grain in worker lane; do
+			once "$tool $workload $grain" 0 $base --set run.workload="$workload" --samples 1 \
+				--set workload.memset.tasks=20000 --set workload.fib.n=14 \
+				--set workload.uts.tree=custom --set workload.uts.depth=5 \
+				--set scheduler.mgws.grain=$grain --set device.cuda.workers=64 \
+				--set run.timeout=200s && printf '  ok  %s\n' "$tool $workload $grain"
+		done
 	done
 done
 echo "$passed passed, $failed failed"

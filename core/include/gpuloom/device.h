@@ -48,6 +48,7 @@ struct loom_program {
 	uint32_t tasks;
 	uint32_t reserved;
 	const char *constants; /* #define lines for device code; NULL: none */
+	uint64_t local_bytes;  /* private memory per worker that scheduler and detector will ask for */
 };
 
 enum loom_entry {

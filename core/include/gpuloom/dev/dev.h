@@ -30,6 +30,7 @@
  *   LOOM_NESTING_MAX             how deep those may be nested
  *   LOOM_FAR(fn, c) or (fn, c, t)    int fn(c) or fn(c, t), t a const struct loom_task *: for what is
  *                                rare and large, kept out of the code around it where that matters
+ *   LOOM_FAR_TOGETHER(fn, c)     the same, called from a scheduler's loop: never by a lane that is alone
  *
  * A backend that lacks a name does not compile: there is no weaker fallback. */
 #ifndef GPULOOM_DEV_DEV_H
@@ -54,6 +55,7 @@
 
 #ifndef LOOM_FAR
 #define LOOM_FAR(fn, ...) fn(__VA_ARGS__)
+#define LOOM_FAR_TOGETHER(fn, c) fn(c)
 #endif
 
 /* Where a reference lies in this device's view. */

@@ -49,7 +49,10 @@ template <int (*fn)(struct loom_ctx *)>
 static __device__ int loom_gpu_far(struct loom_ctx *c);
 template <int (*fn)(struct loom_ctx *, const struct loom_task *)>
 static __device__ int loom_gpu_far(struct loom_ctx *c, const struct loom_task *t);
+template <int (*fn)(struct loom_ctx *)>
+static __device__ int loom_gpu_far_together(struct loom_ctx *c);
 #define LOOM_FAR(fn, ...) loom_gpu_far<fn>(__VA_ARGS__)
+#define LOOM_FAR_TOGETHER(fn, c) loom_gpu_far_together<fn>(c)
 #endif
 
 #endif

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Litmus tests of the device layer on a real GPU: the patterns that the schedulers live on, at device scope
+ * in device memory, and at system scope in device and in host memory.
+ *
+ *   publish   data, then a release store of a word; who acquires the word sees the data
+ *   claim     each fetch_add gives another number, and acquires what was published before
+ *   complete  a reader copies a slot, then adds with release; the owner acquires the sum and overwrites
+ *   sb        store, full fence, load on both sides: not both miss the other's store
+ *
+ * Forbidden outcomes are counted; each must be 0. That both orders were seen shows that a test was one. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <gpuloom/dev/dev.h>
+
+/* Of the composition; not used here. */
+__device__ void loom_task_run(struct loom_ctx *, const struct loom_task *) {}
+__device__ void loom_task_run_nested(struct loom_ctx *, const struct loom_task *) {}
+
+struct cell {
+	uint32_t data, pad0[31];
+	uint32_t word, pad1[31];
+	uint32_t done, pad2[31];
+};
+struct tally {
+	unsigned long long wrong, early, late;
+};
+
+#define ROUNDS 20000u
+
+#define CHECK(call)                                                                                \
+	do {                                                                                       \
+		cudaError_t rc_ = (call);                                                          \
+		if (rc_ != cudaSuccess) {                                                          \
+			fprintf(stderr, "litmus: %s: %s\n", #call, cudaGetErrorString(rc_));       \
+			exit(1);                                                                   \
+		}                                                                                  \
+	} while (0)
+
+#define LITMUS(SCOPE)                                                                              \
+	/* Even blocks own a cell, the odd block behind it reads it. */                            \
+	__global__ void publish_##SCOPE(struct cell *cells, struct tally *t)                       \
+	{                                                                                          \
+		struct cell *m = &cells[blockIdx.x / 2];                                           \
+		unsigned long long wrong = 0, early = 0, late = 0;                                 \
+		for (uint32_t i = 1; i <= ROUNDS; i++) {                                           \
+			if (blockIdx.x % 2 == 0) {                                                 \
+				*(volatile uint32_t *)&m->data = i;                                \
+				loom_store_release_##SCOPE(&m->word, i);                           \
+			} else {                                                                   \
+				uint32_t w = loom_load_acquire_##SCOPE(&m->word);                  \
+				uint32_t d = *(volatile uint32_t *)&m->data;                       \
+				wrong += d < w;                                                    \
+				early += d == w;                                                   \
+				late += d > w;                                                     \
+			}                                                                          \
+		}                                                                                  \
+		atomicAdd(&t->wrong, wrong);                                                       \
+		atomicAdd(&t->early, early);                                                       \
+		atomicAdd(&t->late, late);                                                         \
+	}                                                                                          \
+	/* All blocks draw from one word; `seen` has a mark per number. */                         \
+	__global__ void claim_##SCOPE(struct cell *m, uint32_t *seen, struct tally *t)             \
+	{                                                                                          \
+		for (uint32_t i = 0; i < ROUNDS / 100; i++) {                                      \
+			uint32_t n = loom_fetch_add_acquire_##SCOPE(&m->word, 1u);                 \
+			if (atomicAdd(&seen[n], 1u))                                               \
+				atomicAdd(&t->wrong, 1ull);                                        \
+		}                                                                                  \
+	}                                                                                          \
+	/* The owner writes i, publishes it, and waits for the reader's completion. */             \
+	__global__ void complete_##SCOPE(struct cell *cells, struct tally *t)                      \
+	{                                                                                          \
+		struct cell *m = &cells[blockIdx.x / 2];                                           \
+		unsigned long long wrong = 0;                                                      \
+		for (uint32_t i = 1; i <= ROUNDS / 20; i++) {                                      \
+			if (blockIdx.x % 2 == 0) {                                                 \
+				*(volatile uint32_t *)&m->data = i;                                \
+				loom_store_release_##SCOPE(&m->word, i);                           \
+				while (loom_load_acquire_##SCOPE(&m->done) != i)                   \
+					;                                                          \
+			} else {                                                                   \
+				while (loom_load_acquire_##SCOPE(&m->word) != i)                   \
+					;                                                          \
+				wrong += *(volatile uint32_t *)&m->data != i;                      \
+				loom_fetch_add_release_##SCOPE(&m->done, 1u);                      \
+			}                                                                          \
+		}                                                                                  \
+		atomicAdd(&t->wrong, wrong);                                                       \
+	}                                                                                          \
+	/* Both blocks of a pair meet at `done`, then store and look. */                           \
+	__global__ void sb_##SCOPE(struct cell *cells, uint32_t *saw, struct tally *t)             \
+	{                                                                                          \
+		uint32_t pair = blockIdx.x / 2, me = blockIdx.x % 2;                               \
+		struct cell *m = &cells[pair];                                                     \
+		uint32_t *mine = me ? &m->data : &m->word, *its = me ? &m->word : &m->data;        \
+		for (uint32_t i = 1; i <= ROUNDS / 20; i++) {                                      \
+			loom_fetch_add_acq_rel_##SCOPE(&m->done, 1u);                              \
+			while (loom_load_acquire_##SCOPE(&m->done) < 4 * i - 2) \
+				;                                                                  \
+			loom_store_relaxed_##SCOPE(mine, i);                                       \
+			loom_fence_seq_cst_##SCOPE();                                              \
+			saw[2 * pair + me] = loom_load_relaxed_##SCOPE(its) >= i;                  \
+			loom_fetch_add_acq_rel_##SCOPE(&m->done, 1u);                              \
+			while (loom_load_acquire_##SCOPE(&m->done) < 4 * i)                        \
+				;                                                                  \
+			if (me == 0) {                                                             \
+				uint32_t a = *(volatile uint32_t *)&saw[2 * pair];                 \
+				uint32_t b = *(volatile uint32_t *)&saw[2 * pair + 1];             \
+				if (!a && !b)                                                      \
+					atomicAdd(&t->wrong, 1ull);                                \
+				if (a != b)                                                        \
+					atomicAdd(&t->early, 1ull);                                \
+			}                                                                          \
+			loom_fence_seq_cst_##SCOPE();                                              \
+		}                                                                                  \
+	}
+
+LITMUS(dev)
+LITMUS(sys)
+
+static int failures;
+
+static struct tally fetch(const struct tally *t)
+{
+	struct tally out;
+	CHECK(cudaDeviceSynchronize());
+	CHECK(cudaMemcpy(&out, t, sizeof(out), cudaMemcpyDeviceToHost));
+	return out;
+}
+
+static void report(const char *name, const char *where, struct tally got)
+{
+	const struct tally *t = &got;
+	printf("  %s  litmus %-9s %-22s forbidden %llu, the interesting orders %llu and %llu\n",
+	       t->wrong ? "FAILED" : "ok", name, where, t->wrong, t->early, t->late);
+	failures += t->wrong != 0;
+}
+
+enum { PAIRS = 128 };
+
+template <typename Publish, typename Claim, typename Complete, typename Sb>
+static void all(const char *where, int host, Publish publish, Claim claim, Complete complete, Sb sb)
+{
+	struct cell *cells;
+	struct tally *t;
+	uint32_t *seen;
+	uint64_t bytes = PAIRS * sizeof(*cells);
+	if (host)
+		CHECK(cudaHostAlloc(&cells, bytes, cudaHostAllocMapped));
+	else
+		CHECK(cudaMalloc(&cells, bytes));
+	CHECK(cudaMalloc(&t, sizeof(*t)));
+	CHECK(cudaMalloc(&seen, (2 * PAIRS * (ROUNDS / 100) + 2 * PAIRS) * sizeof(*seen)));
+	for (int i = 0; i < 4; i++) {
+		static const char *const names[] = {"publish", "claim", "complete", "sb"};
+		CHECK(cudaMemset(cells, 0, bytes));
+		CHECK(cudaMemset(seen, 0, (2 * PAIRS * (ROUNDS / 100) + 2 * PAIRS) * sizeof(*seen)));
+		CHECK(cudaMemset(t, 0, sizeof(*t)));
+		if (i == 0)
+			publish<<<2 * PAIRS, 1>>>(cells, t);
+		else if (i == 1)
+			claim<<<2 * PAIRS, 1>>>(cells, seen, t);
+		else if (i == 2)
+			complete<<<2 * PAIRS, 1>>>(cells, t);
+		else
+			sb<<<2 * PAIRS, 1>>>(cells, seen, t);
+		report(names[i], where, fetch(t));
+	}
+	CHECK(cudaFree(seen));
+	CHECK(cudaFree(t));
+	CHECK(host ? cudaFreeHost(cells) : cudaFree(cells));
+}
+
+/* The GPU publishes, a thread of the host reads, in host memory. */
+static void to_host(void)
+{
+	struct cell *cells;
+	struct tally *t, mine = {0, 0, 0};
+	CHECK(cudaHostAlloc(&cells, sizeof(*cells), cudaHostAllocMapped));
+	CHECK(cudaMalloc(&t, sizeof(*t)));
+	*cells = (struct cell){};
+	CHECK(cudaMemset(t, 0, sizeof(*t)));
+	publish_sys<<<1, 1>>>(cells, t);
+	for (uint32_t w = 0, seen = 0; w != ROUNDS; seen = w) {
+		w = __atomic_load_n(&cells->word, __ATOMIC_ACQUIRE);
+		uint32_t d = *(volatile uint32_t *)&cells->data;
+		mine.wrong += d < w;
+		mine.early += w != seen && d == w;
+		mine.late += d > w;
+	}
+	fetch(t);
+	report("publish", "GPU to CPU", mine);
+	CHECK(cudaFree(t));
+	CHECK(cudaFreeHost(cells));
+}
+
+int main(void)
+{
+	all("device scope", 0, publish_dev, claim_dev, complete_dev, sb_dev);
+	all("system scope", 0, publish_sys, claim_sys, complete_sys, sb_sys);
+	all("system scope, host mem", 1, publish_sys, claim_sys, complete_sys, sb_sys);
+	to_host();
+	return failures != 0;
+}
