@@ -50,7 +50,7 @@ spoil 'a new epoch forgets copies under way' public.dev.h \
 spoil 'idle while thieves copy' public.dev.h \
 	'return sched_mgws_copied(own, q, 0) && sched_mgws_copied(own, q, 1);' 'return 1;'
 spoil 'co-owners at the same time' public.dev.h \
-	'if (sched_mgws_global(c)->common.cfg.owners == 1)
+	'if (SCHED_CFG(c, owners) == 1)
 		return 1;' 'return 1;'
 spoil 'a co-owner is busy too late' owner.dev.h \
 	'	if (n && idle)
