@@ -26,4 +26,12 @@ for transport in host p2p; do
 		done
 	done
 done
+# Lanes that run a task each.
+for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path=$tmp/docs" 'fib workload.fib.n=16' \
+	'uts workload.uts.tree=custom'; do
+	set -- $job
+	expect 0 'verified' "$G" run "conf/$1.ini" --samples 2 --set "$2" --set workload.contains.word=zwischen \
+		--set 'workload.contains.glob=*' --set scheduler.use=mgws --set scheduler.mgws.grain=lane \
+		--set device.cpu.lanes=4 $queues
+done
 finish
