@@ -228,11 +228,12 @@ bench-trigger: all $B/bench/trigger_floor ## triggered messages beside the floor
 .PHONY: bench-trigger
 
 # ---- synchronisation: waiting consumers ----------------------------------------------------------------
-$B/bench/sync_beside: bench/sync_beside.c $B/obj/tests/support.o Makefile
+SYNC_BENCH := $(addprefix $B/bench/sync_,beside release floor)
+$(SYNC_BENCH): $B/bench/%: bench/%.c tests/sync_rig.h tests/cpu_rig.h $B/obj/tests/support.o Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $B/obj/tests/support.o -lcunit -ldl -o $@
-bench-sync: all $B/bench/sync_beside ## consumers that are interrupted beside those that poll, sleep and park
+bench-sync: all $(SYNC_BENCH) ## consumers that are interrupted beside those that poll, sleep and park
 	@mkdir -p $B/bench
 	python3 bench/sync.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/sync.txt
 .PHONY: bench-sync

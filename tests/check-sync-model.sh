@@ -18,7 +18,7 @@ search || {
 	fail 'the model'
 	cat "$tmp/run/spin.out" "$tmp/run/pan.out"
 }
-for mistake in NO_RECHECK NO_POISON_TEST POISON_LATE RELEASE_EARLY NO_ARM NO_SECOND_LOAD; do
+for mistake in NO_FULL_TEST NO_LOOK_AGAIN NO_ARM LOOK_FIRST COUNT_LATE RELEASE_EARLY; do
 	search "-D$mistake" && fail "$mistake was not found"
 	grep -q 'errors: 1' "$tmp/run/pan.out" || fail "$mistake: no counterexample"
 done

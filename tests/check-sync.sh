@@ -39,7 +39,7 @@ for sync in $plugins; do
 	done
 done
 case $plugins in *wic*)
-	for own in mode=in_place eager=no activate=monitor companions=2; do
+	for own in mode=copy eager=no activate=monitor companions=2; do
 		for isolation in thread process; do
 			expect 0 'verified' "$G" run conf/wic/h3d.ini --samples 2 $devices --set workload.h3d.size=4 \
 				--set "sync.wic.$own" --set device.cpu.isolation=$isolation

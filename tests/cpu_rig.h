@@ -13,7 +13,9 @@
 #include "fake_host.h"
 
 #define RIG_DEVICES 4
+#ifndef RIG_WORKERS
 #define RIG_WORKERS 64
+#endif
 #define SECOND      1000000000ull
 
 struct rig_shared {

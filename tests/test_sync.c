@@ -22,12 +22,12 @@ static const char *const every[] = {
 	"sync_futex",
 	"sync_futex spin=50",
 	"sync_wic",
-	"sync_wic mode=in_place",
+	"sync_wic mode=copy",
 	"sync_wic eager=no",
-	"sync_wic eager=no mode=in_place",
+	"sync_wic eager=no mode=copy",
 	"sync_wic companions=2",
 	"sync_wic activate=monitor",
-	"sync_wic activate=monitor mode=in_place shards=4",
+	"sync_wic activate=monitor mode=copy shards=4",
 };
 #define EVERY (sizeof(every) / sizeof(every[0]))
 static const char *const isolations[] = {"thread", "process"};

@@ -19,28 +19,30 @@
 struct sync_slot {
 	uint32_t full;
 	uint32_t sleepers; /* consumers that wait, or are about to: plug-ins that park */
-	uint32_t poison;   /* wic: the page holds no data, see wic_stall.c */
-	uint32_t lock;     /* wic: held while a page is poisoned or armed again */
-	uint32_t placed;   /* wic: rounds whose pages are in place */
-	uint32_t length;   /* wic: bytes of the last round that was published */
-	uint32_t serve;    /* wic: held by the Monitor while it activates, and by a release */
-	uint32_t pad0[9];
+	uint32_t lock;     /* wic, mode = copy: covers the two lines but for the sleepers */
+	uint32_t spoiled;  /* wic, mode = copy: the page holds no data */
+	uint64_t length;   /* wic, mode = copy: bytes of the last round that was published */
+	uint32_t pad0[10];
 	uint32_t released;
 	uint32_t blocked; /* producers that wait */
 	uint32_t done;    /* readers, of all rounds, that have released */
-	uint32_t pad1[13];
+	uint32_t side;    /* wic: the companion page whose turn it is */
+	uint32_t spent;   /* wic: that page may have been placed */
+	uint32_t pad1[11];
 };
 
 struct sync_channel {
 	uint32_t slots, readers, from, to;
 	uint64_t bytes;    /* of an item */
-	uint64_t stride;   /* from one item to the next */
+	uint64_t stride;   /* from one item to the next; not wic */
 	uint64_t slot_at;  /* struct sync_slot[slots], from the head */
-	uint64_t data_at;  /* items; wic: in the staging file */
+	uint64_t data_at;  /* items; not wic */
 	uint32_t died;     /* 1: poisoned because the device of its producers died */
 	uint32_t pages;    /* wic: of an item */
+	uint32_t sides;    /* wic: companion pages of a slot */
 	uint32_t group_at; /* wic: first of its groups */
 	uint32_t bit_at;   /* wic: first of its slots in the order of all slots */
+	uint32_t pad;
 };
 
 /* The global block: head, channels, slots, items. */
@@ -63,7 +65,7 @@ struct sync_head {
 	X(alloc_ns, "ns", "wic: Interrupter, allocation of pages")                                 \
 	X(recycle_ns, "ns", "wic: Activator, recycling of pages")                                  \
 	X(recycles, "pages", "wic: pages recycled")                                                \
-	X(eager, "", "wic: items placed before their consumer came")                               \
+	X(eager, "", "wic: items that were published before their consumer came")                  \
 	X(activations, "", "wic: consumers resumed by their producer")
 
 struct sync_tally {

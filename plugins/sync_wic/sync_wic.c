@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sync_wic: consumers are interrupted by a page fault and resumed with the data on the page. Host half. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "wic.h"
 
@@ -11,27 +13,27 @@ static const char *const activate_choices[] = {"producer", "monitor", NULL};
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct wic_opts, pages, LOOM_OPT_U32, "16384",
-		 "Pages of 4 KiB of communication medium (PCM) per device; rounded up to a power of two. Every "
-		 "slot of a channel takes its item's pages once per companion.",
+		 "Most pages of 4 KiB of communication medium (PCM) per device, in powers of two; as many are "
+		 "taken as the channels need. Every slot of a channel takes its item's pages once per companion.",
 		 .min = 64, .max = 1 << 20),
 	LOOM_OPT(struct wic_opts, companions, LOOM_OPT_U32, "0",
-		 "Pages that take turns with the rounds of a slot, a power of two: the more, the more are "
+		 "Pages that take turns when rounds of a slot stall, a power of two: the more, the more are "
 		 "recycled at once. 0: as many as there is room for, up to 16. The paper has 2.",
 		 .max = WIC_SIDES_MAX),
 	LOOM_OPT(struct wic_opts, shards, LOOM_OPT_U32, "0",
 		 "Into how many userfaultfd descriptors a device's pages are divided, a power of two: a "
-		 "release takes longer the more consumers wait at one. 0: one for each 64 workers.",
+		 "release takes longer the more consumers wait at one. 0: one for each 8 workers, as far as the "
+		 "limit of open files allows.",
 		 .max = WIC_SHARDS_MAX),
-	LOOM_OPT(struct wic_opts, mode, LOOM_OPT_ENUM, "copy",
-		 "copy: the data are copied onto the consumer's page when it is resumed. in_place: the "
-		 "producer writes into the page's memory, and resuming maps it.",
+	LOOM_OPT(struct wic_opts, mode, LOOM_OPT_ENUM, "in_place",
+		 "in_place: producers write into the page's memory, and resuming a consumer maps it. copy: the "
+		 "data are copied onto a page of the consumer's own when it is resumed.",
 		 .choices = mode_choices),
 	LOOM_OPT(struct wic_opts, eager, LOOM_OPT_BOOL, "yes",
-		 "Whether data that are there before their consumer are placed at once, so that it does not "
-		 "fault. The paper's WIC does not."),
+		 "Whether a consumer whose data came before it takes them without a fault. The paper's WIC faults."),
 	LOOM_OPT(struct wic_opts, activate, LOOM_OPT_ENUM, "producer",
 		 "Who resumes a consumer that waits. producer: its producer. monitor: the Monitor thread of "
-		 "its device, as in the paper; nothing is then placed eagerly.",
+		 "its device, as in the paper.",
 		 .choices = activate_choices),
 	{.name = NULL},
 };
@@ -124,41 +126,36 @@ static void lay_out(struct wic *w, struct sync_head *h)
 {
 	uint64_t at = sync_lay_out(&w->sync, h);
 	w->groups = w->slots = 0;
-	w->file_bytes = 0;
 	for (uint32_t i = 0; i < w->sync.channels; i++) {
 		const struct loom_channel *from = &w->sync.channel[i];
-		uint64_t stride = (uint64_t)item_pages(from) * UFFD_PAGE;
 		if (h) {
 			struct sync_channel *k = sync_channel(h, i);
-			k->stride = stride;
-			k->data_at = w->file_bytes;
 			k->pages = item_pages(from);
+			k->sides = w->sides;
 			k->group_at = w->groups;
 			k->bit_at = w->slots;
 		}
-		w->file_bytes += from->slots * stride;
 		w->groups += channel_groups(from);
 		w->slots += from->slots;
 	}
-	if (w->o->mode == WIC_IN_PLACE)
-		w->file_bytes = (uint64_t)w->devices * w->pages * UFFD_PAGE;
+	w->file_bytes = (uint64_t)w->devices * w->pages * UFFD_PAGE;
 	w->devices_at = line(at);
 	w->groups_at = w->devices_at + w->devices * sizeof(struct wic_device);
 	w->owners_at = line(w->groups_at + w->groups * sizeof(struct wic_group));
 	w->trees_at = line(w->owners_at + (uint64_t)w->devices * w->pages * sizeof(uint32_t));
 	w->dab_at = line(w->trees_at + w->devices * pcm_bytes(w->pages));
-	w->bytes = w->dab_at + ((uint64_t)w->sides * w->slots + 63) / 64 * 8;
+	w->bytes = w->dab_at + ((uint64_t)w->slots + 63) / 64 * 8;
 }
 
 /* Pages that the channels to a device take at most, so that no allocation fails while workers run: a part
  * may end with too few pages in a row, which the largest request bounds. */
-static uint64_t room_for(const struct wic *w, uint32_t device, uint32_t sides)
+static uint64_t room_for(const struct wic *w, uint32_t device)
 {
 	uint64_t want = 0, largest = 0;
 	for (uint32_t i = 0; i < w->sync.channels; i++) {
 		const struct loom_channel *k = &w->sync.channel[i];
 		uint64_t slots = k->slots < WIC_BATCH ? k->slots : WIC_BATCH;
-		uint64_t n = (uint64_t)sides * item_pages(k) * slots;
+		uint64_t n = (uint64_t)w->sides * item_pages(k) * slots;
 		if (k->to != device)
 			continue;
 		want += n * channel_groups(k);
@@ -167,20 +164,41 @@ static uint64_t room_for(const struct wic *w, uint32_t device, uint32_t sides)
 	return want + (largest ? (largest - 1) * w->shards[device] : 0);
 }
 
-static int choose_sides(struct wic *w, struct loom_error *err)
+/* Companions and shards as far as there is room; then as many pages as are needed. */
+static int choose_pages(struct wic *w, struct loom_error *err)
 {
+	uint64_t most = power_of_two(w->o->pages), want = 0;
 	w->sides = w->o->companions ? w->o->companions : WIC_SIDES_MAX;
+	w->pages = 1;
 	for (uint32_t d = 0; d < w->devices; d++) {
-		while (!w->o->companions && w->sides > 2 && room_for(w, d, w->sides) > w->pages)
+		while (!w->o->companions && w->sides > 2 && room_for(w, d) > most)
 			w->sides /= 2;
-		uint64_t want = room_for(w, d, w->sides);
-		if (want > w->pages)
+		while (!w->o->shards && w->shards[d] > 1 && room_for(w, d) > most)
+			w->shards[d] /= 2;
+		want = room_for(w, d);
+		if (want > most)
 			return LOOM_FAIL(w->sync.host, err, LOOM_EINVAL,
 					 "sync_wic: the channels to device %u need up to %llu pages, and "
 					 "PCM has %u: raise pages in [sync.wic], or lower companions or shards",
-					 d, (unsigned long long)want, w->pages);
+					 d, (unsigned long long)want, (uint32_t)most);
+	}
+	for (uint32_t d = 0; d < w->devices; d++) {
+		want = room_for(w, d);
+		while (w->pages < want || w->pages < w->shards[d])
+			w->pages *= 2;
 	}
 	return 0;
+}
+
+/* A space opens its own descriptors, and gets those of the others: half of the files that it may open. */
+static uint32_t auto_shards(const struct wic *w, uint32_t workers)
+{
+	struct rlimit files = {.rlim_cur = 1024};
+	uint32_t want = power_of_two((workers + WIC_SHARD_WORKERS - 1) / WIC_SHARD_WORKERS);
+	(void)getrlimit(RLIMIT_NOFILE, &files);
+	while (want > 1 && (want > WIC_SHARDS_MAX || 4ull * w->devices * want > files.rlim_cur))
+		want /= 2;
+	return want;
 }
 
 static int make_spaces(struct wic *w, const struct loom_layout *layout)
@@ -198,7 +216,7 @@ static int make_spaces(struct wic *w, const struct loom_layout *layout)
 		sp->device = d;
 		sp->first = layout->device[d].first_worker;
 		sp->workers = layout->device[d].workers;
-		sp->pfq_words = ((uint64_t)w->sides * w->slots + 63) / 64;
+		sp->pfq_words = ((uint64_t)w->slots + 63) / 64;
 		sp->uffd = host->alloc(host, w->shards[d] * sizeof(int));
 		sp->stall = host->alloc(host, sp->workers * sizeof(*sp->stall));
 		sp->pfq = host->alloc(host, (sp->pfq_words + 1) * sizeof(uint64_t));
@@ -219,17 +237,10 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	const struct loom_host *host = w->sync.host;
 	drop_layout(w);
 	w->devices = layout->devices;
-	w->pages = power_of_two(w->o->pages);
 	need_->worker = sizeof(struct sync_tally);
-	for (uint32_t d = 0; d < w->devices; d++) {
-		uint32_t workers = layout->device[d].workers;
-		w->shards[d] = w->o->shards ? w->o->shards :
-					      power_of_two((workers + WIC_SHARD_WORKERS - 1) /
-							   WIC_SHARD_WORKERS);
-		if (w->shards[d] > WIC_SHARDS_MAX)
-			w->shards[d] = WIC_SHARDS_MAX;
-	}
-	int rc = choose_sides(w, err);
+	for (uint32_t d = 0; d < w->devices; d++)
+		w->shards[d] = w->o->shards ? w->o->shards : auto_shards(w, layout->device[d].workers);
+	int rc = choose_pages(w, err);
 	if (rc)
 		return rc;
 	lay_out(w, NULL);
@@ -238,9 +249,11 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	if (rc)
 		return LOOM_FAIL(host, err, rc, "sync_wic: out of memory");
 	w->file = memfd_create("gpuloom-wic", MFD_CLOEXEC);
-	if (!w->file_bytes)
-		w->file_bytes = UFFD_PAGE;
-	int code = w->file < 0 || ftruncate(w->file, (off_t)w->file_bytes) != 0 ? errno : wic_open_mail(w);
+	/* With all its pages: a fault on one that the file has not does not stall. */
+	int code = w->file < 0 || ftruncate(w->file, (off_t)w->file_bytes) != 0 ||
+				   fallocate(w->file, 0, 0, (off_t)w->file_bytes) != 0 ?
+			   errno :
+			   wic_open_mail(w);
 	if (code)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sync_wic: cannot make its files: %s",
 				 strerror(code));

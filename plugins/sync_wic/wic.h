@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_wic on the CPU: what its files share.
+/* sync_wic on the CPU: what its files share, and how a wait works.
+ *
+ * An item's bytes lie in a file that all spaces map, the staging pages: on a page of the consumers' PCM at
+ * the same place of the file. Consumers have a second mapping of PCM, which is armed: a load there stalls
+ * until the page is placed. Three rules make a wait (mode = in_place):
+ *   1. A producer raises `full`, then looks at `sleepers`, and places the page if there are any. A consumer
+ *      raises `sleepers`, then looks at `full`, and loads from the armed page if the item is not there.
+ *   2. Only `full` says that the item is there. Whoever wants a consumer to look (a deadline, a stop)
+ *      places its page. A page may thus be placed for no reason, also by a producer that is late.
+ *   3. A consumer that finds its page placed and no item arms it again, and looks at `full` once more: had
+ *      the item come in between, another reader may have stalled for good, so it places the page itself.
+ * Nothing is locked. With mode = copy the page is the consumer's own and must hold the right bytes: there
+ * a slot's lock covers every change of its pages, see wic_activate.c.
  *
  * Shared by all processes, in the global block: channels and slots (slot.dev.h), groups of pages, one
  * record and one segment tree per device, the data availability bitmap. Private to the process that
@@ -15,9 +27,9 @@
 #include "pcm.h"
 #include "uffd.h"
 
-#define WIC_BATCH 16u       /* workers whose requests share one allocation (WIC, section 5.3) */
-#define WIC_SIDES_MAX 16u
-#define WIC_SHARD_WORKERS 64u
+#define WIC_BATCH 16u      /* workers whose requests share one allocation (WIC, section 5.3) */
+#define WIC_SIDES_MAX 16u  /* companion pages of a slot */
+#define WIC_SHARD_WORKERS 8u
 #define WIC_SHARDS_MAX 1024u
 
 enum { WIC_COPY, WIC_IN_PLACE };
@@ -32,18 +44,16 @@ struct wic_opts {
 	uint32_t activate;
 };
 
-/* Registration information: the pages of WIC_BATCH slots that follow each other, once per side: rounds take
- * turns with the sides, so a page is recycled while its companions are in use. The paper has two sides. */
+/* Registration information: the pages of WIC_BATCH slots that follow each other. A slot's pages follow each
+ * other too, one item's worth per companion: rounds that stalled take turns with them, so a page is armed
+ * again while its companions are in use. The paper has two. */
 struct wic_group {
-	uint32_t page;     /* the first, plus 1; 0: not allocated */
+	uint32_t page; /* the first, plus 1; 0: not allocated */
 	uint32_t channel, first, slots;
-	uint32_t lock;     /* held while pages are recycled */
-	uint16_t dirty[WIC_SIDES_MAX]; /* per side: slots whose pages were read and not yet recycled */
-	uint32_t pad[3];
 };
 
 struct wic_device {
-	uint64_t base;       /* of its PCM pages, in the space of its workers */
+	uint64_t base;       /* of its armed pages, in the space of its workers */
 	uint64_t space;      /* struct wic_space *, valid in that space */
 	uint32_t generation; /* of its descriptors: rises with every launch */
 	uint32_t lock;       /* of the segment tree */
@@ -55,32 +65,31 @@ struct wic {
 	struct sync sync; /* first */
 	const struct wic_opts *o;
 	uint32_t devices, groups, slots;
-	uint32_t pages;                     /* per device, a power of two */
-	uint32_t sides;                     /* per slot, a power of two */
+	uint32_t pages;                    /* per device, a power of two */
+	uint32_t sides;                    /* most companions of any slot */
 	uint32_t shards[LOOM_MAX_DEVICES]; /* powers of two */
 	uint64_t devices_at, groups_at, owners_at, trees_at, dab_at, bytes; /* in the global block */
 	uint64_t file_bytes;
-	int file;                         /* staging: where producers write; in_place: the pages too */
-	int bell[LOOM_MAX_DEVICES];       /* eventfd: the Monitor of a device has something to do */
-	int mail[LOOM_MAX_DEVICES][2];    /* descriptors from other spaces: [0] is read by the device */
-	struct wic_space *space;          /* [devices] */
-	uint32_t needs_messages;          /* the Monitor reads faults: not all are placed eagerly */
+	int file;                      /* the staging pages of all devices */
+	int bell[LOOM_MAX_DEVICES];    /* eventfd: the Monitor of a device has something to do */
+	int mail[LOOM_MAX_DEVICES][2]; /* descriptors from other spaces: [0] is read by the device */
+	struct wic_space *space;       /* [devices] */
+	uint32_t needs_messages;       /* the Monitor reads faults: not all are ended by their producer */
 };
 
-/* A consumer in a stalled load, or about to be. Locked by the consumer and by the Monitor. */
+/* A consumer in a stalled load, or about to be: for the Monitor, which may read it while it changes. It then
+ * places a page for no reason. */
 struct wic_stall {
-	uint32_t lock, active, expired;
-	uint32_t page, tag;
-	const struct sync_channel *k;
+	uint32_t active, channel, tag, pad0;
 	uint64_t until_ns; /* 0: none */
-	uint64_t pad[3];
+	uint64_t pad1[5];
 };
 
 struct wic_route {
 	uint32_t generation; /* of fd[], once they are complete */
 	uint32_t incoming;   /* of those that have come so far */
 	uint32_t shards;     /* how many have; 0: they are those of a space in this process */
-	int *fd; /* [shards] */
+	int *fd;             /* [shards] */
 };
 
 struct wic_space {
@@ -88,18 +97,17 @@ struct wic_space {
 	uint32_t device, first, workers;
 	struct sync_head *head; /* NULL: not attached */
 	const struct loom_ctl *ctl;
-	char *pcm;     /* consumers load here */
-	char *staging; /* producers write here */
+	char *pcm;     /* armed: consumers stall here */
+	char *staging; /* the file: producers write here, and consumers that are late read here */
 	int *uffd;     /* [shards] */
 	uint32_t opened;
 	struct wic_stall *stall; /* [workers] */
-	char *bounce;            /* [workers] pages: the tail of an item that is no whole page */
 	struct wic_route route[LOOM_MAX_DEVICES];
 	uint32_t route_lock;
 	/* the Monitor */
 	pthread_t monitor;
 	pthread_mutex_t busy; /* held by the Monitor while it works */
-	uint64_t *pfq;        /* pending faults, a bit per slot and side, as in the DAB */
+	uint64_t *pfq;        /* pending faults, a bit per slot, as in the DAB */
 	uint64_t pfq_words;
 	uint64_t next_ns; /* the deadline that it sleeps for */
 	uint32_t quit, began;
@@ -142,14 +150,10 @@ static inline struct pcm_node *wic_tree(const struct wic *w, struct sync_head *h
 {
 	return (struct pcm_node *)((char *)h + w->trees_at + device * pcm_bytes(w->pages));
 }
-/* The bit of a slot's side in DAB and PFQ. */
-static inline uint32_t wic_side(const struct wic *w, uint32_t round)
+/* The bit of a slot in DAB and PFQ: its data are there, its consumer is stalled. */
+static inline uint64_t wic_bit(const struct sync_channel *k, uint32_t tag)
 {
-	return round & (w->sides - 1);
-}
-static inline uint64_t wic_bit(const struct wic *w, const struct sync_channel *k, uint32_t tag)
-{
-	return ((uint64_t)k->bit_at + tag % k->slots) * w->sides + wic_side(w, sync_round(k, tag));
+	return k->bit_at + tag % k->slots;
 }
 static inline uint64_t *wic_dab(const struct wic *w, struct sync_head *h, uint64_t bit)
 {
@@ -158,14 +162,6 @@ static inline uint64_t *wic_dab(const struct wic *w, struct sync_head *h, uint64
 static inline uint32_t wic_shard(const struct wic *w, uint32_t device, uint32_t page)
 {
 	return page / (w->pages / w->shards[device]);
-}
-static inline void *wic_staging(const struct wic_space *sp, const struct sync_channel *k, uint32_t page,
-				uint32_t tag)
-{
-	uint64_t at = sp->wic->o->mode == WIC_IN_PLACE ?
-			      ((uint64_t)k->to * sp->wic->pages + page) * UFFD_PAGE :
-			      k->data_at + tag % k->slots * k->stride;
-	return sp->staging + at;
 }
 
 /* wic_space.c */
@@ -177,26 +173,45 @@ void wic_close_mail(struct wic *w);
 /* The descriptors of another device's PCM: NULL when it has gone. */
 const struct wic_route *wic_route(struct wic_space *sp, uint32_t device);
 
-/* wic_pages.c: Interrupter (allocation) and the recycling half of the Activator */
-/* The first page of the item, or PCM_NONE when PCM is full. */
+/* wic_pages.c: Interrupter */
+/* The first page of the slot, that of its companion 0; PCM_NONE when PCM is full. */
 uint32_t wic_pages(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
-/* The last reader of `tag` is done: its pages wait to be recycled; when the slot's next round needs a page
- * that waits, all that wait in the group are. How many pages were. */
-uint64_t wic_recycle(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
+/* Of the companion whose turn it is. Valid while the round is not released. */
+static inline uint32_t wic_turn(const struct sync_channel *k, const struct sync_slot *s, uint32_t first)
+{
+	return first + __atomic_load_n(&s->side, __ATOMIC_RELAXED) * k->pages;
+}
+/* Items that leave room on their page lie at different places there, so that they do not all compete for the
+ * same lines of the caches. */
+static inline uint64_t wic_colour(const struct sync_channel *k, uint32_t tag)
+{
+	uint64_t lines = (k->pages * UFFD_PAGE - k->bytes) / 64;
+	return tag % k->slots % (lines + 1) * 64;
+}
+/* Where the item's bytes are written, and may be read; `first` as wic_pages has it. */
+static inline void *wic_staging(const struct wic_space *sp, const struct sync_channel *k,
+				const struct sync_slot *s, uint32_t first, uint32_t tag)
+{
+	uint32_t page = sp->wic->o->mode == WIC_IN_PLACE ? wic_turn(k, s, first) : first;
+	return sp->staging + ((uint64_t)k->to * sp->wic->pages + page) * UFFD_PAGE + wic_colour(k, tag);
+}
 
 /* wic_activate.c */
-/* Puts the `bytes` of `tag` on its pages, from the caller's `from` (whole pages when padded), and resumes
- * who waits for them; *resumed when somebody did. Page 0 comes last: with it the item is there. */
-int wic_activate(struct wic_space *sp, const struct sync_channel *k, uint32_t tag, const void *from,
-		 uint64_t bytes, int padded, char *bounce, int *resumed);
-/* The same where Monitor and producer may both come: holds `serve`, so that the round cannot be released
- * and its page come to serve another one, and does nothing when the item was placed before. */
-int wic_activate_once(struct wic_space *sp, const struct sync_channel *k, uint32_t tag, const void *from,
-		      uint64_t bytes, int *resumed);
-/* Ends the stall of those who wait for `tag` without data. */
-void wic_poison(struct wic_space *sp, const struct sync_channel *k, uint32_t tag, uint32_t page);
-/* A consumer came out of a stall without data: the page can stall again. */
-void wic_arm_again(struct wic_space *sp, const struct sync_channel *k, uint32_t tag, uint32_t page);
+/* The item has come: `full` is raised, and who waits for it is resumed, or will be by the Monitor. 1 when
+ * somebody was resumed, 0 when nobody waited, or an error. */
+int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
+		 uint32_t tag, uint64_t bytes);
+/* The Monitor: resumes who is stalled for the slot's round if its item is there; 1 when it is. */
+int wic_serve(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
+/* Ends the stalls for the slot's round without data. */
+void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
+/* After a load that came to its end: where the item is when it is there, else NULL, and the next load
+ * stalls again. */
+const void *wic_look(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag,
+		     uint32_t first);
+/* The last reader of the round is done: the slot may take its next round, which has an armed page. How many
+ * pages were thrown away for that. */
+uint64_t wic_free(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag);
 
 /* wic_monitor.c */
 int wic_monitor_start(struct wic_space *sp); /* 0 or errno */

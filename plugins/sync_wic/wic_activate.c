@@ -1,152 +1,244 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Activator: puts data on the faulting pages and resumes who is stalled there (WIC, section 5.5); and ends
- * stalls that no data will end.
+/* Activator: places the pages on which consumers are stalled, with the data on them, and so resumes the
+ * consumers; and recycles the pages (WIC, section 5.5). It also ends stalls that no data will end. The rules
+ * are in wic.h.
  *
- * A page that ends a stall without data is poisoned: it is present but worthless. `poison` is set before
- * the page, and whoever finds it set after a load throws the page away again. The producer announces
- * (`full`) before it places; who poisons looks at `full` after it set `poison`: one of the two sees the
- * other. A producer that finds the page occupied tries again until its consumer has thrown it away. */
-#include <string.h>
+ * mode = in_place: the page is there, in the file; placing it is to map it (UFFDIO_CONTINUE). A page that is
+ * placed by mistake shows the same bytes as any other mapping of it.
+ *
+ * mode = copy: placing is to copy the item onto pages of the consumer's own (UFFDIO_COPY), so a page that is
+ * placed too early or too late would show the wrong ones. The slot's lock covers `full`, `released` and its
+ * pages. A stall that ends without data ends on a page of zeroes, and `spoiled` says so: a consumer throws
+ * such a page away, under the lock. Resuming comes after the lock, as a resumed consumer may take the
+ * core. */
 #include <sys/mman.h>
 
 #include "wic.h"
 
-static int place(const struct wic *w, int fd, uint64_t to, const void *from, uint64_t bytes, int wake)
-{
-	return w->o->mode == WIC_IN_PLACE ? uffd_continue(fd, to, bytes, wake) :
-					    uffd_copy(fd, to, from, bytes, wake);
-}
+struct target {
+	int fd;
+	uint64_t at;      /* the item's first page, in its consumers' space */
+	const char *item; /* its bytes, staged */
+	uint64_t colour;  /* where on the page they begin */
+};
 
-/* Pages 1 and up of the item. They are there already when the Monitor and the producer both came. */
-static int place_rest(const struct wic *w, int fd, uint64_t to, const char *from, uint64_t bytes,
-		      char *bounce)
-{
-	uint64_t whole = bytes / UFFD_PAGE * UFFD_PAGE, tail = bytes - whole;
-	int rc = whole ? place(w, fd, to, from, whole, 0) : 0;
-	if ((!rc || rc == -EEXIST) && tail) {
-		memcpy(bounce, from + whole, tail);
-		rc = place(w, fd, to + whole, bounce, UFFD_PAGE, 0);
-	}
-	return rc == -EEXIST ? 0 : rc;
-}
-
-static int poisoned(const struct wic_space *sp, struct sync_slot *s)
-{
-	wic_lock(sp->ctl, &s->lock);
-	int is = __atomic_load_n(&s->poison, __ATOMIC_RELAXED) != 0;
-	wic_unlock(&s->lock);
-	return is;
-}
-
-int wic_activate(struct wic_space *sp, const struct sync_channel *k, uint32_t tag, const void *from,
-		 uint64_t bytes, int padded, char *bounce, int *resumed)
+static int find(struct wic_space *sp, const struct sync_channel *k, const struct sync_slot *s, uint32_t first,
+		uint32_t tag, struct target *t)
 {
 	const struct wic *w = sp->wic;
-	struct sync_slot *s = sync_slot(sp->head, k, tag);
-	uint32_t round = sync_round(k, tag), page = wic_pages(sp, k, tag);
 	const struct wic_route *route = wic_route(sp, k->to);
-	*resumed = 0;
-	if (page == PCM_NONE)
-		return LOOM_EFULL;
 	if (!route)
 		return LOOM_EDIED;
-	int fd = route->fd[wic_shard(w, k->to, page)];
-	uint64_t to = wic_device(w, sp->head, k->to)->base + (uint64_t)page * UFFD_PAGE;
-	if (padded)
-		bytes = bytes ? (bytes + UFFD_PAGE - 1) / UFFD_PAGE * UFFD_PAGE : UFFD_PAGE;
-	int rc = 0;
-	if (bytes > UFFD_PAGE)
-		rc = place_rest(w, fd, to + UFFD_PAGE, (const char *)from + UFFD_PAGE, bytes - UFFD_PAGE,
-				bounce);
-	if (bytes < UFFD_PAGE) {
-		memcpy(bounce, from, bytes);
-		from = bounce;
-	}
-	int wake = __atomic_load_n(&s->sleepers, __ATOMIC_RELAXED) != 0;
-	for (uint32_t tries = 0; !rc; tries++) {
-		rc = place(w, fd, to, from, UFFD_PAGE, wake);
-		if (rc != -EEXIST)
-			break;
-		if (sync_reached(__atomic_load_n(&s->placed, __ATOMIC_ACQUIRE), round + 1))
-			return 0; /* the other activator was faster */
-		if (__atomic_load_n(&sp->ctl->stop, __ATOMIC_RELAXED))
-			return LOOM_EINTR;
-		rc = 0;
-		wake = 1; /* who throws the poisoned page away goes on to stall without being counted again */
-		if (poisoned(sp, s))
-			uffd_wake(fd, to, UFFD_PAGE);
-		if (tries)
-			sched_yield();
-	}
-	if (rc)
-		return rc == -ESRCH ? LOOM_EDIED : LOOM_EIO;
-	/* Sequentially consistent, like the consumer's registration in `sleepers` before its load: one of
-	 * the two sees the other, so nobody stalls on a page that was placed without a wake. */
-	__atomic_store_n(&s->placed, (round + 1) & SYNC_ROUNDS, __ATOMIC_SEQ_CST);
-	int late = __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST) != 0;
-	if (!wake && late)
-		uffd_wake(fd, to, UFFD_PAGE);
-	*resumed = wake || late;
+	uint32_t page = wic_turn(k, s, first);
+	t->fd = route->fd[wic_shard(w, k->to, first)];
+	t->at = wic_device(w, sp->head, k->to)->base + (uint64_t)page * UFFD_PAGE;
+	t->item = wic_staging(sp, k, s, first, tag);
+	t->colour = wic_colour(k, tag);
 	return 0;
 }
 
-int wic_activate_once(struct wic_space *sp, const struct sync_channel *k, uint32_t tag, const void *from,
-		      uint64_t bytes, int *resumed)
+/* A page that is there already resumes whoever comes: nothing to do. */
+static int result(int rc)
 {
-	struct sync_slot *s = sync_slot(sp->head, k, tag);
-	uint32_t round = sync_round(k, tag);
+	return !rc || rc == -EEXIST ? 0 : rc == -ESRCH ? LOOM_EDIED : LOOM_EIO;
+}
+
+/* in_place. Only the first page is ever stalled on. `spent` first: the releaser may come right after. */
+static int map(const struct target *t, struct sync_slot *s)
+{
+	__atomic_store_n(&s->spent, 1u, __ATOMIC_RELAXED);
+	return result(uffd_continue(t->fd, t->at, UFFD_PAGE, 1));
+}
+
+/* copy, under the lock. The first page comes last: with it the item is there. */
+static int copy(const struct target *t, struct sync_slot *s, uint64_t bytes)
+{
+	const char *from = t->item - t->colour;
+	uint64_t end = t->colour + bytes, whole = end ? (end + UFFD_PAGE - 1) / UFFD_PAGE * UFFD_PAGE : UFFD_PAGE;
 	int rc = 0;
-	*resumed = 0;
-	wic_lock(sp->ctl, &s->serve);
-	if (!sync_reached(__atomic_load_n(&s->placed, __ATOMIC_ACQUIRE), round + 1) &&
-	    sync_reached(__atomic_load_n(&s->released, __ATOMIC_ACQUIRE), round))
-		rc = wic_activate(sp, k, tag, from, bytes, 1, NULL, resumed);
-	wic_unlock(&s->serve);
+	__atomic_store_n(&s->spent, 1u, __ATOMIC_RELAXED);
+	if (whole > UFFD_PAGE)
+		rc = result(uffd_copy(t->fd, t->at + UFFD_PAGE, from + UFFD_PAGE,
+				      whole - UFFD_PAGE, 0));
+	return rc ? rc : result(uffd_copy(t->fd, t->at, from, UFFD_PAGE, 0));
+}
+
+static int announce_copy(struct wic_space *sp, struct sync_slot *s, const struct target *t, uint64_t bytes,
+			 int by_producer)
+{
+	int rc = 0, stalled = 0;
+	wic_lock(sp->ctl, &s->lock);
+	s->length = bytes;
+	__atomic_fetch_add(&s->full, 1u, __ATOMIC_SEQ_CST);
+	if (by_producer && __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST)) {
+		stalled = 1;
+		rc = copy(t, s, bytes);
+	}
+	wic_unlock(&s->lock);
+	if (stalled && !rc)
+		uffd_wake(t->fd, t->at, UFFD_PAGE);
+	return rc ? rc : stalled;
+}
+
+int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
+		 uint32_t tag, uint64_t bytes)
+{
+	const struct wic *w = sp->wic;
+	int by_producer = w->o->activate == WIC_BY_PRODUCER, rc;
+	uint64_t bit = wic_bit(k, tag);
+	struct target t;
+	/* Before `full` is raised: the round, and with it the page, may be over soon after. */
+	rc = find(sp, k, s, first, tag, &t);
+	if (rc)
+		return rc;
+	/* The Monitor takes a bit for a hint, and looks at the slot. */
+	if (w->needs_messages)
+		__atomic_fetch_or(wic_dab(w, sp->head, bit), 1ull << bit % 64, __ATOMIC_SEQ_CST);
+	if (w->o->mode == WIC_COPY) {
+		rc = announce_copy(sp, s, &t, bytes, by_producer);
+	} else {
+		/* Release, for the consumer's acquire of `full`; sequentially consistent, as the
+		 * registration of consumers in `sleepers` before their look at it. */
+		__atomic_fetch_add(&s->full, 1u, __ATOMIC_SEQ_CST);
+		if (by_producer && __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST))
+			rc = (rc = map(&t, s)) ? rc : 1;
+	}
+	if (!by_producer)
+		wic_ring(w, k->to);
 	return rc;
 }
 
-void wic_poison(struct wic_space *sp, const struct sync_channel *k, uint32_t tag, uint32_t page)
+/* The slot's round has its item, and is not released. */
+static int is_full(const struct sync_slot *s)
 {
-	const struct wic *w = sp->wic;
-	struct sync_slot *s = sync_slot(sp->head, k, tag);
-	int fd = sp->uffd[wic_shard(w, sp->device, page)];
-	uint64_t to = (uintptr_t)sp->pcm + (uint64_t)page * UFFD_PAGE;
-	wic_lock(sp->ctl, &s->lock);
-	int was = __atomic_load_n(&s->poison, __ATOMIC_RELAXED) != 0;
-	if (was) {
-		uffd_wake(fd, to, UFFD_PAGE);
-		wic_unlock(&s->lock);
-		return;
-	}
-	/* Sequentially consistent, like the producer's `full` before it places. */
-	__atomic_store_n(&s->poison, 1u, __ATOMIC_SEQ_CST);
-	uint32_t full = __atomic_load_n(&s->full, __ATOMIC_SEQ_CST);
-	int coming = sync_reached(full, sync_round(k, tag) + 1);
-	/* A producer that died may have announced what it never placed. */
-	if (coming && !(full & SYNC_POISON)) {
-		__atomic_store_n(&s->poison, 0u, __ATOMIC_SEQ_CST);
-	} else {
-		int rc = w->o->mode == WIC_IN_PLACE ? uffd_continue(fd, to, UFFD_PAGE, 1) :
-						      uffd_zero(fd, to, UFFD_PAGE);
-		if (rc == -EEXIST) { /* the data came first */
-			__atomic_store_n(&s->poison, 0u, __ATOMIC_SEQ_CST);
-			uffd_wake(fd, to, UFFD_PAGE);
-		}
-	}
-	wic_unlock(&s->lock);
+	uint32_t released = __atomic_load_n(&s->released, __ATOMIC_ACQUIRE);
+	return sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), released + 1);
 }
 
-void wic_arm_again(struct wic_space *sp, const struct sync_channel *k, uint32_t tag, uint32_t page)
+int wic_serve(struct wic_space *sp, const struct sync_channel *k, uint32_t tag)
 {
 	struct sync_slot *s = sync_slot(sp->head, k, tag);
+	uint32_t first = wic_pages(sp, k, tag);
+	struct target t;
+	int there;
+	if (first == PCM_NONE || find(sp, k, s, first, tag, &t))
+		return 0;
+	if (sp->wic->o->mode == WIC_IN_PLACE) {
+		there = is_full(s);
+		if (there)
+			map(&t, s);
+		return there;
+	}
 	wic_lock(sp->ctl, &s->lock);
-	/* A slot that interrupt() has poisoned stays so until the sample ends: another reader of the page may
-	 * not have looked at it yet, and would stall again with nobody left to end it. Both looks are under
-	 * the lock that wic_poison holds, and `full` is poisoned before the Monitor comes. */
-	if (__atomic_load_n(&s->poison, __ATOMIC_RELAXED) &&
-	    !(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST) & SYNC_POISON)) {
-		madvise(sp->pcm + (uint64_t)page * UFFD_PAGE, UFFD_PAGE, MADV_DONTNEED);
-		__atomic_store_n(&s->poison, 0u, __ATOMIC_SEQ_CST);
+	find(sp, k, s, first, tag, &t); /* the turn holds only now */
+	there = is_full(s);
+	if (there)
+		copy(&t, s, s->length);
+	wic_unlock(&s->lock);
+	if (there)
+		uffd_wake(t.fd, t.at, UFFD_PAGE);
+	return there;
+}
+
+void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t tag)
+{
+	struct sync_slot *s = sync_slot(sp->head, k, tag);
+	uint32_t first = wic_pages(sp, k, tag);
+	struct target t;
+	if (first == PCM_NONE || find(sp, k, s, first, tag, &t))
+		return;
+	if (sp->wic->o->mode == WIC_IN_PLACE) {
+		map(&t, s);
+		return;
+	}
+	wic_lock(sp->ctl, &s->lock);
+	find(sp, k, s, first, tag, &t);
+	if (is_full(s)) { /* by a producer that died before it placed the page, perhaps */
+		copy(&t, s, s->length);
+	} else {
+		__atomic_store_n(&s->spent, 1u, __ATOMIC_RELAXED);
+		s->spoiled = 1;
+		uffd_zero(t.fd, t.at, UFFD_PAGE);
 	}
 	wic_unlock(&s->lock);
+	uffd_wake(t.fd, t.at, UFFD_PAGE);
+}
+
+static void throw_away(const struct target *t, uint32_t pages)
+{
+	madvise((void *)(uintptr_t)t->at, (uint64_t)pages * UFFD_PAGE, MADV_DONTNEED);
+}
+
+/* in_place */
+static const void *look_in_place(struct sync_slot *s, const struct target *t, uint32_t round)
+{
+	if (sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), round + 1))
+		return t->item;
+	throw_away(t, 1);
+	/* Who waits with us may have stalled since; if nothing else will end that, this does. */
+	uint32_t full = __atomic_load_n(&s->full, __ATOMIC_SEQ_CST);
+	if (sync_reached(full, round + 1) || (full & SYNC_POISON))
+		map(t, s);
+	return sync_reached(full, round + 1) ? t->item : NULL;
+}
+
+static const void *look_copy(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s,
+			     const struct target *t, uint32_t round)
+{
+	int wake = 0;
+	wic_lock(sp->ctl, &s->lock);
+	int there = sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), round + 1);
+	if (s->spoiled) {
+		throw_away(t, k->pages);
+		s->spoiled = 0;
+		if (there)
+			wake = copy(t, s, s->length) == 0;
+	}
+	wic_unlock(&s->lock);
+	if (wake)
+		uffd_wake(t->fd, t->at, UFFD_PAGE);
+	return there ? (const char *)(uintptr_t)t->at + t->colour : NULL;
+}
+
+const void *wic_look(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag,
+		     uint32_t first)
+{
+	struct target t;
+	if (find(sp, k, s, first, tag, &t))
+		return NULL;
+	return sp->wic->o->mode == WIC_IN_PLACE ? look_in_place(s, &t, sync_round(k, tag)) :
+						  look_copy(sp, k, s, &t, sync_round(k, tag));
+}
+
+/* Nobody is stalled on any of the slot's pages: its readers have gone, and those of the next round touch
+ * nothing before the slot is free. A round that nobody stalled in leaves its page armed. */
+static uint64_t recycle(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first)
+{
+	if (!__atomic_load_n(&s->spent, __ATOMIC_RELAXED))
+		return 0;
+	__atomic_store_n(&s->spent, 0u, __ATOMIC_RELAXED);
+	uint32_t next = s->side + 1;
+	__atomic_store_n(&s->side, next % k->sides, __ATOMIC_RELAXED);
+	if (next < k->sides)
+		return 0;
+	/* All companions together: each call costs a flush of the other cores' address caches. */
+	uint64_t pages = (uint64_t)k->sides * k->pages;
+	madvise(sp->pcm + (uint64_t)first * UFFD_PAGE, pages * UFFD_PAGE, MADV_DONTNEED);
+	return pages;
+}
+
+uint64_t wic_free(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag)
+{
+	const struct wic *w = sp->wic;
+	uint64_t bit = wic_bit(k, tag), pages;
+	if (w->needs_messages)
+		__atomic_fetch_and(wic_dab(w, sp->head, bit), ~(1ull << bit % 64), __ATOMIC_SEQ_CST);
+	if (w->o->mode == WIC_COPY)
+		wic_lock(sp->ctl, &s->lock);
+	pages = recycle(sp, k, s, wic_pages(sp, k, tag));
+	__atomic_fetch_add(&s->released, 1u, __ATOMIC_SEQ_CST);
+	if (w->o->mode == WIC_COPY)
+		wic_unlock(&s->lock);
+	park_wake_sleepers(&s->released, &s->blocked);
+	return pages;
 }

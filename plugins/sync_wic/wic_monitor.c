@@ -2,8 +2,8 @@
 /* Monitor: one thread per device, in its space (WIC, section 5.4). It reads the faults when not every item
  * is placed by its producer, and ends the stalls whose deadline has passed or whose run was stopped.
  *
- * DAB and PFQ are bitmaps over the same index, slot and side; a pending fault is ready where both have a
- * bit. A fault that is reported twice (two consumers, or a signal) sets the same bit twice. */
+ * DAB and PFQ are bitmaps over the same index, the slot; a pending fault is ready where both have a bit. A
+ * fault that is reported twice (two consumers, or a signal) sets the same bit twice. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
 #include <poll.h>
@@ -14,6 +14,7 @@
 #include "wic.h"
 
 #define MESSAGES 64
+#define AGAIN_NS 1000000u
 
 void wic_ring(const struct wic *w, uint32_t device)
 {
@@ -27,32 +28,20 @@ static uint64_t clock_ns(void)
 
 static const struct sync_channel *channel_of(const struct wic_space *sp, uint64_t bit)
 {
-	uint32_t slot = (uint32_t)(bit / sp->wic->sides), i = 0;
-	while (i + 1 < sp->head->channels && sync_channel(sp->head, i + 1)->bit_at <= slot)
+	uint32_t i = 0;
+	while (i + 1 < sp->head->channels && sync_channel(sp->head, i + 1)->bit_at <= bit)
 		i++;
 	return sync_channel(sp->head, i);
 }
 
-/* Activates a pending fault whose data are there. A bit of the DAB may be stale, when the producer has
- * activated its consumer itself: the slot says what is true. A pending fault stays in the PFQ until it
- * was activated; one that stays too long only means that an item is placed before it is asked for. */
+/* Activates a pending fault whose data are there. A bit of the DAB is a hint, and the slot says what is true.
+ * A bit that stays in the PFQ too long only means that a page is placed before it is asked for. */
 static void serve(struct wic_space *sp, uint64_t bit)
 {
-	uint64_t mask = 1ull << bit % 64;
-	int resumed;
-	/* Cleared before the look: a producer that comes after sets it again, and rings. */
-	__atomic_fetch_and(wic_dab(sp->wic, sp->head, bit), ~mask, __ATOMIC_SEQ_CST);
 	const struct sync_channel *k = channel_of(sp, bit);
-	uint32_t slot = (uint32_t)(bit / sp->wic->sides) - k->bit_at;
-	struct sync_slot *s = sync_slot(sp->head, k, slot);
-	uint32_t full = __atomic_load_n(&s->full, __ATOMIC_SEQ_CST), round = full - 1;
-	if (!full || (full & SYNC_POISON) || wic_side(sp->wic, round) != bit % sp->wic->sides)
-		return;
-	uint32_t tag = round * k->slots + slot;
-	sp->pfq[bit / 64] &= ~mask;
-	wic_activate_once(sp, k, tag, wic_staging(sp, k, wic_pages(sp, k, tag), tag),
-			  __atomic_load_n(&s->length, __ATOMIC_RELAXED), &resumed);
-	sp->activated += (uint64_t)resumed;
+	sp->pfq[bit / 64] &= ~(1ull << bit % 64);
+	if (wic_serve(sp, k, (uint32_t)bit - k->bit_at))
+		sp->activated++;
 }
 
 /* A stalled load: into the PFQ, or served at once. */
@@ -68,13 +57,13 @@ static void take_fault(struct wic_space *sp, uint64_t address)
 	const struct wic_group *g = wic_group(sp->wic, sp->head, group - 1);
 	const struct sync_channel *k = sync_channel(sp->head, g->channel);
 	uint32_t first = __atomic_load_n(&g->page, __ATOMIC_ACQUIRE) - 1;
-	uint32_t place = (page - first) / k->pages, slot = g->first + place % g->slots;
-	uint64_t bit = ((uint64_t)k->bit_at + slot) * sp->wic->sides + place / g->slots, mask = 1ull << bit % 64;
+	uint32_t slot = g->first + (page - first) / (k->sides * k->pages);
+	uint64_t bit = wic_bit(k, slot), mask = 1ull << bit % 64;
 	if (sp->pfq[bit / 64] & mask)
 		sp->duplicates++;
 	sp->pfq[bit / 64] |= mask;
-	/* The look at the DAB comes after the entry in the PFQ, and a producer that sets a bit there
-	 * looks at `sleepers`, or rings, afterwards: one of the two serves the fault. */
+	/* A producer that sets a bit in the DAB raises `full`, and looks at `sleepers` or rings, afterwards:
+	 * either its bit is seen here, or it sees who stalls. */
 	if (__atomic_load_n(wic_dab(sp->wic, sp->head, bit), __ATOMIC_SEQ_CST) & mask)
 		serve(sp, bit);
 }
@@ -100,7 +89,8 @@ static void serve_pending(struct wic_space *sp)
 	}
 }
 
-/* Ends the stalls that are due. The next deadline. */
+/* Ends the stalls that are due. The next deadline. What is read may be of two stalls of one worker: then a
+ * page is placed that nobody asked for, which does no harm. */
 static uint64_t check_stalls(struct wic_space *sp)
 {
 	uint64_t next = UINT64_MAX, now = clock_ns();
@@ -108,19 +98,17 @@ static uint64_t check_stalls(struct wic_space *sp)
 		struct wic_stall *t = &sp->stall[i];
 		if (!__atomic_load_n(&t->active, __ATOMIC_SEQ_CST))
 			continue;
-		/* With the lock, the consumer stays in its wait, and the slot in its round. */
-		wic_lock(sp->ctl, &t->lock);
-		if (t->active) {
-			const struct sync_slot *s = sync_slot(sp->head, t->k, t->tag);
-			int due = t->until_ns && t->until_ns <= now;
-			if (due)
-				t->expired = 1;
-			if (due || (__atomic_load_n(&s->full, __ATOMIC_SEQ_CST) & SYNC_POISON))
-				wic_poison(sp, t->k, t->tag, t->page);
-			else if (t->until_ns && t->until_ns < next)
-				next = t->until_ns;
+		uint64_t until = __atomic_load_n(&t->until_ns, __ATOMIC_RELAXED);
+		uint32_t tag = __atomic_load_n(&t->tag, __ATOMIC_RELAXED);
+		const struct sync_channel *k =
+			sync_channel(sp->head, __atomic_load_n(&t->channel, __ATOMIC_RELAXED));
+		const struct sync_slot *s = sync_slot(sp->head, k, tag);
+		if ((until && until <= now) || (__atomic_load_n(&s->full, __ATOMIC_SEQ_CST) & SYNC_POISON)) {
+			wic_end_stall(sp, k, tag);
+			until = now + AGAIN_NS; /* unless it has left by then */
 		}
-		wic_unlock(&t->lock);
+		if (until && until < next)
+			next = until;
 	}
 	return next;
 }

@@ -145,7 +145,8 @@ static int map(struct wic_space *sp)
 	const struct wic *w = sp->wic;
 	uint64_t bytes = (uint64_t)w->pages * UFFD_PAGE;
 	int in_place = w->o->mode == WIC_IN_PLACE;
-	sp->staging = mmap(NULL, w->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED, w->file, 0);
+	/* The file has all its pages; here they are mapped before anybody counts time. */
+	sp->staging = mmap(NULL, w->file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, w->file, 0);
 	if (sp->staging == MAP_FAILED) {
 		sp->staging = NULL;
 		return errno;
@@ -162,15 +163,7 @@ static int map(struct wic_space *sp)
 	 * reading zeroes. */
 	if (madvise(sp->pcm, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL)
 		return errno;
-	if (madvise(sp->pcm, bytes, MADV_DONTFORK) != 0)
-		return errno;
-	sp->bounce = mmap(NULL, (uint64_t)sp->workers * UFFD_PAGE, PROT_READ | PROT_WRITE,
-			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (sp->bounce == MAP_FAILED) {
-		sp->bounce = NULL;
-		return errno;
-	}
-	return 0;
+	return madvise(sp->pcm, bytes, MADV_DONTFORK) != 0 ? errno : 0;
 }
 
 /* Each shard has a descriptor of its own: a wake walks over all who wait at one. */
@@ -207,7 +200,6 @@ static void release(struct wic_space *sp)
 		close(sp->uffd[--sp->opened]);
 	unmap(&sp->pcm, (uint64_t)w->pages * UFFD_PAGE);
 	unmap(&sp->staging, w->file_bytes);
-	unmap(&sp->bounce, (uint64_t)sp->workers * UFFD_PAGE);
 	forget_routes(sp);
 	sp->head = NULL;
 }

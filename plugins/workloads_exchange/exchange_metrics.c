@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the workers' logs: shares of time, overlap, timeline.
  *
- * Overlap (WIC, figure 14) is the share of the waiting that was covered by other work. Let W be the time in
- * which at least one worker of the stack waits, and K the cores that the workers run on. Within W the
- * cores could have done K * W of work; the overlap is what they did of it. Work is the processor time of the
- * kernels less that of their waits, and outside of W all of it is work, so
- *     overlap = (work - K * (T - W)) / (K * W), within 0 and 1, T the time of the sample. */
+ * Overlap (WIC, figure 14) is the share of the waiting that was covered by other work: on a device, as in the
+ * paper, where waiting is needless when nothing else is active on the consumer's end. Let W be the time in
+ * which at least one worker of the device waits, T the time from the first begin to the last end of its
+ * workers, and K the cores that they have. Outside of W only work is done. Work is the processor time of the
+ * kernels less that of their waits; what of it lies within W is at least work - K * (T - W), and covers the
+ * waiting as far as one core's worth of it goes:
+ *     overlap = sum over devices of min(W, work - K * (T - W)) / sum of W,    no term below 0
+ * A poller's own looks are not work, and take the core from it. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -62,47 +65,78 @@ static void write_timeline(struct ex *x, const struct loom_layout *layout, const
 		LOOM_LOG(x->host, LOOM_LOG_WARN, x->app->name, "the timeline could not be written");
 }
 
-void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loom_view *view,
-		struct loom_report *report)
+/* What a device's workers did, together. */
+struct total {
+	uint64_t waits, lost, wait_ns, send_ns, life_ns, work_ns, begin_ns, end_ns;
+};
+
+static struct total add_up(const struct loom_device_shape *shape, const struct loom_view *view)
 {
-	uint64_t n = 0, lost = 0, wait = 0, send = 0, life = 0, work = 0, begin = UINT64_MAX, end = 0;
-	for (uint32_t w = 0; w < layout->workers; w++) {
+	struct total t = {.begin_ns = UINT64_MAX};
+	for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
 		const struct ex_log *log = view->worker[w];
-		n += logged(log);
-		lost += log->waits - logged(log);
-		wait += log->wait_ns;
-		send += log->send_ns;
-		life += log->end_ns - log->begin_ns;
-		work += log->cpu_ns > log->wait_cpu_ns ? log->cpu_ns - log->wait_cpu_ns : 0;
-		begin = log->begin_ns < begin ? log->begin_ns : begin;
-		end = log->end_ns > end ? log->end_ns : end;
+		if (!log->end_ns)
+			continue; /* took no part */
+		t.waits += logged(log);
+		t.lost += log->waits - logged(log);
+		t.wait_ns += log->wait_ns;
+		t.send_ns += log->send_ns;
+		t.life_ns += log->end_ns - log->begin_ns;
+		t.work_ns += log->cpu_ns > log->wait_cpu_ns ? log->cpu_ns - log->wait_cpu_ns : 0;
+		t.begin_ns = log->begin_ns < t.begin_ns ? log->begin_ns : t.begin_ns;
+		t.end_ns = log->end_ns > t.end_ns ? log->end_ns : t.end_ns;
 	}
-	if (!life)
-		return;
-	x->host->metric(x->host, report, "wait_share", "share", LOOM_BETTER_LESS,
-			(double)wait / (double)life);
-	x->host->metric(x->host, report, "transfer_share", "share", LOOM_BETTER_LESS,
-			(double)send / (double)life);
-	x->host->metric(x->host, report, "work_s", "s", LOOM_BETTER_NONE, (double)work / 1e9);
-	write_timeline(x, layout, view);
-	struct ex_interval *all = calloc(n + 1, sizeof(*all));
-	if (!all || lost) { /* a share of the waits would not be a figure */
-		free(all);
-		return;
-	}
+	return t;
+}
+
+/* The time in which a worker of the device waits, and how much of it work covers at least. 0 or LOOM_ENOMEM. */
+static int device_overlap(const struct loom_device_shape *shape, const struct loom_view *view,
+			  const struct total *t, double cores, double *waiting, double *overlapped)
+{
+	struct ex_interval *all = calloc(t->waits + 1, sizeof(*all));
 	uint64_t at = 0;
-	for (uint32_t w = 0; w < layout->workers; w++) {
+	if (!all)
+		return LOOM_ENOMEM;
+	for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
 		const struct ex_log *log = view->worker[w];
 		for (uint64_t i = 0; i < logged(log); i++)
 			all[at++] = log->wait[i];
 	}
-	double in_wait = (double)covered(all, n), total = (double)(end - begin);
-	long online = sysconf(_SC_NPROCESSORS_ONLN);
-	double cores = layout->workers < online ? layout->workers : (double)online;
+	double in_wait = (double)covered(all, at), total = t->waits ? (double)(t->end_ns - t->begin_ns) : 0;
+	double work = (double)t->work_ns - cores * (total - in_wait);
 	free(all);
-	if (in_wait <= 0)
+	*waiting += in_wait;
+	*overlapped += work < 0 ? 0 : work > in_wait ? in_wait : work;
+	return 0;
+}
+
+void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loom_view *view,
+		struct loom_report *report)
+{
+	struct total sum = {0};
+	double waiting = 0, overlapped = 0, online = (double)sysconf(_SC_NPROCESSORS_ONLN);
+	int rc = 0;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *shape = &layout->device[d];
+		struct total t = add_up(shape, view);
+		double cores = online / layout->devices; /* each device has its share */
+		cores = cores < 1 ? 1 : cores > shape->workers ? shape->workers : cores;
+		sum.lost += t.lost;
+		sum.wait_ns += t.wait_ns;
+		sum.send_ns += t.send_ns;
+		sum.life_ns += t.life_ns;
+		sum.work_ns += t.work_ns;
+		rc = rc ? rc : device_overlap(shape, view, &t, cores, &waiting, &overlapped);
+	}
+	if (!sum.life_ns)
 		return;
-	double overlap = ((double)work - cores * (total - in_wait)) / (cores * in_wait);
-	x->host->metric(x->host, report, "overlap", "share", LOOM_BETTER_MORE,
-			overlap < 0 ? 0 : overlap > 1 ? 1 : overlap);
+	x->host->metric(x->host, report, "wait_share", "share", LOOM_BETTER_LESS,
+			(double)sum.wait_ns / (double)sum.life_ns);
+	x->host->metric(x->host, report, "transfer_share", "share", LOOM_BETTER_LESS,
+			(double)sum.send_ns / (double)sum.life_ns);
+	x->host->metric(x->host, report, "work_s", "s", LOOM_BETTER_NONE, (double)sum.work_ns / 1e9);
+	write_timeline(x, layout, view);
+	/* With waits that were not logged, a share of them would not be a figure. */
+	if (!rc && !sum.lost && waiting > 0)
+		x->host->metric(x->host, report, "overlap", "share", LOOM_BETTER_MORE, overlapped / waiting);
 }

@@ -1,145 +1,139 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One slot of sync_wic with two sides: a producer, two readers and a Monitor that may end stalls at any
- * time. The order of steps is that of wic_channel.c, wic_activate.c and wic_pages.c; each line of a process
- * is one atomic operation there. A page under userfaultfd is ABSENT, ZERO (poisoned) or holds a round.
+/* One slot of sync_wic, mode = in_place, with two companion pages: a producer, two readers, and a Monitor that
+ * may place their page at any time. The order of steps is that of wic_channel.c and wic_activate.c; each line
+ * of a process is one atomic operation there. A page under userfaultfd is mapped or armed; whoever loads from
+ * an armed one is stalled until it is mapped. The item is the memory behind both pages; `published` is the word `full`.
  *
- * Claims: a consumer that returns from its wait finds its own round on the page (assert), and nobody waits
- * for ever (no invalid end state). Each -D below is a mistake that must be found:
- *   NO_RECHECK      the producer does not look at `sleepers` again after placing without a wake
- *   NO_POISON_TEST  the consumer trusts `full` alone when its load ends
- *   POISON_LATE     the Monitor sets `poison` after it made the page present
- *   RELEASE_EARLY   the slot is released before the companion page was recycled
- *   NO_ARM          the consumer does not throw a poisoned page away
- *   NO_SECOND_LOAD  the consumer believes the first load, which another reader's poisoned page may have ended */
+ * Claims: a consumer that returns from its wait finds the item of its own round (assert), and nobody waits for
+ * ever (no invalid end state). Each -D below is a mistake that must be found:
+ *   NO_FULL_TEST    the consumer trusts the page when its load ends
+ *   NO_LOOK_AGAIN   a consumer arms the page again and does not look at `published` after that
+ *   NO_ARM          the consumer does not throw away a page that was placed for no reason: it never stalls,
+ *                   found as a round without an end
+ *   LOOK_FIRST      the producer looks at `sleepers` before it raises `published`
+ *   COUNT_LATE      the consumer looks at `published` before it counts as a sleeper
+ *   RELEASE_EARLY   the last reader frees the slot before it has thrown spent pages away */
 #ifndef ROUNDS
 #define ROUNDS 3
 #endif
-#define ABSENT 255
-#define ZERO 254
 
-byte page[2] = ABSENT;
-byte announced, placed, released, sleepers;
-bit poison, slot_lock, stall_lock[2], in_stall[2], stalled[2], dirty[2];
-byte polls; /* deadlines that may still pass */
-byte reader_round[2], done;
+bit mapped[2], spent, side;
+bit stalled[2], on_side[2]; /* of the readers */
+byte item, published, released, sleepers, done;
+byte ends;                   /* stalls that the Monitor still ends */
+byte idle[2];                /* loads without a stall, in this round, by a reader who found no item */
 
-#define LOCK(l) atomic { l == 0 -> l = 1 }
-#define UNLOCK(l) l = 0
+/* UFFDIO_CONTINUE: maps the page and resumes who is stalled on it. */
+inline place(p)
+{
+	atomic {
+		mapped[p] = 1;
+		if
+		:: stalled[0] && on_side[0] == p -> stalled[0] = 0
+		:: else
+		fi;
+		if
+		:: stalled[1] && on_side[1] == p -> stalled[1] = 0
+		:: else
+		fi
+	}
+}
 
 active proctype producer()
 {
-	byte r, side;
-	bit wake, exists;
+	byte r;
+	bit p, wanted;
 	for (r : 0 .. ROUNDS - 1) {
-		side = r & 1;
 		released == r;
-		announced = r + 1;
-		wake = sleepers > 0;
-	again:
-		atomic { /* UFFDIO_COPY */
-			if
-			:: page[side] == ABSENT ->
-				page[side] = r;
-				exists = 0;
-				if
-				:: wake -> stalled[0] = 0; stalled[1] = 0
-				:: else
-				fi
-			:: else -> exists = 1
-			fi
-		}
+		item = r;
+		p = side; /* before `published`: the round may be over soon after */
+#ifdef LOOK_FIRST
+		wanted = sleepers > 0;
+		published = r + 1;
+#else
+		published = r + 1;
+		wanted = sleepers > 0;
+#endif
 		if
-		:: exists -> wake = 1; page[side] == ABSENT; goto again
-		:: else
-		fi;
-		placed = r + 1;
-#ifndef NO_RECHECK
-		if
-		:: !wake && sleepers > 0 -> stalled[0] = 0; stalled[1] = 0 /* UFFDIO_WAKE */
+		:: wanted -> spent = 1; place(p)
 		:: else
 		fi
-#endif
 	}
 }
 
 active [2] proctype consumer()
 {
-	byte r, side, me = _pid - 1;
-	bit there;
+	byte r, me = _pid - 1;
+	bit p, last;
 	for (r : 0 .. ROUNDS - 1) {
-		side = r & 1;
-		reader_round[me] = r;
+		idle[me] = 0;
 		if
-		:: placed == r + 1 -> goto have
+		:: published == r + 1 -> goto have
 		:: else
 		fi;
+#ifndef COUNT_LATE
 		sleepers++;
+#endif
 	again:
 		if
-		:: placed == r + 1 -> goto leave
+		:: published == r + 1 -> goto leave
 		:: else
 		fi;
-		/* The other reader may still be in the round before: the page is not armed yet. */
-		announced == r + 1 || released == r;
-		LOCK(stall_lock[me]); in_stall[me] = 1; UNLOCK(stall_lock[me]);
+		/* The other reader may still be in the round before. */
+		published == r + 1 || released == r;
+		p = side;
+#ifdef COUNT_LATE
+		if
+		:: idle[me] == 0 -> sleepers++
+		:: else
+		fi;
+#endif
 	load:
-		atomic { /* a load: present, or queued with a look at the page under the lock of the queue */
+		atomic { /* a load: mapped, or queued with a look at the page under the lock of the queue */
 			if
-			:: page[side] == ABSENT -> stalled[me] = 1
-			:: else
+			:: mapped[p] -> idle[me]++
+			:: else -> stalled[me] = 1; on_side[me] = p
 			fi
 		}
 		if
-		:: stalled[me] -> stalled[me] == 0; goto load
+		:: stalled[me] -> !stalled[me]; goto load
 		:: else
 		fi;
-		there = 0;
-		if
-		:: announced == r + 1 ->
-#ifdef NO_POISON_TEST
-			there = 1
-#else
-			there = poison == 0
+		assert(idle[me] < 12); /* more than anybody can place in vain */
+#ifdef NO_FULL_TEST
+		goto leave;
 #endif
+		if
+		:: published == r + 1 -> goto leave
 		:: else
 		fi;
-#ifndef NO_SECOND_LOAD
-		if
-		:: there -> page[side] != ABSENT /* stalls like the first; woken since it is counted */
-		:: else
-		fi;
-#endif
-		LOCK(stall_lock[me]); in_stall[me] = 0; UNLOCK(stall_lock[me]);
-		if
-		:: there -> goto leave
-		:: else
-		fi;
-		LOCK(slot_lock);
-		if
-		:: poison ->
 #ifndef NO_ARM
-			page[side] = ABSENT;
+		mapped[p] = 0;
 #endif
-			poison = 0
+#ifndef NO_LOOK_AGAIN
+		if
+		:: published == r + 1 -> spent = 1; place(p); goto leave
 		:: else
 		fi;
-		UNLOCK(slot_lock);
+#endif
 		goto again;
 	leave:
 		sleepers--;
 	have:
-		/* The bytes are read: a stall here would not be counted, and nobody would end it. */
-		assert(page[side] == r);
-		bit last;
+		assert(item == r);
 		atomic { done++; last = done == 2 * (r + 1) }
 		if
 		:: last ->
 #ifdef RELEASE_EARLY
 			released = r + 1;
 #endif
-			dirty[side] = 1;
 			if
-			:: dirty[1 - side] -> page[1 - side] = ABSENT; dirty[1 - side] = 0
+			:: spent ->
+				spent = 0;
+				if
+				:: side == 0 -> side = 1
+				:: else -> atomic { mapped[0] = 0; mapped[1] = 0 }; side = 0
+				fi
 			:: else
 			fi;
 #ifndef RELEASE_EARLY
@@ -152,53 +146,16 @@ active [2] proctype consumer()
 	}
 }
 
+/* A deadline or a stop: places the page on which it believes the reader to be. */
 active proctype monitor()
 {
-	byte side, who;
+	bit p;
 end:
 	do
-	:: polls < 2 ->
-		polls++;
-		if
-		:: who = 0
-		:: who = 1
-		fi;
-		LOCK(stall_lock[who]);
-		if
-		:: in_stall[who] ->
-			side = reader_round[who] & 1;
-			LOCK(slot_lock);
-			if
-			:: poison -> stalled[0] = 0; stalled[1] = 0
-			:: else ->
-#ifndef POISON_LATE
-				poison = 1;
-#endif
-				if
-				:: announced == reader_round[who] + 1 -> poison = 0
-				:: else ->
-					atomic { /* UFFDIO_ZEROPAGE */
-						if
-						:: page[side] == ABSENT -> page[side] = ZERO
-						:: else -> side = 2
-						fi;
-						stalled[0] = 0;
-						stalled[1] = 0
-					}
-					if
-					:: side == 2 -> poison = 0
-					:: else ->
-#ifdef POISON_LATE
-						poison = 1
-#else
-						skip
-#endif
-					fi
-				fi
-			fi;
-			UNLOCK(slot_lock)
-		:: else
-		fi;
-		UNLOCK(stall_lock[who])
+	:: ends < 2 ->
+		ends++;
+		p = side;
+		spent = 1;
+		place(p)
 	od
 }
