@@ -230,14 +230,25 @@ static int make_spaces(struct wic *w, const struct loom_layout *layout)
 	return 0;
 }
 
+static int is_made_for(const struct wic *w, const struct loom_layout *layout)
+{
+	int same = w->space && w->file >= 0 && w->devices == layout->devices;
+	for (uint32_t d = 0; same && d < w->devices; d++)
+		same = w->space[d].workers == layout->device[d].workers;
+	return same;
+}
+
 static int need(void *self, const struct loom_layout *layout, struct loom_need *need_,
 		struct loom_error *err)
 {
 	struct wic *w = self;
 	const struct loom_host *host = w->sync.host;
+	need_->worker = sizeof(struct sync_tally);
+	need_->global = w->bytes;
+	if (is_made_for(w, layout)) /* asked again, perhaps with the Monitors at work */
+		return 0;
 	drop_layout(w);
 	w->devices = layout->devices;
-	need_->worker = sizeof(struct sync_tally);
 	for (uint32_t d = 0; d < w->devices; d++)
 		w->shards[d] = w->o->shards ? w->o->shards : auto_shards(w, layout->device[d].workers);
 	int rc = choose_pages(w, err);
