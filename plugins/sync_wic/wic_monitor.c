@@ -39,9 +39,11 @@ static const struct sync_channel *channel_of(const struct wic_space *sp, uint64_
 static void serve(struct wic_space *sp, uint64_t bit)
 {
 	const struct sync_channel *k = channel_of(sp, bit);
+	/* Not there: the producer has set its bit and not yet raised `full`. The fault stays pending. */
+	if (!wic_serve(sp, k, (uint32_t)bit - k->bit_at))
+		return;
 	sp->pfq[bit / 64] &= ~(1ull << bit % 64);
-	if (wic_serve(sp, k, (uint32_t)bit - k->bit_at))
-		sp->activated++;
+	sp->activated++;
 }
 
 /* A stalled load: into the PFQ, or served at once. */
