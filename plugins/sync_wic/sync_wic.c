@@ -56,7 +56,6 @@ static void drop_layout(struct wic *w)
 		host->free(host, sp->stall);
 		host->free(host, sp->pfq);
 		host->free(host, sp->route[0].fd); /* one array for all */
-		pthread_mutex_destroy(&sp->busy);
 	}
 	host->free(host, w->space);
 	w->space = NULL;
@@ -121,22 +120,14 @@ static uint32_t channel_groups(const struct loom_channel *k)
 	return (k->slots + WIC_BATCH - 1) / WIC_BATCH;
 }
 
-/* Where everything is in the global block; into *h when it is not NULL. */
-static void lay_out(struct wic *w, struct sync_head *h)
+/* Where everything is in the global block. Monitors read it: nothing but need() changes it. */
+static void lay_out(struct wic *w)
 {
-	uint64_t at = sync_lay_out(&w->sync, h);
+	uint64_t at = sync_lay_out(&w->sync, NULL);
 	w->groups = w->slots = 0;
 	for (uint32_t i = 0; i < w->sync.channels; i++) {
-		const struct loom_channel *from = &w->sync.channel[i];
-		if (h) {
-			struct sync_channel *k = sync_channel(h, i);
-			k->pages = item_pages(from);
-			k->sides = w->sides;
-			k->group_at = w->groups;
-			k->bit_at = w->slots;
-		}
-		w->groups += channel_groups(from);
-		w->slots += from->slots;
+		w->groups += channel_groups(&w->sync.channel[i]);
+		w->slots += w->sync.channel[i].slots;
 	}
 	w->file_bytes = (uint64_t)w->devices * w->pages * UFFD_PAGE;
 	w->devices_at = line(at);
@@ -145,6 +136,22 @@ static void lay_out(struct wic *w, struct sync_head *h)
 	w->trees_at = line(w->owners_at + (uint64_t)w->devices * w->pages * sizeof(uint32_t));
 	w->dab_at = line(w->trees_at + w->devices * pcm_bytes(w->pages));
 	w->bytes = w->dab_at + ((uint64_t)w->slots + 63) / 64 * 8;
+}
+
+static void write_channels(const struct wic *w, struct sync_head *h)
+{
+	uint32_t group = 0, slot = 0;
+	h->channels = w->sync.channels;
+	sync_lay_out(&w->sync, h);
+	for (uint32_t i = 0; i < h->channels; i++) {
+		struct sync_channel *k = sync_channel(h, i);
+		k->pages = item_pages(&w->sync.channel[i]);
+		k->sides = w->sides;
+		k->group_at = group;
+		k->bit_at = slot;
+		group += channel_groups(&w->sync.channel[i]);
+		slot += k->slots;
+	}
 }
 
 /* Pages that the channels to a device take at most, so that no allocation fails while workers run: a part
@@ -223,7 +230,6 @@ static int make_spaces(struct wic *w, const struct loom_layout *layout)
 		int *fd = host->alloc(host, all * sizeof(int));
 		for (uint32_t e = 0, at = 0; e < w->devices; at += w->shards[e++])
 			sp->route[e].fd = fd ? fd + at : NULL;
-		pthread_mutex_init(&sp->busy, NULL);
 		if (!sp->uffd || !sp->stall || !sp->pfq || !fd)
 			return LOOM_ENOMEM;
 	}
@@ -254,7 +260,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	int rc = choose_pages(w, err);
 	if (rc)
 		return rc;
-	lay_out(w, NULL);
+	lay_out(w);
 	need_->global = w->bytes;
 	rc = make_spaces(w, layout);
 	if (rc)
@@ -271,16 +277,21 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	return 0;
 }
 
-/* Everything but the records of the devices, which a launch fills once. */
+/* Everything but the records of the devices, which a launch fills once. Monitors may still be at late faults of
+ * the sample before: they are shut out first, and let in by wic_ready(). */
 static int init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		struct loom_error *err)
 {
-	struct wic *w = self;
+	const struct wic *w = self;
 	struct sync_head *h = view->global;
-	(void)err;
-	h->channels = w->sync.channels;
+	for (uint32_t d = 0; d < w->devices; d++) {
+		struct wic_device *at = (struct wic_device *)((char *)h + w->devices_at) + d;
+		int rc = wic_shut_out(at);
+		if (rc)
+			return LOOM_FAIL(w->sync.host, err, rc, "sync_wic: the Monitor of device %u does not answer", d);
+	}
 	h->setting[0] = (uint32_t)(w->devices_at / 64);
-	lay_out(w, h);
+	write_channels(w, h);
 	memset((char *)h + w->groups_at, 0, w->trees_at - w->groups_at);
 	memset((char *)h + w->dab_at, 0, w->bytes - w->dab_at);
 	for (uint32_t i = 0; i < h->channels; i++) {

@@ -58,7 +58,9 @@ struct wic_device {
 	uint32_t generation; /* of its descriptors: rises with every launch */
 	uint32_t lock;       /* of the segment tree */
 	uint64_t pid;        /* of that space */
-	uint64_t pad[4];
+	uint32_t open;       /* the door of the Monitor: whether it may work, */
+	uint32_t inside;     /* and whether it does */
+	uint64_t pad[3];
 };
 
 struct wic {
@@ -106,12 +108,10 @@ struct wic_space {
 	uint32_t route_lock;
 	/* the Monitor */
 	pthread_t monitor;
-	pthread_mutex_t busy; /* held by the Monitor while it works */
-	uint64_t *pfq;        /* pending faults, a bit per slot, as in the DAB */
+	uint64_t *pfq;    /* pending faults, a bit per slot, as in the DAB */
 	uint64_t pfq_words;
 	uint64_t next_ns; /* the deadline that it sleeps for */
 	uint32_t quit, began;
-	uint64_t messages, duplicates, activated; /* of this sample */
 };
 
 /* A spin lock in memory that several processes may share; held for microseconds. */
@@ -217,6 +217,10 @@ uint64_t wic_free(struct wic_space *sp, const struct sync_channel *k, struct syn
 int wic_monitor_start(struct wic_space *sp); /* 0 or errno */
 void wic_monitor_stop(struct wic_space *sp);
 void wic_ring(const struct wic *w, uint32_t device);
+/* Between samples a Monitor is shut out: then init() may change all that is shared, and wic_ready() what is the
+ * Monitor's own. Nobody is stalled then. 0, or LOOM_EDIED when it does not come out: it was killed inside. */
+int wic_shut_out(struct wic_device *d);
+void wic_let_in(const struct wic *w, uint32_t device, struct wic_device *d);
 
 /* wic_channel.c */
 int wic_reserve(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t timeout_ns, void **at);

@@ -15,6 +15,7 @@
 
 #define MESSAGES 64
 #define AGAIN_NS 1000000u
+#define PATIENCE_NS 10000000000u
 
 void wic_ring(const struct wic *w, uint32_t device)
 {
@@ -24,6 +25,42 @@ void wic_ring(const struct wic *w, uint32_t device)
 static uint64_t clock_ns(void)
 {
 	return loom_clock_ns(NULL);
+}
+
+/* The door: one side says what it wants and then looks at the other's word, both sequentially consistent. So
+ * either the Monitor sees that it is shut, or who shuts it sees that the Monitor is inside. */
+static int enter(struct wic_device *d)
+{
+	__atomic_store_n(&d->inside, 1u, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&d->open, __ATOMIC_SEQ_CST))
+		return 1;
+	__atomic_store_n(&d->inside, 0u, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static void leave(struct wic_device *d)
+{
+	__atomic_store_n(&d->inside, 0u, __ATOMIC_RELEASE); /* pairs with wic_shut_out */
+}
+
+int wic_shut_out(struct wic_device *d)
+{
+	uint64_t until = 0;
+	__atomic_store_n(&d->open, 0u, __ATOMIC_SEQ_CST);
+	while (__atomic_load_n(&d->inside, __ATOMIC_SEQ_CST)) {
+		uint64_t now = clock_ns();
+		until = until ? until : now + PATIENCE_NS;
+		if (now >= until)
+			return LOOM_EDIED;
+		sched_yield();
+	}
+	return 0;
+}
+
+void wic_let_in(const struct wic *w, uint32_t device, struct wic_device *d)
+{
+	__atomic_store_n(&d->open, 1u, __ATOMIC_SEQ_CST); /* release: what was changed meanwhile */
+	wic_ring(w, device);
 }
 
 static const struct sync_channel *channel_of(const struct wic_space *sp, uint64_t bit)
@@ -43,7 +80,6 @@ static void serve(struct wic_space *sp, uint64_t bit)
 	if (!wic_serve(sp, k, (uint32_t)bit - k->bit_at))
 		return;
 	sp->pfq[bit / 64] &= ~(1ull << bit % 64);
-	sp->activated++;
 }
 
 /* A stalled load: into the PFQ, or served at once. */
@@ -53,7 +89,6 @@ static void take_fault(struct wic_space *sp, uint64_t address)
 	uint32_t group = 0;
 	if (page < sp->wic->pages)
 		group = __atomic_load_n(wic_owner(sp->wic, sp->head, sp->device, page), __ATOMIC_RELAXED);
-	sp->messages++;
 	if (!group)
 		return;
 	const struct wic_group *g = wic_group(sp->wic, sp->head, group - 1);
@@ -61,8 +96,6 @@ static void take_fault(struct wic_space *sp, uint64_t address)
 	uint32_t first = __atomic_load_n(&g->page, __ATOMIC_ACQUIRE) - 1;
 	uint32_t slot = g->first + (page - first) / (k->sides * k->pages);
 	uint64_t bit = wic_bit(k, slot), mask = 1ull << bit % 64;
-	if (sp->pfq[bit / 64] & mask)
-		sp->duplicates++;
 	sp->pfq[bit / 64] |= mask;
 	/* A producer that sets a bit in the DAB raises `full`, and looks at `sleepers` or rings, afterwards:
 	 * either its bit is seen here, or it sees who stalls. */
@@ -115,11 +148,12 @@ static uint64_t check_stalls(struct wic_space *sp)
 	return next;
 }
 
-static void work(struct wic_space *sp)
+/* Whether it was let in. */
+static int work(struct wic_space *sp)
 {
-	eventfd_t rings;
-	(void)eventfd_read(sp->wic->bell[sp->device], &rings); /* before the looks: no ring is lost */
-	pthread_mutex_lock(&sp->busy);
+	struct wic_device *d = wic_device(sp->wic, sp->head, sp->device);
+	if (!enter(d))
+		return 0;
 	if (sp->wic->needs_messages) {
 		for (uint32_t i = 0; i < sp->opened; i++)
 			read_faults(sp, sp->uffd[i]);
@@ -128,7 +162,8 @@ static void work(struct wic_space *sp)
 	/* Whoever registers from here on rings, unless its deadline is after the next one found. */
 	__atomic_store_n(&sp->next_ns, UINT64_MAX, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&sp->next_ns, check_stalls(sp), __ATOMIC_SEQ_CST);
-	pthread_mutex_unlock(&sp->busy);
+	leave(d);
+	return 1;
 }
 
 static void *monitor_main(void *arg)
@@ -139,8 +174,15 @@ static void *monitor_main(void *arg)
 	for (uint32_t i = 0; sp->wic->needs_messages && i < sp->opened; i++)
 		on[n++] = (struct pollfd){.fd = sp->uffd[i], .events = POLLIN};
 	__atomic_store_n(&sp->began, 1u, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&sp->quit, __ATOMIC_ACQUIRE)) {
-		work(sp);
+	for (;;) {
+		eventfd_t rings;
+		(void)eventfd_read(on->fd, &rings); /* before all looks, at `quit` too: no ring is lost */
+		if (__atomic_load_n(&sp->quit, __ATOMIC_ACQUIRE))
+			break;
+		if (!work(sp)) { /* until wic_let_in rings; a fault that nobody reads would wake it for ever */
+			ppoll(on, 1, NULL, NULL);
+			continue;
+		}
 		uint64_t next = __atomic_load_n(&sp->next_ns, __ATOMIC_RELAXED), now = clock_ns();
 		uint64_t left = next > now ? next - now : 0;
 		struct timespec wait = {.tv_sec = (time_t)(left / 1000000000u),

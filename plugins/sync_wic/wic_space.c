@@ -224,6 +224,9 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 		d->space = (uintptr_t)sp;
 		d->pid = (uint64_t)getpid();
 		d->generation++;
+		/* Shut until the first sample, whatever a launch before left there. */
+		__atomic_store_n(&d->open, 0u, __ATOMIC_RELAXED);
+		__atomic_store_n(&d->inside, 0u, __ATOMIC_RELAXED);
 		what = "send its descriptors";
 		code = send_all(sp, d->generation);
 	}
@@ -244,11 +247,12 @@ void wic_ready(void *self, uint32_t device)
 	struct wic_space *sp = &w->space[device];
 	if (!sp->head)
 		return;
-	pthread_mutex_lock(&sp->busy);
+	struct wic_device *d = wic_device(w, sp->head, device);
+	if (wic_shut_out(d)) /* is so already: here for those who see nothing of the host, race detectors */
+		return;
 	madvise(sp->pcm, (uint64_t)w->pages * UFFD_PAGE, MADV_DONTNEED);
 	memset(sp->pfq, 0, sp->pfq_words * sizeof(*sp->pfq));
-	sp->messages = sp->duplicates = sp->activated = 0;
-	pthread_mutex_unlock(&sp->busy);
+	wic_let_in(w, device, d);
 }
 
 void wic_detach(void *self, uint32_t device)
