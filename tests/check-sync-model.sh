@@ -14,12 +14,18 @@ search() {
 		./pan -m1000000 >pan.out 2>&1)
 	grep -q 'errors: 0' "$tmp/run/pan.out" && ! grep -q 'search not completed\|max search depth' "$tmp/run/pan.out"
 }
-search || {
-	fail 'the model'
-	cat "$tmp/run/spin.out" "$tmp/run/pan.out"
-}
-for mistake in NO_FULL_TEST NO_LOOK_AGAIN NO_ARM LOOK_FIRST COUNT_LATE RELEASE_EARLY; do
-	search "-D$mistake" && fail "$mistake was not found"
+for activate in '' -DBY_MONITOR; do
+	search $activate || {
+		fail "the model $activate"
+		cat "$tmp/run/spin.out" "$tmp/run/pan.out"
+	}
+done
+for mistake in NO_FULL_TEST NO_LOOK_AGAIN NO_ARM LOOK_FIRST COUNT_LATE RELEASE_EARLY DROP_FAULT NO_RING; do
+	case $mistake in
+	DROP_FAULT | NO_RING) activate=-DBY_MONITOR ;;
+	*) activate= ;;
+	esac
+	search $activate "-D$mistake" && fail "$mistake was not found"
 	grep -q 'errors: 1' "$tmp/run/pan.out" || fail "$mistake: no counterexample"
 done
 finish

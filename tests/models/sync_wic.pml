@@ -12,15 +12,30 @@
  *                   found as a round without an end
  *   LOOK_FIRST      the producer looks at `sleepers` before it raises `published`
  *   COUNT_LATE      the consumer looks at `published` before it counts as a sleeper
- *   RELEASE_EARLY   the last reader frees the slot before it has thrown spent pages away */
+ *   RELEASE_EARLY   the last reader frees the slot before it has thrown spent pages away
+ *
+ * With -DBY_MONITOR the Monitor places the page (activate = monitor): a stall is a message to it, `available` is
+ * the slot's bit in the data availability bitmap, `pending` that in the pending faults. Then two more:
+ *   DROP_FAULT      the Monitor forgets a fault whose item is announced, and not there yet
+ *   NO_RING         the producer does not wake the Monitor */
 #ifndef ROUNDS
+#ifdef BY_MONITOR
+#define ROUNDS 2
+#else
 #define ROUNDS 3
+#endif
+#endif
+#ifdef BY_MONITOR
+#define ENDS 1
+#else
+#define ENDS 2
 #endif
 
 bit mapped[2], spent, side;
 bit stalled[2], on_side[2]; /* of the readers */
 byte item, published, released, sleepers, done;
 byte ends;                   /* stalls that the Monitor still ends */
+bit message[2], available, pending, rung; /* BY_MONITOR */
 byte idle[2];                /* loads without a stall, in this round, by a reader who found no item */
 
 /* UFFDIO_CONTINUE: maps the page and resumes who is stalled on it. */
@@ -29,11 +44,11 @@ inline place(p)
 	atomic {
 		mapped[p] = 1;
 		if
-		:: stalled[0] && on_side[0] == p -> stalled[0] = 0
+		:: stalled[0] && on_side[0] == p -> stalled[0] = 0; message[0] = 0
 		:: else
 		fi;
 		if
-		:: stalled[1] && on_side[1] == p -> stalled[1] = 0
+		:: stalled[1] && on_side[1] == p -> stalled[1] = 0; message[1] = 0
 		:: else
 		fi
 	}
@@ -47,7 +62,14 @@ active proctype producer()
 		released == r;
 		item = r;
 		p = side; /* before `published`: the round may be over soon after */
-#ifdef LOOK_FIRST
+#if defined(BY_MONITOR)
+		available = 1;
+		published = r + 1;
+		wanted = 0;
+#ifndef NO_RING
+		rung = 1;
+#endif
+#elif defined(LOOK_FIRST)
 		wanted = sleepers > 0;
 		published = r + 1;
 #else
@@ -92,7 +114,12 @@ active [2] proctype consumer()
 		atomic { /* a load: mapped, or queued with a look at the page under the lock of the queue */
 			if
 			:: mapped[p] -> idle[me]++
-			:: else -> stalled[me] = 1; on_side[me] = p
+			:: else ->
+				stalled[me] = 1;
+				on_side[me] = p;
+#ifdef BY_MONITOR
+				message[me] = 1
+#endif
 			fi
 		}
 		if
@@ -124,6 +151,9 @@ active [2] proctype consumer()
 		atomic { done++; last = done == 2 * (r + 1) }
 		if
 		:: last ->
+#ifdef BY_MONITOR
+			available = 0;
+#endif
 #ifdef RELEASE_EARLY
 			released = r + 1;
 #endif
@@ -146,16 +176,42 @@ active [2] proctype consumer()
 	}
 }
 
-/* A deadline or a stop: places the page on which it believes the reader to be. */
+/* A deadline or a stop: places the page on which it believes the reader to be. BY_MONITOR: reads messages and is
+ * rung; where a fault is pending and its item announced, it looks whether the item is there. */
 active proctype monitor()
 {
 	bit p;
+	byte before;
 end:
 	do
-	:: ends < 2 ->
+	:: ends < ENDS ->
 		ends++;
 		p = side;
 		spent = 1;
 		place(p)
-	od
+#ifdef BY_MONITOR
+	:: atomic { message[0] -> message[0] = 0; pending = 1 }; goto look
+	:: atomic { message[1] -> message[1] = 0; pending = 1 }; goto look
+	:: atomic { rung -> rung = 0 }; goto look
+#endif
+	od;
+#ifdef BY_MONITOR
+look:
+	if
+	:: pending && available ->
+		p = side;
+		before = released;
+		if
+		:: published == before + 1 -> spent = 1; place(p); pending = 0
+		:: else ->
+#ifdef DROP_FAULT
+			pending = 0
+#else
+			skip
+#endif
+		fi
+	:: else
+	fi;
+	goto end
+#endif
 }
