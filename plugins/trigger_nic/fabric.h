@@ -22,6 +22,8 @@ struct fabric;
 int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		struct loom_error *err);
 void fabric_close(struct fabric *f); /* NULL is legal */
+/* Closes the endpoint alone: no operation ends from here on, and the provider's threads touch no counter. */
+void fabric_stop(struct fabric *f); /* NULL is legal */
 const char *fabric_name(const struct fabric *f);
 
 /* Registers this rank's segments and learns where those of the others are. Once. */

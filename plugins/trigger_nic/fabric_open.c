@@ -182,13 +182,20 @@ static int meet(struct fabric *f, char *why, struct loom_error *err)
 	return rc ? rc : code ? LOOM_EAGAIN : 0;
 }
 
+void fabric_stop(struct fabric *f)
+{
+	if (f && f->ep)
+		fi_close(&f->ep->fid);
+	if (f)
+		f->ep = NULL;
+}
+
 void fabric_close(struct fabric *f)
 {
 	if (!f)
 		return;
 	const struct loom_host *host = f->host;
-	if (f->ep)
-		fi_close(&f->ep->fid);
+	fabric_stop(f);
 	for (uint32_t i = 1; i < f->segments; i++)
 		if (f->mine[i].mr)
 			fi_close(&f->mine[i].mr->fid);

@@ -38,6 +38,8 @@ int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opt
 void nic_close(struct nic *nic)
 {
 	const struct loom_host *host = nic->host;
+	/* First: the sockets provider's thread may have yet to report an operation to a counter closed below. */
+	fabric_stop(nic->fabric);
 	if (nic->own && nic->way->close)
 		nic->way->close(nic);
 	fabric_close(nic->fabric);

@@ -98,7 +98,7 @@ struct nic_way {
 	/* Operations under way that are not in `flying`. */
 	int (*busy)(struct nic *nic);
 	int (*start)(struct nic *nic, struct loom_error *err);
-	void (*close)(struct nic *nic); /* `own` is there, and the fabric still open */
+	void (*close)(struct nic *nic); /* `own` is there, the fabric open but for its endpoint */
 };
 
 struct nic {
