@@ -6,17 +6,34 @@
 
 #include "park.h"
 
-int sync_init_instance(struct sync *s, const struct loom_host *host, const char *name)
+void sync_init_instance(struct sync *s, const struct loom_host *host, const char *name)
 {
 	s->host = host;
 	s->name = name;
-	return 0;
 }
 
 void sync_finish(struct sync *s)
 {
 	if (s)
 		s->host->free(s->host, s->channel);
+}
+
+int sync_create(const struct loom_host *host, const char *name, struct sync **out, struct loom_error *err)
+{
+	struct sync *s = host->alloc(host, sizeof(*s));
+	if (!s)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", name);
+	sync_init_instance(s, host, name);
+	*out = s;
+	return 0;
+}
+
+void sync_destroy(void *self)
+{
+	struct sync *s = self;
+	sync_finish(s);
+	if (s)
+		s->host->free(s->host, s);
 }
 
 int sync_channels(void *self, const struct loom_layout *layout, const struct loom_channel *channel,

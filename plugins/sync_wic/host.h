@@ -18,8 +18,11 @@ struct sync {
 	uint32_t setting[15]; /* copied to the head before every sample */
 };
 
-int sync_init_instance(struct sync *s, const struct loom_host *host, const char *name);
+void sync_init_instance(struct sync *s, const struct loom_host *host, const char *name);
 void sync_finish(struct sync *s); /* frees what the functions below made, not *s */
+/* An instance that is a struct sync and no more; its settings are the caller's to fill. 0 or an error. */
+int sync_create(const struct loom_host *host, const char *name, struct sync **out, struct loom_error *err);
+void sync_destroy(void *self);
 
 /* ---- ops of loom_sync_ops, for plug-ins whose items lie in the global block */
 int sync_channels(void *self, const struct loom_layout *layout, const struct loom_channel *channel,
@@ -38,6 +41,19 @@ uint64_t sync_lay_out(const struct sync *s, struct sync_head *head);
 /* Sets the poison bit in all words and wakes who sleeps on them. */
 void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, int code,
 		     uint32_t device);
+
+/* The table of a plug-in made by sync_create, with a create() of its own. */
+#define SYNC_OPS_TABLE(name)                                                                       \
+	static const struct loom_sync_ops name##_ops = {                                           \
+		.size = sizeof(struct loom_sync_ops),                                              \
+		.create = create,                                                                  \
+		.destroy = sync_destroy,                                                           \
+		.need = sync_need,                                                                 \
+		.init = sync_init,                                                                 \
+		.collect = sync_collect,                                                           \
+		.channels = sync_channels,                                                         \
+		.interrupt = sync_interrupt,                                                       \
+	}
 
 #define SYNC_DEV_TABLE(name)                                                                       \
 	static const struct loom_sync_dev name##_cpu = {                                           \

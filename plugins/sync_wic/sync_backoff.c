@@ -30,37 +30,20 @@ static const struct loom_opt rows[] = {
 
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
-	struct sync *s = host->alloc(host, sizeof(*s));
-	if (!s)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sync_backoff: out of memory");
 	const struct backoff_opts *o = opts;
+	struct sync *s;
+	int rc = sync_create(host, "sync_backoff", &s, err);
+	if (rc)
+		return rc;
 	s->setting[SYNC_BACKOFF_HOW] = o->how;
 	s->setting[SYNC_BACKOFF_PAUSES] = o->pauses;
 	s->setting[SYNC_BACKOFF_FIRST_NS] = (uint32_t)o->first;
 	s->setting[SYNC_BACKOFF_LAST_NS] = (uint32_t)o->last;
 	*self = s;
-	return sync_init_instance(s, host, "sync_backoff");
+	return 0;
 }
 
-static void destroy(void *self)
-{
-	struct sync *s = self;
-	sync_finish(s);
-	if (s)
-		s->host->free(s->host, s);
-}
-
-static const struct loom_sync_ops ops = {
-	.size = sizeof(ops),
-	.create = create,
-	.destroy = destroy,
-	.need = sync_need,
-	.init = sync_init,
-	.collect = sync_collect,
-	.channels = sync_channels,
-	.interrupt = sync_interrupt,
-};
-
+SYNC_OPS_TABLE(sync_backoff);
 SYNC_DEV_TABLE(sync_backoff);
 
 LOOM_EMBED(sync_backoff_text, "slot.dev.h" SYNC_THEN "sync_backoff.dev.h" SYNC_THEN "channel.dev.h");
@@ -75,4 +58,4 @@ static const struct loom_device_code code = {
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_backoff", "0.1.0", "Apache-2.0",
 		   "Waits by looking, with pauses, yields or sleeps in between", .opts = rows,
-		   .opts_size = sizeof(struct backoff_opts), .ops = &ops, .dev = &code)
+		   .opts_size = sizeof(struct backoff_opts), .ops = &sync_backoff_ops, .dev = &code)

@@ -17,34 +17,17 @@ static const struct loom_opt rows[] = {
 
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
-	struct sync *s = host->alloc(host, sizeof(*s));
-	if (!s)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sync_futex: out of memory");
 	const struct futex_opts *o = opts;
+	struct sync *s;
+	int rc = sync_create(host, "sync_futex", &s, err);
+	if (rc)
+		return rc;
 	s->setting[SYNC_FUTEX_SPIN] = o->spin;
 	*self = s;
-	return sync_init_instance(s, host, "sync_futex");
+	return 0;
 }
 
-static void destroy(void *self)
-{
-	struct sync *s = self;
-	sync_finish(s);
-	if (s)
-		s->host->free(s->host, s);
-}
-
-static const struct loom_sync_ops ops = {
-	.size = sizeof(ops),
-	.create = create,
-	.destroy = destroy,
-	.need = sync_need,
-	.init = sync_init,
-	.collect = sync_collect,
-	.channels = sync_channels,
-	.interrupt = sync_interrupt,
-};
-
+SYNC_OPS_TABLE(sync_futex);
 SYNC_DEV_TABLE(sync_futex);
 
 static const struct loom_device_code code = {
@@ -55,4 +38,4 @@ static const struct loom_device_code code = {
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_futex", "0.1.0", "Apache-2.0",
 		   "Waits asleep in the kernel, on a futex", .opts = rows,
-		   .opts_size = sizeof(struct futex_opts), .ops = &ops, .dev = &code)
+		   .opts_size = sizeof(struct futex_opts), .ops = &sync_futex_ops, .dev = &code)

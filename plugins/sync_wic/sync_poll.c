@@ -21,34 +21,17 @@ static const struct loom_opt rows[] = {
 
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
-	struct sync *s = host->alloc(host, sizeof(*s));
-	if (!s)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sync_poll: out of memory");
 	const struct poll_opts *o = opts;
+	struct sync *s;
+	int rc = sync_create(host, "sync_poll", &s, err);
+	if (rc)
+		return rc;
 	s->setting[SYNC_POLL_PROBE] = o->probe;
 	*self = s;
-	return sync_init_instance(s, host, "sync_poll");
+	return 0;
 }
 
-static void destroy(void *self)
-{
-	struct sync *s = self;
-	sync_finish(s);
-	if (s)
-		s->host->free(s->host, s);
-}
-
-static const struct loom_sync_ops ops = {
-	.size = sizeof(ops),
-	.create = create,
-	.destroy = destroy,
-	.need = sync_need,
-	.init = sync_init,
-	.collect = sync_collect,
-	.channels = sync_channels,
-	.interrupt = sync_interrupt,
-};
-
+SYNC_OPS_TABLE(sync_poll);
 SYNC_DEV_TABLE(sync_poll);
 
 LOOM_EMBED(sync_poll_text, "slot.dev.h" SYNC_THEN "sync_poll.dev.h" SYNC_THEN "channel.dev.h");
@@ -63,4 +46,4 @@ static const struct loom_device_code code = {
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_poll", "0.1.0", "Apache-2.0",
 		   "Waits by looking again and again (WIC, algorithm 1)", .opts = rows,
-		   .opts_size = sizeof(struct poll_opts), .ops = &ops, .dev = &code)
+		   .opts_size = sizeof(struct poll_opts), .ops = &sync_poll_ops, .dev = &code)

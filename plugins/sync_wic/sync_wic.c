@@ -101,8 +101,9 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 		w->bell[d] = w->mail[d][0] = w->mail[d][1] = -1;
 	w->needs_messages = !o->eager || o->activate == WIC_BY_MONITOR;
 	w->sync.wic = 1;
+	sync_init_instance(&w->sync, host, "sync_wic");
 	*self = w;
-	return sync_init_instance(&w->sync, host, "sync_wic");
+	return 0;
 }
 
 static uint64_t line(uint64_t at)

@@ -243,4 +243,32 @@ LOOM_FN int nic_record(struct loom_ctx *c, uint64_t word)
 	return 0;
 }
 
+/* ---- ops that plug-ins share, under the names of one of them ---- */
+
+#define NIC_READS(NAME)                                                                            \
+	LOOM_FN int64_t NAME##_completed(struct loom_ctx *c, uint32_t slot)                        \
+	{                                                                                          \
+		return nic_completed(c, slot);                                                     \
+	}                                                                                          \
+	LOOM_FN int64_t NAME##_arrived(struct loom_ctx *c, uint32_t index)                         \
+	{                                                                                          \
+		return nic_arrived(c, index);                                                      \
+	}                                                                                          \
+	LOOM_FN uint64_t NAME##_arrived_at(struct loom_ctx *c, uint32_t index)                     \
+	{                                                                                          \
+		return nic_arrived_at(c, index);                                                   \
+	}
+
+/* Where a fire is on its way at once: nothing waits for the end of a kernel. */
+#define NIC_AT_ONCE(NAME)                                                                          \
+	LOOM_FN int NAME##_boundary(struct loom_ctx *c)                                            \
+	{                                                                                          \
+		return nic_boundary(c);                                                            \
+	}                                                                                          \
+	LOOM_FN int NAME##_deliver(struct loom_ctx *c)                                             \
+	{                                                                                          \
+		(void)c;                                                                           \
+		return 0;                                                                          \
+	}
+
 #endif

@@ -35,30 +35,7 @@ LOOM_FN int trigger_counter_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t
 	return LOOM_ENOTSUP;
 }
 
-LOOM_FN int64_t trigger_counter_completed(struct loom_ctx *c, uint32_t slot)
-{
-	return nic_completed(c, slot);
-}
-
-LOOM_FN int64_t trigger_counter_arrived(struct loom_ctx *c, uint32_t index)
-{
-	return nic_arrived(c, index);
-}
-
-LOOM_FN int trigger_counter_boundary(struct loom_ctx *c)
-{
-	return nic_boundary(c);
-}
-
-LOOM_FN int trigger_counter_deliver(struct loom_ctx *c)
-{
-	(void)c;
-	return 0;
-}
-
-LOOM_FN uint64_t trigger_counter_arrived_at(struct loom_ctx *c, uint32_t index)
-{
-	return nic_arrived_at(c, index);
-}
+NIC_READS(trigger_counter)
+NIC_AT_ONCE(trigger_counter)
 
 #endif

@@ -21,16 +21,6 @@ LOOM_FN int trigger_gds_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t arg
 	return LOOM_ENOTSUP;
 }
 
-LOOM_FN int64_t trigger_gds_completed(struct loom_ctx *c, uint32_t slot)
-{
-	return nic_completed(c, slot);
-}
-
-LOOM_FN int64_t trigger_gds_arrived(struct loom_ctx *c, uint32_t index)
-{
-	return nic_arrived(c, index);
-}
-
 /* The front end: what the workers of this device noted goes to the NIC. */
 LOOM_FN int trigger_gds_ring(struct loom_ctx *c)
 {
@@ -61,9 +51,6 @@ LOOM_FN int trigger_gds_deliver(struct loom_ctx *c)
 	return trigger_gds_boundary(c);
 }
 
-LOOM_FN uint64_t trigger_gds_arrived_at(struct loom_ctx *c, uint32_t index)
-{
-	return nic_arrived_at(c, index);
-}
+NIC_READS(trigger_gds)
 
 #endif

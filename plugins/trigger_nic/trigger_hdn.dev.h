@@ -21,16 +21,6 @@ LOOM_FN int trigger_hdn_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t arg
 	return LOOM_ENOTSUP;
 }
 
-LOOM_FN int64_t trigger_hdn_completed(struct loom_ctx *c, uint32_t slot)
-{
-	return nic_completed(c, slot);
-}
-
-LOOM_FN int64_t trigger_hdn_arrived(struct loom_ctx *c, uint32_t index)
-{
-	return nic_arrived(c, index);
-}
-
 LOOM_FN int trigger_hdn_boundary(struct loom_ctx *c)
 {
 	uint64_t kernel = 0;
@@ -52,9 +42,6 @@ LOOM_FN int trigger_hdn_deliver(struct loom_ctx *c)
 	return trigger_hdn_boundary(c);
 }
 
-LOOM_FN uint64_t trigger_hdn_arrived_at(struct loom_ctx *c, uint32_t index)
-{
-	return nic_arrived_at(c, index);
-}
+NIC_READS(trigger_hdn)
 
 #endif

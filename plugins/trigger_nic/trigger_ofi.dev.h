@@ -21,30 +21,7 @@ LOOM_FN int trigger_ofi_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t arg
 	return LOOM_ENOTSUP;
 }
 
-LOOM_FN int64_t trigger_ofi_completed(struct loom_ctx *c, uint32_t slot)
-{
-	return nic_completed(c, slot);
-}
-
-LOOM_FN int64_t trigger_ofi_arrived(struct loom_ctx *c, uint32_t index)
-{
-	return nic_arrived(c, index);
-}
-
-LOOM_FN int trigger_ofi_boundary(struct loom_ctx *c)
-{
-	return nic_boundary(c);
-}
-
-LOOM_FN int trigger_ofi_deliver(struct loom_ctx *c)
-{
-	(void)c; /* what was fired is on its way */
-	return 0;
-}
-
-LOOM_FN uint64_t trigger_ofi_arrived_at(struct loom_ctx *c, uint32_t index)
-{
-	return nic_arrived_at(c, index);
-}
+NIC_READS(trigger_ofi)
+NIC_AT_ONCE(trigger_ofi)
 
 #endif

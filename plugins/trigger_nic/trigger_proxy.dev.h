@@ -124,30 +124,7 @@ LOOM_FN int trigger_proxy_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t a
 	return proxy_send(c, nic_word(tag, 1) | 2, argument);
 }
 
-LOOM_FN int64_t trigger_proxy_completed(struct loom_ctx *c, uint32_t slot)
-{
-	return nic_completed(c, slot);
-}
-
-LOOM_FN int64_t trigger_proxy_arrived(struct loom_ctx *c, uint32_t index)
-{
-	return nic_arrived(c, index);
-}
-
-LOOM_FN int trigger_proxy_boundary(struct loom_ctx *c)
-{
-	return nic_boundary(c);
-}
-
-LOOM_FN int trigger_proxy_deliver(struct loom_ctx *c)
-{
-	(void)c;
-	return 0;
-}
-
-LOOM_FN uint64_t trigger_proxy_arrived_at(struct loom_ctx *c, uint32_t index)
-{
-	return nic_arrived_at(c, index);
-}
+NIC_READS(trigger_proxy)
+NIC_AT_ONCE(trigger_proxy)
 
 #endif
