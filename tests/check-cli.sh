@@ -42,6 +42,18 @@ expect 2 'x.ini:10:.*mgsw.*mgws' "$G" run "$tmp/x.ini"
 expect 2 "mgsw.*did you mean.*mgws|mgsw.*mgws" "$G" run conf/memset.ini --set scheduler.use=mgsw
 expect 2 "did you mean '--samples'" "$G" run conf/memset.ini --sample 3
 expect 2 "did you mean 'run'" "$G" rum conf/memset.ini
+expect 2 'json needs a value, as in --json FILE' "$G" run conf/memset.ini --json
+expect 2 'quiet takes no value' "$G" run conf/memset.ini --quiet=yes
+expect 2 "trace-every: '-3' .*negative" "$G" run conf/memset.ini --trace-every -3
+expect 2 "'warning' is none of error, warn" "$G" run conf/memset.ini --log=warning
+expect 2 "no option '-x'" "$G" run -x conf/memset.ini
+expect 0 '1 sample' "$G" run --samples=1 -- conf/memset.ini
+expect 2 'one too many' "$G" list sched term
+expect 2 'which conf' "$G" config check
+expect 2 'check, show or schema' "$G" config
+# What may follow is what the options' rows say.
+[ "$("$G" complete --s run | tr '\n' ' ')" = '--set --samples ' ] || fail 'completion of run --s'
+[ "$("$G" complete --lo compare)" = --log ] || fail 'completion of compare --lo'
 expect 2 'devices' "$G" run conf/memset.ini --set run.devices=
 # The fixtures call themselves term_NAME; a plug-in has its own name as its file's.
 for bad in abort major; do

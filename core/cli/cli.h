@@ -38,10 +38,15 @@ loom__command_fn loom__cmd_run, loom__cmd_list, loom__cmd_describe, loom__cmd_co
 loom__command_fn loom__cmd_validate, loom__cmd_validate_test, loom__cmd_new_plugin,
 	loom__cmd_completion, loom__cmd_complete;
 
+/* What each takes (options.h), for --help and completion. */
+extern const struct loom__usage loom__run_usage, loom__list_usage, loom__describe_usage,
+	loom__config_usage, loom__doctor_usage, loom__report_usage, loom__sweep_usage,
+	loom__compare_usage, loom__validate_usage, loom__new_plugin_usage, loom__completion_usage;
+
 /* The commands that users see, in order; NULL past the last. */
 const char *loom__command_name(size_t i);
-/* Runs the command called argv[0]; LOOM_EXIT_USAGE without a word when there is none. */
-int loom__command_run(struct loom__cli *cli, int argc, char **argv);
+/* NULL: no such command. */
+const struct loom__usage *loom__command_usage(const char *name);
 
 /* "gpuloom: error: ..." on stderr. */
 void loom__say_error(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);

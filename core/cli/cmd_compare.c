@@ -86,16 +86,15 @@ static void drop_results(struct loom__interleave *x)
 
 static struct loom__design design_of(const struct loom__compare_args *a, const struct loom__opened *base)
 {
-	const struct loom__compare_values *v = &a->values;
 	struct loom__design d = {
-		.order = v->order == 0 ? LOOM__STATS_ABBA : LOOM__STATS_RANDOM,
-		.seed = v->seed ? v->seed : loom__now_ns() % 1000000007u + 1,
-		.blocks = v->blocks,
-		.per_block = v->samples_per_block,
-		.warmup = a->warmup_given ? v->warmup : base->warmup,
-		.rewarm = v->rewarm,
-		.budget_ns = v->budget ? v->budget : base->time_limit,
-		.spread_ns = v->spread,
+		.order = a->order == 0 ? LOOM__STATS_ABBA : LOOM__STATS_RANDOM,
+		.seed = a->seed ? a->seed : loom__now_ns() % 1000000007u + 1,
+		.blocks = a->blocks,
+		.per_block = a->samples_per_block,
+		.warmup = a->warmup == LOOM__WARMUP_OF_CONF ? base->warmup : a->warmup,
+		.rewarm = a->rewarm,
+		.budget_ns = a->budget ? a->budget : base->time_limit,
+		.spread_ns = a->spread,
 	};
 	return d;
 }
@@ -104,9 +103,9 @@ static struct loom__compare_about about_of(const struct loom__compare_args *a, i
 {
 	return (struct loom__compare_about){.argc = argc,
 					    .argv = argv,
-					    .confidence = a->values.confidence,
-					    .margin = a->values.margin,
-					    .best = a->values.per_block == 1};
+					    .confidence = a->confidence,
+					    .margin = a->margin,
+					    .best = a->per_block == 1};
 }
 
 /* CPU time says what wall time cannot while other programs use the cores. */
@@ -344,7 +343,7 @@ static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, 
 	cJSON *doc = loom__compare_document(&about);
 	struct loom_error err = {0};
 	int status = doc ? LOOM_EXIT_OK : LOOM_EXIT_FAILURE, rc = 0;
-	for (size_t i = 0; i < a->conf.files && !status && !rc; i++) {
+	for (size_t i = 0; i < a->conf.file.n && !status && !rc; i++) {
 		struct loom__opened v;
 		cJSON *result = NULL;
 		status = loom__variant_read(cli, a, i, &v, &result);
@@ -358,7 +357,7 @@ static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, 
 	if (!status && !rc)
 		rc = loom__compare_add_files(doc);
 	if (!status && !rc)
-		rc = loom__compare_same_environment(doc, a->allowed, a->allowances, &err);
+		rc = loom__compare_same_environment(doc, a->allowed.at, a->allowed.n, &err);
 	if (!status && !rc) {
 		add_usual_metrics(a, doc);
 		rc = loom__compare_judge(doc, a->metric, a->metrics, &err);
@@ -375,7 +374,7 @@ static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, 
 
 int loom__cmd_compare(struct loom__cli *cli, int argc, char **argv)
 {
-	struct loom__compare_args a = {.log_level = 1};
+	struct loom__compare_args a = {0};
 	int status = loom__compare_parse(cli, argc, argv, &a);
 	if (!status) {
 		loom__catch_signals();

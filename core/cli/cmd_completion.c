@@ -4,15 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/options.h"
 #include "plugin/registry.h"
 #include "stack/plan.h"
 
-static const char help[] =
-    "usage: gpuloom completion bash|zsh\n\n"
-    "Prints a completion script for the shell:\n\n"
-    "  gpuloom completion bash > ~/.local/share/bash-completion/completions/gpuloom\n"
-    "  gpuloom completion zsh > \"${fpath[1]}/_gpuloom\"\n";
+struct request {
+	struct loom__words word;
+};
+
+const struct loom__usage loom__completion_usage = {
+    .command = "completion",
+    .synopsis = "bash|zsh",
+    .about = "Prints a completion script for the shell:\n\n"
+	     "  gpuloom completion bash > ~/.local/share/bash-completion/completions/gpuloom\n"
+	     "  gpuloom completion zsh > \"${fpath[1]}/_gpuloom\"\n",
+    .words = offsetof(struct request, word)};
 
 /* '=' and ':' end words in bash, so the line itself is looked at, and what stands before them is
  * taken off again. */
@@ -46,17 +52,19 @@ static const char zsh[] =
 
 int loom__cmd_completion(struct loom__cli *cli, int argc, char **argv)
 {
-	const char *shell = argc == 2 ? argv[1] : "";
-	if (!strcmp(shell, "--help") || !strcmp(shell, "-h")) {
-		fputs(help, cli->out);
-		return LOOM_EXIT_OK;
-	}
-	if (strcmp(shell, "bash") && strcmp(shell, "zsh")) {
+	struct request r = {0};
+	int status = loom__options_read(cli, &loom__completion_usage, argc, argv, &r);
+	if (status)
+		return status < 0 ? LOOM_EXIT_OK : status;
+	const char *shell = r.word.n == 1 ? r.word.at[0] : "";
+	if (!strcmp(shell, "bash") || !strcmp(shell, "zsh")) {
+		fputs(shell[0] == 'b' ? bash : zsh, cli->out);
+	} else {
 		loom__say_error(cli, "completion: for which shell? There are bash and zsh");
-		return LOOM_EXIT_USAGE;
+		status = LOOM_EXIT_USAGE;
 	}
-	fputs(shell[0] == 'b' ? bash : zsh, cli->out);
-	return LOOM_EXIT_OK;
+	loom__options_free(&loom__completion_usage, &r);
+	return status;
 }
 
 /* ---- what may follow
@@ -91,29 +99,14 @@ static void offer_commands(const struct question *q)
 		offer(q, name);
 }
 
-/* The options of a command are those that its own help names. */
-static void offer_options(const struct loom__cli *cli, const struct question *q, char *command)
+static void offer_options(const struct question *q, const char *command)
 {
-	char *text = NULL, help_option[] = "--help", *argv[] = {command, help_option, NULL};
-	size_t room = 0;
-	struct loom__cli quiet = *cli;
-	quiet.out = open_memstream(&text, &room);
-	if (!quiet.out)
+	const struct loom__usage *usage = loom__command_usage(command);
+	if (!usage)
 		return;
-	loom__command_run(&quiet, 2, argv);
-	fclose(quiet.out);
-	for (char *at = text; at && (at = strstr(at, "--"));) {
-		size_t n = 2 + strspn(at + 2, "abcdefghijklmnopqrstuvwxyz0123456789-");
-		int again = 0;
-		for (char *other = strstr(text, "--"); other < at && !again;
-		     other = strstr(other + 1, "--"))
-			again = !strncmp(other, at, n) &&
-				strspn(other + 2, "abcdefghijklmnopqrstuvwxyz0123456789-") == n - 2;
-		if (n > 3 && !again && (at == text || at[-1] != '-'))
-			offerf(q, "%.*s", (int)n, at);
-		at += n;
-	}
-	free(text);
+	for (const struct loom__option *o = usage->options; o && o->name; o++)
+		offerf(q, "--%s", o->name);
+	offer(q, "--help");
 }
 
 static int scan(struct loom__candidates *all)
@@ -222,7 +215,7 @@ int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 	if (!strcmp(before, "--set") || !strcmp(before, "--vary"))
 		offer_settings(&q);
 	else if (!strncmp(q.word, "-", 1))
-		offer_options(cli, &q, command);
+		offer_options(&q, command);
 	else if (plugins && before[0] != '-')
 		offer_plugins(&q);
 	else if ((!strcmp(command, "new-plugin") && argc == 3) || !strcmp(command, "list"))

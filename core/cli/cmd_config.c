@@ -6,16 +6,27 @@
 #include "cli/conf.h"
 #include "cli/schema.h"
 
-static const char help[] =
-	"usage: gpuloom config check CONF... [--set k=v]\n"
-	"       gpuloom config show CONF... [--origin] [--as-ini] [--set k=v]\n"
-	"       gpuloom config schema [--json]\n\n"
-	"check   reads the conf and its plug-ins, says every mistake, runs nothing\n"
-	"show    the effective value of every option; --origin adds where each comes from;\n"
-	"        --as-ini writes one conf file that gives the same run\n"
-	"schema  all options of the core and of every plug-in found\n";
+struct config_args {
+	struct loom__conf_args conf; /* the first word is the action */
+	uint8_t origin, as_ini, json;
+};
 
-static const char *const options[] = {"--set", "--origin", "--as-ini", "--json", "--help"};
+static const struct loom__option options[] = {
+	LOOM__OPTION_SET(struct config_args),
+	{"origin", NULL, "show: where each value comes from", LOOM__AT(struct config_args, origin, BOOL)},
+	{"as-ini", NULL, "show: one conf file that gives the same run",
+	 LOOM__AT(struct config_args, as_ini, BOOL)},
+	{"json", NULL, "schema: as JSON", LOOM__AT(struct config_args, json, BOOL)},
+	{0}};
+
+const struct loom__usage loom__config_usage = {
+	.command = "config",
+	.synopsis = "check CONF... [options]\nshow CONF... [options]\nschema [options]",
+	.about = "check   reads the conf and its plug-ins, says every mistake, runs nothing\n"
+		 "show    the effective value of every option\n"
+		 "schema  all options of the core and of every plug-in found\n",
+	.options = options,
+	.words = offsetof(struct config_args, conf.file)};
 
 struct show {
 	FILE *out;
@@ -67,54 +78,49 @@ static int show_one(void *arg, const struct loom__effective *e)
 	return 0;
 }
 
+static int show_conf(const struct loom__cli *cli, const struct config_args *a, int check)
+{
+	struct show show = {.out = cli->out, .origin = a->origin, .as_ini = a->as_ini};
+	struct loom_config *cfg = NULL;
+	struct loom__plan plan;
+	int status = loom__conf_load(cli, &a->conf, &cfg);
+	if (!status)
+		status = loom__conf_plan(cli, cfg, &plan);
+	if (!status) {
+		if (check)
+			fprintf(stderr, "%s: ok\n", a->conf.file.at[0]);
+		else
+			loom__config_each(cfg, show_one, &show);
+		loom__plan_free(&plan);
+	}
+	loom_config_destroy(cfg);
+	return status;
+}
+
 int loom__cmd_config(struct loom__cli *cli, int argc, char **argv)
 {
-	struct loom__conf_args conf = {0};
-	struct show show = {.out = cli->out};
-	int json = 0, status = 0;
-	const char *action = argc > 1 ? argv[1] : "";
-	if (!strcmp(action, "--help") || !strcmp(action, "-h")) {
-		fputs(help, cli->out);
-		return LOOM_EXIT_OK;
-	}
+	struct config_args a = {0};
+	int status = loom__options_read(cli, &loom__config_usage, argc, argv, &a);
+	if (status)
+		return status < 0 ? LOOM_EXIT_OK : status;
+	const char *action = a.conf.file.n ? a.conf.file.at[0] : "";
 	int check = !strcmp(action, "check"), schema = !strcmp(action, "schema");
+	struct config_args rest = a;
+	if (*action) {
+		rest.conf.file.at++;
+		rest.conf.file.n--;
+	}
 	if (!check && !schema && strcmp(action, "show")) {
 		loom__say_error(cli, "config: say check, show or schema: see `gpuloom config --help`");
-		return LOOM_EXIT_USAGE;
-	}
-	for (int i = 2; i < argc && !status;) {
-		int used = 1;
-		if (!strcmp(argv[i], "--origin"))
-			show.origin = 1;
-		else if (!strcmp(argv[i], "--as-ini"))
-			show.as_ini = 1;
-		else if (!strcmp(argv[i], "--json"))
-			json = 1;
-		else if (!(used = loom__conf_argument(&conf, argc, argv, i)))
-			status = loom__bad_option(cli, "config", argv[i], options,
-						  LOOM__COUNT(options));
-		i += used;
-	}
-	if (!status && schema) {
-		status = loom__print_schema(cli, json);
-	} else if (!status && !conf.files) {
+		status = LOOM_EXIT_USAGE;
+	} else if (schema) {
+		status = loom__print_schema(cli, a.json);
+	} else if (!rest.conf.file.n) {
 		loom__say_error(cli, "config %s: which conf?", action);
 		status = LOOM_EXIT_USAGE;
-	} else if (!status) {
-		struct loom_config *cfg = NULL;
-		struct loom__plan plan;
-		status = loom__conf_load(cli, &conf, &cfg);
-		if (!status)
-			status = loom__conf_plan(cli, cfg, &plan);
-		if (!status) {
-			if (check)
-				fprintf(stderr, "%s: ok\n", conf.file[0]);
-			else
-				loom__config_each(cfg, show_one, &show);
-			loom__plan_free(&plan);
-		}
-		loom_config_destroy(cfg);
+	} else {
+		status = show_conf(cli, &rest, check);
 	}
-	loom__conf_free(&conf);
+	loom__options_free(&loom__config_usage, &a);
 	return status;
 }

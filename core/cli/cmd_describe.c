@@ -1,64 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuloom describe: all that a plug-in says about itself. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/options.h"
 #include "plugin/describe.h"
 #include "plugin/probe.h"
 #include "plugin/registry.h"
 
-static const char usage[] =
-	"usage: gpuloom describe NAME|FILE.so [--json|--md] [--plugin-path DIR[:DIR...]]\n"
-	"\n"
-	"  gpuloom describe mgws              by its short name, where only one kind has it\n"
-	"  gpuloom describe scheduler.mgws    by its section in the conf (sched_mgws will do, "
-	"too)\n"
-	"  gpuloom describe ./sched_mine.so   a file that is in no plug-in folder\n";
-
 struct request {
+	struct loom__words word;
 	const char *name, *plugin_path;
-	enum { AS_TEXT, AS_JSON, AS_MARKDOWN } form;
+	uint8_t json, markdown;
 };
+
+static const struct loom__option options[] = {
+	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
+	{"md", NULL, "as Markdown", LOOM__AT(struct request, markdown, BOOL)},
+	LOOM__OPTION_PLUGIN_PATH(struct request),
+	{0}};
+
+const struct loom__usage loom__describe_usage = {
+	.command = "describe",
+	.synopsis = "NAME|FILE.so [options]",
+	.about = "  gpuloom describe mgws              by its short name, where only one kind has it\n"
+		 "  gpuloom describe scheduler.mgws    by its section in the conf (sched_mgws will do, "
+		 "too)\n"
+		 "  gpuloom describe ./sched_mine.so   a file that is in no plug-in folder\n",
+	.options = options,
+	.words = offsetof(struct request, word)};
 
 static int parse(const struct loom__cli *cli, int argc, char **argv, struct request *r)
 {
-	static const struct option options[] = {{"json", 0, NULL, 'j'},
-						{"md", 0, NULL, 'm'},
-						{"plugin-path", 1, NULL, 'P'},
-						{"help", 0, NULL, 'h'},
-						{0}};
-	int c;
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			r->form = AS_JSON;
-			break;
-		case 'm':
-			r->form = AS_MARKDOWN;
-			break;
-		case 'P':
-			r->plugin_path = optarg;
-			break;
-		case 'h':
-			fputs(usage, cli->out);
-			return -1;
-		default:
-			loom__say_error(cli, "describe: %s '%s'; see gpuloom describe --help",
-					c == ':' ? "value missing after" : "unknown option",
-					argv[optind - 1]);
-			return LOOM_EXIT_USAGE;
-		}
-	}
-	if (optind + 1 != argc) {
+	int status = loom__options_read(cli, &loom__describe_usage, argc, argv, r);
+	if (status)
+		return status;
+	if (r->word.n != 1) {
 		loom__say_error(cli, "describe: name one plug-in, as in: gpuloom describe NAME "
 				     "(gpuloom list shows the names)");
 		return LOOM_EXIT_USAGE;
 	}
-	r->name = argv[optind];
+	r->name = r->word.at[0];
 	return 0;
 }
 
@@ -190,7 +172,7 @@ static int print(const struct loom__cli *cli, const struct request *r, const str
 {
 	struct loom__text text = {0};
 	int ok;
-	if (r->form == AS_JSON) {
+	if (r->json) {
 		char *json = loom__describe_json(p, path);
 		ok = json != NULL;
 		if (ok)
@@ -198,7 +180,7 @@ static int print(const struct loom__cli *cli, const struct request *r, const str
 		free(json);
 		return ok ? 0 : LOOM_ENOMEM;
 	}
-	if (r->form == AS_MARKDOWN)
+	if (r->markdown)
 		loom__describe_markdown(p, &text);
 	else
 		loom__describe_text(p, path, &text);
@@ -217,8 +199,10 @@ int loom__cmd_describe(struct loom__cli *cli, int argc, char **argv)
 	const struct loom_plugin *p;
 	char *path = NULL;
 	int rc = parse(cli, argc, argv, &r);
-	if (rc)
+	if (rc) {
+		loom__options_free(&loom__describe_usage, &r);
 		return rc < 0 ? LOOM_EXIT_OK : rc;
+	}
 	rc = find(&r, &path, &err);
 	/* In a child first: a constructor that aborts shall be a sentence and not our end. */
 	if (!rc)
@@ -232,5 +216,6 @@ int loom__cmd_describe(struct loom__cli *cli, int argc, char **argv)
 	else if ((rc = print(cli, &r, p, path)))
 		loom__say_error(cli, "describe: %s", loom_strerror(rc));
 	free(path);
+	loom__options_free(&loom__describe_usage, &r);
 	return rc ? (int)loom__exit_of(rc) : LOOM_EXIT_OK;
 }

@@ -1,59 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuloom doctor: what this machine can run, why not the rest, and what mends it. */
 #include <cjson/cJSON.h>
-#include <getopt.h>
 #include <gpuloom/gpuloom.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
 #include "cli/machine.h"
+#include "cli/options.h"
 #include "plugin/identity.h"
 #include "plugin/registry.h"
 
 /* First use of a device or of a fabric may take its time. */
 enum { LIMIT_MS = 20000 };
 
-static const char usage[] = "usage: gpuloom doctor [--json] [--plugin-path DIR[:DIR...]]\n"
-			    "\n"
-			    "  ok: usable   limited: usable within limits   no: not usable here\n"
-			    "  Exit status 0 whatever is found.\n";
-
 struct request {
-	int json;
+	struct loom__words word;
+	uint8_t json;
 	const char *plugin_path;
 };
 
+static const struct loom__option options[] = {
+	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
+	LOOM__OPTION_PLUGIN_PATH(struct request),
+	{0}};
+
+const struct loom__usage loom__doctor_usage = {
+	.command = "doctor",
+	.synopsis = "[options]",
+	.about = "  ok: usable   limited: usable within limits   no: not usable here\n"
+		 "  Exit status 0 whatever is found.\n",
+	.options = options,
+	.words = offsetof(struct request, word)};
+
 static int parse(const struct loom__cli *cli, int argc, char **argv, struct request *r)
 {
-	static const struct option options[] = {
-		{"json", 0, NULL, 'j'}, {"plugin-path", 1, NULL, 'P'}, {"help", 0, NULL, 'h'}, {0}};
-	int c;
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			r->json = 1;
-			break;
-		case 'P':
-			r->plugin_path = optarg;
-			break;
-		case 'h':
-			fputs(usage, cli->out);
-			return -1;
-		default:
-			loom__say_error(cli, "doctor: %s '%s'; see gpuloom doctor --help",
-					c == ':' ? "value missing after" : "unknown option",
-					argv[optind - 1]);
-			return LOOM_EXIT_USAGE;
-		}
-	}
-	if (optind < argc) {
-		loom__say_error(cli, "doctor: takes no argument '%s'", argv[optind]);
-		return LOOM_EXIT_USAGE;
-	}
-	return 0;
+	int status = loom__options_read(cli, &loom__doctor_usage, argc, argv, r);
+	if (status || !r->word.n)
+		return status;
+	loom__say_error(cli, "doctor: takes no argument '%s'", r->word.at[0]);
+	return LOOM_EXIT_USAGE;
 }
 
 /* Where rows go as they come: to the terminal or into the document. */
@@ -161,8 +146,10 @@ int loom__cmd_doctor(struct loom__cli *cli, int argc, char **argv)
 	cJSON *document = NULL;
 	struct sink s = {.out = cli->out};
 	int rc = parse(cli, argc, argv, &r);
-	if (rc)
+	if (rc) {
+		loom__options_free(&loom__doctor_usage, &r);
 		return rc < 0 ? LOOM_EXIT_OK : rc;
+	}
 	if (r.json) {
 		document = cJSON_CreateObject();
 		cJSON_AddStringToObject(document, "schema", "gpuloom.doctor/1");
@@ -178,5 +165,6 @@ int loom__cmd_doctor(struct loom__cli *cli, int argc, char **argv)
 		loom__say_error(cli, "doctor: %s", loom_strerror(rc));
 	cJSON_Delete(document);
 	loom__search_free(&search);
+	loom__options_free(&loom__doctor_usage, &r);
 	return rc ? (int)loom__exit_of(rc) : LOOM_EXIT_OK;
 }

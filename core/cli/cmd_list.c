@@ -1,33 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuloom list: what there is, without running its code unless asked or there is no other way. */
 #include <cjson/cJSON.h>
-#include <getopt.h>
 #include <gpuloom/gpuloom.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/options.h"
 #include "plugin/identity.h"
 #include "plugin/probe.h"
 #include "plugin/registry.h"
 
-static const char usage[] =
-	"usage: gpuloom list [KIND] [--probe] [--json] [--plugin-path DIR[:DIR...]]\n"
-	"\n"
-	"  gpuloom list                 every plug-in of the search path\n"
-	"  gpuloom list scheduler       those of one kind\n"
-	"  gpuloom list --probe         load each in a process of its own, report those that fail\n"
-	"\n"
-	"Kinds: device, transport, scheduler, termination, sync, barrier, trigger, qos, "
-	"workload.\n";
-
 struct request {
+	struct loom__words word;
 	enum loom_kind kind;
-	int json, probe;
+	uint8_t json, probe;
 	const char *plugin_path;
 };
+
+static const struct loom__option options[] = {
+	{"probe", NULL, "load each in a process of its own, report those that fail",
+	 LOOM__AT(struct request, probe, BOOL)},
+	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
+	LOOM__OPTION_PLUGIN_PATH(struct request),
+	{0}};
+
+const struct loom__usage loom__list_usage = {
+	.command = "list",
+	.synopsis = "[KIND] [options]",
+	.about = "Lists every plug-in of the search path, or those of one kind.\n",
+	.notes = "Kinds: device, transport, scheduler, termination, sync, barrier, trigger, qos, "
+		 "workload.\n",
+	.options = options,
+	.words = offsetof(struct request, word)};
 
 /* A candidate as it is shown. */
 struct row {
@@ -48,48 +54,21 @@ static enum loom_kind kind_of(const char *word)
 
 static int parse(const struct loom__cli *cli, int argc, char **argv, struct request *r)
 {
-	static const struct option options[] = {{"json", 0, NULL, 'j'},
-						{"probe", 0, NULL, 'p'},
-						{"plugin-path", 1, NULL, 'P'},
-						{"help", 0, NULL, 'h'},
-						{0}};
-	int c;
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		switch (c) {
-		case 'j':
-			r->json = 1;
-			break;
-		case 'p':
-			r->probe = 1;
-			break;
-		case 'P':
-			r->plugin_path = optarg;
-			break;
-		case 'h':
-			fputs(usage, cli->out);
-			return -1;
-		default:
-			loom__say_error(cli, "list: %s '%s'; see gpuloom list --help",
-					c == ':' ? "value missing after" : "unknown option",
-					argv[optind - 1]);
-			return LOOM_EXIT_USAGE;
-		}
-	}
-	if (optind < argc && !(r->kind = kind_of(argv[optind]))) {
+	int status = loom__options_read(cli, &loom__list_usage, argc, argv, r);
+	if (status)
+		return status;
+	if (r->word.n && !(r->kind = kind_of(r->word.at[0]))) {
 		const char *sections[LOOM_KINDS];
 		for (int k = 1; k < LOOM_KINDS; k++)
 			sections[k - 1] = loom__kind_section(k);
-		const char *nearest = loom__nearest(argv[optind], sections, LOOM_KINDS - 1);
+		const char *nearest = loom__nearest(r->word.at[0], sections, LOOM_KINDS - 1);
 		loom__say_error(cli, "list: no kind '%s'%s%s%s; see gpuloom list --help",
-				argv[optind], nearest ? ", did you mean '" : "",
+				r->word.at[0], nearest ? ", did you mean '" : "",
 				nearest ? nearest : "", nearest ? "'?" : "");
 		return LOOM_EXIT_USAGE;
 	}
-	if (optind + 1 < argc) {
-		loom__say_error(cli, "list: one kind at a time; '%s' is one too many",
-				argv[optind + 1]);
+	if (r->word.n > 1) {
+		loom__say_error(cli, "list: one kind at a time; '%s' is one too many", r->word.at[1]);
 		return LOOM_EXIT_USAGE;
 	}
 	return 0;
@@ -283,8 +262,10 @@ int loom__cmd_list(struct loom__cli *cli, int argc, char **argv)
 	struct loom__candidates all = {0};
 	struct loom_error err = {0};
 	int rc = parse(cli, argc, argv, &r);
-	if (rc)
+	if (rc) {
+		loom__options_free(&loom__list_usage, &r);
 		return rc < 0 ? LOOM_EXIT_OK : rc;
+	}
 	rc = loom__search_create(r.plugin_path, &search, &err);
 	if (!rc)
 		rc = loom__candidates_scan(&search, &all, &err);
@@ -294,5 +275,6 @@ int loom__cmd_list(struct loom__cli *cli, int argc, char **argv)
 		loom__say_error(cli, "list: %s", loom_strerror(rc));
 	loom__candidates_free(&all);
 	loom__search_free(&search);
+	loom__options_free(&loom__list_usage, &r);
 	return rc ? (int)loom__exit_of(rc) : LOOM_EXIT_OK;
 }

@@ -2,25 +2,14 @@
 /* gpuloom new-plugin KIND NAME: a folder that builds and passes validate at once. */
 #include <ctype.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/options.h"
 #include "cli/templates.h"
 #include "plugin/registry.h"
-
-static const char usage[] =
-    "usage: gpuloom new-plugin KIND NAME [--dir DIR]\n\n"
-    "Writes a folder with a small plug-in that works: source, Makefile, conf, test and README.\n\n"
-    "  gpuloom new-plugin term mine         makes ./term_mine/\n"
-    "  cd term_mine && make && gpuloom validate ./term_mine.so\n\n"
-    "KIND is device, transport, sched, term, sync, barrier, trigger, qos or workload, or the name "
-    "of\n"
-    "its section in a conf. NAME is made of a-z, 0-9 and _.\n"
-    "  --dir DIR   the folder to make, in place of ./KIND_NAME\n";
 
 struct new_plugin {
 	enum loom_kind kind;
@@ -29,6 +18,27 @@ struct new_plugin {
 	char macro[64];     /* "TERM_MINE" */
 	char folder[4200];
 };
+
+struct request {
+	struct loom__words word;
+	const char *dir;
+};
+
+static const struct loom__option options[] = {
+    {"dir", "DIR", "the folder to make, in place of ./KIND_NAME", LOOM__AT(struct request, dir, STR)},
+    {0}};
+
+const struct loom__usage loom__new_plugin_usage = {
+    .command = "new-plugin",
+    .synopsis = "KIND NAME [--dir DIR]",
+    .about =
+	"Writes a folder with a small plug-in that works: source, Makefile, conf, test and README.\n\n"
+	"  gpuloom new-plugin term mine         makes ./term_mine/\n"
+	"  cd term_mine && make && gpuloom validate ./term_mine.so\n\n"
+	"KIND is device, transport, sched, term, sync, barrier, trigger, qos or workload, or the name\n"
+	"of its section in a conf. NAME is made of a-z, 0-9 and _.\n",
+    .options = options,
+    .words = offsetof(struct request, word)};
 
 static enum loom_kind kind_named(const char *name)
 {
@@ -39,39 +49,22 @@ static enum loom_kind kind_named(const char *name)
 	return LOOM_KIND_NONE;
 }
 
-static int parse(const struct loom__cli *cli, int argc, char **argv, struct new_plugin *n)
+/* What the command line asks for. An exit code. */
+static int take(const struct loom__cli *cli, const struct request *r, struct new_plugin *n)
 {
-	static const struct option options[] = {{"dir", 1, NULL, 'd'}, {"help", 0, NULL, 'h'}, {0}};
-	const char *dir = NULL;
-	int c;
-	optind = 0;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, ":h", options, NULL)) != -1) {
-		if (c == 'h') {
-			fputs(usage, cli->out);
-			return -1;
-		}
-		if (c != 'd') {
-			loom__say_error(cli, "new-plugin: %s '%s'; see gpuloom new-plugin --help",
-					c == ':' ? "value missing after" : "unknown option",
-					argv[optind - 1]);
-			return LOOM_EXIT_USAGE;
-		}
-		dir = optarg;
-	}
-	if (optind + 2 != argc) {
+	if (r->word.n != 2) {
 		loom__say_error(
 		    cli, "new-plugin: give a kind and a name, as in: gpuloom new-plugin term mine");
 		return LOOM_EXIT_USAGE;
 	}
-	n->kind = kind_named(argv[optind]);
-	n->shorts = argv[optind + 1];
+	n->kind = kind_named(r->word.at[0]);
+	n->shorts = r->word.at[1];
 	if (!n->kind) {
 		const char *names[LOOM_KINDS];
 		for (int k = 1; k < LOOM_KINDS; k++)
 			names[k - 1] = loom__kind_name((enum loom_kind)k);
-		const char *near = loom__nearest(argv[optind], names, LOOM_KINDS - 1);
-		loom__say_error(cli, "new-plugin: no kind '%s'%s%s%s", argv[optind],
+		const char *near = loom__nearest(r->word.at[0], names, LOOM_KINDS - 1);
+		loom__say_error(cli, "new-plugin: no kind '%s'%s%s%s", r->word.at[0],
 				near ? "; did you mean '" : "; see gpuloom new-plugin --help",
 				near ? near : "", near ? "'?" : "");
 		return LOOM_EXIT_USAGE;
@@ -90,7 +83,7 @@ static int parse(const struct loom__cli *cli, int argc, char **argv, struct new_
 	snprintf(n->name, sizeof(n->name), "%s_%s", prefix, n->shorts);
 	for (size_t i = 0; i <= strlen(n->name); i++)
 		n->macro[i] = (char)toupper((unsigned char)n->name[i]);
-	snprintf(n->folder, sizeof(n->folder), "%s", dir ? dir : n->name);
+	snprintf(n->folder, sizeof(n->folder), "%s", r->dir ? r->dir : n->name);
 	return 0;
 }
 
@@ -228,23 +221,32 @@ static int write_all(const struct loom__cli *cli, const struct new_plugin *n,
 	return status;
 }
 
-int loom__cmd_new_plugin(struct loom__cli *cli, int argc, char **argv)
+static int make(const struct loom__cli *cli, const struct new_plugin *n)
 {
-	struct new_plugin n = {.kind = LOOM_KIND_NONE};
-	int status = parse(cli, argc, argv, &n);
-	if (status)
-		return status < 0 ? LOOM_EXIT_OK : status;
-	const struct loom__template *t = loom__template_of(n.kind);
+	const struct loom__template *t = loom__template_of(n->kind);
 	/* A folder that exists is somebody's work. */
-	if (mkdir(n.folder, 0777)) {
-		loom__say_error(cli, "new-plugin: cannot make the folder %s: %s", n.folder,
+	if (mkdir(n->folder, 0777)) {
+		loom__say_error(cli, "new-plugin: cannot make the folder %s: %s", n->folder,
 				strerror(errno));
 		return LOOM_EXIT_USAGE;
 	}
-	status = write_all(cli, &n, t);
+	int status = write_all(cli, n, t);
 	if (!status)
 		fprintf(cli->out,
 			"%s: a %s plug-in: %s\n\n  cd %s && make && gpuloom validate ./%s.so\n",
-			n.folder, loom__kind_section(n.kind), t->about, n.folder, n.name);
+			n->folder, loom__kind_section(n->kind), t->about, n->folder, n->name);
 	return status;
+}
+
+int loom__cmd_new_plugin(struct loom__cli *cli, int argc, char **argv)
+{
+	struct new_plugin n = {.kind = LOOM_KIND_NONE};
+	struct request r = {0};
+	int status = loom__options_read(cli, &loom__new_plugin_usage, argc, argv, &r);
+	if (!status)
+		status = take(cli, &r, &n);
+	if (!status)
+		status = make(cli, &n);
+	loom__options_free(&loom__new_plugin_usage, &r);
+	return status < 0 ? LOOM_EXIT_OK : status;
 }

@@ -4,70 +4,46 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/conf.h"
+#include "cli/options.h"
 #include "report/report.h"
 
-static const char help[] =
-    "usage: gpuloom report RESULT... [-o FILE] [options]\n\n"
-    "Makes tables and plots from what run, compare and sweep wrote. Needs the files alone: no\n"
-    "plug-in, no device. Several results of `gpuloom run` share one report.\n\n"
-    "  -o, --output FILE     its name ends in .html, .md, .csv, .svg, .gp or .json; '-' is\n"
-    "                        standard output. Without it: Markdown to standard output\n"
-    "  --format FORMAT       html, md, csv, svg, gp or json, whatever the name\n"
-    "  --metric NAME[,NAME]  which metrics to plot, the leading one first; up to 6\n"
-    "  --pareto X,Y          the two metrics of the Pareto front\n"
-    "  --plot NAME[,NAME]    for SVG: forest, runs, distribution, effects, pareto, workers\n\n"
-    "  .html  one self-contained page          .csv   one row per sample, units in the names\n"
-    "  .md    tables for a pull request        .gp    a gnuplot script, and FILE.csv beside it\n"
-    "  .svg   the plots                        .json  medians, intervals, effects for programs\n";
-
-static const char *const options[] = {"--output", "--format", "--metric",
-				      "--pareto", "--plot",   "--help"};
-
 struct report_args {
-	const char **file;
-	size_t files;
+	struct loom__words file;
 	const char *output, *format, *metric, *pareto, *plot;
 };
 
-/* -1: help was printed; 0: go on; else an exit code. */
+static const struct loom__option options[] = {
+    {"output", "FILE",
+     "its name ends in .html, .md, .csv, .svg, .gp or .json; '-' is standard output. Without it: "
+     "Markdown to standard output",
+     LOOM__AT(struct report_args, output, STR), .letter = 'o'},
+    {"format", "FORMAT", "html, md, csv, svg, gp or json, whatever the name",
+     LOOM__AT(struct report_args, format, STR)},
+    {"metric", "NAME[,NAME]", "which metrics to plot, the leading one first; up to 6",
+     LOOM__AT(struct report_args, metric, STR)},
+    {"pareto", "X,Y", "the two metrics of the Pareto front",
+     LOOM__AT(struct report_args, pareto, STR)},
+    {"plot", "NAME[,NAME]", "for SVG: forest, runs, distribution, effects, pareto, workers",
+     LOOM__AT(struct report_args, plot, STR)},
+    {0}};
+
+const struct loom__usage loom__report_usage = {
+    .command = "report",
+    .synopsis = "RESULT... [-o FILE] [options]",
+    .about =
+	"Makes tables and plots from what run, compare and sweep wrote. Needs the files alone: no\n"
+	"plug-in, no device. Several results of `gpuloom run` share one report.\n",
+    .notes = "  .html  one self-contained page          .csv   one row per sample, units in the names\n"
+	     "  .md    tables for a pull request        .gp    a gnuplot script, and FILE.csv beside it\n"
+	     "  .svg   the plots                        .json  medians, intervals, effects for programs\n",
+    .options = options,
+    .words = offsetof(struct report_args, file)};
+
 static int parse(const struct loom__cli *cli, int argc, char **argv, struct report_args *a)
 {
-	const struct {
-		const char *name;
-		const char **value;
-	} known[] = {{"-o", &a->output},       {"--output", &a->output}, {"--format", &a->format},
-		     {"--metric", &a->metric}, {"--pareto", &a->pareto}, {"--plot", &a->plot}};
-	for (int i = 1; i < argc; i++) {
-		const char *arg = argv[i];
-		size_t k = 0, n = 0;
-		if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
-			fputs(help, cli->out);
-			return -1;
-		}
-		if (arg[0] != '-' || !arg[1]) {
-			a->file[a->files++] = arg;
-			continue;
-		}
-		for (; k < LOOM__COUNT(known); k++) {
-			n = strlen(known[k].name);
-			if (!strncmp(arg, known[k].name, n) &&
-			    (!arg[n] || (n > 2 && arg[n] == '=')))
-				break;
-		}
-		if (k == LOOM__COUNT(known))
-			return loom__bad_option(cli, "report", arg, options, LOOM__COUNT(options));
-		if (arg[n] == '=') {
-			*known[k].value = arg + n + 1;
-		} else if (i + 1 < argc) {
-			*known[k].value = argv[++i];
-		} else {
-			loom__say_error(cli, "report: %s needs a value", arg);
-			return LOOM_EXIT_USAGE;
-		}
-	}
-	if (a->files)
-		return 0;
+	int status = loom__options_read(cli, &loom__report_usage, argc, argv, a);
+	if (status || a->file.n)
+		return status;
 	loom__say_error(cli, "report: which result? Try `gpuloom run CONF --json r.json`, then "
 			     "`gpuloom report r.json -o r.html`");
 	return LOOM_EXIT_USAGE;
@@ -194,10 +170,10 @@ static int report(const struct loom__cli *cli, const struct report_args *a, stru
 	if (format == LOOM__REPORT_FORMATS || read_plots(cli, a->plot, &plots))
 		return LOOM_EXIT_USAGE;
 	int rc = 0;
-	for (size_t i = 0; i < a->files && !rc; i++)
-		rc = loom__doc_read(a->file[i], &doc[i], &err);
+	for (size_t i = 0; i < a->file.n && !rc; i++)
+		rc = loom__doc_read(a->file.at[i], &doc[i], &err);
 	if (!rc)
-		rc = loom__view_create(doc, a->files, &view, &err);
+		rc = loom__view_create(doc, a->file.n, &view, &err);
 	if (rc) {
 		loom__say_error(cli, "%s", err.text);
 		return rc == LOOM_ENOMEM || rc == LOOM_EIO ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
@@ -218,19 +194,19 @@ static int report(const struct loom__cli *cli, const struct report_args *a, stru
 
 int loom__cmd_report(struct loom__cli *cli, int argc, char **argv)
 {
-	struct report_args a = {.file = calloc((size_t)argc, sizeof(*a.file))};
+	struct report_args a = {0};
 	struct loom__doc *doc = calloc((size_t)argc, sizeof(*doc));
 	int status = LOOM_EXIT_FAILURE;
-	if (!a.file || !doc) {
+	if (!doc) {
 		loom__say_error(cli, "out of memory");
 	} else {
 		status = parse(cli, argc, argv, &a);
 		if (!status)
 			status = report(cli, &a, doc);
-		for (size_t i = 0; i < a.files; i++)
+		for (size_t i = 0; i < a.file.n; i++)
 			loom__doc_free(&doc[i]);
 	}
 	free(doc);
-	free(a.file);
+	loom__options_free(&loom__report_usage, &a);
 	return status < 0 ? LOOM_EXIT_OK : status;
 }

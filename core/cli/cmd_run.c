@@ -13,102 +13,60 @@
 #include "run/engine.h"
 #include "run/trace.h"
 
-static const char help[] =
-	"usage: gpuloom run CONF... [options]\n\n"
-	"Runs the workload that the conf files select, verifies every result, and prints a table.\n"
-	"Later files win over earlier ones, --set over files.\n\n"
-	"  --set SECTION.KEY=VALUE  set one option, as often as you like\n"
-	"  --samples N              the same as --set run.samples=N\n"
-	"  -n RANKS                 as many processes, one job: for workloads over the network; also mpirun, srun\n"
-	"  --json FILE|-            write the result as JSON; with '-' to standard output, instead of the table\n"
-	"  --metrics FILE           write OpenMetrics text there after each sample\n"
-	"  --watch                  show what each worker did, sample by sample\n"
-	"  --trace FILE             write the timeline of the last execution (chrome://tracing, Perfetto):\n"
-	"                           steals, idle times and the like, and one of every 100 tasks\n"
-	"  --trace-every N          one of every N tasks instead; 0: no tasks\n"
-	"  --quiet                  no table, no progress: only errors\n"
-	"  --log LEVEL              error, warn (default), info or debug: what plug-ins say, on stderr\n\n"
-	"Ctrl-C ends after the sample in progress and keeps the results; again ends at once.\n"
-	"Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
-	"130 interrupted.\n";
-
-static const char *const options[] = {"--set", "--samples", "-n", "--json", "--metrics", "--watch",
-				     "--quiet", "--log", "--trace", "--trace-every", "--help"};
-
 struct run_args {
 	int argc; /* the command as it was given, for the result */
 	char **argv;
 	struct loom__conf_args conf;
 	const char *json, *ranks, *metrics, *trace;
-	unsigned trace_every;
-	int quiet, watch, log_level;
+	uint32_t trace_every, log;
+	uint8_t quiet, watch;
 };
+
+static const struct loom__option options[] = {
+	LOOM__OPTION_SET(struct run_args),
+	{"samples", "N", "the same as --set run.samples=N", LOOM__AT(struct run_args, conf.samples, STR)},
+	{"ranks", "N", "as many processes, one job: for workloads over the network; also mpirun, srun",
+	 LOOM__AT(struct run_args, ranks, STR), .letter = 'n'},
+	{"json", "FILE|-",
+	 "write the result as JSON; with '-' to standard output, instead of the table",
+	 LOOM__AT(struct run_args, json, STR)},
+	{"metrics", "FILE", "write OpenMetrics text there after each sample",
+	 LOOM__AT(struct run_args, metrics, STR)},
+	{"watch", NULL, "show what each worker did, sample by sample",
+	 LOOM__AT(struct run_args, watch, BOOL)},
+	{"trace", "FILE",
+	 "write the timeline of the last execution (chrome://tracing, Perfetto): steals, idle times and "
+	 "the like, and some of the tasks",
+	 LOOM__AT(struct run_args, trace, STR)},
+	{"trace-every", "N", "one of every N tasks goes into the timeline; 0: none",
+	 LOOM__AT(struct run_args, trace_every, U32), .dflt = "100", .max = 1u << 30},
+	{"quiet", NULL, "no table, no progress: only errors", LOOM__AT(struct run_args, quiet, BOOL)},
+	LOOM__OPTION_LOG(struct run_args),
+	{0}};
+
+const struct loom__usage loom__run_usage = {
+	.command = "run",
+	.synopsis = "CONF... [options]",
+	.about = "Runs the workload that the conf files select, verifies every result, and prints a table.\n"
+		 "Later files win over earlier ones, --set over files.\n",
+	.notes = "Ctrl-C ends after the sample in progress and keeps the results; again ends at once.\n"
+		 "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
+		 "130 interrupted.\n",
+	.options = options,
+	.words = offsetof(struct run_args, conf.file)};
 
 static void stop(void *arg)
 {
 	loom_stack_stop(arg);
 }
 
-static int parse(const struct loom__cli *cli, int argc, char **argv, struct run_args *a, char *samples)
+static int parse(const struct loom__cli *cli, int argc, char **argv, struct run_args *a)
 {
-	for (int i = 1; i < argc;) {
-		const char *arg = argv[i], *value = i + 1 < argc ? argv[i + 1] : NULL;
-		if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
-			fputs(help, cli->out);
-			return -1;
-		}
-		if (!strcmp(arg, "--quiet")) {
-			a->quiet = 1;
-			i++;
-		} else if (!strcmp(arg, "--watch")) {
-			a->watch = 1;
-			i++;
-		} else if (!strcmp(arg, "--json") || !strcmp(arg, "--samples") || !strcmp(arg, "--log") ||
-			   !strcmp(arg, "-n") || !strcmp(arg, "--metrics") || !strcmp(arg, "--trace") ||
-			   !strcmp(arg, "--trace-every")) {
-			if (!value) {
-				loom__say_error(cli, "run: %s needs a value", arg);
-				return LOOM_EXIT_USAGE;
-			}
-			if (!strcmp(arg, "--json"))
-				a->json = value;
-			else if (!strcmp(arg, "--trace"))
-				a->trace = value;
-			else if (!strcmp(arg, "--trace-every")) {
-				char *end;
-				unsigned long every = strtoul(value, &end, 10);
-				if (*end || end == value || *value == '-' || every > 1u << 30) {
-					loom__say_error(cli, "run: --trace-every is a number of tasks, not '%s'",
-							value);
-					return LOOM_EXIT_USAGE;
-				}
-				a->trace_every = (unsigned)every;
-			} else if (!strcmp(arg, "-n"))
-				a->ranks = value;
-			else if (!strcmp(arg, "--metrics"))
-				a->metrics = value;
-			else if (!strcmp(arg, "--samples"))
-				snprintf(samples, 64, "run.samples=%s", value);
-			else if ((a->log_level = loom__log_level(value)) < 0) {
-				loom__say_error(cli, "run: --log is error, warn, info or debug, not '%s'",
-						value);
-				return LOOM_EXIT_USAGE;
-			}
-			i += 2;
-		} else {
-			int used = loom__conf_argument(&a->conf, argc, argv, i);
-			if (!used)
-				return loom__bad_option(cli, "run", arg, options, LOOM__COUNT(options));
-			i += used;
-		}
-	}
-	if (!a->conf.files) {
-		loom__say_error(cli, "run: which conf? Try `gpuloom run conf/contains.ini`");
-		return LOOM_EXIT_USAGE;
-	}
-	if (*samples)
-		a->conf.set[a->conf.sets++] = samples;
-	return 0;
+	int status = loom__options_read(cli, &loom__run_usage, argc, argv, a);
+	if (status || a->conf.file.n)
+		return status;
+	loom__say_error(cli, "run: which conf? Try `gpuloom run conf/contains.ini`");
+	return LOOM_EXIT_USAGE;
 }
 
 static int print(const struct loom__cli *cli, const struct run_args *a, const struct loom_result *r)
@@ -164,7 +122,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 		    const struct loom_ranks *ranks, struct loom_error *err)
 {
 	struct loom_stack_params params = {
-		.size = sizeof(params), .log = loom__log_line, .log_level = a->log_level, .ranks = ranks};
+		.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log, .ranks = ranks};
 	struct loom_stack *stack = NULL;
 	struct loom_result *result = NULL;
 	int first = !ranks || !ranks->rank; /* it speaks for all */
@@ -207,13 +165,12 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 
 int loom__cmd_run(struct loom__cli *cli, int argc, char **argv)
 {
-	struct run_args a = {.argc = argc, .argv = argv, .log_level = 1, .trace_every = 100};
+	struct run_args a = {.argc = argc, .argv = argv};
 	struct loom_config *cfg = NULL;
 	struct loom__plan plan;
 	struct loom__boot boot;
 	struct loom_error err = {0};
-	char samples[64] = "";
-	int status = parse(cli, argc, argv, &a, samples);
+	int status = parse(cli, argc, argv, &a);
 	if (!status) {
 		loom__catch_signals();
 		status = loom__conf_load(cli, &a.conf, &cfg);
@@ -230,6 +187,6 @@ int loom__cmd_run(struct loom__cli *cli, int argc, char **argv)
 		}
 	}
 	loom_config_destroy(cfg);
-	loom__conf_free(&a.conf);
+	loom__options_free(&loom__run_usage, &a);
 	return status < 0 ? LOOM_EXIT_OK : status;
 }

@@ -186,7 +186,7 @@ static int prepare(struct loom__sweep_session *s)
 	struct loom_error err;
 	size_t runnable = 0;
 	const char *why = NULL;
-	if (loom__cells_make(a->design, a->factor, a->factors, a->constraint, a->constraints,
+	if (loom__cells_make((enum loom__design_kind)a->design, a->factor, a->factors, a->constraint, a->constraints,
 			     a->seed, &s->cells, &err)) {
 		loom__say_error(s->cli, "sweep: %s", err.text);
 		return LOOM_EXIT_USAGE;
@@ -211,7 +211,7 @@ static int sweep(const struct loom__cli *cli, const struct loom__sweep_args *a, 
 {
 	struct loom__sweep_session s = {.cli = cli, .args = a};
 	s.sweep = (struct loom__sweep){.seed = a->seed,
-				       .budget_ns = a->budget_ns,
+				       .budget_ns = a->budget,
 				       .ops = &loom__sweep_stack_ops,
 				       .arg = &s,
 				       .progress = show_progress};
@@ -234,7 +234,7 @@ static int sweep(const struct loom__cli *cli, const struct loom__sweep_args *a, 
 
 int loom__cmd_sweep(struct loom__cli *cli, int argc, char **argv)
 {
-	struct loom__sweep_args a = {.seed = 1, .log_level = 1};
+	struct loom__sweep_args a = {0};
 	int status = loom__sweep_parse(cli, argc, argv, &a);
 	if (!status) {
 		loom__catch_signals();

@@ -7,17 +7,13 @@
 #include "compare/rules.h"
 #include "compare/vary.h"
 
-/* Options with a value, read like those of a conf: compare_args.c has their rows. */
-struct loom__compare_values {
-	uint32_t blocks, samples_per_block, warmup, rewarm, order, per_block;
-	uint64_t seed, budget, spread;
-	double margin, confidence;
-};
+#define LOOM__WARMUP_OF_CONF UINT32_MAX
 
 struct loom__compare_args {
 	struct loom__conf_args conf; /* its files: confs, or results */
-	struct loom__compare_values values;
-	int warmup_given;
+	uint32_t blocks, samples_per_block, warmup, rewarm, order, per_block, log;
+	uint64_t seed, budget, spread;
+	double margin, confidence;
 	struct loom__factor *factor;
 	size_t factors;
 	struct loom__compare_metric *metric;
@@ -27,10 +23,10 @@ struct loom__compare_args {
 	size_t rules;
 	struct loom__bar *bar;
 	size_t bars;
-	const char **allowed; /* --allow-mismatch */
-	size_t allowances;
+	struct loom__words allowed; /* --allow-mismatch */
 	const char *json, *output;
-	int aa, strict, quiet, log_level, from_results;
+	uint8_t aa, strict, quiet;
+	int from_results;
 };
 /* -1: help was printed; 0: go on; else an exit code. */
 int loom__compare_parse(const struct loom__cli *cli, int argc, char **argv,

@@ -4,83 +4,11 @@
 #include <strings.h>
 
 #include "cli/compare.h"
-#include "cli/session.h"
 #include "report/report.h"
 
-static const char help[] =
-	"usage: gpuloom compare CONF --vary SECTION.KEY=VALUE,VALUE [--vary ...] [options]\n"
-	"       gpuloom compare A.ini B.ini [C.ini ...] [options]\n"
-	"       gpuloom compare A.json B.json [C.json ...] [options]\n\n"
-	"Runs variants against each other, interleaved in blocks, and says which differences are real. The\n"
-	"first variant is the baseline; several --vary make the full product. Results of `gpuloom run` are\n"
-	"compared as they are: not interleaved, and only when their environments agree.\n\n"
-	"  --vary SECTION.KEY=A,B    what to vary; a value with a comma in double quotes\n"
-	"  --set SECTION.KEY=VALUE   for all variants\n"
-	"  --metric NAME[:more|less] what to compare, several with commas (default: seconds, and cpu_seconds\n"
-	"                            where devices tell it)\n"
-	"  --blocks N                blocks (20)      --samples-per-block N  of each variant (0: 8 to 32, as\n"
-	"                                             many as fit into --spread)\n"
-	"  --order abba|random       within a block   --seed N               0: drawn, and recorded\n"
-	"  --warmup N                of each variant (as the conf says)\n"
-	"  --rewarm N                unmeasured executions after each change of variant (0)\n"
-	"  --per-block median|best   which sample stands for its block (median); on a machine that others\n"
-	"                            use, the best is less disturbed, if samples are short\n"
-	"  --budget TIME             no block begins after it, as in 2m\n"
-	"  --spread TIME             blocks are spaced over at least this time (3s)\n"
-	"  --margin SHARE            differences up to this do not matter (1%)\n"
-	"  --confidence SHARE        of intervals and claims (95%)\n"
-	"  --aa                      first compare the baseline with itself: the noise floor\n"
-	"  --fail-on 'METRIC: slower > 3%'                  exit 5 when that is certain\n"
-	"  --bar 'FIGURE: METRIC(LABEL) / METRIC(LABEL) >= 0.9'   a line per figure at the end\n"
-	"  --strict                  exit 6 when a comparison is inconclusive\n"
-	"  --allow-mismatch=FACT     compare results although this fact of their environments differs\n"
-	"  --json FILE|-             the comparison as JSON; with '-' instead of the table\n"
-	"  -o FILE                   a report, by its name: .html .md .csv .svg .gp\n"
-	"  --quiet                   no table, no progress\n"
-	"  --log LEVEL               error, warn (default), info or debug\n\n"
-	"Ctrl-C ends after the sample in progress and keeps the complete blocks.\n"
-	"Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 5 a rule of --fail-on\n"
-	"failed, 6 inconclusive with --strict, 124 timeout, 130 interrupted.\n";
-
-static const char *const orders[] = {"abba", "random", NULL};
-static const char *const ways[] = {"median", "best", NULL};
-static const struct loom_opt rows[] = {
-	LOOM_OPT(struct loom__compare_values, blocks, LOOM_OPT_U32, "20", "", .min = 1, .max = 1e5),
-	LOOM_OPT(struct loom__compare_values, samples_per_block, LOOM_OPT_U32, "0", "", .min = 0,
-		 .max = 1e4),
-	LOOM_OPT(struct loom__compare_values, warmup, LOOM_OPT_U32, "1", "", .min = 0, .max = 1e5),
-	LOOM_OPT(struct loom__compare_values, rewarm, LOOM_OPT_U32, "0", "", .min = 0, .max = 1e3),
-	LOOM_OPT(struct loom__compare_values, order, LOOM_OPT_ENUM, "abba", "", .choices = orders),
-	LOOM_OPT(struct loom__compare_values, per_block, LOOM_OPT_ENUM, "median", "", .choices = ways),
-	LOOM_OPT(struct loom__compare_values, seed, LOOM_OPT_U64, "0", ""),
-	LOOM_OPT(struct loom__compare_values, budget, LOOM_OPT_TIME, "0", "", .min = 0, .max = 1e15),
-	LOOM_OPT(struct loom__compare_values, spread, LOOM_OPT_TIME, "3s", "", .min = 0, .max = 1e15),
-	LOOM_OPT(struct loom__compare_values, margin, LOOM_OPT_SHARE, "1%", "", .min = 0, .max = 1),
-	LOOM_OPT(struct loom__compare_values, confidence, LOOM_OPT_SHARE, "95%", "", .min = 0.5,
-		 .max = 0.9999),
-};
-
-static const char *const options[] = {
-	"--vary",   "--set",    "--metric", "--blocks",    "--samples-per-block", "--order",
-	"--seed",   "--warmup", "--rewarm", "--per-block", "--budget",            "--spread",
-	"--margin", "--aa",     "--strict", "--fail-on",   "--confidence",        "--bar",
-	"--json",   "--output", "--quiet",  "--log",       "--allow-mismatch",    "--help"};
-
-/* "--samples-per-block" is the row samples_per_block. */
-static const struct loom_opt *row_of(const char *option)
+static int take_metric(void *args, const char *list, struct loom_error *err)
 {
-	for (size_t i = 0; i < LOOM__COUNT(rows); i++) {
-		const char *a = option + 2, *b = rows[i].name;
-		while (*a && (*a == *b || (*a == '-' && *b == '_')))
-			a++, b++;
-		if (!*a && !*b)
-			return &rows[i];
-	}
-	return NULL;
-}
-
-static int add_metrics(struct loom__compare_args *a, const char *list, struct loom_error *err)
-{
+	struct loom__compare_args *a = args;
 	while (*list) {
 		char one[64] = "";
 		size_t n = strcspn(list, ",");
@@ -102,109 +30,108 @@ void loom__compare_want(struct loom__compare_args *a, const char *name)
 	strcpy(a->metric[a->metrics++].name, name);
 }
 
-static int same_key(const struct loom__compare_args *a, struct loom_error *err)
+static int take_vary(void *args, const char *value, struct loom_error *err)
 {
-	for (size_t i = 1; i < a->factors; i++)
-		for (size_t j = 0; j < i; j++)
-			if (loom__same(a->factor[i].key, a->factor[j].key))
-				return LOOM__FAIL(err, LOOM_EINVAL, "--vary %s: named twice",
-						  a->factor[i].key);
+	struct loom__compare_args *a = args;
+	int rc = loom__factor_parse(value, &a->factor[a->factors], err);
+	if (rc)
+		return rc;
+	const char *key = a->factor[a->factors++].key;
+	for (size_t i = 0; i + 1 < a->factors; i++)
+		if (loom__same(a->factor[i].key, key))
+			return LOOM__FAIL(err, LOOM_EINVAL, "%s: named twice", key);
 	return 0;
 }
 
-static int take_value(struct loom__compare_args *a, const char *name, const char *value,
-		      struct loom_error *err)
+static int take_rule(void *args, const char *value, struct loom_error *err)
 {
-	const struct loom_opt *row = row_of(name);
-	int rc = 0;
-	if (row) {
-		rc = loom__value_parse(row, value, (char *)&a->values + row->offset, err);
-		a->warmup_given |= !strcmp(row->name, "warmup");
-	} else if (!strcmp(name, "--vary")) {
-		rc = loom__factor_parse(value, &a->factor[a->factors], err);
-		a->factors += !rc;
-		rc = rc ? rc : same_key(a, err);
-	} else if (!strcmp(name, "--metric")) {
-		rc = add_metrics(a, value, err);
-	} else if (!strcmp(name, "--fail-on")) {
-		rc = loom__gate_rule_parse(value, &a->rule[a->rules], err);
-		a->rules += !rc;
-	} else if (!strcmp(name, "--bar")) {
-		rc = loom__bar_parse(value, &a->bar[a->bars], err);
-		a->bars += !rc;
-	} else if (!strcmp(name, "--allow-mismatch")) {
-		a->allowed[a->allowances++] = value;
-	} else if (!strcmp(name, "--json")) {
-		a->json = value;
-	} else if (!strcmp(name, "-o") || !strcmp(name, "--output")) {
-		a->output = value;
-		enum loom__report_format f = loom__report_format_of(value);
-		if (f == LOOM__AS_JSON)
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "-o makes reports; --json %s writes the comparison",
-					value);
-		else if (f == LOOM__REPORT_FORMATS || !strcmp(value, "-"))
-			rc = LOOM__FAIL(err, LOOM_EINVAL,
-					"-o %s: its name must end in .html, .md, .csv, .svg or .gp", value);
-	} else if (!strcmp(name, "--log")) {
-		a->log_level = loom__log_level(value);
-		if (a->log_level < 0)
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "--log is error, warn, info or debug, not '%s'",
-					value);
-	} else {
-		return LOOM_ENOENT;
-	}
+	struct loom__compare_args *a = args;
+	int rc = loom__gate_rule_parse(value, &a->rule[a->rules], err);
+	a->rules += !rc;
 	return rc;
 }
 
-static int flag(struct loom__compare_args *a, const char *arg)
+static int take_bar(void *args, const char *value, struct loom_error *err)
 {
-	int *which = !strcmp(arg, "--aa")     ? &a->aa :
-		     !strcmp(arg, "--strict") ? &a->strict :
-		     !strcmp(arg, "--quiet")  ? &a->quiet :
-						NULL;
-	if (which)
-		*which = 1;
-	return which != NULL;
+	struct loom__compare_args *a = args;
+	int rc = loom__bar_parse(value, &a->bar[a->bars], err);
+	a->bars += !rc;
+	return rc;
 }
 
-static int needs_value(const char *name)
+static int take_output(void *args, const char *value, struct loom_error *err)
 {
-	static const char *const others[] = {"--vary",   "--metric", "--fail-on", "--bar", "--allow-mismatch",
-					     "--json",   "-o",       "--output",  "--log"};
-	for (size_t i = 0; i < LOOM__COUNT(others); i++)
-		if (!strcmp(name, others[i]))
-			return 1;
-	return row_of(name) != NULL;
+	struct loom__compare_args *a = args;
+	enum loom__report_format f = loom__report_format_of(value);
+	a->output = value;
+	if (f == LOOM__AS_JSON)
+		return LOOM__FAIL(err, LOOM_EINVAL, "it makes reports; --json %s writes the comparison",
+				  value);
+	if (f == LOOM__REPORT_FORMATS || !strcmp(value, "-"))
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "the name '%s' must end in .html, .md, .csv, .svg or .gp", value);
+	return 0;
 }
 
-/* One option at argv[i], as "--name value" or "--name=value"; how many arguments it took, 0: an error
- * was printed. */
-static int one_option(const struct loom__cli *cli, struct loom__compare_args *a, int argc, char **argv,
-		      int i)
-{
-	char name[40] = "";
-	const char *equals = argv[i][1] == '-' ? strchr(argv[i], '=') : NULL, *value;
-	struct loom_error err;
-	size_t n = equals ? (size_t)(equals - argv[i]) : strlen(argv[i]);
-	strncat(name, argv[i], n < sizeof(name) - 1 ? n : sizeof(name) - 1);
-	if (!needs_value(name)) {
-		loom__bad_option(cli, "compare", argv[i], options, LOOM__COUNT(options));
-		return 0;
-	}
-	value = equals ? equals + 1 : i + 1 < argc ? argv[i + 1] : NULL;
-	if (!value) {
-		loom__say_error(cli, "compare: %s needs a value", name);
-		return 0;
-	}
-	if (take_value(a, name, value, &err)) {
-		if (row_of(name))
-			loom__say_error(cli, "compare: %s: %s", name, err.text);
-		else
-			loom__say_error(cli, "compare: %s", err.text);
-		return 0;
-	}
-	return equals ? 1 : 2;
-}
+static const char *const orders[] = {"abba", "random", NULL};
+static const char *const ways[] = {"median", "best", NULL};
+
+#define AT(field, type) LOOM__AT(struct loom__compare_args, field, type)
+static const struct loom__option options[] = {
+	{"vary", "SECTION.KEY=A,B", "what to vary; a value with a comma in double quotes",
+	 .take = take_vary},
+	LOOM__OPTION_SET(struct loom__compare_args),
+	{"metric", "NAME[:more|less]",
+	 "what to compare, several with commas (seconds, and cpu_seconds where devices tell it)",
+	 .take = take_metric},
+	{"blocks", "N", "how many blocks", AT(blocks, U32), .dflt = "20", .min = 1, .max = 1e5},
+	{"samples-per-block", "N", "of each variant; 0: 8 to 32, as many as fit into --spread",
+	 AT(samples_per_block, U32), .dflt = "0", .max = 1e4},
+	{"order", NULL, "within a block", AT(order, ENUM), .dflt = "abba", .choices = orders},
+	{"seed", "N", "of the order; 0: drawn, and recorded", AT(seed, U64), .dflt = "0"},
+	{"warmup", "N", "unmeasured executions of each variant (as the conf says)", AT(warmup, U32),
+	 .max = 1e5},
+	{"rewarm", "N", "unmeasured executions after each change of variant", AT(rewarm, U32),
+	 .dflt = "0", .max = 1e3},
+	{"per-block", NULL,
+	 "which sample stands for its block; on a machine that others use, the best is less disturbed, "
+	 "if samples are short",
+	 AT(per_block, ENUM), .dflt = "median", .choices = ways},
+	{"budget", "TIME", "no block begins after it, as in 2m", AT(budget, TIME), .max = 1e15},
+	{"spread", "TIME", "blocks are spaced over at least this time", AT(spread, TIME), .dflt = "3s",
+	 .max = 1e15},
+	{"margin", "SHARE", "differences up to this do not matter", AT(margin, SHARE), .dflt = "1%",
+	 .max = 1},
+	{"confidence", "SHARE", "of intervals and claims", AT(confidence, SHARE), .dflt = "95%",
+	 .min = 0.5, .max = 0.9999},
+	{"aa", NULL, "first compare the baseline with itself: the noise floor", AT(aa, BOOL)},
+	{"fail-on", "'METRIC: slower > 3%'", "exit 5 when that is certain", .take = take_rule},
+	{"bar", "'FIGURE: METRIC(LABEL) / METRIC(LABEL) >= 0.9'", "a line per figure at the end",
+	 .take = take_bar},
+	{"strict", NULL, "exit 6 when a comparison is inconclusive", AT(strict, BOOL)},
+	{"allow-mismatch", "FACT",
+	 "compare results although this fact of their environments differs", AT(allowed, NONE)},
+	{"json", "FILE|-", "the comparison as JSON; with '-' instead of the table", AT(json, STR)},
+	{"output", "FILE", "a report, by its name: .html .md .csv .svg .gp", .take = take_output,
+	 .letter = 'o'},
+	{"quiet", NULL, "no table, no progress", AT(quiet, BOOL)},
+	LOOM__OPTION_LOG(struct loom__compare_args),
+	{0}};
+#undef AT
+
+const struct loom__usage loom__compare_usage = {
+	.command = "compare",
+	.synopsis = "CONF --vary SECTION.KEY=VALUE,VALUE [--vary ...] [options]\n"
+		    "A.ini B.ini [C.ini ...] [options]\n"
+		    "A.json B.json [C.json ...] [options]",
+	.about = "Runs variants against each other, interleaved in blocks, and says which differences are real. The\n"
+		 "first variant is the baseline; several --vary make the full product. Results of `gpuloom run` are\n"
+		 "compared as they are: not interleaved, and only when their environments agree.\n",
+	.notes = "Ctrl-C ends after the sample in progress and keeps the complete blocks.\n"
+		 "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 5 a rule of --fail-on\n"
+		 "failed, 6 inconclusive with --strict, 124 timeout, 130 interrupted.\n",
+	.options = options,
+	.words = offsetof(struct loom__compare_args, conf.file)};
 
 static int is_result(const char *path)
 {
@@ -215,22 +142,22 @@ static int is_result(const char *path)
 static int check(const struct loom__cli *cli, struct loom__compare_args *a)
 {
 	size_t results = 0;
-	for (size_t i = 0; i < a->conf.files; i++)
-		results += is_result(a->conf.file[i]);
+	for (size_t i = 0; i < a->conf.file.n; i++)
+		results += is_result(a->conf.file.at[i]);
 	const char *fault = NULL;
 	a->from_results = results > 0;
-	if (!a->conf.files)
+	if (!a->conf.file.n)
 		fault = "which conf? Try `gpuloom compare conf/contains.ini --vary scheduler.use=mgws,static`";
-	else if (results && results < a->conf.files)
+	else if (results && results < a->conf.file.n)
 		fault = "results (.json) and confs cannot be mixed: run the conf first";
-	else if (results && (a->factors || a->conf.sets || a->aa || a->values.budget))
+	else if (results && (a->factors || a->conf.set.n || a->aa || a->budget))
 		fault = "results are compared as they are: --vary, --set, --aa and --budget are for confs";
 	else if (loom__variant_count(a) < 2)
 		fault = "that is one variant: add --vary SECTION.KEY=VALUE,VALUE or a second file";
 	else if (loom__variant_count(a) > 32)
 		fault = "more than 32 variants: all are open at the same time; `gpuloom sweep` takes one after "
 			"the other";
-	else if (a->values.order == 0 && a->values.samples_per_block % 2)
+	else if (a->order == 0 && a->samples_per_block % 2)
 		fault = "--samples-per-block must be even for --order abba";
 	if (!fault)
 		return 0;
@@ -243,8 +170,7 @@ static int allocate(struct loom__compare_args *a, size_t most)
 	a->factor = calloc(most, sizeof(*a->factor));
 	a->rule = calloc(most, sizeof(*a->rule));
 	a->bar = calloc(most, sizeof(*a->bar));
-	a->allowed = calloc(most, sizeof(*a->allowed));
-	return a->factor && a->rule && a->bar && a->allowed && a->metric ? 0 : -1;
+	return a->factor && a->rule && a->bar && a->metric ? 0 : -1;
 }
 
 int loom__compare_parse(const struct loom__cli *cli, int argc, char **argv,
@@ -259,23 +185,10 @@ int loom__compare_parse(const struct loom__cli *cli, int argc, char **argv,
 		loom__say_error(cli, "out of memory");
 		return LOOM_EXIT_FAILURE;
 	}
-	for (size_t i = 0; i < LOOM__COUNT(rows); i++)
-		loom__value_parse(&rows[i], rows[i].dflt, (char *)&a->values + rows[i].offset, NULL);
-	for (int i = 1; i < argc;) {
-		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
-			fputs(help, cli->out);
-			return -1;
-		}
-		if (flag(a, argv[i])) {
-			i++;
-			continue;
-		}
-		int used = loom__conf_argument(&a->conf, argc, argv, i);
-		used = used ? used : one_option(cli, a, argc, argv, i);
-		if (!used)
-			return LOOM_EXIT_USAGE;
-		i += used;
-	}
+	a->warmup = LOOM__WARMUP_OF_CONF;
+	int status = loom__options_read(cli, &loom__compare_usage, argc, argv, a);
+	if (status)
+		return status;
 	a->usual_metrics = !a->metrics;
 	if (!a->metrics)
 		loom__compare_want(a, "seconds");
@@ -292,6 +205,5 @@ void loom__compare_args_free(struct loom__compare_args *a)
 	free(a->metric);
 	free(a->rule);
 	free(a->bar);
-	free(a->allowed);
-	loom__conf_free(&a->conf);
+	loom__options_free(&loom__compare_usage, a);
 }

@@ -11,18 +11,18 @@
 size_t loom__variant_count(const struct loom__compare_args *a)
 {
 	size_t cells = loom__factor_cells(a->factor, a->factors), n;
-	return __builtin_mul_overflow(cells, a->conf.files, &n) ? SIZE_MAX : n;
+	return __builtin_mul_overflow(cells, a->conf.file.n, &n) ? SIZE_MAX : n;
 }
 
 /* "memset" of "conf/memset.ini", or the whole path when another file has that name too. */
 static void file_label(const struct loom__compare_args *a, size_t file, struct loom__text *out)
 {
-	const char *path = a->conf.file[file], *slash = strrchr(path, '/');
+	const char *path = a->conf.file.at[file], *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path, *dot = strrchr(name, '.');
 	size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
-	for (size_t i = 0; i < a->conf.files; i++) {
-		const char *other = strrchr(a->conf.file[i], '/');
-		other = other ? other + 1 : a->conf.file[i];
+	for (size_t i = 0; i < a->conf.file.n; i++) {
+		const char *other = strrchr(a->conf.file.at[i], '/');
+		other = other ? other + 1 : a->conf.file.at[i];
 		if (i != file && !strncmp(other, name, n) && (!other[n] || other[n] == '.')) {
 			loom__text_add(out, "%s", path);
 			return;
@@ -53,10 +53,10 @@ static int name_variant(const struct loom__compare_args *a, size_t index, struct
 	struct loom__text name = {0}, label = {0};
 	loom__factor_pick(a->factor, a->factors, index % cells, pick);
 	v->varied = cJSON_CreateObject();
-	if (a->conf.files > 1) {
+	if (a->conf.file.n > 1) {
 		file_label(a, file, &label);
-		loom__text_add(&name, "%s", a->conf.file[file]);
-		cJSON_AddStringToObject(v->varied, "file", a->conf.file[file]);
+		loom__text_add(&name, "%s", a->conf.file.at[file]);
+		cJSON_AddStringToObject(v->varied, "file", a->conf.file.at[file]);
 	}
 	for (size_t f = 0; f < a->factors; f++) {
 		const char *value = a->factor[f].value[pick[f]];
@@ -75,19 +75,19 @@ static int name_variant(const struct loom__compare_args *a, size_t index, struct
 static int load(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
 		const size_t *pick, struct loom_config **cfg)
 {
-	size_t cells = loom__factor_cells(a->factor, a->factors), sets = a->conf.sets;
-	const char *file = a->conf.file[index / cells];
+	size_t cells = loom__factor_cells(a->factor, a->factors), sets = a->conf.set.n;
+	const char *file = a->conf.file.at[index / cells];
 	const char **set = calloc(sets + a->factors + 1, sizeof(*set));
 	struct loom__text *text = calloc(a->factors + 1, sizeof(*text));
 	int status = LOOM_EXIT_FAILURE;
 	if (set && text) {
-		memcpy(set, a->conf.set, sets * sizeof(*set));
+		for (size_t i = 0; i < sets; i++)
+			set[i] = a->conf.set.at[i];
 		for (size_t f = 0; f < a->factors; f++) {
 			loom__text_add(&text[f], "%s=%s", a->factor[f].key, a->factor[f].value[pick[f]]);
 			set[sets + f] = text[f].at ? text[f].at : "";
 		}
-		struct loom__conf_args one = {
-			.file = &file, .files = 1, .set = set, .sets = sets + a->factors};
+		struct loom__conf_args one = {.file = {&file, 1}, .set = {set, sets + a->factors}};
 		status = loom__conf_load(cli, &one, cfg);
 	}
 	for (size_t f = 0; text && f < a->factors; f++)
@@ -101,7 +101,7 @@ static int open_stack(const struct loom__cli *cli, const struct loom__compare_ar
 		      struct loom__plan *plan, struct loom__opened *v)
 {
 	struct loom_stack_params params = {
-		.size = sizeof(params), .log = loom__log_line, .log_level = a->log_level};
+		.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log};
 	struct loom_error err = {0};
 	if (!*plan->run.workload) {
 		loom__say_error(cli, "compare: %s: the conf names no job: add 'workload = NAME' to [run]",
@@ -154,7 +154,7 @@ int loom__variant_read(const struct loom__cli *cli, const struct loom__compare_a
 {
 	struct loom__doc doc;
 	struct loom_error err;
-	const char *path = a->conf.file[index];
+	const char *path = a->conf.file.at[index];
 	*v = (struct loom__opened){0};
 	size_t none = 0;
 	if (name_variant(a, index, v, &none)) {

@@ -7,35 +7,6 @@
 
 #define PROBE_LIMIT_MS 10000 /* a loaded machine is slow; a hanging constructor is rare */
 
-int loom__conf_argument(struct loom__conf_args *a, int argc, char **argv, int i)
-{
-	if (!a->file) {
-		a->file = calloc((size_t)argc + 1, sizeof(*a->file));
-		a->set = calloc((size_t)argc + 1, sizeof(*a->set));
-		if (!a->file || !a->set)
-			abort(); /* a few bytes at start-up */
-	}
-	if (!strcmp(argv[i], "--set") && i + 1 < argc) {
-		a->set[a->sets++] = argv[i + 1];
-		return 2;
-	}
-	if (!strncmp(argv[i], "--set=", 6)) {
-		a->set[a->sets++] = argv[i] + 6;
-		return 1;
-	}
-	if (argv[i][0] == '-' && argv[i][1])
-		return 0;
-	a->file[a->files++] = argv[i];
-	return 1;
-}
-
-void loom__conf_free(struct loom__conf_args *a)
-{
-	free(a->file);
-	free(a->set);
-	*a = (struct loom__conf_args){0};
-}
-
 /* Prints what is in diag; an exit code. A command that reads a conf several times, once for each variant,
  * says the same only once. */
 static int print_mistakes(const struct loom__diag *diag)
@@ -64,11 +35,16 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 		loom__say_error(cli, "%s", err.text);
 		return LOOM_EXIT_FAILURE;
 	}
-	for (size_t i = 0; i < a->files; i++)
-		loom__config_read(*cfg, a->file[i], &diag);
+	for (size_t i = 0; i < a->file.n; i++)
+		loom__config_read(*cfg, a->file.at[i], &diag);
 	loom__config_read_environment(*cfg, environ, &diag);
-	for (size_t i = 0; i < a->sets; i++)
-		loom__config_set_text(*cfg, a->set[i], LOOM_FROM_COMMAND_LINE, &diag);
+	for (size_t i = 0; i < a->set.n; i++)
+		loom__config_set_text(*cfg, a->set.at[i], LOOM_FROM_COMMAND_LINE, &diag);
+	if (a->samples) {
+		char text[64];
+		snprintf(text, sizeof(text), "run.samples=%s", a->samples);
+		loom__config_set_text(*cfg, text, LOOM_FROM_COMMAND_LINE, &diag);
+	}
 	int status = print_mistakes(&diag);
 	loom__diag_free(&diag);
 	if (status) {
@@ -92,16 +68,4 @@ int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct
 	int status = print_mistakes(&diag);
 	loom__diag_free(&diag);
 	return rc && !status ? LOOM_EXIT_FAILURE : status;
-}
-
-int loom__bad_option(const struct loom__cli *cli, const char *command, const char *option,
-		     const char *const *known, size_t n)
-{
-	const char *near = loom__nearest(option, known, n);
-	if (near)
-		loom__say_error(cli, "%s: no option '%s'; did you mean '%s'?", command, option, near);
-	else
-		loom__say_error(cli, "%s: no option '%s': see `gpuloom %s --help`", command, option,
-				command);
-	return LOOM_EXIT_USAGE;
 }

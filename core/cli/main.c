@@ -8,43 +8,59 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/cli.h"
+#include "cli/options.h"
 
 static const struct command {
+	const struct loom__usage *usage;
+	loom__command_fn *run;
+	const char *summary;
+} commands[] = {
+	{&loom__run_usage, loom__cmd_run, "run the workload of a conf file and verify its result"},
+	{&loom__compare_usage, loom__cmd_compare, "run variants against each other, interleaved, and judge"},
+	{&loom__sweep_usage, loom__cmd_sweep, "run many configurations, one line per sample, to be resumed"},
+	{&loom__report_usage, loom__cmd_report, "make a page, tables or plots from results"},
+	{&loom__config_usage, loom__cmd_config, "check or show a configuration, or the schema of all options"},
+	{&loom__list_usage, loom__cmd_list, "list plug-ins"},
+	{&loom__describe_usage, loom__cmd_describe, "describe a plug-in and its options"},
+	{&loom__doctor_usage, loom__cmd_doctor, "say what this machine can run, and how to mend the rest"},
+	{&loom__new_plugin_usage, loom__cmd_new_plugin,
+	 "begin a plug-in: a folder that builds and passes validate"},
+	{&loom__validate_usage, loom__cmd_validate, "test a plug-in against what its kind promises"},
+	{&loom__completion_usage, loom__cmd_completion, "print a completion script for bash or zsh"},
+};
+
+/* What gpuloom and its completion scripts run themselves. */
+static const struct {
 	const char *name;
 	loom__command_fn *run;
-	const char *summary; /* NULL: hidden */
-} commands[] = {
-	{"run", loom__cmd_run, "run the workload of a conf file and verify its result"},
-	{"compare", loom__cmd_compare, "run variants against each other, interleaved, and judge"},
-	{"sweep", loom__cmd_sweep, "run many configurations, one line per sample, to be resumed"},
-	{"report", loom__cmd_report, "make a page, tables or plots from results"},
-	{"config", loom__cmd_config, "check or show a configuration, or the schema of all options"},
-	{"list", loom__cmd_list, "list plug-ins"},
-	{"describe", loom__cmd_describe, "describe a plug-in and its options"},
-	{"doctor", loom__cmd_doctor, "say what this machine can run, and how to mend the rest"},
-	{"new-plugin", loom__cmd_new_plugin, "begin a plug-in: a folder that builds and passes validate"},
-	{"validate", loom__cmd_validate, "test a plug-in against what its kind promises"},
-	{"completion", loom__cmd_completion, "print a completion script for bash or zsh"},
-	{"complete", loom__cmd_complete, NULL},
-	{"probe", loom__cmd_probe, NULL},
-	{"validate-test", loom__cmd_validate_test, NULL},
+} hidden[] = {
+	{"complete", loom__cmd_complete},
+	{"probe", loom__cmd_probe},
+	{"validate-test", loom__cmd_validate_test},
 };
 
 const char *loom__command_name(size_t i)
 {
-	for (size_t k = 0; k < LOOM__COUNT(commands); k++)
-		if (commands[k].summary && !i--)
-			return commands[k].name;
+	return i < LOOM__COUNT(commands) ? commands[i].usage->command : NULL;
+}
+
+const struct loom__usage *loom__command_usage(const char *name)
+{
+	for (size_t i = 0; i < LOOM__COUNT(commands); i++)
+		if (!strcmp(commands[i].usage->command, name))
+			return commands[i].usage;
 	return NULL;
 }
 
-int loom__command_run(struct loom__cli *cli, int argc, char **argv)
+static loom__command_fn *function_of(const char *name)
 {
-	for (size_t k = 0; k < LOOM__COUNT(commands); k++)
-		if (!strcmp(commands[k].name, argv[0]))
-			return commands[k].run(cli, argc, argv);
-	return LOOM_EXIT_USAGE;
+	for (size_t i = 0; i < LOOM__COUNT(commands); i++)
+		if (!strcmp(commands[i].usage->command, name))
+			return commands[i].run;
+	for (size_t i = 0; i < LOOM__COUNT(hidden); i++)
+		if (!strcmp(hidden[i].name, name))
+			return hidden[i].run;
+	return NULL;
 }
 
 static void usage(FILE *to)
@@ -56,8 +72,7 @@ static void usage(FILE *to)
 	      "commands:\n",
 	      to);
 	for (size_t i = 0; i < LOOM__COUNT(commands); i++)
-		if (commands[i].summary)
-			fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].summary);
+		fprintf(to, "  %-10s %s\n", commands[i].usage->command, commands[i].summary);
 	fputs("\n`gpuloom COMMAND --help` says more; `man gpuloom` says all.\n", to);
 }
 
@@ -137,30 +152,28 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return LOOM_EXIT_USAGE;
 	}
-	const char *names[LOOM__COUNT(commands)];
-	size_t visible = 0;
-	for (size_t i = 0; i < LOOM__COUNT(commands); i++) {
-		if (commands[i].summary)
-			names[visible++] = commands[i].name;
-		if (strcmp(commands[i].name, name))
-			continue;
-		cli.out = guard_stdout();
-		if (!cli.out) {
-			loom__say_error(&cli, "standard output is closed");
-			return LOOM_EXIT_FAILURE;
-		}
-		int status = commands[i].run(&cli, argc - 1, argv + 1);
-		if (fflush(cli.out) || ferror(cli.out)) {
-			loom__say_error(&cli, "cannot write to standard output");
-			status = status ? status : LOOM_EXIT_FAILURE;
-		}
-		fclose(cli.out);
-		return status;
+	loom__command_fn *run = function_of(name);
+	if (!run) {
+		const char *names[LOOM__COUNT(commands)], *near;
+		for (size_t i = 0; i < LOOM__COUNT(commands); i++)
+			names[i] = loom__command_name(i);
+		near = loom__nearest(name, names, LOOM__COUNT(commands));
+		if (near)
+			loom__say_error(&cli, "no command '%s'; did you mean '%s'?", name, near);
+		else
+			loom__say_error(&cli, "no command '%s': see `gpuloom --help`", name);
+		return LOOM_EXIT_USAGE;
 	}
-	const char *near = loom__nearest(name, names, visible);
-	if (near)
-		loom__say_error(&cli, "no command '%s'; did you mean '%s'?", name, near);
-	else
-		loom__say_error(&cli, "no command '%s': see `gpuloom --help`", name);
-	return LOOM_EXIT_USAGE;
+	cli.out = guard_stdout();
+	if (!cli.out) {
+		loom__say_error(&cli, "standard output is closed");
+		return LOOM_EXIT_FAILURE;
+	}
+	int status = run(&cli, argc - 1, argv + 1);
+	if (fflush(cli.out) || ferror(cli.out)) {
+		loom__say_error(&cli, "cannot write to standard output");
+		status = status ? status : LOOM_EXIT_FAILURE;
+	}
+	fclose(cli.out);
+	return status;
 }

@@ -54,12 +54,3 @@ void loom__log_line(void *arg, int level, const char *who, const char *text)
 	(void)arg;
 	fprintf(stderr, "gpuloom: %s: %s: %s\n", name[level < 0 || level > 3 ? 3 : level], who, text);
 }
-
-int loom__log_level(const char *name)
-{
-	static const char *const names[] = {"error", "warn", "info", "debug"};
-	for (int i = 0; i < 4; i++)
-		if (!strcmp(name, names[i]))
-			return i;
-	return -1;
-}

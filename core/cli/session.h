@@ -14,7 +14,5 @@ int loom__stop_asked(void); /* how often so far */
 
 /* For struct loom_stack_params: one line on stderr. */
 void loom__log_line(void *arg, int level, const char *who, const char *text);
-/* "error", "warn", "info", "debug"; -1: none of them. */
-int loom__log_level(const char *name);
 
 #endif

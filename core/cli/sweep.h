@@ -15,11 +15,14 @@ struct loom__sweep_args {
 	size_t factors;
 	struct loom__constraint *constraint;
 	size_t constraints;
-	enum loom__design_kind design;
+	uint32_t design; /* enum loom__design_kind */
 	const char *output;
 	uint32_t samples; /* 0: as the conf says */
-	uint64_t seed, budget_ns;
-	int resume, dry_run, quiet, log_level;
+	uint32_t log;
+	uint64_t seed, budget;
+	uint8_t resume, dry_run, quiet;
+	struct loom__rule_text *rule; /* --skip and --only, as they were given */
+	size_t rules;
 };
 
 /* sweep_args.c. -1: help was printed; 0: go on; else an exit code. Free in every case. */

@@ -36,8 +36,8 @@ static void set_values(struct loom__sweep_session *s, const size_t *pick, struct
 		       struct loom__diag *diag)
 {
 	const struct loom__sweep_args *a = s->args;
-	for (size_t i = 0; i < a->conf.sets; i++)
-		loom__config_set_text(cfg, a->conf.set[i], LOOM_FROM_COMMAND_LINE, diag);
+	for (size_t i = 0; i < a->conf.set.n; i++)
+		loom__config_set_text(cfg, a->conf.set.at[i], LOOM_FROM_COMMAND_LINE, diag);
 	for (size_t f = 0; f < a->factors; f++) {
 		struct loom__text t = {0};
 		loom__text_add(&t, "%s=%s", a->factor[f].key, a->factor[f].value[pick[f]]);
@@ -56,8 +56,8 @@ static int plan_cell(struct loom__sweep_session *s, size_t i, struct loom_config
 	int rc = loom_config_create(cfg, why);
 	if (rc)
 		return rc;
-	for (size_t f = 0; f < s->args->conf.files; f++)
-		loom__config_read(*cfg, s->args->conf.file[f], &diag);
+	for (size_t f = 0; f < s->args->conf.file.n; f++)
+		loom__config_read(*cfg, s->args->conf.file.at[f], &diag);
 	loom__config_read_environment(*cfg, environ, &diag);
 	set_values(s, s->cells.pick + i * s->cells.factors, *cfg, &diag);
 	if (!diag.errors)
@@ -262,7 +262,7 @@ static int open_run(void *arg, size_t cell, void **run, struct loom_error *err)
 	struct loom__sweep_session *s = arg;
 	struct loom__plan plan;
 	struct loom_stack_params params = {
-	    .size = sizeof(params), .log = loom__log_line, .log_level = s->args->log_level};
+	    .size = sizeof(params), .log = loom__log_line, .log_level = (int)s->args->log};
 	struct run *r = calloc(1, sizeof(*r));
 	if (!r)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
