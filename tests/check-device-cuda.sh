@@ -67,7 +67,7 @@ run mgws memset 0 'taken from ' none --log debug
 run mgws memset 0 'compiled in ' none --log debug --set device.cuda.compile=always
 grep -q 'taken from' "$tmp/err" && fail 'compile = always took the program from the cache'
 run mgws memset 0 'compiled in ' none --log debug --set device.cuda.cache="$tmp/other"
-ls "$tmp"/other/*.cubin >/dev/null 2>&1 || fail 'nothing in the folder that cache names'
+ls "$tmp"/other/*.code >/dev/null 2>&1 || fail 'nothing in the folder that cache names'
 
 run mgws memset 4 'CUDA_ERROR_NO_DEVICE .*make an NVIDIA GPU visible' init
 run mgws memset 4 'the driver sees no GPU' no-gpu

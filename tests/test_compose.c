@@ -2,16 +2,15 @@
 /* The composed GPU programs, without a GPU: every scheduler with every termination detector and each
  * of four workloads compiles to machine code for three architectures, within the registers that the
  * device promises residency for, without spills, and without one indirect call. */
-#if defined(__has_include) && __has_include(<nvrtc.h>)
+#if defined(__has_include) && __has_include(<cuda.h>)
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "compose_pick.h"
-#include "device_cuda/cache.h"
-#include "device_cuda/compiler.h"
-#include "device_cuda/resources.h"
+#include "device_cuda/driver.h"
+#include "device_cuda/ptxas.h"
 
 static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
 
@@ -23,12 +22,12 @@ static const struct compose_target standard = {.who = "cuda:0",
 					       .nesting = 2};
 #define REGISTERS_MAX 255u
 
-static struct compiler nvrtc;
+static struct rtc nvrtc;
 
 static void need_nvrtc(void)
 {
 	struct loom_error err;
-	if (!nvrtc.so && compiler_open(&fake_host, "test", NULL, &nvrtc, &err) != 0)
+	if (!nvrtc.so && rtc_open(&fake_host, "test", &cuda_compiler, NULL, &nvrtc, &err) != 0)
 		test_skip(err.text);
 }
 
@@ -44,8 +43,8 @@ static int compile(const char *text, const char *arch, int want_ptx, struct comp
 {
 	char option[32];
 	snprintf(option, sizeof(option), "-arch=%s", arch);
-	const char *const options[] = {option, COMPILER_FLAGS};
-	return compiler_run(&fake_host, "cuda:0", &nvrtc, text, options, COUNT(options), want_ptx, out,
+	const char *const options[] = {option, CUDA_COMPILER_FLAGS};
+	return rtc_run(&fake_host, "cuda:0", &nvrtc, text, options, COUNT(options), want_ptx, out,
 			    err);
 }
 
@@ -89,9 +88,9 @@ static void check_program(const char *text, const char *label, const char *arch,
 	       r.spills, r.nested);
 	CU_ASSERT(r.spills == 0 || flags & MAY_SPILL);
 	CU_ASSERT(r.registers <= REGISTERS_MAX);
-	CU_ASSERT(!has_indirect_call(out.ptx));
-	CU_ASSERT(calls_only_far(out.ptx));
-	CU_ASSERT(out.cubin_bytes > 64 && !memcmp(out.cubin, "\177ELF", 4));
+	CU_ASSERT(!has_indirect_call(out.assembly));
+	CU_ASSERT(calls_only_far(out.assembly));
+	CU_ASSERT(out.bytes > 64 && !memcmp(out.code, "\177ELF", 4));
 	compiled_free(&fake_host, &out);
 }
 
@@ -440,6 +439,6 @@ TEST_MAIN("compose", 300, tests)
 
 int main(void)
 {
-	test_skip("no nvrtc.h: install the CUDA toolkit's headers, or set CUDA_HOME");
+	test_skip("no cuda.h: install the CUDA toolkit's headers, or set CUDA_HOME");
 }
 #endif

@@ -24,6 +24,8 @@ static int is_identifier(const char *name)
 
 static void add_head(struct text *out, const struct compose_target *t)
 {
+	if (t->defines)
+		text_bytes(out, t->defines, strlen(t->defines));
 	text_add(out,
 		 "#define LOOM_DEVICE_COMPILE 1\n"
 		 "#define LOOM_LANES %u\n"

@@ -12,6 +12,7 @@
 struct compose_target {
 	const char *who;     /* for messages: "cuda:0" */
 	const char *dialect; /* text of cuda.dev.h or hip.dev.h */
+	const char *defines; /* lines in front of all; NULL: none */
 	uint32_t lanes;      /* threads per worker */
 	uint32_t per_block;  /* workers per thread block */
 	uint32_t blocks;     /* that must fit on a multiprocessor at once */

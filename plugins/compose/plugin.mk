@@ -9,4 +9,3 @@ $B/obj/$D/headers.o: $(wildcard core/include/gpuloom/*.h core/include/gpuloom/de
 
 # tests/test_compose_hip.c compiles every combination with clang, without ROCm.
 $B/obj/tests/test_compose_hip.o: EXTRA_CFLAGS := -Iplugins
-$B/tests/test_compose_hip: $(COMPOSE_OBJ)

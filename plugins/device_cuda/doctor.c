@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What this machine offers CUDA devices, and how to mend what lacks. */
 #include <stdio.h>
-#include <string.h>
 
-#include "device_cuda.h"
+#include "driver.h"
 
 #define TOPIC_DRIVER "cuda: driver"
 
@@ -11,33 +10,6 @@ static int attribute(const struct driver *cu, CUdevice gpu, CUdevice_attribute w
 {
 	int value = 0;
 	return cu->cuDeviceGetAttribute(&value, which, gpu) == CUDA_SUCCESS ? value : 0;
-}
-
-/* The sentences of driver_open() and compiler_open() say "what: mend". */
-static void failed_row(struct loom_doctor *out, const char *topic, struct loom_error *err)
-{
-	char *text = strstr(err->text, ": "), *mend = NULL;
-	text = text ? text + 2 : err->text;
-	for (char *at = strstr(text, ": install"); at; at = NULL)
-		mend = at + 2;
-	if (!mend && (mend = strstr(text, "; ")))
-		mend += 2;
-	if (mend)
-		mend[-2] = 0;
-	out->row(out, topic, "no", text, mend ? mend : "");
-}
-
-static void compiler_row(const struct loom_host *host, struct loom_doctor *out)
-{
-	struct compiler compiler;
-	struct loom_error err = {0};
-	char found[300];
-	if (compiler_open(host, "cuda", NULL, &compiler, &err) != 0) {
-		failed_row(out, "cuda: NVRTC", &err);
-		return;
-	}
-	snprintf(found, sizeof(found), "%d.%d, %s", compiler.major, compiler.minor, compiler.path);
-	out->row(out, "cuda: NVRTC", "ok", found, "");
 }
 
 static void gpu_row(const struct driver *cu, struct loom_doctor *out, int number, CUdevice gpu)
@@ -61,7 +33,7 @@ static void gpu_row(const struct driver *cu, struct loom_doctor *out, int number
 static void atomics_row(const struct driver *cu, struct loom_doctor *out, int number, CUdevice gpu)
 {
 	char topic[48];
-	struct driver_atomics can;
+	struct gpu_atomics can;
 	snprintf(topic, sizeof(topic), "cuda: GPU %d and CPU", number);
 	driver_host_atomics(cu, gpu, &can);
 	if (can.native)
@@ -101,15 +73,15 @@ static void peer_row(const struct driver *cu, struct loom_doctor *out, int count
 		 able == pairs ? "" : "transport p2p needs it between the GPUs of a stack; host does not");
 }
 
-void device_doctor(const struct loom_host *host, struct loom_doctor *out)
+void cuda_doctor(const struct loom_host *host, struct loom_doctor *out)
 {
 	struct driver cu;
 	struct loom_error err = {0};
 	char found[64];
 	int count = 0;
-	compiler_row(host, out);
+	doctor_compiler(host, &cuda_driver, out);
 	if (driver_open(host, "cuda", &cu, &err) != 0) {
-		failed_row(out, TOPIC_DRIVER, &err);
+		doctor_failed(out, TOPIC_DRIVER, &err);
 		return;
 	}
 	CUresult rc = cu.cuDeviceGetCount(&count);

@@ -49,23 +49,17 @@ static int load(const struct loom_host *host, const char *who, struct driver *cu
 				 "%s: there is no NVIDIA driver here (libcuda.so.1 was not found): "
 				 "install it, or say devices = cpu:0",
 				 who);
-	const struct {
-		void *fn;
-		const char *name;
-	} symbols[] = {
+	const struct gpu_symbol symbols[] = {
 #define DRIVER_ROW(name) {&cu->name, TEXT_OF(name)},
 		DRIVER_MAP(DRIVER_ROW)
 #undef DRIVER_ROW
 	};
-	for (size_t i = 0; i < COUNT(symbols); i++) {
-		void *at = dlsym(cu->so, symbols[i].name);
-		if (!at)
-			return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-					 "%s: the NVIDIA driver lacks %s: it is older than CUDA 12: "
-					 "install a newer one",
-					 who, symbols[i].name);
-		memcpy(symbols[i].fn, &at, sizeof(at));
-	}
+	const char *lacks = gpu_symbols(cu->so, symbols, COUNT(symbols));
+	if (lacks)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "%s: the NVIDIA driver lacks %s: it is older than CUDA 12: install a newer "
+				 "one",
+				 who, lacks);
 	void *at = dlsym(cu->so, "cuDeviceGetHostAtomicCapabilities");
 	memcpy(&cu->host_atomics, &at, sizeof(at));
 	return 0;
@@ -91,14 +85,14 @@ int driver_open(const struct loom_host *host, const char *who, struct driver *cu
 	return 0;
 }
 
-void driver_host_atomics(const struct driver *cu, CUdevice device, struct driver_atomics *out)
+void driver_host_atomics(const struct driver *cu, CUdevice device, struct gpu_atomics *out)
 {
 	/* Of enum CUatomicOperation and CUatomicOperationCapability, which cuda.h has since 13.0. */
 	enum { ADD = 0, EXCHANGE = 8, CAS = 9, SCALAR_64 = 1 << 4 };
 	static const int operations[] = {ADD, CAS, EXCHANGE};
 	unsigned capabilities[COUNT(operations)] = {0};
 	int native = 0;
-	*out = (struct driver_atomics){0};
+	*out = (struct gpu_atomics){0};
 	if (cu->cuDeviceGetAttribute(&native, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
 				     device) == CUDA_SUCCESS)
 		out->native = native;

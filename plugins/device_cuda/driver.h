@@ -6,6 +6,8 @@
 #include <cuda.h>
 #include <gpuloom/plugin.h>
 
+#include "../device_gpu/gpu.h"
+
 /* cuda.h renames functions to their newest version (cuMemAlloc is cuMemAlloc_v2): so do these rows. */
 #define DRIVER_MAP(X)                                                                              \
 	X(cuInit)                                                                                  \
@@ -65,15 +67,27 @@ struct driver {
 int driver_open(const struct loom_host *host, const char *who, struct driver *cu,
 		struct loom_error *err);
 
-/* "CUDA_ERROR_NO_DEVICE (no CUDA-capable device is detected)", in a buffer of the calling thread. */
+/* "CUDA_ERROR_NO_DEVICE 100 (no CUDA-capable device is detected)", in a buffer of the calling thread. */
 const char *driver_text(const struct driver *cu, CUresult rc);
 
-/* Which operations on host memory are atomic towards the CPU, of those that gpuloom needs. */
-struct driver_atomics {
-	int known;  /* the driver can tell */
-	int native; /* all of them are */
-	int add, cas, exchange; /* 64-bit; when known */
+void driver_host_atomics(const struct driver *cu, CUdevice device, struct gpu_atomics *out);
+
+/* A device of this plug-in. */
+struct cuda {
+	struct gpu gpu;
+	struct driver cu;
+	CUdevice device;
+	CUcontext context;
+	CUstream work, copy; /* non-blocking: neither waits for the other */
 };
-void driver_host_atomics(const struct driver *cu, CUdevice device, struct driver_atomics *out);
+extern const struct gpu_driver cuda_driver; /* calls.c */
+extern const struct rtc_kind cuda_compiler; /* calls.c */
+
+/* Besides -arch=. Line numbers cost nothing at run time and serve profilers; the assembler's report
+ * is what resources_read() reads. */
+#define CUDA_COMPILER_FLAGS "-std=c++20", "-lineinfo", "--ptxas-options=-v"
+
+/* doctor.c */
+void cuda_doctor(const struct loom_host *host, struct loom_doctor *out);
 
 #endif

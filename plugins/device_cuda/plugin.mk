@@ -3,19 +3,20 @@
 # linked: the driver and NVRTC are loaded when a stack with a CUDA device is opened.
 CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda /opt/cuda) /usr)
 CUDA ?= auto
-CUDA_FOUND := $(and $(wildcard $(CUDA_HOME)/include/cuda.h),$(wildcard $(CUDA_HOME)/include/nvrtc.h))
+CUDA_FOUND := $(wildcard $(CUDA_HOME)/include/cuda.h)
+CUDA_D := $D
 ifneq ($(CUDA),0)
 ifneq ($(CUDA_FOUND),)
 PLUGINS += device_cuda
-device_cuda_SRC := $(addprefix $D/,plugin.c shape.c memory.c program.c launch.c wait.c doctor.c \
-	driver.c compiler.c cache.c resources.c) $(COMPOSE_SRC)
+device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c ptxas.c doctor.c) $(GPU_SRC)
 device_cuda_CFLAGS := -isystem $(CUDA_HOME)/include -I$(COMPOSE_D)
 device_cuda_LIBS := -ldl
 
 # tests/test_compose.c compiles every combination, without a GPU; tests/check-device-cuda.sh runs the
 # device over a driver of its own.
+CUDA_TEST_OBJ := $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/driver.c $D/ptxas.c)
 $B/obj/tests/test_compose.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins
-$B/tests/test_compose: $(COMPOSE_OBJ) $(patsubst %.c,$B/obj/%.o,$D/compiler.c $D/resources.c $D/cache.c)
+$B/tests/test_compose: $(CUDA_TEST_OBJ)
 $B/obj/tests/cuda/fake_driver.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins
 $B/tests/cuda/libcuda.so.1: $B/obj/tests/cuda/fake_driver.o
 	@mkdir -p $(@D)
@@ -28,8 +29,8 @@ check-cuda: tests ## every combination on this machine's NVIDIA GPU; SANITIZER="
 -include $B/obj/tests/cuda/fake_driver.d
 else
 ifeq ($(CUDA),1)
-$(error CUDA=1, but there is no cuda.h and nvrtc.h under $(CUDA_HOME)/include: set CUDA_HOME)
+$(error CUDA=1, but there is no cuda.h under $(CUDA_HOME)/include: set CUDA_HOME)
 endif
-$(info device_cuda is left out: no cuda.h and nvrtc.h under $(CUDA_HOME)/include (CUDA_HOME sets it))
+$(info device_cuda is left out: no cuda.h under $(CUDA_HOME)/include (CUDA_HOME sets it))
 endif
 endif

@@ -10,11 +10,17 @@
 typedef signed char int8_t;
 typedef short int16_t;
 typedef int int32_t;
-typedef long int64_t;
 typedef unsigned char uint8_t;
 typedef unsigned short uint16_t;
 typedef unsigned int uint32_t;
+/* hipRTC has some of these names already: the same type may be named twice. */
+#ifdef __HIP__
+typedef signed long long int64_t;
+typedef unsigned long long uint64_t;
+#else
+typedef long int64_t;
 typedef unsigned long uint64_t;
+#endif
 typedef unsigned long uintptr_t;
 typedef decltype(sizeof(0)) size_t;
 static_assert(sizeof(uint64_t) == 8 && sizeof(void *) == 8, "hosts and devices with 64 bits only");

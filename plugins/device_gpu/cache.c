@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define MAGIC 0x314255434d4f4f4cull /* "LOOMCUB1", little-endian */
+#define MAGIC 0x3145444f434f4f4cull /* "LOOCODE1", little-endian */
 
 struct head {
 	uint64_t magic, key_bytes, code_bytes, code_hash;
@@ -43,7 +43,7 @@ void cache_folder(const char *path, char *folder, size_t room)
 
 static int file_name(const char *folder, const char *key, size_t key_bytes, char *path, size_t room)
 {
-	int n = snprintf(path, room, "%s/%016llx.cubin", folder,
+	int n = snprintf(path, room, "%s/%016llx.code", folder,
 			 (unsigned long long)hash(key, key_bytes, HASH_START));
 	return *folder && n > 0 && (size_t)n < room;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "resources.h"
+#include "ptxas.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,12 +2,12 @@
 /* Starting the persistent kernel. */
 #include <string.h>
 
-#include "device_cuda.h"
+#include "gpu.h"
 
 /* ---- the record in constant memory ---- */
 
 struct views {
-	CUdeviceptr at[LOOM_MAX_SEGMENTS];
+	uint64_t at[LOOM_MAX_SEGMENTS];
 };
 
 static void *pointer(const struct views *v, loom_ref ref)
@@ -17,7 +17,7 @@ static void *pointer(const struct views *v, loom_ref ref)
 	return (void *)(uintptr_t)(v->at[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref));
 }
 
-static int find_views(struct device *d, const struct loom_launch *what, struct views *v,
+static int find_views(struct gpu *d, const struct loom_launch *what, struct views *v,
 		      struct loom_error *err)
 {
 	int code = 0;
@@ -45,7 +45,7 @@ static void fill_policies(const struct loom_launch *what, const struct views *v,
 	}
 }
 
-static int fill(struct device *d, struct launch *l, struct loom_gpu_launch *record,
+static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 		struct loom_error *err)
 {
 	const struct loom_launch *what = l->what;
@@ -80,9 +80,9 @@ static int fill(struct device *d, struct launch *l, struct loom_gpu_launch *reco
 
 /* Read-modify-writes that the CPU and this GPU both do on one word. The probe might not notice that
  * they are not atomic; the driver knows. */
-static int check_atomics(struct device *d, const struct loom_launch *what, struct loom_error *err)
+static int check_atomics(struct gpu *d, const struct loom_launch *what, struct loom_error *err)
 {
-	struct driver_atomics can;
+	struct gpu_atomics can;
 	int with_cpu = 0, in_host = 0;
 	for (uint32_t i = 0; i < what->layout->devices; i++)
 		with_cpu |= what->layout->device[i].kind == LOOM_ON_CPU;
@@ -90,7 +90,7 @@ static int check_atomics(struct device *d, const struct loom_launch *what, struc
 		in_host |= what->segment[i].memory->host && what->segment[i].owner >= 0;
 	if (!with_cpu || !in_host)
 		return 0;
-	driver_host_atomics(&d->cu, d->gpu, &can);
+	d->driver->host_atomics(d, &can);
 	if (!can.known || (can.add && can.cas))
 		return 0;
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
@@ -100,7 +100,7 @@ static int check_atomics(struct device *d, const struct loom_launch *what, struc
 }
 
 /* A policy that needs something done in the address space of its workers: a GPU's has no system calls. */
-static int check_attachments(struct device *d, const struct loom_launch *what, struct loom_error *err)
+static int check_attachments(struct gpu *d, const struct loom_launch *what, struct loom_error *err)
 {
 	for (uint32_t i = 0; i < what->attachments; i++) {
 		const struct loom_attachment *a = &what->attachment[i];
@@ -113,7 +113,7 @@ static int check_attachments(struct device *d, const struct loom_launch *what, s
 	return 0;
 }
 
-static int check_fit(struct device *d, const struct kernel *k, int blocks, int threads,
+static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int threads,
 		     size_t shared, struct loom_error *err)
 {
 	int each = 0;
@@ -122,45 +122,35 @@ static int check_fit(struct device *d, const struct kernel *k, int blocks, int t
 				 "%s: the policies want %zu bytes of shared memory per block, there are "
 				 "%d: choose smaller queues%s",
 				 d->name, shared + (size_t)k->shared, d->limits.shared_per_block,
-				 d->per_block > 1 ? " or fewer warps per block" : "");
-	CUresult rc = d->cu.cuFuncSetAttribute(
-		k->function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, (int)shared);
-	if (rc == CUDA_SUCCESS)
-		rc = d->cu.cuFuncSetAttribute(k->function,
-					      CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-					      CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
-	if (rc == CUDA_SUCCESS)
-		rc = d->cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&each, k->function, threads,
-								       shared);
-	if (rc != CUDA_SUCCESS)
-		return cuda_fail(d, err, rc, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
+				 d->per_block > 1 ? " or fewer workers per block" : "");
+	int rc = d->driver->occupancy(d, k, threads, shared, &each);
+	if (rc != 0)
+		return gpu_fail(d, err, rc, NULL);
 	if (each * d->limits.multiprocessors >= blocks)
 		return 0;
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 			 "%s: %d blocks must be resident at once, but with %d registers for each of %d "
 			 "threads and %zu bytes of shared memory only %d are: choose smaller queues, or "
-			 "say workers = %d in [device.cuda]",
+			 "say workers = %d in [device.%s]",
 			 d->name, blocks, k->registers, threads, shared + (size_t)k->shared,
 			 each * d->limits.multiprocessors,
-			 each * d->limits.multiprocessors * (int)d->per_block);
+			 each * d->limits.multiprocessors * (int)d->per_block, d->driver->name);
 }
 
 /* ---- launch ---- */
 
-static int clear_gate(struct device *d, const struct launch *l, struct loom_error *err)
+static int clear_gate(struct gpu *d, const struct launch *l, struct loom_error *err)
 {
 	uint64_t bytes = sizeof(struct loom_gpu_gate) + l->count * sizeof(uint32_t);
-	CUresult rc = d->cu.cuMemsetD8Async(d->gate, 0, bytes, d->copy);
-	if (rc == CUDA_SUCCESS)
-		rc = d->cu.cuStreamSynchronize(d->copy);
+	int rc = d->driver->clear(d, d->gate, bytes);
 	memset(d->words, 0, sizeof(*d->words));
-	return rc == CUDA_SUCCESS ? 0 : cuda_fail(d, err, rc, "cuMemsetD8Async");
+	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
 }
 
-static int start(struct device *d, struct launch *l, const struct kernel *k, struct loom_error *err)
+static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, struct loom_error *err)
 {
 	int probe = l->what->entry == LOOM_ENTRY_PROBE;
-	uint32_t per_block = probe ? 1 : d->per_block, lanes = probe ? 32 : d->lanes;
+	uint32_t per_block = probe ? 1 : d->per_block, lanes = probe ? (uint32_t)d->limits.wave : d->lanes;
 	struct loom_gpu_launch record;
 	int code = clear_gate(d, l, err);
 	if (!code)
@@ -168,22 +158,21 @@ static int start(struct device *d, struct launch *l, const struct kernel *k, str
 	if (code)
 		return code;
 	uint32_t blocks = l->count / per_block, threads = lanes * per_block;
-	uint32_t shared = record.local_bytes * per_block;
+	uint32_t shared = shape_shared(d, lanes, per_block, record.local_bytes);
 	code = check_fit(d, k, (int)blocks, (int)threads, shared, err);
-	if (!code)
-		code = memory_write(d, k->launch, &record, sizeof(record), err);
 	if (code)
 		return code;
+	int rc = d->driver->write(d, k->launch, &record, sizeof(record));
 	/* Cooperative: the driver refuses what cannot be resident as a whole, where a plain launch
 	 * would leave workers waiting for others that never start. */
-	CUresult rc = d->cu.cuLaunchCooperativeKernel(k->function, blocks, 1, 1, threads, 1, 1, shared,
-						      d->work, NULL);
-	return rc == CUDA_SUCCESS ? 0 : cuda_fail(d, err, rc, "cuLaunchCooperativeKernel");
+	if (rc == 0)
+		rc = d->driver->launch(d, k, blocks, threads, shared);
+	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
 }
 
-int device_launch(void *self, const struct loom_launch *what, struct loom_error *err)
+int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *err)
 {
-	struct device *d = self;
+	struct gpu *d = self;
 	if (d->launch)
 		return LOOM_FAIL(d->host, err, LOOM_EBUSY, "%s: its workers are still there", d->name);
 	if (what->entry != LOOM_ENTRY_WORK && what->entry != LOOM_ENTRY_PROBE)
@@ -197,7 +186,7 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 		.what = what,
 		.ctl = (void *)((char *)ctl->memory->host + ctl->offset + LOOM_REF_OFFSET(what->ctl)),
 		.count = probe ? 1 : what->layout->device[what->device].workers};
-	int code = enter(d, err);
+	int code = gpu_enter(d, err);
 	if (code) {
 		d->host->free(d->host, l);
 		return code;
@@ -207,7 +196,7 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 		code = check_atomics(d, what, err);
 	if (!code && probe)
 		code = program_probe(d, err);
-	const struct kernel *k = &d->kernel[what->entry];
+	const struct gpu_kernel *k = &d->kernel[what->entry];
 	if (!code && !k->module)
 		code = LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing was built", d->name);
 	if (!code)
@@ -216,6 +205,6 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 		d->host->free(d->host, l);
 	else
 		d->launch = l;
-	leave(d);
+	gpu_leave(d);
 	return code;
 }

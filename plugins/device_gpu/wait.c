@@ -7,24 +7,24 @@
 #include <string.h>
 #include <time.h>
 
-#include "device_cuda.h"
+#include "gpu.h"
 
 #define CHECK_NS 1000000ull  /* between looks at the kernel's health: a driver call each */
 #define SPIN_NS 10000000ull  /* a sample's end is awaited without sleep for that long ... */
 #define SLEEP_NS 20000       /* ... and then with naps that are short against it */
 
-static uint64_t now_ns(const struct device *d)
+static uint64_t now_ns(const struct gpu *d)
 {
 	return d->host->now_ns(d->host);
 }
 
-static uint64_t deadline(const struct device *d, uint64_t timeout_ns)
+static uint64_t deadline(const struct gpu *d, uint64_t timeout_ns)
 {
 	uint64_t now = now_ns(d);
 	return timeout_ns > UINT64_MAX - now ? UINT64_MAX : now + timeout_ns;
 }
 
-static void nap(const struct device *d, uint64_t since_ns)
+static void nap(const struct gpu *d, uint64_t since_ns)
 {
 	if (now_ns(d) - since_ns < SPIN_NS)
 		sched_yield();
@@ -44,11 +44,11 @@ static const char *stage_text(uint32_t stage)
 
 /* The first worker that is not at `stage`, and how many are not. Workers that have left are where they
  * parked last. */
-static void find_late(struct device *d, const struct launch *l, uint32_t stage, char *out, size_t room)
+static void find_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out, size_t room)
 {
 	uint32_t bytes = l->count * (uint32_t)sizeof(uint32_t), late = 0, first = 0;
 	uint32_t *at = d->host->alloc(d->host, bytes);
-	if (!at || memory_read(d, at, d->gate + sizeof(struct loom_gpu_gate), bytes, NULL) != 0) {
+	if (!at || d->driver->read(d, at, d->gate + sizeof(struct loom_gpu_gate), bytes) != 0) {
 		snprintf(out, room, "which workers hang cannot be read");
 		d->host->free(d->host, at);
 		return;
@@ -65,34 +65,34 @@ static void find_late(struct device *d, const struct launch *l, uint32_t stage, 
 }
 
 /* Such errors stay with the context. */
-static int failed(struct device *d, CUresult rc, struct loom_error *err)
+static int failed(struct gpu *d, int rc, struct loom_error *err)
 {
 	d->lost = LOST_DEAD;
 	return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: its kernel has failed: %s", d->name,
-			 driver_text(&d->cu, rc));
+			 d->driver->text(d, rc));
 }
 
 /* 0 while the kernel runs. LOOM_EDIED when it has ended or failed. */
-static int check_alive(struct device *d, struct loom_error *err)
+static int check_alive(struct gpu *d, struct loom_error *err)
 {
-	CUresult rc = d->cu.cuStreamQuery(d->work);
-	if (rc == CUDA_ERROR_NOT_READY)
+	int running = 0, rc = d->driver->running(d, &running);
+	if (rc != 0)
+		return failed(d, rc, err);
+	if (running)
 		return 0;
-	if (rc == CUDA_SUCCESS)
-		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: its kernel has ended by itself", d->name);
-	return failed(d, rc, err);
+	return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: its kernel has ended by itself", d->name);
 }
 
 /* ---- the host's words in the device's copy ---- */
 
-static int pass_on(struct device *d, size_t offset, uint32_t value)
+static int pass_on(struct gpu *d, size_t offset, uint32_t value)
 {
-	return memory_write(d, d->gate + offsetof(struct loom_gpu_gate, ctl) + offset, &value,
-			    sizeof(value), NULL);
+	return d->driver->write(d, d->gate + offsetof(struct loom_gpu_gate, ctl) + offset, &value,
+				sizeof(value));
 }
 
 /* The core and other devices set the stop word in host memory; running workers look at the copy. */
-static void pass_stop(struct device *d, struct launch *l)
+static void pass_stop(struct gpu *d, struct launch *l)
 {
 	if (l->stop_passed || !__atomic_load_n(&l->ctl->stop, __ATOMIC_RELAXED))
 		return;
@@ -102,7 +102,7 @@ static void pass_stop(struct device *d, struct launch *l)
 /* ---- ops ---- */
 
 /* Until *word is `value`: 0, LOOM_EAGAIN at the deadline, LOOM_EDIED. */
-static int watch(struct device *d, struct launch *l, const uint32_t *word, uint32_t value,
+static int watch(struct gpu *d, struct launch *l, const uint32_t *word, uint32_t value,
 		 uint64_t since_ns, uint64_t until, struct loom_error *err)
 {
 	uint64_t check = now_ns(d) + CHECK_NS;
@@ -124,14 +124,14 @@ static int watch(struct device *d, struct launch *l, const uint32_t *word, uint3
 	return 0;
 }
 
-int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
+int gpu_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
-	struct device *d = self;
+	struct gpu *d = self;
 	struct launch *l = d->launch;
 	char late[160];
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	int code = enter(d, err);
+	int code = gpu_enter(d, err);
 	if (code)
 		return code;
 	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED); /* the core's own store */
@@ -141,13 +141,13 @@ int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 		code = LOOM_FAIL(d->host, err, LOOM_ETIMEDOUT, "%s: not ready after %" PRIu64 " ms: %s",
 				 d->name, timeout_ns / 1000000, late);
 	}
-	leave(d);
+	gpu_leave(d);
 	return code;
 }
 
-int device_go(void *self, struct loom_error *err)
+int gpu_go(void *self, struct loom_error *err)
 {
-	struct device *d = self;
+	struct gpu *d = self;
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
@@ -157,34 +157,34 @@ int device_go(void *self, struct loom_error *err)
 	return 0;
 }
 
-int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err)
+int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err)
 {
-	struct device *d = self;
+	struct gpu *d = self;
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	int code = enter(d, err);
+	int code = gpu_enter(d, err);
 	if (code)
 		return code;
 	code = watch(d, l, &d->words->done, l->phase, l->began_ns, deadline(d, timeout_ns), err);
 	if (!code)
 		*end_ns = now_ns(d);
-	leave(d);
+	gpu_leave(d);
 	return code;
 }
 
 /* Until the kernel has left the stream. */
-static CUresult await_exit(struct device *d, uint64_t until)
+static int await_exit(struct gpu *d, uint64_t until, int *running)
 {
-	CUresult rc;
+	int rc;
 	uint64_t begin = now_ns(d);
-	while ((rc = d->cu.cuStreamQuery(d->work)) == CUDA_ERROR_NOT_READY && now_ns(d) < until)
+	while ((rc = d->driver->running(d, running)) == 0 && *running && now_ns(d) < until)
 		nap(d, begin);
 	return rc;
 }
 
 /* A kernel cannot be killed without its process. What it uses stays as it is. */
-static int hung(struct device *d, const struct launch *l, uint64_t timeout_ns, struct loom_error *err)
+static int hung(struct gpu *d, const struct launch *l, uint64_t timeout_ns, struct loom_error *err)
 {
 	char late[160];
 	find_late(d, l, LOOM_GPU_PARKED, late, sizeof(late));
@@ -198,14 +198,14 @@ static int hung(struct device *d, const struct launch *l, uint64_t timeout_ns, s
 			 d->name, timeout_ns / 1000000, late);
 }
 
-int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
+int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
-	struct device *d = self;
+	struct gpu *d = self;
 	struct launch *l = d->launch;
 	if (!l)
 		return 0;
-	int code = 0;
-	if (d->lost == LOST_DEAD || d->cu.cuCtxPushCurrent(d->context) != CUDA_SUCCESS) {
+	int code = 0, running = 0;
+	if (d->lost == LOST_DEAD || d->driver->enter(d) != 0) {
 		/* Whoever set it said so; nothing runs any more. */
 		d->launch = NULL;
 		d->host->free(d->host, l);
@@ -214,16 +214,16 @@ int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 	/* Worker 0 passes RETIRE on, unless it hangs: the others shall not wait for it. */
 	pass_stop(d, l);
 	pass_on(d, offsetof(struct loom_ctl, phase), LOOM_PHASE_RETIRE);
-	CUresult rc = await_exit(d, deadline(d, timeout_ns));
-	if (rc == CUDA_ERROR_NOT_READY) {
+	int rc = await_exit(d, deadline(d, timeout_ns), &running);
+	if (rc == 0 && running) {
 		code = hung(d, l, timeout_ns, err);
 	} else {
 		d->lost = 0;
-		if (rc != CUDA_SUCCESS)
+		if (rc != 0)
 			code = failed(d, rc, err);
 		d->launch = NULL;
 		d->host->free(d->host, l);
 	}
-	leave(d);
+	gpu_leave(d);
 	return code;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a compiled program takes of the GPU, read from the assembler's report (--ptxas-options=-v). */
-#ifndef GPULOOM_CUDA_RESOURCES_H
-#define GPULOOM_CUDA_RESOURCES_H
+/* What a compiled program takes of the GPU, as its compiler reports. */
+#ifndef GPULOOM_GPU_RESOURCES_H
+#define GPULOOM_GPU_RESOURCES_H
 
 #include <stdint.h>
 
@@ -12,8 +12,5 @@ struct resources {
 	uint32_t spills;    /* bytes stored and loaded again because registers ran out */
 	uint32_t nested;    /* stack of all functions that it calls: one level of nested tasks */
 };
-
-/* 1, or 0 when the log holds no such report for `kernel`. */
-int resources_read(const char *log, const char *kernel, struct resources *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiled programs on disk. A file is found by the hash of its key and believed only when the whole
  * key in it is the same: a clash of hashes costs a compilation, never a wrong program. */
-#ifndef GPULOOM_CUDA_CACHE_H
-#define GPULOOM_CUDA_CACHE_H
+#ifndef GPULOOM_GPU_CACHE_H
+#define GPULOOM_GPU_CACHE_H
 
 #include <gpuloom/plugin.h>
 

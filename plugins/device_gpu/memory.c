@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device's memory, and its view of everybody's. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "gpu.h"
+
+static struct mapping *find(struct gpu *d, const struct loom_memory *memory)
+{
+	struct mapping *m = d->mappings;
+	while (m && m->memory != memory)
+		m = m->next;
+	return m;
+}
+
+static struct mapping *add(struct gpu *d, const struct loom_memory *memory, struct loom_error *err)
+{
+	struct mapping *m = d->host->alloc(d->host, sizeof(*m));
+	if (!m) {
+		LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
+		return NULL;
+	}
+	*m = (struct mapping){.next = d->mappings, .memory = memory};
+	d->mappings = m;
+	return m;
+}
+
+static void drop(struct gpu *d, struct mapping *m)
+{
+	struct mapping **at = &d->mappings;
+	while (*at != m)
+		at = &(*at)->next;
+	*at = m->next;
+	d->host->free(d->host, m);
+}
+
+/* ---- copies: beside the persistent kernel ---- */
+
+int gpu_copy_in(void *self, const struct loom_memory *memory, uint64_t offset, const void *from,
+		   uint64_t bytes, struct loom_error *err)
+{
+	struct gpu *d = self;
+	int code = gpu_enter(d, err);
+	if (code)
+		return code;
+	int rc = d->driver->write(d, memory->handle + offset, from, bytes);
+	if (rc != 0)
+		code = gpu_fail(d, err, rc, NULL);
+	gpu_leave(d);
+	return code;
+}
+
+int gpu_copy_out(void *self, const struct loom_memory *memory, uint64_t offset, void *to,
+		    uint64_t bytes, struct loom_error *err)
+{
+	struct gpu *d = self;
+	int code = gpu_enter(d, err);
+	if (code)
+		return code;
+	int rc = d->driver->read(d, to, memory->handle + offset, bytes);
+	if (rc != 0)
+		code = gpu_fail(d, err, rc, NULL);
+	gpu_leave(d);
+	return code;
+}
+
+/* ---- own memory ---- */
+
+static int make_shared_with_host(struct gpu *d, uint64_t bytes, struct mapping *m,
+				 struct loom_memory *memory, struct loom_error *err)
+{
+	void *host = NULL;
+	int rc = d->driver->host_alloc(d, bytes, &host, &m->view);
+	if (rc != 0)
+		return gpu_fail(d, err, rc, NULL);
+	memory->host = memset(host, 0, bytes);
+	return 0;
+}
+
+static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, struct loom_error *err)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	int rc = d->driver->alloc(d, bytes + page, &m->base); /* aligned to 256 bytes or more */
+	if (rc != 0) {
+		char what[160];
+		snprintf(what, sizeof(what), "%s of %" PRIu64 " KiB", d->call, bytes >> 10);
+		return gpu_fail(d, err, rc, what);
+	}
+	m->view = (m->base + page - 1) & ~(page - 1);
+	rc = d->driver->clear(d, m->view, bytes);
+	if (rc == 0)
+		return 0;
+	int code = gpu_fail(d, err, rc, NULL);
+	d->driver->free(d, m->base);
+	return code;
+}
+
+int gpu_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
+		     struct loom_error *err)
+{
+	struct gpu *d = self;
+	int code = gpu_enter(d, err);
+	if (code)
+		return code;
+	*memory = (struct loom_memory){.size = sizeof(*memory), .bytes = bytes, .fd = -1, .device = -1};
+	struct mapping *m = add(d, memory, err);
+	if (!m) {
+		gpu_leave(d);
+		return LOOM_ENOMEM;
+	}
+	m->own = 1;
+	code = flags & LOOM_MEMORY_HOST ? make_shared_with_host(d, bytes, m, memory, err)
+					: make_on_device(d, bytes, m, err);
+	gpu_leave(d);
+	if (code)
+		drop(d, m);
+	else
+		memory->handle = m->view;
+	return code;
+}
+
+void gpu_mem_free(void *self, struct loom_memory *memory)
+{
+	struct gpu *d = self;
+	struct mapping *m = find(d, memory);
+	if (!m || gpu_enter(d, NULL) != 0)
+		return; /* lost: a kernel may still use it */
+	if (memory->host)
+		d->driver->host_free(d, memory->host);
+	else
+		d->driver->free(d, m->base);
+	gpu_leave(d);
+	memory->host = NULL;
+	drop(d, m);
+}
+
+/* ---- other owners' memory ---- */
+
+/* Another GPU's: addresses are unique over all GPUs of a process, access must be allowed. */
+static int map_peer(struct gpu *d, const struct loom_memory *memory, struct mapping *m,
+		    struct loom_error *err)
+{
+	int number = -1, can = 0;
+	if (!memory->handle || d->driver->owner(d, memory->handle, &number) != 0)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: it cannot reach memory of a device that is no %s GPU: use the host "
+				 "transport",
+				 d->name, d->driver->vendor);
+	m->view = memory->handle;
+	int rc = d->driver->reach(d, m->view, number, &can);
+	if (rc != 0)
+		return gpu_fail(d, err, rc, NULL);
+	return can ? 0 :
+		     LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+			       "%s: it cannot reach GPU %d's memory directly (no link between them, or PCIe "
+			       "peer access is off): use the host transport",
+			       d->name, number);
+}
+
+static int map_host(struct gpu *d, const struct loom_memory *memory, struct mapping *m,
+		    struct loom_error *err)
+{
+	char what[240];
+	int rc = d->driver->host_map(d, memory->host, memory->bytes, &m->view, &m->registered);
+	if (rc == 0)
+		return 0;
+	snprintf(what, sizeof(what),
+		 "%s: cannot map %" PRIu64 " KiB of host memory (raise the limit of locked memory, ulimit "
+		 "-l)",
+		 d->call, memory->bytes >> 10);
+	return gpu_fail(d, err, rc, what);
+}
+
+int gpu_mem_map(void *self, const struct loom_memory *memory, struct loom_error *err)
+{
+	struct gpu *d = self;
+	int code = gpu_enter(d, err);
+	if (code)
+		return code;
+	struct mapping *m = add(d, memory, err);
+	code = !m	      ? LOOM_ENOMEM :
+	       memory->host ? map_host(d, memory, m, err) :
+				map_peer(d, memory, m, err);
+	if (code && m)
+		drop(d, m);
+	gpu_leave(d);
+	return code;
+}
+
+void gpu_mem_unmap(void *self, const struct loom_memory *memory)
+{
+	struct gpu *d = self;
+	struct mapping *m = find(d, memory);
+	if (!m || gpu_enter(d, NULL) != 0)
+		return;
+	if (m->registered)
+		d->driver->host_unmap(d, memory->host);
+	gpu_leave(d);
+	drop(d, m);
+}
+
+int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *view,
+		struct loom_error *err)
+{
+	const struct mapping *m = find(d, segment->memory);
+	if (!m)
+		return LOOM_FAIL(d->host, err, LOOM_EINTERNAL, "%s: a segment was never mapped here",
+				 d->name);
+	*view = m->view + segment->offset;
+	return 0;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How many workers. Before there is a program: by a bound on registers that the compiler is then held
+ * to. With the program: by what it takes. */
+#include "gpu.h"
+
+#define LEAST_REGISTERS 32 /* per thread: with fewer nearly everything spills */
+
+static int least(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* What a block of several wavefronts needs for its lanes to meet. */
+static int lanes_bytes(const struct gpu *d, uint32_t lanes)
+{
+	return lanes > (uint32_t)d->limits.wave ? d->driver->lanes_shared : 0;
+}
+
+uint32_t shape_shared(const struct gpu *d, uint32_t lanes, uint32_t per_block, uint64_t local_bytes)
+{
+	int dynamic = lanes_bytes(d, lanes) ? d->driver->lanes_dynamic : 0;
+	return (uint32_t)(local_bytes * per_block) + (uint32_t)dynamic;
+}
+
+/* A block may have what lets `residency` of them fit. */
+static void set_workers(struct gpu *d, uint32_t residency, uint32_t workers)
+{
+	const struct gpu_limits *l = &d->limits;
+	int shared = least(l->shared / (int)residency - l->shared_reserved, l->shared_per_block) -
+		     lanes_bytes(d, d->lanes);
+	d->residency = residency;
+	d->workers = workers;
+	d->local_bytes = shared > 0 ? (uint32_t)(shared / (int)d->per_block) & ~127u : 0;
+}
+
+int shape_find(struct gpu *d, struct loom_error *err)
+{
+	const struct gpu_options *o = d->options;
+	const struct gpu_limits *l = &d->limits;
+	uint32_t sm = (uint32_t)l->multiprocessors, wave = (uint32_t)l->wave;
+	d->lanes = o->lanes ? o->lanes : wave;
+	d->per_block = o->worker == WORKER_WARP ? o->group : 1;
+	if (d->lanes % wave || (o->worker == WORKER_WARP && d->lanes != wave))
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
+				 "%s: lanes = %u: must be a multiple of %u, and %u with several workers "
+				 "in a block",
+				 d->name, d->lanes, wave, wave);
+	int threads = (int)(d->lanes * d->per_block);
+	int most = least(l->blocks, least(l->threads / threads, l->registers / (threads * LEAST_REGISTERS)));
+	int each = o->max_registers ? (int)o->max_registers : d->driver->most_registers;
+	int sure = least(most, l->registers / (threads * each));
+	if (!o->max_registers && sure < 1)
+		sure = 1; /* a large block: the compiler has to do with fewer */
+	if (threads > l->threads_per_block || sure < 1)
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
+				 "%s: blocks of %d threads with %u registers each do not fit: have fewer "
+				 "lanes, workers per block or max_registers in [device.%s]",
+				 d->name, threads, o->max_registers, d->driver->name);
+	uint32_t room = (uint32_t)most * sm * d->per_block;
+	if (o->workers > room || o->workers % d->per_block)
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
+				 "%s: workers = %u: at most %u can be resident (%d blocks of %u on each of "
+				 "%u multiprocessors), in multiples of %u",
+				 d->name, o->workers, room, most, d->per_block, sm, d->per_block);
+	d->bound = o->workers ? (o->workers / d->per_block + sm - 1) / sm : (uint32_t)sure;
+	set_workers(d, d->bound, o->workers ? o->workers : d->bound * sm * d->per_block);
+	return 0;
+}
+
+int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes, struct loom_error *err)
+{
+	int each = 0;
+	uint64_t shared = shape_shared(d, d->lanes, d->per_block, local_bytes);
+	if (d->options->workers || shared > (uint64_t)(d->limits.shared_per_block - k->shared))
+		return 0; /* who asks for too much is told later how much there is */
+	int rc = d->driver->occupancy(d, k, (int)(d->lanes * d->per_block), shared, &each);
+	if (rc != 0)
+		return gpu_fail(d, err, rc, NULL);
+	if (each < 1)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: the program does not fit on this GPU, with %d registers for each of "
+				 "%u threads: have fewer lanes or workers per block in [device.%s]",
+				 d->name, k->registers, d->lanes * d->per_block, d->driver->name);
+	uint32_t residency = (uint32_t)each;
+	set_workers(d, residency, residency * (uint32_t)d->limits.multiprocessors * d->per_block);
+	return 0;
+}
+
+int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *err)
+{
+	const struct gpu *d = self;
+	(void)err;
+	shape->workers = d->workers;
+	shape->lanes = d->lanes;
+	shape->numa_node = d->node;
+	shape->local_bytes = d->local_bytes;
+	shape->kind = LOOM_ON_GPU;
+	return 0;
+}
