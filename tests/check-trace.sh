@@ -4,7 +4,7 @@
 command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
 for isolation in thread process; do
 	expect 0 '' "$G" run conf/uts.ini --samples 1 --set run.warmup=0 --set device.cpu.workers=2 \
-		--set workload.uts.tree=custom --set workload.uts.depth=6 --set device.cpu.isolation=$isolation \
+		--set workload.uts.tree=custom --set workload.uts.depth=6 --set workload.uts.create=eager --set device.cpu.isolation=$isolation \
 		--set scheduler.mgws.public_queue=8 --trace "$tmp/trace.json" --trace-every 1 --json "$tmp/result.json"
 	python3 - "$tmp" <<'END' || fail "the timeline with isolation = $isolation"
 import json, sys

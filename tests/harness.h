@@ -150,7 +150,7 @@ HARNESS_FN void harness_blocks(struct harness *h, struct harness_part *part)
 	uint64_t local = (part->need.local + 63) & ~63ull;
 	harness_must(!posix_memalign((void **)&part->local, 64, local * h->p.workers + 64),
 		     "memory", NULL);
-	memset(part->local, 0xa5, local * h->p.workers + 64); /* nobody promises zeroes */
+	memset(part->local, 0xa5, local * h->p.workers + 64); /* see harness_init() */
 }
 
 HARNESS_FN uint64_t harness_bytes(const struct harness *h, const struct loom_need *n)
@@ -339,9 +339,9 @@ HARNESS_FN void harness_init(struct harness *h)
 							   &h->part[k].view, &err),
 				     "init", &err);
 	/* As devices do. Schedulers set up theirs by themselves, and are held to it. */
-	if (h->part[LOOM_TERM].local)
-		memset(h->part[LOOM_TERM].local, 0,
-		       ((h->part[LOOM_TERM].need.local + 63) & ~63ull) * h->p.workers);
+	for (int k = 0; k < LOOM_KINDS; k++)
+		if (k != LOOM_SCHED && h->part[k].local)
+			memset(h->part[k].local, 0, ((h->part[k].need.local + 63) & ~63ull) * h->p.workers);
 	memset(h->ctl, 0, sizeof(*h->ctl));
 	memset(h->counters, 0, h->p.workers * sizeof(*h->counters));
 	h->ctl->initial_tasks = h->layout.initial_tasks;

@@ -59,7 +59,8 @@ def options(rng, folder):
         "run.seed": rng.randrange(1 << 30),
     }
     if rng.random() < 0.6:
-        o |= {"run.workload": "uts", "workload.uts.tree": "custom", "workload.uts.seed": rng.randrange(1 << 20)}
+        o |= {"run.workload": "uts", "workload.uts.tree": "custom", "workload.uts.seed": rng.randrange(1 << 20),
+              "workload.uts.create": rng.choice(["lazy", "eager"]), "workload.uts.keep": power(0, 11)}
         if rng.random() < 0.5:
             o |= {"workload.uts.depth": rng.randint(4, 7)}
         else:

@@ -20,6 +20,9 @@ static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=4 transfer=id in_place_depth=1" PARK, 4, 1, 40, STAR},
 	{"local_queue=2 public_queue=4 transfer=id owners=2" PARK, 4, 6, 24, STAR},
 	{"local_queue=2 public_queue=2 transfer=id in_place_depth=1" PARK, 3, 1, 20, RANDOM},
+	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, LAZY},
+	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 3, 2, 20, LAZY},
+	{"local_queue=2 public_queue=4 owners=2 transfer=id" PARK, 4, 1, 24, LAZY},
 	/* Without sleepers tasks stay with their makers for longer: more of them are spilled, or left to co-owners. */
 	{"local_queue=2 public_queue=1 in_place_depth=0 idle=spin", 2, 1, 10, STAR},
 	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour idle=spin", 3, 1, 16, STAR},

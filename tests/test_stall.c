@@ -26,7 +26,7 @@ static void stall(void)
 }
 
 static const struct loom_sched_dev sched = {
-	.size = sizeof(sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn};
+	.size = sizeof(sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn, .wanted = sched_mgws_wanted};
 static const struct loom_term_dev term = {.size = sizeof(term),
 					  .idle = term_counter_idle,
 					  .busy = term_counter_busy,

@@ -121,6 +121,30 @@ static void test_uts_custom(void)
 	run_everywhere("workload_uts", "tree=custom type=binomial b0=300 q=0.1 m=8 seed=42");
 	run_everywhere("workload_uts",
 		       "tree=custom type=hybrid shape=linear depth=8 b0=4 q=0.2 m=4 seed=1");
+	run_everywhere("workload_uts", "create=eager tree=custom depth=5 seed=3");
+	/* Deeper than a worker may keep: tasks inside others' spawns, with what those left of the places. */
+	run_everywhere("workload_uts", "keep=1 tree=custom depth=5 seed=3");
+	run_everywhere("workload_uts", "keep=9 tree=custom type=binomial b0=300 q=0.11 m=9 seed=6");
+}
+
+/* Tasks are created when they are wanted: never under equal shares, seldom where one worker has all. */
+static void test_uts_lazy(void)
+{
+	struct harness *h = open_workload("sched_static", "workload_uts", "tree=custom depth=7", 2, 1);
+	harness_must(h != NULL, "static", &err);
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	CU_ASSERT_EQUAL(harness_sum(h).executed, 1);
+	harness_close(h);
+	h = open_workload("sched_mgws", "workload_uts", "tree=custom depth=7", 1, 1);
+	harness_must(h != NULL, "mgws", &err);
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	CU_ASSERT_TRUE(harness_sum(h).executed > 1 && harness_sum(h).executed < metric("nodes") / 10);
+	harness_close(h);
+	h = open_workload("sched_mgws", "workload_uts", "tree=custom depth=7 create=eager", 2, 1);
+	harness_must(h != NULL, "eager", &err);
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	CU_ASSERT_EQUAL((double)harness_sum(h).executed, metric("nodes"));
+	harness_close(h);
 }
 
 static void test_uts_wrong(void)
@@ -356,6 +380,7 @@ static const struct test all[] = {
 	{"fib", test_fib},
 	{"sha1", test_sha1},
 	{"uts_custom", test_uts_custom},
+	{"uts_lazy", test_uts_lazy},
 	{"uts_wrong", test_uts_wrong},
 	{"uts_published", test_uts_published},
 	{"contains", test_contains},

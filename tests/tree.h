@@ -5,7 +5,7 @@
 
 #include "harness.h"
 
-enum shape { STAR, CHAIN, BINARY, COMB, RANDOM, SHAPES };
+enum shape { STAR, CHAIN, BINARY, COMB, RANDOM, LAZY, SHAPES };
 
 /* A task owns the ids [id, id + size): it marks `id` and shares the rest among its children. */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -49,11 +49,33 @@ static uint64_t children(const struct loom_task *t)
 	}
 }
 
+/* Lazy creation: the task marks its ids itself, and gives half of the rest away when that is wanted. */
+static void range(struct loom_ctx *c, uint64_t id, uint64_t size, uint64_t seed)
+{
+	while (size--) {
+		__atomic_add_fetch(&marks[id++], 1, __ATOMIC_RELAXED);
+		int wanted = LOOM_HAS(c->sched, wanted) ? LOOM_CALL(sched, wanted, c) : size > 1;
+		if (wanted < 0)
+			return;
+		if (wanted && size) {
+			uint64_t half = size - size / 2;
+			size -= half;
+			struct loom_task child = make(id + size, half, LAZY, seed);
+			if (LOOM_CALL(sched, spawn, c, &child))
+				return;
+		}
+	}
+}
+
 static void node(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t id = t->param[0], rest = t->param[1] - 1, next = id + 1, k = children(t);
 	if (t->data.bytes != mix(id) >> 8 || t->data.ref != mix(id + t->param[1]) || t->tag != (id & 1))
 		__atomic_add_fetch(&torn, 1, __ATOMIC_RELAXED);
+	if (t->param[2] == LAZY) {
+		range(c, id, t->param[1], t->param[3]);
+		return;
+	}
 	__atomic_add_fetch(&marks[id], 1, __ATOMIC_RELAXED);
 	for (uint64_t i = 0; i < k; i++) {
 		uint64_t size = rest / (k - i);

@@ -19,7 +19,7 @@
 #include "../plugins/sched_mgws/term_tree.dev.h"
 
 static const struct loom_sched_dev turns_sched = {
-	.size = sizeof(turns_sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn};
+	.size = sizeof(turns_sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn, .wanted = sched_mgws_wanted};
 #define TURNS_TERM(name, f)                                                                        \
 	{#name, {.size = sizeof(struct loom_term_dev), .idle = name##_idle, .busy = name##_busy,   \
 		 .done = name##_done, .flags = f}}

@@ -102,6 +102,8 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 		__atomic_add_fetch(&truth->worker[c->worker].executed, 1, __ATOMIC_RELAXED);
 	if (truth->rough)
 		loom__dawdle(c);
+	if (LOOM_HAS(c->sched, wanted) && id % 3 == 0 && c->sched->wanted(c) < 0)
+		__atomic_add_fetch(&truth->refused, c->lane == 0, __ATOMIC_RELAXED);
 	for (uint64_t i = 0, k = children(t); i < k; i++) {
 		uint64_t part = rest / (k - i);
 		if (shape == COMB && i == 0 && k == 2)

@@ -326,6 +326,7 @@ static const struct loom_sched_dev sched_mgws_cpu = {
 	.size = sizeof(struct loom_sched_dev),
 	.run = sched_mgws_run,
 	.spawn = sched_mgws_spawn,
+	.wanted = sched_mgws_wanted,
 };
 
 static const struct loom_sched_dev sched_alone_cpu = {

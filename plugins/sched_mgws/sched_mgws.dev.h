@@ -177,6 +177,28 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 }
 #endif
 
+/* A worker in a long task that can be divided: wants one task or more to be public at any time, unless
+ * initial ones are unclaimed. Those that the task has spawned come first. */
+LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
+{
+	struct sched_lane *mine = sched_lane(c);
+	int64_t yes = 0;
+	if (c->lane == 0) {
+		if (loom_stopped(c))
+			yes = LOOM_EINTR;
+		else if (sched_mgws_empty(sched_mgws_hint(c), sched_mgws_mine(c)->q))
+			yes = loom_load_relaxed_sys(&sched_mgws_global(c)->next) >= c->ctl->initial_tasks;
+	}
+	yes = (int64_t)loom_from_lane0(c, (uint64_t)yes);
+	if (yes > 0 && mine->count) {
+		uint32_t n = sched_mgws_give(c, sched_ring(c), mine->head, sched_mask(c), mine->count);
+		mine->head += n;
+		mine->count -= n;
+		yes = 0; /* if there was no room, thieves have just been here */
+	}
+	return (int)yes;
+}
+
 /* ---- priorities -------------------------------------------------------------------------- */
 
 /* The newest task of a level, copied for this lane, after a barrier since it was put there. */

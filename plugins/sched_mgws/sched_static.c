@@ -167,6 +167,7 @@ static const struct loom_sched_dev sched_static_cpu = {
 	.size = sizeof(struct loom_sched_dev),
 	.run = sched_static_run,
 	.spawn = sched_static_spawn,
+	.wanted = sched_static_wanted,
 };
 
 LOOM_EMBED(sched_static_text, "common.dev.h" SCHED_THEN "rest.dev.h" SCHED_THEN "queue.dev.h" SCHED_THEN "sched_static.dev.h");

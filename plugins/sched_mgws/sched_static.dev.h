@@ -85,6 +85,13 @@ LOOM_FN int sched_static_spawn(struct loom_ctx *c, const struct loom_task *task)
 	return sched_push(c, task) ? 0 : LOOM_FAR(sched_static_overflow, c, task);
 }
 
+/* Nothing moves between workers: nobody can be helped. */
+LOOM_FN int sched_static_wanted(struct loom_ctx *c)
+{
+	uint64_t stopped = c->lane == 0 ? (uint64_t)loom_stopped(c) : 0;
+	return loom_from_lane0(c, stopped) ? LOOM_EINTR : 0;
+}
+
 /* Moves spilled tasks back into the empty queue: half of it, for they may spawn. */
 LOOM_FN uint32_t sched_static_unspill(struct loom_ctx *c)
 {

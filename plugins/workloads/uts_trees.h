@@ -3,7 +3,7 @@
 #ifndef UTS_TREES_H
 #define UTS_TREES_H
 
-#include "workload_uts.dev.h"
+#include "uts_node.dev.h"
 
 enum uts_type { UTS_GEOMETRIC, UTS_BINOMIAL, UTS_HYBRID };
 enum uts_shape { UTS_FIXED, UTS_LINEAR, UTS_CYCLIC };

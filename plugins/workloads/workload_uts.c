@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_uts: counts the nodes of an unbalanced tree, one task per node. Host half. */
+/* workload_uts: counts the nodes of an unbalanced tree, as tasks. Host half. */
 #include <string.h>
 
+/* Called from several places: the digest's code is in this function, and not behind it. */
+#define UTS_CHILD_FN static __attribute__((noinline))
 #include "workload_uts.dev.h"
 #include "host.h"
 #include "uts_trees.h"
@@ -11,10 +13,13 @@ _Static_assert(sizeof(struct uts_node) == 24, "a node fits into three parameters
 static const char *const trees[] = {"T1",  "T2",   "T3",    "T4",    "T5",     "T1L",
 				    "T3L", "T1XL", "T1XXL", "T3XXL", "custom", NULL};
 static const char *const types[] = {"geometric", "binomial", "hybrid", NULL};
+static const char *const creations[] = {"lazy", "eager", NULL};
 static const char *const shapes[] = {"fixed", "linear", "cyclic", NULL};
 
+enum { UTS_LAZILY, UTS_EAGERLY };
+
 struct uts_opts {
-	uint32_t tree, type, shape, seed, depth, m;
+	uint32_t tree, create, keep, type, shape, seed, depth, m;
 	double b0, q, shift;
 };
 
@@ -25,6 +30,14 @@ static const struct loom_opt uts_options[] = {
 		 "T3XXL, "
 		 "T1XXL: 1.6, 2.8, 4.2 thousand million), or custom",
 		 .choices = trees),
+	LOOM_OPT(struct uts_opts, create, LOOM_OPT_ENUM, "lazy",
+		 "when nodes become tasks: lazy searches depth-first and makes tasks of the nodes nearest to "
+		 "the root when the scheduler says that some are wanted, where it says so and no GPU takes "
+		 "part; eager, and else, each node is a task",
+		 .choices = creations),
+	LOOM_OPT(struct uts_opts, keep, LOOM_OPT_U32, "2048",
+		 "create = lazy: nodes that a worker keeps to itself; the children of further ones are tasks",
+		 .min = 1, .max = 65536),
 	LOOM_OPT(struct uts_opts, type, LOOM_OPT_ENUM, "geometric",
 		 "law of the number of children" CUSTOM, .choices = types),
 	LOOM_OPT(struct uts_opts, shape, LOOM_OPT_ENUM, "fixed",
@@ -50,6 +63,7 @@ static const struct loom_opt uts_options[] = {
 
 struct uts {
 	struct workload base;
+	uint32_t create, keep;
 	struct uts_params p;
 	struct uts_known expect;
 	int counted; /* `expect` is valid */
@@ -83,6 +97,8 @@ static int uts_create(const struct loom_host *host, const void *opts, void **sel
 	if (rc)
 		return rc;
 	struct uts *u = made;
+	u->create = o->create;
+	u->keep = o->keep;
 	for (const struct uts_known *k = uts_known; k->name; k++)
 		if (!strcmp(k->name, trees[o->tree])) {
 			u->p = k->p;
@@ -104,12 +120,28 @@ static uint64_t uts_bytes(const struct uts *u)
 	       (uint64_t)uts_rows(&u->p) * UTS_MOST_CHILDREN * sizeof(uint32_t);
 }
 
+/* Nodes that a lane keeps, its part of the worker's; 0: tasks are created eagerly. Fills `lanes`. */
+static uint32_t uts_keep(const struct uts *u, const struct loom_layout *layout, uint32_t *lanes)
+{
+	uint32_t keep = u->create == UTS_LAZILY ? u->keep : 0;
+	*lanes = 1;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		if (layout->device[d].kind == LOOM_ON_GPU)
+			keep = 0;
+		if (layout->device[d].lanes > *lanes)
+			*lanes = layout->device[d].lanes;
+	}
+	return keep && keep < *lanes ? 1 : keep / *lanes;
+}
+
 static int uts_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 		    struct loom_error *err)
 {
-	(void)layout, (void)err;
+	uint32_t lanes, keep = uts_keep(self, layout, &lanes);
+	(void)err;
 	need->global = uts_bytes(self);
 	need->worker = sizeof(struct uts_count);
+	need->local = keep ? lanes * UTS_STACK_BYTES(keep) : 0;
 	return 0;
 }
 
@@ -132,9 +164,12 @@ static int uts_tasks(void *self, const struct loom_layout *layout, const struct 
 		     loom_ref global, struct loom_task *tasks, struct loom_error *err)
 {
 	const struct uts *u = self;
+	struct uts_tree *tree = view->global;
 	struct uts_node root;
-	(void)layout, (void)global, (void)err;
-	uts_define(view->global, &u->p);
+	uint32_t lanes;
+	(void)global, (void)err;
+	uts_define(tree, &u->p);
+	tree->keep = uts_keep(u, layout, &lanes);
 	uts_root(&root, u->p.seed);
 	uts_pack(&tasks[0], &root);
 	return 0;
@@ -199,7 +234,8 @@ static const struct loom_workload_ops uts_ops = {
 
 static const struct loom_task_entry uts_entries[] = {{"workload_uts_task", workload_uts_task}};
 LOOM_EMBED(workload_uts_text,
-	   "task.dev.h" WORKLOAD_THEN "sha1.dev.h" WORKLOAD_THEN "workload_uts.dev.h");
+	   "task.dev.h" WORKLOAD_THEN "sha1.dev.h" WORKLOAD_THEN "uts_node.dev.h" WORKLOAD_THEN
+	   "workload_uts.dev.h");
 WORKLOAD_CODE(workload_uts, uts_entries);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_uts", "0.1.0", "Apache-2.0",

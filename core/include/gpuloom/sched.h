@@ -36,6 +36,11 @@ struct loom_sched_dev {
 	/* Called inside a task function: makes a task. May run it in place. 0, or LOOM_EFULL after
 	 * the run was failed. The record is copied: it need not outlive the call. */
 	int (*spawn)(struct loom_ctx *c, const struct loom_task *task);
+	/* Called now and then inside a task function that keeps work to itself until somebody lacks some:
+	 * lazy task creation. What the worker itself holds comes first: it may be made available here. 1:
+	 * spawn some, the largest pieces, and ask again; 0: go on; negative: the run was stopped, return.
+	 * NULL: this scheduler does not tell; make all tasks at once. */
+	int (*wanted)(struct loom_ctx *c);
 };
 
 #ifdef __cplusplus
