@@ -38,6 +38,7 @@ def options(rng, folder):
         "scheduler.use": "mgws",
         "scheduler.mgws.local_queue": power(1, 7),
         "scheduler.mgws.public_queue": power(0, 8),
+        "scheduler.mgws.backlog": rng.choice([0, 0, 1, 32]),
         "scheduler.mgws.owners": rng.choice([1, 1, 2, 4]),
         "scheduler.mgws.victim": rng.choice(["random", "biased", "local", "neighbour", "none"]),
         "scheduler.mgws.overflow": rng.choice(["two_atomics", "damping"]),

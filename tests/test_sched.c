@@ -11,6 +11,9 @@ static const struct {
 	{"sched_mgws", "local_queue=2 public_queue=1", 4, 1, NULL},
 	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0", 4, 1, NULL},
 	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=3 claim=1", 3, 1, NULL},
+	{"sched_mgws", "local_queue=2 public_queue=1 backlog=1", 4, 1, NULL},
+	{"sched_mgws", "local_queue=2 public_queue=2 backlog=8 in_place_depth=0", 5, 1, NULL},
+	{"sched_mgws", "local_queue=4 public_queue=2 backlog=64 in_place_depth=1 transfer=id", 4, 1, NULL},
 	{"sched_mgws", "local_queue=8 public_queue=8", 5, 1, NULL},
 	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0", 2, 1, NULL},
 	{"sched_mgws", "local_queue=2 public_queue=256", 4, 1, NULL},
@@ -44,6 +47,8 @@ static const struct {
 	{"sched_mgws", "local_queue=4 public_queue=4 transfer=id", 2, 3},
 	{"sched_mgws", "local_queue=2 public_queue=2", 2, 4},
 	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0", 2, 4},
+	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0 backlog=4", 2, 4},
+	{"sched_mgws", "local_queue=4 public_queue=1 in_place_depth=0 backlog=16", 3, 3},
 	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=1", 3, 3},
 	{"sched_static", "local_queue=2 in_place_depth=1", 2, 4},
 };
@@ -193,7 +198,7 @@ static void test_refusals(void)
 {
 	refuse("sched_mgws", "local_queue=3");
 	refuse("sched_mgws", "public_queue=131072");
-	refuse("sched_mgws", "public_queue=0");
+	refuse("sched_mgws", "backlog=3");
 	refuse("sched_static", "local_queue=33");
 	struct loom_error err = {0};
 	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched = "sched_mgws",

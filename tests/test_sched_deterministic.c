@@ -13,6 +13,8 @@ static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=4 overflow=damping" PARK, 5, 1, 40, STAR},
 	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour" PARK, 3, 1, 16, STAR},
 	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 2, 1, 10, STAR},
+	{"local_queue=2 public_queue=2 in_place_depth=0 backlog=4" PARK, 3, 1, 24, STAR},
+	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=2" PARK, 3, 3, 20, RANDOM},
 	{"local_queue=2 public_queue=4 owners=2" PARK, 4, 1, 24, BINARY},
 	{"local_queue=2 public_queue=4 owners=4 overflow=damping" PARK, 5, 1, 24, STAR},
 	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0" PARK, 3, 2, 20, COMB},

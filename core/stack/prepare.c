@@ -127,7 +127,8 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .layout = &s->layout,
 				       .policy = s->selected,
 				       .task = s->task,
-				       .tasks = s->tasks};
+				       .tasks = s->tasks,
+				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom_need need = {.size = sizeof(need)};

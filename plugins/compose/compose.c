@@ -126,9 +126,12 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 				 "kernel of its own",
 				 target->who);
 	*out = (struct text){.host = host};
-	add_head(out, target);
+	/* In front of the headers, which heed some of them. */
+	if (program->traced)
+		text_add(out, "#define LOOM_TRACED 1\n");
 	if (LOOM_HAS(program, constants))
 		text_add(out, "%s", program->constants);
+	add_head(out, target);
 	int rc = add_policies(host, target, program, out, err);
 	if (!rc)
 		rc = add_tasks(host, target, program, out, err);

@@ -19,8 +19,10 @@ struct compose_target {
 	uint32_t nesting;    /* tasks run inside each other: each takes stack of every thread */
 };
 
-/* The kernel's name in the program, and that of its launch record in constant memory. */
+/* Names in the program: the kernel, what it calls for a sample and holds the worker's loop, and the launch
+ * record in constant memory. */
 #define COMPOSE_KERNEL "loom_gpu_work"
+#define COMPOSE_SAMPLE "loom_gpu_sample"
 #define COMPOSE_LAUNCH "loom_gpu"
 
 extern const char *const compose_cuda; /* cuda.dev.h */

@@ -62,11 +62,12 @@ LOOM_FN void loom_gpu_context(struct loom_ctx *c)
 		c->global[kind] = l->global[kind];
 		c->on_device[kind] = l->on_device[kind];
 		c->registry[kind] = l->registry[kind];
-		c->local[kind] =
-			l->local_at[kind] == LOOM_GPU_NONE ? NULL : local + l->local_at[kind];
+		c->local[kind] = local + l->local_at[kind]; /* whoever has none does not look */
 	}
 	c->tasks = l->tasks;
-	c->trace = l->trace ? (struct loom_trace *)(l->trace + c->worker * l->trace_bytes) : NULL;
+#ifdef LOOM_TRACED
+	c->trace = (struct loom_trace *)(l->trace + c->worker * l->trace_bytes);
+#endif
 }
 
 /* ---- tasks ------------------------------------------------------------------------------------ */
@@ -76,38 +77,44 @@ LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
 	loom_gpu_dispatch(c, t);
 }
 
-/* A worker's state across a call, in registers. */
+/* What of a context a call cannot find anew: it goes there and back by value. */
 struct loom_gpu_state {
-	uint64_t random;
-	uint32_t turn, stop_seen, depth;
-	int result; /* of a call */
+	uint64_t random, keep[LOOM_KEEP_WORDS];
+	uint32_t turn, stop_seen;
 };
 
 LOOM_FN struct loom_gpu_state loom_gpu_save(const struct loom_ctx *c)
 {
-	struct loom_gpu_state s = {c->random, c->turn, c->stop_seen, c->depth};
+	struct loom_gpu_state s;
+	s.random = c->random;
+	for (int i = 0; i < LOOM_KEEP_WORDS; i++)
+		s.keep[i] = c->keep[i];
+	s.turn = LOOM_GPU_TOGETHER == NULL ? 0 : c->turn;
+	s.stop_seen = c->stop_seen;
 	return s;
 }
 
 LOOM_FN void loom_gpu_restore(struct loom_ctx *c, const struct loom_gpu_state *s)
 {
 	c->random = s->random;
-	c->turn = s->turn;
+	for (int i = 0; i < LOOM_KEEP_WORDS; i++)
+		c->keep[i] = s->keep[i];
+	c->turn = LOOM_GPU_TOGETHER == NULL ? 0 : s->turn;
 	c->stop_seen = s->stop_seen;
-	c->depth = s->depth;
 }
 
-LOOM_FN void loom_gpu_context_at(struct loom_ctx *c, const struct loom_gpu_state *s)
+LOOM_FN void loom_gpu_context_at(struct loom_ctx *c, const struct loom_gpu_state *s, uint32_t depth)
 {
 	loom_gpu_context(c);
 	loom_gpu_find_own(c);
 	loom_gpu_restore(c, s);
+	c->depth = depth;
 }
 
 /* What tasks call is called by lanes that run one of their own, if any do. */
-LOOM_FN void loom_gpu_task_context_at(struct loom_ctx *c, const struct loom_gpu_state *s)
+LOOM_FN void loom_gpu_task_context_at(struct loom_ctx *c, const struct loom_gpu_state *s, uint32_t depth)
 {
-	loom_gpu_context_at(c, s);
+	loom_gpu_context_at(c, s, depth);
 #ifdef LOOM_ALONE
 	c->alone = c->lane + 1;
 	c->lane = 0;
@@ -116,10 +123,10 @@ LOOM_FN void loom_gpu_task_context_at(struct loom_ctx *c, const struct loom_gpu_
 }
 
 static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_nested(struct loom_gpu_state s,
-									struct loom_task t)
+									uint32_t depth, struct loom_task t)
 {
 	struct loom_ctx c;
-	loom_gpu_task_context_at(&c, &s);
+	loom_gpu_task_context_at(&c, &s, depth);
 	loom_gpu_dispatch(&c, &t);
 	return loom_gpu_save(&c);
 }
@@ -127,66 +134,51 @@ static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_nested(struct lo
 /* By value: a record, or a context, whose address went into a call would have to lie in memory. */
 LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 {
-	struct loom_gpu_state s = loom_gpu_nested(loom_gpu_save(c), *t);
+	struct loom_gpu_state s = loom_gpu_nested(loom_gpu_save(c), c->depth, *t);
 	loom_gpu_restore(c, &s);
 }
 
-template <int (*fn)(struct loom_ctx *)>
-static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_out_of_line(struct loom_gpu_state s)
+#define LOOM_INLINE LOOM_DEVICE __attribute__((always_inline))
+/* The same for LOOM_FAR: how an argument travels, and what it is there. */
+template <typename T> struct loom_gpu_argument {
+	T value;
+	LOOM_INLINE T get() { return value; }
+	static LOOM_INLINE loom_gpu_argument of(T a) { return {a}; }
+};
+template <> struct loom_gpu_argument<const struct loom_task *> {
+	struct loom_task value;
+	LOOM_INLINE const struct loom_task *get() { return &value; }
+	static LOOM_INLINE loom_gpu_argument of(const struct loom_task *a) { return {*a}; }
+};
+
+struct loom_gpu_answer {
+	struct loom_gpu_state state;
+	uint64_t result;
+};
+
+template <auto fn, int together, typename... A>
+static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_answer loom_gpu_out_of_line(struct loom_gpu_state s,
+									      uint32_t depth,
+									      loom_gpu_argument<A>... a)
 {
 	struct loom_ctx c;
-	loom_gpu_task_context_at(&c, &s);
-	int result = fn(&c);
-	s = loom_gpu_save(&c);
-	s.result = result;
-	return s;
+	struct loom_gpu_answer answer;
+	if (together)
+		loom_gpu_context_at(&c, &s, depth);
+	else
+		loom_gpu_task_context_at(&c, &s, depth);
+	answer.result = (uint64_t)fn(&c, a.get()...);
+	answer.state = loom_gpu_save(&c);
+	return answer;
 }
 
-template <int (*fn)(struct loom_ctx *, const struct loom_task *)>
-static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_out_of_line(struct loom_gpu_state s,
-									     struct loom_task t)
+template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_far(struct loom_ctx *c, A... a)
 {
-	struct loom_ctx c;
-	loom_gpu_task_context_at(&c, &s);
-	int result = fn(&c, &t);
-	s = loom_gpu_save(&c);
-	s.result = result;
-	return s;
-}
-
-template <int (*fn)(struct loom_ctx *)>
-static LOOM_DEVICE int loom_gpu_far(struct loom_ctx *c)
-{
-	struct loom_gpu_state s = loom_gpu_out_of_line<fn>(loom_gpu_save(c));
-	loom_gpu_restore(c, &s);
-	return s.result;
-}
-
-template <int (*fn)(struct loom_ctx *, const struct loom_task *)>
-static LOOM_DEVICE int loom_gpu_far(struct loom_ctx *c, const struct loom_task *t)
-{
-	struct loom_gpu_state s = loom_gpu_out_of_line<fn>(loom_gpu_save(c), *t);
-	loom_gpu_restore(c, &s);
-	return s.result;
-}
-
-template <int (*fn)(struct loom_ctx *)>
-static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_out_of_line_together(struct loom_gpu_state s)
-{
-	struct loom_ctx c;
-	loom_gpu_context_at(&c, &s);
-	int result = fn(&c);
-	s = loom_gpu_save(&c);
-	s.result = result;
-	return s;
-}
-
-template <int (*fn)(struct loom_ctx *)>
-static LOOM_DEVICE int loom_gpu_far_together(struct loom_ctx *c)
-{
-	struct loom_gpu_state s = loom_gpu_out_of_line_together<fn>(loom_gpu_save(c));
-	loom_gpu_restore(c, &s);
-	return s.result;
+	struct loom_gpu_answer answer =
+		loom_gpu_out_of_line<fn, together, A...>(loom_gpu_save(c), c->depth,
+							  loom_gpu_argument<A>::of(a)...);
+	loom_gpu_restore(c, &answer.state);
+	return answer.result;
 }
 
 /* ---- gate ------------------------------------------------------------------------------------- */
@@ -245,8 +237,6 @@ LOOM_FN void loom_gpu_prepare(struct loom_ctx *c, uint32_t ready)
 		local[i] = 0;
 	uint64_t x = loom_gpu_mix(loom_gpu_mix(loom_gpu_mix(loom_gpu.seed) + ready / 4) + c->worker);
 	c->random = x ? x : 1;
-	c->depth = 0;
-	loom_gpu_find_own(c);
 	loom_barrier_lanes(c);
 	loom_gpu_stage(c, LOOM_GPU_READY);
 }
@@ -276,6 +266,18 @@ LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go)
 		loom_store_release_sys(&loom_gpu.words->done, go);
 }
 
+/* A sample. Called, so that nothing of the gate takes registers meanwhile. */
+extern "C" LOOM_DEVICE LOOM_NOINLINE void loom_gpu_sample(uint64_t random)
+{
+	struct loom_ctx c;
+	loom_gpu_context(&c);
+	loom_gpu_find_own(&c);
+	c.random = random;
+	if (c.lane == 0 && c.counters)
+		c.counters->begin_ns = loom_clock_ns(&c);
+	LOOM_GPU_RUN(&c);
+}
+
 LOOM_KERNEL loom_gpu_work(void)
 {
 	struct loom_ctx c;
@@ -290,9 +292,7 @@ LOOM_KERNEL loom_gpu_work(void)
 		if (go == LOOM_PHASE_RETIRE)
 			return;
 		loom_gpu_stage(&c, LOOM_GPU_WORKING);
-		if (c.lane == 0 && c.counters)
-			c.counters->begin_ns = loom_clock_ns(&c);
-		LOOM_GPU_RUN(&c);
+		loom_gpu_sample(c.random);
 		loom_gpu_finish(&c, go);
 	}
 }

@@ -26,12 +26,11 @@ int resources_read(const char *log, const char *kernel, struct resources *out)
 			if (sscanf(at, "%u bytes stack frame, %u bytes spill stores, %u bytes spill loads",
 				   &a, &b, &c) != 3)
 				continue;
-			if (of_kernel) {
+			out->spills += b + c;
+			if (of_kernel)
 				out->stack = a;
-				out->spills = b + c;
-			} else {
+			else
 				out->nested += a;
-			}
 		}
 		at = strstr(text, "Used ");
 		if (at && of_kernel && sscanf(at, "Used %u registers", &a) == 1) {

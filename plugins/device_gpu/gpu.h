@@ -36,9 +36,9 @@ extern const char *const gpu_compile_choices[];
 		 "it wants. A bound below that lets more workers be resident, and makes the "      \
 		 "compiler spill (--log info shows both).",                                        \
 		 .max = 255),                                                                      \
-	LOOM_OPT(struct gpu_options, nesting, LOOM_OPT_U32, "2",                                   \
+	LOOM_OPT(struct gpu_options, nesting, LOOM_OPT_U32, "0",                                   \
 		 "How deep tasks may run inside each other when queues are full. Each level "      \
-		 "takes stack in every thread.",                                                   \
+		 "takes stack in every thread. 0: they go to a list in memory instead.",           \
 		 .max = 64),                                                                       \
 	LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "",                                     \
 		 "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or "                \

@@ -24,7 +24,7 @@ struct sched_config {
 	uint32_t bias; /* of 2^32: how often a victim is one of the same device */
 	uint32_t mixed; /* the stack has devices of several kinds */
 	uint32_t grain;
-	uint32_t pad0;
+	uint32_t backlog; /* slots; 0: none */
 	uint64_t pad[6];
 };
 

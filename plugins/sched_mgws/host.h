@@ -11,11 +11,12 @@
 /* Joins files of device code for LOOM_EMBED: each is the text of one `.incbin`. */
 #define SCHED_THEN "\"\n.incbin \""
 
+/* Whose words lie in the private block: not those of GPUs. */
 static inline uint32_t sched_most_lanes(const struct loom_layout *layout)
 {
 	uint32_t most = 1;
 	for (uint32_t i = 0; i < layout->devices; i++)
-		if (layout->device[i].lanes > most)
+		if (layout->device[i].kind != LOOM_ON_GPU && layout->device[i].lanes > most)
 			most = layout->device[i].lanes;
 	return most;
 }
@@ -44,7 +45,7 @@ static inline int sched_has_cpu(const struct loom_layout *layout)
 }
 
 /* The options in `cfg` as constants of a program for GPUs, where SCHED_CFG() finds them. */
-static inline int sched_constants(const struct loom_host *host, const struct sched_config *cfg,
+static inline int sched_constants(const struct loom_host *host, const struct sched_config *cfg, int keep_words,
 				  char *text, size_t room, struct loom_error *err)
 {
 	const struct {
@@ -56,10 +57,10 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
 		SCHED_EACH(claim),	 SCHED_EACH(spill),	   SCHED_EACH(owners),
 		SCHED_EACH(overflow),	 SCHED_EACH(victim),	   SCHED_EACH(transfer),
 		SCHED_EACH(priorities),	 SCHED_EACH(bias),	   SCHED_EACH(mixed),
-		SCHED_EACH(grain),
+		SCHED_EACH(grain),	 SCHED_EACH(backlog),
 #undef SCHED_EACH
 	};
-	int at = snprintf(text, room, "#define SCHED_CONSTANTS 1\n");
+	int at = snprintf(text, room, "#define SCHED_CONSTANTS 1\n#define LOOM_KEEP_WORDS %d\n", keep_words);
 	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]) && (size_t)at < room; i++)
 		at += snprintf(text + at, room - (size_t)at, "#define SCHED_IS_%s %llu%s\n", each[i].name,
 			       (unsigned long long)each[i].value, each[i].value >> 32 ? "ull" : "u");

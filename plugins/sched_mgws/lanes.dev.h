@@ -24,7 +24,7 @@ LOOM_FN int sched_alone_push(struct loom_ctx *c, const struct loom_task *task)
 		sched_copy_task(&sched_ring_of(l)[(l->head + at) & mask], task);
 		return 1;
 	}
-	mask = MGWS_BACKLOG_SLOTS(SCHED_CFG(c, public_queue)) - 1;
+	mask = SCHED_CFG(c, backlog) - 1;
 	at = loom_fetch_add_relaxed_dev(&l->backlog, 1u);
 	if (at > mask)
 		return 0;
@@ -79,7 +79,7 @@ SCHED_SLOW int sched_alone_overflow(struct loom_ctx *c, const struct loom_task *
 	for (;;) {
 		if (loom_stopped(c))
 			return LOOM_EFULL;
-		if (task->affinity == sched_mgws_site(c)->other)
+		if (task->affinity == sched_mgws_other(c))
 			return sched_alone_send(c, task);
 		if (sched_alone_push(c, task))
 			return 0;
@@ -100,7 +100,7 @@ SCHED_SLOW int sched_alone_overflow(struct loom_ctx *c, const struct loom_task *
 /* A task that is already counted as spawned. */
 LOOM_FN int sched_alone_place(struct loom_ctx *c, const struct loom_task *task)
 {
-	if (task->affinity == sched_mgws_site(c)->other || !sched_alone_push(c, task))
+	if (task->affinity == sched_mgws_other(c) || !sched_alone_push(c, task))
 		return LOOM_FAR(sched_alone_overflow, c, task);
 	return 0;
 }
@@ -126,7 +126,7 @@ LOOM_FN void sched_alone_run(struct loom_ctx *c, const struct loom_task *t)
 #ifdef GPULOOM_DEV_CPU_H
 	alone.sched = &sched_alone_cpu;
 #endif
-	if (t->affinity == sched_mgws_site(c)->other) {
+	if (t->affinity == sched_mgws_other(c)) {
 		sched_alone_send(&alone, t);
 	} else {
 		loom_task_run(&alone, t);
@@ -135,6 +135,7 @@ LOOM_FN void sched_alone_run(struct loom_ctx *c, const struct loom_task *t)
 	}
 	c->random = alone.random;
 	c->stop_seen = alone.stop_seen;
+	sched_lane(c)->spawned = sched_own_lane(&alone)->spawned; /* on a GPU its context's */
 }
 
 #endif

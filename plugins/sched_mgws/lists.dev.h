@@ -53,6 +53,17 @@ LOOM_FN const struct sched_mgws_site *sched_mgws_site(const struct loom_ctx *c)
 	return (const struct sched_mgws_site *)c->on_device[LOOM_SCHED];
 }
 
+/* An affinity that excludes this device. */
+LOOM_FN uint32_t sched_mgws_other(const struct loom_ctx *c)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	(void)c;
+	return LOOM_ON_CPU;
+#else
+	return sched_mgws_site(c)->other;
+#endif
+}
+
 LOOM_FN struct loom_task *sched_mgws_slots(const struct loom_ctx *c, uint32_t which)
 {
 	return (struct loom_task *)(sched_mgws_global(c) + 1) + which * SCHED_CFG(c, spill);

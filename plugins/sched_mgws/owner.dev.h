@@ -19,14 +19,13 @@ LOOM_FN void sched_mgws_settle(struct loom_ctx *c, struct sched_mgws_own *own,
 	sched_mgws_drop(c, own, q);
 }
 
-/* Makes up to `want` tasks public, as far as there is room; how many. */
-LOOM_FN uint32_t sched_mgws_give(struct loom_ctx *c, const struct loom_task *from, uint64_t at,
-				 uint64_t mask, uint64_t want)
+LOOM_FN uint32_t sched_mgws_offer(struct loom_ctx *c, struct loom_task *from, uint64_t at, uint64_t mask,
+				  uint64_t want)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
 	const struct sched_mgws_own *hint = &mine->own;
-	struct sched_mgws_own *own = mine->books;
-	struct sched_mgws_queue *q = mine->q;
+	struct sched_mgws_own *own = sched_mgws_books(c);
+	struct sched_mgws_queue *q = sched_mgws_used(c);
 	uint32_t n = 0;
 	int held = 0;
 	if (c->lane == 0) {
@@ -54,13 +53,20 @@ LOOM_FN uint32_t sched_mgws_give(struct loom_ctx *c, const struct loom_task *fro
 	return n;
 }
 
+/* Makes up to `want` tasks public, as far as there is room; how many. */
+LOOM_FN uint32_t sched_mgws_give(struct loom_ctx *c, const struct loom_task *from, uint64_t at,
+				 uint64_t mask, uint64_t want)
+{
+	return (uint32_t)LOOM_FAR_TOGETHER(sched_mgws_offer, c, (struct loom_task *)from, at, mask, want);
+}
+
 /* Moves the newest min(half, half a local queue) of the public tasks into the empty local queue; how
  * many. `idle`: the worker has reported idle, and lives on what its co-owners left. */
 LOOM_FN uint32_t sched_mgws_acquire(struct loom_ctx *c, int idle)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
-	struct sched_mgws_own *own = mine->books;
-	struct sched_mgws_queue *q = mine->q;
+	struct sched_mgws_own *own = sched_mgws_books(c);
+	struct sched_mgws_queue *q = sched_mgws_used(c);
 	uint32_t n = 0, mask = sched_mask(c);
 	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0;
 	int held = c->lane == 0 && !sched_mgws_empty(&mine->own, q) && sched_mgws_hold(c, q);

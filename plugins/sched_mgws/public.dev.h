@@ -91,6 +91,25 @@ LOOM_FN struct sched_mgws_mine *sched_mgws_mine(const struct loom_ctx *c)
 	return (struct sched_mgws_mine *)sched_private(c);
 }
 
+/* The queue that this worker uses, and its books. With one owner a GPU's program knows where they are. */
+LOOM_FN struct sched_mgws_queue *sched_mgws_used(const struct loom_ctx *c)
+{
+#ifdef SCHED_CONSTANTS
+	if (SCHED_CFG(c, owners) == 1)
+		return (struct sched_mgws_queue *)c->own[LOOM_SCHED];
+#endif
+	return sched_mgws_mine(c)->q;
+}
+
+LOOM_FN struct sched_mgws_own *sched_mgws_books(const struct loom_ctx *c)
+{
+#ifdef SCHED_CONSTANTS
+	if (SCHED_CFG(c, owners) == 1)
+		return &sched_mgws_mine(c)->own;
+#endif
+	return sched_mgws_mine(c)->books;
+}
+
 /* What sched_mgws_empty() may be asked with at any time: with several owners a copy that never tells
  * anything, so that only the word counts. */
 LOOM_FN const struct sched_mgws_own *sched_mgws_hint(const struct loom_ctx *c)

@@ -8,7 +8,7 @@
  *
  * The private block is: struct sched_local, one struct sched_lane per lane, the ring, and what the
  * scheduler adds. Every lane keeps indices of its own: lanes take the same steps, so they stay
- * equal without asking lane 0. Tasks are copied by all lanes, which needs a barrier between a copy
+ * equal without asking lane 0. A GPU's lanes have them in registers instead (loom_ctx.keep). Tasks are copied by all lanes, which needs a barrier between a copy
  * in and the first look at the task, and between the last look and the next copy to that slot. */
 #ifndef SCHED_QUEUE_DEV_H
 #define SCHED_QUEUE_DEV_H
@@ -44,7 +44,13 @@ struct sched_lane {
 /* Priority, affinity or reserved bits: not a task like most. */
 #define SCHED_ODD(task) (*(const sched_word *)(task) >> 32)
 
-#define SCHED_LANES_BYTES(lanes) (((uint64_t)(lanes) * sizeof(struct sched_lane) + 63u) & ~63ull)
+/* What each lane keeps, in the private block: nothing on a GPU. */
+#ifdef LOOM_DEVICE_COMPILE
+#define SCHED_PER_LANE(lanes, bytes) ((uint64_t)0)
+#else
+#define SCHED_PER_LANE(lanes, bytes) (((uint64_t)(lanes) * (bytes) + 63u) & ~63ull)
+#endif
+#define SCHED_LANES_BYTES(lanes) SCHED_PER_LANE(lanes, sizeof(struct sched_lane))
 #define SCHED_LOCAL_BYTES(lanes, slots)                                                            \
 	(sizeof(struct sched_local) + SCHED_LANES_BYTES(lanes) +                                   \
 	 (uint64_t)(slots) * sizeof(struct loom_task))
@@ -61,6 +67,19 @@ LOOM_FN struct sched_local *sched_local(const struct loom_ctx *c)
 #define sched_mask(c) (sched_local(c)->mask)
 #endif
 
+#ifdef LOOM_DEVICE_COMPILE
+#define SCHED_KEEP_LANE 0 /* of loom_ctx.keep, and from where on is the scheduler's */
+#define SCHED_KEEP_REST 2
+LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
+{
+	return (struct sched_lane *)&c->keep[SCHED_KEEP_LANE];
+}
+
+LOOM_FN struct sched_lane *sched_own_lane(const struct loom_ctx *c)
+{
+	return sched_lane(c);
+}
+#else
 LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
 {
 	return (struct sched_lane *)(sched_local(c) + 1) + c->lane;
@@ -71,6 +90,7 @@ LOOM_FN struct sched_lane *sched_own_lane(const struct loom_ctx *c)
 {
 	return (struct sched_lane *)(sched_local(c) + 1) + (c->alone ? c->alone - 1 : c->lane);
 }
+#endif
 
 LOOM_FN struct loom_task *sched_ring_of(struct sched_local *l)
 {
@@ -281,12 +301,12 @@ LOOM_FN enum sched_ran sched_in_place(struct loom_ctx *c, const struct loom_task
 {
 	struct sched_local *l = sched_local(c);
 	loom_ref join = task->join;
-	if (c->depth >= l->in_place_depth)
+	if (LOOM_NESTING_MAX == 0 || c->depth >= l->in_place_depth)
 		return SCHED_TOO_DEEP;
 	c->depth++;
 	loom_task_run_nested(c, task);
 	c->depth--;
-	if (c->alone) {
+	if (LOOM_IS_ALONE(c)) {
 		loom_fetch_add_relaxed_dev(&l->tally.in_place, (uint64_t)1);
 		loom_fetch_add_relaxed_dev(&l->tally.executed, (uint64_t)1);
 	} else if (c->lane == 0) {

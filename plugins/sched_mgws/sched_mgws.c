@@ -20,17 +20,24 @@ static const char *const sched_idles[] = {"spin", "yield", "park", NULL};
 
 struct sched_mgws_opts {
 	uint32_t local_queue, public_queue, owners, claim, claim_size, victim, overflow, transfer, idle;
-	uint32_t in_place_depth, grain;
+	uint32_t in_place_depth, grain, backlog;
 	uint64_t spill, spin;
 	double bias;
 	uint8_t priorities;
 };
 
 static const struct loom_opt sched_mgws_rows[] = {
-	LOOM_OPT(struct sched_mgws_opts, local_queue, LOOM_OPT_U32, "32",
-		 "tasks in a worker's private queue; a power of two", .min = 2, .max = 4096),
-	LOOM_OPT(struct sched_mgws_opts, public_queue, LOOM_OPT_U32, "64",
-		 "tasks in the queue that others steal from; a power of two", .min = 1, .max = 65536),
+	LOOM_OPT(struct sched_mgws_opts, local_queue, LOOM_OPT_U32, "0",
+		 "tasks in a worker's private queue; a power of two from 2 on. 0: 32, or 128 with grain = lane",
+		 .min = 0, .max = 4096),
+	LOOM_OPT(struct sched_mgws_opts, public_queue, LOOM_OPT_U32, "0",
+		 "tasks in the queue that others steal from; a power of two. 0: 64, or 1024 with grain = lane",
+		 .min = 0, .max = 65536),
+	LOOM_OPT(struct sched_mgws_opts, backlog, LOOM_OPT_U32, "0",
+		 "tasks that a worker keeps for itself in a third, larger queue when both of its queues are "
+		 "full; a power of two. 0: four times public_queue with grain = lane or where GPUs take part, "
+		 "else none",
+		 .min = 0, .max = 1 << 20),
 	LOOM_OPT(struct sched_mgws_opts, grain, LOOM_OPT_ENUM, "worker",
 		 "on workers of several lanes, as on a GPU: worker runs a task by all lanes together, lane "
 		 "gives each lane a task of its own, which suits small tasks that use one lane",
@@ -76,7 +83,8 @@ static const struct loom_opt sched_mgws_rows[] = {
 
 struct sched_mgws {
 	const struct loom_host *host;
-	const struct sched_mgws_opts *o;
+	const struct sched_mgws_opts *o; /* &opts */
+	struct sched_mgws_opts opts;      /* as given, with sizes that are chosen here */
 };
 
 /* Tasks of an affinity may come by workers that may not run them, and there are others that may. */
@@ -85,13 +93,26 @@ static int sched_mgws_mixed(const struct loom_layout *layout)
 	return sched_has_gpu(layout) && sched_has_cpu(layout);
 }
 
+static uint32_t sched_mgws_or(uint32_t given, uint32_t chosen)
+{
+	return given ? given : chosen;
+}
+
 static int sched_mgws_create(const struct loom_host *host, const void *opts, void **self,
 			     struct loom_error *err)
 {
-	const struct sched_mgws_opts *o = opts;
+	struct sched_mgws_opts chosen = *(const struct sched_mgws_opts *)opts;
+	const struct sched_mgws_opts *o = &chosen;
+	int many = o->grain == SCHED_LANE; /* lanes hold as much as a worker each */
+	chosen.local_queue = sched_mgws_or(o->local_queue, many ? 128 : 32);
+	chosen.public_queue = sched_mgws_or(o->public_queue, many ? 1024 : 64);
+	if (many)
+		chosen.backlog = sched_mgws_or(o->backlog, MGWS_BACKLOG_SLOTS(o->public_queue));
 	int rc = sched_check_ring(host, "local_queue", o->local_queue, 2, 4096, err);
 	if (!rc)
 		rc = sched_check_ring(host, "public_queue", o->public_queue, 1, 65536, err);
+	if (!rc && o->backlog)
+		rc = sched_check_ring(host, "backlog", o->backlog, 1, 1 << 20, err);
 	if (!rc && o->owners == 3)
 		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "owners = 3: must be 1, 2 or 4");
 	if (!rc && o->grain == SCHED_LANE && o->priorities)
@@ -103,7 +124,8 @@ static int sched_mgws_create(const struct loom_host *host, const void *opts, voi
 	if (!s)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sched_mgws: out of memory");
 	s->host = host;
-	s->o = o;
+	s->opts = chosen;
+	s->o = &s->opts;
 	*self = s;
 	return 0;
 }
@@ -113,6 +135,12 @@ static void sched_mgws_destroy(void *self)
 	struct sched_mgws *s = self;
 	if (s)
 		s->host->free(s->host, s);
+}
+
+/* Slots. A GPU's stack is small: it runs no tasks in place. */
+static uint32_t sched_mgws_backlog_of(const struct sched_mgws *s, const struct loom_layout *layout)
+{
+	return sched_mgws_or(s->o->backlog, sched_has_gpu(layout) ? MGWS_BACKLOG_SLOTS(s->o->public_queue) : 0);
 }
 
 static int sched_mgws_need(void *self, const struct loom_layout *layout, struct loom_need *need,
@@ -137,7 +165,7 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	need->global = sizeof(struct sched_mgws_global) + lists * s->o->spill * sizeof(struct loom_task);
 	need->device = sizeof(struct sched_mgws_site);
 	need->worker = MGWS_QUEUE_BYTES(s->o->public_queue, s->o->transfer) +
-		       MGWS_BACKLOG_BYTES(s->o->public_queue, s->o->grain);
+		       (uint64_t)sched_mgws_backlog_of(s, layout) * sizeof(struct loom_task);
 	need->local = SCHED_LOCAL_BYTES(lanes, s->o->local_queue) +
 		      MGWS_MINE_BYTES(lanes, s->o->priorities, s->o->local_queue, layout->workers);
 	return 0;
@@ -170,6 +198,7 @@ static struct sched_config sched_mgws_config(const struct sched_mgws *s, const s
 		.bias = o->bias < 1 ? (uint32_t)(o->bias * 4294967296.0) : ~0u,
 		.mixed = (uint32_t)sched_mgws_mixed(layout),
 		.grain = o->grain,
+		.backlog = sched_mgws_backlog_of(s, layout),
 	};
 }
 
@@ -178,7 +207,7 @@ static int sched_mgws_constants(void *self, const struct loom_layout *layout, ch
 {
 	const struct sched_mgws *s = self;
 	struct sched_config cfg = sched_mgws_config(s, layout);
-	return sched_constants(s->host, &cfg, text, room, err);
+	return sched_constants(s->host, &cfg, MGWS_KEEP_WORDS(s->o->priorities), text, room, err);
 }
 
 static int sched_mgws_init(void *self, const struct loom_layout *layout,

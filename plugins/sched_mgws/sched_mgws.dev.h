@@ -16,12 +16,12 @@
  * copy some at a time into the local queue together, which waits once for all of them. */
 struct sched_mgws_block {
 	uint64_t next, end;
-	/* Lane 0: as of its last look. While initial tasks are unclaimed nobody lacks work, and nothing is
-	 * made public. */
-	uint64_t unclaimed;
 	uint64_t word; /* GPU: of the public queue */
-	uint32_t looks;
+	/* Lane 0: up to where the set is claimed, as of its last look. While initial tasks are unclaimed nobody
+	 * lacks work, and nothing is made public. MGWS_ALL: nothing is left. */
+	uint64_t claimed;
 };
+#define MGWS_ALL (~0ull)
 
 /* Tasks of high and of low priority, a ring of each; every lane keeps indices of its own. */
 enum { MGWS_HIGH, MGWS_LOW, MGWS_LEVELS };
@@ -31,31 +31,55 @@ struct sched_mgws_level {
 struct sched_mgws_levels {
 	struct sched_mgws_level level[MGWS_LEVELS];
 };
+/* All that a lane keeps. */
+struct sched_mgws_keep {
+	struct sched_mgws_block block;
+	struct sched_mgws_level backlog;
+	struct sched_mgws_levels levels;
+};
 
-/* Behind the view: the indices, the rings (if priorities are heeded), and a bit per worker. */
-#define MGWS_LEVELS_BYTES(lanes)                                                                   \
-	(((uint64_t)(lanes) * sizeof(struct sched_mgws_levels) + 63u) & ~63ull)
+#define MGWS_KEEP_WORDS(priorities) ((priorities) ? 9 : 7) /* of loom_ctx.keep; the levels come last */
+
+/* Behind the view: what lanes keep, the rings (if priorities are heeded), and a bit per worker. */
+#define MGWS_KEEP_BYTES(lanes) SCHED_PER_LANE(lanes, sizeof(struct sched_mgws_keep))
 #define MGWS_RINGS_BYTES(priorities, local_queue)                                                  \
 	((priorities) ? (uint64_t)MGWS_LEVELS * (local_queue) * sizeof(struct loom_task) : 0)
 #define MGWS_BITS_BYTES(workers) (((uint64_t)(workers) + 63u) / 64u * 8u)
 #define MGWS_MINE_BYTES(lanes, priorities, local_queue, workers)                                   \
-	(sizeof(struct sched_mgws_mine) + MGWS_LEVELS_BYTES(lanes) +                               \
+	(sizeof(struct sched_mgws_mine) + MGWS_KEEP_BYTES(lanes) +                               \
 	 MGWS_RINGS_BYTES(priorities, local_queue) + MGWS_BITS_BYTES(workers))
+
+LOOM_FN struct sched_mgws_keep *sched_mgws_keep(const struct loom_ctx *c)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	return (struct sched_mgws_keep *)&c->keep[SCHED_KEEP_REST];
+#else
+	return (struct sched_mgws_keep *)(sched_mgws_mine(c) + 1) + c->lane;
+#endif
+}
 
 LOOM_FN struct sched_mgws_levels *sched_mgws_levels(const struct loom_ctx *c)
 {
-	return (struct sched_mgws_levels *)(sched_mgws_mine(c) + 1) + c->lane;
+	return &sched_mgws_keep(c)->levels;
 }
+
+/* Tasks held of a level: a program without priorities neither looks nor has a place for them. */
+#ifdef SCHED_CONSTANTS
+#define MGWS_LEVELLED(c) SCHED_CFG(c, priorities)
+#else
+#define MGWS_LEVELLED(c) 1
+#endif
+#define MGWS_HELD(c, l) (MGWS_LEVELLED(c) ? (l)->count : 0u)
 
 LOOM_FN struct loom_task *sched_mgws_level_ring(const struct loom_ctx *c, uint32_t which)
 {
-	char *rings = (char *)(sched_mgws_mine(c) + 1) + MGWS_LEVELS_BYTES(c->lanes);
+	char *rings = (char *)(sched_mgws_mine(c) + 1) + MGWS_KEEP_BYTES(c->lanes);
 	return (struct loom_task *)rings + which * ((uint64_t)sched_mask(c) + 1);
 }
 
 LOOM_FN uint64_t *sched_mgws_bits(const struct loom_ctx *c)
 {
-	char *rings = (char *)(sched_mgws_mine(c) + 1) + MGWS_LEVELS_BYTES(c->lanes);
+	char *rings = (char *)(sched_mgws_mine(c) + 1) + MGWS_KEEP_BYTES(c->lanes);
 	return (uint64_t *)(rings + MGWS_RINGS_BYTES(SCHED_CFG(c, priorities), SCHED_CFG(c, local_queue)));
 }
 
@@ -69,6 +93,41 @@ LOOM_FN uint32_t sched_mgws_release(struct loom_ctx *c)
 	mine->head += n; /* the oldest: most work below them */
 	mine->count -= n;
 	return n;
+}
+
+/* Both queues are full: the older half of the local one goes to the worker's own backlog, where it is newer
+ * than all that lies there. 1 when that made room. */
+SCHED_APART int sched_mgws_set_aside(struct loom_ctx *c)
+{
+	struct sched_lane *mine = sched_lane(c);
+	struct sched_mgws_level *b = &sched_mgws_keep(c)->backlog;
+	uint32_t slots = SCHED_CFG(c, backlog), n = mine->count / 2;
+	n = n < slots - b->count ? n : slots - b->count;
+	if (!n)
+		return 0;
+	loom_barrier_lanes(c); /* tasks are written */
+	sched_move(c, sched_mgws_backlog(c), b->head + b->count, slots - 1, sched_ring(c), mine->head,
+		   sched_mask(c), n);
+	loom_barrier_lanes(c); /* and their slots may be written again */
+	mine->head += n;
+	mine->count -= n;
+	b->count += n;
+	return 1;
+}
+
+/* The newest of the backlog into the empty local queue: half of it, for they may spawn. */
+SCHED_APART int sched_mgws_bring_back(struct loom_ctx *c)
+{
+	struct sched_lane *mine = sched_lane(c);
+	struct sched_mgws_level *b = &sched_mgws_keep(c)->backlog;
+	uint32_t mask = sched_mask(c), n = (mask + 1) / 2;
+	n = n < b->count ? n : b->count;
+	b->count -= n;
+	sched_move(c, sched_ring(c), mine->head, mask, sched_mgws_backlog(c), b->head + b->count,
+		   SCHED_CFG(c, backlog) - 1, n);
+	mine->count = n;
+	loom_barrier_lanes(c);
+	return 1;
 }
 
 /* A task that another kind of device must run. 0, or LOOM_EFULL after the run was failed. */
@@ -88,9 +147,11 @@ SCHED_APART int sched_mgws_overflow(struct loom_ctx *c, const struct loom_task *
 	for (;;) {
 		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
 			return LOOM_EFULL;
-		if (task->affinity == sched_mgws_site(c)->other)
+		if (task->affinity == sched_mgws_other(c))
 			return sched_mgws_send(c, task);
 		if (sched_push(c, task) || (sched_mgws_release(c) && sched_push(c, task)))
+			return 0;
+		if (sched_mgws_set_aside(c) && sched_push(c, task))
 			return 0;
 		/* The public queue is full too, or thieves are still copying where there would be
 		 * room. */
@@ -111,7 +172,7 @@ SCHED_APART int sched_mgws_overflow(struct loom_ctx *c, const struct loom_task *
 /* A task with a priority or an affinity. Where its ring is full it is like any other. */
 SCHED_SLOW int sched_mgws_place(struct loom_ctx *c, const struct loom_task *task)
 {
-	if (task->affinity == sched_mgws_site(c)->other)
+	if (task->affinity == sched_mgws_other(c))
 		return sched_mgws_send(c, task);
 	if (task->priority != LOOM_NORMAL && SCHED_CFG(c, priorities)) {
 		uint32_t which = task->priority == LOOM_HIGH ? MGWS_HIGH : MGWS_LOW;
@@ -132,7 +193,7 @@ SCHED_SLOW int sched_mgws_place(struct loom_ctx *c, const struct loom_task *task
 SCHED_SLOW void sched_mgws_feed(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
-	if (!sched_mgws_empty(sched_mgws_hint(c), sched_mgws_mine(c)->q))
+	if (!sched_mgws_empty(sched_mgws_hint(c), sched_mgws_used(c)))
 		return;
 	uint32_t n = sched_mgws_give(c, sched_ring(c), mine->head, sched_local(c)->mask,
 				     mine->count - mine->count / 2);
@@ -144,7 +205,7 @@ SCHED_SLOW void sched_mgws_feed(struct loom_ctx *c)
 LOOM_FN int sched_mgws_spawn_any(struct loom_ctx *c, const struct loom_task *task)
 {
 #ifdef LOOM_DEVICE_COMPILE /* the CPU has a table for this */
-	if (c->alone)
+	if (LOOM_IS_ALONE(c))
 		return sched_alone_spawn(c, task);
 #endif
 	sched_lane(c)->spawned++;
@@ -186,7 +247,7 @@ LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 	if (c->lane == 0) {
 		if (loom_stopped(c))
 			yes = LOOM_EINTR;
-		else if (sched_mgws_empty(sched_mgws_hint(c), sched_mgws_mine(c)->q))
+		else if (sched_mgws_empty(sched_mgws_hint(c), sched_mgws_used(c)))
 			yes = loom_load_relaxed_sys(&sched_mgws_global(c)->next) >= c->ctl->initial_tasks;
 	}
 	yes = (int64_t)loom_from_lane0(c, (uint64_t)yes);
@@ -214,6 +275,8 @@ LOOM_FN void sched_mgws_pop_level(struct loom_ctx *c, uint32_t which, struct loo
 SCHED_SLOW void sched_mgws_share_level(struct loom_ctx *c, uint32_t which)
 {
 	struct sched_mgws_level *l = &sched_mgws_levels(c)->level[which];
+	if (!MGWS_HELD(c, l))
+		return;
 	uint32_t n = sched_mgws_give(c, sched_mgws_level_ring(c, which), l->head,
 				     sched_mask(c), l->count / 2);
 	l->head += n;
@@ -226,7 +289,7 @@ LOOM_FN int sched_mgws_low(struct loom_ctx *c)
 {
 	struct sched_mgws_level *l = &sched_mgws_levels(c)->level[MGWS_LOW];
 	struct loom_task t;
-	if (!l->count)
+	if (!MGWS_HELD(c, l))
 		return 0;
 	loom_barrier_lanes(c);
 	sched_mgws_pop_level(c, MGWS_LOW, &t);
@@ -255,56 +318,65 @@ LOOM_FN int sched_mgws_bare(struct sched_mgws_block *b, const struct sched_mgws_
 #endif
 }
 
+LOOM_FN uint64_t sched_mgws_claimed(const struct loom_ctx *c, uint64_t next)
+{
+	return next < c->ctl->initial_tasks ? next : MGWS_ALL;
+}
+
 /* Lane 0: some of the initial set is still to be claimed. Thousands of workers would keep the one word's line
  * busy: a GPU's look at it now and then. */
 #define MGWS_LOOKS 4u
-LOOM_FN int sched_mgws_unclaimed(struct loom_ctx *c, struct sched_mgws_block *b)
+LOOM_FN int sched_mgws_unclaimed(struct loom_ctx *c, struct sched_mgws_block *b, uint64_t ran)
 {
-	uint64_t some = b->unclaimed;
+	if (b->claimed == MGWS_ALL)
+		return 0;
 #ifndef GPULOOM_DEV_CPU_H
-	if (++b->looks % MGWS_LOOKS)
-		return some != 0;
+	if (ran % MGWS_LOOKS)
+		return 1;
 #endif
-	if (some)
-		b->unclaimed = loom_load_relaxed_sys(&sched_mgws_global(c)->next) <
-			       c->ctl->initial_tasks;
-#ifdef GPULOOM_DEV_CPU_H
-	some = b->unclaimed;
-#endif
-	return some != 0;
+	(void)ran;
+	b->claimed = sched_mgws_claimed(c, loom_load_relaxed_sys(&sched_mgws_global(c)->next));
+	return b->claimed != MGWS_ALL;
 }
 
 /* Lane 0: what the loop must know before the next task. Loads that hit the cache. */
-LOOM_FN uint64_t sched_mgws_news(struct loom_ctx *c, struct sched_mgws_block *b,
+LOOM_FN uint32_t sched_mgws_news(struct loom_ctx *c, struct sched_mgws_block *b,
 				 const struct sched_mgws_own *own, struct sched_mgws_queue *q,
-				 int can_share)
+				 int can_share, uint64_t ran)
 {
 	if (loom_stopped(c))
 		return MGWS_STOP;
-	return can_share && !sched_mgws_unclaimed(c, b) && sched_mgws_bare(b, own, q) ? MGWS_SHARE : 0;
+	return can_share && !sched_mgws_unclaimed(c, b, ran) && sched_mgws_bare(b, own, q) ? MGWS_SHARE : 0;
 }
 
 /* The public queue is empty: offers half of what is held there. */
-SCHED_SLOW void sched_mgws_share(struct loom_ctx *c, struct sched_mgws_block *b)
+SCHED_SLOW uint64_t sched_mgws_share(struct loom_ctx *c)
 {
-	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, n;
-	if (sched_lane(c)->count >= 2) {
+	struct sched_mgws_block *b = &sched_mgws_keep(c)->block;
+	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, n = 0;
+	struct sched_mgws_level *older = &sched_mgws_keep(c)->backlog;
+	if (older->count) {
+		n = sched_mgws_give(c, sched_mgws_backlog(c), older->head, SCHED_CFG(c, backlog) - 1,
+				    (older->count + 1) / 2);
+		older->head += (uint32_t)n;
+		older->count -= (uint32_t)n;
+	} else if (sched_lane(c)->count >= 2) {
 		n = sched_mgws_release(c);
 	} else if (b->end - b->next >= 2) {
 		uint64_t half = (b->end - b->next) / 2;
-		uint64_t most = ((uint64_t)sched_mgws_mine(c)->books->mask + 1) / 2;
+		uint64_t most = ((uint64_t)sched_mgws_books(c)->mask + 1) / 2;
 		/* Half the ring, so that spawned tasks still find room; all of a ring of one. */
 		most = most ? most : 1;
 		n = sched_mgws_give(c, c->initial, b->next, ~0ull, half < most ? half : most);
 		b->next += n;
 	} else {
-		n = 0;
 		sched_mgws_share_level(c, MGWS_HIGH);
 	}
 	if (c->lane == 0) {
 		b->word = sched_mgws_hint(c)->word;
 		loom_trace_add(c, LOOM_TRACE_RELEASE, begin, c->worker, n);
 	}
+	return n;
 }
 
 /* Several lanes: tasks of the block into the empty local queue, half of it, for they may spawn. */
@@ -340,7 +412,7 @@ LOOM_FN void sched_guess(uint32_t *guess, uint32_t value)
 LOOM_FN int sched_mgws_keeps(struct loom_ctx *c, struct sched_mgws_block *b, const struct sched_mgws_own *own,
 			     struct sched_mgws_queue *q, uint64_t held)
 {
-	return held < 2 || !sched_mgws_empty(own, q) || sched_mgws_unclaimed(c, b);
+	return held < 2 || !sched_mgws_empty(own, q) || sched_mgws_unclaimed(c, b, 0);
 }
 
 /* The same for one lane of a CPU, as long as nothing but local and claimed tasks needs a look: here a worker
@@ -351,9 +423,10 @@ static __attribute__((noinline)) uint64_t sched_mgws_sprint(struct loom_ctx *c, 
 	struct sched_local *l = sched_local(c);
 	struct sched_lane *mine = sched_lane(c);
 	const struct sched_mgws_levels *levels = sched_mgws_levels(c);
+	const struct sched_mgws_level *older = &sched_mgws_keep(c)->backlog;
 	const struct loom_task *ring = sched_ring(c), *p;
 	const struct sched_mgws_own *own = sched_mgws_hint(c);
-	struct sched_mgws_queue *q = sched_mgws_mine(c)->q;
+	struct sched_mgws_queue *q = sched_mgws_used(c);
 	uint32_t count = mine->count;
 	uint64_t n = 0;
 	while (n < most && !loom_stopped(c) && !levels->level[MGWS_HIGH].count) {
@@ -366,7 +439,7 @@ static __attribute__((noinline)) uint64_t sched_mgws_sprint(struct loom_ctx *c, 
 			mine->count = --count;
 		} else {
 			p = &c->initial[b->next];
-			if (b->next == b->end || SCHED_ODD(p) ||
+			if (b->next == b->end || older->count || SCHED_ODD(p) ||
 			    !sched_mgws_keeps(c, b, own, q, b->end - b->next))
 				break;
 			b->next++;
@@ -383,22 +456,17 @@ static __attribute__((noinline)) uint64_t sched_mgws_sprint(struct loom_ctx *c, 
 }
 #endif
 
-/* Tasks of high priority held: a program without priorities does not look. */
-#ifdef SCHED_CONSTANTS
-#define MGWS_URGENT(c, high) (SCHED_CFG(c, priorities) ? (high)->count : 0u)
-#else
-#define MGWS_URGENT(c, high) ((high)->count)
-#endif
-
 /* Runs the local queue and the block until both are empty. 0 when the run was stopped. */
-LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint64_t *ran)
+LOOM_FN int sched_mgws_work(struct loom_ctx *c, uint64_t *ran)
 {
+	struct sched_mgws_block *b = &sched_mgws_keep(c)->block;
 	struct sched_lane *mine = sched_lane(c);
 	const struct sched_mgws_level *high = &sched_mgws_levels(c)->level[MGWS_HIGH];
+	const struct sched_mgws_level *older = &sched_mgws_keep(c)->backlog;
 	const struct loom_task *ring = sched_ring(c);
 	const struct sched_mgws_own *own = sched_mgws_hint(c);
-	struct sched_mgws_queue *q = sched_mgws_mine(c)->q;
-	uint32_t mask = sched_mask(c), other = sched_mgws_site(c)->other;
+	struct sched_mgws_queue *q = sched_mgws_used(c);
+	uint32_t mask = sched_mask(c), other = sched_mgws_other(c);
 	uint64_t n = 0, sample = loom_trace_next(c, *ran);
 	int on = 1, follows = 0;
 	struct loom_task t;
@@ -408,21 +476,21 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 		if (c->lanes == 1 && !follows)
 			n += sched_mgws_sprint(c, b, &t, sample - n, &follows);
 #endif
-		uint32_t urgent = MGWS_URGENT(c, high);
+		uint32_t urgent = MGWS_HELD(c, high);
 		int can_share = mine->count + urgent >= 2 || b->end - b->next >= 2;
 		/* Also the barrier between pushes and pop. */
-		uint64_t news = loom_from_lane0(
-			c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share) : 0);
+		uint32_t news = loom_word_from_lane0(
+			c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share, n) : 0);
 		if (news & MGWS_STOP) {
 			on = 0;
 			break;
 		}
 		if (news & MGWS_SHARE)
-			sched_mgws_share(c, b);
+			LOOM_FAR_TOGETHER(sched_mgws_share, c);
 		if (!follows) {
 			if (urgent)
 				sched_mgws_pop_level(c, MGWS_HIGH, &t);
-			else if (mine->count)
+			else if (mine->count || (older->count && LOOM_FAR_TOGETHER(sched_mgws_bring_back, c)))
 				sched_pop(c, mine, ring, mask, &t);
 			else if (b->next == b->end)
 				break;
@@ -435,10 +503,10 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 		}
 		follows = 0;
 		if (p->affinity == other) {
-			sched_mgws_send(c, p);
+			LOOM_FAR_TOGETHER(sched_mgws_send, c, p);
 			continue;
 		}
-		if (n == sample)
+		if (n == sample && c->trace)
 			sample = loom_trace_task(c, n, p);
 		else
 			loom_task_run(c, p);
@@ -451,22 +519,23 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, struct sched_mgws_block *b, uint
 }
 
 /* grain = lane: the same, a task for each lane at a time. Priorities are not heeded. */
-LOOM_FN int sched_mgws_work_apart(struct loom_ctx *c, struct sched_mgws_block *b, uint64_t *ran)
+LOOM_FN int sched_mgws_work_apart(struct loom_ctx *c, uint64_t *ran)
 {
+	struct sched_mgws_block *b = &sched_mgws_keep(c)->block;
 	struct sched_local *l = sched_local(c);
 	struct sched_lane *mine = sched_lane(c);
 	const struct loom_task *ring = sched_ring(c);
 	const struct sched_mgws_own *own = sched_mgws_hint(c);
-	struct sched_mgws_queue *q = sched_mgws_mine(c)->q;
-	uint32_t mask = sched_mask(c), low = 0, backlog = 0;
-	const uint32_t slots = MGWS_BACKLOG_SLOTS(SCHED_CFG(c, public_queue));
+	struct sched_mgws_queue *q = sched_mgws_used(c);
+	uint32_t mask = sched_mask(c), low = 0, backlog = 0, round = 0;
+	const uint32_t slots = SCHED_CFG(c, backlog);
 	for (;;) {
 		uint64_t held = mine->count, n;
 		int can_share = backlog || held > c->lanes || (!held && b->end - b->next > c->lanes);
 		struct loom_task t;
 		/* Also the barrier between pushes and pops. */
-		uint64_t news = loom_from_lane0(
-			c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share) : 0);
+		uint32_t news = loom_word_from_lane0(
+			c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share, round++) : 0);
 		if (news & MGWS_STOP)
 			return 0;
 		if (news & MGWS_SHARE && backlog) {
@@ -476,7 +545,7 @@ LOOM_FN int sched_mgws_work_apart(struct loom_ctx *c, struct sched_mgws_block *b
 			if (c->lane == 0)
 				b->word = own->word;
 		} else if (news & MGWS_SHARE) {
-			sched_mgws_share(c, b);
+			LOOM_FAR_TOGETHER(sched_mgws_share, c);
 			held = mine->count;
 		}
 		if (!held && backlog) {
@@ -527,12 +596,17 @@ LOOM_FN int sched_mgws_work_apart(struct loom_ctx *c, struct sched_mgws_block *b
 
 /* Takes a block of the initial set: the claim size, or a share of what is left, so that blocks are
  * long at first (few claims) and short at the end (balance). 0 when the set is used up. */
-LOOM_FN int sched_mgws_claim(struct loom_ctx *c, struct sched_mgws_block *b)
+LOOM_FN int sched_mgws_claim(struct loom_ctx *c)
 {
+	struct sched_mgws_block *b = &sched_mgws_keep(c)->block;
 	struct sched_mgws_global *g = sched_mgws_global(c);
 	uint64_t all = c->ctl->initial_tasks, from = all, n = 0;
 	if (c->lane == 0) {
+#ifdef GPULOOM_DEV_CPU_H
 		uint64_t next = loom_load_relaxed_sys(&g->next);
+#else
+		uint64_t next = b->claimed; /* an older look will do, and costs no second way to the word */
+#endif
 		if (next < all) {
 			n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim)
 						: (all - next) / (8 * (uint64_t)c->workers);
@@ -541,6 +615,7 @@ LOOM_FN int sched_mgws_claim(struct loom_ctx *c, struct sched_mgws_block *b)
 				n = (n + c->lanes - 1) / c->lanes * c->lanes;
 			/* Relaxed: the set is constant, the counter orders nothing else. */
 			from = loom_fetch_add_relaxed_sys(&g->next, n);
+			b->claimed = sched_mgws_claimed(c, from + n);
 			from = from < all ? from : all;
 			n = all - from < n ? all - from : n;
 			sched_local(c)->tally.claimed += n;
@@ -560,10 +635,10 @@ LOOM_FN uint64_t sched_mgws_robbed(struct loom_ctx *c)
 	struct sched_mgws_global *g = sched_mgws_global(c);
 	uint64_t n = 0;
 	if (c->lane == 0) {
-		if (mine->books == &mine->own)
+		if (sched_mgws_books(c) == &mine->own)
 			n = mine->own.started[0] + mine->own.started[1];
 		else /* as of when this worker found the queue empty, or later */
-			n = loom_load_relaxed_sys(&mine->q->moved);
+			n = loom_load_relaxed_sys(&sched_mgws_used(c)->moved);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			n += loom_load_acquire_sys(&g->list[i].taken);
 	}
@@ -574,11 +649,10 @@ LOOM_FN uint64_t sched_mgws_robbed(struct loom_ctx *c)
  * another kind of device. */
 LOOM_FN int sched_mgws_workless(struct loom_ctx *c)
 {
-	struct sched_mgws_mine *mine = sched_mgws_mine(c);
 	uint64_t yes = 0;
-	if (c->lane == 0 && !sched_mgws_withheld(c) && sched_mgws_hold(c, mine->q)) {
-		yes = (uint64_t)sched_mgws_quiet(mine->books, mine->q);
-		sched_mgws_settle(c, mine->books, mine->q);
+	if (c->lane == 0 && !sched_mgws_withheld(c) && sched_mgws_hold(c, sched_mgws_used(c))) {
+		yes = (uint64_t)sched_mgws_quiet(sched_mgws_books(c), sched_mgws_used(c));
+		sched_mgws_settle(c, sched_mgws_books(c), sched_mgws_used(c));
 	}
 	return (int)loom_from_lane0(c, yes);
 }
@@ -635,11 +709,14 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 
 /* ---- run -------------------------------------------------------------------------------- */
 
-LOOM_FN void sched_mgws_begin(struct loom_ctx *c)
+LOOM_FN int sched_mgws_begin(struct loom_ctx *c)
 {
 	sched_start(c);
-	struct sched_mgws_levels none = {{{0, 0}, {0, 0}}};
-	*sched_mgws_levels(c) = none;
+	struct sched_mgws_keep none = {{0, 0, 0, 0}, {0, 0}, {{{0, 0}, {0, 0}}}};
+	sched_mgws_keep(c)->block = none.block;
+	sched_mgws_keep(c)->backlog = none.backlog;
+	if (MGWS_LEVELLED(c))
+		sched_mgws_keep(c)->levels = none.levels;
 	if (c->lane == 0) {
 		struct sched_mgws_mine *mine = sched_mgws_mine(c);
 		struct sched_mgws_mine fresh = {};
@@ -658,15 +735,16 @@ LOOM_FN void sched_mgws_begin(struct loom_ctx *c)
 			sched_mgws_bits(c)[i] = 0;
 	}
 	loom_barrier_lanes(c);
+	return 0;
 }
 
-LOOM_FN void sched_mgws_end(struct loom_ctx *c, uint64_t ran)
+LOOM_FN int sched_mgws_end(struct loom_ctx *c, uint64_t ran)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
-	struct sched_mgws_queue *q = mine->q;
+	struct sched_mgws_queue *q = sched_mgws_used(c);
 	if (c->lane == 0) {
 		struct loom_counters *tally = &sched_local(c)->tally;
-		if (mine->books == &mine->own) {
+		if (sched_mgws_books(c) == &mine->own) {
 			sched_mgws_close(&mine->own, q); /* of interest when the run was stopped */
 			q->books = mine->own;
 		}
@@ -683,26 +761,26 @@ LOOM_FN void sched_mgws_end(struct loom_ctx *c, uint64_t ran)
 		}
 	}
 	sched_finish(c, ran);
+	return 0;
+}
+
+/* The local queue and the block are empty. 0 when there is no work any more, or the run was stopped. */
+LOOM_FN int sched_mgws_more(struct loom_ctx *c)
+{
+	return sched_mgws_acquire(c, 0) || sched_mgws_adopt(c, 0) || sched_mgws_claim(c) || sched_mgws_low(c) ||
+	       sched_mgws_seek(c);
 }
 
 LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 {
-	struct sched_mgws_block block = {0, 0, 1, 0, 0};
 	uint64_t ran = 0;
-	sched_mgws_begin(c);
-	for (;;) {
-		int on = SCHED_GRAIN(c) == SCHED_LANE && c->lanes > 1
-				 ? sched_mgws_work_apart(c, &block, &ran)
-				 : sched_mgws_work(c, &block, &ran);
-		if (!on)
-			break;
-		if (sched_mgws_acquire(c, 0) || sched_mgws_adopt(c, 0) ||
-		    sched_mgws_claim(c, &block) || sched_mgws_low(c))
-			continue;
-		if (!LOOM_FAR_TOGETHER(sched_mgws_seek, c))
-			break;
-	}
-	sched_mgws_end(c, ran);
+	int on;
+	LOOM_FAR_TOGETHER(sched_mgws_begin, c);
+	do
+		on = SCHED_GRAIN(c) == SCHED_LANE && c->lanes > 1 ? sched_mgws_work_apart(c, &ran)
+								  : sched_mgws_work(c, &ran);
+	while (on && LOOM_FAR_TOGETHER(sched_mgws_more, c));
+	LOOM_FAR_TOGETHER(sched_mgws_end, c, ran);
 }
 
 #endif

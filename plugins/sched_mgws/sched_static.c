@@ -97,7 +97,7 @@ static int sched_static_constants(void *self, const struct loom_layout *layout, 
 	const struct sched_static *s = self;
 	struct sched_config cfg = sched_static_config(s, layout);
 	cfg.spill = 0;
-	return sched_constants(s->host, &cfg, text, room, err);
+	return sched_constants(s->host, &cfg, SCHED_STATIC_KEEP_WORDS, text, room, err);
 }
 
 static int sched_static_init(void *self, const struct loom_layout *layout,

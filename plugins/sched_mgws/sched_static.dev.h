@@ -25,11 +25,16 @@ struct sched_static_site {
 struct sched_static_lane {
 	uint64_t spilled;
 };
+#define SCHED_STATIC_KEEP_WORDS 3 /* of loom_ctx.keep */
 #define SCHED_STATIC_EXTRA(lanes) ((uint64_t)(lanes) * sizeof(struct sched_static_lane))
 
 LOOM_FN struct sched_static_lane *sched_static_lane(const struct loom_ctx *c)
 {
+#ifdef LOOM_DEVICE_COMPILE
+	return (struct sched_static_lane *)&c->keep[SCHED_KEEP_REST];
+#else
 	return (struct sched_static_lane *)sched_private(c) + c->lane;
+#endif
 }
 
 LOOM_FN struct sched_static_spill *sched_static_spill(const struct loom_ctx *c)
@@ -157,7 +162,7 @@ LOOM_FN uint64_t sched_static_share(struct loom_ctx *c)
 		}
 		if (task->affinity && !sched_static_allows(c, task))
 			return ran;
-		if (i - from == sample)
+		if (i - from == sample && c->trace)
 			sample = loom_trace_task(c, sample, task);
 		else
 			loom_task_run(c, task);

@@ -73,7 +73,7 @@ LOOM_FN struct sched_mgws_queue *sched_mgws_queue_of(const struct loom_ctx *c, u
 		(struct sched_mgws_queue *)loom_public(c, LOOM_SCHED, worker);
 	if (q->leader != worker)
 		q = (struct sched_mgws_queue *)loom_public(c, LOOM_SCHED, q->leader);
-	return q == sched_mgws_mine(c)->q ? (struct sched_mgws_queue *)NULL : q;
+	return q == sched_mgws_used(c) ? (struct sched_mgws_queue *)NULL : q;
 }
 
 /* Lane 0: is there anything to be had anywhere? Remembers where. */
@@ -83,7 +83,7 @@ LOOM_FN int sched_mgws_look(struct loom_ctx *c)
 	uint32_t policy = SCHED_CFG(c, victim);
 	uint32_t from = policy == MGWS_LOCAL ? c->first : 0;
 	uint32_t n = policy == MGWS_NONE ? 0 : policy == MGWS_LOCAL ? c->count : c->workers;
-	if (sched_mgws_listed(c) || !sched_mgws_empty(&mine->own, mine->q))
+	if (sched_mgws_listed(c) || !sched_mgws_empty(&mine->own, sched_mgws_used(c)))
 		return 1;
 	for (uint32_t i = 1; i <= n; i++) {
 		uint32_t v = from + (c->worker - from + i) % n;
@@ -130,8 +130,8 @@ LOOM_FN uint64_t sched_mgws_rob(struct loom_ctx *c, struct sched_mgws_queue *q, 
 LOOM_FN uint64_t sched_mgws_attempt(struct loom_ctx *c, uint64_t *victim)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
-	struct sched_mgws_own *own = mine->books;
-	struct sched_mgws_queue *q = mine->q, *from;
+	struct sched_mgws_own *own = sched_mgws_books(c);
+	struct sched_mgws_queue *q = sched_mgws_used(c), *from;
 	uint32_t v = sched_mgws_victim(c);
 	uint64_t word = 0;
 	if (v == MGWS_NOBODY || !(from = sched_mgws_queue_of(c, v)))
@@ -158,8 +158,8 @@ LOOM_FN uint64_t sched_mgws_attempt(struct loom_ctx *c, uint64_t *victim)
 LOOM_FN uint32_t sched_mgws_steal(struct loom_ctx *c, int idle)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
-	struct sched_mgws_own *own = mine->books;
-	struct sched_mgws_queue *q = mine->q;
+	struct sched_mgws_own *own = sched_mgws_books(c);
+	struct sched_mgws_queue *q = sched_mgws_used(c);
 	uint64_t victim = 0, word = 0, begin = c->lane == 0 ? loom_trace_now(c) : 0;
 	if (c->lane == 0)
 		word = sched_mgws_attempt(c, &victim);

@@ -33,10 +33,8 @@ enum mgws_transfer { MGWS_BODY, MGWS_ID };
 #define MGWS_POOL_BYTES(public_queue)                                                              \
 	(MGWS_POOL_MARKS(public_queue) + (uint64_t)MGWS_POOL_SLOTS(public_queue) * 64)
 
-/* grain = lane: behind that, the worker's own backlog, a ring. */
+/* Behind that, if there is one: the worker's own backlog, a ring. */
 #define MGWS_BACKLOG_SLOTS(public_queue) (4 * (public_queue))
-#define MGWS_BACKLOG_BYTES(public_queue, grain)                                                    \
-	((grain) == SCHED_LANE ? (uint64_t)MGWS_BACKLOG_SLOTS(public_queue) * 64 : 0)
 
 LOOM_FN struct loom_task *sched_mgws_backlog(const struct loom_ctx *c)
 {

@@ -117,7 +117,7 @@ done
 # Other shapes of workers.
 for workload in memset uts; do
 	for shape in 'lanes=64' 'lanes=256' 'worker=warp' 'worker=warp warps=8' 'workers=1' 'workers=2' \
-		'max_registers=64' 'nesting=0'; do
+		'max_registers=64' 'nesting=2'; do
 		set -- $base --set run.workload="$workload"
 		for one in $shape; do
 			set -- "$@" --set "device.cuda.$one"

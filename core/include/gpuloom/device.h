@@ -46,7 +46,7 @@ struct loom_program {
 	/* All task functions by tag: the workload's first, then those of the embedding program. */
 	const struct loom_task_entry *task;
 	uint32_t tasks;
-	uint32_t reserved;
+	uint32_t traced; /* every launch will have a trace; 0: none will */
 	const char *constants; /* #define lines for device code; NULL: none */
 	uint64_t local_bytes;  /* private memory per worker that scheduler and detector will ask for */
 };

@@ -78,6 +78,11 @@ struct loom_lanes; /* meeting point of a worker's lanes, private to the device *
 
 enum { LOOM_CTX_CROWDED = 1 }; /* more workers or lanes than cores: yield while spinning */
 
+/* Words that a scheduler keeps per lane in a program for GPUs; its constants may say fewer. */
+#ifndef LOOM_KEEP_WORDS
+#define LOOM_KEEP_WORDS 8
+#endif
+
 /* One per lane. Constant while workers run, except `depth`, `turn`, `stop_seen` and `random`. */
 struct loom_ctx {
 	uint32_t worker, workers; /* this worker's id in the stack, and how many there are */
@@ -113,6 +118,9 @@ struct loom_ctx {
 	 * and `lanes` 1, and this is 1 plus its number among them: see loom_own_add(). */
 	uint32_t alone;
 	struct loom_trace *trace; /* where to note events: dev/trace.h; NULL: nobody asks */
+#ifdef LOOM_DEVICE_COMPILE
+	uint64_t keep[LOOM_KEEP_WORDS]; /* the scheduler's, of this lane: registers */
+#endif
 };
 
 #ifdef __cplusplus

@@ -150,28 +150,37 @@ struct loom_lanes {
 #if defined(LOOM_LANES) && LOOM_LANES == 32
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	if (!c->alone)
+	if (!LOOM_IS_ALONE(c))
 		__syncwarp();
 }
 
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
-	if (c->alone)
+	if (LOOM_IS_ALONE(c))
 		return value;
 	loom_barrier_lanes(c); /* a shuffle alone orders no memory */
 	return __shfl_sync(0xffffffffu, value, 0);
 }
+
+#define LOOM_OWN_WORD_FROM_LANE0
+LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
+{
+	if (LOOM_IS_ALONE(c))
+		return v;
+	loom_barrier_lanes(c);
+	return __shfl_sync(0xffffffffu, v, 0);
+}
 #else
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	if (!c->alone)
+	if (!LOOM_IS_ALONE(c))
 		__syncthreads();
 }
 
 /* Two slots in turn, as on the CPU. */
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
-	if (c->alone)
+	if (LOOM_IS_ALONE(c))
 		return value;
 	uint32_t turn = c->turn;
 	c->turn = turn ^ 1;
@@ -187,7 +196,7 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 #define LOOM_OWN_ADD
 LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 {
-	if (!c->alone) {
+	if (!LOOM_IS_ALONE(c)) {
 		*p += v;
 		return;
 	}

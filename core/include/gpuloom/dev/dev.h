@@ -20,6 +20,7 @@
  *   loom_clock_ns(c)         the device's clock
  *   loom_barrier_lanes(c)    all lanes of the worker meet; orders their memory
  *   loom_from_lane0(c, v)    lane 0's uint64_t v, to all lanes; collective, also a barrier
+ *   loom_word_from_lane0(c, v)   the same for a uint32_t
  *   loom_own_add(c, p, v), loom_own_max(c, p, v)   add v to, or raise to v, a uint64_t of the worker's own
  *                            block; lane 0 only. Task functions use nothing else there, so that lanes may
  *                            run tasks of their own
@@ -28,15 +29,24 @@
  *   loom_task_run_nested(c, t)   the same from inside a task function: a call on a GPU, where the
  *                                first is inlined
  *   LOOM_NESTING_MAX             how deep those may be nested
- *   LOOM_FAR(fn, c) or (fn, c, t)    int fn(c) or fn(c, t), t a const struct loom_task *: for what is
- *                                rare and large, kept out of the code around it where that matters
- *   LOOM_FAR_TOGETHER(fn, c)     the same, called from a scheduler's loop: never by a lane that is alone
+ *   LOOM_FAR(fn, c, ...)     fn(c, ...): for what is rare and large, kept out of the code around it where
+ *                            that matters. Arguments and result are integers, pointers into memory that
+ *                            lanes share, or const struct loom_task *, which is copied
+ *   LOOM_FAR_TOGETHER(fn, c, ...)    the same, called from a scheduler's loop: never by a lane that is alone
+ *   LOOM_IS_ALONE(c)         c->alone, where the program has such lanes at all
  *
  * A backend that lacks a name does not compile: there is no weaker fallback. */
 #ifndef GPULOOM_DEV_DEV_H
 #define GPULOOM_DEV_DEV_H
 
 #include "ctx.h"
+
+/* A program for GPUs whose scheduler has no such lanes does not ask. */
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_ALONE)
+#define LOOM_IS_ALONE(c) 0
+#else
+#define LOOM_IS_ALONE(c) ((c)->alone != 0)
+#endif
 
 #if defined(__CUDACC__)
 #include "cuda.h"
@@ -55,7 +65,14 @@
 
 #ifndef LOOM_FAR
 #define LOOM_FAR(fn, ...) fn(__VA_ARGS__)
-#define LOOM_FAR_TOGETHER(fn, c) fn(c)
+#define LOOM_FAR_TOGETHER(fn, ...) fn(__VA_ARGS__)
+#endif
+
+#ifndef LOOM_OWN_WORD_FROM_LANE0
+LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
+{
+	return (uint32_t)loom_from_lane0(c, v);
+}
 #endif
 
 /* Where a reference lies in this device's view. */
@@ -98,7 +115,7 @@ LOOM_FN uint32_t loom_random_below(struct loom_ctx *c, uint32_t n)
 #ifndef LOOM_OWN_ADD
 LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 {
-	if (c->alone)
+	if (LOOM_IS_ALONE(c))
 		loom_fetch_add_relaxed_dev(p, v);
 	else
 		*p += v;
@@ -107,7 +124,7 @@ LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 
 LOOM_FN void loom_own_max(struct loom_ctx *c, uint64_t *p, uint64_t v)
 {
-	if (c->alone) {
+	if (LOOM_IS_ALONE(c)) {
 		uint64_t seen = loom_load_relaxed_dev(p);
 		while (seen < v && !loom_cas_acq_rel_dev(p, &seen, v))
 			;

@@ -45,14 +45,9 @@ __device__ void loom_task_run_nested(struct loom_ctx *c, const struct loom_task 
  * registers nor its place in the instruction cache. The callee makes a context of its own: one whose
  * address went into a call would have to lie in memory for good. */
 #ifdef LOOM_DEVICE_COMPILE
-template <int (*fn)(struct loom_ctx *)>
-static __device__ int loom_gpu_far(struct loom_ctx *c);
-template <int (*fn)(struct loom_ctx *, const struct loom_task *)>
-static __device__ int loom_gpu_far(struct loom_ctx *c, const struct loom_task *t);
-template <int (*fn)(struct loom_ctx *)>
-static __device__ int loom_gpu_far_together(struct loom_ctx *c);
-#define LOOM_FAR(fn, ...) loom_gpu_far<fn>(__VA_ARGS__)
-#define LOOM_FAR_TOGETHER(fn, c) loom_gpu_far_together<fn>(c)
+template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_far(struct loom_ctx *c, A... a);
+#define LOOM_FAR(fn, ...) loom_gpu_far<fn, 0>(__VA_ARGS__)
+#define LOOM_FAR_TOGETHER(fn, ...) loom_gpu_far<fn, 1>(__VA_ARGS__)
 #endif
 
 #endif

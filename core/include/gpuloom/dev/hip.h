@@ -133,7 +133,7 @@ struct loom_lanes {
 /* A wavefront runs in step: what is left to do is to order memory. */
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	if (c->alone)
+	if (LOOM_IS_ALONE(c))
 		return;
 	__builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
 	__builtin_amdgcn_wave_barrier();
@@ -142,7 +142,7 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
-	if (c->alone)
+	if (LOOM_IS_ALONE(c))
 		return value;
 	loom_barrier_lanes(c);
 	uint32_t low = (uint32_t)__builtin_amdgcn_readlane((int)(uint32_t)value, 0);
@@ -152,7 +152,7 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 #else
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	if (c->alone)
+	if (LOOM_IS_ALONE(c))
 		return;
 	__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
 	__builtin_amdgcn_s_barrier();
@@ -162,7 +162,7 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 /* Two slots in turn, as on the CPU. */
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
-	if (c->alone)
+	if (LOOM_IS_ALONE(c))
 		return value;
 	uint32_t turn = c->turn;
 	c->turn = turn ^ 1;
