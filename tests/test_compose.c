@@ -346,6 +346,44 @@ static void test_source_error(void)
 	text_free(&text);
 }
 
+/* So it does where a plug-in's code is spread over files. */
+static void test_source_files(void)
+{
+	static const char mark[] = "#line 1 \"steal.dev.h\"\n", word[] = "loom_random_below(c, c->workers - 1)";
+	struct selection s = {0};
+	struct compose_target target = target_of(&standard);
+	struct text text;
+	struct compiled out;
+	struct loom_error err = {0};
+	char wanted[80];
+	need_nvrtc();
+	pick(&s, "sched_mgws");
+	pick(&s, "term_counter");
+	pick(&s, "workload_memset");
+	struct loom_plugin spoilt = *s.policy[LOOM_SCHED];
+	struct loom_device_code code = *spoilt.dev;
+	size_t length = (size_t)(code.source_end - code.source);
+	char *copy = fake_alloc(&fake_host, length + 1);
+	memcpy(copy, code.source, length);
+	char *file = strstr(copy, mark), *place = file ? strstr(file, word) : NULL;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(place);
+	int line = 0;
+	for (const char *at = file; at < place; at++)
+		line += *at == '\n';
+	memcpy(place, "no", 2);
+	code.source = copy;
+	code.source_end = copy + length;
+	spoilt.dev = &code;
+	s.policy[LOOM_SCHED] = &spoilt;
+	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+	CU_ASSERT_EQUAL(compile(text.at, "sm_80", 0, &out, &err), LOOM_EPLUGIN);
+	snprintf(wanted, sizeof(wanted), "sched_mgws: steal.dev.h(%d): error", line);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wanted));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "noom_random_below"));
+	text_free(&text);
+	fake_free(&fake_host, copy);
+}
+
 static void test_refusals(void)
 {
 	const struct loom_plugin cpu_only = {.kind = LOOM_TERM, .name = "term_cpu", .dev = &no_code};
@@ -451,6 +489,7 @@ static const struct test tests[] = {
 	{"shapes", test_shapes},
 	{"probe", test_probe},
 	{"source_error", test_source_error},
+	{"source_files", test_source_files},
 	{"refusals", test_refusals},
 	{"resources", test_resources},
 	{"cache", test_cache},

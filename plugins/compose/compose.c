@@ -41,6 +41,21 @@ static void add_head(struct text *out, const struct compose_target *t)
 	text_bytes(out, t->dialect, strlen(t->dialect));
 }
 
+/* The text of a plug-in. Where it names its files (LOOM_CODE_FILE), the plug-in's name goes in front. */
+static void add_source(struct text *out, const struct loom_plugin *p)
+{
+	static const char mark[] = "\n#line 1 \"";
+	const char *at = p->dev->source, *end = p->dev->source_end;
+	while (at < end) {
+		const char *next = memmem(at, (size_t)(end - at), mark, sizeof(mark) - 1);
+		const char *stop = next ? next + sizeof(mark) - 1 : end;
+		text_bytes(out, at, (size_t)(stop - at));
+		if (next)
+			text_add(out, "%s: ", p->name);
+		at = stop;
+	}
+}
+
 static int add_policies(const struct loom_host *host, const struct compose_target *t,
 			const struct loom_program *program, struct text *out, struct loom_error *err)
 {
@@ -67,7 +82,7 @@ static int add_policies(const struct loom_host *host, const struct compose_targe
 		if (!p)
 			continue;
 		text_add(out, "\n#line 1 \"%s: %s\"\n", p->name, p->dev->source_name);
-		text_bytes(out, p->dev->source, (size_t)(p->dev->source_end - p->dev->source));
+		add_source(out, p);
 		text_add(out, "\n#line 1 \"gpuloom\"\n");
 	}
 	return 0;

@@ -213,7 +213,8 @@ void qos_stop(void *self);
 		.request = symbol##_request,                                                       \
 		.wait = symbol##_wait,                                                             \
 	};                                                                                         \
-	LOOM_EMBED(symbol##_text, "service.dev.h\"\n.incbin \"" #symbol ".dev.h");                 \
+	LOOM_EMBED_CODE(symbol##_text,                                                             \
+			LOOM_CODE_FILE("service.dev.h") LOOM_CODE_FILE(#symbol ".dev.h"));         \
 	static const struct loom_device_code symbol##_code = {                                     \
 		.size = sizeof(struct loom_device_code),                                           \
 		.cpu = &symbol##_cpu,                                                              \

@@ -8,9 +8,6 @@
 
 #include "queue.dev.h"
 
-/* Joins files of device code for LOOM_EMBED: each is the text of one `.incbin`. */
-#define SCHED_THEN "\"\n.incbin \""
-
 /* Whose words lie in the private block: not those of GPUs. */
 static inline uint32_t sched_most_lanes(const struct loom_layout *layout)
 {

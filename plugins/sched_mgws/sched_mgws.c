@@ -364,9 +364,10 @@ static const struct loom_sched_dev sched_alone_cpu = {
 	.spawn = sched_alone_spawn,
 };
 
-LOOM_EMBED(sched_mgws_text, "common.dev.h" SCHED_THEN "rest.dev.h" SCHED_THEN "queue.dev.h" SCHED_THEN "lists.dev.h" SCHED_THEN
-			    "public.dev.h" SCHED_THEN "transfer.dev.h" SCHED_THEN "owner.dev.h" SCHED_THEN
-			    "steal.dev.h" SCHED_THEN "lanes.dev.h" SCHED_THEN "sched_mgws.dev.h");
+LOOM_EMBED_CODE(sched_mgws_text, LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
+		LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("lists.dev.h") LOOM_CODE_FILE("public.dev.h")
+		LOOM_CODE_FILE("transfer.dev.h") LOOM_CODE_FILE("owner.dev.h") LOOM_CODE_FILE("steal.dev.h")
+		LOOM_CODE_FILE("lanes.dev.h") LOOM_CODE_FILE("sched_mgws.dev.h"));
 
 static const struct loom_device_code sched_mgws_code = {
 	.size = sizeof(struct loom_device_code),

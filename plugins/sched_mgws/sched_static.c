@@ -170,7 +170,8 @@ static const struct loom_sched_dev sched_static_cpu = {
 	.wanted = sched_static_wanted,
 };
 
-LOOM_EMBED(sched_static_text, "common.dev.h" SCHED_THEN "rest.dev.h" SCHED_THEN "queue.dev.h" SCHED_THEN "sched_static.dev.h");
+LOOM_EMBED_CODE(sched_static_text, LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
+		LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("sched_static.dev.h"));
 
 static const struct loom_device_code sched_static_code = {
 	.size = sizeof(struct loom_device_code),

@@ -61,7 +61,7 @@ static const struct loom_term_dev term_counter_cpu = {
 	.flags = LOOM_TERM_RESTS,
 };
 
-LOOM_EMBED(term_counter_text, "term_counter.dev.h");
+LOOM_EMBED_CODE(term_counter_text, LOOM_CODE_FILE("term_counter.dev.h"));
 
 static const struct loom_device_code term_counter_code = {
 	.size = sizeof(struct loom_device_code),

@@ -72,7 +72,7 @@ static const struct loom_term_dev term_hcounter_cpu = {
 	.flags = LOOM_TERM_RESTS,
 };
 
-LOOM_EMBED(term_hcounter_text, "term_hcounter.dev.h");
+LOOM_EMBED_CODE(term_hcounter_text, LOOM_CODE_FILE("term_hcounter.dev.h"));
 
 static const struct loom_device_code term_hcounter_code = {
 	.size = sizeof(struct loom_device_code),

@@ -72,7 +72,7 @@ static const struct loom_term_dev term_tree_cpu = {
 	.done = term_tree_done,
 };
 
-LOOM_EMBED(term_tree_text, "term_tree.dev.h");
+LOOM_EMBED_CODE(term_tree_text, LOOM_CODE_FILE("term_tree.dev.h"));
 
 static const struct loom_device_code term_tree_code = {
 	.size = sizeof(struct loom_device_code),

@@ -5,9 +5,6 @@
 
 #include "slot.dev.h"
 
-/* Joins files of device code for LOOM_EMBED: each is the text of one `.incbin`. */
-#define SYNC_THEN "\"\n.incbin \""
-
 /* An instance begins with this. */
 struct sync {
 	const struct loom_host *host;

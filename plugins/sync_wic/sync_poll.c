@@ -34,7 +34,8 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 SYNC_OPS_TABLE(sync_poll);
 SYNC_DEV_TABLE(sync_poll);
 
-LOOM_EMBED(sync_poll_text, "slot.dev.h" SYNC_THEN "sync_poll.dev.h" SYNC_THEN "channel.dev.h");
+LOOM_EMBED_CODE(sync_poll_text, LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE("sync_poll.dev.h")
+		LOOM_CODE_FILE("channel.dev.h"));
 
 static const struct loom_device_code code = {
 	.size = sizeof(code),

@@ -179,7 +179,6 @@ int nic_policy_room(void *self, uint32_t *posts);
 int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
 
 /* The tables and the descriptor of a plug-in whose device code is NAME.dev.h over nic.dev.h. */
-#define NIC_THEN "\"\n.incbin \""
 #define NIC_PLUGIN(NAME, SUMMARY, WAY)                                                             \
 	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \
 				 struct loom_error *err)                                           \
@@ -211,7 +210,7 @@ int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *er
 		.deliver = NAME##_deliver,                                                         \
 		.arrived_at = NAME##_arrived_at,                                                   \
 	};                                                                                         \
-	LOOM_EMBED(NAME##_text, "nic.dev.h" NIC_THEN #NAME ".dev.h");                              \
+	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("nic.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"));  \
 	static const struct loom_device_code NAME##_code = {                                       \
 		.size = sizeof(struct loom_device_code),                                           \
 		.cpu = &NAME##_cpu,                                                                \

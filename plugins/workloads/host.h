@@ -6,9 +6,6 @@
 #include <gpuloom/plugin.h>
 #include <gpuloom/workload.h>
 
-/* Joins files of device code for LOOM_EMBED: each is the text of one `.incbin`. */
-#define WORKLOAD_THEN "\"\n.incbin \""
-
 /* An instance begins with this: the destroy() of most workloads is then the same. */
 struct workload {
 	const struct loom_host *host;

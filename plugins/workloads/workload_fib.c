@@ -138,7 +138,7 @@ static const struct loom_task_entry fib_entries[] = {
 	{"workload_fib_fork", workload_fib_fork},
 	{"workload_fib_add", workload_fib_add},
 };
-LOOM_EMBED(workload_fib_text, "task.dev.h" WORKLOAD_THEN "workload_fib.dev.h");
+LOOM_EMBED_CODE(workload_fib_text, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("workload_fib.dev.h"));
 WORKLOAD_CODE(workload_fib, fib_entries);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_fib", "0.1.0", "Apache-2.0",

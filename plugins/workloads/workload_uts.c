@@ -233,9 +233,8 @@ static const struct loom_workload_ops uts_ops = {
 };
 
 static const struct loom_task_entry uts_entries[] = {{"workload_uts_task", workload_uts_task}};
-LOOM_EMBED(workload_uts_text,
-	   "task.dev.h" WORKLOAD_THEN "sha1.dev.h" WORKLOAD_THEN "uts_node.dev.h" WORKLOAD_THEN
-	   "workload_uts.dev.h");
+LOOM_EMBED_CODE(workload_uts_text, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("sha1.dev.h")
+		LOOM_CODE_FILE("uts_node.dev.h") LOOM_CODE_FILE("workload_uts.dev.h"));
 WORKLOAD_CODE(workload_uts, uts_entries);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_uts", "0.1.0", "Apache-2.0",

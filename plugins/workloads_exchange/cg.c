@@ -59,4 +59,4 @@ static const struct ex_app app = {.name = "cg", .bytes = sizeof(struct solver), 
 				  .check = check, .finish = finish};
 
 EX_PLUGIN(cg, app, rows, "C_CG: conjugate gradients on a 27-point stencil (alternating, random)",
-	  "solver.dev.h" EX_THEN)
+	  LOOM_CODE_FILE("solver.dev.h"))

@@ -8,9 +8,6 @@
 
 #include "exchange.dev.h"
 
-/* Joins files of device code for LOOM_EMBED: each is the text of one `.incbin`. */
-#define EX_THEN "\"\n.incbin \""
-
 enum { EX_CHANNELS = 2 * LOOM_MAX_DEVICES + 8 };
 
 /* The options of every application. What `size` means is in its help. */
@@ -113,7 +110,7 @@ void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loo
 		struct loom_report *report);
 
 /* The plug-in workload_NAME: device code in NAME.dev.h with a kernel workload_NAME_kernel. FILES are the
- * texts before it, each followed by EX_THEN. */
+ * texts before it, each a LOOM_CODE_FILE(). */
 #define EX_PLUGIN(NAME, app_, rows_, summary_, FILES)                                              \
 	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \
 				 struct loom_error *err)                                           \
@@ -134,7 +131,8 @@ void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loo
 		.size = sizeof(struct loom_workload_dev),                                          \
 		.kernel = workload_##NAME##_kernel,                                                \
 	};                                                                                         \
-	LOOM_EMBED(NAME##_text, "exchange.dev.h" EX_THEN FILES #NAME ".dev.h");                    \
+	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("exchange.dev.h") FILES                        \
+				     LOOM_CODE_FILE(#NAME ".dev.h"));                              \
 	static const struct loom_device_code NAME##_code = {                                       \
 		.size = sizeof(struct loom_device_code),                                           \
 		.cpu = &NAME##_cpu,                                                                \

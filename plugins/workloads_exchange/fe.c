@@ -52,4 +52,4 @@ static const struct ex_app app = {.name = "fe", .bytes = sizeof(struct solver), 
 				  .check = check, .finish = finish};
 
 EX_PLUGIN(fe, app, rows, "C_FE: finite elements on hexahedra (alternating, random)",
-	  "solver.dev.h" EX_THEN)
+	  LOOM_CODE_FILE("solver.dev.h"))

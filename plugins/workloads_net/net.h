@@ -48,9 +48,8 @@ static inline double net_quantile(const uint64_t *sorted, uint64_t n, double p)
 }
 
 /* The device half of a workload whose kernel is NAME_kernel in NAME.dev.h. */
-#define NET_THEN "\"\n.incbin \""
 #define NET_CODE(NAME)                                                                             \
-	LOOM_EMBED(NAME##_text, "net.dev.h" NET_THEN #NAME ".dev.h");                              \
+	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("net.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"));  \
 	static const struct loom_workload_dev NAME##_cpu = {                                       \
 		.size = sizeof(struct loom_workload_dev), .kernel = NAME##_kernel};                \
 	static const struct loom_device_code NAME##_code = {                                       \

@@ -49,8 +49,9 @@ uint64_t app_random(uint64_t *state);
 	}                                                                                          \
 	static const struct loom_workload_dev table = {.size = sizeof(table),                      \
 						       .kernel = workload_ssr_##app##_kernel};     \
-	LOOM_EMBED(app_text, "ssr.dev.h\"\n.incbin \"app.dev.h\"\n.incbin \"jobs.dev.h\"\n.incbin " \
-			     "\"workload_ssr_" #app ".dev.h");                                     \
+	LOOM_EMBED_CODE(app_text, LOOM_CODE_FILE("ssr.dev.h") LOOM_CODE_FILE("app.dev.h")          \
+					  LOOM_CODE_FILE("jobs.dev.h")                             \
+						  LOOM_CODE_FILE("workload_ssr_" #app ".dev.h"));  \
 	static const struct loom_device_code code = {.size = sizeof(code),                         \
 						     .cpu = &table,                                \
 						     .source_name = "workload_ssr_" #app ".dev.h", \

@@ -325,7 +325,7 @@ static const struct loom_workload_ops ops = {
 
 static const struct loom_workload_dev table = {.size = sizeof(table),
 					       .kernel = workload_ssr_storm_kernel};
-LOOM_EMBED(storm_text, "ssr.dev.h\"\n.incbin \"workload_ssr_storm.dev.h");
+LOOM_EMBED_CODE(storm_text, LOOM_CODE_FILE("ssr.dev.h") LOOM_CODE_FILE("workload_ssr_storm.dev.h"));
 static const struct loom_device_code code = {.size = sizeof(code),
 					     .cpu = &table,
 					     .source_name = "workload_ssr_storm.dev.h",

@@ -169,6 +169,14 @@ struct loom_device_code {
 		":\n.incbin \"" path "\"\n" #symbol "_end:\n.byte 0\n.popsection\n");              \
 	extern const char symbol[] __attribute__((visibility("hidden")));                          \
 	extern const char symbol##_end[] __attribute__((visibility("hidden")))
+/* LOOM_EMBED_CODE(symbol, LOOM_CODE_FILE("a.dev.h") LOOM_CODE_FILE("b.dev.h")): the same for device code, whose
+ * files follow each other. A compiler's message then names the file and the line in it. */
+#define LOOM_EMBED_CODE(symbol, files)                                                             \
+	__asm__(".pushsection .rodata\n.local " #symbol "\n.local " #symbol "_end\n" #symbol       \
+		":\n" files #symbol "_end:\n.byte 0\n.popsection\n");                              \
+	extern const char symbol[] __attribute__((visibility("hidden")));                          \
+	extern const char symbol##_end[] __attribute__((visibility("hidden")))
+#define LOOM_CODE_FILE(path) ".ascii \"\\n#line 1 \\\"" path "\\\"\\n\"\n.incbin \"" path "\"\n"
 
 /* ---- descriptor ------------------------------------------------------------------------------ */
 
