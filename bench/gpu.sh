@@ -3,12 +3,13 @@
 # What work stealing costs on a GPU: the tables of the MGWS thesis (its figures 8 to 21, 23 and 26) on
 # this machine's card, with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
-# Tables: floor lanes detectors queues placement workers shapes contains uts monolithic switch. Default: all.
+# Tables: floor lanes detectors queues placement workers shapes contains uts monolithic waits switch.
+# Default: all.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues placement workers shapes contains uts monolithic switch}
+tables=${*:-floor lanes detectors queues placement workers shapes contains uts monolithic waits switch}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -197,6 +198,25 @@ for t in $tables; do
 				line "composed, $workers workers" --set run.workload=fib --set workload.fib.n=34 \
 					--set device.cuda.workers=$workers
 			done
+		done
+		;;
+	waits)
+		printf '\nhow consumers wait: two instances on this GPU, 512 workers each, 16 warps a block; ms, and of poll\n\n'
+		printf '| %-44s | %12s | %12s | %12s |\n|---|---|---|---|\n' '' poll 'backoff, of it' 'warp, of it'
+		for job in 'stn size=2048' 'c2d size=256' 'bs size=1000' 'pattern iterations=50' \
+			'pattern iterations=50 tp=50' 'pattern iterations=50 tp=500'; do
+			app=${job%% *}
+			set -- --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 --set device.cuda.workers=512 \
+				--set device.cuda.worker=warp --set device.cuda.warps=16 --set run.workload="$app"
+			for one in ${job#* }; do
+				set -- "$@" --set "workload.$app.$one"
+			done
+			row=
+			for sync in poll backoff warp; do
+				row="$row $(median seconds "$@" --set sync.use=$sync || echo 0)"
+			done
+			echo "$row" | awk -v l="$job" '{ printf "| %-44s | %12.3f | %12.3f | %12.3f |\n", l, $1 * 1e3,
+				$1 ? $2 / $1 : 0, $1 ? $3 / $1 : 0 }'
 		done
 		;;
 	switch)

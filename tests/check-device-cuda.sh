@@ -62,6 +62,17 @@ run mgws uts 0 verified none --set device.cuda.lanes=64 --set device.cuda.worker
 run mgws fib 0 verified none --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0
 run mgws fib 0 verified atomics --set run.devices='cpu:0 cuda:0' --set transport.use=host
 
+# A sync that wants a warp of its own in each block.
+waits() { # STATUS PATTERN [ARGUMENTS]
+	export FAKE_CUDA=none FAKE_CUDA_PLUGINS="$B/plugins/sync_warp.so $B/plugins/workload_stn.so"
+	status=$1 wanted=$2
+	shift 2
+	expect "$status" "$wanted" "$G" run "$tmp/cuda.ini" --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
+		--set device.cuda.workers=4 --set run.workload=stn --set sync.use=warp "$@"
+}
+waits 0 '3 samples, each verified'
+waits 4 'wants 32 threads in each block' --set device.cuda.lanes=1024
+
 # The second run takes the program from the cache; `compile = always` does not.
 run mgws memset 0 'taken from ' none --log debug
 run mgws memset 0 'compiled in ' none --log debug --set device.cuda.compile=always

@@ -19,6 +19,7 @@ static const struct compose_target standard = {.who = "cuda:0",
 					       .lanes = 32,
 					       .per_block = 1,
 					       .blocks = 8,
+					       .watch = 32,
 					       .nesting = 0};
 #define REGISTERS_MAX 255u
 
@@ -239,6 +240,46 @@ static void test_syncs(void)
 		pick(&s, "term_counter");
 		pick(&s, "workload_memset");
 		check_kernel(&s, syncs.at[i]);
+	}
+}
+
+/* Waiting parked in hardware: one way from sm_90 on, two before, by the workers of a block; and a barrier of the
+ * lanes that leaves the monitor out. */
+static void test_parking(void)
+{
+	static const struct {
+		uint32_t lanes, per_block;
+		const char *arch, *has;
+	} way[] = {{32, 1, "sm_90", "mbarrier.try_wait.parity"}, {32, 4, "sm_90", "mbarrier.arrive"},
+		   {32, 1, "sm_75", "bar.arrive"},		 {32, 14, "sm_80", "bar.arrive"},
+		   {32, 16, "sm_80", "nanosleep"},		 {64, 1, "sm_80", "bar.sync 1, 64"},
+		   {64, 1, "sm_90", "bar.sync 1, 64"}};
+	need_nvrtc();
+	print_head();
+	for (size_t i = 0; i < COUNT(way); i++) {
+		struct compose_target target = target_of(&standard);
+		struct selection s = {0};
+		struct compiled out;
+		struct text text;
+		struct loom_error err = {0};
+		pick(&s, "sync_warp");
+		pick(&s, "workload_stn");
+		target.lanes = way[i].lanes;
+		target.per_block = way[i].per_block;
+		target.blocks = 1;
+		CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+		check_program(text.at, "stn, parked", way[i].arch, MAY_SPILL);
+		if (compile(text.at, way[i].arch, 1, &out, &err) == 0) {
+			if (!strstr(out.assembly, way[i].has)) {
+				printf("%s: no %s\n", way[i].arch, way[i].has);
+				CU_FAIL("not parked as expected");
+			}
+			compiled_free(&fake_host, &out);
+		}
+		target.watch = 0;
+		text_free(&text);
+		CU_ASSERT_EQUAL(compose_work(&fake_host, &target, &s.program, &text, &err), LOOM_ENOTSUP);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "choose another sync"));
 	}
 }
 
@@ -485,6 +526,7 @@ static const struct test tests[] = {
 	{"combinations", test_combinations},
 	{"kernels", test_kernels},
 	{"syncs", test_syncs},
+	{"parking", test_parking},
 	{"policies", test_policies},
 	{"shapes", test_shapes},
 	{"probe", test_probe},

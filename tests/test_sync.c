@@ -19,6 +19,7 @@ static const char *const every[] = {
 	"sync_backoff how=pause",
 	"sync_backoff how=yield",
 	"sync_backoff how=sleep",
+	"sync_warp",
 	"sync_futex",
 	"sync_futex spin=50",
 	"sync_wic",

@@ -22,6 +22,32 @@ static int is_identifier(const char *name)
 	return name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")] == 0;
 }
 
+static const struct loom_plugin *watcher(const struct loom_program *program)
+{
+	const struct loom_plugin *p = program->policy[LOOM_SYNC];
+	return p && LOOM_HAS(p->dev, flags) && p->dev->flags & LOOM_CODE_WATCHES ? p : NULL;
+}
+
+int compose_watches(const struct loom_program *program)
+{
+	return watcher(program) != NULL;
+}
+
+static int add_watcher(const struct loom_host *host, const struct compose_target *t,
+		       const struct loom_program *program, struct text *out, struct loom_error *err)
+{
+	const struct loom_plugin *p = watcher(program);
+	if (!p)
+		return 0;
+	if (!t->watch)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "%s: %s wants a wave of its own in each block, which this device does not "
+				 "have: choose another sync",
+				 t->who, p->name);
+	text_add(out, "#define LOOM_GPU_WATCH_LANES %u\n#define LOOM_GPU_WATCH(op) %s_##op\n", t->watch, p->name);
+	return 0;
+}
+
 static void add_head(struct text *out, const struct compose_target *t)
 {
 	if (t->defines)
@@ -141,13 +167,15 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 				 "kernel of its own",
 				 target->who);
 	*out = (struct text){.host = host};
+	int rc = add_watcher(host, target, program, out, err);
 	/* In front of the headers, which heed some of them. */
 	if (program->traced)
 		text_add(out, "#define LOOM_TRACED 1\n");
 	if (LOOM_HAS(program, constants))
 		text_add(out, "%s", program->constants);
 	add_head(out, target);
-	int rc = add_policies(host, target, program, out, err);
+	if (!rc)
+		rc = add_policies(host, target, program, out, err);
 	if (!rc)
 		rc = add_tasks(host, target, program, out, err);
 	if (!rc) {

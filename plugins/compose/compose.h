@@ -16,6 +16,7 @@ struct compose_target {
 	uint32_t lanes;      /* threads per worker */
 	uint32_t per_block;  /* workers per thread block */
 	uint32_t blocks;     /* that must fit on a multiprocessor at once */
+	uint32_t watch;      /* threads that a block can have besides its workers': a wave; 0: it cannot */
 	uint32_t nesting;    /* tasks run inside each other: each takes stack of every thread */
 };
 
@@ -28,6 +29,8 @@ struct compose_target {
 extern const char *const compose_cuda; /* cuda.dev.h */
 extern const char *const compose_hip;  /* hip.dev.h */
 
+/* A policy of the program wants those threads. */
+int compose_watches(const struct loom_program *program);
 /* The program for LOOM_ENTRY_WORK. LOOM_ENOTSUP when a policy or a task has no device code. */
 int compose_work(const struct loom_host *host, const struct compose_target *target,
 		 const struct loom_program *program, struct text *out, struct loom_error *err);

@@ -3,8 +3,12 @@
 #define LOOM_DEVICE __device__
 #define LOOM_NOINLINE __noinline__
 #define LOOM_DEVICE_CONSTANT(declaration) extern "C" { __constant__ declaration; }
+#ifndef LOOM_GPU_WATCH_LANES
+#define LOOM_GPU_WATCH_LANES 0
+#endif
 #define LOOM_KERNEL                                                                                \
-	extern "C" __global__ void __launch_bounds__(LOOM_LANES * LOOM_WORKERS_PER_BLOCK, LOOM_BLOCKS)
+	extern "C" __global__ void __launch_bounds__(                                                   \
+		LOOM_LANES * LOOM_WORKERS_PER_BLOCK + LOOM_GPU_WATCH_LANES, LOOM_BLOCKS)
 #define LOOM_BLOCK_INDEX blockIdx.x
 #define LOOM_THREAD_INDEX threadIdx.x
 

@@ -278,21 +278,48 @@ extern "C" LOOM_DEVICE LOOM_NOINLINE void loom_gpu_sample(uint64_t random)
 	LOOM_GPU_RUN(&c);
 }
 
-LOOM_KERNEL loom_gpu_work(void)
+#ifdef LOOM_GPU_WATCH
+/* The threads behind the workers'. */
+LOOM_FN void loom_gpu_watch(void)
 {
 	struct loom_ctx c;
 	loom_gpu_context(&c);
+	c.lane = LOOM_THREAD_INDEX - LOOM_LANES * LOOM_WORKERS_PER_BLOCK;
+	c.lanes = LOOM_GPU_WATCH_LANES;
+	LOOM_GPU_WATCH(watch)(&c);
+}
+#endif
+
+LOOM_FN void loom_gpu_samples(struct loom_ctx *c)
+{
 	for (;;) {
-		uint32_t ready = loom_gpu_park(&c);
+		uint32_t ready = loom_gpu_park(c);
 		if (ready == LOOM_PHASE_RETIRE)
 			return;
-		loom_gpu_prepare(&c, ready);
-		loom_gpu_arrive(&c, ready);
-		uint32_t go = loom_gpu_await_go(&c, ready);
+		loom_gpu_prepare(c, ready);
+		loom_gpu_arrive(c, ready);
+		uint32_t go = loom_gpu_await_go(c, ready);
 		if (go == LOOM_PHASE_RETIRE)
 			return;
-		loom_gpu_stage(&c, LOOM_GPU_WORKING);
-		loom_gpu_sample(c.random);
-		loom_gpu_finish(&c, go);
+		loom_gpu_stage(c, LOOM_GPU_WORKING);
+		loom_gpu_sample(c->random);
+		loom_gpu_finish(c, go);
 	}
+}
+
+LOOM_KERNEL loom_gpu_work(void)
+{
+	struct loom_ctx c;
+#ifdef LOOM_GPU_WATCH
+	LOOM_GPU_WATCH(watch_begin)();
+	if (LOOM_THREAD_INDEX >= LOOM_LANES * LOOM_WORKERS_PER_BLOCK) {
+		loom_gpu_watch();
+		return;
+	}
+#endif
+	loom_gpu_context(&c);
+	loom_gpu_samples(&c);
+#ifdef LOOM_GPU_WATCH
+	LOOM_GPU_WATCH(watch_end)(&c);
+#endif
 }

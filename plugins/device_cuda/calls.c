@@ -369,6 +369,7 @@ const struct gpu_driver cuda_driver = {
 	.compiler = &cuda_compiler,
 	.out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,
 	.most_registers = 255,
+	.watches = 1,
 	.lanes_shared = 16, /* struct loom_lanes, static */
 	.open = open_driver,
 	.count = count_gpus,

@@ -93,6 +93,7 @@ struct gpu_driver {
 	const struct rtc_kind *compiler;
 	int out_of_memory; /* the code that says so */
 	int most_registers; /* that a thread can have */
+	int watches;       /* a block can have a wave besides its workers' */
 	int lanes_shared;  /* bytes per block that dev/NAME.h takes of shared memory for lanes to meet ... */
 	int lanes_dynamic; /* ... and how many of them are dynamic */
 
@@ -166,6 +167,7 @@ struct gpu {
 	struct gpu_limits limits;
 	int node; /* NUMA */
 	uint32_t workers, lanes, per_block;
+	uint32_t watch;       /* threads of a block besides its workers': those that the program wants */
 	uint32_t bound;       /* blocks per multiprocessor that the compiler must let fit ... */
 	uint32_t residency;   /* ... and those that do */
 	uint32_t local_bytes; /* of shared memory that a worker may have */

@@ -107,7 +107,7 @@ static int check_attachments(struct gpu *d, const struct loom_launch *what, stru
 		if (a->attach || a->ready || a->detach)
 			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
 					 "%s: the selected sync works inside processes, not on a GPU: say "
-					 "use = poll or backoff in [sync]",
+					 "use = warp, poll or backoff in [sync]",
 					 d->name);
 	}
 	return 0;
@@ -157,7 +157,7 @@ static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, st
 		code = fill(d, l, &record, err);
 	if (code)
 		return code;
-	uint32_t blocks = l->count / per_block, threads = lanes * per_block;
+	uint32_t blocks = l->count / per_block, threads = lanes * per_block + (probe ? 0 : d->watch);
 	uint32_t shared = shape_shared(d, lanes, per_block, record.local_bytes);
 	code = check_fit(d, k, (int)blocks, (int)threads, shared, err);
 	if (code)

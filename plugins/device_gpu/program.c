@@ -120,6 +120,13 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 					.blocks = d->bound,
 					.nesting = d->options->nesting};
 	struct text text;
+	target.watch = d->driver->watches ? (uint32_t)d->limits.wave : 0;
+	d->watch = compose_watches(program) ? target.watch : 0;
+	if (d->lanes * d->per_block + d->watch > (uint32_t)d->limits.threads_per_block)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: the selected sync wants %u threads in each block besides its workers', "
+				 "which makes more than %d: have fewer lanes or workers per block",
+				 d->name, d->watch, d->limits.threads_per_block);
 	int code = compose_work(d->host, &target, program, &text, err);
 	if (code)
 		return code;

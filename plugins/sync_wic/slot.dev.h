@@ -42,7 +42,8 @@ struct sync_channel {
 	uint32_t sides;    /* wic: companion pages of a slot */
 	uint32_t group_at; /* wic: first of its groups */
 	uint32_t bit_at;   /* wic: first of its slots in the order of all slots */
-	uint32_t pad;
+	uint32_t flag_at;  /* warp: its flags in each consumer's block */
+	uint32_t first, count; /* warp: workers of the device of its consumers */
 };
 
 /* The global block: head, channels, slots, items. */

@@ -161,7 +161,15 @@ struct loom_device_code {
 	const char *source_name; /* for compiler messages, as in "term_counter.dev.h" */
 	const char *source;      /* text of the file, not NUL-terminated; NULL: CPU only */
 	const char *source_end;
+	uint32_t flags; /* LOOM_CODE_* */
+	uint32_t reserved;
 };
+/* On a GPU one wave more per block belongs to this code, in the device half's text:
+ *   void NAME_watch_begin(void)               every thread of the block, once, before all else; ends with a
+ *                                             barrier of the block
+ *   void NAME_watch(struct loom_ctx *c)       that wave, c->lane its lanes; returns when all workers have ended
+ *   void NAME_watch_end(struct loom_ctx *c)   each worker, collective, when it leaves the kernel */
+enum { LOOM_CODE_WATCHES = 1 };
 
 /* LOOM_EMBED(symbol, "path"): the bytes of a file as symbol..symbol_end, at compile time. */
 #define LOOM_EMBED(symbol, path)                                                                   \

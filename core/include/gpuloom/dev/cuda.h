@@ -173,8 +173,13 @@ LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
 #else
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	if (!LOOM_IS_ALONE(c))
-		__syncthreads();
+	if (LOOM_IS_ALONE(c))
+		return;
+#ifdef LOOM_GPU_WATCH /* threads of the block that are no lanes */
+	asm volatile("bar.sync 1, %0;" ::"n"(LOOM_LANES) : "memory");
+#else
+	__syncthreads();
+#endif
 }
 
 /* Two slots in turn, as on the CPU. */

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sync_warp: host half. The flags lie in the workers' blocks, behind their tallies. */
+#include "sync_warp.dev.h"
+/* needs SYNC_OP and sync_await */
+#include "channel.dev.h"
+#include "host.h"
+
+#include <string.h>
+
+struct warp_opts {
+	uint64_t pause;
+};
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct warp_opts, pause, LOOM_OPT_TIME, "0",
+		 "What a monitor sleeps between two looks for workers that wait. 0: nothing, it is the only "
+		 "warp of its block that looks.",
+		 .max = 1e6),
+	{.name = NULL},
+};
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	const struct warp_opts *o = opts;
+	struct sync *s;
+	int rc = sync_create(host, "sync_warp", &s, err);
+	if (rc)
+		return rc;
+	s->setting[SYNC_WARP_PAUSE_NS] = (uint32_t)o->pause;
+	*self = s;
+	return 0;
+}
+
+/* Bytes of a worker's block; fills `head` when it is not NULL. Each worker has as many lines of a channel as
+ * any worker of its consumers' device. */
+static uint64_t lay_out_flags(const struct sync *s, const struct loom_layout *layout, struct sync_head *head)
+{
+	uint64_t at = (sizeof(struct sync_tally) + SYNC_WARP_LINE_BYTES - 1) & ~(uint64_t)(SYNC_WARP_LINE_BYTES - 1);
+	for (uint32_t i = 0; i < s->channels; i++) {
+		const struct loom_device_shape *to = &layout->device[s->channel[i].to];
+		uint32_t lines = (s->channel[i].slots + SYNC_WARP_LINE - 1) / SYNC_WARP_LINE;
+		if (head) {
+			struct sync_channel *k = sync_channel(head, i);
+			k->flag_at = (uint32_t)at;
+			k->first = to->first_worker;
+			k->count = to->workers;
+		}
+		at += (uint64_t)((lines + to->workers - 1) / to->workers) * SYNC_WARP_LINE_BYTES;
+	}
+	return at;
+}
+
+static int need(void *self, const struct loom_layout *layout, struct loom_need *need_, struct loom_error *err)
+{
+	const struct sync *s = self;
+	int rc = sync_need(self, layout, need_, err);
+	need_->worker = lay_out_flags(s, layout, NULL);
+	if (!rc && need_->worker > UINT32_MAX)
+		rc = LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "sync_warp: the channels have too many slots");
+	return rc;
+}
+
+static int init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
+{
+	int rc = sync_init(self, layout, view, err);
+	uint64_t bytes = lay_out_flags(self, layout, view->global) - sizeof(struct sync_tally);
+	for (uint32_t w = 0; w < layout->workers; w++)
+		memset((struct sync_tally *)view->worker[w] + 1, 0, bytes);
+	return rc;
+}
+
+/* The released words, and the flags, whose channels tell why. */
+static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
+		      uint32_t device)
+{
+	const struct sync *s = self;
+	const struct sync_head *head = view->global;
+	sync_poison_all(layout, view->global, code, device);
+	for (uint32_t i = 0; i < s->channels; i++) {
+		const struct sync_channel *k = sync_channel((struct sync_head *)head, i);
+		for (uint32_t slot = 0; slot < k->slots; slot++) {
+			uint32_t line = slot / SYNC_WARP_LINE;
+			char *block = view->worker[k->first + line % k->count];
+			uint32_t *flag = (uint32_t *)(block + k->flag_at + line / k->count * SYNC_WARP_LINE_BYTES);
+			/* Release: `died` before the poison. */
+			__atomic_fetch_or(&flag[slot % SYNC_WARP_LINE], SYNC_POISON, __ATOMIC_RELEASE);
+		}
+	}
+}
+
+static const struct loom_sync_ops sync_warp_ops = {
+	.size = sizeof(struct loom_sync_ops),
+	.create = create,
+	.destroy = sync_destroy,
+	.need = need,
+	.init = init,
+	.collect = sync_collect,
+	.channels = sync_channels,
+	.interrupt = interrupt,
+};
+SYNC_DEV_TABLE(sync_warp);
+
+LOOM_EMBED_CODE(sync_warp_text, LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE("sync_warp.dev.h")
+		LOOM_CODE_FILE("channel.dev.h"));
+
+static const struct loom_device_code code = {
+	.size = sizeof(code),
+	.cpu = &sync_warp_cpu,
+	.source_name = "sync_warp.dev.h",
+	.source = sync_warp_text,
+	.source_end = sync_warp_text_end,
+	.flags = LOOM_CODE_WATCHES,
+};
+
+LOOM_PLUGIN_DEFINE(SYNC, "sync_warp", "0.1.0", "Apache-2.0",
+		   "On a GPU: waiting warps are parked in hardware, and a monitor warp per block resumes them",
+		   .opts = rows, .opts_size = sizeof(struct warp_opts), .ops = &sync_warp_ops, .dev = &code)
