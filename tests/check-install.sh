@@ -11,13 +11,29 @@ export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" PATH="$tmp/usr/bin:$PATH"
 [ "$(pkg-config --variable=plugindir gpuloom)" = "$tmp/usr/lib/gpuloom/plugins" ] || fail plugindir
 cp -r examples "$tmp/examples"
 cd "$tmp/examples" || exit 1
-make -s -C embed wordcount || fail 'examples/embed does not build'
+make -s -C embed || fail 'examples/embed does not build'
 make -s -C plugin-term-ring || fail 'examples/plugin-term-ring does not build'
 seq 100000 >"$tmp/numbers"
 tr '\n' ' ' <"$tmp/numbers" >"$tmp/line"
 words=$(embed/wordcount "$tmp/numbers" "$tmp/line") || fail wordcount
 [ "$words" = 200000 ] ||
 	fail "wordcount says $words"
+
+# Task functions as source: compiled here, for CPUs; a mistake names the file and the line.
+steps=$(awk 'BEGIN { for (i = 1; i <= 20000; i++) for (x = i; x != 1; n++) x = x % 2 ? 3 * x + 1 : x / 2; print n }')
+cd embed || exit 1
+mkdir "$tmp/left"
+export TMPDIR="$tmp/left"
+expect 0 "^$steps\$" ./collatz 20000
+sed 's/uint64_t first = t->param\[0\]/no_such_type first = t->param[0]/' collatz.dev.h >wrong.dev.h
+line=$(grep -n no_such_type wrong.dev.h | cut -d: -f1)
+expect 1 "cpu:0: the task functions' source does not compile: wrong.dev.h:$line:.*no_such_type" \
+	./collatz 20000 cpu:0 wrong.dev.h
+expect 1 'no C compiler can be run .*/no/such/cc' env CC=/no/such/cc ./collatz 20000
+expect 1 'none.dev.h: No such file' ./collatz 20000 cpu:0 none.dev.h
+[ -z "$(ls "$TMPDIR")" ] || fail 'compiling leaves files behind'
+unset TMPDIR
+cd ..
 cd plugin-term-ring || exit 1
 expect 0 'term_ring' gpuloom describe ./term_ring.so
 expect 0 'verified' gpuloom run "$tmp/usr/share/gpuloom/conf/fib.ini" term_ring.ini --samples 20 \

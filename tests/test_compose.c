@@ -425,10 +425,53 @@ static void test_source_files(void)
 	fake_free(&fake_host, copy);
 }
 
+/* Task functions of an embedding program: the example's, without and with a mistake. */
+static void test_source_tasks(void)
+{
+	static const char path[] = "examples/embed/collatz.dev.h";
+	struct loom_task_entry tasks[] = {{.name = "collatz_range"}};
+	char text_of[4096] = "", wrong[4200];
+	struct loom_program_source source = {.file = "collatz.dev.h", .text = text_of};
+	struct selection s = {0};
+	struct compose_target target = target_of(&standard);
+	struct text text;
+	struct compiled out;
+	struct loom_error err = {0};
+	need_nvrtc();
+	FILE *f = fopen(path, "re");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	CU_ASSERT(fread(text_of, 1, sizeof(text_of) - 1, f) > 100);
+	fclose(f);
+	pick(&s, "sched_mgws");
+	pick(&s, "term_counter");
+	pick_options(&s, "");
+	s.program.task = tasks;
+	s.program.tasks = 1;
+	s.program.source = &source;
+	s.program.sources = 1;
+	print_head();
+	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+	for (size_t i = 0; i < COUNT(archs); i++)
+		check_program(text.at, "task functions as source", archs[i], 0);
+	text_free(&text);
+	snprintf(wrong, sizeof(wrong), "\nno_such_type twice;\n%s", text_of);
+	source.text = wrong;
+	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+	CU_ASSERT_EQUAL(compile(text.at, "sm_80", 0, &out, &err), LOOM_EPLUGIN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "collatz.dev.h(2): error"));
+	text_free(&text);
+}
+
+static void of_embedder(struct loom_ctx *c, const struct loom_task *t)
+{
+	(void)c, (void)t;
+}
+
 static void test_refusals(void)
 {
 	const struct loom_plugin cpu_only = {.kind = LOOM_TERM, .name = "term_cpu", .dev = &no_code};
-	struct loom_task_entry tasks[] = {{.name = "workload_memset_task"}, {.name = "of_embedder"}};
+	struct loom_task_entry tasks[] = {{.name = "workload_memset_task"},
+					  {.name = "of_embedder", .fn = of_embedder}};
 	struct selection s = {0};
 	struct compose_target target = target_of(&standard);
 	struct text text;
@@ -532,6 +575,7 @@ static const struct test tests[] = {
 	{"probe", test_probe},
 	{"source_error", test_source_error},
 	{"source_files", test_source_files},
+	{"source_tasks", test_source_tasks},
 	{"refusals", test_refusals},
 	{"resources", test_resources},
 	{"cache", test_cache},

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The embedding API's way to a stack: open from a config, register, allocate, submit. */
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,11 +26,9 @@ int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *par
 	return rc ? rc : loom__stack_open(&plan, params, stack, err);
 }
 
-int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
+static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
 		    struct loom_error *err)
 {
-	if (!name || !fn)
-		return LOOM__FAIL(err, LOOM_EINVAL, "a task function needs a name and an address");
 	if (s->prepared)
 		return LOOM__FAIL(err, LOOM_EBUSY,
 				  "task '%s' comes too late: register before the first run", name);
@@ -46,6 +46,64 @@ int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 	s->task_name[s->tasks] = copy;
 	s->task[s->tasks] = (struct loom_task_entry){copy, fn};
 	*tag = s->tasks++;
+	return 0;
+}
+
+int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
+		    struct loom_error *err)
+{
+	if (!name || !fn)
+		return LOOM__FAIL(err, LOOM_EINVAL, "a task function needs a name and an address");
+	return add_task(s, name, fn, tag, err);
+}
+
+static char *read_text(const char *file, struct loom_error *err)
+{
+	FILE *f = fopen(file, "re");
+	long bytes = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
+	char *text = bytes >= 0 ? calloc(1, (size_t)bytes + 1) : NULL;
+	if (text && (fseek(f, 0, SEEK_SET) != 0 || fread(text, 1, (size_t)bytes, f) != (size_t)bytes)) {
+		free(text);
+		text = NULL;
+	}
+	if (!text)
+		LOOM__FAIL(err, LOOM_EIO, "%s: %s", file, strerror(errno));
+	if (f)
+		fclose(f);
+	return text;
+}
+
+static int is_identifier(const char *name)
+{
+	return name && *name && (*name < '0' || *name > '9') &&
+	       !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")];
+}
+
+int loom_stack_source(struct loom_stack *s, const char *file, const char *text, const char *const *names,
+		      uint32_t n, uint32_t *tags, struct loom_error *err)
+{
+	if (!file || !*file || file[strcspn(file, "\"\\\n")])
+		return LOOM__FAIL(err, LOOM_EINVAL, "a source needs the name of a file, without quotes");
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_identifier(names[i]))
+			return LOOM__FAIL(err, LOOM_EINVAL, "%s: '%s' is no name of a function", file,
+					  names[i] ? names[i] : "");
+	struct loom_program_source *source = realloc(s->source, (s->sources + 1) * sizeof(*source));
+	if (!source)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	s->source = source;
+	char *copy = text ? strdup(text) : read_text(file, err), *name = strdup(file);
+	if (!copy || !name) {
+		free(copy);
+		free(name);
+		return copy || text ? LOOM__FAIL(err, LOOM_ENOMEM, "out of memory") : LOOM_EIO;
+	}
+	s->source[s->sources++] = (struct loom_program_source){name, copy};
+	for (uint32_t i = 0; i < n; i++) {
+		int rc = add_task(s, names[i], NULL, &tags[i], err);
+		if (rc)
+			return rc;
+	}
 	return 0;
 }
 

@@ -185,6 +185,11 @@ void loom_stack_close(struct loom_stack *s)
 		free(s->task_name[i]);
 	free(s->task_name);
 	free(s->task);
+	for (uint32_t i = 0; i < s->sources; i++) {
+		free((char *)s->source[i].file);
+		free((char *)s->source[i].text);
+	}
+	free(s->source);
 	free(s->submitted);
 	free(s->device);
 	free(s->shape);

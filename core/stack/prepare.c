@@ -128,6 +128,8 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .policy = s->selected,
 				       .task = s->task,
 				       .tasks = s->tasks,
+				       .source = s->source,
+				       .sources = s->sources,
 				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
 	for (size_t i = 0; i < s->policies; i++) {

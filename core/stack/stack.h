@@ -69,6 +69,8 @@ struct loom_stack {
 	struct loom_task_entry *task;
 	char **task_name;
 	uint32_t tasks, workload_tasks;
+	struct loom_program_source *source; /* [sources] */
+	uint32_t sources;
 	/* The embedder's initial set for the next run. */
 	struct loom_task *submitted;
 	size_t submitted_count, submitted_room;

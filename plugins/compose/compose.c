@@ -114,6 +114,16 @@ static int add_policies(const struct loom_host *host, const struct compose_targe
 	return 0;
 }
 
+void compose_sources(const struct loom_program *program, struct text *out)
+{
+	for (uint32_t tag = 0; tag < program->tasks; tag++)
+		if (!program->task[tag].fn)
+			text_add(out, "#define LOOM_TAG_%s %u\n", program->task[tag].name, tag);
+	for (uint32_t i = 0; LOOM_HAS(program, source) && i < program->sources; i++)
+		text_add(out, "\n#line 1 \"%s\"\n%s\n#line 1 \"gpuloom\"\n", program->source[i].file,
+			 program->source[i].text);
+}
+
 /* The switch over the tags. */
 static int add_tasks(const struct loom_host *host, const struct compose_target *t,
 		     const struct loom_program *program, struct text *out, struct loom_error *err)
@@ -126,15 +136,15 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 		      "\tswitch (t->tag) {\n");
 	for (uint32_t tag = 0; tag < program->tasks; tag++) {
 		const char *name = program->task[tag].name;
-		if (tag >= own)
+		if (tag >= own && program->task[tag].fn)
 			return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 					 "%s: task function '%s' (tag %u) was registered for the CPU "
-					 "only: GPUs run the task functions of workload plug-ins",
+					 "only: GPUs run those of workload plug-ins and of sources",
 					 t->who, name, tag);
 		if (!is_identifier(name))
 			return LOOM_FAIL(host, err, LOOM_EPLUGIN,
-					 "%s: task function '%s' of %s is not named like a function",
-					 t->who, name, w->name);
+					 "%s: task function '%s' is not named like a function", t->who,
+					 name);
 		text_add(out, "\tcase %u:\n\t\t%s(c, t);\n\t\tbreak;\n", tag, name);
 	}
 	text_add(out, "\tdefault:\n"
@@ -176,6 +186,8 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 	add_head(out, target);
 	if (!rc)
 		rc = add_policies(host, target, program, out, err);
+	if (!rc)
+		compose_sources(program, out);
 	if (!rc)
 		rc = add_tasks(host, target, program, out, err);
 	if (!rc) {

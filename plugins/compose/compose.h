@@ -34,6 +34,8 @@ int compose_watches(const struct loom_program *program);
 /* The program for LOOM_ENTRY_WORK. LOOM_ENOTSUP when a policy or a task has no device code. */
 int compose_work(const struct loom_host *host, const struct compose_target *target,
 		 const struct loom_program *program, struct text *out, struct loom_error *err);
+/* The embedding program's sources, and the tags of their task functions. */
+void compose_sources(const struct loom_program *program, struct text *out);
 /* The program for LOOM_ENTRY_PROBE. */
 int compose_probe(const struct loom_host *host, const struct compose_target *target,
 		  struct text *out, struct loom_error *err);

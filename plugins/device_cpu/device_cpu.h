@@ -96,6 +96,9 @@ struct launch {
 /* program.c */
 int device_build(void *self, const struct loom_program *program, struct loom_error *err);
 void program_finish(struct device *d);
+/* source.c: compiles the program's sources, and fills p->task where the program has no function. */
+int source_build(struct device *d, const struct loom_program *program, struct program *p,
+		 struct loom_error *err);
 
 /* memory.c */
 int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,

@@ -26,8 +26,9 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 			    d->name, policy->name);
 		p.table[kind] = policy->dev->cpu;
 	}
+	uint32_t sources = LOOM_HAS(program, source) ? program->sources : 0, missing = 0;
 	for (uint32_t tag = 0; tag < program->tasks; tag++)
-		if (!program->task[tag].fn)
+		if (!program->task[tag].fn && !sources)
 			return LOOM_FAIL(
 			    d->host, err, LOOM_ENOTSUP,
 			    "%s: task function '%s' (tag %u) is not compiled for the CPU", d->name,
@@ -35,8 +36,15 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 	p.task = d->host->alloc(d->host, (program->tasks + 1u) * sizeof(*p.task));
 	if (!p.task)
 		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
-	for (uint32_t tag = 0; tag < program->tasks; tag++)
+	for (uint32_t tag = 0; tag < program->tasks; tag++) {
 		p.task[tag] = program->task[tag].fn;
+		missing += !p.task[tag];
+	}
+	int rc = missing ? source_build(d, program, &p, err) : 0;
+	if (rc) {
+		d->host->free(d->host, p.task);
+		return rc;
+	}
 	program_finish(d);
 	d->program = p;
 	return 0;

@@ -38,17 +38,27 @@ struct loom_segment {
 };
 #define LOOM_MAX_SEGMENTS 256
 
+/* Device code of the embedding program: text of a file. */
+struct loom_program_source {
+	const char *file; /* for compiler messages */
+	const char *text;
+};
+
 /* What device code to compose. Plug-in pointers are NULL for kinds not selected. */
 struct loom_program {
 	size_t size;
 	const struct loom_layout *layout;
 	const struct loom_plugin *const *policy; /* [LOOM_KINDS] */
-	/* All task functions by tag: the workload's first, then those of the embedding program. */
+	/* All task functions by tag: the workload's first, then those of the embedding program. Without a
+	 * function (`fn`) it stands in a source, and LOOM_TAG_<name> is its tag there. */
 	const struct loom_task_entry *task;
 	uint32_t tasks;
 	uint32_t traced; /* every launch will have a trace; 0: none will */
 	const char *constants; /* #define lines for device code; NULL: none */
 	uint64_t local_bytes;  /* private memory per worker that scheduler and detector will ask for */
+	const struct loom_program_source *source;
+	uint32_t sources;
+	uint32_t reserved;
 };
 
 enum loom_entry {

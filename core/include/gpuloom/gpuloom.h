@@ -86,6 +86,16 @@ LOOM_EXPORT void loom_stack_close(struct loom_stack *stack); /* NULL is legal */
 LOOM_EXPORT int loom_stack_task(struct loom_stack *stack, const char *name, loom_task_fn *fn,
 				uint32_t *tag, struct loom_error *err);
 
+/* Registers task functions as source, for devices of every kind: text in C11 that is C++ as well, like a
+ * plug-in's device code, over gpuloom/dev/dev.h, sched.h and task.h, which are included. Each of the n names is
+ *   LOOM_FN void NAME(struct loom_ctx *c, const struct loom_task *t)
+ * and LOOM_TAG_NAME is its tag in the source, tags[i] that of names[i] here. `text` is copied; NULL: what the
+ * file holds. Before the first run, which compiles it: GPUs by their run-time compiler, CPUs by the machine's C
+ * compiler ($CC, or cc). A mistake is LOOM_EPLUGIN with file and line, no compiler LOOM_EUNAVAIL. */
+LOOM_EXPORT int loom_stack_source(struct loom_stack *stack, const char *file, const char *text,
+				  const char *const *names, uint32_t n, uint32_t *tags,
+				  struct loom_error *err);
+
 /* Zeroed memory that every worker sees as loom_at(c, ref) and the caller as *host. Lives until the
  * stack is closed. Before the first run only. 64-byte aligned. */
 LOOM_EXPORT int loom_stack_alloc(struct loom_stack *stack, size_t bytes, loom_ref *ref, void **host,
