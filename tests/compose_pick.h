@@ -104,4 +104,91 @@ FAKE_FN void each_combination(void (*run)(struct selection *s, const char *label
 			}
 }
 
+FAKE_FN int is_for_gpus(const struct loom_plugin *p)
+{
+	return p->dev && p->dev->source;
+}
+
+/* The first that has device code, for those who ask for services. */
+FAKE_FN void pick_qos(struct selection *s)
+{
+	struct names policies;
+	find_plugins("qos_", &policies);
+	for (size_t i = 0; i < policies.count && !s->policy[LOOM_QOS]; i++)
+		if (is_for_gpus(fake_load(policies.at[i])))
+			pick(s, policies.at[i]);
+}
+
+/* Every workload that brings a kernel of its own, with what it uses: each trigger, or a sync. */
+FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
+{
+	struct names workloads, triggers;
+	find_plugins("workload_", &workloads);
+	find_plugins("trigger_", &triggers);
+	for (size_t i = 0; i < workloads.count; i++) {
+		const struct loom_plugin *w = fake_load(workloads.at[i]);
+		const struct loom_workload_dev *dev = w->dev ? w->dev->cpu : NULL;
+		const struct loom_workload_ops *ops = w->ops;
+		if (!is_for_gpus(w) || !LOOM_HAS(dev, kernel))
+			continue;
+		for (size_t j = 0; j < (LOOM_HAS(ops, wire) ? triggers.count : 1); j++) {
+			struct selection s = {0};
+			char label[140];
+			pick(&s, workloads.at[i]);
+			if (LOOM_HAS(ops, channels))
+				pick(&s, "sync_poll");
+			pick_qos(&s);
+			snprintf(label, sizeof(label), "%s", workloads.at[i]);
+			if (LOOM_HAS(ops, wire)) {
+				if (!is_for_gpus(fake_load(triggers.at[j])))
+					continue;
+				pick(&s, triggers.at[j]);
+				snprintf(label, sizeof(label), "%s %s", triggers.at[j], workloads.at[i]);
+			}
+			run(&s, label);
+		}
+	}
+}
+
+/* Every sync: a program that uses none of it still compiles all of its code. */
+FAKE_FN void each_sync(void (*run)(struct selection *s, const char *label))
+{
+	struct names syncs;
+	find_plugins("sync_", &syncs);
+	for (size_t i = 0; i < syncs.count; i++) {
+		struct selection s = {0};
+		if (!is_for_gpus(fake_load(syncs.at[i])))
+			continue;
+		pick(&s, syncs.at[i]);
+		pick(&s, "sched_static");
+		pick(&s, "term_counter");
+		pick(&s, "workload_memset");
+		run(&s, syncs.at[i]);
+	}
+}
+
+/* The work-stealing scheduler's policies: each victim once with each grain; the others' combinations
+ * with one victim. COMPOSE_ALL=1: all of them. */
+FAKE_FN void each_policy(void (*run)(struct selection *s, const char *label))
+{
+	static const char *const overflows[] = {"two_atomics", "damping"};
+	static const char *const victims[] = {"random", "biased", "local", "neighbour", "none"};
+	static const char *const transfers[] = {"body", "id"}, *const grains[] = {"worker", "lane"};
+	for (size_t i = 0; i < COUNT(victims) * 8; i++) {
+		const char *overflow = overflows[i & 1], *transfer = transfers[i >> 1 & 1];
+		const char *grain = grains[i >> 2 & 1], *victim = victims[i / 8];
+		char settings[160];
+		struct selection s = {0};
+		if (i / 8 && (i & 3) != (i / 8 & 3) && !getenv("COMPOSE_ALL"))
+			continue;
+		snprintf(settings, sizeof(settings), "overflow=%s victim=%s transfer=%s grain=%s", overflow,
+			 victim, transfer, grain);
+		pick(&s, "sched_mgws");
+		pick(&s, "term_counter");
+		pick(&s, i & 1 ? "workload_fib" : "workload_uts");
+		pick_options(&s, settings);
+		run(&s, settings);
+	}
+}
+
 #endif

@@ -172,75 +172,23 @@ static void compose_and_check(struct selection *s, const char *label, int flags)
 
 /* ---- workloads that bring a kernel of their own, with what they use ---- */
 
-static int is_for_gpus(const struct loom_plugin *p)
-{
-	return p->dev && p->dev->source;
-}
-
 static void check_kernel(struct selection *s, const char *label)
 {
 	compose_and_check(s, label, MAY_SPILL);
 }
 
-/* The first that has device code, for those who ask for services. */
-static void pick_qos(struct selection *s)
-{
-	struct names policies;
-	find_plugins("qos_", &policies);
-	for (size_t i = 0; i < policies.count && !s->policy[LOOM_QOS]; i++)
-		if (is_for_gpus(fake_load(policies.at[i])))
-			pick(s, policies.at[i]);
-}
-
 static void test_kernels(void)
 {
-	struct names workloads, triggers;
 	need_nvrtc();
-	find_plugins("workload_", &workloads);
-	find_plugins("trigger_", &triggers);
 	print_head();
-	for (size_t i = 0; i < workloads.count; i++) {
-		const struct loom_plugin *w = fake_load(workloads.at[i]);
-		const struct loom_workload_dev *dev = w->dev ? w->dev->cpu : NULL;
-		const struct loom_workload_ops *ops = w->ops;
-		if (!is_for_gpus(w) || !LOOM_HAS(dev, kernel))
-			continue;
-		for (size_t j = 0; j < (LOOM_HAS(ops, wire) ? triggers.count : 1); j++) {
-			struct selection s = {0};
-			char label[140];
-			pick(&s, workloads.at[i]);
-			if (LOOM_HAS(ops, channels))
-				pick(&s, "sync_poll");
-			pick_qos(&s);
-			snprintf(label, sizeof(label), "%s", workloads.at[i]);
-			if (LOOM_HAS(ops, wire)) {
-				if (!is_for_gpus(fake_load(triggers.at[j])))
-					continue;
-				pick(&s, triggers.at[j]);
-				snprintf(label, sizeof(label), "%s %s", triggers.at[j], workloads.at[i]);
-			}
-			check_kernel(&s, label);
-		}
-	}
+	each_kernel(check_kernel);
 }
 
-/* A program that uses none of it still compiles all of a sync's code. */
 static void test_syncs(void)
 {
-	struct names syncs;
 	need_nvrtc();
-	find_plugins("sync_", &syncs);
 	print_head();
-	for (size_t i = 0; i < syncs.count; i++) {
-		struct selection s = {0};
-		if (!is_for_gpus(fake_load(syncs.at[i])))
-			continue;
-		pick(&s, syncs.at[i]);
-		pick(&s, "sched_static");
-		pick(&s, "term_counter");
-		pick(&s, "workload_memset");
-		check_kernel(&s, syncs.at[i]);
-	}
+	each_sync(check_kernel);
 }
 
 /* Waiting parked in hardware: one way from sm_90 on, two before, by the workers of a block; and a barrier of the
@@ -285,29 +233,16 @@ static void test_parking(void)
 
 /* ---- a scheduler's policies ---- */
 
+static void check_policies(struct selection *s, const char *label)
+{
+	compose_and_check(s, label, 0);
+}
+
 static void test_policies(void)
 {
-	static const char *const overflows[] = {"two_atomics", "damping"};
-	static const char *const victims[] = {"random", "biased", "local", "neighbour", "none"};
-	static const char *const transfers[] = {"body", "id"}, *const grains[] = {"worker", "lane"};
 	need_nvrtc();
 	print_head();
-	for (size_t i = 0; i < COUNT(victims) * 8; i++) {
-		const char *overflow = overflows[i & 1], *transfer = transfers[i >> 1 & 1];
-		const char *grain = grains[i >> 2 & 1], *victim = victims[i / 8];
-		char settings[160];
-		struct selection s = {0};
-		/* Each victim once with each grain; the others' combinations with one victim. */
-		if (i / 8 && (i & 3) != (i / 8 & 3) && !getenv("COMPOSE_ALL"))
-			continue;
-		snprintf(settings, sizeof(settings), "overflow=%s victim=%s transfer=%s grain=%s", overflow,
-			 victim, transfer, grain);
-		pick(&s, "sched_mgws");
-		pick(&s, "term_counter");
-		pick(&s, i & 1 ? "workload_fib" : "workload_uts");
-		pick_options(&s, settings);
-		compose_and_check(&s, settings, 0);
-	}
+	each_policy(check_policies);
 }
 
 /* ---- other shapes of workers ---- */

@@ -18,7 +18,10 @@ static struct cuda *of(const struct gpu *d)
 
 static int open_driver(struct gpu *d, struct loom_error *err)
 {
-	return driver_open(d->host, d->name, &of(d)->cu, err);
+	struct driver *cu = &of(d)->cu;
+	int code = driver_open(d->host, d->name, cu, err);
+	snprintf(d->version, sizeof(d->version), "CUDA %d.%d", cu->version / 1000, cu->version % 1000 / 10);
+	return code;
 }
 
 static int count_gpus(struct gpu *d, int *count)
@@ -67,6 +70,38 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 	return 0;
 }
 
+static int find(struct gpu *d, int number, struct loom_error *err)
+{
+	struct cuda *c = of(d);
+	size_t bytes = 0;
+	c->number = number;
+	int rc = CALL(c, cuDeviceGet, &c->device, number);
+	if (rc == 0)
+		rc = CALL(c, cuDeviceGetName, d->model, sizeof(d->model), c->device);
+	if (rc == 0)
+		rc = CALL(c, cuDeviceTotalMem, &bytes, c->device);
+	if (rc != 0)
+		return gpu_fail(d, err, rc, NULL);
+	d->memory = bytes;
+	if (c->cu.cuDeviceGetPCIBusId(d->bus, sizeof(d->bus), c->device) != CUDA_SUCCESS)
+		*d->bus = 0;
+	return find_limits(c, err);
+}
+
+static void host_atomics(const struct gpu *d, struct gpu_atomics *out)
+{
+	driver_host_atomics(&of(d)->cu, of(d)->device, out);
+}
+
+static int peers(struct gpu *d, int from, int to, int *can)
+{
+	CUdevice a, b;
+	int rc = CALL(of(d), cuDeviceGet, &a, from);
+	if (rc == 0)
+		rc = CALL(of(d), cuDeviceGet, &b, to);
+	return rc == 0 ? CALL(of(d), cuDeviceCanAccessPeer, can, a, b) : rc;
+}
+
 static int enter(struct gpu *d)
 {
 	return CALL(of(d), cuCtxPushCurrent, of(d)->context);
@@ -94,40 +129,22 @@ static void detach(struct gpu *d)
 	c->context = NULL;
 }
 
-static int open_context(struct cuda *c)
+static int attach(struct gpu *d)
 {
+	struct cuda *c = of(d);
 	int rc = CALL(c, cuDevicePrimaryCtxRetain, &c->context, c->device);
 	if (rc != 0) {
 		c->context = NULL;
 		return rc;
 	}
-	rc = enter(&c->gpu);
+	rc = enter(d);
 	if (rc != 0)
 		return rc;
 	rc = CALL(c, cuStreamCreate, &c->work, CU_STREAM_NON_BLOCKING);
 	if (rc == 0)
 		rc = CALL(c, cuStreamCreate, &c->copy, CU_STREAM_NON_BLOCKING);
-	leave(&c->gpu);
+	leave(d);
 	return rc;
-}
-
-static int attach(struct gpu *d, int number, struct loom_error *err)
-{
-	struct cuda *c = of(d);
-	int rc = CALL(c, cuDeviceGet, &c->device, number);
-	if (rc != 0)
-		return gpu_fail(d, err, rc, NULL);
-	int code = find_limits(c, err);
-	if (code)
-		return code;
-	if (c->cu.cuDeviceGetPCIBusId(d->bus, sizeof(d->bus), c->device) != CUDA_SUCCESS)
-		*d->bus = 0;
-	rc = open_context(c);
-	if (rc == 0)
-		return 0;
-	code = gpu_fail(d, err, rc, NULL);
-	detach(d);
-	return code;
 }
 
 /* ---- memory ---- */
@@ -200,14 +217,11 @@ static int reach(struct gpu *d, uint64_t at, int number, int *can)
 {
 	struct cuda *c = of(d);
 	CUcontext context = NULL;
-	CUdevice other = 0;
 	int rc = CALL(c, cuPointerGetAttribute, &context, CU_POINTER_ATTRIBUTE_CONTEXT, at);
 	*can = context == c->context;
 	if (rc != 0 || *can)
 		return rc;
-	rc = CALL(c, cuDeviceGet, &other, number);
-	if (rc == 0)
-		rc = CALL(c, cuDeviceCanAccessPeer, can, c->device, other);
+	rc = peers(d, c->number, number, can);
 	if (rc != 0 || !*can)
 		return rc;
 	rc = CALL(c, cuCtxEnablePeerAccess, context, 0);
@@ -233,11 +247,6 @@ static int read(struct gpu *d, void *to, uint64_t from, uint64_t bytes)
 static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
 {
 	return await_copy(of(d), CALL(of(d), cuMemsetD8Async, at, 0, bytes, of(d)->copy));
-}
-
-static void host_atomics(const struct gpu *d, struct gpu_atomics *out)
-{
-	driver_host_atomics(&of(d)->cu, of(d)->device, out);
 }
 
 /* ---- programs ---- */
@@ -363,6 +372,8 @@ static int running(struct gpu *d, int *still)
 const struct gpu_driver cuda_driver = {
 	.name = "cuda",
 	.vendor = "NVIDIA",
+	.library = "driver",
+	.atomics_mend = "a driver for CUDA 13 tells; mixed stacks are probed before use",
 	.mend = "make one visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the container's settings "
 		"hide them)",
 	.dialect = &compose_cuda,
@@ -373,6 +384,9 @@ const struct gpu_driver cuda_driver = {
 	.lanes_shared = 16, /* struct loom_lanes, static */
 	.open = open_driver,
 	.count = count_gpus,
+	.find = find,
+	.host_atomics = host_atomics,
+	.peers = peers,
 	.attach = attach,
 	.detach = detach,
 	.text = text,
@@ -396,5 +410,4 @@ const struct gpu_driver cuda_driver = {
 	.occupancy = occupancy,
 	.launch = launch,
 	.running = running,
-	.host_atomics = host_atomics,
 };

@@ -74,10 +74,13 @@ int driver_open(const struct loom_host *host, const char *who, struct driver *cu
 		return rc;
 	CUresult failed = cu->cuInit(0);
 	if (failed != CUDA_SUCCESS)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the NVIDIA driver does not start: %s; %s",
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the NVIDIA driver does not start: cuInit: %s; %s",
 				 who, driver_text(cu, failed), init_mend(failed));
 	failed = cu->cuDriverGetVersion(&cu->version);
-	if (failed != CUDA_SUCCESS || cu->version < 12000)
+	if (failed != CUDA_SUCCESS)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: cuDriverGetVersion: %s", who,
+				 driver_text(cu, failed));
+	if (cu->version < 12000)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
 				 "%s: the NVIDIA driver offers CUDA %d.%d: install one that offers 12.0 "
 				 "or later",

@@ -76,6 +76,7 @@ void driver_host_atomics(const struct driver *cu, CUdevice device, struct gpu_at
 struct cuda {
 	struct gpu gpu;
 	struct driver cu;
+	int number; /* by the driver's count */
 	CUdevice device;
 	CUcontext context;
 	CUstream work, copy; /* non-blocking: neither waits for the other */
@@ -86,8 +87,5 @@ extern const struct rtc_kind cuda_compiler; /* calls.c */
 /* Besides -arch=. Line numbers cost nothing at run time and serve profilers; the assembler's report
  * is what resources_read() reads. */
 #define CUDA_COMPILER_FLAGS "-std=c++20", "-lineinfo", "--ptxas-options=-v"
-
-/* doctor.c */
-void cuda_doctor(const struct loom_host *host, struct loom_doctor *out);
 
 #endif

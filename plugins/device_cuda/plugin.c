@@ -29,10 +29,16 @@ static int create(const struct loom_host *host, const void *opts, uint32_t insta
 	return gpu_create(host, &cuda_driver, sizeof(struct cuda), opts, instance, instances, self, err);
 }
 
+static void doctor(const struct loom_host *host, struct loom_doctor *out)
+{
+	struct cuda cuda = {0};
+	gpu_doctor(&cuda.gpu, &cuda_driver, host, out);
+}
+
 static const struct loom_device_ops ops = {
 	.size = sizeof(ops),
 	.create = create,
-	.doctor = cuda_doctor,
+	.doctor = doctor,
 	GPU_DEVICE_OPS,
 };
 

@@ -8,7 +8,7 @@ CUDA_D := $D
 ifneq ($(CUDA),0)
 ifneq ($(CUDA_FOUND),)
 PLUGINS += device_cuda
-device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c ptxas.c doctor.c) $(GPU_SRC)
+device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c ptxas.c) $(GPU_SRC)
 device_cuda_CFLAGS := -isystem $(CUDA_HOME)/include -I$(COMPOSE_D)
 device_cuda_LIBS := -ldl
 
@@ -17,7 +17,7 @@ device_cuda_LIBS := -ldl
 CUDA_TEST_OBJ := $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/driver.c $D/ptxas.c)
 $B/obj/tests/test_compose.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins
 $B/tests/test_compose: $(CUDA_TEST_OBJ)
-$B/obj/tests/cuda/fake_driver.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins
+$B/obj/tests/cuda/fake_driver.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins -Itests/gpu
 $B/tests/cuda/libcuda.so.1: $B/obj/tests/cuda/fake_driver.o
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of `gpuloom doctor` that every device for GPUs has. */
+/* What this machine offers a vendor's devices, and how to mend what lacks. */
 #include "gpu.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-void doctor_failed(struct loom_doctor *out, const char *topic, struct loom_error *err)
+/* For an `err` that says "who: what: mend" or "who: what; mend". */
+static void failed_row(struct loom_doctor *out, const char *topic, struct loom_error *err)
 {
 	char *text = strstr(err->text, ": "), *mend = NULL;
 	text = text ? text + 2 : err->text;
@@ -18,17 +20,99 @@ void doctor_failed(struct loom_doctor *out, const char *topic, struct loom_error
 	out->row(out, topic, "no", text, mend ? mend : "");
 }
 
-void doctor_compiler(const struct loom_host *host, const struct gpu_driver *driver,
-		     struct loom_doctor *out)
+static void compiler_row(const struct gpu *d, struct loom_doctor *out)
 {
 	struct rtc compiler;
 	struct loom_error err = {0};
 	char topic[48], found[300];
-	snprintf(topic, sizeof(topic), "%s: %s", driver->name, driver->compiler->title);
-	if (rtc_open(host, driver->name, driver->compiler, NULL, &compiler, &err) != 0) {
-		doctor_failed(out, topic, &err);
+	snprintf(topic, sizeof(topic), "%s: %s", d->name, d->driver->compiler->title);
+	if (rtc_open(d->host, d->name, d->driver->compiler, NULL, &compiler, &err) != 0) {
+		failed_row(out, topic, &err);
 		return;
 	}
 	snprintf(found, sizeof(found), "%d.%d, %s", compiler.major, compiler.minor, compiler.path);
 	out->row(out, topic, "ok", found, "");
+}
+
+static void gpu_row(struct gpu *d, struct loom_doctor *out, int number)
+{
+	char topic[48], found[256];
+	struct loom_error err = {0};
+	snprintf(topic, sizeof(topic), "%s: GPU %d", d->name, number);
+	if (d->driver->find(d, number, &err) != 0) {
+		failed_row(out, topic, &err);
+		return;
+	}
+	snprintf(found, sizeof(found), "%s, %s, %d multiprocessors, %" PRIu64 " MiB", d->model, d->arch,
+		 d->limits.multiprocessors, d->memory >> 20);
+	out->row(out, topic, "ok", found, "");
+}
+
+static void atomics_row(struct gpu *d, struct loom_doctor *out, int number)
+{
+	char topic[48], mend[100];
+	struct gpu_atomics can = {0};
+	snprintf(topic, sizeof(topic), "%s: GPU %d and CPU", d->name, number);
+	d->driver->host_atomics(d, &can);
+	if (can.native) {
+		out->row(out, topic, "ok", "atomics on host memory are native", "");
+	} else if (can.known && can.add && can.cas) {
+		out->row(out, topic, "ok", "64-bit add and compare-and-swap on host memory are native", "");
+	} else if (can.known) {
+		snprintf(mend, sizeof(mend),
+			 "do not mix cpu:N and %s:N devices in one stack; GPUs alone work", d->name);
+		out->row(out, topic, "limited",
+			 can.add ? "no native compare-and-swap on host memory" :
+				   "no native atomics on host memory",
+			 mend);
+	} else {
+		out->row(out, topic, "limited", "the driver does not tell about atomics on host memory",
+			 d->driver->atomics_mend);
+	}
+}
+
+static void peer_row(struct gpu *d, struct loom_doctor *out, int count)
+{
+	char topic[48], found[64];
+	int pairs = 0, able = 0;
+	for (int a = 0; a < count; a++)
+		for (int b = 0; b < count; b++) {
+			int can = 0;
+			if (a == b)
+				continue;
+			pairs++;
+			if (d->driver->peers(d, a, b, &can) == 0 && can)
+				able++;
+		}
+	if (!pairs)
+		return;
+	snprintf(topic, sizeof(topic), "%s: peer access", d->name);
+	snprintf(found, sizeof(found), "%d of %d directed pairs of GPUs", able, pairs);
+	out->row(out, topic, able == pairs ? "ok" : "limited", found,
+		 able == pairs ? "" : "transport p2p needs it between the GPUs of a stack; host does not");
+}
+
+void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host,
+		struct loom_doctor *out)
+{
+	char topic[48], found[96];
+	struct loom_error err = {0};
+	int count = 0;
+	d->driver = driver;
+	d->host = host;
+	snprintf(d->name, sizeof(d->name), "%s", driver->name);
+	snprintf(topic, sizeof(topic), "%s: %s", driver->name, driver->library);
+	compiler_row(d, out);
+	if (driver->open(d, &err) != 0) {
+		failed_row(out, topic, &err);
+		return;
+	}
+	int usable = driver->count(d, &count) == 0 && count;
+	snprintf(found, sizeof(found), "%s, %d GPU(s)", d->version, count);
+	out->row(out, topic, usable ? "ok" : "no", found, usable ? "" : driver->mend);
+	for (int i = 0; i < count; i++) {
+		gpu_row(d, out, i);
+		atomics_row(d, out, i);
+	}
+	peer_row(d, out, count);
 }

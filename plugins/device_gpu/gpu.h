@@ -82,13 +82,15 @@ struct gpu_atomics {
 
 struct gpu;
 
-/* A vendor's driver. Calls return its own codes, 0 for success; the last that failed left its name in
- * `call`. Between enter() and leave(), but for open, count, attach, detach and themselves. Addresses
+/* A vendor's driver. Calls return its own codes, 0 for success (open and find: LOOM_E*); the last that
+ * failed left its name in `call`. From `alloc` on they are made between enter() and leave(). Addresses
  * are the GPU's. */
 struct gpu_driver {
 	const char *name;   /* "cuda": devices are "cuda:0", options stand in [device.cuda] */
 	const char *vendor; /* "NVIDIA" */
-	const char *mend;   /* what to do when no GPU is seen */
+	const char *library;      /* what open() loads: "driver" */
+	const char *mend;         /* what to do when no GPU is seen ... */
+	const char *atomics_mend; /* ... and when the driver does not tell about host_atomics() */
 	const char *const *dialect; /* compose_cuda */
 	const struct rtc_kind *compiler;
 	int out_of_memory; /* the code that says so */
@@ -100,8 +102,12 @@ struct gpu_driver {
 	/* Loads the driver's library. LOOM_EUNAVAIL with what is missing and what to do. */
 	int (*open)(struct gpu *d, struct loom_error *err);
 	int (*count)(struct gpu *d, int *count);
-	/* GPU `number`: its limits, architecture, PCI bus; a context with two streams. 0 or LOOM_E*. */
-	int (*attach)(struct gpu *d, int number, struct loom_error *err);
+	/* GPU `number` from now on: its name and limits. LOOM_EUNAVAIL when it cannot run workers. */
+	int (*find)(struct gpu *d, int number, struct loom_error *err);
+	void (*host_atomics)(const struct gpu *d, struct gpu_atomics *out);
+	int (*peers)(struct gpu *d, int from, int to, int *can);
+	/* A context and two streams. detach() takes down what attach() made, all or a part. */
+	int (*attach)(struct gpu *d);
 	void (*detach)(struct gpu *d);
 	const char *(*text)(const struct gpu *d, int rc); /* in a buffer of the calling thread */
 	int (*enter)(struct gpu *d);
@@ -136,7 +142,6 @@ struct gpu_driver {
 	int (*launch)(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads,
 		      uint32_t shared);
 	int (*running)(struct gpu *d, int *running);
-	void (*host_atomics)(const struct gpu *d, struct gpu_atomics *out);
 };
 
 /* Memory of another owner as this device sees it, or its own. */
@@ -158,10 +163,12 @@ struct gpu {
 	const struct loom_host *host;
 	const struct gpu_options *options;
 	struct rtc compiler;
-	char name[24]; /* "cuda:0" */
+	char name[24]; /* "cuda:0"; of gpu_doctor(): "cuda" */
 	char call[96]; /* the driver's function that failed */
 	char arch[64]; /* "sm_90" */
 	char bus[32];  /* PCI, as the driver writes it; "" when it does not tell */
+	char model[96], version[32]; /* the GPU's name; the driver's: "CUDA 13.0" */
+	uint64_t memory;	     /* bytes that the GPU has */
 	char defines[96]; /* lines in front of composed programs: what dev/NAME.h must know of this GPU */
 	int attached;
 	struct gpu_limits limits;
@@ -255,10 +262,8 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.build = gpu_build, .launch = gpu_launch, .ready = gpu_ready, .go = gpu_go,                \
 	.wait = gpu_wait, .retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out
 
-/* doctor.c */
-/* A row for an `err` that says "who: what: mend". */
-void doctor_failed(struct loom_doctor *out, const char *topic, struct loom_error *err);
-void doctor_compiler(const struct loom_host *host, const struct gpu_driver *driver,
-		     struct loom_doctor *out);
+/* doctor.c: with a zeroed struct of the plug-in's own. */
+void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host,
+		struct loom_doctor *out);
 
 #endif

@@ -109,22 +109,29 @@ static int prepare(struct gpu *d, uint32_t instances, struct loom_error *err)
 
 static int open_all(struct gpu *d, uint32_t instance, uint32_t instances, struct loom_error *err)
 {
-	int number, code = d->driver->open(d, err);
+	int number, rc, code = d->driver->open(d, err);
 	if (!code)
 		code = rtc_open(d->host, d->name, d->driver->compiler, d->options->compiler, &d->compiler,
 				err);
 	if (!code)
 		code = choose(d, instance, &number, err);
 	if (!code)
-		code = d->driver->attach(d, number, err);
+		code = d->driver->find(d, number, err);
+	if (!code)
+		code = shape_find(d, err);
 	if (code)
 		return code;
-	d->attached = 1;
 	if (d->options->arch && *d->options->arch)
 		snprintf(d->arch, sizeof(d->arch), "%s", d->options->arch);
 	find_node(d);
-	code = shape_find(d, err);
-	return code ? code : prepare(d, instances, err);
+	rc = d->driver->attach(d);
+	if (rc != 0) {
+		code = gpu_fail(d, err, rc, NULL);
+		d->driver->detach(d);
+		return code;
+	}
+	d->attached = 1;
+	return prepare(d, instances, err);
 }
 
 void gpu_destroy(void *self)

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+# What tests/cuda/run.sh and tests/hip/run.sh share: every combination for real, on this machine's GPU: each
+# workload with each scheduler, detector, transport and kind of worker, several times over, every sample
+# verified. The caller has set
+#   device   cuda or hip          vendor   for the message when there is none
+#   shapes   of workers: options of the device, one set a line
+#   syncs    by which consumers wait; the first with each of shared_shapes, too
+# and its arguments are BUILD [SAMPLES]: how many in a row, in one run (default 50). PARTS='tasks waits' says
+# which of them. Exit 77: no GPU here.
+set -u
+B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits}
+G=$B/gpuloom
+export GPULOOM_PLUGIN_PATH="$B/plugins"
+tmp=$(mktemp -d)
+trap 'rm -rf "$tmp"' EXIT
+"$G" doctor >"$tmp/doctor" || exit 1
+grep "^$device" "$tmp/doctor"
+grep -q "^$device: GPU 0  *ok" "$tmp/doctor" || { echo "skipped: no usable $vendor GPU here"; exit 77; }
+
+mkdir "$tmp/docs"
+for i in $(seq 400); do
+	seq "$i" $((i * 20)) | sed 's/7/zwischen den Zeilen /' >"$tmp/docs/$i.txt"
+done
+cat >"$tmp/gpu.ini" <<END
+[run]
+devices = $device:0
+samples = $samples
+timeout = 30s
+[device.cpu]
+oversubscribe = yes
+[workload.memset]
+tasks = 1000000
+[workload.contains]
+path = $tmp/docs
+word = zwischen
+load = ahead
+[workload.fib]
+n = 26
+[workload.uts]
+tree = T1
+END
+passed=0 failed=0
+
+# For tests/gpu/fake_kernel.h, with which this script itself is tested.
+fake() {
+	FAKE_GPU_PLUGINS=
+	for one; do
+		case $one in
+		scheduler.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/sched_${one#*=}.so" ;;
+		termination.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/term_${one#*=}.so" ;;
+		sync.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/sync_${one#*=}.so" ;;
+		run.workload=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/workload_${one#*=}.so" ;;
+		esac
+	done
+	export FAKE_GPU_PLUGINS
+}
+
+# once LABEL STATUS ARGUMENTS...: one command; its best figure goes into $best.
+once() {
+	label=$1 status=$2
+	shift 2
+	fake "$@"
+	timeout 300 $wrap "$G" run "$tmp/gpu.ini" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	got=$?
+	if [ "$got" -ne "$status" ]; then
+		echo "FAILED  $label: exit $got instead of $status"
+		sed 's/^/    /' "$tmp/err" | tail -n 20
+		[ -z "$wrap" ] || tail -n 40 "$tmp/out"
+		failed=$((failed + 1))
+		return 1
+	fi
+	passed=$((passed + 1))
+	best=$(awk '$1 == "tasks_per_s" { print $2, $3 }' "$tmp/out")
+}
+
+# every LABEL ARGUMENTS...: all samples of a run.
+every() {
+	name=$1
+	shift
+	once "$name" 0 "$@" || return
+	printf '  ok  %-64s %s\n' "$name" "$best"
+}
+
+wrap=
+schedulers=$(cd "$B/plugins" && ls sched_*.so | sed 's/sched_\(.*\)\.so/\1/')
+detectors=$(cd "$B/plugins" && ls term_*.so | sed 's/term_\(.*\)\.so/\1/')
+tasks() {
+	# Static keeps what tasks spawn where it is, and polls of host memory are slow: smaller jobs there.
+	for transport in p2p host; do
+		for scheduler in $schedulers 'mgws grain=lane'; do
+			for detector in $detectors; do
+				for workload in memset contains fib uts; do
+					set -- --set transport.use="$transport" --set scheduler.use="${scheduler% *}" \
+						--set termination.use="$detector" --set run.workload="$workload"
+					[ "$scheduler" = "${scheduler% *}" ] ||
+						set -- "$@" --set "scheduler.mgws.${scheduler#* }"
+					[ "$transport" = p2p ] || set -- "$@" --set workload.memset.tasks=20000 \
+						--set workload.fib.n=18 --set device.$device.workers=264 \
+						--set workload.uts.tree=custom --set workload.uts.depth=6
+					[ "$scheduler" != static ] || set -- "$@" --set scheduler.static.spill=1000000 \
+						--set workload.fib.n=18 \
+						--set workload.uts.tree=custom --set workload.uts.depth=4
+					every "$transport $scheduler $detector $workload" "$@"
+				done
+			done
+		done
+	done
+
+	# The scheduler's policies, and queues in host memory with everything else on the device.
+	base='--set transport.use=p2p --set scheduler.use=mgws --set termination.use=counter'
+	for grain in worker lane; do
+		for policy in overflow=damping transfer=id victim=biased victim=local victim=neighbour claim=fixed \
+			owners=2; do
+			every "uts grain=$grain $policy" $base --set run.workload=uts \
+				--set scheduler.mgws.grain=$grain --set scheduler.mgws.$policy
+		done
+		every "uts grain=$grain, queues in host memory" $base --set run.workload=uts \
+			--set scheduler.mgws.grain=$grain --set transport.p2p.placement=host --set workload.uts.tree=custom
+	done
+
+	# Other shapes of workers.
+	for workload in memset uts; do
+		echo "$shapes" | grep . >"$tmp/shapes"
+		while read -r shape; do
+			set -- $base --set run.workload="$workload"
+			for one in $shape; do
+				set -- "$@" --set "device.$device.$one"
+			done
+			# Few workers take seconds for the tree.
+			case $shape in
+			workers=*) set -- "$@" --set workload.uts.tree=custom --set workload.uts.depth=6 ;;
+			esac
+			every "$workload $shape" "$@"
+		done <"$tmp/shapes"
+		every "$workload, small queues" $base --set run.workload="$workload" \
+			--set scheduler.mgws.local_queue=2 --set scheduler.mgws.public_queue=2 \
+			--set scheduler.mgws.spill=1000000 --set workload.uts.tree=custom --set workload.uts.depth=6
+	done
+
+	# Two devices in one stack: the coherence probe, steals between them. On one GPU both share it.
+	half=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
+	for transport in p2p host; do
+		every "two devices on one GPU, $transport" --set run.devices="$device:0 $device:1" \
+			--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
+			--set transport.use="$transport" --set scheduler.use=mgws --set termination.use=counter
+	done
+	if grep -q "^$device: GPU 0 and CPU  *ok" "$tmp/doctor"; then
+		every 'CPU and GPU' --set run.devices="cpu:0 $device:0" --set run.workload=uts \
+			--set transport.use=host --set scheduler.use=mgws --set termination.use=counter
+	else
+		once 'CPU and GPU are refused' 4 --set run.devices="cpu:0 $device:0" --set run.workload=uts \
+			--set transport.use=host --set scheduler.use=mgws --set termination.use=counter
+		sed 's/^/      /' "$tmp/err"
+	fi
+}
+
+waits() {
+	# Consumers that wait on a GPU, for producers on another instance of it: each application under each way to
+	# wait, several workers per block, and a deadline that finds them waiting.
+	pair="--set run.devices=$device:0\\ $device:1 --set device.$device.1.gpu=0 --set transport.use=p2p"
+	for sync in $syncs; do
+		for app in srs cg fe h3d bfs bs c2d stn gem kmn pattern; do
+			eval every "'sync $sync $app'" "$pair" --set device.$device.workers=4 --set sync.use=$sync \
+				--set run.workload=$app
+		done
+	done
+	echo "$shared_shapes" | grep . >"$tmp/shapes"
+	while read -r shape; do
+		set --
+		for one in $shape; do
+			set -- "$@" --set "device.$device.$one"
+		done
+		eval every "'sync ${syncs%% *} stn, $shape'" "$pair" --set device.$device.workers=32 \
+			--set sync.use="${syncs%% *}" --set run.workload=stn '"$@"'
+	done <"$tmp/shapes"
+	for sync in $syncs; do
+		eval once "'sync $sync, a deadline'" 124 "$pair" --set device.$device.workers=4 --set sync.use=$sync \
+			--set run.workload=stn --set workload.stn.tp=20000 --set workload.stn.iterations=10000 \
+			--set run.timeout=300ms && printf '  ok  %s\n' "sync $sync, a deadline ends waits"
+	done
+}
+
+for part in $parts; do
+	$part
+done

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the drivers without a GPU share (tests/cuda/fake_driver.c, tests/hip/fake_runtime.c): "device
+ * memory" is the heap, and a launched kernel is a set of threads that run the policies' CPU code on the
+ * launch record that the device wrote. They test the host half of a device, from the options to the last
+ * copy, with the real core and real policies.
+ *
+ * FAKE_GPU_PLUGINS  the files of the policies that the conf selects (the core may load others, too)
+ * FAKE_GPU          what goes wrong: none, init, no-gpu, old-gpu, atomics (native with the CPU), hang (a
+ *                   worker ignores the stop word), die (the kernel fails in mid-sample), small (fewer
+ *                   blocks are resident than promised)
+ * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
+ * FAKE_GPU_CALLS    a file to which "NAME COUNT" lines are appended at the end: how often each was called */
+#ifndef LOOM_TEST_FAKE_KERNEL_H
+#define LOOM_TEST_FAKE_KERNEL_H
+
+#include <dlfcn.h>
+#include <gpuloom/dev/probe.h>
+#include <gpuloom/sched.h>
+#include <gpuloom/workload.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compose/gpu.dev.h"
+
+#define API __attribute__((visibility("default")))
+#define FAKE_FN static __attribute__((unused))
+
+/* ---- calls ---- */
+
+static struct {
+	const char *name;
+	unsigned count;
+} fake_calls[128];
+static pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void fake_tell(void)
+{
+	FILE *file = fopen(getenv("FAKE_GPU_CALLS"), "a");
+	for (size_t i = 0; file && fake_calls[i].name; i++)
+		fprintf(file, "%s %u\n", fake_calls[i].name, fake_calls[i].count);
+	if (file)
+		fclose(file);
+}
+
+/* Counts a call; 1 when it is the one to fail. */
+static int fake_fails(const char *name)
+{
+	const char *told = getenv("FAKE_GPU_FAIL");
+	size_t i = 0, n = strlen(name);
+	pthread_mutex_lock(&fake_lock);
+	if (!fake_calls[0].name && getenv("FAKE_GPU_CALLS"))
+		atexit(fake_tell);
+	while (fake_calls[i].name && strcmp(fake_calls[i].name, name))
+		i++;
+	fake_calls[i].name = name;
+	unsigned count = ++fake_calls[i].count;
+	pthread_mutex_unlock(&fake_lock);
+	return told && !strncmp(told, name, n) && told[n] == ':' && (unsigned)atoi(told + n + 1) == count;
+}
+#define CALLED(name)                                                                               \
+	do {                                                                                       \
+		if (fake_fails(#name))                                                             \
+			return FAKE_ERROR;                                                         \
+	} while (0)
+
+FAKE_FN int wrong(const char *what)
+{
+	const char *set = getenv("FAKE_GPU");
+	return set && !strcmp(set, what);
+}
+
+/* ---- the kernel ---- */
+
+struct module {
+	struct loom_gpu_launch launch;
+};
+
+struct worker {
+	pthread_t thread;
+	struct loom_ctx ctx;
+	struct loom_lanes together;
+	void *local;
+	struct loom_gpu_launch *record;
+	struct stream *stream;
+};
+
+struct stream {
+	struct worker *worker;
+	uint32_t count;
+	uint32_t left;   /* threads that have ended; atomic */
+	uint32_t failed; /* atomic */
+};
+
+static const void *tables[LOOM_KINDS];
+static loom_task_fn *task_functions[64];
+static uint32_t task_count;
+
+static void take_policy(const char *path)
+{
+	void *so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	const struct loom_plugin *(*entry)(void) = NULL;
+	if (so)
+		*(void **)&entry = dlsym(so, "loom_plugin_entry");
+	if (!entry) {
+		fprintf(stderr, "fake driver: %s\n", dlerror());
+		exit(99);
+	}
+	const struct loom_plugin *p = entry();
+	tables[p->kind] = p->dev->cpu;
+	if (p->kind != LOOM_WORKLOAD)
+		return;
+	const struct loom_workload_dev *w = p->dev->cpu;
+	task_count = w->count;
+	for (uint32_t i = 0; i < w->count; i++)
+		task_functions[i] = w->task[i].fn;
+}
+
+static void load_policies(void)
+{
+	char *list = getenv("FAKE_GPU_PLUGINS"), *rest = NULL;
+	list = list ? strdup(list) : NULL;
+	for (char *path = list ? strtok_r(list, " ", &rest) : NULL; path;
+	     path = strtok_r(NULL, " ", &rest))
+		take_policy(path);
+	free(list);
+}
+
+static void fill(struct worker *w, uint32_t slot)
+{
+	struct loom_gpu_launch *l = w->record;
+	struct loom_ctx *c = &w->ctx;
+	*c = (struct loom_ctx){
+		.worker = l->first + slot,
+		.workers = l->workers,
+		.device = l->device,
+		.devices = l->devices,
+		.first = l->first,
+		.count = l->count,
+		.lanes = 1,
+		.flags = LOOM_CTX_CROWDED,
+		.random = l->seed + slot + 1,
+		.ctl = &l->gate->ctl,
+		.segment = l->segment,
+		.together = &w->together,
+		.initial = l->initial,
+		.sched = tables[LOOM_SCHED],
+		.term = tables[LOOM_TERM],
+		.sync = tables[LOOM_SYNC],
+		.barrier = tables[LOOM_BARRIER],
+		.workload = tables[LOOM_WORKLOAD],
+		.task = task_functions,
+		.tasks = task_count,
+	};
+	c->counters = l->counters ? &l->counters[c->worker] : NULL;
+	for (int kind = 0; kind < LOOM_KINDS; kind++) {
+		c->global[kind] = l->global[kind];
+		c->on_device[kind] = l->on_device[kind];
+		c->registry[kind] = l->registry[kind];
+		c->own[kind] = l->registry[kind] ? loom_at(c, l->registry[kind][c->worker]) : NULL;
+		if (l->local_at[kind] != LOOM_GPU_NONE)
+			c->local[kind] = (char *)w->local + l->local_at[kind];
+	}
+}
+
+/* As loom_gpu_watch() in kernel.dev.h. */
+static uint32_t watch(struct worker *w, uint32_t old, uint32_t mask)
+{
+	struct loom_gpu_launch *l = w->record;
+	struct loom_ctx *c = &w->ctx;
+	uint32_t phase;
+	if (c->worker == c->first) {
+		while ((phase = loom_load_acquire_sys(&l->ctl->phase)) == old || !(phase & mask))
+			sched_yield();
+		c->ctl->initial_tasks = l->ctl->initial_tasks;
+		c->ctl->sample = l->ctl->sample;
+		loom_store_release_dev(&c->ctl->phase, phase);
+	} else {
+		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) == old || !(phase & mask))
+			sched_yield();
+	}
+	return phase;
+}
+
+static void stage(struct worker *w, uint32_t value)
+{
+	loom_store_relaxed_dev(&w->record->stage[w->ctx.worker - w->ctx.first], value);
+}
+
+static void run_sample(struct worker *w)
+{
+	const struct loom_sched_dev *sched = tables[LOOM_SCHED];
+	const struct loom_workload_dev *workload = tables[LOOM_WORKLOAD];
+	struct loom_ctx *c = &w->ctx;
+	memset(w->local, 0, w->record->local_bytes);
+	if (wrong("hang") && c->worker == c->first + 1)
+		for (;;)
+			sched_yield();
+	if (w->record->probe)
+		loom_probe_run(c, w->record->probe);
+	else if (LOOM_HAS(workload, kernel))
+		workload->kernel(c);
+	else
+		sched->run(c);
+}
+
+static void *worker_main(void *arg)
+{
+	struct worker *w = arg;
+	struct loom_gpu_launch *l = w->record;
+	struct loom_ctx *c = &w->ctx;
+	for (;;) {
+		stage(w, LOOM_GPU_PARKED);
+		uint32_t ready = watch(w, 0, 3);
+		if (ready == LOOM_PHASE_RETIRE)
+			break;
+		fill(w, c->worker - l->first); /* the registries were filled after the launch */
+		stage(w, LOOM_GPU_READY);
+		if (loom_fetch_add_acq_rel_dev(&l->gate->arrived, 1u) + 1 == c->count) {
+			loom_store_relaxed_dev(&l->gate->arrived, 0u);
+			loom_store_relaxed_dev(&l->gate->finished, 0u);
+			loom_store_release_sys(&l->words->ready, ready);
+		}
+		uint32_t go = watch(w, ready, ~0u);
+		if (go == LOOM_PHASE_RETIRE)
+			break;
+		stage(w, LOOM_GPU_WORKING);
+		if (wrong("die")) {
+			__atomic_store_n(&w->stream->failed, 1, __ATOMIC_RELEASE);
+			break;
+		}
+		run_sample(w);
+		if (c->counters)
+			c->counters->end_ns = loom_clock_ns(c);
+		stage(w, LOOM_GPU_FINISHED);
+		if (loom_fetch_add_acq_rel_dev(&l->gate->finished, 1u) + 1 == c->count)
+			loom_store_release_sys(&l->words->done, go);
+	}
+	free(w->local);
+	__atomic_fetch_add(&w->stream->left, 1, __ATOMIC_ACQ_REL);
+	return NULL;
+}
+
+/* ---- a stream: 0: nothing runs, 1: a kernel does, -1: it failed ---- */
+
+FAKE_FN int fake_launch(struct module *m, struct stream *s)
+{
+	uint32_t count = m->launch.count; /* a block may hold several */
+	load_policies();
+	*s = (struct stream){.count = count, .worker = calloc(count, sizeof(struct worker))};
+	for (uint32_t i = 0; i < count; i++) {
+		s->worker[i].record = &m->launch;
+		s->worker[i].stream = s;
+		s->worker[i].local = calloc(1, m->launch.local_bytes + 64);
+		fill(&s->worker[i], i);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (pthread_create(&s->worker[i].thread, NULL, worker_main, &s->worker[i]) != 0)
+			return -1;
+	return 0;
+}
+
+FAKE_FN int fake_state(struct stream *s)
+{
+	if (__atomic_load_n(&s->failed, __ATOMIC_ACQUIRE))
+		return -1;
+	if (!s->worker)
+		return 0;
+	if (__atomic_load_n(&s->left, __ATOMIC_ACQUIRE) != s->count)
+		return 1;
+	for (uint32_t i = 0; i < s->count; i++)
+		pthread_join(s->worker[i].thread, NULL);
+	free(s->worker);
+	s->worker = NULL;
+	return 0;
+}
+
+/* ---- memory ---- */
+
+/* Not zero either. */
+FAKE_FN void *fake_memory(size_t align, size_t bytes)
+{
+	void *at = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
+	return at ? memset(at, 0xa5, bytes) : NULL;
+}
+
+static struct {
+	char *at;
+	size_t bytes;
+} fake_owned[64];
+
+/* Of the device. */
+FAKE_FN void *fake_device_memory(size_t bytes)
+{
+	for (int i = 0; i < 64; i++)
+		if (!fake_owned[i].at) {
+			fake_owned[i].at = fake_memory(256, bytes);
+			fake_owned[i].bytes = bytes;
+			return fake_owned[i].at;
+		}
+	return NULL;
+}
+
+FAKE_FN void fake_device_free(void *at)
+{
+	for (int i = 0; i < 64; i++)
+		if (fake_owned[i].at == at)
+			fake_owned[i].at = NULL;
+	free(at);
+}
+
+FAKE_FN int fake_is_ours(const void *at)
+{
+	for (int i = 0; i < 64; i++)
+		if (fake_owned[i].at && (size_t)((const char *)at - fake_owned[i].at) < fake_owned[i].bytes)
+			return 1;
+	return 0;
+}
+
+static void *registered[64];
+
+/* 0: done, 1: it is already, -1: no room. */
+FAKE_FN int fake_register(void *at)
+{
+	for (int i = 0; i < 64; i++)
+		if (registered[i] == at)
+			return 1;
+	for (int i = 0; i < 64; i++)
+		if (!registered[i]) {
+			registered[i] = at;
+			return 0;
+		}
+	return -1;
+}
+
+FAKE_FN int fake_unregister(void *at)
+{
+	for (int i = 0; i < 64; i++)
+		if (registered[i] == at) {
+			registered[i] = NULL;
+			return 0;
+		}
+	return -1;
+}
+
+#endif

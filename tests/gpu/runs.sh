@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+# What check-device-cuda.sh and check-device-hip.sh share: whole runs with real policies over a driver that
+# runs kernels as threads (fake_kernel.h). The caller has read tests/lib.sh and set
+#   device   cuda or hip          wave     threads that run in step
+#   group    warp or wave: a worker that shares its block
+
+cat >"$tmp/gpu.ini" <<END
+[run]
+workload = memset
+devices  = $device:0
+samples  = 3
+timeout  = 20s
+[device.cpu]
+oversubscribe = yes
+[transport]
+use = p2p
+[scheduler]
+use = mgws
+[termination]
+use = counter
+[workload.memset]
+tasks = 20000
+[workload.fib]
+n = 16
+[workload.uts]
+tree = custom
+END
+
+# run SCHEDULER WORKLOAD STATUS PATTERN [WRONG [ARGUMENTS]]
+run() {
+	scheduler=$1 workload=$2 status=$3 wanted=$4 wrong=${5-none}
+	[ $# -lt 5 ] && shift 4 || shift 5
+	export FAKE_GPU="$wrong"
+	export FAKE_GPU_PLUGINS="$B/plugins/sched_$scheduler.so $B/plugins/term_counter.so $B/plugins/workload_$workload.so"
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set scheduler.use="$scheduler" \
+		--set run.workload="$workload" "$@"
+}
+
+sound_runs() {
+	for transport in p2p host; do
+		for scheduler in mgws static; do
+			for workload in memset fib uts; do
+				run $scheduler $workload 0 '3 samples, each verified' none --set transport.use=$transport
+			done
+		done
+	done
+	run mgws uts 0 verified none --set device.$device.worker="$group" --set "device.$device.${group}s=2"
+	run mgws uts 0 verified none --set device.$device.lanes=$((2 * wave)) --set device.$device.workers=3
+	run mgws fib 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
+	run mgws fib 0 verified atomics --set run.devices="cpu:0 $device:0" --set transport.use=host
+
+	# The second run takes the program from the cache; `compile = always` does not.
+	run mgws memset 0 'taken from ' none --log debug
+	run mgws memset 0 'compiled in ' none --log debug --set device.$device.compile=always
+	grep -q 'taken from' "$tmp/err" && fail 'compile = always took the program from the cache'
+	run mgws memset 0 'compiled in ' none --log debug --set device.$device.cache="$tmp/other"
+	ls "$tmp"/other/*.code >/dev/null 2>&1 || fail 'nothing in the folder that cache names'
+	expect 0 '1[0-9] passed, 0 failed' "$G" validate "$B/plugins/device_$device.so" --level 4 --quiet
+}
+
+refused_runs() {
+	run mgws memset 4 "there is no GPU 7, the driver sees 1" none --set device.$device.gpu=7
+	run mgws memset 4 'the driver sees no GPU' no-gpu
+	run mgws memset 4 'blocks must be resident at once, .* only 2 are' small --set device.$device.workers=8
+	run mgws memset 2 "lanes = $((wave + 16)): must be a multiple of $wave" none \
+		--set device.$device.lanes=$((wave + 16))
+	run mgws memset 2 'at most 8 can be resident' none --set device.$device.workers=9
+	run mgws memset 4 'choose smaller queues' none --set scheduler.mgws.local_queue=4096
+	run mgws memset 1 'its kernel has failed: [A-Za-z_]*(ILLEGAL_ADDRESS|IllegalAddress)' die
+	# A kernel that hangs keeps its memory: no leak of ours.
+	ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
+	export ASAN_OPTIONS
+	run mgws memset 124 'worker 1 is inside a task or the scheduler' hang --set run.timeout=500ms
+}
+
+# failing_runs NAME...: every function of the driver that a run calls fails in turn. At its first call the
+# run ends with a sentence that names it, but for NAME..., without which the run verifies: what takes down,
+# what a driver need not tell. At its last call, where devices are taken down, nothing hangs or crashes.
+failing_runs() {
+	optional=" $* "
+	for transport in p2p host; do
+		: >"$tmp/calls"
+		FAKE_GPU_CALLS=$tmp/calls
+		export FAKE_GPU_CALLS
+		run mgws memset 0 verified none --samples 2 --set run.warmup=0 --set transport.use=$transport
+		unset FAKE_GPU_CALLS
+		[ "$(wc -l <"$tmp/calls")" -gt 20 ] || fail 'the driver was hardly called'
+		while read -r name count; do
+			[ ! -e "$tmp/done.$name" ] || continue # the second transport adds its own
+			: >"$tmp/done.$name"
+			case $optional in
+			*" $name "*) fails "$name" 1 '0' ;;
+			*) fails "$name" 1 '1 4' ;;
+			esac
+			case $name in *StreamQuery) continue ;; esac # as often as there is time
+			[ "$count" = 1 ] || fails "$name" "$count" '0 1 4'
+		done <"$tmp/calls"
+	done
+}
+
+# fails NAME CALL STATUSES
+fails() {
+	FAKE_GPU_FAIL=$1:$2 timeout 30 "$G" run "$tmp/gpu.ini" --samples 2 --set run.warmup=0 \
+		--set transport.use="$transport" >"$tmp/out" 2>"$tmp/err" </dev/null
+	got=$?
+	case " $3 " in *" $got "*) ;; *) fail "$1, call $2 fails: exit $got, not $3"; cat "$tmp/err" ;; esac
+	[ $got -eq 0 ] || grep -qE "$1|its kernel has failed" "$tmp/err" ||
+		{ fail "$1, call $2: the error does not name it:"; cat "$tmp/err"; }
+}
