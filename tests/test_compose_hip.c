@@ -1,97 +1,244 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The composed programs over dev/hip.h, without a GPU and without ROCm: clang compiles every scheduler
- * with every termination detector and each of four workloads for wavefronts of 64 and of 32. */
-#include <sys/wait.h>
+/* The composed programs for AMD GPUs, without one: hipRTC, loaded as device_hip loads it, compiles every
+ * combination that tests/test_compose.c compiles, for wavefronts of 64 and of 32. What a program takes is
+ * read from its code object. */
+#if defined(__has_include) && __has_include(<hip/hip_runtime_api.h>)
 #include <unistd.h>
 
 #include "compose_pick.h"
+#include "device_hip/runtime.h"
 
 static const struct {
-	const char *arch;
-	uint32_t lanes;
-} targets[] = {{"gfx90a", 64}, {"gfx1030", 32}};
+	const char *arch, *defines;
+	uint32_t wave;
+} targets[] = {{"gfx90a", "#define LOOM_HIP_WAVEFRONT 64\n", 64},
+	       {"gfx1030", "#define LOOM_HIP_WAVEFRONT 32\n#define LOOM_HIP_CLOCK_KHZ 27000u\n", 32}};
 
-static char folder[] = "/tmp/gpuloom-hip-XXXXXX";
+static struct rtc hiprtc;
 
-static void need_clang(void)
+static void need_hiprtc(void)
 {
-	if (system("clang --print-targets 2>/dev/null | grep -q amdgcn") != 0)
-		test_skip("no clang with the AMDGPU target here: install clang");
+	struct loom_error err;
+	if (!hiprtc.so && rtc_open(&fake_host, "test", &hip_compiler, NULL, &hiprtc, &err) != 0)
+		test_skip(err.text);
 }
 
-/* What HIP's own headers would define. */
-#define KEYWORDS                                                                                   \
-	"-D__device__='__attribute__((device))' -D__global__='__attribute__((global))' "           \
-	"-D__shared__='__attribute__((shared))' -D__constant__='__attribute__((constant))'"
-
-static int compile(const char *text, const char *arch)
-{
-	char path[100], command[1000];
-	snprintf(path, sizeof(path), "%s/program.hip", folder);
-	FILE *file = fopen(path, "w");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(file);
-	fputs(text, file);
-	CU_ASSERT_EQUAL(fclose(file), 0);
-	snprintf(command, sizeof(command),
-		 "clang -x hip --cuda-device-only --offload-arch=%s -nogpuinc -nogpulib -std=c++20 -O1 "
-		 "-Wall -Wno-unused-function " KEYWORDS
-		 " -Icore/include -Iplugins/compose -S %s/program.hip -o %s/program.s",
-		 arch, folder, folder);
-	int status = system(command);
-	snprintf(path, sizeof(path), "%s/program.s", folder);
-	CU_ASSERT_EQUAL(access(path, R_OK), 0);
-	unlink(path);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 99;
-}
-
+/* As device_hip's defaults on an MI200: 8 blocks of one wavefront. */
 static struct compose_target target_of(size_t i)
 {
 	return (struct compose_target){.who = "hip:0",
 				       .dialect = compose_hip,
-				       .lanes = targets[i].lanes,
+				       .defines = targets[i].defines,
+				       .lanes = targets[i].wave,
 				       .per_block = 1,
-				       .blocks = 1,
-				       .nesting = 2};
+				       .blocks = 8,
+				       .nesting = 0};
 }
 
-static void check_combination(struct selection *s, const char *label)
+static int compile(const char *text, const char *arch, struct compiled *out, struct loom_error *err)
 {
-	if (strcmp(s->policy[LOOM_TERM]->name, "term_counter") && !getenv("COMPOSE_ALL") &&
-	    strcmp(s->policy[LOOM_WORKLOAD]->name, "workload_memset"))
-		return; /* a detector's code does not depend on the workload's */
-	for (size_t i = 0; i < COUNT(targets); i++) {
+	char option[32];
+	snprintf(option, sizeof(option), "--offload-arch=%s", arch);
+	const char *const options[] = {option, HIP_COMPILER_FLAGS};
+	return rtc_run(&fake_host, "hip:0", &hiprtc, text, options, COUNT(options), 0, out, err);
+}
+
+static void print_head(void)
+{
+	printf("\n  %-48s %-8s %9s %7s %6s %7s\n", "program", "arch", "registers", "shared", "stack", "spills");
+}
+
+/* Bytes that a program's rare functions may spill: what is called saves registers, which are counted. */
+#define SPILLS_MAX 32u
+enum { MAY_SPILL = 1 };
+
+static void check_program(const char *text, const char *label, const char *arch, int flags)
+{
+	struct compiled out;
+	struct loom_error err = {0};
+	struct resources r;
+	if (compile(text, arch, &out, &err) != 0) {
+		printf("%s %s: %s\n", label, arch, err.text);
+		CU_FAIL("does not compile");
+		return;
+	}
+	CU_ASSERT(out.bytes > 64 && !memcmp(out.code, "\177ELF", 4));
+	CU_ASSERT(code_resources(out.code, out.bytes, &r));
+	printf("  %-48s %-8s %9u %7u %6u %7u\n", label, arch, r.registers, r.shared, r.stack, r.spills);
+	CU_ASSERT(r.spills <= SPILLS_MAX || flags & MAY_SPILL);
+	CU_ASSERT(r.registers <= 256);
+	/* Static memory would shift the dynamic in the kernel alone: see hip.dev.h. */
+	CU_ASSERT_EQUAL(r.shared, 0);
+	compiled_free(&fake_host, &out);
+}
+
+static void compose_and_check(struct selection *s, const char *label, size_t first, size_t count, int flags)
+{
+	for (size_t i = first; i < first + count; i++) {
 		struct compose_target target = target_of(i);
 		struct text text;
 		struct loom_error err = {0};
 		int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
-		CU_ASSERT_EQUAL_FATAL(rc, 0);
-		rc = compile(text.at, targets[i].arch);
-		printf("  %-48s %-8s %s\n", label, targets[i].arch, rc ? "does not compile" : "compiles");
+		if (compose_watches(&s->program)) { /* a wave besides the workers': not here */
+			CU_ASSERT_EQUAL(rc, LOOM_ENOTSUP);
+			continue;
+		}
 		CU_ASSERT_EQUAL(rc, 0);
+		if (rc) {
+			printf("%s: %s\n", label, err.text);
+			return;
+		}
+		check_program(text.at, label, targets[i].arch, flags);
 		text_free(&text);
 	}
+}
+
+static void check_both(struct selection *s, const char *label)
+{
+	compose_and_check(s, label, 0, COUNT(targets), 0);
+}
+
+/* One architecture and the other in turn. COMPOSE_ALL=1: each for both. */
+static void check_turn(struct selection *s, const char *label, int flags)
+{
+	static size_t turn;
+	if (getenv("COMPOSE_ALL"))
+		compose_and_check(s, label, 0, COUNT(targets), flags);
+	else
+		compose_and_check(s, label, turn++ % COUNT(targets), 1, flags);
+}
+
+static void check_one(struct selection *s, const char *label)
+{
+	check_turn(s, label, 0);
+}
+
+/* A workload's own kernel may spill: its author weighs that. */
+static void check_kernel(struct selection *s, const char *label)
+{
+	check_turn(s, label, MAY_SPILL);
 }
 
 static void test_combinations(void)
 {
-	need_clang();
-	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
-	each_combination(check_combination);
-	/* And a worker of several wavefronts. */
-	for (size_t i = 0; i < COUNT(targets); i++) {
-		struct compose_target target = target_of(i);
-		struct text text;
-		struct loom_error err = {0};
-		target.lanes = 256;
-		CU_ASSERT_EQUAL_FATAL(compose_probe(&fake_host, &target, &text, &err), 0);
-		CU_ASSERT_EQUAL(compile(text.at, targets[i].arch), 0);
-		text_free(&text);
-	}
-	char path[100];
-	snprintf(path, sizeof(path), "%s/program.hip", folder);
-	unlink(path);
-	rmdir(folder);
+	need_hiprtc();
+	print_head();
+	each_combination(check_both);
 }
 
-static const struct test tests[] = {{"combinations", test_combinations}};
+static void test_kernels(void)
+{
+	need_hiprtc();
+	print_head();
+	each_kernel(check_kernel);
+}
+
+static void test_syncs(void)
+{
+	need_hiprtc();
+	print_head();
+	each_sync(check_one);
+}
+
+static void test_policies(void)
+{
+	need_hiprtc();
+	print_head();
+	each_policy(check_one);
+}
+
+/* Workers of several wavefronts, several workers in a block, and the probe. */
+static void test_shapes(void)
+{
+	struct selection s = {0};
+	need_hiprtc();
+	pick(&s, "sched_static");
+	pick(&s, "term_counter");
+	pick(&s, "workload_fib");
+	print_head();
+	for (size_t i = 0; i < COUNT(targets); i++)
+		for (int shape = 0; shape < 3; shape++) {
+			struct compose_target target = target_of(i);
+			struct text text;
+			struct loom_error err = {0};
+			char label[64];
+			target.lanes *= shape == 0 ? 4 : 1;
+			target.per_block = shape == 1 ? 4 : 1;
+			target.nesting = shape == 1 ? 2 : 0;
+			target.blocks = shape == 2 ? 1 : 2;
+			int rc = shape == 2 ? compose_probe(&fake_host, &target, &text, &err) :
+					      compose_work(&fake_host, &target, &s.program, &text, &err);
+			CU_ASSERT_EQUAL_FATAL(rc, 0);
+			snprintf(label, sizeof(label), "%s%u lanes, %u workers a block",
+				 shape == 2 ? "probe, " : "", target.lanes, target.per_block);
+			check_program(text.at, label, targets[i].arch, target.nesting ? MAY_SPILL : 0);
+			text_free(&text);
+		}
+}
+
+/* A compiler's message names the plug-in, the file and the line. */
+static void test_source_error(void)
+{
+	static const char source[] = "LOOM_FN void term_broken_idle(struct loom_ctx *c)\n"
+				     "{\n"
+				     "\tno_such_function(c);\n"
+				     "}\n";
+	static const struct loom_device_code code = {.size = sizeof(code),
+						     .source_name = "term_broken.dev.h",
+						     .source = source,
+						     .source_end = source + sizeof(source) - 1};
+	const struct loom_plugin broken = {.kind = LOOM_TERM, .name = "term_broken", .dev = &code};
+	struct selection s = {0};
+	struct compose_target target = target_of(0);
+	struct text text;
+	struct compiled out;
+	struct loom_error err = {0};
+	need_hiprtc();
+	pick(&s, "sched_static");
+	pick(&s, "workload_memset");
+	s.policy[LOOM_TERM] = &broken;
+	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+	CU_ASSERT_EQUAL(compile(text.at, "gfx90a", &out, &err), LOOM_EPLUGIN);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "term_broken: term_broken.dev.h:3:"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no_such_function"));
+	text_free(&text);
+}
+
+/* ---- the notes of a code object ---- */
+
+static void test_resources(void)
+{
+	/* As MessagePack has them: a text's length, the text, a number of 1, 2, 3 or 5 bytes. */
+	static const char notes[] = "\xab.vgpr_count\xcd\x01\x02"
+				    "\xb9.group_segment_fixed_size\x10"
+				    "\xbb.private_segment_fixed_size\xce\x00\x01\x00\x00"
+				    "\xb1.vgpr_spill_count\xcc\xff ......";
+	struct resources r;
+	CU_ASSERT(code_resources(notes, sizeof(notes), &r));
+	CU_ASSERT_EQUAL(r.registers, 258);
+	CU_ASSERT_EQUAL(r.shared, 16);
+	CU_ASSERT_EQUAL(r.stack, 65536);
+	CU_ASSERT_EQUAL(r.spills, 4 * 255);
+	CU_ASSERT(!code_resources(notes, 8, &r));
+	CU_ASSERT(!code_resources("", 0, &r));
+}
+
+static const struct test tests[] = {
+	{"combinations", test_combinations},
+	{"kernels", test_kernels},
+	{"syncs", test_syncs},
+	{"policies", test_policies},
+	{"shapes", test_shapes},
+	{"source_error", test_source_error},
+	{"resources", test_resources},
+};
 TEST_MAIN("compose_hip", 300, tests)
+
+#else
+#include "support.h"
+
+int main(void)
+{
+	test_skip("no hip/hip_runtime_api.h: install libamdhip64-dev, or set ROCM_PATH");
+}
+#endif

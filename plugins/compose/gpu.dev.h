@@ -63,4 +63,7 @@ struct loom_gpu_launch {
 };
 #define LOOM_GPU_NONE 0xffffffffu
 
+/* In front of the dynamic shared memory of a block on HIP, when a worker has several wavefronts. */
+#define LOOM_HIP_LANES_BYTES 64
+
 #endif

@@ -3,16 +3,23 @@
 #define LOOM_DEVICE __device__
 #define LOOM_NOINLINE __attribute__((noinline))
 #define LOOM_DEVICE_CONSTANT(declaration) extern "C" { __constant__ declaration; }
+#define LOOM_HIP_THREADS (LOOM_LANES * LOOM_WORKERS_PER_BLOCK)
+/* A multiprocessor has four SIMDs, whose registers the wavefronts of LOOM_BLOCKS blocks must share. */
 #define LOOM_KERNEL                                                                                \
-	extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(                          \
-		LOOM_LANES * LOOM_WORKERS_PER_BLOCK, LOOM_LANES * LOOM_WORKERS_PER_BLOCK))) void
+	extern "C" __global__ __attribute__((                                                      \
+		amdgpu_flat_work_group_size(LOOM_HIP_THREADS, LOOM_HIP_THREADS),                   \
+		amdgpu_waves_per_eu((LOOM_BLOCKS * LOOM_HIP_THREADS / LOOM_HIP_WAVEFRONT + 3) / 4))) void
 #define LOOM_BLOCK_INDEX __builtin_amdgcn_workgroup_id_x()
 #define LOOM_THREAD_INDEX __builtin_amdgcn_workitem_id_x()
 
-extern __shared__ __attribute__((aligned(16))) char loom_gpu_shared[];
+/* All of it is dynamic, what lanes meet by in front: compilers up to ROCm 5 place dynamic memory behind
+ * the static memory of the function that they compile, which in a function that is called is less than
+ * in the kernel. */
+extern __shared__ __attribute__((aligned(16))) char loom_gpu_dynamic[];
 #ifdef LOOM_HIP_WAVE
+#define loom_gpu_shared loom_gpu_dynamic
 #define LOOM_GPU_TOGETHER NULL
 #else
-__shared__ struct loom_lanes loom_gpu_lanes;
-#define LOOM_GPU_TOGETHER (&loom_gpu_lanes)
+#define loom_gpu_shared (loom_gpu_dynamic + LOOM_HIP_LANES_BYTES)
+#define LOOM_GPU_TOGETHER ((struct loom_lanes *)loom_gpu_dynamic)
 #endif

@@ -6,7 +6,8 @@
  *
  * Written by the memory model of LLVM's AMDGPU back end and compiled for gfx90a and gfx1030 in the
  * tests; it has not run on AMD hardware yet. A composed program (plugins/compose) defines LOOM_LANES,
- * the LOOM_POLICY_* names that LOOM_CALL pastes, LOOM_NESTING_MAX and LOOM_HIP_CLOCK_KHZ. */
+ * the LOOM_POLICY_* names that LOOM_CALL pastes, LOOM_NESTING_MAX, LOOM_HIP_WAVEFRONT (32 or 64) and
+ * LOOM_HIP_CLOCK_KHZ. */
 #ifndef GPULOOM_DEV_HIP_H
 #define GPULOOM_DEV_HIP_H
 
@@ -107,10 +108,27 @@ LOOM_FN void loom_pause(const struct loom_ctx *c)
 #ifndef LOOM_HIP_CLOCK_KHZ
 #define LOOM_HIP_CLOCK_KHZ 100000u
 #endif
+LOOM_FN uint64_t loom_hip_clock(void)
+{
+#if __has_builtin(__builtin_readsteadycounter)
+	return __builtin_readsteadycounter();
+#elif defined(__GFX11__) || defined(__GFX12__)
+	return __builtin_amdgcn_s_sendmsg_rtnl(0x83); /* MSG_RTN_GET_REALTIME */
+#else
+	return __builtin_amdgcn_s_memrealtime();
+#endif
+}
+
 LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 {
 	(void)c;
-	return __builtin_amdgcn_s_memrealtime() * (1000000u / LOOM_HIP_CLOCK_KHZ);
+	uint64_t t = loom_hip_clock();
+#if 1000000u % LOOM_HIP_CLOCK_KHZ
+	/* In two steps: the product would overflow after days. */
+	return t / LOOM_HIP_CLOCK_KHZ * 1000000u + t % LOOM_HIP_CLOCK_KHZ * 1000000u / LOOM_HIP_CLOCK_KHZ;
+#else
+	return t * (1000000u / LOOM_HIP_CLOCK_KHZ);
+#endif
 }
 
 /* ---- lanes ------------------------------------------------------------------------------------ */
@@ -120,11 +138,15 @@ struct loom_lanes {
 	uint64_t slot[2];
 };
 
-#if defined(LOOM_LANES) && defined(__AMDGCN_WAVEFRONT_SIZE)
-#if LOOM_LANES % __AMDGCN_WAVEFRONT_SIZE
+/* Of older compilers the macro, of all the device. */
+#if !defined(LOOM_HIP_WAVEFRONT) && defined(__AMDGCN_WAVEFRONT_SIZE)
+#define LOOM_HIP_WAVEFRONT __AMDGCN_WAVEFRONT_SIZE
+#endif
+#if defined(LOOM_HIP_WAVEFRONT) && defined(LOOM_LANES)
+#if LOOM_LANES % LOOM_HIP_WAVEFRONT
 #error "gpuloom: lanes must be a multiple of the wavefront's size"
 #endif
-#if LOOM_LANES == __AMDGCN_WAVEFRONT_SIZE
+#if LOOM_LANES == LOOM_HIP_WAVEFRONT
 #define LOOM_HIP_WAVE
 #endif
 #endif
@@ -148,6 +170,15 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 	uint32_t low = (uint32_t)__builtin_amdgcn_readlane((int)(uint32_t)value, 0);
 	uint32_t high = (uint32_t)__builtin_amdgcn_readlane((int)(uint32_t)(value >> 32), 0);
 	return (uint64_t)high << 32 | low;
+}
+
+#define LOOM_OWN_WORD_FROM_LANE0
+LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
+{
+	if (LOOM_IS_ALONE(c))
+		return v;
+	loom_barrier_lanes(c);
+	return (uint32_t)__builtin_amdgcn_readlane((int)v, 0);
 }
 #else
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)

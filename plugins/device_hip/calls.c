@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HIP runtime behind the table of driver calls that the devices for GPUs share. */
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "runtime.h"
+
+#define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->hip, function, __VA_ARGS__)
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Stack of one level of nested tasks, more than was ever seen: the compiler does not tell. */
+#define NESTED_STACK 4096u
+#define COPY_NS 10000000000ull /* a copy that takes longer never ends */
+
+static struct hip *of(const struct gpu *d)
+{
+	return (struct hip *)d;
+}
+
+static void *pointer(uint64_t at)
+{
+	return (void *)(uintptr_t)at;
+}
+
+/* ---- the GPU ---- */
+
+static int open_runtime(struct gpu *d, struct loom_error *err)
+{
+	struct runtime *hip = &of(d)->hip;
+	int code = runtime_open(d->host, d->name, hip, err);
+	snprintf(d->version, sizeof(d->version), "HIP %d.%d", hip->version / 10000000,
+		 hip->version / 100000 % 100);
+	return code;
+}
+
+static int count_gpus(struct gpu *d, int *count)
+{
+	int rc = CALL(of(d), hipGetDeviceCount, count);
+	if (rc == (int)hipErrorNoDevice)
+		*count = rc = 0;
+	return rc;
+}
+
+static const char *text(const struct gpu *d, int rc)
+{
+	return runtime_text(&of(d)->hip, rc);
+}
+
+/* Not every release knows every attribute, or tells 0. */
+static int attribute(struct hip *c, int which, int otherwise)
+{
+	int value = 0;
+	return c->hip.hipDeviceGetAttribute(&value, (hipDeviceAttribute_t)which, c->number) == hipSuccess &&
+			       value > 0 ?
+		       value :
+		       otherwise;
+}
+
+/* As the compiler wants it: "gfx90a:sramecc+:xnack-". The record's layout differs from release to
+ * release; nothing else in it begins with gfx, but for a GPU whose name is that of its architecture. */
+static int find_arch(struct hip *c)
+{
+	char properties[8192] = {0};
+	struct gpu *d = &c->gpu;
+	int rc = CALL(c, hipGetDevicePropertiesR0600, properties, c->number);
+	for (size_t i = 0; rc == 0 && i + sizeof(d->arch) < sizeof(properties); i++)
+		if (!memcmp(properties + i, "gfx", 3) && (i == 0 || !properties[i - 1]))
+			snprintf(d->arch, sizeof(d->arch), "%s", properties + i);
+	return rc;
+}
+
+static int find_limits(struct hip *c, struct loom_error *err)
+{
+	enum { WALL_CLOCK_RATE = 10017 }; /* of hipDeviceAttribute_t; older headers lack it */
+	struct gpu *d = &c->gpu;
+	struct gpu_limits *l = &d->limits;
+	int cooperative = 0;
+	const struct {
+		hipDeviceAttribute_t attribute;
+		int *to;
+	} wanted[] = {
+		{hipDeviceAttributeWarpSize, &l->wave},
+		{hipDeviceAttributeMultiprocessorCount, &l->multiprocessors},
+		{hipDeviceAttributeMaxThreadsPerBlock, &l->threads_per_block},
+		{hipDeviceAttributeMaxThreadsPerMultiProcessor, &l->threads},
+		{hipDeviceAttributeMaxSharedMemoryPerBlock, &l->shared_per_block},
+		{hipDeviceAttributeCooperativeLaunch, &cooperative},
+	};
+	for (size_t i = 0; i < COUNT(wanted); i++) {
+		int rc = CALL(c, hipDeviceGetAttribute, wanted[i].to, wanted[i].attribute, c->number);
+		if (rc != 0)
+			return gpu_fail(d, err, rc, NULL);
+	}
+	if ((l->wave != 32 && l->wave != 64) || !*d->arch || !cooperative)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: GPU %d (%s) has wavefronts of %d%s: one of a known architecture with "
+				 "wavefronts of 32 or 64 and cooperative launches is needed",
+				 d->name, c->number, *d->arch ? d->arch : "of no known architecture", l->wave,
+				 cooperative ? "" : " and no cooperative launches");
+	l->shared = attribute(c, hipDeviceAttributeMaxSharedMemoryPerMultiprocessor, l->shared_per_block);
+	l->registers = attribute(c, hipDeviceAttributeMaxRegistersPerMultiprocessor,
+				 attribute(c, hipDeviceAttributeMaxRegistersPerBlock, 65536));
+	l->blocks = attribute(c, hipDeviceAttributeMaxBlocksPerMultiProcessor, l->threads / l->wave);
+	snprintf(d->defines, sizeof(d->defines),
+		 "#define LOOM_HIP_WAVEFRONT %d\n#define LOOM_HIP_CLOCK_KHZ %uu\n", l->wave,
+		 (unsigned)attribute(c, WALL_CLOCK_RATE, 100000));
+	return 0;
+}
+
+static int find(struct gpu *d, int number, struct loom_error *err)
+{
+	struct hip *c = of(d);
+	size_t bytes = 0;
+	c->number = number;
+	int rc = CALL(c, hipDeviceGetName, d->model, sizeof(d->model), number);
+	if (rc == 0)
+		rc = CALL(c, hipDeviceTotalMem, &bytes, number);
+	if (rc == 0)
+		rc = find_arch(c);
+	if (rc != 0)
+		return gpu_fail(d, err, rc, NULL);
+	d->memory = bytes;
+	if (c->hip.hipDeviceGetPCIBusId(d->bus, sizeof(d->bus), number) != hipSuccess)
+		*d->bus = 0;
+	return find_limits(c, err);
+}
+
+static void host_atomics(const struct gpu *d, struct gpu_atomics *out)
+{
+	int native = attribute(of(d), hipDeviceAttributeHostNativeAtomicSupported, 0);
+	*out = (struct gpu_atomics){
+		.known = native, .native = native, .add = native, .cas = native, .exchange = native};
+}
+
+static int peers(struct gpu *d, int from, int to, int *can)
+{
+	return CALL(of(d), hipDeviceCanAccessPeer, can, from, to);
+}
+
+static int enter(struct gpu *d)
+{
+	struct hip *c = of(d);
+	int rc = CALL(c, hipGetDevice, &c->previous);
+	return rc == 0 ? CALL(c, hipSetDevice, c->number) : rc;
+}
+
+static void leave(struct gpu *d)
+{
+	of(d)->hip.hipSetDevice(of(d)->previous);
+}
+
+static void detach(struct gpu *d)
+{
+	struct hip *c = of(d);
+	if (enter(d) != 0)
+		return;
+	if (c->copy)
+		c->hip.hipStreamDestroy(c->copy);
+	if (c->work)
+		c->hip.hipStreamDestroy(c->work);
+	leave(d);
+}
+
+static int attach(struct gpu *d)
+{
+	struct hip *c = of(d);
+	int rc = enter(d);
+	if (rc != 0)
+		return rc;
+	rc = CALL(c, hipStreamCreateWithFlags, &c->work, hipStreamNonBlocking);
+	if (rc == 0)
+		rc = CALL(c, hipStreamCreateWithFlags, &c->copy, hipStreamNonBlocking);
+	leave(d);
+	return rc;
+}
+
+/* ---- memory ---- */
+
+/* Fine-grained: what the host and other GPUs write while a kernel runs must reach it, and what it writes
+ * must reach them; for the default kind that holds at kernels' ends only. */
+static int allocate(struct gpu *d, uint64_t bytes, uint64_t *at)
+{
+	void *p = NULL;
+	int rc = CALL(of(d), hipExtMallocWithFlags, &p, bytes, hipDeviceMallocFinegrained);
+	*at = (uint64_t)(uintptr_t)p;
+	return rc;
+}
+
+static void release(struct gpu *d, uint64_t at)
+{
+	of(d)->hip.hipFree(pointer(at));
+}
+
+static int view_of(struct hip *c, void *host, uint64_t *view)
+{
+	void *p = NULL;
+	int rc = CALL(c, hipHostGetDevicePointer, &p, host, 0);
+	*view = (uint64_t)(uintptr_t)p;
+	return rc;
+}
+
+static int host_alloc(struct gpu *d, uint64_t bytes, void **host, uint64_t *view)
+{
+	struct hip *c = of(d);
+	int rc = CALL(c, hipHostMalloc, host, bytes,
+		      hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent);
+	if (rc != 0)
+		return rc;
+	rc = view_of(c, *host, view);
+	if (rc != 0)
+		c->hip.hipHostFree(*host);
+	return rc;
+}
+
+static void host_free(struct gpu *d, void *host)
+{
+	of(d)->hip.hipHostFree(host);
+}
+
+/* Portable: one registration serves all GPUs; a GPU's own host memory needs none. Registered memory is
+ * fine-grained. */
+static int host_map(struct gpu *d, void *host, uint64_t bytes, uint64_t *view, int *ours)
+{
+	struct hip *c = of(d);
+	int rc = CALL(c, hipHostRegister, host, bytes, hipHostRegisterPortable | hipHostRegisterMapped);
+	*ours = rc == 0;
+	if (rc != 0 && rc != (int)hipErrorHostMemoryAlreadyRegistered)
+		return rc;
+	rc = view_of(c, host, view);
+	if (rc != 0 && *ours)
+		c->hip.hipHostUnregister(host);
+	return rc;
+}
+
+static void host_unmap(struct gpu *d, void *host)
+{
+	of(d)->hip.hipHostUnregister(host);
+}
+
+static int owner(struct gpu *d, uint64_t at, int *number)
+{
+	return CALL(of(d), hipPointerGetAttribute, number, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+		    pointer(at));
+}
+
+static int reach(struct gpu *d, uint64_t at, int number, int *can)
+{
+	struct hip *c = of(d);
+	(void)at;
+	*can = number == c->number;
+	if (*can)
+		return 0;
+	int rc = peers(d, c->number, number, can);
+	if (rc != 0 || !*can)
+		return rc;
+	rc = CALL(c, hipDeviceEnablePeerAccess, number, 0);
+	return rc == (int)hipErrorPeerAccessAlreadyEnabled ? 0 : rc;
+}
+
+/* On a stream that does not wait for the persistent kernel. Nor does this wait for ever, should copies on
+ * some system be kernels that find no room beside it. */
+static int await_copy(struct hip *c, int rc)
+{
+	const struct loom_host *host = c->gpu.host;
+	uint64_t begin = host->now_ns(host);
+	if (rc != 0)
+		return rc;
+	while ((rc = CALL(c, hipStreamQuery, c->copy)) == (int)hipErrorNotReady) {
+		if (host->now_ns(host) - begin > COPY_NS)
+			return gpu_called(&c->gpu, hipErrorLaunchTimeOut, "a copy beside the running kernel");
+		sched_yield();
+	}
+	return rc;
+}
+
+static int write(struct gpu *d, uint64_t to, const void *from, uint64_t bytes)
+{
+	struct hip *c = of(d);
+	return await_copy(c, CALL(c, hipMemcpyHtoDAsync, pointer(to), (void *)from, bytes, c->copy));
+}
+
+static int read(struct gpu *d, void *to, uint64_t from, uint64_t bytes)
+{
+	struct hip *c = of(d);
+	return await_copy(c, CALL(c, hipMemcpyDtoHAsync, to, pointer(from), bytes, c->copy));
+}
+
+/* A fill is a kernel here, which may find no room beside a persistent one; a copy is none. */
+static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
+{
+	static const char zeros[65536];
+	struct hip *c = of(d);
+	int rc = 0;
+	if (bytes > 16 * sizeof(zeros)) /* a segment: before anything runs */
+		return await_copy(c, CALL(c, hipMemsetD8Async, pointer(at), 0, bytes, c->copy));
+	for (uint64_t done = 0, n; done < bytes && rc == 0; done += n) {
+		n = bytes - done < sizeof(zeros) ? bytes - done : sizeof(zeros);
+		rc = write(d, at + done, zeros, n);
+	}
+	return rc;
+}
+
+/* ---- programs ---- */
+
+/* Up to ROCm 5 the compiler is a part of the runtime's library. */
+static const char *const compiler_names[] = {"libhiprtc.so.7",	"libhiprtc.so.6",  "libhiprtc.so.5",
+					     "libhiprtc.so",	"libamdhip64.so.5", NULL};
+static const char *const compiler_folders[] = {"/opt/rocm/lib", NULL};
+static const char *const compiler_homes[] = {"ROCM_PATH", "HIP_PATH", NULL};
+
+const struct rtc_kind hip_compiler = {
+	.title = "hipRTC",
+	.prefix = "hiprtc",
+	.code = "GetCode",
+	.name = compiler_names,
+	.folder = compiler_folders,
+	.home = compiler_homes,
+	.lib = "lib",
+	.needed = "ROCm 6 or later",
+	.option = "hiprtc = in [device.hip]",
+};
+
+static const char *const flags[] = {HIP_COMPILER_FLAGS};
+
+static void identify(const struct gpu *d, struct text *key)
+{
+	text_add(key, " --offload-arch=%s", d->arch);
+	for (size_t i = 0; i < COUNT(flags); i++)
+		text_add(key, " %s", flags[i]);
+}
+
+static int compile(struct gpu *d, const char *program, struct cached *out, struct loom_error *err)
+{
+	char arch[96];
+	struct compiled compiled;
+	const char *const options[] = {arch, HIP_COMPILER_FLAGS};
+	snprintf(arch, sizeof(arch), "--offload-arch=%s", d->arch);
+	int code = rtc_run(d->host, d->name, &d->compiler, program, options, COUNT(options), 0, &compiled,
+			   err);
+	if (code)
+		return code;
+	*out = (struct cached){.code = compiled.code, .bytes = compiled.bytes};
+	compiled.code = NULL;
+	code_resources(out->code, out->bytes, &out->resources);
+	out->resources.nested = d->options->nesting ? NESTED_STACK : 0;
+	compiled_free(d->host, &compiled);
+	return 0;
+}
+
+static void unload(struct gpu *d, struct gpu_kernel *k)
+{
+	of(d)->hip.hipModuleUnload(k->module);
+}
+
+/* Beyond what the compiler counted: tasks that run inside each other are a recursion. */
+static size_t nested_stack(const struct gpu *d)
+{
+	return d->options->nesting ? NESTED_STACK * (d->options->nesting + 1u) : 0;
+}
+
+static int reserve_stack(struct hip *c)
+{
+	enum { LIMIT_STACK_SIZE = 0 }; /* of hipLimit_t; older headers lack it */
+	size_t want = nested_stack(&c->gpu);
+	if (c->stack >= want)
+		return 0;
+	int rc = CALL(c, hipDeviceSetLimit, LIMIT_STACK_SIZE, want);
+	if (rc == 0)
+		c->stack = want;
+	else
+		snprintf(c->gpu.call, sizeof(c->gpu.call),
+			 "hipDeviceSetLimit: a stack of %zu bytes per thread (lower nesting)", want);
+	return rc;
+}
+
+static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
+{
+	struct hip *c = of(d);
+	hipModule_t module = NULL;
+	hipFunction_t function = NULL;
+	hipDeviceptr_t launch = NULL;
+	int rc = CALL(c, hipModuleLoadData, &module, code->code);
+	if (rc != 0)
+		return rc;
+	k->module = module;
+	rc = CALL(c, hipModuleGetFunction, &function, module, COMPOSE_KERNEL);
+	if (rc == 0)
+		rc = CALL(c, hipModuleGetGlobal, &launch, &k->launch_bytes, module, COMPOSE_LAUNCH);
+	if (rc == 0)
+		rc = CALL(c, hipFuncGetAttribute, &k->registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, function);
+	if (rc == 0)
+		rc = CALL(c, hipFuncGetAttribute, &k->shared, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
+	k->function = function;
+	k->launch = (uint64_t)(uintptr_t)launch;
+	return rc == 0 ? reserve_stack(c) : rc;
+}
+
+static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks)
+{
+	return CALL(of(d), hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads,
+		    shared);
+}
+
+static int launch(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads,
+		  uint32_t shared)
+{
+	return CALL(of(d), hipModuleLaunchCooperativeKernel, k->function, blocks, 1, 1, threads, 1, 1,
+		    shared, of(d)->work, NULL);
+}
+
+static int running(struct gpu *d, int *still)
+{
+	int rc = CALL(of(d), hipStreamQuery, of(d)->work);
+	*still = rc == (int)hipErrorNotReady;
+	return *still ? 0 : rc;
+}
+
+const struct gpu_driver hip_driver = {
+	.name = "hip",
+	.vendor = "AMD",
+	.library = "runtime",
+	.atomics_mend = "mixed stacks are probed before use",
+	.mend = "make one visible (rocminfo lists them, HIP_VISIBLE_DEVICES and the container's settings hide "
+		"them; /dev/kfd and /dev/dri must be open to this user)",
+	.dialect = &compose_hip,
+	.compiler = &hip_compiler,
+	.out_of_memory = hipErrorOutOfMemory,
+	.most_registers = 256,
+	.lanes_shared = LOOM_HIP_LANES_BYTES,
+	.lanes_dynamic = LOOM_HIP_LANES_BYTES,
+	.open = open_runtime,
+	.count = count_gpus,
+	.find = find,
+	.host_atomics = host_atomics,
+	.peers = peers,
+	.attach = attach,
+	.detach = detach,
+	.text = text,
+	.enter = enter,
+	.leave = leave,
+	.alloc = allocate,
+	.free = release,
+	.host_alloc = host_alloc,
+	.host_free = host_free,
+	.host_map = host_map,
+	.host_unmap = host_unmap,
+	.owner = owner,
+	.reach = reach,
+	.write = write,
+	.read = read,
+	.clear = clear,
+	.identify = identify,
+	.compile = compile,
+	.load = load,
+	.unload = unload,
+	.occupancy = occupancy,
+	.launch = launch,
+	.running = running,
+};

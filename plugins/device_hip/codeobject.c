@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The notes of a code object are MessagePack: a map whose keys are short texts. There is one kernel, so
+ * that each key of a kernel occurs once. */
+#include <string.h>
+
+#include "runtime.h"
+
+/* The unsigned number behind a key, or `otherwise`. */
+static uint32_t number(const char *code, size_t bytes, const char *key, uint32_t otherwise)
+{
+	char packed[40] = {0};
+	size_t n = strlen(key) + 1;
+	packed[0] = (char)(0xa0 | strlen(key)); /* a text of less than 32 bytes */
+	memcpy(packed + 1, key, n - 1);
+	const unsigned char *at = memmem(code, bytes, packed, n);
+	if (!at || (const char *)at + n + 5 > code + bytes)
+		return otherwise;
+	at += n;
+	switch (*at) {
+	case 0xcc:
+		return at[1];
+	case 0xcd:
+		return (uint32_t)at[1] << 8 | at[2];
+	case 0xce:
+		return (uint32_t)at[1] << 24 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 8 | at[4];
+	default:
+		return *at < 0x80 ? *at : otherwise;
+	}
+}
+
+int code_resources(const char *code, size_t bytes, struct resources *out)
+{
+	*out = (struct resources){
+		.registers = number(code, bytes, ".vgpr_count", 0),
+		.shared = number(code, bytes, ".group_segment_fixed_size", 0),
+		.stack = number(code, bytes, ".private_segment_fixed_size", 0),
+		.spills = 4 * number(code, bytes, ".vgpr_spill_count", 0),
+	};
+	return out->registers != 0;
+}

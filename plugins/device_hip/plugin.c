@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An AMD GPU as a device: options and descriptor. */
+#include "runtime.h"
+
+static const char *const worker_choices[] = {"block", "wave", NULL};
+
+static const struct loom_opt rows[] = {
+	GPU_OPTIONS,
+	LOOM_OPT(struct gpu_options, lanes, LOOM_OPT_U32, "0",
+		 "Threads per worker, a multiple of the wavefront's 32 or 64. 0: one wavefront, which "
+		 "meets without a barrier of the block; more lanes suit tasks that use them.",
+		 .min = 0, .max = 1024),
+	LOOM_OPT(struct gpu_options, worker, LOOM_OPT_ENUM, "block",
+		 "block: a worker is a block of threads. wave: it is a wavefront, and several share a "
+		 "block, which lifts the limit of resident blocks.",
+		 .choices = worker_choices),
+	GPU_OPTION_AS(group, "waves", .type = LOOM_OPT_U32, .dflt = "4",
+		      .help = "With worker = wave: workers per block.", .min = 1, .max = 16),
+	LOOM_OPT(struct gpu_options, arch, LOOM_OPT_STR, "",
+		 "What to compile for, as in gfx90a. Empty: this GPU."),
+	GPU_OPTION_AS(compiler, "hiprtc", .type = LOOM_OPT_PATH, .dflt = "",
+		      .help = "The run-time compiler's file, libhiprtc.so. Empty: where ROCm puts it."),
+	{.name = NULL},
+};
+
+static int create(const struct loom_host *host, const void *opts, uint32_t instance,
+		  uint32_t instances, void **self, struct loom_error *err)
+{
+	return gpu_create(host, &hip_driver, sizeof(struct hip), opts, instance, instances, self, err);
+}
+
+static void doctor(const struct loom_host *host, struct loom_doctor *out)
+{
+	struct hip hip = {0};
+	gpu_doctor(&hip.gpu, &hip_driver, host, out);
+}
+
+static const struct loom_device_ops ops = {
+	.size = sizeof(ops),
+	.create = create,
+	.doctor = doctor,
+	GPU_DEVICE_OPS,
+};
+
+LOOM_PLUGIN_DEFINE(DEVICE, "device_hip", "0.1.0", "Apache-2.0",
+		   "AMD GPUs: workers are blocks or wavefronts of one persistent kernel; not yet run on one",
+		   .opts = rows, .opts_size = sizeof(struct gpu_options), .ops = &ops)

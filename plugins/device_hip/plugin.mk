@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# Built where HIP's headers are (Debian: libamdhip64-dev); HIP=1 insists, HIP=0 leaves it out. Nothing of
+# ROCm is linked: the runtime and hipRTC are loaded when a stack with a HIP device is opened.
+ROCM_PATH ?= $(firstword $(wildcard /opt/rocm) /usr)
+HIP ?= auto
+HIP_FOUND := $(firstword $(wildcard $(ROCM_PATH)/include/hip/hip_runtime_api.h))
+ifneq ($(HIP),0)
+ifneq ($(HIP_FOUND),)
+PLUGINS += device_hip
+device_hip_SRC := $(addprefix $D/,plugin.c calls.c runtime.c codeobject.c) $(GPU_SRC)
+device_hip_CFLAGS := $(device_cuda_CFLAGS) -isystem $(ROCM_PATH)/include -I$(COMPOSE_D)
+device_hip_LIBS := -ldl
+
+# tests/test_compose_hip.c compiles every combination, without a GPU; tests/check-device-hip.sh runs the
+# device over a runtime of its own.
+$B/obj/tests/test_compose_hip.o: EXTRA_CFLAGS := -isystem $(ROCM_PATH)/include -Iplugins
+$B/tests/test_compose_hip: $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/runtime.c $D/codeobject.c)
+$B/obj/tests/hip/fake_runtime.o: EXTRA_CFLAGS := -isystem $(ROCM_PATH)/include -Iplugins -Itests/gpu
+$B/tests/hip/libamdhip64.so.7: $B/obj/tests/hip/fake_runtime.o
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) -Wl,-soname,libamdhip64.so.7 $^ -ldl -o $@
+tests: $B/tests/hip/libamdhip64.so.7
+check-hip: tests ## every combination on this machine's AMD GPU
+	sh tests/hip/run.sh $B $(or $(REPEATS),5)
+.PHONY: check-hip
+-include $B/obj/tests/hip/fake_runtime.d
+else
+ifeq ($(HIP),1)
+$(error HIP=1, but there is no hip/hip_runtime_api.h under $(ROCM_PATH)/include: install libamdhip64-dev, or set ROCM_PATH)
+endif
+$(info device_hip is left out: no hip/hip_runtime_api.h under $(ROCM_PATH)/include (ROCM_PATH sets it))
+endif
+endif

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HIP runtime, libamdhip64, loaded when it is needed: the names that this device uses of it. */
+#ifndef GPULOOM_HIP_RUNTIME_H
+#define GPULOOM_HIP_RUNTIME_H
+
+#define __HIP_PLATFORM_AMD__
+#include <hip/hip_runtime_api.h>
+
+#include "../device_gpu/gpu.h"
+
+#define RUNTIME_MAP(X)                                                                             \
+	X(hipInit)                                                                                 \
+	X(hipRuntimeGetVersion)                                                                    \
+	X(hipGetErrorName)                                                                         \
+	X(hipGetErrorString)                                                                       \
+	X(hipGetDeviceCount)                                                                       \
+	X(hipDeviceGetName)                                                                        \
+	X(hipDeviceGetAttribute)                                                                   \
+	X(hipDeviceGetPCIBusId)                                                                    \
+	X(hipDeviceTotalMem)                                                                       \
+	X(hipDeviceCanAccessPeer)                                                                  \
+	X(hipDeviceEnablePeerAccess)                                                               \
+	X(hipGetDevice)                                                                            \
+	X(hipSetDevice)                                                                            \
+	X(hipModuleLoadData)                                                                       \
+	X(hipModuleUnload)                                                                         \
+	X(hipModuleGetFunction)                                                                    \
+	X(hipModuleGetGlobal)                                                                      \
+	X(hipFuncGetAttribute)                                                                     \
+	X(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor)                                      \
+	X(hipStreamCreateWithFlags)                                                                \
+	X(hipStreamDestroy)                                                                        \
+	X(hipStreamQuery)                                                                          \
+	X(hipExtMallocWithFlags)                                                                   \
+	X(hipFree)                                                                                 \
+	X(hipHostMalloc)                                                                           \
+	X(hipHostFree)                                                                             \
+	X(hipHostRegister)                                                                         \
+	X(hipHostUnregister)                                                                       \
+	X(hipHostGetDevicePointer)                                                                 \
+	X(hipMemcpyHtoDAsync)                                                                      \
+	X(hipMemcpyDtoHAsync)                                                                      \
+	X(hipMemsetD8Async)                                                                        \
+	X(hipPointerGetAttribute)
+
+struct runtime {
+	void *so;
+	int version; /* 60232831 is 6.2 */
+#define RUNTIME_FIELD(name) __typeof__(name) *name;
+	RUNTIME_MAP(RUNTIME_FIELD)
+#undef RUNTIME_FIELD
+	/* ROCm 6 has these, which older headers do not declare. */
+	hipError_t (*hipModuleLaunchCooperativeKernel)(hipFunction_t function, unsigned grid_x,
+						       unsigned grid_y, unsigned grid_z, unsigned block_x,
+						       unsigned block_y, unsigned block_z, unsigned shared,
+						       hipStream_t stream, void **parameters);
+	hipError_t (*hipDeviceSetLimit)(int limit, size_t value);
+	hipError_t (*hipGetDevicePropertiesR0600)(void *properties, int device);
+};
+
+/* Loads and initialises the runtime. LOOM_EUNAVAIL with what is missing and what to do. */
+int runtime_open(const struct loom_host *host, const char *who, struct runtime *hip,
+		 struct loom_error *err);
+
+/* "hipErrorNoDevice 100 (no ROCm-capable device is detected)", in a buffer of the calling thread. */
+const char *runtime_text(const struct runtime *hip, int rc);
+
+/* A device of this plug-in. */
+struct hip {
+	struct gpu gpu;
+	struct runtime hip;
+	int number;             /* by the runtime's count */
+	int previous;           /* the calling thread's GPU, outside of enter() and leave() */
+	size_t stack;           /* bytes per thread that were asked for */
+	hipStream_t work, copy; /* non-blocking: neither waits for the other */
+};
+extern const struct gpu_driver hip_driver;    /* calls.c */
+extern const struct rtc_kind hip_compiler;    /* calls.c */
+
+/* Besides --offload-arch=. */
+#define HIP_COMPILER_FLAGS "-std=c++20", "-O3"
+
+/* codeobject.c: what a compiled kernel takes, from the notes in its code object. 1, or 0 without any. */
+int code_resources(const char *code, size_t bytes, struct resources *out);
+
+#endif

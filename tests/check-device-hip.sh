@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+# device_hip without a GPU: what it says where there is none; and, over a runtime that runs kernels as
+# threads (tests/hip/fake_runtime.c), whole runs with real policies, and each way in which they go wrong.
+. tests/lib.sh
+[ -e "$B/plugins/device_hip.so" ] || { echo 'skipped: device_hip is not built here'; exit 77; }
+export XDG_CACHE_HOME="$tmp/cache"
+device=hip wave=64 group=wave
+. tests/gpu/runs.sh
+
+# Where there is no runtime, or an old one, one sentence says so; nothing is compiled for it.
+expect 0 'device.hip' "$G" describe device_hip
+"$G" doctor >"$tmp/doctor" 2>/dev/null
+if grep -q '^hip: runtime *no' "$tmp/doctor"; then
+	expect 4 'HIP runtime.*install ROCm 6 or later' "$G" run conf/hip.ini
+	[ "$(wc -l <"$tmp/err")" -eq 1 ] || fail 'more than one sentence about the missing runtime'
+fi
+grep -q '^hip: hipRTC *ok' "$tmp/doctor" || { echo 'skipped: no hipRTC here'; [ "$failures" -eq 0 ] && exit 77; finish; }
+fake=$B/tests/hip
+[ -e "$fake/libamdhip64.so.7" ] || { fail "no $fake/libamdhip64.so.7"; finish; }
+export LD_LIBRARY_PATH="$fake"
+
+sound_runs
+# Taking down, and what a runtime need not tell: not worth a run.
+failing_runs hipDeviceGetPCIBusId hipFree hipHostFree hipHostUnregister hipModuleUnload hipStreamDestroy
+run mgws memset 4 'hipErrorNoDevice .*/dev/kfd' init
+run mgws memset 4 'no cooperative launches' old-gpu
+run mgws memset 4 'hiprtc = in' none --set device.hip.hiprtc=/nonexistent/libhiprtc.so
+refused_runs
+
+FAKE_GPU_FAIL=hipDeviceSetLimit:1
+export FAKE_GPU_FAIL
+run mgws fib 1 'hipDeviceSetLimit.*lower nesting' none --set device.hip.nesting=2
+unset FAKE_GPU_FAIL
+run mgws fib 0 verified none --set device.hip.nesting=2
+
+# CPUs in a process of their own, where all memory lies elsewhere.
+run mgws uts 0 verified atomics --set run.devices='cpu:0 hip:0' --set transport.use=host \
+	--set device.cpu.isolation=process
+
+# GPUs of two vendors: segments and offsets are all that they share. Each has a driver of its own here, and
+# steals from the other through host memory; neither reaches the other's own.
+if [ -e "$B/tests/cuda/libcuda.so.1" ] && grep -q '^cuda: NVRTC *ok' "$tmp/doctor"; then
+	export LD_LIBRARY_PATH="$fake:$B/tests/cuda"
+	for workload in memset fib uts; do
+		run mgws $workload 0 'device_cuda.*device_hip|verified' none --set run.devices='cuda:0 hip:0' \
+			--set transport.use=host
+	done
+	run mgws memset 4 'it cannot reach memory of a device that is no' none --set run.devices='cuda:0 hip:0'
+fi
+finish

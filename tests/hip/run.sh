@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Every combination for real, on this machine's AMD GPU. It has not been run on one yet.
+#   [PARTS='tasks waits'] tests/hip/run.sh BUILD [SAMPLES]
+# SAMPLES (default 50): in a row, in one run. Exit 77: no GPU here.
+device=hip vendor=AMD
+shapes='
+lanes=128
+lanes=256
+worker=wave
+worker=wave waves=8
+workers=1
+workers=2
+max_registers=64
+nesting=2
+'
+syncs='poll backoff'
+shared_shapes='
+worker=wave waves=4
+lanes=128
+'
+. "$(dirname "$0")/../gpu/everything.sh"
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]
