@@ -332,6 +332,38 @@ static void test_retire_by_force(void)
 
 static int let_go;
 
+/* Worker 0 gives up, as a failing one does; the others notice nothing. */
+static void first_gives_up(struct loom_ctx *c)
+{
+	if (!c->worker)
+		__atomic_store_n(&c->ctl->stop, 1, __ATOMIC_RELAXED);
+	while (c->worker && !__atomic_load_n(&row_of(c)->runs, __ATOMIC_RELAXED))
+		usleep(100);
+}
+
+/* The host, which would wait for hours, is told: it may have to wake those that sleep. */
+static void test_told_of_stop(void)
+{
+	static const char *const settings[] = {"workers=2 oversubscribe=yes",
+					       "workers=2 oversubscribe=yes isolation=process"};
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t end;
+		open_rig(1, settings[i], first_gives_up);
+		CU_ASSERT_EQUAL_FATAL(rig_launch(&rig, LOOM_ENTRY_WORK), 0);
+		CU_ASSERT_EQUAL_FATAL(rig_ready(&rig, 0), 0);
+		CU_ASSERT_EQUAL(rig_go(&rig, 0), 0);
+		do { /* what rang at the start may end a first wait */
+			CU_ASSERT_EQUAL(rig.ops->wait(rig.self[0], 10000 * SECOND, &end, &rig.err),
+					LOOM_EAGAIN);
+		} while (!__atomic_load_n(&rig.shared->ctl.stop, __ATOMIC_RELAXED));
+		__atomic_store_n(&board()[1].runs, 1, __ATOMIC_RELAXED);
+		while (rig.ops->wait(rig.self[0], 10000 * SECOND, &end, &rig.err) == LOOM_EAGAIN)
+			;
+		CU_ASSERT_EQUAL(rig_retire(&rig, 20 * SECOND), 0);
+		rig_close(&rig);
+	}
+}
+
 static void until_let_go(struct loom_ctx *c)
 {
 	__atomic_store_n(&row_of(c)->runs, 1, __ATOMIC_RELEASE);
@@ -527,6 +559,7 @@ static const struct test tests[] = {
     {"retire_in_mid_sample", test_retire_in_mid_sample},
     {"retire_by_force", test_retire_by_force},
     {"retire_at_gate", test_retire_at_gate},
+    {"told_of_stop", test_told_of_stop},
     {"stuck_thread", test_stuck_thread},
     {"dies_with_parent", test_dies_with_parent},
     {"launches_leave_nothing", test_launches_leave_nothing},

@@ -2,8 +2,12 @@
 /* One execution: ready, go, wait for the last worker; every wait ends. */
 #include "stack/stack.h"
 
-/* How long one device is waited for before the others, stop requests and the deadline are looked at. */
+/* How long one device is waited for before the others, stop requests and the deadline are looked at. The last
+ * one says by itself when its workers are done, when one of them gives up and when they die, and a signal
+ * ends its wait: what nobody rings for is a stop request of another thread. A host that looks more often
+ * than that keeps an idle machine from sleeping. */
 #define SLICE_NS 20000000ull
+#define LAST_NS 1000000000ull
 /* After the stop word is set, workers leave within this time or are ended by force. */
 #define GRACE_NS 1000000000ull
 
@@ -58,7 +62,7 @@ static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, uint64_
 	while (left) {
 		/* A worker that failed has stopped the others: those that sleep must be told. */
 		if (!told && __atomic_load_n(&s->ctl->stop, __ATOMIC_RELAXED)) {
-			loom__sync_interrupt(s, LOOM_EINTR, 0);
+			loom__interrupt(s, LOOM_EINTR, 0);
 			told = 1;
 		}
 		for (uint32_t d = 0; d < s->layout.devices; d++) {
@@ -66,7 +70,8 @@ static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, uint64_
 				continue;
 			uint64_t now = loom__now_ns(), end = 0;
 			uint64_t slice = now >= until ? 0 : until - now;
-			slice = slice < SLICE_NS ? slice : SLICE_NS;
+			uint64_t most = left > 1 ? SLICE_NS : LAST_NS;
+			slice = slice < most ? slice : most;
 			int rc = s->device[d].ops->wait(s->device[d].self, slice, &end, err);
 			if (rc == 0) {
 				finished[d] = 1;
@@ -75,7 +80,7 @@ static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, uint64_
 					*end_ns = end;
 			} else if (rc != LOOM_EAGAIN) {
 				if (rc == LOOM_EDIED)
-					loom__sync_interrupt(s, rc, d);
+					loom__interrupt(s, rc, d);
 				return rc;
 			}
 		}
@@ -117,7 +122,7 @@ int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, uint64_t *begin_ns
 	}
 	/* Pairs with nothing: workers poll the word and leave, whatever else they see. */
 	__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
-	loom__sync_interrupt(s, LOOM_EINTR, 0);
+	loom__interrupt(s, LOOM_EINTR, 0);
 	if (rc != LOOM_ETIMEDOUT)
 		return rc;
 	int ended = wait_all(s, loom__now_ns() + GRACE_NS, 0, &ignored, NULL) == 0;

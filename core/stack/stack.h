@@ -125,7 +125,7 @@ int loom__segments_pull(struct loom_stack *s, struct loom_error *err);
 /* sync.c: what the sync plug-in is told. Its attachments go to *out (room for one): how many. */
 int loom__sync_channels(struct loom_stack *s, struct loom_error *err);
 uint32_t loom__sync_attachments(struct loom_stack *s, struct loom_attachment *out);
-void loom__sync_interrupt(struct loom_stack *s, int code, uint32_t device);
+void loom__interrupt(struct loom_stack *s, int code, uint32_t device);
 
 /* qos.c: the pipeline of qos plug-ins, who will request, and what they may name. */
 #define LOOM__QOS_STAGES 16

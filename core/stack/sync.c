@@ -60,10 +60,13 @@ uint32_t loom__sync_attachments(struct loom_stack *s, struct loom_attachment *ou
 	return 1;
 }
 
-void loom__sync_interrupt(struct loom_stack *s, int code, uint32_t device)
+void loom__interrupt(struct loom_stack *s, int code, uint32_t device)
 {
-	struct loom__policy *sync = selected(s, LOOM_SYNC);
+	struct loom__policy *sync = selected(s, LOOM_SYNC), *workload = selected(s, LOOM_WORKLOAD);
 	const struct loom_sync_ops *ops = sync ? sync->choice->plugin->ops : NULL;
+	const struct loom_workload_ops *job = workload ? workload->choice->plugin->ops : NULL;
 	if (LOOM_HAS(ops, interrupt))
 		ops->interrupt(sync->self, &s->layout, &sync->view, code, device);
+	if (LOOM_HAS(job, interrupt))
+		job->interrupt(workload->self);
 }

@@ -95,7 +95,7 @@ uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready)
 	return phase;
 }
 
-void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns)
+void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns, int stopped)
 {
 	struct gate_words *w = g->words;
 	uint64_t end = __atomic_load_n(&w->end_ns, __ATOMIC_RELAXED);
@@ -105,6 +105,8 @@ void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_
 	/* Releases the worker's results and its end_ns, acquires those of all before it. */
 	if (__atomic_add_fetch(&w->finished, 1, __ATOMIC_ACQ_REL) == workers)
 		gate_tell(g, &w->done, phase);
+	else if (stopped)
+		(void)eventfd_write(g->bell, 1);
 }
 
 void gate_leave(struct gate *g, uint32_t threads)
@@ -136,7 +138,10 @@ int gate_await(struct gate *g, const uint32_t *word, uint32_t value, int pidfd, 
 					.tv_nsec = (long)(left % 1000000000u)};
 		if (ppoll(on, 2, &wait, NULL) < 0)
 			return LOOM_EINTR;
-		if (on[0].revents)
-			silence(g); /* before the look at the word: no ring is lost */
+		if (!on[0].revents)
+			continue;
+		silence(g); /* before the look at the word: no ring is lost */
+		/* Acquire: pairs with the release in gate_tell. */
+		return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value ? 0 : LOOM_EINTR;
 	}
 }

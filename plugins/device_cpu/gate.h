@@ -40,8 +40,10 @@ uint32_t gate_park(const struct loom_ctx *c, uint64_t spin_ns);
 void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase);
 /* Spins until the host moves on from READY: gives GO or RETIRE. */
 uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready);
-/* A worker has finished the sample that `phase` started; the last of `workers` tells the host. */
-void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns);
+/* A worker has finished the sample that `phase` started; the last of `workers` tells the host, and so does
+ * any that left because it was `stopped`: the host may have to wake the others. */
+void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns,
+		 int stopped);
 /* A thread leaves the launch; the last of `threads` tells the host. */
 void gate_leave(struct gate *g, uint32_t threads);
 /* Stores `value` and rings: what the host awaits. */
@@ -51,8 +53,8 @@ void gate_tell(struct gate *g, uint32_t *word, uint32_t value);
 
 /* Wakes those who sleep on the phase word, in every process. */
 void gate_wake(struct loom_ctl *ctl);
-/* Until *word is `value`: 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR when a signal came; LOOM_EDIED
- * when pidfd (-1: none) says that the process has ended. */
+/* Until *word is `value`: 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR when a signal came or the bell rang
+ * for something else; LOOM_EDIED when pidfd (-1: none) says that the process has ended. */
 int gate_await(struct gate *g, const uint32_t *word, uint32_t value, int pidfd, uint64_t end_ns);
 
 static inline uint64_t gate_clock(void)

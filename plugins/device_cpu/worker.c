@@ -130,7 +130,7 @@ static void finish(struct lane *me, uint32_t go)
 	me->ctx.counters->end_ns = now;
 	me->ctx.counters->cpu_ns += w->cpu_ns;
 	w->cpu_ns = 0;
-	gate_finish(&l->device->gate, l->workers, go, now);
+	gate_finish(&l->device->gate, l->workers, go, now, loom_stopped(&me->ctx));
 }
 
 /* launch_cost and teardown_cost: what a kernel costs on the device that this one stands for. */

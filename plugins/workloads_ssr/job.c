@@ -2,6 +2,7 @@
 /* A sample with a victim has two phases, in turn the one or the other first: the victim beside workers
  * that ask for nothing, and the same victim beside workers that do. */
 #include <errno.h>
+#include <limits.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -11,11 +12,15 @@
 int ssr_job_create(struct ssr_job *j, const struct loom_host *host, const struct ssr_opts *opts,
 		   const char *name, struct loom_error *err)
 {
+	pthread_condattr_t clock;
 	j->host = host;
 	j->opts = opts;
 	j->name = name;
 	pthread_mutex_init(&j->lock, NULL);
-	pthread_cond_init(&j->changed, NULL);
+	pthread_condattr_init(&clock);
+	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+	pthread_cond_init(&j->changed, &clock);
+	pthread_condattr_destroy(&clock);
 	if (opts->outstanding & (opts->outstanding - 1))
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: outstanding = %u is no power of two", name,
 				 opts->outstanding);
@@ -71,24 +76,24 @@ static uint64_t done_so_far(const struct ssr_job *j)
 	return sum;
 }
 
-static int leaving(struct ssr_job *j)
+/* Lets that much time pass; 1: the thread is to leave. */
+static int rest(struct ssr_job *j, uint64_t ns)
 {
+	uint64_t until = j->host->now_ns(j->host) + ns;
+	struct timespec t = {.tv_sec = (time_t)(until / 1000000000u),
+			     .tv_nsec = (long)(until % 1000000000u)};
 	pthread_mutex_lock(&j->lock);
+	while (!j->leave && !pthread_cond_timedwait(&j->changed, &j->lock, &t))
+		;
 	int leave = j->leave;
 	pthread_mutex_unlock(&j->lock);
 	return leave;
 }
 
-static void rest(uint64_t ns)
-{
-	struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
-	nanosleep(&t, NULL);
-}
-
 static void set_quiet(struct ssr_job *j, uint32_t quiet)
 {
 	__atomic_store_n(&j->control->quiet, quiet, __ATOMIC_RELAXED);
-	rest(j->opts->settle);
+	rest(j, j->opts->settle);
 }
 
 static void beside(struct ssr_job *j)
@@ -98,7 +103,7 @@ static void beside(struct ssr_job *j)
 	if (*j->opts->victim)
 		ssr_victim_run(j, &j->beside);
 	else
-		rest(j->opts->duration);
+		rest(j, j->opts->duration);
 	j->noisy_ns = j->host->now_ns(j->host) - begin;
 	j->noisy_done = done_so_far(j) - done;
 }
@@ -106,17 +111,24 @@ static void beside(struct ssr_job *j)
 static void alone(struct ssr_job *j)
 {
 	set_quiet(j, 1);
-	if (!leaving(j))
+	if (!rest(j, 0))
 		ssr_victim_run(j, &j->alone);
+}
+
+/* Not FUTEX_PRIVATE: workers may be another process. */
+void ssr_job_interrupt(struct ssr_job *j)
+{
+	if (!j->control)
+		return;
+	__atomic_store_n(&j->control->quit, 1, __ATOMIC_RELAXED);
+	syscall(SYS_futex, &j->control->quit, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 static void run_sample(struct ssr_job *j)
 {
-	while (__atomic_load_n(&j->control->begun, __ATOMIC_ACQUIRE) < j->workers) {
-		if (leaving(j))
+	while (__atomic_load_n(&j->control->begun, __ATOMIC_ACQUIRE) < j->workers)
+		if (rest(j, 1000000))
 			return;
-		rest(1000000);
-	}
 	if (*j->opts->victim) {
 		if (j->sample % 2) {
 			beside(j);
@@ -130,7 +142,7 @@ static void run_sample(struct ssr_job *j)
 	} else {
 		return; /* the job ends by itself */
 	}
-	__atomic_store_n(&j->control->quit, 1, __ATOMIC_RELAXED);
+	ssr_job_interrupt(j);
 }
 
 static void *phases(void *arg)

@@ -11,7 +11,7 @@
 
 /* First in the workload's global block. The host stores the first line while workers run. */
 struct ssr_control {
-	uint32_t quit;  /* leave */
+	uint32_t quit;  /* leave; who rests sleeps on this word */
 	uint32_t quiet; /* go on, but ask for nothing */
 	uint32_t pad0[14];
 	uint32_t begun; /* workers that have begun the sample */
@@ -60,15 +60,15 @@ LOOM_FN int ssr_quits(const struct loom_ctx *c, struct ssr_control *k)
 }
 
 /* A worker on the CPU that only waits is in the way of others, as no accelerator would be. */
-#ifdef GPULOOM_DEV_CPU_H
-LOOM_FN void ssr_rest(const struct loom_ctx *c, uint64_t ns)
+LOOM_FN void ssr_rest(const struct loom_ctx *c, struct ssr_control *k, uint64_t ns)
 {
-	struct timespec t = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
 	if (ns)
-		nanosleep(&t, NULL);
+		loom_sleep_on(c, &k->quit, 0, ns);
 	else
 		loom_pause(c);
 }
+
+#ifdef GPULOOM_DEV_CPU_H
 LOOM_FN uint64_t ssr_own_clock(void)
 {
 	struct timespec t;
@@ -76,11 +76,6 @@ LOOM_FN uint64_t ssr_own_clock(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 #else
-LOOM_FN void ssr_rest(const struct loom_ctx *c, uint64_t ns)
-{
-	(void)ns;
-	loom_pause(c);
-}
 LOOM_FN uint64_t ssr_own_clock(void)
 {
 	return 0;

@@ -36,7 +36,7 @@ struct ssr_opts {
 		.min = 0, .max = 1e11),                                                            \
 	SSR_ROW(S, pause, LOOM_OPT_TIME, "0",                                                      \
 		"How long a worker sleeps when it can neither ask nor go on, so that a CPU that plays " \
-		"the accelerator is out of the way. 0: it spins.", .min = 0, .max = 1e9),          \
+		"the accelerator is out of the way. 0: it spins.", .min = 0, .max = 1e12),          \
 	SSR_ROW(S, tenants, LOOM_OPT_U32, "1", "Tenants that share the workers evenly.",           \
 		.min = 1, .max = LOOM_MAX_TENANTS),                                                \
 	SSR_ROW(S, outstanding, LOOM_OPT_U32, "64",                                                \
@@ -86,6 +86,8 @@ uint32_t ssr_job_tenant_of(const struct ssr_job *j, uint32_t worker);
 void ssr_job_arm(struct ssr_job *j, const struct loom_view *view);
 int ssr_job_start(struct ssr_job *j, struct loom_error *err);
 void ssr_job_stop(struct ssr_job *j);
+/* Ends the sample: workers leave, also those that rest. */
+void ssr_job_interrupt(struct ssr_job *j);
 /* After a sample: its figures; LOOM_EWRONG when answers were wrong. */
 int ssr_job_report(struct ssr_job *j, struct loom_report *report, struct loom_error *err);
 

@@ -287,6 +287,11 @@ static void stop(void *self)
 	ssr_job_stop(&((struct storm *)self)->job);
 }
 
+static void interrupt(void *self)
+{
+	ssr_job_interrupt(&((struct storm *)self)->job);
+}
+
 static int tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		 loom_ref global, struct loom_task *list, struct loom_error *err)
 {
@@ -321,6 +326,7 @@ static const struct loom_workload_ops ops = {
 	.verify = verify,
 	.tenants = tenants,
 	.grants = grants,
+	.interrupt = interrupt,
 };
 
 static const struct loom_workload_dev table = {.size = sizeof(table),

@@ -87,6 +87,12 @@ LOOM_FN int64_t ssr_storm_next(struct loom_ctx *c, const struct ssr_control *k, 
 	}
 }
 
+/* Its worker lets time pass between two requests. */
+LOOM_FN int ssr_storm_paces(const struct loom_ctx *c, const struct ssr_control *k)
+{
+	return k->pace_ns && ssr_tenant_of(c, k) + 1 == k->tenants;
+}
+
 /* 1 when a request was posted. */
 LOOM_FN int ssr_storm_post(struct loom_ctx *c, struct ssr_control *k, struct ssr_tally *t,
 			   struct ssr_storm *s)
@@ -95,7 +101,7 @@ LOOM_FN int ssr_storm_post(struct loom_ctx *c, struct ssr_control *k, struct ssr
 	struct loom_request r;
 	if (s->posted - s->answered >= k->window || (k->limit && s->posted >= k->limit))
 		return 0;
-	if (k->pace_ns && ssr_tenant_of(c, k) + 1 == k->tenants) {
+	if (ssr_storm_paces(c, k)) {
 		uint64_t now = loom_clock_ns(c);
 		if (now < s->next_ns)
 			return 0;
@@ -134,6 +140,16 @@ LOOM_FN uint64_t ssr_storm_take(struct loom_ctx *c, struct ssr_control *k, struc
 	return n;
 }
 
+/* How long a worker rests that has nothing to do: one that paces itself and has all its answers knows. */
+LOOM_FN uint64_t ssr_storm_pause(const struct loom_ctx *c, const struct ssr_control *k,
+				 const struct ssr_storm *s)
+{
+	if (!k->pause_ns || s->answered < s->posted || !ssr_storm_paces(c, k))
+		return k->pause_ns;
+	uint64_t now = loom_clock_ns(c);
+	return s->next_ns > now ? s->next_ns - now : 0;
+}
+
 LOOM_FN void workload_ssr_storm_kernel(struct loom_ctx *c)
 {
 	struct ssr_control *k = ssr_control(c);
@@ -146,7 +162,7 @@ LOOM_FN void workload_ssr_storm_kernel(struct loom_ctx *c)
 	while (!ssr_quits(c, k) && !(k->limit && s.answered >= k->limit)) {
 		if (loom_load_relaxed_sys(&k->quiet)) {
 			ssr_storm_take(c, k, t, &s, 1);
-			ssr_rest(c, 1000000);
+			ssr_rest(c, k, 1000000);
 			continue;
 		}
 		uint32_t n = 0;
@@ -154,7 +170,7 @@ LOOM_FN void workload_ssr_storm_kernel(struct loom_ctx *c)
 			n++;
 		/* Nothing to post and nothing answered: an accelerator would stall. */
 		if (!ssr_storm_take(c, k, t, &s, k->pause_ns ? 1 : 100000) && !n)
-			ssr_rest(c, k->pause_ns);
+			ssr_rest(c, k, ssr_storm_pause(c, k, &s));
 	}
 	t->posted = s.posted;
 	t->cpu_ns = ssr_own_clock() - cpu;

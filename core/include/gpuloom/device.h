@@ -140,8 +140,8 @@ struct loom_device_ops {
 	/* The core has stored LOOM_PHASE_GO(n): ring a doorbell if one is needed. */
 	int (*go)(void *self, struct loom_error *err);
 	/* Waits until all workers have finished the sample: 0 and *end_ns (CLOCK_MONOTONIC, when the
-	 * last one did), LOOM_EAGAIN after timeout_ns or when a signal came, LOOM_EDIED when they
-	 * never will. */
+	 * last one did), LOOM_EAGAIN after timeout_ns, when a signal came, or when a worker left because
+	 * `stop` was set; LOOM_EDIED when they never will. */
 	int (*wait)(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
 	/* Ends the launch: the core has stored LOOM_PHASE_RETIRE (and `stop` when in mid-sample).
 	 * Waits up to timeout_ns, then uses force. Nothing of the launch is left afterwards, but for

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* All ops are called by one thread of the core, never while workers run. Input is read in create or
+/* All ops are called by one thread of the core, all but interrupt never while workers run. Input is read in create or
  * need. Mandatory: create, destroy, need, init, tasks, verify. */
 struct loom_workload_ops {
 	LOOM_POLICY_OPS
@@ -46,6 +46,9 @@ struct loom_workload_ops {
 		      struct loom_error *err);
 	/* As in struct loom_sched_ops, for failures that the workload's tasks report. NULL: none. */
 	int (*explain)(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err);
+	/* While workers run, `stop` is set: wakes those that the workload itself let fall asleep. May be
+	 * called more than once. NULL: they look at `stop` by themselves. */
+	void (*interrupt)(void *self);
 };
 
 struct loom_task_entry {

@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+# A service that nobody asks lets the machine sleep: how often the threads of a run wake is counted. And a worker
+# that sleeps leaves when it is told to.
+. tests/lib.sh
+conf=conf/qos/storm.ini
+W=workload.ssr_storm
+asleep="--set run.warmup=0 --set run.samples=1 --set $W.pace=10s --set $W.pause=100s"
+
+cat >"$tmp/wakes.py" <<'PY'
+import os, subprocess, sys, time
+def wakes(pid):
+    n = {}
+    for task in os.listdir(f'/proc/{pid}/task'):
+        text = open(f'/proc/{pid}/task/{task}/status').read().split('\n')
+        of = dict(line.split(':\t', 1) for line in text if ':\t' in line)
+        n[of['Name'] + '/' + task] = int(of['voluntary_ctxt_switches'])
+    return n
+p = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
+workers, last = 0, {}
+while p.poll() is None and not (last and wakes(p.pid) == last): # until nobody wakes any more
+    last = wakes(p.pid) if any(n.startswith('cpu:0.w0') for n in wakes(p.pid)) else {}
+    time.sleep(0.3)
+before = wakes(p.pid)
+time.sleep(2)
+woke = {name: n - before.get(name, 0) for name, n in wakes(p.pid).items()}
+p.kill()
+print({name: n for name, n in woke.items() if n})
+# The path and the worker sleep without end; the host looks up once a second. 50 and 20 before that.
+sys.exit(any(n for name, n in woke.items() if name.startswith(('ssr-', 'cpu:'))) or sum(woke.values()) > 6)
+PY
+for use in split monolithic 'coalesce monolithic steer budget'; do
+	for notify in eventfd futex; do
+		expect 0 '' python3 "$tmp/wakes.py" "$G" run "$conf" --quiet $asleep --set $W.duration=50s \
+			--set "qos.use=$use" --set qos.split.notify=$notify --set qos.monolithic.notify=$notify \
+			--set qos.split.class=other --set qos.monolithic.class=other
+		[ "$got" -eq 0 ] || cat "$tmp/out"
+	done
+done
+for isolation in thread process; do
+	expect 124 'the workers left when they were told to stop' "$G" run "$conf" $asleep --set run.timeout=1s \
+		--set $W.duration=50s --set device.cpu.isolation=$isolation
+done
+finish
