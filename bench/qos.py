@@ -135,39 +135,52 @@ def draw(points, path):
     print(f'# drawn: {path}')
 
 
-REFERENCE = ('monolithic', 'workload.ssr_storm.outstanding=16384')
-
-
-def ideal(found, limit):
-    """Requests per second that a budget would buy at the cost of one when they never pause."""
-    return limit * CORES * 1e9 / of(found, 'reference', 'ssr_cpu_per_request')
+STORM = ('monolithic', 'workload.ssr_storm.outstanding=16384')
 
 
 def in_turns(m):
-    """What a request costs in the run itself, its caches as cold as there, waking left out."""
+    """What a request costs once a burst is under way: waking and falling asleep are left out."""
     return m['ssr_cpu_turns'] / m['ssr_requests'] if m['ssr_requests'] else None
+
+
+def marginals(limits):
+    """Variants that say what one more request costs. In a storm that never pauses the file stays in the caches:
+    that is the least. At the rate of a budget it does not, however the budget is spent: the same budget in
+    bursts of 1 ms, waking left out, says what one more costs there."""
+    variants = {'storm': STORM}
+    for text in limits:
+        variants['marginal ' + text] = ('monolithic budget', f'qos.budget.limit={text}', 'qos.budget.stall=1ms',
+                                        'workload.ssr_storm.outstanding=2048')
+    return variants
+
+
+def of_ideal(found, name, text):
+    """Throughput over what the limit would buy at the marginal cost: at this rate, and in a storm."""
+    rate = of(found, name, 'requests_per_s') / (LIMITS[text] * CORES * 1e9)
+    return rate * of(found, 'marginal ' + text, in_turns), rate * of(found, 'storm', 'ssr_cpu_per_request')
 
 
 def budget(b):
     """The three bars at each limit, and the paper's governor charged as honestly."""
-    variants = {'reference': REFERENCE}
+    variants = marginals(LIMITS)
     for text in LIMITS:
         variants['budget ' + text] = ('monolithic budget', f'qos.budget.limit={text}')
         variants['throttle ' + text] = ('monolithic throttle', f'qos.throttle.limit={text}',
                                         'qos.throttle.charge=path')
     found = b.rotate(variants)
-    print(f'# marginal cost in the co-run: {of(found, "reference", "ssr_cpu_per_request"):.0f} ns per request')
+    print(f'# a request in a storm: {of(found, "storm", "ssr_cpu_per_request"):.0f} ns')
     for text, limit in LIMITS.items():
         name, other = 'budget ' + text, 'throttle ' + text
         rate = of(found, name, 'requests_per_s')
         b.bar(f'budget-{text}-cpu-over-any-second', of(found, name, peak) / limit, '<=', 1.02)
-        b.bar(f'budget-{text}-throughput-of-ideal', rate / ideal(found, limit), '>=', 0.85)
+        at_rate, in_storm = of_ideal(found, name, text)
+        b.bar(f'budget-{text}-throughput-of-ideal', at_rate, '>=', 0.85)
+        b.bar(f'budget-{text}-throughput-of-a-storms-ideal', in_storm, '>=', 0.85)
         b.bar(f'budget-{text}-stall-p999-us', of(found, name, 'victim_beside_stall_p999_us'), '<=', 200)
-        cold = of(found, name, in_turns)
         print(f'#   alone {of(found, name, "victim_alone_stall_p999_us"):.0f} us; victim speed '
               f'{of(found, name, "victim_speed"):.3f}; share {of(found, name, share):.4f}; '
-              f'{of(found, name, "ssr_cpu_per_request"):.0f} ns/request, {cold:.0f} of them not for waking; '
-              f'of the ideal at that cost {rate * cold / (limit * CORES * 1e9):.3f}; '
+              f'{of(found, name, "ssr_cpu_per_request"):.0f} ns/request, {of(found, name, in_turns):.0f} of them '
+              f'not for waking, {of(found, "marginal " + text, in_turns):.0f} in bursts of 1 ms; '
               f'a waking {of(found, name, "budget_wake"):.0f} ns')
         gain = rate / of(found, other, 'requests_per_s')
         print(f'#   throttle: {of(found, other, "requests_per_s"):.0f}/s at share {of(found, other, share):.4f}')
@@ -178,18 +191,19 @@ def budget(b):
 def frontier(b):
     """What longer bursts buy: throughput against the victim's stall, at each limit."""
     stalls = ('75us', '150us', '300us', '1ms')
-    variants = {'reference': REFERENCE}
+    variants = marginals(LIMITS)
     for text in LIMITS:
         for stall in stalls:
             variants[f'{text} {stall}'] = ('monolithic budget', f'qos.budget.limit={text}',
                                            f'qos.budget.stall={stall}')
     found = b.rotate(variants)
-    print('# limit | stall | CPU over the limit | throughput of the ideal | victim p99.9, longest (alone), us')
+    print('# limit | stall | CPU over the limit | throughput of the ideal, of a storm's | victim p99.9, longest (alone), us')
     for text, limit in LIMITS.items():
         for stall in stalls:
             name = f'{text} {stall}'
+            at_rate, in_storm = of_ideal(found, name, text)
             print(f'# {text} | {stall} | {of(found, name, peak) / limit:.3f} | '
-                  f'{of(found, name, "requests_per_s") / ideal(found, limit):.3f} | '
+                  f'{at_rate:.3f}, {in_storm:.3f} | '
                   f'{of(found, name, "victim_beside_stall_p999_us"):.0f}, '
                   f'{of(found, name, "victim_beside_stall_max_us"):.0f} '
                   f'({of(found, name, "victim_alone_stall_p999_us"):.0f}, '
@@ -197,14 +211,18 @@ def frontier(b):
 
 
 def tenants(b):
-    """Two tenants at 5%: one asks every 200 us, the other floods; against the first one alone."""
+    """Two tenants at 5%: one asks every 500 us, about half of its share (11 us of CPU time for each request that
+    is woken for), the other floods; against the first one alone. In the real-time class, for whatever the
+    scheduler keeps a woken thread waiting behind the victim is in both latencies otherwise."""
     storm = 'workload.ssr_storm.'
-    pace = [storm + 'pace=200us', 'qos.budget.limit=5%', 'qos.budget.latency=2ms', storm + 'pause=50us']
+    pace = [storm + 'pace=500us', 'qos.budget.limit=5%', storm + 'pause=50us', 'qos.monolithic.class=fifo']
     two = ['device.cpu.workers=2', storm + 'tenants=2', 'device.cpu.cores=']
     variants = {'alone': ('monolithic budget', *pace, storm + 'outstanding=64'),
                 'flooded': ('monolithic budget', *pace, *two, storm + 'outstanding=64'),
                 'both flood': ('monolithic budget', *two, 'qos.budget.limit=5%')}
     found = b.rotate(variants)
+    for name, p99 in (('alone', 'ssr_p99'), ('flooded', 'ssr_p99:t01')):
+        print(f'# {name}: p99 {sorted(round(m[p99] / 1e3) for m in found[name])} us')
     b.bar('tenants-p99-flooded-over-alone',
           of(found, 'flooded', 'ssr_p99:t01') / of(found, 'alone', 'ssr_p99'), '<=', 2)
     rates = [of(found, 'both flood', f'ssr_per_s:t0{i}') for i in (0, 1)]

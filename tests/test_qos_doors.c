@@ -99,8 +99,58 @@ static void test_first_found_shut(void)
 	}
 }
 
+struct flood {
+	struct qos_rig *r;
+	uint32_t worker, stop;
+	pthread_t id;
+};
+
+static void *flood(void *arg)
+{
+	struct flood *f = arg;
+	struct loom_ctx *c = &f->r->ctx[f->worker];
+	struct loom_request request = {0};
+	uint64_t id;
+	while (!__atomic_load_n(&f->stop, __ATOMIC_RELAXED))
+		if (c->qos->request(c, &request, &id))
+			sched_yield();
+	return NULL;
+}
+
+/* One tenant always waits for a burst, which come every 150 ms. Another asks now and then, far less than its
+ * share allows: the path is roused for it. */
+static void test_rouses(void)
+{
+	static const char *const path[][2] = {
+		{"monolithic", "class=other"}, {"monolithic", "class=other notify=futex"},
+		{"monolithic", "class=other worker=yes"}, {"split", "class=other"}};
+	for (size_t i = 0; i < COUNT(path); i++) {
+		struct loom_error err = {0};
+		struct qos_rig *r = qos_rig_create(2);
+		qos_rig_stage(r, path[i][0], path[i][1]);
+		qos_rig_stage(r, "budget", "limit=1% stall=3ms tick=no");
+		qos_rig_tenant(r, 0, 1, 64, 1);
+		qos_rig_tenant(r, 1, 1, 1, 1);
+		qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+		struct flood f = {.r = r};
+		qos_rig_must(!pthread_create(&f.id, NULL, flood, &f), "thread", NULL);
+		struct loom_request request = {0};
+		usleep(400000); /* until it has saved something */
+		for (int k = 0; k < 20; k++) {
+			CU_ASSERT_EQUAL(qos_rig_do(r, 1, request), 0);
+			usleep(20000);
+		}
+		__atomic_store_n(&f.stop, 1, __ATOMIC_RELAXED);
+		pthread_join(f.id, NULL);
+		CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+		CU_ASSERT(qos_rig_metric("ssr_roused") >= 10);
+		qos_rig_close(r);
+	}
+}
+
 static const struct test all[] = {
 	{"first_found_shut", test_first_found_shut},
 	{"one_at_a_time", test_one_at_a_time},
+	{"rouses", test_rouses},
 };
 TEST_MAIN("qos_doors", 60, all)

@@ -165,6 +165,77 @@ static void test_fair_shares(void)
 	end(&m);
 }
 
+/* Tenant 1 asks for one thing every `pace` ns for `ns`, beside the mask of tenants that always do. Whoever is
+ * heeded ends a wait and, eight requests later at most, a turn. Gives the longest time to an answer. */
+static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, uint32_t mask)
+{
+	uint64_t until = m->load.now_ns + ns, next = m->load.now_ns + pace, longest = 0, answered = 0;
+	while (m->load.now_ns < until) {
+		m->load.waiting = 0;
+		for (uint32_t i = 0; i < m->load.tenants; i++) {
+			m->tenant[i].waiting = i == 1 ? m->load.now_ns >= next : mask >> i & 1 ? 1000 : 0;
+			m->load.waiting += m->tenant[i].waiting;
+		}
+		if (!m->load.waiting) {
+			m->load.now_ns = next;
+			spend(m, m->wake);
+			continue;
+		}
+		struct loom_qos_turn turn = {.requests = 64, .tenant = m->tenant[1].waiting ? 1 : 0};
+		m->ops->admit(m->self, &m->load, &turn);
+		int heeded = turn.heed >> 1 & 1;
+		CU_ASSERT(!heeded || !m->tenant[1].waiting);
+		if (!turn.requests) {
+			uint64_t to = turn.retry_ns + turn.slack_ns / 2;
+			m->load.now_ns = heeded && next < to ? next > m->load.now_ns ? next : m->load.now_ns : to;
+			m->burst = 0;
+			spend(m, m->wake);
+			continue;
+		}
+		uint32_t served = turn.tenant == 1 ? 1 : turn.requests;
+		if (heeded && turn.tenant != 1 && m->load.now_ns + (uint64_t)(served * m->cost) > next) {
+			uint64_t before = next > m->load.now_ns ? (uint64_t)((double)(next - m->load.now_ns) / m->cost) : 0;
+			served = before / 8 * 8 + 8 < served ? (uint32_t)(before / 8 * 8 + 8) : served;
+		}
+		double cpu = m->cost * served;
+		spend(m, cpu);
+		m->tenant[turn.tenant].served += served;
+		m->tenant[turn.tenant].cpu_ns += (uint64_t)cpu;
+		m->ops->account(m->self, &m->load, turn.tenant, served, (uint64_t)cpu);
+		if (turn.tenant != 1)
+			continue;
+		/* The first hundred have nothing saved yet. */
+		if (++answered > 100 && m->load.now_ns - next > longest)
+			longest = m->load.now_ns - next;
+		next += pace;
+	}
+	CU_ASSERT(answered > 200);
+	return (double)longest;
+}
+
+/* Who stays within his share is served beside one that floods as if he were alone, and at the other's
+ * expense: no more is spent. Who asks for more than his share waits for bursts like everybody. */
+static void test_within_share(void)
+{
+	static const double limits[] = {0.01, 0.05, 0.2};
+	static const char *const options[] = {"limit=1%", "limit=5%", "limit=20%"};
+	for (size_t i = 0; i < 3; i++) {
+		struct machine m;
+		uint64_t pace = (uint64_t)(4 * 10700 / (2 * limits[i])); /* half of his share */
+		begin(&m, "budget", options[i], 2);
+		m.wake = 10000;
+		double alone = ask_now_and_then(&m, 400 * pace, pace, 0);
+		uint64_t cpu = m.load.cpu_ns, now = m.load.now_ns;
+		double beside = ask_now_and_then(&m, SECOND + 400 * pace, pace, 1);
+		CU_ASSERT(beside <= 2 * alone);
+		CU_ASSERT((double)(m.load.cpu_ns - cpu) <= 1.02 * 2 * limits[i] * (double)(m.load.now_ns - now));
+		/* The other lives on all that is left: three quarters. */
+		CU_ASSERT((double)m.tenant[0].cpu_ns >= 0.6 * 2 * limits[i] * (double)(m.load.now_ns - now));
+		CU_ASSERT(ask_now_and_then(&m, SECOND, pace / 16, 1) > 2 * alone);
+		end(&m);
+	}
+}
+
 /* The paper's governor keeps the share of what it charges, and overspends what it does not see. */
 static void test_throttle(void)
 {
@@ -246,6 +317,7 @@ static void test_adaptive(void)
 
 static const struct test all[] = {
 	{"budget", test_budget},	 {"budget_dear", test_budget_dear}, {"fair_shares", test_fair_shares},
+	{"within_share", test_within_share},
 	{"throttle", test_throttle},	 {"narrowing", test_narrowing},	    {"adaptive", test_adaptive},
 };
 TEST_MAIN("qos_laws", 30, all)

@@ -150,7 +150,7 @@ void ssr_account_begin(struct service *s)
 	}
 	for (uint32_t v = 0; v < s->vectors; v++)
 		__atomic_store_n(&s->head->door[v].interrupts, 0, __ATOMIC_RELAXED);
-	s->body_ns = s->filled = s->served = s->errors = s->turns = s->naps = 0;
+	s->body_ns = s->filled = s->served = s->errors = s->turns = s->naps = s->roused = 0;
 	s->series.head = s->series.tail = s->series.peak_ns = 0;
 	ssr_idle_read(s, &s->begun_idle);
 	s->begun_ns = ssr_now();
@@ -232,6 +232,7 @@ int ssr_account_report(struct service *s, struct loom_report *report, struct loo
 	METRIC("ssr_interrupts", "", LESS, interrupts);
 	METRIC("ssr_turns", "", NONE, s->turns);
 	METRIC("ssr_naps", "", NONE, s->naps);
+	METRIC("ssr_roused", "", NONE, s->roused);
 	free(all);
 	report_cpu(s, report, seconds);
 	report_tenants(s, report, seconds);

@@ -42,6 +42,12 @@ int ssr_doors_open(struct service *s, struct loom_error *err)
 	if (s->awake_fd < 0)
 		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no eventfd: %s", s->name,
 				 strerror(errno));
+	if (s->path.notify != LOOM_QOS_POLL) {
+		s->bedside_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		if (s->bedside_fd < 0)
+			return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no eventfd: %s", s->name,
+					 strerror(errno));
+	}
 	for (uint32_t v = 0; v < s->vectors && s->path.notify == LOOM_QOS_EVENTFD; v++) {
 		/* Not blocking for the device, which must not hang on a bell that is never heard. */
 		s->event_fd[v] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -64,7 +70,9 @@ void ssr_doors_close(struct service *s)
 	}
 	if (s->awake_fd >= 0)
 		close(s->awake_fd);
-	s->awake_fd = -1;
+	if (s->bedside_fd >= 0)
+		close(s->bedside_fd);
+	s->awake_fd = s->bedside_fd = -1;
 }
 
 void ssr_doors_arm(struct service *s, uint64_t vectors)
@@ -88,6 +96,38 @@ int ssr_posted(struct service *s)
 		if (__atomic_load_n(&s->bits[w / 64], __ATOMIC_ACQUIRE))
 			return 1;
 	return 0;
+}
+
+int ssr_posted_by(struct service *s, uint64_t tenants)
+{
+	for (uint32_t w = 0; w < s->workers; w += 64) {
+		/* Acquire: pairs with the worker's release. */
+		uint64_t bits = __atomic_load_n(&s->bits[w / 64], __ATOMIC_ACQUIRE);
+		for (; bits; bits &= bits - 1) {
+			uint32_t worker = w + (uint32_t)__builtin_ctzll(bits);
+			if (worker < s->workers && tenants >> s->source[worker].tenant & 1)
+				return 1;
+		}
+	}
+	return 0;
+}
+
+int ssr_listen(struct service *s, uint64_t tenants)
+{
+	if (!tenants || s->bedside_fd < 0)
+		return 1;
+	__atomic_store_n(&s->head->heed, tenants, __ATOMIC_RELAXED);
+	/* Release: whoever sees it armed sees whom it is for. */
+	__atomic_store_n(&s->head->bedside.armed, (uint32_t)SSR_OPEN, __ATOMIC_RELEASE);
+	/* Pairs with the worker's fence after it has set its bit. */
+	loom_fence_seq_cst_sys();
+	return !ssr_posted_by(s, tenants);
+}
+
+void ssr_listen_end(struct service *s)
+{
+	/* One that rings all the same, for it found the door open, ends the next sleep: early, no harm. */
+	__atomic_store_n(&s->head->bedside.armed, (uint32_t)SSR_SHUT, __ATOMIC_RELAXED);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------- */
@@ -206,14 +246,24 @@ int ssr_bell_wait(struct service *s, struct ssr_bell *b)
 	return !stopped(s);
 }
 
+/* Until something rings, the service stops or drops what waits, or time is up. */
+static void wait_here(struct service *s, int timer_fd, const struct timespec *most)
+{
+	uint64_t n;
+	struct pollfd on[3] = {{.fd = s->bedside_fd, .events = POLLIN},
+			       {.fd = s->awake_fd, .events = POLLIN},
+			       {.fd = timer_fd, .events = POLLIN}};
+	ppoll(on, timer_fd < 0 ? 2 : 3, most, NULL);
+	if (on[0].revents && read(s->bedside_fd, &n, sizeof(n)) < 0)
+		return; /* heard already */
+}
+
 void ssr_sleep(struct ssr_thread *t, uint64_t until_ns, uint64_t slack_ns)
 {
-	struct service *s = t->s;
-	struct timespec until = until_of(until_ns);
+	uint64_t now = ssr_now();
+	struct timespec most = until_of(until_ns > now ? until_ns - now : 0);
 	set_slack(t, slack_ns);
-	/* Ends early when the service stops or drops what waits. */
-	if (!stopped(s) && !__atomic_load_n(&s->dropping, __ATOMIC_ACQUIRE))
-		futex(&s->stop, FUTEX_WAIT_BITSET_PRIVATE, 0, &until);
+	wait_here(t->s, -1, &most);
 }
 
 /* A sleep whose timer is set when it begins programs the core's clock for it, which in a virtual machine
@@ -240,9 +290,7 @@ void ssr_sleep_ahead(struct ssr_thread *t, uint64_t until_ns, uint64_t then_ns)
 	at.it_value = until_of(then_ns);
 	timerfd_settime(t->ahead_fd[!k], TFD_TIMER_ABSTIME, &at, NULL);
 	t->ahead_ns[!k] = then_ns;
-	struct pollfd on[2] = {{.fd = t->ahead_fd[k], .events = POLLIN},
-			       {.fd = s->awake_fd, .events = POLLIN}};
-	poll(on, 2, -1);
+	wait_here(s, t->ahead_fd[k], NULL);
 }
 
 void ssr_awake(struct service *s, int awake)

@@ -241,9 +241,8 @@ int ssr_path_start(struct service *s, struct loom_error *err)
 
 void ssr_path_stop(struct service *s)
 {
-	/* Release: pairs with the threads' looks; a futex for those that sleep until a time. */
+	/* Release: pairs with the threads' looks. */
 	__atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &s->stop, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
 	ssr_awake(s, 1);
 	ssr_doors_ring(s);
 	ssr_bell_ring(&s->bottom);
@@ -261,7 +260,6 @@ void ssr_path_quiet(struct service *s)
 {
 	struct timespec nap = {.tv_nsec = 200000};
 	__atomic_store_n(&s->dropping, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &s->stop, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
 	ssr_awake(s, 1);
 	/* Whoever serves drops it; then nothing is posted, for no worker runs. */
 	for (;;) {

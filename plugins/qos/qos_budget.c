@@ -11,8 +11,11 @@
  * Where bursts are further apart than the kernel's tick, they may wait for one: a timer of its own
  * costs a reprogramming and an interrupt, dear ones in a virtual machine, that nobody's clock shows.
  *
- * Within a burst tenants are served by deficit round robin in CPU time. A tenant that begins to wait is
- * served before those that have waited, once per round: it cannot gain more than its share by that. */
+ * Within a burst tenants are served by deficit round robin in CPU time: what one leaves, others use. But
+ * each has a bucket of its own besides, which gains its share of the limit and pays all that is served to
+ * it, and the waking for it. As long as it holds something, a tenant that comes is served at once, between
+ * bursts and in the middle of another's: the common bucket is overdrawn for that, and whoever lived on
+ * what others left waits the longer for the next burst. */
 #include <time.h>
 
 #include "qos_budget.dev.h"
@@ -28,7 +31,8 @@ struct account {
 	double deficit;	  /* ns of CPU time that it may spend in this round */
 	double cost;	  /* of a request, ns: decayed mean */
 	uint64_t round;	  /* in which it was last given its quantum */
-	int waited;	  /* when we last looked */
+	double own;	  /* ns of its share that it has not used; below 0: it lives on what others left */
+	int saved;	  /* `own` was half full when nothing waited, and is not used up since */
 };
 
 struct budget {
@@ -38,11 +42,15 @@ struct budget {
 	uint64_t seen_ns, seen_cpu;
 	double tick_ns, wake_ns; /* what it costs to wake: decayed mean */
 	int open;		 /* a burst is under way: */
-	uint32_t in_burst;	 /* requests served in it, */
-	double burst_ns;	 /* CPU time since it began to wake */
+	uint32_t in_burst;	 /* requests served in it */
+	double burst_ns;	 /* CPU time that whoever else runs on the core has waited for, less its rests */
 	int slept;
+	uint64_t until_ns; /* when the next burst is due; it begins after ... */
+	double after_ns;   /* ... this, for the victim's sake */
+	double woken_ns;   /* cost of a waking that is not charged yet */
 	uint64_t round;
 	uint32_t current;
+	int urgent; /* the turn under way is none of the round's */
 	struct account account[LOOM_MAX_TENANTS];
 	/* For the report: slots of 100 ms in which more was spent than gained. */
 	uint64_t slot_ns, slot_cpu, slots, over;
@@ -98,12 +106,15 @@ static void arrange(void *self, struct loom_qos_path *path)
 /* ---- tokens --------------------------------------------------------------------------------------- */
 
 #define DEPTH 0.012 /* of a second's gain: with one burst more still below 1.02 */
+#define LENT 0.005
 
 /* What is known for one decision. */
 struct law {
 	double gain;  /* CPU time per time */
 	double burst; /* longest, ns */
 	double depth;
+	double lent;  /* how far tenants that are within their shares may overdraw the bucket */
+	double weights; /* of all tenants */
 };
 
 static struct law law_of(const struct budget *p, const struct loom_qos_load *load)
@@ -116,8 +127,14 @@ static struct law law_of(const struct budget *p, const struct loom_qos_load *loa
 	if (p->opts->latency && often < law.burst)
 		law.burst = often > BURST_LEAST ? often : BURST_LEAST;
 	law.depth = DEPTH * law.gain * 1e9;
+	if (load->tenants > 1) {
+		law.lent = LENT * law.gain * 1e9 < law.burst ? LENT * law.gain * 1e9 : law.burst;
+		law.depth -= law.lent;
+	}
 	if (law.depth < law.burst)
 		law.depth = law.burst;
+	for (uint32_t i = 0; i < load->tenants; i++)
+		law.weights += load->tenant[i].weight;
 	return law;
 }
 
@@ -128,28 +145,49 @@ static double price(const struct law *law)
 	return law->burst * rest;
 }
 
+/* From one burst to the next. */
+static double period_of(const struct law *law)
+{
+	return law->burst / law->gain;
+}
+
+/* Timers that were set ahead may come a quarter early. */
+static int is_due(const struct budget *p, const struct loom_qos_load *load, const struct law *law)
+{
+	return (double)load->now_ns + period_of(law) / 4 >= (double)p->until_ns;
+}
+
 static void begin_again(struct budget *p, const struct loom_qos_load *load)
 {
 	p->seen_ns = p->slot_ns = load->now_ns;
 	p->seen_cpu = p->slot_cpu = load->cpu_ns;
-	p->tokens = 0;
+	p->tokens = p->after_ns = p->woken_ns = 0;
+	p->until_ns = 0;
 	p->open = p->slept = 0;
+	for (uint32_t i = 0; i < LOOM_MAX_TENANTS; i++)
+		p->account[i].own = p->account[i].saved = 0;
 }
 
 static void settle(struct budget *p, const struct loom_qos_load *load, const struct law *law)
 {
 	if (!p->seen_ns || load->cpu_ns < p->seen_cpu)
 		begin_again(p, load);
-	double spent = (double)(load->cpu_ns - p->seen_cpu);
-	p->tokens += (double)(load->now_ns - p->seen_ns) * law->gain - spent;
+	double spent = (double)(load->cpu_ns - p->seen_cpu), passed = (double)(load->now_ns - p->seen_ns);
+	p->tokens += passed * law->gain - spent;
 	p->tokens = p->tokens < law->depth ? p->tokens : law->depth;
-	/* Who had as long a rest as a burst lasts begins another. */
-	int rested = (double)(load->now_ns - p->seen_ns) - spent > law->burst;
-	p->burst_ns = rested && !p->slept ? spent : p->burst_ns + spent;
+	for (uint32_t i = 0; i < load->tenants; i++) {
+		struct account *a = &p->account[i];
+		a->own += passed * law->gain * load->tenant[i].weight / law->weights;
+		a->own = a->own < law->lent ? a->own : law->lent;
+	}
+	double rested = passed > spent ? passed - spent : 0;
+	p->burst_ns = (p->burst_ns > rested ? p->burst_ns - rested : 0) + spent;
 	p->seen_ns = load->now_ns;
 	p->seen_cpu = load->cpu_ns;
 	if (p->slept) {
-		p->wake_ns += (spent - p->wake_ns) / 16;
+		if (is_due(p, load, law))
+			p->wake_ns += (spent - p->wake_ns) / 16;
+		p->woken_ns = spent;
 		p->slept = 0;
 	}
 	if (load->now_ns - p->slot_ns >= 100000000u) {
@@ -166,27 +204,53 @@ static void sleep_until_paid(struct budget *p, const struct loom_qos_load *load,
 			     struct loom_qos_turn *turn, const struct law *law)
 {
 	/* Waking takes its time, in which the bucket goes on filling. */
-	double missing = (price(law) - p->wake_ns * law->gain - p->tokens) / law->gain;
-	double period = law->burst / law->gain, least = (period - law->burst) / 2;
-	missing = missing > least ? missing : least;
+	double now = (double)load->now_ns, missing = (price(law) - p->wake_ns * law->gain - p->tokens) / law->gain;
+	double period = period_of(law);
+	if (p->open)
+		p->after_ns = now + (period - law->burst) / 2;
+	missing = missing > p->after_ns - now ? missing : p->after_ns - now;
 	missing = missing > 1000 ? missing : 1000;
 	int tick = p->opts->tick && period > 1.5 * p->tick_ns;
 	/* With the tick: from half a tick too early, so that it is late as often as early. */
 	if (tick && missing > p->tick_ns / 2)
 		missing -= p->tick_ns / 2;
-	uint64_t at = load->now_ns + (uint64_t)missing;
+	p->until_ns = load->now_ns + (uint64_t)missing;
 	p->open = 0;
 	p->slept = 1;
 	p->burst_ns = 0;
 	turn->requests = 0;
-	if (turn->retry_ns < at)
-		turn->retry_ns = at;
+	if (turn->retry_ns < p->until_ns)
+		turn->retry_ns = p->until_ns;
 	turn->slack_ns = (uint64_t)(tick ? p->tick_ns : period / 32);
 	if (!tick)
-		turn->then_ns = at + (uint64_t)period;
+		turn->then_ns = p->until_ns + (uint64_t)period;
 }
 
 /* ---- tenants -------------------------------------------------------------------------------------- */
+
+/* Who saved something may interrupt others when it comes; whoever of those is waiting is served first. */
+static uint32_t look_at_savings(struct budget *p, const struct loom_qos_load *load, const struct law *law,
+				uint64_t *heed)
+{
+	uint32_t first = load->tenants;
+	int lends = p->tokens > -law->lent;
+	*heed = 0;
+	for (uint32_t i = 0; load->tenants > 1 && i < load->tenants; i++) {
+		struct account *a = &p->account[i];
+		int waits = load->tenant[i].waiting != 0;
+		if (a->own <= 0)
+			a->saved = 0;
+		else if (!waits && a->own >= law->lent / 2)
+			a->saved = 1;
+		if (!a->saved || !lends)
+			continue;
+		if (!waits)
+			*heed |= 1ull << i;
+		else if (first == load->tenants || a->own > p->account[first].own)
+			first = i;
+	}
+	return first;
+}
 
 static int may_spend(struct budget *p, const struct loom_qos_load *load, uint32_t i)
 {
@@ -203,15 +267,6 @@ static int may_spend(struct budget *p, const struct loom_qos_load *load, uint32_
 
 static uint32_t choose(struct budget *p, const struct loom_qos_load *load)
 {
-	uint32_t fresh = load->tenants;
-	for (uint32_t i = load->tenants; i-- > 0;) {
-		int waits = load->tenant[i].waiting != 0;
-		if (waits && !p->account[i].waited && may_spend(p, load, i))
-			fresh = i;
-		p->account[i].waited = waits;
-	}
-	if (fresh < load->tenants)
-		return p->current = fresh;
 	/* A tenant deep in debt, for one dear request, needs several rounds. */
 	for (uint32_t rounds = 0; rounds < 1000; rounds++, p->round++)
 		for (uint32_t i = 0; i < load->tenants; i++) {
@@ -224,16 +279,48 @@ static uint32_t choose(struct budget *p, const struct loom_qos_load *load)
 
 /* ---- decisions ------------------------------------------------------------------------------------ */
 
+/* What `ns` pay for, one request at least. The turn ends after `most_ns`, should requests turn out dear or
+ * others come between. */
+static void grant(const struct budget *p, struct loom_qos_turn *turn, uint32_t tenant, double ns, double most_ns)
+{
+	double pays = ns / p->account[tenant].cost;
+	uint64_t most = (uint64_t)(most_ns > SLEEP_NS ? most_ns : SLEEP_NS);
+	pays = pays < 1 ? 1 : pays;
+	turn->tenant = tenant;
+	if (turn->requests > pays)
+		turn->requests = (uint32_t)pays;
+	if (!turn->cpu_ns || turn->cpu_ns > most)
+		turn->cpu_ns = most;
+}
+
 static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_turn *turn)
 {
 	struct budget *p = self;
 	struct law law = law_of(p, load);
 	int slept = p->slept;
 	settle(p, load, &law);
+	uint32_t first = look_at_savings(p, load, &law, &turn->heed);
+	double room = law.burst - p->burst_ns;
+	p->urgent = first < load->tenants;
+	if (p->urgent && room > -law.burst / CRUMBS) {
+		/* After a burst that took longer than it should, a little more: no sleep comes before it. */
+		double most = room > law.burst / CRUMBS ? room : law.burst / CRUMBS;
+		most = p->account[first].own < most ? p->account[first].own : most;
+		grant(p, turn, first, most, most);
+		return;
+	}
+	if (p->urgent) { /* a pause for the victim */
+		turn->requests = 0;
+		if (turn->retry_ns < load->now_ns + (uint64_t)law.burst / 4)
+			turn->retry_ns = load->now_ns + (uint64_t)law.burst / 4;
+		return;
+	}
+	p->woken_ns = 0;
 	if (!p->open) {
-		/* After a sleep a burst begins with what waking has left: were it too little, and were
-		 * we to sleep again, waking would take all tokens for ever. */
-		if (!slept && p->tokens < price(&law) / 2) {
+		/* Not when somebody woke us before it was due, or for an eighth of a burst. But after a whole
+		 * sleep a burst begins with what waking has left: were it too little, and were we to sleep
+		 * again, waking would take all tokens for ever. */
+		if (!is_due(p, load, &law) || (!slept && p->tokens < price(&law) / 2)) {
 			sleep_until_paid(p, load, turn, &law);
 			return;
 		}
@@ -242,23 +329,16 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	}
 	uint32_t tenant = choose(p, load);
 	const struct account *a = &p->account[tenant];
-	double left = law.burst - p->burst_ns < p->tokens ? law.burst - p->burst_ns : p->tokens;
-	double pays = (left - SLEEP_NS) / a->cost, fair = a->deficit / a->cost + 1;
+	double left = room < p->tokens ? room : p->tokens, pays = left - SLEEP_NS;
 	/* The first request of a burst is served even if it costs more than a bucket: else never. A last
 	 * turn of a few would cost more than it serves: what it could spend stays in the bucket. */
-	if (p->in_burst && (pays < 1 || left - SLEEP_NS < law.burst / CRUMBS)) {
+	if (p->in_burst && (pays < a->cost || pays < law.burst / CRUMBS)) {
 		sleep_until_paid(p, load, turn, &law);
 		return;
 	}
-	pays = pays < 1 ? 1 : pays;
-	pays = pays < fair || load->waiting == load->tenant[tenant].waiting ? pays : fair;
-	turn->tenant = tenant;
-	if (turn->requests > pays)
-		turn->requests = (uint32_t)pays;
-	/* Ends a turn whose requests turn out dear, or that is preempted. */
-	uint64_t most = (uint64_t)(left > SLEEP_NS ? left : SLEEP_NS);
-	if (!turn->cpu_ns || turn->cpu_ns > most)
-		turn->cpu_ns = most;
+	double fair = a->deficit + a->cost;
+	grant(p, turn, tenant,
+	      pays < fair || load->waiting == load->tenant[tenant].waiting ? pays : fair, left);
 }
 
 static void account(void *self, const struct loom_qos_load *load, uint32_t tenant, uint32_t served,
@@ -266,13 +346,18 @@ static void account(void *self, const struct loom_qos_load *load, uint32_t tenan
 {
 	struct budget *p = self;
 	struct account *a = &p->account[tenant];
-	(void)load;
+	double debt = -law_of(p, load).lent;
 	if (!served)
 		return;
 	/* A small turn says little: its fixed part weighs more. */
 	double weight = served >= 16 ? 1.0 / 8 : 1.0 / 32;
 	a->cost += weight * ((double)cpu_ns / served - a->cost);
 	a->cost = a->cost > 20 ? a->cost : 20;
+	a->own -= (double)cpu_ns + p->woken_ns;
+	a->own = a->own > debt ? a->own : debt; /* what it borrowed is not held against it for longer */
+	p->woken_ns = 0;
+	if (p->urgent)
+		return;
 	a->deficit -= (double)cpu_ns;
 	p->in_burst += served;
 }

@@ -138,13 +138,36 @@ static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_
 			now = ssr_now();
 		if (!later)
 			ssr_complete(s, tenant, &call, result, now);
+		if (n % CHECK_EVERY)
+			continue;
 		/* Wall time of this thread: it includes being preempted, and then ends the turn early. */
-		if (cpu_ns && n % CHECK_EVERY == 0 && now - begin >= cpu_ns)
+		if ((cpu_ns && now - begin >= cpu_ns) || (s->heed && ssr_posted_by(s, s->heed)))
 			break;
 	}
 	ssr_files_flush(s, tenant);
 	s->body_ns += ssr_now() - begin;
 	return n;
+}
+
+/* Nobody is served until the policies are asked again. */
+static void rest(struct ssr_thread *t, const struct loom_qos_turn *turn, uint64_t now)
+{
+	struct service *s = t->s;
+	uint64_t latest = now + RETRY_MOST_NS;
+	s->naps++;
+	ssr_point(s, now);
+	if (!ssr_listen(s, turn->heed))
+		;
+	else if (turn->then_ns > turn->retry_ns && turn->retry_ns > now && turn->retry_ns < latest)
+		ssr_sleep_ahead(t, turn->retry_ns, turn->then_ns);
+	else if (turn->retry_ns > now)
+		ssr_sleep(t, turn->retry_ns < latest ? turn->retry_ns : latest, turn->slack_ns);
+	else if (turn->requests)
+		ssr_sleep(t, now + 1000, 1); /* a policy that chose nobody: ask again */
+	ssr_listen_end(s);
+	s->roused += turn->heed && ssr_posted_by(s, turn->heed);
+	ssr_charge(t, SSR_WORKER);
+	ssr_point(s, ssr_now());
 }
 
 static void take_turn(struct ssr_thread *t)
@@ -161,19 +184,10 @@ static void take_turn(struct ssr_thread *t)
 		if (LOOM_HAS(s->stage[i].ops, admit))
 			s->stage[i].ops->admit(s->stage[i].self, &load, &turn);
 	if (turn.tenant >= s->tenants || !s->seen[turn.tenant].waiting || !turn.requests) {
-		uint64_t latest = now + RETRY_MOST_NS;
-		s->naps++;
-		ssr_point(s, now);
-		if (turn.then_ns > turn.retry_ns && turn.retry_ns > now && turn.retry_ns < latest)
-			ssr_sleep_ahead(t, turn.retry_ns, turn.then_ns);
-		else if (turn.retry_ns > now)
-			ssr_sleep(t, turn.retry_ns < latest ? turn.retry_ns : latest, turn.slack_ns);
-		else if (turn.requests)
-			ssr_sleep(t, now + 1000, 1); /* a policy that chose nobody: ask again */
-		ssr_charge(t, SSR_WORKER);
-		ssr_point(s, ssr_now());
+		rest(t, &turn, now);
 		return;
 	}
+	s->heed = turn.heed;
 	struct ssr_tenant *tenant = &s->tenant[turn.tenant];
 	uint64_t most = s->seen[turn.tenant].waiting;
 	most = most < turn.requests ? most : turn.requests;
@@ -190,14 +204,25 @@ static void take_turn(struct ssr_thread *t)
 			s->stage[i].ops->account(s->stage[i].self, &load, turn.tenant, served, spent);
 }
 
+/* Rings -> queues, for every turn. Where the doors are shut meanwhile nobody else would; and whoever holds
+ * the lock now reads them. */
+static void gather(struct service *s, int fills)
+{
+	if (fills) {
+		ssr_fill(s);
+	} else if (s->path.mask && ssr_posted(s) && !pthread_mutex_trylock(&s->drain)) {
+		ssr_fill(s);
+		pthread_mutex_unlock(&s->drain);
+	}
+}
+
 void ssr_serve(struct ssr_thread *t, int fills)
 {
 	struct service *s = t->s;
 	pthread_mutex_lock(&s->serving);
 	ssr_point(s, ssr_now());
 	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
-		if (fills)
-			ssr_fill(s);
+		gather(s, fills);
 		if (__atomic_load_n(&s->dropping, __ATOMIC_ACQUIRE))
 			ssr_drop(s);
 		if (!ssr_waiting(s))

@@ -70,7 +70,7 @@ int qos_lead(void *self, const struct loom_qos_stage *stage, uint32_t n, struct 
 	}
 	s->host = q->host;
 	s->name = q->name;
-	s->fault_fd = s->awake_fd = -1;
+	s->fault_fd = s->awake_fd = s->bedside_fd = -1;
 	pthread_mutex_init(&s->drain, NULL);
 	pthread_mutex_init(&s->serving, NULL);
 	memcpy(s->stage, stage, n * sizeof(*stage));
@@ -170,7 +170,8 @@ static uint64_t lay_out(struct service *s, struct ssr_head *h)
 			from->slot = (struct ssr_slot *)((char *)h + at);
 			*from->ring = (struct ssr_ring){.slot_at = at,
 							.slots = from->slots,
-							.shift = from->shift};
+							.shift = from->shift,
+							.tenant = from->tenant};
 		}
 		at += from->slots * sizeof(struct ssr_slot);
 	}
@@ -251,6 +252,7 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 		h->door[v].event_fd = s->event_fd[v];
 		h->door[v].timer_fd = s->timer_fd[v];
 	}
+	h->bedside.event_fd = s->bedside_fd;
 	if (!rc)
 		rc = ssr_path_start(s, err);
 	if (rc)

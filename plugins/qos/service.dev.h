@@ -33,7 +33,8 @@ struct ssr_ring {
 	/* Constant: */
 	uint64_t slot_at;       /* from the begin of the block */
 	uint32_t slots, shift; /* slots = 1 << shift; 0: no tenant */
-	uint64_t pad1[6];
+	uint64_t tenant;
+	uint64_t pad1[5];
 };
 
 enum ssr_armed {
@@ -63,10 +64,13 @@ struct ssr_head {
 	uint32_t pad2;
 	uint64_t window_ns; /* ... or after so long */
 	uint64_t route;     /* bits of doors that take interrupts */
-	uint64_t pad3[5];
+	uint64_t heed;      /* bits of tenants that may ring at `bedside` */
+	uint64_t pad3[4];
 	uint32_t next; /* whose turn it is among several doors */
 	uint32_t pad4[15];
 	struct ssr_door door[SSR_VECTORS];
+	/* Where whoever serves sleeps between turns, all doors shut: its own eventfd, however others ring. */
+	struct ssr_door bedside;
 };
 
 LOOM_FN struct ssr_head *ssr_head(const struct loom_ctx *c)
@@ -123,10 +127,26 @@ LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, int first, 
 		timerfd_settime(d->timer_fd, 0, &at, NULL);
 	}
 }
+
+LOOM_FN void ssr_rouse(struct ssr_head *h, const struct ssr_ring *r)
+{
+	uint64_t one = 1;
+	struct ssr_door *d = &h->bedside;
+	/* Acquire: pairs with the release of arming; `heed` was stored before. */
+	if (loom_load_acquire_sys(&d->armed) == SSR_SHUT || !(loom_load_relaxed_sys(&h->heed) >> r->tenant & 1) ||
+	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)SSR_SHUT) == SSR_SHUT)
+		return;
+	if (write(d->event_fd, &one, sizeof(one)) < 0)
+		return; /* full: it was rung and not heard yet */
+}
 #else
 LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
 {
 	(void)h, (void)d;
+}
+LOOM_FN void ssr_rouse(struct ssr_head *h, const struct ssr_ring *r)
+{
+	(void)h, (void)r;
 }
 LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, int first, uint64_t window_ns)
 {
@@ -199,6 +219,7 @@ LOOM_FN int ssr_request(struct loom_ctx *c, const struct loom_request *request, 
 		return 0; /* whoever set it has seen to the interrupt */
 	}
 	ssr_interrupt(h);
+	ssr_rouse(h, r);
 	return 0;
 }
 

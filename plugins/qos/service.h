@@ -163,11 +163,13 @@ struct service {
 	uint32_t called;       /* somebody found `drain` taken */
 	uint32_t stop;         /* futex: threads leave */
 	int awake_fd;          /* eventfd: nobody sleeps while it is not 0 */
+	int bedside_fd;	       /* eventfd: rung by tenants that are heeded; -1: nobody rings */
+	uint64_t heed;	       /* of the turn under way: its tenants' requests end it */
 	uint32_t dropping;     /* requests are ended with -ECANCELED instead of served */
 	int timed;             /* a policy moderates interrupts */
 	/* Accounts. The serving thread writes, but for the stages' times, which are atomic. */
 	uint64_t stage_ns[SSR_CLOCKS];
-	uint64_t body_ns, filled, served, errors, turns, naps;
+	uint64_t body_ns, filled, served, errors, turns, naps, roused;
 	uint64_t asked_ns, steered_ns; /* when the policies were last asked to moderate and to steer */
 	uint64_t route;
 	uint64_t begun_ns;
@@ -233,9 +235,13 @@ void ssr_doors_shut(struct service *s);                  /* all; by the holder o
 int ssr_door_wait(struct ssr_thread *t);                 /* 0: told to stop */
 void ssr_doors_ring(struct service *s);                  /* wakes all, for the end */
 int ssr_posted(struct service *s);                       /* some worker's bit is set */
+int ssr_posted_by(struct service *s, uint64_t tenants);  /* ... of one of these tenants */
+/* Between the two, a request of one of these tenants ends the sleep. 0: one was posted already. */
+int ssr_listen(struct service *s, uint64_t tenants);
+void ssr_listen_end(struct service *s);
 void ssr_bell_ring(struct ssr_bell *b);
 int ssr_bell_wait(struct service *s, struct ssr_bell *b);
-/* Sleeps until `until_ns`, as much as slack_ns later, or the end of the service. */
+/* Sleeps until `until_ns`, as much as slack_ns later, a ring at the bedside, or the end of the service. */
 void ssr_sleep(struct ssr_thread *t, uint64_t until_ns, uint64_t slack_ns);
 /* Sleeps until about `until_ns`, exactly then if the call before foresaw it as its `then_ns`. */
 void ssr_sleep_ahead(struct ssr_thread *t, uint64_t until_ns, uint64_t then_ns);

@@ -134,6 +134,8 @@ struct loom_qos_turn {
 	uint64_t retry_ns; /* CLOCK_MONOTONIC */
 	uint64_t slack_ns; /* how much later that may become */
 	uint64_t then_ns;  /* the retry after that, if it is foreseen: its timer costs less now; 0: is not */
+	uint64_t heed;     /* bits of tenants whose requests, should any come, end the turn or the wait for
+			    * retry_ns at once. For a path that masks interrupts */
 };
 
 struct loom_qos_ops;
