@@ -197,7 +197,7 @@ def frontier(b):
             variants[f'{text} {stall}'] = ('monolithic budget', f'qos.budget.limit={text}',
                                            f'qos.budget.stall={stall}')
     found = b.rotate(variants)
-    print('# limit | stall | CPU over the limit | throughput of the ideal, of a storm's | victim p99.9, longest (alone), us')
+    print('# limit | stall | CPU over the limit | throughput of the ideal, and of that of a storm | victim p99.9, longest (alone), us')
     for text, limit in LIMITS.items():
         for stall in stalls:
             name = f'{text} {stall}'
