@@ -171,7 +171,10 @@ FAKE_FN int rig_wait(struct rig *r, uint64_t timeout_ns, uint64_t *end_ns)
 	*end_ns = 0;
 	for (uint32_t i = 0; !code && i < r->n; i++) {
 		uint64_t end = 0;
-		code = r->ops->wait(r->self[i], timeout_ns, &end, &r->err);
+		uint32_t left = 0; /* each worker that leaves because of a stop may end a wait */
+		do
+			code = r->ops->wait(r->self[i], timeout_ns, &end, &r->err);
+		while (code == LOOM_EAGAIN && r->shared->ctl.stop && left++ < RIG_WORKERS);
 		if (end > *end_ns)
 			*end_ns = end;
 	}

@@ -121,7 +121,8 @@ void gate_wake(struct loom_ctl *ctl)
 	syscall(SYS_futex, &ctl->phase, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-int gate_await(struct gate *g, const uint32_t *word, uint32_t value, int pidfd, uint64_t end_ns)
+int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
+	       uint64_t end_ns)
 {
 	struct pollfd on[2] = {{.fd = g->bell, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
 	for (;;) {
@@ -141,7 +142,7 @@ int gate_await(struct gate *g, const uint32_t *word, uint32_t value, int pidfd, 
 		if (!on[0].revents)
 			continue;
 		silence(g); /* before the look at the word: no ring is lost */
-		/* Acquire: pairs with the release in gate_tell. */
-		return __atomic_load_n(word, __ATOMIC_ACQUIRE) == value ? 0 : LOOM_EINTR;
+		if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED) && __atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
+			return LOOM_EINTR;
 	}
 }

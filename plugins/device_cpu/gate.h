@@ -53,9 +53,10 @@ void gate_tell(struct gate *g, uint32_t *word, uint32_t value);
 
 /* Wakes those who sleep on the phase word, in every process. */
 void gate_wake(struct loom_ctl *ctl);
-/* Until *word is `value`: 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR when a signal came or the bell rang
- * for something else; LOOM_EDIED when pidfd (-1: none) says that the process has ended. */
-int gate_await(struct gate *g, const uint32_t *word, uint32_t value, int pidfd, uint64_t end_ns);
+/* Until *word is `value`: 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR when a signal came, or the bell rang
+ * and *stop (NULL: none) is set; LOOM_EDIED when pidfd (-1: none) says that the process has ended. */
+int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
+	       uint64_t end_ns);
 
 static inline uint64_t gate_clock(void)
 {

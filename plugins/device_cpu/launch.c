@@ -135,7 +135,7 @@ int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 		return process_died(l, err);
 	struct gate_words *w = d->gate.words;
 	int code;
-	while ((code = gate_await(&d->gate, &w->ready, l->phase, l->pidfd, end)) == LOOM_EINTR)
+	while ((code = gate_await(&d->gate, &w->ready, l->phase, NULL, l->pidfd, end)) == LOOM_EINTR)
 		;
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
@@ -168,7 +168,8 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	if (l->pid && l->pidfd < 0)
 		return process_died(l, err);
 	struct gate_words *w = d->gate.words;
-	int code = gate_await(&d->gate, &w->done, l->phase, l->pidfd, gate_deadline(timeout_ns));
+	int code = gate_await(&d->gate, &w->done, l->phase, &l->host_ctl->stop, l->pidfd,
+			      gate_deadline(timeout_ns));
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
 	if (code) /* a signal too: the host may want to look at what it means */
@@ -190,7 +191,7 @@ int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 		uint64_t end = gate_deadline(timeout_ns);
 		uint32_t threads = l->workers * l->lanes, *gone = &d->gate.words->gone;
 		int code;
-		while ((code = gate_await(&d->gate, gone, threads, -1, end)) == LOOM_EINTR)
+		while ((code = gate_await(&d->gate, gone, threads, NULL, -1, end)) == LOOM_EINTR)
 			;
 		if (code) /* d->launch stays: the threads still use it */
 			return LOOM_FAIL(

@@ -145,7 +145,7 @@ static int await_start(struct launch *l, struct loom_error *err)
 	struct gate_words *w = d->gate.words;
 	uint64_t end = gate_deadline(START_TIMEOUT_NS);
 	int code;
-	while ((code = gate_await(&d->gate, &w->started, 1, l->pidfd, end)) == LOOM_EINTR)
+	while ((code = gate_await(&d->gate, &w->started, 1, NULL, l->pidfd, end)) == LOOM_EINTR)
 		;
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
