@@ -19,10 +19,10 @@ small='--set workload.stn.size=48 --set workload.stn.iterations=6 --set workload
 for app in srs cg fe h3d bfs bs c2d stn gem kmn; do
 	own=$(echo "$small" | tr -s ' \t\n' '\n' | grep "^workload.$app\." | sed 's/^/--set /')
 	for sync in $plugins; do
-		workers=4 n=$repeat
-		[ $sync != poll ] || workers=1 n=1 # spinning takes whole slices from who is waited for
+		workers=4
+		[ $sync != poll ] || workers=1 # spinning takes whole slices from who is waited for
 		for isolation in thread process; do
-			expect 0 "$n samples?, each verified" "$G" run conf/wic/$app.ini --samples $n $devices $own \
+			expect 0 "$repeat samples?, each verified" "$G" run conf/wic/$app.ini --samples $repeat $devices $own \
 				--set sync.use=$sync --set device.cpu.workers=$workers --set device.cpu.isolation=$isolation
 		done
 		[ $sync = poll ] || expect 0 'verified' "$G" run conf/wic/$app.ini --samples 1 $devices $own \
@@ -47,7 +47,7 @@ case $plugins in *wic*)
 	done
 	expect 0 'verified' "$G" run conf/wic/bfs.ini --samples 1 --set workload.bfs.graph=packages
 	# Three devices: messages between more than two.
-	for app in srs cg h3d bfs bs gem kmn stn; do
+	for app in srs cg fe h3d bfs bs gem kmn stn; do
 		expect 0 'verified' "$G" run conf/wic/$app.ini --samples 1 --set 'run.devices=cpu:0 cpu:1 cpu:2' \
 			--set device.cpu.workers=3
 	done

@@ -64,7 +64,7 @@ static int plan(struct ex *x, const struct loom_layout *layout, struct loom_erro
 		s->message[2 * p] = (struct ex_message){.from = s->pair[p].a, .to = s->pair[p].b};
 		s->message[2 * p + 1] = (struct ex_message){.from = s->pair[p].b, .to = s->pair[p].a};
 	}
-	ex_message_channels(x, layout, s->message, 2 * s->pairs, 8 * n);
+	ex_message_channels(x, layout, s->message, 2 * s->pairs, 2, 8 * n);
 	ex_array(x, C2D_IMAGE, 8 * s->pairs * n * n);
 	ex_array(x, C2D_NEXT, 8 * s->pairs * n * n);
 	ex_array(x, C2D_MESSAGES, 2 * s->pairs * sizeof(*s->message));

@@ -46,7 +46,7 @@ uint32_t ex_device_of(const struct loom_layout *layout, uint32_t worker)
 }
 
 void ex_message_channels(struct ex *x, const struct loom_layout *layout, struct ex_message *m, uint32_t n,
-			 uint64_t item_bytes)
+			 uint32_t rounds, uint64_t item_bytes)
 {
 	uint32_t first = x->channels, per_round[LOOM_MAX_DEVICES] = {0};
 	for (uint32_t i = 0; i < n; i++) {
@@ -55,7 +55,7 @@ void ex_message_channels(struct ex *x, const struct loom_layout *layout, struct 
 		m[i].slot = per_round[d]++;
 	}
 	for (uint32_t d = 0; d < layout->devices; d++)
-		ex_channel(x, LOOM_ANY_DEVICE, d, per_round[d] ? 2 * per_round[d] : 1, 1, item_bytes);
+		ex_channel(x, LOOM_ANY_DEVICE, d, per_round[d] ? rounds * per_round[d] : 1, 1, item_bytes);
 	for (uint32_t i = 0; i < n; i++)
 		m[i].stride = per_round[m[i].channel - first];
 }

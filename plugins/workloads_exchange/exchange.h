@@ -8,7 +8,7 @@
 
 #include "exchange.dev.h"
 
-enum { EX_CHANNELS = 2 * LOOM_MAX_DEVICES + 8 };
+enum { EX_CHANNELS = 3 * LOOM_MAX_DEVICES + 8 };
 
 /* The options of every application. What `size` means is in its help. */
 struct ex_opts {
@@ -76,10 +76,10 @@ uint64_t ex_random(uint64_t *state); /* xorshift64* */
 uint32_t ex_device_of(const struct loom_layout *layout, uint32_t worker);
 #define EX_WRONG(x, err, ...) LOOM_FAIL((x)->host, err, LOOM_EWRONG, __VA_ARGS__)
 
-/* One channel per receiving device, with room for two iterations of the `n` messages, of at most
+/* One channel per receiving device, with room for `rounds` iterations of the `n` messages, of at most
  * `item_bytes`; fills channel, slot and stride of each. */
 void ex_message_channels(struct ex *x, const struct loom_layout *layout, struct ex_message *m, uint32_t n,
-			 uint64_t item_bytes);
+			 uint32_t rounds, uint64_t item_bytes);
 /* Pairs of workers on devices 0 and 1, 2 and 3, ...: worker i of the one with worker i of the other.
  * *list is to be freed; how many. */
 struct ex_pair {

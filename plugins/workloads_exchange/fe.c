@@ -2,6 +2,9 @@
 /* workload_fe: host half. */
 #include "fe.dev.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "solver.h"
 
 static const struct loom_opt rows[] = {
@@ -9,25 +12,86 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
+struct fe {
+	struct solver solver; /* first */
+	struct ex_message *message;
+	uint32_t messages, *out, *in;
+};
+
+/* Rows that the elements of a worker touch, and that are another's: the layer of nodes after its own. Their
+ * number, with no list. */
+static uint32_t cut(const struct solver *s, struct ex_message *list)
+{
+	uint32_t n = 0;
+	for (uint32_t w = 0; w < s->workers; w++) {
+		uint64_t at = s->first[w + 1], end = at + s->edge * s->edge + s->edge + 1;
+		end = at == s->first[w] ? at : end < s->n ? end : s->n;
+		for (uint32_t v = w + 1; at < end; v++)
+			while (at < end && at < s->first[v + 1]) {
+				uint64_t to = at + FE_ROWS_MOST < end ? at + FE_ROWS_MOST : end;
+				to = to < s->first[v + 1] ? to : s->first[v + 1];
+				if (list)
+					list[n] = (struct ex_message){.from = w, .to = v, .first = (uint32_t)at,
+								      .count = (uint32_t)(to - at)};
+				at = to;
+				n++;
+			}
+	}
+	return n;
+}
+
+static int make_messages(struct fe *f)
+{
+	const struct solver *s = &f->solver;
+	f->messages = cut(s, NULL);
+	f->message = calloc(f->messages + 1, sizeof(*f->message));
+	if (!f->message)
+		return LOOM_ENOMEM;
+	cut(s, f->message);
+	f->out = solver_list(f->message, f->messages, s->workers, 1);
+	f->in = solver_list(f->message, f->messages, s->workers, 0);
+	return f->out && f->in ? 0 : LOOM_ENOMEM;
+}
+
+/* Bytes of one of the two lists. */
+static uint64_t list_bytes(const struct fe *f)
+{
+	return 4ull * (f->solver.workers + 1 + f->messages);
+}
+
 static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
 {
-	struct solver *s = x->own;
+	struct fe *f = x->own;
+	struct solver *s = &f->solver;
 	int rc = solver_pattern(s, x->o->size, layout->workers);
 	for (uint64_t i = 0; !rc && i < s->n; i++)
-		fe_row(x->seed, s->edge, i, s->row, s->column, s->value, s->b);
+		fe_row(x->seed, s->edge, 0, s->n, i, s->column + s->row[i], s->row[i + 1] - s->row[i],
+		       s->value + s->row[i], &s->b[i]);
 	if (!rc)
 		rc = solver_reference(s, x->o->iterations);
+	if (!rc)
+		rc = make_messages(f);
+	if (!rc)
+		rc = solver_channels(x, s, layout);
 	if (rc)
 		return LOOM_FAIL(x->host, err, rc, "workload_fe: out of memory");
+	ex_message_channels(x, layout, f->message, f->messages, 1, 8 * FE_ROW * FE_ROWS_MOST);
+	ex_array(x, FE_MESSAGES, f->messages * sizeof(*f->message));
+	ex_array(x, FE_OUT, list_bytes(f));
+	ex_array(x, FE_IN, list_bytes(f));
 	x->head.param[FE_EDGE] = s->edge;
 	x->head.param[FE_SEED] = x->seed;
-	return solver_channels(x, s, layout);
+	return 0;
 }
 
 static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
 {
+	const struct fe *f = x->own;
 	(void)layout;
-	solver_fill(x->own, h, 0);
+	solver_fill(&f->solver, h, 0);
+	memcpy(ex_of(h, FE_MESSAGES), f->message, f->messages * sizeof(*f->message));
+	memcpy(ex_of(h, FE_OUT), f->out, list_bytes(f));
+	memcpy(ex_of(h, FE_IN), f->in, list_bytes(f));
 	return 0;
 }
 
@@ -45,10 +109,14 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 
 static void finish(struct ex *x)
 {
-	solver_finish(x->own);
+	struct fe *f = x->own;
+	solver_finish(&f->solver);
+	free(f->message);
+	free(f->out);
+	free(f->in);
 }
 
-static const struct ex_app app = {.name = "fe", .bytes = sizeof(struct solver), .plan = plan, .fill = fill,
+static const struct ex_app app = {.name = "fe", .bytes = sizeof(struct fe), .plan = plan, .fill = fill,
 				  .check = check, .finish = finish};
 
 EX_PLUGIN(fe, app, rows, "C_FE: finite elements on hexahedra (alternating, random)",

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C_FE: Poisson's equation by finite elements on distorted hexahedra: each worker assembles the rows of its
- * nodes, and conjugate gradients solve the system. Device code. */
+/* C_FE: Poisson's equation by finite elements on distorted hexahedra. A worker has the rows of its nodes, and the
+ * elements whose lowest corner is one of them. Assembly: what its elements give to rows of later workers it
+ * sends there, piece by piece; then come its own rows; then it adds what earlier workers sent. Conjugate gradients
+ * solve the system. Device code. */
 #ifndef FE_DEV_H
 #define FE_DEV_H
 
@@ -8,12 +10,19 @@
 #include "solver.dev.h"
 #endif
 
-enum { FE_EDGE = 8, FE_SEED }; /* parameters after the solver's */
+enum { FE_EDGE = 8, FE_SEED };                     /* parameters after the solver's */
+enum { FE_MESSAGES = CG_FREE, FE_OUT, FE_IN };      /* arrays: lists as the solver's */
+enum { FE_LOAD = 27, FE_ROW, FE_ROWS_MOST = 32 };   /* a row in a message: entries, load; rows in a message */
+
+LOOM_FN uint64_t fe_number(uint64_t edge, const uint64_t at[3])
+{
+	return (at[2] * edge + at[1]) * edge + at[0];
+}
 
 /* Corner `a` of 0..7 lies at bit 0 in x, bit 1 in y, bit 2 in z; nodes are moved a little off the grid. */
 LOOM_FN void fe_node(uint64_t seed, uint64_t edge, const uint64_t at[3], double x[3])
 {
-	uint64_t v = seed ^ ((at[2] * edge + at[1]) * edge + at[0]) * 0x9e3779b97f4a7c15ull;
+	uint64_t v = seed ^ fe_number(edge, at) * 0x9e3779b97f4a7c15ull;
 	for (uint32_t d = 0; d < 3; d++) {
 		v ^= v >> 27;
 		v *= 0x94d049bb133111ebull;
@@ -78,52 +87,114 @@ LOOM_FN int fe_on_rim(uint64_t edge, const uint64_t at[3])
 	       at[2] == edge - 1;
 }
 
-/* The row of a node: over the up to 8 elements around it. Nodes on the rim keep the value 0. */
-LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t node, const uint32_t *row,
-		    const uint32_t *column, double *value, double *b)
+/* What the elements whose lowest corner is in [from, to) give to the row of a node: to each of its entries,
+ * and to its load. Nodes on the rim keep the value 0. */
+LOOM_FN void fe_row(uint64_t seed, uint64_t edge, uint64_t from, uint64_t to, uint64_t node,
+		    const uint32_t *column, uint32_t entries, double *value, double *load)
 {
 	uint64_t at[3] = {node % edge, node / edge % edge, node / edge / edge};
-	for (uint32_t e = row[node]; e < row[node + 1]; e++)
-		value[e] = 0;
-	b[node] = 0;
-	if (fe_on_rim(edge, at)) {
-		for (uint32_t e = row[node]; e < row[node + 1]; e++)
-			if (column[e] == node)
-				value[e] = 1;
-		return;
-	}
-	for (uint32_t a = 0; a < 8; a++) { /* the node is corner a of the element */
-		double x[8][3], k[8], load;
+	int rim = fe_on_rim(edge, at);
+	*load = 0;
+	for (uint32_t e = 0; e < entries; e++)
+		value[e] = rim && column[e] == node && node >= from && node < to ? 1 : 0;
+	for (uint32_t a = 0; a < 8 && !rim; a++) { /* the node is corner a of the element */
+		double x[8][3], k[8], part;
 		uint64_t corner[8][3];
-		for (uint32_t c = 0; c < 8; c++) {
+		for (uint32_t c = 0; c < 8; c++)
 			for (uint32_t d = 0; d < 3; d++)
 				corner[c][d] = at[d] - (a >> d & 1) + (c >> d & 1);
+		uint64_t lowest = fe_number(edge, corner[0]);
+		if (lowest < from || lowest >= to)
+			continue;
+		for (uint32_t c = 0; c < 8; c++)
 			fe_node(seed, edge, corner[c], x[c]);
-		}
-		fe_element(k, &load, x, a);
-		b[node] += load;
+		fe_element(k, &part, x, a);
+		*load += part;
 		for (uint32_t c = 0; c < 8; c++) {
-			uint64_t other = (corner[c][2] * edge + corner[c][1]) * edge + corner[c][0];
+			uint64_t other = fe_number(edge, corner[c]);
 			if (fe_on_rim(edge, corner[c]))
 				continue; /* times 0 */
-			for (uint32_t e = row[node]; e < row[node + 1]; e++)
+			for (uint32_t e = 0; e < entries; e++)
 				if (column[e] == other)
 					value[e] += k[c];
 		}
 	}
 }
 
-LOOM_FN void workload_fe_kernel(struct loom_ctx *c)
+/* What the worker's elements give to rows of others, in place: message by message. */
+LOOM_FN int fe_send(struct loom_ctx *c, const struct cg_part *w)
+{
+	const struct ex_head *h = ex_head(c);
+	const struct ex_message *m = (const struct ex_message *)ex_at(c, FE_MESSAGES);
+	const uint32_t *out = (const uint32_t *)ex_at(c, FE_OUT), *list = out + c->workers + 1;
+	const uint32_t *row = (const uint32_t *)ex_at(c, CG_ROWS);
+	const uint32_t *column = (const uint32_t *)ex_at(c, CG_COLUMNS);
+	for (uint32_t k = out[c->worker]; k < out[c->worker + 1]; k++) {
+		const struct ex_message *one = &m[list[k]];
+		void *at;
+		int rc = ex_place(c, one->channel, ex_tag(one, 0), &at);
+		if (rc)
+			return rc;
+		EX_EACH(c, i, 0, one->count) {
+			double *to = (double *)at + i * FE_ROW;
+			uint64_t r = one->first + i;
+			fe_row(h->param[FE_SEED], h->param[FE_EDGE], w->first, w->end, r, column + row[r],
+			       row[r + 1] - row[r], to, &to[FE_LOAD]);
+		}
+		if ((rc = ex_send_message(c, one, 0, NULL, 8 * FE_ROW * one->count)))
+			return rc;
+	}
+	return 0;
+}
+
+/* Adds what elements of others give to the worker's rows. The order is fixed: the same bits every time. */
+LOOM_FN int fe_receive(struct loom_ctx *c)
+{
+	const struct ex_message *m = (const struct ex_message *)ex_at(c, FE_MESSAGES);
+	const uint32_t *in = (const uint32_t *)ex_at(c, FE_IN), *list = in + c->workers + 1;
+	const uint32_t *row = (const uint32_t *)ex_at(c, CG_ROWS);
+	double *value = (double *)ex_at(c, CG_VALUES), *b = (double *)ex_at(c, CG_B);
+	for (uint32_t k = in[c->worker]; k < in[c->worker + 1]; k++) {
+		const struct ex_message *one = &m[list[k]];
+		const void *data;
+		int rc = ex_recv_message(c, one, 0, &data);
+		if (rc)
+			return rc;
+		EX_EACH(c, i, 0, one->count) {
+			const double *from = (const double *)data + i * FE_ROW;
+			uint64_t r = one->first + i;
+			for (uint32_t e = row[r]; e < row[r + 1]; e++)
+				value[e] += from[e - row[r]];
+			b[r] += from[FE_LOAD];
+		}
+		ex_done_message(c, one, 0); /* and the lanes meet: the next may be for the same rows */
+	}
+	return 0;
+}
+
+LOOM_FN int fe_assemble(struct loom_ctx *c)
 {
 	const struct ex_head *h = ex_head(c);
 	const uint64_t *first = (const uint64_t *)ex_at(c, CG_FIRST);
-	ex_begin(c);
-	EX_EACH(c, i, first[c->worker], first[c->worker + 1])
-		fe_row(h->param[FE_SEED], h->param[FE_EDGE], i, (const uint32_t *)ex_at(c, CG_ROWS),
-		       (const uint32_t *)ex_at(c, CG_COLUMNS), (double *)ex_at(c, CG_VALUES),
-		       (double *)ex_at(c, CG_B));
+	const uint32_t *row = (const uint32_t *)ex_at(c, CG_ROWS);
+	const uint32_t *column = (const uint32_t *)ex_at(c, CG_COLUMNS);
+	double *value = (double *)ex_at(c, CG_VALUES), *b = (double *)ex_at(c, CG_B);
+	struct cg_part w = {first[c->worker], first[c->worker + 1], NULL};
+	int rc = fe_send(c, &w);
+	if (rc)
+		return rc;
+	EX_EACH(c, r, w.first, w.end)
+		fe_row(h->param[FE_SEED], h->param[FE_EDGE], w.first, w.end, r, column + row[r],
+		       row[r + 1] - row[r], value + row[r], &b[r]);
 	loom_barrier_lanes(c);
-	(void)cg_solve(c);
+	return fe_receive(c);
+}
+
+LOOM_FN void workload_fe_kernel(struct loom_ctx *c)
+{
+	ex_begin(c);
+	if (fe_assemble(c) == 0)
+		(void)cg_solve(c);
 	ex_end(c);
 }
 

@@ -38,26 +38,16 @@ static int reference(struct gem *s, uint64_t seed)
 static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
 {
 	struct gem *s = x->own;
-	uint32_t consumers = layout->workers - layout->device[0].workers;
-	uint64_t n = s->n = x->o->size > consumers ? x->o->size : consumers;
-	uint64_t most = (n + consumers - 1) / consumers;
-	if (layout->devices > EX_PARAMS - 5)
-		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "workload_gem: at most %d devices", EX_PARAMS - 5);
+	uint64_t n = s->n = x->o->size > layout->workers ? x->o->size : layout->workers;
 	if (reference(s, x->seed))
 		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_gem: out of memory");
-	for (uint32_t d = 1; d < layout->devices; d++) {
-		uint32_t count = layout->device[d].workers;
-		ex_channel(x, 0, d, 2 * count, 1, 8 * most * GEM_K);
-		ex_channel(x, 0, d, 2, count, 8 * GEM_K * n);
-		x->head.param[4 + d] = count;
-	}
-	ex_channel(x, LOOM_ANY_DEVICE, 0, consumers, 1, 8 * most * n);
+	for (uint32_t d = 0; d < layout->devices; d++)
+		ex_channel(x, LOOM_ANY_DEVICE, d, GEM_SLOTS, layout->device[d].workers, 8 * GEM_K * n);
 	ex_array(x, GEM_C, 8 * n * n);
-	ex_array(x, GEM_ROOM, 8 * n * n);
-	ex_array(x, GEM_PANEL, 8 * layout->device[0].workers * (n * GEM_K + n));
+	ex_array(x, GEM_A, 8 * n * GEM_K);
+	ex_array(x, GEM_B, 8 * layout->workers * n * GEM_K);
 	x->head.param[GEM_N] = n;
 	x->head.param[GEM_SEED] = x->seed;
-	x->head.param[GEM_CONSUMERS] = consumers;
 	return 0;
 }
 
@@ -66,7 +56,6 @@ static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layou
 	const struct gem *s = x->own;
 	(void)layout;
 	memset(ex_of(h, GEM_C), 0, 8 * s->n * s->n);
-	memset(ex_of(h, GEM_ROOM), 0, 8 * s->n * s->n);
 	return 0;
 }
 

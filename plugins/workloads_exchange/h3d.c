@@ -109,7 +109,7 @@ static int plan(struct ex *x, const struct loom_layout *layout, struct loom_erro
 	for (uint32_t i = 0; i < count; i++)
 		s->message[i] = (struct ex_message){.from = i / H3D_SIDES,
 						    .to = neighbour(s->grid, i / H3D_SIDES, i % H3D_SIDES)};
-	ex_message_channels(x, layout, s->message, count, 8 * n * n);
+	ex_message_channels(x, layout, s->message, count, 2, 8 * n * n);
 	ex_array(x, H3D_CELLS, 8 * workers * block);
 	ex_array(x, H3D_NEXT, 8 * workers * block);
 	ex_array(x, H3D_MESSAGES, count * sizeof(*s->message));

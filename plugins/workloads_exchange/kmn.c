@@ -8,7 +8,7 @@
 #include "exchange.h"
 
 static const struct loom_opt rows[] = {
-	EX_ROWS("512", 8, 65536, "Points per block; there are two blocks per consumer.", "6"),
+	EX_ROWS("512", 8, 65536, "Points per block; there are three blocks per consumer.", "6"),
 	{.name = NULL},
 };
 
@@ -42,7 +42,7 @@ static int plan(struct ex *x, const struct loom_layout *layout, struct loom_erro
 	s->consumers = layout->workers - layout->device[0].workers;
 	s->blocks = 2 * s->consumers;
 	s->block = x->o->size;
-	s->n = (uint64_t)s->blocks * s->block;
+	s->n = (uint64_t)(s->blocks + s->consumers) * s->block;
 	s->points = calloc(s->n, sizeof(*s->points));
 	if (!s->points)
 		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_kmn: out of memory");
@@ -58,12 +58,12 @@ static int plan(struct ex *x, const struct loom_layout *layout, struct loom_erro
 		x->head.param[8 + d - 1] = layout->device[d].workers;
 	}
 	ex_channel(x, LOOM_ANY_DEVICE, 1, s->consumers, 1, sizeof(struct kmn_sums));
-	ex_channel(x, 1, 0, 1, layout->device[0].workers, sizeof(s->start));
+	for (uint32_t d = 0; d < layout->devices; d++)
+		ex_channel(x, 1, d, 1, layout->device[d].workers, sizeof(s->start));
 	ex_array(x, KMN_POINTS, s->n * sizeof(*s->points));
-	ex_array(x, KMN_ROOM, (uint64_t)layout->device[0].workers * s->block);
+	ex_array(x, KMN_ROOM, (uint64_t)layout->workers * s->block);
 	ex_array(x, KMN_SUMS, (s->consumers + 1) * sizeof(struct kmn_sums));
 	ex_array(x, KMN_CENTROIDS, sizeof(s->start));
-	x->head.param[KMN_N] = s->n;
 	x->head.param[KMN_BLOCK] = s->block;
 	x->head.param[KMN_BLOCKS] = s->blocks;
 	x->head.param[KMN_CONSUMERS] = s->consumers;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* G_KMN: k-means; unidirectional, streaming. Device 0 assigns blocks of points to centroids and streams the
- * memberships; the consumers sum the points of each centroid block by block. One of them makes the new
- * centroids, which go back once per iteration. Integers throughout: the order of sums does not matter.
- * Device code. */
+ * memberships; a consumer assigns a block of its own meanwhile (C1), and sums the points of each centroid block by
+ * block (C2). One of them makes the new centroids, which go to all once per iteration. Integers throughout: the
+ * order of sums does not matter. Device code. */
 #ifndef KMN_DEV_H
 #define KMN_DEV_H
 
@@ -11,7 +11,7 @@
 #endif
 
 enum { KMN_POINTS = 0, KMN_ROOM, KMN_SUMS, KMN_CENTROIDS };
-enum { KMN_N = 0, KMN_BLOCK, KMN_BLOCKS, KMN_CONSUMERS, KMN_OWNER };
+enum { KMN_BLOCK = 0, KMN_BLOCKS, KMN_CONSUMERS };
 enum { KMN_K = 8, KMN_DIM = 4 };
 
 struct kmn_point {
@@ -22,7 +22,8 @@ struct kmn_sums {
 	int64_t count[KMN_K];
 };
 
-/* Channels: d - 1 to device d: memberships; then sums to the owner; then centroids to device 0. */
+/* Channels: d - 1 to device d: memberships; then sums to the owner; then centroids to each device. Blocks: those of
+ * device 0, two for each consumer; then one of each consumer's own. */
 LOOM_FN uint32_t kmn_nearest(const struct kmn_point *centroid, const struct kmn_point *p)
 {
 	uint32_t best = 0;
@@ -57,6 +58,35 @@ LOOM_FN void kmn_add(struct kmn_sums *to, const struct kmn_sums *from)
 	}
 }
 
+/* All lanes: the memberships of a block. */
+LOOM_FN void kmn_assign(const struct loom_ctx *c, uint64_t b, const void *centroids, uint8_t *members)
+{
+	uint64_t block = ex_head(c)->param[KMN_BLOCK];
+	const struct kmn_point *points = (const struct kmn_point *)ex_at(c, KMN_POINTS) + b * block;
+	EX_EACH(c, i, 0, block)
+		members[i] = (uint8_t)kmn_nearest((const struct kmn_point *)centroids, &points[i]);
+}
+
+/* Lane 0: adds the points of a block. */
+LOOM_FN void kmn_count(const struct loom_ctx *c, uint64_t b, const uint8_t *members, struct kmn_sums *sums)
+{
+	uint64_t block = ex_head(c)->param[KMN_BLOCK];
+	const struct kmn_point *points = (const struct kmn_point *)ex_at(c, KMN_POINTS) + b * block;
+	for (uint64_t i = 0; c->lane == 0 && i < block; i++) {
+		sums->count[members[i]]++;
+		for (uint32_t a = 0; a < KMN_DIM; a++)
+			sums->x[members[i]][a] += points[i].x[a];
+	}
+}
+
+LOOM_FN int kmn_spread(struct loom_ctx *c, uint32_t t)
+{
+	int rc = 0;
+	for (uint32_t d = 0; d < c->devices && !rc; d++)
+		rc = ex_send(c, c->devices + d, t, ex_at(c, KMN_CENTROIDS), KMN_K * sizeof(struct kmn_point));
+	return rc;
+}
+
 /* Block b goes to consumer b % consumers: its channel, and its tag in iteration t. */
 LOOM_FN uint32_t kmn_route(const struct loom_ctx *c, uint32_t t, uint32_t b, uint32_t *tag)
 {
@@ -71,7 +101,6 @@ LOOM_FN uint32_t kmn_route(const struct loom_ctx *c, uint32_t t, uint32_t b, uin
 LOOM_FN void kmn_produce(struct loom_ctx *c, uint32_t producers)
 {
 	const struct ex_head *h = ex_head(c);
-	const struct kmn_point *points = (const struct kmn_point *)ex_at(c, KMN_POINTS);
 	uint32_t block = (uint32_t)h->param[KMN_BLOCK], blocks = (uint32_t)h->param[KMN_BLOCKS];
 	uint8_t *room = (uint8_t *)ex_at(c, KMN_ROOM) + (uint64_t)c->worker * block;
 	for (uint32_t t = 0; t < h->iterations; t++) {
@@ -80,9 +109,7 @@ LOOM_FN void kmn_produce(struct loom_ctx *c, uint32_t producers)
 			return;
 		for (uint32_t b = c->worker; b < blocks; b += producers) {
 			uint32_t tag, channel = kmn_route(c, t, b, &tag);
-			EX_EACH(c, i, 0, block)
-				room[i] = (uint8_t)kmn_nearest((const struct kmn_point *)centroids,
-							       &points[(uint64_t)b * block + i]);
+			kmn_assign(c, b, centroids, room);
 			ex_work(c, h->work_p);
 			if (ex_send(c, channel, tag, room, block))
 				return;
@@ -115,34 +142,34 @@ LOOM_FN int kmn_turn(struct loom_ctx *c, uint32_t t)
 		kmn_centroids(centroids, total);
 	if (t + 1 == h->iterations)
 		return 0;
-	return ex_send(c, c->devices, t + 1, centroids, KMN_K * sizeof(*centroids));
+	return kmn_spread(c, t + 1);
 }
 
 LOOM_FN void kmn_consume(struct loom_ctx *c, uint32_t me)
 {
 	const struct ex_head *h = ex_head(c);
-	const struct kmn_point *points = (const struct kmn_point *)ex_at(c, KMN_POINTS);
-	uint32_t block = (uint32_t)h->param[KMN_BLOCK], blocks = (uint32_t)h->param[KMN_BLOCKS];
+	uint32_t blocks = (uint32_t)h->param[KMN_BLOCKS], centroids_at = c->devices + c->device;
+	uint8_t *room = (uint8_t *)ex_at(c, KMN_ROOM) + c->worker * h->param[KMN_BLOCK];
 	uint32_t consumers = (uint32_t)h->param[KMN_CONSUMERS];
 	struct kmn_sums *sums = (struct kmn_sums *)ex_at(c, KMN_SUMS) + me;
 	const struct kmn_sums none = {0};
-	if (me == 0 && ex_send(c, c->devices, 0, ex_at(c, KMN_CENTROIDS), KMN_K * sizeof(struct kmn_point)))
+	if (me == 0 && kmn_spread(c, 0))
 		return;
 	for (uint32_t t = 0; t < h->iterations; t++) {
+		const void *data;
+		if (ex_recv(c, centroids_at, t, &data))
+			return;
+		kmn_assign(c, blocks + me, data, room);
+		ex_done(c, centroids_at, t); /* and the lanes meet */
 		if (c->lane == 0)
 			*sums = none;
+		kmn_count(c, blocks + me, room, sums);
 		for (uint32_t b = me; b < blocks; b += consumers) {
 			uint32_t tag, channel = kmn_route(c, t, b, &tag);
-			const void *data;
 			ex_work(c, h->work_c);
 			if (ex_recv(c, channel, tag, &data))
 				return;
-			for (uint32_t i = 0; c->lane == 0 && i < block; i++) {
-				uint32_t k = ((const uint8_t *)data)[i];
-				sums->count[k]++;
-				for (uint32_t a = 0; a < KMN_DIM; a++)
-					sums->x[k][a] += points[(uint64_t)b * block + i].x[a];
-			}
+			kmn_count(c, b, (const uint8_t *)data, sums);
 			ex_done(c, channel, tag);
 		}
 		if (ex_send(c, c->devices - 1, t * consumers + me, sums, sizeof(*sums)))

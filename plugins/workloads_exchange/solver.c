@@ -70,15 +70,14 @@ static int make_messages(struct solver *s)
 	return s->index && s->message ? 0 : LOOM_ENOMEM;
 }
 
-/* The numbers of the messages from (or to) each worker. */
-static uint32_t *make_list(const struct solver *s, int out)
+uint32_t *solver_list(const struct ex_message *m, uint32_t n, uint32_t workers, int out)
 {
-	uint32_t *list = calloc(s->workers + 1 + s->messages, 4), at = 0;
-	for (uint32_t w = 0; list && w < s->workers; w++) {
+	uint32_t *list = calloc(workers + 1 + n, 4), at = 0;
+	for (uint32_t w = 0; list && w < workers; w++) {
 		list[w] = at;
-		for (uint32_t i = 0; i < s->messages; i++)
-			if ((out ? s->message[i].from : s->message[i].to) == w)
-				list[s->workers + 1 + at++] = i;
+		for (uint32_t i = 0; i < n; i++)
+			if ((out ? m[i].from : m[i].to) == w)
+				list[workers + 1 + at++] = i;
 		list[w + 1] = at;
 	}
 	return list;
@@ -103,14 +102,14 @@ int solver_pattern(struct solver *s, uint64_t edge, uint32_t workers)
 	make_rows(s);
 	if (make_messages(s))
 		return LOOM_ENOMEM;
-	s->out = make_list(s, 1);
-	s->in = make_list(s, 0);
+	s->out = solver_list(s->message, s->messages, workers, 1);
+	s->in = solver_list(s->message, s->messages, workers, 0);
 	return s->out && s->in ? 0 : LOOM_ENOMEM;
 }
 
 int solver_channels(struct ex *x, struct solver *s, const struct loom_layout *layout)
 {
-	ex_message_channels(x, layout, s->message, s->messages, 8 * s->most);
+	ex_message_channels(x, layout, s->message, s->messages, 2, 8 * s->most);
 	x->head.param[CG_N] = s->n;
 	x->head.param[CG_MOST] = s->most;
 	x->head.param[CG_SUM] = ex_sum_channels(x, layout);

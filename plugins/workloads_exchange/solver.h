@@ -18,6 +18,8 @@ struct solver {
 
 /* The 27-point pattern on an edge^3 grid, shared out in equal ranges of rows, and who needs whose entries. */
 int solver_pattern(struct solver *s, uint64_t edge, uint32_t workers);
+/* The numbers of the messages from (out) or to each worker: see struct cg_part. NULL: out of memory. */
+uint32_t *solver_list(const struct ex_message *m, uint32_t n, uint32_t workers, int out);
 int solver_channels(struct ex *x, struct solver *s, const struct loom_layout *layout);
 /* The same iterations, by one thread over whole vectors; sums in the workers' order. */
 int solver_reference(struct solver *s, uint32_t iterations);

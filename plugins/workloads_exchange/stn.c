@@ -60,7 +60,7 @@ static int plan(struct ex *x, const struct loom_layout *layout, struct loom_erro
 		s->message[2 * w] = (struct ex_message){.from = w, .to = w ? w - 1 : w};
 		s->message[2 * w + 1] = (struct ex_message){.from = w, .to = w + 1 < workers ? w + 1 : w};
 	}
-	ex_message_channels(x, layout, s->message, 2 * workers, 8 * n);
+	ex_message_channels(x, layout, s->message, 2 * workers, 2, 8 * n);
 	ex_array(x, STN_GRID, 8 * n * n);
 	ex_array(x, STN_NEXT, 8 * n * n);
 	ex_array(x, STN_MESSAGES, 2 * workers * sizeof(*s->message));
