@@ -185,7 +185,7 @@ check-built: tests
 CONCURRENT := $(filter $B/tests/test_device_cpu $B/tests/test_transport $B/tests/test_workloads \
   $B/tests/test_sched% $B/tests/test_stall $B/tests/test_sync% $B/tests/test_term%,$(TESTS))
 check-concurrent: tests ## run the concurrent tests alone, for SAN=thread
-	tests/run-all $B $(CONCURRENT) tests/check-matrix.sh
+	tests/run-all $B $(CONCURRENT) tests/check-matrix.sh tests/check-sync.sh
 
 install: all ## install under PREFIX (default /usr/local), honours DESTDIR
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/gpuloom/plugins $(DESTDIR)$(LIBDIR)/pkgconfig \
