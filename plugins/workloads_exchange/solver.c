@@ -152,12 +152,12 @@ int solver_reference(struct solver *s, uint32_t iterations)
 				q[i] = cg_row(s->row, s->column, s->value, p, i);
 			double pq = dot(s, p, q);
 			for (uint64_t i = 0; i < s->n; i++) {
-				s->want[i] += rr / pq * p[i];
-				r[i] -= rr / pq * q[i];
+				s->want[i] += cg_ratio(rr, pq) * p[i];
+				r[i] -= cg_ratio(rr, pq) * q[i];
 			}
 			double next = dot(s, r, r);
 			for (uint64_t i = 0; i < s->n; i++)
-				p[i] = r[i] + next / rr * p[i];
+				p[i] = r[i] + cg_ratio(next, rr) * p[i];
 			rr = next;
 		}
 		s->last_rr = rr;

@@ -102,6 +102,12 @@ LOOM_FN double cg_dot(const double *a, const double *b, uint64_t from, uint64_t 
 	return sum;
 }
 
+/* Of two sums: once the residual is 0, all stays as it is. */
+LOOM_FN double cg_ratio(double a, double b)
+{
+	return b == 0 ? 0 : a / b;
+}
+
 LOOM_FN int cg_sum(struct loom_ctx *c, uint32_t turn, double mine, double *sum)
 {
 	uint32_t gather = (uint32_t)ex_head(c)->param[CG_SUM];
@@ -137,14 +143,14 @@ LOOM_FN int cg_solve(struct loom_ctx *c)
 		if ((rc = cg_sum(c, 2 * t + 1, cg_dot(w.p, q, w.first, w.end), &pq)))
 			break;
 		EX_EACH(c, i, w.first, w.end) {
-			x[i] += rr / pq * w.p[i];
-			r[i] -= rr / pq * q[i];
+			x[i] += cg_ratio(rr, pq) * w.p[i];
+			r[i] -= cg_ratio(rr, pq) * q[i];
 		}
 		loom_barrier_lanes(c);
 		if ((rc = cg_sum(c, 2 * t + 2, cg_dot(r, r, w.first, w.end), &next)))
 			break;
 		EX_EACH(c, i, w.first, w.end)
-			w.p[i] = r[i] + next / rr * w.p[i];
+			w.p[i] = r[i] + cg_ratio(next, rr) * w.p[i];
 		rr = next;
 		loom_barrier_lanes(c);
 	}
