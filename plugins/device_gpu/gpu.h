@@ -144,6 +144,16 @@ struct gpu_driver {
 	int (*running)(struct gpu *d, int *running);
 };
 
+/* The calls of a table whose functions have the names of its fields, but for C's own. */
+#define GPU_DRIVER_CALLS \
+	.open = open_driver, .count = count_gpus, .find = find, .host_atomics = host_atomics, \
+	.peers = peers, .attach = attach, .detach = detach, .text = text, .enter = enter, \
+	.leave = leave, .alloc = allocate, .free = release, .host_alloc = host_alloc, \
+	.host_free = host_free, .host_map = host_map, .host_unmap = host_unmap, .owner = owner, \
+	.reach = reach, .write = write, .read = read, .clear = clear, .identify = identify, \
+	.compile = compile, .load = load, .unload = unload, .occupancy = occupancy, \
+	.launch = launch, .running = running
+
 /* Memory of another owner as this device sees it, or its own. */
 struct mapping {
 	struct mapping *next;

@@ -25,7 +25,7 @@ static void *pointer(uint64_t at)
 
 /* ---- the GPU ---- */
 
-static int open_runtime(struct gpu *d, struct loom_error *err)
+static int open_driver(struct gpu *d, struct loom_error *err)
 {
 	struct runtime *hip = &of(d)->hip;
 	int code = runtime_open(d->host, d->name, hip, err);
@@ -66,7 +66,7 @@ static int find_arch(struct hip *c)
 	int rc = CALL(c, hipGetDevicePropertiesR0600, properties, c->number);
 	for (size_t i = 0; rc == 0 && i + sizeof(d->arch) < sizeof(properties); i++)
 		if (!memcmp(properties + i, "gfx", 3) && (i == 0 || !properties[i - 1]))
-			snprintf(d->arch, sizeof(d->arch), "%s", properties + i);
+			snprintf(d->arch, sizeof(d->arch), "%.*s", (int)sizeof(d->arch) - 1, properties + i);
 	return rc;
 }
 
@@ -429,32 +429,5 @@ const struct gpu_driver hip_driver = {
 	.most_registers = 256,
 	.lanes_shared = LOOM_HIP_LANES_BYTES,
 	.lanes_dynamic = LOOM_HIP_LANES_BYTES,
-	.open = open_runtime,
-	.count = count_gpus,
-	.find = find,
-	.host_atomics = host_atomics,
-	.peers = peers,
-	.attach = attach,
-	.detach = detach,
-	.text = text,
-	.enter = enter,
-	.leave = leave,
-	.alloc = allocate,
-	.free = release,
-	.host_alloc = host_alloc,
-	.host_free = host_free,
-	.host_map = host_map,
-	.host_unmap = host_unmap,
-	.owner = owner,
-	.reach = reach,
-	.write = write,
-	.read = read,
-	.clear = clear,
-	.identify = identify,
-	.compile = compile,
-	.load = load,
-	.unload = unload,
-	.occupancy = occupancy,
-	.launch = launch,
-	.running = running,
+	GPU_DRIVER_CALLS,
 };
