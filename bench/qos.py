@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What service requests cost a victim, and what the policies make of it (docs/qos.md).
 
-  bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--out FOLDER]
+  bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--set KEY=VALUE]... [--out FOLDER]
 
 Parts: pareto (eight combinations, throttle and budget), budget, frontier (longer bursts), tenants, idle, latency. All variants of a
 part run in turn, in an order shuffled anew each round, so that whatever else the machine does hits all.
@@ -34,7 +34,7 @@ class Bench:
                 'qos.split.files=pread', 'qos.monolithic.files=pread']
         base += [storm + 'victim=' + self.victim] if victim else []
         command = [f'{self.o.build}/gpuloom', 'run', 'conf/qos/storm.ini', '--quiet', '--json', '-']
-        for one in base + list(sets):
+        for one in base + list(sets) + self.o.set:
             command += ['--set', one]
         return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -319,6 +319,7 @@ def main():
     a.add_argument('--ms', type=int, default=1500)
     a.add_argument('--part', action='append', choices=list(PARTS))
     a.add_argument('--out')
+    a.add_argument('--set', action='append', default=[], help='KEY=VALUE for every run')
     a.add_argument('--seed', type=int, default=1)
     o = a.parse_args()
     o.out = o.out or f'{o.build}/bench'
