@@ -168,10 +168,22 @@ for t in $tables; do
 				--set scheduler.mgws.claim=fixed --set scheduler.mgws.claim_size=1 \
 				--set device.cuda.workers=$workers
 		done
-		if grep -q '^cuda: GPU 0 and CPU  *ok' "$tmp/doctor"; then
-			line 'mgws, CPU and GPU' --set run.workload=contains --set transport.use=host \
-				--set run.devices='cpu:0 cuda:0'
-		fi
+		;;
+	both)
+		for job in 'memset workload.memset.tasks=4194304' 'contains workload.contains.load=ahead' \
+			'uts workload.uts.tree=T1' 'uts workload.uts.tree=T1L'; do
+			[ "${job% *}" != contains ] || [ -d "$tmp/docs" ] || continue # made by the table before
+			table "${job% *}, CPU and GPU in one run (figures 23 and 26)"
+			set -- --set run.workload="${job% *}" --set "${job#* }" --set termination.use=hcounter
+			for grain in worker lane; do
+				line "GPU, grain = $grain" "$@" --set scheduler.mgws.grain=$grain
+				line "CPU and GPU, grain = $grain" "$@" --set scheduler.mgws.grain=$grain \
+					--set run.devices='cpu:0 cuda:0'
+			done
+			line 'CPU' "$@" --set run.devices=cpu:0
+			line 'CPU and GPU, all in host memory' "$@" --set run.devices='cpu:0 cuda:0' \
+				--set transport.use=host
+		done
 		;;
 	uts)
 		table 'unbalanced tree search'

@@ -22,6 +22,7 @@ fake=$B/tests/cuda
 export LD_LIBRARY_PATH="$fake"
 
 sound_runs
+apart_runs
 
 # A sync that wants a warp of its own in each block.
 waits() { # STATUS PATTERN [ARGUMENTS]
@@ -39,7 +40,6 @@ failing_runs cuDeviceGetPCIBusId cuMemFree cuMemFreeHost cuMemHostUnregister cuM
 	cuDevicePrimaryCtxRelease cuDeviceGetHostAtomicCapabilities
 run mgws memset 4 'CUDA_ERROR_NO_DEVICE .*make an NVIDIA GPU visible' init
 run mgws memset 4 'compute capability 6.0: 7.0 or later' old-gpu
-run mgws memset 4 'no atomic addition.*GPUs alone' none --set run.devices='cpu:0 cuda:0' --set transport.use=host
 run mgws memset 4 'nvrtc = in' none --set device.cuda.nvrtc=/nonexistent/libnvrtc.so
 refused_runs
 finish

@@ -2,8 +2,12 @@
 # A device process that is killed in mid-run ends the run: error, exit 1, within 2 s, nothing left.
 . tests/lib.sh
 shm_before=$(ls /dev/shm | wc -l)
-for victim in 1 2; do
-	"$G" run conf/uts.ini --samples 1 --set workload.uts.tree=T1L --set device.cpu.isolation=process \
+for victim in 1 2 3 4; do
+	# The same where devices exchange tasks by mail.
+	apart=
+	[ $victim -le 2 ] || apart='--set transport.host.atomics=no --set termination.use=hcounter'
+	victim=$(((victim - 1) % 2 + 1))
+	"$G" run conf/uts.ini --samples 1 --set workload.uts.tree=T1L --set device.cpu.isolation=process $apart \
 		>"$tmp/out" 2>"$tmp/err" &
 	run=$!
 	for i in $(seq 100); do # the two device processes are children of the run

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Spoils the schedulers' code in one place at a time: the played schedules of test_sched_deterministic must
 # notice each. Not tried: weaker memory orders, which they cannot see, and a thief that does not wait for room
-# in its own ring, which they do not reach (tests/models/refill.pml does).
+# in its own ring, or a thief that forgets the rest of its mail, which they do not reach (tests/models/refill.pml
+# and mail.pml do).
 . tests/lib.sh
 work=$tmp/tree
 mkdir -p "$work/plugins"
@@ -84,6 +85,13 @@ spoil 'votes without regard to thieves' term_tree.dev.h \
 spoil 'votes before the children' term_tree.dev.h \
 	'		if (vote >> 1 != round)
 			return 0;' ''
-spoil 'a device stays counted' term_hcounter.dev.h \
-	'		loom_fetch_add_acq_rel_sys(&term_hcounter_devices(c)->idle, ~(uint64_t)0);' '		(void)0;'
+spoil 'a device stays full' term_hcounter.dev.h \
+	'	loom_store_relaxed_sys(said, was + TERM_HCOUNTER_BUSY);' ''
+spoil 'a busy device is said to be full afterwards' term_hcounter.dev.h \
+	'while (loom_load_relaxed_sys(said) != was && !loom_stopped(c))' 'while (0)'
+spoil 'idle while mail is not taken' mail.dev.h 'return mine->owed != 0;' 'return 0;'
+spoil 'a wish is granted twice' mail.dev.h 'held = asked != peer->granted;' 'held = 1;'
+spoil 'mail of an older wish' mail.dev.h \
+	'if (loom_load_acquire_sys(&m->granted) == peer->asked && (m->tasks || !undrawn))' \
+	'if (m->granted && (m->tasks || !undrawn))'
 finish

@@ -49,12 +49,17 @@ struct selection {
 	char constants[2048];
 };
 
+/* A GPU alone; and beside a CPU with which it cannot change the same word. */
+static const struct loom_device_shape compose_shapes[] = {{.workers = 64, .lanes = 32, .kind = LOOM_ON_GPU},
+							  {.workers = 2, .lanes = 1, .kind = LOOM_ON_CPU}};
+static const struct loom_layout compose_alone = {
+	.size = sizeof(compose_alone), .devices = 1, .workers = 64, .device = compose_shapes};
+static const struct loom_layout compose_apart = {
+	.size = sizeof(compose_apart), .devices = 2, .workers = 66, .device = compose_shapes, .apart = 1};
+
 /* The selected scheduler with these options ("a=b, c=d"): the constants of the program. */
-FAKE_FN void pick_options(struct selection *s, const char *settings)
+FAKE_FN void pick_options_for(struct selection *s, const struct loom_layout *layout, const char *settings)
 {
-	static struct loom_device_shape shape = {.workers = 64, .lanes = 32, .kind = LOOM_ON_GPU};
-	static const struct loom_layout layout = {
-		.size = sizeof(layout), .devices = 1, .workers = 64, .device = &shape};
 	const struct loom_plugin *p = s->policy[LOOM_SCHED];
 	const struct loom_sched_ops *ops = p->ops;
 	struct loom_error err = {0};
@@ -63,10 +68,15 @@ FAKE_FN void pick_options(struct selection *s, const char *settings)
 	snprintf(copy, sizeof(copy), "%s", settings);
 	fake_options(p, opts, copy);
 	CU_ASSERT_EQUAL_FATAL(ops->create(&fake_host, opts, &self, &err), 0);
-	CU_ASSERT_EQUAL(ops->constants(self, &layout, s->constants, sizeof(s->constants), &err), 0);
+	CU_ASSERT_EQUAL(ops->constants(self, layout, s->constants, sizeof(s->constants), &err), 0);
 	s->program.constants = s->constants;
 	ops->destroy(self);
 	fake_free(&fake_host, opts);
+}
+
+FAKE_FN void pick_options(struct selection *s, const char *settings)
+{
+	pick_options_for(s, &compose_alone, settings);
 }
 
 FAKE_FN void pick(struct selection *s, const char *name)
@@ -188,6 +198,23 @@ FAKE_FN void each_policy(void (*run)(struct selection *s, const char *label))
 		pick(&s, i & 1 ? "workload_fib" : "workload_uts");
 		pick_options(&s, settings);
 		run(&s, settings);
+	}
+}
+
+/* Beside a CPU, over a link without atomic read-modify-writes: the first with the defaults. */
+FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
+{
+	static const char *const settings[] = {"", "grain=lane", "transfer=id overflow=damping", "victim=none"};
+	static const char *const terms[] = {"term_hcounter", "term_tree"};
+	for (size_t i = 0; i < COUNT(settings); i++) {
+		struct selection s = {0};
+		char label[160];
+		pick(&s, "sched_mgws");
+		pick(&s, terms[i & 1]);
+		pick(&s, compose_workloads[COUNT(compose_workloads) - 1 - i]);
+		pick_options_for(&s, &compose_apart, settings[i]);
+		snprintf(label, sizeof(label), "apart %s %s", terms[i & 1], settings[i]);
+		run(&s, label);
 	}
 }
 

@@ -23,6 +23,7 @@ struct harness_params {
 	uint32_t tasks;
 	uint32_t workers, lanes;
 	uint32_t second_kind; /* of the second device: LOOM_ON_GPU plays one; 0: a CPU */
+	uint32_t apart;	      /* no word is changed by both devices */
 	uint64_t seed;
 	void *extra; /* memory of the test's own: segment 2 */
 	/* Device code compiled into the test, in place of the plug-ins'; NULL: theirs. */
@@ -128,7 +129,8 @@ HARNESS_FN void harness_shape(struct harness *h)
 					 .devices = devices,
 					 .workers = h->p.workers,
 					 .device = h->shape,
-					 .seed = h->p.seed};
+					 .seed = h->p.seed,
+					 .apart = h->p.apart};
 }
 
 HARNESS_FN void harness_blocks(struct harness *h, struct harness_part *part)

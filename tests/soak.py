@@ -59,6 +59,8 @@ def options(rng, folder):
         "run.timeout": "100s",
         "run.seed": rng.randrange(1 << 30),
     }
+    if o["termination.use"] != "counter" and rng.random() < 0.4:
+        o[f"transport.{o['transport.use']}.atomics"] = "no"  # tasks cross by mail
     if rng.random() < 0.6:
         o |= {"run.workload": "uts", "workload.uts.tree": "custom", "workload.uts.seed": rng.randrange(1 << 20),
               "workload.uts.create": rng.choice(["lazy", "eager"]), "workload.uts.keep": power(0, 11)}

@@ -245,6 +245,27 @@ static void test_policies(void)
 	each_policy(check_policies);
 }
 
+/* ---- a GPU beside a CPU, over a link without atomic read-modify-writes ---- */
+
+static void check_apart(struct selection *s, const char *label)
+{
+	struct compose_target target = target_of(&standard);
+	struct text text;
+	struct loom_error err = {0};
+	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s->program, &text, &err), 0);
+	for (size_t i = 0; i < COUNT(archs); i++)
+		if (!strchr(label, '=') || !strcmp(archs[i], "sm_90") || getenv("COMPOSE_ALL"))
+			check_program(text.at, label, archs[i], 0);
+	text_free(&text);
+}
+
+static void test_apart(void)
+{
+	need_nvrtc();
+	print_head();
+	each_apart(check_apart);
+}
+
 /* ---- other shapes of workers ---- */
 
 static void test_shapes(void)
@@ -506,6 +527,7 @@ static const struct test tests[] = {
 	{"syncs", test_syncs},
 	{"parking", test_parking},
 	{"policies", test_policies},
+	{"apart", test_apart},
 	{"shapes", test_shapes},
 	{"probe", test_probe},
 	{"source_error", test_source_error},

@@ -147,6 +147,13 @@ static void test_policies(void)
 	each_policy(check_one);
 }
 
+static void test_apart(void)
+{
+	need_hiprtc();
+	print_head();
+	each_apart(check_one);
+}
+
 /* Workers of several wavefronts, several workers in a block, and the probe. */
 static void test_shapes(void)
 {
@@ -228,6 +235,7 @@ static const struct test tests[] = {
 	{"kernels", test_kernels},
 	{"syncs", test_syncs},
 	{"policies", test_policies},
+	{"apart", test_apart},
 	{"shapes", test_shapes},
 	{"source_error", test_source_error},
 	{"resources", test_resources},

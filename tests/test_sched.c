@@ -53,6 +53,22 @@ static const struct {
 	{"sched_static", "local_queue=2 in_place_depth=1", 2, 4},
 };
 
+/* Two devices that exchange tasks by mail. The second plays a GPU: affinity lists and all. */
+static const struct {
+	const char *opts;
+	uint32_t workers, lanes, initials, gpu;
+	const char *term;
+} apart_setups[] = {
+	{"local_queue=2 public_queue=2", 4, 1, 1, 0, "term_hcounter"},
+	{"local_queue=4 public_queue=4 in_place_depth=0", 3, 1, 200, 0, "term_tree"},
+	{"local_queue=8 public_queue=8 claim=fixed claim_size=3 spin=0", 5, 1, 500, 0, "term_hcounter"},
+	{"local_queue=4 public_queue=4 transfer=id owners=2 idle=yield", 4, 1, 2, 0, "term_hcounter"},
+	{"local_queue=8 public_queue=2 victim=none", 4, 1, 100, 0, "term_tree"},
+	{"local_queue=4 public_queue=4 backlog=8", 2, 2, 1, 0, "term_hcounter"},
+	{"local_queue=4 public_queue=4", 2, 3, 40, 1, "term_tree"},
+	{"local_queue=2 public_queue=2 overflow=damping idle=spin", 4, 1, 7, 1, "term_hcounter"},
+};
+
 /* Thread sanitizer is ten times as slow: fewer seeds, the same setups. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 #define SEEDS 208u
@@ -91,6 +107,27 @@ static void test_lanes(void)
 		CU_ASSERT_EQUAL(run_tree(h, size), 0);
 		harness_close(h);
 	}
+}
+
+static void test_apart(void)
+{
+	uint64_t crossed = 0;
+	for (uint64_t seed = 0; seed < SEEDS / 2; seed++) {
+		size_t k = seed % COUNT(apart_setups);
+		enum shape shape = (enum shape)(seed / COUNT(apart_setups) % SHAPES);
+		uint32_t size = SIZE + (uint32_t)(mix(seed) % 100);
+		tree_term = apart_setups[k].term;
+		tree_apart = 1;
+		tree_second_kind = apart_setups[k].gpu ? LOOM_ON_GPU : 0;
+		struct harness *h = open_tree("sched_mgws", apart_setups[k].opts, apart_setups[k].workers,
+					      apart_setups[k].lanes, apart_setups[k].initials, size, shape, seed);
+		tree_apart = tree_second_kind = 0;
+		CU_ASSERT_EQUAL(run_tree(h, size), 0);
+		crossed += harness_sum(h).stolen_in;
+		harness_close(h);
+	}
+	tree_term = NULL;
+	CU_ASSERT_TRUE(crossed > 0);
 }
 
 /* Each step of the overflow ladder, shown by its counter. */
@@ -219,5 +256,6 @@ static const struct test all[] = {
 	{"steals_happen", test_steals_happen},
 	{"lanes", test_lanes},
 	{"seeds", test_seeds},
+	{"apart", test_apart},
 };
 TEST_MAIN("sched", 120, all)

@@ -7,36 +7,54 @@
 #define PARK " idle=park spin=0"
 
 static const struct turns_setup setups[] = {
-	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, BINARY},
-	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, STAR},
-	{"local_queue=2 public_queue=4" PARK, 3, 3, 20, RANDOM},
-	{"local_queue=2 public_queue=4 overflow=damping" PARK, 5, 1, 40, STAR},
-	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour" PARK, 3, 1, 16, STAR},
-	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 2, 1, 10, STAR},
-	{"local_queue=2 public_queue=2 in_place_depth=0 backlog=4" PARK, 3, 1, 24, STAR},
-	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=2" PARK, 3, 3, 20, RANDOM},
-	{"local_queue=2 public_queue=4 owners=2" PARK, 4, 1, 24, BINARY},
-	{"local_queue=2 public_queue=4 owners=4 overflow=damping" PARK, 5, 1, 24, STAR},
-	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0" PARK, 3, 2, 20, COMB},
-	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 1, 24, BINARY},
-	{"local_queue=2 public_queue=4 transfer=id in_place_depth=1" PARK, 4, 1, 40, STAR},
-	{"local_queue=2 public_queue=4 transfer=id owners=2" PARK, 4, 6, 24, STAR},
-	{"local_queue=2 public_queue=2 transfer=id in_place_depth=1" PARK, 3, 1, 20, RANDOM},
-	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, LAZY},
-	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 3, 2, 20, LAZY},
-	{"local_queue=2 public_queue=4 owners=2 transfer=id" PARK, 4, 1, 24, LAZY},
+	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, BINARY, 0},
+	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, STAR, 0},
+	{"local_queue=2 public_queue=4" PARK, 3, 3, 20, RANDOM, 0},
+	{"local_queue=2 public_queue=4 overflow=damping" PARK, 5, 1, 40, STAR, 0},
+	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour" PARK, 3, 1, 16, STAR, 0},
+	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 2, 1, 10, STAR, 0},
+	{"local_queue=2 public_queue=2 in_place_depth=0 backlog=4" PARK, 3, 1, 24, STAR, 0},
+	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=2" PARK, 3, 3, 20, RANDOM, 0},
+	{"local_queue=2 public_queue=4 owners=2" PARK, 4, 1, 24, BINARY, 0},
+	{"local_queue=2 public_queue=4 owners=4 overflow=damping" PARK, 5, 1, 24, STAR, 0},
+	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0" PARK, 3, 2, 20, COMB, 0},
+	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 1, 24, BINARY, 0},
+	{"local_queue=2 public_queue=4 transfer=id in_place_depth=1" PARK, 4, 1, 40, STAR, 0},
+	{"local_queue=2 public_queue=4 transfer=id owners=2" PARK, 4, 6, 24, STAR, 0},
+	{"local_queue=2 public_queue=2 transfer=id in_place_depth=1" PARK, 3, 1, 20, RANDOM, 0},
+	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, LAZY, 0},
+	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 3, 2, 20, LAZY, 0},
+	{"local_queue=2 public_queue=4 owners=2 transfer=id" PARK, 4, 1, 24, LAZY, 0},
 	/* Without sleepers tasks stay with their makers for longer: more of them are spilled, or left to co-owners. */
-	{"local_queue=2 public_queue=1 in_place_depth=0 idle=spin", 2, 1, 10, STAR},
-	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour idle=spin", 3, 1, 16, STAR},
-	{"local_queue=2 public_queue=4 owners=2 idle=spin", 4, 1, 24, BINARY},
-	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0 idle=yield", 3, 2, 20, COMB},
-	{"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB},
+	{"local_queue=2 public_queue=1 in_place_depth=0 idle=spin", 2, 1, 10, STAR, 0},
+	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour idle=spin", 3, 1, 16, STAR, 0},
+	{"local_queue=2 public_queue=4 owners=2 idle=spin", 4, 1, 24, BINARY, 0},
+	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0 idle=yield", 3, 2, 20, COMB, 0},
+	{"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB, 0},
+};
+
+/* Two devices that exchange tasks by mail. */
+static const struct turns_setup apart[] = {
+	{"local_queue=2 public_queue=4" PARK, 2, 1, 24, BINARY, 1},
+	{"local_queue=4 public_queue=4" PARK, 4, 1, 30, STAR, 1},
+	{"local_queue=4 public_queue=4" PARK, 3, 16, 24, COMB, 1},
+	{"local_queue=4 public_queue=2 claim=fixed claim_size=1" PARK, 4, 24, 24, CHAIN, 1},
+	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 2, 30, RANDOM, 1},
+	{"local_queue=2 public_queue=4 owners=2 victim=neighbour" PARK, 5, 3, 24, BINARY, 1},
+	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 3, 2, 20, STAR, 1},
+	{"local_queue=4 public_queue=4 idle=spin", 4, 9, 40, RANDOM, 1},
+	{"local_queue=4 public_queue=4 victim=none idle=spin", 4, 9, 40, BINARY, 1},
+	{"local_queue=8 public_queue=4 idle=yield", 2, 2, 40, STAR, 1},
+	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=4" PARK, 3, 3, 24, RANDOM, 1},
+	{"local_queue=4 public_queue=4" PARK, 4, 2, 30, LAZY, 1},
 };
 
 static void play(size_t term)
 {
 	for (size_t i = 0; i < COUNT(setups); i++)
 		CU_ASSERT_TRUE(turns_games(&setups[i], term, test_turns(), 0) == test_turns());
+	for (size_t i = 0; term && i < COUNT(apart); i++)
+		CU_ASSERT_TRUE(turns_games(&apart[i], term, test_turns(), 0) == test_turns());
 }
 
 static void test_counter(void)

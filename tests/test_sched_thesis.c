@@ -8,9 +8,9 @@
 static void test_found(void)
 {
 	static const struct turns_setup setups[] = {
-		{"local_queue=2 public_queue=4 idle=spin", 4, 1, 40, RANDOM},
-		{"local_queue=2 public_queue=4 idle=spin", 4, 1, 24, STAR},
-		{"local_queue=2 public_queue=4 idle=spin", 3, 1, 16, STAR},
+		{"local_queue=2 public_queue=4 idle=spin", 4, 1, 40, RANDOM, 0},
+		{"local_queue=2 public_queue=4 idle=spin", 4, 1, 24, STAR, 0},
+		{"local_queue=2 public_queue=4 idle=spin", 3, 1, 16, STAR, 0},
 	};
 	const uint64_t games = 20000;
 	for (size_t i = 0; i < COUNT(setups); i++) {

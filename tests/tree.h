@@ -91,6 +91,7 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 
 static loom_task_fn *const tasks[] = {node, node};
 
+static uint32_t tree_apart, tree_second_kind __attribute__((unused)); /* harness_params */
 static const char *tree_term; /* the detector of the trees to be opened; NULL: term_counter */
 
 /* The same as `initials` roots that share `size` ids. */
@@ -109,6 +110,8 @@ HARNESS_FN struct harness *open_tree(const char *sched, const char *opts, uint32
 	struct harness *h = harness_open(&(struct harness_params){.sched = sched,
 								  .sched_opts = opts,
 								  .term = tree_term,
+								  .apart = tree_apart,
+								  .second_kind = tree_second_kind,
 								  .task = tasks,
 								  .tasks = 2,
 								  .initial = initial,

@@ -43,6 +43,7 @@ struct turns_setup {
 	const char *opts;
 	uint32_t workers, initials, size;
 	enum shape shape;
+	uint32_t apart; /* two devices that share no word that both change */
 };
 
 static struct loom_ctx turns_ctx[TURNS_MAX];
@@ -97,6 +98,7 @@ static struct harness *turns_open(const struct turns_setup *s, size_t term, uint
 						  .initials = s->initials,
 						  .workers = s->workers,
 						  .lanes = 1,
+						  .apart = s->apart,
 						  .seed = seed,
 						  .sched_dev = &turns_sched,
 						  .term_dev = &turns_term[term].dev},

@@ -62,6 +62,11 @@ static void lay_out(struct loom_stack *s, struct carve *shared, struct carve *de
 {
 	s->counters_ref = take(shared, s->layout.workers * sizeof(struct loom_counters));
 	s->initial_ref = take(shared, s->initial_room * sizeof(struct loom_task));
+	/* Tasks are constant: devices that are apart need not read each over the link. */
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		s->initial_copy[d] = s->layout.apart && s->shape[d].kind == LOOM_ON_GPU ?
+					     take(&device[d], s->initial_room * sizeof(struct loom_task)) :
+					     0;
 	s->trace_ref = take(shared, s->layout.workers * loom__trace_bytes(s));
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
@@ -196,6 +201,10 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 	if (!rc && ops && s->layout.initial_tasks)
 		rc = ops->tasks(workload->self, &s->layout, &workload->view, workload->global,
 				loom__host_at(s, s->initial_ref), err);
+	for (uint32_t d = 0; !rc && d < s->layout.devices; d++)
+		if (s->initial_copy[d])
+			memcpy(loom__host_at(s, s->initial_copy[d]), loom__host_at(s, s->initial_ref),
+			       s->layout.initial_tasks * sizeof(struct loom_task));
 	s->prepared = !rc;
 	s->broken = rc != 0;
 	return rc;
@@ -236,7 +245,7 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 						 .segments = s->segments + 1,
 						 .ctl = s->ctl_ref,
 						 .counters = s->counters_ref,
-						 .initial = s->initial_ref,
+						 .initial = s->initial_copy[d] ? s->initial_copy[d] : s->initial_ref,
 						 .trace = s->trace_ref,
 						 .trace_bytes = loom__trace_bytes(s),
 						 .global = o->global,

@@ -11,7 +11,7 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		      struct loom_error *err)
 {
 	struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
-	*p = (struct loom_probe){.a = a, .b = b};
+	*p = (struct loom_probe){.a = a, .b = b, .apart = s->layout.apart};
 	loom_ref none[LOOM_KINDS] = {0};
 	uint64_t no_bytes[LOOM_KINDS] = {0};
 	struct loom_launch launch = {.size = sizeof(launch),
@@ -49,7 +49,7 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		rc = loom__segments_pull(s, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
-	if (rc || p->reached != LOOM_PROBE_ROUNDS || p->sum != 2ull * LOOM_PROBE_ADDS)
+	if (rc || p->reached != LOOM_PROBE_ROUNDS || (!p->apart && p->sum != 2ull * LOOM_PROBE_ADDS))
 		return LOOM__FAIL(
 			err, LOOM_EUNAVAIL,
 			"transport %s: atomics of %s and %s are not coherent in %s memory: %s; choose "
@@ -82,6 +82,8 @@ int loom__stack_probe(struct loom_stack *s, struct loom_error *err)
 	s->counters_ref = LOOM_REF(first, sizeof(struct loom_ctl));
 	s->ctl = loom__host_at(s, s->ctl_ref);
 	for (uint32_t i = 0; !rc && i <= devices; i++) {
+		if (s->segment[first + 1 + i].flags & LOOM_MEMORY_ALONE)
+			continue;
 		int alone = 1; /* one probe is enough for segments of one memory */
 		for (uint32_t j = 0; j < i; j++)
 			alone &= s->segment[first + 1 + i].memory != s->segment[first + 1 + j].memory;

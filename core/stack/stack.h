@@ -77,6 +77,7 @@ struct loom_stack {
 	/* Memory of the run; valid once prepared. */
 	int prepared, broken;
 	loom_ref ctl_ref, counters_ref, initial_ref;
+	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* a device's own; 0: none */
 	uint64_t initial_room;
 	uint64_t trace_room, trace_every; /* run/trace.h; 0: none is wanted */
 	loom_ref trace_ref;

@@ -53,7 +53,8 @@ void views_inherit(struct launch *l)
 {
 	for (uint32_t i = 1; i < l->what->segments; i++) {
 		const struct loom_segment *s = &l->what->segment[i];
-		l->view[i] = s->memory->host ? (char *)s->memory->host + s->offset : NULL;
+		int reaches = LOOM_SEGMENT_REACHES(s, l->what->device);
+		l->view[i] = reaches && s->memory->host ? (char *)s->memory->host + s->offset : NULL;
 	}
 }
 
@@ -94,6 +95,11 @@ int views_remap(struct launch *l)
 			continue;
 		}
 		uint64_t bytes = hostmem_align(s->memory->bytes, page);
+		if (s->memory->host && mprotect(s->memory->host, bytes, PROT_NONE) != 0)
+			return errno;
+		l->view[i] = NULL;
+		if (!LOOM_SEGMENT_REACHES(s, what->device))
+			continue;
 		/* MAP_POPULATE fills the page tables: no faults in the first sample. */
 		void *p = mmap(at, bytes, PROT_READ | PROT_WRITE,
 			       MAP_SHARED | MAP_FIXED | MAP_POPULATE, s->memory->fd, 0);
@@ -101,8 +107,6 @@ int views_remap(struct launch *l)
 			return errno;
 		l->view[i] = at + s->offset;
 		at += hostmem_align(bytes, STEP);
-		if (s->memory->host && mprotect(s->memory->host, bytes, PROT_NONE) != 0)
-			return errno;
 	}
 	return 0;
 }

@@ -60,7 +60,7 @@ static void atomics_row(struct gpu *d, struct loom_doctor *out, int number)
 		out->row(out, topic, "ok", "64-bit add and compare-and-swap on host memory are native", "");
 	} else if (can.known) {
 		snprintf(mend, sizeof(mend),
-			 "do not mix cpu:N and %s:N devices in one stack; GPUs alone work", d->name);
+			 "cpu:N and %s:N devices in one stack exchange tasks by mail", d->name);
 		out->row(out, topic, "limited",
 			 can.add ? "no native compare-and-swap on host memory" :
 				   "no native atomics on host memory",

@@ -25,7 +25,9 @@ struct sched_config {
 	uint32_t mixed; /* the stack has devices of several kinds */
 	uint32_t grain;
 	uint32_t backlog; /* slots; 0: none */
-	uint64_t pad[6];
+	uint32_t apart; /* no word is changed by two devices: tasks travel by mail */
+	uint32_t afar;  /* and queues give to other devices, too */
+	uint64_t pad[5];
 };
 
 /* For the stack; a line of its own. */

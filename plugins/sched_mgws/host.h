@@ -54,7 +54,8 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
 		SCHED_EACH(claim),	 SCHED_EACH(spill),	   SCHED_EACH(owners),
 		SCHED_EACH(overflow),	 SCHED_EACH(victim),	   SCHED_EACH(transfer),
 		SCHED_EACH(priorities),	 SCHED_EACH(bias),	   SCHED_EACH(mixed),
-		SCHED_EACH(grain),	 SCHED_EACH(backlog),
+		SCHED_EACH(grain),	 SCHED_EACH(backlog),	   SCHED_EACH(apart),
+		SCHED_EACH(afar),
 #undef SCHED_EACH
 	};
 	int at = snprintf(text, room, "#define SCHED_CONSTANTS 1\n#define LOOM_KEEP_WORDS %d\n", keep_words);
@@ -71,8 +72,20 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
 
 /* A sleeper looks up by itself this often, in case that the run is stopped. */
 #define SCHED_PARK_NS 50000000u
-/* The same where nobody rings: beside GPUs. */
+/* The same where nobody rings: beside GPUs, and for mail. */
 #define SCHED_BESIDE_GPU_NS 200000u
+#define SCHED_MAIL_NS 50000u
+
+/* No two devices change the same word. */
+static inline int sched_apart(const struct loom_layout *layout)
+{
+	return LOOM_HAS(layout, apart) && layout->apart && layout->devices > 1;
+}
+
+static inline uint32_t sched_park_ns(const struct loom_layout *layout)
+{
+	return sched_apart(layout) ? SCHED_MAIL_NS : sched_has_gpu(layout) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS;
+}
 
 /* Rings address their slots with a mask. */
 static inline int sched_check_ring(const struct loom_host *host, const char *option, uint32_t slots,

@@ -27,26 +27,24 @@ struct sched_mgws_list {
 /* By LOOM_ON_*: the spill list is for any. */
 #define MGWS_LISTS 3u
 
-/* The scheduler's global block. The slots follow, cfg.spill a list; those of the last two only in a stack
- * with several kinds of device. */
+/* What workers share. The slots follow, cfg.spill a list; those of the last two only in a stack with several
+ * kinds of device. It is the scheduler's global block; where devices are apart each has one in its own block,
+ * and of the global one only the options are used, and the mail behind it. */
 struct sched_mgws_global {
 	struct sched_common common;
-	uint64_t next; /* of the initial set */
-	uint64_t pad[7];
+	uint64_t next;  /* of the initial set */
+	uint64_t range; /* apart: the device's part of it, and how often it was drawn from: see mail.dev.h */
+	uint64_t draws;
+	uint64_t pad[5];
 	struct sched_mgws_list list[MGWS_LISTS];
 };
 
-/* The device's block: constant. */
+/* Begins the device's block: constant. */
 struct sched_mgws_site {
 	uint32_t kind;  /* LOOM_ON_CPU or LOOM_ON_GPU */
 	uint32_t other; /* an affinity that excludes this device */
 	uint32_t pad[14];
 };
-
-LOOM_FN struct sched_mgws_global *sched_mgws_global(const struct loom_ctx *c)
-{
-	return (struct sched_mgws_global *)c->global[LOOM_SCHED];
-}
 
 LOOM_FN const struct sched_mgws_site *sched_mgws_site(const struct loom_ctx *c)
 {
@@ -63,6 +61,22 @@ LOOM_FN uint32_t sched_mgws_other(const struct loom_ctx *c)
 	return sched_mgws_site(c)->other;
 #endif
 }
+
+LOOM_FN struct sched_mgws_global *sched_mgws_find_global(const struct loom_ctx *c)
+{
+	return SCHED_CFG(c, apart) ? (struct sched_mgws_global *)((char *)c->on_device[LOOM_SCHED] +
+								   sizeof(struct sched_mgws_site)) :
+				     (struct sched_mgws_global *)c->global[LOOM_SCHED];
+}
+
+#ifdef SCHED_CONSTANTS
+#define sched_mgws_global(c) sched_mgws_find_global(c)
+#else
+LOOM_FN struct sched_mgws_global *sched_mgws_global(const struct loom_ctx *c)
+{
+	return (struct sched_mgws_global *)sched_local(c)->shared;
+}
+#endif
 
 LOOM_FN struct loom_task *sched_mgws_slots(const struct loom_ctx *c, uint32_t which)
 {

@@ -32,7 +32,8 @@ struct sched_local {
 	/* grain = lane, while lanes run tasks: the queue's first slot, how many were drawn, and the same of
 	 * the backlog. */
 	uint32_t head, drawn, low, backlog, pad0;
-	uint64_t pad[4];
+	void *shared; /* sched_mgws_global(), for CPUs */
+	uint64_t pad[3];
 	struct loom_counters tally; /* stored to c->counters at the end */
 };
 
@@ -272,12 +273,25 @@ LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct
 	loom_barrier_lanes(c); /* now what this task spawns may overwrite the slot */
 }
 
+/* Devices that are apart cannot lower each other's joins: one of this device's lies where the blocks of its
+ * workers do. */
+LOOM_FN int sched_foreign(const struct loom_ctx *c, loom_ref join)
+{
+	return SCHED_CFG(c, apart) &&
+	       LOOM_REF_SEGMENT(join) != LOOM_REF_SEGMENT(c->registry[LOOM_SCHED][c->worker]);
+}
+
 /* Lowers the join of a task that has ended. 1 when that was the last: *next is what follows, counted as
  * spawned. */
 LOOM_FN int sched_joined(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
 {
 	struct loom_join *j = (struct loom_join *)loom_at(c, ref);
 	uint64_t last = 0;
+	if (sched_foreign(c, ref)) {
+		if (c->lane == 0)
+			loom_worker_fail(c, LOOM_EUNAVAIL, ref);
+		return 0;
+	}
 	loom_barrier_lanes(c); /* what the other lanes did in the task */
 	/* Release: this task's results; acquire: those of the others, for what follows. Who finds one
 	 * left is the last, and need not write it down. */

@@ -98,6 +98,11 @@ static uint32_t sched_mgws_or(uint32_t given, uint32_t chosen)
 	return given ? given : chosen;
 }
 
+static uint32_t sched_mgws_lists(const struct loom_layout *layout)
+{
+	return sched_mgws_mixed(layout) ? MGWS_LISTS : 1;
+}
+
 static int sched_mgws_create(const struct loom_host *host, const void *opts, void **self,
 			     struct loom_error *err)
 {
@@ -161,9 +166,19 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
 				 "sched_mgws: transfer = id cannot number %llu initial tasks",
 				 (unsigned long long)layout->initial_tasks);
-	uint32_t lists = sched_mgws_mixed(layout) ? MGWS_LISTS : 1, lanes = sched_most_lanes(layout);
-	need->global = sizeof(struct sched_mgws_global) + lists * s->o->spill * sizeof(struct loom_task);
-	need->device = sizeof(struct sched_mgws_site);
+	if (sched_apart(layout) && layout->initial_tasks >= MGWS_RANGE_MAX)
+		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
+				 "sched_mgws: %llu initial tasks are more than devices that cannot change the "
+				 "same word can share",
+				 (unsigned long long)layout->initial_tasks);
+	uint32_t lanes = sched_most_lanes(layout);
+	uint64_t shared = sizeof(struct sched_mgws_global) +
+			  sched_mgws_lists(layout) * s->o->spill * sizeof(struct loom_task);
+	need->global = sched_apart(layout) ?
+			       sizeof(struct sched_mgws_global) + MGWS_MAIL_BYTES(layout->devices) :
+			       shared;
+	need->device = sizeof(struct sched_mgws_site) +
+		       (sched_apart(layout) ? shared + MGWS_DESK_BYTES(layout->devices) : 0);
 	need->worker = MGWS_QUEUE_BYTES(s->o->public_queue, s->o->transfer) +
 		       (uint64_t)sched_mgws_backlog_of(s, layout) * sizeof(struct loom_task);
 	need->local = SCHED_LOCAL_BYTES(lanes, s->o->local_queue) +
@@ -181,6 +196,9 @@ static uint32_t sched_mgws_leader(const struct sched_mgws *s, const struct loom_
 static struct sched_config sched_mgws_config(const struct sched_mgws *s, const struct loom_layout *layout)
 {
 	const struct sched_mgws_opts *o = s->o;
+	int apart = sched_apart(layout), near = o->victim == MGWS_LOCAL || o->victim == MGWS_NONE;
+	/* What crosses between devices goes by mail. */
+	uint32_t victim = apart && o->victim != MGWS_NEIGHBOUR && !near ? MGWS_LOCAL : o->victim;
 	return (struct sched_config){
 		.local_queue = o->local_queue,
 		.public_queue = o->public_queue,
@@ -188,17 +206,19 @@ static struct sched_config sched_mgws_config(const struct sched_mgws *s, const s
 		.claim = o->claim ? o->claim_size : 0,
 		.spill = o->spill,
 		.spin_ns = o->spin,
-		.park_ns = sched_has_gpu(layout) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS,
+		.park_ns = sched_park_ns(layout),
 		.idle = o->idle,
 		.owners = o->owners,
 		.overflow = o->overflow,
-		.victim = o->victim,
+		.victim = victim,
 		.transfer = o->transfer,
 		.priorities = o->priorities,
 		.bias = o->bias < 1 ? (uint32_t)(o->bias * 4294967296.0) : ~0u,
 		.mixed = (uint32_t)sched_mgws_mixed(layout),
 		.grain = o->grain,
 		.backlog = sched_mgws_backlog_of(s, layout),
+		.apart = (uint32_t)apart,
+		.afar = !near,
 	};
 }
 
@@ -208,6 +228,42 @@ static int sched_mgws_constants(void *self, const struct loom_layout *layout, ch
 	const struct sched_mgws *s = self;
 	struct sched_config cfg = sched_mgws_config(s, layout);
 	return sched_constants(s->host, &cfg, MGWS_KEEP_WORDS(s->o->priorities), text, room, err);
+}
+
+static uint32_t sched_mgws_kind(const struct loom_device_shape *shape)
+{
+	return sched_other_kind(shape->kind) == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU;
+}
+
+/* What the workers of a device share: the stack's, or the device's own. */
+static struct sched_mgws_global *sched_mgws_shared(const struct loom_layout *layout, const struct loom_view *view,
+						   uint32_t device)
+{
+	return sched_apart(layout) ? (void *)((struct sched_mgws_site *)view->device[device] + 1) : view->global;
+}
+
+/* Devices that are apart: a part of the initial set for each, as many tasks per worker; desks and mail. */
+static void sched_mgws_part(const struct sched_mgws *s, const struct loom_layout *layout,
+			    const struct loom_view *view)
+{
+	const struct sched_mgws_global *all = view->global;
+	struct sched_mgws_mail *mail = (struct sched_mgws_mail *)((struct sched_mgws_global *)view->global + 1);
+	for (uint32_t i = 0; i < layout->devices * layout->devices; i++)
+		memset(&mail[i], 0, offsetof(struct sched_mgws_mail, slot));
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *shape = &layout->device[d];
+		struct sched_mgws_global *g = sched_mgws_shared(layout, view, d);
+		struct loom_task *slots = (struct loom_task *)(g + 1);
+		struct sched_mgws_desk *desk = (void *)&slots[sched_mgws_lists(layout) * s->o->spill];
+		struct sched_mgws_peer *peer = (void *)(desk + 1);
+		uint64_t from = layout->initial_tasks * shape->first_worker / layout->workers;
+		uint64_t to = layout->initial_tasks * (shape->first_worker + shape->workers) / layout->workers;
+		*g = (struct sched_mgws_global){.common = all->common, .range = to << 32 | from};
+		*desk = (struct sched_mgws_desk){0};
+		for (uint32_t i = 0; i < layout->devices; i++)
+			peer[i] = (struct sched_mgws_peer){.kind = sched_mgws_kind(&layout->device[i]),
+							 .workers = layout->device[i].workers};
+	}
 }
 
 static int sched_mgws_init(void *self, const struct loom_layout *layout,
@@ -220,9 +276,8 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout,
 	*g = (struct sched_mgws_global){.common.cfg = sched_mgws_config(s, layout)};
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *shape = &layout->device[d];
-		uint32_t other = sched_other_kind(shape->kind);
 		*(struct sched_mgws_site *)view->device[d] = (struct sched_mgws_site){
-			.kind = other == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU, .other = other};
+			.kind = sched_mgws_kind(shape), .other = sched_other_kind(shape->kind)};
 		for (uint32_t i = 0; i < shape->workers; i++) {
 			uint32_t w = shape->first_worker + i;
 			struct sched_mgws_queue *q = view->worker[w];
@@ -235,6 +290,37 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout,
 				       MGWS_POOL_MARKS(o->public_queue));
 		}
 	}
+	if (sched_apart(layout))
+		sched_mgws_part(s, layout, view);
+	return 0;
+}
+
+/* Nothing is on its way. */
+static int sched_mgws_check_mail(const struct sched_mgws *s, const struct loom_layout *layout,
+				 const struct loom_view *view, struct loom_error *err)
+{
+	const struct sched_mgws_mail *mail =
+		(const struct sched_mgws_mail *)((const struct sched_mgws_global *)view->global + 1);
+	for (uint32_t i = 0; i < layout->devices * layout->devices; i++)
+		if (mail[i].taken != mail[i].granted)
+			return LOOM_FAIL(s->host, err, LOOM_EWRONG,
+					 "sched_mgws: mail %u from %s to %s was never taken", mail[i].granted,
+					 layout->device[i / layout->devices].name,
+					 layout->device[i % layout->devices].name);
+	return 0;
+}
+
+static int sched_mgws_check_shared(const struct sched_mgws *s, const struct sched_mgws_global *g, uint64_t next,
+				   uint64_t end, struct loom_error *err)
+{
+	uint64_t listed = g->list[0].count + g->list[1].count + g->list[2].count;
+	if (next < end || listed)
+		return LOOM_FAIL(s->host, err, LOOM_EWRONG,
+				 "sched_mgws: %llu of %llu initial tasks claimed, %llu spilled tasks left",
+				 (unsigned long long)next, (unsigned long long)end, (unsigned long long)listed);
+	if (g->common.bell.sleepers)
+		return LOOM_FAIL(s->host, err, LOOM_EWRONG, "sched_mgws: %u workers still sleep",
+				 g->common.bell.sleepers);
 	return 0;
 }
 
@@ -244,7 +330,6 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout,
 			      struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
-	const struct sched_mgws_global *g = view->global;
 	(void)report;
 	for (uint32_t w = 0; w < layout->workers; w++) {
 		const struct sched_mgws_queue *q = view->worker[w];
@@ -272,17 +357,17 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout,
 						 "given back",
 						 i, w);
 	}
-	uint64_t listed = g->list[0].count + g->list[1].count + g->list[2].count;
-	if (g->next < layout->initial_tasks || listed)
-		return LOOM_FAIL(
-			s->host, err, LOOM_EWRONG,
-			"sched_mgws: %llu of %llu initial tasks claimed, %llu spilled tasks left",
-			(unsigned long long)g->next, (unsigned long long)layout->initial_tasks,
-			(unsigned long long)listed);
-	if (g->common.bell.sleepers)
-		return LOOM_FAIL(s->host, err, LOOM_EWRONG, "sched_mgws: %u workers still sleep",
-				 g->common.bell.sleepers);
-	return 0;
+	if (!sched_apart(layout)) {
+		const struct sched_mgws_global *g = view->global;
+		return sched_mgws_check_shared(s, g, g->next, layout->initial_tasks, err);
+	}
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct sched_mgws_global *g = sched_mgws_shared(layout, view, d);
+		int rc = sched_mgws_check_shared(s, g, (uint32_t)g->range, g->range >> 32, err);
+		if (rc)
+			return rc;
+	}
+	return sched_mgws_check_mail(s, layout, view, err);
 }
 
 /* The failures of the device code: the last rung of the overflow ladder, and tasks that no device may
@@ -295,6 +380,11 @@ static int sched_mgws_explain(void *self, uint32_t worker, int code, uint64_t in
 		return LOOM_FAIL(s->host, err, code,
 				 "sched_mgws: worker %u came by a task for a kind of device that the stack "
 				 "does not have: add one to [run] devices, or give the task another affinity",
+				 worker);
+	if (code == LOOM_EUNAVAIL)
+		return LOOM_FAIL(s->host, err, code,
+				 "sched_mgws: worker %u ended a task whose join belongs to another device, and these "
+				 "devices cannot change the same word: use one device, or a program without joins",
 				 worker);
 	if (code != LOOM_EFULL)
 		return 0;
@@ -311,9 +401,8 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 			     char *text, size_t size)
 {
 	const struct sched_mgws *s = self;
-	struct sched_mgws_global *g = view->global;
-	uint64_t public = 0, most = 0, listed = 0, next = loom_load_relaxed_sys(&g->next);
-	uint32_t where = 0;
+	uint64_t public = 0, most = 0, listed = 0, unclaimed = 0;
+	uint32_t where = 0, asleep = 0;
 	for (uint32_t w = 0; w < layout->workers; w++) {
 		struct sched_mgws_queue *q = view->worker[w];
 		uint64_t left = sched_mgws_left(loom_load_relaxed_sys(&q->word));
@@ -323,12 +412,19 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 			where = w;
 		}
 	}
-	for (uint32_t i = 0; i < MGWS_LISTS; i++)
-		listed += loom_load_relaxed_sys(&g->list[i].count);
-	next = next < layout->initial_tasks ? next : layout->initial_tasks;
+	for (uint32_t d = 0; d < (sched_apart(layout) ? layout->devices : 1); d++) {
+		struct sched_mgws_global *g = sched_mgws_shared(layout, view, d);
+		uint64_t next = loom_load_relaxed_sys(&g->next);
+		for (uint32_t i = 0; i < MGWS_LISTS; i++)
+			listed += loom_load_relaxed_sys(&g->list[i].count);
+		asleep += loom_load_relaxed_sys(&g->common.bell.sleepers);
+		unclaimed += sched_apart(layout)	    ? sched_mgws_undrawn(loom_load_relaxed_sys(&g->range)) :
+			     next < layout->initial_tasks ? layout->initial_tasks - next :
+							    0;
+	}
 	int n = snprintf(text, size,
 			 "sched_mgws: %llu of %llu initial tasks unclaimed, %llu tasks public",
-			 (unsigned long long)(layout->initial_tasks - next),
+			 (unsigned long long)unclaimed,
 			 (unsigned long long)layout->initial_tasks, (unsigned long long)public);
 	if (most && n > 0 && (size_t)n < size)
 		n += snprintf(text + n, size - (size_t)n, " (most with worker %u: %llu)", where,
@@ -336,7 +432,7 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 	if (n > 0 && (size_t)n < size)
 		snprintf(text + n, size - (size_t)n, ", %llu of %llu places for spilled tasks taken, %u workers asleep",
 			 (unsigned long long)listed, (unsigned long long)s->o->spill,
-			 loom_load_relaxed_sys(&g->common.bell.sleepers));
+			 asleep);
 }
 
 static const struct loom_sched_ops sched_mgws_ops = {
@@ -367,7 +463,8 @@ static const struct loom_sched_dev sched_alone_cpu = {
 LOOM_EMBED_CODE(sched_mgws_text, LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
 		LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("lists.dev.h") LOOM_CODE_FILE("public.dev.h")
 		LOOM_CODE_FILE("transfer.dev.h") LOOM_CODE_FILE("owner.dev.h") LOOM_CODE_FILE("steal.dev.h")
-		LOOM_CODE_FILE("lanes.dev.h") LOOM_CODE_FILE("sched_mgws.dev.h"));
+		LOOM_CODE_FILE("lanes.dev.h") LOOM_CODE_FILE("mail.dev.h")
+		LOOM_CODE_FILE("sched_mgws.dev.h"));
 
 static const struct loom_device_code sched_mgws_code = {
 	.size = sizeof(struct loom_device_code),

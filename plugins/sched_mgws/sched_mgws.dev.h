@@ -10,6 +10,7 @@
 
 #ifndef LOOM_DEVICE_COMPILE
 #include "lanes.dev.h"
+#include "mail.dev.h"
 #endif
 
 /* The claimed block; each lane keeps the bounds. One lane runs its tasks from where they lie; several
@@ -81,6 +82,14 @@ LOOM_FN uint64_t *sched_mgws_bits(const struct loom_ctx *c)
 {
 	char *rings = (char *)(sched_mgws_mine(c) + 1) + MGWS_KEEP_BYTES(c->lanes);
 	return (uint64_t *)(rings + MGWS_RINGS_BYTES(SCHED_CFG(c, priorities), SCHED_CFG(c, local_queue)));
+}
+
+/* Lane 0: initial tasks that nobody has claimed. */
+LOOM_FN int sched_mgws_initial_left(const struct loom_ctx *c)
+{
+	const struct sched_mgws_global *g = sched_mgws_global(c);
+	return SCHED_CFG(c, apart) ? sched_mgws_undrawn(loom_load_relaxed_dev(&g->range)) != 0 :
+				     loom_load_relaxed_sys(&g->next) < c->ctl->initial_tasks;
 }
 
 /* ---- spawn ------------------------------------------------------------------------------ */
@@ -244,11 +253,13 @@ LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
 	int64_t yes = 0;
+	if (SCHED_CFG(c, apart) && sched_mgws_wanted_afar(c))
+		return 1;
 	if (c->lane == 0) {
 		if (loom_stopped(c))
 			yes = LOOM_EINTR;
 		else if (sched_mgws_empty(sched_mgws_hint(c), sched_mgws_used(c)))
-			yes = loom_load_relaxed_sys(&sched_mgws_global(c)->next) >= c->ctl->initial_tasks;
+			yes = !sched_mgws_initial_left(c);
 	}
 	yes = (int64_t)loom_from_lane0(c, (uint64_t)yes);
 	if (yes > 0 && mine->count) {
@@ -301,7 +312,7 @@ LOOM_FN int sched_mgws_low(struct loom_ctx *c)
 
 /* ---- work ------------------------------------------------------------------------------- */
 
-enum { MGWS_STOP = 1, MGWS_SHARE = 2 };
+enum { MGWS_STOP = 1, MGWS_SHARE = 2, MGWS_ASKED = 4, MGWS_ASKER_SHIFT = 8 };
 
 /* Lane 0: the public queue has nothing. A GPU judges by the look before, and looks again without waiting
  * for the answer: a load takes as long as a short task. */
@@ -335,8 +346,20 @@ LOOM_FN int sched_mgws_unclaimed(struct loom_ctx *c, struct sched_mgws_block *b,
 		return 1;
 #endif
 	(void)ran;
-	b->claimed = sched_mgws_claimed(c, loom_load_relaxed_sys(&sched_mgws_global(c)->next));
+	b->claimed = SCHED_CFG(c, apart) ? (sched_mgws_initial_left(c) ? 0 : MGWS_ALL) :
+					   sched_mgws_claimed(c, loom_load_relaxed_sys(&sched_mgws_global(c)->next));
 	return b->claimed != MGWS_ALL;
+}
+
+/* Lane 0, apart: a device wants tasks, and this one has some. */
+LOOM_FN uint32_t sched_mgws_asked(struct loom_ctx *c, int can_share)
+{
+	uint32_t device = sched_mgws_asker(c);
+	if (device == MGWS_NOBODY ||
+	    (!(can_share && SCHED_CFG(c, afar)) && !sched_mgws_withheld(c) &&
+	     sched_mgws_undrawn(loom_load_relaxed_dev(&sched_mgws_global(c)->range)) < 2))
+		return 0;
+	return MGWS_ASKED | device << MGWS_ASKER_SHIFT;
 }
 
 /* Lane 0: what the loop must know before the next task. Loads that hit the cache. */
@@ -346,7 +369,35 @@ LOOM_FN uint32_t sched_mgws_news(struct loom_ctx *c, struct sched_mgws_block *b,
 {
 	if (loom_stopped(c))
 		return MGWS_STOP;
-	return can_share && !sched_mgws_unclaimed(c, b, ran) && sched_mgws_bare(b, own, q) ? MGWS_SHARE : 0;
+	uint32_t news = can_share && !sched_mgws_unclaimed(c, b, ran) && sched_mgws_bare(b, own, q) ? MGWS_SHARE : 0;
+	return SCHED_CFG(c, apart) ? news | sched_mgws_asked(c, can_share) : news;
+}
+
+/* Apart: the answer to a device that asked, from the backlog, or the local queue, or the block. */
+SCHED_SLOW int sched_mgws_answer(struct loom_ctx *c, uint32_t asker)
+{
+	struct sched_lane *mine = sched_lane(c);
+	struct sched_mgws_block *b = &sched_mgws_keep(c)->block;
+	struct sched_mgws_level *older = &sched_mgws_keep(c)->backlog;
+	struct sched_mgws_hand h = {sched_ring(c), mine->head, sched_mask(c), mine->count, mine->count / 2, b->next,
+				    b->end};
+	if (older->count) {
+		h.ring = sched_mgws_backlog(c);
+		h.at = older->head;
+		h.mask = SCHED_CFG(c, backlog) - 1;
+		h.tasks = older->count;
+		h.most = (older->count + 1) / 2;
+	}
+	sched_mgws_grant(c, asker, &h);
+	if (older->count) {
+		older->head = (uint32_t)h.at;
+		older->count = h.tasks;
+	} else {
+		mine->head = (uint32_t)h.at;
+		mine->count = h.tasks;
+	}
+	b->end = h.end;
+	return 0;
 }
 
 /* The public queue is empty: offers half of what is held there. */
@@ -474,7 +525,11 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, uint64_t *ran)
 		const struct loom_task *p = &t;
 #ifdef GPULOOM_DEV_CPU_H
 		if (c->lanes == 1 && !follows)
-			n += sched_mgws_sprint(c, b, &t, sample - n, &follows);
+			n += sched_mgws_sprint(c, b, &t,
+					       SCHED_CFG(c, apart) && sample - n > MGWS_MAIL_TASKS ?
+						       MGWS_MAIL_TASKS :
+						       sample - n,
+					       &follows);
 #endif
 		uint32_t urgent = MGWS_HELD(c, high);
 		int can_share = mine->count + urgent >= 2 || b->end - b->next >= 2;
@@ -487,6 +542,8 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, uint64_t *ran)
 		}
 		if (news & MGWS_SHARE)
 			LOOM_FAR_TOGETHER(sched_mgws_share, c);
+		if (SCHED_CFG(c, apart) && news & MGWS_ASKED)
+			LOOM_FAR_TOGETHER(sched_mgws_answer, c, news >> MGWS_ASKER_SHIFT);
 		if (!follows) {
 			if (urgent)
 				sched_mgws_pop_level(c, MGWS_HIGH, &t);
@@ -548,6 +605,16 @@ LOOM_FN int sched_mgws_work_apart(struct loom_ctx *c, uint64_t *ran)
 			LOOM_FAR_TOGETHER(sched_mgws_share, c);
 			held = mine->count;
 		}
+		if (SCHED_CFG(c, apart) && news & MGWS_ASKED) {
+			struct sched_mgws_level *older = &sched_mgws_keep(c)->backlog;
+			older->head = low;
+			older->count = backlog;
+			LOOM_FAR_TOGETHER(sched_mgws_answer, c, news >> MGWS_ASKER_SHIFT);
+			low = older->head;
+			backlog = older->count;
+			older->count = 0;
+			held = mine->count;
+		}
 		if (!held && backlog) {
 			held = backlog < (mask + 1) / 2 ? backlog : (mask + 1) / 2;
 			backlog -= (uint32_t)held;
@@ -601,7 +668,10 @@ LOOM_FN int sched_mgws_claim(struct loom_ctx *c)
 	struct sched_mgws_block *b = &sched_mgws_keep(c)->block;
 	struct sched_mgws_global *g = sched_mgws_global(c);
 	uint64_t all = c->ctl->initial_tasks, from = all, n = 0;
-	if (c->lane == 0) {
+	if (SCHED_CFG(c, apart)) {
+		if (c->lane == 0)
+			n = sched_mgws_claim_apart(c, &from);
+	} else if (c->lane == 0) {
 #ifdef GPULOOM_DEV_CPU_H
 		uint64_t next = loom_load_relaxed_sys(&g->next);
 #else
@@ -626,6 +696,19 @@ LOOM_FN int sched_mgws_claim(struct loom_ctx *c)
 	return b->next < b->end;
 }
 
+/* Apart: a worker without work draws from the device's range, into its block, which is empty. Where it has
+ * reported idle it calls busy() first; in vain now and then, and then it reports idle again. */
+LOOM_FN uint32_t sched_mgws_redraw(struct loom_ctx *c, int *idle)
+{
+	uint64_t some = c->lane == 0 && sched_mgws_initial_left(c);
+	if (!loom_from_lane0(c, some))
+		return 0;
+	if (*idle)
+		LOOM_CALL(term, busy, c);
+	*idle = 0;
+	return (uint32_t)sched_mgws_claim(c);
+}
+
 /* ---- idle -------------------------------------------------------------------------------- */
 
 /* For detectors that vote in rounds: tasks that left this worker's hands, or may have. */
@@ -641,29 +724,58 @@ LOOM_FN uint64_t sched_mgws_robbed(struct loom_ctx *c)
 			n = loom_load_relaxed_sys(&sched_mgws_used(c)->moved);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			n += loom_load_acquire_sys(&g->list[i].taken);
+		if (SCHED_CFG(c, apart))
+			n += mine->posted + loom_load_relaxed_dev(&g->draws);
 	}
 	return loom_from_lane0(c, n);
 }
 
-/* May this worker report idle? Its queue is empty, no thief is copying from it, and nothing waits for
- * another kind of device. */
+/* May this worker report idle? Its queue is empty, no thief is copying from it, nothing waits for another kind
+ * of device, and what it gave to other devices has been taken. */
 LOOM_FN int sched_mgws_workless(struct loom_ctx *c)
 {
 	uint64_t yes = 0;
-	if (c->lane == 0 && !sched_mgws_withheld(c) && sched_mgws_hold(c, sched_mgws_used(c))) {
+	if (c->lane == 0 && !sched_mgws_withheld(c) && !(SCHED_CFG(c, apart) && sched_mgws_owes(c)) &&
+	    sched_mgws_hold(c, sched_mgws_used(c))) {
 		yes = (uint64_t)sched_mgws_quiet(sched_mgws_books(c), sched_mgws_used(c));
 		sched_mgws_settle(c, sched_mgws_books(c), sched_mgws_used(c));
 	}
 	return (int)loom_from_lane0(c, yes);
 }
 
-/* One look for work, wherever it may come from. */
-LOOM_FN uint32_t sched_mgws_find(struct loom_ctx *c, int idle)
+/* Apart: tasks for another kind of device are for those who ask, while this worker has nothing else to do. */
+LOOM_FN void sched_mgws_forward(struct loom_ctx *c)
 {
-	uint32_t found = sched_mgws_adopt(c, idle);
+	uint64_t asker = MGWS_NOBODY;
+	if (c->lane == 0 && sched_mgws_withheld(c))
+		asker = sched_mgws_asker(c);
+	asker = loom_from_lane0(c, asker);
+	struct sched_mgws_hand nothing = {c->initial, 0, 0, 0, 0, 0, 0};
+	if (asker != MGWS_NOBODY)
+		sched_mgws_grant(c, (uint32_t)asker, &nothing);
+}
+
+/* One look for work, wherever it may come from. *idle: this worker has reported idle; 0 afterwards, if it has
+ * taken that back in vain. */
+LOOM_FN uint32_t sched_mgws_find(struct loom_ctx *c, struct sched_mgws_courier *k, int *idle)
+{
+	uint32_t found = SCHED_CFG(c, apart) ? sched_mgws_redraw(c, idle) : 0;
+	if (!found)
+		found = sched_mgws_adopt(c, *idle);
 	if (!found && SCHED_CFG(c, owners) > 1)
-		found = sched_mgws_acquire(c, idle);
-	return found ? found : sched_mgws_steal(c, idle);
+		found = sched_mgws_acquire(c, *idle);
+	if (!found)
+		found = sched_mgws_steal(c, *idle);
+	if (found || !SCHED_CFG(c, apart))
+		return found;
+	found = sched_mgws_fetch(c, k, idle);
+	return found || *idle ? found : sched_mgws_redraw(c, idle); /* a range may have come */
+}
+
+/* Lane 0: there is something to be had. */
+LOOM_FN int sched_mgws_sees(struct loom_ctx *c)
+{
+	return sched_mgws_look(c) || (SCHED_CFG(c, apart) && sched_mgws_posted(c));
 }
 
 /* Out of work: looks for some. 0 when there is none any more, or the run was stopped. */
@@ -672,6 +784,7 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 	struct sched_common *common = &sched_mgws_global(c)->common;
 	struct loom_counters *tally = &sched_local(c)->tally;
 	struct sched_rest rest = {0, 1, 0, 0, 0};
+	struct sched_mgws_courier courier = {0, 0};
 	uint32_t found = 0;
 	int idle = 0, done = 0;
 	if (c->lane == 0) {
@@ -679,9 +792,11 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 		tally->idle_entries++;
 	}
 	while (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
-		found = sched_mgws_find(c, idle);
+		found = sched_mgws_find(c, &courier, &idle);
 		if (found)
 			break;
+		if (SCHED_CFG(c, apart) && SCHED_CFG(c, mixed) && !idle)
+			sched_mgws_forward(c);
 		if (!idle) {
 			idle = sched_mgws_workless(c);
 			if (idle)
@@ -692,14 +807,16 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 			break;
 		if (c->lane == 0)
 			sched_rest(c, &common->cfg, &common->bell, &rest, idle,
-				   rest.listed && sched_mgws_look(c));
+				   rest.listed && sched_mgws_sees(c));
 	}
 	if (c->lane == 0) {
 		uint64_t now = loom_clock_ns(c);
 		sched_unlist(&rest, &common->bell);
+		if (SCHED_CFG(c, apart))
+			sched_mgws_leave_desk(c, &courier);
 		if (done) /* the others may sleep */
 			sched_wake(c, &common->bell, ~0u);
-		else if (sched_sleepers(&common->bell) && sched_mgws_look(c))
+		else if (sched_sleepers(&common->bell) && sched_mgws_sees(c))
 			sched_wake(c, &common->bell, 1u); /* there is more: see rest.dev.h */
 		tally->idle_ns += now - tally->last_task_ns;
 		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, tally->last_task_ns, c->worker, 0);
@@ -722,6 +839,8 @@ LOOM_FN int sched_mgws_begin(struct loom_ctx *c)
 		struct sched_mgws_mine fresh = {};
 		struct sched_mgws_queue *q = (struct sched_mgws_queue *)c->own[LOOM_SCHED];
 		*mine = fresh;
+		mine->watch.device = c->device;
+		sched_local(c)->shared = sched_mgws_find_global(c);
 		mine->q = q;
 		mine->books = &mine->own;
 		mine->own.mask = SCHED_CFG(c, public_queue) - 1;
@@ -755,7 +874,7 @@ LOOM_FN int sched_mgws_end(struct loom_ctx *c, uint64_t ran)
 			while (!held && !loom_stopped(c))
 				held = sched_mgws_hold(c, q);
 			if (held) {
-				tally->stolen_out = q->books.started[0] + q->books.started[1];
+				tally->stolen_out += q->books.started[0] + q->books.started[1];
 				sched_mgws_drop(c, &q->books, q);
 			}
 		}

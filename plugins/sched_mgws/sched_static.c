@@ -85,8 +85,9 @@ static struct sched_config sched_static_config(const struct sched_static *s,
 		.in_place_depth = s->o->in_place_depth,
 		.idle = s->o->idle,
 		.spin_ns = s->o->spin,
-		.park_ns = sched_has_gpu(layout) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS,
+		.park_ns = sched_park_ns(layout),
 		.spill = sched_static_slots(s, layout),
+		.apart = (uint32_t)sched_apart(layout),
 	};
 }
 

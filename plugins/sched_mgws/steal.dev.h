@@ -42,7 +42,8 @@ LOOM_FN uint32_t sched_mgws_remote(struct loom_ctx *c)
 LOOM_FN uint32_t sched_mgws_victim(struct loom_ctx *c)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
-	uint32_t v = mine->next;
+	uint32_t v = mine->next, from = SCHED_CFG(c, apart) ? c->first : 0;
+	uint32_t n = SCHED_CFG(c, apart) ? c->count : c->workers;
 	if (v) {
 		mine->next = 0;
 		return v - 1;
@@ -57,10 +58,10 @@ LOOM_FN uint32_t sched_mgws_victim(struct loom_ctx *c)
 	case MGWS_LOCAL:
 		return sched_mgws_local(c);
 	case MGWS_NEIGHBOUR: /* the next, then the one after that; anew after a success */
-		if (c->workers < 2)
+		if (n < 2)
 			return MGWS_NOBODY;
-		mine->turn = mine->turn % (c->workers - 1) + 1;
-		return (c->worker + mine->turn) % c->workers;
+		mine->turn = mine->turn % (n - 1) + 1;
+		return from + (c->worker - from + mine->turn) % n;
 	default:
 		return MGWS_NOBODY;
 	}
@@ -81,8 +82,9 @@ LOOM_FN int sched_mgws_look(struct loom_ctx *c)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
 	uint32_t policy = SCHED_CFG(c, victim);
-	uint32_t from = policy == MGWS_LOCAL ? c->first : 0;
-	uint32_t n = policy == MGWS_NONE ? 0 : policy == MGWS_LOCAL ? c->count : c->workers;
+	int local = policy == MGWS_LOCAL || SCHED_CFG(c, apart);
+	uint32_t from = local ? c->first : 0;
+	uint32_t n = policy == MGWS_NONE ? 0 : local ? c->count : c->workers;
 	if (sched_mgws_listed(c) || !sched_mgws_empty(&mine->own, sched_mgws_used(c)))
 		return 1;
 	for (uint32_t i = 1; i <= n; i++) {

@@ -18,7 +18,11 @@ static void term_counter_destroy(void *self)
 static int term_counter_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			     struct loom_error *err)
 {
-	(void)self, (void)layout, (void)err;
+	const struct loom_host *host = self;
+	if (LOOM_HAS(layout, apart) && layout->apart)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "term_counter: devices that cannot change the same word have no common "
+				 "counter: say use = hcounter or tree in [termination]");
 	need->global = sizeof(struct term_counter);
 	return 0;
 }

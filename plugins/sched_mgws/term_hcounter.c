@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_hcounter: a counter of idle workers per device, and one of idle devices. Host half. */
+/* term_hcounter: a counter of idle workers per device, and a word in which each device says that it is full.
+ * Host half. */
 #include "term_hcounter.dev.h"
 
 static int term_hcounter_create(const struct loom_host *host, const void *opts, void **self,
@@ -18,8 +19,8 @@ static void term_hcounter_destroy(void *self)
 static int term_hcounter_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			     struct loom_error *err)
 {
-	(void)self, (void)layout, (void)err;
-	need->global = sizeof(struct term_hcounter);
+	(void)self, (void)err;
+	need->global = layout->devices * sizeof(struct term_hcounter_device);
 	need->device = sizeof(struct term_hcounter);
 	return 0;
 }
@@ -28,9 +29,11 @@ static int term_hcounter_init(void *self, const struct loom_layout *layout,
 			     const struct loom_view *view, struct loom_error *err)
 {
 	(void)self, (void)err;
-	((struct term_hcounter *)view->global)->idle = 0;
-	for (uint32_t d = 0; d < layout->devices; d++)
-		((struct term_hcounter *)view->device[d])->idle = 0;
+	struct term_hcounter_device *device = view->global;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		device[d] = (struct term_hcounter_device){.workers = layout->device[d].workers};
+		*(struct term_hcounter *)view->device[d] = (struct term_hcounter){0};
+	}
 	return 0;
 }
 
@@ -41,18 +44,19 @@ static int term_hcounter_collect(void *self, const struct loom_layout *layout,
 	const struct loom_host *host = self;
 	(void)report;
 	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct term_hcounter_device *device = view->global;
 		uint64_t idle = ((const struct term_hcounter *)view->device[d])->idle;
-		if (idle != layout->device[d].workers)
+		if ((uint32_t)idle != layout->device[d].workers)
 			return LOOM_FAIL(host, err, LOOM_EWRONG,
 					 "term_hcounter: %lld of %u workers of %s idle at the end",
-					 (long long)idle, layout->device[d].workers,
+					 (long long)(uint32_t)idle, layout->device[d].workers,
+					 layout->device[d].name);
+		if (device[d].said != idle)
+			return LOOM_FAIL(host, err, LOOM_EWRONG,
+					 "term_hcounter: %s never said that all of its workers are idle",
 					 layout->device[d].name);
 	}
-	uint64_t idle = ((const struct term_hcounter *)view->global)->idle;
-	if (idle == layout->devices)
-		return 0;
-	return LOOM_FAIL(host, err, LOOM_EWRONG, "term_hcounter: %lld of %u devices idle at the end",
-			 (long long)idle, layout->devices);
+	return 0;
 }
 
 static const struct loom_term_ops term_hcounter_ops = {
@@ -83,5 +87,5 @@ static const struct loom_device_code term_hcounter_code = {
 };
 
 LOOM_PLUGIN_DEFINE(TERM, "term_hcounter", "0.1.0", "Apache-2.0",
-		   "Termination by a counter of idle workers per device and one of idle devices", .ops = &term_hcounter_ops,
+		   "Termination by a counter of idle workers per device, and a word per device that says it is full", .ops = &term_hcounter_ops,
 		   .dev = &term_hcounter_code)

@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Termination by a counter of idle workers per device and one of idle devices (MGWS thesis, 6.6, as
- * future work). Device code. Workers of a device meet in its memory; the link between devices carries one
- * add when the last worker of a device runs out of work, and one when the first finds some.
+/* Termination by a counter of idle workers per device (MGWS thesis, 6.6, as future work). Device code. Workers
+ * of a device count in its memory; the link between devices carries one store when the last worker of a device
+ * runs out of work, and one when the first finds some. No word is changed by two devices, so links that know
+ * loads and stores only will do.
  *
- * Why it is right: the two counters change one after the other, so the outer one may lag. It never counts
- * a device too many when that matters. Say all devices are counted at some moment, and one of them has a
- * worker that is not idle: then a thief T of that device has lowered the inner counter and not yet the
- * outer one. T is inside busy(), so its victim V has been busy since T's claim. V's device then is counted
- * for the same reason: by a thief T' of that device inside busy(), which found the device full, V idle,
- * before T's claim. So T' came earlier than T, for it there is again an earlier one, and so on without
- * end. Hence all workers are idle, and the argument of term_counter ends the proof. */
+ * The inner counter has in its upper half how often a worker became busy. Whoever fills it says so in the
+ * device's word of the outer line, and whoever becomes busy in a full device takes that back, with another
+ * number: so the word only ever grows. done() looks at all words twice: all full, and none changed.
+ *
+ * Why it is right: suppose that it answers yes while a worker W has a task, and call seen what the first look
+ * read, and what came before it. No busy() after what is seen changed a word before the second look. W's
+ * idle() is seen, so W became busy after that, unseen, and took the task from a worker V before V's idle().
+ * Had that idle() been seen, the second look would have seen W's busy(), which came before. So V, too, became
+ * busy unseen, at an earlier time than W, having taken the task from a third worker; and so on without end. */
 #ifndef TERM_HCOUNTER_DEV_H
 #define TERM_HCOUNTER_DEV_H
 
@@ -18,45 +21,114 @@
 #include <gpuloom/term.h>
 #endif
 
-/* The stack's block counts devices, a device's block its workers: a line each. */
+/* The device's block. */
 struct term_hcounter {
-	uint64_t idle;
+	uint64_t idle; /* how often a worker became busy << 32 | idle workers */
 	uint64_t pad[7];
+	uint32_t over;    /* GPU: one of its workers has seen that all is done ... */
+	uint32_t looking; /* ... and looks for that */
+	uint32_t pad2[14];
 };
 
-LOOM_FN struct term_hcounter *term_hcounter_devices(const struct loom_ctx *c)
-{
-	return (struct term_hcounter *)c->global[LOOM_TERM];
-}
+/* The stack's block: a line per device, which writes it; all read. */
+struct term_hcounter_device {
+	uint64_t said; /* the counter when it was last full, or when it was so no more */
+	uint64_t workers;
+	uint64_t pad[6];
+};
 
-LOOM_FN struct term_hcounter *term_hcounter_workers(const struct loom_ctx *c)
+#define TERM_HCOUNTER_BUSY ((1ull << 32) - 1)
+
+LOOM_FN struct term_hcounter *term_hcounter(const struct loom_ctx *c)
 {
 	return (struct term_hcounter *)c->on_device[LOOM_TERM];
 }
 
+LOOM_FN struct term_hcounter_device *term_hcounter_devices(const struct loom_ctx *c)
+{
+	return (struct term_hcounter_device *)c->global[LOOM_TERM];
+}
+
 LOOM_FN void term_hcounter_idle(struct loom_ctx *c)
 {
-	/* Release and acquire: the last one passes on what all did, as in term_counter. */
-	if (c->lane == 0 &&
-	    loom_fetch_add_acq_rel_dev(&term_hcounter_workers(c)->idle, (uint64_t)1) + 1 == c->count)
-		loom_fetch_add_acq_rel_sys(&term_hcounter_devices(c)->idle, (uint64_t)1);
+	if (c->lane != 0)
+		return;
+	/* Release and acquire: the last one passes on what all did. */
+	uint64_t now = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, (uint64_t)1) + 1;
+	if ((uint32_t)now != c->count)
+		return;
+	/* Release: pairs with the acquire in done(). */
+	loom_store_release_sys(&term_hcounter_devices(c)[c->device].said, now);
+	/* Of two devices that say so at the same time one sees the other's word in its next done(). */
+	loom_fence_seq_cst_sys();
 }
 
 LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
 {
-	if (c->lane == 0 &&
-	    loom_fetch_add_acq_rel_dev(&term_hcounter_workers(c)->idle, ~(uint64_t)0) == c->count)
-		loom_fetch_add_acq_rel_sys(&term_hcounter_devices(c)->idle, ~(uint64_t)0);
+	if (c->lane != 0)
+		return;
+	uint64_t *said = &term_hcounter_devices(c)[c->device].said;
+	uint64_t was = loom_fetch_add_acq_rel_dev(&term_hcounter(c)->idle, TERM_HCOUNTER_BUSY);
+	if ((uint32_t)was != c->count)
+		return;
+	/* Whoever filled the counter is about to say so: only then can it be taken back. */
+	while (loom_load_relaxed_sys(said) != was && !loom_stopped(c))
+		loom_pause(c);
+	/* Before the victim may call idle(): by the release of the scheduler's completion mark. */
+	loom_store_relaxed_sys(said, was + TERM_HCOUNTER_BUSY);
+}
+
+/* Lane 0: the sum of all devices' words, each of which only grows; *full: all of them are. */
+LOOM_FN uint64_t term_hcounter_look(const struct loom_ctx *c, int *full)
+{
+	uint64_t sum = 0;
+	*full = 1;
+	for (uint32_t d = 0; d < c->devices && *full; d++) {
+		const struct term_hcounter_device *device = &term_hcounter_devices(c)[d];
+		uint64_t said = loom_load_acquire_sys(&device->said);
+		*full = (uint32_t)said == device->workers;
+		sum += said;
+	}
+	return sum;
+}
+
+LOOM_FN int term_hcounter_all(const struct loom_ctx *c)
+{
+	int full = 0;
+	uint64_t first = term_hcounter_look(c, &full);
+	return full && term_hcounter_look(c, &full) == first && full;
+}
+
+/* Thousands of workers that read a line over a link wait for each other for milliseconds: one of a GPU's
+ * looks for all. A CPU's may sleep, and each has to look for itself before it does. */
+LOOM_FN int term_hcounter_ask(struct loom_ctx *c)
+{
+#ifdef GPULOOM_DEV_CPU_H
+	return term_hcounter_all(c);
+#else
+	struct term_hcounter *mine = term_hcounter(c);
+	uint32_t free = 0;
+	/* Acquire: pairs with the release below; who leaves has seen all work. */
+	if (loom_load_acquire_dev(&mine->over))
+		return 1;
+	if (loom_load_relaxed_dev(&mine->looking) || !loom_cas_acq_rel_dev(&mine->looking, &free, 1u))
+		return 0;
+	int all = term_hcounter_all(c);
+	if (all)
+		loom_store_release_dev(&mine->over, 1u);
+	loom_store_release_dev(&mine->looking, 0u);
+	return all;
+#endif
 }
 
 LOOM_FN int term_hcounter_done(struct loom_ctx *c, uint64_t robbed)
 {
 	(void)robbed;
-	uint64_t all = 0;
+	int all = 0;
 	/* The device's own counter first: while it is not full there is no need to ask the others. */
-	if (c->lane == 0 && loom_load_relaxed_dev(&term_hcounter_workers(c)->idle) == c->count)
-		all = loom_load_acquire_sys(&term_hcounter_devices(c)->idle) == c->devices;
-	return (int)loom_from_lane0(c, all);
+	if (c->lane == 0 && (uint32_t)loom_load_relaxed_dev(&term_hcounter(c)->idle) == c->count)
+		all = term_hcounter_ask(c);
+	return (int)loom_from_lane0(c, (uint64_t)all);
 }
 
 #endif

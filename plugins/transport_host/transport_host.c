@@ -6,7 +6,7 @@
 #include "layout.h"
 
 struct options {
-	uint32_t huge_pages;
+	uint32_t huge_pages, atomics;
 	int64_t node;
 };
 
@@ -18,6 +18,7 @@ static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, node, LOOM_OPT_I64, "-1",
 	     "NUMA node that the memory is bound to. -1: the kernel decides.", .min = -1,
 	     .max = 1023),
+    LAYOUT_ATOMICS_ROW(struct options),
     {.name = NULL},
 };
 
@@ -101,8 +102,15 @@ static void release(void *self, const struct loom_devices *devices,
 	t->host->free(t->host, memory);
 }
 
+static int apart(void *self, const struct loom_devices *devices)
+{
+	const struct transport *t = self;
+	return devices->count > 1 && (t->options->atomics == LAYOUT_NO || layout_apart(devices));
+}
+
 static const struct loom_transport_ops ops = {
     .size = sizeof(ops),
+    .apart = apart,
     .create = create,
     .destroy = destroy,
     .segments = segments,

@@ -8,7 +8,7 @@
 
 struct options {
 	const char *placement;
-	uint32_t huge_pages;
+	uint32_t huge_pages, atomics;
 };
 
 static const char *const huge_choices[] = {"no", "try", NULL};
@@ -21,6 +21,7 @@ static const struct loom_opt rows[] = {
 	     "Whether to ask the kernel for huge pages for the part in host memory. try: it gives "
 	     "them if it has any. The devices' own option says it for theirs.",
 	     .choices = huge_choices),
+    LAYOUT_ATOMICS_ROW(struct options),
     {.name = NULL},
 };
 
@@ -28,6 +29,7 @@ static const struct loom_opt rows[] = {
 struct batch {
 	struct batch *next;
 	uint32_t memories;
+	int apart;
 	struct loom_memory memory[];
 };
 
@@ -62,24 +64,40 @@ static void destroy(void *self)
 		t->host->free(t->host, t);
 }
 
+static int apart(void *self, const struct loom_devices *devices)
+{
+	const struct transport *t = self;
+	return devices->count > 1 && (t->options->atomics == LAYOUT_NO || layout_apart(devices));
+}
+
+/* Devices that are apart need not reach each other's memory: what they share is the host's. */
+static int is_alone(const struct batch *b, uint32_t home)
+{
+	return b->apart && home + 1 < b->memories;
+}
+
 static void lay_out(struct transport *t, struct batch *b, const struct loom_segment_want *want,
 		    uint32_t n, struct loom_segment *out)
 {
 	struct layout layout[LOOM_MAX_DEVICES + 1] = {0};
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t home = placement_home(&t->placement, &want[i], b->memories - 1);
+		uint32_t home = b->apart && want[i].owner < 0 ?
+					b->memories - 1 :
+					placement_home(&t->placement, &want[i], b->memories - 1);
 		layout_add(&layout[home], &want[i], &b->memory[home], &out[i]);
+		if (is_alone(b, home))
+			out[i].flags |= LOOM_MEMORY_ALONE;
 	}
 	for (uint32_t home = 0; home < b->memories; home++)
 		b->memory[home].bytes = layout[home].bytes;
 }
 
 /* Unmaps memory `home` from the first `mapped` devices and frees it. */
-static void drop(const struct loom_devices *devices, struct loom_memory *memory, uint32_t home,
-		 uint32_t mapped)
+static void drop(const struct loom_devices *devices, struct batch *b, uint32_t home, uint32_t mapped)
 {
+	struct loom_memory *memory = &b->memory[home];
 	while (mapped-- > 0)
-		if (mapped != home)
+		if (mapped != home && !is_alone(b, home))
 			devices->ops[mapped]->mem_unmap(devices->self[mapped], memory);
 	if (home < devices->count)
 		devices->ops[home]->mem_free(devices->self[home], memory);
@@ -88,9 +106,10 @@ static void drop(const struct loom_devices *devices, struct loom_memory *memory,
 }
 
 /* Makes memory `home` of the bytes that lay_out found and maps it into all other devices. */
-static int make(struct transport *t, const struct loom_devices *devices, struct loom_memory *memory,
-		uint32_t home, struct loom_error *err)
+static int make(struct transport *t, const struct loom_devices *devices, struct batch *b, uint32_t home,
+		struct loom_error *err)
 {
+	struct loom_memory *memory = &b->memory[home];
 	uint64_t bytes = memory->bytes;
 	int code;
 	if (home < devices->count)
@@ -106,11 +125,11 @@ static int make(struct transport *t, const struct loom_devices *devices, struct 
 		return code;
 	memory->device = home < devices->count ? (int32_t)home : -1;
 	for (uint32_t i = 0; i < devices->count; i++) {
-		if (i == home)
+		if (i == home || is_alone(b, home))
 			continue;
 		code = devices->ops[i]->mem_map(devices->self[i], memory, err);
 		if (code) {
-			drop(devices, memory, home, i);
+			drop(devices, b, home, i);
 			return code;
 		}
 	}
@@ -121,7 +140,7 @@ static void drop_all(const struct loom_devices *devices, struct batch *b, uint32
 {
 	while (made-- > 0)
 		if (b->memory[made].bytes)
-			drop(devices, &b->memory[made], made, devices->count);
+			drop(devices, b, made, devices->count);
 }
 
 static int segments(void *self, const struct loom_devices *devices,
@@ -130,6 +149,11 @@ static int segments(void *self, const struct loom_devices *devices,
 {
 	struct transport *t = self;
 	int code = placement_check(t->host, &t->placement, devices->count, err);
+	if (!code && apart(t, devices) && t->placement.kind != PLACE_OWNER && t->placement.kind != PLACE_HOST)
+		code = LOOM_FAIL(t->host, err, LOOM_EINVAL,
+				 "[transport.p2p] placement = %s: these devices cannot change the same word, so each "
+				 "needs its own segments near: say owner or host",
+				 t->options->placement);
 	if (code || !n)
 		return code;
 	uint32_t memories = devices->count + 1;
@@ -137,11 +161,12 @@ static int segments(void *self, const struct loom_devices *devices,
 	if (!b)
 		return LOOM_FAIL(t->host, err, LOOM_ENOMEM, "transport_p2p: out of memory");
 	b->memories = memories;
+	b->apart = apart(t, devices);
 	lay_out(t, b, want, n, out);
 	for (uint32_t home = 0; home < memories; home++) {
 		if (!b->memory[home].bytes)
 			continue;
-		code = make(t, devices, &b->memory[home], home, err);
+		code = make(t, devices, b, home, err);
 		if (code) {
 			drop_all(devices, b, home);
 			t->host->free(t->host, b);
@@ -172,6 +197,7 @@ static void release(void *self, const struct loom_devices *devices,
 
 static const struct loom_transport_ops ops = {
     .size = sizeof(ops),
+    .apart = apart,
     .create = create,
     .destroy = destroy,
     .segments = segments,

@@ -144,16 +144,22 @@ tasks() {
 			--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
 			--set transport.use="$transport" --set scheduler.use=mgws --set termination.use=counter
 	done
-	if grep -q "^$device: GPU 0 and CPU  *ok" "$tmp/doctor"; then
-		every 'CPU and GPU' --set run.devices="cpu:0 $device:0" --set run.workload=uts \
-			--set transport.use=host --set scheduler.use=mgws --set termination.use=counter
-	elif grep -q "^$device: GPU 0 and CPU .*does not tell" "$tmp/doctor"; then
-		echo '      CPU and GPU: the driver does not tell of atomics between them, the probe does'
-	else
-		once 'CPU and GPU are refused' 4 --set run.devices="cpu:0 $device:0" --set run.workload=uts \
-			--set transport.use=host --set scheduler.use=mgws --set termination.use=counter
-		sed 's/^/      /' "$tmp/err"
-	fi
+	# CPU and GPU in one stack, whose tasks cross by mail: what links without atomic read-modify-writes need, and
+	# others bear.
+	for transport in p2p host; do
+		for detector in hcounter tree; do
+			for grain in worker lane; do
+				for workload in memset fib uts; do
+					every "CPU and GPU, $transport $detector $grain $workload" \
+						--set run.devices="cpu:0 $device:0" --set run.workload=$workload \
+						--set transport.use=$transport --set transport.$transport.atomics=no \
+						--set termination.use=$detector --set scheduler.use=mgws --set scheduler.mgws.grain=$grain \
+						--set device.$device.workers=264 --set workload.memset.tasks=200000 \
+						--set workload.fib.n=18 --set workload.uts.tree=custom --set workload.uts.depth=6
+				done
+			done
+		done
+	done
 }
 
 waits() {

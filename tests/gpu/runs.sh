@@ -26,13 +26,15 @@ n = 16
 tree = custom
 END
 
+detector=counter
+
 # run SCHEDULER WORKLOAD STATUS PATTERN [WRONG [ARGUMENTS]]
 run() {
 	scheduler=$1 workload=$2 status=$3 wanted=$4 wrong=${5-none}
 	[ $# -lt 5 ] && shift 4 || shift 5
 	export FAKE_GPU="$wrong"
-	export FAKE_GPU_PLUGINS="$B/plugins/sched_$scheduler.so $B/plugins/term_counter.so $B/plugins/workload_$workload.so"
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set scheduler.use="$scheduler" \
+	export FAKE_GPU_PLUGINS="$B/plugins/sched_$scheduler.so $B/plugins/term_$detector.so $B/plugins/workload_$workload.so"
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set scheduler.use="$scheduler" --set termination.use=$detector \
 		--set run.workload="$workload" "$@"
 }
 
@@ -56,6 +58,22 @@ sound_runs() {
 	run mgws memset 0 'compiled in ' none --log debug --set device.$device.cache="$tmp/other"
 	ls "$tmp"/other/*.code >/dev/null 2>&1 || fail 'nothing in the folder that cache names'
 	expect 0 '1[0-9] passed, 0 failed' "$G" validate "$B/plugins/device_$device.so" --level 4 --quiet
+}
+
+# A CPU and a GPU whose link has no atomic read-modify-writes: mail. With p2p neither reaches the other's memory.
+apart_runs() {
+	set -- --set run.devices="cpu:0 $device:0" --set device.cpu.workers=2
+	for transport in p2p host; do
+		for detector in hcounter tree; do
+			for workload in memset fib uts; do
+				run mgws $workload 0 verified none --set transport.use=$transport "$@"
+			done
+		done
+		run static memset 0 verified none --set transport.use=$transport "$@"
+	done
+	detector=counter
+	run mgws memset 4 'no common counter: say use = hcounter or tree' none "$@"
+	run mgws memset 2 'each needs its own segments near: say owner or host' none --set transport.p2p.placement=remote "$@"
 }
 
 refused_runs() {

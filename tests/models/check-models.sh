@@ -67,16 +67,35 @@ if [ "$quick" != --quick ]; then
 fi
 
 right term_counter
-right term_hcounter
+right term_hcounter -DS=2
+[ "$quick" = --quick ] || right term_hcounter
 right term_tree
 right term_tree "-DLOCAL=2"
 for f in idle_early completed_early; do
 	fault term_counter none "-DTERM_FAULT=$f"
 	fault term_hcounter none "-DTERM_FAULT=$f"
 done
-fault term_hcounter outer_first
+fault term_hcounter said_late
+fault term_hcounter one_look
 fault term_tree robbed_ignored
 fault term_tree children_ignored
+
+right mail "-DW=1 -DI=4 -DT=6"
+right mail "-DW=2 -DI=2 -DT=2"
+for f in idle_owing busy_late range_lost stale_number; do
+	fault mail $f -DW=1
+done
+for f in asks_early lost_grant; do
+	fault mail $f "-DW=1 -DI=1 -DT=6"
+done
+fault mail draw_idle "-DI=3 -DT=3"
+if [ "$quick" != --quick ]; then
+	right mail "-DW=2 -DI=1 -DT=3"
+	right mail "-DD=3 -DW=1 -DI=2 -DT=2"
+	fault mail wish_twice "-DI=2 -DT=4"
+	fault mail one_look "-DI=1 -DT=4"
+	fault mail said_late "-DI=1 -DT=4"
+fi
 
 right lists
 right lists -DTAKES

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* term_hcounter: N workers on DEVICES devices, worker w on device w % DEVICES.
+/* term_hcounter: N workers on DEVICES devices, worker w on device w % DEVICES. A counter and how often it was
+ * left are one word.
  *   -DTERM_FAULT=idle_early|completed_early: see work.pml
- *   -DFAULT=outer_first: busy() asks whether the device is full before it lowers the inner counter */
+ *   -DFAULT=said_late: busy() does not wait until what it takes back was said
+ *   -DFAULT=one_look: done() looks at each device once */
 #ifndef N
 #define N 4
 #endif
@@ -18,48 +20,60 @@
 #define TERM_FAULT no_fault
 #endif
 #define none 0
-#define outer_first 1
+#define said_late 1
+#define one_look 2
 #ifndef FAULT
 #define FAULT none
 #endif
 
-byte inner[DEVICES], outer; /* 255: minus one, for a moment */
+byte inner[DEVICES], turn[DEVICES];
+byte said[DEVICES], said_turn[DEVICES];
 
 #define DEVICE(w) ((w) % DEVICES)
 #define WORKERS (N / DEVICES)
 
 inline term_idle(w)
 {
-	atomic { inner[DEVICE(w)]++; filled = (inner[DEVICE(w)] == WORKERS) };
+	atomic { inner[DEVICE(w)]++; filled = (inner[DEVICE(w)] == WORKERS); seen = turn[DEVICE(w)] };
 	if
-	:: filled -> outer = (outer + 1) % 256
-	:: else
-	fi;
-	filled = 0
+	:: filled -> d_step { said[DEVICE(w)] = WORKERS; said_turn[DEVICE(w)] = seen; filled = 0; seen = 0 }
+	:: else -> seen = 0
+	fi
 }
 
 inline term_busy(w)
 {
+	atomic { filled = (inner[DEVICE(w)] == WORKERS); seen = turn[DEVICE(w)]; inner[DEVICE(w)]--; turn[DEVICE(w)]++ };
 	if
-	:: FAULT == outer_first ->
-		filled = (inner[DEVICE(w)] == WORKERS);
-		inner[DEVICE(w)]--
-	:: else -> atomic { filled = (inner[DEVICE(w)] == WORKERS); inner[DEVICE(w)]-- }
-	fi;
-	if
-	:: filled -> outer = (outer + 255) % 256
-	:: else
-	fi;
-	filled = 0
+	:: filled && (FAULT == said_late || (said[DEVICE(w)] == WORKERS && said_turn[DEVICE(w)] == seen)) ->
+		d_step { said[DEVICE(w)] = WORKERS - 1; said_turn[DEVICE(w)] = seen + 1; filled = 0; seen = 0 }
+	:: !filled -> seen = 0
+	fi
+}
+
+inline term_look(sum)
+{
+	sum = 0; filled = 1;
+	do
+	:: atomic { i < DEVICES && filled -> filled = (said[i] == WORKERS); sum = sum + said_turn[i]; i++ }
+	:: atomic { i == DEVICES || !filled -> i = 0; break }
+	od
 }
 
 inline term_done(w, verdict)
 {
 	if
-	:: inner[DEVICE(w)] == WORKERS -> verdict = (outer == DEVICES)
+	:: inner[DEVICE(w)] == WORKERS ->
+		term_look(seen);
+		if
+		:: filled && FAULT != one_look -> term_look(again)
+		:: else -> again = seen
+		fi;
+		verdict = filled && seen == again;
+		filled = 0; seen = 0; again = 0
 	:: else
 	fi
 }
 
-#define TERM_SCRATCH bool filled
+#define TERM_SCRATCH bool filled; byte seen, again, i
 #include "work.pml"

@@ -27,16 +27,21 @@ struct loom_memory {
 	void *host;      /* the host's view; NULL: not visible to the host */
 	uint64_t handle; /* the owner's own */
 };
-enum { LOOM_MEMORY_HOST = 1 }; /* mem_alloc: must be visible to the host while workers run */
+enum {
+	LOOM_MEMORY_HOST = 1,  /* mem_alloc: must be visible to the host while workers run */
+	LOOM_MEMORY_ALONE = 2, /* a segment: mapped by the device that owns it, and by no other */
+};
 
 /* A piece of a memory: what `loom_ref` addresses. */
 struct loom_segment {
 	const struct loom_memory *memory;
 	uint64_t offset, bytes;
 	int32_t owner; /* device, or -1: the stack */
-	uint32_t flags;
+	uint32_t flags; /* LOOM_MEMORY_* */
 };
 #define LOOM_MAX_SEGMENTS 256
+#define LOOM_SEGMENT_REACHES(segment, device)                                                      \
+	(!((segment)->flags & LOOM_MEMORY_ALONE) || (segment)->owner == (int32_t)(device))
 
 /* Device code of the embedding program: text of a file. */
 struct loom_program_source {

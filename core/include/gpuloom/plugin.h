@@ -265,12 +265,14 @@ struct loom_device_shape {
 	int32_t numa_node;       /* -1: none or not known */
 	uint64_t local_bytes;    /* most private memory per worker, e.g. a GPU's shared memory */
 	uint32_t kind;           /* LOOM_ON_CPU ... : who may run a task of that affinity */
-	uint32_t reserved;
+	uint32_t flags;          /* LOOM_SHAPE_* */
 	/* What a kernel launch and its end cost here beyond what the device itself takes: a model, for
 	 * devices that have no launches of their own. 0: none. */
 	uint64_t launch_ns, teardown_ns;
 };
 enum { LOOM_ON_ANY = 0, LOOM_ON_CPU = 1, LOOM_ON_GPU = 2 };
+/* Its read-modify-writes of host memory are not atomic with those of CPUs: x86 over PCIe. */
+enum { LOOM_SHAPE_LINK_IS_PLAIN = 1 };
 
 /* All workers of a stack. Constant from the first size() to destroy(). */
 struct loom_layout {
@@ -279,6 +281,10 @@ struct loom_layout {
 	const struct loom_device_shape *device;
 	uint64_t initial_tasks; /* 0 while size() runs before the workload is prepared */
 	uint64_t seed;          /* [run] seed: the same seed gives the same choices */
+	/* 1: between devices only loads and stores are atomic, so no word may be changed by two of them.
+	 * A policy that cannot do without such words refuses in need(). */
+	uint32_t apart;
+	uint32_t reserved;
 };
 
 /* Bytes a policy wants; the core makes them through the transport, zeroed and 64-byte aligned. */

@@ -32,7 +32,8 @@ struct loom_transport_ops {
 	int (*create)(const struct loom_host *host, const void *opts, void **self,
 		      struct loom_error *err);
 	void (*destroy)(void *self);
-	/* Makes all wanted segments, zeroed, 64-byte aligned, and maps them into every device. Several
+	/* Makes all wanted segments, zeroed, 64-byte aligned, and maps them into every device; where devices
+	 * are apart, those with an owner may be LOOM_MEMORY_ALONE. Several
 	 * may lie in one memory. May be called more than once (the probe comes first). */
 	int (*segments)(void *self, const struct loom_devices *devices,
 			const struct loom_segment_want *want, uint32_t n, struct loom_segment *out,
@@ -43,6 +44,9 @@ struct loom_transport_ops {
 	/* Which pairs of devices the core's coherence probe must find coherent; NULL: all pairs in
 	 * memory of every placement that segments() uses. */
 	int (*probe_wanted)(void *self, const struct loom_devices *devices);
+	/* 1: what this transport makes must not be shared by read-modify-writes of several of these devices;
+	 * becomes loom_layout.apart. NULL: 0. */
+	int (*apart)(void *self, const struct loom_devices *devices);
 };
 
 #ifdef __cplusplus

@@ -3,8 +3,9 @@
  * (MGWS thesis, 5.9 and listing C10: a spinning device that never sees the other's atomic.)
  *
  * One worker per device. Round r of a pair: `a` adds 1 to `word` and waits for `b` to add 1, and so on;
- * then all devices add to `sum` at the same time, which must come out exact. Every wait ends: by the
- * stop word that the host sets after the deadline. */
+ * then all devices add to `sum` at the same time, which must come out exact. Where devices are apart
+ * each has a word of its own instead, and stores the round there. Every wait ends: by the stop word that the
+ * host sets after the deadline. */
 #ifndef GPULOOM_DEV_PROBE_H
 #define GPULOOM_DEV_PROBE_H
 
@@ -14,27 +15,56 @@
 #define LOOM_PROBE_ADDS 4096u
 
 struct loom_probe {
-	uint64_t word; /* passed between the pair: even: a's turn, odd: b's */
+	uint64_t word; /* passed between the pair: even: a's turn, odd: b's. Apart: a's word ... */
 	uint64_t pad0[7];
+	uint64_t back; /* ... and b's */
+	uint64_t pad3[7];
 	uint64_t sum; /* all devices add at once */
 	uint64_t pad1[7];
 	uint32_t a, b;    /* devices of the pair, set by the host */
 	uint32_t reached; /* rounds done, written by b's device */
-	uint32_t pad2[13];
+	uint32_t apart;   /* loom_layout.apart, set by the host: no word is changed by both */
+	uint32_t pad2[12];
 };
+
+/* 0 when the run was stopped instead. */
+LOOM_FN int loom_probe_await(struct loom_ctx *c, const uint64_t *word, uint64_t value)
+{
+	/* Acquire: pairs with the other side's add or store. */
+	while (loom_load_acquire_sys(word) != value) {
+		if (loom_stopped(c))
+			return 0;
+		loom_pause(c);
+	}
+	return 1;
+}
+
+LOOM_FN void loom_probe_apart(struct loom_ctx *c, struct loom_probe *p, int mine)
+{
+	for (uint64_t round = 1; round <= LOOM_PROBE_ROUNDS; round++) {
+		if (!mine)
+			loom_store_release_sys(&p->word, round);
+		if (!loom_probe_await(c, mine ? &p->word : &p->back, round))
+			return;
+		if (mine)
+			loom_store_release_sys(&p->back, round);
+	}
+	if (mine)
+		loom_store_release_sys(&p->reached, LOOM_PROBE_ROUNDS);
+}
 
 LOOM_FN void loom_probe_run(struct loom_ctx *c, struct loom_probe *p)
 {
 	if (c->lane != 0 || (c->device != p->a && c->device != p->b) || c->worker != c->first)
 		return;
 	uint64_t mine = c->device == p->b;
+	if (p->apart) {
+		loom_probe_apart(c, p, mine != 0);
+		return;
+	}
 	for (uint64_t turn = mine; turn < 2 * LOOM_PROBE_ROUNDS; turn += 2) {
-		/* Acquire: pairs with the other side's acq_rel add. */
-		while (loom_load_acquire_sys(&p->word) != turn) {
-			if (loom_stopped(c))
-				return;
-			loom_pause(c);
-		}
+		if (!loom_probe_await(c, &p->word, turn))
+			return;
 		loom_fetch_add_acq_rel_sys(&p->word, (uint64_t)1);
 	}
 	for (uint32_t i = 0; i < LOOM_PROBE_ADDS; i++)

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between devices that are apart (loom_layout.apart): tasks go by mail. Device code.
+ *
+ * Each device has a part of the initial set, lists and a bell of its own, and its workers steal from each other
+ * only. For each pair of devices there is a mail box in the stack's block; each of its words is written by one
+ * device and read by the other:
+ *
+ *   asked    the thief wants tasks: the number of this wish. It stands until it is granted.
+ *   granted  the victim has answered it: `tasks` slots, or a range of the initial set. Nothing of that is
+ *            written again before the next wish.
+ *   taken    the thief has all of it. The next wish comes later.
+ *
+ * A victim looks at wishes between its tasks, and answers when it has something to give: a wish costs nobody
+ * anything until then, and no answer is ever "nothing". In the thief's device one worker without work at a time
+ * (`fetching`) looks for mail and takes as much as it has room for; the rest is for the next.
+ *
+ * Termination needs nothing new: the worker that grants does not report idle before its mail is taken, and who
+ * takes mail has called busy() before it says so. That is what a detector is promised of steals. A range that
+ * came by mail is drawn from by workers that have reported idle: they call busy() first, and the worker that
+ * installed it finds it empty before it reports idle itself. Model: tests/models/mail.pml. */
+#ifndef SCHED_MGWS_MAIL_DEV_H
+#define SCHED_MGWS_MAIL_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "steal.dev.h"
+#endif
+
+#define MGWS_MAIL_SLOTS 64u
+/* A CPU looks for wishes this many short tasks apart; a GPU this many rounds of its loop. One of so many of a
+ * GPU's workers reads them from over the link: a line there bears a million looks a second. */
+#define MGWS_MAIL_TASKS 64u
+#define MGWS_MAIL_ROUNDS 16u
+#define MGWS_MAIL_WATCHERS 256u
+/* A worker without work tries to steal from its like about this often before it asks another device. */
+#define MGWS_MAIL_PATIENCE 32u
+
+struct sched_mgws_mail {
+	/* The thief writes. */
+	uint32_t asked, taken;
+	uint32_t pad0[14];
+	/* The victim writes. */
+	uint32_t granted;
+	uint32_t tasks;    /* in `slot`; 0: a range */
+	uint32_t worker;   /* who granted */
+	uint32_t pad1;
+	uint64_t from, to; /* of the initial set */
+	uint64_t pad2[4];
+	struct loom_task slot[MGWS_MAIL_SLOTS];
+};
+
+/* What a device knows about another, in its own block: as in the mail boxes, of which it wrote these words. */
+struct sched_mgws_peer {
+	uint32_t asked, taken, read; /* as thief; `read`: slots taken of mail that came */
+	uint32_t granted;            /* as victim */
+	uint32_t wished;             /* GPU: the wish, as far as the watchers have seen */
+	uint32_t kind, workers;      /* LOOM_ON_*, and how many; constant */
+	uint32_t pad;
+};
+
+/* A device's desk: its workers take turns at it. Its peers follow, one per device of the stack. */
+struct sched_mgws_desk {
+	uint32_t fetching; /* by the one that looks for mail, and writes as thief */
+	uint32_t pad0[15];
+	uint32_t granting; /* by the one that answers */
+	uint32_t pad1[15];
+};
+
+#define MGWS_DESK_BYTES(devices)                                                                   \
+	(sizeof(struct sched_mgws_desk) +                                                          \
+	 (((uint64_t)(devices) * sizeof(struct sched_mgws_peer) + 63) & ~63ull))
+#define MGWS_MAIL_BYTES(devices)                                                                   \
+	((uint64_t)(devices) * (devices) * sizeof(struct sched_mgws_mail))
+
+/* Behind the lists of the device's block. */
+LOOM_FN struct sched_mgws_desk *sched_mgws_desk(const struct loom_ctx *c)
+{
+	return (struct sched_mgws_desk *)sched_mgws_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1);
+}
+
+LOOM_FN struct sched_mgws_peer *sched_mgws_peer(const struct loom_ctx *c, uint32_t device)
+{
+	return (struct sched_mgws_peer *)(sched_mgws_desk(c) + 1) + device;
+}
+
+/* Mail from a device to another: behind the stack's block. */
+LOOM_FN struct sched_mgws_mail *sched_mgws_mail(const struct loom_ctx *c, uint32_t from, uint32_t to)
+{
+	struct sched_mgws_global *g = (struct sched_mgws_global *)c->global[LOOM_SCHED];
+	return (struct sched_mgws_mail *)(g + 1) + from * c->devices + to;
+}
+
+/* The next of the other devices. */
+LOOM_FN uint32_t sched_mgws_next_peer(const struct loom_ctx *c, uint32_t device)
+{
+	do
+		device = device + 1 < c->devices ? device + 1 : 0;
+	while (device == c->device);
+	return device;
+}
+
+/* One of the desk's two locks, by lane 0. Nobody waits for them. */
+LOOM_FN int sched_mgws_sit(uint32_t *lock)
+{
+	uint32_t free = 0;
+	/* Acquire: pairs with the release of who leaves; peers are as left there. */
+	return !loom_load_relaxed_dev(lock) && loom_cas_acq_rel_dev(lock, &free, 1u);
+}
+
+LOOM_FN void sched_mgws_rise(uint32_t *lock)
+{
+	loom_store_release_dev(lock, 0u);
+}
+
+/* ---- the device's range of the initial set ----------------------------------------------------------
+ *
+ * One word, so that who draws from it learns which end it has: upper half the end, lower half the next one. A
+ * new range is installed when the old one is used up, and by one worker at a time. */
+
+LOOM_FN uint64_t sched_mgws_undrawn(uint64_t range)
+{
+	uint32_t next = (uint32_t)range, end = (uint32_t)(range >> 32);
+	return next < end ? end - next : 0;
+}
+
+/* Lane 0: up to n tasks, n not more than a look said that there are; how many, and *from. */
+LOOM_FN uint64_t sched_mgws_draw(struct loom_ctx *c, uint64_t n, uint64_t *from)
+{
+	struct sched_mgws_global *g = sched_mgws_global(c);
+	/* In front: who finds the range empty has seen it, and votes with regard to it (robbed). */
+	loom_fetch_add_relaxed_dev(&g->draws, (uint64_t)1);
+	uint64_t range = loom_fetch_add_acq_rel_dev(&g->range, n), left = sched_mgws_undrawn(range);
+	*from = (uint32_t)range;
+	return left < n ? left : n;
+}
+
+#define MGWS_RANGE_MAX (1ull << 31) /* of initial tasks: adds behind the end do not run over */
+
+/* Lane 0: a claim, guided over the device's workers, or of the size that was asked for. */
+#define MGWS_CLAIM_MAX 65536u /* next must not run over */
+LOOM_FN uint64_t sched_mgws_claim_apart(struct loom_ctx *c, uint64_t *from)
+{
+	uint64_t left = sched_mgws_undrawn(loom_load_acquire_dev(&sched_mgws_global(c)->range)), n;
+	if (!left)
+		return 0;
+	n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim) : left / (8 * (uint64_t)c->count);
+	n = n ? n : 1;
+	if (SCHED_GRAIN(c) == SCHED_LANE) /* whole rounds */
+		n = (n + c->lanes - 1) / c->lanes * c->lanes;
+	n = n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
+	n = sched_mgws_draw(c, n < left ? n : left, from);
+	sched_local(c)->tally.claimed += n;
+	return n;
+}
+
+/* ---- victim -------------------------------------------------------------------------------- */
+
+/* What a worker holds: tasks of a ring, and claimed initial ones. Each lane has a copy. */
+struct sched_mgws_hand {
+	const struct loom_task *ring;
+	uint64_t at, mask;
+	uint32_t tasks, most; /* held, and to be given */
+	uint64_t next, end;
+};
+
+/* Lane 0: of what this device has yet to claim, a share as if its workers and the thief's were alike. */
+LOOM_FN uint64_t sched_mgws_cut(struct loom_ctx *c, const struct sched_mgws_peer *peer, uint64_t *from)
+{
+	uint64_t left = sched_mgws_undrawn(loom_load_acquire_dev(&sched_mgws_global(c)->range));
+	uint64_t n = left * peer->workers / ((uint64_t)peer->workers + c->count);
+	if (left < 2)
+		return 0;
+	return sched_mgws_draw(c, n ? n : 1, from);
+}
+
+/* Tasks for the other kind of device, into the slots; how many. */
+LOOM_FN uint32_t sched_mgws_post_listed(struct loom_ctx *c, struct sched_mgws_mail *m)
+{
+	uint32_t which = sched_mgws_other(c);
+	struct sched_mgws_list *s = &sched_mgws_global(c)->list[which];
+	uint64_t count = 0, n;
+	if (c->lane == 0 && loom_load_acquire_sys(&s->count) && sched_mgws_lock(c, s)) {
+		count = loom_load_relaxed_sys(&s->count);
+		if (!count)
+			sched_mgws_unlock(s);
+	}
+	count = loom_from_lane0(c, count);
+	if (!count)
+		return 0;
+	n = count < MGWS_MAIL_SLOTS ? count : MGWS_MAIL_SLOTS;
+	sched_move(c, m->slot, 0, ~0ull, sched_mgws_slots(c, which), count - n, ~0ull, (uint32_t)n);
+	loom_barrier_lanes(c);
+	if (c->lane == 0) {
+		loom_fetch_add_relaxed_sys(&s->taken, n);
+		loom_store_release_sys(&s->count, count - n);
+		sched_mgws_unlock(s);
+		sched_local(c)->tally.unspilled += n;
+	}
+	return (uint32_t)n;
+}
+
+/* The oldest of the ring's tasks into the slots, up to the first that others wait for; how many. */
+LOOM_FN uint32_t sched_mgws_post_tasks(struct loom_ctx *c, struct sched_mgws_mail *m, struct sched_mgws_hand *h)
+{
+	uint32_t most = h->most < MGWS_MAIL_SLOTS ? h->most : MGWS_MAIL_SLOTS, n = 0;
+	while (n < most && !h->ring[(h->at + n) & h->mask].join)
+		n++;
+	sched_move(c, m->slot, 0, ~0ull, h->ring, h->at, h->mask, n);
+	loom_barrier_lanes(c);
+	h->at += n;
+	h->tasks -= n;
+	return n;
+}
+
+/* Collective, by a worker that is not idle: answers the wish of a device, if it has something for it. The
+ * caller has had a barrier since the last push. */
+LOOM_FN void sched_mgws_grant(struct loom_ctx *c, uint32_t to, struct sched_mgws_hand *h)
+{
+	struct sched_mgws_desk *desk = sched_mgws_desk(c);
+	struct sched_mgws_peer *peer = sched_mgws_peer(c, to);
+	struct sched_mgws_mail *m = sched_mgws_mail(c, c->device, to);
+	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, held = 0, cut = 0, from = 0;
+	uint32_t asked = 0, n = 0;
+	if (c->lane == 0 && sched_mgws_sit(&desk->granting)) {
+		/* Acquire: pairs with the release of the wish, and so with that of `taken`: the slots and the
+		 * range are no longer read. */
+		asked = loom_load_acquire_sys(&m->asked);
+		held = asked != peer->granted;
+		if (!held)
+			sched_mgws_rise(&desk->granting);
+	}
+	if (!loom_from_lane0(c, held))
+		return;
+	if (SCHED_CFG(c, mixed) && peer->kind == sched_mgws_other(c))
+		n = sched_mgws_post_listed(c, m);
+	if (!n && c->lane == 0)
+		cut = sched_mgws_cut(c, peer, &from);
+	cut = loom_from_lane0(c, cut);
+	if (!n && !cut && SCHED_CFG(c, afar)) {
+		n = sched_mgws_post_tasks(c, m, h);
+		if (!n && h->end - h->next >= 2) {
+			cut = (h->end - h->next) / 2;
+			h->end -= cut;
+			from = h->end;
+		}
+	}
+	if (c->lane != 0)
+		return;
+	if (n || cut) {
+		struct sched_mgws_mine *mine = sched_mgws_mine(c);
+		m->tasks = n;
+		m->worker = c->worker;
+		m->from = from;
+		m->to = from + cut;
+		loom_store_relaxed_dev(&peer->granted, asked);
+		mine->owed |= 1ull << to;
+		mine->posted++;
+		sched_local(c)->tally.stolen_out += n + cut;
+		/* Release: pairs with the thief's acquire; the tasks are there. */
+		loom_store_release_sys(&m->granted, asked);
+		loom_trace_add(c, LOOM_TRACE_RELEASE, begin, c->worker, n + cut);
+	}
+	sched_mgws_rise(&desk->granting);
+}
+
+/* Lane 0: a device whose wish this one has not granted; MGWS_NOBODY. */
+LOOM_FN uint32_t sched_mgws_asker(struct loom_ctx *c)
+{
+	struct sched_mgws_watch *w = &sched_mgws_mine(c)->watch;
+	uint32_t device = w->device, asked;
+	struct sched_mgws_peer *peer;
+#ifdef GPULOOM_DEV_CPU_H
+	device = w->device = sched_mgws_next_peer(c, device);
+	peer = sched_mgws_peer(c, device);
+	asked = loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->asked);
+#else
+	if (++w->rounds % MGWS_MAIL_ROUNDS)
+		return MGWS_NOBODY;
+	/* A watcher tells what it saw the last time, and looks again without waiting for the answer. */
+	peer = sched_mgws_peer(c, device);
+	int watches = (c->worker - c->first) % MGWS_MAIL_WATCHERS == 0;
+	if (watches && device != c->device)
+		loom_store_relaxed_dev(&peer->wished, w->asked);
+	device = w->device = sched_mgws_next_peer(c, device);
+	peer = sched_mgws_peer(c, device);
+	if (watches)
+		w->asked = loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->asked);
+	asked = loom_load_relaxed_dev(&peer->wished);
+#endif
+	return asked != loom_load_relaxed_dev(&peer->granted) ? device : MGWS_NOBODY;
+}
+
+/* Lane 0: it wants tasks still. */
+LOOM_FN int sched_mgws_ungranted(const struct loom_ctx *c, uint32_t device)
+{
+	return loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->asked) !=
+	       loom_load_relaxed_dev(&sched_mgws_peer(c, device)->granted);
+}
+
+/* Inside a task that keeps work to itself: 1 when another device wants some and there is none at hand. */
+LOOM_FN int sched_mgws_wanted_afar(struct loom_ctx *c)
+{
+	struct sched_lane *mine = sched_lane(c);
+	uint64_t asker = MGWS_NOBODY;
+	if (c->lane == 0 && SCHED_CFG(c, afar) && !loom_stopped(c))
+		asker = sched_mgws_asker(c);
+	asker = loom_from_lane0(c, asker);
+	if (asker == MGWS_NOBODY)
+		return 0;
+	struct sched_mgws_hand h = {sched_ring(c), mine->head, sched_mask(c), mine->count, mine->count, 0, 0};
+	sched_mgws_grant(c, (uint32_t)asker, &h);
+	mine->head = (uint32_t)h.at;
+	mine->count = h.tasks;
+	asker = c->lane == 0 && sched_mgws_ungranted(c, (uint32_t)asker);
+	return loom_from_lane0(c, asker) && !mine->count;
+}
+
+/* Lane 0: what this worker granted is not all taken, as far as it is known. */
+LOOM_FN int sched_mgws_owes(struct loom_ctx *c)
+{
+	struct sched_mgws_mine *mine = sched_mgws_mine(c);
+	for (uint32_t d = 0; d < c->devices && mine->owed; d++) {
+		/* Acquire: pairs with the thief's release, behind its busy(). A later grant by another worker
+		 * keeps this one from being idle for longer than it need be. */
+		if (mine->owed >> d & 1 && loom_load_acquire_sys(&sched_mgws_mail(c, c->device, d)->taken) ==
+						   loom_load_relaxed_dev(&sched_mgws_peer(c, d)->granted))
+			mine->owed &= ~(1ull << d);
+	}
+	return mine->owed != 0;
+}
+
+/* ---- thief --------------------------------------------------------------------------------- */
+
+/* A worker without work. Lane 0's. */
+struct sched_mgws_courier {
+	uint32_t fetching; /* it is the one */
+	uint32_t tries;
+};
+
+/* Lane 0: a device that mail has come from, plus 1, or 0. Asks all that have not been asked. The worker is
+ * at the desk if the answer is not 0. */
+LOOM_FN uint64_t sched_mgws_await_mail(struct loom_ctx *c, struct sched_mgws_courier *k)
+{
+	uint32_t patience = c->count - 1 < MGWS_MAIL_PATIENCE ? c->count - 1 : MGWS_MAIL_PATIENCE;
+	if (!k->fetching && !(k->fetching = (uint32_t)sched_mgws_sit(&sched_mgws_desk(c)->fetching)))
+		return 0;
+	int asks = k->tries++ >= patience;
+	uint64_t undrawn = sched_mgws_undrawn(loom_load_acquire_dev(&sched_mgws_global(c)->range));
+	for (uint32_t i = 1, d = c->device; i < c->devices; i++) {
+		d = sched_mgws_next_peer(c, d);
+		struct sched_mgws_peer *peer = sched_mgws_peer(c, d);
+		struct sched_mgws_mail *m = sched_mgws_mail(c, d, c->device);
+#ifndef GPULOOM_DEV_CPU_H
+		loom_store_relaxed_dev(&peer->wished, /* the watchers may be without work, too */
+				       loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, d)->asked));
+#endif
+		if (peer->asked != peer->taken) {
+			/* Acquire: pairs with the release of the grant. A range has to wait until the last one is
+			 * used up; nobody else installs one now. */
+			if (loom_load_acquire_sys(&m->granted) == peer->asked && (m->tasks || !undrawn))
+				return d + 1;
+		} else if (asks) {
+			peer->asked++;
+			/* Release: what was taken before is no longer read. */
+			loom_store_release_sys(&m->asked, peer->asked);
+		}
+	}
+	return 0;
+}
+
+LOOM_FN void sched_mgws_leave_desk(struct loom_ctx *c, struct sched_mgws_courier *k)
+{
+	if (k->fetching)
+		sched_mgws_rise(&sched_mgws_desk(c)->fetching);
+	k->fetching = 0;
+}
+
+/* Collective: what has come from another device; how many tasks. 0 and no longer idle: a range, or nothing. */
+LOOM_FN uint32_t sched_mgws_fetch(struct loom_ctx *c, struct sched_mgws_courier *k, int *idle)
+{
+	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, from = 0, left = 0, at = 0;
+	uint32_t most = (sched_mask(c) + 1) / 2, n = 0;
+	if (c->lane == 0)
+		from = sched_mgws_await_mail(c, k);
+	from = loom_from_lane0(c, from);
+	if (!from)
+		return 0;
+	struct sched_mgws_peer *peer = sched_mgws_peer(c, (uint32_t)from - 1);
+	struct sched_mgws_mail *m = sched_mgws_mail(c, (uint32_t)from - 1, c->device);
+	if (*idle)
+		LOOM_CALL(term, busy, c);
+	*idle = 0;
+	if (c->lane == 0) {
+		at = peer->read;
+		left = m->tasks - at;
+	}
+	left = loom_from_lane0(c, left);
+	if (left) {
+		at = loom_from_lane0(c, at);
+		/* A share: there may be more without work here. */
+		n = (uint32_t)(left - left / 2 < most ? left - left / 2 : most);
+		sched_move(c, sched_ring(c), sched_lane(c)->head, sched_mask(c), m->slot, at, ~0ull, n);
+		sched_lane(c)->count = n;
+		loom_barrier_lanes(c);
+	}
+	if (c->lane == 0) {
+		struct sched_mgws_global *g = sched_mgws_global(c);
+		struct loom_counters *tally = &sched_local(c)->tally;
+		uint64_t came = n;
+		if (!n) {
+			came = m->to - m->from;
+			/* Release: pairs with the acquire of who draws. */
+			loom_store_release_dev(&g->range, m->to << 32 | m->from);
+		}
+		peer->read += n;
+		tally->steals++;
+		tally->stolen_in += came;
+		loom_trace_add(c, LOOM_TRACE_STEAL, begin, m->worker, came);
+		if (n == left) {
+			peer->read = 0;
+			peer->taken = peer->asked;
+			/* Release: pairs with the acquire of who granted, and then reports idle; and of who
+			 * grants next, and writes there. Behind busy() and the copy. */
+			loom_store_release_sys(&m->taken, peer->taken);
+		}
+		k->tries = 0;
+		sched_mgws_leave_desk(c, k);
+		sched_wake(c, &g->common.bell, 1u);
+	}
+	return n;
+}
+
+/* Lane 0, in front of a sleep: a range to draw from, or mail. */
+LOOM_FN int sched_mgws_posted(const struct loom_ctx *c)
+{
+	if (sched_mgws_undrawn(loom_load_acquire_dev(&sched_mgws_global(c)->range)))
+		return 1;
+	for (uint32_t i = 1, d = c->device; i < c->devices; i++) {
+		d = sched_mgws_next_peer(c, d);
+		const struct sched_mgws_mail *m = sched_mgws_mail(c, d, c->device);
+		if (loom_load_relaxed_sys(&m->granted) != loom_load_relaxed_sys(&m->taken))
+			return 1;
+	}
+	return 0;
+}
+
+#endif
