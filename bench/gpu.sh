@@ -85,6 +85,10 @@ for t in $tables; do
 		line 'mgws, queues in host memory' --set transport.p2p.placement=host
 		line 'mgws, queues in host memory, ids' --set transport.p2p.placement=host \
 			--set scheduler.mgws.transfer=id
+		base=
+		line 'static, 2640 workers' --set scheduler.use=static --set device.cuda.workers=2640
+		line 'mgws, 2640 workers' --set device.cuda.workers=2640
+		base=
 		line 'static, all in host memory' --set scheduler.use=static --set transport.use=host
 		line 'mgws, all in host memory' --set transport.use=host
 		;;

@@ -126,6 +126,19 @@ static int allocate(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
+static int add_constants(struct loom_stack *s, const struct loom__policy *p, char *text, size_t room,
+			 struct loom_error *err)
+{
+	const void *any = p->choice->plugin->ops;
+	const struct loom_sched_ops *sched = any;
+	const struct loom_workload_ops *workload = any;
+	if (p->choice->kind == LOOM_SCHED && LOOM_HAS(sched, constants))
+		return sched->constants(p->self, &s->layout, text, room, err);
+	if (p->choice->kind == LOOM_WORKLOAD && LOOM_HAS(workload, constants))
+		return workload->constants(p->self, &s->layout, text, room, err);
+	return 0;
+}
+
 static int compose(struct loom_stack *s, struct loom_error *err)
 {
 	struct loom_program program = {.size = sizeof(program),
@@ -137,6 +150,7 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .sources = s->sources,
 				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
+	program.constants = constants;
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom_need need = {.size = sizeof(need)};
 		enum loom_kind kind = s->policy[i].choice->kind;
@@ -148,13 +162,10 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 		program.local_bytes += (need.local + 63) & ~63ull;
 	}
 	for (size_t i = 0; i < s->policies; i++) {
-		const struct loom_sched_ops *ops = s->policy[i].choice->plugin->ops;
-		if (s->policy[i].choice->kind != LOOM_SCHED || !LOOM_HAS(ops, constants))
-			continue;
-		int rc = ops->constants(s->policy[i].self, &s->layout, constants, sizeof(constants), err);
+		size_t at = strlen(constants);
+		int rc = add_constants(s, &s->policy[i], constants + at, sizeof(constants) - at, err);
 		if (rc)
 			return rc;
-		program.constants = constants;
 	}
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		int rc = s->device[d].ops->build(s->device[d].self, &program, err);

@@ -131,7 +131,13 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 	const struct loom_plugin *w = program->policy[LOOM_WORKLOAD];
 	const struct loom_workload_dev *dev = w ? w->dev->cpu : NULL;
 	uint32_t own = dev ? dev->count : 0;
-	text_add(out, "LOOM_FN void loom_gpu_dispatch(struct loom_ctx *c, const struct loom_task *t)\n"
+	text_add(out, "LOOM_FN int loom_gpu_no_task(struct loom_ctx *c, uint32_t tag)\n"
+		      "{\n"
+		      "\tif (c->lane == 0)\n"
+		      "\t\tloom_worker_fail(c, LOOM_EINTERNAL, tag);\n"
+		      "\treturn 0;\n"
+		      "}\n"
+		      "LOOM_FN void loom_gpu_dispatch(struct loom_ctx *c, const struct loom_task *t)\n"
 		      "{\n"
 		      "\tswitch (t->tag) {\n");
 	for (uint32_t tag = 0; tag < program->tasks; tag++) {
@@ -148,8 +154,7 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 		text_add(out, "\tcase %u:\n\t\t%s(c, t);\n\t\tbreak;\n", tag, name);
 	}
 	text_add(out, "\tdefault:\n"
-		      "\t\tif (c->lane == 0)\n"
-		      "\t\t\tloom_worker_fail(c, LOOM_EINTERNAL, t->tag);\n"
+		      "\t\tLOOM_FAR(loom_gpu_no_task, c, t->tag);\n"
 		      "\t}\n"
 		      "}\n");
 	return 0;

@@ -40,6 +40,7 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 	struct gpu_limits *l = &d->limits;
 	int cooperative = 0, major = 0, minor = 0;
 	l->wave = 32;
+	l->parts = 4; /* of every model so far */
 	const struct {
 		CUdevice_attribute attribute;
 		int *to;

@@ -31,7 +31,7 @@ extern const char *const gpu_compile_choices[];
 	LOOM_OPT(struct gpu_options, workers, LOOM_OPT_U32, "0",                                   \
 		 "How many workers this device has. 0: as many as the GPU keeps resident at "      \
 		 "once. More make the compiler spill registers until they fit."),                  \
-	LOOM_OPT(struct gpu_options, max_registers, LOOM_OPT_U32, "0",                             \
+	LOOM_OPT(struct gpu_options, max_registers, LOOM_OPT_U32, "128",                           \
 		 "With workers = 0: registers per thread that the program may use. 0: as many as " \
 		 "it wants. A bound below that lets more workers be resident, and makes the "      \
 		 "compiler spill (--log info shows both).",                                        \
@@ -61,6 +61,7 @@ struct gpu_limits {
 	int shared_per_block, shared_reserved;
 	int threads_per_block;
 	int wave; /* threads that run in step */
+	int parts; /* of a multiprocessor, each with registers of its own for whole waves */
 };
 
 /* A compiled program on the GPU. */

@@ -48,14 +48,15 @@ int shape_find(struct gpu *d, struct loom_error *err)
 	int threads = (int)(d->lanes * d->per_block);
 	int most = least(l->blocks, least(l->threads / threads, l->registers / (threads * LEAST_REGISTERS)));
 	int each = o->max_registers ? (int)o->max_registers : d->driver->most_registers;
-	int sure = least(most, l->registers / (threads * each));
-	if (!o->max_registers && sure < 1)
-		sure = 1; /* a large block: the compiler has to do with fewer */
-	if (threads > l->threads_per_block || sure < 1)
+	int waves = threads / l->wave, parts = l->parts;
+	int sure = least(most, l->registers / parts / (l->wave * each) * parts / waves);
+	if (threads > l->threads_per_block || most < 1)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
-				 "%s: blocks of %d threads with %u registers each do not fit: have fewer "
-				 "lanes, workers per block or max_registers in [device.%s]",
-				 d->name, threads, o->max_registers, d->driver->name);
+				 "%s: blocks of %d threads do not fit: have fewer lanes or workers per block "
+				 "in [device.%s]",
+				 d->name, threads, d->driver->name);
+	if (sure < 1)
+		sure = 1; /* a large block: the compiler has to do with fewer registers */
 	uint32_t room = (uint32_t)most * sm * d->per_block;
 	if (o->workers > room || o->workers % d->per_block)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,

@@ -35,6 +35,7 @@ struct sched_local {
 	void *shared; /* sched_mgws_global(), for CPUs */
 	uint64_t pad[3];
 	struct loom_counters tally; /* stored to c->counters at the end */
+	struct loom_task next;      /* what follows a join, on its way out of sched_joined_apart() */
 };
 
 struct sched_lane {
@@ -93,6 +94,13 @@ LOOM_FN struct sched_lane *sched_own_lane(const struct loom_ctx *c)
 }
 #endif
 
+/* A GPU's shared memory is that much aligned, and so two words are loaded at a time. */
+#ifdef LOOM_DEVICE_COMPILE
+#define SCHED_ALIGNED(p) ((struct loom_task *)__builtin_assume_aligned(p, 16))
+#else
+#define SCHED_ALIGNED(p) ((struct loom_task *)(p))
+#endif
+
 LOOM_FN struct loom_task *sched_ring_of(struct sched_local *l)
 {
 #ifdef LOOM_LANES
@@ -100,12 +108,12 @@ LOOM_FN struct loom_task *sched_ring_of(struct sched_local *l)
 #else
 	uint32_t lanes = l->lanes;
 #endif
-	return (struct loom_task *)((char *)(l + 1) + SCHED_LANES_BYTES(lanes));
+	return SCHED_ALIGNED((char *)(l + 1) + SCHED_LANES_BYTES(lanes));
 }
 
 LOOM_FN struct loom_task *sched_ring(const struct loom_ctx *c)
 {
-	return (struct loom_task *)((char *)(sched_local(c) + 1) + SCHED_LANES_BYTES(c->lanes));
+	return SCHED_ALIGNED((char *)(sched_local(c) + 1) + SCHED_LANES_BYTES(c->lanes));
 }
 
 /* What the scheduler keeps after the ring. */
@@ -304,6 +312,32 @@ LOOM_FN int sched_joined(struct loom_ctx *c, loom_ref ref, struct loom_task *nex
 	loom_barrier_lanes(c); /* the record may be put to another use from here */
 	sched_own_lane(c)->spawned++;
 	return 1;
+}
+
+#ifdef LOOM_DEVICE_COMPILE
+LOOM_FN int sched_joined_apart(struct loom_ctx *c, loom_ref ref)
+{
+	struct loom_task next;
+	if (!sched_joined(c, ref, &next))
+		return 0;
+	sched_put(c, &sched_local(c)->next, &next);
+	loom_barrier_lanes(c);
+	return 1;
+}
+#endif
+
+/* The same from a scheduler's loop, which it need not make larger. */
+LOOM_FN int sched_follows(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	if (!LOOM_FAR_TOGETHER(sched_joined_apart, c, ref))
+		return 0;
+	sched_copy_task(next, &sched_local(c)->next);
+	loom_barrier_lanes(c); /* the next one may be put there */
+	return 1;
+#else
+	return sched_joined(c, ref, next);
+#endif
 }
 
 enum sched_ran { SCHED_TOO_DEEP, SCHED_RAN, SCHED_GOES_ON };

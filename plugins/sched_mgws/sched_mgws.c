@@ -35,8 +35,8 @@ static const struct loom_opt sched_mgws_rows[] = {
 		 .min = 0, .max = 65536),
 	LOOM_OPT(struct sched_mgws_opts, backlog, LOOM_OPT_U32, "0",
 		 "tasks that a worker keeps for itself in a third, larger queue when both of its queues are "
-		 "full; a power of two. 0: four times public_queue with grain = lane or where GPUs take part, "
-		 "else none",
+		 "full; a power of two. 0: four times public_queue with grain = lane, at least 256 where GPUs "
+		 "take part, else none",
 		 .min = 0, .max = 1 << 20),
 	LOOM_OPT(struct sched_mgws_opts, grain, LOOM_OPT_ENUM, "worker",
 		 "on workers of several lanes, as on a GPU: worker runs a task by all lanes together, lane "
@@ -145,7 +145,8 @@ static void sched_mgws_destroy(void *self)
 /* Slots. A GPU's stack is small: it runs no tasks in place. */
 static uint32_t sched_mgws_backlog_of(const struct sched_mgws *s, const struct loom_layout *layout)
 {
-	return sched_mgws_or(s->o->backlog, sched_has_gpu(layout) ? MGWS_BACKLOG_SLOTS(s->o->public_queue) : 0);
+	uint32_t slots = MGWS_BACKLOG_SLOTS(s->o->public_queue);
+	return sched_mgws_or(s->o->backlog, !sched_has_gpu(layout) ? 0 : slots < 256 ? 256 : slots);
 }
 
 static int sched_mgws_need(void *self, const struct loom_layout *layout, struct loom_need *need,

@@ -532,7 +532,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, uint64_t *ran)
 					       &follows);
 #endif
 		uint32_t urgent = MGWS_HELD(c, high);
-		int can_share = mine->count + urgent >= 2 || b->end - b->next >= 2;
+		int can_share = mine->count + urgent >= 2 || (uint32_t)(b->end - b->next) >= 2;
 		/* Also the barrier between pushes and pop. */
 		uint32_t news = loom_word_from_lane0(
 			c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share, n) : 0);
@@ -569,7 +569,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, uint64_t *ran)
 			loom_task_run(c, p);
 		n++;
 		if (p->join)
-			follows = sched_joined(c, p->join, &t);
+			follows = sched_follows(c, p->join, &t);
 	}
 	*ran += n;
 	return on;

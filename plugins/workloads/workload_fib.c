@@ -3,6 +3,8 @@
  *
  * mode = spawn: no task waits for another; leaves are summed per worker. mode = join: fork-join; each call
  * goes on when its two calls have ended, and hands its sum to its caller. */
+#include <stdio.h>
+
 #include "workload_fib.dev.h"
 #include "host.h"
 
@@ -45,6 +47,14 @@ static int fib_create(const struct loom_host *host, const void *opts, void **sel
 		      struct loom_error *err)
 {
 	return workload_create(host, opts, sizeof(struct workload), self, err);
+}
+
+static int fib_constants(void *self, const struct loom_layout *layout, char *text, size_t room,
+			 struct loom_error *err)
+{
+	(void)layout, (void)err;
+	snprintf(text, room, "#define FIB_JOINS %u\n", fib_opts(self)->mode == MODE_JOIN);
+	return 0;
 }
 
 static int fib_need(void *self, const struct loom_layout *layout, struct loom_need *need,
@@ -131,6 +141,7 @@ static const struct loom_workload_ops fib_ops = {
 	.tasks = fib_tasks,
 	.verify = fib_verify,
 	.explain = fib_explain,
+	.constants = fib_constants,
 };
 
 static const struct loom_task_entry fib_entries[] = {

@@ -39,12 +39,21 @@ LOOM_FN struct loom_join *fib_frame(struct workload_fib_sum *w, uint64_t name)
 	return (struct loom_join *)(w + 1) + (name - 1);
 }
 
+/* A program composed for a GPU has the functions of its mode. */
+#ifndef FIB_JOINS
+#define FIB_OF_MODE(joins) 1
+#else
+#define FIB_OF_MODE(joins) (FIB_JOINS == (joins))
+#endif
+
 /* ---- mode = spawn ------------------------------------------------------------------------- */
 
 /* param[0]: k. A leaf adds fib(1) = 1 or fib(0) = 0 to its worker's sum. */
 LOOM_FN void workload_fib_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t k = t->param[0];
+	if (!FIB_OF_MODE(0))
+		return;
 	if (k < 2) {
 		if (c->lane == 0)
 			loom_own_add(c, &((struct workload_fib_sum *)c->own[LOOM_WORKLOAD])->sum, k);
@@ -98,6 +107,8 @@ LOOM_FN void fib_give(struct loom_ctx *c, uint32_t owner, uint64_t name)
 LOOM_FN void workload_fib_fork(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t k = t->param[0], name = 0;
+	if (!FIB_OF_MODE(1))
+		return;
 	if (c->alone) { /* frames are taken by the worker as a whole */
 		loom_worker_fail(c, LOOM_EINVAL, 0);
 		return;
@@ -142,7 +153,7 @@ LOOM_FN void workload_fib_fork(struct loom_ctx *c, const struct loom_task *t)
 /* Both calls have ended. param[0]: their frame; param[1]: where the sum goes; param[2]: whose frame. */
 LOOM_FN void workload_fib_add(struct loom_ctx *c, const struct loom_task *t)
 {
-	if (c->lane != 0)
+	if (c->lane != 0 || !FIB_OF_MODE(1))
 		return;
 	struct loom_join *frame = (struct loom_join *)loom_at(c, t->param[0]);
 	*(uint64_t *)loom_at(c, t->param[1]) = frame->data[FIB_RESULT] + frame->data[FIB_RESULT + 1];

@@ -49,6 +49,9 @@ struct loom_workload_ops {
 	/* While workers run, `stop` is set: wakes those that the workload itself let fall asleep. May be
 	 * called more than once. NULL: they look at `stop` by themselves. */
 	void (*interrupt)(void *self);
+	/* As in struct loom_sched_ops: what is constant in this stack's device code. NULL: nothing. */
+	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
+			 struct loom_error *err);
 };
 
 struct loom_task_entry {
