@@ -126,9 +126,14 @@ LOOM_FN void *sched_private(const struct loom_ctx *c)
  * words must not be read in wider ones, or each pop waits for the stores to reach the cache. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SCHED_ONE_WORD(w) __asm__("" : "+r"(w))
+/* The data descriptor at the end is seldom written word by word, and copied at once: an eighth of the time of a
+ * tiny task is this copy. */
+typedef uint64_t sched_pair __attribute__((vector_size(16), __may_alias__, aligned(8)));
+#define SCHED_SINGLE_WORDS (SCHED_WORDS - 2u)
 #define SCHED_UNROLL _Pragma("GCC unroll 8")
 #else
 #define SCHED_ONE_WORD(w) ((void)0)
+#define SCHED_SINGLE_WORDS SCHED_WORDS
 #define SCHED_UNROLL
 #endif
 
@@ -138,11 +143,14 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 	sched_word *t = (sched_word *)to;
 	const sched_word *f = (const sched_word *)from;
 	SCHED_UNROLL
-	for (uint32_t i = 0; i < SCHED_WORDS; i++) {
+	for (uint32_t i = 0; i < SCHED_SINGLE_WORDS; i++) {
 		uint64_t w = f[i];
 		SCHED_ONE_WORD(w);
 		t[i] = w;
 	}
+#ifdef GPULOOM_DEV_CPU_H
+	*(sched_pair *)&t[SCHED_SINGLE_WORDS] = *(const sched_pair *)&f[SCHED_SINGLE_WORDS];
+#endif
 }
 
 /* Off the hot path: keeps the hot functions small. Apart: not rare in every tree, so not compiled for size. */
