@@ -17,7 +17,10 @@ API CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, u
 
 API CUresult cuStreamQuery(CUstream stream)
 {
-	CALLED(cuStreamQuery);
+	if (fake_fails("cuStreamQuery")) {
+		fake_kill((struct stream *)stream);
+		return FAKE_ERROR;
+	}
 	int state = fake_state((struct stream *)stream);
 	return state < 0 ? CUDA_ERROR_ILLEGAL_ADDRESS : state ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }

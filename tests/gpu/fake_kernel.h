@@ -164,23 +164,30 @@ static void fill(struct worker *w, uint32_t slot)
 	}
 }
 
-/* As loom_gpu_watch() in kernel.dev.h. */
+static int killed(const struct worker *w)
+{
+	return __atomic_load_n(&w->stream->failed, __ATOMIC_ACQUIRE) != 0;
+}
+
+/* As loom_gpu_watch() in kernel.dev.h; a kernel that was killed retires. */
 static uint32_t watch(struct worker *w, uint32_t old, uint32_t mask)
 {
 	struct loom_gpu_launch *l = w->record;
 	struct loom_ctx *c = &w->ctx;
 	uint32_t phase;
+	if (killed(w))
+		return LOOM_PHASE_RETIRE;
 	if (c->worker == c->first) {
-		while ((phase = loom_load_acquire_sys(&l->ctl->phase)) == old || !(phase & mask))
+		while (((phase = loom_load_acquire_sys(&l->ctl->phase)) == old || !(phase & mask)) && !killed(w))
 			sched_yield();
 		c->ctl->initial_tasks = l->ctl->initial_tasks;
 		c->ctl->sample = l->ctl->sample;
 		loom_store_release_dev(&c->ctl->phase, phase);
 	} else {
-		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) == old || !(phase & mask))
+		while (((phase = loom_load_acquire_dev(&c->ctl->phase)) == old || !(phase & mask)) && !killed(w))
 			sched_yield();
 	}
-	return phase;
+	return killed(w) ? LOOM_PHASE_RETIRE : phase;
 }
 
 static void stage(struct worker *w, uint32_t value)
@@ -259,6 +266,19 @@ FAKE_FN int fake_launch(struct module *m, struct stream *s)
 		if (pthread_create(&s->worker[i].thread, NULL, worker_main, &s->worker[i]) != 0)
 			return -1;
 	return 0;
+}
+
+/* An error of the device ends its kernel: nothing touches memory that the host gives back then. */
+FAKE_FN void fake_kill(struct stream *s)
+{
+	if (!s->worker)
+		return;
+	__atomic_store_n(&s->failed, 1, __ATOMIC_RELEASE);
+	while (__atomic_load_n(&s->left, __ATOMIC_ACQUIRE) != s->count) {
+		/* In mid-sample they look at the stop word alone. */
+		__atomic_store_n(&s->worker[0].record->gate->ctl.stop, 1, __ATOMIC_RELAXED);
+		sched_yield();
+	}
 }
 
 FAKE_FN int fake_state(struct stream *s)

@@ -28,7 +28,10 @@ API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t f, unsigned gx, un
 
 API hipError_t hipStreamQuery(hipStream_t stream)
 {
-	CALLED(hipStreamQuery);
+	if (fake_fails("hipStreamQuery")) {
+		fake_kill((struct stream *)stream);
+		return FAKE_ERROR;
+	}
 	int state = fake_state((struct stream *)stream);
 	return state < 0 ? hipErrorIllegalAddress : state ? hipErrorNotReady : hipSuccess;
 }
