@@ -3,13 +3,13 @@
 # What work stealing costs on a GPU: the tables of the MGWS thesis (its figures 8 to 21, 23 and 26) on
 # this machine's card, with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
-# Tables: floor lanes detectors queues placement workers shapes contains uts monolithic waits switch.
+# Tables: floor lanes detectors queues owners gpus placement workers shapes contains uts monolithic waits switch.
 # Default: all.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues placement workers shapes contains uts monolithic waits switch}
+tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains uts monolithic waits switch}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -85,9 +85,12 @@ for t in $tables; do
 		line 'mgws, queues in host memory' --set transport.p2p.placement=host
 		line 'mgws, queues in host memory, ids' --set transport.p2p.placement=host \
 			--set scheduler.mgws.transfer=id
-		base=
-		line 'static, 2640 workers' --set scheduler.use=static --set device.cuda.workers=2640
-		line 'mgws, 2640 workers' --set device.cuda.workers=2640
+		for registers in 96 80; do # more workers are resident
+			base=
+			line "static, $registers registers a thread" --set scheduler.use=static \
+				--set device.cuda.max_registers=$registers
+			line "mgws, $registers registers a thread" --set device.cuda.max_registers=$registers
+		done
 		base=
 		line 'static, all in host memory' --set scheduler.use=static --set transport.use=host
 		line 'mgws, all in host memory' --set transport.use=host
@@ -116,6 +119,35 @@ for t in $tables; do
 				line "public $public, local $local" --set scheduler.mgws.public_queue=$public \
 					--set scheduler.mgws.local_queue=$local --set run.workload=fib --set workload.fib.n=30
 			done
+		done
+		;;
+	owners)
+		table 'owners of a public queue (figures 11 and 14)'
+		for job in 'fib workload.fib.n=30' 'uts workload.uts.tree=T1'; do
+			base=
+			for owners in 1 2 4; do
+				for public in 64 256; do
+					line "${job% *}, $owners owners, public $public" --set run.workload="${job% *}" \
+						--set "${job#* }" --set scheduler.mgws.owners=$owners \
+						--set scheduler.mgws.public_queue=$public
+				done
+			done
+		done
+		;;
+	gpus)
+		if ! grep -q '^cuda: GPU 1  *ok' "$tmp/doctor"; then
+			printf '\nseveral GPUs: there is one here\n'
+			continue
+		fi
+		for job in 'memset workload.memset.tasks=33554432' 'fib workload.fib.n=36' 'uts workload.uts.tree=T1L' \
+			'uts workload.uts.tree=T3L'; do
+			table "$job: a task per lane, on one GPU and on two"
+			set -- --set run.workload="${job% *}" --set "${job#* }" --set scheduler.mgws.grain=lane \
+				--set termination.use=hcounter
+			line 'one GPU' "$@"
+			line 'two GPUs, a queue where its worker is' "$@" --set run.devices='cuda:0 cuda:1'
+			line 'two GPUs, apart: tasks cross by mail' "$@" --set run.devices='cuda:0 cuda:1' \
+				--set transport.p2p.atomics=no
 		done
 		;;
 	placement)

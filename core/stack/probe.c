@@ -49,16 +49,19 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		rc = loom__segments_pull(s, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
+	int mail = p->reached == LOOM_PROBE_ROUNDS && LOOM_HAS(s->transport, apart);
 	if (rc || p->reached != LOOM_PROBE_ROUNDS || (!p->apart && p->sum != 2ull * LOOM_PROBE_ADDS))
 		return LOOM__FAIL(
 			err, LOOM_EUNAVAIL,
-			"transport %s: atomics of %s and %s are not coherent in %s memory: %s; choose "
-			"another transport or other devices",
+			"transport %s: atomics of %s and %s are not coherent in %s memory: %s; %s%s%s",
 			s->transport_choice->label, s->shape[a].name, s->shape[b].name,
 			s->segment[segment].owner < 0 ? "shared" :
 							s->shape[s->segment[segment].owner].name,
 			p->reached != LOOM_PROBE_ROUNDS ? "one never saw the other's change" :
-							  "additions were lost");
+							  "additions were lost",
+			mail ? "keep them apart (atomics = no in [transport." : "",
+			mail ? s->transport_choice->label : "choose another transport or other devices",
+			mail ? "])" : "");
 	return 0;
 }
 
