@@ -137,6 +137,9 @@ expect 2 'even' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 --sa
 expect 0 '' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples-per-block 3 --order random \
 	--spread 0 --blocks 2
 expect 2 "did you mean '--blocks'" "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 --bloks 3
+expect 2 'error: compare: --vary x=1: not of the form' "$G" compare "$tmp/p.ini" --vary x=1
+expect 2 'error: compare: --vary workload.planted.turns twice: give all' "$G" compare "$tmp/p.ini" \
+	--vary workload.planted.turns=1,2 --vary workload.planted.turns=3
 expect 2 'METRIC: slower' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 --fail-on 'slow'
 expect 2 'html' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 -o "$tmp/x.exe"
 expect 0 'fail-on' "$G" compare --help

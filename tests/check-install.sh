@@ -30,7 +30,7 @@ line=$(grep -n no_such_type wrong.dev.h | cut -d: -f1)
 expect 1 "cpu:0: the task functions' source does not compile: wrong.dev.h:$line:.*no_such_type" \
 	./collatz 20000 cpu:0 wrong.dev.h
 expect 1 'no C compiler can be run .*/no/such/cc' env CC=/no/such/cc ./collatz 20000
-expect 1 'none.dev.h: No such file' ./collatz 20000 cpu:0 none.dev.h
+expect 1 "cannot read 'none.dev.h': No such file" ./collatz 20000 cpu:0 none.dev.h
 [ -z "$(ls "$TMPDIR")" ] || fail 'compiling leaves files behind'
 unset TMPDIR
 cd ..

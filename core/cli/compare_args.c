@@ -33,14 +33,7 @@ void loom__compare_want(struct loom__compare_args *a, const char *name)
 static int take_vary(void *args, const char *value, struct loom_error *err)
 {
 	struct loom__compare_args *a = args;
-	int rc = loom__factor_parse(value, &a->factor[a->factors], err);
-	if (rc)
-		return rc;
-	const char *key = a->factor[a->factors++].key;
-	for (size_t i = 0; i + 1 < a->factors; i++)
-		if (loom__same(a->factor[i].key, key))
-			return LOOM__FAIL(err, LOOM_EINVAL, "%s: named twice", key);
-	return 0;
+	return loom__factor_add(value, a->factor, &a->factors, err);
 }
 
 static int take_rule(void *args, const char *value, struct loom_error *err)
@@ -65,11 +58,11 @@ static int take_output(void *args, const char *value, struct loom_error *err)
 	enum loom__report_format f = loom__report_format_of(value);
 	a->output = value;
 	if (f == LOOM__AS_JSON)
-		return LOOM__FAIL(err, LOOM_EINVAL, "it makes reports; --json %s writes the comparison",
+		return LOOM__FAIL(err, LOOM_EINVAL, "-o makes reports; --json %s writes the comparison",
 				  value);
 	if (f == LOOM__REPORT_FORMATS || !strcmp(value, "-"))
 		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "the name '%s' must end in .html, .md, .csv, .svg or .gp", value);
+				  "-o %s: its name must end in .html, .md, .csv, .svg or .gp", value);
 	return 0;
 }
 

@@ -166,11 +166,16 @@ static int take_option(const struct reader *r, int *i)
 		add_word(r, o->offset, value);
 		return 0;
 	}
-	if (o->take ? o->take(r->args, value, &err) : read_value(o, value, r->args, &err)) {
+	if (o->take) {
+		if (!o->take(r->args, value, &err))
+			return 0;
+		loom__say_error(r->cli, "%s: %s", r->usage->command, err.text);
+	} else {
+		if (!read_value(o, value, r->args, &err))
+			return 0;
 		loom__say_error(r->cli, "%s: --%s: %s", r->usage->command, o->name, err.text);
-		return LOOM_EXIT_USAGE;
 	}
-	return 0;
+	return LOOM_EXIT_USAGE;
 }
 
 int loom__options_read(const struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv,

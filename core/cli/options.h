@@ -23,7 +23,7 @@ struct loom__option {
 	uint8_t type;  /* enum loom_opt_type */
 	uint16_t size;
 	size_t offset;
-	/* Reads the value in place of the type: the sentence in err need not name the option. */
+	/* Reads the value in place of the type: the sentence in err names the option. */
 	int (*take)(void *args, const char *value, struct loom_error *err);
 	const char *dflt; /* as a user would write it; NULL: the field is left as it was */
 	const char *const *choices; /* ENUM only: NULL-terminated */

@@ -11,17 +11,10 @@ struct loom__rule_text {
 	int only;
 };
 
-static int take_vary(void *args, const char *text, struct loom_error *err)
+static int take_vary(void *args, const char *value, struct loom_error *err)
 {
 	struct loom__sweep_args *a = args;
-	int rc = loom__factor_parse(text, &a->factor[a->factors], err);
-	if (rc)
-		return rc;
-	const char *key = a->factor[a->factors++].key;
-	for (size_t i = 0; i + 1 < a->factors; i++)
-		if (loom__same(a->factor[i].key, key))
-			return LOOM__FAIL(err, LOOM_EINVAL, "%s twice: give all its values at once", key);
-	return 0;
+	return loom__factor_add(value, a->factor, &a->factors, err);
 }
 
 static int take_skip(void *args, const char *text, struct loom_error *err)

@@ -72,6 +72,18 @@ int loom__factor_parse(const char *text, struct loom__factor *out, struct loom_e
 	return 0;
 }
 
+int loom__factor_add(const char *text, struct loom__factor *list, size_t *n, struct loom_error *err)
+{
+	int rc = loom__factor_parse(text, &list[*n], err);
+	if (rc)
+		return rc;
+	const char *key = list[(*n)++].key;
+	for (size_t i = 0; i + 1 < *n; i++)
+		if (loom__same(list[i].key, key))
+			return LOOM__FAIL(err, LOOM_EINVAL, "--vary %s twice: give all its values at once", key);
+	return 0;
+}
+
 void loom__factor_free(struct loom__factor *f)
 {
 	for (size_t i = 0; i < f->values; i++)

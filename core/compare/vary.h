@@ -13,6 +13,9 @@ struct loom__factor {
 
 /* A comma separates values; within double quotes, or after a backslash, it is one of a value. */
 int loom__factor_parse(const char *text, struct loom__factor *out, struct loom_error *err);
+/* The same at the end of list[*n], which has room for it. A key that is there already is an error; *n counts the
+ * new one even then, so that it is freed with the others. */
+int loom__factor_add(const char *text, struct loom__factor *list, size_t *n, struct loom_error *err);
 void loom__factor_free(struct loom__factor *f); /* an empty one is legal */
 
 /* How many cells n factors have: 1 without any. SIZE_MAX: more than can be counted. */

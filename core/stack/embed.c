@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The embedding API's way to a stack: open from a config, register, allocate, submit. */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "stack/stack.h"
+
+enum { SOURCE_MOST = 16 << 20 }; /* bytes of task functions */
 
 int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *params,
 		    struct loom_stack **stack, struct loom_error *err)
@@ -57,22 +57,6 @@ int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 	return add_task(s, name, fn, tag, err);
 }
 
-static char *read_text(const char *file, struct loom_error *err)
-{
-	FILE *f = fopen(file, "re");
-	long bytes = f && fseek(f, 0, SEEK_END) == 0 ? ftell(f) : -1;
-	char *text = bytes >= 0 ? calloc(1, (size_t)bytes + 1) : NULL;
-	if (text && (fseek(f, 0, SEEK_SET) != 0 || fread(text, 1, (size_t)bytes, f) != (size_t)bytes)) {
-		free(text);
-		text = NULL;
-	}
-	if (!text)
-		LOOM__FAIL(err, LOOM_EIO, "%s: %s", file, strerror(errno));
-	if (f)
-		fclose(f);
-	return text;
-}
-
 static int is_identifier(const char *name)
 {
 	return name && *name && (*name < '0' || *name > '9') &&
@@ -92,11 +76,15 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
 	if (!source)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	s->source = source;
-	char *copy = text ? strdup(text) : read_text(file, err), *name = strdup(file);
-	if (!copy || !name) {
+	char *copy = text ? strdup(text) : NULL, *name = strdup(file);
+	size_t length;
+	int code = text ? 0 : loom__read_file(file, SOURCE_MOST, &copy, &length, err);
+	if (!code && (!copy || !name))
+		code = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	if (code) {
 		free(copy);
 		free(name);
-		return copy || text ? LOOM__FAIL(err, LOOM_ENOMEM, "out of memory") : LOOM_EIO;
+		return code;
 	}
 	s->source[s->sources++] = (struct loom_program_source){name, copy};
 	for (uint32_t i = 0; i < n; i++) {
