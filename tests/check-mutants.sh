@@ -65,15 +65,10 @@ spoil 'a co-owner is busy too late' owner.dev.h \
 spoil 'who takes spilled tasks is busy too late' lists.dev.h \
 	'	if (idle)
 		LOOM_CALL(term, busy, c);
-	if (c->lane == 0) {
-		loom_fetch_add_relaxed_sys(&s->taken, n);
-		loom_store_release_sys(&s->count, count - n);' \
-	'	if (c->lane == 0)
-		loom_store_release_sys(&s->count, count - n);
+	sched_mgws_close_list(c, s, count, n);' \
+	'	sched_mgws_close_list(c, s, count, n);
 	if (idle)
-		LOOM_CALL(term, busy, c);
-	if (c->lane == 0) {
-		loom_fetch_add_relaxed_sys(&s->taken, n);'
+		LOOM_CALL(term, busy, c);'
 spoil 'a slot of the pool is free before it is read' transfer.dev.h \
 	'		loom_store_relaxed_sys(&taken[slot], 1u); /* ours to see until it is loaded */' ''
 spoil 'who sees the end wakes nobody' sched_mgws.dev.h \

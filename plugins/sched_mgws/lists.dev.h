@@ -130,14 +130,10 @@ LOOM_FN int sched_mgws_put(struct loom_ctx *c, uint32_t which, const struct loom
 	return 1;
 }
 
-/* Moves up to half a local queue of the list's tasks into the empty local queue; how many. */
-LOOM_FN uint32_t sched_mgws_take(struct loom_ctx *c, uint32_t which, int idle)
+/* Collective: locks the list if it holds tasks; how many. 0: it is not locked. */
+LOOM_FN uint64_t sched_mgws_open_list(struct loom_ctx *c, struct sched_mgws_list *s)
 {
-	struct sched_mgws_global *g = sched_mgws_global(c);
-	struct sched_mgws_list *s = &g->list[which];
-	struct sched_lane *mine = sched_lane(c);
-	uint32_t mask = sched_mask(c);
-	uint64_t count = 0, n;
+	uint64_t count = 0;
 	/* Acquire: an empty list says that its last taker is counted as busy; pairs with the
 	 * release of the lowered count below. */
 	if (c->lane == 0 && loom_load_acquire_sys(&s->count) && sched_mgws_lock(c, s)) {
@@ -145,7 +141,27 @@ LOOM_FN uint32_t sched_mgws_take(struct loom_ctx *c, uint32_t which, int idle)
 		if (!count)
 			sched_mgws_unlock(s);
 	}
-	count = loom_from_lane0(c, count);
+	return loom_from_lane0(c, count);
+}
+
+/* `n` of the open list's tasks have been moved, and a barrier has been passed since. */
+LOOM_FN void sched_mgws_close_list(struct loom_ctx *c, struct sched_mgws_list *s, uint64_t count, uint64_t n)
+{
+	if (c->lane == 0) {
+		loom_fetch_add_relaxed_sys(&s->taken, n);
+		loom_store_release_sys(&s->count, count - n);
+		sched_mgws_unlock(s);
+		sched_local(c)->tally.unspilled += n;
+	}
+}
+
+/* Moves up to half a local queue of the list's tasks into the empty local queue; how many. */
+LOOM_FN uint32_t sched_mgws_take(struct loom_ctx *c, uint32_t which, int idle)
+{
+	struct sched_mgws_list *s = &sched_mgws_global(c)->list[which];
+	struct sched_lane *mine = sched_lane(c);
+	uint32_t mask = sched_mask(c);
+	uint64_t count = sched_mgws_open_list(c, s), n;
 	if (!count)
 		return 0;
 	n = (mask + 1) / 2 < count ? (mask + 1) / 2 : count;
@@ -155,12 +171,7 @@ LOOM_FN uint32_t sched_mgws_take(struct loom_ctx *c, uint32_t which, int idle)
 	loom_barrier_lanes(c);
 	if (idle)
 		LOOM_CALL(term, busy, c);
-	if (c->lane == 0) {
-		loom_fetch_add_relaxed_sys(&s->taken, n);
-		loom_store_release_sys(&s->count, count - n);
-		sched_mgws_unlock(s);
-		sched_local(c)->tally.unspilled += n;
-	}
+	sched_mgws_close_list(c, s, count, n);
 	return (uint32_t)n;
 }
 

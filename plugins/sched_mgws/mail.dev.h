@@ -177,24 +177,13 @@ LOOM_FN uint32_t sched_mgws_post_listed(struct loom_ctx *c, struct sched_mgws_ma
 {
 	uint32_t which = sched_mgws_other(c);
 	struct sched_mgws_list *s = &sched_mgws_global(c)->list[which];
-	uint64_t count = 0, n;
-	if (c->lane == 0 && loom_load_acquire_sys(&s->count) && sched_mgws_lock(c, s)) {
-		count = loom_load_relaxed_sys(&s->count);
-		if (!count)
-			sched_mgws_unlock(s);
-	}
-	count = loom_from_lane0(c, count);
+	uint64_t count = sched_mgws_open_list(c, s), n;
 	if (!count)
 		return 0;
 	n = count < MGWS_MAIL_SLOTS ? count : MGWS_MAIL_SLOTS;
 	sched_move(c, m->slot, 0, ~0ull, sched_mgws_slots(c, which), count - n, ~0ull, (uint32_t)n);
 	loom_barrier_lanes(c);
-	if (c->lane == 0) {
-		loom_fetch_add_relaxed_sys(&s->taken, n);
-		loom_store_release_sys(&s->count, count - n);
-		sched_mgws_unlock(s);
-		sched_local(c)->tally.unspilled += n;
-	}
+	sched_mgws_close_list(c, s, count, n);
 	return (uint32_t)n;
 }
 

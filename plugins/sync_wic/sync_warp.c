@@ -79,11 +79,9 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct sync_channel *k = sync_channel((struct sync_head *)head, i);
 		for (uint32_t slot = 0; slot < k->slots; slot++) {
-			uint32_t line = slot / SYNC_WARP_LINE;
-			char *block = view->worker[k->first + line % k->count];
-			uint32_t *flag = (uint32_t *)(block + k->flag_at + line / k->count * SYNC_WARP_LINE_BYTES);
+			char *block = view->worker[sync_warp_home(k, slot)];
 			/* Release: `died` before the poison. */
-			__atomic_fetch_or(&flag[slot % SYNC_WARP_LINE], SYNC_POISON, __ATOMIC_RELEASE);
+			__atomic_fetch_or(sync_warp_flag(block, k, slot), SYNC_POISON, __ATOMIC_RELEASE);
 		}
 	}
 }

@@ -24,14 +24,24 @@ enum { SYNC_WARP_PAUSE_NS = 0 }; /* setting: between two looks of a monitor, or 
 #define SYNC_WARP_LINE 32u /* flags */
 #define SYNC_WARP_LINE_BYTES 128u
 
-/* Behind the tally of a consumer's block. Lines take turns among the workers of the device. */
+/* Whose block has a slot's flag, behind the tally: lines take turns among the workers of the device. */
+LOOM_FN uint32_t sync_warp_home(const struct sync_channel *k, uint32_t slot)
+{
+	return k->first + slot / SYNC_WARP_LINE % k->count;
+}
+
+LOOM_FN uint32_t *sync_warp_flag(char *block, const struct sync_channel *k, uint32_t slot)
+{
+	return (uint32_t *)(block + k->flag_at + slot / SYNC_WARP_LINE / k->count * SYNC_WARP_LINE_BYTES) +
+	       slot % SYNC_WARP_LINE;
+}
+
 LOOM_FN uint32_t *sync_full(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k,
 			    uint32_t tag)
 {
-	uint32_t slot = tag % k->slots, line = slot / SYNC_WARP_LINE;
-	char *block = (char *)loom_public(c, LOOM_SYNC, k->first + line % k->count);
+	uint32_t slot = tag % k->slots;
 	(void)h;
-	return (uint32_t *)(block + k->flag_at + line / k->count * SYNC_WARP_LINE_BYTES) + slot % SYNC_WARP_LINE;
+	return sync_warp_flag((char *)loom_public(c, LOOM_SYNC, sync_warp_home(k, slot)), k, slot);
 }
 
 LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
