@@ -22,6 +22,7 @@ fake=$B/tests/cuda
 export LD_LIBRARY_PATH="$fake"
 
 sound_runs
+lossy_runs
 apart_runs
 
 # A sync that wants a warp of its own in each block.

@@ -20,6 +20,7 @@ fake=$B/tests/hip
 export LD_LIBRARY_PATH="$fake"
 
 sound_runs
+lossy_runs
 # Taking down, and what a runtime need not tell: not worth a run.
 failing_runs hipDeviceGetPCIBusId hipFree hipHostFree hipHostUnregister hipModuleUnload hipStreamDestroy
 run mgws memset 4 'hipErrorNoDevice .*/dev/kfd' init

@@ -68,8 +68,6 @@ static int open_transport(struct loom_stack *s, struct loom_error *err)
 	s->transport_choice = c;
 	s->transport = c->plugin->ops;
 	int rc = s->transport->create(&s->host.table, c->opts, &s->transport_self, err);
-	if (!rc && LOOM_HAS(s->transport, apart))
-		s->layout.apart = (uint32_t)s->transport->apart(s->transport_self, &s->devices);
 	return rc ? rc : loom__stack_probe(s, err);
 }
 

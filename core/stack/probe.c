@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The coherence probe (MGWS thesis, 5.9): before a stack is used, each pair of devices passes a word
- * to and fro with atomics, in memory of every placement that the transport uses. */
+ * to and fro with atomics, in memory of every placement that the transport uses. Devices whose atomics fail are
+ * kept apart (loom_layout.apart) and probed again, with loads and stores. */
 #include "gpuloom/dev/probe.h"
 #include "stack/stack.h"
 
 /* Each hand-over may cost a time slice where other programs hold the cores: no verdict before this. */
 #define PROBE_TIMEOUT_NS 10000000000ull
 
-static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32_t b,
+/* What two devices did not agree on. */
+struct finding {
+	uint32_t segment, a, b; /* segment 0: nothing was found */
+	const char *what;
+};
+
+static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32_t b, struct finding *found,
 		      struct loom_error *err)
 {
 	struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
@@ -49,27 +56,18 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		rc = loom__segments_pull(s, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
-	int mail = p->reached == LOOM_PROBE_ROUNDS && LOOM_HAS(s->transport, apart);
-	if (rc || p->reached != LOOM_PROBE_ROUNDS || (!p->apart && p->sum != 2ull * LOOM_PROBE_ADDS))
-		return LOOM__FAIL(
-			err, LOOM_EUNAVAIL,
-			"transport %s: atomics of %s and %s are not coherent in %s memory: %s; %s%s%s",
-			s->transport_choice->label, s->shape[a].name, s->shape[b].name,
-			s->segment[segment].owner < 0 ? "shared" :
-							s->shape[s->segment[segment].owner].name,
-			p->reached != LOOM_PROBE_ROUNDS ? "one never saw the other's change" :
-							  "additions were lost",
-			mail ? "keep them apart (atomics = no in [transport." : "",
-			mail ? s->transport_choice->label : "choose another transport or other devices",
-			mail ? "])" : "");
+	if (p->reached != LOOM_PROBE_ROUNDS)
+		*found = (struct finding){segment, a, b, "one never saw the other's change"};
+	else if (!p->apart && p->sum != 2ull * LOOM_PROBE_ADDS)
+		*found = (struct finding){segment, a, b, "additions were lost"};
 	return 0;
 }
 
-int loom__stack_probe(struct loom_stack *s, struct loom_error *err)
+/* All pairs, in all placements, up to the first that fails. */
+static int probe_all(struct loom_stack *s, struct finding *found, struct loom_error *err)
 {
 	uint32_t devices = s->layout.devices, first;
-	if (devices < 2)
-		return 0;
+	*found = (struct finding){0};
 	struct loom_segment_want want[LOOM_MAX_DEVICES + 2];
 	want[0] = (struct loom_segment_want){
 		.bytes = sizeof(struct loom_ctl) + s->layout.workers * sizeof(struct loom_counters),
@@ -91,11 +89,49 @@ int loom__stack_probe(struct loom_stack *s, struct loom_error *err)
 		for (uint32_t j = 0; j < i; j++)
 			alone &= s->segment[first + 1 + i].memory != s->segment[first + 1 + j].memory;
 		for (uint32_t a = 0; !rc && alone && a + 1 < devices; a++)
-			for (uint32_t b = a + 1; !rc && b < devices; b++)
-				rc = probe_pair(s, first + 1 + i, a, b, err);
+			for (uint32_t b = a + 1; !rc && !found->segment && b < devices; b++)
+				rc = probe_pair(s, first + 1 + i, a, b, found, err);
 	}
+	if (!rc && found->segment)
+		rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "transport %s: atomics of %s and %s are not coherent in %s memory: %s",
+				s->transport_choice->label, s->shape[found->a].name, s->shape[found->b].name,
+				s->segment[found->segment].owner < 0 ? "shared" :
+								       s->shape[s->segment[found->segment].owner].name,
+				found->what);
 	loom__segments_release_last(s);
 	s->ctl = NULL;
 	s->samples_done = 0;
+	return rc;
+}
+
+/* A CPU, and a device whose link to the host has no atomic read-modify-writes: the probe need not notice. */
+static int link_is_plain(const struct loom_layout *layout)
+{
+	int cpu = 0, plain = 0;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		cpu |= layout->device[d].kind != LOOM_ON_GPU;
+		plain |= (layout->device[d].flags & LOOM_SHAPE_LINK_IS_PLAIN) != 0;
+	}
+	return cpu && plain;
+}
+
+int loom__stack_probe(struct loom_stack *s, struct loom_error *err)
+{
+	struct finding found;
+	struct loom_error why;
+	if (s->layout.devices < 2)
+		return 0;
+	s->layout.apart = link_is_plain(&s->layout) ||
+			  (LOOM_HAS(s->transport, apart) && s->transport->apart(s->transport_self, &s->devices));
+	int rc = probe_all(s, &found, &why);
+	if (rc && found.segment && !s->layout.apart) {
+		s->layout.apart = 1;
+		LOOM_LOG(&s->host.table, LOOM_LOG_WARN, "gpuloom", "%s; devices are kept apart: tasks cross by mail", why.text);
+		rc = probe_all(s, &found, &why);
+	}
+	if (rc && found.segment)
+		return LOOM__FAIL(err, rc, "%s; choose another transport or other devices", why.text);
+	if (rc && err)
+		*err = why;
 	return rc;
 }

@@ -238,8 +238,6 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 /* Dynamic shared memory of a block whose workers have so many bytes each. */
 uint32_t shape_shared(const struct gpu *d, uint32_t lanes, uint32_t per_block, uint64_t local_bytes);
 int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *err);
-/* 1: the driver says that there are no atomic read-modify-writes of host memory. */
-int gpu_link_is_plain(const struct gpu *d);
 
 /* program.c */
 int gpu_build(void *self, const struct loom_program *program, struct loom_error *err);

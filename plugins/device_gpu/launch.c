@@ -79,23 +79,6 @@ static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 
 /* ---- refusals ---- */
 
-/* Read-modify-writes that the CPU and this GPU both do on one word: not where the transport keeps devices
- * apart. The probe might not notice that they are not atomic; the driver knows. */
-static int check_atomics(struct gpu *d, const struct loom_launch *what, struct loom_error *err)
-{
-	int with_cpu = 0, in_host = 0;
-	for (uint32_t i = 0; i < what->layout->devices; i++)
-		with_cpu |= what->layout->device[i].kind == LOOM_ON_CPU;
-	for (uint32_t i = 1; i < what->segments; i++)
-		in_host |= what->segment[i].memory->host && what->segment[i].owner >= 0;
-	if (!with_cpu || !in_host || !gpu_link_is_plain(d) || (LOOM_HAS(what->layout, apart) && what->layout->apart))
-		return 0;
-	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
-			 "%s: the link between this GPU and the CPU has no atomic read-modify-writes, and this "
-			 "transport does not keep devices apart: say use = host or p2p in [transport]",
-			 d->name);
-}
-
 /* A policy that needs something done in the address space of its workers: a GPU's has no system calls. */
 static int check_attachments(struct gpu *d, const struct loom_launch *what, struct loom_error *err)
 {
@@ -189,8 +172,6 @@ int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *er
 		return code;
 	}
 	code = check_attachments(d, what, err);
-	if (!code)
-		code = check_atomics(d, what, err);
 	if (!code && probe)
 		code = program_probe(d, err);
 	const struct gpu_kernel *k = &d->kernel[what->entry];

@@ -87,7 +87,8 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 	return 0;
 }
 
-int gpu_link_is_plain(const struct gpu *d)
+/* The driver says that there are no atomic read-modify-writes of host memory. */
+static int link_is_plain(const struct gpu *d)
 {
 	struct gpu_atomics can;
 	d->driver->host_atomics(d, &can);
@@ -103,6 +104,6 @@ int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *er
 	shape->numa_node = d->node;
 	shape->local_bytes = d->local_bytes;
 	shape->kind = LOOM_ON_GPU;
-	shape->flags = gpu_link_is_plain(d) ? LOOM_SHAPE_LINK_IS_PLAIN : 0;
+	shape->flags = link_is_plain(d) ? LOOM_SHAPE_LINK_IS_PLAIN : 0;
 	return 0;
 }

@@ -15,13 +15,3 @@ void layout_add(struct layout *layout, const struct loom_segment_want *want,
 	layout->bytes = out->offset + out->bytes;
 	layout->owner = want->owner;
 }
-
-int layout_apart(const struct loom_devices *devices)
-{
-	int cpu = 0, plain = 0;
-	for (uint32_t i = 0; i < devices->count; i++) {
-		cpu |= devices->layout->device[i].kind != LOOM_ON_GPU;
-		plain |= (devices->layout->device[i].flags & LOOM_SHAPE_LINK_IS_PLAIN) != 0;
-	}
-	return cpu && plain;
-}

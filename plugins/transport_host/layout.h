@@ -15,19 +15,16 @@ struct layout {
 void layout_add(struct layout *layout, const struct loom_segment_want *want,
 		const struct loom_memory *memory, struct loom_segment *out);
 
-/* For loom_transport_ops.apart: a CPU, and a device whose read-modify-writes of host memory are not atomic
- * with the CPU's. */
-int layout_apart(const struct loom_devices *devices);
-
-/* Whether that is asked for, as an option of a transport. */
+/* For loom_transport_ops.apart, as an option of a transport. */
 enum { LAYOUT_AUTO, LAYOUT_NO };
 static const char *const layout_atomics[] = {"auto", "no", NULL};
 #define LAYOUT_ATOMICS_ROW(S)                                                                              \
 	LOOM_OPT(S, atomics, LOOM_OPT_ENUM, "auto",                                                        \
-		 "Whether devices may change the same word. auto: yes, unless one of them says that its "  \
-		 "link to the host has no atomic read-modify-writes and there are CPUs too. no: they are " \
-		 "kept apart in any case: tasks go from device to device by mail, in words that one side " \
-		 "writes and the other reads.",                                                            \
+		 "Whether devices may change the same word. auto: yes, unless a link between a device "    \
+		 "and the CPUs of the stack has no atomic read-modify-writes, or the coherence probe "     \
+		 "finds that additions of two devices get lost. no: they are kept apart in any case: "     \
+		 "tasks go from device to device by mail, in words that one side writes and the other "    \
+		 "reads.",                                                                                 \
 		 .choices = layout_atomics)
 
 #endif

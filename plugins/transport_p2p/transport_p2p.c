@@ -67,7 +67,8 @@ static void destroy(void *self)
 static int apart(void *self, const struct loom_devices *devices)
 {
 	const struct transport *t = self;
-	return devices->count > 1 && (t->options->atomics == LAYOUT_NO || layout_apart(devices));
+	(void)devices;
+	return t->options->atomics == LAYOUT_NO;
 }
 
 /* Devices that are apart need not reach each other's memory: what they share is the host's. */
@@ -149,7 +150,7 @@ static int segments(void *self, const struct loom_devices *devices,
 {
 	struct transport *t = self;
 	int code = placement_check(t->host, &t->placement, devices->count, err);
-	if (!code && apart(t, devices) && t->placement.kind != PLACE_OWNER && t->placement.kind != PLACE_HOST)
+	if (!code && devices->layout->apart && t->placement.kind != PLACE_OWNER && t->placement.kind != PLACE_HOST)
 		code = LOOM_FAIL(t->host, err, LOOM_EINVAL,
 				 "[transport.p2p] placement = %s: these devices cannot change the same word, so each "
 				 "needs its own segments near: say owner or host",
@@ -161,7 +162,7 @@ static int segments(void *self, const struct loom_devices *devices,
 	if (!b)
 		return LOOM_FAIL(t->host, err, LOOM_ENOMEM, "transport_p2p: out of memory");
 	b->memories = memories;
-	b->apart = apart(t, devices);
+	b->apart = devices->layout->apart != 0;
 	lay_out(t, b, want, n, out);
 	for (uint32_t home = 0; home < memories; home++) {
 		if (!b->memory[home].bytes)

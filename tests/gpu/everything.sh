@@ -144,7 +144,7 @@ tasks() {
 			--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
 			--set transport.use="$transport" --set scheduler.use=mgws --set termination.use=counter
 	done
-	# Over a bus, additions of two GPUs to a word of the host's are lost: there they are kept apart.
+	# Over a bus, additions of two GPUs to a word of the host's are lost: the probe has them kept apart there.
 	if grep -q "^$device: GPU 1  *ok" "$tmp/doctor"; then
 		for grain in worker lane; do
 			set -- --set run.devices="$device:0 $device:1" --set run.workload=uts --set scheduler.use=mgws \
@@ -156,7 +156,7 @@ tasks() {
 			for transport in p2p host; do
 				for detector in hcounter tree; do
 					every "two GPUs apart, $transport $detector $grain" "$@" --set transport.use=$transport \
-						--set transport.$transport.atomics=no --set termination.use=$detector \
+						--set transport.p2p.atomics=no --set termination.use=$detector \
 						--set workload.uts.tree=custom --set workload.uts.depth=7
 				done
 			done

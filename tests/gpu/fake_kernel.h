@@ -7,7 +7,8 @@
  * FAKE_GPU_PLUGINS  the files of the policies that the conf selects (the core may load others, too)
  * FAKE_GPU          what goes wrong: none, init, no-gpu, old-gpu, atomics (native with the CPU), hang (a
  *                   worker ignores the stop word), die (the kernel fails in mid-sample), small (fewer
- *                   blocks are resident than promised)
+ *                   blocks are resident than promised), lossy (of additions by two devices to one word one is
+ *                   lost)
  * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
  * FAKE_GPU_CALLS    a file to which "NAME COUNT" lines are appended at the end: how often each was called */
 #ifndef LOOM_TEST_FAKE_KERNEL_H
@@ -204,9 +205,11 @@ static void run_sample(struct worker *w)
 	if (wrong("hang") && c->worker == c->first + 1)
 		for (;;)
 			sched_yield();
-	if (w->record->probe)
+	if (w->record->probe) {
 		loom_probe_run(c, w->record->probe);
-	else if (LOOM_HAS(workload, kernel))
+		if (wrong("lossy") && c->device == w->record->probe->b && c->worker == c->first && w->record->probe->sum)
+			loom_fetch_add_relaxed_sys(&w->record->probe->sum, ~0ull);
+	} else if (LOOM_HAS(workload, kernel))
 		workload->kernel(c);
 	else
 		sched->run(c);

@@ -60,6 +60,22 @@ sound_runs() {
 	expect 0 '1[0-9] passed, 0 failed' "$G" validate "$B/plugins/device_$device.so" --level 4 --quiet
 }
 
+# Two GPUs whose additions get lost in one word: found by the probe, said in one line, and lived with.
+lossy_runs() {
+	detector=hcounter
+	for transport in p2p host; do
+		run mgws uts 0 verified lossy --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 \
+			--set transport.use=$transport
+		grep -q "additions were lost; devices are kept apart" "$tmp/err" && [ "$(wc -l <"$tmp/err")" -eq 1 ] ||
+			{ fail 'not one line that says why tasks cross by mail:'; cat "$tmp/err"; }
+	done
+	run mgws uts 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
+	[ -s "$tmp/err" ] && { fail 'a word about devices whose additions are coherent:'; cat "$tmp/err"; }
+	detector=counter
+	run mgws uts 4 'no common counter: say use = hcounter or tree' lossy --set run.devices="$device:0 $device:1" \
+		--set device.$device.1.gpu=0
+}
+
 # A CPU and a GPU whose link has no atomic read-modify-writes: mail. With p2p neither reaches the other's memory.
 apart_runs() {
 	set -- --set run.devices="cpu:0 $device:0" --set device.cpu.workers=2

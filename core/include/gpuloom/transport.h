@@ -44,8 +44,9 @@ struct loom_transport_ops {
 	/* Which pairs of devices the core's coherence probe must find coherent; NULL: all pairs in
 	 * memory of every placement that segments() uses. */
 	int (*probe_wanted)(void *self, const struct loom_devices *devices);
-	/* 1: what this transport makes must not be shared by read-modify-writes of several of these devices;
-	 * becomes loom_layout.apart. NULL: 0. */
+	/* Called first. 1: keep these devices apart (loom_layout.apart) in any case. The core does so too where
+	 * the link of one to the CPUs has no atomic read-modify-writes, and where its probe loses some; then
+	 * segments() is called anew. NULL: 0. */
 	int (*apart)(void *self, const struct loom_devices *devices);
 };
 
