@@ -245,7 +245,10 @@ $B/bench/qos_%: bench/qos_%.c Makefile
 	$Q$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -pthread $< -o $@
 bench-qos: all $B/bench/qos_victim $B/bench/qos_direct ## what service requests cost a victim, under every policy
 	python3 bench/qos.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/qos.txt
-.PHONY: bench-qos
+bench-pareto: all ## the paper's figure 7: a victim's speed against requests, drawn (four minutes)
+	@mkdir -p $B/bench
+	$B/gpuloom run conf/qos/pareto.ini --json $B/bench/pareto.jsonl --anew --set sweep.report=$B/bench/pareto.svg
+.PHONY: bench-qos bench-pareto
 
 # ---- work stealing -------------------------------------------------------------------------------------
 # Each peer is built where its package is; bench/tasks-peers says which are missing.

@@ -28,7 +28,7 @@ done
 [ $kills -gt 2 ] || fail "only $kills of the sweeps were killed: they are too short"
 printf '{"cell":"half a li' >>"$tmp/killed.jsonl" # as a power cut leaves it
 "$G" $sweep -o "$tmp/killed.jsonl" --resume || fail 'resuming a sweep that was killed'
-expect 2 'resume' "$G" sweep "$tmp/p.ini" $grid --samples 8 -o "$tmp/killed.jsonl"
+expect 2 'resume.*anew' "$G" sweep "$tmp/p.ini" $grid --samples 8 -o "$tmp/killed.jsonl"
 expect 2 'other factors' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 -o "$tmp/killed.jsonl" --resume
 cat >"$tmp/same.py" <<'PY'
 import collections, json, sys
@@ -74,4 +74,7 @@ printf '#!/bin/sh\n' >"$tmp/later"
 chmod +x "$tmp/later"
 expect 3 '2 complete, 0 skipped, 1 failed; 2 new' "$G" sweep "$tmp/e.ini" $cells --samples 2 -o "$tmp/e.jsonl" --resume
 expect 0 'later' "$G" report "$tmp/e.jsonl"
+# Where nothing could be run, the exit code is that of the reason; each reason is said at once, and once.
+expect 4 'warning: .*/no/such' "$G" sweep "$tmp/e.ini" --vary workload.exec.command=/no/such,/no/such/either --samples 1
+[ "$(grep -c warning: "$tmp/err")" = 2 ] || fail 'two reasons, each once'
 finish

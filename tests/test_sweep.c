@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "sweep/design.h"
+#include "sweep/spec.h"
 #include "sweep/sweep.h"
 
 /* ---- designs
@@ -140,7 +141,7 @@ static void test_pairwise_constrained(void)
 	struct loom_error err;
 	make_factors(f, few, 3);
 	for (size_t i = 0; i < 3; i++)
-		CU_ASSERT_EQUAL_FATAL(loom__constraint_parse(rules[i], 0, f, 3, &c[i], &err), 0);
+		CU_ASSERT_EQUAL_FATAL(loom__constraint_parse(rules[i], NULL, 0, f, 3, &c[i], &err), 0);
 	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 3, c, 3, 9, &cells, &err),
 			      0);
 	CU_ASSERT_EQUAL(uncovered(f, 3, c, 3, &cells), 0);
@@ -165,7 +166,7 @@ static void test_constraints(void)
 	struct loom_error err;
 	make_factors(f, text, 3);
 	CU_ASSERT_EQUAL_FATAL(
-	    loom__constraint_parse("run.devices=cpu:0 cpu:1, s.use=static: one: reason", 0, f, 3,
+	    loom__constraint_parse("run.devices=cpu:0 cpu:1, s.use=static: one: reason", NULL, 0, f, 3,
 				   &c, &err),
 	    0);
 	CU_ASSERT_STRING_EQUAL(c.reason, "one: reason");
@@ -173,7 +174,7 @@ static void test_constraints(void)
 	CU_ASSERT_PTR_NULL(loom__constraint_of(&c, 1, (size_t[]){0, 1, 0}));
 	CU_ASSERT_PTR_NULL(loom__constraint_of(&c, 1, (size_t[]){1, 0, 0}));
 	loom__constraint_free(&c);
-	CU_ASSERT_EQUAL_FATAL(loom__constraint_parse("s.n=\"a,b\"", 1, f, 3, &c, &err), 0);
+	CU_ASSERT_EQUAL_FATAL(loom__constraint_parse("s.n=\"a,b\"", NULL, 1, f, 3, &c, &err), 0);
 	CU_ASSERT_STRING_EQUAL(c.reason, "--only s.n=\"a,b\"");
 	CU_ASSERT_PTR_NULL(loom__constraint_of(&c, 1, (size_t[]){0, 0, 0}));
 	CU_ASSERT_PTR_NOT_NULL(loom__constraint_of(&c, 1, (size_t[]){0, 0, 1}));
@@ -187,10 +188,103 @@ static void test_constraints(void)
 		   {"s.use=mgws,: x", "form"},
 		   {": reason", "form"}};
 	for (size_t i = 0; i < LOOM__COUNT(bad); i++) {
-		CU_ASSERT(loom__constraint_parse(bad[i].text, 0, f, 3, &c, &err) != 0);
+		CU_ASSERT(loom__constraint_parse(bad[i].text, NULL, 0, f, 3, &c, &err) != 0);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, bad[i].says));
 	}
 	free_factors(f, 3);
+}
+
+/* ---- what a conf says
+ * ---------------------------------------------------------------------------*/
+
+static int read_spec(const char *text, struct loom_config **cfg, struct loom__sweep_spec *spec, char *said,
+		     size_t size)
+{
+	struct loom__diag diag = {0};
+	struct loom__text t = {0};
+	CU_ASSERT_EQUAL_FATAL(loom_config_create(cfg, NULL), 0);
+	CU_ASSERT_EQUAL_FATAL(loom__config_read_text(*cfg, "t.ini", text, strlen(text), &diag), 0);
+	int rc = loom__sweep_spec_read(*cfg, spec, &diag);
+	loom__diag_text(&diag, &t);
+	snprintf(said, size, "%s", t.at ? t.at : "");
+	loom__text_free(&t);
+	loom__diag_free(&diag);
+	return rc;
+}
+
+static const char *value_of(const struct loom_config *cfg, const char *section, const char *key)
+{
+	const struct loom__entry *e = loom__config_get(cfg, section, key);
+	return e ? e->value : "none";
+}
+
+static void test_spec(void)
+{
+	static const char text[] = "[sweep]\ndesign = one\n[sweep.a.b]\nc = 1, x y\n[sweep.points]\n"
+				   "Fast = s.k = v,s.l=\"p,q\"\nplain =\n[sweep.only]\nthese = point=Fast|plain, a.b.c=1\n";
+	struct loom_config *cfg, *cell;
+	struct loom__sweep_spec spec;
+	struct loom__diag diag = {0};
+	char said[500];
+	/* A list that begins with a quote is quoted as a whole. */
+	CU_ASSERT_EQUAL_FATAL(read_spec("[sweep.a.b]\nc = '\"2,3\", 1'\n", &cfg, &spec, said, sizeof(said)), 0);
+	CU_ASSERT_STRING_EQUAL(spec.factor[0].value[0], "2,3");
+	loom__sweep_spec_free(&spec);
+	loom_config_destroy(cfg);
+	CU_ASSERT_EQUAL_FATAL(read_spec(text, &cfg, &spec, said, sizeof(said)), 0);
+	CU_ASSERT_EQUAL(spec.opts.design, LOOM__DESIGN_ONE);
+	CU_ASSERT_EQUAL_FATAL(spec.factors, 2);
+	CU_ASSERT_STRING_EQUAL(spec.factor[0].key, "a.b.c");
+	CU_ASSERT_STRING_EQUAL(spec.factor[1].key, LOOM__SWEEP_POINT);
+	CU_ASSERT_STRING_EQUAL(spec.factor[1].value[0], "Fast"); /* as it was written */
+	CU_ASSERT_STRING_EQUAL(spec.constraint[0].reason, "these");
+	/* A cell has the values, and their places. */
+	CU_ASSERT_EQUAL_FATAL(loom_config_create(&cell, NULL), 0);
+	loom__sweep_spec_apply(&spec, (size_t[]){0, 0}, cell, &diag);
+	CU_ASSERT_EQUAL(diag.errors, 0);
+	CU_ASSERT_STRING_EQUAL(value_of(cell, "s", "k"), "v");
+	CU_ASSERT_STRING_EQUAL(value_of(cell, "s", "l"), "p,q");
+	CU_ASSERT_STRING_EQUAL(value_of(cell, "a.b", "c"), "1");
+	CU_ASSERT_EQUAL(loom__config_get(cell, "s", "k")->line, 6);
+	loom__sweep_spec_overruled(&spec, (size_t[]){0, 0}, cell, &diag);
+	CU_ASSERT_EQUAL(diag.errors, 0);
+	loom__config_set_text(cell, "s.k=w", LOOM_FROM_COMMAND_LINE, &diag);
+	loom__sweep_spec_overruled(&spec, (size_t[]){0, 0}, cell, &diag);
+	CU_ASSERT_EQUAL(diag.errors, 1);
+	loom__sweep_spec_overruled(&spec, (size_t[]){0, 1}, cell, &diag); /* this point does not set it */
+	CU_ASSERT_EQUAL(diag.errors, 1);
+	loom__diag_free(&diag);
+	loom_config_destroy(cell);
+	loom__sweep_spec_free(&spec);
+	loom_config_destroy(cfg);
+}
+
+static void test_spec_mistakes(void)
+{
+	static const struct {
+		const char *text, *says;
+	} bad[] = {
+		{"[sweep]\ndesign = ful\n", "t.ini:2:10: error: design in [sweep]: 'ful'"},
+		{"[sweep.s]\nk = 1,1\n", "t.ini:2:5: error: s.k=1,1: the same value twice"},
+		{"[sweep.points]\na = k=1\n", "t.ini:2:5: error: 'k=1' is not of the form"},
+		{"[sweep.points]\na = s.k\n", "t.ini:2:5: error: 's.k' is not of the form"},
+		{"[sweep.points]\na = s.k=1, S.K =2\n", "t.ini:2:5: error: point 'a' sets S.K twice"},
+		{"[sweep.points]\na = s.k=1\n[sweep.s]\nk = 2\n", "t.ini:4:5: error: s.k is varied by a list, and set by"},
+		{"[sweep.s]\nk = 1, 2\n[sweep.skip]\nno = s.k=3\n", "t.ini:4:6: error: constraint 's.k=3'"},
+		{"[sweep]\npareto = a\n", "t.ini:2:10: error: 'a': a front has two metrics"},
+		{"[sweep]\nreport = x\n", "t.ini:2:10: error: 'x': the name of a report"},
+		{"[sweep]\nplot = forest,hat\n", "t.ini:2:8: error: no plot 'hat'"},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(bad); i++) {
+		struct loom_config *cfg;
+		struct loom__sweep_spec spec;
+		char said[500];
+		CU_ASSERT_EQUAL(read_spec(bad[i].text, &cfg, &spec, said, sizeof(said)), LOOM_EINVAL);
+		if (!strstr(said, bad[i].says))
+			fprintf(stderr, "%zu: %s\n", i, said);
+		CU_ASSERT_PTR_NOT_NULL(strstr(said, bad[i].says));
+		loom_config_destroy(cfg);
+	}
 }
 
 /* ---- running
@@ -549,6 +643,8 @@ static const struct test tests[] = {
     {"pairwise_covers", test_pairwise_covers},
     {"pairwise_constrained", test_pairwise_constrained},
     {"constraints", test_constraints},
+    {"spec", test_spec},
+    {"spec_mistakes", test_spec_mistakes},
     {"run", test_run},
     {"killed_at_every_byte", test_killed_at_every_byte},
     {"sigkill", test_sigkill},

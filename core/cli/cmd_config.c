@@ -5,6 +5,7 @@
 
 #include "cli/conf.h"
 #include "cli/schema.h"
+#include "cli/sweep.h"
 
 struct config_args {
 	struct loom__conf_args conf; /* the first word is the action */
@@ -34,17 +35,19 @@ struct show {
 	char section[128];
 };
 
-/* A value that iniparser would cut or trim is quoted. */
-static int needs_quotes(const char *v)
+/* A value that would be cut, trimmed or taken for a quoted one is quoted. */
+static const char *quotes_of(const char *v)
 {
-	return *v && (strpbrk(v, ";#") || v[0] == ' ' || v[strlen(v) - 1] == ' ');
+	if (!*v || !(strpbrk(v, ";#") || strchr(" \"'", v[0]) || v[strlen(v) - 1] == ' '))
+		return "";
+	return strchr(v, '"') ? "'" : "\"";
 }
 
 static int show_one(void *arg, const struct loom__effective *e)
 {
 	struct show *s = arg;
 	const char *shown = e->shown ? e->shown : "";
-	const char *q = needs_quotes(shown) ? "\"" : "";
+	const char *q = quotes_of(shown);
 	const char *source = loom__source_name(e->entry ? e->entry->source : LOOM_FROM_DEFAULT);
 	if (strcmp(s->section, e->section)) {
 		if (s->as_ini)
@@ -78,21 +81,53 @@ static int show_one(void *arg, const struct loom__effective *e)
 	return 0;
 }
 
+/* The conf's own values, whose plan is known to be good; of a sweep that must be given some, those of its first
+ * cell: the lists show the others. */
+static int plan_shown(const struct loom__cli *cli, const struct config_args *a, const struct loom__sweep_spec *spec,
+		      struct loom_config **cfg, struct loom__plan *plan)
+{
+	struct loom__diag unsaid = {0};
+	size_t *first = calloc(spec->factors + 1, sizeof(*first));
+	int status = first ? loom__conf_load(cli, &a->conf, cfg) : LOOM_EXIT_FAILURE;
+	if (!status && spec->factors && loom__plan_create(*cfg, NULL, plan, &unsaid)) {
+		loom_config_destroy(*cfg);
+		status = loom__conf_load(cli, &a->conf, cfg);
+		if (!status)
+			status = loom__conf_plan_cell(cli, *cfg, spec, first, plan);
+	} else if (!status && !spec->factors) {
+		status = loom__conf_plan(cli, *cfg, plan);
+	}
+	loom__diag_free(&unsaid);
+	free(first);
+	return status;
+}
+
 static int show_conf(const struct loom__cli *cli, const struct config_args *a, int check)
 {
 	struct show show = {.out = cli->out, .origin = a->origin, .as_ini = a->as_ini};
 	struct loom_config *cfg = NULL;
+	struct loom__sweep_spec spec = {0};
 	struct loom__plan plan;
 	int status = loom__conf_load(cli, &a->conf, &cfg);
 	if (!status)
-		status = loom__conf_plan(cli, cfg, &plan);
-	if (!status) {
-		if (check)
+		status = loom__conf_sweep(cfg, &spec);
+	if (!status && spec.factors)
+		status = loom__sweep_check(cli, &a->conf, &spec);
+	if (!status && check) {
+		if (!spec.factors && !(status = loom__conf_plan(cli, cfg, &plan)))
+			loom__plan_free(&plan);
+		if (!status)
 			fprintf(stderr, "%s: ok\n", a->conf.file.at[0]);
-		else
-			loom__config_each(cfg, show_one, &show);
-		loom__plan_free(&plan);
+	} else if (!status) {
+		struct loom_config *shown = NULL;
+		status = plan_shown(cli, a, &spec, &shown, &plan);
+		if (!status) {
+			loom__config_each(shown, show_one, &show);
+			loom__plan_free(&plan);
+		}
+		loom_config_destroy(shown);
 	}
+	loom__sweep_spec_free(&spec);
 	loom_config_destroy(cfg);
 	return status;
 }

@@ -4,27 +4,19 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/options.h"
-#include "report/report.h"
-
-struct report_args {
-	struct loom__words file;
-	const char *output, *format, *metric, *pareto, *plot;
-};
+#include "cli/report.h"
+#include "sweep/spec.h"
 
 static const struct loom__option options[] = {
     {"output", "FILE",
      "its name ends in .html, .md, .csv, .svg, .gp or .json; '-' is standard output. Without it: "
      "Markdown to standard output",
-     LOOM__AT(struct report_args, output, STR), .letter = 'o'},
+     LOOM__AT(struct loom__report_args, output, STR), .letter = 'o'},
     {"format", "FORMAT", "html, md, csv, svg, gp or json, whatever the name",
-     LOOM__AT(struct report_args, format, STR)},
-    {"metric", "NAME[,NAME]", "which metrics to plot, the leading one first; up to 6",
-     LOOM__AT(struct report_args, metric, STR)},
-    {"pareto", "X,Y", "the two metrics of the Pareto front",
-     LOOM__AT(struct report_args, pareto, STR)},
-    {"plot", "NAME[,NAME]", "for SVG: forest, runs, distribution, effects, pareto, workers",
-     LOOM__AT(struct report_args, plot, STR)},
+     LOOM__AT(struct loom__report_args, format, STR)},
+    {"metric", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, metric, STR)},
+    {"pareto", "X,Y", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, pareto, STR)},
+    {"plot", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, plot, STR)},
     {0}};
 
 const struct loom__usage loom__report_usage = {
@@ -37,9 +29,9 @@ const struct loom__usage loom__report_usage = {
 	     "  .md    tables for a pull request        .gp    a gnuplot script, and FILE.csv beside it\n"
 	     "  .svg   the plots                        .json  medians, intervals, effects for programs\n",
     .options = options,
-    .words = offsetof(struct report_args, file)};
+    .words = offsetof(struct loom__report_args, file)};
 
-static int parse(const struct loom__cli *cli, int argc, char **argv, struct report_args *a)
+static int parse(const struct loom__cli *cli, int argc, char **argv, struct loom__report_args *a)
 {
 	int status = loom__options_read(cli, &loom__report_usage, argc, argv, a);
 	if (status || a->file.n)
@@ -49,7 +41,7 @@ static int parse(const struct loom__cli *cli, int argc, char **argv, struct repo
 	return LOOM_EXIT_USAGE;
 }
 
-static enum loom__report_format format_of(const struct loom__cli *cli, const struct report_args *a)
+static enum loom__report_format format_of(const struct loom__cli *cli, const struct loom__report_args *a)
 {
 	enum loom__report_format format = LOOM__AS_MARKDOWN;
 	if (a->format)
@@ -61,30 +53,6 @@ static enum loom__report_format format_of(const struct loom__cli *cli, const str
 				"report: '%s' is no format: choose html, md, csv, svg, gp or json",
 				a->format ? a->format : a->output);
 	return format;
-}
-
-static int read_plots(const struct loom__cli *cli, const char *list, unsigned *plots)
-{
-	while (list && *list) {
-		char name[40] = "";
-		size_t n = strcspn(list, ",");
-		strncat(name, list, n < sizeof(name) - 1 ? n : sizeof(name) - 1);
-		list += n + (list[n] == ',');
-		int k = 0;
-		while (k < LOOM__PLOTS && strcmp(name, loom__plot_name[k]))
-			k++;
-		if (k == LOOM__PLOTS) {
-			const char *near = loom__nearest(name, loom__plot_name, LOOM__PLOTS);
-			loom__say_error(cli, "report: no plot '%s'; %s%s", name,
-					near ? "did you mean "
-					     : "choose from forest, runs, distribution, "
-					       "effects, pareto, workers",
-					near ? near : "");
-			return LOOM_EXIT_USAGE;
-		}
-		*plots |= 1u << k;
-	}
-	return 0;
 }
 
 static int put(const struct loom__cli *cli, const char *path, const struct loom__text *t)
@@ -105,7 +73,7 @@ static int put(const struct loom__cli *cli, const char *path, const struct loom_
 }
 
 /* The table goes beside the script, under the same name, as the script expects. */
-static int write_gnuplot(const struct loom__cli *cli, const struct report_args *a,
+static int write_gnuplot(const struct loom__cli *cli, const struct loom__report_args *a,
 			 const struct loom__view *view, const struct loom__report_wish *wish)
 {
 	struct loom__text script = {0}, table = {0}, name = {0};
@@ -127,11 +95,11 @@ static int write_gnuplot(const struct loom__cli *cli, const struct report_args *
 	return status;
 }
 
-static int write_report(const struct loom__cli *cli, const struct report_args *a,
-			enum loom__report_format format, const struct loom__view *view,
-			const struct loom__report_wish *wish)
+int loom__report_write(const struct loom__cli *cli, const struct loom__report_args *a,
+		       const struct loom__view *view, const struct loom__report_wish *wish)
 {
 	struct loom__text t = {0};
+	enum loom__report_format format = format_of(cli, a);
 	switch (format) {
 	case LOOM__AS_HTML:
 		loom__report_html(&t, view, wish);
@@ -152,6 +120,8 @@ static int write_report(const struct loom__cli *cli, const struct report_args *a
 		    cli, "report: gnuplot needs a script and a table: give them a name with -o "
 			 "FILE.gp");
 		return LOOM_EXIT_USAGE;
+	case LOOM__REPORT_FORMATS:
+		return LOOM_EXIT_USAGE;
 	default:
 		loom__report_markdown(&t, view, wish);
 	}
@@ -160,41 +130,66 @@ static int write_report(const struct loom__cli *cli, const struct report_args *a
 	return status;
 }
 
-static int report(const struct loom__cli *cli, const struct report_args *a, struct loom__doc *doc)
+/* The document of a sweep says what its conf wished. */
+static const char *wished(const struct loom__report_args *a, const struct loom__doc *doc, const char *asked,
+			  const char *key)
+{
+	const char *text = doc->kind == LOOM__DOC_SWEEP && !a->usual
+			       ? loom__json_text(loom__json_object(doc->root, "report"), key)
+			       : "";
+	return asked && *asked ? asked : *text ? text : NULL;
+}
+
+int loom__report_view(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__doc *doc,
+		      size_t docs, struct loom__view *view, struct loom__report_wish *wish)
+{
+	struct loom_error err;
+	unsigned plots;
+	int rc = loom__report_plots(wished(a, &doc[0], a->plot, "plot"), &plots, &err);
+	if (!rc) {
+		rc = loom__view_create(doc, docs, view, &err);
+		if (!rc) {
+			rc = loom__report_wish(view, wished(a, &doc[0], a->metric, "metric"),
+					       wished(a, &doc[0], a->pareto, "pareto"), wish, &err);
+			if (rc)
+				loom__view_free(view);
+		}
+	}
+	if (rc) {
+		loom__say_error(cli, "report: %s", err.text);
+		return rc == LOOM_ENOMEM ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
+	}
+	wish->plots = plots;
+	return LOOM_EXIT_OK;
+}
+
+static int report(const struct loom__cli *cli, const struct loom__report_args *a, struct loom__doc *doc)
 {
 	struct loom_error err;
 	struct loom__view view;
 	struct loom__report_wish wish;
-	enum loom__report_format format = format_of(cli, a);
-	unsigned plots = 0;
-	if (format == LOOM__REPORT_FORMATS || read_plots(cli, a->plot, &plots))
+	if (format_of(cli, a) == LOOM__REPORT_FORMATS)
 		return LOOM_EXIT_USAGE;
-	int rc = 0;
-	for (size_t i = 0; i < a->file.n && !rc; i++)
-		rc = loom__doc_read(a->file.at[i], &doc[i], &err);
-	if (!rc)
-		rc = loom__view_create(doc, a->file.n, &view, &err);
-	if (rc) {
+	for (size_t i = 0; i < a->file.n; i++) {
+		int rc = loom__doc_read(a->file.at[i], &doc[i], &err);
+		if (!rc)
+			continue;
 		loom__say_error(cli, "%s", err.text);
 		return rc == LOOM_ENOMEM || rc == LOOM_EIO ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
 	}
-	int status = LOOM_EXIT_USAGE;
-	if (loom__report_wish(&view, a->metric, a->pareto, &wish, &err)) {
-		loom__say_error(cli, "report: %s", err.text);
-	} else {
-		wish.plots = plots;
-		if (doc[0].torn)
-			loom__say_warning(cli, "'%s' ends in half a line, which was left out",
-					  doc[0].path);
-		status = write_report(cli, a, format, &view, &wish);
-	}
+	int status = loom__report_view(cli, a, doc, a->file.n, &view, &wish);
+	if (status)
+		return status;
+	if (doc[0].torn)
+		loom__say_warning(cli, "'%s' ends in half a line, which was left out", doc[0].path);
+	status = loom__report_write(cli, a, &view, &wish);
 	loom__view_free(&view);
 	return status;
 }
 
 int loom__cmd_report(struct loom__cli *cli, int argc, char **argv)
 {
-	struct report_args a = {0};
+	struct loom__report_args a = {0};
 	struct loom__doc *doc = calloc((size_t)argc, sizeof(*doc));
 	int status = LOOM_EXIT_FAILURE;
 	if (!doc) {

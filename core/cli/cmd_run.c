@@ -8,6 +8,7 @@
 #include "cli/conf.h"
 #include "cli/ranks.h"
 #include "cli/session.h"
+#include "cli/sweep.h"
 #include "cli/watch.h"
 #include "report/table.h"
 #include "run/engine.h"
@@ -19,16 +20,18 @@ struct run_args {
 	struct loom__conf_args conf;
 	const char *json, *ranks, *metrics, *trace;
 	uint32_t trace_every, log;
-	uint8_t quiet, watch;
+	uint8_t quiet, watch, no_sweep;
+	struct loom__sweep_wish sweep;
 };
 
 static const struct loom__option options[] = {
 	LOOM__OPTION_SET(struct run_args),
-	{"samples", "N", "the same as --set run.samples=N", LOOM__AT(struct run_args, conf.samples, STR)},
+	LOOM__OPTION_SAMPLES(struct run_args),
 	{"ranks", "N", "as many processes, one job: for workloads over the network; also mpirun, srun",
 	 LOOM__AT(struct run_args, ranks, STR), .letter = 'n'},
 	{"json", "FILE|-",
-	 "write the result as JSON; with '-' to standard output, instead of the table",
+	 "write the result as JSON, of a sweep a line per sample; with '-' to standard output, instead of "
+	 "the table",
 	 LOOM__AT(struct run_args, json, STR)},
 	{"metrics", "FILE", "write OpenMetrics text there after each sample",
 	 LOOM__AT(struct run_args, metrics, STR)},
@@ -40,6 +43,9 @@ static const struct loom__option options[] = {
 	 LOOM__AT(struct run_args, trace, STR)},
 	{"trace-every", "N", "one of every N tasks goes into the timeline; 0: none",
 	 LOOM__AT(struct run_args, trace_every, U32), .dflt = "100", .max = 1u << 30},
+	LOOM__OPTIONS_SWEEP(struct run_args),
+	{"no-sweep", NULL, "run once with the conf's own values, whatever its [sweep] says",
+	 LOOM__AT(struct run_args, no_sweep, BOOL)},
 	{"quiet", NULL, "no table, no progress: only errors", LOOM__AT(struct run_args, quiet, BOOL)},
 	LOOM__OPTION_LOG(struct run_args),
 	{0}};
@@ -48,7 +54,8 @@ const struct loom__usage loom__run_usage = {
 	.command = "run",
 	.synopsis = "CONF... [options]",
 	.about = "Runs the workload that the conf files select, verifies every result, and prints a table.\n"
-		 "Later files win over earlier ones, --set over files.\n",
+		 "Later files win over earlier ones, --set over files. A conf with [sweep] sections is run as\n"
+		 "`gpuloom sweep` runs it: in all its configurations, one sample of each after the other.\n",
 	.notes = "Ctrl-C ends after the sample in progress and keeps the results; again ends at once.\n"
 		 "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
 		 "130 interrupted.\n",
@@ -163,29 +170,75 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	return status;
 }
 
+/* What a sweep has no place for. */
+static int check_sweep(const struct loom__cli *cli, const struct run_args *a)
+{
+	const char *option = a->ranks ? "--ranks" : a->trace ? "--trace" : a->metrics ? "--metrics" : a->watch ? "--watch" : NULL;
+	struct loom__boot_plan plan;
+	struct loom_error err;
+	if (!option && (loom__boot_plan(0, &plan, &err) || plan.how != LOOM__BOOT_ALONE))
+		option = "a launcher of several ranks";
+	if (!option)
+		return 0;
+	loom__say_error(cli, "run: %s is for a single run, and '%s' has [sweep]: add --no-sweep", option,
+			a->conf.file.at[0]);
+	return LOOM_EXIT_USAGE;
+}
+
+static int run_sweep(const struct loom__cli *cli, struct run_args *a, const struct loom__sweep_spec *spec)
+{
+	struct loom__sweep_wish *w = &a->sweep;
+	int status = check_sweep(cli, a);
+	w->lines = a->json && !strcmp(a->json, "-");
+	w->output = w->lines ? NULL : a->json;
+	w->quiet = a->quiet;
+	w->log = a->log;
+	w->argc = a->argc;
+	w->argv = a->argv;
+	return status ? status : loom__sweep_conf(cli, &a->conf, spec, w);
+}
+
+static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_config *cfg)
+{
+	struct loom__plan plan;
+	struct loom__boot boot;
+	struct loom_error err = {0};
+	if (a->sweep.resume || a->sweep.anew) {
+		loom__say_error(cli, "run: --%s is for a conf with [sweep]", a->sweep.resume ? "resume" : "anew");
+		return LOOM_EXIT_USAGE;
+	}
+	int status = loom__conf_plan(cli, cfg, &plan);
+	if (status)
+		return status;
+	if (a->sweep.dry_run) {
+		fprintf(cli->out, "run      %s: %u samples\n", plan.run.workload, plan.run.samples);
+		loom__plan_free(&plan);
+		return LOOM_EXIT_OK;
+	}
+	/* forks ranks once the conf is known to be good */
+	if (!loom__ranks_begin(cli, a->ranks, &boot, &status)) {
+		loom__plan_free(&plan);
+		return status;
+	}
+	status = run_plan(cli, a, &plan, boot.ranks.ranks > 1 ? &boot.ranks : NULL, &err);
+	return loom__ranks_end(cli, &boot, status, &err);
+}
+
 int loom__cmd_run(struct loom__cli *cli, int argc, char **argv)
 {
 	struct run_args a = {.argc = argc, .argv = argv};
 	struct loom_config *cfg = NULL;
-	struct loom__plan plan;
-	struct loom__boot boot;
-	struct loom_error err = {0};
+	struct loom__sweep_spec spec = {0};
 	int status = parse(cli, argc, argv, &a);
 	if (!status) {
 		loom__catch_signals();
 		status = loom__conf_load(cli, &a.conf, &cfg);
 	}
+	if (!status && !a.no_sweep)
+		status = loom__conf_sweep(cfg, &spec);
 	if (!status)
-		status = loom__conf_plan(cli, cfg, &plan);
-	if (!status) { /* forks ranks once the conf is known to be good */
-		if (loom__ranks_begin(cli, a.ranks, &boot, &status)) {
-			const struct loom_ranks *ranks = boot.ranks.ranks > 1 ? &boot.ranks : NULL;
-			status = run_plan(cli, &a, &plan, ranks, &err);
-			status = loom__ranks_end(cli, &boot, status, &err);
-		} else {
-			loom__plan_free(&plan);
-		}
-	}
+		status = spec.factors ? run_sweep(cli, &a, &spec) : run_once(cli, &a, cfg);
+	loom__sweep_spec_free(&spec);
 	loom_config_destroy(cfg);
 	loom__options_free(&loom__run_usage, &a);
 	return status < 0 ? LOOM_EXIT_OK : status;

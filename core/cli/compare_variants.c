@@ -77,7 +77,7 @@ static int load(const struct loom__cli *cli, const struct loom__compare_args *a,
 {
 	size_t cells = loom__factor_cells(a->factor, a->factors), sets = a->conf.set.n;
 	const char *file = a->conf.file.at[index / cells];
-	const char **set = calloc(sets + a->factors + 1, sizeof(*set));
+	struct loom__setting *set = calloc(sets + a->factors + 1, sizeof(*set));
 	struct loom__text *text = calloc(a->factors + 1, sizeof(*text));
 	int status = LOOM_EXIT_FAILURE;
 	if (set && text) {
@@ -85,7 +85,7 @@ static int load(const struct loom__cli *cli, const struct loom__compare_args *a,
 			set[i] = a->conf.set.at[i];
 		for (size_t f = 0; f < a->factors; f++) {
 			loom__text_add(&text[f], "%s=%s", a->factor[f].key, a->factor[f].value[pick[f]]);
-			set[sets + f] = text[f].at ? text[f].at : "";
+			set[sets + f] = (struct loom__setting){"vary", "", text[f].at ? text[f].at : ""};
 		}
 		struct loom__conf_args one = {.file = {&file, 1}, .set = {set, sets + a->factors}};
 		status = loom__conf_load(cli, &one, cfg);

@@ -26,6 +26,23 @@ static int print_mistakes(const struct loom__diag *diag)
 	return diag->errors ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
 }
 
+static void set_one(struct loom_config *cfg, const struct loom__setting *s, size_t number, struct loom__diag *diag)
+{
+	struct loom__text from = {0}, text = {0};
+	const char *hash = strchr(s->before, '#');
+	loom__text_add(&from, "--%s %.200s", s->option, s->value);
+	if (hash)
+		loom__text_add(&text, "%.*s%zu%s%s", (int)(hash - s->before), s->before, number, hash + 1,
+			       s->value);
+	else
+		loom__text_add(&text, "%s%s", s->before, s->value);
+	if (from.at && text.at)
+		loom__config_set_at(cfg, text.at,
+				    &(struct loom__entry){.source = LOOM_FROM_COMMAND_LINE, .file = from.at}, diag);
+	loom__text_free(&from);
+	loom__text_free(&text);
+}
+
 int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a,
 		    struct loom_config **cfg)
 {
@@ -39,12 +56,7 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 		loom__config_read(*cfg, a->file.at[i], &diag);
 	loom__config_read_environment(*cfg, environ, &diag);
 	for (size_t i = 0; i < a->set.n; i++)
-		loom__config_set_text(*cfg, a->set.at[i], LOOM_FROM_COMMAND_LINE, &diag);
-	if (a->samples) {
-		char text[64];
-		snprintf(text, sizeof(text), "run.samples=%s", a->samples);
-		loom__config_set_text(*cfg, text, LOOM_FROM_COMMAND_LINE, &diag);
-	}
+		set_one(*cfg, &a->set.at[i], i + 1, &diag);
 	int status = print_mistakes(&diag);
 	loom__diag_free(&diag);
 	if (status) {
@@ -54,17 +66,57 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 	return status;
 }
 
+/* Each plug-in is examined once, however many confs the command plans. */
 static int probe(void *arg, const char *path, struct loom_error *err)
 {
+	static struct loom__text sound; /* paths, each with a newline, kept until the process ends */
 	const struct loom__cli *cli = arg;
-	return loom__plugin_probe(cli->self, path, PROBE_LIMIT_MS, err);
+	size_t n = strlen(path);
+	for (const char *at = sound.at; at && *at; at = strchr(at, '\n') + 1)
+		if (!strncmp(at, path, n) && at[n] == '\n')
+			return 0;
+	int rc = loom__plugin_probe(cli->self, path, PROBE_LIMIT_MS, err);
+	if (!rc)
+		loom__text_add(&sound, "%s\n", path);
+	return rc;
 }
 
 int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct loom__plan *plan)
 {
+	return loom__conf_plan_cell(cli, cfg, NULL, NULL, plan);
+}
+
+int loom__conf_plan_cell(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
+			 const size_t *pick, struct loom__plan *plan)
+{
 	struct loom__diag diag = {0};
 	struct loom__prober prober = {probe, (void *)(uintptr_t)cli};
-	int rc = loom__plan_create(cfg, &prober, plan, &diag);
+	if (spec)
+		loom__sweep_spec_apply(spec, pick, cfg, &diag);
+	int rc = diag.errors ? LOOM_EINVAL : loom__plan_create(cfg, &prober, plan, &diag);
+	if (!rc && spec) {
+		loom__sweep_spec_overruled(spec, pick, cfg, &diag);
+		rc = diag.errors ? LOOM_EINVAL : 0;
+		if (rc)
+			loom__plan_free(plan);
+	}
+	int status = print_mistakes(&diag);
+	loom__diag_free(&diag);
+	return rc && !status ? LOOM_EXIT_FAILURE : status;
+}
+
+int loom__conf_sweep(struct loom_config *cfg, struct loom__sweep_spec *spec)
+{
+	struct loom__diag diag = {0};
+	int rc = loom__sweep_spec_read(cfg, spec, &diag);
+	if (!rc && !spec->factors && loom__sweep_spec_in(cfg)) {
+		int line;
+		const char *file = loom__config_section_at(cfg, "sweep", &line);
+		loom__diag_add(&diag, 0, file, line, 0,
+			       "[sweep] varies nothing: give values as in [sweep.scheduler] use = mgws, static, or "
+			       "points in [sweep.points]");
+		loom__sweep_spec_free(spec);
+	}
 	int status = print_mistakes(&diag);
 	loom__diag_free(&diag);
 	return rc && !status ? LOOM_EXIT_FAILURE : status;

@@ -5,17 +5,23 @@
 
 #include "cli/options.h"
 #include "stack/plan.h"
+#include "sweep/spec.h"
 
 /* What the command line says about a conf. */
 struct loom__conf_args {
-	struct loom__words file, set;
-	const char *samples; /* of --samples, NULL: not given */
+	struct loom__words file;
+	struct loom__settings set;
 };
 
-/* The row of --set, for a struct S with a struct loom__conf_args called conf. */
+/* The rows of --set and --samples, for a struct S with a struct loom__conf_args called conf. */
 #define LOOM__OPTION_SET(S)                                                                        \
 	{                                                                                          \
-		"set", "SECTION.KEY=VALUE", "set one option, as often as you like",                \
+		"set", "SECTION.KEY=VALUE", "set one option, as often as you like", .sets = "",    \
+		    LOOM__AT(S, conf.set, NONE)                                                    \
+	}
+#define LOOM__OPTION_SAMPLES(S)                                                                    \
+	{                                                                                          \
+		"samples", "N", "the same as --set run.samples=N", .sets = "run.samples=",         \
 		    LOOM__AT(S, conf.set, NONE)                                                    \
 	}
 
@@ -26,5 +32,11 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 
 /* Makes the plan, each plug-in probed in a process of its own; prints mistakes and warnings. */
 int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct loom__plan *plan);
+
+/* What cfg says about a sweep, and the plan of one cell of it, whose values it is given; NULL: of none. The same
+ * rules hold. A sweep that varies nothing is a mistake; without any section of one, *spec has no factor. */
+int loom__conf_sweep(struct loom_config *cfg, struct loom__sweep_spec *spec);
+int loom__conf_plan_cell(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
+			 const size_t *pick, struct loom__plan *plan);
 
 #endif

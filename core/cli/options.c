@@ -8,6 +8,15 @@
 
 const char *const loom__log_levels[] = {"error", "warn", "info", "debug", NULL};
 
+/* The row that an option has its help from, or NULL. */
+static const struct loom_opt *row_of(const struct loom__option *o)
+{
+	const struct loom_opt *row = o->rows;
+	while (row && strcmp(row->name, o->name))
+		row++;
+	return row;
+}
+
 static int is_switch(const struct loom__option *o)
 {
 	return o->type == LOOM_OPT_BOOL && !o->take;
@@ -20,11 +29,21 @@ enum { INDENT = 28, WIDTH = 98 };
 /* "FILE|-", or the choices: "error|warn|info|debug". */
 static void add_value(struct loom__text *t, const struct loom__option *o)
 {
+	const struct loom_opt *row = row_of(o);
+	const char *const *choices = row ? row->choices : o->choices;
 	if (is_switch(o))
 		return;
 	loom__text_add(t, " %s", o->value ? o->value : "");
-	for (size_t i = 0; !o->value && o->choices[i]; i++)
-		loom__text_add(t, "%s%s", i ? "|" : "", o->choices[i]);
+	for (size_t i = 0; !o->value && choices[i]; i++)
+		loom__text_add(t, "%s%s", i ? "|" : "", choices[i]);
+}
+
+/* A row's sentence as the others are written: with a small letter, and without its last point. */
+static void add_row_help(struct loom__text *t, const struct loom_opt *row)
+{
+	size_t n = strlen(row->help);
+	loom__text_add(t, "%c%.*s", loom__lower(row->help[0]), (int)(n - 1 - (row->help[n - 1] == '.')),
+		       row->help + 1);
 }
 
 static void print_wrapped(FILE *out, const char *text, size_t column)
@@ -49,9 +68,14 @@ static void print_option(FILE *out, const struct loom__option *o)
 	else
 		loom__text_add(&head, "  --%s", o->name);
 	add_value(&head, o);
-	loom__text_add(&help, "%s", o->help);
-	if (o->dflt && *o->dflt && !is_switch(o))
-		loom__text_add(&help, " (%s)", o->dflt);
+	const struct loom_opt *row = row_of(o);
+	const char *dflt = row ? row->dflt : o->dflt;
+	if (row)
+		add_row_help(&help, row);
+	else
+		loom__text_add(&help, "%s", o->help);
+	if (dflt && *dflt && !is_switch(o))
+		loom__text_add(&help, " (%s)", dflt);
 	if (loom__text_ok(&head) && loom__text_ok(&help)) {
 		int room = INDENT;
 		if (head.length + 2 > INDENT) {
@@ -99,6 +123,16 @@ static void add_word(const struct reader *r, size_t offset, const char *word)
 	if (!words->at)
 		abort(); /* a few bytes at start-up */
 	words->at[words->n++] = word;
+}
+
+static void add_setting(const struct reader *r, const struct loom__option *o, const char *value)
+{
+	struct loom__settings *s = (void *)((char *)r->args + o->offset);
+	if (!s->at)
+		s->at = calloc((size_t)r->argc, sizeof(*s->at));
+	if (!s->at)
+		abort(); /* a few bytes at start-up */
+	s->at[s->n++] = (struct loom__setting){o->name, o->sets, value};
 }
 
 static int read_value(const struct loom__option *o, const char *value, void *args, struct loom_error *err)
@@ -163,12 +197,18 @@ static int take_option(const struct reader *r, int *i)
 		return LOOM_EXIT_USAGE;
 	}
 	if (!o->take && o->type == LOOM_OPT_NONE) {
-		add_word(r, o->offset, value);
+		if (o->sets)
+			add_setting(r, o, value);
+		else
+			add_word(r, o->offset, value);
 		return 0;
 	}
 	if (o->take) {
-		if (!o->take(r->args, value, &err))
+		if (!o->take(r->args, value, &err)) {
+			if (o->sets)
+				add_setting(r, o, value);
 			return 0;
+		}
 		loom__say_error(r->cli, "%s: %s", r->usage->command, err.text);
 	} else {
 		if (!read_value(o, value, r->args, &err))
@@ -210,7 +250,11 @@ void loom__options_free(const struct loom__usage *u, void *args)
 	free(words->at);
 	*words = (struct loom__words){0};
 	for (const struct loom__option *o = u->options; o && o->name; o++)
-		if (!o->take && o->type == LOOM_OPT_NONE) {
+		if (o->sets) {
+			struct loom__settings *s = (void *)((char *)args + o->offset);
+			free(s->at);
+			*s = (struct loom__settings){0};
+		} else if (!o->take && o->type == LOOM_OPT_NONE) {
 			words = (void *)((char *)args + o->offset);
 			free(words->at);
 			*words = (struct loom__words){0};

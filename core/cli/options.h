@@ -14,10 +14,25 @@ struct loom__words {
 	size_t n;
 };
 
+/* What the command line sets in the conf, in order. */
+struct loom__settings {
+	struct loom__setting {
+		const char *option; /* "samples" */
+		const char *before; /* "run.samples="; a '#' in it stands for a number of the setting's own */
+		const char *value;
+	} * at;
+	size_t n;
+};
+
 struct loom__option {
 	const char *name;  /* "json", written --json; NULL ends the table */
 	const char *value; /* what --help calls the value, as in "FILE|-"; NULL: the choices, or none */
 	const char *help;  /* wrapped when it is printed; the default follows by itself */
+	/* An option of a conf that has the same name: help, choices and default are its row's. */
+	const struct loom_opt *rows;
+	/* "run.samples=": the value is one of the conf, as --set run.samples=VALUE; at `offset` is a struct
+	 * loom__settings. "": it is "section.key=value" itself. */
+	const char *sets;
 	/* Where the value goes in the struct of the command: LOOM__AT() fills these. Type BOOL is a switch
 	 * without a value. LOOM_OPT_NONE: a struct loom__words, for what is given as often as you like. */
 	uint8_t type;  /* enum loom_opt_type */

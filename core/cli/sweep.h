@@ -1,50 +1,61 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cells of `gpuloom sweep`: which configurations they are, and how one is run. */
+/* A conf that varies something, run as a sweep: by `gpuloom sweep`, and by `gpuloom run`. */
 #ifndef LOOM_CLI_SWEEP_H
 #define LOOM_CLI_SWEEP_H
 
 #include "cli/conf.h"
 #include "report/pool.h"
 #include "run/engine.h"
-#include "sweep/design.h"
 #include "sweep/sweep.h"
 
-struct loom__sweep_args {
-	struct loom__conf_args conf;
-	struct loom__factor *factor;
-	size_t factors;
-	struct loom__constraint *constraint;
-	size_t constraints;
-	uint32_t design; /* enum loom__design_kind */
-	const char *output;
-	uint32_t samples; /* 0: as the conf says */
+/* What only the command line says of a sweep; the rest stands in the conf, or is set there by options. */
+struct loom__sweep_wish {
+	uint8_t resume, anew, dry_run, quiet;
+	uint8_t lines; /* to standard output, in place of the table */
 	uint32_t log;
-	uint64_t seed, budget;
-	uint8_t resume, dry_run, quiet;
-	struct loom__rule_text *rule; /* --skip and --only, as they were given */
-	size_t rules;
+	const char *output; /* over the conf's; NULL: as the conf says */
+	int argc;           /* the command as it was given, for the file */
+	char **argv;
 };
 
-/* sweep_args.c. -1: help was printed; 0: go on; else an exit code. Free in every case. */
-int loom__sweep_parse(const struct loom__cli *cli, int argc, char **argv,
-		      struct loom__sweep_args *a);
-void loom__sweep_args_free(struct loom__sweep_args *a);
+/* The rows of those options for a struct S with a struct loom__sweep_wish called sweep. */
+#define LOOM__OPTIONS_SWEEP(S)                                                                     \
+	{"resume", NULL,                                                                           \
+	 "go on with the sweep in the output file after Ctrl-C, a crash or the end of the "        \
+	 "budget; what failed is tried again, but for wrong results",                              \
+	 LOOM__AT(S, sweep.resume, BOOL)},                                                         \
+	{"anew", NULL, "throw away the sweep in the output file", LOOM__AT(S, sweep.anew, BOOL)},   \
+	{"dry-run", NULL, "list what would be run, run nothing", LOOM__AT(S, sweep.dry_run, BOOL)}
+
+/* Runs what `spec` says, which was read from `conf`. An exit code. */
+int loom__sweep_conf(const struct loom__cli *cli, const struct loom__conf_args *conf,
+		     const struct loom__sweep_spec *spec, const struct loom__sweep_wish *wish);
+
+/* Plans every cell of spec, as `gpuloom config check` does; says the mistakes. An exit code. */
+int loom__sweep_check(const struct loom__cli *cli, const struct loom__conf_args *conf,
+		      const struct loom__sweep_spec *spec);
+
+/* ---- between sweep_run.c and sweep_cells.c ------------------------------------------------------ */
 
 struct loom__sweep_session {
 	const struct loom__cli *cli;
-	const struct loom__sweep_args *args;
+	const struct loom__conf_args *conf;
+	const struct loom__sweep_spec *spec;
+	const struct loom__sweep_wish *wish;
 	struct loom__cells cells;
 	struct loom__sweep sweep;
 	struct loom__journal journal;
 	struct loom__pool pool;
-	struct loom__names probed; /* plug-ins that were examined and found sound */
-	char *title, *workload;    /* of the first cell that has a plan */
-	int told;                  /* the file has the about line of this session */
-	int reason;                /* exit code for the first cell that was refused */
-	uint64_t shown_ns;         /* when progress was last shown */
+	char *title, *workload; /* of the first cell */
+	int told;               /* the file has the about line of this session */
+	size_t at;              /* the cell that is open */
+	struct loom__text said; /* why cells failed, a line each: once is enough */
+	int looked;             /* at the metrics of the first sample */
+	struct loom_error mistake; /* found there: code 0, or the sweep ends */
+	uint64_t shown_ns;      /* when progress was last shown */
 };
 
-/* Resolves every cell: its id, or why it is skipped or refused. An exit code. */
+/* Resolves every cell: its id, or why it is left out. An exit code. */
 int loom__sweep_resolve(struct loom__sweep_session *s);
 /* How cells are run; arg is the session. */
 extern const struct loom__sweep_ops loom__sweep_stack_ops;

@@ -1,83 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/session.h"
 #include "cli/sweep.h"
 #include "run/hash.h"
 
-#define PROBE_LIMIT_MS 5000
-
 /* ---- one cell's conf and plan
  * --------------------------------------------------------------------*/
 
-/* Each plug-in is examined in a process of its own once, not once per cell. */
-static int probe(void *arg, const char *path, struct loom_error *err)
+/* The conf of a cell as a plan, which points into *cfg. An exit code: the mistakes were said. */
+static int plan_cell(struct loom__sweep_session *s, size_t i, struct loom_config **cfg, struct loom__plan *plan)
 {
-	struct loom__sweep_session *s = arg;
-	if (loom__names_find(&s->probed, path) != LOOM__NO_NAME)
-		return 0;
-	int rc = loom__plugin_probe(s->cli->self, path, PROBE_LIMIT_MS, err);
-	if (!rc)
-		loom__names_add(&s->pool, &s->probed, path);
-	return rc;
-}
-
-/* The mistakes of a cell as one sentence or several, for its row. */
-static void word_mistakes(const struct loom__diag *diag, struct loom__text *out)
-{
-	for (size_t i = 0; i < diag->count; i++)
-		if (!diag->list[i].warning)
-			loom__text_add(out, "%s%s", out->length ? "; " : "", diag->list[i].text);
-}
-
-static void set_values(struct loom__sweep_session *s, const size_t *pick, struct loom_config *cfg,
-		       struct loom__diag *diag)
-{
-	const struct loom__sweep_args *a = s->args;
-	for (size_t i = 0; i < a->conf.set.n; i++)
-		loom__config_set_text(cfg, a->conf.set.at[i], LOOM_FROM_COMMAND_LINE, diag);
-	for (size_t f = 0; f < a->factors; f++) {
-		struct loom__text t = {0};
-		loom__text_add(&t, "%s=%s", a->factor[f].key, a->factor[f].value[pick[f]]);
-		loom__config_set_text(cfg, t.at ? t.at : "", LOOM_FROM_COMMAND_LINE, diag);
-		loom__text_free(&t);
-	}
-}
-
-/* The conf of a cell as a plan. The plan points into *cfg. 0; else the reason stands in `why`. */
-static int plan_cell(struct loom__sweep_session *s, size_t i, struct loom_config **cfg,
-		     struct loom__plan *plan, struct loom_error *why)
-{
-	struct loom__diag diag = {0};
-	struct loom__prober prober = {probe, s};
-	struct loom__text text = {0};
-	int rc = loom_config_create(cfg, why);
-	if (rc)
-		return rc;
-	for (size_t f = 0; f < s->args->conf.file.n; f++)
-		loom__config_read(*cfg, s->args->conf.file.at[f], &diag);
-	loom__config_read_environment(*cfg, environ, &diag);
-	set_values(s, s->cells.pick + i * s->cells.factors, *cfg, &diag);
-	if (!diag.errors)
-		rc = loom__plan_create(*cfg, &prober, plan, &diag);
-	if (diag.errors || rc) {
-		word_mistakes(&diag, &text);
-		rc = LOOM__FAIL(why, rc ? rc : LOOM_EINVAL, "%s",
-				text.at ? text.at : loom_strerror(rc ? rc : LOOM_EINVAL));
-	} else if (!*plan->run.workload) {
-		rc = LOOM__FAIL(why, LOOM_EINVAL,
-				"the conf names no job: add 'workload = NAME' to [run]");
+	int status = loom__conf_load(s->cli, s->conf, cfg);
+	if (!status)
+		status = loom__conf_plan_cell(s->cli, *cfg, s->spec, s->cells.pick + i * s->cells.factors, plan);
+	if (!status && !*plan->run.workload) {
+		loom__say_error(s->cli, "the conf names no job: add 'workload = NAME' to [run]");
 		loom__plan_free(plan);
+		status = LOOM_EXIT_USAGE;
 	}
-	loom__text_free(&text);
-	loom__diag_free(&diag);
-	if (rc) {
+	if (status) {
 		loom_config_destroy(*cfg);
 		*cfg = NULL;
 	}
-	return rc;
+	return status;
 }
 
 /* ---- identity
@@ -90,7 +37,7 @@ static int is_identity(const struct loom__effective *e)
 	for (size_t i = 0; i < LOOM__COUNT(other); i++)
 		if (!strcmp(e->section, "run") && !strcmp(e->key, other[i]))
 			return 0;
-	return strcmp(e->section, "gpuloom") != 0;
+	return strcmp(e->section, "gpuloom") && strcmp(e->section, "sweep") && strncmp(e->section, "sweep.", 6);
 }
 
 static int hash_option(void *arg, const struct loom__effective *e)
@@ -127,66 +74,52 @@ static void name_cell(struct loom__sweep_cell *c, const struct loom_config *cfg)
 	memcpy(c->id, digest, sizeof(c->id) - 1);
 }
 
-static void keep_text(char **to, const char *text)
-{
-	free(*to);
-	*to = strdup(text && *text ? text : "unknown");
-}
-
-/* 0, or -1: out of memory. */
+/* 0, or an exit code: the mistake was said. */
 static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *seen)
 {
 	struct loom__sweep_cell *c = &s->sweep.cell[i];
 	const size_t *pick = s->cells.pick + i * s->cells.factors;
 	const struct loom__constraint *left_out =
-	    loom__constraint_of(s->args->constraint, s->args->constraints, pick);
+	    loom__constraint_of(s->spec->constraint, s->spec->constraints, pick);
 	struct loom_config *cfg = NULL;
 	struct loom__plan plan;
-	struct loom_error why = {0};
 	c->values = cJSON_CreateObject();
-	for (size_t f = 0; f < s->args->factors; f++)
-		cJSON_AddStringToObject(c->values, s->args->factor[f].key,
-					s->args->factor[f].value[pick[f]]);
+	for (size_t f = 0; f < s->spec->factors; f++)
+		cJSON_AddStringToObject(c->values, s->spec->factor[f].key,
+					s->spec->factor[f].value[pick[f]]);
 	if (left_out) {
-		keep_text(&c->skipped, left_out->reason);
+		c->skipped = strdup(left_out->reason);
 		name_cell(c, NULL);
-		return c->skipped ? 0 : -1;
+		return c->skipped ? 0 : LOOM_EXIT_FAILURE;
 	}
-	int rc = plan_cell(s, i, &cfg, &plan, &why);
+	int status = plan_cell(s, i, &cfg, &plan);
+	if (status)
+		return status;
 	name_cell(c, cfg);
-	if (rc) {
-		keep_text(&c->refused, why.text);
-		s->reason = s->reason ? s->reason : (int)loom__exit_of(rc);
-		return c->refused ? 0 : -1;
-	}
 	size_t before = seen->count, first = loom__names_add(&s->pool, seen, c->id);
 	if (first < before) { /* an option of a plug-in that this cell does not use */
-		keep_text(&c->skipped, "the same configuration as another cell");
+		c->skipped = strdup("the same configuration as another cell");
 		name_cell(c, NULL);
 	} else if (!s->title) {
 		s->title = strdup(plan.run.title ? plan.run.title : "");
 		s->workload = strdup(plan.run.workload);
-		s->sweep.samples = s->args->samples ? s->args->samples : plan.run.samples;
+		s->sweep.samples = plan.run.samples;
 	}
 	loom__plan_free(&plan);
 	loom_config_destroy(cfg);
-	return first == LOOM__NO_NAME ? -1 : 0;
+	return first == LOOM__NO_NAME ? LOOM_EXIT_FAILURE : 0;
 }
 
+/* All cells are resolved, also after a mistake: all mistakes are said at once. */
 int loom__sweep_resolve(struct loom__sweep_session *s)
 {
-	struct loom_config *base = NULL;
 	struct loom__names seen = {0};
-	/* A mistake in the files is everybody's: said once, and the end. */
-	int status = loom__conf_load(s->cli, &s->args->conf, &base);
-	loom_config_destroy(base);
-	if (status)
-		return status;
+	int status = LOOM_EXIT_OK;
 	s->sweep.cell = calloc(s->cells.count + 1, sizeof(*s->sweep.cell));
 	for (size_t i = 0; s->sweep.cell && i < s->cells.count && !loom__stop_asked(); i++) {
 		s->sweep.cells++;
-		if (resolve(s, i, &seen))
-			s->pool.failed = 1;
+		int one = resolve(s, i, &seen);
+		status = status ? status : one;
 	}
 	if (loom__stop_asked())
 		return LOOM_EXIT_INTERRUPTED;
@@ -194,7 +127,7 @@ int loom__sweep_resolve(struct loom__sweep_session *s)
 		loom__say_error(s->cli, "out of memory");
 		return LOOM_EXIT_FAILURE;
 	}
-	return LOOM_EXIT_OK;
+	return status;
 }
 
 /* ---- running
@@ -257,16 +190,50 @@ static int get_ready(struct loom__sweep_session *s, struct run *r, struct loom_e
 	return rc;
 }
 
+/* At once, not when all is over: who forgot to install something need not wait. */
+static int say_failure(struct loom__sweep_session *s, int rc, const struct loom_error *err)
+{
+	struct loom__text line = {0}, cell = {0};
+	const cJSON *v;
+	if (!rc || rc == LOOM_EINTR)
+		return rc;
+	loom__text_add(&line, "%s\n", err->text);
+	cJSON_ArrayForEach(v, s->sweep.cell[s->at].values)
+	{
+		loom__text_add(&cell, "%s%s", cell.length ? ", " : "", v->valuestring);
+	}
+	if (line.at && cell.at && !(s->said.at && strstr(s->said.at, line.at))) {
+		if (s->cli->err_is_tty && !s->wish->quiet)
+			fputs("\r\033[K", stderr);
+		loom__say_warning(s->cli, "%s: %s", cell.at, err->text);
+		loom__text_put(&s->said, line.at, line.length);
+	}
+	loom__text_free(&line);
+	loom__text_free(&cell);
+	return rc;
+}
+
 static int open_run(void *arg, size_t cell, void **run, struct loom_error *err)
 {
 	struct loom__sweep_session *s = arg;
 	struct loom__plan plan;
 	struct loom_stack_params params = {
-	    .size = sizeof(params), .log = loom__log_line, .log_level = (int)s->args->log};
+	    .size = sizeof(params), .log = loom__log_line, .log_level = (int)s->wish->log};
 	struct run *r = calloc(1, sizeof(*r));
 	if (!r)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	int rc = plan_cell(s, cell, &r->cfg, &plan, err);
+	int rc = 0;
+	struct loom__sweep_cell now = {0};
+	s->at = cell;
+	if (plan_cell(s, cell, &r->cfg, &plan))
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf was changed while the sweep ran");
+	if (!rc) {
+		name_cell(&now, r->cfg);
+		if (strcmp(now.id, s->sweep.cell[cell].id)) {
+			loom__plan_free(&plan);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf was changed while the sweep ran");
+		}
+	}
 	if (!rc)
 		rc = loom__stack_open(&plan, &params, &r->stack, err);
 	if (!rc) {
@@ -278,17 +245,44 @@ static int open_run(void *arg, size_t cell, void **run, struct loom_error *err)
 		close_run(s, r);
 	else
 		*run = r;
-	return rc;
+	return say_failure(s, rc, err);
+}
+
+/* A slip in the name of a metric would else be noticed when all has been measured. One that is like none may yet
+ * be a metric of other cells. */
+static void look_for(struct loom__sweep_session *s, const char *list, const struct loom__sample *sample)
+{
+	const char **have = calloc(sample->report.count + 1, sizeof(*have));
+	for (size_t i = 0; have && i < sample->report.count; i++)
+		have[i] = sample->report.list[i].name;
+	for (char name[80]; have && *list && !s->mistake.code;) {
+		size_t n = strcspn(list, ", ");
+		snprintf(name, sizeof(name), "%.*s", (int)n, list);
+		list += n + strspn(list + n, ", ");
+		const char *near = loom__nearest(name, have, sample->report.count);
+		if (near && strcmp(near, name))
+			LOOM__FAIL(&s->mistake, LOOM_EINVAL, "no metric '%s' in the first sample; did you mean '%s'?",
+				   name, near);
+		else if (!near)
+			loom__say_warning(s->cli, "no metric '%s' in the first sample: `gpuloom run --no-sweep` shows "
+						  "which there are",
+					  name);
+	}
+	free(have);
 }
 
 static int sample_run(void *arg, void *run, cJSON *line, struct loom_error *err)
 {
+	struct loom__sweep_session *s = arg;
 	struct run *r = run;
-	(void)arg;
 	int rc = loom__stack_sample(r->stack, r->result, 0, err);
 	if (rc)
-		return rc;
+		return say_failure(s, rc, err);
 	const struct loom__sample *sample = &r->result->sample[r->result->samples - 1];
+	if (!s->looked++) {
+		look_for(s, s->spec->opts.metric, sample);
+		look_for(s, s->spec->opts.pareto, sample);
+	}
 	cJSON_AddNumberToObject(line, "seconds", sample->seconds);
 	cJSON *metrics = cJSON_AddObjectToObject(line, "metrics");
 	cJSON *units = cJSON_AddObjectToObject(line, "units");

@@ -4,18 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int add_value(struct loom__factor *f, char *value)
-{
-	char **list = value ? realloc(f->value, (f->values + 1) * sizeof(*list)) : NULL;
-	if (!list) {
-		free(value);
-		return LOOM_ENOMEM;
-	}
-	f->value = list;
-	list[f->values++] = value;
-	return 0;
-}
-
 /* The next value, with its blanks at both ends cut; *at moves behind its comma. NULL: out of memory. */
 static char *next_value(const char **at)
 {
@@ -45,38 +33,48 @@ static char *next_value(const char **at)
 	return out;
 }
 
+int loom__values_read(const char *text, char ***value, size_t *values)
+{
+	for (const char *at = text; at;) {
+		char *one = next_value(&at);
+		char **list = one ? realloc(*value, (*values + 1) * sizeof(*list)) : NULL;
+		if (!list) {
+			free(one);
+			return LOOM_ENOMEM;
+		}
+		*value = list;
+		list[(*values)++] = one;
+	}
+	return 0;
+}
+
 int loom__factor_parse(const char *text, struct loom__factor *out, struct loom_error *err)
 {
 	const char *equals = strchr(text, '='), *dot = equals ? memrchr(text, '.', (size_t)(equals - text)) : NULL;
 	struct loom__factor f = {0};
 	if (!dot || dot == text || dot + 1 == equals)
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "--vary %s: not of the form section.key=value,value", text);
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: not of the form section.key=value,value", text);
 	f.key = strndup(text, (size_t)(equals - text));
-	int rc = f.key ? 0 : LOOM_ENOMEM;
-	for (const char *at = equals + 1; !rc && at;)
-		rc = add_value(&f, next_value(&at));
-	for (size_t i = 0; !rc && i < f.values; i++)
-		for (size_t j = 0; j < i; j++)
+	int rc = f.key ? loom__values_read(equals + 1, &f.value, &f.values) : LOOM_ENOMEM;
+	if (rc)
+		LOOM__FAIL(err, rc, "out of memory");
+	for (size_t i = 0; i < f.values && !rc; i++)
+		for (size_t j = 0; j < i && !rc; j++)
 			if (!strcmp(f.value[i], f.value[j]))
-				rc = LOOM_EINVAL;
-	if (rc) {
-		if (rc == LOOM_ENOMEM)
-			LOOM__FAIL(err, rc, "out of memory");
-		else
-			LOOM__FAIL(err, rc, "--vary %s: the same value twice", text);
+				rc = LOOM__FAIL(err, LOOM_EINVAL, "%s: the same value twice", text);
+	if (rc)
 		loom__factor_free(&f);
-		return rc;
-	}
-	*out = f;
-	return 0;
+	else
+		*out = f;
+	return rc;
 }
 
 int loom__factor_add(const char *text, struct loom__factor *list, size_t *n, struct loom_error *err)
 {
-	int rc = loom__factor_parse(text, &list[*n], err);
+	struct loom_error why;
+	int rc = loom__factor_parse(text, &list[*n], &why);
 	if (rc)
-		return rc;
+		return LOOM__FAIL(err, rc, "--vary %s", why.text);
 	const char *key = list[(*n)++].key;
 	for (size_t i = 0; i + 1 < *n; i++)
 		if (loom__same(list[i].key, key))
@@ -86,8 +84,15 @@ int loom__factor_add(const char *text, struct loom__factor *list, size_t *n, str
 
 void loom__factor_free(struct loom__factor *f)
 {
-	for (size_t i = 0; i < f->values; i++)
+	for (size_t i = 0; i < f->values; i++) {
+		for (char **set = f->sets ? f->sets[i] : NULL; set && *set; set++)
+			free(*set);
+		if (f->sets)
+			free(f->sets[i]);
 		free(f->value[i]);
+	}
+	free(f->sets);
+	free(f->from);
 	free(f->value);
 	free(f->key);
 	*f = (struct loom__factor){0};

@@ -5,13 +5,23 @@
 
 #include "base/base.h"
 
+struct loom__entry;
+
 struct loom__factor {
 	char *key;    /* "scheduler.use" */
 	char **value; /* [values] */
 	size_t values;
+	/* Of named points, whose values are names; else NULL: [values] lists of what each sets,
+	 * "section.key=value", ended by NULL. */
+	char ***sets;
+	const struct loom__entry **from; /* [values] where each stands; NULL: in no conf */
 };
 
-/* A comma separates values; within double quotes, or after a backslash, it is one of a value. */
+/* Appends the values of a list, each from malloc. A comma separates them; within double quotes, or after a
+ * backslash, it is one of a value. */
+int loom__values_read(const char *list, char ***value, size_t *values);
+
+/* "section.key=value,value" */
 int loom__factor_parse(const char *text, struct loom__factor *out, struct loom_error *err);
 /* The same at the end of list[*n], which has room for it. A key that is there already is an error; *n counts the
  * new one even then, so that it is freed with the others. */

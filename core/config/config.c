@@ -60,6 +60,14 @@ const struct loom__entry *loom__config_get(const struct loom_config *cfg, const 
 	return slot ? slot->top : NULL;
 }
 
+int loom__config_entries(const struct loom_config *cfg, loom__entry_fn *fn, void *arg)
+{
+	int code = 0;
+	for (const struct loom__slot *s = cfg->slots; s && !code; s = s->next)
+		code = fn(arg, s->top);
+	return code;
+}
+
 struct loom__header *loom__config_header(const struct loom_config *cfg, const char *section)
 {
 	struct loom__header *h = cfg->headers;
@@ -209,8 +217,9 @@ int loom_config_set(struct loom_config *cfg, const char *section, const char *ke
 		    const char *value, struct loom_error *err)
 {
 	struct loom__diag diag = {0};
-	int code = loom__config_assign(cfg, "loom_config_set", LOOM_FROM_API,
-				       (struct loom__slice){section, strlen(section)},
+	static char from[] = "loom_config_set";
+	const struct loom__entry where = {.source = LOOM_FROM_API, .file = from};
+	int code = loom__config_assign(cfg, &where, (struct loom__slice){section, strlen(section)},
 				       (struct loom__slice){key, strlen(key)},
 				       (struct loom__slice){value, strlen(value)}, &diag);
 	return conclude(cfg, code, &diag, err);

@@ -60,6 +60,14 @@ int loom__config_read_environment(struct loom_config *cfg, char *const *environm
 int loom__config_set_text(struct loom_config *cfg, const char *assignment, enum loom_source source,
 			  struct loom__diag *diag);
 
+/* The same, with the source and the place of `where`: a file and a line, or the option that said it. */
+int loom__config_set_at(struct loom_config *cfg, const char *assignment,
+			const struct loom__entry *where, struct loom__diag *diag);
+
+/* The entries in force, in order of first appearance, until fn returns other than 0. */
+typedef int loom__entry_fn(void *arg, const struct loom__entry *e);
+int loom__config_entries(const struct loom_config *cfg, loom__entry_fn *fn, void *arg);
+
 /* Says that `section` exists and has the keys of `rows` (ends with name NULL; may be NULL), which
  * outlive cfg. Declaring twice adds rows. `owner` is what `gpuloom describe` takes, for messages:
  * "scheduler mgws", "run"; "" or NULL: none. */
@@ -90,10 +98,11 @@ int loom__config_fill(struct loom_config *cfg, const char *const *sections, size
  * public calls too. */
 int loom__config_unknown(struct loom_config *cfg, struct loom__diag *diag);
 
-/* The effective values, sorted by section in order of declaration, then by row; free keys last. */
+/* The effective values, sorted by section in order of declaration, then by row; then keys without a
+ * row: the user's own, and the lists of values of [sweep.SECTION]. */
 struct loom__effective {
 	const char *section, *key; /* the last section of the fill; `entry` says which one had it */
-	const struct loom_opt *row;      /* NULL for a free key */
+	const struct loom_opt *row;      /* NULL for a key without one */
 	const char *value;               /* canonical form: 65536 for 64KiB, 10000 for 10us (ns) */
 	const char *shown;               /* as written, or the default's text */
 	const struct loom__entry *entry; /* NULL: the default */

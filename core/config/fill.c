@@ -172,10 +172,11 @@ int loom__config_each(const struct loom_config *cfg, loom__effective_fn *fn, voi
 		code = each_record(cfg, NULL, fn, arg);
 	for (const struct loom__slot *s = cfg->slots; s && !code; s = s->next) {
 		const struct loom__entry *e = s->top;
-		if (!loom__is_private(e->section) && !loom__is_private(e->key))
+		if (!loom__is_private(e->section) && !loom__is_private(e->key) &&
+		    strncmp(e->section, "sweep.", 6))
 			continue;
 		struct loom__effective free_key = {.section = e->section,
-						   .key = e->key,
+						   .key = e->spelling,
 						   .value = e->value,
 						   .shown = e->value,
 						   .entry = e};

@@ -119,8 +119,8 @@ int loom__config_add(struct loom_config *cfg, const struct loom__place *place,
 		     struct loom__slice section, struct loom__slice key, struct loom__slice value,
 		     struct loom__diag *diag);
 
-/* The one way for values that come from no file; `from` names it in messages. */
-int loom__config_assign(struct loom_config *cfg, const char *from, enum loom_source source,
+/* The one way for values that stand in no line of a file that is being read. */
+int loom__config_assign(struct loom_config *cfg, const struct loom__entry *where,
 			struct loom__slice section, struct loom__slice key,
 			struct loom__slice value, struct loom__diag *diag);
 

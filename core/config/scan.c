@@ -234,7 +234,13 @@ static void scan_key(struct scan *s, struct loom__slice line)
 	struct loom__slice key = {line.at, (size_t)(equals - line.at)};
 	key = loom__strip(key);
 	if ((fault = loom__name_fault(key, 0, &where))) {
-		REFUSE(s, key.at + where, "%s", fault);
+		const char *dot = memrchr(key.at, '.', key.n);
+		if (dot && dot > key.at && s->where == INSIDE)
+			REFUSE(s, dot, "a key has no dots; write [%.*s.%.*s] and below it %.*s = ...",
+			       WORDS(s->section), (int)(dot - key.at), key.at,
+			       (int)(key.at + key.n - dot - 1), dot + 1);
+		else
+			REFUSE(s, key.at + where, "%s", fault);
 		return;
 	}
 	struct loom__slice value = {equals + 1, line.n - (size_t)(equals + 1 - line.at)};

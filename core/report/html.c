@@ -240,9 +240,10 @@ static void add_pareto(struct loom__text *out, const struct loom__view *view,
 	if (wish->x != LOOM__NO_NAME &&
 	    add_figure(
 		&part, view, &f,
-		"Large marks are on the front: no other variant is surely better in one metric "
-		"and as good in the other, interval against interval. The line goes through the "
-		"medians alone. Dotted intervals come from fewer than 6 samples and are open.")) {
+		"Large marks are on the front, which the line follows: no other median is better in one "
+		"metric and as good in the other. A ring is beaten by another median, but not surely, "
+		"interval against interval; a dot surely is. Dotted intervals come from fewer than 6 "
+		"samples and are open.")) {
 		loom__html_section(out, "pareto", "Pareto front", "");
 		loom__text_put(out, part.at, part.length);
 		loom__text_add(out, "</section>\n");

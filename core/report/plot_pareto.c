@@ -17,10 +17,10 @@ struct pareto {
 	size_t x, y;
 	struct loom__scale sx, sy;
 	unsigned char *front;
-	struct named {
+	struct box {
 		double left, top, right, bottom;
-	} named[MOST_NAMES];
-	size_t names;
+	} taken[MOST_POINTS + MOST_NAMES]; /* by marks and names */
+	size_t takens, names;
 	double left, right, top, bottom;
 };
 
@@ -56,55 +56,103 @@ static int fit(struct pareto *p, int narrow)
 	return 1;
 }
 
-/* A name beside its point where it meets no other; else the tooltip has to do. */
-static void draw_name(struct loom__text *out, struct pareto *p, const char *label, double x,
-		      double y)
+static void take(struct pareto *p, struct box b)
 {
-	static const double place[][2] = {{10, -8}, {10, 18}, {-10, -8}, {-10, 18}};
-	size_t chars = loom__markup_width(label);
+	if (p->takens < LOOM__COUNT(p->taken))
+		p->taken[p->takens++] = b;
+}
+
+static int is_free(const struct pareto *p, const struct box *b)
+{
+	int good = b->left >= p->left && b->right <= p->right + 40 && b->top >= p->top - 8 && b->bottom <= p->bottom;
+	for (size_t i = 0; i < p->takens && good; i++)
+		good = b->right < p->taken[i].left || b->left > p->taken[i].right || b->bottom < p->taken[i].top ||
+		       b->top > p->taken[i].bottom;
+	return good;
+}
+
+/* A name beside its point where it meets no other and no mark; else the tooltip has to do. */
+static void draw_name(struct loom__text *out, struct pareto *p, size_t i)
+{
+	static const double place[][2] = {{10, -8}, {10, 18}, {-10, -8}, {-10, 18}, {10, 5}, {-10, 5}};
+	const struct loom__variant *v = &p->view->variant[i];
+	double x = loom__scale_at(&p->sx, v->series[p->x].median.at);
+	double y = loom__scale_at(&p->sy, v->series[p->y].median.at);
+	size_t chars = loom__markup_width(v->label);
 	chars = chars > 26 ? 26 : chars;
 	double width = (double)chars * 6.9;
 	for (size_t k = 0; k < LOOM__COUNT(place) && p->names < MOST_NAMES; k++) {
-		double left = x + place[k][0] - (place[k][0] < 0 ? width : 0),
-		       top = y + place[k][1] - 12;
-		struct named n = {left, top, left + width, top + 15};
-		int free_place = n.left >= p->left && n.right <= p->right + 40 &&
-				 n.top >= p->top - 8 && n.bottom <= p->bottom;
-		for (size_t i = 0; i < p->names && free_place; i++)
-			free_place = n.right < p->named[i].left || n.left > p->named[i].right ||
-				     n.bottom < p->named[i].top || n.top > p->named[i].bottom;
-		if (!free_place)
+		double left = x + place[k][0] - (place[k][0] < 0 ? width : 0), top = y + place[k][1] - 12;
+		struct box b = {left, top, left + width, top + 15};
+		if (!is_free(p, &b))
 			continue;
-		p->named[p->names++] = n;
-		loom__svg_text(out, "label", x + place[k][0], y + place[k][1],
-			       place[k][0] < 0 ? 'e' : 's', label, 26);
+		take(p, b);
+		p->names++;
+		loom__svg_text(out, p->front[i] == LOOM__FRONT_ON ? "label name" : "label tick", x + place[k][0],
+			       y + place[k][1], place[k][0] < 0 ? 'e' : 's', v->label, 26);
 		return;
 	}
 }
 
+/* The classes of a mark: filled and in colour on the front, a ring near it, a dot off it. */
+static const char *const colour[] = {"v-open", "v-open", "v-equivalent"};
+static const char *const shape[] = {"fill", "hollow", "verdict"};
+
+static void draw_mark(struct loom__text *out, struct pareto *p, double x, double y, enum loom__front front,
+		      const char *tip)
+{
+	static const double size[] = {3.2, 4.2, 6};
+	loom__text_add(out, "<g class=\"%s\">", colour[front]);
+	loom__svg_mark(out, front == LOOM__FRONT_ON, shape[front], x, y, size[front], tip);
+	loom__text_add(out, "</g>\n");
+	take(p, (struct box){x - 6, y - 6, x + 6, y + 6});
+}
+
+static void draw_interval(struct loom__text *out, const struct pareto *p, size_t i)
+{
+	const struct loom__series *a = &p->view->variant[i].series[p->x], *b = &p->view->variant[i].series[p->y];
+	double x = loom__scale_at(&p->sx, a->median.at), y = loom__scale_at(&p->sy, b->median.at);
+	loom__text_add(out, "<g class=\"%s\"><g class=\"whiskers%s\">", colour[p->front[i]],
+		       a->median.open || b->median.open ? " open" : "");
+	loom__svg_line(out, "span", loom__scale_at(&p->sx, bounded(a, 0)), y,
+		       loom__scale_at(&p->sx, bounded(a, 1)), y);
+	loom__svg_line(out, "span", x, loom__scale_at(&p->sy, bounded(b, 0)), x,
+		       loom__scale_at(&p->sy, bounded(b, 1)));
+	loom__text_add(out, "</g></g>\n");
+}
+
 static void draw_point(struct loom__text *out, struct pareto *p, size_t i)
 {
+	static const char *const word[] = {"", "; beaten, but not surely", "; on the front"};
 	const struct loom__variant *v = &p->view->variant[i];
 	const struct loom__series *a = &v->series[p->x], *b = &v->series[p->y];
-	double x = loom__scale_at(&p->sx, a->median.at), y = loom__scale_at(&p->sy, b->median.at);
 	char unit[40], fx[160], fy[160], tip[600];
-	const char *open = a->median.open || b->median.open ? " open" : "";
 	snprintf(unit, sizeof(unit), "%s", p->view->metric[p->x].unit);
 	loom__figure(a->median.at, unit, fx, sizeof(fx));
 	snprintf(unit, sizeof(unit), "%s", p->view->metric[p->y].unit);
 	loom__figure(b->median.at, unit, fy, sizeof(fy));
 	snprintf(tip, sizeof(tip), "%.200s: %.40s %.60s, %.40s %.60s%s", v->name,
-		 p->view->metric[p->x].name, fx, p->view->metric[p->y].name, fy,
-		 p->front[i] ? "; on the front" : "");
-	loom__text_add(out, "<g class=\"%s\">", p->front[i] ? "v-equivalent" : "v-open");
-	loom__text_add(out, "<g class=\"whiskers%s\">", open);
-	loom__svg_line(out, "span", loom__scale_at(&p->sx, bounded(a, 0)), y,
-		       loom__scale_at(&p->sx, bounded(a, 1)), y);
-	loom__svg_line(out, "span", x, loom__scale_at(&p->sy, bounded(b, 0)), x,
-		       loom__scale_at(&p->sy, bounded(b, 1)));
-	loom__text_add(out, "</g>\n");
-	loom__svg_mark(out, p->front[i] ? 1 : 0, "verdict", x, y, p->front[i] ? 5.5 : 4, tip);
-	loom__text_add(out, "</g>\n");
+		 p->view->metric[p->x].name, fx, p->view->metric[p->y].name, fy, word[p->front[i]]);
+	draw_mark(out, p, loom__scale_at(&p->sx, a->median.at), loom__scale_at(&p->sy, b->median.at),
+		  (enum loom__front)p->front[i], tip);
+}
+
+/* What the marks mean, at the right above the plot; on a narrow page the text below it says so. */
+static void draw_key(struct loom__text *out, struct pareto *p, const size_t *order, size_t n)
+{
+	static const char *const word[] = {"surely beaten", "beaten, but not surely", "on the front"};
+	double x = p->right + 40;
+	for (int front = LOOM__FRONT_OFF; front <= LOOM__FRONT_ON; front++) {
+		int there = 0;
+		for (size_t k = 0; k < n; k++)
+			there |= p->front[order[k]] == front;
+		if (!there)
+			continue;
+		loom__svg_text(out, "note", x, 14, 'e', word[front], 40);
+		x -= (double)strlen(word[front]) * 6.3 + 10;
+		draw_mark(out, p, x, 10, (enum loom__front)front, NULL);
+		x -= 22;
+	}
 }
 
 /* Steps through the medians that no other median beats: the line that the eye looks for. */
@@ -146,7 +194,7 @@ double loom__plot_pareto(struct loom__text *out, const struct loom__view *view, 
 {
 	int narrow = width < 600;
 	struct pareto p = {.view = view, .x = x, .y = y, .left = narrow ? 50 : 64, .top = 36};
-	double height = narrow ? 380 : 470, drawn = 0;
+	double height = narrow ? 380 : 500, drawn = 0;
 	size_t *order = calloc(view->variants + 1, sizeof(*order)), n = 0;
 	p.front = calloc(view->variants + 1, 1);
 	p.right = width - (narrow ? 12 : 40);
@@ -163,18 +211,22 @@ double loom__plot_pareto(struct loom__text *out, const struct loom__view *view, 
 	loom__svg_axis_y(out, &p.sy, p.left, p.right);
 	loom__svg_axis_x(out, &p.sx, p.bottom, p.bottom);
 	loom__svg_metric(out, view, x, p.sx.unit, p.right, p.bottom + 40, 'e');
-	draw_line(out, &p, order, n);
+	if (!narrow)
+		draw_key(out, &p, order, n);
 	/* The front last, so that it lies on top; of many others evenly some. */
-	for (int front = 0; front < 2; front++)
+	for (int front = LOOM__FRONT_OFF; front <= LOOM__FRONT_ON; front++)
+		for (size_t k = 0; k < n; k++)
+			if (p.front[order[k]] == front && (front || k % (n / MOST_POINTS + 1) == 0))
+				draw_interval(out, &p, order[k]);
+	draw_line(out, &p, order, n);
+	for (int front = LOOM__FRONT_OFF; front <= LOOM__FRONT_ON; front++)
 		for (size_t k = 0; k < n; k++)
 			if (p.front[order[k]] == front && (front || k % (n / MOST_POINTS + 1) == 0))
 				draw_point(out, &p, order[k]);
-	for (size_t k = 0; k < n; k++)
-		if (p.front[order[k]])
-			draw_name(
-			    out, &p, view->variant[order[k]].label,
-			    loom__scale_at(&p.sx, view->variant[order[k]].series[x].median.at),
-			    loom__scale_at(&p.sy, view->variant[order[k]].series[y].median.at));
+	for (int front = LOOM__FRONT_ON; front >= LOOM__FRONT_OFF; front--)
+		for (size_t k = 0; k < n; k++)
+			if (p.front[order[k]] == front)
+				draw_name(out, &p, order[k]);
 	loom__svg_end(out);
 	drawn = height;
 end:

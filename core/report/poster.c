@@ -36,7 +36,7 @@ void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 	static const int order[] = {LOOM__PLOT_FOREST, LOOM__PLOT_EFFECTS,      LOOM__PLOT_PARETO,
 				    LOOM__PLOT_RUNS,   LOOM__PLOT_DISTRIBUTION, LOOM__PLOT_WORKERS};
 	struct loom__text body = {0};
-	double y = 20;
+	double y = *view->title ? 64 : 20;
 	for (size_t i = 0; i < LOOM__COUNT(order); i++) {
 		struct loom__text one = {0};
 		double height = 0;
@@ -61,6 +61,11 @@ void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 		       "</title>\n<style>\n%s.paper{fill:var(--paper)}\n</style>\n"
 		       "<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n",
 		       loom__plot_style);
+	if (*view->title) {
+		loom__text_add(out, "<g class=\"plot\">");
+		loom__svg_text(out, "title", 24, 34, 's', view->title, 90);
+		loom__text_add(out, "</g>\n");
+	}
 	if (body.at)
 		loom__text_put(out, body.at, body.length);
 	loom__text_add(out, "</svg>\n");

@@ -26,6 +26,30 @@ enum loom__report_format loom__report_format_of(const char *path)
 					      : LOOM__REPORT_FORMATS;
 }
 
+int loom__report_plots(const char *list, unsigned *plots, struct loom_error *err)
+{
+	*plots = 0;
+	while (list && *list) {
+		char name[40] = "";
+		list += strspn(list, " ");
+		size_t n = strcspn(list, ", ");
+		strncat(name, list, n < sizeof(name) - 1 ? n : sizeof(name) - 1);
+		list += n + strspn(list + n, ", ");
+		int k = 0;
+		while (k < LOOM__PLOTS && strcmp(name, loom__plot_name[k]))
+			k++;
+		if (k == LOOM__PLOTS) {
+			const char *near = loom__nearest(name, loom__plot_name, LOOM__PLOTS);
+			return LOOM__FAIL(err, LOOM_EINVAL, "no plot '%s'; %s%s", name,
+					  near ? "did you mean "
+					       : "choose from forest, runs, distribution, effects, pareto, workers",
+					  near ? near : "");
+		}
+		*plots |= 1u << k;
+	}
+	return 0;
+}
+
 static int unknown(const struct loom__view *view, const char *name, struct loom_error *err)
 {
 	const char *near = loom__nearest(name, view->metric_names.name, view->metric_names.count);
@@ -47,9 +71,10 @@ static int next_metric(const struct loom__view *view, const char **list, size_t 
 		       struct loom_error *err)
 {
 	char name[200];
-	size_t n = strcspn(*list, ",");
+	*list += strspn(*list, " ");
+	size_t n = strcspn(*list, ", ");
 	snprintf(name, sizeof(name), "%.*s", (int)(n < 199 ? n : 199), *list);
-	*list += n + ((*list)[n] == ',');
+	*list += n + strspn(*list + n, ", ");
 	*metric = loom__names_find(&view->metric_names, name);
 	return *metric == LOOM__NO_NAME ? unknown(view, name, err) : 0;
 }

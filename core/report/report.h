@@ -33,6 +33,9 @@ enum loom__plot_kind {
 };
 extern const char *const loom__plot_name[LOOM__PLOTS + 1]; /* NULL-terminated */
 
+/* "forest,pareto" as bits; a name that is none is worded in err. */
+int loom__report_plots(const char *list, unsigned *plots, struct loom_error *err);
+
 struct loom__report_wish {
 	size_t metric[LOOM__REPORT_METRICS]; /* to be plotted, the leading one first */
 	size_t metrics;

@@ -50,6 +50,7 @@ static cJSON *metric(const struct loom__view_metric *m, const struct loom__serie
 
 static void add_variants(cJSON *doc, const struct loom__view *view, const unsigned char *front)
 {
+	static const char *const word[] = {"off", "near", "on"};
 	cJSON *list = cJSON_AddArrayToObject(doc, "variants");
 	for (size_t i = 0; i < view->variants; i++) {
 		const struct loom__variant *v = &view->variant[i];
@@ -67,7 +68,7 @@ static void add_variants(cJSON *doc, const struct loom__view *view, const unsign
 				cJSON_AddItemToObject(metrics, view->metric[m].name,
 						      metric(&view->metric[m], &v->series[m]));
 		if (front)
-			cJSON_AddBoolToObject(o, "on_front", front[i]);
+			text(o, "front", word[front[i]]);
 		cJSON_AddItemToArray(list, o);
 	}
 }

@@ -225,26 +225,35 @@ int loom__view_pair(const struct loom__view *view, size_t *x, size_t *y)
 	return 0;
 }
 
+static struct loom__stats_point point_of(const struct loom__series *x, const struct loom__series *y, int medians)
+{
+	if (medians)
+		return (struct loom__stats_point){x->median.at, x->median.at, y->median.at, y->median.at};
+	return (struct loom__stats_point){x->median.low, x->median.high, y->median.low, y->median.high};
+}
+
 int loom__view_front(const struct loom__view *view, size_t x, size_t y, unsigned char *front)
 {
 	struct loom__stats_point *point = calloc(view->variants + 1, sizeof(*point));
-	size_t *who = calloc(view->variants + 1, sizeof(*who)), n = 0;
+	size_t *who = calloc(view->variants + 1, sizeof(*who));
 	unsigned char *part = calloc(view->variants + 1, 1);
 	int rc = point && who && part ? 0 : LOOM_ENOMEM;
 	memset(front, 0, view->variants);
-	for (size_t v = 0; !rc && v < view->variants; v++) {
-		const struct loom__series *s = view->variant[v].series;
-		if (!s || !s[x].n || !s[y].n)
-			continue;
-		point[n] = (struct loom__stats_point){s[x].median.low, s[x].median.high,
-						      s[y].median.low, s[y].median.high};
-		who[n++] = v;
+	/* One that is on the front of the medians is on that of the intervals: its levels add up to ON. */
+	for (int medians = 0; medians < 2 && !rc; medians++) {
+		size_t n = 0;
+		for (size_t v = 0; v < view->variants; v++) {
+			const struct loom__series *s = view->variant[v].series;
+			if (!s || !s[x].n || !s[y].n)
+				continue;
+			point[n] = point_of(&s[x], &s[y], medians);
+			who[n++] = v;
+		}
+		if (n)
+			rc = loom__stats_pareto(point, n, loom__view_better(view, x), loom__view_better(view, y), part);
+		for (size_t i = 0; !rc && i < n; i++)
+			front[who[i]] = (unsigned char)(front[who[i]] + part[i]);
 	}
-	if (!rc && n)
-		rc = loom__stats_pareto(point, n, loom__view_better(view, x),
-					loom__view_better(view, y), part);
-	for (size_t i = 0; !rc && i < n; i++)
-		front[who[i]] = part[i];
 	free(point);
 	free(who);
 	free(part);

@@ -99,8 +99,13 @@ double loom__view_value(const struct loom__variant *v, size_t metric, size_t row
 size_t loom__view_leading(const struct loom__view *view, const char *name);
 /* Two metrics worth trading against each other. 0: there are none. */
 int loom__view_pair(const struct loom__view *view, size_t *x, size_t *y);
-/* Which variants are on the Pareto front of two metrics; others 0. `front` is [variants]. Variants
- * without both are left out of it. 0, or LOOM_ENOMEM. */
+/* How each variant stands to the Pareto front of two metrics. `front` is [variants]; variants without both are
+ * OFF. 0, or LOOM_ENOMEM. */
+enum loom__front {
+	LOOM__FRONT_OFF,  /* another is surely better, interval against interval */
+	LOOM__FRONT_NEAR, /* another has better medians, but not surely */
+	LOOM__FRONT_ON,	  /* no other has better medians in both */
+};
 int loom__view_front(const struct loom__view *view, size_t x, size_t y, unsigned char *front);
 enum loom__stats_better loom__view_better(const struct loom__view *view, size_t metric);
 

@@ -164,6 +164,58 @@ static void complete_head(struct loom__view *view)
 	view->head = head;
 }
 
+/* The place of a variant's level among the values of its factor as the head lists them. */
+static size_t place_of(const struct loom__view *view, const struct loom__variant *v, size_t f)
+{
+	const cJSON *factor, *value;
+	size_t i = 0;
+	cJSON_ArrayForEach(factor, loom__json_list(view->head, "factors"))
+	{
+		if (strcmp(loom__json_text(factor, "key"), view->factor[f]))
+			continue;
+		cJSON_ArrayForEach(value, loom__json_list(factor, "values"))
+		{
+			if (v->level && v->level[f] && !strcmp(loom__json_string(value), v->level[f]))
+				return i;
+			i++;
+		}
+		break;
+	}
+	return SIZE_MAX;
+}
+
+struct placed {
+	size_t *place; /* [factors] */
+	size_t factors, appeared;
+	struct loom__variant variant;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+	for (size_t f = 0; f < x->factors; f++)
+		if (x->place[f] != y->place[f])
+			return x->place[f] < y->place[f] ? -1 : 1;
+	return x->appeared < y->appeared ? -1 : 1;
+}
+
+/* Cells ran in random order; they are shown in that of their values. */
+static void sort_cells(struct loom__view *view)
+{
+	struct placed *list = loom__pool_get(&view->pool, view->variants, sizeof(*list));
+	size_t *place = loom__pool_get(&view->pool, view->variants * view->factors, sizeof(*place));
+	if (!list || !place)
+		return;
+	for (size_t i = 0; i < view->variants; i++) {
+		list[i] = (struct placed){place + i * view->factors, view->factors, i, view->variant[i]};
+		for (size_t f = 0; f < view->factors; f++)
+			list[i].place[f] = place_of(view, &view->variant[i], f);
+	}
+	qsort(list, view->variants, sizeof(*list), compare_places);
+	for (size_t i = 0; i < view->variants; i++)
+		view->variant[i] = list[i].variant;
+}
+
 void loom__view_add_sweep(struct loom__view *view)
 {
 	struct cells cells = {0};
@@ -199,4 +251,5 @@ void loom__view_add_sweep(struct loom__view *view)
 		v->label = *label ? label : cells.key.name[i];
 		v->name = *name ? name : v->label;
 	}
+	sort_cells(view);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sweep/spec.h"
+
 /* ---- the core's own options ---------------------------------------------------------------- */
 
 struct gpuloom_opts {
@@ -65,6 +67,9 @@ static const struct loom__core_section core_sections[] = {
 	{"barrier", use_barrier, "meeting points"},
 	{"trigger", use_trigger, "network operations"},
 	{"qos", use_qos, "service requests"},
+	{"sweep", loom__sweep_rows,
+	 "many configurations in one run; what is varied stands in `[sweep.SECTION]` and `[sweep.points]` ([sweeps]"
+	 "(report.md#sweeps))"},
 };
 
 const struct loom__core_section *loom__core_sections(size_t *n)
@@ -281,6 +286,11 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__prober *prober
 		goto fail;
 	}
 
+	if (loom__sweep_spec_in(cfg)) { /* a part of the conf like others, though a plan is of one run */
+		struct loom__sweep_spec spec;
+		if (!loom__sweep_spec_read(cfg, &spec, diag))
+			loom__sweep_spec_free(&spec);
+	}
 	if (plan->run.devices)
 		each_word(plan->run.devices, choose_device, &p);
 	for (size_t i = 0; i < plan->choices; i++) {

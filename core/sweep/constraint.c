@@ -82,8 +82,8 @@ static int parse_term(const char **at, const struct loom__factor *factor, size_t
 	return rc;
 }
 
-int loom__constraint_parse(const char *text, int only, const struct loom__factor *factor,
-			   size_t factors, struct loom__constraint *out, struct loom_error *err)
+int loom__constraint_parse(const char *text, const char *name, int only,
+			   const struct loom__factor *factor, size_t factors, struct loom__constraint *out, struct loom_error *err)
 {
 	size_t length = strlen(text);
 	char *word = malloc(length + 1);
@@ -101,10 +101,12 @@ int loom__constraint_parse(const char *text, int only, const struct loom__factor
 		at += strspn(at, ": ");
 		struct loom__text reason = {0};
 		loom__text_add(&reason, "%s%s",
-			       *at    ? ""
-			       : only ? "--only "
-				      : "--skip ",
-			       *at ? at : text);
+			       *at || name ? ""
+			       : only	   ? "--only "
+					   : "--skip ",
+			       *at    ? at
+			       : name ? name
+				      : text);
 		out->reason = reason.at;
 		if (!loom__text_ok(&reason) || !out->reason)
 			rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");

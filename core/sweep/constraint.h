@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which cells are left out, and why: "k=a|b,k2=c: reason". */
+/* Which cells are left out, and why: "k=a|b,k2=c: reason", or the reason as its name. */
 #ifndef LOOM_CONSTRAINT_H
 #define LOOM_CONSTRAINT_H
 
@@ -16,8 +16,9 @@ struct loom__constraint {
 };
 
 /* Terms are joined by commas, the values of one by bars; all terms must hold. Keys and values are
- * those of the factors, and quotes around a value keep its commas, bars and colons. */
-int loom__constraint_parse(const char *text, int only, const struct loom__factor *factor,
+ * those of the factors, and quotes around a value keep its commas, bars and colons. Without a reason
+ * of its own it is for `name`; NULL: for its text. */
+int loom__constraint_parse(const char *text, const char *name, int only, const struct loom__factor *factor,
 			   size_t factors, struct loom__constraint *out, struct loom_error *err);
 void loom__constraint_free(struct loom__constraint *c); /* an empty one is legal */
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -57,54 +58,78 @@ static int read_before(struct loom__journal *j, struct loom_error *err)
 	return rc;
 }
 
-int loom__journal_open(const char *path, FILE *stream, int resume, struct loom__journal *j,
-		       struct loom_error *err)
+static int take_file(struct loom__journal *j, enum loom__journal_way way, struct loom_error *err)
 {
 	struct stat st;
+	j->fd = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	if (j->fd < 0 || fstat(j->fd, &st))
+		return say(j, "open", err);
+	if (!S_ISREG(st.st_mode))
+		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not a regular file", j->path);
+	if (lock(j))
+		return LOOM__FAIL(err, LOOM_EBUSY, "another gpuloom is writing to '%s'", j->path);
+	if (!st.st_size)
+		return 0;
+	if (way == LOOM__JOURNAL_NEW)
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "'%s' is there already: --resume goes on with it, --anew throws it away, another "
+				  "name keeps it",
+				  j->path);
+	int rc = read_before(j, err);
+	if (!rc && way == LOOM__JOURNAL_ANEW) {
+		loom__doc_free(&j->before);
+		if (ftruncate(j->fd, 0))
+			rc = say(j, "empty", err);
+	}
+	return rc;
+}
+
+int loom__journal_open(const char *path, FILE *stream, enum loom__journal_way way, struct loom__journal *j,
+		       struct loom_error *err)
+{
 	int rc = 0;
 	*j = (struct loom__journal){.fd = -1, .stream = stream, .path = path};
-	if (!path)
-		return 0;
-	j->fd = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-	if (j->fd < 0 || fstat(j->fd, &st))
-		rc = say(j, "open", err);
-	else if (!S_ISREG(st.st_mode))
-		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not a regular file", path);
-	else if (lock(j))
-		rc = LOOM__FAIL(err, LOOM_EBUSY, "another gpuloom is writing to '%s'", path);
-	else if (st.st_size && !resume)
-		rc = LOOM__FAIL(
-		    err, LOOM_EINVAL,
-		    "'%s' is there already: --resume goes on with it, another name starts anew",
-		    path);
-	else if (st.st_size)
-		rc = read_before(j, err);
+	if (path)
+		rc = take_file(j, way, err);
+	else if ((j->fd = memfd_create("gpuloom-sweep", MFD_CLOEXEC)) < 0)
+		rc = LOOM__FAIL(err, LOOM_ENOMEM, "no memory for the samples: %m");
 	if (rc)
 		loom__journal_close(j);
 	return rc;
+}
+
+int loom__journal_read(const struct loom__journal *j, struct loom__doc *doc, struct loom_error *err)
+{
+	char path[40];
+	char *bytes;
+	size_t length;
+	if (j->path)
+		return loom__doc_read(j->path, doc, err);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", j->fd);
+	int rc = loom__read_file(path, LOOM__DOC_MOST, &bytes, &length, err);
+	return rc ? rc : loom__doc_parse("this sweep", bytes, length, doc, err);
 }
 
 int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_error *err)
 {
 	char *text = cJSON_PrintUnformatted(line);
 	size_t length = text ? strlen(text) : 0;
+	ssize_t n;
 	int rc = 0;
 	if (!text)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	text[length] = '\n'; /* in place of the NUL: one write has the whole line */
-	if (j->fd < 0) {
-		if (fwrite(text, 1, length + 1, j->stream) != length + 1 || fflush(j->stream))
-			rc = LOOM__FAIL(err, LOOM_EIO, "cannot write to standard output: %m");
-	} else {
-		ssize_t n;
-		do
-			n = write(j->fd, text, length + 1);
-		while (n < 0 && errno == EINTR);
-		if (n >= 0 && (size_t)n < length + 1)
-			errno = ENOSPC; /* half a line: the disk is full, and resume cuts it */
-		if (n != (ssize_t)(length + 1) || fdatasync(j->fd))
-			rc = say(j, "write to", err);
-	}
+	text[length++] = '\n'; /* in place of the NUL: one write has the whole line */
+	if (j->stream && (fwrite(text, 1, length, j->stream) != length || fflush(j->stream)))
+		rc = LOOM__FAIL(err, LOOM_EIO, "cannot write to standard output: %m");
+	do
+		n = write(j->fd, text, length);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0 && (size_t)n < length)
+		errno = ENOSPC; /* half a line: the disk is full, and resume cuts it */
+	if (!rc && n != (ssize_t)length)
+		rc = j->path ? say(j, "write to", err) : LOOM__FAIL(err, LOOM_ENOMEM, "no memory for the samples");
+	else if (!rc && j->path && fdatasync(j->fd))
+		rc = say(j, "write to", err);
 	cJSON_free(text);
 	return rc;
 }

@@ -10,17 +10,22 @@
 #include "report/document.h"
 
 struct loom__journal {
-	int fd;       /* -1: to `stream` */
-	FILE *stream; /* standard output: nothing to resume from */
-	const char *path;
+	int fd;           /* of the file, or of memory when there is none */
+	FILE *stream;     /* gets the lines, too; NULL: nothing does */
+	const char *path; /* NULL: no file, and nothing to resume from */
 	struct loom__doc before; /* what was there; root NULL: nothing */
 };
 
-/* Opens or creates `path` and keeps others from writing to it. With `resume` what is there is read,
- * and half a line at its end cut off; without, a file with content is refused. NULL path: `stream`.
- */
-int loom__journal_open(const char *path, FILE *stream, int resume, struct loom__journal *j,
+enum loom__journal_way {
+	LOOM__JOURNAL_NEW,    /* a file with content is refused */
+	LOOM__JOURNAL_RESUME, /* what is there is read, and half a line at its end cut off */
+	LOOM__JOURNAL_ANEW,   /* what is there, if a sweep, is thrown away */
+};
+/* Opens or creates `path` (NULL: memory) and keeps others from writing to it. */
+int loom__journal_open(const char *path, FILE *stream, enum loom__journal_way way, struct loom__journal *j,
 		       struct loom_error *err);
+/* All lines so far, as a document. */
+int loom__journal_read(const struct loom__journal *j, struct loom__doc *doc, struct loom_error *err);
 /* Appends one line: one write() and, for a file, fdatasync(). */
 int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_error *err);
 void loom__journal_close(struct loom__journal *j);

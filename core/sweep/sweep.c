@@ -14,7 +14,7 @@ struct cost {
 
 static int runnable(const struct loom__sweep *s, const struct loom__sweep_cell *c)
 {
-	return !c->skipped && !c->refused && !c->failed && c->have < s->samples;
+	return !c->skipped && !c->failed && c->have < s->samples;
 }
 
 /* ---- lines
@@ -104,7 +104,7 @@ static void take_line(struct loom__sweep_cell *c, const cJSON *line)
 	 * stays one, for the next try may hide it. */
 	if (*loom__json_text(line, "failed")) {
 		c->wrong = !strcmp(loom__json_text(line, "status"), loom__status_name(LOOM_EWRONG));
-		c->noted = c->wrong || c->refused;
+		c->noted = c->wrong;
 		c->failed = c->wrong;
 	}
 	if (loom__json_true(line, "done"))
@@ -135,7 +135,6 @@ int loom__sweep_resume(struct loom__sweep *s, const cJSON *header, struct loom_e
 	for (cJSON *line; (line = loom__doc_line(before, &at)); cJSON_Delete(line)) {
 		const char *id = loom__json_text(line, "cell");
 		struct loom__sweep_cell *c = *id ? find(sorted, s->cells, id) : NULL;
-		/* One that could not be run has no resolved configuration, and may have one now. */
 		strangers += *id && !c && cJSON_HasObjectItem(line, "sample");
 		if (c)
 			take_line(c, line);
@@ -152,6 +151,11 @@ int loom__sweep_resume(struct loom__sweep *s, const cJSON *header, struct loom_e
 
 /* ---- running
  * -----------------------------------------------------------------------------------*/
+
+static int interrupted(const struct loom__sweep *s, struct loom_error *err)
+{
+	return LOOM__FAIL(err, LOOM_EINTR, "interrupted after %zu of %zu samples", s->taken, s->wanted);
+}
 
 static int stopped(const struct loom__sweep *s)
 {
@@ -211,7 +215,7 @@ static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *co
 	if (io)
 		return io;
 	if (rc == LOOM_EINTR)
-		return LOOM__FAIL(err, rc, "%s", why.text);
+		return interrupted(s, err);
 	if (rc)
 		return fail_cell(s, c, rc, &why, err);
 	return note_done(s, c, err);
@@ -260,8 +264,6 @@ static int note_rest(struct loom__sweep *s, struct loom_error *err)
 		struct loom__sweep_cell *c = &s->cell[i];
 		if (c->skipped)
 			rc = note(s, c, "skipped", c->skipped, NULL, err);
-		else if (c->refused)
-			rc = note(s, c, "failed", c->refused, NULL, err);
 		else if (!c->failed)
 			rc = note_done(s, c, err);
 	}
@@ -281,9 +283,7 @@ int loom__sweep_run(struct loom__sweep *s, struct loom_error *err)
 	for (uint64_t round = 0; !rc && !over_budget(s) && (n = draw(s, round, order)); round++) {
 		for (size_t k = 0; k < n && !rc && !over_budget(s); k++) {
 			if (stopped(s))
-				rc = LOOM__FAIL(err, LOOM_EINTR,
-						"interrupted after %zu of %zu samples", s->taken,
-						s->wanted);
+				rc = interrupted(s, err);
 			else
 				rc =
 				    visit(s, order[k], s->at_a_time ? s->at_a_time : 1, &cost, err);
@@ -316,7 +316,6 @@ void loom__sweep_free(struct loom__sweep *s)
 	for (size_t i = 0; s->cell && i < s->cells; i++) {
 		cJSON_Delete(s->cell[i].values);
 		free(s->cell[i].skipped);
-		free(s->cell[i].refused);
 	}
 	free(s->cell);
 	s->cell = NULL;

@@ -19,7 +19,6 @@ struct loom__sweep_cell {
 	char id[33];   /* of the resolved configuration, in hexadecimal */
 	cJSON *values; /* {section.key: value}; owned */
 	char *skipped; /* why it is left out, or NULL; owned */
-	char *refused; /* why it cannot be run, known before it was tried, or NULL; owned */
 	/* The rest is the sweep's. */
 	uint32_t have;    /* samples, those of the file included */
 	int failed;       /* it could not be run (to the end) */

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sweep from its first cell to its table: progress, the file of samples, the report. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/report.h"
+#include "cli/session.h"
+#include "cli/sweep.h"
+#include "report/table.h"
+#include "run/environment.h"
+
+static const char *output_of(const struct loom__sweep_session *s)
+{
+	const char *path = s->wish->output ? s->wish->output : s->spec->opts.output;
+	return *path ? path : NULL;
+}
+
+/* ---- progress
+ * ------------------------------------------------------------------------------------*/
+
+static void show_time(char text[32], uint64_t ns)
+{
+	uint64_t s = (ns + 500000000) / 1000000000;
+	if (s >= 3600)
+		snprintf(text, 32, "%llu h %02llu min", (unsigned long long)(s / 3600),
+			 (unsigned long long)(s / 60 % 60));
+	else if (s >= 100)
+		snprintf(text, 32, "%llu min", (unsigned long long)((s + 30) / 60));
+	else
+		snprintf(text, 32, "%llu s", (unsigned long long)s);
+}
+
+/* A bar that is redrawn, on a terminal only; else a line each ten seconds. */
+static int show_progress(void *arg, const struct loom__sweep *w)
+{
+	struct loom__sweep_session *s = arg;
+	uint64_t now = loom__now_ns(), left = loom__sweep_left(w);
+	char bar[25] = "........................", rest[64] = "", time_left[32];
+	if (left) {
+		show_time(time_left, left);
+		snprintf(rest, sizeof(rest), ", about %s left", time_left);
+	}
+	memset(bar, '#', w->wanted ? 24 * w->taken / w->wanted : 24);
+	if (!s->wish->quiet && s->cli->err_is_tty && now - s->shown_ns > 50000000) {
+		fprintf(stderr, "\r\033[K[%s] %zu of %zu samples%s", bar, w->taken, w->wanted,
+			rest);
+		s->shown_ns = now;
+	} else if (!s->wish->quiet && !s->cli->err_is_tty && now - s->shown_ns > 10000000000u) {
+		fprintf(stderr, "gpuloom: %zu of %zu samples%s\n", w->taken, w->wanted, rest);
+		s->shown_ns = now;
+	}
+	return s->mistake.code || loom__stop_asked() > 0;
+}
+
+static void show_end(const struct loom__sweep_session *s)
+{
+	size_t done = 0, skipped = 0, failed = 0;
+	if (s->cli->err_is_tty && !s->wish->quiet)
+		fputs("\r\033[K", stderr);
+	for (size_t i = 0; i < s->sweep.cells; i++) {
+		const struct loom__sweep_cell *c = &s->sweep.cell[i];
+		skipped += c->skipped != NULL;
+		failed += c->failed;
+		done += !c->skipped && !c->failed && c->have >= s->sweep.samples;
+	}
+	if (s->wish->quiet)
+		return;
+	fprintf(stderr, "gpuloom: %zu cells: %zu complete, %zu skipped, %zu failed; %zu new samples",
+		s->sweep.cells, done, skipped, failed, s->sweep.taken);
+	if (output_of(s))
+		fprintf(stderr, "; `gpuloom report %s -o sweep.html` shows them", output_of(s));
+	fputs("\n", stderr);
+	if (s->sweep.out_of_budget && done + skipped + failed < s->sweep.cells)
+		loom__say_warning(s->cli, "the budget is used up%s", output_of(s) ? "; --resume goes on" : "");
+}
+
+/* ---- the file
+ * ------------------------------------------------------------------------------------*/
+
+static void add_now(cJSON *o, const char *key)
+{
+	char when[32];
+	time_t now = time(NULL);
+	struct tm utc;
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+	cJSON_AddStringToObject(o, key, when);
+}
+
+static void add_factor(cJSON *list, const struct loom__factor *f)
+{
+	cJSON *item = cJSON_CreateObject(), *sets;
+	cJSON_AddItemToArray(list, item);
+	cJSON_AddStringToObject(item, "key", f->key);
+	cJSON_AddItemToObject(item, "values",
+			      cJSON_CreateStringArray((const char *const *)f->value, (int)f->values));
+	if (!f->sets)
+		return;
+	sets = cJSON_AddObjectToObject(item, "sets");
+	for (size_t i = 0; i < f->values; i++) {
+		cJSON *one = cJSON_AddArrayToObject(sets, f->value[i]);
+		for (char **set = f->sets[i]; *set; set++)
+			cJSON_AddItemToArray(one, cJSON_CreateString(*set));
+	}
+}
+
+/* What a report of the file shows unless it is told otherwise. */
+static void add_wishes(cJSON *o, const struct loom__sweep_opts *opts)
+{
+	cJSON *report = cJSON_AddObjectToObject(o, "report");
+	if (*opts->metric)
+		cJSON_AddStringToObject(report, "metric", opts->metric);
+	if (*opts->pareto)
+		cJSON_AddStringToObject(report, "pareto", opts->pareto);
+	if (*opts->plot)
+		cJSON_AddStringToObject(report, "plot", opts->plot);
+}
+
+static cJSON *header(const struct loom__sweep_session *s)
+{
+	const struct loom__sweep_spec *spec = s->spec;
+	cJSON *o = cJSON_CreateObject(), *list, *item;
+	cJSON_AddStringToObject(o, "schema", LOOM__SWEEP_SCHEMA);
+	cJSON_AddStringToObject(o, "design", loom__design_name[spec->opts.design]);
+	cJSON_AddStringToObject(o, "title", s->title ? s->title : "");
+	cJSON_AddStringToObject(o, "workload", s->workload ? s->workload : "");
+	list = cJSON_AddArrayToObject(o, "factors");
+	for (size_t f = 0; f < spec->factors; f++)
+		add_factor(list, &spec->factor[f]);
+	list = cJSON_AddArrayToObject(o, "constraints");
+	for (size_t i = 0; i < spec->constraints; i++) {
+		cJSON_AddItemToArray(list, item = cJSON_CreateObject());
+		cJSON_AddStringToObject(item, spec->constraint[i].only ? "only" : "skip",
+					spec->constraint[i].text);
+	}
+	add_wishes(o, &spec->opts);
+	cJSON_AddNumberToObject(o, "cells", (double)s->sweep.cells);
+	cJSON_AddNumberToObject(o, "samples", s->sweep.samples);
+	cJSON_AddNumberToObject(o, "seed", (double)spec->opts.seed);
+	list = cJSON_AddArrayToObject(o, "command");
+	cJSON_AddItemToArray(list, cJSON_CreateString("gpuloom"));
+	for (int i = 0; i < s->wish->argc; i++)
+		cJSON_AddItemToArray(list, cJSON_CreateString(s->wish->argv[i]));
+	add_now(o, "started");
+	item = cJSON_AddObjectToObject(o, "gpuloom");
+	cJSON_AddStringToObject(item, "version", loom_version());
+	loom__build_revision(item);
+	return o;
+}
+
+/* {ended, status, environment}: the machine as it is now. */
+static void add_end(struct loom__sweep_session *s, int rc)
+{
+	struct loom_error err;
+	cJSON *line = cJSON_CreateObject(), *facts = loom__environment();
+	add_now(line, "ended");
+	cJSON_AddStringToObject(line, "status", loom__status_name(rc));
+	if (facts)
+		cJSON_AddItemToObject(line, "environment", facts);
+	loom__journal_add(&s->journal, line, &err);
+	cJSON_Delete(line);
+}
+
+/* ---- the table and the report
+ * -------------------------------------------------------------------*/
+
+static int show(const struct loom__sweep_session *s)
+{
+	const struct loom__sweep_opts *o = &s->spec->opts;
+	const struct loom__report_args args = {
+	    .output = o->report, .metric = o->metric, .pareto = o->pareto, .plot = o->plot};
+	int table = !s->wish->quiet && !s->wish->lines;
+	struct loom__doc doc = {0};
+	struct loom__view view;
+	struct loom__report_wish wish;
+	struct loom_error err;
+	if (!table && !*o->report)
+		return LOOM_EXIT_OK;
+	if (loom__journal_read(&s->journal, &doc, &err)) {
+		loom__say_error(s->cli, "%s", err.text);
+		return LOOM_EXIT_FAILURE;
+	}
+	int status = loom__report_view(s->cli, &args, &doc, 1, &view, &wish), read = status;
+	if (read) /* a metric that there is not: the table shows those that there are */
+		read = loom__report_view(s->cli, &(struct loom__report_args){.usual = 1}, &doc, 1, &view, &wish);
+	if (!read) {
+		struct loom__text text = {0};
+		struct loom__report_wish shown = wish;
+		if (!*o->pareto || status) /* a front that nobody asked for is for pages */
+			shown.x = LOOM__NO_NAME;
+		if (table)
+			loom__table_sweep(&view, &shown, &text);
+		if (text.at)
+			fputs(text.at, s->cli->out);
+		loom__text_free(&text);
+		if (*o->report && !status)
+			status = loom__report_write(s->cli, &args, &view, &wish);
+		if (*o->report && !status && !s->wish->quiet)
+			fprintf(stderr, "gpuloom: '%s' is written\n", o->report);
+		loom__view_free(&view);
+	}
+	loom__doc_free(&doc);
+	return status;
+}
+
+/* ---- all together
+ * --------------------------------------------------------------------------------*/
+
+static int open_journal(struct loom__sweep_session *s, struct loom_error *err)
+{
+	const struct loom__sweep_wish *w = s->wish;
+	cJSON *head = header(s);
+	int rc = loom__journal_open(output_of(s), w->lines ? s->cli->out : NULL,
+				    w->resume ? LOOM__JOURNAL_RESUME
+				    : w->anew ? LOOM__JOURNAL_ANEW
+					      : LOOM__JOURNAL_NEW,
+				    &s->journal, err);
+	s->sweep.journal = &s->journal;
+	if (!rc)
+		rc = loom__sweep_resume(&s->sweep, head, err);
+	if (!rc && !s->journal.before.root)
+		rc = loom__journal_add(&s->journal, head, err);
+	loom__doc_free(&s->journal.before);
+	cJSON_Delete(head);
+	return rc;
+}
+
+static int run(struct loom__sweep_session *s)
+{
+	struct loom_error err = {0};
+	int rc = open_journal(s, &err);
+	if (rc) {
+		loom__say_error(s->cli, "%s", err.text);
+		loom__journal_close(&s->journal);
+		return loom__exit_of(rc);
+	}
+	s->shown_ns = loom__now_ns();
+	rc = loom__sweep_run(&s->sweep, &err);
+	if (s->told)
+		add_end(s, rc);
+	show_end(s);
+	int status = loom__exit_of(rc);
+	if (s->mistake.code) {
+		loom__say_error(s->cli, "%s", s->mistake.text);
+		status = LOOM_EXIT_USAGE;
+	} else {
+		if (rc)
+			loom__say_error(s->cli, "%s%s", err.text,
+					rc == LOOM_EINTR && output_of(s) ? "; --resume goes on" : "");
+		int any = 0;
+		for (size_t i = 0; i < s->sweep.cells; i++)
+			any |= s->sweep.cell[i].have > 0;
+		int shown = any && (!rc || rc == LOOM_EINTR) ? show(s) : 0;
+		int none = s->sweep.failures && !any;
+		if (none)
+			loom__say_error(s->cli, "no cell could be run; the warnings above say why");
+		status = status		     ? status
+			 : s->sweep.wrong    ? LOOM_EXIT_WRONG
+			 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* that of all, most likely */
+			 : s->sweep.failures ? LOOM_EXIT_FAILURE
+					     : shown;
+	}
+	loom__journal_close(&s->journal);
+	return status;
+}
+
+static void list_cells(const struct loom__sweep_session *s)
+{
+	for (size_t i = 0; i < s->sweep.cells; i++) {
+		const struct loom__sweep_cell *c = &s->sweep.cell[i];
+		const size_t *pick = s->cells.pick + i * s->cells.factors;
+		fprintf(s->cli->out, "%-8s", c->skipped ? "skip" : "run");
+		for (size_t f = 0; f < s->spec->factors; f++) {
+			const struct loom__factor *factor = &s->spec->factor[f];
+			fprintf(s->cli->out, " %s=%s", factor->key, factor->value[pick[f]]);
+			for (char **set = factor->sets ? factor->sets[pick[f]] : NULL; set && *set; set++)
+				fprintf(s->cli->out, "%s%s", set == factor->sets[pick[f]] ? " (" : ", ", *set);
+			if (factor->sets && *factor->sets[pick[f]])
+				fputc(')', s->cli->out);
+		}
+		fprintf(s->cli->out, c->skipped ? ": %s\n" : "\n", c->skipped);
+	}
+}
+
+static int prepare(struct loom__sweep_session *s)
+{
+	const struct loom__sweep_spec *spec = s->spec;
+	struct loom_error err;
+	size_t runnable = 0;
+	if (s->wish->resume && !output_of(s)) {
+		loom__say_error(s->cli, "--resume needs the file of samples: set sweep.output");
+		return LOOM_EXIT_USAGE;
+	}
+	if (loom__cells_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors,
+			     spec->constraint, spec->constraints, spec->opts.seed, &s->cells, &err)) {
+		loom__say_error(s->cli, "sweep: %s", err.text);
+		return LOOM_EXIT_USAGE;
+	}
+	if (s->cells.apart)
+		loom__say_warning(s->cli,
+				  "%zu pairs of values meet in no cell that the constraints allow",
+				  s->cells.apart);
+	int status = loom__sweep_resolve(s);
+	for (size_t i = 0; i < s->sweep.cells; i++)
+		runnable += !s->sweep.cell[i].skipped;
+	if (status || runnable || s->wish->dry_run)
+		return status;
+	loom__say_error(s->cli, "no cell can be run: the constraints leave none");
+	return LOOM_EXIT_USAGE;
+}
+
+static void end(struct loom__sweep_session *s)
+{
+	loom__sweep_free(&s->sweep);
+	loom__cells_free(&s->cells);
+	loom__pool_free(&s->pool);
+	loom__text_free(&s->said);
+	free(s->title);
+	free(s->workload);
+}
+
+int loom__sweep_conf(const struct loom__cli *cli, const struct loom__conf_args *conf,
+		     const struct loom__sweep_spec *spec, const struct loom__sweep_wish *wish)
+{
+	struct loom__sweep_session s = {.cli = cli, .conf = conf, .spec = spec, .wish = wish};
+	s.sweep = (struct loom__sweep){.seed = spec->opts.seed,
+				       .budget_ns = spec->opts.budget,
+				       .ops = &loom__sweep_stack_ops,
+				       .arg = &s,
+				       .progress = show_progress};
+	s.journal.fd = -1;
+	int status = prepare(&s);
+	if (!status && wish->dry_run)
+		list_cells(&s);
+	else if (!status)
+		status = run(&s);
+	end(&s);
+	return status;
+}
+
+int loom__sweep_check(const struct loom__cli *cli, const struct loom__conf_args *conf,
+		      const struct loom__sweep_spec *spec)
+{
+	const struct loom__sweep_wish wish = {.dry_run = 1};
+	struct loom__sweep_session s = {.cli = cli, .conf = conf, .spec = spec, .wish = &wish};
+	int status = prepare(&s);
+	end(&s);
+	return status;
+}

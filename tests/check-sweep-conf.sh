@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+# A conf that says what is varied: run, sweep, check, show and report know what to do with it, its mistakes have
+# their places, and Ctrl-C shows what there is.
+. tests/lib.sh
+cat >"$tmp/p.ini" <<INI
+[run]
+workload = $B/tests/plugins/workload_planted.so
+devices = cpu:0
+[device.cpu]
+workers = 1
+[transport]
+use = host
+INI
+cat >"$tmp/s.ini" <<INI
+[sweep]
+pareto = seconds, cpu_seconds
+report = $tmp/s.svg
+output = $tmp/s.jsonl
+[sweep.points]
+Small = workload.planted.turns=1000
+large = workload.planted.turns=2000000, device.cpu.spin=1us
+as-it-is =
+[sweep.run]
+seed = 1, 2
+[sweep.skip]
+tired = point=large, run.seed=2
+INI
+cat "$tmp/p.ini" >>"$tmp/s.ini"
+
+expect 0 '' "$G" run "$tmp/s.ini" --dry-run
+[ "$(grep -c '^run' "$tmp/out")" = 5 ] || fail 'five cells to run'
+grep -q '^skip .*point=large .*run.seed=2: tired$' "$tmp/out" || fail 'a cell left out, with its reason'
+[ ! -e "$tmp/s.jsonl" ] || fail 'a dry run wrote a file'
+expect 0 '' "$G" run "$tmp/s.ini" --samples 6
+grep -q '^  [*~] Small, 1 .* 6$' "$tmp/out" && grep -q '^    large, 1 .* 6$' "$tmp/out" || fail 'rows, and what is on the front'
+grep -q '1 left out: tired' "$tmp/out" || fail 'what was left out'
+tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' || fail 'it does not end with the front'
+grep -q '<svg' "$tmp/s.svg" || fail 'no drawing'
+# The file says what a report of it shows.
+expect 0 '' "$G" report "$tmp/s.jsonl" -o "$tmp/r.json"
+python3 - "$tmp/r.json" "$tmp/s.jsonl" <<'PY' || fail 'the report of its file'
+import json, sys
+r = json.load(open(sys.argv[1]))
+assert r['pareto'] == {'x': 'seconds', 'y': 'cpu_seconds'}, r['pareto']
+front = {v['label']: v['front'] for v in r['variants']}
+assert front['large, 1'] == 'off' and 'on' in (front['Small, 1'], front['Small, 2']), front
+lines = [json.loads(l) for l in open(sys.argv[2])]
+head, samples = lines[0], [l for l in lines if 'sample' in l]
+point = head['factors'][0]
+assert point['key'] == 'point' and point['values'] == ['Small', 'large', 'as-it-is'], point
+assert point['sets']['large'] == ['workload.planted.turns=2000000', 'device.cpu.spin=1us'], point
+assert len(samples) == 5 * 6
+# In rounds: each cell has been there before any is done.
+names = [json.dumps(l['values']) for l in samples]
+assert len(set(names[:5])) == 5, names
+PY
+expect 2 'anew' "$G" run "$tmp/s.ini" --samples 6
+expect 0 ' 0 new samples' "$G" run "$tmp/s.ini" --samples 6 --resume
+expect 0 ' 5 new samples' "$G" sweep "$tmp/s.ini" --samples 7 --resume
+expect 0 ' 5 new samples' "$G" run "$tmp/s.ini" --samples 1 --anew
+# Lines on standard output in place of the table; without a file none are kept.
+expect 0 '' "$G" run "$tmp/s.ini" --samples 1 --json - --set sweep.output=
+head -n 1 "$tmp/out" | grep -q '"gpuloom.sweep/1"' || fail 'run --json -'
+expect 0 'Small, 2' "$G" run "$tmp/s.ini" --samples 1 --set sweep.output=
+
+# The command line over the conf.
+expect 0 '' "$G" sweep "$tmp/s.ini" --vary run.seed=3 --point large=workload.planted.turns=5 --dry-run \
+	--set sweep.skip.tired=point=Small --skip 'point=as-it-is: why not'
+[ "$(grep -c '^run' "$tmp/out")" = 1 ] && grep -q '^run .*large (workload.planted.turns=5) run.seed=3' "$tmp/out" ||
+	fail 'lists, points and rules of the command line'
+expect 2 'run.seed is varied in .*s.ini:10; .*no-sweep' "$G" run "$tmp/s.ini" --set run.seed=7
+expect 2 'GPULOOM_RUN__SEED: .*varied' env GPULOOM_RUN__SEED=7 "$G" run "$tmp/s.ini"
+expect 2 'varied twice' "$G" sweep "$tmp/s.ini" --vary run.seed=3 --vary run.seed=4
+expect 2 'vary seed=3: not of the form' "$G" sweep "$tmp/s.ini" --vary seed=3
+expect 2 'design ful: error: .*did you mean .full' "$G" sweep "$tmp/s.ini" --design ful
+expect 0 '1 sample' "$G" run "$tmp/s.ini" --set run.seed=7 --samples 1 --no-sweep
+expect 2 'trace is for a single run' "$G" run "$tmp/s.ini" --trace "$tmp/t"
+expect 2 'resume is for a conf with .sweep.' "$G" run "$tmp/p.ini" --resume
+expect 0 '^run .*planted.*: 5 samples' "$G" run "$tmp/p.ini" --dry-run
+expect 0 'ok' "$G" config check "$tmp/s.ini"
+expect 0 'sweep.points.Small +workload.planted.turns=1000 +file +.*s.ini:6' "$G" config show "$tmp/s.ini" --origin
+"$G" config show "$tmp/s.ini" --as-ini >"$tmp/full.ini" 2>/dev/null || fail 'config show --as-ini of a sweep'
+"$G" run "$tmp/s.ini" --dry-run >"$tmp/a" && "$G" run "$tmp/full.ini" --dry-run >"$tmp/b"
+cmp "$tmp/a" "$tmp/b" || { fail "show --as-ini is another sweep"; diff "$tmp/a" "$tmp/b"; }
+
+# Mistakes: with file and line and the nearest name, before anything is run.
+wrong() { # PATTERN LINE...: lines at the end of the conf, from line 8 on
+	pattern=$1
+	shift
+	{ cat "$tmp/p.ini"; printf '%s\n' "$@"; } >"$tmp/w.ini"
+	expect 2 "$pattern" "$G" run "$tmp/w.ini"
+	expect 2 "$pattern" "$G" config check "$tmp/w.ini"
+}
+seeds='[sweep.run]
+seed = 1, 2'
+wrong "w.ini:9:1: error: .*'desgin'.*did you mean 'design'" '[sweep]' 'desgin = one' "$seeds"
+wrong 'w.ini:8: error: .sweep. varies nothing' '[sweep]' 'design = one'
+wrong 'w.ini:9:10: error: .*two metrics' '[sweep]' 'pareto = seconds' "$seeds"
+wrong 'w.ini:9:8: error: .*did you mean forest' '[sweep]' 'plot = forst' "$seeds"
+wrong 'w.ini:9:10: error: .*ends in .html' '[sweep]' 'report = x.pdf' "$seeds"
+wrong 'w.ini:9:4: error: a key has no dots; write .sweep.run.' '[sweep]' 'run.seed = 1, 2'
+wrong "w.ini:9:8: error: seed in .run.: 'x'" '[sweep.run]' 'seed = 1, x'
+wrong "w.ini:9:1: error: unknown key 'sed' in .run.; did you mean 'seed'" '[sweep.run]' 'sed = 1, 2'
+wrong "w.ini:9:1: error: unknown section .rnu.; did you mean .run." '[sweep.rnu]' 'seed = 1, 2'
+wrong 'w.ini:9:8: error: run.seed=1,1: the same value twice' '[sweep.run]' 'seed = 1,1'
+wrong "w.ini:9:5: error: 'seed=1' is not of the form section.key=value" '[sweep.points]' 'a = seed=1'
+wrong "w.ini:9:5: error: point 'a' sets run.seed twice" '[sweep.points]' 'a = run.seed=1, run.seed=2'
+wrong "w.ini:9:8: error: run.seed is varied by a list, and set by point 'a'" "$seeds" '[sweep.points]' 'a = run.seed=3'
+wrong "w.ini:11:6: error: .*does not take '3'" "$seeds" '[sweep.skip]' 'no = run.seed=3'
+wrong "w.ini:10:5: error: .*did you mean .*'host'" '[sweep.points]' 'a = transport.use=host' 'b = transport.use=hots'
+# A slip in the name of a metric: after the first sample, not after the last.
+expect 2 "no metric 'secnds' in the first sample; did you mean 'seconds'" "$G" run "$tmp/s.ini" --samples 100000 \
+	--set sweep.pareto=secnds,cpu_seconds --set sweep.output=
+expect 2 "warning: no metric 'beauty' in the first sample" "$G" run "$tmp/s.ini" --samples 1 \
+	--set sweep.pareto=seconds,beauty --set sweep.output=
+grep -q 'Small, 1' "$tmp/out" || fail 'no table, for want of a metric'
+
+# Ctrl-C: 130, the table of what there is, the drawing, and how to go on.
+rm -f "$tmp/s.svg" "$tmp/s.jsonl"
+"$G" run "$tmp/s.ini" --samples 100000 >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+sleep 1
+kill -INT $pid
+wait $pid
+[ $? -eq 130 ] || fail 'no exit code 130 from run after SIGINT'
+grep -q 'interrupted after .*resume goes on' "$tmp/err" && grep -q 'front of' "$tmp/out" && [ -s "$tmp/s.svg" ] ||
+	fail 'what an interrupted run of a sweep shows'
+finish
