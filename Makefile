@@ -183,7 +183,7 @@ check-built: tests
 
 # What a sanitizer build is for: the programs whose threads meet. Small queues make rare paths common.
 CONCURRENT := $(filter $B/tests/test_device_cpu $B/tests/test_transport $B/tests/test_workloads \
-  $B/tests/test_sched% $B/tests/test_stall $B/tests/test_sync% $B/tests/test_term%,$(TESTS))
+  $B/tests/test_sched% $B/tests/test_stall $B/tests/test_stop $B/tests/test_sync% $B/tests/test_term%,$(TESTS))
 check-concurrent: tests ## run the concurrent tests alone, for SAN=thread
 	tests/run-all $B $(CONCURRENT) tests/check-matrix.sh tests/check-sync.sh
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The embedding API's way to a stack: open from a config, register, allocate, submit. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,5 +142,11 @@ int loom_stack_submit(struct loom_stack *s, const struct loom_task *tasks, size_
 
 void loom_stack_stop(struct loom_stack *s)
 {
-	__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELAXED);
+	int number = errno; /* of whatever a signal came upon */
+	/* Release: who is woken by a nudge sees the request. The first one can wait for the sample's end. */
+	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELEASE))
+		for (uint32_t d = 0; d < s->layout.devices; d++)
+			if (LOOM_HAS(s->device[d].ops, nudge))
+				s->device[d].ops->nudge(s->device[d].self);
+	errno = number;
 }

@@ -2,10 +2,9 @@
 /* One execution: ready, go, wait for the last worker; every wait ends. */
 #include "stack/stack.h"
 
-/* How long one device is waited for before the others, stop requests and the deadline are looked at. The last
- * one says by itself when its workers are done, when one of them gives up and when they die, and a signal
- * ends its wait: what nobody rings for is a stop request of another thread. A host that looks more often
- * than that keeps an idle machine from sleeping. */
+/* How long one device is waited for before the others and the deadline are looked at. The last one says by itself
+ * when its workers are done, when one of them gives up and when they die; signals and nudges end its wait: a
+ * host that looks more often than that keeps an idle machine from sleeping. */
 #define SLICE_NS 20000000ull
 #define LAST_NS 1000000000ull
 /* After the stop word is set, workers leave within this time or are ended by force. */
@@ -86,7 +85,7 @@ static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, uint64_
 		}
 		if (left && heed_stop && s->beat)
 			s->beat(s->beat_arg, s, loom__now_ns() - s->begin_ns);
-		if (left && heed_stop && __atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED) > 1)
+		if (left && heed_stop && __atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) > 1)
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted in mid-sample");
 		if (left && loom__now_ns() >= until)
 			return LOOM_ETIMEDOUT;

@@ -88,7 +88,8 @@ struct loom_stack {
 	struct loom_attachment attachment; /* of the launch: the sync plug-in's, if it has one */
 	uint64_t samples_done; /* of this launch */
 	uint32_t stop_requests; /* atomic: see loom_stack_stop */
-	/* Called about 50 times a second while a sample runs, by the thread that waits; may be NULL. */
+	/* Called by the thread that waits while a sample runs, once a second and whenever it wakes; with several
+	 * devices 50 times a second. May be NULL. */
 	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
 	void *beat_arg;
 	uint64_t begin_ns; /* of the sample in progress */

@@ -121,6 +121,13 @@ void gate_wake(struct loom_ctl *ctl)
 	syscall(SYS_futex, &ctl->phase, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
+void gate_nudge(struct gate *g)
+{
+	/* Release, and before the ring: who has read the bell sees it. */
+	__atomic_store_n(&g->nudged, 1, __ATOMIC_RELEASE);
+	(void)eventfd_write(g->bell, 1);
+}
+
 int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
 	       uint64_t end_ns)
 {
@@ -131,6 +138,10 @@ int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint3
 			return 0;
 		if (on[1].revents)
 			return LOOM_EDIED;
+		/* Looked at before every sleep, for another wait may have read the bell. */
+		if (stop && __atomic_load_n(&g->nudged, __ATOMIC_RELAXED) &&
+		    __atomic_exchange_n(&g->nudged, 0, __ATOMIC_ACQUIRE))
+			return LOOM_EINTR;
 		uint64_t now = gate_clock();
 		if (now >= end_ns)
 			return LOOM_ETIMEDOUT;

@@ -26,6 +26,7 @@ struct gate_words {
 struct gate {
 	struct gate_words *words; /* at the same address in host and child */
 	int bell;                 /* eventfd */
+	uint32_t nudged;          /* the host's alone: the next wait that heeds it ends at once */
 };
 
 int gate_open(struct gate *g); /* 0 or errno */
@@ -53,8 +54,10 @@ void gate_tell(struct gate *g, uint32_t *word, uint32_t value);
 
 /* Wakes those who sleep on the phase word, in every process. */
 void gate_wake(struct loom_ctl *ctl);
-/* Until *word is `value`: 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR when a signal came, or the bell rang
- * and *stop (NULL: none) is set; LOOM_EDIED when pidfd (-1: none) says that the process has ended. */
+/* Ends the gate_await() in progress, or the next one. From any thread, and from signal handlers. */
+void gate_nudge(struct gate *g);
+/* Until *word is `value`: 0; LOOM_ETIMEDOUT at `end_ns`; LOOM_EINTR when a signal came, and with `stop` (NULL: not)
+ * also after a nudge, or when the bell rang and *stop is set; LOOM_EDIED when pidfd (-1: none) says that the process has ended. */
 int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
 	       uint64_t end_ns);
 

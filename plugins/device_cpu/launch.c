@@ -178,6 +178,12 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	return 0;
 }
 
+void device_nudge(void *self)
+{
+	struct device *d = self;
+	gate_nudge(&d->gate);
+}
+
 int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	struct device *d = self;

@@ -140,6 +140,7 @@ static const struct loom_device_ops ops = {
     .wait = device_wait,
     .retire = device_retire,
     .doctor = device_doctor,
+    .nudge = device_nudge,
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_cpu", "1.0.0", "Apache-2.0",

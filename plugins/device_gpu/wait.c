@@ -101,9 +101,9 @@ static void pass_stop(struct gpu *d, struct launch *l)
 
 /* ---- ops ---- */
 
-/* Until *word is `value`: 0, LOOM_EAGAIN at the deadline, LOOM_EDIED. */
+/* Until *word is `value`: 0, LOOM_EAGAIN at the deadline or, with `nudged`, after a nudge, LOOM_EDIED. */
 static int watch(struct gpu *d, struct launch *l, const uint32_t *word, uint32_t value,
-		 uint64_t since_ns, uint64_t until, struct loom_error *err)
+		 uint64_t since_ns, uint64_t until, uint32_t *nudged, struct loom_error *err)
 {
 	uint64_t check = now_ns(d) + CHECK_NS;
 	/* Acquire: pairs with the last worker's release; the results of all are behind it. */
@@ -117,11 +117,18 @@ static int watch(struct gpu *d, struct launch *l, const uint32_t *word, uint32_t
 			check = now + CHECK_NS;
 		}
 		pass_stop(d, l);
-		if (now >= until)
+		if (now >= until || (nudged && __atomic_exchange_n(nudged, 0, __ATOMIC_ACQUIRE)))
 			return LOOM_EAGAIN;
 		nap(d, since_ns);
 	}
 	return 0;
+}
+
+void gpu_nudge(void *self)
+{
+	struct gpu *d = self;
+	/* Release: pairs with the acquire in watch(), which looks between naps: no ring is needed. */
+	__atomic_store_n(&d->nudged, 1, __ATOMIC_RELEASE);
 }
 
 int gpu_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
@@ -135,7 +142,7 @@ int gpu_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 	if (code)
 		return code;
 	l->phase = __atomic_load_n(&l->ctl->phase, __ATOMIC_RELAXED); /* the core's own store */
-	code = watch(d, l, &d->words->ready, l->phase, now_ns(d), deadline(d, timeout_ns), err);
+	code = watch(d, l, &d->words->ready, l->phase, now_ns(d), deadline(d, timeout_ns), NULL, err);
 	if (code == LOOM_EAGAIN) {
 		find_late(d, l, LOOM_GPU_READY, late, sizeof(late));
 		code = LOOM_FAIL(d->host, err, LOOM_ETIMEDOUT, "%s: not ready after %" PRIu64 " ms: %s",
@@ -166,7 +173,7 @@ int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_erro
 	int code = gpu_enter(d, err);
 	if (code)
 		return code;
-	code = watch(d, l, &d->words->done, l->phase, l->began_ns, deadline(d, timeout_ns), err);
+	code = watch(d, l, &d->words->done, l->phase, l->began_ns, deadline(d, timeout_ns), &d->nudged, err);
 	if (!code)
 		*end_ns = now_ns(d);
 	gpu_leave(d);

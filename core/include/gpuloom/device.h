@@ -115,7 +115,7 @@ enum {
 	LOOM_CAP_DEVICE_IS_CPU = 1, /* runs `dev->cpu` tables and task functions of the embedder */
 };
 
-/* All ops are called by one thread of the core. Mandatory down to `retire`. */
+/* All ops but nudge() are called by one thread of the core. Mandatory down to `retire`. */
 struct loom_device_ops {
 	size_t size;
 	/* Opens engine number `instance` ("cpu:1" is instance 1) of the `instances` of this plug-in
@@ -145,8 +145,8 @@ struct loom_device_ops {
 	/* The core has stored LOOM_PHASE_GO(n): ring a doorbell if one is needed. */
 	int (*go)(void *self, struct loom_error *err);
 	/* Waits until all workers have finished the sample: 0 and *end_ns (CLOCK_MONOTONIC, when the
-	 * last one did), LOOM_EAGAIN after timeout_ns, when a signal came, or when a worker left because
-	 * `stop` was set; LOOM_EDIED when they never will. */
+	 * last one did), LOOM_EAGAIN after timeout_ns, when a signal or nudge() came, or when a worker left
+	 * because `stop` was set; LOOM_EDIED when they never will. */
 	int (*wait)(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
 	/* Ends the launch: the core has stored LOOM_PHASE_RETIRE (and `stop` when in mid-sample).
 	 * Waits up to timeout_ns, then uses force. Nothing of the launch is left afterwards, but for
@@ -160,6 +160,9 @@ struct loom_device_ops {
 			uint64_t bytes, struct loom_error *err);
 	/* Says what this machine offers such devices and how to mend what lacks. Needs no instance. */
 	void (*doctor)(const struct loom_host *host, struct loom_doctor *out);
+	/* Any thread, and signal handlers: ends the wait() in progress early, or the next one if there is none.
+	 * NULL: a stop request of another thread is seen when a wait() has lasted as long as it may. */
+	void (*nudge)(void *self);
 };
 
 #ifdef __cplusplus

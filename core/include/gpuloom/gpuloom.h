@@ -111,8 +111,7 @@ LOOM_EXPORT int loom_stack_submit(struct loom_stack *stack, const struct loom_ta
 LOOM_EXPORT int loom_stack_run(struct loom_stack *stack, struct loom_result **result,
 			       struct loom_error *err);
 
-/* Asks a run in progress to end: once = after the current sample, again = now, or within a second where it is
- * no signal that brings it. Async-signal-safe. */
+/* Asks a run in progress to end: once = after the current sample, again = now. Async-signal-safe. */
 LOOM_EXPORT void loom_stack_stop(struct loom_stack *stack);
 
 /* ---- results ---------------------------------------------------------------------------------- */
