@@ -148,9 +148,59 @@ static void test_rouses(void)
 	}
 }
 
+/* As ssr_request(), by a worker that has looked at the bedside just before it was armed, and through a door that
+ * nobody has rung yet: the host hears of it, but who serves does not. */
+static uint64_t post_unheard(struct qos_rig *r, uint32_t worker)
+{
+	struct ssr_head *h = r->view.global;
+	struct ssr_ring *ring = ssr_ring(h, worker);
+	uint64_t at = ring->head;
+	struct ssr_slot *slot = ssr_slot(h, ring, at);
+	slot->request = (struct loom_request){0};
+	slot->posted_ns = loom_clock_ns(&r->ctx[worker]);
+	loom_store_release_sys(&ring->head, at + 1);
+	loom_fence_seq_cst_sys();
+	loom_fetch_or_acq_rel_sys(ssr_bits(h, worker), 1ull << (worker & 63));
+	loom_fence_seq_cst_sys();
+	__atomic_store_n(&h->door[0].armed, (uint32_t)SSR_OPEN, __ATOMIC_RELAXED);
+	ssr_raise(h, &h->door[0]);
+	return at;
+}
+
+/* While the server sleeps, another thread of the path takes a heeded tenant's request into its queue, where no bit
+ * says that it waits. tests/models/bedside.pml: queue_unseen, filled_unsaid. */
+static void test_roused_from_a_queue(void)
+{
+	static const char *const path[][2] = {{"split", "class=other"}, {"monolithic", "class=other worker=yes"}};
+	for (size_t i = 0; i < COUNT(path); i++) {
+		struct loom_error err = {0};
+		struct qos_rig *r = qos_rig_create(2);
+		qos_rig_stage(r, path[i][0], path[i][1]);
+		qos_rig_stage(r, "budget", "limit=1% stall=3ms tick=no");
+		qos_rig_tenant(r, 0, 1, 64, 1);
+		qos_rig_tenant(r, 1, 1, 1, 1);
+		qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+		struct flood f = {.r = r};
+		qos_rig_must(!pthread_create(&f.id, NULL, flood, &f), "thread", NULL);
+		usleep(400000); /* until it has saved something */
+		for (int k = 0; k < 20; k++) {
+			int64_t got;
+			uint64_t id = post_unheard(r, 1);
+			CU_ASSERT_EQUAL(r->ctx[1].qos->wait(&r->ctx[1], id, 10 * SECOND, &got), 0);
+			usleep(20000);
+		}
+		__atomic_store_n(&f.stop, 1, __ATOMIC_RELAXED);
+		pthread_join(f.id, NULL);
+		CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+		CU_ASSERT(qos_rig_metric("ssr_roused") >= 10);
+		qos_rig_close(r);
+	}
+}
+
 static const struct test all[] = {
 	{"first_found_shut", test_first_found_shut},
 	{"one_at_a_time", test_one_at_a_time},
 	{"rouses", test_rouses},
+	{"roused_from_a_queue", test_roused_from_a_queue},
 };
 TEST_MAIN("qos_doors", 60, all)

@@ -112,22 +112,43 @@ int ssr_posted_by(struct service *s, uint64_t tenants)
 	return 0;
 }
 
-int ssr_listen(struct service *s, uint64_t tenants)
+void ssr_listen(struct service *s, uint64_t tenants)
 {
 	if (!tenants || s->bedside_fd < 0)
-		return 1;
+		return;
 	__atomic_store_n(&s->head->heed, tenants, __ATOMIC_RELAXED);
 	/* Release: whoever sees it armed sees whom it is for. */
 	__atomic_store_n(&s->head->bedside.armed, (uint32_t)SSR_OPEN, __ATOMIC_RELEASE);
-	/* Pairs with the worker's fence after it has set its bit. */
+	/* Pairs with the worker's fence after it has set its bit, and with the one in ssr_rouse_server(). */
 	loom_fence_seq_cst_sys();
-	return !ssr_posted_by(s, tenants);
 }
 
 void ssr_listen_end(struct service *s)
 {
 	/* One that rings all the same, for it found the door open, ends the next sleep: early, no harm. */
 	__atomic_store_n(&s->head->bedside.armed, (uint32_t)SSR_SHUT, __ATOMIC_RELAXED);
+}
+
+int ssr_came(struct service *s, uint64_t tenants)
+{
+	for (uint32_t i = 0; tenants >> i && i < s->tenants; i++)
+		if (tenants >> i & 1 && ssr_waiting_of(&s->tenant[i]))
+			return 1;
+	return tenants && ssr_posted_by(s, tenants);
+}
+
+void ssr_rouse_server(struct service *s)
+{
+	uint64_t one = 1;
+	struct ssr_door *d = &s->head->bedside;
+	/* Pairs with the fence in ssr_listen(): we see it armed, or it sees what we have queued. */
+	loom_fence_seq_cst_sys();
+	if (__atomic_load_n(&d->armed, __ATOMIC_ACQUIRE) == SSR_SHUT ||
+	    !ssr_came(s, __atomic_load_n(&s->head->heed, __ATOMIC_RELAXED)) ||
+	    __atomic_exchange_n(&d->armed, (uint32_t)SSR_SHUT, __ATOMIC_ACQ_REL) == SSR_SHUT)
+		return;
+	if (write(s->bedside_fd, &one, sizeof(one)) < 0)
+		return; /* full: it was rung and not heard yet */
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------- */

@@ -80,6 +80,7 @@ static void fill_here(struct ssr_thread *t, enum ssr_stage stage)
 		loom_fence_seq_cst_sys();
 	} while (ssr_posted(s) && !stopped(s));
 	ssr_bell_ring(&s->work);
+	ssr_rouse_server(s); /* which sleeps elsewhere when policies admit nobody */
 	ssr_charge(t, stage);
 }
 

@@ -31,7 +31,7 @@ void ssr_complete(struct service *s, struct ssr_tenant *tenant, const struct ssr
 		ssr_histogram_add(&tenant->latency, now_ns - call->posted_ns);
 }
 
-static uint64_t waiting_of(const struct ssr_tenant *t)
+uint64_t ssr_waiting_of(const struct ssr_tenant *t)
 {
 	/* Acquire: pairs with the bottom half's release; the calls up to there are written. */
 	return __atomic_load_n(&t->queue.head, __ATOMIC_ACQUIRE) - t->queue.tail;
@@ -41,7 +41,7 @@ void ssr_drop(struct service *s)
 {
 	for (uint32_t i = 0; i < s->tenants; i++) {
 		struct ssr_tenant *t = &s->tenant[i];
-		for (uint64_t n = waiting_of(t); n > 0; n--) {
+		for (uint64_t n = ssr_waiting_of(t); n > 0; n--) {
 			struct ssr_call call = t->queue.call[t->queue.tail & t->queue.mask];
 			t->queue.tail++;
 			ssr_complete(s, t, &call, -ECANCELED, 0);
@@ -68,7 +68,7 @@ static struct loom_qos_load look(struct ssr_thread *t, uint64_t now_ns)
 	for (uint32_t i = 0; i < s->tenants; i++) {
 		const struct ssr_tenant *from = &s->tenant[i];
 		struct loom_qos_queue *to = &s->seen[i];
-		to->waiting = waiting_of(from);
+		to->waiting = ssr_waiting_of(from);
 		to->served = from->served;
 		to->cpu_ns = from->cpu_ns;
 		to->weight = from->is.weight;
@@ -141,7 +141,7 @@ static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_
 		if (n % CHECK_EVERY)
 			continue;
 		/* Wall time of this thread: it includes being preempted, and then ends the turn early. */
-		if ((cpu_ns && now - begin >= cpu_ns) || (s->heed && ssr_posted_by(s, s->heed)))
+		if ((cpu_ns && now - begin >= cpu_ns) || ssr_came(s, s->heed))
 			break;
 	}
 	ssr_files_flush(s, tenant);
@@ -156,7 +156,8 @@ static void rest(struct ssr_thread *t, const struct loom_qos_turn *turn, uint64_
 	uint64_t latest = now + RETRY_MOST_NS;
 	s->naps++;
 	ssr_point(s, now);
-	if (!ssr_listen(s, turn->heed))
+	ssr_listen(s, turn->heed);
+	if (ssr_came(s, turn->heed)) /* since the policies looked */
 		;
 	else if (turn->then_ns > turn->retry_ns && turn->retry_ns > now && turn->retry_ns < latest)
 		ssr_sleep_ahead(t, turn->retry_ns, turn->then_ns);
@@ -165,7 +166,7 @@ static void rest(struct ssr_thread *t, const struct loom_qos_turn *turn, uint64_
 	else if (turn->requests)
 		ssr_sleep(t, now + 1000, 1); /* a policy that chose nobody: ask again */
 	ssr_listen_end(s);
-	s->roused += turn->heed && ssr_posted_by(s, turn->heed);
+	s->roused += ssr_came(s, turn->heed);
 	ssr_charge(t, SSR_WORKER);
 	ssr_point(s, ssr_now());
 }

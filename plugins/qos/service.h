@@ -236,9 +236,11 @@ int ssr_door_wait(struct ssr_thread *t);                 /* 0: told to stop */
 void ssr_doors_ring(struct service *s);                  /* wakes all, for the end */
 int ssr_posted(struct service *s);                       /* some worker's bit is set */
 int ssr_posted_by(struct service *s, uint64_t tenants);  /* ... of one of these tenants */
-/* Between the two, a request of one of these tenants ends the sleep. 0: one was posted already. */
-int ssr_listen(struct service *s, uint64_t tenants);
+int ssr_came(struct service *s, uint64_t tenants);       /* ... or is in its queue */
+/* Between the two, a request of one of these tenants ends the sleep. Look whether one came in between. */
+void ssr_listen(struct service *s, uint64_t tenants);
 void ssr_listen_end(struct service *s);
+void ssr_rouse_server(struct service *s); /* by whoever filled queues beside it, for those it listens to */
 void ssr_bell_ring(struct ssr_bell *b);
 int ssr_bell_wait(struct service *s, struct ssr_bell *b);
 /* Sleeps until `until_ns`, as much as slack_ns later, a ring at the bedside, or the end of the service. */
@@ -256,6 +258,7 @@ void ssr_path_bind(struct service *s, uint64_t vectors); /* of threads that are 
 /* ---- fill.c */
 uint32_t ssr_fill(struct service *s); /* holds `drain` */
 uint64_t ssr_waiting(const struct service *s);
+uint64_t ssr_waiting_of(const struct ssr_tenant *t);
 
 /* ---- serve.c */
 void ssr_serve(struct ssr_thread *t, int fills); /* until nothing waits */

@@ -120,7 +120,16 @@ fault door first_only "-DBELL=futex -DHALVES=monolithic"
 fault door gone_away "-DBELL=futex -DHALVES=monolithic"
 fault door gone_away "-DBELL=eventfd -DHALVES=monolithic -DADAPTIVE"
 fault door pending_late
+right bedside "-DHALVES=split -DD=2 -DK=1"
+right bedside "-DHALVES=monolithic -DD=2 -DK=1"
+fault bedside queue_unseen "-DHALVES=split -DD=2 -DK=1"
+fault bedside filled_unsaid "-DHALVES=split -DD=2 -DK=1"
+for f in look_first no_last_look heed_late drained_late; do
+	fault bedside $f "-DHALVES=monolithic -DK=1"
+done
+fault bedside armed_once "-DHALVES=monolithic"
 if [ "$quick" != --quick ]; then
+	right bedside "-DHALVES=monolithic"
 	right door "-DBELL=futex -DHALVES=monolithic"
 	right door "-DBELL=eventfd -DHALVES=monolithic -DCOUNT=2"
 fi
