@@ -157,7 +157,6 @@ uint64_t ssr_waiting(const struct service *s)
 {
 	uint64_t n = 0;
 	for (uint32_t i = 0; i < s->tenants; i++)
-		n += __atomic_load_n(&s->tenant[i].queue.head, __ATOMIC_ACQUIRE) -
-		     s->tenant[i].queue.tail;
+		n += ssr_waiting_of(&s->tenant[i]);
 	return n;
 }

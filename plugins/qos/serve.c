@@ -33,8 +33,18 @@ void ssr_complete(struct service *s, struct ssr_tenant *tenant, const struct ssr
 
 uint64_t ssr_waiting_of(const struct ssr_tenant *t)
 {
-	/* Acquire: pairs with the bottom half's release; the calls up to there are written. */
-	return __atomic_load_n(&t->queue.head, __ATOMIC_ACQUIRE) - t->queue.tail;
+	/* Relaxed: others than the server look, too, who see too much rather than too little. Acquire: pairs with
+	 * the bottom half's release; the calls up to there are written. */
+	uint64_t tail = __atomic_load_n(&t->queue.tail, __ATOMIC_RELAXED);
+	return __atomic_load_n(&t->queue.head, __ATOMIC_ACQUIRE) - tail;
+}
+
+static struct ssr_call take_call(struct ssr_tenant *t)
+{
+	struct ssr_queue *q = &t->queue;
+	struct ssr_call call = q->call[q->tail & q->mask];
+	__atomic_store_n(&q->tail, q->tail + 1, __ATOMIC_RELAXED);
+	return call;
 }
 
 void ssr_drop(struct service *s)
@@ -42,8 +52,7 @@ void ssr_drop(struct service *s)
 	for (uint32_t i = 0; i < s->tenants; i++) {
 		struct ssr_tenant *t = &s->tenant[i];
 		for (uint64_t n = ssr_waiting_of(t); n > 0; n--) {
-			struct ssr_call call = t->queue.call[t->queue.tail & t->queue.mask];
-			t->queue.tail++;
+			struct ssr_call call = take_call(t);
 			ssr_complete(s, t, &call, -ECANCELED, 0);
 		}
 	}
@@ -127,8 +136,7 @@ static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_
 	uint64_t begin = ssr_now(), now = begin;
 	uint32_t n = 0;
 	while (n < most) {
-		struct ssr_call call = tenant->queue.call[tenant->queue.tail & tenant->queue.mask];
-		tenant->queue.tail++;
+		struct ssr_call call = take_call(tenant);
 		n++;
 		int64_t result = call.error;
 		int later = !result && ssr_files_add(s, &call);
