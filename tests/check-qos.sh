@@ -66,7 +66,15 @@ PY
 expect 2 'named twice' "$G" run "$conf" --set 'qos.use=split split'
 expect 2 'no qos is selected' "$G" run "$conf" --set qos.use=
 expect 4 'cannot run the victim' "$G" run "$conf" --set "$W.victim=/no/such/program" --set run.warmup=0
-expect 3 'victim .* ended with status' "$G" run "$conf" --set "$W.victim=false" --set run.warmup=0
+printf '#!/bin/sh\necho no rate\n' >"$tmp/openssl"
+chmod +x "$tmp/openssl"
+expect 4 'says no rate' "$G" run "$conf" --set "$W.victim=$tmp/openssl speed" --set run.warmup=0
+expect 4 'install it, or name another' "$G" run "$conf" --set "$W.victim=no-such-program" --set run.warmup=0
+expect 3 "victim 'false' failed with exit code 1" "$G" run "$conf" --set "$W.victim=false" --set run.warmup=0
+expect 3 "exit code 2: .*no-such-file" "$G" run "$conf" --set "$W.victim=ls no-such-file" --set run.warmup=0
+printf '#!/bin/sh\nkill -9 $$\n' >"$tmp/dies"
+chmod +x "$tmp/dies"
+expect 3 "was ended by signal 9" "$G" run "$conf" --set "$W.victim=$tmp/dies" --set run.warmup=0
 expect 2 'power of two' "$G" run "$conf" --set $W.outstanding=33
 expect 2 'tenants need as many workers' "$G" run "$conf" --set $W.tenants=9
 finish

@@ -230,11 +230,20 @@ void ssr_job_arm(struct ssr_job *j, const struct loom_view *view)
 static int check_victim(const struct ssr_job *j, const struct ssr_run *r, struct loom_error *err)
 {
 	if (r->failed)
-		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL, "%s: cannot run the victim '%s': %s", j->name,
-				 j->opts->victim, strerror(r->failed));
-	if (!WIFEXITED(r->status) || WEXITSTATUS(r->status))
-		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' ended with status %#x",
-				 j->name, j->opts->victim, (unsigned)r->status);
+		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL,
+				 "%s: cannot run the victim '%s': %s%s", j->name, j->opts->victim, strerror(r->failed),
+				 r->failed == ENOENT ? ": install it, or name another command by `victim`" : "");
+	if (WIFSIGNALED(r->status))
+		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' was ended by signal %d (%s)", j->name,
+				 j->opts->victim, WTERMSIG(r->status), strsignal(WTERMSIG(r->status)));
+	if (WEXITSTATUS(r->status))
+		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' failed with exit code %d%s%s", j->name,
+				 j->opts->victim, WEXITSTATUS(r->status), *r->complaint ? ": " : "", r->complaint);
+	/* It runs for a time of its own, which says nothing. */
+	if (strstr(j->opts->victim, "openssl speed") && !(r->rate > 0))
+		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL,
+				 "%s: the victim '%s' says no rate at the end of its output, as OpenSSL 3 does", j->name,
+				 j->opts->victim);
 	return 0;
 }
 

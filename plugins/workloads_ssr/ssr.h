@@ -50,6 +50,7 @@ struct ssr_run {
 	int failed;	   /* errno: it could not be started */
 	double rate;	   /* what it said of itself; 0: nothing */
 	char figures[4096]; /* the last line that it printed */
+	char complaint[200]; /* ... and that it said as an error */
 };
 
 enum ssr_phase { SSR_IDLE = 0, SSR_ARMED, SSR_RUNNING, SSR_OVER };

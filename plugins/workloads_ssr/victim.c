@@ -42,13 +42,34 @@ static double openssl_rate(const char *text)
 	return end && *end == 'k' ? rate : 0;
 }
 
+/* The end of what it printed. */
+static void read_end(int fd, char *text, size_t size)
+{
+	off_t all = lseek(fd, 0, SEEK_END), most = (off_t)size - 1;
+	ssize_t n = pread(fd, text, size - 1, all > most ? all - most : 0);
+	text[n > 0 ? n : 0] = 0;
+}
+
+/* The last line of its error output that says something, as far as a terminal may show it. */
+static void read_complaint(int fd, struct ssr_run *run)
+{
+	char text[1024], *line = text;
+	read_end(fd, text, sizeof(text));
+	for (char *end = text + strlen(text); end > text && end[-1] == '\n'; *--end = 0)
+		;
+	if (strrchr(text, '\n'))
+		line = strrchr(text, '\n') + 1;
+	snprintf(run->complaint, sizeof(run->complaint), "%.*s", (int)sizeof(run->complaint) - 1, line);
+	for (char *c = run->complaint; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = ' ';
+}
+
 /* The last line that looks like a JSON object, or what a program that we know says of its speed. */
 static void read_figures(int fd, const char *command, struct ssr_run *run)
 {
 	char text[8192];
-	off_t size = lseek(fd, 0, SEEK_END), from = size > 8191 ? size - 8191 : 0;
-	ssize_t n = pread(fd, text, sizeof(text) - 1, from);
-	text[n > 0 ? n : 0] = 0;
+	read_end(fd, text, sizeof(text));
 	if (strstr(command, "openssl speed")) {
 		run->rate = openssl_rate(text);
 		return;
@@ -85,7 +106,7 @@ static uint64_t now_ns(void)
 }
 
 /* Only what is safe in the child of a program with threads. */
-static _Noreturn void become(char **argv, const cpu_set_t *set, int out, int null, int failure)
+static _Noreturn void become(char **argv, const cpu_set_t *set, const int as[3], int failure)
 {
 	sigset_t none;
 	sigemptyset(&none);
@@ -94,7 +115,7 @@ static _Noreturn void become(char **argv, const cpu_set_t *set, int out, int nul
 	setpgid(0, 0);
 	if (CPU_COUNT(set) && sched_setaffinity(0, sizeof(*set), set))
 		goto failed;
-	if (dup2(null, 0) >= 0 && dup2(out, 1) >= 0 && dup2(null, 2) >= 0)
+	if (dup2(as[0], 0) >= 0 && dup2(as[1], 1) >= 0 && dup2(as[2], 2) >= 0)
 		execvp(argv[0], argv);
 failed:;
 	int code = errno;
@@ -116,9 +137,9 @@ void ssr_victim_run(struct ssr_job *j, struct ssr_run *run)
 		argv[n++] = one;
 	argv[n] = NULL;
 	take_cores(j->opts->victim_cores, &set);
-	int out = memfd_create("victim", MFD_CLOEXEC);
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (out < 0 || null < 0 || pipe2(said, O_CLOEXEC)) {
+	const int as[3] = {open("/dev/null", O_RDONLY | O_CLOEXEC), memfd_create("victim", MFD_CLOEXEC),
+			   memfd_create("victim", MFD_CLOEXEC)};
+	if (as[0] < 0 || as[1] < 0 || as[2] < 0 || pipe2(said, O_CLOEXEC)) {
 		run->failed = errno;
 		goto end;
 	}
@@ -126,7 +147,7 @@ void ssr_victim_run(struct ssr_job *j, struct ssr_run *run)
 	pthread_mutex_lock(&j->lock);
 	pid_t pid = j->leave ? -1 : fork();
 	if (pid == 0)
-		become(argv, &set, out, null, said[1]);
+		become(argv, &set, as, said[1]);
 	j->victim_pid = pid > 0 ? (int)pid : 0;
 	pthread_mutex_unlock(&j->lock);
 	close(said[1]);
@@ -149,13 +170,13 @@ void ssr_victim_run(struct ssr_job *j, struct ssr_run *run)
 	run->system_ns = nanoseconds(&used.ru_stime);
 	if (read(said[0], &run->failed, sizeof(run->failed)) != sizeof(run->failed))
 		run->failed = 0;
-	read_figures(out, j->opts->victim, run);
+	read_figures(as[1], j->opts->victim, run);
+	read_complaint(as[2], run);
 end:
 	for (int i = 0; i < 2; i++)
 		if (said[i] >= 0)
 			close(said[i]);
-	if (out >= 0)
-		close(out);
-	if (null >= 0)
-		close(null);
+	for (int i = 0; i < 3; i++)
+		if (as[i] >= 0)
+			close(as[i]);
 }
