@@ -84,6 +84,31 @@ static void test_memset(void)
 	harness_close(h);
 }
 
+/* Devices that are apart have slots of their own. */
+static void test_memset_apart(void)
+{
+	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
+								  .term = "term_hcounter",
+								  .workload = "workload_memset",
+								  .workload_opts = "tasks=1000",
+								  .workers = 2,
+								  .lanes = 1,
+								  .seed = 1,
+								  .apart = 1},
+					 &err);
+	harness_must(h != NULL, "apart", &err);
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	uint64_t *first = h->part[LOOM_WORKLOAD].view.device[0], *second = h->part[LOOM_WORKLOAD].view.device[1];
+	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* all ones in the other */
+	first[417] = second[417] = 417;
+	must_be_wrong(h, "written on two devices");
+	first[417] = second[417] = ~0ull;
+	must_be_wrong(h, "never written");
+	first[417] = 418;
+	must_be_wrong(h, "slot 417, which holds 0x1a2");
+	harness_close(h);
+}
+
 static void test_fib(void)
 {
 	run_everywhere("workload_fib", "n=0");
@@ -350,6 +375,13 @@ static void test_contains_refusals(void)
 	remove_folder();
 }
 
+/* On the device that searched the document. */
+static uint32_t *contains_found_at(struct harness *h, size_t document)
+{
+	uint32_t *first = h->part[LOOM_WORKLOAD].view.device[0], *second = h->part[LOOM_WORKLOAD].view.device[1];
+	return first[document] != ~0u ? &first[document] : &second[document];
+}
+
 static void test_contains_wrong(void)
 {
 	make_folder();
@@ -357,18 +389,19 @@ static void test_contains_wrong(void)
 	TEXT("b", "kein Wort", 0);
 	TEXT("c", "nichts", 0);
 	struct harness *h = right("workload_contains", opts("word=Wort"));
-	struct contains_job *job = h->part[LOOM_WORKLOAD].view.global;
-	struct contains_document *d = (struct contains_document *)((char *)job + job->list);
-	d[2].result = CONTAINS_YES;
+	*contains_found_at(h, 2) = CONTAINS_YES;
 	must_be_wrong(h, "expected 2 documents, found 3");
-	d[2].result = CONTAINS_NO;
-	d[1].result = ~0u;
+	*contains_found_at(h, 2) = CONTAINS_NO;
+	*contains_found_at(h, 1) = ~0u;
 	must_be_wrong(h, "was not searched");
+	for (uint32_t d = 0; d < 2; d++)
+		((uint32_t *)h->part[LOOM_WORKLOAD].view.device[d])[1] = CONTAINS_YES;
+	must_be_wrong(h, "was searched on two devices");
 	harness_close(h);
 	/* Texts loaded ahead and then spoilt: the check does not trust them. */
 	h = right("workload_contains", opts("word=Wort load=ahead"));
-	job = h->part[LOOM_WORKLOAD].view.global;
-	d = (struct contains_document *)((char *)job + job->list);
+	struct contains_job *job = h->part[LOOM_WORKLOAD].view.global;
+	struct contains_document *d = (struct contains_document *)((char *)job + job->list);
 	memset((char *)job + d[0].text, '-', d[0].text_bytes);
 	CU_ASSERT_EQUAL(harness_run(h, &err), LOOM_EWRONG);
 	harness_close(h);
@@ -377,6 +410,7 @@ static void test_contains_wrong(void)
 
 static const struct test all[] = {
 	{"memset", test_memset},
+	{"memset_apart", test_memset_apart},
 	{"fib", test_fib},
 	{"sha1", test_sha1},
 	{"uts_custom", test_uts_custom},

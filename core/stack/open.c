@@ -169,6 +169,7 @@ void loom_stack_close(struct loom_stack *s)
 		p->ops->destroy(p->self);
 		free(p->device_blocks);
 		free(p->worker_blocks);
+		free(p->near);
 		free(p->on_device);
 		free(p->registry);
 	}

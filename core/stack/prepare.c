@@ -49,12 +49,19 @@ static int ask_needs(struct loom_stack *s, struct loom_error *err)
 					(unsigned long long)s->shape[d].local_bytes);
 		p->device_blocks = calloc(s->layout.devices, sizeof(void *));
 		p->worker_blocks = calloc(s->layout.workers, sizeof(void *));
+		p->near = calloc(s->layout.devices, sizeof(loom_ref));
 		p->on_device = calloc(s->layout.devices, sizeof(loom_ref));
 		p->registry = calloc(s->layout.devices, sizeof(loom_ref));
-		if (!p->device_blocks || !p->worker_blocks || !p->on_device || !p->registry)
+		if (!p->device_blocks || !p->worker_blocks || !p->near || !p->on_device || !p->registry)
 			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
 	return 0;
+}
+
+/* What is constant is near a GPU that is apart: it need not read each piece over the link. */
+static int wants_copies(const struct loom_stack *s, uint32_t device)
+{
+	return s->layout.apart && s->shape[device].kind == LOOM_ON_GPU;
 }
 
 /* Lays out all blocks. The first pass (write = 0) measures, the second fills refs and registries. */
@@ -62,16 +69,17 @@ static void lay_out(struct loom_stack *s, struct carve *shared, struct carve *de
 {
 	s->counters_ref = take(shared, s->layout.workers * sizeof(struct loom_counters));
 	s->initial_ref = take(shared, s->initial_room * sizeof(struct loom_task));
-	/* Tasks are constant: devices that are apart need not read each over the link. */
 	for (uint32_t d = 0; d < s->layout.devices; d++)
-		s->initial_copy[d] = s->layout.apart && s->shape[d].kind == LOOM_ON_GPU ?
-					     take(&device[d], s->initial_room * sizeof(struct loom_task)) :
-					     0;
+		s->initial_copy[d] =
+			wants_copies(s, d) ? take(&device[d], s->initial_room * sizeof(struct loom_task)) : 0;
 	s->trace_ref = take(shared, s->layout.workers * loom__trace_bytes(s));
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
 		p->global = take(shared, p->need.global);
 		for (uint32_t d = 0; d < s->layout.devices; d++) {
+			p->near[d] = p->need.flags & LOOM_NEED_CONSTANT && wants_copies(s, d) ?
+					     take(&device[d], p->need.global) :
+					     0;
 			p->on_device[d] = take(&device[d], p->need.device);
 			p->registry[d] = p->need.worker ? take(&device[d], s->layout.workers *
 									   sizeof(loom_ref)) :
@@ -176,6 +184,19 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 	return loom__stack_shape(s, err);
 }
 
+/* The initial set, and the workload's constants, to where devices have copies of them. */
+static void copy_near(struct loom_stack *s, const struct loom__policy *workload)
+{
+	for (uint32_t d = 0; d < s->layout.devices; d++) {
+		if (s->initial_copy[d])
+			memcpy(loom__host_at(s, s->initial_copy[d]), loom__host_at(s, s->initial_ref),
+			       s->layout.initial_tasks * sizeof(struct loom_task));
+		if (workload && workload->near[d])
+			memcpy(loom__host_at(s, workload->near[d]), loom__host_at(s, workload->global),
+			       workload->need.global);
+	}
+}
+
 int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 {
 	if (s->prepared)
@@ -212,10 +233,8 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 	if (!rc && ops && s->layout.initial_tasks)
 		rc = ops->tasks(workload->self, &s->layout, &workload->view, workload->global,
 				loom__host_at(s, s->initial_ref), err);
-	for (uint32_t d = 0; !rc && d < s->layout.devices; d++)
-		if (s->initial_copy[d])
-			memcpy(loom__host_at(s, s->initial_copy[d]), loom__host_at(s, s->initial_ref),
-			       s->layout.initial_tasks * sizeof(struct loom_task));
+	if (!rc)
+		copy_near(s, workload);
 	s->prepared = !rc;
 	s->broken = rc != 0;
 	return rc;
@@ -243,7 +262,7 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 			const struct loom__policy *p = &s->policy[i];
 			if (p->choice->plugin != s->selected[p->choice->kind])
 				continue; /* not the leader of a pipeline */
-			o->global[p->choice->kind] = p->global;
+			o->global[p->choice->kind] = p->near[d] ? p->near[d] : p->global;
 			o->on_device[p->choice->kind] = p->on_device[d];
 			o->registry[p->choice->kind] = p->registry[d];
 			o->local_bytes[p->choice->kind] = p->need.local;

@@ -27,6 +27,7 @@ struct loom__policy {
 	struct loom_view view;
 	void **device_blocks, **worker_blocks; /* what view points at */
 	loom_ref global;
+	loom_ref *near;      /* [devices]: this device's copy of the global block; 0: none */
 	loom_ref *on_device; /* [devices] */
 	loom_ref *registry;  /* [devices]: where this device's replica of the registry is */
 	int started;         /* its host threads run */

@@ -96,5 +96,5 @@ void workload_contains_file(struct loom_ctx *c, const struct loom_task *t)
 		if (gzclose(f) != Z_OK && result == CONTAINS_NO)
 			result = CONTAINS_UNREADABLE;
 	}
-	d->result = result;
+	*contains_result(c, t) = result;
 }

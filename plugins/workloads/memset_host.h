@@ -6,6 +6,7 @@
 #include "host.h"
 
 #define POISON (~0ull)
+#define MEMSET_TWICE (~0ull - 1)
 
 struct memset_opts {
 	uint64_t tasks;
@@ -29,21 +30,34 @@ static int memset_create(const struct loom_host *host, const void *opts, void **
 	return workload_create(host, opts, sizeof(struct workload), self, err);
 }
 
+/* Slots in a block for the stack. Devices that are apart have all of them each, near: else a device would write
+ * each over its link. */
+static int memset_is_apart(const struct loom_layout *layout)
+{
+	return LOOM_HAS(layout, apart) && layout->apart;
+}
+
 static int memset_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 		       struct loom_error *err)
 {
 	(void)err;
-	need->global = memset_count(self, layout) * sizeof(uint64_t);
+	*(memset_is_apart(layout) ? &need->device : &need->global) = memset_count(self, layout) * sizeof(uint64_t);
 	return 0;
+}
+
+static uint64_t *memset_slots(const struct loom_layout *layout, const struct loom_view *view, uint32_t device)
+{
+	return memset_is_apart(layout) ? view->device[device] : view->global;
 }
 
 static int memset_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		       struct loom_error *err)
 {
-	uint64_t *slot = view->global, n = memset_count(self, layout);
+	uint64_t n = memset_count(self, layout);
 	(void)err;
-	for (uint64_t x = 0; x < n; x++)
-		slot[x] = POISON;
+	for (uint32_t d = 0; d < (memset_is_apart(layout) ? layout->devices : 1); d++)
+		for (uint64_t x = 0; x < n; x++)
+			memset_slots(layout, view, d)[x] = POISON;
 	return 0;
 }
 
@@ -54,34 +68,46 @@ static int memset_tasks(void *self, const struct loom_layout *layout, const stru
 	(void)view, (void)err;
 	for (uint64_t x = 0; x < n; x++) {
 		tasks[x].param[0] = x;
-		tasks[x].data.ref = global + x * sizeof(uint64_t);
+		tasks[x].data.ref = memset_is_apart(layout) ? 0 : global + x * sizeof(uint64_t);
 		tasks[x].data.bytes = sizeof(uint64_t);
 		tasks[x].data.access = LOOM_WRITE;
 	}
 	return 0;
 }
 
+/* What slot x holds, on whichever device it was written. */
+static uint64_t memset_written(const struct loom_layout *layout, const struct loom_view *view, uint64_t x)
+{
+	uint64_t value = memset_slots(layout, view, 0)[x];
+	for (uint32_t d = 1; memset_is_apart(layout) && d < layout->devices; d++) {
+		uint64_t here = memset_slots(layout, view, d)[x];
+		if (here != POISON)
+			value = value == POISON ? here : MEMSET_TWICE;
+	}
+	return value;
+}
+
 static int memset_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			 struct loom_report *report, struct loom_error *err)
 {
 	const struct workload *w = self;
-	const uint64_t *slot = view->global;
 	uint64_t n = memset_count(self, layout), wrong = 0, first = 0;
 	(void)report;
 	for (uint64_t x = n; x-- > 0;)
-		if (slot[x] != x) {
+		if (memset_written(layout, view, x) != x) {
 			wrong++;
 			first = x;
 		}
-	if (wrong)
-		return LOOM_FAIL(
-			w->host, err, LOOM_EWRONG,
-			"memset: %llu of %llu slots are wrong; the first is slot %llu, which "
-			"holds %#llx%s",
-			(unsigned long long)wrong, (unsigned long long)n, (unsigned long long)first,
-			(unsigned long long)slot[first],
-			slot[first] == POISON ? " (never written)" : "");
-	return 0;
+	if (!wrong)
+		return 0;
+	uint64_t value = memset_written(layout, view, first);
+	return LOOM_FAIL(w->host, err, LOOM_EWRONG,
+			 "memset: %llu of %llu slots are wrong; the first is slot %llu, which holds %#llx%s",
+			 (unsigned long long)wrong, (unsigned long long)n, (unsigned long long)first,
+			 (unsigned long long)value,
+			 value == POISON       ? " (never written)" :
+			 value == MEMSET_TWICE ? " (written on two devices)" :
+						 "");
 }
 
 static const struct loom_workload_ops memset_ops = {

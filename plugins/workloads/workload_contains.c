@@ -103,6 +103,8 @@ static int contains_need(void *self, const struct loom_layout *layout, struct lo
 		w->job_bytes += (s->owned ? strlen(s->path) + 1 : 0) + s->text_bytes;
 	}
 	need->global = w->job_bytes;
+	need->device = w->list.count * sizeof(uint32_t);
+	need->flags = LOOM_NEED_CONSTANT;
 	return 0;
 }
 
@@ -117,14 +119,28 @@ static struct contains_document *documents(const struct loom_view *view)
 	return (struct contains_document *)((struct contains_job *)view->global + 1);
 }
 
+#define NOT_RUN (~0u)
 static int contains_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			 struct loom_error *err)
 {
 	const struct contains *w = self;
-	(void)layout, (void)err;
-	for (size_t i = 0; i < w->list.count; i++)
-		documents(view)[i].result = w->list.source[i].bad ? CONTAINS_UNREADABLE : ~0u;
+	(void)err;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		for (size_t i = 0; i < w->list.count; i++)
+			((uint32_t *)view->device[d])[i] = NOT_RUN;
 	return 0;
+}
+
+/* A document is searched on one device. */
+static uint32_t contains_found(const struct loom_layout *layout, const struct loom_view *view, size_t document)
+{
+	uint32_t result = NOT_RUN;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		uint32_t here = ((const uint32_t *)view->device[d])[document];
+		if (here != NOT_RUN)
+			result = result == NOT_RUN ? here : CONTAINS_TWICE;
+	}
+	return result;
 }
 
 static uint64_t put(char *block, uint64_t *used, const void *from, size_t bytes)
@@ -157,7 +173,7 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 		if (s->owned)
 			name = put(block, &used, s->path, strlen(s->path) + 1);
 		d[i] = (struct contains_document){
-			.name = name, .at = s->at, .bytes = s->bytes, .text_bytes = s->text_bytes};
+			.name = name, .at = s->at, .bytes = s->bytes, .text_bytes = s->text_bytes, .bad = s->bad};
 		tasks[i].tag = o->load == LOAD_TASK;
 		tasks[i].param[0] = i;
 		if (o->load == LOAD_TASK) {
@@ -229,6 +245,7 @@ static const char *say(uint32_t result)
 	return result == CONTAINS_YES          ? "contains it"
 	       : result == CONTAINS_NO         ? "does not"
 	       : result == CONTAINS_UNREADABLE ? "cannot be read"
+	       : result == CONTAINS_TWICE      ? "was searched on two devices"
 					       : "was not searched";
 }
 
@@ -238,18 +255,17 @@ static int contains_verify(void *self, const struct loom_layout *layout,
 {
 	struct contains *w = self;
 	const struct loom_host *host = w->base.host;
-	const struct contains_document *d = documents(view);
 	uint64_t found = 0, expect = 0, unreadable = w->list.skipped, wrong = 0;
 	size_t first = 0;
 	int rc = check(w, err);
-	(void)layout;
 	if (rc)
 		return rc;
 	for (size_t i = w->list.count; i-- > 0;) {
-		found += d[i].result == CONTAINS_YES;
-		unreadable += d[i].result == CONTAINS_UNREADABLE;
+		uint32_t result = contains_found(layout, view, i);
+		found += result == CONTAINS_YES;
+		unreadable += result == CONTAINS_UNREADABLE;
 		expect += w->list.source[i].expected == CONTAINS_YES;
-		if (d[i].result != w->list.source[i].expected) {
+		if (result != w->list.source[i].expected) {
 			wrong++;
 			first = i;
 		}
@@ -261,7 +277,7 @@ static int contains_verify(void *self, const struct loom_layout *layout,
 			"is number %zu, %s: the task says it %s, the check that it %s",
 			(unsigned long long)expect, (unsigned long long)found,
 			(unsigned long long)wrong, first, w->list.source[first].path,
-			say(d[first].result), say(w->list.source[first].expected));
+			say(contains_found(layout, view, first)), say(w->list.source[first].expected));
 	host->metric(host, report, "documents", "", LOOM_BETTER_NONE, (double)w->list.count);
 	host->metric(host, report, "matches", "", LOOM_BETTER_NONE, (double)found);
 	host->metric(host, report, "bytes", "B", LOOM_BETTER_NONE, (double)w->bytes);

@@ -12,9 +12,9 @@
 
 enum { CONTAINS_SUBSTRING, CONTAINS_WORD };
 /* Results; all ones: the task has not run. */
-enum { CONTAINS_NO, CONTAINS_YES, CONTAINS_UNREADABLE };
+enum { CONTAINS_NO, CONTAINS_YES, CONTAINS_UNREADABLE, CONTAINS_TWICE };
 
-/* The global block begins with this; offsets count from its start. */
+/* The global block begins with this, and is constant; offsets count from its start. */
 struct contains_job {
 	uint64_t documents; /* struct contains_document[] at `list` */
 	uint64_t list;
@@ -28,7 +28,7 @@ struct contains_document {
 	uint64_t name;             /* offset of the file's path, NUL-terminated */
 	uint64_t at, bytes;        /* part of the file (bytes 0: all of it) ... */
 	uint64_t text, text_bytes; /* ... and what was loaded ahead: offset, length */
-	uint32_t result;
+	uint32_t bad;		   /* not all of it could be */
 	uint32_t pad[5];
 };
 
@@ -43,6 +43,12 @@ LOOM_FN struct contains_document *contains_document(const struct loom_ctx *c,
 {
 	struct contains_job *job = contains_job(c);
 	return (struct contains_document *)((char *)job + job->list) + t->param[0];
+}
+
+/* In the device's block: what the tasks that ran there found. */
+LOOM_FN uint32_t *contains_result(const struct loom_ctx *c, const struct loom_task *t)
+{
+	return (uint32_t *)c->on_device[LOOM_WORKLOAD] + t->param[0];
 }
 
 /* UTF-8 without tables: a letter is an ASCII letter, digit or underscore, or any byte of a longer
@@ -100,14 +106,15 @@ LOOM_FN void workload_contains_search(struct loom_ctx *c, const struct loom_task
 {
 	struct contains_job *job = contains_job(c);
 	struct contains_document *d = contains_document(c, t);
+	uint32_t *result = contains_result(c, t);
 	uint64_t bytes = d->text_bytes, each = bytes / c->lanes + 1, from = each * c->lane;
 	uint64_t to = from + each < bytes ? from + each : bytes;
-	if (c->lane == 0 && d->result != CONTAINS_UNREADABLE)
-		loom_store_relaxed_sys(&d->result, (uint32_t)CONTAINS_NO);
+	if (c->lane == 0)
+		loom_store_relaxed_sys(result, (uint32_t)(d->bad ? CONTAINS_UNREADABLE : CONTAINS_NO));
 	loom_barrier_lanes(c); /* no lane's find is overwritten */
 	/* Lanes store the same value: which one comes last does not matter. */
 	if (from < to && contains_find(job, (const char *)job + d->text, bytes, from, to))
-		loom_store_relaxed_sys(&d->result, (uint32_t)CONTAINS_YES);
+		loom_store_relaxed_sys(result, (uint32_t)CONTAINS_YES);
 }
 
 /* load = task: opens, inflates and searches a file; contains_read.c has it. */

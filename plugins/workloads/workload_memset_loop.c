@@ -3,7 +3,8 @@
 #include "memset_host.h"
 #include "workload_memset_loop.dev.h"
 
-LOOM_EMBED_CODE(memset_loop_text, LOOM_CODE_FILE("workload_memset_loop.dev.h"));
+LOOM_EMBED_CODE(memset_loop_text,
+		LOOM_CODE_FILE("memset_slot.dev.h") LOOM_CODE_FILE("workload_memset_loop.dev.h"));
 
 static const struct loom_workload_dev memset_loop_cpu = {
 	.size = sizeof(struct loom_workload_dev),

@@ -5,7 +5,7 @@
 #define WORKLOAD_MEMSET_LOOP_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include <gpuloom/dev/dev.h>
+#include "memset_slot.dev.h"
 #endif
 
 /* Lanes take every so-manieth task of their worker. */
@@ -16,7 +16,7 @@ LOOM_FN void workload_memset_loop_kernel(struct loom_ctx *c)
 	uint64_t to = from + each + (c->worker < rest);
 	for (uint64_t x = from + c->lane; x < to; x += c->lanes) {
 		const struct loom_task *t = &c->initial[x];
-		*(uint64_t *)loom_at(c, t->data.ref) = t->param[0];
+		*memset_slot(c, t) = t->param[0];
 	}
 }
 

@@ -140,6 +140,7 @@ static int uts_need(void *self, const struct loom_layout *layout, struct loom_ne
 	uint32_t lanes, keep = uts_keep(self, layout, &lanes);
 	(void)err;
 	need->global = uts_bytes(self);
+	need->flags = LOOM_NEED_CONSTANT;
 	need->worker = sizeof(struct uts_count);
 	need->local = keep ? lanes * UTS_STACK_BYTES(keep) : 0;
 	return 0;

@@ -294,6 +294,13 @@ struct loom_need {
 	uint64_t device; /* one block per device, owned by it */
 	uint64_t worker; /* one block per worker, owned by its device, seen by all */
 	uint64_t local;  /* one private block per worker: shared memory on a GPU */
+	uint32_t flags;  /* LOOM_NEED_* */
+	uint32_t reserved;
+};
+enum {
+	/* Of a workload: tasks() fills the block for the stack, and nothing writes to it afterwards. Devices that
+	 * are apart (loom_layout) then read copies that lie near them. */
+	LOOM_NEED_CONSTANT = 1,
 };
 
 /* The same blocks as the host sees them, or images that the core copies to and from the device.
