@@ -51,7 +51,17 @@ LOOM_FN const struct sched_mgws_site *sched_mgws_site(const struct loom_ctx *c)
 	return (const struct sched_mgws_site *)c->on_device[LOOM_SCHED];
 }
 
-/* An affinity that excludes this device. */
+/* LOOM_ON_*: this device's kind, and an affinity that excludes it. */
+LOOM_FN uint32_t sched_mgws_own_kind(const struct loom_ctx *c)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	(void)c;
+	return LOOM_ON_GPU;
+#else
+	return sched_mgws_site(c)->kind;
+#endif
+}
+
 LOOM_FN uint32_t sched_mgws_other(const struct loom_ctx *c)
 {
 #ifdef LOOM_DEVICE_COMPILE
@@ -180,8 +190,8 @@ LOOM_FN int sched_mgws_listed(const struct loom_ctx *c)
 {
 	struct sched_mgws_global *g = sched_mgws_global(c);
 	return loom_load_acquire_sys(&g->list[LOOM_ON_ANY].count) != 0 ||
-	       (SCHED_CFG(c, mixed) &&
-		loom_load_acquire_sys(&g->list[sched_mgws_site(c)->kind].count) != 0);
+	       (SCHED_CFG(c, mixed) && !SCHED_CFG(c, apart) &&
+		loom_load_acquire_sys(&g->list[sched_mgws_own_kind(c)].count) != 0);
 }
 
 /* Lane 0: a list that this worker may not take from holds something: it must not report idle. */
@@ -189,15 +199,15 @@ LOOM_FN int sched_mgws_withheld(const struct loom_ctx *c)
 {
 	struct sched_mgws_global *g = sched_mgws_global(c);
 	return SCHED_CFG(c, mixed) &&
-	       loom_load_acquire_sys(&g->list[sched_mgws_site(c)->other].count) != 0;
+	       loom_load_acquire_sys(&g->list[sched_mgws_other(c)].count) != 0;
 }
 
 /* Collective: what others left for anybody, or for this kind of device. */
 LOOM_FN uint32_t sched_mgws_adopt(struct loom_ctx *c, int idle)
 {
 	uint32_t n = sched_mgws_take(c, LOOM_ON_ANY, idle);
-	if (!n && SCHED_CFG(c, mixed))
-		n = sched_mgws_take(c, sched_mgws_site(c)->kind, idle);
+	if (!n && SCHED_CFG(c, mixed) && !SCHED_CFG(c, apart)) /* apart, they come by mail */
+		n = sched_mgws_take(c, sched_mgws_own_kind(c), idle);
 	return n;
 }
 

@@ -9,10 +9,16 @@
  *   granted  the victim has answered it: `tasks` slots, or a range of the initial set. Nothing of that is
  *            written again before the next wish.
  *   taken    the thief has all of it. The next wish comes later.
+ *   wanted   a hint: the number of the wish, while the thief's workers lack work.
  *
- * A victim looks at wishes between its tasks, and answers when it has something to give: a wish costs nobody
+ * A victim looks at the hint between its tasks, and answers when it has something to give: a wish costs nobody
  * anything until then, and no answer is ever "nothing". In the thief's device one worker without work at a time
  * (`fetching`) looks for mail and takes as much as it has room for; the rest is for the next.
+ *
+ * What is to be had, and when. A device asks when an eighth of its workers are `hungry`: a few find work among
+ * their like. A worker of a large device that holds the roots of most of the work would give half of that to a few
+ * threads of a CPU, and a way back takes long: so queued tasks go only where one worker's half is no more than the
+ * thief's share of what the device has, judged by its busy workers, and no more than one for each of the thief's.
  *
  * Termination needs nothing new: the worker that grants does not report idle before its mail is taken, and who
  * takes mail has called busy() before it says so. That is what a detector is promised of steals. A range that
@@ -31,13 +37,15 @@
 #define MGWS_MAIL_TASKS 64u
 #define MGWS_MAIL_ROUNDS 16u
 #define MGWS_MAIL_WATCHERS 256u
-/* A worker without work tries to steal from its like about this often before it asks another device. */
-#define MGWS_MAIL_PATIENCE 32u
+/* Of so many workers one is without work before their device asks another. */
+#define MGWS_MAIL_HUNGRY 8u
+/* A GPU's worker without work looks at the desk this many attempts to steal apart: each costs a look at memory. */
+#define MGWS_MAIL_LOOKS 4u
 
 struct sched_mgws_mail {
 	/* The thief writes. */
-	uint32_t asked, taken;
-	uint32_t pad0[14];
+	uint32_t asked, taken, wanted;
+	uint32_t pad0[13];
 	/* The victim writes. */
 	uint32_t granted;
 	uint32_t tasks;    /* in `slot`; 0: a range */
@@ -52,9 +60,9 @@ struct sched_mgws_mail {
 struct sched_mgws_peer {
 	uint32_t asked, taken, read; /* as thief; `read`: slots taken of mail that came */
 	uint32_t granted;            /* as victim */
-	uint32_t wished;             /* GPU: the wish, as far as the watchers have seen */
+	uint32_t wished;             /* GPU: `wanted`, as far as the watchers have seen */
 	uint32_t kind, workers;      /* LOOM_ON_*, and how many; constant */
-	uint32_t pad;
+	uint32_t wanted;             /* as thief */
 };
 
 /* A device's desk: its workers take turns at it. Its peers follow, one per device of the stack. */
@@ -62,7 +70,8 @@ struct sched_mgws_desk {
 	uint32_t fetching; /* by the one that looks for mail, and writes as thief */
 	uint32_t pad0[15];
 	uint32_t granting; /* by the one that answers */
-	uint32_t pad1[15];
+	uint32_t hungry;   /* workers without work; a hint */
+	uint32_t pad1[14];
 };
 
 #define MGWS_DESK_BYTES(devices)                                                                   \
@@ -187,10 +196,20 @@ LOOM_FN uint32_t sched_mgws_post_listed(struct loom_ctx *c, struct sched_mgws_ma
 	return (uint32_t)n;
 }
 
-/* The oldest of the ring's tasks into the slots, up to the first that others wait for; how many. */
-LOOM_FN uint32_t sched_mgws_post_tasks(struct loom_ctx *c, struct sched_mgws_mail *m, struct sched_mgws_hand *h)
+/* Lane 0: half of what a worker holds is no more than a device's share of what there is here. */
+LOOM_FN int sched_mgws_has_plenty(const struct loom_ctx *c, const struct sched_mgws_peer *peer)
+{
+	uint64_t busy = c->count - loom_load_relaxed_dev(&sched_mgws_desk(c)->hungry);
+	return 2 * busy * peer->workers >= (uint64_t)peer->workers + c->count;
+}
+
+/* The oldest of the ring's tasks into the slots, one for each of so many workers, up to the first that others wait
+ * for; how many. */
+LOOM_FN uint32_t sched_mgws_post_tasks(struct loom_ctx *c, struct sched_mgws_mail *m, struct sched_mgws_hand *h,
+				       uint32_t workers)
 {
 	uint32_t most = h->most < MGWS_MAIL_SLOTS ? h->most : MGWS_MAIL_SLOTS, n = 0;
+	most = most < workers ? most : workers;
 	while (n < most && !h->ring[(h->at + n) & h->mask].join)
 		n++;
 	sched_move(c, m->slot, 0, ~0ull, h->ring, h->at, h->mask, n);
@@ -207,7 +226,7 @@ LOOM_FN void sched_mgws_grant(struct loom_ctx *c, uint32_t to, struct sched_mgws
 	struct sched_mgws_desk *desk = sched_mgws_desk(c);
 	struct sched_mgws_peer *peer = sched_mgws_peer(c, to);
 	struct sched_mgws_mail *m = sched_mgws_mail(c, c->device, to);
-	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, held = 0, cut = 0, from = 0;
+	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, held = 0, cut = 0, from = 0, plenty = 0;
 	uint32_t asked = 0, n = 0;
 	if (c->lane == 0 && sched_mgws_sit(&desk->granting)) {
 		/* Acquire: pairs with the release of the wish, and so with that of `taken`: the slots and the
@@ -224,8 +243,12 @@ LOOM_FN void sched_mgws_grant(struct loom_ctx *c, uint32_t to, struct sched_mgws
 	if (!n && c->lane == 0)
 		cut = sched_mgws_cut(c, peer, &from);
 	cut = loom_from_lane0(c, cut);
-	if (!n && !cut && SCHED_CFG(c, afar)) {
-		n = sched_mgws_post_tasks(c, m, h);
+	if (!n && !cut && SCHED_CFG(c, afar) && c->lane == 0)
+		plenty = (uint64_t)sched_mgws_has_plenty(c, peer);
+	if (loom_from_lane0(c, plenty)) {
+		if (peer->workers > c->count && h->most + 1 < h->tasks)
+			h->most = h->tasks - 1; /* there is where they will be done soonest */
+		n = sched_mgws_post_tasks(c, m, h, peer->workers);
 		if (!n && h->end - h->next >= 2) {
 			cut = (h->end - h->next) / 2;
 			h->end -= cut;
@@ -251,7 +274,7 @@ LOOM_FN void sched_mgws_grant(struct loom_ctx *c, uint32_t to, struct sched_mgws
 	sched_mgws_rise(&desk->granting);
 }
 
-/* Lane 0: a device whose wish this one has not granted; MGWS_NOBODY. */
+/* Lane 0: a device whose wish this one has not granted; MGWS_NOBODY. Each look is at another. */
 LOOM_FN uint32_t sched_mgws_asker(struct loom_ctx *c)
 {
 	struct sched_mgws_watch *w = &sched_mgws_mine(c)->watch;
@@ -260,10 +283,8 @@ LOOM_FN uint32_t sched_mgws_asker(struct loom_ctx *c)
 #ifdef GPULOOM_DEV_CPU_H
 	device = w->device = sched_mgws_next_peer(c, device);
 	peer = sched_mgws_peer(c, device);
-	asked = loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->asked);
+	asked = loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->wanted);
 #else
-	if (++w->rounds % MGWS_MAIL_ROUNDS)
-		return MGWS_NOBODY;
 	/* A watcher tells what it saw the last time, and looks again without waiting for the answer. */
 	peer = sched_mgws_peer(c, device);
 	int watches = (c->worker - c->first) % MGWS_MAIL_WATCHERS == 0;
@@ -272,7 +293,7 @@ LOOM_FN uint32_t sched_mgws_asker(struct loom_ctx *c)
 	device = w->device = sched_mgws_next_peer(c, device);
 	peer = sched_mgws_peer(c, device);
 	if (watches)
-		w->asked = loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->asked);
+		w->asked = loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->wanted);
 	asked = loom_load_relaxed_dev(&peer->wished);
 #endif
 	return asked != loom_load_relaxed_dev(&peer->granted) ? device : MGWS_NOBODY;
@@ -281,7 +302,7 @@ LOOM_FN uint32_t sched_mgws_asker(struct loom_ctx *c)
 /* Lane 0: it wants tasks still. */
 LOOM_FN int sched_mgws_ungranted(const struct loom_ctx *c, uint32_t device)
 {
-	return loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->asked) !=
+	return loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->wanted) !=
 	       loom_load_relaxed_dev(&sched_mgws_peer(c, device)->granted);
 }
 
@@ -322,17 +343,25 @@ LOOM_FN int sched_mgws_owes(struct loom_ctx *c)
 /* A worker without work. Lane 0's. */
 struct sched_mgws_courier {
 	uint32_t fetching; /* it is the one */
-	uint32_t tries;
+	uint32_t looks;    /* for work; each lane's */
 };
+
+/* Lane 0, at the desk: the hint for a device that has been asked. */
+LOOM_FN void sched_mgws_want(struct sched_mgws_peer *peer, struct sched_mgws_mail *m, uint32_t number)
+{
+	if (peer->wanted != number)
+		loom_store_relaxed_sys(&m->wanted, number);
+	peer->wanted = number;
+}
 
 /* Lane 0: a device that mail has come from, plus 1, or 0. Asks all that have not been asked. The worker is
  * at the desk if the answer is not 0. */
 LOOM_FN uint64_t sched_mgws_await_mail(struct loom_ctx *c, struct sched_mgws_courier *k)
 {
-	uint32_t patience = c->count - 1 < MGWS_MAIL_PATIENCE ? c->count - 1 : MGWS_MAIL_PATIENCE;
-	if (!k->fetching && !(k->fetching = (uint32_t)sched_mgws_sit(&sched_mgws_desk(c)->fetching)))
+	struct sched_mgws_desk *desk = sched_mgws_desk(c);
+	if (!k->fetching && !(k->fetching = (uint32_t)sched_mgws_sit(&desk->fetching)))
 		return 0;
-	int asks = k->tries++ >= patience;
+	int asks = loom_load_relaxed_dev(&desk->hungry) * MGWS_MAIL_HUNGRY >= c->count;
 	uint64_t undrawn = sched_mgws_undrawn(loom_load_acquire_dev(&sched_mgws_global(c)->range));
 	for (uint32_t i = 1, d = c->device; i < c->devices; i++) {
 		d = sched_mgws_next_peer(c, d);
@@ -340,17 +369,19 @@ LOOM_FN uint64_t sched_mgws_await_mail(struct loom_ctx *c, struct sched_mgws_cou
 		struct sched_mgws_mail *m = sched_mgws_mail(c, d, c->device);
 #ifndef GPULOOM_DEV_CPU_H
 		loom_store_relaxed_dev(&peer->wished, /* the watchers may be without work, too */
-				       loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, d)->asked));
+				       loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, d)->wanted));
 #endif
 		if (peer->asked != peer->taken) {
 			/* Acquire: pairs with the release of the grant. A range has to wait until the last one is
 			 * used up; nobody else installs one now. */
 			if (loom_load_acquire_sys(&m->granted) == peer->asked && (m->tasks || !undrawn))
 				return d + 1;
+			sched_mgws_want(peer, m, asks ? peer->asked : peer->taken);
 		} else if (asks) {
 			peer->asked++;
 			/* Release: what was taken before is no longer read. */
 			loom_store_release_sys(&m->asked, peer->asked);
+			sched_mgws_want(peer, m, peer->asked);
 		}
 	}
 	return 0;
@@ -358,26 +389,26 @@ LOOM_FN uint64_t sched_mgws_await_mail(struct loom_ctx *c, struct sched_mgws_cou
 
 LOOM_FN void sched_mgws_leave_desk(struct loom_ctx *c, struct sched_mgws_courier *k)
 {
-	if (k->fetching)
-		sched_mgws_rise(&sched_mgws_desk(c)->fetching);
+	if (!k->fetching)
+		return;
+	for (uint32_t i = 1, d = c->device; i < c->devices; i++) {
+		d = sched_mgws_next_peer(c, d);
+		struct sched_mgws_peer *peer = sched_mgws_peer(c, d);
+		sched_mgws_want(peer, sched_mgws_mail(c, d, c->device), peer->taken);
+	}
+	sched_mgws_rise(&sched_mgws_desk(c)->fetching);
 	k->fetching = 0;
 }
 
-/* Collective: what has come from another device; how many tasks. 0 and no longer idle: a range, or nothing. */
-LOOM_FN uint32_t sched_mgws_fetch(struct loom_ctx *c, struct sched_mgws_courier *k, int *idle)
+/* Collective: takes what has come from a device; how many tasks, 0: a range. */
+SCHED_SLOW uint32_t sched_mgws_open_mail(struct loom_ctx *c, uint32_t from, int idle)
 {
-	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, from = 0, left = 0, at = 0;
+	struct sched_mgws_peer *peer = sched_mgws_peer(c, from);
+	struct sched_mgws_mail *m = sched_mgws_mail(c, from, c->device);
+	uint64_t begin = c->lane == 0 ? loom_trace_now(c) : 0, left = 0, at = 0;
 	uint32_t most = (sched_mask(c) + 1) / 2, n = 0;
-	if (c->lane == 0)
-		from = sched_mgws_await_mail(c, k);
-	from = loom_from_lane0(c, from);
-	if (!from)
-		return 0;
-	struct sched_mgws_peer *peer = sched_mgws_peer(c, (uint32_t)from - 1);
-	struct sched_mgws_mail *m = sched_mgws_mail(c, (uint32_t)from - 1, c->device);
-	if (*idle)
+	if (idle)
 		LOOM_CALL(term, busy, c);
-	*idle = 0;
 	if (c->lane == 0) {
 		at = peer->read;
 		left = m->tasks - at;
@@ -411,9 +442,23 @@ LOOM_FN uint32_t sched_mgws_fetch(struct loom_ctx *c, struct sched_mgws_courier 
 			 * grants next, and writes there. Behind busy() and the copy. */
 			loom_store_release_sys(&m->taken, peer->taken);
 		}
-		k->tries = 0;
+	}
+	return n;
+}
+
+/* Collective: what has come from another device; how many tasks. 0 and no longer idle: a range, or nothing. */
+LOOM_FN uint32_t sched_mgws_fetch(struct loom_ctx *c, struct sched_mgws_courier *k, int *idle)
+{
+	uint64_t from = c->lane == 0 ? sched_mgws_await_mail(c, k) : 0;
+	uint32_t n;
+	from = loom_from_lane0(c, from);
+	if (!from)
+		return 0;
+	n = (uint32_t)LOOM_FAR_TOGETHER(sched_mgws_open_mail, c, (uint32_t)from - 1, *idle);
+	*idle = 0;
+	if (c->lane == 0) {
 		sched_mgws_leave_desk(c, k);
-		sched_wake(c, &g->common.bell, 1u);
+		sched_wake(c, &sched_mgws_global(c)->common.bell, 1u);
 	}
 	return n;
 }

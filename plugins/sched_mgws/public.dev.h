@@ -76,7 +76,7 @@ struct sched_mgws_queue {
 
 /* For wishes of other devices: the one looked at last, and what it said. */
 struct sched_mgws_watch {
-	uint32_t rounds, device, asked;
+	uint32_t device, asked;
 };
 
 /* A worker's private view, after its local queue. */
@@ -89,7 +89,7 @@ struct sched_mgws_mine {
 	uint32_t pool; /* where the search for a free slot of the pool begins */
 	/* Where devices are apart: see mail.dev.h. */
 	struct sched_mgws_watch watch;
-	uint32_t pad[2];
+	uint32_t pad[3];
 	uint64_t owed;                 /* a bit per device that has yet to take what this worker granted */
 	uint64_t posted;               /* how often it granted */
 };

@@ -313,6 +313,7 @@ LOOM_FN int sched_mgws_low(struct loom_ctx *c)
 /* ---- work ------------------------------------------------------------------------------- */
 
 enum { MGWS_STOP = 1, MGWS_SHARE = 2, MGWS_ASKED = 4, MGWS_ASKER_SHIFT = 8 };
+#define MGWS_SOMEBODY 0xffffffu
 
 /* Lane 0: the public queue has nothing. A GPU judges by the look before, and looks again without waiting
  * for the answer: a load takes as long as a short task. */
@@ -351,15 +352,29 @@ LOOM_FN int sched_mgws_unclaimed(struct loom_ctx *c, struct sched_mgws_block *b,
 	return b->claimed != MGWS_ALL;
 }
 
-/* Lane 0, apart: a device wants tasks, and this one has some. */
-LOOM_FN uint32_t sched_mgws_asked(struct loom_ctx *c, int can_share)
+/* Lane 0, apart: a device that wants tasks, and this one has some; or MGWS_NOBODY. */
+LOOM_FN uint32_t sched_mgws_to_answer(struct loom_ctx *c, int can_share)
 {
 	uint32_t device = sched_mgws_asker(c);
 	if (device == MGWS_NOBODY ||
 	    (!(can_share && SCHED_CFG(c, afar)) && !sched_mgws_withheld(c) &&
 	     sched_mgws_undrawn(loom_load_relaxed_dev(&sched_mgws_global(c)->range)) < 2))
-		return 0;
-	return MGWS_ASKED | device << MGWS_ASKER_SHIFT;
+		return MGWS_NOBODY;
+	return device;
+}
+
+/* Lane 0, apart: whether to answer mail, and whom. A GPU finds that out where it answers, now and then: its loop has
+ * no registers for it. */
+LOOM_FN uint32_t sched_mgws_asked(struct loom_ctx *c, int can_share, uint64_t ran)
+{
+#ifdef GPULOOM_DEV_CPU_H
+	uint32_t device = sched_mgws_to_answer(c, can_share);
+	(void)ran;
+	return device == MGWS_NOBODY ? 0u : MGWS_ASKED | device << MGWS_ASKER_SHIFT;
+#else
+	(void)c, (void)can_share;
+	return ran % MGWS_MAIL_ROUNDS ? 0u : MGWS_ASKED | MGWS_SOMEBODY << MGWS_ASKER_SHIFT;
+#endif
 }
 
 /* Lane 0: what the loop must know before the next task. Loads that hit the cache. */
@@ -370,15 +385,22 @@ LOOM_FN uint32_t sched_mgws_news(struct loom_ctx *c, struct sched_mgws_block *b,
 	if (loom_stopped(c))
 		return MGWS_STOP;
 	uint32_t news = can_share && !sched_mgws_unclaimed(c, b, ran) && sched_mgws_bare(b, own, q) ? MGWS_SHARE : 0;
-	return SCHED_CFG(c, apart) ? news | sched_mgws_asked(c, can_share) : news;
+	return SCHED_CFG(c, apart) ? news | sched_mgws_asked(c, can_share, ran) : news;
 }
 
-/* Apart: the answer to a device that asked, from the backlog, or the local queue, or the block. */
+/* Apart: the answer to a device that asked, or to MGWS_SOMEBODY, from the backlog, or the local queue, or the
+ * block. */
 SCHED_SLOW int sched_mgws_answer(struct loom_ctx *c, uint32_t asker)
 {
 	struct sched_lane *mine = sched_lane(c);
 	struct sched_mgws_block *b = &sched_mgws_keep(c)->block;
 	struct sched_mgws_level *older = &sched_mgws_keep(c)->backlog;
+	if (asker == MGWS_SOMEBODY) {
+		int can_share = older->count || mine->count >= 2 || b->end - b->next >= 2;
+		asker = loom_word_from_lane0(c, c->lane == 0 ? sched_mgws_to_answer(c, can_share) : 0u);
+	}
+	if (asker == MGWS_NOBODY)
+		return 0;
 	struct sched_mgws_hand h = {sched_ring(c), mine->head, sched_mask(c), mine->count, mine->count / 2, b->next,
 				    b->end};
 	if (older->count) {
@@ -750,23 +772,34 @@ LOOM_FN void sched_mgws_forward(struct loom_ctx *c)
 	if (c->lane == 0 && sched_mgws_withheld(c))
 		asker = sched_mgws_asker(c);
 	asker = loom_from_lane0(c, asker);
-	struct sched_mgws_hand nothing = {c->initial, 0, 0, 0, 0, 0, 0};
 	if (asker != MGWS_NOBODY)
-		sched_mgws_grant(c, (uint32_t)asker, &nothing);
+		LOOM_FAR_TOGETHER(sched_mgws_answer, c, (uint32_t)asker);
+}
+
+/* Apart: this look for work begins at the device's desk. */
+LOOM_FN int sched_mgws_to_desk(struct sched_mgws_courier *k)
+{
+#ifdef GPULOOM_DEV_CPU_H
+	(void)k;
+	return 1;
+#else
+	return k->looks++ % MGWS_MAIL_LOOKS == 0;
+#endif
 }
 
 /* One look for work, wherever it may come from. *idle: this worker has reported idle; 0 afterwards, if it has
  * taken that back in vain. */
 LOOM_FN uint32_t sched_mgws_find(struct loom_ctx *c, struct sched_mgws_courier *k, int *idle)
 {
-	uint32_t found = SCHED_CFG(c, apart) ? sched_mgws_redraw(c, idle) : 0;
+	int desk = SCHED_CFG(c, apart) && sched_mgws_to_desk(k);
+	uint32_t found = desk ? sched_mgws_redraw(c, idle) : 0;
 	if (!found)
 		found = sched_mgws_adopt(c, *idle);
 	if (!found && SCHED_CFG(c, owners) > 1)
 		found = sched_mgws_acquire(c, *idle);
 	if (!found)
 		found = sched_mgws_steal(c, *idle);
-	if (found || !SCHED_CFG(c, apart))
+	if (found || !desk)
 		return found;
 	found = sched_mgws_fetch(c, k, idle);
 	return found || *idle ? found : sched_mgws_redraw(c, idle); /* a range may have come */
@@ -785,11 +818,14 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 	struct loom_counters *tally = &sched_local(c)->tally;
 	struct sched_rest rest = {0, 1, 0, 0, 0};
 	struct sched_mgws_courier courier = {0, 0};
+	struct sched_mgws_desk *desk = SCHED_CFG(c, apart) ? sched_mgws_desk(c) : (struct sched_mgws_desk *)NULL;
 	uint32_t found = 0;
 	int idle = 0, done = 0;
 	if (c->lane == 0) {
 		rest.since = tally->last_task_ns = loom_clock_ns(c);
 		tally->idle_entries++;
+		if (SCHED_CFG(c, apart))
+			loom_fetch_add_relaxed_dev(&desk->hungry, 1u);
 	}
 	while (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
 		found = sched_mgws_find(c, &courier, &idle);
@@ -805,15 +841,19 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 		done = idle && LOOM_CALL(term, done, c, sched_mgws_robbed(c));
 		if (done)
 			break;
+		if (c->lane == 0 && courier.fetching) /* who brings the mail does not sleep: no mail rings */
+			sched_unlist(&rest, &common->bell);
 		if (c->lane == 0)
-			sched_rest(c, &common->cfg, &common->bell, &rest, idle,
+			sched_rest(c, &common->cfg, &common->bell, &rest, idle && !courier.fetching,
 				   rest.listed && sched_mgws_sees(c));
 	}
 	if (c->lane == 0) {
 		uint64_t now = loom_clock_ns(c);
 		sched_unlist(&rest, &common->bell);
-		if (SCHED_CFG(c, apart))
+		if (SCHED_CFG(c, apart)) {
 			sched_mgws_leave_desk(c, &courier);
+			loom_fetch_add_relaxed_dev(&desk->hungry, ~0u);
+		}
 		if (done) /* the others may sleep */
 			sched_wake(c, &common->bell, ~0u);
 		else if (sched_sleepers(&common->bell) && sched_mgws_sees(c))
