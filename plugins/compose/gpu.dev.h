@@ -35,7 +35,9 @@ struct loom_gpu_words {
 	uint32_t ready; /* the READY phase that all workers have reached */
 	uint32_t pad0[15];
 	uint32_t done; /* the GO phase that all workers have finished */
-	uint32_t pad1[15];
+	uint32_t pad1;
+	uint64_t began_ns, ended_ns; /* of that sample, on the device's clock */
+	uint64_t pad2[5];
 };
 
 /* In constant memory: one launch. Pointers are the device's. */

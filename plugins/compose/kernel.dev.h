@@ -225,6 +225,8 @@ LOOM_FN uint32_t loom_gpu_await_go(struct loom_ctx *c, uint32_t ready)
 	uint32_t phase = 0;
 	if (c->lane == 0)
 		phase = loom_gpu_watch(c, ready, ~0u, LOOM_PAUSE_NS);
+	if (c->lane == 0 && c->worker == c->first)
+		loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
 	return (uint32_t)loom_from_lane0(c, phase);
 }
 
@@ -262,8 +264,10 @@ LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go)
 		c->counters->end_ns = loom_clock_ns(c);
 	loom_gpu_stage(c, LOOM_GPU_FINISHED);
 	/* As above. The host's acquire of `done` then covers the results of every worker. */
-	if (loom_fetch_add_acq_rel_dev(&loom_gpu.gate->finished, 1u) + 1 == c->count)
+	if (loom_fetch_add_acq_rel_dev(&loom_gpu.gate->finished, 1u) + 1 == c->count) {
+		loom_store_relaxed_sys(&loom_gpu.words->ended_ns, loom_clock_ns(c));
 		loom_store_release_sys(&loom_gpu.words->done, go);
+	}
 }
 
 /* A sample. Called, so that nothing of the gate takes registers meanwhile. */

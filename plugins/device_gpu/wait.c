@@ -164,6 +164,14 @@ int gpu_go(void *self, struct loom_error *err)
 	return 0;
 }
 
+/* When the sample ended: now, if it was watched. The host may have waited for another device meanwhile: then as long
+ * after its begin as the GPU's own clock says. */
+static uint64_t end_of(const struct gpu *d, const struct launch *l, int watched)
+{
+	uint64_t now = now_ns(d), span = d->words->ended_ns - d->words->began_ns;
+	return watched || span > now - l->began_ns ? now : l->began_ns + span;
+}
+
 int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err)
 {
 	struct gpu *d = self;
@@ -173,9 +181,10 @@ int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_erro
 	int code = gpu_enter(d, err);
 	if (code)
 		return code;
+	int watched = __atomic_load_n(&d->words->done, __ATOMIC_RELAXED) != l->phase;
 	code = watch(d, l, &d->words->done, l->phase, l->began_ns, deadline(d, timeout_ns), &d->nudged, err);
 	if (!code)
-		*end_ns = now_ns(d);
+		*end_ns = end_of(d, l, watched);
 	gpu_leave(d);
 	return code;
 }

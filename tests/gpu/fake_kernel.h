@@ -235,6 +235,8 @@ static void *worker_main(void *arg)
 		uint32_t go = watch(w, ready, ~0u);
 		if (go == LOOM_PHASE_RETIRE)
 			break;
+		if (c->worker == c->first)
+			loom_store_relaxed_sys(&l->words->began_ns, loom_clock_ns(c));
 		stage(w, LOOM_GPU_WORKING);
 		if (wrong("die")) {
 			__atomic_store_n(&w->stream->failed, 1, __ATOMIC_RELEASE);
@@ -244,8 +246,10 @@ static void *worker_main(void *arg)
 		if (c->counters)
 			c->counters->end_ns = loom_clock_ns(c);
 		stage(w, LOOM_GPU_FINISHED);
-		if (loom_fetch_add_acq_rel_dev(&l->gate->finished, 1u) + 1 == c->count)
+		if (loom_fetch_add_acq_rel_dev(&l->gate->finished, 1u) + 1 == c->count) {
+			loom_store_relaxed_sys(&l->words->ended_ns, loom_clock_ns(c));
 			loom_store_release_sys(&l->words->done, go);
+		}
 	}
 	free(w->local);
 	__atomic_fetch_add(&w->stream->left, 1, __ATOMIC_ACQ_REL);
