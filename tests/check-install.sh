@@ -31,6 +31,17 @@ expect 1 "cpu:0: the task functions' source does not compile: wrong.dev.h:$line:
 	./collatz 20000 cpu:0 wrong.dev.h
 expect 1 'no C compiler can be run .*/no/such/cc' env CC=/no/such/cc ./collatz 20000
 expect 1 "cannot read 'none.dev.h': No such file" ./collatz 20000 cpu:0 none.dev.h
+# And as IR, which for a CPU is a shared object: the tag is the stack's, the file must be for this device.
+expect 0 "^$steps\$" ./collatz 20000 cpu:0 collatz.so
+printf '.version 9.0\n.target sm_80\n' >some.ptx
+expect 1 "cpu:0: some.ptx: task function 'collatz_range' is PTX: add a shared object of it" ./collatz 20000 cpu:0 some.ptx
+expect 0 "^$steps\$" ./collatz 20000 cpu:0 some.ptx collatz.so
+sed 's/LOOM_IR_TASK(collatz_range)/LOOM_IR_TASK(other)\nLOOM_FN void other(struct loom_ctx *c, const struct loom_task *t) { (void)c, (void)t; }/;
+	s/LOOM_IR_TAG(collatz_range)/LOOM_IR_TAG(other)/' collatz_ir.c >other_ir.c
+${CC:-cc} -fPIC -shared -w $(pkg-config --cflags gpuloom) other_ir.c -o other.so || fail 'other_ir.c does not compile'
+expect 1 "cpu:0: other.so: there is no task function 'collatz_range' for this version" ./collatz 20000 cpu:0 other.so
+head -c 2000 collatz.so >cut.so
+expect 1 'cpu:0: cut.so: it cannot be loaded: ' ./collatz 20000 cpu:0 cut.so
 [ -z "$(ls "$TMPDIR")" ] || fail 'compiling leaves files behind'
 unset TMPDIR
 cd ..

@@ -10,6 +10,7 @@
 
 #include "compose_pick.h"
 #include "device_cuda/driver.h"
+#include "device_cuda/jitlink.h"
 #include "device_cuda/ptxas.h"
 
 static const char *const archs[] = {"sm_75", "sm_80", "sm_90"};
@@ -418,6 +419,139 @@ static void test_source_tasks(void)
 	text_free(&text);
 }
 
+/* The same compiled beforehand: `file` holds it. */
+static void make_ir(const char *head, const char *arch, enum rtc_want want, struct loom_program_ir *ir,
+		    struct compiled *out)
+{
+	static const char path[] = "examples/embed/collatz.dev.h";
+	static char text[8192];
+	static const uint32_t tag = 0;
+	struct loom_error err = {0};
+	char option[32];
+	snprintf(option, sizeof(option), "-arch=%s", arch);
+	const char *const options[] = {option, "-std=c++20", "-default-device", "-rdc=true", "-dlto"};
+	size_t n = (size_t)snprintf(text, sizeof(text), "%s", head);
+	FILE *f = fopen(path, "re");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	n += fread(text + n, 1, sizeof(text) - 1 - n, f);
+	text[n] = 0;
+	fclose(f);
+	if (rtc_run(&fake_host, "test", &nvrtc, text, options, want == RTC_IR ? 5 : 4, want, out, &err) != 0) {
+		printf("%s\n", err.text);
+		CU_FAIL_FATAL("IR does not compile");
+	}
+	/* PTX comes with its NUL. */
+	*ir = (struct loom_program_ir){.file = want == RTC_IR ? "collatz.ltoir" : "collatz.ptx",
+				       .data = out->code,
+				       .bytes = out->bytes - (want == RTC_ASSEMBLY),
+				       .tag = &tag,
+				       .tags = 1};
+}
+
+#define IR_HEAD                                                                                    \
+	"#include <gpuloom/dev/ir.h>\nLOOM_IR_TASK(collatz_range)\n"                               \
+	"#define LOOM_TAG_collatz_range LOOM_IR_TAG(collatz_range)\n"
+
+/* Links `text` with the IR; the error's code. */
+static int link_ir(const char *text, const char *arch, const struct loom_program_ir *ir, enum jitlink_want want,
+		   struct compiled *out, struct loom_error *err)
+{
+	char option[32];
+	snprintf(option, sizeof(option), "-arch=%s", arch);
+	const char *const options[] = {option, CUDA_COMPILER_FLAGS, CUDA_LINKED_FLAGS};
+	int rc = rtc_run(&fake_host, "cuda:0", &nvrtc, text, options, COUNT(options), RTC_IR, out, err);
+	CU_ASSERT_EQUAL(rc, 0);
+	return rc ? rc : jitlink_run(&fake_host, "cuda:0", arch, &ir, 1, want, out, err);
+}
+
+static void must_not_link(const char *text, const struct loom_program_ir *ir, const char *says)
+{
+	struct compiled out;
+	struct loom_error err = {0};
+	CU_ASSERT_EQUAL(link_ir(text, "sm_80", ir, JITLINK_CUBIN, &out, &err), LOOM_EPLUGIN);
+	if (!strstr(err.text, says) || !strstr(err.text, ir->file) || strchr(err.text, '\n')) {
+		printf("%s\n", err.text);
+		CU_FAIL("another error, or none that names the file in a sentence");
+	}
+}
+
+static void link_and_check(const char *text, const char *arch, const struct loom_program_ir *ir)
+{
+	struct compiled out;
+	struct loom_error err = {0};
+	struct resources r;
+	int rc = link_ir(text, arch, ir, JITLINK_CUBIN, &out, &err);
+	if (rc) {
+		printf("%s\n", err.text);
+		CU_FAIL("does not link");
+		return;
+	}
+	CU_ASSERT(out.bytes > 64 && !memcmp(out.code, "\177ELF", 4));
+	CU_ASSERT(resources_read(out.log, COMPOSE_KERNEL, &r));
+	printf("  %-48s %-6s %9u %7u %6u %7u %7u\n", ir->file, arch, r.registers, r.shared, r.stack, r.spills, r.nested);
+	compiled_free(&fake_host, &out);
+	if (compose_format(ir) == COMPOSE_PTX)
+		return; /* linked as machine code: what it calls is in its own text */
+	CU_ASSERT_EQUAL_FATAL(link_ir(text, arch, ir, JITLINK_PTX, &out, &err), 0);
+	CU_ASSERT(!has_indirect_call(out.code));
+	CU_ASSERT_PTR_NULL(strstr(out.code, "loom_ir1_")); /* all of it is inlined */
+	compiled_free(&fake_host, &out);
+}
+
+/* Task functions of an embedding program as IR. */
+static void test_ir_tasks(void)
+{
+	struct loom_task_entry tasks[] = {{.name = "collatz_range"}};
+	struct compose_target target = target_of(&standard);
+	struct loom_program_ir ir[2];
+	struct compiled of[2];
+	struct selection s = {0};
+	struct loom_error err = {0};
+	struct text text;
+	need_nvrtc();
+	pick(&s, "sched_mgws");
+	pick(&s, "term_counter");
+	pick_options(&s, "");
+	s.program.task = tasks;
+	s.program.tasks = 1;
+	s.program.ir = ir;
+	s.program.irs = 1;
+	make_ir(IR_HEAD, "compute_75", RTC_ASSEMBLY, &ir[1], &of[1]);
+	make_ir(IR_HEAD, "compute_75", RTC_IR, &ir[0], &of[0]);
+	CU_ASSERT_EQUAL(compose_format(&ir[0]), COMPOSE_LTO);
+	CU_ASSERT_EQUAL(compose_format(&ir[1]), COMPOSE_PTX);
+	CU_ASSERT(!has_indirect_call(ir[1].data));
+	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+	print_head();
+	for (size_t k = 0; k < 2; k++) {
+		link_and_check(text.at, "sm_80", &ir[k]);
+		link_and_check(text.at, "sm_90", &ir[k]);
+	}
+	/* Made by what is to come. */
+	char *version = strstr(of[1].code, ".version ");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(version);
+	memcpy(version, ".version 9.9", 12);
+	must_not_link(text.at, &ir[1], "newer CUDA toolkit");
+	of[0].code[4] = 99;
+	must_not_link(text.at, &ir[0], "newer CUDA toolkit");
+	compiled_free(&fake_host, &of[0]);
+	make_ir(IR_HEAD, "compute_90", RTC_IR, &ir[0], &of[0]);
+	must_not_link(text.at, &ir[0], "collatz.ltoir");
+	compiled_free(&fake_host, &of[0]);
+	make_ir("#include <gpuloom/dev/ir.h>\n#define LOOM_TAG_collatz_range 0\n", "compute_75", RTC_IR, &ir[0], &of[0]);
+	must_not_link(text.at, &ir[0], "no task function 'collatz_range'");
+	text_free(&text);
+	/* A device takes its own kind. */
+	CU_ASSERT_EQUAL(compose_check_ir(&fake_host, "hip:0", &s.program, 0, NULL, &err), LOOM_ENOTSUP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "hip:0: collatz.ltoir: task function 'collatz_range' is LTO-IR: this device "
+						"takes source only"));
+	CU_ASSERT_EQUAL(compose_check_ir(&fake_host, "cpu:0", &s.program, COMPOSE_OBJECT, "a shared object", &err),
+			LOOM_ENOTSUP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "add a shared object of it"));
+	compiled_free(&fake_host, &of[0]);
+	compiled_free(&fake_host, &of[1]);
+}
+
 static void of_embedder(struct loom_ctx *c, const struct loom_task *t)
 {
 	(void)c, (void)t;
@@ -533,6 +667,7 @@ static const struct test tests[] = {
 	{"source_error", test_source_error},
 	{"source_files", test_source_files},
 	{"source_tasks", test_source_tasks},
+	{"ir_tasks", test_ir_tasks},
 	{"refusals", test_refusals},
 	{"resources", test_resources},
 	{"cache", test_cache},

@@ -96,6 +96,52 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
 	return 0;
 }
 
+/* A name that came in other IR keeps its tag. */
+static int ir_tag(struct loom_stack *s, const char *name, uint32_t *tag, struct loom_error *err)
+{
+	for (uint32_t i = 0; i < s->irs; i++)
+		for (uint32_t k = 0; k < s->ir[i].tags; k++)
+			if (!strcmp(s->task_name[s->ir[i].tag[k]], name)) {
+				*tag = s->ir[i].tag[k];
+				return 0;
+			}
+	return add_task(s, name, NULL, tag, err);
+}
+
+int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size_t bytes, const char *const *names,
+		  uint32_t n, uint32_t *tags, struct loom_error *err)
+{
+	if (!file || !*file || !n)
+		return LOOM__FAIL(err, LOOM_EINVAL, "IR needs the name of a file, and of a task function or more");
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_identifier(names[i]))
+			return LOOM__FAIL(err, LOOM_EINVAL, "%s: '%s' is no name of a function", file,
+					  names[i] ? names[i] : "");
+	struct loom_program_ir *ir = realloc(s->ir, (s->irs + 1) * sizeof(*ir));
+	if (!ir)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	s->ir = ir;
+	char *copy = data ? calloc(1, bytes + 1) : NULL, *name = strdup(file);
+	uint32_t *tag = calloc(n, sizeof(*tag));
+	int code = data ? 0 : loom__read_file(file, SOURCE_MOST, &copy, &bytes, err);
+	if (!code && (!copy || !name || !tag))
+		code = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	if (!code && data)
+		memcpy(copy, data, bytes);
+	for (uint32_t i = 0; i < n && !code; i++) {
+		code = ir_tag(s, names[i], &tag[i], err);
+		tags[i] = tag[i];
+	}
+	if (code) {
+		free(copy);
+		free(name);
+		free(tag);
+		return code;
+	}
+	s->ir[s->irs++] = (struct loom_program_ir){.file = name, .data = copy, .bytes = bytes, .tag = tag, .tags = n};
+	return 0;
+}
+
 int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **host,
 		     struct loom_error *err)
 {

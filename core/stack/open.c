@@ -191,6 +191,12 @@ void loom_stack_close(struct loom_stack *s)
 		free((char *)s->source[i].text);
 	}
 	free(s->source);
+	for (uint32_t i = 0; i < s->irs; i++) {
+		free((char *)s->ir[i].file);
+		free((void *)s->ir[i].data);
+		free((uint32_t *)s->ir[i].tag);
+	}
+	free(s->ir);
 	free(s->submitted);
 	free(s->device);
 	free(s->shape);

@@ -156,6 +156,8 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .tasks = s->tasks,
 				       .source = s->source,
 				       .sources = s->sources,
+				       .irs = s->irs,
+				       .ir = s->ir,
 				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
 	program.constants = constants;

@@ -71,7 +71,8 @@ struct loom_stack {
 	char **task_name;
 	uint32_t tasks, workload_tasks;
 	struct loom_program_source *source; /* [sources] */
-	uint32_t sources;
+	struct loom_program_ir *ir;	    /* [irs] */
+	uint32_t sources, irs;
 	/* The embedder's initial set for the next run. */
 	struct loom_task *submitted;
 	size_t submitted_count, submitted_room;

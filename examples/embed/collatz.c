@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions that come as source: counts the Collatz steps of the numbers from 1 to N on any devices.
+/* Task functions that come as source, or as IR: counts the Collatz steps of the numbers from 1 to N on any devices.
  *
- *   ./collatz N [DEVICES [SOURCE]]      DEVICES: "cpu:0" (default), "cuda:0", ...
+ *   ./collatz N [DEVICES [FILE...]]      DEVICES: "cpu:0" (default), "cuda:0", ...
  *
- * SOURCE (default: collatz.dev.h) is compiled when the run begins, for each device. */
+ * A FILE *.h (default: collatz.dev.h) is source and is compiled when the run begins, for each device. Others are made
+ * of collatz_ir.c: collatz.so for CPUs, collatz.ltoir or collatz.ptx for NVIDIA GPUs; one for each kind of device. */
 #include <gpuloom/gpuloom.h>
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static int die(const struct loom_error *err)
 {
@@ -15,9 +17,16 @@ static int die(const struct loom_error *err)
 	return 1;
 }
 
-int main(int argc, char **argv)
+static int add_file(struct loom_stack *stack, const char *file, uint32_t *tag, struct loom_error *err)
 {
 	static const char *const names[] = {"collatz_range"};
+	const char *end = strrchr(file, '.');
+	return end && !strcmp(end, ".h") ? loom_stack_source(stack, file, NULL, names, 1, tag, err) :
+					   loom_stack_ir(stack, file, NULL, 0, names, 1, tag, err);
+}
+
+int main(int argc, char **argv)
+{
 	struct loom_error err = {0};
 	struct loom_config *cfg;
 	struct loom_stack *stack;
@@ -27,7 +36,7 @@ int main(int argc, char **argv)
 	loom_ref ref;
 	void *host;
 	if (argc < 2) {
-		fprintf(stderr, "usage: collatz N [DEVICES [SOURCE]]\n");
+		fprintf(stderr, "usage: collatz N [DEVICES [FILE...]]\n");
 		return 2;
 	}
 	snprintf(conf, sizeof(conf),
@@ -36,9 +45,12 @@ int main(int argc, char **argv)
 		 argc > 2 ? argv[2] : "cpu:0");
 	if (loom_config_create(&cfg, &err) || loom_config_load_text(cfg, "built in", conf, &err) ||
 	    loom_stack_open(cfg, NULL, &stack, &err) ||
-	    loom_stack_source(stack, argc > 3 ? argv[3] : "collatz.dev.h", NULL, names, 1, &tag, &err) ||
+	    add_file(stack, argc > 3 ? argv[3] : "collatz.dev.h", &tag, &err) ||
 	    loom_stack_alloc(stack, sizeof(uint64_t), &ref, &host, &err))
 		return die(&err);
+	for (int i = 4; i < argc; i++)
+		if (add_file(stack, argv[i], &tag, &err))
+			return die(&err);
 	struct loom_task all = {.tag = tag, .param = {1, strtoull(argv[1], NULL, 10)}, .data = {.ref = ref}};
 	if (loom_stack_submit(stack, &all, 1, &err) || loom_stack_run(stack, &result, &err))
 		return die(&err);

@@ -131,6 +131,10 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 	const struct loom_plugin *w = program->policy[LOOM_WORKLOAD];
 	const struct loom_workload_dev *dev = w ? w->dev->cpu : NULL;
 	uint32_t own = dev ? dev->count : 0;
+	for (uint32_t tag = 0; tag < program->tasks; tag++)
+		if (compose_is_ir(program, tag))
+			text_add(out, "LOOM_FN void %s(struct loom_ctx *c, const struct loom_task *t);\n",
+				 program->task[tag].name);
 	text_add(out, "LOOM_FN int loom_gpu_no_task(struct loom_ctx *c, uint32_t tag)\n"
 		      "{\n"
 		      "\tif (c->lane == 0)\n"
@@ -158,6 +162,18 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 		      "\t}\n"
 		      "}\n");
 	return 0;
+}
+
+/* Behind the kernel: how task functions that stand in IR are called, and what they call. */
+static void add_ir(const struct loom_program *program, struct text *out)
+{
+	int any = 0;
+	for (uint32_t tag = 0; tag < program->tasks; tag++) {
+		if (!compose_is_ir(program, tag))
+			continue;
+		text_add(out, "%sLOOM_GPU_IR(%s)\n", any ? "" : "#include \"ir.dev.h\"\n", program->task[tag].name);
+		any = 1;
+	}
 }
 
 static int finish(const struct loom_host *host, const struct compose_target *t, struct text *out,
@@ -200,6 +216,8 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 			 kernel ? "kernel" : "run");
 		rc = finish(host, target, out, err);
 	}
+	if (!rc)
+		add_ir(program, out);
 	if (rc)
 		text_free(out);
 	return rc;

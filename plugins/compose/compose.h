@@ -34,6 +34,21 @@ int compose_watches(const struct loom_program *program);
 /* The program for LOOM_ENTRY_WORK. LOOM_ENOTSUP when a policy or a task has no device code. */
 int compose_work(const struct loom_host *host, const struct compose_target *target,
 		 const struct loom_program *program, struct text *out, struct loom_error *err);
+/* What the bytes of IR are. */
+enum compose_format {
+	COMPOSE_PTX = 1,
+	COMPOSE_LTO = 2,    /* NVVM's */
+	COMPOSE_OBJECT = 4, /* shared, for a CPU */
+	COMPOSE_OTHER = 8
+};
+enum compose_format compose_format(const struct loom_program_ir *ir);
+/* The task function stands in IR. */
+int compose_is_ir(const struct loom_program *program, uint32_t tag);
+/* Each task function that stands in IR does so in one of these formats, too: LOOM_ENOTSUP with what there is.
+ * `wanted`: in words; NULL: the device takes none. */
+int compose_check_ir(const struct loom_host *host, const char *who, const struct loom_program *program, int formats,
+		     const char *wanted, struct loom_error *err);
+
 /* The embedding program's sources, and the tags of their task functions. */
 void compose_sources(const struct loom_program *program, struct text *out);
 /* The program for LOOM_ENTRY_PROBE. */

@@ -24,6 +24,8 @@ LOOM_EMBED(text_probe, "gpuloom/dev/probe.h");
 LOOM_EMBED(text_trace, "gpuloom/dev/trace.h");
 LOOM_EMBED(text_gpu, "gpu.dev.h");
 LOOM_EMBED(text_kernel, "kernel.dev.h");
+LOOM_EMBED(text_gpu_ir, "ir.dev.h");
+LOOM_EMBED(text_ir, "gpuloom/dev/ir.h");
 LOOM_EMBED(text_dialect_cuda, "cuda.dev.h");
 LOOM_EMBED(text_dialect_hip, "hip.dev.h");
 
@@ -42,9 +44,9 @@ LOOM_EMBED(text_dialect_hip, "hip.dev.h");
 static const struct compose_header headers[] = {
 	TOP(error), TOP(plugin), TOP(task), TOP(device), TOP(sched), TOP(term), TOP(sync),
 	TOP(barrier), TOP(trigger), TOP(qos), TOP(workload),
-	DEV(types), DEV(ctx), DEV(dev), DEV(cpu), DEV(cuda), DEV(hip), DEV(probe), DEV(trace),
+	DEV(types), DEV(ctx), DEV(dev), DEV(cpu), DEV(cuda), DEV(hip), DEV(probe), DEV(trace), DEV(ir),
 	{"gpu.h", text_gpu_layer}, {"gpuloom/dev/gpu.h", text_gpu_layer}, {"dev/gpu.h", text_gpu_layer},
-	{"gpu.dev.h", text_gpu}, {"kernel.dev.h", text_kernel},
+	{"gpu.dev.h", text_gpu}, {"kernel.dev.h", text_kernel}, {"ir.dev.h", text_gpu_ir},
 };
 
 const char *const compose_cuda = text_dialect_cuda;

@@ -3,6 +3,7 @@
 #include "compose.h"
 
 #include <elf.h>
+#include <gpuloom/workload.h>
 #include <string.h>
 
 enum compose_format compose_format(const struct loom_program_ir *ir)

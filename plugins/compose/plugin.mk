@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # No plug-in of its own: what the back ends for GPUs compile into themselves.
 COMPOSE_D := $D
-COMPOSE_SRC := $(addprefix $D/,compose.c headers.c text.c)
+COMPOSE_SRC := $(addprefix $D/,compose.c ir.c headers.c text.c)
 COMPOSE_OBJ := $(COMPOSE_SRC:%.c=$B/obj/%.o)
 $(COMPOSE_OBJ): EXTRA_CFLAGS := -I$D
 # The embedded texts are no dependencies that the compiler knows of.

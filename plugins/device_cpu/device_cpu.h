@@ -96,6 +96,8 @@ struct launch {
 /* program.c */
 int device_build(void *self, const struct loom_program *program, struct loom_error *err);
 void program_finish(struct device *d);
+/* object.c: what shared objects bring of the program's task functions, into p->task. */
+int object_load(struct device *d, const struct loom_program *program, struct program *p, struct loom_error *err);
 /* source.c: compiles the program's sources, and fills p->task where the program has no function. */
 int source_build(struct device *d, const struct loom_program *program, struct program *p,
 		 struct loom_error *err);

@@ -2,6 +2,7 @@
 /* Composes the device code: on the CPU, tables of pointers. */
 #include <gpuloom/workload.h>
 
+#include "../compose/compose.h"
 #include "device_cpu.h"
 
 void program_finish(struct device *d)
@@ -28,7 +29,7 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 	}
 	uint32_t sources = LOOM_HAS(program, source) ? program->sources : 0, missing = 0;
 	for (uint32_t tag = 0; tag < program->tasks; tag++)
-		if (!program->task[tag].fn && !sources)
+		if (!program->task[tag].fn && !sources && !compose_is_ir(program, tag))
 			return LOOM_FAIL(
 			    d->host, err, LOOM_ENOTSUP,
 			    "%s: task function '%s' (tag %u) is not compiled for the CPU", d->name,
@@ -36,11 +37,13 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 	p.task = d->host->alloc(d->host, (program->tasks + 1u) * sizeof(*p.task));
 	if (!p.task)
 		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
-	for (uint32_t tag = 0; tag < program->tasks; tag++) {
+	for (uint32_t tag = 0; tag < program->tasks; tag++)
 		p.task[tag] = program->task[tag].fn;
+	int rc = object_load(d, program, &p, err);
+	for (uint32_t tag = 0; tag < program->tasks; tag++)
 		missing += !p.task[tag];
-	}
-	int rc = missing ? source_build(d, program, &p, err) : 0;
+	if (!rc && missing)
+		rc = source_build(d, program, &p, err);
 	if (rc) {
 		d->host->free(d->host, p.task);
 		return rc;

@@ -54,7 +54,7 @@ static int write_program(struct device *d, const char *folder, const struct loom
 			"#include <gpuloom/workload.h>\n");
 	compose_sources(program, &text);
 	for (uint32_t tag = 0; tag < program->tasks; tag++)
-		if (!program->task[tag].fn)
+		if (!program->task[tag].fn && !compose_is_ir(program, tag))
 			text_add(&text, "loom_task_fn *const loom_task_%u = %s;\n", tag,
 				 program->task[tag].name);
 	snprintf(path, sizeof(path), "%s/program.c", folder);
@@ -121,7 +121,7 @@ static int load(struct device *d, const char *folder, const struct loom_program 
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 				 "%s: the compiled task functions cannot be loaded: %s", d->name, dlerror());
 	for (uint32_t tag = 0; tag < program->tasks; tag++) {
-		if (program->task[tag].fn)
+		if (program->task[tag].fn || compose_is_ir(program, tag))
 			continue;
 		snprintf(name, sizeof(name), "loom_task_%u", tag);
 		loom_task_fn *const *at = dlsym(so, name);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "driver.h"
+#include "jitlink.h"
 #include "ptxas.h"
 
 #define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->cu, function, __VA_ARGS__)
@@ -262,6 +263,7 @@ const struct rtc_kind cuda_compiler = {
 	.prefix = "nvrtc",
 	.code = "GetCUBIN",
 	.assembly = "GetPTX",
+	.ir = "GetLTOIR",
 	.name = compiler_names,
 	.folder = compiler_folders,
 	.home = compiler_homes,
@@ -280,14 +282,17 @@ static void identify(const struct gpu *d, struct text *key)
 		text_add(key, " %s", flags[i]);
 }
 
-static int compile(struct gpu *d, const char *program, struct cached *out, struct loom_error *err)
+static int compile(struct gpu *d, const struct gpu_program *program, struct cached *out, struct loom_error *err)
 {
 	char arch[80];
 	struct compiled compiled;
-	const char *const options[] = {arch, CUDA_COMPILER_FLAGS};
+	const char *const options[] = {arch, CUDA_COMPILER_FLAGS, CUDA_LINKED_FLAGS};
+	size_t linked = program->irs ? 0 : CUDA_LINKED_COUNT;
 	snprintf(arch, sizeof(arch), "-arch=%s", d->arch);
-	int code = rtc_run(d->host, d->name, &d->compiler, program, options, COUNT(options), 0, &compiled,
-			   err);
+	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, options, (int)(COUNT(options) - linked),
+			   program->irs ? RTC_IR : RTC_CODE, &compiled, err);
+	if (!code && program->irs)
+		code = jitlink_run(d->host, d->name, d->arch, program->ir, program->irs, JITLINK_CUBIN, &compiled, err);
 	if (code)
 		return code;
 	*out = (struct cached){.code = compiled.code, .bytes = compiled.bytes};
@@ -382,6 +387,8 @@ const struct gpu_driver cuda_driver = {
 	.out_of_memory = CUDA_ERROR_OUT_OF_MEMORY,
 	.most_registers = 255,
 	.watches = 1,
+	.ir = COMPOSE_PTX | COMPOSE_LTO,
+	.ir_text = "PTX or LTO-IR",
 	.lanes_shared = 16, /* struct loom_lanes, static */
 	GPU_DRIVER_CALLS,
 };

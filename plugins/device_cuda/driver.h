@@ -87,5 +87,8 @@ extern const struct rtc_kind cuda_compiler; /* calls.c */
 /* Besides -arch=. Line numbers cost nothing at run time and serve profilers; the assembler's report
  * is what resources_read() reads. */
 #define CUDA_COMPILER_FLAGS "-std=c++20", "-lineinfo", "--ptxas-options=-v"
+/* Behind them, for a program that will be linked. */
+#define CUDA_LINKED_FLAGS "-dlto", "-rdc=true"
+#define CUDA_LINKED_COUNT 2
 
 #endif

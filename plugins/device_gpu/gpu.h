@@ -83,6 +83,13 @@ struct gpu_atomics {
 
 struct gpu;
 
+/* A composed program, and what it is to be linked with: IR of this device's formats. */
+struct gpu_program {
+	struct text text;
+	const struct loom_program_ir *const *ir; /* [irs] */
+	uint32_t irs;
+};
+
 /* A vendor's driver. Calls return its own codes, 0 for success (open and find: LOOM_E*); the last that
  * failed left its name in `call`. From `alloc` on they are made between enter() and leave(). Addresses
  * are the GPU's. */
@@ -97,6 +104,8 @@ struct gpu_driver {
 	int out_of_memory; /* the code that says so */
 	int most_registers; /* that a thread can have */
 	int watches;       /* a block can have a wave besides its workers' */
+	int ir;		   /* formats that compile() links with: enum compose_format ... */
+	const char *ir_text; /* ... in words; NULL: none */
 	int lanes_shared;  /* bytes per block that dev/NAME.h takes of shared memory for lanes to meet ... */
 	int lanes_dynamic; /* ... and how many of them are dynamic */
 
@@ -132,7 +141,8 @@ struct gpu_driver {
 
 	/* What tells compiled programs of one compiler and one choice of options from others. */
 	void (*identify)(const struct gpu *d, struct text *key);
-	int (*compile)(struct gpu *d, const char *program, struct cached *out, struct loom_error *err);
+	int (*compile)(struct gpu *d, const struct gpu_program *program, struct cached *out,
+		       struct loom_error *err);
 	/* With the stack that its nested tasks need. Of `k`, module is set as soon as it must be unloaded. */
 	int (*load)(struct gpu *d, const struct cached *code, struct gpu_kernel *k);
 	void (*unload)(struct gpu *d, struct gpu_kernel *k);

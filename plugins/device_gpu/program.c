@@ -21,7 +21,7 @@ void program_finish(struct gpu *d)
 }
 
 /* What the code depends on: the compiler, its options, the headers and the program. */
-static int make_key(struct gpu *d, const struct text *program, struct text *key, struct loom_error *err)
+static int make_key(struct gpu *d, const struct gpu_program *program, struct text *key, struct loom_error *err)
 {
 	size_t count;
 	const struct compose_header *header = compose_headers(&count);
@@ -31,18 +31,22 @@ static int make_key(struct gpu *d, const struct text *program, struct text *key,
 	for (size_t i = 0; i < count; i++)
 		if (i == 0 || header[i].text != header[i - 1].text)
 			text_add(key, "\n%s", header[i].text);
-	text_add(key, "\n%s", program->at);
+	text_add(key, "\n%s", program->text.at);
+	for (uint32_t i = 0; i < program->irs; i++) {
+		text_add(key, "\n%llu bytes of IR:\n", (unsigned long long)program->ir[i]->bytes);
+		text_bytes(key, program->ir[i]->data, program->ir[i]->bytes);
+	}
 	if (!key->failed)
 		return 0;
 	text_free(key);
 	return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
 }
 
-static int compile(struct gpu *d, const struct text *program, struct cached *out,
+static int compile(struct gpu *d, const struct gpu_program *program, struct cached *out,
 		   struct loom_error *err)
 {
 	uint64_t begin = d->host->now_ns(d->host);
-	int code = d->driver->compile(d, program->at, out, err);
+	int code = d->driver->compile(d, program, out, err);
 	if (!code)
 		LOOM_LOG(d->host, LOOM_LOG_INFO, d->name, "compiled in %" PRIu64 " ms",
 			 (d->host->now_ns(d->host) - begin) / 1000000);
@@ -50,7 +54,7 @@ static int compile(struct gpu *d, const struct text *program, struct cached *out
 }
 
 /* Machine code, from the cache or the compiler. */
-static int get_code(struct gpu *d, const struct text *program, struct cached *out,
+static int get_code(struct gpu *d, const struct gpu_program *program, struct cached *out,
 		    struct loom_error *err)
 {
 	char folder[PATH_MAX];
@@ -88,7 +92,7 @@ static int load(struct gpu *d, const struct cached *in, struct gpu_kernel *k, st
 	return 0;
 }
 
-static int make_kernel(struct gpu *d, const struct text *program, struct gpu_kernel *k,
+static int make_kernel(struct gpu *d, const struct gpu_program *program, struct gpu_kernel *k,
 		       struct loom_error *err)
 {
 	struct cached cached = {0};
@@ -109,6 +113,23 @@ static int make_kernel(struct gpu *d, const struct text *program, struct gpu_ker
 	return 0;
 }
 
+/* The program's IR that this device takes; a program may bring the same tasks for other devices. */
+static int choose_ir(struct gpu *d, const struct loom_program *program, const struct loom_program_ir ***ir,
+		     struct gpu_program *out, struct loom_error *err)
+{
+	uint32_t irs = LOOM_HAS(program, ir) ? program->irs : 0;
+	if (!irs)
+		return 0;
+	*ir = d->host->alloc(d->host, irs * sizeof(**ir));
+	if (!*ir)
+		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
+	for (uint32_t i = 0; i < irs; i++)
+		if (compose_format(&program->ir[i]) & d->driver->ir)
+			(*ir)[out->irs++] = &program->ir[i];
+	out->ir = *ir;
+	return 0;
+}
+
 int gpu_build(void *self, const struct loom_program *program, struct loom_error *err)
 {
 	struct gpu *d = self;
@@ -119,7 +140,8 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 					.per_block = d->per_block,
 					.blocks = d->bound,
 					.nesting = d->options->nesting};
-	struct text text;
+	struct gpu_program source = {.irs = 0};
+	const struct loom_program_ir **ir = NULL;
 	target.watch = d->driver->watches ? (uint32_t)d->limits.wave : 0;
 	d->watch = compose_watches(program) ? target.watch : 0;
 	if (d->lanes * d->per_block + d->watch > (uint32_t)d->limits.threads_per_block)
@@ -127,14 +149,18 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 				 "%s: the selected sync wants %u threads in each block besides its workers', "
 				 "which makes more than %d: have fewer lanes or workers per block",
 				 d->name, d->watch, d->limits.threads_per_block);
-	int code = compose_work(d->host, &target, program, &text, err);
+	int code = compose_check_ir(d->host, d->name, program, d->driver->ir, d->driver->ir_text, err);
+	if (!code)
+		code = compose_work(d->host, &target, program, &source.text, err);
 	if (code)
 		return code;
-	code = gpu_enter(d, err);
+	code = choose_ir(d, program, &ir, &source, err);
+	if (!code)
+		code = gpu_enter(d, err);
 	if (!code) {
 		unload(d, &d->kernel[LOOM_ENTRY_WORK]);
 		struct gpu_kernel *k = &d->kernel[LOOM_ENTRY_WORK];
-		code = make_kernel(d, &text, k, err);
+		code = make_kernel(d, &source, k, err);
 		if (!code)
 			code = shape_again(d, k, LOOM_HAS(program, local_bytes) ? program->local_bytes : 0, err);
 		if (!code)
@@ -143,7 +169,8 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 				 d->residency);
 		gpu_leave(d);
 	}
-	text_free(&text);
+	d->host->free(d->host, ir);
+	text_free(&source.text);
 	return code;
 }
 
@@ -157,13 +184,13 @@ int program_probe(struct gpu *d, struct loom_error *err)
 					.per_block = 1,
 					.blocks = 1,
 					.nesting = 0};
-	struct text text;
+	struct gpu_program source = {.irs = 0};
 	if (d->kernel[LOOM_ENTRY_PROBE].module)
 		return 0;
-	int code = compose_probe(d->host, &target, &text, err);
+	int code = compose_probe(d->host, &target, &source.text, err);
 	if (code)
 		return code;
-	code = make_kernel(d, &text, &d->kernel[LOOM_ENTRY_PROBE], err);
-	text_free(&text);
+	code = make_kernel(d, &source, &d->kernel[LOOM_ENTRY_PROBE], err);
+	text_free(&source.text);
 	return code;
 }

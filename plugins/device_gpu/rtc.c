@@ -63,6 +63,8 @@ static const char *resolve(struct rtc *c, char *name, size_t room)
 		{&c->code, k->prefix, k->code, ""},
 		{&c->assembly_size, k->prefix, k->assembly, "Size"},
 		{&c->assembly, k->prefix, k->assembly, ""},
+		{&c->ir_size, k->prefix, k->ir, "Size"},
+		{&c->ir, k->prefix, k->ir, ""},
 	};
 	for (size_t i = 0; i < COUNT(symbols); i++) {
 		if (!symbols[i].stem)
@@ -121,8 +123,7 @@ static char *take(const struct loom_host *host, void *program, int (*size_of)(vo
 	return at;
 }
 
-/* The line of the first error: it begins with file and line. */
-static void first_error(const char *log, char *line, size_t room)
+void rtc_first_error(const char *log, char *line, size_t room)
 {
 	const char *at = strstr(log, ": error");
 	if (!at)
@@ -135,15 +136,17 @@ static void first_error(const char *log, char *line, size_t room)
 }
 
 int rtc_run(const struct loom_host *host, const char *who, const struct rtc *c, const char *text,
-	    const char *const *option, int options, int want_assembly, struct compiled *out,
+	    const char *const *option, int options, enum rtc_want want, struct compiled *out,
 	    struct loom_error *err)
 {
 	size_t count, bytes;
 	const struct compose_header *header = compose_headers(&count);
 	const char *header_text[96], *header_name[96];
 	const char *title = c->kind->title;
-	int with_assembly = want_assembly && c->assembly;
+	int with_assembly = want == RTC_CODE_AND_ASSEMBLY && c->assembly;
 	void *program;
+	if ((want == RTC_IR && !c->ir) || (want == RTC_ASSEMBLY && !c->assembly))
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: %s gives no code that can be linked", who, title);
 	if (count > COUNT(header_text))
 		return LOOM_FAIL(host, err, LOOM_EINTERNAL, "%s: too many headers", who);
 	for (size_t i = 0; i < count; i++) {
@@ -158,7 +161,9 @@ int rtc_run(const struct loom_host *host, const char *who, const struct rtc *c, 
 	rc = c->compile(program, options, (const char **)option);
 	out->log = take(host, program, c->log_size, c->log, &bytes);
 	if (rc == 0) {
-		out->code = take(host, program, c->code_size, c->code, &out->bytes);
+		out->code = want == RTC_IR	 ? take(host, program, c->ir_size, c->ir, &out->bytes) :
+			    want == RTC_ASSEMBLY ? take(host, program, c->assembly_size, c->assembly, &out->bytes) :
+						   take(host, program, c->code_size, c->code, &out->bytes);
 		if (with_assembly)
 			out->assembly = take(host, program, c->assembly_size, c->assembly, &bytes);
 	}
@@ -167,7 +172,7 @@ int rtc_run(const struct loom_host *host, const char *who, const struct rtc *c, 
 		return 0;
 	char line[600] = "";
 	if (out->log)
-		first_error(out->log, line, sizeof(line));
+		rtc_first_error(out->log, line, sizeof(line));
 	compiled_free(host, out);
 	if (rc == ERROR_COMPILATION)
 		return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: the device code does not compile: %s", who,

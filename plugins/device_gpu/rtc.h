@@ -11,6 +11,7 @@ struct rtc_kind {
 	const char *prefix;         /* of its functions: "nvrtc" */
 	const char *code;           /* what it calls machine code: "CUBIN" */
 	const char *assembly;       /* and its readable form; NULL: it gives none */
+	const char *ir;             /* and code to be linked with other; NULL: it gives none */
 	const char *const *name;    /* file names, the best first; NULL-terminated */
 	const char *const *folder;  /* where toolkits put them, besides where the linker looks */
 	const char *const *home;    /* variables that name a toolkit's folder */
@@ -37,6 +38,8 @@ struct rtc {
 	int (*code)(void *program, char *to);
 	int (*assembly_size)(void *program, size_t *bytes);
 	int (*assembly)(void *program, char *to);
+	int (*ir_size)(void *program, size_t *bytes);
+	int (*ir)(void *program, char *to);
 };
 
 /* `path` NULL or "": where toolkits put it. LOOM_EUNAVAIL with what to do. */
@@ -48,11 +51,19 @@ struct compiled {
 	size_t bytes;
 };
 
-/* Compiles a composed program to machine code, and to assembly when it is wanted and there is any. A
- * mistake in a source is LOOM_EPLUGIN with the first error's file and line. */
+enum rtc_want {
+	RTC_CODE,
+	RTC_CODE_AND_ASSEMBLY, /* if there is any */
+	RTC_IR,		       /* as `code`; the options say so as well */
+	RTC_ASSEMBLY	       /* as `code` */
+};
+
+/* Compiles a composed program. A mistake in a source is LOOM_EPLUGIN with the first error's file and line. */
 int rtc_run(const struct loom_host *host, const char *who, const struct rtc *c, const char *text,
-	    const char *const *option, int options, int want_assembly, struct compiled *out,
+	    const char *const *option, int options, enum rtc_want want, struct compiled *out,
 	    struct loom_error *err);
+/* The line of a compiler's log that tells the first error: it begins with file and line. */
+void rtc_first_error(const char *log, char *line, size_t room);
 void compiled_free(const struct loom_host *host, struct compiled *out);
 
 #endif

@@ -331,13 +331,13 @@ static void identify(const struct gpu *d, struct text *key)
 		text_add(key, " %s", flags[i]);
 }
 
-static int compile(struct gpu *d, const char *program, struct cached *out, struct loom_error *err)
+static int compile(struct gpu *d, const struct gpu_program *program, struct cached *out, struct loom_error *err)
 {
 	char arch[96];
 	struct compiled compiled;
 	const char *const options[] = {arch, HIP_COMPILER_FLAGS};
 	snprintf(arch, sizeof(arch), "--offload-arch=%s", d->arch);
-	int code = rtc_run(d->host, d->name, &d->compiler, program, options, COUNT(options), 0, &compiled,
+	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, options, COUNT(options), RTC_CODE, &compiled,
 			   err);
 	if (code)
 		return code;

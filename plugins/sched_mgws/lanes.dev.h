@@ -127,7 +127,7 @@ LOOM_FN void sched_alone_run(struct loom_ctx *c, const struct loom_task *t)
 	alone.sched = &sched_alone_cpu;
 #endif
 	if (t->affinity == sched_mgws_other(c)) {
-		sched_alone_send(&alone, t);
+		LOOM_FAR(sched_alone_send, &alone, t);
 	} else {
 		loom_task_run(&alone, t);
 		if (t->join && sched_joined(&alone, t->join, &next))

@@ -49,13 +49,23 @@ struct loom_program_source {
 	const char *text;
 };
 
+/* Task functions of the embedding program that are compiled already: dev/ir.h. */
+struct loom_program_ir {
+	const char *file; /* for messages */
+	const void *data; /* a NUL byte follows */
+	uint64_t bytes;
+	const uint32_t *tag; /* [tags]: which it has */
+	uint32_t tags;
+	uint32_t reserved;
+};
+
 /* What device code to compose. Plug-in pointers are NULL for kinds not selected. */
 struct loom_program {
 	size_t size;
 	const struct loom_layout *layout;
 	const struct loom_plugin *const *policy; /* [LOOM_KINDS] */
 	/* All task functions by tag: the workload's first, then those of the embedding program. Without a
-	 * function (`fn`) it stands in a source, and LOOM_TAG_<name> is its tag there. */
+	 * function (`fn`) it stands in a source, and LOOM_TAG_<name> is its tag there; or in IR. */
 	const struct loom_task_entry *task;
 	uint32_t tasks;
 	uint32_t traced; /* every launch will have a trace; 0: none will */
@@ -63,7 +73,8 @@ struct loom_program {
 	uint64_t local_bytes;  /* private memory per worker that scheduler and detector will ask for */
 	const struct loom_program_source *source;
 	uint32_t sources;
-	uint32_t reserved;
+	uint32_t irs;
+	const struct loom_program_ir *ir; /* [irs]: a device takes what is made for its kind */
 };
 
 enum loom_entry {

@@ -96,6 +96,12 @@ LOOM_EXPORT int loom_stack_source(struct loom_stack *stack, const char *file, co
 				  const char *const *names, uint32_t n, uint32_t *tags,
 				  struct loom_error *err);
 
+/* Registers task functions that are compiled already, as <gpuloom/dev/ir.h> says: LTO-IR or PTX for CUDA devices, a
+ * shared object for CPU devices; what it is shows from its first bytes. `data` is copied; NULL: what the file holds.
+ * For devices of several kinds call it once for each: a name that came before keeps its tag. Before the first run. */
+LOOM_EXPORT int loom_stack_ir(struct loom_stack *stack, const char *file, const void *data, size_t bytes,
+			      const char *const *names, uint32_t n, uint32_t *tags, struct loom_error *err);
+
 /* Zeroed memory that every worker sees as loom_at(c, ref) and the caller as *host. Lives until the
  * stack is closed. Before the first run only. 64-byte aligned. */
 LOOM_EXPORT int loom_stack_alloc(struct loom_stack *stack, size_t bytes, loom_ref *ref, void **host,

@@ -147,7 +147,9 @@ struct loom_lanes {
 };
 
 /* A worker is a warp, or a whole block. */
-#if defined(LOOM_LANES) && LOOM_LANES == 32
+#if defined(LOOM_IR) /* which of both the program knows that it is linked to */
+LOOM_IR_LANES
+#elif defined(LOOM_LANES) && LOOM_LANES == 32
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
 	if (!LOOM_IS_ALONE(c))

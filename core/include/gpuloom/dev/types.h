@@ -3,7 +3,7 @@
 #ifndef GPULOOM_DEV_TYPES_H
 #define GPULOOM_DEV_TYPES_H
 
-#ifndef LOOM_DEVICE_COMPILE
+#if !defined(LOOM_DEVICE_COMPILE) && !defined(__CUDACC_RTC__)
 #include <stddef.h>
 #include <stdint.h>
 #else
