@@ -110,7 +110,8 @@ LOOM_FN int bfs_agree(struct loom_ctx *c, uint32_t turn, const uint64_t *mine, c
 				table[c->workers * words] += m[words];
 			ex_done(c, gather, turn * c->workers + w);
 		}
-		for (uint32_t d = 0; d < c->devices && !rc; d++)
+		/* The own device last: whom that resumes may take this core. */
+		for (uint32_t d = c->devices; d-- > 0 && !rc;)
 			rc = ex_send(c, gather + 1 + d, turn, table, 8 * (c->workers * words + 1));
 	}
 	if (!rc)

@@ -216,7 +216,8 @@ LOOM_FN int ex_sum(struct loom_ctx *c, uint32_t gather, uint32_t spread, uint32_
 				ex_done(c, gather, tag[i]);
 			}
 		}
-		for (uint32_t d = 0; d < c->devices && !rc; d++)
+		/* The own device last: whom that resumes may take this core. */
+		for (uint32_t d = c->devices; d-- > 0 && !rc;)
 			rc = ex_send(c, spread + d, turn, &total, sizeof(total));
 	}
 	if (!rc)
