@@ -14,18 +14,19 @@ search() {
 		./pan -m1000000 >pan.out 2>&1)
 	grep -q 'errors: 0' "$tmp/run/pan.out" && ! grep -q 'search not completed\|max search depth' "$tmp/run/pan.out"
 }
-for activate in '' -DBY_MONITOR; do
-	search $activate || {
-		fail "the model $activate"
+for setting in '' -DAHEAD -DBY_MONITOR; do
+	search $setting || {
+		fail "the model $setting"
 		cat "$tmp/run/spin.out" "$tmp/run/pan.out"
 	}
 done
 for mistake in NO_FULL_TEST NO_LOOK_AGAIN NO_ARM LOOK_FIRST COUNT_LATE RELEASE_EARLY DROP_FAULT NO_RING; do
 	case $mistake in
-	DROP_FAULT | NO_RING) activate=-DBY_MONITOR ;;
-	*) activate= ;;
+	DROP_FAULT | NO_RING) setting=-DBY_MONITOR ;;
+	RELEASE_EARLY) setting=-DAHEAD ;;
+	*) setting= ;;
 	esac
-	search $activate "-D$mistake" && fail "$mistake was not found"
+	search $setting "-D$mistake" && fail "$mistake was not found"
 	grep -q 'errors: 1' "$tmp/run/pan.out" || fail "$mistake: no counterexample"
 done
 finish

@@ -21,27 +21,30 @@ static void join(struct pcm_node *n, const struct pcm_node *l, const struct pcm_
 	n->max_len = most(most(l->max_len, r->max_len), l->right_len + r->left_len);
 }
 
+/* What is all free or all taken says nothing of its children, until somebody needs them. */
+static void part_in_two(struct pcm_node *tree, uint32_t i, uint32_t length)
+{
+	if (tree[i].sum != 0 && tree[i].sum != length)
+		return;
+	whole(&tree[2 * i], length / 2, tree[i].sum != 0);
+	whole(&tree[2 * i + 1], length / 2, tree[i].sum != 0);
+}
+
 void pcm_init(struct pcm_node *tree, uint32_t pages)
 {
-	uint32_t length = pages, row = 1;
-	for (uint32_t i = 1; i < 2 * pages; i++) {
-		if (i == 2 * row) {
-			row *= 2;
-			length /= 2;
-		}
-		whole(&tree[i], length, 1);
-	}
+	whole(&tree[1], pages, 1);
 }
 
 /* Pages [first, first + k), all within node i, which covers `length` pages from `from` on. */
 static void set(struct pcm_node *tree, uint32_t i, uint32_t from, uint32_t length, uint32_t first,
 		uint32_t k, int is_free)
 {
-	if (length == 1) {
-		whole(&tree[i], 1, is_free);
+	if (k == length) {
+		whole(&tree[i], length, is_free);
 		return;
 	}
 	uint32_t half = length / 2, middle = from + half, end = first + k;
+	part_in_two(tree, i, length);
 	if (first < middle)
 		set(tree, 2 * i, from, half, first, (end < middle ? end : middle) - first, is_free);
 	if (end > middle) {
@@ -56,7 +59,7 @@ static uint32_t find(const struct pcm_node *tree, uint32_t i, uint32_t from, uin
 {
 	if (tree[i].max_len < k)
 		return PCM_NONE;
-	while (length > 1) {
+	while (tree[i].sum != length) {
 		const struct pcm_node *l = &tree[2 * i], *r = l + 1;
 		length /= 2;
 		if (l->max_len >= k) {
@@ -73,7 +76,9 @@ static uint32_t find(const struct pcm_node *tree, uint32_t i, uint32_t from, uin
 
 uint32_t pcm_take(struct pcm_node *tree, uint32_t pages, uint32_t parts, uint32_t part, uint32_t k)
 {
-	uint32_t length = pages / parts;
+	uint32_t length = pages;
+	for (uint32_t row = parts / 2; row > 0; row /= 2, length /= 2) /* its ancestors, from the root on */
+		part_in_two(tree, (parts + part) / (2 * row), length);
 	uint32_t first = find(tree, parts + part, part * length, length, k);
 	if (first != PCM_NONE)
 		set(tree, 1, 0, pages, first, k, 0);

@@ -20,15 +20,16 @@ struct sync_slot {
 	uint32_t full;
 	uint32_t sleepers; /* consumers that wait, or are about to: plug-ins that park */
 	uint32_t lock;     /* wic, mode = copy: covers the two lines but for the sleepers */
-	uint32_t spoiled;  /* wic, mode = copy: the page holds no data */
-	uint64_t length;   /* wic, mode = copy: bytes of the last round that was published */
-	uint32_t pad0[10];
+	uint32_t pad0;
+	uint64_t length;     /* wic, mode = copy: bytes of the last round that was published */
+	uint32_t spoiled[2]; /* wic, mode = copy: the page whose turn it is in that half holds no data */
+	uint32_t pad1[8];
 	uint32_t released;
 	uint32_t blocked; /* producers that wait */
 	uint32_t done;    /* readers, of all rounds, that have released */
-	uint32_t side;    /* wic: the companion page whose turn it is */
-	uint32_t spent;   /* wic: that page may have been placed */
-	uint32_t pad1[11];
+	uint32_t side[2];  /* wic: the companion page whose turn it is, of even and of odd rounds */
+	uint32_t spent[2]; /* wic: that page may have been placed */
+	uint32_t pad2[9];
 };
 
 struct sync_channel {
@@ -39,9 +40,11 @@ struct sync_channel {
 	uint64_t data_at;  /* items; not wic */
 	uint32_t died;     /* 1: poisoned because the device of its producers died */
 	uint32_t pages;    /* wic: of an item */
-	uint32_t sides;    /* wic: companion pages of a slot */
+	uint32_t sides;    /* wic: companion pages of a slot, */
+	uint32_t step;     /* wic: how far each is from the one before, */
+	uint32_t run;      /* wic: and pages of all of the slot's items */
 	uint32_t group_at; /* wic: first of its groups */
-	uint32_t bit_at;   /* wic: first of its slots in the order of all slots */
+	uint32_t bit_at;   /* wic: of its slots, two each, in the order of all slots */
 	uint32_t flag_at;  /* warp: its flags in each consumer's block */
 	uint32_t first, count; /* warp: workers of the device of its consumers */
 };
@@ -101,11 +104,10 @@ LOOM_FN uint32_t sync_round(const struct sync_channel *k, uint32_t tag)
 	return tag / k->slots;
 }
 
-/* `word` says that `count` rounds have passed. Equality is enough: a slot cannot move on before this
- * caller has done its part. */
+/* `word` says that `count` rounds have passed, or more. */
 LOOM_FN int sync_reached(uint32_t word, uint32_t count)
 {
-	return (word & SYNC_ROUNDS) == (count & SYNC_ROUNDS);
+	return ((word - count) & SYNC_ROUNDS) <= SYNC_ROUNDS / 2;
 }
 
 /* Why a poisoned word ends this wait. */

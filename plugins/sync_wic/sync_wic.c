@@ -14,11 +14,12 @@ static const char *const activate_choices[] = {"producer", "monitor", NULL};
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct wic_opts, pages, LOOM_OPT_U32, "16384",
 		 "Most pages of 4 KiB of communication medium (PCM) per device, in powers of two; as many are "
-		 "taken as the channels need. Every slot of a channel takes its item's pages once per companion.",
+		 "taken as the channels need. Every slot of a channel takes its item's pages and one per companion, "
+		 "with mode = copy its item's pages once per companion.",
 		 .min = 64, .max = 1 << 20),
 	LOOM_OPT(struct wic_opts, companions, LOOM_OPT_U32, "0",
 		 "Pages that take turns when rounds of a slot stall, a power of two: the more, the more are "
-		 "recycled at once. 0: as many as there is room for, up to 16. The paper has 2.",
+		 "recycled at once, half of them each time. 0: as many as there is room for, up to 16. The paper has 2.",
 		 .max = WIC_SIDES_MAX),
 	LOOM_OPT(struct wic_opts, shards, LOOM_OPT_U32, "0",
 		 "Into how many userfaultfd descriptors a device's pages are divided, a power of two: a "
@@ -116,6 +117,17 @@ static uint32_t item_pages(const struct loom_channel *k)
 	return (uint32_t)((k->item_bytes + UFFD_PAGE - 1) / UFFD_PAGE);
 }
 
+/* Pages from one companion to the next, and of a slot. */
+static uint32_t item_step(const struct wic *w, const struct loom_channel *k)
+{
+	return w->o->mode == WIC_IN_PLACE ? 1 : item_pages(k);
+}
+
+static uint32_t slot_run(const struct wic *w, const struct loom_channel *k)
+{
+	return (w->sides - 1) * item_step(w, k) + item_pages(k);
+}
+
 static uint32_t channel_groups(const struct loom_channel *k)
 {
 	return (k->slots + WIC_BATCH - 1) / WIC_BATCH;
@@ -136,7 +148,7 @@ static void lay_out(struct wic *w)
 	w->owners_at = line(w->groups_at + w->groups * sizeof(struct wic_group));
 	w->trees_at = line(w->owners_at + (uint64_t)w->devices * w->pages * sizeof(uint32_t));
 	w->dab_at = line(w->trees_at + w->devices * pcm_bytes(w->pages));
-	w->bytes = w->dab_at + ((uint64_t)w->slots + 63) / 64 * 8;
+	w->bytes = w->dab_at + wic_words(w) * 8;
 }
 
 static void write_channels(const struct wic *w, struct sync_head *h)
@@ -148,10 +160,12 @@ static void write_channels(const struct wic *w, struct sync_head *h)
 		struct sync_channel *k = sync_channel(h, i);
 		k->pages = item_pages(&w->sync.channel[i]);
 		k->sides = w->sides;
+		k->step = item_step(w, &w->sync.channel[i]);
+		k->run = slot_run(w, &w->sync.channel[i]);
 		k->group_at = group;
 		k->bit_at = slot;
 		group += channel_groups(&w->sync.channel[i]);
-		slot += k->slots;
+		slot += 2 * k->slots;
 	}
 }
 
@@ -163,7 +177,7 @@ static uint64_t room_for(const struct wic *w, uint32_t device)
 	for (uint32_t i = 0; i < w->sync.channels; i++) {
 		const struct loom_channel *k = &w->sync.channel[i];
 		uint64_t slots = k->slots < WIC_BATCH ? k->slots : WIC_BATCH;
-		uint64_t n = (uint64_t)w->sides * item_pages(k) * slots;
+		uint64_t n = slot_run(w, k) * slots;
 		if (k->to != device)
 			continue;
 		want += n * channel_groups(k);
@@ -224,7 +238,7 @@ static int make_spaces(struct wic *w, const struct loom_layout *layout)
 		sp->device = d;
 		sp->first = layout->device[d].first_worker;
 		sp->workers = layout->device[d].workers;
-		sp->pfq_words = ((uint64_t)w->slots + 63) / 64;
+		sp->pfq_words = wic_words(w);
 		sp->uffd = host->alloc(host, w->shards[d] * sizeof(int));
 		sp->stall = host->alloc(host, sp->workers * sizeof(*sp->stall));
 		sp->pfq = host->alloc(host, (sp->pfq_words + 1) * sizeof(uint64_t));

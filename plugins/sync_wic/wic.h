@@ -13,6 +13,10 @@
  * Nothing is locked. With mode = copy the page is the consumer's own and must hold the right bytes: there
  * a slot's lock covers every change of its pages, see wic_activate.c.
  *
+ * Even and odd rounds of a slot take turns with a half of its companion pages each. So which page is a
+ * round's is known as soon as the round before the last is released: who is early for a round does not wait for
+ * the other readers of the round before.
+ *
  * Shared by all processes, in the global block: channels and slots (slot.dev.h), groups of pages, one
  * record and one segment tree per device, the data availability bitmap. Private to the process that
  * runs a device's workers: struct wic_space with the mapping of its PCM pages, the descriptors, the
@@ -45,8 +49,11 @@ struct wic_opts {
 };
 
 /* Registration information: the pages of WIC_BATCH slots that follow each other. A slot's pages follow each
- * other too, one item's worth per companion: rounds that stalled take turns with them, so a page is armed
- * again while its companions are in use. The paper has two. */
+ * other too. An item begins on one of its companion pages, those for even rounds first: rounds that stalled take
+ * turns with those of their half, so a page is armed again while its companions are in use. The paper has two.
+ * In place, consumers stall on an item's first page only, and read the plain mapping: an item goes on over the
+ * pages where its companions begin, so that companions are next to each other. With mode = copy each companion
+ * has an item's pages to itself. */
 struct wic_group {
 	uint32_t page; /* the first, plus 1; 0: not allocated */
 	uint32_t channel, first, slots;
@@ -108,7 +115,7 @@ struct wic_space {
 	uint32_t route_lock;
 	/* the Monitor */
 	pthread_t monitor;
-	uint64_t *pfq;    /* pending faults, a bit per slot, as in the DAB */
+	uint64_t *pfq;    /* pending faults, bits as in the DAB */
 	uint64_t pfq_words;
 	uint64_t next_ns; /* the deadline that it sleeps for */
 	uint32_t quit, began;
@@ -141,7 +148,7 @@ static inline struct wic_group *wic_group(const struct wic *w, struct sync_head 
 {
 	return (struct wic_group *)((char *)h + w->groups_at) + group;
 }
-/* Which group has a page: plus 1, per device and page. */
+/* Which group has a page: plus 1, per device and page. Only for a Monitor that reads faults. */
 static inline uint32_t *wic_owner(const struct wic *w, struct sync_head *h, uint32_t device, uint32_t page)
 {
 	return (uint32_t *)((char *)h + w->owners_at) + (uint64_t)device * w->pages + page;
@@ -150,10 +157,26 @@ static inline struct pcm_node *wic_tree(const struct wic *w, struct sync_head *h
 {
 	return (struct pcm_node *)((char *)h + w->trees_at + device * pcm_bytes(w->pages));
 }
-/* The bit of a slot in DAB and PFQ: its data are there, its consumer is stalled. */
+/* Whether the tag's round is an odd one of its slot. */
+static inline uint32_t wic_half(const struct sync_channel *k, uint32_t tag)
+{
+	return sync_round(k, tag) & 1;
+}
+/* The tag of that slot and half in its round that is not released, the last or the one before it. */
+static inline uint32_t wic_current(const struct sync_channel *k, const struct sync_slot *s, uint32_t slot,
+				   uint32_t half)
+{
+	uint32_t round = __atomic_load_n(&s->released, __ATOMIC_ACQUIRE) & SYNC_ROUNDS;
+	return (round + ((round ^ half) & 1)) * k->slots + slot;
+}
+/* The bit of a slot's even or odd rounds in DAB and PFQ: their data are there, their consumer is stalled. */
 static inline uint64_t wic_bit(const struct sync_channel *k, uint32_t tag)
 {
-	return k->bit_at + tag % k->slots;
+	return k->bit_at + tag % k->slots * 2 + wic_half(k, tag);
+}
+static inline uint64_t wic_words(const struct wic *w)
+{
+	return (2ull * w->slots + 63) / 64;
 }
 static inline uint64_t *wic_dab(const struct wic *w, struct sync_head *h, uint64_t bit)
 {
@@ -176,10 +199,13 @@ const struct wic_route *wic_route(struct wic_space *sp, uint32_t device);
 /* wic_pages.c: Interrupter */
 /* The first page of the slot, that of its companion 0; PCM_NONE when PCM is full. */
 uint32_t wic_pages(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
-/* Of the companion whose turn it is. Valid while the round is not released. */
-static inline uint32_t wic_turn(const struct sync_channel *k, const struct sync_slot *s, uint32_t first)
+/* Of the companion whose turn it is in the tag's round. Valid from when the round before the last is released until
+ * this one is. */
+static inline uint32_t wic_turn(const struct sync_channel *k, const struct sync_slot *s, uint32_t first,
+				uint32_t tag)
 {
-	return first + __atomic_load_n(&s->side, __ATOMIC_RELAXED) * k->pages;
+	uint32_t half = wic_half(k, tag);
+	return first + (half * k->sides / 2 + __atomic_load_n(&s->side[half], __ATOMIC_RELAXED)) * k->step;
 }
 /* Items that leave room on their page lie at different places there, so that they do not all compete for the
  * same lines of the caches. */
@@ -192,7 +218,7 @@ static inline uint64_t wic_colour(const struct sync_channel *k, uint32_t tag)
 static inline void *wic_staging(const struct wic_space *sp, const struct sync_channel *k,
 				const struct sync_slot *s, uint32_t first, uint32_t tag)
 {
-	uint32_t page = sp->wic->o->mode == WIC_IN_PLACE ? wic_turn(k, s, first) : first;
+	uint32_t page = sp->wic->o->mode == WIC_IN_PLACE ? wic_turn(k, s, first, tag) : first;
 	return sp->staging + ((uint64_t)k->to * sp->wic->pages + page) * UFFD_PAGE + wic_colour(k, tag);
 }
 
@@ -201,10 +227,11 @@ static inline void *wic_staging(const struct wic_space *sp, const struct sync_ch
  * somebody was resumed, 0 when nobody waited, or an error. */
 int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
 		 uint32_t tag, uint64_t bytes);
-/* The Monitor: resumes who is stalled for the slot's round if its item is there; 1 when it is. */
-int wic_serve(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
-/* Ends the stalls for the slot's round without data. */
-void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
+/* The Monitor: resumes who is stalled for the slot's round of that half that is not released, if its item is
+ * there; 1 when it is. */
+int wic_serve(struct wic_space *sp, const struct sync_channel *k, uint32_t slot, uint32_t half);
+/* Ends such stalls without data. */
+void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t slot, uint32_t half);
 /* After a load that came to its end: where the item is when it is there, else NULL, and the next load
  * stalls again. */
 const void *wic_look(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag,

@@ -17,6 +17,7 @@
 
 struct target {
 	int fd;
+	uint32_t half;    /* of the round */
 	uint64_t at;      /* the item's first page, in its consumers' space */
 	const char *item; /* its bytes, staged */
 	uint64_t colour;  /* where on the page they begin */
@@ -29,11 +30,12 @@ static int find(struct wic_space *sp, const struct sync_channel *k, const struct
 	const struct wic_route *route = wic_route(sp, k->to);
 	if (!route)
 		return LOOM_EDIED;
-	uint32_t page = wic_turn(k, s, first);
+	uint32_t page = wic_turn(k, s, first, tag);
 	t->fd = route->fd[wic_shard(w, k->to, first)];
 	t->at = wic_device(w, sp->head, k->to)->base + (uint64_t)page * UFFD_PAGE;
 	t->item = wic_staging(sp, k, s, first, tag);
 	t->colour = wic_colour(k, tag);
+	t->half = wic_half(k, tag);
 	return 0;
 }
 
@@ -46,7 +48,7 @@ static int result(int rc)
 /* in_place. Only the first page is ever stalled on. `spent` first: the releaser may come right after. */
 static int map(const struct target *t, struct sync_slot *s)
 {
-	__atomic_store_n(&s->spent, 1u, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->spent[t->half], 1u, __ATOMIC_RELAXED);
 	return result(uffd_continue(t->fd, t->at, UFFD_PAGE, 1));
 }
 
@@ -56,7 +58,7 @@ static int copy(const struct target *t, struct sync_slot *s, uint64_t bytes)
 	const char *from = t->item - t->colour;
 	uint64_t end = t->colour + bytes, whole = end ? (end + UFFD_PAGE - 1) / UFFD_PAGE * UFFD_PAGE : UFFD_PAGE;
 	int rc = 0;
-	__atomic_store_n(&s->spent, 1u, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->spent[t->half], 1u, __ATOMIC_RELAXED);
 	if (whole > UFFD_PAGE)
 		rc = result(uffd_copy(t->fd, t->at + UFFD_PAGE, from + UFFD_PAGE,
 				      whole - UFFD_PAGE, 0));
@@ -108,30 +110,35 @@ int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync
 	return rc;
 }
 
-/* The slot's round has its item, and is not released. */
-static int is_full(const struct sync_slot *s)
+/* The round has its item. */
+static int is_full(const struct sync_slot *s, uint32_t round)
 {
-	uint32_t released = __atomic_load_n(&s->released, __ATOMIC_ACQUIRE);
-	return sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), released + 1);
+	return sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), round + 1);
 }
 
-int wic_serve(struct wic_space *sp, const struct sync_channel *k, uint32_t tag)
+/* For the Monitor: whose turn it is may change at any time, so a page may be placed for no reason. */
+static int find_current(struct wic_space *sp, const struct sync_channel *k, const struct sync_slot *s, uint32_t slot,
+			uint32_t half, struct target *t, uint32_t *round)
 {
-	struct sync_slot *s = sync_slot(sp->head, k, tag);
-	uint32_t first = wic_pages(sp, k, tag);
+	uint32_t first = wic_pages(sp, k, slot), tag = wic_current(k, s, slot, half);
+	*round = sync_round(k, tag);
+	return first == PCM_NONE ? LOOM_EFULL : find(sp, k, s, first, tag, t);
+}
+
+int wic_serve(struct wic_space *sp, const struct sync_channel *k, uint32_t slot, uint32_t half)
+{
+	struct sync_slot *s = sync_slot(sp->head, k, slot);
+	uint32_t round;
 	struct target t;
 	int there;
-	if (first == PCM_NONE || find(sp, k, s, first, tag, &t))
-		return 0;
 	if (sp->wic->o->mode == WIC_IN_PLACE) {
-		there = is_full(s);
+		there = !find_current(sp, k, s, slot, half, &t, &round) && is_full(s, round);
 		if (there)
 			map(&t, s);
 		return there;
 	}
 	wic_lock(sp->ctl, &s->lock);
-	find(sp, k, s, first, tag, &t); /* the turn holds only now */
-	there = is_full(s);
+	there = !find_current(sp, k, s, slot, half, &t, &round) && is_full(s, round);
 	if (there)
 		copy(&t, s, s->length);
 	wic_unlock(&s->lock);
@@ -140,28 +147,28 @@ int wic_serve(struct wic_space *sp, const struct sync_channel *k, uint32_t tag)
 	return there;
 }
 
-void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t tag)
+void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t slot, uint32_t half)
 {
-	struct sync_slot *s = sync_slot(sp->head, k, tag);
-	uint32_t first = wic_pages(sp, k, tag);
+	struct sync_slot *s = sync_slot(sp->head, k, slot);
+	uint32_t round;
 	struct target t;
-	if (first == PCM_NONE || find(sp, k, s, first, tag, &t))
-		return;
 	if (sp->wic->o->mode == WIC_IN_PLACE) {
-		map(&t, s);
+		if (!find_current(sp, k, s, slot, half, &t, &round))
+			map(&t, s);
 		return;
 	}
 	wic_lock(sp->ctl, &s->lock);
-	find(sp, k, s, first, tag, &t);
-	if (is_full(s)) { /* by a producer that died before it placed the page, perhaps */
+	int rc = find_current(sp, k, s, slot, half, &t, &round);
+	if (!rc && is_full(s, round)) { /* by a producer that died before it placed the page, perhaps */
 		copy(&t, s, s->length);
-	} else {
-		__atomic_store_n(&s->spent, 1u, __ATOMIC_RELAXED);
-		s->spoiled = 1;
+	} else if (!rc) {
+		__atomic_store_n(&s->spent[half], 1u, __ATOMIC_RELAXED);
+		s->spoiled[half] = 1;
 		uffd_zero(t.fd, t.at, UFFD_PAGE);
 	}
 	wic_unlock(&s->lock);
-	uffd_wake(t.fd, t.at, UFFD_PAGE);
+	if (!rc)
+		uffd_wake(t.fd, t.at, UFFD_PAGE);
 }
 
 static void throw_away(const struct target *t, uint32_t pages)
@@ -172,7 +179,7 @@ static void throw_away(const struct target *t, uint32_t pages)
 /* in_place */
 static const void *look_in_place(struct sync_slot *s, const struct target *t, uint32_t round)
 {
-	if (sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), round + 1))
+	if (is_full(s, round))
 		return t->item;
 	throw_away(t, 1);
 	/* Who waits with us may have stalled since; if nothing else will end that, this does. */
@@ -187,10 +194,10 @@ static const void *look_copy(struct wic_space *sp, const struct sync_channel *k,
 {
 	int wake = 0;
 	wic_lock(sp->ctl, &s->lock);
-	int there = sync_reached(__atomic_load_n(&s->full, __ATOMIC_SEQ_CST), round + 1);
-	if (s->spoiled) {
+	int there = is_full(s, round);
+	if (s->spoiled[t->half]) {
 		throw_away(t, k->pages);
-		s->spoiled = 0;
+		s->spoiled[t->half] = 0;
 		if (there)
 			wake = copy(t, s, s->length) == 0;
 	}
@@ -210,20 +217,21 @@ const void *wic_look(struct wic_space *sp, const struct sync_channel *k, struct 
 						  look_copy(sp, k, s, &t, sync_round(k, tag));
 }
 
-/* Nobody is stalled on any of the slot's pages: its readers have gone, and those of the next round touch
- * nothing before the slot is free. A round that nobody stalled in leaves its page armed. */
-static uint64_t recycle(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first)
+/* Nobody is stalled on any page of that half: its readers have gone, and those of its next round touch nothing
+ * before the slot is free. A round that nobody stalled in leaves its page armed. */
+static uint64_t recycle(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
+			uint32_t half)
 {
-	if (!__atomic_load_n(&s->spent, __ATOMIC_RELAXED))
+	if (!__atomic_load_n(&s->spent[half], __ATOMIC_RELAXED))
 		return 0;
-	__atomic_store_n(&s->spent, 0u, __ATOMIC_RELAXED);
-	uint32_t next = s->side + 1;
-	__atomic_store_n(&s->side, next % k->sides, __ATOMIC_RELAXED);
-	if (next < k->sides)
+	__atomic_store_n(&s->spent[half], 0u, __ATOMIC_RELAXED);
+	uint32_t next = s->side[half] + 1;
+	__atomic_store_n(&s->side[half], next % (k->sides / 2), __ATOMIC_RELAXED);
+	if (next < k->sides / 2)
 		return 0;
-	/* All companions together: each call costs a flush of the other cores' address caches. */
-	uint64_t pages = (uint64_t)k->sides * k->pages;
-	madvise(sp->pcm + (uint64_t)first * UFFD_PAGE, pages * UFFD_PAGE, MADV_DONTNEED);
+	/* The whole half together: each call costs a flush of the other cores' address caches. */
+	uint64_t pages = (uint64_t)k->sides / 2 * k->step;
+	madvise(sp->pcm + (first + half * pages) * UFFD_PAGE, pages * UFFD_PAGE, MADV_DONTNEED);
 	return pages;
 }
 
@@ -235,7 +243,7 @@ uint64_t wic_free(struct wic_space *sp, const struct sync_channel *k, struct syn
 		__atomic_fetch_and(wic_dab(w, sp->head, bit), ~(1ull << bit % 64), __ATOMIC_SEQ_CST);
 	if (w->o->mode == WIC_COPY)
 		wic_lock(sp->ctl, &s->lock);
-	pages = recycle(sp, k, s, wic_pages(sp, k, tag));
+	pages = recycle(sp, k, s, wic_pages(sp, k, tag), wic_half(k, tag));
 	__atomic_fetch_add(&s->released, 1u, __ATOMIC_SEQ_CST);
 	if (w->o->mode == WIC_COPY)
 		wic_unlock(&s->lock);

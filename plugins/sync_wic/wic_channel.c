@@ -129,10 +129,10 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 			return sync_poisoned(k);
 		if (!there && loom_stopped(c))
 			return LOOM_EINTR;
-		/* The other readers of the round before may still be there: whose turn it is among the
-		 * pages is known when the last of them has gone. */
-		if (!there && !sync_reached(__atomic_load_n(&s->released, __ATOMIC_ACQUIRE), round)) {
-			int rc = park_await(c, &s->released, &s->blocked, round, until_ns);
+		/* Whose turn it is among the pages is known when the round before the last is over. Only
+		 * who comes ahead of other rounds' readers waits for that. */
+		if (!there && !sync_reached(__atomic_load_n(&s->released, __ATOMIC_ACQUIRE), round - 1)) {
+			int rc = park_await(c, &s->released, &s->blocked, round - 1, until_ns);
 			if (rc)
 				return rc == LOOM_EDIED ? sync_poisoned(k) : rc;
 			continue;
@@ -148,7 +148,7 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 			*data = wic_staging(sp, k, s, first, tag);
 			return 0;
 		}
-		if (!stall(c, sp, t, s, sp->pcm + (uint64_t)wic_turn(k, s, first) * UFFD_PAGE))
+		if (!stall(c, sp, t, s, sp->pcm + (uint64_t)wic_turn(k, s, first, tag) * UFFD_PAGE))
 			continue;
 		*data = wic_look(sp, k, s, tag, first);
 		if (*data)

@@ -2,7 +2,7 @@
 /* Monitor: one thread per device, in its space (WIC, section 5.4). It reads the faults when not every item
  * is placed by its producer, and ends the stalls whose deadline has passed or whose run was stopped.
  *
- * DAB and PFQ are bitmaps over the same index, the slot; a pending fault is ready where both have a bit. A
+ * DAB and PFQ are bitmaps over the same index, a slot's even or odd rounds; a pending fault is ready where both have a bit. A
  * fault that is reported twice (two consumers, or a signal) sets the same bit twice. */
 #include <errno.h>
 #include <linux/userfaultfd.h>
@@ -77,7 +77,8 @@ static void serve(struct wic_space *sp, uint64_t bit)
 {
 	const struct sync_channel *k = channel_of(sp, bit);
 	/* Not there: the producer has set its bit and not yet raised `full`. The fault stays pending. */
-	if (!wic_serve(sp, k, (uint32_t)bit - k->bit_at))
+	uint32_t at = (uint32_t)bit - k->bit_at;
+	if (!wic_serve(sp, k, at / 2, at % 2))
 		return;
 	sp->pfq[bit / 64] &= ~(1ull << bit % 64);
 }
@@ -94,8 +95,8 @@ static void take_fault(struct wic_space *sp, uint64_t address)
 	const struct wic_group *g = wic_group(sp->wic, sp->head, group - 1);
 	const struct sync_channel *k = sync_channel(sp->head, g->channel);
 	uint32_t first = __atomic_load_n(&g->page, __ATOMIC_ACQUIRE) - 1;
-	uint32_t slot = g->first + (page - first) / (k->sides * k->pages);
-	uint64_t bit = wic_bit(k, slot), mask = 1ull << bit % 64;
+	uint32_t slot = g->first + (page - first) / k->run, half = (page - first) % k->run >= k->sides / 2 * k->step;
+	uint64_t bit = wic_bit(k, slot) + half, mask = 1ull << bit % 64;
 	sp->pfq[bit / 64] |= mask;
 	/* A producer that sets a bit in the DAB raises `full`, and looks at `sleepers` or rings, afterwards:
 	 * either its bit is seen here, or it sees who stalls. */
@@ -139,7 +140,7 @@ static uint64_t check_stalls(struct wic_space *sp)
 			sync_channel(sp->head, __atomic_load_n(&t->channel, __ATOMIC_RELAXED));
 		const struct sync_slot *s = sync_slot(sp->head, k, tag);
 		if ((until && until <= now) || (__atomic_load_n(&s->full, __ATOMIC_SEQ_CST) & SYNC_POISON)) {
-			wic_end_stall(sp, k, tag);
+			wic_end_stall(sp, k, tag % k->slots, wic_half(k, tag));
 			until = now + AGAIN_NS; /* unless it has left by then */
 		}
 		if (until && until < next)

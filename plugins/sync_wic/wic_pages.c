@@ -7,11 +7,11 @@ static uint32_t allocate(const struct wic *w, struct sync_head *h, const struct 
 			 uint32_t group)
 {
 	struct wic_group *g = wic_group(w, h, group);
-	uint32_t n = g->slots * k->sides * k->pages, parts = w->shards[k->to], page = PCM_NONE;
+	uint32_t n = g->slots * k->run, parts = w->shards[k->to], page = PCM_NONE;
 	/* Groups take turns with the shards, so that few waiters meet in one. */
 	for (uint32_t i = 0; i < parts && page == PCM_NONE; i++)
 		page = pcm_take(wic_tree(w, h, k->to), w->pages, parts, (group + i) % parts, n);
-	for (uint32_t i = 0; page != PCM_NONE && i < n; i++)
+	for (uint32_t i = 0; w->needs_messages && page != PCM_NONE && i < n; i++)
 		/* Relaxed: the Monitor reads it after a fault on a page that came from here. */
 		__atomic_store_n(wic_owner(w, h, k->to, page + i), group + 1, __ATOMIC_RELAXED);
 	return page;
@@ -37,5 +37,5 @@ uint32_t wic_pages(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 		if (!page)
 			return PCM_NONE;
 	}
-	return page - 1 + slot % WIC_BATCH * k->sides * k->pages;
+	return page - 1 + slot % WIC_BATCH * k->run;
 }

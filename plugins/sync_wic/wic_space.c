@@ -12,6 +12,7 @@
 
 #include "wic.h"
 
+#define TABLE (2u << 20) /* bytes that one page table covers */
 #define FDS_PER_MAIL 64u
 
 struct mail {
@@ -182,6 +183,9 @@ static int arm(struct wic_space *sp)
 			close(fd);
 			return -rc;
 		}
+		/* Page tables are made now, not by the first stalls; wic_ready arms these pages again. */
+		for (uint64_t at = 0; kind == UFFD_MINOR && at < bytes; at += TABLE)
+			(void)uffd_continue(fd, (uintptr_t)sp->pcm + sp->opened * bytes + at, UFFD_PAGE, 0);
 	}
 	return 0;
 }
@@ -241,6 +245,15 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 			 space->device, what, strerror(code), uffd_advice(code));
 }
 
+/* All pages. In steps below what one page table covers: of a longer range the kernel would free the tables, too,
+ * and the next stalls would have to make them anew. */
+static void arm_again(struct wic_space *sp)
+{
+	uint64_t bytes = (uint64_t)sp->wic->pages * UFFD_PAGE;
+	for (uint64_t at = 0; at < bytes; at += TABLE / 2)
+		madvise(sp->pcm + at, bytes - at < TABLE / 2 ? bytes - at : TABLE / 2, MADV_DONTNEED);
+}
+
 void wic_ready(void *self, uint32_t device)
 {
 	struct wic *w = self;
@@ -250,7 +263,7 @@ void wic_ready(void *self, uint32_t device)
 	struct wic_device *d = wic_device(w, sp->head, device);
 	if (wic_shut_out(d)) /* is so already: here for those who see nothing of the host, race detectors */
 		return;
-	madvise(sp->pcm, (uint64_t)w->pages * UFFD_PAGE, MADV_DONTNEED);
+	arm_again(sp);
 	memset(sp->pfq, 0, sp->pfq_words * sizeof(*sp->pfq));
 	wic_let_in(w, device, d);
 }

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One slot of sync_wic, mode = in_place, with two companion pages: a producer, two readers, and a Monitor that
- * may place their page at any time. The order of steps is that of wic_channel.c and wic_activate.c; each line
- * of a process is one atomic operation there. A page under userfaultfd is mapped or armed; whoever loads from
- * an armed one is stalled until it is mapped. The item is the memory behind both pages; `published` is the word `full`.
+/* One slot of sync_wic, mode = in_place, with two companion pages, one for even and one for odd rounds: a producer,
+ * readers, and a Monitor that may place their page at any time. The order of steps is that of wic_channel.c and
+ * wic_activate.c; each line of a process is one atomic operation there. A page under userfaultfd is mapped or armed;
+ * whoever loads from an armed one is stalled until it is mapped. The item is the memory behind both pages;
+ * `published` is the word `full`.
+ *
+ * Two readers read every round. With -DAHEAD two others read the even rounds and one the odd ones, so that some wait
+ * for a round whose forerunners are still to be read.
  *
  * Claims: a consumer that returns from its wait finds the item of its own round (assert), and nobody waits for
  * ever (no invalid end state). Each -D below is a mistake that must be found:
@@ -12,10 +16,10 @@
  *                   found as a round without an end
  *   LOOK_FIRST      the producer looks at `sleepers` before it raises `published`
  *   COUNT_LATE      the consumer looks at `published` before it counts as a sleeper
- *   RELEASE_EARLY   the last reader frees the slot before it has thrown spent pages away
+ *   RELEASE_EARLY   the last reader frees the slot before it has thrown spent pages away (AHEAD)
  *
- * With -DBY_MONITOR the Monitor places the page (activate = monitor): a stall is a message to it, `available` is
- * the slot's bit in the data availability bitmap, `pending` that in the pending faults. Then two more:
+ * With -DBY_MONITOR the Monitor places the page (activate = monitor): a stall is a message to it, `available` has
+ * the bits of the slot's halves in the data availability bitmap, `pending` those in the pending faults. Then two more:
  *   DROP_FAULT      the Monitor forgets a fault whose item is announced, and not there yet
  *   NO_RING         the producer does not wake the Monitor */
 #ifndef ROUNDS
@@ -25,45 +29,56 @@
 #define ROUNDS 3
 #endif
 #endif
-#ifdef BY_MONITOR
+#if defined(BY_MONITOR) || defined(AHEAD)
 #define ENDS 1
 #else
 #define ENDS 2
 #endif
+#ifdef AHEAD
+#define CONSUMERS 3
+#define READS(who, r) ((who == 2) == (r & 1))
+#define READERS(r) (2 - (r & 1))
+#else
+#define CONSUMERS 2
+#define READS(who, r) 1
+#define READERS(r) 2
+#endif
 
-bit mapped[2], spent, side;
-bit stalled[2], on_side[2]; /* of the readers */
+bit mapped[2], spent[2]; /* the pages */
+bit stalled[3], on[3];   /* of the readers: on which page */
 byte item, published, released, sleepers, done;
-byte ends;                   /* stalls that the Monitor still ends */
-bit message[2], available, pending, rung; /* BY_MONITOR */
-byte idle[2];                /* loads without a stall, in this round, by a reader who found no item */
+byte ends;                    /* stalls that the Monitor still ends */
+bit message[3], available[2], pending[2], rung; /* BY_MONITOR */
+byte idle[3];                 /* loads without a stall, in this round, by a reader who found no item */
+
+inline resume(who, p)
+{
+	if
+	:: stalled[who] && on[who] == (p) -> stalled[who] = 0; message[who] = 0
+	:: else
+	fi
+}
 
 /* UFFDIO_CONTINUE: maps the page and resumes who is stalled on it. */
 inline place(p)
 {
 	atomic {
 		mapped[p] = 1;
-		if
-		:: stalled[0] && on_side[0] == p -> stalled[0] = 0; message[0] = 0
-		:: else
-		fi;
-		if
-		:: stalled[1] && on_side[1] == p -> stalled[1] = 0; message[1] = 0
-		:: else
-		fi
+		resume(0, p);
+		resume(1, p);
+		resume(2, p)
 	}
 }
 
 active proctype producer()
 {
 	byte r;
-	bit p, wanted;
+	bit wanted;
 	for (r : 0 .. ROUNDS - 1) {
 		released == r;
 		item = r;
-		p = side; /* before `published`: the round may be over soon after */
 #if defined(BY_MONITOR)
-		available = 1;
+		available[r & 1] = 1;
 		published = r + 1;
 		wanted = 0;
 #ifndef NO_RING
@@ -77,17 +92,21 @@ active proctype producer()
 		wanted = sleepers > 0;
 #endif
 		if
-		:: wanted -> spent = 1; place(p)
+		:: wanted -> spent[r & 1] = 1; place(r & 1)
 		:: else
 		fi
 	}
 }
 
-active [2] proctype consumer()
+active [CONSUMERS] proctype consumer()
 {
 	byte r, me = _pid - 1;
-	bit p, last;
+	bit last;
 	for (r : 0 .. ROUNDS - 1) {
+		if
+		:: !READS(me, r) -> goto next
+		:: else
+		fi;
 		idle[me] = 0;
 		if
 		:: published == r + 1 -> goto have
@@ -101,9 +120,8 @@ active [2] proctype consumer()
 		:: published == r + 1 -> goto leave
 		:: else
 		fi;
-		/* The other reader may still be in the round before. */
-		published == r + 1 || released == r;
-		p = side;
+		/* The round before the last has the same page. */
+		published == r + 1 || released + 1 >= r;
 #ifdef COUNT_LATE
 		if
 		:: idle[me] == 0 -> sleepers++
@@ -113,10 +131,10 @@ active [2] proctype consumer()
 	load:
 		atomic { /* a load: mapped, or queued with a look at the page under the lock of the queue */
 			if
-			:: mapped[p] -> idle[me]++
+			:: mapped[r & 1] -> idle[me]++
 			:: else ->
 				stalled[me] = 1;
-				on_side[me] = p;
+				on[me] = r & 1;
 #ifdef BY_MONITOR
 				message[me] = 1
 #endif
@@ -135,11 +153,11 @@ active [2] proctype consumer()
 		:: else
 		fi;
 #ifndef NO_ARM
-		mapped[p] = 0;
+		mapped[r & 1] = 0;
 #endif
 #ifndef NO_LOOK_AGAIN
 		if
-		:: published == r + 1 -> spent = 1; place(p); goto leave
+		:: published == r + 1 -> spent[r & 1] = 1; place(r & 1); goto leave
 		:: else
 		fi;
 #endif
@@ -148,22 +166,26 @@ active [2] proctype consumer()
 		sleepers--;
 	have:
 		assert(item == r);
-		atomic { done++; last = done == 2 * (r + 1) }
+		atomic {
+			done++;
+			last = done == READERS(r);
+			if
+			:: last -> done = 0
+			:: else
+			fi
+		}
 		if
 		:: last ->
 #ifdef BY_MONITOR
-			available = 0;
+			available[r & 1] = 0;
 #endif
 #ifdef RELEASE_EARLY
 			released = r + 1;
 #endif
 			if
-			:: spent ->
-				spent = 0;
-				if
-				:: side == 0 -> side = 1
-				:: else -> atomic { mapped[0] = 0; mapped[1] = 0 }; side = 0
-				fi
+			:: spent[r & 1] ->
+				spent[r & 1] = 0;
+				mapped[r & 1] = 0
 			:: else
 			fi;
 #ifndef RELEASE_EARLY
@@ -172,44 +194,59 @@ active [2] proctype consumer()
 			skip
 #endif
 		:: else
-		fi
+		fi;
+	next:
+		skip
 	}
 }
 
-/* A deadline or a stop: places the page on which it believes the reader to be. BY_MONITOR: reads messages and is
+/* A deadline or a stop: places a page on which it believes a reader to be. BY_MONITOR: reads messages and is
  * rung; where a fault is pending and its item announced, it looks whether the item is there. */
 active proctype monitor()
 {
 	bit p;
-	byte before;
+	byte round;
 end:
 	do
 	:: ends < ENDS ->
 		ends++;
-		p = side;
-		spent = 1;
+		if
+		:: p = 0
+		:: p = 1
+		fi;
+		spent[p] = 1;
 		place(p)
 #ifdef BY_MONITOR
-	:: atomic { message[0] -> message[0] = 0; pending = 1 }; goto look
-	:: atomic { message[1] -> message[1] = 0; pending = 1 }; goto look
+	:: atomic { message[0] -> message[0] = 0; pending[on[0]] = 1 }; goto look
+	:: atomic { message[1] -> message[1] = 0; pending[on[1]] = 1 }; goto look
+	:: atomic { message[2] -> message[2] = 0; pending[on[2]] = 1 }; goto look
 	:: atomic { rung -> rung = 0 }; goto look
 #endif
 	od;
 #ifdef BY_MONITOR
 look:
+	p = 0;
+look_at_half:
 	if
-	:: pending && available ->
-		p = side;
-		before = released;
+	:: pending[p] && available[p] ->
+		round = released;
 		if
-		:: published == before + 1 -> spent = 1; place(p); pending = 0
+		:: (round & 1) != p -> round++
+		:: else
+		fi;
+		if
+		:: published >= round + 1 -> spent[p] = 1; place(p); pending[p] = 0
 		:: else ->
 #ifdef DROP_FAULT
-			pending = 0
+			pending[p] = 0
 #else
 			skip
 #endif
 		fi
+	:: else
+	fi;
+	if
+	:: p == 0 -> p = 1; goto look_at_half
 	:: else
 	fi;
 	goto end
