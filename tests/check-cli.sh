@@ -68,7 +68,9 @@ expect 2 'no such plug-in file' "$G" run conf/memset.ini --set "scheduler.use=./
 "$G" config show conf/memset.ini >"$tmp/a" && "$G" config show "$tmp/full.ini" >"$tmp/b"
 cmp -s "$tmp/a" "$tmp/b" || { fail 'as-ini differs'; diff "$tmp/a" "$tmp/b"; }
 expect 0 'conf/memset.ini:[0-9]' "$G" config show conf/memset.ini --origin
-expect 0 '' "$G" config check conf/memset.ini
+for conf in conf/*.ini conf/*/*.ini; do
+	expect 0 '' "$G" config check "$conf"
+done
 expect 0 'sched_mgws' "$G" list
 expect 0 'public_queue' "$G" describe mgws
 expect 0 'userfaultfd' "$G" doctor
