@@ -56,6 +56,7 @@ device_context device.samples first
 device_random device.samples loom_random
 device_early device.wait wait
 device_late device.wait wait
+device_deaf device.wait nudge
 workload_overrun workload.tasks more.than
 workload_tag workload.tasks tag
 workload_picky workload.verify rejects

@@ -88,6 +88,15 @@ static void add_wish(struct loom__report_wish *wish, size_t metric)
 		wish->metric[wish->metrics++] = metric;
 }
 
+static int read_front(const struct loom__view *view, const char *list, struct loom__report_wish *wish,
+		      struct loom_error *err)
+{
+	int rc = next_metric(view, &list, &wish->x, err);
+	if (!rc && !*list)
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "--pareto takes two metrics, as in seconds,exit_ns");
+	return rc ? rc : next_metric(view, &list, &wish->y, err);
+}
+
 int loom__report_wish(const struct loom__view *view, const char *metrics, const char *pareto,
 		      struct loom__report_wish *wish, struct loom_error *err)
 {
@@ -99,21 +108,17 @@ int loom__report_wish(const struct loom__view *view, const char *metrics, const 
 		if (!rc)
 			add_wish(wish, m);
 	}
-	if (!rc && !wish->metrics) {
-		add_wish(wish, loom__view_leading(view, NULL));
-		for (m = 0; m < view->metrics; m++)
-			if (view->metric[m].shown && view->metric[m].better)
-				add_wish(wish, m);
-	}
-	if (rc)
-		return rc;
-	if (!pareto) {
+	if (!rc && pareto)
+		rc = read_front(view, pareto, wish, err);
+	else if (!rc)
 		loom__view_pair(view, &wish->x, &wish->y);
-		return 0;
-	}
-	rc = next_metric(view, &pareto, &wish->x, err);
-	if (!rc && !*pareto)
-		rc = LOOM__FAIL(err, LOOM_EINVAL,
-				"--pareto takes two metrics, as in seconds,exit_ns");
-	return rc ? rc : next_metric(view, &pareto, &wish->y, err);
+	if (rc || wish->metrics)
+		return rc;
+	/* What somebody wants to trade against each other leads. */
+	add_wish(wish, pareto ? wish->x : loom__view_leading(view, NULL));
+	add_wish(wish, pareto ? wish->y : LOOM__NO_NAME);
+	for (m = 0; m < view->metrics; m++)
+		if (view->metric[m].shown && view->metric[m].better)
+			add_wish(wish, m);
+	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Devices: memory, persistent workers, samples, and that every way out leaves nothing. */
 #include <errno.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -444,6 +445,33 @@ static int start(struct loom__bench *b)
 			      : loom__fault(b->t, "not all workers enter a sample within a second");
 }
 
+static void *nudge(void *arg)
+{
+	struct loom__bench *b = arg;
+	usleep(50000); /* into the wait, most likely; before it does as well */
+	b->ops->nudge(b->self[0]);
+	return NULL;
+}
+
+/* Another thread's nudge ends a wait of five seconds. */
+static int check_nudge(struct loom__bench *b)
+{
+	pthread_t thread;
+	uint64_t end, begin = loom__now_ns();
+	if (!LOOM_HAS(b->ops, nudge))
+		return 0;
+	if (pthread_create(&thread, NULL, nudge, b))
+		return loom__fault(b->t, "no thread for nudge()");
+	int code = b->ops->wait(b->self[0], 5 * LOOM__SECOND, &end, &b->err);
+	uint64_t took = loom__now_ns() - begin;
+	pthread_join(thread, NULL);
+	if (code == LOOM_EAGAIN && took < 4 * LOOM__SECOND)
+		return 0;
+	return loom__fault(b->t, "wait() returns %d after %.1f s although nudge() was called, which ends it with "
+				 "LOOM_EAGAIN",
+			   code, (double)took / 1e9);
+}
+
 int loom__test_device_wait(struct loom__trial *t)
 {
 	static const char *const *const wishes[] = {two, apart};
@@ -465,6 +493,9 @@ int loom__test_device_wait(struct loom__trial *t)
 			    code);
 		if (took > 2 * LOOM__SECOND)
 			return loom__fault(t, "wait() of 20 ms takes %.1f s", (double)took / 1e9);
+		verdict = check_nudge(&b);
+		if (verdict)
+			return verdict;
 		__atomic_store_n(&b.shared->ctl.stop, 1u, __ATOMIC_RELAXED);
 		for (int n = 0; n < 50 && code == LOOM_EAGAIN; n++)
 			code = b.ops->wait(b.self[0], LOOM__SECOND / 10, &end, &b.err);

@@ -25,6 +25,9 @@
 #ifndef LATE /* what wait() says after its time */
 #define LATE LOOM_EAGAIN
 #endif
+#ifndef NUDGE /* what a nudge does */
+#define NUDGE(d) __atomic_store_n(&(d)->nudged, 1, __ATOMIC_RELEASE)
+#endif
 #ifndef RANDOM /* where random numbers start */
 #define RANDOM(x) (x)
 #endif
@@ -75,6 +78,7 @@ struct device {
 	/* What workers tell the host. */
 	uint32_t ready, finished, gone;
 	uint64_t end_ns;
+	uint32_t nudged; /* the next wait() ends at once */
 };
 
 /* ---- life
@@ -402,10 +406,24 @@ static int wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 {
 	struct device *d = self;
 	(void)err;
-	int code = await(d, &d->finished, d->started - EARLY, timeout_ns);
+	int code = LATE;
+	/* Slices, between which nudges are seen. */
+	for (uint64_t slice = 1000000; code == LATE && timeout_ns; timeout_ns -= slice) {
+		slice = slice < timeout_ns ? slice : timeout_ns;
+		code = await(d, &d->finished, d->started - EARLY, slice);
+		if (__atomic_exchange_n(&d->nudged, 0, __ATOMIC_ACQUIRE))
+			break;
+	}
 	if (!code)
 		*end_ns = d->end_ns;
 	return code;
+}
+
+static void nudge(void *self)
+{
+	struct device *d = self;
+	NUDGE(d);
+	(void)d;
 }
 
 static int retire(void *self, uint64_t timeout_ns, struct loom_error *err)
@@ -436,6 +454,7 @@ static const struct loom_device_ops ops = {
     .go = go,
     .wait = wait,
     .retire = retire,
+    .nudge = nudge,
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, NAME, "0.1.0", "Apache-2.0", "threads of this process, one per worker",
