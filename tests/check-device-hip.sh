@@ -48,4 +48,13 @@ if [ -e "$B/tests/cuda/libcuda.so.1" ] && grep -q '^cuda: NVRTC *ok' "$tmp/docto
 	done
 	run mgws memset 4 'it cannot reach memory of a device that is no' none --set run.devices='cuda:0 hip:0'
 fi
+
+# The litmus tests of the device layer, for whoever has a card.
+if clang=$(command -v clang++) && [ -e /usr/include/hip/hip_runtime.h ]; then
+	for arch in gfx90a gfx1030; do
+		expect 0 '' "$clang" -x hip --offload-arch=$arch --cuda-device-only -std=c++20 -O1 -nogpulib --rocm-path=/usr \
+			-Icore/include -S -o "$tmp/litmus.s" tests/gpu/litmus.cu
+		grep -q 'buffer_wbl2\|buffer_gl0_inv\|buffer_wbinvl1' "$tmp/litmus.s" || fail "$arch: no order in the litmus tests"
+	done
+fi
 finish

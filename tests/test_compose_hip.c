@@ -67,6 +67,8 @@ static void check_program(const char *text, const char *label, const char *arch,
 	printf("  %-48s %-8s %9u %7u %6u %7u\n", label, arch, r.registers, r.shared, r.stack, r.spills);
 	CU_ASSERT(r.spills <= SPILLS_MAX || flags & MAY_SPILL);
 	CU_ASSERT(r.registers <= 256);
+	/* One more level of tasks that run inside each other. */
+	CU_ASSERT(r.nested <= 4096);
 	/* Static memory would shift the dynamic in the kernel alone: see hip.dev.h. */
 	CU_ASSERT_EQUAL(r.shared, 0);
 	compiled_free(&fake_host, &out);
@@ -225,6 +227,7 @@ static void test_resources(void)
 	CU_ASSERT_EQUAL(r.registers, 258);
 	CU_ASSERT_EQUAL(r.shared, 16);
 	CU_ASSERT_EQUAL(r.stack, 65536);
+	CU_ASSERT_EQUAL(r.nested, 65536 - 16384);
 	CU_ASSERT_EQUAL(r.spills, 4 * 255);
 	CU_ASSERT(!code_resources(notes, 8, &r));
 	CU_ASSERT(!code_resources("", 0, &r));

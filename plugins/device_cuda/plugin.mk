@@ -23,8 +23,8 @@ $B/tests/cuda/libcuda.so.1: $B/obj/tests/cuda/fake_driver.o
 	$(call say,LINK,$@)
 	$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) -Wl,-soname,libcuda.so.1 $^ -ldl -o $@
 tests: $B/tests/cuda/libcuda.so.1
-check-cuda: tests ## every combination on this machine's NVIDIA GPU; SANITIZER="memcheck racecheck"
-	sh tests/cuda/run.sh $B $(or $(REPEATS),5) "$(SANITIZER)"
+check-cuda: tests ## every combination on this machine's NVIDIA GPU; PARTS="memcheck racecheck" for its sanitizer
+	PARTS="$(PARTS)" sh tests/cuda/run.sh $B $(or $(REPEATS),5)
 .PHONY: check-cuda
 -include $B/obj/tests/cuda/fake_driver.d
 else

@@ -9,8 +9,6 @@
 #define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->hip, function, __VA_ARGS__)
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* Stack of one level of nested tasks, more than was ever seen: the compiler does not tell. */
-#define NESTED_STACK 4096u
 #define COPY_NS 10000000000ull /* a copy that takes longer never ends */
 
 static struct hip *of(const struct gpu *d)
@@ -344,7 +342,8 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	*out = (struct cached){.code = compiled.code, .bytes = compiled.bytes};
 	compiled.code = NULL;
 	code_resources(out->code, out->bytes, &out->resources);
-	out->resources.nested = d->options->nesting ? NESTED_STACK : 0;
+	if (!d->options->nesting)
+		out->resources.nested = 0;
 	compiled_free(d->host, &compiled);
 	return 0;
 }
@@ -355,15 +354,10 @@ static void unload(struct gpu *d, struct gpu_kernel *k)
 }
 
 /* Beyond what the compiler counted: tasks that run inside each other are a recursion. */
-static size_t nested_stack(const struct gpu *d)
-{
-	return d->options->nesting ? NESTED_STACK * (d->options->nesting + 1u) : 0;
-}
-
-static int reserve_stack(struct hip *c)
+static int reserve_stack(struct hip *c, const struct gpu_kernel *k)
 {
 	enum { LIMIT_STACK_SIZE = 0 }; /* of hipLimit_t; older headers lack it */
-	size_t want = nested_stack(&c->gpu);
+	size_t want = (size_t)k->resources.nested * (c->gpu.options->nesting + 1u);
 	if (c->stack >= want)
 		return 0;
 	int rc = CALL(c, hipDeviceSetLimit, LIMIT_STACK_SIZE, want);
@@ -394,7 +388,7 @@ static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
 		rc = CALL(c, hipFuncGetAttribute, &k->shared, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
 	k->function = function;
 	k->launch = (uint64_t)(uintptr_t)launch;
-	return rc == 0 ? reserve_stack(c) : rc;
+	return rc == 0 ? reserve_stack(c, k) : rc;
 }
 
 static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks)

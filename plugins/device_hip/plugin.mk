@@ -22,7 +22,7 @@ $B/tests/hip/libamdhip64.so.7: $B/obj/tests/hip/fake_runtime.o
 	$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) -Wl,-soname,libamdhip64.so.7 $^ -ldl -o $@
 tests: $B/tests/hip/libamdhip64.so.7
 check-hip: tests ## every combination on this machine's AMD GPU
-	sh tests/hip/run.sh $B $(or $(REPEATS),5)
+	PARTS="$(PARTS)" sh tests/hip/run.sh $B $(or $(REPEATS),5)
 .PHONY: check-hip
 -include $B/obj/tests/hip/fake_runtime.d
 else

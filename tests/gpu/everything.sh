@@ -5,10 +5,14 @@
 #   device   cuda or hip          vendor   for the message when there is none
 #   shapes   of workers: options of the device, one set a line
 #   syncs    by which consumers wait; the first with each of shared_shapes, too
-# and its arguments are BUILD [SAMPLES]: how many in a row, in one run (default 50). PARTS='tasks waits' says
-# which of them. Exit 77: no GPU here.
+#   litmus   the compiler for tests/gpu/litmus.cu with its options; false: there is none
+# and its arguments are BUILD [SAMPLES]: how many in a row, in one run (default 50). PARTS says which of
+#   tasks    all of: counter hcounter tree (every combination under that detector), policies, shapes, pairs
+#   waits    consumers that wait for producers
+#   litmus   of the device layer's memory orders
+# and those of the caller. Exit 77: no GPU here.
 set -u
-B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits}
+B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits litmus}
 G=$B/gpuloom
 export GPULOOM_PLUGIN_PATH="$B/plugins"
 tmp=$(mktemp -d)
@@ -84,11 +88,14 @@ every() {
 wrap=
 schedulers=$(cd "$B/plugins" && ls sched_*.so | sed 's/sched_\(.*\)\.so/\1/')
 detectors=$(cd "$B/plugins" && ls term_*.so | sed 's/term_\(.*\)\.so/\1/')
-tasks() {
+
+# combinations DETECTOR...
+combinations() {
+	wanted=$*
 	# Static keeps what tasks spawn where it is, and polls of host memory are slow: smaller jobs there.
 	for transport in p2p host; do
 		for scheduler in $schedulers 'mgws grain=lane'; do
-			for detector in $detectors; do
+			for detector in $wanted; do
 				for workload in memset contains fib uts; do
 					set -- --set transport.use="$transport" --set scheduler.use="${scheduler% *}" \
 						--set termination.use="$detector" --set run.workload="$workload"
@@ -105,9 +112,14 @@ tasks() {
 			done
 		done
 	done
+}
+counter() { combinations counter; }
+hcounter() { combinations hcounter; }
+tree() { combinations tree; }
 
-	# The scheduler's policies, and queues in host memory with everything else on the device.
-	base='--set transport.use=p2p --set scheduler.use=mgws --set termination.use=counter'
+base='--set transport.use=p2p --set scheduler.use=mgws --set termination.use=counter'
+# The scheduler's policies, and queues in host memory with everything else on the device.
+policies() {
 	for grain in worker lane; do
 		for policy in overflow=damping transfer=id victim=biased victim=local victim=neighbour claim=fixed \
 			owners=2; do
@@ -117,8 +129,10 @@ tasks() {
 		every "uts grain=$grain, queues in host memory" $base --set run.workload=uts \
 			--set scheduler.mgws.grain=$grain --set transport.p2p.placement=host --set workload.uts.tree=custom
 	done
+}
 
-	# Other shapes of workers.
+# Other shapes of workers.
+shapes() {
 	for workload in memset uts; do
 		echo "$shapes" | grep . >"$tmp/shapes"
 		while read -r shape; do
@@ -136,8 +150,11 @@ tasks() {
 			--set scheduler.mgws.local_queue=2 --set scheduler.mgws.public_queue=2 \
 			--set scheduler.mgws.spill=1000000 --set workload.uts.tree=custom --set workload.uts.depth=6
 	done
+}
 
-	# Two devices in one stack: the coherence probe, steals between them. On one GPU both share it.
+# Several devices in one stack.
+pairs() {
+	# Two on one GPU: the coherence probe, steals between them.
 	half=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
 	for transport in p2p host; do
 		every "two devices on one GPU, $transport" --set run.devices="$device:0 $device:1" \
@@ -180,6 +197,13 @@ tasks() {
 	done
 }
 
+tasks() {
+	combinations $detectors
+	policies
+	shapes
+	pairs
+}
+
 waits() {
 	# Consumers that wait on a GPU, for producers on another instance of it: each application under each way to
 	# wait, several workers per block, and a deadline that finds them waiting.
@@ -206,6 +230,21 @@ waits() {
 	done
 }
 
+litmus() {
+	if $litmus -I"$(dirname "$0")/../../core/include" -o "$tmp/litmus" "$(dirname "$0")/../gpu/litmus.cu" >"$tmp/out" 2>&1; then
+		if "$tmp/litmus"; then
+			passed=$((passed + 1))
+		else
+			failed=$((failed + 1))
+		fi
+	else
+		echo '  no litmus tests: there is no compiler for them here, or it fails:'
+		[ ! -s "$tmp/out" ] || tail -n 5 "$tmp/out"
+	fi
+}
+
 for part in $parts; do
 	$part
 done
+echo "$passed passed, $failed failed"
+[ "$failed" -eq 0 ]

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Every combination for real, on this machine's AMD GPU. It has not been run on one yet.
-#   [PARTS='tasks waits'] tests/hip/run.sh BUILD [SAMPLES]
-# SAMPLES (default 50): in a row, in one run. Exit 77: no GPU here.
+#   [PARTS='tasks waits litmus'] tests/hip/run.sh BUILD [SAMPLES]
+# SAMPLES (default 50): in a row, in one run. PARTS: as tests/gpu/everything.sh says. Exit 77: no GPU here.
 device=hip vendor=AMD
 shapes='
 lanes=128
@@ -19,6 +19,8 @@ shared_shapes='
 worker=wave waves=4
 lanes=128
 '
+litmus=false
+if hipcc=$(command -v hipcc || ls /opt/rocm/bin/hipcc 2>/dev/null); then
+	litmus="$hipcc -x hip -std=c++20 -O2 --offload-arch=native"
+fi
 . "$(dirname "$0")/../gpu/everything.sh"
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]

@@ -11,6 +11,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+/* The runtimes' functions under one name each. Device memory is what workers of several devices share: fine-grained. */
+#ifdef __HIP__
+#include <hip/hip_runtime.h>
+#define GPU(name) hip##name
+#define DEVICE_MEMORY(p, bytes) hipExtMallocWithFlags((void **)(p), bytes, hipDeviceMallocFinegrained)
+#define HOST_MEMORY(p, bytes) hipHostMalloc((void **)(p), bytes, hipHostMallocMapped | hipHostMallocCoherent)
+#define HOST_FREE hipHostFree
+#else
+#define GPU(name) cuda##name
+#define DEVICE_MEMORY cudaMalloc
+#define HOST_MEMORY(p, bytes) cudaHostAlloc(p, bytes, cudaHostAllocMapped)
+#define HOST_FREE cudaFreeHost
+#endif
+
 #include <gpuloom/dev/dev.h>
 
 /* Of the composition; not used here. */
@@ -30,9 +44,9 @@ struct tally {
 
 #define CHECK(call)                                                                                \
 	do {                                                                                       \
-		cudaError_t rc_ = (call);                                                          \
-		if (rc_ != cudaSuccess) {                                                          \
-			fprintf(stderr, "litmus: %s: %s\n", #call, cudaGetErrorString(rc_));       \
+		GPU(Error_t) rc_ = (call);                                                         \
+		if (rc_ != GPU(Success)) {                                                         \
+			fprintf(stderr, "litmus: %s: %s\n", #call, GPU(GetErrorString)(rc_));      \
 			exit(1);                                                                   \
 		}                                                                                  \
 	} while (0)
@@ -124,8 +138,8 @@ static int failures;
 static struct tally fetch(const struct tally *t)
 {
 	struct tally out;
-	CHECK(cudaDeviceSynchronize());
-	CHECK(cudaMemcpy(&out, t, sizeof(out), cudaMemcpyDeviceToHost));
+	CHECK(GPU(DeviceSynchronize)());
+	CHECK(GPU(Memcpy)(&out, t, sizeof(out), GPU(MemcpyDeviceToHost)));
 	return out;
 }
 
@@ -147,16 +161,16 @@ static void all(const char *where, int host, Publish publish, Claim claim, Compl
 	uint32_t *seen;
 	uint64_t bytes = PAIRS * sizeof(*cells);
 	if (host)
-		CHECK(cudaHostAlloc(&cells, bytes, cudaHostAllocMapped));
+		CHECK(HOST_MEMORY(&cells, bytes));
 	else
-		CHECK(cudaMalloc(&cells, bytes));
-	CHECK(cudaMalloc(&t, sizeof(*t)));
-	CHECK(cudaMalloc(&seen, (2 * PAIRS * (ROUNDS / 100) + 2 * PAIRS) * sizeof(*seen)));
+		CHECK(DEVICE_MEMORY(&cells, bytes));
+	CHECK(DEVICE_MEMORY(&t, sizeof(*t)));
+	CHECK(DEVICE_MEMORY(&seen, (2 * PAIRS * (ROUNDS / 100) + 2 * PAIRS) * sizeof(*seen)));
 	for (int i = 0; i < 4; i++) {
 		static const char *const names[] = {"publish", "claim", "complete", "sb"};
-		CHECK(cudaMemset(cells, 0, bytes));
-		CHECK(cudaMemset(seen, 0, (2 * PAIRS * (ROUNDS / 100) + 2 * PAIRS) * sizeof(*seen)));
-		CHECK(cudaMemset(t, 0, sizeof(*t)));
+		CHECK(GPU(Memset)(cells, 0, bytes));
+		CHECK(GPU(Memset)(seen, 0, (2 * PAIRS * (ROUNDS / 100) + 2 * PAIRS) * sizeof(*seen)));
+		CHECK(GPU(Memset)(t, 0, sizeof(*t)));
 		if (i == 0)
 			publish<<<2 * PAIRS, 1>>>(cells, t);
 		else if (i == 1)
@@ -167,9 +181,9 @@ static void all(const char *where, int host, Publish publish, Claim claim, Compl
 			sb<<<2 * PAIRS, 1>>>(cells, seen, t);
 		report(names[i], where, fetch(t));
 	}
-	CHECK(cudaFree(seen));
-	CHECK(cudaFree(t));
-	CHECK(host ? cudaFreeHost(cells) : cudaFree(cells));
+	CHECK(GPU(Free)(seen));
+	CHECK(GPU(Free)(t));
+	CHECK(host ? HOST_FREE(cells) : GPU(Free)(cells));
 }
 
 /* The GPU publishes, a thread of the host reads, in host memory. */
@@ -177,10 +191,10 @@ static void to_host(void)
 {
 	struct cell *cells;
 	struct tally *t, mine = {0, 0, 0};
-	CHECK(cudaHostAlloc(&cells, sizeof(*cells), cudaHostAllocMapped));
-	CHECK(cudaMalloc(&t, sizeof(*t)));
+	CHECK(HOST_MEMORY(&cells, sizeof(*cells)));
+	CHECK(DEVICE_MEMORY(&t, sizeof(*t)));
 	*cells = (struct cell){};
-	CHECK(cudaMemset(t, 0, sizeof(*t)));
+	CHECK(GPU(Memset)(t, 0, sizeof(*t)));
 	publish_sys<<<1, 1>>>(cells, t);
 	for (uint32_t w = 0, seen = 0; w != ROUNDS; seen = w) {
 		w = __atomic_load_n(&cells->word, __ATOMIC_ACQUIRE);
@@ -191,8 +205,8 @@ static void to_host(void)
 	}
 	fetch(t);
 	report("publish", "GPU to CPU", mine);
-	CHECK(cudaFree(t));
-	CHECK(cudaFreeHost(cells));
+	CHECK(GPU(Free)(t));
+	CHECK(HOST_FREE(cells));
 }
 
 int main(void)
