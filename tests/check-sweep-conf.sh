@@ -61,6 +61,9 @@ expect 0 ' 5 new samples' "$G" run "$tmp/s.ini" --samples 1 --anew
 # Lines on standard output in place of the table; without a file none are kept.
 expect 0 '' "$G" run "$tmp/s.ini" --samples 1 --json - --set sweep.output=
 head -n 1 "$tmp/out" | grep -q '"gpuloom.sweep/1"' || fail 'run --json -'
+expect 0 '' "$G" sweep "$tmp/s.ini" --samples 1 -o -
+head -n 1 "$tmp/out" | grep -q '"gpuloom.sweep/1"' || fail 'sweep -o -'
+[ ! -e ./- ] || fail "a file called '-'"
 expect 0 'Small, 2' "$G" run "$tmp/s.ini" --samples 1 --set sweep.output=
 
 # The command line over the conf.

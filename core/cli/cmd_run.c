@@ -189,8 +189,8 @@ static int run_sweep(const struct loom__cli *cli, struct run_args *a, const stru
 {
 	struct loom__sweep_wish *w = &a->sweep;
 	int status = check_sweep(cli, a);
-	w->lines = a->json && !strcmp(a->json, "-");
-	w->output = w->lines ? NULL : a->json;
+	w->output = a->json;
+	w->lines = !strcmp(a->json ? a->json : spec->opts.output, "-");
 	w->quiet = a->quiet;
 	w->log = a->log;
 	w->argc = a->argc;

@@ -90,7 +90,7 @@ static int sweep(struct loom__cli *cli, struct sweep_args *a)
 		loom__say_error(cli, "sweep: what is to be varied? Try --vary scheduler.use=mgws,static");
 		status = LOOM_EXIT_USAGE;
 	} else if (!status) {
-		a->sweep.lines = !*spec.opts.output;
+		a->sweep.lines = !*spec.opts.output || !strcmp(spec.opts.output, "-");
 		a->sweep.log = a->log;
 		status = loom__sweep_conf(cli, &a->conf, &spec, &a->sweep);
 		loom__sweep_spec_free(&spec);

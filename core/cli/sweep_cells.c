@@ -161,10 +161,14 @@ static int tell_about(struct loom__sweep_session *s, const struct loom_result *r
 
 static void close_run(void *arg, void *run)
 {
+	const struct loom__sweep_session *s = arg;
 	struct run *r = run;
-	(void)arg;
+	struct loom_error err;
 	loom__on_stop(NULL, NULL, NULL);
 	loom_result_destroy(r->result);
+	/* Closing alone would keep silent about workers that stay, and about their memory. */
+	if (r->stack && loom__stack_retire(r->stack, &err))
+		loom__say_warning(s->cli, "%s", err.text);
 	loom_stack_close(r->stack);
 	loom_config_destroy(r->cfg);
 	free(r);

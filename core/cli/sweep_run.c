@@ -13,7 +13,7 @@
 static const char *output_of(const struct loom__sweep_session *s)
 {
 	const char *path = s->wish->output ? s->wish->output : s->spec->opts.output;
-	return *path ? path : NULL;
+	return *path && strcmp(path, "-") ? path : NULL;
 }
 
 /* ---- progress

@@ -17,7 +17,7 @@ const struct loom_opt loom__sweep_rows[] = {
 	LOOM_OPT(struct loom__sweep_opts, seed, LOOM_OPT_U64, "1", "Start of the random order.", .min = 0,
 		 .max = 0x1p53),
 	LOOM_OPT(struct loom__sweep_opts, output, LOOM_OPT_STR, "",
-		 "File for one JSON line per sample, with which --resume goes on. Empty: no file."),
+		 "File for one JSON line per sample, with which --resume goes on; '-' is standard output. Empty: no file."),
 	LOOM_OPT(struct loom__sweep_opts, report, LOOM_OPT_STR, "",
 		 "File for a report at the end; its name ends in .html, .md, .csv, .svg, .gp or .json."),
 	LOOM_OPT(struct loom__sweep_opts, metric, LOOM_OPT_STR, "",
