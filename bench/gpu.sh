@@ -34,8 +34,6 @@ use = counter
 tasks = 4194304
 [workload.memset_loop]
 tasks = 4194304
-[device.cuda]
-max_registers = 128
 [workload.contains]
 path = $tmp/docs
 word = zwischen

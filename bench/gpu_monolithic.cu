@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fib(n) by work stealing in one hand-written kernel: the algorithm of sched_mgws (defaults), term_counter
- * and workload_fib without plug-ins, options, references or composition. What bench/gpu.sh compares the
- * composed kernel with.
+ * and workload_fib without plug-ins, options, references or composition: the same queues, epochs and orders, the
+ * same looks at the stop word and the public queue's. What bench/gpu.sh compares the composed kernel with. It lacks
+ * what a fib does not need: joins, priorities, affinity, the initial set, lists for tasks that find no room.
  *   gpu_monolithic N WORKERS SAMPLES     prints the median of tasks per second */
 #include <cstdint>
 #include <cstdio>
@@ -49,7 +50,8 @@ struct local {
 __constant__ queue *queues;
 __constant__ shared_words *words;
 __constant__ uint32_t workers;
-extern __shared__ char memory[];
+extern __shared__ __align__(64) char memory[];
+#define L ((local *)memory) /* by name, so that the compiler knows where it lies */
 
 /* attempts 24 | lock 1 | epoch 1 | initial 19 | tail 19 */
 constexpr uint64_t COUNT_MASK = (1ull << 19) - 1, LOCK = 1ull << 39, ATTEMPT = 1ull << 40;
@@ -98,10 +100,9 @@ FN void store_release(uint64_t *p, uint64_t v)
 ADD(relaxed) ADD(acquire) ADD(release) ADD(acq_rel)
 
 struct worker {
-	uint32_t id, lane, head, count, depth, stop;
+	uint32_t id, lane, head, count, depth, stop, looked;
 	uint64_t random, spawned;
 	uint64_t seen;
-	local *l;
 	queue *q;
 };
 
@@ -119,9 +120,20 @@ FN uint32_t below(worker &w, uint32_t n)
 }
 FN bool stopped(worker &w)
 {
-	uint32_t seen = w.stop;
+	if (w.stop)
+		return true;
 	w.stop = load_relaxed(&words->stop);
-	return seen;
+	return false;
+}
+/* Time for another look at words that others change: see loom_look_due(). */
+FN bool due(worker &w)
+{
+	uint32_t now;
+	asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
+	if (now - w.looked < 16384)
+		return false;
+	w.looked = now;
+	return true;
 }
 /* All lanes: n tasks from ring to ring. */
 FN void move(const worker &w, task *to, uint64_t to_at, uint32_t to_mask, const task *from, uint64_t at,
@@ -177,7 +189,7 @@ FN bool empty(const own &o, queue *q)
 /* ---- all lanes ---- */
 FN uint32_t release(worker &w)
 {
-	own &o = w.l->own;
+	own &o = L->own;
 	uint32_t n = 0, want = w.count / 2;
 	bool held = w.lane == 0 && !(o.open >= PUBLIC && load_relaxed(&w.q->word) == o.word);
 	if (held) {
@@ -186,7 +198,7 @@ FN uint32_t release(worker &w)
 	}
 	n = (uint32_t)from_lane0(n);
 	if (n)
-		move(w, w.q->ring, o.head, PUBLIC - 1, w.l->ring, w.head, LOCAL - 1, n);
+		move(w, w.q->ring, o.head, PUBLIC - 1, L->ring, w.head, LOCAL - 1, n);
 	__syncwarp();
 	if (held) {
 		o.head += n;
@@ -198,7 +210,7 @@ FN uint32_t release(worker &w)
 }
 FN uint32_t acquire(worker &w)
 {
-	own &o = w.l->own;
+	own &o = L->own;
 	uint32_t n = 0;
 	if (w.lane == 0 && !empty(o, w.q)) {
 		close_epoch(o, w.q);
@@ -209,13 +221,13 @@ FN uint32_t acquire(worker &w)
 	}
 	n = (uint32_t)from_lane0(n);
 	if (n)
-		move(w, w.l->ring, w.head, LOCAL - 1, w.q->ring, o.head, PUBLIC - 1, n);
+		move(w, L->ring, w.head, LOCAL - 1, w.q->ring, o.head, PUBLIC - 1, n);
 	w.count = n;
 	return n;
 }
 FN uint32_t steal(worker &w, bool idle)
 {
-	own &o = w.l->own;
+	own &o = L->own;
 	uint64_t word = 0, victim = 0;
 	if (w.lane == 0) {
 		uint32_t v = below(w, workers - 1);
@@ -237,7 +249,7 @@ FN uint32_t steal(worker &w, bool idle)
 	uint64_t left = left_of(word), at = (word & COUNT_MASK) + initial_of(word) - left;
 	uint32_t n = (uint32_t)(left - left / 2), keep = min(n - n / 2, (uint32_t)LOCAL / 2), rest = n - keep;
 	move(w, w.q->ring, o.head, PUBLIC - 1, q->ring, at, PUBLIC - 1, rest);
-	move(w, w.l->ring, w.head, LOCAL - 1, q->ring, at + rest, PUBLIC - 1, keep);
+	move(w, L->ring, w.head, LOCAL - 1, q->ring, at + rest, PUBLIC - 1, keep);
 	w.count = keep;
 	__syncwarp();
 	if (w.lane == 0) {
@@ -246,7 +258,7 @@ FN uint32_t steal(worker &w, bool idle)
 		o.head += rest;
 		settle(o, w.q);
 		add_release(&q->completed[word >> 38 & 1], n);
-		w.l->steals++;
+		L->steals++;
 	}
 	return n;
 }
@@ -255,7 +267,7 @@ FN bool push(worker &w, const task &t)
 {
 	if (w.count >= LOCAL)
 		return false;
-	uint64_t *to = (uint64_t *)&w.l->ring[(w.head + w.count) & (LOCAL - 1)];
+	uint64_t *to = (uint64_t *)&L->ring[(w.head + w.count) & (LOCAL - 1)];
 	uint64_t word = ((const uint64_t *)&t)[0];
 	for (uint32_t i = 1; i < 8; i++)
 		word = w.lane == i ? ((const uint64_t *)&t)[i] : word;
@@ -295,9 +307,9 @@ FN void find(worker &w)
 {
 	w.id = blockIdx.x;
 	w.lane = threadIdx.x;
-	w.l = (local *)memory;
 	w.q = &queues[w.id];
 	w.seen = 0;
+	w.looked = 0;
 }
 static __device__ __noinline__ state overflow(state s, uint64_t k, uint64_t random)
 {
@@ -314,26 +326,25 @@ static __device__ __noinline__ state overflow(state s, uint64_t k, uint64_t rand
 		run<1>(w, t);
 		w.depth--;
 		if (w.lane == 0)
-			w.l->executed++;
+			L->executed++;
 	}
 	return {w.head, w.count, w.depth, w.stop, w.spawned};
 }
 
 FN bool work(worker &w, uint64_t &ran)
 {
-	own &o = w.l->own;
+	own &o = L->own;
 	for (;;) {
 		bool can_share = w.count >= 2;
 		uint64_t news = 0;
-		if (w.lane == 0) {
-			if (stopped(w)) {
+		/* The old look's words are used before the new look, which nothing waits for. */
+		if (w.lane == 0 && due(w)) {
+			if (stopped(w))
 				news = 1;
-			} else if (can_share) {
-				uint64_t word = w.seen;
+			else if (can_share && !offers(w.seen))
+				news = 2;
+			else
 				w.seen = load_relaxed(&w.q->word);
-				if (!o.open || (word != o.word && !left_of(word)))
-					news = 2;
-			}
 		}
 		news = from_lane0(news);
 		if (news == 1)
@@ -345,7 +356,7 @@ FN bool work(worker &w, uint64_t &ran)
 		if (!w.count)
 			return true;
 		w.count--;
-		task t = w.l->ring[(w.head + w.count) & (LOCAL - 1)];
+		task t = L->ring[(w.head + w.count) & (LOCAL - 1)];
 		__syncwarp();
 		run<0>(w, t);
 		ran++;
@@ -366,7 +377,7 @@ static __device__ __noinline__ state seek(state s, uint64_t *random)
 		if (!idle) {
 			uint64_t quiet = 0;
 			if (w.lane == 0) {
-				own &o = w.l->own;
+				own &o = L->own;
 				if (empty(o, w.q)) {
 					close_epoch(o, w.q);
 					quiet = copied(o, w.q, 0) && copied(o, w.q, 1);
@@ -399,7 +410,7 @@ __global__ void __launch_bounds__(32, BLOCKS) kernel(uint32_t n)
 	uint64_t ran = 0;
 	find(w);
 	if (w.lane == 0)
-		*w.l = local{};
+		*L = local{};
 	w.head = w.count = w.depth = w.stop = 0;
 	w.spawned = 0;
 	w.random = (w.id + 1) * 0x9e3779b97f4a7c15ull | 1;
@@ -419,7 +430,7 @@ __global__ void __launch_bounds__(32, BLOCKS) kernel(uint32_t n)
 			break;
 	}
 	if (w.lane == 0)
-		w.l->executed += ran;
+		L->executed += ran;
 }
 
 int main(int argc, char **argv)

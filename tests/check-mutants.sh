@@ -71,7 +71,7 @@ spoil 'who takes spilled tasks is busy too late' lists.dev.h \
 		LOOM_CALL(term, busy, c);'
 spoil 'a slot of the pool is free before it is read' transfer.dev.h \
 	'		loom_store_relaxed_sys(&taken[slot], 1u); /* ours to see until it is loaded */' ''
-spoil 'who sees the end wakes nobody' sched_mgws.dev.h \
+spoil 'who sees the end wakes nobody' idle.dev.h \
 	'		if (done) /* the others may sleep */
 			sched_wake(c, &common->bell, ~0u);' '		if (done)
 			;'

@@ -20,10 +20,8 @@ struct compose_target {
 	uint32_t nesting;    /* tasks run inside each other: each takes stack of every thread */
 };
 
-/* Names in the program: the kernel, what it calls for a sample and holds the worker's loop, and the launch
- * record in constant memory. */
+/* Names in the program: the kernel, which holds the worker's loop, and the launch record in constant memory. */
 #define COMPOSE_KERNEL "loom_gpu_work"
-#define COMPOSE_SAMPLE "loom_gpu_sample"
 #define COMPOSE_LAUNCH "loom_gpu"
 
 extern const char *const compose_cuda; /* cuda.dev.h */

@@ -235,6 +235,7 @@ LOOM_FN void loom_gpu_prepare(struct loom_ctx *c, uint32_t ready)
 {
 	uint64_t *local = (uint64_t *)(loom_gpu_shared + loom_gpu_slot() % LOOM_WORKERS_PER_BLOCK *
 								 loom_gpu.local_bytes);
+	LOOM_NO_UNROLL
 	for (uint32_t i = c->lane; i < loom_gpu.local_bytes / 8; i += LOOM_LANES)
 		local[i] = 0;
 	uint64_t x = loom_gpu_mix(loom_gpu_mix(loom_gpu_mix(loom_gpu.seed) + ready / 4) + c->worker);
@@ -270,8 +271,8 @@ LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go)
 	}
 }
 
-/* A sample. Called, so that nothing of the gate takes registers meanwhile. */
-extern "C" LOOM_DEVICE LOOM_NOINLINE void loom_gpu_sample(uint64_t random)
+/* A sample. In the kernel, where addresses need no descriptor from a register. */
+LOOM_FN void loom_gpu_sample(uint64_t random)
 {
 	struct loom_ctx c;
 	loom_gpu_context(&c);

@@ -216,8 +216,7 @@ LOOM_FN uint32_t sched_mgws_room(const struct sched_mgws_own *own, struct sched_
 
 /* Begins an epoch that offers tail..head. An epoch bit whose copies are not done keeps its older
  * `begin`, which covers them too. */
-LOOM_FN void sched_mgws_publish(struct loom_ctx *c, struct sched_mgws_own *own,
-				struct sched_mgws_queue *q)
+LOOM_FN void sched_mgws_publish(struct sched_mgws_own *own, struct sched_mgws_queue *q)
 {
 	uint32_t e = own->epoch ^ 1;
 	if (sched_mgws_copied(own, q, e))
@@ -228,7 +227,6 @@ LOOM_FN void sched_mgws_publish(struct loom_ctx *c, struct sched_mgws_own *own,
 		    (own->tail & MGWS_COUNT_MASK);
 	/* Release: pairs with the acquire of a thief's claim, which then reads the tasks. */
 	loom_store_release_sys(&q->word, own->word);
-	sched_wake(c, &sched_mgws_global(c)->common.bell, 1u);
 }
 
 /* Nothing to acquire. One load of a line that stays in this worker's cache until a thief comes. */

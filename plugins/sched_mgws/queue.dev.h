@@ -35,7 +35,6 @@ struct sched_local {
 	void *shared; /* sched_mgws_global(), for CPUs */
 	uint64_t pad[3];
 	struct loom_counters tally; /* stored to c->counters at the end */
-	struct loom_task next;      /* what follows a join, on its way out of sched_joined_apart() */
 };
 
 struct sched_lane {
@@ -181,23 +180,55 @@ LOOM_FN void sched_copy(const struct loom_ctx *c, struct loom_task *to,
 		sched_copy_share(c, to, from);
 }
 
+/* This lane's pairs of words of n tasks, two at a time: a GPU's loads take long, but many can be under way. Segments
+ * and private blocks are that much aligned there. */
+#ifdef LOOM_DEVICE_COMPILE
+#define SCHED_PAIR_ALIGNED 16
+#else
+#define SCHED_PAIR_ALIGNED 8
+#endif
+struct __attribute__((__may_alias__, aligned(SCHED_PAIR_ALIGNED))) sched_words {
+	uint64_t a, b;
+};
+#define SCHED_PAIRS (SCHED_WORDS / 2u) /* in a task */
+LOOM_LEAF void sched_move_pairs(uint32_t lane, uint32_t lanes, struct loom_task *to, uint32_t to_at,
+				uint32_t to_mask, const struct loom_task *from, uint32_t from_at,
+				uint32_t from_mask, uint32_t n)
+{
+	uint32_t end = n * SCHED_PAIRS;
+	LOOM_NO_UNROLL
+	for (uint32_t i = lane, j = i + lanes; i < end; i += 2 * lanes, j += 2 * lanes) {
+		struct sched_words x = {0, 0}, y = {0, 0};
+		x = ((const struct sched_words *)&from[(from_at + i / SCHED_PAIRS) & from_mask])[i % SCHED_PAIRS];
+		if (j < end)
+			y = ((const struct sched_words *)&from[(from_at + j / SCHED_PAIRS) & from_mask])[j % SCHED_PAIRS];
+		((struct sched_words *)&to[(to_at + i / SCHED_PAIRS) & to_mask])[i % SCHED_PAIRS] = x;
+		if (j < end)
+			((struct sched_words *)&to[(to_at + j / SCHED_PAIRS) & to_mask])[j % SCHED_PAIRS] = y;
+	}
+}
+
 /* This lane's words of n tasks from ring to ring. A mask of all ones: not a ring. */
 LOOM_FN void sched_move(const struct loom_ctx *c, struct loom_task *to, uint64_t to_at,
 			uint64_t to_mask, const struct loom_task *from, uint64_t from_at,
 			uint64_t from_mask, uint32_t n)
 {
-	if (c->lanes == 1) {
-		for (uint32_t i = 0; i < n; i++) {
-			LOOM_YIELD(); /* tests stall thieves here */
-			to[(to_at + i) & to_mask] = from[(from_at + i) & from_mask];
+	if (c->lanes != 1) {
+		if (from_mask == ~0ull) {
+			from += from_at;
+			from_at = 0;
 		}
+		if (to_mask == ~0ull) {
+			to += to_at;
+			to_at = 0;
+		}
+		sched_move_pairs(c->lane, c->lanes, to, (uint32_t)to_at, (uint32_t)to_mask, from,
+				 (uint32_t)from_at, (uint32_t)from_mask, n);
 		return;
 	}
-	for (uint32_t i = c->lane; i < n * SCHED_WORDS; i += c->lanes) {
-		sched_word *t = (sched_word *)&to[(to_at + i / SCHED_WORDS) & to_mask];
-		const sched_word *f =
-			(const sched_word *)&from[(from_at + i / SCHED_WORDS) & from_mask];
-		t[i % SCHED_WORDS] = f[i % SCHED_WORDS];
+	for (uint32_t i = 0; i < n; i++) {
+		LOOM_YIELD(); /* tests stall thieves here */
+		to[(to_at + i) & to_mask] = from[(from_at + i) & from_mask];
 	}
 }
 
@@ -247,6 +278,7 @@ LOOM_FN void sched_put(const struct loom_ctx *c, struct loom_task *to, const str
 	uint64_t word = f[0];
 	for (uint32_t i = 1; i < SCHED_WORDS; i++)
 		word = c->lane == i ? f[i] : word;
+	LOOM_COMPUTED(word); /* so that what is left of the branch is one store */
 	if (c->lane < SCHED_WORDS)
 		((sched_word *)to)[c->lane] = word;
 #endif
@@ -320,32 +352,6 @@ LOOM_FN int sched_joined(struct loom_ctx *c, loom_ref ref, struct loom_task *nex
 	loom_barrier_lanes(c); /* the record may be put to another use from here */
 	sched_own_lane(c)->spawned++;
 	return 1;
-}
-
-#ifdef LOOM_DEVICE_COMPILE
-LOOM_FN int sched_joined_apart(struct loom_ctx *c, loom_ref ref)
-{
-	struct loom_task next;
-	if (!sched_joined(c, ref, &next))
-		return 0;
-	sched_put(c, &sched_local(c)->next, &next);
-	loom_barrier_lanes(c);
-	return 1;
-}
-#endif
-
-/* The same from a scheduler's loop, which it need not make larger. */
-LOOM_FN int sched_follows(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
-{
-#ifdef LOOM_DEVICE_COMPILE
-	if (!LOOM_FAR_TOGETHER(sched_joined_apart, c, ref))
-		return 0;
-	sched_copy_task(next, &sched_local(c)->next);
-	loom_barrier_lanes(c); /* the next one may be put there */
-	return 1;
-#else
-	return sched_joined(c, ref, next);
-#endif
 }
 
 enum sched_ran { SCHED_TOO_DEEP, SCHED_RAN, SCHED_GOES_ON };

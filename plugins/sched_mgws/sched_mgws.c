@@ -463,9 +463,11 @@ static const struct loom_sched_dev sched_alone_cpu = {
 
 LOOM_EMBED_CODE(sched_mgws_text, LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
 		LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("lists.dev.h") LOOM_CODE_FILE("public.dev.h")
-		LOOM_CODE_FILE("transfer.dev.h") LOOM_CODE_FILE("owner.dev.h") LOOM_CODE_FILE("steal.dev.h")
-		LOOM_CODE_FILE("lanes.dev.h") LOOM_CODE_FILE("mail.dev.h")
-		LOOM_CODE_FILE("sched_mgws.dev.h"));
+		LOOM_CODE_FILE("transfer.dev.h") LOOM_CODE_FILE("owner.dev.h") LOOM_CODE_FILE("keep.dev.h")
+		LOOM_CODE_FILE("steal.dev.h") LOOM_CODE_FILE("lanes.dev.h") LOOM_CODE_FILE("mail.dev.h")
+		LOOM_CODE_FILE("claim.dev.h") LOOM_CODE_FILE("spawn.dev.h") LOOM_CODE_FILE("levels.dev.h")
+		LOOM_CODE_FILE("news.dev.h") LOOM_CODE_FILE("rounds.dev.h") LOOM_CODE_FILE("work.dev.h")
+		LOOM_CODE_FILE("idle.dev.h") LOOM_CODE_FILE("sched_mgws.dev.h"));
 
 static const struct loom_device_code sched_mgws_code = {
 	.size = sizeof(struct loom_device_code),

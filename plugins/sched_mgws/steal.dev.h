@@ -4,7 +4,7 @@
 #define SCHED_MGWS_STEAL_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "owner.dev.h"
+#include "keep.dev.h"
 #endif
 
 enum mgws_victim { MGWS_RANDOM, MGWS_BIASED, MGWS_LOCAL, MGWS_NEIGHBOUR, MGWS_NONE };
@@ -99,9 +99,6 @@ LOOM_FN int sched_mgws_look(struct loom_ctx *c)
 }
 
 /* ---- claims: lane 0 ------------------------------------------------------------------------ */
-
-/* overflow = damping: a bit per worker says that its queue was empty last time. */
-LOOM_FN uint64_t *sched_mgws_bits(const struct loom_ctx *c);
 
 /* Claims half of what a queue has left. The word as it was before the claim, of which lanes can compute
  * the rest; 0: nothing.

@@ -119,6 +119,7 @@ struct loom_ctx {
 	uint32_t alone;
 	struct loom_trace *trace; /* where to note events: dev/trace.h; NULL: nobody asks */
 #ifdef LOOM_DEVICE_COMPILE
+	uint32_t looked; /* the device layer's: when, see loom_look_due() */
 	uint64_t keep[LOOM_KEEP_WORDS]; /* the scheduler's, of this lane: registers */
 #endif
 };

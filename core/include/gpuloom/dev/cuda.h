@@ -198,6 +198,9 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 }
 #endif
 
+/* A uint64_t is computed here, not where it is used. */
+#define LOOM_COMPUTED(word) asm volatile("" : "+l"(word))
+
 /* Lanes that add to the same word at the same time need one instruction for all. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 #define LOOM_OWN_ADD
@@ -217,6 +220,22 @@ LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 	uint32_t n = __reduce_add_sync(active, (uint32_t)v);
 	if ((int)(threadIdx.x & 31) == first && n)
 		loom_fetch_add_relaxed_dev(p, (uint64_t)n);
+}
+#endif
+
+/* Of a multiprocessor's cycles: about 8 us. A load is back after 1 us at most; looks that are farther apart cost less,
+ * and others get to know of this worker's tasks later. */
+#define LOOM_LOOK_TICKS 16384u
+#if defined(LOOM_LANES) && LOOM_LANES == 32
+#define LOOM_LOOKS_ARE_TIMED 1
+LOOM_FN int loom_look_due(struct loom_ctx *c)
+{
+	uint32_t now;
+	asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
+	int due = __any_sync(0xffffffffu, now - c->looked >= LOOM_LOOK_TICKS);
+	if (due)
+		c->looked = now;
+	return due;
 }
 #endif
 

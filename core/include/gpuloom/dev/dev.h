@@ -18,6 +18,8 @@
  *                            cannot sleep, a pause. Words are in memory that all see: p names the same
  *                            word in each process
  *   loom_clock_ns(c)         the device's clock
+ *   loom_look_due(c)         time to look again at words that others change, for a loop of short tasks; collective.
+ *                            LOOM_LOOKS_ARE_TIMED: looks are some us apart; else it is always time
  *   loom_barrier_lanes(c)    all lanes of the worker meet; orders their memory
  *   loom_from_lane0(c, v)    lane 0's uint64_t v, to all lanes; collective, also a barrier
  *   loom_word_from_lane0(c, v)   the same for a uint32_t
@@ -33,6 +35,7 @@
  *                            that matters. Arguments and result are integers, pointers into memory that
  *                            lanes share, or const struct loom_task *, which is copied
  *   LOOM_FAR_TOGETHER(fn, c, ...)    the same, called from a scheduler's loop: never by a lane that is alone
+ *   LOOM_LEAF                in front of a function without a context, in place of LOOM_FN: likewise
  *   LOOM_IS_ALONE(c)         c->alone, where the program has such lanes at all
  *
  * A backend that lacks a name does not compile: there is no weaker fallback. */
@@ -61,6 +64,10 @@
 /* In front of a loop that waits or is rare: compilers for GPUs unroll whatever has a constant bound. */
 #ifndef LOOM_NO_UNROLL
 #define LOOM_NO_UNROLL
+#endif
+
+#ifndef LOOM_LEAF
+#define LOOM_LEAF LOOM_FN
 #endif
 
 #ifndef LOOM_FAR
@@ -139,6 +146,16 @@ LOOM_FN void loom_own_max(struct loom_ctx *c, uint64_t *p, uint64_t v)
 LOOM_FN int loom_stopped(const struct loom_ctx *c)
 {
 	return loom_load_relaxed_sys(&c->ctl->stop) != 0;
+}
+#endif
+
+/* Collective: it is time for lanes to look again at words that others change. See gpu.h. */
+#ifndef LOOM_LOOKS_ARE_TIMED
+#define LOOM_LOOKS_ARE_TIMED 0
+LOOM_FN int loom_look_due(struct loom_ctx *c)
+{
+	(void)c;
+	return 1;
 }
 #endif
 

@@ -10,15 +10,22 @@
 #define LOOM_YIELD() ((void)0)
 #define LOOM_NO_UNROLL _Pragma("unroll 1")
 
-/* Uses the answer of the look before, and looks again without waiting: a load takes as long as a
- * short task, but the processor stops only where the value is needed. */
+/* Looks at words that others change, in a loop of short tasks: an answer takes as long as several of them, and the
+ * processor stops where a value is needed that has not come. So a look uses the answers of the one before, and
+ * the next comes when they must be in: when loom_look_due(c). */
+LOOM_FN void loom_look_at_stop(struct loom_ctx *c)
+{
+	c->stop_seen = loom_load_relaxed_dev(&c->ctl->stop);
+}
+
 #define LOOM_OWN_STOPPED
 LOOM_FN int loom_stopped(const struct loom_ctx *c)
 {
 	struct loom_ctx *own = (struct loom_ctx *)c;
-	uint32_t seen = own->stop_seen;
-	own->stop_seen = loom_load_relaxed_dev(&c->ctl->stop);
-	return seen != 0;
+	if (own->stop_seen)
+		return 1;
+	loom_look_at_stop(own);
+	return 0;
 }
 
 /* In a composed program: where the host's words are. */
@@ -39,6 +46,11 @@ LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 #else
 __device__ void loom_task_run(struct loom_ctx *c, const struct loom_task *t);
 __device__ void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t);
+#endif
+
+/* What takes no context is called as it is. */
+#ifdef LOOM_DEVICE_COMPILE
+#define LOOM_LEAF static __device__ __attribute__((noinline, unused))
 #endif
 
 /* Everything else is inlined into the kernel; this is called, so that it takes neither the kernel's

@@ -19,6 +19,9 @@
 
 #define LOOM_FN static __device__ __attribute__((always_inline, unused))
 
+/* A uint64_t is computed here, not where it is used. */
+#define LOOM_COMPUTED(word) asm volatile("" : "+v"(word))
+
 /* ---- memory ----------------------------------------------------------------------------------- */
 
 #define LOOM_HIP_SCOPE_dev __HIP_MEMORY_SCOPE_AGENT
