@@ -32,11 +32,12 @@
 #endif
 
 #define MGWS_MAIL_SLOTS 64u
-/* A CPU looks for wishes this many short tasks apart; a GPU this many rounds of its loop. One of so many of a
- * GPU's workers reads them from over the link: a line there bears a million looks a second. */
+/* A CPU looks for wishes this many short tasks apart; a GPU this many rounds of its loop. Of a GPU's workers who
+ * looks first after that time reads them from over the link, and tells the others: a line there bears a million
+ * looks a second. */
 #define MGWS_MAIL_TASKS 64u
 #define MGWS_MAIL_ROUNDS 16u
-#define MGWS_MAIL_WATCHERS 256u
+#define MGWS_MAIL_POLL_NS 5000u
 /* Of so many workers one is without work before their device asks another. */
 #define MGWS_MAIL_HUNGRY 8u
 /* A GPU's worker without work looks at the desk this many attempts to steal apart: each costs a look at memory. */
@@ -60,9 +61,10 @@ struct sched_mgws_mail {
 struct sched_mgws_peer {
 	uint32_t asked, taken, read; /* as thief; `read`: slots taken of mail that came */
 	uint32_t granted;            /* as victim */
-	uint32_t wished;             /* GPU: `wanted`, as far as the watchers have seen */
+	uint32_t wished;             /* GPU: `wanted`, as of the last look ... */
 	uint32_t kind, workers;      /* LOOM_ON_*, and how many; constant */
 	uint32_t wanted;             /* as thief */
+	uint64_t polled;             /* ... and when that was */
 };
 
 /* A device's desk: its workers take turns at it. Its peers follow, one per device of the stack. */
@@ -277,24 +279,21 @@ LOOM_FN void sched_mgws_grant(struct loom_ctx *c, uint32_t to, struct sched_mgws
 /* Lane 0: a device whose wish this one has not granted; MGWS_NOBODY. Each look is at another. */
 LOOM_FN uint32_t sched_mgws_asker(struct loom_ctx *c)
 {
-	struct sched_mgws_watch *w = &sched_mgws_mine(c)->watch;
-	uint32_t device = w->device, asked;
-	struct sched_mgws_peer *peer;
+	struct sched_mgws_mine *mine = sched_mgws_mine(c);
+	uint32_t device = mine->looked = sched_mgws_next_peer(c, mine->looked), asked;
+	struct sched_mgws_peer *peer = sched_mgws_peer(c, device);
+	const uint32_t *wanted = &sched_mgws_mail(c, c->device, device)->wanted;
 #ifdef GPULOOM_DEV_CPU_H
-	device = w->device = sched_mgws_next_peer(c, device);
-	peer = sched_mgws_peer(c, device);
-	asked = loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->wanted);
+	asked = loom_load_relaxed_sys(wanted);
 #else
-	/* A watcher tells what it saw the last time, and looks again without waiting for the answer. */
-	peer = sched_mgws_peer(c, device);
-	int watches = (c->worker - c->first) % MGWS_MAIL_WATCHERS == 0;
-	if (watches && device != c->device)
-		loom_store_relaxed_dev(&peer->wished, w->asked);
-	device = w->device = sched_mgws_next_peer(c, device);
-	peer = sched_mgws_peer(c, device);
-	if (watches)
-		w->asked = loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->wanted);
-	asked = loom_load_relaxed_dev(&peer->wished);
+	uint64_t now = loom_clock_ns(c);
+	if (now - loom_load_relaxed_dev(&peer->polled) < MGWS_MAIL_POLL_NS) {
+		asked = loom_load_relaxed_dev(&peer->wished);
+	} else {
+		loom_store_relaxed_dev(&peer->polled, now);
+		asked = loom_load_relaxed_sys(wanted);
+		loom_store_relaxed_dev(&peer->wished, asked);
+	}
 #endif
 	return asked != loom_load_relaxed_dev(&peer->granted) ? device : MGWS_NOBODY;
 }
@@ -368,7 +367,7 @@ LOOM_FN uint64_t sched_mgws_await_mail(struct loom_ctx *c, struct sched_mgws_cou
 		struct sched_mgws_peer *peer = sched_mgws_peer(c, d);
 		struct sched_mgws_mail *m = sched_mgws_mail(c, d, c->device);
 #ifndef GPULOOM_DEV_CPU_H
-		loom_store_relaxed_dev(&peer->wished, /* the watchers may be without work, too */
+		loom_store_relaxed_dev(&peer->wished, /* nobody may be at work who looks */
 				       loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, d)->wanted));
 #endif
 		if (peer->asked != peer->taken) {

@@ -74,11 +74,6 @@ struct sched_mgws_queue {
 	struct sched_mgws_own books; /* of several owners; else left by the owner, for collect() */
 };
 
-/* For wishes of other devices: the one looked at last, and what it said. */
-struct sched_mgws_watch {
-	uint32_t device, asked;
-};
-
 /* A worker's private view, after its local queue. */
 struct sched_mgws_mine {
 	struct sched_mgws_own own;   /* the books of a single owner; see sched_mgws_hint() */
@@ -88,8 +83,8 @@ struct sched_mgws_mine {
 	uint32_t next; /* the victim to try first, plus 1; 0: none */
 	uint32_t pool; /* where the search for a free slot of the pool begins */
 	/* Where devices are apart: see mail.dev.h. */
-	struct sched_mgws_watch watch;
-	uint32_t pad[3];
+	uint32_t looked;               /* at which device's wishes, last */
+	uint64_t pad;
 	uint64_t owed;                 /* a bit per device that has yet to take what this worker granted */
 	uint64_t posted;               /* how often it granted */
 };

@@ -28,7 +28,7 @@ LOOM_FN int sched_mgws_begin(struct loom_ctx *c)
 		struct sched_mgws_mine fresh = {};
 		struct sched_mgws_queue *q = (struct sched_mgws_queue *)c->own[LOOM_SCHED];
 		*mine = fresh;
-		mine->watch.device = c->device;
+		mine->looked = c->device;
 		sched_local(c)->shared = sched_mgws_find_global(c);
 		mine->q = q;
 		mine->books = &mine->own;
