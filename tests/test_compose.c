@@ -470,7 +470,7 @@ static int link_ir(const char *text, const char *arch, const struct loom_program
 	const char *const options[] = {option, CUDA_COMPILER_FLAGS, CUDA_LINKED_FLAGS};
 	int rc = rtc_run(&fake_host, "cuda:0", &nvrtc, text, options, COUNT(options), RTC_IR, out, err);
 	CU_ASSERT_EQUAL(rc, 0);
-	return rc ? rc : jitlink_run(&fake_host, "cuda:0", arch, &ir, 1, want, out, err);
+	return rc ? rc : jitlink_run(&fake_host, "cuda:0", arch, &ir, 1, 128, want, out, err);
 }
 
 static void must_not_link(const char *text, const struct loom_program_ir *ir, const char *says)
@@ -525,6 +525,7 @@ static void test_ir_tasks(void)
 	s.program.tasks = 1;
 	s.program.ir = ir;
 	s.program.irs = 1;
+	target.blocks = 16; /* of 32 threads: 128 registers for each */
 	make_ir(IR_HEAD, "compute_75", RTC_ASSEMBLY, &ir[1], &of[1]);
 	make_ir(IR_HEAD, "compute_75", RTC_IR, &ir[0], &of[0]);
 	CU_ASSERT_EQUAL(compose_format(&ir[0]), COMPOSE_LTO);

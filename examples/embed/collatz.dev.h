@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many steps numbers take to 1 (Collatz): task functions as source, for CPUs and GPUs alike. */
-#define COLLATZ_FEW 64u /* numbers that a task does itself */
+#define COLLATZ_FEW 512u /* numbers that a task does itself */
 
 /* param[0], param[1]: the first number and how many; data: a counter of steps. Halves what is too much. */
 LOOM_FN void collatz_range(struct loom_ctx *c, const struct loom_task *t)

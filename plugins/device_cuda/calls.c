@@ -282,6 +282,14 @@ static void identify(const struct gpu *d, struct text *key)
 		text_add(key, " %s", flags[i]);
 }
 
+/* Per thread, with as many blocks resident as were promised: the hardware gives them in eights. */
+static uint32_t most_registers(const struct gpu *d)
+{
+	uint32_t threads = d->bound * (d->lanes * d->per_block + d->watch);
+	uint32_t most = threads ? (uint32_t)d->limits.registers / threads & ~7u : 255;
+	return most < 255 ? most : 255;
+}
+
 static int compile(struct gpu *d, const struct gpu_program *program, struct cached *out, struct loom_error *err)
 {
 	char arch[80];
@@ -292,7 +300,8 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, options, (int)(COUNT(options) - linked),
 			   program->irs ? RTC_IR : RTC_CODE, &compiled, err);
 	if (!code && program->irs)
-		code = jitlink_run(d->host, d->name, d->arch, program->ir, program->irs, JITLINK_CUBIN, &compiled, err);
+		code = jitlink_run(d->host, d->name, d->arch, program->ir, program->irs, most_registers(d),
+				   JITLINK_CUBIN, &compiled, err);
 	if (code)
 		return code;
 	*out = (struct cached){.code = compiled.code, .bytes = compiled.bytes};

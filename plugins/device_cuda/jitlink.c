@@ -121,12 +121,13 @@ static int fail(const struct loom_host *host, const char *who, const char *file,
 }
 
 int jitlink_run(const struct loom_host *host, const char *who, const char *arch,
-		const struct loom_program_ir *const *ir, uint32_t irs, enum jitlink_want want,
+		const struct loom_program_ir *const *ir, uint32_t irs, uint32_t registers, enum jitlink_want want,
 		struct compiled *program, struct loom_error *err)
 {
 	struct linker l = {0};
-	char option[80], *log = NULL, *code = NULL;
-	const char *options[] = {option, "-lto", want == JITLINK_PTX ? "-ptx" : "-Xptxas=-v", "-lineinfo"};
+	char option[80], most[40], *log = NULL, *code = NULL;
+	const char *options[] = {option, "-lto", want == JITLINK_PTX ? "-ptx" : "-Xptxas=-v", "-lineinfo", most};
+	uint32_t count = 4;
 	const char *file = irs ? ir[0]->file : "the composed program";
 	size_t bytes = 0, ignored;
 	void *link = NULL;
@@ -136,7 +137,11 @@ int jitlink_run(const struct loom_host *host, const char *who, const char *arch,
 		return rc;
 	}
 	snprintf(option, sizeof(option), "-arch=%s", arch);
-	rc = l.create(&link, 4, options);
+	snprintf(most, sizeof(most), "-maxrregcount=%u", registers);
+	for (uint32_t i = 0; i < irs; i++)
+		if (compose_format(ir[i]) == COMPOSE_PTX)
+			count = 5;
+	rc = l.create(&link, count, options);
 	if (!rc)
 		rc = l.add(link, INPUT_LTOIR, program->code, program->bytes, "the composed program");
 	for (uint32_t i = 0; i < irs && !rc; i++) {

@@ -84,7 +84,7 @@ struct sched_mgws_mine {
 	uint32_t pool; /* where the search for a free slot of the pool begins */
 	/* Where devices are apart: see mail.dev.h. */
 	uint32_t looked;               /* at which device's wishes, last */
-	uint64_t pad;
+	uint64_t pad[2];
 	uint64_t owed;                 /* a bit per device that has yet to take what this worker granted */
 	uint64_t posted;               /* how often it granted */
 };
