@@ -150,7 +150,7 @@ void ssr_account_begin(struct service *s)
 	}
 	for (uint32_t v = 0; v < s->vectors; v++)
 		__atomic_store_n(&s->head->door[v].interrupts, 0, __ATOMIC_RELAXED);
-	s->body_ns = s->filled = s->served = s->errors = s->turns = s->naps = s->roused = 0;
+	s->body_ns = s->filled = s->served = s->dropped = s->errors = s->turns = s->naps = s->roused = 0;
 	s->series.head = s->series.tail = s->series.peak_ns = 0;
 	ssr_idle_read(s, &s->begun_idle);
 	s->begun_ns = ssr_now();
@@ -225,6 +225,7 @@ int ssr_account_report(struct service *s, struct loom_report *report, struct loo
 	METRIC("ssr_requests", "requests", MORE, s->served);
 	METRIC("ssr_posted", "requests", NONE, posted);
 	METRIC("ssr_per_s", "requests/s", MORE, (double)s->served / seconds);
+	METRIC("ssr_dropped", "requests", NONE, s->dropped);
 	METRIC("ssr_errors", "requests", LESS, s->errors);
 	METRIC("ssr_p50", "ns", LESS, ssr_histogram_at(all, 0.5));
 	METRIC("ssr_p99", "ns", LESS, ssr_histogram_at(all, 0.99));

@@ -6,11 +6,12 @@
 #include "service.h"
 
 struct arrange_opts {
-	uint32_t notify, sched_class, files, batch;
+	uint32_t notify, sched_class, files, batch, order;
 };
 
 static const char *const arrange_notify[] = {"eventfd", "futex", "poll", NULL};
 static const char *const arrange_class[] = {"nice", "fifo", "other", "idle", NULL};
+static const char *const arrange_order[] = {"arrival", "place", NULL};
 static const char *const arrange_files[] = {"uring", "pread", NULL};
 
 #define ARRANGE_ROW(S, field, option, opt_type, default_, help_, ...)                              \
@@ -34,7 +35,12 @@ static const char *const arrange_files[] = {"uring", "pread", NULL};
 		    .choices = arrange_files),                                                     \
 	ARRANGE_ROW(S, batch, "batch", LOOM_OPT_U32, "64",                                         \
 		    "Requests of one turn at most: between two decisions of the policies.",        \
-		    .min = 1, .max = SSR_BATCH_MOST)
+		    .min = 1, .max = SSR_BATCH_MOST),                                              \
+	ARRANGE_ROW(S, order, "order", LOOM_OPT_ENUM, "place",                                     \
+		    "In what order a tenant's reads of files are served that wait together: as they came, " \
+		    "or by their places in the file, from its begin to its end and again. Whatever is no read " \
+		    "stays where it is among them.",                                               \
+		    .choices = arrange_order)
 
 static inline void arrange_common(const struct arrange_opts *o, struct loom_qos_path *path)
 {
@@ -42,6 +48,7 @@ static inline void arrange_common(const struct arrange_opts *o, struct loom_qos_
 	path->sched_class = o->sched_class;
 	path->files = o->files;
 	path->batch = o->batch;
+	path->order = o->order;
 }
 
 #endif

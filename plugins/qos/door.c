@@ -132,7 +132,7 @@ void ssr_listen_end(struct service *s)
 int ssr_came(struct service *s, uint64_t tenants)
 {
 	for (uint32_t i = 0; tenants >> i && i < s->tenants; i++)
-		if (tenants >> i & 1 && ssr_waiting_of(&s->tenant[i]))
+		if (tenants >> i & 1 && ssr_queue_waiting(&s->tenant[i].queue))
 			return 1;
 	return tenants && ssr_posted_by(s, tenants);
 }

@@ -28,7 +28,7 @@ struct seen {
 
 struct ssr_files {
 	struct io_uring ring;
-	struct ssr_call call[SSR_BATCH_MOST];
+	struct ssr_call *call[SSR_BATCH_MOST];
 	uint32_t n;
 	struct seen seen[SEEN_MOST];
 	uint32_t seen_count;
@@ -65,7 +65,7 @@ void ssr_files_close(struct service *s)
 	s->files = NULL;
 }
 
-int ssr_files_add(struct service *s, const struct ssr_call *call)
+int ssr_files_add(struct service *s, struct ssr_call *call)
 {
 	struct ssr_files *f = s->files;
 	if (!f || (call->service != LOOM_SERVICE_READ && call->service != LOOM_SERVICE_WRITE))
@@ -76,11 +76,11 @@ int ssr_files_add(struct service *s, const struct ssr_call *call)
 	if (!e)
 		return 0;
 	if (call->service == LOOM_SERVICE_READ)
-		io_uring_prep_read(e, call->fd, call->at, (unsigned)call->bytes, call->argument);
+		io_uring_prep_read(e, call->fd, call->at, call->bytes, call->argument);
 	else
-		io_uring_prep_write(e, call->fd, call->at, (unsigned)call->bytes, call->argument);
+		io_uring_prep_write(e, call->fd, call->at, call->bytes, call->argument);
 	io_uring_sqe_set_data64(e, f->n);
-	f->call[f->n++] = *call;
+	f->call[f->n++] = call;
 	return 1;
 }
 
@@ -106,14 +106,13 @@ void ssr_files_flush(struct service *s, struct ssr_tenant *tenant)
 			continue;
 		if (rc)
 			break;
-		const struct ssr_call *call = &f->call[io_uring_cqe_get_data64(c)];
-		ssr_complete(s, tenant, call, c->res, ssr_now());
+		ssr_complete(s, tenant, f->call[io_uring_cqe_get_data64(c)], c->res, ssr_now());
 		io_uring_cqe_seen(&f->ring, c);
 		left--;
 	}
 	/* The kernel takes no more: these were not begun. */
 	for (uint32_t i = f->n - lost; i < f->n; i++)
-		ssr_complete(s, tenant, &f->call[i], -EIO, ssr_now());
+		ssr_complete(s, tenant, f->call[i], -EIO, ssr_now());
 	f->n = 0;
 }
 
@@ -202,7 +201,7 @@ void ssr_files_close(struct service *s)
 {
 	(void)s;
 }
-int ssr_files_add(struct service *s, const struct ssr_call *call)
+int ssr_files_add(struct service *s, struct ssr_call *call)
 {
 	(void)s, (void)call;
 	return 0;

@@ -72,6 +72,7 @@ static int check(const struct ssr_tenant *t, const struct loom_request *r, struc
 		if (r->service == LOOM_SERVICE_ALLOC && r->bytes > LOOM_REQUEST_BYTES_MAX)
 			return -E2BIG;
 		call->grant = g;
+		call->argument = r->offset; /* what FREE frees */
 		return 0;
 	}
 	case LOOM_SERVICE_READ:
@@ -91,26 +92,37 @@ static int check(const struct ssr_tenant *t, const struct loom_request *r, struc
 	}
 }
 
-static void queue_one(struct service *s, struct ssr_source *from, uint64_t position)
+/* 0: this slot's last request is still to be served. */
+static int queue_one(struct service *s, struct ssr_source *from, uint64_t position)
 {
 	struct ssr_tenant *t = &s->tenant[from->tenant];
-	uint64_t head = t->queue.head;
-	struct ssr_call *call = &t->queue.call[head & t->queue.mask];
-	struct ssr_slot *slot = &from->slot[position & (from->slots - 1)];
-	struct loom_request copy = *(volatile struct loom_request *)&slot->request;
+	struct ssr_queue *q = &t->queue;
+	uint32_t at = (uint32_t)(position & (from->slots - 1)), number = from->first + at;
+	struct ssr_call *call = &q->call[number];
+	const struct ssr_slot *slot = &from->slot[at];
+	/* Acquire: pairs with the completion's release; nobody reads this call any more. */
+	if (__atomic_load_n(&call->busy, __ATOMIC_ACQUIRE))
+		return 0;
+	struct loom_request copy = *(const volatile struct loom_request *)&slot->request;
+	/* What these words cannot hold is refused. */
 	*call = (struct ssr_call){.source = from,
-				  .slot = slot,
-				  .done = (position >> from->shift) + 1,
+				  .position = position,
 				  .posted_ns = slot->posted_ns,
-				  .service = copy.service,
-				  .offset = copy.offset,
-				  .bytes = copy.bytes,
+				  .service = (uint16_t)copy.service,
+				  .bytes = (uint32_t)copy.bytes,
 				  .argument = copy.argument,
-				  .fd = -1};
+				  .fd = -1,
+				  .busy = 1};
 	call->error = check(t, &copy, call);
+	uint64_t head = q->head;
+	q->number[head & q->mask] = number;
 	/* Release: pairs with the acquire of the worker thread. */
-	__atomic_store_n(&t->queue.head, head + 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&q->head, head + 1, __ATOMIC_RELEASE);
+	return 1;
 }
+
+/* Who reads a burst of thousands first serves none for as long: the rest waits for the next look. */
+#define FILL_MOST 256u
 
 static uint32_t fill_ring(struct service *s, struct ssr_source *from)
 {
@@ -118,19 +130,20 @@ static uint32_t fill_ring(struct service *s, struct ssr_source *from)
 		return 0;
 	/* Acquire: pairs with the worker's release; the slots up to there are written. */
 	uint64_t head = __atomic_load_n(&from->ring->head, __ATOMIC_ACQUIRE), first = from->taken;
-	/* Acquire: pairs with the completion; the queue has room for what is not served. */
-	uint64_t served = __atomic_load_n(&from->served, __ATOMIC_ACQUIRE);
-	if (head - served > from->slots || head < first) {
-		from->broken = 1;
+	uint64_t end = head - first > FILL_MOST ? first + FILL_MOST : head;
+	from->broken = head - first > from->slots;
+	for (; from->taken < end && !from->broken; from->taken++)
+		if (!queue_one(s, from, from->taken)) {
+			from->broken = 1;
+			break;
+		}
+	uint32_t worker = (uint32_t)(from - s->source);
+	if (from->broken)
 		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
-			 "worker %u wrote nonsense into its request ring: it is not served any more",
-			 (uint32_t)(from - s->source));
-		return 0;
-	}
-	for (uint64_t at = first; at < head; at++)
-		queue_one(s, from, at);
-	from->taken = head;
-	return (uint32_t)(head - first);
+			 "worker %u wrote nonsense into its request ring: it is not served any more", worker);
+	else if (end < head)
+		__atomic_fetch_or(&s->bits[worker / 64], 1ull << worker % 64, __ATOMIC_ACQ_REL);
+	return (uint32_t)(from->taken - first);
 }
 
 uint32_t ssr_fill(struct service *s)
@@ -157,6 +170,6 @@ uint64_t ssr_waiting(const struct service *s)
 {
 	uint64_t n = 0;
 	for (uint32_t i = 0; i < s->tenants; i++)
-		n += ssr_waiting_of(&s->tenant[i]);
+		n += ssr_queue_waiting(&s->tenant[i].queue);
 	return n;
 }

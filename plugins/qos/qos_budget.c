@@ -122,7 +122,7 @@ static struct law law_of(const struct budget *p, const struct loom_qos_load *loa
 	struct law law = {.gain = p->opts->limit * load->machine};
 	/* The more of the victim's chunks meet a burst, the deeper a percentile of them reaches into
 	 * the spread of bursts: those stay a little shorter then. */
-	law.burst = (double)p->opts->stall * (1 - (law.gain < 1 ? law.gain : 1) / 4);
+	law.burst = (double)p->opts->stall * (1 - (law.gain < 1 ? law.gain : 1) / 3);
 	double often = (double)p->opts->latency * law.gain;
 	if (p->opts->latency && often < law.burst)
 		law.burst = often > BURST_LEAST ? often : BURST_LEAST;

@@ -10,52 +10,41 @@
 #define STEER_NS 10000000u
 #define RETRY_MOST_NS 100000000u  /* a policy that never says when is asked again after this */
 
-void ssr_complete(struct service *s, struct ssr_tenant *tenant, const struct ssr_call *call,
-		  int64_t result, uint64_t now_ns)
+/* Gives the slot to its worker and the call to the bottom half again. */
+static void answer(struct ssr_call *call, int64_t result)
 {
-	struct ssr_slot *slot = call->slot;
-	uint64_t done = call->done;
+	struct ssr_source *from = call->source;
+	struct ssr_slot *slot = &from->slot[call->position & (from->slots - 1)];
+	uint64_t done = (call->position >> from->shift) + 1;
 	slot->result = result;
-	/* Counted before the slot is free: else a worker that fills it at once would seem to have more
-	 * outstanding than it has slots. Release: the bottom half may use the call's place again. */
-	__atomic_store_n(&call->source->served, call->source->served + 1, __ATOMIC_RELEASE);
+	/* Before the slot is free: else a worker that fills it at once would find its call taken. Release:
+	 * pairs with the acquire of the bottom half, which writes the next call there. */
+	__atomic_store_n(&call->busy, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&from->served, from->served + 1, __ATOMIC_RELEASE); /* ssr_path_quiet() reads it */
 	/* Release: pairs with the acquire of the worker that waits, and of the one that posts next. */
 	__atomic_store_n(&slot->done, done, __ATOMIC_RELEASE);
+}
+
+void ssr_complete(struct service *s, struct ssr_tenant *tenant, struct ssr_call *call, int64_t result,
+		  uint64_t now_ns)
+{
+	uint64_t posted_ns = call->posted_ns;
+	answer(call, result);
 	s->served++;
 	tenant->served++;
 	if (result < 0) {
 		s->errors++;
 		tenant->errors++;
 	}
-	if (call->posted_ns && now_ns > call->posted_ns)
-		ssr_histogram_add(&tenant->latency, now_ns - call->posted_ns);
-}
-
-uint64_t ssr_waiting_of(const struct ssr_tenant *t)
-{
-	/* Relaxed: others than the server look, too, who see too much rather than too little. Acquire: pairs with
-	 * the bottom half's release; the calls up to there are written. */
-	uint64_t tail = __atomic_load_n(&t->queue.tail, __ATOMIC_RELAXED);
-	return __atomic_load_n(&t->queue.head, __ATOMIC_ACQUIRE) - tail;
-}
-
-static struct ssr_call take_call(struct ssr_tenant *t)
-{
-	struct ssr_queue *q = &t->queue;
-	struct ssr_call call = q->call[q->tail & q->mask];
-	__atomic_store_n(&q->tail, q->tail + 1, __ATOMIC_RELAXED);
-	return call;
+	if (posted_ns && now_ns > posted_ns)
+		ssr_histogram_add(&tenant->latency, now_ns - posted_ns);
 }
 
 void ssr_drop(struct service *s)
 {
-	for (uint32_t i = 0; i < s->tenants; i++) {
-		struct ssr_tenant *t = &s->tenant[i];
-		for (uint64_t n = ssr_waiting_of(t); n > 0; n--) {
-			struct ssr_call call = take_call(t);
-			ssr_complete(s, t, &call, -ECANCELED, 0);
-		}
-	}
+	for (uint32_t i = 0; i < s->tenants; i++)
+		for (struct ssr_call *call; (call = ssr_queue_take(&s->tenant[i].queue)); s->dropped++)
+			answer(call, -ECANCELED);
 }
 
 /* ---- what policies see ---------------------------------------------------------------------------- */
@@ -77,12 +66,11 @@ static struct loom_qos_load look(struct ssr_thread *t, uint64_t now_ns)
 	for (uint32_t i = 0; i < s->tenants; i++) {
 		const struct ssr_tenant *from = &s->tenant[i];
 		struct loom_qos_queue *to = &s->seen[i];
-		to->waiting = ssr_waiting_of(from);
+		to->waiting = ssr_queue_waiting(&from->queue);
 		to->served = from->served;
 		to->cpu_ns = from->cpu_ns;
 		to->weight = from->is.weight;
-		to->oldest_ns = to->waiting ?
-					from->queue.call[from->queue.tail & from->queue.mask].posted_ns : 0;
+		to->oldest_ns = ssr_queue_oldest_ns(&from->queue);
 		load.waiting += to->waiting;
 	}
 	return load;
@@ -131,21 +119,24 @@ static uint32_t next_tenant(struct service *s)
 
 /* ---- a turn --------------------------------------------------------------------------------------- */
 
-static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_t most, uint64_t cpu_ns)
+static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_t most, uint64_t begin,
+			   uint64_t cpu_ns)
 {
-	uint64_t begin = ssr_now(), now = begin;
+	uint64_t body = ssr_now(), now = body;
 	uint32_t n = 0;
 	while (n < most) {
-		struct ssr_call call = take_call(tenant);
+		struct ssr_call *call = ssr_queue_take(&tenant->queue);
+		if (!call)
+			break;
 		n++;
-		int64_t result = call.error;
-		int later = !result && ssr_files_add(s, &call);
+		int64_t result = call->error;
+		int later = !result && ssr_files_add(s, call);
 		if (!result && !later)
-			result = ssr_work(s, &call);
+			result = ssr_work(s, call);
 		if (n % CHECK_EVERY == 0 || n == most)
 			now = ssr_now();
 		if (!later)
-			ssr_complete(s, tenant, &call, result, now);
+			ssr_complete(s, tenant, call, result, now);
 		if (n % CHECK_EVERY)
 			continue;
 		/* Wall time of this thread: it includes being preempted, and then ends the turn early. */
@@ -153,7 +144,7 @@ static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_
 			break;
 	}
 	ssr_files_flush(s, tenant);
-	s->body_ns += ssr_now() - begin;
+	s->body_ns += ssr_now() - body;
 	return n;
 }
 
@@ -179,10 +170,10 @@ static void rest(struct ssr_thread *t, const struct loom_qos_turn *turn, uint64_
 	ssr_point(s, ssr_now());
 }
 
-static void take_turn(struct ssr_thread *t)
+/* `now`: before the rings were read, which is part of the turn's time. */
+static void take_turn(struct ssr_thread *t, uint64_t now)
 {
 	struct service *s = t->s;
-	uint64_t now = ssr_now();
 	if (now - s->asked_ns >= ASK_NS) {
 		ssr_ask(t, now);
 		ssr_point(s, now);
@@ -201,7 +192,7 @@ static void take_turn(struct ssr_thread *t)
 	uint64_t most = s->seen[turn.tenant].waiting;
 	most = most < turn.requests ? most : turn.requests;
 	most = most < SSR_BATCH_MOST ? most : SSR_BATCH_MOST;
-	uint32_t served = serve_some(s, tenant, (uint32_t)most, turn.cpu_ns);
+	uint32_t served = serve_some(s, tenant, (uint32_t)most, now, turn.cpu_ns);
 	uint64_t spent = ssr_charge(t, SSR_WORKER) + ssr_files_charge(s, 0);
 	tenant->cpu_ns += spent;
 	s->turns++;
@@ -231,12 +222,13 @@ void ssr_serve(struct ssr_thread *t, int fills)
 	pthread_mutex_lock(&s->serving);
 	ssr_point(s, ssr_now());
 	while (!__atomic_load_n(&s->stop, __ATOMIC_ACQUIRE)) {
+		uint64_t now = ssr_now();
 		gather(s, fills);
 		if (__atomic_load_n(&s->dropping, __ATOMIC_ACQUIRE))
 			ssr_drop(s);
 		if (!ssr_waiting(s))
 			break;
-		take_turn(t);
+		take_turn(t, now);
 	}
 	ssr_ask(t, ssr_now());
 	ssr_charge(t, SSR_WORKER);

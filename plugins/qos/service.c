@@ -19,7 +19,7 @@ int qos_create(struct qos *q, const struct loom_host *host, const char *name, st
 static void free_tenants(struct service *s)
 {
 	for (uint32_t i = 0; i < s->tenants; i++) {
-		s->host->free(s->host, s->tenant[i].queue.call);
+		ssr_queue_close(&s->tenant[i].queue);
 		s->host->free(s->host, s->tenant[i].grant);
 	}
 	s->host->free(s->host, s->source);
@@ -107,17 +107,13 @@ int qos_tenants(void *self, const struct loom_layout *layout, const struct loom_
 	for (s->tenants = 0; s->tenants < n; s->tenants++) {
 		struct ssr_tenant *t = &s->tenant[s->tenants];
 		const struct loom_tenant *is = &tenant[s->tenants];
-		uint64_t room = 1;
 		*t = (struct ssr_tenant){.is = *is};
-		while (room < (uint64_t)is->count * is->outstanding)
-			room *= 2;
-		t->queue.mask = room - 1;
-		t->queue.call = s->host->alloc(s->host, room * sizeof(*t->queue.call));
-		if (!t->queue.call)
+		if (ssr_queue_open(&t->queue, (uint64_t)is->count * is->outstanding, s->path.order))
 			return no_memory(s, err);
 		for (uint32_t w = is->first; w < is->first + is->count; w++)
 			s->source[w] = (struct ssr_source){
 				.tenant = s->tenants,
+				.first = (w - is->first) * is->outstanding,
 				.slots = is->outstanding,
 				.shift = (uint32_t)__builtin_ctz(is->outstanding)};
 	}
@@ -281,7 +277,7 @@ int qos_collect(void *self, const struct loom_layout *layout, const struct loom_
 	ssr_path_quiet(s);
 	pthread_mutex_lock(&s->drain);
 	pthread_mutex_lock(&s->serving);
-	uint64_t filled = s->filled, served = s->served;
+	uint64_t filled = s->filled, served = s->served + s->dropped;
 	int rc = ssr_account_report(s, report, err);
 	pthread_mutex_unlock(&s->serving);
 	pthread_mutex_unlock(&s->drain);

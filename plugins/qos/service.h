@@ -5,6 +5,7 @@
  *   door.c    where top halves wait; moderation and masking of interrupts
  *   path.c    the threads, and who does what in which arrangement
  *   fill.c    the bottom half: rings -> queues, each request checked against its tenant's grants
+ *   order.c   queues: which request of a tenant is served next
  *   serve.c   turns: the policies say who is served next; completion
  *   work.c, files.c, heap.c   the services
  *   account.c CPU time, latency, the metrics of a sample */
@@ -31,24 +32,46 @@ struct ssr_source;
 /* A request that was checked: what it names is resolved, or `error` says why it names nothing. */
 struct ssr_call {
 	struct ssr_source *source;
-	struct ssr_slot *slot;
-	uint64_t done; /* of the slot, once served */
+	uint64_t position; /* in its ring */
 	uint64_t posted_ns;
 	struct ssr_grant *grant; /* its buffer */
 	char *at;
-	uint64_t offset, bytes, argument;
-	uint32_t service;
+	uint64_t argument;
+	uint32_t bytes;
 	int32_t error; /* minus an errno; 0: serve it */
 	int32_t fd;
+	uint16_t service;
+	uint16_t busy; /* the bottom half sets it, the completion clears it */
+};
+_Static_assert(sizeof(struct ssr_call) == 64, "a cache line");
+
+/* Reads that wait, by their places in the file: a list for each, of calls by their numbers. */
+#define SSR_PLACES 4096u /* pages: larger files have several at one place */
+#define SSR_NOBODY ~0u
+struct ssr_sweep {
+	uint64_t some;	    /* bit w: full[w] is not 0 */
+	uint64_t full[64];  /* a bit for each place */
+	uint32_t first[SSR_PLACES];
+	uint32_t *next;	    /* [calls] */
+	uint32_t at;	    /* the place where the sweep is, ... */
+	uint32_t left;	    /* ... and what it has left there */
+	uint32_t waiting;
 };
 
-/* One producer (the bottom half), one consumer (the worker thread). Never full: as large as all rings
- * of the tenant. */
+#define SSR_AHEAD 16u /* calls that are looked up together */
+
+/* One producer (the bottom half), one consumer (the worker thread). A call has the place of its slot, so
+ * that any may be served first; `number` says in which order they came. Never full: as large as all
+ * rings of the tenant. */
 struct ssr_queue {
 	struct ssr_call *call;
-	uint64_t mask;
+	uint32_t *number;
+	uint64_t mask, bytes; /* of all memory, from `call` on */
 	uint64_t head __attribute__((aligned(64))); /* stored by the producer */
-	uint64_t tail __attribute__((aligned(64))); /* stored by the consumer */
+	uint64_t tail __attribute__((aligned(64))); /* the consumer: so many were looked at, ... */
+	uint64_t gone;				    /* ... so many served */
+	struct ssr_sweep *sweep;
+	uint32_t ahead[SSR_AHEAD], ahead_at, ahead_end; /* whose turn is next */
 };
 
 /* Pages of a heap that ALLOC gave out. */
@@ -121,6 +144,7 @@ struct ssr_source {
 	struct ssr_slot *slot; /* [slots] */
 	uint32_t slots, shift; /* slots 0: no tenant's */
 	uint32_t tenant;
+	uint32_t first; /* call of its slot 0 */
 	int broken;     /* its words make no sense: it is not served any more */
 	uint64_t taken; /* the bottom half has read so many requests ... */
 	uint64_t served; /* ... of which so many are complete: stored by the worker thread */
@@ -169,7 +193,7 @@ struct service {
 	int timed;             /* a policy moderates interrupts */
 	/* Accounts. The serving thread writes, but for the stages' times, which are atomic. */
 	uint64_t stage_ns[SSR_CLOCKS];
-	uint64_t body_ns, filled, served, errors, turns, naps, roused;
+	uint64_t body_ns, filled, served, dropped, errors, turns, naps, roused;
 	uint64_t asked_ns, steered_ns; /* when the policies were last asked to moderate and to steer */
 	uint64_t route;
 	uint64_t begun_ns;
@@ -258,12 +282,18 @@ void ssr_path_bind(struct service *s, uint64_t vectors); /* of threads that are 
 /* ---- fill.c */
 uint32_t ssr_fill(struct service *s); /* holds `drain` */
 uint64_t ssr_waiting(const struct service *s);
-uint64_t ssr_waiting_of(const struct ssr_tenant *t);
+
+/* ---- order.c: who of a tenant's is served next */
+int ssr_queue_open(struct ssr_queue *q, uint64_t calls, uint32_t order); /* enum loom_qos_order */
+void ssr_queue_close(struct ssr_queue *q);
+uint64_t ssr_queue_waiting(const struct ssr_queue *q);
+uint64_t ssr_queue_oldest_ns(const struct ssr_queue *q); /* 0: not known */
+struct ssr_call *ssr_queue_take(struct ssr_queue *q); /* NULL: nobody waits */
 
 /* ---- serve.c */
 void ssr_serve(struct ssr_thread *t, int fills); /* until nothing waits */
-void ssr_complete(struct service *s, struct ssr_tenant *tenant, const struct ssr_call *call,
-		  int64_t result, uint64_t now_ns);
+void ssr_complete(struct service *s, struct ssr_tenant *tenant, struct ssr_call *call, int64_t result,
+		  uint64_t now_ns);
 void ssr_drop(struct service *s); /* ends all that is queued, unserved */
 void ssr_ask(struct ssr_thread *t, uint64_t now_ns); /* moderation and steering */
 
@@ -279,7 +309,7 @@ void ssr_grants_free(struct service *s);
 int ssr_files_open(struct service *s, struct loom_error *err);
 void ssr_files_close(struct service *s);
 /* 1: it will be completed by ssr_files_flush(); 0: do it yourself. */
-int ssr_files_add(struct service *s, const struct ssr_call *call);
+int ssr_files_add(struct service *s, struct ssr_call *call);
 void ssr_files_flush(struct service *s, struct ssr_tenant *tenant);
 /* CPU time of io_uring's threads since the last call, booked; `all`: of those just begun, too. */
 uint64_t ssr_files_charge(struct service *s, int all);

@@ -14,6 +14,11 @@ static int64_t outcome(int64_t rc)
 	return rc < 0 ? -errno : rc;
 }
 
+static uint64_t offset_of(const struct ssr_call *call)
+{
+	return (uint64_t)(call->at - call->grant->at);
+}
+
 /* One call for the whole range; page by page behind one that is there already. */
 static int64_t fault(struct service *s, const struct ssr_call *call)
 {
@@ -23,7 +28,7 @@ static int64_t fault(struct service *s, const struct ssr_call *call)
 		int64_t done;
 		if (content) {
 			struct uffdio_copy copy = {.dst = (uintptr_t)call->at + at,
-						   .src = (uintptr_t)content + call->offset + at,
+						   .src = (uintptr_t)content + offset_of(call) + at,
 						   .len = call->bytes - at};
 			done = ioctl(s->fault_fd, UFFDIO_COPY, &copy) ? copy.copy : (int64_t)copy.len;
 		} else {
@@ -72,7 +77,7 @@ int64_t ssr_work(struct service *s, const struct ssr_call *call)
 {
 	struct ssr_grant *g = call->grant;
 	if (g && g->is.kind == LOOM_GRANT_HEAP && call->at &&
-	    !ssr_heap_owns(&g->heap, call->offset, call->bytes))
+	    !ssr_heap_owns(&g->heap, offset_of(call), call->bytes))
 		return -EFAULT; /* not given out: touching it would bring the page back */
 	switch (call->service) {
 	case LOOM_SERVICE_NOTHING:
@@ -86,7 +91,7 @@ int64_t ssr_work(struct service *s, const struct ssr_call *call)
 	case LOOM_SERVICE_ALLOC:
 		return ssr_heap_alloc(&g->heap, g->at, call->bytes);
 	case LOOM_SERVICE_FREE:
-		return ssr_heap_free(&g->heap, g->at, call->offset);
+		return ssr_heap_free(&g->heap, g->at, call->argument);
 	case LOOM_SERVICE_READ:
 		return outcome(pread(call->fd, call->at, call->bytes, (off_t)call->argument));
 	case LOOM_SERVICE_WRITE:

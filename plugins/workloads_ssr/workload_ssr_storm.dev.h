@@ -117,12 +117,16 @@ LOOM_FN int ssr_storm_post(struct loom_ctx *c, struct ssr_control *k, struct ssr
 	return 1;
 }
 
+/* Answers at a time: a worker that plays an accelerator is no longer in the way of others than this takes,
+ * however many come together. */
+#define SSR_ROUND 512u
+
 /* How many answers came; waits for the first at most that long. */
 LOOM_FN uint64_t ssr_storm_take(struct loom_ctx *c, struct ssr_control *k, struct ssr_tally *t,
 				struct ssr_storm *s, uint64_t timeout_ns)
 {
 	uint64_t n = 0;
-	while (s->answered < s->posted) {
+	while (s->answered < s->posted && n < SSR_ROUND) {
 		struct ssr_asked *a = &ssr_asked(t)[s->answered % k->window];
 		int64_t got = 0;
 		int rc = LOOM_CALL(qos, wait, c, a->id, n ? 1 : timeout_ns, &got);
@@ -169,7 +173,8 @@ LOOM_FN void workload_ssr_storm_kernel(struct loom_ctx *c)
 		while (ssr_storm_post(c, k, t, &s))
 			n++;
 		/* Nothing to post and nothing answered: an accelerator would stall. */
-		if (!ssr_storm_take(c, k, t, &s, k->pause_ns ? 1 : 100000) && !n)
+		uint64_t took = ssr_storm_take(c, k, t, &s, k->pause_ns ? 1 : 100000);
+		if (took == SSR_ROUND || (!took && !n))
 			ssr_rest(c, k, ssr_storm_pause(c, k, &s));
 	}
 	t->posted = s.posted;

@@ -85,6 +85,10 @@ enum loom_qos_halves {
 	LOOM_QOS_JOINED,     /* the top half does the bottom half's work (the paper's monolithic) */
 	LOOM_QOS_MONOLITHIC, /* and serves the requests too: one thread */
 };
+enum loom_qos_order {
+	LOOM_QOS_ARRIVAL = 0, /* a tenant's requests are served as they came */
+	LOOM_QOS_PLACE,	      /* its reads in the order of their places in the file */
+};
 enum loom_qos_notify { LOOM_QOS_EVENTFD = 0, LOOM_QOS_FUTEX, LOOM_QOS_POLL };
 enum loom_qos_class { LOOM_QOS_NICE = 0, LOOM_QOS_FIFO, LOOM_QOS_OTHER, LOOM_QOS_IDLE };
 struct loom_qos_path {
@@ -94,6 +98,8 @@ struct loom_qos_path {
 	uint32_t mask;     /* 1: no interrupts while requests wait or are served */
 	uint32_t batch;    /* requests that are served between two looks at the policies */
 	uint64_t cores;    /* of the machine that may serve: bit n is core n; 0: all that we may use */
+	uint32_t order;    /* enum loom_qos_order */
+	uint32_t reserved;
 };
 
 /* What is known when a policy is asked. */

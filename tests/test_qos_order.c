@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queues of a tenant: everyone is served once; reads go by their places, no sweep passes anybody by, and
+ * whatever is no read stays where it is among them. */
+#include "../plugins/qos/order.c"
+#include "qos_rig.h"
+
+#include <unistd.h>
+
+#define PAGE 4096ull
+#define CALLS 1024u
+
+static struct ssr_grant buffer = {.is.kind = LOOM_GRANT_BUFFER};
+static struct ssr_slot slot[CALLS];
+static struct ssr_source source = {.slot = slot, .slots = CALLS};
+
+static void post(struct ssr_queue *q, uint32_t number, uint16_t service, uint64_t place)
+{
+	q->call[number] = (struct ssr_call){
+		.source = &source, .position = number, .grant = &buffer, .service = service, .argument = place * PAGE};
+	q->number[q->head & q->mask] = number;
+	q->head++;
+}
+
+static uint64_t place_of(const struct ssr_call *call)
+{
+	return call->argument / PAGE;
+}
+
+static void test_arrival(void)
+{
+	struct ssr_queue q;
+	CU_ASSERT_EQUAL_FATAL(ssr_queue_open(&q, CALLS, LOOM_QOS_ARRIVAL), 0);
+	for (uint32_t i = 0; i < CALLS; i++)
+		post(&q, i * 7 % CALLS, LOOM_SERVICE_READ, i * 13 % 100);
+	for (uint32_t i = 0; i < CALLS; i++) {
+		CU_ASSERT_EQUAL(ssr_queue_waiting(&q), CALLS - i);
+		CU_ASSERT_PTR_EQUAL(ssr_queue_take(&q), &q.call[i * 7 % CALLS]);
+	}
+	CU_ASSERT_PTR_NULL(ssr_queue_take(&q));
+	ssr_queue_close(&q);
+}
+
+/* One sweep: upwards, beyond the last place from the first again; nobody twice. */
+static void test_sweep(void)
+{
+	struct ssr_queue q;
+	uint64_t x = 88172645463325252ull, before = 0;
+	uint32_t turns = 0, seen[CALLS] = {0};
+	CU_ASSERT_EQUAL_FATAL(ssr_queue_open(&q, CALLS, LOOM_QOS_PLACE), 0);
+	for (uint32_t i = 0; i < CALLS; i++) {
+		x ^= x << 13, x ^= x >> 7, x ^= x << 17;
+		post(&q, i, LOOM_SERVICE_READ, x % 10000); /* more than there are places */
+	}
+	for (uint32_t i = 0; i < CALLS; i++) {
+		const struct ssr_call *call = ssr_queue_take(&q);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(call);
+		seen[call - q.call]++;
+		turns += place_of(call) % SSR_PLACES < before;
+		before = place_of(call) % SSR_PLACES;
+	}
+	CU_ASSERT(turns <= 1);
+	CU_ASSERT_PTR_NULL(ssr_queue_take(&q));
+	CU_ASSERT_EQUAL(ssr_queue_waiting(&q), 0);
+	for (uint32_t i = 0; i < CALLS; i++)
+		CU_ASSERT_EQUAL(seen[i], 1);
+	ssr_queue_close(&q);
+}
+
+/* Somebody at a place that is asked for all the time does not keep the others waiting. */
+static void test_crowd(void)
+{
+	struct ssr_queue q;
+	CU_ASSERT_EQUAL_FATAL(ssr_queue_open(&q, CALLS, LOOM_QOS_PLACE), 0);
+	for (uint32_t i = 0; i < CALLS / 2; i++)
+		post(&q, i, LOOM_SERVICE_READ, 5);
+	post(&q, CALLS - 1, LOOM_SERVICE_READ, 4); /* just passed by, as soon as the sweep is at 5 */
+	uint32_t served = 0;
+	for (; served < 10 * CALLS; served++) {
+		const struct ssr_call *call = ssr_queue_take(&q);
+		CU_ASSERT_PTR_NOT_NULL_FATAL(call);
+		if (place_of(call) == 4)
+			break;
+		post(&q, (uint32_t)(call - q.call), LOOM_SERVICE_READ, 5);
+	}
+	CU_ASSERT(served <= CALLS);
+	ssr_queue_close(&q);
+}
+
+static void test_fence(void)
+{
+	static const uint16_t what[] = {LOOM_SERVICE_READ, LOOM_SERVICE_READ, LOOM_SERVICE_WRITE, LOOM_SERVICE_READ,
+					LOOM_SERVICE_READ, LOOM_SERVICE_SIGNAL, LOOM_SERVICE_SEND, LOOM_SERVICE_READ};
+	static const uint32_t place[] = {9, 3, 0, 8, 1, 0, 0, 2}, order[] = {1, 0, 2, 4, 3, 5, 6, 7};
+	struct ssr_queue q;
+	CU_ASSERT_EQUAL_FATAL(ssr_queue_open(&q, CALLS, LOOM_QOS_PLACE), 0);
+	for (uint32_t round = 0; round < 100; round++) {
+		q.sweep->at = SSR_PLACES - 1;
+		for (uint32_t i = 0; i < 8; i++)
+			post(&q, i, what[i], place[i]);
+		for (uint32_t i = 0; i < 8; i++) {
+			/* A sweep that has not come round takes 8 before 1. */
+			const struct ssr_call *call = ssr_queue_take(&q);
+			uint32_t number = (uint32_t)(call - q.call), other = i == 3 ? order[4] : order[3];
+			CU_ASSERT(number == order[i] || ((i == 3 || i == 4) && number == other));
+		}
+	}
+	ssr_queue_close(&q);
+}
+
+/* Through the whole path: what a read finds is what the last write before it wrote. */
+static void test_reads_and_writes(void)
+{
+	struct loom_error err = {0};
+	char path[64] = "/tmp/test_qos_order.XXXXXX", *at;
+	struct qos_rig *r = qos_rig_create(1);
+	qos_rig_stage(r, "monolithic", "files=pread class=other order=place");
+	qos_rig_tenant(r, 0, 1, 256, 1);
+	int fd = mkstemp(path);
+	qos_rig_must(fd >= 0 && !ftruncate(fd, 16 * PAGE), "file", NULL);
+	uint32_t room = qos_rig_buffer(r, 0, LOOM_GRANT_BUFFER, 256, NULL, &at);
+	uint32_t file = qos_rig_grant(
+		r, (struct loom_grant){.kind = LOOM_GRANT_FILE, .fd = fd, .access = LOOM_READ | LOOM_WRITE});
+	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	struct loom_ctx *c = &r->ctx[0];
+	char inside[16] = {0}, want[256];
+	for (uint32_t round = 0; round < 200; round++) {
+		uint64_t id[256];
+		int64_t got;
+		memset(at, 0, 256);
+		for (uint32_t i = 0; i < 256; i++) {
+			uint32_t place = loom_random_below(c, 16), writes = loom_random_below(c, 8) == 0;
+			struct loom_request q = {.service = writes ? LOOM_SERVICE_WRITE : LOOM_SERVICE_READ,
+						 .buffer = room,
+						 .handle = file,
+						 .offset = i,
+						 .bytes = 1,
+						 .argument = place * PAGE};
+			if (writes)
+				inside[place] = at[i] = (char)(1 + loom_random_below(c, 100));
+			want[i] = inside[place];
+			CU_ASSERT_EQUAL(c->qos->request(c, &q, &id[i]), 0);
+		}
+		for (uint32_t i = 0; i < 256; i++) {
+			CU_ASSERT_EQUAL(c->qos->wait(c, id[i], 30000000000ull, &got), 0);
+			CU_ASSERT_EQUAL(got, 1);
+		}
+		CU_ASSERT_EQUAL(memcmp(at, want, 256), 0);
+	}
+	qos_rig_close(r);
+	close(fd);
+	unlink(path);
+}
+
+static const struct test all[] = {
+	{"arrival", test_arrival}, {"sweep", test_sweep},	       {"crowd", test_crowd},
+	{"fence", test_fence},	   {"reads_and_writes", test_reads_and_writes},
+};
+TEST_MAIN("qos_order", 60, all)
