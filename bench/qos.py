@@ -4,12 +4,15 @@
 
   bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--set KEY=VALUE]... [--out FOLDER]
 
-Parts: pareto (eight combinations, throttle and budget), budget, frontier (longer bursts), tenants, idle, latency. All variants of a
-part run in turn, in an order shuffled anew each round, so that whatever else the machine does hits all.
+Parts: pareto (eight combinations, throttle and budget), budget, frontier (longer bursts, fewer waiting), tenants, idle,
+latency. All variants of a part run in turn, in an order shuffled anew each round, so that whatever else the machine does hits
+all. All of them take about seven minutes.
 Prints `bar FIGURE VALUE >=|<= TARGET ok|short` lines and, for pareto, draws FOLDER/pareto.svg."""
 import argparse, json, os, random, statistics, subprocess, sys, time
 
 CORES = os.cpu_count()
+SETTLE = 0.02  # s of requests before the victim begins
+WAITING = 16384  # requests of the budget's part that are always under way
 LIMITS = {'1%': 0.01, '5%': 0.05, '20%': 0.20}
 
 
@@ -20,7 +23,7 @@ def median(values):
 
 class Bench:
     def __init__(self, o):
-        self.o, self.short = o, 0
+        self.o, self.short, self.rounds = o, 0, o.rounds
         self.victim = f'{o.build}/bench/qos_victim {",".join(map(str, range(CORES)))} {o.ms}'
 
     def run(self, use, *sets, victim=True):
@@ -29,7 +32,7 @@ class Bench:
 
     def begin(self, use, *sets, victim=True):
         storm = 'workload.ssr_storm.'
-        base = ['run.warmup=0', 'run.samples=1', f'qos.use={use}', 'device.cpu.cores=0',
+        base = [storm + f'settle={SETTLE}s', 'run.warmup=0', 'run.samples=1', f'qos.use={use}', 'device.cpu.cores=0',
                 storm + 'outstanding=1024', storm + 'pause=500us',
                 'qos.split.files=pread', 'qos.monolithic.files=pread']
         base += [storm + 'victim=' + self.victim] if victim else []
@@ -48,7 +51,7 @@ class Bench:
     def rotate(self, variants):
         """variants: name -> (use, sets). name -> list of metrics."""
         found = {name: [] for name in variants}
-        for _ in range(self.o.rounds):
+        for _ in range(self.rounds):
             for name in random.sample(list(variants), len(variants)):
                 m = self.run(*variants[name])
                 if m:
@@ -61,8 +64,17 @@ class Bench:
         print(f'bar {figure} {value:.4g} {relation} {target:.4g} {"ok" if ok else "short"}', flush=True)
 
 
+def seconds(m):
+    return m['requesting'] + SETTLE
+
+
 def share(m):
-    return m['ssr_cpu'] / (m['requesting'] * 1e9 * CORES) if m.get('requesting') else None
+    return m['ssr_cpu'] / (seconds(m) * 1e9 * CORES) if m.get('requesting') else None
+
+
+def rate(m):
+    """Requests served per second. Workers take answers in order, so that theirs lag behind by up to a sweep."""
+    return m['ssr_requests'] / seconds(m)
 
 
 def peak(m):
@@ -88,7 +100,7 @@ def pareto(b):
     points = []
     print('# variant | victim speed | requests/s | CPU share | ns/request | interrupts | wake-ups')
     for name in variants:
-        row = [of(found, name, k) for k in ('victim_speed', 'requests_per_s', share, 'ssr_cpu_per_request',
+        row = [of(found, name, k) for k in ('victim_speed', rate, share, 'ssr_cpu_per_request',
                                             'ssr_interrupts', 'ssr_wakeups')]
         print(f'# {name} | {row[0]:.3f} | {row[1]:.0f} | {row[2]:.4f} | {row[3]:.0f} | {row[4]:.0f} | {row[5]:.0f}')
         points.append((name, row[0], row[1]))
@@ -135,7 +147,22 @@ def draw(points, path):
     print(f'# drawn: {path}')
 
 
-STORM = ('monolithic', 'workload.ssr_storm.outstanding=16384')
+# ---- a budget: throughput, CPU time, stalls
+
+STORM = 'storm'
+
+
+def waiting(n, order='place'):
+    return [f'workload.ssr_storm.outstanding={n}', f'qos.monolithic.order={order}']
+
+
+def storm_of(n, order='place'):
+    """Unthrottled; its worker looks more often, for no more than 512 answers each time."""
+    return ('monolithic', *waiting(n, order), 'workload.ssr_storm.pause=100us')
+
+
+def budget_of(text, n=WAITING, order='place', *sets):
+    return ('monolithic budget', f'qos.budget.limit={text}', *waiting(n, order), *sets)
 
 
 def in_turns(m):
@@ -143,67 +170,73 @@ def in_turns(m):
     return m['ssr_cpu_turns'] / m['ssr_requests'] if m['ssr_requests'] else None
 
 
-def marginals(limits):
-    """Variants that say what one more request costs. In a storm that never pauses the file stays in the caches:
-    that is the least. At the rate of a budget it does not, however the budget is spent: the same budget in
-    bursts of 1 ms, waking left out, says what one more costs there."""
-    variants = {'storm': STORM}
-    for text in limits:
-        variants['marginal ' + text] = ('monolithic budget', f'qos.budget.limit={text}', 'qos.budget.stall=1ms',
-                                        'workload.ssr_storm.outstanding=2048')
-    return variants
+def of_ideal(found, name, text, storm=STORM):
+    """Throughput over what the limit would buy at the cost of a request in a storm: the median over rounds, in each of
+    which both ran within a minute."""
+    pairs = zip(found[name], found[storm])
+    return median([rate(m) * s['ssr_cpu_per_request'] / (LIMITS[text] * CORES * 1e9) for m, s in pairs])
 
 
-def of_ideal(found, name, text):
-    """Throughput over what the limit would buy at the marginal cost: at this rate, and in a storm."""
-    rate = of(found, name, 'requests_per_s') / (LIMITS[text] * CORES * 1e9)
-    return rate * of(found, 'marginal ' + text, in_turns), rate * of(found, 'storm', 'ssr_cpu_per_request')
+def per_burst(m):
+    """us of CPU time of a burst, and of that what it pays for waking and falling asleep."""
+    n = max(m['ssr_naps'], 1)
+    return m['ssr_cpu'] / n / 1e3, (m['ssr_cpu'] - m['ssr_cpu_turns']) / n / 1e3
+
+
+def explain(found, name, text, storm=STORM):
+    """The same share from its parts: what waking leaves of a burst, times the cost in a storm over the cost here."""
+    whole, wake = (median([per_burst(m)[i] for m in found[name]]) for i in (0, 1))
+    warm, here = of(found, storm, 'ssr_cpu_per_request'), of(found, name, in_turns)
+    used = of(found, name, share) / LIMITS[text]
+    print(f'#   a burst: {whole:.0f} us, {wake:.1f} of them for waking; a request: {here:.0f} ns, {here - warm:+.0f} against '
+          f'the storm; of the budget {used:.3f} used: {used:.3f} x {1 - wake / whole:.3f} x {warm / here:.3f} = '
+          f'{used * (1 - wake / whole) * warm / here:.3f}')
 
 
 def budget(b):
-    """The three bars at each limit, and the paper's governor charged as honestly."""
-    variants = marginals(LIMITS)
+    """The three bars at each limit; the paper's governor charged as honestly; the order of arrival beside it."""
+    variants = {STORM: storm_of(WAITING), 'arrival storm': storm_of(WAITING, 'arrival')}
     for text in LIMITS:
-        variants['budget ' + text] = ('monolithic budget', f'qos.budget.limit={text}')
+        variants['budget ' + text] = budget_of(text)
+        variants['arrival ' + text] = budget_of(text, WAITING, 'arrival')
         variants['throttle ' + text] = ('monolithic throttle', f'qos.throttle.limit={text}',
-                                        'qos.throttle.charge=path')
+                                        'qos.throttle.charge=path', *waiting(WAITING))
     found = b.rotate(variants)
-    print(f'# a request in a storm: {of(found, "storm", "ssr_cpu_per_request"):.0f} ns')
+    print(f'# a request in a storm: {of(found, STORM, "ssr_cpu_per_request"):.0f} ns; '
+          f'in order of arrival {of(found, "arrival storm", "ssr_cpu_per_request"):.0f} ns')
     for text, limit in LIMITS.items():
-        name, other = 'budget ' + text, 'throttle ' + text
-        rate = of(found, name, 'requests_per_s')
+        name, other, arrival = 'budget ' + text, 'throttle ' + text, 'arrival ' + text
         b.bar(f'budget-{text}-cpu-over-any-second', of(found, name, peak) / limit, '<=', 1.02)
-        at_rate, in_storm = of_ideal(found, name, text)
-        b.bar(f'budget-{text}-throughput-of-ideal', at_rate, '>=', 0.85)
-        b.bar(f'budget-{text}-throughput-of-a-storms-ideal', in_storm, '>=', 0.85)
+        b.bar(f'budget-{text}-throughput-of-ideal', of_ideal(found, name, text), '>=', 0.85)
         b.bar(f'budget-{text}-stall-p999-us', of(found, name, 'victim_beside_stall_p999_us'), '<=', 200)
-        print(f'#   alone {of(found, name, "victim_alone_stall_p999_us"):.0f} us; victim speed '
-              f'{of(found, name, "victim_speed"):.3f}; share {of(found, name, share):.4f}; '
-              f'{of(found, name, "ssr_cpu_per_request"):.0f} ns/request, {of(found, name, in_turns):.0f} of them '
-              f'not for waking, {of(found, "marginal " + text, in_turns):.0f} in bursts of 1 ms; '
-              f'a waking {of(found, name, "budget_wake"):.0f} ns')
-        gain = rate / of(found, other, 'requests_per_s')
-        print(f'#   throttle: {of(found, other, "requests_per_s"):.0f}/s at share {of(found, other, share):.4f}')
+        explain(found, name, text)
+        print(f'#   {of(found, name, rate):.0f} requests/s; stall alone '
+              f'{of(found, name, "victim_alone_stall_p999_us"):.0f} us; victim speed '
+              f'{of(found, name, "victim_speed"):.3f}')
+        print(f'#   in order of arrival: {of(found, arrival, rate):.0f} requests/s, of ideal '
+              f'{of_ideal(found, arrival, text, "arrival storm"):.3f}, stall '
+              f'{of(found, arrival, "victim_beside_stall_p999_us"):.0f} us')
+        explain(found, arrival, text, 'arrival storm')
+        print(f'#   throttle: {of(found, other, rate):.0f}/s at share {of(found, other, share):.4f}')
         if limit < 0.2:
-            b.bar(f'budget-{text}-over-throttle', gain, '>=', 5)
+            b.bar(f'budget-{text}-over-throttle', of(found, name, rate) / of(found, other, rate), '>=', 5)
 
 
 def frontier(b):
-    """What longer bursts buy: throughput against the victim's stall, at each limit."""
-    stalls = ('75us', '150us', '300us', '1ms')
-    variants = marginals(LIMITS)
+    """What longer bursts buy, and how many must wait: throughput against the victim's stall, at each limit."""
+    stalls, fewer = ('75us', '150us', '300us', '1ms'), 1024
+    variants = {STORM: storm_of(WAITING), f'storm {fewer}': storm_of(fewer)}
     for text in LIMITS:
         for stall in stalls:
-            variants[f'{text} {stall}'] = ('monolithic budget', f'qos.budget.limit={text}',
-                                           f'qos.budget.stall={stall}')
+            variants[f'{text} {stall}'] = budget_of(text, WAITING, 'place', f'qos.budget.stall={stall}')
+        variants[f'{text} {fewer}'] = budget_of(text, fewer)
     found = b.rotate(variants)
-    print('# limit | stall | CPU over the limit | throughput of the ideal, and of that of a storm | victim p99.9, longest (alone), us')
+    print('# limit | stall, or waiting | CPU over the limit | throughput of the ideal | victim p99.9, longest (alone), us')
     for text, limit in LIMITS.items():
-        for stall in stalls:
-            name = f'{text} {stall}'
-            at_rate, in_storm = of_ideal(found, name, text)
-            print(f'# {text} | {stall} | {of(found, name, peak) / limit:.3f} | '
-                  f'{at_rate:.3f}, {in_storm:.3f} | '
+        for what in stalls + (fewer,):
+            name = f'{text} {what}'
+            print(f'# {text} | {what} | {of(found, name, peak) / limit:.3f} | '
+                  f'{of_ideal(found, name, text, f"storm {fewer}" if what == fewer else STORM):.3f} | '
                   f'{of(found, name, "victim_beside_stall_p999_us"):.0f}, '
                   f'{of(found, name, "victim_beside_stall_max_us"):.0f} '
                   f'({of(found, name, "victim_alone_stall_p999_us"):.0f}, '
@@ -264,36 +297,55 @@ def idle_window(seconds, pid=None):
             (wakeups(pid) - woke) / seconds if pid else 0)
 
 
+def interval(values, n=2000):
+    """95 % of the medians of as many drawn again (bootstrap)."""
+    medians = sorted(statistics.median(random.choices(values, k=len(values))) for _ in range(n))
+    return medians[n // 40], medians[-n // 40 - 1]
+
+
 def idle(b):
-    """A service that nobody asks: against the machine without it, interleaved."""
-    seconds, found = 2, {'without': [], 'with': []}
-    for _ in range(b.o.rounds):
-        found['without'].append(idle_window(seconds))
-        p = b.begin('split', f'workload.ssr_storm.duration={seconds + 1}s', 'workload.ssr_storm.pace=10s',
+    """A service that nobody asks: pairs of windows, without and with it, in turn the one or the other first. Idle
+    entries of the machine vary by half from one second to the next, for reasons of its own. So the bar is on what
+    the process can have added: each wake-up of one of its threads ends at most one rest of a core."""
+    length, pairs = 1, []
+
+    def without():
+        return idle_window(length)
+
+    def beside():
+        p = b.begin('split', f'workload.ssr_storm.duration={length + 1}s', 'workload.ssr_storm.pace=10s',
                     'workload.ssr_storm.pause=100s', victim=False)
         time.sleep(0.6)
-        window = idle_window(seconds, p.pid)
+        window = idle_window(length, p.pid)
         m = b.end(p, 'idle')
-        if m:
-            found['with'].append(window + (m['ssr_cpu_share'], m['ssr_wakeups']))
-    b.bar('idle-service-cpu-share', median([f[3] for f in found['with']]), '<=', 0.001)
-    base, beside = ([median([f[i] for f in found[k]]) for i in (0, 1, 2)] for k in ('without', 'with'))
-    if not base[0] >= 0.5:
+        time.sleep(0.2)  # its end is not of the next window
+        return window + (m['ssr_cpu_share'], m['ssr_wakeups']) if m else None
+
+    for i in range(b.rounds):
+        first = without() if i % 2 else beside()
+        second = beside() if i % 2 else without()
+        pairs.append((first, second) if i % 2 else (second, first))
+    pairs = [p for p in pairs if p[1]]
+    b.bar('idle-service-cpu-share', median([w[3] for _, w in pairs]), '<=', 0.001)
+    print(f'# wake-ups of the path in a sample, its start and end included: {median([w[4] for _, w in pairs]):.0f}')
+    base = median([p[0][0] for p in pairs])
+    if not base >= 0.5:
         print('# the machine itself is not idle: a comparison says nothing')
-    print(f'# entries/s without {sorted(round(f[1]) for f in found["without"])}, '
-          f'with {sorted(round(f[1]) for f in found["with"])}')
-    print(f'# wake-ups of the path in a sample, its start and end included: {median([f[4] for f in found["with"]]):.0f}')
     for i, what in ((0, 'residency'), (1, 'entries')):
-        off = abs(beside[i] / base[i] - 1) if base[0] >= 0.5 else float('inf')
-        b.bar(f'idle-{what}-off-by', off, '<=', 0.02)
-    # What the whole process can have added, free of what else wakes the machine.
-    b.bar('idle-own-wakeups-over-entries', beside[2] / base[1], '<=', 0.02)
+        off = [w[i] / a[i] - 1 for a, w in pairs]
+        low, high = interval(off)
+        print(f'# {what} with over without, {len(off)} pairs: {median(off):+.4f}, 95 % within {low:+.4f} .. {high:+.4f}; '
+              f'without it {min(a[i] for a, _ in pairs):.4g} .. {max(a[i] for a, _ in pairs):.4g}')
+        if what == 'residency':
+            b.bar('idle-residency-off-by', abs(median(off)) if base >= 0.5 else float('inf'), '<=', 0.02)
+    b.bar('idle-entries-added-at-most', median([w[2] for _, w in pairs]) / median([a[1] for a, _ in pairs])
+          if base >= 0.5 else float('inf'), '<=', 0.02)
 
 
 def latency(b):
     """One request at a time, same core, monolithic, against the direct call and one thread's wake."""
     found, direct = {'signal': [], 'fault': []}, []
-    for _ in range(b.o.rounds):
+    for _ in range(b.rounds):
         p = subprocess.run([f'{b.o.build}/bench/qos_direct'], capture_output=True, text=True)
         direct.append(json.loads(p.stdout))
         for service in found:
@@ -309,14 +361,15 @@ def latency(b):
         b.bar(f'latency-{service}-over-direct-and-wake', median(found[service]) / (alone + wake), '<=', 2)
 
 
-PARTS = {'pareto': pareto, 'budget': budget, 'frontier': frontier, 'tenants': tenants, 'idle': idle, 'latency': latency}
+PARTS = {'pareto': (pareto, 3), 'budget': (budget, 4), 'frontier': (frontier, 2), 'tenants': (tenants, 4),
+         'idle': (idle, 20), 'latency': (latency, 5)}
 
 
 def main():
     a = argparse.ArgumentParser()
     a.add_argument('build')
-    a.add_argument('--rounds', type=int, default=10)
-    a.add_argument('--ms', type=int, default=1500)
+    a.add_argument('--rounds', type=int, help='of every part; by default as many as its figures need')
+    a.add_argument('--ms', type=int, default=1100)
     a.add_argument('--part', action='append', choices=list(PARTS))
     a.add_argument('--out')
     a.add_argument('--set', action='append', default=[], help='KEY=VALUE for every run')
@@ -326,10 +379,14 @@ def main():
     random.seed(o.seed)
     os.makedirs(o.out, exist_ok=True)
     b = Bench(o)
-    print(f'# {CORES} cores, load {os.getloadavg()[0]:.1f} at the start; {o.rounds} rounds of {o.ms} ms')
+    print(f'# {CORES} cores, load {os.getloadavg()[0]:.1f} at the start; samples of {o.ms} ms')
     for part in o.part or PARTS:
-        print(f'# ---- {part}')
-        PARTS[part](b)
+        run, rounds = PARTS[part]
+        b.rounds = o.rounds or rounds
+        begin = time.monotonic()
+        print(f'# ---- {part}: {b.rounds} rounds', flush=True)
+        run(b)
+        print(f'# {time.monotonic() - begin:.0f} s', flush=True)
     print(f'# load {os.getloadavg()[0]:.1f} at the end; {b.short} short')
 
 
