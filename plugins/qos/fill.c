@@ -131,18 +131,17 @@ static uint32_t fill_ring(struct service *s, struct ssr_source *from)
 	/* Acquire: pairs with the worker's release; the slots up to there are written. */
 	uint64_t head = __atomic_load_n(&from->ring->head, __ATOMIC_ACQUIRE), first = from->taken;
 	uint64_t end = head - first > FILL_MOST ? first + FILL_MOST : head;
-	from->broken = head - first > from->slots;
-	for (; from->taken < end && !from->broken; from->taken++)
-		if (!queue_one(s, from, from->taken)) {
-			from->broken = 1;
-			break;
-		}
 	uint32_t worker = (uint32_t)(from - s->source);
-	if (from->broken)
+	int sane = head - first <= from->slots;
+	while (sane && from->taken < end && (sane = queue_one(s, from, from->taken)))
+		from->taken++;
+	if (!sane) {
+		__atomic_store_n(&from->broken, 1, __ATOMIC_RELAXED); /* ssr_path_quiet() reads it */
 		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
 			 "worker %u wrote nonsense into its request ring: it is not served any more", worker);
-	else if (end < head)
+	} else if (end < head) {
 		__atomic_fetch_or(&s->bits[worker / 64], 1ull << worker % 64, __ATOMIC_ACQ_REL);
+	}
 	return (uint32_t)(from->taken - first);
 }
 

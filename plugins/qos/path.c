@@ -266,7 +266,7 @@ void ssr_path_quiet(struct service *s)
 	for (;;) {
 		int left = ssr_posted(s);
 		for (uint32_t w = 0; w < s->workers && !left; w++)
-			left = !s->source[w].broken &&
+			left = !__atomic_load_n(&s->source[w].broken, __ATOMIC_RELAXED) &&
 			       __atomic_load_n(&s->source[w].served, __ATOMIC_ACQUIRE) !=
 				       __atomic_load_n(&s->source[w].ring->head, __ATOMIC_ACQUIRE) &&
 			       s->source[w].slots;
