@@ -12,6 +12,7 @@ import argparse, json, os, random, statistics, subprocess, sys, time
 
 CORES = os.cpu_count()
 SETTLE = 0.02  # s of requests before the victim begins
+QUIET_US = 100  # p99.9 of the victim's stalls alone, on a machine that has nothing else to do
 WAITING = 16384  # requests of the budget's part that are always under way
 LIMITS = {'1%': 0.01, '5%': 0.05, '20%': 0.20}
 
@@ -49,13 +50,21 @@ class Bench:
         return {k: v['median'] for k, v in json.loads(out)['metrics'].items()}
 
     def rotate(self, variants):
-        """variants: name -> (use, sets). name -> list of metrics."""
+        """variants: name -> (use, sets). name -> list of metrics. Where the victim is disturbed before there are any
+        requests, something else runs: such a sample is taken again, twice at most."""
         found = {name: [] for name in variants}
+        again = disturbed = 0
         for _ in range(self.rounds):
             for name in random.sample(list(variants), len(variants)):
-                m = self.run(*variants[name])
+                for attempt in range(3):
+                    m = self.run(*variants[name])
+                    if not m or m.get('victim_alone_stall_p999_us', 0) <= QUIET_US:
+                        break
+                    again += attempt < 2
+                    disturbed += attempt == 2
                 if m:
                     found[name].append(m)
+        print(f'# {again} samples taken again for what else ran, {disturbed} kept all the same')
         return found
 
     def bar(self, figure, value, relation, target):
@@ -321,11 +330,16 @@ def idle(b):
         time.sleep(0.2)  # its end is not of the next window
         return window + (m['ssr_cpu_share'], m['ssr_wakeups']) if m else None
 
-    for i in range(b.rounds):
+    for i in range(2 * b.rounds):
         first = without() if i % 2 else beside()
         second = beside() if i % 2 else without()
         pairs.append((first, second) if i % 2 else (second, first))
-    pairs = [p for p in pairs if p[1]]
+        # Both idle, or something else ran: the service's own CPU time is known to be far less than this.
+        quiet = [p for p in pairs if p[1] and min(p[0][0], p[1][0]) >= 0.9]
+        if len(quiet) == b.rounds:
+            break
+    print(f'# {len(pairs) - len(quiet)} of {len(pairs)} pairs left out: something else ran in them')
+    pairs = quiet or [p for p in pairs if p[1]]
     b.bar('idle-service-cpu-share', median([w[3] for _, w in pairs]), '<=', 0.001)
     print(f'# wake-ups of the path in a sample, its start and end included: {median([w[4] for _, w in pairs]):.0f}')
     base = median([p[0][0] for p in pairs])
