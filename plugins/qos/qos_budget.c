@@ -60,7 +60,7 @@ static const struct loom_opt rows[] = {
 	LOOM_OPT(struct budget_opts, limit, LOOM_OPT_SHARE, "5%",
 		 "Share of the machine's CPU time for requests, all threads of the path together.",
 		 .min = 1e-4, .max = 1),
-	LOOM_OPT(struct budget_opts, stall, LOOM_OPT_TIME, "150us",
+	LOOM_OPT(struct budget_opts, stall, LOOM_OPT_TIME, "165us",
 		 "Longest time that a burst of requests takes from whatever else runs on its core, for limits "
 		 "below nine tenths of one core.",
 		 .min = 3e4, .max = 1e8),
@@ -122,7 +122,7 @@ static struct law law_of(const struct budget *p, const struct loom_qos_load *loa
 	struct law law = {.gain = p->opts->limit * load->machine};
 	/* The more of the victim's chunks meet a burst, the deeper a percentile of them reaches into
 	 * the spread of bursts: those stay a little shorter then. */
-	law.burst = (double)p->opts->stall * (1 - (law.gain < 1 ? law.gain : 1) / 3);
+	law.burst = (double)p->opts->stall * (1 - (law.gain < 1 ? law.gain : 1) / 4);
 	double often = (double)p->opts->latency * law.gain;
 	if (p->opts->latency && often < law.burst)
 		law.burst = often > BURST_LEAST ? often : BURST_LEAST;
