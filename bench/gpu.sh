@@ -3,13 +3,13 @@
 # What work stealing costs on a GPU: the tables of the MGWS thesis (its figures 8 to 21, 23 and 26) on
 # this machine's card, with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
-# Tables: floor lanes detectors queues owners gpus placement workers shapes contains uts monolithic waits switch.
+# Tables: floor lanes detectors queues owners gpus placement workers shapes contains both uts monolithic waits switch.
 # Default: all.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains uts monolithic waits switch}
+tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains both uts monolithic waits switch}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -66,6 +66,23 @@ line() {
 	[ -n "$base" ] || base=$rate
 	awk -v l="$label" -v r="$rate" -v b="$base" -v e="$exit_ns" \
 		'BEGIN { printf "| %-44s | %12.1f | %7.3f | %12s |\n", l, r / 1e6, r / b, e }'
+}
+
+# Documents whose sizes span three orders of magnitude, large ones next to each other.
+make_docs() {
+	[ ! -d "$tmp/docs" ] || return 0
+	mkdir -p "$tmp/docs"
+	awk -v to="$tmp/docs" 'BEGIN {
+		for (i = 1; i <= 6000; i++) {
+			f = to "/" sprintf("%05d", i) ".txt"
+			n = i % 1000 < 50 ? 20000 : 20 + i % 100
+			for (k = 0; k < n / 10; k++)
+				printf "%d zwi und schen, Zeile %d der Datei\n", i, k > f
+			if (i % 3 == 0)
+				print "zwischen den Zeilen" > f
+			close(f)
+		}
+	}'
 }
 
 table() {
@@ -178,19 +195,7 @@ for t in $tables; do
 		done
 		;;
 	contains)
-		mkdir -p "$tmp/docs"
-		# Sizes over three orders of magnitude, large ones next to each other.
-		awk -v to="$tmp/docs" 'BEGIN {
-			for (i = 1; i <= 6000; i++) {
-				f = to "/" sprintf("%05d", i) ".txt"
-				n = i % 1000 < 50 ? 20000 : 20 + i % 100
-				for (k = 0; k < n / 10; k++)
-					printf "%d zwi und schen, Zeile %d der Datei\n", i, k > f
-				if (i % 3 == 0)
-					print "zwischen den Zeilen" > f
-				close(f)
-			}
-		}'
+		make_docs
 		table 'contains (figures 18 to 21): stealing against equal shares'
 		for workers in 16 132 528 1056 0; do
 			base=
@@ -206,7 +211,7 @@ for t in $tables; do
 	both)
 		for job in 'memset workload.memset.tasks=4194304' 'contains workload.contains.load=ahead' \
 			'uts workload.uts.tree=T1' 'uts workload.uts.tree=T1L'; do
-			[ "${job% *}" != contains ] || [ -d "$tmp/docs" ] || continue # made by the table before
+			[ "${job% *}" != contains ] || make_docs
 			table "${job% *}, CPU and GPU in one run (figures 23 and 26)"
 			set -- --set run.workload="${job% *}" --set "${job#* }" --set termination.use=hcounter
 			for grain in worker lane; do
@@ -215,8 +220,6 @@ for t in $tables; do
 					--set run.devices='cpu:0 cuda:0'
 			done
 			line 'CPU' "$@" --set run.devices=cpu:0
-			line 'CPU and GPU, all in host memory' "$@" --set run.devices='cpu:0 cuda:0' \
-				--set transport.use=host
 		done
 		;;
 	uts)
