@@ -45,9 +45,10 @@ static int compile(const char *text, const char *arch, int want_ptx, struct comp
 {
 	char option[32];
 	snprintf(option, sizeof(option), "-arch=%s", arch);
-	const char *const options[] = {option, CUDA_COMPILER_FLAGS};
-	return rtc_run(&fake_host, "cuda:0", &nvrtc, text, options, COUNT(options), want_ptx, out,
-			    err);
+	const char *const parallel[] = {CUDA_PARALLEL_FLAGS};
+	const char *const options[] = {option, CUDA_COMPILER_FLAGS, CUDA_PARALLEL_FLAGS};
+	size_t n = COUNT(options) - (nvrtc.major < CUDA_PARALLEL_SINCE ? COUNT(parallel) : 0);
+	return rtc_run(&fake_host, "cuda:0", &nvrtc, text, options, (int)n, want_ptx, out, err);
 }
 
 /* ---- what the machine code must be like ---- */

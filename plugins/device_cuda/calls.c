@@ -294,10 +294,13 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 {
 	char arch[80];
 	struct compiled compiled;
-	const char *const options[] = {arch, CUDA_COMPILER_FLAGS, CUDA_LINKED_FLAGS};
-	size_t linked = program->irs ? 0 : CUDA_LINKED_COUNT;
+	const char *const linked[] = {arch, CUDA_COMPILER_FLAGS, CUDA_LINKED_FLAGS};
+	const char *const whole[] = {arch, CUDA_COMPILER_FLAGS, CUDA_PARALLEL_FLAGS};
+	const char *const *options = program->irs ? linked : whole;
+	size_t n = program->irs ? COUNT(linked) :
+		   d->compiler.major >= CUDA_PARALLEL_SINCE ? COUNT(whole) : COUNT(flags) + 1;
 	snprintf(arch, sizeof(arch), "-arch=%s", d->arch);
-	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, options, (int)(COUNT(options) - linked),
+	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, options, (int)n,
 			   program->irs ? RTC_IR : RTC_CODE, &compiled, err);
 	if (!code && program->irs)
 		code = jitlink_run(d->host, d->name, d->arch, program->ir, program->irs, most_registers(d),

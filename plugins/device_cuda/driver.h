@@ -87,8 +87,11 @@ extern const struct rtc_kind cuda_compiler; /* calls.c */
 /* Besides -arch=. Line numbers cost nothing at run time and serve profilers; the assembler's report
  * is what resources_read() reads. */
 #define CUDA_COMPILER_FLAGS "-std=c++20", "-lineinfo", "--ptxas-options=-v"
-/* Behind them, for a program that will be linked. */
+/* Behind them, for a program that will be linked ... */
 #define CUDA_LINKED_FLAGS "-dlto", "-rdc=true"
-#define CUDA_LINKED_COUNT 2
+/* ... and for one that is whole, from NVRTC 13 on: functions are optimised and assembled at the same time, by as many
+ * threads as there are cores. */
+#define CUDA_PARALLEL_FLAGS "-split-compile=0", "--ptxas-options=--split-compile=0"
+#define CUDA_PARALLEL_SINCE 13
 
 #endif
