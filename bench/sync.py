@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Waiting consumers: what they cost others, the ten applications, overheads, scaling. One interleaved run.
+"""Waiting consumers: what they cost others, the ten applications, overheads, scaling.
 
-  bench/sync.py BUILD [--rounds N] [--only PART,...]      parts: beside apps parked fine latency release overhead scale
+  bench/sync.py BUILD [--rounds N] [--only PART,...]   parts: beside parked apps fine latency release overhead scale
 
-Every figure is a median over the rounds of ratios within a round, in which all variants ran in a rotated
-order. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short` are what the project wants to show."""
-import argparse, json, math, statistics, subprocess, sys
+Applications go through `gpuloom compare`: interleaved blocks after a warm-up, until the interval of the ratio is
+narrow. Elsewhere a figure is a median over rounds of ratios within a round, in which all variants ran in a
+rotated order. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short` are what the project wants to show; all
+figures go to BUILD/bench/sync.json."""
+import argparse, json, math, os, statistics, subprocess, sys, tempfile, time
 
 # With some 100 us of work per message (bfs: 10, whose graph would have to be far larger; a panel of gem, 770, has
 # 16 readers): polling still ends.
@@ -18,12 +20,14 @@ FINE = {  # 2 to 50 us of work per message: what a resumption costs shows
     'cg': 'size=40 iterations=3', 'fe': 'size=20 iterations=8', 'h3d': 'size=20 iterations=3', 'bfs': 'size=13',
     'bs': 'size=8000', 'c2d': 'size=256 iterations=4', 'stn': 'size=1024 iterations=4',
     'kmn': 'size=2048 iterations=3'}
-SYNCS = ['poll', 'backoff', 'futex', 'wic']
-bars = []
+NARROW = 0.012  # half an interval of 95 %, at which a comparison ends
+PASSES = 4      # comparisons of an application at most
+bars, figures, foreign = [], {}, []
 
 
 def bar(name, value, relation, target):
     ok = value >= target if relation == '>=' else value <= target
+    figures[name] = value
     bars.append(f'bar {name} {value:.4g} {relation} {target:g} {"ok" if ok else "short"}')
 
 
@@ -31,121 +35,196 @@ def geomean(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
-def run(conf, sync, *settings, samples=1, warmup=0):
-    command = [build + '/gpuloom', 'run', conf, '--samples', str(samples), '--json', '-', '--set',
-               f'run.warmup={warmup}', '--set', f'sync.use={sync}']
-    for s in settings:
-        command += ['--set', s]
+def call(command):
     done = subprocess.run(command, capture_output=True, text=True, timeout=300)
     if done.returncode:
         sys.exit(f'{" ".join(command)}\n{done.stderr}')
-    return {k: v['samples'] for k, v in json.loads(done.stdout)['metrics'].items()}
+    return done.stdout
+
+
+def settings(list_):
+    return [word for s in list_ for word in ('--set', s)]
+
+
+def run(conf, sync, *own, samples=1, warmup=0):
+    out = call([build + '/gpuloom', 'run', conf, '--samples', str(samples), '--json', '-',
+                *settings([f'run.warmup={warmup}', f'sync.use={sync}', *own])])
+    return {k: v['samples'] for k, v in json.loads(out)['metrics'].items()}
 
 
 def rotated(items, turn):
     return items[turn % len(items):] + items[:turn % len(items)]
 
 
+# ---- a computation beside waiters
+
 def beside(rounds):
-    print('compute beside k waiters on its core: speed relative to k = 0')
+    """The rivals without a bar get one round: their figures are far from 1."""
+    print('compute beside k waiters on its core: speed relative to k = 0 (share of the processor time)')
     kinds = ['sync_poll', 'sync_backoff how=yield', 'sync_backoff how=sleep', 'sync_futex', 'sync_wic']
     ks, found, share = [1, 2, 4, 8, 16, 64], {}, {}
 
     def once(kind, k):
-        done = subprocess.run([build + '/bench/sync_beside', kind, str(k), '200'], check=True,
-                              capture_output=True, text=True)
-        return [float(v) for v in done.stdout.split()]
+        return [float(v) for v in call([build + '/bench/sync_beside', kind, str(k), '150']).split()]
     for turn in range(rounds):
-        for kind in rotated(kinds, turn):
-            for k in ks:
-                # The base on both sides: the machine's speed drifts.
-                before, with_k, after = once(kind, 0), once(kind, k), once(kind, 0)
+        for kind in rotated(kinds if turn == 0 else kinds[3:], turn):
+            before = once(kind, 0)
+            for k in ks:  # the base on both sides: the machine's speed drifts
+                with_k, after = once(kind, k), once(kind, 0)
                 found.setdefault((kind, k), []).append(with_k[0] / ((before[0] + after[0]) / 2))
                 share.setdefault((kind, k), []).append(with_k[1])
+                before = after
     print('| k |', ' | '.join(kinds), '|')
     print('|---' * (len(kinds) + 1) + '|')
     for k in ks:
-        print(f'| {k} |', ' | '.join(f'{statistics.median(found[kind, k]):.3f}' for kind in kinds), '|')
-    print('\nshare of the processor time that the computation got')
-    print('| k |', ' | '.join(kinds), '|')
-    print('|---' * (len(kinds) + 1) + '|')
-    for k in ks:
-        print(f'| {k} |', ' | '.join(f'{statistics.median(share[kind, k]):.3f}' for kind in kinds), '|')
+        print(f'| {k} |', ' | '.join(f'{statistics.median(found[kind, k]):.3f} '
+                                     f'({statistics.median(share[kind, k]):.3f})' for kind in kinds), '|')
     for kind in ('sync_wic', 'sync_futex'):
         bar(f'beside_{kind}_share', min(statistics.median(share[kind, k]) for k in ks), '>=', 0.93)
         bar(f'beside_{kind}', min(statistics.median(found[kind, k]) for k in ks), '>=', 0.93)
 
 
-def compare(table, syncs, rounds):
-    """Seconds, overlap and work per message of each application under each sync."""
-    seconds, overlap, work = {}, {}, {}
-    for turn in range(rounds):
-        for app, own in table.items():
-            for sync in rotated(syncs, turn):
-                m = run(f'conf/wic/{app}.ini', sync, *[f'workload.{app}.{s}' for s in own.split()])
-                seconds.setdefault((app, sync), []).append(m['seconds'][0])
-                overlap.setdefault((app, sync), []).append(m.get('overlap', [float('nan')])[0])
-                work.setdefault(app, []).append(m['work_s'][0] / m['sync_publishes'][0] * 1e6)
+# ---- the applications
 
-    def ratio(app, a, b):
-        return statistics.median(x / y for x, y in zip(seconds[app, a], seconds[app, b]))
-    return seconds, overlap, work, ratio
+def interval(ratios):
+    """Median, and half of its interval of 95 % by order statistics, as a share."""
+    s, n = sorted(ratios), len(ratios)
+    reach = math.ceil(0.98 * math.sqrt(n))  # 1.96 standard deviations of a binomial of n / 2
+    low, high = s[max(0, n // 2 - reach)], s[min(n - 1, (n - 1) // 2 + reach)]
+    middle = statistics.median(s)
+    return middle, (high - low) / 2 / middle
 
 
-def apps(rounds):
-    print('\nthe ten applications, 16 workers per device: seconds (median), ratios within rounds, overlap')
-    seconds, overlap, work, ratio = compare(APPS, SYNCS, rounds)
-    print('| application | us per message |', ' | '.join(SYNCS),
-          '| poll/wic | overlap poll | wic |')
-    print('|---' * (len(SYNCS) + 5) + '|')
-    over_poll = {app: ratio(app, 'poll', 'wic') for app in APPS}
-    for app in APPS:
-        print(f'| {app} | {statistics.median(work[app]):.0f} |',
-              ' | '.join(f'{statistics.median(seconds[app, s]):.4f}' for s in SYNCS),
-              f'| {over_poll[app]:.2f} |',
-              ' | '.join(f'{statistics.median(overlap[app, s]):.2f}' for s in ('poll', 'wic')), '|')
-    bar('apps_wic_over_poll_geomean', geomean(over_poll.values()), '>=', 1.0)
-    bar('apps_wic_over_poll_least', min(over_poll.values()), '>=', 0.97)
-    bar('apps_overlap_poll', mean_overlap(overlap, APPS, 'poll'), '<=', 0.2)
+class App:
+    """What one application did under several syncs: samples of each metric, and ratios of blocks to the first."""
+
+    def __init__(self, name, own, syncs):
+        self.name, self.own, self.syncs = name, own, syncs
+        self.metrics = {s: {} for s in syncs}
+        self.ratios = {s: [] for s in syncs[1:]}
+
+    def more(self, blocks, samples):
+        with tempfile.NamedTemporaryFile(suffix='.json') as f:
+            call([build + '/gpuloom', 'compare', f'conf/wic/{self.name}.ini', '--vary',
+                  'sync.use=' + ','.join(self.syncs), '--metric', 'seconds', '--blocks', str(blocks),
+                  '--samples-per-block', str(samples), '--spread', '1ms', '--json', f.name, '--quiet',
+                  *settings(f'workload.{self.name}.{s}' for s in self.own.split())])
+            found = json.load(open(f.name))
+        for sync, v in zip(self.syncs, found['variants']):
+            for name, m in v['result']['metrics'].items():
+                self.metrics[sync].setdefault(name, []).extend(m['samples'])
+        for sync, c in zip(self.syncs[1:], found['comparisons']):
+            self.ratios[sync] += c['ratios']
+        before, after = (found['variants'][0]['result']['environment'][t] for t in ('before', 'after'))
+        busy, own, idle = (after[k] - before[k] for k in ('cpu_busy_s', 'own_cpu_s', 'cpu_idle_s'))
+        foreign.append(max(0, (busy - own) / max(busy + idle, 1e-3)))
+
+    def until_narrow(self, blocks, samples, passes):
+        for _ in range(passes):
+            self.more(blocks, samples)
+            if max(interval(r)[1] for r in self.ratios.values()) <= NARROW:
+                break
+        return self
+
+    def median(self, sync, metric):
+        return statistics.median(self.metrics[sync].get(metric) or [float('nan')])
+
+    def per_message(self, sync):
+        return self.median(sync, 'work_s') / self.median(sync, 'sync_publishes') * 1e6
 
 
-def mean_overlap(overlap, table, sync):
-    medians = (statistics.median(overlap[app, sync]) for app in table)
+def mean_overlap(apps_, sync):
+    medians = (a.median(sync, 'overlap') for a in apps_)
     return statistics.fmean(v for v in medians if not math.isnan(v))
 
 
-def beside_futex(table, rounds):
-    """What parks differs by percents, and is over soon: three times as many rounds. The mean ratio, and overlap."""
-    _, overlap, work, ratio = compare(table, ['futex', 'wic'], 3 * rounds)
-    print('| application | us per message | futex/wic | overlap futex | wic |\n|---|---|---|---|---|')
-    found = {app: ratio(app, 'futex', 'wic') for app in table}
-    for app, value in found.items():
-        print(f'| {app} | {statistics.median(work[app]):.0f} | {value:.3f} |',
-              ' | '.join(f'{statistics.median(overlap[app, s]):.2f}' for s in ('futex', 'wic')), '|')
-    return geomean(found.values()), mean_overlap(overlap, table, 'wic')
+def apps(rounds):
+    """What polls is slower by factors: two blocks show it."""
+    print('\nthe ten applications, 16 workers per device: seconds (median), ratio within blocks, overlap')
+    all_ = [App(app, own, ['wic', 'futex', 'backoff', 'poll']) for app, own in APPS.items()]
+    print('| application | us per message | wic | futex | backoff | poll | poll/wic | overlap poll | wic |')
+    print('|---' * 9 + '|')
+    for a in all_:
+        a.more(max(1, rounds // 4), 2)
+        print(f'| {a.name} | {a.per_message("wic"):.0f} |',
+              ' | '.join(f'{a.median(s, "seconds"):.4f}' for s in a.syncs),
+              f'| {interval(a.ratios["poll"])[0]:.2f} |',
+              ' | '.join(f'{a.median(s, "overlap"):.2f}' for s in ('poll', 'wic')), '|')
+        sys.stdout.flush()
+    over = [interval(a.ratios['poll'])[0] for a in all_]
+    bar('apps_wic_over_poll_geomean', geomean(over), '>=', 1.0)
+    bar('apps_wic_over_poll_least', min(over), '>=', 0.97)
+    bar('apps_overlap_poll', mean_overlap(all_, 'poll'), '<=', 0.2)
+
+
+def beside_futex(table, passes):
+    """What parks differs by percents. The geometric mean of the ratios, its half interval, the applications."""
+    all_, found = [], []
+    print('| application | us per message | futex/wic | +- | blocks | stalls | overlap futex | wic |')
+    print('|---' * 8 + '|')
+    for app, own in table.items():
+        a = App(app, own, ['futex', 'wic']).until_narrow(8, 2, passes)
+        middle, half = interval(a.ratios['wic'])
+        all_.append(a)
+        found.append((1 / middle, half))
+        figures[f'{app}_{own.replace(" ", "_")}_futex_over_wic'] = 1 / middle
+        print(f'| {app} | {a.per_message("wic"):.0f} | {1 / middle:.3f} | {half:.3f} | {len(a.ratios["wic"])} | '
+              f'{a.median("wic", "sync_faults"):.0f} |',
+              ' | '.join(f'{a.median(s, "overlap"):.2f}' for s in a.syncs), '|')
+        sys.stdout.flush()
+    half = math.sqrt(sum(h * h for _, h in found)) / len(found)
+    print(f'geometric mean {geomean(r for r, _ in found):.4f} +- {half:.4f}')
+    return geomean(r for r, _ in found), all_
 
 
 def parked(rounds):
     print('\nthe ten applications: wic beside futex')
-    ratio, overlap = beside_futex(APPS, rounds)
+    ratio, all_ = beside_futex(APPS, min(rounds, PASSES))
     bar('apps_wic_over_futex_geomean', ratio, '>=', 0.97)
-    bar('apps_overlap_wic', overlap, '>=', 0.8)
+    bar('apps_overlap_wic', mean_overlap(all_, 'wic'), '>=', 0.8)
+    overhead_of(all_)
 
 
 def fine(rounds):
     print('\nfine grain: wic beside futex')
-    ratio, overlap = beside_futex(FINE, rounds)
-    print(f'geometric mean {ratio:.3f}, overlap {overlap:.2f}')
+    beside_futex(FINE, min(rounds, 2))
 
+
+def overhead_of(all_):
+    print("\noverhead of WIC's parts, share of the workers' time (paper, figure 15)")
+    print('| application | Interrupter | Activator: transfer | recycling | faults | us per stalled load |')
+    print('|---' * 6 + '|')
+    sums = []
+    for a in all_:
+        m = a.metrics['wic']
+
+        def per(name):
+            return statistics.median(v / (32e9 * s) for v, s in zip(m[name], m['seconds']))
+        parts = [per(n) for n in ('sync_alloc_ns', 'sync_transfer_ns', 'sync_recycle_ns')]
+        faults = statistics.median(m['sync_faults'])
+        sums.append(sum(parts))
+        print(f'| {a.name} | {parts[0]:.4%} | {parts[1]:.3%} | {parts[2]:.3%} | {faults:.0f} | '
+              f'{statistics.median(m["sync_fault_ns"]) / max(faults, 1) / 1e3:.0f} |')
+    print(f'mean of the sums {statistics.fmean(sums):.2%}')
+    figures['overhead_mean'] = statistics.fmean(sums)
+
+
+def overhead(rounds):
+    """By itself; `parked` ends with the same table."""
+    all_ = [App(app, own, ['futex', 'wic']) for app, own in APPS.items()]
+    for a in all_:
+        a.more(rounds, 2)
+    overhead_of(all_)
+
+
+# ---- single resumptions, and many waiters
 
 def latency(rounds):
     """Ping-pongs of two threads on one core, a resumption each way: what the kernel asks for alone, and ours."""
     n, found = 2000, {}
     for turn in range(rounds):
         for kind in rotated(['futex', 'copy', 'continue'], turn):
-            done = subprocess.run([build + '/bench/sync_floor', kind, str(n)], check=True, capture_output=True,
-                                  text=True)
-            found.setdefault('floor ' + kind, []).append(float(done.stdout))
+            found.setdefault('floor ' + kind, []).append(float(call([build + '/bench/sync_floor', kind, str(n)])))
         for sync in rotated(['futex', 'wic'], turn):
             m = run('conf/wic/pattern.ini', sync, 'workload.pattern.model=alternating', 'workload.pattern.size=1',
                     f'workload.pattern.iterations={n}', 'device.cpu.workers=1', 'device.cpu.cores=0')
@@ -166,9 +245,8 @@ def release(rounds):
         for kind in rotated(['sync_futex', 'sync_wic'], turn):
             for waiters in rotated([16, 4096], turn):
                 for core in (0, 1):
-                    done = subprocess.run([build + '/bench/sync_release', kind, str(waiters), str(core)],
-                                          check=True, capture_output=True, text=True)
-                    found.setdefault((kind, core, waiters), []).append([float(v) for v in done.stdout.split()])
+                    out = call([build + '/bench/sync_release', kind, str(waiters), str(core)])
+                    found.setdefault((kind, core, waiters), []).append([float(v) for v in out.split()])
     print('\nrelease of one of many who stall, us: publish(), until its consumer is back, until both are through')
     print('| waits | core | 16 waiters | 4096 waiters | ratio (another: of publish(); the same: of all) |')
     print('|---|---|---|---|---|')
@@ -184,27 +262,13 @@ def release(rounds):
                 bar(f'release_4096_over_16_{"another" if core else "same"}_core', ratio, '<=', 1.2)
 
 
-def overhead(rounds):
-    print("\noverhead of WIC's parts, share of the workers' time (paper, figure 15)")
-    print('| application | Interrupter | Activator: transfer | recycling | faults | us per stalled load |')
-    print('|---|---|---|---|---|---|')
-    for app, own in APPS.items():
-        m = run(f'conf/wic/{app}.ini', 'wic', *[f'workload.{app}.{s}' for s in own.split()], samples=rounds)
-        def per(name):
-            return statistics.median(v / (32e9 * s) for v, s in zip(m[name], m['seconds']))
-        faults = statistics.median(m['sync_faults'])
-        print(f'| {app} | {per("sync_alloc_ns"):.4%} | {per("sync_transfer_ns"):.3%} | '
-              f'{per("sync_recycle_ns"):.3%} | {faults:.0f} | '
-              f'{statistics.median(m["sync_fault_ns"]) / max(faults, 1) / 1e3:.0f} |')
-
-
 def scale(rounds):
     print('\nscaling: workers, all of which wait in turn; seconds, every message is checked')
     print('| workers | futex | wic | futex/wic |')
     print('|---|---|---|---|')
     for workers in (64, 256, 1024, 4096, 16384):
         found, devices = {'futex': [], 'wic': []}, max(2, workers // 4096)
-        for turn in range(rounds):
+        for turn in range(rounds if workers < 4096 else 2):
             for sync in rotated(['futex', 'wic'], turn):
                 m = run('conf/wic/pattern.ini', sync, 'workload.pattern.iterations=3', 'workload.pattern.tp=5',
                         'workload.pattern.model=alternating', f'device.cpu.workers={workers // devices}',
@@ -217,15 +281,24 @@ def scale(rounds):
         sys.stdout.flush()
 
 
-parser = argparse.ArgumentParser(description=__doc__)
+PARTS = {'beside': beside, 'parked': parked, 'apps': apps, 'fine': fine, 'latency': latency, 'release': release,
+         'overhead': overhead, 'scale': scale}
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
 parser.add_argument('build')
 parser.add_argument('--rounds', type=int, default=5)
-parser.add_argument('--only', default='beside,apps,parked,fine,latency,release,overhead,scale')
+parser.add_argument('--only', default='beside,parked,apps,fine,latency,release,scale')
 arguments = parser.parse_args()
 build = arguments.build
 for part in arguments.only.split(','):
-    {'beside': beside, 'apps': apps, 'parked': parked, 'fine': fine, 'latency': latency, 'release': release, 'overhead': overhead,
-     'scale': scale}[part](arguments.rounds)
+    began = time.monotonic()
+    PARTS[part](arguments.rounds)
+    print(f'({part}: {time.monotonic() - began:.0f} s)')
     sys.stdout.flush()
+if foreign:
+    print(f'\nother programs used {statistics.median(foreign):.1%} of the processor time beside the applications, '
+          f'{max(foreign):.1%} at most')
 print()
 print('\n'.join(bars))
+os.makedirs(build + '/bench', exist_ok=True)
+with open(build + '/bench/sync.json', 'w') as out:
+    json.dump({'figures': figures, 'bars': bars, 'foreign_cpu': foreign}, out, indent=1)

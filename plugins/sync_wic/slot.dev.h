@@ -29,7 +29,8 @@ struct sync_slot {
 	uint32_t done;    /* readers, of all rounds, that have released */
 	uint32_t side[2];  /* wic: the companion page whose turn it is, of even and of odd rounds */
 	uint32_t spent[2]; /* wic: that page may have been placed */
-	uint32_t pad2[9];
+	uint32_t used[2];  /* wic: companions that were, since all were recycled */
+	uint32_t pad2[7];
 };
 
 struct sync_channel {

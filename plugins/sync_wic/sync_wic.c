@@ -19,7 +19,7 @@ static const struct loom_opt rows[] = {
 		 .min = 64, .max = 1 << 20),
 	LOOM_OPT(struct wic_opts, companions, LOOM_OPT_U32, "0",
 		 "Pages that take turns when rounds of a slot stall, a power of two: the more, the more are "
-		 "recycled at once, half of them each time. 0: as many as there is room for, up to 16. The paper has 2.",
+		 "recycled at once. 0: as many as there is room for, up to 16. The paper has 2.",
 		 .max = WIC_SIDES_MAX),
 	LOOM_OPT(struct wic_opts, shards, LOOM_OPT_U32, "0",
 		 "Into how many userfaultfd descriptors a device's pages are divided, a power of two: a "

@@ -217,21 +217,23 @@ const void *wic_look(struct wic_space *sp, const struct sync_channel *k, struct 
 						  look_copy(sp, k, s, &t, sync_round(k, tag));
 }
 
-/* Nobody is stalled on any page of that half: its readers have gone, and those of its next round touch nothing
- * before the slot is free. A round that nobody stalled in leaves its page armed. */
+/* The round's readers have gone, and the next round is not published: no page is one that somebody has to find
+ * placed. Readers of the next round may be stalled, and remain so. A round that nobody stalled in leaves its page
+ * armed. */
 static uint64_t recycle(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
 			uint32_t half)
 {
+	uint32_t turns = k->sides / 2;
 	if (!__atomic_load_n(&s->spent[half], __ATOMIC_RELAXED))
 		return 0;
 	__atomic_store_n(&s->spent[half], 0u, __ATOMIC_RELAXED);
-	uint32_t next = s->side[half] + 1;
-	__atomic_store_n(&s->side[half], next % (k->sides / 2), __ATOMIC_RELAXED);
-	if (next < k->sides / 2)
+	__atomic_store_n(&s->side[half], (s->side[half] + 1) % turns, __ATOMIC_RELAXED);
+	if (++s->used[half] < turns)
 		return 0;
-	/* The whole half together: each call costs a flush of the other cores' address caches. */
-	uint64_t pages = (uint64_t)k->sides / 2 * k->step;
-	madvise(sp->pcm + (first + half * pages) * UFFD_PAGE, pages * UFFD_PAGE, MADV_DONTNEED);
+	s->used[0] = s->used[1] = 0;
+	/* Those of both halves together: each call costs a flush of the other cores' address caches. */
+	uint64_t pages = (uint64_t)k->sides * k->step;
+	madvise(sp->pcm + (uint64_t)first * UFFD_PAGE, pages * UFFD_PAGE, MADV_DONTNEED);
 	return pages;
 }
 

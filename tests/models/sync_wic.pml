@@ -185,7 +185,7 @@ active [CONSUMERS] proctype consumer()
 			if
 			:: spent[r & 1] ->
 				spent[r & 1] = 0;
-				mapped[r & 1] = 0
+				atomic { mapped[0] = 0; mapped[1] = 0 }
 			:: else
 			fi;
 #ifndef RELEASE_EARLY
