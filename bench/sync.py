@@ -60,6 +60,7 @@ def rotated(items, turn):
 
 def beside(rounds):
     """The rivals without a bar get one round: their figures are far from 1."""
+    rounds = min(rounds, 3)
     print('compute beside k waiters on its core: speed relative to k = 0 (share of the processor time)')
     kinds = ['sync_poll', 'sync_backoff how=yield', 'sync_backoff how=sleep', 'sync_futex', 'sync_wic']
     ks, found, share = [1, 2, 4, 8, 16, 64], {}, {}
@@ -240,7 +241,7 @@ def latency(rounds):
 
 def release(rounds):
     """Publishing to one of many who stall: on another core what it costs the producer, on its own core all of it."""
-    found = {}
+    found, rounds = {}, min(rounds, 4)
     for turn in range(rounds):
         for kind in rotated(['sync_futex', 'sync_wic'], turn):
             for waiters in rotated([16, 4096], turn):
@@ -268,7 +269,7 @@ def scale(rounds):
     print('|---|---|---|---|')
     for workers in (64, 256, 1024, 4096, 16384):
         found, devices = {'futex': [], 'wic': []}, max(2, workers // 4096)
-        for turn in range(rounds if workers < 4096 else 2):
+        for turn in range(min(rounds, 3 if workers < 4096 else 2)):
             for sync in rotated(['futex', 'wic'], turn):
                 m = run('conf/wic/pattern.ini', sync, 'workload.pattern.iterations=3', 'workload.pattern.tp=5',
                         'workload.pattern.model=alternating', f'device.cpu.workers={workers // devices}',
