@@ -33,11 +33,11 @@
 
 #define MGWS_MAIL_SLOTS 64u
 /* A CPU looks for wishes this many short tasks apart; a GPU this many rounds of its loop. Of a GPU's workers who
- * looks first after that time reads them from over the link, and tells the others: a line there bears a million
- * looks a second. */
+ * looks first after MGWS_MAIL_POLL_NS reads them from over the link, and tells the others: a line there bears a
+ * million looks a second. */
 #define MGWS_MAIL_TASKS 64u
 #define MGWS_MAIL_ROUNDS 16u
-#define MGWS_MAIL_POLL_NS 5000u
+#define MGWS_MAIL_POLL_NS 5000
 /* Of so many workers one is without work before their device asks another. */
 #define MGWS_MAIL_HUNGRY 8u
 /* A GPU's worker without work looks at the desk this many attempts to steal apart: each costs a look at memory. */
@@ -286,11 +286,11 @@ LOOM_FN uint32_t sched_mgws_asker(struct loom_ctx *c)
 #ifdef GPULOOM_DEV_CPU_H
 	asked = loom_load_relaxed_sys(wanted);
 #else
-	uint64_t now = loom_clock_ns(c);
-	if (now - loom_load_relaxed_dev(&peer->polled) < MGWS_MAIL_POLL_NS) {
-		asked = loom_load_relaxed_dev(&peer->wished);
-	} else {
-		loom_store_relaxed_dev(&peer->polled, now);
+	uint64_t polled = loom_load_relaxed_dev(&peer->polled), now = loom_clock_ns(c);
+	asked = loom_load_relaxed_dev(&peer->wished);
+	/* Signed: another may have looked since. By turns, or all that find the time come would look, and the answers
+	 * of some thousand take longer than the time to the next look. */
+	if ((int64_t)(now - polled) >= MGWS_MAIL_POLL_NS && loom_cas_acq_rel_dev(&peer->polled, &polled, now)) {
 		asked = loom_load_relaxed_sys(wanted);
 		loom_store_relaxed_dev(&peer->wished, asked);
 	}
