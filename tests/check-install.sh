@@ -40,6 +40,60 @@ sed 's/LOOM_IR_TASK(collatz_range)/LOOM_IR_TASK(other)\nLOOM_FN void other(struc
 	s/LOOM_IR_TAG(collatz_range)/LOOM_IR_TAG(other)/' collatz_ir.c >other_ir.c
 ${CC:-cc} -fPIC -shared -w $(pkg-config --cflags gpuloom) other_ir.c -o other.so || fail 'other_ir.c does not compile'
 expect 1 "cpu:0: other.so: there is no task function 'collatz_range' for this version" ./collatz 20000 cpu:0 other.so
+# Several objects in a process, and the same ones on a second stack.
+for add in 1 10; do
+	cat >add.c <<-END
+	#include <gpuloom/dev/ir.h>
+	LOOM_IR_TASK(add_$add)
+	LOOM_FN void add_$add(struct loom_ctx *c, const struct loom_task *t)
+	{
+		if (c->lane == 0)
+			loom_fetch_add_relaxed_sys((uint64_t *)loom_at(c, t->data.ref), (uint64_t)$add);
+	}
+	END
+	${CC:-cc} -fPIC -shared $(pkg-config --cflags gpuloom) add.c -o "add_$add.so" || fail 'add.c does not compile'
+done
+cat >two.c <<-'END'
+	#include <gpuloom/gpuloom.h>
+	#include <stdio.h>
+	int main(void)
+	{
+		static const char conf[] = "[run]\ndevices = cpu:0\n[transport]\nuse = host\n[scheduler]\nuse = mgws\n[termination]\nuse = counter\n";
+		static const char *const one[] = {"add_1"}, *const ten[] = {"add_10"};
+		for (int i = 0; i < 2; i++) {
+			struct loom_error err = {0};
+			struct loom_config *cfg;
+			struct loom_stack *s;
+			struct loom_result *result = NULL;
+			uint32_t a, b;
+			loom_ref ref;
+			void *host;
+			if (loom_config_create(&cfg, &err) || loom_config_load_text(cfg, "built in", conf, &err) ||
+			    loom_stack_open(cfg, NULL, &s, &err) ||
+			    loom_stack_ir(s, i ? "add_10.so" : "add_1.so", NULL, 0, i ? ten : one, 1, &a, &err) ||
+			    loom_stack_ir(s, i ? "add_1.so" : "add_10.so", NULL, 0, i ? one : ten, 1, &b, &err) ||
+			    loom_stack_alloc(s, 8, &ref, &host, &err)) {
+				puts(err.text);
+				return 1;
+			}
+			struct loom_task t[] = {{.tag = a, .data = {.ref = ref}}, {.tag = b, .data = {.ref = ref}}};
+			if (loom_stack_submit(s, t, 2, &err) || loom_stack_run(s, &result, &err)) {
+				puts(err.text);
+				return 1;
+			}
+			printf("%llu\n", (unsigned long long)*(uint64_t *)host);
+			if (loom_stack_ir(s, "add_1.so", NULL, 0, one, 1, &a, &err) != LOOM_EBUSY)
+				puts("too late, and not refused");
+			loom_result_destroy(result);
+			loom_stack_close(s);
+			loom_config_destroy(cfg);
+		}
+		return 0;
+	}
+END
+${CC:-cc} two.c -o two $(pkg-config --cflags --libs gpuloom) -Wl,-rpath,"$tmp/usr/lib" || fail 'two.c does not compile'
+[ "$(./two)" = "$(printf '11\n11')" ] || fail "two objects on two stacks: $(./two)"
+expect 1 "task function 'collatz_range' has come before, and not as IR" ./collatz 20000 cpu:0 collatz.dev.h collatz.so
 head -c 2000 collatz.so >cut.so
 expect 1 'cpu:0: cut.so: it cannot be loaded: ' ./collatz 20000 cpu:0 cut.so
 [ -z "$(ls "$TMPDIR")" ] || fail 'compiling leaves files behind'

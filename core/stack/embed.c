@@ -105,6 +105,10 @@ static int ir_tag(struct loom_stack *s, const char *name, uint32_t *tag, struct 
 				*tag = s->ir[i].tag[k];
 				return 0;
 			}
+	for (uint32_t i = 0; i < s->tasks; i++)
+		if (!strcmp(s->task_name[i], name))
+			return LOOM__FAIL(err, LOOM_EINVAL, "task function '%s' has come before, and not as IR: one name is one task",
+					  name);
 	return add_task(s, name, NULL, tag, err);
 }
 
@@ -113,6 +117,8 @@ int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size
 {
 	if (!file || !*file || !n)
 		return LOOM__FAIL(err, LOOM_EINVAL, "IR needs the name of a file, and of a task function or more");
+	if (s->prepared)
+		return LOOM__FAIL(err, LOOM_EBUSY, "%s comes too late: register before the first run", file);
 	for (uint32_t i = 0; i < n; i++)
 		if (!is_identifier(names[i]))
 			return LOOM__FAIL(err, LOOM_EINVAL, "%s: '%s' is no name of a function", file,

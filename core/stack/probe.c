@@ -56,10 +56,13 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		rc = loom__segments_pull(s, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
+	/* Words that did not arrive explain a time-out; without them it is a fault of its own. */
 	if (p->reached != LOOM_PROBE_ROUNDS)
 		*found = (struct finding){segment, a, b, "one never saw the other's change"};
 	else if (!p->apart && p->sum != 2ull * LOOM_PROBE_ADDS)
 		*found = (struct finding){segment, a, b, "additions were lost"};
+	else
+		return rc;
 	return 0;
 }
 

@@ -218,6 +218,8 @@ int compose_work(const struct loom_host *host, const struct compose_target *targ
 	}
 	if (!rc)
 		add_ir(program, out);
+	if (!rc && out->failed)
+		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", target->who);
 	if (rc)
 		text_free(out);
 	return rc;

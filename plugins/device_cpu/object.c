@@ -30,7 +30,8 @@ static int is_whole(const struct loom_program_ir *ir)
 	return 1;
 }
 
-/* From a copy in memory: each stack has tags of its own in it. */
+/* From a copy in memory: each stack has tags of its own in it. The descriptor of what is loaded, and so stays, is
+ * not closed: the loader knows an object by its name, and would take the next one of that name for this. */
 static void *open_object(const struct loom_program_ir *ir, char *why, size_t room)
 {
 	char path[64];
@@ -53,7 +54,7 @@ static void *open_object(const struct loom_program_ir *ir, char *why, size_t roo
 		if (said)
 			snprintf(why, room, "%s", colon ? colon + 2 : said);
 	}
-	if (fd >= 0)
+	if (fd >= 0 && !so)
 		close(fd);
 	return so;
 }

@@ -93,7 +93,7 @@ static int lacks_task(const char *log, char *name, size_t room)
 {
 	static const char prefix[] = LOOM_IR_PREFIX "task_";
 	const char *at = log ? strstr(log, prefix) : NULL;
-	if (!at)
+	if (!at || strstr(log, "ultiple definition")) /* two files bring it */
 		return 0;
 	at += sizeof(prefix) - 1;
 	snprintf(name, room, "%.*s", (int)strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"),

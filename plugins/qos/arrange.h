@@ -39,7 +39,7 @@ static const char *const arrange_files[] = {"uring", "pread", NULL};
 	ARRANGE_ROW(S, order, "order", LOOM_OPT_ENUM, "place",                                     \
 		    "In what order a tenant's reads of files are served that wait together: as they came, " \
 		    "or by their places in the file, from its begin to its end and again. Whatever is no read " \
-		    "stays where it is among them.",                                               \
+		    "stays where it is among them (io_uring has the reads and writes of a turn under way together).",                                               \
 		    .choices = arrange_order)
 
 static inline void arrange_common(const struct arrange_opts *o, struct loom_qos_path *path)

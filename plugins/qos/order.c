@@ -5,7 +5,8 @@
  * goes from floor to floor. Requests that are rare find the kernel's tables of the file cold, and
  * neighbours share their cache lines: the more wait, the less each pays for that. A sweep takes from each
  * place what waited when it came there, so that nobody waits for longer than one sweep takes. Whatever
- * is no read is a fence: it waits for the reads before it, and those behind it wait for it. */
+ * is no read is a fence: it waits for the reads before it, and those behind it wait for it. (So they are
+ * begun; through io_uring, reads and writes of a turn are under way together: see files.c.) */
 #include <sys/mman.h>
 
 #include "service.h"
@@ -37,6 +38,16 @@ int ssr_queue_open(struct ssr_queue *q, uint64_t calls, uint32_t order)
 	q->sweep->next = (uint32_t *)(q->sweep + 1);
 	q->sweep->left = SSR_NOBODY;
 	return 0;
+}
+
+void ssr_queue_reset(struct ssr_queue *q)
+{
+	q->head = q->tail = q->gone = 0;
+	q->ahead_at = q->ahead_end = 0;
+	for (uint64_t i = 0; i <= q->mask; i++)
+		q->call[i].busy = 0;
+	if (q->sweep)
+		*q->sweep = (struct ssr_sweep){.next = q->sweep->next, .left = SSR_NOBODY};
 }
 
 void ssr_queue_close(struct ssr_queue *q)

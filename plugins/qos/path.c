@@ -264,7 +264,8 @@ void ssr_path_quiet(struct service *s)
 	ssr_awake(s, 1);
 	/* Whoever serves drops it; then nothing is posted, for no worker runs. */
 	for (;;) {
-		int left = ssr_posted(s);
+		/* What a ring held before it turned out to be broken is queued, too. */
+		int left = ssr_posted(s) || ssr_waiting(s);
 		for (uint32_t w = 0; w < s->workers && !left; w++)
 			left = !__atomic_load_n(&s->source[w].broken, __ATOMIC_RELAXED) &&
 			       __atomic_load_n(&s->source[w].served, __ATOMIC_ACQUIRE) !=

@@ -237,6 +237,13 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 	struct ssr_head *h = view->global;
 	memset(h, 0, sizeof(*h));
 	lay_out(s, h);
+	/* A run before this one may have ended with requests under way. */
+	for (uint32_t w = 0; w < s->workers; w++) {
+		s->source[w].taken = s->source[w].served = 0;
+		s->source[w].broken = 0;
+	}
+	for (uint32_t t = 0; t < s->tenants; t++)
+		ssr_queue_reset(&s->tenant[t].queue);
 	h->notify = s->path.notify;
 	h->vectors = s->vectors;
 	h->every = s->path.halves == LOOM_QOS_SPLIT && !s->path.mask;

@@ -285,6 +285,7 @@ uint64_t ssr_waiting(const struct service *s);
 
 /* ---- order.c: who of a tenant's is served next */
 int ssr_queue_open(struct ssr_queue *q, uint64_t calls, uint32_t order); /* enum loom_qos_order */
+void ssr_queue_reset(struct ssr_queue *q); /* empty; nobody uses it */
 void ssr_queue_close(struct ssr_queue *q);
 uint64_t ssr_queue_waiting(const struct ssr_queue *q);
 uint64_t ssr_queue_oldest_ns(const struct ssr_queue *q); /* 0: not known */

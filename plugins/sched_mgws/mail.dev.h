@@ -276,6 +276,13 @@ LOOM_FN void sched_mgws_grant(struct loom_ctx *c, uint32_t to, struct sched_mgws
 	sched_mgws_rise(&desk->granting);
 }
 
+/* A hint is a wish if it is newer than what was granted: who lacks nothing says the last one that was taken, which is
+ * older while mail is in the box. */
+LOOM_FN int sched_mgws_newer(uint32_t wish, uint32_t granted)
+{
+	return (int32_t)(wish - granted) > 0;
+}
+
 /* Lane 0: a device whose wish this one has not granted; MGWS_NOBODY. Each look is at another. */
 LOOM_FN uint32_t sched_mgws_asker(struct loom_ctx *c)
 {
@@ -295,14 +302,14 @@ LOOM_FN uint32_t sched_mgws_asker(struct loom_ctx *c)
 		loom_store_relaxed_dev(&peer->wished, asked);
 	}
 #endif
-	return asked != loom_load_relaxed_dev(&peer->granted) ? device : MGWS_NOBODY;
+	return sched_mgws_newer(asked, loom_load_relaxed_dev(&peer->granted)) ? device : MGWS_NOBODY;
 }
 
 /* Lane 0: it wants tasks still. */
 LOOM_FN int sched_mgws_ungranted(const struct loom_ctx *c, uint32_t device)
 {
-	return loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->wanted) !=
-	       loom_load_relaxed_dev(&sched_mgws_peer(c, device)->granted);
+	return sched_mgws_newer(loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->wanted),
+				loom_load_relaxed_dev(&sched_mgws_peer(c, device)->granted));
 }
 
 /* Inside a task that keeps work to itself: 1 when another device wants some and there is none at hand. */

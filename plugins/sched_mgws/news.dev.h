@@ -16,6 +16,12 @@ LOOM_FN int sched_mgws_bare(const struct loom_ctx *c, uint64_t word)
 	return SCHED_CFG(c, owners) == 1 ? !sched_mgws_offers(word) : !sched_mgws_left(word);
 }
 
+/* Lane 0: that word after this worker has changed it. A single owner's books tell without a look. */
+LOOM_FN uint64_t sched_mgws_word_now(struct loom_ctx *c)
+{
+	return SCHED_CFG(c, owners) == 1 ? sched_mgws_hint(c)->word : loom_load_relaxed_sys(&sched_mgws_used(c)->word);
+}
+
 /* Lane 0, apart: a device that wants tasks, and this one has some; or MGWS_NOBODY. */
 LOOM_FN uint32_t sched_mgws_to_answer(struct loom_ctx *c, int can_share)
 {
@@ -144,7 +150,7 @@ SCHED_SLOW uint64_t sched_mgws_share(struct loom_ctx *c)
 		sched_mgws_share_level(c, MGWS_HIGH);
 	}
 	if (c->lane == 0) {
-		b->word = sched_mgws_hint(c)->word;
+		b->word = sched_mgws_word_now(c);
 		loom_trace_add(c, LOOM_TRACE_RELEASE, begin, c->worker, n);
 	}
 	return n;

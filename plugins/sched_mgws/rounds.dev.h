@@ -39,7 +39,7 @@ LOOM_FN int sched_mgws_rounds(struct loom_ctx *c, uint64_t *ran)
 			low += (uint32_t)n;
 			backlog -= (uint32_t)n;
 			if (c->lane == 0)
-				b->word = own->word;
+				b->word = sched_mgws_word_now(c);
 		} else if (news & MGWS_SHARE) {
 			LOOM_FAR_TOGETHER(sched_mgws_share, c);
 			held = mine->count;

@@ -61,7 +61,7 @@ static void read_complaint(int fd, struct ssr_run *run)
 		line = strrchr(text, '\n') + 1;
 	snprintf(run->complaint, sizeof(run->complaint), "%.*s", (int)sizeof(run->complaint) - 1, line);
 	for (char *c = run->complaint; *c; c++)
-		if ((unsigned char)*c < ' ' || *c == 0x7f)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f) /* cut UTF-8 is none */
 			*c = ' ';
 }
 

@@ -165,7 +165,8 @@ LOOM_FN void workload_ssr_storm_kernel(struct loom_ctx *c)
 	loom_fetch_add_acq_rel_sys(&k->begun, 1u);
 	while (!ssr_quits(c, k) && !(k->limit && s.answered >= k->limit)) {
 		if (loom_load_relaxed_sys(&k->quiet)) {
-			ssr_storm_take(c, k, t, &s, 1);
+			while (ssr_storm_take(c, k, t, &s, 1) == SSR_ROUND)
+				;
 			ssr_rest(c, k, 1000000);
 			continue;
 		}

@@ -98,7 +98,8 @@ LOOM_EXPORT int loom_stack_source(struct loom_stack *stack, const char *file, co
 
 /* Registers task functions that are compiled already, as <gpuloom/dev/ir.h> says: LTO-IR or PTX for CUDA devices, a
  * shared object for CPU devices; what it is shows from its first bytes. `data` is copied; NULL: what the file holds.
- * For devices of several kinds call it once for each: a name that came before keeps its tag. Before the first run. */
+ * For devices of several kinds call it once for each: a name that came in other IR keeps its tag, one that came
+ * otherwise is LOOM_EINVAL. Before the first run. */
 LOOM_EXPORT int loom_stack_ir(struct loom_stack *stack, const char *file, const void *data, size_t bytes,
 			      const char *const *names, uint32_t n, uint32_t *tags, struct loom_error *err);
 
