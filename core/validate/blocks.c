@@ -72,11 +72,11 @@ int loom__test_blocks_init(struct loom__trial *t)
 		if (verdict)
 			return verdict;
 		opened++;
-		verdict = loom__rig_init(&r);
+		verdict = loom__rig_start(&r);
 		if (!verdict && (copy = malloc(r.bytes)))
 			memcpy(copy, r.host, r.bytes);
 		if (!verdict)
-			verdict = loom__rig_init(&r);
+			verdict = loom__rig_start(&r);
 		for (uint64_t at = 0; !verdict && copy && at < r.bytes; at++)
 			if (copy[at] != r.host[at])
 				verdict = loom__fault(

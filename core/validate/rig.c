@@ -391,7 +391,7 @@ static void fill(struct loom__rig *r, uint32_t w, uint32_t lane)
 	}
 }
 
-int loom__rig_init(struct loom__rig *r)
+int loom__rig_start(struct loom__rig *r)
 {
 	struct loom_error err = {0};
 	struct loom__rig_part *p = &r->part[r->kind];
@@ -410,6 +410,14 @@ int loom__rig_init(struct loom__rig *r)
 	for (uint32_t w = 0; w < r->layout.workers; w++)
 		for (uint32_t lane = 0; lane < r->want.lanes; lane++)
 			fill(r, w, lane);
+	return 0;
+}
+
+int loom__rig_init(struct loom__rig *r)
+{
+	int verdict = loom__rig_start(r);
+	if (verdict)
+		return verdict;
 	const struct loom_sync_ops *ops = r->t->plugin->ops;
 	for (uint32_t d = 0; r->kind == LOOM_SYNC && LOOM_HAS(ops, ready) && d < r->layout.devices;
 	     d++)

@@ -80,7 +80,10 @@ int loom__rig_open(struct loom__rig *r, struct loom__trial *t, const struct loom
 		   struct loom__settings *settings);
 void loom__rig_close(struct loom__rig *r);
 
-/* Before a sample: init(), control words, counters, contexts. 0 or FAILED. */
+/* Before a sample: init(), control words, counters, contexts. No thread of the plug-in works on the blocks yet.
+ * 0 or FAILED. */
+int loom__rig_start(struct loom__rig *r);
+/* The same, and ready(). */
 int loom__rig_init(struct loom__rig *r);
 /* Threads for all workers and lanes execute `body` with their contexts, from one start. After
  * limit_ns the stop word is set. 0; LOOM_ETIMEDOUT when the workers then left; a worker that stays

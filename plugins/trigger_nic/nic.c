@@ -130,7 +130,8 @@ static struct nic_flight *take_flight(struct nic *nic, uint32_t state)
 
 static void give_flight(struct nic *nic, struct nic_flight *f)
 {
-	if (f->epoch == nic->epoch && f->io.op == LOOM_NET_RECV)
+	/* Those of a sample before are counted as receives, whatever they are: see nic_policy_init(). */
+	if (f->epoch != nic->epoch || f->io.op == LOOM_NET_RECV)
 		nic->receiving--;
 	f->state = FREE;
 	f->next = nic->free_flight;
