@@ -117,6 +117,33 @@ static void *flood(void *arg)
 	return NULL;
 }
 
+/* A tenant that floods a path with little budget, beside one that asks now and then. */
+static struct qos_rig *flooded(const char *const path[2], struct flood *f)
+{
+	struct loom_error err = {0};
+	struct qos_rig *r = qos_rig_create(2);
+	qos_rig_stage(r, path[0], path[1]);
+	qos_rig_stage(r, "budget", "limit=1% stall=3ms tick=no");
+	qos_rig_tenant(r, 0, 1, 64, 1);
+	qos_rig_tenant(r, 1, 1, 1, 1);
+	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	*f = (struct flood){.r = r};
+	qos_rig_must(!pthread_create(&f->id, NULL, flood, f), "thread", NULL);
+	usleep(400000); /* until the path has saved something */
+	return r;
+}
+
+/* The path was roused for the other. */
+static void ebb(struct flood *f)
+{
+	struct loom_error err = {0};
+	__atomic_store_n(&f->stop, 1, __ATOMIC_RELAXED);
+	pthread_join(f->id, NULL);
+	CU_ASSERT_EQUAL(qos_rig_collect(f->r, &err), 0);
+	CU_ASSERT(qos_rig_metric("ssr_roused") >= 10);
+	qos_rig_close(f->r);
+}
+
 /* One tenant always waits for a burst, which come every 150 ms. Another asks now and then, far less than its
  * share allows: the path is roused for it. */
 static void test_rouses(void)
@@ -125,26 +152,14 @@ static void test_rouses(void)
 		{"monolithic", "class=other"}, {"monolithic", "class=other notify=futex"},
 		{"monolithic", "class=other worker=yes"}, {"split", "class=other"}};
 	for (size_t i = 0; i < COUNT(path); i++) {
-		struct loom_error err = {0};
-		struct qos_rig *r = qos_rig_create(2);
-		qos_rig_stage(r, path[i][0], path[i][1]);
-		qos_rig_stage(r, "budget", "limit=1% stall=3ms tick=no");
-		qos_rig_tenant(r, 0, 1, 64, 1);
-		qos_rig_tenant(r, 1, 1, 1, 1);
-		qos_rig_must(!qos_rig_start(r, &err), "start", &err);
-		struct flood f = {.r = r};
-		qos_rig_must(!pthread_create(&f.id, NULL, flood, &f), "thread", NULL);
+		struct flood f;
+		struct qos_rig *r = flooded(path[i], &f);
 		struct loom_request request = {0};
-		usleep(400000); /* until it has saved something */
 		for (int k = 0; k < 20; k++) {
 			CU_ASSERT_EQUAL(qos_rig_do(r, 1, request), 0);
 			usleep(20000);
 		}
-		__atomic_store_n(&f.stop, 1, __ATOMIC_RELAXED);
-		pthread_join(f.id, NULL);
-		CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
-		CU_ASSERT(qos_rig_metric("ssr_roused") >= 10);
-		qos_rig_close(r);
+		ebb(&f);
 	}
 }
 
@@ -173,27 +188,15 @@ static void test_roused_from_a_queue(void)
 {
 	static const char *const path[][2] = {{"split", "class=other"}, {"monolithic", "class=other worker=yes"}};
 	for (size_t i = 0; i < COUNT(path); i++) {
-		struct loom_error err = {0};
-		struct qos_rig *r = qos_rig_create(2);
-		qos_rig_stage(r, path[i][0], path[i][1]);
-		qos_rig_stage(r, "budget", "limit=1% stall=3ms tick=no");
-		qos_rig_tenant(r, 0, 1, 64, 1);
-		qos_rig_tenant(r, 1, 1, 1, 1);
-		qos_rig_must(!qos_rig_start(r, &err), "start", &err);
-		struct flood f = {.r = r};
-		qos_rig_must(!pthread_create(&f.id, NULL, flood, &f), "thread", NULL);
-		usleep(400000); /* until it has saved something */
+		struct flood f;
+		struct qos_rig *r = flooded(path[i], &f);
 		for (int k = 0; k < 20; k++) {
 			int64_t got;
 			uint64_t id = post_unheard(r, 1);
 			CU_ASSERT_EQUAL(r->ctx[1].qos->wait(&r->ctx[1], id, 10 * SECOND, &got), 0);
 			usleep(20000);
 		}
-		__atomic_store_n(&f.stop, 1, __ATOMIC_RELAXED);
-		pthread_join(f.id, NULL);
-		CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
-		CU_ASSERT(qos_rig_metric("ssr_roused") >= 10);
-		qos_rig_close(r);
+		ebb(&f);
 	}
 }
 

@@ -20,22 +20,16 @@ static int has_level(const struct loom__view *view, size_t factor, const char *t
 static size_t levels_of_head(const struct loom__view *view, size_t factor, const char **level,
 			     size_t most)
 {
-	const cJSON *f, *value;
+	const cJSON *value;
 	size_t n = 0;
-	cJSON_ArrayForEach(f, loom__json_list(view->head, "factors"))
+	cJSON_ArrayForEach(value, loom__view_values(view, factor))
 	{
-		if (strcmp(loom__json_text(f, "key"), view->factor[factor]))
-			continue;
-		cJSON_ArrayForEach(value, loom__json_list(f, "values"))
-		{
-			const char *text = loom__json_string(value);
-			size_t i = 0;
-			while (i < n && strcmp(level[i], text))
-				i++;
-			if (i == n && n < most && *text && has_level(view, factor, text))
-				level[n++] = text;
-		}
-		break;
+		const char *text = loom__json_string(value);
+		size_t i = 0;
+		while (i < n && strcmp(level[i], text))
+			i++;
+		if (i == n && n < most && *text && has_level(view, factor, text))
+			level[n++] = text;
 	}
 	return n;
 }

@@ -93,6 +93,9 @@ int loom__view_create(const struct loom__doc *doc, size_t docs, struct loom__vie
 		      struct loom_error *err);
 void loom__view_free(struct loom__view *view);
 
+/* The values of a factor as a sweep's head lists them; NULL: it does not. */
+const cJSON *loom__view_values(const struct loom__view *view, size_t factor);
+
 double loom__view_value(const struct loom__variant *v, size_t metric, size_t row);
 
 /* The metric that leads: the first with a direction, `name` when not NULL. LOOM__NO_NAME: none. */

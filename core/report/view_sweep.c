@@ -164,22 +164,27 @@ static void complete_head(struct loom__view *view)
 	view->head = head;
 }
 
+const cJSON *loom__view_values(const struct loom__view *view, size_t f)
+{
+	const cJSON *factor;
+	cJSON_ArrayForEach(factor, loom__json_list(view->head, "factors"))
+	{
+		if (!strcmp(loom__json_text(factor, "key"), view->factor[f]))
+			return loom__json_list(factor, "values");
+	}
+	return NULL;
+}
+
 /* The place of a variant's level among the values of its factor as the head lists them. */
 static size_t place_of(const struct loom__view *view, const struct loom__variant *v, size_t f)
 {
-	const cJSON *factor, *value;
+	const cJSON *value;
 	size_t i = 0;
-	cJSON_ArrayForEach(factor, loom__json_list(view->head, "factors"))
+	cJSON_ArrayForEach(value, loom__view_values(view, f))
 	{
-		if (strcmp(loom__json_text(factor, "key"), view->factor[f]))
-			continue;
-		cJSON_ArrayForEach(value, loom__json_list(factor, "values"))
-		{
-			if (v->level && v->level[f] && !strcmp(loom__json_string(value), v->level[f]))
-				return i;
-			i++;
-		}
-		break;
+		if (v->level && v->level[f] && !strcmp(loom__json_string(value), v->level[f]))
+			return i;
+		i++;
 	}
 	return SIZE_MAX;
 }

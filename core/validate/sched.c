@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "validate/refterm.h"
 #include "validate/tests.h"
@@ -19,6 +20,7 @@ enum { MOST = 100000 };
 
 struct truth {
 	uint64_t rough;
+	uint64_t naps; /* so many tasks begin with one: see sched_once */
 	uint64_t torn, torn_at; /* tasks that arrived changed */
 	uint64_t spawned;       /* by tasks */
 	uint64_t refused;       /* spawns that gave another answer than 0 */
@@ -102,6 +104,8 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 		__atomic_add_fetch(&truth->worker[c->worker].executed, 1, __ATOMIC_RELAXED);
 	if (truth->rough)
 		loom__dawdle(c);
+	if (id < truth->naps)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
 	if (LOOM_HAS(c->sched, wanted) && id % 3 == 0 && c->sched->wanted(c) < 0)
 		__atomic_add_fetch(&truth->refused, c->lane == 0, __ATOMIC_RELAXED);
 	for (uint64_t i = 0, k = children(t); i < k; i++) {
@@ -135,7 +139,7 @@ static loom_task_fn *const tree_tasks[] = {node, node, endless};
  */
 
 struct tree {
-	uint32_t devices, workers, lanes, initials, size;
+	uint32_t devices, workers, lanes, initials, size, naps;
 	enum shape shape;
 	uint64_t seed;
 	int samples;
@@ -171,6 +175,7 @@ static void plant(struct loom__rig *r, const struct tree *tree)
 	memset(truth, 0, sizeof(*truth));
 	memset(term, 0, sizeof(*term));
 	truth->rough = term->rough = (uint64_t)r->t->rough;
+	truth->naps = tree->naps;
 	term->trial = (uint64_t)(uintptr_t)r->t;
 	term->made = tree->initials;
 	for (uint32_t i = 0; i < tree->initials; i++) {
@@ -333,6 +338,8 @@ static int grow(struct loom__trial *t, const struct tree *tree)
 /* ---- tests ------------------------------------------------------------------------------------
  */
 
+/* The first tasks take their time, so that on a busy machine, too, there are workers that report idle before there
+ * is work for them. */
 int loom__test_sched_once(struct loom__trial *t)
 {
 	static const uint32_t workers[] = {1, 2, 3, 5};
@@ -344,6 +351,7 @@ int loom__test_sched_once(struct loom__trial *t)
 					    .lanes = 1,
 					    .initials = 1,
 					    .size = shape == STAR || shape == RANDOM ? 20000 : 3000,
+					    .naps = workers[i] > 1 ? 16 : 0,
 					    .shape = (enum shape)shape,
 					    .seed = t->seed + i,
 					    .samples = 2};
