@@ -111,12 +111,28 @@ wrong "w.ini:9:5: error: point 'a' sets run.seed twice" '[sweep.points]' 'a = ru
 wrong "w.ini:9:8: error: run.seed is varied by a list, and set by point 'a'" "$seeds" '[sweep.points]' 'a = run.seed=3'
 wrong "w.ini:11:6: error: .*does not take '3'" "$seeds" '[sweep.skip]' 'no = run.seed=3'
 wrong "w.ini:10:5: error: .*did you mean .*'host'" '[sweep.points]' 'a = transport.use=host' 'b = transport.use=hots'
-# A slip in the name of a metric: after the first sample, not after the last.
-expect 2 "no metric 'secnds' in the first sample; did you mean 'seconds'" "$G" run "$tmp/s.ini" --samples 100000 \
-	--set sweep.pareto=secnds,cpu_seconds --set sweep.output=
-expect 2 "warning: no metric 'beauty' in the first sample" "$G" run "$tmp/s.ini" --samples 1 \
-	--set sweep.pareto=seconds,beauty --set sweep.output=
+# A slip in the name of a metric: after the first sample, not after the last; one that is like none, which may be
+# that of other cells, after the first round. Nothing is lost: the file can be read as it is, and takes another name.
+expect 2 "no metric 'secnds'; did you mean 'seconds'" "$G" run "$tmp/s.ini" --samples 100000 \
+	--set sweep.pareto=secnds,cpu_seconds --set sweep.output= --set sweep.report=
+rm -f "$tmp/s.jsonl"
+expect 2 "did you mean 'seconds'. What was measured is in '.*s.jsonl': --resume" "$G" run "$tmp/s.ini" --samples 2 \
+	--set sweep.pareto=secnds,cpu_seconds --set sweep.report=
+expect 0 "warning: report: the sweep's own 'pareto' is left out: no metric 'secnds'" "$G" report "$tmp/s.jsonl"
+grep -qE '^\| .*(Small|large|as-it-is)' "$tmp/out" || fail 'a report in spite of a slip in its front'
+expect 2 "no metric 'secnds'" "$G" report "$tmp/s.jsonl" --pareto secnds,cpu_seconds
+expect 0 ' 9 new samples' "$G" run "$tmp/s.ini" --samples 2 --resume
+tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' || fail 'the front that it was told then'
+expect 0 '' "$G" report "$tmp/s.jsonl"
+! grep -q warning "$tmp/err" || fail 'the file still wishes for what there is not'
+expect 2 "warning: no metric 'beauty' in the first sample" "$G" run "$tmp/s.ini" --samples 100000 --anew \
+	--set sweep.pareto=seconds,beauty
+grep -q "error: no metric 'beauty' in any cell; there are seconds, .*--resume" "$tmp/err" && grep -q ' 5 new samples' "$tmp/err" ||
+	fail 'a metric of no cell, after the first round'
 grep -q 'Small, 1' "$tmp/out" || fail 'no table, for want of a metric'
+expect 2 "no metric 'ugliness' in any cell" "$G" run "$tmp/s.ini" --samples 1 --resume --set sweep.pareto=seconds,ugliness
+expect 2 "no metric 'beauty' in any cell" "$G" run "$tmp/s.ini" --samples 1 --set sweep.pareto=seconds,beauty \
+	--set sweep.output=
 
 # Ctrl-C: 130, the table of what there is, the drawing, and how to go on.
 rm -f "$tmp/s.svg" "$tmp/s.jsonl"

@@ -334,7 +334,7 @@ static int fake_progress(void *arg, const struct loom__sweep *s)
 	return k->stop_after && k->taken >= k->stop_after;
 }
 
-static const struct loom__sweep_ops fake_ops = {fake_open, fake_sample, fake_close};
+static const struct loom__sweep_ops fake_ops = {fake_open, fake_sample, fake_close, NULL};
 
 static void make_sweep(struct loom__sweep *s, struct loom__journal *j, struct fake *k)
 {
@@ -611,7 +611,7 @@ static int slow_open(void *arg, size_t cell, void **run, struct loom_error *err)
 /* Opening is dear: later visits take several samples. A budget ends the sweep without an error. */
 static void test_visits_and_budget(void)
 {
-	static const struct loom__sweep_ops slow = {slow_open, slow_sample, fake_close};
+	static const struct loom__sweep_ops slow = {slow_open, slow_sample, fake_close, NULL};
 	struct fake k = {.wrong_cell = -1};
 	struct loom__journal j;
 	struct loom__sweep s;

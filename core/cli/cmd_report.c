@@ -130,30 +130,51 @@ int loom__report_write(const struct loom__cli *cli, const struct loom__report_ar
 	return status;
 }
 
-/* The document of a sweep says what its conf wished. */
-static const char *wished(const struct loom__report_args *a, const struct loom__doc *doc, const char *asked,
-			  const char *key)
+enum wish { METRIC, PARETO, PLOT };
+
+/* One wish among others that are left open. */
+static int add_wish(const struct loom__view *view, enum wish which, const char *text, struct loom__report_wish *wish,
+		    unsigned *plots, struct loom_error *err)
 {
-	const char *text = doc->kind == LOOM__DOC_SWEEP && !a->usual
-			       ? loom__json_text(loom__json_object(doc->root, "report"), key)
+	if (which == PLOT)
+		return loom__report_plots(text, plots, err);
+	return loom__report_wish(view, which == METRIC ? text : NULL, which == PARETO ? text : NULL, wish, err);
+}
+
+/* What is asked for, else what the document of a sweep says that its conf wished. NULL: the usual, also where the
+ * document wishes for what it does not have: whoever reads it cannot mend that. */
+static const char *wished(const struct loom__cli *cli, const struct loom__view *view, enum wish which,
+			  const char *asked)
+{
+	static const char *const key[] = {"metric", "pareto", "plot"};
+	const char *text = view->kind == LOOM__DOC_SWEEP
+			       ? loom__json_text(loom__json_object(view->head, "report"), key[which])
 			       : "";
-	return asked && *asked ? asked : *text ? text : NULL;
+	struct loom__report_wish wish;
+	struct loom_error err;
+	unsigned plots;
+	if (asked)
+		return asked;
+	if (!*text)
+		return NULL;
+	if (!add_wish(view, which, text, &wish, &plots, &err))
+		return text;
+	loom__say_warning(cli, "report: the sweep's own '%s' is left out: %s", key[which], err.text);
+	return NULL;
 }
 
 int loom__report_view(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__doc *doc,
 		      size_t docs, struct loom__view *view, struct loom__report_wish *wish)
 {
 	struct loom_error err;
-	unsigned plots;
-	int rc = loom__report_plots(wished(a, &doc[0], a->plot, "plot"), &plots, &err);
+	unsigned plots = 0;
+	int rc = loom__view_create(doc, docs, view, &err);
 	if (!rc) {
-		rc = loom__view_create(doc, docs, view, &err);
-		if (!rc) {
-			rc = loom__report_wish(view, wished(a, &doc[0], a->metric, "metric"),
-					       wished(a, &doc[0], a->pareto, "pareto"), wish, &err);
-			if (rc)
-				loom__view_free(view);
-		}
+		rc = loom__report_wish(view, wished(cli, view, METRIC, a->metric), wished(cli, view, PARETO, a->pareto),
+				       wish, &err);
+		rc = rc ? rc : loom__report_plots(wished(cli, view, PLOT, a->plot), &plots, &err);
+		if (rc)
+			loom__view_free(view);
 	}
 	if (rc) {
 		loom__say_error(cli, "report: %s", err.text);

@@ -9,7 +9,6 @@
 struct loom__report_args {
 	struct loom__words file;
 	const char *output, *format, *metric, *pareto, *plot; /* NULL: as the document says, or usual */
-	int usual; /* whatever the document says */
 };
 
 /* The view of documents, and what of it is wished; says mistakes and returns an exit code. Free the view on 0. */

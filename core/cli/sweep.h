@@ -35,7 +35,7 @@ int loom__sweep_conf(const struct loom__cli *cli, const struct loom__conf_args *
 int loom__sweep_check(const struct loom__cli *cli, const struct loom__conf_args *conf,
 		      const struct loom__sweep_spec *spec);
 
-/* ---- between sweep_run.c and sweep_cells.c ------------------------------------------------------ */
+/* ---- between sweep_run.c, sweep_cells.c and sweep_metrics.c -------------------------------------- */
 
 struct loom__sweep_session {
 	const struct loom__cli *cli;
@@ -50,14 +50,24 @@ struct loom__sweep_session {
 	int told;               /* the file has the about line of this session */
 	size_t at;              /* the cell that is open */
 	struct loom__text said; /* why cells failed, a line each: once is enough */
-	int looked;             /* at the metrics of the first sample */
-	struct loom_error mistake; /* found there: code 0, or the sweep ends */
+	struct loom__names metric;   /* that there are, in this process's samples and in the file's */
+	int looked, sure;	     /* at the metrics of the first sample, and of all cells */
+	struct loom_error mistake;   /* in the name of a metric: code 0, or the sweep ends */
+	cJSON *wishes;		     /* the file's {metric, pareto, plot}; owned */
 	uint64_t shown_ns;      /* when progress was last shown */
 };
 
+/* The file of samples, or NULL. */
+const char *loom__sweep_output(const struct loom__sweep_session *s);
 /* Resolves every cell: its id, or why it is left out. An exit code. */
 int loom__sweep_resolve(struct loom__sweep_session *s);
 /* How cells are run; arg is the session. */
 extern const struct loom__sweep_ops loom__sweep_stack_ops;
+
+/* Notes which metrics there are: those of a line of the file, those of a sample. */
+void loom__sweep_note_line(void *session, const cJSON *line);
+void loom__sweep_note_sample(struct loom__sweep_session *s, const struct loom__sample *sample);
+/* After the first round over all cells it is certain that a metric does not exist: that is s->mistake. */
+void loom__sweep_look_again(struct loom__sweep_session *s);
 
 #endif

@@ -252,29 +252,6 @@ static int open_run(void *arg, size_t cell, void **run, struct loom_error *err)
 	return say_failure(s, rc, err);
 }
 
-/* A slip in the name of a metric would else be noticed when all has been measured. One that is like none may yet
- * be a metric of other cells. */
-static void look_for(struct loom__sweep_session *s, const char *list, const struct loom__sample *sample)
-{
-	const char **have = calloc(sample->report.count + 1, sizeof(*have));
-	for (size_t i = 0; have && i < sample->report.count; i++)
-		have[i] = sample->report.list[i].name;
-	for (char name[80]; have && *list && !s->mistake.code;) {
-		size_t n = strcspn(list, ", ");
-		snprintf(name, sizeof(name), "%.*s", (int)n, list);
-		list += n + strspn(list + n, ", ");
-		const char *near = loom__nearest(name, have, sample->report.count);
-		if (near && strcmp(near, name))
-			LOOM__FAIL(&s->mistake, LOOM_EINVAL, "no metric '%s' in the first sample; did you mean '%s'?",
-				   name, near);
-		else if (!near)
-			loom__say_warning(s->cli, "no metric '%s' in the first sample: `gpuloom run --no-sweep` shows "
-						  "which there are",
-					  name);
-	}
-	free(have);
-}
-
 static int sample_run(void *arg, void *run, cJSON *line, struct loom_error *err)
 {
 	struct loom__sweep_session *s = arg;
@@ -283,10 +260,7 @@ static int sample_run(void *arg, void *run, cJSON *line, struct loom_error *err)
 	if (rc)
 		return say_failure(s, rc, err);
 	const struct loom__sample *sample = &r->result->sample[r->result->samples - 1];
-	if (!s->looked++) {
-		look_for(s, s->spec->opts.metric, sample);
-		look_for(s, s->spec->opts.pareto, sample);
-	}
+	loom__sweep_note_sample(s, sample);
 	cJSON_AddNumberToObject(line, "seconds", sample->seconds);
 	cJSON *metrics = cJSON_AddObjectToObject(line, "metrics");
 	cJSON *units = cJSON_AddObjectToObject(line, "units");
@@ -302,4 +276,4 @@ static int sample_run(void *arg, void *run, cJSON *line, struct loom_error *err)
 	return better ? 0 : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 }
 
-const struct loom__sweep_ops loom__sweep_stack_ops = {open_run, sample_run, close_run};
+const struct loom__sweep_ops loom__sweep_stack_ops = {open_run, sample_run, close_run, loom__sweep_note_line};

@@ -10,7 +10,7 @@
 #include "report/table.h"
 #include "run/environment.h"
 
-static const char *output_of(const struct loom__sweep_session *s)
+const char *loom__sweep_output(const struct loom__sweep_session *s)
 {
 	const char *path = s->wish->output ? s->wish->output : s->spec->opts.output;
 	return *path && strcmp(path, "-") ? path : NULL;
@@ -50,6 +50,8 @@ static int show_progress(void *arg, const struct loom__sweep *w)
 		fprintf(stderr, "gpuloom: %zu of %zu samples%s\n", w->taken, w->wanted, rest);
 		s->shown_ns = now;
 	}
+	if (w->rounds)
+		loom__sweep_look_again(s);
 	return s->mistake.code || loom__stop_asked() > 0;
 }
 
@@ -68,11 +70,11 @@ static void show_end(const struct loom__sweep_session *s)
 		return;
 	fprintf(stderr, "gpuloom: %zu cells: %zu complete, %zu skipped, %zu failed; %zu new samples",
 		s->sweep.cells, done, skipped, failed, s->sweep.taken);
-	if (output_of(s))
-		fprintf(stderr, "; `gpuloom report %s -o sweep.html` shows them", output_of(s));
+	if (loom__sweep_output(s))
+		fprintf(stderr, "; `gpuloom report %s -o sweep.html` shows them", loom__sweep_output(s));
 	fputs("\n", stderr);
 	if (s->sweep.out_of_budget && done + skipped + failed < s->sweep.cells)
-		loom__say_warning(s->cli, "the budget is used up%s", output_of(s) ? "; --resume goes on" : "");
+		loom__say_warning(s->cli, "the budget is used up%s", loom__sweep_output(s) ? "; --resume goes on" : "");
 }
 
 /* ---- the file
@@ -104,16 +106,29 @@ static void add_factor(cJSON *list, const struct loom__factor *f)
 	}
 }
 
-/* What a report of the file shows unless it is told otherwise. */
-static void add_wishes(cJSON *o, const struct loom__sweep_opts *opts)
+/* What a report of the file shows unless it is told otherwise: what the file says, and over that the conf. */
+static cJSON *wishes(const struct loom__sweep_session *s)
 {
-	cJSON *report = cJSON_AddObjectToObject(o, "report");
-	if (*opts->metric)
-		cJSON_AddStringToObject(report, "metric", opts->metric);
-	if (*opts->pareto)
-		cJSON_AddStringToObject(report, "pareto", opts->pareto);
-	if (*opts->plot)
-		cJSON_AddStringToObject(report, "plot", opts->plot);
+	const struct loom__sweep_opts *opts = &s->spec->opts;
+	const char *const wish[][2] = {{"metric", opts->metric}, {"pareto", opts->pareto}, {"plot", opts->plot}};
+	cJSON *report = s->wishes ? cJSON_Duplicate(s->wishes, 1) : cJSON_CreateObject();
+	for (size_t i = 0; i < LOOM__COUNT(wish); i++) {
+		if (!*wish[i][1])
+			continue;
+		cJSON_DeleteItemFromObjectCaseSensitive(report, wish[i][0]);
+		cJSON_AddStringToObject(report, wish[i][0], wish[i][1]);
+	}
+	return report;
+}
+
+/* A file that is gone on with may be told something else than before. */
+static int tell_wishes(struct loom__sweep_session *s, struct loom_error *err)
+{
+	cJSON *line = cJSON_CreateObject(), *report = wishes(s);
+	cJSON_AddItemToObject(line, "report", report);
+	int rc = cJSON_Compare(report, s->wishes, 1) ? 0 : loom__journal_add(&s->journal, line, err);
+	cJSON_Delete(line);
+	return rc;
 }
 
 static cJSON *header(const struct loom__sweep_session *s)
@@ -133,7 +148,7 @@ static cJSON *header(const struct loom__sweep_session *s)
 		cJSON_AddStringToObject(item, spec->constraint[i].only ? "only" : "skip",
 					spec->constraint[i].text);
 	}
-	add_wishes(o, &spec->opts);
+	cJSON_AddItemToObject(o, "report", wishes(s));
 	cJSON_AddNumberToObject(o, "cells", (double)s->sweep.cells);
 	cJSON_AddNumberToObject(o, "samples", s->sweep.samples);
 	cJSON_AddNumberToObject(o, "seed", (double)spec->opts.seed);
@@ -167,8 +182,7 @@ static void add_end(struct loom__sweep_session *s, int rc)
 static int show(const struct loom__sweep_session *s)
 {
 	const struct loom__sweep_opts *o = &s->spec->opts;
-	const struct loom__report_args args = {
-	    .output = o->report, .metric = o->metric, .pareto = o->pareto, .plot = o->plot};
+	const struct loom__report_args args = {.output = o->report}; /* the rest stands in the file */
 	int table = !s->wish->quiet && !s->wish->lines;
 	struct loom__doc doc = {0};
 	struct loom__view view;
@@ -180,20 +194,18 @@ static int show(const struct loom__sweep_session *s)
 		loom__say_error(s->cli, "%s", err.text);
 		return LOOM_EXIT_FAILURE;
 	}
-	int status = loom__report_view(s->cli, &args, &doc, 1, &view, &wish), read = status;
-	if (read) /* a metric that there is not: the table shows those that there are */
-		read = loom__report_view(s->cli, &(struct loom__report_args){.usual = 1}, &doc, 1, &view, &wish);
-	if (!read) {
+	int status = loom__report_view(s->cli, &args, &doc, 1, &view, &wish);
+	if (!status) {
 		struct loom__text text = {0};
 		struct loom__report_wish shown = wish;
-		if (!*o->pareto || status) /* a front that nobody asked for is for pages */
+		if (!*o->pareto || s->mistake.code) /* a front that nobody asked for is for pages */
 			shown.x = LOOM__NO_NAME;
 		if (table)
 			loom__table_sweep(&view, &shown, &text);
 		if (text.at)
 			fputs(text.at, s->cli->out);
 		loom__text_free(&text);
-		if (*o->report && !status)
+		if (*o->report && !s->mistake.code)
 			status = loom__report_write(s->cli, &args, &view, &wish);
 		if (*o->report && !status && !s->wish->quiet)
 			fprintf(stderr, "gpuloom: '%s' is written\n", o->report);
@@ -210,16 +222,19 @@ static int open_journal(struct loom__sweep_session *s, struct loom_error *err)
 {
 	const struct loom__sweep_wish *w = s->wish;
 	cJSON *head = header(s);
-	int rc = loom__journal_open(output_of(s), w->lines ? s->cli->out : NULL,
+	int rc = loom__journal_open(loom__sweep_output(s), w->lines ? s->cli->out : NULL,
 				    w->resume ? LOOM__JOURNAL_RESUME
 				    : w->anew ? LOOM__JOURNAL_ANEW
 					      : LOOM__JOURNAL_NEW,
 				    &s->journal, err);
 	s->sweep.journal = &s->journal;
-	if (!rc)
+	if (!rc && s->journal.before.root) {
+		loom__sweep_note_line(s, s->journal.before.root);
 		rc = loom__sweep_resume(&s->sweep, head, err);
-	if (!rc && !s->journal.before.root)
+		rc = rc ? rc : tell_wishes(s, err);
+	} else if (!rc) {
 		rc = loom__journal_add(&s->journal, head, err);
+	}
 	loom__doc_free(&s->journal.before);
 	cJSON_Delete(head);
 	return rc;
@@ -239,27 +254,27 @@ static int run(struct loom__sweep_session *s)
 	if (s->told)
 		add_end(s, rc);
 	show_end(s);
-	int status = loom__exit_of(rc);
+	if (!rc && !s->sweep.out_of_budget)
+		loom__sweep_look_again(s);
+	int status = loom__exit_of(rc), any = 0;
 	if (s->mistake.code) {
 		loom__say_error(s->cli, "%s", s->mistake.text);
 		status = LOOM_EXIT_USAGE;
-	} else {
-		if (rc)
-			loom__say_error(s->cli, "%s%s", err.text,
-					rc == LOOM_EINTR && output_of(s) ? "; --resume goes on" : "");
-		int any = 0;
-		for (size_t i = 0; i < s->sweep.cells; i++)
-			any |= s->sweep.cell[i].have > 0;
-		int shown = any && (!rc || rc == LOOM_EINTR) ? show(s) : 0;
-		int none = s->sweep.failures && !any;
-		if (none)
-			loom__say_error(s->cli, "no cell could be run; the warnings above say why");
-		status = status		     ? status
-			 : s->sweep.wrong    ? LOOM_EXIT_WRONG
-			 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* that of all, most likely */
-			 : s->sweep.failures ? LOOM_EXIT_FAILURE
-					     : shown;
+	} else if (rc) {
+		loom__say_error(s->cli, "%s%s", err.text,
+				rc == LOOM_EINTR && loom__sweep_output(s) ? "; --resume goes on" : "");
 	}
+	for (size_t i = 0; i < s->sweep.cells; i++)
+		any |= s->sweep.cell[i].have > 0;
+	int shown = any && (!rc || rc == LOOM_EINTR) ? show(s) : 0;
+	int none = s->sweep.failures && !any;
+	if (none)
+		loom__say_error(s->cli, "no cell could be run; the warnings above say why");
+	status = status		     ? status
+		 : s->sweep.wrong    ? LOOM_EXIT_WRONG
+		 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* that of all, most likely */
+		 : s->sweep.failures ? LOOM_EXIT_FAILURE
+				     : shown;
 	loom__journal_close(&s->journal);
 	return status;
 }
@@ -287,7 +302,7 @@ static int prepare(struct loom__sweep_session *s)
 	const struct loom__sweep_spec *spec = s->spec;
 	struct loom_error err;
 	size_t runnable = 0;
-	if (s->wish->resume && !output_of(s)) {
+	if (s->wish->resume && !loom__sweep_output(s)) {
 		loom__say_error(s->cli, "--resume needs the file of samples: set sweep.output");
 		return LOOM_EXIT_USAGE;
 	}
@@ -315,6 +330,7 @@ static void end(struct loom__sweep_session *s)
 	loom__cells_free(&s->cells);
 	loom__pool_free(&s->pool);
 	loom__text_free(&s->said);
+	cJSON_Delete(s->wishes);
 	free(s->title);
 	free(s->workload);
 }

@@ -131,8 +131,8 @@ static void move(cJSON *to, cJSON *from, const char *key)
 		cJSON_AddItemToObject(to, key, item);
 }
 
-/* A sweep tells what all its cells share in its `about` lines, and how it ended in `ended` lines:
- * the first of the former and the last of the latter complete its head. */
+/* A sweep tells what all its cells share in its `about` lines, what is to be shown in `report` lines, and how it ended
+ * in `ended` lines: the first of the first and the last of the others complete its head. */
 static void complete_head(struct loom__view *view)
 {
 	static const char *const key[] = {"config", "plugins", "devices", "environment"};
@@ -148,6 +148,10 @@ static void complete_head(struct loom__view *view)
 			if (!cJSON_HasObjectItem(head, key[i]))
 				move(head, about, key[i]);
 		cJSON *environment = cJSON_GetObjectItemCaseSensitive(head, "environment");
+		if (loom__json_object(line, "report")) {
+			cJSON_DeleteItemFromObjectCaseSensitive(head, "report");
+			move(head, line, "report");
+		}
 		if (!cJSON_HasObjectItem(line, "ended"))
 			continue;
 		cJSON_DeleteItemFromObjectCaseSensitive(head, "status");

@@ -136,6 +136,8 @@ int loom__sweep_resume(struct loom__sweep *s, const cJSON *header, struct loom_e
 		const char *id = loom__json_text(line, "cell");
 		struct loom__sweep_cell *c = *id ? find(sorted, s->cells, id) : NULL;
 		strangers += *id && !c && cJSON_HasObjectItem(line, "sample");
+		if (s->ops->before)
+			s->ops->before(s->arg, line);
 		if (c)
 			take_line(c, line);
 	}
@@ -281,13 +283,15 @@ int loom__sweep_run(struct loom__sweep *s, struct loom_error *err)
 			s->wanted += s->samples - s->cell[i].have;
 	int rc = order ? note_rest(s, err) : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	for (uint64_t round = 0; !rc && !over_budget(s) && (n = draw(s, round, order)); round++) {
-		for (size_t k = 0; k < n && !rc && !over_budget(s); k++) {
+		size_t k = 0;
+		for (; k < n && !rc && !over_budget(s); k++) {
 			if (stopped(s))
 				rc = interrupted(s, err);
 			else
 				rc =
 				    visit(s, order[k], s->at_a_time ? s->at_a_time : 1, &cost, err);
 		}
+		s->rounds += !rc && k == n;
 		if (!rc && !s->at_a_time)
 			decide(s, &cost);
 	}

@@ -32,6 +32,8 @@ struct loom__sweep_ops {
 	/* One verified sample: adds seconds, metrics, units and better to `line`. */
 	int (*sample)(void *arg, void *run, cJSON *line, struct loom_error *err);
 	void (*close)(void *arg, void *run);
+	/* A line that the file has from before; may be NULL. */
+	void (*before)(void *arg, const cJSON *line);
 };
 
 struct loom__sweep {
@@ -46,6 +48,7 @@ struct loom__sweep {
 	int (*progress)(void *arg, const struct loom__sweep *s);
 	/* Results, and for progress. */
 	size_t wanted, taken; /* samples of this process */
+	size_t rounds;	      /* that went over all cells that lacked samples */
 	uint64_t began_ns;
 	uint32_t at_a_time; /* samples per visit; 0: not decided yet */
 	int out_of_budget, wrong, failures, last_error;
