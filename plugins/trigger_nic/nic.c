@@ -158,6 +158,11 @@ static void notify(struct nic *nic)
 	while (nic->first_notify != LIST_NONE) {
 		struct nic_flight *f = &nic->flight[nic->first_notify];
 		int status = 0;
+		if (f->epoch != nic->epoch) { /* nobody waits for it any more */
+			nic->first_notify = f->next;
+			give_flight(nic, f);
+			continue;
+		}
 		int rc = fabric_notify(nic->fabric, f->io.target, f->notify, &f->context, &status);
 		if (rc == LOOM_EAGAIN)
 			return;
