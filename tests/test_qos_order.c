@@ -137,13 +137,14 @@ static void test_slot_taken(void)
 	}
 }
 
-/* Through the whole path: what a read finds is what the last write before it wrote. */
-static void test_reads_and_writes(void)
+/* Through the whole path: what a read finds is what the last write before it wrote; and a write of what the read
+ * before it brings waits for that. */
+static void reads_and_writes(const char *options)
 {
 	struct loom_error err = {0};
 	char path[64] = "/tmp/test_qos_order.XXXXXX", *at;
 	struct qos_rig *r = qos_rig_create(1);
-	qos_rig_stage(r, "monolithic", "files=pread class=other order=place");
+	qos_rig_stage(r, "monolithic", options);
 	qos_rig_tenant(r, 0, 1, 256, 1);
 	int fd = mkstemp(path);
 	qos_rig_must(fd >= 0 && !ftruncate(fd, 16 * PAGE), "file", NULL);
@@ -165,9 +166,15 @@ static void test_reads_and_writes(void)
 						 .offset = i,
 						 .bytes = 1,
 						 .argument = place * PAGE};
-			if (writes)
-				inside[place] = at[i] = (char)(1 + loom_random_below(c, 100));
-			want[i] = inside[place];
+			if (writes && i && round % 2) { /* what the request before has brought */
+				q.offset = i - 1;
+				inside[place] = want[i - 1];
+				want[i] = 0;
+			} else {
+				if (writes)
+					inside[place] = at[i] = (char)(1 + loom_random_below(c, 100));
+				want[i] = inside[place];
+			}
 			CU_ASSERT_EQUAL(c->qos->request(c, &q, &id[i]), 0);
 		}
 		for (uint32_t i = 0; i < 256; i++) {
@@ -179,6 +186,13 @@ static void test_reads_and_writes(void)
 	qos_rig_close(r);
 	close(fd);
 	unlink(path);
+}
+
+static void test_reads_and_writes(void)
+{
+	reads_and_writes("files=pread class=other order=place");
+	reads_and_writes("files=uring class=other order=place");
+	reads_and_writes("files=uring class=other order=arrival");
 }
 
 static const struct test all[] = {

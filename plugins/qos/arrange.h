@@ -30,8 +30,8 @@ static const char *const arrange_files[] = {"uring", "pread", NULL};
 		    "idle. Refused ones are a warning.",                                           \
 		    .choices = arrange_class),                                                     \
 	ARRANGE_ROW(S, files, "files", LOOM_OPT_ENUM, "uring",                                     \
-		    "How files are read and written: through io_uring, a turn's requests together, " \
-		    "or by one system call each.",                                                 \
+		    "How files are read: through io_uring, the reads of a turn together, or by one system " \
+		    "call each. Writes are system calls.",                                         \
 		    .choices = arrange_files),                                                     \
 	ARRANGE_ROW(S, batch, "batch", LOOM_OPT_U32, "64",                                         \
 		    "Requests of one turn at most: between two decisions of the policies.",        \
@@ -39,7 +39,7 @@ static const char *const arrange_files[] = {"uring", "pread", NULL};
 	ARRANGE_ROW(S, order, "order", LOOM_OPT_ENUM, "place",                                     \
 		    "In what order a tenant's reads of files are served that wait together: as they came, " \
 		    "or by their places in the file, from its begin to its end and again. Whatever is no read " \
-		    "stays where it is among them (io_uring has the reads and writes of a turn under way together).",                                               \
+		    "stays where it is: it waits for the reads before it, and those behind it wait for it.", \
 		    .choices = arrange_order)
 
 static inline void arrange_common(const struct arrange_opts *o, struct loom_qos_path *path)

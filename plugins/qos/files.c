@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reads and writes through io_uring: those of one turn go to the kernel together. The heap's check comes
- * before, as for every other service; see ssr_files_add().
+/* Reads through io_uring: those of one turn that follow each other go to the kernel together. What is no read waits
+ * for them (ssr_files_flush()), for it may use what they bring, or change what they are to bring.
  *
  * What the kernel cannot do at once (tmpfs, a page that is not cached) it gives to threads of its own,
  * which belong to this process. Their CPU time is the path's as much as that of our threads. */
@@ -68,17 +68,12 @@ void ssr_files_close(struct service *s)
 int ssr_files_add(struct service *s, struct ssr_call *call)
 {
 	struct ssr_files *f = s->files;
-	if (!f || (call->service != LOOM_SERVICE_READ && call->service != LOOM_SERVICE_WRITE))
+	if (!f || !ssr_is_read(call))
 		return 0;
-	if (call->grant->is.kind == LOOM_GRANT_HEAP)
-		return 0; /* an ALLOC or FREE of the same turn may decide about it */
 	struct io_uring_sqe *e = f->n < SSR_BATCH_MOST ? io_uring_get_sqe(&f->ring) : NULL;
 	if (!e)
 		return 0;
-	if (call->service == LOOM_SERVICE_READ)
-		io_uring_prep_read(e, call->fd, call->at, call->bytes, call->argument);
-	else
-		io_uring_prep_write(e, call->fd, call->at, call->bytes, call->argument);
+	io_uring_prep_read(e, call->fd, call->at, call->bytes, call->argument);
 	io_uring_sqe_set_data64(e, f->n);
 	f->call[f->n++] = call;
 	return 1;

@@ -121,7 +121,8 @@ static int queue_one(struct service *s, struct ssr_source *from, uint64_t positi
 	return 1;
 }
 
-/* Who reads a burst of thousands first serves none for as long: the rest waits for the next look. */
+/* Of one ring at a time. Who fills and serves would else serve nobody as long as a burst of thousands takes; a bottom
+ * half, which serves nobody, looks again at once, and gives other rings their turn in between. */
 #define FILL_MOST 256u
 
 static uint32_t fill_ring(struct service *s, struct ssr_source *from)

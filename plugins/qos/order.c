@@ -5,8 +5,7 @@
  * goes from floor to floor. Requests that are rare find the kernel's tables of the file cold, and
  * neighbours share their cache lines: the more wait, the less each pays for that. A sweep takes from each
  * place what waited when it came there, so that nobody waits for longer than one sweep takes. Whatever
- * is no read is a fence: it waits for the reads before it, and those behind it wait for it. (So they are
- * begun; through io_uring, reads and writes of a turn are under way together: see files.c.) */
+ * is no read is a fence: it waits for the reads before it, and those behind it wait for it. */
 #include <sys/mman.h>
 
 #include "service.h"
@@ -102,8 +101,9 @@ static void go_on(struct ssr_sweep *w)
 		w->some &= ~(1ull << word);
 }
 
-static int is_read(const struct ssr_call *call)
+int ssr_is_read(const struct ssr_call *call)
 {
+	/* A heap: an ALLOC or FREE of the same turn may decide about it. */
 	return !call->error && call->service == LOOM_SERVICE_READ && call->grant->is.kind != LOOM_GRANT_HEAP;
 }
 
@@ -134,7 +134,7 @@ static void look_ahead(struct ssr_queue *q)
 	while (q->ahead_end < SSR_AHEAD) {
 		for (; q->sweep && q->tail != head; q->tail++) {
 			uint32_t number = q->number[q->tail & q->mask];
-			if (!is_read(&q->call[number]))
+			if (!ssr_is_read(&q->call[number]))
 				break;
 			join(q->sweep, &q->call[number], number);
 		}

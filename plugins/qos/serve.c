@@ -131,8 +131,10 @@ static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_
 		n++;
 		int64_t result = call->error;
 		int later = !result && ssr_files_add(s, call);
-		if (!result && !later)
+		if (!result && !later) {
+			ssr_files_flush(s, tenant); /* a fence: see order.c */
 			result = ssr_work(s, call);
+		}
 		if (n % CHECK_EVERY == 0 || n == most)
 			now = ssr_now();
 		if (!later)

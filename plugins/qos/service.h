@@ -290,6 +290,7 @@ void ssr_queue_close(struct ssr_queue *q);
 uint64_t ssr_queue_waiting(const struct ssr_queue *q);
 uint64_t ssr_queue_oldest_ns(const struct ssr_queue *q); /* 0: not known */
 struct ssr_call *ssr_queue_take(struct ssr_queue *q); /* NULL: nobody waits */
+int ssr_is_read(const struct ssr_call *call); /* of a file; whatever is not is a fence among them */
 
 /* ---- serve.c */
 void ssr_serve(struct ssr_thread *t, int fills); /* until nothing waits */
@@ -306,7 +307,7 @@ int ssr_grants_resolve(struct service *s, const struct loom_segments *segments,
 		       struct loom_error *err);
 void ssr_grants_free(struct service *s);
 
-/* ---- files.c: reads and writes of one turn, submitted together */
+/* ---- files.c: reads of one turn, submitted together */
 int ssr_files_open(struct service *s, struct loom_error *err);
 void ssr_files_close(struct service *s);
 /* 1: it will be completed by ssr_files_flush(); 0: do it yourself. */
