@@ -349,6 +349,30 @@ static void test_contains_index(void)
 	remove_folder();
 }
 
+/* A seek, not a walk: in front of the document lie as many bytes as take hours to read. */
+static void test_contains_far(void)
+{
+	make_folder();
+	TEXT("text", "", 0);
+	TEXT("index", "4398046511104 2\n4398046511106 2\n", 0);
+	FILE *f = fopen(at("text"), "r+");
+	harness_must(f != NULL, "fopen", NULL);
+	if (fseeko(f, (off_t)1 << 42, SEEK_SET) || fputs("jane", f) < 0 || fclose(f)) {
+		fprintf(stderr, "left out: this folder holds no sparse file of 4 TiB\n");
+		remove_folder();
+		return;
+	}
+	for (int ahead = 0; ahead < 2; ahead++) {
+		char all[256];
+		snprintf(all, sizeof(all), "path=%s index=%s word=ja load=%s", at("text"), at("index"),
+			 ahead ? "ahead" : "task");
+		run_everywhere("workload_contains", all);
+		CU_ASSERT_EQUAL(metric("documents"), 2);
+		CU_ASSERT_EQUAL(metric("matches"), 1);
+	}
+	remove_folder();
+}
+
 static void contains_refused(const char *more, const char *says)
 {
 	CU_ASSERT_PTR_NULL(open_workload("sched_mgws", "workload_contains", opts(more), 1, 1));
@@ -421,6 +445,7 @@ static const struct test all[] = {
 	{"contains_pieces", test_contains_pieces},
 	{"contains_damaged", test_contains_damaged},
 	{"contains_index", test_contains_index},
+	{"contains_far", test_contains_far},
 	{"contains_refusals", test_contains_refusals},
 	{"contains_wrong", test_contains_wrong},
 };

@@ -4,6 +4,7 @@
 #define CONTAINS_H
 
 #include <gpuloom/plugin.h>
+#include <zlib.h>
 
 struct contains_opts {
 	const char *path, *glob, *index, *word;
@@ -32,9 +33,17 @@ int contains_scan(const struct loom_host *host, const struct contains_opts *o,
 		  struct contains_list *list, struct loom_error *err);
 void contains_list_free(struct contains_list *list);
 
+/* The file that documents were last read from: those of one file need it opened once. {0}: none. */
+struct contains_reader {
+	gzFile file;
+	const char *path; /* as the source has it */
+};
+
 /* The text of a document, inflated if need be; free() it. On a read error: what was read before it,
  * and *bad = 1. NULL: out of memory. */
-char *contains_read(const struct contains_source *s, uint64_t *bytes, uint8_t *bad);
+char *contains_read(struct contains_reader *r, const struct contains_source *s, uint64_t *bytes, uint8_t *bad);
+/* 0, or zlib's error. */
+int contains_reader_close(struct contains_reader *r);
 
 struct loom_ctx;
 struct loom_task;

@@ -8,9 +8,18 @@
 
 #include "workload_contains.dev.h"
 
-static gzFile open_at(const char *path, uint64_t at)
+/* gzseek() on a file that zlib has not looked at yet reads all that lies in front. */
+static gzFile open_file(const char *path)
 {
 	gzFile f = gzopen(path, "rbe");
+	if (f)
+		gzdirect(f); /* looks: whether the file is plain, where a seek is free */
+	return f;
+}
+
+static gzFile open_at(const char *path, uint64_t at)
+{
+	gzFile f = open_file(path);
 	if (f && at && gzseek(f, (z_off_t)at, SEEK_SET) < 0) {
 		gzclose(f);
 		return NULL;
@@ -18,11 +27,29 @@ static gzFile open_at(const char *path, uint64_t at)
 	return f;
 }
 
-char *contains_read(const struct contains_source *s, uint64_t *bytes, uint8_t *bad)
+int contains_reader_close(struct contains_reader *r)
+{
+	int rc = r->file ? gzclose(r->file) : Z_OK;
+	*r = (struct contains_reader){0};
+	return rc;
+}
+
+/* Documents of one file share the name. Going on in a gzip file inflates only what lies between. */
+static gzFile go_to(struct contains_reader *r, const struct contains_source *s)
+{
+	if (r->path != s->path) {
+		contains_reader_close(r);
+		r->file = open_file(s->path);
+		r->path = s->path;
+	}
+	return r->file && gzseek(r->file, (z_off_t)s->at, SEEK_SET) >= 0 ? r->file : NULL;
+}
+
+char *contains_read(struct contains_reader *r, const struct contains_source *s, uint64_t *bytes, uint8_t *bad)
 {
 	uint64_t room = s->bytes ? s->bytes : 65536, most = s->bytes ? s->bytes : ~0ull, have = 0;
 	char *text = malloc(room);
-	gzFile f = text ? open_at(s->path, s->at) : NULL;
+	gzFile f = text ? go_to(r, s) : NULL;
 	int n = 0;
 	*bad = !f;
 	while (f && have < most) {
@@ -30,7 +57,6 @@ char *contains_read(const struct contains_source *s, uint64_t *bytes, uint8_t *b
 			char *more = realloc(text, room *= 2);
 			if (!more) {
 				free(text);
-				gzclose(f);
 				return NULL;
 			}
 			text = more;
@@ -41,11 +67,10 @@ char *contains_read(const struct contains_source *s, uint64_t *bytes, uint8_t *b
 			break;
 		have += (uint64_t)n;
 	}
-	if (f && n < 0)
+	if (n < 0 || (s->bytes && have < s->bytes)) /* the index goes beyond the file */
 		*bad = 1;
-	if (s->bytes && have < s->bytes) /* the index goes beyond the file */
-		*bad = 1;
-	if (f && gzclose(f) != Z_OK) /* also says that a gzip file ends too early */
+	/* Closing a whole file also says that it ends too early; after an error nothing more can be read. */
+	if ((*bad || !s->bytes) && contains_reader_close(r) != Z_OK)
 		*bad = 1;
 	*bytes = have;
 	return text;

@@ -56,13 +56,16 @@ static void contains_destroy(void *self)
 
 static int load_ahead(struct contains *w, struct loom_error *err)
 {
-	for (size_t i = 0; i < w->list.count; i++) {
+	struct contains_reader reader = {0};
+	int code = 0;
+	for (size_t i = 0; i < w->list.count && !code; i++) {
 		struct contains_source *s = &w->list.source[i];
-		s->text = contains_read(s, &s->text_bytes, &s->bad);
+		s->text = contains_read(&reader, s, &s->text_bytes, &s->bad);
 		if (!s->text)
-			return LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
+			code = LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
 	}
-	return 0;
+	contains_reader_close(&reader);
+	return code;
 }
 
 static int contains_create(const struct loom_host *host, const void *opts, void **self,
@@ -220,6 +223,7 @@ static int naive(const struct contains_opts *o, const unsigned char *text, uint6
 static int check(struct contains *w, struct loom_error *err)
 {
 	const struct contains_opts *o = w->base.opts;
+	struct contains_reader reader = {0};
 	if (w->checked)
 		return 0;
 	w->bytes = 0;
@@ -227,15 +231,18 @@ static int check(struct contains *w, struct loom_error *err)
 		struct contains_source *s = &w->list.source[i];
 		uint64_t bytes;
 		uint8_t bad;
-		char *text = contains_read(s, &bytes, &bad);
-		if (!text)
+		char *text = contains_read(&reader, s, &bytes, &bad);
+		if (!text) {
+			contains_reader_close(&reader);
 			return LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
+		}
 		s->expected = naive(o, (unsigned char *)text, bytes) ? CONTAINS_YES
 			      : bad                                  ? CONTAINS_UNREADABLE
 								     : CONTAINS_NO;
 		w->bytes += bytes;
 		free(text);
 	}
+	contains_reader_close(&reader);
 	w->checked = 1;
 	return 0;
 }
