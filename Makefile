@@ -85,7 +85,11 @@ $B/gpuloom: $(CLI_OBJ) $B/libgpuloom.a
 # A plugin.mk says, with D set to its own folder:
 #   PLUGINS += name
 #   name_SRC := $D/a.c $D/b.c     name_LIBS := -lz     name_CFLAGS := ...
+# One that cannot be built here says so, and leaves a note for those who ask for it (core/plugin/absent.c):
+#   $(call leave_out,name,why,what mends it)
 PLUGINS :=
+ABSENT :=
+leave_out = $(info $1 is left out: $2; $3)$(eval ABSENT += $1)$(eval $1_WHY := $2)$(eval $1_MEND := $3)
 define include_plugin
 D := $(patsubst %/,%,$(dir $1))
 include $1
@@ -94,14 +98,23 @@ $(foreach mk,$(sort $(wildcard plugins/*/plugin.mk)),$(eval $(call include_plugi
 
 define plugin_rules
 $1_OBJ := $$(patsubst %.c,$B/obj/%.o,$$($1_SRC))
-$$($1_OBJ): EXTRA_CFLAGS := $$($1_CFLAGS)
+# Files that several plug-ins compile into themselves get the flags of all.
+$$($1_OBJ): EXTRA_CFLAGS += $$($1_CFLAGS)
 $B/plugins/$1.so: $$($1_OBJ)
 	@mkdir -p $$(@D)
+	@rm -f $$(@:.so=.absent)
 	$$(call say,LINK,$$@)
 	$$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) $$^ $$($1_LIBS) -o $$@
 all: $B/plugins/$1.so
 endef
 $(foreach p,$(PLUGINS),$(eval $(call plugin_rules,$p)))
+define absent_rules
+$B/plugins/$1.absent: FORCE
+	@mkdir -p $$(@D) && rm -f $$(@:.absent=.so)
+	@printf '%s\n' '$($1_WHY)' '$($1_MEND)' >$$@
+all: $B/plugins/$1.absent
+endef
+$(foreach p,$(ABSENT),$(eval $(call absent_rules,$p)))
 PLUGIN_OBJ := $(foreach p,$(PLUGINS),$($p_OBJ))
 
 # ---- tests: tests/test_*.c is one program each; tests/plugins/*.c one deliberately odd .so each ----
@@ -195,6 +208,8 @@ install: all ## install under PREFIX (default /usr/local), honours DESTDIR
 	install -m 755 $B/libgpuloom.so $(DESTDIR)$(LIBDIR)/libgpuloom.so.0
 	ln -sf libgpuloom.so.0 $(DESTDIR)$(LIBDIR)/libgpuloom.so
 	install -m 755 $(PLUGINS:%=$B/plugins/%.so) $(DESTDIR)$(LIBDIR)/gpuloom/plugins/
+	rm -f $(DESTDIR)$(LIBDIR)/gpuloom/plugins/*.absent
+	$(if $(ABSENT),install -m 644 $(ABSENT:%=$B/plugins/%.absent) $(DESTDIR)$(LIBDIR)/gpuloom/plugins/)
 	install -m 644 core/include/gpuloom/*.h $(DESTDIR)$(PREFIX)/include/gpuloom/
 	install -m 644 core/include/gpuloom/dev/*.h $(DESTDIR)$(PREFIX)/include/gpuloom/dev/
 	cd conf && find . -name '*.ini' -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/gpuloom/conf/{} \;

@@ -69,7 +69,12 @@ expect 2 'no such plug-in file' "$G" run conf/memset.ini --set "scheduler.use=./
 cmp -s "$tmp/a" "$tmp/b" || { fail 'as-ini differs'; diff "$tmp/a" "$tmp/b"; }
 expect 0 'conf/memset.ini:[0-9]' "$G" config show conf/memset.ini --origin
 for conf in conf/*.ini conf/*/*.ini; do
-	expect 0 '' "$G" config check "$conf"
+	device=$(sed -n 's/^devices *= *\(.*\)/\1/p' "$conf" | grep -oE 'cuda|hip')
+	if [ -n "$device" ] && [ ! -e "$B/plugins/device_$device.so" ]; then
+		expect 4 "'$device' was left out" "$G" config check "$conf"
+	else
+		expect 0 '' "$G" config check "$conf"
+	fi
 done
 expect 0 'sched_mgws' "$G" list
 expect 0 'public_queue' "$G" describe mgws

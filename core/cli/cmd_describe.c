@@ -162,6 +162,8 @@ static int find(const struct request *r, char **path, struct loom_error *err)
 		rc = loom__plugin_find(&search, kind, name, path, err);
 	else if (!(rc = loom__candidates_scan(&search, &all, err)))
 		rc = find_among_all(&all, name, path, err);
+	if (rc == LOOM_ENOENT && loom__plugin_absent(&search, kind, name, err))
+		rc = LOOM_EUNAVAIL;
 	loom__candidates_free(&all);
 	loom__search_free(&search);
 	return rc;

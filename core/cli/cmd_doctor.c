@@ -113,6 +113,17 @@ static void plugin_rows(const struct loom__cli *cli, struct sink *s,
 	}
 }
 
+static void absent_rows(struct sink *s, const struct loom__search *search)
+{
+	struct loom__absent absent[LOOM__ABSENT_MOST];
+	size_t n = loom__absent_scan(search, absent, LOOM__ABSENT_MOST);
+	for (size_t i = 0; i < n; i++) {
+		char found[300];
+		snprintf(found, sizeof(found), "left out when gpuloom was built: %s", absent[i].why);
+		take_row(s, absent[i].name, "no", found, absent[i].mend);
+	}
+}
+
 static int examine(const struct loom__cli *cli, struct sink *s, const struct loom__search *search,
 		   struct loom_error *err)
 {
@@ -125,6 +136,7 @@ static int examine(const struct loom__cli *cli, struct sink *s, const struct loo
 	loom__memory_rows(take_row, s);
 	ask(cli, s, "fabric", "libfabric.so.1", "libfabric");
 	plugin_rows(cli, s, &all, search->count);
+	absent_rows(s, search);
 	loom__candidates_free(&all);
 	return 0;
 }

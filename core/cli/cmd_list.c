@@ -173,6 +173,16 @@ static void print_table(const struct loom__cli *cli, const struct row *row, size
 				row[i].fault);
 }
 
+/* What this build lacks, of that kind or of all. */
+static void print_absent(const struct loom__cli *cli, const struct request *r, const struct loom__absent *absent, size_t n)
+{
+	int any = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!r->kind || absent[i].kind == r->kind)
+			fprintf(cli->out, "%s  %s %s: %s; %s\n", any++ ? "" : "\nLeft out of this build:\n",
+				loom__kind_section(absent[i].kind), absent[i].brief, absent[i].why, absent[i].mend);
+}
+
 /* ---- JSON ----------------------------------------------------------------------------------- */
 
 static cJSON *row_json(const struct row *row)
@@ -196,7 +206,7 @@ static cJSON *row_json(const struct row *row)
 }
 
 static int print_json(const struct loom__cli *cli, const struct loom__search *search,
-		      const struct row *row, size_t n)
+		      const struct row *row, size_t n, const struct loom__absent *absent, size_t absents)
 {
 	cJSON *j = cJSON_CreateObject();
 	cJSON_AddStringToObject(j, "schema", "gpuloom.plugins/1");
@@ -208,6 +218,15 @@ static int print_json(const struct loom__cli *cli, const struct loom__search *se
 	      *bad = cJSON_AddArrayToObject(j, "faulty");
 	for (size_t i = 0; i < n; i++)
 		cJSON_AddItemToArray(row[i].fault[0] ? bad : good, row_json(&row[i]));
+	cJSON *out = cJSON_AddArrayToObject(j, "absent");
+	for (size_t i = 0; i < absents; i++) {
+		cJSON *one = cJSON_CreateObject();
+		cJSON_AddStringToObject(one, "name", absent[i].name);
+		cJSON_AddStringToObject(one, "kind", loom__kind_section(absent[i].kind));
+		cJSON_AddStringToObject(one, "why", absent[i].why);
+		cJSON_AddStringToObject(one, "mend", absent[i].mend);
+		cJSON_AddItemToArray(out, one);
+	}
 	char *text = cJSON_Print(j);
 	cJSON_Delete(j);
 	if (!text)
@@ -223,7 +242,8 @@ static int list(const struct loom__cli *cli, const struct request *r, struct loo
 		struct loom__candidates *all)
 {
 	struct row *row = calloc(all->count + 1, sizeof(*row));
-	size_t n = 0;
+	struct loom__absent absent[LOOM__ABSENT_MOST];
+	size_t n = 0, absents = loom__absent_scan(search, absent, LOOM__ABSENT_MOST);
 	int rc = 0;
 	if (!row)
 		return LOOM_ENOMEM;
@@ -242,10 +262,12 @@ static int list(const struct loom__cli *cli, const struct request *r, struct loo
 	for (size_t i = 0; i < n; i++)
 		if (row[i].warning[0])
 			loom__say_warning(cli, "%s: %s", row[i].candidate->path, row[i].warning);
-	if (r->json)
-		rc = print_json(cli, search, row, n);
-	else
+	if (r->json) {
+		rc = print_json(cli, search, row, n, absent, absents);
+	} else {
 		print_table(cli, row, n);
+		print_absent(cli, r, absent, absents);
+	}
 	if (!n)
 		loom__say_warning(cli,
 				  "no plug-ins in %zu folder%s; name one with --plugin-path or "

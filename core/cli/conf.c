@@ -102,7 +102,7 @@ int loom__conf_plan_cell(const struct loom__cli *cli, struct loom_config *cfg, c
 	}
 	int status = print_mistakes(&diag);
 	loom__diag_free(&diag);
-	return rc && !status ? LOOM_EXIT_FAILURE : status;
+	return rc == LOOM_EUNAVAIL ? LOOM_EXIT_UNAVAILABLE : rc && !status ? LOOM_EXIT_FAILURE : status;
 }
 
 int loom__conf_sweep(struct loom_config *cfg, struct loom__sweep_spec *spec)

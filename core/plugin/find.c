@@ -89,5 +89,6 @@ int loom__plugin_find(const struct loom__search *s, enum loom_kind kind, const c
 	for (size_t i = 0; i < s->count; i++)
 		if ((*path = try_folder(s->folder[i], loom__kind_name(kind), name)))
 			return 0;
-	return not_found(s, kind, name, err);
+	int rc = loom__plugin_absent(s, kind, name, err);
+	return rc ? rc : not_found(s, kind, name, err);
 }

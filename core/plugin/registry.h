@@ -37,9 +37,24 @@ void loom__candidates_free(struct loom__candidates *c);
 int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom_error *err);
 
 /* "mgws" of kind LOOM_SCHED -> the real path of sched_mgws.so; a name with a '/' is a path already.
- * Not found: LOOM_ENOENT, the sentence names the folders, the nearest name and what there is. */
+ * Not found: LOOM_ENOENT, the sentence names the folders, the nearest name and what there is;
+ * LOOM_EUNAVAIL where the build left it out. */
 int loom__plugin_find(const struct loom__search *s, enum loom_kind kind, const char *name, char **path,
 		      struct loom_error *err);
+
+/* A plug-in that the build left out, as FOLDER/KIND_NAME.absent says: its first line why, its second what
+ * mends it. */
+struct loom__absent {
+	char name[64];     /* "sched_mgws" */
+	const char *brief; /* "mgws", in the above */
+	enum loom_kind kind;
+	char why[200], mend[200];
+};
+#define LOOM__ABSENT_MOST 32
+/* How many there are, without those that another folder has; *out moves with its array. */
+size_t loom__absent_scan(const struct loom__search *s, struct loom__absent *out, size_t most);
+/* `kind` 0: any. LOOM_EUNAVAIL in one sentence, or 0: no such plug-in was left out. */
+int loom__plugin_absent(const struct loom__search *s, enum loom_kind kind, const char *name, struct loom_error *err);
 
 /* Loads in this process: RTLD_NOW|RTLD_LOCAL|RTLD_NODELETE, never dlclose'd. Refuses in one sentence
  * (file, plug-in, cause, what to do) a wrong magic, major, kind ABI, missing mandatory op, bad rows, an

@@ -85,6 +85,7 @@ struct planner {
 	const struct loom__prober *prober;
 	struct loom__plan *plan;
 	struct loom__diag *diag;
+	size_t lacking; /* errors that are no mistakes: what this build lacks */
 };
 
 /* A mistake at the value of section.key, wherever that came from. */
@@ -130,8 +131,12 @@ static struct loom__choice *choose(struct planner *p, enum loom_kind kind, const
 	struct loom_error err;
 	char *path = NULL;
 	const struct loom_plugin *plugin = NULL;
-	if (load(p, kind, name, &path, &plugin, &err)) {
+	int rc = load(p, kind, name, &path, &plugin, &err);
+	if (rc) {
+		size_t before = p->diag->errors;
 		mistake_at(p, section, key, err.text);
+		if (rc == LOOM_EUNAVAIL)
+			p->lacking += p->diag->errors - before;
 		return NULL;
 	}
 	struct loom__choice *list =
@@ -221,10 +226,12 @@ static void declare_spares(struct planner *p)
 		char *path = NULL;
 		const struct loom_plugin *plugin = NULL;
 		struct loom_error err;
-		if (load(p, kind, name, &path, &plugin, &err)) {
+		int rc = load(p, kind, name, &path, &plugin, &err);
+		if (rc) {
 			int line = 0;
 			const char *file = loom__config_section_at(p->cfg, names[i], &line);
-			loom__diag_add(p->diag, 0, file, line, 1, "[%s]: %s", names[i], err.text);
+			if (rc != LOOM_EUNAVAIL) /* options of what was left out cannot be checked, nor can they matter */
+				loom__diag_add(p->diag, 0, file, line, 1, "[%s]: %s", names[i], err.text);
 			loom__config_declare(p->cfg, names[i], NULL, NULL);
 			loom__config_ignore(p->cfg, names[i]);
 			continue;
@@ -270,7 +277,7 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__prober *prober
 		      struct loom__plan *plan, struct loom__diag *diag)
 {
 	*plan = (struct loom__plan){.cfg = cfg};
-	struct planner p = {cfg, prober, plan, diag};
+	struct planner p = {cfg, prober, plan, diag, 0};
 	struct gpuloom_opts own = {0};
 	struct loom_error err;
 
@@ -325,7 +332,7 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__prober *prober
 		return 0;
 fail:
 	loom__plan_free(plan);
-	return LOOM_EINVAL;
+	return p.lacking && p.lacking == diag->errors ? LOOM_EUNAVAIL : LOOM_EINVAL;
 }
 
 void loom__plan_free(struct loom__plan *plan)

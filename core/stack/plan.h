@@ -43,7 +43,7 @@ struct loom__prober {
 };
 
 /* Resolves cfg. All mistakes are collected in diag; LOOM_EINVAL when there are errors (then *plan is
- * empty). The plan keeps pointers into cfg. */
+ * empty), LOOM_EUNAVAIL when all of them are plug-ins that the build left out. The plan keeps pointers into cfg. */
 int loom__plan_create(struct loom_config *cfg, const struct loom__prober *prober,
 		      struct loom__plan *plan, struct loom__diag *diag);
 void loom__plan_free(struct loom__plan *plan);

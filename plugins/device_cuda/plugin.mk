@@ -5,8 +5,9 @@ CUDA_HOME ?= $(firstword $(wildcard /usr/local/cuda /opt/cuda) /usr)
 CUDA ?= auto
 CUDA_FOUND := $(wildcard $(CUDA_HOME)/include/cuda.h)
 CUDA_D := $D
-ifneq ($(CUDA),0)
-ifneq ($(CUDA_FOUND),)
+ifeq ($(CUDA),0)
+$(call leave_out,device_cuda,make was told CUDA=0,build without it)
+else ifneq ($(CUDA_FOUND),)
 PLUGINS += device_cuda
 device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c jitlink.c ptxas.c) $(GPU_SRC)
 device_cuda_CFLAGS := -isystem $(CUDA_HOME)/include -I$(COMPOSE_D)
@@ -27,10 +28,8 @@ check-cuda: tests ## every combination on this machine's NVIDIA GPU; PARTS="memc
 	PARTS="$(PARTS)" sh tests/cuda/run.sh $B $(or $(REPEATS),5)
 .PHONY: check-cuda
 -include $B/obj/tests/cuda/fake_driver.d
-else
-ifeq ($(CUDA),1)
+else ifeq ($(CUDA),1)
 $(error CUDA=1, but there is no cuda.h under $(CUDA_HOME)/include: set CUDA_HOME)
-endif
-$(info device_cuda is left out: no cuda.h under $(CUDA_HOME)/include (CUDA_HOME sets it))
-endif
+else
+$(call leave_out,device_cuda,there was no cuda.h under $(CUDA_HOME)/include,install the headers of the CUDA toolkit (CUDA_HOME says where) and build again)
 endif

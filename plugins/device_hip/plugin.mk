@@ -4,11 +4,12 @@
 ROCM_PATH ?= $(firstword $(wildcard /opt/rocm) /usr)
 HIP ?= auto
 HIP_FOUND := $(firstword $(wildcard $(ROCM_PATH)/include/hip/hip_runtime_api.h))
-ifneq ($(HIP),0)
-ifneq ($(HIP_FOUND),)
+ifeq ($(HIP),0)
+$(call leave_out,device_hip,make was told HIP=0,build without it)
+else ifneq ($(HIP_FOUND),)
 PLUGINS += device_hip
 device_hip_SRC := $(addprefix $D/,plugin.c calls.c runtime.c codeobject.c) $(GPU_SRC)
-device_hip_CFLAGS := $(device_cuda_CFLAGS) -isystem $(ROCM_PATH)/include -I$(COMPOSE_D)
+device_hip_CFLAGS := -isystem $(ROCM_PATH)/include -I$(COMPOSE_D)
 device_hip_LIBS := -ldl
 
 # tests/test_compose_hip.c compiles every combination, without a GPU; tests/check-device-hip.sh runs the
@@ -25,10 +26,8 @@ check-hip: tests ## every combination on this machine's AMD GPU
 	PARTS="$(PARTS)" sh tests/hip/run.sh $B $(or $(REPEATS),5)
 .PHONY: check-hip
 -include $B/obj/tests/hip/fake_runtime.d
-else
-ifeq ($(HIP),1)
+else ifeq ($(HIP),1)
 $(error HIP=1, but there is no hip/hip_runtime_api.h under $(ROCM_PATH)/include: install libamdhip64-dev, or set ROCM_PATH)
-endif
-$(info device_hip is left out: no hip/hip_runtime_api.h under $(ROCM_PATH)/include (ROCM_PATH sets it))
-endif
+else
+$(call leave_out,device_hip,there was no hip/hip_runtime_api.h under $(ROCM_PATH)/include,install the headers of HIP (Debian: libamdhip64-dev; ROCM_PATH says where) and build again)
 endif
