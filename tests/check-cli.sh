@@ -33,6 +33,10 @@ conf "$base" '[scheduler.mgws]' 'public_queu = 64'
 expect 2 "x.ini:11:1: error: .*'public_queu'.*public_queue" "$G" run "$tmp/x.ini"
 conf "$base" '[scheduler.mgws]' 'public_queue = 64k5'
 expect 2 "x.ini:11:16: error: .*64k5" "$G" run "$tmp/x.ini"
+# Of a plug-in that is not in use, too; but nothing is missing there.
+conf "$base" '[workload.fib]' 'n = 3x' '[device.cpu.1]' 'workers = -1' '[workload.contains]' 'word = x'
+expect 2 "x.ini:13:11: error: .*'-1'" "$G" config check "$tmp/x.ini"
+[ "$(grep -c error: "$tmp/err")" = 2 ] || fail 'values of sections that are not in use'
 conf "$base" '[device.cpu]' 'lanes = 1' 'lanes = 2'
 expect 2 'x.ini:12:1: error: .*lanes.*11' "$G" run "$tmp/x.ini"
 expect 2 'folder' "$G" run "$tmp"
@@ -48,6 +52,17 @@ expect 2 "trace-every: '-3' .*negative" "$G" run conf/memset.ini --trace-every -
 expect 2 "'warning' is none of error, warn" "$G" run conf/memset.ini --log=warning
 expect 2 "no option '-x'" "$G" run -x conf/memset.ini
 expect 0 '1 sample' "$G" run --samples=1 -- conf/memset.ini
+# What is to be written is tried before anything is run, and left as it is.
+for to in "--json $tmp" "--json $tmp/no/r.json" "--json=" "--trace $tmp/no/t" "--metrics $tmp/no/m"; do
+	expect 2 'cannot write' "$G" run conf/memset.ini $to
+	[ ! -s "$tmp/out" ] || fail "it ran, and lost what it had for $to"
+done
+for to in "--json $tmp/no/r.json" "-o $tmp/no/r.html"; do
+	expect 2 'cannot write' timeout 5 "$G" compare conf/memset.ini --vary run.seed=1,2 --spread 100s $to
+done
+echo old >"$tmp/r.json"
+expect 2 'needs a value' "$G" run conf/memset.ini --json "$tmp/r.json" --samples
+[ "$(cat "$tmp/r.json")" = old ] || fail 'a file that was only looked at'
 expect 2 'one too many' "$G" list sched term
 expect 2 'which conf' "$G" config check
 expect 2 'check, show or schema' "$G" config
@@ -78,6 +93,11 @@ for conf in conf/*.ini conf/*/*.ini; do
 done
 expect 0 'sched_mgws' "$G" list
 expect 0 'public_queue' "$G" describe mgws
+for name in mgws sched_mgws scheduler.mgws; do
+	expect 0 'sched.each_task_once' "$G" validate --list $name
+done
+expect 2 "'counter' is the name of 2 plug-ins; say which: termination.counter, trigger.counter" "$G" validate counter
+expect 2 "no plug-in 'mgs'; did you mean 'mgws'\\?" "$G" validate mgs
 expect 0 'userfaultfd' "$G" doctor
 expect 0 'Ctrl-C' "$G" run --help
 

@@ -111,6 +111,13 @@ wrong "w.ini:9:5: error: point 'a' sets run.seed twice" '[sweep.points]' 'a = ru
 wrong "w.ini:9:8: error: run.seed is varied by a list, and set by point 'a'" "$seeds" '[sweep.points]' 'a = run.seed=3'
 wrong "w.ini:11:6: error: .*does not take '3'" "$seeds" '[sweep.skip]' 'no = run.seed=3'
 wrong "w.ini:10:5: error: .*did you mean .*'host'" '[sweep.points]' 'a = transport.use=host' 'b = transport.use=hots'
+expect 2 "sweep.report: cannot write '.*no/r.html'" "$G" run "$tmp/s.ini" --samples 100000 --anew \
+	--set "sweep.report=$tmp/no/r.html"
+# Whoever reads the lines goes away: that is the end, and no fault of a cell's.
+"$G" sweep "$tmp/s.ini" --samples 100000 -o - 2>"$tmp/err" | head -n 1 >"$tmp/out"
+grep -q 'error: cannot write to standard output' "$tmp/err" && ! grep -q warning: "$tmp/err" ||
+	{ fail 'a reader that goes away'; cat "$tmp/err"; }
+
 # A slip in the name of a metric: after the first sample, not after the last; one that is like none, which may be
 # that of other cells, after the first round. Nothing is lost: the file can be read as it is, and takes another name.
 expect 2 "no metric 'secnds'; did you mean 'seconds'" "$G" run "$tmp/s.ini" --samples 100000 \

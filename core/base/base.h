@@ -48,6 +48,8 @@ int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 /* Writes through a temporary file beside it, fsync and rename: readers see old or new, never half.
  * A symbolic link stays; a pipe or a device is written to directly. */
 int loom__write_file(const char *path, const char *bytes, size_t length, struct loom_error *err);
+/* Whether that could begin: before hours of work whose result it is to hold. The file stays as it is. */
+int loom__write_check(const char *path, struct loom_error *err);
 
 /* The candidate nearest to `word` by Damerau-Levenshtein distance, at most max(1, len/3) away, or
  * NULL. Case is ignored. */

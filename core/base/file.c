@@ -155,3 +155,27 @@ int loom__write_file(const char *path, const char *bytes, size_t length, struct 
 	errno = number;
 	return LOOM__FAIL(err, code_of(number), "cannot write '%s': %m", path);
 }
+
+int loom__write_check(const char *path, struct loom_error *err)
+{
+	struct stat st;
+	struct loom__text name = {0};
+	char *real = NULL;
+	int number = 0, exists = !stat(path, &st);
+	if (!*path) {
+		number = ENOENT;
+	} else if (exists && !S_ISREG(st.st_mode)) {
+		number = S_ISDIR(st.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
+	} else if (exists && !(real = realpath(path, NULL))) {
+		number = errno;
+	} else {
+		int fd = open_new(&name, real ? real : path, 0666);
+		number = fd < 0 ? errno : finish(fd, 0);
+		if (fd >= 0)
+			unlink(name.at);
+	}
+	loom__text_free(&name);
+	free(real);
+	errno = number;
+	return number ? LOOM__FAIL(err, code_of(number), "cannot write '%s': %m", path) : 0;
+}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/named.h"
 #include "cli/options.h"
 #include "plugin/describe.h"
 #include "plugin/probe.h"
@@ -44,96 +45,6 @@ static int parse(const struct loom__cli *cli, int argc, char **argv, struct requ
 	return 0;
 }
 
-/* "scheduler.mgws", or "sched.mgws", names its kind: 1 when `name` did, and moves it on. */
-static int take_kind(const char **name, enum loom_kind *kind)
-{
-	size_t n = strcspn(*name, ".");
-	for (int k = 1; (*name)[n] && k < LOOM_KINDS; k++) {
-		const char *word[] = {loom__kind_section(k), loom__kind_name(k)};
-		for (int w = 0; w < 2; w++)
-			if (strlen(word[w]) == n && !strncmp(*name, word[w], n)) {
-				*name += n + 1;
-				*kind = k;
-				return 1;
-			}
-	}
-	return 0;
-}
-
-/* What a plug-in is called can be told from its file, manifest or not: the loader insists on it. */
-struct file_name {
-	enum loom_kind kind; /* LOOM_KIND_NONE: not called as a plug-in must be */
-	char whole[64];      /* "sched_mgws" */
-	const char *brief;   /* "mgws" */
-};
-
-static struct file_name *file_names(const struct loom__candidates *all)
-{
-	struct file_name *name = calloc(all->count + 1, sizeof(*name));
-	for (size_t i = 0; name && i < all->count; i++) {
-		const char *file = strrchr(all->list[i].path, '/') + 1;
-		snprintf(name[i].whole, sizeof(name[i].whole), "%.*s", (int)strcspn(file, "."),
-			 file);
-		for (int k = 1; k < LOOM_KINDS; k++) {
-			size_t n = strlen(loom__kind_name(k));
-			if (strncmp(file, loom__kind_name(k), n) || file[n] != '_')
-				continue;
-			name[i].kind = k;
-			name[i].brief = name[i].whole + n + 1;
-		}
-		if (!strncmp(all->list[i].fault, "hidden by ", 10))
-			name[i].kind = LOOM_KIND_NONE;
-	}
-	return name;
-}
-
-static int not_found(const struct file_name *file, size_t n, const char *name,
-		     struct loom_error *err)
-{
-	const char **known = calloc(2 * n + 1, sizeof(*known));
-	size_t count = 0;
-	for (size_t i = 0; known && i < n; i++)
-		if (file[i].kind) {
-			known[count++] = file[i].brief;
-			known[count++] = file[i].whole;
-		}
-	const char *nearest = known ? loom__nearest(name, known, count) : NULL;
-	int rc = LOOM__FAIL(
-		err, LOOM_ENOENT, "no plug-in '%s'%s%s%s; gpuloom list shows what there is", name,
-		nearest ? ", did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : "");
-	free(known);
-	return rc;
-}
-
-/* "mgws" and "sched_mgws" both name sched_mgws.so. */
-static int find_among_all(const struct loom__candidates *all, const char *name, char **path,
-			  struct loom_error *err)
-{
-	struct file_name *file = file_names(all);
-	struct loom__text choices = {0};
-	size_t found = 0, n = 0;
-	int rc = 0;
-	for (size_t i = 0; file && i < all->count; i++) {
-		if (!file[i].kind || (strcmp(file[i].whole, name) && strcmp(file[i].brief, name)))
-			continue;
-		loom__text_add(&choices, "%s%s.%s", n++ ? ", " : "",
-			       loom__kind_section(file[i].kind), file[i].brief);
-		found = i;
-	}
-	if (!file)
-		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	else if (!n)
-		rc = not_found(file, all->count, name, err);
-	else if (n > 1)
-		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is the name of %zu plug-ins; say which: %s",
-				name, n, choices.at ? choices.at : "");
-	else if (!(*path = strdup(all->list[found].path)))
-		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	loom__text_free(&choices);
-	free(file);
-	return rc;
-}
-
 /* FILE.so without a folder means the one here, and never one in a library path. */
 static int find_file(const char *name, char **path, struct loom_error *err)
 {
@@ -148,25 +59,8 @@ static int find_file(const char *name, char **path, struct loom_error *err)
 
 static int find(const struct request *r, char **path, struct loom_error *err)
 {
-	struct loom__search search;
-	struct loom__candidates all = {0};
-	enum loom_kind kind = LOOM_KIND_NONE;
-	const char *name = r->name;
-	size_t n = strlen(name);
-	if (strchr(name, '/') || (n > 3 && !strcmp(name + n - 3, ".so")))
-		return find_file(name, path, err);
-	int rc = loom__search_create(r->plugin_path, &search, err);
-	if (rc)
-		return rc;
-	if (take_kind(&name, &kind))
-		rc = loom__plugin_find(&search, kind, name, path, err);
-	else if (!(rc = loom__candidates_scan(&search, &all, err)))
-		rc = find_among_all(&all, name, path, err);
-	if (rc == LOOM_ENOENT && loom__plugin_absent(&search, kind, name, err))
-		rc = LOOM_EUNAVAIL;
-	loom__candidates_free(&all);
-	loom__search_free(&search);
-	return rc;
+	return loom__is_plugin_file(r->name) ? find_file(r->name, path, err) :
+					       loom__plugin_named(r->name, r->plugin_path, path, err);
 }
 
 static int print(const struct loom__cli *cli, const struct request *r, const struct loom_plugin *p,

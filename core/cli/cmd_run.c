@@ -32,15 +32,15 @@ static const struct loom__option options[] = {
 	{"json", "FILE|-",
 	 "write the result as JSON, of a sweep a line per sample; with '-' to standard output, instead of "
 	 "the table",
-	 LOOM__AT(struct run_args, json, STR)},
+	 LOOM__AT(struct run_args, json, STR), .writes = 1},
 	{"metrics", "FILE", "write OpenMetrics text there after each sample",
-	 LOOM__AT(struct run_args, metrics, STR)},
+	 LOOM__AT(struct run_args, metrics, STR), .writes = 1},
 	{"watch", NULL, "show what each worker did, sample by sample",
 	 LOOM__AT(struct run_args, watch, BOOL)},
 	{"trace", "FILE",
 	 "write the timeline of the last execution (chrome://tracing, Perfetto): steals, idle times and "
 	 "the like, and some of the tasks",
-	 LOOM__AT(struct run_args, trace, STR)},
+	 LOOM__AT(struct run_args, trace, STR), .writes = 1},
 	{"trace-every", "N", "one of every N tasks goes into the timeline; 0: none",
 	 LOOM__AT(struct run_args, trace_every, U32), .dflt = "100", .max = 1u << 30},
 	LOOM__OPTIONS_SWEEP(struct run_args),

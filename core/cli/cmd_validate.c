@@ -4,10 +4,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/named.h"
 #include "cli/options.h"
 #include "config/config.h"
 #include "plugin/probe.h"
-#include "plugin/registry.h"
 #include "validate/validate.h"
 
 struct request {
@@ -67,35 +67,17 @@ static int parse(struct request *r, int argc, char **argv)
 	return LOOM_EXIT_USAGE;
 }
 
-/* A path, or the name of a plug-in in the folders: "sched_mgws". */
 static int find(const struct request *r, char **path)
 {
-	struct loom__search search;
-	struct loom__candidates all = {0};
 	struct loom_error err;
 	const char *name = name_of(r);
-	size_t n = strlen(name);
-	*path = NULL;
-	if (strchr(name, '/') || (n > 3 && !strcmp(name + n - 3, ".so"))) {
-		*path = realpath(name, NULL);
-		if (!*path)
-			loom__say_error(r->cli, "validate: %s: no such file", name);
-		return *path ? 0 : LOOM_EXIT_USAGE;
-	}
-	if (!loom__search_create(NULL, &search, &err)) {
-		if (!loom__candidates_scan(&search, &all, &err))
-			for (size_t i = 0; i < all.count && !*path; i++)
-				if (!strcmp(all.list[i].manifest.name, name))
-					*path = strdup(all.list[i].path);
-		loom__candidates_free(&all);
-		loom__search_free(&search);
-	}
-	if (!*path)
-		loom__say_error(
-		    r->cli,
-		    "validate: no plug-in '%s' in the plug-in folders; give a path, or a "
-		    "whole name as `gpuloom list` shows it",
-		    name);
+	if (!loom__is_plugin_file(name) && !loom__plugin_named(name, NULL, path, &err))
+		return 0;
+	*path = loom__is_plugin_file(name) ? realpath(name, NULL) : NULL;
+	if (!*path && loom__is_plugin_file(name))
+		loom__say_error(r->cli, "validate: %s: no such file", name);
+	else if (!*path)
+		loom__say_error(r->cli, "validate: %s", err.text);
 	return *path ? 0 : LOOM_EXIT_USAGE;
 }
 

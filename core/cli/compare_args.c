@@ -63,7 +63,7 @@ static int take_output(void *args, const char *value, struct loom_error *err)
 	if (f == LOOM__REPORT_FORMATS || !strcmp(value, "-"))
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "-o %s: its name must end in .html, .md, .csv, .svg or .gp", value);
-	return 0;
+	return loom__write_check(value, err);
 }
 
 static const char *const orders[] = {"abba", "random", NULL};
@@ -104,7 +104,7 @@ static const struct loom__option options[] = {
 	{"strict", NULL, "exit 6 when a comparison is inconclusive", AT(strict, BOOL)},
 	{"allow-mismatch", "FACT",
 	 "compare results although this fact of their environments differs", AT(allowed, NONE)},
-	{"json", "FILE|-", "the comparison as JSON; with '-' instead of the table", AT(json, STR)},
+	{"json", "FILE|-", "the comparison as JSON; with '-' instead of the table", AT(json, STR), .writes = 1},
 	{"output", "FILE", "a report, by its name: .html .md .csv .svg .gp", .take = take_output,
 	 .letter = 'o'},
 	{"quiet", NULL, "no table, no progress", AT(quiet, BOOL)},

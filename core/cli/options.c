@@ -211,7 +211,8 @@ static int take_option(const struct reader *r, int *i)
 		}
 		loom__say_error(r->cli, "%s: %s", r->usage->command, err.text);
 	} else {
-		if (!read_value(o, value, r->args, &err))
+		if (!read_value(o, value, r->args, &err) &&
+		    (!o->writes || !strcmp(value, "-") || !loom__write_check(value, &err)))
 			return 0;
 		loom__say_error(r->cli, "%s: --%s: %s", r->usage->command, o->name, err.text);
 	}

@@ -199,7 +199,7 @@ static int say_failure(struct loom__sweep_session *s, int rc, const struct loom_
 {
 	struct loom__text line = {0}, cell = {0};
 	const cJSON *v;
-	if (!rc || rc == LOOM_EINTR)
+	if (!rc || rc == LOOM_EINTR || s->journal.failed)
 		return rc;
 	loom__text_add(&line, "%s\n", err->text);
 	cJSON_ArrayForEach(v, s->sweep.cell[s->at].values)

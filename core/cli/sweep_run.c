@@ -302,6 +302,10 @@ static int prepare(struct loom__sweep_session *s)
 	const struct loom__sweep_spec *spec = s->spec;
 	struct loom_error err;
 	size_t runnable = 0;
+	if (*spec->opts.report && !s->wish->dry_run && loom__write_check(spec->opts.report, &err)) {
+		loom__say_error(s->cli, "sweep.report: %s", err.text);
+		return LOOM_EXIT_USAGE;
+	}
 	if (s->wish->resume && !loom__sweep_output(s)) {
 		loom__say_error(s->cli, "--resume needs the file of samples: set sweep.output");
 		return LOOM_EXIT_USAGE;

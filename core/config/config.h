@@ -92,6 +92,9 @@ const char *loom__config_section_at(const struct loom_config *cfg, const char *s
 int loom__config_fill(struct loom_config *cfg, const char *const *sections, size_t n_sections,
 		      const struct loom_opt *rows, void *opts, size_t opts_size,
 		      struct loom__diag *diag);
+/* Only looks at the values that a section has: mistakes go to diag. */
+void loom__config_check(struct loom_config *cfg, const char *section, const struct loom_opt *rows,
+			struct loom__diag *diag);
 
 /* Every section not declared, and every undeclared key, with the nearest name. Sections and keys
  * that begin with "x-" are the user's own and never reported. Hands over, once, the warnings of the

@@ -136,6 +136,22 @@ int loom__config_fill(struct loom_config *cfg, const char *const *sections, size
 	return loom__config_verdict(cfg, diag, before);
 }
 
+void loom__config_check(struct loom_config *cfg, const char *section, const struct loom_opt *rows,
+			struct loom__diag *diag)
+{
+	const struct fill f = {.cfg = cfg, .sections = &section, .n = 1, .diag = diag};
+	for (const struct loom_opt *row = rows; row->name; row++) {
+		union {
+			uint64_t number;
+			double real;
+			const char *text;
+		} field;
+		const struct loom__entry *e = entry_of(&f, row->name);
+		if (e)
+			take_entry(&f, row, e, &field);
+	}
+}
+
 /* ---- the effective values ------------------------------------------------------------------- */
 
 static int is_first(const struct loom_config *cfg, const struct loom__declared *d)

@@ -131,6 +131,7 @@ int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_er
 	else if (!rc && j->path && fdatasync(j->fd))
 		rc = say(j, "write to", err);
 	cJSON_free(text);
+	j->failed |= !!rc;
 	return rc;
 }
 

@@ -13,6 +13,7 @@ struct loom__journal {
 	int fd;           /* of the file, or of memory when there is none */
 	FILE *stream;     /* gets the lines, too; NULL: nothing does */
 	const char *path; /* NULL: no file, and nothing to resume from */
+	int failed; /* it could not be written */
 	struct loom__doc before; /* what was there; root NULL: nothing */
 };
 

@@ -216,6 +216,10 @@ static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *co
 		s->ops->close(s->arg, run);
 	if (io)
 		return io;
+	if (rc && s->journal->failed) {
+		*err = why;
+		return rc;
+	}
 	if (rc == LOOM_EINTR)
 		return interrupted(s, err);
 	if (rc)
