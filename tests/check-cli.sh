@@ -105,12 +105,15 @@ expect 0 'Ctrl-C' "$G" run --help
 expect 124 'no end' "$G" run conf/uts.ini --set workload.uts.tree=T1L --set run.timeout=50ms
 expect 124 'of 1 initial tasks unclaimed, .* tasks public' "$G" run conf/uts.ini --set workload.uts.tree=T1L \
 	--set run.timeout=50ms
-"$G" run conf/fib.ini --samples 100000 --json "$tmp/part.json" --quiet 2>/dev/null &
-pid=$!
-sleep 1
-kill -INT $pid
-wait $pid
-[ $? -eq 130 ] || fail 'Ctrl-C does not exit with 130'
-python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); assert d["status"]=="interrupted" and d["samples"]' \
-	"$tmp/part.json" || fail 'no partial result after Ctrl-C'
+for signal in INT HUP; do # Ctrl-C, and a terminal that goes away
+	rm -f "$tmp/part.json"
+	"$G" run conf/fib.ini --samples 100000 --json "$tmp/part.json" --quiet 2>/dev/null &
+	pid=$!
+	sleep 1
+	kill -$signal $pid
+	wait $pid
+	[ $? -eq 130 ] || fail "SIG$signal does not exit with 130"
+	python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); assert d["status"]=="interrupted" and d["samples"]' \
+		"$tmp/part.json" || fail "no partial result after SIG$signal"
+done
 finish

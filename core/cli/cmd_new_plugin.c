@@ -17,6 +17,8 @@ struct new_plugin {
 	char name[64];      /* "term_mine" */
 	char macro[64];     /* "TERM_MINE" */
 	char folder[4200];
+	const char *gpuloom;	    /* this executable ... */
+	char *include, *plugins;    /* ... its headers and its folder of plug-ins; NULL: who knows */
 };
 
 struct request {
@@ -34,7 +36,7 @@ const struct loom__usage loom__new_plugin_usage = {
     .about =
 	"Writes a folder with a small plug-in that works: source, Makefile, conf, test and README.\n\n"
 	"  gpuloom new-plugin term mine         makes ./term_mine/\n"
-	"  cd term_mine && make && gpuloom validate ./term_mine.so\n\n"
+	"  cd term_mine && make && make check\n\n"
 	"KIND is device, transport, sched, term, sync, barrier, trigger, qos or workload, or the name\n"
 	"of its section in a conf. NAME is made of a-z, 0-9 and _.\n",
     .options = options,
@@ -85,6 +87,27 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 		n->macro[i] = (char)toupper((unsigned char)n->name[i]);
 	snprintf(n->folder, sizeof(n->folder), "%s", r->dir ? r->dir : n->name);
 	return 0;
+}
+
+/* In a build folder, in one of a sanitizer's, installed. */
+static void look_around(struct new_plugin *n)
+{
+	static const char *const headers[] = {"../core/include", "../../core/include", "../include"};
+	static const char *const plugins[] = {"plugins", "plugins", "../lib/gpuloom/plugins"};
+	for (size_t i = 0; i < LOOM__COUNT(headers) && !n->include; i++) {
+		struct loom__text include = {0}, folder = {0};
+		loom__beside(&include, n->gpuloom, headers[i]);
+		loom__text_add(&include, "/gpuloom/plugin.h");
+		loom__beside(&folder, n->gpuloom, plugins[i]);
+		char *header = include.at ? realpath(include.at, NULL) : NULL;
+		if (header) {
+			*(strrchr(header, '/') - strlen("/gpuloom")) = 0;
+			n->include = header;
+			n->plugins = folder.at ? realpath(folder.at, NULL) : NULL;
+		}
+		loom__text_free(&include);
+		loom__text_free(&folder);
+	}
 }
 
 /* ---- filling in ---------------------------------------------------------------------------------
@@ -151,6 +174,12 @@ static void put_word(const struct new_plugin *n, const struct loom__template *t,
 		use(n, out);
 	else if (IS("FILES"))
 		files(n, t, out);
+	else if (IS("GPULOOM"))
+		loom__text_add(out, "%s", n->gpuloom);
+	else if (IS("INCLUDE"))
+		loom__text_add(out, "%s", n->include ? n->include : "");
+	else if (IS("PLUGINS"))
+		loom__text_add(out, "%s", n->plugins ? n->plugins : "");
 #undef IS
 }
 
@@ -233,20 +262,24 @@ static int make(const struct loom__cli *cli, const struct new_plugin *n)
 	int status = write_all(cli, n, t);
 	if (!status)
 		fprintf(cli->out,
-			"%s: a %s plug-in: %s\n\n  cd %s && make && gpuloom validate ./%s.so\n",
-			n->folder, loom__kind_section(n->kind), t->about, n->folder, n->name);
+			"%s: a %s plug-in: %s\n\n  cd %s && make && make check\n", n->folder,
+			loom__kind_section(n->kind), t->about, n->folder);
 	return status;
 }
 
 int loom__cmd_new_plugin(struct loom__cli *cli, int argc, char **argv)
 {
-	struct new_plugin n = {.kind = LOOM_KIND_NONE};
+	struct new_plugin n = {.kind = LOOM_KIND_NONE, .gpuloom = cli->self};
 	struct request r = {0};
 	int status = loom__options_read(cli, &loom__new_plugin_usage, argc, argv, &r);
 	if (!status)
 		status = take(cli, &r, &n);
-	if (!status)
+	if (!status) {
+		look_around(&n);
 		status = make(cli, &n);
+		free(n.include);
+		free(n.plugins);
+	}
 	loom__options_free(&loom__new_plugin_usage, &r);
 	return status < 0 ? LOOM_EXIT_OK : status;
 }

@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 
-/* From now on SIGINT and SIGTERM call what loom__on_stop() says; the third one ends the process. */
+/* From now on SIGINT, SIGTERM and SIGHUP call what loom__on_stop() says; the third one ends the process. */
 void loom__catch_signals(void);
 /* `stop` runs in a signal handler; NULL: nobody is to be told. `text` (a line with its newline) is
  * printed the first time, NULL: nothing. */
