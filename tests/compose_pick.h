@@ -8,6 +8,7 @@
 #include <gpuloom/workload.h>
 
 #include "compose/compose.h"
+#include "compose_matrix.h"
 #include "fake_host.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -92,26 +93,87 @@ FAKE_FN void pick(struct selection *s, const char *name)
 	}
 }
 
-/* Every scheduler with every termination detector and each workload. */
-FAKE_FN void each_combination(void (*run)(struct selection *s, const char *label))
+/* ---- every {scheduler, detector, its policies, granularity} with each workload, for each architecture ---- */
+
+enum { MATRIX_ARCH, MATRIX_TERM, MATRIX_WORKLOAD, MATRIX_WORKER };
+
+FAKE_FN void add_factor(struct matrix *m, const char *name, const char *const *value, size_t values)
 {
+	struct factor *f = &m->factor[m->factors++];
+	CU_ASSERT_FATAL(m->factors <= MATRIX_FACTORS && values <= MATRIX_VALUES);
+	*f = (struct factor){.name = name, .values = values};
+	for (size_t i = 0; i < values; i++)
+		f->value[i] = value[i];
+}
+
+/* Of a scheduler's options, those that change the code of a program, with all values that they have. */
+FAKE_FN void add_options(struct matrix *m, const struct loom_plugin *sched)
+{
+	static const char *const wanted[] = {"overflow", "victim", "transfer", "grain"};
+	for (size_t i = 0; i < COUNT(wanted); i++)
+		for (const struct loom_opt *row = sched->opts; row && row->name; row++) {
+			size_t n = 0;
+			if (strcmp(row->name, wanted[i]))
+				continue;
+			while (row->choices[n])
+				n++;
+			add_factor(m, wanted[i], row->choices, n);
+		}
+}
+
+struct combination {
+	const char *sched;
+	void (*run)(struct selection *s, const char *label, size_t arch, int warps);
+};
+
+FAKE_FN void run_combination(void *arg, const struct matrix *m, const size_t *pick_)
+{
+	const struct combination *c = arg;
+	struct selection s = {0};
+	char label[200], settings[160] = "";
+	size_t n = 0, shown;
+	pick(&s, c->sched);
+	pick(&s, m->factor[MATRIX_TERM].value[pick_[MATRIX_TERM]]);
+	const char *workload = m->factor[MATRIX_WORKLOAD].value[pick_[MATRIX_WORKLOAD]];
+	const char *worker = m->factor[MATRIX_WORKER].value[pick_[MATRIX_WORKER]];
+	/* What they have in common with all others is not said: sched_mgws is mgws. */
+	shown = (size_t)snprintf(label, sizeof(label), "%s %s %s %s", strchr(c->sched, '_') + 1,
+				 strchr(s.policy[LOOM_TERM]->name, '_') + 1, strchr(workload, '_') + 1, worker);
+	for (size_t f = MATRIX_WORKER + 1; f < m->factors; f++) {
+		const char *value = m->factor[f].value[pick_[f]];
+		n += (size_t)snprintf(settings + n, sizeof(settings) - n, "%s=%s ", m->factor[f].name, value);
+		shown += (size_t)snprintf(label + shown, sizeof(label) - shown, " %s", value);
+	}
+	pick_options(&s, settings);
+	pick(&s, workload);
+	c->run(&s, label, pick_[MATRIX_ARCH], !strcmp(worker, "warp"));
+}
+
+FAKE_FN void each_combination(const char *const *arch, size_t archs,
+			      void (*run)(struct selection *s, const char *label, size_t arch, int warps))
+{
+	static const char *const workers[] = {"block", "warp"};
 	struct names scheds, terms;
+	const char *term[COUNT(terms.at)];
+	size_t tried = 0, all = 0;
 	find_plugins("sched_", &scheds);
 	find_plugins("term_", &terms);
 	CU_ASSERT(scheds.count && terms.count);
-	for (size_t i = 0; i < scheds.count; i++)
-		for (size_t j = 0; j < terms.count; j++)
-			for (size_t k = 0; k < COUNT(compose_workloads); k++) {
-				struct selection s = {0};
-				char label[200];
-				pick(&s, scheds.at[i]);
-				pick(&s, terms.at[j]);
-				pick_options(&s, "");
-				pick(&s, compose_workloads[k]);
-				snprintf(label, sizeof(label), "%s %s %s", scheds.at[i], terms.at[j],
-					 compose_workloads[k]);
-				run(&s, label);
-			}
+	for (size_t i = 0; i < terms.count; i++)
+		term[i] = terms.at[i];
+	for (size_t i = 0; i < scheds.count; i++) {
+		struct combination c = {scheds.at[i], run};
+		struct matrix m = {.factors = 0};
+		add_factor(&m, "arch", arch, archs);
+		add_factor(&m, "term", term, terms.count);
+		add_factor(&m, "workload", compose_workloads, COUNT(compose_workloads));
+		add_factor(&m, "worker", workers, COUNT(workers));
+		add_options(&m, fake_load(scheds.at[i]));
+		tried += matrix_each(&m, run_combination, &c);
+		all += matrix_cells(&m);
+	}
+	printf("  %zu of %zu combinations%s\n", tried, all,
+	       getenv("COMPOSE_ALL") ? "" : ": any three values meet in one of them; COMPOSE_ALL=1: all");
 }
 
 FAKE_FN int is_for_gpus(const struct loom_plugin *p)
@@ -174,30 +236,6 @@ FAKE_FN void each_sync(void (*run)(struct selection *s, const char *label))
 		pick(&s, "term_counter");
 		pick(&s, "workload_memset");
 		run(&s, syncs.at[i]);
-	}
-}
-
-/* The work-stealing scheduler's policies: each victim once with each grain; the others' combinations
- * with one victim. COMPOSE_ALL=1: all of them. */
-FAKE_FN void each_policy(void (*run)(struct selection *s, const char *label))
-{
-	static const char *const overflows[] = {"two_atomics", "damping"};
-	static const char *const victims[] = {"random", "biased", "local", "neighbour", "none"};
-	static const char *const transfers[] = {"body", "id"}, *const grains[] = {"worker", "lane"};
-	for (size_t i = 0; i < COUNT(victims) * 8; i++) {
-		const char *overflow = overflows[i & 1], *transfer = transfers[i >> 1 & 1];
-		const char *grain = grains[i >> 2 & 1], *victim = victims[i / 8];
-		char settings[160];
-		struct selection s = {0};
-		if (i / 8 && (i & 3) != (i / 8 & 3) && !getenv("COMPOSE_ALL"))
-			continue;
-		snprintf(settings, sizeof(settings), "overflow=%s victim=%s transfer=%s grain=%s", overflow,
-			 victim, transfer, grain);
-		pick(&s, "sched_mgws");
-		pick(&s, "term_counter");
-		pick(&s, i & 1 ? "workload_fib" : "workload_uts");
-		pick_options(&s, settings);
-		run(&s, settings);
 	}
 }
 

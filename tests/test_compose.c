@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The composed GPU programs, without a GPU: every scheduler with every termination detector and each
- * of four workloads compiles to machine code for three architectures, within the registers that the
+/* The composed GPU programs, without a GPU: every scheduler with every termination detector, its
+ * policies and granularities, and each of four workloads compiles to machine code for three architectures, within the registers that the
  * device promises residency for, without spills, and without one indirect call. */
 #if defined(__has_include) && __has_include(<cuda.h>)
 #include <errno.h>
@@ -22,6 +22,13 @@ static const struct compose_target standard = {.who = "cuda:0",
 					       .blocks = 8,
 					       .watch = 32,
 					       .nesting = 0};
+/* With worker = warp. */
+static const struct compose_target standard_warps = {.who = "cuda:0",
+						     .lanes = 32,
+						     .per_block = 4,
+						     .blocks = 2,
+						     .watch = 32,
+						     .nesting = 0};
 #define REGISTERS_MAX 255u
 
 static struct rtc nvrtc;
@@ -118,7 +125,7 @@ static void check_program(const char *text, const char *label, const char *arch,
 		return;
 	}
 	CU_ASSERT(resources_read(out.log, COMPOSE_KERNEL, &r));
-	printf("  %-48s %-6s %9u %7u %6u %7u %7u\n", label, arch, r.registers, r.shared, r.stack,
+	printf("  %-54s %-6s %9u %7u %6u %7u %7u\n", label, arch, r.registers, r.shared, r.stack,
 	       r.spills, r.nested);
 	CU_ASSERT(r.spills == 0 || flags & MAY_SPILL);
 	CU_ASSERT(r.registers <= REGISTERS_MAX);
@@ -130,23 +137,13 @@ static void check_program(const char *text, const char *label, const char *arch,
 
 static void print_head(void)
 {
-	printf("\n  %-48s %-6s %9s %7s %6s %7s %7s\n", "program", "arch", "registers", "shared", "stack",
+	printf("\n  %-54s %-6s %9s %7s %6s %7s %7s\n", "program", "arch", "registers", "shared", "stack",
 	       "spills", "nested");
 }
 
-/* All for sm_90; for the others each part once: a detector's code does not depend on the scheduler's.
- * COMPOSE_ALL=1 compiles every combination for each. */
-static int is_wanted(const struct selection *s, const char *arch)
+static void check_combination(struct selection *s, const char *label, size_t arch, int warps)
 {
-	const char *term = s->policy[LOOM_TERM]->name, *sched = s->policy[LOOM_SCHED]->name;
-	return !strcmp(arch, "sm_90") || !strcmp(term, "term_counter") || getenv("COMPOSE_ALL") ||
-	       (!strcmp(sched, "sched_static") &&
-		!strcmp(s->policy[LOOM_WORKLOAD]->name, "workload_memset"));
-}
-
-static void check_combination(struct selection *s, const char *label)
-{
-	struct compose_target target = target_of(&standard);
+	struct compose_target target = target_of(warps ? &standard_warps : &standard);
 	struct text text;
 	struct loom_error err = {0};
 	int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
@@ -155,9 +152,7 @@ static void check_combination(struct selection *s, const char *label)
 		printf("%s: %s\n", label, err.text);
 		return;
 	}
-	for (size_t i = 0; i < COUNT(archs); i++)
-		if (is_wanted(s, archs[i]))
-			check_program(text.at, label, archs[i], 0);
+	check_program(text.at, label, archs[arch], 0);
 	text_free(&text);
 }
 
@@ -165,7 +160,7 @@ static void test_combinations(void)
 {
 	need_nvrtc();
 	print_head();
-	each_combination(check_combination);
+	each_combination(archs, COUNT(archs), check_combination);
 }
 
 static void compose_and_check(struct selection *s, const char *label, int flags)
@@ -240,20 +235,6 @@ static void test_parking(void)
 		CU_ASSERT_EQUAL(compose_work(&fake_host, &target, &s.program, &text, &err), LOOM_ENOTSUP);
 		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "choose another sync"));
 	}
-}
-
-/* ---- a scheduler's policies ---- */
-
-static void check_policies(struct selection *s, const char *label)
-{
-	compose_and_check(s, label, 0);
-}
-
-static void test_policies(void)
-{
-	need_nvrtc();
-	print_head();
-	each_policy(check_policies);
 }
 
 /* ---- a GPU beside a CPU, over a link without atomic read-modify-writes ---- */
@@ -498,7 +479,7 @@ static void link_and_check(const char *text, const char *arch, const struct loom
 	}
 	CU_ASSERT(out.bytes > 64 && !memcmp(out.code, "\177ELF", 4));
 	CU_ASSERT(resources_read(out.log, COMPOSE_KERNEL, &r));
-	printf("  %-48s %-6s %9u %7u %6u %7u %7u\n", ir->file, arch, r.registers, r.shared, r.stack, r.spills, r.nested);
+	printf("  %-54s %-6s %9u %7u %6u %7u %7u\n", ir->file, arch, r.registers, r.shared, r.stack, r.spills, r.nested);
 	compiled_free(&fake_host, &out);
 	if (compose_format(ir) == COMPOSE_PTX)
 		return; /* linked as machine code: what it calls is in its own text */
@@ -671,7 +652,6 @@ static const struct test tests[] = {
 	{"kernels", test_kernels},
 	{"syncs", test_syncs},
 	{"parking", test_parking},
-	{"policies", test_policies},
 	{"apart", test_apart},
 	{"shapes", test_shapes},
 	{"probe", test_probe},

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of many combinations are tried: so many that any three values of three factors meet in one of them. A fault
+ * that takes more than three certain values at once is rare (Kuhn, Wallace and Gallo 2004), and all combinations
+ * of a scheduler's options with everything else would compile for half an hour. */
+#ifndef LOOM_TEST_COMPOSE_MATRIX_H
+#define LOOM_TEST_COMPOSE_MATRIX_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MATRIX_FACTORS = 8, MATRIX_VALUES = 16 };
+
+struct factor {
+	const char *name, *value[MATRIX_VALUES];
+	size_t values;
+};
+
+struct matrix {
+	struct factor factor[MATRIX_FACTORS];
+	size_t factors;
+	size_t left; /* triples of values that have not met */
+	size_t at[MATRIX_FACTORS][MATRIX_FACTORS][MATRIX_FACTORS]; /* where those of three factors begin in ... */
+	unsigned char *missing;					   /* 1: they have not met */
+};
+
+static inline size_t matrix_cells(const struct matrix *m)
+{
+	size_t n = 1;
+	for (size_t f = 0; f < m->factors; f++)
+		n *= m->factor[f].values;
+	return n;
+}
+
+/* Cell number n: a value for each factor. */
+static inline void matrix_pick(const struct matrix *m, size_t n, size_t *pick)
+{
+	for (size_t f = 0; f < m->factors; f++) {
+		pick[f] = n % m->factor[f].values;
+		n /= m->factor[f].values;
+	}
+}
+
+static inline void matrix_open(struct matrix *m)
+{
+	size_t n = 0;
+	for (size_t f = 0; f < m->factors; f++)
+		for (size_t g = f + 1; g < m->factors; g++)
+			for (size_t h = g + 1; h < m->factors; h++) {
+				m->at[f][g][h] = n;
+				n += m->factor[f].values * m->factor[g].values * m->factor[h].values;
+			}
+	m->left = n;
+	m->missing = malloc(n);
+	if (!m->missing)
+		abort();
+	memset(m->missing, 1, n);
+}
+
+/* How many triples of a cell have not met yet; `take`: now they have. */
+static inline size_t matrix_gain(struct matrix *m, const size_t *pick, int take)
+{
+	size_t gain = 0;
+	for (size_t f = 0; f < m->factors; f++)
+		for (size_t g = f + 1; g < m->factors; g++)
+			for (size_t h = g + 1; h < m->factors; h++) {
+				size_t i = (pick[f] * m->factor[g].values + pick[g]) * m->factor[h].values + pick[h];
+				unsigned char *missing = &m->missing[m->at[f][g][h] + i];
+				gain += *missing;
+				if (take)
+					*missing = 0;
+			}
+	return gain;
+}
+
+/* Greedy: the cell with the most triples that have not met. 0: all have. */
+static inline int matrix_next(struct matrix *m, size_t *pick)
+{
+	size_t most = 0, best = 0, cells = matrix_cells(m);
+	for (size_t n = 0; m->left && n < cells; n++) {
+		matrix_pick(m, n, pick);
+		size_t gain = matrix_gain(m, pick, 0);
+		if (gain > most) {
+			most = gain;
+			best = n;
+		}
+	}
+	if (!most)
+		return 0;
+	matrix_pick(m, best, pick);
+	m->left -= matrix_gain(m, pick, 1);
+	return 1;
+}
+
+/* run() for each cell that is tried, which it returns the number of. COMPOSE_ALL=1: every cell; COMPOSE_ALL=I/N: a
+ * share of them, number I from 0. */
+static inline size_t matrix_each(struct matrix *m, void (*run)(void *arg, const struct matrix *m, const size_t *pick),
+				 void *arg)
+{
+	const char *all = getenv("COMPOSE_ALL");
+	size_t pick[MATRIX_FACTORS], count = 0, i = 0, n = 1;
+	if (all && sscanf(all, "%zu/%zu", &i, &n) != 2)
+		i = 0, n = 1;
+	for (size_t cell = i; all && cell < matrix_cells(m); cell += n, count++) {
+		matrix_pick(m, cell, pick);
+		run(arg, m, pick);
+	}
+	matrix_open(m);
+	for (; !all && matrix_next(m, pick); count++)
+		run(arg, m, pick);
+	free(m->missing);
+	return count;
+}
+
+#endif
