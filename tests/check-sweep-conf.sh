@@ -72,6 +72,7 @@ expect 0 '' "$G" sweep "$tmp/s.ini" --vary run.seed=3 --point large=workload.pla
 [ "$(grep -c '^run' "$tmp/out")" = 1 ] && grep -q '^run .*large (workload.planted.turns=5) run.seed=3' "$tmp/out" ||
 	fail 'lists, points and rules of the command line'
 expect 2 'run.seed is varied in .*s.ini:10; .*no-sweep' "$G" run "$tmp/s.ini" --set run.seed=7
+expect 2 'run.seed=7: error: run.seed is varied by --vary' "$G" sweep "$tmp/p.ini" --vary run.seed=1,2 --set run.seed=7
 expect 2 'GPULOOM_RUN__SEED: .*varied' env GPULOOM_RUN__SEED=7 "$G" run "$tmp/s.ini"
 expect 2 'varied twice' "$G" sweep "$tmp/s.ini" --vary run.seed=3 --vary run.seed=4
 expect 2 'vary seed=3: not of the form' "$G" sweep "$tmp/s.ini" --vary seed=3

@@ -264,7 +264,7 @@ static void test_page_has_its_parts(void)
 	      "prefers-color-scheme:dark", "@media print"}},
 	    {"sweep.jsonl",
 	     {"id=\"effects\"", "id=\"pareto\"", "id=\"missing\"",
-	      "the tree needs a stealing scheduler", "id=\"samples\""}},
+	      "<summary>6 of 24</summary>", "the tree needs a stealing scheduler", "id=\"samples\""}},
 	    {"result.json",
 	     {"id=\"samples\"", "id=\"workers\"", "not known: no cpufreq", "sched_mgws"}},
 	};
@@ -281,6 +281,26 @@ static void test_page_has_its_parts(void)
 		free(page);
 		unload(&l);
 	}
+}
+
+/* A sample a thousand times the median of its variant: there are no ratios below 0. */
+static void test_ratios_from_zero(void)
+{
+	struct loaded l;
+	load(&l, "sweep.jsonl");
+	size_t m = l.wish.metric[0];
+	for (size_t i = 0; i < l.view.variants; i++)
+		if (l.view.variant[i].series && l.view.variant[i].series[m].rows) {
+			l.view.variant[i].series[m].value[0] *= 1000;
+			break;
+		}
+	l.wish.plots = 1u << LOOM__PLOT_RUNS;
+	char *page = render(&l, LOOM__AS_SVG);
+	CU_ASSERT_PTR_NOT_NULL(strstr(page, ">1000</text>"));
+	CU_ASSERT_PTR_NULL(strstr(page, ">-500</text>"));
+	CU_ASSERT_PTR_NULL(strstr(page, ">-1000</text>"));
+	free(page);
+	unload(&l);
 }
 
 /* ---- escaping
@@ -651,6 +671,7 @@ static const struct test tests[] = {
     {"page_is_closed", test_page_is_closed},
     {"script_hash", test_script_hash},
     {"page_has_its_parts", test_page_has_its_parts},
+    {"ratios_from_zero", test_ratios_from_zero},
     {"markup", test_markup},
     {"hostile_markdown", test_hostile_markdown},
     {"csv_fields", test_csv_fields},

@@ -91,10 +91,12 @@ int loom__conf_plan_cell(const struct loom__cli *cli, struct loom_config *cfg, c
 {
 	struct loom__diag diag = {0};
 	struct loom__prober prober = {probe, (void *)(uintptr_t)cli};
-	if (spec)
+	if (spec) {
+		loom__sweep_spec_overruled(spec, pick, cfg, &diag);
 		loom__sweep_spec_apply(spec, pick, cfg, &diag);
+	}
 	int rc = diag.errors ? LOOM_EINVAL : loom__plan_create(cfg, &prober, plan, &diag);
-	if (!rc && spec) {
+	if (!rc && spec) { /* the environment, too, is known now */
 		loom__sweep_spec_overruled(spec, pick, cfg, &diag);
 		rc = diag.errors ? LOOM_EINVAL : 0;
 		if (rc)

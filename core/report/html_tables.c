@@ -327,31 +327,66 @@ void loom__html_effects(struct loom__text *out, const struct loom__view *view, s
 	loom__text_add(out, "</details>\n");
 }
 
+static int is_missing(const struct loom__variant *v)
+{
+	return strcmp(v->status, "ok") && !(v->rows && !*v->note);
+}
+
+static int same_reason(const struct loom__variant *a, const struct loom__variant *b)
+{
+	return !strcmp(a->status, b->status) && !strcmp(a->note, b->note);
+}
+
+/* Those that are missing for the same reason as `first`, behind a summary when there are several. */
+static void put_group(struct loom__text *out, const struct loom__view *view, size_t first, size_t count)
+{
+	size_t shown = 0;
+	loom__text_add(out, "<tr><th scope=\"row\">");
+	if (count > 1)
+		loom__text_add(out, "<details><summary>%zu of %zu</summary>", count, view->variants);
+	for (size_t i = first; i < view->variants && shown < MOST_ROWS; i++) {
+		const struct loom__variant *v = &view->variant[i];
+		if (!is_missing(v) || !same_reason(v, &view->variant[first]))
+			continue;
+		loom__html_element(out, shown++ ? "<br>" : "", v->name, "");
+	}
+	if (count > shown)
+		loom__text_add(out, "<br>... %zu more", count - shown);
+	loom__text_add(out, "%s</th>", count > 1 ? "</details>" : "");
+	loom__html_element(out, "<td class=\"nw\">", view->variant[first].status, "</td>");
+	loom__html_element(out, "<td>", view->variant[first].note, "</td></tr>\n");
+}
+
 void loom__html_missing(struct loom__text *out, const struct loom__view *view)
 {
-	size_t shown = 0, all = 0;
+	size_t first[MOST_ROWS], count[MOST_ROWS], groups = 0, left = 0;
 	for (size_t i = 0; i < view->variants; i++) {
 		const struct loom__variant *v = &view->variant[i];
-		if (!strcmp(v->status, "ok") || (v->rows && !*v->note))
+		size_t g = 0;
+		if (!is_missing(v))
 			continue;
-		if (all++ >= MOST_ROWS)
+		while (g < groups && !same_reason(v, &view->variant[first[g]]))
+			g++;
+		if (g == MOST_ROWS) {
+			left++;
 			continue;
-		if (!shown++) {
-			loom__html_section(out, "missing", "Not run, or not to the end", "");
-			loom__html_table(out, "wrap", "What was left out, and why");
-			loom__text_add(
-			    out,
-			    "<thead><tr><th scope=\"col\">Which</th><th scope=\"col\">Status</th>"
-			    "<th scope=\"col\">Reason</th></tr></thead>\n<tbody>\n");
 		}
-		loom__html_element(out, "<tr><th scope=\"row\">", v->name, "</th>");
-		loom__html_element(out, "<td class=\"nw\">", v->status, "</td>");
-		loom__html_element(out, "<td>", v->note, "</td></tr>\n");
+		if (g == groups) {
+			first[g] = i;
+			count[groups++] = 0;
+		}
+		count[g]++;
 	}
-	if (!shown)
+	if (!groups)
 		return;
+	loom__html_section(out, "missing", "Not run, or not to the end", "");
+	loom__html_table(out, "wrap", "What was left out, and why");
+	loom__text_add(out, "<thead><tr><th scope=\"col\">Which</th><th scope=\"col\">Status</th>"
+			    "<th scope=\"col\">Reason</th></tr></thead>\n<tbody>\n");
+	for (size_t g = 0; g < groups; g++)
+		put_group(out, view, first[g], count[g]);
 	loom__html_table_end(out);
-	if (all > shown)
-		loom__text_add(out, "<p class=\"soft\">%zu of %zu.</p>\n", shown, all);
+	if (left)
+		loom__text_add(out, "<p class=\"soft\">And %zu more.</p>\n", left);
 	loom__text_add(out, "</section>\n");
 }

@@ -179,9 +179,9 @@ double loom__plot_runs(struct loom__text *out, const struct loom__view *view, si
 	double top = narrow && !r.relative ? draw_key(NULL, &r, 42, width) : 34;
 	double height = top + (narrow ? 240 : 300) + 44, bottom = height - 44;
 	double side = narrow || r.relative ? 14 : 190, left = narrow ? 50 : 64;
-	if (r.relative) { /* even room on both sides of 1, with round ticks in percent */
+	if (r.relative) { /* even room on both sides of 1, where there are ratios */
 		double reach = fmax(fmax(r.hi - 1, 1 - r.lo), 0.005);
-		r.lo = 1 - reach;
+		r.lo = fmax(1 - reach, 0);
 		r.hi = 1 + reach;
 	}
 	loom__scale_fit(&r.y, r.lo, r.hi, r.relative ? "" : view->metric[metric].unit, bottom, top,

@@ -378,8 +378,11 @@ static void overruled(void *arg, const char *assignment, const struct loom__entr
 		return;
 	*dot = 0;
 	const struct loom__entry *e = loom__config_get(c->cfg, name, dot + 1);
-	if (!e || e->source <= from->source)
+	/* A list in a file stands beside the value for a single run. */
+	if (!e || e->source < from->source || e->source == LOOM_FROM_FILE)
 		return;
+	if (e->source == from->source && !strcmp(e->file, from->file))
+		return; /* the cell's own */
 	*dot = '.';
 	if (from->line)
 		loom__diag_add(c->diag, 0, e->file, e->line, e->value_column,

@@ -40,8 +40,9 @@ void loom__sweep_spec_free(struct loom__sweep_spec *spec);
 /* Gives `cell`, which has been read from the same files, the values of a cell. */
 void loom__sweep_spec_apply(const struct loom__sweep_spec *spec, const size_t *pick, struct loom_config *cell,
 			    struct loom__diag *diag);
-/* After the cell's keys were declared: what the environment or the command line set over the cell's values is a
- * mistake, for all cells would be the same. */
+/* What the command line or the environment sets besides is a mistake, for all cells would be the same. To be asked
+ * before loom__sweep_spec_apply(), which hides what --set says, and after the cell's keys were declared, which lets the
+ * environment in. */
 void loom__sweep_spec_overruled(const struct loom__sweep_spec *spec, const size_t *pick,
 				const struct loom_config *cell, struct loom__diag *diag);
 
