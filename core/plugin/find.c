@@ -42,8 +42,8 @@ static size_t names_of(const struct loom__candidates *all, const char *prefix, c
 		const char *file = strrchr(all->list[i].path, '/');
 		file = file ? file + 1 : all->list[i].path;
 		if (strncmp(file, prefix, n) || file[n] != '_' ||
-		    !strncmp(all->list[i].fault, "hidden by ", 10))
-			continue;
+		    !strncmp(all->list[i].fault, "hidden by ", 10) || access(all->list[i].path, F_OK))
+			continue; /* the last: a link to nowhere */
 		file += n + 1;
 		snprintf(out[count++], sizeof(out[0]), "%.*s", (int)strcspn(file, "."), file);
 	}
