@@ -27,21 +27,21 @@ struct run_args {
 static const struct loom__option options[] = {
 	LOOM__OPTION_SET(struct run_args),
 	LOOM__OPTION_SAMPLES(struct run_args),
-	{"ranks", "N", "as many processes, one job: for workloads over the network; also mpirun, srun",
+	{"ranks", "N", "run one job in N processes, for workloads that use the network; mpirun and srun serve as well",
 	 LOOM__AT(struct run_args, ranks, STR), .letter = 'n'},
 	{"json", "FILE|-",
-	 "write the result as JSON, of a sweep a line per sample; with '-' to standard output, instead of "
+	 "write the result as JSON (of a sweep: one line per sample); '-' is standard output, in place of "
 	 "the table",
 	 LOOM__AT(struct run_args, json, STR), .writes = 1},
 	{"metrics", "FILE", "write OpenMetrics text there after each sample",
 	 LOOM__AT(struct run_args, metrics, STR), .writes = 1},
-	{"watch", NULL, "show what each worker did, sample by sample",
+	{"watch", NULL, "show after each sample what every worker did",
 	 LOOM__AT(struct run_args, watch, BOOL)},
 	{"trace", "FILE",
-	 "write the timeline of the last execution (chrome://tracing, Perfetto): steals, idle times and "
-	 "the like, and some of the tasks",
+	 "write the timeline of the last execution, for chrome://tracing or Perfetto: steals, idle times and "
+	 "the like, and a sample of the tasks",
 	 LOOM__AT(struct run_args, trace, STR), .writes = 1},
-	{"trace-every", "N", "one of every N tasks goes into the timeline; 0: none",
+	{"trace-every", "N", "one of every N tasks is in the timeline; 0: none",
 	 LOOM__AT(struct run_args, trace_every, U32), .dflt = "100", .max = 1u << 30},
 	LOOM__OPTIONS_SWEEP(struct run_args),
 	{"no-sweep", NULL, "run once with the conf's own values, whatever its [sweep] says",
@@ -54,9 +54,9 @@ const struct loom__usage loom__run_usage = {
 	.command = "run",
 	.synopsis = "CONF... [options]",
 	.about = "Runs the workload that the conf files select, verifies every result, and prints a table.\n"
-		 "Later files win over earlier ones, --set over files. A conf with [sweep] sections is run as\n"
-		 "`gpuloom sweep` runs it: in all its configurations, one sample of each after the other.\n",
-	.notes = "Ctrl-C ends after the sample in progress and keeps the results; again ends at once.\n"
+		 "Later files override earlier ones, and --set overrides files. A conf with [sweep] sections is\n"
+		 "run in all its configurations, as by `gpuloom sweep`.\n",
+	.notes = "Ctrl-C ends after the sample in progress and keeps the results; a second one ends at once.\n"
 		 "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
 		 "130 interrupted.\n",
 	.options = options,

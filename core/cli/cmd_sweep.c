@@ -39,8 +39,8 @@ static int take_point(void *args, const char *text, struct loom_error *err)
 #define ROW(name, value) {name, value, .rows = loom__sweep_rows, SETS("sweep." name "=")}
 static const struct loom__option options[] = {
     {"vary", "KEY=A,B,...",
-     "vary one option; as often as you like. Quotes keep a comma: '\"a,b\"'", .take = take_vary, SETS("sweep.")},
-    {"point", "NAME=KEY=A,KEY2=B", "one point, which sets several options; as often as you like",
+     "vary one option; may be repeated. Quotes keep a comma: '\"a,b\"'", .take = take_vary, SETS("sweep.")},
+    {"point", "NAME=KEY=A,KEY2=B", "one point, which sets several options; may be repeated",
      .take = take_point, SETS("sweep.points.")},
     ROW("design", NULL),
     {"skip", "'K=A|B,K2=C: REASON'", "leave out the cells for which all of this holds",
@@ -63,9 +63,10 @@ static const struct loom__option options[] = {
 const struct loom__usage loom__sweep_usage = {
     .command = "sweep",
     .synopsis = "CONF... [--vary SECTION.KEY=VALUE,VALUE...] [-o FILE.jsonl] [options]",
-    .about = "Runs the workload in many configurations: those of the conf's [sweep] sections and of --vary and\n"
-	     "--point. Without -o the samples go to standard output, one JSON line each; with it a table does.\n"
-	     "`gpuloom report FILE.jsonl -o FILE.html` makes a page of the file.\n",
+    .about = "Runs the workload in many configurations (cells): those of the conf's [sweep] sections, of --vary\n"
+	     "and of --point. With -o the samples go to that file and a table to standard output; without it the\n"
+	     "samples go to standard output, one JSON line each. `gpuloom report FILE.jsonl -o FILE.html` makes a\n"
+	     "page of the file.\n",
     .notes = "Cells run in random order and their samples in rounds over all cells, so that drift of the\n"
 	     "machine spreads over all of them. A cell that cannot be run is a line with the reason.\n"
 	     "Exit: 0 ok, 1 a cell failed while running, 2 usage or conf, 3 a wrong result, 4 no cell is\n"

@@ -22,11 +22,11 @@ struct request {
 static const struct loom__option options[] = {
     {"level", "N", "1 ABI, 2 life cycle, 3 semantics, 4 concurrency, 5 fuzz",
      LOOM__AT(struct request, level, U32), .dflt = "3", .max = LOOM__LEVEL_MOST},
-    {"only", "TEST", "these tests alone, whatever their level; as often as you like",
+    {"only", "TEST", "these tests alone, whatever their level; may be repeated",
      LOOM__AT(struct request, only, NONE)},
-    {"skip", "TEST", "not these; 'sched' names all that begin with 'sched.'",
+    {"skip", "TEST", "leave these out; 'sched' means all that begin with 'sched.'",
      LOOM__AT(struct request, skip, NONE)},
-    {"set", "OPTION=VALUE", "an option of the plug-in, as often as you like",
+    {"set", "OPTION=VALUE", "set an option of the plug-in; may be repeated",
      LOOM__AT(struct request, set, NONE)},
     {"with", "CONF", "options from [kind.name] of a conf, and a run in the stack that it names",
      LOOM__AT(struct request, with, STR)},
@@ -34,13 +34,13 @@ static const struct loom__option options[] = {
      LOOM__AT(struct request, fuzz, TIME), .min = 1e6, .max = 86400e9},
     {"seed", "N", "seed of all that is random; what failed says its seed",
      LOOM__AT(struct request, seed, U64), .dflt = "1"},
-    {"jobs", "N", "tests at a time", LOOM__AT(struct request, jobs, U32), .dflt = "1", .max = 64},
-    {"timeout", "TIME", "limit of one test, in place of its own",
+    {"jobs", "N", "how many tests run at a time", LOOM__AT(struct request, jobs, U32), .dflt = "1", .max = 64},
+    {"timeout", "TIME", "limit of each test, in place of its own limit",
      LOOM__AT(struct request, timeout, TIME), .min = 1e6, .max = 86400e9},
     {"json", NULL, "the verdicts as JSON", LOOM__AT(struct request, json, BOOL)},
     {"junit", NULL, "the verdicts as JUnit XML", LOOM__AT(struct request, junit, BOOL)},
-    {"list", NULL, "the tests, with what they are about", LOOM__AT(struct request, list, BOOL)},
-    {"quiet", NULL, "failures alone", LOOM__AT(struct request, quiet, BOOL)},
+    {"list", NULL, "list the tests and what they are about", LOOM__AT(struct request, list, BOOL)},
+    {"quiet", NULL, "print failures alone", LOOM__AT(struct request, quiet, BOOL)},
     {0}};
 
 const struct loom__usage loom__validate_usage = {

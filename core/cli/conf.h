@@ -16,7 +16,7 @@ struct loom__conf_args {
 /* The rows of --set and --samples, for a struct S with a struct loom__conf_args called conf. */
 #define LOOM__OPTION_SET(S)                                                                        \
 	{                                                                                          \
-		"set", "SECTION.KEY=VALUE", "set one option, as often as you like", .sets = "",    \
+		"set", "SECTION.KEY=VALUE", "set one option; may be repeated", .sets = "",    \
 		    LOOM__AT(S, conf.set, NONE)                                                    \
 	}
 #define LOOM__OPTION_SAMPLES(S)                                                                    \

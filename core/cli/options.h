@@ -34,7 +34,7 @@ struct loom__option {
 	 * loom__settings. "": it is "section.key=value" itself. */
 	const char *sets;
 	/* Where the value goes in the struct of the command: LOOM__AT() fills these. Type BOOL is a switch
-	 * without a value. LOOM_OPT_NONE: a struct loom__words, for what is given as often as you like. */
+	 * without a value. LOOM_OPT_NONE: a struct loom__words, for what may be repeated. */
 	uint8_t type;  /* enum loom_opt_type */
 	uint16_t size;
 	size_t offset;
@@ -69,12 +69,12 @@ void loom__options_free(const struct loom__usage *u, void *args);
 /* Rows that several commands have, for a struct S with these fields. */
 #define LOOM__OPTION_LOG(S)                                                                        \
 	{                                                                                          \
-		"log", NULL, "what plug-ins say, on stderr", LOOM__AT(S, log, ENUM),               \
+		"log", NULL, "the least serious messages that are shown, on stderr", LOOM__AT(S, log, ENUM),               \
 		    .choices = loom__log_levels, .dflt = "warn"                                    \
 	}
 #define LOOM__OPTION_PLUGIN_PATH(S)                                                                \
 	{                                                                                          \
-		"plugin-path", "DIR[:DIR...]", "look for plug-ins there first",                    \
+		"plugin-path", "DIR[:DIR...]", "folders of plug-ins to search first",                    \
 		    LOOM__AT(S, plugin_path, STR)                                                  \
 	}
 extern const char *const loom__log_levels[]; /* in the order of enum loom_level */

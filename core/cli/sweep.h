@@ -21,11 +21,11 @@ struct loom__sweep_wish {
 /* The rows of those options for a struct S with a struct loom__sweep_wish called sweep. */
 #define LOOM__OPTIONS_SWEEP(S)                                                                     \
 	{"resume", NULL,                                                                           \
-	 "go on with the sweep in the output file after Ctrl-C, a crash or the end of the "        \
-	 "budget; what failed is tried again, but for wrong results",                              \
+	 "continue the sweep in the output file after Ctrl-C, a crash or the end of the budget; "  \
+	 "cells that failed are tried again, unless their result was wrong",                       \
 	 LOOM__AT(S, sweep.resume, BOOL)},                                                         \
-	{"anew", NULL, "throw away the sweep in the output file", LOOM__AT(S, sweep.anew, BOOL)},   \
-	{"dry-run", NULL, "list what would be run, run nothing", LOOM__AT(S, sweep.dry_run, BOOL)}
+	{"anew", NULL, "discard the sweep in the output file, and begin again", LOOM__AT(S, sweep.anew, BOOL)},   \
+	{"dry-run", NULL, "list what would be run, and run nothing", LOOM__AT(S, sweep.dry_run, BOOL)}
 
 /* Runs what `spec` says, which was read from `conf`. An exit code. */
 int loom__sweep_conf(const struct loom__cli *cli, const struct loom__conf_args *conf,
