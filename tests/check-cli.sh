@@ -81,6 +81,14 @@ expect 2 "no scheduler plug-in 'gone' in [^;]*; there is: mgws, static" "$G" run
 	--set scheduler.use=gone --set "gpuloom.plugin_path=$tmp/p"
 expect 2 'no such plug-in file' "$G" run conf/memset.ini --set "scheduler.use=./no_such.so"
 
+# A sample that does not end says what each worker was at.
+expect 124 'no end after 0.2 s .*: cpu:0: 1 at work \(0\); cpu:1: 1 at work \(1\); the workers left' "$G" run conf/uts.ini \
+	--set workload.uts.tree=T1XXL --set run.timeout=200ms
+for sync in poll futex wic backoff; do
+	expect 124 '[0-9] waiting for data of others \(' "$G" run conf/wic/stn.ini --set sync.use=$sync --set device.cpu.workers=2 \
+		--set run.timeout=200ms --set workload.stn.tp=50000 --set workload.stn.iterations=100000
+done
+
 # What `show --as-ini` writes gives the same values.
 "$G" config show conf/memset.ini --as-ini >"$tmp/full.ini" 2>/dev/null || fail 'config show --as-ini'
 "$G" config show conf/memset.ini >"$tmp/a" && "$G" config show "$tmp/full.ini" >"$tmp/b"

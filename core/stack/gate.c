@@ -119,6 +119,9 @@ int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, uint64_t *begin_ns
 		s->samples_done++;
 		return 0;
 	}
+	struct loom__text doing = {0};
+	if (rc == LOOM_ETIMEDOUT)
+		loom__whereabouts(s, &doing);
 	/* Pairs with nothing: workers poll the word and leave, whatever else they see. */
 	__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
 	loom__interrupt(s, LOOM_EINTR, 0);
@@ -127,7 +130,14 @@ int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, uint64_t *begin_ns
 	int ended = wait_all(s, loom__now_ns() + GRACE_NS, 0, &ignored, NULL) == 0;
 	char where[400] = "";
 	ask_scheduler(s, where, sizeof(where));
-	return LOOM__FAIL(err, LOOM_ETIMEDOUT,
-			  "no end after %.3g s ([run] timeout); the workers %s when they were told to stop%s%s",
-			  (double)timeout_ns / 1e9, ended ? "left" : "did not leave", *where ? "; " : "", where);
+	struct loom__text stayed = {0};
+	if (!ended)
+		loom__whereabouts(s, &stayed);
+	LOOM__FAIL(err, LOOM_ETIMEDOUT, "no end after %.3g s ([run] timeout): %s; the workers %s when they were told to stop%s%s%s%s",
+		   (double)timeout_ns / 1e9, doing.at ? doing.at : "what workers do is not known",
+		   ended ? "left" : "did not leave", stayed.at ? ": " : "", stayed.at ? stayed.at : "",
+		   *where ? "; " : "", where);
+	loom__text_free(&doing);
+	loom__text_free(&stayed);
+	return LOOM_ETIMEDOUT;
 }

@@ -157,5 +157,7 @@ struct loom__agreed {
 int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err);
 /* The first failure that a worker latched, in words; 0 when there is none. */
 int loom__worker_failure(struct loom_stack *s, struct loom_error *err);
+/* "cpu:0: 1 in tasks (0), 3 looking for work (1-3)" of each device; nothing where that is not known. */
+void loom__whereabouts(const struct loom_stack *s, struct loom__text *out);
 
 #endif

@@ -15,8 +15,8 @@ enum {
 	LOOM_GPU_STARTING = 0,
 	LOOM_GPU_PARKED,
 	LOOM_GPU_READY,
-	LOOM_GPU_WORKING,
 	LOOM_GPU_FINISHED,
+	LOOM_GPU_WORKING, /* and, added to it, enum loom_doing */
 };
 
 /* In the device's memory: where its workers meet. */

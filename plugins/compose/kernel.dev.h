@@ -189,6 +189,12 @@ LOOM_FN void loom_gpu_stage(struct loom_ctx *c, uint32_t stage)
 		loom_store_relaxed_dev(&loom_gpu.stage[c->worker - c->first], stage);
 }
 
+LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
+{
+	if (c->lane == 0)
+		loom_store_relaxed_dev(&loom_gpu.stage[c->worker - c->first], (uint32_t)LOOM_GPU_WORKING + what);
+}
+
 /* Lane 0: until the phase is not `old`, and, while parked, not a GO either. */
 LOOM_FN uint32_t loom_gpu_watch(struct loom_ctx *c, uint32_t old, uint32_t mask, uint32_t pause_ns)
 {
@@ -306,7 +312,7 @@ LOOM_FN void loom_gpu_samples(struct loom_ctx *c)
 		uint32_t go = loom_gpu_await_go(c, ready);
 		if (go == LOOM_PHASE_RETIRE)
 			return;
-		loom_gpu_stage(c, LOOM_GPU_WORKING);
+		loom_doing(c, LOOM_DOING_TASKS);
 		loom_gpu_sample(c->random);
 		loom_gpu_finish(c, go);
 	}

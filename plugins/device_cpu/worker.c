@@ -128,6 +128,7 @@ static void finish(struct lane *me, uint32_t go)
 		now = loom_clock_ns(&me->ctx); /* after all of them */
 	}
 	me->ctx.counters->end_ns = now;
+	__atomic_store_n(&me->ctx.counters->doing, LOOM_DOING_DONE, __ATOMIC_RELAXED);
 	me->ctx.counters->cpu_ns += w->cpu_ns;
 	w->cpu_ns = 0;
 	gate_finish(&l->device->gate, l->workers, go, now, loom_stopped(&me->ctx));

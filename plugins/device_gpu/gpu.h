@@ -276,6 +276,7 @@ int gpu_ready(void *self, uint64_t timeout_ns, struct loom_error *err);
 int gpu_go(void *self, struct loom_error *err);
 int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
 void gpu_nudge(void *self);
+int gpu_doing(void *self, uint32_t *out, uint32_t workers);
 int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 
 /* The ops of a device plug-in, but for create and doctor. */
@@ -283,7 +284,7 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.destroy = gpu_destroy, .shape = gpu_shape, .mem_alloc = gpu_mem_alloc,                    \
 	.mem_free = gpu_mem_free, .mem_map = gpu_mem_map, .mem_unmap = gpu_mem_unmap,              \
 	.build = gpu_build, .launch = gpu_launch, .ready = gpu_ready, .go = gpu_go,                \
-	.wait = gpu_wait, .nudge = gpu_nudge, .retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out
+	.wait = gpu_wait, .nudge = gpu_nudge, .doing = gpu_doing, .retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out
 
 /* doctor.c: with a zeroed struct of the plug-in's own. */
 void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host,

@@ -36,21 +36,33 @@ static void nap(const struct gpu *d, uint64_t since_ns)
 
 static const char *stage_text(uint32_t stage)
 {
-	static const char *const text[] = {"has not started", "waits for a sample",
-					   "waits for the start", "is inside a task or the scheduler",
-					   "has finished"};
+	static const char *const text[] = {
+		"has not started", "waits for a sample", "waits for the start", "has finished",
+#define DOING_TEXT(NAME, text) "is " text,
+		LOOM_DOING_MAP(DOING_TEXT)
+#undef DOING_TEXT
+	};
 	return stage < sizeof(text) / sizeof(text[0]) ? text[stage] : "is in no known state";
+}
+
+/* Every worker's stage. */
+static uint32_t *read_stages(struct gpu *d, const struct launch *l)
+{
+	size_t bytes = l->count * sizeof(uint32_t);
+	uint32_t *at = d->host->alloc(d->host, bytes);
+	if (at && d->driver->read(d, at, d->gate + sizeof(struct loom_gpu_gate), bytes) == 0)
+		return at;
+	d->host->free(d->host, at);
+	return NULL;
 }
 
 /* The first worker that is not at `stage`, and how many are not. Workers that have left are where they
  * parked last. */
 static void find_late(struct gpu *d, const struct launch *l, uint32_t stage, char *out, size_t room)
 {
-	uint32_t bytes = l->count * (uint32_t)sizeof(uint32_t), late = 0, first = 0;
-	uint32_t *at = d->host->alloc(d->host, bytes);
-	if (!at || d->driver->read(d, at, d->gate + sizeof(struct loom_gpu_gate), bytes) != 0) {
+	uint32_t late = 0, first = 0, *at = read_stages(d, l);
+	if (!at) {
 		snprintf(out, room, "which workers hang cannot be read");
-		d->host->free(d->host, at);
 		return;
 	}
 	for (uint32_t i = l->count; i-- > 0;)
@@ -187,6 +199,22 @@ int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_erro
 		*end_ns = end_of(d, l, watched);
 	gpu_leave(d);
 	return code;
+}
+
+int gpu_doing(void *self, uint32_t *out, uint32_t workers)
+{
+	struct gpu *d = self;
+	uint32_t *at = NULL;
+	if (!d->launch || workers != d->launch->count || gpu_enter(d, NULL) != 0)
+		return LOOM_EIO;
+	at = read_stages(d, d->launch);
+	for (uint32_t i = 0; at && i < workers; i++)
+		out[i] = at[i] >= LOOM_GPU_WORKING   ? at[i] - LOOM_GPU_WORKING :
+			 at[i] == LOOM_GPU_FINISHED ? (uint32_t)LOOM_DOING_DONE :
+						      (uint32_t)LOOM_DOING_PARKED;
+	d->host->free(d->host, at);
+	gpu_leave(d);
+	return at ? 0 : LOOM_EIO;
 }
 
 /* Until the kernel has left the stream. */

@@ -257,20 +257,25 @@ LOOM_FN int ssr_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns, int64
 		return LOOM_ENOENT;
 	struct ssr_slot *slot = ssr_slot(h, r, id);
 	uint64_t want = (id >> r->shift) + 1, begin = 0;
+	int rc = 0;
+	loom_doing(c, LOOM_DOING_SERVICE);
 	/* Acquire: pairs with the release of the completion: the result, and what the service wrote. */
-	while (loom_load_acquire_sys(&slot->done) < want) {
+	while (!rc && loom_load_acquire_sys(&slot->done) < want) {
 		if (loom_stopped(c))
-			return LOOM_EINTR;
-		if (timeout_ns && looks % 64 == 0) {
+			rc = LOOM_EINTR;
+		if (!rc && timeout_ns && looks % 64 == 0) {
 			uint64_t now = loom_clock_ns(c);
 			begin = begin ? begin : now;
 			if (now - begin >= timeout_ns)
-				return LOOM_ETIMEDOUT;
+				rc = LOOM_ETIMEDOUT;
 		}
-		ssr_pause(c, &looks);
+		if (!rc)
+			ssr_pause(c, &looks);
 	}
-	*result = slot->result;
-	return 0;
+	loom_doing(c, LOOM_DOING_TASKS);
+	if (!rc)
+		*result = slot->result;
+	return rc;
 }
 
 /* LOOM_CALL finds a policy's functions by its name. */

@@ -98,6 +98,7 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 	if (c->lane == 0) {
 		rest.since = tally->last_task_ns = loom_clock_ns(c);
 		tally->idle_entries++;
+		loom_doing(c, LOOM_DOING_SEARCH);
 		if (SCHED_CFG(c, apart))
 			loom_fetch_add_relaxed_dev(&desk->hungry, 1u);
 	}
@@ -132,6 +133,7 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 			sched_wake(c, &common->bell, ~0u);
 		else if (sched_sleepers(&common->bell) && sched_mgws_sees(c))
 			sched_wake(c, &common->bell, 1u); /* there is more: see rest.dev.h */
+		loom_doing(c, LOOM_DOING_TASKS);
 		tally->idle_ns += now - tally->last_task_ns;
 		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, tally->last_task_ns, c->worker, 0);
 	}

@@ -189,6 +189,7 @@ LOOM_FN void sched_static_run(struct loom_ctx *c)
 	if (c->lane == 0) {
 		rest.since = l->tally.last_task_ns = loom_clock_ns(c);
 		l->tally.idle_entries = 1;
+		loom_doing(c, LOOM_DOING_SEARCH);
 		sched_static_spill(c)->count = sched_static_lane(c)->spilled;
 	}
 	if (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {

@@ -58,7 +58,9 @@ LOOM_FN int sync_free(struct loom_ctx *c, struct sync_channel *k, struct sync_sl
 	if (sync_reached(word, round) && !(word & SYNC_POISON))
 		return 0;
 	uint64_t begin = loom_clock_ns(c);
+	loom_doing(c, LOOM_DOING_DATA);
 	int rc = sync_await(c, &s->released, &s->blocked, round, sync_until(c, timeout_ns));
+	loom_doing(c, LOOM_DOING_TASKS);
 	if (c->lane == 0)
 		sync_tally(c)->blocked_ns += loom_clock_ns(c) - begin;
 	return rc == LOOM_EDIED ? sync_poisoned(k) : rc;
@@ -121,6 +123,7 @@ LOOM_FN int sync_take(struct loom_ctx *c, struct sync_head *h, struct sync_chann
 		if (!begin) {
 			begin = loom_clock_ns(c);
 			until = timeout_ns ? begin + timeout_ns : 0;
+			loom_doing(c, LOOM_DOING_DATA);
 		}
 		rc = sync_await(c, full, &sync_slot(h, k, tag[i])->sleepers, want, until);
 	}
@@ -128,8 +131,10 @@ LOOM_FN int sync_take(struct loom_ctx *c, struct sync_head *h, struct sync_chann
 		struct sync_tally *t = sync_tally(c);
 		t->waits += n;
 		t->early += early;
-		if (begin)
+		if (begin) {
 			t->wait_ns += loom_clock_ns(c) - begin;
+			loom_doing(c, LOOM_DOING_TASKS);
+		}
 	}
 	return rc == LOOM_EDIED ? sync_poisoned(k) : rc;
 }

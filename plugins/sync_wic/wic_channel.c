@@ -23,7 +23,9 @@ static int await_free(struct loom_ctx *c, const struct sync_channel *k, struct s
 	if (sync_reached(word, round) && !(word & SYNC_POISON))
 		return 0;
 	uint64_t begin = loom_clock_ns(c);
+	loom_doing(c, LOOM_DOING_DATA);
 	int rc = park_await(c, &s->released, &s->blocked, round, timeout_ns ? begin + timeout_ns : 0);
+	loom_doing(c, LOOM_DOING_TASKS);
 	sync_tally(c)->blocked_ns += loom_clock_ns(c) - begin;
 	return rc == LOOM_EDIED ? sync_poisoned(k) : rc;
 }
@@ -180,14 +182,17 @@ static int take(struct loom_ctx *c, struct sync_head *h, uint32_t channel, const
 		if (!begin) {
 			begin = loom_clock_ns(c);
 			until = timeout_ns ? begin + timeout_ns : 0;
+			loom_doing(c, LOOM_DOING_DATA);
 		}
 		/* Before the look at `full` in there. */
 		__atomic_fetch_add(&s->sleepers, 1u, __ATOMIC_SEQ_CST);
 		rc = await_item(c, sp, k, channel, tag[i], until, &data[i]);
 		__atomic_fetch_sub(&s->sleepers, 1u, __ATOMIC_RELAXED);
 	}
-	if (begin)
+	if (begin) {
 		t->wait_ns += loom_clock_ns(c) - begin;
+		loom_doing(c, LOOM_DOING_TASKS);
+	}
 	return rc;
 }
 

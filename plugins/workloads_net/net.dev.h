@@ -21,6 +21,7 @@ struct net_turn {
 LOOM_FN int net_await_turn(struct loom_ctx *c, const struct net_turn *turn, uint32_t index, uint64_t n)
 {
 	int64_t seen = 0;
+	loom_doing(c, LOOM_DOING_MESSAGE);
 	if (c->lane == 0)
 		while ((seen = LOOM_CALL(trigger, arrived, c, index)) < (int64_t)n) {
 			int64_t failed = turn ? (int64_t)loom_load_relaxed_sys(&turn->failed) : 0;
@@ -30,6 +31,7 @@ LOOM_FN int net_await_turn(struct loom_ctx *c, const struct net_turn *turn, uint
 				break;
 			loom_pause(c);
 		}
+	loom_doing(c, LOOM_DOING_TASKS);
 	/* Also the barrier that lets all lanes read what arrived. */
 	return loom_from_lane0(c, seen >= (int64_t)n) != 0;
 }
@@ -76,10 +78,12 @@ LOOM_FN int net_meet(struct loom_ctx *c, uint64_t *meet, uint64_t round)
 	if (c->lane == 0) {
 		/* Releases what this worker wrote; the acquire below takes in what all others did. */
 		loom_fetch_add_acq_rel_sys(meet, (uint64_t)1);
+		loom_doing(c, LOOM_DOING_MEETING);
 		while (loom_load_acquire_sys(meet) < all && !over) {
 			over = (uint64_t)loom_stopped(c);
 			loom_pause(c);
 		}
+		loom_doing(c, LOOM_DOING_TASKS);
 	}
 	return loom_from_lane0(c, over) == 0;
 }

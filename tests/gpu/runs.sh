@@ -104,7 +104,9 @@ refused_runs() {
 	# A kernel that hangs keeps its memory: no leak of ours.
 	ASAN_OPTIONS="${ASAN_OPTIONS-}:detect_leaks=0"
 	export ASAN_OPTIONS
-	run mgws memset 124 'worker 1 is inside a task or the scheduler' hang --set run.timeout=500ms
+	run mgws memset 124 "no end after 0.5 s .*: $device:0: .*; the workers did not leave .*: $device:0: [^;]*1 at work \(1\)" hang \
+		--set run.timeout=500ms
+	grep -q 'worker 1 is at work' "$tmp/err" || fail 'the device does not say who hangs'
 }
 
 # failing_runs NAME...: every function of the driver that a run calls fails in turn. At its first call the

@@ -174,6 +174,9 @@ struct loom_device_ops {
 	/* Any thread, and signal handlers: ends the wait() in progress early, or the next one if there is none.
 	 * NULL: a stop request of another thread is seen when a wait() has lasted as long as it may. */
 	void (*nudge)(void *self);
+	/* Between go() and the end of a sample: out[i] is what worker i of this device is doing, enum loom_doing.
+	 * NULL: the workers' counters tell. */
+	int (*doing)(void *self, uint32_t *out, uint32_t workers);
 };
 
 #ifdef __cplusplus

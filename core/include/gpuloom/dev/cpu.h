@@ -100,6 +100,12 @@ LOOM_FN void loom_relax(void)
 #endif
 }
 
+LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
+{
+	if (c->lane == 0 && c->counters)
+		__atomic_store_n(&c->counters->doing, (uint64_t)what, __ATOMIC_RELAXED);
+}
+
 #ifndef LOOM_OWN_SLEEP /* a test build may bring its own ways to wait, as with LOOM_YIELD */
 #define LOOM_OWN_SLEEP
 LOOM_FN void loom_pause(const struct loom_ctx *c)

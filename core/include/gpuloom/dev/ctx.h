@@ -52,11 +52,30 @@ struct loom_ctl {
 	X(end_ns, "ns", "when it left the run")                                                    \
 	X(cpu_ns, "ns", "CPU time of its threads; 0 where the device does not tell")
 
+/* What a worker is at, for the message about a sample that does not end: loom_doing() says so around what may
+ * last. X(NAME, text). */
+#define LOOM_DOING_MAP(X)                                                                          \
+	X(TASKS, "at work")                                                                        \
+	X(SEARCH, "looking for work")                                                              \
+	X(DATA, "waiting for data of others")                                                      \
+	X(MESSAGE, "waiting for messages")                                                         \
+	X(SERVICE, "waiting for answers to requests")                                              \
+	X(MEETING, "waiting for the others to come")                                               \
+	X(DONE, "done")                                                                            \
+	X(PARKED, "parked")
+enum loom_doing {
+#define LOOM_DOING_ENUM(NAME, text) LOOM_DOING_##NAME,
+	LOOM_DOING_MAP(LOOM_DOING_ENUM)
+#undef LOOM_DOING_ENUM
+	LOOM_DOINGS
+};
+
 struct loom_counters {
 #define LOOM_COUNTER_FIELD(name, unit, text) uint64_t name;
 	LOOM_COUNTER_MAP(LOOM_COUNTER_FIELD)
 #undef LOOM_COUNTER_FIELD
-	uint64_t reserved[6]; /* three lines of 64 bytes: workers do not share a line */
+	uint64_t doing; /* enum loom_doing; where the device does not tell by itself */
+	uint64_t reserved[5]; /* three lines of 64 bytes: workers do not share a line */
 };
 #ifdef __cplusplus
 static_assert(sizeof(struct loom_counters) == 192, "whole cache lines");

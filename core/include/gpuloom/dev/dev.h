@@ -20,6 +20,7 @@
  *   loom_clock_ns(c)         the device's clock
  *   loom_look_due(c)         time to look again at words that others change, for a loop of short tasks; collective.
  *                            LOOM_LOOKS_ARE_TIMED: looks are some us apart; else it is always time
+ *   loom_doing(c, what)      lane 0: what this worker is at from now on, enum loom_doing: a store, for messages
  *   loom_barrier_lanes(c)    all lanes of the worker meet; orders their memory
  *   loom_from_lane0(c, v)    lane 0's uint64_t v, to all lanes; collective, also a barrier
  *   loom_word_from_lane0(c, v)   the same for a uint32_t

@@ -34,6 +34,15 @@ __device__ struct loom_ctl *loom_gpu_host_ctl(void);
 #define LOOM_HOST_CTL(c) loom_gpu_host_ctl()
 #endif
 
+#ifdef LOOM_DEVICE_COMPILE
+LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what);
+#else
+LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
+{
+	(void)c, (void)what; /* the composed program notes it */
+}
+#endif
+
 /* LOOM_CALL(term, idle, c): term_counter_idle(c), when term_counter is selected. */
 #define LOOM_CALL(kind, op, ...) LOOM_PASTE(LOOM_POLICY_##kind, op)(__VA_ARGS__)
 #define LOOM_PASTE(policy, op) LOOM_PASTE_(policy, op)
