@@ -85,8 +85,8 @@ expect 2 'no such plug-in file' "$G" run conf/memset.ini --set "scheduler.use=./
 expect 124 'no end after 0.2 s .*: cpu:0: 1 at work \(0\); cpu:1: 1 at work \(1\); the workers left' "$G" run conf/uts.ini \
 	--set workload.uts.tree=T1XXL --set run.timeout=200ms
 for sync in poll futex wic backoff; do
-	expect 124 '[0-9] waiting for data of others \(' "$G" run conf/wic/stn.ini --set sync.use=$sync --set device.cpu.workers=2 \
-		--set run.timeout=200ms --set workload.stn.tp=50000 --set workload.stn.iterations=100000
+	expect 124 'cpu:0: 2 at work \(0-1\); cpu:1: 2 waiting for data of others \(2-3\); the workers' "$G" run conf/wic/pattern.ini \
+		--set sync.use=$sync --set device.cpu.workers=2 --set run.timeout=1s --set workload.pattern.tp=1000000
 done
 
 # What `show --as-ini` writes gives the same values.
