@@ -14,16 +14,17 @@ search() {
 		./pan -m1000000 >pan.out 2>&1)
 	grep -q 'errors: 0' "$tmp/run/pan.out" && ! grep -q 'search not completed\|max search depth' "$tmp/run/pan.out"
 }
-for setting in '' -DAHEAD -DBY_MONITOR; do
+for setting in '' -DAHEAD -DBY_MONITOR -DTURNS; do
 	search $setting || {
 		fail "the model $setting"
 		cat "$tmp/run/spin.out" "$tmp/run/pan.out"
 	}
 done
-for mistake in NO_FULL_TEST NO_LOOK_AGAIN NO_ARM LOOK_FIRST COUNT_LATE RELEASE_EARLY DROP_FAULT NO_RING; do
+for mistake in NO_FULL_TEST NO_LOOK_AGAIN NO_ARM LOOK_FIRST COUNT_LATE RELEASE_EARLY DROP_FAULT NO_RING TURN_LATE; do
 	case $mistake in
 	DROP_FAULT | NO_RING) setting=-DBY_MONITOR ;;
 	RELEASE_EARLY) setting=-DAHEAD ;;
+	TURN_LATE) setting=-DTURNS ;;
 	*) setting= ;;
 	esac
 	search $setting "-D$mistake" && fail "$mistake was not found"

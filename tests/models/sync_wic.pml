@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One slot of sync_wic, mode = in_place, with two companion pages, one for even and one for odd rounds: a producer,
- * readers, and a Monitor that may place their page at any time. The order of steps is that of wic_channel.c and
+/* One slot of sync_wic, mode = in_place, with two companion pages, one for even and one for odd rounds (-DTURNS: two
+ * for each, which take turns): a producer, readers, and a Monitor that may place their page at any time. The order of steps is that of wic_channel.c and
  * wic_activate.c; each line of a process is one atomic operation there. A page under userfaultfd is mapped or armed;
  * whoever loads from an armed one is stalled until it is mapped. The item is the memory behind both pages;
  * `published` is the word `full`.
  *
  * Two readers read every round. With -DAHEAD two others read the even rounds and one the odd ones, so that some wait
- * for a round whose forerunners are still to be read.
+ * for a round whose forerunners are still to be read. With -DTURNS the pages of even rounds are nearly used up: the first
+ * round recycles all, and the third has the first's forerunner's again.
  *
  * Claims: a consumer that returns from its wait finds the item of its own round (assert), and nobody waits for
  * ever (no invalid end state). Each -D below is a mistake that must be found:
@@ -17,6 +18,7 @@
  *   LOOK_FIRST      the producer looks at `sleepers` before it raises `published`
  *   COUNT_LATE      the consumer looks at `published` before it counts as a sleeper
  *   RELEASE_EARLY   the last reader frees the slot before it has thrown spent pages away (AHEAD)
+ *   TURN_LATE       the last reader frees the slot before it gives the turn to the next page (TURNS)
  *
  * With -DBY_MONITOR the Monitor places the page (activate = monitor): a stall is a message to it, `available` has
  * the bits of the slot's halves in the data availability bitmap, `pending` those in the pending faults. Then two more:
@@ -29,7 +31,7 @@
 #define ROUNDS 3
 #endif
 #endif
-#if defined(BY_MONITOR) || defined(AHEAD)
+#if defined(BY_MONITOR) || defined(AHEAD) || defined(TURNS)
 #define ENDS 1
 #else
 #define ENDS 2
@@ -44,8 +46,23 @@
 #define READERS(r) 2
 #endif
 
-bit mapped[2], spent[2]; /* the pages */
-bit stalled[3], on[3];   /* of the readers: on which page */
+bit spent[2];   /* of the halves of the pages: whether the one whose turn it is was placed */
+bit stalled[3]; /* of the readers ... */
+byte on[3];     /* ... on which page */
+#ifdef TURNS
+#define SIDES      2
+#define PAGE(half) ((half) * SIDES + side[half])
+#define FIND(half) page = PAGE(half);
+#define FOUND(half) page
+bit mapped[4] = {1, 0, 0, 0};
+bit side[2] = {1, 0}; /* whose turn it is */
+byte used[2] = {1, 0};
+#else
+#define PAGE(half) (half)
+#define FIND(half)
+#define FOUND(half) (half)
+bit mapped[2];
+#endif
 byte item, published, released, sleepers, done;
 byte ends;                    /* stalls that the Monitor still ends */
 bit message[3], available[2], pending[2], rung; /* BY_MONITOR */
@@ -70,13 +87,27 @@ inline place(p)
 	}
 }
 
+/* MADV_DONTNEED over all: arms them. Who is stalled remains so. */
+inline throw_away()
+{
+	atomic {
+		mapped[0] = 0;
+		mapped[1] = 0;
+#ifdef TURNS
+		mapped[2] = 0;
+		mapped[3] = 0
+#endif
+	}
+}
+
 active proctype producer()
 {
-	byte r;
+	byte r, page;
 	bit wanted;
 	for (r : 0 .. ROUNDS - 1) {
 		released == r;
 		item = r;
+		FIND(r & 1)
 #if defined(BY_MONITOR)
 		available[r & 1] = 1;
 		published = r + 1;
@@ -92,7 +123,7 @@ active proctype producer()
 		wanted = sleepers > 0;
 #endif
 		if
-		:: wanted -> spent[r & 1] = 1; place(r & 1)
+		:: wanted -> spent[r & 1] = 1; place(FOUND(r & 1))
 		:: else
 		fi
 	}
@@ -131,10 +162,10 @@ active [CONSUMERS] proctype consumer()
 	load:
 		atomic { /* a load: mapped, or queued with a look at the page under the lock of the queue */
 			if
-			:: mapped[r & 1] -> idle[me]++
+			:: mapped[PAGE(r & 1)] -> idle[me]++
 			:: else ->
 				stalled[me] = 1;
-				on[me] = r & 1;
+				on[me] = PAGE(r & 1);
 #ifdef BY_MONITOR
 				message[me] = 1
 #endif
@@ -153,11 +184,11 @@ active [CONSUMERS] proctype consumer()
 		:: else
 		fi;
 #ifndef NO_ARM
-		mapped[r & 1] = 0;
+		mapped[PAGE(r & 1)] = 0;
 #endif
 #ifndef NO_LOOK_AGAIN
 		if
-		:: published == r + 1 -> spent[r & 1] = 1; place(r & 1); goto leave
+		:: published == r + 1 -> spent[r & 1] = 1; place(PAGE(r & 1)); goto leave
 		:: else
 		fi;
 #endif
@@ -185,7 +216,19 @@ active [CONSUMERS] proctype consumer()
 			if
 			:: spent[r & 1] ->
 				spent[r & 1] = 0;
-				atomic { mapped[0] = 0; mapped[1] = 0 }
+#ifdef TURN_LATE
+				released = r + 1;
+#endif
+#ifdef TURNS
+				side[r & 1] = 1 - side[r & 1];
+				used[r & 1]++;
+				if
+				:: used[r & 1] == SIDES -> used[0] = 0; used[1] = 0; throw_away()
+				:: else
+				fi
+#else
+				throw_away()
+#endif
 			:: else
 			fi;
 #ifndef RELEASE_EARLY
@@ -205,7 +248,7 @@ active [CONSUMERS] proctype consumer()
 active proctype monitor()
 {
 	bit p;
-	byte round;
+	byte round, page;
 end:
 	do
 	:: ends < ENDS ->
@@ -214,8 +257,9 @@ end:
 		:: p = 0
 		:: p = 1
 		fi;
+		FIND(p)
 		spent[p] = 1;
-		place(p)
+		place(FOUND(p))
 #ifdef BY_MONITOR
 	:: atomic { message[0] -> message[0] = 0; pending[on[0]] = 1 }; goto look
 	:: atomic { message[1] -> message[1] = 0; pending[on[1]] = 1 }; goto look
@@ -235,7 +279,7 @@ look_at_half:
 		:: else
 		fi;
 		if
-		:: published >= round + 1 -> spent[p] = 1; place(p); pending[p] = 0
+		:: published >= round + 1 -> spent[p] = 1; place(PAGE(p)); pending[p] = 0
 		:: else ->
 #ifdef DROP_FAULT
 			pending[p] = 0
