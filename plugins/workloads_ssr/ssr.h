@@ -36,7 +36,8 @@ struct ssr_opts {
 		.min = 0, .max = 1e11),                                                            \
 	SSR_ROW(S, pause, LOOM_OPT_TIME, "0",                                                      \
 		"How long a worker sleeps when it can neither ask nor go on, or has taken 512 answers, so " \
-		"that a CPU that plays the accelerator is out of the way. 0: it spins.", .min = 0, .max = 1e12),          \
+		"that a CPU that plays the accelerator is out of the way. It then asks for no more than " \
+		"512 requests a pause. 0: it spins.", .min = 0, .max = 1e12),                      \
 	SSR_ROW(S, tenants, LOOM_OPT_U32, "1", "Tenants that share the workers evenly.",           \
 		.min = 1, .max = LOOM_MAX_TENANTS),                                                \
 	SSR_ROW(S, outstanding, LOOM_OPT_U32, "64",                                                \
