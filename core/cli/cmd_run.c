@@ -2,7 +2,6 @@
 /* gpuloom run: a conf, its samples, a table or JSON; Ctrl-C keeps what was measured. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/conf.h"
@@ -97,9 +96,7 @@ static int print(const struct loom__cli *cli, const struct run_args *a, const st
 			loom__say_error(cli, "%s", err.text);
 			status = LOOM_EXIT_FAILURE;
 		}
-		struct winsize size = {0};
-		ioctl(fileno(cli->out), TIOCGWINSZ, &size);
-		loom__table_result(doc, size.ws_col, &text);
+		loom__table_result(doc, &text);
 		if (!a->quiet && text.at)
 			fputs(text.at, cli->out);
 		loom__text_free(&text);

@@ -159,9 +159,8 @@ static void worker_rows(const cJSON *doc, struct loom__text *out)
 	}
 }
 
-void loom__table_result(const cJSON *doc, int width, struct loom__text *out)
+void loom__table_result(const cJSON *doc, struct loom__text *out)
 {
-	(void)width;
 	int counted = 0;
 	const cJSON *s;
 	cJSON_ArrayForEach(s, cJSON_GetObjectItemCaseSensitive(doc, "samples"))
