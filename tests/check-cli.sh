@@ -52,6 +52,8 @@ expect 2 "trace-every: '-3' .*negative" "$G" run conf/memset.ini --trace-every -
 expect 2 "'warning' is none of error, warn" "$G" run conf/memset.ini --log=warning
 expect 2 "no option '-x'" "$G" run -x conf/memset.ini
 expect 0 '1 sample' "$G" run --samples=1 -- conf/memset.ini
+expect 0 'warning: the conf has no .trigger., .* each of the 2 runs the whole job' "$G" run -n 2 conf/memset.ini $small
+[ "$(grep -c warning: "$tmp/err")" = 1 ] || fail 'a warning from each rank'
 # What is to be written is tried before anything is run, and left as it is.
 for to in "--json $tmp" "--json $tmp/no/r.json" "--json=" "--trace $tmp/no/t" "--metrics $tmp/no/m"; do
 	expect 2 'cannot write' "$G" run conf/memset.ini $to

@@ -142,6 +142,9 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 		loom__plan_free(plan);
 		return LOOM_EXIT_USAGE;
 	}
+	if (ranks && first && !loom__plan_get(plan, LOOM_TRIGGER))
+		loom__say_warning(cli, "the conf has no [trigger], so the ranks do not work together: each of the %u runs "
+				       "the whole job", ranks->ranks);
 	int rc = loom__stack_open(plan, &params, &stack, err);
 	if (!rc) {
 		loom__on_stop(stop, stack,
