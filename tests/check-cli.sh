@@ -62,6 +62,9 @@ done
 for to in "--json $tmp/no/r.json" "-o $tmp/no/r.html"; do
 	expect 2 'cannot write' timeout 5 "$G" compare conf/memset.ini --vary run.seed=1,2 --spread 100s $to
 done
+# What cannot be written when it comes to that goes to standard output.
+expect 1 'No space left .*; the result goes to standard output' "$G" run conf/memset.ini $small --json /dev/full
+python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["samples"]' "$tmp/out" || fail 'a result on a full disk'
 echo old >"$tmp/r.json"
 expect 2 'needs a value' "$G" run conf/memset.ini --json "$tmp/r.json" --samples
 [ "$(cat "$tmp/r.json")" = old ] || fail 'a file that was only looked at'

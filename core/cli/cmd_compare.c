@@ -206,19 +206,6 @@ static int report(struct loom__cli *cli, const struct loom__compare_args *a, con
 	return status;
 }
 
-static int write_json(struct loom__cli *cli, const struct loom__compare_args *a, const char *json)
-{
-	struct loom_error err;
-	if (!strcmp(a->json, "-")) {
-		fprintf(cli->out, "%s\n", json);
-		return LOOM_EXIT_OK;
-	}
-	if (!loom__write_file(a->json, json, strlen(json), &err))
-		return LOOM_EXIT_OK;
-	loom__say_error(cli, "%s", err.text);
-	return LOOM_EXIT_FAILURE;
-}
-
 /* Of the metrics that the user named, else of the leading one. */
 static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 {
@@ -238,7 +225,7 @@ static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJS
 	size_t failed = 0, undecided = 0;
 	struct loom__text bars = {0}, table = {0};
 	struct loom_error err;
-	int status = LOOM_EXIT_OK;
+	int status = LOOM_EXIT_OK, there = 0;
 	int whole = loom__json_length(loom__json_list(doc, "comparisons")) > 0;
 	loom__compare_gate(doc, a->rule, whole ? a->rules : 0, &failed, &undecided);
 	if (whole && loom__compare_bars(doc, a->bar, a->bars, &bars, &err)) {
@@ -251,14 +238,14 @@ static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJS
 		return LOOM_EXIT_FAILURE;
 	}
 	if (a->json) {
-		int wrote = write_json(cli, a, json);
+		int wrote = loom__put_result(cli, a->json, json, &there);
 		status = status ? status : wrote;
 	}
-	if (!a->quiet && !(a->json && !strcmp(a->json, "-"))) {
+	if (!a->quiet && !there) {
 		loom__compare_table(doc, &table);
 		fputs(table.at ? table.at : "", cli->out);
 	}
-	if (bars.at && !(a->json && !strcmp(a->json, "-")))
+	if (bars.at && !there)
 		fputs(bars.at, cli->out);
 	if (a->output) {
 		int reported = report(cli, a, json);

@@ -87,17 +87,13 @@ static int print(const struct loom__cli *cli, const struct run_args *a, const st
 	if (!doc || (a->json && !json)) {
 		loom__say_error(cli, "out of memory for the result");
 		status = LOOM_EXIT_FAILURE;
-	} else if (a->json && !strcmp(a->json, "-")) {
-		fprintf(cli->out, "%s\n", json);
 	} else {
-		struct loom_error err;
 		struct loom__text text = {0};
-		if (a->json && loom__write_file(a->json, json, strlen(json), &err)) {
-			loom__say_error(cli, "%s", err.text);
-			status = LOOM_EXIT_FAILURE;
-		}
+		int there = 0;
+		if (a->json)
+			status = loom__put_result(cli, a->json, json, &there);
 		loom__table_result(doc, &text);
-		if (!a->quiet && text.at)
+		if (!there && !a->quiet && text.at)
 			fputs(text.at, cli->out);
 		loom__text_free(&text);
 	}

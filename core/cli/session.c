@@ -50,6 +50,18 @@ int loom__stop_asked(void)
 	return asked;
 }
 
+int loom__put_result(const struct loom__cli *cli, const char *path, const char *json, int *there)
+{
+	struct loom_error err;
+	int failed = strcmp(path, "-") && loom__write_file(path, json, strlen(json), &err);
+	*there = failed || !strcmp(path, "-");
+	if (failed)
+		loom__say_error(cli, "%s; the result goes to standard output", err.text);
+	if (*there)
+		fprintf(cli->out, "%s\n", json);
+	return failed ? LOOM_EXIT_FAILURE : LOOM_EXIT_OK;
+}
+
 void loom__log_line(void *arg, int level, const char *who, const char *text)
 {
 	static const char *const name[] = {"error", "warning", "info", "debug"};

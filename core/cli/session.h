@@ -12,6 +12,10 @@ void loom__catch_signals(void);
 void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text);
 int loom__stop_asked(void); /* how often so far */
 
+/* A result goes to `path`; to standard output for "-", and where `path` cannot take it: what was measured is not lost
+ * with a disk that has become full. *there: 1 when standard output has it. An exit code. */
+int loom__put_result(const struct loom__cli *cli, const char *path, const char *json, int *there);
+
 /* For struct loom_stack_params: one line on stderr. */
 void loom__log_line(void *arg, int level, const char *who, const char *text);
 
