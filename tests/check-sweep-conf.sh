@@ -56,7 +56,8 @@ assert len(set(names[:5])) == 5, names
 PY
 expect 2 'anew' "$G" run "$tmp/s.ini" --samples 6
 expect 0 ' 0 new samples' "$G" run "$tmp/s.ini" --samples 6 --resume
-expect 0 ' 5 new samples' "$G" sweep "$tmp/s.ini" --samples 7 --resume
+expect 0 ' 5 new samples' "$G" sweep "$tmp/s.ini" --samples 7 --resume --set sweep.pareto=
+tail -n 2 "$tmp/out" | grep -q 'front of seconds' || fail 'the front that the file knows of'
 expect 0 ' 5 new samples' "$G" run "$tmp/s.ini" --samples 1 --anew
 # Lines on standard output in place of the table; without a file none are kept.
 expect 0 '' "$G" run "$tmp/s.ini" --samples 1 --json - --set sweep.output=

@@ -198,8 +198,10 @@ static int show(const struct loom__sweep_session *s)
 	if (!status) {
 		struct loom__text text = {0};
 		struct loom__report_wish shown = wish;
-		if (!*o->pareto || s->mistake.code) /* a front that nobody asked for is for pages */
+		cJSON *asked = wishes(s);
+		if (!*loom__json_text(asked, "pareto") || s->mistake.code) /* a front that nobody asked for is for pages */
 			shown.x = LOOM__NO_NAME;
+		cJSON_Delete(asked);
 		if (table)
 			loom__table_sweep(&view, &shown, &text);
 		if (text.at)
