@@ -26,6 +26,8 @@ failing_runs hipDeviceGetPCIBusId hipFree hipHostFree hipHostUnregister hipModul
 run mgws memset 4 'hipErrorNoDevice .*/dev/kfd' init
 run mgws memset 4 'no cooperative launches' old-gpu
 run mgws memset 4 'hiprtc = in' none --set device.hip.hiprtc=/nonexistent/libhiprtc.so
+process_runs
+eval run mgws uts 4 "'it cannot reach memory of a device in another process: use the host transport'" none $own "$two"
 refused_runs
 
 FAKE_GPU_FAIL=hipDeviceSetLimit:1
@@ -45,6 +47,11 @@ if [ -e "$B/tests/cuda/libcuda.so.1" ] && grep -q '^cuda: NVRTC *ok' "$tmp/docto
 	for workload in memset fib uts; do
 		run mgws $workload 0 'device_cuda.*device_hip|verified' none --set run.devices='cuda:0 hip:0' \
 			--set transport.use=host
+	done
+	# One process per vendor, and one of the CPU's.
+	for workload in memset uts; do
+		detector=hcounter run mgws $workload 0 verified atomics --set run.devices='cpu:0 cuda:0 hip:0' --set transport.use=host \
+			--set device.cpu.isolation=process --set device.cuda.isolation=process $own
 	done
 	run mgws memset 4 'it cannot reach memory of a device that is no' none --set run.devices='cuda:0 hip:0'
 fi

@@ -6,20 +6,10 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "child.h"
 #include "device_cpu.h"
 
 enum { START_GO = 1, START_LEAVE = 2 };
-
-/* Signals that a thread causes itself stay open: a blocked SIGSEGV would kill without a word. */
-void crew_block_signals(sigset_t *old)
-{
-	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
-	sigset_t all;
-	sigfillset(&all);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		sigdelset(&all, own[i]);
-	pthread_sigmask(SIG_BLOCK, &all, old);
-}
 
 /* Lanes of one worker share the device's set: a core for each would be a core for none. */
 static int pin(const struct launch *l, uint32_t index)
@@ -72,7 +62,7 @@ int crew_start(struct launch *l, int *pin_errno)
 	sigset_t old;
 	int code = 0;
 	*pin_errno = 0;
-	crew_block_signals(&old); /* threads inherit the mask: Ctrl-C is the host's thread's */
+	child_block_signals(&old); /* threads inherit the mask: Ctrl-C is the host's thread's */
 	for (l->started = 0; l->started < l->workers * l->lanes; l->started++) {
 		struct lane *lane = &l->lane[l->started];
 		code = pthread_create(&lane->thread, NULL, lane_main, lane);

@@ -127,7 +127,6 @@ void detach_all(struct launch *l);
 int crew_start(struct launch *l, int *pin_errno);
 int crew_await_start(struct launch *l); /* by a lane: 1 work, 0 leave */
 void crew_join(struct launch *l);
-void crew_block_signals(sigset_t *old);
 
 /* process.c */
 int process_start(struct launch *l, struct loom_error *err);

@@ -32,7 +32,7 @@ int device_mem_map(void *self, const struct loom_memory *memory, struct loom_err
 {
 	struct device *d = self;
 	int process = d->options->isolation == ISOLATION_PROCESS;
-	if (process ? memory->fd >= 0 : memory->host != NULL)
+	if (memory->host && (!process || memory->fd >= 0))
 		return 0;
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
 			 process

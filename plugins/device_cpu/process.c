@@ -2,29 +2,16 @@
 /* isolation = process: the workers of a launch live in a forked child, which dies with its parent
  * and whose death the parent notices through a pidfd. */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "child.h"
 #include "device_cpu.h"
 
 #define START_TIMEOUT_NS 30000000000ull
-
-/* The command's stdin and stdout belong to the host: a pipe must not stay open because of us. */
-static void leave_stdio(void)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	if (null < 0)
-		return;
-	dup2(null, STDIN_FILENO);
-	dup2(null, STDOUT_FILENO);
-	if (null > STDERR_FILENO)
-		close(null);
-}
 
 static _Noreturn void give_up_in_words(struct launch *l, const char *text)
 {
@@ -45,15 +32,8 @@ static _Noreturn void give_up(struct launch *l, const char *what, int code)
 
 /* No handler of the parent's runs here, none of its buffers is flushed, and its log is left alone:
  * a thread that is not with us may have held its lock. */
-static _Noreturn void child_main(struct launch *l, pid_t parent)
+static _Noreturn void child_main(struct launch *l)
 {
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent) /* it died before the line above */
-		_exit(1);
-	char name[16];
-	snprintf(name, sizeof(name), "%.15s", l->device->name);
-	prctl(PR_SET_NAME, name);
-	leave_stdio();
 	int code = views_remap(l);
 	if (code)
 		give_up(l, "its process cannot map the segments", code);
@@ -92,16 +72,9 @@ int process_died(struct launch *l, struct loom_error *err)
 	const char *name = l->device->name;
 	int pid = (int)l->pid;
 	reap(l);
-	if (l->status == -1)
-		return LOOM_FAIL(host, err, LOOM_EDIED, "%s: its process (pid %d) is gone", name,
-				 pid);
-	if (WIFSIGNALED(l->status))
-		return LOOM_FAIL(host, err, LOOM_EDIED,
-				 "%s: its process (pid %d) was killed by signal %d (%s)", name, pid,
-				 WTERMSIG(l->status), strsignal(WTERMSIG(l->status)));
-	return LOOM_FAIL(host, err, LOOM_EDIED,
-			 "%s: its process (pid %d) ended by itself with status %d", name, pid,
-			 WEXITSTATUS(l->status));
+	char how[80];
+	child_end_text(l->status, how, sizeof(how));
+	return LOOM_FAIL(host, err, LOOM_EDIED, "%s: its process (pid %d) %s", name, pid, how);
 }
 
 /* 1 when it has ended by the deadline. */
@@ -161,14 +134,10 @@ static int await_start(struct launch *l, struct loom_error *err)
 int process_start(struct launch *l, struct loom_error *err)
 {
 	struct device *d = l->device;
-	pid_t parent = getpid();
-	sigset_t old;
-	crew_block_signals(&old); /* Ctrl-C reaches the whole process group, and is the host's */
-	pid_t pid = fork();
+	pid_t pid = child_fork(d->name);
 	if (pid == 0)
-		child_main(l, parent);
+		child_main(l);
 	int failed = errno;
-	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (pid < 0)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start its process: %s",
 				 d->name, strerror(failed));

@@ -191,8 +191,9 @@ static void host_free(struct gpu *d, void *host)
 }
 
 /* Portable: one registration serves all GPUs; a GPU's own host memory needs none. */
-static int host_map(struct gpu *d, void *host, uint64_t bytes, uint64_t *view, int *ours)
+static int host_map(struct gpu *d, void *host, int fd, uint64_t bytes, uint64_t *view, int *ours)
 {
+	(void)fd; /* it is mapped here already */
 	struct cuda *c = of(d);
 	int rc = CALL(c, cuMemHostRegister, host, bytes,
 		      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
@@ -402,5 +403,8 @@ const struct gpu_driver cuda_driver = {
 	.ir = COMPOSE_PTX | COMPOSE_LTO,
 	.ir_text = "PTX or LTO-IR",
 	.lanes_shared = 16, /* struct loom_lanes, static */
+	.share = cuda_share,
+	.import = cuda_import,
+	.unshare = cuda_unshare,
 	GPU_DRIVER_CALLS,
 };

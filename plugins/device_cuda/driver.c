@@ -28,6 +28,8 @@ static const char *init_mend(CUresult rc)
 	case CUDA_ERROR_NO_DEVICE:
 		return "make an NVIDIA GPU visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the "
 		       "container's settings hide them)";
+	case CUDA_ERROR_NOT_INITIALIZED: /* in a fork of a process that has */
+		return "this program used CUDA before it opened this GPU: say isolation = process for all GPUs or none";
 	case CUDA_ERROR_SYSTEM_DRIVER_MISMATCH:
 	case CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE:
 		return "libcuda and the kernel module are of different versions: reboot, or reinstall "

@@ -42,6 +42,16 @@
 	X(cuStreamSynchronize)                                                                     \
 	X(cuMemAlloc)                                                                              \
 	X(cuMemFree)                                                                               \
+	X(cuMemGetAllocationGranularity)                                                           \
+	X(cuMemCreate)                                                                             \
+	X(cuMemRelease)                                                                            \
+	X(cuMemAddressReserve)                                                                     \
+	X(cuMemAddressFree)                                                                        \
+	X(cuMemMap)                                                                                \
+	X(cuMemUnmap)                                                                              \
+	X(cuMemSetAccess)                                                                          \
+	X(cuMemExportToShareableHandle)                                                            \
+	X(cuMemImportFromShareableHandle)                                                          \
 	X(cuMemHostAlloc)                                                                          \
 	X(cuMemFreeHost)                                                                           \
 	X(cuMemHostRegister)                                                                       \
@@ -82,6 +92,10 @@ struct cuda {
 	CUstream work, copy; /* non-blocking: neither waits for the other */
 };
 extern const struct gpu_driver cuda_driver; /* calls.c */
+/* share.c: calls of that table. */
+int cuda_share(struct gpu *d, uint64_t *bytes, uint64_t *at, int *fd);
+int cuda_import(struct gpu *d, int fd, uint64_t *bytes, uint64_t *at);
+void cuda_unshare(struct gpu *d, uint64_t at, uint64_t bytes);
 extern const struct rtc_kind cuda_compiler; /* calls.c */
 
 /* Besides -arch=. Line numbers cost nothing at run time and serve profilers; the assembler's report

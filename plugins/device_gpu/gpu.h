@@ -14,16 +14,17 @@
 
 enum { WORKER_BLOCK, WORKER_WARP };
 enum { COMPILE_CACHED, COMPILE_ALWAYS };
+enum { ISOLATION_THREAD, ISOLATION_PROCESS };
 
 /* The options that every such device has; a plug-in's own follow behind. */
 struct gpu_options {
 	int64_t gpu;
-	uint32_t workers, lanes, worker, max_registers, nesting, compile;
+	uint32_t workers, lanes, worker, max_registers, nesting, compile, isolation;
 	const char *arch, *cache;
 	uint32_t group; /* warps or waves: workers per block, with worker = warp or wave */
 	const char *compiler;
 };
-extern const char *const gpu_compile_choices[];
+extern const char *const gpu_compile_choices[], *const gpu_isolation_choices[];
 #define GPU_OPTIONS                                                                                \
 	LOOM_OPT(struct gpu_options, gpu, LOOM_OPT_I64, "-1",                                      \
 		 "Which GPU, by the driver's number. -1: that of the instance, so :1 is GPU 1.",   \
@@ -40,6 +41,10 @@ extern const char *const gpu_compile_choices[];
 		 "How deep tasks may run inside each other when queues are full. Each level "      \
 		 "takes stack in every thread. 0: they go to a list in memory instead.",           \
 		 .max = 64),                                                                       \
+	LOOM_OPT(struct gpu_options, isolation, LOOM_OPT_ENUM, "thread",                           \
+		 "thread: this process drives the GPU. process: one of its own does, with which "  \
+		 "a kernel that hangs is ended; say so of all GPUs of a vendor.",                  \
+		 .choices = gpu_isolation_choices),                                                \
 	LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "",                                     \
 		 "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or "                \
 		 "~/.cache/gpuloom."),                                                             \
@@ -129,9 +134,15 @@ struct gpu_driver {
 	/* Memory of the host that the GPU sees, and sees change. */
 	int (*host_alloc)(struct gpu *d, uint64_t bytes, void **host, uint64_t *view);
 	void (*host_free)(struct gpu *d, void *host);
-	/* Memory of others: `ours` when this call registered it, so that host_unmap() must be called. */
-	int (*host_map)(struct gpu *d, void *host, uint64_t bytes, uint64_t *view, int *ours);
+	/* Memory of others: `ours` when this call registered it, so that host_unmap() must be called. `fd`: where
+	 * another process finds it; -1: it cannot. */
+	int (*host_map)(struct gpu *d, void *host, int fd, uint64_t bytes, uint64_t *view, int *ours);
 	void (*host_unmap)(struct gpu *d, void *host);
+	/* Memory of the GPU that other processes can have, too: sizes are rounded up; share() gives a
+	 * descriptor, import() makes it memory of this process, unshare() takes either back. NULL: there is none. */
+	int (*share)(struct gpu *d, uint64_t *bytes, uint64_t *at, int *fd);
+	int (*import)(struct gpu *d, int fd, uint64_t *bytes, uint64_t *at);
+	void (*unshare)(struct gpu *d, uint64_t at, uint64_t bytes);
 	int (*owner)(struct gpu *d, uint64_t at, int *number); /* which GPU's it is */
 	int (*reach)(struct gpu *d, uint64_t at, int number, int *can); /* from now on, if it can */
 	/* Copies beside the running kernel, done when they return. */
@@ -171,6 +182,7 @@ struct mapping {
 	const struct loom_memory *memory;
 	uint64_t view;
 	uint64_t base; /* own: what alloc() gave */
+	uint64_t shared; /* bytes, as share() rounded them; 0: no memory of several processes */
 	int own;       /* made by mem_alloc */
 	int registered; /* by us: to be unregistered */
 };
@@ -181,6 +193,7 @@ enum { LOST_HUNG = 1, LOST_DEAD };
 /* First member of the plug-in's own. */
 struct gpu {
 	const struct gpu_driver *driver;
+	struct remote *remote; /* the process that makes the driver's calls; NULL: this one */
 	const struct loom_host *host;
 	const struct gpu_options *options;
 	struct rtc compiler;

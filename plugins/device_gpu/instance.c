@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A device's life: what it opens, in which order, and how it is taken down from any point of that. */
-#include "gpu.h"
+#include "remote.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
 
 const char *const gpu_compile_choices[] = {"cached", "always", NULL};
+const char *const gpu_isolation_choices[] = {"thread", "process", NULL};
 
 int gpu_called(struct gpu *d, int rc, const char *name)
 {
@@ -141,9 +142,9 @@ void gpu_destroy(void *self)
 		return;
 	if (d->launch)
 		gpu_retire(d, 0, NULL);
-	if (d->lost)
+	if (d->lost && !d->remote)
 		return; /* a kernel may still write to all of it: only the end of the process frees it */
-	if (d->attached && gpu_enter(d, NULL) == 0) {
+	if (d->attached && (gpu_enter(d, NULL) == 0 || d->remote)) {
 		program_finish(d);
 		if (d->gate)
 			d->driver->free(d, d->gate);
@@ -153,6 +154,8 @@ void gpu_destroy(void *self)
 	}
 	if (d->attached)
 		d->driver->detach(d);
+	if (d->remote)
+		remote_end(d);
 	d->host->free(d->host, d);
 }
 
@@ -167,7 +170,9 @@ int gpu_create(const struct loom_host *host, const struct gpu_driver *driver, si
 	d->host = host;
 	d->options = options;
 	snprintf(d->name, sizeof(d->name), "%s:%u", driver->name, instance);
-	int code = open_all(d, instance, instances, err);
+	int code = options->isolation == ISOLATION_PROCESS ? remote_start(d, err) : 0;
+	if (!code)
+		code = open_all(d, instance, instances, err);
 	if (code) {
 		gpu_destroy(d);
 		return code;

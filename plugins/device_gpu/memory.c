@@ -79,10 +79,34 @@ static int make_shared_with_host(struct gpu *d, uint64_t bytes, struct mapping *
 	return 0;
 }
 
-static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, struct loom_error *err)
+/* Of a device in a process of its own, so that others can have it. */
+static int share(struct gpu *d, uint64_t bytes, struct mapping *m, struct loom_memory *memory)
+{
+	m->shared = bytes;
+	int rc = d->driver->share(d, &m->shared, &m->base, &memory->fd);
+	if (rc != 0)
+		m->shared = 0;
+	return rc;
+}
+
+static void free_on_device(struct gpu *d, struct mapping *m, struct loom_memory *memory)
+{
+	if (!m->shared) {
+		d->driver->free(d, m->base);
+		return;
+	}
+	d->driver->unshare(d, m->base, m->shared);
+	close(memory->fd);
+	memory->fd = -1;
+}
+
+static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, struct loom_memory *memory,
+			  struct loom_error *err)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-	int rc = d->driver->alloc(d, bytes + page, &m->base); /* aligned to 256 bytes or more */
+	int rc = d->remote && d->driver->share ?
+			 share(d, bytes, m, memory) : /* aligned to more than a page */
+			 d->driver->alloc(d, bytes + page, &m->base); /* aligned to 256 bytes or more */
 	if (rc != 0) {
 		char what[160];
 		snprintf(what, sizeof(what), "%s of %" PRIu64 " KiB", d->call, bytes >> 10);
@@ -93,7 +117,7 @@ static int make_on_device(struct gpu *d, uint64_t bytes, struct mapping *m, stru
 	if (rc == 0)
 		return 0;
 	int code = gpu_fail(d, err, rc, NULL);
-	d->driver->free(d, m->base);
+	free_on_device(d, m, memory);
 	return code;
 }
 
@@ -112,7 +136,7 @@ int gpu_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory
 	}
 	m->own = 1;
 	code = flags & LOOM_MEMORY_HOST ? make_shared_with_host(d, bytes, m, memory, err)
-					: make_on_device(d, bytes, m, err);
+					: make_on_device(d, bytes, m, memory, err);
 	gpu_leave(d);
 	if (code)
 		drop(d, m);
@@ -125,18 +149,35 @@ void gpu_mem_free(void *self, struct loom_memory *memory)
 {
 	struct gpu *d = self;
 	struct mapping *m = find(d, memory);
-	if (!m || gpu_enter(d, NULL) != 0)
-		return; /* lost: a kernel may still use it */
+	if (!m || (gpu_enter(d, NULL) != 0 && !d->remote))
+		return; /* lost: a kernel may still use it, unless it was in a process that is gone */
 	if (memory->host)
 		d->driver->host_free(d, memory->host);
 	else
-		d->driver->free(d, m->base);
+		free_on_device(d, m, memory);
 	gpu_leave(d);
 	memory->host = NULL;
 	drop(d, m);
 }
 
 /* ---- other owners' memory ---- */
+
+/* Another GPU's that a process of its own drives. */
+static int import(struct gpu *d, const struct loom_memory *memory, struct mapping *m, struct loom_error *err)
+{
+	if (!d->driver->import || memory->fd < 0)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: it cannot reach memory of a device in another process: %s", d->name,
+				 d->driver->import ? "say isolation = process for that GPU, too, or use the host transport" :
+						     "use the host transport");
+	m->shared = memory->bytes;
+	int rc = d->driver->import(d, memory->fd, &m->shared, &m->base);
+	m->view = m->base;
+	if (rc == 0)
+		return 0;
+	m->shared = 0;
+	return gpu_fail(d, err, rc, NULL);
+}
 
 /* Another GPU's: addresses are unique over all GPUs of a process, access must be allowed. */
 static int map_peer(struct gpu *d, const struct loom_memory *memory, struct mapping *m,
@@ -163,7 +204,11 @@ static int map_host(struct gpu *d, const struct loom_memory *memory, struct mapp
 		    struct loom_error *err)
 {
 	char what[240];
-	int rc = d->driver->host_map(d, memory->host, memory->bytes, &m->view, &m->registered);
+	if (d->remote && memory->fd < 0)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: its process cannot map memory that has no file descriptor: use isolation = thread",
+				 d->name);
+	int rc = d->driver->host_map(d, memory->host, memory->fd, memory->bytes, &m->view, &m->registered);
 	if (rc == 0)
 		return 0;
 	snprintf(what, sizeof(what),
@@ -182,7 +227,8 @@ int gpu_mem_map(void *self, const struct loom_memory *memory, struct loom_error 
 	struct mapping *m = add(d, memory, err);
 	code = !m	      ? LOOM_ENOMEM :
 	       memory->host ? map_host(d, memory, m, err) :
-				map_peer(d, memory, m, err);
+	       d->remote || memory->fd >= 0 ? import(d, memory, m, err) :
+					      map_peer(d, memory, m, err);
 	if (code && m)
 		drop(d, m);
 	gpu_leave(d);
@@ -193,10 +239,12 @@ void gpu_mem_unmap(void *self, const struct loom_memory *memory)
 {
 	struct gpu *d = self;
 	struct mapping *m = find(d, memory);
-	if (!m || gpu_enter(d, NULL) != 0)
+	if (!m || (gpu_enter(d, NULL) != 0 && !d->remote))
 		return;
 	if (m->registered)
 		d->driver->host_unmap(d, memory->host);
+	if (m->shared)
+		d->driver->unshare(d, m->base, m->shared);
 	gpu_leave(d);
 	drop(d, m);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "gpu.h"
+#include "remote.h"
 
 #define CHECK_NS 1000000ull  /* between looks at the kernel's health: a driver call each */
 #define SPIN_NS 10000000ull  /* a sample's end is awaited without sleep for that long ... */
@@ -227,7 +227,7 @@ static int await_exit(struct gpu *d, uint64_t until, int *running)
 	return rc;
 }
 
-/* A kernel cannot be killed without its process. What it uses stays as it is. */
+/* A kernel cannot be killed without its process: where that is this one, what it uses stays as it is. */
 static int hung(struct gpu *d, const struct launch *l, uint64_t timeout_ns, struct loom_error *err)
 {
 	char late[160];
@@ -235,10 +235,17 @@ static int hung(struct gpu *d, const struct launch *l, uint64_t timeout_ns, stru
 	/* Said here too: the time-out that came first is what the run's error tells. */
 	if (!d->lost)
 		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name, "%s", late);
+	if (d->remote) {
+		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name, "its kernel did not leave within %" PRIu64 " ms: its process (pid %d) "
+			 "was killed", timeout_ns / 1000000, remote_pid(d));
+		remote_kill(d);
+		d->lost = LOST_DEAD;
+		return 0;
+	}
 	d->lost = LOST_HUNG;
 	return LOOM_FAIL(d->host, err, LOOM_ETIMEDOUT,
 			 "%s: its kernel did not leave within %" PRIu64 " ms: %s; a kernel cannot be "
-			 "killed: end this process to free the GPU",
+			 "killed: end this process to free the GPU (with isolation = process it would have been)",
 			 d->name, timeout_ns / 1000000, late);
 }
 
@@ -265,6 +272,8 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 		d->lost = 0;
 		if (rc != 0)
 			code = failed(d, rc, err);
+	}
+	if (d->lost != LOST_HUNG) {
 		d->launch = NULL;
 		d->host->free(d->host, l);
 	}

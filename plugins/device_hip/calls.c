@@ -219,8 +219,9 @@ static void host_free(struct gpu *d, void *host)
 
 /* Portable: one registration serves all GPUs; a GPU's own host memory needs none. Registered memory is
  * fine-grained. */
-static int host_map(struct gpu *d, void *host, uint64_t bytes, uint64_t *view, int *ours)
+static int host_map(struct gpu *d, void *host, int fd, uint64_t bytes, uint64_t *view, int *ours)
 {
+	(void)fd; /* it is mapped here already */
 	struct hip *c = of(d);
 	int rc = CALL(c, hipHostRegister, host, bytes, hipHostRegisterPortable | hipHostRegisterMapped);
 	*ours = rc == 0;

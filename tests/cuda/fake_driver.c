@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A libcuda.so.1 without a GPU: see tests/gpu/fake_kernel.h. */
 #include <cuda.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #define FAKE_ERROR CUDA_ERROR_UNKNOWN
 #include "fake_kernel.h"
@@ -312,6 +314,96 @@ API CUresult cuMemFree(CUdeviceptr at)
 	fake_device_free((void *)(uintptr_t)at);
 	return CUDA_SUCCESS;
 }
+
+/* ---- memory of several processes: a memfd ---- */
+
+API CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *p,
+					   CUmemAllocationGranularity_flags which)
+{
+	CALLED(cuMemGetAllocationGranularity);
+	(void)p, (void)which;
+	*bytes = 65536;
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemCreate(CUmemGenericAllocationHandle *memory, size_t bytes, const CUmemAllocationProp *p,
+			 unsigned long long flags)
+{
+	CALLED(cuMemCreate);
+	(void)p, (void)flags;
+	int fd = memfd_create("fake GPU", MFD_CLOEXEC);
+	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	*memory = (CUmemGenericAllocationHandle)fd;
+	return bytes % 65536 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+API CUresult cuMemRelease(CUmemGenericAllocationHandle memory)
+{
+	CALLED(cuMemRelease);
+	close((int)memory);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemExportToShareableHandle(void *to, CUmemGenericAllocationHandle memory,
+					  CUmemAllocationHandleType type, unsigned long long flags)
+{
+	CALLED(cuMemExportToShareableHandle);
+	(void)flags;
+	*(int *)to = dup((int)memory);
+	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *memory, void *from,
+					    CUmemAllocationHandleType type)
+{
+	CALLED(cuMemImportFromShareableHandle);
+	*memory = (CUmemGenericAllocationHandle)dup((int)(uintptr_t)from);
+	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
+}
+
+/* Where it can be looked for in vain: each process has it at another address. */
+API CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t align, CUdeviceptr wish, unsigned long long flags)
+{
+	CALLED(cuMemAddressReserve);
+	(void)align, (void)wish, (void)flags;
+	void *p = mmap(NULL, bytes + (size_t)getpid() % 64 * 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	*at = (CUdeviceptr)(uintptr_t)p;
+	return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+API CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
+{
+	CALLED(cuMemAddressFree);
+	munmap((void *)(uintptr_t)at, bytes + (size_t)getpid() % 64 * 65536);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle memory,
+		      unsigned long long flags)
+{
+	CALLED(cuMemMap);
+	(void)flags;
+	void *p = mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, (int)memory, (off_t)offset);
+	return p == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+API CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
+{
+	CALLED(cuMemUnmap);
+	mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	return CUDA_SUCCESS;
+}
+
+API CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count)
+{
+	CALLED(cuMemSetAccess);
+	(void)access, (void)count;
+	mprotect((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE);
+	return CUDA_SUCCESS;
+}
+
+/* ---- memory of the host ---- */
 
 API CUresult cuMemHostAlloc(void **at, size_t bytes, unsigned flags)
 {

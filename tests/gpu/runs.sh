@@ -92,6 +92,35 @@ apart_runs() {
 	run mgws memset 2 'each needs its own segments near: say owner or host' none --set transport.p2p.placement=remote "$@"
 }
 
+# The driver's calls are made by a process of the device's own.
+process_runs() {
+	two="--set run.devices=$device:0\\ $device:1 --set device.$device.1.gpu=0"
+	own="--set device.$device.isolation=process"
+	for workload in memset fib uts; do
+		run mgws $workload 0 '3 samples, each verified' none $own
+		eval run mgws $workload 0 "'3 samples, each verified'" none $own "$two" --set transport.use=host
+	done
+	run mgws memset 0 'taken from ' none --log debug $own
+	run mgws memset 4 'the driver sees no GPU' no-gpu $own
+	run mgws memset 1 'its kernel has failed: [A-Za-z_]*(ILLEGAL_ADDRESS|IllegalAddress)' die $own
+	# A kernel that hangs ends with it.
+	run mgws memset 124 "no end after 0.5 s .* 1 at work \(1\)" hang --set run.timeout=500ms $own
+	grep -q 'did not leave within 1000 ms: its process (pid [0-9]*) was killed' "$tmp/err" || fail 'a hanging kernel lives on'
+	# So does the sample, when that process dies.
+	export FAKE_GPU=none
+	"$G" run "$tmp/gpu.ini" --set workload.memset.tasks=100000000 --samples 1000 $own >"$tmp/out" 2>"$tmp/err" </dev/null &
+	child= tries=0
+	while [ $tries -lt 200 ] && [ "$(ls "/proc/${child:-none}/task" 2>/dev/null | wc -l)" -lt 9 ]; do # its workers run
+		child=$(cut -d ' ' -f 1 "/proc/$!/task/$!/children" 2>/dev/null)
+		tries=$((tries + 1))
+		sleep 0.1
+	done
+	kill -9 "$child"
+	wait $!
+	[ $? -eq 1 ] && grep -q "its process (pid $child) was killed by signal 9" "$tmp/err" ||
+		{ fail 'no word about a process that was killed'; cat "$tmp/err"; }
+}
+
 refused_runs() {
 	run mgws memset 4 "there is no GPU 7, the driver sees 1" none --set device.$device.gpu=7
 	run mgws memset 4 'the driver sees no GPU' no-gpu
