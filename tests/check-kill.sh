@@ -10,12 +10,12 @@ for victim in 1 2 3 4; do
 	"$G" run conf/uts.ini --samples 1 --set workload.uts.tree=T1L --set device.cpu.isolation=process $apart \
 		>"$tmp/out" 2>"$tmp/err" &
 	run=$!
-	for i in $(seq 100); do # the two device processes are children of the run
-		child=$(pgrep -P $run | sed -n "${victim}p")
-		[ -n "$child" ] && [ "$(pgrep -P $run | wc -l)" -eq 2 ] && break
-		sleep 0.05
+	for i in $(seq 60); do # the two device processes are children of the run; those of the probe go soon
+		children=$(pgrep -P $run)
+		sleep 0.5
+		[ "$(echo "$children" | wc -w)" -eq 2 ] && [ "$(pgrep -P $run)" = "$children" ] && break
 	done
-	sleep 0.5
+	child=$(echo "$children" | sed -n "${victim}p")
 	begin=$(date +%s%N)
 	kill -KILL "$child"
 	wait $run
