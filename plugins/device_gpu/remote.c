@@ -15,7 +15,7 @@
 
 #include "../device_cpu/child.h"
 
-#define ANSWER_MS 60000	      /* longer than a driver takes to start; a call that hangs is ended with its process */
+#define ANSWER_MS 120000 /* longer than anything takes; a call that hangs is ended with its process */
 #define REMOTE_DIED (INT_MIN + 1) /* in place of the driver's codes */
 
 struct remote {
@@ -325,13 +325,46 @@ static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
 	return ask(d, &(struct remote_ask){.op = REMOTE_CLEAR, .at = at, .bytes = bytes}, &a);
 }
 
-/* ---- programs: compiled here, where no GPU is needed ---- */
+/* ---- programs ---- */
+
+static uint64_t pack_ir(char *to, const struct loom_program_ir *ir)
+{
+	const struct remote_ir head = {.name = strlen(ir->file), .bytes = ir->bytes};
+	memcpy(to, &head, sizeof(head));
+	memcpy(to + sizeof(head), ir->file, head.name + 1);
+	memcpy(to + sizeof(head) + head.name + 1, ir->data, ir->bytes + 1);
+	return sizeof(head) + REMOTE_ALIGN(head.name + 1 + ir->bytes + 1);
+}
+
+static int compile(struct gpu *d, const struct gpu_program *program, struct cached *out, struct loom_error *err)
+{
+	struct remote_ask q = {.op = REMOTE_COMPILE, .a = (int)program->irs, .b = (int)program->text.length,
+			       .shape = {.bound = d->bound, .lanes = d->lanes, .per_block = d->per_block, .watch = d->watch}};
+	struct remote_answer a;
+	uint64_t at = REMOTE_ALIGN(program->text.length + 1), all = at;
+	for (uint32_t i = 0; i < program->irs; i++)
+		all += strlen(program->ir[i]->file) + program->ir[i]->bytes + 64;
+	if (all > REMOTE_ROOM)
+		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: source and IR of more than %u MiB", d->name, REMOTE_ROOM >> 20);
+	memcpy(q.shape.arch, d->arch, sizeof(q.shape.arch));
+	memcpy(of(d)->shared, program->text.at, program->text.length + 1);
+	for (uint32_t i = 0; i < program->irs; i++)
+		at += pack_ir(of(d)->shared + at, program->ir[i]);
+	int code = in_words(d, &q, &a, err);
+	if (code)
+		return code;
+	*out = (struct cached){.resources = a.resources, .bytes = a.bytes, .code = d->host->alloc(d->host, a.bytes)};
+	if (!out->code)
+		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
+	memcpy(out->code, of(d)->shared, a.bytes);
+	return 0;
+}
 
 static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
 {
 	struct remote_answer a;
 	if (code->bytes > REMOTE_ROOM)
-		return gpu_called(d, d->driver->out_of_memory, "a program of more than 16 MiB");
+		return gpu_called(d, d->driver->out_of_memory, "a program that is too large");
 	memcpy(of(d)->shared, code->code, code->bytes);
 	int rc = ask(d, &(struct remote_ask){.op = REMOTE_LOAD, .bytes = code->bytes, .resources = code->resources, .kernel = *k},
 		     &a);
@@ -371,7 +404,7 @@ static int running(struct gpu *d, int *still)
 
 /* ---- the process ---- */
 
-/* The vendor's table with its own compiler, and with the calls above. */
+/* The vendor's table, with the calls above. */
 static struct gpu_driver table_for(const struct gpu_driver *vendor)
 {
 	struct gpu_driver t = *vendor;
@@ -399,6 +432,7 @@ static struct gpu_driver table_for(const struct gpu_driver *vendor)
 	t.write = write_all;
 	t.read = read_all;
 	t.clear = clear;
+	t.compile = compile;
 	t.load = load;
 	t.unload = unload;
 	t.occupancy = occupancy;

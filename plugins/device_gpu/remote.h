@@ -27,6 +27,7 @@ enum remote_op {
 	REMOTE_ATTACH,
 	REMOTE_DETACH,
 	REMOTE_TEXT,
+	REMOTE_COMPILE,
 	/* From here on between enter() and leave(). */
 	REMOTE_ALLOC,
 	REMOTE_FREE,
@@ -52,6 +53,12 @@ struct remote_facts {
 	struct gpu_limits limits;
 };
 
+/* What compile() heeds besides the program, where the host knows more than that process. */
+struct remote_shape {
+	char arch[64];
+	uint32_t bound, lanes, per_block, watch;
+};
+
 /* A question and its answer, each one packet; either may carry a file descriptor. */
 struct remote_ask {
 	enum remote_op op;
@@ -59,11 +66,13 @@ struct remote_ask {
 	uint32_t blocks, threads, shared;
 	uint64_t at, bytes;
 	struct resources resources;
+	struct remote_shape shape;
 	struct gpu_kernel kernel; /* its pointers are the other process's */
 };
 struct remote_answer {
 	int rc, value;
 	uint64_t at, bytes;
+	struct resources resources;
 	struct gpu_atomics atomics;
 	struct gpu_kernel kernel;
 	struct remote_facts facts;
@@ -76,8 +85,13 @@ struct remote_answer {
 int remote_send(int socket, const void *packet, size_t bytes, int fd);
 int remote_receive(int socket, void *packet, size_t bytes, int *fd);
 
-/* Bytes that both see: of copies and of programs. */
-#define REMOTE_ROOM (16u << 20)
+/* Bytes that both see: of copies, of machine code, and of a program to be compiled: `b` bytes of its text, and behind a
+ * NUL for each of `a` files of IR a struct remote_ir, its name and its bytes with a NUL each, from 8 to 8 bytes. */
+#define REMOTE_ROOM (64u << 20)
+#define REMOTE_ALIGN(n) (((n) + 7) & ~(uint64_t)7)
+struct remote_ir {
+	uint64_t name, bytes;
+};
 
 /* The other process: answers until the connection ends. */
 void remote_serve(struct gpu *d, int socket, char *shared);

@@ -104,6 +104,57 @@ static int load(struct server *s, const struct remote_ask *q, struct gpu_kernel 
 	return s->d->driver->load(s->d, &code, k);
 }
 
+/* What remote.c put there; `ir` is of this process. */
+static void unpack(struct server *s, const struct remote_ask *q, struct gpu_program *program,
+		  struct loom_program_ir *ir, const struct loom_program_ir **list)
+{
+	uint64_t at = REMOTE_ALIGN((uint64_t)q->b + 1);
+	*program = (struct gpu_program){.text = {.host = s->d->host, .at = s->shared, .length = (size_t)q->b},
+					.ir = list,
+					.irs = (uint32_t)q->a};
+	for (int i = 0; i < q->a; i++) {
+		struct remote_ir head;
+		memcpy(&head, s->shared + at, sizeof(head));
+		at += sizeof(head);
+		ir[i] = (struct loom_program_ir){
+			.file = s->shared + at, .data = s->shared + at + head.name + 1, .bytes = head.bytes};
+		at += REMOTE_ALIGN(head.name + 1 + head.bytes + 1);
+		list[i] = &ir[i];
+	}
+}
+
+/* Here, not in the host's process: NVRTC starts CUDA, which no fork of that process could use then. */
+static int compile(struct server *s, const struct remote_ask *q, struct remote_answer *a, struct loom_error *err)
+{
+	struct gpu *d = s->d;
+	struct gpu_program program;
+	struct cached code = {0};
+	size_t irs = (size_t)q->a + 1;
+	struct loom_program_ir *ir = d->host->alloc(d->host, irs * (sizeof(*ir) + sizeof(ir)));
+	int rc = ir ? 0 : LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
+	if (!rc && !d->compiler.so)
+		rc = rtc_open(d->host, d->name, d->driver->compiler, d->options->compiler, &d->compiler, err);
+	if (!rc) {
+		unpack(s, q, &program, ir, (const struct loom_program_ir **)(ir + irs));
+		snprintf(d->arch, sizeof(d->arch), "%s", q->shape.arch);
+		d->bound = q->shape.bound;
+		d->lanes = q->shape.lanes;
+		d->per_block = q->shape.per_block;
+		d->watch = q->shape.watch;
+		rc = d->driver->compile(d, &program, &code, err);
+	}
+	if (!rc && code.bytes > REMOTE_ROOM)
+		rc = LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: a program of more than %u MiB", d->name, REMOTE_ROOM >> 20);
+	if (!rc) {
+		memcpy(s->shared, code.code, code.bytes);
+		a->bytes = code.bytes;
+		a->resources = code.resources;
+	}
+	d->host->free(d->host, code.code);
+	d->host->free(d->host, ir);
+	return rc;
+}
+
 /* The calls that a context must be current for. */
 static int answer_inside(struct server *s, const struct remote_ask *q, int *fd, struct remote_answer *a)
 {
@@ -188,6 +239,9 @@ static int answer(struct server *s, const struct remote_ask *q, int *fd, struct 
 	case REMOTE_DETACH:
 		v->detach(d);
 		return 0;
+	case REMOTE_COMPILE:
+		rc = compile(s, q, a, &err);
+		break;
 	case REMOTE_TEXT:
 		snprintf(a->text, sizeof(a->text), "%s", v->text(d, q->a));
 		return 0;

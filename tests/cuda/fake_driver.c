@@ -29,17 +29,22 @@ API CUresult cuStreamQuery(CUstream stream)
 
 /* ---- everything else ---- */
 
+/* Who uses it first: forks of that process cannot. */
+static pid_t user;
+
 API CUresult cuInit(unsigned flags)
 {
 	CALLED(cuInit);
 	(void)flags;
-	return wrong("init") ? CUDA_ERROR_NO_DEVICE : CUDA_SUCCESS;
+	user = user ? user : getpid();
+	return wrong("init") ? CUDA_ERROR_NO_DEVICE : user != getpid() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
 }
 
-/* NVRTC loads libcuda.so.1 too, and takes this one's presence for granted. */
+/* NVRTC loads libcuda.so.1 too, starts it when it compiles, and takes this one's presence for granted. */
 API CUresult cuGetExportTable(const void **table, const CUuuid *id)
 {
 	(void)id;
+	user = user ? user : getpid();
 	*table = NULL;
 	return CUDA_ERROR_NOT_FOUND;
 }
