@@ -21,6 +21,12 @@ fake=$B/tests/cuda
 [ -e "$fake/libcuda.so.1" ] || { fail "no $fake/libcuda.so.1"; finish; }
 export LD_LIBRARY_PATH="$fake"
 
+# What several GPUs are to each other.
+FAKE_GPU=two-gpus expect 0 'cuda: peer access +limited +2 of 2 directed pairs of GPUs, 1 of them with native 64-bit atomics' \
+	"$G" doctor
+expect 0 'cuda: GPU 0 and CPU +limited +no native atomics on host memory' "$G" doctor
+FAKE_GPU=atomics expect 0 'cuda: GPU 0 and CPU +ok +64-bit add and compare-and-swap' "$G" doctor
+
 sound_runs
 lossy_runs
 apart_runs

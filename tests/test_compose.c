@@ -22,13 +22,6 @@ static const struct compose_target standard = {.who = "cuda:0",
 					       .blocks = 8,
 					       .watch = 32,
 					       .nesting = 0};
-/* With worker = warp. */
-static const struct compose_target standard_warps = {.who = "cuda:0",
-						     .lanes = 32,
-						     .per_block = 4,
-						     .blocks = 2,
-						     .watch = 32,
-						     .nesting = 0};
 #define REGISTERS_MAX 255u
 
 static struct rtc nvrtc;
@@ -143,9 +136,13 @@ static void print_head(void)
 
 static void check_combination(struct selection *s, const char *label, size_t arch, int warps)
 {
-	struct compose_target target = target_of(warps ? &standard_warps : &standard);
+	struct compose_target target = target_of(&standard);
 	struct text text;
 	struct loom_error err = {0};
+	if (warps) {
+		target.per_block = 4;
+		target.blocks = 2;
+	}
 	int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
 	CU_ASSERT_EQUAL(rc, 0);
 	if (rc) {

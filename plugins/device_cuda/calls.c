@@ -104,6 +104,15 @@ static int peers(struct gpu *d, int from, int to, int *can)
 	return rc == 0 ? CALL(of(d), cuDeviceCanAccessPeer, can, a, b) : rc;
 }
 
+static void peer_atomics(const struct gpu *d, int from, int to, struct gpu_atomics *out)
+{
+	const struct driver *cu = &of(d)->cu;
+	CUdevice a, b;
+	*out = (struct gpu_atomics){.known = 0};
+	if (cu->cuDeviceGet(&a, from) == CUDA_SUCCESS && cu->cuDeviceGet(&b, to) == CUDA_SUCCESS)
+		driver_peer_atomics(cu, a, b, out);
+}
+
 static int enter(struct gpu *d)
 {
 	return CALL(of(d), cuCtxPushCurrent, of(d)->context);
@@ -403,6 +412,7 @@ const struct gpu_driver cuda_driver = {
 	.ir = COMPOSE_PTX | COMPOSE_LTO,
 	.ir_text = "PTX or LTO-IR",
 	.lanes_shared = 16, /* struct loom_lanes, static */
+	.peer_atomics = peer_atomics,
 	.share = cuda_share,
 	.import = cuda_import,
 	.unshare = cuda_unshare,

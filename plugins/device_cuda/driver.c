@@ -64,6 +64,8 @@ static int load(const struct loom_host *host, const char *who, struct driver *cu
 				 who, lacks);
 	void *at = dlsym(cu->so, "cuDeviceGetHostAtomicCapabilities");
 	memcpy(&cu->host_atomics, &at, sizeof(at));
+	at = dlsym(cu->so, "cuDeviceGetP2PAtomicCapabilities");
+	memcpy(&cu->peer_atomics, &at, sizeof(at));
 	return 0;
 }
 
@@ -90,26 +92,44 @@ int driver_open(const struct loom_host *host, const char *who, struct driver *cu
 	return 0;
 }
 
+/* Of enum CUatomicOperation and CUatomicOperationCapability, which cuda.h has since 13.0. */
+enum { ADD = 0, EXCHANGE = 8, CAS = 9, SCALAR_64 = 1 << 4 };
+static const int operations[] = {ADD, CAS, EXCHANGE};
+
+/* From what the driver said: whether all are native, and else which, if it knew. */
+static struct gpu_atomics judge(int native, int known, const unsigned *capabilities)
+{
+	if (native)
+		return (struct gpu_atomics){.known = 1, .native = 1, .add = 1, .cas = 1, .exchange = 1};
+	if (!known)
+		return (struct gpu_atomics){.known = 0};
+	return (struct gpu_atomics){.known = 1,
+				    .add = (capabilities[0] & SCALAR_64) != 0,
+				    .cas = (capabilities[1] & SCALAR_64) != 0,
+				    .exchange = (capabilities[2] & SCALAR_64) != 0};
+}
+
 void driver_host_atomics(const struct driver *cu, CUdevice device, struct gpu_atomics *out)
 {
-	/* Of enum CUatomicOperation and CUatomicOperationCapability, which cuda.h has since 13.0. */
-	enum { ADD = 0, EXCHANGE = 8, CAS = 9, SCALAR_64 = 1 << 4 };
-	static const int operations[] = {ADD, CAS, EXCHANGE};
 	unsigned capabilities[COUNT(operations)] = {0};
-	int native = 0;
-	*out = (struct gpu_atomics){0};
+	int native = 0, known;
 	if (cu->cuDeviceGetAttribute(&native, CU_DEVICE_ATTRIBUTE_HOST_NATIVE_ATOMIC_SUPPORTED,
-				     device) == CUDA_SUCCESS)
-		out->native = native;
-	if (native) {
-		out->known = out->add = out->cas = out->exchange = 1;
-		return;
-	}
-	if (!cu->host_atomics ||
-	    cu->host_atomics(capabilities, operations, COUNT(operations), device) != CUDA_SUCCESS)
-		return;
-	out->known = 1;
-	out->add = (capabilities[0] & SCALAR_64) != 0;
-	out->cas = (capabilities[1] & SCALAR_64) != 0;
-	out->exchange = (capabilities[2] & SCALAR_64) != 0;
+				     device) != CUDA_SUCCESS)
+		native = 0;
+	known = !native && cu->host_atomics &&
+		cu->host_atomics(capabilities, operations, COUNT(operations), device) == CUDA_SUCCESS;
+	*out = judge(native, known, capabilities);
+}
+
+void driver_peer_atomics(const struct driver *cu, CUdevice from, CUdevice to, struct gpu_atomics *out)
+{
+	unsigned capabilities[COUNT(operations)] = {0};
+	int native = 0, told, known;
+	told = cu->cuDeviceGetP2PAttribute(&native, CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED, from, to) ==
+	       CUDA_SUCCESS;
+	native = told && native;
+	known = !native && cu->peer_atomics &&
+		cu->peer_atomics(capabilities, operations, COUNT(operations), from, to) == CUDA_SUCCESS;
+	*out = judge(native, known, capabilities);
+	out->known |= told; /* older drivers: all or none */
 }

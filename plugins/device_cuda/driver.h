@@ -21,6 +21,7 @@
 	X(cuDeviceGetPCIBusId)                                                                     \
 	X(cuDeviceTotalMem)                                                                        \
 	X(cuDeviceCanAccessPeer)                                                                   \
+	X(cuDeviceGetP2PAttribute)                                                                 \
 	X(cuDevicePrimaryCtxRetain)                                                                \
 	X(cuDevicePrimaryCtxRelease)                                                               \
 	X(cuCtxPushCurrent)                                                                        \
@@ -71,6 +72,8 @@ struct driver {
 	/* Drivers since 13.0; NULL: unknown. */
 	CUresult (*host_atomics)(unsigned *capabilities, const int *operations, unsigned count,
 				 CUdevice device);
+	CUresult (*peer_atomics)(unsigned *capabilities, const int *operations, unsigned count, CUdevice from,
+				 CUdevice to);
 };
 
 /* Loads and initialises the driver. LOOM_EUNAVAIL with what is missing and what to do. */
@@ -81,6 +84,7 @@ int driver_open(const struct loom_host *host, const char *who, struct driver *cu
 const char *driver_text(const struct driver *cu, CUresult rc);
 
 void driver_host_atomics(const struct driver *cu, CUdevice device, struct gpu_atomics *out);
+void driver_peer_atomics(const struct driver *cu, CUdevice from, CUdevice to, struct gpu_atomics *out);
 
 /* A device of this plug-in. */
 struct cuda {

@@ -75,19 +75,6 @@ static int open_linker(const struct loom_host *host, const char *who, struct lin
 	return 0;
 }
 
-static char *take(const struct loom_host *host, void *link, int (*size_of)(void *, size_t *),
-		  int (*get)(void *, char *), size_t *bytes)
-{
-	size_t n = 0;
-	char *at = size_of(link, &n) == 0 ? host->alloc(host, n + 1) : NULL;
-	if (at && n && get(link, at) != 0) {
-		host->free(host, at);
-		at = NULL;
-	}
-	*bytes = n;
-	return at;
-}
-
 /* In the linker's log: the task function that the file does not bring. */
 static int lacks_task(const char *log, char *name, size_t room)
 {
@@ -154,13 +141,13 @@ int jitlink_run(const struct loom_host *host, const char *who, const char *arch,
 	host->free(host, program->code);
 	program->code = NULL;
 	if (!rc)
-		code = want == JITLINK_PTX ? take(host, link, l.ptx_size, l.ptx, &bytes) :
-					     take(host, link, l.cubin_size, (int (*)(void *, char *))l.cubin, &bytes);
+		code = want == JITLINK_PTX ? rtc_take(host, link, l.ptx_size, l.ptx, &bytes) :
+					     rtc_take(host, link, l.cubin_size, (int (*)(void *, char *))l.cubin, &bytes);
 	if (link && (rc || !code)) {
 		/* A file that cannot be added is said when all is completed. */
 		if (rc)
 			l.complete(link);
-		log = take(host, link, l.error_size, l.error, &ignored);
+		log = rtc_take(host, link, l.error_size, l.error, &ignored);
 		rc = rc || log ? fail(host, who, file, log, err) : LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", who);
 		host->free(host, log);
 		compiled_free(host, program);
@@ -168,7 +155,7 @@ int jitlink_run(const struct loom_host *host, const char *who, const char *arch,
 		rc = LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: nvJitLink does not know the architecture %s", who, arch);
 		compiled_free(host, program);
 	} else {
-		log = take(host, link, l.info_size, l.info, &ignored);
+		log = rtc_take(host, link, l.info_size, l.info, &ignored);
 		host->free(host, program->log);
 		*program = (struct compiled){.code = code, .bytes = bytes, .log = log};
 	}

@@ -73,23 +73,33 @@ static void atomics_row(struct gpu *d, struct loom_doctor *out, int number)
 
 static void peer_row(struct gpu *d, struct loom_doctor *out, int count)
 {
-	char topic[48], found[64];
-	int pairs = 0, able = 0;
+	char topic[48], found[120];
+	int pairs = 0, able = 0, told = 0, atomic = 0;
 	for (int a = 0; a < count; a++)
 		for (int b = 0; b < count; b++) {
 			int can = 0;
 			if (a == b)
 				continue;
 			pairs++;
-			if (d->driver->peers(d, a, b, &can) == 0 && can)
-				able++;
+			if (d->driver->peers(d, a, b, &can) != 0 || !can)
+				continue;
+			able++;
+			struct gpu_atomics native = {0};
+			if (d->driver->peer_atomics)
+				d->driver->peer_atomics(d, a, b, &native);
+			told += native.known;
+			atomic += native.add && native.cas;
 		}
 	if (!pairs)
 		return;
 	snprintf(topic, sizeof(topic), "%s: peer access", d->name);
-	snprintf(found, sizeof(found), "%d of %d directed pairs of GPUs", able, pairs);
-	out->row(out, topic, able == pairs ? "ok" : "limited", found,
-		 able == pairs ? "" : "transport p2p needs it between the GPUs of a stack; host does not");
+	int n = snprintf(found, sizeof(found), "%d of %d directed pairs of GPUs", able, pairs);
+	if (told)
+		snprintf(found + n, sizeof(found) - (size_t)n, ", %d of them with native 64-bit atomics", atomic);
+	out->row(out, topic, able == pairs && (!told || atomic == able) ? "ok" : "limited", found,
+		 able < pairs		? "transport p2p needs it between the GPUs of a stack; host does not" :
+		 told && atomic < able ? "where the probe of a stack loses additions, its GPUs exchange tasks by mail" :
+					 "");
 }
 
 void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host,

@@ -79,7 +79,8 @@ struct gpu_kernel {
 	int registers, shared; /* as the driver tells: per thread; static, per block */
 };
 
-/* Which operations on host memory are atomic towards the CPU, of those that gpuloom needs. */
+/* Which operations on memory of the host, or of another GPU, are atomic towards its owner, of those that gpuloom
+ * needs. */
 struct gpu_atomics {
 	int known;              /* the driver can tell */
 	int native;             /* all of them are */
@@ -121,6 +122,8 @@ struct gpu_driver {
 	int (*find)(struct gpu *d, int number, struct loom_error *err);
 	void (*host_atomics)(const struct gpu *d, struct gpu_atomics *out);
 	int (*peers)(struct gpu *d, int from, int to, int *can);
+	/* Of `from` on memory of `to`. NULL: the driver does not tell. */
+	void (*peer_atomics)(const struct gpu *d, int from, int to, struct gpu_atomics *out);
 	/* A context and two streams. detach() takes down what attach() made, all or a part. */
 	int (*attach)(struct gpu *d);
 	void (*detach)(struct gpu *d);

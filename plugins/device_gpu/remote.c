@@ -413,6 +413,7 @@ static struct gpu_driver table_for(const struct gpu_driver *vendor)
 	t.find = find;
 	t.host_atomics = host_atomics;
 	t.peers = peers;
+	t.peer_atomics = NULL; /* asked for by `gpuloom doctor` alone */
 	t.attach = attach;
 	t.detach = detach;
 	t.text = text;

@@ -109,8 +109,7 @@ void compiled_free(const struct loom_host *host, struct compiled *out)
 	*out = (struct compiled){0};
 }
 
-/* One of the compiler's texts or binaries. */
-static char *take(const struct loom_host *host, void *program, int (*size_of)(void *, size_t *),
+char *rtc_take(const struct loom_host *host, void *program, int (*size_of)(void *, size_t *),
 		  int (*get)(void *, char *), size_t *bytes)
 {
 	size_t n = 0;
@@ -159,13 +158,13 @@ int rtc_run(const struct loom_host *host, const char *who, const struct rtc *c, 
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: %s: %s", who, title,
 				 c->error_string(rc));
 	rc = c->compile(program, options, (const char **)option);
-	out->log = take(host, program, c->log_size, c->log, &bytes);
+	out->log = rtc_take(host, program, c->log_size, c->log, &bytes);
 	if (rc == 0) {
-		out->code = want == RTC_IR	 ? take(host, program, c->ir_size, c->ir, &out->bytes) :
-			    want == RTC_ASSEMBLY ? take(host, program, c->assembly_size, c->assembly, &out->bytes) :
-						   take(host, program, c->code_size, c->code, &out->bytes);
+		out->code = want == RTC_IR	 ? rtc_take(host, program, c->ir_size, c->ir, &out->bytes) :
+			    want == RTC_ASSEMBLY ? rtc_take(host, program, c->assembly_size, c->assembly, &out->bytes) :
+						   rtc_take(host, program, c->code_size, c->code, &out->bytes);
 		if (with_assembly)
-			out->assembly = take(host, program, c->assembly_size, c->assembly, &bytes);
+			out->assembly = rtc_take(host, program, c->assembly_size, c->assembly, &bytes);
 	}
 	c->destroy(&program);
 	if (rc == 0 && out->code && out->log && (out->assembly || !with_assembly))

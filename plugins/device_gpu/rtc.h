@@ -62,6 +62,9 @@ enum rtc_want {
 int rtc_run(const struct loom_host *host, const char *who, const struct rtc *c, const char *text,
 	    const char *const *option, int options, enum rtc_want want, struct compiled *out,
 	    struct loom_error *err);
+/* One of a compiler's or linker's texts or binaries, of host->alloc; a NUL byte follows. */
+char *rtc_take(const struct loom_host *host, void *program, int (*size_of)(void *, size_t *), int (*get)(void *, char *),
+	       size_t *bytes);
 /* The line of a compiler's log that tells the first error: it begins with file and line. */
 void rtc_first_error(const char *log, char *line, size_t room);
 void compiled_free(const struct loom_host *host, struct compiled *out);

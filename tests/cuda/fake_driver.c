@@ -74,7 +74,7 @@ API CUresult cuGetErrorString(CUresult rc, const char **text)
 API CUresult cuDeviceGetCount(int *count)
 {
 	CALLED(cuDeviceGetCount);
-	*count = wrong("no-gpu") ? 0 : 1;
+	*count = wrong("no-gpu") ? 0 : wrong("two-gpus") ? 2 : 1;
 	return CUDA_SUCCESS;
 }
 
@@ -160,6 +160,26 @@ API CUresult cuDeviceGetHostAtomicCapabilities(unsigned *capabilities,
 {
 	CALLED(cuDeviceGetHostAtomicCapabilities);
 	(void)operations, (void)device;
+	for (unsigned i = 0; i < count; i++)
+		capabilities[i] = wrong("atomics") ? CU_ATOMIC_CAPABILITY_SCALAR_64 : 0;
+	return CUDA_SUCCESS;
+}
+#endif
+
+/* Two, as far as `gpuloom doctor` asks. */
+API CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute which, CUdevice a, CUdevice b)
+{
+	CALLED(cuDeviceGetP2PAttribute);
+	*value = which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED && a < b;
+	return CUDA_SUCCESS;
+}
+
+#if CUDA_VERSION >= 13000
+API CUresult cuDeviceGetP2PAtomicCapabilities(unsigned *capabilities, const CUatomicOperation *operations,
+					      unsigned count, CUdevice a, CUdevice b)
+{
+	CALLED(cuDeviceGetP2PAtomicCapabilities);
+	(void)operations, (void)a, (void)b;
 	for (unsigned i = 0; i < count; i++)
 		capabilities[i] = wrong("atomics") ? CU_ATOMIC_CAPABILITY_SCALAR_64 : 0;
 	return CUDA_SUCCESS;

@@ -5,7 +5,7 @@
  * copy, with the real core and real policies.
  *
  * FAKE_GPU_PLUGINS  the files of the policies that the conf selects (the core may load others, too)
- * FAKE_GPU          what goes wrong: none, init, no-gpu, old-gpu, atomics (native with the CPU), hang (a
+ * FAKE_GPU          what goes wrong: none, init, no-gpu, two-gpus, old-gpu, atomics (native with the CPU), hang (a
  *                   worker ignores the stop word), die (the kernel fails in mid-sample), small (fewer
  *                   blocks are resident than promised), lossy (of additions by two devices to one word one is
  *                   lost)
