@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Every transport x scheduler x isolation x workload runs and verifies, with 1 and 4 lanes.
+# Every transport x scheduler x isolation x workload runs and verifies, with 1 and 4 lanes, and workloads with 32.
 . tests/lib.sh
 # Under ThreadSanitizer small queues: steals, releases and overflows all the time.
 queues=
@@ -33,5 +33,15 @@ for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path
 	expect 0 'verified' "$G" run "conf/$1.ini" --samples 2 --set "$2" --set workload.contains.word=zwischen \
 		--set 'workload.contains.glob=*' --set scheduler.use=mgws --set scheduler.mgws.grain=lane \
 		--set device.cpu.lanes=4 $queues
+done
+# As many as a warp has: together on a task, and with one each.
+for job in 'memset workload.memset.tasks=2000' "contains workload.contains.path=$tmp/docs" 'fib workload.fib.n=12' \
+	'uts workload.uts.depth=4'; do
+	set -- $job
+	for how in 'static scheduler.static.spill=65536' 'mgws scheduler.mgws.grain=worker' 'mgws scheduler.mgws.grain=lane'; do
+		expect 0 'verified' "$G" run "conf/$1.ini" --samples 1 --set "$2" --set workload.uts.tree=custom \
+			--set workload.contains.word=zwischen --set 'workload.contains.glob=*' --set transport.use=p2p \
+			--set scheduler.use=${how% *} --set ${how#* } --set device.cpu.lanes=32 $queues
+	done
 done
 finish

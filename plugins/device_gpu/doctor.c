@@ -24,7 +24,7 @@ static void compiler_row(const struct gpu *d, struct loom_doctor *out)
 {
 	struct rtc compiler;
 	struct loom_error err = {0};
-	char topic[48], found[300];
+	char topic[64], found[300];
 	snprintf(topic, sizeof(topic), "%s: %s", d->name, d->driver->compiler->title);
 	if (rtc_open(d->host, d->name, d->driver->compiler, NULL, &compiler, &err) != 0) {
 		failed_row(out, topic, &err);
@@ -36,7 +36,7 @@ static void compiler_row(const struct gpu *d, struct loom_doctor *out)
 
 static void gpu_row(struct gpu *d, struct loom_doctor *out, int number)
 {
-	char topic[48], found[256];
+	char topic[64], found[256];
 	struct loom_error err = {0};
 	snprintf(topic, sizeof(topic), "%s: GPU %d", d->name, number);
 	if (d->driver->find(d, number, &err) != 0) {
@@ -50,7 +50,7 @@ static void gpu_row(struct gpu *d, struct loom_doctor *out, int number)
 
 static void atomics_row(struct gpu *d, struct loom_doctor *out, int number)
 {
-	char topic[48], mend[100];
+	char topic[64], mend[100];
 	struct gpu_atomics can = {0};
 	snprintf(topic, sizeof(topic), "%s: GPU %d and CPU", d->name, number);
 	d->driver->host_atomics(d, &can);
@@ -73,7 +73,7 @@ static void atomics_row(struct gpu *d, struct loom_doctor *out, int number)
 
 static void peer_row(struct gpu *d, struct loom_doctor *out, int count)
 {
-	char topic[48], found[120];
+	char topic[64], found[120];
 	int pairs = 0, able = 0, told = 0, atomic = 0;
 	for (int a = 0; a < count; a++)
 		for (int b = 0; b < count; b++) {
@@ -105,7 +105,7 @@ static void peer_row(struct gpu *d, struct loom_doctor *out, int count)
 void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host,
 		struct loom_doctor *out)
 {
-	char topic[48], found[96];
+	char topic[64], found[96];
 	struct loom_error err = {0};
 	int count = 0;
 	d->driver = driver;
