@@ -35,18 +35,24 @@ static const struct turns_setup setups[] = {
 
 /* Two devices that exchange tasks by mail. */
 static const struct turns_setup apart[] = {
-	{"local_queue=2 public_queue=4" PARK, 2, 1, 24, BINARY, 1},
-	{"local_queue=4 public_queue=4" PARK, 4, 1, 30, STAR, 1},
-	{"local_queue=4 public_queue=4" PARK, 3, 16, 24, COMB, 1},
-	{"local_queue=4 public_queue=2 claim=fixed claim_size=1" PARK, 4, 24, 24, CHAIN, 1},
-	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 2, 30, RANDOM, 1},
-	{"local_queue=2 public_queue=4 owners=2 victim=neighbour" PARK, 5, 3, 24, BINARY, 1},
-	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 3, 2, 20, STAR, 1},
-	{"local_queue=4 public_queue=4 idle=spin", 4, 9, 40, RANDOM, 1},
-	{"local_queue=4 public_queue=4 victim=none idle=spin", 4, 9, 40, BINARY, 1},
-	{"local_queue=8 public_queue=4 idle=yield", 2, 2, 40, STAR, 1},
-	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=4" PARK, 3, 3, 24, RANDOM, 1},
-	{"local_queue=4 public_queue=4" PARK, 4, 2, 30, LAZY, 1},
+	{"local_queue=2 public_queue=4" PARK, 2, 1, 24, BINARY, TWO_CPUS},
+	{"local_queue=4 public_queue=4" PARK, 4, 1, 30, STAR, TWO_CPUS},
+	{"local_queue=4 public_queue=4" PARK, 3, 16, 24, COMB, TWO_CPUS},
+	{"local_queue=4 public_queue=2 claim=fixed claim_size=1" PARK, 4, 24, 24, CHAIN, TWO_CPUS},
+	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 2, 30, RANDOM, TWO_CPUS},
+	{"local_queue=2 public_queue=4 owners=2 victim=neighbour" PARK, 5, 3, 24, BINARY, TWO_CPUS},
+	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 3, 2, 20, STAR, TWO_CPUS},
+	{"local_queue=4 public_queue=4 idle=spin", 4, 9, 40, RANDOM, TWO_CPUS},
+	{"local_queue=4 public_queue=4 victim=none idle=spin", 4, 9, 40, BINARY, TWO_CPUS},
+	{"local_queue=8 public_queue=4 idle=yield", 2, 2, 40, STAR, TWO_CPUS},
+	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=4" PARK, 3, 3, 24, RANDOM, TWO_CPUS},
+	{"local_queue=4 public_queue=4" PARK, 4, 2, 30, LAZY, TWO_CPUS},
+	/* A postmaster, and others. */
+	{"local_queue=2 public_queue=4" PARK, 4, 1, 30, BINARY, CPU_AND_GPU},
+	{"local_queue=4 public_queue=4 idle=spin", 4, 9, 40, RANDOM, CPU_AND_GPU},
+	{"local_queue=4 public_queue=2 owners=2" PARK, 6, 24, 24, COMB, CPU_AND_GPU},
+	{"local_queue=4 public_queue=4 transfer=id" PARK, 5, 2, 40, STAR, CPU_AND_GPU},
+	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4" PARK, 4, 3, 30, LAZY, CPU_AND_GPU},
 };
 
 static void play(size_t term)

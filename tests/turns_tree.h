@@ -43,7 +43,7 @@ struct turns_setup {
 	const char *opts;
 	uint32_t workers, initials, size;
 	enum shape shape;
-	uint32_t apart; /* two devices that share no word that both change */
+	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } apart; /* two devices share no word that both change */
 };
 
 static struct loom_ctx turns_ctx[TURNS_MAX];
@@ -98,7 +98,8 @@ static struct harness *turns_open(const struct turns_setup *s, size_t term, uint
 						  .initials = s->initials,
 						  .workers = s->workers,
 						  .lanes = 1,
-						  .apart = s->apart,
+						  .apart = s->apart != ONE_DEVICE,
+						  .second_kind = s->apart == CPU_AND_GPU ? LOOM_ON_GPU : 0,
 						  .seed = seed,
 						  .sched_dev = &turns_sched,
 						  .term_dev = &turns_term[term].dev},

@@ -28,8 +28,12 @@ LOOM_FN int sched_mgws_claim(struct loom_ctx *c)
 	struct sched_mgws_global *g = sched_mgws_global(c);
 	uint64_t all = c->ctl->initial_tasks, from = all, n = 0;
 	if (SCHED_CFG(c, apart)) {
-		if (c->lane == 0)
+		if (c->lane == 0) {
 			n = sched_mgws_claim_apart(c, &from);
+#ifndef GPULOOM_DEV_CPU_H
+			b->claimed = loom_load_relaxed_dev(&g->range);
+#endif
+		}
 	} else if (c->lane == 0) {
 #ifdef GPULOOM_DEV_CPU_H
 		uint64_t next = loom_load_relaxed_sys(&g->next);

@@ -39,25 +39,17 @@ LOOM_FN int sched_mgws_workless(struct loom_ctx *c)
 	return (int)loom_from_lane0(c, yes);
 }
 
-/* Apart: tasks for another kind of device are for those who ask, while this worker has nothing else to do. */
-LOOM_FN void sched_mgws_forward(struct loom_ctx *c)
-{
-	uint64_t asker = MGWS_NOBODY;
-	if (c->lane == 0 && sched_mgws_withheld(c))
-		asker = sched_mgws_asker(c);
-	asker = loom_from_lane0(c, asker);
-	if (asker != MGWS_NOBODY)
-		LOOM_FAR_TOGETHER(sched_mgws_answer, c, (uint32_t)asker);
-}
-
-/* Apart: this look for work begins at the device's desk. */
-LOOM_FN int sched_mgws_to_desk(struct sched_mgws_courier *k)
+/* Apart: this look for work is one at the device's range, too. A GPU's is where it began, or has come by mail, which
+ * is rare. */
+#define MGWS_RANGE_LOOKS 4u
+#define MGWS_POST_PAUSES 8u
+LOOM_FN int sched_mgws_redraws(const struct loom_ctx *c, struct sched_mgws_courier *k)
 {
 #ifdef GPULOOM_DEV_CPU_H
 	(void)k;
-	return 1;
+	return SCHED_CFG(c, apart);
 #else
-	return k->looks++ % MGWS_MAIL_LOOKS == 0;
+	return SCHED_CFG(c, apart) && k->looks++ % MGWS_RANGE_LOOKS == 0;
 #endif
 }
 
@@ -65,17 +57,17 @@ LOOM_FN int sched_mgws_to_desk(struct sched_mgws_courier *k)
  * taken that back in vain. */
 LOOM_FN uint32_t sched_mgws_find(struct loom_ctx *c, struct sched_mgws_courier *k, int *idle)
 {
-	int desk = SCHED_CFG(c, apart) && sched_mgws_to_desk(k);
-	uint32_t found = desk ? sched_mgws_redraw(c, idle) : 0;
+	uint32_t found = sched_mgws_redraws(c, k) ? sched_mgws_redraw(c, idle) : 0;
 	if (!found)
 		found = sched_mgws_adopt(c, *idle);
 	if (!found && SCHED_CFG(c, owners) > 1)
 		found = sched_mgws_acquire(c, *idle);
 	if (!found)
 		found = sched_mgws_steal(c, *idle);
-	if (found || !desk)
+	if (found || !SCHED_CFG(c, apart) || !sched_mgws_at_desk(c, k))
 		return found;
-	found = sched_mgws_fetch(c, k, idle);
+	*idle = sched_mgws_deliver(c, *idle);
+	found = sched_lane(c)->count;
 	return found || *idle ? found : sched_mgws_redraw(c, idle); /* a range may have come */
 }
 
@@ -92,22 +84,20 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 	struct loom_counters *tally = &sched_local(c)->tally;
 	struct sched_rest rest = {0, 1, 0, 0, 0};
 	struct sched_mgws_courier courier = {0, 0};
-	struct sched_mgws_desk *desk = SCHED_CFG(c, apart) ? sched_mgws_desk(c) : (struct sched_mgws_desk *)NULL;
+	uint32_t *hungry = SCHED_CFG(c, apart) ? &sched_mgws_desk(c)->hungry : (uint32_t *)NULL;
 	uint32_t found = 0;
 	int idle = 0, done = 0;
 	if (c->lane == 0) {
 		rest.since = tally->last_task_ns = loom_clock_ns(c);
 		tally->idle_entries++;
 		loom_doing(c, LOOM_DOING_SEARCH);
-		if (SCHED_CFG(c, apart))
-			loom_fetch_add_relaxed_dev(&desk->hungry, 1u);
+		if (hungry)
+			loom_fetch_add_relaxed_dev(hungry, 1u);
 	}
 	while (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
 		found = sched_mgws_find(c, &courier, &idle);
 		if (found)
 			break;
-		if (SCHED_CFG(c, apart) && SCHED_CFG(c, mixed) && !idle)
-			sched_mgws_forward(c);
 		if (!idle) {
 			idle = sched_mgws_workless(c);
 			if (idle)
@@ -125,10 +115,10 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 	if (c->lane == 0) {
 		uint64_t now = loom_clock_ns(c);
 		sched_unlist(&rest, &common->bell);
-		if (SCHED_CFG(c, apart)) {
+		if (SCHED_CFG(c, apart))
 			sched_mgws_leave_desk(c, &courier);
-			loom_fetch_add_relaxed_dev(&desk->hungry, ~0u);
-		}
+		if (hungry)
+			loom_fetch_add_relaxed_dev(hungry, ~0u);
 		if (done) /* the others may sleep */
 			sched_wake(c, &common->bell, ~0u);
 		else if (sched_sleepers(&common->bell) && sched_mgws_sees(c))
@@ -137,6 +127,38 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 		tally->idle_ns += now - tally->last_task_ns;
 		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, tally->last_task_ns, c->worker, 0);
 	}
+	return found != 0;
+}
+
+/* A GPU's postmaster: until there is no work any more, or the run was stopped. Its only worker comes by when it is out of
+ * work: 1 when there is some. */
+SCHED_SLOW int sched_mgws_post(struct loom_ctx *c)
+{
+	uint32_t *hungry = &sched_mgws_desk(c)->hungry, only = c->count == 1;
+	const uint64_t *range = &sched_mgws_global(c)->range;
+	uint64_t found = 0;
+	int idle = 0, done = 0;
+	if (c->lane == 0)
+		loom_fetch_add_relaxed_dev(hungry, only);
+	while (!found && !done && !loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
+		uint32_t pauses = MGWS_POST_PAUSES;
+		idle = sched_mgws_deliver(c, idle);
+		/* A range that it installed may be in use. Acquire: pairs with the release of who draws, behind
+		 * its busy(). */
+		found = sched_lane(c)->count || sched_mgws_undrawn(loom_load_acquire_dev(range));
+		found = loom_from_lane0(c, found);
+		if (!found && !idle) {
+			idle = sched_mgws_workless(c);
+			if (idle)
+				LOOM_CALL(term, idle, c);
+		}
+		done = idle && LOOM_CALL(term, done, c, sched_mgws_robbed(c));
+		found = found && only;
+		if (c->lane == 0)
+			sched_pause(c, &pauses);
+	}
+	if (c->lane == 0)
+		loom_fetch_add_relaxed_dev(hungry, 0u - only);
 	return found != 0;
 }
 

@@ -11,12 +11,17 @@
  *   taken    the thief has all of it. The next wish comes later.
  *   wanted   a hint: the number of the wish, while the thief's workers lack work.
  *
- * A victim looks at the hint between its tasks, and answers when it has something to give: a wish costs nobody
- * anything until then, and no answer is ever "nothing". In the thief's device one worker without work at a time
- * (`fetching`) looks for mail and takes as much as it has room for; the rest is for the next.
+ * A wish costs nobody anything until there is something to give, and no answer is ever "nothing".
+ *
+ * Who deals with mail. Of a GPU the first worker, and it runs no tasks: the others' program is that of a GPU alone,
+ * and only one reads words over the link. It is a thief like any other, for the devices that ask: what it steals
+ * it posts. What comes for its own device it makes public, for the others to steal. On a CPU those without work do it in
+ * turn (`fetching`), and the others answer wishes between two tasks, or inside a long one that asks.
  *
  * What is to be had, and when. A device asks when an eighth of its workers are `hungry`: a few find work among
- * their like. A worker of a large device that holds the roots of most of the work would give half of that to a few
+ * their like. Of the initial set both sides know how much of it each has dealt with since the sample began: so a
+ * device gets of what is left a share as large as of what is done, from the end, while its giver's workers claim at the
+ * beginning. A worker of a large device that holds the roots of most of the work would give half of that to a few
  * threads of a CPU, and a way back takes long: so queued tasks go only where one worker's half is no more than the
  * thief's share of what the device has, judged by its busy workers, and no more than one for each of the thief's.
  *
@@ -28,20 +33,15 @@
 #define SCHED_MGWS_MAIL_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
+#include "owner.dev.h"
 #include "steal.dev.h"
 #endif
 
 #define MGWS_MAIL_SLOTS 64u
-/* A CPU looks for wishes this many short tasks apart; a GPU this many rounds of its loop. Of a GPU's workers who
- * looks first after MGWS_MAIL_POLL_NS reads them from over the link, and tells the others: a line there bears a
- * million looks a second. */
+/* A CPU looks for wishes this many short tasks apart. */
 #define MGWS_MAIL_TASKS 64u
-#define MGWS_MAIL_ROUNDS 16u
-#define MGWS_MAIL_POLL_NS 5000
 /* Of so many workers one is without work before their device asks another. */
 #define MGWS_MAIL_HUNGRY 8u
-/* A GPU's worker without work looks at the desk this many attempts to steal apart: each costs a look at memory. */
-#define MGWS_MAIL_LOOKS 4u
 
 struct sched_mgws_mail {
 	/* The thief writes. */
@@ -57,14 +57,16 @@ struct sched_mgws_mail {
 	struct loom_task slot[MGWS_MAIL_SLOTS];
 };
 
-/* What a device knows about another, in its own block: as in the mail boxes, of which it wrote these words. */
+/* What a device knows about another, in its own block: as in the mail boxes, of which it wrote these words. Its own
+ * entry has `workers` and `share` alone. */
 struct sched_mgws_peer {
 	uint32_t asked, taken, read; /* as thief; `read`: slots taken of mail that came */
+	uint32_t wanted;
+	uint64_t got;		     /* initial tasks that came from there */
 	uint32_t granted;            /* as victim */
-	uint32_t wished;             /* GPU: `wanted`, as of the last look ... */
-	uint32_t kind, workers;      /* LOOM_ON_*, and how many; constant */
-	uint32_t wanted;             /* as thief */
-	uint64_t polled;             /* ... and when that was */
+	uint32_t kind, workers, pad; /* LOOM_ON_*, and how many; constant */
+	uint64_t gave;               /* initial tasks that went there */
+	uint64_t share;              /* of the initial set, as it was dealt out */
 };
 
 /* A device's desk: its workers take turns at it. Its peers follow, one per device of the stack. */
@@ -165,22 +167,48 @@ LOOM_FN uint64_t sched_mgws_claim_apart(struct loom_ctx *c, uint64_t *from)
 
 /* ---- victim -------------------------------------------------------------------------------- */
 
-/* What a worker holds: tasks of a ring, and claimed initial ones. Each lane has a copy. */
-struct sched_mgws_hand {
-	const struct loom_task *ring;
-	uint64_t at, mask;
-	uint32_t tasks, most; /* held, and to be given */
-	uint64_t next, end;
-};
-
-/* Lane 0: of what this device has yet to claim, a share as if its workers and the thief's were alike. */
-LOOM_FN uint64_t sched_mgws_cut(struct loom_ctx *c, const struct sched_mgws_peer *peer, uint64_t *from)
+/* The one of a GPU that deals with mail. */
+LOOM_FN int sched_mgws_posts(const struct loom_ctx *c)
 {
-	uint64_t left = sched_mgws_undrawn(loom_load_acquire_dev(&sched_mgws_global(c)->range));
-	uint64_t n = left * peer->workers / ((uint64_t)peer->workers + c->count);
+	return SCHED_CFG(c, apart) && c->worker == c->first && sched_mgws_own_kind(c) == LOOM_ON_GPU;
+}
+
+/* And runs no tasks, unless it is the only one. */
+LOOM_FN int sched_mgws_is_postmaster(const struct loom_ctx *c)
+{
+	return sched_mgws_posts(c) && c->count > 1;
+}
+
+
+/* Lane 0: of `left` initial tasks, those for another device. Each has dealt with what it had less what is left. */
+LOOM_FN uint64_t sched_mgws_fair(const struct loom_ctx *c, uint32_t to, uint64_t left)
+{
+	const struct sched_mgws_peer *peer = sched_mgws_peer(c, to);
+	uint64_t theirs = peer->share + peer->gave - loom_load_relaxed_dev(&peer->got);
+	uint64_t ours = sched_mgws_peer(c, c->device)->share - left, n;
+	for (uint32_t i = 1, d = c->device; i < c->devices; i++) {
+		d = sched_mgws_next_peer(c, d);
+		ours += loom_load_relaxed_dev(&sched_mgws_peer(c, d)->got) - sched_mgws_peer(c, d)->gave;
+	}
+	n = theirs ? left * theirs / (theirs + ours) : left * peer->workers / (peer->workers + c->count);
+	return n < left / 2 ? n ? n : 1 : left / 2;
+}
+
+/* Lane 0, who holds `granting`: the end of what this device has yet to claim, for another; how many, and *from. Nobody
+ * else changes the end now. */
+LOOM_FN uint64_t sched_mgws_cut(struct loom_ctx *c, uint32_t to, uint64_t *from)
+{
+	struct sched_mgws_global *g = sched_mgws_global(c);
+	uint64_t range = loom_load_acquire_dev(&g->range), left = sched_mgws_undrawn(range), n;
 	if (left < 2)
 		return 0;
-	return sched_mgws_draw(c, n ? n : 1, from);
+	n = sched_mgws_fair(c, to, left);
+	loom_fetch_add_relaxed_dev(&g->draws, (uint64_t)1); /* as in draw() */
+	range = loom_fetch_add_acq_rel_dev(&g->range, 0 - (n << 32));
+	left = sched_mgws_undrawn(range);
+	n = n < left ? n : left;
+	*from = (range >> 32) - n;
+	return n;
 }
 
 /* Tasks for the other kind of device, into the slots; how many. */
@@ -202,28 +230,28 @@ LOOM_FN uint32_t sched_mgws_post_listed(struct loom_ctx *c, struct sched_mgws_ma
 LOOM_FN int sched_mgws_has_plenty(const struct loom_ctx *c, const struct sched_mgws_peer *peer)
 {
 	uint64_t busy = c->count - loom_load_relaxed_dev(&sched_mgws_desk(c)->hungry);
-	return 2 * busy * peer->workers >= (uint64_t)peer->workers + c->count;
+	return SCHED_CFG(c, afar) && 2 * busy * peer->workers >= (uint64_t)peer->workers + c->count;
 }
 
-/* The oldest of the ring's tasks into the slots, one for each of so many workers, up to the first that others wait
- * for; how many. */
-LOOM_FN uint32_t sched_mgws_post_tasks(struct loom_ctx *c, struct sched_mgws_mail *m, struct sched_mgws_hand *h,
-				       uint32_t workers)
+/* The oldest `most` of the local queue into the slots, up to the first that others wait for; how many. */
+LOOM_FN uint32_t sched_mgws_post_tasks(struct loom_ctx *c, struct sched_mgws_mail *m, uint32_t most)
 {
-	uint32_t most = h->most < MGWS_MAIL_SLOTS ? h->most : MGWS_MAIL_SLOTS, n = 0;
-	most = most < workers ? most : workers;
-	while (n < most && !h->ring[(h->at + n) & h->mask].join)
+	struct sched_lane *mine = sched_lane(c);
+	const struct loom_task *ring = sched_ring(c);
+	uint32_t mask = sched_mask(c), n = 0;
+	most = most < MGWS_MAIL_SLOTS ? most : MGWS_MAIL_SLOTS;
+	while (n < most && !ring[(mine->head + n) & mask].join)
 		n++;
-	sched_move(c, m->slot, 0, ~0ull, h->ring, h->at, h->mask, n);
+	sched_move(c, m->slot, 0, ~0ull, ring, mine->head, mask, n);
 	loom_barrier_lanes(c);
-	h->at += n;
-	h->tasks -= n;
+	mine->head += n;
+	mine->count -= n;
 	return n;
 }
 
-/* Collective, by a worker that is not idle: answers the wish of a device, if it has something for it. The
- * caller has had a barrier since the last push. */
-LOOM_FN void sched_mgws_grant(struct loom_ctx *c, uint32_t to, struct sched_mgws_hand *h)
+/* Collective, by a worker that is not idle: answers the wish of a device, if there is something for it: tasks of its
+ * kind, or initial ones, or up to `most` of the local queue. The caller has had a barrier since the last push. */
+LOOM_FN void sched_mgws_grant(struct loom_ctx *c, uint32_t to, uint32_t most)
 {
 	struct sched_mgws_desk *desk = sched_mgws_desk(c);
 	struct sched_mgws_peer *peer = sched_mgws_peer(c, to);
@@ -242,21 +270,12 @@ LOOM_FN void sched_mgws_grant(struct loom_ctx *c, uint32_t to, struct sched_mgws
 		return;
 	if (SCHED_CFG(c, mixed) && peer->kind == sched_mgws_other(c))
 		n = sched_mgws_post_listed(c, m);
-	if (!n && c->lane == 0)
-		cut = sched_mgws_cut(c, peer, &from);
-	cut = loom_from_lane0(c, cut);
-	if (!n && !cut && SCHED_CFG(c, afar) && c->lane == 0)
-		plenty = (uint64_t)sched_mgws_has_plenty(c, peer);
-	if (loom_from_lane0(c, plenty)) {
-		if (peer->workers > c->count && h->most + 1 < h->tasks)
-			h->most = h->tasks - 1; /* there is where they will be done soonest */
-		n = sched_mgws_post_tasks(c, m, h, peer->workers);
-		if (!n && h->end - h->next >= 2) {
-			cut = (h->end - h->next) / 2;
-			h->end -= cut;
-			from = h->end;
-		}
+	if (!n && c->lane == 0) {
+		cut = sched_mgws_cut(c, to, &from);
+		plenty = !cut && sched_mgws_has_plenty(c, peer);
 	}
+	if (loom_from_lane0(c, plenty))
+		n = sched_mgws_post_tasks(c, m, most < peer->workers ? most : peer->workers);
 	if (c->lane != 0)
 		return;
 	if (n || cut) {
@@ -265,6 +284,7 @@ LOOM_FN void sched_mgws_grant(struct loom_ctx *c, uint32_t to, struct sched_mgws
 		m->worker = c->worker;
 		m->from = from;
 		m->to = from + cut;
+		peer->gave += cut;
 		loom_store_relaxed_dev(&peer->granted, asked);
 		mine->owed |= 1ull << to;
 		mine->posted++;
@@ -287,47 +307,45 @@ LOOM_FN int sched_mgws_newer(uint32_t wish, uint32_t granted)
 LOOM_FN uint32_t sched_mgws_asker(struct loom_ctx *c)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
-	uint32_t device = mine->looked = sched_mgws_next_peer(c, mine->looked), asked;
-	struct sched_mgws_peer *peer = sched_mgws_peer(c, device);
-	const uint32_t *wanted = &sched_mgws_mail(c, c->device, device)->wanted;
-#ifdef GPULOOM_DEV_CPU_H
-	asked = loom_load_relaxed_sys(wanted);
-#else
-	uint64_t polled = loom_load_relaxed_dev(&peer->polled), now = loom_clock_ns(c);
-	asked = loom_load_relaxed_dev(&peer->wished);
-	/* Signed: another may have looked since. By turns, or all that find the time come would look, and the answers
-	 * of some thousand take longer than the time to the next look. */
-	if ((int64_t)(now - polled) >= MGWS_MAIL_POLL_NS && loom_cas_acq_rel_dev(&peer->polled, &polled, now)) {
-		asked = loom_load_relaxed_sys(wanted);
-		loom_store_relaxed_dev(&peer->wished, asked);
-	}
-#endif
-	return sched_mgws_newer(asked, loom_load_relaxed_dev(&peer->granted)) ? device : MGWS_NOBODY;
+	uint32_t device = mine->looked = sched_mgws_next_peer(c, mine->looked);
+	return sched_mgws_newer(loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->wanted),
+				loom_load_relaxed_dev(&sched_mgws_peer(c, device)->granted)) ?
+		       device :
+		       MGWS_NOBODY;
 }
 
-/* Lane 0: it wants tasks still. */
-LOOM_FN int sched_mgws_ungranted(const struct loom_ctx *c, uint32_t device)
+/* Lane 0: there is something to give but what this worker holds. */
+LOOM_FN int sched_mgws_can_give(const struct loom_ctx *c)
 {
-	return sched_mgws_newer(loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, device)->wanted),
-				loom_load_relaxed_dev(&sched_mgws_peer(c, device)->granted));
+	return sched_mgws_withheld(c) || sched_mgws_undrawn(loom_load_relaxed_dev(&sched_mgws_global(c)->range)) >= 2;
+}
+
+/* Lane 0, of a worker that has work: a wish that it can grant. `spare`: it holds tasks that it need not keep. */
+LOOM_FN int sched_mgws_asked(struct loom_ctx *c, int spare)
+{
+	return sched_mgws_own_kind(c) == LOOM_ON_CPU && sched_mgws_asker(c) != MGWS_NOBODY &&
+	       ((spare && SCHED_CFG(c, afar)) || sched_mgws_can_give(c));
+}
+
+/* Answers the wish that was seen last, with half of the local queue. To where there are more workers all but one task
+ * goes: there it will be done soonest. */
+SCHED_SLOW void sched_mgws_answer(struct loom_ctx *c)
+{
+	uint32_t to = loom_word_from_lane0(c, c->lane == 0 ? sched_mgws_mine(c)->looked : 0);
+	uint32_t held = sched_lane(c)->count;
+	sched_mgws_grant(c, to, held > 1 && sched_mgws_peer(c, to)->workers > c->count ? held - 1 : held / 2);
 }
 
 /* Inside a task that keeps work to itself: 1 when another device wants some and there is none at hand. */
 LOOM_FN int sched_mgws_wanted_afar(struct loom_ctx *c)
 {
-	struct sched_lane *mine = sched_lane(c);
-	uint64_t asker = MGWS_NOBODY;
-	if (c->lane == 0 && SCHED_CFG(c, afar) && !loom_stopped(c))
-		asker = sched_mgws_asker(c);
-	asker = loom_from_lane0(c, asker);
-	if (asker == MGWS_NOBODY)
+	uint64_t asked = c->lane == 0 && !loom_stopped(c) && sched_mgws_asked(c, 1);
+	if (!loom_from_lane0(c, asked))
 		return 0;
-	struct sched_mgws_hand h = {sched_ring(c), mine->head, sched_mask(c), mine->count, mine->count, 0, 0};
-	sched_mgws_grant(c, (uint32_t)asker, &h);
-	mine->head = (uint32_t)h.at;
-	mine->count = h.tasks;
-	asker = c->lane == 0 && sched_mgws_ungranted(c, (uint32_t)asker);
-	return loom_from_lane0(c, asker) && !mine->count;
+	sched_mgws_grant(c, loom_word_from_lane0(c, c->lane == 0 ? sched_mgws_mine(c)->looked : 0),
+			 sched_lane(c)->count);
+	asked = c->lane == 0 && sched_mgws_asker(c) != MGWS_NOBODY;
+	return loom_from_lane0(c, asked) && !sched_lane(c)->count;
 }
 
 /* Lane 0: what this worker granted is not all taken, as far as it is known. */
@@ -360,27 +378,21 @@ LOOM_FN void sched_mgws_want(struct sched_mgws_peer *peer, struct sched_mgws_mai
 	peer->wanted = number;
 }
 
-/* Lane 0: a device that mail has come from, plus 1, or 0. Asks all that have not been asked. The worker is
- * at the desk if the answer is not 0. */
-LOOM_FN uint64_t sched_mgws_await_mail(struct loom_ctx *c, struct sched_mgws_courier *k)
+/* Lane 0: a device that mail has come from, plus 1, or 0. Asks all that have not been asked. */
+LOOM_FN uint64_t sched_mgws_await_mail(struct loom_ctx *c)
 {
 	struct sched_mgws_desk *desk = sched_mgws_desk(c);
-	if (!k->fetching && !(k->fetching = (uint32_t)sched_mgws_sit(&desk->fetching)))
-		return 0;
 	int asks = loom_load_relaxed_dev(&desk->hungry) * MGWS_MAIL_HUNGRY >= c->count;
 	uint64_t undrawn = sched_mgws_undrawn(loom_load_acquire_dev(&sched_mgws_global(c)->range));
 	for (uint32_t i = 1, d = c->device; i < c->devices; i++) {
 		d = sched_mgws_next_peer(c, d);
 		struct sched_mgws_peer *peer = sched_mgws_peer(c, d);
 		struct sched_mgws_mail *m = sched_mgws_mail(c, d, c->device);
-#ifndef GPULOOM_DEV_CPU_H
-		loom_store_relaxed_dev(&peer->wished, /* nobody may be at work who looks */
-				       loom_load_relaxed_sys(&sched_mgws_mail(c, c->device, d)->wanted));
-#endif
 		if (peer->asked != peer->taken) {
 			/* Acquire: pairs with the release of the grant. A range has to wait until the last one is
-			 * used up; nobody else installs one now. */
-			if (loom_load_acquire_sys(&m->granted) == peer->asked && (m->tasks || !undrawn))
+			 * used up, and nobody grants from it; nobody else installs one now. */
+			if (loom_load_acquire_sys(&m->granted) == peer->asked &&
+			    (m->tasks || (!undrawn && sched_mgws_sit(&desk->granting))))
 				return d + 1;
 			sched_mgws_want(peer, m, asks ? peer->asked : peer->taken);
 		} else if (asks) {
@@ -391,6 +403,16 @@ LOOM_FN uint64_t sched_mgws_await_mail(struct loom_ctx *c, struct sched_mgws_cou
 		}
 	}
 	return 0;
+}
+
+/* Collective, by a worker without work: whether it is at the desk. A GPU's are not: its postmaster is always there. */
+LOOM_FN int sched_mgws_at_desk(struct loom_ctx *c, struct sched_mgws_courier *k)
+{
+	if (sched_mgws_own_kind(c) == LOOM_ON_GPU)
+		return 0;
+	if (c->lane == 0 && !k->fetching)
+		k->fetching = (uint32_t)sched_mgws_sit(&sched_mgws_desk(c)->fetching);
+	return (int)loom_word_from_lane0(c, k->fetching);
 }
 
 LOOM_FN void sched_mgws_leave_desk(struct loom_ctx *c, struct sched_mgws_courier *k)
@@ -406,8 +428,8 @@ LOOM_FN void sched_mgws_leave_desk(struct loom_ctx *c, struct sched_mgws_courier
 	k->fetching = 0;
 }
 
-/* Collective: takes what has come from a device; how many tasks, 0: a range. */
-SCHED_SLOW uint32_t sched_mgws_open_mail(struct loom_ctx *c, uint32_t from, int idle)
+/* Collective: takes what has come from a device: tasks into the empty local queue, or a range. */
+LOOM_FN void sched_mgws_open_mail(struct loom_ctx *c, uint32_t from, int idle)
 {
 	struct sched_mgws_peer *peer = sched_mgws_peer(c, from);
 	struct sched_mgws_mail *m = sched_mgws_mail(c, from, c->device);
@@ -434,8 +456,10 @@ SCHED_SLOW uint32_t sched_mgws_open_mail(struct loom_ctx *c, uint32_t from, int 
 		uint64_t came = n;
 		if (!n) {
 			came = m->to - m->from;
+			loom_store_relaxed_dev(&peer->got, peer->got + came);
 			/* Release: pairs with the acquire of who draws. */
 			loom_store_release_dev(&g->range, m->to << 32 | m->from);
+			sched_mgws_rise(&sched_mgws_desk(c)->granting);
 		}
 		peer->read += n;
 		tally->steals++;
@@ -448,25 +472,52 @@ SCHED_SLOW uint32_t sched_mgws_open_mail(struct loom_ctx *c, uint32_t from, int 
 			 * grants next, and writes there. Behind busy() and the copy. */
 			loom_store_release_sys(&m->taken, peer->taken);
 		}
+		sched_wake(c, &g->common.bell, 1u);
 	}
-	return n;
 }
 
-/* Collective: what has come from another device; how many tasks. 0 and no longer idle: a range, or nothing. */
-LOOM_FN uint32_t sched_mgws_fetch(struct loom_ctx *c, struct sched_mgws_courier *k, int *idle)
+/* Collective, at the desk, by a worker that holds nothing: grants a wish, for which the postmaster steals. Whether it
+ * is idle after that. */
+LOOM_FN int sched_mgws_serve(struct loom_ctx *c, int idle)
 {
-	uint64_t from = c->lane == 0 ? sched_mgws_await_mail(c, k) : 0;
-	uint32_t n;
-	from = loom_from_lane0(c, from);
-	if (!from)
-		return 0;
-	n = (uint32_t)LOOM_FAR_TOGETHER(sched_mgws_open_mail, c, (uint32_t)from - 1, *idle);
-	*idle = 0;
-	if (c->lane == 0) {
-		sched_mgws_leave_desk(c, k);
-		sched_wake(c, &sched_mgws_global(c)->common.bell, 1u);
+	enum { NOTHING, GIVE, STEAL };
+	uint32_t asker = 0, how = NOTHING;
+	int post = sched_mgws_is_postmaster(c);
+	if (c->lane == 0 && (asker = sched_mgws_asker(c)) != MGWS_NOBODY) {
+		if (post ? sched_mgws_can_give(c) : sched_mgws_withheld(c))
+			how = GIVE;
+		else if (post && sched_mgws_has_plenty(c, sched_mgws_peer(c, asker)))
+			how = STEAL;
 	}
-	return n;
+	how = loom_word_from_lane0(c, how);
+	if (how == NOTHING || (how == STEAL && !sched_mgws_steal(c, idle)))
+		return idle;
+	if (how == GIVE && idle)
+		LOOM_CALL(term, busy, c);
+	sched_mgws_grant(c, loom_word_from_lane0(c, asker), sched_lane(c)->count);
+	return 0;
+}
+
+/* Collective, at the desk, by a worker without work: one round. Takes mail that has come; grants a wish. What the
+ * postmaster then holds it makes public. Whether it is idle after that. */
+SCHED_SLOW int sched_mgws_deliver(struct loom_ctx *c, int idle)
+{
+	struct sched_lane *mine = sched_lane(c);
+	if (!mine->count) {
+		uint64_t from = loom_from_lane0(c, c->lane == 0 ? sched_mgws_await_mail(c) : 0);
+		if (from) {
+			sched_mgws_open_mail(c, (uint32_t)from - 1, idle);
+			idle = 0;
+		} else {
+			idle = sched_mgws_serve(c, idle);
+		}
+	}
+	if (mine->count && sched_mgws_is_postmaster(c)) {
+		uint32_t n = sched_mgws_give(c, sched_ring(c), mine->head, sched_mask(c), mine->count);
+		mine->head += n;
+		mine->count -= n;
+	}
+	return idle;
 }
 
 /* Lane 0, in front of a sleep: a range to draw from, or mail. */

@@ -17,7 +17,7 @@ LOOM_FN int sched_mgws_rounds(struct loom_ctx *c, uint64_t *ran)
 	const struct loom_task *ring = sched_ring(c);
 	const struct sched_mgws_own *own = sched_mgws_hint(c);
 	struct sched_mgws_queue *q = sched_mgws_used(c);
-	uint32_t mask = sched_mask(c), low = 0, backlog = 0, round = 0;
+	uint32_t mask = sched_mask(c), low = 0, backlog = 0;
 	int due = 1;
 	const uint32_t slots = SCHED_CFG(c, backlog);
 	for (;;) {
@@ -28,7 +28,7 @@ LOOM_FN int sched_mgws_rounds(struct loom_ctx *c, uint64_t *ran)
 		uint32_t news = 0;
 		if (due)
 			news = loom_word_from_lane0(
-				c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share, round++) : 0);
+				c, c->lane == 0 ? sched_mgws_news(c, b, own, q, can_share) : 0);
 		else
 			loom_barrier_lanes(c);
 		due = loom_look_due(c);
@@ -44,14 +44,8 @@ LOOM_FN int sched_mgws_rounds(struct loom_ctx *c, uint64_t *ran)
 			LOOM_FAR_TOGETHER(sched_mgws_share, c);
 			held = mine->count;
 		}
-		if (SCHED_CFG(c, apart) && news & MGWS_ASKED) {
-			struct sched_mgws_level *older = &sched_mgws_keep(c)->backlog;
-			older->head = low;
-			older->count = backlog;
-			LOOM_FAR_TOGETHER(sched_mgws_answer, c, news >> MGWS_ASKER_SHIFT);
-			low = older->head;
-			backlog = older->count;
-			older->count = 0;
+		if (MGWS_IS_ASKED(news)) {
+			sched_mgws_answer(c);
 			held = mine->count;
 		}
 		if (!held && backlog) {

@@ -243,7 +243,14 @@ static struct sched_mgws_global *sched_mgws_shared(const struct loom_layout *lay
 	return sched_apart(layout) ? (void *)((struct sched_mgws_site *)view->device[device] + 1) : view->global;
 }
 
-/* Devices that are apart: a part of the initial set for each, as many tasks per worker; desks and mail. */
+/* The first task of a device's part of the initial set: as many per worker, with every device. */
+static uint64_t sched_mgws_first_of(const struct loom_layout *layout, uint32_t device)
+{
+	uint64_t worker = device < layout->devices ? layout->device[device].first_worker : layout->workers;
+	return layout->initial_tasks * worker / layout->workers;
+}
+
+/* Devices that are apart: a part of the initial set for each; desks and mail. */
 static void sched_mgws_part(const struct sched_mgws *s, const struct loom_layout *layout,
 			    const struct loom_view *view)
 {
@@ -252,18 +259,18 @@ static void sched_mgws_part(const struct sched_mgws *s, const struct loom_layout
 	for (uint32_t i = 0; i < layout->devices * layout->devices; i++)
 		memset(&mail[i], 0, offsetof(struct sched_mgws_mail, slot));
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		const struct loom_device_shape *shape = &layout->device[d];
 		struct sched_mgws_global *g = sched_mgws_shared(layout, view, d);
 		struct loom_task *slots = (struct loom_task *)(g + 1);
 		struct sched_mgws_desk *desk = (void *)&slots[sched_mgws_lists(layout) * s->o->spill];
 		struct sched_mgws_peer *peer = (void *)(desk + 1);
-		uint64_t from = layout->initial_tasks * shape->first_worker / layout->workers;
-		uint64_t to = layout->initial_tasks * (shape->first_worker + shape->workers) / layout->workers;
+		uint64_t from = sched_mgws_first_of(layout, d), to = sched_mgws_first_of(layout, d + 1);
 		*g = (struct sched_mgws_global){.common = all->common, .range = to << 32 | from};
 		*desk = (struct sched_mgws_desk){0};
 		for (uint32_t i = 0; i < layout->devices; i++)
 			peer[i] = (struct sched_mgws_peer){.kind = sched_mgws_kind(&layout->device[i]),
-							 .workers = layout->device[i].workers};
+							 .workers = layout->device[i].workers,
+							 .share = sched_mgws_first_of(layout, i + 1) -
+								  sched_mgws_first_of(layout, i)};
 	}
 }
 

@@ -76,7 +76,7 @@ LOOM_FN int sched_mgws_end(struct loom_ctx *c, uint64_t ran)
 LOOM_FN int sched_mgws_more(struct loom_ctx *c)
 {
 	return sched_mgws_acquire(c, 0) || sched_mgws_adopt(c, 0) || sched_mgws_claim(c) || sched_mgws_low(c) ||
-	       sched_mgws_seek(c);
+	       (!sched_mgws_posts(c) && sched_mgws_seek(c));
 }
 
 LOOM_FN void sched_mgws_run(struct loom_ctx *c)
@@ -93,7 +93,8 @@ LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 #endif
 		else
 			on = sched_mgws_work(c, &ran);
-	} while (on && LOOM_FAR_TOGETHER(sched_mgws_more, c));
+	} while (on && ((!sched_mgws_is_postmaster(c) && LOOM_FAR_TOGETHER(sched_mgws_more, c)) ||
+			(sched_mgws_posts(c) && LOOM_FAR_TOGETHER(sched_mgws_post, c))));
 	LOOM_FAR_TOGETHER(sched_mgws_end, c, ran);
 }
 

@@ -99,7 +99,7 @@ SCHED_SLOW int sched_mgws_go_on(struct loom_ctx *c, loom_ref join)
 	struct loom_task next;
 	if (!sched_joined(c, join, &next))
 		return 0;
-	return sched_push(c, &next) ? 0 : (int)LOOM_FAR(sched_mgws_overflow, c, &next);
+	return sched_push(c, &next) ? 0 : (int)LOOM_FAR(sched_mgws_overflow, c, (const struct loom_task *)&next);
 }
 
 /* A task with a priority or an affinity. Where its ring is full it is like any other. */
@@ -177,8 +177,10 @@ LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
 	int64_t yes = 0;
+#ifdef GPULOOM_DEV_CPU_H
 	if (SCHED_CFG(c, apart) && sched_mgws_wanted_afar(c))
 		return 1;
+#endif
 	if (c->lane == 0) {
 		if (loom_stopped(c))
 			yes = LOOM_EINTR;

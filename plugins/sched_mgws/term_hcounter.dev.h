@@ -6,13 +6,16 @@
  *
  * The inner counter has in its upper half how often a worker became busy. Whoever fills it says so in the
  * device's word of the outer line, and whoever becomes busy in a full device takes that back, with another
- * number: so the word only ever grows. done() looks at all words twice: all full, and none changed.
+ * number: so the word only ever grows. done() looks at all words one after the other, and once more, but for the
+ * last: all full, and none changed. Its own device's word is the counter itself; so of two devices a worker
+ * looks at the other's word once.
  *
  * Why it is right: suppose that it answers yes while a worker W has a task, and call seen what the first look
  * read, and what came before it. No busy() after what is seen changed a word before the second look. W's
  * idle() is seen, so W became busy after that, unseen, and took the task from a worker V before V's idle().
- * Had that idle() been seen, the second look would have seen W's busy(), which came before. So V, too, became
- * busy unseen, at an earlier time than W, having taken the task from a third worker; and so on without end. */
+ * Had that idle() been seen, the second look would have seen W's busy(), which came before; or the first, if W's
+ * is the word that it reads last. So V, too, became busy unseen, at an earlier time than W, having taken the task from
+ * a third worker; and so on without end. */
 #ifndef TERM_HCOUNTER_DEV_H
 #define TERM_HCOUNTER_DEV_H
 
@@ -78,25 +81,27 @@ LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
 	loom_store_relaxed_sys(said, was + TERM_HCOUNTER_BUSY);
 }
 
-/* Lane 0: the sum of all devices' words, each of which only grows; *full: all of them are. */
-LOOM_FN uint64_t term_hcounter_look(const struct loom_ctx *c, int *full)
+/* Lane 0: the sum of the words of this device and those that follow it, `devices` in all. Each only grows. ~0: not
+ * all of them are full. */
+LOOM_FN uint64_t term_hcounter_look(const struct loom_ctx *c, uint32_t devices)
 {
-	uint64_t sum = 0;
-	*full = 1;
-	for (uint32_t d = 0; d < c->devices && *full; d++) {
+	uint64_t sum = loom_load_acquire_dev(&term_hcounter(c)->idle);
+	uint32_t d = c->device, full = (uint32_t)sum == c->count;
+	LOOM_NO_UNROLL
+	for (uint32_t i = 1; i < devices && full; i++) {
+		d = d + 1 < c->devices ? d + 1 : 0;
 		const struct term_hcounter_device *device = &term_hcounter_devices(c)[d];
 		uint64_t said = loom_load_acquire_sys(&device->said);
-		*full = (uint32_t)said == device->workers;
-		sum += said;
+		full = (uint32_t)said == device->workers;
+		sum += i + 1 < c->devices ? said : 0;
 	}
-	return sum;
+	return full ? sum : ~0ull;
 }
 
 LOOM_FN int term_hcounter_all(const struct loom_ctx *c)
 {
-	int full = 0;
-	uint64_t first = term_hcounter_look(c, &full);
-	return full && term_hcounter_look(c, &full) == first && full;
+	uint64_t first = term_hcounter_look(c, c->devices);
+	return first != ~0ull && term_hcounter_look(c, c->devices - 1) == first;
 }
 
 /* Thousands of workers that read a line over a link wait for each other for milliseconds: one of a GPU's

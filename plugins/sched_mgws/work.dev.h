@@ -7,15 +7,15 @@
 #include "news.dev.h"
 #endif
 
-/* What the worker must know before its next task, the one after `ran`, to all lanes. Also a barrier. */
-LOOM_FN uint32_t sched_mgws_look_round(struct loom_ctx *c, uint64_t ran)
+/* What the worker must know before its next task, to all lanes. Also a barrier. */
+LOOM_FN uint32_t sched_mgws_look_round(struct loom_ctx *c)
 {
 	struct sched_mgws_block *b = &sched_mgws_keep(c)->block;
 	uint32_t held = sched_lane(c)->count + MGWS_HELD(c, &sched_mgws_levels(c)->level[MGWS_HIGH]);
 	uint32_t news = 0;
 	if (c->lane == 0)
 		news = sched_mgws_news(c, b, sched_mgws_hint(c), sched_mgws_used(c),
-				       held >= 2 || (uint32_t)(b->end - b->next) >= 2, ran);
+				       held >= 2 || (uint32_t)(b->end - b->next) >= 2);
 	return loom_word_from_lane0(c, news);
 }
 
@@ -28,12 +28,12 @@ LOOM_FN int sched_mgws_between(struct loom_ctx *c, uint32_t news)
 	struct loom_task t;
 	if (news & MGWS_SHARE)
 		LOOM_FAR_TOGETHER(sched_mgws_share, c);
-	if (SCHED_CFG(c, apart) && news & MGWS_ASKED)
-		LOOM_FAR_TOGETHER(sched_mgws_answer, c, news >> MGWS_ASKER_SHIFT);
+	if (MGWS_IS_ASKED(news))
+		sched_mgws_answer(c);
 	if (MGWS_HELD(c, &sched_mgws_levels(c)->level[MGWS_HIGH])) { /* on top of the others */
 		sched_mgws_pop_level(c, MGWS_HIGH, &t);
 		if (!sched_push(c, &t))
-			LOOM_FAR(sched_mgws_overflow, c, &t);
+			LOOM_FAR(sched_mgws_overflow, c, (const struct loom_task *)&t);
 		loom_barrier_lanes(c);
 	}
 	if (mine->count || (sched_mgws_keep(c)->backlog.count && LOOM_FAR_TOGETHER(sched_mgws_bring_back, c)))
@@ -50,7 +50,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, uint64_t *ran)
 	struct sched_lane *mine = sched_lane(c);
 	const struct sched_mgws_level *high = &sched_mgws_levels(c)->level[MGWS_HIGH];
 	const struct loom_task *ring = sched_ring(c);
-	uint32_t mask = sched_mask(c), other = sched_mgws_other(c), news = sched_mgws_look_round(c, 0);
+	uint32_t mask = sched_mask(c), other = sched_mgws_other(c), news = sched_mgws_look_round(c);
 	uint64_t n = 0, sample = loom_trace_next(c, *ran);
 	while (!(news & MGWS_STOP) && sched_mgws_between(c, news)) {
 		do {
@@ -58,7 +58,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, uint64_t *ran)
 			sched_pop(c, mine, ring, mask, &t);
 			int due = loom_look_due(c);
 			if (SCHED_ODD(&t) && t.affinity == other) {
-				LOOM_FAR_TOGETHER(sched_mgws_send, c, &t);
+				LOOM_FAR_TOGETHER(sched_mgws_send, c, (const struct loom_task *)&t);
 			} else {
 				if (c->trace && n == sample)
 					sample = loom_trace_task(c, n, &t);
@@ -70,7 +70,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, uint64_t *ran)
 			}
 			news = 0;
 			if (due)
-				news = sched_mgws_look_round(c, n);
+				news = sched_mgws_look_round(c);
 			else
 				loom_barrier_lanes(c); /* between pushes and pop */
 		} while (!news && mine->count && !MGWS_HELD(c, high));

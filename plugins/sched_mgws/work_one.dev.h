@@ -94,15 +94,15 @@ LOOM_FN int sched_mgws_work_one(struct loom_ctx *c, uint64_t *ran)
 						       sample - n,
 					       &follows);
 		int can_share = mine->count + high->count >= 2 || (uint32_t)(b->end - b->next) >= 2;
-		uint32_t news = sched_mgws_news(c, b, own, q, can_share, n);
+		uint32_t news = sched_mgws_news(c, b, own, q, can_share);
 		if (news & MGWS_STOP) {
 			on = 0;
 			break;
 		}
 		if (news & MGWS_SHARE)
 			sched_mgws_share(c);
-		if (SCHED_CFG(c, apart) && news & MGWS_ASKED)
-			sched_mgws_answer(c, news >> MGWS_ASKER_SHIFT);
+		if (MGWS_IS_ASKED(news))
+			sched_mgws_answer(c);
 		if (!follows) {
 			if (high->count)
 				sched_mgws_pop_level(c, MGWS_HIGH, &t);

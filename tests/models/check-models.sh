@@ -68,6 +68,7 @@ fi
 
 right term_counter
 right term_hcounter -DS=2
+right term_hcounter "-DDEVICES=3 -DN=3"
 [ "$quick" = --quick ] || right term_hcounter
 right term_tree
 right term_tree "-DLOCAL=2"
@@ -89,6 +90,10 @@ for f in asks_early lost_grant; do
 	fault mail $f "-DW=1 -DI=1 -DT=6"
 done
 fault mail draw_idle "-DI=3 -DT=3"
+right mail "-DP -DI=3 -DT=3"
+for f in range_left steal_late; do
+	fault mail $f "-DP -DI=2 -DT=2"
+done
 if [ "$quick" != --quick ]; then
 	right mail "-DW=2 -DI=1 -DT=3"
 	right mail "-DD=3 -DW=1 -DI=2 -DT=2"

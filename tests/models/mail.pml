@@ -2,10 +2,12 @@
 /* Mail between devices that are apart (sched_mgws, mail.dev.h) under term_hcounter: every task runs once, nobody
  * leaves while there is one, and nobody is stuck. Each access to a word that others see is a step. Tasks are
  * counted: a copy under way is a number read and then added. Workers of a device share a range of the initial set
- * and the desk; steals among them are queue.pml's business.
+ * and the desk; steals among them are queue.pml's business, unless there is a postmaster.
  *
  *   -DD=2 devices  -DW=2 workers on each  -DI=3 initial tasks, all of device 0  -DT=4 tasks in all
  *   -DM=4 numbers of wishes before they begin again
+ *   -DP: device 0 has one worker, device 1 a postmaster and another: it alone deals with mail there, runs no tasks, and
+ *        what it posts it has stolen; -DS=2 steals among these two
  *   -DFAULT=name:
  *     asks_early    a thief asks again before it has copied what came: the next mail overwrites it
  *     wish_twice    a victim looks at the wish before it is at the desk: two workers grant the same one
@@ -15,6 +17,8 @@
  *     busy_late     a thief is busy only after it said that mail is taken
  *     draw_idle     a worker draws from the range and is busy only then
  *     range_lost    a range is installed over one that is not used up
+ *     range_left    a postmaster is idle while the range that it installed is in use
+ *     steal_late    a thief is busy only after its steal is complete
  *     one_look      done() looks once
  *     said_late     busy() does not wait for what it takes back */
 #ifndef D
@@ -32,9 +36,28 @@
 #ifndef M
 #define M 4
 #endif
+#ifndef S
+#define S 2
+#endif
+#ifdef P
+#define N 3
+#define DEVICE(w) ((w) != 0)
+#define WORKERS(d) ((d) + 1)
+#else
 #define N (D * W)
 #define DEVICE(w) ((w) % D)
+#define WORKERS(d) W
+#endif
 #define MAIL(from, to) ((from) * D + (to))
+#ifdef P
+#define POST(w) ((w) == 1)
+#define STEALS(w) (DEVICE(w) == 1)
+#else
+#define POST(w) 0
+#define STEALS(w) 0
+#endif
+#define MAILS(w) (POST(w) || !STEALS(w))
+#define OTHER(w) (3 - (w)) /* of device 1 */
 
 #define none 0
 #define asks_early 1
@@ -47,6 +70,8 @@
 #define range_lost 8
 #define one_look 9
 #define said_late 10
+#define range_left 11
+#define steal_late 12
 #ifndef FAULT
 #define FAULT none
 #endif
@@ -58,16 +83,16 @@ byte asked[D * D], granted[D * D], taken[D * D], tasks[D * D], slice[D * D], rea
 byte range[D], idlers[D], turn[D], said_idle[D], said_turn[D];
 bool fetching[D], granting[D];
 /* Workers. */
-byte held[N];
-byte made = I, ran;
+byte held[N], copying[N];
+byte made = I, ran, steals;
 
 /* ---- term_hcounter: two words in one step are one word ---- */
 
 inline idle_(d)
 {
-	atomic { idlers[d]++; idle = 1; filled = (idlers[d] == W); seen = turn[d] };
+	atomic { idlers[d]++; idle = 1; filled = (idlers[d] == WORKERS(d)); seen = turn[d] };
 	if
-	:: filled -> d_step { said_idle[d] = W; said_turn[d] = seen; filled = 0; seen = 0 }
+	:: filled -> d_step { said_idle[d] = WORKERS(d); said_turn[d] = seen; filled = 0; seen = 0 }
 	:: else -> seen = 0
 	fi
 }
@@ -76,23 +101,24 @@ inline busy_(d)
 {
 	if
 	:: idle ->
-		atomic { filled = (idlers[d] == W); seen = turn[d]; idlers[d]--; turn[d]++; idle = 0 };
+		atomic { filled = (idlers[d] == WORKERS(d)); seen = turn[d]; idlers[d]--; turn[d]++; idle = 0 };
 		if
-		:: filled && (HAS(said_late) || (said_idle[d] == W && said_turn[d] == seen)) ->
-			d_step { said_idle[d] = W - 1; said_turn[d] = seen + 1; filled = 0; seen = 0 }
+		:: filled && (HAS(said_late) || (said_idle[d] == WORKERS(d) && said_turn[d] == seen)) ->
+			d_step { said_idle[d] = WORKERS(d) - 1; said_turn[d] = seen + 1; filled = 0; seen = 0 }
 		:: !filled -> seen = 0
 		fi
 	:: else
 	fi
 }
 
-/* One look at all devices: the sum of their turns, or not all are full. */
-inline look(sum)
+/* This device's word is its counter; the last one's turns do not count. */
+inline look(sum, devices)
 {
-	sum = 0; filled = 1;
+	atomic { filled = (idlers[d] == WORKERS(d)); sum = turn[d]; i = 1 };
 	do
-	:: atomic { i < D && filled -> filled = (said_idle[i] == W); sum = sum + said_turn[i]; i++ }
-	:: atomic { i == D || !filled -> i = 0; break }
+	:: atomic { i < devices && filled -> filled = (said_idle[(d + i) % D] == WORKERS((d + i) % D));
+		    sum = sum + (i + 1 < D -> said_turn[(d + i) % D] : 0); i++ }
+	:: atomic { i >= devices || !filled -> i = 0; break }
 	od
 }
 
@@ -106,7 +132,7 @@ inline grant(w, d, to)
 		atomic { n = range[d] / 2; range[d] = range[d] - n };
 		if
 		:: d_step { n -> slice[m] = n; tasks[m] = 0; owed = owed | (1 << to) }
-		:: d_step { !n && held[w] >= 2 -> n = held[w] / 2; held[w] = held[w] - n; slice[m] = 0;
+		:: d_step { !n && held[w] + POST(w) >= 2 -> n = (held[w] + POST(w)) / 2; held[w] = held[w] - n; slice[m] = 0;
 			    tasks[m] = n; owed = owed | (1 << to) }
 		:: else
 		fi;
@@ -170,11 +196,18 @@ proctype worker(byte w)
 	byte d = DEVICE(w);
 	do
 	/* It has work. */
-	:: d_step { held[w] -> held[w]--; ran++; assert(ran <= made) }
-	:: d_step { held[w] && made < T -> made++; held[w]++ }
-	:: d_step { !held[w] && !idle && range[d] -> range[d]--; held[w]++ }
+	:: d_step { held[w] && !POST(w) -> held[w]--; ran++; assert(ran <= made) }
+	:: d_step { held[w] && !POST(w) && made < T -> made++; held[w]++ }
+	:: d_step { !held[w] && !POST(w) && !idle && range[d] -> range[d]--; held[w]++ }
+	/* It steals, the postmaster for others. */
+	:: atomic { STEALS(w) && steals < S && !held[w] && held[OTHER(w)] && (!POST(w) || (EITHER(WISHED))) ->
+			steals++; held[OTHER(w)]--; copying[OTHER(w)]++ };
+		if
+		:: HAS(steal_late) -> copying[OTHER(w)]--; busy_(d); held[w]++
+		:: else -> busy_(d); d_step { held[w]++; copying[OTHER(w)]-- }
+		fi
 	/* Another device wants some. */
-	:: atomic { !idle && (range[d] >= 2 || held[w] >= 2) && (EITHER(WISHED)) ->
+	:: atomic { !idle && MAILS(w) && (range[d] >= 2 || held[w] + POST(w) >= 2) && (EITHER(WISHED)) ->
 			if
 			:: d != 0 && WISHED(0) -> to = 0
 			:: d != 1 && WISHED(1) -> to = 1
@@ -185,7 +218,7 @@ proctype worker(byte w)
 		grant(w, d, to);
 		to = 0
 	/* It looks for work: the range ... */
-	:: !held[w] && idle && range[d] ->
+	:: !held[w] && !POST(w) && idle && range[d] ->
 		if
 		:: HAS(draw_idle)
 		:: else -> busy_(d)
@@ -196,7 +229,7 @@ proctype worker(byte w)
 		:: else
 		fi
 	/* ... and mail. */
-	:: atomic { !held[w] && !fetching[d] && (EITHER(POSTED)) ->
+	:: atomic { !held[w] && MAILS(w) && !fetching[d] && (EITHER(POSTED)) ->
 			if
 			:: d != 0 && POSTED(0) -> m = MAIL(0, d)
 			:: d != 1 && POSTED(1) -> m = MAIL(1, d)
@@ -212,11 +245,12 @@ proctype worker(byte w)
 #if D > 2
 	:: d_step { owed & 4 && taken[MAIL(d, 2)] == granted[MAIL(d, 2)] -> owed = owed & 3 }
 #endif
-	:: !held[w] && !idle && !range[d] && (!owed || HAS(idle_owing)) -> idle_(d)
-	:: idle && said_idle[d] == W ->
-		look(first);
+	:: !held[w] && !idle && !copying[w] && (!range[d] || (POST(w) && HAS(range_left))) &&
+	   (!owed || HAS(idle_owing)) -> idle_(d)
+	:: idle && idlers[d] == WORKERS(d) ->
+		look(first, D);
 		if
-		:: filled && !HAS(one_look) -> look(second)
+		:: filled && !HAS(one_look) -> look(second, D - 1)
 		:: else -> second = first
 		fi;
 		if

@@ -3,7 +3,7 @@
  * left are one word.
  *   -DTERM_FAULT=idle_early|completed_early: see work.pml
  *   -DFAULT=said_late: busy() does not wait until what it takes back was said
- *   -DFAULT=one_look: done() looks at each device once */
+ *   -DFAULT=one_look: done() does not look again */
 #ifndef N
 #define N 4
 #endif
@@ -51,12 +51,14 @@ inline term_busy(w)
 	fi
 }
 
-inline term_look(sum)
+/* The worker's device's word is its counter; the turns of the one that is looked at last do not count. */
+inline term_look(w, sum, devices)
 {
-	sum = 0; filled = 1;
+	atomic { filled = (inner[DEVICE(w)] == WORKERS); sum = turn[DEVICE(w)]; i = 1 };
 	do
-	:: atomic { i < DEVICES && filled -> filled = (said[i] == WORKERS); sum = sum + said_turn[i]; i++ }
-	:: atomic { i == DEVICES || !filled -> i = 0; break }
+	:: atomic { i < devices && filled -> filled = (said[(DEVICE(w) + i) % DEVICES] == WORKERS);
+		    sum = sum + (i + 1 < DEVICES -> said_turn[(DEVICE(w) + i) % DEVICES] : 0); i++ }
+	:: atomic { i >= devices || !filled -> i = 0; break }
 	od
 }
 
@@ -64,9 +66,9 @@ inline term_done(w, verdict)
 {
 	if
 	:: inner[DEVICE(w)] == WORKERS ->
-		term_look(seen);
+		term_look(w, seen, DEVICES);
 		if
-		:: filled && FAULT != one_look -> term_look(again)
+		:: filled && FAULT != one_look -> term_look(w, again, DEVICES - 1)
 		:: else -> again = seen
 		fi;
 		verdict = filled && seen == again;
