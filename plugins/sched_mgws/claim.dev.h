@@ -20,20 +20,48 @@ LOOM_FN uint64_t sched_mgws_claimed(const struct loom_ctx *c, uint64_t next)
 	return next < c->ctl->initial_tasks ? next : MGWS_ALL;
 }
 
+/* Lane 0, apart: draws from the device's range: how many, and *from. `looked`: the word as it was, or 0. */
+#define MGWS_CLAIM_MAX 65536u /* the range's next task must not run over */
+LOOM_FN uint64_t sched_mgws_draw(struct loom_ctx *c, uint64_t *looked, uint64_t *from, int was_idle)
+{
+	uint64_t *word = &sched_mgws_global(c)->range, range = *looked, left, n;
+	if (!sched_mgws_undrawn(range))
+		range = loom_load_relaxed_dev(word);
+	left = sched_mgws_undrawn(range);
+	if (!left)
+		return 0;
+	n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim) : left / (8 * (uint64_t)c->count);
+	n = n ? n : 1;
+	if (SCHED_GRAIN(c) == SCHED_LANE) /* whole rounds */
+		n = (n + c->lanes - 1) / c->lanes * c->lanes;
+	n = n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
+	n = n < left ? n : left;
+	/* Release, behind busy(): pairs with the acquire of who sees that the range is used up. Else it orders nothing. */
+	range = was_idle ? loom_fetch_add_acq_rel_dev(word, n) : loom_fetch_add_relaxed_dev(word, n);
+	left = sched_mgws_undrawn(range);
+	*looked = range + n;
+	*from = (uint32_t)range;
+	n = n < left ? n : left;
+	sched_local(c)->tally.claimed += n;
+	return n;
+}
+
 /* Takes a block of the initial set: the claim size, or a share of what is left, so that blocks are
- * long at first (few claims) and short at the end (balance). 0 when the set is used up. */
-LOOM_FN int sched_mgws_claim(struct loom_ctx *c)
+ * long at first (few claims) and short at the end (balance). 0 when the set is used up. Apart, `was_idle`: this worker
+ * was just idle. */
+LOOM_FN int sched_mgws_claim(struct loom_ctx *c, int was_idle)
 {
 	struct sched_mgws_block *b = &sched_mgws_keep(c)->block;
 	struct sched_mgws_global *g = sched_mgws_global(c);
 	uint64_t all = c->ctl->initial_tasks, from = all, n = 0;
 	if (SCHED_CFG(c, apart)) {
-		if (c->lane == 0) {
-			n = sched_mgws_claim_apart(c, &from);
-#ifndef GPULOOM_DEV_CPU_H
-			b->claimed = loom_load_relaxed_dev(&g->range);
+#ifdef GPULOOM_DEV_CPU_H
+		uint64_t look_anew = 0, *looked = &look_anew;
+#else
+		uint64_t *looked = &b->claimed;
 #endif
-		}
+		if (c->lane == 0)
+			n = sched_mgws_draw(c, looked, &from, was_idle);
 	} else if (c->lane == 0) {
 #ifdef GPULOOM_DEV_CPU_H
 		uint64_t next = loom_load_relaxed_sys(&g->next);
@@ -68,10 +96,11 @@ LOOM_FN uint32_t sched_mgws_redraw(struct loom_ctx *c, int *idle)
 	uint64_t some = c->lane == 0 && sched_mgws_initial_left(c);
 	if (!loom_from_lane0(c, some))
 		return 0;
-	if (*idle)
+	int was_idle = *idle;
+	if (was_idle)
 		LOOM_CALL(term, busy, c);
 	*idle = 0;
-	return (uint32_t)sched_mgws_claim(c);
+	return (uint32_t)sched_mgws_claim(c, was_idle);
 }
 
 /* Several lanes: tasks of the block into the empty local queue, half of it, for they may spawn. */

@@ -7,6 +7,14 @@
 #include "news.dev.h"
 #endif
 
+/* Grows when an initial task is drawn, or more of them come. */
+LOOM_FN uint64_t sched_mgws_drawn(const struct sched_mgws_global *g)
+{
+	/* Acquire: a new range comes with its number. */
+	uint32_t next = (uint32_t)loom_load_acquire_dev(&g->range);
+	return next + (loom_load_relaxed_dev(&g->ranges) << 32);
+}
+
 /* For detectors that vote in rounds: tasks that left this worker's hands, or may have. */
 LOOM_FN uint64_t sched_mgws_robbed(struct loom_ctx *c)
 {
@@ -21,7 +29,7 @@ LOOM_FN uint64_t sched_mgws_robbed(struct loom_ctx *c)
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			n += loom_load_acquire_sys(&g->list[i].taken);
 		if (SCHED_CFG(c, apart))
-			n += mine->posted + loom_load_relaxed_dev(&g->draws);
+			n += mine->posted + sched_mgws_drawn(g);
 	}
 	return loom_from_lane0(c, n);
 }

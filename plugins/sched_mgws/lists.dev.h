@@ -33,8 +33,8 @@ struct sched_mgws_list {
 struct sched_mgws_global {
 	struct sched_common common;
 	uint64_t next;  /* of the initial set */
-	uint64_t range; /* apart: the device's part of it, and how often it was drawn from: see mail.dev.h */
-	uint64_t draws;
+	uint64_t range;  /* apart: the device's part of it: see mail.dev.h */
+	uint64_t ranges; /* how many have come by mail */
 	uint64_t pad[5];
 	struct sched_mgws_list list[MGWS_LISTS];
 };

@@ -135,35 +135,7 @@ LOOM_FN uint64_t sched_mgws_undrawn(uint64_t range)
 	return next < end ? end - next : 0;
 }
 
-/* Lane 0: up to n tasks, n not more than a look said that there are; how many, and *from. */
-LOOM_FN uint64_t sched_mgws_draw(struct loom_ctx *c, uint64_t n, uint64_t *from)
-{
-	struct sched_mgws_global *g = sched_mgws_global(c);
-	/* In front: who finds the range empty has seen it, and votes with regard to it (robbed). */
-	loom_fetch_add_relaxed_dev(&g->draws, (uint64_t)1);
-	uint64_t range = loom_fetch_add_acq_rel_dev(&g->range, n), left = sched_mgws_undrawn(range);
-	*from = (uint32_t)range;
-	return left < n ? left : n;
-}
-
 #define MGWS_RANGE_MAX (1ull << 31) /* of initial tasks: adds behind the end do not run over */
-
-/* Lane 0: a claim, guided over the device's workers, or of the size that was asked for. */
-#define MGWS_CLAIM_MAX 65536u /* next must not run over */
-LOOM_FN uint64_t sched_mgws_claim_apart(struct loom_ctx *c, uint64_t *from)
-{
-	uint64_t left = sched_mgws_undrawn(loom_load_acquire_dev(&sched_mgws_global(c)->range)), n;
-	if (!left)
-		return 0;
-	n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim) : left / (8 * (uint64_t)c->count);
-	n = n ? n : 1;
-	if (SCHED_GRAIN(c) == SCHED_LANE) /* whole rounds */
-		n = (n + c->lanes - 1) / c->lanes * c->lanes;
-	n = n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
-	n = sched_mgws_draw(c, n < left ? n : left, from);
-	sched_local(c)->tally.claimed += n;
-	return n;
-}
 
 /* ---- victim -------------------------------------------------------------------------------- */
 
@@ -203,7 +175,6 @@ LOOM_FN uint64_t sched_mgws_cut(struct loom_ctx *c, uint32_t to, uint64_t *from)
 	if (left < 2)
 		return 0;
 	n = sched_mgws_fair(c, to, left);
-	loom_fetch_add_relaxed_dev(&g->draws, (uint64_t)1); /* as in draw() */
 	range = loom_fetch_add_acq_rel_dev(&g->range, 0 - (n << 32));
 	left = sched_mgws_undrawn(range);
 	n = n < left ? n : left;
@@ -457,7 +428,8 @@ LOOM_FN void sched_mgws_open_mail(struct loom_ctx *c, uint32_t from, int idle)
 		if (!n) {
 			came = m->to - m->from;
 			loom_store_relaxed_dev(&peer->got, peer->got + came);
-			/* Release: pairs with the acquire of who draws. */
+			loom_store_relaxed_dev(&g->ranges, g->ranges + 1);
+			/* Release: pairs with the acquire of who looks, and then at `ranges`. */
 			loom_store_release_dev(&g->range, m->to << 32 | m->from);
 			sched_mgws_rise(&sched_mgws_desk(c)->granting);
 		}

@@ -75,7 +75,7 @@ LOOM_FN int sched_mgws_end(struct loom_ctx *c, uint64_t ran)
 /* The local queue and the block are empty. 0 when there is no work any more, or the run was stopped. */
 LOOM_FN int sched_mgws_more(struct loom_ctx *c)
 {
-	return sched_mgws_acquire(c, 0) || sched_mgws_adopt(c, 0) || sched_mgws_claim(c) || sched_mgws_low(c) ||
+	return sched_mgws_acquire(c, 0) || sched_mgws_adopt(c, 0) || sched_mgws_claim(c, 0) || sched_mgws_low(c) ||
 	       (!sched_mgws_posts(c) && sched_mgws_seek(c));
 }
 

@@ -62,8 +62,11 @@ LOOM_FN void term_hcounter_idle(struct loom_ctx *c)
 		return;
 	/* Release: pairs with the acquire in done(). */
 	loom_store_release_sys(&term_hcounter_devices(c)[c->device].said, now);
-	/* Of two devices that say so at the same time one sees the other's word in its next done(). */
+#ifdef GPULOOM_DEV_CPU_H
+	/* Of two devices that say so at the same time one sees the other's word in its next done(), after which its
+	 * workers may sleep. A GPU's never do. */
 	loom_fence_seq_cst_sys();
+#endif
 }
 
 LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
