@@ -146,8 +146,10 @@ SCHED_SLOW int sched_mgws_post(struct loom_ctx *c)
 	const uint64_t *range = &sched_mgws_global(c)->range;
 	uint64_t found = 0;
 	int idle = 0, done = 0;
-	if (c->lane == 0)
+	if (c->lane == 0) {
+		loom_doing(c, LOOM_DOING_SEARCH);
 		loom_fetch_add_relaxed_dev(hungry, only);
+	}
 	while (!found && !done && !loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
 		uint32_t pauses = MGWS_POST_PAUSES;
 		idle = sched_mgws_deliver(c, idle);
@@ -165,8 +167,10 @@ SCHED_SLOW int sched_mgws_post(struct loom_ctx *c)
 		if (c->lane == 0)
 			sched_pause(c, &pauses);
 	}
-	if (c->lane == 0)
+	if (c->lane == 0) {
+		loom_doing(c, LOOM_DOING_TASKS);
 		loom_fetch_add_relaxed_dev(hungry, 0u - only);
+	}
 	return found != 0;
 }
 
