@@ -65,7 +65,7 @@ static const struct {
 	{"local_queue=4 public_queue=4 transfer=id owners=2 idle=yield", 4, 1, 2, 0, "term_hcounter"},
 	{"local_queue=8 public_queue=2 victim=none", 4, 1, 100, 0, "term_tree"},
 	{"local_queue=4 public_queue=4 backlog=8", 2, 2, 1, 0, "term_hcounter"},
-	{"local_queue=4 public_queue=4", 2, 3, 40, 1, "term_tree"},
+	{"local_queue=4 public_queue=4", 4, 2, 40, 1, "term_tree"},
 	{"local_queue=2 public_queue=2 overflow=damping idle=spin", 4, 1, 7, 1, "term_hcounter"},
 };
 

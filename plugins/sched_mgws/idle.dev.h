@@ -21,6 +21,9 @@ LOOM_FN uint64_t sched_mgws_robbed(struct loom_ctx *c)
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
 	struct sched_mgws_global *g = sched_mgws_global(c);
 	uint64_t n = 0;
+#ifdef LOOM_TERM_COUNTS /* this program's detector: looks that nobody needs */
+	return 0;
+#endif
 	if (c->lane == 0) {
 		if (sched_mgws_books(c) == &mine->own)
 			n = mine->own.started[0] + mine->own.started[1];
@@ -138,40 +141,30 @@ SCHED_SLOW int sched_mgws_seek(struct loom_ctx *c)
 	return found != 0;
 }
 
-/* A GPU's postmaster: until there is no work any more, or the run was stopped. Its only worker comes by when it is out of
- * work: 1 when there is some. */
+/* A GPU's postmaster, until there is no work any more, or the run was stopped. */
 SCHED_SLOW int sched_mgws_post(struct loom_ctx *c)
 {
-	uint32_t *hungry = &sched_mgws_desk(c)->hungry, only = c->count == 1;
 	const uint64_t *range = &sched_mgws_global(c)->range;
-	uint64_t found = 0;
 	int idle = 0, done = 0;
-	if (c->lane == 0) {
+	if (c->lane == 0)
 		loom_doing(c, LOOM_DOING_SEARCH);
-		loom_fetch_add_relaxed_dev(hungry, only);
-	}
-	while (!found && !done && !loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
+	while (!done && !loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
 		uint32_t pauses = MGWS_POST_PAUSES;
+		uint64_t some;
 		idle = sched_mgws_deliver(c, idle);
 		/* A range that it installed may be in use. Acquire: pairs with the release of who draws, behind
 		 * its busy(). */
-		found = sched_lane(c)->count || sched_mgws_undrawn(loom_load_acquire_dev(range));
-		found = loom_from_lane0(c, found);
-		if (!found && !idle) {
+		some = sched_lane(c)->count || sched_mgws_undrawn(loom_load_acquire_dev(range));
+		if (!idle && !loom_from_lane0(c, some)) {
 			idle = sched_mgws_workless(c);
 			if (idle)
 				LOOM_CALL(term, idle, c);
 		}
 		done = idle && LOOM_CALL(term, done, c, sched_mgws_robbed(c));
-		found = found && only;
 		if (c->lane == 0)
 			sched_pause(c, &pauses);
 	}
-	if (c->lane == 0) {
-		loom_doing(c, LOOM_DOING_TASKS);
-		loom_fetch_add_relaxed_dev(hungry, 0u - only);
-	}
-	return found != 0;
+	return 0;
 }
 
 #endif

@@ -139,16 +139,10 @@ LOOM_FN uint64_t sched_mgws_undrawn(uint64_t range)
 
 /* ---- victim -------------------------------------------------------------------------------- */
 
-/* The one of a GPU that deals with mail. */
-LOOM_FN int sched_mgws_posts(const struct loom_ctx *c)
-{
-	return SCHED_CFG(c, apart) && c->worker == c->first && sched_mgws_own_kind(c) == LOOM_ON_GPU;
-}
-
-/* And runs no tasks, unless it is the only one. */
+/* Of a GPU, which has others. */
 LOOM_FN int sched_mgws_is_postmaster(const struct loom_ctx *c)
 {
-	return sched_mgws_posts(c) && c->count > 1;
+	return SCHED_CFG(c, apart) && c->worker == c->first && sched_mgws_own_kind(c) == LOOM_ON_GPU;
 }
 
 
@@ -163,7 +157,7 @@ LOOM_FN uint64_t sched_mgws_fair(const struct loom_ctx *c, uint32_t to, uint64_t
 		ours += loom_load_relaxed_dev(&sched_mgws_peer(c, d)->got) - sched_mgws_peer(c, d)->gave;
 	}
 	n = theirs ? left * theirs / (theirs + ours) : left * peer->workers / (peer->workers + c->count);
-	return n < left / 2 ? n ? n : 1 : left / 2;
+	return n / 2 ? n / 2 : 1; /* half of it: the rest later, when more is known */
 }
 
 /* Lane 0, who holds `granting`: the end of what this device has yet to claim, for another; how many, and *from. Nobody

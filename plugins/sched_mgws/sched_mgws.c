@@ -149,6 +149,11 @@ static uint32_t sched_mgws_backlog_of(const struct sched_mgws *s, const struct l
 	return sched_mgws_or(s->o->backlog, !sched_has_gpu(layout) ? 0 : slots < 256 ? 256 : slots);
 }
 
+static uint32_t sched_mgws_kind(const struct loom_device_shape *shape)
+{
+	return sched_other_kind(shape->kind) == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU;
+}
+
 static int sched_mgws_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			   struct loom_error *err)
 {
@@ -172,6 +177,12 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 				 "sched_mgws: %llu initial tasks are more than devices that cannot change the "
 				 "same word can share",
 				 (unsigned long long)layout->initial_tasks);
+	for (uint32_t d = 0; sched_apart(layout) && d < layout->devices; d++)
+		if (layout->device[d].workers == 1 && sched_mgws_kind(&layout->device[d]) == LOOM_ON_GPU)
+			return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
+					 "sched_mgws: %s has one worker; beside a device with which it cannot change the "
+					 "same word a GPU needs two, of which one carries mail",
+					 layout->device[d].name);
 	uint32_t lanes = sched_most_lanes(layout);
 	uint64_t shared = sizeof(struct sched_mgws_global) +
 			  sched_mgws_lists(layout) * s->o->spill * sizeof(struct loom_task);
@@ -229,11 +240,6 @@ static int sched_mgws_constants(void *self, const struct loom_layout *layout, ch
 	const struct sched_mgws *s = self;
 	struct sched_config cfg = sched_mgws_config(s, layout);
 	return sched_constants(s->host, &cfg, MGWS_KEEP_WORDS(s->o->priorities), text, room, err);
-}
-
-static uint32_t sched_mgws_kind(const struct loom_device_shape *shape)
-{
-	return sched_other_kind(shape->kind) == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU;
 }
 
 /* What the workers of a device share: the stack's, or the device's own. */

@@ -76,7 +76,7 @@ LOOM_FN int sched_mgws_end(struct loom_ctx *c, uint64_t ran)
 LOOM_FN int sched_mgws_more(struct loom_ctx *c)
 {
 	return sched_mgws_acquire(c, 0) || sched_mgws_adopt(c, 0) || sched_mgws_claim(c, 0) || sched_mgws_low(c) ||
-	       (!sched_mgws_posts(c) && sched_mgws_seek(c));
+	       sched_mgws_seek(c);
 }
 
 LOOM_FN void sched_mgws_run(struct loom_ctx *c)
@@ -84,6 +84,11 @@ LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 	uint64_t ran = 0;
 	int on;
 	LOOM_FAR_TOGETHER(sched_mgws_begin, c);
+	if (sched_mgws_is_postmaster(c)) {
+		LOOM_FAR_TOGETHER(sched_mgws_post, c);
+		LOOM_FAR_TOGETHER(sched_mgws_end, c, ran);
+		return;
+	}
 	do {
 		if (SCHED_GRAIN(c) == SCHED_LANE && c->lanes > 1)
 			on = sched_mgws_rounds(c, &ran);
@@ -93,8 +98,7 @@ LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 #endif
 		else
 			on = sched_mgws_work(c, &ran);
-	} while (on && ((!sched_mgws_is_postmaster(c) && LOOM_FAR_TOGETHER(sched_mgws_more, c)) ||
-			(sched_mgws_posts(c) && LOOM_FAR_TOGETHER(sched_mgws_post, c))));
+	} while (on && LOOM_FAR_TOGETHER(sched_mgws_more, c));
 	LOOM_FAR_TOGETHER(sched_mgws_end, c, ran);
 }
 

@@ -129,6 +129,9 @@ LOOM_FN int term_hcounter_ask(struct loom_ctx *c)
 #endif
 }
 
+#ifdef LOOM_DEVICE_COMPILE
+#define LOOM_TERM_COUNTS /* done() has no use for `robbed` */
+#endif
 LOOM_FN int term_hcounter_done(struct loom_ctx *c, uint64_t robbed)
 {
 	(void)robbed;
