@@ -86,7 +86,7 @@ spoil 'a busy device is said to be full afterwards' term_hcounter.dev.h \
 	'while (loom_load_relaxed_sys(said) != was && !loom_stopped(c))' 'while (0)'
 spoil 'idle while mail is not taken' mail.dev.h 'return mine->owed != 0;' 'return 0;'
 spoil 'a postmaster is idle while its range is in use' idle.dev.h \
-	'if (!found && !idle) {' 'if (!sched_lane(c)->count && !idle) {'
+	'if (!idle && !loom_from_lane0(c, some)) {' 'if (!idle && !sched_lane(c)->count) {'
 spoil 'a wish is granted twice' mail.dev.h 'held = asked != peer->granted;' 'held = 1;'
 spoil 'mail of an older wish' mail.dev.h \
 	'if (loom_load_acquire_sys(&m->granted) == peer->asked &&' 'if (m->granted &&'

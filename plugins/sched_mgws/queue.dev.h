@@ -260,12 +260,20 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 	if (SCHED_GRAIN(c) == SCHED_LANE && c->lanes > 1 && c->lane != 0)
 		loom_fetch_add_relaxed_dev(&l->tally.spawned, sched_lane(c)->spawned);
 	loom_barrier_lanes(c);
-	if (c->lane != 0)
-		return;
-	l->tally.executed += ran;
-	l->tally.spawned += sched_lane(c)->spawned;
-	l->tally.end_ns = loom_clock_ns(c);
-	*c->counters = l->tally;
+	if (c->lane == 0) {
+		l->tally.executed += ran;
+		l->tally.spawned += sched_lane(c)->spawned;
+		l->tally.end_ns = loom_clock_ns(c);
+	}
+#ifdef GPULOOM_DEV_CPU_H
+	if (c->lane == 0)
+		*c->counters = l->tally;
+#else
+	/* By all lanes at once: they may lie beyond a link, and those of some thousand workers go there now. */
+	loom_barrier_lanes(c);
+	for (uint32_t i = c->lane; i < sizeof(l->tally) / 8; i += c->lanes)
+		((sched_word *)c->counters)[i] = ((const sched_word *)&l->tally)[i];
+#endif
 }
 
 /* A task that all lanes hold, into a slot. From registers: a lane's word is chosen, not looked up. */
