@@ -244,6 +244,17 @@ static void test_refusals(void)
 								 .lanes = 1},
 					&err));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "1, 2 or 4"));
+	/* A GPU's only worker would have to run tasks and carry mail. */
+	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched = "sched_mgws",
+								 .sched_opts = "",
+								 .term = "term_hcounter",
+								 .apart = 1,
+								 .second_kind = LOOM_ON_GPU,
+								 .workers = 2,
+								 .lanes = 1},
+					&err));
+	CU_ASSERT_EQUAL(err.code, LOOM_ENOTSUP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "needs two"));
 }
 
 static const struct test all[] = {

@@ -76,7 +76,7 @@ LOOM_FN uint32_t sched_mgws_find(struct loom_ctx *c, struct sched_mgws_courier *
 	if (!found && SCHED_CFG(c, owners) > 1)
 		found = sched_mgws_acquire(c, *idle);
 	if (!found)
-		found = sched_mgws_steal(c, *idle);
+		found = sched_mgws_steal(c, *idle, 0);
 	if (found || !SCHED_CFG(c, apart) || !sched_mgws_at_desk(c, k))
 		return found;
 	*idle = sched_mgws_deliver(c, *idle);

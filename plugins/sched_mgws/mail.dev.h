@@ -456,7 +456,7 @@ LOOM_FN int sched_mgws_serve(struct loom_ctx *c, int idle)
 			how = STEAL;
 	}
 	how = loom_word_from_lane0(c, how);
-	if (how == NOTHING || (how == STEAL && !sched_mgws_steal(c, idle)))
+	if (how == NOTHING || (how == STEAL && !sched_mgws_steal(c, idle, 1)))
 		return idle;
 	if (how == GIVE && idle)
 		LOOM_CALL(term, busy, c);

@@ -153,8 +153,9 @@ LOOM_FN uint64_t sched_mgws_attempt(struct loom_ctx *c, uint64_t *victim)
 /* ---- steal: collective --------------------------------------------------------------------- */
 
 /* One attempt at one victim; how many tasks came. The newer half goes to the local queue, the older
- * one becomes public here, so that others need not queue up at the same victim. */
-LOOM_FN uint32_t sched_mgws_steal(struct loom_ctx *c, int idle)
+ * one becomes public here, so that others need not queue up at the same victim. `all`: all to the local queue, as far
+ * as there is room. */
+LOOM_FN uint32_t sched_mgws_steal(struct loom_ctx *c, int idle, int all)
 {
 	struct sched_mgws_mine *mine = sched_mgws_mine(c);
 	struct sched_mgws_own *own = sched_mgws_books(c);
@@ -171,7 +172,7 @@ LOOM_FN uint32_t sched_mgws_steal(struct loom_ctx *c, int idle)
 	uint64_t left = sched_mgws_left(word);
 	uint64_t at = (word & MGWS_COUNT_MASK) + sched_mgws_initial(word) - left;
 	uint32_t n = (uint32_t)(left - left / 2), most = (sched_mask(c) + 1) / 2;
-	uint32_t keep = n - n / 2 < most ? n - n / 2 : most, rest = n - keep;
+	uint32_t wanted = all ? n : n - n / 2, keep = wanted < most ? wanted : most, rest = n - keep;
 
 	sched_mgws_pass(c, q, own->head, v, at, own->mask, rest);
 	sched_mgws_load(c, v, at + rest, own->mask, keep);
