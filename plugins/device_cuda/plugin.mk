@@ -28,6 +28,15 @@ check-cuda: tests ## every combination on this machine's NVIDIA GPU; PARTS="memc
 	PARTS="$(PARTS)" sh tests/cuda/run.sh $B $(or $(REPEATS),5)
 .PHONY: check-cuda
 -include $B/obj/tests/cuda/fake_driver.d
+$B/obj/bench/compile.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins
+$B/bench/compile: $B/obj/bench/compile.o $B/obj/tests/support.o $(CUDA_TEST_OBJ) $B/libgpuloom.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$Q$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CORE_LIBS) -lcunit -o $@
+bench-compile: all $B/bench/compile ## what the first use of a selection on an NVIDIA GPU costs; needs NVRTC, no GPU
+	$B/bench/compile $(if $(REPEATS),-n $(REPEATS)) | tee $B/bench/compile.txt
+.PHONY: bench-compile
+-include $B/obj/bench/compile.d
 else ifeq ($(CUDA),1)
 $(error CUDA=1, but there is no cuda.h under $(CUDA_HOME)/include: set CUDA_HOME)
 else

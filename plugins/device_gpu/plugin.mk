@@ -4,4 +4,4 @@ GPU_SRC := $(addprefix $D/,instance.c shape.c memory.c program.c launch.c wait.c
 	remote.c serve.c) plugins/device_cpu/child.c $(COMPOSE_SRC)
 GPU_OBJ := $(GPU_SRC:%.c=$B/obj/%.o)
 $(GPU_OBJ): EXTRA_CFLAGS := -I$(COMPOSE_D)
-$B/tests/test_compose $B/tests/test_compose_hip: $(GPU_OBJ)
+$B/tests/test_compose $B/tests/test_compose_hip $B/bench/compile: $(GPU_OBJ)
