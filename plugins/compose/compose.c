@@ -82,6 +82,16 @@ static void add_source(struct text *out, const struct loom_plugin *p)
 	}
 }
 
+/* Of which kinds there are blocks: X() for each. */
+static void add_kinds(struct text *out, const struct loom_program *program)
+{
+	text_add(out, "#define LOOM_GPU_KINDS(X)");
+	for (int kind = 0; program && kind < LOOM_KINDS; kind++)
+		if (program->policy[kind])
+			text_add(out, " X(%d)", kind);
+	text_add(out, "\n");
+}
+
 static int add_policies(const struct loom_host *host, const struct compose_target *t,
 			const struct loom_program *program, struct text *out, struct loom_error *err)
 {
@@ -103,6 +113,7 @@ static int add_policies(const struct loom_host *host, const struct compose_targe
 					 t->who, p->name);
 		text_add(out, "#define LOOM_POLICY_%s %s\n", kind, p->name);
 	}
+	add_kinds(out, program);
 	for (size_t i = 0; i < COUNT(order); i++) {
 		const struct loom_plugin *p = program->policy[order[i]];
 		if (!p)
@@ -230,6 +241,7 @@ int compose_probe(const struct loom_host *host, const struct compose_target *tar
 {
 	*out = (struct text){.host = host};
 	add_head(out, target);
+	add_kinds(out, NULL);
 	text_add(out, "#include <gpuloom/dev/probe.h>\n"
 		      "LOOM_FN void loom_gpu_dispatch(struct loom_ctx *, const struct loom_task *) {}\n"
 		      "#define LOOM_GPU_RUN(c) loom_probe_run(c, loom_gpu.probe)\n");

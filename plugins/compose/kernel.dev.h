@@ -31,8 +31,9 @@ LOOM_FN uint32_t loom_gpu_slot(void)
 /* What the registries say: they are filled after the launch, before the first sample. */
 LOOM_FN void loom_gpu_find_own(struct loom_ctx *c)
 {
-	for (int kind = 0; kind < LOOM_KINDS; kind++)
-		c->own[kind] = c->registry[kind] ? loom_at(c, c->registry[kind][c->worker]) : NULL;
+#define LOOM_GPU_OWN(kind)                                                                         \
+	c->own[kind] = c->registry[kind] ? loom_at(c, c->registry[kind][c->worker]) : NULL;
+	LOOM_GPU_KINDS(LOOM_GPU_OWN)
 }
 
 /* Everything but random, depth, turn and stop_seen follows from constant memory and the thread's
@@ -58,12 +59,13 @@ LOOM_FN void loom_gpu_context(struct loom_ctx *c)
 	c->segment = l->segment;
 	c->together = LOOM_GPU_TOGETHER;
 	c->initial = l->initial;
-	for (int kind = 0; kind < LOOM_KINDS; kind++) {
-		c->global[kind] = l->global[kind];
-		c->on_device[kind] = l->on_device[kind];
-		c->registry[kind] = l->registry[kind];
-		c->local[kind] = local + l->local_at[kind]; /* whoever has none does not look */
-	}
+/* The kinds that are selected: code for the others would be optimised before it is dropped. */
+#define LOOM_GPU_BLOCKS(kind)                                                                      \
+	c->global[kind] = l->global[kind];                                                         \
+	c->on_device[kind] = l->on_device[kind];                                                   \
+	c->registry[kind] = l->registry[kind];                                                     \
+	c->local[kind] = local + l->local_at[kind]; /* whoever has none does not look */
+	LOOM_GPU_KINDS(LOOM_GPU_BLOCKS)
 	c->tasks = l->tasks;
 #ifdef LOOM_TRACED
 	c->trace = (struct loom_trace *)(l->trace + c->worker * l->trace_bytes);
@@ -122,6 +124,7 @@ LOOM_FN void loom_gpu_task_context_at(struct loom_ctx *c, const struct loom_gpu_
 #endif
 }
 
+#if LOOM_NESTING_MAX > 0 || defined(LOOM_TRACED)
 static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_nested(struct loom_gpu_state s,
 									uint32_t depth, struct loom_task t)
 {
@@ -137,6 +140,12 @@ LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 	struct loom_gpu_state s = loom_gpu_nested(loom_gpu_save(c), c->depth, *t);
 	loom_gpu_restore(c, &s);
 }
+#else
+LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
+{
+	(void)c, (void)t;
+}
+#endif
 
 #define LOOM_INLINE LOOM_DEVICE __attribute__((always_inline))
 /* The same for LOOM_FAR: how an argument travels, and what it is there. */
@@ -156,29 +165,35 @@ struct loom_gpu_answer {
 	uint64_t result;
 };
 
-template <auto fn, int together, typename... A>
-static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_answer loom_gpu_out_of_line(struct loom_gpu_state s,
-									      uint32_t depth,
-									      loom_gpu_argument<A>... a)
-{
-	struct loom_ctx c;
-	struct loom_gpu_answer answer;
-	if (together)
-		loom_gpu_context_at(&c, &s, depth);
-	else
-		loom_gpu_task_context_at(&c, &s, depth);
-	answer.result = (uint64_t)fn(&c, a.get()...);
-	answer.state = loom_gpu_save(&c);
-	return answer;
-}
+/* One function of the program for each `fn`, whatever the types of what it is called with. */
+template <auto fn, int together, typename F = decltype(fn)> struct loom_gpu_out_of_line;
+template <auto fn, int together, typename R, typename... P>
+struct loom_gpu_out_of_line<fn, together, R (*)(struct loom_ctx *, P...)> {
+	static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_answer run(struct loom_gpu_state s, uint32_t depth,
+								    loom_gpu_argument<P>... a)
+	{
+		struct loom_ctx c;
+		struct loom_gpu_answer answer;
+		if (together)
+			loom_gpu_context_at(&c, &s, depth);
+		else
+			loom_gpu_task_context_at(&c, &s, depth);
+		answer.result = (uint64_t)fn(&c, a.get()...);
+		answer.state = loom_gpu_save(&c);
+		return answer;
+	}
+	static LOOM_INLINE uint64_t call(struct loom_ctx *c, P... a)
+	{
+		struct loom_gpu_answer answer =
+			run(loom_gpu_save(c), c->depth, loom_gpu_argument<P>::of(a)...);
+		loom_gpu_restore(c, &answer.state);
+		return answer.result;
+	}
+};
 
 template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_far(struct loom_ctx *c, A... a)
 {
-	struct loom_gpu_answer answer =
-		loom_gpu_out_of_line<fn, together, A...>(loom_gpu_save(c), c->depth,
-							  loom_gpu_argument<A>::of(a)...);
-	loom_gpu_restore(c, &answer.state);
-	return answer.result;
+	return loom_gpu_out_of_line<fn, together>::call(c, a...);
 }
 
 /* ---- gate ------------------------------------------------------------------------------------- */

@@ -290,6 +290,8 @@ static void identify(const struct gpu *d, struct text *key)
 	text_add(key, " -arch=%s", d->arch);
 	for (size_t i = 0; i < COUNT(flags); i++)
 		text_add(key, " %s", flags[i]);
+	if (d->options->lineinfo)
+		text_add(key, " -lineinfo");
 }
 
 /* Per thread, with as many blocks resident as were promised: the hardware gives them in eights. */
@@ -304,11 +306,13 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 {
 	char arch[80];
 	struct compiled compiled;
-	const char *const linked[] = {arch, CUDA_COMPILER_FLAGS, CUDA_LINKED_FLAGS};
-	const char *const whole[] = {arch, CUDA_COMPILER_FLAGS, CUDA_PARALLEL_FLAGS};
-	const char *const *options = program->irs ? linked : whole;
-	size_t n = program->irs ? COUNT(linked) :
-		   d->compiler.major >= CUDA_PARALLEL_SINCE ? COUNT(whole) : COUNT(flags) + 1;
+	const char *linked[] = {arch, CUDA_COMPILER_FLAGS, CUDA_LINKED_FLAGS, NULL};
+	const char *whole[] = {arch, CUDA_COMPILER_FLAGS, CUDA_PARALLEL_FLAGS, NULL};
+	const char **options = program->irs ? linked : whole;
+	size_t n = program->irs ? COUNT(linked) - 1 :
+		   d->compiler.major >= CUDA_PARALLEL_SINCE ? COUNT(whole) - 1 : COUNT(flags) + 1;
+	if (d->options->lineinfo)
+		options[n++] = "-lineinfo";
 	snprintf(arch, sizeof(arch), "-arch=%s", d->arch);
 	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, options, (int)n,
 			   program->irs ? RTC_IR : RTC_CODE, &compiled, err);

@@ -102,9 +102,8 @@ int cuda_import(struct gpu *d, int fd, uint64_t *bytes, uint64_t *at);
 void cuda_unshare(struct gpu *d, uint64_t at, uint64_t bytes);
 extern const struct rtc_kind cuda_compiler; /* calls.c */
 
-/* Besides -arch=. Line numbers cost nothing at run time and serve profilers; the assembler's report
- * is what resources_read() reads. */
-#define CUDA_COMPILER_FLAGS "-std=c++20", "-lineinfo", "--ptxas-options=-v"
+/* Besides -arch=. The assembler's report is what resources_read() reads. */
+#define CUDA_COMPILER_FLAGS "-std=c++20", "--ptxas-options=-v"
 /* Behind them, for a program that will be linked ... */
 #define CUDA_LINKED_FLAGS "-dlto", "-rdc=true"
 /* ... and for one that is whole, from NVRTC 13 on: functions are optimised and assembled at the same time, by as many

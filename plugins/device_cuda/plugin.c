@@ -18,6 +18,9 @@ static const struct loom_opt rows[] = {
 		      .help = "With worker = warp: workers per thread block.", .min = 1, .max = 32),
 	LOOM_OPT(struct gpu_options, arch, LOOM_OPT_STR, "",
 		 "What to compile for, as in sm_90. Empty: this GPU."),
+	LOOM_OPT(struct gpu_options, lineinfo, LOOM_OPT_BOOL, "no",
+		 "Whether compiled programs know the lines of their sources: for profilers, and at no cost but in "
+		 "compilation. A mistake in device code names its line anyway."),
 	GPU_OPTION_AS(compiler, "nvrtc", .type = LOOM_OPT_PATH, .dflt = "",
 		      .help = "The run-time compiler's file, libnvrtc.so. Empty: where toolkits put it."),
 	{.name = NULL},

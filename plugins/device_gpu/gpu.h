@@ -23,6 +23,7 @@ struct gpu_options {
 	const char *arch, *cache;
 	uint32_t group; /* warps or waves: workers per block, with worker = warp or wave */
 	const char *compiler;
+	uint8_t lineinfo; /* CUDA: programs know the lines of their sources */
 };
 extern const char *const gpu_compile_choices[], *const gpu_isolation_choices[];
 #define GPU_OPTIONS                                                                                \

@@ -20,6 +20,13 @@ LOOM_FN uint64_t sched_mgws_claimed(const struct loom_ctx *c, uint64_t next)
 	return next < c->ctl->initial_tasks ? next : MGWS_ALL;
 }
 
+/* n / of, or a little less: a division of 64 bits is a hundred instructions of a GPU. */
+LOOM_FN uint64_t sched_mgws_share_of(uint64_t n, uint32_t of)
+{
+	uint64_t part = 0xffffffffu / of; /* of 2^32 */
+	return (n >> 32) * part + ((n & 0xffffffffu) * part >> 32);
+}
+
 /* Lane 0, apart: draws from the device's range: how many, and *from. `looked`: the word as it was, or 0. */
 #define MGWS_CLAIM_MAX 65536u /* the range's next task must not run over */
 LOOM_FN uint64_t sched_mgws_draw(struct loom_ctx *c, uint64_t *looked, uint64_t *from, int was_idle)
@@ -30,7 +37,7 @@ LOOM_FN uint64_t sched_mgws_draw(struct loom_ctx *c, uint64_t *looked, uint64_t 
 	left = sched_mgws_undrawn(range);
 	if (!left)
 		return 0;
-	n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim) : left / (8 * (uint64_t)c->count);
+	n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim) : sched_mgws_share_of(left, 8 * c->count);
 	n = n ? n : 1;
 	if (SCHED_GRAIN(c) == SCHED_LANE) /* whole rounds */
 		n = (n + c->lanes - 1) / c->lanes * c->lanes;
@@ -69,8 +76,7 @@ LOOM_FN int sched_mgws_claim(struct loom_ctx *c, int was_idle)
 		uint64_t next = b->claimed; /* an older look will do, and costs no second way to the word */
 #endif
 		if (next < all) {
-			n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim)
-						: (all - next) / (8 * (uint64_t)c->workers);
+			n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim) : sched_mgws_share_of(all - next, 8 * c->workers);
 			n = n ? n : 1;
 			if (SCHED_GRAIN(c) == SCHED_LANE) /* whole rounds */
 				n = (n + c->lanes - 1) / c->lanes * c->lanes;

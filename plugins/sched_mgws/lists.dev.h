@@ -140,13 +140,18 @@ LOOM_FN int sched_mgws_put(struct loom_ctx *c, uint32_t which, const struct loom
 	return 1;
 }
 
+/* Lane 0: the list holds tasks. Acquire: an empty list says that its last taker is counted as busy; pairs with the
+ * release of the lowered count below. */
+LOOM_FN int sched_mgws_filled(const struct sched_mgws_list *s)
+{
+	return loom_load_acquire_sys(&s->count) != 0;
+}
+
 /* Collective: locks the list if it holds tasks; how many. 0: it is not locked. */
 LOOM_FN uint64_t sched_mgws_open_list(struct loom_ctx *c, struct sched_mgws_list *s)
 {
 	uint64_t count = 0;
-	/* Acquire: an empty list says that its last taker is counted as busy; pairs with the
-	 * release of the lowered count below. */
-	if (c->lane == 0 && loom_load_acquire_sys(&s->count) && sched_mgws_lock(c, s)) {
+	if (c->lane == 0 && sched_mgws_filled(s) && sched_mgws_lock(c, s)) {
 		count = loom_load_relaxed_sys(&s->count);
 		if (!count)
 			sched_mgws_unlock(s);
@@ -205,10 +210,15 @@ LOOM_FN int sched_mgws_withheld(const struct loom_ctx *c)
 /* Collective: what others left for anybody, or for this kind of device. */
 LOOM_FN uint32_t sched_mgws_adopt(struct loom_ctx *c, int idle)
 {
-	uint32_t n = sched_mgws_take(c, LOOM_ON_ANY, idle);
-	if (!n && SCHED_CFG(c, mixed) && !SCHED_CFG(c, apart)) /* apart, they come by mail */
-		n = sched_mgws_take(c, sched_mgws_own_kind(c), idle);
-	return n;
+	const struct sched_mgws_list *list = sched_mgws_global(c)->list;
+	uint32_t which = MGWS_LISTS, kind = sched_mgws_own_kind(c);
+	if (c->lane == 0 && sched_mgws_filled(&list[LOOM_ON_ANY]))
+		which = LOOM_ON_ANY;
+	else if (c->lane == 0 && SCHED_CFG(c, mixed) && !SCHED_CFG(c, apart) && /* apart, they come by mail */
+		 sched_mgws_filled(&list[kind]))
+		which = kind;
+	which = loom_word_from_lane0(c, which);
+	return which == MGWS_LISTS ? 0 : sched_mgws_take(c, which, idle);
 }
 
 #endif

@@ -15,7 +15,7 @@ LOOM_FN void sched_mgws_settle(struct loom_ctx *c, struct sched_mgws_own *own,
 	if (!own->open && own->head != own->tail) {
 		sched_mgws_publish(own, q);
 		sched_wake(c, &sched_mgws_global(c)->common.bell, 1u);
-	} else if (!own->open && own == &q->books) {
+	} else if (!own->open && own == &q->books && SCHED_CFG(c, owners) > 1) {
 		loom_store_relaxed_sys(&q->word, (uint64_t)0); /* co-owners judge by the word alone */
 	}
 	sched_mgws_drop(c, own, q);

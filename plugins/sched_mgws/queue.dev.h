@@ -161,6 +161,13 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #define SCHED_APART LOOM_FN
 #endif
 
+/* Lanes work together: always where a GPU's come here. */
+#ifdef LOOM_DEVICE_COMPILE
+#define SCHED_SEVERAL(c) 1
+#else
+#define SCHED_SEVERAL(c) ((c)->lanes != 1)
+#endif
+
 /* This lane's words of one task. */
 SCHED_SLOW void sched_copy_share(const struct loom_ctx *c, struct loom_task *to,
 				 const struct loom_task *from)
@@ -174,10 +181,10 @@ SCHED_SLOW void sched_copy_share(const struct loom_ctx *c, struct loom_task *to,
 LOOM_FN void sched_copy(const struct loom_ctx *c, struct loom_task *to,
 			const struct loom_task *from)
 {
-	if (c->lanes == 1)
-		sched_copy_task(to, from);
-	else
+	if (SCHED_SEVERAL(c))
 		sched_copy_share(c, to, from);
+	else
+		sched_copy_task(to, from);
 }
 
 /* This lane's pairs of words of n tasks, two at a time: a GPU's loads take long, but many can be under way. Segments
@@ -213,7 +220,7 @@ LOOM_FN void sched_move(const struct loom_ctx *c, struct loom_task *to, uint64_t
 			uint64_t to_mask, const struct loom_task *from, uint64_t from_at,
 			uint64_t from_mask, uint32_t n)
 {
-	if (c->lanes != 1) {
+	if (SCHED_SEVERAL(c)) {
 		if (from_mask == ~0ull) {
 			from += from_at;
 			from_at = 0;
@@ -236,20 +243,22 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
 	c->depth = 0;
+#ifdef GPULOOM_DEV_CPU_H /* a GPU's kernel has cleared private blocks, and contexts */
+	struct loom_counters none = {0};
+	struct sched_lane nothing = {0, 0, 0};
+	if (c->lane == 0)
+		l->tally = none;
+	*sched_lane(c) = nothing;
+#endif
 	if (c->lane == 0) {
-		struct loom_counters none = {0};
 		uint32_t depth = SCHED_CFG(c, in_place_depth);
 		l->lanes = c->lanes;
 		l->mask = SCHED_CFG(c, local_queue) - 1;
 		/* A GPU's stack is small: its device layer has a bound of its own. */
 		l->in_place_depth = depth < LOOM_NESTING_MAX ? depth : LOOM_NESTING_MAX;
-		l->tally = none;
 		l->tally.begin_ns = loom_clock_ns(c);
 		l->tally.last_task_ns = l->tally.begin_ns;
 	}
-	sched_lane(c)->head = 0;
-	sched_lane(c)->count = 0;
-	sched_lane(c)->spawned = 0;
 	loom_barrier_lanes(c);
 }
 
@@ -257,7 +266,7 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 {
 	struct sched_local *l = sched_local(c);
-	if (SCHED_GRAIN(c) == SCHED_LANE && c->lanes > 1 && c->lane != 0)
+	if (SCHED_GRAIN(c) == SCHED_LANE && SCHED_SEVERAL(c) && c->lane != 0)
 		loom_fetch_add_relaxed_dev(&l->tally.spawned, sched_lane(c)->spawned);
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
@@ -271,6 +280,7 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 #else
 	/* By all lanes at once: they may lie beyond a link, and those of some thousand workers go there now. */
 	loom_barrier_lanes(c);
+	LOOM_NO_UNROLL
 	for (uint32_t i = c->lane; i < sizeof(l->tally) / 8; i += c->lanes)
 		((sched_word *)c->counters)[i] = ((const sched_word *)&l->tally)[i];
 #endif

@@ -15,19 +15,29 @@
 #include "work_one.dev.h"
 #endif
 
+#ifdef GPULOOM_DEV_CPU_H
+LOOM_FN void sched_mgws_clear(struct loom_ctx *c)
+{
+	struct sched_mgws_keep none = {{0, 0, 0, 0}, {0, 0}, {{{0, 0}, {0, 0}}}};
+	struct sched_mgws_mine fresh = {};
+	*sched_mgws_keep(c) = none;
+	if (c->lane != 0)
+		return;
+	*sched_mgws_mine(c) = fresh;
+	for (uint32_t i = 0; i < MGWS_BITS_BYTES(c->workers) / 8; i++)
+		sched_mgws_bits(c)[i] = 0;
+}
+#endif
+
 LOOM_FN int sched_mgws_begin(struct loom_ctx *c)
 {
 	sched_start(c);
-	struct sched_mgws_keep none = {{0, 0, 0, 0}, {0, 0}, {{{0, 0}, {0, 0}}}};
-	sched_mgws_keep(c)->block = none.block;
-	sched_mgws_keep(c)->backlog = none.backlog;
-	if (MGWS_LEVELLED(c))
-		sched_mgws_keep(c)->levels = none.levels;
+#ifdef GPULOOM_DEV_CPU_H
+	sched_mgws_clear(c);
+#endif
 	if (c->lane == 0) {
 		struct sched_mgws_mine *mine = sched_mgws_mine(c);
-		struct sched_mgws_mine fresh = {};
 		struct sched_mgws_queue *q = (struct sched_mgws_queue *)c->own[LOOM_SCHED];
-		*mine = fresh;
 		mine->looked = c->device;
 		sched_local(c)->shared = sched_mgws_find_global(c);
 		mine->q = q;
@@ -39,8 +49,6 @@ LOOM_FN int sched_mgws_begin(struct loom_ctx *c)
 			mine->books = &mine->q->books;
 			mine->own.open = 1;
 		}
-		for (uint32_t i = 0; i < MGWS_BITS_BYTES(c->workers) / 8; i++)
-			sched_mgws_bits(c)[i] = 0;
 	}
 	loom_barrier_lanes(c);
 	return 0;
@@ -82,23 +90,24 @@ LOOM_FN int sched_mgws_more(struct loom_ctx *c)
 LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 {
 	uint64_t ran = 0;
-	int on;
 	LOOM_FAR_TOGETHER(sched_mgws_begin, c);
 	if (sched_mgws_is_postmaster(c)) {
 		LOOM_FAR_TOGETHER(sched_mgws_post, c);
 		LOOM_FAR_TOGETHER(sched_mgws_end, c, ran);
 		return;
 	}
-	do {
-		if (SCHED_GRAIN(c) == SCHED_LANE && c->lanes > 1)
-			on = sched_mgws_rounds(c, &ran);
+	if (SCHED_GRAIN(c) == SCHED_LANE && SCHED_SEVERAL(c)) {
+		while (sched_mgws_rounds(c, &ran) && LOOM_FAR_TOGETHER(sched_mgws_more, c))
+			;
+	} else if (SCHED_SEVERAL(c)) {
+		while (sched_mgws_work(c, &ran) && LOOM_FAR_TOGETHER(sched_mgws_more, c))
+			;
+	} else {
 #ifdef GPULOOM_DEV_CPU_H
-		else if (c->lanes == 1)
-			on = sched_mgws_work_one(c, &ran);
+		while (sched_mgws_work_one(c, &ran) && sched_mgws_more(c))
+			;
 #endif
-		else
-			on = sched_mgws_work(c, &ran);
-	} while (on && LOOM_FAR_TOGETHER(sched_mgws_more, c));
+	}
 	LOOM_FAR_TOGETHER(sched_mgws_end, c, ran);
 }
 

@@ -162,7 +162,7 @@ LOOM_FN uint64_t sched_static_share(struct loom_ctx *c)
 		}
 		if (task->affinity && !sched_static_allows(c, task))
 			return ran;
-		if (i - from == sample && c->trace)
+		if (i - from == sample && LOOM_TRACE_OF(c))
 			sample = loom_trace_task(c, sample, task);
 		else
 			loom_task_run(c, task);

@@ -72,7 +72,7 @@ LOOM_FN struct sched_mgws_queue *sched_mgws_queue_of(const struct loom_ctx *c, u
 {
 	struct sched_mgws_queue *q =
 		(struct sched_mgws_queue *)loom_public(c, LOOM_SCHED, worker);
-	if (q->leader != worker)
+	if (SCHED_CFG(c, owners) > 1 && q->leader != worker)
 		q = (struct sched_mgws_queue *)loom_public(c, LOOM_SCHED, q->leader);
 	return q == sched_mgws_used(c) ? (struct sched_mgws_queue *)NULL : q;
 }

@@ -60,7 +60,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, uint64_t *ran)
 			if (SCHED_ODD(&t) && t.affinity == other) {
 				LOOM_FAR_TOGETHER(sched_mgws_send, c, (const struct loom_task *)&t);
 			} else {
-				if (c->trace && n == sample)
+				if (LOOM_TRACE_OF(c) && n == sample)
 					sample = loom_trace_task(c, n, &t);
 				else
 					loom_task_run(c, &t);

@@ -118,7 +118,7 @@ LOOM_FN int sched_mgws_work_one(struct loom_ctx *c, uint64_t *ran)
 			sched_mgws_send(c, p);
 			continue;
 		}
-		if (n == sample && c->trace)
+		if (n == sample && LOOM_TRACE_OF(c))
 			sample = loom_trace_task(c, n, p);
 		else
 			loom_task_run(c, p);

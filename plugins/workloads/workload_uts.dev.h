@@ -31,6 +31,7 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 	if (!children) /* most nodes */
 		return;
 	workload_task(&task, t->tag);
+	LOOM_NO_UNROLL
 	for (uint32_t i = 0; i < children; i++) {
 		uts_child(&child, &n, i);
 		uts_pack(&task, &child);

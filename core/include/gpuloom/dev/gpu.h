@@ -67,8 +67,12 @@ __device__ void loom_task_run_nested(struct loom_ctx *c, const struct loom_task 
  * address went into a call would have to lie in memory for good. */
 #ifdef LOOM_DEVICE_COMPILE
 template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_far(struct loom_ctx *c, A... a);
-#define LOOM_FAR(fn, ...) loom_gpu_far<fn, 0>(__VA_ARGS__)
 #define LOOM_FAR_TOGETHER(fn, ...) loom_gpu_far<fn, 1>(__VA_ARGS__)
+#ifdef LOOM_ALONE
+#define LOOM_FAR(fn, ...) loom_gpu_far<fn, 0>(__VA_ARGS__)
+#else
+#define LOOM_FAR LOOM_FAR_TOGETHER
+#endif
 #endif
 
 #endif

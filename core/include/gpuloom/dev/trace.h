@@ -36,17 +36,24 @@ struct loom_trace {
 	uint64_t pad[4];
 };
 
+/* Where to; a program for a GPU that nobody asks for a trace knows that from the start. */
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_TRACED)
+#define LOOM_TRACE_OF(c) ((struct loom_trace *)NULL)
+#else
+#define LOOM_TRACE_OF(c) ((c)->trace)
+#endif
+
 /* 0 where nobody asks for a trace. */
 LOOM_FN uint64_t loom_trace_now(const struct loom_ctx *c)
 {
-	return c->trace ? loom_clock_ns(c) : 0;
+	return LOOM_TRACE_OF(c) ? loom_clock_ns(c) : 0;
 }
 
 /* Lane 0: an event that began then and ends now. */
 LOOM_FN void loom_trace_add(const struct loom_ctx *c, uint32_t what, uint64_t begin_ns, uint32_t other,
 			    uint64_t count)
 {
-	struct loom_trace *t = c->trace;
+	struct loom_trace *t = LOOM_TRACE_OF(c);
 	if (!t)
 		return;
 	if (t->used == t->room) {
@@ -64,7 +71,7 @@ LOOM_FN void loom_trace_add(const struct loom_ctx *c, uint32_t what, uint64_t be
 /* A loop that has run `ran` tasks counts from 0: which one is to be kept? */
 LOOM_FN uint64_t loom_trace_next(const struct loom_ctx *c, uint64_t ran)
 {
-	uint64_t every = c->trace ? c->trace->every : 0;
+	uint64_t every = LOOM_TRACE_OF(c) ? LOOM_TRACE_OF(c)->every : 0;
 	return every ? (every - ran % every) % every : ~0ull;
 }
 
