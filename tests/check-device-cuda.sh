@@ -21,6 +21,25 @@ fake=$B/tests/cuda
 [ -e "$fake/libcuda.so.1" ] || { fail "no $fake/libcuda.so.1"; finish; }
 export LD_LIBRARY_PATH="$fake"
 
+# Each GPU's memory is made by its process, and the other's maps it: queues lie there.
+shared_runs() {
+	case $B in *thread*) return ;; esac
+	for workload in memset fib uts; do
+		eval run mgws $workload 0 "'3 samples, each verified'" none $own "$two"
+	done
+	eval run mgws uts 4 "'say isolation = process for that GPU, too'" none "$two" --set device.cuda.0.isolation=process
+	for call in cuMemGetAllocationGranularity cuMemCreate cuMemAddressReserve cuMemMap cuMemSetAccess cuMemExportToShareableHandle \
+		cuMemImportFromShareableHandle; do
+		export FAKE_GPU_FAIL=$call:1
+		eval run mgws memset 1 $call none $own "$two"
+	done
+	for call in cuMemRelease cuMemUnmap cuMemAddressFree; do
+		export FAKE_GPU_FAIL=$call:1
+		eval run mgws memset 0 verified none $own "$two"
+	done
+	unset FAKE_GPU_FAIL
+}
+
 # What several GPUs are to each other.
 FAKE_GPU=two-gpus expect 0 'cuda: peer access +limited +2 of 2 directed pairs of GPUs, 1 of them with native 64-bit atomics' \
 	"$G" doctor
@@ -49,20 +68,6 @@ run mgws memset 4 'CUDA_ERROR_NO_DEVICE .*make an NVIDIA GPU visible' init
 run mgws memset 4 'compute capability 6.0: 7.0 or later' old-gpu
 run mgws memset 4 'nvrtc = in' none --set device.cuda.nvrtc=/nonexistent/libnvrtc.so
 process_runs
-# Each GPU's memory is made by its process, and the other's maps it: queues lie there.
-for workload in memset fib uts; do
-	eval run mgws $workload 0 "'3 samples, each verified'" none $own "$two"
-done
-eval run mgws uts 4 "'say isolation = process for that GPU, too'" none "$two" --set device.cuda.0.isolation=process
-for call in cuMemGetAllocationGranularity cuMemCreate cuMemAddressReserve cuMemMap cuMemSetAccess cuMemExportToShareableHandle \
-	cuMemImportFromShareableHandle; do
-	export FAKE_GPU_FAIL=$call:1
-	eval run mgws memset 1 $call none $own "$two"
-done
-for call in cuMemRelease cuMemUnmap cuMemAddressFree; do
-	export FAKE_GPU_FAIL=$call:1
-	eval run mgws memset 0 verified none $own "$two"
-done
-unset FAKE_GPU_FAIL
+shared_runs
 refused_runs
 finish

@@ -473,7 +473,7 @@ API CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, C
 {
 	CALLED(cuMemcpyHtoDAsync);
 	(void)stream;
-	memcpy((void *)(uintptr_t)to, from, bytes);
+	fake_copy((void *)(uintptr_t)to, from, bytes);
 	return CUDA_SUCCESS;
 }
 
@@ -481,7 +481,7 @@ API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstrea
 {
 	CALLED(cuMemcpyDtoHAsync);
 	(void)stream;
-	memcpy(to, (const void *)(uintptr_t)from, bytes);
+	fake_copy(to, (const void *)(uintptr_t)from, bytes);
 	return CUDA_SUCCESS;
 }
 

@@ -207,7 +207,8 @@ static void run_sample(struct worker *w)
 			sched_yield();
 	if (w->record->probe) {
 		loom_probe_run(c, w->record->probe);
-		if (wrong("lossy") && c->device == w->record->probe->b && c->worker == c->first && w->record->probe->sum)
+		if (wrong("lossy") && c->device == w->record->probe->b && c->worker == c->first &&
+		    loom_load_relaxed_sys(&w->record->probe->sum))
 			loom_fetch_add_relaxed_sys(&w->record->probe->sum, ~0ull);
 	} else if (LOOM_HAS(workload, kernel))
 		workload->kernel(c);
@@ -310,6 +311,17 @@ FAKE_FN void *fake_memory(size_t align, size_t bytes)
 {
 	void *at = aligned_alloc(align, (bytes + align - 1) & ~(align - 1));
 	return at ? memset(at, 0xa5, bytes) : NULL;
+}
+
+/* A copy beside the running kernel: words that workers look at meanwhile change as a whole. */
+FAKE_FN void fake_copy(void *to, const void *from, size_t bytes)
+{
+	size_t i = 0;
+	if (((uintptr_t)to | (uintptr_t)from) % 4 == 0)
+		for (; i + 4 <= bytes; i += 4)
+			__atomic_store_n((uint32_t *)to + i / 4, __atomic_load_n((const uint32_t *)from + i / 4, __ATOMIC_RELAXED),
+					 __ATOMIC_RELAXED);
+	memcpy((char *)to + i, (const char *)from + i, bytes - i);
 }
 
 static struct {

@@ -27,6 +27,8 @@ tree = custom
 END
 
 detector=counter
+# A kernel that has died leaves its threads.
+export TSAN_OPTIONS="${TSAN_OPTIONS-} report_thread_leaks=0"
 
 # run SCHEDULER WORKLOAD STATUS PATTERN [WRONG [ARGUMENTS]]
 run() {
@@ -96,6 +98,8 @@ apart_runs() {
 process_runs() {
 	two="--set run.devices=$device:0\\ $device:1 --set device.$device.1.gpu=0"
 	own="--set device.$device.isolation=process"
+	# ThreadSanitizer sees no order in what passes through another process.
+	case $B in *thread*) return ;; esac
 	for workload in memset fib uts; do
 		run mgws $workload 0 '3 samples, each verified' none $own
 		eval run mgws $workload 0 "'3 samples, each verified'" none $own "$two" --set transport.use=host
