@@ -47,7 +47,8 @@ extern const char *const nic_waits[];
 			 "Operations that the provider is given at once.", .min = 1, .max = 2048), \
 		LOOM_OPT(struct nic_opts, wait, LOOM_OPT_ENUM, "yield",                            \
 			 "What the NIC's thread does without work. spin: look again. yield: let "  \
-			 "others run, look again. sleep: nap in between.",                         \
+			 "others run, look again, and after some 10 ms in vain nap in between. "   \
+			 "sleep: nap in between.",                                                 \
 			 .choices = nic_waits),                                                    \
 		LOOM_OPT(struct nic_opts, spin, LOOM_OPT_U32, "64",                                \
 			 "How often it looks before it yields or naps.", .max = 1 << 30),          \

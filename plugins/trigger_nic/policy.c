@@ -11,6 +11,10 @@
 #include "nic.h"
 
 #define RECORDED 1024u
+/* Looks in vain, some 10 ms, after which a thread that yields naps in between. One that yields for seconds, because the
+ * other rank has died, leaves so little to the others of its core on some kernels (Linux 6.18) that not even
+ * the dead process is buried. */
+#define PATIENCE 16384u
 const char *const nic_waits[] = {"spin", "yield", "sleep", NULL};
 
 int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_way *way,
@@ -145,11 +149,12 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 
 static void rest(const struct nic *nic, uint32_t *idle)
 {
-	if ((*idle)++ < nic->opts->spin || nic->opts->wait == NIC_SPIN) {
+	*idle += *idle < UINT32_MAX;
+	if (*idle <= nic->opts->spin || nic->opts->wait == NIC_SPIN) {
 		loom_relax();
 		return;
 	}
-	if (nic->opts->wait == NIC_YIELD) {
+	if (nic->opts->wait == NIC_YIELD && *idle < PATIENCE) {
 		sched_yield();
 		return;
 	}
