@@ -4,10 +4,12 @@
 # verified. The caller has set
 #   device   cuda or hip          vendor   for the message when there is none
 #   shapes   of workers: options of the device, one set a line
+#   between  transports by which devices in processes of their own share memory
 #   syncs    by which consumers wait; the first with each of shared_shapes, too
 #   litmus   the compiler for tests/gpu/litmus.cu with its options; false: there is none
 # and its arguments are BUILD [SAMPLES]: how many in a row, in one run (default 50). PARTS says which of
-#   tasks    all of: counter hcounter tree (every combination under that detector), policies, shapes, pairs
+#   tasks    all of: counter hcounter tree (every combination under that detector), policies, shapes, pairs,
+#            processes
 #   waits    consumers that wait for producers
 #   litmus   of the device layer's memory orders
 # and those of the caller. Exit 77: no GPU here.
@@ -197,11 +199,29 @@ pairs() {
 	done
 }
 
+# A process of its own for each device. Two on one GPU take turns.
+processes() {
+	own="--set device.$device.isolation=process"
+	for workload in memset contains fib uts; do
+		every "$workload in a process" $base $own --set run.workload=$workload
+	done
+	half=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
+	for transport in $between; do
+		for grain in worker lane; do
+			every "two processes on one GPU, $transport $grain" $own --set run.devices="$device:0 $device:1" \
+				--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
+				--set transport.use="$transport" --set scheduler.use=mgws --set termination.use=hcounter \
+				--set scheduler.mgws.grain=$grain --set workload.uts.tree=custom --set workload.uts.depth=6
+		done
+	done
+}
+
 tasks() {
 	combinations $detectors
 	policies
 	shapes
 	pairs
+	processes
 }
 
 waits() {
