@@ -32,7 +32,7 @@ static void leave_stdio(void)
 		close(null);
 }
 
-pid_t child_fork(const char *name)
+pid_t child_fork(const char *name, int tied)
 {
 	pid_t parent = getpid();
 	sigset_t old;
@@ -44,7 +44,8 @@ pid_t child_fork(const char *name)
 		errno = failed;
 		return pid;
 	}
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (tied)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent) /* it died before the line above */
 		_exit(1);
 	char text[16];

@@ -134,7 +134,7 @@ static int await_start(struct launch *l, struct loom_error *err)
 int process_start(struct launch *l, struct loom_error *err)
 {
 	struct device *d = l->device;
-	pid_t pid = child_fork(d->name);
+	pid_t pid = child_fork(d->name, 1);
 	if (pid == 0)
 		child_main(l);
 	int failed = errno;

@@ -454,10 +454,10 @@ int remote_start(struct gpu *d, struct loom_error *err)
 		d->host->free(d->host, r);
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start its process: %s", d->name, strerror(failed));
 	}
-	pid_t pid = child_fork(d->name);
+	pid_t host = getpid(), pid = child_fork(d->name, 0); /* whichever thread opens a stack may end before it */
 	if (pid == 0) {
 		close(pair[0]);
-		remote_serve(d, pair[1], shared);
+		remote_serve(d, pair[1], host, shared);
 		_exit(0);
 	}
 	int failed = errno;

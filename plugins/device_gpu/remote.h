@@ -5,6 +5,8 @@
 #ifndef GPULOOM_GPU_REMOTE_H
 #define GPULOOM_GPU_REMOTE_H
 
+#include <sys/types.h>
+
 #include "gpu.h"
 
 /* Before any call of the driver: starts the process and puts d->driver behind it. */
@@ -93,7 +95,7 @@ struct remote_ir {
 	uint64_t name, bytes;
 };
 
-/* The other process: answers until the connection ends. */
-void remote_serve(struct gpu *d, int socket, char *shared);
+/* The other process: answers until the connection ends, or the host's process does. */
+void remote_serve(struct gpu *d, int socket, pid_t host, char *shared);
 
 #endif

@@ -2,6 +2,7 @@
 /* The process of a device with isolation = process: makes the driver's calls that the host asks for. */
 #include "remote.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -258,12 +259,23 @@ static int answer(struct server *s, const struct remote_ask *q, int *fd, struct 
 	return rc;
 }
 
-void remote_serve(struct gpu *d, int socket, char *shared)
+/* Others that the host has forked hold its end of the connection, too: that is no sign of its life. */
+#define LOOK_MS 1000
+static int await_question(int socket, pid_t host)
+{
+	struct pollfd on = {.fd = socket, .events = POLLIN};
+	int n;
+	while ((n = poll(&on, 1, LOOK_MS)) == 0 && getppid() == host)
+		;
+	return n == 1;
+}
+
+void remote_serve(struct gpu *d, int socket, pid_t host, char *shared)
 {
 	struct server s = {.d = d, .shared = shared};
 	struct remote_ask q;
 	int fd;
-	while (remote_receive(socket, &q, sizeof(q), &fd) == 0) {
+	while (await_question(socket, host) && remote_receive(socket, &q, sizeof(q), &fd) == 0) {
 		struct remote_answer a = {.rc = 0};
 		int came = fd;
 		a.rc = answer(&s, &q, &fd, &a);

@@ -111,18 +111,33 @@ process_runs() {
 	run mgws memset 124 "no end after 0.5 s .* 1 at work \(1\)" hang --set run.timeout=500ms $own
 	grep -q 'did not leave within 1000 ms: its process (pid [0-9]*) was killed' "$tmp/err" || fail 'a hanging kernel lives on'
 	# So does the sample, when that process dies.
+	long_run
+	kill -9 "$child"
+	wait $run
+	[ $? -eq 1 ] && grep -q "its process (pid $child) was killed by signal 9" "$tmp/err" ||
+		{ fail 'no word about a process that was killed'; cat "$tmp/err"; }
+	# And it ends when the run is killed.
+	long_run
+	kill -9 $run
+	wait $run 2>/dev/null
+	for i in $(seq 50); do
+		state=$(sed 's/.*) //; s/ .*//' "/proc/$child/stat" 2>/dev/null)
+		[ -n "$state" ] && [ "$state" != Z ] || break
+		sleep 0.2
+	done
+	[ -z "$state" ] || [ "$state" = Z ] || fail "the device's process outlived the run: $state"
+}
+
+# $run, and its device's process $child, whose workers run.
+long_run() {
 	export FAKE_GPU=none
 	"$G" run "$tmp/gpu.ini" --set workload.memset.tasks=100000000 --samples 1000 $own >"$tmp/out" 2>"$tmp/err" </dev/null &
-	child= tries=0
-	while [ $tries -lt 200 ] && [ "$(ls "/proc/${child:-none}/task" 2>/dev/null | wc -l)" -lt 9 ]; do # its workers run
-		child=$(cut -d ' ' -f 1 "/proc/$!/task/$!/children" 2>/dev/null)
+	run=$! child= tries=0
+	while [ $tries -lt 200 ] && [ "$(ls "/proc/${child:-none}/task" 2>/dev/null | wc -l)" -lt 9 ]; do
+		child=$(cut -d ' ' -f 1 "/proc/$run/task/$run/children" 2>/dev/null)
 		tries=$((tries + 1))
 		sleep 0.1
 	done
-	kill -9 "$child"
-	wait $!
-	[ $? -eq 1 ] && grep -q "its process (pid $child) was killed by signal 9" "$tmp/err" ||
-		{ fail 'no word about a process that was killed'; cat "$tmp/err"; }
 }
 
 refused_runs() {
