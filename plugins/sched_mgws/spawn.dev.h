@@ -64,6 +64,13 @@ SCHED_SLOW int sched_mgws_send(struct loom_ctx *c, const struct loom_task *task)
 	return LOOM_EFULL;
 }
 
+/* The same for the task that was popped last: from its slot, so that the loop need not load what it does not use. */
+SCHED_SLOW int sched_mgws_send_popped(struct loom_ctx *c)
+{
+	const struct sched_lane *mine = sched_lane(c);
+	return sched_mgws_send(c, &sched_ring(c)[(mine->head + mine->count) & sched_mask(c)]);
+}
+
 /* The local queue is full: the ladder. */
 SCHED_APART int sched_mgws_overflow(struct loom_ctx *c, const struct loom_task *task)
 {

@@ -58,7 +58,7 @@ LOOM_FN int sched_mgws_work(struct loom_ctx *c, uint64_t *ran)
 			sched_pop(c, mine, ring, mask, &t);
 			int due = loom_look_due(c);
 			if (SCHED_ODD(&t) && t.affinity == other) {
-				LOOM_FAR_TOGETHER(sched_mgws_send, c, (const struct loom_task *)&t);
+				LOOM_FAR_TOGETHER(sched_mgws_send_popped, c);
 			} else {
 				if (LOOM_TRACE_OF(c) && n == sample)
 					sample = loom_trace_task(c, n, &t);
