@@ -25,7 +25,8 @@ struct loom_term_dev {
 	void (*busy)(struct loom_ctx *c);
 	/* Asked by an idle worker again and again: 1 when no task exists or can come to exist; once
 	 * 1 for one worker it becomes 1 for all. `robbed` counts the tasks ever taken from this
-	 * worker by others in this sample, for detectors that vote in rounds (5.6.3). */
+	 * worker by others in this sample, for detectors that vote in rounds (5.6.3). Device code of others may
+	 * define LOOM_TERM_COUNTS for GPUs: it has no use for `robbed`, and gets 0. */
 	int (*done)(struct loom_ctx *c, uint64_t robbed);
 	/* LOOM_TERM_*, for schedulers of the CPU. Absent: 0. */
 	uint32_t flags;
