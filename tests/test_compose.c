@@ -660,7 +660,7 @@ static const struct test tests[] = {
 	{"resources", test_resources},
 	{"cache", test_cache},
 };
-TEST_MAIN("compose", 300, tests)
+TEST_MAIN("compose", 540, tests)
 
 #else
 #include "support.h"

@@ -242,7 +242,7 @@ static const struct test tests[] = {
 	{"source_error", test_source_error},
 	{"resources", test_resources},
 };
-TEST_MAIN("compose_hip", 300, tests)
+TEST_MAIN("compose_hip", 540, tests)
 
 #else
 #include "support.h"
