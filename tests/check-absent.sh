@@ -43,6 +43,9 @@ expect 0 'device_cuda is left out: there was no cuda.h' make -s B="$b" $none "$b
 for device in cuda hip; do
 	[ "$(wc -l <"$b/plugins/device_$device.absent")" -eq 2 ] || fail "no note about device_$device"
 done
+expect 0 '' make -s B="$b" $none "$b/tests/test_compose" "$b/tests/test_compose_hip"
+expect 77 'device_cuda is not built here' "$b/tests/test_compose"
+expect 77 'device_hip is not built here' "$b/tests/test_compose_hip"
 expect 2 'CUDA=1, but there is no cuda.h' make -s B="$b" $none CUDA=1 all
 expect 2 'HIP=1, but there is no hip/hip_runtime_api.h' make -s B="$b" $none HIP=1 all
 finish

@@ -16,7 +16,7 @@ device_cuda_LIBS := -ldl
 # tests/test_compose.c compiles every combination, without a GPU; tests/check-device-cuda.sh runs the
 # device over a driver of its own.
 CUDA_TEST_OBJ := $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/driver.c $D/jitlink.c $D/ptxas.c $D/share.c)
-$B/obj/tests/test_compose.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins
+$B/obj/tests/test_compose.o: EXTRA_CFLAGS := -DWITH_CUDA -isystem $(CUDA_HOME)/include -Iplugins
 $B/tests/test_compose: $(CUDA_TEST_OBJ)
 $B/obj/tests/cuda/fake_driver.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins -Itests/gpu
 $B/tests/cuda/libcuda.so.1: $B/obj/tests/cuda/fake_driver.o

@@ -14,7 +14,7 @@ device_hip_LIBS := -ldl
 
 # tests/test_compose_hip.c compiles every combination, without a GPU; tests/check-device-hip.sh runs the
 # device over a runtime of its own.
-$B/obj/tests/test_compose_hip.o: EXTRA_CFLAGS := -isystem $(ROCM_PATH)/include -Iplugins
+$B/obj/tests/test_compose_hip.o: EXTRA_CFLAGS := -DWITH_HIP -isystem $(ROCM_PATH)/include -Iplugins
 $B/tests/test_compose_hip: $(patsubst %.c,$B/obj/%.o,$D/calls.c $D/runtime.c $D/codeobject.c)
 $B/obj/tests/hip/fake_runtime.o: EXTRA_CFLAGS := -isystem $(ROCM_PATH)/include -Iplugins -Itests/gpu
 $B/tests/hip/libamdhip64.so.7: $B/obj/tests/hip/fake_runtime.o
