@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # A device process that is killed in mid-run ends the run: error, exit 1, within 2 s, nothing left.
 . tests/lib.sh
-shm_before=$(ls /dev/shm | wc -l)
 for victim in 1 2 3 4; do
 	# The same where devices exchange tasks by mail.
 	apart=
@@ -28,8 +27,11 @@ for victim in 1 2 3 4; do
 		cat "$tmp/err"
 	}
 	pgrep -P $run >/dev/null && fail 'children are left'
+	for pid in $run $children; do
+		[ -z "$(find /dev/shm -name "*[!0-9]$pid[!0-9]*" -o -name "$pid[!0-9]*")" ] ||
+			fail "pid $pid left shared memory behind"
+	done
 done
-[ "$(ls /dev/shm | wc -l)" -eq "$shm_before" ] || fail 'shared-memory files are left'
 # The run itself killed: its device processes die with it.
 "$G" run conf/uts.ini --samples 1 --set workload.uts.tree=T1L --set device.cpu.isolation=process >/dev/null 2>&1 &
 run=$!

@@ -18,7 +18,7 @@ report = $tmp/s.svg
 output = $tmp/s.jsonl
 [sweep.points]
 Small = workload.planted.turns=1000
-large = workload.planted.turns=2000000, device.cpu.spin=1us
+large = workload.planted.turns=40000000, device.cpu.spin=1us
 as-it-is =
 [sweep.run]
 seed = 1, 2
@@ -48,7 +48,7 @@ lines = [json.loads(l) for l in open(sys.argv[2])]
 head, samples = lines[0], [l for l in lines if 'sample' in l]
 point = head['factors'][0]
 assert point['key'] == 'point' and point['values'] == ['Small', 'large', 'as-it-is'], point
-assert point['sets']['large'] == ['workload.planted.turns=2000000', 'device.cpu.spin=1us'], point
+assert point['sets']['large'] == ['workload.planted.turns=40000000', 'device.cpu.spin=1us'], point
 assert len(samples) == 5 * 6
 # In rounds: each cell has been there before any is done.
 names = [json.dumps(l['values']) for l in samples]

@@ -30,5 +30,5 @@ assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in events if e["ph"] == "X")
 END
 done
 expect 2 'may not be negative' "$G" run conf/uts.ini --trace x --trace-every -1
-expect 1 'No such' "$G" run conf/uts.ini --samples 1 --quiet --set workload.uts.tree=custom --trace "$tmp/no/where"
+expect 2 'cannot write .*No such' "$G" run conf/uts.ini --samples 1 --quiet --set workload.uts.tree=custom --trace "$tmp/no/where"
 finish

@@ -155,7 +155,7 @@ static void test_rouses(void)
 		struct flood f;
 		struct qos_rig *r = flooded(path[i], &f);
 		struct loom_request request = {0};
-		for (int k = 0; k < 20; k++) {
+		for (int k = 0; k < 50; k++) {
 			CU_ASSERT_EQUAL(qos_rig_do(r, 1, request), 0);
 			usleep(20000);
 		}
