@@ -17,6 +17,21 @@
 #include <string.h>
 #include <ucontext.h>
 
+/* ThreadSanitizer keeps the calls of each stack apart only when it is told of them: else those that a game leaves
+ * behind add up until its record of calls is full. */
+#ifdef __SANITIZE_THREAD__
+#include <sanitizer/tsan_interface.h>
+#define TURNS_FIBER() __tsan_create_fiber(0)
+#define TURNS_FIBER_HERE() __tsan_get_current_fiber()
+#define TURNS_FIBER_TO(fiber) __tsan_switch_to_fiber(fiber, 0)
+#define TURNS_FIBER_END(fiber) __tsan_destroy_fiber(fiber)
+#else
+#define TURNS_FIBER() NULL
+#define TURNS_FIBER_HERE() NULL
+#define TURNS_FIBER_TO(fiber) ((void)(fiber))
+#define TURNS_FIBER_END(fiber) ((void)(fiber))
+#endif
+
 #define TURNS_MAX 8
 #define TURNS_STACK (256u * 1024)
 #define TURNS_CHANGES 4
@@ -26,6 +41,7 @@ enum turns_mode { TURNS_RANDOM, TURNS_PRIORITIES };
 struct turns_player {
 	ucontext_t at;
 	char *stack;
+	void *fiber;
 	uint32_t *asleep; /* sleeps on this word */
 	uint32_t seen;
 	int over;
@@ -34,7 +50,7 @@ struct turns_player {
 
 static struct {
 	struct turns_player player[TURNS_MAX];
-	ucontext_t table;
+	struct turns_player table; /* who plays no worker */
 	uint32_t n, now;
 	int on, stuck;
 	enum turns_mode mode;
@@ -72,6 +88,12 @@ static uint32_t turns_next(void)
 	return best;
 }
 
+static void turns_to(struct turns_player *from, struct turns_player *to)
+{
+	TURNS_FIBER_TO(to->fiber);
+	swapcontext(&from->at, &to->at);
+}
+
 static void turns_switch(void)
 {
 	uint32_t was = turns.now, next = turns_next();
@@ -79,11 +101,11 @@ static void turns_switch(void)
 		return;
 	if (next == TURNS_MAX) {
 		turns.stuck = !turns.player[was].over; /* all others sleep or are over, and so does this */
-		swapcontext(&turns.player[was].at, &turns.table);
+		turns_to(&turns.player[was], &turns.table);
 		return;
 	}
 	turns.now = next;
-	swapcontext(&turns.player[was].at, &turns.player[next].at);
+	turns_to(&turns.player[was], &turns.player[next]);
 }
 
 /* A worker waits for what others do. */
@@ -98,7 +120,7 @@ static void turns_yield(void)
 		return;
 	if (++turns.step >= turns.limit) { /* nobody gets anywhere */
 		turns.stuck = 1;
-		swapcontext(&turns.player[turns.now].at, &turns.table);
+		turns_to(&turns.player[turns.now], &turns.table);
 	}
 	if (turns.mode == TURNS_RANDOM) {
 		if (turns_draw(3) == 0)
@@ -187,11 +209,15 @@ static int turns_play(uint32_t n, void (*body)(uint32_t), enum turns_mode mode, 
 		p->at.uc_stack.ss_size = TURNS_STACK;
 		p->at.uc_link = NULL;
 		makecontext(&p->at, turns_main, 0);
+		p->fiber = TURNS_FIBER();
 	}
 	turns.on = 1;
 	turns.now = (uint32_t)turns_draw(n);
-	swapcontext(&turns.table, &turns.player[turns.now].at);
+	turns.table.fiber = TURNS_FIBER_HERE();
+	turns_to(&turns.table, &turns.player[turns.now]);
 	turns.on = 0;
+	for (uint32_t i = 0; i < n; i++)
+		TURNS_FIBER_END(turns.player[i].fiber);
 	return turns.stuck ? -1 : 0;
 }
 
