@@ -246,32 +246,36 @@ LOOM_FN void ssr_pause(const struct loom_ctx *c, uint32_t *looks)
 }
 #endif
 
+LOOM_FN int ssr_await(const struct loom_ctx *c, const struct ssr_slot *slot, uint64_t want, uint64_t timeout_ns)
+{
+	uint64_t begin = 0;
+	uint32_t looks = 0;
+	/* Acquire: pairs with the release of the completion: the result, and what the service wrote. */
+	while (loom_load_acquire_sys(&slot->done) < want) {
+		if (loom_stopped(c))
+			return LOOM_EINTR;
+		if (timeout_ns && looks % 64 == 0) {
+			uint64_t now = loom_clock_ns(c);
+			begin = begin ? begin : now;
+			if (now - begin >= timeout_ns)
+				return LOOM_ETIMEDOUT;
+		}
+		ssr_pause(c, &looks);
+	}
+	return 0;
+}
+
 LOOM_FN int ssr_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns, int64_t *result)
 {
 	struct ssr_head *h = ssr_head(c);
 	const struct ssr_ring *r = ssr_ring(h, c->worker);
-	uint32_t looks = 0;
 	if (!r->slots || id >= r->head)
 		return LOOM_EINVAL;
 	if (r->head - id > r->slots)
 		return LOOM_ENOENT;
-	struct ssr_slot *slot = ssr_slot(h, r, id);
-	uint64_t want = (id >> r->shift) + 1, begin = 0;
-	int rc = 0;
+	const struct ssr_slot *slot = ssr_slot(h, r, id);
 	loom_doing(c, LOOM_DOING_SERVICE);
-	/* Acquire: pairs with the release of the completion: the result, and what the service wrote. */
-	while (!rc && loom_load_acquire_sys(&slot->done) < want) {
-		if (loom_stopped(c))
-			rc = LOOM_EINTR;
-		if (!rc && timeout_ns && looks % 64 == 0) {
-			uint64_t now = loom_clock_ns(c);
-			begin = begin ? begin : now;
-			if (now - begin >= timeout_ns)
-				rc = LOOM_ETIMEDOUT;
-		}
-		if (!rc)
-			ssr_pause(c, &looks);
-	}
+	int rc = ssr_await(c, slot, (id >> r->shift) + 1, timeout_ns);
 	loom_doing(c, LOOM_DOING_TASKS);
 	if (!rc)
 		*result = slot->result;
