@@ -37,13 +37,7 @@ static struct file_name *file_names(const struct loom__candidates *all)
 		const char *file = strrchr(all->list[i].path, '/') + 1;
 		snprintf(name[i].whole, sizeof(name[i].whole), "%.*s", (int)strcspn(file, "."),
 			 file);
-		for (int k = 1; k < LOOM_KINDS; k++) {
-			size_t n = strlen(loom__kind_name(k));
-			if (strncmp(file, loom__kind_name(k), n) || file[n] != '_')
-				continue;
-			name[i].kind = k;
-			name[i].brief = name[i].whole + n + 1;
-		}
+		name[i].kind = loom__kind_of_file(name[i].whole, &name[i].brief);
 		if (!strncmp(all->list[i].fault, "hidden by ", 10))
 			name[i].kind = LOOM_KIND_NONE;
 	}

@@ -18,18 +18,11 @@ static int is_note(const struct dirent *entry)
 	return n > m && n - m < sizeof(((struct loom__absent *)0)->name) && !strcmp(entry->d_name + n - m, ending);
 }
 
-/* KIND_NAME: kinds have no '_' of their own. */
 static int set_name(struct loom__absent *a, const char *file)
 {
 	snprintf(a->name, sizeof(a->name), "%.*s", (int)(strlen(file) - (sizeof(ending) - 1)), file);
-	size_t n = strcspn(a->name, "_");
-	for (int k = 1; k < LOOM_KINDS; k++)
-		if (a->name[n] && strlen(loom__kind_name(k)) == n && !strncmp(a->name, loom__kind_name(k), n)) {
-			a->kind = k;
-			a->brief = a->name + n + 1;
-			return 1;
-		}
-	return 0;
+	a->kind = loom__kind_of_file(a->name, &a->brief);
+	return a->kind != LOOM_KIND_NONE;
 }
 
 /* Two lines: why, and what mends it. */

@@ -29,6 +29,18 @@ enum loom_kind loom__kind_of_section(const char *section)
 	return LOOM_KIND_NONE;
 }
 
+enum loom_kind loom__kind_of_file(const char *file, const char **brief)
+{
+	for (int k = 1; k < LOOM_KINDS; k++) {
+		size_t n = strlen(kinds[k].name);
+		if (!strncmp(file, kinds[k].name, n) && file[n] == '_') {
+			*brief = file + n + 1;
+			return k;
+		}
+	}
+	return LOOM_KIND_NONE;
+}
+
 const char *loom__plugin_short(const struct loom_plugin *p)
 {
 	const char *prefix = loom__kind_name(p->kind);

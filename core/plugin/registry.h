@@ -72,6 +72,8 @@ int loom__probe_main(const char *path, int fd);
 const char *loom__kind_name(enum loom_kind kind);    /* "sched" */
 const char *loom__kind_section(enum loom_kind kind); /* "scheduler" */
 enum loom_kind loom__kind_of_section(const char *section); /* LOOM_KIND_NONE: no such kind */
+/* Of "sched_mgws.so", and in *brief "mgws.so". LOOM_KIND_NONE: not called as a plug-in must be. */
+enum loom_kind loom__kind_of_file(const char *file, const char **brief);
 const char *loom__plugin_short(const struct loom_plugin *p); /* "mgws" of "sched_mgws" */
 
 #endif
