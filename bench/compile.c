@@ -2,8 +2,9 @@
 /* What the first use of a selection costs on an NVIDIA GPU: composing its program and compiling it. Needs NVRTC, no
  * GPU. Each compilation is one in a new process, as a command's first is, with NVRTC's own cache off; selections in
  * turn, ROUNDS times; medians.
- *   BUILD/bench/compile [-n ROUNDS] [-a ARCH] [-k FOLDER] [-s SUBSTRING] [-f FILE] [-- NVRTC OPTION...]; uses the plug-ins of BUILD
+ *   BUILD/bench/compile [-n ROUNDS] [-a ARCH] [-k FOLDER] [-s SUBSTRING] [-f FILE] [-o JSON] [-- NVRTC OPTION...]; uses the plug-ins of BUILD
  * -k keeps each program's text, PTX and machine code; -f compiles such a text, perhaps changed; options go behind those of device_cuda. */
+#include <cjson/cJSON.h>
 #include <elf.h>
 #include <errno.h>
 #include <getopt.h>
@@ -118,8 +119,6 @@ static void read_times(struct figures *f)
 	FILE *file = fopen(times, "r");
 	f->optimiser = f->assembler = 0;
 	while (file && fgets(line, sizeof(line), file)) {
-		if (getenv("COMPILE_SHOW_TIMES"))
-			fputs(line, stderr);
 		char *cell[12] = {0}, *at = line;
 		size_t n = 0;
 		for (char *c; n < COUNT(cell) && (c = strsep(&at, ",")) != NULL; n++)
@@ -175,17 +174,15 @@ static void compile(const struct one *o, struct answer *a, char *const *extra, i
 	struct compiled out;
 	struct rusage used;
 	struct loom_error err = {0};
-	const char *option[40] = {arch_is, time_is, CUDA_COMPILER_FLAGS, CUDA_PARALLEL_FLAGS};
-	int n = 0;
+	const char *option[40] = {arch_is, time_is};
 	snprintf(arch_is, sizeof(arch_is), "-arch=%s", arch);
 	snprintf(time_is, sizeof(time_is), "-time=%s", times);
-	while (option[n])
-		n++;
-	for (int i = 0; i < extras && n < (int)COUNT(option); i++)
-		option[n++] = extra[i];
 	double begin = now();
 	must(rtc_open(&fake_host, "compile", &cuda_compiler, NULL, &nvrtc, &err) == 0, &err);
 	a->f.load = now() - begin;
+	int n = 2 + cuda_compiler_options(&nvrtc, 0, option + 2);
+	for (int i = 0; i < extras && n < (int)COUNT(option); i++)
+		option[n++] = extra[i];
 	must(rtc_run(&fake_host, "compile", &nvrtc, o->text.at, option, n, keep ? RTC_CODE_AND_ASSEMBLY : RTC_CODE,
 		     &out, &err) == 0, &err);
 	a->f.whole = now() - begin;
@@ -273,10 +270,36 @@ static void select_all(void)
 		}
 }
 
+/* Every round's figures, for whoever plots them. */
+static void write_json(const char *path, int rounds)
+{
+	cJSON *all = cJSON_CreateObject();
+	for (size_t k = 0; k < count; k++) {
+		cJSON *list = cJSON_AddArrayToObject(all, cases[k].label);
+		for (int i = 0; i < rounds; i++) {
+			const struct figures *f = &cases[k].of[i];
+			cJSON *one = cJSON_CreateObject();
+			cJSON_AddNumberToObject(one, "whole_s", f->whole);
+			cJSON_AddNumberToObject(one, "user_s", f->user);
+			cJSON_AddNumberToObject(one, "system_s", f->system);
+			cJSON_AddNumberToObject(one, "optimiser_s", f->optimiser);
+			cJSON_AddNumberToObject(one, "assembler_s", f->assembler);
+			cJSON_AddItemToArray(list, one);
+		}
+	}
+	char *text = cJSON_Print(all);
+	FILE *file = text ? fopen(path, "w") : NULL;
+	if (!file || fprintf(file, "%s\n", text) < 0 || fclose(file) != 0)
+		fprintf(stderr, "compile: cannot write %s: %s\n", path, strerror(errno));
+	free(text);
+	cJSON_Delete(all);
+}
+
 int main(int argc, char **argv)
 {
 	int rounds = 5;
-	for (int o; (o = getopt(argc, argv, "+n:a:k:s:f:")) != -1;) {
+	const char *json = NULL;
+	for (int o; (o = getopt(argc, argv, "+n:a:k:s:f:o:")) != -1;) {
 		if (o == 'n')
 			rounds = atoi(optarg);
 		else if (o == 'a')
@@ -285,6 +308,8 @@ int main(int argc, char **argv)
 			keep = optarg;
 		else if (o == 'f')
 			add_file(optarg);
+		else if (o == 'o')
+			json = optarg;
 		else if (o == 's')
 			only = optarg;
 		else
@@ -317,6 +342,8 @@ int main(int argc, char **argv)
 		       o->last.r.stack, o->last.instructions);
 		text_free(&o->text);
 	}
+	if (json)
+		write_json(json, rounds);
 	printf("the slowest: %s\n", worst_is);
 	printf("bar compile_slowest_s %.3f <= %.3f %s\n", worst, TARGET_S, worst <= TARGET_S ? "ok" : "short");
 	return 0;

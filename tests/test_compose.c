@@ -40,15 +40,14 @@ static struct compose_target target_of(const struct compose_target *base)
 	return t;
 }
 
-static int compile(const char *text, const char *arch, int want_ptx, struct compiled *out,
+static int compile(const char *text, const char *arch, enum rtc_want want, struct compiled *out,
 		   struct loom_error *err)
 {
-	char option[32];
-	snprintf(option, sizeof(option), "-arch=%s", arch);
-	const char *const parallel[] = {CUDA_PARALLEL_FLAGS};
-	const char *const options[] = {option, CUDA_COMPILER_FLAGS, CUDA_PARALLEL_FLAGS};
-	size_t n = COUNT(options) - (nvrtc.major < CUDA_PARALLEL_SINCE ? COUNT(parallel) : 0);
-	return rtc_run(&fake_host, "cuda:0", &nvrtc, text, options, (int)n, want_ptx, out, err);
+	char arch_is[32];
+	const char *option[CUDA_OPTIONS_MOST + 1] = {arch_is};
+	int n = 1 + cuda_compiler_options(&nvrtc, want == RTC_IR, option + 1);
+	snprintf(arch_is, sizeof(arch_is), "-arch=%s", arch);
+	return rtc_run(&fake_host, "cuda:0", &nvrtc, text, option, n, want, out, err);
 }
 
 /* ---- what the machine code must be like ---- */
@@ -444,10 +443,7 @@ static void make_ir(const char *head, const char *arch, enum rtc_want want, stru
 static int link_ir(const char *text, const char *arch, const struct loom_program_ir *ir, enum jitlink_want want,
 		   struct compiled *out, struct loom_error *err)
 {
-	char option[32];
-	snprintf(option, sizeof(option), "-arch=%s", arch);
-	const char *const options[] = {option, CUDA_COMPILER_FLAGS, CUDA_LINKED_FLAGS};
-	int rc = rtc_run(&fake_host, "cuda:0", &nvrtc, text, options, COUNT(options), RTC_IR, out, err);
+	int rc = compile(text, arch, RTC_IR, out, err);
 	CU_ASSERT_EQUAL(rc, 0);
 	return rc ? rc : jitlink_run(&fake_host, "cuda:0", arch, &ir, 1, 128, want, out, err);
 }

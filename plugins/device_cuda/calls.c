@@ -283,7 +283,28 @@ const struct rtc_kind cuda_compiler = {
 	.least = 12,
 };
 
-static const char *const flags[] = {CUDA_COMPILER_FLAGS};
+/* The assembler's report is what resources_read() reads. */
+static const char *const flags[] = {"-std=c++20", "--ptxas-options=-v"};
+static const char *const linked_flags[] = {"-dlto", "-rdc=true"};
+/* Functions are optimised and assembled at the same time, by as many threads as there are cores. */
+static const char *const parallel_flags[] = {"-split-compile=0", "--ptxas-options=--split-compile=0"};
+#define PARALLEL_SINCE 13
+
+static int add_flags(const char *const *from, size_t count, const char **to)
+{
+	memcpy(to, from, count * sizeof(*to));
+	return (int)count;
+}
+
+int cuda_compiler_options(const struct rtc *compiler, int linked, const char **option)
+{
+	int n = add_flags(flags, COUNT(flags), option);
+	if (linked)
+		n += add_flags(linked_flags, COUNT(linked_flags), option + n);
+	else if (compiler->major >= PARALLEL_SINCE)
+		n += add_flags(parallel_flags, COUNT(parallel_flags), option + n);
+	return n;
+}
 
 static void identify(const struct gpu *d, struct text *key)
 {
@@ -306,15 +327,12 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 {
 	char arch[80];
 	struct compiled compiled;
-	const char *linked[] = {arch, CUDA_COMPILER_FLAGS, CUDA_LINKED_FLAGS, NULL};
-	const char *whole[] = {arch, CUDA_COMPILER_FLAGS, CUDA_PARALLEL_FLAGS, NULL};
-	const char **options = program->irs ? linked : whole;
-	size_t n = program->irs ? COUNT(linked) - 1 :
-		   d->compiler.major >= CUDA_PARALLEL_SINCE ? COUNT(whole) - 1 : COUNT(flags) + 1;
+	const char *option[CUDA_OPTIONS_MOST + 2] = {arch};
+	int n = 1 + cuda_compiler_options(&d->compiler, program->irs != 0, option + 1);
 	if (d->options->lineinfo)
-		options[n++] = "-lineinfo";
+		option[n++] = "-lineinfo";
 	snprintf(arch, sizeof(arch), "-arch=%s", d->arch);
-	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, options, (int)n,
+	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, option, n,
 			   program->irs ? RTC_IR : RTC_CODE, &compiled, err);
 	if (!code && program->irs)
 		code = jitlink_run(d->host, d->name, d->arch, program->ir, program->irs, most_registers(d),

@@ -102,13 +102,8 @@ int cuda_import(struct gpu *d, int fd, uint64_t *bytes, uint64_t *at);
 void cuda_unshare(struct gpu *d, uint64_t at, uint64_t bytes);
 extern const struct rtc_kind cuda_compiler; /* calls.c */
 
-/* Besides -arch=. The assembler's report is what resources_read() reads. */
-#define CUDA_COMPILER_FLAGS "-std=c++20", "--ptxas-options=-v"
-/* Behind them, for a program that will be linked ... */
-#define CUDA_LINKED_FLAGS "-dlto", "-rdc=true"
-/* ... and for one that is whole, from NVRTC 13 on: functions are optimised and assembled at the same time, by as many
- * threads as there are cores. */
-#define CUDA_PARALLEL_FLAGS "-split-compile=0", "--ptxas-options=--split-compile=0"
-#define CUDA_PARALLEL_SINCE 13
+/* What that compiler is told besides -arch=, for a program that will be linked or one that is whole; how many options. */
+#define CUDA_OPTIONS_MOST 4
+int cuda_compiler_options(const struct rtc *compiler, int linked, const char **option);
 
 #endif

@@ -34,7 +34,7 @@ $B/bench/compile: $B/obj/bench/compile.o $B/obj/tests/support.o $(CUDA_TEST_OBJ)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CORE_LIBS) -lcunit -o $@
 bench-compile: all $B/bench/compile ## what the first use of a selection on an NVIDIA GPU costs; needs NVRTC, no GPU
-	$B/bench/compile $(if $(REPEATS),-n $(REPEATS)) | tee $B/bench/compile.txt
+	$B/bench/compile $(if $(REPEATS),-n $(REPEATS)) -o $B/bench/compile.json
 .PHONY: bench-compile
 -include $B/obj/bench/compile.d
 else ifeq ($(CUDA),1)
