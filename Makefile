@@ -21,9 +21,10 @@ endif
 CSTD := -std=gnu11
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
 OPT  ?= -O2 -g
-CPPFLAGS += -Icore/include -Icore -D_GNU_SOURCE -DLOOM_VERSION_TEXT='"$(VERSION)"'
-CFLAGS += $(CSTD) $(OPT) $(WARN) -fPIC -fvisibility=hidden -fno-common -pthread
-LDFLAGS += -pthread -Wl,-z,defs -Wl,--as-needed
+CPPFLAGS += -Icore/include -Icore -Ilab -I. -D_GNU_SOURCE -DLOOM_VERSION_TEXT='"$(VERSION)"'
+# A function in which a task spends its time is up to 4 % slower across a cache line's edge: where it lies is not left to chance.
+CFLAGS += $(CSTD) $(OPT) $(WARN) -fPIC -fvisibility=hidden -fno-common -falign-functions=64 -pthread
+LDFLAGS += -pthread -Wl,-z,defs -Wl,--as-needed -Wl,--build-id=sha1
 PERTURB ?=
 ifneq ($(PERTURB),)
 B := $B/perturbed
@@ -40,35 +41,63 @@ say = $(if $(V),@:,@printf '  %-7s %s\n' $1 $2)
 
 CORE_LIBS := -liniparser -lcjson -lm -ldl
 
-# ---- core: everything under core/ but the command line is the library ---------------------------
-LIB_SRC := $(filter-out core/cli/%,$(sort $(wildcard core/*/*.c)))
-CLI_SRC := $(sort $(wildcard core/cli/*.c))
+# ---- core/ is the library; lab/ and conform/ are what the command has besides ---------------------------
+LIB_SRC := $(sort $(wildcard core/*/*.c))
+LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c))
+CLI_SRC := $(sort $(wildcard lab/cli/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
+LAB_OBJ := $(LAB_SRC:%.c=$B/obj/%.o)
 CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 
 all: $B/gpuloom $B/libgpuloom.so
 
-$B/obj/%.o: %.c Makefile
+# Once in a build folder: what nothing here can do without.
+ALL_FLAGS := $(CPPFLAGS) $(CFLAGS) # whichever object asks first
+REQUIRED := iniparser/iniparser.h cjson/cJSON.h numa.h zlib.h
+$B/required: Makefile
+	@mkdir -p $(@D)
+	@echo | $(CC) $(ALL_FLAGS) -x c -E - >/dev/null # flags that are wrong are another fault
+	@for header in $(REQUIRED); do \
+	  echo "#include <$$header>" | $(CC) $(ALL_FLAGS) -x c -E - >/dev/null 2>&1 || missing="$$missing $$header"; \
+	done; [ -z "$$missing" ] || { echo "not found:$$missing; 'tools/deps build' installs what the build needs" >&2; exit 1; }
+	@touch $@
+$B/obj/%.o: %.c Makefile | $B/required
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c $< -o $@
 
 # What results say about the build: written only when it differs, so that nothing is rebuilt in vain.
-REVISION := $(shell git --no-optional-locks describe --always --dirty --abbrev=12 2>/dev/null)
+# REVISION=TEXT is for a tree without its repository.
+REVISION ?= $(shell git --no-optional-locks describe --always --dirty --abbrev=12 2>/dev/null)
+REVISION := $(REVISION)
 $B/build-facts.h: FORCE
 	@mkdir -p $(@D)
 	@printf '#define LOOM_BUILD_FLAGS "%s"\n#define LOOM_BUILD_REVISION "%s"\n' \
 	  '$(CSTD) $(OPT)$(if $(SAN), -fsanitize=$(SAN))$(if $(PERTURB), -DLOOM_PERTURB)' '$(REVISION)' >$@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	$(unless_same)
+# Where the installed command finds the plug-ins, wherever the tree is moved to.
+$B/layout.h: FORCE
+	@mkdir -p $(@D)
+	@printf '#define LOOM_LIBDIR_FROM_BINDIR "%s"\n' \
+	  "$$(realpath -m --relative-to='$(PREFIX)/bin' '$(LIBDIR)')" >$@.new
+	$(unless_same)
+unless_same = @cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 FORCE:
 .PHONY: FORCE
-$B/obj/core/run/about.o $B/obj/core/run/environment.o: $B/build-facts.h
-$B/obj/core/run/about.o $B/obj/core/run/environment.o: CPPFLAGS += -I$B
+BUILD_FACTS := $(addprefix $B/obj/lab/,facts/facts.o facts/environment.o compare/document.o)
+$(BUILD_FACTS): $B/build-facts.h
+$(BUILD_FACTS): CPPFLAGS += -I$B
+$B/obj/core/plugin/search.o: $B/layout.h
+$B/obj/core/plugin/search.o: CPPFLAGS += -include $B/layout.h
 
 # Embedded files are no headers: the compiler does not tell of them.
-$B/obj/core/cli/templates.o: $(wildcard core/templates/*)
+$B/obj/lab/cli/templates.o: $(wildcard conform/templates/*)
 
 $B/libgpuloom.a: $(LIB_OBJ)
+	$(call say,AR,$@)
+	$Qrm -f $@ && ar rcs $@ $^
+
+$B/lab.a: $(LAB_OBJ)
 	$(call say,AR,$@)
 	$Qrm -f $@ && ar rcs $@ $^
 
@@ -77,24 +106,42 @@ $B/libgpuloom.so: $(LIB_OBJ)
 	$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) -Wl,-soname,libgpuloom.so.0 $^ $(CORE_LIBS) -o $@
 	$Qln -sf libgpuloom.so $B/libgpuloom.so.0
 
-$B/gpuloom: $(CLI_OBJ) $B/libgpuloom.a
+$B/gpuloom: $(CLI_OBJ) $B/lab.a $B/libgpuloom.a
 	$(call say,LINK,$@)
 	$Q$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
+
+# ---- libraries that are of use where they are -----------------------------------------------------
+# $(call find_library,NAME,as pkg-config calls it,a header,-l...,Debian's package): sets NAME_FOUND, NAME_CFLAGS, NAME_LIBS,
+# and why and how to mend it where NAME_FOUND is empty. NAME=0 does without the library, NAME=1 insists on it.
+define find_library
+$1 ?= auto
+$1_FLAGS := $$(if $$(filter 0,$$($1)),,$$(shell pkg-config --cflags --libs $2 2>/dev/null || \
+  ls /usr/include/$3 /usr/local/include/$3 2>/dev/null | sed 's/.*/$4/;q'))
+$1_FOUND := $$(if $$($1_FLAGS),yes)
+$1_CFLAGS := $$(filter -I% -D%,$$($1_FLAGS))
+$1_LIBS := $$(filter-out -I% -D%,$$($1_FLAGS))
+$1_WHY := $$(if $$(filter 0,$$($1)),it was built with $1=0,there was no $3)
+$1_MEND := $$(if $$(filter 0,$$($1)),build again without $1=0,install $2 (Debian: $5) and build again)
+$$(if $$(filter 1,$$($1)),$$(if $$($1_FOUND),,$$(error $1=1, but there is no $3: install $2 (Debian: $5), or say in PKG_CONFIG_PATH where it is)))
+endef
+$(eval $(call find_library,FABRIC,libfabric,rdma/fabric.h,-lfabric,libfabric-dev))
+$(eval $(call find_library,URING,liburing,liburing.h,-luring,liburing-dev))
+$(eval $(call find_library,PMIX,pmix,pmix.h,-lpmix,libpmix-dev))
 
 # ---- plug-ins: plugins/*/plugin.mk names them ----------------------------------------------------
 # A plugin.mk says, with D set to its own folder:
 #   PLUGINS += name
 #   name_SRC := $D/a.c $D/b.c     name_LIBS := -lz     name_CFLAGS := ...
 # One that cannot be built here says so, and leaves a note for those who ask for it (core/plugin/absent.c):
-#   $(call leave_out,name,why,what mends it)
+#   $(call leave_out,names,why,what mends it)
 PLUGINS :=
 ABSENT :=
-leave_out = $(info $1 is left out: $2; $3)$(eval ABSENT += $1)$(eval $1_WHY := $2)$(eval $1_MEND := $3)
+leave_out = $(info left out: $(strip $1): $2; $3)$(foreach p,$1,$(eval ABSENT += $p)$(eval $p_WHY := $2)$(eval $p_MEND := $3))
 define include_plugin
 D := $(patsubst %/,%,$(dir $1))
 include $1
 endef
-$(foreach mk,$(sort $(wildcard plugins/*/plugin.mk)),$(eval $(call include_plugin,$(mk))))
+$(foreach mk,$(sort $(wildcard plugins/shared/*/plugin.mk)) $(sort $(wildcard plugins/*/plugin.mk)),$(eval $(call include_plugin,$(mk))))
 
 define plugin_rules
 $1_OBJ := $$(patsubst %.c,$B/obj/%.o,$$($1_SRC))
@@ -117,35 +164,47 @@ endef
 $(foreach p,$(ABSENT),$(eval $(call absent_rules,$p)))
 PLUGIN_OBJ := $(foreach p,$(PLUGINS),$($p_OBJ))
 
-# ---- tests: tests/test_*.c is one program each; tests/plugins/*.c one deliberately odd .so each ----
+# ---- tests: tests/test_*.c is one program each; tests/plugins: deliberately odd .so ----
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
 TESTS := $(TEST_SRC:tests/%.c=$B/tests/%)
-FIXTURE_SRC := $(sort $(wildcard tests/plugins/*.c))
-FIXTURES := $(FIXTURE_SRC:tests/plugins/%.c=$B/tests/plugins/%.so)
+BAD := $(shell sed -n 's/^#[a-z]* defined \(BAD_[a-z_]*\).*/\1/p' tests/plugins/bad.c)
+FIXTURE_SRC := $(sort $(wildcard tests/plugins/workload_*.c))
+FIXTURES := $(FIXTURE_SRC:tests/plugins/%.c=$B/tests/plugins/%.so) $(BAD:BAD_%=$B/tests/plugins/bad_%.so)
 
-$B/tests/%: $B/obj/tests/%.o $B/obj/tests/support.o $B/libgpuloom.a
+# Counts what libraries open, through functions of its own.
+TEST_LIBS_test_embed := -rdynamic
+$B/tests/%: $B/obj/tests/%.o $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CORE_LIBS) -lcunit $(TEST_LIBS_$*) -o $@
 
+$B/tests/plugins/bad_%.so: tests/plugins/bad.c Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,$@)
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -DBAD_$* -MMD -MP -MF $@.d -shared $(LDFLAGS) $< -o $@
 $B/tests/plugins/%.so: tests/plugins/%.c Makefile
 	@mkdir -p $(@D)
 	$(call say,CC,$<)
-	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -shared $(LDFLAGS) $< -o $@
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $@.d -shared $(LDFLAGS) $< -o $@
 
-# One fault each: what `gpuloom validate` must catch (tests/check-validate.sh).
-BROKEN_SRC := $(sort $(wildcard tests/broken/*.c))
-BROKEN := $(BROKEN_SRC:tests/broken/%.c=$B/tests/broken/%.so)
-$B/tests/broken/%.so: tests/broken/%.c Makefile
+# What `gpuloom validate` must catch (tests/check-validate.sh): templates of new-plugin with one fault each, in lines
+# that the template marks with its name.
+TEMPLATES := $(wildcard conform/templates/*.in)
+BROKEN := $(patsubst %,$B/tests/broken/%.so,$(sort $(shell sed -n 's/^%+\{0,1\}\([a-z_]*\)%.*/\1/p' $(TEMPLATES))))
+$B/tests/broken/%.so: tests/broken/plant.awk $(TEMPLATES)
 	@mkdir -p $(@D)
-	$(call say,CC,$<)
-	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -shared $(LDFLAGS) $< -o $@
--include $(BROKEN:.so=.d)
+	$(call say,CC,$*)
+	$Qfor f in $(filter conform/templates/$(firstword $(subst _, ,$*)).%,$^); do \
+	  awk -v fault=$* -f $< $$f >$(@D)/$*.$$(basename $$f .in | cut -d. -f2-) || exit 1; done
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -I$(@D) -shared $(LDFLAGS) $(PLANTED) $(@D)/$*.c -o $@
+# What only a played schedule, or a thread sanitizer, can see.
+$B/tests/broken/term_once.so: PLANTED := -DLOOM_PERTURB
+$(filter %_weak.so,$(BROKEN)): PLANTED := -fsanitize=thread -Wl,-z,undefs # clang links no library of the sanitizer
 
-tests: all $(TESTS) $(FIXTURES) $(BROKEN)
+tests: all $(TESTS) $B/tests/soak_two $B/tests/faults.so $(FIXTURES) $(BROKEN)
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d
--include $(FIXTURES:.so=.d)
+-include $(LIB_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d
+-include $(FIXTURES:=.d)
 
 .PHONY: all tests
 
@@ -160,16 +219,20 @@ define compare
 endef
 bars = @grep -h '^bar ' $(1:%=$B/bench/%.txt)
 
-bench-tasks: all ## what schedulers cost, and what a second worker gains
+bench-tasks: all ## what schedulers cost, and what a second worker gains; OTHER=FOLDER: beside another build
 	tools/deps run
+ifdef OTHER
+	bench/tasks-two $B $(OTHER) $(BENCH)
+else
 	$(call compare,tasks-loop,bench/memset.ini --vary run.workload=memset_loop$(comma)memset \
 	  --bar 'memset_static_to_loop: seconds(memset_loop) / seconds(memset) >= 0.9')
 	$(call compare,tasks-contains,bench/contains.ini --vary 'run.devices=cpu:0$(comma)cpu:0 cpu:1' \
 	  --bar 'contains_two_workers: seconds(cpu:0) / seconds(cpu:0 cpu:1) >= 1.9')
 	$(call bars,tasks-loop tasks-contains)
 	$(MAKE) bench-peers
+endif
 
-bench-aa: tests ## what compare claims and finds on a loaded machine: 20 min, resumable
+bench-aa: tests ## what compare claims and finds on a loaded machine: an hour, resumable
 	tools/deps run
 	bench/aa.py $B $(BENCH)
 
@@ -183,6 +246,9 @@ help: ## this list
 	done | expand -t 24
 	@echo "  make SAN=address|undefined|thread check    the tests under a sanitizer, in build/SAN/"
 	@echo "  make PERTURB=1 check                       the tests with a perturbed schedule"
+	@echo "  make B=/path                               build there, in place of build/"
+	@echo "  make CUDA=0 HIP=0 FABRIC=0 URING=0 PMIX=0  without these; =1 insists on one"
+	@echo "  make CC=clang V=1                          another compiler; the commands shown"
 
 run: ## install what is missing, build, run the main job
 	tools/deps build run
@@ -198,26 +264,38 @@ check-built: tests
 
 # What a sanitizer build is for: the programs whose threads meet. Small queues make rare paths common.
 CONCURRENT := $(filter $B/tests/test_device_cpu $B/tests/test_transport $B/tests/test_workloads \
-  $B/tests/test_sched% $B/tests/test_stall $B/tests/test_stop $B/tests/test_sync% $B/tests/test_term%,$(TESTS))
-check-concurrent: tests ## run the concurrent tests alone, for SAN=thread
-	tests/run-all $B $(CONCURRENT) tests/check-matrix.sh tests/check-sync.sh
+  $B/tests/test_sched% $B/tests/test_stall $B/tests/test_embed $B/tests/test_sync% $B/tests/test_term%,$(TESTS))
 
-install: all ## install under PREFIX (default /usr/local), honours DESTDIR
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(LIBDIR)/gpuloom/plugins $(DESTDIR)$(LIBDIR)/pkgconfig \
-	  $(DESTDIR)$(PREFIX)/include/gpuloom/dev $(DESTDIR)$(PREFIX)/share/gpuloom/conf \
-	  $(DESTDIR)$(PREFIX)/share/man/man1
-	install -m 755 $B/gpuloom $(DESTDIR)$(PREFIX)/bin/gpuloom
-	install -m 755 $B/libgpuloom.so $(DESTDIR)$(LIBDIR)/libgpuloom.so.0
-	ln -sf libgpuloom.so.0 $(DESTDIR)$(LIBDIR)/libgpuloom.so
-	install -m 755 $(PLUGINS:%=$B/plugins/%.so) $(DESTDIR)$(LIBDIR)/gpuloom/plugins/
-	rm -f $(DESTDIR)$(LIBDIR)/gpuloom/plugins/*.absent
-	$(if $(ABSENT),install -m 644 $(ABSENT:%=$B/plugins/%.absent) $(DESTDIR)$(LIBDIR)/gpuloom/plugins/)
-	install -m 644 core/include/gpuloom/*.h $(DESTDIR)$(PREFIX)/include/gpuloom/
-	install -m 644 core/include/gpuloom/dev/*.h $(DESTDIR)$(PREFIX)/include/gpuloom/dev/
-	cd conf && find . -name '*.ini' -exec install -D -m 644 {} $(DESTDIR)$(PREFIX)/share/gpuloom/conf/{} \;
-	install -m 644 docs/gpuloom.1 $(DESTDIR)$(PREFIX)/share/man/man1/
-	sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|' tools/gpuloom.pc.in \
-	  > $(DESTDIR)$(LIBDIR)/pkgconfig/gpuloom.pc
+# Preloaded: under a sanitizer it would stand between the program and the sanitizer's own.
+$B/tests/faults.so: tests/faults/shim.c Makefile
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$Q$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -shared $< -ldl -o $@
+check-faults: ## calls that fail, each judged: a sample, or all with FAULTS=all (a quarter of an hour)
+	tools/deps build run check
+	$(MAKE) all $B/tests/faults.so
+	FAULTS=$(FAULTS) sh tests/check-faults.sh $B
+.PHONY: check-faults
+
+check-concurrent: all $(CONCURRENT) ## run the concurrent tests alone, for SAN=thread
+	tests/run-all $B $(CONCURRENT) tests/check-matrix.sh tests/check-sync.sh tests/check-barrier.sh
+
+# Packagers' tools set INSTALL on the command line, so this has a name of its own.
+INSTALLER = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' VERSION='$(VERSION)' PLUGINS='$(PLUGINS)' \
+  ABSENT='$(ABSENT)' tools/install
+install: all ## install under PREFIX (/usr/local), libraries in LIBDIR (PREFIX/lib); honours DESTDIR
+	$Q$(INSTALLER) install $B
+uninstall: ## remove what install put there, given the same PREFIX, LIBDIR and DESTDIR
+	$Q$(INSTALLER) uninstall $B
+
+deb: ## Debian packages, in build/deb
+	tools/deps build deb
+	tools/deb $B/deb
+check-deb: ## the same, and installs them into a fresh Debian (as root)
+	tools/deps build deb
+	tools/deb $B/deb
+	tests/deb-chroot $B/deb || [ $$? -eq 77 ] # it says why it cannot
+.PHONY: deb check-deb
 
 format: ## clang-format all sources in place
 	tools/deps lint
@@ -228,33 +306,34 @@ lint: ## cppcheck over the core and the plug-ins
 	@# One configuration, for in others our macros are unknown; what it misreads is left out.
 	cppcheck -j2 --quiet --std=c11 --enable=warning,portability --max-configs=1 --error-exitcode=1 \
 	  --suppress=missingIncludeSystem --suppress=invalidPointerCast --suppress=nullPointerRedundantCheck \
-	  --suppress=duplicateAssignExpression --suppress=leakReturnValNotUsed --suppress=uninitvar:core/validate/workload.c \
-	  --suppress=uninitvar:core/report/plot_runs.c --suppress=uninitvar:plugins/sync_wic/wic_space.c \
+	  --suppress=duplicateAssignExpression --suppress=leakReturnValNotUsed --suppress=uninitvar:conform/workload.c \
+	  --suppress=uninitvar:lab/report/plot_runs.c --suppress=uninitvar:plugins/sync_wic/wic_space.c \
 	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ -DSSR_URING \
-	  -Icore/include -Icore $(addprefix -I,$(wildcard plugins/*)) core plugins
+	  -Icore/include -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/shared/*)) core lab conform plugins
 
 clean: ## remove what was built
 	rm -rf build
 
-.PHONY: help run check check-built install format lint clean
+.PHONY: help run check check-built install uninstall format lint clean
 
 # ---- networks: libfabric and PMIx where they are installed -------------------------------------------
 # No -lpmix: the client library is loaded when a launcher asks for it.
-$B/obj/core/boot/pmix.o: CPPFLAGS += $(shell pkg-config --cflags-only-I pmix 2>/dev/null)
+$(if $(PMIX_FOUND),,$(info left out: launchers with PMIx: $(PMIX_WHY); $(PMIX_MEND)))
+$B/obj/lab/ranks/pmix.o: CPPFLAGS += $(if $(PMIX_FOUND),-DLOOM_PMIX $(PMIX_CFLAGS))
 $B/bench/trigger_floor: bench/trigger_floor.c Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< -lfabric -o $@
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FABRIC_CFLAGS) $< $(FABRIC_LIBS) -o $@
 bench-trigger: all $B/bench/trigger_floor ## triggered messages beside the floors of their providers
 	bench/trigger $B $(BENCH_TRIGGER)
 .PHONY: bench-trigger
 
 # ---- synchronisation: waiting consumers ----------------------------------------------------------------
 SYNC_BENCH := $(addprefix $B/bench/sync_,beside release floor)
-$(SYNC_BENCH): $B/bench/%: bench/%.c tests/sync_rig.h tests/cpu_rig.h $B/obj/tests/support.o Makefile
+$(SYNC_BENCH): $B/bench/%: bench/%.c $(wildcard tests/*_rig.h) $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
-	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $B/obj/tests/support.o -lcunit -ldl -o $@
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $(filter %.o %.a,$^) $(CORE_LIBS) -lcunit -o $@
 bench-sync: all $(SYNC_BENCH) ## consumers that are interrupted beside those that poll, sleep and park
 	@mkdir -p $B/bench
 	python3 bench/sync.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/sync.txt
@@ -293,16 +372,70 @@ $(PEERS)/tbb: bench/peers/peer_tbb.cpp $(PEER_COMMON)
 	$(call peer,g++ -std=c++17,,-ltbb)
 $(PEERS)/starpu: bench/peers/peer_starpu.c $(PEER_COMMON)
 	$(call peer,$(CC),$(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null))
-$B/bench/tasks_idle: bench/tasks_idle.c tests/harness.h $B/obj/tests/support.o
+$B/bench/tasks_idle: bench/tasks_idle.c tests/harness.h $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
-	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $B/obj/tests/support.o -lcunit -ldl -o $@
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $(filter %.o %.a,$^) $(CORE_LIBS) -lcunit -o $@
 bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/tasks_idle ## work stealing beside oneTBB, OpenMP and StarPU
 	tools/deps run bench
 	bench/tasks-peers $B $(BENCH)
-.PHONY: bench-peers
+DAG_COMMON := $(addprefix $(PEERS)/,dag.o cholesky_matrix.o cholesky_blas.o)
+$(PEERS)/dag.o: bench/peers/dag.c bench/peers/dag.h
+$(DAG_COMMON): $(wildcard plugins/workloads/*cholesky*)
+	@mkdir -p $(@D)
+	$Q$(CC) $(CPPFLAGS) $(CSTD) $(OPT) $(WARN) -D_GNU_SOURCE -c $(filter %/$(@F:.o=.c),$^) -o $@
+$(PEERS)/dag-gomp: bench/peers/dag_omp.c $(DAG_COMMON)
+	$(call peer,gcc,-fopenmp $(CPPFLAGS),-ldl)
+$(PEERS)/dag-starpu: bench/peers/dag_starpu.c $(DAG_COMMON)
+	$(call peer,$(CC),$(CPPFLAGS) $(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null) -ldl)
+bench-dag: all $(addprefix $(PEERS)/dag-,gomp starpu) ## tasks that wait for others, beside OpenMP and StarPU with the same BLAS
+	tools/deps run bench
+	PARTS=dag bench/tasks-peers $B $(BENCH)
+.PHONY: bench-peers bench-dag
+# ---- barriers ------------------------------------------------------------------------------------------
+BARRIER_PEERS := $(addprefix $(PEERS)/barrier_,pthread gomp libomp std)
+$(BARRIER_PEERS): bench/peers/barrier_peer.cpp | $(PEERS)
+$(PEERS):
+	@mkdir -p $@
+$(PEERS)/barrier_pthread:
+	$(call peer,g++ -std=c++17,-DPEER_PTHREAD,-pthread)
+$(PEERS)/barrier_gomp:
+	$(call peer,g++ -std=c++17,-DPEER_OMP -fopenmp)
+$(PEERS)/barrier_libomp:
+	$(call peer,clang++ -std=c++17,-DPEER_OMP -fopenmp=libomp $(addprefix -L,$(lastword $(sort $(wildcard /usr/lib/llvm-*/lib)))))
+$(PEERS)/barrier_std:
+	$(call peer,g++ -std=c++20,,-pthread)
+bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU beside pthread, OpenMP and std::barrier
+	tools/deps bench
+	python3 bench/barriers.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/barriers.txt
+.PHONY: bench-barriers
+
+# ---- embedding -----------------------------------------------------------------------------------------
+# Without oneTBB the file compiles to nothing, and the benchmark says so.
+$B/bench/embed: bench/embed.c bench/embed_tbb.cpp bench/embed.h $B/libgpuloom.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$Qg++ -std=c++17 -O2 -Wall -Wextra -I. -c bench/embed_tbb.cpp -o $@_tbb.o
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $@_tbb.o $B/libgpuloom.a $(CORE_LIBS) \
+	  $(addprefix -l,$(if $(wildcard /usr/include/oneapi/tbb/task_arena.h),tbb) stdc++) -o $@
+bench-embed: all ## what a run costs a program that embeds, beside a pool of threads and oneTBB
+	tools/deps bench
+	$(MAKE) $B/bench/embed
+	$B/bench/embed $B/bench/embed.json $(RUNS) >$B/bench/embed.txt
+	@cat $B/bench/embed.txt
+.PHONY: bench-embed
 check-models: ## all states of the models of queues, detectors and sleep, and their seeded faults
 	tools/deps check
 	tests/models/check-models.sh
-check-soak: all ## 2000 runs with random options and stopped workers
-	python3 tests/soak.py $B $(if $(RUNS),--runs $(RUNS))
-.PHONY: check-models check-soak
+check-sim: all ## random schedules on simulated GPUs, and planted faults: make check-sim RUNS=10000
+	tools/deps build run check
+	RUNS=$(or $(RUNS),1000) sh tests/check-sim.sh $B
+.PHONY: check-sim
+soak: ## random configurations, stops and kills: make soak TIME=1h SEED=2
+	tools/deps build run check
+	$(MAKE) tests
+	python3 tests/soak.py $B --long --time $(or $(TIME),20m) --seed $(or $(SEED),1)
+check-kills: all ## kill and stop processes of jobs at random moments: make check-kills KILLS=200
+	python3 tests/kills.py $B $(or $(KILLS),200)
+check-bystanders: all ## how late a program comes to run beside jobs that wait in all ways
+	BYSTANDER=all sh tests/check-bystander.sh $B
+.PHONY: check-models soak check-kills check-bystanders

@@ -3,13 +3,14 @@
 # What work stealing costs on a GPU: the tables of the MGWS thesis (its figures 8 to 21, 23 and 26) on
 # this machine's card, with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
-# Tables: floor lanes detectors queues owners gpus placement workers shapes contains both uts monolithic waits switch.
-# Default: all.
+# Tables: floor lanes detectors queues owners gpus placement workers shapes contains both uts monolithic waits switch
+# triggers barriers peers. Default: all; peers needs two GPUs. GPU_LINK, GPU_BARRIERS and GPU_PEERS name gpu_link.cu,
+# gpu_barriers.cu and gpu_peers.cu where they are compiled already. BARRIERS: those to measure.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains both uts monolithic waits switch}
+tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains both uts monolithic waits switch triggers barriers peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -83,6 +84,30 @@ make_docs() {
 			close(f)
 		}
 	}'
+}
+
+# rate LABEL FLOOR METRIC ARGUMENTS...: millions a second, and its ratio to the floor; into $value.
+rate() {
+	label=$1 floor=$2 metric=$3
+	shift 3
+	value=$(median "$metric" --set run.workload=msgrate "$@") || value=0
+	awk -v l="$label" -v r="$value" -v b="$floor" \
+		'BEGIN { printf "| %-44s | %12.2f | %7.3f | %12s |\n", l, r / 1e6, b ? r / b : 0, "" }'
+}
+
+# bar FIGURE VALUE >=|<= TARGET
+bar() {
+	awk -v f="$1" -v v="$2" -v o="$3" -v t="$4" 'BEGIN {
+		good = o == ">=" ? v >= t : v <= t
+		printf "bar %s %.4g %s %s %s\n", f, v, o, t, good ? "ok" : "short" }'
+}
+
+barriers=${BARRIERS:-auto central release tree dissemination flags}
+
+# compiled PROGRAM SOURCE
+compiled() {
+	[ -x "$1" ] || "${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}" -O3 -std=c++17 -arch=native \
+		-o "$1" "$(dirname "$0")/$2" -lpthread -ldl
 }
 
 table() {
@@ -277,6 +302,124 @@ for t in $tables; do
 				--set scheduler.use=${run%.*} --set scheduler.mgws.victim=${run#*.} --log debug 2>&1 |
 				grep -o 'compiled in.*\|taken from .*' | sed "s|$tmp/||"
 			echo "$run: $((($(date +%s%N) - begin) / 1000000)) ms"
+		done
+		;;
+	triggers)
+		link=${GPU_LINK:-$tmp/gpu_link}
+		compiled "$link" gpu_link.cu || continue
+		"$link" >"$tmp/link" || continue
+		floor_of() { awk -v n="$1" '$1 == n { print $2 }' "$tmp/link"; }
+		lane=$(floor_of stores_lane) warp=$(floor_of stores_warp) grid=$(floor_of stores_grid)
+		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		printf '\nthe link: one lane %.3g, one warp %.3g, %s warps %.3g posted stores a second, all counted by a thread of the host;\n' \
+			"$lane" "$warp" "$sms" "$grid"
+		printf 'a word there and back %s us; an empty kernel until the host knows its end %s us\n' \
+			"$(floor_of round_trip_us)" "$(floor_of launch_us)"
+		table 'triggers that the NIC counted, in millions a second, and of the posted stores of the same kind'
+		common='--set trigger.use=gputn --set trigger.gputn.provider=shm --set trigger.gputn.stamp=yes
+			--set trigger.gputn.slots=16384 --set trigger.gputn.posts=16384 --set trigger.gputn.tags=32768
+			--set workload.msgrate.operation=count --set workload.msgrate.per=1000'
+		rate 'one lane' "$lane" trigger.taken_per_s $common --set device.cuda.workers=1 --set workload.msgrate.fires=1000000
+		one_lane=$value
+		rate 'one lane, 8 bytes sent with every 1000th' "$lane" trigger.taken_per_s $common --set device.cuda.workers=1 \
+			--set workload.msgrate.fires=300000 --set workload.msgrate.operation=put
+		rate 'one warp, a tag per lane' "$warp" trigger.taken_per_s $common --set device.cuda.workers=1 \
+			--set workload.msgrate.by=item --set workload.msgrate.fires=1000000
+		one_warp=$value
+		rate "$sms warps, a tag per lane" "$grid" trigger.taken_per_s $common --set device.cuda.workers="$sms" \
+			--set workload.msgrate.by=item --set workload.msgrate.fires=20000
+		rate "$sms workers, one tag" "$grid" trigger.taken_per_s $common --set device.cuda.workers="$sms" \
+			--set workload.msgrate.by=kernel --set workload.msgrate.fires=100000
+		rate "$sms warps, a tag for two of them" "$grid" trigger.taken_per_s $common --set device.cuda.workers="$sms" \
+			--set workload.msgrate.by=mixed --set workload.msgrate.fires=100000
+		all_mixed=$value
+		printf '\n8 bytes to the own rank, from the fire to the word that its worker sees; us, median\n\n'
+		printf '| %-44s | %12s | %12s |\n|---|---|---|\n' '' 'one worker' "$sms workers"
+		# .launched: with kernels that begin and end; the others model that, or need none.
+		for kind in gputn proxy counter gds hdn gds.launched hdn.launched; do
+			row= trigger=${kind%.*} kernels=persistent
+			[ $kind = $trigger ] || kernels=launched
+			for workers in 1 "$sms"; do
+				row="$row $(median one_way_p50 --set run.workload=pingpong --set trigger.use=$trigger \
+					--set trigger.$trigger.provider=shm --set device.cuda.workers=$workers \
+					--set device.cuda.kernels=$kernels || echo 0)"
+			done
+			echo "$row" | awk -v l="$kind" '{ printf "| %-44s | %12.2f | %12.2f |\n", l, $1 * 1e6, $2 * 1e6 }'
+			us=$(echo "$row" | awk '{ print $1 * 1e6 }')
+			case $kind in gputn) way=$us ;; gds.launched) gds=$us ;; hdn.launched) hdn=$us ;; esac
+		done
+		echo
+		bar trigger_lane_over_floor "$(awk -v a="$one_lane" -v b="$lane" 'BEGIN { print a / b }')" '>=' 0.8
+		bar trigger_warp_over_floor "$(awk -v a="$one_warp" -v b="$warp" 'BEGIN { print a / b }')" '>=' 0.5
+		bar trigger_all_per_s "$all_mixed" '>=' 5e7
+		bar trigger_one_way_us "$way" '<=' 4.5
+		# The paper's figure 8.
+		bar hdn_to_gputn "$(awk -v a="$hdn" -v b="$way" 'BEGIN { print b ? a / b : 0 }')" '>=' 2.5
+		bar gds_to_gputn "$(awk -v a="$gds" -v b="$way" 'BEGIN { print b ? a / b : 0 }')" '>=' 1.5
+		;;
+	barriers)
+		vendor=${GPU_BARRIERS:-$tmp/gpu_barriers}
+		compiled "$vendor" gpu_barriers.cu || continue
+		"$vendor" >"$tmp/vendor" || continue
+		vendor_us() { awk -v n="$1" '$1 == n { print $2 }' "$tmp/vendor"; }
+		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		printf '\nthe vendor'"'"'s: a warp %s us, a block %s to %s, clusters of 8 %s; launch and end of a kernel %s\n' "$(vendor_us warp_us)" \
+			"$(vendor_us block_32_us)" "$(vendor_us block_1024_us)" "$(vendor_us cluster_us)" "$(vendor_us host_us)"
+		printf '\nall workers of the GPU meet; us, and of the vendor'"'"'s grid.sync\n\n| blocks x threads | grid.sync |'
+		for barrier in $barriers; do printf ' %13s |' "$barrier"; done
+		printf '\n|---|---|'
+		for barrier in $barriers; do printf -- '---|'; done
+		echo
+		: >"$tmp/ratios"
+		grep '^grid_' "$tmp/vendor" | tr _ ' ' | while read -r _ blocks threads _ us; do
+			row="$us"
+			for barrier in $barriers; do
+				row="$row $(median latency --set run.workload=barrier --set barrier.use=$barrier --set workload.barrier.scope=device \
+					--set workload.barrier.few=128 --set workload.barrier.difference=1280 \
+					--set device.cuda.workers=$((blocks * sms)) --set device.cuda.lanes=$threads || echo 0)"
+			done
+			echo "$blocks $threads $row" >>"$tmp/ratios"
+			echo "$row" | awk -v l="$blocks x $threads" '{ printf "| %-16s | %9.2f |", l, $1
+				for (i = 2; i <= NF; i++) printf " %6.2f %6.3f |", $i * 1e6, $i * 1e6 / $1
+				print "" }'
+		done
+		# Of the best of ours for each shape: what a conf would name.
+		awk '{ best = 0
+			for (i = 4; i <= NF; i++) if ($i > 0 && (!best || $i < best)) best = $i
+			r = best * 1e6 / $3; n++; sum += log(r)
+			if (r > most) most = r
+			if ($1 >= 16 && r > full) full = r }
+			END { if (n) print exp(sum / n), most, full }' "$tmp/ratios" >"$tmp/of"
+		read -r mean most full <"$tmp/of" || continue
+		echo
+		bar barrier_to_grid_sync_mean "$mean" '<=' 1
+		bar barrier_to_grid_sync_most "$most" '<=' 1.03
+		bar barrier_to_grid_sync_full "$full" '<=' 0.65
+		;;
+	peers)
+		peers=${GPU_PEERS:-$tmp/gpu_peers}
+		compiled "$peers" gpu_peers.cu || continue
+		"$peers" >"$tmp/peers" || continue
+		of() { awk -v n="$1" '$1 == n { print $2 }' "$tmp/peers"; }
+		printf '\ntwo GPUs: a word there and back %s us by relaxed stores, %s us by releasing ones\n' "$(of relaxed_us)" \
+			"$(of release_us)"
+		printf '\n8 bytes to the other rank, half of there and back; us, median\n\n| %-9s | %12s |\n|---|---|\n' ''  ''
+		for trigger in gputn proxy counter gds hdn; do
+			way=$(median one_way_p50 --ranks 2 --set run.workload=pingpong --set trigger.use=$trigger \
+				--set trigger.$trigger.provider=shm --set device.cuda.workers=1 --set workload.pingpong.rounds=500 || echo 0)
+			awk -v l="$trigger" -v v="$way" 'BEGIN { printf "| %-9s | %12.2f |\n", l, v * 1e6 }'
+		done
+		printf '\nallreduce of two ranks, us; nccl in a stream; copy: both GPUs send as much as that at once\n\n'
+		printf '| %9s | %10s | %10s | %10s | %10s | %10s |\n|---|---|---|---|---|---|\n' bytes copy nccl gputn gds hdn
+		for bytes in 8 4096 65536 262144 1048576 8388608; do
+			row="$bytes $(of copy_${bytes}_us) $(of nccl_${bytes}_us | grep . || echo 0)"
+			for trigger in gputn gds hdn; do
+				row="$row $(median seconds --ranks 2 --set run.workload=allreduce --set trigger.use=$trigger \
+					--set trigger.$trigger.provider=shm --set device.cuda.workers=1 --set workload.allreduce.bytes=$bytes ||
+					echo 0)"
+			done
+			echo "$row" | awk '{ printf "| %9d | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f |\n", $1, $2, $3, $4 * 1e6,
+				$5 * 1e6, $6 * 1e6 }'
 		done
 		;;
 	*)

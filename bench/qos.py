@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What service requests cost a victim, and what the policies make of it (docs/qos.md).
 
-  bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--set KEY=VALUE]... [--out FOLDER]
+  bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--set KEY=VALUE]...
 
 Parts: pareto (eight combinations, throttle and budget), budget, frontier (longer bursts, fewer waiting), tenants, idle,
 latency. All variants of a part run in turn, in an order shuffled anew each round, so that whatever else the machine does hits
 all. All of them take about seven minutes.
-Prints `bar FIGURE VALUE >=|<= TARGET ok|short` lines and, for pareto, draws FOLDER/pareto.svg."""
+Prints `bar FIGURE VALUE >=|<= TARGET ok|short` lines. `make bench-pareto` draws the front."""
 import argparse, json, os, random, statistics, subprocess, sys, time
 
 CORES = os.cpu_count()
@@ -107,54 +107,12 @@ def pareto(b):
         variants[f'throttle {text}'] = ('split throttle', f'qos.throttle.limit={text}')
         variants[f'budget {text}'] = ('monolithic budget', f'qos.budget.limit={text}')
     found = b.rotate(variants)
-    points = []
     print('# variant | victim speed | requests/s | CPU share | ns/request | interrupts | wake-ups')
     for name in variants:
         row = [of(found, name, k) for k in ('victim_speed', rate, share, 'ssr_cpu_per_request',
                                             'ssr_interrupts', 'ssr_wakeups')]
         print(f'# {name} | {row[0]:.3f} | {row[1]:.0f} | {row[2]:.4f} | {row[3]:.0f} | {row[4]:.0f} | {row[5]:.0f}')
-        points.append((name, row[0], row[1]))
     b.bar('victim-loss-unthrottled', 1 - of(found, 'split', 'victim_speed'), '>=', 0.05)
-    draw(points, f'{b.o.out}/pareto.svg')
-
-
-def draw(points, path):
-    """The paper's figure 7: victim speed to the right, request throughput up, the front joined."""
-    import math
-    points = [p for p in points if p[1] == p[1] and p[2] and p[2] == p[2]]
-    if not points:
-        return
-    front = [p for p in points if not any(q[1] >= p[1] and q[2] >= p[2] and q != p for q in points)]
-    x0, x1 = min(p[1] for p in points) - .05, max(p[1] for p in points) + .05
-    y0 = math.floor(math.log10(min(p[2] for p in points)))
-    y1 = math.ceil(math.log10(max(p[2] for p in points)))
-    y1 += y1 == y0
-    at = lambda p: (80 + 700 * (p[1] - x0) / (x1 - x0),
-                    460 - 430 * (math.log10(p[2]) - y0) / (y1 - y0))
-    out = ['<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 860 520" font-family="sans-serif" '
-           'font-size="12">', '<rect width="860" height="520" fill="white"/>']
-    for e in range(y0, y1 + 1):
-        y = at(('', x0, 10 ** e))[1]
-        out.append(f'<line x1="80" x2="780" y1="{y:.1f}" y2="{y:.1f}" stroke="#ddd"/>'
-                   f'<text x="72" y="{y + 4:.1f}" text-anchor="end">1e{e}</text>')
-    for i in range(11):
-        v = x0 + (x1 - x0) * i / 10
-        x = at(('', v, 10 ** y0))[0]
-        out.append(f'<text x="{x:.1f}" y="478" text-anchor="middle">{v:.2f}</text>')
-    line = ' '.join('%.1f,%.1f' % at(p) for p in sorted(front, key=lambda p: p[1]))
-    out.append(f'<polyline points="{line}" fill="none" stroke="#b30000" stroke-width="1.5"/>')
-    for p in points:
-        x, y = at(p)
-        colour = '#b30000' if p in front else '#555'
-        weight = 'bold' if p in front else 'normal'
-        out.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" fill="{colour}"/>'
-                   f'<text x="{x + 7:.1f}" y="{y - 5:.1f}" font-weight="{weight}">{p[0]}</text>')
-    out += ['<text x="430" y="505" text-anchor="middle">speed of the victim, 1 = without requests</text>',
-            '<text x="20" y="245" text-anchor="middle" transform="rotate(-90 20 245)">requests per second'
-            '</text>', '</svg>']
-    with open(path, 'w') as f:
-        f.write('\n'.join(out) + '\n')
-    print(f'# drawn: {path}')
 
 
 # ---- a budget: throughput, CPU time, stalls
@@ -388,13 +346,10 @@ def main():
     a.add_argument('--rounds', type=int, help='of every part; by default as many as its figures need')
     a.add_argument('--ms', type=int, default=1100)
     a.add_argument('--part', action='append', choices=list(PARTS))
-    a.add_argument('--out')
     a.add_argument('--set', action='append', default=[], help='KEY=VALUE for every run')
     a.add_argument('--seed', type=int, default=1)
     o = a.parse_args()
-    o.out = o.out or f'{o.build}/bench'
     random.seed(o.seed)
-    os.makedirs(o.out, exist_ok=True)
     b = Bench(o)
     print(f'# {CORES} cores, load {os.getloadavg()[0]:.1f} at the start; samples of {o.ms} ms')
     for part in o.part or PARTS:

@@ -106,7 +106,7 @@ class App:
 
     def more(self, blocks, samples):
         with tempfile.NamedTemporaryFile(suffix='.json') as f:
-            call([build + '/gpuloom', 'compare', f'conf/wic/{self.name}.ini', '--vary',
+            call([build + '/gpuloom', 'compare', 'conf/wic.ini', '--set', f'run.workload={self.name}', '--vary',
                   'sync.use=' + ','.join(self.syncs), '--metric', 'seconds', '--blocks', str(blocks),
                   '--samples-per-block', str(samples), '--spread', '1ms', '--json', f.name, '--quiet',
                   *settings(f'workload.{self.name}.{s}' for s in self.own.split())])
@@ -227,7 +227,7 @@ def latency(rounds):
         for kind in rotated(['futex', 'copy', 'continue'], turn):
             found.setdefault('floor ' + kind, []).append(float(call([build + '/bench/sync_floor', kind, str(n)])))
         for sync in rotated(['futex', 'wic'], turn):
-            m = run('conf/wic/pattern.ini', sync, 'workload.pattern.model=alternating', 'workload.pattern.size=1',
+            m = run('conf/wic.ini', sync, 'run.workload=pattern', 'workload.pattern.model=alternating', 'workload.pattern.size=1',
                     f'workload.pattern.iterations={n}', 'device.cpu.workers=1', 'device.cpu.cores=0')
             stalls = m['sync_faults'][0] / (2 * n) if sync == 'wic' else 1
             found.setdefault(sync, []).append(m['seconds'][0] / (2 * n) * 1e6)
@@ -271,7 +271,7 @@ def scale(rounds):
         found, devices = {'futex': [], 'wic': []}, max(2, workers // 4096)
         for turn in range(min(rounds, 3 if workers < 4096 else 2)):
             for sync in rotated(['futex', 'wic'], turn):
-                m = run('conf/wic/pattern.ini', sync, 'workload.pattern.iterations=3', 'workload.pattern.tp=5',
+                m = run('conf/wic.ini', sync, 'run.workload=pattern', 'workload.pattern.iterations=3', 'workload.pattern.tp=5',
                         'workload.pattern.model=alternating', f'device.cpu.workers={workers // devices}',
                         'run.devices=' + ' '.join(f'cpu:{d}' for d in range(devices)), 'sync.wic.pages=65536')
                 found[sync].append(m['seconds'][0])

@@ -58,7 +58,7 @@ int main(int argc, char **argv)
 	}
 	const uint64_t *out = (const uint64_t *)rig.r.shared->board;
 	printf("%.3f %.4f\n", (double)out[0] / ((double)out[1] / 1e6), (double)out[3] / (double)out[4]);
-	rig_retire(&rig.r, 10 * SECOND);
+	loom__drive_retire(&rig.r, 10 * SECOND);
 	sync_rig_close(&rig);
 	return 0;
 }

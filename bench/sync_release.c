@@ -4,14 +4,14 @@
  *                                          until the consumer was back; until both were through
  * On the core of its producer a consumer may come between the release and the end of publish(), which then lasts
  * longer, or after it: there only the third figure is of one thing. The producer is on core 0, the consumers on CORE. Every consumer stalls before its item comes. */
-#define RIG_WORKERS 4200
+#define SYNC_RIG_WORKERS 4200
 #include "../tests/sync_rig.h"
 
 enum { RELEASES = 640, VICTIMS = 16 };
 
 static uint32_t waiters;
 static uint64_t begin[RELEASES], took[RELEASES], back[RELEASES], both[RELEASES];
-static uint32_t rounds[RIG_WORKERS];
+static uint32_t rounds[SYNC_RIG_WORKERS];
 
 static void consume(struct loom_ctx *c)
 {
@@ -64,7 +64,7 @@ int main(int argc, char **argv)
 {
 	static struct sync_rig rig;
 	char settings[128];
-	if (argc != 4 || (waiters = (uint32_t)atoi(argv[2])) == 0 || waiters > RIG_WORKERS - 8)
+	if (argc != 4 || (waiters = (uint32_t)atoi(argv[2])) == 0 || waiters > SYNC_RIG_WORKERS - 8)
 		return 2;
 	struct loom_channel k = {.slots = waiters, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
 	snprintf(settings, sizeof(settings),
@@ -81,7 +81,7 @@ int main(int argc, char **argv)
 	}
 	double call = median_us(took), resume = median_us(back), all = median_us(both);
 	printf("%.3f %.3f %.3f\n", call, resume, all);
-	rig_retire(&rig.r, 10 * SECOND);
+	loom__drive_retire(&rig.r, 10 * SECOND);
 	sync_rig_close(&rig);
 	return 0;
 }

@@ -76,7 +76,7 @@ int main(int argc, char **argv)
 								  .lanes = 1,
 								  .seed = 1},
 					 &err);
-	harness_must(h && !harness_run(h, &err), "run", &err);
+	fake_must(h && !harness_run(h, &err), "run", &err);
 	qsort(waits, rounds, sizeof(*waits), by_size);
 	double median = (double)waits[rounds / 2] / 1e3;
 	printf("idle worker beside a long task: %.3f%% of a core; a new task begins after %.1f us (median of "

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The floors of bench/trigger: 8 bytes to the own endpoint, from the call to visible data, by plain
  * fi_write and, where the provider has one, by its deferred work queue fired with fi_cntr_add; and to another
- * process and back, of which half is said.
- *   trigger_floor PROVIDER write|deferred|pair ROUNDS    prints "p50 p99" in ns */
+ * process and back, of which half is said. And that by one word of memory that two processes share, each on a core of its
+ * own, without any network: the floor of workers that store into other ranks.
+ *   trigger_floor PROVIDER write|deferred|pair ROUNDS    prints "p50 p99" in ns
+ *   trigger_floor memory word ROUNDS                     the same */
 #include <rdma/fabric.h>
 #include <rdma/fi_cm.h>
 #include <rdma/fi_domain.h>
@@ -16,9 +18,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -136,6 +140,51 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
+static void print(uint64_t *took, uint64_t rounds)
+{
+	qsort(took, rounds, sizeof(*took), ascending);
+	printf("%llu %llu\n", (unsigned long long)took[rounds / 2], (unsigned long long)took[rounds * 99 / 100]);
+}
+
+static void await_word(const uint64_t *word, uint64_t round)
+{
+	uint64_t limit = now() + 5000000000ull;
+	for (uint32_t spins = 1; __atomic_load_n(word, __ATOMIC_ACQUIRE) != round; spins++) {
+#ifdef __x86_64__
+		__builtin_ia32_pause();
+#endif
+		if (spins % 1024 == 0 && now() > limit)
+			must("waiting", -FI_ETIMEDOUT);
+	}
+}
+
+/* There and back by two words, each on a line of its own. */
+static int by_memory(uint64_t rounds, uint64_t warm, uint64_t *took)
+{
+	uint64_t *word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	must("mmap", word == MAP_FAILED ? -errno : 0);
+	int first = fork() != 0;
+	cpu_set_t core;
+	CPU_ZERO(&core);
+	CPU_SET(first ? 0 : 1, &core);
+	(void)sched_setaffinity(0, sizeof(core), &core);
+	if (!first)
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (uint64_t r = 1; r <= rounds + warm; r++) {
+		uint64_t begin = now();
+		if (!first)
+			await_word(word, r);
+		__atomic_store_n(word + (first ? 0 : 16), r, __ATOMIC_RELEASE);
+		if (first)
+			await_word(word + 16, r);
+		if (r > warm)
+			took[r - warm - 1] = (now() - begin) / 2;
+	}
+	if (first)
+		print(took, rounds);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 4)
@@ -143,10 +192,14 @@ int main(int argc, char **argv)
 	int deferred = !strcmp(argv[2], "deferred");
 	uint64_t rounds = strtoull(argv[3], NULL, 10), warm = rounds / 10;
 	uint64_t *took = malloc((rounds + 1) * sizeof(*took));
+	if (!strcmp(argv[2], "word"))
+		return by_memory(rounds, warm, took);
 	int pair = !strcmp(argv[2], "pair"), link[2] = {-1, -1}, first = 1;
+	pid_t other = 0;
 	if (pair) {
 		must("socketpair", socketpair(AF_UNIX, SOCK_STREAM, 0, link) ? -errno : 0);
-		first = fork() != 0;
+		other = fork();
+		first = other != 0;
 		if (!first)
 			prctl(PR_SET_PDEATHSIG, SIGKILL);
 	}
@@ -174,9 +227,12 @@ int main(int argc, char **argv)
 	if (!first) { /* its last answer may need progress still */
 		for (int i = 0; i < 100000; i++)
 			progress();
+		fi_close(&ep->fid); /* shm removes its file */
 		return 0;
 	}
-	qsort(took, rounds, sizeof(*took), ascending);
-	printf("%llu %llu\n", (unsigned long long)took[rounds / 2], (unsigned long long)took[rounds * 99 / 100]);
+	if (pair)
+		waitpid(other, NULL, 0);
+	fi_close(&ep->fid);
+	print(took, rounds);
 	return 0;
 }

@@ -38,14 +38,28 @@ expect 0 'device_ghost +no +left out' "$G" doctor --plugin-path "$tmp/absent"
 # The devices for GPUs, where no vendor's headers are: the rest builds.
 none="CUDA_HOME=$tmp/none ROCM_PATH=$tmp/none"
 b=$tmp/build
-expect 0 'device_cuda is left out: there was no cuda.h' make -s B="$b" $none "$b/plugins/device_cpu.so" \
+expect 0 'left out: device_cuda: there was no cuda.h' make -s B="$b" $none "$b/plugins/device_cpu.so" \
 	"$b/plugins/device_cuda.absent" "$b/plugins/device_hip.absent"
 for device in cuda hip; do
 	[ "$(wc -l <"$b/plugins/device_$device.absent")" -eq 2 ] || fail "no note about device_$device"
 done
-expect 0 '' make -s B="$b" $none "$b/tests/test_compose" "$b/tests/test_compose_hip"
+make -s -j2 B="$b" $none "$b/tests/test_compose" "$b/tests/test_compose_hip" >"$tmp/out" 2>&1 ||
+	{ fail 'the tests of the devices for GPUs, without them'; cat "$tmp/out"; } # minutes, where compilers are slow
 expect 77 'device_cuda is not built here' "$b/tests/test_compose"
 expect 77 'device_hip is not built here' "$b/tests/test_compose_hip"
+# A library that some plug-ins need: asked for by pkg-config, else by where its header usually is.
+expect 0 'left out: trigger_gputn trigger_counter .*: it was built with FABRIC=0; build again without FABRIC=0' \
+	make -s B="$b" $none FABRIC=0 "$b/plugins/trigger_gputn.absent"
+[ "$(wc -l <"$b/plugins/trigger_gputn.absent")" -eq 2 ] || fail 'no note about trigger_gputn'
+expect 0 "left out: 'files = uring' of qos.*left out: launchers with PMIx" sh -c "make -n B=$b URING=0 PMIX=0 | tr '\\n' ' '"
+for library in FABRIC:rdma/fabric.h URING:liburing.h; do
+	[ ! -e "/usr/include/${library#*:}" ] ||
+		expect 0 '' env PKG_CONFIG_LIBDIR="$tmp/none" make -n B="$b" "${library%:*}=1" "$b/plugins/device_cpu.so"
+done
+expect 2 'FABRIC=1, but there is no rdma/fabric.h' make -s B="$b" FABRIC=1 FABRIC_FLAGS= all
+# What nothing can do without is one sentence, before the first compiler error.
+expect 2 "not found: iniparser/iniparser.h .*'tools/deps build' installs" make -s B="$tmp/bare" CPPFLAGS=-nostdinc
+[ "$(grep -c error "$tmp/err")" = 0 ] || fail 'compiler errors beside what is missing'
 expect 2 'CUDA=1, but there is no cuda.h' make -s B="$b" $none CUDA=1 all
 expect 2 'HIP=1, but there is no hip/hip_runtime_api.h' make -s B="$b" $none HIP=1 all
 finish

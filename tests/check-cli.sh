@@ -33,6 +33,34 @@ conf "$base" '[scheduler.mgws]' 'public_queu = 64'
 expect 2 "x.ini:11:1: error: .*'public_queu'.*public_queue" "$G" run "$tmp/x.ini"
 conf "$base" '[scheduler.mgws]' 'public_queue = 64k5'
 expect 2 "x.ini:11:16: error: .*64k5" "$G" run "$tmp/x.ini"
+# What a plug-in itself has against its options is found without a device, and where it stands.
+conf "$base" '[scheduler.mgws]' 'grain = worker' 'public_queue = 63'
+expect 2 "x.ini:12:16: error: .scheduler.mgws. public_queue = 63: must be a power of two" "$G" config check "$tmp/x.ini"
+for set in uts:workload.uts.tree=custom,workload.uts.type=binomial,workload.uts.q=0.5:q qos/storm:workload.ssr_storm.outstanding=3:outstanding \
+	memset:transport.use=p2p,transport.p2p.placement=there:placement allreduce:workload.allreduce.chain=yes,workload.allreduce.order=fire-first:order \
+	msgrate:workload.msgrate.per=7:per pingpong:workload.pingpong.bytes=12:bytes memset:scheduler.use=static,scheduler.static.local_queue=3:local_queue \
+	memset:run.workload=exec,workload.exec.command=true,workload.exec.expect=x:expect; do
+	file=${set%%:*} key=${set##*:} list=${set#*:}
+	expect 2 "$key=[^ ]*: error: " "$G" config check "conf/$file.ini" \
+		$(echo "${list%:*}" | tr , '\n' | sed 's/^/--set /')
+done
+# The rate of a workload's own unit of work comes first, after the time.
+for rate in uts:nodes memset:bytes fib:tasks msgrate:triggers pingpong:messages wic:iterations qos/storm:requests jacobi2d:cells; do
+	unit=${rate#*:}
+	"$G" config check "conf/${rate%:*}.ini" 2>"$tmp/err" || continue # not built here
+	expect 0 "" "$G" run "conf/${rate%:*}.ini" --samples 1 --set run.warmup=0 \
+		--set workload.pingpong.rounds=50 --quiet --json "$tmp/rate.json"
+	python3 - "$tmp/rate.json" "$unit" <<-'PY' || fail "the rate of ${rate%:*}"
+		import json, sys
+		metrics = json.load(open(sys.argv[1]))['metrics']
+		name = sys.argv[2] + '_per_s'
+		assert list(metrics)[:2] == ['seconds', name], list(metrics)[:3]
+		assert metrics[name]['better'] == 'more' and metrics[name]['unit'].endswith('/s')
+		work = metrics.get(sys.argv[2])
+		if not work or name == 'requests_per_s': sys.exit()
+		assert abs(metrics[name]['median'] * metrics['seconds']['median'] / work['median'] - 1) < 1e-6
+	PY
+done
 # Of a plug-in that is not in use, too; but nothing is missing there.
 conf "$base" '[workload.fib]' 'n = 3x' '[device.cpu.1]' 'workers = -1' '[workload.contains]' 'word = x'
 expect 2 "x.ini:13:11: error: .*'-1'" "$G" config check "$tmp/x.ini"
@@ -44,6 +72,7 @@ expect 2 'no.such.ini' "$G" run "$tmp/no.such.ini"
 conf "$base" '[scheduler.mgsw]' 'x = 1'
 expect 2 'x.ini:10:.*mgsw.*mgws' "$G" run "$tmp/x.ini"
 expect 2 "mgsw.*did you mean.*mgws|mgsw.*mgws" "$G" run conf/memset.ini --set scheduler.use=mgsw
+expect 2 'cpu:2: .*number them from 0' "$G" run conf/memset.ini --set 'run.devices=cpu:0 cpu:2'
 expect 2 "did you mean '--samples'" "$G" run conf/memset.ini --sample 3
 expect 2 "did you mean 'run'" "$G" rum conf/memset.ini
 expect 2 'json needs a value, as in --json FILE' "$G" run conf/memset.ini --json
@@ -55,7 +84,7 @@ expect 0 '1 sample' "$G" run --samples=1 -- conf/memset.ini
 expect 0 'warning: the conf has no .trigger., .* each of the 2 runs the whole job' "$G" run -n 2 conf/memset.ini $small
 [ "$(grep -c warning: "$tmp/err")" = 1 ] || fail 'a warning from each rank'
 # What is to be written is tried before anything is run, and left as it is.
-for to in "--json $tmp" "--json $tmp/no/r.json" "--json=" "--trace $tmp/no/t" "--metrics $tmp/no/m"; do
+for to in "--json $tmp" "--json $tmp/no/r.json" "--json=" "--trace $tmp/no/t"; do
 	expect 2 'cannot write' "$G" run conf/memset.ini $to
 	[ ! -s "$tmp/out" ] || fail "it ran, and lost what it had for $to"
 done
@@ -85,12 +114,35 @@ mkdir "$tmp/p" && ln -s "$tmp/none" "$tmp/p/sched_gone.so"
 expect 2 "no scheduler plug-in 'gone' in [^;]*; there is: mgws, static" "$G" run conf/memset.ini \
 	--set scheduler.use=gone --set "gpuloom.plugin_path=$tmp/p"
 expect 2 'no such plug-in file' "$G" run conf/memset.ini --set "scheduler.use=./no_such.so"
+# What a workload needs and the conf does not select is said before anything starts.
+expect 2 "meets needs a barrier, and no barrier is selected: add 'use = NAME' to .barrier." "$G" run conf/memset.ini \
+	--set "run.workload=$B/tests/plugins/workload_meets.so"
+# One that says nothing of what it calls ends in words, too.
+printf '[run]\nworkload = %s\ndevices = cpu:0\n[transport]\nuse = host\n' \
+	"$(realpath "$B")/tests/plugins/workload_undeclared.so" >"$tmp/undeclared.ini"
+for kind in scheduler termination sync barrier trigger qos; do
+	case $kind in scheduler) short=sched ;; termination) short=term ;; *) short=$kind ;; esac
+	expect 2 "the workload calls a $kind, and the conf selects none" "$G" run "$tmp/undeclared.ini" --quiet \
+		--set workload.undeclared.calls=$short --set device.cpu.isolation=process
+done
+expect 2 'memset needs a termination, and no termination is selected' "$G" config check conf/memset.ini --set termination.use=
+# Plug-ins and their folders in a conf are relative to the conf, those of the command line to where it is given.
+mkdir -p "$tmp/away/here" && cp "$B/plugins/sched_static.so" "$B/plugins/device_cpu.so" "$tmp/away/here/"
+printf '[run]\nworkload = fib\ndevices = here/device_cpu.so:0\n[transport]\nuse = host\n[scheduler]\nuse = ./here/sched_static.so\n[termination]\nuse = counter\n' \
+	>"$tmp/away/own.ini"
+expect 0 verified "$G" run "$tmp/away/own.ini" --samples 1 --set workload.fib.n=10
+expect 2 "here/sched_static.so: no such plug-in file" "$G" run "$tmp/away/own.ini" --set scheduler.use=here/sched_static.so
+printf '[gpuloom]\nplugin_path = here:.\n[scheduler]\nuse = static\n' >"$tmp/away/path.ini"
+expect 0 "plugin_path=here:\\." "$G" config show conf/memset.ini "$tmp/away/path.ini"
+expect 0 "\"path\":.*$tmp/away/here/sched_static.so" "$G" run conf/fib.ini "$tmp/away/path.ini" --samples 1 --json - \
+	--set workload.fib.n=10
+expect 0 "use = $tmp/away/here/sched_static.so" "$G" describe "$tmp/away/here/sched_static.so"
 
 # A sample that does not end says what each worker was at.
 expect 124 'no end after 0.2 s .*: cpu:0: 1 at work \(0\); cpu:1: 1 at work \(1\); the workers left' "$G" run conf/uts.ini \
 	--set workload.uts.tree=T1XXL --set run.timeout=200ms
 for sync in poll futex wic backoff; do
-	expect 124 'cpu:0: 2 at work \(0-1\); cpu:1: 2 waiting for data of others \(2-3\); the workers' "$G" run conf/wic/pattern.ini \
+	expect 124 'cpu:0: 2 at work \(0-1\); cpu:1: 2 waiting for data of others \(2-3\); the workers' "$G" run conf/wic.ini --set run.workload=pattern \
 		--set sync.use=$sync --set device.cpu.workers=2 --set run.timeout=1s --set workload.pattern.tp=1000000
 done
 
@@ -100,9 +152,12 @@ done
 cmp -s "$tmp/a" "$tmp/b" || { fail 'as-ini differs'; diff "$tmp/a" "$tmp/b"; }
 expect 0 'conf/memset.ini:[0-9]' "$G" config show conf/memset.ini --origin
 for conf in conf/*.ini conf/*/*.ini; do
-	device=$(sed -n 's/^devices *= *\(.*\)/\1/p' "$conf" | grep -oE 'cuda|hip')
-	if [ -n "$device" ] && [ ! -e "$B/plugins/device_$device.so" ]; then
-		expect 4 "'$device' was left out" "$G" config check "$conf"
+	absent=
+	for name in device_cuda device_hip trigger_gputn; do
+		[ -e "$B/plugins/$name.so" ] || ! grep -qE "^(devices|use) *=.*${name#*_}" "$conf" || absent=${name#*_}
+	done
+	if [ -n "$absent" ]; then
+		expect 4 "'$absent' was left out" "$G" config check "$conf"
 	else
 		expect 0 '' "$G" config check "$conf"
 	fi
@@ -112,10 +167,47 @@ expect 0 'public_queue' "$G" describe mgws
 for name in mgws sched_mgws scheduler.mgws; do
 	expect 0 'sched.each_task_once' "$G" validate --list $name
 done
-expect 2 "'counter' is the name of 2 plug-ins; say which: termination.counter, trigger.counter" "$G" validate counter
+[ ! -e "$B/plugins/trigger_counter.so" ] ||
+	expect 2 "'counter' is the name of 2 plug-ins; say which: termination.counter, trigger.counter" "$G" validate counter
 expect 2 "no plug-in 'mgs'; did you mean 'mgws'\\?" "$G" validate mgs
 expect 0 'userfaultfd' "$G" doctor
 expect 0 'Ctrl-C' "$G" run --help
+
+# Plug-ins with faults: list and doctor say them and go on, and what a plug-in prints is never in the data.
+odd() { cp "$B/tests/plugins/$1.so" "$tmp/odd/$2.so"; }
+mkdir "$tmp/odd" && odd bad_abort term_abort && odd bad_print term_print && odd bad_unmarked term_unmarked &&
+	odd bad_none term_none && odd bad_doctor device_ill
+export GPULOOM_PLUGIN_PATH="$tmp/odd"
+expect 0 'term_none.so: it exports no' "$G" list termination
+for name in abort print unmarked; do
+	grep -qE "^termination +$name " "$tmp/out" || fail "no $name in the list"
+done
+expect 0 '' "$G" list --probe --json
+cp "$tmp/out" "$tmp/list.json"
+expect 0 '' "$G" doctor --json
+python3 - "$tmp/list.json" "$tmp/out" <<'PY' || fail 'list --probe and doctor as JSON'
+import json, sys
+plugins, doctor = (json.load(open(p)) for p in sys.argv[1:])
+assert plugins['schema'] == 'gpuloom.plugins/1' and doctor['schema'] == 'gpuloom.doctor/1'
+assert any('/term_abort.so' in p['path'] and 'crashed (SIGABRT)' in p['fault'] for p in plugins['faulty'])
+assert any('/term_print.so' in p['path'] and 'hello from' in p['warning'] for p in plugins['plugins'])
+# What does not work comes with what to do about it.
+assert all(r['state'] == 'ok' or r['state'] in ('limited', 'no') and r['mend'] for r in doctor['rows'])
+assert any(r['topic'] == 'ill engine' and r['mend'] == 'take a rest' for r in doctor['rows'])
+assert any('device_ill.so' in str(r) and 'crashed (SIGABRT)' in r['found'] for r in doctor['rows'])
+PY
+for name in print term_print termination.print unmarked; do
+	expect 0 'broken on purpose' "$G" describe $name
+	grep -q 'use = ' "$tmp/out" && grep -q 'no options' "$tmp/out" || fail "describe $name"
+done
+expect 0 "use = $tmp/odd/term_print.so" "$G" describe "$tmp/odd/term_print.so"
+expect 0 '"name":[[:space:]]*"term_print"' "$G" describe "$tmp/odd/term_print.so" --json
+odd bad_unmarked sched_print
+expect 2 "'print' is the name of 2 plug-ins.*scheduler.print, termination.print" "$G" describe print
+for wrong in 'describe abort' 'describe nothing' 'list nonsense' 'list --nonsense' 'doctor now'; do
+	expect 2 '' "$G" $wrong
+done
+unset GPULOOM_PLUGIN_PATH
 
 # A time limit and Ctrl-C end in time and keep what was measured.
 expect 124 'no end' "$G" run conf/uts.ini --set workload.uts.tree=T1L --set run.timeout=50ms
@@ -125,11 +217,59 @@ for signal in INT HUP; do # Ctrl-C, and a terminal that goes away
 	rm -f "$tmp/part.json"
 	"$G" run conf/fib.ini --samples 100000 --json "$tmp/part.json" --quiet 2>/dev/null &
 	pid=$!
-	sleep 1
+	for i in $(seq 300); do # until it has worked for as long as a start and many samples take
+		sleep 0.1
+		[ "$(sed 's/.*) //' /proc/$pid/stat | awk '{ print $12 + $13 }')" -lt 50 ] || break
+	done
 	kill -$signal $pid
 	wait $pid
 	[ $? -eq 130 ] || fail "SIG$signal does not exit with 130"
 	python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); assert d["status"]=="interrupted" and d["samples"]' \
 		"$tmp/part.json" || fail "no partial result after SIG$signal"
 done
+
+# A result is run again with its options, and what differs is said, a sentence each.
+set='--set workload.memset.tasks=1000 --set scheduler.mgws.public_queue=128'
+expect 0 '' "$G" run conf/memset.ini $set --samples 12 --quiet --json "$tmp/was.json"
+expect 0 'the same versions, options and machine' "$G" rerun "$tmp/was.json" --json "$tmp/is.json"
+python3 - "$tmp/was.json" "$tmp/is.json" <<'PY' || fail 'a result that is run again has other options'
+import json, sys
+a, b = ({k: v['value'] for k, v in json.load(open(f))['config'].items()} for f in sys.argv[1:])
+assert a == b and a['scheduler.mgws.public_queue'] == '128'
+PY
+expect 0 'public_queue was 128, is 64' "$G" rerun "$tmp/was.json" --set scheduler.mgws.public_queue=64
+sed 's/"build_id":.*/"build_id": "0"/; s/"kernel":.*/"kernel": "5.0",/' "$tmp/was.json" >"$tmp/other.json"
+expect 0 'since .*other.json: the build_id of sched_mgws was 0, is ' "$G" rerun "$tmp/other.json"
+grep -q 'kernel was 5.0, is' "$tmp/err" || fail 'another kernel'
+expect 0 'scheduler.mgws.public_queue=128' "$G" config show "$tmp/was.json"
+expect 2 'which result' "$G" rerun conf/memset.ini
+expect 2 'is a sweep' "$G" run tests/data/sweep.jsonl
+expect 2 'is a comparison' "$G" config check tests/data/compare.json
+# What is odd about a run is in its warnings.
+python3 - "$tmp/was.json" <<'PY' || fail 'a result without warnings'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert isinstance(d['warnings'], list) and all(set(w) == {'id', 'text'} for w in d['warnings']), d.get('warnings')
+PY
+
+# Results over time: where the samples change is marked, once, and only within one job.
+mkdir "$tmp/days"
+python3 - "$tmp/was.json" "$tmp/days" <<'PY'
+import copy, json, sys
+was = json.load(open(sys.argv[1]))
+for day in range(1, 10):
+    d = copy.deepcopy(was)
+    d['started'] = f'2026-01-{day:02}T00:00:00Z'
+    d['gpuloom']['revision'] = f'rev{day}'
+    level = 1.0 if day < 6 else 1.08
+    d['metrics']['seconds']['samples'] = [level * (1 + 0.001 * ((7 * i + day) % 12 - 6)) for i in range(12)]
+    d['metrics']['seconds']['median'] = level
+    json.dump(d, open(f'{sys.argv[2]}/{10 - day}.json', 'w'))
+json.dump({'schema': 'gpuloom.compare/1'}, open(sys.argv[2] + '/other.json', 'w'))
+PY
+expect 0 'rev6 .*8.. % +<-- SLOWER' "$G" history "$tmp/days"
+[ "$(grep -c '<--' "$tmp/out")" = 1 ] || fail 'one change'
+grep -q '1 other file was left out' "$tmp/err" || fail 'a file that is no result'
+expect 0 '"revision":.*"rev9"' "$G" history "$tmp/days" --json --metric seconds,cpu_seconds
+expect 2 'no such folder|cannot read' "$G" history "$tmp/nowhere"
 finish

@@ -17,19 +17,6 @@ use = host
 [workload.planted]
 turns = 20000
 INI
-exec_conf() { # FILE COMMAND...
-	cat >"$1" <<INI
-[run]
-workload = exec
-devices = cpu:0
-[device.cpu]
-workers = 1
-[transport]
-use = host
-[workload.exec]
-command = "$2"
-INI
-}
 cat >"$tmp/timed" <<'SH'
 #!/bin/sh
 # A program that takes the time it is told, with a ripple.
@@ -72,7 +59,7 @@ for i, v in enumerate(d['variants']):
     counted = [x for x in r['samples'] if not x['warmup']]
     assert len(counted) == s.count(i) == len(r['metrics']['seconds']['samples'])
     assert [x['start_ns'] for x in r['samples']] == sorted(x['start_ns'] for x in r['samples'])
-    assert all(len(p['sha256']) == 64 for p in r['plugins'])
+    assert all(len(p['build_id']) == 40 for p in r['plugins'])
 order = sorted((x['start_ns'], i) for i, v in enumerate(d['variants'])
                for x in v['result']['samples'] if not x['warmup'])
 assert [i for _, i in order] == s, 'the schedule is the order in which samples ran'
@@ -87,6 +74,56 @@ e = d['environment']
 assert e['before']['cpu_model'] and e['after']['uptime_s'] > e['before']['uptime_s']
 assert isinstance(d['quiet']['quiet'], bool) and d['command'][:2] == ['gpuloom', 'compare']
 PY
+
+# What opening a stack fixes is not taken for a difference, unless it is opened once; and medians and changes agree.
+luck="$tmp/p.ini --vary run.title=a,b --set workload.planted.luck=5% --set workload.planted.turns=1 --metric seconds --spread 0"
+for seed in 1 2 3 4 5 6; do
+	"$G" compare $luck --seed $seed --samples-per-block 2 --json "$tmp/luck.json" --rewarm 0 --quiet || fail 'luck'
+	grep -q '"verdict": *"[FS][AL]' "$tmp/luck.json" && fail "luck is taken for a difference, seed $seed"
+done
+expect 0 'openings' python3 -c "import json; d = json.load(open('$tmp/luck.json'))['design']; assert d['openings'] == 20; print('openings')"
+expect 0 'all blocks share one opening' "$G" compare $luck --openings 1
+grep -qE 'FASTER|SLOWER' "$tmp/out" || fail 'one opening shows its luck as a difference'
+expect 0 '' "$G" compare $luck --openings 7 --blocks 21 --samples-per-block 2 --json "$tmp/luck.json"
+python3 - "$tmp/out" "$tmp/luck.json" <<'PY' || fail 'medians and changes of the table'
+import json, re, sys
+rows = [line for line in open(sys.argv[1]) if re.match(r'    [ab] ', line)]
+base, other = (float(re.search(r'(\d[\d.,]*) ms', r).group(1)) for r in rows)
+change = float(re.search(r'([+-][\d.]+) %', rows[1]).group(1))
+assert abs(other / base - 1 - change / 100) < 2e-3, rows
+c = json.load(open(sys.argv[2]))['comparisons'][0]
+assert len(c['ratios']) == 7 == c['blocks']
+PY
+
+# On a terminal of 80 columns no line is longer, none is broken within a word, and verdicts have a colour.
+cat >"$tmp/onpty.py" <<'PY'
+import fcntl, os, pty, re, struct, sys, termios
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ.update(TERM='xterm', NO_COLOR='')
+    fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 40, 80, 0, 0))
+    os.execvp(sys.argv[1], sys.argv[1:])
+out = b''
+while True:
+    try:
+        piece = os.read(fd, 65536)
+    except OSError:
+        break
+    if not piece:
+        break
+    out += piece
+assert os.waitpid(pid, 0)[1] == 0
+text = re.sub('.*\\r\x1b\\[K', '', out.decode().replace('\r\n', '\n'))
+plain = re.sub('\x1b\\[[0-9;]*m', '', text)
+assert all(len(line) <= 80 for line in plain.split('\n')), plain
+assert ('\x1b[1;31mSLOWER' in text) == ('SLOWER' in plain)
+for word in sys.stdin.read().split():
+    assert word in plain.split(), (word, plain)
+PY
+echo 'SLOWER verdict interval' | python3 "$tmp/onpty.py" "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --blocks 8 \
+	--samples-per-block 2 || fail 'a comparison on a terminal'
+echo 'median verified.' | python3 "$tmp/onpty.py" "$G" run conf/fib.ini --samples 1 || fail 'a run on a terminal'
+echo 'SUMMARY' | python3 "$tmp/onpty.py" "$G" list || fail 'a list on a terminal'
 
 # By default wall time and CPU time, and as many samples as fit into the spread. An external program's CPU
 # time is that of its worker and its own.
@@ -113,6 +150,23 @@ sed 's/^workload = .*/&\ntitle = words;cut/' "$tmp/p.ini" >"$tmp/warns.ini"
 "$G" compare "$tmp/warns.ini" --vary workload.planted.turns=1,2,3 $quick --blocks 1 --samples-per-block 2 \
 	2>"$tmp/err" || fail 'a conf with a warning'
 [ "$(grep -c 'warning: value cut' "$tmp/err")" -eq 1 ] || fail "a conf's warning is not said once"
+# Metrics made of others, live and from files; each slip is said before all is measured.
+expect 0 '' "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 $quick --blocks 2 \
+	--samples-per-block 2 --derive 'per_turn = seconds / 7 [s, less]' --metric per_turn --json "$tmp/d.json"
+expect 0 'ms.+cpu.+less.*per.+turn|per.+turn' "$G" report "$tmp/d.json" --derive 'ms_cpu = cpu_seconds * 1e3 [ms, less]' --metric ms_cpu,per_turn
+expect 2 "no metric 'secnds'; did you mean 'seconds'" "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 \
+	--derive 'x = secnds / 2'
+expect 2 "did you mean 'seconds'" "$G" run "$tmp/p.ini" --derive 'x = secnds / 2'
+expect 2 "derive.*')' is missing" "$G" run "$tmp/p.ini" --derive 'x = (seconds'
+for i in 1 2; do "$G" run "$tmp/p.ini" --samples 3 --quiet --json "$tmp/f$i.json"; done
+expect 0 'half .less is better' "$G" compare "$tmp/f1.json" "$tmp/f2.json" --derive 'half = seconds / 2 [s, less]' --metric half
+expect 2 "no metric 'secnds'" "$G" compare "$tmp/f1.json" "$tmp/f2.json" --derive 'half = secnds / 2'
+expect 0 'gb_s' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples 1 -o "$tmp/d.jsonl" \
+	--derive 'gb_s = 1 / seconds / 1e9 [GB/s, more]' --metric gb_s
+expect 2 "no metric 'secnds'" "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples 1 -o "$tmp/d2.jsonl" \
+	--derive 'gb_s = 1 / secnds'
+grep -q '"gb_s"' "$tmp/d.jsonl" || fail 'a sweep whose lines lack what is derived'
+
 # Labels of paths are what tells them apart.
 mkdir "$tmp/one" "$tmp/two"
 printf '#!/bin/sh\n' | tee "$tmp/one/run" >"$tmp/two/run"
@@ -173,12 +227,40 @@ sed 's/"clocksource":[^,]*/"clocksource": "sundial"/' "$tmp/b.json" >"$tmp/b2.js
 expect 2 'clocksource: .* in a, sundial in b2' "$G" compare "$tmp/a.json" "$tmp/b2.json"
 expect 0 'note: clocksource' "$G" compare "$tmp/a.json" "$tmp/b2.json" --allow-mismatch=clocksource
 expect 2 'mixed' "$G" compare "$tmp/a.json" "$tmp/b.ini"
+# A gate does not pass by mistake: a metric that nobody has, another job, another size of it.
+expect 2 "no variant has a metric 'secnds'; did you mean 'seconds'" "$G" compare "$tmp/a.json" "$tmp/b.json" \
+	--fail-on 'secnds: slower > 3%'
+expect 2 "did you mean 'seconds'" "$G" compare "$tmp/a.ini" "$tmp/b.ini" --spread 0 --fail-on 'secnds: slower > 3%'
+expect 2 "did you mean 'seconds'" "$G" compare "$tmp/p.ini" --vary workload.planted.turns=1,2 --spread 0 --metric secnds
+expect 2 'workload is exec in a and .*workload_planted.so in p; .*--allow-mismatch=workload' "$G" compare "$tmp/a.ini" "$tmp/p.ini"
+sed 's/^turns.*/turns = 77/' "$tmp/p.ini" >"$tmp/p77.ini"
+grep -q 'turns = 77' "$tmp/p77.ini" || printf '[workload.planted]\nturns = 77\n' >>"$tmp/p77.ini"
+expect 2 'workload.planted.turns is [0-9]+ in p and 77 in p77' "$G" compare "$tmp/p.ini" "$tmp/p77.ini"
+expect 0 '' "$G" compare "$tmp/p.ini" "$tmp/p77.ini" --allow-mismatch=workload.planted.turns $quick --blocks 1 \
+	--samples-per-block 2
+for j in a p; do "$G" run "$tmp/$j.ini" --quiet --samples 2 --json "$tmp/job-$j.json"; done
+expect 2 'workload is exec in job-a and .*planted' "$G" compare "$tmp/job-a.json" "$tmp/job-p.json"
+# A script of gnuplot holds its data: no other file is written.
+echo kept >"$tmp/plot.csv"
+expect 0 '' "$G" report "$tmp/a.json" -o "$tmp/plot.gp"
+[ "$(cat "$tmp/plot.csv")" = kept ] || fail 'report -o plot.gp wrote plot.csv'
+if command -v rsvg-convert >/dev/null; then
+	expect 0 '' "$G" report tests/data/compare.json -o "$tmp/plot.png"
+	[ "$(head -c 4 "$tmp/plot.png" | tail -c 3)" = PNG ] || fail 'plot.png is no PNG'
+	expect 0 '' "$G" report tests/data/compare.json -o "$tmp/plot.pdf"
+	[ "$(head -c 4 "$tmp/plot.pdf")" = %PDF ] || fail 'plot.pdf is no PDF'
+	"$G" report tests/data/compare.json -o "$tmp/plot.svg"
+	grep -q 'var(--c)' "$tmp/plot.svg" && fail 'a colour that librsvg cannot find'
+fi
+expect 1 'rsvg-convert, which draws PNG and PDF, is not there: install it .Debian: librsvg2-bin.' \
+	env PATH=/nonexistent "$(realpath "$G")" report tests/data/compare.json -o "$tmp/no.png"
+[ -e "$tmp/no.png" ] && fail 'a picture that was not drawn'
 "$G" compare "$tmp/a.json" "$tmp/b.json" --quiet --json "$tmp/ab.json"
 expect 2 'no result' "$G" compare "$tmp/a.json" "$tmp/ab.json"
 
 # Ctrl-C keeps complete blocks and leaves nothing behind.
 exec_conf "$tmp/sleep.ini" 'sleep 0.04'
-"$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --blocks 1000 --samples-per-block 2 --quiet --json "$tmp/part.json" \
+"$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --blocks 1000 --openings 1000 --samples-per-block 2 --quiet --json "$tmp/part.json" \
 	2>/dev/null &
 pid=$!
 sleep 3

@@ -47,7 +47,11 @@ expect 0 'cuda: GPU 0 and CPU +limited +no native atomics on host memory' "$G" d
 FAKE_GPU=atomics expect 0 'cuda: GPU 0 and CPU +ok +64-bit add and compare-and-swap' "$G" doctor
 
 sound_runs
+barrier_runs
 lossy_runs
+trigger_runs
+launched_runs cuLaunchKernel cuStreamWriteValue64 cuStreamWaitValue64
+launched_refusals
 apart_runs
 
 # A sync that wants a warp of its own in each block.

@@ -20,7 +20,10 @@ fake=$B/tests/hip
 export LD_LIBRARY_PATH="$fake"
 
 sound_runs
+barrier_runs
 lossy_runs
+trigger_runs
+launched_runs hipModuleLaunchKernel hipStreamWriteValue64 hipStreamWaitValue64
 # Taking down, and what a runtime need not tell: not worth a run.
 failing_runs hipDeviceGetPCIBusId hipFree hipHostFree hipHostUnregister hipModuleUnload hipStreamDestroy
 run mgws memset 4 'hipErrorNoDevice .*/dev/kfd' init

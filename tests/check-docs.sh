@@ -1,28 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 # The documentation is in step with the code.
 . tests/lib.sh
-tools/docs --check "$B" || fail 'generated pages'
-! command -v man >/dev/null || man -l docs/gpuloom.1 >/dev/null 2>"$tmp/man" || fail 'the man page'
-# The plug-in of docs/plugins.md, as it stands there: builds, runs, conforms.
-python3 - "$tmp" <<'PY' || fail 'the plug-in of docs/plugins.md'
-import re, sys
-for kind, text in re.findall(r'^```(c|ini|sh)\n(.*?)^```', open('docs/plugins.md').read(), re.S | re.M):
-    name = re.match(r'/\* (term_mine\.\S+) \*/', text) if kind == 'c' else None
-    if name or kind == 'ini':
-        open(sys.argv[1] + '/' + (name.group(1) if name else 'mine.ini'), 'w').write(text)
-    if kind == 'sh' and 'term_mine.c -o' in text:
-        open(sys.argv[1] + '/commands', 'w').write(text)
-PY
-sed "s|\$(pkg-config --cflags gpuloom)|-I$PWD/core/include|; s|conf/|$PWD/conf/|; s|^gpuloom|$G|" "$tmp/commands" >"$tmp/commands.sh"
-[ "$(grep -c "^$G" "$tmp/commands.sh")" = 3 ] || fail 'commands of docs/plugins.md'
-(cd "$tmp" && sh -e ./commands.sh) >"$tmp/out" 2>&1 || { fail 'the commands of docs/plugins.md'; cat "$tmp/out"; }
-grep -q mine_entries "$tmp/out" || fail 'the metric of the plug-in of docs/plugins.md'
+tools/ops --check || fail 'the table of mandatory ops'
+tools/man "$B" >"$tmp/gpuloom.1" && grep -q '^\.SS gpuloom validate' "$tmp/gpuloom.1" || fail 'the man page'
+! command -v man >/dev/null || { man -l "$tmp/gpuloom.1" >"$tmp/man" 2>"$tmp/err" && [ ! -s "$tmp/err" ]; } ||
+	fail 'the man page is no troff'
+# Each folder of plug-ins says what it models.
+for folder in plugins/*/; do
+	[ "$folder" = plugins/shared/ ] || [ -s "$folder/README.md" ] || fail "no README in $folder"
+done
 # Links between pages lead somewhere.
-for page in README.md CONTRIBUTING.md docs/*.md plugins/*/README.md; do
+for page in README.md CONTRIBUTING.md tests/README.md docs/*.md plugins/*/README.md plugins/shared/*/README.md examples/*/README.md; do
 	[ -e "$page" ] || continue
 	grep -o '](\([^)#]*\)' "$page" | cut -c3- | grep -v '://' | while read -r link; do
 		[ -z "$link" ] || [ -e "$(dirname "$page")/$link" ] || echo "$page: dead link $link"
 	done
 done >"$tmp/dead"
 [ ! -s "$tmp/dead" ] || { fail 'dead links'; cat "$tmp/dead"; }
+# Each test stands in the table of tests/README.md.
+for test in $(cd tests && ls test_*.c check-*.sh | sed 's/\.[a-z]*$//'); do
+	grep -o '`\(test_\|check-\)[a-z_*-]*`' tests/README.md | tr -d '\140' | while read -r row; do
+		case $test in $row) echo found ;; esac
+	done | grep -q found || fail "tests/README.md does not say what $test tests"
+done
 finish

@@ -15,4 +15,15 @@ for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h; do
 	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_75 -Icore/include -c "$tmp/x.cu" -o "$tmp/x.o" ||
 		fail "$name under nvcc"
 done
+# Another compiler has warnings of its own: the tests pass both.
+if command -v clang >/dev/null; then
+	for test in tests/test_*.c; do
+		case $test in *test_compose*) continue ;; esac # needs a vendor's headers
+		clang -std=gnu11 -D_GNU_SOURCE -Wall -Wextra -Werror -Wshadow -Icore/include -Icore -Ilab -I. -Iplugins -fsyntax-only "$test" ||
+			fail "clang and $test"
+	done
+fi
+# In strict C11 the C library hides what the CPU's layer needs: a sentence says so.
+echo '#include <gpuloom/dev/dev.h>' >"$tmp/x.c"
+gcc -std=c11 $warn "$tmp/x.c" 2>&1 | grep -q 'error.*compile with -std=gnu11' || fail 'dev.h in strict C11'
 finish

@@ -15,7 +15,8 @@ for transport in host p2p; do
 			for lanes in 1 4; do
 				for job in 'memset workload.memset.tasks=20000' \
 					"contains workload.contains.path=$tmp/docs" \
-					'fib workload.fib.n=16' 'uts workload.uts.tree=custom'; do
+					'fib workload.fib.n=16' 'uts workload.uts.tree=custom' \
+					'cholesky workload.cholesky.size=400'; do
 					set -- $job
 					expect 0 'verified' "$G" run "conf/$1.ini" --samples 2 --set "$2" \
 						--set workload.contains.word=zwischen --set 'workload.contains.glob=*' \

@@ -42,15 +42,21 @@ for app in bfs spmv sssp bpt xsbench; do
 			--set workload.ssr_$app.size=3000 --set workload.ssr_$app.lookups=3000
 	done
 	# Repeated beside a victim, with and without requests: the same answers.
-	expect 0 'victim_speed' "$G" run conf/qos/apps.ini --samples 2 --set run.warmup=0 $other \
-		--set run.workload=ssr_$app --set workload.ssr_$app.size=1000 \
-		--set "workload.ssr_$app.victim=sleep 0.05"
+	for isolation in thread process; do
+		expect 0 'victim_speed' "$G" run conf/qos/apps.ini --samples 2 --set run.warmup=0 $other \
+			--set run.workload=ssr_$app --set workload.ssr_$app.size=1000 \
+			--set device.cpu.isolation=$isolation --set "workload.ssr_$app.victim=sleep 0.05"
+	done
 done
 
 # A victim: both its runs are in the figures.
 expect 0 'victim_speed' "$G" run "$conf" --samples 2 --set run.warmup=0 $other \
 	--set "$W.victim=sleep 0.1" --set $W.victim_cores=0 --set $W.pause=1ms
 expect 0 'requests_per_s' "$G" run "$conf" --samples 2 --set run.warmup=0 $other --set $W.duration=100ms
+# Looks that poll are charged, too: while nobody is served they must not take all of a small budget.
+expect 0 verified "$G" run conf/qos/storm.ini --samples 1 --set run.warmup=0 --set 'qos.use=split budget' \
+	--set qos.split.notify=poll --set qos.budget.limit=2% --set 'run.devices=cpu:0 cpu:1' --set $W.service=migrate \
+	--set $W.bytes=65536 --set $W.room=65536 --set $W.requests=300
 # A budget is kept: CPU time by the clocks of the path's threads, over a second, with room for noise.
 expect 0 verified "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.duration=1500ms \
 	--set 'qos.use=monolithic budget' --set qos.budget.limit=5% --set $W.pause=1ms \
@@ -75,6 +81,12 @@ expect 3 "exit code 2: .*no-such-file" "$G" run "$conf" --set "$W.victim=ls no-s
 printf '#!/bin/sh\nkill -9 $$\n' >"$tmp/dies"
 chmod +x "$tmp/dies"
 expect 3 "was ended by signal 9" "$G" run "$conf" --set "$W.victim=$tmp/dies" --set run.warmup=0
+expect 2 'bytes = 65536: a datagram' "$G" run "$conf" --set $W.service=send --set $W.bytes=64KiB
+expect 2 'service = alloc asks for both' "$G" run "$conf" --set $W.service=free
+expect 2 'may hold 2359296 bytes, and room is 1048576: raise room' "$G" config check "$conf" --set $W.service=alloc \
+	--set $W.bytes=32769 --set $W.outstanding=64
+expect 0 verified "$G" run "$conf" --set $W.service=alloc --set $W.bytes=32769 --set $W.outstanding=16 --samples 1
+expect 2 'service = fault asks for both' "$G" run "$conf" --set $W.service=evict
 expect 2 'power of two' "$G" run "$conf" --set $W.outstanding=33
 expect 2 'tenants need as many workers' "$G" run "$conf" --set $W.tenants=9
 finish

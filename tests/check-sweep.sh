@@ -59,15 +59,7 @@ python3 "$tmp/same.py" "$tmp/whole.jsonl" "$tmp/int.jsonl" || fail 'samples afte
 
 # A program that is missing fails its cell alone; once it is there, the cell gets its samples. A wrong
 # result stays.
-cat >"$tmp/e.ini" <<INI
-[run]
-workload = exec
-devices = cpu:0
-[device.cpu]
-workers = 1
-[transport]
-use = host
-INI
+exec_conf "$tmp/e.ini" true
 cells="--vary workload.exec.command=true,$tmp/later,false"
 expect 3 '2 failed' "$G" sweep "$tmp/e.ini" $cells --samples 2 -o "$tmp/e.jsonl"
 printf '#!/bin/sh\n' >"$tmp/later"
@@ -77,4 +69,33 @@ expect 0 'later' "$G" report "$tmp/e.jsonl"
 # Where nothing could be run, the exit code is that of the reason; each reason is said at once, and once.
 expect 4 'warning: .*/no/such' "$G" sweep "$tmp/e.ini" --vary workload.exec.command=/no/such,/no/such/either --samples 1
 [ "$(grep -c warning: "$tmp/err")" = 2 ] || fail 'two reasons, each once'
+# Shards of several machines, here one after the other: together they are the sweep, and each goes on where it stopped.
+cells='--vary workload.planted.turns=1000,2000,3000 --vary device.cpu.spin=1us,50us'
+for part in 1 2 3 4 2; do
+	resume=
+	[ ! -e "$tmp/part-$part.jsonl" ] || resume=--resume
+	"$G" sweep "$tmp/p.ini" $cells --samples 2 --shard $part/4 --quiet -o "$tmp/part-$part.jsonl" $resume \
+		>"$tmp/out" 2>"$tmp/err" || fail "shard $part"
+done
+"$G" sweep "$tmp/p.ini" $cells --samples 2 --quiet -o "$tmp/alone.jsonl" || fail 'a sweep without shards'
+cat "$tmp"/part-*.jsonl >"$tmp/all.jsonl"
+python3 - "$tmp" <<'PY' || fail 'the shards are not the sweep'
+import collections, json, sys
+def samples(path):
+    return collections.Counter((l['cell'], l['sample']) for l in map(json.loads, open(path)) if 'sample' in l)
+assert samples(sys.argv[1] + '/all.jsonl') == samples(sys.argv[1] + '/alone.jsonl')
+PY
+"$G" report "$tmp"/part-*.jsonl -o "$tmp/parts.csv" && "$G" report "$tmp/alone.jsonl" -o "$tmp/alone.csv"
+[ "$(cut -d, -f1-3 "$tmp/parts.csv" | sort)" = "$(cut -d, -f1-3 "$tmp/alone.csv" | sort)" ] || fail 'a report of shards'
+expect 2 'differ in factors' "$G" report "$tmp/part-1.jsonl" "$tmp/killed.jsonl"
+expect 2 'not of the form K/N' "$G" sweep "$tmp/p.ini" $cells --shard 5/4
+expect 0 'other .*turns=2000' "$G" sweep "$tmp/p.ini" $cells --shard 1/4 --dry-run
+# A report overwrites the file that is named, and no other.
+ls "$tmp" >"$tmp/before"
+"$G" report "$tmp/alone.jsonl" -o "$tmp/alone.gp" --x workload.planted.turns --lines device.cpu.spin || fail 'a script with lines'
+"$G" report "$tmp/alone.jsonl" -o "$tmp/alone.html" || fail 'a page'
+rm "$tmp/alone.gp" "$tmp/alone.html"
+ls "$tmp" | cmp -s - "$tmp/before" || fail 'a report leaves other files'
+expect 2 "did you mean 'device.cpu.spin'" "$G" report "$tmp/alone.jsonl" --x device.cpu.spn
+expect 2 'choose from value' "$G" report "$tmp/alone.jsonl" --show speed
 finish

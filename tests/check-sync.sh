@@ -3,7 +3,7 @@
 # isolations and with lanes; and every model of communication with every pattern of access.
 #   SYNC_REPEAT=100 tests/run-all build tests/check-sync.sh    the long form
 . tests/lib.sh
-if ! "$G" run conf/wic/pattern.ini --samples 1 >/dev/null 2>"$tmp/err" && grep -q userfaultfd "$tmp/err"; then
+if ! "$G" run conf/wic.ini --set run.workload=pattern --samples 1 >/dev/null 2>"$tmp/err" && grep -q userfaultfd "$tmp/err"; then
 	plugins='poll backoff futex'
 else
 	plugins='wic futex backoff poll'
@@ -19,16 +19,19 @@ small='--set workload.stn.size=48 --set workload.stn.iterations=6 --set workload
 	--set workload.kmn.size=32 --set workload.kmn.iterations=3 --set workload.cg.size=8
 	--set workload.cg.iterations=20 --set workload.fe.size=6 --set workload.fe.iterations=8
 	--set workload.bfs.size=8'
+# Who raises flags in a consumer's memory must reach it.
+expect 4 'leave the transport.s atomics = auto' "$G" run conf/wic.ini --set run.workload=pattern --samples 1 --set sync.use=warp \
+	--set transport.use=p2p --set transport.p2p.atomics=no
 for app in srs cg fe h3d bfs bs c2d stn gem kmn; do
 	own=$(echo "$small" | tr -s ' \t\n' '\n' | grep "^workload.$app\." | sed 's/^/--set /')
 	for sync in $plugins; do
 		workers=4
 		[ $sync != poll ] || workers=1 # spinning takes whole slices from who is waited for
 		for isolation in $isolations; do
-			expect 0 "$repeat samples?, each verified" "$G" run conf/wic/$app.ini --samples $repeat $devices $own \
+			expect 0 "$repeat samples?, each verified" "$G" run conf/wic.ini --set run.workload=$app --samples $repeat $devices $own \
 				--set sync.use=$sync --set device.cpu.workers=$workers --set device.cpu.isolation=$isolation
 		done
-		[ $sync = poll ] || expect 0 'verified' "$G" run conf/wic/$app.ini --samples 1 $devices $own \
+		[ $sync = poll ] || expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 1 $devices $own \
 			--set sync.use=$sync --set device.cpu.workers=2 --set device.cpu.lanes=3
 	done
 done
@@ -36,7 +39,7 @@ for sync in $plugins; do
 	[ $sync != poll ] || continue
 	for model in unidirectional alternating multiple probabilistic; do
 		for access in streaming adjacent scatter_gather random; do
-			expect 0 'verified' "$G" run conf/wic/pattern.ini --samples 1 $devices --set sync.use=$sync \
+			expect 0 'verified' "$G" run conf/wic.ini --set run.workload=pattern --samples 1 $devices --set sync.use=$sync \
 				--set workload.pattern.model=$model --set workload.pattern.access=$access
 		done
 	done
@@ -44,24 +47,24 @@ done
 case $plugins in *wic*)
 	for own in mode=copy eager=no activate=monitor companions=2; do
 		for isolation in $isolations; do
-			expect 0 'verified' "$G" run conf/wic/h3d.ini --samples 2 $devices --set workload.h3d.size=4 \
+			expect 0 'verified' "$G" run conf/wic.ini --set run.workload=h3d --samples 2 $devices --set workload.h3d.size=4 \
 				--set "sync.wic.$own" --set device.cpu.isolation=$isolation
 		done
 	done
-	expect 0 'verified' "$G" run conf/wic/bfs.ini --samples 1 --set workload.bfs.graph=packages
+	expect 0 'verified' "$G" run conf/wic.ini --set run.workload=bfs --samples 1 --set workload.bfs.graph=packages
 	# Three devices: messages between more than two.
 	for app in srs cg fe h3d bfs bs gem kmn stn; do
-		expect 0 'verified' "$G" run conf/wic/$app.ini --samples 1 --set 'run.devices=cpu:0 cpu:1 cpu:2' \
+		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 1 --set 'run.devices=cpu:0 cpu:1 cpu:2' \
 			--set device.cpu.workers=3
 	done
 	;;
 esac
-expect 2 'no sync is selected' "$G" run conf/wic/stn.ini --set sync.use=
-expect 2 'two devices' "$G" run conf/wic/stn.ini --set run.devices=cpu:0
+expect 2 'no sync is selected' "$G" run conf/wic.ini --set sync.use=
+expect 2 'two devices' "$G" run conf/wic.ini --set run.devices=cpu:0
 [ "$isolations" != thread ] || finish
 # A producer killed in mid-run ends the run with its name, at once, under every plug-in.
 for sync in $plugins; do
-	"$G" run conf/wic/pattern.ini --samples 1 --set sync.use=$sync --set device.cpu.isolation=process \
+	"$G" run conf/wic.ini --set run.workload=pattern --samples 1 --set sync.use=$sync --set device.cpu.isolation=process \
 		--set device.cpu.workers=2 --set workload.pattern.iterations=100000 --set workload.pattern.tp=1000 \
 		>"$tmp/out" 2>"$tmp/err" &
 	run=$!

@@ -29,6 +29,26 @@ for i in start:
 assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in events if e["ph"] == "X")
 END
 done
+# Whatever tasks are in it: each worker is busy, idle or at the end all the time, and each arrow is within slices.
+expect 0 '' "$G" run conf/uts.ini --samples 1 --set run.warmup=0 --set device.cpu.workers=2 --set workload.uts.tree=custom \
+	--set workload.uts.depth=10 --trace "$tmp/trace.json"
+python3 - "$tmp" <<'END' || fail 'busy spans and arrows'
+import json, sys
+events = json.load(open(sys.argv[1] + "/trace.json"))["traceEvents"]
+assert sum(e["ph"] == "s" for e in events) > 0
+for worker in {e["tid"] for e in events}:
+    mine = [(e["ts"], e["ts"] + e["dur"], e["cat"]) for e in events if e["ph"] == "X" and e["tid"] == worker]
+    state = sorted(e for e in mine if e[2] in ("busy", "idle", "termination"))
+    assert state and all(abs(b[0] - a[1]) < 0.002 for a, b in zip(state, state[1:])), state
+    for a in (e["ts"] for e in events if e["ph"] in "sf" and e["tid"] == worker):
+        assert any(b - 0.0005 <= a <= e + 0.0005 for b, e, _ in state), a
+    for b, e, cat in mine: # slices nest
+        assert any(s - 0.002 <= b and e <= t + 0.002 for s, t, _ in state), (b, e, cat)
+END
+# Without tasks it shows when workers were busy, and a warning says so.
+exec_conf "$tmp/exec.ini" /bin/true
+expect 0 "and no task: this workload's workers do not get their work" "$G" run "$tmp/exec.ini" --samples 1 --trace "$tmp/few.json"
+grep -q '"cat":"busy"' "$tmp/few.json" || fail 'no busy spans'
 expect 2 'may not be negative' "$G" run conf/uts.ini --trace x --trace-every -1
 expect 2 'cannot write .*No such' "$G" run conf/uts.ini --samples 1 --quiet --set workload.uts.tree=custom --trace "$tmp/no/where"
 finish

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which of many combinations are tried: so many that any three values of three factors meet in one of them. A fault
- * that takes more than three certain values at once is rare (Kuhn, Wallace and Gallo 2004), and all combinations
- * of a scheduler's options with everything else would compile for half an hour. */
+/* Which of many combinations are tried: so many that any two values of two factors meet in one of them. Most faults take
+ * no more than two certain values at once (Kuhn, Wallace and Gallo 2004), and all combinations of a scheduler's options
+ * with everything else would compile for half an hour: COMPOSE_ALL=1. */
 #ifndef LOOM_TEST_COMPOSE_MATRIX_H
 #define LOOM_TEST_COMPOSE_MATRIX_H
 
@@ -20,9 +20,8 @@ struct factor {
 struct matrix {
 	struct factor factor[MATRIX_FACTORS];
 	size_t factors;
-	size_t left; /* triples of values that have not met */
-	size_t at[MATRIX_FACTORS][MATRIX_FACTORS][MATRIX_FACTORS]; /* where those of three factors begin in ... */
-	unsigned char *missing;					   /* 1: they have not met */
+	size_t left; /* pairs of values that have not met */
+	unsigned char missing[MATRIX_FACTORS][MATRIX_FACTORS][MATRIX_VALUES][MATRIX_VALUES]; /* 1: they have not */
 };
 
 static inline size_t matrix_cells(const struct matrix *m)
@@ -44,37 +43,28 @@ static inline void matrix_pick(const struct matrix *m, size_t n, size_t *pick)
 
 static inline void matrix_open(struct matrix *m)
 {
-	size_t n = 0;
+	m->left = 0;
 	for (size_t f = 0; f < m->factors; f++)
 		for (size_t g = f + 1; g < m->factors; g++)
-			for (size_t h = g + 1; h < m->factors; h++) {
-				m->at[f][g][h] = n;
-				n += m->factor[f].values * m->factor[g].values * m->factor[h].values;
-			}
-	m->left = n;
-	m->missing = malloc(n);
-	if (!m->missing)
-		abort();
-	memset(m->missing, 1, n);
+			m->left += m->factor[f].values * m->factor[g].values;
+	memset(m->missing, 1, sizeof(m->missing));
 }
 
-/* How many triples of a cell have not met yet; `take`: now they have. */
+/* How many pairs of a cell have not met yet; `take`: now they have. */
 static inline size_t matrix_gain(struct matrix *m, const size_t *pick, int take)
 {
 	size_t gain = 0;
 	for (size_t f = 0; f < m->factors; f++)
-		for (size_t g = f + 1; g < m->factors; g++)
-			for (size_t h = g + 1; h < m->factors; h++) {
-				size_t i = (pick[f] * m->factor[g].values + pick[g]) * m->factor[h].values + pick[h];
-				unsigned char *missing = &m->missing[m->at[f][g][h] + i];
-				gain += *missing;
-				if (take)
-					*missing = 0;
-			}
+		for (size_t g = f + 1; g < m->factors; g++) {
+			unsigned char *missing = &m->missing[f][g][pick[f]][pick[g]];
+			gain += *missing;
+			if (take)
+				*missing = 0;
+		}
 	return gain;
 }
 
-/* Greedy: the cell with the most triples that have not met. 0: all have. */
+/* Greedy: the cell with the most pairs that have not met. 0: all have. */
 static inline int matrix_next(struct matrix *m, size_t *pick)
 {
 	size_t most = 0, best = 0, cells = matrix_cells(m);
@@ -109,7 +99,6 @@ static inline size_t matrix_each(struct matrix *m, void (*run)(void *arg, const 
 	matrix_open(m);
 	for (; !all && matrix_next(m, pick); count++)
 		run(arg, m, pick);
-	free(m->missing);
 	return count;
 }
 

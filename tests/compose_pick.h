@@ -7,7 +7,7 @@
 #include <gpuloom/sched.h>
 #include <gpuloom/workload.h>
 
-#include "compose/compose.h"
+#include "shared/compose/compose.h"
 #include "compose_matrix.h"
 #include "fake_host.h"
 
@@ -65,14 +65,14 @@ FAKE_FN void pick_options_for(struct selection *s, const struct loom_layout *lay
 	const struct loom_sched_ops *ops = p->ops;
 	struct loom_error err = {0};
 	char copy[200];
-	void *self = NULL, *opts = fake_alloc(&fake_host, p->opts_size);
+	void *self = NULL, *opts = fake_host.alloc(&fake_host, p->opts_size);
 	snprintf(copy, sizeof(copy), "%s", settings);
 	fake_options(p, opts, copy);
 	CU_ASSERT_EQUAL_FATAL(ops->create(&fake_host, opts, &self, &err), 0);
 	CU_ASSERT_EQUAL(ops->constants(self, layout, s->constants, sizeof(s->constants), &err), 0);
 	s->program.constants = s->constants;
 	ops->destroy(self);
-	fake_free(&fake_host, opts);
+	fake_host.free(&fake_host, opts);
 }
 
 FAKE_FN void pick_options(struct selection *s, const char *settings)
@@ -91,6 +91,23 @@ FAKE_FN void pick(struct selection *s, const char *name)
 		s->program.task = dev->task;
 		s->program.tasks = dev->count;
 	}
+}
+
+/* With a detector whose third line does not compile. */
+FAKE_FN void pick_broken(struct selection *s)
+{
+	static const char source[] = "LOOM_FN void term_broken_idle(struct loom_ctx *c)\n"
+				     "{\n"
+				     "\tno_such_function(c);\n"
+				     "}\n";
+	static const struct loom_device_code code = {.size = sizeof(code),
+						     .source_name = "term_broken.dev.h",
+						     .source = source,
+						     .source_end = source + sizeof(source) - 1};
+	static const struct loom_plugin broken = {.kind = LOOM_TERM, .name = "term_broken", .dev = &code};
+	pick(s, "sched_static");
+	pick(s, "workload_memset");
+	s->policy[LOOM_TERM] = &broken;
 }
 
 /* ---- every {scheduler, detector, its policies, granularity} with each workload, for each architecture ---- */
@@ -173,7 +190,7 @@ FAKE_FN void each_combination(const char *const *arch, size_t archs,
 		all += matrix_cells(&m);
 	}
 	printf("  %zu of %zu combinations%s\n", tried, all,
-	       getenv("COMPOSE_ALL") ? "" : ": any three values meet in one of them; COMPOSE_ALL=1: all");
+	       getenv("COMPOSE_ALL") ? "" : ": any two values meet in one of them; COMPOSE_ALL=1: all");
 }
 
 FAKE_FN int is_for_gpus(const struct loom_plugin *p)
@@ -191,19 +208,31 @@ FAKE_FN void pick_qos(struct selection *s)
 			pick(s, policies.at[i]);
 }
 
-/* Every workload that brings a kernel of its own, with what it uses: each trigger, or a sync. */
+/* A trigger and a workload with which each step can be launched. */
+FAKE_FN int has_steps(const struct selection *s)
+{
+	const struct loom_workload_dev *w = s->policy[LOOM_WORKLOAD]->dev->cpu;
+	const struct loom_trigger_ops *t = s->policy[LOOM_TRIGGER] ? s->policy[LOOM_TRIGGER]->ops : NULL;
+	return LOOM_HAS(w, step) && LOOM_HAS(t, edge);
+}
+
+/* Every workload that brings a kernel of its own, with what it uses: each trigger, each barrier, or a sync. */
 FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 {
-	struct names workloads, triggers;
+	struct names workloads, triggers, barriers;
 	find_plugins("workload_", &workloads);
 	find_plugins("trigger_", &triggers);
+	find_plugins("barrier_", &barriers);
 	for (size_t i = 0; i < workloads.count; i++) {
 		const struct loom_plugin *w = fake_load(workloads.at[i]);
 		const struct loom_workload_dev *dev = w->dev ? w->dev->cpu : NULL;
 		const struct loom_workload_ops *ops = w->ops;
 		if (!is_for_gpus(w) || !LOOM_HAS(dev, kernel))
 			continue;
-		for (size_t j = 0; j < (LOOM_HAS(ops, wire) ? triggers.count : 1); j++) {
+		const struct names *used = LOOM_HAS(ops, wire)						    ? &triggers
+					   : LOOM_HAS(ops, needs) && ops->needs & 1u << LOOM_BARRIER ? &barriers
+												     : NULL;
+		for (size_t j = 0; j < (used ? used->count : 1); j++) {
 			struct selection s = {0};
 			char label[140];
 			pick(&s, workloads.at[i]);
@@ -211,11 +240,11 @@ FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 				pick(&s, "sync_poll");
 			pick_qos(&s);
 			snprintf(label, sizeof(label), "%s", workloads.at[i]);
-			if (LOOM_HAS(ops, wire)) {
-				if (!is_for_gpus(fake_load(triggers.at[j])))
+			if (used) {
+				if (!is_for_gpus(fake_load(used->at[j])))
 					continue;
-				pick(&s, triggers.at[j]);
-				snprintf(label, sizeof(label), "%s %s", triggers.at[j], workloads.at[i]);
+				pick(&s, used->at[j]);
+				snprintf(label, sizeof(label), "%s %s", used->at[j], workloads.at[i]);
 			}
 			run(&s, label);
 		}
@@ -252,6 +281,28 @@ FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 		pick(&s, compose_workloads[COUNT(compose_workloads) - 1 - i]);
 		pick_options_for(&s, &compose_apart, settings[i]);
 		snprintf(label, sizeof(label), "apart %s %s", terms[i & 1], settings[i]);
+		run(&s, label);
+	}
+}
+
+/* Workloads of tasks that are not in the matrix. */
+FAKE_FN void each_other(void (*run)(struct selection *s, const char *label))
+{
+	static const struct {
+		const char *workload, *settings;
+		const struct loom_layout *layout;
+	} others[] = {
+		{"workload_cholesky", "grain=worker", &compose_apart},
+		{"workload_synthetic", "grain=lane", &compose_alone},
+	};
+	for (size_t i = 0; i < COUNT(others); i++) {
+		struct selection s = {0};
+		char label[160];
+		pick(&s, "sched_mgws");
+		pick(&s, "term_hcounter");
+		pick(&s, others[i].workload);
+		pick_options_for(&s, others[i].layout, others[i].settings);
+		snprintf(label, sizeof(label), "%s %s", others[i].workload, others[i].settings);
 		run(&s, label);
 	}
 }

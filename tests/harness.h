@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a scheduler, a detector and a workload (or a test's own tasks) on threads, over plain
- * memory: what a stack does, in one page, so that device code can be stressed without core and
- * device. */
+/* Runs a scheduler, a detector and a workload (or a test's own tasks) on the rig: what a stack does, in one page,
+ * so that device code can be stressed without core and device. */
 #ifndef LOOM_TEST_HARNESS_H
 #define LOOM_TEST_HARNESS_H
 
-#include <gpuloom/dev/dev.h>
 #include <gpuloom/sched.h>
 #include <gpuloom/term.h>
-#include <gpuloom/workload.h>
-#include <pthread.h>
 
 #include "fake_host.h"
+#include "rig/rig.h"
 
 struct harness_params {
 	const char *sched, *sched_opts;       /* "sched_mgws", "local_queue=2 public_queue=1" */
@@ -31,257 +28,92 @@ struct harness_params {
 	const struct loom_term_dev *term_dev;
 };
 
-/* One policy with its blocks. */
-struct harness_part {
-	const struct loom_plugin *plugin;
-	const struct loom_policy_ops *ops;
-	void *self, *opts;
-	char *settings;
-	struct loom_need need;
-	struct loom_view view;
-	loom_ref *registry;
-	char *local;
-};
-
 struct harness {
 	struct harness_params p;
-	struct harness_part part[LOOM_KINDS];
-	struct loom_device_shape shape[2];
-	struct loom_layout layout;
-	char *arena, *segment[3];
-	uint64_t used, size;
-	struct loom_ctl *ctl;
-	struct loom_counters *counters;
-	struct loom_task *initial;
+	struct loom__rig rig;
 	loom_task_fn *task[16];
-	uint32_t tasks, waiting;
 	double seconds; /* of the last run */
 };
 
 #define HARNESS_FN static __attribute__((unused))
 
-HARNESS_FN void harness_must(int ok, const char *what, const struct loom_error *err)
+HARNESS_FN int harness_add(struct harness *h, const char *name, const char *opts, struct loom_error *err)
 {
-	if (ok)
-		return;
-	fprintf(stderr, "harness: %s: %s\n", what, err ? err->text : "");
-	exit(99);
-}
-
-HARNESS_FN void *harness_take(struct harness *h, uint64_t bytes)
-{
-	void *at = h->arena + h->used;
-	h->used += (bytes + 63) & ~63ull;
-	return at;
-}
-
-HARNESS_FN loom_ref harness_ref(const struct harness *h, const void *p)
-{
-	return LOOM_REF(1, (uint64_t)((const char *)p - h->arena));
-}
-
-HARNESS_FN int harness_create(struct harness *h, int kind, const char *name, const char *opts,
-			      struct loom_error *err)
-{
-	struct harness_part *part = &h->part[kind];
-	part->plugin = fake_load(name);
-	part->ops = part->plugin->ops;
-	part->opts = calloc(1, part->plugin->opts_size + 1);
-	part->settings = strdup(opts ? opts : "");
-	if (part->plugin->opts)
-		fake_options(part->plugin, part->opts, part->settings);
-	return part->ops->create(&fake_host, part->opts, &part->self, err);
+	const struct loom_plugin *p = fake_load(name);
+	return loom__rig_add(&h->rig, p, &fake_host, fake_settings(p, opts), err);
 }
 
 HARNESS_FN void harness_close(struct harness *h)
 {
-	for (int k = 0; h && k < LOOM_KINDS; k++) {
-		struct harness_part *part = &h->part[k];
-		if (part->self)
-			part->ops->destroy(part->self);
-		free(part->opts);
-		free(part->settings);
-		free(part->registry);
-		free(part->local);
-		free((void *)part->view.worker);
-		free((void *)part->view.device);
-	}
 	if (h)
-		free(h->arena);
+		loom__rig_close(&h->rig);
 	free(h);
 }
 
-HARNESS_FN void harness_shape(struct harness *h)
+HARNESS_FN const struct loom_workload_ops *harness_workload(const struct harness *h)
 {
-	uint32_t devices = h->p.workers > 1 ? 2 : 1, first = 0;
-	for (uint32_t d = 0; d < devices; d++) {
-		uint32_t n = d + 1 == devices ? h->p.workers - first : h->p.workers / 2;
-		h->shape[d] = (struct loom_device_shape){.first_worker = first,
-							 .workers = n,
-							 .lanes = h->p.lanes,
-							 .numa_node = -1,
-							 .kind = d && h->p.second_kind ?
-								 h->p.second_kind :
-								 LOOM_ON_CPU};
-		first += n;
-	}
-	h->layout = (struct loom_layout){.size = sizeof(h->layout),
-					 .devices = devices,
-					 .workers = h->p.workers,
-					 .device = h->shape,
-					 .seed = h->p.seed,
-					 .apart = h->p.apart};
+	return h->p.workload ? h->rig.part[LOOM_WORKLOAD].plugin->ops : NULL;
 }
 
-HARNESS_FN void harness_blocks(struct harness *h, struct harness_part *part)
+HARNESS_FN int harness_furnish(struct harness *h, struct loom_error *err)
 {
-	struct loom_view *v = &part->view;
-	void **worker = calloc(h->p.workers, sizeof(void *));
-	void **device = calloc(h->layout.devices, sizeof(void *));
-	part->registry = calloc(h->p.workers, sizeof(loom_ref));
-	v->size = sizeof(*v);
-	v->global = harness_take(h, part->need.global);
-	for (uint32_t d = 0; d < h->layout.devices; d++)
-		device[d] = harness_take(h, part->need.device);
-	for (uint32_t w = 0; w < h->p.workers; w++) {
-		worker[w] = harness_take(h, part->need.worker);
-		part->registry[w] = harness_ref(h, worker[w]);
+	struct loom__rig *r = &h->rig;
+	struct loom__rig_part *part = &r->part[LOOM_WORKLOAD];
+	const struct loom_workload_ops *w = harness_workload(h);
+	int rc = loom__rig_need(r, err);
+	if (rc)
+		return rc;
+	r->want.initial_tasks = r->layout.initial_tasks = w ? w->task_count(part->self, &r->layout) : h->p.initials;
+	fake_must(!loom__rig_furnish(r), "memory", NULL);
+	r->want.task = h->task;
+	if (!w) {
+		r->want.tasks = h->p.tasks;
+		memcpy(h->task, h->p.task, h->p.tasks * sizeof(*h->task));
+		memcpy(r->initial, h->p.initial, h->p.initials * sizeof(*h->p.initial));
+		return 0;
 	}
-	v->worker = worker;
-	v->device = device;
-	uint64_t local = (part->need.local + 63) & ~63ull;
-	harness_must(!posix_memalign((void **)&part->local, 64, local * h->p.workers + 64),
-		     "memory", NULL);
-	memset(part->local, 0xa5, local * h->p.workers + 64); /* see harness_init() */
-}
-
-HARNESS_FN uint64_t harness_bytes(const struct harness *h, const struct loom_need *n)
-{
-	return n->global + n->device * h->layout.devices + n->worker * h->p.workers +
-	       64 * (1 + h->layout.devices + (uint64_t)h->p.workers);
+	const struct loom_workload_dev *dev = part->plugin->dev->cpu;
+	r->want.tasks = dev->count;
+	for (uint32_t i = 0; i < dev->count; i++)
+		h->task[i] = dev->task[i].fn;
+	return w->tasks(part->self, &r->layout, &part->view, loom__rig_ref(r, part->view.global), r->initial, err);
 }
 
 /* NULL and *err when a plug-in refuses. */
 HARNESS_FN struct harness *harness_open(const struct harness_params *p, struct loom_error *err)
 {
 	struct harness *h = calloc(1, sizeof(*h));
-	const struct loom_workload_ops *w = NULL;
+	struct loom__rig_want want = {.devices = p->workers > 1 ? 2 : 1,
+				      .workers = p->workers,
+				      .lanes = p->lanes,
+				      .kind = {0, p->second_kind},
+				      .apart = p->apart,
+				      .seed = p->seed,
+				      .one_view = 1,
+				      .dirty = 1u << LOOM_SCHED, /* schedulers are held to set theirs up */
+				      .extra = p->extra};
+	want.table[LOOM_SCHED] = p->sched_dev;
+	want.table[LOOM_TERM] = p->term_dev;
 	h->p = *p;
-	harness_shape(h);
-	int rc = harness_create(h, LOOM_SCHED, p->sched, p->sched_opts, err);
+	loom__rig_shape(&h->rig, &want);
+	int rc = harness_add(h, p->sched, p->sched_opts, err);
 	if (!rc)
-		rc = harness_create(h, LOOM_TERM, p->term ? p->term : "term_counter", NULL, err);
+		rc = harness_add(h, p->term ? p->term : "term_counter", NULL, err);
 	if (!rc && p->workload)
-		rc = harness_create(h, LOOM_WORKLOAD, p->workload, p->workload_opts, err);
-	h->size = 4096 + 192 * (uint64_t)p->workers;
-	for (int k = 0; k < LOOM_KINDS && !rc; k++)
-		if (h->part[k].self) {
-			h->part[k].need.size = sizeof(struct loom_need);
-			rc = h->part[k].ops->need(h->part[k].self, &h->layout, &h->part[k].need,
-						  err);
-			h->size += harness_bytes(h, &h->part[k].need);
-		}
-	if (rc) {
-		harness_close(h);
-		return NULL;
-	}
-	if (p->workload)
-		w = h->part[LOOM_WORKLOAD].plugin->ops;
-	h->layout.initial_tasks =
-		w ? w->task_count(h->part[LOOM_WORKLOAD].self, &h->layout) : p->initials;
-	h->size += h->layout.initial_tasks * sizeof(struct loom_task) + 64;
-	harness_must(!posix_memalign((void **)&h->arena, 4096, h->size), "memory", NULL);
-	memset(h->arena, 0, h->size);
-	h->segment[1] = h->arena;
-	h->segment[2] = p->extra;
-	harness_take(h, 64); /* reference 0 is never valid */
-	h->ctl = harness_take(h, sizeof(*h->ctl));
-	h->counters = harness_take(h, p->workers * sizeof(*h->counters));
-	h->initial = harness_take(h, h->layout.initial_tasks * sizeof(struct loom_task));
-	for (int k = 0; k < LOOM_KINDS; k++)
-		if (h->part[k].self)
-			harness_blocks(h, &h->part[k]);
-	harness_must(h->used <= h->size, "arena", NULL);
-	if (w) {
-		const struct loom_workload_dev *dev = h->part[LOOM_WORKLOAD].plugin->dev->cpu;
-		struct harness_part *part = &h->part[LOOM_WORKLOAD];
-		h->tasks = dev->count;
-		for (uint32_t i = 0; i < dev->count; i++)
-			h->task[i] = dev->task[i].fn;
-		rc = w->tasks(part->self, &h->layout, &part->view,
-			      harness_ref(h, part->view.global), h->initial, err);
-	} else {
-		h->tasks = p->tasks;
-		for (uint32_t i = 0; i < p->tasks; i++)
-			h->task[i] = p->task[i];
-		memcpy(h->initial, p->initial, p->initials * sizeof(*p->initial));
-	}
-	if (rc) {
-		harness_close(h);
-		return NULL;
-	}
-	return h;
-}
-
-struct harness_thread {
-	pthread_t id;
-	struct harness *h;
-	struct loom_ctx c;
-};
-
-HARNESS_FN void *harness_thread(void *arg)
-{
-	struct harness_thread *t = arg;
-	uint32_t all = t->h->p.workers * t->h->p.lanes;
-	__atomic_add_fetch(&t->h->waiting, 1, __ATOMIC_ACQ_REL);
-	while (__atomic_load_n(&t->h->waiting, __ATOMIC_ACQUIRE) < all)
-		loom_pause(&t->c);
-	t->c.sched->run(&t->c);
+		rc = harness_add(h, p->workload, p->workload_opts, err);
+	if (!rc)
+		rc = harness_furnish(h, err);
+	if (!rc)
+		return h;
+	harness_close(h);
 	return NULL;
-}
-
-HARNESS_FN void harness_ctx(struct harness *h, struct loom_ctx *c, uint32_t w, uint32_t lane,
-			    struct loom_lanes *together)
-{
-	uint32_t d = w >= h->shape[0].workers, cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-	*c = (struct loom_ctx){.worker = w,
-			       .workers = h->p.workers,
-			       .device = d,
-			       .devices = h->layout.devices,
-			       .first = h->shape[d].first_worker,
-			       .count = h->shape[d].workers,
-			       .lane = lane,
-			       .lanes = h->p.lanes,
-			       .flags = h->p.workers * h->p.lanes > cores ? LOOM_CTX_CROWDED : 0,
-			       .random = (h->p.seed * 0x9e3779b97f4a7c15ull + w) | 1,
-			       .ctl = h->ctl,
-			       .counters = &h->counters[w],
-			       .segment = h->segment,
-			       .together = together,
-			       .initial = h->initial,
-			       .task = h->task,
-			       .tasks = h->tasks};
-	for (int k = 0; k < LOOM_KINDS; k++) {
-		struct harness_part *part = &h->part[k];
-		if (!part->self)
-			continue;
-		c->global[k] = part->view.global;
-		c->on_device[k] = part->view.device[d];
-		c->own[k] = part->view.worker[w];
-		c->local[k] = part->local + w * ((part->need.local + 63) & ~63ull);
-		c->registry[k] = part->registry;
-	}
-	c->sched = h->p.sched_dev ? h->p.sched_dev : h->part[LOOM_SCHED].plugin->dev->cpu;
-	c->term = h->p.term_dev ? h->p.term_dev : h->part[LOOM_TERM].plugin->dev->cpu;
-	if (h->part[LOOM_WORKLOAD].self)
-		c->workload = h->part[LOOM_WORKLOAD].plugin->dev->cpu;
 }
 
 HARNESS_FN struct loom_counters harness_sum(const struct harness *h)
 {
 	struct loom_counters sum = {0};
 	for (uint32_t w = 0; w < h->p.workers; w++) {
-#define HARNESS_SUM(name, unit, text) sum.name += h->counters[w].name;
+#define HARNESS_SUM(name, unit, text) sum.name += h->rig.counters[w].name;
 		LOOM_COUNTER_MAP(HARNESS_SUM)
 #undef HARNESS_SUM
 	}
@@ -290,89 +122,72 @@ HARNESS_FN struct loom_counters harness_sum(const struct harness *h)
 
 HARNESS_FN int harness_check(struct harness *h, struct loom_error *err)
 {
-	struct loom_counters sum = harness_sum(h);
+	struct loom__rig *r = &h->rig;
+	struct loom_counters sum = harness_sum(h), *k = r->counters;
+	char text[300];
 	int rc = 0;
-	const struct loom_sched_ops *sched = h->part[LOOM_SCHED].plugin->ops;
-	if (h->ctl->failed && LOOM_HAS(sched, explain))
-		rc = sched->explain(h->part[LOOM_SCHED].self, h->ctl->failed_worker,
-				    -(int)h->ctl->failed, h->ctl->failed_info, err);
+	const struct loom__rig_part *part = &r->part[LOOM_SCHED];
+	const struct loom_sched_ops *sched = part->plugin->ops;
+	if (r->ctl->failed && LOOM_HAS(sched, explain))
+		rc = sched->explain(part->self, r->ctl->failed_worker, -(int)r->ctl->failed, r->ctl->failed_info, err);
 	if (rc)
 		return rc;
-	if (h->ctl->failed)
-		return LOOM_FAIL(&fake_host, err, -(int)h->ctl->failed, "worker %u failed: %llu",
-				 h->ctl->failed_worker, (unsigned long long)h->ctl->failed_info);
-	if (sum.executed != sum.spawned + h->layout.initial_tasks)
+	if (r->ctl->failed)
+		return LOOM_FAIL(&fake_host, err, -(int)r->ctl->failed, "worker %u failed: %llu",
+				 r->ctl->failed_worker, (unsigned long long)r->ctl->failed_info);
+	if (sum.executed != sum.spawned + r->layout.initial_tasks)
 		return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%llu run, %llu + %llu made",
 				 (unsigned long long)sum.executed, (unsigned long long)sum.spawned,
-				 (unsigned long long)h->layout.initial_tasks);
+				 (unsigned long long)r->layout.initial_tasks);
 	if (sum.stolen_in != sum.stolen_out || sum.spilled != sum.unspilled)
-		return LOOM_FAIL(
-			&fake_host, err, LOOM_EWRONG, "stolen %llu, %llu; spilled %llu, %llu",
-			(unsigned long long)sum.stolen_in, (unsigned long long)sum.stolen_out,
-			(unsigned long long)sum.spilled, (unsigned long long)sum.unspilled);
+		return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "stolen %llu, %llu; spilled %llu, %llu",
+				 (unsigned long long)sum.stolen_in, (unsigned long long)sum.stolen_out,
+				 (unsigned long long)sum.spilled, (unsigned long long)sum.unspilled);
 	/* No worker leaves before the last task of all has ended: then the detector was right. */
 	for (uint32_t w = 0; w < h->p.workers; w++)
 		for (uint32_t v = 0; v < h->p.workers; v++)
-			if (h->counters[w].end_ns < h->counters[v].last_task_ns)
+			if (k[w].end_ns && k[w].end_ns < k[v].last_task_ns)
 				return LOOM_FAIL(&fake_host, err, LOOM_EWRONG,
 						 "worker %u left while worker %u had tasks", w, v);
-	fake_metric_count = 0;
-	for (int k = 0; k < LOOM_KINDS && !rc; k++)
-		if (h->part[k].self && LOOM_HAS(h->part[k].ops, collect))
-			rc = h->part[k].ops->collect(h->part[k].self, &h->layout, &h->part[k].view,
-						     NULL, err);
-	return rc;
+	if (loom__rig_guards(r, text, sizeof(text)))
+		return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%s", text);
+	loom__rig_host_clear(&fake);
+	return loom__rig_collect(r, LOOM__RIG_REPORT(&fake), err);
 }
 
 /* The workload's own check. */
 HARNESS_FN int harness_verify(struct harness *h, struct loom_error *err)
 {
-	struct harness_part *part = &h->part[LOOM_WORKLOAD];
-	const struct loom_workload_ops *w = part->plugin->ops;
-	return w->verify(part->self, &h->layout, &part->view, NULL, err);
+	const struct loom__rig_part *part = &h->rig.part[LOOM_WORKLOAD];
+	return harness_workload(h)->verify(part->self, &h->rig.layout, &part->view, LOOM__RIG_REPORT(&fake), err);
 }
 
 HARNESS_FN void harness_init(struct harness *h)
 {
 	struct loom_error err;
-	for (int k = 0; k < LOOM_KINDS; k++)
-		if (h->part[k].self)
-			harness_must(!h->part[k].ops->init(h->part[k].self, &h->layout,
-							   &h->part[k].view, &err),
-				     "init", &err);
-	/* As devices do. Schedulers set up theirs by themselves, and are held to it. */
-	for (int k = 0; k < LOOM_KINDS; k++)
-		if (k != LOOM_SCHED && h->part[k].local)
-			memset(h->part[k].local, 0, ((h->part[k].need.local + 63) & ~63ull) * h->p.workers);
-	memset(h->ctl, 0, sizeof(*h->ctl));
-	memset(h->counters, 0, h->p.workers * sizeof(*h->counters));
-	h->ctl->initial_tasks = h->layout.initial_tasks;
-	h->waiting = 0;
+	uint32_t all = h->p.workers * h->p.lanes, cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+	fake_must(!loom__rig_init(&h->rig, &err), "init", &err);
+	for (uint32_t i = 0; all <= cores && i < all; i++)
+		h->rig.ctx[i].flags = 0;
+}
+
+static void harness_body(struct loom_ctx *c)
+{
+	c->sched->run(c);
 }
 
 /* One sample: 0 when all invariants hold and the workload verifies. */
 HARNESS_FN int harness_run(struct harness *h, struct loom_error *err)
 {
-	uint32_t n = h->p.workers * h->p.lanes;
-	struct harness_thread *t = calloc(n, sizeof(*t));
-	struct loom_lanes *together = calloc(h->p.workers, sizeof(*together));
 	uint64_t begin = ~0ull, end = 0;
 	harness_init(h);
-	for (uint32_t i = 0; i < n; i++) {
-		t[i].h = h;
-		harness_ctx(h, &t[i].c, i / h->p.lanes, i % h->p.lanes, &together[i / h->p.lanes]);
-		harness_must(!pthread_create(&t[i].id, NULL, harness_thread, &t[i]), "thread",
-			     NULL);
-	}
-	for (uint32_t i = 0; i < n; i++)
-		pthread_join(t[i].id, NULL);
+	loom__rig_run(&h->rig, harness_body, 3600000000000ull);
 	for (uint32_t w = 0; w < h->p.workers; w++) {
-		begin = h->counters[w].begin_ns < begin ? h->counters[w].begin_ns : begin;
-		end = h->counters[w].end_ns > end ? h->counters[w].end_ns : end;
+		const struct loom_counters *k = &h->rig.counters[w];
+		begin = k->begin_ns < begin ? k->begin_ns : begin;
+		end = k->end_ns > end ? k->end_ns : end;
 	}
 	h->seconds = (double)(end - begin) / 1e9;
-	free(t);
-	free(together);
 	int rc = harness_check(h, err);
 	if (!rc && h->p.workload)
 		rc = harness_verify(h, err);

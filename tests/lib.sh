@@ -27,6 +27,21 @@ expect() {
 	fi
 }
 
+# A conf that runs another program.
+exec_conf() { # FILE COMMAND
+	cat >"$1" <<INI
+[run]
+workload = exec
+devices = cpu:0
+[device.cpu]
+workers = 1
+[transport]
+use = host
+[workload.exec]
+command = "$2"
+INI
+}
+
 finish() {
 	[ "$failures" -eq 0 ] && exit 0
 	echo "$failures failures"

@@ -1,64 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A service path without core and device: a pipeline of qos plug-ins over plain shared memory, and
- * workers that are the test's own threads. */
+/* A service path without core and device: a pipeline of qos plug-ins on the rig, and workers that are the test's own
+ * threads. */
 #ifndef LOOM_TEST_QOS_RIG_H
 #define LOOM_TEST_QOS_RIG_H
 
-#include <gpuloom/dev/dev.h>
 #include <gpuloom/qos.h>
 #include <sys/mman.h>
 
 #include "fake_host.h"
+#include "rig/rig.h"
 
 #define QOS_RIG_WORKERS 8u
 #define QOS_RIG_MEMORY (16u << 20)
 
 struct qos_rig {
-	struct loom_qos_stage stage[8];
-	const struct loom_plugin *plugin[8];
-	void *opts[8];
-	char *settings[8];
-	uint32_t stages, leader;
-	struct loom_device_shape shape;
+	struct loom__rig rig;
+	struct loom_qos_stage stage[8]; /* the first leads, and is the rig's */
+	uint32_t stages;
 	struct loom_layout layout;
 	struct loom_tenant tenant[4];
 	uint32_t tenants;
 	struct loom_grant grant[32];
 	uint32_t grants;
-	char *memory; /* segment 1: the service's block, then what rig_memory() hands out */
+	char *memory; /* segment 2: what qos_rig_memory() hands out */
 	uint64_t used;
 	struct loom_view view;
-	struct loom_ctl ctl;
-	struct loom_counters counters[QOS_RIG_WORKERS];
-	char *segment[2];
-	struct loom_ctx ctx[QOS_RIG_WORKERS];
-	int started;
+	struct loom_ctl *ctl;
+	struct loom_ctx *ctx;
 };
+#define qos_rig_must fake_must
 
-FAKE_FN void qos_rig_must(int ok, const char *what, const struct loom_error *err)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "qos rig: %s: %s\n", what, err ? err->text : "");
-	exit(99);
-}
-
-/* "split", "budget limit=5%": one stage; before qos_rig_open(). */
+/* "split", "budget limit=5%": one stage; before qos_rig_start(). */
 FAKE_FN void qos_rig_stage(struct qos_rig *r, const char *name, const char *options)
 {
 	struct loom_error err = {0};
+	struct loom_qos_stage *s = &r->stage[r->stages++];
 	char so[64];
-	uint32_t i = r->stages++;
 	snprintf(so, sizeof(so), "qos_%s", name);
 	const struct loom_plugin *p = fake_load(so);
 	const struct loom_qos_ops *ops = p->ops;
-	r->plugin[i] = p;
-	r->opts[i] = calloc(1, p->opts_size + 1);
-	r->settings[i] = strdup(options ? options : "");
-	fake_options(p, r->opts[i], r->settings[i]);
-	qos_rig_must(!ops->create(&fake_host, r->opts[i], &r->stage[i].self, &err), so, &err);
-	r->stage[i].ops = ops;
-	r->stage[i].name = p->name;
+	void *opts = fake_settings(p, options);
+	*s = (struct loom_qos_stage){.ops = ops, .name = p->name};
+	int rc = s == r->stage ? loom__rig_add(&r->rig, p, &fake_host, opts, &err) :
+				 ops->create(&fake_host, opts, &s->self, &err);
+	fake_must(!rc, so, &err);
+	if (s == r->stage)
+		s->self = r->rig.part[LOOM_QOS].self;
 }
 
 /* A stage of the test's own. */
@@ -71,9 +58,9 @@ FAKE_FN void *qos_rig_memory(struct qos_rig *r, uint64_t bytes, loom_ref *ref)
 {
 	r->used = (r->used + 4095) & ~4095ull;
 	void *at = r->memory + r->used;
-	*ref = LOOM_REF(1, r->used);
+	*ref = LOOM_REF(2, r->used);
 	r->used += bytes;
-	qos_rig_must(r->used <= QOS_RIG_MEMORY, "memory", NULL);
+	fake_must(r->used <= QOS_RIG_MEMORY, "memory", NULL);
 	return at;
 }
 
@@ -108,50 +95,33 @@ FAKE_FN uint32_t qos_rig_buffer(struct qos_rig *r, uint32_t t, uint32_t kind, ui
 	return qos_rig_grant(r, g);
 }
 
-FAKE_FN const struct loom_qos_ops *qos_rig_ops(const struct qos_rig *r)
+FAKE_FN int qos_rig_lead(void *arg, void *self, const struct loom_layout *layout, struct loom_error *err)
 {
-	return r->stage[r->leader].ops;
+	struct qos_rig *r = arg;
+	int rc = r->stage->ops->lead(self, r->stage, r->stages, err);
+	return rc ? rc : r->stage->ops->tenants(self, layout, r->tenant, r->tenants, err);
 }
 
-/* Tenants and grants are set: room for `bytes` of the service's block was left by qos_rig_create(). */
+/* Tenants and grants are set. */
 FAKE_FN int qos_rig_start(struct qos_rig *r, struct loom_error *err)
 {
-	static const uint64_t bytes[2] = {0, QOS_RIG_MEMORY};
-	void *const at[2] = {NULL, r->memory};
-	struct loom_segments segments = {
-		.size = sizeof(segments), .count = 2, .at = at, .bytes = bytes};
-	const struct loom_qos_ops *ops = qos_rig_ops(r);
-	void *self = r->stage[r->leader].self;
-	struct loom_need need = {.size = sizeof(need)};
-	int rc = ops->lead(self, r->stage, r->stages, err);
+	const char *what;
+	r->rig.want.arg = r;
+	int rc = loom__rig_need(&r->rig, err);
 	if (!rc)
-		rc = ops->tenants(self, &r->layout, r->tenant, r->tenants, err);
+		fake_must(!loom__rig_furnish(&r->rig), "memory", NULL);
 	if (!rc)
-		rc = ops->need(self, &r->layout, &need, err);
-	qos_rig_must(need.global <= 4u << 20, "block", NULL);
+		rc = r->stage->ops->grants(r->stage->self, r->grant, r->grants, err);
 	if (!rc)
-		rc = ops->grants(self, r->grant, r->grants, err);
+		rc = loom__rig_begin(&r->rig, &what, err);
 	if (!rc)
-		rc = ops->start(self, &r->layout, &r->view, &segments, err);
-	r->started = !rc;
-	for (uint32_t i = 0; i < r->stages && !rc; i++)
+		rc = loom__rig_init(&r->rig, err);
+	r->view = r->rig.part[LOOM_QOS].view;
+	for (uint32_t i = 1; i < r->stages && !rc; i++)
 		if (r->stage[i].ops->init)
 			rc = r->stage[i].ops->init(r->stage[i].self, &r->layout, &r->view, err);
-	for (uint32_t w = 0; w < r->layout.workers; w++) {
-		struct loom_ctx *c = &r->ctx[w];
-		*c = (struct loom_ctx){.worker = w,
-				       .workers = r->layout.workers,
-				       .devices = 1,
-				       .count = r->layout.workers,
-				       .lanes = 1,
-				       .flags = LOOM_CTX_CROWDED,
-				       .random = w * 0x9e3779b97f4a7c15ull + 1,
-				       .ctl = &r->ctl,
-				       .counters = &r->counters[w],
-				       .segment = r->segment,
-				       .qos = r->plugin[r->leader]->dev->cpu};
-		c->global[LOOM_QOS] = r->view.global;
-	}
+	r->ctl = r->rig.ctl;
+	r->ctx = r->rig.ctx;
 	return rc;
 }
 
@@ -159,50 +129,40 @@ FAKE_FN struct qos_rig *qos_rig_create(uint32_t workers)
 {
 	struct qos_rig *r = calloc(1, sizeof(*r));
 	int fd = memfd_create("qos_rig", MFD_CLOEXEC);
-	qos_rig_must(fd >= 0 && !ftruncate(fd, QOS_RIG_MEMORY), "memory", NULL);
+	fake_must(fd >= 0 && !ftruncate(fd, QOS_RIG_MEMORY), "memory", NULL);
 	r->memory = mmap(NULL, QOS_RIG_MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	qos_rig_must(r->memory != MAP_FAILED, "memory", NULL);
+	fake_must(r->memory != MAP_FAILED, "memory", NULL);
 	close(fd);
-	r->segment[1] = r->memory;
-	r->view = (struct loom_view){.size = sizeof(r->view), .global = r->memory + 4096};
-	r->used = 5u << 20;
-	r->shape = (struct loom_device_shape){
-		.workers = workers, .lanes = 1, .numa_node = -1, .kind = LOOM_ON_CPU};
-	r->layout = (struct loom_layout){.size = sizeof(r->layout),
-					 .devices = 1,
-					 .workers = workers,
-					 .device = &r->shape,
-					 .seed = 1};
+	loom__rig_shape(&r->rig, &(struct loom__rig_want){.devices = 1,
+							  .workers = workers,
+							  .lanes = 1,
+							  .seed = 1,
+							  .one_view = 1,
+							  .extra = r->memory,
+							  .extra_bytes = QOS_RIG_MEMORY,
+							  .before_need = qos_rig_lead});
+	r->layout = r->rig.layout;
 	return r;
 }
 
 FAKE_FN double qos_rig_metric(const char *name)
 {
-	for (size_t i = 0; i < fake_metric_count; i++)
-		if (!strcmp(fake_metrics[i].name, name))
-			return fake_metrics[i].value;
-	return -1;
+	return loom__rig_host_metric(&fake, name);
 }
 
 /* The metrics of the sample that ends here. */
 FAKE_FN int qos_rig_collect(struct qos_rig *r, struct loom_error *err)
 {
-	const struct loom_qos_ops *ops = qos_rig_ops(r);
-	fake_metric_count = 0;
-	return ops->collect(r->stage[r->leader].self, &r->layout, &r->view, NULL, err);
+	loom__rig_host_clear(&fake);
+	return loom__rig_collect(&r->rig, LOOM__RIG_REPORT(&fake), err);
 }
 
 FAKE_FN void qos_rig_close(struct qos_rig *r)
 {
-	const struct loom_qos_ops *ops = qos_rig_ops(r);
-	if (r->started)
-		ops->stop(r->stage[r->leader].self);
-	for (uint32_t i = 0; i < r->stages; i++)
-		if (r->plugin[i]) {
+	loom__rig_close(&r->rig);
+	for (uint32_t i = 1; i < r->stages; i++)
+		if (r->stage[i].ops->destroy)
 			r->stage[i].ops->destroy(r->stage[i].self);
-			free(r->opts[i]);
-			free(r->settings[i]);
-		}
 	munmap(r->memory, QOS_RIG_MEMORY);
 	free(r);
 }

@@ -1,11 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-# Many runs of uts and contains with random options of the scheduler, the detector and the devices, while
-# workers are stopped and continued at random: no wrong count, no hang.
-#   tests/soak.py BUILD [--runs N] [--seed S] [--only RUN]     a failure prints the command that repeats it
+"""Random configurations, drawn from the option rows of the core and of every plug-in found, at the edges of their
+ranges: single jobs, jobs of several ranks, two stacks in a process (tests/soak_two.c); left alone, stopped and
+continued (SIGSTOP), interrupted, timed out, killed.
+
+    tests/soak.py BUILD [--runs N | --time 20m] [--seed S] [--only N] [--long]
+
+Each ends with a verified result, or with a sentence and the documented exit code, and leaves nothing behind: no
+process, no file. What does not is printed with the one command that repeats it. --long: seconds of SIGSTOP, and
+scheduling classes that take a core from everything else. --show prints each command and what came of it."""
 import argparse
+import collections
+import ctypes
+import glob
+import json
+import math
 import os
 import random
+import re
+import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,127 +27,628 @@ import tempfile
 import time
 import zlib
 
-args = argparse.ArgumentParser()
-args.add_argument("build")
-args.add_argument("--runs", type=int, default=2000)
-args.add_argument("--seed", type=int, default=1)
-args.add_argument("--only", type=int)
-args = args.parse_args()
-LIMIT = 120  # seconds for one run, stops included
+SAMPLE = 100  # seconds of a sample's own time-out, which ends in a verdict of its own
+LIMIT = 120  # seconds until a run counts as hanging, with one sample
+OWN_SHM = False
+LEAVE = 30  # seconds in which a job ends after an interrupt or a kill, and its processes have left
 
-WORDS = ["und", "zwischen", "oder", "nicht", "Datei", "System", "Wort", "lang"]
+# ---- what options may hold -----------------------------------------------------------------------
+
+# What a row does not say: the most that a machine with two cores does in a moment. SECTION.KEY, or KEY of any
+# section. Options of workloads that are not here are drawn up to their defaults.
+MOST = {
+    "samples": 3, "warmup": 1, "workers": 6, "lanes": 4, "launch_cost": 100e3, "teardown_cost": 100e3,
+    "scheduler.mgws.backlog": 4096, "scheduler.mgws.spill": 65536, "scheduler.static.spill": 65536,
+    "scheduler.mgws.public_queue": 4096, "spin": 1e6, "pauses": 10000, "sync.backoff.first": 1e6,
+    "sync.backoff.last": 1e6, "sync.futex.spin": 10000, "nap": 1e6, "posts": 65536, "tags": 65536, "slots": 65536,
+    "arrivals": 65536, "fifo": 65536, "qos.coalesce.window": 3e6, "qos.throttle.delay": 1e6,
+    "qos.throttle.delay_most": 2e6, "qos.budget.latency": 1e7,
+    "cholesky.size": 100, "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4, "synthetic.on_gpu": 0,
+    "memset.tasks": 20000, "memset_loop.tasks": 20000, "fib.n": 16, "uts.depth": 5, "uts.b0": 4, "uts.keep": 65536,
+    "iterations": 4, "tc": 30, "tp": 30, "bfs.size": 9, "bs.size": 300, "c2d.size": 24, "cg.size": 8, "fe.size": 8,
+    "gem.size": 64, "h3d.size": 4, "kmn.size": 64, "pattern.size": 600, "srs.size": 32, "stn.size": 48,
+    "messages": 4, "contains.limit": 100, "pingpong.rounds": 40, "pingpong.bytes": 65536, "msgrate.fires": 300,
+    "msgrate.per": 300, "jacobi2d.n": 64, "jacobi2d.sweeps": 12, "allreduce.bytes": 300000, "allreduce.rounds": 40, "lookups": 300,
+    "barrier.few": 60, "barrier.difference": 300, "barrier.parts": 3, "barrier.checked": 100, "barrier.work": 2000,
+    "requests": 300, "ssr_storm.bytes": 65536, "ssr_storm.file": 1 << 20, "duration": 50e6, "settle": 5e6,
+    "pause": 1e6, "pace": 1e6, "outstanding": 1024, "trigger.*.spin": 10000, "exec.timeout": 0,
+    **{f"ssr_{app}.size": 300 for app in ("bfs", "bpt", "spmv", "sssp", "xsbench")},
+}
+LEAST = {"qos.budget.limit": 0.02, "qos.throttle.limit": 0.02, "run.timeout": 60e9, "run.time_limit": 0}
+# Text: what some options hold. Others keep their defaults.
+TEXTS = {
+    "word": ["und", "zwischen", "lang", "fehlt", "ü"], "glob": ["*", "*.gz", "*.txt", "none*"],
+    "trigger.*.provider": ["auto", "shm", "tcp", "sockets", "net", "nonesuch"],
+    "placement": ["owner", "remote", "host", "device:0", "device:1", "device:9", "nowhere"],
+    "victim": ["", "", "true", "sleep 0.01", "no-such-program"], "expect": ["", "no such answer"],
+    "exec.command": ["true", "echo rate 1", "sleep 0.02", "false", "no-such-program"],
+    "title": ["", "a ; title # with \"quotes\""],
+    "exec.metrics": ["", "", "rate:more:x/s"],
+}
+CORES = ["", "0", "0-1", "1", "0-0,0", "4095", "1-0"]
+# Which kinds a workload needs besides a transport: by where it lives. One of no known family gets all.
+TASKS, EXCHANGE = ("scheduler", "termination"), ("sync",)
+NEEDS = {
+    "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic"), TASKS),
+    **dict.fromkeys(("pingpong", "msgrate", "jacobi2d", "allreduce"), ("trigger",)),
+    **dict.fromkeys(("bfs", "bs", "c2d", "cg", "fe", "gem", "h3d", "kmn", "pattern", "srs", "stn"), EXCHANGE),
+    **dict.fromkeys(("ssr_bfs", "ssr_bpt", "ssr_spmv", "ssr_sssp", "ssr_storm", "ssr_xsbench"), ("qos",)),
+}
+TYPE_MOST = {"u32": 2**32 - 1, "u64": 2**63, "i64": 2**62, "size": 2**62, "time": 10**18, "f64": 1e9, "share": 1}
 
 
-def documents(folder, rng):
-    for i in range(120):
-        text = " ".join(rng.choice(WORDS) for _ in range(rng.randrange(2000))).encode()
-        with open(f"{folder}/{i}.gz", "wb") as f:
-            packer = zlib.compressobj(6, zlib.DEFLATED, 31)
-            f.write(packer.compress(text) + packer.flush())
+def lookup(table, section, key):
+    """The entry for `section.key`, `kind.*.key`, `name.key` or `key`, the closest first."""
+    kind, _, name = section.partition(".")
+    for k in (f"{section}.{key}", f"{kind}.*.{key}", f"{name}.{key}", key):
+        if k in table:
+            return table[k]
+    return None
 
 
-def options(rng, folder):
-    power = lambda low, high: 2 ** rng.randint(low, high)
-    o = {
-        "scheduler.use": "mgws",
-        "scheduler.mgws.local_queue": power(1, 7),
-        "scheduler.mgws.public_queue": power(0, 8),
-        "scheduler.mgws.backlog": rng.choice([0, 0, 1, 32]),
-        "scheduler.mgws.owners": rng.choice([1, 1, 2, 4]),
-        "scheduler.mgws.victim": rng.choice(["random", "biased", "local", "neighbour", "none"]),
-        "scheduler.mgws.overflow": rng.choice(["two_atomics", "damping"]),
-        "scheduler.mgws.transfer": rng.choice(["body", "id"]),
-        "scheduler.mgws.claim": rng.choice(["guided", "fixed"]),
-        "scheduler.mgws.idle": rng.choice(["spin", "yield", "park", "park"]),
-        "scheduler.mgws.priorities": rng.choice(["yes", "no"]),
-        "scheduler.mgws.in_place_depth": rng.choice([0, 2, 64]),
-        "termination.use": rng.choice(["counter", "hcounter", "tree"]),
-        "transport.use": rng.choice(["host", "p2p"]),
-        "device.cpu.oversubscribe": "yes",
-        "device.cpu.workers": rng.randint(1, 4),
-        "device.cpu.lanes": rng.choice([1, 1, 1, 2]),
-        "device.cpu.isolation": rng.choice(["thread", "process"]),
-        "run.devices": " ".join(f"cpu:{i}" for i in range(rng.randint(1, 3))),
-        "run.samples": 1,
-        "run.warmup": 0,
-        "run.timeout": "100s",
-        "run.seed": rng.randrange(1 << 30),
-    }
-    if o["termination.use"] != "counter" and rng.random() < 0.4:
-        o[f"transport.{o['transport.use']}.atomics"] = "no"  # tasks cross by mail
-    if rng.random() < 0.6:
-        o |= {"run.workload": "uts", "workload.uts.tree": "custom", "workload.uts.seed": rng.randrange(1 << 20),
-              "workload.uts.create": rng.choice(["lazy", "eager"]), "workload.uts.keep": power(0, 11)}
-        if rng.random() < 0.5:
-            o |= {"workload.uts.depth": rng.randint(4, 7)}
+def number(text, kind):
+    """A default as the number that its row's range is in."""
+    m = re.fullmatch(r"(-?[\d.]+(?:e\d+)?)\s*([A-Za-z%]*)", text or "0")
+    unit = {"": 1, "%": 0.01, "ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "KiB": 1024, "MiB": 1 << 20, "GiB": 1 << 30,
+            "KB": 1000, "MB": 10**6, "B": 1}
+    return float(m[1]) * unit.get(m[2], 1) if m else 0
+
+
+def written(value, kind):
+    if kind == "share":
+        return f"{value:.9g}"
+    if kind == "f64":
+        return f"{value:.6g}"
+    return f"{int(value)}{'ns' if kind == 'time' and value else ''}"
+
+
+def bounds(section, row):
+    kind, dflt = row["type"], number(row["default"], row["type"])
+    low = row.get("min", -1 if kind == "i64" else 0)
+    high = row.get("max", TYPE_MOST[kind])
+    most = lookup(MOST, section, row["name"])
+    if most is None and section.startswith("workload."):
+        most = dflt
+    if most is not None:
+        high = max(low, min(high, most))
+    least = lookup(LEAST, section, row["name"])
+    return (low if least is None else max(low, least)), high
+
+
+def draw(rng, section, row):
+    """A value for a row, as a user writes it; None: its default."""
+    kind, name = row["type"], row["name"]
+    if kind == "bool":
+        return rng.choice(["yes", "no"])
+    if kind == "enum":
+        return rng.choice(row["choices"])
+    if kind == "cpus":
+        return rng.choice(CORES[:3] if rng.random() < 0.9 else CORES)
+    if kind in ("str", "path"):
+        texts = lookup(TEXTS, section, name)
+        good = texts and [t for t in texts if not t.startswith(("no", "device:9", "false"))]
+        return None if not texts else rng.choice(good if rng.random() < 0.9 else texts)
+    low, high = bounds(section, row)
+    if kind in ("f64", "share"):
+        return written(rng.choice([low, high, rng.uniform(low, high)]), kind)
+    way = rng.randrange(7)
+    value = [low, high, low + 1, high - 1][way] if way < 4 else \
+        number(row["default"], kind) if way == 4 else \
+        2 ** rng.randint(0, max(0, int(math.log2(max(1, high))))) + rng.choice([0, 0, 0, 1, -1]) if way == 5 else \
+        round(math.exp(rng.uniform(math.log(max(1, low)), math.log(max(1, low, high)))))
+    return written(min(max(value, low), high), kind)
+
+
+def outside(rng, row):
+    """A value that the row forbids, or None."""
+    kind = row["type"]
+    if kind in ("str", "path", "cpus"):
+        return None
+    bad = ["", "x", "1 1", "99999999999999999999999", "nan"]
+    if kind not in ("bool", "enum"):
+        bad += [written(row["min"] - 1, kind) if row.get("min", 0) > 0 else "-2",
+                written(row["max"] * 2 + 1, kind) if "max" in row and row["max"] < 9e18 else "1e400"]
+    return rng.choice(bad[row["type"] == "enum":])
+
+
+# ---- a case --------------------------------------------------------------------------------------
+
+
+class Case:
+    """One configuration, and what happens to it."""
+
+    def __init__(self, schema, rng, number, build, folder, args):
+        self.schema, self.rng, self.number, self.build, self.folder = schema, rng, number, build, folder
+        self.options, self.bad, self.args, self.ranks = {}, None, args, 0
+        self.two = rng.random() < 0.15
+        self.happens = rng.choices(["nothing", "stops", "kill", "interrupt", "timeout", "bad value"],
+                                   [50, 17, 12, 9, 5, 7])[0]
+        if self.two:
+            self.happens = rng.choice(["nothing", "nothing", "stops", "kill"])
+            self.stacks = []
+            for _ in range(2):
+                self.options = {}
+                self.draw_stack(("", *(w for w in NEEDS if NEEDS[w] == TASKS)))
+                self.set("gpuloom", "plugin_path", f"{build}/plugins")
+                self.stacks.append(self.options)
+            self.stop_after = rng.choice([-1, -1, 0, 1, rng.randint(1, 60)])
         else:
-            o |= {"workload.uts.type": "binomial", "workload.uts.b0": rng.randint(10, 2000)}
-    else:
-        o |= {"run.workload": "contains", "workload.contains.path": folder,
-              "workload.contains.word": rng.choice(WORDS + ["fehlt"]),
-              "workload.contains.load": rng.choice(["task", "ahead"])}
-    return o
+            self.draw_stack([w for w in schema.names["workload"]])
+
+    def set(self, section, key, value):
+        self.options[f"{section}.{key}"] = str(value)
+
+    def get(self, key, default=""):
+        return self.options.get(key, default)
+
+    def draw_options(self, section, share=0.5):
+        for row in self.schema.rows.get(section, ()):
+            if row["required"] or self.rng.random() < share:
+                value = draw(self.rng, section, row)
+                if value is not None:
+                    self.set(section, row["name"], value)
+
+    def draw_stack(self, workloads):
+        rng, names = self.rng, self.schema.names
+        families = collections.defaultdict(list)
+        for w in workloads:
+            families[NEEDS.get(w, ()) if w else TASKS].append(w)
+        workload = rng.choice(families[rng.choice(sorted(families))])
+        self.workload = workload
+        needs = set(NEEDS.get(workload, names) if workload else TASKS) | {"transport"}
+        self.draw_options("run")
+        self.set("run", "timeout", f"{SAMPLE}s")
+        if rng.random() < 0.9:
+            self.options.pop("run.time_limit", None)
+        self.set("run", "workload", workload)
+        self.set("run", "samples", rng.randint(1, 3))
+        self.set("run", "warmup", rng.randint(0, 1))
+        devices = [f"cpu:{i}" for i in range(rng.choice([1, 2, 2, 3]))]
+        if needs == {"transport", *EXCHANGE} and len(devices) == 1 and rng.random() < 0.9:
+            devices = ["cpu:0", "cpu:1"]
+        if rng.random() < 0.01:
+            devices[0] = rng.choice([d for d in names["device"]]) + rng.choice(["", ":1", ":63", ":64"])
+        self.set("run", "devices", " ".join(devices))
+        self.draw_options("device.cpu")
+        if rng.random() < 0.95:
+            self.set("device.cpu", "oversubscribe", "yes")
+        for kind in names:
+            if kind in ("device", "workload") or not names[kind]:
+                continue
+            if rng.random() >= (0.99 if kind in needs else 0.06):
+                continue
+            used = [rng.choice(names[kind])]
+            if kind == "sync" and rng.random() < 0.95:
+                used = [rng.choice([n for n in names[kind] if n != "warp"])]
+            if kind == "qos":
+                server = rng.choice([["split"], ["monolithic"], []])
+                policies = [n for n in names[kind] if n not in ("split", "monolithic") and rng.random() < 0.35]
+                used = server + policies or ["split"]
+                if rng.random() < 0.05:
+                    used.append(rng.choice(names[kind]))
+                rng.shuffle(used)
+            self.set(kind, "use", " ".join(used))
+            for name in dict.fromkeys(used):
+                self.draw_options(f"{kind}.{name}")
+        if workload:
+            self.draw_options(f"workload.{workload}")
+        if "trigger" in needs or rng.random() < 0.02:
+            self.ranks = rng.choice([2, 2, 3, 4]) if rng.random() < 0.85 else rng.choice([0, 1])
+            if workload == "pingpong" and rng.random() < 0.9:
+                self.ranks = 2
+        self.fit(workload, len(devices))
+        if self.happens == "bad value":
+            self.spoil()
+
+    def fit(self, workload, devices):
+        """Options that make each other dear, or that only make sense together."""
+        rng, own = self.rng, f"workload.{workload}"
+        workers, lanes = int(self.get("device.cpu.workers", "2")) or 2, int(self.get("device.cpu.lanes", "1"))
+        if self.get("device.cpu.workers") == "":
+            self.set("device.cpu", "workers", 2)
+        threads = workers * devices * lanes
+        spins = self.get("device.cpu.yield") == "no" or self.get("sync.use") == "poll" or "how=pause" in \
+            (f"how={self.get('sync.backoff.how')}",)
+        if threads > 4 and (spins or lanes > 1):  # each hand-over takes a slice of time
+            self.set("device.cpu", "workers", 2 if devices < 3 and lanes == 1 else 1)
+            self.set("device.cpu", "lanes", min(lanes, 2))
+            lanes = min(lanes, 2)
+        if lanes > 1:
+            for key, most in (("tasks", 1000), ("n", 9), ("fires", 100), ("requests", 100), ("size", 60)):
+                if int(self.get(f"{own}.{key}", "0") or 0) > most:
+                    self.set(own, key, most)
+            for key, value in (("n", 9), ("tasks", 500)):
+                if any(r["name"] == key for r in self.schema.rows[own]) if workload else False:
+                    self.options.setdefault(f"{own}.{key}", str(value))
+        if NEEDS.get(workload) == ("trigger",) and rng.random() < 0.95:  # progress threads need the cores
+            self.set("device.cpu", "yield", "yes")
+        if self.get(f"trigger.{self.get('trigger.use')}.wait") == "spin":  # a core for each rank's thread
+            for key, most in (("fires", 20), ("per", 20), ("rounds", 4), ("bytes", 1024), ("n", 16), ("sweeps", 3)):
+                if int(number(self.get(f"{own}.{key}", "99999999"), "size")) > most and \
+                        any(r["name"] == key for r in self.schema.rows.get(own, ())):  # a run without a workload has none
+                    self.set(own, key, most)
+        for row in self.schema.rows.get(own, ()):  # a default may be too dear
+            if row["type"] in ("u32", "u64", "size") and f"{own}.{row['name']}" not in self.options:
+                low, high = bounds(own, row)
+                if number(row["default"], row["type"]) > high:
+                    self.set(own, row["name"], written(high, row["type"]))
+        if workload == "msgrate" and rng.random() < 0.9:
+            self.set(own, "per", rng.choice([d for d in range(1, 301) if int(self.get(f"{own}.fires")) % d == 0]))
+        if workload == "contains":
+            self.set(own, "path", self.folder)
+            self.options.pop(f"{own}.index", None)
+        if workload == "uts":
+            if rng.random() < 0.97 or lanes > 1:
+                self.set(own, "tree", "custom")
+            elif self.get(f"{own}.tree").endswith("L"):  # more nodes than a run has time for
+                self.set(own, "tree", self.get(f"{own}.tree")[:2])
+            if self.get(f"{own}.type") == "binomial":
+                self.set(own, "b0", rng.randint(1, 1000))
+                if rng.random() < 0.97:
+                    m = int(self.get(f"{own}.m", "8"))
+                    self.set(own, "q", f"{min(1, rng.uniform(0, 0.95) / m):.6g}")
+            elif self.get(f"{own}.type") == "hybrid":
+                m = int(self.get(f"{own}.m", "8"))
+                self.set(own, "q", f"{min(1, rng.uniform(0, 0.9) / m):.6g}")
+            if self.get(f"{own}.type") != "binomial":
+                self.set(own, "depth", rng.randint(1, 5))
+                self.set(own, "b0", f"{rng.uniform(1, 4):.3g}")
+        if workload.startswith("ssr_") and not self.args.long:
+            for server in ("split", "monolithic"):
+                self.set(f"qos.{server}", "class", rng.choice(["other", "idle"]))
+        elif workload.startswith("ssr_") or self.get("qos.use"):
+            for server in ("split", "monolithic"):  # real time that polls takes a core for good
+                if self.get(f"qos.{server}.class") == "fifo":
+                    self.set(f"qos.{server}", "notify", "eventfd")
+        if self.get("transport.use") and self.get(f"transport.{self.get('transport.use')}.atomics") == "no" and \
+                self.get("termination.use") == "counter" and rng.random() < 0.9:
+            self.set("termination", "use", rng.choice(["hcounter", "tree"]))
+        if self.ranks and rng.random() < 0.97:  # which cores a rank has is not for us to say
+            self.options.pop("device.cpu.cores", None)
+        for section in ("scheduler.mgws", "scheduler.static"):  # mostly powers of two
+            for key in ("local_queue", "public_queue", "backlog"):
+                v = int(self.get(f"{section}.{key}", "0"))
+                if v & (v - 1) and rng.random() < 0.95:
+                    self.set(section, key, 2 << int(math.log2(v)) - 1)
+        for key, good in ((f"{own}.outstanding", [1, 2, 64, 1024]), ("scheduler.mgws.owners", [1, 2, 4]),
+                          ("sync.wic.shards", [0, 1, 2, 16]), ("sync.wic.companions", [0, 2, 4, 16])):
+            if key in self.options and rng.random() < 0.95:
+                self.options[key] = str(rng.choice(good))
+        if rng.random() < 0.95 and self.get("transport.p2p.placement") not in ("", "host") and \
+                (devices == 1 or self.get("transport.p2p.atomics") == "no"):
+            self.options["transport.p2p.placement"] = "owner"
+
+    def spoil(self):
+        """One value that its row forbids."""
+        for _ in range(50):
+            name = self.rng.choice(sorted(self.options))
+            section, _, key = name.rpartition(".")
+            row = next((r for r in self.schema.rows.get(section, ()) if r["name"] == key), None)
+            value = row and outside(self.rng, row)
+            if value is not None:
+                self.bad = name
+                self.options[name] = value
+                return
+        self.happens = "nothing"
+
+    def command(self):
+        if self.two:
+            words = [f"{self.build}/tests/soak_two", str(self.stop_after)]
+            for i, options in enumerate(self.stacks):
+                words += ["--"] * i + [f"{k}={v}" for k, v in options.items()]
+            return words
+        words = [f"{self.build}/gpuloom", "run", f"{self.build}/soak/conf.ini", "--quiet"] + (["-n", str(self.ranks)] if self.ranks else [])
+        if self.happens == "timeout":
+            self.set("run", "timeout", f"{self.rng.choice([1, 2, 10, 40])}ms")
+        if self.happens in ("kill", "interrupt"):
+            self.set("run", "samples", 1000000)
+        for key, value in self.options.items():
+            words += ["--set", f"{key}={value}"]
+        return words
 
 
-def children(pid):
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as f:
-            return [int(c) for c in f.read().split()]
-    except OSError:
-        return []
+class Schema:
+    """The option rows of the core and of all plug-ins: `gpuloom config schema --json`."""
+
+    def __init__(self, build):
+        doc = json.loads(subprocess.run([f"{build}/gpuloom", "config", "schema", "--json"], check=True,
+                                        stdout=subprocess.PIPE, timeout=LIMIT).stdout)
+        self.rows, self.names = dict(doc["core"]), {kind: [] for kind in doc["core"] if kind not in
+                                                    ("gpuloom", "run", "sweep")}
+        for kind in ("device", "workload"):
+            self.names[kind] = []
+        for plugin in doc["plugins"]:
+            self.names[plugin["kind"]].append(plugin["short"])
+            self.rows[f"{plugin['kind']}.{plugin['short']}"] = plugin["options"]
 
 
-def disturb(p, rng):
-    """Stops the process or one of its device processes for a moment, until it ends. How often it did."""
-    count, until = 0, time.monotonic() + LIMIT
-    while p.poll() is None:
-        if time.monotonic() > until:
-            return -1
-        time.sleep(rng.expovariate(1 / 0.01))
-        target = rng.choice([p.pid] + 3 * children(p.pid))
+# ---- a run and its judgement ---------------------------------------------------------------------
+
+
+def descendants(pid):
+    found = []
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
         try:
-            os.kill(target, signal.SIGSTOP)
-            time.sleep(rng.expovariate(1 / 0.005))
-        except ProcessLookupError:
-            continue
-        finally:
-            try:
-                os.kill(target, signal.SIGCONT)
-            except ProcessLookupError:
+            with open(path) as f:
+                found += [int(c) for c in f.read().split()]
+        except OSError:
+            pass
+    return found + [d for c in found for d in descendants(c)]
+
+
+def freeze(pid):
+    """Stops a process, so that what is killed next has not ended by itself. Whether it is there."""
+    send(pid, signal.SIGSTOP)
+    while True:
+        try:
+            with open(f"/proc/{pid}/stat") as f:
+                state = f.read().rpartition(")")[2].split()[0]
+        except OSError:
+            return False
+        if state in "TtZX":
+            return state in "Tt"
+        time.sleep(0.0005)
+
+
+def may_go(pid):
+    """Whether nobody misses this process: one that probes plug-ins, or that has ended."""
+    try:
+        with open(f"/proc/{pid}/cmdline") as f:
+            return f.read().split("\0")[1:2] in ([], ["probe"])
+    except OSError:
+        return True
+
+
+def send(pid, number):
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        pass
+
+
+def wait_for(p, seconds):
+    try:
+        p.wait(max(0, seconds))
+        return True
+    except subprocess.TimeoutExpired:
+        return False
+
+
+class Verdict(Exception):
+    """Why a run failed: the kind that is counted, and a sentence."""
+
+
+def disturb(p, case, rng, until):
+    """What happens to the run. Returns what was killed: a pid, or 0."""
+    if case.happens == "stops":
+        long = case.args.long
+        while p.poll() is None and time.monotonic() < until:
+            if wait_for(p, rng.expovariate(1 / (0.1 if long else 0.03))):
+                break
+            target = rng.choice([p.pid] + 3 * descendants(p.pid))
+            send(target, signal.SIGSTOP)
+            time.sleep(1 if long and rng.random() < 0.2 else rng.expovariate(1 / 0.01))
+            send(target, signal.SIGCONT)
+            case.count += 1
+    elif case.happens == "interrupt" and not wait_for(p, rng.expovariate(1 / 0.2)):
+        for pause in (rng.choice([0, 0.01, 3]), LEAVE):  # after the sample in progress; now
+            send(p.pid, rng.choice([signal.SIGINT, signal.SIGTERM]))
+            case.count += 1
+            if wait_for(p, pause):
+                return 0
+        raise Verdict("hang", f"no end within {LEAVE} s of the second interrupt")
+    while case.happens == "kill" and not wait_for(p, rng.expovariate(1 / 0.2)) and time.monotonic() < until:
+        target = rng.choice([p.pid] + 3 * descendants(p.pid))
+        unmissed = not freeze(target) or may_go(target)
+        send(target, signal.SIGKILL)
+        case.count += 1
+        if wait_for(p, 1 if unmissed else LEAVE):
+            return target
+        if not unmissed and "ended badly" not in case.heard():  # when it was about to go
+            raise Verdict("hang", f"no end within {LEAVE} s of the end of process {target}")
+    return 0
+
+
+def limit_of(case):
+    """Each execution has a time-out of its own, and many may come close to it beside other load."""
+    stacks = case.stacks if case.two else [case.options]
+    counts = [str(o.get(f"run.{key}", 1)) for o in stacks for key in ("samples", "warmup")]
+    executions = sum(min(int(n), 4) for n in counts if n.isdecimal())  # others are mistakes that the run shall find
+    return LIMIT + SAMPLE * max(executions - 1, 0)
+
+
+def judge(case, status, said, killed, pid):
+    """What became of it, or a Verdict."""
+    for word in ("Sanitizer", "runtime error:", "internal error", "Assertion", "corrupted", "(null)"):
+        if word in said:
+            raise Verdict("sanitizer" if word[0] in "Sr" else "internal error", f"says '{word}'")
+    if killed == pid:
+        return "killed"
+    if status in (-signal.SIGINT, -signal.SIGTERM) and case.happens == "interrupt":
+        return "interrupted"  # before it listens, or by the third
+    if status < 0 or 128 < status and status != 130:
+        raise Verdict("crash", f"ended by signal {-status if status < 0 else status - 128}")
+    if status and not said.strip():
+        raise Verdict("no sentence", f"exit {status} without a word")
+    if killed:
+        return "killed" if status else "verified"
+    if status == 3 and not re.search(r"victim|exec: ", said):  # of another program: no matter of ours
+        raise Verdict("wrong", "exit 3")
+    if status == 124:
+        if case.happens == "timeout" or "time_limit" in said:
+            return "timed out"
+        raise Verdict("hang", "a sample that does not end")
+    if status == 130:
+        if case.happens == "interrupt":
+            return "interrupted"
+        raise Verdict("exit", "exit 130 without an interrupt")
+    if status in (1, 2, 3, 4):
+        if case.bad and case.bad.rpartition(".")[2] not in said:
+            raise Verdict("refusal", f"does not name {case.bad}")
+        stacks = case.stacks if case.two else [case.options]
+        every = {k: v for o in stacks for k, v in o.items()}
+        names = set(case.schema.names) | {k.rpartition(".")[2] for k in every} | {"-n", "[workload", "victim"}
+        devices = " ".join(o["run.devices"] for o in stacks).split()
+        names |= {"exec"} | {d.partition(":")[0] for d in devices if d[:3] != "cpu"}
+        if status != 1 or re.search("raise|choose|lower", said):
+            if any(re.search(rf"(?<![a-z]){re.escape(n)}(?![a-z])", said) for n in names):
+                return "refused"
+            raise Verdict("refusal", "names no option")
+    if status:
+        raise Verdict("exit", f"exit {status}")
+    if case.bad and not case.two:
+        raise Verdict("refusal", f"takes {case.bad} = {case.options[case.bad]}")
+    return "verified"
+
+
+def next_run(build):
+    """Takes away what a killed one left in shared memory. A command that is killed between its provider's making of a region
+    and the removal of the region's name can do nothing about it, and nobody else is there."""
+    subprocess.run([f"{build}/gpuloom", "run", "conf/pingpong.ini", "--samples", "1", "--quiet", "--set",
+                    "trigger.gputn.provider=shm"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, timeout=LIMIT)
+
+
+def leavings(first, before, folder, killed, build):
+    """Processes of the job that outlive it (we are their reaper), and its files."""
+    until, left = time.monotonic() + LEAVE, []
+    while time.monotonic() < until:
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
-        count += 1
-    return count
+        except ChildProcessError:
+            left = []
+            break
+        left = descendants(os.getpid())
+        time.sleep(0.01)
+    names = []
+    for pid in left:
+        try:
+            with open(f"/proc/{pid}/cmdline") as f:
+                names.append(f"process {pid} ({f.read().split(chr(0))[0]})")
+        except OSError:
+            pass
+        send(pid, signal.SIGKILL)
+    regions = re.compile(rf"gpuloom-\d+-{first}-")
+    if killed == first and any(map(regions.match, set(os.listdir("/dev/shm")) - before)):
+        next_run(build)
+    for name in set(os.listdir("/dev/shm")) - before:
+        if OWN_SHM or str(first) in re.findall(r"\d+", name):
+            names.append(f"/dev/shm/{name}")
+            os.unlink(f"/dev/shm/{name}")
+    return names + [f"temporary file {n}" for n in os.listdir(folder)]
+
+
+def run(case, rng, root):
+    case.count, case.said, killed, verdict = 0, "", 0, None
+    scratch = tempfile.mkdtemp(dir=root)
+    before = set(os.listdir("/dev/shm"))
+    with tempfile.TemporaryFile() as talk:
+        case.heard = lambda: os.pread(talk.fileno(), 1 << 20, 0).decode(errors="replace")
+        p = subprocess.Popen(case.command(), stdin=subprocess.DEVNULL, stdout=talk, stderr=talk,
+                             env=dict(os.environ, TMPDIR=scratch, HOME=scratch, FI_SOCKETS_PE_WAITTIME="0"))
+        limit = limit_of(case)
+        until = time.monotonic() + limit
+        try:
+            killed = disturb(p, case, rng, until)
+            if not wait_for(p, until - time.monotonic()):
+                raise Verdict("hang", f"no end in {limit} s")
+        except Verdict as v:
+            verdict = v
+            if shutil.which("gdb"):
+                subprocess.run(["gdb", "-p", str(p.pid), "-batch", "-ex", "thread apply all bt 6"], stdout=talk,
+                               stderr=subprocess.DEVNULL)
+            for pid in [p.pid] + descendants(p.pid):
+                send(pid, signal.SIGKILL)
+            p.wait()
+        case.said = case.heard()
+    left = leavings(p.pid, before, scratch, killed, case.build)
+    shutil.rmtree(scratch)
+    if verdict:
+        raise verdict
+    end = judge(case, p.returncode, case.said, killed, p.pid)
+    if left:
+        raise Verdict("left behind", ", ".join(left))
+    return end
+
+
+def own_shared_memory():
+    """A /dev/shm that no other program uses, where we may have one. 1 if so."""
+    libc = ctypes.CDLL(None)
+    return not (libc.unshare(0x20000) or libc.mount(b"none", b"/", None, 0x44000, None) or  # NEWNS; REC | PRIVATE
+                libc.mount(b"tmpfs", b"/dev/shm", b"tmpfs", 0, None))
+
+
+def documents(folder):
+    """What `contains` searches, and a conf in which all is said by --set: they stay, so that commands can be repeated."""
+    os.makedirs(folder, exist_ok=True)
+    with open(f"{folder}/../conf.ini", "w") as f:
+        f.write("; all is said by --set\n")
+    rng = random.Random(1)
+    for i in range(60):
+        text = " ".join(rng.choice(["und", "zwischen", "oder", "für", "lang"]) for _ in range(rng.randrange(500))).encode()
+        name = f"{folder}/{i}" + rng.choice([".txt", ".gz"])
+        packer = zlib.compressobj(6, zlib.DEFLATED, 31)
+        if not os.path.exists(name):
+            with open(name, "wb") as f:
+                f.write(packer.compress(text) + packer.flush() if name.endswith("gz") else text)
+    return os.path.abspath(folder)
 
 
 def main():
-    stops = 0
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("build")
+    ap.add_argument("--runs", type=int)
+    ap.add_argument("--time", help="as in 90s, 20m, 1h")
+    ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--only", type=int)
+    ap.add_argument("--long", action="store_true")
+    ap.add_argument("--show", action="store_true")
+    args = ap.parse_args()
+    unit = {"s": 1, "m": 60, "h": 3600}
+    end = time.monotonic() + (float(args.time[:-1]) * unit[args.time[-1]] if args.time else 1e9)
+    runs = args.runs if args.runs is not None else 10**9 if args.time else 300
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: orphans of a job become ours
+    global OWN_SHM
+    OWN_SHM = own_shared_memory()
+    schema, folder = Schema(args.build), documents(f"{args.build}/soak/documents")
+    ends, failures, happened, stops = collections.Counter(), collections.Counter(), collections.Counter(), 0
+    done = 0
     with tempfile.TemporaryDirectory() as root:
-        folder = root + "/texts"
-        os.mkdir(folder)
-        documents(folder, random.Random(args.seed))
-        conf = root + "/soak.ini"
-        with open(conf, "w") as f:
-            f.write("; all is said by --set\n")
-        for run in range(args.runs) if args.only is None else [args.only]:
-            rng = random.Random(args.seed * 1000003 + run)
-            command = [f"{args.build}/gpuloom", "run", conf]
-            for key, value in options(rng, folder).items():
-                command += ["--set", f"{key}={value}"]
-            p = subprocess.Popen(command + ["--quiet"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            n = disturb(p, rng)
-            if n < 0:
-                p.kill()
-            said = p.communicate()[1].decode(errors="replace")
-            if n < 0 or p.returncode:
-                print(f"run {run}: {'no end' if n < 0 else f'exit {p.returncode}'}: {said}")
-                print(f"repeat: {sys.argv[0]} {args.build} --seed {args.seed} --only {run}")
-                print(" ".join(command))
-                return 1
-            stops += n
-            if run % 100 == 99:
-                print(f"{run + 1} runs, {stops} stops", flush=True)
-    print(f"{args.runs} runs right, workers stopped {stops} times")
-    return 0
+        for n in range(runs) if args.only is None else [args.only]:
+            if time.monotonic() > end:
+                break
+            rng = random.Random(args.seed * 1000003 + n)
+            case = Case(schema, rng, n, args.build, folder, args)
+            begin = time.monotonic()
+            try:
+                what = run(case, rng, root)
+                ends[what] += 1
+            except Verdict as v:
+                what = "FAILED"
+                failures[v.args[0]] += 1
+                print(f"FAILED case {n}, {case.happens}: {v.args[0]}: {v.args[1]}")
+                print("".join(f"    {line}\n" for line in case.said.splitlines()[:40]), end="")
+                if case.happens in ("stops", "kill", "interrupt"):
+                    print(f"  repeat: python3 tests/soak.py {args.build} --seed {args.seed} --only {n}"
+                          f"{' --long' if args.long else ''}")
+                print(f"  {'of' if case.happens in ('stops', 'kill', 'interrupt') else 'repeat:'} "
+                      f"{shlex.join(case.command())}", flush=True)
+            if args.show:
+                print(f"{n} {what} {case.happens} {time.monotonic() - begin:.2f} s: {shlex.join(case.command())}\n"
+                      f"{case.said[:600]}", flush=True)
+            done += 1
+            happened[case.happens] += 1
+            stops += case.count if case.happens == "stops" else 0
+            if done % 1000 == 0:
+                print(f"{done} runs, {dict(ends)}", flush=True)
+    bad = sum(failures.values())
+    print(f"{done} runs of seed {args.seed}: " + ", ".join(f"{v} {k}" for k, v in sorted(ends.items())) +
+          f"; {stops} stops, {happened['kill']} kills, {happened['interrupt']} interrupts tried")
+    for kind, count in sorted(failures.items()):
+        print(f"  {kind}: {count}")
+    print(f"{failures['wrong']} wrong, {failures['hang']} hangs, {bad} failures")
+    return 1 if bad else 0
 
 
 sys.exit(main())

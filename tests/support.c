@@ -27,6 +27,14 @@ const char *test_build_dir(void)
 	return dirname(dirname(path));
 }
 
+static struct test *first, **last = &first;
+
+void test_add(struct test *test)
+{
+	*last = test;
+	last = &test->next;
+}
+
 static unsigned limit;
 
 /* SIGALRM's default action ends a hanging test: the runner reports the signal. */
@@ -36,15 +44,14 @@ static void arm(const CU_pTest test, const CU_pSuite suite)
 	alarm(limit);
 }
 
-int test_main(int argc, char **argv, const char *suite_name, const struct test *tests, size_t n,
-	      unsigned limit_s)
+int test_main(int argc, char **argv, const char *suite_name, unsigned limit_s)
 {
 	const char *only = NULL;
 	int option;
 	while ((option = getopt(argc, argv, "lt:")) != -1) {
 		if (option == 'l') {
-			for (size_t i = 0; i < n; i++)
-				puts(tests[i].name);
+			for (struct test *t = first; t; t = t->next)
+				puts(t->name);
 			return 0;
 		}
 		if (option != 't')
@@ -56,9 +63,9 @@ int test_main(int argc, char **argv, const char *suite_name, const struct test *
 		return 99;
 	CU_pSuite suite = CU_add_suite(suite_name, NULL, NULL);
 	size_t added = 0;
-	for (size_t i = 0; i < n; i++)
-		if (!only || !strcmp(only, tests[i].name)) {
-			CU_add_test(suite, tests[i].name, tests[i].run);
+	for (struct test *t = first; t; t = t->next)
+		if (!only || !strcmp(only, t->name)) {
+			CU_add_test(suite, t->name, t->run);
 			added++;
 		}
 	if (!suite || !added) {

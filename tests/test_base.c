@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "facts/text.h"
 
 /* A fresh folder below $TMPDIR; remove_folder() takes it away with its files. */
 static void make_folder(char folder[PATH_MAX])
@@ -28,27 +29,8 @@ static void remove_folder(const char *folder)
 	CU_ASSERT_EQUAL(system(command), 0);
 }
 
-static void test_strerror(void)
-{
-	CU_ASSERT_STRING_EQUAL(loom_strerror(0), "success");
-	CU_ASSERT_STRING_EQUAL(loom_strerror(LOOM_ENOMEM), "out of memory");
-	CU_ASSERT_STRING_EQUAL(loom_strerror(-9999), "unknown error code");
-	CU_ASSERT_STRING_EQUAL(loom_strerror(1), "unknown error code");
-}
-
-static void test_fail(void)
-{
-	struct loom_error err;
-	CU_ASSERT_EQUAL(loom__fail(NULL, LOOM_EIO, "f.c", 7, "x"), LOOM_EIO);
-	CU_ASSERT_EQUAL(loom__fail(&err, LOOM_EIO, "f.c", 7, "%d %s", 5, "apples"), LOOM_EIO);
-	CU_ASSERT_EQUAL(err.code, LOOM_EIO);
-	CU_ASSERT_EQUAL(err.line, 7);
-	CU_ASSERT_STRING_EQUAL(err.file, "f.c");
-	CU_ASSERT_STRING_EQUAL(err.text, "5 apples");
-}
-
 /* A text that is too long is cut between characters and says so. */
-static void test_fail_cut(void)
+TEST(fail_cut)
 {
 	struct loom_error err;
 	char text[1400];
@@ -69,60 +51,23 @@ static void test_fail_cut(void)
 	CU_ASSERT_STRING_EQUAL(err.text, text);
 }
 
-static void test_text(void)
-{
-	struct loom__text t = {0};
-	for (int i = 0; i < 1000; i++)
-		loom__text_add(&t, "%d,", i % 10);
-	loom__text_put(&t, "a\0b", 3);
-	loom__text_put(&t, "", 0);
-	CU_ASSERT(loom__text_ok(&t));
-	CU_ASSERT_EQUAL(t.length, 2003);
-	CU_ASSERT_EQUAL(memcmp(t.at, "0,1,2,3,4,5,6,7,8,9,0,", 22), 0);
-	CU_ASSERT_EQUAL(memcmp(t.at + 2000, "a\0b", 4), 0);
-	loom__text_free(&t);
-	CU_ASSERT_PTR_NULL(t.at);
-	loom__text_put(&t, "", 0);
-	CU_ASSERT_STRING_EQUAL(t.at, "");
-	loom__text_free(&t);
-}
-
-static void test_text_latches(void)
-{
-	struct loom__text t = {0};
-	loom__text_put(&t, "ab", 2);
-	loom__text_put(&t, "x", SIZE_MAX / 2 + 1);
-	CU_ASSERT(!loom__text_ok(&t));
-	loom__text_add(&t, "more");
-	CU_ASSERT(!loom__text_ok(&t));
-	CU_ASSERT_STRING_EQUAL(t.at, "ab");
-	loom__text_free(&t);
-}
-
-static void test_utf8(void)
+TEST(utf8)
 {
 	static const struct {
 		const char *bytes;
 		size_t n, want;
 	} rows[] = {
-	    {"a", 1, 1},
-	    {"\0", 1, 1},
-	    {"\xc3\xa9", 2, 2},
-	    {"\xe2\x82\xac", 3, 3},
-	    {"\xf0\x9f\x98\x80", 4, 4},
-	    {"\xf4\x8f\xbf\xbf", 4, 4},
-	    {"\xc3", 1, 0},             /* cut */
-	    {"\xe2\x82", 2, 0},         /* cut */
-	    {"\xc3(", 2, 0},            /* no continuation */
-	    {"\xe2\x82(", 3, 0},        /* no continuation */
-	    {"\x80", 1, 0},             /* nothing but a continuation */
-	    {"\xc0\xaf", 2, 0},         /* overlong */
-	    {"\xe0\x80\xaf", 3, 0},     /* overlong */
-	    {"\xf0\x80\x80\xaf", 4, 0}, /* overlong */
-	    {"\xed\xa0\x80", 3, 0},     /* surrogate */
-	    {"\xf4\x90\x80\x80", 4, 0}, /* beyond U+10FFFF */
-	    {"\xf8\x88\x80\x80\x80", 5, 0},
-	    {"\xff", 1, 0},
+		{"a", 1, 1},
+		{"\0", 1, 1},
+		{"\xc3\xa9", 2, 2},
+		{"\xe2\x82\xac", 3, 3},
+		{"\xf0\x9f\x98\x80", 4, 4},
+		{"\xf4\x8f\xbf\xbf", 4, 4},
+		/* cut; no continuation; nothing but one */
+		{"\xc3", 1, 0}, {"\xe2\x82", 2, 0}, {"\xc3(", 2, 0}, {"\xe2\x82(", 3, 0}, {"\x80", 1, 0},
+		/* overlong; a surrogate; beyond U+10FFFF */
+		{"\xc0\xaf", 2, 0}, {"\xe0\x80\xaf", 3, 0}, {"\xf0\x80\x80\xaf", 4, 0}, {"\xed\xa0\x80", 3, 0},
+		{"\xf4\x90\x80\x80", 4, 0}, {"\xf8\x88\x80\x80\x80", 5, 0}, {"\xff", 1, 0},
 	};
 	for (size_t i = 0; i < LOOM__COUNT(rows); i++)
 		CU_ASSERT_EQUAL(loom__utf8(rows[i].bytes, rows[i].n), rows[i].want);
@@ -168,7 +113,7 @@ static void check_doubles(void)
 }
 
 /* The same in a locale with a decimal comma, made for the occasion where the system can. */
-static void test_doubles(void)
+TEST(doubles)
 {
 	char folder[PATH_MAX], command[2 * PATH_MAX + 80];
 	check_doubles();
@@ -188,16 +133,7 @@ static void test_doubles(void)
 	remove_folder(folder);
 }
 
-static void test_same(void)
-{
-	CU_ASSERT(loom__same("", ""));
-	CU_ASSERT(loom__same("aZ_0", "Az_0"));
-	CU_ASSERT(!loom__same("a", "ab"));
-	CU_ASSERT(!loom__same("ab", "a"));
-	CU_ASSERT(!loom__same("@", "`")); /* 32 apart, but no letters */
-}
-
-static void test_nearest(void)
+TEST(nearest)
 {
 	static const char *const names[] = {"blocksize", "iodepth", "runtime", "use", "seed", "b"};
 	static const struct {
@@ -232,7 +168,7 @@ static void test_nearest(void)
 	CU_ASSERT_PTR_NULL(loom__nearest("aaa", one, 1));
 }
 
-static void test_beside(void)
+TEST(beside)
 {
 	static const char *const rows[][3] = {
 	    {"dir/a.ini", "b.ini", "dir/b.ini"},
@@ -250,7 +186,7 @@ static void test_beside(void)
 	}
 }
 
-static void test_read_file(void)
+TEST(read_file)
 {
 	char folder[PATH_MAX], path[PATH_MAX + 8], pipe_path[PATH_MAX + 8];
 	char *bytes = NULL, want[40100];
@@ -286,13 +222,12 @@ static void test_read_file(void)
 	remove_folder(folder);
 }
 
-static void test_write_file(void)
+TEST(write_file)
 {
 	char folder[PATH_MAX], path[PATH_MAX + 8], link_path[PATH_MAX + 8], command[2 * PATH_MAX];
 	struct loom_error err;
 	struct stat st;
-	char *bytes;
-	size_t n;
+	char seen[8] = "";
 	make_folder(folder);
 	snprintf(path, sizeof(path), "%s/out", folder);
 	snprintf(link_path, sizeof(link_path), "%s/link", folder);
@@ -303,9 +238,12 @@ static void test_write_file(void)
 	CU_ASSERT_EQUAL(symlink("out", link_path), 0);
 	CU_ASSERT_EQUAL(loom__write_file(link_path, "two!", 4, &err), 0);
 	CU_ASSERT(!lstat(link_path, &st) && S_ISLNK(st.st_mode));
-	CU_ASSERT_EQUAL(loom__read_file(path, 100, &bytes, &n, &err), 0);
-	CU_ASSERT_STRING_EQUAL(bytes, "two!");
-	free(bytes);
+	/* Who holds the file open sees the old text to its end: it is replaced, not overwritten. */
+	int fd = open(path, O_RDONLY);
+	CU_ASSERT_EQUAL(loom__write_file(path, "three", 5, &err), 0);
+	CU_ASSERT_EQUAL(read(fd, seen, sizeof(seen)), 4);
+	CU_ASSERT_STRING_EQUAL(seen, "two!");
+	close(fd);
 	CU_ASSERT_EQUAL(loom__write_file(folder, "x", 1, &err), LOOM_EIO);
 	CU_ASSERT_EQUAL(loom__write_file("/nowhere/x", "x", 1, &err), LOOM_ENOENT);
 	CU_ASSERT_STRING_EQUAL(err.text, "cannot write '/nowhere/x': No such file or directory");
@@ -320,43 +258,19 @@ static void test_write_file(void)
 	remove_folder(folder);
 }
 
-/* Who holds the file open sees the old text to its end: it was replaced, not overwritten. */
-static void test_write_file_whole(void)
+static void quote(struct loom__text *t, const char *text, size_t most)
 {
-	char folder[PATH_MAX], path[PATH_MAX + 8], seen[8] = "";
-	make_folder(folder);
-	snprintf(path, sizeof(path), "%s/out", folder);
-	CU_ASSERT_EQUAL(loom__write_file(path, "old", 3, NULL), 0);
-	int fd = open(path, O_RDONLY);
-	CU_ASSERT_EQUAL(loom__write_file(path, "new", 3, NULL), 0);
-	CU_ASSERT_EQUAL(read(fd, seen, sizeof(seen)), 3);
-	CU_ASSERT_STRING_EQUAL(seen, "old");
-	close(fd);
-	remove_folder(folder);
+	loom__text_add(t, "<%.*s>", most < 100 ? (int)most : 100, text);
 }
 
-static void test_clock(void)
+/* Each directive takes an argument of its own width. */
+TEST(format)
 {
-	uint64_t a = loom__now_ns();
-	usleep(2000);
-	CU_ASSERT(loom__now_ns() - a >= 2000000);
+	struct loom__text t = {0};
+	loom__text_with(&t, quote, "%s %.2s %llu %ld %zu %d%% %.1f%c %s", "a", "bcd", ULLONG_MAX, -5000000000l, (size_t)7, 8, 0.25,
+			'x', "e");
+	CU_ASSERT_STRING_EQUAL(t.at, "<a> <bc> 18446744073709551615 -5000000000 7 8% 0.2x <e>");
+	loom__text_free(&t);
 }
 
-static const struct test tests[] = {
-    {"strerror", test_strerror},
-    {"fail", test_fail},
-    {"fail_cut", test_fail_cut},
-    {"text", test_text},
-    {"text_latches", test_text_latches},
-    {"utf8", test_utf8},
-    {"doubles", test_doubles},
-    {"same", test_same},
-    {"nearest", test_nearest},
-    {"beside", test_beside},
-    {"read_file", test_read_file},
-    {"write_file", test_write_file},
-    {"write_file_whole", test_write_file_whole},
-    {"clock", test_clock},
-};
-
-TEST_MAIN("base", 60, tests)
+TEST_MAIN("base", 60)

@@ -10,8 +10,7 @@
 #include "compare/rules.h"
 #include "compare/vary.h"
 #include "report/document.h"
-#include "run/environment.h"
-#include "run/hash.h"
+#include "facts/environment.h"
 #include "support.h"
 
 /* ---- what is varied ------------------------------------------------------------------------------ */
@@ -31,7 +30,7 @@ static void expect_factor(const char *text, const char *key, size_t n, const cha
 	loom__factor_free(&f);
 }
 
-static void test_vary(void)
+TEST(vary)
 {
 	static const char *const bad[] = {"use=a", "scheduler.use", ".use=a", "scheduler.=a", "a.b=x,x", ""};
 	struct loom__factor f;
@@ -47,22 +46,6 @@ static void test_vary(void)
 	expect_factor("a.b=x=y,\"\"", "a.b", 2, (const char *const[]){"x=y", ""});
 	for (size_t i = 0; i < LOOM__COUNT(bad); i++)
 		CU_ASSERT_NOT_EQUAL(loom__factor_parse(bad[i], &f, &err), 0);
-}
-
-static void test_product(void)
-{
-	struct loom__factor f[2] = {{.values = 2}, {.values = 3}};
-	size_t pick[2];
-	CU_ASSERT_EQUAL(loom__factor_cells(f, 2), 6);
-	CU_ASSERT_EQUAL(loom__factor_cells(f, 0), 1);
-	loom__factor_pick(f, 2, 0, pick);
-	CU_ASSERT(pick[0] == 0 && pick[1] == 0);
-	loom__factor_pick(f, 2, 1, pick);
-	CU_ASSERT(pick[0] == 0 && pick[1] == 1);
-	loom__factor_pick(f, 2, 5, pick);
-	CU_ASSERT(pick[0] == 1 && pick[1] == 2);
-	f[0].values = f[1].values = SIZE_MAX / 2;
-	CU_ASSERT_EQUAL(loom__factor_cells(f, 2), SIZE_MAX);
 }
 
 /* ---- documents of made-up samples ----------------------------------------------------------------- */
@@ -142,7 +125,7 @@ static void expect_verdict(const char *better, double ratio, size_t blocks, cons
 	cJSON_Delete(doc);
 }
 
-static void test_verdicts(void)
+TEST(verdicts)
 {
 	expect_verdict("less", 1.03, 20, "SLOWER");
 	expect_verdict("more", 1.03, 20, "FASTER");
@@ -162,7 +145,7 @@ static void test_verdicts(void)
 }
 
 /* What cannot be judged is said, never claimed. */
-static void test_unjudged(void)
+TEST(unjudged)
 {
 	cJSON *doc = judged("less", 1.5, 20, "nothing");
 	CU_ASSERT_STRING_EQUAL(verdict(doc, 0), "INCONCLUSIVE");
@@ -170,7 +153,7 @@ static void test_unjudged(void)
 	cJSON_Delete(doc);
 
 	double zero[160] = {0}, part[160];
-	struct loom__compare_metric want[2] = {{"steals", LOOM_BETTER_LESS}, {"part", LOOM_BETTER_LESS}};
+	struct loom__compare_metric want[2] = {{"steals", LOOM_BETTER_LESS, 0}, {"part", LOOM_BETTER_LESS, 0}};
 	struct loom_error err;
 	for (size_t i = 0; i < 160; i++)
 		part[i] = i < 80 ? 1 : NAN;
@@ -184,10 +167,10 @@ static void test_unjudged(void)
 }
 
 /* Four comparisons: each p is raised, and a metric named twice counts once. */
-static void test_family(void)
+TEST(family)
 {
 	double x[3 * 80];
-	struct loom__compare_metric want[3] = {{"a", 0}, {"b", LOOM_BETTER_MORE}, {"a", 0}};
+	struct loom__compare_metric want[3] = {{"a", 0, 0}, {"b", LOOM_BETTER_MORE, 0}, {"a", 0, 0}};
 	struct loom_error err;
 	for (size_t i = 0; i < 240; i++)
 		x[i] = (i < 80 ? 1 : 1.1) + 0.001 * (double)(i * 7 % 5);
@@ -202,10 +185,10 @@ static void test_family(void)
 	cJSON_Delete(doc);
 }
 
-static void test_unpaired(void)
+TEST(unpaired)
 {
 	double x[40];
-	struct loom__compare_metric want = {"seconds", 0};
+	struct loom__compare_metric want = {.name = "seconds"};
 	struct loom_error err;
 	for (size_t i = 0; i < 40; i++)
 		x[i] = (i < 20 ? 1 : 1.2) + 0.01 * (double)(i * 7 % 5);
@@ -248,7 +231,7 @@ static double moment(struct loom__stats_rng *rng, enum noise noise, double *walk
 static double claims(double ratio, enum noise noise, int best, unsigned trials)
 {
 	unsigned claimed = 0, slots[4];
-	struct loom__compare_metric want = {"seconds", 0};
+	struct loom__compare_metric want = {.name = "seconds"};
 	struct loom_error err;
 	for (unsigned t = 0; t < trials; t++) {
 		struct loom__stats_rng rng = {1000003u * (t + 1) + noise};
@@ -275,7 +258,7 @@ static double claims(double ratio, enum noise noise, int best, unsigned trials)
 }
 
 /* Identical variants: at most 5 % claims. 600 trials at 5 % stay below 7 % but once in a hundred. */
-static void test_no_false_claims(void)
+TEST(no_false_claims)
 {
 	for (enum noise noise = PLAIN; noise <= SPIKES; noise++)
 		for (int best = 0; best < 2; best++) {
@@ -286,7 +269,7 @@ static void test_no_false_claims(void)
 }
 
 /* 3 % are found in at least 80 % with the default design. */
-static void test_power(void)
+TEST(power)
 {
 	for (enum noise noise = PLAIN; noise <= SPIKES; noise++) {
 		double percent = claims(1.03, noise, 0, 300);
@@ -310,7 +293,7 @@ static void expect_gate(double ratio, size_t blocks, const char *rule, size_t fa
 	cJSON_Delete(doc);
 }
 
-static void test_gate(void)
+TEST(gate)
 {
 	static const char *const bad[] = {"", "seconds", "seconds: slower", "seconds: slower 3%",
 					  "seconds: larger > 3%", "seconds: slower > 3% now",
@@ -328,7 +311,7 @@ static void test_gate(void)
 	expect_gate(1.05, 20, "tasks_per_s: slower > 3%", 0, 1);
 }
 
-static void test_bars(void)
+TEST(bars)
 {
 	static const char *const bad[] = {"x", "x: seconds >= 1", "x: seconds(v0) > 1", "x: seconds(v0 >= 1",
 					  "x: seconds(v0) / steals(v1) >= 1", "x: seconds(v0) >= 1 now"};
@@ -375,7 +358,7 @@ static cJSON *with_environment(const char *kernel_a, const char *kernel_b)
 	return doc;
 }
 
-static void test_mismatch(void)
+TEST(mismatch)
 {
 	const char *allowed[] = {"kernel"}, *wrong[] = {"kernle"};
 	struct loom_error err;
@@ -399,7 +382,7 @@ static void test_mismatch(void)
 	cJSON_Delete(doc);
 }
 
-static void test_environment(void)
+TEST(environment)
 {
 	cJSON *e = loom__environment(), *fact;
 	char *text = cJSON_Print(e), name[256] = "";
@@ -429,7 +412,7 @@ static cJSON *load_facts(double at, double busy, double idle, double steal, doub
 	return o;
 }
 
-static void test_quiet(void)
+TEST(quiet)
 {
 	cJSON *before = load_facts(10, 5, 10, 0, 1, 0), *reasons = cJSON_CreateArray();
 	cJSON *calm = load_facts(20, 15, 20, 0, 11, 0.2), *busy = load_facts(20, 20, 14, 1, 3, 7);
@@ -448,37 +431,7 @@ static void test_quiet(void)
 	cJSON_Delete(reasons);
 }
 
-/* The examples of FIPS 180-4 and a million times "a". */
-static void test_hash(void)
-{
-	static const struct {
-		const char *text, *digest;
-	} cases[] = {
-		{"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"},
-		{"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
-		{"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
-		 "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
-	};
-	char text[LOOM__HASH_TEXT], many[1000];
-	struct loom__hash h;
-	for (size_t i = 0; i < LOOM__COUNT(cases); i++) {
-		loom__hash_begin(&h);
-		loom__hash_add(&h, cases[i].text, strlen(cases[i].text));
-		loom__hash_end(&h, text);
-		CU_ASSERT_STRING_EQUAL(text, cases[i].digest);
-	}
-	memset(many, 'a', sizeof(many));
-	loom__hash_begin(&h);
-	for (size_t left = 1000000, n; left; left -= n) {
-		n = left < 997 ? left : 997;
-		loom__hash_add(&h, many, n);
-	}
-	loom__hash_end(&h, text);
-	CU_ASSERT_STRING_EQUAL(text, "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
-	CU_ASSERT_EQUAL(loom__hash_file("/nonexistent", text, NULL), LOOM_EIO);
-}
-
-static void test_table(void)
+TEST(table)
 {
 	struct loom__text out = {0};
 	cJSON *doc = judged("less", 1.5, 5, "seconds");
@@ -494,21 +447,4 @@ static void test_table(void)
 	cJSON_Delete(doc);
 }
 
-static const struct test tests[] = {
-	{"vary", test_vary},
-	{"product", test_product},
-	{"verdicts", test_verdicts},
-	{"unjudged", test_unjudged},
-	{"family", test_family},
-	{"unpaired", test_unpaired},
-	{"no_false_claims", test_no_false_claims},
-	{"power", test_power},
-	{"gate", test_gate},
-	{"bars", test_bars},
-	{"mismatch", test_mismatch},
-	{"environment", test_environment},
-	{"quiet", test_quiet},
-	{"hash", test_hash},
-	{"table", test_table},
-};
-TEST_MAIN("compare", 120, tests)
+TEST_MAIN("compare", 120)

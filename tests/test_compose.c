@@ -133,60 +133,59 @@ static void print_head(void)
 	       "spills", "nested");
 }
 
-static void check_combination(struct selection *s, const char *label, size_t arch, int warps)
+/* What is selected, composed for workers like those of `base`. */
+static void compose_and_check(const struct compose_target *base, struct selection *s, const char *label, const char *arch,
+			      int flags)
 {
-	struct compose_target target = target_of(&standard);
+	struct compose_target target = target_of(base);
 	struct text text;
 	struct loom_error err = {0};
-	if (warps) {
-		target.per_block = 4;
-		target.blocks = 2;
-	}
 	int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
 	CU_ASSERT_EQUAL(rc, 0);
 	if (rc) {
 		printf("%s: %s\n", label, err.text);
 		return;
 	}
-	check_program(text.at, label, archs[arch], 0);
+	check_program(text.at, label, arch, flags);
 	text_free(&text);
 }
 
-static void test_combinations(void)
+static void check_combination(struct selection *s, const char *label, size_t arch, int warps)
+{
+	struct compose_target target = standard;
+	if (warps) {
+		target.per_block = 4;
+		target.blocks = 2;
+	}
+	compose_and_check(&target, s, label, archs[arch], 0);
+}
+
+TEST(combinations)
 {
 	need_nvrtc();
 	print_head();
 	each_combination(archs, COUNT(archs), check_combination);
 }
 
-static void compose_and_check(struct selection *s, const char *label, int flags)
-{
-	struct compose_target target = target_of(&standard);
-	struct text text;
-	struct loom_error err = {0};
-	int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
-	CU_ASSERT_EQUAL(rc, 0);
-	if (rc)
-		return;
-	check_program(text.at, label, "sm_90", flags);
-	text_free(&text);
-}
-
 /* ---- workloads that bring a kernel of their own, with what they use ---- */
 
 static void check_kernel(struct selection *s, const char *label)
 {
-	compose_and_check(s, label, MAY_SPILL);
+	struct compose_target launched = standard;
+	compose_and_check(&standard, s, label, "sm_90", MAY_SPILL);
+	launched.launched = 1;
+	if (has_steps(s))
+		compose_and_check(&launched, s, "... launched", "sm_90", MAY_SPILL);
 }
 
-static void test_kernels(void)
+TEST(kernels)
 {
 	need_nvrtc();
 	print_head();
 	each_kernel(check_kernel);
 }
 
-static void test_syncs(void)
+TEST(syncs)
 {
 	need_nvrtc();
 	print_head();
@@ -195,7 +194,7 @@ static void test_syncs(void)
 
 /* Waiting parked in hardware: one way from sm_90 on, two before, by the workers of a block; and a barrier of the
  * lanes that leaves the monitor out. */
-static void test_parking(void)
+TEST(parking)
 {
 	static const struct {
 		uint32_t lanes, per_block;
@@ -237,26 +236,22 @@ static void test_parking(void)
 
 static void check_apart(struct selection *s, const char *label)
 {
-	struct compose_target target = target_of(&standard);
-	struct text text;
-	struct loom_error err = {0};
-	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s->program, &text, &err), 0);
 	for (size_t i = 0; i < COUNT(archs); i++)
 		if (!strchr(label, '=') || !strcmp(archs[i], "sm_90") || getenv("COMPOSE_ALL"))
-			check_program(text.at, label, archs[i], 0);
-	text_free(&text);
+			compose_and_check(&standard, s, label, archs[i], 0);
 }
 
-static void test_apart(void)
+TEST(apart)
 {
 	need_nvrtc();
 	print_head();
 	each_apart(check_apart);
+	each_other(check_apart);
 }
 
 /* ---- other shapes of workers ---- */
 
-static void test_shapes(void)
+TEST(shapes)
 {
 	static const struct compose_target shapes[] = {
 		{.who = "cuda:0", .lanes = 32, .per_block = 4, .blocks = 2, .nesting = 2},
@@ -264,27 +259,20 @@ static void test_shapes(void)
 		{.who = "cuda:0", .lanes = 256, .per_block = 1, .blocks = 1, .nesting = 0},
 	};
 	struct selection s = {0};
-	struct loom_error err;
 	need_nvrtc();
 	pick(&s, "sched_mgws");
 	pick(&s, "term_counter");
 	pick(&s, "workload_fib");
 	print_head();
 	for (size_t i = 0; i < COUNT(shapes); i++) {
-		struct compose_target target = target_of(&shapes[i]);
-		struct text text;
 		char label[64];
-		int rc = compose_work(&fake_host, &target, &s.program, &text, &err);
-		CU_ASSERT_EQUAL_FATAL(rc, 0);
-		snprintf(label, sizeof(label), "%u lanes, %u workers a block", target.lanes,
-			 target.per_block);
+		snprintf(label, sizeof(label), "%u lanes, %u workers a block", shapes[i].lanes, shapes[i].per_block);
 		/* Tasks inside tasks are recursion: what takes part in it is not inlined. */
-		check_program(text.at, label, "sm_90", target.nesting ? MAY_SPILL : 0);
-		text_free(&text);
+		compose_and_check(&shapes[i], &s, label, "sm_90", shapes[i].nesting ? MAY_SPILL : 0);
 	}
 }
 
-static void test_probe(void)
+TEST(probe)
 {
 	struct compose_target target = target_of(&standard);
 	struct text text;
@@ -299,31 +287,18 @@ static void test_probe(void)
 
 /* ---- mistakes ---- */
 
-static const char broken_source[] = "LOOM_FN void term_broken_idle(struct loom_ctx *c)\n"
-				    "{\n"
-				    "\tno_such_function(c);\n"
-				    "}\n";
-static const struct loom_device_code broken_code = {.size = sizeof(broken_code),
-						    .source_name = "term_broken.dev.h",
-						    .source = broken_source,
-						    .source_end = broken_source +
-								  sizeof(broken_source) - 1};
 static const struct loom_device_code no_code = {.size = sizeof(no_code)};
 
 /* A compiler's message names the plug-in, the file and the line. */
-static void test_source_error(void)
+TEST(source_error)
 {
-	const struct loom_plugin broken = {
-		.kind = LOOM_TERM, .name = "term_broken", .dev = &broken_code};
 	struct selection s = {0};
 	struct compose_target target = target_of(&standard);
 	struct text text;
 	struct compiled out;
 	struct loom_error err = {0};
 	need_nvrtc();
-	pick(&s, "sched_static");
-	pick(&s, "workload_memset");
-	s.policy[LOOM_TERM] = &broken;
+	pick_broken(&s);
 	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
 	CU_ASSERT_EQUAL(compile(text.at, "sm_80", 0, &out, &err), LOOM_EPLUGIN);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "term_broken: term_broken.dev.h(3): error"));
@@ -332,7 +307,7 @@ static void test_source_error(void)
 }
 
 /* So it does where a plug-in's code is spread over files. */
-static void test_source_files(void)
+TEST(source_files)
 {
 	static const char mark[] = "#line 1 \"steal.dev.h\"\n", word[] = "loom_random_below(c, c->workers - 1)";
 	struct selection s = {0};
@@ -348,7 +323,7 @@ static void test_source_files(void)
 	struct loom_plugin spoilt = *s.policy[LOOM_SCHED];
 	struct loom_device_code code = *spoilt.dev;
 	size_t length = (size_t)(code.source_end - code.source);
-	char *copy = fake_alloc(&fake_host, length + 1);
+	char *copy = fake_host.alloc(&fake_host, length + 1);
 	memcpy(copy, code.source, length);
 	char *file = strstr(copy, mark), *place = file ? strstr(file, word) : NULL;
 	CU_ASSERT_PTR_NOT_NULL_FATAL(place);
@@ -366,11 +341,11 @@ static void test_source_files(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wanted));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "noom_random_below"));
 	text_free(&text);
-	fake_free(&fake_host, copy);
+	fake_host.free(&fake_host, copy);
 }
 
 /* Task functions of an embedding program: the example's, without and with a mistake. */
-static void test_source_tasks(void)
+TEST(source_tasks)
 {
 	static const char path[] = "examples/embed/collatz.dev.h";
 	struct loom_task_entry tasks[] = {{.name = "collatz_range"}};
@@ -483,7 +458,7 @@ static void link_and_check(const char *text, const char *arch, const struct loom
 }
 
 /* Task functions of an embedding program as IR. */
-static void test_ir_tasks(void)
+TEST(ir_tasks)
 {
 	struct loom_task_entry tasks[] = {{.name = "collatz_range"}};
 	struct compose_target target = target_of(&standard);
@@ -542,7 +517,7 @@ static void of_embedder(struct loom_ctx *c, const struct loom_task *t)
 	(void)c, (void)t;
 }
 
-static void test_refusals(void)
+TEST(refusals)
 {
 	const struct loom_plugin cpu_only = {.kind = LOOM_TERM, .name = "term_cpu", .dev = &no_code};
 	struct loom_task_entry tasks[] = {{.name = "workload_memset_task"},
@@ -565,9 +540,29 @@ static void test_refusals(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "of_embedder"));
 }
 
+/* A workload that calls a kind without having said that it needs it. */
+TEST(undeclared)
+{
+	struct selection s = {0};
+	struct compose_target target = target_of(&standard);
+	struct text text;
+	struct compiled out;
+	struct loom_error err = {0};
+	need_nvrtc();
+	pick(&s, "sched_static");
+	pick(&s, "term_counter");
+	pick(&s, "workload_pingpong");
+	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+	CU_ASSERT_EQUAL(compile(text.at, "sm_90", RTC_CODE, &out, &err), LOOM_ENOENT);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "cuda:0: device code calls a trigger, and the conf selects none: say 'use = NAME' "
+						"in [trigger]"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "workload_pingpong"));
+	text_free(&text);
+}
+
 /* ---- the assembler's report and the cache ---- */
 
-static void test_resources(void)
+TEST(resources)
 {
 	static const char log[] =
 		"ptxas info    : Compiling entry function 'k' for 'sm_90'\n"
@@ -606,7 +601,7 @@ static void only_file(const char *folder, char *path, size_t room)
 	CU_ASSERT_EQUAL(files, 1);
 }
 
-static void test_cache(void)
+TEST(cache)
 {
 	char folder[] = "/tmp/gpuloom-test-XXXXXX", deep[64], path[400];
 	char code[] = "machine code";
@@ -620,7 +615,7 @@ static void test_cache(void)
 	CU_ASSERT_EQUAL(out.bytes, sizeof(code));
 	CU_ASSERT_EQUAL(out.resources.registers, 7);
 	CU_ASSERT(!memcmp(out.code, code, sizeof(code)));
-	fake_free(&fake_host, out.code);
+	fake_host.free(&fake_host, out.code);
 	CU_ASSERT(!cache_get(&fake_host, deep, "kez", 3, &out));
 	only_file(deep, path, sizeof(path));
 	CU_ASSERT_EQUAL(chmod(path, 0622), 0); /* others could have written it */
@@ -640,23 +635,7 @@ static void test_cache(void)
 	CU_ASSERT_EQUAL(cache_put("", "key", 3, &in), ENOENT);
 }
 
-static const struct test tests[] = {
-	{"combinations", test_combinations},
-	{"kernels", test_kernels},
-	{"syncs", test_syncs},
-	{"parking", test_parking},
-	{"apart", test_apart},
-	{"shapes", test_shapes},
-	{"probe", test_probe},
-	{"source_error", test_source_error},
-	{"source_files", test_source_files},
-	{"source_tasks", test_source_tasks},
-	{"ir_tasks", test_ir_tasks},
-	{"refusals", test_refusals},
-	{"resources", test_resources},
-	{"cache", test_cache},
-};
-TEST_MAIN("compose", 540, tests)
+TEST_MAIN("compose", 540)
 
 #else
 #include "support.h"

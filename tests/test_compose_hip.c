@@ -51,7 +51,7 @@ static void print_head(void)
 /* Bytes that a program's rare functions may spill: what is called saves registers, which are counted; hipRTC 5.2
  * saves up to twelve where several workers share a block. */
 #define SPILLS_MAX 48u
-enum { MAY_SPILL = 1, WAVES = 2 /* several workers in a block */ };
+enum { MAY_SPILL = 1, WAVES = 2 /* several workers in a block */, LAUNCHED = 4 /* each step */ };
 
 static void check_program(const char *text, const char *label, const char *arch, int flags)
 {
@@ -85,6 +85,7 @@ static void compose_and_check(struct selection *s, const char *label, size_t fir
 			target.per_block = 4;
 			target.blocks = 2;
 		}
+		target.launched = (flags & LAUNCHED) != 0;
 		int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
 		if (compose_watches(&s->program)) { /* a wave besides the workers': not here */
 			CU_ASSERT_EQUAL(rc, LOOM_ENOTSUP);
@@ -124,9 +125,11 @@ static void check_one(struct selection *s, const char *label)
 static void check_kernel(struct selection *s, const char *label)
 {
 	check_turn(s, label, MAY_SPILL);
+	if (has_steps(s))
+		check_turn(s, "... launched", MAY_SPILL | LAUNCHED);
 }
 
-static void test_combinations(void)
+TEST(combinations)
 {
 	need_hiprtc();
 	print_head();
@@ -135,29 +138,30 @@ static void test_combinations(void)
 	each_combination(archs, COUNT(archs), check_combination);
 }
 
-static void test_kernels(void)
+TEST(kernels)
 {
 	need_hiprtc();
 	print_head();
 	each_kernel(check_kernel);
 }
 
-static void test_syncs(void)
+TEST(syncs)
 {
 	need_hiprtc();
 	print_head();
 	each_sync(check_one);
 }
 
-static void test_apart(void)
+TEST(apart)
 {
 	need_hiprtc();
 	print_head();
 	each_apart(check_one);
+	each_other(check_one);
 }
 
 /* Workers of several wavefronts, several workers in a block, and the probe. */
-static void test_shapes(void)
+TEST(shapes)
 {
 	struct selection s = {0};
 	need_hiprtc();
@@ -186,26 +190,15 @@ static void test_shapes(void)
 }
 
 /* A compiler's message names the plug-in, the file and the line. */
-static void test_source_error(void)
+TEST(source_error)
 {
-	static const char source[] = "LOOM_FN void term_broken_idle(struct loom_ctx *c)\n"
-				     "{\n"
-				     "\tno_such_function(c);\n"
-				     "}\n";
-	static const struct loom_device_code code = {.size = sizeof(code),
-						     .source_name = "term_broken.dev.h",
-						     .source = source,
-						     .source_end = source + sizeof(source) - 1};
-	const struct loom_plugin broken = {.kind = LOOM_TERM, .name = "term_broken", .dev = &code};
 	struct selection s = {0};
 	struct compose_target target = target_of(0);
 	struct text text;
 	struct compiled out;
 	struct loom_error err = {0};
 	need_hiprtc();
-	pick(&s, "sched_static");
-	pick(&s, "workload_memset");
-	s.policy[LOOM_TERM] = &broken;
+	pick_broken(&s);
 	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
 	CU_ASSERT_EQUAL(compile(text.at, "gfx90a", &out, &err), LOOM_EPLUGIN);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "term_broken: term_broken.dev.h:3:"));
@@ -215,7 +208,7 @@ static void test_source_error(void)
 
 /* ---- the notes of a code object ---- */
 
-static void test_resources(void)
+TEST(resources)
 {
 	/* As MessagePack has them: a text's length, the text, a number of 1, 2, 3 or 5 bytes. */
 	static const char notes[] = "\xab.vgpr_count\xcd\x01\x02"
@@ -233,16 +226,7 @@ static void test_resources(void)
 	CU_ASSERT(!code_resources("", 0, &r));
 }
 
-static const struct test tests[] = {
-	{"combinations", test_combinations},
-	{"kernels", test_kernels},
-	{"syncs", test_syncs},
-	{"apart", test_apart},
-	{"shapes", test_shapes},
-	{"source_error", test_source_error},
-	{"resources", test_resources},
-};
-TEST_MAIN("compose_hip", 540, tests)
+TEST_MAIN("compose_hip", 540)
 
 #else
 #include "support.h"

@@ -249,7 +249,7 @@ static void check_migration(struct world *w, uint32_t worker)
 		     .argument = 999) < 0);
 }
 
-static void test_services(void)
+TEST(services)
 {
 	for (size_t i = 0; i < COUNT(paths); i++) {
 		struct loom_error err = {0};
@@ -346,7 +346,7 @@ static void check_refusals(struct world *w, uint32_t worker)
 }
 
 /* A tenant's numbers are its own: the other's grants cannot be named. */
-static void test_refusals(void)
+TEST(refusals)
 {
 	struct loom_error err = {0};
 	struct world w;
@@ -392,17 +392,17 @@ static void test_refusals(void)
 }
 
 /* Grants that cannot be: said at the start. */
-static void test_bad_grants(void)
+TEST(bad_grants)
 {
 	int pipes[2];
 	CU_ASSERT_EQUAL_FATAL(pipe(pipes), 0);
 	const struct loom_grant bad[] = {
-		{.tenant = 7, .kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(1, 0), .bytes = 1},
+		{.tenant = 7, .kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, 0), .bytes = 1},
 		{.kind = 99},
-		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, 0), .bytes = 1},
-		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(1, QOS_RIG_MEMORY - 1), .bytes = 2},
-		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(1, 4096), .bytes = ~0ull},
-		{.kind = LOOM_GRANT_HEAP, .at = LOOM_REF(1, 5u << 20), .bytes = 100},
+		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(3, 0), .bytes = 1},
+		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, QOS_RIG_MEMORY - 1), .bytes = 2},
+		{.kind = LOOM_GRANT_BUFFER, .at = LOOM_REF(2, 4096), .bytes = ~0ull},
+		{.kind = LOOM_GRANT_HEAP, .at = LOOM_REF(2, 5u << 20), .bytes = 100},
 		{.kind = LOOM_GRANT_FILE, .fd = pipes[0], .access = LOOM_READ},
 		{.kind = LOOM_GRANT_SOCKET, .fd = pipes[0]},
 		{.kind = LOOM_GRANT_PROCESS, .fd = pipes[0]},
@@ -433,7 +433,7 @@ static void sleepy(void *self, const struct loom_qos_load *load, struct loom_qos
 }
 
 /* A handler that stands still for a second: workers see time-outs and full rings, and lose nothing. */
-static void test_stopped_handler(void)
+TEST(stopped_handler)
 {
 	const struct loom_qos_ops ops = {.size = sizeof(ops), .admit = sleepy};
 	uint32_t naps = 1;
@@ -461,15 +461,9 @@ static void test_stopped_handler(void)
 	/* The end of the run ends a wait. */
 	naps = 1;
 	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[0]), 0);
-	r->ctl.stop = 1;
+	r->ctl->stop = 1;
 	CU_ASSERT_EQUAL(c->qos->wait(c, id[0], 0, &result), LOOM_EINTR);
 	qos_rig_close(r);
 }
 
-static const struct test all[] = {
-	{"services", test_services},
-	{"refusals", test_refusals},
-	{"bad_grants", test_bad_grants},
-	{"stopped_handler", test_stopped_handler},
-};
-TEST_MAIN("qos", 60, all)
+TEST_MAIN("qos", 60)

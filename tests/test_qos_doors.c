@@ -58,9 +58,12 @@ static void *ask(void *arg)
 	return NULL;
 }
 
-static void test_one_at_a_time(void)
+/* So many that any two of arrangement, bell and moderation meet; DOORS_ALL=1: all. */
+TEST(one_at_a_time)
 {
 	for (size_t i = 0; i < COUNT(halves) * COUNT(bell) * COUNT(moderation); i++) {
+		if (i % 3 != (i / 3 + i / 9) % 3 && !getenv("DOORS_ALL"))
+			continue;
 		struct asker a[WORKERS];
 		struct loom_error err = {0};
 		struct qos_rig *r = open_path(i % 3, i / 3 % 3, i / 9, WORKERS);
@@ -80,7 +83,7 @@ static void test_one_at_a_time(void)
 
 /* A request was counted after the host had begun to count anew and before it armed the door: it rang
  * nobody and was served all the same. The next one finds the door open and is not the first of its window. */
-static void test_first_found_shut(void)
+TEST(first_found_shut)
 {
 	for (size_t i = 0; i < COUNT(halves); i++) {
 		struct qos_rig *r = open_path(i, 1, 2, 1);
@@ -133,33 +136,42 @@ static struct qos_rig *flooded(const char *const path[2], struct flood *f)
 	return r;
 }
 
-/* The path was roused for the other. */
-static void ebb(struct flood *f)
+/* How often the path was roused for the other. */
+static double ebb(struct flood *f)
 {
 	struct loom_error err = {0};
 	__atomic_store_n(&f->stop, 1, __ATOMIC_RELAXED);
 	pthread_join(f->id, NULL);
 	CU_ASSERT_EQUAL(qos_rig_collect(f->r, &err), 0);
-	CU_ASSERT(qos_rig_metric("ssr_roused") >= 10);
+	double roused = qos_rig_metric("ssr_roused");
 	qos_rig_close(f->r);
+	return roused;
 }
+
+/* On a busy machine the path may be awake by chance whenever the other asks: then there are more floods. */
+#define ROUSED 10
+#define FLOODS 20u
 
 /* One tenant always waits for a burst, which come every 150 ms. Another asks now and then, far less than its
  * share allows: the path is roused for it. */
-static void test_rouses(void)
+TEST(rouses)
 {
 	static const char *const path[][2] = {
 		{"monolithic", "class=other"}, {"monolithic", "class=other notify=futex"},
 		{"monolithic", "class=other worker=yes"}, {"split", "class=other"}};
 	for (size_t i = 0; i < COUNT(path); i++) {
-		struct flood f;
-		struct qos_rig *r = flooded(path[i], &f);
-		struct loom_request request = {0};
-		for (int k = 0; k < 50; k++) {
-			CU_ASSERT_EQUAL(qos_rig_do(r, 1, request), 0);
-			usleep(20000);
+		double roused = 0;
+		for (uint32_t floods = 0; roused < ROUSED && floods < FLOODS; floods++) {
+			struct flood f;
+			struct qos_rig *r = flooded(path[i], &f);
+			struct loom_request request = {0};
+			for (int k = 0; k < 50; k++) {
+				CU_ASSERT_EQUAL(qos_rig_do(r, 1, request), 0);
+				usleep(20000);
+			}
+			roused += ebb(&f);
 		}
-		ebb(&f);
+		CU_ASSERT(roused >= ROUSED);
 	}
 }
 
@@ -184,26 +196,24 @@ static uint64_t post_unheard(struct qos_rig *r, uint32_t worker)
 
 /* While the server sleeps, another thread of the path takes a heeded tenant's request into its queue, where no bit
  * says that it waits. tests/models/bedside.pml: queue_unseen, filled_unsaid. */
-static void test_roused_from_a_queue(void)
+TEST(roused_from_a_queue)
 {
 	static const char *const path[][2] = {{"split", "class=other"}, {"monolithic", "class=other worker=yes"}};
 	for (size_t i = 0; i < COUNT(path); i++) {
-		struct flood f;
-		struct qos_rig *r = flooded(path[i], &f);
-		for (int k = 0; k < 20; k++) {
-			int64_t got;
-			uint64_t id = post_unheard(r, 1);
-			CU_ASSERT_EQUAL(r->ctx[1].qos->wait(&r->ctx[1], id, 10 * SECOND, &got), 0);
-			usleep(20000);
+		double roused = 0;
+		for (uint32_t floods = 0; roused < ROUSED && floods < FLOODS; floods++) {
+			struct flood f;
+			struct qos_rig *r = flooded(path[i], &f);
+			for (int k = 0; k < 20; k++) {
+				int64_t got;
+				uint64_t id = post_unheard(r, 1);
+				CU_ASSERT_EQUAL(r->ctx[1].qos->wait(&r->ctx[1], id, 10 * SECOND, &got), 0);
+				usleep(20000);
+			}
+			roused += ebb(&f);
 		}
-		ebb(&f);
+		CU_ASSERT(roused >= ROUSED);
 	}
 }
 
-static const struct test all[] = {
-	{"first_found_shut", test_first_found_shut},
-	{"one_at_a_time", test_one_at_a_time},
-	{"rouses", test_rouses},
-	{"roused_from_a_queue", test_roused_from_a_queue},
-};
-TEST_MAIN("qos_doors", 60, all)
+TEST_MAIN("qos_doors", 240)

@@ -27,7 +27,7 @@ static uint64_t place_of(const struct ssr_call *call)
 	return call->argument / PAGE;
 }
 
-static void test_arrival(void)
+TEST(arrival)
 {
 	struct ssr_queue q;
 	CU_ASSERT_EQUAL_FATAL(ssr_queue_open(&q, CALLS, LOOM_QOS_ARRIVAL), 0);
@@ -42,7 +42,7 @@ static void test_arrival(void)
 }
 
 /* One sweep: upwards, beyond the last place from the first again; nobody twice. */
-static void test_sweep(void)
+TEST(sweep)
 {
 	struct ssr_queue q;
 	uint64_t x = 88172645463325252ull, before = 0;
@@ -68,7 +68,7 @@ static void test_sweep(void)
 }
 
 /* Somebody at a place that is asked for all the time does not keep the others waiting. */
-static void test_crowd(void)
+TEST(crowd)
 {
 	struct ssr_queue q;
 	CU_ASSERT_EQUAL_FATAL(ssr_queue_open(&q, CALLS, LOOM_QOS_PLACE), 0);
@@ -87,7 +87,7 @@ static void test_crowd(void)
 	ssr_queue_close(&q);
 }
 
-static void test_fence(void)
+TEST(fence)
 {
 	static const uint16_t what[] = {LOOM_SERVICE_READ, LOOM_SERVICE_READ, LOOM_SERVICE_WRITE, LOOM_SERVICE_READ,
 					LOOM_SERVICE_READ, LOOM_SERVICE_SIGNAL, LOOM_SERVICE_SEND, LOOM_SERVICE_READ};
@@ -110,7 +110,7 @@ static void test_fence(void)
 
 /* Answers come out of order, so that a ring can seem to have room: but not in the slot of a request that is still
  * to be served, which nobody may overwrite. */
-static void test_slot_taken(void)
+TEST(slot_taken)
 {
 	static struct service s;
 	static struct ssr_source from;
@@ -151,10 +151,13 @@ static void reads_and_writes(const char *options)
 	uint32_t room = qos_rig_buffer(r, 0, LOOM_GRANT_BUFFER, 256, NULL, &at);
 	uint32_t file = qos_rig_grant(
 		r, (struct loom_grant){.kind = LOOM_GRANT_FILE, .fd = fd, .access = LOOM_READ | LOOM_WRITE});
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
-	struct loom_ctx *c = &r->ctx[0];
+	int rc = qos_rig_start(r, &err), left_out = rc && strstr(err.text, "built without liburing");
+	qos_rig_must(!rc || left_out, "start", &err);
+	if (left_out)
+		printf("left out: %s\n", err.text);
+	struct loom_ctx *c = r->ctx;
 	char inside[16] = {0}, want[256];
-	for (uint32_t round = 0; round < 200; round++) {
+	for (uint32_t round = 0; round < 200 && !left_out; round++) {
 		uint64_t id[256];
 		int64_t got;
 		memset(at, 0, 256);
@@ -188,15 +191,11 @@ static void reads_and_writes(const char *options)
 	unlink(path);
 }
 
-static void test_reads_and_writes(void)
+TEST(reads_and_writes)
 {
 	reads_and_writes("files=pread class=other order=place");
 	reads_and_writes("files=uring class=other order=place");
 	reads_and_writes("files=uring class=other order=arrival");
 }
 
-static const struct test all[] = {
-	{"arrival", test_arrival}, {"sweep", test_sweep},	       {"crowd", test_crowd},
-	{"fence", test_fence},	   {"slot_taken", test_slot_taken}, {"reads_and_writes", test_reads_and_writes},
-};
-TEST_MAIN("qos_order", 60, all)
+TEST_MAIN("qos_order", 60)

@@ -180,7 +180,7 @@ static void run_path(size_t i)
 	close(fd);
 }
 
-static void test_random(void)
+TEST(random)
 {
 	for (size_t i = 0; i < COUNT(paths); i++)
 		run_path(i);
@@ -259,14 +259,14 @@ static void fuzz(uint64_t seed, int wild_head)
 			break;
 		}
 	if (wild_head)
-		CU_ASSERT(strstr(fake_log_text, "nonsense") != NULL);
-	*fake_log_text = 0;
+		CU_ASSERT(strstr(fake.log, "nonsense") != NULL);
+	*fake.log = 0;
 	CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
 	qos_rig_close(r);
 	close(fd);
 }
 
-static void test_fuzz(void)
+TEST(fuzz)
 {
 	for (uint64_t seed = 1; seed <= 20; seed++)
 		fuzz(seed, 0);
@@ -276,7 +276,7 @@ static void test_fuzz(void)
 
 /* ---- a tenant that dies with requests outstanding, sample after sample ---- */
 
-static void test_abandoned(void)
+TEST(abandoned)
 {
 	for (int k = 0; k < 2; k++) {
 		struct loom_error err = {0};
@@ -313,9 +313,4 @@ static void test_abandoned(void)
 	}
 }
 
-static const struct test all[] = {
-	{"random", test_random},
-	{"fuzz", test_fuzz},
-	{"abandoned", test_abandoned},
-};
-TEST_MAIN("qos_stress", 120, all)
+TEST_MAIN("qos_stress", 120)

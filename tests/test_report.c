@@ -11,7 +11,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "report/derive.h"
 #include "report/html.h"
+#include "report/lines.h"
+#include "report/plot.h"
 #include "report/markup.h"
 #include "report/report.h"
 #include "report/rows.h"
@@ -78,7 +81,7 @@ static void unload(struct loaded *l)
 
 static char *render(const struct loaded *l, enum loom__report_format format)
 {
-	struct loom__text t = {0}, table = {0};
+	struct loom__text t = {0};
 	switch (format) {
 	case LOOM__AS_HTML:
 		loom__report_html(&t, &l->view, &l->wish);
@@ -93,13 +96,11 @@ static char *render(const struct loaded *l, enum loom__report_format format)
 		loom__report_svg(&t, &l->view, &l->wish);
 		break;
 	case LOOM__AS_GNUPLOT:
-		loom__report_gnuplot(&t, &table, "x.csv", &l->view, &l->wish);
-		loom__text_put(&t, table.at, table.length);
+		loom__report_gnuplot(&t, &l->view, &l->wish);
 		break;
 	default:
 		loom__report_summary(&t, &l->view, &l->wish);
 	}
-	loom__text_free(&table);
 	CU_ASSERT(loom__text_ok(&t));
 	return t.at ? t.at : strdup("");
 }
@@ -173,7 +174,7 @@ static const char *check_tags(const char *s)
 	return depth ? "something is left open" : NULL;
 }
 
-static void test_pages_are_well_formed(void)
+TEST(pages_are_well_formed)
 {
 	for (size_t i = 0; i < LOOM__COUNT(documents); i++) {
 		struct loaded l;
@@ -203,7 +204,7 @@ static size_t count(const char *text, const char *what)
 
 /* Nothing of the page points outside, and only our script can run. The data is a block of its own.
  */
-static void test_page_is_closed(void)
+TEST(page_is_closed)
 {
 	for (size_t i = 0; i < LOOM__COUNT(documents); i++) {
 		struct loaded l;
@@ -233,7 +234,7 @@ static void test_page_is_closed(void)
 }
 
 /* The policy names our script by its hash: without it browsers would not run the script. */
-static void test_script_hash(void)
+TEST(script_hash)
 {
 	char name[] = "/tmp/gpuloom-script-XXXXXX", command[200], hash[80] = "";
 	int fd = mkstemp(name);
@@ -253,7 +254,7 @@ static void test_script_hash(void)
 	CU_ASSERT_STRING_EQUAL(hash, loom__html_script_hash);
 }
 
-static void test_page_has_its_parts(void)
+TEST(page_has_its_parts)
 {
 	static const struct {
 		const char *document, *part[12];
@@ -284,7 +285,7 @@ static void test_page_has_its_parts(void)
 }
 
 /* A sample a thousand times the median of its variant: there are no ratios below 0. */
-static void test_ratios_from_zero(void)
+TEST(ratios_from_zero)
 {
 	struct loaded l;
 	load(&l, "sweep.jsonl");
@@ -306,7 +307,7 @@ static void test_ratios_from_zero(void)
 /* ---- escaping
  * -----------------------------------------------------------------------------------*/
 
-static void test_markup(void)
+TEST(markup)
 {
 	struct loom__text t = {0};
 	loom__markup_text(&t, "<a b=\"c\" d='e'>&\x01\xff\xe2\x80\xae\xc3\xa9");
@@ -329,7 +330,7 @@ static void test_markup(void)
 	CU_ASSERT_STRING_EQUAL(LOOM__CHANGE(NAN), "\xe2\x80\x93");
 }
 
-static void test_hostile_markdown(void)
+TEST(hostile_markdown)
 {
 	struct loaded l;
 	load(&l, "hostile.json");
@@ -343,7 +344,7 @@ static void test_hostile_markdown(void)
 	unload(&l);
 }
 
-static void test_csv_fields(void)
+TEST(csv_fields)
 {
 	static const char *const pairs[][2] = {{"plain", "plain"},
 					       {"a,b", "\"a,b\""},
@@ -357,13 +358,13 @@ static void test_csv_fields(void)
 	for (size_t i = 0; i < LOOM__COUNT(pairs); i++) {
 		struct loom__text t = {0};
 		loom__text_put(&t, "", 0);
-		loom__csv_field(&t, pairs[i][0]);
+		loom__csv_field(&t, pairs[i][0], SIZE_MAX);
 		CU_ASSERT_STRING_EQUAL(t.at, pairs[i][1]);
 		loom__text_free(&t);
 	}
 }
 
-static void test_csv_units(void)
+TEST(csv_units)
 {
 	static const struct {
 		const char *name, *unit, *column;
@@ -380,7 +381,7 @@ static void test_csv_units(void)
 }
 
 /* What stands in the JSON comes back from the CSV to the last bit. */
-static void test_csv_round_trip(void)
+TEST(csv_round_trip)
 {
 	struct loaded l;
 	load(&l, "result.json");
@@ -412,7 +413,7 @@ static void render_all(struct loaded *l)
 		free(render(l, (enum loom__report_format)f));
 }
 
-static void test_hostile(void)
+TEST(hostile)
 {
 	struct loaded l;
 	load(&l, "hostile.json");
@@ -426,7 +427,7 @@ static void test_hostile(void)
 	unload(&l);
 }
 
-static void test_broken_files(void)
+TEST(broken_files)
 {
 	static const struct {
 		const char *text, *says;
@@ -459,7 +460,7 @@ static void test_broken_files(void)
 	CU_ASSERT(loom__doc_read("/nonexistent/x.json", &doc, &err) == LOOM_ENOENT);
 }
 
-static void test_empty_documents(void)
+TEST(empty_documents)
 {
 	static const char *const text[] = {
 	    "{\"schema\":\"gpuloom.result/1\"}",
@@ -480,7 +481,7 @@ static void test_empty_documents(void)
 }
 
 /* Documents with bytes changed, left out or doubled: read or refused, never more. */
-static void test_mutations(void)
+TEST(mutations)
 {
 	uint64_t state = 12345;
 	size_t readable = 0;
@@ -521,8 +522,211 @@ static void test_mutations(void)
 	CU_ASSERT(readable > 20);
 }
 
+/* Cells of workers x policy x queue, whose samples are known: a time of 8 / workers, and its double for the policy b. */
+static void load_grid(struct loaded *l)
+{
+	struct loom__text t = {0};
+	struct loom_error err;
+	loom__text_add(&t, "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[{\"key\":\"device.cpu.workers\",\"values\":[\"1\",\"4\","
+			   "\"2\"]},{\"key\":\"scheduler.policy\",\"values\":[\"a\",\"b\"]},{\"key\":\"q.size\",\"values\":[\"8k\","
+			   "\"64\"]}]}\n");
+	for (int w = 1; w <= 4; w *= 2)
+		for (int p = 0; p < 2; p++)
+			for (int q = 0; q < 2; q++)
+				for (int i = 0; i < 9; i++)
+					loom__text_add(&t, "{\"cell\":\"%d%d%d\",\"values\":{\"device.cpu.workers\":\"%d\",\"scheduler.policy\":\"%s\","
+							   "\"q.size\":\"%s\"},\"sample\":%d,\"metrics\":{\"seconds\":%.6f},\"units\":{\"seconds\":\"s\"},"
+							   "\"better\":{\"seconds\":\"less\"}}\n",
+						       w, p, q, w, p ? "b" : "a", q ? "64" : "8k", i,
+						       8.0 / w * (1 + p) * (1 + (i - 4) / 100.0));
+	CU_ASSERT_EQUAL_FATAL(load_text(l, t.at, &err), 0);
+	loom__text_free(&t);
+}
+
+static const struct loom__lines_point *point_at(const struct loom__lines *l, const char *facet, const char *line, const char *x)
+{
+	for (size_t i = 0; i < l->points; i++) {
+		const struct loom__lines_point *p = &l->point[i];
+		if (!strcmp(l->facet[p->facet], facet) && !strcmp(l->line[p->line], line) && !strcmp(l->x[p->at], x))
+			return p;
+	}
+	CU_FAIL_FATAL("no such point");
+	return NULL;
+}
+
+TEST(line_plots)
+{
+	struct loaded l;
+	struct loom__lines lines;
+	struct loom_error err = {0};
+	load_grid(&l);
+	/* Chosen: numbers on the x axis, in their order; a line and a panel for the others. */
+	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, NULL, NULL, NULL, &l.wish, &err), 0);
+	loom__lines_create(&l.view, &l.wish, 0, &lines);
+	CU_ASSERT(lines.xs == 3 && lines.lines == 2 && lines.facets == 2 && lines.points == 12 && lines.pooled == 1);
+	CU_ASSERT(lines.numbers && !strcmp(lines.x[1], "2"));
+	const struct loom__lines_point *p = point_at(&lines, "8k", "b", "4");
+	CU_ASSERT_DOUBLE_EQUAL(p->median, 4, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(p->least, 3.84, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(p->most, 4.16, 1e-9);
+	CU_ASSERT(!p->open && p->low >= p->least && p->low < p->median && p->high > p->median && p->n == 9);
+	loom__lines_free(&lines);
+	/* A time that halves is a speed-up of 2, and of 4 an efficiency of 1. */
+	l.wish.show = LOOM__SHOW_SPEEDUP;
+	loom__lines_create(&l.view, &l.wish, 0, &lines);
+	p = point_at(&lines, "64", "a", "4");
+	CU_ASSERT_DOUBLE_EQUAL(p->median, 4, 1e-9);
+	CU_ASSERT(p->low <= p->median && p->median <= p->high && p->least <= p->low);
+	CU_ASSERT_DOUBLE_EQUAL(point_at(&lines, "64", "b", "1")->median, 1, 1e-9);
+	loom__lines_free(&lines);
+	l.wish.show = LOOM__SHOW_EFFICIENCY;
+	loom__lines_create(&l.view, &l.wish, 0, &lines);
+	CU_ASSERT_DOUBLE_EQUAL(point_at(&lines, "64", "a", "2")->median, 1, 1e-9);
+	loom__lines_free(&lines);
+	for (unsigned log = 0; log < 4; log++) {
+		l.wish.log = log;
+		render_all(&l);
+	}
+	l.wish.show = LOOM__SHOW_VALUE;
+	char *script = render(&l, LOOM__AS_GNUPLOT), *page = render(&l, LOOM__AS_HTML);
+	CU_ASSERT_PTR_NOT_NULL(strstr(script, "scheduler.policy,q.size\n")); /* the factors are columns */
+	CU_ASSERT_PTR_NOT_NULL(strstr(script, "set xlabel 'device.cpu.workers'"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(page, "<section id=\"lines\">"));
+	CU_ASSERT_PTR_NOT_NULL(strstr(page, "Names of variants: device.cpu.workers, scheduler.policy, q.size"));
+	free(script);
+	free(page);
+	unload(&l);
+	/* Of other factors the cells are taken together. */
+	load_grid(&l);
+	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, "q.size", "device.cpu.workers", NULL, &l.wish, &err), 0);
+	l.wish.facet = LOOM__NO_NAME;
+	loom__lines_create(&l.view, &l.wish, 0, &lines);
+	CU_ASSERT(lines.numbers && !strcmp(lines.x[0], "64") && lines.pooled == 2);
+	CU_ASSERT_EQUAL(point_at(&lines, "", "2", "8k")->n, 18);
+	loom__lines_free(&lines);
+	CU_ASSERT_EQUAL(loom__report_lines(&l.view, "device.cpu.worker", NULL, NULL, &l.wish, &err), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "'device.cpu.workers'"));
+	unload(&l);
+}
+
+TEST(log_axes)
+{
+	struct loom__scale s;
+	char label[32];
+	double v, last = 0;
+	loom__scale_fit(&s, 0.3, 90, "", 0, 100, 50);
+	loom__scale_log(&s, 0.3, 90);
+	int n = 0;
+	while (loom__scale_tick(&s, n, &v, label)) {
+		CU_ASSERT(v > last && v >= s.lo && v <= s.hi && loom__scale_at(&s, v) >= 0 && loom__scale_at(&s, v) <= 100);
+		last = v;
+		n++;
+	}
+	CU_ASSERT_EQUAL(n, 7); /* 0.5 1 2 5 10 20 50 */
+	CU_ASSERT_DOUBLE_EQUAL(loom__scale_at(&s, 1) - loom__scale_at(&s, 0.5), loom__scale_at(&s, 20) - loom__scale_at(&s, 10),
+			       1e-9);
+	loom__scale_fit(&s, 0, 90, "", 0, 100, 50);
+	loom__scale_log(&s, 0, 90); /* has no logarithm: stays linear */
+	CU_ASSERT_EQUAL(s.log, 0);
+}
+
+static double derived_value(const char *text)
+{
+	struct loom_error err = {0};
+	struct loom__derived d;
+	struct loom__sample s = {0};
+	loom__report_add(&s.report, "seconds", "s", LOOM_BETTER_LESS, 0.5);
+	loom__report_add(&s.report, "bytes", "B", LOOM_BETTER_NONE, 3e9);
+	loom__report_add(&s.report, "trigger.fires", "", LOOM_BETTER_NONE, 7);
+	double v = NAN;
+	if (loom__derived_read(text, &d, &err) || loom__derived_sample(&d, &s, &err))
+		fprintf(stderr, "%s: %s\n", text, err.text);
+	else if (s.report.count > 3)
+		v = s.report.list[1].value; /* after the time */
+	loom__report_clear(&s.report);
+	return v;
+}
+
+TEST(derived_values)
+{
+	CU_ASSERT_DOUBLE_EQUAL(derived_value("gb_s = bytes / seconds / 1e9 [GB/s, more]"), 6, 1e-12);
+	CU_ASSERT_DOUBLE_EQUAL(derived_value("x=1+2*3-4/2-1"), 4, 0);
+	CU_ASSERT_DOUBLE_EQUAL(derived_value("x = 2^3^2 - -(1 + trigger.fires)"), 520, 0);
+	CU_ASSERT_DOUBLE_EQUAL(derived_value("x = max(log2(8), min(sqrt(16), abs(-9))) + exp(0) + log(1)"), 5, 1e-12);
+	CU_ASSERT(isnan(derived_value("y = x + 1, x = seconds"))); /* x comes later */
+	CU_ASSERT_DOUBLE_EQUAL(derived_value("x = seconds * 2, y = x + 1"), 1, 0);
+	CU_ASSERT(isnan(derived_value("x = bytes / 0"))); /* no number: none */
+	static const char *const wrong[][2] = {
+		{"x", "NAME = EXPRESSION"}, {"= 1", "NAME = EXPRESSION"}, {"x =", "missing at the end"},
+		{"x = 1 +", "missing at the end"}, {"x = (1", "')' is missing"}, {"x = 1 2", "operator is missing at '2'"},
+		{"x = foo(1)", "no such function"}, {"x = min(1)", "',' is missing"}, {"x = 1 [a, b, c]", "in brackets"},
+		{"1x = 2", "NAME = EXPRESSION"}, {"a-b = 1", "NAME = EXPRESSION"}, {"x = 1e", "operator is missing"},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(wrong); i++) {
+		struct loom_error err = {0};
+		struct loom__derived d;
+		CU_ASSERT_EQUAL(loom__derived_read(wrong[i][0], &d, &err), LOOM_EINVAL);
+		if (!strstr(err.text, wrong[i][1])) {
+			fprintf(stderr, "%s: %s\n", wrong[i][0], err.text);
+			CU_FAIL("the sentence does not say it");
+		}
+	}
+}
+
+/* Any text: read or refused, and what was read gives a number or none. */
+TEST(derived_any_text)
+{
+	static const char some[] = "seconds bytes x=+-*/^(),.[]1e9 \tmaxlog_";
+	uint64_t state = 7;
+	size_t read = 0;
+	for (int round = 0; round < 200000; round++) {
+		char text[200] = "x = seconds";
+		struct loom_error err;
+		struct loom__derived d;
+		size_t n = 4 + (state >> 40) % 30;
+		for (size_t i = 4; i < n; i++) {
+			state = state * 6364136223846793005u + 1442695040888963407u;
+			text[i] = some[(state >> 33) % (sizeof(some) - 1)];
+		}
+		if (loom__derived_read(text, &d, &err))
+			continue;
+		struct loom__sample s = {0};
+		loom__report_add(&s.report, "seconds", "s", LOOM_BETTER_LESS, 0.5);
+		read++;
+		loom__derived_sample(&d, &s, &err);
+		for (size_t i = 0; i < s.report.count; i++)
+			CU_ASSERT(isfinite(s.report.list[i].value));
+		loom__report_clear(&s.report);
+	}
+	CU_ASSERT(read > 100);
+}
+
+TEST(derived_views)
+{
+	static const char *const document[] = {"result.json", "compare.json", "sweep.jsonl"};
+	for (size_t i = 0; i < LOOM__COUNT(document); i++) {
+		struct loaded l;
+		struct loom_error err = {0};
+		struct loom__derived d;
+		load(&l, document[i]);
+		size_t from = loom__names_find(&l.view.metric_names, "seconds"), to = l.view.metrics;
+		CU_ASSERT_EQUAL_FATAL(loom__derived_read("ms = seconds * 1000 [ms, less]", &d, &err), 0);
+		CU_ASSERT_EQUAL_FATAL(loom__derived_view(&d, &l.view, &err), 0);
+		CU_ASSERT_EQUAL(loom__names_find(&l.view.metric_names, "ms"), to);
+		for (size_t v = 0; v < l.view.variants; v++)
+			if (l.view.variant[v].series && l.view.variant[v].series[from].n)
+				CU_ASSERT_DOUBLE_EQUAL(l.view.variant[v].series[to].median.at,
+						       1000 * l.view.variant[v].series[from].median.at, 1e-9);
+		render_all(&l);
+		CU_ASSERT_EQUAL(loom__derived_read("x = secnds", &d, &err), 0);
+		CU_ASSERT_EQUAL(loom__derived_view(&d, &l.view, &err), LOOM_EINVAL);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "'seconds'"));
+		unload(&l);
+	}
+}
+
 /* Many samples, many metrics, many cells: bounded pages, in bounded time. */
-static void test_large(void)
+TEST(large)
 {
 	struct loom__text t = {0};
 	loom__text_add(&t, "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[]}\n");
@@ -549,24 +753,7 @@ static void test_large(void)
 /* ---- what is in a view
  * --------------------------------------------------------------------------*/
 
-static void test_compare_order(void)
-{
-	struct loaded l;
-	load(&l, "compare.json");
-	CU_ASSERT_EQUAL(l.view.variants, 2);
-	CU_ASSERT_EQUAL(l.view.comparisons, 2);
-	CU_ASSERT_EQUAL(l.view.compared[0].verdict, LOOM__V_FASTER);
-	CU_ASSERT(isnan(l.view.compared[1].low));
-	/* Block 0 ran 1, 0; block 1 ran 0, 1. */
-	CU_ASSERT_EQUAL(l.view.variant[1].order[0], 0);
-	CU_ASSERT_EQUAL(l.view.variant[0].order[0], 1);
-	CU_ASSERT_EQUAL(l.view.variant[0].order[1], 2);
-	CU_ASSERT_EQUAL(loom__view_leading(&l.view, NULL),
-			loom__names_find(&l.view.metric_names, "tasks_per_s"));
-	unload(&l);
-}
-
-static void test_main_effect(void)
+TEST(main_effect)
 {
 	static const char text[] = "{\"schema\":\"gpuloom.sweep/"
 				   "1\",\"factors\":[{\"key\":\"a.x\",\"values\":[\"0\",\"1\"]},"
@@ -598,34 +785,7 @@ static void test_main_effect(void)
 	unload(&l);
 }
 
-static void test_scale(void)
-{
-	struct loom__scale s;
-	char label[32];
-	double v, before = 0;
-	int n = 0;
-	loom__scale_fit(&s, 0.0405, 0.0412, "s", 0, 600, 90);
-	CU_ASSERT_STRING_EQUAL(s.unit, "ms");
-	while (loom__scale_tick(&s, n, &v, label)) {
-		CU_ASSERT(loom__scale_at(&s, v) >= -0.5 && loom__scale_at(&s, v) <= 600.5);
-		CU_ASSERT_DOUBLE_EQUAL(atof(label), v * 1e3, 1e-6);
-		CU_ASSERT(!n || v > before);
-		before = v;
-		n++;
-	}
-	CU_ASSERT(n >= 3 && n <= 14);
-	static const double odd[][2] = {{0, 0},          {5, 5},           {1e15, 1e15 + 1},
-					{-1e150, 1e150}, {1e-150, 2e-150}, {-3, -3},
-					{0, 1e-9}};
-	for (size_t i = 0; i < LOOM__COUNT(odd); i++) {
-		loom__scale_fit(&s, odd[i][0], odd[i][1], "", 0, 600, 90);
-		for (n = 0; loom__scale_tick(&s, n, &v, label); n++)
-			CU_ASSERT(isfinite(loom__scale_at(&s, v)));
-		CU_ASSERT(n < 26);
-	}
-}
-
-static void test_many_results(void)
+TEST(many_results)
 {
 	struct loaded l;
 	struct loom_error err = {0};
@@ -648,7 +808,7 @@ static void test_many_results(void)
 	loom__doc_free(&l.doc[1]);
 }
 
-static void test_wishes(void)
+TEST(wishes)
 {
 	struct loaded l;
 	struct loom_error err = {0};
@@ -666,26 +826,4 @@ static void test_wishes(void)
 	unload(&l);
 }
 
-static const struct test tests[] = {
-    {"pages_are_well_formed", test_pages_are_well_formed},
-    {"page_is_closed", test_page_is_closed},
-    {"script_hash", test_script_hash},
-    {"page_has_its_parts", test_page_has_its_parts},
-    {"ratios_from_zero", test_ratios_from_zero},
-    {"markup", test_markup},
-    {"hostile_markdown", test_hostile_markdown},
-    {"csv_fields", test_csv_fields},
-    {"csv_units", test_csv_units},
-    {"csv_round_trip", test_csv_round_trip},
-    {"hostile", test_hostile},
-    {"broken_files", test_broken_files},
-    {"empty_documents", test_empty_documents},
-    {"mutations", test_mutations},
-    {"large", test_large},
-    {"compare_order", test_compare_order},
-    {"main_effect", test_main_effect},
-    {"scale", test_scale},
-    {"many_results", test_many_results},
-    {"wishes", test_wishes},
-};
-TEST_MAIN("report", 120, tests)
+TEST_MAIN("report", 120)

@@ -10,7 +10,7 @@ static const struct {
 } setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=1", 4, 1, NULL},
 	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0", 4, 1, NULL},
-	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=3 claim=1", 3, 1, NULL},
+	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=3 claim=fixed claim_size=1", 3, 1, NULL},
 	{"sched_mgws", "local_queue=2 public_queue=1 backlog=1", 4, 1, NULL},
 	{"sched_mgws", "local_queue=2 public_queue=2 backlog=8 in_place_depth=0", 5, 1, NULL},
 	{"sched_mgws", "local_queue=4 public_queue=2 backlog=64 in_place_depth=1 transfer=id", 4, 1, NULL},
@@ -78,13 +78,13 @@ static const struct {
 #define SIZE 3000u
 #endif
 
-static void test_seeds(void)
+TEST(seeds)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
 		size_t k = seed % COUNT(setups);
-		enum shape shape = (enum shape)(seed / COUNT(setups) % SHAPES);
-		uint32_t size = SIZE + (uint32_t)(mix(seed) % 100);
-		uint32_t initials = 1 + (uint32_t)(seed % 3 == 0 ? mix(seed) % size : seed % 2);
+		enum loom__shape shape = (enum loom__shape)(seed / COUNT(setups) % SHAPES);
+		uint32_t size = SIZE + (uint32_t)(loom__mix(seed) % 100);
+		uint32_t initials = 1 + (uint32_t)(seed % 3 == 0 ? loom__mix(seed) % size : seed % 2);
 		tree_term = setups[k].term;
 		struct harness *h = open_tree(setups[k].sched, setups[k].opts, setups[k].workers,
 					      setups[k].lanes, initials, size, shape, seed);
@@ -95,11 +95,11 @@ static void test_seeds(void)
 	tree_term = NULL;
 }
 
-static void test_lanes(void)
+TEST(lanes)
 {
 	for (uint64_t seed = 0; seed < SEEDS / 26; seed++) {
 		size_t k = seed % COUNT(lane_setups);
-		enum shape shape = (enum shape)(seed / COUNT(lane_setups) % SHAPES);
+		enum loom__shape shape = (enum loom__shape)(seed / COUNT(lane_setups) % SHAPES);
 		uint32_t size = 150;
 		struct harness *h =
 			open_tree(lane_setups[k].sched, lane_setups[k].opts, lane_setups[k].workers,
@@ -109,13 +109,13 @@ static void test_lanes(void)
 	}
 }
 
-static void test_apart(void)
+TEST(apart)
 {
 	uint64_t crossed = 0;
 	for (uint64_t seed = 0; seed < SEEDS / 2; seed++) {
 		size_t k = seed % COUNT(apart_setups);
-		enum shape shape = (enum shape)(seed / COUNT(apart_setups) % SHAPES);
-		uint32_t size = SIZE + (uint32_t)(mix(seed) % 100);
+		enum loom__shape shape = (enum loom__shape)(seed / COUNT(apart_setups) % SHAPES);
+		uint32_t size = SIZE + (uint32_t)(loom__mix(seed) % 100);
 		tree_term = apart_setups[k].term;
 		tree_apart = 1;
 		tree_second_kind = apart_setups[k].gpu ? LOOM_ON_GPU : 0;
@@ -131,7 +131,7 @@ static void test_apart(void)
 }
 
 /* Each step of the overflow ladder, shown by its counter. */
-static struct loom_counters ladder(const char *sched, const char *opts, enum shape shape,
+static struct loom_counters ladder(const char *sched, const char *opts, enum loom__shape shape,
 				   int expect)
 {
 	struct harness *h = open_tree(sched, opts, 1, 1, 1, 5000, shape, 7);
@@ -141,7 +141,7 @@ static struct loom_counters ladder(const char *sched, const char *opts, enum sha
 	return sum;
 }
 
-static void test_mgws_overflow(void)
+TEST(mgws_overflow)
 {
 	struct loom_counters n = ladder("sched_mgws", "", CHAIN, 0);
 	CU_ASSERT_TRUE(n.in_place == 0 && n.spilled == 0);
@@ -158,7 +158,7 @@ static void test_mgws_overflow(void)
 	       LOOM_EFULL);
 }
 
-static void test_static_overflow(void)
+TEST(static_overflow)
 {
 	struct loom_counters n = ladder("sched_static", "", CHAIN, 0);
 	CU_ASSERT_TRUE(n.in_place == 0 && n.spilled == 0);
@@ -170,7 +170,7 @@ static void test_static_overflow(void)
 }
 
 /* A failing worker takes the others along, in whatever they were doing. */
-static void test_full_stops_all(void)
+TEST(full_stops_all)
 {
 	struct harness *h =
 		open_tree("sched_mgws", "local_queue=2 public_queue=1 in_place_depth=0 spill=4", 4,
@@ -183,27 +183,17 @@ static void test_full_stops_all(void)
 	harness_close(h);
 }
 
-static void test_no_tasks(void)
-{
-	struct harness *h = open_tree("sched_mgws", "", 3, 1, 0, 0, STAR, 1);
-	CU_ASSERT_EQUAL(run_tree(h, 0), 0);
-	harness_close(h);
-	h = open_tree("sched_static", "", 3, 1, 0, 0, STAR, 1);
-	CU_ASSERT_EQUAL(run_tree(h, 0), 0);
-	harness_close(h);
-}
-
 /* A static split is contiguous and even to one task. */
-static void test_static_shares(void)
+TEST(static_shares)
 {
 	struct harness *h = open_tree("sched_static", "", 4, 1, 10, 10, STAR, 1);
 	CU_ASSERT_EQUAL(run_tree(h, 10), 0);
 	for (uint32_t w = 0; w < 4; w++)
-		CU_ASSERT_EQUAL(h->counters[w].executed, w < 2 ? 3 : 2);
+		CU_ASSERT_EQUAL(h->rig.counters[w].executed, w < 2 ? 3 : 2);
 	harness_close(h);
 }
 
-static void test_steals_happen(void)
+TEST(steals_happen)
 {
 	uint64_t stolen = 0;
 	/* Where others use the cores, one worker is often through before the next one begins. */
@@ -231,10 +221,9 @@ static void refuse(const char *sched, const char *opts)
 	harness_close(h);
 }
 
-static void test_refusals(void)
+TEST(refusals)
 {
 	refuse("sched_mgws", "local_queue=3");
-	refuse("sched_mgws", "public_queue=131072");
 	refuse("sched_mgws", "backlog=3");
 	refuse("sched_static", "local_queue=33");
 	struct loom_error err = {0};
@@ -257,16 +246,27 @@ static void test_refusals(void)
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "needs two"));
 }
 
-static const struct test all[] = {
-	{"refusals", test_refusals},
-	{"no_tasks", test_no_tasks},
-	{"static_shares", test_static_shares},
-	{"mgws_overflow", test_mgws_overflow},
-	{"static_overflow", test_static_overflow},
-	{"full_stops_all", test_full_stops_all},
-	{"steals_happen", test_steals_happen},
-	{"lanes", test_lanes},
-	{"seeds", test_seeds},
-	{"apart", test_apart},
-};
-TEST_MAIN("sched", 120, all)
+/* A tag that nobody has registered fails the run; it is no address to jump to. */
+TEST(unknown_tag)
+{
+	static const char *const scheds[] = {"sched_mgws", "sched_static"};
+	const struct loom_task initial = {.tag = 7};
+	for (size_t i = 0; i < COUNT(scheds); i++) {
+		struct loom_error err = {0};
+		struct harness *h = harness_open(&(struct harness_params){.sched = scheds[i],
+									  .task = tasks,
+									  .tasks = 2,
+									  .initial = &initial,
+									  .initials = 1,
+									  .workers = 2,
+									  .lanes = 1,
+									  .seed = 1},
+						 &err);
+		fake_must(h != NULL, scheds[i], &err);
+		CU_ASSERT_EQUAL(harness_run(h, &err), LOOM_ENOENT);
+		CU_ASSERT_EQUAL(h->rig.ctl->failed_info, 7);
+		harness_close(h);
+	}
+}
+
+TEST_MAIN("sched", 120)

@@ -63,21 +63,19 @@ static void play(size_t term)
 		CU_ASSERT_TRUE(turns_games(&apart[i], term, test_turns(), 0) == test_turns());
 }
 
-static void test_counter(void)
+TEST(counter)
 {
 	play(0);
 }
 
-static void test_hcounter(void)
+TEST(hcounter)
 {
 	play(1);
 }
 
-static void test_tree(void)
+TEST(tree)
 {
 	play(2);
 }
 
-static const struct test all[] = {
-	{"counter", test_counter}, {"hcounter", test_hcounter}, {"tree", test_tree}};
-TEST_MAIN("sched_deterministic", 120, all)
+TEST_MAIN("sched_deterministic", 120)

@@ -33,7 +33,7 @@ static struct harness *open_tasks(const char *sched, const char *opts, uint32_t 
 								  .extra = joins,
 								  .seed = 1},
 					 &err);
-	harness_must(h != NULL, opts, &err);
+	fake_must(h != NULL, opts, &err);
 	logged = 0;
 	return h;
 }
@@ -99,7 +99,7 @@ static void root_node(struct loom_ctx *c, const struct loom_task *t)
 	note(c, joins[1].data[0] + joins[1].data[1]);
 }
 
-static void test_joins(void)
+TEST(joins)
 {
 	static loom_task_fn *const fns[] = {fork_node, sum_node, root_node};
 	static const struct {
@@ -153,7 +153,7 @@ static void mixed(struct loom_ctx *c, const struct loom_task *t)
 static loom_task_fn *const mixed_fns[] = {mixed, noting};
 
 /* One worker: all high ones first, all low ones last. */
-static void test_priorities(void)
+TEST(priorities)
 {
 	static const struct loom_task first = {.tag = 0};
 	static const uint32_t lanes[] = {1, 3};
@@ -169,7 +169,7 @@ static void test_priorities(void)
 }
 
 /* Without the option the order is that of any tasks: newest first, but for the half made public. */
-static void test_priorities_off(void)
+TEST(priorities_off)
 {
 	static const struct loom_task first = {.tag = 0};
 	struct harness *h = open_tasks("sched_mgws", "", 1, 1, mixed_fns, 2, &first, 0);
@@ -180,7 +180,7 @@ static void test_priorities_off(void)
 }
 
 /* Rings too small for them all: none is lost, and low ones are still stolen. */
-static void test_priorities_full(void)
+TEST(priorities_full)
 {
 	static const struct loom_task first = {.tag = 0};
 	static const char *const opts[] = {"priorities=yes local_queue=2 public_queue=2",
@@ -214,7 +214,7 @@ static void picky(struct loom_ctx *c, const struct loom_task *t)
 
 static loom_task_fn *const picky_fns[] = {picky};
 
-static void test_affinity(void)
+TEST(affinity)
 {
 	static const char *const opts[] = {"", "local_queue=2 public_queue=2",
 					   "local_queue=2 public_queue=4 in_place_depth=0 spin=0",
@@ -245,7 +245,7 @@ static void refuse_affinity(const char *sched, uint32_t second_kind, const char 
 	harness_close(h);
 }
 
-static void test_affinity_refused(void)
+TEST(affinity_refused)
 {
 	refuse_affinity("sched_mgws", 0, "does not have");
 	refuse_affinity("sched_static", LOOM_ON_GPU, "tasks do not move");
@@ -280,7 +280,7 @@ static loom_task_fn *const long_fns[] = {long_task};
 
 /* Seven workers have nothing to do for 400 ms: together they take a seventh of their time at most (it is far
  * less, but the machine may be busy). */
-static void test_sleepers_rest(void)
+TEST(sleepers_rest)
 {
 	static const struct {
 		const char *sched, *term;
@@ -302,7 +302,7 @@ static void test_sleepers_rest(void)
 }
 
 /* While they sleep, work comes: they wake up and take it. */
-static void test_sleepers_wake(void)
+TEST(sleepers_wake)
 {
 	struct loom_task first = {.tag = 0};
 	first.param[0] = 5;
@@ -312,7 +312,7 @@ static void test_sleepers_wake(void)
 	CU_ASSERT_EQUAL(logged, 17);
 	uint32_t took_part = 0;
 	for (uint32_t w = 0; w < 4; w++)
-		took_part += h->counters[w].executed > 0;
+		took_part += h->rig.counters[w].executed > 0;
 	CU_ASSERT_EQUAL(took_part, 4); /* 16 tasks of 60 ms each */
 	harness_close(h);
 }
@@ -337,7 +337,7 @@ static void maker(struct loom_ctx *c, const struct loom_task *t)
 	note(c, __atomic_load_n(&taken, __ATOMIC_ACQUIRE));
 }
 
-static void test_sleepers_fed(void)
+TEST(sleepers_fed)
 {
 	static loom_task_fn *const fns[] = {maker, maker};
 	static const char *const opts[] = {"spin=0", "spin=0 owners=2 transfer=id", "spin=0 public_queue=1"};
@@ -352,15 +352,4 @@ static void test_sleepers_fed(void)
 	}
 }
 
-static const struct test all[] = {
-	{"joins", test_joins},
-	{"priorities", test_priorities},
-	{"priorities_off", test_priorities_off},
-	{"priorities_full", test_priorities_full},
-	{"affinity", test_affinity},
-	{"affinity_refused", test_affinity_refused},
-	{"sleepers_rest", test_sleepers_rest},
-	{"sleepers_wake", test_sleepers_wake},
-	{"sleepers_fed", test_sleepers_fed},
-};
-TEST_MAIN("sched_order", 120, all)
+TEST_MAIN("sched_order", 120)

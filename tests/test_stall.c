@@ -15,7 +15,7 @@ static void stall(void)
 	static uint64_t threads;
 	static __thread uint64_t state;
 	if (!state)
-		state = mix(__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED)) | 1;
+		state = loom__mix(__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED)) | 1;
 	state ^= state << 13;
 	state ^= state >> 7;
 	state ^= state << 17;
@@ -35,7 +35,7 @@ static const struct loom_term_dev term = {.size = sizeof(term),
 static const struct {
 	const char *opts;
 	uint32_t workers, lanes, size;
-	enum shape shape;
+	enum loom__shape shape;
 	uint32_t rounds;
 } setups[] = {
 	{"local_queue=2 public_queue=4", 4, 1, 200, BINARY, 60},
@@ -54,7 +54,7 @@ static const struct {
 	{"local_queue=2 public_queue=4 spin=0", 6, 1, 150, RANDOM, 60},
 };
 
-static void test_stalls(void)
+TEST(stalls)
 {
 	for (size_t k = 0; k < COUNT(setups); k++) {
 		struct harness *h =
@@ -68,5 +68,4 @@ static void test_stalls(void)
 	}
 }
 
-static const struct test all[] = {{"stalls", test_stalls}};
-TEST_MAIN("stall", 120, all)
+TEST_MAIN("stall", 120)

@@ -4,11 +4,9 @@
 #include "support.h"
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "sweep/design.h"
@@ -33,18 +31,16 @@ static void free_factors(struct loom__factor *f, size_t n)
 
 static const char *const few[] = {"a.x=1,2,3", "a.y=p,q", "a.z=u,v,w,t"};
 
-static void test_design_sizes(void)
+TEST(design_sizes)
 {
 	struct loom__factor f[3];
 	struct loom__cells cells;
 	struct loom_error err;
 	make_factors(f, few, 3);
-	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_FULL, f, 3, NULL, 0, 1, &cells, &err),
-			      0);
+	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_FULL, f, 3, &cells, &err), 0);
 	CU_ASSERT_EQUAL(cells.count, 24);
 	loom__cells_free(&cells);
-	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_ONE, f, 3, NULL, 0, 1, &cells, &err),
-			      0);
+	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_ONE, f, 3, &cells, &err), 0);
 	CU_ASSERT_EQUAL(cells.count, 1 + 2 + 1 + 3);
 	for (size_t i = 0; i < cells.count; i++) {
 		size_t off = 0;
@@ -53,15 +49,10 @@ static void test_design_sizes(void)
 		CU_ASSERT_EQUAL(off, i ? 1u : 0u);
 	}
 	loom__cells_free(&cells);
-	/* One factor: pairs there are none, every value must still be run. */
-	CU_ASSERT_EQUAL_FATAL(
-	    loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 1, NULL, 0, 1, &cells, &err), 0);
-	CU_ASSERT_EQUAL(cells.count, 3);
-	loom__cells_free(&cells);
 	free_factors(f, 3);
 }
 
-static void test_too_many(void)
+TEST(too_many)
 {
 	static const char text[] = "a.x=1,2,3,4,5,6,7,8,9,10";
 	struct loom__factor f[8];
@@ -69,95 +60,15 @@ static void test_too_many(void)
 	struct loom_error err;
 	for (size_t i = 0; i < 8; i++)
 		make_factors(&f[i], (const char *const[]){text}, 1);
-	CU_ASSERT_EQUAL(loom__cells_make(LOOM__DESIGN_FULL, f, 8, NULL, 0, 1, &cells, &err),
+	CU_ASSERT_EQUAL(loom__cells_make(LOOM__DESIGN_FULL, f, 8, &cells, &err),
 			LOOM_EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "pairwise"));
-	CU_ASSERT_EQUAL_FATAL(
-	    loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 8, NULL, 0, 1, &cells, &err), 0);
-	CU_ASSERT(cells.count >= 100 && cells.count < 220);
-	loom__cells_free(&cells);
 	free_factors(f, 8);
-}
-
-/* Pairs that meet in no cell, not counting those that no allowed cell has. */
-static size_t uncovered(const struct loom__factor *f, size_t n, const struct loom__constraint *c,
-			size_t constraints, const struct loom__cells *cells)
-{
-	size_t missing = 0, pick[16];
-	for (size_t a = 0; a < n; a++)
-		for (size_t b = a + 1; b < n; b++)
-			for (size_t v = 0; v < f[a].values; v++)
-				for (size_t w = 0; w < f[b].values; w++) {
-					int met = 0, possible = 0;
-					for (size_t i = 0; i < cells->count && !met; i++)
-						met = cells->pick[i * n + a] == v &&
-						      cells->pick[i * n + b] == w;
-					for (size_t i = 0;
-					     !met && i < loom__factor_cells(f, n) && !possible;
-					     i++) {
-						loom__factor_pick(f, n, i, pick);
-						possible =
-						    pick[a] == v && pick[b] == w &&
-						    !loom__constraint_of(c, constraints, pick);
-					}
-					missing += !met && possible;
-				}
-	return missing;
-}
-
-static void test_pairwise_covers(void)
-{
-	static const char *const many[] = {"a.a=1,2,3", "a.b=1,2",     "a.c=1,2",    "a.d=1,2",
-					   "a.e=1,2",   "a.f=1,2,3,4", "a.g=1,2,3,4"};
-	struct loom__factor f[7];
-	struct loom__cells cells;
-	struct loom_error err;
-	make_factors(f, many, 7);
-	for (uint64_t seed = 1; seed <= 20; seed++) {
-		CU_ASSERT_EQUAL_FATAL(
-		    loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 7, NULL, 0, seed, &cells, &err), 0);
-		CU_ASSERT_EQUAL(uncovered(f, 7, NULL, 0, &cells), 0);
-		CU_ASSERT_EQUAL(cells.apart, 0);
-		CU_ASSERT(cells.count >= 16 &&
-			  cells.count <= 22); /* 16 is the least there can be, of 768 */
-		struct loom__cells again;
-		CU_ASSERT_EQUAL_FATAL(
-		    loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 7, NULL, 0, seed, &again, &err), 0);
-		CU_ASSERT_EQUAL(again.count, cells.count);
-		CU_ASSERT(!memcmp(again.pick, cells.pick, cells.count * 7 * sizeof(size_t)));
-		loom__cells_free(&again);
-		loom__cells_free(&cells);
-	}
-	free_factors(f, 7);
-}
-
-static void test_pairwise_constrained(void)
-{
-	static const char *const rules[] = {"a.x=1,a.y=q: no", "a.z=u|v,a.y=p",
-					    "a.x=2,a.z=w: never"};
-	struct loom__factor f[3];
-	struct loom__constraint c[3];
-	struct loom__cells cells;
-	struct loom_error err;
-	make_factors(f, few, 3);
-	for (size_t i = 0; i < 3; i++)
-		CU_ASSERT_EQUAL_FATAL(loom__constraint_parse(rules[i], NULL, 0, f, 3, &c[i], &err), 0);
-	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_PAIRWISE, f, 3, c, 3, 9, &cells, &err),
-			      0);
-	CU_ASSERT_EQUAL(uncovered(f, 3, c, 3, &cells), 0);
-	CU_ASSERT(cells.apart >= 4); /* the pairs of the rules, and what follows from them */
-	for (size_t i = 0; i < cells.count; i++)
-		CU_ASSERT_PTR_NULL(loom__constraint_of(c, 3, cells.pick + 3 * i));
-	loom__cells_free(&cells);
-	for (size_t i = 0; i < 3; i++)
-		loom__constraint_free(&c[i]);
-	free_factors(f, 3);
 }
 
 /* ---- constraints
  * --------------------------------------------------------------------------------*/
 
-static void test_constraints(void)
+TEST(constraints)
 {
 	static const char *const text[] = {"run.devices=cpu:0,cpu:0 cpu:1", "s.use=mgws,static",
 					   "s.n=\"a,b\",c"};
@@ -218,7 +129,7 @@ static const char *value_of(const struct loom_config *cfg, const char *section, 
 	return e ? e->value : "none";
 }
 
-static void test_spec(void)
+TEST(spec)
 {
 	static const char text[] = "[sweep]\ndesign = one\n[sweep.a.b]\nc = 1, x y\n[sweep.points]\n"
 				   "Fast = s.k = v,s.l=\"p,q\"\nplain =\n[sweep.only]\nthese = point=Fast|plain, a.b.c=1\n";
@@ -259,7 +170,7 @@ static void test_spec(void)
 	loom_config_destroy(cfg);
 }
 
-static void test_spec_mistakes(void)
+TEST(spec_mistakes)
 {
 	static const struct {
 		const char *text, *says;
@@ -294,9 +205,7 @@ static void test_spec_mistakes(void)
 #define SAMPLES 3
 
 struct fake {
-	int visits, opened, wrong_cell, stop_after, taken;
-	int code;  /* of wrong_cell */
-	int wrong; /* as the last process counted them */
+	int visits, opened, taken;
 	int order[256];
 };
 
@@ -304,8 +213,7 @@ static int fake_open(void *arg, size_t cell, void **run, struct loom_error *err)
 {
 	struct fake *k = arg;
 	k->order[k->visits++ % 256] = (int)cell;
-	if ((int)cell == k->wrong_cell)
-		return LOOM__FAIL(err, k->code, "5 is not 4");
+	(void)err;
 	k->opened++;
 	*run = &k->opened;
 	return 0;
@@ -327,13 +235,6 @@ static void fake_close(void *arg, void *run)
 	--*(int *)run;
 }
 
-static int fake_progress(void *arg, const struct loom__sweep *s)
-{
-	struct fake *k = arg;
-	(void)s;
-	return k->stop_after && k->taken >= k->stop_after;
-}
-
 static const struct loom__sweep_ops fake_ops = {fake_open, fake_sample, fake_close, NULL};
 
 static void make_sweep(struct loom__sweep *s, struct loom__journal *j, struct fake *k)
@@ -344,8 +245,7 @@ static void make_sweep(struct loom__sweep *s, struct loom__journal *j, struct fa
 				  .seed = 3,
 				  .journal = j,
 				  .ops = &fake_ops,
-				  .arg = k,
-				  .progress = fake_progress};
+				  .arg = k};
 	for (int i = 0; i <= CELLS; i++) {
 		struct loom__sweep_cell *c = &s->cell[i];
 		snprintf(c->id, sizeof(c->id), "cell%d", i);
@@ -377,7 +277,6 @@ static int part(const char *path, int resume, struct fake *k, struct loom_error 
 			rc = loom__journal_add(&j, head, err);
 		if (!rc)
 			rc = loom__sweep_run(&s, err);
-		k->wrong = s.wrong;
 		loom__journal_close(&j);
 	}
 	cJSON_Delete(head);
@@ -431,9 +330,9 @@ static void write_prefix(const char *bytes, size_t n)
 	close(fd);
 }
 
-static void test_run(void)
+TEST(run)
 {
-	struct fake k = {.wrong_cell = -1};
+	struct fake k = {0};
 	struct loom_error err = {0};
 	fresh();
 	CU_ASSERT_EQUAL_FATAL(part(path, 0, &k, &err), 0);
@@ -456,9 +355,9 @@ static void test_run(void)
 }
 
 /* Killed after every possible byte of the file, then resumed. */
-static void test_killed_at_every_byte(void)
+TEST(killed_at_every_byte)
 {
-	struct fake k = {.wrong_cell = -1};
+	struct fake k = {0};
 	struct loom_error err = {0};
 	char *bytes;
 	size_t n, bad = 0;
@@ -478,93 +377,9 @@ static void test_killed_at_every_byte(void)
 	unlink(path);
 }
 
-/* A process that really ends by SIGKILL, many times over. */
-static void test_sigkill(void)
+TEST(refusals)
 {
-	fresh();
-	for (int i = 0; i < 40; i++) {
-		pid_t child = fork();
-		if (child == 0) {
-			struct fake k = {.wrong_cell = -1};
-			struct loom_error err;
-			_exit(part(path, 1, &k, &err) ? 1 : 0);
-		}
-		usleep((useconds_t)(i * 300));
-		kill(child, SIGKILL);
-		waitpid(child, NULL, 0);
-	}
-	struct fake k = {.wrong_cell = -1};
-	struct loom_error err = {0};
-	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
-	CU_ASSERT(is_complete(path));
-	unlink(path);
-}
-
-static void test_interrupted(void)
-{
-	struct fake k = {.wrong_cell = -1, .stop_after = 4};
-	struct loom_error err = {0};
-	fresh();
-	CU_ASSERT_EQUAL(part(path, 0, &k, &err), LOOM_EINTR);
-	CU_ASSERT_EQUAL(k.taken, 4);
-	k.stop_after = 0;
-	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
-	CU_ASSERT_EQUAL(k.taken, CELLS * SAMPLES);
-	CU_ASSERT(is_complete(path));
-	unlink(path);
-}
-
-/* A cell that goes wrong is a line with the reason, and not tried again: the next try might hide it. */
-static void test_wrong_cell(void)
-{
-	struct fake k = {.wrong_cell = 2, .code = LOOM_EWRONG};
-	struct loom_error err = {0};
-	char *bytes;
-	size_t n;
-	fresh();
-	CU_ASSERT_EQUAL(part(path, 0, &k, &err), 0);
-	CU_ASSERT_EQUAL(k.taken, (CELLS - 1) * SAMPLES);
-	CU_ASSERT_EQUAL(k.wrong, 1);
-	k.wrong_cell = -1;
-	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
-	CU_ASSERT_EQUAL(k.taken, (CELLS - 1) * SAMPLES);
-	CU_ASSERT_EQUAL(k.wrong, 1); /* the exit code is the same again */
-	CU_ASSERT_EQUAL_FATAL(loom__read_file(path, 1 << 20, &bytes, &n, &err), 0);
-	const char *first = strstr(bytes, "\"failed\":\"5 is not 4\"");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(first);
-	CU_ASSERT_PTR_NULL(strstr(first + 1, "\"failed\""));
-	free(bytes);
-	unlink(path);
-}
-
-/* One that could not be run is tried again, fails again with a line of its own, and then gets its samples. */
-static void test_failed_cell(void)
-{
-	struct fake k = {.wrong_cell = 2, .code = LOOM_ETIMEDOUT};
-	struct loom_error err = {0};
-	char *bytes;
-	size_t n;
-	fresh();
-	CU_ASSERT_EQUAL(part(path, 0, &k, &err), 0);
-	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
-	CU_ASSERT_EQUAL(k.taken, (CELLS - 1) * SAMPLES);
-	CU_ASSERT_EQUAL_FATAL(loom__read_file(path, 1 << 20, &bytes, &n, &err), 0);
-	const char *first = strstr(bytes, "\"failed\""), *second = first ? strstr(first + 1, "\"failed\"") : NULL;
-	CU_ASSERT_PTR_NOT_NULL_FATAL(second);
-	CU_ASSERT_PTR_NOT_NULL(strstr(second, "\"status\":\"timeout\""));
-	CU_ASSERT_PTR_NULL(strstr(second + 1, "\"failed\""));
-	free(bytes);
-	k.wrong_cell = -1;
-	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
-	CU_ASSERT_EQUAL(k.taken, CELLS * SAMPLES);
-	CU_ASSERT_EQUAL(k.wrong, 0);
-	CU_ASSERT(is_complete(path));
-	unlink(path);
-}
-
-static void test_refusals(void)
-{
-	struct fake k = {.wrong_cell = -1};
+	struct fake k = {0};
 	struct loom_error err = {0};
 	static const struct {
 		const char *text, *says;
@@ -609,10 +424,10 @@ static int slow_open(void *arg, size_t cell, void **run, struct loom_error *err)
 }
 
 /* Opening is dear: later visits take several samples. A budget ends the sweep without an error. */
-static void test_visits_and_budget(void)
+TEST(visits_and_budget)
 {
 	static const struct loom__sweep_ops slow = {slow_open, slow_sample, fake_close, NULL};
-	struct fake k = {.wrong_cell = -1};
+	struct fake k = {0};
 	struct loom__journal j;
 	struct loom__sweep s;
 	struct loom_error err = {0};
@@ -637,21 +452,4 @@ static void test_visits_and_budget(void)
 	unlink(path);
 }
 
-static const struct test tests[] = {
-    {"design_sizes", test_design_sizes},
-    {"too_many", test_too_many},
-    {"pairwise_covers", test_pairwise_covers},
-    {"pairwise_constrained", test_pairwise_constrained},
-    {"constraints", test_constraints},
-    {"spec", test_spec},
-    {"spec_mistakes", test_spec_mistakes},
-    {"run", test_run},
-    {"killed_at_every_byte", test_killed_at_every_byte},
-    {"sigkill", test_sigkill},
-    {"interrupted", test_interrupted},
-    {"wrong_cell", test_wrong_cell},
-    {"failed_cell", test_failed_cell},
-    {"refusals", test_refusals},
-    {"visits_and_budget", test_visits_and_budget},
-};
-TEST_MAIN("sweep", 120, tests)
+TEST_MAIN("sweep", 120)

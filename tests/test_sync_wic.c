@@ -42,19 +42,19 @@ static int open_rig(const char *sync, uint32_t workers, const struct loom_channe
 		rc = sync_rig_launch(&rig);
 	if (rc)
 		printf("  %s: %s\n", sync, rig.r.err.text);
-	memset(board(), 0, sizeof(struct row) * RIG_WORKERS);
+	memset(board(), 0, sizeof(struct row) * SYNC_RIG_WORKERS);
 	return rc;
 }
 
 static void close_rig(void)
 {
-	CU_ASSERT_EQUAL(rig_retire(&rig.r, 10 * SECOND), 0);
+	CU_ASSERT_EQUAL(loom__drive_retire(&rig.r, 10 * SECOND), 0);
 	sync_rig_close(&rig);
 }
 
 /* ---- segment tree, against a plain list */
 
-static void test_segment_tree(void)
+TEST(segment_tree)
 {
 	enum { PAGES = 1024 };
 	static struct pcm_node tree[2 * PAGES];
@@ -142,7 +142,7 @@ static void two_on_a_page(struct loom_ctx *c)
 	LOOM_CALL(sync, release, c, 0, 0);
 }
 
-static void test_signal_and_shared_page(void)
+TEST(signal_and_shared_page)
 {
 	static const char *const kinds[] = {"sync_wic mode=copy", "sync_wic", "sync_wic eager=no",
 					    "sync_wic activate=monitor mode=copy"};
@@ -189,7 +189,7 @@ static void rounds(struct loom_ctx *c)
 	row_of(c)->code = rc;
 }
 
-static void test_recycle(void)
+TEST(recycle)
 {
 	struct loom_channel k = {.slots = 3, .readers = 1, .from = 0, .to = 1, .item_bytes = 4800};
 	static const char *const kinds[] = {"sync_wic companions=2 mode=copy", "sync_wic companions=4",
@@ -225,7 +225,7 @@ static void early(struct loom_ctx *c)
 	row_of(c)->wrong = *(const uint64_t *)data != 3;
 }
 
-static void test_early(void)
+TEST(early)
 {
 	struct loom_channel k = {.slots = 1, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
 	for (int eager = 0; eager < 2; eager++) {
@@ -261,7 +261,7 @@ static void fork_in_sample(struct loom_ctx *c)
 	row_of(c)->wrong = *(const uint64_t *)data != 5; /* the parent keeps it */
 }
 
-static void test_fork(void)
+TEST(fork)
 {
 	struct loom_channel k = {.slots = 1, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -288,7 +288,7 @@ static void nothing(struct loom_ctx *c)
 	(void)c;
 }
 
-static void test_refusals(void)
+TEST(refusals)
 {
 	struct loom_channel k = {.slots = 100, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
 	CU_ASSERT_EQUAL(sync_rig_open(&rig, "sync_wic pages=64", 2, "workers=1 oversubscribe=yes", &k, 1,
@@ -299,11 +299,9 @@ static void test_refusals(void)
 	struct loom_error err;
 	char settings[] = "companions=3";
 	uint64_t opts[16];
-	void *self;
 	const struct loom_plugin *p = fake_load("sync_wic");
-	const struct loom_sync_ops *ops = p->ops;
 	fake_options(p, opts, settings);
-	CU_ASSERT_EQUAL(ops->create(&fake_host, opts, &self, &err), LOOM_EINVAL);
+	CU_ASSERT_EQUAL(p->check(&fake_host, opts, &err), LOOM_EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(uffd_advice(EPERM), "seccomp"));
 }
 
@@ -333,7 +331,7 @@ static void begin_touch(int fd, struct toucher *t, volatile char *at)
 	CU_ASSERT_EQUAL(__atomic_load_n(&t->done, __ATOMIC_ACQUIRE), 0);
 }
 
-static void test_kernel(void)
+TEST(kernel)
 {
 	enum { PAGES = 16, BYTES = PAGES * 4096 };
 	static char data[BYTES];
@@ -380,21 +378,11 @@ static void test_kernel(void)
 	munmap(p, BYTES);
 }
 
-static const struct test tests[] = {
-	{"segment_tree", test_segment_tree},
-	{"kernel", test_kernel},
-	{"signal_and_shared_page", test_signal_and_shared_page},
-	{"recycle", test_recycle},
-	{"early", test_early},
-	{"fork", test_fork},
-	{"refusals", test_refusals},
-};
-
 int main(int argc, char **argv)
 {
 	int fd = uffd_open(UFFD_MISSING);
 	if (fd < 0)
 		test_skip("userfaultfd is refused here");
 	close(fd);
-	return test_main(argc, argv, "sync_wic", tests, sizeof(tests) / sizeof(tests[0]), 60);
+	return test_main(argc, argv, "sync_wic", 60);
 }

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each workload gives the right answer under both schedulers, and its check rejects a wrong one. */
+#include <dlfcn.h>
 #include <ftw.h>
+#include <math.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include "harness.h"
 
+#include "../plugins/workloads/cholesky_matrix.h"
 #include "../plugins/workloads/sha1.dev.h"
 #include "../plugins/workloads/workload_contains.dev.h"
 #include "../plugins/workloads/workload_fib.dev.h"
+#include "../plugins/workloads/workload_synthetic.dev.h"
 #include "../plugins/workloads/workload_uts.dev.h"
 
 static struct loom_error err;
@@ -28,10 +32,7 @@ static struct harness *open_workload(const char *sched, const char *workload, co
 
 static double metric(const char *name)
 {
-	for (size_t i = 0; i < fake_metric_count; i++)
-		if (!strcmp(fake_metrics[i].name, name))
-			return fake_metrics[i].value;
-	return -1;
+	return loom__rig_host_metric(&fake, name);
 }
 
 /* Runs it twice in every setting; the caller looks at the metrics of the last. */
@@ -43,7 +44,7 @@ static void run_everywhere(const char *workload, const char *opts)
 		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 			struct harness *h = open_workload(scheds[s], workload, opts, shapes[i][0],
 							  shapes[i][1]);
-			harness_must(h != NULL, workload, &err);
+			fake_must(h != NULL, workload, &err);
 			for (int sample = 0; sample < 2; sample++)
 				if (harness_run(h, &err)) {
 					fprintf(stderr, "%s %s, %s: %s\n", workload, opts,
@@ -58,7 +59,7 @@ static void run_everywhere(const char *workload, const char *opts)
 static struct harness *right(const char *workload, const char *opts)
 {
 	struct harness *h = open_workload("sched_mgws", workload, opts, 2, 1);
-	harness_must(h != NULL, workload, &err);
+	fake_must(h != NULL, workload, &err);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	return h;
 }
@@ -71,12 +72,12 @@ static void must_be_wrong(struct harness *h, const char *says)
 
 /* ---- memset, fib ------------------------------------------------------------------------ */
 
-static void test_memset(void)
+TEST(memset)
 {
 	run_everywhere("workload_memset", "tasks=1");
 	run_everywhere("workload_memset", "tasks=3001");
 	struct harness *h = right("workload_memset", "tasks=1000");
-	uint64_t *slot = h->part[LOOM_WORKLOAD].view.global;
+	uint64_t *slot = h->rig.part[LOOM_WORKLOAD].view.global;
 	slot[417] = 416;
 	must_be_wrong(h, "slot 417");
 	harness_init(h); /* the slots are poisoned: nothing is right before a run */
@@ -85,7 +86,7 @@ static void test_memset(void)
 }
 
 /* Devices that are apart have slots of their own. */
-static void test_memset_apart(void)
+TEST(memset_apart)
 {
 	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
 								  .term = "term_hcounter",
@@ -96,9 +97,9 @@ static void test_memset_apart(void)
 								  .seed = 1,
 								  .apart = 1},
 					 &err);
-	harness_must(h != NULL, "apart", &err);
+	fake_must(h != NULL, "apart", &err);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
-	uint64_t *first = h->part[LOOM_WORKLOAD].view.device[0], *second = h->part[LOOM_WORKLOAD].view.device[1];
+	uint64_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0], *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
 	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* all ones in the other */
 	first[417] = second[417] = 417;
 	must_be_wrong(h, "written on two devices");
@@ -109,7 +110,7 @@ static void test_memset_apart(void)
 	harness_close(h);
 }
 
-static void test_fib(void)
+TEST(fib)
 {
 	run_everywhere("workload_fib", "n=0");
 	run_everywhere("workload_fib", "n=1");
@@ -117,14 +118,188 @@ static void test_fib(void)
 	struct harness *h = right("workload_fib", "n=20");
 	CU_ASSERT_EQUAL(metric("fib"), 6765);
 	CU_ASSERT_EQUAL(harness_sum(h).executed, 2 * 10946 - 1);
-	((struct workload_fib_sum *)h->part[LOOM_WORKLOAD].view.worker[1])->sum += 1;
+	((struct workload_fib_sum *)h->rig.part[LOOM_WORKLOAD].view.worker[1])->sum += 1;
 	must_be_wrong(h, "6766");
 	harness_close(h);
 }
 
+/* ---- cholesky ------------------------------------------------------------------------------ */
+
+/* Number of tasks: steps of all tiles. */
+static uint64_t cholesky_steps(uint64_t tiles)
+{
+	return tiles * (tiles + 1) * (tiles + 2) / 6;
+}
+
+TEST(cholesky)
+{
+	run_everywhere("workload_cholesky", "size=1 tile=1");
+	run_everywhere("workload_cholesky", "size=5 tile=7 blas=none");
+	run_everywhere("workload_cholesky", "size=200 tile=16 blas=none");
+	run_everywhere("workload_cholesky", "size=123 tile=40 blas=none real=float");
+	run_everywhere("workload_cholesky", "size=123 tile=50");
+	run_everywhere("workload_cholesky", "size=300 tile=64 real=float");
+	struct harness *h = right("workload_cholesky", "size=100 tile=9");
+	CU_ASSERT_EQUAL(harness_sum(h).executed, cholesky_steps(12));
+	struct cholesky *m = h->rig.part[LOOM_WORKLOAD].view.global;
+	double *l = cholesky_tile(m, 7, 3);
+	l[11] *= 1 + 1e-10;
+	must_be_wrong(h, "differs");
+	l[11] = NAN;
+	must_be_wrong(h, "nan");
+	harness_close(h);
+}
+
+/* Small queues, priorities off: released tasks are pushed, shared, spilled, run in place like any others. */
+TEST(cholesky_queues)
+{
+	static const char *const opts[] = {"local_queue=2 public_queue=1", "local_queue=2 public_queue=4 in_place_depth=0",
+					   "local_queue=4 public_queue=4 transfer=id owners=2", "grain=lane"};
+	for (size_t i = 0; i < 4; i++) {
+		struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
+									  .sched_opts = opts[i],
+									  .workload = "workload_cholesky",
+									  .workload_opts = "size=150 tile=10",
+									  .workers = 4,
+									  .lanes = i == 3 ? 3 : 1,
+									  .seed = 1},
+						 &err);
+		fake_must(h != NULL, opts[i], &err);
+		for (int sample = 0; sample < 5; sample++)
+			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		CU_ASSERT_EQUAL(harness_sum(h).executed, cholesky_steps(15));
+		harness_close(h);
+	}
+}
+
+/* Devices that cannot change the same word: two CPUs, and a CPU with what plays a GPU. */
+TEST(cholesky_apart)
+{
+	static const char *const opts[] = {"", "local_queue=2 public_queue=4", "grain=lane"};
+	for (size_t i = 0; i < 6; i++) {
+		struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
+									  .sched_opts = opts[i % 3],
+									  .term = "term_hcounter",
+									  .workload = "workload_cholesky",
+									  .workload_opts = "size=150 tile=10 blas=none",
+									  .workers = 4,
+									  .lanes = i % 3 == 2 ? 3 : 1,
+									  .second_kind = i < 3 ? 0 : LOOM_ON_GPU,
+									  .seed = 1,
+									  .apart = 1},
+						 &err);
+		fake_must(h != NULL, opts[i % 3], &err);
+		uint64_t moved = 0;
+		for (int sample = 0; sample < 5; sample++) {
+			int rc = harness_run(h, &err);
+			if (rc)
+				printf("%s\n", err.text);
+			CU_ASSERT_EQUAL(rc, 0);
+			CU_ASSERT_EQUAL(harness_sum(h).executed, cholesky_steps(15));
+			moved += h->rig.counters[2].executed + h->rig.counters[3].executed;
+		}
+		printf("apart %zu: %llu tasks on the second device\n", i, (unsigned long long)moved);
+		harness_close(h);
+	}
+}
+
+/* Every number of L, beside LAPACK's. */
+TEST(cholesky_lapack)
+{
+	enum { SIZE = 150 };
+	static double full[SIZE][SIZE]; /* by columns */
+	void *lapack = dlopen("liblapack.so.3", RTLD_NOW | RTLD_LOCAL);
+	void (*dpotrf)(const char *, const int *, double *, const int *, int *, size_t) = NULL;
+	void *found = lapack ? dlsym(lapack, "dpotrf_") : NULL;
+	if (!found) {
+		puts("no LAPACK is installed");
+		return;
+	}
+	memcpy(&dpotrf, &found, sizeof(dpotrf));
+	for (int plain = 0; plain < 2; plain++) {
+		struct harness *h = right("workload_cholesky", plain ? "size=150 tile=32 blas=none" : "size=150 tile=32");
+		struct cholesky *m = h->rig.part[LOOM_WORKLOAD].view.global;
+		double worst = 0;
+		for (int pass = 0; pass < 2; pass++) {
+			harness_init(h); /* the matrix anew */
+			if (pass)
+				CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+			for (uint32_t j = 0; j < SIZE; j++)
+				for (uint32_t i = j; i < SIZE; i++) {
+					double *tile = cholesky_tile(m, i / 32, j / 32), x = tile[i % 32 + j % 32 * 32];
+					if (!pass)
+						full[j][i] = x;
+					else if (!(fabs(x - full[j][i]) <= worst))
+						worst = fabs(x - full[j][i]);
+				}
+			int n = SIZE, info = -1;
+			if (!pass)
+				dpotrf("L", &n, &full[0][0], &n, &info, 1);
+			CU_ASSERT_TRUE(pass || info == 0);
+		}
+		CU_ASSERT_TRUE(worst < 1e-13);
+		harness_close(h);
+	}
+	dlclose(lapack);
+}
+
+static void must_be_refused(const char *workload, const char *opts, const char *says)
+{
+	CU_ASSERT_PTR_NULL(open_workload("sched_mgws", workload, opts, 1, 1));
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
+}
+
+TEST(cholesky_refused)
+{
+	must_be_refused("workload_cholesky", "blas=libnonesuch.so.9", "libnonesuch.so.9");
+	must_be_refused("workload_cholesky", "blas=libm.so.6", "cblas_dgemm");
+}
+
+/* ---- synthetic ----------------------------------------------------------------------------- */
+
+TEST(synthetic)
+{
+	run_everywhere("workload_synthetic", "tasks=1 depth=0 length=0");
+	run_everywhere("workload_synthetic", "tasks=7 spawn=3 depth=5 length=20 variance=1");
+	run_everywhere("workload_synthetic", "tasks=500 spawn=0 depth=3 length=10 variance=0.5");
+	run_everywhere("workload_synthetic", "tasks=3 spawn=1 depth=200 length=0");
+	struct harness *h = right("workload_synthetic", "tasks=10 spawn=2 depth=3");
+	CU_ASSERT_EQUAL(harness_sum(h).executed, 150);
+	struct synthetic_count *n = h->rig.part[LOOM_WORKLOAD].view.worker[0];
+	n->squares++; /* two others in place of two, with the same sum */
+	must_be_wrong(h, "150 tasks were expected");
+	n->squares--;
+	n->misplaced++;
+	must_be_wrong(h, "exclude");
+	harness_close(h);
+}
+
+/* Two kinds of device, each with tasks that the other may not run. */
+TEST(synthetic_affinity)
+{
+	static const char *const opts[] = {"tasks=1000 spawn=2 depth=2 length=10 on_cpu=0.3 on_gpu=0.3",
+					   "tasks=1000 spawn=0 depth=0 length=10 on_cpu=0.5 on_gpu=0.5"};
+	for (size_t i = 0; i < 4; i++) {
+		struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
+									  .term = "term_hcounter",
+									  .workload = "workload_synthetic",
+									  .workload_opts = opts[i % 2],
+									  .workers = 4,
+									  .lanes = 1,
+									  .second_kind = LOOM_ON_GPU,
+									  .apart = i / 2,
+									  .seed = 1},
+						 &err);
+		fake_must(h != NULL, opts[i % 2], &err);
+		for (int sample = 0; sample < 3; sample++)
+			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		harness_close(h);
+	}
+}
+
 /* ---- uts -------------------------------------------------------------------------------- */
 
-static void test_sha1(void)
+TEST(sha1)
 {
 	/* "" and "abcd": vectors that any sha1sum repeats */
 	static const uint32_t none[5] = {0xda39a3ee, 0x5e6b4b0d, 0x3255bfef, 0x95601890,
@@ -138,7 +313,7 @@ static void test_sha1(void)
 	CU_ASSERT_EQUAL(memcmp(digest, abcd, sizeof(abcd)), 0);
 }
 
-static void test_uts_custom(void)
+TEST(uts_custom)
 {
 	run_everywhere("workload_uts", "tree=custom depth=4 seed=2");
 	run_everywhere("workload_uts", "tree=custom shape=linear depth=6 seed=34");
@@ -153,29 +328,29 @@ static void test_uts_custom(void)
 }
 
 /* Tasks are created when they are wanted: never under equal shares, seldom where one worker has all. */
-static void test_uts_lazy(void)
+TEST(uts_lazy)
 {
 	struct harness *h = open_workload("sched_static", "workload_uts", "tree=custom depth=7", 2, 1);
-	harness_must(h != NULL, "static", &err);
+	fake_must(h != NULL, "static", &err);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_EQUAL(harness_sum(h).executed, 1);
 	harness_close(h);
 	h = open_workload("sched_mgws", "workload_uts", "tree=custom depth=7", 1, 1);
-	harness_must(h != NULL, "mgws", &err);
+	fake_must(h != NULL, "mgws", &err);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_TRUE(harness_sum(h).executed > 1 && harness_sum(h).executed < metric("nodes") / 10);
 	harness_close(h);
 	h = open_workload("sched_mgws", "workload_uts", "tree=custom depth=7 create=eager", 2, 1);
-	harness_must(h != NULL, "eager", &err);
+	fake_must(h != NULL, "eager", &err);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_EQUAL((double)harness_sum(h).executed, metric("nodes"));
 	harness_close(h);
 }
 
-static void test_uts_wrong(void)
+TEST(uts_wrong)
 {
 	struct harness *h = right("workload_uts", "tree=custom depth=5 seed=7");
-	struct uts_count *n = h->part[LOOM_WORKLOAD].view.worker[0];
+	struct uts_count *n = h->rig.part[LOOM_WORKLOAD].view.worker[0];
 	n->nodes++;
 	must_be_wrong(h, "nodes");
 	n->nodes--;
@@ -191,7 +366,7 @@ static void test_uts_wrong(void)
 }
 
 /* Every tree of four million nodes, node for node as published. */
-static void test_uts_published(void)
+TEST(uts_published)
 {
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
 	static const char *const trees[] = {NULL};
@@ -223,7 +398,7 @@ static void write_file(const char *name, const char *text, size_t bytes, int pac
 {
 	/* "T": zlib writes the text as it is */
 	gzFile f = gzopen(at(name), packed ? "wb" : "wbT");
-	harness_must(f && (!bytes || gzwrite(f, text, (unsigned)bytes) == (int)bytes) &&
+	fake_must(f && (!bytes || gzwrite(f, text, (unsigned)bytes) == (int)bytes) &&
 			     gzclose(f) == Z_OK,
 		     name, NULL);
 }
@@ -248,8 +423,8 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 static void make_folder(void)
 {
 	snprintf(folder, sizeof(folder), "/tmp/test_workloads.XXXXXX");
-	harness_must(mkdtemp(folder) != NULL, folder, NULL);
-	harness_must(!mkdir(at("sub"), 0700), "mkdir", NULL);
+	fake_must(mkdtemp(folder) != NULL, folder, NULL);
+	fake_must(!mkdir(at("sub"), 0700), "mkdir", NULL);
 }
 
 static void remove_folder(void)
@@ -279,7 +454,7 @@ static void expect(const char *more, double documents, double matches, double un
 	}
 }
 
-static void test_contains(void)
+TEST(contains)
 {
 	make_folder();
 	TEXT("a.txt", "hier und dort", 0);
@@ -294,17 +469,17 @@ static void test_contains(void)
 	expect("word=und limit=2", 2, 1, 0);
 	expect("word=nirgends", 6, 0, 0);
 	/* A link to a file is a document; links to folders and to nothing are not. */
-	harness_must(!symlink("sub/c.gz", at("f.gz")) && !symlink("sub", at("g.gz")) &&
+	fake_must(!symlink("sub/c.gz", at("f.gz")) && !symlink("sub", at("g.gz")) &&
 			     !symlink("nowhere", at("h.gz")),
 		     "symlink", NULL);
 	expect("word=und", 7, 5, 2);
-	CU_ASSERT_PTR_NOT_NULL(strstr(fake_log_text, "left out"));
-	fake_log_text[0] = 0;
+	CU_ASSERT_PTR_NOT_NULL(strstr(fake.log, "left out"));
+	fake.log[0] = 0;
 	remove_folder();
 }
 
 /* A word at every place around the reader's pieces, and none that is only nearly one. */
-static void test_contains_pieces(void)
+TEST(contains_pieces)
 {
 	make_folder();
 	char name[32];
@@ -317,22 +492,22 @@ static void test_contains_pieces(void)
 	remove_folder();
 }
 
-static void test_contains_damaged(void)
+TEST(contains_damaged)
 {
 	make_folder();
 	write_across("a.gz", 10, "Wort");
 	write_across("b.gz", 199000, "Wort");
-	harness_must(!truncate(at("a.gz"), 150) && !truncate(at("b.gz"), 150), "truncate", NULL);
+	fake_must(!truncate(at("a.gz"), 150) && !truncate(at("b.gz"), 150), "truncate", NULL);
 	struct harness *h =
 		open_workload("sched_mgws", "workload_contains", opts("word=Wort"), 2, 1);
-	harness_must(h != NULL, "open", &err);
+	fake_must(h != NULL, "open", &err);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_TRUE(metric("unreadable") >= 1 && metric("matches") <= 1);
 	harness_close(h);
 	remove_folder();
 }
 
-static void test_contains_index(void)
+TEST(contains_index)
 {
 	make_folder();
 	TEXT("text", "erstens ja|zweitens nein|drittens ja", 0);
@@ -350,13 +525,13 @@ static void test_contains_index(void)
 }
 
 /* A seek, not a walk: in front of the document lie as many bytes as take hours to read. */
-static void test_contains_far(void)
+TEST(contains_far)
 {
 	make_folder();
 	TEXT("text", "", 0);
 	TEXT("index", "4398046511104 2\n4398046511106 2\n", 0);
 	FILE *f = fopen(at("text"), "r+");
-	harness_must(f != NULL, "fopen", NULL);
+	fake_must(f != NULL, "fopen", NULL);
 	if (fseeko(f, (off_t)1 << 42, SEEK_SET) || fputs("jane", f) < 0 || fclose(f)) {
 		fprintf(stderr, "left out: this folder holds no sparse file of 4 TiB\n");
 		remove_folder();
@@ -382,7 +557,7 @@ static void contains_refused(const char *more, const char *says)
 	}
 }
 
-static void test_contains_refusals(void)
+TEST(contains_refusals)
 {
 	make_folder();
 	char path[256];
@@ -402,11 +577,11 @@ static void test_contains_refusals(void)
 /* On the device that searched the document. */
 static uint32_t *contains_found_at(struct harness *h, size_t document)
 {
-	uint32_t *first = h->part[LOOM_WORKLOAD].view.device[0], *second = h->part[LOOM_WORKLOAD].view.device[1];
+	uint32_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0], *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
 	return first[document] != ~0u ? &first[document] : &second[document];
 }
 
-static void test_contains_wrong(void)
+TEST(contains_wrong)
 {
 	make_folder();
 	TEXT("a", "ein Wort", 0);
@@ -419,12 +594,12 @@ static void test_contains_wrong(void)
 	*contains_found_at(h, 1) = ~0u;
 	must_be_wrong(h, "was not searched");
 	for (uint32_t d = 0; d < 2; d++)
-		((uint32_t *)h->part[LOOM_WORKLOAD].view.device[d])[1] = CONTAINS_YES;
+		((uint32_t *)h->rig.part[LOOM_WORKLOAD].view.device[d])[1] = CONTAINS_YES;
 	must_be_wrong(h, "was searched on two devices");
 	harness_close(h);
 	/* Texts loaded ahead and then spoilt: the check does not trust them. */
 	h = right("workload_contains", opts("word=Wort load=ahead"));
-	struct contains_job *job = h->part[LOOM_WORKLOAD].view.global;
+	struct contains_job *job = h->rig.part[LOOM_WORKLOAD].view.global;
 	struct contains_document *d = (struct contains_document *)((char *)job + job->list);
 	memset((char *)job + d[0].text, '-', d[0].text_bytes);
 	CU_ASSERT_EQUAL(harness_run(h, &err), LOOM_EWRONG);
@@ -432,21 +607,4 @@ static void test_contains_wrong(void)
 	remove_folder();
 }
 
-static const struct test all[] = {
-	{"memset", test_memset},
-	{"memset_apart", test_memset_apart},
-	{"fib", test_fib},
-	{"sha1", test_sha1},
-	{"uts_custom", test_uts_custom},
-	{"uts_lazy", test_uts_lazy},
-	{"uts_wrong", test_uts_wrong},
-	{"uts_published", test_uts_published},
-	{"contains", test_contains},
-	{"contains_pieces", test_contains_pieces},
-	{"contains_damaged", test_contains_damaged},
-	{"contains_index", test_contains_index},
-	{"contains_far", test_contains_far},
-	{"contains_refusals", test_contains_refusals},
-	{"contains_wrong", test_contains_wrong},
-};
-TEST_MAIN("workloads", 120, all)
+TEST_MAIN("workloads", 120)

@@ -1,53 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trees of tasks that prove a scheduler right: every task runs exactly once and arrives whole. */
+/* Trees of tasks on the harness, each of which marks its ids. */
 #ifndef LOOM_TEST_TREE_H
 #define LOOM_TEST_TREE_H
 
 #include "harness.h"
+#include "rig/tree.h"
 
-enum shape { STAR, CHAIN, BINARY, COMB, RANDOM, LAZY, SHAPES };
+#define STAR LOOM__STAR
+#define CHAIN LOOM__CHAIN
+#define BINARY LOOM__BINARY
+#define COMB LOOM__COMB
+#define RANDOM LOOM__RANDOM
+#define LAZY LOOM__OTHER
+#define SHAPES (LOOM__OTHER + 1)
 
-/* A task owns the ids [id, id + size): it marks `id` and shares the rest among its children. */
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MOST 20000u
 static uint32_t marks[MOST]; /* how many lanes ran task id */
 static uint32_t torn;        /* tasks that arrived changed */
-
-static uint64_t mix(uint64_t x)
-{
-	x = (x ^ x >> 31) * 0x9e3779b97f4a7c15ull;
-	return x ^ x >> 29;
-}
-
-HARNESS_FN struct loom_task make(uint64_t id, uint64_t size, enum shape shape, uint64_t seed)
-{
-	struct loom_task t = {.tag = id & 1};
-	t.param[0] = id;
-	t.param[1] = size;
-	t.param[2] = (uint64_t)shape;
-	t.param[3] = seed;
-	t.data.ref = mix(id + size);
-	t.data.bytes = mix(id) >> 8;
-	return t;
-}
-
-static uint64_t children(const struct loom_task *t)
-{
-	uint64_t rest = t->param[1] - 1;
-	switch ((enum shape)t->param[2]) {
-	case STAR:
-		return rest;
-	case CHAIN:
-		return rest != 0;
-	case BINARY:
-		return rest < 2 ? rest : 2;
-	case COMB: /* a chain with a leaf at each link */
-		return rest < 2 ? rest : 2;
-	default:
-		rest = rest < 40 ? rest : 40;
-		return rest ? 1 + mix(t->param[0] ^ t->param[3]) % rest : 0;
-	}
-}
 
 /* Lazy creation: the task marks its ids itself, and gives half of the rest away when that is wanted. */
 static void range(struct loom_ctx *c, uint64_t id, uint64_t size, uint64_t seed)
@@ -60,7 +30,7 @@ static void range(struct loom_ctx *c, uint64_t id, uint64_t size, uint64_t seed)
 		if (wanted && size) {
 			uint64_t half = size - size / 2;
 			size -= half;
-			struct loom_task child = make(id + size, half, LAZY, seed);
+			struct loom_task child = loom__tree_task(id + size, half, LOOM__OTHER, seed);
 			if (LOOM_CALL(sched, spawn, c, &child))
 				return;
 		}
@@ -69,24 +39,17 @@ static void range(struct loom_ctx *c, uint64_t id, uint64_t size, uint64_t seed)
 
 static void node(struct loom_ctx *c, const struct loom_task *t)
 {
-	uint64_t id = t->param[0], rest = t->param[1] - 1, next = id + 1, k = children(t);
-	if (t->data.bytes != mix(id) >> 8 || t->data.ref != mix(id + t->param[1]) || t->tag != (id & 1))
+	struct loom__tree_walk walk = {0};
+	struct loom_task child;
+	if (!loom__tree_whole(t))
 		__atomic_add_fetch(&torn, 1, __ATOMIC_RELAXED);
 	if (t->param[2] == LAZY) {
-		range(c, id, t->param[1], t->param[3]);
+		range(c, t->param[0], t->param[1], t->param[3]);
 		return;
 	}
-	__atomic_add_fetch(&marks[id], 1, __ATOMIC_RELAXED);
-	for (uint64_t i = 0; i < k; i++) {
-		uint64_t size = rest / (k - i);
-		if (t->param[2] == COMB && i == 0 && k == 2)
-			size = 1;
-		struct loom_task child = make(next, size, (enum shape)t->param[2], t->param[3]);
-		if (LOOM_CALL(sched, spawn, c, &child))
-			return;
-		next += size;
-		rest -= size;
-	}
+	__atomic_add_fetch(&marks[t->param[0]], 1, __ATOMIC_RELAXED);
+	while (loom__tree_child(t, &walk, &child) && !LOOM_CALL(sched, spawn, c, &child))
+		;
 }
 
 static loom_task_fn *const tasks[] = {node, node};
@@ -97,16 +60,11 @@ static const char *tree_term; /* the detector of the trees to be opened; NULL: t
 /* The same as `initials` roots that share `size` ids. */
 HARNESS_FN struct harness *open_tree(const char *sched, const char *opts, uint32_t workers,
 				     uint32_t lanes, uint32_t initials, uint32_t size,
-				     enum shape shape, uint64_t seed)
+				     enum loom__shape shape, uint64_t seed)
 {
 	static struct loom_task initial[MOST];
 	struct loom_error err;
-	uint32_t next = 0;
-	for (uint32_t i = 0; i < initials; i++) {
-		uint32_t n = (size - next) / (initials - i);
-		initial[i] = make(next, n, shape, seed);
-		next += n;
-	}
+	loom__tree_roots(initial, initials, size, shape, seed);
 	struct harness *h = harness_open(&(struct harness_params){.sched = sched,
 								  .sched_opts = opts,
 								  .term = tree_term,
@@ -120,7 +78,7 @@ HARNESS_FN struct harness *open_tree(const char *sched, const char *opts, uint32
 								  .lanes = lanes,
 								  .seed = seed},
 					 &err);
-	harness_must(h != NULL, sched, &err);
+	fake_must(h != NULL, sched, &err);
 	return h;
 }
 

@@ -42,34 +42,32 @@ static __attribute__((unused)) uint64_t test_turns(void)
 struct turns_setup {
 	const char *opts;
 	uint32_t workers, initials, size;
-	enum shape shape;
+	enum loom__shape shape;
 	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } apart; /* two devices share no word that both change */
 };
 
-static struct loom_ctx turns_ctx[TURNS_MAX];
-static struct loom_lanes turns_lanes[TURNS_MAX];
+static struct harness *turns_harness; /* of the game in progress */
 
 static void turns_worker(uint32_t i)
 {
-	turns_ctx[i].sched->run(&turns_ctx[i]);
+	turns_harness->rig.ctx[i].sched->run(&turns_harness->rig.ctx[i]);
 }
 
 /* One game: 0, or what went wrong is in *err. */
-static int turns_game(struct harness *h, uint32_t size, enum turns_mode mode, uint64_t seed,
+static int turns_game(struct harness *h, uint32_t size, enum loom__turns_mode mode, uint64_t seed,
 		      struct loom_error *err)
 {
 	harness_init(h);
 	memset(marks, 0, sizeof(marks));
 	torn = 0;
 	for (uint32_t w = 0; w < h->p.workers; w++) {
-		memset(&turns_lanes[w], 0, sizeof(turns_lanes[w]));
-		harness_ctx(h, &turns_ctx[w], w, 0, &turns_lanes[w]);
-		turns_ctx[w].flags = 0;
-		turns_ctx[w].random = mix(seed * TURNS_MAX + w + 1) | 1;
+		h->rig.ctx[w].flags = 0;
+		h->rig.ctx[w].random = loom__mix(seed * 8 + w + 1) | 1;
 	}
-	if (turns_play(h->p.workers, turns_worker, mode, seed, 60 * size, 400000))
+	turns_harness = h;
+	if (loom__turns_play(h->p.workers, turns_worker, mode, seed, 60 * size, 400000))
 		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "stuck after %llu steps",
-				 (unsigned long long)turns.step);
+				 (unsigned long long)loom__turns_steps());
 	int rc = harness_check(h, err);
 	for (uint32_t i = 0; !rc && i < size; i++)
 		if (marks[i] != 1)
@@ -83,12 +81,7 @@ static struct harness *turns_open(const struct turns_setup *s, size_t term, uint
 {
 	struct loom_error err;
 	static struct loom_task initial[MOST];
-	uint32_t next = 0;
-	for (uint32_t i = 0; i < s->initials; i++) {
-		uint32_t n = (s->size - next) / (s->initials - i);
-		initial[i] = make(next, n, s->shape, seed);
-		next += n;
-	}
+	loom__tree_roots(initial, s->initials, s->size, s->shape, seed);
 	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
 						  .sched_opts = s->opts,
 						  .term = turns_term[term].name,
@@ -104,7 +97,7 @@ static struct harness *turns_open(const struct turns_setup *s, size_t term, uint
 						  .sched_dev = &turns_sched,
 						  .term_dev = &turns_term[term].dev},
 			 &err);
-	harness_must(h != NULL, s->opts, &err);
+	fake_must(h != NULL, s->opts, &err);
 	return h;
 }
 
@@ -117,7 +110,7 @@ static uint64_t turns_games(const struct turns_setup *s, size_t term, uint64_t g
 	uint64_t seed = only ? strtoull(only, NULL, 0) : 0, first = seed;
 	int rc = 0;
 	for (; seed < first + (only ? 1 : games); seed++) {
-		rc = turns_game(h, s->size, seed & 1 ? TURNS_PRIORITIES : TURNS_RANDOM, seed, &err);
+		rc = turns_game(h, s->size, seed & 1 ? LOOM__TURNS_PRIORITIES : LOOM__TURNS_RANDOM, seed, &err);
 		if (rc)
 			break;
 	}

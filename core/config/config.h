@@ -25,6 +25,7 @@ struct loom__diag {
 	struct loom__mistake *list;
 	size_t count, room;
 	size_t errors, warnings; /* all, also those not kept */
+	int failed;		 /* out of memory: some could not be kept */
 };
 void loom__diag_add(struct loom__diag *d, int warning, const char *file, int line, int column,
 		    const char *fmt, ...) LOOM_PRINTF(6, 7);
@@ -42,6 +43,13 @@ struct loom__entry {
 	int line, column, value_column;
 	struct loom__entry *was; /* the entry that this one overrode, or NULL */
 };
+
+/* Flags of the core's own rows, behind LOOM_OPT_DEPRECATED: words that may be paths of plug-ins, folders between
+ * colons. Like a LOOM_OPT_PATH they are relative to the conf. */
+enum { LOOM__OPT_FILES = 64, LOOM__OPT_FOLDERS = 128 };
+
+/* 1: memory ran out, entries or values got lost: nothing that cfg says can be relied on. */
+int loom__config_broken(const struct loom_config *cfg);
 
 /* The entry in force, or NULL. Section and key are matched without regard to case. A value from the
  * environment is seen once its key is declared. */
@@ -74,9 +82,9 @@ int loom__config_entries(const struct loom_config *cfg, loom__entry_fn *fn, void
 int loom__config_declare(struct loom_config *cfg, const char *section, const struct loom_opt *rows,
 			 const char *owner);
 
-/* The sections that were named, in order of appearance; free each and the list. NULL with *n 0:
- * none, or out of memory. */
-char **loom__config_sections(const struct loom_config *cfg, size_t *n);
+/* The sections that were named, in order of appearance; free each and the list. NULL with *n 0: none,
+ * or out of memory, and then cfg is broken. */
+char **loom__config_sections(struct loom_config *cfg, size_t *n);
 /* 1 when `section` was declared. */
 int loom__config_declared(const struct loom_config *cfg, const char *section);
 /* Keys of `section` are not reported by loom__config_unknown: its mistake was worded elsewhere. */

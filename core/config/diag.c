@@ -41,8 +41,10 @@ static struct loom__mistake *room_for(struct loom__diag *d, int warning)
 	if (d->count == d->room) {
 		size_t room = d->room ? d->room * 2 : 4;
 		struct loom__mistake *list = realloc(d->list, room * sizeof(*list));
-		if (!list)
+		if (!list) {
+			d->failed = 1;
 			return NULL;
+		}
 		d->list = list;
 		d->room = room;
 	}
@@ -73,6 +75,7 @@ void loom__diag_add(struct loom__diag *d, int warning, const char *file, int lin
 	va_end(args);
 	m.file = file ? strdup(file) : NULL;
 	int whole = m.text && (m.file || !file);
+	d->failed |= !whole;
 	if (m.text)
 		printable(m.text);
 	if (m.file)
@@ -115,6 +118,8 @@ void loom__diag_text(const struct loom__diag *d, struct loom__text *out)
 		loom__text_add(out, "%s%s: %s\n", m->file ? " " : "",
 			       m->warning ? "warning" : "error", m->text);
 	}
+	if (d->failed)
+		loom__text_add(out, "error: out of memory for all that is to be said\n");
 	size_t hidden = d->errors + d->warnings - d->count;
 	if (hidden)
 		loom__text_add(out, "%zu more not shown\n", hidden);

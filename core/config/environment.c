@@ -9,7 +9,7 @@
 #define PREFIX "GPULOOM_"
 
 /* Variables of that prefix which mean something else. */
-static const char *const reserved[] = {PREFIX "PLUGIN_PATH", PREFIX "LOG"};
+static const char *const reserved[] = {PREFIX "PLUGIN_PATH", PREFIX "LOG", PREFIX "RANK", PREFIX "RANKS", PREFIX "ROOT"};
 
 static void add_upper(struct loom__text *t, const char *s)
 {

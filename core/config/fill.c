@@ -32,12 +32,12 @@ static void report_missing(const struct fill *f, const struct loom_opt *row)
 		       row->help);
 }
 
-/* The value's path as an absolute one, or NULL with cfg->failed. */
-static const char *resolve(struct loom_config *cfg, const struct loom__entry *e)
+/* `name`, which e's value is or has in it, as an absolute path, or NULL with cfg->failed. */
+static const char *resolve(struct loom_config *cfg, const struct loom__entry *e, const char *name)
 {
 	struct loom__text near = {0}, path = {0};
 	const char *absolute = NULL;
-	loom__beside(&near, e->source == LOOM_FROM_FILE ? e->file : "", e->value);
+	loom__beside(&near, e->source == LOOM_FROM_FILE ? e->file : "", name);
 	if (loom__text_ok(&near) && near.at[0] != '/') {
 		char *here = getcwd(NULL, 0);
 		if (here)
@@ -54,6 +54,26 @@ static const char *resolve(struct loom_config *cfg, const struct loom__entry *e)
 	loom__text_free(&near);
 	loom__text_free(&path);
 	return absolute;
+}
+
+/* The value with the files among its words, or all of its folders, as absolute paths. */
+static const char *resolve_words(struct loom_config *cfg, const struct loom_opt *row, const struct loom__entry *e)
+{
+	const char *gaps = row->flags & LOOM__OPT_FOLDERS ? ":" : " \t,", *at = e->value;
+	struct loom__text out = {0};
+	while (*at && !cfg->failed) {
+		size_t gap = strspn(at, gaps), n = strcspn(at + gap, gaps);
+		loom__text_put(&out, at, gap);
+		const char *word = loom__config_keep(cfg, at + gap, n);
+		int is_path = word && n && (row->flags & LOOM__OPT_FOLDERS || strchr(word, '/'));
+		const char *path = is_path ? resolve(cfg, e, word) : word;
+		loom__text_add(&out, "%s", path ? path : "");
+		at += gap + n;
+	}
+	const char *all = loom__text_ok(&out) ? loom__config_keep(cfg, out.at ? out.at : "", out.length) : NULL;
+	loom__text_free(&out);
+	cfg->failed |= !all;
+	return cfg->failed ? NULL : all;
 }
 
 static void record(const struct fill *f, const struct loom_opt *row, const void *field,
@@ -93,7 +113,9 @@ static int take_entry(const struct fill *f, const struct loom_opt *row, const st
 		loom__diag_add(f->diag, 1, e->file, e->line, e->column,
 			       "'%s' in [%s] is deprecated: %s", e->spelling, e->section,
 			       row->help);
-	if (row->type == LOOM_OPT_PATH && text[0] && !(text = resolve(f->cfg, e)))
+	if (row->type == LOOM_OPT_PATH && text[0] && !(text = resolve(f->cfg, e, text)))
+		return LOOM_ENOMEM;
+	if (row->flags & (LOOM__OPT_FILES | LOOM__OPT_FOLDERS) && text[0] && !(text = resolve_words(f->cfg, row, e)))
 		return LOOM_ENOMEM;
 	int code = loom__value_parse(row, text, field, &err);
 	if (code)

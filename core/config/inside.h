@@ -3,6 +3,8 @@
 #ifndef LOOM_CONFIG_INSIDE_H
 #define LOOM_CONFIG_INSIDE_H
 
+#include <stddef.h>
+
 #include "config/config.h"
 
 /* Bounds: no conf comes near them, and searching lists one by one stays cheap. */
@@ -17,6 +19,12 @@ enum {
 	LOOM__FILE_MOST = 1 << 20,
 };
 
+/* Memory of a config: given back as a whole. */
+struct loom__block {
+	struct loom__block *next;
+	_Alignas(max_align_t) char bytes[];
+};
+
 /* ---- lines ---------------------------------------------------------------------------------- */
 
 /* Bytes of the text that is being scanned. */
@@ -29,21 +37,23 @@ enum { LOOM__ITEM_SECTION, LOOM__ITEM_KEY, LOOM__ITEM_INCLUDE };
 struct loom__item {
 	int kind;
 	int line, column, value_column;
-	struct loom__slice section, key, value;
+	struct loom__slice section, key;
+	struct loom__slice value; /* as it stands in the line, quotes and comment included, until it is read */
 };
 struct loom__items {
 	struct loom__item *at;
 	size_t count, room;
-	int failed; /* out of memory */
+	int failed;		     /* out of memory */
+	struct _dictionary_ *values; /* iniparser's, where the values are once they are read */
 };
 
 /* Cuts the text into items, as many as are without fault. */
 void loom__scan(const char *file, const char *text, size_t length, struct loom__items *items,
 		struct loom__diag *diag);
 
-/* Lets iniparser read the same text and compares. The scan must have found no error. */
-int loom__cross_check(const char *file, const char *text, size_t length,
-		      const struct loom__items *items, struct loom__diag *diag);
+/* Lets iniparser read the values. 0 or LOOM_ENOMEM. */
+int loom__items_read(const char *file, struct loom__items *items, struct loom__diag *diag);
+void loom__items_free(struct loom__items *items);
 
 /* What is wrong with a name or a text, in words, with the place, or NULL. */
 const char *loom__name_fault(struct loom__slice name, int dots, size_t *where);

@@ -78,7 +78,6 @@ static void take_items(struct reading *r, const struct loom__items *items)
 static void take_text(struct reading *r, const char *text, size_t length)
 {
 	struct loom__items items = {0};
-	size_t before = r->diag->errors;
 	if (length >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2))) {
 		loom__diag_add(r->diag, 0, r->path, 1, 1,
 			       "the file is in UTF-16; save it as UTF-8");
@@ -90,13 +89,10 @@ static void take_text(struct reading *r, const char *text, size_t length)
 		length -= 3;
 	}
 	loom__scan(r->path, text, length, &items, r->diag);
-	if (items.failed)
-		r->cfg->failed = 1;
-	else if (r->diag->errors == before &&
-		 loom__cross_check(r->path, text, length, &items, r->diag) == LOOM_ENOMEM)
+	if (items.failed || loom__items_read(r->path, &items, r->diag))
 		r->cfg->failed = 1;
 	take_items(r, &items);
-	free(items.at);
+	loom__items_free(&items);
 }
 
 /* The file in the same folder whose name is nearest to path's; free() it. */

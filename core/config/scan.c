@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line scanner. It refuses more than iniparser does: all on which iniparser would stop, and all
- * that it would silently read in another way than the user meant. */
+/* The line scanner: where sections, keys and values stand. It refuses all on which iniparser would stop,
+ * and all that it would silently read in another way than the user meant. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,17 +143,17 @@ static void scan_header(struct scan *s, struct loom__slice line)
 		    .kind = LOOM__ITEM_SECTION, .column = column_of(s, line.at), .section = name});
 }
 
-/* The text between quotes; nothing but a comment may follow. 0 when it is wrong. */
-static int scan_quoted(struct scan *s, struct loom__slice *value)
+/* Nothing but a comment may follow the closing quote. 0 when it is wrong. */
+static int check_quoted(const struct scan *s, struct loom__slice value)
 {
-	const char *start = value->at + 1;
-	const char *close = memchr(start, value->at[0], value->n - 1);
+	const char *start = value.at + 1;
+	const char *close = memchr(start, value.at[0], value.n - 1);
 	if (!close) {
-		REFUSE(s, value->at, "no %c ends the quoted value", value->at[0]);
+		REFUSE(s, value.at, "no %c ends the quoted value", value.at[0]);
 		return 0;
 	}
 	struct loom__slice inner = {start, (size_t)(close - start)};
-	struct loom__slice rest = {close + 1, value->n - inner.n - 2};
+	struct loom__slice rest = {close + 1, value.n - inner.n - 2};
 	rest = loom__strip(rest);
 	const char *backslash = memchr(inner.at, '\\', inner.n);
 	if (backslash) {
@@ -165,21 +165,18 @@ static int scan_quoted(struct scan *s, struct loom__slice *value)
 		REFUSE(s, rest.at, "text after the closing quote");
 		return 0;
 	}
-	*value = inner;
 	return 1;
 }
 
-static void scan_plain(struct scan *s, struct loom__slice *value)
+static void check_plain(const struct scan *s, struct loom__slice value)
 {
 	size_t n = 0;
-	while (n < value->n && value->at[n] != ';' && value->at[n] != '#')
+	while (n < value.n && value.at[n] != ';' && value.at[n] != '#')
 		n++;
-	if (n && n < value->n && !loom__blank(value->at[n - 1]))
-		loom__diag_add(s->diag, 1, s->file, s->line, column_of(s, value->at + n),
+	if (n && n < value.n && !loom__blank(value.at[n - 1]))
+		loom__diag_add(s->diag, 1, s->file, s->line, column_of(s, value.at + n),
 			       "value cut at '%c'; quote it, or put a blank before a comment",
-			       value->at[n]);
-	value->n = n;
-	*value = loom__strip(*value);
+			       value.at[n]);
 }
 
 static const struct loom__item *first_of(const struct loom__items *items,
@@ -247,10 +244,10 @@ static void scan_key(struct scan *s, struct loom__slice line)
 	value = loom__strip(value);
 	int value_column = column_of(s, value.at);
 	if (value.n && (value.at[0] == '"' || value.at[0] == '\'')) {
-		if (!scan_quoted(s, &value))
+		if (!check_quoted(s, value))
 			return;
 	} else {
-		scan_plain(s, &value);
+		check_plain(s, value);
 	}
 	scan_pair(s, key, value, value_column);
 }

@@ -40,7 +40,7 @@ int loom__config_declared(const struct loom_config *cfg, const char *section)
 	return find_section(cfg, section) != NULL;
 }
 
-char **loom__config_sections(const struct loom_config *cfg, size_t *n)
+char **loom__config_sections(struct loom_config *cfg, size_t *n)
 {
 	size_t most = 0;
 	for (const struct loom__header *h = cfg->headers; h; h = h->next)
@@ -50,6 +50,7 @@ char **loom__config_sections(const struct loom_config *cfg, size_t *n)
 	for (const struct loom__header *h = cfg->headers; names && h; h = h->next)
 		if ((names[*n] = strdup(h->section)))
 			++*n;
+	cfg->failed |= *n < most;
 	return names;
 }
 

@@ -15,7 +15,6 @@
 
 #include "config/config.h"
 #include "plugin/identity.h"
-#include "plugin/peek.h"
 
 struct op {
 	size_t offset; /* 0, which is `size`, ends a list */
@@ -69,7 +68,9 @@ static const struct {
 			       OP(loom_sync_dev, release), END},
 		       .rule = DEV_MUST},
 	[LOOM_BARRIER] = {.host = {POLICY, END},
-			  .dev = {OP(loom_barrier_dev, wait), END},
+			  .dev = {OP(loom_barrier_dev, wait), OP(loom_barrier_dev, arrive),
+				  OP(loom_barrier_dev, test), OP(loom_barrier_dev, await),
+				  OP(loom_barrier_dev, missing), END},
 			  .rule = DEV_MUST},
 	[LOOM_TRIGGER] = {.host = {POLICY, OP(loom_trigger_ops, post), OP(loom_trigger_ops, cancel),
 				   OP(loom_trigger_ops, flush), OP(loom_trigger_ops, room), END},
@@ -99,20 +100,18 @@ union table {
 static int read_table(const char *path, const struct loom_plugin *p, const char *which,
 		      const void *from, union table *to, struct loom_error *err)
 {
-	size_t size;
 	memset(to, 0, sizeof(*to));
 	if (!from)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
 				  "%s: plug-in '%s' has no %s; give LOOM_PLUGIN_DEFINE one", path,
 				  p->name, which);
-	if (loom__peek(&size, from, sizeof(size)) != sizeof(size) || size < sizeof(size) ||
-	    loom__peek(to, from, size < sizeof(*to) ? size : sizeof(*to)) <
-		    (size < sizeof(*to) ? size : sizeof(*to)))
+	size_t size = *(const size_t *)from;
+	if (size < sizeof(size))
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: the %s of plug-in '%s' does not begin with its size or is "
-				  "not readable; "
-				  "set .size = sizeof of its struct",
+				  "%s: the %s of plug-in '%s' does not begin with its size; set .size = sizeof of "
+				  "its struct",
 				  path, which, p->name);
+	memcpy(to, from, size < sizeof(*to) ? size : sizeof(*to));
 	return 0;
 }
 
@@ -194,44 +193,10 @@ int loom__ops_check(const char *path, const struct loom_plugin *p, struct loom_e
 	return rc ? rc : check_device_code(path, p, err);
 }
 
-static int readable_text(const char *text)
-{
-	char copy[4096];
-	return !text || !loom__peek_string(copy, sizeof(copy), text);
-}
-
-static int readable_row(const struct loom_opt *row)
-{
-	if (!readable_text(row->name) || !readable_text(row->dflt) || !readable_text(row->help))
-		return 0;
-	for (size_t i = 0; row->choices; i++) {
-		const char *choice;
-		if (loom__peek(&choice, row->choices + i, sizeof(choice)) != sizeof(choice) ||
-		    !readable_text(choice))
-			return 0;
-		if (!choice)
-			break;
-	}
-	return 1;
-}
-
 int loom__options_check(const char *path, const struct loom_plugin *p, struct loom_error *err)
 {
-	enum { MOST_ROWS = 1000 };
 	struct loom_error cause = {0};
 	path = loom__shown(path);
-	for (unsigned i = 0; p->opts; i++) {
-		struct loom_opt row;
-		if (i == MOST_ROWS || loom__peek(&row, p->opts + i, sizeof(row)) != sizeof(row) ||
-		    !readable_row(&row))
-			return LOOM__FAIL(err, LOOM_EPLUGIN,
-					  "%s: option row %u of plug-in '%s' is not readable; end "
-					  "the table with "
-					  "a row whose name is NULL",
-					  path, i + 1, p->name);
-		if (!row.name)
-			break;
-	}
 	if (p->opts && loom__rows_check(p->opts, p->opts_size, &cause))
 		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has a bad option row: %s",
 				  path, p->name, cause.text);

@@ -32,6 +32,7 @@ struct file {
 	int fd;
 	uint64_t size;
 	unsigned notes; /* looked at so far */
+	int number;	/* errno of a read that failed: nothing that was found since counts */
 };
 
 static int inside(const struct file *f, uint64_t offset, uint64_t length)
@@ -39,9 +40,30 @@ static int inside(const struct file *f, uint64_t offset, uint64_t length)
 	return offset <= f->size && length <= f->size - offset;
 }
 
-static int get(const struct file *f, uint64_t offset, void *to, size_t n)
+static int get(struct file *f, uint64_t offset, void *to, size_t n)
 {
-	return inside(f, offset, n) && pread(f->fd, to, n, (off_t)offset) == (ssize_t)n;
+	char *at = to;
+	if (!inside(f, offset, n))
+		return 0;
+	while (n) {
+		ssize_t got = pread(f->fd, at, n, (off_t)offset);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			f->number = errno;
+		if (got <= 0)
+			return 0;
+		at += got;
+		offset += (uint64_t)got;
+		n -= (size_t)got;
+	}
+	return 1;
+}
+
+static int unreadable(const struct file *f, int number, struct loom_error *err)
+{
+	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: cannot be read: %s%s", f->path, strerror(number),
+			  number == EACCES ? "; check its permissions" : "");
 }
 
 static int cut_short(const struct file *f, struct loom_error *err)
@@ -111,7 +133,7 @@ static int read_sections(struct file *f, const Elf64_Ehdr *h, int *found, struct
 	return 0;
 }
 
-static int read_header(const struct file *f, Elf64_Ehdr *h, struct loom_error *err)
+static int read_header(struct file *f, Elf64_Ehdr *h, struct loom_error *err)
 {
 	if (!get(f, 0, h, sizeof(*h)) || memcmp(h->e_ident, ELFMAG, SELFMAG))
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
@@ -155,11 +177,9 @@ int loom__elf_read(const char *path, int *found, struct loom_manifest *out, stru
 	f.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (f.fd < 0)
 		return errno == ENOENT || errno == ENOTDIR
-			       ? LOOM__FAIL(err, LOOM_ENOENT, "%s: no such file; check the path",
+			       ? LOOM__FAIL(err, LOOM_ENOENT, "%s: no such plug-in file; check the path",
 					    f.path)
-			       : LOOM__FAIL(err, LOOM_EPLUGIN,
-					    "%s: cannot be read: %s; check its permissions", f.path,
-					    strerror(errno));
+			       : unreadable(&f, errno, err);
 	int rc;
 	if (fstat(f.fd, &st) || !S_ISREG(st.st_mode)) {
 		rc = LOOM__FAIL(err, LOOM_EPLUGIN,
@@ -168,6 +188,8 @@ int loom__elf_read(const char *path, int *found, struct loom_manifest *out, stru
 	} else {
 		f.size = (uint64_t)st.st_size;
 		rc = read_file(&f, found, out, err);
+		if (f.number)
+			rc = unreadable(&f, f.number, err);
 	}
 	close(f.fd);
 	if (*found) {

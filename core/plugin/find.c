@@ -10,27 +10,27 @@
 #include "plugin/identity.h"
 #include "plugin/registry.h"
 
-static int find_path(const char *name, char **path, struct loom_error *err)
+int loom__plugin_real(const char *name, char **path, struct loom_error *err)
 {
 	*path = realpath(name, NULL);
-	return *path ? 0
-		     : LOOM__FAIL(err, LOOM_ENOENT, "%s: no such plug-in file: %s; check the path",
-				  loom__shown(name), strerror(errno));
+	if (*path)
+		return 0;
+	if (errno == ENOMEM)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "%s: out of memory", loom__shown(name));
+	return LOOM__FAIL(err, LOOM_ENOENT, "%s: no such plug-in file: %s; check the path", loom__shown(name),
+			  strerror(errno));
 }
 
-/* FOLDER/sched_mgws.so, for "mgws" and for "sched_mgws". */
-static char *try_folder(const char *folder, const char *prefix, const char *name)
+/* FOLDER/sched_mgws.so, for "mgws" and for "sched_mgws". NULL: it is not there. */
+static const char *try_folder(const char *folder, const char *prefix, const char *name, char path[PATH_MAX])
 {
-	char path[PATH_MAX];
 	size_t n = strlen(prefix);
 	int whole = !strncmp(name, prefix, n) && name[n] == '_';
-	int length = snprintf(path, sizeof(path), "%s/%s_%s.so", folder, prefix, name);
-	if (length > 0 && (size_t)length < sizeof(path) && !access(path, F_OK))
-		return realpath(path, NULL);
-	length = snprintf(path, sizeof(path), "%s/%s.so", folder, name);
-	return whole && length > 0 && (size_t)length < sizeof(path) && !access(path, F_OK)
-		       ? realpath(path, NULL)
-		       : NULL;
+	int length = snprintf(path, PATH_MAX, "%s/%s_%s.so", folder, prefix, name);
+	if (length > 0 && length < PATH_MAX && !access(path, F_OK))
+		return path;
+	length = snprintf(path, PATH_MAX, "%s/%s.so", folder, name);
+	return whole && length > 0 && length < PATH_MAX && !access(path, F_OK) ? path : NULL;
 }
 
 /* The short names of that kind, told from file names alone. */
@@ -70,7 +70,8 @@ static int not_found(const struct loom__search *s, enum loom_kind kind, const ch
 	for (size_t i = 0; i < s->count; i++)
 		loom__text_add(&folders, "%s%s", i ? ", " : "", loom__shown(s->folder[i]));
 	const char *nearest = loom__nearest(name, names, count);
-	int rc =
+	int rc = !loom__text_ok(&there) || !loom__text_ok(&folders) ?
+		LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while listing plug-ins") :
 		LOOM__FAIL(err, LOOM_ENOENT, "no %s plug-in '%s' in %s; %s%s%s%s", section, name,
 			   folders.at ? folders.at : "any folder (none was found: set plugin_path)",
 			   nearest ? "did you mean '" : "", nearest ? nearest : "",
@@ -84,11 +85,12 @@ static int not_found(const struct loom__search *s, enum loom_kind kind, const ch
 int loom__plugin_find(const struct loom__search *s, enum loom_kind kind, const char *name,
 		      char **path, struct loom_error *err)
 {
+	char file[PATH_MAX];
 	if (strchr(name, '/'))
-		return find_path(name, path, err);
+		return loom__plugin_real(name, path, err);
 	for (size_t i = 0; i < s->count; i++)
-		if ((*path = try_folder(s->folder[i], loom__kind_name(kind), name)))
-			return 0;
+		if (try_folder(s->folder[i], loom__kind_name(kind), name, file))
+			return loom__plugin_real(file, path, err);
 	int rc = loom__plugin_absent(s, kind, name, err);
 	return rc ? rc : not_found(s, kind, name, err);
 }

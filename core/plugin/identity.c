@@ -2,10 +2,10 @@
 #include "plugin/identity.h"
 
 #include <gpuloom/gpuloom.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/peek.h"
 
 void loom__clean(char *text, size_t room)
 {
@@ -63,7 +63,7 @@ void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out)
 				      .min_host_abi = p->min_host_abi};
 #define TAKE(field)                                                                                \
 	do {                                                                                       \
-		loom__peek_string(out->field, sizeof(out->field), p->field);                       \
+		snprintf(out->field, sizeof(out->field), "%s", p->field ? p->field : "");          \
 		loom__clean(out->field, sizeof(out->field));                                       \
 	} while (0)
 	TAKE(name);

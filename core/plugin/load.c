@@ -11,7 +11,6 @@
 #include "plugin/check.h"
 #include "plugin/elf.h"
 #include "plugin/identity.h"
-#include "plugin/peek.h"
 #include "plugin/registry.h"
 
 typedef const struct loom_plugin *entry_fn(void);
@@ -31,9 +30,12 @@ static int check_kind(const char *path, const struct loom_manifest *m, enum loom
 			  loom__kind_section(kind), loom__kind_section(m->kind));
 }
 
-static int refuse_link(const char *path, struct loom_error *err)
+/* `number`: errno of dlopen(), whose sentence does not say that memory was short. */
+static int refuse_link(const char *path, int number, struct loom_error *err)
 {
 	const char *why = dlerror();
+	if (number == ENOMEM)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "%s: out of memory while it was loaded", loom__shown(path));
 	size_t n = strlen(path);
 	if (!why)
 		why = "no reason given";
@@ -81,20 +83,14 @@ static int read_descriptor(const char *path, const struct loom_plugin *from, str
 {
 	const size_t head = offsetof(struct loom_plugin, size) + sizeof(to->size);
 	memset(to, 0, sizeof(*to));
-	if (loom__peek(to, from, head) != head)
+	if (!from)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: its loom_plugin_entry returned %s where a descriptor is "
-				  "needed; declare "
-				  "the plug-in with LOOM_PLUGIN_DEFINE",
-				  loom__shown(path),
-				  from ? "an address that cannot be read" : "NULL");
-	size_t want = to->size < sizeof(*to) ? to->size : sizeof(*to);
-	if (to->magic == LOOM_PLUGIN_MAGIC && loom__peek(to, from, want) != want)
-		return LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: its descriptor is shorter in memory than the %zu bytes that "
-				  "it states; "
-				  "set .size = sizeof(struct loom_plugin)",
-				  loom__shown(path), to->size);
+				  "%s: its loom_plugin_entry returned NULL where a descriptor is needed; declare the "
+				  "plug-in with LOOM_PLUGIN_DEFINE",
+				  loom__shown(path));
+	memcpy(to, from, head);
+	if (to->magic == LOOM_PLUGIN_MAGIC)
+		memcpy(to, from, to->size < sizeof(*to) ? to->size : sizeof(*to));
 	return 0;
 }
 
@@ -103,10 +99,8 @@ static int check_strings(const char *path, const struct loom_plugin *p, struct l
 	const struct {
 		const char *what, *text;
 	} must[] = {{"version", p->version}, {"license", p->license}, {"summary", p->summary}};
-	char copy[512];
 	for (size_t i = 0; i < LOOM__COUNT(must); i++)
-		if (!must[i].text || loom__peek_string(copy, sizeof(copy), must[i].text) ||
-		    !copy[0])
+		if (!must[i].text || !must[i].text[0])
 			return LOOM__FAIL(
 				err, LOOM_EPLUGIN,
 				"%s: plug-in '%s' states no %s; give LOOM_PLUGIN_DEFINE one",
@@ -166,17 +160,27 @@ static int check_descriptor(const char *path, const struct loom_manifest *note,
 }
 
 /* Signals belong to the process, but libraries of drivers set handlers in their constructors (those of
- * InfiniPath print a backtrace at SIGINT and end the process): they are put back. */
-static void *open_file(const char *path)
+ * InfiniPath print a backtrace at SIGINT and end the process): they are put back. A request to stop that comes
+ * meanwhile waits until then. */
+static void *open_file(const char *path, int *number)
 {
 	struct sigaction before[NSIG] = {0}, now;
+	sigset_t stops, mask;
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGINT);
+	sigaddset(&stops, SIGTERM);
+	sigaddset(&stops, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &stops, &mask);
 	for (int s = 1; s < NSIG; s++)
 		sigaction(s, NULL, &before[s]);
 	/* Never closed: device run times, thread-local storage and leak reports outlive a plug-in. */
+	errno = 0;
 	void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	*number = errno; /* sigaction() refuses some signals */
 	for (int s = 1; s < NSIG; s++)
 		if (!sigaction(s, NULL, &now) && now.sa_handler != before[s].sa_handler)
 			sigaction(s, &before[s], NULL);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	return handle;
 }
 
@@ -193,8 +197,9 @@ static int load(const char *path, enum loom_kind kind, const struct loom_plugin 
 		rc = check_kind(path, &note, kind, err);
 	if (rc)
 		return rc;
-	void *handle = open_file(path);
-	rc = handle ? find_entry(path, handle, &entry, err) : refuse_link(path, err);
+	int number;
+	void *handle = open_file(path, &number);
+	rc = handle ? find_entry(path, handle, &entry, err) : refuse_link(path, number, err);
 	if (rc)
 		return rc;
 	const struct loom_plugin *p = entry();
@@ -207,11 +212,10 @@ static int load(const char *path, enum loom_kind kind, const struct loom_plugin 
 int loom__plugin_load(const char *path, enum loom_kind kind, const struct loom_plugin **out,
 		      struct loom_error *err)
 {
-	char *real = realpath(path, NULL);
-	if (!real)
-		return LOOM__FAIL(err, LOOM_ENOENT, "%s: no such file: %s; check the path",
-				  loom__shown(path), strerror(errno));
-	int rc = load(real, kind, out, err);
+	char *real;
+	int rc = loom__plugin_real(path, &real, err);
+	if (!rc)
+		rc = load(real, kind, out, err);
 	free(real);
 	return rc;
 }

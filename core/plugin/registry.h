@@ -42,6 +42,9 @@ int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom
 int loom__plugin_find(const struct loom__search *s, enum loom_kind kind, const char *name, char **path,
 		      struct loom_error *err);
 
+/* The real path of a file; else *path is NULL. */
+int loom__plugin_real(const char *name, char **path, struct loom_error *err);
+
 /* A plug-in that the build left out, as FOLDER/KIND_NAME.absent says: its first line why, its second what
  * mends it. */
 struct loom__absent {

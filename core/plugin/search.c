@@ -13,10 +13,10 @@
 #include "plugin/identity.h"
 #include "plugin/registry.h"
 
-/* From the folder of the installed executable to that of the installed library. */
-#ifndef LOOM_LIBDIR_FROM_BINDIR
-#define LOOM_LIBDIR_FROM_BINDIR "../lib"
-#endif
+static int no_memory(struct loom_error *err)
+{
+	return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while listing plug-in folders");
+}
 
 /* Takes ownership of `folder`, a real path. */
 static int add(struct loom__search *s, char *folder, struct loom_error *err)
@@ -29,7 +29,7 @@ static int add(struct loom__search *s, char *folder, struct loom_error *err)
 	char **more = realloc(s->folder, (s->count + 1) * sizeof(*more));
 	if (!more) {
 		free(folder);
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while listing plug-in folders");
+		return no_memory(err);
 	}
 	s->folder = more;
 	s->folder[s->count++] = folder;
@@ -45,6 +45,8 @@ static int consider(struct loom__search *s, const char *folder, const char *orig
 	if (!real || stat(real, &st)) {
 		int why = errno;
 		free(real);
+		if (why == ENOMEM)
+			return no_memory(err);
 		return !origin ? 0
 			       : LOOM__FAIL(err, LOOM_ENOENT,
 					    "%s: plug-in folder of %s: %s; correct the path or "
@@ -107,12 +109,13 @@ static int consider_own(struct loom__search *s, struct loom_error *err)
 	static const char *const places[] = {
 		"plugins",                                  /* the build folder */
 		"gpuloom/plugins",                          /* beside the installed library */
-		LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the installed executable */
+		LOOM_LIBDIR_FROM_BINDIR "/gpuloom/plugins", /* from the installed executable; the Makefile says it */
 	};
 	char own[PATH_MAX], folder[PATH_MAX];
 	int rc = 0;
+	errno = 0;
 	if (own_folder(own))
-		return 0;
+		return errno == ENOMEM ? no_memory(err) : 0;
 	for (size_t i = 0; !rc && i < LOOM__COUNT(places); i++) {
 		int n = snprintf(folder, sizeof(folder), "%s/%s", own, places[i]);
 		if (n > 0 && (size_t)n < sizeof(folder))

@@ -4,120 +4,130 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "run/build.h"
 #include "run/engine.h"
-#include "run/environment.h"
-#include "run/hash.h"
 
 static int add_option(void *arg, const struct loom__effective *e)
 {
 	char name[200], at[400];
 	snprintf(name, sizeof(name), "%s.%s", e->section, e->key);
-	cJSON *o = cJSON_AddObjectToObject(arg, name);
-	if (!o)
-		return LOOM_ENOMEM;
-	cJSON_AddStringToObject(o, "value", e->value);
-	cJSON_AddStringToObject(o, "written", e->shown ? e->shown : "");
-	cJSON_AddStringToObject(o, "source",
+	cJSON *o = loom__json_add_object(arg, name);
+	loom__json_add_text(o, "value", e->value);
+	loom__json_add_text(o, "written", e->shown ? e->shown : "");
+	loom__json_add_text(o, "source",
 				loom__source_name(e->entry ? e->entry->source : LOOM_FROM_DEFAULT));
 	if (e->entry && e->entry->file) {
 		if (e->entry->line)
 			snprintf(at, sizeof(at), "%s:%d", e->entry->file, e->entry->line);
 		else
 			snprintf(at, sizeof(at), "%s", e->entry->file);
-		cJSON_AddStringToObject(o, "at", at);
+		loom__json_add_text(o, "at", at);
 	}
 	if (e->row && e->row->dflt)
-		cJSON_AddStringToObject(o, "default", e->row->dflt);
+		loom__json_add_text(o, "default", e->row->dflt);
 	return 0;
 }
 
 static void add_plugins(cJSON *about, const struct loom_stack *s)
 {
-	cJSON *list = cJSON_AddArrayToObject(about, "plugins");
+	cJSON *list = loom__json_add_array(about, "plugins");
 	for (size_t i = 0; i < s->plan.choices; i++) {
 		const struct loom__choice *c = &s->plan.choice[i];
 		if (c->kind == LOOM_DEVICE && i > 0 && s->plan.choice[i - 1].plugin == c->plugin)
 			continue;
 		cJSON *o = cJSON_CreateObject();
-		cJSON_AddStringToObject(o, "kind", loom__kind_name(c->kind));
-		cJSON_AddStringToObject(o, "name", c->plugin->name);
-		cJSON_AddStringToObject(o, "version", c->plugin->version);
-		cJSON_AddStringToObject(o, "path", c->path);
-		char digest[LOOM__HASH_TEXT];
-		struct loom_error err;
-		if (loom__hash_file(c->path, digest, &err))
-			loom__fact_none(o, "sha256", "%s", err.text);
-		else
-			cJSON_AddStringToObject(o, "sha256", digest);
-		cJSON_AddItemToArray(list, o);
+		loom__json_add_text(o, "kind", loom__kind_name(c->kind));
+		loom__json_add_text(o, "name", c->plugin->name);
+		loom__json_add_text(o, "version", c->plugin->version);
+		loom__json_add_text(o, "path", c->path);
+		loom__json_append(list, o);
 	}
 }
 
 static void add_devices(cJSON *about, const struct loom_stack *s)
 {
-	cJSON *list = cJSON_AddArrayToObject(about, "devices");
+	cJSON *list = loom__json_add_array(about, "devices");
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		const struct loom_device_shape *shape = &s->shape[d];
 		cJSON *o = cJSON_CreateObject();
-		cJSON_AddStringToObject(o, "name", shape->name);
-		cJSON_AddNumberToObject(o, "first_worker", shape->first_worker);
-		cJSON_AddNumberToObject(o, "workers", shape->workers);
-		cJSON_AddNumberToObject(o, "lanes", shape->lanes);
+		loom__json_add_text(o, "name", shape->name);
+		loom__json_add_number(o, "first_worker", shape->first_worker);
+		loom__json_add_number(o, "workers", shape->workers);
+		loom__json_add_number(o, "lanes", shape->lanes);
 		if (shape->numa_node >= 0)
-			cJSON_AddNumberToObject(o, "numa_node", shape->numa_node);
-		cJSON_AddItemToArray(list, o);
+			loom__json_add_number(o, "numa_node", shape->numa_node);
+		loom__json_append(list, o);
 	}
 }
 
-void loom__build_revision(cJSON *gpuloom)
+/* Of all results of a stack. */
+static cJSON *about_stack(const struct loom_stack *s)
 {
-	if (*LOOM_BUILD_REVISION)
-		cJSON_AddStringToObject(gpuloom, "revision", LOOM_BUILD_REVISION);
-	else
-		loom__fact_none(gpuloom, "revision", "not built in a git checkout");
+	cJSON *about = cJSON_CreateObject();
+	cJSON *version = loom__json_add_object(about, "gpuloom");
+	loom__json_add_text(version, "version", loom_version());
+	loom__json_add_text(about, "title", s->plan.run.title ? s->plan.run.title : "");
+	loom__json_add_text(about, "workload", s->plan.run.workload ? s->plan.run.workload : "");
+	loom__config_each(s->plan.cfg, add_option, loom__json_add_object(about, "config"));
+	add_plugins(about, s);
+	add_devices(about, s);
+	if (!loom__json_broken(about))
+		return about;
+	cJSON_Delete(about);
+	return NULL;
+}
+
+static struct loom_result *make(const struct loom_stack *s)
+{
+	struct loom_result *r = calloc(1, sizeof(*r));
+	if (r)
+		*r = (struct loom_result){.status = "failed",
+					  .workers = s->layout.workers,
+					  .began_ns = loom__now_ns(),
+					  .began = time(NULL)};
+	return r;
 }
 
 struct loom_result *loom__result_create(const struct loom_stack *s)
 {
-	struct loom_result *r = calloc(1, sizeof(*r));
-	cJSON *about = cJSON_CreateObject();
-	if (!r || !about)
-		goto fail;
-	r->status = "failed";
-	r->workers = s->layout.workers;
-	r->began_ns = loom__now_ns();
-	r->about = about;
-
-	char when[32];
-	time_t now = time(NULL);
-	struct tm utc;
-	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-	cJSON *version = cJSON_AddObjectToObject(about, "gpuloom");
-	cJSON_AddStringToObject(version, "version", loom_version());
-	loom__build_revision(version);
-	cJSON_AddStringToObject(about, "started", when);
-	cJSON_AddStringToObject(about, "title", s->plan.run.title ? s->plan.run.title : "");
-	cJSON_AddStringToObject(about, "workload", s->plan.run.workload ? s->plan.run.workload : "");
-	cJSON *config = cJSON_AddObjectToObject(about, "config");
-	if (!version || !config || loom__config_each(s->plan.cfg, add_option, config))
-		goto fail;
-	add_plugins(about, s);
-	add_devices(about, s);
-	cJSON *environment = cJSON_AddObjectToObject(about, "environment"), *facts = loom__environment();
-	if (!environment || !facts) {
-		cJSON_Delete(facts);
-		goto fail;
-	}
-	cJSON_AddItemToObject(environment, "before", facts);
-	return r;
-fail:
-	cJSON_Delete(about);
+	struct loom_result *r = make(s);
+	if (r)
+		r->about = about_stack(s);
+	if (r && r->about)
+		return r;
 	free(r);
 	return NULL;
 }
 
-const char *loom_version(void)
+void loom__about_drop(void *at)
 {
-	return LOOM_VERSION_TEXT;
+	struct loom__about *a = at;
+	/* Release what this one read; who drops it last acquires that, and frees. */
+	if (!a || __atomic_sub_fetch(&a->users, 1, __ATOMIC_ACQ_REL))
+		return;
+	cJSON_Delete(a->about);
+	free(a);
+}
+
+struct loom_result *loom__result_share(struct loom_stack *s)
+{
+	struct loom__about *a = s->about;
+	if (!a) {
+		a = calloc(1, sizeof(*a));
+		if (a)
+			a->about = about_stack(s);
+		if (!a || !a->about) {
+			free(a);
+			return NULL;
+		}
+		a->users = 1;
+		s->about = a;
+		s->about_drop = loom__about_drop;
+	}
+	struct loom_result *r = make(s);
+	if (!r)
+		return NULL;
+	/* Relaxed: the stack's own use keeps it alive. */
+	__atomic_fetch_add(&a->users, 1, __ATOMIC_RELAXED);
+	r->shared = a;
+	return r;
 }

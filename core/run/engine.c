@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "run/engine.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/environment.h"
-#include "run/trace.h"
 
+/* Workers append to their buffers from the start, in each execution. */
+static void empty_traces(struct loom_stack *s)
+{
+	for (uint32_t w = 0; s->trace_room && w < s->layout.workers; w++)
+		*loom__trace_of(s, w) = (struct loom_trace){.room = s->trace_room, .every = s->trace_every};
+}
+
+/* Everything into its starting state, operations posted. */
 static int init_policies(struct loom_stack *s, struct loom_error *err)
 {
 	memset(s->counters, 0, s->layout.workers * sizeof(*s->counters));
-	loom__trace_reset(s);
+	empty_traces(s);
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
 		int rc = p->ops->init(p->self, &s->layout, &p->view, err);
 		if (rc)
 			return rc;
 	}
-	return loom__segments_push(s, err);
+	int rc = loom__wire(s, err);
+	return rc ? rc : loom__segments_push(s, err); /* posts may stand in devices' memory */
 }
 
 /* The workload has no tasks: whatever scheduler is selected takes no part. */
@@ -82,7 +90,21 @@ static void add_core_metrics(const struct loom_stack *s, struct loom__sample *sa
 #undef LOOM__METRIC
 }
 
-static int append(struct loom_result *r, struct loom__sample **sample, struct loom_error *err)
+/* Units of work per second. Not of all ranks: each reports its own work. */
+static void lead_by_rate(struct loom_report *r, const char *work, double seconds)
+{
+	char name[sizeof(r->list->name) + 8], unit[sizeof(r->list->name)];
+	const struct loom__metric *amount = NULL;
+	for (size_t i = 0; i < r->count; i++)
+		amount = strcmp(r->list[i].name, work) ? amount : &r->list[i];
+	snprintf(name, sizeof(name), "%s_per_s", work);
+	snprintf(unit, sizeof(unit), "%s/s", amount && *amount->unit ? amount->unit : work);
+	if (amount && seconds > 0) /* the workload's own figure stays */
+		loom__report_add(r, name, unit, LOOM_BETTER_MORE, amount->value / seconds);
+	loom__report_lead(r, name);
+}
+
+static int append(struct loom_result *r, struct loom__sample *sample, struct loom_error *err)
 {
 	if (r->samples == r->room) {
 		size_t room = r->room ? 2 * r->room : 16;
@@ -92,9 +114,8 @@ static int append(struct loom_result *r, struct loom__sample **sample, struct lo
 		r->sample = list;
 		r->room = room;
 	}
-	*sample = &r->sample[r->samples];
-	**sample = (struct loom__sample){.counters = calloc(r->workers, sizeof(struct loom_counters))};
-	return (*sample)->counters ? 0 : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	r->sample[r->samples++] = *sample;
+	return 0;
 }
 
 static int finish_sample(struct loom_stack *s, struct loom__sample *sample, struct loom_error *err)
@@ -106,8 +127,14 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 		rc = check_counters(s, err);
 	if (rc)
 		return rc;
-	memcpy(sample->counters, s->counters, s->layout.workers * sizeof(*s->counters));
-	add_core_metrics(s, sample);
+	if (!sample->report.unread) {
+		size_t bytes = s->layout.workers * sizeof(*s->counters);
+		sample->counters = malloc(bytes);
+		if (!sample->counters)
+			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+		memcpy(sample->counters, s->counters, bytes);
+		add_core_metrics(s, sample);
+	}
 	for (size_t i = 0; i < s->policies && !rc; i++) {
 		struct loom__policy *p = &s->policy[i];
 		const struct loom_workload_ops *w = p->choice->plugin->ops;
@@ -123,36 +150,46 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 		sample->report.retime = 0;
 		if (sample->report.count)
 			sample->seconds = sample->report.list[0].value;
+		if (!rc && LOOM_HAS(w, work) && sample->report.count)
+			lead_by_rate(&sample->report, w->work, sample->seconds);
 	}
 	if (!rc && sample->report.failed)
 		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	return rc;
 }
 
-int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
-		       struct loom_error *err)
+/* How a sample is executed. */
+enum {
+	ALONE = 1,    /* GO without READY */
+	MEASURED = 2, /* somebody asks for its figures */
+	AWAITED = 4,  /* end() follows at once */
+};
+
+static int begin(struct loom_stack *s, int how, struct loom_error *err)
 {
-	struct loom__sample *sample = NULL;
-	uint64_t begin = 0, end = 0;
-	int rc = append(r, &sample, err);
-	if (rc)
-		return rc;
-	sample->warmup = warmup;
 	struct loom__agreed agreed = {0};
-	rc = init_policies(s, err);
-	if (!rc)
-		rc = loom__wire(s, err);
+	int rc = init_policies(s, err);
 	if (!rc) /* no rank's data may come before the memory of all is ready */
 		rc = loom__ranks_agree(s, &agreed, err);
-	if (!rc)
-		rc = loom__gate_run(s, s->plan.run.timeout, &begin, &end, err);
+	s->ctl->unmeasured = !(how & MEASURED);
+	s->ctl->awaited = (how & AWAITED) != 0;
+	return rc ? rc : loom__gate_begin(s, how & ALONE && s->rests, s->plan.run.timeout, err);
+}
+
+/* Waits for what was begun, and verifies it. LOOM_EAGAIN at `until`: it goes on. Else, without an error, *sample is
+ * filled, whose report may be `unread`. */
+static int end(struct loom_stack *s, uint64_t until, struct loom__sample *sample, struct loom_error *err)
+{
+	struct loom__agreed agreed = {0};
+	int rc = loom__gate_end(s, until, err);
+	if (rc == LOOM_EAGAIN)
+		return rc;
 	if (!rc)
 		rc = loom__settle(s, s->plan.run.timeout, err);
-	agreed.ns = end - begin;
+	agreed.ns = s->end_ns - s->begin_ns;
 	if (!rc) /* ... nor after another has begun the next sample */
 		rc = loom__ranks_agree(s, &agreed, err);
 	if (!rc) {
-		sample->start_ns = begin - r->began_ns;
 		sample->seconds = (double)agreed.ns / 1e9; /* of the slowest rank */
 		rc = finish_sample(s, sample, err);
 	} else if (rc == LOOM_ETIMEDOUT || rc == LOOM_EDIED) {
@@ -166,13 +203,41 @@ int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
 				*err = first;
 		}
 	}
-	if (rc) { /* a wrong or unfinished execution is never a number */
-		loom__report_clear(&sample->report);
-		free(sample->counters);
-		return rc;
-	}
-	r->samples++;
-	return 0;
+	return rc;
+}
+
+/* A wrong or unfinished execution is never a number. */
+static void drop(struct loom__sample *sample)
+{
+	loom__report_clear(&sample->report);
+	free(sample->counters);
+}
+
+/* A device may know what repeats the sample that failed. */
+static void add_repeat(struct loom_stack *s, struct loom_error *err)
+{
+	const struct loom__device *d = &s->device[0];
+	size_t at = strlen(err->text);
+	char text[200];
+	if (LOOM_HAS(d->ops, repeat) && d->ops->repeat(d->self, text, sizeof(text)) > 0)
+		snprintf(err->text + at, sizeof(err->text) - at, " (%s repeats it)", text);
+}
+
+int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
+		       struct loom_error *err)
+{
+	struct loom__sample sample = {.warmup = warmup};
+	int rc = begin(s, MEASURED | AWAITED, err);
+	if (!rc)
+		rc = end(s, UINT64_MAX, &sample, err);
+	sample.start_ns = s->begin_ns - r->began_ns;
+	if (!rc)
+		rc = append(r, &sample, err);
+	if (rc)
+		drop(&sample);
+	if (rc && err)
+		add_repeat(s, err);
+	return rc;
 }
 
 const char *loom__status_name(int code)
@@ -190,36 +255,23 @@ void loom__result_end(struct loom_result *r, int code, const struct loom_error *
 	if (code && err)
 		r->error = *err;
 	r->error.code = code;
-	cJSON *now = loom__environment();
-	if (now)
-		cJSON_AddItemToObject(cJSON_GetObjectItemCaseSensitive(r->about, "environment"), "after",
-				      now);
-}
-
-/* A run of the embedder's own tasks takes what was submitted since the last one. */
-static int take_submitted(struct loom_stack *s, struct loom_error *err)
-{
-	if (s->selected[LOOM_WORKLOAD])
-		return 0;
-	if (s->submitted_count > s->initial_room) {
-		uint32_t segment;
-		struct loom_segment_want want = {.bytes = s->submitted_room * sizeof(struct loom_task),
-						 .owner = -1};
-		int rc = loom__segments_add(s, &want, 1, &segment, err);
-		if (rc)
-			return rc;
-		s->initial_ref = LOOM_REF(segment, 0);
-		s->initial_room = s->submitted_room;
-	}
-	if (s->submitted_count)
-		memcpy(loom__host_at(s, s->initial_ref), s->submitted,
-		       s->submitted_count * sizeof(struct loom_task));
-	s->layout.initial_tasks = s->submitted_count;
-	s->submitted_count = 0;
-	return 0;
 }
 
 enum { STOPPED = 1, LATE = 2 }; /* struct loom__agreed */
+
+/* Workers that may wait for the next run do; after an error none does. */
+static int rest(struct loom_stack *s, int rc, struct loom_error *err)
+{
+	struct loom_error ending;
+	int ended = !rc && s->rests ? 0 : loom__stack_retire(s, &ending);
+	if (!rc && ended) {
+		rc = ended;
+		if (err)
+			*err = ending;
+	}
+	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
+	return rc;
+}
 
 int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		    struct loom_result **result, struct loom_error *err)
@@ -227,21 +279,20 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	struct loom_error own;
 	if (!err)
 		err = &own;
-	if (s->broken)
-		return LOOM__FAIL(err, LOOM_EINVAL, "the stack could not be set up: close it");
-	int rc = loom__stack_prepare(s, err);
+	int rc = loom__stack_free(s, err);
 	if (!rc)
-		rc = take_submitted(s, err);
+		rc = loom__stack_prepare(s, err);
 	if (rc)
 		return rc;
 	struct loom_result *r = loom__result_create(s);
 	if (!r)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	const struct loom__run_opts *run = &s->plan.run;
-	int own_tasks = !s->selected[LOOM_WORKLOAD]; /* consumed by one execution */
-	uint32_t warmups = own_tasks ? 0 : run->warmup, total = own_tasks ? 1 : warmups + run->samples;
+	uint32_t total = run->warmup + run->samples;
 	s->beat = hooks ? hooks->beat : NULL;
 	s->beat_arg = hooks ? hooks->arg : NULL;
+	if (hooks && hooks->begin)
+		hooks->begin(hooks->arg, r);
 	rc = loom__stack_launch(s, err);
 	for (uint32_t i = 0; i < total && !rc; i++) {
 		/* Ctrl-C may reach one rank before and another after its last sample; and clocks differ. */
@@ -257,29 +308,97 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 			rc = LOOM__FAIL(err, LOOM_ETIMEDOUT,
 					"[run] time_limit reached after %u of %u executions", i, total);
 		if (!rc)
-			rc = loom__stack_sample(s, r, i < warmups, err);
+			rc = loom__stack_sample(s, r, i < run->warmup, err);
 		if (!rc && hooks && hooks->sample)
-			hooks->sample(hooks->arg, s, r);
+			rc = hooks->sample(hooks->arg, s, r, err);
 	}
-	struct loom_error ending;
-	int ended = loom__stack_retire(s, &ending);
-	if (!rc && ended) {
-		rc = ended;
-		*err = ending;
-	}
+	rc = rest(s, rc, err);
 	s->beat = NULL;
-	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
 	loom__result_end(r, rc, err);
+	*result = r;
+	return rc;
+}
+
+/* ---- what was submitted --------------------------------------------------------------------------- */
+
+static int start(struct loom_stack *s, int how, struct loom_error *err)
+{
+	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* while nothing ran: not for this run */
+	int rc = loom__stack_free(s, err);
+	if (!rc && s->selected[LOOM_WORKLOAD])
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf selects a workload: loom_stack_run() runs it");
+	if (!rc)
+		rc = loom__stack_prepare(s, err);
+	if (!rc)
+		rc = loom__initial_take(s, err);
+	if (!rc)
+		rc = loom__stack_launch(s, err);
+	if (!rc) {
+		rc = begin(s, how, err);
+		s->running = !rc;
+	}
+	if (rc)
+		return s->launched && !s->running ? rest(s, rc, err) : rc; /* what was submitted still is */
+	s->submitted_count = 0;
+	return 0;
+}
+
+/* *result, which may be NULL, is filled when it ended. */
+static int finish(struct loom_stack *s, uint64_t until, struct loom_result **result, struct loom_error *err)
+{
+	struct loom__sample sample = {.report = {.unread = !result}};
+	struct loom_error own;
+	if (!err)
+		err = &own;
+	int rc = end(s, until, &sample, err);
+	if (rc == LOOM_EAGAIN)
+		return rc;
+	s->running = 0;
+	struct loom_result *r = result ? loom__result_share(s) : NULL;
+	if (result && !r && !rc)
+		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	if (r)
+		r->began_ns = s->begin_ns;
+	if (r && !rc)
+		rc = append(r, &sample, err);
+	if (rc)
+		drop(&sample);
+	rc = rest(s, rc, err);
+	if (r)
+		loom__result_end(r, rc, err);
 	if (result)
 		*result = r;
-	else
-		loom_result_destroy(r);
 	return rc;
+}
+
+int loom_stack_start(struct loom_stack *s, struct loom_error *err)
+{
+	return start(s, ALONE, err);
+}
+
+int loom_stack_wait(struct loom_stack *s, uint64_t timeout_ns, struct loom_result **result,
+		    struct loom_error *err)
+{
+	uint64_t now = loom__now_ns();
+	if (result)
+		*result = NULL;
+	if (!s->running)
+		return LOOM__FAIL(err, LOOM_EINVAL, "no run is in progress: loom_stack_start() begins one");
+	return finish(s, timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX, result, err);
 }
 
 int loom_stack_run(struct loom_stack *s, struct loom_result **result, struct loom_error *err)
 {
+	struct loom_result *unread = NULL;
 	if (result)
 		*result = NULL;
-	return loom__stack_run(s, NULL, result, err);
+	if (!s->selected[LOOM_WORKLOAD]) {
+		int rc = start(s, result ? MEASURED | AWAITED : ALONE | AWAITED, err);
+		return rc ? rc : finish(s, UINT64_MAX, result, err);
+	}
+	if (!s->running)
+		__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
+	int rc = loom__stack_run(s, NULL, result ? result : &unread, err);
+	loom_result_destroy(unread);
+	return rc;
 }

@@ -6,15 +6,17 @@
 #include "run/result.h"
 #include "stack/stack.h"
 
-/* By the thread that runs the stack: after each execution, warm-ups included; and many times a second
- * while one is in progress, which began so long ago. Each may be NULL. */
+/* By the thread that runs the stack: before the first execution; after each one, warm-ups included; and many
+ * times a second while one is in progress, which began so long ago. Each may be NULL. */
 struct loom__run_hooks {
-	void (*sample)(void *arg, const struct loom_stack *s, const struct loom_result *r);
+	void (*begin)(void *arg, struct loom_result *r);
+	/* After each execution, which is the last of r; an error ends the run. */
+	int (*sample)(void *arg, const struct loom_stack *s, struct loom_result *r, struct loom_error *err);
 	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
 	void *arg;
 };
 
-/* As loom_stack_run; hooks may be NULL. */
+/* As loom_stack_run of a stack with a workload; hooks may be NULL. Stop requests count that came before. */
 int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		    struct loom_result **result, struct loom_error *err);
 
@@ -23,10 +25,12 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
 		       struct loom_error *err);
 
-/* An empty result that knows all about the stack (config with origins, plug-ins, devices). */
+/* An empty result that knows all about the stack (config with origins, plug-ins, devices): for itself, or shared
+ * with others. */
 struct loom_result *loom__result_create(const struct loom_stack *s);
+struct loom_result *loom__result_share(struct loom_stack *s);
 
-/* Sets status and error from a code, and captures the environment a second time. */
+/* Sets status and error from a code. */
 void loom__result_end(struct loom_result *r, int code, const struct loom_error *err);
 /* "ok", "interrupted", "timeout", "wrong" or "failed" */
 const char *loom__status_name(int code);

@@ -28,7 +28,7 @@ static const struct loom__metric *find(const struct loom_report *report, const c
 	return NULL;
 }
 
-size_t loom__result_metrics(const struct loom_result *r, struct loom__metric **list)
+int loom__result_metrics(const struct loom_result *r, struct loom__metric **list, size_t *n)
 {
 	struct loom_report all = {0};
 	for (size_t i = 0; i < r->samples; i++)
@@ -37,19 +37,20 @@ size_t loom__result_metrics(const struct loom_result *r, struct loom__metric **l
 			loom__report_add(&all, m->name, m->unit, m->better, m->value);
 		}
 	*list = all.list;
-	return all.count;
+	*n = all.count;
+	return all.failed ? LOOM_ENOMEM : 0;
 }
 
-size_t loom__result_values(const struct loom_result *r, const char *metric, double **values)
+int loom__result_values(const struct loom_result *r, const char *metric, double **values, size_t *n)
 {
-	size_t n = 0;
+	*n = 0;
 	*values = malloc((r->samples + 1) * sizeof(double));
 	for (size_t i = 0; *values && i < r->samples; i++) {
 		const struct loom__metric *m = find(&r->sample[i].report, metric);
 		if (!r->sample[i].warmup && m)
-			(*values)[n++] = m->value;
+			(*values)[(*n)++] = m->value;
 	}
-	return n;
+	return *values ? 0 : LOOM_ENOMEM;
 }
 
 static int ascending(const void *a, const void *b)
@@ -67,13 +68,14 @@ double loom__median_of(double *values, size_t n)
 int loom_result_median(const struct loom_result *r, const char *metric, double *value)
 {
 	double *values;
-	size_t n = r && metric ? loom__result_values(r, metric, &values) : 0;
+	size_t n;
 	if (!r || !metric)
 		return LOOM_EINVAL;
-	if (n)
+	int rc = loom__result_values(r, metric, &values, &n);
+	if (!rc && n)
 		*value = loom__median_of(values, n);
 	free(values);
-	return n ? 0 : LOOM_ENOENT;
+	return rc ? rc : n ? 0 : LOOM_ENOENT;
 }
 
 int loom_result_sample(const struct loom_result *r, size_t sample, const char *metric, double *value)
@@ -96,6 +98,7 @@ void loom_result_destroy(struct loom_result *r)
 	}
 	free(r->sample);
 	cJSON_Delete(r->about);
+	loom__about_drop(r->shared);
 	free(r);
 }
 

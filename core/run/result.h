@@ -3,9 +3,10 @@
 #ifndef LOOM_RESULT_H
 #define LOOM_RESULT_H
 
-#include <cjson/cJSON.h>
+#include "base/json.h"
 #include <gpuloom/dev/ctx.h>
 #include <gpuloom/gpuloom.h>
+#include <time.h>
 
 #include "stack/host.h"
 
@@ -26,19 +27,29 @@ struct loom_result {
 	size_t samples, room;
 	uint32_t workers;
 	uint64_t began_ns;
-	/* Fixed parts of the document, owned: config, plugins, devices, environment, ... */
+	time_t began;
+	/* Fixed parts of the document: config, plugins, devices, ... Its own, to which others may add; or shared
+	 * with all results of the stack, and NULL. */
 	cJSON *about;
+	struct loom__about *shared;
 };
+
+/* Made once for a stack: a run shall not have to. */
+struct loom__about {
+	cJSON *about;
+	uint32_t users; /* the stack, and its results */
+};
+void loom__about_drop(void *shared);
 
 /* The n-th sample that counts (not a warm-up), or NULL. */
 const struct loom__sample *loom__result_counted(const struct loom_result *r, size_t n);
 
 /* Each metric once, in the order in which samples brought them: name, unit and direction from its
- * first appearance. Returns the count; *list is to be freed. */
-size_t loom__result_metrics(const struct loom_result *r, struct loom__metric **list);
+ * first appearance. *list is to be freed. 0 or LOOM_ENOMEM. */
+int loom__result_metrics(const struct loom_result *r, struct loom__metric **list, size_t *n);
 
-/* The values of a metric over the counted samples that have it; *values is to be freed. */
-size_t loom__result_values(const struct loom_result *r, const char *metric, double **values);
+/* The values of a metric over the counted samples that have it; *values is to be freed. 0 or LOOM_ENOMEM. */
+int loom__result_values(const struct loom_result *r, const char *metric, double **values, size_t *n);
 
 double loom__median_of(double *values, size_t n); /* sorts them; n > 0 */
 

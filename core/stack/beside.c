@@ -8,14 +8,17 @@
 int loom__policies_start(struct loom_stack *s, struct loom_error *err)
 {
 	void *at[LOOM_MAX_SEGMENTS] = {0};
-	uint64_t bytes[LOOM_MAX_SEGMENTS] = {0};
+	uint64_t bytes[LOOM_MAX_SEGMENTS] = {0}, offset[LOOM_MAX_SEGMENTS] = {0};
+	int fd[LOOM_MAX_SEGMENTS] = {-1};
 	for (uint32_t i = 1; i <= s->segments; i++) {
 		/* An image is no memory that workers see. */
 		at[i] = s->image[i] ? NULL : loom__host_at(s, LOOM_REF(i, 0));
 		bytes[i] = s->segment[i].bytes;
+		fd[i] = at[i] ? s->segment[i].memory->fd : -1;
+		offset[i] = s->segment[i].offset;
 	}
-	struct loom_segments segments = {
-		.size = sizeof(segments), .count = s->segments + 1, .at = at, .bytes = bytes};
+	struct loom_segments segments = {.size = sizeof(segments), .count = s->segments + 1, .at = at,
+					 .bytes = bytes, .fd = fd, .offset = offset};
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
 		if (!LOOM_HAS(p->ops, start))
@@ -38,7 +41,7 @@ void loom__policies_stop(struct loom_stack *s)
 	}
 }
 
-static struct loom__policy *policy_of(struct loom_stack *s, enum loom_kind kind)
+struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
 {
 	for (size_t i = 0; i < s->policies; i++)
 		if (s->policy[i].choice->kind == kind)
@@ -48,7 +51,7 @@ static struct loom__policy *policy_of(struct loom_stack *s, enum loom_kind kind)
 
 int loom__wire(struct loom_stack *s, struct loom_error *err)
 {
-	struct loom__policy *w = policy_of(s, LOOM_WORKLOAD), *t = policy_of(s, LOOM_TRIGGER);
+	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD), *t = loom__policy_of(s, LOOM_TRIGGER);
 	const struct loom_workload_ops *ops = w ? w->choice->plugin->ops : NULL;
 	if (!LOOM_HAS(ops, wire))
 		return 0;
@@ -62,7 +65,7 @@ int loom__wire(struct loom_stack *s, struct loom_error *err)
 
 int loom__settle(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err)
 {
-	struct loom__policy *t = policy_of(s, LOOM_TRIGGER);
+	struct loom__policy *t = loom__policy_of(s, LOOM_TRIGGER);
 	const struct loom_trigger_ops *ops = t ? t->choice->plugin->ops : NULL;
 	return ops ? ops->flush(t->self, timeout_ns, err) : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The embedding API's way to a stack: open from a config, register, allocate, submit. */
+/* What an embedding program adds to a stack: task functions and memory; and its request to stop. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,44 +8,22 @@
 
 enum { SOURCE_MOST = 16 << 20 }; /* bytes of task functions */
 
-int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *params,
-		    struct loom_stack **stack, struct loom_error *err)
-{
-	struct loom__plan plan;
-	struct loom__diag diag = {0};
-	if (!cfg || !stack)
-		return LOOM__FAIL(err, LOOM_EINVAL, "loom_stack_open: no config or no place for the stack");
-	/* Plug-ins are loaded unprobed: a library cannot start processes behind its embedder's back. */
-	int rc = loom__plan_create(cfg, NULL, &plan, &diag);
-	if (rc) {
-		struct loom__text text = {0};
-		loom__diag_text(&diag, &text);
-		LOOM__FAIL(err, rc, "%s", loom__text_ok(&text) && text.at ? text.at : "bad configuration");
-		loom__text_free(&text);
-	}
-	loom__diag_free(&diag);
-	return rc ? rc : loom__stack_open(&plan, params, stack, err);
-}
-
 static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, uint32_t *tag,
 		    struct loom_error *err)
 {
-	if (s->prepared)
-		return LOOM__FAIL(err, LOOM_EBUSY,
-				  "task '%s' comes too late: register before the first run", name);
+	int rc = loom__stack_free(s, err);
+	if (rc)
+		return rc;
 	struct loom_task_entry *task = realloc(s->task, (s->tasks + 1) * sizeof(*task));
 	if (task)
 		s->task = task;
-	char **names = realloc(s->task_name, (s->tasks + 1) * sizeof(*names));
-	if (names)
-		s->task_name = names;
 	char *copy = strdup(name);
-	if (!task || !names || !copy) {
+	if (!task || !copy) {
 		free(copy);
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
-	s->task_name[s->tasks] = copy;
 	s->task[s->tasks] = (struct loom_task_entry){copy, fn};
+	s->composed = 0;
 	*tag = s->tasks++;
 	return 0;
 }
@@ -64,15 +42,25 @@ static int is_identifier(const char *name)
 	       !name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_")];
 }
 
+/* Names that code can have; and nothing runs that would miss what they stand for. */
+static int check_names(struct loom_stack *s, const char *file, const char *const *names, uint32_t n,
+		       struct loom_error *err)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (!is_identifier(names[i]))
+			return LOOM__FAIL(err, LOOM_EINVAL, "%s: '%s' is no name of a function", file,
+					  names[i] ? names[i] : "");
+	return loom__stack_free(s, err);
+}
+
 int loom_stack_source(struct loom_stack *s, const char *file, const char *text, const char *const *names,
 		      uint32_t n, uint32_t *tags, struct loom_error *err)
 {
 	if (!file || !*file || file[strcspn(file, "\"\\\n")])
 		return LOOM__FAIL(err, LOOM_EINVAL, "a source needs the name of a file, without quotes");
-	for (uint32_t i = 0; i < n; i++)
-		if (!is_identifier(names[i]))
-			return LOOM__FAIL(err, LOOM_EINVAL, "%s: '%s' is no name of a function", file,
-					  names[i] ? names[i] : "");
+	int refused = check_names(s, file, names, n, err);
+	if (refused)
+		return refused;
 	struct loom_program_source *source = realloc(s->source, (s->sources + 1) * sizeof(*source));
 	if (!source)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
@@ -101,12 +89,12 @@ static int ir_tag(struct loom_stack *s, const char *name, uint32_t *tag, struct 
 {
 	for (uint32_t i = 0; i < s->irs; i++)
 		for (uint32_t k = 0; k < s->ir[i].tags; k++)
-			if (!strcmp(s->task_name[s->ir[i].tag[k]], name)) {
+			if (!strcmp(s->task[s->ir[i].tag[k]].name, name)) {
 				*tag = s->ir[i].tag[k];
 				return 0;
 			}
 	for (uint32_t i = 0; i < s->tasks; i++)
-		if (!strcmp(s->task_name[i], name))
+		if (!strcmp(s->task[i].name, name))
 			return LOOM__FAIL(err, LOOM_EINVAL, "task function '%s' has come before, and not as IR: one name is one task",
 					  name);
 	return add_task(s, name, NULL, tag, err);
@@ -117,12 +105,9 @@ int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size
 {
 	if (!file || !*file || !n)
 		return LOOM__FAIL(err, LOOM_EINVAL, "IR needs the name of a file, and of a task function or more");
-	if (s->prepared)
-		return LOOM__FAIL(err, LOOM_EBUSY, "%s comes too late: register before the first run", file);
-	for (uint32_t i = 0; i < n; i++)
-		if (!is_identifier(names[i]))
-			return LOOM__FAIL(err, LOOM_EINVAL, "%s: '%s' is no name of a function", file,
-					  names[i] ? names[i] : "");
+	int refused = check_names(s, file, names, n, err);
+	if (refused)
+		return refused;
 	struct loom_program_ir *ir = realloc(s->ir, (s->irs + 1) * sizeof(*ir));
 	if (!ir)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
@@ -144,6 +129,7 @@ int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size
 		free(tag);
 		return code;
 	}
+	s->composed = 0;
 	s->ir[s->irs++] = (struct loom_program_ir){.file = name, .data = copy, .bytes = bytes, .tag = tag, .tags = n};
 	return 0;
 }
@@ -156,9 +142,13 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 	uint32_t segment;
 	if (!bytes || want.bytes < bytes)
 		return LOOM__FAIL(err, LOOM_EINVAL, "cannot allocate %zu bytes", bytes);
-	if (s->prepared)
-		return LOOM__FAIL(err, LOOM_EBUSY, "memory is allocated before the first run");
-	int rc = loom__segments_add(s, &want, 1, &segment, err);
+	/* The workers that wait know the segments of their launch. */
+	int rc = loom__stack_free(s, err);
+	if (!rc)
+		rc = loom__stack_retire(s, err);
+	if (rc)
+		return rc;
+	rc = loom__segments_add(s, &want, 1, &segment, err);
 	if (rc)
 		return rc;
 	*ref = LOOM_REF(segment, 0);
@@ -166,37 +156,11 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 	return 0;
 }
 
-int loom_stack_submit(struct loom_stack *s, const struct loom_task *tasks, size_t n,
-		      struct loom_error *err)
-{
-	if (s->selected[LOOM_WORKLOAD])
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "the conf selects a workload: its tasks cannot be mixed with others");
-	for (size_t i = 0; i < n; i++)
-		if (tasks[i].tag >= s->tasks)
-			return LOOM__FAIL(err, LOOM_EINVAL, "task %zu has tag %u, but only %u are registered",
-					  i, tasks[i].tag, s->tasks);
-	if (n > s->submitted_room - s->submitted_count) {
-		size_t room = s->submitted_room ? s->submitted_room : 64;
-		while (room - s->submitted_count < n)
-			room *= 2;
-		struct loom_task *list = realloc(s->submitted, room * sizeof(*list));
-		if (!list)
-			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory for %zu tasks", n);
-		s->submitted = list;
-		s->submitted_room = room;
-	}
-	if (n)
-		memcpy(s->submitted + s->submitted_count, tasks, n * sizeof(*tasks));
-	s->submitted_count += n;
-	return 0;
-}
-
 void loom_stack_stop(struct loom_stack *s)
 {
 	int number = errno; /* of whatever a signal came upon */
-	/* Release: who is woken by a nudge sees the request. The first one can wait for the sample's end. */
-	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELEASE))
+	/* Release: who is woken by a nudge sees the request. A workload's first one can wait for the sample's end. */
+	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELEASE) || !s->selected[LOOM_WORKLOAD])
 		for (uint32_t d = 0; d < s->layout.devices; d++)
 			if (LOOM_HAS(s->device[d].ops, nudge))
 				s->device[d].ops->nudge(s->device[d].self);

@@ -7,7 +7,8 @@
  * host that looks more often than that keeps an idle machine from sleeping. */
 #define SLICE_NS 20000000ull
 #define LAST_NS 1000000000ull
-/* After the stop word is set, workers leave within this time or are ended by force. */
+/* After the stop word is set, workers leave within this time or are ended by force. It is waited for in tenths: while the
+ * process is stopped the clock goes on and they do not. */
 #define GRACE_NS 1000000000ull
 
 int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
@@ -20,6 +21,12 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 	while (device + 1 < s->layout.devices &&
 	       worker >= s->shape[device].first_worker + s->shape[device].workers)
 		device++;
+	uint64_t info = s->ctl->failed_info;
+	enum loom_kind lacks = (enum loom_kind)(info & 0xff);
+	if (code == LOOM_ENOENT && lacks < LOOM_KINDS && info == LOOM_LACKS_KIND(lacks))
+		return LOOM__FAIL(err, code, "worker %u on %s: the workload calls a %s, and the conf selects none: say 'use = NAME' in "
+				  "[%s]; a workload's .needs has such a conf refused at once", worker, s->shape[device].name,
+				  loom__kind_section(lacks), loom__kind_section(lacks));
 	for (size_t i = 0; i < s->policies; i++) {
 		const void *ops = s->policy[i].choice->plugin->ops;
 		const struct loom_sched_ops *sched = ops;
@@ -32,6 +39,9 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 		if (rc)
 			return rc;
 	}
+	if (code == LOOM_ENOENT) /* loom_task_run() */
+		return LOOM__FAIL(err, code, "worker %u on %s: a task has the tag %llu, and no task function has it",
+				  worker, s->shape[device].name, (unsigned long long)s->ctl->failed_info);
 	return LOOM__FAIL(err, code, "worker %u on %s: %s (code %d, detail %llu)", worker,
 			  s->shape[device].name, loom_strerror(code), code,
 			  (unsigned long long)s->ctl->failed_info);
@@ -51,13 +61,12 @@ static void ask_scheduler(struct loom_stack *s, char *text, size_t size)
 }
 
 /* Waits for all devices at once, a slice each. `until` bounds it. */
-static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, uint64_t *end_ns,
-		    struct loom_error *err)
+static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, struct loom_error *err)
 {
 	char finished[LOOM_MAX_DEVICES] = {0};
 	uint32_t left = s->layout.devices;
+	uint32_t stops = s->selected[LOOM_WORKLOAD] ? 2 : 1; /* that end it now: see gpuloom.h */
 	int told = 0;
-	*end_ns = 0;
 	while (left) {
 		/* A worker that failed has stopped the others: those that sleep must be told. */
 		if (!told && __atomic_load_n(&s->ctl->stop, __ATOMIC_RELAXED)) {
@@ -75,8 +84,10 @@ static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, uint64_
 			if (rc == 0) {
 				finished[d] = 1;
 				left--;
-				if (end > *end_ns)
-					*end_ns = end;
+				if (s->shape[d].flags & LOOM_SHAPE_IS_VIRTUAL)
+					end += s->begin_ns;
+				if (end > s->end_ns)
+					s->end_ns = end;
 			} else if (rc != LOOM_EAGAIN) {
 				if (rc == LOOM_EDIED)
 					loom__interrupt(s, rc, d);
@@ -85,59 +96,88 @@ static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, uint64_
 		}
 		if (left && heed_stop && s->beat)
 			s->beat(s->beat_arg, s, loom__now_ns() - s->begin_ns);
-		if (left && heed_stop && __atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) > 1)
+		if (left && heed_stop && __atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= stops)
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted in mid-sample");
 		if (left && loom__now_ns() >= until)
-			return LOOM_ETIMEDOUT;
+			return LOOM_EAGAIN;
 	}
 	return 0;
 }
 
-int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, uint64_t *begin_ns, uint64_t *end_ns,
-		   struct loom_error *err)
+static void tell_to_leave(struct loom_stack *s)
 {
-	uint64_t n = s->samples_done, ignored;
-	s->ctl->sample = n;
-	/* Release: pairs with the workers' acquire of the phase; all that init() wrote is before it. */
-	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_READY(n), __ATOMIC_RELEASE);
-	for (uint32_t d = 0; d < s->layout.devices; d++) {
-		int rc = s->device[d].ops->ready(s->device[d].self, timeout_ns, err);
-		if (rc)
-			return rc;
-	}
-	*begin_ns = s->begin_ns = loom__now_ns();
-	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_GO(n), __ATOMIC_RELEASE);
-	for (uint32_t d = 0; d < s->layout.devices; d++) {
-		int rc = LOOM_HAS(s->device[d].ops, go) ?
-				 s->device[d].ops->go(s->device[d].self, err) :
-				 0;
-		if (rc)
-			return rc;
-	}
-	int rc = wait_all(s, *begin_ns + timeout_ns, 1, end_ns, err);
-	if (rc == 0) {
-		s->samples_done++;
-		return 0;
-	}
-	struct loom__text doing = {0};
-	if (rc == LOOM_ETIMEDOUT)
-		loom__whereabouts(s, &doing);
 	/* Pairs with nothing: workers poll the word and leave, whatever else they see. */
 	__atomic_store_n(&s->ctl->stop, 1u, __ATOMIC_RELAXED);
 	loom__interrupt(s, LOOM_EINTR, 0);
-	if (rc != LOOM_ETIMEDOUT)
-		return rc;
-	int ended = wait_all(s, loom__now_ns() + GRACE_NS, 0, &ignored, NULL) == 0;
+}
+
+int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err)
+{
+	uint64_t n = s->samples_done;
+	int rc = 0;
+	s->ctl->initial_tasks = s->layout.initial_tasks;
+	s->ctl->sample = n;
+	s->end_ns = 0;
+	if (!alone) {
+		/* Release: pairs with the workers' acquire of the phase; all that init() wrote is before it. */
+		__atomic_store_n(&s->ctl->phase, LOOM_PHASE_READY(n), __ATOMIC_RELEASE);
+		for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
+			rc = s->device[d].ops->ready(s->device[d].self, timeout_ns, err);
+		if (rc)
+			return rc;
+	}
+	s->begin_ns = loom__now_ns();
+	s->deadline_ns = timeout_ns < UINT64_MAX - s->begin_ns ? s->begin_ns + timeout_ns : UINT64_MAX;
+	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_GO(n), __ATOMIC_RELEASE);
+	for (uint32_t d = 0; d < s->layout.devices && !rc; d++)
+		if (LOOM_HAS(s->device[d].ops, go))
+			rc = s->device[d].ops->go(s->device[d].self, err);
+	if (rc)
+		tell_to_leave(s);
+	return rc;
+}
+
+int loom__gate_cancel(struct loom_stack *s)
+{
+	int rc = LOOM_EAGAIN;
+	tell_to_leave(s);
+	for (int tenth = 0; tenth < 10 && rc == LOOM_EAGAIN; tenth++)
+		rc = wait_all(s, loom__now_ns() + GRACE_NS / 10, 0, NULL);
+	return rc == 0;
+}
+
+static int fail_late(struct loom_stack *s, struct loom_error *err)
+{
+	struct loom__text doing = {0}, stayed = {0};
 	char where[400] = "";
+	loom__whereabouts(s, &doing);
+	int ended = loom__gate_cancel(s);
 	ask_scheduler(s, where, sizeof(where));
-	struct loom__text stayed = {0};
 	if (!ended)
 		loom__whereabouts(s, &stayed);
 	LOOM__FAIL(err, LOOM_ETIMEDOUT, "no end after %.3g s ([run] timeout): %s; the workers %s when they were told to stop%s%s%s%s",
-		   (double)timeout_ns / 1e9, doing.at ? doing.at : "what workers do is not known",
+		   (double)(s->deadline_ns - s->begin_ns) / 1e9, doing.at ? doing.at : "what workers do is not known",
 		   ended ? "left" : "did not leave", stayed.at ? ": " : "", stayed.at ? stayed.at : "",
 		   *where ? "; " : "", where);
 	loom__text_free(&doing);
 	loom__text_free(&stayed);
 	return LOOM_ETIMEDOUT;
+}
+
+int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err)
+{
+	int rc = wait_all(s, until < s->deadline_ns ? until : s->deadline_ns, 1, err);
+	if (rc == LOOM_EAGAIN && loom__now_ns() >= s->deadline_ns)
+		return fail_late(s, err);
+	if (rc && rc != LOOM_EAGAIN)
+		tell_to_leave(s);
+	if (!rc)
+		s->samples_done++;
+	return rc;
+}
+
+int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err)
+{
+	int rc = loom__gate_begin(s, 0, timeout_ns, err);
+	return rc ? rc : loom__gate_end(s, UINT64_MAX, err);
 }

@@ -69,7 +69,7 @@ static int host_metric(const struct loom_host *host, struct loom_report *report,
 		       const char *unit, enum loom_better better, double value)
 {
 	(void)host;
-	if (report->retime && name && !strcmp(name, "seconds") && value > 0) {
+	if (report->retime && report->count && name && !strcmp(name, "seconds") && value > 0) {
 		report->retime = 0;
 		report->list[0].value = value; /* the core's figures come first */
 		return 0;
@@ -123,6 +123,8 @@ int loom__report_add(struct loom_report *r, const char *name, const char *unit,
 {
 	if (!name || !*name || isnan(value))
 		return LOOM_EINVAL;
+	if (r->unread)
+		return 0;
 	for (size_t i = 0; i < r->count; i++)
 		if (!strcmp(r->list[i].name, name))
 			return LOOM_EPLUGIN;
@@ -142,6 +144,18 @@ int loom__report_add(struct loom_report *r, const char *name, const char *unit,
 	m->better = better;
 	m->value = value;
 	return 0;
+}
+
+void loom__report_lead(struct loom_report *r, const char *name)
+{
+	size_t at = 0;
+	while (at < r->count && strcmp(r->list[at].name, name))
+		at++;
+	if (at < 2 || at == r->count)
+		return;
+	struct loom__metric first = r->list[at];
+	memmove(r->list + 2, r->list + 1, (at - 1) * sizeof(first));
+	r->list[1] = first;
 }
 
 void loom__report_clear(struct loom_report *r)

@@ -24,12 +24,15 @@ struct loom__metric {
 struct loom_report {
 	struct loom__metric *list;
 	size_t count, room;
+	int unread; /* nobody wants them: what is added is dropped */
 	int failed; /* out of memory */
 	int retime; /* the workload may put its own "seconds" in the place of the core's */
 };
 /* As the host table's metric(): the same name twice is LOOM_EPLUGIN, NaN LOOM_EINVAL. */
 int loom__report_add(struct loom_report *r, const char *name, const char *unit,
 		     enum loom_better better, double value);
+/* Makes a metric the second, after the time. */
+void loom__report_lead(struct loom_report *r, const char *name);
 void loom__report_clear(struct loom_report *r);
 
 #endif

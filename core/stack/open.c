@@ -90,28 +90,7 @@ static int open_policies(struct loom_stack *s, struct loom_error *err)
 		if (!s->selected[c->kind])
 			s->selected[c->kind] = c->plugin;
 	}
-	int opened = loom__qos_open(s, err);
-	if (opened)
-		return opened;
-	const struct loom_plugin *w = s->selected[LOOM_WORKLOAD];
-	const struct loom_workload_dev *dev = w ? w->dev->cpu : NULL;
-	const struct loom_workload_ops *job = w ? w->ops : NULL;
-	if (LOOM_HAS(job, wire) && !s->selected[LOOM_TRIGGER])
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "%s sends messages, but no trigger is selected: add 'use = NAME' to "
-				  "[trigger] (`gpuloom list trigger` shows what there is)",
-				  w->name);
-	if (LOOM_HAS(dev, kernel))
-		return 0; /* workers run the workload's kernel: no scheduler takes part */
-	static const enum loom_kind needed[] = {LOOM_SCHED, LOOM_TERM};
-	for (size_t i = 0; i < LOOM__COUNT(needed); i++)
-		if (!s->selected[needed[i]])
-			return LOOM__FAIL(err, LOOM_EINVAL,
-					  "no %s is selected: add 'use = NAME' to [%s] (`gpuloom list %s` "
-					  "shows what there is)",
-					  loom__kind_section(needed[i]), loom__kind_section(needed[i]),
-					  loom__kind_name(needed[i]));
-	return 0;
+	return loom__qos_open(s, err);
 }
 
 /* The workload's task functions get the first tags. */
@@ -157,10 +136,32 @@ int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *pa
 	return 0;
 }
 
+int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *params,
+		    struct loom_stack **stack, struct loom_error *err)
+{
+	struct loom__plan plan;
+	struct loom__diag diag = {0};
+	if (!cfg || !stack)
+		return LOOM__FAIL(err, LOOM_EINVAL, "loom_stack_open: no config or no place for the stack");
+	/* Plug-ins are loaded unprobed: a library cannot start processes behind its embedder's back. */
+	int rc = loom__plan_create(cfg, NULL, &plan, &diag);
+	if (rc) {
+		struct loom__text text = {0};
+		loom__diag_text(&diag, &text);
+		LOOM__FAIL(err, rc, "%s", loom__text_ok(&text) && text.at ? text.at : "bad configuration");
+		loom__text_free(&text);
+	}
+	loom__diag_free(&diag);
+	return rc ? rc : loom__stack_open(&plan, params, stack, err);
+}
+
 void loom_stack_close(struct loom_stack *s)
 {
 	if (!s)
 		return;
+	if (s->running)
+		loom__gate_cancel(s);
+	s->running = 0;
 	loom__stack_retire(s, NULL);
 	if (s->launched)
 		return; /* workers that cannot be ended still use it all: leak rather than crash */
@@ -183,8 +184,7 @@ void loom_stack_close(struct loom_stack *s)
 		s->device[s->layout.devices].ops->destroy(s->device[s->layout.devices].self);
 	}
 	for (uint32_t i = 0; i < s->tasks; i++)
-		free(s->task_name[i]);
-	free(s->task_name);
+		free((char *)s->task[i].name);
 	free(s->task);
 	for (uint32_t i = 0; i < s->sources; i++) {
 		free((char *)s->source[i].file);
@@ -203,6 +203,8 @@ void loom_stack_close(struct loom_stack *s)
 	free(s->device_ops);
 	free(s->device_self);
 	free(s->orders);
+	if (s->about)
+		s->about_drop(s->about);
 	loom__plan_free(&s->plan);
 	free(s);
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "stack/plan.h"
 
+#include "stack/host.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "sweep/spec.h"
+#include <gpuloom/workload.h>
 
 /* ---- the core's own options ---------------------------------------------------------------- */
 
@@ -14,18 +16,19 @@ struct gpuloom_opts {
 };
 static const struct loom_opt gpuloom_rows[] = {
 	LOOM_OPT(struct gpuloom_opts, plugin_path, LOOM_OPT_STR, "",
-		 "Folders with plug-ins, separated by ':', searched before the installed ones."),
+		 "Folders with plug-ins, separated by ':', relative to the conf file, searched before the installed "
+		 "ones.", .flags = LOOM__OPT_FOLDERS),
 	{0},
 };
 
 static const struct loom_opt run_rows[] = {
 	LOOM_OPT(struct loom__run_opts, workload, LOOM_OPT_STR, "",
 		 "Which job to run: the name of a workload plug-in. Empty: tasks come from the "
-		 "embedding program."),
+		 "embedding program.", .flags = LOOM__OPT_FILES),
 	LOOM_OPT(struct loom__run_opts, devices, LOOM_OPT_STR, NULL,
 		 "Engines that run workers, as in 'cpu:0 cpu:1': a device plug-in and the number of "
 		 "the engine.",
-		 .flags = LOOM_OPT_REQUIRED),
+		 .flags = LOOM_OPT_REQUIRED | LOOM__OPT_FILES),
 	LOOM_OPT(struct loom__run_opts, title, LOOM_OPT_STR, "",
 		 "A line about this run, shown in its results."),
 	LOOM_OPT(struct loom__run_opts, samples, LOOM_OPT_U32, "5",
@@ -48,7 +51,7 @@ struct use_opts {
 };
 #define USE_ROWS(kind, help_)                                                                      \
 	static const struct loom_opt use_##kind[] = {                                              \
-		LOOM_OPT(struct use_opts, use, LOOM_OPT_STR, "", help_), {0}}
+		LOOM_OPT(struct use_opts, use, LOOM_OPT_STR, "", help_, .flags = LOOM__OPT_FILES), {0}}
 USE_ROWS(transport, "Where the memory lies that devices share: the name of a transport plug-in.");
 USE_ROWS(sched, "How tasks reach workers: the name of a scheduler plug-in.");
 USE_ROWS(term, "How workers learn that all work is done: the name of a termination plug-in.");
@@ -67,9 +70,6 @@ static const struct loom__core_section core_sections[] = {
 	{"barrier", use_barrier, "meeting points"},
 	{"trigger", use_trigger, "network operations"},
 	{"qos", use_qos, "service requests"},
-	{"sweep", loom__sweep_rows,
-	 "many configurations in one run; what is varied stands in `[sweep.SECTION]` and `[sweep.points]` ([sweeps]"
-	 "(report.md#sweeps))"},
 };
 
 const struct loom__core_section *loom__core_sections(size_t *n)
@@ -82,10 +82,11 @@ const struct loom__core_section *loom__core_sections(size_t *n)
 
 struct planner {
 	struct loom_config *cfg;
-	const struct loom__prober *prober;
+	const struct loom__plan_hooks *hooks;
 	struct loom__plan *plan;
 	struct loom__diag *diag;
 	size_t lacking; /* errors that are no mistakes: what this build lacks */
+	int failed;	/* out of memory */
 };
 
 /* A mistake at the value of section.key, wherever that came from. */
@@ -108,8 +109,8 @@ static int load(struct planner *p, enum loom_kind kind, const char *name, char *
 			*plugin = p->plan->choice[i].plugin;
 			return 0;
 		}
-	if (p->prober && p->prober->probe)
-		rc = p->prober->probe(p->prober->arg, *path, err);
+	if (p->hooks && p->hooks->probe)
+		rc = p->hooks->probe(p->hooks->arg, *path, err);
 	if (!rc)
 		rc = loom__plugin_load(*path, kind, plugin, err);
 	if (rc) {
@@ -143,7 +144,7 @@ static struct loom__choice *choose(struct planner *p, enum loom_kind kind, const
 		realloc(p->plan->choice, (p->plan->choices + 1) * sizeof(*list));
 	if (!list) {
 		free(path);
-		mistake_at(p, section, key, "out of memory");
+		p->failed = 1;
 		return NULL;
 	}
 	p->plan->choice = list;
@@ -160,6 +161,7 @@ static struct loom__choice *choose(struct planner *p, enum loom_kind kind, const
 static void each_word(const char *list, void (*fn)(struct planner *, char *), struct planner *p)
 {
 	char *copy = strdup(list), *rest = NULL;
+	p->failed |= !copy;
 	for (char *word = copy ? strtok_r(copy, " \t,", &rest) : NULL; word;
 	     word = strtok_r(NULL, " \t,", &rest))
 		fn(p, word);
@@ -252,40 +254,98 @@ static void declare_spares(struct planner *p)
 	free(names);
 }
 
+/* Where the mistake is that a plug-in found: at the value of the first option that its sentence names. */
+static void refused(struct planner *p, const struct loom__choice *c, const char *const *section, const char *text)
+{
+	const struct loom__entry *at = NULL;
+	for (const char *word = text; *word && !at;) {
+		size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_");
+		for (const struct loom_opt *o = c->plugin->opts; n && o->name && !at; o++)
+			for (size_t i = 0; i < 2 && section[i] && !strncmp(o->name, word, n) && !o->name[n]; i++) {
+				const struct loom__entry *e = loom__config_get(p->cfg, section[i], o->name);
+				at = e ? e : at; /* the engine's own value counts over that of all */
+			}
+		word += n ? n : 1;
+	}
+	loom__diag_add(p->diag, 0, at ? at->file : NULL, at ? at->line : 0, at ? at->value_column : 0, "[%s] %s",
+		       section[0], text);
+}
+
+static void check_choice(struct planner *p, const struct loom__choice *c, const char *const *section)
+{
+	struct loom__host host;
+	struct loom_error err = {0};
+	loom__host_init(&host, NULL);
+	int rc = LOOM_HAS(c->plugin, check) && c->opts ? c->plugin->check(&host.table, c->opts, &err) : 0;
+	if (rc == LOOM_ENOMEM)
+		p->failed = 1;
+	else if (rc)
+		refused(p, c, section, err.text);
+}
+
 static void fill_choice(struct planner *p, struct loom__choice *c)
 {
 	char base[96], own[112];
 	section_of(c, base, sizeof(base));
 	snprintf(own, sizeof(own), "%s.%u", base, c->instance);
-	const char *sections[] = {base, own};
-	size_t size = c->plugin->opts_size ? c->plugin->opts_size : 1;
+	const char *sections[] = {base, c->kind == LOOM_DEVICE ? own : NULL};
+	size_t before = p->diag->errors, size = c->plugin->opts_size ? c->plugin->opts_size : 1;
 	c->opts = calloc(1, size);
-	if (!c->opts) {
-		loom__diag_add(p->diag, 0, NULL, 0, 0, "out of memory");
-		return;
-	}
-	if (c->plugin->opts)
+	p->failed |= !c->opts;
+	if (c->opts && c->plugin->opts)
 		loom__config_fill(p->cfg, sections, c->kind == LOOM_DEVICE ? 2 : 1, c->plugin->opts,
 				  c->opts, c->plugin->opts_size, p->diag);
+	if (p->diag->errors == before)
+		check_choice(p, c, sections);
 }
 
-static void need(struct planner *p, enum loom_kind kind)
+/* Kinds without which the workload, or without one the program's tasks, cannot run. */
+static uint32_t needs_of(const struct loom_plugin *workload)
+{
+	const struct loom_workload_ops *ops = workload ? workload->ops : NULL;
+	const struct loom_workload_dev *dev = workload ? workload->dev->cpu : NULL;
+	uint32_t needs = LOOM_HAS(ops, needs) ? ops->needs : 0;
+	needs |= LOOM_HAS(ops, wire) ? 1u << LOOM_TRIGGER : 0;
+	needs |= LOOM_HAS(ops, channels) ? 1u << LOOM_SYNC : 0;
+	needs |= LOOM_HAS(ops, tenants) ? 1u << LOOM_QOS : 0;
+	/* Workers that run the workload's kernel have no scheduler. */
+	needs |= LOOM_HAS(dev, kernel) ? 0 : 1u << LOOM_SCHED | 1u << LOOM_TERM;
+	return needs | 1u << LOOM_TRANSPORT;
+}
+
+static void need(struct planner *p, const struct loom_plugin *workload, enum loom_kind kind)
 {
 	if (loom__plan_get(p->plan, kind))
 		return;
 	const struct loom__entry *e = loom__config_get(p->cfg, loom__kind_section(kind), "use");
 	if (e && *e->value)
 		return; /* named but not usable: said already */
+	const char *section = loom__kind_section(kind);
+	int own = workload && kind != LOOM_TRANSPORT;
 	loom__diag_add(p->diag, 0, NULL, 0, 0,
-		       "no %s is selected: add 'use = NAME' to [%s] (`gpuloom list %s` shows what there is)",
-		       loom__kind_section(kind), loom__kind_section(kind), loom__kind_name(kind));
+		       "%s%s%s%sno %s is selected: add 'use = NAME' to [%s] (`gpuloom list %s` shows what there is)",
+		       own ? loom__plugin_short(workload) : "", own ? " needs a " : "", own ? section : "",
+		       own ? ", and " : "", section, section, loom__kind_name(kind));
 }
 
-int loom__plan_create(struct loom_config *cfg, const struct loom__prober *prober,
+/* [sweep] and [sweep.SECTION] are for the command: a plan is of one run. */
+static void leave_studies(struct loom_config *cfg)
+{
+	size_t n;
+	char **names = loom__config_sections(cfg, &n);
+	for (size_t i = 0; i < n; i++) {
+		if (!strcmp(names[i], "sweep") || !strncmp(names[i], "sweep.", 6))
+			loom__config_ignore(cfg, names[i]);
+		free(names[i]);
+	}
+	free(names);
+}
+
+int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *hooks,
 		      struct loom__plan *plan, struct loom__diag *diag)
 {
 	*plan = (struct loom__plan){.cfg = cfg};
-	struct planner p = {cfg, prober, plan, diag, 0};
+	struct planner p = {.cfg = cfg, .hooks = hooks, .plan = plan, .diag = diag};
 	struct gpuloom_opts own = {0};
 	struct loom_error err;
 
@@ -301,11 +361,10 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__prober *prober
 		goto fail;
 	}
 
-	if (loom__sweep_spec_in(cfg)) { /* a part of the conf like others, though a plan is of one run */
-		struct loom__sweep_spec spec;
-		if (!loom__sweep_spec_read(cfg, &spec, diag))
-			loom__sweep_spec_free(&spec);
-	}
+	if (hooks && hooks->sections)
+		hooks->sections(hooks->arg, cfg, diag);
+	else
+		leave_studies(cfg);
 	if (plan->run.devices)
 		each_word(plan->run.devices, choose_device, &p);
 	for (size_t i = 0; i < plan->choices; i++) {
@@ -335,7 +394,19 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__prober *prober
 	loom__config_unknown(cfg, diag);
 	for (size_t i = 0; i < plan->choices; i++)
 		fill_choice(&p, &plan->choice[i]);
-	need(&p, LOOM_TRANSPORT);
+	const struct loom__choice *w = loom__plan_get(plan, LOOM_WORKLOAD);
+	int named = plan->run.workload && *plan->run.workload; /* but not usable: said already */
+	uint32_t needs = w || !named ? needs_of(w ? w->plugin : NULL) : 1u << LOOM_TRANSPORT;
+	for (unsigned kind = 1; kind < LOOM_KINDS; kind++)
+		if (needs & 1u << kind)
+			need(&p, w ? w->plugin : NULL, kind);
+	/* What got lost looks like mistakes of the user: an unknown section, a missing key. */
+	if (p.failed || loom__config_broken(cfg)) {
+		loom__diag_free(diag);
+		loom__diag_add(diag, 0, NULL, 0, 0, "out of memory");
+		loom__plan_free(plan);
+		return LOOM_ENOMEM;
+	}
 	if (!diag->errors)
 		return 0;
 fail:

@@ -36,15 +36,18 @@ struct loom__plan {
 	uint32_t devices;
 };
 
-/* Checks a plug-in in a process of its own before it is loaded here; NULL: trust it. */
-struct loom__prober {
+/* What the command adds to planning. Each may be NULL. */
+struct loom__plan_hooks {
+	/* Checks a plug-in in a process of its own before it is loaded here; NULL: trust it. */
 	int (*probe)(void *arg, const char *path, struct loom_error *err);
+	/* Declares and checks the sections that a run has no use for; NULL: they are not looked at. */
+	void (*sections)(void *arg, struct loom_config *cfg, struct loom__diag *diag);
 	void *arg;
 };
 
 /* Resolves cfg. All mistakes are collected in diag; LOOM_EINVAL when there are errors (then *plan is
  * empty), LOOM_EUNAVAIL when all of them are plug-ins that the build left out. The plan keeps pointers into cfg. */
-int loom__plan_create(struct loom_config *cfg, const struct loom__prober *prober,
+int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *hooks,
 		      struct loom__plan *plan, struct loom__diag *diag);
 void loom__plan_free(struct loom__plan *plan);
 

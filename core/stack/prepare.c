@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The composition of device code; then memory for all policies, carved from one segment for the stack
- * and one per device; then the launch of workers. */
+/* The composition of device code; then memory for all policies, carved from a segment for each owner (the stack, a
+ * device) and place. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,27 +26,38 @@ static int is_big(uint64_t bytes)
 	return bytes > 1ull << 44;
 }
 
+static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need,
+		    struct loom_error *err)
+{
+	*need = (struct loom_need){.size = sizeof(*need)};
+	int rc = p->ops->need(p->self, &s->layout, need, err);
+	if (rc)
+		return rc;
+	if (is_big(need->global) || is_big(need->device) || is_big(need->worker) || is_big(need->local))
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s asks for an impossible amount of memory",
+				  p->choice->plugin->name);
+	if (need->global_place > LOOM_PLACE_HOST || need->device_place >= LOOM_PLACES ||
+	    need->worker_place > LOOM_PLACE_HOST)
+		return LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s asks for memory in a place that there is not: only a block per device may be near",
+				  p->choice->plugin->name);
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		if (s->shape[d].local_bytes && need->local > s->shape[d].local_bytes)
+			return LOOM__FAIL(err, LOOM_EUNAVAIL,
+					  "%s wants %llu bytes of private memory per worker, %s has %llu: "
+					  "choose smaller queues",
+					  p->choice->plugin->name, (unsigned long long)need->local,
+					  s->shape[d].name, (unsigned long long)s->shape[d].local_bytes);
+	return 0;
+}
+
 static int ask_needs(struct loom_stack *s, struct loom_error *err)
 {
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
-		p->need = (struct loom_need){.size = sizeof(p->need)};
-		int rc = p->ops->need(p->self, &s->layout, &p->need, err);
+		int rc = ask_need(s, p, &p->need, err);
 		if (rc)
 			return rc;
-		if (is_big(p->need.global) || is_big(p->need.device) || is_big(p->need.worker) ||
-		    is_big(p->need.local))
-			return LOOM__FAIL(err, LOOM_EPLUGIN, "%s asks for an impossible amount of memory",
-					  p->choice->plugin->name);
-		for (uint32_t d = 0; d < s->layout.devices; d++)
-			if (s->shape[d].local_bytes && p->need.local > s->shape[d].local_bytes)
-				return LOOM__FAIL(
-					err, LOOM_EUNAVAIL,
-					"%s wants %llu bytes of private memory per worker, %s has %llu: "
-					"choose smaller queues",
-					p->choice->plugin->name, (unsigned long long)p->need.local,
-					s->shape[d].name,
-					(unsigned long long)s->shape[d].local_bytes);
 		p->device_blocks = calloc(s->layout.devices, sizeof(void *));
 		p->worker_blocks = calloc(s->layout.workers, sizeof(void *));
 		p->near = calloc(s->layout.devices, sizeof(loom_ref));
@@ -58,78 +69,102 @@ static int ask_needs(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
-/* What is constant is near a GPU that is apart: it need not read each piece over the link. */
-static int wants_copies(const struct loom_stack *s, uint32_t device)
+/* Whether the policies' memory, which was sized for the first run, does for what was submitted now. */
+static int needs_hold(struct loom_stack *s, struct loom_error *err)
 {
-	return s->layout.apart && s->shape[device].kind == LOOM_ON_GPU;
+	for (size_t i = 0; i < s->policies; i++) {
+		const struct loom_need *had = &s->policy[i].need;
+		struct loom_need need;
+		int rc = ask_need(s, &s->policy[i], &need, err);
+		if (rc)
+			return rc;
+		if (need.global > had->global || need.device > had->device || need.worker > had->worker ||
+		    need.local > had->local)
+			return LOOM__FAIL(err, LOOM_EFULL,
+					  "%s has no memory for %llu submitted tasks: the first run, whose "
+					  "tasks decide, had less",
+					  s->policy[i].choice->plugin->name,
+					  (unsigned long long)s->layout.initial_tasks);
+	}
+	return 0;
+}
+
+/* The segments that blocks lie in, by owner (the stack itself is the last) and place. */
+struct room {
+	struct carve at[LOOM_MAX_DEVICES + 1][LOOM_PLACES];
+};
+
+static const uint32_t memory_flags[LOOM_PLACES] = {
+	[LOOM_PLACE_HOST] = LOOM_MEMORY_HOST, [LOOM_PLACE_NEAR] = LOOM_MEMORY_ALONE};
+
+/* The blocks per worker of one policy, and where each device finds them. */
+static void lay_out_workers(struct loom_stack *s, struct loom__policy *p, struct room *room, int write)
+{
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		p->registry[d] = take(&room->at[d][LOOM_PLACE_NEAR], s->layout.workers * sizeof(loom_ref));
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		for (uint32_t w = 0; w < s->shape[d].workers; w++) {
+			loom_ref ref = take(&room->at[d][p->need.worker_place], p->need.worker);
+			uint32_t worker = s->shape[d].first_worker + w;
+			if (!write)
+				continue;
+			p->worker_blocks[worker] = loom__host_at(s, ref);
+			/* Every device has the registry in memory of its own (thesis, 5.3). */
+			for (uint32_t r = 0; r < s->layout.devices; r++)
+				((loom_ref *)loom__host_at(s, p->registry[r]))[worker] = ref;
+		}
 }
 
 /* Lays out all blocks. The first pass (write = 0) measures, the second fills refs and registries. */
-static void lay_out(struct loom_stack *s, struct carve *shared, struct carve *device, int write)
+static void lay_out(struct loom_stack *s, struct room *room, int write)
 {
-	s->counters_ref = take(shared, s->layout.workers * sizeof(struct loom_counters));
-	s->initial_ref = take(shared, s->initial_room * sizeof(struct loom_task));
-	for (uint32_t d = 0; d < s->layout.devices; d++)
-		s->initial_copy[d] =
-			wants_copies(s, d) ? take(&device[d], s->initial_room * sizeof(struct loom_task)) : 0;
-	s->trace_ref = take(shared, s->layout.workers * loom__trace_bytes(s));
+	struct carve *shared = room->at[s->layout.devices];
+	s->ctl_ref = take(&shared[LOOM_PLACE_HOST], sizeof(struct loom_ctl));
+	s->counters_ref = take(&shared[LOOM_PLACE_ANY], s->layout.workers * sizeof(struct loom_counters));
+	s->trace_ref = take(&shared[LOOM_PLACE_ANY], s->layout.workers * loom__trace_bytes(s));
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
-		p->global = take(shared, p->need.global);
+		p->global = take(&shared[p->need.global_place], p->need.global);
 		for (uint32_t d = 0; d < s->layout.devices; d++) {
-			p->near[d] = p->need.flags & LOOM_NEED_CONSTANT && wants_copies(s, d) ?
-					     take(&device[d], p->need.global) :
-					     0;
-			p->on_device[d] = take(&device[d], p->need.device);
-			p->registry[d] = p->need.worker ? take(&device[d], s->layout.workers *
-									   sizeof(loom_ref)) :
-							  0;
+			int copied = p->need.flags & LOOM_NEED_CONSTANT && loom__wants_copies(s, d);
+			p->near[d] = copied ? take(&room->at[d][LOOM_PLACE_NEAR], p->need.global) : 0;
+			p->on_device[d] = take(&room->at[d][p->need.device_place], p->need.device);
+			if (write && p->need.device)
+				p->device_blocks[d] = loom__host_at(s, p->on_device[d]);
 		}
-		for (uint32_t d = 0; d < s->layout.devices; d++)
-			for (uint32_t w = 0; p->need.worker && w < s->shape[d].workers; w++) {
-				loom_ref ref = take(&device[d], p->need.worker);
-				uint32_t worker = s->shape[d].first_worker + w;
-				if (!write)
-					continue;
-				p->worker_blocks[worker] = loom__host_at(s, ref);
-				/* Every device has the registry in memory of its own (thesis, 5.3). */
-				for (uint32_t r = 0; r < s->layout.devices; r++)
-					((loom_ref *)loom__host_at(s, p->registry[r]))[worker] = ref;
-			}
-		if (!write)
-			continue;
-		for (uint32_t d = 0; p->need.device && d < s->layout.devices; d++)
-			p->device_blocks[d] = loom__host_at(s, p->on_device[d]);
-		p->view = (struct loom_view){
-			.size = sizeof(p->view),
-			.global = p->global ? loom__host_at(s, p->global) : NULL,
-			.device = p->device_blocks,
-			.worker = p->worker_blocks,
-		};
+		if (p->need.worker)
+			lay_out_workers(s, p, room, write);
+		if (write)
+			p->view = (struct loom_view){
+				.size = sizeof(p->view),
+				.global = p->global ? loom__host_at(s, p->global) : NULL,
+				.device = p->device_blocks,
+				.worker = p->worker_blocks,
+			};
 	}
 }
 
 static int allocate(struct loom_stack *s, struct loom_error *err)
 {
-	uint32_t devices = s->layout.devices, first;
-	struct carve shared = {0}, device[LOOM_MAX_DEVICES] = {{0}};
-	struct loom_segment_want want[LOOM_MAX_DEVICES + 2];
-	lay_out(s, &shared, device, 0);
-	want[0] = (struct loom_segment_want){
-		.bytes = sizeof(struct loom_ctl), .owner = -1, .flags = LOOM_MEMORY_HOST};
-	want[1] = (struct loom_segment_want){.bytes = shared.at, .owner = -1};
-	for (uint32_t d = 0; d < devices; d++)
-		want[d + 2] = (struct loom_segment_want){.bytes = device[d].at ? device[d].at : 64,
-							 .owner = (int32_t)d};
-	int rc = loom__segments_add(s, want, devices + 2, &first, err);
+	uint32_t devices = s->layout.devices, first, n = 0;
+	struct room room = {0};
+	struct loom_segment_want want[(LOOM_MAX_DEVICES + 1) * LOOM_PLACES];
+	lay_out(s, &room, 0);
+	for (uint32_t d = 0; d <= devices; d++)
+		for (uint32_t place = 0; place < LOOM_PLACES; place++)
+			if (room.at[d][place].at)
+				want[n++] = (struct loom_segment_want){.bytes = room.at[d][place].at,
+								       .owner = d < devices ? (int32_t)d : -1,
+								       .flags = memory_flags[place]};
+	int rc = loom__segments_add(s, want, n, &first, err);
 	if (rc)
 		return rc;
-	s->ctl_ref = LOOM_REF(first, 0);
+	for (uint32_t d = 0; d <= devices; d++)
+		for (uint32_t place = 0; place < LOOM_PLACES; place++)
+			if (room.at[d][place].at)
+				room.at[d][place] = (struct carve){.segment = first++};
+	lay_out(s, &room, 1);
 	s->ctl = loom__host_at(s, s->ctl_ref);
-	shared = (struct carve){.segment = first + 1};
-	for (uint32_t d = 0; d < devices; d++)
-		device[d] = (struct carve){.segment = first + 2 + d};
-	lay_out(s, &shared, device, 1);
 	s->counters = loom__host_at(s, s->counters_ref);
 	return 0;
 }
@@ -140,10 +175,13 @@ static int add_constants(struct loom_stack *s, const struct loom__policy *p, cha
 	const void *any = p->choice->plugin->ops;
 	const struct loom_sched_ops *sched = any;
 	const struct loom_workload_ops *workload = any;
+	const struct loom_barrier_ops *barrier = any;
 	if (p->choice->kind == LOOM_SCHED && LOOM_HAS(sched, constants))
 		return sched->constants(p->self, &s->layout, text, room, err);
 	if (p->choice->kind == LOOM_WORKLOAD && LOOM_HAS(workload, constants))
 		return workload->constants(p->self, &s->layout, text, room, err);
+	if (p->choice->kind == LOOM_BARRIER && LOOM_HAS(barrier, constants))
+		return barrier->constants(p->self, &s->layout, text, room, err);
 	return 0;
 }
 
@@ -164,7 +202,8 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom_need need = {.size = sizeof(need)};
 		enum loom_kind kind = s->policy[i].choice->kind;
-		if (kind != LOOM_SCHED && kind != LOOM_TERM)
+		if (kind != LOOM_SCHED && kind != LOOM_TERM && kind != LOOM_TRIGGER &&
+		    kind != LOOM_BARRIER)
 			continue;
 		int rc = s->policy[i].ops->need(s->policy[i].self, &s->layout, &need, err);
 		if (rc)
@@ -186,130 +225,105 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 	return loom__stack_shape(s, err);
 }
 
-/* The initial set, and the workload's constants, to where devices have copies of them. */
-static void copy_near(struct loom_stack *s, const struct loom__policy *workload)
+/* The barrier has the scopes at which the workload says that its workers meet. */
+static int check_scopes(struct loom_stack *s, struct loom_error *err)
 {
-	for (uint32_t d = 0; d < s->layout.devices; d++) {
-		if (s->initial_copy[d])
-			memcpy(loom__host_at(s, s->initial_copy[d]), loom__host_at(s, s->initial_ref),
-			       s->layout.initial_tasks * sizeof(struct loom_task));
-		if (workload && workload->near[d])
-			memcpy(loom__host_at(s, workload->near[d]), loom__host_at(s, workload->global),
-			       workload->need.global);
-	}
+	static const char *const names[] = {
+#define SCOPE_NAME(NAME, value, text) text,
+		LOOM_SCOPE_MAP(SCOPE_NAME)
+#undef SCOPE_NAME
+	};
+	struct loom__policy *barrier = loom__policy_of(s, LOOM_BARRIER), *workload = loom__policy_of(s, LOOM_WORKLOAD);
+	const struct loom_workload_ops *w = workload ? workload->choice->plugin->ops : NULL;
+	if (!barrier || !LOOM_HAS(w, scopes))
+		return 0;
+	uint64_t has = barrier->choice->plugin->caps ? barrier->choice->plugin->caps : LOOM_CAP_BARRIER_DEFAULT;
+	uint64_t lacks = w->scopes(workload->self) & ~has;
+	for (uint32_t i = 0; i < LOOM_SCOPES; i++)
+		if (lacks & LOOM_CAP_BARRIER(i))
+			return LOOM__FAIL(err, LOOM_ENOTSUP,
+					  "the workers of %s meet at the scope '%s', which %s does not have: choose another "
+					  "scope, or another barrier",
+					  workload->choice->plugin->name, names[i], barrier->choice->plugin->name);
+	return 0;
 }
 
-int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
+/* Blocks, and what a workload has to run. */
+static int make_room(struct loom_stack *s, struct loom_error *err)
 {
-	if (s->prepared)
-		return 0;
-	struct loom__policy *workload = NULL;
-	for (size_t i = 0; i < s->policies; i++)
-		if (s->policy[i].choice->kind == LOOM_WORKLOAD)
-			workload = &s->policy[i];
+	struct loom__policy *workload = loom__policy_of(s, LOOM_WORKLOAD);
 	const struct loom_workload_ops *ops = workload ? workload->choice->plugin->ops : NULL;
-	int rc = compose(s, err);
-	if (rc)
-		return rc;
+	int rc = 0;
+	s->layout.initial_tasks = s->submitted_count;
 	/* The workload is asked first: how many tasks there are decides the size of queues. */
 	if (workload) {
 		workload->need = (struct loom_need){.size = sizeof(workload->need)};
 		rc = ops->need(workload->self, &s->layout, &workload->need, err);
-		if (rc)
-			return rc;
 		s->layout.initial_tasks =
-			LOOM_HAS(ops, task_count) ? ops->task_count(workload->self, &s->layout) : 0;
-	} else {
-		s->layout.initial_tasks = s->submitted_count;
+			LOOM_HAS(ops, task_count) && !rc ? ops->task_count(workload->self, &s->layout) : 0;
 	}
-	if (s->layout.initial_tasks > 1ull << 38)
-		return LOOM__FAIL(err, LOOM_EINVAL, "too many initial tasks");
-	s->initial_room = s->layout.initial_tasks ? s->layout.initial_tasks : 1;
-	rc = loom__sync_channels(s, err);
+	if (!rc)
+		rc = loom__sync_channels(s, err);
+	if (!rc)
+		rc = check_scopes(s, err);
 	if (!rc)
 		rc = loom__qos_tenants(s, err);
 	if (!rc)
 		rc = ask_needs(s, err);
 	if (!rc)
 		rc = allocate(s, err);
+	if (!rc)
+		rc = loom__initial_room(s, s->layout.initial_tasks, err);
 	if (!rc && ops && s->layout.initial_tasks)
 		rc = ops->tasks(workload->self, &s->layout, &workload->view, workload->global,
 				loom__host_at(s, s->initial_ref), err);
-	if (!rc)
-		copy_near(s, workload);
+	if (rc || !workload)
+		return rc;
+	loom__initial_copy(s);
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		if (workload->near[d])
+			memcpy(loom__host_at(s, workload->near[d]), loom__host_at(s, workload->global),
+			       workload->need.global);
+	return 0;
+}
+
+int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
+{
+	uint32_t workers = s->layout.workers;
+	int rc = 0;
+	if (!s->composed) {
+		rc = loom__stack_retire(s, err);
+		if (!rc)
+			rc = compose(s, err);
+		if (rc)
+			return rc;
+		s->composed = 1;
+	}
+	if (s->prepared && workers != s->layout.workers)
+		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
+				"with the task functions that were added devices have %u workers instead of %u: "
+				"register them before the first run",
+				s->layout.workers, workers);
+	if (!s->prepared && !rc)
+		rc = make_room(s, err);
 	s->prepared = !rc;
 	s->broken = rc != 0;
 	return rc;
 }
 
-int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
+int loom__initial_take(struct loom_stack *s, struct loom_error *err)
 {
-	if (!s->orders)
-		s->orders = calloc(s->layout.devices, sizeof(*s->orders));
-	if (!s->orders)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	*s->ctl = (struct loom_ctl){.initial_tasks = s->layout.initial_tasks};
-	s->samples_done = 0;
-	s->launched = 1;
-	uint32_t attachments = loom__sync_attachments(s, &s->attachment);
-	int started = loom__qos_grants(s, err);
-	if (!started)
-		started = loom__policies_start(s, err);
-	if (started)
-		return started;
-	for (uint32_t d = 0; d < s->layout.devices; d++) {
-		struct loom__orders *o = &s->orders[d];
-		*o = (struct loom__orders){0};
-		for (size_t i = 0; i < s->policies; i++) {
-			const struct loom__policy *p = &s->policy[i];
-			if (p->choice->plugin != s->selected[p->choice->kind])
-				continue; /* not the leader of a pipeline */
-			o->global[p->choice->kind] = p->near[d] ? p->near[d] : p->global;
-			o->on_device[p->choice->kind] = p->on_device[d];
-			o->registry[p->choice->kind] = p->registry[d];
-			o->local_bytes[p->choice->kind] = p->need.local;
-		}
-		o->launch = (struct loom_launch){.size = sizeof(o->launch),
-						 .entry = LOOM_ENTRY_WORK,
-						 .device = d,
-						 .layout = &s->layout,
-						 .segment = s->segment,
-						 .segments = s->segments + 1,
-						 .ctl = s->ctl_ref,
-						 .counters = s->counters_ref,
-						 .initial = s->initial_copy[d] ? s->initial_copy[d] : s->initial_ref,
-						 .trace = s->trace_ref,
-						 .trace_bytes = loom__trace_bytes(s),
-						 .global = o->global,
-						 .on_device = o->on_device,
-						 .registry = o->registry,
-						 .local_bytes = o->local_bytes,
-						 .attachment = &s->attachment,
-						 .attachments = attachments};
-		int rc = s->device[d].ops->launch(s->device[d].self, &o->launch, err);
-		if (rc)
-			return rc;
-	}
+	int grows = s->submitted_count > s->initial_room;
+	int rc = loom__initial_room(s, s->submitted_count, err);
+	if (rc)
+		return rc;
+	s->layout.initial_tasks = s->submitted_count;
+	rc = grows ? needs_hold(s, err) : 0;
+	if (rc)
+		return rc;
+	if (s->submitted_count)
+		memcpy(loom__host_at(s, s->initial_ref), s->submitted,
+		       s->submitted_count * sizeof(struct loom_task));
+	loom__initial_copy(s);
 	return 0;
-}
-
-#define RETIRE_TIMEOUT_NS 1000000000ull
-
-int loom__stack_retire(struct loom_stack *s, struct loom_error *err)
-{
-	if (!s->launched)
-		return 0;
-	int rc = 0, left = 0;
-	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
-	for (uint32_t d = 0; d < s->layout.devices; d++) {
-		int ended =
-			s->device[d].ops->retire(s->device[d].self, RETIRE_TIMEOUT_NS, rc ? NULL : err);
-		if (!rc)
-			rc = ended;
-		left |= ended == LOOM_ETIMEDOUT;
-	}
-	s->launched = left; /* threads that cannot be ended still use the memory */
-	if (!left)
-		loom__policies_stop(s);
-	return rc;
 }

@@ -43,9 +43,8 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		if (rc)
 			break;
 	}
-	uint64_t begin, end;
 	if (!rc)
-		rc = loom__gate_run(s, PROBE_TIMEOUT_NS, &begin, &end, err);
+		rc = loom__gate_run(s, PROBE_TIMEOUT_NS, err);
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < started; d++) {
 		int ended = s->device[d].ops->retire(s->device[d].self, PROBE_TIMEOUT_NS, rc ? NULL : err);

@@ -69,10 +69,6 @@ int loom__qos_tenants(struct loom_stack *s, struct loom_error *err)
 		if (rc)
 			return rc;
 	}
-	if (n && !q)
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "the workload's workers ask for services, and no qos is selected: add "
-				  "'use = NAME' to [qos] (`gpuloom list qos` shows what there is)");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct loom_tenant *t = &tenant[i];
 		int bad = !t->count || t->first >= s->layout.workers ||

@@ -36,6 +36,7 @@ struct loom__policy {
 /* What a device is told about a launch: it may look until the launch is retired. */
 struct loom__orders {
 	struct loom_launch launch;
+	struct loom_chain chain;
 	loom_ref global[LOOM_KINDS], on_device[LOOM_KINDS], registry[LOOM_KINDS];
 	uint64_t local_bytes[LOOM_KINDS];
 };
@@ -68,7 +69,6 @@ struct loom_stack {
 	uint32_t segments, groups;
 	/* Task functions by tag: the workload's, then the embedder's. */
 	struct loom_task_entry *task;
-	char **task_name;
 	uint32_t tasks, workload_tasks;
 	struct loom_program_source *source; /* [sources] */
 	struct loom_program_ir *ir;	    /* [irs] */
@@ -76,36 +76,45 @@ struct loom_stack {
 	/* The embedder's initial set for the next run. */
 	struct loom_task *submitted;
 	size_t submitted_count, submitted_room;
-	/* Memory of the run; valid once prepared. */
-	int prepared, broken;
+	/* composed: the devices' code has all task functions. prepared: the memory below is valid. */
+	int composed, prepared, broken;
 	loom_ref ctl_ref, counters_ref, initial_ref;
 	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* a device's own; 0: none */
 	uint64_t initial_room;
-	uint64_t trace_room, trace_every; /* run/trace.h; 0: none is wanted */
+	uint64_t trace_room, trace_every; /* see loom__trace_bytes */
 	loom_ref trace_ref;
 	struct loom_ctl *ctl;
 	struct loom_counters *counters; /* [layout.workers], the host's view */
-	int launched;
+	int launched; /* the workers are there, and wait for their next sample, unless: */
+	int running;  /* loom_stack_start() has begun one, which loom_stack_wait() ends */
+	int stuck;    /* some did not leave when they were told to */
+	int rests;    /* they may wait between runs: that costs nothing, and GO alone starts them */
 	struct loom__orders *orders; /* [layout.devices], of the last launch */
 	struct loom_attachment attachment; /* of the launch: the sync plug-in's, if it has one */
 	uint64_t samples_done; /* of this launch */
+	void *about; /* what core/run keeps for its results; dropped at the end */
+	void (*about_drop)(void *about);
 	uint32_t stop_requests; /* atomic: see loom_stack_stop */
 	/* Called by the thread that waits while a sample runs, once a second and whenever it wakes; with several
 	 * devices 50 times a second. May be NULL. */
 	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
 	void *beat_arg;
-	uint64_t begin_ns; /* of the sample in progress */
+	uint64_t begin_ns, deadline_ns; /* of the sample in progress */
+	uint64_t end_ns; /* when the last worker left it, as far as devices have told */
 };
 
-/* Opens without probing plug-ins in a child first when prober is NULL. Takes over *plan. */
+/* Opens without probing plug-ins in a child first when hooks is NULL. Takes over *plan. */
 int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *params,
 		     struct loom_stack **stack, struct loom_error *err);
 
 /* Asks the devices for their shapes: at first, and again once their code is composed. */
 int loom__stack_shape(struct loom_stack *s, struct loom_error *err);
 
-/* Composes the device code, allocates all blocks, fills the initial set. Once. */
+/* Composes the device code, once and after task functions were added; allocates all blocks and fills the initial
+ * set of a workload, once. */
 int loom__stack_prepare(struct loom_stack *s, struct loom_error *err);
+
+void *loom__host_at(struct loom_stack *s, loom_ref ref);
 
 /* Bytes of one worker's trace buffer; 0: none is wanted. */
 static inline uint64_t loom__trace_bytes(const struct loom_stack *s)
@@ -113,15 +122,36 @@ static inline uint64_t loom__trace_bytes(const struct loom_stack *s)
 	return s->trace_room ? sizeof(struct loom_trace) + s->trace_room * sizeof(struct loom_event) : 0;
 }
 
-/* Starts and ends the persistent workers. */
+/* The trace buffer of a worker, as the host sees it; only where traces are wanted. */
+static inline struct loom_trace *loom__trace_of(struct loom_stack *s, uint32_t worker)
+{
+	char *first = loom__host_at(s, s->trace_ref);
+	return (struct loom_trace *)(first + worker * loom__trace_bytes(s));
+}
+
+/* job.c: starts the persistent workers, unless they are there, and ends them. */
 int loom__stack_launch(struct loom_stack *s, struct loom_error *err);
 int loom__stack_retire(struct loom_stack *s, struct loom_error *err);
+/* 0 when no run is in progress and no worker of one is left that was told to leave: only then may anything that
+ * workers read be touched. LOOM_EBUSY. */
+int loom__stack_free(struct loom_stack *s, struct loom_error *err);
+/* The initial set: room for so many tasks, wherever devices read them; and from the place that all see to the
+ * copies. */
+int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *err);
+void loom__initial_copy(struct loom_stack *s);
+/* prepare.c: what was submitted is the initial set. */
+int loom__initial_take(struct loom_stack *s, struct loom_error *err);
+
+/* What is constant is near a GPU that is apart: it need not read each piece over the link. */
+static inline int loom__wants_copies(const struct loom_stack *s, uint32_t device)
+{
+	return s->layout.apart && s->shape[device].kind == LOOM_ON_GPU;
+}
 
 /* memory.c: segments and the host's way to them. */
 int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
 		       uint32_t *first, struct loom_error *err);
 void loom__segments_release_last(struct loom_stack *s);
-void *loom__host_at(struct loom_stack *s, loom_ref ref);
 /* Copies images to the devices, or back; nothing to do where all memory is visible to the host. */
 int loom__segments_push(struct loom_stack *s, struct loom_error *err);
 int loom__segments_pull(struct loom_stack *s, struct loom_error *err);
@@ -140,10 +170,18 @@ int loom__qos_grants(struct loom_stack *s, struct loom_error *err);
 /* probe.c: the coherence probe over all pairs of devices and all placements. */
 int loom__stack_probe(struct loom_stack *s, struct loom_error *err);
 
-/* gate.c: one execution, from ready to the last worker's end. *begin and *end on CLOCK_MONOTONIC.
- * LOOM_ETIMEDOUT, LOOM_EINTR (second stop request) and LOOM_EDIED leave the stack to be retired. */
-int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, uint64_t *begin_ns, uint64_t *end_ns,
-		   struct loom_error *err);
+/* gate.c: one execution, from s->begin_ns to s->end_ns on CLOCK_MONOTONIC. `alone`: GO without READY, where
+ * s->rests. */
+int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struct loom_error *err);
+/* Until the last worker has left it: 0. LOOM_EAGAIN at `until`. LOOM_ETIMEDOUT, LOOM_EINTR (a stop request, the
+ * second one for a workload's) and LOOM_EDIED leave the stack to be retired. */
+int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err);
+/* Both. */
+int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err);
+/* Tells the workers to leave the sample in progress, and waits a moment for that: 1 when they did. */
+int loom__gate_cancel(struct loom_stack *s);
+/* The opened plug-in of a kind, the first one of a pipeline; NULL: none. */
+struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind);
 /* beside.c: host threads of policies, which run from before the launch until after its end. */
 int loom__policies_start(struct loom_stack *s, struct loom_error *err);
 void loom__policies_stop(struct loom_stack *s);

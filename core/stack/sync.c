@@ -3,14 +3,6 @@
  * address space that runs workers, and ends its waits when a run ends early. */
 #include "stack/stack.h"
 
-static struct loom__policy *selected(struct loom_stack *s, enum loom_kind kind)
-{
-	for (size_t i = 0; i < s->policies; i++)
-		if (s->policy[i].choice->kind == kind)
-			return &s->policy[i];
-	return NULL;
-}
-
 static int check_channels(const struct loom_stack *s, const struct loom_channel *channel, uint32_t n,
 			  struct loom_error *err)
 {
@@ -28,17 +20,13 @@ int loom__sync_channels(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom_channel *channel = NULL;
 	uint32_t n = 0;
-	struct loom__policy *sync = selected(s, LOOM_SYNC), *workload = selected(s, LOOM_WORKLOAD);
+	struct loom__policy *sync = loom__policy_of(s, LOOM_SYNC), *workload = loom__policy_of(s, LOOM_WORKLOAD);
 	const struct loom_workload_ops *w = workload ? workload->choice->plugin->ops : NULL;
 	if (!LOOM_HAS(w, channels))
 		return 0;
 	int rc = w->channels(workload->self, &s->layout, &channel, &n, err);
 	if (rc || !n)
 		return rc;
-	if (!sync)
-		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "the workload's workers wait for data, and no sync is selected: add 'use = "
-				  "NAME' to [sync] (`gpuloom list sync` shows what there is)");
 	rc = check_channels(s, channel, n, err);
 	if (rc)
 		return rc;
@@ -48,7 +36,7 @@ int loom__sync_channels(struct loom_stack *s, struct loom_error *err)
 
 uint32_t loom__sync_attachments(struct loom_stack *s, struct loom_attachment *out)
 {
-	struct loom__policy *sync = selected(s, LOOM_SYNC);
+	struct loom__policy *sync = loom__policy_of(s, LOOM_SYNC);
 	const struct loom_sync_ops *ops = sync ? sync->choice->plugin->ops : NULL;
 	if (!LOOM_HAS(ops, attach) && !LOOM_HAS(ops, ready) && !LOOM_HAS(ops, detach))
 		return 0;
@@ -62,9 +50,11 @@ uint32_t loom__sync_attachments(struct loom_stack *s, struct loom_attachment *ou
 
 void loom__interrupt(struct loom_stack *s, int code, uint32_t device)
 {
-	struct loom__policy *sync = selected(s, LOOM_SYNC), *workload = selected(s, LOOM_WORKLOAD);
+	struct loom__policy *sync = loom__policy_of(s, LOOM_SYNC), *workload = loom__policy_of(s, LOOM_WORKLOAD);
 	const struct loom_sync_ops *ops = sync ? sync->choice->plugin->ops : NULL;
 	const struct loom_workload_ops *job = workload ? workload->choice->plugin->ops : NULL;
+	if (code == LOOM_EDIED) /* Release: pairs with whoever sees `stop`, which is set after it. */
+		__atomic_store_n(&s->ctl->died, device + 1, __ATOMIC_RELEASE);
 	if (LOOM_HAS(ops, interrupt))
 		ops->interrupt(sync->self, &s->layout, &sync->view, code, device);
 	if (LOOM_HAS(job, interrupt))

@@ -6,6 +6,7 @@
  * A FILE *.h (default: collatz.dev.h) is source and is compiled when the run begins, for each device. Others are made
  * of collatz_ir.c: collatz.so for CPUs, collatz.ltoir or collatz.ptx for NVIDIA GPUs; one for each kind of device. */
 #include <gpuloom/gpuloom.h>
+#include <gpuloom/plugin.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +47,7 @@ int main(int argc, char **argv)
 	if (loom_config_create(&cfg, &err) || loom_config_load_text(cfg, "built in", conf, &err) ||
 	    loom_stack_open(cfg, NULL, &stack, &err) ||
 	    add_file(stack, argc > 3 ? argv[3] : "collatz.dev.h", &tag, &err) ||
-	    loom_stack_alloc(stack, sizeof(uint64_t), &ref, &host, &err))
+	    loom_stack_alloc(stack, LOOM_MAX_DEVICES * 64, &ref, &host, &err))
 		return die(&err);
 	for (int i = 4; i < argc; i++)
 		if (add_file(stack, argv[i], &tag, &err))
@@ -54,7 +55,10 @@ int main(int argc, char **argv)
 	struct loom_task all = {.tag = tag, .param = {1, strtoull(argv[1], NULL, 10)}, .data = {.ref = ref}};
 	if (loom_stack_submit(stack, &all, 1, &err) || loom_stack_run(stack, &result, &err))
 		return die(&err);
-	printf("%llu\n", (unsigned long long)*(uint64_t *)host);
+	uint64_t steps = 0;
+	for (int d = 0; d < LOOM_MAX_DEVICES; d++)
+		steps += ((const uint64_t *)host)[8 * d];
+	printf("%llu\n", (unsigned long long)steps);
 	loom_result_destroy(result);
 	loom_stack_close(stack);
 	loom_config_destroy(cfg);

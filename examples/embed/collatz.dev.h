@@ -2,7 +2,8 @@
 /* How many steps numbers take to 1 (Collatz): task functions as source, for CPUs and GPUs alike. */
 #define COLLATZ_FEW 512u /* numbers that a task does itself */
 
-/* param[0], param[1]: the first number and how many; data: a counter of steps. Halves what is too much. */
+/* param[0], param[1]: the first number and how many; data: a counter of steps for each device, on a line of its own,
+ * for not all devices can add to the same word. Halves what is too much. */
 LOOM_FN void collatz_range(struct loom_ctx *c, const struct loom_task *t)
 {
 	uint64_t first = t->param[0], n = t->param[1], steps = 0;
@@ -21,5 +22,5 @@ LOOM_FN void collatz_range(struct loom_ctx *c, const struct loom_task *t)
 	for (uint64_t i = c->lane; i < n; i += c->lanes)
 		for (uint64_t x = first + i; x != 1; steps++)
 			x = x % 2 ? 3 * x + 1 : x / 2;
-	loom_fetch_add_relaxed_sys((uint64_t *)loom_at(c, t->data.ref), steps);
+	loom_fetch_add_relaxed_dev((uint64_t *)loom_at(c, t->data.ref) + 8 * c->device, steps);
 }

@@ -2,73 +2,182 @@
 #include "cores.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-int cores_topology(hwloc_topology_t *topology, hwloc_bitmap_t allowed)
+/* ---- sets --------------------------------------------------------------------------------------
+ */
+
+int cores_parse(const char *text, struct cores_set *set)
 {
-	if (hwloc_topology_init(topology) != 0)
-		return errno ? errno : ENOMEM;
-	/* Caches, buses and devices cost time to find and serve nothing here. */
-	hwloc_topology_set_all_types_filter(*topology, HWLOC_TYPE_FILTER_KEEP_NONE);
-	hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_CORE, HWLOC_TYPE_FILTER_KEEP_ALL);
-	hwloc_topology_set_type_filter(*topology, HWLOC_OBJ_PACKAGE, HWLOC_TYPE_FILTER_KEEP_ALL);
-	if (hwloc_topology_load(*topology) != 0) {
-		int code = errno ? errno : EIO;
-		hwloc_topology_destroy(*topology);
-		return code;
+	memset(set, 0, sizeof(*set));
+	while (*(text += strspn(text, ", \n"))) {
+		char *end;
+		unsigned long from = strtoul(text, &end, 10), to = from;
+		if (end == text)
+			return -1;
+		if (*end == '-') {
+			to = strtoul(text = end + 1, &end, 10);
+			if (end == text)
+				return -1;
+		}
+		if (to < from || to >= CORES_MOST || !strchr(", \n", *end))
+			return -1;
+		for (; from <= to; from++)
+			cores_add(set, (unsigned)from);
+		text = end;
 	}
-	/* What the control group allows, less what taskset took away from this thread. */
-	hwloc_bitmap_copy(allowed, hwloc_topology_get_allowed_cpuset(*topology));
-	hwloc_bitmap_t bound = hwloc_bitmap_alloc();
-	if (bound && hwloc_get_cpubind(*topology, bound, HWLOC_CPUBIND_THREAD) == 0)
-		hwloc_bitmap_and(allowed, allowed, bound);
-	hwloc_bitmap_free(bound);
-	return 0;
+	return cores_weight(set) ? 0 : -1;
 }
+
+void cores_print(const struct cores_set *set, char *text, size_t size)
+{
+	size_t at = 0;
+	*text = 0;
+	for (unsigned from = 0, to; from < CORES_MOST && at < size; from = to + 1) {
+		for (to = from; to < CORES_MOST && cores_has(set, to); to++)
+			;
+		if (to == from)
+			continue;
+		const char *comma = at ? "," : "";
+		if (to == from + 1)
+			at += (size_t)snprintf(text + at, size - at, "%s%u", comma, from);
+		else
+			at +=
+			    (size_t)snprintf(text + at, size - at, "%s%u-%u", comma, from, to - 1);
+	}
+}
+
+int cores_allowed(struct cores_set *set)
+{
+	memset(set, 0, sizeof(*set));
+	/* What the control group allows, less what taskset took away from this thread. */
+	return sched_getaffinity(0, sizeof(set->part), set->part) ? errno : 0;
+}
+
+/* ---- the topology, as /sys tells it -------------------------------------------------------------
+ */
+
+#define CPUS  "/sys/devices/system/cpu/cpu%u/topology/%s"
+#define NODES "/sys/devices/system/node/"
+
+/* -1: it cannot be read, or is no list. */
+static int read_list(const char *path, struct cores_set *set)
+{
+	char text[4096];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+	do
+		n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	while (fd >= 0 && n < 0 && errno == EINTR);
+	if (fd >= 0)
+		close(fd);
+	if (n <= 0)
+		return -1;
+	text[n] = 0;
+	return cores_parse(text, set);
+}
+
+/* The first of those that share something with `cpu`; `otherwise` where that is not known. */
+static unsigned first_of(unsigned cpu, const char *what, unsigned otherwise)
+{
+	char path[96];
+	struct cores_set set;
+	unsigned first = 0;
+	snprintf(path, sizeof(path), CPUS, cpu, what);
+	if (read_list(path, &set))
+		return otherwise;
+	while (!cores_has(&set, first))
+		first++;
+	return first;
+}
+
+static int in_order(const void *a, const void *b)
+{
+	const struct cores_unit *x = a, *y = b;
+	return x->package != y->package ? (x->package > y->package) - (x->package < y->package)
+	       : x->node != y->node     ? (x->node > y->node) - (x->node < y->node)
+	       : x->core != y->core     ? (x->core > y->core) - (x->core < y->core)
+					: (x->cpu > y->cpu) - (x->cpu < y->cpu);
+}
+
+uint32_t cores_units(const struct cores_set *set, struct cores_unit *unit)
+{
+	uint32_t n = 0;
+	struct cores_set nodes, of;
+	for (unsigned cpu = 0; cpu < CORES_MOST; cpu++)
+		if (cores_has(set, cpu))
+			unit[n++] =
+			    (struct cores_unit){.cpu = cpu,
+						.core = first_of(cpu, "thread_siblings_list", cpu),
+						.package = first_of(cpu, "core_siblings_list", 0)};
+	int known = !read_list(NODES "online", &nodes);
+	for (unsigned node = 0; known && node < CORES_MOST; node++) {
+		char path[64];
+		snprintf(path, sizeof(path), NODES "node%u/cpulist", node);
+		if (!cores_has(&nodes, node) || read_list(path, &of))
+			continue;
+		for (uint32_t i = 0; i < n; i++)
+			if (cores_has(&of, unit[i].cpu))
+				unit[i].node = node;
+	}
+	qsort(unit, n, sizeof(*unit), in_order);
+	return n;
+}
+
+/* ---- an instance's cores ------------------------------------------------------------------------
+ */
 
 /* Instance i's share: contiguous in the topology. Splits between physical cores when there are
  * enough of them, so that two devices do not compete for one as hyper-threads. */
 static int share(const struct loom_host *host, const struct cores_want *want, struct cores *c,
-		 hwloc_const_bitmap_t allowed, struct loom_error *err)
+		 const struct cores_unit *unit, uint32_t all, struct loom_error *err)
 {
-	uint32_t all = (uint32_t)hwloc_bitmap_weight(allowed);
 	if (all < want->instances && !want->oversubscribe)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "%s: %u devices on %u core%s: name fewer in [run] devices, or say "
 				 "oversubscribe = yes in [device.cpu]",
 				 want->who, want->instances, all, all == 1 ? "" : "s");
-	int depth = hwloc_get_type_or_below_depth(c->topology, HWLOC_OBJ_CORE);
-	int n = hwloc_get_nbobjs_inside_cpuset_by_depth(c->topology, allowed, depth);
-	if (n < (int)want->instances) {
-		depth = hwloc_get_type_depth(c->topology, HWLOC_OBJ_PU);
-		n = (int)all;
-	}
-	c->shared = n < (int)want->instances; /* several devices take the same unit */
-	uint64_t units = (uint64_t)n, i = want->instance, of = want->instances;
+	if (want->instance >= want->instances)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "%s: [run] devices names %u of this kind: number them from 0 on, or say cores = in "
+				 "[device.cpu.%u]",
+				 want->who, want->instances, want->instance);
+	uint32_t whole = 0;
+	for (uint32_t i = 0; i < all; i++)
+		whole += !i || unit[i].core != unit[i - 1].core;
+	int split = whole < want->instances; /* physical cores, too */
+	uint64_t units = split ? all : whole, i = want->instance, of = want->instances;
+	c->shared = units < of; /* several devices take the same unit */
 	uint64_t from = units >= of ? i * units / of : i % units;
 	uint64_t to = units >= of ? (i + 1) * units / of : from + 1;
-	for (uint64_t at = from; at < to; at++) {
-		hwloc_obj_t unit =
-		    hwloc_get_obj_inside_cpuset_by_depth(c->topology, allowed, depth, (unsigned)at);
-		hwloc_bitmap_or(c->set, c->set, unit->cpuset);
+	for (uint64_t k = 0, at = 0; k < all; k++) {
+		at += k && (split || unit[k].core != unit[k - 1].core);
+		if (at >= from && at < to)
+			cores_add(&c->set, unit[k].cpu);
 	}
 	return 0;
 }
 
 static int explicit_set(const struct loom_host *host, const struct cores_want *want,
-			struct cores *c, hwloc_const_bitmap_t allowed, struct loom_error *err)
+			struct cores *c, const struct cores_set *allowed, struct loom_error *err)
 {
-	if (strspn(want->cores, "0123456789,- ") != strlen(want->cores) ||
-	    hwloc_bitmap_list_sscanf(c->set, want->cores) != 0 || hwloc_bitmap_weight(c->set) < 1)
+	if (cores_parse(want->cores, &c->set))
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "%s: cores = '%s' is not a list of cores, as in 0-3,8", want->who,
 				 want->cores);
 	c->shared = want->instances > 1 && want->oversubscribe; /* we see no other's cores = */
-	if (hwloc_bitmap_isincluded(c->set, allowed))
+	unsigned cpu = 0;
+	while (cpu < CORES_MOST && (!cores_has(&c->set, cpu) || cores_has(allowed, cpu)))
+		cpu++;
+	if (cpu == CORES_MOST)
 		return 0;
 	char text[256];
-	hwloc_bitmap_list_snprintf(text, sizeof(text), allowed);
+	cores_print(allowed, text, sizeof(text));
 	return LOOM_FAIL(
 	    host, err, LOOM_EINVAL,
 	    "%s: cores = '%s', but this process may run on %s only: choose among these, or "
@@ -77,25 +186,19 @@ static int explicit_set(const struct loom_host *host, const struct cores_want *w
 }
 
 /* The cores of the set in the order of the topology, which need not be that of their numbers. */
-static int list(const struct loom_host *host, struct cores *c)
+static int list(const struct loom_host *host, struct cores *c, const struct cores_unit *unit,
+		uint32_t all)
 {
-	c->count = (uint32_t)hwloc_bitmap_weight(c->set);
-	c->cpu = host->alloc(host, c->count * sizeof(*c->cpu));
+	c->cpu = host->alloc(host, cores_weight(&c->set) * sizeof(*c->cpu));
 	if (!c->cpu)
 		return LOOM_ENOMEM;
-	uint32_t n = 0;
-	for (hwloc_obj_t pu = NULL;
-	     (pu = hwloc_get_next_obj_by_type(c->topology, HWLOC_OBJ_PU, pu)) != NULL;)
-		if (hwloc_bitmap_isset(c->set, pu->os_index))
-			c->cpu[n++] = pu->os_index;
-	c->count = n;
-	hwloc_bitmap_list_snprintf(c->text, sizeof(c->text), c->set);
-	hwloc_bitmap_t nodes = hwloc_bitmap_alloc();
-	if (!nodes)
-		return LOOM_ENOMEM;
-	hwloc_cpuset_to_nodeset(c->topology, c->set, nodes);
-	c->node = hwloc_bitmap_weight(nodes) == 1 ? hwloc_bitmap_first(nodes) : -1;
-	hwloc_bitmap_free(nodes);
+	for (uint32_t i = 0; i < all; i++) {
+		if (!cores_has(&c->set, unit[i].cpu))
+			continue;
+		c->node = !c->count || c->node == (int)unit[i].node ? (int)unit[i].node : -1;
+		c->cpu[c->count++] = unit[i].cpu;
+	}
+	cores_print(&c->set, c->text, sizeof(c->text));
 	return 0;
 }
 
@@ -103,41 +206,57 @@ int cores_find(const struct loom_host *host, const struct cores_want *want, stru
 	       struct loom_error *err)
 {
 	struct cores c = {0};
-	hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
-	c.set = hwloc_bitmap_alloc();
-	int code = LOOM_ENOMEM;
-	if (!allowed || !c.set)
-		goto err_memory;
-	int failed = cores_topology(&c.topology, allowed);
-	if (failed) {
-		c.topology = NULL;
-		code = LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: hwloc cannot read the topology: %s",
-				 want->who, strerror(failed));
-		goto err_worded;
-	}
-	code = *want->cores ? explicit_set(host, want, &c, allowed, err)
-			    : share(host, want, &c, allowed, err);
-	if (code)
-		goto err_worded;
-	code = list(host, &c);
-	if (code)
-		goto err_memory;
-	hwloc_bitmap_free(allowed);
-	*cores = c;
-	return 0;
-err_memory:
-	LOOM_FAIL(host, err, code, "%s: out of memory", want->who);
-err_worded:
-	hwloc_bitmap_free(allowed);
-	cores_finish(host, &c);
+	struct cores_set allowed;
+	int failed = cores_allowed(&allowed), code = 0;
+	if (failed)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "%s: cannot read which cores it may use: %s", want->who,
+				 strerror(failed));
+	struct cores_unit *unit = host->alloc(host, cores_weight(&allowed) * sizeof(*unit));
+	if (!unit)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", want->who);
+	uint32_t all = cores_units(&allowed, unit);
+	code = *want->cores ? explicit_set(host, want, &c, &allowed, err)
+			    : share(host, want, &c, unit, all, err);
+	if (!code && list(host, &c, unit, all))
+		code = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", want->who);
+	host->free(host, unit);
+	if (!code)
+		*cores = c;
 	return code;
 }
 
 void cores_finish(const struct loom_host *host, struct cores *cores)
 {
 	host->free(host, cores->cpu);
-	hwloc_bitmap_free(cores->set);
-	if (cores->topology)
-		hwloc_topology_destroy(cores->topology);
 	*cores = (struct cores){0};
+}
+
+/* Workers of this process by core. Stacks do not know each other: two with one worker each would
+ * share one. */
+static struct {
+	pthread_mutex_t lock;
+	uint32_t workers[4096];
+} taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
+#define TAKEN_SLOT(cpu) (&taken.workers[(cpu) % (sizeof(taken.workers) / sizeof(taken.workers[0]))])
+
+uint32_t cores_take(const struct cores *c, uint32_t from)
+{
+	uint32_t best = c->cpu[from % c->count];
+	pthread_mutex_lock(&taken.lock);
+	for (uint32_t i = 1; i < c->count; i++) {
+		uint32_t cpu = c->cpu[(from + i) % c->count];
+		if (*TAKEN_SLOT(cpu) < *TAKEN_SLOT(best))
+			best = cpu;
+	}
+	++*TAKEN_SLOT(best);
+	pthread_mutex_unlock(&taken.lock);
+	return best;
+}
+
+void cores_give_back(uint32_t cpu)
+{
+	pthread_mutex_lock(&taken.lock);
+	--*TAKEN_SLOT(cpu);
+	pthread_mutex_unlock(&taken.lock);
 }

@@ -5,11 +5,31 @@
 #define GPULOOM_CPU_CORES_H
 
 #include <gpuloom/plugin.h>
-#include <hwloc.h>
+#include <sched.h>
+
+enum { CORES_MOST = 8192 }; /* what Linux can be built for */
+
+struct cores_set {
+	cpu_set_t part[CORES_MOST / CPU_SETSIZE];
+};
+static inline int cores_has(const struct cores_set *set, unsigned cpu)
+{
+	return CPU_ISSET_S(cpu, sizeof(set->part), set->part) != 0;
+}
+static inline void cores_add(struct cores_set *set, unsigned cpu)
+{
+	CPU_SET_S(cpu, sizeof(set->part), set->part);
+}
+static inline uint32_t cores_weight(const struct cores_set *set)
+{
+	return (uint32_t)CPU_COUNT_S(sizeof(set->part), set->part);
+}
+/* "0-3,8", with blanks. 0, or -1: it is no such list, or empty. */
+int cores_parse(const char *text, struct cores_set *set);
+void cores_print(const struct cores_set *set, char *text, size_t size);
 
 struct cores {
-	hwloc_topology_t topology;
-	hwloc_bitmap_t set;
+	struct cores_set set;
 	unsigned *cpu; /* [count]: OS numbers, neighbours in the topology side by side */
 	uint32_t count;
 	int shared;    /* another device may have some of them too */
@@ -28,8 +48,21 @@ int cores_find(const struct loom_host *host, const struct cores_want *want, stru
 	       struct loom_error *err);
 void cores_finish(const struct loom_host *host, struct cores *cores);
 
-/* The machine's topology without what we do not ask for, and the cores that this process may use.
- * 0 or errno. */
-int cores_topology(hwloc_topology_t *topology, hwloc_bitmap_t allowed);
+/* A core of the set for one worker: the first, from the `from`-th on, that has the fewest workers
+ * of this process, of other stacks, too. Until it is given back. Any thread. */
+uint32_t cores_take(const struct cores *cores, uint32_t from);
+void cores_give_back(uint32_t cpu);
+
+/* The cores that this process may use. 0 or errno. */
+int cores_allowed(struct cores_set *set);
+
+/* Where a core lies. Those of one physical core, or of one package, have the number of its first
+ * one. */
+struct cores_unit {
+	unsigned cpu, core, package, node;
+};
+/* All of the set, in the order of the topology; what /sys does not tell is taken for a flat
+ * machine. Returns how many. */
+uint32_t cores_units(const struct cores_set *set, struct cores_unit *unit);
 
 #endif

@@ -6,10 +6,9 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "child.h"
+#include "../shared/child/child.h"
+#include "../shared/child/thread.h"
 #include "device_cpu.h"
-
-enum { START_GO = 1, START_LEAVE = 2 };
 
 /* Lanes of one worker share the device's set: a core for each would be a core for none. */
 static int pin(const struct launch *l, uint32_t index)
@@ -17,34 +16,17 @@ static int pin(const struct launch *l, uint32_t index)
 	const struct device *d = l->device;
 	if (d->options->pin == PIN_NO)
 		return 0;
-	hwloc_bitmap_t set = hwloc_bitmap_dup(d->cores.set);
-	if (!set)
-		return ENOMEM;
-	if (d->options->pin == PIN_CORE && l->lanes == 1)
-		hwloc_bitmap_only(set, d->cores.cpu[index % d->cores.count]);
-	int failed =
-	    hwloc_set_thread_cpubind(d->cores.topology, l->lane[index].thread, set, 0) != 0;
-	int code = failed ? (errno ? errno : EINVAL) : 0;
-	hwloc_bitmap_free(set);
-	return code;
+	struct cores_set one = {0}, *set = &l->device->cores.set;
+	if (l->lane[index].core != CORE_ANY)
+		cores_add(set = &one, l->lane[index].core);
+	return pthread_setaffinity_np(l->lane[index].thread, sizeof(set->part), set->part);
 }
 
 static void start(struct launch *l, uint32_t word)
 {
-	/* Release: pairs with the acquire in crew_await_start. */
+	/* Release: pairs with the acquire in await_start(). */
 	__atomic_store_n(&l->start, word, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &l->start, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-int crew_await_start(struct launch *l)
-{
-	uint32_t word;
-	/* Release: what the thread's start-up did, for await_all. */
-	__atomic_fetch_add(&l->here, 1, __ATOMIC_RELEASE);
-	syscall(SYS_futex, &l->here, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	while ((word = __atomic_load_n(&l->start, __ATOMIC_ACQUIRE)) == 0)
-		syscall(SYS_futex, &l->start, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
-	return word == START_GO;
+	loom_futex_wake(&l->start, INT_MAX, FUTEX_PRIVATE_FLAG);
 }
 
 /* Until every thread has begun, and with it let go of the locks of the C library and of sanitizers
@@ -54,7 +36,7 @@ static void await_all(struct launch *l)
 {
 	uint32_t here;
 	while ((here = __atomic_load_n(&l->here, __ATOMIC_ACQUIRE)) != l->started)
-		syscall(SYS_futex, &l->here, FUTEX_WAIT_PRIVATE, here, NULL, NULL, 0);
+		loom_futex_sleep(&l->here, here, 0, FUTEX_PRIVATE_FLAG);
 }
 
 int crew_start(struct launch *l, int *pin_errno)
@@ -65,7 +47,7 @@ int crew_start(struct launch *l, int *pin_errno)
 	child_block_signals(&old); /* threads inherit the mask: Ctrl-C is the host's thread's */
 	for (l->started = 0; l->started < l->workers * l->lanes; l->started++) {
 		struct lane *lane = &l->lane[l->started];
-		code = pthread_create(&lane->thread, NULL, lane_main, lane);
+		code = thread_create(&lane->thread, lane_main, lane);
 		if (code)
 			break;
 		char name[16]; /* the kernel's limit: "cpu:0.w12" in top and gdb */

@@ -56,16 +56,21 @@ struct device {
 struct worker {
 	struct loom_lanes together __attribute__((aligned(64)));
 	uint32_t left __attribute__((aligned(64))); /* lanes that have left this sample */
+	uint64_t agreed; /* see agree() */
 	uint64_t cpu_ns;                            /* CPU time of those that have */
 	char *local;                                /* its private blocks, one after the other */
 	struct loom_counters unseen;                /* for a launch without counters: the probe */
 };
+
+#define CORE_ANY (~0u)
+enum { START_GO = 1, START_LEAVE = 2 };
 
 struct lane {
 	struct loom_ctx ctx __attribute__((aligned(64)));
 	struct launch *launch;
 	struct worker *worker;
 	uint64_t cpu_begin_ns; /* its thread's CPU time when the sample began */
+	uint32_t core;         /* that its thread is bound to */
 	pthread_t thread;
 };
 
@@ -84,10 +89,13 @@ struct launch {
 	struct loom_ctl *host_ctl;       /* the same words as the host's thread sees them */
 	void (*run)(struct loom_ctx *c); /* NULL: the probe */
 	struct loom_probe *probe;
-	uint32_t start;   /* futex: 0 wait, then whether to go or to leave */
+	uint32_t start;   /* futex: 0 wait, then START_* */
 	uint32_t here;    /* futex: threads that wait for it */
 	uint32_t started; /* threads that this process has to join */
 	uint32_t phase;   /* the host's, when ready() or go() was called */
+	int spare;        /* the device has a core for the host's thread besides those of its workers */
+	int late;         /* a sample that GO alone begins may end without some of the workers */
+	int owes;         /* those who sleep have not been woken for the sample in progress */
 	pid_t pid;        /* process isolation; 0: threads */
 	int pidfd;        /* -1: threads, or the process is reaped and `status` says how it ended */
 	int status;       /* as from waitpid(); -1: another took it */
@@ -115,6 +123,8 @@ int views_remap(struct launch *l);
 
 /* worker.c: contexts from l->view; and the body of a lane's thread. */
 void contexts_fill(struct launch *l);
+/* The device functions of a kind that is not selected: each fails. */
+const void *lacking_table(enum loom_kind kind);
 void *lane_main(void *arg);
 
 /* attach.c: what policies want done in the space that runs the workers, which is the caller's. After an
@@ -125,7 +135,6 @@ void detach_all(struct launch *l);
 
 /* crew.c: the threads of a launch. crew_start leaves none behind when it fails: 0 or errno. */
 int crew_start(struct launch *l, int *pin_errno);
-int crew_await_start(struct launch *l); /* by a lane: 1 work, 0 leave */
 void crew_join(struct launch *l);
 
 /* process.c */

@@ -8,54 +8,50 @@
 #include "device_cpu.h"
 #include "limits.h"
 
-static void topology_row(struct loom_doctor *out, hwloc_topology_t t)
+static void topology_row(struct loom_doctor *out, const struct cores_unit *unit, uint32_t n)
 {
 	char found[128];
-	int packages = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PACKAGE);
-	int cores = hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_CORE);
+	uint32_t packages = 0, cores = 0, nodes = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		packages += !i || unit[i].package != unit[i - 1].package;
+		cores += !i || unit[i].core != unit[i - 1].core;
+		nodes += !i || unit[i].node != unit[i - 1].node;
+	}
 	snprintf(found, sizeof(found),
-		 "%d package(s), %d physical core(s), %d CPU(s), %d NUMA node(s)", packages, cores,
-		 hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_PU),
-		 hwloc_get_nbobjs_by_type(t, HWLOC_OBJ_NUMANODE));
+		 "%u package(s), %u physical core(s), %u CPU(s), %u NUMA node(s)", packages, cores,
+		 n, nodes);
 	out->row(out, "cpu: topology", "ok", found, "");
 }
 
-static void allowed_row(struct loom_doctor *out, hwloc_topology_t t, hwloc_const_bitmap_t allowed)
+static void allowed_row(struct loom_doctor *out, const struct cores_set *allowed)
 {
 	char cpus[200], found[256];
-	int have = hwloc_bitmap_weight(allowed);
-	int all = hwloc_bitmap_weight(hwloc_topology_get_complete_cpuset(t));
-	hwloc_bitmap_list_snprintf(cpus, sizeof(cpus), allowed);
-	snprintf(found, sizeof(found), "%d of %d: %s", have, all, cpus);
+	long have = cores_weight(allowed), all = sysconf(_SC_NPROCESSORS_CONF);
+	cores_print(allowed, cpus, sizeof(cpus));
+	snprintf(found, sizeof(found), "%ld of %ld: %s", have, all, cpus);
 	out->row(out, "cpu: cores allowed", have < all ? "limited" : "ok", found,
 		 have < all ? "widen the control group's cpuset, or the affinity that taskset gave"
 			    : "");
 }
 
 struct trial {
-	hwloc_topology_t topology;
-	hwloc_const_bitmap_t allowed;
+	unsigned cpu;
 	int code;
 };
 
 static void *try_pinning(void *arg)
 {
 	struct trial *t = arg;
-	hwloc_bitmap_t one = hwloc_bitmap_dup(t->allowed);
-	t->code = ENOMEM;
-	if (!one)
-		return NULL;
-	hwloc_bitmap_singlify(one);
-	int failed = hwloc_set_cpubind(t->topology, one, HWLOC_CPUBIND_THREAD) != 0;
-	t->code = failed ? (errno ? errno : EINVAL) : 0;
-	hwloc_bitmap_free(one);
+	struct cores_set one = {0};
+	cores_add(&one, t->cpu);
+	t->code = pthread_setaffinity_np(pthread_self(), sizeof(one.part), one.part);
 	return NULL;
 }
 
 /* In a thread of its own, whose affinity ends with it. */
-static void pinning_row(struct loom_doctor *out, hwloc_topology_t t, hwloc_const_bitmap_t allowed)
+static void pinning_row(struct loom_doctor *out, unsigned cpu)
 {
-	struct trial trial = {.topology = t, .allowed = allowed};
+	struct trial trial = {.cpu = cpu};
 	pthread_t thread;
 	int failed = pthread_create(&thread, NULL, try_pinning, &trial);
 	if (failed)
@@ -69,11 +65,11 @@ static void pinning_row(struct loom_doctor *out, hwloc_topology_t t, hwloc_const
 			 "say pin = no in [device.cpu], or allow sched_setaffinity");
 }
 
-static void time_row(struct loom_doctor *out, hwloc_const_bitmap_t allowed)
+static void time_row(struct loom_doctor *out, uint32_t allowed)
 {
 	char found[64];
 	double cpus = limits_cpus();
-	int tight = cpus > 0 && cpus < hwloc_bitmap_weight(allowed);
+	int tight = cpus > 0 && cpus < allowed;
 	if (cpus > 0)
 		snprintf(found, sizeof(found), "%.2f CPUs by the control group", cpus);
 	else
@@ -99,21 +95,21 @@ static void process_row(struct loom_doctor *out)
 
 void device_doctor(const struct loom_host *host, struct loom_doctor *out)
 {
-	(void)host;
-	hwloc_topology_t topology;
-	hwloc_bitmap_t allowed = hwloc_bitmap_alloc();
-	int code = allowed ? cores_topology(&topology, allowed) : ENOMEM;
-	if (code) {
-		out->row(out, "cpu: topology", "no", strerror(code),
-			 "hwloc needs /sys and /proc to be mounted");
+	struct cores_set allowed;
+	int code = cores_allowed(&allowed);
+	struct cores_unit *unit =
+	    code ? NULL : host->alloc(host, cores_weight(&allowed) * sizeof(*unit));
+	if (!unit) {
+		out->row(out, "cpu: topology", "no", strerror(code ? code : ENOMEM),
+			 "allow sched_getaffinity");
 	} else {
-		topology_row(out, topology);
-		allowed_row(out, topology, allowed);
-		pinning_row(out, topology, allowed);
-		time_row(out, allowed);
-		hwloc_topology_destroy(topology);
+		uint32_t n = cores_units(&allowed, unit);
+		topology_row(out, unit, n);
+		allowed_row(out, &allowed);
+		pinning_row(out, unit->cpu);
+		time_row(out, n);
+		host->free(host, unit);
 	}
-	hwloc_bitmap_free(allowed);
 	if (numa_available() < 0)
 		out->row(out, "cpu: NUMA binding", "limited", "libnuma finds no NUMA support",
 			 "only needed on machines with several nodes: allow mbind");

@@ -8,15 +8,16 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 
-int gate_open(struct gate *g)
+int gate_open(struct gate *g, int process)
 {
 	/* Inherited by a forked child at the same address, and gone with the last who maps it. */
 	void *p = mmap(NULL, sizeof(*g->words), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		       -1, 0);
 	if (p == MAP_FAILED)
 		return errno;
-	int bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (bell < 0) {
+	/* Who waits for a process waits for its end, too: poll() does both. */
+	int bell = process ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+	if (process && bell < 0) {
 		int code = errno;
 		munmap(p, sizeof(*g->words));
 		return code;
@@ -31,14 +32,34 @@ void gate_close(struct gate *g)
 	if (!g->words)
 		return;
 	munmap(g->words, sizeof(*g->words));
-	close(g->bell);
+	if (g->bell >= 0)
+		close(g->bell);
 	g->words = NULL;
 }
 
 static void silence(struct gate *g)
 {
 	eventfd_t rings;
-	(void)eventfd_read(g->bell, &rings); /* non-blocking: it may not have rung */
+	if (g->bell >= 0)
+		(void)eventfd_read(g->bell, &rings); /* non-blocking: it may not have rung */
+}
+
+/* Signal handlers come here, too. */
+static void ring(struct gate *g)
+{
+	/* Release: who hears it sees what it was rung for. Sequentially consistent with doze(): either this sees that
+	 * the host sleeps, or the host sees the ring. */
+	__atomic_fetch_add(&g->words->rings, 1, __ATOMIC_SEQ_CST);
+	if (g->bell >= 0)
+		(void)eventfd_write(g->bell, 1);
+	else if (__atomic_load_n(&g->words->dozing, __ATOMIC_SEQ_CST))
+		loom_futex_wake(&g->words->rings, 1, FUTEX_PRIVATE_FLAG);
+}
+
+/* Threads of one process look the word up by its address; others by the page, which takes longer. */
+static int mine(const struct gate *g)
+{
+	return g->bell < 0 ? FUTEX_PRIVATE_FLAG : 0;
 }
 
 void gate_reset(struct gate *g)
@@ -47,27 +68,27 @@ void gate_reset(struct gate *g)
 	silence(g);
 }
 
-uint32_t gate_park(const struct loom_ctx *c, uint64_t spin_ns)
+uint32_t gate_park(struct gate *g, const struct loom_ctx *c, uint32_t last, uint64_t spin_ns)
 {
-	uint32_t *word = &c->ctl->phase;
-	uint64_t until = gate_clock() + spin_ns;
-	for (;;) {
-		/* Acquire: pairs with the host's release of READY, after it set up the sample. */
-		uint32_t phase = loom_load_acquire_sys(word);
-		if (phase & 3) /* GO words and the first 0 are multiples of 4 */
-			return phase;
-		if (gate_clock() < until)
+	uint32_t *word = &c->ctl->phase, phase;
+	/* Acquire, here and below: pairs with the host's release of READY or GO, after it set up the sample. */
+	if (spin_ns && (phase = loom_load_acquire_sys(word)) == last) {
+		uint64_t until = gate_clock() + spin_ns;
+		__atomic_fetch_add(&g->words->watching, 1, __ATOMIC_RELAXED); /* a hint for device_go() */
+		while ((phase = loom_load_acquire_sys(word)) == last && gate_clock() < until)
 			loom_pause(c);
-		else /* not FUTEX_PRIVATE: the host may be another process */
-			syscall(SYS_futex, word, FUTEX_WAIT, phase, NULL, NULL, 0);
+		__atomic_fetch_sub(&g->words->watching, 1, __ATOMIC_RELAXED);
 	}
+	while ((phase = loom_load_acquire_sys(word)) == last)
+		loom_futex_sleep(word, phase, 0, mine(g));
+	return phase;
 }
 
 void gate_tell(struct gate *g, uint32_t *word, uint32_t value)
 {
 	/* Release: pairs with the acquire in gate_await. */
 	__atomic_store_n(word, value, __ATOMIC_RELEASE);
-	(void)eventfd_write(g->bell, 1);
+	ring(g);
 }
 
 void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase)
@@ -78,8 +99,6 @@ void gate_arrive(struct gate *g, uint32_t lanes, uint32_t phase)
 		return;
 	/* No lane comes back before the host has seen `ready`. Release: pairs with gate_spin. */
 	__atomic_store_n(&w->arrived, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&w->finished, 0, __ATOMIC_RELAXED);
-	__atomic_store_n(&w->end_ns, 0, __ATOMIC_RELAXED);
 	gate_tell(g, &w->ready, phase);
 }
 
@@ -95,65 +114,165 @@ uint32_t gate_spin(struct gate *g, const struct loom_ctx *c, uint32_t ready)
 	return phase;
 }
 
-void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns, int stopped)
+/* The last worker's end is the sample's. */
+static void note_end(struct gate_words *w, uint64_t now_ns)
 {
-	struct gate_words *w = g->words;
 	uint64_t end = __atomic_load_n(&w->end_ns, __ATOMIC_RELAXED);
 	while (end < now_ns && !__atomic_compare_exchange_n(&w->end_ns, &end, now_ns, 1,
 							    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		;
+}
+
+/* By the last one: nobody comes here again before the host has seen `done`. */
+static void tell_done(struct gate *g, uint32_t phase)
+{
+	struct gate_words *w = g->words;
+	__atomic_store_n(&w->ended_ns, __atomic_load_n(&w->end_ns, __ATOMIC_RELAXED), __ATOMIC_RELAXED);
+	__atomic_store_n(&w->end_ns, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&w->finished, 0, __ATOMIC_RELAXED);
+	gate_tell(g, &w->done, phase);
+}
+
+void gate_finish(struct gate *g, uint32_t workers, uint32_t phase, uint64_t now_ns, int stopped)
+{
+	note_end(g->words, now_ns);
 	/* Releases the worker's results and its end_ns, acquires those of all before it. */
-	if (__atomic_add_fetch(&w->finished, 1, __ATOMIC_ACQ_REL) == workers)
-		gate_tell(g, &w->done, phase);
+	if (__atomic_add_fetch(&g->words->finished, 1, __ATOMIC_ACQ_REL) == workers)
+		tell_done(g, phase);
 	else if (stopped)
-		(void)eventfd_write(g->bell, 1);
+		ring(g);
+}
+
+void gate_admit(struct gate *g, uint32_t phase)
+{
+	/* Release: pairs with gate_join(). */
+	__atomic_store_n(&g->words->team, (uint64_t)phase << 32, __ATOMIC_RELEASE);
+}
+
+int gate_join(struct gate *g, const struct loom_ctx *c, uint32_t phase)
+{
+	uint64_t *word = &g->words->team, team = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+	for (;;) {
+		if (team >> 32 != phase) { /* the host is about to admit us, or a sample further */
+			if (loom_load_acquire_sys(&c->ctl->phase) != phase)
+				return 0;
+			loom_pause(c);
+			team = __atomic_load_n(word, __ATOMIC_ACQUIRE);
+		} else if (team & GATE_CLOSED) {
+			return 0;
+		} else if (__atomic_compare_exchange_n(word, &team, team + 1, 1, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+			return 1;
+		}
+	}
+}
+
+void gate_part(struct gate *g, uint32_t phase, uint64_t now_ns, int stopped)
+{
+	uint64_t *word = &g->words->team;
+	note_end(g->words, now_ns);
+	/* Who has seen the end lets nobody in any more: only then may the last one say that all have left. Release and
+	 * acquire as in gate_finish(). */
+	__atomic_fetch_or(word, GATE_CLOSED, __ATOMIC_RELAXED);
+	if ((uint32_t)__atomic_sub_fetch(word, 1, __ATOMIC_ACQ_REL) == GATE_CLOSED)
+		tell_done(g, phase);
+	else if (stopped)
+		ring(g);
 }
 
 void gate_leave(struct gate *g, uint32_t threads)
 {
 	/* Same pattern as above; `gone` stays at `threads`, which is what the host awaits. */
 	if (__atomic_add_fetch(&g->words->gone, 1, __ATOMIC_ACQ_REL) == threads)
-		(void)eventfd_write(g->bell, 1);
+		ring(g);
 }
 
-void gate_wake(struct loom_ctl *ctl)
+void gate_wake(const struct gate *g, struct loom_ctl *ctl)
 {
-	syscall(SYS_futex, &ctl->phase, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	loom_futex_wake(&ctl->phase, INT_MAX, mine(g));
 }
 
 void gate_nudge(struct gate *g)
 {
 	/* Release, and before the ring: who has read the bell sees it. */
 	__atomic_store_n(&g->nudged, 1, __ATOMIC_RELEASE);
-	(void)eventfd_write(g->bell, 1);
+	ring(g);
 }
 
-int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
-	       uint64_t end_ns)
+int gate_watch(const uint32_t *word, uint32_t value, uint64_t most_ns)
 {
-	struct pollfd on[2] = {{.fd = g->bell, .events = POLLIN}, {.fd = pidfd, .events = POLLIN}};
-	for (;;) {
+	uint64_t until = gate_clock() + most_ns;
+	int seen;
+	/* Acquire: pairs with the release in gate_tell. */
+	while (!(seen = __atomic_load_n(word, __ATOMIC_ACQUIRE) == value) && gate_clock() < until)
+		loom_relax();
+	return seen;
+}
+
+/* Until the bell rings, after `heard` rings; with a descriptor also when the process has ended. 0 or errno. */
+static int doze(struct gate *g, uint32_t heard, struct pollfd *process, const struct timespec *most)
+{
+	struct pollfd on[2] = {{.fd = g->bell, .events = POLLIN}, *process};
+	if (g->bell < 0) {
+		uint64_t until = gate_clock() + (uint64_t)most->tv_sec * 1000000000u + (uint64_t)most->tv_nsec;
+		errno = 0;
+		return loom_futex_sleep(&g->words->rings, heard, until, FUTEX_PRIVATE_FLAG) ? ETIMEDOUT : errno;
+	}
+	if (ppoll(on, 2, most, NULL) < 0)
+		return errno;
+	*process = on[1];
+	if (on[0].revents)
+		silence(g); /* before the next look at the words: no ring is lost */
+	return 0;
+}
+
+static int await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
+		 uint64_t end_ns)
+{
+	struct pollfd process = {.fd = pidfd, .events = POLLIN};
+	for (int slept = 0;; slept = 1) {
+		uint32_t heard = __atomic_load_n(&g->words->rings, __ATOMIC_SEQ_CST);
 		/* Acquire: pairs with the release in gate_tell. */
 		if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
 			return 0;
-		if (on[1].revents)
+		if (process.revents)
 			return LOOM_EDIED;
-		/* Looked at before every sleep, for another wait may have read the bell. */
+		/* Looked at before every sleep, for another wait may have heard the bell. */
 		if (stop && __atomic_load_n(&g->nudged, __ATOMIC_RELAXED) &&
 		    __atomic_exchange_n(&g->nudged, 0, __ATOMIC_ACQUIRE))
+			return LOOM_EINTR;
+		if (slept && stop && __atomic_load_n(stop, __ATOMIC_RELAXED))
 			return LOOM_EINTR;
 		uint64_t now = gate_clock();
 		if (now >= end_ns)
 			return LOOM_ETIMEDOUT;
 		uint64_t left = end_ns - now;
-		struct timespec wait = {.tv_sec = (time_t)(left / 1000000000u),
+		struct timespec most = {.tv_sec = (time_t)(left / 1000000000u),
 					.tv_nsec = (long)(left % 1000000000u)};
-		if (ppoll(on, 2, &wait, NULL) < 0)
-			return LOOM_EINTR;
-		if (!on[0].revents)
-			continue;
-		silence(g); /* before the look at the word: no ring is lost */
-		if (stop && __atomic_load_n(stop, __ATOMIC_RELAXED) && __atomic_load_n(word, __ATOMIC_ACQUIRE) != value)
+		if (doze(g, heard, &process, &most) == EINTR)
 			return LOOM_EINTR;
 	}
+}
+
+int gate_await(struct gate *g, const uint32_t *word, uint32_t value, const uint32_t *stop, int pidfd,
+	       uint64_t end_ns)
+{
+	/* Acquire: pairs with the release in gate_tell. */
+	if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
+		return 0;
+	/* Pairs with ring(). */
+	__atomic_store_n(&g->words->dozing, 1, __ATOMIC_SEQ_CST);
+	int code = await(g, word, value, stop, pidfd, end_ns);
+	__atomic_store_n(&g->words->dozing, 0, __ATOMIC_RELAXED);
+	return code;
+}
+
+int gate_await_within(struct gate *g, const uint32_t *word, uint32_t value, int pidfd, uint64_t span_ns)
+{
+	int code = LOOM_ETIMEDOUT;
+	for (int tenth = 0; tenth < 10 && code == LOOM_ETIMEDOUT; tenth++) {
+		uint64_t end = gate_deadline(span_ns / 10);
+		while ((code = gate_await(g, word, value, NULL, pidfd, end)) == LOOM_EINTR)
+			;
+	}
+	return code;
 }

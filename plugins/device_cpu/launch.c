@@ -2,16 +2,24 @@
 /* The life of a launch, from the host's side. */
 #include <gpuloom/sched.h>
 #include <gpuloom/workload.h>
+#include <gpuloom/term.h>
 #include <inttypes.h>
+#include <sched.h>
 #include <string.h>
 
 #include "device_cpu.h"
+
+/* As long as those may take who need not be woken for a sample: less than what it costs to wake the others. */
+#define HURRY_NS 5000
 
 static void launch_free(struct launch *l)
 {
 	if (!l)
 		return;
 	const struct loom_host *host = l->device->host;
+	for (uint32_t i = 0; l->lane && i < l->workers * l->lanes; i++)
+		if (l->lane[i].launch && l->lane[i].core != CORE_ANY)
+			cores_give_back(l->lane[i].core);
 	host->free(host, l->worker);
 	host->free(host, l->lane);
 	host->free(host, l->local);
@@ -54,6 +62,9 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 			     .workers = probe ? 1 : d->workers,
 			     .lanes = probe ? 1 : d->lanes,
 			     .pidfd = -1};
+	l->spare = l->workers * l->lanes < d->cores.count;
+	l->late = LOOM_HAS(what, flags) && what->flags & LOOM_LAUNCH_LATE && d->lanes == 1 &&
+		  d->options->isolation == ISOLATION_THREAD;
 	for (int kind = 0; what->local_bytes && kind < LOOM_KINDS; kind++)
 		l->local_bytes += (what->local_bytes[kind] + 63) & ~(uint64_t)63;
 	l->worker = host->alloc(host, l->workers * sizeof(*l->worker));
@@ -68,6 +79,8 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 	for (uint32_t i = 0; i < l->workers * l->lanes; i++) {
 		l->lane[i].launch = l;
 		l->lane[i].worker = &l->worker[i / l->lanes];
+		/* Here and not by a child, of whose workers other stacks would not know. */
+		l->lane[i].core = d->options->pin == PIN_CORE && l->lanes == 1 ? cores_take(&d->cores, i) : CORE_ANY;
 	}
 	views_inherit(l);
 	char *ctl = l->view[LOOM_REF_SEGMENT(what->ctl)];
@@ -122,21 +135,25 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 	return 0;
 }
 
+/* Workers do not spin there between samples. */
+static void note_host(struct device *d)
+{
+	__atomic_store_n(&d->gate.words->host_cpu, (uint32_t)sched_getcpu(), __ATOMIC_RELAXED);
+}
+
 int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	struct device *d = self;
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	uint64_t end = gate_deadline(timeout_ns);
 	l->phase = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* our own store */
-	gate_wake(l->host_ctl);
+	note_host(d);
+	gate_wake(&d->gate, l->host_ctl);
 	if (l->pid && l->pidfd < 0)
 		return process_died(l, err);
 	struct gate_words *w = d->gate.words;
-	int code;
-	while ((code = gate_await(&d->gate, &w->ready, l->phase, NULL, l->pidfd, end)) == LOOM_EINTR)
-		;
+	int code = gate_await_within(&d->gate, &w->ready, l->phase, l->pidfd, timeout_ns);
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
 	if (code)
@@ -149,13 +166,42 @@ int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 	return 0;
 }
 
+static void wake(struct device *d)
+{
+	d->launch->owes = 0;
+	gate_wake(&d->gate, d->launch->host_ctl);
+}
+
+/* GO without READY: of workers that may be late, those who spin begin alone. */
+static void go_alone(struct device *d, uint32_t go)
+{
+	struct launch *l = d->launch;
+	struct gate_words *w = d->gate.words;
+	const struct loom_term_dev *term = d->program.table[LOOM_TERM];
+	note_host(d);
+	if (!l->late) {
+		wake(d);
+		return;
+	}
+	for (uint32_t i = 0; i < l->workers; i++)
+		term->idle(&l->lane[i].ctx);
+	gate_admit(&d->gate, go);
+	l->owes = 1;
+	if (!l->host_ctl->awaited || !__atomic_load_n(&w->watching, __ATOMIC_RELAXED))
+		wake(d);
+}
+
 int device_go(void *self, struct loom_error *err)
 {
 	struct device *d = self;
-	if (!d->launch)
+	struct launch *l = d->launch;
+	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	/* No doorbell: the workers watch the word. */
-	d->launch->phase = __atomic_load_n(&d->launch->host_ctl->phase, __ATOMIC_RELAXED);
+	uint32_t go = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* the core's own store */
+	if (l->phase != LOOM_PHASE_READY(LOOM_PHASE_SAMPLE(go)))
+		go_alone(d, go);
+	/* Else no doorbell: the workers watch the word. */
+	l->phase = go;
 	return 0;
 }
 
@@ -168,13 +214,15 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	if (l->pid && l->pidfd < 0)
 		return process_died(l, err);
 	struct gate_words *w = d->gate.words;
+	if (l->owes && !gate_watch(&w->done, l->phase, HURRY_NS))
+		wake(d);
 	int code = gate_await(&d->gate, &w->done, l->phase, &l->host_ctl->stop, l->pidfd,
 			      gate_deadline(timeout_ns));
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
 	if (code) /* a signal too: the host may want to look at what it means */
 		return LOOM_EAGAIN;
-	*end_ns = __atomic_load_n(&w->end_ns, __ATOMIC_RELAXED);
+	*end_ns = __atomic_load_n(&w->ended_ns, __ATOMIC_RELAXED);
 	return 0;
 }
 
@@ -190,15 +238,12 @@ int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 	struct launch *l = d->launch;
 	if (!l)
 		return 0;
-	gate_wake(l->host_ctl);
+	gate_wake(&d->gate, l->host_ctl);
 	if (l->pid) {
 		process_retire(l, timeout_ns);
 	} else {
-		uint64_t end = gate_deadline(timeout_ns);
 		uint32_t threads = l->workers * l->lanes, *gone = &d->gate.words->gone;
-		int code;
-		while ((code = gate_await(&d->gate, gone, threads, NULL, -1, end)) == LOOM_EINTR)
-			;
+		int code = gate_await_within(&d->gate, gone, threads, -1, timeout_ns);
 		if (code) /* d->launch stays: the threads still use it */
 			return LOOM_FAIL(
 			    d->host, err, code,

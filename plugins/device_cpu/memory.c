@@ -6,7 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "../transport_host/hostmem.h"
+#include "../shared/hostmem/hostmem.h"
 
 int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
 		     struct loom_error *err)

@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../compose/compose.h"
+#include "../shared/compose/compose.h"
 #include "device_cpu.h"
 
 /* The loader maps what the headers say, and crashes where the file ends before. */

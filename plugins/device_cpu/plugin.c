@@ -31,7 +31,8 @@ static const struct loom_opt rows[] = {
 	     "set: on any of its cores. no: where the kernel likes.",
 	     .choices = pin_choices),
     LOOM_OPT(struct options, spin, LOOM_OPT_TIME, "50us",
-	     "How long a worker spins between samples before it sleeps."),
+	     "How long a worker spins between samples before it sleeps, if the device has a core besides those of "
+	     "its workers."),
     LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
 	     "Whether to ask the kernel for huge pages for this device's memory. try: it gives "
 	     "them if it has any.",
@@ -95,7 +96,7 @@ static int create(const struct loom_host *host, const void *opts, uint32_t insta
 	if (!code)
 		code = size_up(d, err);
 	if (!code) {
-		int failed = gate_open(&d->gate);
+		int failed = gate_open(&d->gate, d->options->isolation == ISOLATION_PROCESS);
 		if (failed)
 			code = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: cannot make its gate: %s",
 					 d->name, strerror(failed));
@@ -119,6 +120,8 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	shape->numa_node = d->cores.node;
 	shape->local_bytes = LOCAL_BYTES_MAX;
 	shape->kind = LOOM_ON_CPU;
+	/* A child would go on with the memory of its parent as it was when it was forked. */
+	shape->flags = d->options->isolation == ISOLATION_THREAD ? LOOM_SHAPE_RESTS : 0;
 	shape->launch_ns = d->options->launch_cost;
 	shape->teardown_ns = d->options->teardown_cost;
 	return 0;

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "child.h"
+#include "../shared/child/child.h"
 #include "device_cpu.h"
 
 #define START_TIMEOUT_NS 30000000000ull
@@ -116,10 +116,7 @@ static int await_start(struct launch *l, struct loom_error *err)
 {
 	struct device *d = l->device;
 	struct gate_words *w = d->gate.words;
-	uint64_t end = gate_deadline(START_TIMEOUT_NS);
-	int code;
-	while ((code = gate_await(&d->gate, &w->started, 1, NULL, l->pidfd, end)) == LOOM_EINTR)
-		;
+	int code = gate_await_within(&d->gate, &w->started, 1, l->pidfd, START_TIMEOUT_NS);
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
 	if (code)
@@ -154,7 +151,9 @@ int process_start(struct launch *l, struct loom_error *err)
 		    d->name, strerror(failed));
 	}
 	int code = await_start(l, err);
-	if (code)
-		process_retire(l, 0);
+	if (code && l->pidfd >= 0) { /* it has said why, or will not */
+		syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0);
+		reap(l);
+	}
 	return code;
 }

@@ -2,7 +2,7 @@
 /* Composes the device code: on the CPU, tables of pointers. */
 #include <gpuloom/workload.h>
 
-#include "../compose/compose.h"
+#include "../shared/compose/compose.h"
 #include "device_cpu.h"
 
 void program_finish(struct device *d)

@@ -5,11 +5,19 @@
 
 #include "device_cpu.h"
 
+#include <gpuloom/term.h>
+
 static void *at(const struct launch *l, loom_ref ref)
 {
 	if (!ref)
 		return NULL;
 	return l->view[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref);
+}
+
+static const void *table_of(const struct device *d, enum loom_kind kind)
+{
+	const void *table = d->program.table[kind];
+	return table ? table : lacking_table(kind);
 }
 
 static void fill(struct launch *l, struct worker *w, struct loom_ctx *c, uint32_t worker,
@@ -39,12 +47,12 @@ static void fill(struct launch *l, struct worker *w, struct loom_ctx *c, uint32_
 	    .segment = l->view,
 	    .together = &w->together,
 	    .initial = at(l, what->initial),
-	    .sched = d->program.table[LOOM_SCHED],
-	    .term = d->program.table[LOOM_TERM],
-	    .sync = d->program.table[LOOM_SYNC],
-	    .barrier = d->program.table[LOOM_BARRIER],
-	    .trigger = d->program.table[LOOM_TRIGGER],
-	    .qos = d->program.table[LOOM_QOS],
+	    .sched = table_of(d, LOOM_SCHED),
+	    .term = table_of(d, LOOM_TERM),
+	    .sync = table_of(d, LOOM_SYNC),
+	    .barrier = table_of(d, LOOM_BARRIER),
+	    .trigger = table_of(d, LOOM_TRIGGER),
+	    .qos = table_of(d, LOOM_QOS),
 	    .workload = d->program.table[LOOM_WORKLOAD],
 	    .task = d->program.task,
 	    .tasks = d->program.tasks,
@@ -92,15 +100,20 @@ static uint64_t seed(const struct loom_ctx *c, uint64_t run, uint32_t sample)
 	return x ? x : 1;
 }
 
-/* Between READY and the arrival at the gate: not part of the sample's time. */
-static void prepare(struct lane *me, uint32_t ready)
+/* Before a lane parks: not part of a sample's time. */
+static void clear(struct lane *me)
+{
+	if (me->ctx.lane == 0 && me->launch->local_bytes)
+		memset(me->worker->local, 0, me->launch->local_bytes);
+}
+
+/* Before the arrival at the gate. */
+static void prepare(struct lane *me, uint32_t phase)
 {
 	struct loom_ctx *c = &me->ctx;
 	c->depth = 0;
 	c->turn = 0;
-	c->random = seed(c, me->launch->what->layout->seed, ready / 4); /* READY(n) is 4n + 2 */
-	if (c->lane == 0 && me->launch->local_bytes)
-		memset(me->worker->local, 0, me->launch->local_bytes);
+	c->random = seed(c, me->launch->what->layout->seed, LOOM_PHASE_SAMPLE(phase));
 }
 
 static uint64_t cpu_time_ns(void)
@@ -112,13 +125,14 @@ static uint64_t cpu_time_ns(void)
 
 /* The last lane that comes out stamps the worker's end, and says what CPU time all of them used, besides
  * what the workload has counted of other processes. */
-static void finish(struct lane *me, uint32_t go)
+static void finish(struct lane *me, uint32_t go, int late)
 {
 	struct launch *l = me->launch;
 	struct worker *w = me->worker;
 	uint64_t now = loom_clock_ns(&me->ctx);
 	/* Ordered by `left`, and towards the next sample by the gate. */
-	__atomic_add_fetch(&w->cpu_ns, cpu_time_ns() - me->cpu_begin_ns, __ATOMIC_RELAXED);
+	if (!l->ctl->unmeasured)
+		__atomic_add_fetch(&w->cpu_ns, cpu_time_ns() - me->cpu_begin_ns, __ATOMIC_RELAXED);
 	if (l->lanes > 1) {
 		/* Release what this lane did; the last one acquires it all. */
 		if (__atomic_add_fetch(&w->left, 1, __ATOMIC_ACQ_REL) != l->lanes)
@@ -131,7 +145,10 @@ static void finish(struct lane *me, uint32_t go)
 	__atomic_store_n(&me->ctx.counters->doing, LOOM_DOING_DONE, __ATOMIC_RELAXED);
 	me->ctx.counters->cpu_ns += w->cpu_ns;
 	w->cpu_ns = 0;
-	gate_finish(&l->device->gate, l->workers, go, now, loom_stopped(&me->ctx));
+	if (late)
+		gate_part(&l->device->gate, go, now, loom_stopped(&me->ctx));
+	else
+		gate_finish(&l->device->gate, l->workers, go, now, loom_stopped(&me->ctx));
 }
 
 /* launch_cost and teardown_cost: what a kernel costs on the device that this one stands for. */
@@ -142,6 +159,33 @@ static void spend(const struct loom_ctx *c, uint64_t ns)
 		loom_pause(c);
 }
 
+/* 1: all threads of the launch have been started; 0: leave. */
+static int await_start(struct launch *l)
+{
+	uint32_t word;
+	/* Release: what the thread's start-up did, for await_all. */
+	__atomic_fetch_add(&l->here, 1, __ATOMIC_RELEASE);
+	loom_futex_wake(&l->here, 1, FUTEX_PRIVATE_FLAG);
+	while ((word = __atomic_load_n(&l->start, __ATOMIC_ACQUIRE)) == 0)
+		loom_futex_sleep(&l->start, 0, 0, FUTEX_PRIVATE_FLAG);
+	return word == START_GO;
+}
+
+/* What a lane saw after `last`: GO, or RETIRE where it woke up so late that the host has given up the sample. The lanes
+ * of a worker meet at barriers, so all of them take part, or none: the first one's word holds. */
+static uint32_t agree(struct lane *me, uint32_t last, uint32_t phase)
+{
+	uint64_t *word = &me->worker->agreed, key = last + 1, mine = key << 32 | phase; /* 0: none yet */
+	uint64_t held = __atomic_load_n(word, __ATOMIC_RELAXED);
+	if (me->launch->lanes == 1)
+		return phase;
+	/* Relaxed: what the host set up was acquired with the phase. */
+	while (held >> 32 != key)
+		if (__atomic_compare_exchange_n(word, &held, mine, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			return phase;
+	return (uint32_t)held;
+}
+
 void *lane_main(void *arg)
 {
 	struct lane *me = arg;
@@ -149,20 +193,41 @@ void *lane_main(void *arg)
 	struct loom_ctx *c = &me->ctx;
 	struct gate *gate = &l->device->gate;
 	uint32_t lanes = l->workers * l->lanes;
-	if (!crew_await_start(l))
+	const struct loom_term_dev *term = c->term;
+	uint32_t phase = 0;
+	if (!await_start(l))
 		return NULL;
 	for (;;) {
-		uint32_t ready = gate_park(c, l->device->options->spin);
-		if (ready == LOOM_PHASE_RETIRE)
+		int late = 0;
+		clear(me);
+		/* Not where the host's thread is: it would have to wait for us. */
+		uint32_t host = __atomic_load_n(&gate->words->host_cpu, __ATOMIC_RELAXED);
+		int spins = l->spare || (me->core != CORE_ANY && me->core != host);
+		uint32_t last = phase;
+		phase = gate_park(gate, c, last, spins ? l->device->options->spin : 0);
+		if (phase == LOOM_PHASE_RETIRE || LOOM_PHASE_IS_GO(phase))
+			phase = agree(me, last, phase);
+		if (phase == LOOM_PHASE_RETIRE)
 			break;
-		prepare(me, ready);
-		if (me == l->lane)
-			attach_ready(l);
-		gate_arrive(gate, lanes, ready);
-		uint32_t go = gate_spin(gate, c, ready);
-		if (go == LOOM_PHASE_RETIRE)
-			break;
-		me->cpu_begin_ns = cpu_time_ns();
+		prepare(me, phase);
+		if (!LOOM_PHASE_IS_GO(phase)) {
+			if (me == l->lane)
+				attach_ready(l);
+			gate_arrive(gate, lanes, phase);
+			last = phase;
+			phase = agree(me, last, gate_spin(gate, c, last));
+			if (phase == LOOM_PHASE_RETIRE)
+				break;
+		} else if (l->late) {
+			late = 1;
+			if (!gate_join(gate, c, phase))
+				continue;
+			term->busy(c);
+		} else {
+			loom_barrier_lanes(c); /* all find their private blocks zeroed */
+		}
+		if (!c->ctl->unmeasured)
+			me->cpu_begin_ns = cpu_time_ns();
 		if (c->lane == 0) {
 			c->counters->cpu_ns = 0;
 			c->counters->begin_ns = loom_clock_ns(c);
@@ -174,7 +239,7 @@ void *lane_main(void *arg)
 		} else {
 			loom_probe_run(c, l->probe);
 		}
-		finish(me, go);
+		finish(me, phase, late);
 	}
 	gate_leave(gate, lanes);
 	return NULL;

@@ -1,25 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUDA's driver behind the table of driver calls that the devices for GPUs share. */
-#include <stdio.h>
-#include <string.h>
-
 #include "driver.h"
 #include "jitlink.h"
 #include "ptxas.h"
 
-#define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->cu, function, __VA_ARGS__)
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-static struct cuda *of(const struct gpu *d)
-{
-	return (struct cuda *)d;
-}
+#define VENDOR struct cuda
+#define API(name)	   cu##name
+#define HOST(name)	   cuMemHost##name
+#define API_POINTER	   CUdeviceptr
+#define API_MODULE	   CUmodule
+#define API_FUNCTION	   CUfunction
+#define API_STREAM_CREATE  cuStreamCreate
+#define API_STREAM_FLAGS   CU_STREAM_NON_BLOCKING
+#define API_HOST_ALLOC	   cuMemHostAlloc
+#define API_HOST_FREE	   cuMemFreeHost
+#define API_ALLOC_FLAGS	   (CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)
+#define API_REGISTER_FLAGS (CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP)
+#define API_REGISTERED	   CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED
+#define API_ORDINAL	   CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+#define API_REGISTERS	   CU_FUNC_ATTRIBUTE_NUM_REGS
+#define API_SHARED	   CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+#define API_LAUNCH	   cuLaunchCooperativeKernel
+#define API_LAUNCH_STEP	   cuLaunchKernel
+#define API_AT_LEAST	   CU_STREAM_WAIT_VALUE_GEQ
+#define API_NOT_READY	   CUDA_ERROR_NOT_READY
+#include "../shared/gpu/calls.h"
 
 /* ---- the GPU ---- */
 
 static int open_driver(struct gpu *d, struct loom_error *err)
 {
-	struct driver *cu = &of(d)->cu;
+	struct driver *cu = &of(d)->api;
 	int code = driver_open(d->host, d->name, cu, err);
 	snprintf(d->version, sizeof(d->version), "CUDA %d.%d", cu->version / 1000, cu->version % 1000 / 10);
 	return code;
@@ -32,7 +43,7 @@ static int count_gpus(struct gpu *d, int *count)
 
 static const char *text(const struct gpu *d, int rc)
 {
-	return driver_text(&of(d)->cu, (CUresult)rc);
+	return driver_text(&of(d)->api, (CUresult)rc);
 }
 
 static int find_limits(struct cuda *c, struct loom_error *err)
@@ -57,6 +68,7 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 		{CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, &l->shared_reserved},
 		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, &l->threads_per_block},
 		{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, &cooperative},
+		{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, &l->words},
 	};
 	for (size_t i = 0; i < COUNT(wanted); i++) {
 		int rc = CALL(c, cuDeviceGetAttribute, wanted[i].to, wanted[i].attribute, c->device);
@@ -72,27 +84,20 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 	return 0;
 }
 
-static int find(struct gpu *d, int number, struct loom_error *err)
+static int choose(struct cuda *c)
 {
-	struct cuda *c = of(d);
-	size_t bytes = 0;
-	c->number = number;
-	int rc = CALL(c, cuDeviceGet, &c->device, number);
-	if (rc == 0)
-		rc = CALL(c, cuDeviceGetName, d->model, sizeof(d->model), c->device);
-	if (rc == 0)
-		rc = CALL(c, cuDeviceTotalMem, &bytes, c->device);
-	if (rc != 0)
-		return gpu_fail(d, err, rc, NULL);
-	d->memory = bytes;
-	if (c->cu.cuDeviceGetPCIBusId(d->bus, sizeof(d->bus), c->device) != CUDA_SUCCESS)
-		*d->bus = 0;
-	return find_limits(c, err);
+	return CALL(c, cuDeviceGet, &c->device, c->number);
+}
+
+static int know(struct cuda *c)
+{
+	(void)c; /* all that there is to know is a limit */
+	return 0;
 }
 
 static void host_atomics(const struct gpu *d, struct gpu_atomics *out)
 {
-	driver_host_atomics(&of(d)->cu, of(d)->device, out);
+	driver_host_atomics(&of(d)->api, of(d)->device, out);
 }
 
 static int peers(struct gpu *d, int from, int to, int *can)
@@ -106,7 +111,7 @@ static int peers(struct gpu *d, int from, int to, int *can)
 
 static void peer_atomics(const struct gpu *d, int from, int to, struct gpu_atomics *out)
 {
-	const struct driver *cu = &of(d)->cu;
+	const struct driver *cu = &of(d)->api;
 	CUdevice a, b;
 	*out = (struct gpu_atomics){.known = 0};
 	if (cu->cuDeviceGet(&a, from) == CUDA_SUCCESS && cu->cuDeviceGet(&b, to) == CUDA_SUCCESS)
@@ -121,7 +126,7 @@ static int enter(struct gpu *d)
 static void leave(struct gpu *d)
 {
 	CUcontext ignored;
-	of(d)->cu.cuCtxPopCurrent(&ignored);
+	of(d)->api.cuCtxPopCurrent(&ignored);
 }
 
 static void detach(struct gpu *d)
@@ -130,13 +135,10 @@ static void detach(struct gpu *d)
 	if (!c->context)
 		return;
 	if (enter(d) == 0) {
-		if (c->copy)
-			c->cu.cuStreamDestroy(c->copy);
-		if (c->work)
-			c->cu.cuStreamDestroy(c->work);
+		destroy_streams(c);
 		leave(d);
 	}
-	c->cu.cuDevicePrimaryCtxRelease(c->device);
+	c->api.cuDevicePrimaryCtxRelease(c->device);
 	c->context = NULL;
 }
 
@@ -151,9 +153,7 @@ static int attach(struct gpu *d)
 	rc = enter(d);
 	if (rc != 0)
 		return rc;
-	rc = CALL(c, cuStreamCreate, &c->work, CU_STREAM_NON_BLOCKING);
-	if (rc == 0)
-		rc = CALL(c, cuStreamCreate, &c->copy, CU_STREAM_NON_BLOCKING);
+	rc = create_streams(c);
 	leave(d);
 	return rc;
 }
@@ -170,59 +170,7 @@ static int allocate(struct gpu *d, uint64_t bytes, uint64_t *at)
 
 static void release(struct gpu *d, uint64_t at)
 {
-	of(d)->cu.cuMemFree(at);
-}
-
-static int view_of(struct cuda *c, void *host, uint64_t *view)
-{
-	CUdeviceptr p = 0;
-	int rc = CALL(c, cuMemHostGetDevicePointer, &p, host, 0);
-	*view = p;
-	return rc;
-}
-
-static int host_alloc(struct gpu *d, uint64_t bytes, void **host, uint64_t *view)
-{
-	struct cuda *c = of(d);
-	int rc = CALL(c, cuMemHostAlloc, host, bytes,
-		      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-	if (rc != 0)
-		return rc;
-	rc = view_of(c, *host, view);
-	if (rc != 0)
-		c->cu.cuMemFreeHost(*host);
-	return rc;
-}
-
-static void host_free(struct gpu *d, void *host)
-{
-	of(d)->cu.cuMemFreeHost(host);
-}
-
-/* Portable: one registration serves all GPUs; a GPU's own host memory needs none. */
-static int host_map(struct gpu *d, void *host, int fd, uint64_t bytes, uint64_t *view, int *ours)
-{
-	(void)fd; /* it is mapped here already */
-	struct cuda *c = of(d);
-	int rc = CALL(c, cuMemHostRegister, host, bytes,
-		      CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP);
-	*ours = rc == 0;
-	if (rc != 0 && rc != CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED)
-		return rc;
-	rc = view_of(c, host, view);
-	if (rc != 0 && *ours)
-		c->cu.cuMemHostUnregister(host);
-	return rc;
-}
-
-static void host_unmap(struct gpu *d, void *host)
-{
-	of(d)->cu.cuMemHostUnregister(host);
-}
-
-static int owner(struct gpu *d, uint64_t at, int *number)
-{
-	return CALL(of(d), cuPointerGetAttribute, number, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, at);
+	of(d)->api.cuMemFree(at);
 }
 
 static int reach(struct gpu *d, uint64_t at, int number, int *can)
@@ -240,20 +188,9 @@ static int reach(struct gpu *d, uint64_t at, int number, int *can)
 	return rc == CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED ? 0 : rc;
 }
 
-/* On a stream that does not wait for the persistent kernel. */
 static int await_copy(struct cuda *c, int rc)
 {
 	return rc == 0 ? CALL(c, cuStreamSynchronize, c->copy) : rc;
-}
-
-static int write(struct gpu *d, uint64_t to, const void *from, uint64_t bytes)
-{
-	return await_copy(of(d), CALL(of(d), cuMemcpyHtoDAsync, to, from, bytes, of(d)->copy));
-}
-
-static int read(struct gpu *d, void *to, uint64_t from, uint64_t bytes)
-{
-	return await_copy(of(d), CALL(of(d), cuMemcpyDtoHAsync, to, from, bytes, of(d)->copy));
 }
 
 static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
@@ -347,11 +284,6 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	return 0;
 }
 
-static void unload(struct gpu *d, struct gpu_kernel *k)
-{
-	of(d)->cu.cuModuleUnload(k->module);
-}
-
 /* The default of 1 KiB would do until tasks run inside each other. */
 static int reserve_stack(struct cuda *c, const struct gpu_kernel *k)
 {
@@ -367,29 +299,6 @@ static int reserve_stack(struct cuda *c, const struct gpu_kernel *k)
 	return rc;
 }
 
-static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
-{
-	struct cuda *c = of(d);
-	CUmodule module = NULL;
-	CUfunction function = NULL;
-	CUdeviceptr launch = 0;
-	int rc = CALL(c, cuModuleLoadData, &module, code->code);
-	if (rc != 0)
-		return rc;
-	k->module = module;
-	/* Loads the code now, where the driver is set to load lazily: no such wait in a sample. */
-	rc = CALL(c, cuModuleGetFunction, &function, module, COMPOSE_KERNEL);
-	if (rc == 0)
-		rc = CALL(c, cuModuleGetGlobal, &launch, &k->launch_bytes, module, COMPOSE_LAUNCH);
-	if (rc == 0)
-		rc = CALL(c, cuFuncGetAttribute, &k->registers, CU_FUNC_ATTRIBUTE_NUM_REGS, function);
-	if (rc == 0)
-		rc = CALL(c, cuFuncGetAttribute, &k->shared, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
-	k->function = function;
-	k->launch = launch;
-	return rc == 0 ? reserve_stack(c, k) : rc;
-}
-
 static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks)
 {
 	struct cuda *c = of(d);
@@ -403,20 +312,6 @@ static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uin
 		rc = CALL(c, cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads,
 			  shared);
 	return rc;
-}
-
-static int launch(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads,
-		  uint32_t shared)
-{
-	return CALL(of(d), cuLaunchCooperativeKernel, k->function, blocks, 1, 1, threads, 1, 1, shared,
-		    of(d)->work, NULL);
-}
-
-static int running(struct gpu *d, int *still)
-{
-	int rc = CALL(of(d), cuStreamQuery, of(d)->work);
-	*still = rc == CUDA_ERROR_NOT_READY;
-	return *still ? 0 : rc;
 }
 
 const struct gpu_driver cuda_driver = {
@@ -438,5 +333,6 @@ const struct gpu_driver cuda_driver = {
 	.share = cuda_share,
 	.import = cuda_import,
 	.unshare = cuda_unshare,
+	.identify = identify,
 	GPU_DRIVER_CALLS,
 };

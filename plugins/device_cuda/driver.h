@@ -6,7 +6,7 @@
 #include <cuda.h>
 #include <gpuloom/plugin.h>
 
-#include "../device_gpu/gpu.h"
+#include "../shared/gpu/gpu.h"
 
 /* cuda.h renames functions to their newest version (cuMemAlloc is cuMemAlloc_v2): so do these rows. */
 #define DRIVER_MAP(X)                                                                              \
@@ -37,6 +37,9 @@
 	X(cuFuncSetAttribute)                                                                      \
 	X(cuOccupancyMaxActiveBlocksPerMultiprocessor)                                             \
 	X(cuLaunchCooperativeKernel)                                                               \
+	X(cuLaunchKernel)                                                                          \
+	X(cuStreamWriteValue64)                                                                    \
+	X(cuStreamWaitValue64)                                                                     \
 	X(cuStreamCreate)                                                                          \
 	X(cuStreamDestroy)                                                                         \
 	X(cuStreamQuery)                                                                           \
@@ -89,7 +92,7 @@ void driver_peer_atomics(const struct driver *cu, CUdevice from, CUdevice to, st
 /* A device of this plug-in. */
 struct cuda {
 	struct gpu gpu;
-	struct driver cu;
+	struct driver api;
 	int number; /* by the driver's count */
 	CUdevice device;
 	CUcontext context;

@@ -6,7 +6,7 @@ CUDA ?= auto
 CUDA_FOUND := $(wildcard $(CUDA_HOME)/include/cuda.h)
 CUDA_D := $D
 ifeq ($(CUDA),0)
-$(call leave_out,device_cuda,make was told CUDA=0,build without it)
+$(call leave_out,device_cuda,it was built with CUDA=0,build again without CUDA=0)
 else ifneq ($(CUDA_FOUND),)
 PLUGINS += device_cuda
 device_cuda_SRC = $(addprefix $(CUDA_D)/,plugin.c calls.c driver.c jitlink.c ptxas.c share.c) $(GPU_SRC)
@@ -28,15 +28,9 @@ check-cuda: tests ## every combination on this machine's NVIDIA GPU; PARTS="memc
 	PARTS="$(PARTS)" sh tests/cuda/run.sh $B $(or $(REPEATS),5)
 .PHONY: check-cuda
 -include $B/obj/tests/cuda/fake_driver.d
-$B/obj/bench/compile.o: EXTRA_CFLAGS := -isystem $(CUDA_HOME)/include -Iplugins
-$B/bench/compile: $B/obj/bench/compile.o $B/obj/tests/support.o $(CUDA_TEST_OBJ) $B/libgpuloom.a
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)
-	$Q$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CORE_LIBS) -lcunit -o $@
-bench-compile: all $B/bench/compile ## what the first use of a selection on an NVIDIA GPU costs; needs NVRTC, no GPU
-	$B/bench/compile $(if $(REPEATS),-n $(REPEATS)) -o $B/bench/compile.json
+bench-compile: tests ## what the first use of a selection on an NVIDIA GPU costs; needs NVRTC, no GPU
+	bench/compile $B $(REPEATS)
 .PHONY: bench-compile
--include $B/obj/bench/compile.d
 else ifeq ($(CUDA),1)
 $(error CUDA=1, but there is no cuda.h under $(CUDA_HOME)/include: set CUDA_HOME)
 else

@@ -3,7 +3,7 @@
 #ifndef GPULOOM_CUDA_PTXAS_H
 #define GPULOOM_CUDA_PTXAS_H
 
-#include "../device_gpu/resources.h"
+#include "../shared/gpu/resources.h"
 
 /* 1, or 0 when the log holds no such report for `kernel`. */
 int resources_read(const char *log, const char *kernel, struct resources *out);

@@ -2,7 +2,7 @@
 /* Memory of a GPU that several processes have: made by one, which gives the others a file descriptor. */
 #include "driver.h"
 
-#define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->cu, function, __VA_ARGS__)
+#define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->api, function, __VA_ARGS__)
 
 static CUmemAllocationProp properties(const struct cuda *c)
 {
@@ -36,8 +36,8 @@ static int place(struct cuda *c, CUmemGenericAllocationHandle memory, uint64_t b
 		rc = CALL(c, cuMemSetAccess, p, bytes, &access, 1);
 	if (rc != 0) {
 		if (mapped)
-			c->cu.cuMemUnmap(p, bytes);
-		c->cu.cuMemAddressFree(p, bytes);
+			c->api.cuMemUnmap(p, bytes);
+		c->api.cuMemAddressFree(p, bytes);
 	}
 	*at = p;
 	return rc;
@@ -59,7 +59,7 @@ int cuda_share(struct gpu *d, uint64_t *bytes, uint64_t *at, int *fd)
 		if (rc != 0)
 			cuda_unshare(d, *at, *bytes);
 	}
-	c->cu.cuMemRelease(memory); /* as long as it is mapped somewhere it stays */
+	c->api.cuMemRelease(memory); /* as long as it is mapped somewhere it stays */
 	return rc;
 }
 
@@ -74,13 +74,13 @@ int cuda_import(struct gpu *d, int fd, uint64_t *bytes, uint64_t *at)
 	if (rc != 0)
 		return rc;
 	rc = place(c, memory, *bytes, at);
-	c->cu.cuMemRelease(memory);
+	c->api.cuMemRelease(memory);
 	return rc;
 }
 
 void cuda_unshare(struct gpu *d, uint64_t at, uint64_t bytes)
 {
 	struct cuda *c = (struct cuda *)d;
-	c->cu.cuMemUnmap(at, bytes);
-	c->cu.cuMemAddressFree(at, bytes);
+	c->api.cuMemUnmap(at, bytes);
+	c->api.cuMemAddressFree(at, bytes);
 }

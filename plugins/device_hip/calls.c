@@ -1,31 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The HIP runtime behind the table of driver calls that the devices for GPUs share. */
 #include <sched.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "runtime.h"
 
-#define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->hip, function, __VA_ARGS__)
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define VENDOR struct hip
+#define API(name)	   hip##name
+#define HOST(name)	   hipHost##name
+#define API_POINTER	   hipDeviceptr_t
+#define API_MODULE	   hipModule_t
+#define API_FUNCTION	   hipFunction_t
+#define API_STREAM_CREATE  hipStreamCreateWithFlags
+#define API_STREAM_FLAGS   hipStreamNonBlocking
+#define API_HOST_ALLOC	   hipHostMalloc
+#define API_HOST_FREE	   hipHostFree
+#define API_ALLOC_FLAGS	   (hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent)
+#define API_REGISTER_FLAGS (hipHostRegisterPortable | hipHostRegisterMapped)
+#define API_REGISTERED	   hipErrorHostMemoryAlreadyRegistered
+#define API_ORDINAL	   HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL
+#define API_REGISTERS	   HIP_FUNC_ATTRIBUTE_NUM_REGS
+#define API_SHARED	   HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES
+#define API_LAUNCH	   hipModuleLaunchCooperativeKernel
+#define API_LAUNCH_STEP	   hipModuleLaunchKernel
+#define API_AT_LEAST	   hipStreamWaitValueGte, ~0ull
+#define API_NOT_READY	   hipErrorNotReady
+#include "../shared/gpu/calls.h"
 
 #define COPY_NS 10000000000ull /* a copy that takes longer never ends */
-
-static struct hip *of(const struct gpu *d)
-{
-	return (struct hip *)d;
-}
-
-static void *pointer(uint64_t at)
-{
-	return (void *)(uintptr_t)at;
-}
 
 /* ---- the GPU ---- */
 
 static int open_driver(struct gpu *d, struct loom_error *err)
 {
-	struct runtime *hip = &of(d)->hip;
+	struct runtime *hip = &of(d)->api;
 	int code = runtime_open(d->host, d->name, hip, err);
 	snprintf(d->version, sizeof(d->version), "HIP %d.%d", hip->version / 10000000,
 		 hip->version / 100000 % 100);
@@ -42,14 +49,14 @@ static int count_gpus(struct gpu *d, int *count)
 
 static const char *text(const struct gpu *d, int rc)
 {
-	return runtime_text(&of(d)->hip, rc);
+	return runtime_text(&of(d)->api, rc);
 }
 
 /* Not every release knows every attribute, or tells 0. */
 static int attribute(struct hip *c, int which, int otherwise)
 {
 	int value = 0;
-	return c->hip.hipDeviceGetAttribute(&value, (hipDeviceAttribute_t)which, c->number) == hipSuccess &&
+	return c->api.hipDeviceGetAttribute(&value, (hipDeviceAttribute_t)which, c->number) == hipSuccess &&
 			       value > 0 ?
 		       value :
 		       otherwise;
@@ -57,7 +64,7 @@ static int attribute(struct hip *c, int which, int otherwise)
 
 /* As the compiler wants it: "gfx90a:sramecc+:xnack-". The record's layout differs from release to
  * release; nothing else in it begins with gfx, but for a GPU whose name is that of its architecture. */
-static int find_arch(struct hip *c)
+static int know(struct hip *c)
 {
 	char properties[8192] = {0};
 	struct gpu *d = &c->gpu;
@@ -100,6 +107,7 @@ static int find_limits(struct hip *c, struct loom_error *err)
 	l->registers = attribute(c, hipDeviceAttributeMaxRegistersPerMultiprocessor,
 				 attribute(c, hipDeviceAttributeMaxRegistersPerBlock, 65536));
 	l->parts = 1;
+	l->words = attribute(c, hipDeviceAttributeCanUseStreamWaitValue, 0);
 	l->blocks = attribute(c, hipDeviceAttributeMaxBlocksPerMultiProcessor, l->threads / l->wave);
 	snprintf(d->defines, sizeof(d->defines),
 		 "#define LOOM_HIP_WAVEFRONT %d\n#define LOOM_HIP_CLOCK_KHZ %uu\n", l->wave,
@@ -107,22 +115,10 @@ static int find_limits(struct hip *c, struct loom_error *err)
 	return 0;
 }
 
-static int find(struct gpu *d, int number, struct loom_error *err)
+static int choose(struct hip *c)
 {
-	struct hip *c = of(d);
-	size_t bytes = 0;
-	c->number = number;
-	int rc = CALL(c, hipDeviceGetName, d->model, sizeof(d->model), number);
-	if (rc == 0)
-		rc = CALL(c, hipDeviceTotalMem, &bytes, number);
-	if (rc == 0)
-		rc = find_arch(c);
-	if (rc != 0)
-		return gpu_fail(d, err, rc, NULL);
-	d->memory = bytes;
-	if (c->hip.hipDeviceGetPCIBusId(d->bus, sizeof(d->bus), number) != hipSuccess)
-		*d->bus = 0;
-	return find_limits(c, err);
+	c->device = c->number;
+	return 0;
 }
 
 static void host_atomics(const struct gpu *d, struct gpu_atomics *out)
@@ -146,7 +142,7 @@ static int enter(struct gpu *d)
 
 static void leave(struct gpu *d)
 {
-	of(d)->hip.hipSetDevice(of(d)->previous);
+	of(d)->api.hipSetDevice(of(d)->previous);
 }
 
 static void detach(struct gpu *d)
@@ -154,10 +150,7 @@ static void detach(struct gpu *d)
 	struct hip *c = of(d);
 	if (enter(d) != 0)
 		return;
-	if (c->copy)
-		c->hip.hipStreamDestroy(c->copy);
-	if (c->work)
-		c->hip.hipStreamDestroy(c->work);
+	destroy_streams(c);
 	leave(d);
 }
 
@@ -167,9 +160,7 @@ static int attach(struct gpu *d)
 	int rc = enter(d);
 	if (rc != 0)
 		return rc;
-	rc = CALL(c, hipStreamCreateWithFlags, &c->work, hipStreamNonBlocking);
-	if (rc == 0)
-		rc = CALL(c, hipStreamCreateWithFlags, &c->copy, hipStreamNonBlocking);
+	rc = create_streams(c);
 	leave(d);
 	return rc;
 }
@@ -188,60 +179,7 @@ static int allocate(struct gpu *d, uint64_t bytes, uint64_t *at)
 
 static void release(struct gpu *d, uint64_t at)
 {
-	of(d)->hip.hipFree(pointer(at));
-}
-
-static int view_of(struct hip *c, void *host, uint64_t *view)
-{
-	void *p = NULL;
-	int rc = CALL(c, hipHostGetDevicePointer, &p, host, 0);
-	*view = (uint64_t)(uintptr_t)p;
-	return rc;
-}
-
-static int host_alloc(struct gpu *d, uint64_t bytes, void **host, uint64_t *view)
-{
-	struct hip *c = of(d);
-	int rc = CALL(c, hipHostMalloc, host, bytes,
-		      hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent);
-	if (rc != 0)
-		return rc;
-	rc = view_of(c, *host, view);
-	if (rc != 0)
-		c->hip.hipHostFree(*host);
-	return rc;
-}
-
-static void host_free(struct gpu *d, void *host)
-{
-	of(d)->hip.hipHostFree(host);
-}
-
-/* Portable: one registration serves all GPUs; a GPU's own host memory needs none. Registered memory is
- * fine-grained. */
-static int host_map(struct gpu *d, void *host, int fd, uint64_t bytes, uint64_t *view, int *ours)
-{
-	(void)fd; /* it is mapped here already */
-	struct hip *c = of(d);
-	int rc = CALL(c, hipHostRegister, host, bytes, hipHostRegisterPortable | hipHostRegisterMapped);
-	*ours = rc == 0;
-	if (rc != 0 && rc != (int)hipErrorHostMemoryAlreadyRegistered)
-		return rc;
-	rc = view_of(c, host, view);
-	if (rc != 0 && *ours)
-		c->hip.hipHostUnregister(host);
-	return rc;
-}
-
-static void host_unmap(struct gpu *d, void *host)
-{
-	of(d)->hip.hipHostUnregister(host);
-}
-
-static int owner(struct gpu *d, uint64_t at, int *number)
-{
-	return CALL(of(d), hipPointerGetAttribute, number, HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
-		    pointer(at));
+	of(d)->api.hipFree(pointer(at));
 }
 
 static int reach(struct gpu *d, uint64_t at, int number, int *can)
@@ -258,8 +196,7 @@ static int reach(struct gpu *d, uint64_t at, int number, int *can)
 	return rc == (int)hipErrorPeerAccessAlreadyEnabled ? 0 : rc;
 }
 
-/* On a stream that does not wait for the persistent kernel. Nor does this wait for ever, should copies on
- * some system be kernels that find no room beside it. */
+/* Not for ever, should copies on some system be kernels that find no room beside the persistent one. */
 static int await_copy(struct hip *c, int rc)
 {
 	const struct loom_host *host = c->gpu.host;
@@ -274,18 +211,6 @@ static int await_copy(struct hip *c, int rc)
 	return rc;
 }
 
-static int write(struct gpu *d, uint64_t to, const void *from, uint64_t bytes)
-{
-	struct hip *c = of(d);
-	return await_copy(c, CALL(c, hipMemcpyHtoDAsync, pointer(to), (void *)from, bytes, c->copy));
-}
-
-static int read(struct gpu *d, void *to, uint64_t from, uint64_t bytes)
-{
-	struct hip *c = of(d);
-	return await_copy(c, CALL(c, hipMemcpyDtoHAsync, to, pointer(from), bytes, c->copy));
-}
-
 /* A fill is a kernel here, which may find no room beside a persistent one; a copy is none. */
 static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
 {
@@ -296,7 +221,7 @@ static int clear(struct gpu *d, uint64_t at, uint64_t bytes)
 		return await_copy(c, CALL(c, hipMemsetD8Async, pointer(at), 0, bytes, c->copy));
 	for (uint64_t done = 0, n; done < bytes && rc == 0; done += n) {
 		n = bytes - done < sizeof(zeros) ? bytes - done : sizeof(zeros);
-		rc = write(d, at + done, zeros, n);
+		rc = write_gpu(d, at + done, zeros, n);
 	}
 	return rc;
 }
@@ -349,11 +274,6 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 	return 0;
 }
 
-static void unload(struct gpu *d, struct gpu_kernel *k)
-{
-	of(d)->hip.hipModuleUnload(k->module);
-}
-
 /* Beyond what the compiler counted: tasks that run inside each other are a recursion. */
 static int reserve_stack(struct hip *c, const struct gpu_kernel *k)
 {
@@ -370,46 +290,10 @@ static int reserve_stack(struct hip *c, const struct gpu_kernel *k)
 	return rc;
 }
 
-static int load(struct gpu *d, const struct cached *code, struct gpu_kernel *k)
-{
-	struct hip *c = of(d);
-	hipModule_t module = NULL;
-	hipFunction_t function = NULL;
-	hipDeviceptr_t launch = NULL;
-	int rc = CALL(c, hipModuleLoadData, &module, code->code);
-	if (rc != 0)
-		return rc;
-	k->module = module;
-	rc = CALL(c, hipModuleGetFunction, &function, module, COMPOSE_KERNEL);
-	if (rc == 0)
-		rc = CALL(c, hipModuleGetGlobal, &launch, &k->launch_bytes, module, COMPOSE_LAUNCH);
-	if (rc == 0)
-		rc = CALL(c, hipFuncGetAttribute, &k->registers, HIP_FUNC_ATTRIBUTE_NUM_REGS, function);
-	if (rc == 0)
-		rc = CALL(c, hipFuncGetAttribute, &k->shared, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, function);
-	k->function = function;
-	k->launch = (uint64_t)(uintptr_t)launch;
-	return rc == 0 ? reserve_stack(c, k) : rc;
-}
-
 static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uint64_t shared, int *blocks)
 {
 	return CALL(of(d), hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads,
 		    shared);
-}
-
-static int launch(struct gpu *d, const struct gpu_kernel *k, uint32_t blocks, uint32_t threads,
-		  uint32_t shared)
-{
-	return CALL(of(d), hipModuleLaunchCooperativeKernel, k->function, blocks, 1, 1, threads, 1, 1,
-		    shared, of(d)->work, NULL);
-}
-
-static int running(struct gpu *d, int *still)
-{
-	int rc = CALL(of(d), hipStreamQuery, of(d)->work);
-	*still = rc == (int)hipErrorNotReady;
-	return *still ? 0 : rc;
 }
 
 const struct gpu_driver hip_driver = {
@@ -425,5 +309,6 @@ const struct gpu_driver hip_driver = {
 	.most_registers = 256,
 	.lanes_shared = LOOM_HIP_LANES_BYTES,
 	.lanes_dynamic = LOOM_HIP_LANES_BYTES,
+	.identify = identify,
 	GPU_DRIVER_CALLS,
 };

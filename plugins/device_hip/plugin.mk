@@ -5,7 +5,7 @@ ROCM_PATH ?= $(firstword $(wildcard /opt/rocm) /usr)
 HIP ?= auto
 HIP_FOUND := $(firstword $(wildcard $(ROCM_PATH)/include/hip/hip_runtime_api.h))
 ifeq ($(HIP),0)
-$(call leave_out,device_hip,make was told HIP=0,build without it)
+$(call leave_out,device_hip,it was built with HIP=0,build again without HIP=0)
 else ifneq ($(HIP_FOUND),)
 PLUGINS += device_hip
 device_hip_SRC := $(addprefix $D/,plugin.c calls.c runtime.c codeobject.c) $(GPU_SRC)

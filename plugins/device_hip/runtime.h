@@ -6,7 +6,7 @@
 #define __HIP_PLATFORM_AMD__
 #include <hip/hip_runtime_api.h>
 
-#include "../device_gpu/gpu.h"
+#include "../shared/gpu/gpu.h"
 
 #define RUNTIME_MAP(X)                                                                             \
 	X(hipInit)                                                                                 \
@@ -24,6 +24,9 @@
 	X(hipSetDevice)                                                                            \
 	X(hipModuleLoadData)                                                                       \
 	X(hipModuleUnload)                                                                         \
+	X(hipModuleLaunchKernel)                                                                   \
+	X(hipStreamWriteValue64)                                                                   \
+	X(hipStreamWaitValue64)                                                                    \
 	X(hipModuleGetFunction)                                                                    \
 	X(hipModuleGetGlobal)                                                                      \
 	X(hipFuncGetAttribute)                                                                     \
@@ -68,8 +71,8 @@ const char *runtime_text(const struct runtime *hip, int rc);
 /* A device of this plug-in. */
 struct hip {
 	struct gpu gpu;
-	struct runtime hip;
-	int number;             /* by the runtime's count */
+	struct runtime api;
+	int number, device;	/* by the runtime's count, twice: CUDA has a name of its own for the second */
 	int previous;           /* the calling thread's GPU, outside of enter() and leave() */
 	size_t stack;           /* bytes per thread that were asked for */
 	hipStream_t work, copy; /* non-blocking: neither waits for the other */

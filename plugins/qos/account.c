@@ -9,35 +9,6 @@
 
 #include "service.h"
 
-static uint64_t read_clock(clockid_t id)
-{
-	struct timespec t = {0};
-	clock_gettime(id, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-uint64_t ssr_now(void)
-{
-	return read_clock(CLOCK_MONOTONIC);
-}
-
-uint64_t ssr_charge(struct ssr_thread *t, enum ssr_stage stage)
-{
-	uint64_t now = read_clock(CLOCK_THREAD_CPUTIME_ID), spent = now - t->clock_ns;
-	t->clock_ns = now;
-	/* Relaxed: a sum that others read as of a moment ago. */
-	__atomic_fetch_add(&t->s->stage_ns[stage], spent, __ATOMIC_RELAXED);
-	return spent;
-}
-
-uint64_t ssr_cpu(const struct service *s)
-{
-	uint64_t sum = 0;
-	for (int i = 0; i < SSR_CLOCKS; i++)
-		sum += __atomic_load_n(&s->stage_ns[i], __ATOMIC_RELAXED);
-	return sum;
-}
-
 /* ---- the dearest second -------------------------------------------------------------------------- */
 
 #define SECOND 1000000000ull
@@ -84,52 +55,30 @@ void ssr_point(struct service *s, uint64_t now_ns)
 
 /* ---- latency ------------------------------------------------------------------------------------- */
 
-void ssr_histogram_add(struct ssr_histogram *h, uint64_t ns)
-{
-	uint32_t power = 63 - (uint32_t)__builtin_clzll(ns | 16);
-	uint32_t at = (power - 4) * 16 + (uint32_t)(ns >> (power - 4) & 15) + 16;
-	if (ns < 16)
-		at = (uint32_t)ns;
-	h->bucket[at < SSR_HISTOGRAM ? at : SSR_HISTOGRAM - 1]++;
-	h->count++;
-}
-
-/* The upper end of the bucket below which a share of all times lies, in ns. */
-double ssr_histogram_at(const struct ssr_histogram *h, double share)
-{
-	uint64_t want = (uint64_t)(share * (double)h->count), seen = 0;
-	for (uint32_t at = 0; at < SSR_HISTOGRAM; at++) {
-		seen += h->bucket[at];
-		if (seen <= want && seen < h->count)
-			continue;
-		if (at < 16)
-			return at;
-		uint32_t power = (at - 16) / 16 + 4, step = (at - 16) % 16;
-		return (double)(1ull << power) + (double)(step + 1) * (double)(1ull << (power - 4));
-	}
-	return 0;
-}
-
 static uint64_t clock_of(const struct ssr_thread *t)
 {
 	clockid_t id;
-	return t->started && !pthread_getcpuclockid(t->id, &id) ? read_clock(id) : 0;
+	return t->started && !pthread_getcpuclockid(t->id, &id) ? ssr_clock(id) : 0;
 }
 
-/* Voluntary and forced context switches. */
-static void switches_of(const struct ssr_thread *t, uint64_t n[2])
+/* Voluntary and forced context switches. 0, or -1: they cannot be read. */
+static int switches_of(const struct ssr_thread *t, uint64_t n[2])
 {
 	static const char *const name[2] = {"voluntary_ctxt_switches:", "nonvoluntary_ctxt_switches:"};
 	char path[64], line[128];
+	int found = 0;
 	n[0] = n[1] = 0;
 	snprintf(path, sizeof(path), "/proc/self/task/%d/status", t->tid);
 	FILE *f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f))
 		for (int i = 0; i < 2; i++)
-			if (!strncmp(line, name[i], strlen(name[i])))
+			if (!strncmp(line, name[i], strlen(name[i]))) {
 				n[i] = strtoull(line + strlen(name[i]), NULL, 10);
+				found++;
+			}
 	if (f)
 		fclose(f);
+	return found == 2 ? 0 : -1;
 }
 
 /* ---- a sample ------------------------------------------------------------------------------------ */
@@ -138,7 +87,7 @@ void ssr_account_begin(struct service *s)
 {
 	for (uint32_t i = 0; i < s->threads; i++) {
 		s->thread[i].begun_clock_ns = clock_of(&s->thread[i]);
-		switches_of(&s->thread[i], s->thread[i].begun_switches);
+		s->thread[i].begun_lost = switches_of(&s->thread[i], s->thread[i].begun_switches);
 	}
 	ssr_files_charge(s, 1);
 	for (int i = 0; i < SSR_CLOCKS; i++)
@@ -159,7 +108,7 @@ void ssr_account_begin(struct service *s)
 #define METRIC(name, unit, better, value)                                                          \
 	s->host->metric(s->host, report, name, unit, LOOM_BETTER_##better, (double)(value))
 
-static void report_cpu(struct service *s, struct loom_report *report, double seconds)
+static int report_cpu(struct service *s, struct loom_report *report, double seconds)
 {
 	static const char *const name[SSR_STAGES] = {"ssr_cpu_top", "ssr_cpu_bottom", "ssr_cpu_worker"};
 	ssr_files_charge(s, 1);
@@ -169,7 +118,8 @@ static void report_cpu(struct service *s, struct loom_report *report, double sec
 	for (uint32_t i = 0; i < s->threads; i++) {
 		uint64_t now[2];
 		used += clock_of(&s->thread[i]) - s->thread[i].begun_clock_ns;
-		switches_of(&s->thread[i], now);
+		if (switches_of(&s->thread[i], now) || s->thread[i].begun_lost)
+			return -1;
 		for (int k = 0; k < 2; k++)
 			switches[k] += now[k] - s->thread[i].begun_switches[k];
 	}
@@ -188,6 +138,7 @@ static void report_cpu(struct service *s, struct loom_report *report, double sec
 	METRIC("ssr_cpu_turns", "ns", LESS, turns);
 	METRIC("ssr_wakeups", "", LESS, switches[0]);
 	METRIC("ssr_preempted", "", LESS, switches[1]);
+	return 0;
 }
 
 static void report_tenants(struct service *s, struct loom_report *report, double seconds)
@@ -235,7 +186,9 @@ int ssr_account_report(struct service *s, struct loom_report *report, struct loo
 	METRIC("ssr_naps", "", NONE, s->naps);
 	METRIC("ssr_roused", "", NONE, s->roused);
 	free(all);
-	report_cpu(s, report, seconds);
+	if (report_cpu(s, report, seconds))
+		return LOOM_FAIL(s->host, err, LOOM_EIO, "%s: the context switches of its threads cannot be read from /proc",
+				 s->name);
 	report_tenants(s, report, seconds);
 	struct ssr_idle idle;
 	ssr_idle_read(s, &idle);

@@ -29,7 +29,7 @@ static const char *const arrange_files[] = {"uring", "pread", NULL};
 		    "Scheduling class of the path's threads: nice (-20), fifo (real time), other, or " \
 		    "idle. Refused ones are a warning.",                                           \
 		    .choices = arrange_class),                                                     \
-	ARRANGE_ROW(S, files, "files", LOOM_OPT_ENUM, "uring",                                     \
+	ARRANGE_ROW(S, files, "files", LOOM_OPT_ENUM, SSR_FILES_NAME,                              \
 		    "How files are read: through io_uring, the reads of a turn together, or by one system " \
 		    "call each. Writes are system calls.",                                         \
 		    .choices = arrange_files),                                                     \

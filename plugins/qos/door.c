@@ -9,13 +9,6 @@
 
 #include "service.h"
 
-/* Futexes of words that only this process sees are private; the doors' are shared with workers, which
- * may be another process. */
-static long futex(uint32_t *word, int op, uint32_t value, const struct timespec *until)
-{
-	return syscall(SYS_futex, word, op, value, until, NULL, FUTEX_BITSET_MATCH_ANY);
-}
-
 static int stopped(const struct service *s)
 {
 	return __atomic_load_n(&s->stop, __ATOMIC_ACQUIRE) != 0;
@@ -93,7 +86,7 @@ void ssr_doors_shut(struct service *s)
 int ssr_posted(struct service *s)
 {
 	for (uint32_t w = 0; w < s->workers; w += 64)
-		if (__atomic_load_n(&s->bits[w / 64], __ATOMIC_ACQUIRE))
+		if (ssr_posted_from(s, w))
 			return 1;
 	return 0;
 }
@@ -101,8 +94,7 @@ int ssr_posted(struct service *s)
 int ssr_posted_by(struct service *s, uint64_t tenants)
 {
 	for (uint32_t w = 0; w < s->workers; w += 64) {
-		/* Acquire: pairs with the worker's release. */
-		uint64_t bits = __atomic_load_n(&s->bits[w / 64], __ATOMIC_ACQUIRE);
+		uint64_t bits = ssr_posted_from(s, w);
 		for (; bits; bits &= bits - 1) {
 			uint32_t worker = w + (uint32_t)__builtin_ctzll(bits);
 			if (worker < s->workers && tenants >> s->source[worker].tenant & 1)
@@ -139,7 +131,6 @@ int ssr_came(struct service *s, uint64_t tenants)
 
 void ssr_rouse_server(struct service *s)
 {
-	uint64_t one = 1;
 	struct ssr_door *d = &s->head->bedside;
 	/* Pairs with the fence in ssr_listen(): we see it armed, or it sees what we have queued. */
 	loom_fence_seq_cst_sys();
@@ -147,8 +138,7 @@ void ssr_rouse_server(struct service *s)
 	    !ssr_came(s, __atomic_load_n(&s->head->heed, __ATOMIC_RELAXED)) ||
 	    __atomic_exchange_n(&d->armed, (uint32_t)SSR_SHUT, __ATOMIC_ACQ_REL) == SSR_SHUT)
 		return;
-	if (write(s->bedside_fd, &one, sizeof(one)) < 0)
-		return; /* full: it was rung and not heard yet */
+	ssr_ring_fd(s->bedside_fd);
 }
 
 /* ---- waiting ------------------------------------------------------------------------------------- */
@@ -173,7 +163,7 @@ static void wait_eventfd(struct service *s, uint32_t v, struct ssr_door *d)
 static void wait_window(struct service *s, struct ssr_thread *t, struct ssr_door *d, uint64_t window)
 {
 	uint32_t shut = SSR_SHUT, rung;
-	struct timespec until = until_of(ssr_now() + window);
+	uint64_t until = ssr_now() + window;
 	__atomic_compare_exchange_n(&d->armed, &shut, (uint32_t)SSR_WINDOW, 0, __ATOMIC_ACQ_REL,
 				    __ATOMIC_RELAXED);
 	/* A count that is reached between this look and the sleep, unseen by either side, waits for the end
@@ -182,7 +172,7 @@ static void wait_window(struct service *s, struct ssr_thread *t, struct ssr_door
 	       __atomic_load_n(&d->pending, __ATOMIC_RELAXED) <
 		       __atomic_load_n(&s->head->count, __ATOMIC_RELAXED)) {
 		set_slack(t, 1);
-		if (futex(&d->rung, FUTEX_WAIT_BITSET, rung, &until) && errno == ETIMEDOUT)
+		if (loom_futex_sleep(&d->rung, rung, until, 0))
 			break;
 	}
 	t->heard = rung;
@@ -192,7 +182,7 @@ static void wait_futex(struct service *s, struct ssr_thread *t, struct ssr_door 
 {
 	uint32_t rung;
 	while ((rung = __atomic_load_n(&d->rung, __ATOMIC_ACQUIRE)) == t->heard && !stopped(s))
-		futex(&d->rung, FUTEX_WAIT_BITSET, rung, NULL);
+		loom_futex_sleep(&d->rung, rung, 0, 0);
 	t->heard = rung;
 	uint64_t window = __atomic_load_n(&s->head->window_ns, __ATOMIC_RELAXED);
 	if (window && !stopped(s))
@@ -203,6 +193,7 @@ static void wait_futex(struct service *s, struct ssr_thread *t, struct ssr_door 
 #define POLL_SPINS 512
 #define POLL_NAP_LEAST_NS 10000u
 #define POLL_NAP_MOST_NS 1000000u
+#define POLL_REST_MOST_NS 10000000u
 static void wait_poll(struct service *s, struct ssr_thread *t)
 {
 	uint64_t nap = POLL_NAP_LEAST_NS;
@@ -211,7 +202,9 @@ static void wait_poll(struct service *s, struct ssr_thread *t)
 			loom_relax();
 			continue;
 		}
-		ssr_sleep(t, ssr_now() + nap, nap / 4);
+		uint64_t now = ssr_now(), rest = __atomic_load_n(&s->rest_ns, __ATOMIC_RELAXED);
+		rest = rest < now + POLL_REST_MOST_NS ? rest : now + POLL_REST_MOST_NS; /* it may end early */
+		ssr_sleep(t, rest > now + nap ? rest : now + nap, nap / 4);
 		nap = nap * 5 / 4 < POLL_NAP_MOST_NS ? nap * 5 / 4 : POLL_NAP_MOST_NS;
 	}
 	uint64_t window = __atomic_load_n(&s->head->window_ns, __ATOMIC_RELAXED);
@@ -238,13 +231,12 @@ int ssr_door_wait(struct ssr_thread *t)
 
 void ssr_doors_ring(struct service *s)
 {
-	uint64_t one = 1;
 	for (uint32_t v = 0; v < s->vectors; v++) {
 		struct ssr_door *d = &s->head->door[v];
 		__atomic_fetch_add(&d->rung, 1, __ATOMIC_ACQ_REL);
-		futex(&d->rung, FUTEX_WAKE, INT_MAX, NULL);
-		if (s->event_fd[v] >= 0 && write(s->event_fd[v], &one, sizeof(one)) < 0)
-			continue; /* full: rung already */
+		loom_futex_wake(&d->rung, INT_MAX, 0); /* not private: workers may be another process */
+		if (s->event_fd[v] >= 0)
+			ssr_ring_fd(s->event_fd[v]);
 	}
 }
 
@@ -254,7 +246,7 @@ void ssr_bell_ring(struct ssr_bell *b)
 {
 	/* Acq_rel: what the ringer did before is seen by the one that takes the ring. */
 	if (!__atomic_exchange_n(&b->rung, 1, __ATOMIC_ACQ_REL))
-		futex(&b->rung, FUTEX_WAKE_PRIVATE, 1, NULL);
+		loom_futex_wake(&b->rung, 1, FUTEX_PRIVATE_FLAG);
 }
 
 int ssr_bell_wait(struct service *s, struct ssr_bell *b)
@@ -262,7 +254,7 @@ int ssr_bell_wait(struct service *s, struct ssr_bell *b)
 	while (!__atomic_exchange_n(&b->rung, 0, __ATOMIC_ACQ_REL)) {
 		if (stopped(s))
 			return 0;
-		futex(&b->rung, FUTEX_WAIT_BITSET_PRIVATE, 0, NULL);
+		loom_futex_sleep(&b->rung, 0, 0, FUTEX_PRIVATE_FLAG);
 	}
 	return !stopped(s);
 }
@@ -316,7 +308,9 @@ void ssr_sleep_ahead(struct ssr_thread *t, uint64_t until_ns, uint64_t then_ns)
 
 void ssr_awake(struct service *s, int awake)
 {
-	uint64_t n = 1;
-	if (awake ? write(s->awake_fd, &n, sizeof(n)) < 0 : read(s->awake_fd, &n, sizeof(n)) < 0)
+	uint64_t n;
+	if (awake)
+		ssr_ring_fd(s->awake_fd);
+	else if (read(s->awake_fd, &n, sizeof(n)) < 0)
 		return; /* it is as it should be */
 }

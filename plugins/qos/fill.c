@@ -140,20 +140,39 @@ static uint32_t fill_ring(struct service *s, struct ssr_source *from)
 		__atomic_store_n(&from->broken, 1, __ATOMIC_RELAXED); /* ssr_path_quiet() reads it */
 		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
 			 "worker %u wrote nonsense into its request ring: it is not served any more", worker);
-	} else if (end < head) {
+	} else if (end < head && !s->told) {
 		__atomic_fetch_or(&s->bits[worker / 64], 1ull << worker % 64, __ATOMIC_ACQ_REL);
 	}
+	/* Relaxed: who sees it late looks at this ring again. */
+	__atomic_store_n(&from->known, (uint32_t)from->taken, __ATOMIC_RELAXED);
 	return (uint32_t)(from->taken - first);
+}
+
+/* Of 64 workers from `first` on: the bits of those who have posted what is not taken yet. */
+uint64_t ssr_posted_from(const struct service *s, uint32_t first)
+{
+	uint64_t bits = 0;
+	/* Acquire, both: pair with the worker's release. */
+	if (!s->told)
+		return __atomic_load_n(&s->bits[first / 64], __ATOMIC_ACQUIRE);
+	for (uint32_t w = first; w < s->workers && w < first + 64; w++) {
+		const struct ssr_source *from = &s->source[w];
+		uint32_t told = __atomic_load_n(&s->told[w], __ATOMIC_ACQUIRE);
+		if (told != __atomic_load_n(&from->known, __ATOMIC_RELAXED) && !__atomic_load_n(&from->broken, __ATOMIC_RELAXED))
+			bits |= 1ull << (w - first);
+	}
+	return bits;
 }
 
 uint32_t ssr_fill(struct service *s)
 {
 	uint32_t n = 0;
 	for (uint32_t w = 0; w < s->workers; w += 64) {
-		uint64_t *word = &s->bits[w / 64], bits;
-		if (!__atomic_load_n(word, __ATOMIC_RELAXED))
+		uint64_t bits = ssr_posted_from(s, w);
+		if (!bits)
 			continue;
-		bits = __atomic_exchange_n(word, 0, __ATOMIC_ACQ_REL);
+		if (!s->told)
+			bits = __atomic_exchange_n(&s->bits[w / 64], 0, __ATOMIC_ACQ_REL);
 		/* Pairs with the worker's fence between its head and its look at the bit. */
 		loom_fence_seq_cst_sys();
 		for (; bits; bits &= bits - 1) {

@@ -101,9 +101,10 @@ int ssr_grants_resolve(struct service *s, const struct loom_segments *segments,
 		struct ssr_grant *g = s->host->alloc(s->host, sizeof(*g));
 		struct ssr_tenant *t = want->tenant < s->tenants ? &s->tenant[want->tenant] : NULL;
 		if (!g || !t || want->kind < LOOM_GRANT_BUFFER || want->kind > LOOM_GRANT_PROCESS) {
+			int code = g ? LOOM_EPLUGIN : LOOM_ENOMEM;
 			s->host->free(s->host, g);
-			return LOOM_FAIL(s->host, err, g ? LOOM_EPLUGIN : LOOM_ENOMEM,
-					 "%s: grant %u is impossible", s->name, i);
+			return LOOM_FAIL(s->host, err, code, "%s: grant %u %s", s->name, i,
+					 code == LOOM_ENOMEM ? "finds no memory" : "is impossible");
 		}
 		g->is = *want;
 		g->next = s->grants;

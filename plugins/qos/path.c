@@ -17,6 +17,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "../shared/child/thread.h"
 #include "service.h"
 
 static int stopped(const struct service *s)
@@ -170,7 +171,7 @@ static int start_one(struct service *s, enum ssr_stage role, uint32_t vector, st
 	struct ssr_thread *t = &s->thread[s->threads];
 	char text[16];
 	*t = (struct ssr_thread){.s = s, .role = role, .vector = vector, .ahead_fd = {-1, -1}};
-	int rc = pthread_create(&t->id, NULL, thread_main, t);
+	int rc = thread_create(&t->id, thread_main, t);
 	if (rc)
 		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no thread: %s", s->name,
 				 strerror(rc));
@@ -179,7 +180,7 @@ static int start_one(struct service *s, enum ssr_stage role, uint32_t vector, st
 	snprintf(text, sizeof(text), role == SSR_TOP ? "%s%u" : "%s", name[role], vector % 100u);
 	pthread_setname_np(t->id, text);
 	while (!__atomic_load_n(&t->tid, __ATOMIC_ACQUIRE))
-		sched_yield();
+		loom_yield();
 	rc = set_class(s->path.sched_class, t->tid);
 	if (rc && s->threads == 1)
 		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
@@ -193,18 +194,6 @@ static int start_one(struct service *s, enum ssr_stage role, uint32_t vector, st
 		pthread_setaffinity_np(t->id, sizeof(set), &set);
 	}
 	return 0;
-}
-
-void ssr_path_bind(struct service *s, uint64_t vectors)
-{
-	cpu_set_t set;
-	CPU_ZERO(&set);
-	for (uint32_t v = 0; v < s->vectors; v++)
-		if (vectors >> v & 1)
-			CPU_SET(s->core[v], &set);
-	for (uint32_t i = 0; i < s->threads; i++)
-		if (s->thread[i].role != SSR_TOP)
-			pthread_setaffinity_np(s->thread[i].id, sizeof(set), &set);
 }
 
 int ssr_path_start(struct service *s, struct loom_error *err)

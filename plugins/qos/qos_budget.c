@@ -18,7 +18,6 @@
  * what others left waits the longer for the next burst. */
 #include <time.h>
 
-#include "qos_budget.dev.h"
 #include "service.h"
 
 struct budget_opts {
@@ -80,21 +79,15 @@ static const struct loom_opt rows[] = {
 #define BURST_LEAST 30000.0
 #define CRUMBS 16
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+static void begin(struct budget *p)
 {
-	struct budget *p = host->alloc(host, sizeof(*p));
 	struct timespec tick = {0};
-	int rc = qos_create(&p->base, host, "qos_budget", err);
-	*self = p;
-	if (rc)
-		return rc;
-	p->opts = opts;
 	clock_getres(CLOCK_MONOTONIC_COARSE, &tick);
 	p->tick_ns = (double)tick.tv_nsec;
 	for (uint32_t i = 0; i < LOOM_MAX_TENANTS; i++)
 		p->account[i].cost = COST_AT_FIRST;
-	return 0;
 }
+QOS_CREATE(budget, begin(p))
 
 static void arrange(void *self, struct loom_qos_path *path)
 {
@@ -376,21 +369,7 @@ static int collect(void *self, const struct loom_layout *layout, const struct lo
 }
 
 static const struct loom_qos_ops ops = {
-	.size = sizeof(ops),
-	.create = create,
-	.destroy = qos_destroy,
-	.need = qos_need,
-	.init = qos_init,
-	.collect = collect,
-	.start = qos_start,
-	.stop = qos_stop,
-	.lead = qos_lead,
-	.tenants = qos_tenants,
-	.grants = qos_grants,
-	.arrange = arrange,
-	.admit = admit,
-	.account = account,
-};
+	QOS_OPS(collect), .arrange = arrange, .admit = admit, .account = account};
 
 QOS_PLUGIN(qos_budget, "A share of CPU time, kept to the letter and used to the full", rows,
 	   struct budget_opts, ops)

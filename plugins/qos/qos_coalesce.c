@@ -2,7 +2,6 @@
 /* qos_coalesce: one interrupt for several requests (the paper's section V-B): at `count` of them, or
  * `window` after the first. Adaptive: climbs a ladder of settings for as long as throughput gains, or,
  * where throughput stays, as interrupts become fewer; in the spirit of Linux's net DIM. */
-#include "qos_coalesce.dev.h"
 #include "service.h"
 
 struct coalesce_opts {
@@ -45,17 +44,7 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	struct coalesce *p = host->alloc(host, sizeof(*p));
-	int rc = qos_create(&p->base, host, "qos_coalesce", err);
-	if (!rc) {
-		p->opts = opts;
-		p->step = 1;
-	}
-	*self = p;
-	return rc;
-}
+QOS_CREATE(coalesce, p->step = 1)
 
 /* -1, 0, 1: worse, about the same, better than before; 10% is the noise. */
 static int compare(double now, double before)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qos_monolithic: fewer threads per request (the paper's section V-C). */
 #include "arrange.h"
-#include "qos_monolithic.dev.h"
 
 struct monolithic_opts {
 	struct arrange_opts common;
@@ -21,15 +20,7 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	struct monolithic *p = host->alloc(host, sizeof(*p));
-	int rc = qos_create(&p->base, host, "qos_monolithic", err);
-	if (!rc)
-		p->opts = opts;
-	*self = p;
-	return rc;
-}
+QOS_CREATE(monolithic)
 
 static void arrange(void *self, struct loom_qos_path *path)
 {

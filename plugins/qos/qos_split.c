@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* qos_split: the path as the paper finds it (section II-B): top half, bottom half, worker thread. */
 #include "arrange.h"
-#include "qos_split.dev.h"
 
 struct split_opts {
 	struct arrange_opts common;
@@ -21,15 +20,7 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	struct split *p = host->alloc(host, sizeof(*p));
-	int rc = qos_create(&p->base, host, "qos_split", err);
-	if (!rc)
-		p->opts = opts;
-	*self = p;
-	return rc;
-}
+QOS_CREATE(split)
 
 static void arrange(void *self, struct loom_qos_path *path)
 {

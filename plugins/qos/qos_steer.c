@@ -3,7 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "qos_steer.dev.h"
 #include "service.h"
 
 enum { TO_ONE = 0, TO_IDLE, AWAY };
@@ -34,15 +33,7 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	struct steer *p = host->alloc(host, sizeof(*p));
-	int rc = qos_create(&p->base, host, "qos_steer", err);
-	if (!rc)
-		p->opts = opts;
-	*self = p;
-	return rc;
-}
+QOS_CREATE(steer)
 
 /* "0-3,8" */
 static int names(const char *list, uint32_t core)

@@ -5,7 +5,6 @@
  * The paper's background thread that samples every 10 us would itself take a core; the worker thread
  * evaluates the same windows when it asks. What is charged is the paper's reading, the time in the
  * service's code, or all CPU time of the path. */
-#include "qos_throttle.dev.h"
 #include "service.h"
 
 enum { CHARGE_HANDLER = 0, CHARGE_PATH };
@@ -22,6 +21,7 @@ struct throttle {
 	uint64_t window_ns, window_used; /* where the window began */
 	double share;			 /* of the machine, over about `memory` */
 	uint64_t delay_ns;
+	uint64_t longest_ends_ns; /* when the longest delay is over; 0: none runs */
 };
 
 static const char *const charge_choices[] = {"handler", "path", NULL};
@@ -35,8 +35,10 @@ static const struct loom_opt rows[] = {
 		 "Over how long windows are averaged.", .min = 1e3, .max = 1e10),
 	LOOM_OPT(struct throttle_opts, delay, LOOM_OPT_TIME, "10us", "First delay.", .min = 1e3,
 		 .max = 1e9),
-	LOOM_OPT(struct throttle_opts, delay_most, LOOM_OPT_TIME, "100ms", "Longest delay.", .min = 1e3,
-		 .max = 1e9),
+	LOOM_OPT(struct throttle_opts, delay_most, LOOM_OPT_TIME, "100ms",
+		 "Longest delay. After it one turn is served, whatever the share: with charge = path, and a delay so short "
+		 "that waking up for it costs more than the limit, the share never sinks.",
+		 .min = 1e3, .max = 1e9),
 	LOOM_OPT(struct throttle_opts, batch, LOOM_OPT_U32, "1",
 		 "Requests that are released at once while below the limit.", .min = 1,
 		 .max = SSR_BATCH_MOST),
@@ -47,15 +49,7 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	struct throttle *p = host->alloc(host, sizeof(*p));
-	int rc = qos_create(&p->base, host, "qos_throttle", err);
-	if (!rc)
-		p->opts = opts;
-	*self = p;
-	return rc;
-}
+QOS_CREATE(throttle)
 
 static void sample(struct throttle *p, const struct loom_qos_load *load)
 {
@@ -79,14 +73,20 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 {
 	struct throttle *p = self;
 	sample(p, load);
-	if (p->share <= p->opts->limit) {
+	int below = p->share <= p->opts->limit;
+	if (below)
 		p->delay_ns = 0;
+	if (below || (p->longest_ends_ns && load->now_ns >= p->longest_ends_ns)) {
+		p->longest_ends_ns = 0;
 		turn->requests = turn->requests < p->opts->batch ? turn->requests : p->opts->batch;
 		return;
 	}
 	p->delay_ns = p->delay_ns ? 2 * p->delay_ns : p->opts->delay;
-	if (p->delay_ns > p->opts->delay_most)
+	if (p->delay_ns >= p->opts->delay_most) {
 		p->delay_ns = p->opts->delay_most;
+		if (!p->longest_ends_ns)
+			p->longest_ends_ns = load->now_ns + p->delay_ns;
+	}
 	turn->requests = 0;
 	if (turn->retry_ns < load->now_ns + p->delay_ns)
 		turn->retry_ns = load->now_ns + p->delay_ns;

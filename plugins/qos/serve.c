@@ -6,46 +6,10 @@
 #include "service.h"
 
 #define CHECK_EVERY 8u		  /* requests between two looks at the clock */
+#define GAP_NS 100000u		  /* at the begin of each LOOM_GAP_EVERY_NS nobody serves */
 #define ASK_NS 1000000u		  /* moderation is asked for this often while requests keep coming */
 #define STEER_NS 10000000u
 #define RETRY_MOST_NS 100000000u  /* a policy that never says when is asked again after this */
-
-/* Gives the slot to its worker and the call to the bottom half again. */
-static void answer(struct ssr_call *call, int64_t result)
-{
-	struct ssr_source *from = call->source;
-	struct ssr_slot *slot = &from->slot[call->position & (from->slots - 1)];
-	uint64_t done = (call->position >> from->shift) + 1;
-	slot->result = result;
-	/* Before the slot is free: else a worker that fills it at once would find its call taken. Release:
-	 * pairs with the acquire of the bottom half, which writes the next call there. */
-	__atomic_store_n(&call->busy, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&from->served, from->served + 1, __ATOMIC_RELEASE); /* ssr_path_quiet() reads it */
-	/* Release: pairs with the acquire of the worker that waits, and of the one that posts next. */
-	__atomic_store_n(&slot->done, done, __ATOMIC_RELEASE);
-}
-
-void ssr_complete(struct service *s, struct ssr_tenant *tenant, struct ssr_call *call, int64_t result,
-		  uint64_t now_ns)
-{
-	uint64_t posted_ns = call->posted_ns;
-	answer(call, result);
-	s->served++;
-	tenant->served++;
-	if (result < 0) {
-		s->errors++;
-		tenant->errors++;
-	}
-	if (posted_ns && now_ns > posted_ns)
-		ssr_histogram_add(&tenant->latency, now_ns - posted_ns);
-}
-
-void ssr_drop(struct service *s)
-{
-	for (uint32_t i = 0; i < s->tenants; i++)
-		for (struct ssr_call *call; (call = ssr_queue_take(&s->tenant[i].queue)); s->dropped++)
-			answer(call, -ECANCELED);
-}
 
 /* ---- what policies see ---------------------------------------------------------------------------- */
 
@@ -74,6 +38,18 @@ static struct loom_qos_load look(struct ssr_thread *t, uint64_t now_ns)
 		load.waiting += to->waiting;
 	}
 	return load;
+}
+
+void ssr_path_bind(struct service *s, uint64_t vectors)
+{
+	cpu_set_t set;
+	CPU_ZERO(&set);
+	for (uint32_t v = 0; v < s->vectors; v++)
+		if (vectors >> v & 1)
+			CPU_SET(s->core[v], &set);
+	for (uint32_t i = 0; i < s->threads; i++)
+		if (s->thread[i].role != SSR_TOP)
+			pthread_setaffinity_np(s->thread[i].id, sizeof(set), &set);
 }
 
 void ssr_ask(struct ssr_thread *t, uint64_t now_ns)
@@ -156,6 +132,8 @@ static void rest(struct ssr_thread *t, const struct loom_qos_turn *turn, uint64_
 	struct service *s = t->s;
 	uint64_t latest = now + RETRY_MOST_NS;
 	s->naps++;
+	/* A look that polls takes CPU time, too: of a small budget it would take all. Relaxed: only when to look. */
+	__atomic_store_n(&s->rest_ns, turn->retry_ns < latest ? turn->retry_ns : latest, __ATOMIC_RELAXED);
 	ssr_point(s, now);
 	ssr_listen(s, turn->heed);
 	if (ssr_came(s, turn->heed)) /* since the policies looked */
@@ -167,6 +145,7 @@ static void rest(struct ssr_thread *t, const struct loom_qos_turn *turn, uint64_
 	else if (turn->requests)
 		ssr_sleep(t, now + 1000, 1); /* a policy that chose nobody: ask again */
 	ssr_listen_end(s);
+	__atomic_store_n(&s->rest_ns, 0, __ATOMIC_RELAXED);
 	s->roused += ssr_came(s, turn->heed);
 	ssr_charge(t, SSR_WORKER);
 	ssr_point(s, ssr_now());
@@ -230,6 +209,9 @@ void ssr_serve(struct ssr_thread *t, int fills)
 			ssr_drop(s);
 		if (!ssr_waiting(s))
 			break;
+		/* The threads of a path wake each other thousands of times a second, and one of them always can run: see
+		 * LOOM_GAP_NS. So they, too, leave their cores, for less time: requests wait for them. */
+		loom_leave_gap(now, GAP_NS);
 		take_turn(t, now);
 	}
 	ssr_ask(t, ssr_now());

@@ -75,7 +75,7 @@ int qos_lead(void *self, const struct loom_qos_stage *stage, uint32_t n, struct 
 	pthread_mutex_init(&s->serving, NULL);
 	memcpy(s->stage, stage, n * sizeof(*stage));
 	s->stages = n;
-	s->path = (struct loom_qos_path){.size = sizeof(s->path), .batch = 64};
+	s->path = (struct loom_qos_path){.size = sizeof(s->path), .files = SSR_FILES_DEFAULT, .batch = 64};
 	for (uint32_t i = 0; i < n; i++) {
 		if (LOOM_HAS(stage[i].ops, arrange))
 			stage[i].ops->arrange(stage[i].self, &s->path);
@@ -118,9 +118,12 @@ int qos_tenants(void *self, const struct loom_layout *layout, const struct loom_
 				.shift = (uint32_t)__builtin_ctz(is->outstanding)};
 	}
 	/* A GPU cannot interrupt: the host looks. */
+	s->plain = 0;
 	for (uint32_t d = 0; d < layout->devices; d++)
-		if (layout->device[d].kind != LOOM_ON_CPU)
+		if (layout->device[d].kind != LOOM_ON_CPU) {
 			s->path.notify = LOOM_QOS_POLL;
+			s->plain = 1;
+		}
 	return 0;
 }
 
@@ -151,11 +154,15 @@ int qos_grants(void *self, const struct loom_grant *grant, uint32_t n, struct lo
 static uint64_t lay_out(struct service *s, struct ssr_head *h)
 {
 	uint64_t bits = sizeof(struct ssr_head);
-	uint64_t ring = bits + ((s->workers / 64 + 8) & ~7ull) * sizeof(uint64_t);
+	uint64_t told = bits + ((s->workers / 64 + 8) & ~7ull) * sizeof(uint64_t);
+	uint64_t ring = told + (((uint64_t)s->workers + 63) & ~63ull) * sizeof(uint32_t);
 	uint64_t at = ring + s->workers * sizeof(struct ssr_ring);
 	if (h) {
 		s->head = h;
 		s->bits = (uint64_t *)((char *)h + bits);
+		s->told = s->plain ? (uint32_t *)((char *)h + told) : NULL;
+		h->plain = (uint32_t)s->plain;
+		h->told_at = told;
 		h->bits_at = bits;
 		h->ring_at = ring;
 	}
@@ -181,6 +188,7 @@ int qos_need(void *self, const struct loom_layout *layout, struct loom_need *nee
 	(void)layout, (void)err;
 	if (s && s->source)
 		need->global = lay_out(s, NULL);
+	need->global_place = LOOM_PLACE_HOST;
 	return 0;
 }
 
@@ -197,8 +205,11 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 	for (uint32_t w = 0; w < s->workers; w++) {
 		struct ssr_source *from = &s->source[w];
 		from->taken = from->served = 0;
+		from->known = 0;
 		from->broken = 0;
 		from->ring->head = from->ring->refused = 0;
+		if (s->told)
+			s->told[w] = 0;
 		memset(from->slot, 0, from->slots * sizeof(*from->slot));
 	}
 	for (struct ssr_grant *g = s->grants; g; g = g->next)
@@ -212,12 +223,23 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 
 /* ---- threads -------------------------------------------------------------------------------------- */
 
-static int host_sees(const struct loom_segments *segments, const void *p)
+/* Pages that a GPU was shown it keeps: were they taken away, or others put in their place, it would go on with the old. */
+static int check_pages(const struct service *s, const struct loom_layout *layout, struct loom_error *err)
 {
-	for (uint32_t i = 1; i < segments->count; i++) {
-		const char *from = segments->at[i];
-		if (from && (const char *)p >= from && (const char *)p < from + segments->bytes[i])
-			return 1;
+	for (uint32_t i = 0; i < s->granted_count; i++) {
+		const struct loom_grant *g = &s->granted[i];
+		if ((g->kind != LOOM_GRANT_DEMAND && g->kind != LOOM_GRANT_HEAP) || g->tenant >= s->tenants)
+			continue;
+		const struct loom_tenant *t = &s->tenant[g->tenant].is;
+		for (uint32_t d = 0; d < layout->devices; d++) {
+			const struct loom_device_shape *has = &layout->device[d];
+			if (has->kind == LOOM_ON_GPU && has->first_worker < t->first + t->count &&
+			    t->first < has->first_worker + has->workers)
+				return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
+						 "%s: %s keeps the pages that it was shown, so the services fault, evict, "
+						 "alloc and free are for workers on CPUs: choose other services or devices",
+						 s->name, has->name);
+		}
 	}
 	return 0;
 }
@@ -226,20 +248,15 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 	      const struct loom_segments *segments, struct loom_error *err)
 {
 	struct service *s = ((struct qos *)self)->service;
-	(void)layout;
 	if (!s || !s->tenants)
 		return 0;
-	if (!host_sees(segments, view->global))
-		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
-				 "%s: the host cannot reach the request rings while workers run: use "
-				 "transport 'host'",
-				 s->name);
 	struct ssr_head *h = view->global;
 	memset(h, 0, sizeof(*h));
 	lay_out(s, h);
 	/* A run before this one may have ended with requests under way. */
 	for (uint32_t w = 0; w < s->workers; w++) {
 		s->source[w].taken = s->source[w].served = 0;
+		s->source[w].known = 0;
 		s->source[w].broken = 0;
 	}
 	for (uint32_t t = 0; t < s->tenants; t++)
@@ -248,7 +265,9 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 	h->vectors = s->vectors;
 	h->every = s->path.halves == LOOM_QOS_SPLIT && !s->path.mask;
 	h->count = 1;
-	int rc = ssr_grants_resolve(s, segments, err);
+	int rc = check_pages(s, layout, err);
+	if (!rc)
+		rc = ssr_grants_resolve(s, segments, err);
 	if (!rc)
 		rc = ssr_doors_open(s, err);
 	for (uint32_t v = 0; v < SSR_VECTORS; v++) {

@@ -5,7 +5,9 @@
  * requests that were served in it, so the worker needs no word of its own to know which are free, and
  * the number of slots bounds what one worker can have outstanding.
  *
- * What is waiting is found through one bit per worker; a door is where the host waits for work, one per
+ * What is waiting is found through one bit per worker, which worker and host both change. Where a device lies behind a link
+ * without atomic read-modify-writes, as GPUs do on PCIe, it is found through a word per worker, which that worker alone
+ * changes: how many requests it has posted. A door is where the host waits for work, one per
  * core that takes interrupts. Host and worker meet there as Dekker's two processes do: the worker sets
  * its bit and looks whether the door is armed; the host arms the door and looks at the bits, each with a
  * full fence between the two. One of them sees the other. */
@@ -56,9 +58,9 @@ struct ssr_head {
 	uint32_t notify;  /* enum loom_qos_notify */
 	uint32_t vectors; /* doors in use */
 	uint32_t every;   /* 1: each request tries to interrupt, not only a worker's first */
-	uint32_t pad0;
-	uint64_t ring_at, bits_at;
-	uint64_t pad1[4];
+	uint32_t plain; /* 1: a word per worker says what is waiting, instead of bits */
+	uint64_t ring_at, bits_at, told_at;
+	uint64_t pad1[3];
 	/* The host stores these while workers run. */
 	uint32_t count; /* moderation: interrupt at so many ... */
 	uint32_t pad2;
@@ -88,6 +90,12 @@ LOOM_FN uint64_t *ssr_bits(struct ssr_head *h, uint32_t worker)
 	return (uint64_t *)((char *)h + h->bits_at) + worker / 64;
 }
 
+/* With `plain`: how many requests the worker has posted. */
+LOOM_FN uint32_t *ssr_told(struct ssr_head *h, uint32_t worker)
+{
+	return (uint32_t *)((char *)h + h->told_at) + worker;
+}
+
 LOOM_FN struct ssr_slot *ssr_slot(struct ssr_head *h, const struct ssr_ring *r, uint64_t at)
 {
 	return (struct ssr_slot *)((char *)h + r->slot_at) + (at & (r->slots - 1));
@@ -97,9 +105,16 @@ LOOM_FN struct ssr_slot *ssr_slot(struct ssr_head *h, const struct ssr_ring *r, 
 #ifdef GPULOOM_DEV_CPU_H
 #include <sys/timerfd.h>
 
-LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
+/* A full one was rung and not heard yet. Otherwise a write may have been interrupted. */
+LOOM_FN void ssr_ring_fd(int fd)
 {
 	uint64_t one = 1;
+	for (int tries = 0; tries < 3 && write(fd, &one, sizeof(one)) < 0 && errno != EAGAIN; tries++)
+		;
+}
+
+LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
+{
 	/* Whoever shuts the door interrupts: once per arming. */
 	if (loom_load_relaxed_sys(&d->armed) == SSR_SHUT ||
 	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)SSR_SHUT) == SSR_SHUT)
@@ -107,9 +122,9 @@ LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
 	loom_fetch_add_relaxed_sys(&d->interrupts, (uint64_t)1);
 	if (h->notify == LOOM_QOS_FUTEX) {
 		loom_fetch_add_acq_rel_sys(&d->rung, 1u);
-		syscall(SYS_futex, &d->rung, FUTEX_WAKE, 1, NULL, NULL, 0);
-	} else if (h->notify == LOOM_QOS_EVENTFD && write(d->event_fd, &one, sizeof(one)) < 0) {
-		return; /* full: it was rung and not heard yet */
+		loom_futex_wake(&d->rung, 1, 0);
+	} else if (h->notify == LOOM_QOS_EVENTFD) {
+		ssr_ring_fd(d->event_fd);
 	}
 }
 
@@ -130,14 +145,12 @@ LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, int first, 
 
 LOOM_FN void ssr_rouse(struct ssr_head *h, const struct ssr_ring *r)
 {
-	uint64_t one = 1;
 	struct ssr_door *d = &h->bedside;
 	/* Acquire: pairs with the release of arming; `heed` was stored before. */
 	if (loom_load_acquire_sys(&d->armed) == SSR_SHUT || !(loom_load_relaxed_sys(&h->heed) >> r->tenant & 1) ||
 	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)SSR_SHUT) == SSR_SHUT)
 		return;
-	if (write(d->event_fd, &one, sizeof(one)) < 0)
-		return; /* full: it was rung and not heard yet */
+	ssr_ring_fd(d->event_fd);
 }
 #else
 LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
@@ -208,6 +221,16 @@ LOOM_FN int ssr_request(struct loom_ctx *c, const struct loom_request *request, 
 	/* Release: pairs with the acquire of the bottom half, which then reads the slot. */
 	loom_store_release_sys(&r->head, at + 1);
 	*id = at;
+	if (h->plain) { /* the host polls */
+		/* Release: pairs with the acquire in ssr_posted_from(), behind which the host reads the head. */
+		loom_store_release_sys(ssr_told(h, c->worker), (uint32_t)(at + 1));
+#ifdef GPULOOM_DEV_CPU_H /* others cannot rouse */
+		/* Pairs with the fence in ssr_listen(): a server that went to sleep before it saw the word is roused. */
+		loom_fence_seq_cst_sys();
+		ssr_rouse(h, r);
+#endif
+		return 0;
+	}
 	uint64_t bit = 1ull << (c->worker & 63), *bits = ssr_bits(h, c->worker);
 	/* Pairs with the fence after the host has cleared the bits: it sees the head, or we the 0. */
 	loom_fence_seq_cst_sys();
@@ -227,16 +250,12 @@ LOOM_FN int ssr_request(struct loom_ctx *c, const struct loom_request *request, 
  * accelerator's stalled wave costs the host nothing. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SSR_SPINS 2000u
-#define SSR_NAP_MOST_NS 200000u
 LOOM_FN void ssr_pause(const struct loom_ctx *c, uint32_t *looks)
 {
-	if (++*looks < SSR_SPINS) {
+	if (++*looks < SSR_SPINS)
 		loom_pause(c);
-		return;
-	}
-	uint64_t ns = (uint64_t)(*looks - SSR_SPINS + 1) * 1000;
-	struct timespec nap = {.tv_nsec = (long)(ns < SSR_NAP_MOST_NS ? ns : SSR_NAP_MOST_NS)};
-	nanosleep(&nap, NULL);
+	else /* as if each look so far had taken 4 us */
+		loom_nap((uint64_t)(*looks - SSR_SPINS + 1) * 4000, 0);
 }
 #else
 LOOM_FN void ssr_pause(const struct loom_ctx *c, uint32_t *looks)

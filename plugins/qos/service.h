@@ -125,6 +125,7 @@ struct ssr_thread {
 	uint64_t ahead_ns[2];
 	uint64_t begun_clock_ns; /* at the begin of the sample */
 	uint64_t begun_switches[2];
+	int begun_lost; /* they could not be read */
 };
 
 /* CPU time against wall time, for the dearest second. */
@@ -146,6 +147,7 @@ struct ssr_source {
 	uint32_t tenant;
 	uint32_t first; /* call of its slot 0 */
 	int broken;     /* its words make no sense: it is not served any more */
+	uint32_t known; /* low half of `taken`, for those who do not hold the lock */
 	uint64_t taken; /* the bottom half has read so many requests ... */
 	uint64_t served; /* ... of which so many are complete: stored by the worker thread */
 };
@@ -174,6 +176,7 @@ struct service {
 	/* Memory that workers share. */
 	struct ssr_head *head;
 	uint64_t *bits;
+	uint32_t *told; /* [workers], where a device's link is plain: see service.dev.h; else NULL */
 	struct ssr_source *source; /* [workers] */
 	int event_fd[SSR_VECTORS], timer_fd[SSR_VECTORS];
 	/* Cores and threads. */
@@ -188,9 +191,11 @@ struct service {
 	uint32_t stop;         /* futex: threads leave */
 	int awake_fd;          /* eventfd: nobody sleeps while it is not 0 */
 	int bedside_fd;	       /* eventfd: rung by tenants that are heeded; -1: nobody rings */
+	uint64_t rest_ns;      /* nobody is served before that: who polls need not look; 0: somebody may be */
 	uint64_t heed;	       /* of the turn under way: its tenants' requests end it */
 	uint32_t dropping;     /* requests are ended with -ECANCELED instead of served */
 	int timed;             /* a policy moderates interrupts */
+	int plain;             /* a device of the stack has no atomic read-modify-writes of host memory */
 	/* Accounts. The serving thread writes, but for the stages' times, which are atomic. */
 	uint64_t stage_ns[SSR_CLOCKS];
 	uint64_t body_ns, filled, served, dropped, errors, turns, naps, roused;
@@ -227,24 +232,41 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 	      const struct loom_segments *segments, struct loom_error *err);
 void qos_stop(void *self);
 
-#define QOS_OPS_COMMON                                                                             \
+/* create() of a plug-in whose instance is a struct TYPE with `base` and `opts`; then `...`, about *p. */
+#define QOS_CREATE(TYPE, ...)                                                                      \
+	static int create(const struct loom_host *host, const void *opts, void **self,             \
+			  struct loom_error *err)                                                  \
+	{                                                                                          \
+		struct TYPE *p = host->alloc(host, sizeof(*p));                                    \
+		int rc = qos_create(&p->base, host, "qos_" #TYPE, err);                            \
+		*self = p;                                                                         \
+		if (rc)                                                                            \
+			return rc;                                                                 \
+		p->opts = opts;                                                                    \
+		__VA_ARGS__;                                                                       \
+		return 0;                                                                          \
+	}
+
+#define QOS_OPS_COMMON QOS_OPS(qos_collect)
+#define QOS_OPS(collect_)                                                                          \
 	.size = sizeof(struct loom_qos_ops), .create = create, .destroy = qos_destroy,             \
-	.need = qos_need, .init = qos_init, .collect = qos_collect, .start = qos_start, .stop = qos_stop,                  \
+	.need = qos_need, .init = qos_init, .collect = collect_, .start = qos_start, .stop = qos_stop,                  \
 	.lead = qos_lead, .tenants = qos_tenants, .grants = qos_grants
 
 /* Descriptor and device half. */
 #define QOS_PLUGIN(symbol, summary, rows_, opts_type, ops_)                                        \
+	SSR_DEVICE_HALF(symbol)                                                                    \
 	static const struct loom_qos_dev symbol##_cpu = {                                          \
 		.size = sizeof(struct loom_qos_dev),                                               \
 		.request = symbol##_request,                                                       \
 		.wait = symbol##_wait,                                                             \
 	};                                                                                         \
 	LOOM_EMBED_CODE(symbol##_text,                                                             \
-			LOOM_CODE_FILE("service.dev.h") LOOM_CODE_FILE(#symbol ".dev.h"));         \
+			LOOM_CODE_FILE("service.dev.h") ".ascii \"SSR_DEVICE_HALF(" #symbol ")\\n\"\n"); \
 	static const struct loom_device_code symbol##_code = {                                     \
 		.size = sizeof(struct loom_device_code),                                           \
 		.cpu = &symbol##_cpu,                                                              \
-		.source_name = #symbol ".dev.h",                                                   \
+		.source_name = "service.dev.h",                                                    \
 		.source = symbol##_text,                                                           \
 		.source_end = symbol##_text_end,                                                   \
 	};                                                                                         \
@@ -258,7 +280,8 @@ void ssr_doors_arm(struct service *s, uint64_t vectors); /* with the full fence 
 void ssr_doors_shut(struct service *s);                  /* all; by the holder of `drain`, who arms them */
 int ssr_door_wait(struct ssr_thread *t);                 /* 0: told to stop */
 void ssr_doors_ring(struct service *s);                  /* wakes all, for the end */
-int ssr_posted(struct service *s);                       /* some worker's bit is set */
+uint64_t ssr_posted_from(const struct service *s, uint32_t first); /* `first`: a multiple of 64 */
+int ssr_posted(struct service *s);                       /* some worker's bit is set, or its word has changed */
 int ssr_posted_by(struct service *s, uint64_t tenants);  /* ... of one of these tenants */
 int ssr_came(struct service *s, uint64_t tenants);       /* ... or is in its queue */
 /* Between the two, a request of one of these tenants ends the sleep. Look whether one came in between. */
@@ -308,6 +331,13 @@ int ssr_grants_resolve(struct service *s, const struct loom_segments *segments,
 void ssr_grants_free(struct service *s);
 
 /* ---- files.c: reads of one turn, submitted together */
+#ifdef SSR_URING
+#define SSR_FILES_DEFAULT 0 /* as struct loom_qos_path has them */
+#define SSR_FILES_NAME "uring"
+#else
+#define SSR_FILES_DEFAULT 1
+#define SSR_FILES_NAME "pread"
+#endif
 int ssr_files_open(struct service *s, struct loom_error *err);
 void ssr_files_close(struct service *s);
 /* 1: it will be completed by ssr_files_flush(); 0: do it yourself. */
@@ -325,6 +355,7 @@ int64_t ssr_heap_free(struct ssr_heap *h, char *base, uint64_t offset);
 int ssr_heap_owns(const struct ssr_heap *h, uint64_t offset, uint64_t bytes);
 
 /* ---- account.c */
+uint64_t ssr_clock(clockid_t id); /* ns */
 uint64_t ssr_now(void);
 /* What this thread's CPU clock has advanced since the last call, booked on `stage`. */
 uint64_t ssr_charge(struct ssr_thread *t, enum ssr_stage stage);

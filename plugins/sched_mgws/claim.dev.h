@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The initial set: workers claim blocks of it. Device code, collective. */
+/* The initial set: workers claim blocks of it, one after the other. A block is the worker's own, and its tasks are run
+ * from where they lie. Device code, collective. */
 #ifndef SCHED_MGWS_CLAIM_DEV_H
 #define SCHED_MGWS_CLAIM_DEV_H
 
@@ -8,115 +9,125 @@
 #endif
 
 /* Lane 0: initial tasks that nobody has claimed. */
-LOOM_FN int sched_mgws_initial_left(const struct loom_ctx *c)
+LOOM_FN int mgws_initial_left(const struct loom_ctx *c)
 {
-	const struct sched_mgws_global *g = sched_mgws_global(c);
-	return SCHED_CFG(c, apart) ? sched_mgws_undrawn(loom_load_relaxed_dev(&g->range)) != 0 :
+	const struct mgws_global *g = mgws_global(c);
+	return SCHED_CFG(c, apart) ? mgws_range_left(loom_load_relaxed_dev(&g->range)) != 0 :
 				     loom_load_relaxed_sys(&g->next) < c->ctl->initial_tasks;
 }
 
-LOOM_FN uint64_t sched_mgws_claimed(const struct loom_ctx *c, uint64_t next)
+/* Up to where the set is claimed, as blocks keep it. */
+LOOM_FN uint64_t mgws_claimed_upto(const struct loom_ctx *c, uint64_t next)
 {
 	return next < c->ctl->initial_tasks ? next : MGWS_ALL;
 }
 
 /* n / of, or a little less: a division of 64 bits is a hundred instructions of a GPU. */
-LOOM_FN uint64_t sched_mgws_share_of(uint64_t n, uint32_t of)
+LOOM_FN uint64_t mgws_fraction(uint64_t n, uint32_t of)
 {
 	uint64_t part = 0xffffffffu / of; /* of 2^32 */
 	return (n >> 32) * part + ((n & 0xffffffffu) * part >> 32);
 }
 
-/* Lane 0, apart: draws from the device's range: how many, and *from. `looked`: the word as it was, or 0. */
-#define MGWS_CLAIM_MAX 65536u /* the range's next task must not run over */
-LOOM_FN uint64_t sched_mgws_draw(struct loom_ctx *c, uint64_t *looked, uint64_t *from, int was_idle)
+/* Lane 0: how many tasks to claim where `left` are left for so many workers: the claim size, or a part of a worker's
+ * share, so that blocks are long at first (few claims) and short at the end (balance). */
+LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t workers)
 {
-	uint64_t *word = &sched_mgws_global(c)->range, range = *looked, left, n;
-	if (!sched_mgws_undrawn(range))
-		range = loom_load_relaxed_dev(word);
-	left = sched_mgws_undrawn(range);
-	if (!left)
-		return 0;
-	n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim) : sched_mgws_share_of(left, 8 * c->count);
+	uint64_t n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim_size) : mgws_fraction(left, 8 * workers);
 	n = n ? n : 1;
 	if (SCHED_GRAIN(c) == SCHED_LANE) /* whole rounds */
 		n = (n + c->lanes - 1) / c->lanes * c->lanes;
-	n = n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
-	n = n < left ? n : left;
-	/* Release, behind busy(): pairs with the acquire of who sees that the range is used up. Else it orders nothing. */
-	range = was_idle ? loom_fetch_add_acq_rel_dev(word, n) : loom_fetch_add_relaxed_dev(word, n);
-	left = sched_mgws_undrawn(range);
-	*looked = range + n;
-	*from = (uint32_t)range;
-	n = n < left ? n : left;
-	sched_local(c)->tally.claimed += n;
 	return n;
 }
 
-/* Takes a block of the initial set: the claim size, or a share of what is left, so that blocks are
- * long at first (few claims) and short at the end (balance). 0 when the set is used up. Apart, `was_idle`: this worker
- * was just idle. */
-LOOM_FN int sched_mgws_claim(struct loom_ctx *c, int was_idle)
+/* Lane 0, apart: claims from the device's range; how many, and *from. *looked: the range as last seen. */
+#define MGWS_CLAIM_MAX 65536u /* the lower half of the word must not wrap into the upper */
+LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *looked, uint64_t *from, int was_idle)
 {
-	struct sched_mgws_block *b = &sched_mgws_keep(c)->block;
-	struct sched_mgws_global *g = sched_mgws_global(c);
-	uint64_t all = c->ctl->initial_tasks, from = all, n = 0;
-	if (SCHED_CFG(c, apart)) {
+	uint64_t *word = &mgws_global(c)->range, range = *looked, left, n;
+	if (!mgws_range_left(range))
+		range = loom_load_relaxed_dev(word);
+	left = mgws_range_left(range);
+	if (!left)
+		return 0;
+	n = mgws_claim_of(c, left, c->count);
+	n = n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
+	n = n < left ? n : left;
+	/* Release where the worker was idle, behind its busy(): pairs with the acquire of who sees the range used up.
+	 * Otherwise it orders nothing. */
+	range = was_idle ? loom_fetch_add_acq_rel_dev(word, n) : loom_fetch_add_relaxed_dev(word, n);
+	left = mgws_range_left(range);
+	*looked = range + n;
+	*from = (uint32_t)range;
+	return n < left ? n : left;
+}
+
+/* Lane 0: claims from the set, as far as b->claimed tells that there is something left; how many, and *from. */
+LOOM_FN uint64_t mgws_claim_set(struct loom_ctx *c, struct mgws_block *b, uint64_t *from)
+{
+	uint64_t *word = &mgws_global(c)->next, all = c->ctl->initial_tasks;
 #ifdef GPULOOM_DEV_CPU_H
-		uint64_t look_anew = 0, *looked = &look_anew;
+	uint64_t next = loom_load_relaxed_sys(word);
 #else
-		uint64_t *looked = &b->claimed;
+	uint64_t next = b->claimed; /* an older look will do, and costs no second way to the word */
 #endif
-		if (c->lane == 0)
-			n = sched_mgws_draw(c, looked, &from, was_idle);
-	} else if (c->lane == 0) {
+	if (next >= all) {
+		b->claimed = MGWS_ALL;
+		return 0;
+	}
+	uint64_t n = mgws_claim_of(c, all - next, c->workers);
+	/* Relaxed: the set is constant, the counter orders nothing else. */
+	next = loom_fetch_add_relaxed_sys(word, n);
+	b->claimed = mgws_claimed_upto(c, next + n);
+	*from = next < all ? next : all;
+	return all - *from < n ? all - *from : n;
+}
+
+/* Claims a block; 0 when the set is used up. `was_idle`: apart, this worker had reported idle. */
+LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
+{
+	struct mgws_block *b = &mgws_keep(c)->block;
+	uint64_t from = c->ctl->initial_tasks, n = 0;
+	if (c->lane == 0) {
+		if (SCHED_CFG(c, apart)) {
 #ifdef GPULOOM_DEV_CPU_H
-		uint64_t next = loom_load_relaxed_sys(&g->next);
+			uint64_t look_anew = 0, *looked = &look_anew;
 #else
-		uint64_t next = b->claimed; /* an older look will do, and costs no second way to the word */
+			uint64_t *looked = &b->claimed;
 #endif
-		if (next < all) {
-			n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim) : sched_mgws_share_of(all - next, 8 * c->workers);
-			n = n ? n : 1;
-			if (SCHED_GRAIN(c) == SCHED_LANE) /* whole rounds */
-				n = (n + c->lanes - 1) / c->lanes * c->lanes;
-			/* Relaxed: the set is constant, the counter orders nothing else. */
-			from = loom_fetch_add_relaxed_sys(&g->next, n);
-			b->claimed = sched_mgws_claimed(c, from + n);
-			from = from < all ? from : all;
-			n = all - from < n ? all - from : n;
-			sched_local(c)->tally.claimed += n;
+			n = mgws_claim_range(c, looked, &from, was_idle);
 		} else {
-			b->claimed = MGWS_ALL;
+			n = mgws_claim_set(c, b, &from);
 		}
+		sched_local(c)->tally.claimed += n;
 	}
 	b->next = loom_from_lane0(c, from);
 	b->end = b->next + loom_from_lane0(c, n);
 	return b->next < b->end;
 }
 
-/* Apart: a worker without work draws from the device's range, into its block, which is empty. Where it has
- * reported idle it calls busy() first; in vain now and then, and then it reports idle again. */
-LOOM_FN uint32_t sched_mgws_redraw(struct loom_ctx *c, int *idle)
+/* Apart: a worker without work claims from the device's range. If it has reported idle it calls busy() first, now and
+ * then in vain; then it reports idle again. */
+LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 {
-	uint64_t some = c->lane == 0 && sched_mgws_initial_left(c);
+	uint64_t some = c->lane == 0 && mgws_initial_left(c);
 	if (!loom_from_lane0(c, some))
 		return 0;
 	int was_idle = *idle;
 	if (was_idle)
 		LOOM_CALL(term, busy, c);
 	*idle = 0;
-	return (uint32_t)sched_mgws_claim(c, was_idle);
+	return (uint32_t)mgws_claim(c, was_idle);
 }
 
-/* Several lanes: tasks of the block into the empty local queue, half of it, for they may spawn. */
-LOOM_FN void sched_mgws_stage(struct loom_ctx *c, struct sched_mgws_block *b)
+/* Several lanes: tasks of the block into the empty local queue, up to half of it, for they may spawn. */
+LOOM_FN void mgws_push_claimed(struct loom_ctx *c, struct mgws_block *b)
 {
 	struct sched_lane *mine = sched_lane(c);
 	uint32_t mask = sched_mask(c), n = (mask + 1) / 2;
 	if (b->end - b->next < n)
 		n = (uint32_t)(b->end - b->next);
-	sched_move(c, sched_ring(c), mine->head, mask, c->initial, b->next, ~0ull, n);
+	sched_copy_ring(c, sched_ring(c), mine->head, mask, c->initial, b->next, ~0ull, n);
 	mine->count = n;
 	b->next += n;
 	loom_barrier_lanes(c);

@@ -8,7 +8,12 @@
 
 #include "queue.dev.h"
 
-/* Whose words lie in the private block: not those of GPUs. */
+static const char *const sched_idles[] = {"spin", "yield", "park", NULL};
+
+/* A row of an option that is a field of struct sched_config. */
+#define SCHED_ROW(name, ...) LOOM_OPT(struct sched_config, name, __VA_ARGS__)
+
+/* Lanes whose words lie in the private block: not those of GPUs. */
 static inline uint32_t sched_most_lanes(const struct loom_layout *layout)
 {
 	uint32_t most = 1;
@@ -24,19 +29,10 @@ static inline uint32_t sched_other_kind(uint32_t kind)
 	return kind == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU;
 }
 
-/* GPUs can neither be woken nor wake others. */
-static inline int sched_has_gpu(const struct loom_layout *layout)
+static inline int sched_has(const struct loom_layout *layout, int gpu)
 {
 	for (uint32_t i = 0; i < layout->devices; i++)
-		if (layout->device[i].kind == LOOM_ON_GPU)
-			return 1;
-	return 0;
-}
-
-static inline int sched_has_cpu(const struct loom_layout *layout)
-{
-	for (uint32_t i = 0; i < layout->devices; i++)
-		if (layout->device[i].kind != LOOM_ON_GPU)
+		if ((layout->device[i].kind == LOOM_ON_GPU) == gpu)
 			return 1;
 	return 0;
 }
@@ -49,14 +45,10 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
 		const char *name;
 		uint64_t value;
 	} each[] = {
-#define SCHED_EACH(name) {#name, cfg->name}
-		SCHED_EACH(local_queue), SCHED_EACH(public_queue), SCHED_EACH(in_place_depth),
-		SCHED_EACH(claim),	 SCHED_EACH(spill),	   SCHED_EACH(owners),
-		SCHED_EACH(overflow),	 SCHED_EACH(victim),	   SCHED_EACH(transfer),
-		SCHED_EACH(priorities),	 SCHED_EACH(bias),	   SCHED_EACH(mixed),
-		SCHED_EACH(grain),	 SCHED_EACH(backlog),	   SCHED_EACH(apart),
-		SCHED_EACH(afar),
-#undef SCHED_EACH
+#define SCHED_CONSTANT_CPU(name)
+#define SCHED_CONSTANT_ALL(name) {#name, (uint64_t)cfg->name},
+#define SCHED_CONSTANT(who, type, name, ...) SCHED_CONSTANT_##who(name)
+		SCHED_CONFIG(SCHED_CONSTANT, SCHED_CONSTANT)
 	};
 	int at = snprintf(text, room, "#define SCHED_CONSTANTS 1\n#define LOOM_KEEP_WORDS %d\n", keep_words);
 	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]) && (size_t)at < room; i++)
@@ -67,10 +59,7 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
 	return (size_t)at < room ? 0 : LOOM_FAIL(host, err, LOOM_EINTERNAL, "too many constants");
 }
 
-/* The same rows for both: idle, spin. */
-#define SCHED_IDLE_ROWS(S)                                                                         	LOOM_OPT(S, idle, LOOM_OPT_ENUM, "park",                                                   		 "what a worker without work does: spin, yield its core, or park: spin for a "     		 "while, then sleep until there is work. GPUs always spin",                        		 .choices = sched_idles),                                                          	LOOM_OPT(S, spin, LOOM_OPT_TIME, "50us", "idle = park: how long it spins first",           		 .max = 1e9)
-
-/* A sleeper looks up by itself this often, in case that the run is stopped. */
+/* A sleeper wakes up by itself this often, in case that the run is stopped. */
 #define SCHED_PARK_NS 50000000u
 /* The same where nobody rings: beside GPUs, and for mail. */
 #define SCHED_BESIDE_GPU_NS 200000u
@@ -84,7 +73,7 @@ static inline int sched_apart(const struct loom_layout *layout)
 
 static inline uint32_t sched_park_ns(const struct loom_layout *layout)
 {
-	return sched_apart(layout) ? SCHED_MAIL_NS : sched_has_gpu(layout) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS;
+	return sched_apart(layout) ? SCHED_MAIL_NS : sched_has(layout, 1) ? SCHED_BESIDE_GPU_NS : SCHED_PARK_NS;
 }
 
 /* Rings address their slots with a mask. */

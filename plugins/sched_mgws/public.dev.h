@@ -1,32 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The public queue: a ring of tasks that others may steal (MGWS thesis, 4.2 to 4.4 and 5.1), and
- * the owner's books. Device code; lane 0 only.
+/* The public queue: a ring of tasks that others may steal (MGWS thesis, 4.2 to 4.4 and 5.1), and the books of its owner.
+ * Device code; lane 0 only.
  *
- * One 64-bit word says what the ring offers in this epoch: the slot of the oldest task (tail), how
- * many tasks there were when the epoch began, and how often thieves have tried since. A thief adds
- * one attempt and thereby owns the upper half of what is left: after a attempts on n tasks, n >> a
- * are left. No thief ever locks or retries.
+ * One word of 64 bits says what the ring offers in this epoch: the slot of the oldest task (tail), how many tasks there
+ * were when the epoch began, and how often thieves have tried since. A thief adds one attempt and thereby owns the upper
+ * half of what is left: after a attempts on n tasks, n >> a are left. No thief ever locks or retries.
  *
- * The owner ends an epoch by setting the lock bit, which freezes the tasks taken, and begins the
- * next with a new word. Thieves may still be copying then. The thesis refills at once and so
- * overwrites slots that are being read (its section 5.1; found by model checking). Here `started`
- * and `completed` of the two epochs tell the oldest position that an unfinished copy can read, and
- * the owner writes behind it only: see sched_mgws_room(). The owner waits for no thief.
+ * The owner ends an epoch by setting the lock bit, which freezes the tasks taken, and begins the next epoch with a new
+ * word. Thieves may still be copying then. The thesis refills at once and so overwrites slots that are being read (its
+ * section 5.1; found by model checking). Here `started` and `completed` of the two epochs tell the oldest position that
+ * an unfinished copy can read, and the owner writes behind it only: see mgws_room(). The owner waits for no thief.
  *
- * A queue may have several owners (cfg.owners). Then the books lie in the queue, and an owner holds its
- * `held` word from before it reads them until its tasks are copied: owners take turns at being the
- * owner, and what was said about one holds. None waits long: an owner that does not get the word does
- * without the queue. */
+ * A queue may have several owners, who take turns: see owners.dev.h. */
 #ifndef SCHED_MGWS_PUBLIC_DEV_H
 #define SCHED_MGWS_PUBLIC_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "lists.dev.h"
-#include "queue.dev.h"
+#include "spill.dev.h"
 #endif
 
-/* attempts 24 | lock 1 | epoch 1 | initial tasks 19 | tail 19. A test may make fields narrower, so that
- * they wrap sooner; attempts fill the word's upper end in any case. */
+/* attempts 24 | lock 1 | epoch 1 | tasks at its begin 19 | tail 19. A test may make fields narrower, so that they wrap
+ * sooner; attempts fill the word's upper end in any case. */
 #ifndef MGWS_ATTEMPT_BITS
 #define MGWS_ATTEMPT_BITS 24
 #endif
@@ -47,13 +41,13 @@
 
 /* What the owner knows about its queue without looking. Positions count tasks since the start of the
  * sample; a task's slot is its position & mask. */
-struct sched_mgws_own {
+struct mgws_books {
 	uint64_t word;       /* as published in this epoch, or MGWS_NO_WORD */
 	uint64_t open;       /* tasks published in this epoch; 0: none can be left */
 	uint64_t tail, head; /* oldest task, and one past the newest, as of the last publication */
 	uint64_t begin[2];   /* no copy of this epoch bit reads in front of this position */
 	uint64_t started[2]; /* tasks taken in ended epochs, per epoch bit */
-	uint64_t given;      /* tasks put into the queue, from wherever */
+	uint64_t shared;     /* tasks put into the queue, from wherever */
 	uint64_t acquired;   /* tasks that owners took back */
 	uint32_t epoch;
 	uint32_t mask;
@@ -61,183 +55,125 @@ struct sched_mgws_own {
 };
 
 /* One per worker, in memory that all see. The ring follows. */
-struct sched_mgws_queue {
+struct mgws_queue {
 	uint64_t word;   /* owner stores, thieves add */
 	uint32_t leader; /* the worker whose queue this worker uses: constant */
 	uint32_t pad0;
 	uint64_t pad1[6];
 	uint64_t completed[2]; /* tasks copied, per epoch bit; thieves add */
-	uint64_t moved;        /* several owners: tasks stolen or acquired, see sched_mgws_robbed() */
-	uint32_t held;         /* by one of several owners */
+	uint64_t moved;        /* several owners: tasks stolen or acquired, see mgws_robbed() */
+	uint32_t turn;         /* several owners: one of them acts */
 	uint32_t pad2;
 	uint64_t pad3[4];
-	struct sched_mgws_own books; /* of several owners; else left by the owner, for collect() */
+	struct mgws_books books; /* of several owners; else left by the owner, for collect() */
 };
 
 /* A worker's private view, after its local queue. */
-struct sched_mgws_mine {
-	struct sched_mgws_own own;   /* the books of a single owner; see sched_mgws_hint() */
-	struct sched_mgws_own *books; /* that one, or the queue's */
-	struct sched_mgws_queue *q;
-	uint32_t turn; /* victim = neighbour: how far away the next victim is */
-	uint32_t next; /* the victim to try first, plus 1; 0: none */
-	uint32_t pool; /* where the search for a free slot of the pool begins */
+struct mgws_mine {
+	struct mgws_books own;    /* the books of a single owner; see mgws_known() */
+	struct mgws_books *books; /* that one, or the queue's */
+	struct mgws_queue *q;
+	uint32_t distance; /* victim = neighbour: how far away the next victim is */
+	uint32_t next;     /* the victim to try first, plus 1; 0: none */
+	uint32_t pool;     /* transfer = id: where the search for a free slot of the pool begins */
 	/* Where devices are apart: see mail.dev.h. */
-	uint32_t looked;               /* at which device's wishes, last */
+	uint32_t looked; /* at which device's wishes, last */
 	uint64_t pad[2];
-	uint64_t owed;                 /* a bit per device that has yet to take what this worker granted */
-	uint64_t posted;               /* how often it granted */
+	uint64_t owed;   /* a bit per device that has yet to take what this worker mailed */
+	uint64_t mailed; /* how often it mailed */
 };
 
-LOOM_FN struct sched_mgws_mine *sched_mgws_mine(const struct loom_ctx *c)
+LOOM_FN struct mgws_mine *mgws_mine(const struct loom_ctx *c)
 {
-	return (struct sched_mgws_mine *)sched_private(c);
+	return (struct mgws_mine *)sched_private(c);
 }
 
-/* The queue that this worker uses, and its books. With one owner a GPU's program knows where they are. */
-LOOM_FN struct sched_mgws_queue *sched_mgws_used(const struct loom_ctx *c)
-{
-#ifdef SCHED_CONSTANTS
-	if (SCHED_CFG(c, owners) == 1)
-		return (struct sched_mgws_queue *)c->own[LOOM_SCHED];
-#endif
-	return sched_mgws_mine(c)->q;
-}
-
-LOOM_FN struct sched_mgws_own *sched_mgws_books(const struct loom_ctx *c)
-{
-#ifdef SCHED_CONSTANTS
-	if (SCHED_CFG(c, owners) == 1)
-		return &sched_mgws_mine(c)->own;
-#endif
-	return sched_mgws_mine(c)->books;
-}
-
-/* What sched_mgws_empty() may be asked with at any time: with several owners a copy that never tells
- * anything, so that only the word counts. */
-LOOM_FN const struct sched_mgws_own *sched_mgws_hint(const struct loom_ctx *c)
-{
-	return &sched_mgws_mine(c)->own;
-}
-
-LOOM_FN uint64_t sched_mgws_initial(uint64_t word)
+LOOM_FN uint64_t mgws_offered(uint64_t word)
 {
 	return word >> MGWS_TASKS_SHIFT & MGWS_COUNT_MASK;
 }
 
-LOOM_FN uint32_t sched_mgws_attempts(uint64_t word)
+LOOM_FN uint32_t mgws_tries(uint64_t word)
 {
 	uint32_t a = (uint32_t)(word >> MGWS_ATTEMPT_SHIFT);
 	return a < 32 ? a : 32; /* attempts on an empty queue count too */
 }
 
-/* Tasks that nobody has claimed yet. */
-LOOM_FN uint64_t sched_mgws_left(uint64_t word)
+/* Tasks that no thief owns yet. */
+LOOM_FN uint64_t mgws_left(uint64_t word)
 {
-	return sched_mgws_initial(word) >> sched_mgws_attempts(word);
+	return mgws_offered(word) >> mgws_tries(word);
 }
 
-/* Something that a thief may claim. */
-LOOM_FN int sched_mgws_offers(uint64_t word)
+/* A thief's attempt would succeed. */
+LOOM_FN int mgws_stealable(uint64_t word)
 {
-	return !(word & MGWS_LOCK) && sched_mgws_left(word);
+	return !(word & MGWS_LOCK) && mgws_left(word);
 }
 
-#define MGWS_HOLD_TRIES 32u
-/* 1 when this worker may act as the owner: always, where it is the only one. */
-LOOM_FN int sched_mgws_hold(struct loom_ctx *c, struct sched_mgws_queue *q)
+/* Ends the epoch: until the next one begins nobody can steal. An empty queue needs no lock. */
+LOOM_FN void mgws_close_epoch(struct mgws_books *books, struct mgws_queue *q)
 {
-	uint32_t free = 0;
-	if (SCHED_CFG(c, owners) == 1)
-		return 1;
-	LOOM_NO_UNROLL
-	for (uint32_t i = 0; i < MGWS_HOLD_TRIES; i++) {
-		/* Acquire: pairs with the release in drop; the books and slots are as left there. */
-		if (!loom_load_relaxed_sys(&q->held) && loom_cas_acq_rel_sys(&q->held, &free, 1u))
-			return 1;
-		free = 0;
-		loom_pause(c);
-	}
-	return 0;
-}
-
-LOOM_FN void sched_mgws_drop(struct loom_ctx *c, const struct sched_mgws_own *own,
-			     struct sched_mgws_queue *q)
-{
-	if (SCHED_CFG(c, owners) == 1)
-		return;
-	loom_store_relaxed_sys(&q->moved, own->started[0] + own->started[1] + own->acquired);
-	loom_store_release_sys(&q->held, 0u);
-}
-
-/* Ends the epoch: from here to publish() nobody can claim. An empty queue needs no lock. */
-LOOM_FN void sched_mgws_close(struct sched_mgws_own *own, struct sched_mgws_queue *q)
-{
-	if (!own->open)
+	if (!books->open)
 		return;
 	uint64_t word = loom_load_relaxed_sys(&q->word);
-	/* The bit is the owner's alone and clear, so adding sets it; links have an atomic add where
-	 * they lack an or (PCIe). Relaxed: it carries counts, no tasks. */
-	if (sched_mgws_left(word))
+	/* The bit is the owner's alone and clear, so adding sets it; links have an atomic add where they lack an or
+	 * (PCIe). Relaxed: it carries counts, no tasks. */
+	if (mgws_left(word))
 		word = loom_fetch_add_relaxed_sys(&q->word, MGWS_LOCK);
-	uint64_t taken = own->open - sched_mgws_left(word);
-	own->started[own->epoch] += taken;
-	own->tail += taken;
-	own->open = 0;
-	own->word = MGWS_NO_WORD;
+	uint64_t taken = books->open - mgws_left(word);
+	books->started[books->epoch] += taken;
+	books->tail += taken;
+	books->open = 0;
+	books->word = MGWS_NO_WORD;
 }
 
-/* Copies of ended epochs with this bit are all done. Acquire: pairs with the thief's completion
- * (release), so that its reads of the slots come before what is written there next. */
-LOOM_FN int sched_mgws_copied(const struct sched_mgws_own *own, struct sched_mgws_queue *q,
-			      uint32_t epoch)
+/* Copies of ended epochs with this bit are all done. Acquire: pairs with the thief's completion (release), so that its
+ * reads of the slots come before what is written there next. */
+LOOM_FN int mgws_copied(const struct mgws_books *books, struct mgws_queue *q, uint32_t epoch)
 {
-	return loom_load_acquire_sys(&q->completed[epoch]) == own->started[epoch];
+	return loom_load_acquire_sys(&q->completed[epoch]) == books->started[epoch];
 }
 
-/* Slots that may be written behind `head`. Between close() and publish(). */
-LOOM_FN uint32_t sched_mgws_room(const struct sched_mgws_own *own, struct sched_mgws_queue *q)
+/* Slots that may be written behind `head`, between two epochs. */
+LOOM_FN uint32_t mgws_room(const struct mgws_books *books, struct mgws_queue *q)
 {
-	uint64_t oldest = own->tail;
-#ifdef SCHED_MGWS_THESIS_ORDER /* for tests alone: refills as the thesis does, and loses tasks */
-	(void)q;
-#else
+	uint64_t oldest = books->tail;
 	for (uint32_t e = 0; e < 2; e++)
-		if (!sched_mgws_copied(own, q, e) && own->begin[e] < oldest)
-			oldest = own->begin[e];
-#endif
-	return own->mask + 1 - (uint32_t)(own->head - oldest);
+		if (!mgws_copied(books, q, e) && books->begin[e] < oldest)
+			oldest = books->begin[e];
+	return books->mask + 1 - (uint32_t)(books->head - oldest);
 }
 
-/* Begins an epoch that offers tail..head. An epoch bit whose copies are not done keeps its older
- * `begin`, which covers them too. */
-LOOM_FN void sched_mgws_publish(struct sched_mgws_own *own, struct sched_mgws_queue *q)
+/* Begins an epoch that offers tail..head. An epoch bit whose copies are not done keeps its older `begin`, which covers
+ * them too. */
+LOOM_FN void mgws_open_epoch(struct mgws_books *books, struct mgws_queue *q)
 {
-	uint32_t e = own->epoch ^ 1;
-	if (sched_mgws_copied(own, q, e))
-		own->begin[e] = own->tail;
-	own->epoch = e;
-	own->open = own->head - own->tail;
-	own->word = (uint64_t)e << MGWS_EPOCH_SHIFT | own->open << MGWS_TASKS_SHIFT |
-		    (own->tail & MGWS_COUNT_MASK);
-	/* Release: pairs with the acquire of a thief's claim, which then reads the tasks. */
-	loom_store_release_sys(&q->word, own->word);
+	uint32_t e = books->epoch ^ 1;
+	if (mgws_copied(books, q, e))
+		books->begin[e] = books->tail;
+	books->epoch = e;
+	books->open = books->head - books->tail;
+	books->word = (uint64_t)e << MGWS_EPOCH_SHIFT | books->open << MGWS_TASKS_SHIFT |
+		      (books->tail & MGWS_COUNT_MASK);
+	/* Release: pairs with the acquire of a thief's attempt, which then reads the tasks. */
+	loom_store_release_sys(&q->word, books->word);
 }
 
 /* Nothing to acquire. One load of a line that stays in this worker's cache until a thief comes. */
-LOOM_FN int sched_mgws_empty(const struct sched_mgws_own *own, struct sched_mgws_queue *q)
+LOOM_FN int mgws_empty(const struct mgws_books *books, struct mgws_queue *q)
 {
 	uint64_t word = loom_load_relaxed_sys(&q->word);
-	return word != own->word && (!own->open || !sched_mgws_left(word));
+	return word != books->word && (!books->open || !mgws_left(word));
 }
 
-/* Empty, and no thief is still copying: what idle() asks for. The queue is held. */
-LOOM_FN int sched_mgws_quiet(struct sched_mgws_own *own, struct sched_mgws_queue *q)
+/* Empty, and no thief is still copying: what idle() asks for. Only whose turn it is may ask. */
+LOOM_FN int mgws_quiet(struct mgws_books *books, struct mgws_queue *q)
 {
-	if (!sched_mgws_empty(own, q))
+	if (!mgws_empty(books, q))
 		return 0;
-	sched_mgws_close(own, q);
-	return sched_mgws_copied(own, q, 0) && sched_mgws_copied(own, q, 1);
+	mgws_close_epoch(books, q);
+	return mgws_copied(books, q, 0) && mgws_copied(books, q, 1);
 }
 
 #endif

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A worker's local queue: what its tasks spawn, newest first. Device code.
  *
- * Newest first keeps queues small: a worker walks its part of the task tree depth-first, so it
- * holds at most (children - 1) tasks per level, where oldest first would hold a whole level. What
- * is given away leaves at the other end: the oldest task is nearest to the root and has the most
- * work below it.
+ * Newest first keeps queues small. A worker walks its part of the task tree depth-first, so it holds at most
+ * (children - 1) tasks per level; oldest first would hold a whole level. Tasks that are shared leave at the other
+ * end: the oldest task is nearest to the root and has the most work below it.
  *
- * The private block is: struct sched_local, one struct sched_lane per lane, the ring, and what the
- * scheduler adds. Every lane keeps indices of its own: lanes take the same steps, so they stay
- * equal without asking lane 0. A GPU's lanes have them in registers instead (loom_ctx.keep). Tasks are copied by all lanes, which needs a barrier between a copy
- * in and the first look at the task, and between the last look and the next copy to that slot. */
+ * The private block is: struct sched_local, one struct sched_lane per lane, the ring, and what the scheduler adds.
+ * Every lane keeps indices of its own. Lanes take the same steps, so the indices stay equal without asking lane 0. A
+ * GPU's lanes have them in registers (loom_ctx.keep). All lanes copy a task together. So there must be a barrier
+ * between a copy into a slot and the first look at it, and another between the last look and the next copy. */
 #ifndef SCHED_QUEUE_DEV_H
 #define SCHED_QUEUE_DEV_H
 
@@ -29,10 +28,10 @@ struct sched_local {
 	uint32_t mask; /* slots - 1 */
 	uint32_t in_place_depth;
 	uint32_t lanes;
-	/* grain = lane, while lanes run tasks: the queue's first slot, how many were drawn, and the same of
-	 * the backlog. */
-	uint32_t head, drawn, low, backlog, pad0;
-	void *shared; /* sched_mgws_global(), for CPUs */
+	/* grain = lane, while lanes run tasks: head and count of the local queue and of the backlog. Lanes count on
+	 * beyond what there is room for. */
+	uint32_t head, count, backlog_head, backlog_count, pad0;
+	void *shared; /* what mgws_global() answers on CPUs */
 	uint64_t pad[3];
 	struct loom_counters tally; /* stored to c->counters at the end */
 };
@@ -42,7 +41,7 @@ struct sched_lane {
 	uint32_t count; /* tasks held */
 	uint64_t spawned;
 };
-/* Priority, affinity or reserved bits: not a task like most. */
+/* A task with a priority, an affinity or reserved bits: most have none. */
 #define SCHED_ODD(task) (*(const sched_word *)(task) >> 32)
 
 /* What each lane keeps, in the private block: nothing on a GPU. */
@@ -76,7 +75,7 @@ LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
 	return (struct sched_lane *)&c->keep[SCHED_KEEP_LANE];
 }
 
-LOOM_FN struct sched_lane *sched_own_lane(const struct loom_ctx *c)
+LOOM_FN struct sched_lane *sched_alone_lane(const struct loom_ctx *c)
 {
 	return sched_lane(c);
 }
@@ -87,20 +86,20 @@ LOOM_FN struct sched_lane *sched_lane(const struct loom_ctx *c)
 }
 
 /* The same for a lane that is alone. */
-LOOM_FN struct sched_lane *sched_own_lane(const struct loom_ctx *c)
+LOOM_FN struct sched_lane *sched_alone_lane(const struct loom_ctx *c)
 {
 	return (struct sched_lane *)(sched_local(c) + 1) + (c->alone ? c->alone - 1 : c->lane);
 }
 #endif
 
-/* A GPU's shared memory is that much aligned, and so two words are loaded at a time. */
+/* A GPU's shared memory has this alignment, which lets the compiler load two words at a time. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_ALIGNED(p) ((struct loom_task *)__builtin_assume_aligned(p, 16))
 #else
 #define SCHED_ALIGNED(p) ((struct loom_task *)(p))
 #endif
 
-LOOM_FN struct loom_task *sched_ring_of(struct sched_local *l)
+LOOM_FN struct loom_task *sched_ring_behind(struct sched_local *l)
 {
 #ifdef LOOM_LANES
 	uint32_t lanes = LOOM_LANES;
@@ -121,12 +120,12 @@ LOOM_FN void *sched_private(const struct loom_ctx *c)
 	return sched_ring(c) + sched_mask(c) + 1;
 }
 
-/* A processor forwards a store to a load from inside it: a task that was just written in 8-byte
- * words must not be read in wider ones, or each pop waits for the stores to reach the cache. */
+/* A processor passes a stored value on to a later load of the same width before the store has reached the cache. A task
+ * that was just written in words of 8 bytes is therefore read in the same words: a wider load would wait. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SCHED_ONE_WORD(w) __asm__("" : "+r"(w))
-/* The data descriptor at the end is seldom written word by word, and copied at once: an eighth of the time of a
- * tiny task is this copy. */
+/* The data descriptor at the end is seldom written word by word, so it is copied at once. The copy takes an eighth of
+ * the time of a tiny task. */
 typedef uint64_t sched_pair __attribute__((vector_size(16), __may_alias__, aligned(8)));
 #define SCHED_SINGLE_WORDS (SCHED_WORDS - 2u)
 #define SCHED_UNROLL _Pragma("GCC unroll 8")
@@ -152,7 +151,8 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #endif
 }
 
-/* Off the hot path: keeps the hot functions small. Apart: not rare in every tree, so not compiled for size. */
+/* Keep rare code out of the hot functions, so that these stay small. SCHED_APART: not rare in every task tree, so it is
+ * not compiled for size. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SCHED_SLOW static __attribute__((noinline, cold, unused))
 #define SCHED_APART static __attribute__((noinline, unused))
@@ -161,15 +161,30 @@ LOOM_FN void sched_copy_task(struct loom_task *to, const struct loom_task *from)
 #define SCHED_APART LOOM_FN
 #endif
 
-/* Lanes work together: always where a GPU's come here. */
+/* The worker has several lanes: every GPU's has. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_SEVERAL(c) 1
 #else
 #define SCHED_SEVERAL(c) ((c)->lanes != 1)
 #endif
 
+/* The caller is a lane that runs a task of its own. In a GPU's program either all that push are alone or none is. */
+#ifndef LOOM_DEVICE_COMPILE
+#define SCHED_ALONE(c) ((c)->alone != 0)
+#elif defined(LOOM_ALONE)
+#define SCHED_ALONE(c) 1
+#else
+#define SCHED_ALONE(c) 0
+#endif
+
+/* The worker agrees about a value: that of lane 0, or of the lane that is alone. */
+LOOM_FN uint64_t sched_agree(struct loom_ctx *c, uint64_t v)
+{
+	return SCHED_ALONE(c) ? v : loom_from_lane0(c, v);
+}
+
 /* This lane's words of one task. */
-SCHED_SLOW void sched_copy_share(const struct loom_ctx *c, struct loom_task *to,
+SCHED_SLOW void sched_copy_words(const struct loom_ctx *c, struct loom_task *to,
 				 const struct loom_task *from)
 {
 	sched_word *t = (sched_word *)to;
@@ -178,17 +193,17 @@ SCHED_SLOW void sched_copy_share(const struct loom_ctx *c, struct loom_task *to,
 		t[i] = f[i];
 }
 
-LOOM_FN void sched_copy(const struct loom_ctx *c, struct loom_task *to,
+LOOM_FN void sched_copy_one(const struct loom_ctx *c, struct loom_task *to,
 			const struct loom_task *from)
 {
 	if (SCHED_SEVERAL(c))
-		sched_copy_share(c, to, from);
+		sched_copy_words(c, to, from);
 	else
 		sched_copy_task(to, from);
 }
 
-/* This lane's pairs of words of n tasks, two at a time: a GPU's loads take long, but many can be under way. Segments
- * and private blocks are that much aligned there. */
+/* This lane's pairs of words of n tasks, two pairs at a time: a GPU's loads take long, but many can be under way.
+ * Segments and private blocks have this alignment on a GPU. */
 #ifdef LOOM_DEVICE_COMPILE
 #define SCHED_PAIR_ALIGNED 16
 #else
@@ -198,7 +213,7 @@ struct __attribute__((__may_alias__, aligned(SCHED_PAIR_ALIGNED))) sched_words {
 	uint64_t a, b;
 };
 #define SCHED_PAIRS (SCHED_WORDS / 2u) /* in a task */
-LOOM_LEAF void sched_move_pairs(uint32_t lane, uint32_t lanes, struct loom_task *to, uint32_t to_at,
+LOOM_LEAF void sched_copy_pairs(uint32_t lane, uint32_t lanes, struct loom_task *to, uint32_t to_at,
 				uint32_t to_mask, const struct loom_task *from, uint32_t from_at,
 				uint32_t from_mask, uint32_t n)
 {
@@ -206,6 +221,7 @@ LOOM_LEAF void sched_move_pairs(uint32_t lane, uint32_t lanes, struct loom_task 
 	LOOM_NO_UNROLL
 	for (uint32_t i = lane, j = i + lanes; i < end; i += 2 * lanes, j += 2 * lanes) {
 		struct sched_words x = {0, 0}, y = {0, 0};
+		LOOM_YIELD();
 		x = ((const struct sched_words *)&from[(from_at + i / SCHED_PAIRS) & from_mask])[i % SCHED_PAIRS];
 		if (j < end)
 			y = ((const struct sched_words *)&from[(from_at + j / SCHED_PAIRS) & from_mask])[j % SCHED_PAIRS];
@@ -215,8 +231,8 @@ LOOM_LEAF void sched_move_pairs(uint32_t lane, uint32_t lanes, struct loom_task 
 	}
 }
 
-/* This lane's words of n tasks from ring to ring. A mask of all ones: not a ring. */
-LOOM_FN void sched_move(const struct loom_ctx *c, struct loom_task *to, uint64_t to_at,
+/* This lane's words of n tasks from ring to ring. A mask of all ones: an array instead of a ring. */
+LOOM_FN void sched_copy_ring(const struct loom_ctx *c, struct loom_task *to, uint64_t to_at,
 			uint64_t to_mask, const struct loom_task *from, uint64_t from_at,
 			uint64_t from_mask, uint32_t n)
 {
@@ -229,7 +245,7 @@ LOOM_FN void sched_move(const struct loom_ctx *c, struct loom_task *to, uint64_t
 			to += to_at;
 			to_at = 0;
 		}
-		sched_move_pairs(c->lane, c->lanes, to, (uint32_t)to_at, (uint32_t)to_mask, from,
+		sched_copy_pairs(c->lane, c->lanes, to, (uint32_t)to_at, (uint32_t)to_mask, from,
 				 (uint32_t)from_at, (uint32_t)from_mask, n);
 		return;
 	}
@@ -278,7 +294,7 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 	if (c->lane == 0)
 		*c->counters = l->tally;
 #else
-	/* By all lanes at once: they may lie beyond a link, and those of some thousand workers go there now. */
+	/* By all lanes at once: the counters may lie behind a link that thousands of workers use now. */
 	loom_barrier_lanes(c);
 	LOOM_NO_UNROLL
 	for (uint32_t i = c->lane; i < sizeof(l->tally) / 8; i += c->lanes)
@@ -286,11 +302,12 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 #endif
 }
 
-/* A task that all lanes hold, into a slot. From registers: a lane's word is chosen, not looked up. */
-LOOM_FN void sched_put(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *task)
+/* A task that all lanes hold, into a slot. It lies in registers, which have no addresses: each lane chooses its word, if
+ * there are as many lanes. */
+LOOM_FN void sched_copy_held(const struct loom_ctx *c, struct loom_task *to, const struct loom_task *task)
 {
-#ifdef GPULOOM_DEV_CPU_H
-	sched_copy(c, to, task);
+#if defined(GPULOOM_DEV_CPU_H) || LOOM_LANES < 8
+	sched_copy_one(c, to, task);
 #else
 	const sched_word *f = (const sched_word *)task;
 	uint64_t word = f[0];
@@ -309,14 +326,14 @@ LOOM_FN int sched_push(struct loom_ctx *c, const struct loom_task *task)
 	uint32_t mask = sched_mask(c);
 	if (mine->count > mask)
 		return 0;
-	sched_put(c, &sched_ring(c)[(mine->head + mine->count) & mask], task);
+	sched_copy_held(c, &sched_ring(c)[(mine->head + mine->count) & mask], task);
 	mine->count++;
 	return 1;
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* The same for a worker of one lane, whose ring is at a place that the compiler knows. */
-LOOM_FN int sched_push_alone(struct sched_local *l, const struct loom_task *task)
+/* The same for a worker of one lane: the compiler knows where its ring is. */
+LOOM_FN int sched_push_one_lane(struct sched_local *l, const struct loom_task *task)
 {
 	struct sched_lane *mine = (struct sched_lane *)(l + 1);
 	struct loom_task *ring = (struct loom_task *)((char *)mine + SCHED_LANES_BYTES(1));
@@ -329,8 +346,8 @@ LOOM_FN int sched_push_alone(struct sched_local *l, const struct loom_task *task
 }
 #endif
 
-/* The newest task, copied for this lane: the caller has had a barrier since the last push. It also
- * holds the addresses: this is the hot path. */
+/* The newest task, copied for this lane, after a barrier since the last push. The caller keeps the addresses at hand:
+ * this is the hot path. */
 LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct loom_task *ring,
 		       uint32_t mask, struct loom_task *task)
 {
@@ -339,9 +356,9 @@ LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct
 	loom_barrier_lanes(c); /* now what this task spawns may overwrite the slot */
 }
 
-/* Devices that are apart cannot lower each other's joins: one of this device's lies where the blocks of its
- * workers do. */
-LOOM_FN int sched_foreign(const struct loom_ctx *c, loom_ref join)
+/* Devices that are apart cannot lower each other's joins. A join of this device lies in the segment of its workers'
+ * blocks. */
+LOOM_FN int sched_join_is_foreign(const struct loom_ctx *c, loom_ref join)
 {
 	return SCHED_CFG(c, apart) &&
 	       LOOM_REF_SEGMENT(join) != LOOM_REF_SEGMENT(c->registry[LOOM_SCHED][c->worker]);
@@ -349,35 +366,28 @@ LOOM_FN int sched_foreign(const struct loom_ctx *c, loom_ref join)
 
 /* Lowers the join of a task that has ended. 1 when that was the last: *next is what follows, counted as
  * spawned. */
-LOOM_FN int sched_joined(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
+LOOM_FN int sched_lower_join(struct loom_ctx *c, loom_ref ref, struct loom_task *next)
 {
 	struct loom_join *j = (struct loom_join *)loom_at(c, ref);
-	uint64_t last = 0;
-	if (sched_foreign(c, ref)) {
+	if (sched_join_is_foreign(c, ref)) {
 		if (c->lane == 0)
 			loom_worker_fail(c, LOOM_EUNAVAIL, ref);
 		return 0;
 	}
-	loom_barrier_lanes(c); /* what the other lanes did in the task */
-	/* Release: this task's results; acquire: those of the others, for what follows. Who finds one
-	 * left is the last, and need not write it down. */
-	if (c->lane == 0)
-		last = loom_load_acquire_sys(&j->pending) == 1 ||
-		       loom_fetch_add_acq_rel_sys(&j->pending, ~(uint64_t)0) == 1;
-	if (!loom_from_lane0(c, last))
+	if (!loom_last(c, &j->pending))
 		return 0;
 	sched_copy_task(next, &j->next);
 	loom_barrier_lanes(c); /* the record may be put to another use from here */
-	sched_own_lane(c)->spawned++;
+	sched_alone_lane(c)->spawned++;
 	return 1;
 }
 
 enum sched_ran { SCHED_TOO_DEEP, SCHED_RAN, SCHED_GOES_ON };
 
-/* First answer to full queues: runs the task inside its spawner. When it goes on, *next is what follows:
- * the caller finds a place for it. `task` and `next` may be the same. */
-LOOM_FN enum sched_ran sched_in_place(struct loom_ctx *c, const struct loom_task *task,
-				      struct loom_task *next)
+/* Runs the task inside its spawner. SCHED_GOES_ON: *next is what follows, and the caller finds a place for it. `task`
+ * and `next` may be the same. */
+LOOM_FN enum sched_ran sched_run_in_place(struct loom_ctx *c, const struct loom_task *task,
+					  struct loom_task *next)
 {
 	struct sched_local *l = sched_local(c);
 	loom_ref join = task->join;
@@ -386,14 +396,32 @@ LOOM_FN enum sched_ran sched_in_place(struct loom_ctx *c, const struct loom_task
 	c->depth++;
 	loom_task_run_nested(c, task);
 	c->depth--;
-	if (LOOM_IS_ALONE(c)) {
-		loom_fetch_add_relaxed_dev(&l->tally.in_place, (uint64_t)1);
-		loom_fetch_add_relaxed_dev(&l->tally.executed, (uint64_t)1);
-	} else if (c->lane == 0) {
-		l->tally.in_place++;
-		l->tally.executed++;
+	if (c->lane == 0) {
+		loom_own_add(c, &l->tally.in_place, 1);
+		loom_own_add(c, &l->tally.executed, 1);
 	}
-	return join && sched_joined(c, join, next) ? SCHED_GOES_ON : SCHED_RAN;
+	return join && sched_lower_join(c, join, next) ? SCHED_GOES_ON : SCHED_RAN;
+}
+
+/* A task for which the local queue has no room. In this order: place() looks for room in queues, the task runs in
+ * place, spill() puts it on a list. Both answer 0: done; negative: failed; place() also 1: no room. */
+typedef int sched_place(struct loom_ctx *c, const struct loom_task *task);
+LOOM_FN int sched_ladder(struct loom_ctx *c, const struct loom_task *task, sched_place *place, sched_place *spill)
+{
+	struct loom_task next;
+	for (;;) {
+		if (sched_agree(c, (uint64_t)loom_stopped(c)))
+			return LOOM_EFULL;
+		int rc = place(c, task);
+		if (rc <= 0)
+			return rc;
+		enum sched_ran ran = sched_run_in_place(c, task, &next);
+		if (ran == SCHED_RAN)
+			return 0;
+		if (ran == SCHED_TOO_DEEP)
+			return spill(c, task);
+		task = &next;
+	}
 }
 
 #endif

@@ -40,8 +40,8 @@ LOOM_FN void sched_pause(struct loom_ctx *c, uint32_t *pauses)
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-/* A detector that is not LOOM_TERM_RESTS wants to be asked: a nap, no sleep. */
-#define SCHED_NAP_NS 1000000u
+/* A detector that is not LOOM_TERM_RESTS wants to be asked: a nap, no sleep; none too often, see loom_nap(). */
+#define SCHED_NAP_NS 2000000u
 #define SCHED_SLEEP_NS(c, cfg)                                                                     \
 	((LOOM_HAS((c)->term, flags) && ((c)->term->flags & LOOM_TERM_RESTS)) ||                   \
 			 (cfg)->park_ns < SCHED_NAP_NS                                             \
@@ -98,7 +98,7 @@ LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, stru
 	} else if (cfg->idle == SCHED_SPIN || !idle) {
 		sched_pause(c, &r->pauses);
 	} else if (!r->listed) {
-		if (loom_clock_ns(c) - r->since < cfg->spin_ns)
+		if (loom_clock_ns(c) - r->since < cfg->spin)
 			sched_pause(c, &r->pauses);
 		else
 			sched_list(r, bell);

@@ -5,48 +5,41 @@
 #include "sched_static.dev.h"
 #include "host.h"
 
-static const char *const sched_idles[] = {"spin", "yield", "park", NULL};
-
-struct sched_static_opts {
-	uint32_t local_queue, in_place_depth, idle;
-	uint64_t spill, spin;
-};
-
 static const struct loom_opt sched_static_rows[] = {
-	LOOM_OPT(struct sched_static_opts, local_queue, LOOM_OPT_U32, "32",
-		 "tasks in a worker's queue of spawned tasks; a power of two", .min = 2,
-		 .max = 4096),
-	LOOM_OPT(struct sched_static_opts, in_place_depth, LOOM_OPT_U32, "64",
-		 "when the queue is full, run new tasks inside their spawner, nested at most this "
-		 "deep; "
-		 "0 never does",
-		 .max = 4096),
-	LOOM_OPT(struct sched_static_opts, spill, LOOM_OPT_U64, "65536",
-		 "tasks that may be set aside when queues are full and tasks are nested too deep, "
-		 "shared "
-		 "out equally among the workers",
-		 .max = 1 << 28),
-	SCHED_IDLE_ROWS(struct sched_static_opts),
+	SCHED_ROW(local_queue, LOOM_OPT_U32, "32", "tasks in a worker's queue of spawned tasks; a power of two", .min = 2,
+		  .max = 4096),
+	SCHED_ROW(in_place_depth, LOOM_OPT_U32, "64",
+		  "when the queue is full, run new tasks inside their spawner, nested at most this deep; 0 never does",
+		  .max = 4096),
+	SCHED_ROW(spill, LOOM_OPT_U64, "65536",
+		  "tasks that may be set aside when queues are full and tasks are nested too deep, shared out equally "
+		  "among the workers",
+		  .max = 1 << 28),
+	SCHED_ROW(idle, SCHED_IDLE_ROW),
+	SCHED_ROW(spin, SCHED_SPIN_ROW),
 	{.name = NULL},
 };
 
 struct sched_static {
 	const struct loom_host *host;
-	const struct sched_static_opts *o;
+	struct sched_config cfg; /* as given */
 };
+
+static int sched_static_check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct sched_config *o = opts;
+	return sched_check_ring(host, "local_queue", o->local_queue, 2, 4096, err);
+}
 
 static int sched_static_create(const struct loom_host *host, const void *opts, void **self,
 			       struct loom_error *err)
 {
-	const struct sched_static_opts *o = opts;
-	int rc = sched_check_ring(host, "local_queue", o->local_queue, 2, 4096, err);
-	if (rc)
-		return rc;
+	const struct sched_config *o = opts;
 	struct sched_static *s = host->alloc(host, sizeof(*s));
 	if (!s)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sched_static: out of memory");
 	s->host = host;
-	s->o = o;
+	s->cfg = *o;
 	*self = s;
 	return 0;
 }
@@ -60,7 +53,7 @@ static void sched_static_destroy(void *self)
 
 static uint64_t sched_static_slots(const struct sched_static *s, const struct loom_layout *layout)
 {
-	return s->o->spill / layout->workers;
+	return s->cfg.spill / layout->workers;
 }
 
 static int sched_static_need(void *self, const struct loom_layout *layout, struct loom_need *need,
@@ -71,24 +64,20 @@ static int sched_static_need(void *self, const struct loom_layout *layout, struc
 	(void)err;
 	need->global = sizeof(struct sched_common);
 	need->device = sizeof(struct sched_static_site);
-	need->worker = sizeof(struct sched_static_spill) +
+	need->worker = sizeof(struct sched_static_list) +
 		       sched_static_slots(s, layout) * sizeof(struct loom_task);
-	need->local = SCHED_LOCAL_BYTES(lanes, s->o->local_queue) + SCHED_STATIC_EXTRA(lanes);
+	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) + SCHED_STATIC_EXTRA(lanes);
 	return 0;
 }
 
 static struct sched_config sched_static_config(const struct sched_static *s,
 					       const struct loom_layout *layout)
 {
-	return (struct sched_config){
-		.local_queue = s->o->local_queue,
-		.in_place_depth = s->o->in_place_depth,
-		.idle = s->o->idle,
-		.spin_ns = s->o->spin,
-		.park_ns = sched_park_ns(layout),
-		.spill = sched_static_slots(s, layout),
-		.apart = (uint32_t)sched_apart(layout),
-	};
+	struct sched_config cfg = s->cfg;
+	cfg.park_ns = sched_park_ns(layout);
+	cfg.spill = sched_static_slots(s, layout);
+	cfg.apart = (uint32_t)sched_apart(layout);
+	return cfg;
 }
 
 /* How many workers share the spill list is not known before the program is: it is no constant. */
@@ -112,7 +101,7 @@ static int sched_static_init(void *self, const struct loom_layout *layout,
 		*(struct sched_static_site *)view->device[d] = (struct sched_static_site){
 			.other = sched_other_kind(layout->device[d].kind)};
 	for (uint32_t w = 0; w < layout->workers; w++) {
-		struct sched_static_spill *spill = view->worker[w];
+		struct sched_static_list *spill = view->worker[w];
 		spill->slots = common->cfg.spill;
 		spill->count = 0;
 	}
@@ -126,7 +115,7 @@ static int sched_static_collect(void *self, const struct loom_layout *layout,
 	const struct sched_static *s = self;
 	(void)report;
 	for (uint32_t w = 0; w < layout->workers; w++) {
-		const struct sched_static_spill *spill = view->worker[w];
+		const struct sched_static_list *spill = view->worker[w];
 		if (spill->count)
 			return LOOM_FAIL(s->host, err, LOOM_EWRONG,
 					 "sched_static: worker %u left %llu spilled tasks behind",
@@ -150,7 +139,7 @@ static int sched_static_explain(void *self, uint32_t worker, int code, uint64_t 
 			 "sched_static: worker %u had no place for a new task: its queue (%u) is full, "
 			 "tasks are nested %u deep, and its share of the spill list (%llu) is used up; "
 			 "raise spill, in_place_depth or local_queue",
-			 worker, s->o->local_queue, s->o->in_place_depth, (unsigned long long)info);
+			 worker, s->cfg.local_queue, s->cfg.in_place_depth, (unsigned long long)info);
 }
 
 static const struct loom_sched_ops sched_static_ops = {
@@ -171,8 +160,8 @@ static const struct loom_sched_dev sched_static_cpu = {
 	.wanted = sched_static_wanted,
 };
 
-LOOM_EMBED_CODE(sched_static_text, LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h")
-		LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("sched_static.dev.h"));
+LOOM_EMBED_CODE(sched_static_text, LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h")
+		LOOM_CODE_FILE("rest.dev.h") LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("sched_static.dev.h"));
 
 static const struct loom_device_code sched_static_code = {
 	.size = sizeof(struct loom_device_code),
@@ -184,5 +173,5 @@ static const struct loom_device_code sched_static_code = {
 
 LOOM_PLUGIN_DEFINE(SCHED, "sched_static", "0.1.0", "Apache-2.0",
 		   "An equal share of the initial tasks per worker, no stealing",
-		   .opts = sched_static_rows, .opts_size = sizeof(struct sched_static_opts),
-		   .ops = &sched_static_ops, .dev = &sched_static_code)
+		   .opts = sched_static_rows, .opts_size = sizeof(struct sched_config),
+		   .check = sched_static_check, .ops = &sched_static_ops, .dev = &sched_static_code)

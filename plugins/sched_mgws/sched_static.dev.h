@@ -9,7 +9,7 @@
 #endif
 
 /* The worker's block: its spill list, which nobody else touches; a stack. `slots` tasks follow. */
-struct sched_static_spill {
+struct sched_static_list {
 	uint64_t slots;
 	uint64_t count; /* left by lane 0 for collect */
 	uint64_t pad[6];
@@ -37,38 +37,35 @@ LOOM_FN struct sched_static_lane *sched_static_lane(const struct loom_ctx *c)
 #endif
 }
 
-LOOM_FN struct sched_static_spill *sched_static_spill(const struct loom_ctx *c)
+LOOM_FN struct sched_static_list *sched_static_list(const struct loom_ctx *c)
 {
-	return (struct sched_static_spill *)c->own[LOOM_SCHED];
+	return (struct sched_static_list *)c->own[LOOM_SCHED];
 }
 
-SCHED_SLOW int sched_static_overflow(struct loom_ctx *c, const struct loom_task *task)
+LOOM_FN int sched_static_place(struct loom_ctx *c, const struct loom_task *task)
 {
-	struct sched_static_spill *s = sched_static_spill(c);
+	return !sched_push(c, task);
+}
+
+LOOM_FN int sched_static_spill(struct loom_ctx *c, const struct loom_task *task)
+{
+	struct sched_static_list *s = sched_static_list(c);
 	struct sched_static_lane *mine = sched_static_lane(c);
-	struct loom_task next;
-	for (;;) {
-		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
-			return LOOM_EFULL;
-		if (sched_push(c, task))
-			return 0;
-		enum sched_ran ran = sched_in_place(c, task, &next);
-		if (ran == SCHED_RAN)
-			return 0;
-		if (ran == SCHED_TOO_DEEP)
-			break;
-		task = &next;
-	}
 	if (mine->spilled == s->slots) {
 		if (c->lane == 0)
 			loom_worker_fail(c, LOOM_EFULL, s->slots);
 		return LOOM_EFULL;
 	}
-	sched_copy(c, &((struct loom_task *)(s + 1))[mine->spilled], task);
+	sched_copy_one(c, &((struct loom_task *)(s + 1))[mine->spilled], task);
 	mine->spilled++;
 	if (c->lane == 0)
 		sched_local(c)->tally.spilled++;
 	return 0;
+}
+
+SCHED_SLOW int sched_static_push_full(struct loom_ctx *c, const struct loom_task *task)
+{
+	return sched_ladder(c, task, sched_static_place, sched_static_spill);
 }
 
 /* Tasks do not move here: one that this device may not run is the end. 1 when it may. */
@@ -87,7 +84,7 @@ LOOM_FN int sched_static_spawn(struct loom_ctx *c, const struct loom_task *task)
 	sched_lane(c)->spawned++;
 	if (SCHED_ODD(task) && !sched_static_allows(c, task))
 		return LOOM_EFULL;
-	return sched_push(c, task) ? 0 : LOOM_FAR(sched_static_overflow, c, task);
+	return sched_push(c, task) ? 0 : LOOM_FAR(sched_static_push_full, c, task);
 }
 
 /* Nothing moves between workers: nobody can be helped. */
@@ -109,7 +106,7 @@ LOOM_FN uint32_t sched_static_unspill(struct loom_ctx *c)
 		return 0;
 	loom_barrier_lanes(c); /* what other lanes spilled */
 	mine->spilled -= n;
-	sched_move(c, sched_ring(c), q->head, mask, (struct loom_task *)(sched_static_spill(c) + 1),
+	sched_copy_ring(c, sched_ring(c), q->head, mask, (struct loom_task *)(sched_static_list(c) + 1),
 		   mine->spilled, ~0ull, n);
 	q->count = n;
 	if (c->lane == 0)
@@ -118,14 +115,14 @@ LOOM_FN uint32_t sched_static_unspill(struct loom_ctx *c)
 }
 
 /* Runs what the last initial task left behind, and what follows it; how many. */
-LOOM_FN uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
+SCHED_APART uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 {
 	struct sched_lane *q = sched_lane(c);
 	const struct loom_task *ring = sched_ring(c);
 	uint32_t mask = sched_mask(c);
 	uint64_t ran = 0;
 	struct loom_task t;
-	int follows = join && sched_joined(c, join, &t);
+	int follows = join && sched_lower_join(c, join, &t);
 	while (follows || q->count || sched_static_unspill(c)) {
 		/* Also the barrier that sched_pop asks for. */
 		if (loom_from_lane0(c, (uint64_t)loom_stopped(c)))
@@ -136,52 +133,48 @@ LOOM_FN uint64_t sched_static_drain(struct loom_ctx *c, loom_ref join)
 			break;
 		loom_task_run(c, &t);
 		ran++;
-		follows = t.join && sched_joined(c, t.join, &t);
+		follows = t.join && sched_lower_join(c, t.join, &t);
 	}
 	return ran;
 }
 
 #define SCHED_STATIC_STRIDE 64u /* initial tasks between looks at the stop word, with lanes */
 
-LOOM_FN uint64_t sched_static_share(struct loom_ctx *c)
+LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 {
-	uint64_t n = c->ctl->initial_tasks, each = n / c->workers, rest = n % c->workers;
+	uint64_t all = c->ctl->initial_tasks, each = all / c->workers, rest = all % c->workers;
 	uint64_t from = c->worker * each + (c->worker < rest ? c->worker : rest);
-	uint64_t to = from + each + (c->worker < rest), ran = 0;
-	uint64_t sample = loom_trace_next(c, 0);
+	uint64_t share = each + (c->worker < rest), drained = 0, sample = loom_trace_next(c, 0);
+	const struct loom_task *const first = &c->initial[from];
 	const struct sched_lane *q = sched_lane(c);
+	const int one = c->lanes == 1;
 
-	for (uint64_t i = from; i < to; i++) {
-		const struct loom_task *task = &c->initial[i];
-		if (c->lanes == 1) {
-			if (loom_stopped(c))
-				return ran;
-		} else if (i % SCHED_STATIC_STRIDE == 0 &&
-			   loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
-			return ran;
-		}
+	for (uint64_t n = 0; n < share; n++) {
+		const struct loom_task *task = &first[n];
+		if (one ? loom_stopped(c) :
+			  n % SCHED_STATIC_STRIDE == 0 && loom_from_lane0(c, (uint64_t)loom_stopped(c)))
+			return n + drained;
 		if (task->affinity && !sched_static_allows(c, task))
-			return ran;
-		if (i - from == sample && LOOM_TRACE_OF(c))
+			return n + drained;
+		if (n == sample && LOOM_TRACE_OF(c))
 			sample = loom_trace_task(c, sample, task);
 		else
 			loom_task_run(c, task);
-		ran++;
 		if (q->count || task->join)
-			ran += sched_static_drain(c, task->join);
+			drained += sched_static_drain(c, task->join);
 	}
 	if (c->lane == 0)
-		sched_local(c)->tally.claimed = to - from;
-	return ran;
+		sched_local(c)->tally.claimed = share;
+	return share + drained;
 }
 
 LOOM_FN void sched_static_run(struct loom_ctx *c)
 {
 	struct sched_local *l = sched_local(c);
-	struct sched_common *common = (struct sched_common *)c->global[LOOM_SCHED];
+	struct sched_common *common = sched_common(c);
 	sched_start(c);
 	sched_static_lane(c)->spilled = 0;
-	uint64_t ran = sched_static_share(c);
+	uint64_t ran = sched_static_run_initial(c);
 	struct sched_rest rest = {0, 1, 0, 0, 0};
 	int done = 0;
 
@@ -190,7 +183,7 @@ LOOM_FN void sched_static_run(struct loom_ctx *c)
 		rest.since = l->tally.last_task_ns = loom_clock_ns(c);
 		l->tally.idle_entries = 1;
 		loom_doing(c, LOOM_DOING_SEARCH);
-		sched_static_spill(c)->count = sched_static_lane(c)->spilled;
+		sched_static_list(c)->count = sched_static_lane(c)->spilled;
 	}
 	if (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
 		LOOM_CALL(term, idle, c);

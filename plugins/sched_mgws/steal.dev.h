@@ -4,17 +4,14 @@
 #define SCHED_MGWS_STEAL_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "keep.dev.h"
+#include "damping.dev.h"
 #endif
-
-enum mgws_victim { MGWS_RANDOM, MGWS_BIASED, MGWS_LOCAL, MGWS_NEIGHBOUR, MGWS_NONE };
-enum mgws_overflow { MGWS_TWO_ATOMICS, MGWS_DAMPING };
 
 #define MGWS_NOBODY 0xffffffffu
 
 /* ---- victims: lane 0 ----------------------------------------------------------------------- */
 
-LOOM_FN uint32_t sched_mgws_anyone(struct loom_ctx *c)
+LOOM_FN uint32_t mgws_pick_any(struct loom_ctx *c)
 {
 	if (c->workers < 2)
 		return MGWS_NOBODY;
@@ -22,7 +19,7 @@ LOOM_FN uint32_t sched_mgws_anyone(struct loom_ctx *c)
 	return v + (v >= c->worker);
 }
 
-LOOM_FN uint32_t sched_mgws_local(struct loom_ctx *c)
+LOOM_FN uint32_t mgws_pick_near(struct loom_ctx *c)
 {
 	if (c->count < 2)
 		return MGWS_NOBODY;
@@ -31,7 +28,7 @@ LOOM_FN uint32_t sched_mgws_local(struct loom_ctx *c)
 }
 
 /* A worker of another device. */
-LOOM_FN uint32_t sched_mgws_remote(struct loom_ctx *c)
+LOOM_FN uint32_t mgws_pick_far(struct loom_ctx *c)
 {
 	if (c->count == c->workers)
 		return MGWS_NOBODY;
@@ -39,9 +36,9 @@ LOOM_FN uint32_t sched_mgws_remote(struct loom_ctx *c)
 	return v < c->first ? v : v + c->count;
 }
 
-LOOM_FN uint32_t sched_mgws_victim(struct loom_ctx *c)
+LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 {
-	struct sched_mgws_mine *mine = sched_mgws_mine(c);
+	struct mgws_mine *mine = mgws_mine(c);
 	uint32_t v = mine->next, from = SCHED_CFG(c, apart) ? c->first : 0;
 	uint32_t n = SCHED_CFG(c, apart) ? c->count : c->workers;
 	if (v) {
@@ -50,47 +47,44 @@ LOOM_FN uint32_t sched_mgws_victim(struct loom_ctx *c)
 	}
 	switch (SCHED_CFG(c, victim)) {
 	case MGWS_RANDOM:
-		return sched_mgws_anyone(c);
+		return mgws_pick_any(c);
 	case MGWS_BIASED: /* thesis, listing 6 */
-		if (c->count > 1 && (c->count == c->workers || loom_random(c) >> 32 < SCHED_CFG(c, bias)))
-			return sched_mgws_local(c);
-		return sched_mgws_remote(c);
+		if (c->count > 1 && (c->count == c->workers || loom_random(c) >> 32 < SCHED_CFG(c, near_of_2_32)))
+			return mgws_pick_near(c);
+		return mgws_pick_far(c);
 	case MGWS_LOCAL:
-		return sched_mgws_local(c);
+		return mgws_pick_near(c);
 	case MGWS_NEIGHBOUR: /* the next, then the one after that; anew after a success */
 		if (n < 2)
 			return MGWS_NOBODY;
-		mine->turn = mine->turn % (n - 1) + 1;
-		return from + (c->worker - from + mine->turn) % n;
+		mine->distance = mine->distance % (n - 1) + 1;
+		return from + (c->worker - from + mine->distance) % n;
 	default:
 		return MGWS_NOBODY;
 	}
 }
 
-/* The queue that a worker uses; NULL when it is this worker's as well. */
-LOOM_FN struct sched_mgws_queue *sched_mgws_queue_of(const struct loom_ctx *c, uint32_t worker)
+/* The queue of a victim; NULL when it is this worker's as well. */
+LOOM_FN struct mgws_queue *mgws_victim_queue(const struct loom_ctx *c, uint32_t victim)
 {
-	struct sched_mgws_queue *q =
-		(struct sched_mgws_queue *)loom_public(c, LOOM_SCHED, worker);
-	if (SCHED_CFG(c, owners) > 1 && q->leader != worker)
-		q = (struct sched_mgws_queue *)loom_public(c, LOOM_SCHED, q->leader);
-	return q == sched_mgws_used(c) ? (struct sched_mgws_queue *)NULL : q;
+	struct mgws_queue *q = mgws_find_queue(c, victim);
+	return q == mgws_queue(c) ? (struct mgws_queue *)NULL : q;
 }
 
-/* Lane 0: is there anything to be had anywhere? Remembers where. */
-LOOM_FN int sched_mgws_look(struct loom_ctx *c)
+/* Lane 0: there is something to take or to steal. Remembers where. */
+LOOM_FN int mgws_scan(struct loom_ctx *c)
 {
-	struct sched_mgws_mine *mine = sched_mgws_mine(c);
+	struct mgws_mine *mine = mgws_mine(c);
 	uint32_t policy = SCHED_CFG(c, victim);
 	int local = policy == MGWS_LOCAL || SCHED_CFG(c, apart);
 	uint32_t from = local ? c->first : 0;
 	uint32_t n = policy == MGWS_NONE ? 0 : local ? c->count : c->workers;
-	if (sched_mgws_listed(c) || !sched_mgws_empty(&mine->own, sched_mgws_used(c)))
+	if (mgws_filled_for_us(c) != MGWS_LISTS || !mgws_empty(mgws_known(c), mgws_queue(c)))
 		return 1;
 	for (uint32_t i = 1; i <= n; i++) {
 		uint32_t v = from + (c->worker - from + i) % n;
-		struct sched_mgws_queue *q = sched_mgws_queue_of(c, v);
-		if (q && sched_mgws_offers(loom_load_relaxed_sys(&q->word))) {
+		struct mgws_queue *q = mgws_victim_queue(c, v);
+		if (q && mgws_stealable(loom_load_relaxed_sys(&q->word))) {
 			mine->next = v + 1;
 			return 1;
 		}
@@ -98,97 +92,88 @@ LOOM_FN int sched_mgws_look(struct loom_ctx *c)
 	return 0;
 }
 
-/* ---- claims: lane 0 ------------------------------------------------------------------------ */
+/* ---- attempts: lane 0 ---------------------------------------------------------------------- */
 
-/* Claims half of what a queue has left. The word as it was before the claim, of which lanes can compute
- * the rest; 0: nothing.
+/* One attempt on a queue. The word as it was before, of which lanes can compute the rest; 0: nothing.
  *
- * A look goes in front of the claim (two_atomics), or does so when this worker found the queue empty last
- * time (damping): otherwise attempts on empty queues would wrap their field, and take the line from its
- * owner. After the epoch's last task is gone a worker adds at most one attempt, in either case. */
-LOOM_FN uint64_t sched_mgws_rob(struct loom_ctx *c, struct sched_mgws_queue *q, uint32_t victim)
+ * A thief looks first, always or where it found nothing last time (damping.dev.h). Attempts on empty queues would wrap
+ * their field, and take the line from its owner. After the epoch's last task is gone a worker adds at most one attempt,
+ * in either case. */
+LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t victim)
 {
-	uint64_t *bits = SCHED_CFG(c, overflow) == MGWS_DAMPING
-				 ? &sched_mgws_bits(c)[victim / 64]
-				 : (uint64_t *)NULL;
-	uint64_t bit = 1ull << victim % 64;
 	sched_local(c)->tally.steal_attempts++;
-	if ((!bits || *bits & bit) && !sched_mgws_offers(loom_load_relaxed_sys(&q->word)))
+	if (mgws_looks_first(c, victim) && !mgws_stealable(loom_load_relaxed_sys(&q->word)))
 		return 0;
 	/* Acquire: pairs with the owner's publication of the tasks. */
 	uint64_t word = loom_fetch_add_acquire_sys(&q->word, MGWS_ATTEMPT);
-	if (!sched_mgws_offers(word))
+	if (!mgws_stealable(word))
 		word = 0;
-	if (bits)
-		*bits = word ? *bits & ~bit : *bits | bit;
+	mgws_note_empty(c, victim, !word);
 	return word;
 }
 
-/* Chooses a victim and claims some of its tasks, with room for them at hand. The own queue is held when
- * the answer is not 0. */
-LOOM_FN uint64_t sched_mgws_attempt(struct loom_ctx *c, uint64_t *victim)
+/* Chooses a victim and tries to steal, with room for what comes at hand. When the answer is not 0, it is this worker's
+ * turn at its own queue. */
+LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint64_t *victim)
 {
-	struct sched_mgws_mine *mine = sched_mgws_mine(c);
-	struct sched_mgws_own *own = sched_mgws_books(c);
-	struct sched_mgws_queue *q = sched_mgws_used(c), *from;
-	uint32_t v = sched_mgws_victim(c);
+	struct mgws_books *books = mgws_books(c);
+	struct mgws_queue *q = mgws_queue(c), *from;
+	uint32_t v = mgws_victim(c);
 	uint64_t word = 0;
-	if (v == MGWS_NOBODY || !(from = sched_mgws_queue_of(c, v)))
+	if (v == MGWS_NOBODY || !(from = mgws_victim_queue(c, v)))
 		return 0;
-	/* Several owners: not worth their queue if there is nothing. */
-	if (own != &mine->own && !sched_mgws_offers(loom_load_relaxed_sys(&from->word)))
+	/* With co-owners: no turn is worth taking if there is nothing. */
+	if (!mgws_sole_owner(c) && !mgws_stealable(loom_load_relaxed_sys(&from->word)))
 		return 0;
-	if (!sched_mgws_hold(c, q))
+	if (!mgws_try_turn(c, q))
 		return 0;
-	/* Half a ring is the most that can come: wait until that fits. */
-	sched_mgws_close(own, q);
-	if (sched_mgws_room(own, q) >= (own->mask + 1) / 2)
-		word = sched_mgws_rob(c, from, v);
+	/* At most half a ring can come. No attempt before that fits. */
+	mgws_close_epoch(books, q);
+	if (mgws_room(books, q) >= (books->mask + 1) / 2)
+		word = mgws_attempt(c, from, v);
 	if (!word)
-		sched_mgws_settle(c, own, q);
+		mgws_settle(c, books, q);
 	*victim = v;
 	return word;
 }
 
 /* ---- steal: collective --------------------------------------------------------------------- */
 
-/* One attempt at one victim; how many tasks came. The newer half goes to the local queue, the older
- * one becomes public here, so that others need not queue up at the same victim. `all`: all to the local queue, as far
- * as there is room. */
-LOOM_FN uint32_t sched_mgws_steal(struct loom_ctx *c, int idle, int all)
+/* One attempt at one victim; how many tasks came. The newer half goes to the local queue. The older half is public here,
+ * so that others need not queue up at the same victim. `all`: all go to the local queue, as far as there is room. */
+LOOM_FN uint32_t mgws_steal(struct loom_ctx *c, int idle, int all)
 {
-	struct sched_mgws_mine *mine = sched_mgws_mine(c);
-	struct sched_mgws_own *own = sched_mgws_books(c);
-	struct sched_mgws_queue *q = sched_mgws_used(c);
+	struct mgws_books *books = mgws_books(c);
+	struct mgws_queue *q = mgws_queue(c);
 	uint64_t victim = 0, word = 0, begin = c->lane == 0 ? loom_trace_now(c) : 0;
 	if (c->lane == 0)
-		word = sched_mgws_attempt(c, &victim);
+		word = mgws_begin_steal(c, &victim);
 	word = loom_from_lane0(c, word);
 	if (!word)
 		return 0;
 	victim = loom_from_lane0(c, victim);
 
-	struct sched_mgws_queue *v = sched_mgws_queue_of(c, (uint32_t)victim);
-	uint64_t left = sched_mgws_left(word);
-	uint64_t at = (word & MGWS_COUNT_MASK) + sched_mgws_initial(word) - left;
+	struct mgws_queue *v = mgws_victim_queue(c, (uint32_t)victim);
+	uint64_t left = mgws_left(word);
+	uint64_t at = (word & MGWS_COUNT_MASK) + mgws_offered(word) - left;
 	uint32_t n = (uint32_t)(left - left / 2), most = (sched_mask(c) + 1) / 2;
 	uint32_t wanted = all ? n : n - n / 2, keep = wanted < most ? wanted : most, rest = n - keep;
 
-	sched_mgws_pass(c, q, own->head, v, at, own->mask, rest);
-	sched_mgws_load(c, v, at + rest, own->mask, keep);
+	mgws_copy_across(c, q, books->head, v, at, books->mask, rest);
+	mgws_copy_out(c, v, at + rest, books->mask, keep);
 	sched_lane(c)->count = keep;
 	loom_barrier_lanes(c);
 	if (idle)
 		LOOM_CALL(term, busy, c);
 	if (c->lane == 0) {
-		own->head += rest;
-		own->given += rest;
-		sched_mgws_settle(c, own, q);
-		/* Release: pairs with the owner's acquire of the count. It comes after the copy and
-		 * after busy(): the victim may overwrite the slots, and report idle. */
+		books->head += rest;
+		books->shared += rest;
+		mgws_settle(c, books, q);
+		/* Release: pairs with the owner's acquire of the count, after which it may overwrite the slots and
+		 * report idle. So it comes after the copy and after busy(). */
 		loom_fetch_add_release_sys(&v->completed[word >> MGWS_EPOCH_SHIFT & 1],
 					   (uint64_t)n);
-		mine->turn = 0;
+		mgws_mine(c)->distance = 0;
 		sched_local(c)->tally.steals++;
 		sched_local(c)->tally.stolen_in += n;
 		loom_trace_add(c, LOOM_TRACE_STEAL, begin, (uint32_t)victim, n);

@@ -2,24 +2,13 @@
 /* term_hcounter: a counter of idle workers per device, and a word in which each device says that it is full.
  * Host half. */
 #include "term_hcounter.dev.h"
-
-static int term_hcounter_create(const struct loom_host *host, const void *opts, void **self,
-			       struct loom_error *err)
-{
-	(void)opts, (void)err;
-	*self = (void *)host; /* no state but the table that words errors */
-	return 0;
-}
-
-static void term_hcounter_destroy(void *self)
-{
-	(void)self;
-}
+#include "term.h"
 
 static int term_hcounter_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			     struct loom_error *err)
 {
 	(void)self, (void)err;
+	need->flags |= LOOM_NEED_LATE;
 	need->global = layout->devices * sizeof(struct term_hcounter_device);
 	need->device = sizeof(struct term_hcounter);
 	return 0;
@@ -59,33 +48,5 @@ static int term_hcounter_collect(void *self, const struct loom_layout *layout,
 	return 0;
 }
 
-static const struct loom_term_ops term_hcounter_ops = {
-	.size = sizeof(struct loom_term_ops),
-	.create = term_hcounter_create,
-	.destroy = term_hcounter_destroy,
-	.need = term_hcounter_need,
-	.init = term_hcounter_init,
-	.collect = term_hcounter_collect,
-};
-
-static const struct loom_term_dev term_hcounter_cpu = {
-	.size = sizeof(struct loom_term_dev),
-	.idle = term_hcounter_idle,
-	.busy = term_hcounter_busy,
-	.done = term_hcounter_done,
-	.flags = LOOM_TERM_RESTS,
-};
-
-LOOM_EMBED_CODE(term_hcounter_text, LOOM_CODE_FILE("term_hcounter.dev.h"));
-
-static const struct loom_device_code term_hcounter_code = {
-	.size = sizeof(struct loom_device_code),
-	.cpu = &term_hcounter_cpu,
-	.source_name = "term_hcounter.dev.h",
-	.source = term_hcounter_text,
-	.source_end = term_hcounter_text_end,
-};
-
-LOOM_PLUGIN_DEFINE(TERM, "term_hcounter", "0.1.0", "Apache-2.0",
-		   "Termination by a counter of idle workers per device, and a word per device that says it is full", .ops = &term_hcounter_ops,
-		   .dev = &term_hcounter_code)
+TERM_PLUGIN(term_hcounter, LOOM_TERM_RESTS,
+	    "Termination by a counter of idle workers per device, and a word per device that says it is full")

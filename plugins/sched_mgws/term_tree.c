@@ -3,19 +3,7 @@
 #include <string.h>
 
 #include "term_tree.dev.h"
-
-static int term_tree_create(const struct loom_host *host, const void *opts, void **self,
-			       struct loom_error *err)
-{
-	(void)opts, (void)err;
-	*self = (void *)host; /* no state but the table that words errors */
-	return 0;
-}
-
-static void term_tree_destroy(void *self)
-{
-	(void)self;
-}
+#include "term.h"
 
 static int term_tree_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			     struct loom_error *err)
@@ -56,32 +44,5 @@ static int term_tree_collect(void *self, const struct loom_layout *layout,
 	return 0;
 }
 
-static const struct loom_term_ops term_tree_ops = {
-	.size = sizeof(struct loom_term_ops),
-	.create = term_tree_create,
-	.destroy = term_tree_destroy,
-	.need = term_tree_need,
-	.init = term_tree_init,
-	.collect = term_tree_collect,
-};
-
-static const struct loom_term_dev term_tree_cpu = {
-	.size = sizeof(struct loom_term_dev),
-	.idle = term_tree_idle,
-	.busy = term_tree_busy,
-	.done = term_tree_done,
-};
-
-LOOM_EMBED_CODE(term_tree_text, LOOM_CODE_FILE("term_tree.dev.h"));
-
-static const struct loom_device_code term_tree_code = {
-	.size = sizeof(struct loom_device_code),
-	.cpu = &term_tree_cpu,
-	.source_name = "term_tree.dev.h",
-	.source = term_tree_text,
-	.source_end = term_tree_text_end,
-};
-
-LOOM_PLUGIN_DEFINE(TERM, "term_tree", "0.1.0", "Apache-2.0",
-		   "Termination by votes up a tree of workers per device and a tree of devices", .ops = &term_tree_ops,
-		   .dev = &term_tree_code)
+TERM_PLUGIN(term_tree, 0,
+	    "Termination by votes up a tree of workers per device and a tree of devices")

@@ -52,6 +52,33 @@ void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, i
 		.interrupt = sync_interrupt,                                                       \
 	}
 
+/* create() of a plug-in whose instance is a struct sync; `...` fills s->setting from *o. */
+#define SYNC_CREATE(NAME, OPTS, ...)                                                               \
+	static int create(const struct loom_host *host, const void *opts, void **self,             \
+			  struct loom_error *err)                                                  \
+	{                                                                                          \
+		const struct OPTS *o = opts;                                                       \
+		struct sync *s;                                                                    \
+		int rc = sync_create(host, NAME, &s, err);                                         \
+		if (rc)                                                                            \
+			return rc;                                                                 \
+		__VA_ARGS__;                                                                       \
+		*self = s;                                                                         \
+		return 0;                                                                          \
+	}
+
+/* The device half of NAME, whose texts are slot.dev.h, NAME.dev.h and channel.dev.h; `...`: more fields. */
+#define SYNC_CODE(NAME, ...)                                                                       \
+	SYNC_DEV_TABLE(NAME);                                                                      \
+	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE(#NAME ".dev.h")   \
+					     LOOM_CODE_FILE("channel.dev.h"));                     \
+	static const struct loom_device_code code = {.size = sizeof(code),                         \
+						     .cpu = &NAME##_cpu,                           \
+						     .source_name = #NAME ".dev.h",                \
+						     .source = NAME##_text,                        \
+						     .source_end = NAME##_text_end,                \
+						     __VA_ARGS__}
+
 #define SYNC_DEV_TABLE(name)                                                                       \
 	static const struct loom_sync_dev name##_cpu = {                                           \
 		.size = sizeof(struct loom_sync_dev),                                              \

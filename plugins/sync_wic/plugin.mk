@@ -11,6 +11,6 @@ PLUGINS += sync_warp
 sync_warp_SRC := $D/sync_warp.c $D/host.c
 sync_warp_CFLAGS := -I$D
 PLUGINS += sync_wic
-sync_wic_SRC := $(addprefix $D/,sync_wic.c wic_space.c wic_pages.c wic_activate.c wic_monitor.c wic_channel.c \
+sync_wic_SRC := $(addprefix $D/,sync_wic.c wic_space.c wic_mail.c wic_pages.c wic_activate.c wic_monitor.c wic_channel.c \
 	uffd.c pcm.c host.c)
 sync_wic_CFLAGS := -I$D

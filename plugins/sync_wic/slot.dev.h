@@ -133,4 +133,14 @@ LOOM_FN void sync_copy(const struct loom_ctx *c, void *to, const void *from, uin
 #endif
 }
 
+/* What a wait says of a word that it saw: 0 reached, an error that ends the wait, or 1: go on. */
+LOOM_FN int sync_judge(const struct loom_ctx *c, uint32_t now, uint32_t want)
+{
+	if (now & SYNC_POISON)
+		return LOOM_EDIED;
+	if (sync_reached(now, want))
+		return 0;
+	return loom_stopped(c) ? LOOM_EINTR : 1;
+}
+
 #endif

@@ -28,34 +28,13 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	const struct backoff_opts *o = opts;
-	struct sync *s;
-	int rc = sync_create(host, "sync_backoff", &s, err);
-	if (rc)
-		return rc;
-	s->setting[SYNC_BACKOFF_HOW] = o->how;
-	s->setting[SYNC_BACKOFF_PAUSES] = o->pauses;
-	s->setting[SYNC_BACKOFF_FIRST_NS] = (uint32_t)o->first;
-	s->setting[SYNC_BACKOFF_LAST_NS] = (uint32_t)o->last;
-	*self = s;
-	return 0;
-}
+SYNC_CREATE("sync_backoff", backoff_opts, s->setting[SYNC_BACKOFF_HOW] = o->how;
+	    s->setting[SYNC_BACKOFF_PAUSES] = o->pauses;
+	    s->setting[SYNC_BACKOFF_FIRST_NS] = (uint32_t)o->first;
+	    s->setting[SYNC_BACKOFF_LAST_NS] = (uint32_t)o->last)
 
 SYNC_OPS_TABLE(sync_backoff);
-SYNC_DEV_TABLE(sync_backoff);
-
-LOOM_EMBED_CODE(sync_backoff_text, LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE("sync_backoff.dev.h")
-		LOOM_CODE_FILE("channel.dev.h"));
-
-static const struct loom_device_code code = {
-	.size = sizeof(code),
-	.cpu = &sync_backoff_cpu,
-	.source_name = "sync_backoff.dev.h",
-	.source = sync_backoff_text,
-	.source_end = sync_backoff_text_end,
-};
+SYNC_CODE(sync_backoff);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_backoff", "0.1.0", "Apache-2.0",
 		   "Waits by looking, with pauses, yields or sleeps in between", .opts = rows,

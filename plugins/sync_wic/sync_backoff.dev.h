@@ -13,8 +13,10 @@
 enum { SYNC_BACKOFF_HOW = 0, SYNC_BACKOFF_PAUSES, SYNC_BACKOFF_FIRST_NS, SYNC_BACKOFF_LAST_NS };
 enum { BACKOFF_PAUSE = 0, BACKOFF_YIELD, BACKOFF_SLEEP };
 
-/* Look number `n` was in vain. The sleep doubles up to its longest. */
-LOOM_FN void sync_backoff_rest(const struct loom_ctx *c, const uint32_t *setting, uint64_t n)
+/* Look number `n` was in vain. The sleep doubles up to its longest; a CPU's grows on with the wait, whose begin is kept in
+ * *since. */
+LOOM_FN void sync_backoff_rest(const struct loom_ctx *c, const uint32_t *setting, uint64_t n,
+			       uint64_t *since)
 {
 	uint32_t how = setting[SYNC_BACKOFF_HOW];
 	if (how == BACKOFF_PAUSE) {
@@ -27,17 +29,20 @@ LOOM_FN void sync_backoff_rest(const struct loom_ctx *c, const uint32_t *setting
 		}
 		return;
 	}
-	(void)c;
 	uint64_t ns = (uint64_t)setting[SYNC_BACKOFF_FIRST_NS] << (n < 20 ? n : 20);
 	if (ns > setting[SYNC_BACKOFF_LAST_NS])
 		ns = setting[SYNC_BACKOFF_LAST_NS];
 #ifdef LOOM_DEVICE_COMPILE
+	(void)c, (void)since;
 	loom_nanosleep((uint32_t)ns); /* a GPU has nobody to yield to but its own scheduler */
 #else
-	if (how == BACKOFF_YIELD)
-		sched_yield();
-	else
-		nanosleep(&(struct timespec){.tv_nsec = (long)ns}, NULL);
+	if (how == BACKOFF_YIELD) {
+		loom_give_way(c);
+	} else {
+		uint64_t now = loom_clock_ns(c);
+		*since = *since ? *since : now;
+		loom_nap(now - *since, ns);
+	}
 #endif
 }
 
@@ -45,27 +50,19 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 		       uint64_t until_ns)
 {
 	const uint32_t *setting = sync_head(c)->setting;
-	uint64_t polls = 0;
+	uint64_t polls = 0, since = 0;
 	int rc = 0;
 	(void)sleepers;
 	for (;;) {
 		/* Acquire: pairs with the release of publish, or of the last reader. */
-		uint32_t now = loom_load_acquire_sys(word);
-		if (now & SYNC_POISON) {
-			rc = LOOM_EDIED;
+		rc = sync_judge(c, loom_load_acquire_sys(word), want);
+		if (rc <= 0)
 			break;
-		}
-		if (sync_reached(now, want))
-			break;
-		if (loom_stopped(c)) {
-			rc = LOOM_EINTR;
-			break;
-		}
 		if (until_ns && loom_clock_ns(c) >= until_ns) {
 			rc = LOOM_ETIMEDOUT;
 			break;
 		}
-		sync_backoff_rest(c, setting, polls++);
+		sync_backoff_rest(c, setting, polls++, &since);
 	}
 	sync_tally(c)->polls += polls;
 	return rc;

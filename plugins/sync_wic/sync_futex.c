@@ -15,17 +15,7 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	const struct futex_opts *o = opts;
-	struct sync *s;
-	int rc = sync_create(host, "sync_futex", &s, err);
-	if (rc)
-		return rc;
-	s->setting[SYNC_FUTEX_SPIN] = o->spin;
-	*self = s;
-	return 0;
-}
+SYNC_CREATE("sync_futex", futex_opts, s->setting[SYNC_FUTEX_SPIN] = o->spin)
 
 SYNC_OPS_TABLE(sync_futex);
 SYNC_DEV_TABLE(sync_futex);

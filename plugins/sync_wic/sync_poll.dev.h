@@ -24,16 +24,9 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 	for (;;) {
 		/* Acquire: pairs with the release of publish, or of the last reader. */
 		uint32_t now = rmw ? loom_fetch_add_acquire_sys(word, 0u) : loom_load_acquire_sys(word);
-		if (now & SYNC_POISON) {
-			rc = LOOM_EDIED;
+		rc = sync_judge(c, now, want);
+		if (rc <= 0)
 			break;
-		}
-		if (sync_reached(now, want))
-			break;
-		if (loom_stopped(c)) {
-			rc = LOOM_EINTR;
-			break;
-		}
 		polls++;
 		if (until_ns && polls % SYNC_POLL_CLOCK == 0 && loom_clock_ns(c) >= until_ns) {
 			rc = LOOM_ETIMEDOUT;

@@ -19,17 +19,7 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	const struct warp_opts *o = opts;
-	struct sync *s;
-	int rc = sync_create(host, "sync_warp", &s, err);
-	if (rc)
-		return rc;
-	s->setting[SYNC_WARP_PAUSE_NS] = (uint32_t)o->pause;
-	*self = s;
-	return 0;
-}
+SYNC_CREATE("sync_warp", warp_opts, s->setting[SYNC_WARP_PAUSE_NS] = (uint32_t)o->pause)
 
 /* Bytes of a worker's block; fills `head` when it is not NULL. Each worker has as many lines of a channel as
  * any worker of its consumers' device. */
@@ -54,6 +44,12 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 {
 	const struct sync *s = self;
 	int rc = sync_need(self, layout, need_, err);
+	/* Producers raise flags in the memory of the consumer's device. */
+	for (uint32_t i = 0; layout->apart && i < s->channels; i++)
+		if (s->channel[i].from != s->channel[i].to)
+			return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
+					 "sync_warp: a channel leads from one device to another, which do not reach each "
+					 "other's memory: choose sync poll or backoff, or leave the transport's atomics = auto");
 	need_->worker = lay_out_flags(s, layout, NULL);
 	if (!rc && need_->worker > UINT32_MAX)
 		rc = LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "sync_warp: the channels have too many slots");
@@ -96,19 +92,7 @@ static const struct loom_sync_ops sync_warp_ops = {
 	.channels = sync_channels,
 	.interrupt = interrupt,
 };
-SYNC_DEV_TABLE(sync_warp);
-
-LOOM_EMBED_CODE(sync_warp_text, LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE("sync_warp.dev.h")
-		LOOM_CODE_FILE("channel.dev.h"));
-
-static const struct loom_device_code code = {
-	.size = sizeof(code),
-	.cpu = &sync_warp_cpu,
-	.source_name = "sync_warp.dev.h",
-	.source = sync_warp_text,
-	.source_end = sync_warp_text_end,
-	.flags = LOOM_CODE_WATCHES,
-};
+SYNC_CODE(sync_warp, .flags = LOOM_CODE_WATCHES);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_warp", "0.1.0", "Apache-2.0",
 		   "On a GPU: waiting warps are parked in hardware, and a monitor warp per block resumes them",

@@ -77,7 +77,7 @@ static void destroy(void *self)
 	host->free(host, w);
 }
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+static int check(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct wic_opts *o = opts;
 	if (o->shards & (o->shards - 1))
@@ -86,6 +86,12 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 	if (o->companions == 1 || (o->companions & (o->companions - 1)))
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "sync_wic: companions = %u: must be 0, 2, 4, 8 or 16", o->companions);
+	return 0;
+}
+
+static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	const struct wic_opts *o = opts;
 	int fd = uffd_open(o->mode == WIC_IN_PLACE ? UFFD_MINOR : UFFD_MISSING);
 	if (fd < 0)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
@@ -349,21 +355,14 @@ static const struct loom_sync_ops ops = {
 	.detach = wic_detach,
 };
 
-static const struct loom_sync_dev table = {
-	.size = sizeof(table),
-	.reserve = wic_reserve,
-	.publish = wic_publish,
-	.wait = wic_wait,
-	.wait_all = wic_wait_all,
-	.release = wic_release,
-};
+SYNC_DEV_TABLE(wic);
 
 static const struct loom_device_code code = {
 	.size = sizeof(code),
-	.cpu = &table,
+	.cpu = &wic_cpu,
 	.source_name = "sync_wic.dev.h",
 };
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_wic", "0.1.0", "Apache-2.0",
 		   "Consumers are interrupted by a page fault and resumed with the data (WIC)", .opts = rows,
-		   .opts_size = sizeof(struct wic_opts), .ops = &ops, .dev = &code)
+		   .opts_size = sizeof(struct wic_opts), .check = check, .ops = &ops, .dev = &code)

@@ -128,7 +128,7 @@ static inline void wic_lock(const struct loom_ctl *ctl, uint32_t *lock)
 	/* Acquire: pairs with the release in wic_unlock. The stop word ends it when the holder was killed. */
 	while (__atomic_exchange_n(lock, 1u, __ATOMIC_ACQUIRE)) {
 		if (++spins % 64 == 0) {
-			sched_yield();
+			loom_yield();
 			if (spins > 1u << 16 && __atomic_load_n(&ctl->stop, __ATOMIC_RELAXED))
 				return;
 		}
@@ -191,8 +191,13 @@ static inline uint32_t wic_shard(const struct wic *w, uint32_t device, uint32_t 
 int wic_attach(void *self, const struct loom_space *space, struct loom_error *err);
 void wic_ready(void *self, uint32_t device);
 void wic_detach(void *self, uint32_t device);
+
+/* wic_mail.c */
 int wic_open_mail(struct wic *w); /* 0 or errno */
 void wic_close_mail(struct wic *w);
+int wic_mail_send(const struct wic_space *sp, uint32_t generation); /* 0 or errno */
+void wic_mail_forget(struct wic_space *sp);
+void wic_ring(const struct wic *w, uint32_t device);
 /* The descriptors of another device's PCM: NULL when it has gone. */
 const struct wic_route *wic_route(struct wic_space *sp, uint32_t device);
 
@@ -243,7 +248,6 @@ uint64_t wic_free(struct wic_space *sp, const struct sync_channel *k, struct syn
 /* wic_monitor.c */
 int wic_monitor_start(struct wic_space *sp); /* 0 or errno */
 void wic_monitor_stop(struct wic_space *sp);
-void wic_ring(const struct wic *w, uint32_t device);
 /* Between samples a Monitor is shut out: then init() may change all that is shared, and wic_ready() what is the
  * Monitor's own. Nobody is stalled then. 0, or LOOM_EDIED when it does not come out: it was killed inside. */
 int wic_shut_out(struct wic_device *d);

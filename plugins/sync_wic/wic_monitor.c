@@ -11,16 +11,12 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
+#include "../shared/child/thread.h"
 #include "wic.h"
 
 #define MESSAGES 64
 #define AGAIN_NS 1000000u
 #define PATIENCE_NS 10000000000u
-
-void wic_ring(const struct wic *w, uint32_t device)
-{
-	(void)eventfd_write(w->bell[device], 1);
-}
 
 static uint64_t clock_ns(void)
 {
@@ -52,7 +48,7 @@ int wic_shut_out(struct wic_device *d)
 		until = until ? until : now + PATIENCE_NS;
 		if (now >= until)
 			return LOOM_EDIED;
-		sched_yield();
+		loom_yield();
 	}
 	return 0;
 }
@@ -200,11 +196,11 @@ int wic_monitor_start(struct wic_space *sp)
 	sp->next_ns = UINT64_MAX;
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, &old);
-	int code = pthread_create(&sp->monitor, NULL, monitor_main, sp);
+	int code = thread_create(&sp->monitor, monitor_main, sp);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	/* The caller may fork next: by then the start-up of the thread has let go of all locks. */
 	while (!code && !__atomic_load_n(&sp->began, __ATOMIC_ACQUIRE))
-		sched_yield();
+		loom_yield();
 	return code;
 }
 

@@ -33,7 +33,7 @@ int placement_parse(const struct loom_host *host, const char *text, struct place
 	}
 	return LOOM_FAIL(
 	    host, err, LOOM_EINVAL,
-	    "[transport.p2p] placement = '%s' is none of owner, remote, host, device:N (N from 0 "
+	    "placement = '%s' is none of owner, remote, host, device:N (N from 0 "
 	    "to %d, in the order of [run] devices)",
 	    text, LOOM_MAX_DEVICES - 1);
 }
@@ -58,8 +58,6 @@ int placement_check(const struct loom_host *host, const struct placement *placem
 uint32_t placement_home(const struct placement *placement, const struct loom_segment_want *want,
 			uint32_t devices)
 {
-	if (want->flags & LOOM_MEMORY_HOST)
-		return devices;
 	if (placement->kind == PLACE_DEVICE)
 		return placement->device;
 	if (want->owner < 0)

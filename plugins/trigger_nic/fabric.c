@@ -17,12 +17,6 @@ const char *fabric_name(const struct fabric *f)
 	return f->name;
 }
 
-void *fabric_local(const struct fabric *f, loom_ref ref, uint64_t bytes)
-{
-	return fabric_check(f, f->host->rank, ref, bytes) ? NULL :
-	       (char *)f->mine[LOOM_REF_SEGMENT(ref)].at + LOOM_REF_OFFSET(ref);
-}
-
 int fabric_check(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t bytes)
 {
 	uint32_t segment = LOOM_REF_SEGMENT(ref);
@@ -105,6 +99,14 @@ static ssize_t put(struct fabric *f, const struct fabric_io *io, void *from, voi
 		   const struct fabric_there *to, void *context)
 {
 	uint64_t at = to->base + LOOM_REF_OFFSET(io->remote);
+	if (f->ask_delivery) {
+		struct iovec iov = {.iov_base = from, .iov_len = io->bytes};
+		struct fi_rma_iov rma = {.addr = at, .len = io->bytes, .key = to->key};
+		struct fi_msg_rma m = {.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = f->peer[io->target],
+				       .rma_iov = &rma, .rma_iov_count = 1, .context = context, .data = io->notify};
+		return fi_writemsg(f->ep, &m,
+				   FI_COMPLETION | FI_DELIVERY_COMPLETE | (io->notify ? FI_REMOTE_CQ_DATA : 0));
+	}
 	if (io->notify)
 		return fi_writedata(f->ep, from, io->bytes, desc, io->notify, f->peer[io->target], at,
 				    to->key, context);

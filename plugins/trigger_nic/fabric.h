@@ -28,9 +28,8 @@ const char *fabric_name(const struct fabric *f);
 
 /* Registers this rank's segments and learns where those of the others are. Once. */
 int fabric_share(struct fabric *f, const struct loom_segments *segments, struct loom_error *err);
-/* `bytes` from `ref` are shared memory of `rank`; 0 or LOOM_EINVAL. Rank's own: also *at. */
+/* `bytes` from `ref` are shared memory of `rank`; 0 or LOOM_EINVAL. */
 int fabric_check(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t bytes);
-void *fabric_local(const struct fabric *f, loom_ref ref, uint64_t bytes); /* NULL: not there */
 
 /* What can be done; 0, or LOOM_ENOTSUP. */
 int fabric_can_add(const struct fabric *f, uint32_t type, uint64_t bytes);

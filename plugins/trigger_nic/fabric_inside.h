@@ -48,6 +48,7 @@ struct fabric {
 	fi_addr_t *peer;      /* [ranks] */
 	uint64_t most_add[2]; /* elements of one atomic by enum loom_net_type; 0: cannot */
 	int add_alone;        /* atomics must not be under way together */
+	int ask_delivery;     /* each put asks for it: what the endpoint was asked for is lost */
 	const struct fabric_context *adding; /* the one that is */
 	uint32_t segments;
 	struct fabric_here *mine;    /* [segments] */
@@ -62,6 +63,9 @@ struct fabric_there fabric_there(const struct fabric *f, const struct fabric_her
 
 /* fabric_shm.c: a name of its own for an endpoint of the shm provider. 0, or libfabric's error. */
 int fabric_name_shm(struct fabric *f);
+void fabric_forget_shm(const struct fabric *f); /* its name: who is killed from now on leaves nothing */
+void fabric_sweep_shm(void); /* takes away what dead ranks left */
+int fabric_mapped_shm(const char *peer); /* whether the region of an endpoint with this name is mapped here */
 
 /* fabric_test.c: puts to the neighbour and back, with notification; atomics where claimed. Collective:
  * what is tested fails on all ranks or on none. `why` (of `size` bytes) says what did not work. */

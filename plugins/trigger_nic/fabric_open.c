@@ -142,8 +142,13 @@ static int set_up(struct fabric *f, char *why)
 	return code;
 }
 
-static void find_atomics(struct fabric *f)
+/* What all ranks have: one that lacked the memory to look is not to go on in another way than the others. */
+static int find_atomics(struct fabric *f, struct loom_error *err)
 {
+	const struct loom_host *host = f->host;
+	uint64_t(*all)[2] = host->alloc(host, host->ranks * sizeof(*all));
+	if (!all)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	for (uint32_t type = LOOM_NET_U64; type <= LOOM_NET_F32; type++) {
 		size_t count = 0;
 		f->most_add[type] = f->info->caps & FI_ATOMIC &&
@@ -151,6 +156,13 @@ static void find_atomics(struct fabric *f)
 					    count :
 					    0;
 	}
+	int rc = host->allgather(host, f->most_add, all, sizeof(*all), err);
+	for (uint32_t r = 0; r < host->ranks && !rc; r++)
+		for (uint32_t type = LOOM_NET_U64; type <= LOOM_NET_F32; type++)
+			if (all[r][type] < f->most_add[type])
+				f->most_add[type] = all[r][type];
+	host->free(host, all);
+	return rc;
 }
 
 /* Endpoint names and scratch memory of all ranks. */
@@ -175,7 +187,13 @@ static int meet(struct fabric *f, char *why, struct loom_error *err)
 		f->scratch_there[r] = all[r].scratch;
 		if (fi_av_insert(f->av, all[r].name, 1, &f->peer[r], 0, NULL) != 1)
 			code = -FI_EADDRNOTAVAIL;
+		else if (!strcmp(f->name, "shm") && !fabric_mapped_shm(all[r].name))
+			code = -FI_ENOMEM;
 	}
+	/* The provider shm of libfabric 1.17 says nothing when it cannot map a peer. It crashes at the first write to
+	 * that peer, and when the peers are closed: they stay open. */
+	if (code == -FI_ENOMEM)
+		f->av = NULL;
 	if (code)
 		snprintf(why, TEXT, "the ranks cannot be addressed: %s", fi_strerror(-code));
 	host->free(host, all);
@@ -211,6 +229,8 @@ void fabric_close(struct fabric *f)
 		fi_close(&f->fabric->fid);
 	if (f->info)
 		fi_freeinfo(f->info);
+	if (!strcmp(f->name, "shm")) /* a rank that died is why this one ends, perhaps */
+		fabric_sweep_shm();
 	host->free(host, f->mine);
 	host->free(host, f->theirs);
 	host->free(host, f->scratch);
@@ -239,6 +259,8 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	}
 	snprintf(f->name, sizeof(f->name), "%s", provider);
+	/* libfabric 1.17's net says that a put is complete when it has left, whatever its endpoint's op_flags are. */
+	f->ask_delivery = !strcmp(provider, "net");
 	f->info = ask(want, provider, address, 1, &code);
 	if (!f->info) /* atomics are not claimed everywhere, nor needed by all */
 		f->info = ask(want, provider, address, 0, &code);
@@ -256,8 +278,11 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 		int met = all_agree(host, !rc, err);
 		rc = met < 0 ? met : met ? 0 : LOOM_EAGAIN;
 	}
+	if (!rc && !strcmp(f->name, "shm")) /* all have mapped all */
+		fabric_forget_shm(f);
+	if (!rc)
+		rc = find_atomics(f, err);
 	if (!rc) {
-		find_atomics(f);
 		/* libfabric 1.17's shm mixes up the operands of atomics that are under way together and
 		 * shall say when they are delivered: not at once, so that no test finds it for sure. */
 		f->add_alone = !strcmp(f->name, "shm");
@@ -308,17 +333,24 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 }
 
 /* Signals are the host's, but providers set handlers when they open (shm: for SIGINT, SIGTERM, SIGBUS and
- * SIGSEGV, to unlink its files). */
+ * SIGSEGV, to unlink its files). A request to stop waits until they are put back. */
 int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		struct loom_error *err)
 {
 	struct sigaction before[NSIG], now;
 	int known[NSIG];
+	sigset_t stops, mask;
+	sigemptyset(&stops);
+	sigaddset(&stops, SIGINT);
+	sigaddset(&stops, SIGTERM);
+	sigaddset(&stops, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &stops, &mask);
 	for (int s = 1; s < NSIG; s++)
 		known[s] = !sigaction(s, NULL, &before[s]);
 	int rc = open_any(host, want, fabric, err);
 	for (int s = 1; s < NSIG; s++)
 		if (known[s] && !sigaction(s, NULL, &now) && now.sa_handler != before[s].sa_handler)
 			sigaction(s, &before[s], NULL);
+	pthread_sigmask(SIG_SETMASK, &mask, NULL);
 	return rc;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of shared-memory endpoints. The provider calls its region after the process number: a rank that was
  * killed leaves 16 MiB behind under it, and the next process of that number cannot open its own. So here the
- * name says which process it was, and what dead ones left is taken away. */
+ * name goes away as soon as all ranks have mapped the region. It says which process it was, and what those left who
+ * were killed before is taken away by the next. */
 #include "fabric_inside.h"
 
 #include <dirent.h>
@@ -39,7 +40,7 @@ static uint64_t began(uint64_t pid)
 	return at ? strtoull(at, NULL, 10) : 0;
 }
 
-static void sweep(void)
+void fabric_sweep_shm(void)
 {
 	DIR *d = opendir("/dev/shm");
 	uint64_t here = processes();
@@ -59,7 +60,7 @@ int fabric_name_shm(struct fabric *f)
 {
 	char name[FABRIC_ADDRESS];
 	uint64_t me = (uint64_t)getpid();
-	sweep();
+	fabric_sweep_shm();
 	snprintf(name, sizeof(name), NAMES, (unsigned long long)processes(), (unsigned long long)me,
 		 (unsigned long long)began(me), (unsigned long long)f->host->now_ns(f->host));
 	char *copy = strdup(name);
@@ -69,4 +70,23 @@ int fabric_name_shm(struct fabric *f)
 	f->info->src_addr = copy;
 	f->info->src_addrlen = strlen(copy) + 1;
 	return 0;
+}
+
+void fabric_forget_shm(const struct fabric *f)
+{
+	shm_unlink(f->info->src_addr);
+}
+
+int fabric_mapped_shm(const char *peer)
+{
+	const char *scheme = strstr(peer, "://"), *name = scheme ? scheme + 3 : peer;
+	char line[512];
+	int found = 0;
+	FILE *maps = fopen("/proc/self/maps", "re");
+	if (!maps)
+		return 1; /* not known: the provider is trusted */
+	while (!found && fgets(line, sizeof(line), maps))
+		found = strstr(line, name) != NULL;
+	fclose(maps);
+	return found;
 }

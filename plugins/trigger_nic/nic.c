@@ -71,6 +71,11 @@ void nic_unlock(struct nic *nic)
 	pthread_mutex_unlock(&nic->lock);
 }
 
+static struct nic_arrival *arrival(const struct nic *nic, uint64_t index)
+{
+	return (struct nic_arrival *)(nic->base + nic->shape.arrival_at) + index;
+}
+
 /* The first failure is kept, for flush() and for workers that wait. */
 void nic_fail(struct nic *nic, int code, const char *fmt, ...)
 {
@@ -81,9 +86,9 @@ void nic_fail(struct nic *nic, int code, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(nic->failure, sizeof(nic->failure), fmt, args);
 	va_end(args);
-	if (nic->board)
-		/* Relaxed: nothing else is published with it. */
-		__atomic_store_n(&nic->board->failed, (int64_t)code, __ATOMIC_RELAXED);
+	/* No slot ends the waits for arrivals. Relaxed: nothing else is published with it. */
+	for (uint32_t i = 0; nic->base && i < nic->shape.arrivals; i++)
+		__atomic_store_n(&arrival(nic, i)->count, (int64_t)code, __ATOMIC_RELAXED);
 }
 
 void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument)
@@ -101,15 +106,13 @@ void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument)
 void nic_complete(struct nic *nic, uint32_t slot, uint64_t chain, int status)
 {
 	if (slot) {
-		struct nic_slot *s =
-			(struct nic_slot *)((char *)nic->board + nic->board->slot_at) + slot;
+		struct nic_slot *s = (struct nic_slot *)(nic->base + nic->shape.slot_at) + slot;
 		if (nic->opts->stamp)
 			__atomic_store_n(&s->at_ns, nic->host->now_ns(nic->host), __ATOMIC_RELAXED);
-		if (status && !s->failed)
-			__atomic_store_n(&s->failed, (int64_t)LOOM_EIO, __ATOMIC_RELAXED);
-		/* Release: pairs with the acquire in nic_completed; for a get, the data are before it. */
-		if (!status)
-			__atomic_store_n(&s->completed, s->completed + 1, __ATOMIC_RELEASE);
+		/* Release: pairs with the acquire in nic_see; for a get, the data are before it. */
+		if (s->completed >= 0)
+			__atomic_store_n(&s->completed, status ? (int64_t)LOOM_EIO : s->completed + 1,
+					 __ATOMIC_RELEASE);
 	}
 	if (chain && !status)
 		nic_count(nic, chain, 1, 0);
@@ -201,19 +204,46 @@ static void done(struct nic *nic, struct nic_flight *f, int status)
 
 static void arrive(struct nic *nic, uint64_t index)
 {
-	if (index == 0 || index >= nic->board->arrivals) {
+	if (index == 0 || index >= nic->shape.arrivals) {
 		nic_fail(nic, LOOM_EINVAL, "a notification for arrival word %llu of %u",
-			 (unsigned long long)index, nic->board->arrivals);
+			 (unsigned long long)index, nic->shape.arrivals);
 		return;
 	}
-	struct nic_arrival *a =
-		(struct nic_arrival *)((char *)nic->board + nic->board->arrival_at) + index;
+	struct nic_arrival *a = arrival(nic, index);
 	if (nic->opts->stamp)
 		__atomic_store_n(&a->at_ns, nic->host->now_ns(nic->host), __ATOMIC_RELAXED);
-	/* Release: pairs with the acquire in nic_arrived. */
-	__atomic_store_n(&a->count, a->count + 1, __ATOMIC_RELEASE);
+	/* A device that gives up raises it, too: see chain_release(). */
+	int64_t count = __atomic_load_n(&a->count, __ATOMIC_RELAXED);
+	/* Release: pairs with the acquire in nic_see. */
+	if (count >= 0)
+		__atomic_store_n(&a->count, count + 1, __ATOMIC_RELEASE);
 	nic->arrivals++;
 	nic_count(nic, LOOM_TAG_ARRIVAL(index), 1, 0);
+}
+
+/* ---- what is posted -------------------------------------------------------------------------------- */
+
+static int reaches(const void *of, uint32_t rank, loom_ref ref, uint64_t bytes)
+{
+	return !fabric_check(((const struct nic *)of)->fabric, rank, ref, bytes);
+}
+
+static int adds(const void *of, const struct loom_trigger_post *what)
+{
+	return !fabric_can_add(((const struct nic *)of)->fabric, what->type, what->bytes);
+}
+
+int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err)
+{
+	struct nic_bounds b = {.host = nic->host,
+			       .name = nic->way->name,
+			       .adder = fabric_name(nic->fabric),
+			       .slots = nic->opts->slots,
+			       .arrivals = nic->opts->arrivals,
+			       .of = nic,
+			       .reaches = reaches,
+			       .adds = adds};
+	return nic_check_bounds(&b, what, err);
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------- */

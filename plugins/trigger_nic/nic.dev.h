@@ -19,32 +19,20 @@
 
 /* One completion slot: written by the NIC alone. */
 struct nic_slot {
-	uint64_t completed;
-	int64_t failed; /* the first failure, an enum loom_err: stored before `completed` ever grows on */
+	int64_t completed; /* how many; or the first failure, an enum loom_err, which stays */
 	uint64_t at_ns; /* with stamp = yes: when the last one completed, CLOCK_MONOTONIC */
-	uint64_t pad[5];
+	uint64_t pad[6];
 };
 struct nic_arrival {
-	uint64_t count;
+	int64_t count; /* how many; or the failure of the NIC itself, which stays */
 	uint64_t at_ns;
 	uint64_t pad[6];
 };
 
-/* A device's FIFO: tail and then `entries` words, then as many arguments. */
+/* A FIFO: tail and then `entries` words, then as many arguments. Those of a device follow each other. */
 struct nic_fifo {
 	uint64_t tail; /* how many words the NIC has taken */
 	uint64_t pad[7];
-};
-
-/* Head of the global block; offsets are from here. */
-struct nic_board {
-	uint32_t entries; /* of a FIFO, a power of two; 0: this plug-in has none */
-	uint32_t slots, arrivals;
-	uint32_t recorded; /* fires that one worker may record in a kernel */
-	uint64_t slot_at, arrival_at, fifo_at, fifo_bytes, gate_at, extra_at;
-	uint64_t extra; /* entries of what stands at extra_at, a power of two or 0 */
-	int64_t failed; /* the NIC itself, for waits that no slot ends */
-	uint64_t pad[6];
 };
 
 /* Between a device and the host, where the host takes part in kernel boundaries. */
@@ -55,12 +43,43 @@ struct nic_gate {
 	uint64_t pad1[7];
 };
 
-/* A device's own block. */
-struct nic_device {
-	uint64_t head; /* FIFO slots given to producers */
+/* What stands where in the block for the stack, which is host memory: bytes from its start. Constant. The NIC has it,
+ * and each device has a copy in its own memory. */
+struct nic_shape {
+	uint32_t entries; /* of a FIFO, a power of two; 0: this plug-in has none */
+	uint32_t slots, arrivals;
+	uint32_t recorded; /* fires that one worker may record in a kernel */
+	uint64_t slot_at, arrival_at, fifo_at, fifo_bytes, gate_at, extra_at;
+	uint64_t extra; /* entries of what stands at extra_at, a power of two or 0 */
+	uint64_t far; /* of this device: enum nic_far */
+	uint64_t pad[4];
+};
+/* How a device's workers lie to the host. */
+enum nic_far {
+	NIC_NEAR = 0, /* in the same memory */
+	NIC_FEW,      /* across a link, each with a FIFO of its own */
+	NIC_MANY,     /* across a link, with one FIFO; they share what one of them has seen of the host's words */
+};
+
+/* A slot or an arrival word as the workers of a device last saw it. */
+struct nic_seen {
+	int64_t value;
+	uint64_t looking; /* 1: one of them reads the host's word */
+};
+
+/* The producers' side of a FIFO: in the device's block; of NIC_FEW in the worker's private memory. */
+struct nic_ring {
+	uint64_t head; /* slots given to producers */
 	uint64_t pad0[7];
 	uint64_t tail; /* what was last seen of the NIC's */
-	uint64_t pad1[7];
+	uint64_t looking; /* 1: one worker reads that */
+	uint64_t pad1[6];
+};
+
+/* A device's own block, in its own memory; then a ring; then, of NIC_MANY, a struct nic_seen for all slots and
+ * arrival words. */
+struct nic_device {
+	struct nic_shape shape;
 	uint64_t arrived; /* workers at the boundary */
 	uint64_t pad2[7];
 	uint64_t kernel; /* boundaries passed */
@@ -75,17 +94,22 @@ struct nic_record {
 	uint64_t pad[7];
 };
 
-LOOM_FN struct nic_board *nic_board(const struct loom_ctx *c)
-{
-	return (struct nic_board *)c->global[LOOM_TRIGGER];
-}
 LOOM_FN struct nic_device *nic_device(const struct loom_ctx *c)
 {
 	return (struct nic_device *)c->on_device[LOOM_TRIGGER];
 }
-LOOM_FN void *nic_at(const struct nic_board *b, uint64_t offset)
+LOOM_FN const struct nic_shape *nic_shape(const struct loom_ctx *c)
 {
-	return (char *)b + offset;
+	return &nic_device(c)->shape;
+}
+LOOM_FN void *nic_at(const struct loom_ctx *c, uint64_t offset)
+{
+	return (char *)c->global[LOOM_TRIGGER] + offset;
+}
+LOOM_FN struct nic_ring *nic_ring(struct loom_ctx *c)
+{
+	struct nic_device *d = nic_device(c);
+	return (struct nic_ring *)(d->shape.far == NIC_FEW ? c->local[LOOM_TRIGGER] : (void *)(d + 1));
 }
 LOOM_FN uint64_t nic_lap(uint64_t n, uint32_t entries)
 {
@@ -96,78 +120,123 @@ LOOM_FN uint64_t nic_word(uint64_t tag, uint32_t count)
 	return tag << 16 | (uint64_t)count << 2;
 }
 
-/* ---- the trigger FIFO ------------------------------------------------------------------------------ */
+/* ---- the trigger FIFO ------------------------------------------------------------------------------
+ *
+ * On a GPU the words lie across a link: a store is on its way at once, a load takes a round trip. So the head is near,
+ * and so is what was last seen of the tail; a producer only stores. Near means the device's memory or, as even a load
+ * from there waits for the store before it, a worker's private one. */
 
-/* Takes slot n when the NIC has emptied it. 0 or LOOM_EINTR. */
-LOOM_FN int nic_take_slot(struct loom_ctx *c, struct nic_fifo *f, uint32_t entries, uint64_t *n)
+/* Until the NIC has emptied slot n. One worker looks across the link for all. 0 or LOOM_EINTR. */
+LOOM_FN int nic_await_slot(struct loom_ctx *c, struct nic_ring *d, const uint64_t *tail, uint32_t entries, uint64_t n)
 {
-	struct nic_device *d = nic_device(c);
-	*n = loom_fetch_add_relaxed_dev(&d->head, (uint64_t)1);
-	/* Acquire: pairs with the release below by whichever worker saw the NIC's tail. */
-	while (*n - loom_load_acquire_dev(&d->tail) >= entries) {
-		/* Acquire: pairs with the NIC's release of tail. It has read the slot's last word. */
-		uint64_t tail = loom_load_acquire_sys(&f->tail);
-		/* Two workers may store out of order: a smaller tail only makes others look again. */
-		loom_store_release_dev(&d->tail, tail);
-		if (*n - tail < entries)
-			break;
+	for (;;) {
+		if (loom_load_relaxed_dev(&d->looking) == 0 && loom_exchange_acq_rel_dev(&d->looking, (uint64_t)1) == 0) {
+			/* Acquire: pairs with the NIC's release of tail. It has read the words before. */
+			uint64_t seen = loom_load_acquire_sys(tail);
+			/* Release, both: pair with the acquires of tail here and of looking above. */
+			loom_store_release_dev(&d->tail, seen);
+			loom_store_release_dev(&d->looking, (uint64_t)0);
+		}
+		if (n - loom_load_acquire_dev(&d->tail) < entries)
+			return 0;
 		if (loom_stopped(c))
 			return LOOM_EINTR;
 		loom_pause(c);
 	}
+}
+
+/* Takes slot n, once the NIC, whose tail that is, has emptied it. */
+LOOM_FN int nic_take_slot(struct loom_ctx *c, const uint64_t *tail, uint32_t entries, uint64_t *n)
+{
+	struct nic_ring *ring = nic_ring(c);
+	*n = loom_take_number_dev(&ring->head);
+	/* The store into the slot must not pass this load of a tail behind which the NIC has read. */
+	return *n - loom_load_guard_dev(&ring->tail) < entries ? 0 : nic_await_slot(c, ring, tail, entries, *n);
+}
+
+/* `ordered`: what this lane wrote before is sent with it. */
+LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int ordered)
+{
+	const struct nic_shape *s = nic_shape(c);
+	uint32_t own = s->far == NIC_FEW ? c->worker - c->first : 0;
+	struct nic_fifo *f = (struct nic_fifo *)nic_at(c, s->fifo_at + own * s->fifo_bytes);
+	uint64_t *words = (uint64_t *)(f + 1), n;
+	uint32_t entries = s->entries;
+	int rc = nic_take_slot(c, &f->tail, entries, &n);
+	if (rc)
+		return rc;
+	uint64_t i = n & (entries - 1);
+	if (word & 2)
+		words[entries + i] = argument;
+	word |= nic_lap(n, entries);
+	if (ordered || word & 2)
+		/* Release: pairs with the NIC's acquire of the word. The payload and the argument precede it. */
+		loom_store_release_sys(&words[i], word);
+	else
+		loom_store_relaxed_sys(&words[i], word);
 	return 0;
 }
 
-LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument)
+/* Lanes that fire the same tag at the same time make one trigger. */
+LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int ordered)
 {
-	const struct nic_board *b = nic_board(c);
-	struct nic_fifo *f =
-		(struct nic_fifo *)nic_at(b, b->fifo_at + (uint64_t)c->device * b->fifo_bytes);
-	uint64_t *words = (uint64_t *)(f + 1), n;
-	int rc = nic_take_slot(c, f, b->entries, &n);
-	if (rc)
-		return rc;
-	uint64_t i = n & (b->entries - 1);
-	if (word & 2)
-		words[b->entries + i] = argument;
-	/* Release: pairs with the NIC's acquire of the word. The payload and the argument precede it. */
-	loom_store_release_sys(&words[i], word | nic_lap(n, b->entries));
-	return 0;
+	struct loom_peers peers = loom_peers(tag);
+	uint32_t left = loom_peers_sum(peers, count);
+	int rc = 0;
+	if (loom_peers_lead(peers))
+		while (left && !rc) {
+			uint32_t n = left < NIC_COUNT_MAX ? left : NIC_COUNT_MAX;
+			rc = nic_push(c, nic_word(tag, n), 0, ordered);
+			left -= n;
+		}
+	return (int)(int64_t)loom_peers_tell(peers, (uint64_t)(int64_t)rc);
 }
 
 /* ---- completion and arrival ------------------------------------------------------------------------ */
 
+/* A word that the NIC counts up, number `i` of all. */
+LOOM_FN int64_t nic_see(struct loom_ctx *c, const int64_t *word, uint32_t i)
+{
+	struct nic_device *d = nic_device(c);
+	/* Acquire: pairs with the NIC's release. What the operation brought is visible. */
+	if (d->shape.far != NIC_MANY)
+		return (int64_t)loom_load_acquire_sys((const uint64_t *)word);
+	struct nic_seen *n = (struct nic_seen *)((struct nic_ring *)(d + 1) + 1) + i;
+	/* Of the lanes that look together, one. */
+	if (loom_peers_lead(loom_peers((uint64_t)(uintptr_t)word)) && loom_load_relaxed_dev(&n->looking) == 0 &&
+	    loom_exchange_acq_rel_dev(&n->looking, (uint64_t)1) == 0) {
+		uint64_t seen = loom_load_acquire_sys((const uint64_t *)word);
+		/* Release, both: pair with the acquires of value below and of looking above, and pass on what the acquire
+		 * of the NIC's word brought. */
+		loom_store_release_dev((uint64_t *)&n->value, seen);
+		loom_store_release_dev(&n->looking, (uint64_t)0);
+	}
+	return (int64_t)loom_load_acquire_dev((const uint64_t *)&n->value);
+}
+
 LOOM_FN int64_t nic_completed(struct loom_ctx *c, uint32_t slot)
 {
-	const struct nic_board *b = nic_board(c);
-	if (slot == 0 || slot >= b->slots)
+	const struct nic_shape *s = nic_shape(c);
+	if (slot == 0 || slot >= s->slots)
 		return LOOM_EINVAL;
-	struct nic_slot *s = (struct nic_slot *)nic_at(b, b->slot_at) + slot;
-	/* Acquire: pairs with the NIC's release. What the operation brought is visible. */
-	uint64_t done = loom_load_acquire_sys(&s->completed);
-	int64_t failed = (int64_t)loom_load_relaxed_sys((const uint64_t *)&s->failed);
-	return failed ? failed : (int64_t)done;
+	return nic_see(c, &((struct nic_slot *)nic_at(c, s->slot_at) + slot)->completed, slot);
 }
 
 LOOM_FN int64_t nic_arrived(struct loom_ctx *c, uint32_t index)
 {
-	const struct nic_board *b = nic_board(c);
-	if (index == 0 || index >= b->arrivals)
+	const struct nic_shape *s = nic_shape(c);
+	if (index == 0 || index >= s->arrivals)
 		return LOOM_EINVAL;
-	struct nic_arrival *a = (struct nic_arrival *)nic_at(b, b->arrival_at) + index;
-	/* Acquire: pairs with the NIC's release; the data that were notified are visible. */
-	uint64_t n = loom_load_acquire_sys(&a->count);
-	int64_t failed = (int64_t)loom_load_relaxed_sys((const uint64_t *)&b->failed);
-	return failed ? failed : (int64_t)n;
+	return nic_see(c, &((struct nic_arrival *)nic_at(c, s->arrival_at) + index)->count, s->slots + index);
 }
 
 LOOM_FN uint64_t nic_arrived_at(struct loom_ctx *c, uint32_t index)
 {
-	const struct nic_board *b = nic_board(c);
-	if (index == 0 || index >= b->arrivals)
+	const struct nic_shape *s = nic_shape(c);
+	if (index == 0 || index >= s->arrivals)
 		return 0;
 	/* Stored before the count that its caller has seen. */
-	return loom_load_relaxed_sys(&((struct nic_arrival *)nic_at(b, b->arrival_at) + index)->at_ns);
+	return loom_load_relaxed_sys(&((struct nic_arrival *)nic_at(c, s->arrival_at) + index)->at_ns);
 }
 
 /* ---- kernel boundaries ----------------------------------------------------------------------------- */
@@ -233,10 +302,9 @@ LOOM_FN int nic_boundary(struct loom_ctx *c)
 
 LOOM_FN int nic_record(struct loom_ctx *c, uint64_t word)
 {
-	const struct nic_board *b = nic_board(c);
 	struct nic_record *r = (struct nic_record *)c->own[LOOM_TRIGGER];
 	uint64_t n = loom_fetch_add_relaxed_dev(&r->fires, (uint64_t)1);
-	if (n >= b->recorded)
+	if (n >= nic_shape(c)->recorded)
 		return LOOM_EFULL;
 	/* Plain: the boundary's add releases it, and its reader has acquired that. */
 	((uint64_t *)(r + 1))[n] = word;
@@ -244,6 +312,19 @@ LOOM_FN int nic_record(struct loom_ctx *c, uint64_t word)
 }
 
 /* ---- ops that plug-ins share, under the names of one of them ---- */
+
+LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
+{
+	return tag - 1 < LOOM_TAG_MAX && count - 1 < NIC_COUNT_MAX;
+}
+
+/* fire_with() where an argument has no way to the NIC. */
+#define NIC_NO_ARGUMENT(policy)                                                                    \
+	LOOM_FN int policy##_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)        \
+	{                                                                                          \
+		(void)c, (void)tag, (void)argument;                                                \
+		return LOOM_ENOTSUP;                                                               \
+	}
 
 #define NIC_READS(NAME)                                                                            \
 	LOOM_FN int64_t NAME##_completed(struct loom_ctx *c, uint32_t slot)                        \
@@ -257,6 +338,21 @@ LOOM_FN int nic_record(struct loom_ctx *c, uint64_t word)
 	LOOM_FN uint64_t NAME##_arrived_at(struct loom_ctx *c, uint32_t index)                     \
 	{                                                                                          \
 		return nic_arrived_at(c, index);                                                   \
+	}
+
+/* A fire without order is none the cheaper: it waits for the kernel's end, or is an atomic addition anyway. */
+#define NIC_RELAXED_IS_ORDERED(policy)                                                             \
+	LOOM_FN int policy##_fire_relaxed(struct loom_ctx *c, uint64_t tag, uint32_t count)        \
+	{                                                                                          \
+		return policy##_fire(c, tag, count);                                               \
+	}
+
+/* Nothing is sent before the kernel ends. */
+#define NIC_AT_END(policy)                                                                         \
+	NIC_RELAXED_IS_ORDERED(policy)                                                             \
+	LOOM_FN int policy##_deliver(struct loom_ctx *c)                                           \
+	{                                                                                          \
+		return policy##_boundary(c);                                                       \
 	}
 
 /* Where a fire is on its way at once: nothing waits for the end of a kernel. */

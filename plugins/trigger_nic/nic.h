@@ -20,7 +20,24 @@ struct nic_opts {
 	uint8_t stamp;
 };
 
-/* The option rows that all share. */
+/* Option rows of what a trigger keeps; of S, a struct with these fields. */
+#define NIC_TABLE_ROWS(S)                                                                          \
+	LOOM_OPT(S, posts, LOOM_OPT_U32, "4096", "How many operations may be posted at once.", .min = 1, \
+		 .max = 1 << 24),                                                                  \
+		LOOM_OPT(S, tags, LOOM_OPT_U32, "8192",                                            \
+			 "How many tags may be in use, rounded up to a power of two; an eighth "   \
+			 "stays free.",                                                            \
+			 .min = 16, .max = 1 << 24),                                               \
+		LOOM_OPT(S, slots, LOOM_OPT_U32, "1024",                                           \
+			 "Completion slots; number 0 is not used.", .min = 2, .max = 1 << 20),     \
+		LOOM_OPT(S, arrivals, LOOM_OPT_U32, "1024",                                        \
+			 "Arrival words for notifications; number 0 is not used.", .min = 2,       \
+			 .max = 1 << 20)
+#define NIC_STAMP_ROW(S)                                                                           \
+	LOOM_OPT(S, stamp, LOOM_OPT_BOOL, "no",                                                    \
+		 "Whether completions and arrivals carry the time, for measurements.")
+
+/* The option rows of all that have a NIC. */
 extern const char *const nic_waits[];
 #define NIC_ROWS                                                                                   \
 	LOOM_OPT(struct nic_opts, provider, LOOM_OPT_STR, "auto",                                  \
@@ -29,35 +46,23 @@ extern const char *const nic_waits[];
 		LOOM_OPT(struct nic_opts, address, LOOM_OPT_STR, "",                               \
 			 "Address of the network interface. Empty: loopback when all ranks share " \
 			 "a host, else the provider's choice."),                                   \
-		LOOM_OPT(struct nic_opts, posts, LOOM_OPT_U32, "4096",                             \
-			 "How many operations may be posted at once.", .min = 1, .max = 1 << 24),  \
-		LOOM_OPT(struct nic_opts, tags, LOOM_OPT_U32, "8192",                              \
-			 "How many tags may be in use, rounded up to a power of two; an eighth "   \
-			 "stays free.",                                                            \
-			 .min = 16, .max = 1 << 24),                                               \
-		LOOM_OPT(struct nic_opts, slots, LOOM_OPT_U32, "1024",                             \
-			 "Completion slots; number 0 is not used.", .min = 2, .max = 1 << 20),     \
-		LOOM_OPT(struct nic_opts, arrivals, LOOM_OPT_U32, "1024",                          \
-			 "Arrival words for notifications; number 0 is not used.", .min = 2,       \
-			 .max = 1 << 20),                                                          \
+		NIC_TABLE_ROWS(struct nic_opts),                                                   \
 		LOOM_OPT(struct nic_opts, fifo, LOOM_OPT_U32, "1024",                              \
-			 "Entries of each device's trigger FIFO, rounded up to a power of two.",   \
+			 "Entries of each trigger FIFO, rounded up to a power of two.",   \
 			 .min = 2, .max = 1 << 24),                                                \
 		LOOM_OPT(struct nic_opts, flights, LOOM_OPT_U32, "256",                            \
 			 "Operations that the provider is given at once.", .min = 1, .max = 2048), \
 		LOOM_OPT(struct nic_opts, wait, LOOM_OPT_ENUM, "yield",                            \
 			 "What the NIC's thread does without work. spin: look again. yield: let "  \
-			 "others run, look again, and after some 10 ms in vain nap in between. "   \
-			 "sleep: nap in between.",                                                 \
+			 "others run, look again. sleep: nap in between, for longer and longer.",  \
 			 .choices = nic_waits),                                                    \
 		LOOM_OPT(struct nic_opts, spin, LOOM_OPT_U32, "64",                                \
 			 "How often it looks before it yields or naps.", .max = 1 << 30),          \
-		LOOM_OPT(struct nic_opts, nap, LOOM_OPT_TIME, "20us", "Length of a nap.",          \
+		LOOM_OPT(struct nic_opts, nap, LOOM_OPT_TIME, "20us", "wait = sleep: the first nap.",          \
 			 .min = 1000, .max = 1e9),                                                 \
 		LOOM_OPT(struct nic_opts, core, LOOM_OPT_CPUS, "",                                 \
 			 "Cores that the NIC's thread may use. Empty: those of the process."),     \
-		LOOM_OPT(struct nic_opts, stamp, LOOM_OPT_BOOL, "no",                              \
-			 "Whether completions and arrivals carry the time, for measurements.")
+		NIC_STAMP_ROW(struct nic_opts)
 
 /* One operation with the provider. */
 struct nic_flight {
@@ -77,6 +82,8 @@ struct nic;
 struct nic_way {
 	const char *name;
 	int has_fifo, has_record, needs_trigger;
+	int by_stream; /* kernels' ends are the front end's, not the host's */
+	int adds; /* workers of all devices add to the same words */
 	/* Bytes of what stands at extra_at, and how many entries that is; NULL: none. */
 	uint64_t (*extra)(const struct nic *nic, uint64_t *entries);
 	/* Blocks were cleared for a new sample. */
@@ -121,13 +128,19 @@ struct nic {
 	int holding;
 	uint64_t epoch;
 	uint32_t fifo; /* entries */
-	struct nic_board *board;
-	struct nic_fifo **fifos; /* [devices] */
-	uint64_t *cursor;        /* [devices]: words taken */
+	struct nic_shape shape;
+	char *base; /* the block for the stack; NULL: not yet */
+	uint64_t bytes; /* of it */
+	uint32_t rings;		 /* FIFOs of all devices */
+	struct nic_fifo **fifos; /* [rings] */
+	uint64_t *cursor;	 /* [rings]: words taken */
 	struct nic_record **record; /* [workers] */
 	uint32_t devices, workers;
 	uint32_t first_worker[LOOM_MAX_DEVICES + 1];
 	uint64_t fires, runs, arrivals; /* of this sample */
+	/* With stamp = yes: when triggers were first and last taken, and how many were by the first time. */
+	uint64_t first_ns, last_ns, first_fires;
+	uint64_t cpu_ns; /* of the thread, when the sample began */
 	int status;                     /* the first failure, an enum loom_err */
 	char failure[200];
 };
@@ -150,14 +163,25 @@ int nic_backlog(const struct nic *nic); /* runs that wait for the provider: take
 void nic_fail(struct nic *nic, int code, const char *fmt, ...) LOOM_PRINTF(3, 4);
 void nic_complete(struct nic *nic, uint32_t slot, uint64_t chain, int status);
 int nic_idle(struct nic *nic); /* nothing is under way but receives */
-
-/* check.c: whether a post can ever run. */
 int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
+
+/* check.c: whether a post can ever run, within what is told here. */
+struct nic_bounds {
+	const struct loom_host *host;
+	const char *name; /* of the plug-in */
+	const char *adder; /* who adds atomically */
+	uint32_t slots, arrivals;
+	const void *of;
+	int (*reaches)(const void *of, uint32_t rank, loom_ref ref, uint64_t bytes);
+	int (*adds)(const void *of, const struct loom_trigger_post *what);
+};
+int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post *what, struct loom_error *err);
 
 /* fifo.c, record.c: parts of several ways. */
 uint32_t nic_poll_fifo(struct nic *nic);
 int nic_drained_fifo(struct nic *nic);
 uint32_t nic_take_records(struct nic *nic, uint32_t first, uint32_t workers);
+uint32_t nic_poll_gates(struct nic *nic); /* the same for each device whose kernel has ended */
 
 /* policy.c: the host half that all plug-ins share. */
 int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_way *way,
@@ -178,9 +202,34 @@ int nic_policy_cancel(void *self, uint64_t id, struct loom_error *err);
 int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err);
 int nic_policy_room(void *self, uint32_t *posts);
 int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
+int nic_policy_check(void *self, const struct loom_trigger_post *post, struct loom_error *err);
+void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of ways with nic_poll_gates() */
 
-/* The tables and the descriptor of a plug-in whose device code is NAME.dev.h over nic.dev.h. */
-#define NIC_PLUGIN(NAME, SUMMARY, WAY)                                                             \
+/* The device half of a plug-in whose code is NAME.dev.h over nic.dev.h. */
+#define NIC_DEVICE_CODE(NAME)                                                                      \
+	static const struct loom_trigger_dev NAME##_cpu = {                                        \
+		.size = sizeof(struct loom_trigger_dev),                                           \
+		.fire = NAME##_fire,                                                               \
+		.fire_relaxed = NAME##_fire_relaxed,                                               \
+		.fire_with = NAME##_fire_with,                                                     \
+		.completed = NAME##_completed,                                                     \
+		.arrived = NAME##_arrived,                                                         \
+		.boundary = NAME##_boundary,                                                       \
+		.deliver = NAME##_deliver,                                                         \
+		.arrived_at = NAME##_arrived_at,                                                   \
+	};                                                                                         \
+	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("nic.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"));  \
+	static const struct loom_device_code NAME##_code = {                                       \
+		.size = sizeof(struct loom_device_code),                                           \
+		.cpu = &NAME##_cpu,                                                                \
+		.source_name = #NAME ".dev.h",                                                     \
+		.source = NAME##_text,                                                             \
+		.source_end = NAME##_text_end,                                                     \
+	}
+
+/* The tables and the descriptor of a plug-in whose device code is NAME.dev.h over nic.dev.h; then ops beyond those that
+ * all have. */
+#define NIC_PLUGIN(NAME, SUMMARY, WAY, ...)                                                        \
 	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \
 				 struct loom_error *err)                                           \
 	{                                                                                          \
@@ -200,25 +249,10 @@ int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *er
 		.flush = nic_policy_flush,                                                         \
 		.room = nic_policy_room,                                                           \
 		.count = nic_policy_count,                                                         \
+		.check = nic_policy_check,                                                         \
+		__VA_ARGS__                                                                        \
 	};                                                                                         \
-	static const struct loom_trigger_dev NAME##_cpu = {                                        \
-		.size = sizeof(struct loom_trigger_dev),                                           \
-		.fire = NAME##_fire,                                                               \
-		.fire_with = NAME##_fire_with,                                                     \
-		.completed = NAME##_completed,                                                     \
-		.arrived = NAME##_arrived,                                                         \
-		.boundary = NAME##_boundary,                                                       \
-		.deliver = NAME##_deliver,                                                         \
-		.arrived_at = NAME##_arrived_at,                                                   \
-	};                                                                                         \
-	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("nic.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"));  \
-	static const struct loom_device_code NAME##_code = {                                       \
-		.size = sizeof(struct loom_device_code),                                           \
-		.cpu = &NAME##_cpu,                                                                \
-		.source_name = #NAME ".dev.h",                                                     \
-		.source = NAME##_text,                                                             \
-		.source_end = NAME##_text_end,                                                     \
-	};                                                                                         \
+	NIC_DEVICE_CODE(NAME);                                                                     \
 	static const struct loom_opt NAME##_rows[] = {NIC_ROWS, {.name = NULL}};                   \
 	LOOM_PLUGIN_DEFINE(TRIGGER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = NAME##_rows,    \
 			   .opts_size = sizeof(struct nic_opts), .ops = &NAME##_ops,               \

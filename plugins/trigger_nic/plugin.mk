@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
-# Only where libfabric's headers are: tools/deps build installs them.
 # -I$D: where the assembler finds the device code that is embedded (.incbin).
-ifneq ($(wildcard /usr/include/rdma/fabric.h /usr/local/include/rdma/fabric.h),)
-TRIGGER_NIC := $(addprefix $D/,list.c nic.c check.c policy.c fifo.c record.c fabric.c fabric_open.c fabric_test.c fabric_shm.c)
+$B/tests/test_trigger_nic: $(patsubst %,$B/obj/$D/%.o,check list nic)
+# No network, so no libfabric.
+PLUGINS += trigger_peer
+trigger_peer_SRC := $(addprefix $D/,trigger_peer.c peer_map.c check.c)
+trigger_peer_CFLAGS := -I$D
 TRIGGER_PLUGINS := trigger_gputn trigger_counter trigger_hdn trigger_gds trigger_proxy trigger_ofi
+ifeq ($(FABRIC_FOUND),)
+$(call leave_out,$(TRIGGER_PLUGINS),$(FABRIC_WHY),$(FABRIC_MEND))
+else
+TRIGGER_NIC := $(addprefix $D/,list.c nic.c check.c policy.c fifo.c record.c fabric.c fabric_open.c fabric_test.c fabric_shm.c)
 PLUGINS += $(TRIGGER_PLUGINS)
 $(foreach p,$(TRIGGER_PLUGINS),$(eval $p_SRC := $D/$p.c $(TRIGGER_NIC))\
-  $(eval $p_CFLAGS := -I$D)$(eval $p_LIBS := -lfabric))
+  $(eval $p_CFLAGS := -I$D $(FABRIC_CFLAGS))$(eval $p_LIBS := $(FABRIC_LIBS)))
 trigger_ofi_SRC += $D/fabric_work.c
 endif

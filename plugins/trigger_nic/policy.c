@@ -8,13 +8,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "../shared/child/thread.h"
 #include "nic.h"
 
 #define RECORDED 1024u
-/* Looks in vain, some 10 ms, after which a thread that yields naps in between. One that yields for seconds, because the
- * other rank has died, leaves so little to the others of its core on some kernels (Linux 6.18) that not even
- * the dead process is buried. */
-#define PATIENCE 16384u
 const char *const nic_waits[] = {"spin", "yield", "sleep", NULL};
 
 int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_way *way,
@@ -60,40 +57,84 @@ static uint64_t lines(uint64_t bytes)
 	return (bytes + 63) & ~63ull;
 }
 
-static struct nic_board board_of(const struct nic *nic, const struct loom_layout *layout, uint64_t *bytes)
+/* Each worker of a GPU may have a FIFO of its own, and look for itself, as long as they are so few. */
+#define FEW 16u
+
+static enum nic_far far_of(const struct nic *nic, const struct loom_device_shape *device)
 {
-	struct nic_board b = {.entries = nic->way->has_fifo ? nic->fifo : 0,
+	return device->kind != LOOM_ON_GPU		       ? NIC_NEAR :
+	       device->workers > FEW || !nic->way->has_fifo ? NIC_MANY :
+								 NIC_FEW;
+}
+
+static uint32_t rings_of(const struct nic *nic, const struct loom_device_shape *device)
+{
+	return far_of(nic, device) == NIC_FEW ? device->workers : 1;
+}
+
+static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout *layout, uint64_t *bytes)
+{
+	struct nic_shape s = {.entries = nic->fifo,
 			      .slots = nic->opts->slots,
 			      .arrivals = nic->opts->arrivals,
 			      .recorded = nic->way->has_record ? RECORDED : 0};
-	uint64_t at = lines(sizeof(b));
-	b.slot_at = at;
-	at += (uint64_t)b.slots * sizeof(struct nic_slot);
-	b.arrival_at = at;
-	at += (uint64_t)b.arrivals * sizeof(struct nic_arrival);
-	b.gate_at = at;
+	uint64_t at = 0, words = nic->way->has_fifo ? 2ull * s.entries : 0;
+	s.slot_at = at;
+	at += (uint64_t)s.slots * sizeof(struct nic_slot);
+	s.arrival_at = at;
+	at += (uint64_t)s.arrivals * sizeof(struct nic_arrival);
+	s.gate_at = at;
 	at += (uint64_t)layout->devices * sizeof(struct nic_gate);
-	b.fifo_at = at;
-	b.fifo_bytes = lines(sizeof(struct nic_fifo) + 2ull * b.entries * sizeof(uint64_t));
-	at += (uint64_t)layout->devices * b.fifo_bytes;
-	b.extra_at = at;
+	s.fifo_at = at;
+	s.fifo_bytes = lines(sizeof(struct nic_fifo) + words * sizeof(uint64_t));
+	for (uint32_t d = 0; d < layout->devices; d++)
+		at += rings_of(nic, &layout->device[d]) * s.fifo_bytes;
+	s.extra_at = at;
 	if (nic->way->extra)
-		at += nic->way->extra(nic, &b.extra);
+		at += nic->way->extra(nic, &s.extra);
 	*bytes = at;
-	return b;
+	return s;
+}
+
+/* The block of a device. */
+static uint64_t device_bytes(const struct nic *nic, const struct loom_device_shape *device)
+{
+	uint64_t words = (uint64_t)nic->opts->slots + nic->opts->arrivals;
+	return sizeof(struct nic_device) + sizeof(struct nic_ring) +
+	       (far_of(nic, device) == NIC_MANY ? words * sizeof(struct nic_seen) : 0);
 }
 
 int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 		    struct loom_error *err)
 {
 	struct nic *nic = self;
-	(void)err;
+	if (layout->apart && nic->way->adds && layout->devices > 1)
+		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
+				 "%s: these devices cannot add to the same word: use another trigger, or one device",
+				 nic->way->name);
 	nic->devices = layout->devices;
-	board_of(nic, layout, &need->global);
-	need->device = sizeof(struct nic_device);
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		uint64_t bytes = device_bytes(nic, &layout->device[d]);
+		need->device = bytes > need->device ? bytes : need->device;
+	}
+	shape_of(nic, layout, &need->global);
+	need->global_place = LOOM_PLACE_HOST;
+	need->device_place = LOOM_PLACE_NEAR;
+	need->local = sizeof(struct nic_ring);
 	if (nic->way->has_record)
 		need->worker = sizeof(struct nic_record) + RECORDED * sizeof(uint64_t);
+	need->worker_place = LOOM_PLACE_HOST;
 	return 0;
+}
+
+/* What the NIC's thread has used since it started. */
+static uint64_t thread_cpu_ns(const struct nic *nic)
+{
+	clockid_t clock;
+	struct timespec t = {0};
+	if (!nic->running || pthread_getcpuclockid(nic->thread, &clock) || clock_gettime(clock, &t))
+		return 0;
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* The blocks of a fresh sample; the provider may still hold receives of the one before. */
@@ -101,7 +142,6 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 		    struct loom_error *err)
 {
 	struct nic *nic = self;
-	uint64_t bytes;
 	(void)err;
 	nic_lock(nic);
 	for (uint32_t i = 0; i < nic->opts->flights; i++)
@@ -113,15 +153,21 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	nic->holding = 0;
 	nic->status = 0;
 	nic->fires = nic->runs = nic->arrivals = 0;
-	struct nic_board b = board_of(nic, layout, &bytes);
-	memset(view->global, 0, bytes);
-	*nic->board = b;
+	nic->first_ns = nic->last_ns = 0;
+	nic->cpu_ns = thread_cpu_ns(nic);
+	struct nic_shape shape = nic->shape;
+	memset(nic->base, 0, nic->bytes);
 	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *has = &layout->device[d];
 		struct nic_device *device = view->device[d];
-		*device = (struct nic_device){.launch_ns = layout->device[d].launch_ns,
-					      .teardown_ns = layout->device[d].teardown_ns};
-		nic->cursor[d] = 0;
+		memset(device, 0, device_bytes(nic, has));
+		shape.far = far_of(nic, has);
+		device->shape = shape;
+		device->launch_ns = has->launch_ns;
+		device->teardown_ns = has->teardown_ns;
+		shape.fifo_at += rings_of(nic, has) * shape.fifo_bytes;
 	}
+	memset(nic->cursor, 0, nic->rings * sizeof(*nic->cursor));
 	for (uint32_t w = 0; nic->way->has_record && w < layout->workers; w++)
 		((struct nic_record *)view->worker[w])->fires = 0;
 	if (nic->way->reset)
@@ -138,39 +184,46 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 	(void)layout, (void)view, (void)err;
 	nic_lock(nic);
 	uint64_t fires = nic->fires, runs = nic->runs, arrivals = nic->arrivals;
+	double seconds = (double)(nic->last_ns - nic->first_ns) / 1e9;
+	uint64_t cpu = thread_cpu_ns(nic) - nic->cpu_ns;
 	nic_unlock(nic);
+	/* Between the first and the last look that found some, so what the first one found does not count. */
+	if (seconds > 0)
+		host->metric(host, report, "trigger.taken_per_s", "triggers/s", LOOM_BETTER_MORE,
+			     (double)(fires - nic->first_fires) / seconds);
 	host->metric(host, report, "trigger.fires", "", LOOM_BETTER_NONE, (double)fires);
 	host->metric(host, report, "trigger.operations", "", LOOM_BETTER_NONE, (double)runs);
 	host->metric(host, report, "trigger.arrivals", "", LOOM_BETTER_NONE, (double)arrivals);
+	/* A NIC in hardware takes none of it: the host's share of what this one costs. */
+	host->metric(host, report, "trigger.cpu_ns", "ns", LOOM_BETTER_LESS, (double)cpu);
 	return 0;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------ */
 
-static void rest(const struct nic *nic, uint32_t *idle)
+static void rest(const struct nic *nic, uint32_t *idle, uint64_t *since)
 {
 	*idle += *idle < UINT32_MAX;
 	if (*idle <= nic->opts->spin || nic->opts->wait == NIC_SPIN) {
 		loom_relax();
-		return;
+	} else if (nic->opts->wait == NIC_YIELD) {
+		loom_yield();
+	} else {
+		uint64_t now = loom_clock_ns(NULL);
+		*since = *idle == nic->opts->spin + 1 ? now : *since;
+		loom_nap(now - *since, nic->opts->nap);
 	}
-	if (nic->opts->wait == NIC_YIELD && *idle < PATIENCE) {
-		sched_yield();
-		return;
-	}
-	struct timespec nap = {.tv_sec = (time_t)(nic->opts->nap / 1000000000u),
-			       .tv_nsec = (long)(nic->opts->nap % 1000000000u)};
-	nanosleep(&nap, NULL);
 }
 
 static void *engine(void *arg)
 {
 	struct nic *nic = arg;
 	uint32_t idle = 0;
+	uint64_t since = 0;
 	pthread_setname_np(pthread_self(), "loom-nic");
 	while (!__atomic_load_n(&nic->stop, __ATOMIC_RELAXED)) {
 		if (__atomic_load_n(&nic->want, __ATOMIC_RELAXED)) {
-			sched_yield();
+			loom_yield();
 			continue;
 		}
 		pthread_mutex_lock(&nic->lock);
@@ -179,7 +232,7 @@ static void *engine(void *arg)
 		if (work)
 			idle = 0;
 		else
-			rest(nic, &idle);
+			rest(nic, &idle, &since);
 	}
 	return NULL;
 }
@@ -205,35 +258,25 @@ static void pin(const struct nic *nic)
 }
 
 static int take_blocks(struct nic *nic, const struct loom_layout *layout, const struct loom_view *view,
-		       const struct loom_segments *segments, struct loom_error *err)
+		       struct loom_error *err)
 {
 	const struct loom_host *host = nic->host;
-	uint64_t bytes;
-	int visible = 0;
-	for (uint32_t i = 1; i < segments->count; i++)
-		if (segments->at[i] && (char *)view->global >= (char *)segments->at[i] &&
-		    (char *)view->global < (char *)segments->at[i] + segments->bytes[i])
-			visible = 1;
-	if (!visible)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "%s: the host does not see the memory that workers write triggers to: use a "
-				 "transport with host memory",
-				 nic->way->name);
 	nic->devices = layout->devices;
 	nic->workers = layout->workers;
 	for (uint32_t d = 0; d < layout->devices; d++)
 		nic->first_worker[d] = layout->device[d].first_worker;
 	nic->first_worker[layout->devices] = layout->workers;
-	nic->board = view->global;
-	nic->fifos = host->alloc(host, layout->devices * sizeof(*nic->fifos));
-	nic->cursor = host->alloc(host, layout->devices * sizeof(*nic->cursor));
+	for (uint32_t d = 0; d < layout->devices; d++)
+		nic->rings += rings_of(nic, &layout->device[d]);
+	nic->fifos = host->alloc(host, nic->rings * sizeof(*nic->fifos));
+	nic->cursor = host->alloc(host, nic->rings * sizeof(*nic->cursor));
 	nic->record = host->alloc(host, layout->workers * sizeof(*nic->record));
 	if (!nic->fifos || !nic->cursor || !nic->record)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", nic->way->name);
-	struct nic_board b = board_of(nic, layout, &bytes);
-	*nic->board = b;
-	for (uint32_t d = 0; d < layout->devices; d++)
-		nic->fifos[d] = (struct nic_fifo *)((char *)nic->board + b.fifo_at + d * b.fifo_bytes);
+	nic->shape = shape_of(nic, layout, &nic->bytes);
+	nic->base = view->global;
+	for (uint32_t r = 0; r < nic->rings; r++)
+		nic->fifos[r] = (struct nic_fifo *)(nic->base + nic->shape.fifo_at + r * nic->shape.fifo_bytes);
 	for (uint32_t w = 0; nic->way->has_record && w < layout->workers; w++)
 		nic->record[w] = view->worker[w];
 	return 0;
@@ -243,7 +286,7 @@ int nic_policy_start(void *self, const struct loom_layout *layout, const struct 
 		     const struct loom_segments *segments, struct loom_error *err)
 {
 	struct nic *nic = self;
-	int rc = nic->board ? 0 : take_blocks(nic, layout, view, segments, err);
+	int rc = nic->base ? 0 : take_blocks(nic, layout, view, err);
 	if (!rc && !nic->shared)
 		rc = fabric_share(nic->fabric, segments, err);
 	if (rc)
@@ -257,7 +300,7 @@ int nic_policy_start(void *self, const struct loom_layout *layout, const struct 
 	sigset_t all, old;
 	sigfillset(&all); /* signals are the host's */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int failed = pthread_create(&nic->thread, NULL, engine, nic);
+	int failed = thread_create(&nic->thread, engine, nic);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (failed)
 		return LOOM_FAIL(nic->host, err, LOOM_EUNAVAIL, "%s: cannot start its thread: %s",
@@ -279,6 +322,11 @@ void nic_policy_stop(void *self)
 }
 
 /* ---- what workloads call --------------------------------------------------------------------------- */
+
+int nic_policy_check(void *self, const struct loom_trigger_post *post, struct loom_error *err)
+{
+	return nic_check(self, post, err);
+}
 
 int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *id,
 		    struct loom_error *err)
@@ -323,7 +371,7 @@ int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
 	struct nic *nic = self;
 	uint64_t begin = nic->host->now_ns(nic->host);
-	for (uint32_t look = 0;; look++) {
+	for (;;) {
 		nic_lock(nic);
 		int over = nic->way->drained(nic) && nic_idle(nic), status = nic->status;
 		uint32_t flying = nic->flying - nic->receiving;
@@ -336,11 +384,19 @@ int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 			return LOOM_FAIL(nic->host, err, LOOM_ETIMEDOUT,
 					 "%s: %u operations are still under way after %.3g s", nic->way->name,
 					 flying, (double)timeout_ns / 1e9);
-		if (look < 1000)
-			sched_yield();
-		else
-			usleep(100);
+		loom_yield();
 	}
+}
+
+void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out)
+{
+	const struct nic *nic = self;
+	uint64_t gate = nic->shape.gate_at + device * sizeof(struct nic_gate);
+	*out = (struct loom_edge){.ended = gate + offsetof(struct nic_gate, ended),
+				  .begun = gate + offsetof(struct nic_gate, begun),
+				  .arrival = nic->shape.arrival_at + offsetof(struct nic_arrival, count),
+				  .stride = sizeof(struct nic_arrival),
+				  .by_stream = (uint32_t)nic->way->by_stream};
 }
 
 int nic_policy_room(void *self, uint32_t *posts)

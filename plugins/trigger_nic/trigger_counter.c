@@ -75,7 +75,7 @@ static int counter_post(struct nic *nic, const struct loom_trigger_post *what, u
 static uint64_t look(struct nic *nic, uint32_t tag)
 {
 	const struct trigger_counter *page =
-		(const struct trigger_counter *)((char *)nic->board + nic->board->extra_at);
+		(const struct trigger_counter *)(nic->base + nic->shape.extra_at);
 	/* Acquire: pairs with the release add in trigger_counter_fire. */
 	return __atomic_load_n(&page[tag].value, __ATOMIC_ACQUIRE);
 }
@@ -107,6 +107,7 @@ static int counter_drained(struct nic *nic)
 }
 
 static const struct nic_way counter = {.name = "trigger_counter",
+				       .adds = 1,
 				       .extra = counter_extra,
 				       .start = counter_start,
 				       .reset = counter_reset,

@@ -19,22 +19,23 @@ struct trigger_counter {
 
 LOOM_FN int trigger_counter_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 {
-	const struct nic_board *b = nic_board(c);
-	if (tag - 1 >= b->extra - 1 || count - 1 >= NIC_COUNT_MAX)
+	const struct nic_shape *s = nic_shape(c);
+	if (tag - 1 >= s->extra - 1 || count - 1 >= NIC_COUNT_MAX)
 		return LOOM_EINVAL;
-	struct trigger_counter *page = (struct trigger_counter *)nic_at(b, b->extra_at);
+	struct trigger_counter *page = (struct trigger_counter *)nic_at(c, s->extra_at);
+	struct loom_peers peers = loom_peers(tag);
+	uint64_t sum = loom_peers_sum(peers, count);
 	/* Release: pairs with the NIC's acquire in trigger_counter_poll; the payload is before it. An
 	 * add by another worker in between carries on its release sequence. */
-	loom_fetch_add_release_sys(&page[tag].value, (uint64_t)count);
+	if (loom_peers_lead(peers))
+		loom_fetch_add_release_sys(&page[tag].value, sum);
 	return 0;
 }
 
-LOOM_FN int trigger_counter_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)
-{
-	(void)c, (void)tag, (void)argument; /* a counter has no room for it */
-	return LOOM_ENOTSUP;
-}
+/* A counter has no room for an argument. */
+NIC_NO_ARGUMENT(trigger_counter)
 
+NIC_RELAXED_IS_ORDERED(trigger_counter)
 NIC_READS(trigger_counter)
 NIC_AT_ONCE(trigger_counter)
 

@@ -12,6 +12,12 @@ static int gds_post(struct nic *nic, const struct loom_trigger_post *what, uint6
 			     0;
 }
 
+/* Kernels that the device launches end at the gate; those that are modelled push their records. */
+static uint32_t gds_poll(struct nic *nic)
+{
+	return nic_poll_gates(nic) + nic_poll_fifo(nic);
+}
+
 /* The sample has ended, which ends the kernel too. */
 static int gds_drained(struct nic *nic)
 {
@@ -21,8 +27,10 @@ static int gds_drained(struct nic *nic)
 static const struct nic_way gds = {.name = "trigger_gds",
 				   .has_fifo = 1,
 				   .has_record = 1,
+				   .by_stream = 1,
 				   .post = gds_post,
-				   .poll = nic_poll_fifo,
+				   .poll = gds_poll,
 				   .drained = gds_drained};
 
-NIC_PLUGIN(trigger_gds, "GPUDirect Async: ready operations, rung for when a kernel has ended", gds)
+NIC_PLUGIN(trigger_gds, "GPUDirect Async: ready operations, rung for when a kernel has ended", gds,
+	   .edge = nic_policy_edge)

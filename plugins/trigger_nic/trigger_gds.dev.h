@@ -10,47 +10,43 @@
 
 LOOM_FN int trigger_gds_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 {
-	if (tag - 1 >= LOOM_TAG_MAX || count - 1 >= NIC_COUNT_MAX)
+	if (!nic_may_fire(tag, count))
 		return LOOM_EINVAL;
 	return nic_record(c, nic_word(tag, count));
 }
 
-LOOM_FN int trigger_gds_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)
-{
-	(void)c, (void)tag, (void)argument; /* the stream was written before the kernel ran */
-	return LOOM_ENOTSUP;
-}
+/* The stream was written before the kernel ran. */
+NIC_NO_ARGUMENT(trigger_gds)
 
-/* The front end: what the workers of this device noted goes to the NIC. */
-LOOM_FN int trigger_gds_ring(struct loom_ctx *c)
+/* The front end: what the workers of this device noted goes to the NIC. The lanes share it, because each look at a
+ * record may take a round trip to the host's memory. */
+LOOM_FN void trigger_gds_ring(struct loom_ctx *c)
 {
-	const struct nic_board *b = nic_board(c);
+	uint64_t most = nic_shape(c)->recorded;
 	int rc = 0;
-	for (uint32_t w = c->first; w < c->first + c->count; w++) {
+	for (uint32_t w = c->first + c->lane; w < c->first + c->count; w += c->lanes) {
 		struct nic_record *r = (struct nic_record *)loom_public(c, LOOM_TRIGGER, w);
-		uint64_t n = r->fires < b->recorded ? r->fires : b->recorded;
+		uint64_t n = r->fires < most ? r->fires : most;
+		/* A push fails only when the run is stopped, which all will see. */
 		for (uint64_t i = 0; i < n && !rc; i++)
-			rc = nic_push(c, ((uint64_t *)(r + 1))[i], 0);
+			rc = nic_push(c, ((uint64_t *)(r + 1))[i], 0, 1);
 		r->fires = 0; /* the workers wait */
 	}
-	return rc;
+	loom_barrier_lanes(c);
 }
 
 LOOM_FN int trigger_gds_boundary(struct loom_ctx *c)
 {
 	uint64_t kernel = 0;
-	if (nic_kernel_end(c, &kernel)) {
-		trigger_gds_ring(c); /* fails only when the run is stopped, which all will see */
-		nic_kernel_begin(c, kernel);
+	if (loom_from_lane0(c, (uint64_t)nic_kernel_end(c, &kernel))) {
+		trigger_gds_ring(c);
+		if (c->lane == 0)
+			nic_kernel_begin(c, kernel);
 	}
 	return nic_kernel_await(c, kernel);
 }
 
-LOOM_FN int trigger_gds_deliver(struct loom_ctx *c)
-{
-	return trigger_gds_boundary(c);
-}
-
 NIC_READS(trigger_gds)
+NIC_AT_END(trigger_gds)
 
 #endif

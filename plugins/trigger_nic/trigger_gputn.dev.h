@@ -9,16 +9,23 @@
 
 LOOM_FN int trigger_gputn_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 {
-	if (tag - 1 >= LOOM_TAG_MAX || count - 1 >= NIC_COUNT_MAX)
+	if (!nic_may_fire(tag, count))
 		return LOOM_EINVAL;
-	return nic_push(c, nic_word(tag, count), 0);
+	return nic_fire(c, tag, count, 1);
+}
+
+LOOM_FN int trigger_gputn_fire_relaxed(struct loom_ctx *c, uint64_t tag, uint32_t count)
+{
+	if (!nic_may_fire(tag, count))
+		return LOOM_EINVAL;
+	return nic_fire(c, tag, count, 0);
 }
 
 LOOM_FN int trigger_gputn_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)
 {
 	if (tag - 1 >= LOOM_TAG_MAX)
 		return LOOM_EINVAL;
-	return nic_push(c, nic_word(tag, 1) | 2, argument);
+	return nic_push(c, nic_word(tag, 1) | 2, argument, 1);
 }
 
 NIC_READS(trigger_gputn)

@@ -10,24 +10,20 @@
 
 LOOM_FN int trigger_hdn_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 {
-	if (tag - 1 >= LOOM_TAG_MAX || count - 1 >= NIC_COUNT_MAX)
+	if (!nic_may_fire(tag, count))
 		return LOOM_EINVAL;
 	return nic_record(c, nic_word(tag, count));
 }
 
-LOOM_FN int trigger_hdn_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)
-{
-	(void)c, (void)tag, (void)argument; /* the host knows nothing of it */
-	return LOOM_ENOTSUP;
-}
+/* The host knows nothing of an argument. */
+NIC_NO_ARGUMENT(trigger_hdn)
 
 LOOM_FN int trigger_hdn_boundary(struct loom_ctx *c)
 {
 	uint64_t kernel = 0;
 	if (nic_kernel_end(c, &kernel)) {
-		const struct nic_board *b = nic_board(c);
-		struct nic_gate *g = (struct nic_gate *)nic_at(b, b->gate_at) + c->device;
-		/* Release: pairs with the host's acquire in hdn_poll. */
+		struct nic_gate *g = (struct nic_gate *)nic_at(c, nic_shape(c)->gate_at) + c->device;
+		/* Release: pairs with the host's acquire in nic_poll_gates. */
 		loom_store_release_sys(&g->ended, kernel + 1);
 		/* Acquire: pairs with the host's release; it has taken the records. */
 		while (loom_load_acquire_sys(&g->begun) != kernel + 1 && !loom_stopped(c))
@@ -37,11 +33,7 @@ LOOM_FN int trigger_hdn_boundary(struct loom_ctx *c)
 	return nic_kernel_await(c, kernel);
 }
 
-LOOM_FN int trigger_hdn_deliver(struct loom_ctx *c)
-{
-	return trigger_hdn_boundary(c);
-}
-
 NIC_READS(trigger_hdn)
+NIC_AT_END(trigger_hdn)
 
 #endif

@@ -10,17 +10,15 @@
 
 LOOM_FN int trigger_ofi_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 {
-	if (tag - 1 >= LOOM_TAG_MAX || count - 1 >= NIC_COUNT_MAX)
+	if (!nic_may_fire(tag, count))
 		return LOOM_EINVAL;
-	return nic_push(c, nic_word(tag, count), 0);
+	return nic_fire(c, tag, count, 1);
 }
 
-LOOM_FN int trigger_ofi_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)
-{
-	(void)c, (void)tag, (void)argument; /* the provider's work is fixed when it is posted */
-	return LOOM_ENOTSUP;
-}
+/* The provider's work is fixed when it is posted. */
+NIC_NO_ARGUMENT(trigger_ofi)
 
+NIC_RELAXED_IS_ORDERED(trigger_ofi)
 NIC_READS(trigger_ofi)
 NIC_AT_ONCE(trigger_ofi)
 

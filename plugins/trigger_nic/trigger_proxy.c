@@ -16,12 +16,12 @@ struct proxy {
 
 static struct proxy_entry *table(const struct nic *nic)
 {
-	return (struct proxy_entry *)((char *)nic->board + nic->board->extra_at);
+	return (struct proxy_entry *)(nic->base + nic->shape.extra_at);
 }
 
 static struct proxy_ring *ring(const struct nic *nic, uint32_t device)
 {
-	return (struct proxy_ring *)((char *)(table(nic) + nic->board->extra) +
+	return (struct proxy_ring *)((char *)(table(nic) + nic->shape.extra) +
 				     device * proxy_ring_bytes(nic->fifo));
 }
 
@@ -41,8 +41,6 @@ static int proxy_start(struct nic *nic, struct loom_error *err)
 static void proxy_reset(struct nic *nic)
 {
 	((struct proxy *)nic->own)->held = 0;
-	for (uint32_t d = 0; d < nic->devices; d++)
-		ring(nic, d)->entries = nic->fifo;
 }
 
 /* ---- what devices build from -------------------------------------------------------------------------- */

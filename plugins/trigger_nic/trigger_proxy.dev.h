@@ -35,8 +35,7 @@ struct proxy_entry {
 /* Then one ring a device. */
 struct proxy_ring {
 	uint64_t tail;
-	uint64_t entries; /* a power of two */
-	uint64_t pad[6];
+	uint64_t pad[7];
 };
 
 LOOM_FN uint64_t proxy_ring_bytes(uint64_t entries)
@@ -51,12 +50,13 @@ LOOM_FN uint64_t proxy_hash(uint64_t tag)
 }
 
 /* What the host knows of the tag, into word[0 .. PROXY_BUILT - 1]. */
-LOOM_FN void proxy_look(const struct nic_board *b, uint64_t tag, uint64_t *word)
+LOOM_FN void proxy_look(const struct loom_ctx *c, uint64_t tag, uint64_t *word)
 {
-	struct proxy_entry *table = (struct proxy_entry *)nic_at(b, b->extra_at);
+	const struct nic_shape *s = nic_shape(c);
+	struct proxy_entry *table = (struct proxy_entry *)nic_at(c, s->extra_at);
 	word[PROXY_ID] = 0;
-	for (uint64_t i = proxy_hash(tag), n = 0; n < b->extra; i++, n++) {
-		struct proxy_entry *e = &table[i & (b->extra - 1)];
+	for (uint64_t i = proxy_hash(tag), n = 0; n < s->extra; i++, n++) {
+		struct proxy_entry *e = &table[i & (s->extra - 1)];
 		/* Acquire: pairs with the host's release of the tag. */
 		uint64_t have = loom_load_acquire_sys(&e->tag);
 		if (!have)
@@ -89,30 +89,29 @@ LOOM_FN void proxy_apply(uint64_t *word, uint64_t argument)
 
 LOOM_FN int proxy_send(struct loom_ctx *c, uint64_t trigger, uint64_t argument)
 {
-	const struct nic_board *b = nic_board(c);
-	uint64_t rings = b->extra_at + b->extra * sizeof(struct proxy_entry);
-	struct proxy_ring *first = (struct proxy_ring *)nic_at(b, rings);
+	const struct nic_shape *s = nic_shape(c);
+	uint64_t rings = s->extra_at + s->extra * sizeof(struct proxy_entry);
 	struct proxy_ring *r =
-		(struct proxy_ring *)((char *)first + c->device * proxy_ring_bytes(first->entries));
+		(struct proxy_ring *)nic_at(c, rings + c->device * proxy_ring_bytes(s->entries));
 	uint64_t word[PROXY_BUILT], n;
-	proxy_look(b, trigger >> 16, word);
+	proxy_look(c, trigger >> 16, word);
 	if (trigger & 2 && word[PROXY_ID])
 		proxy_apply(word, argument);
-	int rc = nic_take_slot(c, (struct nic_fifo *)r, (uint32_t)r->entries, &n);
+	int rc = nic_take_slot(c, &r->tail, s->entries, &n);
 	if (rc)
 		return rc;
-	uint64_t *to = (uint64_t *)(r + 1) + (n & (r->entries - 1)) * PROXY_WORDS;
+	uint64_t *to = (uint64_t *)(r + 1) + (n & (s->entries - 1)) * PROXY_WORDS;
 	for (uint32_t k = 0; k < PROXY_BUILT; k++)
 		to[k] = word[k];
 	to[PROXY_ARGUMENT] = argument;
 	/* Release: pairs with the host's acquire; the descriptor and the payload are before it. */
-	loom_store_release_sys(&to[PROXY_COMMIT], trigger | nic_lap(n, (uint32_t)r->entries));
+	loom_store_release_sys(&to[PROXY_COMMIT], trigger | nic_lap(n, s->entries));
 	return 0;
 }
 
 LOOM_FN int trigger_proxy_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 {
-	if (tag - 1 >= LOOM_TAG_MAX || count - 1 >= NIC_COUNT_MAX)
+	if (!nic_may_fire(tag, count))
 		return LOOM_EINVAL;
 	return proxy_send(c, nic_word(tag, count), 0);
 }
@@ -124,6 +123,7 @@ LOOM_FN int trigger_proxy_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t a
 	return proxy_send(c, nic_word(tag, 1) | 2, argument);
 }
 
+NIC_RELAXED_IS_ORDERED(trigger_proxy)
 NIC_READS(trigger_proxy)
 NIC_AT_ONCE(trigger_proxy)
 

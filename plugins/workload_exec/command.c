@@ -97,12 +97,7 @@ static int find_program(const struct instance *x, struct request *r, struct loom
 static int read_cores(const struct instance *x, struct request *r, struct loom_error *err)
 {
 	const char *s = x->options->cores;
-	if (!s || !*s) /* of this thread, which no device has pinned */
-		return sched_getaffinity(0, sizeof(r->cpus), (cpu_set_t *)(void *)r->cpus)
-			       ? LOOM_FAIL(x->host, err, LOOM_EUNAVAIL, "exec: cannot tell its cores: %s",
-					   strerror(errno))
-			       : 0;
-	while (*s) {
+	while (s && *s) {
 		char *end;
 		unsigned long from = strtoul(s, &end, 10), to = from;
 		if (end != s && *end == '-') {
@@ -111,7 +106,7 @@ static int read_cores(const struct instance *x, struct request *r, struct loom_e
 		}
 		if (end == s || to < from || to >= EXEC_CPUS || (*end && *end != ','))
 			return LOOM_FAIL(x->host, err, LOOM_EINVAL,
-					 "exec: [workload.exec] cores = %s is no list as in 0-3,8",
+					 "cores = %s is no list as in 0-3,8",
 					 x->options->cores);
 		for (; from <= to; from++)
 			CPU_SET_S(from, sizeof(r->cpus), (cpu_set_t *)(void *)r->cpus);
@@ -120,7 +115,7 @@ static int read_cores(const struct instance *x, struct request *r, struct loom_e
 	return 0;
 }
 
-int command_read(const struct instance *x, struct request *r, struct loom_error *err)
+int command_split(const struct instance *x, struct request *r, struct loom_error *err)
 {
 	const struct options *o = x->options;
 	struct words w = {.r = r};
@@ -128,7 +123,7 @@ int command_read(const struct instance *x, struct request *r, struct loom_error 
 	r->timeout_ns = o->timeout;
 	if (o->directory && snprintf(r->directory, sizeof(r->directory), "%s", o->directory) >=
 				    (int)sizeof(r->directory))
-		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "exec: [workload.exec] directory is too long");
+		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "directory: its name is too long");
 	if (o->shell) {
 		const char *const args[] = {"/bin/sh", "-c", o->command};
 		for (int i = 0; i < 3; i++) {
@@ -142,7 +137,18 @@ int command_read(const struct instance *x, struct request *r, struct loom_error 
 		fault = split(o->command, &w);
 	}
 	if (fault)
-		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "exec: [workload.exec] command: %s", fault);
-	int code = find_program(x, r, err);
-	return code ? code : read_cores(x, r, err);
+		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "command: %s", fault);
+	return read_cores(x, r, err);
+}
+
+int command_read(const struct instance *x, struct request *r, struct loom_error *err)
+{
+	const char *cores = x->options->cores;
+	int code = command_split(x, r, err);
+	if (!code)
+		code = find_program(x, r, err);
+	/* Else those of this thread, which no device has pinned. */
+	if (!code && !(cores && *cores) && sched_getaffinity(0, sizeof(r->cpus), (cpu_set_t *)(void *)r->cpus))
+		code = LOOM_FAIL(x->host, err, LOOM_EUNAVAIL, "exec: cannot tell its cores: %s", strerror(errno));
+	return code;
 }

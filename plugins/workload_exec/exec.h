@@ -59,12 +59,15 @@ struct block {
 };
 
 /* command.c: options into a request, or why not. */
+/* What needs nothing but the options: arguments, folder, cores. */
+int command_split(const struct instance *x, struct request *r, struct loom_error *err);
 int command_read(const struct instance *x, struct request *r, struct loom_error *err);
 
 /* child.c: the device half: worker 0 runs the program, all others do nothing. */
 void exec_kernel(struct loom_ctx *c);
 
-/* figures.c: the metrics of the last line of JSON into the report; checks `expect`. */
+/* figures.c: whether `expect` is of the right form; the metrics of the last line of JSON into the report; checks `expect`. */
+int figures_check(const struct instance *x, struct loom_error *err);
 int figures_add(const struct instance *x, const struct answer *a, struct loom_report *report,
 		struct loom_error *err);
 /* The kept end of a stream as a string of `room` bytes (NUL included). */

@@ -40,6 +40,15 @@ static void destroy(void *self)
 	host->free(host, x);
 }
 
+static int check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	struct request *r = host->alloc(host, sizeof(*r));
+	const struct instance x = {.host = host, .options = opts, .request = r};
+	int code = r ? command_split(&x, r, err) : LOOM_FAIL(host, err, LOOM_ENOMEM, "exec: out of memory");
+	host->free(host, r);
+	return code ? code : figures_check(&x, err);
+}
+
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	struct instance *x = host->alloc(host, sizeof(*x));
@@ -145,4 +154,4 @@ static const struct loom_device_code dev = {.size = sizeof(dev), .cpu = &table};
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_exec", "1.0.0", "Apache-2.0",
 		   "an external program: its time, its exit status and the figures that it prints",
-		   .opts = rows, .opts_size = sizeof(struct options), .ops = &ops, .dev = &dev)
+		   .opts = rows, .opts_size = sizeof(struct options), .check = check, .ops = &ops, .dev = &dev)

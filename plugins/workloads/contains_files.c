@@ -96,7 +96,7 @@ static int scan_folder(const struct loom_host *host, const struct contains_opts 
 	if (rc)
 		return no_memory(host, err);
 	if (!list->count)
-		return LOOM_FAIL(host, err, LOOM_ENOENT, "contains: no file in %s is called %s",
+		return LOOM_FAIL(host, err, LOOM_ENOENT, "contains: no file in %s is called as glob = %s says",
 				 o->path, o->glob);
 	return 0;
 }

@@ -3,7 +3,7 @@
 #ifndef WORKLOAD_MEMSET_HOST_H
 #define WORKLOAD_MEMSET_HOST_H
 
-#include "host.h"
+#include "../shared/workload/host.h"
 
 #define POISON (~0ull)
 #define MEMSET_TWICE (~0ull - 1)
@@ -92,14 +92,15 @@ static int memset_verify(void *self, const struct loom_layout *layout, const str
 {
 	const struct workload *w = self;
 	uint64_t n = memset_count(self, layout), wrong = 0, first = 0;
-	(void)report;
 	for (uint64_t x = n; x-- > 0;)
 		if (memset_written(layout, view, x) != x) {
 			wrong++;
 			first = x;
 		}
-	if (!wrong)
+	if (!wrong) {
+		w->host->metric(w->host, report, "bytes", "B", LOOM_BETTER_NONE, (double)n * sizeof(uint64_t));
 		return 0;
+	}
 	uint64_t value = memset_written(layout, view, first);
 	return LOOM_FAIL(w->host, err, LOOM_EWRONG,
 			 "memset: %llu of %llu slots are wrong; the first is slot %llu, which holds %#llx%s",
@@ -119,6 +120,7 @@ static const struct loom_workload_ops memset_ops = {
 	.task_count = memset_count,
 	.tasks = memset_tasks,
 	.verify = memset_verify,
+	.work = "bytes",
 };
 
 #endif

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 # -I$D: where the assembler finds the device code that is embedded (.incbin).
-PLUGINS += workload_memset workload_memset_loop workload_contains workload_fib workload_uts
+PLUGINS += workload_memset workload_memset_loop workload_contains workload_fib workload_uts \
+  workload_cholesky workload_synthetic
 workload_memset_SRC := $D/workload_memset.c
 workload_memset_CFLAGS := -I$D
 workload_memset_loop_SRC := $D/workload_memset_loop.c
 workload_memset_loop_CFLAGS := -I$D
 workload_fib_SRC := $D/workload_fib.c
 workload_fib_CFLAGS := -I$D
+workload_synthetic_SRC := $D/workload_synthetic.c
+workload_synthetic_CFLAGS := -I$D
+workload_cholesky_SRC := $(addprefix $D/,workload_cholesky.c cholesky_matrix.c cholesky_blas.c)
+workload_cholesky_CFLAGS := -I$D
+workload_cholesky_LIBS := -lm -ldl
 workload_uts_SRC := $D/workload_uts.c $D/uts_trees.c
 # Packing words into vectors makes SHA-1 load 8 bytes across two stores of 4, which stalls once a node.
 workload_uts_CFLAGS := -I$D -fno-tree-slp-vectorize
@@ -14,4 +20,4 @@ workload_uts_LIBS := -lm
 workload_contains_SRC := $D/workload_contains.c $D/contains_files.c $D/contains_read.c
 workload_contains_CFLAGS := -I$D
 workload_contains_LIBS := -lz
-TEST_LIBS_test_workloads := -lz
+TEST_LIBS_test_workloads := -lz -lm -ldl

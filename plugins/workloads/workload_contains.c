@@ -3,7 +3,7 @@
  * Host half. */
 #include "workload_contains.dev.h"
 #include "contains.h"
-#include "host.h"
+#include "../shared/workload/host.h"
 
 #include <stdlib.h>
 
@@ -68,16 +68,20 @@ static int load_ahead(struct contains *w, struct loom_error *err)
 	return code;
 }
 
+static int contains_check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct contains_opts *o = opts;
+	size_t n = strlen(o->word);
+	if (n < 1 || n > WORD_MOST)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "word has %zu bytes: must be from 1 to %u", n, WORD_MOST);
+	return 0;
+}
+
 static int contains_create(const struct loom_host *host, const void *opts, void **self,
 			   struct loom_error *err)
 {
 	const struct contains_opts *o = opts;
-	size_t n = strlen(o->word);
 	void *made = NULL;
-	if (n < 1 || n > WORD_MOST)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "contains: word has %zu bytes: must be from 1 to %u", n,
-				 WORD_MOST);
 	int rc = workload_create(host, opts, sizeof(struct contains), &made, err);
 	if (rc)
 		return rc;
@@ -301,6 +305,7 @@ static const struct loom_workload_ops contains_ops = {
 	.task_count = contains_count,
 	.tasks = contains_tasks,
 	.verify = contains_verify,
+	.work = "documents",
 };
 
 /* By load. */
@@ -314,4 +319,4 @@ WORKLOAD_CODE(workload_contains, contains_entries);
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_contains", "0.1.0", "Apache-2.0",
 		   "How many documents contain a word: real files, tasks of very different size",
 		   .opts = contains_rows, .opts_size = sizeof(struct contains_opts),
-		   .ops = &contains_ops, .dev = &workload_contains_code)
+		   .check = contains_check, .ops = &contains_ops, .dev = &workload_contains_code)

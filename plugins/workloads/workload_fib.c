@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "workload_fib.dev.h"
-#include "host.h"
+#include "../shared/workload/host.h"
 
 enum { MODE_SPAWN, MODE_JOIN };
 static const char *const fib_modes[] = {"spawn", "join", NULL};
@@ -140,6 +140,7 @@ static const struct loom_workload_ops fib_ops = {
 	.task_count = fib_count,
 	.tasks = fib_tasks,
 	.verify = fib_verify,
+	.work = "tasks",
 	.explain = fib_explain,
 	.constants = fib_constants,
 };

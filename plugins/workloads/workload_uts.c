@@ -5,7 +5,7 @@
 /* Called from several places: the digest's code is in this function, and not behind it. */
 #define UTS_CHILD_FN static __attribute__((noinline))
 #include "workload_uts.dev.h"
-#include "host.h"
+#include "../shared/workload/host.h"
 #include "uts_trees.h"
 
 _Static_assert(sizeof(struct uts_node) == 24, "a node fits into three parameters");
@@ -69,22 +69,21 @@ struct uts {
 	int counted; /* `expect` is valid */
 };
 
-static int uts_custom(struct uts *u, const struct uts_opts *o, struct loom_error *err)
+static const struct uts_known *uts_find(const struct uts_opts *o)
 {
-	u->p = (struct uts_params){.type = (enum uts_type)o->type,
-				   .shape = (enum uts_shape)o->shape,
-				   .b0 = o->b0,
-				   .seed = o->seed,
-				   .depth = o->depth,
-				   .q = o->q,
-				   .m = o->m,
-				   .shift = o->shift};
-	if (u->p.type != UTS_GEOMETRIC && u->p.q * u->p.m >= 1)
-		return LOOM_FAIL(
-			u->base.host, err, LOOM_EINVAL,
-			"uts: q = %g times m = %u is %g: such a tree does not end; make it "
-			"smaller than 1",
-			u->p.q, u->p.m, u->p.q * u->p.m);
+	const struct uts_known *k = uts_known;
+	while (k->name && strcmp(k->name, trees[o->tree]))
+		k++;
+	return k->name ? k : NULL;
+}
+
+static int uts_check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct uts_opts *o = opts;
+	if (!uts_find(o) && o->type != UTS_GEOMETRIC && o->q * o->m >= 1)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "q = %g times m = %u is %g: such a tree does not end; make it smaller than 1", o->q,
+				 o->m, o->q * o->m);
 	return 0;
 }
 
@@ -99,19 +98,22 @@ static int uts_create(const struct loom_host *host, const void *opts, void **sel
 	struct uts *u = made;
 	u->create = o->create;
 	u->keep = o->keep;
-	for (const struct uts_known *k = uts_known; k->name; k++)
-		if (!strcmp(k->name, trees[o->tree])) {
-			u->p = k->p;
-			u->expect = *k;
-			u->counted = 1;
-		}
-	if (!u->counted)
-		rc = uts_custom(u, o, err);
-	if (rc)
-		workload_destroy(u);
-	else
-		*self = u;
-	return rc;
+	const struct uts_known *k = uts_find(o);
+	u->p = (struct uts_params){.type = (enum uts_type)o->type,
+				   .shape = (enum uts_shape)o->shape,
+				   .b0 = o->b0,
+				   .seed = o->seed,
+				   .depth = o->depth,
+				   .q = o->q,
+				   .m = o->m,
+				   .shift = o->shift};
+	if (k) {
+		u->p = k->p;
+		u->expect = *k;
+		u->counted = 1;
+	}
+	*self = u;
+	return 0;
 }
 
 static uint64_t uts_bytes(const struct uts *u)
@@ -231,6 +233,7 @@ static const struct loom_workload_ops uts_ops = {
 	.task_count = uts_task_count,
 	.tasks = uts_tasks,
 	.verify = uts_verify,
+	.work = "nodes",
 };
 
 static const struct loom_task_entry uts_entries[] = {{"workload_uts_task", workload_uts_task}};
@@ -240,5 +243,5 @@ WORKLOAD_CODE(workload_uts, uts_entries);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_uts", "0.1.0", "Apache-2.0",
 		   "Unbalanced Tree Search: counts the nodes of a tree that unfolds from SHA-1",
-		   .opts = uts_options, .opts_size = sizeof(struct uts_opts), .ops = &uts_ops,
+		   .opts = uts_options, .opts_size = sizeof(struct uts_opts), .check = uts_check, .ops = &uts_ops,
 		   .dev = &workload_uts_code)

@@ -30,14 +30,12 @@ struct bfs {
 	uint64_t *first, most;
 };
 
-static int reference(struct bfs *s)
+static int reference(struct ex *x, struct bfs *s)
 {
-	uint32_t *queue = malloc(4 * (s->g.n + 1ull)), head = 0, tail = 0;
-	s->want = malloc(4 * (s->g.n + 1ull));
-	if (!queue || !s->want) {
-		free(queue);
+	uint32_t *queue = ex_room(x, s->g.n + 1ull, 4), head = 0, tail = 0;
+	s->want = ex_room(x, s->g.n + 1ull, 4);
+	if (!queue || !s->want)
 		return -1;
-	}
 	memset(s->want, 0xff, 4ull * s->g.n);
 	s->want[0] = 0;
 	queue[tail++] = 0;
@@ -50,14 +48,13 @@ static int reference(struct bfs *s)
 				queue[tail++] = s->g.column[e];
 			}
 	}
-	free(queue);
 	return 0;
 }
 
 /* The most edges from one worker's vertices to another's: no bucket can get more in one level. */
-static int find_most(struct bfs *s, uint32_t workers)
+static int find_most(struct ex *x, struct bfs *s, uint32_t workers)
 {
-	uint64_t *edges = calloc(workers, 8);
+	uint64_t *edges = ex_room(x, workers, 8);
 	if (!edges)
 		return -1;
 	s->most = 1;
@@ -73,36 +70,37 @@ static int find_most(struct bfs *s, uint32_t workers)
 				s->most = ++edges[to] > s->most ? edges[to] : s->most;
 			}
 	}
-	free(edges);
 	return 0;
 }
 
-static int load(struct ex *x, struct bfs *s, struct loom_error *err)
+static int load(struct ex *x, struct bfs *s)
 {
 	int rc = x->o->extra[0] ? bfs_packages(&s->g, x->o->path) : bfs_rmat(&s->g, x->o->size, x->seed);
+	x->room[x->rooms++] = s->g.row;
+	x->room[x->rooms++] = s->g.column;
 	if (rc == -2 || rc == -3)
-		return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL,
+		return LOOM_FAIL(x->host, x->err, LOOM_EUNAVAIL,
 				 "workload_bfs: %s %s: name a dpkg status file with path =, or say graph = rmat",
 				 x->o->path, rc == -2 ? "cannot be read" : "has no packages");
-	return rc ? LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_bfs: out of memory") : 0;
+	return rc ? EX_NO_ROOM : 0;
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct bfs *s = x->own;
 	uint32_t workers = layout->workers, words = (workers + 63) / 64;
 	if (workers > MOST_WORKERS)
-		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "workload_bfs: at most %d workers", MOST_WORKERS);
-	int rc = load(x, s, err);
+		return LOOM_FAIL(x->host, x->err, LOOM_EINVAL, "workload_bfs: at most %d workers", MOST_WORKERS);
+	int rc = load(x, s);
 	if (rc)
 		return rc;
-	s->first = malloc(8 * (workers + 1ull));
-	if (!s->first || reference(s))
-		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_bfs: out of memory");
+	s->first = ex_room(x, workers + 1ull, 8);
+	if (!s->first || reference(x, s))
+		return EX_NO_ROOM;
 	for (uint32_t w = 0; w <= workers; w++)
 		s->first[w] = ex_share(s->g.n, w, workers);
-	if (find_most(s, workers))
-		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_bfs: out of memory");
+	if (find_most(x, s, workers))
+		return EX_NO_ROOM;
 	for (uint32_t d = 0; d < layout->devices; d++)
 		ex_channel(x, LOOM_ANY_DEVICE, d, layout->device[d].workers * workers, 1, 4 * (s->most + 2));
 	x->head.param[BFS_GATHER] =
@@ -121,7 +119,7 @@ static int plan(struct ex *x, const struct loom_layout *layout, struct loom_erro
 	ex_array(x, BFS_MANIFEST, 8ull * workers * (words + 1) + 8ull * (workers * words + 1));
 	ex_array(x, BFS_FIRST, 8 * (workers + 1ull));
 	ex_array(x, BFS_USED, 8ull * workers * workers);
-	ex_array(x, BFS_PLACES, workers * sizeof(struct bfs_place));
+	ex_array(x, BFS_PLACES, workers * sizeof(struct ex_place));
 	return 0;
 }
 
@@ -129,7 +127,6 @@ static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layou
 {
 	const struct bfs *s = x->own;
 	uint32_t workers = layout->workers, *bucket = ex_of(h, BFS_BUCKETS);
-	struct bfs_place *place = ex_of(h, BFS_PLACES);
 	memcpy(ex_of(h, BFS_ROWS), s->g.row, 4 * (s->g.n + 1ull));
 	memcpy(ex_of(h, BFS_COLUMNS), s->g.column, 4ull * s->g.row[s->g.n]);
 	memset(ex_of(h, BFS_LEVEL), 0xff, 4ull * s->g.n);
@@ -137,11 +134,7 @@ static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layou
 	memcpy(ex_of(h, BFS_FIRST), s->first, 8 * (workers + 1ull));
 	for (uint64_t i = 0; i < (uint64_t)workers * workers; i++)
 		bucket[i * (s->most + 2)] = 0;
-	for (uint32_t w = 0; w < workers; w++) {
-		uint32_t d = ex_device_of(layout, w);
-		place[w] = (struct bfs_place){d, w - layout->device[d].first_worker,
-					      layout->device[d].workers, 0};
-	}
+	ex_places(h, BFS_PLACES, layout);
 	return 0;
 }
 
@@ -160,15 +153,7 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 	return 0;
 }
 
-static void finish(struct ex *x)
-{
-	struct bfs *s = x->own;
-	bfs_graph_free(&s->g);
-	free(s->want);
-	free(s->first);
-}
-
 static const struct ex_app app = {.name = "bfs", .bytes = sizeof(struct bfs), .plan = plan, .fill = fill,
-				  .check = check, .finish = finish};
+				  .check = check};
 
-EX_PLUGIN(bfs, app, rows, "G_BFS: breadth-first search (probabilistic, random)", "")
+EX_PLUGIN(bfs, app, rows, "vertices", "G_BFS: breadth-first search (probabilistic, random)", "")

@@ -16,10 +16,6 @@ enum { BFS_N = 0, BFS_ROOM, BFS_WORDS, BFS_GATHER };
 
 /* The bucket from worker f to worker t is a channel item: on t's device, in slot place[t] * workers + f. Both
  * sides count how many they have exchanged (BFS_USED), since most levels have none. */
-struct bfs_place {
-	uint32_t device, place, count, pad; /* of a worker: its device, number there, workers there */
-};
-
 /* A bucket: how many, and the vertices. */
 LOOM_FN uint32_t *bfs_bucket(const struct loom_ctx *c, uint32_t to)
 {
@@ -30,7 +26,7 @@ LOOM_FN uint32_t *bfs_bucket(const struct loom_ctx *c, uint32_t to)
 
 LOOM_FN uint32_t bfs_tag(const struct loom_ctx *c, uint32_t from, uint32_t to, uint32_t used)
 {
-	const struct bfs_place *p = (const struct bfs_place *)ex_at(c, BFS_PLACES) + to;
+	const struct ex_place *p = (const struct ex_place *)ex_at(c, BFS_PLACES) + to;
 	return used * p->count * c->workers + p->place * c->workers + from;
 }
 
@@ -124,7 +120,7 @@ LOOM_FN int bfs_agree(struct loom_ctx *c, uint32_t turn, const uint64_t *mine, c
 LOOM_FN int bfs_swap(struct loom_ctx *c, const uint64_t *senders, uint32_t *next, uint32_t *count,
 		     uint32_t depth, uint64_t *manifest)
 {
-	const struct bfs_place *place = (const struct bfs_place *)ex_at(c, BFS_PLACES);
+	const struct ex_place *place = (const struct ex_place *)ex_at(c, BFS_PLACES);
 	uint32_t *sent = (uint32_t *)ex_at(c, BFS_USED) + 2ull * c->worker * c->workers;
 	uint32_t *got = sent + c->workers, *level = (uint32_t *)ex_at(c, BFS_LEVEL);
 	for (uint32_t to = 0; to < c->workers; to++) {

@@ -173,10 +173,3 @@ int bfs_packages(struct bfs_graph *g, const char *path)
 	free(e.end);
 	return rc;
 }
-
-void bfs_graph_free(struct bfs_graph *g)
-{
-	free(g->row);
-	free(g->column);
-	*g = (struct bfs_graph){0};
-}

@@ -16,6 +16,5 @@ int bfs_rmat(struct bfs_graph *g, uint32_t scale, uint64_t seed);
 /* From a file in the format of dpkg's status file: 0, -1: out of memory, -2: cannot be read, -3: no packages
  * in it. */
 int bfs_packages(struct bfs_graph *g, const char *path);
-void bfs_graph_free(struct bfs_graph *g);
 
 #endif

@@ -25,17 +25,17 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct bs *s = x->own;
 	uint64_t m = x->o->size, seed = x->seed;
 	for (s->ranks = 1; 2 * s->ranks <= layout->workers;)
 		s->ranks *= 2;
 	s->all = s->ranks * m;
-	s->input = malloc(4 * s->all);
-	s->want = malloc(4 * s->all);
+	s->input = ex_room(x, s->all, 4);
+	s->want = ex_room(x, s->all, 4);
 	if (!s->input || !s->want)
-		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_bs: out of memory");
+		return EX_NO_ROOM;
 	for (uint64_t i = 0; i < s->all; i++)
 		s->input[i] = (uint32_t)(ex_random(&seed) >> 32);
 	memcpy(s->want, s->input, 4 * s->all);
@@ -44,7 +44,7 @@ static int plan(struct ex *x, const struct loom_layout *layout, struct loom_erro
 		ex_channel(x, LOOM_ANY_DEVICE, d, 2 * layout->device[d].workers, 1, 4 * m);
 	ex_array(x, BS_KEYS, 4 * s->all);
 	ex_array(x, BS_ROOM, 4 * s->all);
-	ex_array(x, BS_OF_DEVICE, layout->workers * sizeof(struct bs_place));
+	ex_array(x, BS_OF_DEVICE, layout->workers * sizeof(struct ex_place));
 	x->head.param[BS_M] = m;
 	x->head.param[BS_RANKS] = s->ranks;
 	return 0;
@@ -53,13 +53,8 @@ static int plan(struct ex *x, const struct loom_layout *layout, struct loom_erro
 static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
 {
 	const struct bs *s = x->own;
-	struct bs_place *place = ex_of(h, BS_OF_DEVICE);
 	memcpy(ex_of(h, BS_KEYS), s->input, 4 * s->all);
-	for (uint32_t w = 0; w < layout->workers; w++) {
-		uint32_t d = ex_device_of(layout, w);
-		place[w] = (struct bs_place){d, w - layout->device[d].first_worker,
-					     layout->device[d].workers, 0};
-	}
+	ex_places(h, BS_OF_DEVICE, layout);
 	return 0;
 }
 
@@ -68,22 +63,16 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 {
 	const struct bs *s = x->own;
 	const uint32_t *got = ex_of(h, BS_KEYS);
-	(void)layout, (void)report;
+	(void)layout;
 	for (uint64_t i = 0; i < s->all; i++)
 		if (got[i] != s->want[i])
 			return EX_WRONG(x, err, "key %llu: expected %u, found %u", (unsigned long long)i,
 					s->want[i], got[i]);
+	x->host->metric(x->host, report, "keys", "", LOOM_BETTER_NONE, (double)s->all);
 	return 0;
 }
 
-static void finish(struct ex *x)
-{
-	struct bs *s = x->own;
-	free(s->input);
-	free(s->want);
-}
-
 static const struct ex_app app = {.name = "bs", .bytes = sizeof(struct bs), .plan = plan, .fill = fill,
-				  .check = check, .finish = finish};
+				  .check = check};
 
-EX_PLUGIN(bs, app, rows, "G_BS: bitonic sort (multiple, scatter-gather)", "")
+EX_PLUGIN(bs, app, rows, "keys", "G_BS: bitonic sort (multiple, scatter-gather)", "")

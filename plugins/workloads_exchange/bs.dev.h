@@ -12,10 +12,6 @@
 enum { BS_KEYS = 0, BS_ROOM, BS_OF_DEVICE }; /* BS_OF_DEVICE: per worker, its device and place there */
 enum { BS_M = 0, BS_RANKS }; /* keys per block; workers that take part: a power of two */
 
-struct bs_place {
-	uint32_t device, slot, stride, pad;
-};
-
 /* Shell sort: no recursion, no memory of its own. */
 LOOM_FN void bs_sort(uint32_t *key, uint64_t n)
 {
@@ -51,7 +47,7 @@ LOOM_FN void workload_bs_kernel(struct loom_ctx *c)
 	uint32_t ranks = (uint32_t)h->param[BS_RANKS], stage = 0;
 	uint32_t *mine = (uint32_t *)ex_at(c, BS_KEYS) + c->worker * m;
 	uint32_t *room = (uint32_t *)ex_at(c, BS_ROOM) + c->worker * m;
-	const struct bs_place *place = (const struct bs_place *)ex_at(c, BS_OF_DEVICE);
+	const struct ex_place *place = (const struct ex_place *)ex_at(c, BS_OF_DEVICE);
 	if (c->worker >= ranks)
 		return;
 	ex_begin(c);
@@ -61,18 +57,18 @@ LOOM_FN void workload_bs_kernel(struct loom_ctx *c)
 	for (uint32_t k = 2; k <= ranks; k *= 2)
 		for (uint32_t j = k / 2; j > 0; j /= 2, stage++) {
 			uint32_t partner = c->worker ^ j;
-			const struct bs_place *to = &place[partner], *me = &place[c->worker];
+			const struct ex_place *to = &place[partner], *me = &place[c->worker];
 			int upper = ((c->worker & k) != 0) != ((c->worker & j) != 0);
 			const void *theirs;
 			ex_work(c, h->work_p);
-			if (ex_send(c, to->device, stage * to->stride + to->slot, mine, 4 * m))
+			if (ex_send(c, to->device, stage * to->count + to->place, mine, 4 * m))
 				goto out;
 			ex_work(c, h->work_c);
-			if (ex_recv(c, me->device, stage * me->stride + me->slot, &theirs))
+			if (ex_recv(c, me->device, stage * me->count + me->place, &theirs))
 				goto out;
 			if (c->lane == 0)
 				bs_keep(room, mine, (const uint32_t *)theirs, m, upper);
-			ex_done(c, me->device, stage * me->stride + me->slot);
+			ex_done(c, me->device, stage * me->count + me->place);
 			loom_barrier_lanes(c);
 			EX_EACH(c, i, 0, m)
 				mine[i] = room[i];

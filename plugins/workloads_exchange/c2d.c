@@ -26,40 +26,15 @@ static void input(double *image, uint64_t count, uint64_t seed)
 		image[i] = (double)(ex_random(&seed) >> 48);
 }
 
-static int reference(struct c2d *s, uint32_t iterations, uint64_t seed)
-{
-	uint64_t n = s->n, all = s->pairs * n * n;
-	struct loom_ctx one = {.lanes = 1};
-	double *now = malloc(8 * all), *next = malloc(8 * all);
-	if (!now || !next) {
-		free(now);
-		free(next);
-		return LOOM_ENOMEM;
-	}
-	input(now, all, seed);
-	memcpy(next, now, 8 * all);
-	for (uint32_t t = 0; t < iterations; t++) {
-		for (uint64_t i = 0; i < s->pairs * n; i++)
-			if (i % n != 0 && i % n != n - 1)
-				c2d_row(&one, next + i * n, now + (i - 1) * n, now + i * n,
-					now + (i + 1) * n, n);
-		double *swap = now;
-		now = next;
-		next = swap;
-	}
-	s->want = now;
-	free(next);
-	return 0;
-}
-
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct c2d *s = x->own;
 	uint64_t n = s->n = x->o->size & ~1u;
-	s->pairs = ex_pairs(layout, &s->pair);
-	s->message = calloc(2 * s->pairs + 1, sizeof(*s->message));
-	if (!s->pair || !s->message || reference(s, x->o->iterations, x->seed))
-		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_c2d: out of memory");
+	s->pairs = ex_pairs(x, layout, &s->pair);
+	s->message = ex_room(x, 2 * s->pairs + 1, sizeof(*s->message));
+	s->want = ex_sweep(x, s->pairs, n, input, c2d_row);
+	if (!s->pair || !s->message || !s->want)
+		return EX_NO_ROOM;
 	for (uint32_t p = 0; p < s->pairs; p++) {
 		s->message[2 * p] = (struct ex_message){.from = s->pair[p].a, .to = s->pair[p].b};
 		s->message[2 * p + 1] = (struct ex_message){.from = s->pair[p].b, .to = s->pair[p].a};
@@ -99,15 +74,7 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 			  s->pairs * s->n * s->n, "pixel", err);
 }
 
-static void finish(struct ex *x)
-{
-	struct c2d *s = x->own;
-	free(s->pair);
-	free(s->message);
-	free(s->want);
-}
-
 static const struct ex_app app = {.name = "c2d", .bytes = sizeof(struct c2d), .plan = plan, .fill = fill,
-				  .check = check, .finish = finish};
+				  .check = check};
 
-EX_PLUGIN(c2d, app, rows, "G_C2D: 2D convolution on two halves (alternating, adjacent)", "")
+EX_PLUGIN(c2d, app, rows, "iterations", "G_C2D: 2D convolution on two halves (alternating, adjacent)", "")

@@ -12,19 +12,19 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct solver *s = x->own;
-	int rc = solver_pattern(s, x->o->size, layout->workers);
+	int rc = solver_pattern(x, s, x->o->size, layout->workers);
 	for (uint64_t i = 0; !rc && i < s->n; i++)
 		for (uint32_t k = s->row[i]; k < s->row[i + 1]; k++) {
 			s->value[k] = s->column[k] == i ? 27 : -1;
 			s->b[i] += s->value[k];
 		}
 	if (!rc)
-		rc = solver_reference(s, x->o->iterations);
+		rc = solver_reference(x, s, x->o->iterations);
 	if (rc)
-		return LOOM_FAIL(x->host, err, rc, "workload_cg: out of memory");
+		return EX_NO_ROOM;
 	return solver_channels(x, s, layout);
 }
 
@@ -50,13 +50,8 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 	return rc;
 }
 
-static void finish(struct ex *x)
-{
-	solver_finish(x->own);
-}
+static const struct ex_app app = {.name = "cg", .bytes = sizeof(struct solver), .plan = plan,
+				  .fill = fill, .check = check};
 
-static const struct ex_app app = {.name = "cg", .bytes = sizeof(struct solver), .plan = plan, .fill = fill,
-				  .check = check, .finish = finish};
-
-EX_PLUGIN(cg, app, rows, "C_CG: conjugate gradients on a 27-point stencil (alternating, random)",
+EX_PLUGIN(cg, app, rows, "iterations", "C_CG: conjugate gradients on a 27-point stencil (alternating, random)",
 	  LOOM_CODE_FILE("solver.dev.h"))

@@ -37,14 +37,6 @@ uint64_t ex_random(uint64_t *state)
 	return x * 0x2545f4914f6cdd1dull;
 }
 
-uint32_t ex_device_of(const struct loom_layout *layout, uint32_t worker)
-{
-	uint32_t d = 0;
-	while (d + 1 < layout->devices && worker >= layout->device[d + 1].first_worker)
-		d++;
-	return d;
-}
-
 void ex_message_channels(struct ex *x, const struct loom_layout *layout, struct ex_message *m, uint32_t n,
 			 uint32_t rounds, uint64_t item_bytes)
 {
@@ -60,10 +52,48 @@ void ex_message_channels(struct ex *x, const struct loom_layout *layout, struct 
 		m[i].stride = per_round[m[i].channel - first];
 }
 
-uint32_t ex_pairs(const struct loom_layout *layout, struct ex_pair **list)
+void *ex_room(struct ex *x, uint64_t n, size_t bytes)
+{
+	void *room = x->rooms < EX_ROOMS ? calloc(n, bytes) : NULL;
+	if (room)
+		x->room[x->rooms++] = room;
+	return room;
+}
+
+void ex_places(struct ex_head *h, uint32_t array, const struct loom_layout *layout)
+{
+	struct ex_place *place = ex_of(h, array);
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		uint32_t d = ex_device_of(layout, w);
+		place[w] = (struct ex_place){d, w - layout->device[d].first_worker, layout->device[d].workers, 0};
+	}
+}
+
+double *ex_sweep(struct ex *x, uint64_t grids, uint64_t n, void (*input)(double *to, uint64_t n, uint64_t seed),
+		 ex_row_fn *row)
+{
+	uint64_t all = grids * n * n;
+	struct loom_ctx one = {.lanes = 1};
+	double *now = ex_room(x, all + 1, 8), *next = ex_room(x, all + 1, 8);
+	if (!now || !next)
+		return NULL;
+	input(now, all, x->seed);
+	memcpy(next, now, 8 * all);
+	for (uint32_t t = 0; t < x->o->iterations; t++) {
+		for (uint64_t i = 0; i < grids * n; i++)
+			if (i % n != 0 && i % n != n - 1)
+				row(&one, next + i * n, now + (i - 1) * n, now + i * n, now + (i + 1) * n, n);
+		double *swap = now;
+		now = next;
+		next = swap;
+	}
+	return now;
+}
+
+uint32_t ex_pairs(struct ex *x, const struct loom_layout *layout, struct ex_pair **list)
 {
 	uint32_t n = 0;
-	*list = calloc(layout->workers, sizeof(**list));
+	*list = ex_room(x, layout->workers, sizeof(**list));
 	for (uint32_t d = 0; *list && d + 1 < layout->devices; d += 2) {
 		const struct loom_device_shape *a = &layout->device[d], *b = a + 1;
 		uint32_t both = a->workers < b->workers ? a->workers : b->workers;
@@ -109,8 +139,8 @@ void ex_destroy(void *self)
 	struct ex *x = self;
 	if (!x)
 		return;
-	if (x->app->finish)
-		x->app->finish(x);
+	while (x->rooms > 0)
+		free(x->room[--x->rooms]);
 	x->host->free(x->host, x->own);
 	x->host->free(x->host, x);
 }
@@ -131,7 +161,10 @@ int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need
 		return LOOM_FAIL(x->host, err, LOOM_EINVAL,
 				 "workload_%s needs two devices or more: say devices = cpu:0 cpu:1 in [run]",
 				 x->app->name);
-	int rc = x->app->plan(x, layout, err);
+	x->err = err;
+	int rc = x->app->plan(x, layout);
+	if (rc == EX_NO_ROOM)
+		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_%s: out of memory", x->app->name);
 	if (rc)
 		return rc;
 	need->global = x->bytes;
@@ -151,22 +184,16 @@ int ex_init(void *self, const struct loom_layout *layout, const struct loom_view
 	return rc ? LOOM_FAIL(x->host, err, rc, "workload_%s: out of memory", x->app->name) : 0;
 }
 
-/* A workload of kernels has no tasks; the table of ops wants the op. */
-int ex_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
-	     struct loom_task *tasks, struct loom_error *err)
-{
-	(void)self, (void)layout, (void)view, (void)global, (void)tasks, (void)err;
-	return 0;
-}
-
 int ex_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 	      struct loom_report *report, struct loom_error *err)
 {
 	struct ex *x = self;
 	int rc = x->app->check(x, view->global, layout, report, err);
-	if (!rc)
-		ex_metrics(x, layout, view, report);
-	return rc;
+	if (rc)
+		return rc;
+	x->host->metric(x->host, report, "iterations", "", LOOM_BETTER_NONE, x->o->iterations);
+	ex_metrics(x, layout, view, report);
+	return 0;
 }
 
 int ex_channels_op(void *self, const struct loom_layout *layout, const struct loom_channel **channel,

@@ -48,6 +48,11 @@ struct ex_message {
 	uint32_t pad;
 };
 
+/* Of a worker: its device, its number there, and how many workers that has. */
+struct ex_place {
+	uint32_t device, place, count, pad;
+};
+
 LOOM_FN struct ex_head *ex_head(const struct loom_ctx *c)
 {
 	return (struct ex_head *)c->global[LOOM_WORKLOAD];

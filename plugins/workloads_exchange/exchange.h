@@ -4,8 +4,7 @@
 #ifndef EXCHANGE_H
 #define EXCHANGE_H
 
-#include <gpuloom/workload.h>
-
+#include "../shared/workload/host.h"
 #include "exchange.dev.h"
 
 enum { EX_CHANNELS = 3 * LOOM_MAX_DEVICES + 8 };
@@ -38,15 +37,16 @@ struct ex;
 struct ex_app {
 	const char *name;
 	size_t bytes; /* of the application's own state, behind ex->own */
-	/* Sizes arrays and channels with ex_array and ex_channel, prepares input and reference. */
-	int (*plan)(struct ex *x, const struct loom_layout *layout, struct loom_error *err);
+	/* Sizes arrays and channels with ex_array and ex_channel, prepares input and reference in ex_room. 0, an
+	 * error in words (x->err), or EX_NO_ROOM, which the engine words. */
+	int (*plan)(struct ex *x, const struct loom_layout *layout);
 	/* Puts the input into the arrays: before every sample. */
 	int (*fill)(struct ex *x, struct ex_head *h, const struct loom_layout *layout);
 	/* Compares with the reference: 0, or LOOM_EWRONG in words. */
 	int (*check)(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
 		     struct loom_report *report, struct loom_error *err);
-	void (*finish)(struct ex *x); /* frees what plan made; NULL: nothing */
 };
+enum { EX_NO_ROOM = 1, EX_ROOMS = 24 };
 
 struct ex {
 	const struct loom_host *host;
@@ -57,9 +57,14 @@ struct ex {
 	int planned;
 	struct loom_channel channel[EX_CHANNELS];
 	uint32_t channels;
-	void *own;
+	struct loom_error *err; /* of plan */
+	void *own, *room[EX_ROOMS];
+	uint32_t rooms;
 	uint64_t seed;
 };
+
+/* n zeroed things of `bytes` bytes, which live as long as the instance; NULL: out of memory. */
+void *ex_room(struct ex *x, uint64_t n, size_t bytes);
 
 /* An array of `bytes` bytes in the global block: number `array`. */
 void ex_array(struct ex *x, uint32_t array, uint64_t bytes);
@@ -73,19 +78,32 @@ static inline void *ex_of(struct ex_head *h, uint32_t array)
 	return (char *)h + h->at[array];
 }
 uint64_t ex_random(uint64_t *state); /* xorshift64* */
-uint32_t ex_device_of(const struct loom_layout *layout, uint32_t worker);
+static inline uint32_t ex_device_of(const struct loom_layout *layout, uint32_t worker)
+{
+	uint32_t d = 0;
+	while (d + 1 < layout->devices && worker >= layout->device[d + 1].first_worker)
+		d++;
+	return d;
+}
 #define EX_WRONG(x, err, ...) LOOM_FAIL((x)->host, err, LOOM_EWRONG, __VA_ARGS__)
 
 /* One channel per receiving device, with room for `rounds` iterations of the `n` messages, of at most
  * `item_bytes`; fills channel, slot and stride of each. */
 void ex_message_channels(struct ex *x, const struct loom_layout *layout, struct ex_message *m, uint32_t n,
 			 uint32_t rounds, uint64_t item_bytes);
-/* Pairs of workers on devices 0 and 1, 2 and 3, ...: worker i of the one with worker i of the other.
- * *list is to be freed; how many. */
+/* Pairs of workers on devices 0 and 1, 2 and 3, ...: worker i of the one with worker i of the other. How
+ * many; *list is an ex_room. */
 struct ex_pair {
 	uint32_t a, b;
 };
-uint32_t ex_pairs(const struct loom_layout *layout, struct ex_pair **list);
+uint32_t ex_pairs(struct ex *x, const struct loom_layout *layout, struct ex_pair **list);
+/* Where the workers are, into array `array`. */
+void ex_places(struct ex_head *h, uint32_t array, const struct loom_layout *layout);
+/* `iterations` sweeps over `grids` grids of n rows of n, whose rims stay: the result, an ex_room. */
+typedef void ex_row_fn(const struct loom_ctx *c, double *to, const double *up, const double *row,
+		       const double *down, uint64_t n);
+double *ex_sweep(struct ex *x, uint64_t grids, uint64_t n, void (*input)(double *to, uint64_t n, uint64_t seed),
+		 ex_row_fn *row);
 /* Within 1e-9 of each other, relative to the larger: a stale or lost message is far off that. */
 int ex_close(double a, double b);
 int ex_compare(struct ex *x, const double *got, const double *want, uint64_t n, const char *what,
@@ -98,8 +116,6 @@ void ex_destroy(void *self);
 int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err);
 int ex_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 	    struct loom_error *err);
-int ex_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
-	     struct loom_task *tasks, struct loom_error *err);
 int ex_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 	      struct loom_report *report, struct loom_error *err);
 int ex_channels_op(void *self, const struct loom_layout *layout, const struct loom_channel **channel,
@@ -110,8 +126,8 @@ void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loo
 		struct loom_report *report);
 
 /* The plug-in workload_NAME: device code in NAME.dev.h with a kernel workload_NAME_kernel. FILES are the
- * texts before it, each a LOOM_CODE_FILE(). */
-#define EX_PLUGIN(NAME, app_, rows_, summary_, FILES)                                              \
+ * texts before it, each a LOOM_CODE_FILE(); work: the metric that counts its unit of work. */
+#define EX_PLUGIN(NAME, app_, rows_, work_, summary_, FILES)                                         \
 	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \
 				 struct loom_error *err)                                           \
 	{                                                                                          \
@@ -123,8 +139,9 @@ void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loo
 		.destroy = ex_destroy,                                                             \
 		.need = ex_need,                                                                   \
 		.init = ex_init,                                                                   \
-		.tasks = ex_tasks,                                                                 \
+		.tasks = workload_no_tasks,                                                        \
 		.verify = ex_verify,                                                               \
+		.work = work_,                                                                     \
 		.channels = ex_channels_op,                                                        \
 	};                                                                                         \
 	static const struct loom_workload_dev NAME##_cpu = {                                       \

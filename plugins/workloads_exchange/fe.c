@@ -40,17 +40,17 @@ static uint32_t cut(const struct solver *s, struct ex_message *list)
 	return n;
 }
 
-static int make_messages(struct fe *f)
+static int make_messages(struct ex *x, struct fe *f)
 {
 	const struct solver *s = &f->solver;
 	f->messages = cut(s, NULL);
-	f->message = calloc(f->messages + 1, sizeof(*f->message));
+	f->message = ex_room(x, f->messages + 1, sizeof(*f->message));
 	if (!f->message)
-		return LOOM_ENOMEM;
+		return EX_NO_ROOM;
 	cut(s, f->message);
-	f->out = solver_list(f->message, f->messages, s->workers, 1);
-	f->in = solver_list(f->message, f->messages, s->workers, 0);
-	return f->out && f->in ? 0 : LOOM_ENOMEM;
+	f->out = solver_list(x, f->message, f->messages, s->workers, 1);
+	f->in = solver_list(x, f->message, f->messages, s->workers, 0);
+	return f->out && f->in ? 0 : EX_NO_ROOM;
 }
 
 /* Bytes of one of the two lists. */
@@ -59,22 +59,22 @@ static uint64_t list_bytes(const struct fe *f)
 	return 4ull * (f->solver.workers + 1 + f->messages);
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct fe *f = x->own;
 	struct solver *s = &f->solver;
-	int rc = solver_pattern(s, x->o->size, layout->workers);
+	int rc = solver_pattern(x, s, x->o->size, layout->workers);
 	for (uint64_t i = 0; !rc && i < s->n; i++)
 		fe_row(x->seed, s->edge, 0, s->n, i, s->column + s->row[i], s->row[i + 1] - s->row[i],
 		       s->value + s->row[i], &s->b[i]);
 	if (!rc)
-		rc = solver_reference(s, x->o->iterations);
+		rc = solver_reference(x, s, x->o->iterations);
 	if (!rc)
-		rc = make_messages(f);
+		rc = make_messages(x, f);
 	if (!rc)
 		rc = solver_channels(x, s, layout);
 	if (rc)
-		return LOOM_FAIL(x->host, err, rc, "workload_fe: out of memory");
+		return EX_NO_ROOM;
 	ex_message_channels(x, layout, f->message, f->messages, 1, 8 * FE_ROW * FE_ROWS_MOST);
 	ex_array(x, FE_MESSAGES, f->messages * sizeof(*f->message));
 	ex_array(x, FE_OUT, list_bytes(f));
@@ -107,17 +107,8 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 	return solver_check(x, s, h, report, err);
 }
 
-static void finish(struct ex *x)
-{
-	struct fe *f = x->own;
-	solver_finish(&f->solver);
-	free(f->message);
-	free(f->out);
-	free(f->in);
-}
-
 static const struct ex_app app = {.name = "fe", .bytes = sizeof(struct fe), .plan = plan, .fill = fill,
-				  .check = check, .finish = finish};
+				  .check = check};
 
-EX_PLUGIN(fe, app, rows, "C_FE: finite elements on hexahedra (alternating, random)",
+EX_PLUGIN(fe, app, rows, "iterations", "C_FE: finite elements on hexahedra (alternating, random)",
 	  LOOM_CODE_FILE("solver.dev.h"))

@@ -18,29 +18,30 @@ struct gem {
 	uint64_t n;
 };
 
-static int reference(struct gem *s, uint64_t seed)
+static int reference(struct ex *x, struct gem *s, uint64_t seed)
 {
 	uint64_t n = s->n;
-	double *b = malloc(8 * n * n);
-	s->want = calloc(n * n, 8);
-	for (uint64_t i = 0; b && i < n * n; i++)
+	double *b = ex_room(x, n * n, 8);
+	s->want = ex_room(x, n * n, 8);
+	if (!b || !s->want)
+		return EX_NO_ROOM;
+	for (uint64_t i = 0; i < n * n; i++)
 		b[i] = gem_element(seed, 1, i / n, i % n);
-	for (uint64_t i = 0; b && s->want && i < n; i++)
+	for (uint64_t i = 0; i < n; i++)
 		for (uint64_t k = 0; k < n; k++) {
 			double a = gem_element(seed, 0, i, k);
 			for (uint64_t j = 0; j < n; j++)
 				s->want[i * n + j] += a * b[k * n + j];
 		}
-	free(b);
-	return b && s->want ? 0 : LOOM_ENOMEM;
+	return 0;
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct gem *s = x->own;
 	uint64_t n = s->n = x->o->size > layout->workers ? x->o->size : layout->workers;
-	if (reference(s, x->seed))
-		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_gem: out of memory");
+	if (reference(x, s, x->seed))
+		return EX_NO_ROOM;
 	for (uint32_t d = 0; d < layout->devices; d++)
 		ex_channel(x, LOOM_ANY_DEVICE, d, GEM_SLOTS, layout->device[d].workers, 8 * GEM_K * n);
 	ex_array(x, GEM_C, 8 * n * n);
@@ -67,12 +68,7 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 	return ex_compare(x, ex_of(h, GEM_C), s->want, s->n * s->n, "element", err);
 }
 
-static void finish(struct ex *x)
-{
-	free(((struct gem *)x->own)->want);
-}
-
 static const struct ex_app app = {.name = "gem", .bytes = sizeof(struct gem), .plan = plan, .fill = fill,
-				  .check = check, .finish = finish};
+				  .check = check};
 
-EX_PLUGIN(gem, app, rows, "G_GEM: matrix multiplication in panels (multiple, streaming)", "")
+EX_PLUGIN(gem, app, rows, "iterations", "G_GEM: matrix multiplication in panels (multiple, streaming)", "")

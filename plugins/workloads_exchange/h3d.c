@@ -55,17 +55,12 @@ static double start(uint64_t seed, uint64_t i)
 }
 
 /* The whole torus at once, by coordinates: nothing of messages and ghosts. */
-static int reference(struct h3d *s, uint32_t workers, uint32_t iterations, uint64_t seed)
+static int reference(struct ex *o, struct h3d *s, uint32_t iterations, uint64_t seed)
 {
 	uint64_t n = s->n, X = s->grid[0] * n, Y = s->grid[1] * n, Z = s->grid[2] * n, all = X * Y * Z;
-	double *now = malloc(8 * all), *next = malloc(8 * all);
-	s->want = malloc(8 * all);
-	if (!now || !next || !s->want) {
-		free(now);
-		free(next);
-		return LOOM_ENOMEM;
-	}
-	(void)workers;
+	double *now = ex_room(o, all, 8), *next = ex_room(o, all, 8);
+	if (!now || !next)
+		return EX_NO_ROOM;
 	for (uint64_t i = 0; i < all; i++)
 		now[i] = start(seed, i);
 	for (uint32_t t = 0; t < iterations; t++) {
@@ -83,9 +78,7 @@ static int reference(struct h3d *s, uint32_t workers, uint32_t iterations, uint6
 		now = next;
 		next = swap;
 	}
-	memcpy(s->want, now, 8 * all);
-	free(now);
-	free(next);
+	s->want = now;
 	return 0;
 }
 
@@ -97,15 +90,15 @@ static uint64_t global(const struct h3d *s, uint32_t worker, uint64_t i, uint64_
 	return ((pz * n + k) * s->grid[1] * n + py * n + j) * s->grid[0] * n + px * n + i;
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct h3d *s = x->own;
 	uint32_t workers = layout->workers, count = H3D_SIDES * workers;
 	uint64_t n = s->n = x->o->size, block = (n + 2) * (n + 2) * (n + 2);
 	factor(workers, s->grid);
-	s->message = calloc(count, sizeof(*s->message));
-	if (!s->message || reference(s, workers, x->o->iterations, x->seed))
-		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_h3d: out of memory");
+	s->message = ex_room(x, count, sizeof(*s->message));
+	if (!s->message || reference(x, s, x->o->iterations, x->seed))
+		return EX_NO_ROOM;
 	for (uint32_t i = 0; i < count; i++)
 		s->message[i] = (struct ex_message){.from = i / H3D_SIDES,
 						    .to = neighbour(s->grid, i / H3D_SIDES, i % H3D_SIDES)};
@@ -158,14 +151,7 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 	return 0;
 }
 
-static void finish(struct ex *x)
-{
-	struct h3d *s = x->own;
-	free(s->message);
-	free(s->want);
-}
-
 static const struct ex_app app = {.name = "h3d", .bytes = sizeof(struct h3d), .plan = plan, .fill = fill,
-				  .check = check, .finish = finish};
+				  .check = check};
 
-EX_PLUGIN(h3d, app, rows, "C_H3D: halo exchange with 26 neighbours in 3D (multiple, adjacent)", "")
+EX_PLUGIN(h3d, app, rows, "iterations", "C_H3D: halo exchange with 26 neighbours in 3D (multiple, adjacent)", "")

@@ -33,19 +33,19 @@ static void reference(struct kmn *s, uint32_t iterations)
 	}
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct kmn *s = x->own;
 	uint64_t seed = x->seed;
 	if (layout->devices > EX_PARAMS - 8)
-		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "workload_kmn: at most %d devices", EX_PARAMS - 8);
+		return LOOM_FAIL(x->host, x->err, LOOM_EINVAL, "workload_kmn: at most %d devices", EX_PARAMS - 8);
 	s->consumers = layout->workers - layout->device[0].workers;
 	s->blocks = 2 * s->consumers;
 	s->block = x->o->size;
 	s->n = (uint64_t)(s->blocks + s->consumers) * s->block;
-	s->points = calloc(s->n, sizeof(*s->points));
+	s->points = ex_room(x, s->n, sizeof(*s->points));
 	if (!s->points)
-		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_kmn: out of memory");
+		return EX_NO_ROOM;
 	for (uint64_t i = 0; i < s->n; i++)
 		for (uint32_t a = 0; a < KMN_DIM; a++)
 			s->points[i].x[a] = (int32_t)(ex_random(&seed) >> 50) +
@@ -93,12 +93,7 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 	return 0;
 }
 
-static void finish(struct ex *x)
-{
-	free(((struct kmn *)x->own)->points);
-}
-
 static const struct ex_app app = {.name = "kmn", .bytes = sizeof(struct kmn), .plan = plan, .fill = fill,
-				  .check = check, .finish = finish};
+				  .check = check};
 
-EX_PLUGIN(kmn, app, rows, "G_KMN: k-means (unidirectional, streaming)", "")
+EX_PLUGIN(kmn, app, rows, "iterations", "G_KMN: k-means (unidirectional, streaming)", "")

@@ -65,16 +65,16 @@ static void make_index(struct pattern *s, const struct ex_opts *o, uint64_t seed
 	}
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct pattern *s = x->own;
 	const struct ex_opts *o = x->o;
 	s->fields = o->extra[ACCESS] == ADJACENT || o->extra[ACCESS] == RANDOM ? 8 * o->size : o->size;
-	s->pairs = ex_pairs(layout, &s->pair);
-	s->index = calloc(o->size, 4);
-	s->expect = calloc(layout->workers, 8);
+	s->pairs = ex_pairs(x, layout, &s->pair);
+	s->index = ex_room(x, o->size, 4);
+	s->expect = ex_room(x, layout->workers, 8);
 	if (!s->pair || !s->index || !s->expect)
-		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_pattern: out of memory");
+		return EX_NO_ROOM;
 	make_index(s, o, x->seed);
 	uint64_t *p = x->head.param;
 	p[PATTERN_MODEL] = o->extra[MODEL];
@@ -139,15 +139,7 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 	return 0;
 }
 
-static void finish(struct ex *x)
-{
-	struct pattern *s = x->own;
-	free(s->pair);
-	free(s->index);
-	free(s->expect);
-}
-
 static const struct ex_app app = {.name = "pattern", .bytes = sizeof(struct pattern), .plan = plan,
-				  .fill = fill, .check = check, .finish = finish};
+				  .fill = fill, .check = check};
 
-EX_PLUGIN(pattern, app, rows, "Every model of communication with every pattern of access", "")
+EX_PLUGIN(pattern, app, rows, "messages", "Every model of communication with every pattern of access", "")

@@ -35,12 +35,12 @@ static uint32_t owner(const struct solver *s, uint64_t row)
 }
 
 /* Columns of other workers, as a mark per (reader, column); then a message per pair with any. */
-static int make_messages(struct solver *s)
+static int make_messages(struct ex *x, struct solver *s)
 {
 	uint8_t *wanted = calloc(s->workers, s->n);
 	uint64_t total = 0;
 	if (!wanted)
-		return LOOM_ENOMEM;
+		return EX_NO_ROOM;
 	for (uint32_t w = 0; w < s->workers; w++)
 		for (uint64_t i = s->first[w]; i < s->first[w + 1]; i++)
 			for (uint32_t k = s->row[i]; k < s->row[i + 1]; k++) {
@@ -50,8 +50,8 @@ static int make_messages(struct solver *s)
 					total++;
 				}
 			}
-	s->index = malloc(4 * (total + 1));
-	s->message = calloc((size_t)s->workers * s->workers + 1, sizeof(*s->message));
+	s->index = ex_room(x, total + 1, 4);
+	s->message = ex_room(x, (uint64_t)s->workers * s->workers + 1, sizeof(*s->message));
 	for (uint32_t w = 0; s->index && s->message && w < s->workers; w++) {
 		struct ex_message *m = NULL;
 		for (uint64_t j = 0; j < s->n; j++) {
@@ -67,12 +67,12 @@ static int make_messages(struct solver *s)
 		}
 	}
 	free(wanted);
-	return s->index && s->message ? 0 : LOOM_ENOMEM;
+	return s->index && s->message ? 0 : EX_NO_ROOM;
 }
 
-uint32_t *solver_list(const struct ex_message *m, uint32_t n, uint32_t workers, int out)
+uint32_t *solver_list(struct ex *x, const struct ex_message *m, uint32_t n, uint32_t workers, int out)
 {
-	uint32_t *list = calloc(workers + 1 + n, 4), at = 0;
+	uint32_t *list = ex_room(x, workers + 1 + n, 4), at = 0;
 	for (uint32_t w = 0; list && w < workers; w++) {
 		list[w] = at;
 		for (uint32_t i = 0; i < n; i++)
@@ -83,28 +83,28 @@ uint32_t *solver_list(const struct ex_message *m, uint32_t n, uint32_t workers, 
 	return list;
 }
 
-int solver_pattern(struct solver *s, uint64_t edge, uint32_t workers)
+int solver_pattern(struct ex *x, struct solver *s, uint64_t edge, uint32_t workers)
 {
 	s->edge = edge;
 	s->n = edge * edge * edge;
 	s->workers = workers;
 	s->most = 1;
-	s->row = malloc(4 * (s->n + 1));
-	s->column = malloc(4 * 27 * s->n);
-	s->value = calloc(27 * s->n, 8);
-	s->b = calloc(s->n, 8);
-	s->want = calloc(s->n, 8);
-	s->first = malloc(8 * (workers + 1));
+	s->row = ex_room(x, s->n + 1, 4);
+	s->column = ex_room(x, 27 * s->n, 4);
+	s->value = ex_room(x, 27 * s->n, 8);
+	s->b = ex_room(x, s->n, 8);
+	s->want = ex_room(x, s->n, 8);
+	s->first = ex_room(x, workers + 1, 8);
 	if (!s->row || !s->column || !s->value || !s->b || !s->want || !s->first)
-		return LOOM_ENOMEM;
+		return EX_NO_ROOM;
 	for (uint32_t w = 0; w <= workers; w++)
 		s->first[w] = ex_share(s->n, w, workers);
 	make_rows(s);
-	if (make_messages(s))
-		return LOOM_ENOMEM;
-	s->out = solver_list(s->message, s->messages, workers, 1);
-	s->in = solver_list(s->message, s->messages, workers, 0);
-	return s->out && s->in ? 0 : LOOM_ENOMEM;
+	if (make_messages(x, s))
+		return EX_NO_ROOM;
+	s->out = solver_list(x, s->message, s->messages, workers, 1);
+	s->in = solver_list(x, s->message, s->messages, workers, 0);
+	return s->out && s->in ? 0 : EX_NO_ROOM;
 }
 
 int solver_channels(struct ex *x, struct solver *s, const struct loom_layout *layout)
@@ -139,34 +139,30 @@ static double dot(const struct solver *s, const double *a, const double *b)
 	return sum;
 }
 
-int solver_reference(struct solver *s, uint32_t iterations)
+int solver_reference(struct ex *x, struct solver *s, uint32_t iterations)
 {
-	double *r = malloc(8 * s->n), *p = malloc(8 * s->n), *q = malloc(8 * s->n);
-	if (r && p && q) {
-		memcpy(r, s->b, 8 * s->n);
-		memcpy(p, s->b, 8 * s->n);
-		double rr = dot(s, r, r);
-		s->first_rr = rr;
-		for (uint32_t t = 0; t < iterations; t++) {
-			for (uint64_t i = 0; i < s->n; i++)
-				q[i] = cg_row(s->row, s->column, s->value, p, i);
-			double pq = dot(s, p, q);
-			for (uint64_t i = 0; i < s->n; i++) {
-				s->want[i] += cg_ratio(rr, pq) * p[i];
-				r[i] -= cg_ratio(rr, pq) * q[i];
-			}
-			double next = dot(s, r, r);
-			for (uint64_t i = 0; i < s->n; i++)
-				p[i] = r[i] + cg_ratio(next, rr) * p[i];
-			rr = next;
+	double *r = ex_room(x, s->n, 8), *p = ex_room(x, s->n, 8), *q = ex_room(x, s->n, 8);
+	if (!r || !p || !q)
+		return EX_NO_ROOM;
+	memcpy(r, s->b, 8 * s->n);
+	memcpy(p, s->b, 8 * s->n);
+	double rr = dot(s, r, r);
+	s->first_rr = rr;
+	for (uint32_t t = 0; t < iterations; t++) {
+		for (uint64_t i = 0; i < s->n; i++)
+			q[i] = cg_row(s->row, s->column, s->value, p, i);
+		double pq = dot(s, p, q);
+		for (uint64_t i = 0; i < s->n; i++) {
+			s->want[i] += cg_ratio(rr, pq) * p[i];
+			r[i] -= cg_ratio(rr, pq) * q[i];
 		}
-		s->last_rr = rr;
+		double next = dot(s, r, r);
+		for (uint64_t i = 0; i < s->n; i++)
+			p[i] = r[i] + cg_ratio(next, rr) * p[i];
+		rr = next;
 	}
-	int ok = r && p && q;
-	free(r);
-	free(p);
-	free(q);
-	return ok ? 0 : LOOM_ENOMEM;
+	s->last_rr = rr;
+	return 0;
 }
 
 void solver_fill(const struct solver *s, struct ex_head *h, int values)
@@ -196,18 +192,4 @@ int solver_check(struct ex *x, const struct solver *s, struct ex_head *h, struct
 		return EX_WRONG(x, err, "residual: expected %g, found %g", sqrt(s->last_rr), sqrt(rr));
 	x->host->metric(x->host, report, "residual", "", LOOM_BETTER_LESS, sqrt(rr / s->first_rr));
 	return ex_compare(x, ex_of(h, CG_X), s->want, s->n, "unknown", err);
-}
-
-void solver_finish(struct solver *s)
-{
-	free(s->row);
-	free(s->column);
-	free(s->value);
-	free(s->b);
-	free(s->want);
-	free(s->first);
-	free(s->index);
-	free(s->message);
-	free(s->out);
-	free(s->in);
 }

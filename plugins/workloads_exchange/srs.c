@@ -17,28 +17,25 @@ struct srs {
 	uint32_t *want;
 };
 
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct srs *s = x->own;
 	struct loom_ctx one = {.lanes = 1};
 	uint64_t n = x->o->size;
 	uint32_t *first = (uint32_t *)&x->head.param[3];
 	if (layout->devices > 2 * (EX_PARAMS - 4))
-		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "workload_srs: at most %d devices",
+		return LOOM_FAIL(x->host, x->err, LOOM_EINVAL, "workload_srs: at most %d devices",
 				 2 * (EX_PARAMS - 4));
 	s->consumers = layout->workers - layout->device[0].workers;
 	s->tiles = x->o->iterations * s->consumers;
-	s->want = calloc((size_t)s->tiles * SRS_BINS, sizeof(*s->want));
-	uint16_t *tile = malloc(2 * n * n);
-	if (!s->want || !tile) {
-		free(tile);
-		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_srs: out of memory");
-	}
+	s->want = ex_room(x, (uint64_t)s->tiles * SRS_BINS, sizeof(*s->want));
+	uint16_t *tile = ex_room(x, n * n, sizeof(*tile));
+	if (!s->want || !tile)
+		return EX_NO_ROOM;
 	for (uint32_t k = 0; k < s->tiles; k++) {
 		srs_make(&one, tile, x->seed, k, n);
 		srs_consume(&one, s->want + (size_t)k * SRS_BINS, tile, n);
 	}
-	free(tile);
 	for (uint32_t d = 1, at = 0; d < layout->devices; d++) {
 		ex_channel(x, 0, d, 2 * layout->device[d].workers, 1, 2 * n * n);
 		first[d - 1] = at;
@@ -73,12 +70,7 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 	return 0;
 }
 
-static void finish(struct ex *x)
-{
-	free(((struct srs *)x->own)->want);
-}
-
 static const struct ex_app app = {.name = "srs", .bytes = sizeof(struct srs), .plan = plan, .fill = fill,
-				  .check = check, .finish = finish};
+				  .check = check};
 
-EX_PLUGIN(srs, app, rows, "C_SRS: satellite image pipeline (unidirectional, streaming)", "")
+EX_PLUGIN(srs, app, rows, "iterations", "C_SRS: satellite image pipeline (unidirectional, streaming)", "")

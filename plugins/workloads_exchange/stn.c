@@ -18,44 +18,21 @@ struct stn {
 	uint64_t n;
 };
 
-static void input(double *grid, uint64_t n, uint64_t seed)
+static void input(double *grid, uint64_t count, uint64_t seed)
 {
-	for (uint64_t i = 0; i < n * n; i++)
+	for (uint64_t i = 0; i < count; i++)
 		grid[i] = (double)(ex_random(&seed) >> 40) / 65536.0;
 }
 
-static int reference(struct stn *s, uint32_t iterations, uint64_t seed)
-{
-	uint64_t n = s->n;
-	struct loom_ctx one = {.lanes = 1};
-	double *now = malloc(8 * n * n), *next = malloc(8 * n * n);
-	if (!now || !next) {
-		free(now);
-		free(next);
-		return LOOM_ENOMEM;
-	}
-	input(now, n, seed);
-	memcpy(next, now, 8 * n * n);
-	for (uint32_t t = 0; t < iterations; t++) {
-		for (uint64_t i = 1; i + 1 < n; i++)
-			stn_row(&one, next + i * n, now + (i - 1) * n, now + i * n, now + (i + 1) * n, n);
-		double *swap = now;
-		now = next;
-		next = swap;
-	}
-	s->want = now;
-	free(next);
-	return 0;
-}
-
-static int plan(struct ex *x, const struct loom_layout *layout, struct loom_error *err)
+static int plan(struct ex *x, const struct loom_layout *layout)
 {
 	struct stn *s = x->own;
 	uint32_t workers = layout->workers;
 	uint64_t n = s->n = x->o->size > workers ? x->o->size : workers;
-	s->message = calloc(2 * workers, sizeof(*s->message));
-	if (!s->message || reference(s, x->o->iterations, x->seed))
-		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_stn: out of memory");
+	s->message = ex_room(x, 2 * workers, sizeof(*s->message));
+	s->want = ex_sweep(x, 1, n, input, stn_row);
+	if (!s->message || !s->want)
+		return EX_NO_ROOM;
 	for (uint32_t w = 0; w < workers; w++) {
 		s->message[2 * w] = (struct ex_message){.from = w, .to = w ? w - 1 : w};
 		s->message[2 * w + 1] = (struct ex_message){.from = w, .to = w + 1 < workers ? w + 1 : w};
@@ -71,7 +48,7 @@ static int plan(struct ex *x, const struct loom_layout *layout, struct loom_erro
 static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
 {
 	const struct stn *s = x->own;
-	input(ex_of(h, STN_GRID), s->n, x->seed);
+	input(ex_of(h, STN_GRID), s->n * s->n, x->seed);
 	memcpy(ex_of(h, STN_NEXT), ex_of(h, STN_GRID), 8 * s->n * s->n);
 	memcpy(ex_of(h, STN_MESSAGES), s->message, 2 * layout->workers * sizeof(*s->message));
 	return 0;
@@ -86,14 +63,7 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 			  "grid point", err);
 }
 
-static void finish(struct ex *x)
-{
-	struct stn *s = x->own;
-	free(s->message);
-	free(s->want);
-}
-
 static const struct ex_app app = {.name = "stn", .bytes = sizeof(struct stn), .plan = plan, .fill = fill,
-				  .check = check, .finish = finish};
+				  .check = check};
 
-EX_PLUGIN(stn, app, rows, "G_STN: Jacobi stencil on strips (multiple, adjacent)", "")
+EX_PLUGIN(stn, app, rows, "iterations", "G_STN: Jacobi stencil on strips (multiple, adjacent)", "")

@@ -9,6 +9,10 @@
 #include <gpuloom/workload.h>
 #endif
 
+/* The head of a workload's block, for a copy of each lane's own: on a GPU the original is across the link, and what was
+ * read of it is forgotten with each acquire. */
+#define NET_HEAD(c, type) (*(const type *)(c)->global[LOOM_WORKLOAD])
+
 /* One worker's turn with the host, where posts come late (poster.h). */
 struct net_turn {
 	uint64_t fired;  /* by the worker: how often */
@@ -20,20 +24,24 @@ struct net_turn {
  * which fails the run. Collective. */
 LOOM_FN int net_await_turn(struct loom_ctx *c, const struct net_turn *turn, uint32_t index, uint64_t n)
 {
-	int64_t seen = 0;
+	enum { LOOK_AGAIN, CAME, STOPPED };
+	uint32_t over = LOOK_AGAIN;
 	loom_doing(c, LOOM_DOING_MESSAGE);
-	if (c->lane == 0)
-		while ((seen = LOOM_CALL(trigger, arrived, c, index)) < (int64_t)n) {
-			int64_t failed = turn ? (int64_t)loom_load_relaxed_sys(&turn->failed) : 0;
-			if (seen < 0 || failed)
+	if (c->lane < LOOM_WAVE)
+		for (uint32_t looks = 1;; looks++) {
+			int64_t seen = LOOM_CALL(trigger, arrived, c, index);
+			/* Seldom: on a GPU each look at the host's memory takes a round trip. */
+			int64_t failed = turn && looks % 16 == 0 ? (int64_t)loom_load_relaxed_sys(&turn->failed) : 0;
+			if (c->lane == 0 && (seen < 0 || failed))
 				loom_worker_fail(c, (int)(failed ? failed : seen), index);
-			if (loom_stopped(c))
+			over = loom_wave_word(c, seen >= (int64_t)n ? CAME : loom_stopped(c) ? STOPPED : LOOK_AGAIN);
+			if (over)
 				break;
 			loom_pause(c);
 		}
 	loom_doing(c, LOOM_DOING_TASKS);
-	/* Also the barrier that lets all lanes read what arrived. */
-	return loom_from_lane0(c, seen >= (int64_t)n) != 0;
+	/* Also the barrier that lets all lanes read what arrived. A wave has agreed. */
+	return (LOOM_WAVE > 1 ? over : loom_word_from_lane0(c, over)) == CAME;
 }
 
 LOOM_FN int net_await(struct loom_ctx *c, uint32_t index, uint64_t n)
@@ -54,12 +62,12 @@ LOOM_FN int net_fire(struct loom_ctx *c, uint64_t tag)
 	return loom_from_lane0(c, rc == 0) != 0;
 }
 
-/* The same, and says so to a host that posts late. */
+/* The same, and says so to a host that posts late, if there is one. */
 LOOM_FN int net_fire_turn(struct loom_ctx *c, struct net_turn *turn, uint64_t tag)
 {
 	if (!net_fire(c, tag))
 		return 0;
-	if (c->lane == 0)
+	if (turn && c->lane == 0)
 		loom_store_relaxed_sys(&turn->fired, loom_load_relaxed_sys(&turn->fired) + 1);
 	return 1;
 }
@@ -70,16 +78,46 @@ LOOM_FN int net_deliver(struct loom_ctx *c)
 	return LOOM_CALL(trigger, deliver, c) == 0;
 }
 
-/* All workers of this rank meet, `round` counting from 1 on `meet`, which begins at 0. */
-LOOM_FN int net_meet(struct loom_ctx *c, uint64_t *meet, uint64_t round)
+/* Where workers meet: first those of a device, in its own memory, then the devices, each with a word of its own in
+ * host memory. Rounds count from 1; all begins at 0. */
+struct net_meeting {
+	uint64_t arrived; /* workers, over all rounds */
+	uint64_t pad0[7];
+	uint64_t round; /* the last one that all workers of the rank have come to */
+	uint64_t pad1[7];
+};
+struct net_met {
+	uint64_t round; /* that all workers of one device have come to; it alone writes */
+	uint64_t pad[7];
+};
+
+/* The last worker of its device: until the other devices have come. 1: the run is over. */
+LOOM_FN uint64_t net_meet_devices(struct loom_ctx *c, struct net_met *met, uint64_t round)
 {
-	uint64_t all = round * c->workers, over = 0;
+	/* Release: pairs with the acquire below; what all workers of this device wrote is before it. */
+	loom_store_release_sys(&met[c->device].round, round);
+	for (uint32_t d = 0; d < c->devices; d++)
+		while (loom_load_acquire_sys(&met[d].round) < round) {
+			if (loom_stopped(c))
+				return 1;
+			loom_pause(c);
+		}
+	return 0;
+}
+
+/* All workers of this rank. 1, or 0 when the run is over. */
+LOOM_FN int net_meet(struct loom_ctx *c, struct net_meeting *m, struct net_met *met, uint64_t round)
+{
+	uint64_t over = 0;
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
-		/* Releases what this worker wrote; the acquire below takes in what all others did. */
-		loom_fetch_add_acq_rel_sys(meet, (uint64_t)1);
 		loom_doing(c, LOOM_DOING_MEETING);
-		while (loom_load_acquire_sys(meet) < all && !over) {
+		/* Each releases what it wrote; the last acquires it all, and releases it to those who wait. */
+		if (loom_fetch_add_acq_rel_dev(&m->arrived, (uint64_t)1) + 1 == round * c->count) {
+			over = c->devices > 1 ? net_meet_devices(c, met, round) : 0;
+			loom_store_release_dev(&m->round, round);
+		}
+		while (loom_load_acquire_dev(&m->round) < round && !over) {
 			over = (uint64_t)loom_stopped(c);
 			loom_pause(c);
 		}

@@ -7,15 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../workloads/host.h"
-
-/* Tasks are mandatory for a workload's table; those with a kernel have none. */
-static inline int net_no_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
-			       loom_ref global, struct loom_task *tasks, struct loom_error *err)
-{
-	(void)self, (void)layout, (void)view, (void)global, (void)tasks, (void)err;
-	return 0;
-}
+#include "../shared/workload/host.h"
 
 static inline int net_post(const struct loom_trigger *t, struct loom_trigger_post *post,
 			   struct loom_error *err)
@@ -23,6 +15,11 @@ static inline int net_post(const struct loom_trigger *t, struct loom_trigger_pos
 	uint64_t id;
 	post->size = sizeof(*post);
 	return t->ops->post(t->self, post, &id, err);
+}
+
+static inline uint64_t net_line(uint64_t bytes) /* whole cache lines */
+{
+	return (bytes + 63) & ~63ull;
 }
 
 static inline uint32_t net_ranks(const struct loom_host *host)
@@ -47,11 +44,21 @@ static inline double net_quantile(const uint64_t *sorted, uint64_t n, double p)
 	return (double)sorted[i < n ? i : n - 1];
 }
 
-/* The device half of a workload whose kernel is NAME_kernel in NAME.dev.h. */
-#define NET_CODE(NAME)                                                                             \
+/* A fire or a look that the trigger refused: posts are checked, but a fire may precede its post. */
+static inline int net_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
+{
+	const struct workload *w = self;
+	if (code != LOOM_EINVAL)
+		return 0;
+	return LOOM_FAIL(w->host, err, code, "worker %u used the tag, slot or arrival %llu, for which the trigger has no room: "
+			 "raise tags, slots or arrivals in its section", worker, (unsigned long long)info);
+}
+
+/* The device half of a workload whose kernel is NAME_kernel in NAME.dev.h; then what else its table has. */
+#define NET_CODE(NAME, ...)                                                                        \
 	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("net.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"));  \
 	static const struct loom_workload_dev NAME##_cpu = {                                       \
-		.size = sizeof(struct loom_workload_dev), .kernel = NAME##_kernel};                \
+		.size = sizeof(struct loom_workload_dev), .kernel = NAME##_kernel, __VA_ARGS__};   \
 	static const struct loom_device_code NAME##_code = {                                       \
 		.size = sizeof(struct loom_device_code),                                           \
 		.cpu = &NAME##_cpu,                                                                \

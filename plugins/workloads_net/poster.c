@@ -2,8 +2,9 @@
 #include "poster.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
+
+#include "../shared/child/thread.h"
 
 const char *const net_orders[] = {"post-first", "fire-first", "random", NULL};
 
@@ -19,22 +20,6 @@ struct net_poster {
 	struct loom_trigger_post post[];
 };
 
-struct net_poster *net_poster_new(const struct loom_host *host, const struct loom_trigger *trigger,
-				  uint32_t order, uint32_t posts, uint32_t workers, struct loom_error *err)
-{
-	struct net_poster *p = host->alloc(host, sizeof(*p) + posts * sizeof(p->post[0]));
-	if (!p) {
-		LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-		return NULL;
-	}
-	p->host = host;
-	p->trigger = *trigger;
-	p->order = order;
-	p->room = posts;
-	p->workers = workers;
-	return p;
-}
-
 int net_poster_add(struct net_poster *p, const struct loom_trigger_post *post, struct loom_error *err)
 {
 	struct loom_trigger_post one = *post;
@@ -42,8 +27,10 @@ int net_poster_add(struct net_poster *p, const struct loom_trigger_post *post, s
 		return net_post(&p->trigger, &one, err);
 	if (p->posts == p->room)
 		return LOOM_FAIL(p->host, err, LOOM_EINVAL, "more posts than were announced");
+	one.size = sizeof(one);
 	p->post[p->posts++] = one;
-	return 0;
+	/* Late, workers would pass a mere code on: what will be refused is refused now, in words. */
+	return LOOM_HAS(p->trigger.ops, check) ? p->trigger.ops->check(p->trigger.self, &one, err) : 0;
 }
 
 static int stopped(const struct net_poster *p)
@@ -60,14 +47,16 @@ static void *run(void *arg)
 		/* Relaxed: the word only says when. What the worker wrote goes with its fire. */
 		while (p->order == NET_FIRE_FIRST && !stopped(p) &&
 		       __atomic_load_n(&t->fired, __ATOMIC_RELAXED) <= i / p->workers)
-			sched_yield();
+			loom_yield();
 		uint64_t pause = p->order == NET_RANDOM ? (i * 0x9e3779b97f4a7c15ull) >> 60 : 0;
 		while (pause-- > 0)
-			sched_yield();
+			loom_yield();
 		/* Full: places come back as operations end. */
 		while (!stopped(p) && (p->status = net_post(&p->trigger, &p->post[i], &p->err)) == LOOM_EFULL)
-			sched_yield();
+			loom_yield();
 	}
+	if (p->status && p->status != LOOM_EFULL) /* workers only pass the code on */
+		LOOM_LOG(p->host, LOOM_LOG_ERROR, "a late post", "%s", p->err.text);
 	for (uint32_t w = 0; w < p->workers && p->status; w++)
 		__atomic_store_n(&p->turn[w].failed, (uint64_t)(int64_t)p->status, __ATOMIC_RELAXED);
 	return NULL;
@@ -81,7 +70,7 @@ int net_poster_start(struct net_poster *p, struct net_turn *turn, struct loom_er
 	sigset_t all, old;
 	sigfillset(&all); /* signals are the host's */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	int failed = pthread_create(&p->thread, NULL, run, p);
+	int failed = thread_create(&p->thread, run, p);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (failed)
 		return LOOM_FAIL(p->host, err, LOOM_EUNAVAIL, "cannot start a thread that posts: %s",
@@ -90,7 +79,7 @@ int net_poster_start(struct net_poster *p, struct net_turn *turn, struct loom_er
 	return 0;
 }
 
-int net_poster_end(struct net_poster *p, struct loom_error *err)
+static int end(struct net_poster *p, struct loom_error *err)
 {
 	if (!p)
 		return 0;
@@ -102,4 +91,34 @@ int net_poster_end(struct net_poster *p, struct loom_error *err)
 		*err = p->err;
 	p->host->free(p->host, p);
 	return rc;
+}
+
+int net_instance_wire(struct net_instance *i, const struct loom_trigger *trigger, uint32_t order, uint32_t posts,
+		      uint32_t workers, struct loom_error *err)
+{
+	const struct loom_host *host = i->workload.host;
+	int rc = end(i->poster, err);
+	i->poster = rc ? NULL : host->alloc(host, sizeof(*i->poster) + posts * sizeof(i->poster->post[0]));
+	if (!i->poster)
+		return rc ? rc : LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	i->poster->host = host;
+	i->poster->trigger = *trigger;
+	i->poster->order = order;
+	i->poster->room = posts;
+	i->poster->workers = workers;
+	return 0;
+}
+
+void net_instance_stop(void *self)
+{
+	struct net_instance *i = self;
+	end(i->poster, NULL);
+	i->poster = NULL;
+}
+
+void net_instance_destroy(void *self)
+{
+	if (self)
+		net_instance_stop(self);
+	workload_destroy(self);
 }

@@ -17,13 +17,18 @@ extern const char *const net_orders[];
 
 /* One sample's posts, in the order in which they are fired: number i is worker i % workers' next one. */
 struct net_poster;
-struct net_poster *net_poster_new(const struct loom_host *host, const struct loom_trigger *trigger,
-				  uint32_t order, uint32_t posts, uint32_t workers, struct loom_error *err);
+struct net_instance { /* of a workload with the option above */
+	struct workload workload;
+	struct net_poster *poster;
+};
+/* A poster for a new sample, the one before ended: 0, or why a post of that failed. */
+int net_instance_wire(struct net_instance *i, const struct loom_trigger *trigger, uint32_t order, uint32_t posts,
+		      uint32_t workers, struct loom_error *err);
+void net_instance_stop(void *self);
+void net_instance_destroy(void *self);
 /* Takes a post: it is posted at once (post-first), or kept for the thread. */
 int net_poster_add(struct net_poster *p, const struct loom_trigger_post *post, struct loom_error *err);
 /* Starts the thread, where there is one: turn[w].fired says how often worker w has fired. */
 int net_poster_start(struct net_poster *p, struct net_turn *turn, struct loom_error *err);
-/* Ends it: 0, or why a post failed. NULL is legal. */
-int net_poster_end(struct net_poster *p, struct loom_error *err);
 
 #endif

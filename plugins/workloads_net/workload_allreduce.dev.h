@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allreduce: a ring over the ranks; each worker sends a slice of its own, in pieces (GPU-TN, 5.4.1). Device
- * code.
+/* allreduce, by one of three algorithms. Device code.
  *
- * The vector is cut into one chunk per rank, a chunk into one slice per worker, a slice into pieces. In step s
+ * The ring (GPU-TN, 5.4.1): each worker sends a slice of its own to the next rank, in pieces. The vector is cut into one chunk per rank, a chunk into one slice per worker, a slice into pieces. In step s
  * of the first half a rank sends its running sum of chunk (rank - s) to the next rank, into a buffer of that
  * step, and adds what it got to chunk (rank - s - 1); in the second half finished chunks go round, to their
  * place. Each piece of each step of each worker has a tag, a post and an arrival word of its own, so nothing
  * is reused; a piece goes on as soon as it is summed, where the trigger can send from within a kernel.
  *
  * With chain = yes the workers fire the first step alone: the network adds, and each arrival triggers the
- * step after it. */
+ * step after it.
+ *
+ * Where workers reach the memory of the other ranks they store there, without posts. All sums are made in the order of
+ * the ranks, so that they are the same bits everywhere. A round's input begins one place further than that of the one before.
+ *
+ * oneshot: each rank stores its vector into a slot of each other rank, in words of 8 bytes: 4 of data, 4 that say of
+ * which round. Such a word is seen whole or not at all, so whoever polls the data needs no flag beside them, and no fence.
+ * Rounds take two sets of slots in turn. That is enough: element i of a round is read by the lane that sends element i of
+ * the next one; who has that has been told that the slot of the round before may be written again. The lane's store does
+ * not pass the load on which its branch depended.
+ *
+ * twoshot: reduce-scatter and gather. Worker w of a rank stores slice w of chunk r to rank r, for all r, and raises a
+ * word there; sums its slice of its rank's own chunk, stores the sums to all ranks, and raises another. One set of
+ * buffers is enough: who has the sums of all ranks knows that each worker w there has read what it was sent. */
 #ifndef WORKLOAD_ALLREDUCE_DEV_H
 #define WORKLOAD_ALLREDUCE_DEV_H
 
@@ -26,8 +38,28 @@ struct allreduce {
 	uint32_t rank, ranks;
 	uint32_t steps; /* 2 * (ranks - 1) */
 	uint32_t chain;
+	uint32_t late; /* posts come late: the host is told of fires */
+	uint64_t vector_at, inbox_at; /* inbox: ranks - 1 chunks; or slots; or a chunk of each rank */
+	/* Of oneshot and twoshot. The block lies at base_at[rank] for the workers here. */
+	uint64_t base_at, sum_at, met_at;
+	uint64_t rounds;
+	uint32_t algorithm;
 	uint32_t reserved;
-	uint64_t vector_at, inbox_at; /* inbox: ranks - 1 chunks */
+};
+/* Input that differs from round to round: so many floats more of it, which begin again. */
+#define ALLREDUCE_TURNS 64u
+enum { ALLREDUCE_AUTO, ALLREDUCE_RING, ALLREDUCE_ONESHOT, ALLREDUCE_TWOSHOT };
+
+/* A worker's own block. */
+struct allreduce_took {
+	uint64_t ns; /* all rounds */
+	uint64_t pad[7];
+};
+
+/* A worker's word of how many rounds another rank's worker of that number has come to, on a line of its own. */
+struct allreduce_met {
+	uint64_t round;
+	uint64_t pad[7];
 };
 
 LOOM_FN struct net_turn *allreduce_turn(struct allreduce *a, uint32_t worker)
@@ -53,21 +85,178 @@ LOOM_FN uint64_t allreduce_piece_end(const struct allreduce *a, uint32_t piece)
 }
 
 /* What arrived in `step` of the first half is added to its place. */
-LOOM_FN void allreduce_add(struct loom_ctx *c, struct allreduce *a, uint32_t step, uint32_t piece)
+LOOM_FN void allreduce_add(struct loom_ctx *c, const struct allreduce *a, uint32_t step, uint32_t piece)
 {
+	char *all = (char *)c->global[LOOM_WORKLOAD];
 	uint32_t chunk = a->rank + 2 * a->ranks - step - 1;
-	float *sum = (float *)((char *)a + a->vector_at) + allreduce_slice(a, c->workers, chunk, c->worker);
+	float *sum = (float *)(all + a->vector_at) + allreduce_slice(a, c->workers, chunk, c->worker);
 	const float *got =
-		(const float *)((char *)a + a->inbox_at) + ((uint64_t)step * c->workers + c->worker) * a->slice;
+		(const float *)(all + a->inbox_at) + ((uint64_t)step * c->workers + c->worker) * a->slice;
 	uint64_t end = allreduce_piece_end(a, piece);
 	for (uint64_t i = piece * a->piece + c->lane; i < end; i += c->lanes)
 		sum[i] = got[i] + sum[i];
 }
 
+/* ---- without posts ------------------------------------------------------------------------------------- */
+
+LOOM_FN char *allreduce_there(struct loom_ctx *c, const struct allreduce *a, uint32_t rank)
+{
+	char *all = (char *)c->global[LOOM_WORKLOAD];
+	return rank == a->rank ? all : (char *)((const uint64_t *)(all + a->base_at))[rank];
+}
+
+/* This rank's input of a round. */
+LOOM_FN const float *allreduce_input(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+{
+	return (const float *)((char *)c->global[LOOM_WORKLOAD] + a->vector_at) + round % ALLREDUCE_TURNS;
+}
+
+/* The slots for what rank `from` sends to `rank`. */
+LOOM_FN uint64_t *allreduce_slots(struct loom_ctx *c, const struct allreduce *a, uint32_t rank, uint32_t from,
+				  uint64_t round)
+{
+	return (uint64_t *)(allreduce_there(c, a, rank) + a->inbox_at) + ((round & 1) * a->ranks + from) * a->floats;
+}
+
+union allreduce_bits {
+	float is;
+	uint32_t bits;
+};
+
+/* The word in a slot, once it has the mark of its round; another mark: the run is over. */
+LOOM_FN uint64_t allreduce_await_word(struct loom_ctx *c, const uint64_t *slot, uint64_t mark)
+{
+	uint64_t word;
+	while (((word = loom_load_relaxed_sys(slot)) ^ mark) >> 32 && !loom_stopped(c))
+		loom_pause(c);
+	return word;
+}
+
+LOOM_FN int allreduce_oneshot(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+{
+	uint64_t part = a->floats / c->workers, from = c->worker * part, to = from + part, floats = a->floats;
+	const float *input = allreduce_input(c, a, round);
+	float *sums = (float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
+	uint64_t mark = (round + 1) << 32;
+	for (uint32_t r = 0; r < a->ranks; r++) {
+		uint64_t *slots = allreduce_slots(c, a, r, a->rank, round);
+		for (uint64_t i = from + c->lane; i < to && r != a->rank; i += c->lanes) {
+			union allreduce_bits mine;
+			mine.is = input[i];
+			loom_store_relaxed_sys(slots + i, mark | mine.bits);
+		}
+	}
+	const uint64_t *slots = allreduce_slots(c, a, a->rank, 0, round);
+	for (uint64_t i = from + c->lane; i < to; i += c->lanes) {
+		float sum = 0;
+		for (uint32_t r = 0; r < a->ranks; r++) {
+			union allreduce_bits got;
+			got.is = input[i];
+			if (r != a->rank) {
+				uint64_t word = allreduce_await_word(c, slots + r * floats + i, mark);
+				if ((word ^ mark) >> 32)
+					return 0;
+				got.bits = (uint32_t)word;
+			}
+			sum = r ? sum + got.is : got.is;
+		}
+		sums[i] = sum;
+	}
+	return 1;
+}
+
+LOOM_FN struct allreduce_met *allreduce_met(struct loom_ctx *c, const struct allreduce *a, uint32_t rank, uint32_t from,
+					    uint32_t half)
+{
+	struct allreduce_met *met = (struct allreduce_met *)(allreduce_there(c, a, rank) + a->met_at);
+	return met + ((uint64_t)half * a->ranks + from) * c->workers + c->worker;
+}
+
+/* Tells this worker's number in all other ranks that its data of that half are there, and waits for theirs. 1, or 0 when
+ * the run is over. Collective. */
+LOOM_FN int allreduce_meet(struct loom_ctx *c, const struct allreduce *a, uint32_t half, uint64_t round)
+{
+	uint64_t over = 0;
+	loom_barrier_lanes(c);
+	if (c->lane == 0) {
+		/* Release: pairs with the acquire below, in the other rank. All lanes' data are before the barrier. */
+		for (uint32_t r = 0; r < a->ranks; r++)
+			if (r != a->rank)
+				loom_store_release_sys(&allreduce_met(c, a, r, a->rank, half)->round, round + 1);
+		for (uint32_t r = 0; r < a->ranks && !over; r++)
+			while (r != a->rank && !over &&
+			       loom_load_acquire_sys(&allreduce_met(c, a, a->rank, r, half)->round) <= round) {
+				over = (uint64_t)loom_stopped(c);
+				loom_pause(c);
+			}
+	}
+	return loom_from_lane0(c, over) == 0;
+}
+
+/* to = from, or to = to + from, by all lanes, each with the same elements in every call. Those of a GPU store side by
+ * side; threads have a part each. */
+LOOM_FN void allreduce_pass(struct loom_ctx *c, float *__restrict__ to, const float *__restrict__ from, uint64_t n,
+			    int add)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	uint64_t begin = c->lane, end = n, step = c->lanes;
+#else
+	uint64_t begin = n * c->lane / c->lanes, end = n * (c->lane + 1) / c->lanes;
+	const uint64_t step = 1;
+#endif
+	if (add)
+		for (uint64_t i = begin; i < end; i += step)
+			to[i] = to[i] + from[i];
+	else
+		for (uint64_t i = begin; i < end; i += step)
+			to[i] = from[i];
+}
+
+LOOM_FN int allreduce_twoshot(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+{
+	uint64_t chunk = a->slice * c->workers, own = (uint64_t)c->worker * a->slice;
+	const float *input = allreduce_input(c, a, round);
+	for (uint32_t r = 0; r < a->ranks; r++) {
+		float *to = (float *)(allreduce_there(c, a, r) + a->inbox_at) + a->rank * chunk + own;
+		if (r != a->rank)
+			allreduce_pass(c, to, input + allreduce_slice(a, c->workers, r, c->worker), a->slice, 0);
+	}
+	if (!allreduce_meet(c, a, 0, round))
+		return 0;
+	const float *got = (const float *)((char *)c->global[LOOM_WORKLOAD] + a->inbox_at) + own;
+	uint64_t at = a->sum_at + allreduce_slice(a, c->workers, a->rank, c->worker) * sizeof(float);
+	float *sums = (float *)(allreduce_there(c, a, a->rank) + at);
+	for (uint32_t r = 0; r < a->ranks; r++)
+		allreduce_pass(c, sums, (r == a->rank ? input + own : got) + r * chunk, a->slice, r > 0);
+	for (uint32_t r = 0; r < a->ranks; r++)
+		if (r != a->rank)
+			allreduce_pass(c, (float *)(allreduce_there(c, a, r) + at), sums, a->slice, 0);
+	return allreduce_meet(c, a, 1, round);
+}
+
+LOOM_FN void allreduce_direct(struct loom_ctx *c, const struct allreduce *a)
+{
+	uint64_t begin = loom_clock_ns(c);
+	int going = 1;
+	loom_doing(c, LOOM_DOING_MESSAGE);
+	for (uint64_t round = 0; round < a->rounds && going; round++)
+		going = a->algorithm == ALLREDUCE_ONESHOT ? allreduce_oneshot(c, a, round) : allreduce_twoshot(c, a, round);
+	loom_doing(c, LOOM_DOING_TASKS);
+	if (going && c->lane == 0)
+		((struct allreduce_took *)c->own[LOOM_WORKLOAD])->ns = loom_clock_ns(c) - begin;
+}
+
+/* ---- the ring ------------------------------------------------------------------------------------------ */
+
 LOOM_FN void workload_allreduce_kernel(struct loom_ctx *c)
 {
-	struct allreduce *a = (struct allreduce *)c->global[LOOM_WORKLOAD];
-	struct net_turn *turn = allreduce_turn(a, c->worker);
+	struct allreduce *all = (struct allreduce *)c->global[LOOM_WORKLOAD];
+	struct allreduce copy = NET_HEAD(c, struct allreduce), *a = &copy;
+	if (a->algorithm != ALLREDUCE_RING) {
+		allreduce_direct(c, a);
+		return;
+	}
+	struct net_turn *turn = a->late ? allreduce_turn(all, c->worker) : (struct net_turn *)0;
 	uint32_t half = a->ranks - 1, fired = a->chain && a->steps ? 1 : a->steps;
 	for (uint32_t step = 0; step < fired; step++) {
 		for (uint32_t piece = 0; piece < a->pieces; piece++) {

@@ -37,12 +37,7 @@ static struct part part_of(uint64_t n, uint32_t rank, uint32_t ranks)
 	return p;
 }
 
-static uint64_t line(uint64_t bytes)
-{
-	return (bytes + 63) & ~63ull;
-}
-
-static struct jacobi shape_of(const void *self)
+static struct jacobi shape_of(const void *self, const struct loom_layout *layout)
 {
 	const struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
@@ -50,8 +45,10 @@ static struct jacobi shape_of(const void *self)
 	uint32_t least = p.down < p.across ? p.down : p.across;
 	struct jacobi j = {.rows = p.rows, .cols = p.cols, .sweeps = o->sweeps};
 	j.edge = (o->n / least + 1 + 7) & ~7ull;
-	j.edges_at = line(sizeof(j));
-	j.grid_at = j.edges_at + 4ull * JACOBI_SIDES * j.edge * sizeof(double);
+	j.edges_at = net_line(sizeof(j));
+	j.met_at = j.edges_at + 4ull * JACOBI_SIDES * j.edge * sizeof(double);
+	/* Several devices share a grid where all reach it. */
+	j.grid_at = layout->devices > 1 ? j.met_at + layout->devices * sizeof(struct net_met) : 0;
 	int32_t rank = (int32_t)net_rank(w->host);
 	j.neighbour[JACOBI_NORTH] = p.row > 0 ? rank - (int32_t)p.across : -1;
 	j.neighbour[JACOBI_SOUTH] = p.row + 1 < p.down ? rank + (int32_t)p.across : -1;
@@ -74,9 +71,13 @@ static int jacobi_create(const struct loom_host *host, const void *opts, void **
 static int jacobi_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 		       struct loom_error *err)
 {
-	struct jacobi j = shape_of(self);
-	(void)layout, (void)err;
-	need->global = j.grid_at + 2 * (j.rows + 2) * (j.cols + 2) * sizeof(double);
+	struct jacobi j = shape_of(self, layout);
+	uint64_t grid = 2 * (j.rows + 2) * (j.cols + 2) * sizeof(double);
+	(void)err;
+	need->global = j.met_at + layout->devices * sizeof(struct net_met) + (j.grid_at ? grid : 0);
+	need->global_place = LOOM_PLACE_HOST;
+	need->device = sizeof(struct net_meeting) + (j.grid_at ? 0 : grid);
+	need->device_place = LOOM_PLACE_NEAR;
 	return 0;
 }
 
@@ -97,11 +98,14 @@ static int jacobi_init(void *self, const struct loom_layout *layout, const struc
 	const struct jacobi_opts *o = w->opts;
 	struct jacobi *j = view->global;
 	struct part p = part_of(o->n, net_rank(w->host), net_ranks(w->host));
-	(void)layout, (void)err;
-	*j = shape_of(self);
-	memset((char *)j + j->edges_at, 0xff, j->grid_at - j->edges_at); /* NaN: an edge not received shows */
+	(void)err;
+	*j = shape_of(self, layout);
+	memset((char *)j + j->edges_at, 0xff, j->met_at - j->edges_at); /* NaN: an edge not received shows */
+	memset((char *)j + j->met_at, 0, layout->devices * sizeof(struct net_met));
+	for (uint32_t d = 0; d < layout->devices; d++)
+		memset(view->device[d], 0, sizeof(struct net_meeting));
 	for (uint64_t parity = 0; parity < 2; parity++) {
-		double *grid = jacobi_grid(j, parity);
+		double *grid = jacobi_grid(j, j, view->device[0], parity);
 		for (uint64_t r = 0; r < j->rows + 2; r++)
 			for (uint64_t k = 0; k < j->cols + 2; k++)
 				grid[r * (j->cols + 2) + k] = initial(o->n, p.first_row + r, p.first_col + k);
@@ -112,15 +116,18 @@ static int jacobi_init(void *self, const struct loom_layout *layout, const struc
 static int jacobi_wire(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		       loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
 {
-	const struct jacobi *j = view->global;
-	uint64_t workers = layout->workers;
+	struct jacobi *j = view->global;
 	int rc = 0;
 	(void)self;
-	for (uint32_t side = 0; side < JACOBI_SIDES; side++)
+	for (uint32_t side = 0; side < JACOBI_SIDES; side++) {
+		uint64_t workers = 0; /* that fire */
+		for (uint32_t w = 0; w < layout->workers; w++)
+			workers += (uint64_t)jacobi_is_at(j, side, jacobi_from(j, w, layout->workers),
+							  jacobi_from(j, w + 1, layout->workers));
 		for (uint64_t parity = 0; parity < 2 && !rc && j->neighbour[side] >= 0; parity++) {
 			uint32_t opposite = side ^ 1;
-			const char *from = (const char *)jacobi_edge(j, parity, 0, side);
-			const char *to = (const char *)jacobi_edge(j, parity, 1, opposite);
+			const char *from = (const char *)jacobi_edge(j, j, parity, 0, side);
+			const char *to = (const char *)jacobi_edge(j, j, parity, 1, opposite);
 			struct loom_trigger_post post = {
 				.tag = JACOBI_TAG(side),
 				.threshold = workers * (parity + 1),
@@ -133,6 +140,7 @@ static int jacobi_wire(void *self, const struct loom_layout *layout, const struc
 				.notify = JACOBI_ARRIVAL(opposite)};
 			rc = net_post(trigger, &post, err);
 		}
+	}
 	return rc;
 }
 
@@ -159,13 +167,13 @@ static int jacobi_verify(void *self, const struct loom_layout *layout, const str
 {
 	struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
-	const struct jacobi *j = view->global;
+	struct jacobi *j = view->global;
 	struct part p = part_of(o->n, net_rank(w->host), net_ranks(w->host));
 	(void)layout;
 	double *room = w->host->alloc(w->host, 2 * (o->n + 2) * (o->n + 2) * sizeof(double));
 	if (!room)
 		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
-	const double *want = sequential(o->n, o->sweeps, room), *got = jacobi_grid(j, j->sweeps & 1);
+	const double *want = sequential(o->n, o->sweeps, room), *got = jacobi_grid(j, j, view->device[0], j->sweeps & 1);
 	int rc = 0;
 	for (uint64_t r = 1; r <= j->rows && !rc; r++)
 		for (uint64_t k = 1; k <= j->cols && !rc; k++) {
@@ -184,18 +192,38 @@ static int jacobi_verify(void *self, const struct loom_layout *layout, const str
 	return rc;
 }
 
+static uint64_t jacobi_steps(void *self, const struct loom_layout *layout)
+{
+	(void)layout;
+	return ((const struct jacobi_opts *)((const struct workload *)self)->opts)->sweeps + 1;
+}
+
+static uint32_t jacobi_awaits(void *self, const struct loom_layout *layout, uint64_t n, struct loom_await *out)
+{
+	struct jacobi j = shape_of(self, layout);
+	uint32_t count = 0;
+	for (uint32_t side = 0; side < JACOBI_SIDES; side++)
+		if (j.neighbour[side] >= 0)
+			out[count++] = (struct loom_await){.index = JACOBI_ARRIVAL(side), .count = n};
+	return count;
+}
+
 static const struct loom_workload_ops jacobi_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = jacobi_create,
 	.destroy = workload_destroy,
 	.need = jacobi_need,
 	.init = jacobi_init,
-	.tasks = net_no_tasks,
+	.tasks = workload_no_tasks,
 	.wire = jacobi_wire,
 	.verify = jacobi_verify,
+	.explain = net_explain,
+	.work = "cells",
+	.steps = jacobi_steps,
+	.awaits = jacobi_awaits,
 };
 
-NET_CODE(workload_jacobi2d);
+NET_CODE(workload_jacobi2d, .step = workload_jacobi2d_step);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_jacobi2d", "0.1.0", "Apache-2.0",
 		   "Jacobi relaxation with halos exchanged by triggered puts", .opts = jacobi_rows,

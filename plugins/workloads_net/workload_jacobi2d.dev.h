@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jacobi2d: relaxation on a grid that is cut in two dimensions, halos exchanged by triggered puts at the
- * granularity of the kernel: every worker fires, the NIC counts to the number of workers (GPU-TN, 4.2.2
+ * granularity of the kernel: every worker at an edge fires, and the NIC counts to how many these are (GPU-TN, 4.2.2
  * and 5.3). Device code.
+ *
+ * The edges are in host memory, where the network finds them. The grid is in the memory of the device, where there is
+ * but one.
  *
  * Exchange e follows sweep e and uses the buffers of parity e & 1. Two are enough: a neighbour's exchange
  * e + 1 is fired after it has taken exchange e in, so what it took can be written again in e + 2. */
@@ -22,28 +25,44 @@ struct jacobi {
 	uint64_t sweeps;
 	uint64_t edge;        /* doubles of the longest edge of any rank */
 	uint64_t edges_at;    /* [parity][out, in][side][edge] */
-	uint64_t grid_at;     /* [2][rows + 2][cols + 2] */
-	uint64_t meet;        /* of this rank's workers */
+	uint64_t grid_at;     /* [2][rows + 2][cols + 2]; 0: it stands in the device's block, behind struct net_meeting */
+	uint64_t met_at;      /* struct net_met for each device */
 	int32_t neighbour[4]; /* rank by side; -1: the rim of the grid */
 	uint64_t pad[5];
 };
 
-LOOM_FN double *jacobi_grid(const struct jacobi *j, uint64_t parity)
+/* `all`: the block for the stack, of which *j may be a copy. `near`: the device's block. */
+LOOM_FN double *jacobi_grid(const struct jacobi *j, void *all, void *near, uint64_t parity)
 {
-	return (double *)((char *)j + j->grid_at) + parity * (j->rows + 2) * (j->cols + 2);
+	char *grid = j->grid_at ? (char *)all + j->grid_at : (char *)near + sizeof(struct net_meeting);
+	return (double *)grid + parity * (j->rows + 2) * (j->cols + 2);
 }
 
-LOOM_FN double *jacobi_edge(const struct jacobi *j, uint64_t parity, uint32_t in, uint32_t side)
+/* Whether the worker with rows `from` to `to` has a part of that edge. */
+LOOM_FN int jacobi_is_at(const struct jacobi *j, uint32_t side, uint64_t from, uint64_t to)
 {
-	return (double *)((char *)j + j->edges_at) + ((parity * 2 + in) * JACOBI_SIDES + side) * j->edge;
+	if (j->neighbour[side] < 0 || from >= to)
+		return 0;
+	return side == JACOBI_NORTH ? from == 1 : side == JACOBI_SOUTH ? to == j->rows + 1 : 1;
+}
+
+LOOM_FN uint64_t jacobi_from(const struct jacobi *j, uint32_t worker, uint32_t workers)
+{
+	return 1 + j->rows * worker / workers;
+}
+
+LOOM_FN double *jacobi_edge(const struct jacobi *j, void *all, uint64_t parity, uint32_t in, uint32_t side)
+{
+	return (double *)((char *)all + j->edges_at) + ((parity * 2 + in) * JACOBI_SIDES + side) * j->edge;
 }
 
 /* Rows `from` to `to` (exclusive, from 1) of the next grid. */
 LOOM_FN void jacobi_sweep(struct loom_ctx *c, const struct jacobi *j, uint64_t sweep, uint64_t from,
 			  uint64_t to)
 {
-	const double *old = jacobi_grid(j, sweep & 1);
-	double *next = jacobi_grid(j, (sweep & 1) ^ 1);
+	void *all = c->global[LOOM_WORKLOAD], *near = c->on_device[LOOM_WORKLOAD];
+	const double *old = jacobi_grid(j, all, near, sweep & 1);
+	double *next = jacobi_grid(j, all, near, (sweep & 1) ^ 1);
 	uint64_t width = j->cols + 2;
 	for (uint64_t r = from; r < to; r++)
 		for (uint64_t k = 1 + c->lane; k <= j->cols; k += c->lanes) {
@@ -57,12 +76,13 @@ LOOM_FN void jacobi_sweep(struct loom_ctx *c, const struct jacobi *j, uint64_t s
 LOOM_FN void jacobi_edges(struct loom_ctx *c, const struct jacobi *j, uint64_t sweep, uint64_t from,
 			  uint64_t to, uint32_t in)
 {
-	double *next = jacobi_grid(j, (sweep & 1) ^ 1);
+	void *all = c->global[LOOM_WORKLOAD];
+	double *next = jacobi_grid(j, all, c->on_device[LOOM_WORKLOAD], (sweep & 1) ^ 1);
 	uint64_t width = j->cols + 2, parity = sweep & 1;
 	for (uint32_t side = JACOBI_NORTH; side <= JACOBI_SOUTH; side++) {
-		double *edge = jacobi_edge(j, parity, in, side);
+		double *edge = jacobi_edge(j, all, parity, in, side);
 		uint64_t row = side == JACOBI_NORTH ? 1 : j->rows, halo = side == JACOBI_NORTH ? 0 : j->rows + 1;
-		if (j->neighbour[side] < 0 || row < from || row >= to)
+		if (!jacobi_is_at(j, side, from, to))
 			continue;
 		for (uint64_t k = c->lane; k < j->cols; k += c->lanes)
 			if (in)
@@ -71,9 +91,9 @@ LOOM_FN void jacobi_edges(struct loom_ctx *c, const struct jacobi *j, uint64_t s
 				edge[k] = next[row * width + 1 + k];
 	}
 	for (uint32_t side = JACOBI_WEST; side <= JACOBI_EAST; side++) {
-		double *edge = jacobi_edge(j, parity, in, side);
+		double *edge = jacobi_edge(j, all, parity, in, side);
 		uint64_t col = side == JACOBI_WEST ? 1 : j->cols, halo = side == JACOBI_WEST ? 0 : j->cols + 1;
-		if (j->neighbour[side] < 0)
+		if (!jacobi_is_at(j, side, from, to))
 			continue;
 		for (uint64_t r = from + c->lane; r < to; r += c->lanes)
 			if (in)
@@ -84,33 +104,42 @@ LOOM_FN void jacobi_edges(struct loom_ctx *c, const struct jacobi *j, uint64_t s
 	loom_barrier_lanes(c);
 }
 
-LOOM_FN int jacobi_exchange(struct loom_ctx *c, const struct jacobi *j, uint64_t sweep)
+/* Takes in what the neighbours sent after sweep n - 1, sweeps, and sends: 1, or 0 when the run is over. */
+LOOM_FN int jacobi_step(struct loom_ctx *c, const struct jacobi *j, uint64_t n, uint64_t from, uint64_t to)
 {
+	if (n > 0)
+		jacobi_edges(c, j, n - 1, from, to, 1);
+	if (n == j->sweeps)
+		return 1;
+	jacobi_sweep(c, j, n, from, to);
+	jacobi_edges(c, j, n, from, to, 0);
 	for (uint32_t side = 0; side < JACOBI_SIDES; side++)
-		if (j->neighbour[side] >= 0 && !net_fire(c, JACOBI_TAG(side)))
-			return 0;
-	if (!net_deliver(c))
-		return 0;
-	for (uint32_t side = 0; side < JACOBI_SIDES; side++)
-		if (j->neighbour[side] >= 0 && !net_await(c, JACOBI_ARRIVAL(side), sweep + 1))
+		if (jacobi_is_at(j, side, from, to) && !net_fire(c, JACOBI_TAG(side)))
 			return 0;
 	return 1;
 }
 
 LOOM_FN void workload_jacobi2d_kernel(struct loom_ctx *c)
 {
-	struct jacobi *j = (struct jacobi *)c->global[LOOM_WORKLOAD];
-	uint64_t from = 1 + j->rows * c->worker / c->workers;
-	uint64_t to = 1 + j->rows * (c->worker + 1) / c->workers;
-	for (uint64_t sweep = 0; sweep < j->sweeps; sweep++) {
-		jacobi_sweep(c, j, sweep, from, to);
-		jacobi_edges(c, j, sweep, from, to, 0);
-		if (!jacobi_exchange(c, j, sweep))
+	struct jacobi copy = NET_HEAD(c, struct jacobi), *j = &copy;
+	struct net_met *met = (struct net_met *)((char *)c->global[LOOM_WORKLOAD] + j->met_at);
+	struct net_meeting *near = (struct net_meeting *)c->on_device[LOOM_WORKLOAD];
+	uint64_t from = jacobi_from(j, c->worker, c->workers), to = jacobi_from(j, c->worker + 1, c->workers);
+	for (uint64_t n = 0; jacobi_step(c, j, n, from, to) && n < j->sweeps; n++) {
+		if (!net_deliver(c))
 			return;
-		jacobi_edges(c, j, sweep, from, to, 1);
-		if (!net_meet(c, &j->meet, sweep + 1))
+		for (uint32_t side = 0; side < JACOBI_SIDES; side++)
+			if (jacobi_is_at(j, side, from, to) && !net_await(c, JACOBI_ARRIVAL(side), n + 1))
+				return;
+		if (!net_meet(c, near, met, n + 1))
 			return;
 	}
+}
+
+LOOM_FN void workload_jacobi2d_step(struct loom_ctx *c, uint64_t n)
+{
+	struct jacobi copy = NET_HEAD(c, struct jacobi), *j = &copy;
+	jacobi_step(c, j, n, jacobi_from(j, c->worker, c->workers), jacobi_from(j, c->worker + 1, c->workers));
 }
 
 #endif

@@ -36,13 +36,18 @@ static const struct msgrate_opts *opts_of(const void *self)
 	return ((const struct workload *)self)->opts;
 }
 
-static int msgrate_create(const struct loom_host *host, const void *opts, void **self,
-			  struct loom_error *err)
+static int msgrate_check(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct msgrate_opts *o = opts;
 	if (o->fires % o->per)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "msgrate: fires = %llu is no multiple of per = %llu",
-				 (unsigned long long)o->fires, (unsigned long long)o->per);
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "per = %llu does not divide fires = %llu",
+				 (unsigned long long)o->per, (unsigned long long)o->fires);
+	return 0;
+}
+
+static int msgrate_create(const struct loom_host *host, const void *opts, void **self,
+			  struct loom_error *err)
+{
 	return workload_create(host, opts, sizeof(struct workload), self, err);
 }
 
@@ -61,6 +66,8 @@ static int msgrate_need(void *self, const struct loom_layout *layout, struct loo
 			struct loom_error *err)
 {
 	(void)err;
+	need->global_place = LOOM_PLACE_HOST;
+	need->worker = sizeof(struct msgrate_times);
 	need->global = sizeof(struct msgrate) + 2 * who_fires(self, layout) * sizeof(struct msgrate_line);
 	return 0;
 }
@@ -75,6 +82,7 @@ static int msgrate_init(void *self, const struct loom_layout *layout, const stru
 			      .per = opts_of(self)->per,
 			      .boundary = lanes < BOUNDARY ? BOUNDARY / lanes : 1,
 			      .items = lanes,
+			      .sends = opts_of(self)->operation == MSGRATE_PUT,
 			      .share = by == BY_KERNEL ? layout->workers :
 				       by == BY_MIXED  ? 2 * lanes :
 							 1};
@@ -111,6 +119,24 @@ static int msgrate_wire(void *self, const struct loom_layout *layout, const stru
 	return rc;
 }
 
+/* Of all fires: from the first one that began to the last one that ended, on the slowest device. */
+static double seconds_of(const struct loom_layout *layout, const struct loom_view *view)
+{
+	double most = 0;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *shape = &layout->device[d];
+		uint64_t begin = UINT64_MAX, end = 0;
+		for (uint32_t w = shape->first_worker; w < shape->first_worker + shape->workers; w++) {
+			const struct msgrate_times *t = view->worker[w];
+			begin = t->begin_ns < begin ? t->begin_ns : begin;
+			end = t->end_ns > end ? t->end_ns : end;
+		}
+		double seconds = end > begin ? (double)(end - begin) / 1e9 : 0;
+		most = seconds > most ? seconds : most;
+	}
+	return most;
+}
+
 static int msgrate_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			  struct loom_report *report, struct loom_error *err)
 {
@@ -126,9 +152,9 @@ static int msgrate_verify(void *self, const struct loom_layout *layout, const st
 					 "msgrate: the last message of number %llu holds %llu instead of %llu",
 					 (unsigned long long)i,
 					 (unsigned long long)to[i].word[0], (unsigned long long)o->fires);
-	double seconds = (double)(m->end_ns - m->begin_ns) / 1e9;
+	double seconds = seconds_of(layout, view);
 	if (seconds > 0)
-		w->host->metric(w->host, report, "triggers_per_s", "1/s", LOOM_BETTER_MORE,
+		w->host->metric(w->host, report, "triggers_per_s", "triggers/s", LOOM_BETTER_MORE,
 				(double)o->fires * (double)n / seconds);
 	return 0;
 }
@@ -139,14 +165,16 @@ static const struct loom_workload_ops msgrate_ops = {
 	.destroy = workload_destroy,
 	.need = msgrate_need,
 	.init = msgrate_init,
-	.tasks = net_no_tasks,
+	.tasks = workload_no_tasks,
 	.wire = msgrate_wire,
 	.verify = msgrate_verify,
+	.explain = net_explain,
+	.work = "triggers",
 };
 
 NET_CODE(workload_msgrate);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_msgrate", "0.1.0", "Apache-2.0",
 		   "Triggers and small messages as fast as workers can fire them", .opts = msgrate_rows,
-		   .opts_size = sizeof(struct msgrate_opts), .ops = &msgrate_ops,
+		   .opts_size = sizeof(struct msgrate_opts), .check = msgrate_check, .ops = &msgrate_ops,
 		   .dev = &workload_msgrate_code)

@@ -13,11 +13,17 @@
 struct msgrate {
 	uint64_t fires; /* of each */
 	uint64_t per;
-	uint64_t begin_ns, end_ns; /* of worker 0: its fires alone */
-	uint64_t boundary;         /* fires between two deliveries */
-	uint32_t items;            /* lanes that fire, of each worker: all or 1 */
-	uint32_t share;            /* who shares a tag: so many of them, in order */
-	uint64_t pad[2];
+	uint64_t boundary; /* fires between two deliveries */
+	uint32_t items;    /* lanes that fire, of each worker: all or 1 */
+	uint32_t share;    /* who shares a tag: so many of them, in order */
+	uint32_t sends;    /* an operation sends what its fires wrote */
+	uint32_t reserved;
+	uint64_t pad[3];
+};
+/* A worker's own block: its fires alone, on its device's clock. */
+struct msgrate_times {
+	uint64_t begin_ns, end_ns;
+	uint64_t pad[6];
 };
 struct msgrate_line {
 	uint64_t word[8];
@@ -29,39 +35,55 @@ LOOM_FN uint32_t msgrate_tag(const struct msgrate *m, uint64_t i)
 	return (uint32_t)(1 + i / m->share);
 }
 
+/* One fire by this lane: 1, or 0 when it failed, which fails the run. */
+LOOM_FN int msgrate_fire(struct loom_ctx *c, const struct msgrate *m, struct msgrate_line *from, uint32_t tag,
+			 uint64_t value)
+{
+	int rc;
+	if (m->sends) {
+		loom_store_relaxed_dev(&from->word[0], value);
+		rc = LOOM_CALL(trigger, fire, c, tag, 1);
+	} else {
+		rc = LOOM_CALL(trigger, fire_relaxed, c, tag, 1);
+	}
+	if (rc && rc != LOOM_EINTR)
+		loom_worker_fail(c, rc, tag);
+	return rc == 0;
+}
+
 LOOM_FN void workload_msgrate_kernel(struct loom_ctx *c)
 {
 	struct msgrate *m = (struct msgrate *)c->global[LOOM_WORKLOAD];
+	struct msgrate_times *times = (struct msgrate_times *)c->own[LOOM_WORKLOAD];
 	uint64_t who = (uint64_t)c->worker * m->items + (m->items > 1 ? c->lane : 0);
+	uint64_t fires = m->fires, boundary = m->boundary;
 	struct msgrate_line *from = (struct msgrate_line *)(m + 1) + who;
 	uint32_t tag = msgrate_tag(m, who);
-	int rc = 0;
+	int fails = c->lane >= m->items; /* or has no part in it; its worker's deliveries are for all lanes */
+	int over = 0;
 	uint64_t begin = loom_clock_ns(c);
-	for (uint64_t i = 0; i < m->fires && !rc; i++) {
-		if (c->lane < m->items) {
-			loom_store_relaxed_dev(&from->word[0], i + 1);
-			rc = LOOM_CALL(trigger, fire, c, tag, 1);
-		}
-		if ((i + 1) % m->boundary == 0 || i + 1 == m->fires)
-			rc = !net_deliver(c) && !rc ? LOOM_EINTR : rc;
+	for (uint64_t i = 0; i < fires && !over;) {
+		uint64_t until = fires - i < boundary ? fires : i + boundary;
+		for (; i < until && !fails; i++)
+			fails = !msgrate_fire(c, m, from, tag, i + 1);
+		i = until;
+		over = !net_deliver(c);
 	}
+	loom_barrier_lanes(c);
 	uint64_t end = loom_clock_ns(c);
-	if (rc && rc != LOOM_EINTR)
-		loom_worker_fail(c, rc, tag);
 	if (c->lane != 0)
 		return;
-	int64_t want = (int64_t)(m->fires / m->per), done = 0;
-	while ((done = LOOM_CALL(trigger, completed, c, tag)) < want) {
+	int64_t want = (int64_t)(fires / m->per), done = 0;
+	loom_doing(c, LOOM_DOING_MESSAGE);
+	while (!over && (done = LOOM_CALL(trigger, completed, c, tag)) < want) {
 		if (done < 0)
 			loom_worker_fail(c, (int)done, tag);
 		if (loom_stopped(c))
 			return;
 		loom_pause(c);
 	}
-	if (c->worker == 0) {
-		m->begin_ns = begin;
-		m->end_ns = end;
-	}
+	times->begin_ns = begin;
+	times->end_ns = end;
 }
 
 #endif

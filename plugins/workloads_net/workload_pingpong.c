@@ -16,7 +16,7 @@ static const struct loom_opt pingpong_rows[] = {
 		 .min = 8, .max = 1ull << 30),
 	LOOM_OPT(struct pingpong_opts, kernel, LOOM_OPT_BOOL, "no",
 		 "Whether each message is a kernel of its own. The device's launch_cost and teardown_cost "
-		 "say what that costs."),
+		 "say what that costs. On a GPU with kernels = launched each is one anyway."),
 	NET_ORDER_ROW(struct pingpong_opts, order),
 	{.name = NULL},
 };
@@ -26,28 +26,23 @@ static const struct pingpong_opts *opts_of(const void *self)
 	return ((const struct workload *)self)->opts;
 }
 
-struct instance {
-	struct workload workload;
-	struct net_poster *poster;
-};
-
-static uint64_t line(uint64_t bytes)
+static int pingpong_check(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
-	return (bytes + 63) & ~63ull;
+	const struct pingpong_opts *o = opts;
+	if (o->bytes % 8)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "bytes = %llu: not a multiple of 8",
+				 (unsigned long long)o->bytes);
+	return 0;
 }
 
 static int pingpong_create(const struct loom_host *host, const void *opts, void **self,
 			   struct loom_error *err)
 {
-	const struct pingpong_opts *o = opts;
-	if (o->bytes % 8)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "pingpong: bytes = %llu: not a multiple of 8",
-				 (unsigned long long)o->bytes);
 	if (net_ranks(host) > 2)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "pingpong: %u ranks: it is for 2, or for 1 that sends to itself",
+				 "pingpong: %u ranks: it is for 2 (-n 2), or for 1 that sends to itself",
 				 net_ranks(host));
-	return workload_create(host, opts, sizeof(struct instance), self, err);
+	return workload_create(host, opts, sizeof(struct net_instance), self, err);
 }
 
 static struct pingpong shape_of(const void *self)
@@ -58,10 +53,11 @@ static struct pingpong shape_of(const void *self)
 			     .words = o->bytes / 8,
 			     .rank = net_rank(w->host),
 			     .ranks = net_ranks(w->host),
-			     .kernel = o->kernel};
-	p.from_at = line(sizeof(p));
-	p.to_at = p.from_at + line(o->bytes);
-	p.times_at = p.to_at + line(o->bytes);
+			     .kernel = o->kernel,
+			     .late = o->order != NET_POST_FIRST};
+	p.from_at = net_line(sizeof(p));
+	p.to_at = p.from_at + net_line(o->bytes);
+	p.times_at = p.to_at + net_line(o->bytes);
 	return p;
 }
 
@@ -69,6 +65,7 @@ static int pingpong_need(void *self, const struct loom_layout *layout, struct lo
 			 struct loom_error *err)
 {
 	(void)layout, (void)err;
+	need->global_place = LOOM_PLACE_HOST;
 	need->global = shape_of(self).times_at + opts_of(self)->rounds * sizeof(struct pingpong_times);
 	return 0;
 }
@@ -89,15 +86,12 @@ static int pingpong_init(void *self, const struct loom_layout *layout, const str
 static int pingpong_wire(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			 loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
 {
-	struct instance *i = self;
+	struct net_instance *i = self;
 	const struct pingpong_opts *o = i->workload.opts;
 	struct pingpong *p = view->global;
 	int once = o->order != NET_POST_FIRST; /* else one post that arms itself again */
 	uint32_t posts = once ? (uint32_t)p->rounds : 1;
-	int rc = net_poster_end(i->poster, err);
-	i->poster = rc ? NULL : net_poster_new(i->workload.host, trigger, o->order, posts, 1, err);
-	if (!i->poster)
-		return rc ? rc : LOOM_ENOMEM;
+	int rc = net_instance_wire(i, trigger, o->order, posts, 1, err);
 	struct loom_trigger_post post = {.tag = PINGPONG_TAG,
 					 .rearm = !once,
 					 .op = LOOM_NET_PUT,
@@ -113,20 +107,6 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 		rc = net_poster_add(i->poster, &post, err);
 	}
 	return rc ? rc : net_poster_start(i->poster, &p->turn, err);
-}
-
-static void pingpong_stop(void *self)
-{
-	struct instance *i = self;
-	net_poster_end(i->poster, NULL);
-	i->poster = NULL;
-}
-
-static void pingpong_destroy(void *self)
-{
-	if (self)
-		pingpong_stop(self);
-	workload_destroy(self);
 }
 
 /* Adds median, 99th percentile and minimum of what `from` to `to` took. */
@@ -174,33 +154,53 @@ static int pingpong_verify(void *self, const struct loom_layout *layout, const s
 	uint64_t *room = w->host->alloc(w->host, p->rounds * sizeof(*room));
 	if (!room)
 		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
+	w->host->metric(w->host, report, "messages", "", LOOM_BETTER_NONE, (double)p->rounds * p->ranks);
 	/* One way: half of the way there and back, or the whole way to the own rank. */
 	add_times(w, report, "one_way", t, p->rounds, AT(fire), AT(back), p->ranks == 1 ? 1 : .5, room);
 	add_times(w, report, "trigger", t, p->rounds, AT(fire), AT(fired), 1, room);
 	/* From the launch of the kernel to its message at the target (figure 8). */
 	if (p->kernel && p->ranks == 1 && t[0].visible)
 		add_times(w, report, "visible", t, p->rounds, AT(launched), AT(visible), 1, room);
-	if (p->kernel)
+	if (p->kernel && t[0].ended)
 		add_times(w, report, "boundary", t, p->rounds, AT(fired), AT(ended), 1, room);
 	w->host->free(w->host, room);
 	return 0;
 }
 
+static uint64_t pingpong_launches(void *self, const struct loom_layout *layout)
+{
+	struct pingpong p = shape_of(self);
+	(void)layout;
+	return pingpong_steps(&p);
+}
+
+static uint32_t pingpong_awaits(void *self, const struct loom_layout *layout, uint64_t n, struct loom_await *out)
+{
+	struct pingpong p = shape_of(self);
+	(void)layout;
+	*out = (struct loom_await){.index = PINGPONG_ARRIVAL, .count = pingpong_come(&p, n)};
+	return 1;
+}
+
 static const struct loom_workload_ops pingpong_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = pingpong_create,
-	.destroy = pingpong_destroy,
+	.destroy = net_instance_destroy,
 	.need = pingpong_need,
 	.init = pingpong_init,
-	.stop = pingpong_stop,
-	.tasks = net_no_tasks,
+	.stop = net_instance_stop,
+	.tasks = workload_no_tasks,
 	.wire = pingpong_wire,
 	.verify = pingpong_verify,
+	.explain = net_explain,
+	.work = "messages",
+	.steps = pingpong_launches,
+	.awaits = pingpong_awaits,
 };
 
-NET_CODE(workload_pingpong);
+NET_CODE(workload_pingpong, .step = workload_pingpong_step);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_pingpong", "0.1.0", "Apache-2.0",
 		   "Triggered messages there and back between two ranks, or to the own one",
-		   .opts = pingpong_rows, .opts_size = sizeof(struct pingpong_opts), .ops = &pingpong_ops,
+		   .opts = pingpong_rows, .opts_size = sizeof(struct pingpong_opts), .check = pingpong_check, .ops = &pingpong_ops,
 		   .dev = &workload_pingpong_code)

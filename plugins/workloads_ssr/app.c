@@ -49,8 +49,9 @@ int app_create(const struct loom_host *host, const void *opts, const struct app_
 	x->opts = opts;
 	x->kind = kind;
 	x->in.lookups = x->opts->lookups;
-	int rc = ssr_job_create(&x->job, host, &x->opts->common, kind->name, err);
-	if (!rc && kind->build(x))
+	int rc = 0;
+	ssr_job_create(&x->job, host, &x->opts->common, kind->name);
+	if (kind->build(x))
 		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory for the input", kind->name);
 	/* The whole buffer is asked for at once in a quiet round. */
 	if (!rc && x->in.bytes > LOOM_REQUEST_BYTES_MAX)
@@ -69,6 +70,7 @@ int app_need(void *self, const struct loom_layout *layout, struct loom_need *nee
 	(void)err;
 	need->global = sizeof(struct ssr_control) + sizeof(struct ssr_input) + SSR_PAGE_BYTES +
 		       layout->workers * x->in.bytes;
+	need->global_place = LOOM_PLACE_HOST; /* what requests name */
 	need->worker = sizeof(struct ssr_tally) + (x->in.bytes / SSR_PAGE_BYTES / 64 + 1) * 8 +
 		       x->in.n * x->kind->scratch * sizeof(uint32_t);
 	return 0;
@@ -127,13 +129,6 @@ int app_start(void *self, const struct loom_layout *layout, const struct loom_vi
 void app_stop(void *self)
 {
 	ssr_job_stop(&((struct app *)self)->job);
-}
-
-int app_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
-	      struct loom_task *list, struct loom_error *err)
-{
-	(void)self, (void)layout, (void)view, (void)global, (void)list, (void)err;
-	return 0; /* a kernel */
 }
 
 int app_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,

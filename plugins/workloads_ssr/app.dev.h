@@ -88,7 +88,11 @@ LOOM_FN uint64_t ssr_u64(struct ssr_reader *x, uint64_t array, uint64_t i)
 LOOM_FN void ssr_begin_round(struct ssr_reader *x, int quiet)
 {
 	uint64_t words = (x->in->bytes / SSR_PAGE_BYTES + 63) / 64;
-	ssr_ask(x, quiet ? LOOM_SERVICE_FAULT : LOOM_SERVICE_EVICT, 0, x->in->bytes);
+	/* First of all, too: a device that maps the memory into a process of its own has touched every page. */
+	if (!quiet || !x->tally->rounds)
+		ssr_ask(x, LOOM_SERVICE_EVICT, 0, x->in->bytes);
+	if (quiet && !x->failed)
+		ssr_ask(x, LOOM_SERVICE_FAULT, 0, x->in->bytes);
 	for (uint64_t i = 0; i < words; i++)
 		x->present[i] = quiet && !x->failed ? ~0ull : 0;
 }

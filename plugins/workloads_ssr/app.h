@@ -47,20 +47,21 @@ uint64_t app_random(uint64_t *state);
 	{                                                                                          \
 		return app_create(host, opts, &app_##app, self, err);                              \
 	}                                                                                          \
+	SSR_APP_HALF(app)                                                                          \
 	static const struct loom_workload_dev table = {.size = sizeof(table),                      \
 						       .kernel = workload_ssr_##app##_kernel};     \
 	LOOM_EMBED_CODE(app_text, LOOM_CODE_FILE("ssr.dev.h") LOOM_CODE_FILE("app.dev.h")          \
 					  LOOM_CODE_FILE("jobs.dev.h")                             \
-						  LOOM_CODE_FILE("workload_ssr_" #app ".dev.h"));  \
+						  ".ascii \"SSR_APP_HALF(" #app ")\\n\"\n");       \
 	static const struct loom_device_code code = {.size = sizeof(code),                         \
 						     .cpu = &table,                                \
-						     .source_name = "workload_ssr_" #app ".dev.h", \
+						     .source_name = "jobs.dev.h",                  \
 						     .source = app_text,                           \
 						     .source_end = app_text_end};                  \
 	static const struct loom_workload_ops ops = APP_OPS(create);                               \
 	LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_ssr_" #app, "0.1.0", "Apache-2.0", summary,         \
-			   .opts = app_rows, .opts_size = sizeof(struct app_opts), .ops = &ops,    \
-			   .dev = &code)
+			   .opts = app_rows, .opts_size = sizeof(struct app_opts),                 \
+			   .check = ssr_check, .ops = &ops, .dev = &code)
 
 #define APP_OPS(create_)                                                                           \
 	{.size = sizeof(struct loom_workload_ops),                                                 \
@@ -70,8 +71,9 @@ uint64_t app_random(uint64_t *state);
 	 .init = app_init,                                                                         \
 	 .start = app_start,                                                                       \
 	 .stop = app_stop,                                                                         \
-	 .tasks = app_tasks,                                                                       \
+	 .tasks = workload_no_tasks,                                                                       \
 	 .verify = app_verify,                                                                     \
+	 .work = "requests",                                                                       \
 	 .tenants = app_tenants,                                                                   \
 	 .grants = app_grants}
 
@@ -82,8 +84,6 @@ int app_init(void *self, const struct loom_layout *layout, const struct loom_vie
 int app_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
 	      const struct loom_segments *segments, struct loom_error *err);
 void app_stop(void *self);
-int app_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
-	      struct loom_task *list, struct loom_error *err);
 int app_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 	       struct loom_report *report, struct loom_error *err);
 int app_tenants(void *self, const struct loom_layout *layout, const struct loom_tenant **tenant,

@@ -7,10 +7,18 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "../shared/child/thread.h"
 #include "ssr.h"
 
-int ssr_job_create(struct ssr_job *j, const struct loom_host *host, const struct ssr_opts *opts,
-		   const char *name, struct loom_error *err)
+int ssr_check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct ssr_opts *o = opts;
+	if (o->outstanding & (o->outstanding - 1))
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "outstanding = %u is no power of two", o->outstanding);
+	return 0;
+}
+
+void ssr_job_create(struct ssr_job *j, const struct loom_host *host, const struct ssr_opts *opts, const char *name)
 {
 	pthread_condattr_t clock;
 	j->host = host;
@@ -21,10 +29,6 @@ int ssr_job_create(struct ssr_job *j, const struct loom_host *host, const struct
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
 	pthread_cond_init(&j->changed, &clock);
 	pthread_condattr_destroy(&clock);
-	if (opts->outstanding & (opts->outstanding - 1))
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: outstanding = %u is no power of two", name,
-				 opts->outstanding);
-	return 0;
 }
 
 void ssr_job_free(struct ssr_job *j)
@@ -121,7 +125,7 @@ void ssr_job_interrupt(struct ssr_job *j)
 	if (!j->control)
 		return;
 	__atomic_store_n(&j->control->quit, 1, __ATOMIC_RELAXED);
-	syscall(SYS_futex, &j->control->quit, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	loom_futex_wake(&j->control->quit, INT_MAX, 0);
 }
 
 static void run_sample(struct ssr_job *j)
@@ -172,7 +176,7 @@ int ssr_job_start(struct ssr_job *j, struct loom_error *err)
 	sigset_t all_signals, old;
 	sigfillset(&all_signals);
 	pthread_sigmask(SIG_SETMASK, &all_signals, &old);
-	int rc = pthread_create(&j->thread, NULL, phases, j);
+	int rc = thread_create(&j->thread, phases, j);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	j->threaded = !rc;
 	return rc ? LOOM_FAIL(j->host, err, LOOM_EUNAVAIL, "%s: no thread: %s", j->name, strerror(rc)) : 0;

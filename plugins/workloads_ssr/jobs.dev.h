@@ -130,4 +130,11 @@ LOOM_FN uint64_t ssr_xsbench(struct ssr_reader *x)
 	return sum;
 }
 
+/* LOOM_CALL finds a workload's kernel by its name. */
+#define SSR_APP_HALF(app)                                                                          \
+	LOOM_FN void workload_ssr_##app##_kernel(struct loom_ctx *c)                               \
+	{                                                                                          \
+		ssr_app_run(c, ssr_##app);                                                         \
+	}
+
 #endif

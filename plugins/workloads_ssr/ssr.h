@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "../shared/workload/host.h"
 #include "ssr.dev.h"
 
 /* Options that all of them have, first in theirs. */
@@ -78,8 +79,9 @@ struct ssr_job {
 	int victim_pid;	       /* under `lock`; 0: none */
 };
 
-int ssr_job_create(struct ssr_job *j, const struct loom_host *host, const struct ssr_opts *opts,
-		   const char *name, struct loom_error *err);
+/* Of a plug-in whose options begin with struct ssr_opts. */
+int ssr_check(const struct loom_host *host, const void *opts, struct loom_error *err);
+void ssr_job_create(struct ssr_job *j, const struct loom_host *host, const struct ssr_opts *opts, const char *name);
 void ssr_job_free(struct ssr_job *j);
 int ssr_job_tenants(struct ssr_job *j, const struct loom_layout *layout,
 		    const struct loom_tenant **tenant, uint32_t *n, struct loom_error *err);

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "workload_ssr_bfs.dev.h"
-
 #include "app.h"
 
 APP_PLUGIN(bfs, "Breadth-first search of a graph that faults in")

@@ -92,6 +92,8 @@ static int make_file(struct storm *x)
 	return x->file < 0 ? -1 : 0;
 }
 
+enum { MOST_SENT = 65507 }; /* UDP over IPv4 */
+
 /* Datagrams to a socket that nobody reads: the kernel delivers, then drops. */
 static int make_sockets(struct storm *x)
 {
@@ -146,6 +148,30 @@ static int make_handle(struct storm *x)
 	}
 }
 
+static int check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct storm_opts *o = opts;
+	int rc = ssr_check(host, &o->common, err);
+	if (rc)
+		return rc;
+	if (o->room % SSR_PAGE_BYTES || o->bytes > o->room || o->bytes > o->file)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "room must be whole pages, and bytes fit into room and file");
+	uint64_t most = o->common.outstanding * ((o->bytes + SSR_PAGE_BYTES - 1) / SSR_PAGE_BYTES * SSR_PAGE_BYTES);
+	if (o->service == LOOM_SERVICE_ALLOC && most > o->room)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "service = alloc: with outstanding = %u requests of whole pages a worker may hold %llu bytes, and room "
+				 "is %llu: raise room, or lower outstanding or bytes", o->common.outstanding, (unsigned long long)most,
+				 (unsigned long long)o->room);
+	if (o->service == LOOM_SERVICE_EVICT || o->service == LOOM_SERVICE_FREE)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "service = %s: there is nothing to give back; service = %s asks for both in turn",
+				 services[o->service], o->service == LOOM_SERVICE_FREE ? "alloc" : "fault");
+	if (o->service == LOOM_SERVICE_SEND && o->bytes > MOST_SENT)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "bytes = %llu: a datagram holds at most %d",
+				 (unsigned long long)o->bytes, MOST_SENT);
+	return 0;
+}
+
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	struct storm *x = host->alloc(host, sizeof(*x));
@@ -154,12 +180,9 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 	x->host = host;
 	x->opts = opts;
 	x->file = x->sender = x->receiver = x->target = -1;
-	int rc = ssr_job_create(&x->job, host, &x->opts->common, "ssr_storm", err);
-	if (!rc && (x->opts->room % SSR_PAGE_BYTES || x->opts->bytes > x->opts->room ||
-		    x->opts->bytes > x->opts->file))
-		rc = LOOM_FAIL(host, err, LOOM_EINVAL,
-			       "ssr_storm: room must be whole pages, and bytes fit into room and file");
-	if (!rc && make_handle(x))
+	int rc = 0;
+	ssr_job_create(&x->job, host, &x->opts->common, "ssr_storm");
+	if (make_handle(x))
 		rc = LOOM_FAIL(host, err, LOOM_EUNAVAIL, "ssr_storm: cannot prepare '%s': %s",
 			       services[x->opts->service], strerror(errno));
 	if (rc)
@@ -183,6 +206,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	struct storm *x = self;
 	(void)err;
 	/* A page more: buffers begin at a page. */
+	n->global_place = LOOM_PLACE_HOST; /* what requests name */
 	n->global = sizeof(struct ssr_control) + SSR_PAGE_BYTES + layout->workers * x->opts->room;
 	n->worker = tally_bytes(x);
 	return 0;
@@ -292,13 +316,6 @@ static void interrupt(void *self)
 	ssr_job_interrupt(&((struct storm *)self)->job);
 }
 
-static int tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		 loom_ref global, struct loom_task *list, struct loom_error *err)
-{
-	(void)self, (void)layout, (void)view, (void)global, (void)list, (void)err;
-	return 0; /* a kernel */
-}
-
 static int verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		  struct loom_report *report, struct loom_error *err)
 {
@@ -322,8 +339,9 @@ static const struct loom_workload_ops ops = {
 	.init = init,
 	.start = start,
 	.stop = stop,
-	.tasks = tasks,
+	.tasks = workload_no_tasks,
 	.verify = verify,
+	.work = "requests",
 	.tenants = tenants,
 	.grants = grants,
 	.interrupt = interrupt,
@@ -340,4 +358,4 @@ static const struct loom_device_code code = {.size = sizeof(code),
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_ssr_storm", "0.1.0", "Apache-2.0",
 		   "Workers ask for one service as fast as it is given", .opts = rows,
-		   .opts_size = sizeof(struct storm_opts), .ops = &ops, .dev = &code)
+		   .opts_size = sizeof(struct storm_opts), .check = check, .ops = &ops, .dev = &code)

@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "workload_ssr_xsbench.dev.h"
-
 #include "app.h"
 
 APP_PLUGIN(xsbench, "Cross-section look-ups in a grid that faults in")

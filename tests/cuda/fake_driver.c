@@ -5,17 +5,27 @@
 #include <unistd.h>
 
 #define FAKE_ERROR CUDA_ERROR_UNKNOWN
+#define FAKE_RESULT CUresult
+#define FAKE_OK CUDA_SUCCESS
 #include "fake_kernel.h"
 
-API CUresult cuLaunchCooperativeKernel(CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-				       unsigned by, unsigned bz, unsigned shared, CUstream stream,
-				       void **parameters)
-{
-	CALLED(cuLaunchCooperativeKernel);
-	(void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)parameters;
+/* clang-format off: one or two lines a function */
+
+FAKE(cuLaunchCooperativeKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+     unsigned by, unsigned bz, unsigned shared, CUstream stream, void **parameters),
 	return fake_launch((struct module *)f, (struct stream *)stream) == 0 ? CUDA_SUCCESS :
-									       CUDA_ERROR_LAUNCH_FAILED;
-}
+									       CUDA_ERROR_LAUNCH_FAILED;)
+
+FAKE(cuLaunchKernel, (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+     unsigned shared, CUstream stream, void **parameters, void **extra),
+	fake_call((struct stream *)stream, (struct call){.launch = (struct module *)f, .step = *(uint64_t *)parameters[0]});)
+FAKE(cuStreamWriteValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags),
+	fake_call((struct stream *)stream, (struct call){.word = (uint64_t *)(uintptr_t)at, .value = value});)
+FAKE(cuStreamWaitValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, unsigned flags),
+	if (flags != CU_STREAM_WAIT_VALUE_GEQ)
+		return CUDA_ERROR_INVALID_VALUE;
+	fake_call((struct stream *)stream,
+		  (struct call){.word = (uint64_t *)(uintptr_t)at, .value = value, .awaits = 1});)
 
 API CUresult cuStreamQuery(CUstream stream)
 {
@@ -32,13 +42,9 @@ API CUresult cuStreamQuery(CUstream stream)
 /* Who uses it first: forks of that process cannot. */
 static pid_t user;
 
-API CUresult cuInit(unsigned flags)
-{
-	CALLED(cuInit);
-	(void)flags;
+FAKE(cuInit, (unsigned flags),
 	user = user ? user : getpid();
-	return wrong("init") ? CUDA_ERROR_NO_DEVICE : user != getpid() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;
-}
+	return wrong("init") ? CUDA_ERROR_NO_DEVICE : user != getpid() ? CUDA_ERROR_NOT_INITIALIZED : CUDA_SUCCESS;)
 
 /* NVRTC loads libcuda.so.1 too, starts it when it compiles, and takes this one's presence for granted. */
 API CUresult cuGetExportTable(const void **table, const CUuuid *id)
@@ -49,12 +55,7 @@ API CUresult cuGetExportTable(const void **table, const CUuuid *id)
 	return CUDA_ERROR_NOT_FOUND;
 }
 
-API CUresult cuDriverGetVersion(int *version)
-{
-	CALLED(cuDriverGetVersion);
-	*version = 13000;
-	return CUDA_SUCCESS;
-}
+FAKE(cuDriverGetVersion, (int *version), *version = 13000;)
 
 API CUresult cuGetErrorName(CUresult rc, const char **name)
 {
@@ -71,44 +72,13 @@ API CUresult cuGetErrorString(CUresult rc, const char **text)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuDeviceGetCount(int *count)
-{
-	CALLED(cuDeviceGetCount);
-	*count = wrong("no-gpu") ? 0 : wrong("two-gpus") ? 2 : 1;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuDeviceGet(CUdevice *device, int number)
-{
-	CALLED(cuDeviceGet);
-	*device = number;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuDeviceGetName(char *name, int room, CUdevice device)
-{
-	CALLED(cuDeviceGetName);
-	(void)device;
-	snprintf(name, (size_t)room, "no GPU");
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuDeviceTotalMem(size_t *bytes, CUdevice device)
-{
-	CALLED(cuDeviceTotalMem);
-	(void)device;
-	*bytes = 1u << 30;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuDeviceGetPCIBusId(char *bus, int room, CUdevice device)
-{
-	CALLED(cuDeviceGetPCIBusId);
-	(void)device;
-	snprintf(bus, (size_t)room, "ffff:FF:1f.7");
-	return CUDA_SUCCESS;
-}
-
+FAKE(cuDeviceGetCount, (int *count), *count = wrong("no-gpu") ? 0 : wrong("two-gpus") ? 2 : 1;)
+FAKE(cuDeviceGet, (CUdevice *device, int number), *device = number;)
+FAKE(cuDeviceGetName, (char *name, int room, CUdevice device),
+	snprintf(name, (size_t)room, "no GPU");)
+FAKE(cuDeviceTotalMem, (size_t *bytes, CUdevice device), *bytes = 1u << 30;)
+FAKE(cuDeviceGetPCIBusId, (char *bus, int room, CUdevice device),
+	snprintf(bus, (size_t)room, "ffff:FF:1f.7");)
 API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)
 {
 	CALLED(cuDeviceGetAttribute);
@@ -147,6 +117,9 @@ API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice
 	case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
 		*value = 1;
 		break;
+	case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
+		*value = !wrong("no-words");
+		break;
 	default:
 		*value = 0;
 	}
@@ -154,68 +127,32 @@ API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice
 }
 
 #if CUDA_VERSION >= 13000
-API CUresult cuDeviceGetHostAtomicCapabilities(unsigned *capabilities,
-					       const CUatomicOperation *operations, unsigned count,
-					       CUdevice device)
-{
-	CALLED(cuDeviceGetHostAtomicCapabilities);
-	(void)operations, (void)device;
+FAKE(cuDeviceGetHostAtomicCapabilities, (unsigned *capabilities, const CUatomicOperation
+     *operations, unsigned count, CUdevice device),
 	for (unsigned i = 0; i < count; i++)
-		capabilities[i] = wrong("atomics") ? CU_ATOMIC_CAPABILITY_SCALAR_64 : 0;
-	return CUDA_SUCCESS;
-}
+		capabilities[i] = wrong("atomics") ? CU_ATOMIC_CAPABILITY_SCALAR_64 : 0;)
 #endif
 
 /* Two, as far as `gpuloom doctor` asks. */
-API CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute which, CUdevice a, CUdevice b)
-{
-	CALLED(cuDeviceGetP2PAttribute);
-	*value = which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED && a < b;
-	return CUDA_SUCCESS;
-}
+FAKE(cuDeviceGetP2PAttribute, (int *value, CUdevice_P2PAttribute which, CUdevice a, CUdevice b),
+	*value = which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED && a < b;)
 
 #if CUDA_VERSION >= 13000
-API CUresult cuDeviceGetP2PAtomicCapabilities(unsigned *capabilities, const CUatomicOperation *operations,
-					      unsigned count, CUdevice a, CUdevice b)
-{
-	CALLED(cuDeviceGetP2PAtomicCapabilities);
-	(void)operations, (void)a, (void)b;
+FAKE(cuDeviceGetP2PAtomicCapabilities, (unsigned *capabilities, const CUatomicOperation *operations,
+     unsigned count, CUdevice a, CUdevice b),
 	for (unsigned i = 0; i < count; i++)
-		capabilities[i] = wrong("atomics") ? CU_ATOMIC_CAPABILITY_SCALAR_64 : 0;
-	return CUDA_SUCCESS;
-}
+		capabilities[i] = wrong("atomics") ? CU_ATOMIC_CAPABILITY_SCALAR_64 : 0;)
 #endif
 
-API CUresult cuDeviceCanAccessPeer(int *can, CUdevice a, CUdevice b)
-{
-	CALLED(cuDeviceCanAccessPeer);
-	(void)a, (void)b;
-	*can = 1;
-	return CUDA_SUCCESS;
-}
+FAKE(cuDeviceCanAccessPeer, (int *can, CUdevice a, CUdevice b), *can = 1;)
 
 static int the_context;
 
-API CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
-{
-	CALLED(cuDevicePrimaryCtxRetain);
-	(void)device;
-	*context = (CUcontext)&the_context;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuDevicePrimaryCtxRelease(CUdevice device)
-{
-	CALLED(cuDevicePrimaryCtxRelease);
-	(void)device;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuCtxPushCurrent(CUcontext context)
-{
-	CALLED(cuCtxPushCurrent);
-	return context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-}
+FAKE(cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device),
+	*context = (CUcontext)&the_context;)
+FAKE(cuDevicePrimaryCtxRelease, (CUdevice device))
+FAKE(cuCtxPushCurrent, (CUcontext context),
+	return context ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;)
 
 API CUresult cuCtxPopCurrent(CUcontext *context)
 {
@@ -223,134 +160,46 @@ API CUresult cuCtxPopCurrent(CUcontext *context)
 	return CUDA_SUCCESS;
 }
 
-API CUresult cuCtxEnablePeerAccess(CUcontext context, unsigned flags)
-{
-	CALLED(cuCtxEnablePeerAccess);
-	(void)context, (void)flags;
-	return CUDA_SUCCESS;
-}
+FAKE(cuCtxEnablePeerAccess, (CUcontext context, unsigned flags))
 
 static size_t stack_limit = 1024;
 
-API CUresult cuCtxSetLimit(CUlimit limit, size_t value)
-{
-	CALLED(cuCtxSetLimit);
+FAKE(cuCtxSetLimit, (CUlimit limit, size_t value),
 	if (limit == CU_LIMIT_STACK_SIZE)
-		stack_limit = value;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
-{
-	CALLED(cuCtxGetLimit);
-	(void)limit;
-	*value = stack_limit;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuModuleLoadData(CUmodule *module, const void *image)
-{
-	CALLED(cuModuleLoadData);
+		stack_limit = value;)
+FAKE(cuCtxGetLimit, (size_t *value, CUlimit limit), *value = stack_limit;)
+FAKE(cuModuleLoadData, (CUmodule *module, const void *image),
 	if (memcmp(image, "\177ELF", 4) != 0)
 		return CUDA_ERROR_INVALID_IMAGE;
-	*module = calloc(1, sizeof(struct module));
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuModuleUnload(CUmodule module)
-{
-	CALLED(cuModuleUnload);
-	free(module);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
-{
-	CALLED(cuModuleGetFunction);
+	*module = calloc(1, sizeof(struct module));)
+FAKE(cuModuleUnload, (CUmodule module), free(module);)
+FAKE(cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name),
 	*function = (CUfunction)module;
-	return strcmp(name, "loom_gpu_work") ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
-}
-
-API CUresult cuModuleGetGlobal(CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name)
-{
-	CALLED(cuModuleGetGlobal);
+	return strcmp(name, "loom_gpu_work") ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;)
+FAKE(cuModuleGetGlobal, (CUdeviceptr *at, size_t *bytes, CUmodule module, const char *name),
 	struct module *m = (struct module *)module;
 	*at = (CUdeviceptr)(uintptr_t)&m->launch;
 	*bytes = sizeof(m->launch);
-	return strcmp(name, "loom_gpu") ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;
-}
-
-API CUresult cuFuncGetAttribute(int *value, CUfunction_attribute which, CUfunction function)
-{
-	CALLED(cuFuncGetAttribute);
-	(void)function;
-	*value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 64 : 0;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute which, int value)
-{
-	CALLED(cuFuncSetAttribute);
-	(void)function, (void)which, (void)value;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads,
-							 size_t shared)
-{
-	CALLED(cuOccupancyMaxActiveBlocksPerMultiprocessor);
-	(void)function, (void)threads, (void)shared;
-	*blocks = wrong("small") ? 1 : 4;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuStreamCreate(CUstream *stream, unsigned flags)
-{
-	CALLED(cuStreamCreate);
-	(void)flags;
-	*stream = calloc(1, sizeof(struct stream));
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuStreamDestroy(CUstream stream)
-{
-	CALLED(cuStreamDestroy);
-	free(stream);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuStreamSynchronize(CUstream stream)
-{
-	CALLED(cuStreamSynchronize);
-	(void)stream;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemAlloc(CUdeviceptr *at, size_t bytes)
-{
-	CALLED(cuMemAlloc);
-	*at = (CUdeviceptr)(uintptr_t)fake_device_memory(bytes);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemFree(CUdeviceptr at)
-{
-	CALLED(cuMemFree);
-	fake_device_free((void *)(uintptr_t)at);
-	return CUDA_SUCCESS;
-}
+	return strcmp(name, "loom_gpu") ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS;)
+FAKE(cuFuncGetAttribute, (int *value, CUfunction_attribute which, CUfunction function),
+	*value = which == CU_FUNC_ATTRIBUTE_NUM_REGS ? 64 : 0;)
+FAKE(cuFuncSetAttribute, (CUfunction function, CUfunction_attribute which, int value))
+FAKE(cuOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, CUfunction function, int threads,
+     size_t shared),
+	*blocks = wrong("small") ? 1 : 4;)
+FAKE(cuStreamCreate, (CUstream *stream, unsigned flags),
+	*stream = calloc(1, sizeof(struct stream));)
+FAKE(cuStreamDestroy, (CUstream stream), fake_destroy((struct stream *)stream);)
+FAKE(cuStreamSynchronize, (CUstream stream))
+FAKE(cuMemAlloc, (CUdeviceptr *at, size_t bytes),
+	*at = (CUdeviceptr)(uintptr_t)fake_device_memory(bytes);)
+FAKE(cuMemFree, (CUdeviceptr at), fake_device_free((void *)(uintptr_t)at);)
 
 /* ---- memory of several processes: a memfd ---- */
 
-API CUresult cuMemGetAllocationGranularity(size_t *bytes, const CUmemAllocationProp *p,
-					   CUmemAllocationGranularity_flags which)
-{
-	CALLED(cuMemGetAllocationGranularity);
-	(void)p, (void)which;
-	*bytes = 65536;
-	return CUDA_SUCCESS;
-}
-
+FAKE(cuMemGetAllocationGranularity, (size_t *bytes, const CUmemAllocationProp *p,
+     CUmemAllocationGranularity_flags which),
+	*bytes = 65536;)
 API CUresult cuMemCreate(CUmemGenericAllocationHandle *memory, size_t bytes, const CUmemAllocationProp *p,
 			 unsigned long long flags)
 {
@@ -363,136 +212,52 @@ API CUresult cuMemCreate(CUmemGenericAllocationHandle *memory, size_t bytes, con
 	return bytes % 65536 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-API CUresult cuMemRelease(CUmemGenericAllocationHandle memory)
-{
-	CALLED(cuMemRelease);
-	close((int)memory);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemExportToShareableHandle(void *to, CUmemGenericAllocationHandle memory,
-					  CUmemAllocationHandleType type, unsigned long long flags)
-{
-	CALLED(cuMemExportToShareableHandle);
-	(void)flags;
+FAKE(cuMemRelease, (CUmemGenericAllocationHandle memory), close((int)memory);)
+FAKE(cuMemExportToShareableHandle, (void *to, CUmemGenericAllocationHandle memory,
+     CUmemAllocationHandleType type, unsigned long long flags),
 	*(int *)to = dup((int)memory);
-	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-API CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *memory, void *from,
-					    CUmemAllocationHandleType type)
-{
-	CALLED(cuMemImportFromShareableHandle);
+	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;)
+FAKE(cuMemImportFromShareableHandle, (CUmemGenericAllocationHandle *memory, void *from,
+     CUmemAllocationHandleType type),
 	*memory = (CUmemGenericAllocationHandle)dup((int)(uintptr_t)from);
-	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
-}
+	return type == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;)
 
 /* Where it can be looked for in vain: each process has it at another address. */
-API CUresult cuMemAddressReserve(CUdeviceptr *at, size_t bytes, size_t align, CUdeviceptr wish, unsigned long long flags)
-{
-	CALLED(cuMemAddressReserve);
-	(void)align, (void)wish, (void)flags;
+FAKE(cuMemAddressReserve, (CUdeviceptr *at, size_t bytes, size_t align, CUdeviceptr wish, unsigned
+     long long flags),
 	void *p = mmap(NULL, bytes + (size_t)getpid() % 64 * 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	*at = (CUdeviceptr)(uintptr_t)p;
-	return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
-}
-
-API CUresult cuMemAddressFree(CUdeviceptr at, size_t bytes)
-{
-	CALLED(cuMemAddressFree);
-	munmap((void *)(uintptr_t)at, bytes + (size_t)getpid() % 64 * 65536);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemMap(CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle memory,
-		      unsigned long long flags)
-{
-	CALLED(cuMemMap);
-	(void)flags;
+	return p == MAP_FAILED ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;)
+FAKE(cuMemAddressFree, (CUdeviceptr at, size_t bytes),
+	munmap((void *)(uintptr_t)at, bytes + (size_t)getpid() % 64 * 65536);)
+FAKE(cuMemMap, (CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllocationHandle memory,
+     unsigned long long flags),
 	void *p = mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, (int)memory, (off_t)offset);
-	return p == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-API CUresult cuMemUnmap(CUdeviceptr at, size_t bytes)
-{
-	CALLED(cuMemUnmap);
-	mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemSetAccess(CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count)
-{
-	CALLED(cuMemSetAccess);
-	(void)access, (void)count;
-	mprotect((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE);
-	return CUDA_SUCCESS;
-}
+	return p == MAP_FAILED ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;)
+FAKE(cuMemUnmap, (CUdeviceptr at, size_t bytes),
+	mmap((void *)(uintptr_t)at, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);)
+FAKE(cuMemSetAccess, (CUdeviceptr at, size_t bytes, const CUmemAccessDesc *access, size_t count),
+	mprotect((void *)(uintptr_t)at, bytes, PROT_READ | PROT_WRITE);)
 
 /* ---- memory of the host ---- */
 
-API CUresult cuMemHostAlloc(void **at, size_t bytes, unsigned flags)
-{
-	CALLED(cuMemHostAlloc);
-	(void)flags;
-	*at = fake_memory(4096, bytes);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemFreeHost(void *at)
-{
-	CALLED(cuMemFreeHost);
-	free(at);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemHostRegister(void *at, size_t bytes, unsigned flags)
-{
-	CALLED(cuMemHostRegister);
-	(void)bytes, (void)flags;
+FAKE(cuMemHostAlloc, (void **at, size_t bytes, unsigned flags), *at = fake_memory(4096, bytes);)
+FAKE(cuMemFreeHost, (void *at), free(at);)
+FAKE(cuMemHostRegister, (void *at, size_t bytes, unsigned flags),
 	int state = fake_register(at);
 	return state < 0 ? CUDA_ERROR_OUT_OF_MEMORY :
 	       state	 ? CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED :
-			   CUDA_SUCCESS;
-}
-
-API CUresult cuMemHostUnregister(void *at)
-{
-	CALLED(cuMemHostUnregister);
-	return fake_unregister(at) == 0 ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
-}
-
-API CUresult cuMemHostGetDevicePointer(CUdeviceptr *view, void *at, unsigned flags)
-{
-	CALLED(cuMemHostGetDevicePointer);
-	(void)flags;
-	*view = (CUdeviceptr)(uintptr_t)at;
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t bytes, CUstream stream)
-{
-	CALLED(cuMemcpyHtoDAsync);
-	(void)stream;
-	fake_copy((void *)(uintptr_t)to, from, bytes);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t bytes, CUstream stream)
-{
-	CALLED(cuMemcpyDtoHAsync);
-	(void)stream;
-	fake_copy(to, (const void *)(uintptr_t)from, bytes);
-	return CUDA_SUCCESS;
-}
-
-API CUresult cuMemsetD8Async(CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream)
-{
-	CALLED(cuMemsetD8Async);
-	(void)stream;
-	memset((void *)(uintptr_t)at, value, bytes);
-	return CUDA_SUCCESS;
-}
-
+			   CUDA_SUCCESS;)
+FAKE(cuMemHostUnregister, (void *at),
+	return fake_unregister(at) == 0 ? CUDA_SUCCESS : CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;)
+FAKE(cuMemHostGetDevicePointer, (CUdeviceptr *view, void *at, unsigned flags),
+	*view = (CUdeviceptr)(uintptr_t)at;)
+FAKE(cuMemcpyHtoDAsync, (CUdeviceptr to, const void *from, size_t bytes, CUstream stream),
+	fake_copy((void *)(uintptr_t)to, from, bytes);)
+FAKE(cuMemcpyDtoHAsync, (void *to, CUdeviceptr from, size_t bytes, CUstream stream),
+	fake_copy(to, (const void *)(uintptr_t)from, bytes);)
+FAKE(cuMemsetD8Async, (CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream),
+	memset((void *)(uintptr_t)at, value, bytes);)
 API CUresult cuPointerGetAttribute(void *value, CUpointer_attribute which, CUdeviceptr at)
 {
 	CALLED(cuPointerGetAttribute);

@@ -11,10 +11,12 @@
 #   tasks    all of: counter hcounter tree (every combination under that detector), policies, shapes, pairs,
 #            processes
 #   waits    consumers that wait for producers
+#   barriers workers that meet: each barrier, on one instance and on two, and who never comes
+#   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own
 #   litmus   of the device layer's memory orders
 # and those of the caller. Exit 77: no GPU here.
 set -u
-B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits litmus}
+B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits barriers triggers litmus}
 G=$B/gpuloom
 export GPULOOM_PLUGIN_PATH="$B/plugins"
 tmp=$(mktemp -d)
@@ -54,7 +56,9 @@ fake() {
 		case $one in
 		scheduler.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/sched_${one#*=}.so" ;;
 		termination.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/term_${one#*=}.so" ;;
+		trigger.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/trigger_${one#*=}.so" ;;
 		sync.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/sync_${one#*=}.so" ;;
+		barrier.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/barrier_${one#*=}.so" ;;
 		run.workload=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/workload_${one#*=}.so" ;;
 		esac
 	done
@@ -85,6 +89,57 @@ every() {
 	shift
 	once "$name" 0 "$@" || return
 	printf '  ok  %-64s %s\n' "$name" "$best"
+}
+
+# either LABEL ARGUMENTS...: all samples of a run, or a refusal in one sentence.
+either() {
+	name=$1
+	shift
+	fake "$@"
+	timeout 120 "$G" run "$tmp/gpu.ini" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	got=$?
+	if [ $got -eq 0 ]; then
+		printf '  ok  %s\n' "$name"
+	elif [ \( $got -eq 2 -o $got -eq 4 \) -a "$(wc -l <"$tmp/err")" -eq 1 ]; then
+		printf '  --  %s: %s\n' "$name" "$(cut -c 1-160 "$tmp/err")"
+	else
+		printf 'FAILED  %s: exit %s\n' "$name" "$got"
+		tail -n 5 "$tmp/err"
+		failed=$((failed + 1))
+		return
+	fi
+	passed=$((passed + 1))
+}
+
+triggers() {
+	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
+	names=$(cd "$B/plugins" && ls trigger_*.so | sed 's/trigger_\(.*\)\.so/\1/')
+	for trigger in $names; do
+		for workload in pingpong msgrate jacobi2d allreduce; do
+			set -- --set run.workload=$workload --set trigger.use=$trigger --set trigger.$trigger.slots=8192 \
+				--set trigger.$trigger.arrivals=8192 --set trigger.$trigger.posts=16384 \
+				--set trigger.$trigger.tags=16384 --set workload.pingpong.rounds=200 \
+				--set workload.msgrate.fires=1000 --set workload.msgrate.per=100 --set workload.jacobi2d.sweeps=20 \
+				--set workload.allreduce.bytes=256KiB
+			for transport in p2p host; do
+				for workers in 1 $some 0; do
+					either "$trigger $workload, $transport, workers=$workers" "$@" \
+						--set transport.use=$transport --set device.$device.workers=$workers
+					either "$trigger $workload, $transport, workers=$workers, launched" "$@" \
+						--set transport.use=$transport --set device.$device.workers=$workers \
+						--set device.$device.kernels=launched
+				done
+			done
+			grep -q "^$device: GPU 1  *ok" "$tmp/doctor" || continue
+			for workers in 1 $some; do
+				for kernels in persistent launched; do
+					either "$trigger $workload, 2 ranks, workers=$workers, $kernels" "$@" --ranks 2 \
+						--set transport.use=p2p --set device.$device.workers=$workers \
+						--set device.$device.kernels=$kernels
+				done
+			done
+		done
+	done
 }
 
 wrap=
@@ -247,6 +302,24 @@ waits() {
 		eval once "'sync $sync, a deadline'" 124 "$pair" --set device.$device.workers=4 --set sync.use=$sync \
 			--set run.workload=stn --set workload.stn.tp=20000 --set workload.stn.iterations=10000 \
 			--set run.timeout=300ms && printf '  ok  %s\n' "sync $sync, a deadline ends waits"
+	done
+}
+
+barriers() {
+	for barrier in auto central release tree dissemination flags; do
+		own="--set run.workload=barrier --set barrier.use=$barrier --set device.$device.workers=16 --set transport.use=p2p"
+		own="$own --set workload.barrier.few=20 --set workload.barrier.difference=100 --set workload.barrier.parts=2"
+		every "barrier $barrier" $own --set workload.barrier.work=100
+		for lanes in 32 256; do # all workers that fit
+			every "barrier $barrier, all workers of $lanes lanes" $own --set device.$device.workers=0 \
+				--set device.$device.lanes=$lanes
+		done
+		for atomics in auto no; do
+			every "barrier $barrier, two, atomics = $atomics" $own --set run.devices="$device:0 $device:1" \
+				--set device.$device.1.gpu=0 --set transport.p2p.atomics=$atomics
+		done
+		once "barrier $barrier, one never comes" 124 $own --set workload.barrier.absent=3 \
+			--set workload.barrier.deadline=50ms && printf '  ok  %s\n' "barrier $barrier names who is missing"
 	done
 }
 

@@ -5,9 +5,11 @@
  * copy, with the real core and real policies.
  *
  * FAKE_GPU_PLUGINS  the files of the policies that the conf selects (the core may load others, too)
+ * FAKE_GPU_TASK     FILE NAME: an embedder's task function, of tag 0, from a shared object made with gpuloom/dev/ir.h
  * FAKE_GPU          what goes wrong: none, init, no-gpu, two-gpus, old-gpu, atomics (native with the CPU), hang (a
  *                   worker ignores the stop word), die (the kernel fails in mid-sample), small (fewer
- *                   blocks are resident than promised), lossy (of additions by two devices to one word one is
+ *                   blocks are resident than promised), no-words (streams neither set nor await words), mute
+ *                   (words are not set), lossy (of additions by two devices to one word one is
  *                   lost)
  * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
  * FAKE_GPU_CALLS    a file to which "NAME COUNT" lines are appended at the end: how often each was called */
@@ -22,8 +24,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-#include "compose/gpu.dev.h"
+#include "shared/compose/gpu.dev.h"
 
 #define API __attribute__((visibility("default")))
 #define FAKE_FN static __attribute__((unused))
@@ -66,6 +69,18 @@ static int fake_fails(const char *name)
 			return FAKE_ERROR;                                                         \
 	} while (0)
 
+/* FAKE(name, (parameters), what it does): a function of the driver that counts its call and succeeds in the end.
+ * Parameters that the real one needs may be of no use here. */
+#define FAKE(name, parameters, ...)                                                                \
+	API FAKE_RESULT name parameters                                                            \
+	{                                                                                          \
+		if (fake_fails(#name)) /* not CALLED(): headers make name_v2 of some names */      \
+			return FAKE_ERROR;                                                         \
+		__VA_ARGS__                                                                        \
+		return FAKE_OK;                                                                    \
+	}
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+
 FAKE_FN int wrong(const char *what)
 {
 	const char *set = getenv("FAKE_GPU");
@@ -85,13 +100,25 @@ struct worker {
 	void *local;
 	struct loom_gpu_launch *record;
 	struct stream *stream;
+	uint64_t step;
+};
+
+/* What a stream does, one thing after the other: launches a step of a kernel, sets a word, awaits one. */
+struct call {
+	struct module *launch;
+	uint64_t step, *word, value;
+	int awaits;
 };
 
 struct stream {
-	struct worker *worker;
+	struct worker *worker; /* of a persistent kernel */
 	uint32_t count;
 	uint32_t left;   /* threads that have ended; atomic */
 	uint32_t failed; /* atomic */
+	pthread_t thread;
+	uint32_t running, quit; /* the thread; atomic, from here on */
+	uint64_t called, done;
+	struct call call[512];
 };
 
 static const void *tables[LOOM_KINDS];
@@ -118,8 +145,25 @@ static void take_policy(const char *path)
 		task_functions[i] = w->task[i].fn;
 }
 
+static void take_task(const char *told)
+{
+	char file[4000], name[200], symbol[300];
+	if (sscanf(told, "%3999s %199s", file, name) != 2)
+		exit(99);
+	void *so = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	snprintf(symbol, sizeof(symbol), "loom_ir1_task_%s", name);
+	*(void **)&task_functions[0] = so ? dlsym(so, symbol) : NULL;
+	task_count = 1;
+	if (task_functions[0])
+		return;
+	fprintf(stderr, "fake driver: no %s in %s\n", symbol, file);
+	exit(99);
+}
+
 static void load_policies(void)
 {
+	if (getenv("FAKE_GPU_TASK"))
+		take_task(getenv("FAKE_GPU_TASK"));
 	char *list = getenv("FAKE_GPU_PLUGINS"), *rest = NULL;
 	list = list ? strdup(list) : NULL;
 	for (char *path = list ? strtok_r(list, " ", &rest) : NULL; path;
@@ -150,6 +194,8 @@ static void fill(struct worker *w, uint32_t slot)
 		.term = tables[LOOM_TERM],
 		.sync = tables[LOOM_SYNC],
 		.barrier = tables[LOOM_BARRIER],
+		.trigger = tables[LOOM_TRIGGER],
+		.qos = tables[LOOM_QOS],
 		.workload = tables[LOOM_WORKLOAD],
 		.task = task_functions,
 		.tasks = task_count,
@@ -257,32 +303,128 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
+/* ---- kernels, one for each step, and words between them ---- */
+
+/* As loom_gpu_work() in kernel.dev.h. */
+static void *step_main(void *arg)
+{
+	struct worker *w = arg;
+	struct loom_ctx *c = &w->ctx;
+	const struct loom_workload_dev *workload = tables[LOOM_WORKLOAD];
+	if (loom_load_relaxed_dev(&c->ctl->stop))
+		return NULL;
+	stage(w, LOOM_GPU_WORKING);
+	if (wrong("hang") && c->worker == c->first + 1)
+		for (;;)
+			sched_yield();
+	if (wrong("die"))
+		__atomic_store_n(&w->stream->failed, 1, __ATOMIC_RELEASE);
+	else
+		workload->step(c, w->step);
+	stage(w, w->step + 1 < w->record->steps ? (uint32_t)LOOM_GPU_WORKING + LOOM_DOING_MESSAGE : (uint32_t)LOOM_GPU_FINISHED);
+	return NULL;
+}
+
+/* Starts the workers of a kernel. */
+static struct worker *start_workers(struct module *m, struct stream *s, uint64_t step, void *(*run)(void *))
+{
+	uint32_t count = m->launch.count; /* a block may hold several */
+	struct worker *all = calloc(count, sizeof(*all));
+	for (uint32_t i = 0; i < count; i++) {
+		all[i].record = &m->launch;
+		all[i].stream = s;
+		all[i].step = step;
+		all[i].local = calloc(1, m->launch.local_bytes + 64);
+		fill(&all[i], i);
+	}
+	for (uint32_t i = 0; i < count; i++)
+		if (pthread_create(&all[i].thread, NULL, run, &all[i]) != 0)
+			exit(99);
+	return all;
+}
+
+static void run_step(struct stream *s, const struct call *call)
+{
+	struct worker *all = start_workers(call->launch, s, call->step, step_main);
+	for (uint32_t i = 0; i < call->launch->launch.count; i++) {
+		pthread_join(all[i].thread, NULL);
+		free(all[i].local);
+	}
+	free(all);
+}
+
+static int dropped(const struct stream *s)
+{
+	return __atomic_load_n(&s->failed, __ATOMIC_ACQUIRE) || __atomic_load_n(&s->quit, __ATOMIC_ACQUIRE);
+}
+
+static void *stream_main(void *arg)
+{
+	struct stream *s = arg;
+	for (uint64_t n = 0; !__atomic_load_n(&s->quit, __ATOMIC_ACQUIRE);) {
+		const struct call *call = &s->call[n % 512];
+		if (n == __atomic_load_n(&s->called, __ATOMIC_ACQUIRE)) {
+			usleep(20);
+			continue;
+		}
+		if (call->launch && !dropped(s))
+			run_step(s, call);
+		while (call->awaits && !dropped(s) &&
+		       (int64_t)(__atomic_load_n(call->word, __ATOMIC_ACQUIRE) - call->value) < 0)
+			sched_yield();
+		if (call->word && !call->awaits && !dropped(s) && !wrong("mute"))
+			__atomic_store_n(call->word, call->value, __ATOMIC_RELEASE);
+		__atomic_store_n(&s->done, ++n, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+/* As the real ones: waits while the stream is full. */
+FAKE_FN void fake_call(struct stream *s, struct call call)
+{
+	if (!tables[LOOM_WORKLOAD])
+		load_policies();
+	while (s->called - __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) == 512)
+		sched_yield();
+	s->call[s->called % 512] = call;
+	__atomic_store_n(&s->called, s->called + 1, __ATOMIC_RELEASE);
+	if (!s->running && pthread_create(&s->thread, NULL, stream_main, s) != 0)
+		exit(99);
+	s->running = 1;
+}
+
+FAKE_FN void fake_destroy(struct stream *s)
+{
+	__atomic_store_n(&s->quit, 1, __ATOMIC_RELEASE);
+	if (s->running)
+		pthread_join(s->thread, NULL);
+	free(s);
+}
+
+static int calls_left(const struct stream *s)
+{
+	return s->called != __atomic_load_n(&s->done, __ATOMIC_ACQUIRE);
+}
+
 /* ---- a stream: 0: nothing runs, 1: a kernel does, -1: it failed ---- */
 
 FAKE_FN int fake_launch(struct module *m, struct stream *s)
 {
-	uint32_t count = m->launch.count; /* a block may hold several */
 	load_policies();
-	*s = (struct stream){.count = count, .worker = calloc(count, sizeof(struct worker))};
-	for (uint32_t i = 0; i < count; i++) {
-		s->worker[i].record = &m->launch;
-		s->worker[i].stream = s;
-		s->worker[i].local = calloc(1, m->launch.local_bytes + 64);
-		fill(&s->worker[i], i);
-	}
-	for (uint32_t i = 0; i < count; i++)
-		if (pthread_create(&s->worker[i].thread, NULL, worker_main, &s->worker[i]) != 0)
-			return -1;
+	*s = (struct stream){.count = m->launch.count};
+	s->worker = start_workers(m, s, 0, worker_main);
 	return 0;
 }
 
 /* An error of the device ends its kernel: nothing touches memory that the host gives back then. */
 FAKE_FN void fake_kill(struct stream *s)
 {
-	if (!s->worker)
+	if (!s->worker && !s->running)
 		return;
 	__atomic_store_n(&s->failed, 1, __ATOMIC_RELEASE);
-	while (__atomic_load_n(&s->left, __ATOMIC_ACQUIRE) != s->count) {
+	while (calls_left(s))
+		sched_yield();
+	while (s->worker && __atomic_load_n(&s->left, __ATOMIC_ACQUIRE) != s->count) {
 		/* In mid-sample they look at the stop word alone. */
 		__atomic_store_n(&s->worker[0].record->gate->ctl.stop, 1, __ATOMIC_RELAXED);
 		sched_yield();
@@ -294,7 +436,7 @@ FAKE_FN int fake_state(struct stream *s)
 	if (__atomic_load_n(&s->failed, __ATOMIC_ACQUIRE))
 		return -1;
 	if (!s->worker)
-		return 0;
+		return calls_left(s);
 	if (__atomic_load_n(&s->left, __ATOMIC_ACQUIRE) != s->count)
 		return 1;
 	for (uint32_t i = 0; i < s->count; i++)

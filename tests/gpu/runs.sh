@@ -24,6 +24,10 @@ tasks = 20000
 n = 16
 [workload.uts]
 tree = custom
+[workload.cholesky]
+size = 200
+tile = 16
+blas = none
 END
 
 detector=counter
@@ -38,6 +42,21 @@ run() {
 	export FAKE_GPU_PLUGINS="$B/plugins/sched_$scheduler.so $B/plugins/term_$detector.so $B/plugins/workload_$workload.so"
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set scheduler.use="$scheduler" --set termination.use=$detector \
 		--set run.workload="$workload" "$@"
+}
+
+# Barriers of two GPUs, and of one beside a CPU with which it cannot change the same word. The other plug-ins meet across
+# devices as release does.
+barrier_runs() {
+	for barrier in release dissemination flags; do
+		for wrong in none lossy; do
+			[ $wrong = lossy ] && devices="cpu:0 $device:0" transport=host || devices="$device:0 $device:1" transport=p2p
+			export FAKE_GPU=$wrong FAKE_GPU_PLUGINS="$B/plugins/barrier_$barrier.so $B/plugins/workload_barrier.so"
+			expect 0 verified "$G" run conf/barrier.ini --samples 1 --set run.warmup=0 --set run.devices="$devices" \
+				--set barrier.use=$barrier --set device.cpu.workers=2 --set device.$device.workers=3 \
+				--set device.$device.1.gpu=0 --set transport.use=$transport --set workload.barrier.few=5 \
+				--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40
+		done
+	done
 }
 
 sound_runs() {
@@ -60,6 +79,103 @@ sound_runs() {
 	run mgws memset 0 'compiled in ' none --log debug --set device.$device.cache="$tmp/other"
 	ls "$tmp"/other/*.code >/dev/null 2>&1 || fail 'nothing in the folder that cache names'
 	expect 0 '1[0-9] passed, 0 failed' "$G" validate "$B/plugins/device_$device.so" --level 4 --quiet
+}
+
+# triggers TRIGGER TRANSPORT WORKLOAD...: operations that workers fire; what is theirs alone lies in the device's memory.
+triggers() {
+	with=$1 over=$2 provider="--set trigger.$1.provider=shm"
+	[ "$with" != peer ] || provider= # it has none
+	shift 2
+	for workload; do
+		for workers in 4 20; do # with a FIFO each, and with one for all
+			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so"
+			expect 0 '3 samples, each verified' "$G" run "$tmp/gpu.ini" --set run.workload=$workload \
+				--set trigger.use=$with $provider --set transport.use=$over \
+				--set device.$device.workers=$workers --set device.$device.worker="$group" \
+				--set "device.$device.${group}s=4" --set workload.pingpong.rounds=50 --set workload.jacobi2d.n=48 \
+				--set workload.jacobi2d.sweeps=20 --set workload.msgrate.fires=400 --set workload.msgrate.per=100
+		done
+	done
+}
+
+trigger_runs() {
+	pages_come_and_go
+	storms
+	triggers peer p2p pingpong msgrate
+	triggers peer host allreduce
+	[ -e "$B/plugins/trigger_gputn.so" ] || return # built without libfabric
+	triggers gputn p2p pingpong msgrate jacobi2d allreduce
+	triggers gds host jacobi2d
+	triggers hdn p2p msgrate
+	triggers proxy host pingpong
+	triggers counter p2p msgrate
+}
+
+# launched STATUS PATTERN WRONG [ARGUMENTS]: $workload under trigger $with, each step a kernel of its own.
+launched() {
+	status=$1 wanted=$2
+	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so"
+	shift 3
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set device.$device.kernels=launched --set run.workload=$workload \
+		--set trigger.use=$with --set trigger.$with.provider=shm --set device.$device.workers=4 \
+		--set workload.pingpong.rounds=100 --set workload.jacobi2d.n=48 --set workload.jacobi2d.sweeps=20 "$@"
+}
+
+# launched_runs CALL...: the driver's functions that nothing else uses.
+launched_runs() {
+	[ -e "$B/plugins/trigger_gds.so" ] || return # built without libfabric
+	for with in gds hdn; do
+		for workload in pingpong jacobi2d; do
+			launched 0 '3 samples, each verified' none
+			launched 0 '3 samples, each verified' none --ranks 2 --set transport.use=host
+		done
+		# What does not end is ended.
+		launched 124 'no end after 0.3 s' none --set run.timeout=300ms --set workload.jacobi2d.sweeps=1000000000
+	done
+	with=gds workload=pingpong
+	launched 0 '3 samples, each verified' none --set device.$device.isolation=process
+	launched 1 'its kernel has failed' die
+	# Nobody rings, so the stream awaits a word that does not come.
+	launched 124 'no end after 0.3 s' mute --set run.timeout=300ms
+	! grep -q 'cannot be killed' "$tmp/err" || fail 'what the stream awaits is not released'
+	for call; do
+		FAKE_GPU_FAIL=$call:5 launched 1 "$call" none
+	done
+}
+
+# What cannot be launched is refused.
+launched_refusals() {
+	[ -e "$B/plugins/trigger_gds.so" ] || return
+	with=gds workload=pingpong
+	launched 4 'streams cannot set and await words of memory: say use = hdn' no-words
+	launched 4 'the kernels of 2 devices do not meet' none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
+	with=hdn
+	launched 0 '3 samples, each verified' no-words
+	with=gputn
+	launched 4 'trigger_gputn does not send at the ends of kernels: say use = gds or hdn' none
+	workload=msgrate
+	launched 4 'workload_msgrate has no steps to launch: say kernels = persistent' none
+}
+
+# What cannot be right on a GPU is refused.
+pages_come_and_go() {
+	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_split.so $B/plugins/workload_ssr_bfs.so"
+	expect 4 'keeps the pages that it was shown' "$G" run "$tmp/gpu.ini" --set run.workload=ssr_bfs --set qos.use=split \
+		--set device.$device.workers=4
+}
+
+# A word for each worker says what it asks for: more workers than a group of words has, and more requests than one look
+# takes; beside a CPU, too.
+storms() {
+	for qos in split 'monolithic budget'; do
+		for devices in $device:0 "cpu:0 $device:0"; do
+			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_${qos%% *}.so $B/plugins/workload_ssr_storm.so"
+			expect 0 verified "$G" run "$tmp/gpu.ini" --samples 2 --set run.workload=ssr_storm --set "qos.use=$qos" \
+				--set "run.devices=$devices" --set transport.use=host --set termination.use=hcounter --set device.$device.workers=8 --set device.cpu.workers=58 \
+				--set workload.ssr_storm.service=nothing --set workload.ssr_storm.requests=300 \
+				--set workload.ssr_storm.outstanding=512 --set workload.ssr_storm.settle=0
+		done
+	done
 }
 
 # Two GPUs whose additions get lost in one word: found by the probe, said in one line, and lived with.
@@ -89,6 +205,18 @@ apart_runs() {
 		done
 		run static memset 0 verified none --set transport.use=$transport "$@"
 	done
+	run mgws cholesky 0 verified none --set transport.use=p2p "$@"
+	# Both are in one timeline, busy or not.
+	run mgws uts 0 verified none --set transport.use=p2p "$@" --trace "$tmp/trace.json"
+	for pid in 0 1; do
+		grep -q "\"ph\":\"X\",\"pid\":$pid,.*\"cat\":\"busy\"" "$tmp/trace.json" || fail "no busy span of device $pid"
+	done
+	grep -q "\"name\":\"$device:0\"" "$tmp/trace.json" || fail "the timeline does not name $device:0"
+	# What an embedder submits, more each time.
+	cc -std=gnu11 -O2 -fPIC -shared -Icore/include examples/embed/collatz_ir.c -o "$tmp/collatz.so" || fail 'no collatz.so'
+	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sched_mgws.so $B/plugins/term_hcounter.so" \
+		FAKE_GPU_TASK="$tmp/collatz.so collatz_range" TEST_APART="cpu:0 $device:0" \
+		expect 0 'asserts +[0-9]+ +[0-9]+ +[0-9]+ +0' "$B/tests/test_embed" -t apart
 	detector=counter
 	run mgws memset 4 'no common counter: say use = hcounter or tree' none "$@"
 	run mgws memset 2 'each needs its own segments near: say owner or host' none --set transport.p2p.placement=remote "$@"

@@ -4,7 +4,11 @@
 #include <hip/hip_runtime_api.h>
 
 #define FAKE_ERROR hipErrorUnknown
+#define FAKE_RESULT hipError_t
+#define FAKE_OK hipSuccess
 #include "fake_kernel.h"
+
+/* clang-format off: one or two lines a function */
 
 /* ---- what the headers of older releases do not declare ---- */
 
@@ -16,15 +20,20 @@ API hipError_t hipGetDevicePropertiesR0600(void *properties, int device);
 
 /* ---- kernels ---- */
 
-API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t f, unsigned gx, unsigned gy, unsigned gz,
-						unsigned bx, unsigned by, unsigned bz, unsigned shared,
-						hipStream_t stream, void **parameters)
-{
-	CALLED(hipModuleLaunchCooperativeKernel);
-	(void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)parameters;
+FAKE(hipModuleLaunchCooperativeKernel, (hipFunction_t f, unsigned gx, unsigned gy, unsigned gz,
+     unsigned bx, unsigned by, unsigned bz, unsigned shared, hipStream_t stream, void **parameters),
 	return fake_launch((struct module *)f, (struct stream *)stream) == 0 ? hipSuccess :
-									       hipErrorLaunchFailure;
-}
+									       hipErrorLaunchFailure;)
+
+FAKE(hipModuleLaunchKernel, (hipFunction_t f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+     unsigned bz, unsigned shared, hipStream_t stream, void **parameters, void **extra),
+	fake_call((struct stream *)stream, (struct call){.launch = (struct module *)f, .step = *(uint64_t *)parameters[0]});)
+FAKE(hipStreamWriteValue64, (hipStream_t stream, void *at, uint64_t value, unsigned flags),
+	fake_call((struct stream *)stream, (struct call){.word = at, .value = value});)
+FAKE(hipStreamWaitValue64, (hipStream_t stream, void *at, uint64_t value, unsigned flags, uint64_t mask),
+	if (flags != hipStreamWaitValueGte || ~mask)
+		return hipErrorInvalidValue;
+	fake_call((struct stream *)stream, (struct call){.word = at, .value = value, .awaits = 1});)
 
 API hipError_t hipStreamQuery(hipStream_t stream)
 {
@@ -36,76 +45,31 @@ API hipError_t hipStreamQuery(hipStream_t stream)
 	return state < 0 ? hipErrorIllegalAddress : state ? hipErrorNotReady : hipSuccess;
 }
 
-API hipError_t hipModuleLoadData(hipModule_t *module, const void *image)
-{
-	CALLED(hipModuleLoadData);
+FAKE(hipModuleLoadData, (hipModule_t *module, const void *image),
 	if (memcmp(image, "\177ELF", 4) != 0)
 		return hipErrorInvalidImage;
-	*module = calloc(1, sizeof(struct module));
-	return hipSuccess;
-}
-
-API hipError_t hipModuleUnload(hipModule_t module)
-{
-	CALLED(hipModuleUnload);
-	free(module);
-	return hipSuccess;
-}
-
-API hipError_t hipModuleGetFunction(hipFunction_t *function, hipModule_t module, const char *name)
-{
-	CALLED(hipModuleGetFunction);
+	*module = calloc(1, sizeof(struct module));)
+FAKE(hipModuleUnload, (hipModule_t module), free(module);)
+FAKE(hipModuleGetFunction, (hipFunction_t *function, hipModule_t module, const char *name),
 	*function = (hipFunction_t)module;
-	return strcmp(name, "loom_gpu_work") ? hipErrorNotFound : hipSuccess;
-}
-
-API hipError_t hipModuleGetGlobal(hipDeviceptr_t *at, size_t *bytes, hipModule_t module, const char *name)
-{
-	CALLED(hipModuleGetGlobal);
+	return strcmp(name, "loom_gpu_work") ? hipErrorNotFound : hipSuccess;)
+FAKE(hipModuleGetGlobal, (hipDeviceptr_t *at, size_t *bytes, hipModule_t module, const char *name),
 	struct module *m = (struct module *)module;
 	*at = &m->launch;
 	*bytes = sizeof(m->launch);
-	return strcmp(name, "loom_gpu") ? hipErrorNotFound : hipSuccess;
-}
-
-API hipError_t hipFuncGetAttribute(int *value, hipFunction_attribute which, hipFunction_t function)
-{
-	CALLED(hipFuncGetAttribute);
-	(void)function;
-	*value = which == HIP_FUNC_ATTRIBUTE_NUM_REGS ? 64 : 0;
-	return hipSuccess;
-}
-
-API hipError_t hipModuleOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, hipFunction_t function,
-								  int threads, size_t shared)
-{
-	CALLED(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor);
-	(void)function, (void)threads, (void)shared;
-	*blocks = wrong("small") ? 1 : 4;
-	return hipSuccess;
-}
-
-API hipError_t hipDeviceSetLimit(int limit, size_t value)
-{
-	CALLED(hipDeviceSetLimit);
-	return limit == 0 && value < 1u << 20 ? hipSuccess : hipErrorInvalidValue;
-}
+	return strcmp(name, "loom_gpu") ? hipErrorNotFound : hipSuccess;)
+FAKE(hipFuncGetAttribute, (int *value, hipFunction_attribute which, hipFunction_t function),
+	*value = which == HIP_FUNC_ATTRIBUTE_NUM_REGS ? 64 : 0;)
+FAKE(hipModuleOccupancyMaxActiveBlocksPerMultiprocessor, (int *blocks, hipFunction_t function, int
+     threads, size_t shared),
+	*blocks = wrong("small") ? 1 : 4;)
+FAKE(hipDeviceSetLimit, (int limit, size_t value),
+	return limit == 0 && value < 1u << 20 ? hipSuccess : hipErrorInvalidValue;)
 
 /* ---- the device ---- */
 
-API hipError_t hipInit(unsigned flags)
-{
-	CALLED(hipInit);
-	(void)flags;
-	return wrong("init") ? hipErrorNoDevice : hipSuccess;
-}
-
-API hipError_t hipRuntimeGetVersion(int *version)
-{
-	CALLED(hipRuntimeGetVersion);
-	*version = 60232831;
-	return hipSuccess;
-}
+FAKE(hipInit, (unsigned flags), return wrong("init") ? hipErrorNoDevice : hipSuccess;)
+FAKE(hipRuntimeGetVersion, (int *version), *version = 60232831;)
 
 API const char *hipGetErrorName(hipError_t rc)
 {
@@ -120,63 +84,24 @@ API const char *hipGetErrorString(hipError_t rc)
 	return "as the fake runtime was told";
 }
 
-API hipError_t hipGetDeviceCount(int *count)
-{
-	CALLED(hipGetDeviceCount);
+FAKE(hipGetDeviceCount, (int *count),
 	*count = wrong("no-gpu") ? 0 : 1;
-	return *count ? hipSuccess : hipErrorNoDevice;
-}
+	return *count ? hipSuccess : hipErrorNoDevice;)
 
 static __thread int current;
 
-API hipError_t hipGetDevice(int *device)
-{
-	CALLED(hipGetDevice);
-	*device = current;
-	return hipSuccess;
-}
-
-API hipError_t hipSetDevice(int device)
-{
-	CALLED(hipSetDevice);
-	current = device;
-	return hipSuccess;
-}
-
-API hipError_t hipDeviceGetName(char *name, int room, hipDevice_t device)
-{
-	CALLED(hipDeviceGetName);
-	(void)device;
-	snprintf(name, (size_t)room, "no GPU");
-	return hipSuccess;
-}
-
-API hipError_t hipDeviceTotalMem(size_t *bytes, hipDevice_t device)
-{
-	CALLED(hipDeviceTotalMem);
-	(void)device;
-	*bytes = 1u << 30;
-	return hipSuccess;
-}
-
-API hipError_t hipDeviceGetPCIBusId(char *bus, int room, int device)
-{
-	CALLED(hipDeviceGetPCIBusId);
-	(void)device;
-	snprintf(bus, (size_t)room, "ffff:FF:1f.7");
-	return hipSuccess;
-}
+FAKE(hipGetDevice, (int *device), *device = current;)
+FAKE(hipSetDevice, (int device), current = device;)
+FAKE(hipDeviceGetName, (char *name, int room, hipDevice_t device),
+	snprintf(name, (size_t)room, "no GPU");)
+FAKE(hipDeviceTotalMem, (size_t *bytes, hipDevice_t device), *bytes = 1u << 30;)
+FAKE(hipDeviceGetPCIBusId, (char *bus, int room, int device),
+	snprintf(bus, (size_t)room, "ffff:FF:1f.7");)
 
 /* The name of a GPU at the beginning, that of its architecture somewhere behind it. */
-API hipError_t hipGetDevicePropertiesR0600(void *properties, int device)
-{
-	CALLED(hipGetDevicePropertiesR0600);
-	(void)device;
+FAKE(hipGetDevicePropertiesR0600, (void *properties, int device),
 	memcpy(properties, "a GPU that is none", 19);
-	memcpy((char *)properties + 1160, "gfx90a:sramecc+:xnack-", 23);
-	return hipSuccess;
-}
-
+	memcpy((char *)properties + 1160, "gfx90a:sramecc+:xnack-", 23);)
 API hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t which, int device)
 {
 	CALLED(hipDeviceGetAttribute);
@@ -207,6 +132,9 @@ API hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t which, int
 	case hipDeviceAttributeCooperativeLaunch:
 		*value = !wrong("old-gpu");
 		break;
+	case hipDeviceAttributeCanUseStreamWaitValue:
+		*value = !wrong("no-words");
+		break;
 	case hipDeviceAttributeHostNativeAtomicSupported:
 		*value = wrong("atomics");
 		break;
@@ -217,117 +145,37 @@ API hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t which, int
 	return hipSuccess;
 }
 
-API hipError_t hipDeviceCanAccessPeer(int *can, int a, int b)
-{
-	CALLED(hipDeviceCanAccessPeer);
-	(void)a, (void)b;
-	*can = 1;
-	return hipSuccess;
-}
-
-API hipError_t hipDeviceEnablePeerAccess(int peer, unsigned flags)
-{
-	CALLED(hipDeviceEnablePeerAccess);
-	(void)peer, (void)flags;
-	return hipSuccess;
-}
+FAKE(hipDeviceCanAccessPeer, (int *can, int a, int b), *can = 1;)
+FAKE(hipDeviceEnablePeerAccess, (int peer, unsigned flags))
 
 /* ---- streams and memory ---- */
 
-API hipError_t hipStreamCreateWithFlags(hipStream_t *stream, unsigned flags)
-{
-	CALLED(hipStreamCreateWithFlags);
+FAKE(hipStreamCreateWithFlags, (hipStream_t *stream, unsigned flags),
 	*stream = flags == hipStreamNonBlocking ? calloc(1, sizeof(struct stream)) : NULL;
-	return *stream ? hipSuccess : hipErrorInvalidValue;
-}
-
-API hipError_t hipStreamDestroy(hipStream_t stream)
-{
-	CALLED(hipStreamDestroy);
-	free(stream);
-	return hipSuccess;
-}
-
-API hipError_t hipExtMallocWithFlags(void **at, size_t bytes, unsigned flags)
-{
-	CALLED(hipExtMallocWithFlags);
+	return *stream ? hipSuccess : hipErrorInvalidValue;)
+FAKE(hipStreamDestroy, (hipStream_t stream), fake_destroy((struct stream *)stream);)
+FAKE(hipExtMallocWithFlags, (void **at, size_t bytes, unsigned flags),
 	*at = flags == hipDeviceMallocFinegrained ? fake_device_memory(bytes) : NULL;
-	return *at ? hipSuccess : hipErrorInvalidValue;
-}
-
-API hipError_t hipFree(void *at)
-{
-	CALLED(hipFree);
-	fake_device_free(at);
-	return hipSuccess;
-}
-
-API hipError_t hipHostMalloc(void **at, size_t bytes, unsigned flags)
-{
-	CALLED(hipHostMalloc);
+	return *at ? hipSuccess : hipErrorInvalidValue;)
+FAKE(hipFree, (void *at), fake_device_free(at);)
+FAKE(hipHostMalloc, (void **at, size_t bytes, unsigned flags),
 	*at = flags & hipHostMallocCoherent ? fake_memory(4096, bytes) : NULL;
-	return *at ? hipSuccess : hipErrorInvalidValue;
-}
-
-API hipError_t hipHostFree(void *at)
-{
-	CALLED(hipHostFree);
-	free(at);
-	return hipSuccess;
-}
-
-API hipError_t hipHostRegister(void *at, size_t bytes, unsigned flags)
-{
-	CALLED(hipHostRegister);
-	(void)bytes, (void)flags;
+	return *at ? hipSuccess : hipErrorInvalidValue;)
+FAKE(hipHostFree, (void *at), free(at);)
+FAKE(hipHostRegister, (void *at, size_t bytes, unsigned flags),
 	int state = fake_register(at);
 	return state < 0 ? hipErrorOutOfMemory :
 	       state	 ? hipErrorHostMemoryAlreadyRegistered :
-			   hipSuccess;
-}
-
-API hipError_t hipHostUnregister(void *at)
-{
-	CALLED(hipHostUnregister);
-	return fake_unregister(at) == 0 ? hipSuccess : hipErrorHostMemoryNotRegistered;
-}
-
-API hipError_t hipHostGetDevicePointer(void **view, void *at, unsigned flags)
-{
-	CALLED(hipHostGetDevicePointer);
-	(void)flags;
-	*view = at;
-	return hipSuccess;
-}
-
-API hipError_t hipMemcpyHtoDAsync(hipDeviceptr_t to, void *from, size_t bytes, hipStream_t stream)
-{
-	CALLED(hipMemcpyHtoDAsync);
-	(void)stream;
-	fake_copy(to, from, bytes);
-	return hipSuccess;
-}
-
-API hipError_t hipMemcpyDtoHAsync(void *to, hipDeviceptr_t from, size_t bytes, hipStream_t stream)
-{
-	CALLED(hipMemcpyDtoHAsync);
-	(void)stream;
-	fake_copy(to, from, bytes);
-	return hipSuccess;
-}
-
-API hipError_t hipMemsetD8Async(hipDeviceptr_t at, unsigned char value, size_t bytes, hipStream_t stream)
-{
-	CALLED(hipMemsetD8Async);
-	(void)stream;
-	memset(at, value, bytes);
-	return hipSuccess;
-}
-
-API hipError_t hipPointerGetAttribute(void *value, hipPointer_attribute which, hipDeviceptr_t at)
-{
-	CALLED(hipPointerGetAttribute);
-	(void)which;
+			   hipSuccess;)
+FAKE(hipHostUnregister, (void *at),
+	return fake_unregister(at) == 0 ? hipSuccess : hipErrorHostMemoryNotRegistered;)
+FAKE(hipHostGetDevicePointer, (void **view, void *at, unsigned flags), *view = at;)
+FAKE(hipMemcpyHtoDAsync, (hipDeviceptr_t to, void *from, size_t bytes, hipStream_t stream),
+	fake_copy(to, from, bytes);)
+FAKE(hipMemcpyDtoHAsync, (void *to, hipDeviceptr_t from, size_t bytes, hipStream_t stream),
+	fake_copy(to, from, bytes);)
+FAKE(hipMemsetD8Async, (hipDeviceptr_t at, unsigned char value, size_t bytes, hipStream_t stream),
+	memset(at, value, bytes);)
+FAKE(hipPointerGetAttribute, (void *value, hipPointer_attribute which, hipDeviceptr_t at),
 	*(int *)value = 0;
-	return fake_is_ours(at) ? hipSuccess : hipErrorInvalidValue;
-}
+	return fake_is_ours(at) ? hipSuccess : hipErrorInvalidValue;)

@@ -2,141 +2,243 @@
 # SPDX-License-Identifier: Apache-2.0
 # Searches every state of the models: those of the code as it is must be free of errors, and each seeded
 # fault must be found.
-#   tests/models/check-models.sh [--quick]     --quick leaves out what takes more than some seconds
+#   tests/models/check-models.sh [--quick] [PART...]
+# --quick leaves out what takes more than some seconds. Parts: sched sync trigger barrier; all without a name.
 set -u
 models=$(cd "$(dirname "$0")" && pwd)
 command -v spin >/dev/null || { echo "skipped: no spin: tools/deps check"; exit 77; }
-quick=${1-}
+quick=
+[ "${1-}" != --quick ] || { quick=$1; shift; }
+[ $# -gt 0 ] || set -- sched sync trigger barrier
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" && cp "$models"/*.pml . || exit 1
 wrong=0
 
-# search MODEL DEFINES: the number of errors into $errors, of states into $states; fails if it did not end.
-search() {
+# make_pan MODEL DEFINES CLAIM: the program of a search. Where a fault is planted, the search is over before an optimiser
+# would be. A claim is one of liveness, under weak fairness.
+make_pan() {
 	rm -f pan* *.trail
-	spin -a $2 "$1.pml" >spin.log 2>&1 && gcc -O2 -w -DSAFETY -DCOLLAPSE -DMEMLIM=4000 pan.c -o pan ||
+	kind=-DSAFETY claim=
+	[ -z "$3" ] || kind=-DNFAIR=5 claim="-a -f -N $3"
+	spin -a $2 "$1.pml" >spin.log 2>&1 && gcc $optimise -w $kind -DCOLLAPSE -DMEMLIM=4000 pan.c -o pan ||
 		{ cat spin.log; return 1; }
-	timeout 600 ./pan -m1000000 >pan.log 2>&1 || { tail -n 3 pan.log; return 1; }
+}
+# run_pan: the number of errors into $errors, of states into $states; fails if it did not end.
+run_pan() {
+	timeout 600 ./pan -m1000000 $claim >pan.log 2>&1 || { tail -n 3 pan.log; return 1; }
 	errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' pan.log)
 	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' pan.log)
 	# A search that was cut short proves nothing.
 	[ "$errors" != 0 ] || ! grep -q 'max search depth too small\|Search not completed' pan.log
 }
+search() {
+	make_pan "$1" "$2" "$3" && run_pan
+}
 report() { # WORD MODEL DEFINES
 	printf '  %-6s %-14s %10s states  %s\n' "$1" "$2" "$states" "$3"
 }
-right() { # MODEL [DEFINES]
-	errors= states=
-	if search "$1" "${2-}" && [ "$errors" = 0 ]; then
-		report ok "$1" "${2-}"
+right() { # MODEL [DEFINES [CLAIM]]
+	errors= states= optimise=-O1
+	[ -n "$quick" ] || optimise=-O2
+	if search "$1" "${2-}" "${3-}" && [ "$errors" = 0 ]; then
+		report ok "$1" "${2-} ${3-}"
 	else
-		report WRONG "$1" "${2-} (expected no error)"
+		report WRONG "$1" "${2-} ${3-} (expected no error)"
+		wrong=1
+	fi
+}
+planted() { # MODEL DEFINE [DEFINES [CLAIM]]
+	errors= states= optimise=-O0
+	if search "$1" "-D$2 ${3-}" "${4-}" && [ "${errors:-0}" -gt 0 ]; then
+		report found "$1" "${2#FAULT=} ${3-}"
+	else
+		report WRONG "$1" "${2#FAULT=} ${3-} (expected an error)"
 		wrong=1
 	fi
 }
 fault() { # MODEL NAME [DEFINES]
-	errors= states=
-	if search "$1" "-DFAULT=$2 ${3-}" && [ "${errors:-0}" -gt 0 ]; then
-		report found "$1" "$2 ${3-}"
-	else
-		report WRONG "$1" "$2 ${3-} (expected an error)"
-		wrong=1
+	planted "$1" "FAULT=$2" "${3-}"
+}
+
+# ---- queues, detectors, sleep, late workers, requests of services ----
+sched() {
+	right queue
+	right queue "-DBITS=2"
+	right queue "-DOWNERS=2 -DT=9 -DL=2"
+	fault queue idle_unchecked
+	fault queue completed_early
+	fault queue lock_ignored
+	fault queue attempts_wrap "-DBITS=2"
+	fault queue room_ignored "-DWIDE -DT=10"
+	fault queue readers_ignored "-DWIDE -DT=10"
+	fault queue unheld "-DOWNERS=2 -DN=3 -DT=7"
+	if [ "$quick" != --quick ]; then
+		right park "-DK=1 -DP=2"
+		right queue "-DWIDE -DT=9"
+		right queue "-DOWNERS=2 -DN=3 -DT=6"
+		right queue "-DOWNERS=2 -DN=4 -DT=4 -DL=2"
+		right queue "-DOWNERS=4 -DN=4 -DT=5 -DL=2"
+		right refill
+		fault queue epoch_reentered "-DWIDE -DT=10"
+		fault refill thief_in_hurry
+	fi
+
+	right term_counter
+	right term_hcounter -DS=2
+	right term_hcounter "-DDEVICES=3 -DN=3"
+	[ "$quick" = --quick ] || right term_hcounter
+	right term_tree
+	right term_tree "-DLOCAL=2"
+	for f in idle_early completed_early; do
+		fault term_counter none "-DTERM_FAULT=$f"
+		fault term_hcounter none "-DTERM_FAULT=$f"
+	done
+	fault term_hcounter said_late
+	fault term_hcounter one_look
+	fault term_tree robbed_ignored
+	fault term_tree children_ignored
+
+	right mail "-DW=1 -DI=4 -DT=6"
+	right mail "-DW=2 -DI=2 -DT=2"
+	for f in idle_owing busy_late range_lost stale_number; do
+		fault mail $f -DW=1
+	done
+	for f in asks_early lost_grant; do
+		fault mail $f "-DW=1 -DI=1 -DT=6"
+	done
+	fault mail draw_idle "-DI=3 -DT=3"
+	right mail "-DP -DI=3 -DT=3"
+	for f in range_left steal_late; do
+		fault mail $f "-DP -DI=2 -DT=2"
+	done
+	if [ "$quick" != --quick ]; then
+		right mail "-DW=2 -DI=1 -DT=3"
+		right mail "-DD=3 -DW=1 -DI=2 -DT=2"
+		fault mail wish_twice "-DI=2 -DT=4"
+		fault mail one_look "-DI=1 -DT=4"
+		fault mail said_late "-DI=1 -DT=4"
+	fi
+
+	right turns
+	right turns "-DD=2 -DE=3"
+	for f in no_turns no_fence lower_first no_higher left_early; do
+		fault turns $f
+	done
+
+	right lists
+	right lists -DTAKES
+	fault lists busy_late
+	fault lists busy_late -DTAKES
+	fault lists list_forgotten
+
+	right park
+	right park "-DLONG -DK=2"
+	right park "-DLONG -DK=1 -DP=2"
+	fault park own_victim "-DLONG -DK=1 -DP=2"
+	for f in no_last_look look_first word_read_late ring_unheard nobody_told; do
+		fault park $f
+	done
+	fault park waking_kept "-DLONG -DK=2"
+
+	right gate -DW=3
+	right gate -DSTOP
+	for f in close_late unclosed look_then_add phase_unread waits_for_good; do
+		fault gate $f
+	done
+	[ "$quick" = --quick ] || right gate "-DW=3 -DSTOP"
+
+	right door "-DBELL=eventfd -DCOUNT=2 -DADAPTIVE"
+	right door "-DBELL=futex -DCOUNT=3 -DADAPTIVE"
+	right door "-DBELL=eventfd -DHALVES=monolithic"
+	fault door first_only "-DBELL=futex"
+	fault door first_only "-DBELL=futex -DHALVES=monolithic"
+	fault door gone_away "-DBELL=futex -DHALVES=monolithic"
+	fault door gone_away "-DBELL=eventfd -DHALVES=monolithic -DADAPTIVE"
+	fault door pending_late
+	right bedside "-DHALVES=split -DD=2 -DK=1"
+	right bedside "-DHALVES=monolithic -DD=2 -DK=1"
+	fault bedside queue_unseen "-DHALVES=split -DD=2 -DK=1"
+	fault bedside filled_unsaid "-DHALVES=split -DD=2 -DK=1"
+	for f in look_first no_last_look heed_late drained_late; do
+		fault bedside $f "-DHALVES=monolithic -DK=1"
+	done
+	fault bedside armed_once "-DHALVES=monolithic"
+	if [ "$quick" != --quick ]; then
+		right bedside "-DHALVES=monolithic"
+		right door "-DBELL=futex -DHALVES=monolithic"
+		right door "-DBELL=eventfd -DHALVES=monolithic -DCOUNT=2"
 	fi
 }
 
-right queue
-right queue "-DBITS=2"
-right queue "-DOWNERS=2 -DT=9 -DL=2"
-fault queue idle_unchecked
-fault queue completed_early
-fault queue lock_ignored
-fault queue attempts_wrap "-DBITS=2"
-fault queue room_ignored "-DWIDE -DT=10"
-fault queue readers_ignored "-DWIDE -DT=10"
-fault queue unheld "-DOWNERS=2 -DN=3 -DT=7"
-if [ "$quick" != --quick ]; then
-	right park "-DK=1 -DP=2"
-	right queue "-DWIDE -DT=9"
-	right queue "-DOWNERS=2 -DN=3 -DT=6"
-	right queue "-DOWNERS=2 -DN=4 -DT=4 -DL=2"
-	right queue "-DOWNERS=4 -DN=4 -DT=5 -DL=2"
-	right refill
-	fault queue epoch_reentered "-DWIDE -DT=10"
-	fault refill thief_in_hurry
-fi
+# ---- sync_wic ----
+sync() {
+	for setting in '' -DAHEAD -DBY_MONITOR -DTURNS; do
+		right sync_wic "$setting"
+	done
+	for mistake in NO_FULL_TEST NO_LOOK_AGAIN NO_ARM LOOK_FIRST COUNT_LATE; do
+		planted sync_wic $mistake
+	done
+	planted sync_wic RELEASE_EARLY -DAHEAD
+	planted sync_wic DROP_FAULT -DBY_MONITOR
+	planted sync_wic NO_RING -DBY_MONITOR
+	planted sync_wic TURN_LATE -DTURNS
+}
 
-right term_counter
-right term_hcounter -DS=2
-right term_hcounter "-DDEVICES=3 -DN=3"
-[ "$quick" = --quick ] || right term_hcounter
-right term_tree
-right term_tree "-DLOCAL=2"
-for f in idle_early completed_early; do
-	fault term_counter none "-DTERM_FAULT=$f"
-	fault term_hcounter none "-DTERM_FAULT=$f"
-done
-fault term_hcounter said_late
-fault term_hcounter one_look
-fault term_tree robbed_ignored
-fault term_tree children_ignored
+# ---- the trigger FIFO, cancelling, the table of trigger_proxy, stores into other ranks ----
+trigger() {
+	right trigger_fifo -DF=2 served
+	for mistake in LAP ROOM ORDER TAIL MERGE LOOK OLD; do
+		planted trigger_fifo FAULT_$mistake '' served
+	done
+	right trigger_cancel '' either
+	right trigger_cancel '' settled
+	planted trigger_cancel FAULT_LOCK '' either
+	planted trigger_cancel FAULT_GENERATION '' either
+	right trigger_proxy '' whole
+	planted trigger_proxy FAULT_ODD '' whole
+	planted trigger_proxy FAULT_AGAIN '' whole
+	for claim in served safe; do right trigger_peer -DL=2 $claim; done
+	for mistake in FIRST LEAVE TAKEN POST; do planted trigger_peer FAULT_$mistake -DL=2 served; done
+	planted trigger_peer FAULT_ORDER -DL=2 safe
+	right allreduce_oneshot -DN=2 ends
+	for mistake in SLOT EARLY; do planted allreduce_oneshot FAULT_$mistake -DN=2 ends; done
+}
 
-right mail "-DW=1 -DI=4 -DT=6"
-right mail "-DW=2 -DI=2 -DT=2"
-for f in idle_owing busy_late range_lost stale_number; do
-	fault mail $f -DW=1
-done
-for f in asks_early lost_grant; do
-	fault mail $f "-DW=1 -DI=1 -DT=6"
-done
-fault mail draw_idle "-DI=3 -DT=3"
-right mail "-DP -DI=3 -DT=3"
-for f in range_left steal_late; do
-	fault mail $f "-DP -DI=2 -DT=2"
-done
-if [ "$quick" != --quick ]; then
-	right mail "-DW=2 -DI=1 -DT=3"
-	right mail "-DD=3 -DW=1 -DI=2 -DT=2"
-	fault mail wish_twice "-DI=2 -DT=4"
-	fault mail one_look "-DI=1 -DT=4"
-	fault mail said_late "-DI=1 -DT=4"
-fi
+# ---- barriers: one program, whose kind and fault are chosen when the search begins ----
+# barriers EXPECTED KIND:FAULT...: the numbers as barrier.pml has them.
+barriers() {
+	expected=$1
+	shift
+	for one; do
+		errors= states=
+		export KIND=${one%:*} FAULT=${one#*:}
+		if run_pan && [ "${errors:-0}" "$expected" 0 ]; then
+			report "$([ "$FAULT" = 0 ] && echo ok || echo found)" barrier "kind $KIND, fault $FAULT"
+		else
+			report WRONG barrier "kind $KIND, fault $FAULT"
+			wrong=1
+		fi
+	done
+}
+barrier() {
+	optimise=-O1
+	make_pan barrier '' '' || wrong=1
+	barriers -eq 0:0 1:0 2:0 3:0 4:0
+	barriers -gt 0:1 1:1 1:2 2:2 3:2 4:2 0:3 1:3 3:3 4:3 2:4 3:5 4:6
+	make_pan barrier '-DD=2 -DW=4 -DR=1' '' || wrong=1
+	barriers -eq 1:0
+	barriers -gt 1:7 2:7 4:7 0:8 1:8
+	if [ "$quick" != --quick ]; then
+		barriers -eq 0:0 2:0 3:0 4:0
+		make_pan barrier '-DD=2 -DW=4' '' || wrong=1
+		barriers -eq 1:0 4:0
+		make_pan barrier '-DD=2 -DW=6 -DR=1' '' || wrong=1
+		barriers -eq 2:0
+	fi
+}
 
-right lists
-right lists -DTAKES
-fault lists busy_late
-fault lists busy_late -DTAKES
-fault lists list_forgotten
-
-right park
-right park "-DLONG -DK=2"
-right park "-DLONG -DK=1 -DP=2"
-fault park own_victim "-DLONG -DK=1 -DP=2"
-for f in no_last_look look_first word_read_late ring_unheard nobody_told; do
-	fault park $f
+for part; do
+	$part
 done
-fault park waking_kept "-DLONG -DK=2"
-
-right door "-DBELL=eventfd -DCOUNT=2 -DADAPTIVE"
-right door "-DBELL=futex -DCOUNT=3 -DADAPTIVE"
-right door "-DBELL=eventfd -DHALVES=monolithic"
-fault door first_only "-DBELL=futex"
-fault door first_only "-DBELL=futex -DHALVES=monolithic"
-fault door gone_away "-DBELL=futex -DHALVES=monolithic"
-fault door gone_away "-DBELL=eventfd -DHALVES=monolithic -DADAPTIVE"
-fault door pending_late
-right bedside "-DHALVES=split -DD=2 -DK=1"
-right bedside "-DHALVES=monolithic -DD=2 -DK=1"
-fault bedside queue_unseen "-DHALVES=split -DD=2 -DK=1"
-fault bedside filled_unsaid "-DHALVES=split -DD=2 -DK=1"
-for f in look_first no_last_look heed_late drained_late; do
-	fault bedside $f "-DHALVES=monolithic -DK=1"
-done
-fault bedside armed_once "-DHALVES=monolithic"
-if [ "$quick" != --quick ]; then
-	right bedside "-DHALVES=monolithic"
-	right door "-DBELL=futex -DHALVES=monolithic"
-	right door "-DBELL=eventfd -DHALVES=monolithic -DCOUNT=2"
-fi
-
 [ $wrong = 0 ] && echo "all models as expected" || { echo "some models are not as expected"; exit 1; }

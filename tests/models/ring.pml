@@ -101,7 +101,7 @@ inline drop(me)
 #endif
 }
 
-/* sched_mgws_close: a load, and an add when something is left */
+/* mgws_close_epoch: a load, and an add when something is left */
 inline close(me)
 {
 	if
@@ -122,7 +122,7 @@ inline close(me)
 	fi
 }
 
-/* sched_mgws_room */
+/* mgws_room */
 inline find_room(me)
 {
 	old = DIST(q[me].btail, q[me].bhead); /* slots in use behind the oldest that may be read */
@@ -144,7 +144,7 @@ inline find_room(me)
 	old = 0
 }
 
-/* sched_mgws_publish */
+/* mgws_open_epoch */
 inline publish(me)
 {
 	e = 1 - q[me].bepoch;
@@ -177,7 +177,7 @@ inline settle(me)
 
 #define EMPTY(me) (OWNERS == 1 -> (!q[me].open || !LEFT(me)) : !LEFT(me))
 
-/* sched_mgws_give of the older half of the local queue, when nothing is public or `full` */
+/* mgws_share of the older half of the local queue, when nothing is public or `full` */
 inline release(me)
 {
 	hold(me, ok);

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trigger FIFO (plugins/trigger_nic: nic.dev.h, fifo.c): producers take a ticket, wait for room by a
- * tail that they last saw, write an argument and then the word with its lap; the NIC reads while the lap
- * fits and then publishes its tail. Every fire is taken once, with its own argument, and all are taken.
+/* The trigger FIFO (plugins/trigger_nic: nic.dev.h, fifo.c): producers take a ticket, wait for room by a tail that
+ * one of them last saw, write an argument and then the word with its lap; the NIC reads while the lap fits and then
+ * publishes its tail. A producer is two lanes of a wave: they fire together, as one word that counts for both, or one
+ * after the other. Every fire is counted once, with its own argument, and all are.
  *
- *   -DP=2 producers  -DF=3 fires of each  -DE=2 entries, a power of two
+ *   -DP=2 producers  -DF=3 fires of each lane  -DE=2 entries, a power of two
  *   -DFAULT_LAP: the word has no lap: the NIC takes what a slot held before
  *   -DFAULT_ROOM: a producer does not wait for room
  *   -DFAULT_ORDER: the word is stored before the argument
- *   -DFAULT_TAIL: the NIC publishes its tail before it has read */
+ *   -DFAULT_TAIL: the NIC publishes its tail before it has read
+ *   -DFAULT_MERGE: the word of two lanes counts for one
+ *   -DFAULT_LOOK: who has looked at the NIC's tail does not let others look
+ *   -DFAULT_OLD: who looks keeps the tail to itself and lets others wait by what was seen before */
 #ifndef P
 #define P 2
 #endif
@@ -18,40 +22,69 @@
 #define E 2
 #endif
 
-byte head, tail, cached; /* tickets given; the NIC's tail; what producers last saw of it */
-byte word[E];            /* 0: never written; else 1 + fire, see below */
+byte head, tail;
+byte near;    /* the tail that producers last saw, in the device's memory */
+bool looking; /* one of them reads the NIC's */
+byte word[E]; /* 0: never written; else 1 + number of the fire, see below */
+byte count[E];
 bool lap[E];
 byte argument[E];
-byte taken[P * F];
+byte taken[2 * P * F]; /* by number: lane, producer, fire */
 byte all;
 
 #define LAP(n) ((((n) / E) % 2) == 0)
 
+inline await_room()
+{
+	do
+	:: n - near < E -> break
+	:: else ->
+		atomic { mine = !looking; looking = 1 }; /* exchange */
+		if
+		:: mine ->
+			seen = tail;
+#ifndef FAULT_OLD
+			near = seen;
+#endif
+#ifndef FAULT_LOOK
+			looking = 0
+#endif
+		:: else /* another looks: its answer does for both */
+		fi
+	od
+}
+
+/* Fire number `number`, which counts for `lanes`. */
+inline push(number, lanes)
+{
+	atomic { n = head; head++ };
+#ifndef FAULT_ROOM
+	await_room();
+#endif
+#ifdef FAULT_ORDER
+	atomic { word[n % E] = 1 + number; count[n % E] = lanes; lap[n % E] = LAP(n) };
+	argument[n % E] = 1 + number;
+#else
+	argument[n % E] = 1 + number;
+	d_step { word[n % E] = 1 + number; count[n % E] = lanes; lap[n % E] = LAP(n) };
+#endif
+}
+
 proctype producer(byte me)
 {
 	byte i, n, seen;
+	bool mine;
 	do
 	:: i < F ->
-		atomic { n = head; head++ };
-#ifndef FAULT_ROOM
-		do
-		:: n - cached >= E ->
-			seen = tail;
-			cached = seen; /* others may store a larger one before or after */
-			if
-			:: n - seen < E -> break
-			:: else /* look again */
-			fi
-		:: else -> break
-		od;
-#endif
-#ifdef FAULT_ORDER
-		atomic { word[n % E] = 1 + me * F + i; lap[n % E] = LAP(n) };
-		argument[n % E] = 1 + me * F + i;
+		if
+		:: /* together */
+#ifdef FAULT_MERGE
+			push(me * F + i, 1)
 #else
-		argument[n % E] = 1 + me * F + i;
-		d_step { word[n % E] = 1 + me * F + i; lap[n % E] = LAP(n) };
+			push(me * F + i, 2)
 #endif
+		:: push(me * F + i, 1); push(P * F + me * F + i, 1)
+		fi;
 		i++
 	:: else -> break
 	od
@@ -59,12 +92,12 @@ proctype producer(byte me)
 
 proctype nic()
 {
-	byte cursor, w, a;
+	byte cursor, w, k, a;
 	bool l;
 	do
-	:: all < P * F ->
-		/* One 8-byte word: lap and tag come together. */
-		d_step { w = word[cursor % E]; l = lap[cursor % E] };
+	:: all < 2 * P * F ->
+		/* One 8-byte word: lap, count and tag come together. */
+		d_step { w = word[cursor % E]; k = count[cursor % E]; l = lap[cursor % E] };
 		if
 #ifdef FAULT_LAP
 		:: w != 0 ->
@@ -77,15 +110,15 @@ proctype nic()
 			a = argument[cursor % E];
 			assert(a == w);            /* the argument is this fire's */
 			assert(taken[w - 1] == 0); /* and the fire is new */
-			taken[w - 1] = 1;
-			all++;
+			taken[w - 1] = k;
+			all = all + k;
 			cursor++;
 			tail = cursor
 		:: else
 		fi
 	:: else -> break
 	od;
-	w = 0; a = 0
+	w = 0; a = 0; k = 0
 }
 
 init {
@@ -100,4 +133,4 @@ init {
 }
 
 /* Under weak fairness all fires are taken: nobody waits for ever. */
-ltl served { <> (all == P * F) }
+ltl served { <> (all == 2 * P * F) }

@@ -19,11 +19,6 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-struct instance {
-	const struct loom_host *host;
-	const struct options *options;
-};
-
 struct ring {
 	uint64_t phase; /* in which this rank dies */
 	uint64_t from, to;
@@ -36,30 +31,10 @@ static void die_in(uint64_t mine, uint64_t phase)
 		kill(getpid(), SIGKILL);
 }
 
-static uint64_t mine(const struct instance *x)
-{
-	return x->host->rank == x->options->rank ? x->options->phase : NEVER;
-}
-
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	struct instance *x = host->alloc(host, sizeof(*x));
-	if (!x)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	*x = (struct instance){.host = host, .options = opts};
-	die_in(mine(x), IN_CREATE);
-	*self = x;
-	return 0;
-}
-
-static void destroy(void *self)
-{
-	struct instance *x = self;
-	if (x)
-		die_in(mine(x), IN_TEARDOWN);
-	if (x)
-		x->host->free(x->host, x);
-}
+#define MINE(x) ((x)->host->rank == (x)->options->rank ? (x)->options->phase : NEVER)
+#define BORN(x) die_in(MINE(x), IN_CREATE)
+#define DIES(x) die_in(MINE(x), IN_TEARDOWN)
+#include "instance.h"
 
 static int need(void *self, const struct loom_layout *layout, struct loom_need *n, struct loom_error *err)
 {
@@ -71,21 +46,16 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 static int init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		struct loom_error *err)
 {
+	const struct instance *x = self;
 	(void)layout, (void)err;
-	*(struct ring *)view->global = (struct ring){.phase = mine(self), .from = 4711};
-	return 0;
-}
-
-static int tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
-		 struct loom_task *list, struct loom_error *err)
-{
-	(void)self, (void)layout, (void)view, (void)global, (void)list, (void)err;
+	*(struct ring *)view->global = (struct ring){.phase = MINE(x), .from = 4711};
 	return 0;
 }
 
 static int wire(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 		const struct loom_trigger *trigger, struct loom_error *err)
 {
+	const struct instance *x = self;
 	uint64_t id;
 	struct loom_trigger_post post = {.size = sizeof(post),
 					 .tag = 1,
@@ -98,7 +68,7 @@ static int wire(void *self, const struct loom_layout *layout, const struct loom_
 					 .notify = 1};
 	(void)layout, (void)view;
 	int rc = trigger->ops->post(trigger->self, &post, &id, err);
-	die_in(mine(self), IN_POST);
+	die_in(MINE(x), IN_POST);
 	return rc;
 }
 

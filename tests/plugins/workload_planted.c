@@ -3,43 +3,40 @@
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 
+#ifndef PLANTED_NAME
+#define PLANTED_NAME "workload_planted"
+#define PLANTED_NEEDS 0
+#endif
+
 struct options {
 	uint64_t turns;
+	double luck;
 	uint8_t wrong;
 };
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct options, turns, LOOM_OPT_U64, "1000000", "How often each worker turns."),
+	LOOM_OPT(struct options, luck, LOOM_OPT_SHARE, "0",
+		 "Not 0: samples claim to take 1 ms and up to this share of it more, which is drawn when the stack is "
+		 "opened."),
 	LOOM_OPT(struct options, wrong, LOOM_OPT_BOOL, "no", "Whether the third sample is wrong."),
 	{.name = NULL},
 };
 
-struct instance {
-	const struct loom_host *host;
-	const struct options *options;
-	unsigned samples;
-};
+/* The same draws in each process, and a ripple from sample to sample. */
+static double draw(void)
+{
+	static uint64_t state = 88172645463325252u;
+	state = state * 6364136223846793005u + 1442695040888963407u;
+	return (double)(state >> 11) / 0x1p53;
+}
 
 /* On a line of its own: workers do not share one. */
 struct own {
 	uint64_t turns, state;
 } __attribute__((aligned(64)));
 
-static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	struct instance *x = host->alloc(host, sizeof(*x));
-	if (!x)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	*x = (struct instance){.host = host, .options = opts};
-	*self = x;
-	return 0;
-}
-
-static void destroy(void *self)
-{
-	struct instance *x = self;
-	if (x)
-		x->host->free(x->host, x);
-}
+#define BORN(x) (x)->drawn = (x)->options->luck > 0 ? (x)->options->luck * draw() : 0
+#include "instance.h"
 
 static int need(void *self, const struct loom_layout *layout, struct loom_need *n, struct loom_error *err)
 {
@@ -58,13 +55,6 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 	return 0;
 }
 
-static int tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		 loom_ref global, struct loom_task *list, struct loom_error *err)
-{
-	(void)self, (void)layout, (void)view, (void)global, (void)list, (void)err;
-	return 0;
-}
-
 static int verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		  struct loom_report *report, struct loom_error *err)
 {
@@ -75,6 +65,8 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 	if (x->options->wrong && ++x->samples == 3)
 		return LOOM_FAIL(x->host, err, LOOM_EWRONG, "planted: a wrong result");
 	x->host->metric(x->host, report, "turns", "", LOOM_BETTER_NONE, (double)x->options->turns);
+	if (x->options->luck > 0)
+		x->host->metric(x->host, report, "seconds", "s", LOOM_BETTER_LESS, 1e-3 * (1 + x->drawn) * (1 + 1e-3 * draw()));
 	return 0;
 }
 
@@ -97,9 +89,10 @@ static const struct loom_workload_ops ops = {.size = sizeof(ops),
 					     .need = need,
 					     .init = init,
 					     .tasks = tasks,
-					     .verify = verify};
+					     .verify = verify,
+					     .needs = PLANTED_NEEDS};
 static const struct loom_workload_dev table = {.size = sizeof(table), .kernel = turn};
 static const struct loom_device_code dev = {.size = sizeof(dev), .cpu = &table};
 
-LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_planted", "1.0.0", "Apache-2.0", "work of a known amount",
+LOOM_PLUGIN_DEFINE(WORKLOAD, PLANTED_NAME, "1.0.0", "Apache-2.0", "work of a known amount",
 		   .opts = rows, .opts_size = sizeof(struct options), .ops = &ops, .dev = &dev)

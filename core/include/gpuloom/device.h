@@ -5,6 +5,7 @@
 
 #include "plugin.h"
 #include "task.h"
+#include "trigger.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -39,7 +40,7 @@ struct loom_segment {
 	int32_t owner; /* device, or -1: the stack */
 	uint32_t flags; /* LOOM_MEMORY_* */
 };
-#define LOOM_MAX_SEGMENTS 256
+#define LOOM_MAX_SEGMENTS 320
 #define LOOM_SEGMENT_REACHES(segment, device)                                                      \
 	(!((segment)->flags & LOOM_MEMORY_ALONE) || (segment)->owner == (int32_t)(device))
 
@@ -64,17 +65,17 @@ struct loom_program {
 	size_t size;
 	const struct loom_layout *layout;
 	const struct loom_plugin *const *policy; /* [LOOM_KINDS] */
-	/* All task functions by tag: the workload's first, then those of the embedding program. Without a
-	 * function (`fn`) it stands in a source, and LOOM_TAG_<name> is its tag there; or in IR. */
+	/* All task functions by tag: the workload's first, then those of the embedding program. One whose `fn` is
+	 * NULL is in one of the sources, where LOOM_TAG_<name> is its tag, or in IR. */
 	const struct loom_task_entry *task;
 	uint32_t tasks;
-	uint32_t traced; /* every launch will have a trace; 0: none will */
+	uint32_t traced; /* 1: every launch will have a trace; 0: none will */
 	const char *constants; /* #define lines for device code; NULL: none */
-	uint64_t local_bytes;  /* private memory per worker that scheduler and detector will ask for */
+	uint64_t local_bytes;  /* private memory per worker that scheduler, detector and trigger will ask for */
 	const struct loom_program_source *source;
 	uint32_t sources;
 	uint32_t irs;
-	const struct loom_program_ir *ir; /* [irs]: a device takes what is made for its kind */
+	const struct loom_program_ir *ir; /* [irs]: each device takes those that are made for its kind */
 };
 
 enum loom_entry {
@@ -82,9 +83,9 @@ enum loom_entry {
 	LOOM_ENTRY_PROBE,    /* dev/probe.h: one worker per device, coherence of `probe` */
 };
 
-/* What a policy does inside each address space that runs workers, because its mechanism belongs to one
- * (userfaultfd, signal handlers, threads beside the workers). A CPU device with isolation = process
- * calls these in its own process. */
+/* What a policy does inside each address space that runs workers, because its mechanism belongs to an address
+ * space: userfaultfd, signal handlers, threads beside the workers. A CPU device with isolation = process calls
+ * these in the device's process. */
 struct loom_attachment {
 	void *self;
 	uint32_t kind; /* whose blocks `space` shows: enum loom_kind */
@@ -97,6 +98,24 @@ struct loom_attachment {
 	void (*detach)(void *self, uint32_t device);
 };
 
+/* A sample as a chain of kernels: the workload's step() for n from 0. After each the trigger sends what it fired; the next
+ * begins once what it reads has arrived. */
+struct loom_chain {
+	size_t size;
+	uint64_t steps;
+	loom_ref words; /* the block that `edge` is about */
+	struct loom_edge edge;
+	/* As in struct loom_workload_ops. */
+	uint32_t (*awaits)(void *self, const struct loom_layout *layout, uint64_t n, struct loom_await *out);
+	void *self;
+};
+
+enum {
+	/* A sample that GO alone begins may end without workers that have not woken up by then: the device calls the
+	 * detector's idle() for all before the first may come, and each that comes calls busy(). */
+	LOOM_LAUNCH_LATE = 1,
+};
+
 /* One launch of persistent workers. Everything is valid until retire() returns. */
 struct loom_launch {
 	size_t size;
@@ -105,7 +124,7 @@ struct loom_launch {
 	const struct loom_layout *layout;
 	const struct loom_segment *segment; /* [segments]; index 0 is unused */
 	uint32_t segments;
-	uint32_t reserved;
+	uint32_t flags;    /* LOOM_LAUNCH_* */
 	loom_ref ctl;      /* struct loom_ctl */
 	loom_ref counters; /* struct loom_counters, one per worker of the stack */
 	loom_ref initial;  /* struct loom_task[]; 0: none */
@@ -117,8 +136,9 @@ struct loom_launch {
 	const struct loom_attachment *attachment; /* [attachments], in order; members may be NULL */
 	uint32_t attachments;
 	uint32_t reserved2;
-	loom_ref trace;       /* struct loom_trace, one per worker of the stack; 0: nobody asks */
+	loom_ref trace;       /* struct loom_trace, one per worker of the stack; 0: no trace is wanted */
 	uint64_t trace_bytes; /* from one worker's to the next */
+	const struct loom_chain *chain; /* NULL: workload or trigger know no kernels' ends */
 };
 
 /* Bits of loom_plugin.caps for devices. */
@@ -155,28 +175,31 @@ struct loom_device_ops {
 	int (*ready)(void *self, uint64_t timeout_ns, struct loom_error *err);
 	/* The core has stored LOOM_PHASE_GO(n): ring a doorbell if one is needed. */
 	int (*go)(void *self, struct loom_error *err);
-	/* Waits until all workers have finished the sample: 0 and *end_ns (CLOCK_MONOTONIC, when the
-	 * last one did), LOOM_EAGAIN after timeout_ns, when a signal or nudge() came, or when a worker left
-	 * because `stop` was set; LOOM_EDIED when they never will. */
+	/* Waits until all workers have finished the sample. 0: they have; *end_ns says when the last one did
+	 * (CLOCK_MONOTONIC; LOOM_SHAPE_IS_VIRTUAL). LOOM_EAGAIN: not yet, but timeout_ns have passed, a signal or nudge() came, or a
+	 * worker left because `stop` was set. LOOM_EDIED: they never will. */
 	int (*wait)(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
 	/* Ends the launch: the core has stored LOOM_PHASE_RETIRE (and `stop` when in mid-sample).
-	 * Waits up to timeout_ns, then uses force. Nothing of the launch is left afterwards, but for
-	 * LOOM_ETIMEDOUT: threads that cannot be killed still use its memory, which must stay; the
-	 * call may be repeated. */
+	 * Waits up to timeout_ns, then uses force. Afterwards nothing of the launch is left. LOOM_ETIMEDOUT is
+	 * the exception: threads that cannot be killed still use the launch's memory, so it must stay. The
+	 * call may then be repeated. */
 	int (*retire)(void *self, uint64_t timeout_ns, struct loom_error *err);
 	/* Between a memory that the host cannot see and host bytes. NULL: all memory is host-visible. */
 	int (*copy_in)(void *self, const struct loom_memory *memory, uint64_t offset, const void *from,
 		       uint64_t bytes, struct loom_error *err);
 	int (*copy_out)(void *self, const struct loom_memory *memory, uint64_t offset, void *to,
 			uint64_t bytes, struct loom_error *err);
-	/* Says what this machine offers such devices and how to mend what lacks. Needs no instance. */
+	/* Says what this machine offers such devices, and how to get what is missing. Needs no instance. */
 	void (*doctor)(const struct loom_host *host, struct loom_doctor *out);
-	/* Any thread, and signal handlers: ends the wait() in progress early, or the next one if there is none.
-	 * NULL: a stop request of another thread is seen when a wait() has lasted as long as it may. */
+	/* From any thread and from signal handlers: ends the wait() in progress early, or the next one if none is in
+	 * progress. NULL: another thread's stop request is seen when a wait() has reached its timeout_ns. */
 	void (*nudge)(void *self);
 	/* Between go() and the end of a sample: out[i] is what worker i of this device is doing, enum loom_doing.
 	 * NULL: the workers' counters tell. */
 	int (*doing)(void *self, uint32_t *out, uint32_t workers);
+	/* After a sample that failed, while the launch is there: what in a conf repeats exactly that sample, to `text`. How
+	 * many characters; 0: nothing does. NULL: the same. */
+	int (*repeat)(void *self, char *text, size_t size);
 };
 
 #ifdef __cplusplus

@@ -29,7 +29,7 @@ extern "C" {
 	X(TERM, term, termination, 1)                                                              \
 	X(SYNC, sync, sync, 1)                                                                     \
 	X(BARRIER, barrier, barrier, 1)                                                            \
-	X(TRIGGER, trigger, trigger, 1)                                                            \
+	X(TRIGGER, trigger, trigger, 2)                                                            \
 	X(QOS, qos, qos, 1)                                                                        \
 	X(WORKLOAD, workload, workload, 1)
 
@@ -154,7 +154,7 @@ struct loom_host {
 
 /* The half of a policy that workers execute. Written once over gpuloom/dev/dev.h in a file
  * NAME.dev.h whose functions are called NAME_OP: the CPU uses `cpu`, a table of pointers to them;
- * GPU back ends compile the embedded text of the file with the rest of the stack (design, 3). */
+ * GPU back ends compile the embedded text of the file with the rest of the stack. */
 struct loom_device_code {
 	size_t size;
 	const void *cpu;         /* struct loom_<kind>_dev */
@@ -202,6 +202,11 @@ struct loom_plugin {
 	uint64_t caps;               /* LOOM_CAP_* of the kind's header */
 	const void *ops;             /* struct loom_<kind>_ops */
 	const struct loom_device_code *dev; /* NULL for device and transport */
+	/* Whether options fit each other, beyond what the rows say: 0, or one sentence in *err, whose first word that is
+	 * an option's name tells where the mistake is shown. Called for every conf before anything is opened, for
+	 * `gpuloom config check` and all cells of a sweep too, so it looks at `opts` alone: at no device, no file and no
+	 * rank. NULL: they always fit. */
+	int (*check)(const struct loom_host *host, const void *opts, struct loom_error *err);
 };
 
 #ifndef LOOM_DEVICE_COMPILE
@@ -266,25 +271,42 @@ struct loom_device_shape {
 	uint64_t local_bytes;    /* most private memory per worker, e.g. a GPU's shared memory */
 	uint32_t kind;           /* LOOM_ON_CPU ... : who may run a task of that affinity */
 	uint32_t flags;          /* LOOM_SHAPE_* */
-	/* What a kernel launch and its end cost here beyond what the device itself takes: a model, for
-	 * devices that have no launches of their own. 0: none. */
+	/* For a device that has no kernel launches, such as a CPU: what a launch and its end are made to cost, as a
+	 * model. 0: nothing. */
 	uint64_t launch_ns, teardown_ns;
 };
 enum { LOOM_ON_ANY = 0, LOOM_ON_CPU = 1, LOOM_ON_GPU = 2 };
-/* Its read-modify-writes of host memory are not atomic with those of CPUs: x86 over PCIe. */
-enum { LOOM_SHAPE_LINK_IS_PLAIN = 1 };
+enum {
+	/* Its read-modify-writes of host memory are not atomic with those of CPUs: x86 over PCIe. */
+	LOOM_SHAPE_LINK_IS_PLAIN = 1,
+	/* Its workers cost nothing between samples, see the host's memory as it is, and start at GO if no READY
+	 * came before: they may stay launched from run to run. */
+	LOOM_SHAPE_RESTS = 2,
+	/* Its clock is virtual: what its wait() calls the end of a sample is how long the sample took. */
+	LOOM_SHAPE_IS_VIRTUAL = 4,
+};
 
-/* All workers of a stack. Constant from the first size() to destroy(). */
+/* All workers of a stack. Constant from the first need() to destroy(). */
 struct loom_layout {
 	size_t size;
 	uint32_t devices, workers;
 	const struct loom_device_shape *device;
-	uint64_t initial_tasks; /* 0 while size() runs before the workload is prepared */
+	uint64_t initial_tasks; /* 0 while need() runs before the workload is prepared */
 	uint64_t seed;          /* [run] seed: the same seed gives the same choices */
-	/* 1: between devices only loads and stores are atomic, so no word may be changed by two of them.
-	 * A policy that cannot do without such words refuses in need(). */
+	/* 1: between devices only loads and stores are atomic, so no word may be changed by two devices. A policy
+	 * that needs such a word refuses in need(). */
 	uint32_t apart;
 	uint32_t reserved;
+};
+
+/* Where a block lies. */
+enum loom_place {
+	LOOM_PLACE_ANY = 0, /* where the transport puts memory of its owner */
+	LOOM_PLACE_HOST,    /* in host memory: the host reads or writes it while workers run */
+	/* Of blocks per device alone: in that device's own memory, whatever the transport. No other device reaches
+	 * it, and the host only while no worker runs. */
+	LOOM_PLACE_NEAR,
+	LOOM_PLACES
 };
 
 /* Bytes a policy wants; the core makes them through the transport, zeroed and 64-byte aligned. */
@@ -295,12 +317,17 @@ struct loom_need {
 	uint64_t worker; /* one block per worker, owned by its device, seen by all */
 	uint64_t local;  /* one private block per worker: shared memory on a GPU */
 	uint32_t flags;  /* LOOM_NEED_* */
-	uint32_t reserved;
+	uint8_t global_place, device_place, worker_place; /* enum loom_place of the first three */
+	uint8_t reserved;
 };
 enum {
-	/* Of a workload: tasks() fills the block for the stack, and nothing writes to it afterwards. Devices that
-	 * are apart (loom_layout) then read copies that lie near them. */
+	/* For workloads: tasks() fills the block for the stack, and nothing writes to it afterwards. So devices that
+	 * are apart (loom_layout) may read copies in their own memory. */
 	LOOM_NEED_CONSTANT = 1,
+	/* Of a scheduler: all work is there for every worker, so a run may end without one that is slow to wake up.
+	 * Of a detector: the host may call idle() for a worker before the run begins, and the worker, if it comes,
+	 * calls busy() first, though done() may have said 1 to another. On one device alone, where both say so. */
+	LOOM_NEED_LATE = 2,
 };
 
 /* The same blocks as the host sees them, or images that the core copies to and from the device.
@@ -332,6 +359,9 @@ struct loom_segments {
 	uint32_t reserved;
 	void *const *at;
 	const uint64_t *bytes;
+	/* For other processes: a file of this one that holds the memory, -1: none, and where in it the segment begins. */
+	const int *fd;
+	const uint64_t *offset;
 };
 
 /* The host half that every policy has in common (sched, term, sync, barrier, trigger, qos). All ops

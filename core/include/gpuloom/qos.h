@@ -139,9 +139,9 @@ struct loom_qos_turn {
 	uint64_t cpu_ns;   /* ends the turn early when this much CPU time is spent; 0: does not */
 	uint64_t retry_ns; /* CLOCK_MONOTONIC */
 	uint64_t slack_ns; /* how much later that may become */
-	uint64_t then_ns;  /* the retry after that, if it is foreseen: its timer costs less now; 0: is not */
-	uint64_t heed;     /* bits of tenants whose requests, should any come, end the turn or the wait for
-			    * retry_ns at once. For a path that masks interrupts */
+	uint64_t then_ns;  /* when the retry after that will be; setting its timer now costs less. 0: not known */
+	uint64_t heed;     /* bit t: a request of tenant t ends the turn, or the wait for retry_ns, at once. For a
+			    * path that masks interrupts */
 };
 
 struct loom_qos_ops;

@@ -16,9 +16,9 @@ struct loom_sched_ops {
 	 * returns `code`, or 0 when it is none of this scheduler's. NULL: the core words it. */
 	int (*explain)(void *self, uint32_t worker, int code, uint64_t info,
 		       struct loom_error *err);
-	/* What is constant under the options, as #define lines in front of the device code of a program
-	 * for GPUs, NUL-terminated: asked once, before the programs are composed. 0, or an error. NULL:
-	 * nothing is. */
+	/* Writes what is constant under the options as #define lines, NUL-terminated. They stand in front of the
+	 * device code of a program for GPUs. Asked once, before the programs are composed. 0, or an error.
+	 * NULL: nothing is constant. */
 	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
 			 struct loom_error *err);
 	/* A sample did not end in time: writes to `text` (at most `size` bytes, 0 included) where its tasks
@@ -36,10 +36,10 @@ struct loom_sched_dev {
 	/* Called inside a task function: makes a task. May run it in place. 0, or LOOM_EFULL after
 	 * the run was failed. The record is copied: it need not outlive the call. */
 	int (*spawn)(struct loom_ctx *c, const struct loom_task *task);
-	/* Called now and then inside a task function that keeps work to itself until somebody lacks some:
-	 * lazy task creation. What the worker itself holds comes first: it may be made available here. 1:
-	 * spawn some, the largest pieces, and ask again; 0: go on; negative: the run was stopped, return.
-	 * NULL: this scheduler does not tell; make all tasks at once. */
+	/* Lazy task creation: a task function that could be divided keeps its work to itself, and asks now and then
+	 * whether other workers need tasks. The scheduler may first give away tasks that this worker holds.
+	 * 1: spawn some, the largest pieces, and ask again. 0: go on. Negative: the run was stopped, return.
+	 * NULL: this scheduler never says; make all tasks at once. */
 	int (*wanted)(struct loom_ctx *c);
 };
 

@@ -36,9 +36,10 @@ struct loom_sync_ops {
 	 * The list is copied. */
 	int (*channels)(void *self, const struct loom_layout *layout, const struct loom_channel *channel,
 			uint32_t n, struct loom_error *err);
-	/* While workers run: ends every wait that is under way or yet to come. `code` is LOOM_EDIED
-	 * with the device whose workers are gone (waits for items that they alone could publish give
-	 * LOOM_EDIED, all others LOOM_EINTR), or LOOM_EINTR. May be called more than once. */
+	/* While workers run: ends every wait that is under way or yet to come. `code` is LOOM_EINTR, which all
+	 * waits then give; or LOOM_EDIED with the device whose workers are gone: waits for items that only they
+	 * could publish give LOOM_EDIED, other waits on that device's channels LOOM_EDIED or LOOM_EINTR, and all
+	 * others LOOM_EINTR. May be called more than once. */
 	void (*interrupt)(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			  int code, uint32_t device);
 	/* The three of struct loom_attachment, device.h. NULL: nothing to do there. */
@@ -48,9 +49,9 @@ struct loom_sync_ops {
 };
 
 /* Device half. All ops are collective over the lanes of a worker. `timeout_ns` is how long the call may
- * wait; 0: as long as the run lasts. They give 0, or LOOM_ETIMEDOUT (the call may be repeated),
- * LOOM_EDIED (the producer, or the readers, are gone), LOOM_EINTR (the run was stopped), or another
- * error of enum loom_err. After the last two the channel is of no use in this sample. */
+ * wait; 0: as long as the run lasts. They give 0, LOOM_ETIMEDOUT (the call may be repeated), LOOM_EDIED or
+ * LOOM_EINTR (as interrupt() of the host half says), or another error of enum loom_err. After any error but
+ * LOOM_ETIMEDOUT the channel is of no use in this sample. */
 struct loom_sync_dev {
 	size_t size;
 	/* Waits until the tag's slot is free, and says where its bytes may be written in place. */

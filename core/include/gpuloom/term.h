@@ -23,18 +23,18 @@ struct loom_term_dev {
 	size_t size;
 	void (*idle)(struct loom_ctx *c);
 	void (*busy)(struct loom_ctx *c);
-	/* Asked by an idle worker again and again: 1 when no task exists or can come to exist; once
-	 * 1 for one worker it becomes 1 for all. `robbed` counts the tasks ever taken from this
-	 * worker by others in this sample, for detectors that vote in rounds (5.6.3). Device code of others may
-	 * define LOOM_TERM_COUNTS for GPUs: it has no use for `robbed`, and gets 0. */
+	/* Asked by an idle worker again and again. 1: no task exists or can come to exist. Once it is 1 for one
+	 * worker it becomes 1 for all. `robbed` counts the tasks that others took from this worker in this sample,
+	 * for detectors that vote in rounds (5.6.3). A detector that does not use `robbed` may define
+	 * LOOM_TERM_COUNTS in its device code; on GPUs it then gets 0, which saves the counting. */
 	int (*done)(struct loom_ctx *c, uint64_t robbed);
 	/* LOOM_TERM_*, for schedulers of the CPU. Absent: 0. */
 	uint32_t flags;
 	uint32_t reserved;
 };
-/* done() changes its answer only through the idle() of a worker, who gets 1 from its next done(): the
- * others may sleep until that worker wakes them. Without it every idle worker must go on asking, because
- * the detector passes its news on inside done(). */
+/* With this flag only a worker's idle() can complete the detection, and that worker's next done() gives 1. So the
+ * other idle workers may sleep until that worker wakes them. Without the flag every idle worker must go on asking,
+ * because the detector makes progress inside done(). */
 enum { LOOM_TERM_RESTS = 1 };
 
 #ifdef __cplusplus

@@ -23,7 +23,9 @@ struct loom_devices {
 struct loom_segment_want {
 	uint64_t bytes; /* a multiple of 64 */
 	int32_t owner;  /* the device whose workers own it; -1: the stack as a whole */
-	uint32_t flags; /* LOOM_MEMORY_HOST: the host reads and writes it while workers run */
+	/* LOOM_MEMORY_HOST: the host reads and writes it while workers run. LOOM_MEMORY_ALONE: only the owner's workers
+	 * use it, so it should lie in that device's own memory. */
+	uint32_t flags;
 };
 
 /* All ops are called by one thread of the core. Mandatory: create, destroy, segments, release. */
@@ -41,12 +43,9 @@ struct loom_transport_ops {
 	/* Unmaps and frees what one call of segments() gave. */
 	void (*release)(void *self, const struct loom_devices *devices, const struct loom_segment *segment,
 			uint32_t n);
-	/* Which pairs of devices the core's coherence probe must find coherent; NULL: all pairs in
-	 * memory of every placement that segments() uses. */
-	int (*probe_wanted)(void *self, const struct loom_devices *devices);
-	/* Called first. 1: keep these devices apart (loom_layout.apart) in any case. The core does so too where
-	 * the link of one to the CPUs has no atomic read-modify-writes, and where its probe loses some; then
-	 * segments() is called anew. NULL: 0. */
+	/* Called first. 1: keep these devices apart (loom_layout.apart) in any case. The core also keeps them apart
+	 * where a device's link to the CPUs has no atomic read-modify-writes, and where additions get lost in its
+	 * probe; then it calls segments() anew. NULL: 0. */
 	int (*apart)(void *self, const struct loom_devices *devices);
 };
 

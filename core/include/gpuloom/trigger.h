@@ -59,6 +59,21 @@ struct loom_trigger_post {
 	uint64_t window;
 };
 
+/* Where the ends of kernels meet the network, for devices that launch each by itself: 64-bit words in the trigger's block for
+ * the stack, in bytes from its start. */
+struct loom_edge {
+	uint64_t ended; /* the device raises it to the number of kernels that have ended: what they fired is sent ... */
+	uint64_t begun; /* ... and the trigger answers: the next may fire */
+	uint64_t arrival, stride; /* arrival word i: how often it was notified; negative: the network failed */
+	uint32_t by_stream; /* 1: the device's front end raises and awaits these. 0: the host does */
+	uint32_t reserved;
+};
+/* Arrival word `index` is `count` or more. */
+struct loom_await {
+	uint64_t index, count;
+};
+#define LOOM_AWAITS_MOST 8 /* in front of one kernel */
+
 /* Host half. post, cancel, room and count may be called from any thread, also while workers run. */
 struct loom_trigger_ops {
 	LOOM_POLICY_OPS
@@ -76,6 +91,15 @@ struct loom_trigger_ops {
 	/* Adds to a counter, as the NIC itself would: from the host, or to begin at a value. NULL: not
 	 * supported. */
 	int (*count)(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
+	/* What post() would refuse at any time, for operations that are posted later: 0, or an error in its
+	 * words. Takes no place. NULL: post() alone tells. */
+	int (*check)(void *self, const struct loom_trigger_post *post, struct loom_error *err);
+	/* Where `bytes` of another rank's memory lie for the workers of this one, who may load and store there without a
+	 * post, by atomics of the scope of all: *at, in any address space of this rank's devices. LOOM_ENOTSUP: they do not
+	 * reach it. NULL: nobody's. */
+	int (*reach)(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err);
+	/* After start(). NULL: no fire waits for the end of a kernel. */
+	void (*edge)(void *self, uint32_t device, struct loom_edge *out);
 };
 
 /* The selected trigger, as the core hands it to a workload. */
@@ -93,15 +117,18 @@ struct loom_trigger_dev {
 	 * others write before a barrier, is sent with it. For a work-group: loom_barrier_lanes(c), then
 	 * lane 0. Waits while the FIFO is full. 0, LOOM_EINTR when the run was stopped, or an error. */
 	int (*fire)(struct loom_ctx *c, uint64_t tag, uint32_t count);
-	/* The same with LOOM_ARGUMENT(target, offset) for posts with LOOM_NET_*_FROM_FIRE. */
+	/* The same, but orders nothing: for tags whose operations send what was there before, or nothing. Cheaper where
+	 * memory lies across a link. */
+	int (*fire_relaxed)(struct loom_ctx *c, uint64_t tag, uint32_t count);
+	/* As fire, with LOOM_ARGUMENT(target, offset) for posts with LOOM_NET_*_FROM_FIRE. */
 	int (*fire_with)(struct loom_ctx *c, uint64_t tag, uint64_t argument);
 	/* How many operations completed in `slot`, their buffers free again; negative: the latched first
 	 * failure. */
 	int64_t (*completed)(struct loom_ctx *c, uint32_t slot);
 	/* How often `index` was notified: that much data is here to be read. Negative as above. */
 	int64_t (*arrived)(struct loom_ctx *c, uint32_t index);
-	/* The kernel ends here and its successor begins: collective over all workers of the device, and
-	 * as often by each. What was fired before is on its way, for every mechanism. Costs what the
+	/* The kernel ends here and its successor begins. Collective over all workers of the device: each calls it
+	 * equally often. Afterwards all that was fired before is on its way, under every mechanism. Costs what the
 	 * device says that launches cost. 0 or LOOM_EINTR. */
 	int (*boundary)(struct loom_ctx *c);
 	/* A boundary where the mechanism cannot send from within a kernel; nothing where it can. */

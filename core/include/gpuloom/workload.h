@@ -29,7 +29,7 @@ struct loom_workload_ops {
 	int (*verify)(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		      struct loom_report *report, struct loom_error *err);
 	/* Which channels the workers use, for the selected sync plug-in; asked once, after need(). The
-	 * list belongs to the workload. NULL: none, and no sync plug-in is needed. */
+	 * list belongs to the workload. NULL: none. Not NULL: the conf must select a sync. */
 	int (*channels)(void *self, const struct loom_layout *layout, const struct loom_channel **channel,
 			uint32_t *n, struct loom_error *err);
 	/* Posts network operations for the sample to come: after every init(), before the workers
@@ -37,7 +37,7 @@ struct loom_workload_ops {
 	int (*wire)(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		    loom_ref global, const struct loom_trigger *trigger, struct loom_error *err);
 	/* Which workers ask the host for services, for the selected qos plug-ins; once, after need(). The
-	 * list belongs to the workload. NULL: none, and no qos plug-in is needed. */
+	 * list belongs to the workload. NULL: none. Not NULL: the conf must select a qos. */
 	int (*tenants)(void *self, const struct loom_layout *layout, const struct loom_tenant **tenant,
 		       uint32_t *n, struct loom_error *err);
 	/* What their requests may name: before every launch, memory in place. NULL: nothing. */
@@ -52,6 +52,20 @@ struct loom_workload_ops {
 	/* As in struct loom_sched_ops: what is constant in this stack's device code. NULL: nothing. */
 	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
 			 struct loom_error *err);
+	/* Kinds that the workers call beyond those that the ops above and tasks imply, as in
+	 * 1u << LOOM_BARRIER: a conf that selects none of a kind is refused before anything starts. */
+	uint32_t needs;
+	/* The unit of work, as the plural that is the name of a metric: "nodes". The core divides what verify() reports
+	 * under that name by the seconds: nodes_per_s leads the results, unless verify() reports that itself. "tasks":
+	 * the tasks that were run, which the core counts. NULL: nothing that a rate would tell. */
+	const char *work;
+	/* Where the workers meet, as 1u << LOOM_SCOPE_STACK: asked once, after need(). A barrier plug-in that lacks such
+	 * a scope is refused. Not NULL: `needs` has LOOM_BARRIER. */
+	uint32_t (*scopes)(void *self);
+	/* For devices that launch each step (struct loom_workload_dev) as a kernel of its own: how many steps a sample has,
+	 * and what must have arrived before step n begins: how much, at most LOOM_AWAITS_MOST. Both NULL: it has none. */
+	uint64_t (*steps)(void *self, const struct loom_layout *layout);
+	uint32_t (*awaits)(void *self, const struct loom_layout *layout, uint64_t n, struct loom_await *out);
 };
 
 struct loom_task_entry {
@@ -67,6 +81,10 @@ struct loom_workload_dev {
 	/* A workload without tasks: each worker runs this once per sample instead of a scheduler.
 	 * Collective over lanes. NULL: tasks. */
 	void (*kernel)(struct loom_ctx *c);
+	/* The same in steps, between which the kernel may end: all that a step leaves for the next is in memory, and all
+	 * workers have done step n before one begins step n + 1. Calls neither boundary() nor deliver(), and waits for
+	 * no arrival. NULL: the kernel is in one piece. */
+	void (*step)(struct loom_ctx *c, uint64_t n);
 };
 
 #ifdef __cplusplus

@@ -3,23 +3,33 @@
 #ifndef GPULOOM_DEV_CPU_H
 #define GPULOOM_DEV_CPU_H
 
-#include <linux/futex.h>
 #include <sched.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "ctx.h"
+#include "futex.h"
+
+#ifndef CLOCK_MONOTONIC
+#error "gpuloom: the C library hides clock_gettime(): compile with -std=gnu11, or define _GNU_SOURCE first"
+#endif
 
 #define LOOM_FN static inline __attribute__((unused))
 
 /* A point where another thread may come between: a test build defines LOOM_YIELD to take control of
- * the schedule there; `make PERTURB=1` sleeps and yields at random. */
+ * the schedule there. With LOOM_PERTURB (`make PERTURB=1`) it sleeps and yields at random, or asks whoever has
+ * set loom_yield_hook, as `gpuloom validate` does; `waits`: the caller waits for what others do. */
 #ifndef LOOM_YIELD
 #ifdef LOOM_PERTURB
-LOOM_FN void loom_perturb(void)
+extern void (*loom_yield_hook)(int waits);
+__attribute__((weak, visibility("default"))) void (*loom_yield_hook)(int waits);
+LOOM_FN void loom_perturb(int waits)
 {
 	static __thread uint64_t state;
+	if (loom_yield_hook) {
+		loom_yield_hook(waits);
+		return;
+	}
 	if (!state)
 		state = ((uint64_t)(uintptr_t)&state >> 4) * 0x9e3779b97f4a7c15ull | 1u;
 	state ^= state << 13;
@@ -30,10 +40,14 @@ LOOM_FN void loom_perturb(void)
 	if (!(state & 0xfff))
 		usleep((useconds_t)(state >> 56));
 }
-#define LOOM_YIELD() loom_perturb()
+#define LOOM_YIELD() loom_perturb(0)
+#define LOOM_YIELD_WAITS() loom_perturb(1)
 #else
 #define LOOM_YIELD() ((void)0)
 #endif
+#endif
+#ifndef LOOM_YIELD_WAITS
+#define LOOM_YIELD_WAITS() LOOM_YIELD()
 #endif
 
 /* The CPU's caches are coherent over all devices made of cores: both scopes are the same code. */
@@ -89,6 +103,9 @@ static uint64_t loom_fence_word __attribute__((unused));
 #define loom_fence_seq_cst_dev() LOOM_CPU_FENCE(__ATOMIC_SEQ_CST)
 #define loom_fence_seq_cst_sys() LOOM_CPU_FENCE(__ATOMIC_SEQ_CST)
 
+/* C knows no order by branches. An acquire costs nothing on x86. */
+#define loom_load_guard_dev(p) loom_load_acquire_dev(p)
+
 LOOM_FN void loom_relax(void)
 {
 #if defined(__x86_64__) || defined(__i386__)
@@ -106,13 +123,51 @@ LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
 		__atomic_store_n(&c->counters->doing, (uint64_t)what, __ATOMIC_RELAXED);
 }
 
+/* All who yield in a loop, in whatever process, sleep at the same time: in the first half millisecond of each 20 ms, the
+ * gap. Linux 6.18 needs that. It weighs a session or control group anew when one of its threads
+ * falls asleep or wakes up, and gives back to it what it has run already. So as long as one thread sleeps and wakes
+ * some hundred times a second, and another of the group on that core always can run, nothing else runs there, for
+ * seconds. Where nobody of the group can run, the others do. */
+#define LOOM_GAP_NS 500000u
+#define LOOM_GAP_EVERY_NS 20000000u
+/* Sleeps until `gap_ns` of the present 20 ms are over: 1; 0 when they are over already. `now_ns`: CLOCK_MONOTONIC, with
+ * or without its whole seconds. */
+LOOM_FN int loom_leave_gap(uint64_t now_ns, uint32_t gap_ns)
+{
+	uint32_t since = (uint32_t)(now_ns % LOOM_GAP_EVERY_NS);
+	struct timespec nap = {.tv_sec = 0, .tv_nsec = since < gap_ns ? (long)(gap_ns - since) : 0};
+	if (nap.tv_nsec)
+		nanosleep(&nap, NULL);
+	return nap.tv_nsec != 0;
+}
+
+/* Gives the core to others. */
+LOOM_FN void loom_yield(void)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	if (!loom_leave_gap((uint64_t)now.tv_nsec, LOOM_GAP_NS))
+		sched_yield();
+}
+
+/* A nap in a wait that has lasted that long: longer by a quarter of it at most, unless `least_ns` is more. Whoever naps
+ * often beside threads that work does to others what stands at LOOM_GAP_NS. */
+#define LOOM_NAP_MOST_NS 4000000u
+LOOM_FN void loom_nap(uint64_t waited_ns, uint64_t least_ns)
+{
+	uint64_t ns = waited_ns / 4 < LOOM_NAP_MOST_NS ? waited_ns / 4 : LOOM_NAP_MOST_NS;
+	ns = ns < least_ns ? least_ns : ns;
+	struct timespec nap = {.tv_sec = (time_t)(ns / 1000000000u), .tv_nsec = (long)(ns % 1000000000u)};
+	nanosleep(&nap, NULL);
+}
+
 #ifndef LOOM_OWN_SLEEP /* a test build may bring its own ways to wait, as with LOOM_YIELD */
 #define LOOM_OWN_SLEEP
 LOOM_FN void loom_pause(const struct loom_ctx *c)
 {
-	LOOM_YIELD();
+	LOOM_YIELD_WAITS();
 	if (c->flags & LOOM_CTX_CROWDED)
-		sched_yield();
+		loom_yield();
 	else
 		loom_relax();
 }
@@ -120,23 +175,29 @@ LOOM_FN void loom_pause(const struct loom_ctx *c)
 LOOM_FN void loom_give_way(const struct loom_ctx *c)
 {
 	(void)c;
-	LOOM_YIELD();
-	sched_yield();
+	LOOM_YIELD_WAITS();
+	loom_yield();
 }
 
 /* Not FUTEX_PRIVATE: workers of one stack may be threads of several processes. */
 LOOM_FN void loom_sleep_on(const struct loom_ctx *c, uint32_t *word, uint32_t seen, uint64_t most_ns)
 {
-	struct timespec most = {.tv_sec = (time_t)(most_ns / 1000000000u),
-				.tv_nsec = (long)(most_ns % 1000000000u)};
+	struct timespec now;
 	(void)c;
-	syscall(SYS_futex, word, FUTEX_WAIT, seen, &most, NULL, 0);
+#ifdef LOOM_PERTURB
+	if (loom_yield_hook) { /* sleeps may end for no reason */
+		loom_yield_hook(1);
+		return;
+	}
+#endif
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	loom_futex_sleep(word, seen, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + most_ns, 0);
 }
 
 LOOM_FN void loom_wake(const struct loom_ctx *c, uint32_t *word, uint32_t most)
 {
 	(void)c;
-	syscall(SYS_futex, word, FUTEX_WAKE, most < 0x7fffffffu ? most : 0x7fffffffu, NULL, NULL, 0);
+	loom_futex_wake(word, most, 0);
 }
 #endif
 
@@ -168,14 +229,14 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 		__atomic_store_n(&t->arrived, 0, __ATOMIC_RELAXED);
 		/* ... and passes it on to those that see the new round. */
 		__atomic_store_n(&t->round, round + 1, __ATOMIC_RELEASE);
-		syscall(SYS_futex, &t->round, FUTEX_WAKE_PRIVATE, 0x7fffffff, NULL, NULL, 0);
+		loom_futex_wake(&t->round, 0x7fffffff, FUTEX_PRIVATE_FLAG);
 		return;
 	}
 	for (int spin = 0; __atomic_load_n(&t->round, __ATOMIC_ACQUIRE) == round; spin++) {
 		if (spin < 64)
 			loom_relax();
 		else
-			syscall(SYS_futex, &t->round, FUTEX_WAIT_PRIVATE, round, NULL, NULL, 0);
+			loom_futex_sleep(&t->round, round, 0, FUTEX_PRIVATE_FLAG);
 	}
 }
 
@@ -198,17 +259,7 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 #define LOOM_CALL(kind, op, ...) (LOOM_FIRST(__VA_ARGS__, 0)->kind->op(__VA_ARGS__))
 #define LOOM_FIRST(first, ...) (first)
 
-/* Runs the task function of t->tag. */
-LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
-{
-	c->task[t->tag](c, t);
-}
-
+#define LOOM_TASKS_IN_TABLE          /* dev.h runs them */
 #define LOOM_NESTING_MAX 0x7fffffffu /* what the stack bears is for the scheduler to know */
-
-LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
-{
-	loom_task_run(c, t);
-}
 
 #endif

@@ -15,19 +15,27 @@ struct loom_ctl {
 	uint32_t phase; /* written by the host: see LOOM_PHASE_*; acquire here, release there */
 	uint32_t pad0[15];
 	uint32_t stop; /* non-zero: leave every loop; once set, stays set for the launch */
-	uint32_t pad1[15];
+	uint32_t died; /* before `stop` is set for that reason: 1 plus the device whose workers are gone */
+	uint32_t pad1[14];
 	uint32_t failed;        /* first failure of a worker: minus an enum loom_err; 0: none */
 	uint32_t failed_worker; /* who, valid after `failed_ready` */
-	uint64_t failed_info;   /* what, as the failing code documents it */
+	uint64_t failed_info;   /* what, as the failing code documents it; LOOM_LACKS_KIND() */
 	uint32_t failed_ready;  /* release-stored after the two above */
 	uint32_t pad2[11];
 	uint64_t initial_tasks; /* in the initial set; constant while workers run */
-	uint64_t sample;        /* number of this sample, from 0; warm-ups count */
-	uint64_t pad3[6];
+	uint64_t sample;        /* number of this sample in this launch, from 0; warm-ups count */
+	uint64_t unmeasured;    /* nobody will ask for this sample's cpu_ns: a device need not count it */
+	uint64_t awaited;       /* the host waits for the end of this sample, and does nothing else */
+	uint64_t pad3[4];
 };
-/* Phase words: sample n is 4n+2 (get ready: leave the futex, spin) and then 4n+4 (go). */
+/* With LOOM_ENOENT: device code called a kind that the conf does not select. */
+#define LOOM_LACKS_KIND(kind) (1ull << 63 | (uint64_t)(kind))
+/* Phase words: sample n is 4n+2 (get ready: leave the futex, spin) and then 4n+4 (go). Devices with LOOM_SHAPE_RESTS
+ * may see the second alone. */
 #define LOOM_PHASE_READY(n) ((uint32_t)(4u * (n) + 2u))
 #define LOOM_PHASE_GO(n) ((uint32_t)(4u * (n) + 4u))
+#define LOOM_PHASE_IS_GO(phase) (!((phase) & 3))
+#define LOOM_PHASE_SAMPLE(phase) (((phase) - 2u) / 4u)
 #define LOOM_PHASE_RETIRE 1u /* odd: workers leave for good */
 
 /* What one worker counted in one sample. Lane 0 writes with plain stores; the host reads after the
@@ -52,8 +60,8 @@ struct loom_ctl {
 	X(end_ns, "ns", "when it left the run")                                                    \
 	X(cpu_ns, "ns", "CPU time of its threads; 0 where the device does not tell")
 
-/* What a worker is at, for the message about a sample that does not end: loom_doing() says so around what may
- * last. X(NAME, text). */
+/* What a worker is doing, for the message about a sample that does not end. loom_doing() says so before and after
+ * whatever may take long. X(NAME, text). */
 #define LOOM_DOING_MAP(X)                                                                          \
 	X(TASKS, "at work")                                                                        \
 	X(SEARCH, "looking for work")                                                              \
@@ -97,7 +105,7 @@ struct loom_lanes; /* meeting point of a worker's lanes, private to the device *
 
 enum { LOOM_CTX_CROWDED = 1 }; /* more workers or lanes than cores: yield while spinning */
 
-/* Words that a scheduler keeps per lane in a program for GPUs; its constants may say fewer. */
+/* How many words a scheduler keeps per lane in a program for GPUs. Its constants() may define a smaller number. */
 #ifndef LOOM_KEEP_WORDS
 #define LOOM_KEEP_WORDS 8
 #endif
@@ -112,7 +120,7 @@ struct loom_ctx {
 	uint32_t depth; /* the scheduler's: tasks run in place, one inside the other */
 	uint32_t turn;  /* the device layer's: which broadcast slot comes next */
 	uint32_t stop_seen; /* the device layer's: the stop word as of the last look */
-	uint64_t random; /* of loom_random(), from seed, sample and worker: lanes begin alike; never 0 */
+	uint64_t random; /* of loom_random(), from seed, sample and worker: at first equal on all lanes; never 0 */
 	struct loom_ctl *ctl; /* on a GPU a copy in its own memory, kept up to date by the device */
 	struct loom_counters *counters; /* this worker's */
 	char *const *segment;           /* this device's view of each segment */
@@ -133,12 +141,12 @@ struct loom_ctx {
 	const struct loom_workload_dev *workload;
 	loom_task_fn *const *task; /* [tag] */
 	uint32_t tasks;            /* how many tags there are */
-	/* 0: the lanes of the worker run a task together. Else this lane runs one of its own, `lane` is 0
-	 * and `lanes` 1, and this is 1 plus its number among them: see loom_own_add(). */
+	/* 0: the lanes of the worker run a task together. Else this lane runs a task of its own. Then `lane` is 0,
+	 * `lanes` is 1, and this is 1 plus the lane's number in its worker: see loom_own_add(). */
 	uint32_t alone;
-	struct loom_trace *trace; /* where to note events: dev/trace.h; NULL: nobody asks */
+	struct loom_trace *trace; /* where to note events: dev/trace.h; NULL: no trace is wanted */
 #ifdef LOOM_DEVICE_COMPILE
-	uint32_t looked; /* the device layer's: when, see loom_look_due() */
+	uint32_t looked; /* the device layer's: time of the last look, see loom_look_due() */
 	uint64_t keep[LOOM_KEEP_WORDS]; /* the scheduler's, of this lane: registers */
 #endif
 };

@@ -5,7 +5,7 @@
  * `sys` is .sys. Addresses are generic, so that shared memory works too. All of them are volatile
  * and clobber memory: the compiler neither moves other accesses across nor drops a poll.
  *
- * A composed program (plugins/compose) defines LOOM_LANES, how many threads a worker has, the
+ * A composed program (plugins/shared/compose) defines LOOM_LANES, how many threads a worker has, the
  * LOOM_POLICY_* names that LOOM_CALL pastes, and LOOM_NESTING_MAX. */
 #ifndef GPULOOM_DEV_CUDA_H
 #define GPULOOM_DEV_CUDA_H
@@ -118,7 +118,7 @@ LOOM_PTX_FENCE(seq_cst_sys, "sc.sys")
 
 #define LOOM_PAUSE_NS 32
 
-/* About as long; what a waiting worker costs the others depends on it. */
+/* Sleeps about that long. A longer sleep leaves more of the multiprocessor to the others. */
 LOOM_FN void loom_nanosleep(uint32_t ns)
 {
 	asm volatile("nanosleep.u32 %0;" ::"r"(ns) : "memory");
@@ -147,7 +147,7 @@ struct loom_lanes {
 };
 
 /* A worker is a warp, or a whole block. */
-#if defined(LOOM_IR) /* which of both the program knows that it is linked to */
+#if defined(LOOM_IR) /* the program that it is linked to knows which of both */
 LOOM_IR_LANES
 #elif defined(LOOM_LANES) && LOOM_LANES == 32
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
@@ -172,6 +172,8 @@ LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
 	loom_barrier_lanes(c);
 	return __shfl_sync(0xffffffffu, v, 0);
 }
+#define LOOM_WAVE 32u
+#define loom_wave_word(c, v) loom_word_from_lane0(c, v)
 #else
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
@@ -223,8 +225,64 @@ LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 }
 #endif
 
-/* Of a multiprocessor's cycles: about 8 us. A load is back after 1 us at most; looks that are farther apart cost less,
- * and others get to know of this worker's tasks later. */
+#define LOOM_OWN_PEERS
+struct loom_peers {
+	uint32_t mask;
+};
+
+LOOM_FN uint32_t loom_cuda_lane(void)
+{
+	return threadIdx.x & 31;
+}
+
+LOOM_FN struct loom_peers loom_peers(uint64_t key)
+{
+	uint32_t active = __activemask();
+	struct loom_peers g = {1u << loom_cuda_lane()};
+	int equal = 0;
+	/* To sort lanes by different keys (match.any) costs more than to let each act for itself. */
+	if (active != g.mask && __match_all_sync(active, key, &equal)) {
+		g.mask = active;
+		__syncwarp(active); /* a match alone orders no memory */
+	}
+	return g;
+}
+
+LOOM_FN int loom_peers_lead(struct loom_peers g)
+{
+	return (g.mask & ((1u << loom_cuda_lane()) - 1)) == 0;
+}
+
+LOOM_FN uint32_t loom_peers_sum(struct loom_peers g, uint32_t v)
+{
+	if (!(g.mask & (g.mask - 1)))
+		return v;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+	return __reduce_add_sync(g.mask, v);
+#else
+	uint32_t sum = 0;
+	for (uint32_t left = g.mask; left; left &= left - 1)
+		sum += __shfl_sync(g.mask, v, __ffs((int)left) - 1);
+	return sum;
+#endif
+}
+
+LOOM_FN uint64_t loom_peers_tell(struct loom_peers g, uint64_t v)
+{
+	return g.mask & (g.mask - 1) ? __shfl_sync(g.mask, v, __ffs((int)g.mask) - 1) : v;
+}
+
+LOOM_FN uint64_t loom_take_number_dev(uint64_t *p)
+{
+	struct loom_peers g = {__activemask()};
+	uint64_t first = 0;
+	if (loom_peers_lead(g))
+		first = loom_fetch_add_relaxed_dev(p, (uint64_t)__popc(g.mask));
+	return loom_peers_tell(g, first) + (uint64_t)__popc(g.mask & ((1u << loom_cuda_lane()) - 1));
+}
+
+/* In cycles of a multiprocessor: about 8 us. A load takes 1 us at most. Looks that are farther apart cost less, but
+ * then others hear later of this worker's tasks. */
 #define LOOM_LOOK_TICKS 16384u
 #if defined(LOOM_LANES) && LOOM_LANES == 32
 #define LOOM_LOOKS_ARE_TIMED 1

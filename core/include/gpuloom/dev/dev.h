@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer: one source for CPU (C11), CUDA and HIP.
+/* The device layer: one source for CPU (C11), CUDA, HIP and simulated GPUs.
  *
  * Names carry order and scope: loom_OP_ORDER_SCOPE, where SCOPE is `dev` (workers of one device) or
- * `sys` (all devices and the host). The CPU has one scope, so both mean the same there; a GPU has not.
+ * `sys` (all devices and the host). Both mean the same on a CPU. On a GPU they differ.
  * All take pointers to uint32_t or uint64_t in segment memory:
  *
  *   loom_load_{relaxed,acquire}_{dev,sys}(p)            loom_store_{relaxed,release}_{dev,sys}(p, v)
@@ -10,34 +10,46 @@
  *   loom_fetch_or_{relaxed,acq_rel}_{dev,sys}(p, v)     loom_fetch_and_{relaxed,acq_rel}_{dev,sys}(p, v)
  *   loom_exchange_acq_rel_{dev,sys}(p, v)               loom_cas_acq_rel_{dev,sys}(p, &expected, v) -> 1 if set
  *   loom_fence_{acquire,release,seq_cst}_{dev,sys}()
+ *   loom_load_guard_dev(p)   a relaxed load in front of a branch: stores behind the branch are after it, loads need not be
  *
  *   loom_pause(c)            be polite for a moment inside a spin loop
  *   loom_give_way(c)         let others have the core, where that is possible; else a pause
- *   loom_sleep_on(c, p, v, ns)   sleep while the uint32_t at p is v, until loom_wake(c, p, n) wakes up
- *                            to n sleepers, ns have passed, or for no reason at all; where a device
- *                            cannot sleep, a pause. Words are in memory that all see: p names the same
- *                            word in each process
+ *   loom_sleep_on(c, p, v, ns)   sleep while the uint32_t at p is v. It ends when loom_wake(c, p, n) wakes up to n
+ *                            sleepers, when ns have passed, or for no reason at all. A device that cannot
+ *                            sleep pauses. The word is in memory that all processes see
  *   loom_clock_ns(c)         the device's clock
- *   loom_look_due(c)         time to look again at words that others change, for a loop of short tasks; collective.
- *                            LOOM_LOOKS_ARE_TIMED: looks are some us apart; else it is always time
- *   loom_doing(c, what)      lane 0: what this worker is at from now on, enum loom_doing: a store, for messages
+ *   loom_look_due(c)         1: a loop of short tasks should look again at words that others change; collective.
+ *                            With LOOM_LOOKS_ARE_TIMED looks are some us apart; without, the answer is always 1
+ *   loom_doing(c, what)      lane 0: what this worker does from now on, enum loom_doing; a store, for messages
  *   loom_barrier_lanes(c)    all lanes of the worker meet; orders their memory
  *   loom_from_lane0(c, v)    lane 0's uint64_t v, to all lanes; collective, also a barrier
  *   loom_word_from_lane0(c, v)   the same for a uint32_t
+ *   LOOM_WAVE                lanes of a worker that is one wave of a GPU; elsewhere 1. Such a worker loses 0.25 us where
+ *                            lane 0 waits in a loop and the others for lane 0, so all of its lanes run such a loop
+ *   loom_wave_word(c, v)     lane 0's uint32_t v, to the lanes below LOOM_WAVE, which all call; orders their memory
+ *   loom_take_number_dev(p)  counts the uint64_t at p up, relaxed: what it was. Lanes that call it together, with the
+ *                            same p, are given consecutive numbers for one access
+ *   loom_peers(key)          the lanes of a wave that are here at this moment, if their 64-bit keys are equal; else the
+ *                            lane itself: a struct loom_peers. What they wrote before is before what the one who leads
+ *                            does next. Any lanes may call
+ *   loom_peers_lead(g)       1 for one of them
+ *   loom_peers_sum(g, v)     their uint32_t added up; all of them call it
+ *   loom_peers_tell(g, v)    the leader's uint64_t, to all of them
  *   loom_own_add(c, p, v), loom_own_max(c, p, v)   add v to, or raise to v, a uint64_t of the worker's own
- *                            block; lane 0 only. Task functions use nothing else there, so that lanes may
- *                            run tasks of their own
+ *                            block; lane 0 only. Task functions change that block in no other way, because
+ *                            several lanes may run a task each at the same time
  *   LOOM_CALL(kind, op, c, ...)  the selected policy's device function
  *   loom_task_run(c, t)          runs the task function of t->tag; from a scheduler's loop
  *   loom_task_run_nested(c, t)   the same from inside a task function: a call on a GPU, where the
  *                                first is inlined
  *   LOOM_NESTING_MAX             how deep those may be nested
- *   LOOM_FAR(fn, c, ...)     fn(c, ...): for what is rare and large, kept out of the code around it where
- *                            that matters. Arguments and result are integers, pointers into memory that
- *                            lanes share, or const struct loom_task *, which is copied
- *   LOOM_FAR_TOGETHER(fn, c, ...)    the same, called from a scheduler's loop: never by a lane that is alone
- *   LOOM_LEAF                in front of a function without a context, in place of LOOM_FN: likewise
- *   LOOM_IS_ALONE(c)         c->alone, where the program has such lanes at all
+ *   LOOM_FAR(fn, c, ...)     fn(c, ...) for a function that is rare and large: on a GPU it is called instead of
+ *                            inlined. Arguments and result are integers, pointers into memory that lanes
+ *                            share, or const struct loom_task *, which is copied
+ *   LOOM_FAR_TOGETHER(fn, c, ...)    the same where no lane runs a task of its own, as in a scheduler's loop
+ *   LOOM_LEAF                in place of LOOM_FN, for such a function that takes no context
+ *   LOOM_IS_ALONE(c)         1: this lane runs a task of its own (c->alone)
+ *   loom_after(c, turns, pending, task)   one of the tasks that this one waits for has ended: after.h
  *
  * A backend that lacks a name does not compile: there is no weaker fallback. */
 #ifndef GPULOOM_DEV_DEV_H
@@ -45,14 +57,16 @@
 
 #include "ctx.h"
 
-/* A program for GPUs whose scheduler has no such lanes does not ask. */
+/* Constant in a program for GPUs whose scheduler never gives a lane a task of its own. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_ALONE)
 #define LOOM_IS_ALONE(c) 0
 #else
 #define LOOM_IS_ALONE(c) ((c)->alone != 0)
 #endif
 
-#if defined(__CUDACC__)
+#if defined(LOOM_SIM)
+#include "sim.h"
+#elif defined(__CUDACC__)
 #include "cuda.h"
 #elif defined(__HIPCC__) || defined(__HIP__)
 #include "hip.h"
@@ -62,7 +76,7 @@
 #error "gpuloom: no device layer for this compiler: see gpuloom/dev/dev.h"
 #endif
 
-/* In front of a loop that waits or is rare: compilers for GPUs unroll whatever has a constant bound. */
+/* In front of a loop that waits or is rare, because compilers for GPUs unroll every loop with a constant bound. */
 #ifndef LOOM_NO_UNROLL
 #define LOOM_NO_UNROLL
 #endif
@@ -83,6 +97,15 @@ LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
 }
 #endif
 
+#ifndef LOOM_WAVE
+#define LOOM_WAVE 1u
+LOOM_FN uint32_t loom_wave_word(struct loom_ctx *c, uint32_t v)
+{
+	(void)c;
+	return v;
+}
+#endif
+
 /* Where a reference lies in this device's view. */
 LOOM_FN void *loom_at(const struct loom_ctx *c, loom_ref ref)
 {
@@ -95,7 +118,7 @@ LOOM_FN void *loom_public(const struct loom_ctx *c, int kind, uint32_t worker)
 	return loom_at(c, c->registry[kind][worker]);
 }
 
-/* The device that worker's memory lies on is not this one. */
+/* 1: that worker belongs to another device than this one. */
 LOOM_FN int loom_remote(const struct loom_ctx *c, uint32_t worker)
 {
 	return worker - c->first >= c->count;
@@ -118,8 +141,44 @@ LOOM_FN uint32_t loom_random_below(struct loom_ctx *c, uint32_t n)
 	return (uint32_t)(((loom_random(c) >> 32) * n) >> 32);
 }
 
-/* Lane 0: adds to a word of this worker's own block, or raises it. Lanes that run tasks of their own do so
- * at the same time. */
+/* A device layer that lets no lanes act for each other. */
+#ifndef LOOM_OWN_PEERS
+struct loom_peers {
+	uint32_t one;
+};
+
+LOOM_FN struct loom_peers loom_peers(uint64_t key)
+{
+	struct loom_peers g = {1};
+	(void)key;
+	return g;
+}
+
+LOOM_FN int loom_peers_lead(struct loom_peers g)
+{
+	return (int)g.one;
+}
+
+LOOM_FN uint32_t loom_peers_sum(struct loom_peers g, uint32_t v)
+{
+	(void)g;
+	return v;
+}
+
+LOOM_FN uint64_t loom_peers_tell(struct loom_peers g, uint64_t v)
+{
+	(void)g;
+	return v;
+}
+
+LOOM_FN uint64_t loom_take_number_dev(uint64_t *p)
+{
+	return loom_fetch_add_relaxed_dev(p, (uint64_t)1);
+}
+#endif
+
+/* Lane 0: adds to a word of this worker's own block, or raises it. Lanes that run a task each do it at the same
+ * time, hence with atomics. */
 #ifndef LOOM_OWN_ADD
 LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 {
@@ -141,8 +200,8 @@ LOOM_FN void loom_own_max(struct loom_ctx *c, uint64_t *p, uint64_t v)
 	}
 }
 
-/* The host, or a failing worker, has ended the run. Uniform over lanes only through loom_from_lane0.
- * A device layer may bring its own, which may be one call late. */
+/* 1: the host or a failing worker has ended the run. Lanes may get different answers; loom_from_lane0() makes
+ * them equal. A device layer may have a version of its own, whose answer may be one call late. */
 #ifndef LOOM_OWN_STOPPED
 LOOM_FN int loom_stopped(const struct loom_ctx *c)
 {
@@ -150,7 +209,7 @@ LOOM_FN int loom_stopped(const struct loom_ctx *c)
 }
 #endif
 
-/* Collective: it is time for lanes to look again at words that others change. See gpu.h. */
+/* Collective: 1 when it is time to look again at words that others change. See gpu.h. */
 #ifndef LOOM_LOOKS_ARE_TIMED
 #define LOOM_LOOKS_ARE_TIMED 0
 LOOM_FN int loom_look_due(struct loom_ctx *c)
@@ -200,6 +259,23 @@ LOOM_FN void loom_worker_fail(struct loom_ctx *c, int code, uint64_t info)
 		loom_store_relaxed_sys(&c->ctl->stop, 1u);
 }
 
+#ifdef LOOM_TASKS_IN_TABLE
+/* A tag that there is not fails the run. */
+LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
+{
+	if (__builtin_expect(t->tag < c->tasks, 1))
+		c->task[t->tag](c, t);
+	else
+		loom_worker_fail(c, LOOM_ENOENT, t->tag);
+}
+
+LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
+{
+	loom_task_run(c, t);
+}
+#endif
+
+#include "after.h"
 #include "trace.h"
 
 #endif

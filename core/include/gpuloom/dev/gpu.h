@@ -7,12 +7,20 @@
 
 #ifdef LOOM_FN
 
+#ifndef LOOM_YIELD
 #define LOOM_YIELD() ((void)0)
+#endif
 #define LOOM_NO_UNROLL _Pragma("unroll 1")
 
-/* Looks at words that others change, in a loop of short tasks: an answer takes as long as several of them, and the
- * processor stops where a value is needed that has not come. So a look uses the answers of the one before, and
- * the next comes when they must be in: when loom_look_due(c). */
+/* A branch keeps stores behind it: they cannot be taken back. */
+LOOM_FN uint64_t loom_load_guard_dev(const uint64_t *p)
+{
+	return loom_load_relaxed_dev(p);
+}
+
+/* A look reads words that others change, between short tasks. The answer takes as long as several tasks, and the
+ * processor stops where it needs a value that has not come. So a look judges by the answers of the look before it.
+ * The next look comes when these answers must have come: loom_look_due(c). */
 LOOM_FN void loom_look_at_stop(struct loom_ctx *c)
 {
 	c->stop_seen = loom_load_relaxed_dev(&c->ctl->stop);
@@ -57,14 +65,14 @@ __device__ void loom_task_run(struct loom_ctx *c, const struct loom_task *t);
 __device__ void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t);
 #endif
 
-/* What takes no context is called as it is. */
+/* A function that takes no context is simply called. */
 #ifdef LOOM_DEVICE_COMPILE
 #define LOOM_LEAF static __device__ __attribute__((noinline, unused))
 #endif
 
-/* Everything else is inlined into the kernel; this is called, so that it takes neither the kernel's
- * registers nor its place in the instruction cache. The callee makes a context of its own: one whose
- * address went into a call would have to lie in memory for good. */
+/* Everything else is inlined into the kernel. A LOOM_FAR function is called, so that it takes neither the kernel's
+ * registers nor its place in the instruction cache. The callee makes a context of its own: if the address of the
+ * caller's went into a call, the caller's would have to lie in memory instead of registers. */
 #ifdef LOOM_DEVICE_COMPILE
 template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_far(struct loom_ctx *c, A... a);
 #define LOOM_FAR_TOGETHER(fn, ...) loom_gpu_far<fn, 1>(__VA_ARGS__)

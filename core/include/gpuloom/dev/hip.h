@@ -5,7 +5,7 @@
  * never a plain load, which it would take out of a poll loop.
  *
  * Written by the memory model of LLVM's AMDGPU back end and compiled for gfx90a and gfx1030 in the
- * tests; it has not run on AMD hardware yet. A composed program (plugins/compose) defines LOOM_LANES,
+ * tests; it has not run on AMD hardware yet. A composed program (plugins/shared/compose) defines LOOM_LANES,
  * the LOOM_POLICY_* names that LOOM_CALL pastes, LOOM_NESTING_MAX, LOOM_HIP_WAVEFRONT (32 or 64) and
  * LOOM_HIP_CLOCK_KHZ. */
 #ifndef GPULOOM_DEV_HIP_H
@@ -183,6 +183,8 @@ LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
 	loom_barrier_lanes(c);
 	return (uint32_t)__builtin_amdgcn_readlane((int)v, 0);
 }
+#define LOOM_WAVE (LOOM_LANES + 0u)
+#define loom_wave_word(c, v) loom_word_from_lane0(c, v)
 #else
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions that an embedding program compiles beforehand (loom_stack_ir): first in a file that is compiled to
- * PTX or LTO-IR (nvcc), or to a shared object (cc). One file serves both:
+/* For task functions that an embedding program compiles beforehand (loom_stack_ir). Include this header first in the
+ * file, and compile the file to PTX or LTO-IR (nvcc), or to a shared object (cc). One file serves both:
  *
  *   #include <gpuloom/dev/ir.h>
  *   LOOM_IR_TASK(NAME)            ... for each task function that the stack is to know
  *   LOOM_FN void NAME(struct loom_ctx *c, const struct loom_task *t) { ... }
  *
- * LOOM_IR_TAG(NAME) is its tag. What is linked by name has the number of this interface in it: IR made for another
- * one does not link. On GPUs policies are called through LOOM_CALL(sched, spawn, c, task) alone. */
+ * LOOM_IR_TAG(NAME) is its tag. The names that are linked contain the number of this interface (LOOM_IR), so IR that
+ * was made for another one does not link. On GPUs the only policy op to call is LOOM_CALL(sched, spawn, c, task). */
 #ifndef GPULOOM_DEV_IR_H
 #define GPULOOM_DEV_IR_H
 
 #define LOOM_IR 1
 
-/* Of the functions that the two sides call in each other. */
+/* Names of the functions that the composed program and the IR call in each other. */
 #define LOOM_IR_NAME(what, name) loom_ir1_##what##_##name
 #define LOOM_IR_PREFIX "loom_ir1_"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers note for a timeline: where c->trace is set (`gpuloom run --trace`), an event per steal,
- * idle time and the like, and one of every so many tasks. Lane 0 of each worker writes to a buffer of its
- * own; when that is full, later events are counted, not kept. */
+/* What workers note for a timeline, where c->trace is set (`gpuloom run --trace`): an event per steal, idle time
+ * and the like, and one for every `every` tasks. Lane 0 of each worker writes to a buffer of its own. When the
+ * buffer is full, later events are counted, not kept. */
 #ifndef GPULOOM_DEV_TRACE_H
 #define GPULOOM_DEV_TRACE_H
 
@@ -36,7 +36,7 @@ struct loom_trace {
 	uint64_t pad[4];
 };
 
-/* Where to; a program for a GPU that nobody asks for a trace knows that from the start. */
+/* The buffer, or NULL. A program for a GPU without traces is compiled without them. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_TRACED)
 #define LOOM_TRACE_OF(c) ((struct loom_trace *)NULL)
 #else
@@ -68,14 +68,14 @@ LOOM_FN void loom_trace_add(const struct loom_ctx *c, uint32_t what, uint64_t be
 	e->other = other;
 }
 
-/* A loop that has run `ran` tasks counts from 0: which one is to be kept? */
+/* The worker has run `ran` tasks so far, and its loop counts anew from 0: the number of the next task to note. */
 LOOM_FN uint64_t loom_trace_next(const struct loom_ctx *c, uint64_t ran)
 {
 	uint64_t every = LOOM_TRACE_OF(c) ? LOOM_TRACE_OF(c)->every : 0;
 	return every ? (every - ran % every) % every : ~0ull;
 }
 
-/* Runs a task that is kept; the next one to keep. Collective. */
+/* Runs task number `n` and notes it. Returns the number of the next task to note. Collective. */
 LOOM_FN uint64_t loom_trace_task(struct loom_ctx *c, uint64_t n, const struct loom_task *task)
 {
 	uint64_t begin = loom_clock_ns(c);

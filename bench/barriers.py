@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Barriers on the CPU beside those of others, and work beside a wait.
+
+  bench/barriers.py BUILD [--rounds N] [--only PART,...]   parts: two many overlap
+
+All variants of a part run once in each round, in a rotated order. A figure is the median over the rounds of ratios within
+a round. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing` are what the project wants to show; all figures go
+to BUILD/bench/barriers.json."""
+import argparse, json, os, statistics, subprocess, sys
+
+OURS = ['central', 'release', 'tree', 'dissemination', 'flags']
+PEERS = ['pthread', 'gomp', 'libomp', 'std']
+ENV = {'OMP_WAIT_POLICY': 'active', 'OMP_DYNAMIC': 'false'}
+bars, figures = [], {}
+
+
+def bar(name, value, relation, target):
+    figures[name] = value
+    if value is None:
+        bars.append(f'bar {name} - {relation} {target:g} missing')
+        return
+    ok = value >= target if relation == '>=' else value <= target
+    bars.append(f'bar {name} {value:.4g} {relation} {target:g} {"ok" if ok else "short"}')
+
+
+def call(command, **env):
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **env})
+    if done.returncode:
+        sys.exit(f'{" ".join(command)}\n{done.stderr}')
+    return done.stdout
+
+
+def ours(barrier, workers, few, difference, parts, *own):
+    settings = [f'barrier.use={barrier}', f'device.cpu.workers={workers}', f'workload.barrier.few={few}',
+                f'workload.barrier.difference={difference}', f'workload.barrier.parts={parts}',
+                'workload.barrier.checked=50', 'run.warmup=0', *own]
+    out = call([build + '/gpuloom', 'run', 'conf/barrier.ini', '--samples', '1', '--json', '-',
+                *[word for s in settings for word in ('--set', s)]])
+    return {k: v['samples'][0] for k, v in json.loads(out)['metrics'].items()}
+
+
+def peer(name, workers, few, difference, parts):
+    return float(call([f'{build}/bench/peers/barrier_{name}', *map(str, (workers, few, difference, parts))], **ENV))
+
+
+def there(name):
+    return os.access(f'{build}/bench/peers/barrier_{name}', os.X_OK)
+
+
+def interleaved(rounds, runs):
+    """What each of `runs` {name: function} gave, round by round; the order rotates."""
+    found, names = {name: [] for name in runs}, list(runs)
+    for turn in range(rounds):
+        for name in names[turn % len(names):] + names[:turn % len(names)]:
+            found[name].append(runs[name]())
+    return found
+
+
+def table(title, found, unit):
+    print(f'\n{title}\n| barrier | {unit} | least | most |\n|---|---|---|---|')
+    for name, values in found.items():
+        print(f'| {name} | {statistics.median(values):.4g} | {min(values):.4g} | {max(values):.4g} |')
+        figures[f'{title.split(":")[0]}: {name}'] = statistics.median(values)
+    sys.stdout.flush()
+
+
+def beside(title, figure, workers, count, peers, target, rounds, each, *own):
+    """Our best, and each of ours, beside the best of the peers in the same round."""
+    runs = {b: (lambda b=b: ours(b, workers, *count, *own)['latency']) for b in each}
+    runs.update({p: (lambda p=p: peer(p, workers, *count)) for p in peers if there(p)})
+    found = interleaved(rounds, runs)
+    table(title, found, 'ns')
+    best = [min(found[p][i] for p in peers if p in found) for i in range(rounds)] if any(p in found for p in peers) else []
+    ratio = {b: statistics.median(v / r for v, r in zip(found[b], best)) if best else None for b in each}
+    for b in each:
+        figures[f'{figure}_{b}'] = ratio[b]
+    print('ratio to the best of', ', '.join(p for p in peers if p in found), 'in the same round:',
+          ', '.join(f'{b} {r:.3f}' for b, r in ratio.items() if r is not None))
+    bar(figure, min((r for r in ratio.values() if r is not None), default=None), '<=', target)
+    for p in peers:
+        if p not in found:
+            bar(f'{figure}_to_{p}', None, '<=', target)
+
+
+def two(rounds):
+    beside('2 workers: ns per barrier', 'two_workers_to_best_peer', 2, (512, 5120, 5), PEERS, 1.1, rounds, OURS)
+
+
+def many(rounds):
+    """Threads that are not pinned, as those of pthread."""
+    beside('64 workers: ns per barrier', 'many_workers_to_pthread', 64, (20, 200, 3), ['pthread'], 1.5, min(rounds, 5),
+           ['central', 'release', 'tree', 'flags'], 'device.cpu.pin=no')
+
+
+def overlap(rounds):
+    """Work of about 2 us between arrive and await, each second worker late by as much."""
+    runs = {b: (lambda b=b: ours(b, 2, 5000, 1, 5, 'workload.barrier.work=2000').get('overlap', 0)) for b in OURS}
+    found = interleaved(rounds, runs)
+    table('overlap: share of what waiting adds that split rounds hide', found, 'share')
+    bar('overlap', max(statistics.median(v) for v in found.values()), '>=', 0.9)
+
+
+PARTS = {'two': two, 'many': many, 'overlap': overlap}
+parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+parser.add_argument('build')
+parser.add_argument('--rounds', type=int, default=11)
+parser.add_argument('--only', default='two,many,overlap')
+arguments = parser.parse_args()
+build = arguments.build
+for part in arguments.only.split(','):
+    PARTS[part](arguments.rounds)
+print()
+print('\n'.join(bars))
+os.makedirs(build + '/bench', exist_ok=True)
+with open(build + '/bench/barriers.json', 'w') as out:
+    json.dump({'figures': figures, 'bars': bars}, out, indent=1)

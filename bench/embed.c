@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a run of ten small tasks costs on an open stack of two CPU workers, beside a plain pool of two threads with a
+ * mutex and a condition variable, and oneTBB's task_arena, whose caller works along.
+ *   BUILD/bench/embed JSON [RUNS]; uses the plug-ins of BUILD */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <gpuloom/gpuloom.h>
+
+#include "bench/embed.h"
+
+#define TASKS 10
+#define BLOCK 50 /* runs of one kind in a row */
+
+static uint64_t done[TASKS];
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void work(uint64_t i)
+{
+	done[i]++;
+}
+
+/* ---- gpuloom ---- */
+
+static void task(struct loom_ctx *c, const struct loom_task *t)
+{
+	(void)c;
+	work(t->param[0]);
+}
+
+static void must(int rc, const struct loom_error *err)
+{
+	if (rc) {
+		fprintf(stderr, "embed: %s\n", err->text);
+		exit(1);
+	}
+}
+
+struct ours {
+	struct loom_config *cfg;
+	struct loom_stack *stack;
+	struct loom_task all[TASKS];
+};
+
+static void ours_open(struct ours *o, const char *build)
+{
+	struct loom_error err;
+	char conf[4500];
+	uint32_t tag;
+	snprintf(conf, sizeof(conf),
+		 "[gpuloom]\nplugin_path = %s/plugins\n[run]\ndevices = cpu:0\n[device.cpu]\nworkers = 2\n"
+		 "oversubscribe = yes\n[transport]\nuse = host\n[scheduler]\nuse = mgws\n[termination]\nuse = counter\n",
+		 build);
+	must(loom_config_create(&o->cfg, &err), &err);
+	must(loom_config_load_text(o->cfg, "embed", conf, &err), &err);
+	must(loom_stack_open(o->cfg, NULL, &o->stack, &err), &err);
+	must(loom_stack_task(o->stack, "task", task, &tag, &err), &err);
+	for (uint64_t i = 0; i < TASKS; i++)
+		o->all[i] = (struct loom_task){.tag = tag, .param = {i}};
+}
+
+static void ours_submit(struct ours *o)
+{
+	struct loom_error err;
+	must(loom_stack_submit(o->stack, o->all, TASKS, &err), &err);
+}
+
+static void ours_run(void *arg)
+{
+	struct ours *o = arg;
+	struct loom_error err;
+	ours_submit(o);
+	must(loom_stack_run(o->stack, NULL, &err), &err);
+}
+
+static void ours_measure(void *arg)
+{
+	struct ours *o = arg;
+	struct loom_error err;
+	struct loom_result *result;
+	ours_submit(o);
+	must(loom_stack_run(o->stack, &result, &err), &err);
+	loom_result_destroy(result);
+}
+
+static void ours_start(void *arg)
+{
+	struct ours *o = arg;
+	struct loom_error err;
+	ours_submit(o);
+	must(loom_stack_start(o->stack, &err), &err);
+	must(loom_stack_wait(o->stack, UINT64_MAX, NULL, &err), &err);
+}
+
+static void ours_close(struct ours *o)
+{
+	loom_stack_close(o->stack);
+	loom_config_destroy(o->cfg);
+}
+
+/* ---- a plain pool ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t some, none;
+	uint64_t queue[TASKS];
+	unsigned queued, left;
+	int stop;
+	pthread_t thread[2];
+} pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .some = PTHREAD_COND_INITIALIZER, .none = PTHREAD_COND_INITIALIZER};
+
+static void *pool_main(void *arg)
+{
+	pthread_mutex_lock(&pool.lock);
+	for (;;) {
+		while (!pool.queued && !pool.stop)
+			pthread_cond_wait(&pool.some, &pool.lock);
+		if (!pool.queued)
+			break;
+		uint64_t i = pool.queue[--pool.queued];
+		pthread_mutex_unlock(&pool.lock);
+		work(i);
+		pthread_mutex_lock(&pool.lock);
+		if (!--pool.left)
+			pthread_cond_signal(&pool.none);
+	}
+	pthread_mutex_unlock(&pool.lock);
+	return arg;
+}
+
+static void pool_open(void)
+{
+	for (int i = 0; i < 2; i++)
+		if (pthread_create(&pool.thread[i], NULL, pool_main, NULL))
+			exit(1);
+}
+
+static void pool_run(void *arg)
+{
+	(void)arg;
+	pthread_mutex_lock(&pool.lock);
+	for (unsigned i = 0; i < TASKS; i++)
+		pool.queue[i] = i;
+	pool.queued = pool.left = TASKS;
+	pthread_cond_broadcast(&pool.some);
+	while (pool.left)
+		pthread_cond_wait(&pool.none, &pool.lock);
+	pthread_mutex_unlock(&pool.lock);
+}
+
+static void pool_close(void)
+{
+	pthread_mutex_lock(&pool.lock);
+	pool.stop = 1;
+	pthread_cond_broadcast(&pool.some);
+	pthread_mutex_unlock(&pool.lock);
+	for (int i = 0; i < 2; i++)
+		pthread_join(pool.thread[i], NULL);
+}
+
+/* ---- oneTBB ---- */
+
+static void tbb_run(void *arg)
+{
+	embed_tbb_run(arg, work, TASKS);
+}
+
+/* ---- the runs ---- */
+
+static int by_size(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+static struct kind {
+	const char *key, *name;
+	void (*run)(void *arg);
+	void *arg;
+	uint64_t *ns; /* of each run */
+	double p10, median, p90; /* us */
+} kinds[] = {
+	{"run", "gpuloom", ours_run, NULL, NULL, 0, 0, 0},
+	{"start", "gpuloom, start and wait", ours_start, NULL, NULL, 0, 0, 0},
+	{"measured", "gpuloom, with a result", ours_measure, NULL, NULL, 0, 0, 0},
+	{"pool", "mutex and condition variable", pool_run, NULL, NULL, 0, 0, 0},
+	{"tbb", "oneTBB's task_arena", tbb_run, NULL, NULL, 0, 0, 0},
+};
+#define KINDS (sizeof(kinds) / sizeof(kinds[0]))
+
+static void execute(unsigned runs)
+{
+	for (unsigned at = 0; at <= runs; at += BLOCK) /* the first block is a warm-up */
+		for (struct kind *k = kinds; k < kinds + KINDS; k++)
+			for (unsigned i = 0; i < BLOCK && k->run; i++) {
+				uint64_t begin = now_ns();
+				k->run(k->arg);
+				if (at)
+					k->ns[at - BLOCK + i] = now_ns() - begin;
+			}
+}
+
+static void bar(const char *figure, double value, double most)
+{
+	printf("bar %s %.3f <= %g %s\n", figure, value, most, value <= most ? "ok" : "short");
+}
+
+int main(int argc, char **argv)
+{
+	unsigned runs = argc > 2 ? (unsigned)atoi(argv[2]) / BLOCK * BLOCK : 1000;
+	struct kind *run = &kinds[0], *pool_kind = &kinds[KINDS - 2], *tbb = &kinds[KINDS - 1];
+	char build[4000];
+	struct ours ours;
+	uint64_t executed = 0;
+	FILE *json = argc > 1 ? fopen(argv[1], "w") : NULL;
+	if (!json || !runs) {
+		fprintf(stderr, "usage: embed JSON [RUNS]\n");
+		return 2;
+	}
+	snprintf(build, sizeof(build), "%s", argv[0]);
+	for (int i = 0; i < 2; i++) /* BUILD/bench/embed */
+		*(strrchr(build, '/') ? strrchr(build, '/') : build) = 0;
+	ours_open(&ours, build);
+	pool_open();
+	tbb->arg = embed_tbb_open(2);
+	if (!tbb->arg)
+		tbb->run = NULL;
+	for (struct kind *k = kinds; k < kinds + KINDS; k++) {
+		if (k < pool_kind)
+			k->arg = &ours;
+		k->ns = calloc(runs, sizeof(uint64_t));
+		if (!k->ns)
+			return 1;
+	}
+	execute(runs);
+	printf("%u tasks on 2 workers, %u runs of each kind in turns of %d; us\n%30s %10s %10s %10s\n", TASKS, runs, BLOCK,
+	       "", "10 %", "median", "90 %");
+	fprintf(json, "{\"runs\": %u", runs);
+	for (struct kind *k = kinds; k < kinds + KINDS; k++) {
+		if (!k->run)
+			continue;
+		executed += runs + BLOCK;
+		qsort(k->ns, runs, sizeof(uint64_t), by_size);
+		k->p10 = (double)k->ns[runs / 10] / 1e3;
+		k->median = (double)k->ns[runs / 2] / 1e3;
+		k->p90 = (double)k->ns[runs * 9ull / 10] / 1e3;
+		printf("%30s %10.3f %10.3f %10.3f\n", k->name, k->p10, k->median, k->p90);
+		fprintf(json, ", \"%s_us\": {\"p10\": %.3f, \"median\": %.3f, \"p90\": %.3f}", k->key, k->p10,
+			k->median, k->p90);
+		free(k->ns);
+	}
+	fprintf(json, "}\n");
+	for (int i = 0; i < TASKS; i++)
+		if (done[i] != executed) {
+			fprintf(stderr, "embed: task %d ran %llu times, not %llu\n", i, (unsigned long long)done[i],
+				(unsigned long long)executed);
+			return 1;
+		}
+	bar("embed_run_over_pool", run->median / pool_kind->median, 1);
+	bar("embed_run_us", run->median, 5);
+	if (tbb->run)
+		bar("embed_run_over_tbb", run->median / tbb->median, 1);
+	else
+		printf("bar embed_run_over_tbb - <= 1 missing\n");
+	ours_close(&ours);
+	pool_close();
+	embed_tbb_close(tbb->arg);
+	return fclose(json) ? 1 : 0;
+}

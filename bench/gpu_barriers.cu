@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the vendor's barriers cost on a GPU, for bench/gpu.sh barriers: no gpuloom is in it.
+ *
+ *   gpu_barriers
+ *
+ * grid_BLOCKS_THREADS_us: grid.sync() of cooperative groups with BLOCKS blocks of THREADS threads on each multiprocessor.
+ * block_THREADS_us, warp_us: __syncthreads() and __syncwarp() of one block. cluster_us: the hardware barrier of clusters of 8
+ * blocks of 256 threads, one block on each multiprocessor. host_us: the host launches an empty cooperative kernel and waits
+ * for its end.
+ * By repeat differences, as workload_barrier does it: the median of 11 differences between few and many rounds. */
+#include <algorithm>
+#include <cooperative_groups.h>
+#include <cstdio>
+#include <cstdlib>
+#include <cuda_runtime.h>
+
+#include "gpu_must.h"
+
+namespace cg = cooperative_groups;
+
+#define FEW 512
+#define MORE 5120
+
+__global__ void grid(unsigned rounds)
+{
+	cg::grid_group all = cg::this_grid();
+	for (unsigned i = 0; i < rounds; i++)
+		all.sync();
+}
+
+__global__ void block(unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++)
+		__syncthreads();
+}
+
+__global__ void warp(unsigned rounds)
+{
+	for (unsigned i = 0; i < rounds; i++)
+		__syncwarp();
+}
+
+__global__ void __cluster_dims__(8, 1, 1) cluster(unsigned rounds)
+{
+	cg::cluster_group mine = cg::this_cluster();
+	for (unsigned i = 0; i < rounds; i++)
+		mine.sync();
+}
+
+__global__ void nothing(unsigned) {}
+
+static cudaEvent_t begin, end;
+
+static float once(void (*kernel)(unsigned), unsigned blocks, unsigned threads, unsigned rounds, bool together)
+{
+	float ms;
+	void *args[] = {&rounds};
+	MUST(cudaEventRecord(begin));
+	if (together)
+		MUST(cudaLaunchCooperativeKernel((const void *)kernel, blocks, threads, args, 0, 0));
+	else
+		MUST(cudaLaunchKernel((const void *)kernel, blocks, threads, args, 0, 0));
+	MUST(cudaEventRecord(end));
+	MUST(cudaEventSynchronize(end));
+	MUST(cudaEventElapsedTime(&ms, begin, end));
+	return ms * 1e3f;
+}
+
+static float middle(float *v, int n)
+{
+	std::sort(v, v + n);
+	return v[n / 2];
+}
+
+static float cost(void (*kernel)(unsigned), unsigned blocks, unsigned threads, bool together)
+{
+	float v[11];
+	once(kernel, blocks, threads, FEW, together);
+	for (float &one : v) {
+		float few = once(kernel, blocks, threads, FEW, together);
+		one = (once(kernel, blocks, threads, FEW + MORE, together) - few) / MORE;
+	}
+	return middle(v, 11);
+}
+
+int main(void)
+{
+	cudaDeviceProp p;
+	MUST(cudaGetDeviceProperties(&p, 0));
+	MUST(cudaEventCreate(&begin));
+	MUST(cudaEventCreate(&end));
+	unsigned sms = (unsigned)p.multiProcessorCount;
+	for (unsigned threads = 32; threads <= 1024; threads *= 2)
+		for (unsigned blocks = 1; blocks <= 32; blocks *= 2) {
+			int fit = 0;
+			MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, grid, (int)threads, 0));
+			if (blocks <= (unsigned)fit)
+				printf("grid_%u_%u_us %.4f\n", blocks, threads, cost(grid, blocks * sms, threads, true));
+		}
+	for (unsigned threads = 32; threads <= 1024; threads *= 2)
+		printf("block_%u_us %.5f\n", threads, cost(block, 1, threads, false));
+	printf("warp_us %.5f\n", cost(warp, 1, 32, false));
+	printf("cluster_us %.4f\n", cost(cluster, sms / 8 * 8, 256, false));
+	float v[101];
+	for (float &one : v) {
+		cudaEvent_t from, to;
+		MUST(cudaEventCreate(&from));
+		MUST(cudaEventCreate(&to));
+		MUST(cudaDeviceSynchronize());
+		MUST(cudaEventRecord(from));
+		once(nothing, sms, 256, 0, true);
+		MUST(cudaEventRecord(to));
+		MUST(cudaEventSynchronize(to));
+		MUST(cudaEventElapsedTime(&one, from, to));
+		one *= 1e3f;
+		MUST(cudaEventDestroy(from));
+		MUST(cudaEventDestroy(to));
+	}
+	printf("host_us %.3f\n", middle(v, 101));
+	return 0;
+}

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the link between a GPU and the host gives, for bench/gpu.sh triggers and requests: no gpuloom is in it.
+ *
+ *   gpu_link
+ *
+ * stores_lane, stores_warp, stores_grid: words of 8 bytes, stored by one lane, by a warp, by all multiprocessors into a
+ * ring in host memory, and counted there by one thread; per second. The producers check for room as rarely as the
+ * ring allows.
+ * round_trip_us: a word of host memory that the GPU raises and the host answers. launch_us: from the launch of an empty
+ * kernel until the host knows its end. */
+#include <cuda.h>
+#include <cuda_runtime.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "gpu_must.h"
+
+#define ENTRIES (1u << 16)
+#define QUARTER (ENTRIES / 4)
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+struct ring {
+	uint64_t tail, pad[7];
+	uint64_t word[ENTRIES];
+};
+
+/* Each lane stores words first + lane * 1, then strides on; the number of the lap is the word. */
+__global__ void produce(volatile struct ring *ring, uint64_t n, uint64_t *seen)
+{
+	uint64_t lanes = (uint64_t)gridDim.x * blockDim.x, me = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
+	for (uint64_t i = me; i < n; i += lanes) {
+		/* Half a ring of room, known by what one lane of all reads now and then. */
+		while (i >= *(volatile uint64_t *)seen + ENTRIES)
+			if (me == 0)
+				*(volatile uint64_t *)seen = ring->tail;
+		if (me == 0 && i % (QUARTER - QUARTER % lanes + lanes) < lanes)
+			*(volatile uint64_t *)seen = ring->tail;
+		asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(&ring->word[i % ENTRIES]), "l"(1 + i / ENTRIES)
+			     : "memory");
+	}
+	/* The others may have a last word to store. */
+	while (me == 0 && *(volatile uint64_t *)seen + ENTRIES < n)
+		*(volatile uint64_t *)seen = ring->tail;
+}
+
+struct count {
+	struct ring *ring;
+	uint64_t n;
+	double first, last;
+};
+
+static void *count(void *arg)
+{
+	struct count *c = (struct count *)arg;
+	uint64_t at = 0;
+	while (at < c->n) {
+		uint64_t from = at;
+		while (at < c->n && at - from < 256 &&
+		       __atomic_load_n(&c->ring->word[at % ENTRIES], __ATOMIC_ACQUIRE) == 1 + at / ENTRIES)
+			at++;
+		if (at == from)
+			continue;
+		c->last = now();
+		if (!from)
+			c->first = c->last;
+		__atomic_store_n(&c->ring->tail, at, __ATOMIC_RELEASE);
+	}
+	return NULL;
+}
+
+static double stores(struct ring *host, struct ring *dev, uint64_t *seen, int blocks, int threads, uint64_t n)
+{
+	struct count c = {host, n, 0, 0};
+	pthread_t thread;
+	memset(host, 0, sizeof(*host));
+	MUST(cudaMemset(seen, 0, 8));
+	MUST(cudaDeviceSynchronize());
+	pthread_create(&thread, NULL, count, &c);
+	produce<<<blocks, threads>>>(dev, n, seen);
+	pthread_join(thread, NULL);
+	MUST(cudaDeviceSynchronize());
+	return (double)n / (c.last - c.first);
+}
+
+__global__ void ping(uint64_t *up, const uint64_t *down, uint64_t n)
+{
+	for (uint64_t i = 1; i <= n; i++) {
+		uint64_t v;
+		asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(up), "l"(i) : "memory");
+		do
+			asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(v) : "l"(down) : "memory");
+		while (v < i);
+	}
+}
+
+__global__ void nothing(void)
+{
+}
+
+static int ascending(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+	return (x > y) - (x < y);
+}
+
+int main(void)
+{
+	struct ring *host, *dev;
+	uint64_t *seen, *words, *words_dev;
+	cudaDeviceProp prop;
+	MUST(cudaGetDeviceProperties(&prop, 0));
+	MUST(cudaHostAlloc(&host, sizeof(*host), cudaHostAllocMapped));
+	MUST(cudaHostGetDevicePointer(&dev, host, 0));
+	MUST(cudaMalloc(&seen, 8));
+	struct {
+		const char *name;
+		int blocks, threads;
+		uint64_t n;
+	} shape[] = {{"stores_lane", 1, 1, 2000000},
+		     {"stores_warp", 1, 32, 50000000},
+		     {"stores_grid", prop.multiProcessorCount, 32, 100000000}};
+	for (auto &s : shape) {
+		double best[3];
+		for (double &b : best)
+			b = stores(host, dev, seen, s.blocks, s.threads, s.n);
+		qsort(best, 3, sizeof(*best), ascending);
+		printf("%s %.4g\n", s.name, best[1]);
+	}
+	MUST(cudaHostAlloc(&words, 128, cudaHostAllocMapped));
+	MUST(cudaHostGetDevicePointer(&words_dev, words, 0));
+	memset(words, 0, 128);
+	const uint64_t trips = 100000;
+	double begin = now();
+	ping<<<1, 1>>>(words_dev, words_dev + 8, trips);
+	for (uint64_t i = 1; i <= trips; i++) {
+		while (__atomic_load_n(words, __ATOMIC_ACQUIRE) < i)
+			;
+		__atomic_store_n(words + 8, i, __ATOMIC_RELEASE);
+	}
+	printf("round_trip_us %.3f\n", (now() - begin) / (double)trips * 1e6);
+	MUST(cudaDeviceSynchronize());
+	double took[1001];
+	for (double &t : took) {
+		begin = now();
+		nothing<<<1, 32>>>();
+		MUST(cudaDeviceSynchronize());
+		t = now() - begin;
+	}
+	qsort(took, 1001, sizeof(*took), ascending);
+	printf("launch_us %.2f\n", took[500] * 1e6);
+	return 0;
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What two GPUs of a host give each other, for bench/gpu.sh peers: no gpuloom is in it.
+ *
+ *   gpu_peers          exit 77 where there are no two GPUs that reach each other
+ *
+ * relaxed_us, release_us: a word of the other GPU's memory, raised by a relaxed or by a releasing store, and its answer.
+ * copy_BYTES_us: both GPUs copy so much to each other at once, half of what an allreduce must send.
+ * nccl_BYTES_us: ncclAllReduce of floats, one of many in a stream; only where libnccl.so.2 is found. */
+#include <cuda_runtime.h>
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "gpu_must.h"
+
+#define ROUNDS 20000u
+#define MOST (8u << 20)
+
+static const size_t sizes[] = {8, 4 << 10, 64 << 10, 256 << 10, 1 << 20, MOST};
+static cudaStream_t stream[2];
+static void *from[2], *to[2];
+
+static double now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+__global__ void ping(uint64_t *theirs, const uint64_t *mine, int first, int release)
+{
+	for (uint64_t i = 1, seen = 0; i <= ROUNDS; i++) {
+		while (!first && seen < i)
+			asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(seen) : "l"(mine) : "memory");
+		if (release)
+			asm volatile("st.release.sys.u64 [%0], %1;" ::"l"(theirs), "l"(i) : "memory");
+		else
+			asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(theirs), "l"(i) : "memory");
+		while (first && seen < i)
+			asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(seen) : "l"(mine) : "memory");
+	}
+}
+
+static void wait_for_both(void)
+{
+	for (int d = 0; d < 2; d++) {
+		MUST(cudaSetDevice(d));
+		MUST(cudaStreamSynchronize(stream[d]));
+	}
+}
+
+static double round_trip_us(int release)
+{
+	for (int d = 0; d < 2; d++) {
+		MUST(cudaSetDevice(d));
+		MUST(cudaMemset(from[d], 0, 8));
+		MUST(cudaDeviceSynchronize());
+	}
+	double begin = now();
+	for (int d = 0; d < 2; d++) {
+		MUST(cudaSetDevice(d));
+		ping<<<1, 1, 0, stream[d]>>>((uint64_t *)from[1 - d], (const uint64_t *)from[d], d == 0, release);
+		MUST(cudaGetLastError());
+	}
+	wait_for_both();
+	return (now() - begin) / ROUNDS * 1e6;
+}
+
+static double copy_us(size_t bytes)
+{
+	double begin = 0;
+	for (int i = -10; i < 100; i++) {
+		if (i == 0) {
+			wait_for_both();
+			begin = now();
+		}
+		for (int d = 0; d < 2; d++)
+			MUST(cudaMemcpyPeerAsync(to[1 - d], 1 - d, from[d], d, bytes, stream[d]));
+	}
+	wait_for_both();
+	return (now() - begin) / 100 * 1e6;
+}
+
+/* ---- NCCL, if it is there: loaded, so that nobody needs it to build this ---------------------------------------- */
+
+typedef int init_all(void **comm, int n, const int *device);
+typedef int all_reduce(const void *from, void *to, size_t n, int type, int op, void *comm, cudaStream_t stream);
+typedef int group(void);
+enum { FLOAT32 = 7, SUM = 0 }; /* ncclFloat32, ncclSum */
+
+static int nccl_us(init_all *init, all_reduce *reduce, group *begin_group, group *end_group)
+{
+	void *comm[2];
+	const int device[2] = {0, 1};
+	if (init(comm, 2, device))
+		return 1;
+	for (size_t bytes : sizes) {
+		double begin = 0;
+		for (int i = -20; i < 200; i++) {
+			if (i == 0) {
+				wait_for_both();
+				begin = now();
+			}
+			int rc = begin_group();
+			for (int d = 0; d < 2 && !rc; d++)
+				rc = reduce(from[d], to[d], bytes / 4, FLOAT32, SUM, comm[d], stream[d]);
+			if (rc || end_group())
+				return 1;
+		}
+		wait_for_both();
+		printf("nccl_%zu_us %.3f\n", bytes, (now() - begin) / 200 * 1e6);
+	}
+	return 0;
+}
+
+int main(void)
+{
+	int devices = 0, there = 0, back = 0;
+	if (cudaGetDeviceCount(&devices) == cudaSuccess && devices >= 2) {
+		MUST(cudaDeviceCanAccessPeer(&there, 0, 1));
+		MUST(cudaDeviceCanAccessPeer(&back, 1, 0));
+	}
+	if (!there || !back) {
+		fprintf(stderr, "no two GPUs here that reach each other's memory\n");
+		return 77;
+	}
+	for (int d = 0; d < 2; d++) {
+		MUST(cudaSetDevice(d));
+		MUST(cudaDeviceEnablePeerAccess(1 - d, 0));
+		MUST(cudaStreamCreateWithFlags(&stream[d], cudaStreamNonBlocking));
+		MUST(cudaMalloc(&from[d], MOST));
+		MUST(cudaMalloc(&to[d], MOST));
+		MUST(cudaMemset(from[d], 0, MOST));
+	}
+	round_trip_us(0); /* loads the code */
+	printf("relaxed_us %.3f\nrelease_us %.3f\n", round_trip_us(0), round_trip_us(1));
+	for (size_t bytes : sizes)
+		printf("copy_%zu_us %.3f\n", bytes, copy_us(bytes));
+	void *so = dlopen("libnccl.so.2", RTLD_NOW);
+	init_all *init = so ? (init_all *)dlsym(so, "ncclCommInitAll") : NULL;
+	all_reduce *reduce = so ? (all_reduce *)dlsym(so, "ncclAllReduce") : NULL;
+	group *begin = so ? (group *)dlsym(so, "ncclGroupStart") : NULL, *end = so ? (group *)dlsym(so, "ncclGroupEnd") : NULL;
+	if (!init || !reduce || !begin || !end)
+		fprintf(stderr, "no libnccl.so.2 here: its figures are left out\n");
+	else if (nccl_us(init, reduce, begin, end))
+		fprintf(stderr, "ncclAllReduce fails: its figures are left out\n");
+	return 0;
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Barriers: nobody of a scope leaves before its last worker has come, and what was written before
+ * is seen after. */
+#include <gpuloom/barrier.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "conform/stand.h"
+#include "conform/tests.h"
+
+enum { LANES = 8 };
+
+struct hall {
+	uint64_t rounds, rough, trial;
+	uint32_t scope;  /* enum loom_scope; MIXED: by round */
+	uint32_t absent; /* this worker never comes; ~0: all come */
+	int32_t expect;  /* the error that waits end with when the run is stopped */
+	uint32_t split;  /* arrive, test and await in place of wait */
+	uint64_t left;   /* workers that returned that error */
+	uint64_t gate;   /* of tests of split rounds: what has happened */
+	/* The round in which each lane is: plain words, ordered by the barrier alone. */
+	uint64_t at[LOOM__RIG_WORKERS][LANES];
+	/* For a thread sanitizer: two, for who is ahead by a round writes while others still read. */
+	uint64_t noted[2][LOOM__RIG_WORKERS][LANES];
+};
+enum { MIXED = 9 };
+
+static struct hall *hall_of(const struct loom_ctx *c)
+{
+	return c->global[LOOM_WORKLOAD];
+}
+
+static void look(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
+{
+	static const char *const name[] = {"worker", "device", "stack"};
+	struct hall *h = hall_of(c);
+	uint32_t from = scope == LOOM_SCOPE_STACK    ? 0
+			: scope == LOOM_SCOPE_DEVICE ? c->first
+						     : c->worker;
+	uint32_t n = scope == LOOM_SCOPE_STACK    ? c->workers
+		     : scope == LOOM_SCOPE_DEVICE ? c->count
+						  : 1;
+	for (uint32_t w = from; w < from + n; w++)
+		for (uint32_t lane = 0; lane < c->lanes; lane++) {
+			uint64_t at = __atomic_load_n(&h->at[w][lane], __ATOMIC_RELAXED);
+			if (h->scope != MIXED)
+				loom__note_read(&h->noted[round % 2][w][lane], 8);
+			if (at >= round)
+				continue;
+			loom__fault_stop(c, h->trial,
+				    "early release: lane %u of worker %u left the barrier of the "
+				    "%s in round %llu, "
+				    "when lane %u of worker %u had come to round %llu only",
+				    c->lane, c->worker, name[scope], (unsigned long long)round,
+				    lane, w, (unsigned long long)at);
+			return;
+		}
+}
+
+/* One round; `split`: which of the ways in which arrive(), test() and await() follow each other; 0: wait(). */
+static int meet_once(struct loom_ctx *c, enum loom_scope scope, uint64_t split)
+{
+	if (!split)
+		return c->barrier->wait(c, scope);
+	int code = c->barrier->arrive(c, scope);
+	for (uint64_t looks = split % 3 ? split % 40 : ~0ull; !code && looks; looks--) {
+		code = c->barrier->test(c, scope);
+		if (code != LOOM_EAGAIN)
+			return code;
+		code = 0;
+		loom_pause(c);
+	}
+	do
+		code = code && code != LOOM_ETIMEDOUT ? code : c->barrier->await(c, scope, split % 2 ? 0 : 20000);
+	while (code == LOOM_ETIMEDOUT);
+	return code;
+}
+
+static void body(struct loom_ctx *c)
+{
+	struct hall *h = hall_of(c);
+	if (c->worker == h->absent)
+		return;
+	for (uint64_t round = 1; round <= h->rounds; round++) {
+		enum loom_scope scope =
+		    h->scope == MIXED ? (enum loom_scope)(round % 3) : (enum loom_scope)h->scope;
+		if (h->rough)
+			loom__dawdle(c);
+		if (c->lane && loom__mix(round * LANES + c->lane) % 32 == 0) /* who does not wait for it is seen */
+			nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+		__atomic_store_n(&h->at[c->worker][c->lane], round, __ATOMIC_RELAXED);
+		if (h->scope != MIXED)
+			loom__note_write(&h->noted[round % 2][c->worker][c->lane], 8);
+		int code = meet_once(c, scope, h->split ? round : 0);
+		if (code && code == h->expect) {
+			if (c->lane == 0)
+				__atomic_add_fetch(&h->left, 1, __ATOMIC_RELAXED);
+			return;
+		}
+		if (code)
+			return loom__fault_stop(c, h->trial, "a wait returns %d (%s) to worker %u; a stop returns %s", code,
+						loom_strerror(code), c->worker,
+						h->expect == LOOM_EDIED ? "LOOM_EDIED" : "LOOM_EINTR");
+		look(c, scope, round);
+	}
+}
+
+struct party {
+	uint32_t devices, workers, lanes, scope, absent;
+	uint64_t rounds, seed, limit_ns;
+	int stopped; /* it is to be stopped: that is the test */
+	int split, apart;
+	int died; /* ... because the device of the worker that is absent died */
+};
+
+static void device_dies(struct loom__rig *r)
+{
+	loom__rig_interrupt(r, LOOM_EDIED, 1);
+}
+
+static int meet(struct loom__trial *t, const struct party *p, struct loom__settings *s, int samples)
+{
+	struct loom__rig r;
+	struct loom__rig_want want = {
+	    .devices = p->devices, .workers = p->workers, .lanes = p->lanes, .seed = p->seed, .hidden = 1,
+	    .apart = (uint32_t)p->apart};
+	char text[300];
+	want.bytes[LOOM_WORKLOAD] = sizeof(struct hall);
+	int opened = (p->apart ? loom__stand_try : loom__stand_open)(&r, t, &want, s);
+	if (opened)
+		return opened == LOOM__REFUSED ? loom__skip(t, "%s", t->refusal) : opened;
+	if (p->died) {
+		r.want.midway = device_dies;
+		r.want.midway_ns = LOOM__SECOND / 50;
+	}
+	loom__say_case(t, p->seed, "%llu rounds; %s", (unsigned long long)p->rounds,
+		       loom__stand_text(&r, text, sizeof(text)));
+	struct hall *h = loom__rig_block(&r, LOOM_WORKLOAD);
+	while (samples-- > 0) {
+		*h = (struct hall){.rounds = p->rounds,
+				   .rough = (uint64_t)t->rough,
+				   .trial = (uint64_t)(uintptr_t)t,
+				   .scope = p->scope,
+				   .expect = p->died ? LOOM_EDIED : LOOM_EINTR,
+				   .split = (uint32_t)p->split,
+				   .absent = p->absent};
+		LOOM__TRY(loom__stand_init(&r));
+		int late = loom__rig_run(&r, body, p->limit_ns ? p->limit_ns : 10 * LOOM__SECOND);
+		LOOM__TRY(loom__faulted(t));
+		if (p->stopped && h->left != p->workers - 1)
+			return loom__fault(
+			    t, "%llu of %u workers that waited returned %s when the run was stopped",
+			    (unsigned long long)h->left, p->workers - 1, p->died ? "LOOM_EDIED" : "LOOM_EINTR");
+		if (!p->stopped && late)
+			return loom__fault(t, "workers that have all come to the barrier are not released");
+		LOOM__TRY(p->stopped ? loom__stand_guards(&r) : loom__stand_check(&r));
+	}
+	loom__stand_close(&r);
+	return 0;
+}
+
+#define MEET(samples, ...) meet(t, &(struct party){__VA_ARGS__}, NULL, samples)
+
+int loom__test_barrier_rounds(struct loom__trial *t)
+{
+	static const uint32_t workers[] = {1, 2, 3, 4, 5, 8};
+	for (size_t i = 0; i < LOOM__COUNT(workers); i++)
+		for (uint32_t devices = 1; devices <= 3 && devices <= workers[i]; devices++)
+			LOOM__TRY(MEET(2, .devices = devices, .workers = workers[i], .lanes = 1,
+				       .scope = devices == 2 ? MIXED : LOOM_SCOPE_STACK, .absent = ~0u,
+				       .rounds = workers[i] > 4 ? 500 : 2000, .seed = t->seed));
+	return 0;
+}
+
+int loom__test_barrier_device(struct loom__trial *t)
+{
+	LOOM__TRY(MEET(2, .devices = 2, .workers = 5, .lanes = 1, .scope = LOOM_SCOPE_DEVICE, .absent = ~0u,
+		       .rounds = 1000, .seed = t->seed));
+	/* The other device has one worker, which does not come: that is nobody else's business. */
+	return MEET(2, .devices = 2, .workers = 3, .lanes = 1, .scope = LOOM_SCOPE_DEVICE, .absent = 0,
+		    .rounds = 1000, .seed = t->seed);
+}
+
+int loom__test_barrier_lanes(struct loom__trial *t)
+{
+	for (uint32_t i = 0; i < 4; i++)
+		LOOM__TRY(MEET(2, .devices = 1 + i / 2, .workers = 2 + i / 2, .lanes = i % 2 ? 4 : 3,
+			       .scope = i == 3 ? MIXED : i, .absent = ~0u, .rounds = 150, .seed = t->seed));
+	return 0;
+}
+
+int loom__test_barrier_stop(struct loom__trial *t)
+{
+	for (uint32_t lanes = 1; lanes < 3; lanes++)
+		LOOM__TRY(MEET(2, .devices = 2, .workers = 4, .lanes = lanes, .scope = LOOM_SCOPE_STACK,
+			       .absent = 2, .rounds = 10, .seed = t->seed, .limit_ns = LOOM__SECOND / 20,
+			       .stopped = 1));
+	return 0;
+}
+
+/* The worker that does not come is one of a device that dies. */
+int loom__test_barrier_died(struct loom__trial *t)
+{
+	return MEET(2, .devices = 2, .workers = 4, .lanes = 1, .scope = LOOM_SCOPE_STACK, .absent = 2, .rounds = 10,
+		    .seed = t->seed, .limit_ns = LOOM__SECOND / 20, .stopped = 1, .died = 1);
+}
+
+int loom__test_barrier_split(struct loom__trial *t)
+{
+	for (uint32_t i = 0; i < 6; i++)
+		LOOM__TRY(MEET(2, .devices = 1 + i % 3, .workers = 3 + i % 2, .lanes = i == 5 ? 3 : 1,
+			       .scope = i % 2 ? LOOM_SCOPE_DEVICE : LOOM_SCOPE_STACK, .absent = ~0u,
+			       .rounds = i == 5 ? 100 : 400, .seed = t->seed, .split = 1));
+	return 0;
+}
+
+int loom__test_barrier_apart(struct loom__trial *t)
+{
+	for (uint32_t i = 0; i < 4; i++)
+		LOOM__TRY(MEET(2, .devices = 2 + i / 2, .workers = 5, .lanes = 1, .scope = i ? LOOM_SCOPE_STACK : MIXED,
+			       .absent = ~0u, .rounds = 500, .seed = t->seed, .split = i % 2, .apart = 1));
+	return 0;
+}
+
+/* One worker comes only when the others have seen their deadlines pass, and have said that it is missing. */
+static void late_body(struct loom_ctx *c)
+{
+	struct hall *h = hall_of(c);
+	enum loom_scope scope = (enum loom_scope)h->scope;
+	uint32_t who = ~0u;
+	int code;
+	if (c->worker == h->absent) {
+		/* Acquire: pairs with the others' below. */
+		while (__atomic_load_n(&h->gate, __ATOMIC_ACQUIRE) + 1 < c->count && !loom_stopped(c))
+			loom_pause(c);
+		code = c->barrier->wait(c, scope);
+	} else {
+		code = c->barrier->arrive(c, scope);
+		for (int i = 0; i < 3 && !code; i++) {
+			code = c->barrier->await(c, scope, LOOM__SECOND / 200);
+			if (code != LOOM_ETIMEDOUT)
+				return loom__fault_stop(c, h->trial,
+							"await() with a deadline of 5 ms returns %d, where worker %u has not come",
+							code, h->absent);
+			code = 0;
+		}
+		/* Whoever else has not come yet comes soon. */
+		for (uint64_t end = loom_clock_ns(c) + 2 * LOOM__SECOND;
+		     c->barrier->missing(c, scope, &who) != 1 && loom_from_lane0(c, loom_clock_ns(c) < end);)
+			loom_pause(c);
+		if (who != h->absent)
+			return loom__fault_stop(c, h->trial, "missing() names worker %d where %u has not come", (int)who,
+						h->absent);
+		__atomic_add_fetch(&h->gate, c->lane == 0, __ATOMIC_ACQ_REL);
+		code = code ? code : c->barrier->await(c, scope, 0);
+	}
+	/* No barrier is left open: all may come again. */
+	code = code ? code : c->barrier->wait(c, scope);
+	if (code && !loom_stopped(c))
+		loom__fault_stop(c, h->trial, "a wait that follows a deadline returns %d (%s)", code, loom_strerror(code));
+}
+
+int loom__test_barrier_deadline(struct loom__trial *t)
+{
+	for (uint32_t i = 0; i < 4; i++) {
+		struct loom__rig r;
+		struct loom__rig_want want = {.devices = 1, .workers = 3, .lanes = i == 3 ? 3 : 1, .seed = t->seed, .hidden = 1};
+		want.bytes[LOOM_WORKLOAD] = sizeof(struct hall);
+		LOOM__TRY(loom__stand_open(&r, t, &want, NULL));
+		*(struct hall *)loom__rig_block(&r, LOOM_WORKLOAD) =
+		    (struct hall){.trial = (uint64_t)(uintptr_t)t,
+				  .scope = i % 2 ? LOOM_SCOPE_DEVICE : LOOM_SCOPE_STACK,
+				  .absent = (i + 1) % 3};
+		LOOM__TRY(loom__stand_run(&r, late_body, 4 * LOOM__SECOND,
+					  "await() does not end at its deadline, or a round that was late does not end"));
+		LOOM__TRY(loom__stand_check(&r));
+		loom__stand_close(&r);
+	}
+	return 0;
+}
+
+int loom__test_barrier_rough(struct loom__trial *t)
+{
+	for (uint32_t i = 0; i < 12; i++)
+		LOOM__TRY(MEET(1, .devices = 1 + i % 4, .workers = 4 + i, .lanes = i % 6 == 5 ? 2 : 1,
+			       .scope = i % 2 ? MIXED : LOOM_SCOPE_STACK, .absent = ~0u, .rounds = 60,
+			       .seed = t->seed + i, .split = i % 3 == 2));
+	return 0;
+}
+
+static int fuzz(struct loom__trial *t, uint64_t seed, struct loom__chance *chance, struct loom__settings *s)
+{
+	struct party p = {.devices = 1 + (uint32_t)loom__draw_below(chance, 5),
+			  .lanes = loom__one_in(chance, 4) ? 3 : 1,
+			  .scope = loom__one_in(chance, 2) ? MIXED : LOOM_SCOPE_STACK,
+			  .absent = ~0u,
+			  .rounds = 20 + loom__draw_below(chance, 100),
+			  .split = loom__one_in(chance, 2),
+			  .seed = seed};
+	p.workers = p.devices + (uint32_t)loom__draw_below(chance, p.lanes > 1 ? 4 : 12);
+	return meet(t, &p, s, 1);
+}
+
+int loom__test_barrier_fuzz(struct loom__trial *t)
+{
+	return loom__fuzz(t, fuzz, 0);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Devices under test, driven as the core does, with a trial that judges. */
+#ifndef LOOM_CONFORM_BENCH_H
+#define LOOM_CONFORM_BENCH_H
+
+#include "conform/stand.h"
+#include "rig/drive.h"
+
+enum { LOOM__BENCH_WORKERS = 256, LOOM__BENCH_LANES = 64 };
+
+/* What a worker leaves for the host; lane 0 writes but where said. */
+struct loom__bench_row {
+	uint64_t runs; /* lanes that ran, over all samples */
+	uint64_t random, address;
+	uint64_t bad;   /* 1 + the number of the first check that failed; any lane */
+	uint64_t wrong; /* meetings of lanes that went wrong; any lane */
+	int32_t pid;
+	uint32_t entered;
+	uint64_t pad[2];
+};
+/* What lies on the board. */
+struct loom__bench_board {
+	struct loom__bench_row row[LOOM__BENCH_WORKERS];
+	uint64_t slot[LOOM__BENCH_WORKERS][LOOM__BENCH_LANES];
+};
+
+static inline struct loom__bench_board *loom__bench_board(struct loom__drive *b)
+{
+	return (void *)b->shared->board;
+}
+
+static inline struct loom__bench_row *loom__bench_row(struct loom_ctx *c)
+{
+	return (struct loom__bench_row *)c->global[LOOM_SCHED] + c->worker;
+}
+
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Level 2, policies: how much memory they want, and that init() makes the same of it every time. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "conform/stand.h"
+#include "conform/tests.h"
+
+static const struct {
+	uint32_t devices, workers, lanes;
+} layouts[] = {{1, 1, 1}, {1, 4, 1}, {2, 4, 1}, {3, 7, 2}, {2, 64, 1}};
+
+static int same_need(const struct loom_need *a, const struct loom_need *b)
+{
+	return a->global == b->global && a->device == b->device && a->worker == b->worker &&
+	       a->local == b->local;
+}
+
+static int open_one(struct loom__rig *r, struct loom__trial *t, size_t i)
+{
+	struct loom__rig_want want = {.devices = layouts[i].devices,
+				      .workers = layouts[i].workers,
+				      .lanes = layouts[i].lanes,
+				      .seed = 1,
+				      .hidden = 1};
+	int verdict = loom__stand_try(r, t, &want, NULL);
+	if (verdict == LOOM__REFUSED && t->too_large && t->plugin->kind != LOOM_WORKLOAD)
+		return loom__fault(t, "with the default options, %u devices and %u workers %s", want.devices,
+				   want.workers, t->refusal);
+	return verdict; /* it may refuse a layout that it cannot serve */
+}
+
+/* `one` with each layout that it serves. */
+static int each_layout(struct loom__trial *t, int (*one)(struct loom__trial *t, struct loom__rig *r))
+{
+	int opened = 0;
+	for (size_t i = 0; i < LOOM__COUNT(layouts); i++) {
+		struct loom__rig r;
+		int verdict = open_one(&r, t, i);
+		if (verdict == LOOM__REFUSED)
+			continue;
+		LOOM__TRY(verdict);
+		LOOM__TRY(one(t, &r));
+		loom__stand_close(&r);
+		opened++;
+	}
+	return opened ? 0 : loom__skip(t, "it serves none of the suite's layouts with these options");
+}
+
+static int same_twice(struct loom__trial *t, struct loom__rig *r)
+{
+	struct loom__rig_part *p = &r->part[t->plugin->kind];
+	struct loom_error err = {0};
+	struct loom_need again = {.size = sizeof(again)};
+	if (p->ops->need(p->self, &r->layout, &again, &err) || !same_need(&p->need, &again))
+		return loom__fault(t, "need() does not answer the same when it is asked again");
+	if (p->need.size != sizeof(p->need))
+		return loom__fault(t, "need() changes the size of struct loom_need");
+	return 0;
+}
+
+int loom__test_blocks_need(struct loom__trial *t)
+{
+	LOOM__TRY(each_layout(t, same_twice));
+	return t->host.live ? loom__fault(t, "need(), asked twice, leaves %llu blocks of host->alloc() behind",
+					  (unsigned long long)t->host.live)
+			    : 0;
+}
+
+static int init_twice(struct loom__trial *t, struct loom__rig *r)
+{
+	LOOM__TRY(loom__stand_reset(r));
+	char *copy = malloc(r->bytes);
+	if (copy)
+		memcpy(copy, r->host, r->bytes);
+	LOOM__TRY(loom__stand_reset(r));
+	for (uint64_t at = 0; copy && at < r->bytes; at++)
+		if (copy[at] != r->host[at])
+			return loom__fault(
+			    t, "init() makes another starting state the second time (byte %llu of its blocks)",
+			    (unsigned long long)at);
+	free(copy);
+	return loom__stand_guards(r);
+}
+
+int loom__test_blocks_init(struct loom__trial *t)
+{
+	return each_layout(t, init_twice);
+}

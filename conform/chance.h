@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random numbers that a seed repeats. */
+#ifndef LOOM_VALIDATE_CHANCE_H
+#define LOOM_VALIDATE_CHANCE_H
+
+#include <stdint.h>
+
+#include "rig/rig.h"
+
+struct loom__chance {
+	uint64_t state;
+};
+
+static inline struct loom__chance loom__chance(uint64_t seed)
+{
+	return (struct loom__chance){seed};
+}
+
+static inline uint64_t loom__draw(struct loom__chance *c)
+{
+	c->state += 0x9e3779b97f4a7c15ull;
+	return loom__mix(c->state);
+}
+
+/* Uniform enough in [0, n), n > 0. */
+static inline uint64_t loom__draw_below(struct loom__chance *c, uint64_t n)
+{
+	return loom__draw(c) % n;
+}
+
+/* True once in n. */
+static inline int loom__one_in(struct loom__chance *c, uint64_t n)
+{
+	return loom__draw_below(c, n) == 0;
+}
+
+#endif

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Schedulers: whatever the shape of the task tree and the size of the queues, each task runs
+ * exactly once, arrives whole, and is counted. */
+#include <gpuloom/sched.h>
+#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "conform/refterm.h"
+#include "conform/tests.h"
+#include "rig/tree.h"
+
+/* ---- the tree of tasks: rig/tree.h -------------------------------------------------------------- */
+
+enum { SHAPES = LOOM__OTHER };
+static const char *const shape_names[] = {"wide", "deep", "binary", "comb", "random"};
+
+enum { MOST = 100000 };
+
+struct truth {
+	uint64_t rough;
+	uint64_t naps; /* so many tasks begin with one: see sched_once */
+	uint32_t lanes, reserved; /* of a worker */
+	uint64_t torn, torn_at; /* tasks that arrived changed */
+	uint64_t spawned;       /* by tasks */
+	uint64_t refused;       /* spawns that gave another answer than 0 */
+	struct {
+		uint64_t executed, spawned, pad[6];
+	} worker[LOOM__RIG_WORKERS];
+	uint32_t mark[MOST]; /* how many lanes ran the task */
+};
+
+static struct truth *truth_of(const struct loom_ctx *c)
+{
+	return c->global[LOOM_WORKLOAD];
+}
+
+/* Spawns and then scribbles over the record: a scheduler that kept the pointer runs garbage. */
+static int spawn(struct loom_ctx *c, struct loom_task *task)
+{
+	struct truth *truth = truth_of(c);
+	struct loom__refterm *term = c->global[LOOM_TERM];
+	if (c->lane == 0) {
+		__atomic_add_fetch(&term->made, 1, __ATOMIC_ACQ_REL);
+		__atomic_add_fetch(&truth->spawned, 1, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&truth->worker[c->worker].spawned, 1, __ATOMIC_RELAXED);
+		loom__note_write(&truth->mark[task->param[0]], sizeof(truth->mark[0]));
+	}
+	int code = c->sched->spawn(c, task);
+	if (code && c->lane == 0)
+		__atomic_add_fetch(&truth->refused, 1, __ATOMIC_RELAXED);
+	memset(task, 0xee, sizeof(*task));
+	task->tag = 0;
+	return code;
+}
+
+static void node(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct truth *truth = truth_of(c);
+	struct loom__refterm *term = c->global[LOOM_TERM];
+	struct loom__tree_walk walk = {0};
+	struct loom_task child;
+	uint64_t id = t->param[0];
+	if (id >= MOST || t->param[2] >= SHAPES || !loom__tree_whole(t)) {
+		__atomic_store_n(&truth->torn_at, id, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&truth->torn, 1, __ATOMIC_RELAXED);
+		return;
+	}
+	if (c->lane == 0) /* what the spawner wrote before */
+		loom__note_read(&truth->mark[id], sizeof(truth->mark[0]));
+	/* A lane that runs a task of its own stands for all of its worker. */
+	__atomic_add_fetch(&truth->mark[id], c->alone ? truth->lanes : 1, __ATOMIC_RELAXED);
+	if (c->lane == 0 && term->worker[c->worker].idle)
+		loom__fault((struct loom__trial *)(uintptr_t)term->trial,
+			    "worker %u runs a task while the detector counts it as idle: busy() "
+			    "was not called",
+			    c->worker);
+	if (c->lane == 0)
+		__atomic_add_fetch(&truth->worker[c->worker].executed, 1, __ATOMIC_RELAXED);
+	if (truth->rough)
+		loom__dawdle(c);
+	if (id < truth->naps)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	if (LOOM_HAS(c->sched, wanted) && id % 3 == 0 && c->sched->wanted(c) < 0)
+		__atomic_add_fetch(&truth->refused, c->lane == 0, __ATOMIC_RELAXED);
+	while (loom__tree_child(t, &walk, &child) && !spawn(c, &child))
+		;
+	loom_barrier_lanes(c);
+	if (c->lane == 0)
+		__atomic_add_fetch(&term->ended, 1, __ATOMIC_ACQ_REL);
+}
+
+/* Makes its like for ever: only the stop word ends it. */
+static void endless(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct loom_task child = *t;
+	if (truth_of(c)->rough)
+		loom__dawdle(c);
+	if (!loom_from_lane0(c, (uint64_t)loom_stopped(c)))
+		c->sched->spawn(c, &child);
+}
+
+static loom_task_fn *const tree_tasks[] = {node, node, endless};
+
+/* ---- a run ------------------------------------------------------------------------------------
+ */
+
+struct tree {
+	uint32_t devices, workers, lanes, initials, size, naps;
+	enum loom__shape shape;
+	uint64_t seed;
+	int samples;
+};
+
+static int open_tree(struct loom__rig *r, struct loom__trial *t, const struct tree *tree,
+		     struct loom__settings *settings)
+{
+	struct loom__rig_want want = {.devices = tree->devices,
+				      .workers = tree->workers,
+				      .lanes = tree->lanes,
+				      .seed = tree->seed,
+				      .initial_tasks = tree->initials,
+				      .task = tree_tasks,
+				      .tasks = 3,
+				      .hidden = 1};
+	want.bytes[LOOM_WORKLOAD] = sizeof(struct truth);
+	want.bytes[LOOM_TERM] = sizeof(struct loom__refterm);
+	want.table[LOOM_TERM] = &loom__refterm_dev;
+	return loom__stand_open(r, t, &want, settings);
+}
+
+static void plant(struct loom__rig *r, const struct tree *tree)
+{
+	struct truth *truth = loom__rig_block(r, LOOM_WORKLOAD);
+	struct loom__refterm *term = loom__rig_block(r, LOOM_TERM);
+	memset(truth, 0, sizeof(*truth));
+	memset(term, 0, sizeof(*term));
+	truth->rough = term->rough = (uint64_t)loom__trial_of(r)->rough;
+	truth->naps = tree->naps;
+	truth->lanes = tree->lanes;
+	term->trial = (uint64_t)(uintptr_t)loom__trial_of(r);
+	term->made = tree->initials;
+	loom__tree_roots(r->initial, tree->initials, tree->size, tree->shape, tree->seed);
+}
+
+static void run_body(struct loom_ctx *c)
+{
+	c->sched->run(c);
+}
+
+#define SUM(r, field) sum((r), offsetof(struct loom_counters, field))
+static uint64_t sum(const struct loom__rig *r, size_t offset)
+{
+	uint64_t total = 0;
+	for (uint32_t w = 0; w < r->layout.workers; w++)
+		total += *(const uint64_t *)((const char *)&r->counters[w] + offset);
+	return total;
+}
+
+static int check_counters(struct loom__rig *r, const struct tree *tree)
+{
+	const struct truth *truth = loom__rig_block(r, LOOM_WORKLOAD);
+	struct loom__trial *t = loom__trial_of(r);
+	uint64_t executed = SUM(r, executed), spawned = SUM(r, spawned);
+	for (uint32_t w = 0; w < r->layout.workers; w++)
+		if (r->counters[w].executed != truth->worker[w].executed)
+			return loom__fault(t, "worker %u counts %llu executed tasks, but ran %llu",
+					   w, (unsigned long long)r->counters[w].executed,
+					   (unsigned long long)truth->worker[w].executed);
+	if (spawned != truth->spawned)
+		return loom__fault(t, "the workers count %llu spawned tasks, but %llu were spawned",
+				   (unsigned long long)spawned, (unsigned long long)truth->spawned);
+	if (executed != spawned + tree->initials)
+		return loom__fault(
+		    t, "the counter of executed tasks says %llu, where %llu were made",
+		    (unsigned long long)executed, (unsigned long long)(spawned + tree->initials));
+	if (SUM(r, claimed) > tree->initials)
+		return loom__fault(t,
+				   "the workers count %llu tasks claimed from an initial set of %u",
+				   (unsigned long long)SUM(r, claimed), tree->initials);
+	if (SUM(r, stolen_in) != SUM(r, stolen_out))
+		return loom__fault(t, "%llu tasks were stolen, but %llu were given",
+				   (unsigned long long)SUM(r, stolen_in),
+				   (unsigned long long)SUM(r, stolen_out));
+	if (SUM(r, spilled) != SUM(r, unspilled))
+		return loom__fault(t, "%llu tasks were spilled, but %llu were taken back",
+				   (unsigned long long)SUM(r, spilled),
+				   (unsigned long long)SUM(r, unspilled));
+	if (SUM(r, steals) > SUM(r, steal_attempts))
+		return loom__fault(t, "it counts more steals than attempts");
+	return 0;
+}
+
+static int check_once(struct loom__rig *r, const struct tree *tree, const char *about)
+{
+	const struct truth *truth = loom__rig_block(r, LOOM_WORKLOAD);
+	const struct loom__refterm *term = loom__rig_block(r, LOOM_TERM);
+	if (truth->torn)
+		return loom__fault(
+		    loom__trial_of(r),
+		    "%llu tasks arrived changed: spawn() must copy the record, which "
+		    "need not outlive the call (%s)",
+		    (unsigned long long)truth->torn, about);
+	uint64_t lost = 0, twice = 0, some = 0, first = 0;
+	for (uint32_t i = 0; i < tree->size; i++) {
+		uint32_t n = truth->mark[i];
+		lost += n == 0;
+		some += n % tree->lanes != 0;
+		if (n > tree->lanes && !twice++)
+			first = i;
+	}
+	if (some)
+		return loom__fault(loom__trial_of(r),
+				   "%llu tasks were not entered by every lane of their worker (%s)",
+				   (unsigned long long)some, about);
+	if (twice)
+		return loom__fault(
+		    loom__trial_of(r),
+		    "%llu of %u tasks ran more than once, the first is task %llu, %u times (%s)",
+		    (unsigned long long)twice, tree->size, (unsigned long long)first,
+		    truth->mark[first] / tree->lanes, about);
+	if (lost)
+		return loom__fault(loom__trial_of(r), "%llu of %u tasks were never run (%s)",
+				   (unsigned long long)lost, tree->size, about);
+	for (uint32_t w = 0; w < r->layout.workers; w++)
+		if (!term->worker[w].told_done)
+			return loom__fault(
+			    loom__trial_of(r), "worker %u left its loop before the detector said done (%s)", w,
+			    about);
+	return 0;
+}
+
+/* LOOM_EFULL is legal where queues are tiny, as long as the run is failed by it. */
+static int run_tree(struct loom__rig *r, const struct tree *tree, int full_is_legal)
+{
+	char about[400], text[300], late[100];
+	struct loom__trial *t = loom__trial_of(r);
+	loom__stand_text(r, text, sizeof(text));
+	snprintf(about, sizeof(about), "a %s tree of %u tasks, %u of them initial; %s", shape_names[tree->shape],
+		 tree->size, tree->initials, text);
+	snprintf(late, sizeof(late), "no end after 10 s: some of %u tasks were not run", tree->size);
+	loom__say_case(t, tree->seed, "%s", about);
+	for (int n = 0; n < tree->samples; n++) {
+		plant(r, tree);
+		LOOM__TRY(loom__stand_run(r, run_body, 10 * LOOM__SECOND, late));
+		LOOM__TRY(loom__stand_guards(r));
+		int failed = r->ctl->failed_ready ? -(int)r->ctl->failed : 0;
+		const struct truth *truth = loom__rig_block(r, LOOM_WORKLOAD);
+		if (failed == LOOM_EFULL && full_is_legal)
+			return 0;
+		if (failed)
+			return loom__fault(t, "worker %u failed the run: %s", r->ctl->failed_worker,
+					   loom_strerror(failed));
+		if (truth->refused)
+			return loom__fault(t, "spawn() refused %llu tasks without failing the run",
+					   (unsigned long long)truth->refused);
+		LOOM__TRY(check_once(r, tree, about));
+		LOOM__TRY(check_counters(r, tree));
+		LOOM__TRY(loom__stand_check(r));
+	}
+	return 0;
+}
+
+static int grow(struct loom__trial *t, const struct tree *tree, struct loom__settings *s)
+{
+	struct loom__rig r;
+	LOOM__TRY(open_tree(&r, t, tree, s));
+	LOOM__TRY(run_tree(&r, tree, s != NULL));
+	loom__stand_close(&r);
+	return 0;
+}
+
+#define GROW(...) grow(t, &(struct tree){__VA_ARGS__}, NULL)
+
+/* ---- tests ------------------------------------------------------------------------------------
+ */
+
+/* The first tasks take their time, so that on a busy machine, too, there are workers that report idle before there
+ * is work for them. */
+int loom__test_sched_once(struct loom__trial *t)
+{
+	static const uint32_t workers[] = {1, 2, 3, 5};
+	for (uint32_t i = 0; i < LOOM__COUNT(workers); i++)
+		for (int shape = 0; shape < SHAPES; shape++)
+			LOOM__TRY(GROW(.devices = workers[i] > 1 ? 2 : 1, .workers = workers[i], .lanes = 1,
+				       .initials = 1,
+				       .size = shape == LOOM__STAR || shape == LOOM__RANDOM ? 20000 : 3000,
+				       .naps = workers[i] > 1 ? 16 : 0, .shape = (enum loom__shape)shape,
+				       .seed = t->seed + i, .samples = 2));
+	return 0;
+}
+
+int loom__test_sched_initial(struct loom__trial *t)
+{
+	static const uint32_t initials[] = {0, 1, 2, 7, 63, 64, 65, 1000, 4097, 60000};
+	for (size_t i = 0; i < LOOM__COUNT(initials); i++)
+		for (uint32_t workers = 1; workers < 5; workers += 3)
+			LOOM__TRY(GROW(.devices = workers > 1 ? 2 : 1, .workers = workers, .lanes = 1,
+				       .initials = initials[i], .size = initials[i] + initials[i] / 4,
+				       .shape = LOOM__RANDOM, .seed = t->seed + i, .samples = 2));
+	return 0;
+}
+
+/* Rows that size queues, by the names that they usually have. */
+static int sizes_queue(const struct loom_opt *row)
+{
+	static const char *const usual[] = {"queue", "slots", "ring",  "buffer",   "depth",
+					    "claim", "batch", "chunk", "capacity", "deque"};
+	if (row->type != LOOM_OPT_U32 && row->type != LOOM_OPT_U64)
+		return 0;
+	for (size_t i = 0; i < LOOM__COUNT(usual); i++)
+		if (strstr(row->name, usual[i]))
+			return 1;
+	return 0;
+}
+
+/* The queues of set bits of `which` at their minimum, or at twice that. */
+static void shrink(const struct loom__trial *t, struct loom__settings *s, unsigned which, int twice)
+{
+	unsigned n = 0;
+	for (const struct loom_opt *row = t->plugin->opts; row && row->name; row++) {
+		char text[32];
+		if (!sizes_queue(row) || !(which >> n++ & 1))
+			continue;
+		snprintf(text, sizeof(text), "%.0f",
+			 twice && row->min > 0 ? 2 * row->min : row->min);
+		loom__settings_put(t, s, row, text);
+	}
+}
+
+int loom__test_sched_tiny(struct loom__trial *t)
+{
+	unsigned rows = 0, ran = 0;
+	for (const struct loom_opt *row = t->plugin->opts; row && row->name; row++)
+		rows += (unsigned)sizes_queue(row);
+	if (!rows)
+		return loom__skip(t, "no option has a usual name for the size of a queue");
+	for (unsigned which = 1; which < 1u << (rows > 4 ? 4 : rows); which++)
+		for (int turn = 0; turn < 2 * SHAPES; turn++) {
+			struct loom__settings s;
+			if (loom__settings_create(t, &s))
+				return loom__skip(t, "out of memory");
+			shrink(t, &s, which, turn / SHAPES);
+			int verdict = grow(t,
+					   &(struct tree){.devices = 2,
+							  .workers = 3,
+							  .lanes = 1,
+							  .initials = 1 + which % 3,
+							  .size = 1500,
+							  .shape = (enum loom__shape)(turn % SHAPES),
+							  .seed = t->seed + which,
+							  .samples = 1},
+					   &s);
+			if (verdict && verdict != LOOM__REFUSED)
+				return verdict;
+			ran += !verdict;
+		}
+	return ran ? 0 : loom__skip(t, "it refuses small queues");
+}
+
+int loom__test_sched_lanes(struct loom__trial *t)
+{
+	for (int shape = 0; shape < SHAPES; shape++)
+		LOOM__TRY(GROW(.devices = 1, .workers = 2, .lanes = 4, .initials = 3, .size = 200,
+			       .shape = (enum loom__shape)shape, .seed = t->seed, .samples = 2));
+	return 0;
+}
+
+/* Stopped after 30 ms, the workers must be gone soon after. */
+static int stop(struct loom__trial *t, int never_done, uint32_t initials)
+{
+	struct loom__rig r;
+	struct tree tree = {.devices = 2,
+			    .workers = 4,
+			    .lanes = 1,
+			    .initials = initials,
+			    .size = initials,
+			    .seed = t->seed,
+			    .samples = 1};
+	LOOM__TRY(open_tree(&r, t, &tree, NULL));
+	for (int n = 0; n < 3; n++) {
+		plant(&r, &tree);
+		struct loom__refterm *term = loom__rig_block(&r, LOOM_TERM);
+		for (uint32_t i = 0; i < initials && !never_done; i++)
+			r.initial[i].tag = 2;
+		term->never = 1;
+		LOOM__TRY(loom__stand_init(&r));
+		int stopped = loom__rig_run(&r, run_body, LOOM__SECOND * 3 / 100);
+		LOOM__TRY(loom__faulted(t));
+		if (!stopped)
+			return loom__fault(t, "its workers leave although the detector never said done and nobody "
+					      "stopped them");
+		LOOM__TRY(loom__stand_guards(&r));
+	}
+	loom__stand_close(&r);
+	return 0;
+}
+
+int loom__test_sched_stop(struct loom__trial *t)
+{
+	return stop(t, 0, 4);
+}
+
+int loom__test_sched_idle_stop(struct loom__trial *t)
+{
+	LOOM__TRY(stop(t, 1, 0));
+	return stop(t, 1, 50);
+}
+
+int loom__test_sched_rough(struct loom__trial *t)
+{
+	for (uint32_t i = 0; i < 30; i++)
+		LOOM__TRY(GROW(.devices = 1 + i % 3, .workers = 3 + i % 14, .lanes = i % 7 == 6 ? 2 : 1,
+			       .initials = i % 2 ? 1 : 40, .size = i % 7 == 6 ? 150 : 1200,
+			       .shape = (enum loom__shape)(i % SHAPES), .seed = t->seed + i, .samples = 1));
+	return 0;
+}
+
+static int fuzz(struct loom__trial *t, uint64_t seed, struct loom__chance *chance, struct loom__settings *s)
+{
+	uint32_t lanes = loom__one_in(chance, 8) ? 3 : 1;
+	uint32_t size = 1 + (uint32_t)loom__draw_below(chance, lanes > 1 ? 200 : 5000);
+	struct tree tree = {.devices = 1 + (uint32_t)loom__draw_below(chance, 4),
+			    .lanes = lanes,
+			    .size = size,
+			    .shape = (enum loom__shape)loom__draw_below(chance, SHAPES),
+			    .seed = seed,
+			    .samples = 1};
+	tree.workers = tree.devices + (uint32_t)loom__draw_below(chance, lanes > 1 ? 3 : 12);
+	tree.initials = loom__one_in(chance, 2) ? 1 : 1 + (uint32_t)loom__draw_below(chance, size);
+	return grow(t, &tree, s);
+}
+
+int loom__test_sched_fuzz(struct loom__trial *t)
+{
+	return loom__fuzz(t, fuzz, 0);
+}

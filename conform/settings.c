@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "conform/settings.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "plugin/registry.h"
+
+int loom__settings_create(const struct loom__trial *t, struct loom__settings *s)
+{
+	size_t bytes = t->plugin->opts_size + 8;
+	*s = (struct loom__settings){.opts = calloc(1, bytes)};
+	if (!s->opts)
+		return LOOM_ENOMEM;
+	memcpy(s->opts, t->opts, t->plugin->opts_size);
+	loom__text_add(&s->text, "%s", t->opts_text);
+	return 0;
+}
+
+void loom__settings_free(struct loom__settings *s)
+{
+	free(s->opts);
+	loom__text_free(&s->text);
+	s->opts = NULL;
+}
+
+const struct loom_opt *loom__row(const struct loom_plugin *p, const char *name)
+{
+	for (const struct loom_opt *row = p->opts; row && row->name; row++)
+		if (!strcmp(row->name, name))
+			return row;
+	return NULL;
+}
+
+static int is_text(const struct loom_opt *row)
+{
+	return row->type == LOOM_OPT_STR || row->type == LOOM_OPT_PATH ||
+	       row->type == LOOM_OPT_CPUS;
+}
+
+int loom__settings_put(const struct loom__trial *t, struct loom__settings *s,
+		       const struct loom_opt *row, const char *text)
+{
+	struct loom_error err;
+	(void)t;
+	/* Lives as long as the process: plug-ins may keep the pointer until destroy(). */
+	char *copy = strdup(text);
+	int code =
+	    copy ? loom__value_parse(row, copy, (char *)s->opts + row->offset, &err) : LOOM_ENOMEM;
+	if (code || !is_text(row))
+		free(copy);
+	if (!code)
+		loom__text_add(&s->text, "%s%s = %s", s->text.length ? ", " : "", row->name, text);
+	return code;
+}
+
+int loom__settings_name(const struct loom__trial *t, struct loom__settings *s, const char *name,
+			const char *text)
+{
+	const struct loom_opt *row = loom__row(t->plugin, name);
+	return row ? loom__settings_put(t, s, row, text) : LOOM_ENOENT;
+}
+
+/* A number as the row's type wants it written. */
+static void write_value(const struct loom_opt *row, double v, char *text, size_t room)
+{
+	if (row->type == LOOM_OPT_TIME)
+		snprintf(text, room, "%.0fns", v);
+	else if (row->type == LOOM_OPT_F64 || row->type == LOOM_OPT_SHARE)
+		snprintf(text, room, "%.9g", v);
+	else
+		snprintf(text, room, "%.0f", v);
+}
+
+/* The bounds in force. */
+static void bounds(const struct loom_opt *row, double *min, double *max)
+{
+	*min = row->min;
+	*max = row->max;
+	if (*min != 0 || *max != 0)
+		return;
+	switch (row->type) {
+	case LOOM_OPT_SHARE:
+		*max = 1;
+		break;
+	case LOOM_OPT_U32:
+		*max = UINT32_MAX;
+		break;
+	case LOOM_OPT_I64:
+		*min = -9007199254740992.0;
+		*max = 9007199254740992.0;
+		break;
+	case LOOM_OPT_F64:
+		*min = -1e9;
+		*max = 1e9;
+		break;
+	default:
+		*max = 9007199254740992.0; /* exact as a double */
+	}
+}
+
+int loom__row_edge(const struct loom_opt *row, unsigned n, char *text, size_t room)
+{
+	double min, max;
+	switch (row->type) {
+	case LOOM_OPT_BOOL:
+		snprintf(text, room, "%s", n ? "yes" : "no");
+		return n < 2;
+	case LOOM_OPT_ENUM:
+		for (unsigned i = 0; i <= n; i++)
+			if (!row->choices[i])
+				return 0;
+		snprintf(text, room, "%s", row->choices[n]);
+		return 1;
+	case LOOM_OPT_STR:
+	case LOOM_OPT_PATH:
+		snprintf(text, room, "%s", n == 0 ? "" : n == 1 ? "no such thing" : "%s%n\"\\");
+		return n < 3 && !(row->flags & LOOM_OPT_REQUIRED && n == 0);
+	case LOOM_OPT_CPUS:
+		snprintf(text, room, "%s", n ? "8191" : "");
+		return n < 2;
+	}
+	bounds(row, &min, &max);
+	double at[] = {min, max, min + 1, max - 1};
+	if (n >= LOOM__COUNT(at) || at[n] < min || at[n] > max)
+		return 0;
+	if ((row->type == LOOM_OPT_SHARE || row->type == LOOM_OPT_F64) && n > 1)
+		return 0;
+	write_value(row, at[n], text, room);
+	return 1;
+}
+
+int loom__row_random(const struct loom_opt *row, struct loom__chance *chance, char *text,
+		     size_t room)
+{
+	double min, max, v;
+	unsigned n = 0;
+	if (is_text(row))
+		return 0;
+	if (row->type == LOOM_OPT_BOOL || row->type == LOOM_OPT_ENUM) {
+		while (loom__row_edge(row, n, text, room))
+			n++;
+		return loom__row_edge(row, (unsigned)loom__draw_below(chance, n), text, room);
+	}
+	if (loom__one_in(chance, 4))
+		return loom__row_edge(row, (unsigned)loom__draw_below(chance, 2), text, room);
+	bounds(row, &min, &max);
+	double share = (double)(loom__draw(chance) >> 11) * 0x1p-53;
+	/* Small values are as likely as large ones; powers of two often, since queues want them. */
+	if (row->type == LOOM_OPT_SHARE || row->type == LOOM_OPT_F64)
+		v = min + share * (max - min);
+	else
+		v = min + floor(exp2(share * log2(max - min + 1))) - 1;
+	if (row->type == LOOM_OPT_U32 && loom__one_in(chance, 2))
+		v = exp2(floor(log2(v < 1 ? 1 : v)));
+	v = v < min ? min : v > max ? max : v;
+	write_value(row, v, text, room);
+	return 1;
+}
+
+void loom__settings_random(const struct loom__trial *t, struct loom__settings *s,
+			   struct loom__chance *chance)
+{
+	for (const struct loom_opt *row = t->plugin->opts; row && row->name; row++) {
+		char text[64];
+		if (!loom__one_in(chance, 3) && !(row->flags & LOOM_OPT_DEPRECATED) &&
+		    loom__row_random(row, chance, text, sizeof(text)))
+			loom__settings_put(t, s, row, text);
+	}
+}
+
+/* "option=value" becomes "kind.name.option=value" of the config. */
+static void put_set(struct loom__trial *t, const char *section, const char *set,
+		    struct loom__diag *diag)
+{
+	struct loom__text text = {0};
+	loom__text_add(&text, "%s.%s", section, set);
+	if (loom__text_ok(&text))
+		loom__config_set_text(t->cfg, text.at, LOOM_FROM_COMMAND_LINE, diag);
+	loom__text_free(&text);
+}
+
+int loom__settings_fill(struct loom__trial *t, struct loom_error *err)
+{
+	struct loom__diag diag = {0};
+	char section[80], first[96];
+	const char *sections[] = {section, first};
+	const struct loom_plugin *p = t->plugin;
+	int device = p->kind == LOOM_DEVICE;
+	snprintf(section, sizeof(section), "%s.%s", loom__kind_section(p->kind),
+		 loom__plugin_short(p));
+	snprintf(first, sizeof(first), "%s.0", section);
+	int code = loom_config_create(&t->cfg, err);
+	if (code)
+		return code;
+	t->opts = calloc(1, p->opts_size + 8);
+	if (!t->opts)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	if (t->with)
+		loom__config_read(t->cfg, t->with, &diag);
+	for (size_t i = 0; i < t->sets; i++)
+		put_set(t, section, t->set[i], &diag);
+	loom__config_declare(t->cfg, section, p->opts, "");
+	if (device)
+		loom__config_declare(t->cfg, first, p->opts, "");
+	loom__config_fill(t->cfg, sections, device ? 2 : 1, p->opts, t->opts, p->opts_size, &diag);
+	if (diag.errors) {
+		struct loom__text text = {0};
+		loom__diag_text(&diag, &text);
+		if (text.at)
+			text.at[strcspn(text.at, "\n")] = 0;
+		code = LOOM__FAIL(
+		    err, LOOM_EINVAL,
+		    "%s (give its options with --set OPTION=VALUE, or a conf with --with)",
+		    text.at ? text.at : "bad options");
+		loom__text_free(&text);
+	}
+	loom__diag_free(&diag);
+	return code;
+}

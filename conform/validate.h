@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The conformance suite: tests of one plug-in, each in a process of its own. */
+#ifndef LOOM_VALIDATE_H
+#define LOOM_VALIDATE_H
+
+#include <gpuloom/plugin.h>
+
+#include "base/base.h"
+
+enum { LOOM__LEVEL_MOST = 5 };
+
+/* How a test ended. */
+enum loom__ending {
+	LOOM__PASSED = 0,
+	LOOM__FAILED,  /* the plug-in broke the contract: `why` names the fault */
+	LOOM__SKIPPED, /* `why` says what was missing */
+	LOOM__CRASHED, /* ended by a signal, or ended the process */
+	LOOM__TIMEOUT,
+	LOOM__ENDINGS
+};
+const char *loom__ending_name(enum loom__ending ending);
+
+struct loom__outcome {
+	const char *test; /* "sched.each_task_once" */
+	const char *what; /* one line: what the test is about */
+	int level;
+	enum loom__ending ending;
+	char why[1000];
+	double seconds;
+	uint64_t seed; /* of the case that failed, when the test is random */
+};
+
+struct loom__validation {
+	const char *self; /* this executable: runs `validate-test` */
+	const char *path;
+	const char *with;       /* conf with options and companions; NULL: none */
+	const char *const *set; /* "option=value" of the plug-in */
+	size_t sets;
+	const char *const *only, *const *skip; /* names, or their beginnings up to a point */
+	size_t onlys, skips;
+	int level;
+	unsigned jobs, limit_ms; /* limit of one test; 0: as each test says */
+	uint64_t seed, fuzz_ns;  /* fuzz_ns 0: as level 5 says */
+	/* Each outcome in order of the suite, as soon as it and all before it are known. */
+	void (*ended)(void *arg, const struct loom__outcome *outcome);
+	void *arg;
+};
+
+/* Runs the suite for a plug-in of `kind`. Outcomes (free the list) come in order of the suite. */
+int loom__validate(const struct loom__validation *v, enum loom_kind kind,
+		   struct loom__outcome **list, size_t *n, struct loom_error *err);
+
+/* The tests for a kind (LOOM_KIND_NONE: all), for `--list` and completion. */
+typedef void loom__test_fn(void *arg, const char *name, const char *what, int level);
+void loom__validate_each(enum loom_kind kind, loom__test_fn *fn, void *arg);
+
+/* The child's side of `validate-test TEST FD PATH ...`; ends the process, returns on wrong usage.
+ */
+void loom__validate_test_command(const char *self, int argc, char **argv);
+
+/* What a person or a program reads. `name` and `version` are the plug-in's. */
+struct loom__verdicts {
+	const char *path, *name, *version;
+	enum loom_kind kind;
+	int level;
+	uint64_t seed;
+	const struct loom__outcome *list;
+	size_t n;
+};
+char *loom__validate_json(const struct loom__verdicts *v); /* gpuloom.validate/1; free() it */
+size_t loom__validate_count(const struct loom__verdicts *v, enum loom__ending ending);
+
+#endif

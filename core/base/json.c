@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* Above the bits that cJSON uses; it masks them where it asks for the type, and copies them. */
+#define BROKEN (1 << 20)
+
+void loom__json_miss(cJSON *in)
+{
+	if (in)
+		in->type |= BROKEN;
+}
+
+void loom__json_add(cJSON *object, const char *name, cJSON *item)
+{
+	if (!object || !item || !cJSON_AddItemToObject(object, name, item)) {
+		cJSON_Delete(item);
+		loom__json_miss(object);
+	}
+}
+
+void loom__json_append(cJSON *array, cJSON *item)
+{
+	if (!array || !item || !cJSON_AddItemToArray(array, item)) {
+		cJSON_Delete(item);
+		loom__json_miss(array);
+	}
+}
+
+void loom__json_replace(cJSON *object, const char *name, cJSON *item)
+{
+	if (!item || !cJSON_ReplaceItemInObjectCaseSensitive(object, name, item)) {
+		cJSON_Delete(item);
+		loom__json_miss(object);
+	}
+}
+
+/* What was made for a broken object need not be filled. An item that it did not take is gone. */
+static cJSON *added(cJSON *object, const char *name, cJSON *item)
+{
+	loom__json_add(object, name, item);
+	return object && !(object->type & BROKEN) ? item : NULL;
+}
+
+cJSON *loom__json_add_object(cJSON *object, const char *name)
+{
+	return added(object, name, cJSON_CreateObject());
+}
+
+cJSON *loom__json_add_array(cJSON *object, const char *name)
+{
+	return added(object, name, cJSON_CreateArray());
+}
+
+void loom__json_add_text(cJSON *object, const char *name, const char *text)
+{
+	loom__json_add(object, name, cJSON_CreateString(text));
+}
+
+void loom__json_add_number(cJSON *object, const char *name, double value)
+{
+	loom__json_add(object, name, cJSON_CreateNumber(value));
+}
+
+void loom__json_add_copy(cJSON *object, const char *name, const cJSON *of)
+{
+	if (of)
+		loom__json_add(object, name, cJSON_Duplicate(of, 1));
+}
+
+/* cJSON keeps numbers as doubles: a count goes in as the text of a number. */
+static cJSON *count(uint64_t value)
+{
+	char text[24];
+	snprintf(text, sizeof(text), "%" PRIu64, value);
+	return cJSON_CreateRaw(text);
+}
+
+void loom__json_add_count(cJSON *object, const char *name, uint64_t value)
+{
+	loom__json_add(object, name, count(value));
+}
+
+void loom__json_add_bool(cJSON *object, const char *name, int value)
+{
+	loom__json_add(object, name, cJSON_CreateBool(value));
+}
+
+void loom__json_add_null(cJSON *object, const char *name)
+{
+	loom__json_add(object, name, cJSON_CreateNull());
+}
+
+void loom__json_append_text(cJSON *array, const char *text)
+{
+	loom__json_append(array, cJSON_CreateString(text));
+}
+
+void loom__json_append_count(cJSON *array, uint64_t value)
+{
+	loom__json_append(array, count(value));
+}
+
+int loom__json_broken(const cJSON *doc)
+{
+	int broken = !doc || doc->type & BROKEN;
+	for (const cJSON *part = doc ? doc->child : NULL; part && !broken; part = part->next)
+		broken = loom__json_broken(part);
+	return broken;
+}
+
+char *loom__json_print(const cJSON *doc, int pretty)
+{
+	if (loom__json_broken(doc))
+		return NULL;
+	return pretty ? cJSON_Print(doc) : cJSON_PrintUnformatted(doc);
+}
+

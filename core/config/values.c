@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The values: iniparser reads them, and the scanner has said where they stand.
+ *
+ * iniparser gets what the scanner has accepted, line by line, with names in lower case (it folds
+ * them in the process's locale) and includes under names of their own (it has none). It reports
+ * through one callback for the whole process. We leave that alone: it may be the embedder's, and
+ * after the scanner's checks iniparser has nothing to complain about. */
+#include <errno.h>
+#include <iniparser/iniparser.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "config/inside.h"
+
+enum { ROOM = 2 * LOOM__NAME_MOST + 2 };
+
+/* "section:key" as iniparser names it, or the header or key alone. */
+static const char *name_of(const struct loom__items *items, size_t i, char out[ROOM])
+{
+	const struct loom__item *item = &items->at[i];
+	if (item->kind == LOOM__ITEM_INCLUDE) /* no name of a user has two dots */
+		snprintf(out, ROOM, "..:%zu", i);
+	else
+		snprintf(out, ROOM, "%.*s:%.*s", (int)item->section.n, item->section.at,
+			 (int)item->key.n, item->key.at);
+	for (char *c = out; *c; c++)
+		*c = (char)loom__lower(*c);
+	return out;
+}
+
+static void write_lines(const struct loom__items *items, struct loom__text *out)
+{
+	for (size_t i = 0; i < items->count; i++) {
+		const struct loom__item *item = &items->at[i];
+		char name[ROOM], *key;
+		if (item->kind == LOOM__ITEM_SECTION)
+			continue;
+		key = strchr(name_of(items, i, name), ':');
+		loom__text_add(out, "[%.*s]\n%s=%.*s\n", (int)(key - name), name, key + 1,
+			       (int)item->value.n, item->value.at);
+	}
+}
+
+/* Version 4.1 loads by path alone: the path is that of a file in memory. 0, or errno when the text
+ * could not be handed over. */
+static int load(const struct loom__text *lines, dictionary **loaded)
+{
+	char path[40];
+	int number = 0, fd = memfd_create("gpuloom-conf", MFD_CLOEXEC);
+	if (fd < 0)
+		return errno;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	for (size_t done = 0; done < lines->length && !number;) {
+		ssize_t n = write(fd, lines->at + done, lines->length - done);
+		if (n >= 0)
+			done += (size_t)n;
+		else if (errno != EINTR)
+			number = errno;
+	}
+	errno = 0;
+	/* Asked first, for iniparser would print its failure. */
+	if (!number && access(path, R_OK))
+		number = errno;
+	if (!number)
+		*loaded = iniparser_load(path);
+	if (!number && errno == ENOMEM) /* it lost some, or all of it */
+		number = ENOMEM;
+	close(fd);
+	return number;
+}
+
+int loom__items_read(const char *file, struct loom__items *items, struct loom__diag *diag)
+{
+	struct loom__text lines = {0};
+	char name[ROOM];
+	write_lines(items, &lines);
+	int ok = loom__text_ok(&lines), number = ok ? load(&lines, &items->values) : 0;
+	loom__text_free(&lines);
+	if (!ok || number == ENOMEM)
+		return LOOM_ENOMEM; /* who called drops what was read, too */
+	errno = number;
+	if (number)
+		loom__diag_add(diag, 0, file, 0, 0, "cannot hand the text to iniparser: %m");
+	for (size_t i = 0; i < items->count; i++) {
+		struct loom__item *item = &items->at[i];
+		if (item->kind == LOOM__ITEM_SECTION)
+			continue;
+		const char *value =
+		    items->values ? dictionary_get(items->values, name_of(items, i, name), NULL)
+				  : NULL;
+		if (!value && !number)
+			loom__diag_add(
+			    diag, 0, file, item->line, item->value_column,
+			    "internal error, please report: iniparser reads no value here");
+		item->value = (struct loom__slice){value ? value : "", value ? strlen(value) : 0};
+	}
+	return 0;
+}
+
+void loom__items_free(struct loom__items *items)
+{
+	iniparser_freedict(items->values);
+	free(items->at);
+	*items = (struct loom__items){0};
+}

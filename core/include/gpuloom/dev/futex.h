@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sleeping on a word on the CPU. A kernel or a sandbox that lacks the call makes no caller hang or spin: there a sleep
+ * is a nap. Where it works, whoever sleeps without a deadline wakes for nothing but a wake: idle machines stay asleep. */
+#ifndef GPULOOM_DEV_FUTEX_H
+#define GPULOOM_DEV_FUTEX_H
+
+#include <errno.h>
+#include <linux/futex.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+/* While *word is `seen`, until a wake, `until_ns` on CLOCK_MONOTONIC (0: none), or for no reason. 1:
+ * until_ns has passed. `mine`: FUTEX_PRIVATE_FLAG where no other process has the word, else 0. */
+static inline int loom_futex_sleep(uint32_t *word, uint32_t seen, uint64_t until_ns, int mine)
+{
+	struct timespec at, nap = {0, 100000};
+	at.tv_sec = (time_t)(until_ns / 1000000000u);
+	at.tv_nsec = (long)(until_ns % 1000000000u);
+	if (!syscall(SYS_futex, word, FUTEX_WAIT_BITSET | mine, seen, until_ns ? &at : NULL, NULL,
+		     FUTEX_BITSET_MATCH_ANY))
+		return 0;
+	if (errno == ETIMEDOUT)
+		return 1;
+	if (errno == EAGAIN || errno == EINTR)
+		return 0;
+	nanosleep(&nap, NULL);
+	if (!until_ns)
+		return 0;
+	clock_gettime(CLOCK_MONOTONIC, &at);
+	return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec >= until_ns;
+}
+
+static inline void loom_futex_wake(uint32_t *word, uint32_t most, int mine)
+{
+	int count = most < 0x7fffffffu ? (int)most : 0x7fffffff;
+	if (syscall(SYS_futex, word, FUTEX_WAKE | mine, count, NULL, NULL, 0) < 0)
+		syscall(SYS_futex, word, FUTEX_WAKE | mine, count, NULL, NULL, 0);
+}
+
+#endif

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device layer on a simulated GPU. See dev.h for the contract.
+ *
+ * A program is composed as for GPUs and compiled for the host as C++. Workers have one lane and are fibers of one
+ * thread, so each access is an ordinary one. First it costs time of a virtual clock. When the clock has reached the
+ * time at which another worker is due, that one goes on. */
+#ifndef GPULOOM_DEV_SIM_H
+#define GPULOOM_DEV_SIM_H
+
+#include "ctx.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What the simulator charges, in ns. X(name, default, what). NEAR: memory of the worker's own device. FAR: of the host.
+ * PEER: of another device. */
+#define LOOM_SIM_COSTS(X)                                                                          \
+	X(load_near, "200", "a load from the device's own memory")                                 \
+	X(load_far, "1100", "a load from host memory")                                             \
+	X(load_peer, "800", "a load from another device's memory")                                 \
+	X(store_near, "10", "a store to the device's own memory, which nobody waits for")          \
+	X(store_far, "20", "a store to host memory")                                               \
+	X(store_peer, "20", "a store to another device's memory")                                  \
+	X(atomic_near, "200", "a read-modify-write in the device's own memory")                    \
+	X(atomic_far, "1300", "a read-modify-write in host memory")                                \
+	X(atomic_peer, "900", "a read-modify-write in another device's memory")                    \
+	X(fence_dev, "100", "a fence for the workers of the device")                               \
+	X(fence_sys, "700", "a fence for all devices and the host")                                \
+	X(task, "1000", "the body of a task, besides what it does through the device layer")
+
+enum loom_sim_cost {
+#define LOOM_SIM_COST(name, ns, text) LOOM_SIM_##name,
+	LOOM_SIM_COSTS(LOOM_SIM_COST)
+#undef LOOM_SIM_COST
+	LOOM_SIM_COST_COUNT
+};
+
+/* Memory of one owner: a device's number, or one of these. */
+enum { LOOM_SIM_HOST = -1, LOOM_SIM_PRIVATE = -2 };
+struct loom_sim_range {
+	uintptr_t begin, bytes;
+	int32_t owner, reserved;
+};
+
+/* What the simulator and the programs of a stack share. One worker runs at a time. */
+struct loom_sim {
+	uint64_t now;     /* the virtual clock, in ns */
+	uint64_t horizon; /* who gets there gives way */
+	uint64_t changed; /* until then a worker has changed something, or computes */
+	struct loom_sim_range last; /* where the last access was */
+	const uint32_t *cost;       /* [LOOM_SIM_COST_COUNT], of the device that runs */
+	int32_t device;             /* that runs */
+	uint32_t waits;             /* the worker waits for what others do */
+	struct loom_ctl *ctl;       /* the host's */
+	uint64_t ended;             /* a worker has left the sample, though nobody told it to stop */
+	void (*give_way)(struct loom_sim *sim);
+	void (*early)(struct loom_sim *sim); /* a task begins when the sample has ended */
+	void (*find)(struct loom_sim *sim, uintptr_t address); /* sets `last` */
+};
+
+#ifdef __cplusplus
+}
+#endif
+
+/* ---- programs -------------------------------------------------------------------------------------- */
+#ifdef LOOM_SIM
+
+extern "C" {
+extern struct loom_sim *loom_sim;
+}
+
+#define __device__
+#define LOOM_FN static inline __attribute__((unused))
+
+LOOM_FN void loom_sim_spend(uint64_t ns)
+{
+	struct loom_sim *sim = loom_sim;
+	sim->now += ns;
+	if (sim->now >= sim->horizon)
+		sim->give_way(sim);
+}
+
+/* `near` is the first of three costs. */
+LOOM_FN void loom_sim_access(const void *p, uint32_t near)
+{
+	struct loom_sim *sim = loom_sim;
+	if ((uintptr_t)p - sim->last.begin >= sim->last.bytes)
+		sim->find(sim, (uintptr_t)p);
+	int32_t owner = sim->last.owner;
+	if (owner == LOOM_SIM_PRIVATE)
+		return;
+	loom_sim_spend(sim->cost[near + (owner == sim->device ? 0 : owner == LOOM_SIM_HOST ? 1 : 2)]);
+}
+
+template <typename T> LOOM_FN T loom_sim_load(const T *p)
+{
+	loom_sim_access(p, LOOM_SIM_load_near);
+	return *(const volatile T *)p;
+}
+
+/* What others may wait for. */
+LOOM_FN void loom_sim_change(const void *p, uint32_t near)
+{
+	loom_sim_access(p, near);
+	if (loom_sim->changed < loom_sim->now)
+		loom_sim->changed = loom_sim->now;
+}
+
+template <typename T, typename V> LOOM_FN void loom_sim_store(T *p, V v)
+{
+	loom_sim_change(p, LOOM_SIM_store_near);
+	*(volatile T *)p = (T)v;
+}
+
+template <typename T> LOOM_FN T loom_sim_swap(T *p, T v)
+{
+	T old = *(volatile T *)p;
+	*(volatile T *)p = v;
+	return old;
+}
+
+template <typename T, typename V> LOOM_FN T loom_sim_add(T *p, V v)
+{
+	loom_sim_change(p, LOOM_SIM_atomic_near);
+	return loom_sim_swap(p, (T)(*(volatile T *)p + (T)v));
+}
+
+template <typename T, typename V> LOOM_FN T loom_sim_or(T *p, V v)
+{
+	loom_sim_change(p, LOOM_SIM_atomic_near);
+	return loom_sim_swap(p, (T)(*(volatile T *)p | (T)v));
+}
+
+template <typename T, typename V> LOOM_FN T loom_sim_and(T *p, V v)
+{
+	loom_sim_change(p, LOOM_SIM_atomic_near);
+	return loom_sim_swap(p, (T)(*(volatile T *)p & (T)v));
+}
+
+template <typename T, typename V> LOOM_FN T loom_sim_exchange(T *p, V v)
+{
+	loom_sim_change(p, LOOM_SIM_atomic_near);
+	return loom_sim_swap(p, (T)v);
+}
+
+/* In vain it changes nothing. */
+template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V v)
+{
+	loom_sim_access(p, LOOM_SIM_atomic_near);
+	T old = *(volatile T *)p;
+	if (old != *expected) {
+		*expected = old;
+		return 0;
+	}
+	loom_sim->changed = loom_sim->changed < loom_sim->now ? loom_sim->now : loom_sim->changed;
+	*(volatile T *)p = (T)v;
+	return 1;
+}
+
+/* One worker at a time makes each order the strongest. */
+#define loom_load_relaxed_dev(p) loom_sim_load(p)
+#define loom_load_relaxed_sys(p) loom_sim_load(p)
+#define loom_load_acquire_dev(p) loom_sim_load(p)
+#define loom_load_acquire_sys(p) loom_sim_load(p)
+#define loom_store_relaxed_dev(p, v) loom_sim_store(p, v)
+#define loom_store_relaxed_sys(p, v) loom_sim_store(p, v)
+#define loom_store_release_dev(p, v) loom_sim_store(p, v)
+#define loom_store_release_sys(p, v) loom_sim_store(p, v)
+#define loom_fetch_add_relaxed_dev(p, v) loom_sim_add(p, v)
+#define loom_fetch_add_relaxed_sys(p, v) loom_sim_add(p, v)
+#define loom_fetch_add_acquire_dev(p, v) loom_sim_add(p, v)
+#define loom_fetch_add_acquire_sys(p, v) loom_sim_add(p, v)
+#define loom_fetch_add_release_dev(p, v) loom_sim_add(p, v)
+#define loom_fetch_add_release_sys(p, v) loom_sim_add(p, v)
+#define loom_fetch_add_acq_rel_dev(p, v) loom_sim_add(p, v)
+#define loom_fetch_add_acq_rel_sys(p, v) loom_sim_add(p, v)
+#define loom_fetch_or_relaxed_dev(p, v) loom_sim_or(p, v)
+#define loom_fetch_or_relaxed_sys(p, v) loom_sim_or(p, v)
+#define loom_fetch_or_acq_rel_dev(p, v) loom_sim_or(p, v)
+#define loom_fetch_or_acq_rel_sys(p, v) loom_sim_or(p, v)
+#define loom_fetch_and_relaxed_dev(p, v) loom_sim_and(p, v)
+#define loom_fetch_and_relaxed_sys(p, v) loom_sim_and(p, v)
+#define loom_fetch_and_acq_rel_dev(p, v) loom_sim_and(p, v)
+#define loom_fetch_and_acq_rel_sys(p, v) loom_sim_and(p, v)
+#define loom_exchange_acq_rel_dev(p, v) loom_sim_exchange(p, v)
+#define loom_exchange_acq_rel_sys(p, v) loom_sim_exchange(p, v)
+#define loom_cas_acq_rel_dev(p, expected, v) loom_sim_cas(p, expected, v)
+#define loom_cas_acq_rel_sys(p, expected, v) loom_sim_cas(p, expected, v)
+#define loom_fence_acquire_dev() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
+#define loom_fence_release_dev() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
+#define loom_fence_seq_cst_dev() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_dev])
+#define loom_fence_acquire_sys() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
+#define loom_fence_release_sys() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
+#define loom_fence_seq_cst_sys() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
+
+#define LOOM_PAUSE_NS 32
+LOOM_FN void loom_nanosleep(uint32_t ns)
+{
+	loom_sim->waits = 1;
+	loom_sim_spend(ns);
+	loom_sim->waits = 0;
+}
+
+LOOM_FN void loom_pause(const struct loom_ctx *c)
+{
+	(void)c;
+	loom_nanosleep(LOOM_PAUSE_NS);
+}
+
+LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
+{
+	(void)c;
+	return loom_sim->now;
+}
+
+/* A worker is one lane. */
+LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
+{
+	(void)c;
+}
+
+LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
+{
+	(void)c;
+	return value;
+}
+
+#define LOOM_COMPUTED(word) ((void)(word))
+#define LOOM_YIELD() loom_sim_spend(0)
+
+#include "gpu.h"
+
+/* A call is a call: there are no registers to save. */
+#undef LOOM_FAR
+#undef LOOM_FAR_TOGETHER
+
+#endif
+#endif

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What runs next: the initial set and its copies near devices, the workers that will run it, and whether those of
+ * the run before have left. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "stack/stack.h"
+
+/* How long workers have to leave before force is used. */
+#define RETIRE_TIMEOUT_NS 1000000000ull
+
+/* ---- the initial set ---------------------------------------------------------------------------- */
+
+/* Room for so many tasks, in memory that all devices see and in copies. Segments stay until the stack is closed,
+ * so the room doubles. */
+int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *err)
+{
+	struct loom_segment_want want[LOOM_MAX_DEVICES + 1];
+	uint32_t first, n = 1, devices = s->layout.devices;
+	uint64_t room = s->initial_room ? s->initial_room : 1;
+	if (s->initial_ref && tasks <= s->initial_room)
+		return 0;
+	if (tasks > 1ull << 38)
+		return LOOM__FAIL(err, LOOM_EINVAL, "too many initial tasks");
+	/* The workers that wait know the old place. */
+	int rc = loom__stack_retire(s, err);
+	if (rc)
+		return rc;
+	if (!s->initial_ref)
+		room = tasks ? tasks : 1;
+	while (room < tasks)
+		room *= 2;
+	want[0] = (struct loom_segment_want){.bytes = room * sizeof(struct loom_task), .owner = -1};
+	for (uint32_t d = 0; d < devices; d++)
+		if (loom__wants_copies(s, d))
+			want[n++] = (struct loom_segment_want){
+				.bytes = want[0].bytes, .owner = (int32_t)d, .flags = LOOM_MEMORY_ALONE};
+	rc = loom__segments_add(s, want, n, &first, err);
+	if (rc)
+		return rc;
+	s->initial_ref = LOOM_REF(first, 0);
+	for (uint32_t d = 0; d < devices; d++)
+		s->initial_copy[d] = loom__wants_copies(s, d) ? LOOM_REF(++first, 0) : 0;
+	s->initial_room = room;
+	return 0;
+}
+
+void loom__initial_copy(struct loom_stack *s)
+{
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		if (s->initial_copy[d])
+			memcpy(loom__host_at(s, s->initial_copy[d]), loom__host_at(s, s->initial_ref),
+			       s->layout.initial_tasks * sizeof(struct loom_task));
+}
+
+int loom_stack_submit(struct loom_stack *s, const struct loom_task *tasks, size_t n, struct loom_error *err)
+{
+	if (s->selected[LOOM_WORKLOAD])
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "the conf selects a workload: its tasks cannot be mixed with others");
+	for (size_t i = 0; i < n; i++)
+		if (tasks[i].tag >= s->tasks)
+			return LOOM__FAIL(err, LOOM_EINVAL, "task %zu has tag %u, but only %u are registered",
+					  i, tasks[i].tag, s->tasks);
+	if (n > s->submitted_room - s->submitted_count) {
+		size_t room = s->submitted_room ? s->submitted_room : 64;
+		while (room - s->submitted_count < n)
+			room *= 2;
+		struct loom_task *list = realloc(s->submitted, room * sizeof(*list));
+		if (!list)
+			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory for %zu tasks", n);
+		s->submitted = list;
+		s->submitted_room = room;
+	}
+	if (n)
+		memcpy(s->submitted + s->submitted_count, tasks, n * sizeof(*tasks));
+	s->submitted_count += n;
+	return 0;
+}
+
+/* ---- the workers --------------------------------------------------------------------------------- */
+
+static int may_be_late(struct loom_stack *s)
+{
+	const struct loom__policy *sched = loom__policy_of(s, LOOM_SCHED), *term = loom__policy_of(s, LOOM_TERM);
+	return s->layout.devices == 1 && sched && term && sched->need.flags & term->need.flags & LOOM_NEED_LATE;
+}
+
+/* 1 when the workload's steps and the trigger's words make a chain of kernels. */
+static int fill_chain(struct loom_stack *s, uint32_t d, struct loom_chain *chain)
+{
+	const struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD), *t = loom__policy_of(s, LOOM_TRIGGER);
+	const struct loom_workload_ops *workload = w ? w->choice->plugin->ops : NULL;
+	const struct loom_trigger_ops *trigger = t ? t->choice->plugin->ops : NULL;
+	if (!LOOM_HAS(workload, steps) || !LOOM_HAS(workload, awaits) || !LOOM_HAS(trigger, edge))
+		return 0;
+	*chain = (struct loom_chain){.size = sizeof(*chain),
+				     .steps = workload->steps(w->self, &s->layout),
+				     .words = t->global,
+				     .awaits = workload->awaits,
+				     .self = w->self};
+	trigger->edge(t->self, d, &chain->edge);
+	return 1;
+}
+
+static void fill_orders(struct loom_stack *s, uint32_t d, uint32_t attachments)
+{
+	struct loom__orders *o = &s->orders[d];
+	*o = (struct loom__orders){0};
+	for (size_t i = 0; i < s->policies; i++) {
+		const struct loom__policy *p = &s->policy[i];
+		if (p->choice->plugin != s->selected[p->choice->kind])
+			continue; /* not the leader of a pipeline */
+		o->global[p->choice->kind] = p->near[d] ? p->near[d] : p->global;
+		o->on_device[p->choice->kind] = p->on_device[d];
+		o->registry[p->choice->kind] = p->registry[d];
+		o->local_bytes[p->choice->kind] = p->need.local;
+	}
+	o->launch = (struct loom_launch){.size = sizeof(o->launch),
+					 .entry = LOOM_ENTRY_WORK,
+					 .device = d,
+					 .layout = &s->layout,
+					 .segment = s->segment,
+					 .segments = s->segments + 1,
+					 .flags = may_be_late(s) ? LOOM_LAUNCH_LATE : 0,
+					 .ctl = s->ctl_ref,
+					 .counters = s->counters_ref,
+					 .initial = s->initial_copy[d] ? s->initial_copy[d] : s->initial_ref,
+					 .trace = s->trace_ref,
+					 .trace_bytes = loom__trace_bytes(s),
+					 .global = o->global,
+					 .on_device = o->on_device,
+					 .registry = o->registry,
+					 .local_bytes = o->local_bytes,
+					 .attachment = &s->attachment,
+					 .attachments = attachments,
+					 .chain = fill_chain(s, d, &o->chain) ? &o->chain : NULL};
+}
+
+int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
+{
+	if (s->launched)
+		return 0;
+	if (!s->orders)
+		s->orders = calloc(s->layout.devices, sizeof(*s->orders));
+	if (!s->orders)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	*s->ctl = (struct loom_ctl){0};
+	s->samples_done = 0;
+	s->launched = 1;
+	uint32_t attachments = loom__sync_attachments(s, &s->attachment);
+	int rc = loom__qos_grants(s, err);
+	if (!rc)
+		rc = loom__policies_start(s, err);
+	for (uint32_t d = 0; d < s->layout.devices && !rc; d++) {
+		fill_orders(s, d, attachments);
+		rc = s->device[d].ops->launch(s->device[d].self, &s->orders[d].launch, err);
+	}
+	s->rests = !attachments && !s->host.ranks;
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		s->rests &= (s->shape[d].flags & LOOM_SHAPE_RESTS) != 0;
+	for (size_t i = 0; i < s->policies; i++)
+		s->rests &= !s->policy[i].started;
+	if (rc)
+		loom__stack_retire(s, NULL);
+	return rc;
+}
+
+static int retire(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err)
+{
+	int rc = 0, left = 0;
+	for (uint32_t d = 0; d < s->layout.devices; d++) {
+		int ended = s->device[d].ops->retire(s->device[d].self, timeout_ns, rc ? NULL : err);
+		if (!rc)
+			rc = ended;
+		left |= ended == LOOM_ETIMEDOUT;
+	}
+	s->launched = s->stuck = left; /* threads that cannot be ended still use the memory */
+	if (!left)
+		loom__policies_stop(s);
+	return rc;
+}
+
+int loom__stack_retire(struct loom_stack *s, struct loom_error *err)
+{
+	if (!s->launched)
+		return 0;
+	if (s->running)
+		return LOOM__FAIL(err, LOOM_EBUSY, "a run is in progress: loom_stack_wait() first");
+	/* Release, as all words that workers wait for. */
+	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
+	return retire(s, RETIRE_TIMEOUT_NS, err);
+}
+
+int loom__stack_free(struct loom_stack *s, struct loom_error *err)
+{
+	struct loom_error why;
+	if (s->broken)
+		return LOOM__FAIL(err, LOOM_EINVAL, "the stack could not be set up: close it");
+	if (s->running)
+		return LOOM__FAIL(err, LOOM_EBUSY, "a run is in progress: loom_stack_wait() first");
+	if (s->stuck && retire(s, 0, &why) == LOOM_ETIMEDOUT)
+		return LOOM__FAIL(err, LOOM_EBUSY, "workers of a run that was stopped are still there: %s",
+				  why.text);
+	return 0;
+}

@@ -1,0 +1,448 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom compare: variants against each other, interleaved; or results that are already there. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/compare.h"
+#include "cli/session.h"
+#include "facts/facts.h"
+#include "report/document.h"
+#include "facts/must.h"
+
+/* The baseline against itself needs no more to show the noise; fewer give no interval. */
+#define AA_BLOCKS 10
+#define AA_LEAST 6
+
+struct show {
+	const struct loom__cli *cli;
+	const struct loom__compare_args *args;
+	struct loom__opened *variant;
+	const char *what;
+	uint64_t last_ns;
+};
+
+/* On a terminal only, on one line, a few times a second. */
+static void progress(void *arg, const struct loom__interleave *x)
+{
+	struct show *show = arg;
+	uint64_t now = loom__now_ns(), gone = now - x->began_ns;
+	size_t total = loom__interleave_total(x), done = 0;
+	if (now - show->last_ns < 100000000u)
+		return;
+	show->last_ns = now;
+	for (unsigned i = 0; i < x->arms; i++)
+		done += x->arm[i].result->samples;
+	double left = done < total ? (double)gone / (double)done * (double)(total - done) / 1e9 : 0;
+	if (x->design.budget_ns) {
+		double rest = gone < x->design.budget_ns ? (double)(x->design.budget_ns - gone) / 1e9 : 0;
+		left = rest < left ? rest : left;
+	}
+	fprintf(stderr, "\r\033[K%sblock %u of %u, about %.0f s left", show->what, x->blocks + 1,
+		x->design.blocks, left);
+}
+
+static void stop(void *arg)
+{
+	loom__interleave_stop(arg);
+}
+
+/* For struct loom__interleave. A stack that stays open leaves its memory to nobody. */
+static int reopen(void *arg, struct loom__interleave *x, unsigned arm, int open, struct loom_error *err)
+{
+	const struct show *show = arg;
+	struct loom__opened *v = &show->variant[arm];
+	if (!open) {
+		int rc = loom__stack_retire(v->stack, err);
+		if (!rc)
+			loom__variant_shut(v);
+		return rc;
+	}
+	int status = loom__variant_again(show->cli, show->args, v);
+	x->arm[arm].stack = v->stack;
+	return status ? LOOM__FAIL(err, LOOM_EINTERNAL, "%s could be opened, but not once more", v->label) : 0;
+}
+
+/* For struct loom__interleave: a metric that is mistyped is said before all is measured. */
+static int check_metrics(void *arg, const struct loom__interleave *x, struct loom_error *err)
+{
+	const struct loom__compare_args *a = ((const struct show *)arg)->args;
+	cJSON **doc = loom__must(calloc(x->arms, sizeof(*doc)));
+	int rc = 0;
+	/* Of documents of results the names alone: the other blocks wait. */
+	for (unsigned i = 0; i < x->arms && !rc; i++) {
+		struct loom__metric *metric = NULL;
+		size_t n = 0;
+		rc = loom__result_metrics(x->arm[i].result, &metric, &n);
+		cJSON *all = loom__json_add_object(doc[i] = cJSON_CreateObject(), "metrics");
+		for (size_t k = 0; k < n; k++)
+			loom__json_add_null(all, metric[k].name);
+		free(metric);
+		if (rc)
+			LOOM__FAIL(err, rc, "out of memory");
+	}
+	if (!rc)
+		rc = loom__compare_known((const cJSON *const *)doc, x->arms, a->metric, a->metrics, err);
+	for (unsigned i = 0; i < x->arms; i++)
+		cJSON_Delete(doc[i]);
+	free(doc);
+	return rc;
+}
+
+static int check_jobs(const struct loom__compare_args *a, const struct loom__interleave *x,
+		      const struct loom__opened *v, struct loom_error *err)
+{
+	struct loom__job job[32]; /* as many as variants may be */
+	for (unsigned i = 0; i < x->arms; i++)
+		job[i] = (struct loom__job){v[i].label, x->arm[i].result->about, v[i].varied};
+	return loom__compare_same_job(job, x->arms, a->allowed.at, a->allowed.n, err);
+}
+
+/* Runs the arms; then their workers leave, and the environment is captured a second time. */
+static int run(const struct loom__cli *cli, const struct loom__compare_args *a, const char *what,
+	       struct loom__interleave *x, struct loom__opened *v, struct loom_error *err)
+{
+	struct show show = {.cli = cli, .what = what, .args = a, .variant = v};
+	int visible = cli->err_is_tty && !a->quiet;
+	x->progress = visible ? progress : NULL;
+	x->check = check_metrics;
+	x->reopen = reopen;
+	x->derived = &a->derived;
+	x->arg = &show;
+	for (unsigned i = 0; i < x->arms; i++) {
+		x->arm[i].result = loom__must(loom__result_create(x->arm[i].stack));
+		loom__facts_begin(NULL, x->arm[i].result);
+	}
+	int rc = check_jobs(a, x, v, err);
+	if (!rc) {
+		loom__on_stop(stop, x, "gpuloom: stopping after this sample; again to stop now\n");
+		if (loom__stop_asked())
+			loom__interleave_stop(x);
+		rc = loom__interleave_run(x, err);
+		loom__on_stop(NULL, NULL, NULL);
+	}
+	if (visible)
+		fputs("\r\033[K", stderr);
+	x->check = NULL;
+	x->reopen = NULL;
+	x->progress = NULL;
+	x->arg = NULL;
+	return rc;
+}
+
+static void end_results(struct loom__interleave *x, int rc, const struct loom_error *err)
+{
+	for (unsigned i = 0; i < x->arms; i++)
+		if (x->arm[i].result) {
+			loom__result_end(x->arm[i].result, rc, err);
+			loom__facts_end(x->arm[i].result);
+		}
+}
+
+static void drop_results(struct loom__interleave *x)
+{
+	for (unsigned i = 0; i < x->arms; i++)
+		loom_result_destroy(x->arm[i].result);
+	free(x->slot);
+}
+
+static struct loom__design design_of(const struct loom__compare_args *a, const struct loom__opened *base)
+{
+	struct loom__design d = {
+		.order = a->order == 0 ? LOOM__STATS_ABBA : LOOM__STATS_RANDOM,
+		.seed = a->seed ? a->seed : loom__now_ns() % 1000000007u + 1,
+		.blocks = a->blocks,
+		.openings = a->openings,
+		.per_block = a->samples_per_block,
+		.warmup = a->warmup == LOOM__WARMUP_OF_CONF ? base->warmup : a->warmup,
+		.rewarm = a->rewarm,
+		.budget_ns = a->budget ? a->budget : base->time_limit,
+		.spread_ns = a->spread,
+	};
+	return d;
+}
+
+static struct loom__compare_about about_of(const struct loom__compare_args *a, int argc, char **argv)
+{
+	return (struct loom__compare_about){.argc = argc,
+					    .argv = argv,
+					    .confidence = a->confidence,
+					    .margin = a->margin,
+					    .best = a->per_block == 1};
+}
+
+/* CPU time says what wall time cannot while other programs use the cores. */
+static void add_usual_metrics(struct loom__compare_args *a, const cJSON *doc)
+{
+	for (size_t v = 0; v < loom__compare_variants(doc); v++)
+		if (!loom__compare_metric_of(doc, v, "cpu_seconds"))
+			return;
+	if (a->usual_metrics)
+		loom__compare_want(a, "cpu_seconds");
+}
+
+/* A document of what ran: variants, design, and verdicts over the complete blocks. A run with a wrong
+ * answer has none. */
+static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interleave *x,
+		 struct loom__opened *v, int rc, const struct loom_error *error, struct loom_error *err)
+{
+	for (unsigned i = 0; i < x->arms; i++)
+		loom__compare_add_variant(doc, v[i].name, v[i].label, v[i].varied,
+					  x->arm[i].result ? loom__result_document(x->arm[i].result) : NULL);
+	loom__compare_add_run(doc, x, rc, error);
+	add_usual_metrics(a, doc);
+	return loom__compare_judge(doc, a->metric, rc == LOOM_EWRONG || !x->blocks ? 0 : a->metrics, err);
+}
+
+/* A against A, each with a stack of its own, so that where memory happens to lie counts too. The
+ * names are those of the baseline. */
+static int run_aa(const struct loom__cli *cli, struct loom__compare_args *a,
+		  const struct loom__compare_about *about, struct loom__opened *base,
+		  const struct loom__design *design, uint64_t opening_ns, cJSON *doc)
+{
+	struct loom__opened pair[2] = {*base, {0}};
+	struct loom__arm arm[2] = {{.stack = base->stack}};
+	struct loom__interleave x = {.design = *design, .arm = arm, .arms = 2, .opening_ns = 2 * opening_ns};
+	struct loom_error err = {0}, more = {0};
+	int status = loom__variant_open(cli, a, 0, &pair[1]);
+	if (status)
+		goto out;
+	arm[1].stack = pair[1].stack;
+	x.design.blocks = design->blocks < AA_BLOCKS ? AA_LEAST : AA_BLOCKS;
+	x.design.budget_ns = design->budget_ns / 4;
+	x.design.spread_ns = design->spread_ns / 2;
+	int rc = run(cli, a, "noise floor: ", &x, pair, &err);
+	base->stack = pair[0].stack; /* opened anew meanwhile */
+	end_results(&x, rc, &err);
+	cJSON *same = loom__compare_document(about);
+	if (rc == LOOM_EINTR)
+		; /* the comparison itself says so */
+	else if (rc)
+		loom__say_error(cli, "%s", err.text);
+	else if ((rc = judge(a, same, &x, pair, rc, &err, &more)))
+		loom__say_error(cli, "%s", more.text);
+	else
+		loom__compare_add_noise(doc, same, design->blocks);
+	cJSON_Delete(same);
+	drop_results(&x);
+	status = loom__exit_of(rc);
+out:
+	loom__variant_close(&pair[1]);
+	return status;
+}
+
+/* ---- output --------------------------------------------------------------------------------------- */
+
+/* The report command reads a file: the one of --json, or one that is gone afterwards. */
+static int report(struct loom__cli *cli, const struct loom__compare_args *a, const char *json)
+{
+	char path[] = "/tmp/gpuloom-compare-XXXXXX.json", command[] = "report", option[] = "-o";
+	char *from = (char *)(uintptr_t)a->json, *to = (char *)(uintptr_t)a->output;
+	int own = !a->json || !strcmp(a->json, "-"), fd = own ? mkstemps(path, 5) : -1;
+	if (own) {
+		size_t n = strlen(json);
+		if (fd < 0 || write(fd, json, n) != (ssize_t)n) {
+			loom__say_error(cli, "cannot write %s for the report", path);
+			if (fd >= 0) {
+				close(fd);
+				unlink(path);
+			}
+			return LOOM_EXIT_FAILURE;
+		}
+		close(fd);
+		from = path;
+	}
+	char *argv[] = {command, from, option, to, NULL};
+	int status = loom__command_run(cli, &loom__report_usage, 4, argv);
+	if (own)
+		unlink(path);
+	return status;
+}
+
+/* Of the metrics that the user named, else of the leading one. */
+static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
+{
+	const cJSON *c;
+	cJSON_ArrayForEach(c, loom__json_list(doc, "comparisons"))
+	{
+		int counts = !a->usual_metrics || !strcmp(loom__json_text(c, "metric"), a->metric[0].name);
+		if (counts && !strcmp(loom__json_text(c, "verdict"), "INCONCLUSIVE"))
+			return 1;
+	}
+	return 0;
+}
+
+/* Rules, then JSON, table, bars and report; the exit code that they give by themselves. */
+static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJSON *doc)
+{
+	size_t failed = 0, undecided = 0;
+	struct loom__text bars = {0}, table = {0};
+	struct loom_error err;
+	int status = LOOM_EXIT_OK, there = 0;
+	int whole = loom__json_length(loom__json_list(doc, "comparisons")) > 0;
+	loom__compare_gate(doc, a->rule, whole ? a->rules : 0, &failed, &undecided);
+	if (whole && loom__compare_bars(doc, a->bar, a->bars, &bars, &err)) {
+		loom__say_error(cli, "%s", err.text);
+		status = LOOM_EXIT_USAGE;
+	}
+	loom__must(loom__json_broken(doc) ? NULL : doc);
+	char *json = a->json || a->output ? loom__must(loom__json_print(doc, 1)) : NULL;
+	if (a->json) {
+		int wrote = loom__put_result(cli, a->json, json, &there);
+		status = status ? status : wrote;
+	}
+	if (!a->quiet && !there) {
+		loom__compare_table(doc, &table);
+		loom__put_table(cli, &table);
+	}
+	if (!there)
+		loom__put_table(cli, &bars);
+	if (a->output) {
+		int reported = report(cli, a, json);
+		status = status ? status : reported;
+	}
+	if (undecided)
+		loom__say_warning(cli, "%zu rule%s of --fail-on could not be decided: more --blocks may help",
+				  undecided, undecided == 1 ? "" : "s");
+	if (!status && failed)
+		status = LOOM_EXIT_GATE;
+	if (!status && a->strict && (inconclusive(a, doc) || undecided))
+		status = LOOM_EXIT_INCONCLUSIVE;
+	loom__text_free(&bars);
+	loom__text_free(&table);
+	free(json);
+	return status;
+}
+
+/* ---- both ways ------------------------------------------------------------------------------------ */
+
+static int compare_confs(struct loom__cli *cli, struct loom__compare_args *a, int argc, char **argv)
+{
+	size_t n = loom__variant_count(a), opened = 0;
+	struct loom__opened *v = loom__must(calloc(n, sizeof(*v)));
+	struct loom__arm *arm = loom__must(calloc(n, sizeof(*arm)));
+	struct loom__compare_about about = about_of(a, argc, argv);
+	cJSON *doc = loom__compare_document(&about);
+	struct loom__interleave x = {.arm = arm, .arms = (unsigned)n};
+	struct loom_error error = {0}, err = {0};
+	int status = LOOM_EXIT_FAILURE, rc = 0, judged = -1;
+	uint64_t began = loom__now_ns();
+	for (; opened < n; opened++) {
+		status = loom__variant_open(cli, a, opened, &v[opened]);
+		if (status) {
+			opened++;
+			goto out;
+		}
+		arm[opened].stack = v[opened].stack;
+	}
+	x.design = design_of(a, &v[0]);
+	x.opening_ns = loom__now_ns() - began;
+	status = a->aa ? run_aa(cli, a, &about, &v[0], &x.design, x.opening_ns / n, doc) : LOOM_EXIT_OK;
+	arm[0].stack = v[0].stack;
+	if (status && status != LOOM_EXIT_INTERRUPTED) /* interrupted, it ends as it always does */
+		goto out;
+	rc = run(cli, a, "", &x, v, &error);
+	for (size_t i = 0; i < n; i++) { /* so that a child's CPU time is counted as ours */
+		struct loom_error ending;
+		int ended = v[i].stack ? loom__stack_retire(v[i].stack, &ending) : 0;
+		if (!rc && ended) {
+			rc = ended;
+			error = ending;
+		}
+	}
+	end_results(&x, rc, &error);
+	status = loom__exit_of(rc);
+	judged = judge(a, doc, &x, v, rc, &error, &err);
+	if (judged) {
+		loom__say_error(cli, "%s", err.text);
+		if (!status)
+			status = loom__exit_of(judged);
+	} else {
+		int finished = finish(cli, a, doc);
+		status = status ? status : finished;
+	}
+	if (rc)
+		loom__say_error(cli, "%s", error.text);
+	drop_results(&x);
+out:
+	while (opened > 0)
+		loom__variant_close(&v[--opened]);
+	cJSON_Delete(doc);
+	free(arm);
+	free(v);
+	return status;
+}
+
+static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, int argc, char **argv)
+{
+	struct loom__compare_about about = about_of(a, argc, argv);
+	cJSON *doc = loom__compare_document(&about);
+	struct loom_error err = {0};
+	struct loom__job job[32];
+	const cJSON *result[32];
+	int status = LOOM_EXIT_OK, rc = 0;
+	for (size_t i = 0; i < a->conf.file.n && !status && !rc; i++) {
+		struct loom__opened v;
+		cJSON *read = NULL;
+		status = loom__variant_read(cli, a, i, &v, &read);
+		if (!status)
+			rc = loom__derived_result(&a->derived, read, &err);
+		if (!status)
+			loom__compare_add_variant(doc, v.name, v.label, v.varied, read);
+		loom__variant_close(&v);
+	}
+	for (size_t i = 0; i < a->conf.file.n && !status && !rc; i++) {
+		const cJSON *variant = loom__compare_variant(doc, i);
+		result[i] = loom__json_object(variant, "result");
+		job[i] = (struct loom__job){loom__compare_label(doc, i), result[i], loom__json_object(variant, "varied")};
+	}
+	if (!status && !rc)
+		rc = loom__compare_same_job(job, a->conf.file.n, a->allowed.at, a->allowed.n, &err);
+	if (!status && !rc)
+		rc = loom__compare_known(result, a->conf.file.n, a->metric, a->metrics, &err);
+	if (!status && !rc)
+		loom__compare_add_files(doc);
+	if (!status && !rc)
+		rc = loom__compare_same_environment(doc, a->allowed.at, a->allowed.n, &err);
+	if (!status && !rc) {
+		add_usual_metrics(a, doc);
+		rc = loom__compare_judge(doc, a->metric, a->metrics, &err);
+	}
+	if (rc)
+		loom__say_error(cli, "%s", err.text);
+	if (!status && rc)
+		status = loom__exit_of(rc);
+	else if (!status)
+		status = finish(cli, a, doc);
+	cJSON_Delete(doc);
+	return status;
+}
+
+static int run_command(struct loom__cli *cli, void *args)
+{
+	struct loom__compare_args *a = args;
+	int argc = cli->argc, status = loom__compare_ready(cli, a);
+	char **argv = cli->argv; /* a report has others */
+	if (status)
+		return status;
+	loom__catch_signals();
+	return a->from_results ? compare_results(cli, a, argc, argv) : compare_confs(cli, a, argc, argv);
+}
+
+const struct loom__usage loom__compare_usage = {
+	.command = "compare",
+	.synopsis = "CONF --vary SECTION.KEY=VALUE,VALUE [--vary ...] [options]\n"
+		    "A.ini B.ini [C.ini ...] [options]\n"
+		    "A.json B.json [C.json ...] [options]",
+	.about = "Runs variants against each other, interleaved in blocks, and says which differences are real. The\n"
+		 "first variant is the baseline. Results of `gpuloom run` (JSON) can be compared, too, although they\n"
+		 "were not interleaved, if their environments agree.\n",
+	.notes = "Ctrl-C ends after the sample in progress and keeps the complete blocks.\n"
+		 "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 5 a rule of --fail-on\n"
+		 "failed, 6 inconclusive with --strict, 124 timeout, 130 interrupted.\n",
+	.options = loom__compare_options,
+	.words = offsetof(struct loom__compare_args, conf.file),
+	.size = sizeof(struct loom__compare_args),
+	.run = run_command,
+	.begin = loom__compare_begin,
+	.end = loom__compare_end};

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom config: check a conf, show its effective values and where they come from, or the schema. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/conf.h"
+#include "cli/schema.h"
+#include "cli/sweep.h"
+#include "facts/must.h"
+
+struct config_args {
+	struct loom__conf_args conf; /* the first word is the action */
+	uint8_t origin, as_ini, json;
+};
+
+static const struct loom__option options[] = {
+	LOOM__OPTION_SET(struct config_args),
+	{"origin", NULL, "show: where each value comes from", LOOM__AT(struct config_args, origin, BOOL)},
+	{"as-ini", NULL, "show: one conf file that gives the same run",
+	 LOOM__AT(struct config_args, as_ini, BOOL)},
+	{"json", NULL, "schema: as JSON", LOOM__AT(struct config_args, json, BOOL)},
+	{0}};
+
+static int run(struct loom__cli *cli, void *args);
+
+const struct loom__usage loom__config_usage = {
+	.command = "config",
+	.synopsis = "check CONF... [options]\nshow CONF... [options]\nschema [options]",
+	.about = "check   reads the conf and its plug-ins, says every mistake, runs nothing\n"
+		 "show    the effective value of every option\n"
+		 "schema  all options of the core and of every plug-in found\n",
+	.options = options,
+	.words = offsetof(struct config_args, conf.file),
+	.size = sizeof(struct config_args),
+	.run = run};
+
+struct show {
+	FILE *out;
+	int origin, as_ini;
+	char section[128];
+};
+
+/* A value that would be cut, trimmed or taken for a quoted one is quoted. */
+static const char *quotes_of(const char *v)
+{
+	if (!*v || !(strpbrk(v, ";#") || strchr(" \"'", v[0]) || v[strlen(v) - 1] == ' '))
+		return "";
+	return strchr(v, '"') ? "'" : "\"";
+}
+
+static int show_one(void *arg, const struct loom__effective *e)
+{
+	struct show *s = arg;
+	const char *shown = e->shown ? e->shown : "";
+	const char *q = quotes_of(shown);
+	const char *source = loom__source_name(e->entry ? e->entry->source : LOOM_FROM_DEFAULT);
+	if (strcmp(s->section, e->section)) {
+		if (s->as_ini)
+			fprintf(s->out, "%s[%s]\n", *s->section ? "\n" : "", e->section);
+		snprintf(s->section, sizeof(s->section), "%s", e->section);
+	}
+	if (s->as_ini) {
+		if (e->row && e->row->help)
+			fprintf(s->out, "; %s\n", e->row->help);
+		if (*shown || e->entry)
+			fprintf(s->out, "%s = %s%s%s\n", e->key, q, shown, q);
+		else
+			fprintf(s->out, ";%s =\n", e->key);
+		return 0;
+	}
+	char name[200];
+	snprintf(name, sizeof(name), "%s.%s", e->section, e->key);
+	if (!s->origin) {
+		fprintf(s->out, "%s=%s\n", name, shown);
+		return 0;
+	}
+	fprintf(s->out, "%-36s %-20s %s", name, *shown ? shown : "(empty)", source);
+	if (e->entry && e->entry->file)
+		fprintf(s->out, e->entry->line ? "  %s:%d" : "  %s", e->entry->file, e->entry->line);
+	if (e->entry && e->entry->was) {
+		const struct loom__entry *was = e->entry->was;
+		fprintf(s->out, was->line ? "  (was %s, %s:%d)" : "  (was %s, %s)", was->value,
+			was->file ? was->file : loom__source_name(was->source), was->line);
+	}
+	fputc('\n', s->out);
+	return 0;
+}
+
+/* The conf's own values, whose plan is known to be good; of a sweep that must be given some, those of its first
+ * cell: the lists show the others. */
+static int plan_shown(const struct loom__cli *cli, const struct config_args *a, const struct loom__sweep_spec *spec,
+		      struct loom_config **cfg, struct loom__plan *plan)
+{
+	static const struct loom__plan_hooks unprobed = {.sections = loom__conf_sections};
+	struct loom__diag unsaid = {0};
+	size_t *first = loom__must(calloc(spec->factors + 1, sizeof(*first)));
+	int status = loom__conf_load(cli, &a->conf, cfg);
+	if (!status && spec->factors && loom__plan_create(*cfg, &unprobed, plan, &unsaid)) {
+		loom_config_destroy(*cfg);
+		status = loom__conf_load(cli, &a->conf, cfg);
+		if (!status)
+			status = loom__conf_plan_cell(cli, *cfg, spec, first, plan);
+	} else if (!status && !spec->factors) {
+		status = loom__conf_plan(cli, *cfg, plan);
+	}
+	loom__diag_free(&unsaid);
+	free(first);
+	return status;
+}
+
+static int show_conf(const struct loom__cli *cli, const struct config_args *a, int check)
+{
+	struct show show = {.out = cli->out, .origin = a->origin, .as_ini = a->as_ini};
+	struct loom_config *cfg = NULL;
+	struct loom__sweep_spec spec = {0};
+	struct loom__plan plan;
+	int status = loom__conf_load(cli, &a->conf, &cfg);
+	if (!status)
+		status = loom__conf_sweep(cfg, &spec);
+	if (!status && spec.factors)
+		status = loom__sweep_check(cli, &a->conf, &spec);
+	if (!status && check) {
+		if (!spec.factors && !(status = loom__conf_plan(cli, cfg, &plan)))
+			loom__plan_free(&plan);
+		if (!status)
+			fprintf(stderr, "%s: ok\n", a->conf.file.at[0]);
+	} else if (!status) {
+		struct loom_config *shown = NULL;
+		status = plan_shown(cli, a, &spec, &shown, &plan);
+		if (!status) {
+			loom__config_each(shown, show_one, &show);
+			loom__plan_free(&plan);
+		}
+		loom_config_destroy(shown);
+	}
+	loom__sweep_spec_free(&spec);
+	loom_config_destroy(cfg);
+	return status;
+}
+
+static int run(struct loom__cli *cli, void *args)
+{
+	struct config_args *a = args, rest = *a;
+	const char *action = a->conf.file.n ? a->conf.file.at[0] : "";
+	int check = !strcmp(action, "check");
+	if (!strcmp(action, "schema"))
+		return loom__print_schema(cli, a->json);
+	if (!check && strcmp(action, "show")) {
+		loom__say_error(cli, "config: say check, show or schema: see `gpuloom config --help`");
+		return LOOM_EXIT_USAGE;
+	}
+	rest.conf.file.at++;
+	if (--rest.conf.file.n)
+		return show_conf(cli, &rest, check);
+	loom__say_error(cli, "config %s: which conf?", action);
+	return LOOM_EXIT_USAGE;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom describe: all that a plug-in says about itself. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/named.h"
+#include "cli/options.h"
+#include "inspect/describe.h"
+#include "inspect/probe.h"
+#include "plugin/registry.h"
+#include "facts/must.h"
+
+struct request {
+	struct loom__words word;
+	const char *name, *plugin_path;
+	uint8_t json, markdown;
+};
+
+static const struct loom__option options[] = {
+	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
+	{"md", NULL, "as Markdown", LOOM__AT(struct request, markdown, BOOL)},
+	LOOM__OPTION_PLUGIN_PATH(struct request),
+	{0}};
+
+static int run(struct loom__cli *cli, void *args);
+
+const struct loom__usage loom__describe_usage = {
+	.command = "describe",
+	.synopsis = "NAME|FILE.so [options]",
+	.about = "  gpuloom describe mgws              by its short name, where only one kind has it\n"
+		 "  gpuloom describe scheduler.mgws    by its section in the conf (sched_mgws will do, "
+		 "too)\n"
+		 "  gpuloom describe ./sched_mine.so   a file that is in no plug-in folder\n",
+	.options = options,
+	.words = offsetof(struct request, word),
+	.size = sizeof(struct request),
+	.run = run};
+
+/* FILE.so without a folder means the one here, and never one in a library path. */
+static int find_file(const char *name, char **path, struct loom_error *err)
+{
+	const struct loom__search nowhere = {0};
+	struct loom__text t = {0};
+	loom__text_add(&t, "%s%s", strchr(name, '/') ? "" : "./", name);
+	int rc = loom__plugin_find(&nowhere, LOOM_KIND_NONE, loom__must_text(&t), path, err);
+	loom__text_free(&t);
+	return rc;
+}
+
+static int find(const struct request *r, char **path, struct loom_error *err)
+{
+	return loom__is_plugin_file(r->name) ? find_file(r->name, path, err) :
+					       loom__plugin_named(r->name, r->plugin_path, path, err);
+}
+
+static void print(const struct loom__cli *cli, const struct request *r, const struct loom_plugin *p,
+		 const char *path)
+{
+	struct loom__text text = {0};
+	int by_path = loom__is_plugin_file(r->name);
+	if (r->json) {
+		char *json = loom__describe_json(p, path, by_path);
+		fprintf(cli->out, "%s\n", json);
+		free(json);
+		return;
+	}
+	if (r->markdown)
+		loom__describe_markdown(p, &text);
+	else
+		loom__describe_text(p, path, by_path, &text);
+	fputs(loom__must_text(&text), cli->out);
+	loom__text_free(&text);
+}
+
+static int run(struct loom__cli *cli, void *args)
+{
+	struct request *r = args;
+	struct loom_error err = {0};
+	struct loom__probed probed;
+	const struct loom_plugin *p;
+	char *path = NULL;
+	if (r->word.n != 1) {
+		loom__say_error(cli, "describe: name one plug-in, as in: gpuloom describe NAME "
+				     "(gpuloom list shows the names)");
+		return LOOM_EXIT_USAGE;
+	}
+	r->name = r->word.at[0];
+	int rc = find(r, &path, &err);
+	/* In a child first: a constructor that aborts shall be a sentence and not our end. */
+	if (!rc)
+		rc = loom__plugin_examine(cli->self, path, LOOM__PROBE_MS, &probed, &err);
+	if (!rc && probed.noise[0])
+		loom__say_warning(cli, "%s: prints when loaded: %s", path, probed.noise);
+	if (!rc)
+		rc = loom__plugin_load(path, LOOM_KIND_NONE, &p, &err);
+	if (rc)
+		loom__say_error(cli, "%s", err.text);
+	else
+		print(cli, r, p, path);
+	free(path);
+	return rc ? (int)loom__exit_of(rc) : LOOM_EXIT_OK;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom history: results of one job over time, and where they changed. */
+#include <dirent.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/options.h"
+#include "cli/rerun.h"
+#include "facts/must.h"
+#include "report/document.h"
+#include "report/table.h"
+#include "stats/stats.h"
+
+struct history_args {
+	struct loom__words file;
+	const char *metric;
+	double margin, confidence;
+	uint8_t json;
+};
+
+#define AT(field, type) LOOM__AT(struct history_args, field, type)
+static const struct loom__option options[] = {
+	{"metric", "NAME[,NAME]", "which metrics; the first is enough for most", AT(metric, STR), .dflt = "seconds"},
+	{"margin", "SHARE", "changes up to this are none", AT(margin, SHARE), .dflt = "1%", .max = 1},
+	{"confidence", "SHARE", "confidence that a history has no false change", AT(confidence, SHARE), .dflt = "95%", .min = 0.5,
+	 .max = 0.9999},
+	{"json", NULL, "as JSON", AT(json, BOOL)},
+	{0}};
+#undef AT
+
+static int run(struct loom__cli *cli, void *args);
+
+const struct loom__usage loom__history_usage = {
+	.command = "history",
+	.synopsis = "DIR|RESULT.json... [options]",
+	.about = "Orders results of `gpuloom run --json` by the time at which they began, a list for each job and its\n"
+		 "options, and marks where samples changed: a result is compared with all since the last change.\n",
+	.notes = "Runs of different days are not interleaved: a change may be one of the machine. Exit: 0, 2 usage.\n",
+	.options = options,
+	.words = offsetof(struct history_args, file),
+	.size = sizeof(struct history_args),
+	.run = run};
+
+struct entry {
+	struct loom__doc doc;
+	char *path;
+	char *job; /* what must agree: workload, devices, options */
+};
+
+struct list {
+	struct entry *at;
+	size_t n, left_out;
+};
+
+/* Options that change how often or under which name something runs, but not what it is. */
+static int is_identity(const char *key)
+{
+	static const char *const other[] = {"run.samples", "run.title", "run.time_limit", "run.warmup"};
+	for (size_t i = 0; i < LOOM__COUNT(other); i++)
+		if (!strcmp(key, other[i]))
+			return 0;
+	return strncmp(key, "gpuloom.", 8) != 0;
+}
+
+static char *job_of(const cJSON *result)
+{
+	struct loom__text t = {0};
+	const cJSON *o;
+	loom__text_add(&t, "%s", loom__json_text(result, "workload"));
+	cJSON_ArrayForEach(o, loom__json_object(result, "config"))
+	{
+		if (o->string && is_identity(o->string) && strcmp(loom__json_text(o, "source"), "default"))
+			loom__text_add(&t, "\n%s=%s", o->string, loom__json_text(o, "value"));
+	}
+	return loom__must(strdup(loom__must_text(&t)));
+}
+
+static int add(struct list *l, const char *path, struct loom_error *err)
+{
+	struct entry e = {.path = loom__must(strdup(path))};
+	int rc = loom__doc_read(e.path, &e.doc, err);
+	if (rc || e.doc.kind != LOOM__DOC_RESULT) {
+		if (!rc) {
+			loom__doc_free(&e.doc);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is no result of `gpuloom run`", path);
+		}
+		free(e.path);
+		return rc;
+	}
+	e.job = job_of(e.doc.root);
+	l->at = loom__must(realloc(l->at, (l->n + 1) * sizeof(*l->at)));
+	l->at[l->n++] = e;
+	return 0;
+}
+
+/* All results in a folder; other documents are counted. */
+static int add_folder(struct list *l, const char *path, struct loom_error *err)
+{
+	DIR *d = opendir(path);
+	if (!d)
+		return LOOM__FAIL(err, LOOM_EIO, "cannot read the folder '%s': %m", path);
+	for (const struct dirent *f; (f = readdir(d));) {
+		struct loom__text name = {0};
+		struct loom_error unread;
+		loom__text_add(&name, "%s/%s", path, f->d_name);
+		if (loom__is_result(f->d_name) && add(l, loom__must_text(&name), &unread))
+			l->left_out++;
+		loom__text_free(&name);
+	}
+	closedir(d);
+	return 0;
+}
+
+static int by_job_and_time(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+	int order = strcmp(x->job, y->job);
+	order = order ? order : strcmp(loom__json_text(x->doc.root, "started"), loom__json_text(y->doc.root, "started"));
+	return order ? order : strcmp(x->path, y->path);
+}
+
+static const cJSON *metric_of(const struct entry *e, const char *metric)
+{
+	return loom__json_object(loom__json_object(e->doc.root, "metrics"), metric);
+}
+
+/* Appends the samples of an entry. */
+static size_t take(const struct entry *e, const char *metric, double **x, size_t n)
+{
+	const cJSON *o, *list = loom__json_list(metric_of(e, metric), "samples");
+	*x = loom__must(realloc(*x, (n + loom__json_length(list) + 1) * sizeof(**x)));
+	cJSON_ArrayForEach(o, list)
+	{
+		(*x)[n++] = loom__json_double(o);
+	}
+	return n;
+}
+
+struct change {
+	enum loom__stats_verdict verdict;
+	double ratio;
+	int known;
+};
+
+static struct change compare(const struct history_args *a, const struct entry *since, const struct entry *now, const char *metric,
+			     size_t tests)
+{
+	double *x = NULL, *y = NULL, alpha = 1 - a->confidence;
+	size_t n = 0, m = take(now, metric, &y, 0);
+	struct change c = {.verdict = LOOM__STATS_INCONCLUSIVE};
+	struct loom__stats_comparison s;
+	for (const struct entry *e = since; e < now; e++)
+		n = take(e, metric, &x, n);
+	const char *better = loom__json_text(metric_of(now, metric), "better");
+	/* Bonferroni: each result of a history is a chance for a false change. */
+	if (n && m && !loom__stats_compare_unpaired(x, n, y, m, 1 - alpha / (double)tests, &s)) {
+		double p = fmin(1, s.test.p * (double)tests);
+		c.known = 1;
+		c.ratio = s.ratio.at;
+		c.verdict = loom__stats_judge(&s, p, strcmp(better, "more") ? LOOM__STATS_LESS : LOOM__STATS_MORE, a->margin, alpha);
+	}
+	free(x);
+	free(y);
+	return c;
+}
+
+static void line(const struct loom__cli *cli, const struct entry *e, const char *metric, const struct change *c, cJSON *runs)
+{
+	const cJSON *m = metric_of(e, metric), *version = loom__json_object(e->doc.root, "gpuloom");
+	const char *revision = loom__json_text(version, "revision");
+	int changed = c->verdict == LOOM__STATS_FASTER || c->verdict == LOOM__STATS_SLOWER;
+	double median = loom__json_number(m, "median");
+	if (runs) {
+		cJSON *o = cJSON_CreateObject();
+		loom__json_append(runs, o);
+		loom__json_add_text(o, "file", e->path);
+		loom__json_add_text(o, "started", loom__json_text(e->doc.root, "started"));
+		loom__json_add_text(o, "version", loom__json_text(version, "version"));
+		loom__json_add_text(o, "revision", revision);
+		loom__json_add_number(o, "median", median);
+		loom__json_add_number(o, "samples", (double)loom__json_length(loom__json_list(m, "samples")));
+		if (c->known)
+			loom__json_add_number(o, "ratio", c->ratio);
+		else
+			loom__json_add_null(o, "ratio");
+		loom__json_add_bool(o, "changed", changed);
+		loom__json_add_text(o, "verdict", c->known ? loom__stats_verdict_name(c->verdict) : "");
+		return;
+	}
+	char figure[160], by[32] = "";
+	if (c->known)
+		snprintf(by, sizeof(by), "%+.1f %%", (c->ratio - 1) * 100);
+	fprintf(cli->out, "  %-20.20s  %-14.14s %14s %9s  %s%s\n", loom__json_text(e->doc.root, "started"),
+		*revision ? revision : loom__json_text(version, "version"), loom__figure(figure, median, loom__json_text(m, "unit")), by,
+		changed ? "<-- " : "", changed ? loom__stats_verdict_name(c->verdict) : "");
+}
+
+/* One job: entries [from, to). */
+static void history(const struct loom__cli *cli, const struct history_args *a, const struct entry *from, const struct entry *to,
+		    const char *metric, cJSON *all)
+{
+	const struct entry *since = NULL;
+	size_t tests = 0;
+	for (const struct entry *e = from; e < to; e++)
+		tests += metric_of(e, metric) != NULL;
+	if (!tests)
+		return;
+	cJSON *runs = NULL;
+	const char *workload = loom__json_text(from->doc.root, "workload"), *title = loom__json_text(from->doc.root, "title");
+	if (all) {
+		cJSON *o = cJSON_CreateObject();
+		loom__json_append(all, o);
+		loom__json_add_text(o, "workload", workload);
+		loom__json_add_text(o, "metric", metric);
+		loom__json_add_text(o, "unit", loom__json_text(metric_of(from, metric), "unit"));
+		runs = loom__json_add_array(o, "runs");
+	} else {
+		fprintf(cli->out, "%s, %s\n", *title ? title : workload, metric);
+	}
+	for (const struct entry *e = from; e < to; e++) {
+		struct change c = {.verdict = LOOM__STATS_INCONCLUSIVE};
+		if (!metric_of(e, metric))
+			continue;
+		if (since)
+			c = compare(a, since, e, metric, tests > 1 ? tests - 1 : 1);
+		if (!since || c.verdict == LOOM__STATS_FASTER || c.verdict == LOOM__STATS_SLOWER)
+			since = e;
+		line(cli, e, metric, &c, runs);
+	}
+	if (!all)
+		fputs("\n", cli->out);
+}
+
+static void tell(const struct loom__cli *cli, const struct history_args *a, const struct list *l)
+{
+	cJSON *doc = a->json ? cJSON_CreateObject() : NULL, *all = NULL;
+	if (doc) {
+		loom__json_add_text(doc, "schema", "gpuloom.history/1");
+		all = loom__json_add_array(doc, "histories");
+	}
+	for (size_t from = 0, to; from < l->n; from = to) {
+		for (to = from + 1; to < l->n && !strcmp(l->at[to].job, l->at[from].job);)
+			to++;
+		char metric[64];
+		for (const char *s = a->metric; *s;) {
+			size_t n = strcspn(s, ", ");
+			snprintf(metric, sizeof(metric), "%.*s", (int)n, s);
+			s += n + strspn(s + n, ", ");
+			history(cli, a, l->at + from, l->at + to, metric, all);
+		}
+	}
+	if (doc)
+		loom__print_json(cli, doc);
+}
+
+static int run(struct loom__cli *cli, void *args)
+{
+	const struct history_args *a = args;
+	struct list l = {0};
+	struct loom_error err;
+	int rc = 0;
+	if (!a->file.n) {
+		loom__say_error(cli, "history: which results? Try `gpuloom history results/`");
+		return LOOM_EXIT_USAGE;
+	}
+	for (size_t i = 0; i < a->file.n && !rc; i++) {
+		struct stat st;
+		int folder = !stat(a->file.at[i], &st) && S_ISDIR(st.st_mode);
+		rc = folder ? add_folder(&l, a->file.at[i], &err) : add(&l, a->file.at[i], &err);
+	}
+	int status = rc ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
+	if (rc)
+		loom__say_error(cli, "%s", err.text);
+	else if (!l.n)
+		loom__say_warning(cli, "no result of `gpuloom run` is there");
+	if (l.left_out)
+		loom__say_warning(cli, "%zu other file%s left out: history is of results of `gpuloom run`", l.left_out,
+				  l.left_out == 1 ? " was" : "s were");
+	if (!rc) {
+		qsort(l.at, l.n, sizeof(*l.at), by_job_and_time);
+		tell(cli, a, &l);
+	}
+	for (size_t i = 0; i < l.n; i++) {
+		loom__doc_free(&l.at[i].doc);
+		free(l.at[i].path);
+		free(l.at[i].job);
+	}
+	free(l.at);
+	return status;
+}

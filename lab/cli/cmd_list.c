@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom list: what there is, without running its code unless asked or there is no other way. */
+#include "base/json.h"
+#include <gpuloom/gpuloom.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/named.h"
+#include "cli/options.h"
+#include "plugin/identity.h"
+#include "inspect/probe.h"
+#include "plugin/registry.h"
+#include "report/markup.h"
+#include "facts/must.h"
+
+struct request {
+	struct loom__words word;
+	enum loom_kind kind;
+	uint8_t json, probe;
+	const char *plugin_path;
+};
+
+static const struct loom__option options[] = {
+	{"probe", NULL, "load each in a process of its own, report those that fail",
+	 LOOM__AT(struct request, probe, BOOL)},
+	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
+	LOOM__OPTION_PLUGIN_PATH(struct request),
+	{0}};
+
+static int run(struct loom__cli *cli, void *args);
+
+const struct loom__usage loom__list_usage = {
+	.command = "list",
+	.synopsis = "[KIND] [options]",
+	.about = "Lists every plug-in of the search path, or those of one kind.\n",
+	.notes = "Kinds: device, transport, scheduler, termination, sync, barrier, trigger, qos, "
+		 "workload.\n",
+	.options = options,
+	.words = offsetof(struct request, word),
+	.size = sizeof(struct request),
+	.run = run};
+
+/* A candidate as it is shown. */
+struct row {
+	const struct loom__candidate *candidate;
+	struct loom_manifest who;
+	int known, probed;
+	char fault[sizeof(((struct loom_error *)0)->text)];
+	char warning[240];
+};
+
+static int check(const struct loom__cli *cli, struct request *r)
+{
+	if (r->word.n && !(r->kind = loom__take_kind(cli, "list", r->word.at[0])))
+		return LOOM_EXIT_USAGE;
+	if (r->word.n > 1) {
+		loom__say_error(cli, "list: one kind at a time; '%s' is one too many", r->word.at[1]);
+		return LOOM_EXIT_USAGE;
+	}
+	return 0;
+}
+
+/* The path below the current folder is shown without it. */
+static const char *short_path(const char *path)
+{
+	char here[PATH_MAX];
+	size_t n = getcwd(here, sizeof(here)) ? strlen(here) : 0;
+	return n > 1 && !strncmp(path, here, n) && path[n] == '/' ? path + n + 1 : path;
+}
+
+static void examine(const struct loom__cli *cli, struct row *row)
+{
+	struct loom__probed probed;
+	struct loom_error err;
+	row->probed = 1;
+	if (loom__plugin_examine(cli->self, row->candidate->path, LOOM__PROBE_MS, &probed, &err)) {
+		snprintf(row->fault, sizeof(row->fault), "%s",
+			 loom__cause(row->candidate->path, err.text));
+		return;
+	}
+	row->who = probed.identity;
+	row->known = 1;
+	if (probed.noise[0])
+		snprintf(row->warning, sizeof(row->warning), "prints when loaded: %s",
+			 probed.noise);
+}
+
+static void fill(const struct loom__cli *cli, const struct request *r,
+		 const struct loom__candidate *c, struct row *row)
+{
+	*row = (struct row){.candidate = c, .who = c->manifest, .known = c->has_manifest};
+	if (c->fault[0])
+		snprintf(row->fault, sizeof(row->fault), "%s", c->fault);
+	else if (r->probe || !c->has_manifest)
+		examine(cli, row);
+}
+
+static int by_kind(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	return x->who.kind != y->who.kind ? (int)x->who.kind - (int)y->who.kind
+					  : strcmp(x->who.name, y->who.name);
+}
+
+static const char *short_name(const struct row *row)
+{
+	struct loom_plugin p = {.kind = row->who.kind, .name = row->who.name};
+	return loom__plugin_short(&p);
+}
+
+/* ---- table ---------------------------------------------------------------------------------- */
+
+static void print_cell(FILE *out, const char *text, size_t room)
+{
+	size_t n = loom__markup_width(text);
+	fprintf(out, "%s%*s  ", text, n < room ? (int)(room - n) : 0, "");
+}
+
+static void print_table(const struct loom__cli *cli, const struct row *row, size_t n)
+{
+	struct loom__text text = {0};
+	FILE *out = loom__must(open_memstream(&text.at, &text.length));
+	enum { COLUMNS = 4 };
+	static const char *const head[COLUMNS] = {"KIND", "NAME", "VERSION", "SUMMARY"};
+	size_t wide[COLUMNS], good = 0, bad = 0;
+	for (int c = 0; c < COLUMNS; c++)
+		wide[c] = strlen(head[c]);
+	for (size_t i = 0; i < n; i++) {
+		const char *cell[COLUMNS] = {loom__kind_section(row[i].who.kind),
+					     short_name(&row[i]), row[i].who.version,
+					     row[i].who.summary};
+		for (int c = 0; !row[i].fault[0] && c < COLUMNS; c++)
+			wide[c] = loom__markup_width(cell[c]) > wide[c] ? loom__markup_width(cell[c]) : wide[c];
+		row[i].fault[0] ? bad++ : good++;
+	}
+	for (int c = 0; good && c < COLUMNS; c++)
+		print_cell(out, head[c], wide[c]);
+	if (good)
+		fprintf(out, "FILE\n");
+	for (size_t i = 0; i < n; i++)
+		if (!row[i].fault[0]) {
+			print_cell(out, loom__kind_section(row[i].who.kind), wide[0]);
+			print_cell(out, short_name(&row[i]), wide[1]);
+			print_cell(out, row[i].who.version, wide[2]);
+			print_cell(out, row[i].who.summary, wide[3]);
+			fprintf(out, "%s\n", short_path(row[i].candidate->path));
+		}
+	if (bad)
+		fprintf(out, "%sCannot be used:\n", good ? "\n" : "");
+	for (size_t i = 0; i < n; i++)
+		if (row[i].fault[0])
+			fprintf(out, "  %s: %s\n", short_path(row[i].candidate->path),
+				row[i].fault);
+	if (fclose(out))
+		loom__must(NULL);
+	loom__put_table(cli, &text);
+	free(text.at);
+}
+
+/* What this build lacks, of that kind or of all. */
+static void print_absent(const struct loom__cli *cli, const struct request *r, const struct loom__absent *absent, size_t n)
+{
+	int any = 0;
+	for (size_t i = 0; i < n; i++)
+		if (!r->kind || absent[i].kind == r->kind)
+			fprintf(cli->out, "%s  %s %s: %s; %s\n", any++ ? "" : "\nLeft out of this build:\n",
+				loom__kind_section(absent[i].kind), absent[i].brief, absent[i].why, absent[i].mend);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static cJSON *row_json(const struct row *row)
+{
+	cJSON *j = cJSON_CreateObject();
+	if (row->known && !row->fault[0]) {
+		loom__json_add_text(j, "name", row->who.name);
+		loom__json_add_text(j, "kind", loom__kind_section(row->who.kind));
+		loom__json_add_text(j, "short", short_name(row));
+		loom__json_add_text(j, "version", row->who.version);
+		loom__json_add_text(j, "license", row->who.license);
+		loom__json_add_text(j, "summary", row->who.summary);
+	}
+	loom__json_add_text(j, "path", row->candidate->path);
+	loom__json_add_bool(j, "probed", row->probed);
+	if (row->fault[0])
+		loom__json_add_text(j, "fault", row->fault);
+	if (row->warning[0])
+		loom__json_add_text(j, "warning", row->warning);
+	return j;
+}
+
+static void print_json(const struct loom__cli *cli, const struct loom__search *search,
+		       const struct row *row, size_t n, const struct loom__absent *absent, size_t absents)
+{
+	cJSON *j = cJSON_CreateObject();
+	loom__json_add_text(j, "schema", "gpuloom.plugins/1");
+	loom__json_add_text(j, "gpuloom", loom_version());
+	cJSON *folders = loom__json_add_array(j, "folders");
+	for (size_t i = 0; i < search->count; i++)
+		loom__json_append_text(folders, search->folder[i]);
+	cJSON *good = loom__json_add_array(j, "plugins"),
+	      *bad = loom__json_add_array(j, "faulty");
+	for (size_t i = 0; i < n; i++)
+		loom__json_append(row[i].fault[0] ? bad : good, row_json(&row[i]));
+	cJSON *out = loom__json_add_array(j, "absent");
+	for (size_t i = 0; i < absents; i++) {
+		cJSON *one = cJSON_CreateObject();
+		loom__json_add_text(one, "name", absent[i].name);
+		loom__json_add_text(one, "kind", loom__kind_section(absent[i].kind));
+		loom__json_add_text(one, "why", absent[i].why);
+		loom__json_add_text(one, "mend", absent[i].mend);
+		loom__json_append(out, one);
+	}
+	loom__print_json(cli, j);
+}
+
+/* ---- command -------------------------------------------------------------------------------- */
+
+static void list(const struct loom__cli *cli, const struct request *r, struct loom__search *search,
+		 struct loom__candidates *all)
+{
+	struct row *row = loom__must(calloc(all->count + 1, sizeof(*row)));
+	struct loom__absent absent[LOOM__ABSENT_MOST];
+	size_t n = 0, absents = loom__absent_scan(search, absent, LOOM__ABSENT_MOST);
+	for (size_t i = 0; i < all->count; i++) {
+		fill(cli, r, &all->list[i], &row[n]);
+		/* A faulty file of no known kind is shown whatever was asked for. */
+		if (!r->kind || !row[n].known || row[n].who.kind == r->kind)
+			n++;
+	}
+	/* Used for the last time: from here on the names are only shown. */
+	for (size_t i = 0; i < all->count; i++)
+		loom__clean(all->list[i].path, strlen(all->list[i].path) + 1);
+	for (size_t i = 0; i < search->count; i++)
+		loom__clean(search->folder[i], strlen(search->folder[i]) + 1);
+	qsort(row, n, sizeof(*row), by_kind);
+	for (size_t i = 0; i < n; i++)
+		if (row[i].warning[0])
+			loom__say_warning(cli, "%s: %s", row[i].candidate->path, row[i].warning);
+	if (r->json) {
+		print_json(cli, search, row, n, absent, absents);
+	} else {
+		print_table(cli, row, n);
+		print_absent(cli, r, absent, absents);
+	}
+	if (!n)
+		loom__say_warning(cli,
+				  "no plug-ins in %zu folder%s; name one with --plugin-path or "
+				  "GPULOOM_PLUGIN_PATH",
+				  search->count, search->count == 1 ? "" : "s");
+	free(row);
+}
+
+static int run(struct loom__cli *cli, void *args)
+{
+	struct request *r = args;
+	struct loom__search search = {0};
+	struct loom__candidates all = {0};
+	struct loom_error err = {0};
+	int status = check(cli, r);
+	if (status)
+		return status;
+	int rc = loom__search_create(r->plugin_path, &search, &err);
+	if (!rc)
+		rc = loom__candidates_scan(&search, &all, &err);
+	if (rc)
+		loom__say_error(cli, "%s", err.text);
+	else
+		list(cli, r, &search, &all);
+	loom__candidates_free(&all);
+	loom__search_free(&search);
+	return rc ? (int)loom__exit_of(rc) : LOOM_EXIT_OK;
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom probe QUESTION FD PATH, hidden: the child that loads what might crash or hang. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/machine.h"
+#include "inspect/child.h"
+#include "inspect/probe.h"
+
+int loom__cmd_probe(struct loom__cli *cli, int argc, char **argv)
+{
+	if (argc == 4 && !strcmp(argv[1], "fabric")) {
+		int fd = atoi(argv[2]);
+		loom__child_begin(fd);
+		loom__fabric_answer(fd);
+		_exit(0);
+	}
+	loom__probe_command(argc, argv);
+	loom__say_error(cli, "probe is what gpuloom runs itself to try a plug-in; "
+			     "you want: gpuloom describe NAME");
+	return LOOM_EXIT_USAGE;
+}

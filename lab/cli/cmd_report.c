@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom report: result files in, one view of them out. Loads no plug-in. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/report.h"
+#include "sweep/spec.h"
+#include "facts/must.h"
+
+static const struct loom__option options[] = {
+    {"output", "FILE",
+     "its name ends in .html, .md, .csv, .svg, .png, .pdf, .gp or .json; '-' is standard output. Without it: "
+     "Markdown to standard output",
+     LOOM__AT(struct loom__report_args, output, STR), .letter = 'o'},
+    {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp or json, whatever the name",
+     LOOM__AT(struct loom__report_args, format, STR)},
+    {"metric", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, metric, STR)},
+    LOOM__OPTION_DERIVE(struct loom__report_args),
+    {"pareto", "X,Y", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, pareto, STR)},
+    {"plot", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, plot, STR)},
+    {"x", "SECTION.KEY", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, x, STR)},
+    {"lines", "SECTION.KEY", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, lines, STR)},
+    {"facet", "SECTION.KEY", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, facet, STR)},
+    {"show", "value|speed-up|efficiency", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, show, STR)},
+    {"axes", "linear|log-x|log-y|log", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, axes, STR)},
+    {0}};
+
+static int run(struct loom__cli *cli, void *args);
+
+const struct loom__usage loom__report_usage = {
+    .command = "report",
+    .synopsis = "RESULT... [-o FILE] [options]",
+    .about =
+	"Makes tables and plots from what run, compare and sweep wrote. Needs the files alone: no\n"
+	"plug-in, no device. Several results of `gpuloom run` share one report.\n",
+    .notes = "  .html  one self-contained page          .csv   one row per sample, units in the names\n"
+	     "  .md    tables for a pull request        .gp    a gnuplot script with its data\n"
+	     "  .svg   the plots                        .json  medians, intervals, effects for programs\n"
+	     "  .png, .pdf  the plots, drawn by rsvg-convert (Debian: librsvg2-bin)\n",
+    .options = options,
+    .words = offsetof(struct loom__report_args, file),
+    .size = sizeof(struct loom__report_args),
+    .run = run};
+
+static enum loom__report_format format_of(const struct loom__cli *cli, const struct loom__report_args *a)
+{
+	enum loom__report_format format = LOOM__AS_MARKDOWN;
+	if (a->format)
+		format = loom__report_format_named(a->format);
+	else if (a->output && strcmp(a->output, "-"))
+		format = loom__report_format_of(a->output);
+	if (format == LOOM__REPORT_FORMATS)
+		loom__say_error(cli,
+				"report: '%s' is no format: choose html, md, csv, svg, png, pdf, gp or json",
+				a->format ? a->format : a->output);
+	return format;
+}
+
+static int is_plots(enum loom__report_format format)
+{
+	return format == LOOM__AS_SVG || format == LOOM__AS_PNG || format == LOOM__AS_PDF;
+}
+
+static int put(const struct loom__cli *cli, const char *path, const struct loom__text *t)
+{
+	struct loom_error err;
+	const char *text = loom__must_text(t);
+	if (!path || !strcmp(path, "-")) {
+		fwrite(text, 1, t->length, cli->out);
+		return LOOM_EXIT_OK;
+	}
+	if (!loom__write_file(path, text, t->length, &err))
+		return LOOM_EXIT_OK;
+	loom__say_error(cli, "%s", err.text);
+	return LOOM_EXIT_FAILURE;
+}
+
+int loom__report_write(const struct loom__cli *cli, const struct loom__report_args *a,
+		       const struct loom__view *view, const struct loom__report_wish *wish)
+{
+	struct loom__text t = {0}, drawn = {0};
+	struct loom_error err;
+	enum loom__report_format format = format_of(cli, a);
+	int rc = 0;
+	switch (format) {
+	case LOOM__AS_HTML:
+		loom__report_html(&t, view, wish);
+		break;
+	case LOOM__AS_CSV:
+		loom__report_csv(&t, view);
+		break;
+	case LOOM__AS_SVG:
+	case LOOM__AS_PNG:
+	case LOOM__AS_PDF:
+		loom__report_svg(&t, view, wish);
+		break;
+	case LOOM__AS_JSON:
+		loom__report_summary(&t, view, wish);
+		break;
+	case LOOM__AS_GNUPLOT:
+		loom__report_gnuplot(&t, view, wish);
+		break;
+	case LOOM__REPORT_FORMATS:
+		return LOOM_EXIT_USAGE;
+	default:
+		loom__report_markdown(&t, view, wish);
+	}
+	int status = LOOM_EXIT_FAILURE;
+	if (is_plots(format) && format != LOOM__AS_SVG)
+		rc = loom__report_draw(&t, format, &drawn, &err);
+	if (rc)
+		loom__say_error(cli, "report: %s", err.text);
+	else
+		status = put(cli, a->output, drawn.length ? &drawn : &t);
+	loom__text_free(&drawn);
+	loom__text_free(&t);
+	return status;
+}
+
+int loom__derive_option(const struct loom__cli *cli, const char *text, struct loom__derived *derived)
+{
+	struct loom_error err;
+	if (!loom__derived_read(text, derived, &err))
+		return LOOM_EXIT_OK;
+	loom__say_error(cli, "--derive: %s", err.text);
+	return LOOM_EXIT_USAGE;
+}
+
+enum wish { DERIVE, METRIC, PARETO, PLOT };
+
+/* One wish among others that are left open. */
+static int add_wish(const struct loom__view *view, enum wish which, const char *text, struct loom__report_wish *wish,
+		    unsigned *plots, struct loom_error *err)
+{
+	struct loom__derived derived;
+	if (which == DERIVE)
+		return loom__derived_read(text, &derived, err);
+	if (which == PLOT)
+		return loom__report_plots(text, plots, err);
+	return loom__report_wish(view, which == METRIC ? text : NULL, which == PARETO ? text : NULL, wish, err);
+}
+
+/* What is asked for, else what the document of a sweep says that its conf wished. NULL: the usual, also where the
+ * document wishes for what it does not have: whoever reads it cannot mend that. */
+static const char *wished(const struct loom__cli *cli, const struct loom__view *view, enum wish which,
+			  const char *asked)
+{
+	static const char *const key[] = {"derive", "metric", "pareto", "plot"};
+	const char *text = view->kind == LOOM__DOC_SWEEP
+			       ? loom__json_text(loom__json_object(view->head, "report"), key[which])
+			       : "";
+	struct loom__report_wish wish;
+	struct loom_error err;
+	unsigned plots;
+	if (asked)
+		return asked;
+	if (!*text)
+		return NULL;
+	if (!add_wish(view, which, text, &wish, &plots, &err))
+		return text;
+	loom__say_warning(cli, "report: the sweep's own '%s' is left out: %s", key[which], err.text);
+	return NULL;
+}
+
+static int choose(const char *option, const char *text, const char *const *names, unsigned *number, struct loom_error *err)
+{
+	struct loom__text all = {0};
+	for (*number = 0; names[*number]; ++*number) {
+		if (!text || !*text || loom__same(text, names[*number]))
+			return 0;
+		loom__text_add(&all, "%s%s", *number ? ", " : "", names[*number]);
+	}
+	int rc = LOOM__FAIL(err, LOOM_EINVAL, "--%s %.40s: choose from %s", option, text, loom__must_text(&all));
+	loom__text_free(&all);
+	return rc;
+}
+
+/* As `a` asks or else the document, whose mistakes are warnings. */
+static int read_lines(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__view *view,
+		      struct loom__report_wish *wish, struct loom_error *err)
+{
+	static const char *const key[] = {"x", "lines", "facet", "show", "axes"};
+	const char *asked[] = {a->x, a->lines, a->facet, a->show, a->axes}, *text[LOOM__COUNT(key)];
+	const cJSON *own = loom__json_object(view->head, "report");
+	for (size_t i = 0; i < LOOM__COUNT(key); i++)
+		text[i] = asked[i] ? asked[i] : view->kind == LOOM__DOC_SWEEP ? loom__json_text(own, key[i]) : "";
+	unsigned show;
+	int rc = loom__report_lines(view, text[0], text[1], text[2], wish, err);
+	rc = rc ? rc : choose("show", text[3], loom__show_name, &show, err);
+	rc = rc ? rc : choose("axes", text[4], loom__axes_name, &wish->log, err);
+	if (!rc)
+		wish->show = (enum loom__show)show;
+	for (size_t i = 0; i < LOOM__COUNT(key); i++)
+		if (asked[i])
+			return rc;
+	if (rc)
+		loom__say_warning(cli, "report: the sweep's own line plot is left out: %s", err->text);
+	return 0;
+}
+
+int loom__report_view(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__doc *doc,
+		      size_t docs, struct loom__view *view, struct loom__report_wish *wish)
+{
+	struct loom_error err;
+	unsigned plots = 0;
+	struct loom__derived derived;
+	int rc = loom__view_create(doc, docs, view, &err);
+	if (!rc) {
+		rc = loom__derived_read(wished(cli, view, DERIVE, a->derive), &derived, &err);
+		rc = rc ? rc : loom__derived_view(&derived, view, &err);
+		rc = rc ? rc : loom__report_wish(view, wished(cli, view, METRIC, a->metric), wished(cli, view, PARETO, a->pareto),
+				       wish, &err);
+		rc = rc ? rc : read_lines(cli, a, view, wish, &err);
+		rc = rc ? rc : loom__report_plots(wished(cli, view, PLOT, a->plot), &plots, &err);
+		if (rc)
+			loom__view_free(view);
+	}
+	if (rc) {
+		loom__say_error(cli, "report: %s", err.text);
+		return rc == LOOM_ENOMEM ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
+	}
+	wish->plots = plots;
+	if (!a->plot && (a->x || a->lines || a->facet || a->show || a->axes)) /* who says how wants to see it */
+		wish->plots |= plots || is_plots(format_of(cli, a)) ? 1u << LOOM__PLOT_LINES : 0;
+	return LOOM_EXIT_OK;
+}
+
+static int report(const struct loom__cli *cli, const struct loom__report_args *a, struct loom__doc *doc)
+{
+	struct loom_error err;
+	struct loom__view view;
+	struct loom__report_wish wish;
+	if (format_of(cli, a) == LOOM__REPORT_FORMATS)
+		return LOOM_EXIT_USAGE;
+	for (size_t i = 0; i < a->file.n; i++) {
+		int rc = loom__doc_read(a->file.at[i], &doc[i], &err);
+		if (!rc)
+			continue;
+		loom__say_error(cli, "%s", err.text);
+		return rc == LOOM_ENOMEM || rc == LOOM_EIO ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
+	}
+	int status = loom__report_view(cli, a, doc, a->file.n, &view, &wish);
+	if (status)
+		return status;
+	for (size_t i = 0; i < a->file.n; i++)
+		if (doc[i].torn)
+			loom__say_warning(cli, "'%s' ends in half a line, which was left out", doc[i].path);
+	status = loom__report_write(cli, a, &view, &wish);
+	loom__view_free(&view);
+	return status;
+}
+
+static int run(struct loom__cli *cli, void *args)
+{
+	const struct loom__report_args *a = args;
+	if (!a->file.n) {
+		loom__say_error(cli, "report: which result? Try `gpuloom run CONF --json r.json`, then "
+				     "`gpuloom report r.json -o r.html`");
+		return LOOM_EXIT_USAGE;
+	}
+	struct loom__doc *doc = loom__must(calloc(a->file.n, sizeof(*doc)));
+	int status = report(cli, a, doc);
+	for (size_t i = 0; i < a->file.n; i++)
+		loom__doc_free(&doc[i]);
+	free(doc);
+	return status;
+}

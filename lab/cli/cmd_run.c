@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom run: a conf, its samples, a table or JSON; Ctrl-C keeps what was measured. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/conf.h"
+#include "cli/ranks.h"
+#include "cli/rerun.h"
+#include "cli/session.h"
+#include "cli/sweep.h"
+#include "cli/watch.h"
+#include "cli/report.h"
+#include "report/table.h"
+#include "compare/compare.h"
+#include "run/engine.h"
+#include "facts/facts.h"
+#include "facts/trace.h"
+#include "facts/must.h"
+
+struct run_args {
+	struct loom__conf_args conf;
+	const char *json, *ranks, *trace, *derive;
+	struct loom__derived derived;
+	uint32_t trace_every, log;
+	uint8_t quiet, watch, no_sweep;
+	struct loom__sweep_wish sweep;
+};
+
+static const struct loom__option options[] = {
+	LOOM__OPTION_SET(struct run_args),
+	LOOM__OPTION_SAMPLES(struct run_args),
+	{"ranks", "N", "run one job in N processes, for workloads that use the network; mpirun and srun serve as well",
+	 LOOM__AT(struct run_args, ranks, STR), .letter = 'n'},
+	{"json", "FILE|-",
+	 "write the result as JSON (of a sweep: one line per sample); '-' is standard output, in place of "
+	 "the table",
+	 LOOM__AT(struct run_args, json, STR), .writes = 1},
+	LOOM__OPTION_DERIVE(struct run_args),
+	{"watch", NULL, "show after each sample what every worker did",
+	 LOOM__AT(struct run_args, watch, BOOL)},
+	{"trace", "FILE",
+	 "write the timeline of the last execution, for chrome://tracing or Perfetto: steals, idle times and "
+	 "the like, and a sample of the tasks",
+	 LOOM__AT(struct run_args, trace, STR), .writes = 1},
+	{"trace-every", "N", "one of every N tasks is in the timeline; 0: none",
+	 LOOM__AT(struct run_args, trace_every, U32), .dflt = "100", .max = 1u << 30},
+	LOOM__OPTIONS_SWEEP(struct run_args),
+	{"no-sweep", NULL, "run once with the conf's own values, whatever its [sweep] says",
+	 LOOM__AT(struct run_args, no_sweep, BOOL)},
+	{"quiet", NULL, "no table, no progress: only errors", LOOM__AT(struct run_args, quiet, BOOL)},
+	LOOM__OPTION_LOG(struct run_args),
+	{0}};
+
+static int run(struct loom__cli *cli, void *args);
+static int rerun(struct loom__cli *cli, void *args);
+
+const struct loom__usage loom__run_usage = {
+	.command = "run",
+	.synopsis = "CONF... [options]",
+	.about = "Runs the workload that the conf files select, verifies every result, and prints a table.\n"
+		 "Later files override earlier ones, and --set overrides files. A conf with [sweep] sections is\n"
+		 "run in all its configurations, as by `gpuloom sweep`.\n",
+	.notes = "Ctrl-C ends after the sample in progress and keeps the results; a second one ends at once.\n"
+		 "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
+		 "130 interrupted.\n",
+	.options = options,
+	.words = offsetof(struct run_args, conf.file),
+	.size = sizeof(struct run_args),
+	.run = run};
+
+const struct loom__usage loom__rerun_usage = {
+	.command = "rerun",
+	.synopsis = "RESULT.json [options]",
+	.about = "Runs once more what a result of `gpuloom run --json` is of: the same options and seed. Then it says in a\n"
+		 "sentence each what differs: versions, builds of plug-ins, options, the machine. `--set` changes options.\n",
+	.options = options,
+	.words = offsetof(struct run_args, conf.file),
+	.size = sizeof(struct run_args),
+	.run = rerun};
+
+static void stop(void *arg)
+{
+	loom_stack_stop(arg);
+}
+
+static int print(const struct loom__cli *cli, const struct run_args *a, const struct loom_result *r)
+{
+	cJSON *doc = loom__must(loom__result_document(r)), *command = loom__json_add_array(doc, "command");
+	loom__json_append_text(command, "gpuloom");
+	for (int i = 0; i < cli->argc; i++)
+		loom__json_append_text(command, cli->argv[i]);
+	loom__must(loom__json_broken(doc) ? NULL : doc);
+	loom__look_at_result(doc);
+	if (a->conf.file.n == 1 && loom__is_result(a->conf.file.at[0]) && !a->quiet)
+		loom__rerun_tell(cli, a->conf.file.at[0], doc);
+	loom__must(loom__json_broken(doc) ? NULL : doc);
+	char *json = a->json ? loom__must(loom__json_print(doc, 1)) : NULL;
+	struct loom__text text = {0};
+	int there = 0, status = json ? loom__put_result(cli, a->json, json, &there) : LOOM_EXIT_OK;
+	loom__table_result(doc, &text);
+	if (!there && !a->quiet)
+		loom__put_table(cli, &text);
+	loom__text_free(&text);
+	free(json);
+	cJSON_Delete(doc);
+	return status;
+}
+
+#define TRACE_ROOM 65536 /* events per worker: 2 MiB */
+
+static int write_trace(const struct loom__cli *cli, const struct run_args *a, struct loom_stack *stack)
+{
+	struct loom_error err;
+	struct loom__traced traced;
+	if (loom__trace_write(stack, a->trace, &traced, &err)) {
+		loom__say_error(cli, "%s", err.text);
+		return LOOM_EXIT_FAILURE;
+	}
+	if (traced.lost && !a->quiet)
+		fprintf(stderr, "gpuloom: the trace lacks its last %llu events: raise --trace-every\n",
+			(unsigned long long)traced.lost);
+	if (!traced.tasks && a->trace_every && !a->quiet)
+		loom__say_warning(cli, "the trace shows when workers were busy, and no task: this workload's workers "
+				       "do not get their work from a scheduler");
+	return LOOM_EXIT_OK;
+}
+
+/* What a run does after an execution, and while one lasts. */
+struct beside {
+	struct loom__watch watch; /* first: loom__watch_beat() gets the whole */
+	const struct loom__derived *derived;
+};
+
+static int after_sample(void *arg, const struct loom_stack *s, struct loom_result *r, struct loom_error *err)
+{
+	struct beside *b = arg;
+	loom__watch_sample(&b->watch, s, r);
+	return loom__derived_sample(b->derived, &r->sample[r->samples - 1], err);
+}
+
+static int run_plan(const struct loom__cli *cli, const struct run_args *a, struct loom__plan *plan,
+		    const struct loom_ranks *ranks, struct loom_error *err)
+{
+	struct loom_stack_params params = {
+		.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log, .ranks = ranks};
+	struct loom_stack *stack = NULL;
+	struct loom_result *result = NULL;
+	int first = !ranks || !ranks->rank; /* it speaks for all */
+	struct beside beside = {.watch = {.cli = cli,
+					  .line = cli->err_is_tty && !a->quiet && first,
+					  .workers = a->watch && first},
+				.derived = &a->derived};
+	struct loom__run_hooks hooks = {
+		.begin = loom__facts_begin, .sample = after_sample, .beat = loom__watch_beat, .arg = &beside};
+	if (!*plan->run.workload) {
+		loom__say_error(cli, "the conf names no job: add 'workload = NAME' to [run] "
+				     "(`gpuloom list workload` shows what there is)");
+		loom__plan_free(plan);
+		return LOOM_EXIT_USAGE;
+	}
+	if (ranks && first && !loom__plan_get(plan, LOOM_TRIGGER))
+		loom__say_warning(cli, "the conf has no [trigger], so the ranks do not work together: each of the %u runs "
+				       "the whole job", ranks->ranks);
+	int rc = loom__stack_open(plan, &params, &stack, err);
+	if (!rc) {
+		loom__on_stop(stop, stack,
+			      first ? "gpuloom: stopping after this sample; again to stop now\n" : NULL);
+		if (loom__stop_asked()) /* while the plug-ins were opened */
+			loom_stack_stop(stack);
+		if (a->trace && first)
+			loom__trace_want(stack, TRACE_ROOM, a->trace_every);
+		rc = loom__stack_run(stack, &hooks, &result, err);
+		loom__on_stop(NULL, NULL, NULL);
+	}
+	loom__watch_end(&beside.watch);
+	if (result)
+		loom__facts_end(result);
+	int status = loom__exit_of(rc);
+	if (result && first) {
+		int printed = print(cli, a, result);
+		status = status ? status : printed;
+	}
+	if (!rc && !status && a->trace && first)
+		status = write_trace(cli, a, stack);
+	err->code = rc;
+	loom_result_destroy(result);
+	loom_stack_close(stack);
+	return status;
+}
+
+/* What a sweep has no place for. */
+static int check_sweep(const struct loom__cli *cli, const struct run_args *a)
+{
+	const char *option = a->ranks ? "--ranks" : a->trace ? "--trace" : a->watch ? "--watch" : a->derive ? "--derive" : NULL;
+	struct loom__boot_plan plan;
+	struct loom_error err;
+	if (!option && (loom__boot_plan(0, &plan, &err) || plan.how != LOOM__BOOT_ALONE))
+		option = "a launcher of several ranks";
+	if (!option)
+		return 0;
+	loom__say_error(cli, "run: %s is for a single run, and '%s' has [sweep]: add --no-sweep", option,
+			a->conf.file.at[0]);
+	return LOOM_EXIT_USAGE;
+}
+
+static int run_sweep(const struct loom__cli *cli, struct run_args *a, const struct loom__sweep_spec *spec)
+{
+	struct loom__sweep_wish *w = &a->sweep;
+	int status = check_sweep(cli, a);
+	w->output = a->json;
+	w->lines = !strcmp(a->json ? a->json : spec->opts.output, "-");
+	w->quiet = a->quiet;
+	w->log = a->log;
+	w->argc = cli->argc;
+	w->argv = cli->argv;
+	return status ? status : loom__sweep_conf(cli, &a->conf, spec, w);
+}
+
+static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_config *cfg)
+{
+	struct loom__plan plan;
+	struct loom__boot boot;
+	struct loom_error err = {0};
+	if (a->sweep.resume || a->sweep.anew) {
+		loom__say_error(cli, "run: --%s is for a conf with [sweep]", a->sweep.resume ? "resume" : "anew");
+		return LOOM_EXIT_USAGE;
+	}
+	int status = loom__conf_plan(cli, cfg, &plan);
+	if (status)
+		return status;
+	if (a->sweep.dry_run) {
+		fprintf(cli->out, "run      %s: %u samples\n", plan.run.workload, plan.run.samples);
+		loom__plan_free(&plan);
+		return LOOM_EXIT_OK;
+	}
+	/* forks ranks once the conf is known to be good */
+	if (!loom__ranks_begin(cli, a->ranks, &boot, &status)) {
+		loom__plan_free(&plan);
+		return status;
+	}
+	status = run_plan(cli, a, &plan, boot.ranks.ranks > 1 ? &boot.ranks : NULL, &err);
+	return loom__ranks_end(cli, &boot, status, &err);
+}
+
+static int run(struct loom__cli *cli, void *args)
+{
+	struct run_args *a = args;
+	struct loom_config *cfg = NULL;
+	struct loom__sweep_spec spec = {0};
+	if (!a->conf.file.n) {
+		loom__say_error(cli, "run: which conf? Try `gpuloom run conf/contains.ini`");
+		return LOOM_EXIT_USAGE;
+	}
+	int status = loom__derive_option(cli, a->derive, &a->derived);
+	if (status)
+		return status;
+	loom__catch_signals();
+	status = loom__conf_load(cli, &a->conf, &cfg);
+	if (!status && !a->no_sweep)
+		status = loom__conf_sweep(cfg, &spec);
+	if (!status)
+		status = spec.factors ? run_sweep(cli, a, &spec) : run_once(cli, a, cfg);
+	loom__sweep_spec_free(&spec);
+	loom_config_destroy(cfg);
+	return status;
+}
+
+static int rerun(struct loom__cli *cli, void *args)
+{
+	const struct run_args *a = args;
+	if (a->conf.file.n == 1 && loom__is_result(a->conf.file.at[0]))
+		return run(cli, args);
+	loom__say_error(cli, "rerun: which result? Try `gpuloom run CONF --json r.json`, then `gpuloom rerun r.json`");
+	return LOOM_EXIT_USAGE;
+}

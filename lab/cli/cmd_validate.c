@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom validate PLUGIN: the conformance suite, for those who write plug-ins. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/named.h"
+#include "cli/options.h"
+#include "config/config.h"
+#include "inspect/probe.h"
+#include "conform/validate.h"
+#include "facts/must.h"
+
+struct request {
+	struct loom__words word, only, skip, set;
+	uint32_t level, jobs;
+	uint64_t seed, fuzz, timeout;
+	const char *with;
+	uint8_t json, list, quiet;
+	const struct loom__cli *cli;
+};
+
+static const struct loom__option options[] = {
+    {"level", "N", "1 ABI, 2 life cycle, 3 semantics, 4 concurrency, 5 fuzz",
+     LOOM__AT(struct request, level, U32), .dflt = "3", .max = LOOM__LEVEL_MOST},
+    {"only", "TEST", "these tests alone, whatever their level; may be repeated",
+     LOOM__AT(struct request, only, NONE)},
+    {"skip", "TEST", "leave these out; 'sched' means all that begin with 'sched.'",
+     LOOM__AT(struct request, skip, NONE)},
+    {"set", "OPTION=VALUE", "set an option of the plug-in; may be repeated",
+     LOOM__AT(struct request, set, NONE)},
+    {"with", "CONF", "options from [kind.name] of a conf, and a run in the stack that it names",
+     LOOM__AT(struct request, with, STR)},
+    {"fuzz", "TIME", "how long the fuzz test runs, as in 10m (level 5: 10s)",
+     LOOM__AT(struct request, fuzz, TIME), .min = 1e6, .max = 86400e9},
+    {"seed", "N", "seed of all that is random; what failed says its seed",
+     LOOM__AT(struct request, seed, U64), .dflt = "1"},
+    {"jobs", "N", "how many tests run at a time", LOOM__AT(struct request, jobs, U32), .dflt = "1", .max = 64},
+    {"timeout", "TIME", "limit of each test, in place of its own limit",
+     LOOM__AT(struct request, timeout, TIME), .min = 1e6, .max = 86400e9},
+    {"json", NULL, "the verdicts as JSON", LOOM__AT(struct request, json, BOOL)},
+    {"list", NULL, "list the tests and what they are about", LOOM__AT(struct request, list, BOOL)},
+    {"quiet", NULL, "print failures alone", LOOM__AT(struct request, quiet, BOOL)},
+    {0}};
+
+static int run(struct loom__cli *cli, void *args);
+
+const struct loom__usage loom__validate_usage = {
+    .command = "validate",
+    .synopsis = "PLUGIN.so|NAME [options]",
+    .about = "Runs the conformance suite on a plug-in, each test in a process of its own.\n",
+    .notes = "Exit: 0 it conforms, 2 usage, 4 nothing could be tested here, 5 a test failed.\n"
+	     "docs/validate.md says what each test means and what to do when it fails.\n",
+    .options = options,
+    .words = offsetof(struct request, word),
+    .size = sizeof(struct request),
+    .run = run};
+
+static const char *name_of(const struct request *r)
+{
+	return r->word.n ? r->word.at[0] : NULL;
+}
+
+static int find(const struct request *r, char **path)
+{
+	struct loom_error err;
+	const char *name = name_of(r);
+	int rc = loom__is_plugin_file(name) ? loom__plugin_real(name, path, &err) :
+					      loom__plugin_named(name, NULL, path, &err);
+	if (rc)
+		loom__say_error(r->cli, "validate: %s", err.text);
+	return rc ? LOOM_EXIT_USAGE : 0;
+}
+
+/* ---- for people ---------------------------------------------------------------------------------
+ */
+
+static void show(void *arg, const struct loom__outcome *o)
+{
+	const struct request *r = arg;
+	int good = o->ending == LOOM__PASSED || o->ending == LOOM__SKIPPED;
+	if (r->json || (r->quiet && good))
+		return;
+	const char *name = loom__ending_name(o->ending);
+	const char *colour = !r->cli->out_is_tty || !r->cli->colour ? NULL
+			     : o->ending == LOOM__PASSED            ? "32"
+			     : o->ending == LOOM__SKIPPED           ? "33"
+								    : "1;31";
+	fprintf(r->cli->out, "  %s%s%s%-8s%s %-24s %6.2f s  %s\n", colour ? "\033[" : "",
+		colour ? colour : "", colour ? "m" : "", name, colour ? "\033[0m" : "", o->test,
+		o->seconds, o->what);
+	if (o->why[0] && !(r->quiet && good))
+		fprintf(r->cli->out, "           %s\n", o->why);
+	if (!good && o->level >= 4)
+		fprintf(r->cli->out, "           again with --only %s --seed %llu\n", o->test,
+			(unsigned long long)o->seed);
+	fflush(r->cli->out);
+}
+
+static void list_one(void *arg, const char *name, const char *what, int level)
+{
+	fprintf(arg, "%d  %-24s %s\n", level, name, what);
+}
+
+/* ---- all ----------------------------------------------------------------------------------------
+ */
+
+static int report(const struct request *r, const struct loom__verdicts *v)
+{
+	size_t passed = loom__validate_count(v, LOOM__PASSED);
+	size_t skipped = loom__validate_count(v, LOOM__SKIPPED), bad = v->n - passed - skipped;
+	if (r->json) {
+		char *json = loom__validate_json(v);
+		fprintf(r->cli->out, "%s\n", json ? json : "{}");
+		free(json);
+	} else {
+		fprintf(r->cli->out, "%s %s, level %d: %zu passed, %zu failed, %zu skipped\n",
+			v->name, v->version, v->level, passed, bad, skipped);
+	}
+	if (bad)
+		return LOOM_EXIT_GATE;
+	return passed ? LOOM_EXIT_OK : LOOM_EXIT_UNAVAILABLE;
+}
+
+static int validate(struct request *r)
+{
+	static const char *const load_alone[] = {"abi.load"};
+	struct loom__probed probed;
+	struct loom_error err;
+	struct loom__outcome *list = NULL;
+	char *path = NULL;
+	size_t n = 0;
+	int status = find(r, &path);
+	if (status)
+		return status;
+	struct loom__validation plan = {.path = path,
+					.self = r->cli->self,
+					.with = r->with,
+					.only = r->only.at,
+					.onlys = r->only.n,
+					.skip = r->skip.at,
+					.skips = r->skip.n,
+					.set = r->set.at,
+					.sets = r->set.n,
+					.level = (int)r->level,
+					.jobs = r->jobs,
+					.seed = r->seed,
+					.fuzz_ns = r->fuzz,
+					.limit_ms = (unsigned)(r->timeout / 1000000),
+					.ended = show,
+					.arg = r};
+	struct loom__verdicts v = {.path = path, .level = plan.level, .seed = plan.seed};
+	if (loom__plugin_examine(r->cli->self, path, LOOM__PROBE_MS, &probed, &err)) {
+		/* What cannot be loaded cannot be tested: one test says why. */
+		memset(&probed, 0, sizeof(probed));
+		plan.only = load_alone;
+		plan.onlys = 1;
+	}
+	v.kind = (enum loom_kind)probed.identity.kind;
+	v.name = probed.identity.name[0] ? probed.identity.name : "(no plug-in)";
+	v.version = probed.identity.version;
+	if (loom__validate(&plan, v.kind, &list, &n, &err)) {
+		loom__say_error(r->cli, "%s", err.text);
+		status = LOOM_EXIT_FAILURE;
+	} else if (!n) {
+		loom__say_error(
+		    r->cli,
+		    "validate: no test of %s has such a name; see gpuloom validate --list %s",
+		    v.name, name_of(r));
+		status = LOOM_EXIT_USAGE;
+	} else {
+		v.list = list;
+		v.n = n;
+		status = report(r, &v);
+	}
+	free(list);
+	free(path);
+	return status;
+}
+
+static int list(const struct request *r)
+{
+	struct loom_manifest m = {.kind = LOOM_KIND_NONE};
+	struct loom_error err;
+	char *path = NULL;
+	if (r->word.n) {
+		int status = find(r, &path);
+		if (!status && loom__manifest_read(path, &m, &err)) {
+			loom__say_error(r->cli, "%s", err.text);
+			status = LOOM_EXIT_USAGE;
+		}
+		free(path);
+		if (status)
+			return status;
+	}
+	loom__validate_each((enum loom_kind)m.kind, list_one, r->cli->out);
+	return LOOM_EXIT_OK;
+}
+
+static int run(struct loom__cli *cli, void *args)
+{
+	struct request *r = args;
+	r->cli = cli;
+	if (r->word.n == 1 || (!r->word.n && r->list))
+		return r->list ? list(r) : validate(r);
+	loom__say_error(cli, "validate: name one plug-in, as in: gpuloom validate ./sched_mine.so");
+	return LOOM_EXIT_USAGE;
+}
+
+/* Hidden: a test of the suite, in the process that the suite starts for it. Once more with an
+ * allocator that keeps no crumbs for later: they would look like leaks. */
+int loom__cmd_validate_test(struct loom__cli *cli, int argc, char **argv)
+{
+	static const char tunables[] = "GLIBC_TUNABLES";
+	const char *was = getenv(tunables);
+	const char **again = loom__must(calloc((size_t)argc + 2, sizeof(*again)));
+	if (again && (!was || !strstr(was, "tcache_count=0"))) {
+		setenv(tunables, "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1", 1);
+		again[0] = cli->self;
+		for (int i = 0; i < argc; i++)
+			again[i + 1] = argv[i];
+		execv(cli->self, (char *const *)(uintptr_t)again);
+	}
+	free(again);
+	loom__validate_test_command(cli->self, argc, argv);
+	loom__say_error(
+	    cli, "validate-test is what gpuloom runs itself; you want: gpuloom validate PLUGIN.so");
+	return LOOM_EXIT_USAGE;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of `gpuloom compare` share. */
+#ifndef LOOM_CLI_COMPARE_H
+#define LOOM_CLI_COMPARE_H
+
+#include "cli/conf.h"
+#include "cli/report.h"
+#include "compare/rules.h"
+#include "compare/vary.h"
+
+#define LOOM__WARMUP_OF_CONF UINT32_MAX
+
+struct loom__compare_args {
+	struct loom__conf_args conf; /* its files: confs, or results */
+	uint32_t blocks, openings, samples_per_block, warmup, rewarm, order, per_block, log;
+	uint64_t seed, budget, spread;
+	double margin, confidence;
+	struct loom__factor *factor;
+	size_t factors;
+	struct loom__compare_metric *metric;
+	size_t metrics; /* there is room for one more */
+	int usual_metrics; /* none was named */
+	struct loom__gate_rule *rule;
+	size_t rules;
+	struct loom__bar *bar;
+	size_t bars;
+	struct loom__words allowed; /* --allow-mismatch */
+	const char *json, *output, *derive;
+	struct loom__derived derived;
+	uint8_t aa, strict, quiet;
+	int from_results;
+};
+extern const struct loom__option loom__compare_options[];
+void loom__compare_begin(struct loom__cli *cli, void *args);
+/* After the options were read: 0, or an exit code. */
+int loom__compare_ready(const struct loom__cli *cli, struct loom__compare_args *a);
+void loom__compare_end(void *args);
+/* Adds a metric unless it is there; valid until the next one is added. */
+struct loom__compare_metric *loom__compare_want(struct loom__compare_args *a, const char *name);
+
+/* A variant: a conf file with the values of a cell, opened. */
+struct loom__opened {
+	char *name, *label;
+	cJSON *varied;
+	struct loom_config *cfg;
+	struct loom_stack *stack;
+	uint32_t warmup;      /* of its conf */
+	uint64_t time_limit;
+};
+/* How many variants the arguments make. SIZE_MAX: too many. */
+size_t loom__variant_count(const struct loom__compare_args *a);
+/* Opens number `index`, prepares and launches it; prints what is wrong and returns an exit code. */
+int loom__variant_open(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
+		       struct loom__opened *v);
+void loom__variant_close(struct loom__opened *v);
+/* Its stack alone: closed, and opened anew from the conf that was read. */
+void loom__variant_shut(struct loom__opened *v);
+int loom__variant_again(const struct loom__cli *cli, const struct loom__compare_args *a, struct loom__opened *v);
+
+/* The same from a result file; the document goes to *result. */
+int loom__variant_read(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
+		       struct loom__opened *v, cJSON **result);
+
+#endif

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "cli/compare.h"
+#include "report/report.h"
+#include "facts/must.h"
+
+static int take_metric(void *args, const char *list, struct loom_error *err)
+{
+	struct loom__compare_args *a = args;
+	while (*list) {
+		char one[64] = "";
+		size_t n = strcspn(list, ",");
+		strncat(one, list, n < sizeof(one) - 1 ? n : sizeof(one) - 1);
+		list += n + (list[n] == ',');
+		int rc = loom__compare_metric_parse(one, &a->metric[a->metrics], err);
+		if (rc)
+			return rc;
+		a->metrics++;
+	}
+	return 0;
+}
+
+struct loom__compare_metric *loom__compare_want(struct loom__compare_args *a, const char *name)
+{
+	for (size_t i = 0; i < a->metrics; i++)
+		if (!strcmp(a->metric[i].name, name))
+			return &a->metric[i];
+	return strcpy(a->metric[a->metrics].name, name), &a->metric[a->metrics++];
+}
+
+static int take_vary(void *args, const char *value, struct loom_error *err)
+{
+	struct loom__compare_args *a = args;
+	return loom__factor_add(value, a->factor, &a->factors, err);
+}
+
+static int take_rule(void *args, const char *value, struct loom_error *err)
+{
+	struct loom__compare_args *a = args;
+	int rc = loom__gate_rule_parse(value, &a->rule[a->rules], err);
+	a->rules += !rc;
+	return rc;
+}
+
+static int take_bar(void *args, const char *value, struct loom_error *err)
+{
+	struct loom__compare_args *a = args;
+	int rc = loom__bar_parse(value, &a->bar[a->bars], err);
+	a->bars += !rc;
+	return rc;
+}
+
+static int take_output(void *args, const char *value, struct loom_error *err)
+{
+	struct loom__compare_args *a = args;
+	enum loom__report_format f = loom__report_format_of(value);
+	a->output = value;
+	if (f == LOOM__AS_JSON)
+		return LOOM__FAIL(err, LOOM_EINVAL, "-o makes reports; --json %s writes the comparison",
+				  value);
+	if (f == LOOM__REPORT_FORMATS || !strcmp(value, "-"))
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "-o %s: its name must end in .html, .md, .csv, .svg, .png, .pdf or .gp", value);
+	return loom__write_check(value, err);
+}
+
+static const char *const orders[] = {"abba", "random", NULL};
+static const char *const ways[] = {"median", "best", NULL};
+
+#define AT(field, type) LOOM__AT(struct loom__compare_args, field, type)
+const struct loom__option loom__compare_options[] = {
+	{"vary", "SECTION.KEY=A,B", "vary an option; several --vary make all combinations. Double quotes keep a comma",
+	 .take = take_vary},
+	LOOM__OPTION_SET(struct loom__compare_args),
+	{"metric", "NAME[:more|less]",
+	 "what to judge, several separated by commas (seconds, and cpu_seconds where devices report it)",
+	 .take = take_metric},
+	LOOM__OPTION_DERIVE(struct loom__compare_args),
+	{"blocks", "N", "blocks, in each of which all variants run", AT(blocks, U32), .dflt = "20", .min = 1, .max = 1e5},
+	{"openings", "N",
+	 "how often all variants are opened anew, at most once for each block; 0: for each block, unless that takes longer "
+	 "than a minute",
+	 AT(openings, U32), .dflt = "0", .max = 1e5},
+	{"samples-per-block", "N", "samples of each variant in a block; 0: 8 to 32, as many as --spread leaves room for",
+	 AT(samples_per_block, U32), .dflt = "0", .max = 1e4},
+	{"order", NULL, "order of the variants within a block: random and then reversed, or random", AT(order, ENUM), .dflt = "abba", .choices = orders},
+	{"seed", "N", "seed of the order; 0: a random one, which the result records", AT(seed, U64), .dflt = "0"},
+	{"warmup", "N", "unmeasured executions of each variant (as the conf says)", AT(warmup, U32),
+	 .max = 1e5},
+	{"rewarm", "N", "unmeasured executions after each change of variant", AT(rewarm, U32),
+	 .dflt = "0", .max = 1e3},
+	{"per-block", NULL,
+	 "which sample represents a block; on a machine that others use, the best one is disturbed less, "
+	 "if samples are short",
+	 AT(per_block, ENUM), .dflt = "median", .choices = ways},
+	{"budget", "TIME", "no block begins after that long, as in 2m", AT(budget, TIME), .max = 1e15},
+	{"spread", "TIME", "the blocks are spread over at least this time", AT(spread, TIME), .dflt = "3s",
+	 .max = 1e15},
+	{"margin", "SHARE", "differences up to this do not matter: EQUIVALENT", AT(margin, SHARE), .dflt = "1%",
+	 .max = 1},
+	{"confidence", "SHARE", "confidence of intervals and verdicts", AT(confidence, SHARE), .dflt = "95%",
+	 .min = 0.5, .max = 0.9999},
+	{"aa", NULL, "first compare the baseline with itself, which shows the noise of the machine", AT(aa, BOOL)},
+	{"fail-on", "'METRIC: slower > 3%'", "end with exit code 5 when that is certain", .take = take_rule},
+	{"bar", "'FIGURE: METRIC(LABEL) / METRIC(LABEL) >= 0.9'", "print a line `bar FIGURE VALUE >= 0.9 ok` (or short) at the end",
+	 .take = take_bar},
+	{"strict", NULL, "end with exit code 6 when a comparison is inconclusive", AT(strict, BOOL)},
+	{"allow-mismatch", "FACT",
+	 "compare although this differs: a fact of the environments of results, 'workload', or an option of it", AT(allowed, NONE)},
+	{"json", "FILE|-", "write the comparison as JSON; '-' is standard output, in place of the table", AT(json, STR), .writes = 1},
+	{"output", "FILE", "write a report; its name ends in .html, .md, .csv, .svg, .png, .pdf or .gp", .take = take_output,
+	 .letter = 'o'},
+	{"quiet", NULL, "no table, no progress", AT(quiet, BOOL)},
+	LOOM__OPTION_LOG(struct loom__compare_args),
+	{0}};
+#undef AT
+
+static int is_result(const char *path)
+{
+	size_t n = strlen(path);
+	return n > 5 && !strcasecmp(path + n - 5, ".json");
+}
+
+static int check(const struct loom__cli *cli, struct loom__compare_args *a)
+{
+	size_t results = 0;
+	for (size_t i = 0; i < a->conf.file.n; i++)
+		results += is_result(a->conf.file.at[i]);
+	const char *fault = NULL;
+	a->from_results = results > 0;
+	if (!a->conf.file.n)
+		fault = "which conf? Try `gpuloom compare conf/contains.ini --vary scheduler.use=mgws,static`";
+	else if (results && results < a->conf.file.n)
+		fault = "results (.json) and confs cannot be mixed: run the conf first";
+	else if (results && (a->factors || a->conf.set.n || a->aa || a->budget))
+		fault = "results are compared as they are: --vary, --set, --aa and --budget are for confs";
+	else if (loom__variant_count(a) < 2)
+		fault = "that is one variant: add --vary SECTION.KEY=VALUE,VALUE or a second file";
+	else if (loom__variant_count(a) > 32)
+		fault = "more than 32 variants: all are open at the same time; `gpuloom sweep` takes one after "
+			"the other";
+	else if (a->order == 0 && a->samples_per_block % 2)
+		fault = "--samples-per-block must be even for --order abba";
+	if (!fault)
+		return 0;
+	loom__say_error(cli, "compare: %s", fault);
+	return LOOM_EXIT_USAGE;
+}
+
+void loom__compare_begin(struct loom__cli *cli, void *args)
+{
+	struct loom__compare_args *a = args;
+	size_t most = (size_t)cli->argc + 1, metrics = most;
+	for (int i = 0; i < cli->argc; i++)
+		for (const char *s = cli->argv[i]; *s; s++)
+			metrics += *s == ',';
+	a->metric = loom__must(calloc(metrics, sizeof(*a->metric)));
+	a->factor = loom__must(calloc(most, sizeof(*a->factor)));
+	a->rule = loom__must(calloc(most, sizeof(*a->rule)));
+	a->bar = loom__must(calloc(most, sizeof(*a->bar)));
+	a->warmup = LOOM__WARMUP_OF_CONF;
+}
+
+int loom__compare_ready(const struct loom__cli *cli, struct loom__compare_args *a)
+{
+	int status = loom__derive_option(cli, a->derive, &a->derived);
+	if (status)
+		return status;
+	a->usual_metrics = !a->metrics;
+	if (!a->metrics)
+		loom__compare_want(a, "seconds");
+	for (size_t i = 0; i < a->rules; i++)
+		loom__compare_want(a, a->rule[i].metric)->gate = 1;
+	return check(cli, a);
+}
+
+void loom__compare_end(void *args)
+{
+	struct loom__compare_args *a = args;
+	for (size_t i = 0; i < a->factors; i++)
+		loom__factor_free(&a->factor[i]);
+	free(a->factor);
+	free(a->metric);
+	free(a->rule);
+	free(a->bar);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/conf.h"
+#include "cli/rerun.h"
+#include "facts/must.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PROBE_LIMIT_MS 10000 /* a loaded machine is slow; a hanging constructor is rare */
+
+/* Prints what is in diag; an exit code. A command that reads a conf several times, once for each variant,
+ * says the same only once. */
+static int print_mistakes(const struct loom__diag *diag)
+{
+	static struct loom__text said; /* lines, kept until the process ends */
+	struct loom__text text = {0};
+	loom__diag_text(diag, &text);
+	for (const char *line = loom__must_text(&text); *line;) {
+		size_t n = strcspn(line, "\n") + 1;
+		if (!said.at || !memmem(said.at, said.length, line, n)) {
+			fwrite(line, 1, n, stderr);
+			loom__text_put(&said, line, n);
+			loom__must_text(&said);
+		}
+		line += n;
+	}
+	loom__text_free(&text);
+	return diag->errors ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
+}
+
+/* What memory was short for looks like mistakes: those are not said. */
+static void must_config(const struct loom_config *cfg)
+{
+	if (loom__config_broken(cfg))
+		loom__must(NULL);
+}
+
+static void set_one(struct loom_config *cfg, const struct loom__setting *s, size_t number, struct loom__diag *diag)
+{
+	struct loom__text from = {0}, text = {0};
+	const char *hash = strchr(s->before, '#');
+	loom__text_add(&from, "--%s %.200s", s->option, s->value);
+	if (hash)
+		loom__text_add(&text, "%.*s%zu%s%s", (int)(hash - s->before), s->before, number, hash + 1,
+			       s->value);
+	else
+		loom__text_add(&text, "%s%s", s->before, s->value);
+	struct loom__entry where = {.source = LOOM_FROM_COMMAND_LINE, .file = (char *)(uintptr_t)loom__must_text(&from)};
+	loom__config_set_at(cfg, loom__must_text(&text), &where, diag);
+	loom__text_free(&from);
+	loom__text_free(&text);
+}
+
+int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a,
+		    struct loom_config **cfg)
+{
+	struct loom_error err;
+	struct loom__diag diag = {0};
+	if (loom_config_create(cfg, &err)) {
+		loom__say_error(cli, "%s", err.text);
+		return LOOM_EXIT_FAILURE;
+	}
+	int status = LOOM_EXIT_OK;
+	for (size_t i = 0; i < a->file.n && !status; i++)
+		if (loom__is_result(a->file.at[i]))
+			status = loom__result_conf(cli, a->file.at[i], *cfg, &diag);
+		else
+			loom__config_read(*cfg, a->file.at[i], &diag);
+	loom__config_read_environment(*cfg, environ, &diag);
+	for (size_t i = 0; i < a->set.n; i++)
+		set_one(*cfg, &a->set.at[i], i + 1, &diag);
+	must_config(*cfg);
+	int mistaken = print_mistakes(&diag);
+	status = status ? status : mistaken;
+	loom__diag_free(&diag);
+	if (status) {
+		loom_config_destroy(*cfg);
+		*cfg = NULL;
+	}
+	return status;
+}
+
+/* Each plug-in is examined once, however many confs the command plans. */
+static int probe(void *arg, const char *path, struct loom_error *err)
+{
+	static struct loom__text sound; /* paths, each with a newline, kept until the process ends */
+	const struct loom__cli *cli = arg;
+	size_t n = strlen(path);
+	for (const char *at = sound.at; at && *at; at = strchr(at, '\n') + 1)
+		if (!strncmp(at, path, n) && at[n] == '\n')
+			return 0;
+	int rc = loom__plugin_probe(cli->self, path, PROBE_LIMIT_MS, err);
+	if (!rc)
+		loom__text_add(&sound, "%s\n", path);
+	return rc;
+}
+
+void loom__conf_sections(void *arg, struct loom_config *cfg, struct loom__diag *diag)
+{
+	struct loom__sweep_spec spec;
+	(void)arg;
+	if (loom__sweep_spec_in(cfg) && !loom__sweep_spec_read(cfg, &spec, diag))
+		loom__sweep_spec_free(&spec);
+}
+
+int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct loom__plan *plan)
+{
+	return loom__conf_plan_cell(cli, cfg, NULL, NULL, plan);
+}
+
+int loom__conf_plan_cell(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
+			 const size_t *pick, struct loom__plan *plan)
+{
+	struct loom__diag diag = {0};
+	struct loom__plan_hooks hooks = {probe, loom__conf_sections, (void *)(uintptr_t)cli};
+	if (spec) {
+		loom__sweep_spec_overruled(spec, pick, cfg, &diag);
+		loom__sweep_spec_apply(spec, pick, cfg, &diag);
+	}
+	int rc = diag.errors ? LOOM_EINVAL : loom__plan_create(cfg, &hooks, plan, &diag);
+	if (!rc && spec) { /* the environment, too, is known now */
+		loom__sweep_spec_overruled(spec, pick, cfg, &diag);
+		rc = diag.errors ? LOOM_EINVAL : 0;
+		if (rc)
+			loom__plan_free(plan);
+	}
+	int status = print_mistakes(&diag);
+	loom__diag_free(&diag);
+	if (rc == LOOM_ENOMEM)
+		return LOOM_EXIT_FAILURE;
+	return rc == LOOM_EUNAVAIL ? LOOM_EXIT_UNAVAILABLE : rc && !status ? LOOM_EXIT_FAILURE : status;
+}
+
+int loom__conf_sweep(struct loom_config *cfg, struct loom__sweep_spec *spec)
+{
+	struct loom__diag diag = {0};
+	int rc = loom__sweep_spec_read(cfg, spec, &diag);
+	must_config(cfg);
+	if (!rc && !spec->factors && loom__sweep_spec_in(cfg)) {
+		int line;
+		const char *file = loom__config_section_at(cfg, "sweep", &line);
+		loom__diag_add(&diag, 0, file, line, 0,
+			       "[sweep] varies nothing: give values as in [sweep.scheduler] use = mgws, static, or "
+			       "points in [sweep.points]");
+		loom__sweep_spec_free(spec);
+	}
+	int status = print_mistakes(&diag);
+	loom__diag_free(&diag);
+	return rc && !status ? LOOM_EXIT_FAILURE : status;
+}

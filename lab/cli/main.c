@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom: one row per command; stdout is kept for data. */
+#include <errno.h>
+#include <gpuloom/gpuloom.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+#include "facts/must.h"
+
+static const struct command {
+	const struct loom__usage *usage;
+	const char *summary;
+} commands[] = {
+	{&loom__run_usage, "run the workload of a conf file and verify its result"},
+	{&loom__compare_usage, "run variants against each other, interleaved, and judge"},
+	{&loom__sweep_usage, "run many configurations, one line per sample, to be resumed"},
+	{&loom__rerun_usage, "run once more what a result is of, and say what differs"},
+	{&loom__history_usage, "results over time: a line per run, with changes marked"},
+	{&loom__report_usage, "make a page, tables or plots from results"},
+	{&loom__config_usage, "check or show a configuration, or the schema of all options"},
+	{&loom__list_usage, "list plug-ins"},
+	{&loom__describe_usage, "describe a plug-in and its options"},
+	{&loom__doctor_usage, "say what this machine can run, and how to mend the rest"},
+	{&loom__new_plugin_usage, "begin a plug-in: a folder that builds and passes validate"},
+	{&loom__validate_usage, "test a plug-in against what its kind promises"},
+	{&loom__completion_usage, "print a completion script for bash, zsh or fish"},
+};
+
+static const struct {
+	const char *name;
+	loom__command_fn *run;
+} hidden[] = {
+	{"complete", loom__cmd_complete},
+	{"probe", loom__cmd_probe},
+	{"validate-test", loom__cmd_validate_test},
+};
+
+static void usage(FILE *to)
+{
+	fputs("usage: gpuloom COMMAND ...\n\n"
+	      "  gpuloom run conf/contains.ini              run a job, print a table\n"
+	      "  gpuloom run conf/contains.ini --json -     the same as JSON\n"
+	      "  gpuloom describe mgws                      what a plug-in does and its options\n\n"
+	      "commands:\n",
+	      to);
+	for (size_t i = 0; i < LOOM__COUNT(commands); i++)
+		fprintf(to, "  %-10s %s\n", commands[i].usage->command, commands[i].summary);
+	fputs("\n`gpuloom COMMAND --help` says more; `man gpuloom` says all.\n", to);
+}
+
+/* Standard output is for data alone: fd 1 is pointed at stderr, so that whatever a plug-in or a vendor's
+ * library prints cannot mix with it. */
+static FILE *guard_stdout(void)
+{
+	int data = fcntl(1, F_DUPFD_CLOEXEC, 3); /* no program we start may write there */
+	if (data < 0 || dup2(2, 1) < 0)
+		return NULL;
+	FILE *out = fdopen(data, "w");
+	if (!out)
+		close(data);
+	return out;
+}
+
+int main(int argc, char **argv)
+{
+	loom__must_begin();
+	static char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct loom__cli cli = {.self = n > 0 ? self : argv[0],
+				.out_is_tty = isatty(1),
+				.err_is_tty = isatty(2)};
+	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+	int colour = !(no_colour && *no_colour) && !(term && !strcmp(term, "dumb"));
+	cli.colour = cli.err_is_tty && colour;
+	cli.out_colour = cli.out_is_tty && colour;
+	const char *name = argc > 1 ? argv[1] : "";
+	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
+		printf("gpuloom %s\n", loom_version());
+		return LOOM_EXIT_OK;
+	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
+		usage(stdout);
+		return LOOM_EXIT_OK;
+	}
+	if (!*name) {
+		usage(stderr);
+		return LOOM_EXIT_USAGE;
+	}
+	const struct loom__usage *command = NULL;
+	loom__command_fn *run = NULL;
+	for (size_t i = 0; i < LOOM__COUNT(commands) && !command; i++)
+		if (!strcmp(commands[i].usage->command, name))
+			command = commands[i].usage;
+	for (size_t i = 0; i < LOOM__COUNT(hidden); i++)
+		if (!strcmp(hidden[i].name, name))
+			run = hidden[i].run;
+	if (!command && !run) {
+		const char *names[LOOM__COUNT(commands)], *near;
+		for (size_t i = 0; i < LOOM__COUNT(commands); i++)
+			names[i] = commands[i].usage->command;
+		near = loom__nearest(name, names, LOOM__COUNT(commands));
+		if (near)
+			loom__say_error(&cli, "no command '%s'; did you mean '%s'?", name, near);
+		else
+			loom__say_error(&cli, "no command '%s': see `gpuloom --help`", name);
+		return LOOM_EXIT_USAGE;
+	}
+	const struct loom__usage *usages[LOOM__COUNT(commands) + 1] = {0};
+	for (size_t i = 0; i < LOOM__COUNT(commands); i++)
+		usages[i] = commands[i].usage;
+	cli.commands = usages;
+	cli.out = guard_stdout();
+	if (!cli.out) {
+		loom__say_error(&cli, errno == EBADF ? "standard output is closed" : "cannot use standard output: %m");
+		return LOOM_EXIT_FAILURE;
+	}
+	int status = run ? run(&cli, argc - 1, argv + 1) : loom__command_run(&cli, command, argc - 1, argv + 1);
+	if (fflush(cli.out) || ferror(cli.out)) {
+		loom__say_error(&cli, "cannot write to standard output");
+		status = status ? status : LOOM_EXIT_FAILURE;
+	}
+	fclose(cli.out);
+	return status;
+}

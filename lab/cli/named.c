@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/named.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/registry.h"
+#include "facts/must.h"
+
+/* "scheduler.mgws", or "sched.mgws", names its kind: 1 when `name` did, and moves it on. */
+static int take_kind(const char **name, enum loom_kind *kind)
+{
+	size_t n = strcspn(*name, ".");
+	for (int k = 1; (*name)[n] && k < LOOM_KINDS; k++) {
+		const char *word[] = {loom__kind_section(k), loom__kind_name(k)};
+		for (int w = 0; w < 2; w++)
+			if (strlen(word[w]) == n && !strncmp(*name, word[w], n)) {
+				*name += n + 1;
+				*kind = k;
+				return 1;
+			}
+	}
+	return 0;
+}
+
+/* What a plug-in is called can be told from its file, manifest or not: the loader insists on it. */
+struct file_name {
+	enum loom_kind kind; /* LOOM_KIND_NONE: not called as a plug-in must be */
+	char whole[64];      /* "sched_mgws" */
+	const char *brief;   /* "mgws" */
+};
+
+static struct file_name *file_names(const struct loom__candidates *all)
+{
+	struct file_name *name = loom__must(calloc(all->count + 1, sizeof(*name)));
+	for (size_t i = 0; i < all->count; i++) {
+		const char *file = strrchr(all->list[i].path, '/') + 1;
+		snprintf(name[i].whole, sizeof(name[i].whole), "%.*s", (int)strcspn(file, "."),
+			 file);
+		name[i].kind = loom__kind_of_file(name[i].whole, &name[i].brief);
+		if (!strncmp(all->list[i].fault, "hidden by ", 10))
+			name[i].kind = LOOM_KIND_NONE;
+	}
+	return name;
+}
+
+static int not_found(const struct file_name *file, size_t n, const char *name,
+		     struct loom_error *err)
+{
+	const char **known = loom__must(calloc(2 * n + 1, sizeof(*known)));
+	size_t count = 0;
+	for (size_t i = 0; i < n; i++)
+		if (file[i].kind) {
+			known[count++] = file[i].brief;
+			known[count++] = file[i].whole;
+		}
+	const char *nearest = loom__nearest(name, known, count);
+	int rc = LOOM__FAIL(
+		err, LOOM_ENOENT, "no plug-in '%s'%s%s%s `gpuloom list` shows what there is", name,
+		nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : ";");
+	free(known);
+	return rc;
+}
+
+/* "mgws" and "sched_mgws" both name sched_mgws.so. */
+static int find_among_all(const struct loom__candidates *all, const char *name, char **path,
+			  struct loom_error *err)
+{
+	struct file_name *file = file_names(all);
+	struct loom__text choices = {0};
+	size_t found = 0, n = 0;
+	int rc = 0;
+	for (size_t i = 0; i < all->count; i++) {
+		if (!file[i].kind || (strcmp(file[i].whole, name) && strcmp(file[i].brief, name)))
+			continue;
+		loom__text_add(&choices, "%s%s.%s", n++ ? ", " : "",
+			       loom__kind_section(file[i].kind), file[i].brief);
+		found = i;
+	}
+	if (!n)
+		rc = not_found(file, all->count, name, err);
+	else if (n > 1)
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is the name of %zu plug-ins; say which: %s",
+				name, n, loom__must_text(&choices));
+	else
+		*path = loom__must(strdup(all->list[found].path));
+	loom__text_free(&choices);
+	free(file);
+	return rc;
+}
+
+enum loom_kind loom__take_kind(const struct loom__cli *cli, const char *command, const char *word)
+{
+	const char *names[2 * LOOM_KINDS];
+	size_t n = 0;
+	for (int k = 1; k < LOOM_KINDS; k++) {
+		names[n++] = loom__kind_section(k);
+		names[n++] = loom__kind_name(k);
+		if (!strcmp(word, names[n - 2]) || !strcmp(word, names[n - 1]))
+			return k;
+	}
+	const char *near = loom__nearest(word, names, n);
+	loom__say_error(cli, "%s: no kind '%s'%s%s%s; see gpuloom %s --help", command, word,
+			near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", command);
+	return LOOM_KIND_NONE;
+}
+
+int loom__is_plugin_file(const char *name)
+{
+	size_t n = strlen(name);
+	return strchr(name, '/') || (n > 3 && !strcmp(name + n - 3, ".so"));
+}
+
+int loom__plugin_named(const char *name, const char *plugin_path, char **path, struct loom_error *err)
+{
+	struct loom__search search;
+	struct loom__candidates all = {0};
+	enum loom_kind kind = LOOM_KIND_NONE;
+	int rc = loom__search_create(plugin_path, &search, err);
+	if (rc)
+		return rc;
+	if (take_kind(&name, &kind))
+		rc = loom__plugin_find(&search, kind, name, path, err);
+	else if (!(rc = loom__candidates_scan(&search, &all, err)))
+		rc = find_among_all(&all, name, path, err);
+	if (rc == LOOM_ENOENT && loom__plugin_absent(&search, kind, name, err))
+		rc = LOOM_EUNAVAIL;
+	loom__candidates_free(&all);
+	loom__search_free(&search);
+	return rc;
+}

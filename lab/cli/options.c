@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "facts/must.h"
+
+const char *const loom__log_levels[] = {"error", "warn", "info", "debug", NULL};
+
+/* The row that an option has its help from, or NULL. */
+static const struct loom_opt *row_of(const struct loom__option *o)
+{
+	const struct loom_opt *row = o->rows;
+	while (row && strcmp(row->name, o->name))
+		row++;
+	return row;
+}
+
+static int is_switch(const struct loom__option *o)
+{
+	return o->type == LOOM_OPT_BOOL && !o->take;
+}
+
+/* ---- help ---------------------------------------------------------------------------------- */
+
+enum { INDENT = 28, WIDTH = 98 };
+
+/* "FILE|-", or the choices: "error|warn|info|debug". */
+static void add_value(struct loom__text *t, const struct loom__option *o)
+{
+	const struct loom_opt *row = row_of(o);
+	const char *const *choices = row ? row->choices : o->choices;
+	if (is_switch(o))
+		return;
+	loom__text_add(t, " %s", o->value ? o->value : "");
+	for (size_t i = 0; !o->value && choices[i]; i++)
+		loom__text_add(t, "%s%s", i ? "|" : "", choices[i]);
+}
+
+/* A row's sentence as the others are written: with a small letter, and without its last point. */
+static void add_row_help(struct loom__text *t, const struct loom_opt *row)
+{
+	size_t n = strlen(row->help);
+	loom__text_add(t, "%c%.*s", loom__lower(row->help[0]), (int)(n - 1 - (row->help[n - 1] == '.')),
+		       row->help + 1);
+}
+
+static void print_wrapped(FILE *out, const char *text, size_t column)
+{
+	while (*text) {
+		size_t n = strcspn(text, " ");
+		if (column > INDENT && column + 1 + n > WIDTH) {
+			fprintf(out, "\n%*s", INDENT, "");
+			column = INDENT;
+		}
+		column += (size_t)fprintf(out, "%s%.*s", column > INDENT ? " " : "", (int)n, text);
+		text += n + (text[n] == ' ');
+	}
+	fputc('\n', out);
+}
+
+static void print_option(FILE *out, const struct loom__option *o)
+{
+	struct loom__text head = {0}, help = {0};
+	if (o->letter)
+		loom__text_add(&head, "  -%c, --%s", o->letter, o->name);
+	else
+		loom__text_add(&head, "  --%s", o->name);
+	add_value(&head, o);
+	const struct loom_opt *row = row_of(o);
+	const char *dflt = row ? row->dflt : o->dflt;
+	if (row)
+		add_row_help(&help, row);
+	else
+		loom__text_add(&help, "%s", o->help);
+	if (dflt && *dflt && !is_switch(o))
+		loom__text_add(&help, " (%s)", dflt);
+	if (head.length + 2 > INDENT)
+		fprintf(out, "%s\n%*s", loom__must_text(&head), INDENT, "");
+	else
+		fprintf(out, "%-*s", INDENT, loom__must_text(&head));
+	print_wrapped(out, loom__must_text(&help), INDENT);
+	loom__text_free(&head);
+	loom__text_free(&help);
+}
+
+static void print_help(FILE *out, const struct loom__usage *u)
+{
+	const char *lead = "usage:";
+	for (const char *line = u->synopsis; line; lead = "      ") {
+		size_t n = strcspn(line, "\n");
+		fprintf(out, "%s gpuloom %s%s%.*s\n", lead, u->command, n ? " " : "", (int)n, line);
+		line = line[n] ? line + n + 1 : NULL;
+	}
+	fprintf(out, "\n%s%s", u->about ? u->about : "", u->about && u->options ? "\n" : "");
+	for (const struct loom__option *o = u->options; o && o->name; o++)
+		print_option(out, o);
+	if (u->notes)
+		fprintf(out, "\n%s", u->notes);
+}
+
+/* ---- reading ------------------------------------------------------------------------------- */
+
+struct reader {
+	const struct loom__cli *cli;
+	const struct loom__usage *usage;
+	int argc;
+	char **argv;
+	void *args;
+};
+
+static void add_word(const struct reader *r, size_t offset, const char *word)
+{
+	struct loom__words *words = (void *)((char *)r->args + offset);
+	if (!words->at)
+		words->at = loom__must(calloc((size_t)r->argc, sizeof(*words->at)));
+	words->at[words->n++] = word;
+}
+
+static void add_setting(const struct reader *r, const struct loom__option *o, const char *value)
+{
+	struct loom__settings *s = (void *)((char *)r->args + o->offset);
+	if (!s->at)
+		s->at = loom__must(calloc((size_t)r->argc, sizeof(*s->at)));
+	s->at[s->n++] = (struct loom__setting){o->name, o->sets, value};
+}
+
+static int read_value(const struct loom__option *o, const char *value, void *args, struct loom_error *err)
+{
+	const struct loom_opt row = {.name = o->name,
+				     .type = o->type,
+				     .choices = o->choices,
+				     .min = o->min,
+				     .max = o->max};
+	return loom__value_parse(&row, value, (char *)args + o->offset, err);
+}
+
+static const struct loom__option *find(const struct loom__usage *u, const char *arg, size_t n)
+{
+	for (const struct loom__option *o = u->options; o && o->name; o++)
+		if (arg[1] == '-' ? n == strlen(o->name) + 2 && !strncmp(arg + 2, o->name, n - 2) :
+				    n == 2 && o->letter == arg[1])
+			return o;
+	return NULL;
+}
+
+static int unknown(const struct reader *r, const char *arg, size_t n)
+{
+	const char *names[64] = {"help"}, *near;
+	char word[64];
+	size_t known = 1;
+	for (const struct loom__option *o = r->usage->options; o && o->name && known < 64; o++)
+		names[known++] = o->name;
+	snprintf(word, sizeof(word), "%.*s", (int)(n > 2 ? n - 2 : 0), arg + (n > 2 ? 2 : 0));
+	near = loom__nearest(word, names, known);
+	if (near)
+		loom__say_error(r->cli, "%s: no option '%s'; did you mean '--%s'?", r->usage->command, arg,
+				near);
+	else
+		loom__say_error(r->cli, "%s: no option '%s': see `gpuloom %s --help`", r->usage->command,
+				arg, r->usage->command);
+	return LOOM_EXIT_USAGE;
+}
+
+/* The option at argv[*i], which moves past a value of its own. An exit code. */
+static int take_option(const struct reader *r, int *i)
+{
+	const char *arg = r->argv[*i], *equals = arg[1] == '-' ? strchr(arg, '=') : NULL;
+	const char *value = equals ? equals + 1 : NULL;
+	size_t n = equals ? (size_t)(equals - arg) : strlen(arg);
+	const struct loom__option *o = find(r->usage, arg, n);
+	struct loom_error err = {0};
+	if (!o)
+		return unknown(r, arg, n);
+	if (is_switch(o)) {
+		if (value) {
+			loom__say_error(r->cli, "%s: --%s takes no value", r->usage->command, o->name);
+			return LOOM_EXIT_USAGE;
+		}
+		value = "yes";
+	} else if (!value && !(value = r->argv[++*i])) {
+		struct loom__text shown = {0};
+		add_value(&shown, o);
+		loom__say_error(r->cli, "%s: %s needs a value, as in %s%s", r->usage->command, arg, arg,
+				loom__must_text(&shown));
+		loom__text_free(&shown);
+		return LOOM_EXIT_USAGE;
+	}
+	if (!o->take && o->type == LOOM_OPT_NONE) {
+		if (o->sets)
+			add_setting(r, o, value);
+		else
+			add_word(r, o->offset, value);
+		return 0;
+	}
+	if (o->take) {
+		if (!o->take(r->args, value, &err)) {
+			if (o->sets)
+				add_setting(r, o, value);
+			return 0;
+		}
+		loom__say_error(r->cli, "%s: %s", r->usage->command, err.text);
+	} else {
+		if (!read_value(o, value, r->args, &err) &&
+		    (!o->writes || !strcmp(value, "-") || !loom__write_check(value, &err)))
+			return 0;
+		loom__say_error(r->cli, "%s: --%s: %s", r->usage->command, o->name, err.text);
+	}
+	return LOOM_EXIT_USAGE;
+}
+
+static void free_options(const struct loom__usage *u, void *args)
+{
+	struct loom__words *words = (void *)((char *)args + u->words);
+	free(words->at);
+	*words = (struct loom__words){0};
+	for (const struct loom__option *o = u->options; o && o->name; o++)
+		if (o->sets) {
+			struct loom__settings *s = (void *)((char *)args + o->offset);
+			free(s->at);
+			*s = (struct loom__settings){0};
+		} else if (!o->take && o->type == LOOM_OPT_NONE) {
+			words = (void *)((char *)args + o->offset);
+			free(words->at);
+			*words = (struct loom__words){0};
+		}
+}
+
+/* -1: help was printed; else an exit code, 0 to go on: the mistake was printed. */
+static int read_options(const struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv,
+		       void *args)
+{
+	struct reader r = {cli, u, argc, argv, args};
+	int status = 0, words = 0; /* words alone follow */
+	for (const struct loom__option *o = u->options; o && o->name; o++)
+		if (o->dflt && !o->take && o->type != LOOM_OPT_NONE)
+			read_value(o, o->dflt, args, NULL);
+	for (int i = 1; i < argc && !status; i++) {
+		const char *arg = argv[i];
+		if (words || arg[0] != '-' || !arg[1]) {
+			add_word(&r, u->words, arg);
+		} else if (!strcmp(arg, "--help") || !strcmp(arg, "-h")) {
+			print_help(cli->out, u);
+			status = -1;
+		} else if (!strcmp(arg, "--")) {
+			words = 1;
+		} else {
+			status = take_option(&r, &i);
+		}
+	}
+	if (status)
+		free_options(u, args);
+	return status;
+}
+
+int loom__command_run(struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv)
+{
+	void *args = loom__must(calloc(1, u->size));
+	cli->argc = argc;
+	cli->argv = argv;
+	if (u->begin)
+		u->begin(cli, args);
+	int status = read_options(cli, u, argc, argv, args);
+	if (!status) {
+		status = u->run(cli, args);
+		free_options(u, args);
+	}
+	if (u->end)
+		u->end(args);
+	free(args);
+	return status < 0 ? LOOM_EXIT_OK : status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Result documents as one report, in a file or on standard output. */
+#ifndef LOOM_CLI_REPORT_H
+#define LOOM_CLI_REPORT_H
+
+#include "cli/options.h"
+#include "sweep/spec.h"
+#include "report/derive.h"
+#include "report/report.h"
+
+/* A row for a struct S with a field `derive`, and what it says; a mistake is said, and is an exit code. */
+#define LOOM__OPTION_DERIVE(S)                                                                     \
+	{                                                                                          \
+		"derive", "'NAME = EXPRESSION [UNIT, more]'", .rows = loom__sweep_rows, LOOM__AT(S, derive, STR) \
+	}
+int loom__derive_option(const struct loom__cli *cli, const char *text, struct loom__derived *derived);
+
+struct loom__report_args {
+	struct loom__words file;
+	const char *output, *format, *metric, *pareto, *plot, *derive, *x, *lines, *facet, *show, *axes; /* NULL: as the document says, or usual */
+};
+
+/* The view of documents, and what of it is wished; says mistakes and returns an exit code. Free the view on 0. */
+int loom__report_view(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__doc *doc,
+		      size_t docs, struct loom__view *view, struct loom__report_wish *wish);
+/* Writes it where `a` says. An exit code. */
+int loom__report_write(const struct loom__cli *cli, const struct loom__report_args *a,
+		       const struct loom__view *view, const struct loom__report_wish *wish);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <gpuloom/gpuloom.h>
+
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "facts/must.h"
+#include "report/markup.h"
+
+static void say(const struct loom__cli *cli, const char *what, int colour, const char *fmt, va_list args)
+{
+	if (cli->colour)
+		fprintf(stderr, "gpuloom: \033[1;%dm%s:\033[0m ", colour, what);
+	else
+		fprintf(stderr, "gpuloom: %s: ", what);
+	vfprintf(stderr, fmt, args);
+	fputc('\n', stderr);
+}
+
+void loom__say_error(const struct loom__cli *cli, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	say(cli, "error", 31, fmt, args);
+	va_end(args);
+}
+
+void loom__say_warning(const struct loom__cli *cli, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	say(cli, "warning", 33, fmt, args);
+	va_end(args);
+}
+
+enum loom__exit loom__exit_of(int code)
+{
+	switch (code) {
+	case LOOM_OK:
+		return LOOM_EXIT_OK;
+	case LOOM_EINVAL:
+	case LOOM_ENOENT:
+	case LOOM_EABI:
+	case LOOM_EPLUGIN:
+		return LOOM_EXIT_USAGE;
+	case LOOM_EWRONG:
+		return LOOM_EXIT_WRONG;
+	case LOOM_EUNAVAIL:
+	case LOOM_ENOTSUP:
+		return LOOM_EXIT_UNAVAILABLE;
+	case LOOM_ETIMEDOUT:
+		return LOOM_EXIT_TIMEOUT;
+	case LOOM_EINTR:
+		return LOOM_EXIT_INTERRUPTED;
+	default:
+		return LOOM_EXIT_FAILURE;
+	}
+}
+
+void loom__print_json(const struct loom__cli *cli, cJSON *document)
+{
+	char *text = loom__json_print(document, 1);
+	cJSON_Delete(document);
+	fprintf(cli->out, "%s\n", text);
+	free(text);
+}
+
+/* The columns of the terminal that a stream is; 0: none, or as wide as you like. */
+static size_t columns(FILE *out)
+{
+	struct winsize w;
+	return isatty(fileno(out)) && !ioctl(fileno(out), TIOCGWINSZ, &w) && w.ws_col >= 40 ? w.ws_col : 0;
+}
+
+/* The colour of a word that begins a verdict, or NULL. */
+static const char *colour_of(const char *word, size_t n)
+{
+	static const struct {
+		const char *word, *colour;
+	} list[] = {{"FASTER", "1;32"}, {"SLOWER", "1;31"}, {"EQUIVALENT", "1;34"}, {"FAILED:", "1;31"}, {"short", "1;31"}};
+	for (size_t i = 0; i < LOOM__COUNT(list); i++)
+		if (strlen(list[i].word) == n && !strncmp(list[i].word, word, n))
+			return list[i].colour;
+	return NULL;
+}
+
+/* One line: what does not fit goes on below, at a blank and further in. */
+static void put_line(const struct loom__cli *cli, const char *line, size_t n, size_t room)
+{
+	size_t at = 0, indent = strspn(line, " "), column = 0;
+	while (at < n) {
+		size_t blanks = strspn(line + at, " "), word = strcspn(line + at + blanks, " \n");
+		char *text = loom__must(strndup(line + at + blanks, word));
+		size_t width = loom__markup_width(text);
+		if (room && at && column + blanks + width > room) {
+			blanks = indent + 4 < room / 2 ? indent + 4 : 4;
+			fputc('\n', cli->out);
+			column = 0;
+		}
+		const char *colour = cli->out_colour ? colour_of(text, strcspn(text, ",")) : NULL;
+		fprintf(cli->out, "%*s%s%s%s%s%s", (int)blanks, "", colour ? "\033[" : "", colour ? colour : "", colour ? "m" : "", text,
+			colour ? "\033[0m" : "");
+		column += blanks + width;
+		at += strspn(line + at, " ") + word;
+		free(text);
+	}
+	fputc('\n', cli->out);
+}
+
+void loom__put_table(const struct loom__cli *cli, const struct loom__text *table)
+{
+	size_t room = columns(cli->out);
+	for (const char *line = loom__must_text(table); *line;) {
+		size_t n = strcspn(line, "\n");
+		while (n && line[n - 1] == ' ')
+			n--;
+		put_line(cli, line, n, room);
+		line += strcspn(line, "\n");
+		line += *line == '\n';
+	}
+}

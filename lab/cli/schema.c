@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/schema.h"
+
+#include "base/json.h"
+#include <stdlib.h>
+#include <string.h>
+
+#include "inspect/describe.h"
+#include "sweep/spec.h"
+#include "facts/must.h"
+
+#define PROBE_LIMIT_MS 5000
+
+const struct loom__core_section *loom__sections(size_t *n)
+{
+	static struct loom__core_section all[16];
+	const struct loom__core_section *core = loom__core_sections(n);
+	memcpy(all, core, *n * sizeof(*all));
+	all[(*n)++] = (struct loom__core_section){
+		"sweep", loom__sweep_rows,
+		"many configurations in one run; what is varied stands in `[sweep.SECTION]` and `[sweep.points]` "
+		"([sweeps](report.md#sweeps))"};
+	return all;
+}
+
+static void core_markdown(struct loom__text *out)
+{
+	size_t n;
+	const struct loom__core_section *section = loom__sections(&n);
+	for (size_t i = 0; i < n; i++) {
+		loom__text_add(out, "### %s\n\n%s\n", section[i].name, section[i].summary);
+		loom__describe_rows_markdown(section[i].name, section[i].rows, out);
+		loom__text_add(out, "\n");
+	}
+}
+
+static cJSON *core_json(void)
+{
+	size_t n;
+	const struct loom__core_section *section = loom__sections(&n);
+	cJSON *all = cJSON_CreateObject();
+	for (size_t i = 0; i < n; i++) {
+		cJSON *list = loom__json_add_array(all, section[i].name);
+		for (const struct loom_opt *o = section[i].rows; o->name; o++)
+			loom__json_append(list, loom__describe_row_json(o));
+	}
+	return all;
+}
+
+int loom__print_schema(const struct loom__cli *cli, int json)
+{
+	struct loom__search search;
+	struct loom__candidates found;
+	struct loom_error err;
+	struct loom__text text = {0};
+	if (loom__search_create(NULL, &search, &err)) {
+		loom__say_error(cli, "%s", err.text);
+		return LOOM_EXIT_USAGE;
+	}
+	if (loom__candidates_scan(&search, &found, &err)) {
+		loom__say_error(cli, "%s", err.text);
+		loom__search_free(&search);
+		return LOOM_EXIT_FAILURE;
+	}
+	cJSON *doc = cJSON_CreateObject();
+	loom__json_add_text(doc, "schema", "gpuloom.schema/1");
+	loom__json_add(doc, "core", core_json());
+	cJSON *plugins = loom__json_add_array(doc, "plugins");
+	core_markdown(&text);
+	for (size_t i = 0; i < found.count; i++) {
+		const struct loom__candidate *c = &found.list[i];
+		const struct loom_plugin *p;
+		if (*c->fault || loom__plugin_probe(cli->self, c->path, PROBE_LIMIT_MS, &err) ||
+		    loom__plugin_load(c->path, LOOM_KIND_NONE, &p, &err)) {
+			loom__say_warning(cli, "left out: %s", *c->fault ? c->fault : err.text);
+			continue;
+		}
+		loom__describe_markdown(p, &text);
+		loom__text_add(&text, "\n");
+		char *one = loom__describe_json(p, c->path, 0);
+		loom__json_append(plugins, cJSON_Parse(one));
+		free(one);
+	}
+	if (!json) {
+		fputs(loom__must_text(&text), cli->out);
+		cJSON_Delete(doc);
+	} else {
+		loom__print_json(cli, doc);
+	}
+	loom__text_free(&text);
+	loom__candidates_free(&found);
+	loom__search_free(&search);
+	return LOOM_EXIT_OK;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The metrics that a sweep is to show. Which there are is known only from samples: a slip in a name ends the sweep
+ * after the first sample when it is like one that there is, and after the first round over all cells in any case, for
+ * a metric may be that of some cells alone. What was measured stays in the file, and the file takes the new name. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/session.h"
+#include "cli/sweep.h"
+#include "facts/must.h"
+
+void loom__sweep_note_line(void *session, const cJSON *line)
+{
+	struct loom__sweep_session *s = session;
+	const cJSON *metric, *wishes = loom__json_object(line, "report");
+	cJSON_ArrayForEach(metric, loom__json_object(line, "metrics"))
+	{
+		if (metric->string)
+			loom__names_add(&s->pool, &s->metric, metric->string);
+	}
+	if (!wishes)
+		return;
+	cJSON_Delete(s->wishes);
+	s->wishes = cJSON_Duplicate(wishes, 1);
+}
+
+const char *loom__sweep_output(const struct loom__sweep_session *s)
+{
+	const char *path = s->wish->output ? s->wish->output : s->spec->opts.output;
+	return *path && strcmp(path, "-") ? path : NULL;
+}
+
+static void look_for(struct loom__sweep_session *s, const char *list, int certain)
+{
+	const char *file = loom__sweep_output(s);
+	struct loom__text some = {0}, kept = {0};
+	if (file)
+		loom__text_add(&kept, ". What was measured is in '%s': --resume goes on", file);
+	for (size_t i = 0; i < s->metric.count && i < 12; i++)
+		loom__text_add(&some, "%s%.48s", i ? ", " : "", s->metric.name[i]);
+	for (char name[80]; *list && !s->mistake.code;) {
+		size_t n = strcspn(list, ", ");
+		snprintf(name, sizeof(name), "%.*s", (int)n, list);
+		list += n + strspn(list + n, ", ");
+		if (!n || loom__names_find(&s->metric, name) != LOOM__NO_NAME)
+			continue;
+		const char *near = loom__nearest(name, s->metric.name, s->metric.count);
+		if (near)
+			LOOM__FAIL(&s->mistake, LOOM_EINVAL, "no metric '%s'; did you mean '%s'?%s", name, near,
+				   kept.at ? kept.at + 1 : "");
+		else if (certain)
+			LOOM__FAIL(&s->mistake, LOOM_EINVAL, "no metric '%s' in any cell; there are %s%s%s", name,
+				   some.at ? some.at : "none", s->metric.count > 12 ? ", ..." : "",
+				   loom__must_text(&kept));
+		else
+			loom__say_warning(s->cli, "no metric '%s' in the first sample", name);
+	}
+	loom__text_free(&some);
+	loom__text_free(&kept);
+}
+
+static void look(struct loom__sweep_session *s, int certain)
+{
+	look_for(s, s->spec->opts.metric, certain);
+	look_for(s, s->spec->opts.pareto, certain);
+}
+
+void loom__sweep_note_sample(struct loom__sweep_session *s, const struct loom__sample *sample)
+{
+	for (size_t i = 0; i < sample->report.count; i++)
+		loom__names_add(&s->pool, &s->metric, sample->report.list[i].name);
+	if (!s->looked++)
+		look(s, 0);
+}
+
+void loom__sweep_look_again(struct loom__sweep_session *s)
+{
+	if (!s->sure++ && s->metric.count)
+		look(s, 1);
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A sweep from its first cell to its table: progress, the file of samples, the report. */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/report.h"
+#include "cli/session.h"
+#include "cli/sweep.h"
+#include "report/table.h"
+#include "facts/environment.h"
+#include "facts/facts.h"
+#include "facts/must.h"
+
+/* ---- progress
+ * ------------------------------------------------------------------------------------*/
+
+static void show_time(char text[32], uint64_t ns)
+{
+	uint64_t s = (ns + 500000000) / 1000000000;
+	if (s >= 3600)
+		snprintf(text, 32, "%llu h %02llu min", (unsigned long long)(s / 3600),
+			 (unsigned long long)(s / 60 % 60));
+	else if (s >= 100)
+		snprintf(text, 32, "%llu min", (unsigned long long)((s + 30) / 60));
+	else
+		snprintf(text, 32, "%llu s", (unsigned long long)s);
+}
+
+/* A bar that is redrawn, on a terminal only; else a line each ten seconds. */
+static int show_progress(void *arg, const struct loom__sweep *w)
+{
+	struct loom__sweep_session *s = arg;
+	uint64_t now = loom__now_ns(), left = loom__sweep_left(w);
+	char bar[25] = "........................", rest[64] = "", time_left[32];
+	if (left) {
+		show_time(time_left, left);
+		snprintf(rest, sizeof(rest), ", about %s left", time_left);
+	}
+	memset(bar, '#', w->wanted ? 24 * w->taken / w->wanted : 24);
+	if (!s->wish->quiet && s->cli->err_is_tty && now - s->shown_ns > 50000000) {
+		fprintf(stderr, "\r\033[K[%s] %zu of %zu samples%s", bar, w->taken, w->wanted,
+			rest);
+		s->shown_ns = now;
+	} else if (!s->wish->quiet && !s->cli->err_is_tty && now - s->shown_ns > 10000000000u) {
+		fprintf(stderr, "gpuloom: %zu of %zu samples%s\n", w->taken, w->wanted, rest);
+		s->shown_ns = now;
+	}
+	if (w->rounds)
+		loom__sweep_look_again(s);
+	return s->mistake.code || loom__stop_asked() > 0;
+}
+
+static void show_end(const struct loom__sweep_session *s)
+{
+	size_t done = 0, skipped = 0, failed = 0, elsewhere = 0;
+	if (s->cli->err_is_tty && !s->wish->quiet)
+		fputs("\r\033[K", stderr);
+	for (size_t i = 0; i < s->sweep.cells; i++) {
+		const struct loom__sweep_cell *c = &s->sweep.cell[i];
+		elsewhere += c->elsewhere != 0;
+		if (c->elsewhere)
+			continue;
+		skipped += c->skipped != NULL;
+		failed += c->failed;
+		done += !c->skipped && !c->failed && c->have >= s->sweep.samples;
+	}
+	if (s->wish->quiet)
+		return;
+	fprintf(stderr, "gpuloom: %zu cells: %zu complete, %zu skipped, %zu failed; %zu new samples",
+		s->sweep.cells - elsewhere, done, skipped, failed, s->sweep.taken);
+	if (elsewhere)
+		fprintf(stderr, "; %zu more cells are other shards'", elsewhere);
+	if (loom__sweep_output(s))
+		fprintf(stderr, "; `gpuloom report %s -o sweep.html` shows them", loom__sweep_output(s));
+	fputs("\n", stderr);
+	if (s->sweep.out_of_budget && done + skipped + failed + elsewhere < s->sweep.cells)
+		loom__say_warning(s->cli, "the budget is used up%s", loom__sweep_output(s) ? "; --resume goes on" : "");
+}
+
+/* ---- the file
+ * ------------------------------------------------------------------------------------*/
+
+static void add_now(cJSON *o, const char *key)
+{
+	char when[32];
+	time_t now = time(NULL);
+	struct tm utc;
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+	loom__json_add_text(o, key, when);
+}
+
+static void add_factor(cJSON *list, const struct loom__factor *f)
+{
+	cJSON *item = cJSON_CreateObject(), *sets;
+	loom__json_append(list, item);
+	loom__json_add_text(item, "key", f->key);
+	loom__json_add(item, "values",
+			      cJSON_CreateStringArray((const char *const *)f->value, (int)f->values));
+	if (!f->sets)
+		return;
+	sets = loom__json_add_object(item, "sets");
+	for (size_t i = 0; i < f->values; i++) {
+		cJSON *one = loom__json_add_array(sets, f->value[i]);
+		for (char **set = f->sets[i]; *set; set++)
+			loom__json_append_text(one, *set);
+	}
+}
+
+/* What a report of the file shows unless it is told otherwise: what the file says, and over that the conf. */
+static cJSON *wishes(const struct loom__sweep_session *s)
+{
+	const struct loom__sweep_opts *opts = &s->spec->opts;
+	const char *const wish[][2] = {{"metric", opts->metric}, {"pareto", opts->pareto}, {"plot", opts->plot},
+				       {"derive", opts->derive}, {"x", opts->x}, {"lines", opts->lines},
+				       {"facet", opts->facet},
+				       {"show", opts->show ? loom__show_name[opts->show] : ""},
+				       {"axes", opts->axes ? loom__axes_name[opts->axes] : ""}};
+	cJSON *report = s->wishes ? cJSON_Duplicate(s->wishes, 1) : cJSON_CreateObject();
+	for (size_t i = 0; i < LOOM__COUNT(wish); i++) {
+		if (!*wish[i][1])
+			continue;
+		cJSON_DeleteItemFromObjectCaseSensitive(report, wish[i][0]);
+		loom__json_add_text(report, wish[i][0], wish[i][1]);
+	}
+	return report;
+}
+
+/* A file that is gone on with may be told something else than before. */
+static int tell_wishes(struct loom__sweep_session *s, struct loom_error *err)
+{
+	cJSON *line = cJSON_CreateObject(), *report = wishes(s);
+	loom__json_add(line, "report", report);
+	int rc = cJSON_Compare(report, s->wishes, 1) ? 0 : loom__journal_add(&s->journal, line, err);
+	cJSON_Delete(line);
+	return rc;
+}
+
+static cJSON *header(const struct loom__sweep_session *s)
+{
+	const struct loom__sweep_spec *spec = s->spec;
+	cJSON *o = cJSON_CreateObject(), *list, *item;
+	loom__json_add_text(o, "schema", LOOM__SWEEP_SCHEMA);
+	loom__json_add_text(o, "design", loom__design_name[spec->opts.design]);
+	loom__json_add_text(o, "title", s->title ? s->title : "");
+	loom__json_add_text(o, "workload", s->workload ? s->workload : "");
+	list = loom__json_add_array(o, "factors");
+	for (size_t f = 0; f < spec->factors; f++)
+		add_factor(list, &spec->factor[f]);
+	list = loom__json_add_array(o, "constraints");
+	for (size_t i = 0; i < spec->constraints; i++) {
+		loom__json_append(list, item = cJSON_CreateObject());
+		loom__json_add_text(item, spec->constraint[i].only ? "only" : "skip",
+					spec->constraint[i].text);
+	}
+	loom__json_add(o, "report", wishes(s));
+	loom__json_add_number(o, "cells", (double)s->sweep.cells);
+	loom__json_add_number(o, "samples", s->sweep.samples);
+	loom__json_add_number(o, "seed", (double)spec->opts.seed);
+	list = loom__json_add_array(o, "command");
+	loom__json_append_text(list, "gpuloom");
+	for (int i = 0; i < s->wish->argc; i++)
+		loom__json_append_text(list, s->wish->argv[i]);
+	add_now(o, "started");
+	item = loom__json_add_object(o, "gpuloom");
+	loom__json_add_text(item, "version", loom_version());
+	loom__build_revision(item);
+	return o;
+}
+
+/* {ended, status, environment}: the machine as it is now. */
+static int add_end(struct loom__sweep_session *s, int rc, struct loom_error *err)
+{
+	cJSON *line = cJSON_CreateObject(), *facts = loom__environment();
+	add_now(line, "ended");
+	loom__json_add_text(line, "status", loom__status_name(rc));
+	loom__json_add(line, "environment", facts);
+	int failed = loom__journal_add(&s->journal, line, err);
+	cJSON_Delete(line);
+	return failed;
+}
+
+/* ---- the table and the report
+ * -------------------------------------------------------------------*/
+
+static int show(const struct loom__sweep_session *s)
+{
+	const struct loom__sweep_opts *o = &s->spec->opts;
+	const struct loom__report_args args = {.output = o->report}; /* the rest stands in the file */
+	int table = !s->wish->quiet && !s->wish->lines;
+	struct loom__doc doc = {0};
+	struct loom__view view;
+	struct loom__report_wish wish;
+	struct loom_error err;
+	if (!table && !*o->report)
+		return LOOM_EXIT_OK;
+	if (loom__journal_read(&s->journal, &doc, &err)) {
+		loom__say_error(s->cli, "%s", err.text);
+		return LOOM_EXIT_FAILURE;
+	}
+	int status = loom__report_view(s->cli, &args, &doc, 1, &view, &wish);
+	if (!status) {
+		struct loom__text text = {0};
+		struct loom__report_wish shown = wish;
+		cJSON *asked = wishes(s);
+		if (!*loom__json_text(asked, "pareto") || s->mistake.code) /* a front that nobody asked for is for pages */
+			shown.x = LOOM__NO_NAME;
+		cJSON_Delete(asked);
+		if (table)
+			loom__table_sweep(&view, &shown, &text);
+		if (*loom__must_text(&text))
+			loom__put_table(s->cli, &text);
+		loom__text_free(&text);
+		if (*o->report && !s->mistake.code)
+			status = loom__report_write(s->cli, &args, &view, &wish);
+		if (*o->report && !status && !s->wish->quiet)
+			fprintf(stderr, "gpuloom: '%s' is written\n", o->report);
+		loom__view_free(&view);
+	}
+	loom__doc_free(&doc);
+	return status;
+}
+
+/* ---- all together
+ * --------------------------------------------------------------------------------*/
+
+static int open_journal(struct loom__sweep_session *s, struct loom_error *err)
+{
+	const struct loom__sweep_wish *w = s->wish;
+	cJSON *head = header(s);
+	int rc = loom__journal_open(loom__sweep_output(s), w->lines ? s->cli->out : NULL,
+				    w->resume ? LOOM__JOURNAL_RESUME
+				    : w->anew ? LOOM__JOURNAL_ANEW
+					      : LOOM__JOURNAL_NEW,
+				    &s->journal, err);
+	s->sweep.journal = &s->journal;
+	if (!rc && s->journal.before.root) {
+		loom__sweep_note_line(s, s->journal.before.root);
+		rc = loom__sweep_resume(&s->sweep, head, err);
+		rc = rc ? rc : tell_wishes(s, err);
+	} else if (!rc) {
+		rc = loom__journal_add(&s->journal, head, err);
+	}
+	loom__doc_free(&s->journal.before);
+	cJSON_Delete(head);
+	return rc;
+}
+
+static int run(struct loom__sweep_session *s)
+{
+	struct loom_error err = {0};
+	int rc = open_journal(s, &err);
+	if (rc) {
+		loom__say_error(s->cli, "%s", err.text);
+		loom__journal_close(&s->journal);
+		return loom__exit_of(rc);
+	}
+	s->shown_ns = loom__now_ns();
+	rc = loom__sweep_run(&s->sweep, &err);
+	struct loom_error unended;
+	int failed = s->told ? add_end(s, rc, &unended) : 0;
+	if (failed && !rc) {
+		rc = failed;
+		err = unended;
+	}
+	show_end(s);
+	if (!rc && !s->sweep.out_of_budget)
+		loom__sweep_look_again(s);
+	int status = loom__exit_of(rc), any = 0;
+	if (s->mistake.code) {
+		loom__say_error(s->cli, "%s", s->mistake.text);
+		status = LOOM_EXIT_USAGE;
+	} else if (rc) {
+		loom__say_error(s->cli, "%s%s", err.text,
+				rc == LOOM_EINTR && loom__sweep_output(s) ? "; --resume goes on" : "");
+	}
+	for (size_t i = 0; i < s->sweep.cells; i++)
+		any |= s->sweep.cell[i].have > 0;
+	int shown = any && (!rc || rc == LOOM_EINTR) ? show(s) : 0;
+	int none = s->sweep.failures && !any;
+	if (none)
+		loom__say_error(s->cli, "no cell could be run; the warnings above say why");
+	status = status		     ? status
+		 : s->sweep.wrong    ? LOOM_EXIT_WRONG
+		 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* that of all, most likely */
+		 : s->sweep.failures ? LOOM_EXIT_FAILURE
+				     : shown;
+	loom__journal_close(&s->journal);
+	return status;
+}
+
+static void list_cells(const struct loom__sweep_session *s)
+{
+	for (size_t i = 0; i < s->sweep.cells; i++) {
+		const struct loom__sweep_cell *c = &s->sweep.cell[i];
+		const size_t *pick = s->cells.pick + i * s->cells.factors;
+		fprintf(s->cli->out, "%-8s", c->skipped ? "skip" : c->elsewhere ? "other" : "run");
+		for (size_t f = 0; f < s->spec->factors; f++) {
+			const struct loom__factor *factor = &s->spec->factor[f];
+			fprintf(s->cli->out, " %s=%s", factor->key, factor->value[pick[f]]);
+			for (char **set = factor->sets ? factor->sets[pick[f]] : NULL; set && *set; set++)
+				fprintf(s->cli->out, "%s%s", set == factor->sets[pick[f]] ? " (" : ", ", *set);
+			if (factor->sets && *factor->sets[pick[f]])
+				fputc(')', s->cli->out);
+		}
+		fprintf(s->cli->out, c->skipped ? ": %s\n" : "\n", c->skipped);
+	}
+}
+
+static int prepare(struct loom__sweep_session *s)
+{
+	const struct loom__sweep_spec *spec = s->spec;
+	struct loom_error err;
+	size_t runnable = 0;
+	if (*spec->opts.report && !s->wish->dry_run && loom__write_check(spec->opts.report, &err)) {
+		loom__say_error(s->cli, "sweep.report: %s", err.text);
+		return LOOM_EXIT_USAGE;
+	}
+	if (s->wish->resume && !loom__sweep_output(s)) {
+		loom__say_error(s->cli, "--resume needs the file of samples: set sweep.output");
+		return LOOM_EXIT_USAGE;
+	}
+	if (loom__cells_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors,
+			     &s->cells, &err)) {
+		loom__say_error(s->cli, "sweep: %s", err.text);
+		return LOOM_EXIT_USAGE;
+	}
+	int status = loom__sweep_resolve(s);
+	for (size_t i = 0; i < s->sweep.cells; i++)
+		runnable += !s->sweep.cell[i].skipped && !s->sweep.cell[i].elsewhere;
+	if (status || runnable || s->wish->dry_run)
+		return status;
+	loom__say_error(s->cli, "no cell can be run: the constraints%s leave none", s->wish->shards ? " and the shard" : "");
+	return LOOM_EXIT_USAGE;
+}
+
+static void end(struct loom__sweep_session *s)
+{
+	loom__sweep_free(&s->sweep);
+	loom__cells_free(&s->cells);
+	loom__pool_free(&s->pool);
+	loom__text_free(&s->said);
+	cJSON_Delete(s->wishes);
+	free(s->title);
+	free(s->workload);
+}
+
+int loom__sweep_conf(const struct loom__cli *cli, const struct loom__conf_args *conf,
+		     const struct loom__sweep_spec *spec, const struct loom__sweep_wish *wish)
+{
+	struct loom__sweep_session s = {.cli = cli, .conf = conf, .spec = spec, .wish = wish};
+	s.sweep = (struct loom__sweep){.seed = spec->opts.seed,
+				       .budget_ns = spec->opts.budget,
+				       .ops = &loom__sweep_stack_ops,
+				       .arg = &s,
+				       .progress = show_progress};
+	s.journal.fd = -1;
+	int status = prepare(&s);
+	if (!status && wish->dry_run)
+		list_cells(&s);
+	else if (!status)
+		status = run(&s);
+	end(&s);
+	return status;
+}
+
+int loom__sweep_check(const struct loom__cli *cli, const struct loom__conf_args *conf,
+		      const struct loom__sweep_spec *spec)
+{
+	const struct loom__sweep_wish wish = {.dry_run = 1};
+	struct loom__sweep_session s = {.cli = cli, .conf = conf, .spec = spec, .wish = &wish};
+	int status = prepare(&s);
+	end(&s);
+	return status;
+}

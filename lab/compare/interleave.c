@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compare/interleave.h"
+#include "facts/must.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+/* Workers of the variant before spin for a moment, then sleep: none of them may take time from the
+ * next sample. The CPU device spins for 50 us unless told otherwise. */
+#define SETTLE_NS 200000
+#define OPENINGS_NS 60000000000u
+#define OPENINGS_LEAST 10u
+
+void loom__interleave_stop(struct loom__interleave *x)
+{
+	unsigned asked = __atomic_add_fetch(&x->stop, 1, __ATOMIC_RELAXED);
+	struct loom_stack *s = __atomic_load_n(&x->running, __ATOMIC_RELAXED);
+	if (!s)
+		return;
+	loom_stack_stop(s);
+	if (asked > 1) /* the first request may have met another variant */
+		loom_stack_stop(s);
+}
+
+static int stopped(const struct loom__interleave *x)
+{
+	return __atomic_load_n(&x->stop, __ATOMIC_RELAXED) != 0;
+}
+
+static int execute(struct loom__interleave *x, unsigned arm, int warmup, struct loom_error *err)
+{
+	static const struct timespec settle = {.tv_nsec = SETTLE_NS};
+	struct loom__arm *a = &x->arm[arm];
+	if (stopped(x))
+		return LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u blocks", x->blocks,
+				  x->design.blocks);
+	nanosleep(&settle, NULL); /* a signal cuts it short: no harm */
+	__atomic_store_n(&x->running, a->stack, __ATOMIC_RELAXED);
+	int rc = loom__stack_sample(a->stack, a->result, warmup, err);
+	__atomic_store_n(&x->running, NULL, __ATOMIC_RELAXED);
+	if (!rc && x->derived)
+		rc = loom__derived_sample(x->derived, &a->result->sample[a->result->samples - 1], err);
+	if (!rc && x->progress)
+		x->progress(x->arg, x);
+	return rc;
+}
+
+static int warm(struct loom__interleave *x, unsigned arm, uint32_t times, struct loom_error *err)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < times && !rc; i++)
+		rc = execute(x, arm, 1, err);
+	return rc;
+}
+
+/* The order within a block: passes of block_order, each with a number of its own, so that the order
+ * is drawn anew. */
+static int block(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
+{
+	const struct loom__design *d = &x->design;
+	uint32_t per_pass = d->order == LOOM__STATS_ABBA ? 2 : 1, passes = d->per_block / per_pass;
+	for (uint32_t pass = 0; pass < passes; pass++) {
+		uint64_t draw = (uint64_t)number * passes + pass;
+		size_t n = loom__stats_block_order(d->seed, draw, d->order, x->arms, order);
+		for (size_t i = 0; i < n; i++) {
+			int after_other = !x->slots || x->slot[x->slots - 1] != order[i];
+			int rc = after_other ? warm(x, order[i], d->rewarm, err) : 0;
+			if (!rc)
+				rc = execute(x, order[i], 0, err);
+			if (rc)
+				return rc;
+			x->slot[x->slots++] = order[i];
+		}
+	}
+	return 0;
+}
+
+/* Not before block `number` is due. */
+static void await_turn(const struct loom__interleave *x, uint32_t number)
+{
+	uint64_t due = x->began_ns + x->design.spread_ns / x->design.blocks * number, now;
+	while ((now = loom__now_ns()) < due && !stopped(x)) {
+		uint64_t left = due - now;
+		struct timespec t = {.tv_sec = (time_t)(left / 1000000000u),
+				     .tv_nsec = (long)(left % 1000000000u)};
+		nanosleep(&t, NULL); /* a signal ends it */
+	}
+}
+
+uint32_t loom__interleave_per_opening(const struct loom__design *d)
+{
+	return d->openings ? (d->blocks + d->openings - 1) / d->openings : 1;
+}
+
+size_t loom__interleave_total(const struct loom__interleave *x)
+{
+	const struct loom__design *d = &x->design;
+	uint32_t each = d->per_block ? d->per_block : LOOM__PER_BLOCK_LEAST;
+	return x->arms * ((size_t)d->warmup * (d->openings ? d->openings : d->blocks) + (size_t)d->blocks * each);
+}
+
+/* An opening is what the statistics count: one for each block, but no more than take a minute, and then as many as give an
+ * interval. */
+static uint32_t choose_openings(const struct loom__interleave *x)
+{
+	uint64_t fit = x->opening_ns ? OPENINGS_NS / x->opening_ns : UINT64_MAX;
+	fit = fit < OPENINGS_LEAST ? OPENINGS_LEAST : fit;
+	return !x->reopen ? 1 : fit < x->design.blocks ? (uint32_t)fit : x->design.blocks;
+}
+
+/* Round by round: each variant is as long ago as the others when the blocks begin. */
+static int warm_all(struct loom__interleave *x, struct loom_error *err)
+{
+	int rc = 0;
+	for (uint32_t i = 0; i < x->design.warmup && !rc; i++)
+		for (unsigned a = 0; a < x->arms && !rc; a++)
+			rc = warm(x, a, 1, err);
+	return rc;
+}
+
+/* All are closed before the first is opened: what one gave back any other may get. */
+static int open_anew(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
+{
+	int rc = 0;
+	loom__stats_block_order(~x->design.seed, number, LOOM__STATS_RANDOM, x->arms, order);
+	for (int open = 0; open < 2; open++)
+		for (unsigned a = 0; a < x->arms && !rc; a++)
+			rc = x->reopen(x->arg, x, order[a], open, err);
+	return rc ? rc : warm_all(x, err);
+}
+
+/* Short samples leave most of the spread unused, while more of them make a block's median, and its best,
+ * steadier. From the time that the warm-ups took: no result has a part in it. */
+static uint32_t choose_per_block(const struct loom__interleave *x)
+{
+	const struct loom__design *d = &x->design;
+	uint64_t warmups = (uint64_t)x->arms * d->warmup, gone = loom__now_ns() - x->began_ns;
+	if (!warmups || !gone)
+		return LOOM__PER_BLOCK_LEAST;
+	uint64_t fit = d->spread_ns / d->blocks / x->arms * warmups / gone;
+	return fit < LOOM__PER_BLOCK_LEAST ? LOOM__PER_BLOCK_LEAST :
+	       fit > LOOM__PER_BLOCK_MOST  ? LOOM__PER_BLOCK_MOST :
+					     (uint32_t)fit & ~1u;
+}
+
+int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)
+{
+	struct loom__design *d = &x->design;
+	unsigned *order = loom__must(calloc(2 * (size_t)x->arms, sizeof(*order)));
+	int rc = 0;
+	x->began_ns = loom__now_ns();
+	for (unsigned a = 0; a < x->arms; a++)
+		x->arm[a].result->began_ns = x->began_ns; /* one axis for all */
+	if (!d->openings)
+		d->openings = choose_openings(x);
+	d->openings = d->openings < d->blocks ? d->openings : d->blocks;
+	rc = rc ? rc : warm_all(x, err);
+	if (!d->per_block)
+		d->per_block = choose_per_block(x);
+	x->room = (size_t)x->arms * d->per_block * d->blocks;
+	x->slot = rc ? NULL : loom__must(calloc(x->room ? x->room : 1, sizeof(*x->slot)));
+	for (uint32_t b = 0; b < d->blocks && !rc; b++) {
+		await_turn(x, b);
+		if (d->budget_ns && loom__now_ns() - x->began_ns > d->budget_ns) {
+			x->out_of_budget = 1;
+			break;
+		}
+		if (b && b % loom__interleave_per_opening(d) == 0 && !stopped(x) && x->reopen)
+			rc = open_anew(x, b, order, err);
+		if (!rc)
+			rc = block(x, b, order, err);
+		if (!rc)
+			x->blocks++;
+		if (!rc && !b && x->check)
+			rc = x->check(x->arg, x, err);
+	}
+	free(order);
+	return rc;
+}

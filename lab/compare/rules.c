@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "compare/rules.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/document.h"
+#include "facts/must.h"
+
+/* ---- gates ---------------------------------------------------------------------------------------- */
+
+static const char *skip(const char *s)
+{
+	return s + strspn(s, " \t");
+}
+
+int loom__gate_rule_parse(const char *text, struct loom__gate_rule *out, struct loom_error *err)
+{
+	const char *at = skip(text);
+	size_t n = strcspn(at, ": \t");
+	struct loom__gate_rule r = {.text = text};
+	if (!n || n >= sizeof(r.metric))
+		goto bad;
+	memcpy(r.metric, at, n);
+	at = skip(at + n);
+	if (*at++ != ':')
+		goto bad;
+	at = skip(at);
+	r.faster = !strncmp(at, "faster", 6);
+	if (!r.faster && strncmp(at, "slower", 6))
+		goto bad;
+	at = skip(at + 6);
+	if (*at++ != '>' || loom__read_double(skip(at), &at, &r.limit))
+		goto bad;
+	at = skip(at);
+	if (*at == '%') {
+		r.limit /= 100;
+		at = skip(at + 1);
+	}
+	if (*at || !(r.limit >= 0) || r.limit > 100)
+		goto bad;
+	*out = r;
+	return 0;
+bad:
+	return LOOM__FAIL(err, LOOM_EINVAL, "--fail-on '%s': not of the form 'METRIC: slower > 3%%'",
+			  text);
+}
+
+/* Judged anew with the rule's limit as the margin. */
+static int beyond(const cJSON *c, const struct loom__gate_rule *r, double alpha)
+{
+	double low = loom__json_number(c, "low"), high = loom__json_number(c, "high");
+	double p = loom__json_number(c, "p_holm");
+	struct loom__stats_comparison s = {.paired = 1};
+	s.ratio.low = low > 0 ? low : 0;
+	s.ratio.high = high > 0 ? high : INFINITY;
+	if (isnan(p))
+		return 0;
+	int more = !strcmp(loom__json_text(c, "better"), "more");
+	enum loom__stats_verdict v = loom__stats_judge(
+		&s, p, more ? LOOM__STATS_MORE : LOOM__STATS_LESS, r->limit, alpha);
+	return v == (r->faster ? LOOM__STATS_FASTER : LOOM__STATS_SLOWER);
+}
+
+/* How much slower (or faster) than the baseline the figure itself is: 0.03 for 3 %. */
+static double amount(const cJSON *c, const struct loom__gate_rule *r, const char *key)
+{
+	double ratio = loom__json_number(c, key);
+	int more = !strcmp(loom__json_text(c, "better"), "more");
+	return more == r->faster ? ratio - 1 : 1 / ratio - 1;
+}
+
+static void check(const cJSON *doc, const struct loom__gate_rule *r, double alpha, int *failed,
+		  int *undecided, struct loom__text *text)
+{
+	const cJSON *c;
+	const char *word = r->faster ? "faster" : "slower";
+	int seen = 0;
+	cJSON_ArrayForEach(c, loom__json_list(doc, "comparisons"))
+	{
+		if (strcmp(loom__json_text(c, "metric"), r->metric))
+			continue;
+		seen = 1;
+		double by = amount(c, r, "effect");
+		const char *label =
+			loom__compare_label(doc, (size_t)loom__json_number(c, "variant"));
+		const char *gap = text->length ? "; " : "";
+		if (beyond(c, r, alpha)) {
+			*failed = 1;
+			loom__text_add(text, "%s%s is %.1f %% %s", gap, label, 100 * by, word);
+		} else if (isnan(by)) {
+			*undecided = 1;
+			loom__text_add(text, "%s%s cannot be judged", gap, label);
+		} else if (by > r->limit) {
+			*undecided = 1;
+			loom__text_add(text, "%s%s seems %.1f %% %s, but it is not certain to be beyond the "
+					     "limit",
+				       gap, label, 100 * by, word);
+		}
+	}
+	if (!seen) {
+		*undecided = 1;
+		loom__text_add(text, "nothing was compared by %s", r->metric);
+	}
+	if (!text->length)
+		loom__text_add(text, "nothing is beyond the limit");
+}
+
+void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t rules, size_t *failed,
+		       size_t *undecided)
+{
+	cJSON *list = loom__json_add_array(doc, "gate");
+	double alpha = loom__json_number(loom__json_object(doc, "design"), "alpha");
+	*failed = *undecided = 0;
+	for (size_t i = 0; i < rules; i++) {
+		struct loom__text text = {0};
+		int fails = 0, unsure = 0;
+		check(doc, &rule[i], alpha, &fails, &unsure, &text);
+		*failed += fails;
+		*undecided += unsure && !fails;
+		cJSON *o = cJSON_CreateObject();
+		loom__json_add_text(o, "rule", rule[i].text);
+		loom__json_add_bool(o, "failed", fails);
+		loom__json_add_bool(o, "undecided", unsure && !fails);
+		loom__json_add_text(o, "text", loom__must_text(&text));
+		loom__json_append(list, o);
+		loom__text_free(&text);
+	}
+}
+
+/* ---- bars ----------------------------------------------------------------------------------------- */
+
+/* "metric(label)": the label may hold anything but a closing parenthesis. */
+static const char *parse_term(const char *at, char metric[48], char label[96])
+{
+	size_t n = strcspn(at, "( \t");
+	if (!n || n >= 48)
+		return NULL;
+	memcpy(metric, at, n);
+	metric[n] = 0;
+	at = skip(at + n);
+	if (*at++ != '(')
+		return NULL;
+	n = strcspn(at, ")");
+	if (!n || n >= 96 || at[n] != ')')
+		return NULL;
+	memcpy(label, at, n);
+	label[n] = 0;
+	return skip(at + n + 1);
+}
+
+int loom__bar_parse(const char *text, struct loom__bar *out, struct loom_error *err)
+{
+	struct loom__bar b = {0};
+	char again[48];
+	const char *at = skip(text);
+	size_t n = strcspn(at, ": \t");
+	if (!n || n >= sizeof(b.figure))
+		goto bad;
+	memcpy(b.figure, at, n);
+	at = skip(at + n);
+	if (*at++ != ':' || !(at = parse_term(skip(at), b.metric, b.of)))
+		goto bad;
+	if (*at == '/' &&
+	    (!(at = parse_term(skip(at + 1), again, b.by)) || strcmp(again, b.metric)))
+		goto bad;
+	b.at_most = *at == '<';
+	if ((*at != '<' && *at != '>') || at[1] != '=' ||
+	    loom__read_double(skip(at + 2), &at, &b.target) || *skip(at))
+		goto bad;
+	*out = b;
+	return 0;
+bad:
+	return LOOM__FAIL(err, LOOM_EINVAL,
+			  "--bar '%s': not of the form 'FIGURE: METRIC(LABEL) / METRIC(LABEL) >= NUMBER' "
+			  "(or without the '/ METRIC(LABEL)'; or <=)",
+			  text);
+}
+
+static int find_label(const cJSON *doc, const char *label, size_t *variant, struct loom_error *err)
+{
+	const char *labels[64];
+	size_t n = loom__compare_variants(doc), k = 0;
+	for (size_t v = 0; v < n; v++) {
+		const char *own = loom__compare_label(doc, v);
+		if (!strcmp(own, label)) {
+			*variant = v;
+			return 0;
+		}
+		if (k < LOOM__COUNT(labels))
+			labels[k++] = own;
+	}
+	const char *near = loom__nearest(label, labels, k);
+	return LOOM__FAIL(err, LOOM_EINVAL, "--bar: no variant is labelled '%s'%s%s%s", label,
+			  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+static int median(const cJSON *doc, size_t variant, const char *metric, double *out)
+{
+	double *x;
+	size_t n = loom__compare_values(doc, variant, metric, &x);
+	if (n)
+		*out = loom__median_of(x, n);
+	free(x);
+	return n ? 0 : LOOM_ENOENT;
+}
+
+static int ratio(const cJSON *doc, size_t of, size_t by, const char *metric, double *out)
+{
+	double *a = NULL, *b = NULL, x, y;
+	size_t n, m;
+	enum loom_better better = loom__compare_better(doc, metric);
+	int rc = loom__compare_blocks(doc, of, metric, better, &a, &n);
+	if (!rc)
+		rc = loom__compare_blocks(doc, by, metric, better, &b, &m);
+	if (!rc) {
+		for (size_t i = 0; i < n; i++)
+			a[i] /= b[i];
+		*out = loom__median_of(a, n);
+	} else { /* from files */
+		rc = median(doc, of, metric, &x) || median(doc, by, metric, &y);
+		if (!rc)
+			*out = x / y;
+	}
+	free(a);
+	free(b);
+	return rc;
+}
+
+int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, struct loom__text *out,
+		       struct loom_error *err)
+{
+	cJSON *list = loom__json_add_array(doc, "bars");
+	for (size_t i = 0; i < bars; i++) {
+		const struct loom__bar *b = &bar[i];
+		size_t of = 0, by = 0;
+		double value = NAN;
+		int rc = find_label(doc, b->of, &of, err);
+		if (!rc && *b->by)
+			rc = find_label(doc, b->by, &by, err);
+		if (rc)
+			return rc;
+		rc = *b->by ? ratio(doc, of, by, b->metric, &value) : median(doc, of, b->metric, &value);
+		if (rc || !isfinite(value))
+			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: no metric '%s' to be had", b->figure,
+					  b->metric);
+		int met = b->at_most ? value <= b->target : value >= b->target;
+		cJSON *o = cJSON_CreateObject();
+		loom__json_add_text(o, "figure", b->figure);
+		loom__json_add_number(o, "value", value);
+		loom__json_add_text(o, "relation", b->at_most ? "<=" : ">=");
+		loom__json_add_number(o, "target", b->target);
+		loom__json_add_bool(o, "met", met);
+		loom__json_append(list, o);
+		loom__text_add(out, "bar %s %.4g %s %.6g %s\n", b->figure, value,
+			       b->at_most ? "<=" : ">=", b->target, met ? "ok" : "short");
+	}
+	return 0;
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Facts that move all the time: who used the machine, and who waited. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "facts/environment.h"
+
+static double seconds_of(const struct timeval *t)
+{
+	return (double)t->tv_sec + (double)t->tv_usec / 1e6;
+}
+
+/* "some avg10=0.13 avg60=... total=12345": the share of the last ten seconds, and seconds since boot. */
+static void add_pressure(cJSON *facts, const char *what)
+{
+	char path[64], text[512], why[200], name[48];
+	double avg10, avg60, avg300, total;
+	snprintf(path, sizeof(path), "/proc/pressure/%s", what);
+	if (loom__fact_read(path, text, sizeof(text), why))
+		goto none;
+	if (sscanf(text, "some avg10=%lf avg60=%lf avg300=%lf total=%lf", &avg10, &avg60, &avg300,
+		   &total) != 4) {
+		snprintf(why, sizeof(why), "%s: cannot be understood", path);
+		goto none;
+	}
+	snprintf(name, sizeof(name), "pressure_%s_avg10", what);
+	loom__json_add_number(facts, name, avg10 / 100);
+	snprintf(name, sizeof(name), "pressure_%s_s", what);
+	loom__json_add_number(facts, name, total / 1e6);
+	return;
+none:
+	snprintf(name, sizeof(name), "pressure_%s_avg10", what);
+	loom__fact_none(facts, name, "%s", why);
+	snprintf(name, sizeof(name), "pressure_%s_s", what);
+	loom__fact_none(facts, name, "%s", why);
+}
+
+/* The first line of /proc/stat: ticks of all cores in each state since boot. */
+static void add_cpu_time(cJSON *facts)
+{
+	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, STATES };
+	char text[512], why[200];
+	double t[STATES], tick = (double)sysconf(_SC_CLK_TCK);
+	int read = loom__fact_read("/proc/stat", text, sizeof(text), why);
+	if (!read && sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[USER], &t[NICE], &t[SYSTEM],
+			    &t[IDLE], &t[IOWAIT], &t[IRQ], &t[SOFTIRQ], &t[STEAL]) != STATES) {
+		snprintf(why, sizeof(why), "/proc/stat: cannot be understood");
+		read = -1;
+	}
+	if (read || tick <= 0) {
+		loom__fact_none(facts, "cpu_busy_s", "%s", why);
+		loom__fact_none(facts, "cpu_idle_s", "%s", why);
+		loom__fact_none(facts, "cpu_steal_s", "%s", why);
+		return;
+	}
+	loom__json_add_number(facts, "cpu_busy_s",
+				(t[USER] + t[NICE] + t[SYSTEM] + t[IRQ] + t[SOFTIRQ]) / tick);
+	loom__json_add_number(facts, "cpu_idle_s", (t[IDLE] + t[IOWAIT]) / tick);
+	loom__json_add_number(facts, "cpu_steal_s", t[STEAL] / tick);
+}
+
+/* This process and the children that it has waited for. */
+static void add_own_time(cJSON *facts)
+{
+	struct rusage self, children;
+	if (getrusage(RUSAGE_SELF, &self) || getrusage(RUSAGE_CHILDREN, &children)) {
+		loom__fact_none(facts, "own_cpu_s", "getrusage failed");
+		return;
+	}
+	loom__json_add_number(facts, "own_cpu_s",
+				seconds_of(&self.ru_utime) + seconds_of(&self.ru_stime) +
+					seconds_of(&children.ru_utime) +
+					seconds_of(&children.ru_stime));
+}
+
+void loom__environment_load(cJSON *facts)
+{
+	double load;
+	if (getloadavg(&load, 1) == 1)
+		loom__json_add_number(facts, "load_1m", load);
+	else
+		loom__fact_none(facts, "load_1m", "the system does not tell");
+	add_pressure(facts, "cpu");
+	add_pressure(facts, "memory");
+	add_pressure(facts, "io");
+	add_cpu_time(facts);
+	add_own_time(facts);
+	/* Last: what was between is at most what the figures say. */
+	loom__json_add_number(facts, "uptime_s", (double)loom__now_ns() / 1e9);
+}
+
+/* ---- between two captures ----------------------------------------------------------------------- */
+
+static double moved(const cJSON *before, const cJSON *after, const char *name)
+{
+	const cJSON *a = cJSON_GetObjectItemCaseSensitive(before, name);
+	const cJSON *b = cJSON_GetObjectItemCaseSensitive(after, name);
+	if (!cJSON_IsNumber(a) || !cJSON_IsNumber(b) || !(b->valuedouble >= a->valuedouble))
+		return NAN;
+	return b->valuedouble - a->valuedouble;
+}
+
+void loom__environment_activity(const cJSON *before, const cJSON *after, struct loom__activity *out)
+{
+	double busy = moved(before, after, "cpu_busy_s"), idle = moved(before, after, "cpu_idle_s");
+	double steal = moved(before, after, "cpu_steal_s"), own = moved(before, after, "own_cpu_s");
+	double all = busy + idle + steal;
+	out->seconds = moved(before, after, "uptime_s");
+	/* Ticks are coarse: a difference of a few of them is no reason. */
+	int enough = all >= 0.5;
+	out->others = enough ? fmax(0, busy - own) / all : NAN;
+	out->steal = enough ? steal / all : NAN;
+	out->cpu = moved(before, after, "pressure_cpu_s") / out->seconds;
+	out->memory = moved(before, after, "pressure_memory_s") / out->seconds;
+	out->io = moved(before, after, "pressure_io_s") / out->seconds;
+}
+
+static size_t reason(cJSON *reasons, double share, double limit, const char *fmt)
+{
+	char text[200];
+	if (!(share > limit))
+		return 0;
+	snprintf(text, sizeof(text), fmt, 100 * fmin(share, 1));
+	loom__json_append_text(reasons, text);
+	return 1;
+}
+
+size_t loom__environment_disturbed(const cJSON *before, const cJSON *after, cJSON *reasons)
+{
+	struct loom__activity a;
+	loom__environment_activity(before, after, &a);
+	size_t n = reason(reasons, a.others, 0.05, "other programs used %.0f %% of the CPU time");
+	n += reason(reasons, a.steal, 0.005,
+		    "the hypervisor gave %.1f %% of the CPU time to others (steal)");
+	n += reason(reasons, a.cpu, 0.10,
+		    "tasks waited for a core during %.0f %% of the time (pressure stall information)");
+	n += reason(reasons, a.memory, 0.01,
+		    "tasks waited for memory during %.1f %% of the time (pressure stall information)");
+	n += reason(reasons, a.io, 0.05,
+		    "tasks waited for input or output during %.0f %% of the time (pressure stall "
+		    "information)");
+	return n;
+}

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "inspect/describe.h"
+
+#include "base/json.h"
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin/identity.h"
+#include "facts/must.h"
+#include "facts/text.h"
+
+/* ---- the parts that all forms share --------------------------------------------------------- */
+
+static const struct {
+	const char *name, *syntax;
+} types[] = {{"none", ""},
+#define TYPE_ROW(name, type, text) {#name, text},
+	     LOOM_OPT_MAP(TYPE_ROW)
+#undef TYPE_ROW
+};
+
+static void clean(struct loom__text *t, const char *text, size_t most)
+{
+	(void)most;
+	loom__text_clean(t, text);
+}
+
+#define add(t, ...) loom__text_with(t, clean, __VA_ARGS__)
+
+static void type_name(const struct loom_opt *o, char out[8])
+{
+	const char *name = types[o->type].name;
+	size_t i = 0;
+	for (; i < 7 && name[i]; i++)
+		out[i] = (char)tolower((unsigned char)name[i]);
+	out[i] = 0;
+}
+
+/* A bound in the largest unit that needs no fraction: 65536 bytes are 64KiB. */
+static void add_bound(struct loom__text *t, const struct loom_opt *o, double value)
+{
+	static const struct {
+		const char *name;
+		double factor;
+	} units[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1},
+		     {"s", 1e9},       {"ms", 1e6},      {"us", 1e3},      {"ns", 1}};
+	size_t from = o->type == LOOM_OPT_SIZE ? 0 : 4, n = from + 4;
+	if (o->type == LOOM_OPT_SHARE) {
+		loom__text_add(t, "%.12g%%", value * 100);
+		return;
+	}
+	for (size_t i = from; value > 0 && i < n; i++)
+		if (o->type == LOOM_OPT_SIZE || o->type == LOOM_OPT_TIME) {
+			double count = value / units[i].factor;
+			if (count < 1e15 && count == (double)(long long)count) {
+				loom__text_add(t, "%.0f%s", count, units[i].name);
+				return;
+			}
+		}
+	loom__text_add(t, "%.15g", value);
+}
+
+/* "1..256", "a|b", or nothing. `bar` stands between choices. */
+static void add_allowed(struct loom__text *t, const struct loom_opt *o, const char *bar)
+{
+	for (size_t i = 0; o->type == LOOM_OPT_ENUM && o->choices && o->choices[i]; i++)
+		add(t, "%s%s", i ? bar : "", o->choices[i]);
+	/* The checks leave an enumeration no other bounds. */
+	if (o->type == LOOM_OPT_ENUM || (o->min == 0 && o->max == 0))
+		return;
+	add_bound(t, o, o->min);
+	/* What no field can hold is no bound. */
+	if (o->max >= 9e18) {
+		loom__text_add(t, " or more");
+	} else {
+		loom__text_add(t, "..");
+		add_bound(t, o, o->max);
+	}
+}
+
+/* Devices and workloads are chosen in [run], policies in a section of their kind. */
+static void add_use(struct loom__text *t, const struct loom_plugin *p, const char *name)
+{
+	int in_run = p->kind == LOOM_DEVICE || p->kind == LOOM_WORKLOAD;
+	add(t, "[%s]\n%s = %s\n", in_run ? "run" : loom__kind_section(p->kind),
+	    p->kind == LOOM_DEVICE ? "devices" : in_run ? "workload" : "use", name);
+}
+
+static const char *gpu_source(const struct loom_plugin *p)
+{
+	return LOOM_HAS(p->dev, source_end) && p->dev->source && LOOM_HAS(p->dev, source_name)
+		       ? p->dev->source_name
+		       : NULL;
+}
+
+static int has_cpu_code(const struct loom_plugin *p)
+{
+	return LOOM_HAS(p->dev, cpu);
+}
+
+static const char *where_it_runs(const struct loom_plugin *p)
+{
+	return has_cpu_code(p) && gpu_source(p) ? "CPU and GPU"
+	       : has_cpu_code(p)                ? "CPU only"
+	       : gpu_source(p)                  ? "GPU only"
+						: "the host only";
+}
+
+static int has_options(const struct loom_plugin *p)
+{
+	return p->opts && p->opts[0].name;
+}
+
+/* ---- text ----------------------------------------------------------------------------------- */
+
+/* Words of `text`, broken before column 96, every line behind `indent` blanks. */
+static void add_wrapped(struct loom__text *t, const char *text, int indent)
+{
+	size_t column = 0;
+	while (*text) {
+		size_t n = strcspn(text, " ");
+		if (column && column + 1 + n > (size_t)(96 - indent)) {
+			loom__text_add(t, "\n");
+			column = 0;
+		}
+		loom__text_add(t, "%*s%.*s", column ? 1 : indent, "", (int)n, text);
+		column += n + (column ? 1 : 0);
+		text += n + strspn(text + n, " ");
+	}
+	loom__text_add(t, "\n");
+}
+
+static void add_option_text(struct loom__text *t, const struct loom_opt *o)
+{
+	struct loom__text help = {0}, allowed = {0};
+	add_allowed(&allowed, o, "|");
+	add(t, "  %s = %s%s%s\n      %s", o->name, o->dflt && o->dflt[0] ? o->dflt : o->dflt ? "\"\"" : "...",
+	    o->flags & LOOM_OPT_REQUIRED ? "  (required)" : "",
+	    o->flags & LOOM_OPT_DEPRECATED ? "  (deprecated)" : "",
+	    o->type == LOOM_OPT_ENUM ? "one of " : types[o->type].syntax);
+	if (allowed.at && allowed.at[0])
+		loom__text_add(t, "%s%s", o->type == LOOM_OPT_ENUM ? "" : "; ", allowed.at);
+	loom__text_add(t, "\n");
+	loom__text_clean(&help, o->help);
+	if (help.at && help.at[0])
+		add_wrapped(t, help.at, 6);
+	loom__text_free(&help);
+	loom__text_free(&allowed);
+}
+
+void loom__describe_text(const struct loom_plugin *p, const char *path, int by_path, struct loom__text *out)
+{
+	const char *section = loom__kind_section(p->kind), *name = loom__plugin_short(p);
+	add(out,
+	    "%s.%s %s\n  %s\n\n  kind      %s\n  licence   %s\n"
+	    "  ABI       %u.%u, %s interface %u, for gpuloom ABI %u.%u or later\n"
+	    "  file      %s\n  runs on   %s\n",
+	    section, name, p->version, p->summary, section, p->license, (unsigned)LOOM_ABI_MAJOR(p->abi),
+	    (unsigned)LOOM_ABI_MINOR(p->abi), section, p->kind_abi, (unsigned)LOOM_ABI_MAJOR(p->min_host_abi),
+	    (unsigned)LOOM_ABI_MINOR(p->min_host_abi), path, where_it_runs(p));
+	if (gpu_source(p))
+		add(out, "  source    %s\n", gpu_source(p));
+	if (has_options(p)) {
+		loom__text_add(out, "\nOptions, with their defaults:\n");
+		for (const struct loom_opt *o = p->opts; o && o->name; o++)
+			add_option_text(out, o);
+	} else {
+		loom__text_add(out, "\nIt has no options.\n");
+	}
+	loom__text_add(out, "\nTo use it:\n\n");
+	add_use(out, p, by_path ? path : name);
+	if (has_options(p)) {
+		loom__text_add(out, "[%s.%s]\n", section, name);
+		for (const struct loom_opt *o = p->opts; o && o->name; o++)
+			if (!(o->flags & LOOM_OPT_DEPRECATED)) {
+				int empty = o->dflt && !o->dflt[0];
+				add(out, "%s%s =%s%s\n", empty ? ";" : "", o->name, empty ? "" : " ",
+				    o->dflt ? o->dflt : "...");
+			}
+	}
+}
+
+/* ---- Markdown ------------------------------------------------------------------------------- */
+
+/* Text for a table cell: what would end the cell or be taken for a tag is escaped. */
+static void put_cell(struct loom__text *t, const char *text, size_t most)
+{
+	struct loom__text plain = {0};
+	clean(&plain, text, most);
+	for (const char *c = plain.at; c && *c; c++)
+		loom__text_add(t, *c == '|' ? "\\|" : *c == '<' ? "&lt;" : "%c", *c);
+	loom__text_free(&plain);
+}
+
+#define add_cells(t, ...) loom__text_with(t, put_cell, __VA_ARGS__)
+
+void loom__describe_rows_markdown(const char *section, const struct loom_opt *rows,
+				  struct loom__text *out)
+{
+	loom__text_add(out,
+		       "\n| option of `[%s]` | type | default | allowed | meaning |\n|---|---|---|---|---|\n", section);
+	for (const struct loom_opt *o = rows; o && o->name; o++) {
+		struct loom__text allowed = {0};
+		int required = o->flags & LOOM_OPT_REQUIRED, given = !required && o->dflt && o->dflt[0];
+		const char *quote = given ? "`" : "";
+		add_allowed(&allowed, o, ", ");
+		add_cells(out, "| `%s` | %s | %s%s%s | %s | %s%s |\n", o->name,
+			  o->type == LOOM_OPT_ENUM ? "choice" : types[o->type].syntax, quote,
+			  required ? "required" : given ? o->dflt : "", quote, loom__must_text(&allowed),
+			  o->flags & LOOM_OPT_DEPRECATED ? "Deprecated. " : "", o->help);
+		loom__text_free(&allowed);
+	}
+}
+
+void loom__describe_markdown(const struct loom_plugin *p, struct loom__text *out)
+{
+	const char *kind = loom__kind_section(p->kind), *name = loom__plugin_short(p);
+	char section[120];
+	add(out, "### %s.%s\n\n", kind, name);
+	add_cells(out, "%s", p->summary);
+	add(out, "\n\nFile `%s.so`, version %s, licence %s; runs on %s.\n\n```ini\n", p->name, p->version, p->license,
+	    where_it_runs(p));
+	add_use(out, p, name);
+	loom__text_add(out, "```\n");
+	if (!has_options(p)) {
+		loom__text_add(out, "\nIt has no options.\n");
+		return;
+	}
+	snprintf(section, sizeof(section), "%s.%s", kind, name);
+	loom__describe_rows_markdown(section, p->opts, out);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static void put(cJSON *object, const char *key, const char *text)
+{
+	struct loom__text clean = {0};
+	loom__text_clean(&clean, text);
+	if (text)
+		loom__json_add_text(object, key, loom__must_text(&clean));
+	else
+		loom__json_add_null(object, key);
+	loom__text_free(&clean);
+}
+
+static void put_abi(cJSON *object, const char *key, uint32_t abi)
+{
+	struct loom__text t = {0};
+	loom__text_add(&t, "%u.%u", (unsigned)LOOM_ABI_MAJOR(abi), (unsigned)LOOM_ABI_MINOR(abi));
+	put(object, key, loom__must_text(&t));
+	loom__text_free(&t);
+}
+
+cJSON *loom__describe_row_json(const struct loom_opt *o)
+{
+	cJSON *j = cJSON_CreateObject();
+	char type[8];
+	type_name(o, type);
+	put(j, "name", o->name);
+	put(j, "type", type);
+	put(j, "syntax", types[o->type].syntax);
+	put(j, "default", o->dflt);
+	loom__json_add_bool(j, "required", o->flags & LOOM_OPT_REQUIRED);
+	loom__json_add_bool(j, "deprecated", o->flags & LOOM_OPT_DEPRECATED);
+	if (o->type == LOOM_OPT_ENUM && o->choices) {
+		cJSON *choices = loom__json_add_array(j, "choices");
+		for (size_t i = 0; o->choices[i]; i++)
+			loom__json_append_text(choices, o->choices[i]);
+	} else if (o->min != 0 || o->max != 0) {
+		loom__json_add_number(j, "min", o->min);
+		loom__json_add_number(j, "max", o->max);
+	}
+	put(j, "help", o->help);
+	return j;
+}
+
+static void put_device_code(cJSON *object, const struct loom_plugin *p)
+{
+	cJSON *code = loom__json_add_object(object, "device_code");
+	loom__json_add_bool(code, "cpu", has_cpu_code(p));
+	put(code, "gpu_source", gpu_source(p));
+}
+
+static void put_conf(cJSON *object, const struct loom_plugin *p, const char *name)
+{
+	struct loom__text t = {0};
+	cJSON *conf = loom__json_add_object(object, "conf");
+	loom__text_add(&t, "%s.%s", loom__kind_section(p->kind), loom__plugin_short(p));
+	put(conf, "section", loom__must_text(&t));
+	loom__text_free(&t);
+	int in_run = p->kind == LOOM_DEVICE || p->kind == LOOM_WORKLOAD;
+	put(conf, "select_section", in_run ? "run" : loom__kind_section(p->kind));
+	put(conf, "select_key", p->kind == LOOM_DEVICE ? "devices" : in_run ? "workload" : "use");
+	put(conf, "select_value", name);
+}
+
+char *loom__describe_json(const struct loom_plugin *p, const char *path, int by_path)
+{
+	cJSON *j = cJSON_CreateObject();
+	put(j, "schema", "gpuloom.plugin/1");
+	put(j, "name", p->name);
+	put(j, "kind", loom__kind_section(p->kind));
+	put(j, "short", loom__plugin_short(p));
+	put(j, "version", p->version);
+	put(j, "license", p->license);
+	put(j, "summary", p->summary);
+	put(j, "path", path);
+	put_abi(j, "abi", p->abi);
+	put_abi(j, "min_host_abi", p->min_host_abi);
+	loom__json_add_number(j, "kind_abi", p->kind_abi);
+	put_device_code(j, p);
+	put_conf(j, p, by_path ? path : loom__plugin_short(p));
+	cJSON *options = loom__json_add_array(j, "options");
+	for (const struct loom_opt *o = p->opts; o && o->name; o++)
+		loom__json_append(options, loom__describe_row_json(o));
+	char *text = loom__json_print(j, 1);
+	cJSON_Delete(j);
+	return text;
+}

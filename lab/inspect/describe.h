@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A loaded plug-in in words: for people, for programs, for the documentation. */
+#ifndef LOOM_DESCRIBE_H
+#define LOOM_DESCRIBE_H
+
+#include "plugin/registry.h"
+
+/* For a terminal. */
+void loom__describe_text(const struct loom_plugin *p, const char *path, int by_path, struct loom__text *out);
+/* A Markdown section. Depends on the descriptor alone, so that documents made from it are stable.
+ */
+void loom__describe_markdown(const struct loom_plugin *p, struct loom__text *out);
+/* The table of its options alone, for a section of the core, too. */
+void loom__describe_rows_markdown(const char *section, const struct loom_opt *rows,
+				  struct loom__text *out);
+/* One option as JSON: type, default, range or choices. */
+struct cJSON *loom__describe_row_json(const struct loom_opt *o);
+/* JSON, schema "gpuloom.plugin/1"; free() it. NULL: out of memory. */
+char *loom__describe_json(const struct loom_plugin *p, const char *path, int by_path);
+
+#endif

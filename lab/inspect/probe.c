@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parent's side of probing; the child's is answer.c. */
+#include "inspect/probe.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "inspect/child.h"
+#include "plugin/identity.h"
+#include "facts/must.h"
+
+static int ask(const char *self, const char *question, const char *path, unsigned limit_ms,
+	       struct loom__child *child, struct loom_error *err)
+{
+	char fd[12];
+	snprintf(fd, sizeof(fd), "%d", LOOM__CHILD_FD);
+	const char *const argv[] = {self, "probe", question, fd, path, NULL};
+	return loom__child_run(argv, limit_ms, child, err);
+}
+
+static int ended_well(const struct loom__child *c)
+{
+	return !c->timed_out &&
+	       (c->status == -1 || (WIFEXITED(c->status) && !WEXITSTATUS(c->status)));
+}
+
+static void first_line(const struct loom__text *noise, char *out, size_t room)
+{
+	const char *text = loom__must_text(noise);
+	text += strspn(text, "\r\n\t =");
+	snprintf(out, room, "%.*s", (int)strcspn(text, "\r\n"), text);
+	loom__clean(out, room);
+}
+
+/* The child's own sentence, or how it ended without one. `what` is the part that ran last. */
+static int refuse(const char *path, const char *what, const struct loom__child *c,
+		  unsigned limit_ms, const char *sentence, struct loom_error *err)
+{
+	char fate[80], noise[200], text[sizeof(err->text)];
+	snprintf(text, sizeof(text), "%s", sentence);
+	loom__clean(text, sizeof(text));
+	/* The status is the error's code, where this process still sees the status of its children.
+	 */
+	int seen = c->status != -1 && WIFEXITED(c->status);
+	if (text[0] && !c->timed_out && (seen || c->status == -1))
+		return LOOM__FAIL(err,
+				  seen && WEXITSTATUS(c->status) ? -WEXITSTATUS(c->status)
+								 : LOOM_EPLUGIN,
+				  "%s", text);
+	loom__child_fate(c, limit_ms, fate, sizeof(fate));
+	first_line(&c->noise, noise, sizeof(noise));
+	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: %s %s%s%s%s; report it to its author",
+			  loom__shown(path), what, fate, noise[0] ? ", saying '" : "", noise,
+			  noise[0] ? "'" : "");
+}
+
+static int examine(const char *self, const char *path, unsigned limit_ms, struct loom__probed *out,
+		   struct loom_error *err)
+{
+	static const char ok[] = "ok\n";
+	struct loom__child child;
+	int rc = ask(self, "identity", path, limit_ms, &child, err);
+	if (!rc) {
+		const char *answer = loom__must_text(&child.answer);
+		first_line(&child.noise, out->noise, sizeof(out->noise));
+		if (ended_well(&child) &&
+		    child.answer.length == sizeof(ok) - 1 + sizeof(out->identity) &&
+		    !memcmp(answer, ok, sizeof(ok) - 1))
+			memcpy(&out->identity, answer + sizeof(ok) - 1, sizeof(out->identity));
+		else
+			rc = refuse(path, "its constructor or entry point", &child, limit_ms,
+				    strncmp(answer, ok, sizeof(ok) - 1) ? answer : "", err);
+	}
+	loom__child_free(&child);
+	loom__clean(out->identity.name, sizeof(out->identity.name));
+	loom__clean(out->identity.version, sizeof(out->identity.version));
+	loom__clean(out->identity.license, sizeof(out->identity.license));
+	loom__clean(out->identity.summary, sizeof(out->identity.summary));
+	return rc;
+}
+
+int loom__plugin_examine(const char *self, const char *path, unsigned limit_ms,
+			 struct loom__probed *out, struct loom_error *err)
+{
+	memset(out, 0, sizeof(*out));
+	char *real;
+	int rc = loom__plugin_real(path, &real, err);
+	if (!rc)
+		rc = examine(self, real, limit_ms, out, err);
+	free(real);
+	return rc;
+}
+
+int loom__plugin_probe(const char *self, const char *path, unsigned limit_ms,
+		       struct loom_error *err)
+{
+	struct loom__probed probed;
+	return loom__plugin_examine(self, path, limit_ms, &probed, err);
+}
+
+/* The field at *at, terminated in the answer itself, or NULL when no whole one is left. */
+static char *next_field(char **at, const char *end)
+{
+	char *field = *at, *stop = memchr(field, 0, (size_t)(end - field));
+	if (!stop)
+		return NULL;
+	*at = stop + 1;
+	loom__clean(field, (size_t)(stop + 1 - field));
+	return field;
+}
+
+int loom__ask_rows(const char *self, const char *question, const char *path, unsigned limit_ms,
+		   loom__doctor_fn *row, void *arg, struct loom_error *err)
+{
+	struct loom__child child;
+	int rc = ask(self, question, path, limit_ms, &child, err);
+	char *at = child.answer.at, *end = at ? at + child.answer.length : NULL;
+	while (!rc && at && at < end) {
+		char *rest = at, *field[4];
+		int n = 0;
+		while (n < 4 && (field[n] = next_field(&rest, end)))
+			n++;
+		if (n < 4)
+			break;
+		row(arg, field[0], field[1], field[2], field[3]);
+		at = rest;
+	}
+	/* What is no row is the sentence of a refusal. */
+	if (!rc && !ended_well(&child))
+		rc = refuse(path, "its examination", &child, limit_ms, at ? at : "", err);
+	loom__child_free(&child);
+	return rc;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How this process was started, as its environment tells. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ranks/boot.h"
+
+static int number(const char *name, uint32_t *value)
+{
+	const char *text = getenv(name);
+	char *end;
+	if (!text || !*text)
+		return 0;
+	unsigned long n = strtoul(text, &end, 10);
+	if (*end || n > UINT32_MAX)
+		return 0;
+	*value = (uint32_t)n;
+	return 1;
+}
+
+/* Launchers that say how many they started; and what makes them say more. */
+static const struct {
+	const char *size, *launcher, *mend;
+} launchers[] = {
+	{"SLURM_STEP_NUM_TASKS", "srun", "start it with `srun --mpi=pmix`"},
+	{"OMPI_COMM_WORLD_SIZE", "mpirun", "use an mpirun with PMIx (Open MPI 4 or later)"},
+	{"PMI_SIZE", "the launcher", "use a launcher with PMIx, such as `mpirun` of Open MPI or `srun --mpi=pmix`"},
+};
+
+static int plan_root(struct loom__boot_plan *plan, struct loom_error *err)
+{
+	plan->root = getenv("GPULOOM_ROOT");
+	if (!number("GPULOOM_RANK", &plan->rank) || !number("GPULOOM_RANKS", &plan->ranks) ||
+	    !plan->ranks || plan->rank >= plan->ranks || !plan->root || !strchr(plan->root, ':'))
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "GPULOOM_RANKS is set: also set GPULOOM_RANK to 0 .. ranks - 1 and GPULOOM_ROOT to "
+				  "the address:port where rank 0 can be reached");
+	plan->how = LOOM__BOOT_ROOT;
+	return 0;
+}
+
+int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_error *err)
+{
+	uint32_t n = 0;
+	int pmix = getenv("PMIX_RANK") && getenv("PMIX_NAMESPACE");
+	*plan = (struct loom__boot_plan){.ranks = 1};
+	if (wanted && (pmix || getenv("GPULOOM_RANKS")))
+		return LOOM__FAIL(err, LOOM_EINVAL, "-n %u within %s, which starts ranks itself: drop one of the two",
+				  wanted, pmix ? "mpirun or srun" : "GPULOOM_RANKS");
+	if (wanted > 1)
+		*plan = (struct loom__boot_plan){.how = LOOM__BOOT_FORK, .ranks = wanted};
+	if (wanted)
+		return 0;
+	if (getenv("GPULOOM_RANKS"))
+		return plan_root(plan, err);
+	if (pmix) {
+		plan->how = LOOM__BOOT_PMIX;
+		return 0;
+	}
+	for (size_t i = 0; i < LOOM__COUNT(launchers); i++)
+		if (number(launchers[i].size, &n) && n > 1)
+			return LOOM__FAIL(err, LOOM_EUNAVAIL,
+					  "%s started %u processes (%s) that cannot meet: each would be a job of its own; "
+					  "%s, or let gpuloom start them with -n %u",
+					  launchers[i].launcher, n, launchers[i].size, launchers[i].mend, n);
+	return 0;
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks that a launcher with PMIx started. The client library is loaded when it is needed, so that
+ * gpuloom runs without it. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ranks/boot.h"
+
+#ifdef LOOM_PMIX
+#include <pmix.h>
+
+static struct {
+	void *library;
+	pmix_status_t (*init)(pmix_proc_t *, pmix_info_t *, size_t);
+	pmix_status_t (*finalize)(const pmix_info_t *, size_t);
+	pmix_status_t (*abort)(int, const char *, pmix_proc_t *, size_t);
+	pmix_status_t (*get)(const pmix_proc_t *, const char *, const pmix_info_t *, size_t, pmix_value_t **);
+	pmix_status_t (*put)(pmix_scope_t, const char *, pmix_value_t *);
+	pmix_status_t (*commit)(void);
+	pmix_status_t (*fence)(const pmix_proc_t *, size_t, const pmix_info_t *, size_t);
+	const char *(*text)(pmix_status_t);
+	pmix_proc_t self;
+} p;
+
+static const struct {
+	const char *name;
+	void *at;
+} symbols[] = {{"PMIx_Init", &p.init},	   {"PMIx_Finalize", &p.finalize}, {"PMIx_Abort", &p.abort},
+	       {"PMIx_Get", &p.get},	   {"PMIx_Put", &p.put},	   {"PMIx_Commit", &p.commit},
+	       {"PMIx_Fence", &p.fence},   {"PMIx_Error_string", &p.text}};
+
+static int load(struct loom_error *err)
+{
+	p.library = dlopen("libpmix.so.2", RTLD_NOW | RTLD_LOCAL);
+	for (size_t i = 0; p.library && i < LOOM__COUNT(symbols); i++)
+		if (!(*(void **)symbols[i].at = dlsym(p.library, symbols[i].name)))
+			p.library = NULL;
+	if (!p.library)
+		return LOOM__FAIL(err, LOOM_EUNAVAIL,
+				  "the launcher speaks PMIx, but libpmix.so.2 is not installed (Debian: libpmix2), or too "
+				  "old: let gpuloom start the ranks with -n");
+	return 0;
+}
+
+static int number(const char *key, pmix_rank_t of, uint32_t *value)
+{
+	pmix_proc_t who = p.self;
+	pmix_value_t *v = NULL;
+	who.rank = of;
+	pmix_status_t rc = p.get(&who, key, NULL, 0, &v);
+	if (rc == PMIX_SUCCESS && v->type == PMIX_UINT32)
+		*value = v->data.uint32;
+	else if (rc == PMIX_SUCCESS && v->type == PMIX_UINT16)
+		*value = v->data.uint16;
+	else if (rc == PMIX_SUCCESS)
+		rc = PMIX_ERR_TYPE_MISMATCH;
+	return rc == PMIX_SUCCESS ? 0 : -1; /* v is a few bytes, once: PMIx frees it by macro only */
+}
+
+static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
+{
+	struct loom__boot *b = self;
+	char key[32];
+	snprintf(key, sizeof(key), "gpuloom.%u", b->turn++);
+	pmix_value_t value = {.type = PMIX_BYTE_OBJECT};
+	value.data.bo.bytes = (char *)(uintptr_t)mine;
+	value.data.bo.size = bytes;
+	pmix_status_t rc = p.put(PMIX_GLOBAL, key, &value);
+	if (rc == PMIX_SUCCESS)
+		rc = p.commit();
+	pmix_info_t collect;
+	memset(&collect, 0, sizeof(collect));
+	snprintf(collect.key, sizeof(collect.key), "%s", PMIX_COLLECT_DATA);
+	collect.value.type = PMIX_BOOL;
+	collect.value.data.flag = true;
+	pmix_proc_t everybody = p.self;
+	everybody.rank = PMIX_RANK_WILDCARD;
+	if (rc == PMIX_SUCCESS)
+		rc = p.fence(&everybody, 1, &collect, 1);
+	for (uint32_t r = 0; rc == PMIX_SUCCESS && r < b->ranks.ranks; r++) {
+		pmix_proc_t who = p.self;
+		pmix_value_t *v = NULL;
+		who.rank = r;
+		rc = p.get(&who, key, NULL, 0, &v);
+		if (rc == PMIX_SUCCESS && (v->type != PMIX_BYTE_OBJECT || v->data.bo.size != bytes))
+			return LOOM__FAIL(err, LOOM_EINVAL, "rank %u is not in step: do all run the same conf?", r);
+		if (rc == PMIX_SUCCESS) {
+			memcpy((char *)all + r * bytes, v->data.bo.bytes, bytes);
+			free(v->data.bo.bytes);
+			free(v);
+		}
+	}
+	return rc == PMIX_SUCCESS ? 0 :
+				    LOOM__FAIL(err, LOOM_EDIED, "rank %u: exchange over PMIx: %s", b->ranks.rank,
+					       p.text(rc));
+}
+
+int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
+{
+	int rc = load(err);
+	if (rc)
+		return rc;
+	pmix_status_t status = p.init(&p.self, NULL, 0);
+	uint32_t ranks = 0;
+	if (status != PMIX_SUCCESS)
+		return LOOM__FAIL(err, LOOM_EUNAVAIL,
+				  "PMIX_RANK is set, but the launcher does not answer (%s): start gpuloom by mpirun or "
+				  "`srun --mpi=pmix`, or with -n",
+				  p.text(status));
+	if (number(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD, &ranks) || !ranks)
+		return LOOM__FAIL(err, LOOM_EUNAVAIL, "the launcher does not say how many ranks there are");
+	boot->how = LOOM__BOOT_PMIX;
+	boot->ranks = (struct loom_ranks){.size = sizeof(boot->ranks),
+					  .rank = p.self.rank,
+					  .ranks = ranks,
+					  .self = boot,
+					  .allgather = allgather};
+	return 0;
+}
+
+void loom__pmix_end(struct loom__boot *boot, int status)
+{
+	char text[80];
+	if (status) { /* the others would wait for this rank */
+		snprintf(text, sizeof(text), "gpuloom: rank %u ended with status %d", boot->ranks.rank, status);
+		p.abort(status, text, NULL, 0);
+	}
+	p.finalize(NULL, 0);
+}
+#else
+int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
+{
+	(void)boot;
+	return LOOM__FAIL(err, LOOM_EUNAVAIL,
+			  "the launcher speaks PMIx, but this gpuloom was built without <pmix.h> (Debian: libpmix-dev): "
+			  "let gpuloom start the ranks with -n");
+}
+
+void loom__pmix_end(struct loom__boot *boot, int status)
+{
+	(void)boot, (void)status;
+}
+#endif

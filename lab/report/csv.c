@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Long form: one row per sample. */
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+#include "report/rows.h"
+#include "facts/must.h"
+
+/* Spreadsheets run what begins like a formula; a figure that begins with a sign is one of ours. */
+static int like_formula(const char *text)
+{
+	const char *end;
+	double v;
+	if (!*text || !strchr("=+-@\t\r", *text))
+		return 0;
+	return loom__read_double(text, &end, &v) != 0 || *end;
+}
+
+void loom__csv_field(struct loom__text *out, const char *text, size_t most)
+{
+	(void)most;
+	const char *guard = like_formula(text) ? "'" : "";
+	if (!strpbrk(text, ",\"\r\n") && *text != ' ' && !*guard) {
+		loom__text_add(out, "%s", text);
+		return;
+	}
+	loom__text_add(out, "\"%s", guard);
+	for (const char *s = text; *s; s++)
+		loom__text_put(out, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1);
+	loom__text_add(out, "\"");
+}
+
+void loom__csv_number(struct loom__text *out, double v)
+{
+	if (isfinite(v))
+		loom__text_double(out, v);
+}
+
+void loom__csv_metric(struct loom__text *out, const struct loom__view_metric *m)
+{
+	struct loom__text name = {0};
+	char suffix[64] = "";
+	size_t n = 0;
+	for (const char *u = m->unit; *u && n + 6 < sizeof(suffix); u++) {
+		if (*u == '/') {
+			memcpy(suffix + n, "_per_", 5);
+			n += 5;
+		} else {
+			suffix[n++] =
+			    isalnum((unsigned char)*u) && (unsigned char)*u < 128 ? *u : '_';
+		}
+	}
+	suffix[n] = 0;
+	/* tasks_per_s, exit_ns and seconds say their units themselves. */
+	size_t length = strlen(m->name), tail = strlen(suffix);
+	const char *rate = strstr(suffix, "_per_");
+	int said =
+	    !tail || (length >= tail && !strcmp(m->name + length - tail, suffix)) ||
+	    (rate && length >= strlen(rate) && !strcmp(m->name + length - strlen(rate), rate)) ||
+	    (!strcmp(suffix, "s") && !strcmp(m->name, "seconds"));
+	loom__text_add(&name, said ? "%s" : "%s_%s", m->name, suffix);
+	loom__csv_field(out, loom__must_text(&name), SIZE_MAX);
+	loom__text_free(&name);
+}
+
+void loom__report_csv(struct loom__text *out, const struct loom__view *view)
+{
+	loom__text_add(out, "variant");
+	for (size_t f = 0; f < view->factors; f++)
+		loom__csv_add(out, ",%s", view->factor[f]);
+	loom__text_add(out, ",sample,order,start_ns");
+	for (size_t m = 0; m < view->metrics; m++) {
+		loom__text_add(out, ",");
+		loom__csv_metric(out, &view->metric[m]);
+	}
+	loom__text_add(out, "\n");
+	for (size_t i = 0; i < view->variants; i++) {
+		const struct loom__variant *v = &view->variant[i];
+		for (size_t row = 0; row < v->rows; row++) {
+			loom__csv_field(out, v->label, SIZE_MAX);
+			for (size_t f = 0; f < view->factors; f++)
+				loom__csv_add(out, ",%s", v->level && v->level[f] ? v->level[f] : "");
+			loom__text_add(out, ",%zu,", row);
+			loom__csv_number(out, v->order[row]);
+			loom__text_add(out, ",");
+			loom__csv_number(out, v->start_ns[row]);
+			for (size_t m = 0; m < view->metrics; m++) {
+				loom__text_add(out, ",");
+				loom__csv_number(out, loom__view_value(v, m, row));
+			}
+			loom__text_add(out, "\n");
+		}
+	}
+}

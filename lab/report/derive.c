@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/derive.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "facts/must.h"
+
+/* ---- reading and computing, in one --------------------------------------------------------------- */
+
+/* Where the values of metrics come from: NAN where there is none now, and *known = 0 where there never is. */
+typedef double value_fn(const void *from, const char *name, int *known);
+
+/* The text is short (struct loom__derived_one), which bounds the recursion. */
+struct reader {
+	const char *at;
+	value_fn *value; /* NULL: the form alone counts */
+	const void *from;
+	char fault[120], unknown[48];
+};
+
+static double sum(struct reader *r);
+
+static double fail(struct reader *r, const char *what)
+{
+	if (!*r->fault)
+		snprintf(r->fault, sizeof(r->fault), "%s at %s%.40s%s", what, *r->at ? "'" : "", *r->at ? r->at : "the end",
+			 *r->at ? "'" : "");
+	return NAN;
+}
+
+static int take(struct reader *r, char c)
+{
+	r->at += strspn(r->at, " \t");
+	if (*r->at != c)
+		return 0;
+	r->at++;
+	return 1;
+}
+
+static double metric(struct reader *r, const char *name)
+{
+	int known = 1;
+	double v = r->value ? r->value(r->from, name, &known) : 1;
+	if (!known && !*r->unknown)
+		snprintf(r->unknown, sizeof(r->unknown), "%s", name);
+	return v;
+}
+
+static double call(struct reader *r, const char *name)
+{
+	static const struct {
+		const char *name;
+		double (*one)(double), (*two)(double, double);
+	} list[] = {{"abs", fabs, NULL}, {"exp", exp, NULL},  {"log", log, NULL}, {"log2", log2, NULL},
+		    {"sqrt", sqrt, NULL}, {"max", NULL, fmax}, {"min", NULL, fmin}};
+	size_t i = 0;
+	while (i < LOOM__COUNT(list) && strcmp(list[i].name, name))
+		i++;
+	if (i == LOOM__COUNT(list))
+		return fail(r, "there are abs, exp, log, log2, max, min and sqrt; no such function");
+	double a = sum(r), b = 0;
+	if (list[i].two) {
+		if (!take(r, ','))
+			return fail(r, "a ',' is missing");
+		b = sum(r);
+	}
+	if (!take(r, ')'))
+		return fail(r, "a ')' is missing");
+	return list[i].two ? list[i].two(a, b) : list[i].one(a);
+}
+
+static double operand(struct reader *r)
+{
+	char name[48];
+	double v;
+	if (take(r, '-'))
+		return -operand(r);
+	if (take(r, '(')) {
+		v = sum(r);
+		return take(r, ')') ? v : fail(r, "a ')' is missing");
+	}
+	size_t n = 0;
+	while (isalnum((unsigned char)r->at[n]) || strchr("_.", r->at[n] ? r->at[n] : ' '))
+		n++;
+	if (!n || isdigit((unsigned char)*r->at) || *r->at == '.')
+		return loom__read_double(r->at, &r->at, &v) ? fail(r, "a number or a metric is missing") : v;
+	if (n >= sizeof(name))
+		return fail(r, "no metric has so long a name");
+	snprintf(name, sizeof(name), "%.*s", (int)n, r->at);
+	r->at += n;
+	return take(r, '(') ? call(r, name) : metric(r, name);
+}
+
+static double power(struct reader *r)
+{
+	double v = operand(r);
+	return take(r, '^') ? pow(v, power(r)) : v;
+}
+
+static double product(struct reader *r)
+{
+	double v = power(r);
+	while (!*r->fault)
+		if (take(r, '*'))
+			v *= power(r);
+		else if (take(r, '/'))
+			v /= power(r);
+		else
+			break;
+	return v;
+}
+
+static double sum(struct reader *r)
+{
+	double v = product(r);
+	while (!*r->fault)
+		if (take(r, '+'))
+			v += product(r);
+		else if (take(r, '-'))
+			v -= product(r);
+		else
+			break;
+	return v;
+}
+
+static double compute(struct reader *r, const char *text)
+{
+	r->at = text;
+	double v = sum(r);
+	if (!*r->fault && (take(r, 0), *r->at))
+		fail(r, "an operator is missing");
+	return isfinite(v) ? v : NAN;
+}
+
+/* ---- definitions ----------------------------------------------------------------------------------- */
+
+/* The next of a list, up to a comma outside of brackets. */
+static size_t length_of(const char *s)
+{
+	size_t n = 0;
+	for (int depth = 0; s[n] && (s[n] != ',' || depth); n++)
+		depth += s[n] == '(' || s[n] == '[' ? 1 : s[n] == ')' || s[n] == ']' ? -1 : 0;
+	return n;
+}
+
+static size_t trimmed(const char **s, size_t n)
+{
+	while (n && (**s == ' ' || **s == '\t'))
+		(*s)++, n--;
+	while (n && ((*s)[n - 1] == ' ' || (*s)[n - 1] == '\t'))
+		n--;
+	return n;
+}
+
+/* "GB/s, more": the words in brackets. */
+static int read_meaning(const char *s, size_t n, struct loom__derived_one *d)
+{
+	while (n) {
+		size_t length = 0;
+		while (length < n && s[length] != ',')
+			length++;
+		const char *word = s;
+		size_t w = trimmed(&word, length);
+		if (w == 4 && !strncmp(word, "more", w))
+			d->better = LOOM_BETTER_MORE;
+		else if (w == 4 && !strncmp(word, "less", w))
+			d->better = LOOM_BETTER_LESS;
+		else if (w < sizeof(d->unit) && !*d->unit)
+			snprintf(d->unit, sizeof(d->unit), "%.*s", (int)w, word);
+		else
+			return 1;
+		s += length + (length < n);
+		n -= length + (length < n);
+	}
+	return 0;
+}
+
+static int read_one(const char *s, size_t n, struct loom__derived_one *d, struct loom_error *err)
+{
+	n = trimmed(&s, n);
+	const char *whole = s, *equals = memchr(s, '=', n), *open = n && s[n - 1] == ']' ? memrchr(s, '[', n) : NULL;
+	size_t name = equals ? trimmed(&s, (size_t)(equals - s)) : 0;
+	for (size_t i = 0; i < name; i++)
+		if (!isalnum((unsigned char)s[i]) && s[i] != '_')
+			name = 0;
+	if (!name || name >= sizeof(d->name) || isdigit((unsigned char)*s))
+		return LOOM__FAIL(err, LOOM_EINVAL, "'%.*s' is not of the form NAME = EXPRESSION [UNIT, more]", (int)n, whole);
+	snprintf(d->name, sizeof(d->name), "%.*s", (int)name, s);
+	if (open && (open < equals || read_meaning(open + 1, (size_t)(whole + n - 1 - open - 1), d)))
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: in brackets stand a unit, and more or less: [GB/s, more]", d->name);
+	const char *text = equals + 1;
+	size_t length = trimmed(&text, (size_t)((open ? open : whole + n) - text));
+	if (length >= sizeof(d->text))
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: an expression has %zu characters at most", d->name,
+				  sizeof(d->text) - 1);
+	snprintf(d->text, sizeof(d->text), "%.*s", (int)length, text);
+	struct reader r = {0};
+	compute(&r, d->text);
+	return *r.fault ? LOOM__FAIL(err, LOOM_EINVAL, "%s = %s: %s", d->name, d->text, r.fault) : 0;
+}
+
+int loom__derived_read(const char *list, struct loom__derived *out, struct loom_error *err)
+{
+	*out = (struct loom__derived){0};
+	while (list && list[strspn(list, " \t")]) {
+		size_t n = length_of(list);
+		if (out->n == LOOM__DERIVED_MOST)
+			return LOOM__FAIL(err, LOOM_EINVAL, "more than %d", LOOM__DERIVED_MOST);
+		int rc = read_one(list, n, &out->one[out->n], err);
+		if (rc)
+			return rc;
+		out->n++;
+		list += n + (list[n] == ',');
+	}
+	return 0;
+}
+
+static int unknown(const struct loom__derived_one *d, const char *name, const char *const *names, size_t n,
+		   struct loom_error *err)
+{
+	const char *near = loom__nearest(name, names, n);
+	return LOOM__FAIL(err, LOOM_EINVAL, "%s = %s: no metric '%s'%s%s%s", d->name, d->text, name,
+			  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+}
+
+/* ---- a sample --------------------------------------------------------------------------------------- */
+
+static double of_sample(const void *from, const char *name, int *known)
+{
+	const struct loom_report *r = from;
+	for (size_t i = 0; i < r->count; i++)
+		if (!strcmp(r->list[i].name, name))
+			return r->list[i].value;
+	*known = 0;
+	return NAN;
+}
+
+int loom__derived_sample(const struct loom__derived *d, struct loom__sample *sample, struct loom_error *err)
+{
+	struct loom_report *report = &sample->report;
+	for (size_t i = 0; i < d->n; i++) {
+		const struct loom__derived_one *one = &d->one[i];
+		struct reader r = {.value = of_sample, .from = report};
+		double v = compute(&r, one->text);
+		if (*r.unknown) {
+			const char **names = loom__must(calloc(report->count, sizeof(*names)));
+			for (size_t k = 0; names && k < report->count; k++)
+				names[k] = report->list[k].name;
+			int rc = unknown(one, r.unknown, names, names ? report->count : 0, err);
+			free(names);
+			return rc;
+		}
+		if (isfinite(v) && loom__report_add(report, one->name, one->unit, one->better, v) == LOOM_EPLUGIN)
+			return LOOM__FAIL(err, LOOM_EINVAL, "%s: there is such a metric already", one->name);
+	}
+	for (size_t i = d->n; i-- > 0;)
+		loom__report_lead(report, d->one[i].name);
+	return report->failed ? LOOM__FAIL(err, LOOM_ENOMEM, "out of memory") : 0;
+}
+
+/* ---- a result's document ------------------------------------------------------------------------------ */
+
+struct row {
+	const cJSON *metrics;
+	int row;
+};
+
+static double of_result(const void *from, const char *name, int *known)
+{
+	const struct row *r = from;
+	const cJSON *m = loom__json_object(r->metrics, name);
+	*known = m != NULL;
+	return loom__json_double(cJSON_GetArrayItem(loom__json_list(m, "samples"), r->row));
+}
+
+int loom__derived_result(const struct loom__derived *d, cJSON *result, struct loom_error *err)
+{
+	cJSON *metrics = cJSON_GetObjectItemCaseSensitive(result, "metrics");
+	int rows = (int)loom__json_length(loom__json_list(loom__json_object(metrics, "seconds"), "samples"));
+	for (size_t i = 0; i < d->n; i++) {
+		const struct loom__derived_one *one = &d->one[i];
+		double *value = loom__must(calloc((size_t)rows + 1, sizeof(*value)));
+		int n = 0;
+		struct row row = {metrics, 0};
+		struct reader r = {.value = of_result, .from = &row};
+		for (; row.row < rows; row.row++) {
+			double v = compute(&r, one->text);
+			if (isfinite(v))
+				value[n++] = v;
+		}
+		if (!*r.unknown && n) {
+			cJSON *o = cJSON_CreateObject();
+			loom__json_add_text(o, "unit", one->unit);
+			loom__json_add_text(o, "better", loom__better_name(one->better));
+			loom__json_add(o, "samples", cJSON_CreateDoubleArray(value, n)); /* before the median sorts */
+			loom__json_add_number(o, "median", loom__median_of(value, (size_t)n));
+			cJSON_DeleteItemFromObjectCaseSensitive(metrics, one->name);
+			loom__json_add(metrics, one->name, o);
+		}
+		free(value);
+		if (*r.unknown) {
+			struct loom__pool pool = {0};
+			struct loom__names names = {0};
+			const cJSON *m;
+			cJSON_ArrayForEach(m, metrics)
+			{
+				loom__names_add(&pool, &names, m->string);
+			}
+			int rc = unknown(one, r.unknown, names.name, names.count, err);
+			loom__pool_free(&pool);
+			return rc;
+		}
+	}
+	return 0;
+}
+
+/* ---- a view ------------------------------------------------------------------------------------------- */
+
+struct cell {
+	const struct loom__view *view;
+	const struct loom__variant *variant;
+	size_t row;
+};
+
+static double of_view(const void *from, const char *name, int *known)
+{
+	const struct cell *c = from;
+	size_t m = loom__names_find(&c->view->metric_names, name);
+	*known = m != LOOM__NO_NAME;
+	return *known ? loom__view_value(c->variant, m, c->row) : NAN;
+}
+
+static int derive_view(const struct loom__derived_one *one, struct loom__view *view, struct loom_error *err)
+{
+	size_t before = view->metrics, m = loom__view_metric(view, one->name, one->unit, loom__better_name(one->better));
+	if (m == LOOM__NO_NAME)
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: there are too many metrics", one->name);
+	for (size_t v = 0; v < view->variants; v++) {
+		struct loom__variant *variant = &view->variant[v];
+		struct loom__series *all = loom__pool_get(&view->pool, view->metrics, sizeof(*all));
+		memcpy(all, variant->series, before * sizeof(*all));
+		all[m] = (struct loom__series){0};
+		variant->series = all;
+		loom__view_room(view, &all[m], variant->rows);
+		struct cell cell = {view, variant, 0};
+		struct reader r = {.value = of_view, .from = &cell};
+		for (; cell.row < all[m].rows; cell.row++)
+			all[m].value[cell.row] = compute(&r, one->text);
+		if (*r.unknown)
+			return unknown(one, r.unknown, view->metric_names.name, before, err);
+	}
+	loom__view_finish(view, m);
+	return view->too_large ? LOOM__FAIL(err, LOOM_EINVAL, "%s: too many samples for one report", one->name) : 0;
+}
+
+int loom__derived_view(const struct loom__derived *d, struct loom__view *view, struct loom_error *err)
+{
+	int rc = 0;
+	for (size_t i = 0; i < d->n && !rc; i++)
+		rc = derive_view(&d->one[i], view, err);
+	return rc;
+}

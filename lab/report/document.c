@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/document.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+
+static const char *const schema_name[] = {"gpuloom.result/1", "gpuloom.compare/1",
+					  "gpuloom.sweep/1"};
+
+const cJSON *loom__json_object(const cJSON *o, const char *key)
+{
+	const cJSON *item = cJSON_IsObject(o) ? cJSON_GetObjectItemCaseSensitive(o, key) : NULL;
+	return cJSON_IsObject(item) ? item : NULL;
+}
+
+const cJSON *loom__json_list(const cJSON *o, const char *key)
+{
+	const cJSON *item = cJSON_IsObject(o) ? cJSON_GetObjectItemCaseSensitive(o, key) : NULL;
+	return cJSON_IsArray(item) ? item : NULL;
+}
+
+const char *loom__json_string(const cJSON *item)
+{
+	return cJSON_IsString(item) && item->valuestring ? item->valuestring : "";
+}
+
+const char *loom__json_text(const cJSON *o, const char *key)
+{
+	return cJSON_IsObject(o) ? loom__json_string(cJSON_GetObjectItemCaseSensitive(o, key)) : "";
+}
+
+double loom__json_double(const cJSON *item)
+{
+	/* Counts are raw text in a document that was just made, numbers in one that was read. */
+	double v = cJSON_IsNumber(item) ? item->valuedouble : NAN;
+	if (cJSON_IsRaw(item) && item->valuestring) {
+		const char *end;
+		if (loom__read_double(item->valuestring, &end, &v) || *end)
+			v = NAN;
+	}
+	if (!isfinite(v) || fabs(v) > 1e150)
+		return NAN;
+	return fabs(v) < 1e-150 ? 0 : v;
+}
+
+double loom__json_number(const cJSON *o, const char *key)
+{
+	return cJSON_IsObject(o) ? loom__json_double(cJSON_GetObjectItemCaseSensitive(o, key))
+				 : NAN;
+}
+
+int loom__json_true(const cJSON *o, const char *key)
+{
+	return cJSON_IsObject(o) && cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(o, key));
+}
+
+size_t loom__json_length(const cJSON *list)
+{
+	size_t n = 0;
+	for (const cJSON *i = list ? list->child : NULL; i; i = i->next)
+		n++;
+	return n;
+}
+
+/* Where in the file, for a person with an editor. */
+static int bad_json(const struct loom__doc *doc, const char *at, struct loom_error *err)
+{
+	size_t line = 1, column = 1;
+	for (const char *p = doc->bytes; p < at; p++) {
+		column = *p == '\n' ? 1 : column + 1;
+		line += *p == '\n';
+	}
+	if (*at && at < doc->bytes + doc->length)
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "'%s' is not JSON: mistake in line %zu, column %zu", doc->path,
+				  line, column);
+	return LOOM__FAIL(err, LOOM_EINVAL,
+			  "'%s' is not whole: the JSON ends too early, in line %zu", doc->path,
+			  line);
+}
+
+static int check_schema(struct loom__doc *doc, struct loom_error *err)
+{
+	const char *schema = loom__json_text(doc->root, "schema");
+	for (int kind = 0; kind < (int)LOOM__COUNT(schema_name); kind++)
+		if (!strcmp(schema, schema_name[kind])) {
+			doc->kind = (enum loom__doc_kind)kind;
+			return 0;
+		}
+	if (!strncmp(schema, "gpuloom.", 8))
+		return LOOM__FAIL(
+		    err, LOOM_EINVAL,
+		    "'%s' has the schema '%.60s'; this gpuloom reads gpuloom.result/1, "
+		    "gpuloom.compare/1 and gpuloom.sweep/1",
+		    doc->path, schema);
+	return LOOM__FAIL(err, LOOM_EINVAL,
+			  "'%s' is JSON, but not a result of gpuloom: it has no \"schema\": "
+			  "\"gpuloom...\"",
+			  doc->path);
+}
+
+/* The first line as JSON of its own when it is the head of a sweep. */
+static cJSON *sweep_head(const struct loom__doc *doc)
+{
+	static const char name[] = "gpuloom.sweep/";
+	const char *end = memchr(doc->bytes, '\n', doc->length);
+	size_t length = end ? (size_t)(end - doc->bytes) : doc->length;
+	if (!memmem(doc->bytes, length, name, sizeof(name) - 1))
+		return NULL;
+	const char *stop;
+	cJSON *head = cJSON_ParseWithLengthOpts(doc->bytes, length, &stop, 0);
+	if (!strncmp(loom__json_text(head, "schema"), name, sizeof(name) - 1))
+		return head;
+	cJSON_Delete(head);
+	return NULL;
+}
+
+static int check_lines(struct loom__doc *doc, struct loom_error *err)
+{
+	const char *last = memrchr(doc->bytes, '\n', doc->length);
+	size_t whole = last ? (size_t)(last - doc->bytes) + 1 : doc->length;
+	doc->torn = whole < doc->length;
+	doc->length = whole;
+	doc->bytes[whole] = 0;
+	size_t at = 0;
+	for (cJSON *line; (line = loom__doc_line(doc, &at)); cJSON_Delete(line))
+		if (cJSON_IsInvalid(line) || !cJSON_IsObject(line)) {
+			cJSON_Delete(line);
+			return bad_json(doc, doc->bytes + at - 1, err);
+		}
+	return 0;
+}
+
+cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at)
+{
+	const char *begin = doc->bytes + *at;
+	const char *first = *at ? begin : memchr(begin, '\n', doc->length);
+	if (!*at && first)
+		begin = first + 1;
+	while (first && begin < doc->bytes + doc->length) {
+		const char *end = memchr(begin, '\n', doc->length - (size_t)(begin - doc->bytes));
+		size_t length =
+		    end ? (size_t)(end - begin) : doc->length - (size_t)(begin - doc->bytes);
+		if (strspn(begin, " \t\r") >= length) { /* an empty line is nobody's mistake */
+			begin += length + 1;
+			continue;
+		}
+		const char *stop = NULL;
+		cJSON *line = cJSON_ParseWithLengthOpts(begin, length, &stop, 0);
+		*at = (size_t)(begin - doc->bytes) + length + 1;
+		if (line && strspn(stop, " \t\r") >= (size_t)(begin + length - stop))
+			return line;
+		cJSON_Delete(line);
+		/* The checking pass must see it; later passes only meet lines that parse. */
+		*at = (size_t)(begin - doc->bytes) + 1;
+		return cJSON_CreateNull();
+	}
+	return NULL;
+}
+
+int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__doc *doc,
+		    struct loom_error *err)
+{
+	*doc = (struct loom__doc){.path = path, .bytes = bytes, .length = length};
+	const char *end = NULL;
+	int rc = 0;
+	if (!length) {
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is empty", path);
+	} else if (strlen(bytes) != length) {
+		rc = LOOM__FAIL(err, LOOM_EINVAL,
+				"'%s' is not JSON: it has a NUL byte at offset %zu", path,
+				strlen(bytes));
+	} else if ((doc->root = sweep_head(doc))) {
+		rc = check_schema(doc, err);
+		if (!rc)
+			rc = check_lines(doc, err);
+	} else if (!(doc->root = cJSON_ParseWithLengthOpts(bytes, length + 1, &end, 0)) ||
+		   strspn(end, " \t\r\n") < (size_t)(bytes + length - end)) {
+		rc = bad_json(doc, end + strspn(end, " \t\r\n"), err);
+	} else {
+		rc = check_schema(doc, err);
+	}
+	if (rc)
+		loom__doc_free(doc);
+	return rc;
+}
+
+int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *err)
+{
+	char *bytes;
+	size_t length;
+	*doc = (struct loom__doc){0};
+	int rc = loom__read_file(path, LOOM__DOC_MOST, &bytes, &length, err);
+	return rc ? rc : loom__doc_parse(path, bytes, length, doc, err);
+}
+
+void loom__doc_free(struct loom__doc *doc)
+{
+	cJSON_Delete(doc->root);
+	free(doc->bytes);
+	*doc = (struct loom__doc){0};
+}

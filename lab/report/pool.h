@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory that is released together: what a view is made of. */
+#ifndef LOOM_POOL_H
+#define LOOM_POOL_H
+
+#include "base/base.h"
+
+struct loom__pool {
+	struct loom__pool_block *last;
+};
+/* Zeroed memory, never NULL. */
+void *loom__pool_get(struct loom__pool *p, size_t n, size_t size) __attribute__((returns_nonnull));
+char *loom__pool_copy(struct loom__pool *p, const char *text) __attribute__((returns_nonnull));
+void loom__pool_free(struct loom__pool *p);
+
+/* Names to numbers 0, 1, 2 ... in the order of first appearance. The names live in the pool. */
+struct loom__names {
+	const char **name;
+	size_t count, room;
+	size_t *slot, slots; /* open addressing, a power of two */
+};
+#define LOOM__NO_NAME SIZE_MAX
+/* The number of `name`, given when it is new. */
+size_t loom__names_add(struct loom__pool *p, struct loom__names *names, const char *name);
+size_t loom__names_find(const struct loom__names *names, const char *name);
+
+#endif

@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which format, which metrics, which plots. */
+#include "report/plot.h"
+#include "report/report.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *const loom__report_format_name[] = {"html", "md", "csv", "svg", "gp", "json", "png", "pdf", NULL};
+const char *const loom__plot_name[] = {"forest",  "runs", "distribution", "effects", "pareto",
+				       "workers", "lines", NULL};
+const char *const loom__show_name[] = {"value", "speed-up", "efficiency", NULL};
+const char *const loom__axes_name[] = {"linear", "log-x", "log-y", "log", NULL};
+
+enum loom__report_format loom__report_format_named(const char *name)
+{
+	static const char *const other[] = {"htm", "markdown", "", "", "gnuplot", "", "", ""};
+	for (int i = 0; i < LOOM__REPORT_FORMATS; i++)
+		if (loom__same(name, loom__report_format_name[i]) ||
+		    (*other[i] && loom__same(name, other[i])))
+			return (enum loom__report_format)i;
+	return LOOM__REPORT_FORMATS;
+}
+
+enum loom__report_format loom__report_format_of(const char *path)
+{
+	const char *dot = strrchr(path, '.'), *slash = strrchr(path, '/');
+	return dot && (!slash || slash < dot) ? loom__report_format_named(dot + 1)
+					      : LOOM__REPORT_FORMATS;
+}
+
+int loom__report_plots(const char *list, unsigned *plots, struct loom_error *err)
+{
+	*plots = 0;
+	while (list && *list) {
+		char name[40] = "";
+		list += strspn(list, " ");
+		size_t n = strcspn(list, ", ");
+		strncat(name, list, n < sizeof(name) - 1 ? n : sizeof(name) - 1);
+		list += n + strspn(list + n, ", ");
+		int k = 0;
+		while (k < LOOM__PLOTS && strcmp(name, loom__plot_name[k]))
+			k++;
+		if (k == LOOM__PLOTS) {
+			const char *near = loom__nearest(name, loom__plot_name, LOOM__PLOTS);
+			return LOOM__FAIL(err, LOOM_EINVAL, "no plot '%s'; %s%s", name,
+					  near ? "did you mean "
+					       : "choose from forest, runs, distribution, effects, pareto, workers, lines",
+					  near ? near : "");
+		}
+		*plots |= 1u << k;
+	}
+	return 0;
+}
+
+static int unknown(const struct loom__view *view, const char *name, struct loom_error *err)
+{
+	const char *near = loom__nearest(name, view->metric_names.name, view->metric_names.count);
+	struct loom__text some = {0};
+	for (size_t i = 0; i < view->metrics && i < 8; i++)
+		loom__text_add(&some, "%s%.48s", i ? ", " : "", view->metric[i].name);
+	int rc =
+	    near ? LOOM__FAIL(err, LOOM_EINVAL, "no metric '%.80s' in '%s'; did you mean '%.80s'?",
+			      name, view->doc[0].path, near)
+		 : LOOM__FAIL(err, LOOM_EINVAL, "no metric '%.80s' in '%s'; it has %s%s", name,
+			      view->doc[0].path, some.at ? some.at : "none",
+			      view->metrics > 8 ? ", ..." : "");
+	loom__text_free(&some);
+	return rc;
+}
+
+/* The next of "a,b,c" as a metric; moves *list on. 0, or an error in words. */
+static int next_metric(const struct loom__view *view, const char **list, size_t *metric,
+		       struct loom_error *err)
+{
+	char name[200];
+	*list += strspn(*list, " ");
+	size_t n = strcspn(*list, ", ");
+	snprintf(name, sizeof(name), "%.*s", (int)(n < 199 ? n : 199), *list);
+	*list += n + strspn(*list + n, ", ");
+	*metric = loom__names_find(&view->metric_names, name);
+	return *metric == LOOM__NO_NAME ? unknown(view, name, err) : 0;
+}
+
+static void add_wish(struct loom__report_wish *wish, size_t metric)
+{
+	for (size_t i = 0; i < wish->metrics; i++)
+		if (wish->metric[i] == metric)
+			return;
+	if (metric != LOOM__NO_NAME && wish->metrics < LOOM__REPORT_METRICS)
+		wish->metric[wish->metrics++] = metric;
+}
+
+static int read_front(const struct loom__view *view, const char *list, struct loom__report_wish *wish,
+		      struct loom_error *err)
+{
+	int rc = next_metric(view, &list, &wish->x, err);
+	if (!rc && !*list)
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "--pareto takes two metrics, as in seconds,exit_ns");
+	return rc ? rc : next_metric(view, &list, &wish->y, err);
+}
+
+int loom__report_wish(const struct loom__view *view, const char *metrics, const char *pareto,
+		      struct loom__report_wish *wish, struct loom_error *err)
+{
+	size_t m;
+	int rc = 0;
+	*wish = (struct loom__report_wish){.x = LOOM__NO_NAME,
+					   .y = LOOM__NO_NAME,
+					   .x_factor = LOOM__NO_NAME,
+					   .lines = LOOM__NO_NAME,
+					   .facet = LOOM__NO_NAME};
+	while (metrics && *metrics && !rc) {
+		rc = next_metric(view, &metrics, &m, err);
+		if (!rc)
+			add_wish(wish, m);
+	}
+	if (!rc && pareto)
+		rc = read_front(view, pareto, wish, err);
+	else if (!rc)
+		loom__view_pair(view, &wish->x, &wish->y);
+	if (rc || wish->metrics)
+		return rc;
+	/* What somebody wants to trade against each other leads. */
+	add_wish(wish, pareto ? wish->x : loom__view_leading(view, NULL));
+	add_wish(wish, pareto ? wish->y : LOOM__NO_NAME);
+	for (m = 0; m < view->metrics; m++)
+		if (view->metric[m].shown && view->metric[m].better)
+			add_wish(wish, m);
+	return 0;
+}
+
+static int find_factor(const struct loom__view *view, const char *option, const char *name, size_t *factor,
+		       struct loom_error *err)
+{
+	struct loom__text some = {0};
+	if (!name || !*name)
+		return 0;
+	for (*factor = 0; *factor < view->factors; ++*factor)
+		if (loom__same(view->factor[*factor], name))
+			return 0;
+	const char *near = loom__nearest(name, view->factor, view->factors);
+	for (size_t f = 0; f < view->factors; f++)
+		loom__text_add(&some, "%s%.80s", f ? ", " : "", view->factor[f]);
+	int rc = LOOM__FAIL(err, LOOM_EINVAL, "--%s %.80s: '%s' does not vary it; %s%s%s", option, name, view->doc[0].path,
+			    near ? "did you mean '" : "it varies ", near ? near : some.at ? some.at : "nothing", near ? "'?" : "");
+	loom__text_free(&some);
+	return rc;
+}
+
+static int has_numbers(const struct loom__view *view, size_t factor)
+{
+	const char *level[LOOM__VIEW_FACTORS];
+	size_t n = loom__effect_levels(view, factor, level, LOOM__COUNT(level));
+	double v;
+	int numbers = n > 2;
+	for (size_t i = 0; i < n; i++) {
+		const char *end;
+		numbers &= !loom__read_double(level[i], &end, &v);
+	}
+	return numbers;
+}
+
+int loom__report_lines(const struct loom__view *view, const char *x, const char *lines, const char *facet,
+		       struct loom__report_wish *wish, struct loom_error *err)
+{
+	int rc = find_factor(view, "x", x, &wish->x_factor, err);
+	rc = rc ? rc : find_factor(view, "lines", lines, &wish->lines, err);
+	rc = rc ? rc : find_factor(view, "facet", facet, &wish->facet, err);
+	if (rc)
+		return rc;
+	for (size_t f = 0; f < view->factors && wish->x_factor == LOOM__NO_NAME; f++)
+		if (f != wish->lines && f != wish->facet && has_numbers(view, f))
+			wish->x_factor = f;
+	/* What nobody chose tells cells apart that would be taken together. */
+	for (size_t f = 0; f < view->factors && wish->x_factor != LOOM__NO_NAME && wish->lines == LOOM__NO_NAME; f++)
+		if (f != wish->x_factor && f != wish->facet)
+			wish->lines = f;
+	for (size_t f = 0; f < view->factors && wish->lines != LOOM__NO_NAME && wish->facet == LOOM__NO_NAME; f++)
+		if (f != wish->x_factor && f != wish->lines)
+			wish->facet = f;
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fields of comma-separated values. */
+#ifndef LOOM_ROWS_H
+#define LOOM_ROWS_H
+
+#include "facts/text.h"
+#include "report/report.h"
+
+void loom__csv_field(struct loom__text *out, const char *text, size_t most); /* of any length */
+/* loom__text_add with every %s as a field. */
+#define loom__csv_add(out, ...) loom__text_with(out, loom__csv_field, __VA_ARGS__)
+void loom__csv_number(struct loom__text *out,
+		      double v); /* shortest that reads back; empty for NaN */
+void loom__csv_metric(struct loom__text *out,
+		      const struct loom__view_metric *m); /* with its unit */
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "report/table.h"
+
+#include "report/document.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void with_commas(double value, char *text, size_t size)
+{
+	char digits[40];
+	int n = snprintf(digits, sizeof(digits), "%.0f", value);
+	size_t at = 0;
+	for (int i = 0; i < n && at + 2 < size; i++) {
+		text[at++] = digits[i];
+		int left = n - 1 - i;
+		if (left && left % 3 == 0 && digits[i] != '-')
+			text[at++] = ',';
+	}
+	text[at] = 0;
+}
+
+const char *loom__figure(char text[160], double v, const char *unit)
+{
+	static const char *const up[] = {"", "k", "M", "G", "T"};
+	static const struct {
+		double least, factor;
+		const char *unit;
+	} time[] = {{1, 1, "s"}, {1e-3, 1e3, "ms"}, {1e-6, 1e6, "us"}, {0, 1e9, "ns"}};
+	size_t step = 0, length = strlen(unit), size = 160;
+	char number[64];
+	if (!strcmp(unit, "s") || !strcmp(unit, "ns")) {
+		double s = *unit == 'n' ? v / 1e9 : v;
+		while (s != 0 && fabs(s) < time[step].least)
+			step++;
+		snprintf(text, size, "%.4g %s", s * time[step].factor, time[step].unit);
+	} else if (length > 2 && !strcmp(unit + length - 2, "/s")) {
+		for (; fabs(v) >= 1000 && step < 4; step++)
+			v /= 1000;
+		snprintf(text, size, "%.4g %s%.39s", v, up[step], unit);
+	} else {
+		/* half a task in a median is no news */
+		if ((v == floor(v) || fabs(v) >= 1000) && fabs(v) < 1e15)
+			with_commas(v, number, sizeof(number));
+		else
+			snprintf(number, sizeof(number), "%.4g", v);
+		int tasks = !strcmp(unit, "tasks");
+		snprintf(text, size, "%s%s%.39s", number, *unit && !tasks ? " " : "", tasks ? "" : unit);
+	}
+	return text;
+}
+
+static void spread(const cJSON *samples, double *low, double *high)
+{
+	const cJSON *v;
+	*low = INFINITY;
+	*high = -INFINITY;
+	cJSON_ArrayForEach(v, samples)
+	{
+		*low = v->valuedouble < *low ? v->valuedouble : *low;
+		*high = v->valuedouble > *high ? v->valuedouble : *high;
+	}
+}
+
+static void heading(const cJSON *doc, struct loom__text *out)
+{
+	const cJSON *item, *plugins = cJSON_GetObjectItemCaseSensitive(doc, "plugins");
+	const char *title = loom__json_text(doc, "title"), *workload = loom__json_text(doc, "workload");
+	loom__text_add(out, "%s\n", *title ? title : *workload ? workload : "tasks of the program");
+	loom__text_add(out, "  on");
+	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(doc, "devices"))
+	{
+		double workers = loom__json_number(item, "workers"), lanes = loom__json_number(item, "lanes");
+		loom__text_add(out, " %s (%.0f worker%s", loom__json_text(item, "name"), workers,
+			       workers == 1 ? "" : "s");
+		loom__text_add(out, lanes > 1 ? ", %.0f lanes)" : ")", lanes);
+	}
+	loom__text_add(out, "\n  with");
+	cJSON_ArrayForEach(item, plugins)
+	{
+		loom__text_add(out, " %s", loom__json_text(item, "name"));
+	}
+	loom__text_add(out, "\n\n");
+}
+
+static void metric_rows(const cJSON *doc, struct loom__text *out)
+{
+	const cJSON *m;
+	loom__text_add(out, "  %-22s %16s %16s %16s\n", "metric", "median", "lowest", "highest");
+	cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(doc, "metrics"))
+	{
+		double least, most;
+		spread(cJSON_GetObjectItemCaseSensitive(m, "samples"), &least, &most);
+		if (least == 0 && most == 0)
+			continue; /* a mechanism that took no part */
+		const char *unit = loom__json_text(m, "unit");
+		loom__text_add(out, "  %-22s %16s %16s %16s\n", m->string,
+			       LOOM__FIGURE(loom__json_number(m, "median"), unit), LOOM__FIGURE(least, unit),
+			       LOOM__FIGURE(most, unit));
+	}
+}
+
+/* Columns of the worker table: the last sample's counters. */
+static void worker_rows(const cJSON *doc, struct loom__text *out)
+{
+	static const char *const column[] = {"executed", "spawned",	   "claimed",	 "stolen_in",
+					     "stolen_out", "steal_attempts", "idle_ns"};
+	const cJSON *w, *workers = cJSON_GetObjectItemCaseSensitive(doc, "workers");
+	if (cJSON_GetArraySize(workers) < 2)
+		return;
+	loom__text_add(out, "\n  %-8s", "worker");
+	for (size_t i = 0; i < LOOM__COUNT(column); i++)
+		loom__text_add(out, " %15s", column[i]);
+	loom__text_add(out, "   (last sample)\n");
+	int shown = 0;
+	cJSON_ArrayForEach(w, workers)
+	{
+		if (++shown > 32) {
+			loom__text_add(out, "  ... %d more: see --json\n",
+				       cJSON_GetArraySize(workers) - 32);
+			break;
+		}
+		loom__text_add(out, "  %-8.0f", loom__json_number(w, "worker"));
+		for (size_t i = 0; i < LOOM__COUNT(column); i++) {
+			const cJSON *list = cJSON_GetObjectItemCaseSensitive(w, column[i]);
+			int n = cJSON_GetArraySize(list);
+			char figure[160] = "-";
+			if (n) {
+				/* Counts are raw text when the document was just made, numbers once parsed. */
+				const cJSON *last = cJSON_GetArrayItem(list, n - 1);
+				double v = cJSON_IsRaw(last) ? strtod(last->valuestring, NULL) :
+							       last->valuedouble;
+				loom__figure(figure, v, strcmp(column[i], "idle_ns") ? "" : "ns");
+			}
+			loom__text_add(out, " %15s", figure);
+		}
+		loom__text_add(out, "\n");
+	}
+}
+
+void loom__table_result(const cJSON *doc, struct loom__text *out)
+{
+	int counted = 0;
+	const cJSON *s;
+	cJSON_ArrayForEach(s, cJSON_GetObjectItemCaseSensitive(doc, "samples"))
+	{
+		counted += !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, "warmup"));
+	}
+	heading(doc, out);
+	if (counted) {
+		metric_rows(doc, out);
+		worker_rows(doc, out);
+		loom__text_add(out, "\n  %d sample%s, each verified.\n", counted, counted == 1 ? "" : "s");
+	} else {
+		loom__text_add(out, "  no sample was completed\n");
+	}
+	const char *status = loom__json_text(doc, "status");
+	if (strcmp(status, "ok")) {
+		const cJSON *error = cJSON_GetObjectItemCaseSensitive(doc, "error");
+		loom__text_add(out, "  status: %s: %s\n", status, loom__json_text(error, "text"));
+	}
+}

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom.result/1, one or several, as a view. */
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "report/view.h"
+
+void loom__view_name_metrics(struct loom__view *view, const cJSON *result)
+{
+	const cJSON *m;
+	cJSON_ArrayForEach(m, loom__json_object(result, "metrics"))
+	{
+		if (m->string)
+			loom__view_metric(view, m->string, loom__json_text(m, "unit"),
+					  loom__json_text(m, "better"));
+	}
+}
+
+/* The list of samples says which are warm-ups, and their places in the run. */
+static void fill_samples(struct loom__variant *v, const cJSON *list)
+{
+	const cJSON *s;
+	size_t row = 0, n = 0;
+	cJSON_ArrayForEach(s, list)
+	{
+		double order = loom__json_number(s, "order");
+		order = order >= 0 && order < 1e12 ? order : (double)n;
+		n++;
+		if (loom__json_true(s, "warmup")) {
+			v->warmups++;
+		} else if (row < v->rows) {
+			v->order[row] = order;
+			v->start_ns[row++] = loom__json_number(s, "start_ns");
+		}
+	}
+	for (; row < v->rows; row++)
+		v->order[row] = (double)row;
+}
+
+void loom__view_fill(struct loom__view *view, struct loom__variant *v, const cJSON *result)
+{
+	const cJSON *m, *s, *list = loom__json_list(result, "samples");
+	size_t rows = 0, counted = 0;
+	cJSON_ArrayForEach(s, list)
+	{
+		counted += !loom__json_true(s, "warmup");
+	}
+	cJSON_ArrayForEach(m, loom__json_object(result, "metrics"))
+	{
+		size_t n = loom__json_length(loom__json_list(m, "samples"));
+		rows = n > rows ? n : rows;
+	}
+	loom__view_rows(view, v, rows > counted ? rows : counted);
+	if (view->too_large)
+		return;
+	fill_samples(v, list);
+	cJSON_ArrayForEach(m, loom__json_object(result, "metrics"))
+	{
+		size_t i = loom__view_number(&view->metric_names, m);
+		const cJSON *values = loom__json_list(m, "samples"), *value;
+		if (i == LOOM__NO_NAME || v->series[i].rows)
+			continue;
+		loom__view_room(view, &v->series[i], loom__json_length(values));
+		size_t row = 0;
+		cJSON_ArrayForEach(value, values)
+		{
+			if (row < v->series[i].rows)
+				v->series[i].value[row++] = loom__json_double(value);
+		}
+	}
+	const char *status = loom__json_text(result, "status");
+	v->status = *status ? status : "unknown";
+	v->note = loom__json_text(loom__json_object(result, "error"), "text");
+	v->result = result;
+}
+
+static const char *value_of(const cJSON *result, const char *key)
+{
+	const cJSON *config = loom__json_object(result, "config");
+	return loom__json_text(loom__json_object(config, key), "value");
+}
+
+/* What differs between the results' confs is what was varied. */
+static void find_factors(struct loom__view *view)
+{
+	const cJSON *o;
+	cJSON_ArrayForEach(o, loom__json_object(view->doc[0].root, "config"))
+	{
+		int differs = 0;
+		for (size_t d = 1; o->string && d < view->docs && !differs; d++)
+			differs = strcmp(value_of(view->doc[0].root, o->string),
+					 value_of(view->doc[d].root, o->string)) != 0;
+		/* A title names a run, it does not change it. */
+		if (differs && strcmp(o->string, "run.title"))
+			loom__view_name_factor(view, o->string);
+	}
+}
+
+static const char *base_name(struct loom__view *view, const char *path)
+{
+	char *name = basename(loom__pool_copy(&view->pool, path));
+	size_t n = strlen(name);
+	if (n > 5 && !strcmp(name + n - 5, ".json"))
+		name[n - 5] = 0;
+	return name;
+}
+
+void loom__view_add_results(struct loom__view *view)
+{
+	view->variant = loom__pool_get(&view->pool, view->docs, sizeof(*view->variant));
+	if (view->docs > 1)
+		find_factors(view);
+	for (size_t i = 0; i < view->docs; i++)
+		loom__view_name_metrics(view, view->doc[i].root);
+	for (size_t i = 0; i < view->docs; i++) {
+		struct loom__variant *v = &view->variant[i];
+		const cJSON *result = view->doc[i].root;
+		loom__view_fill(view, v, result);
+		v->level = loom__pool_get(&view->pool, view->factors, sizeof(*v->level));
+		for (size_t f = 0; f < view->factors; f++)
+			v->level[f] = value_of(result, view->factor[f]);
+		const char *workload = loom__json_text(result, "workload");
+		const char *title = loom__json_text(result, "title");
+		v->name = view->doc[i].path;
+		v->label = view->docs > 1 ? base_name(view, view->doc[i].path)
+			   : *workload    ? workload
+			   : *title       ? title
+					  : "tasks";
+		if (!*v->label)
+			v->label = "result";
+		view->variants++;
+	}
+	if (!*view->title)
+		view->title = loom__json_text(view->head, "workload");
+}

@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom.sweep/1 as a view: each cell a variant. The file is read twice, a line at a time, so that
+ * a long sweep does not have to stand in memory as JSON. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/view.h"
+
+struct cells {
+	struct loom__names key;
+	size_t *rows, *at, room; /* [key.count] samples seen in the first and in the second pass */
+};
+
+static size_t cell_of(struct loom__view *view, struct cells *cells, const cJSON *line)
+{
+	const char *key = loom__json_text(line, "cell");
+	size_t i = *key ? loom__names_add(&view->pool, &cells->key, key) : LOOM__NO_NAME;
+	if (i != LOOM__NO_NAME && i >= cells->room) {
+		size_t room = 2 * cells->room + 64;
+		size_t *rows = loom__pool_get(&view->pool, 2 * room, sizeof(*rows));
+		if (cells->room)
+			memcpy(rows, cells->rows, cells->room * sizeof(*rows));
+		cells->rows = rows;
+		cells->at = rows + room;
+		cells->room = room;
+	}
+	return i;
+}
+
+/* The next line of all shards; *doc and *at start at 0. */
+static cJSON *next_line(const struct loom__view *view, size_t *doc, size_t *at)
+{
+	for (; *doc < view->docs; ++*doc, *at = 0) {
+		cJSON *line = loom__doc_line(&view->doc[*doc], at);
+		if (line)
+			return line;
+	}
+	return NULL;
+}
+
+static int is_sample(const cJSON *line)
+{
+	return cJSON_GetObjectItemCaseSensitive(line, "sample") != NULL;
+}
+
+static void first_pass(struct loom__view *view, struct cells *cells)
+{
+	const cJSON *o;
+	size_t shard = 0, at = 0;
+	cJSON_ArrayForEach(o, loom__json_list(view->head, "factors"))
+	{
+		loom__view_name_factor(view, loom__json_text(o, "key"));
+	}
+	for (cJSON *line; (line = next_line(view, &shard, &at)); cJSON_Delete(line)) {
+		size_t i = cell_of(view, cells, line);
+		if (i == LOOM__NO_NAME)
+			continue;
+		loom__view_name_factors(view, loom__json_object(line, "values"));
+		if (!is_sample(line))
+			continue;
+		cells->rows[i]++;
+		cJSON_ArrayForEach(o, loom__json_object(line, "metrics"))
+		{
+			if (o->string)
+				loom__view_metric(
+				    view, o->string,
+				    loom__json_text(loom__json_object(line, "units"), o->string),
+				    loom__json_text(loom__json_object(line, "better"), o->string));
+		}
+	}
+}
+
+static void add_sample(struct loom__view *view, struct loom__variant *v, size_t row, double place,
+		       const cJSON *line)
+{
+	const cJSON *o;
+	if (row >= v->rows)
+		return;
+	v->order[row] = place;
+	v->start_ns[row] = loom__json_number(line, "start_ns");
+	cJSON_ArrayForEach(o, loom__json_object(line, "metrics"))
+	{
+		size_t m = loom__view_number(&view->metric_names, o);
+		struct loom__series *s = m == LOOM__NO_NAME ? NULL : &v->series[m];
+		if (s && !s->value)
+			loom__view_room(view, s, v->rows);
+		if (s && row < s->rows)
+			s->value[row] = loom__json_double(o);
+	}
+}
+
+/* Lines are gone once read: what is kept of them goes into the pool. */
+static void describe(struct loom__view *view, struct loom__variant *v, const cJSON *line)
+{
+	const cJSON *o;
+	const char *skipped = loom__json_text(line, "skipped"),
+		   *failed = loom__json_text(line, "failed");
+	cJSON_ArrayForEach(o, loom__json_object(line, "values"))
+	{
+		size_t f = loom__view_number(&view->factor_names, o);
+		if (f == LOOM__NO_NAME || v->level[f])
+			continue;
+		const char *value = loom__view_scalar(view, o);
+		v->level[f] = value ? loom__pool_copy(&view->pool, value) : NULL;
+	}
+	if (*skipped || *failed) {
+		v->note = loom__pool_copy(&view->pool, *skipped ? skipped : failed);
+		v->status = *skipped ? "skipped" : "failed";
+	} else if (is_sample(line) && !strcmp(v->status, "failed")) { /* tried again */
+		v->status = "unfinished";
+		v->note = "";
+	} else if (loom__json_true(line, "done")) {
+		v->status = "ok";
+		v->note = "";
+	}
+}
+
+static void move(cJSON *to, cJSON *from, const char *key)
+{
+	cJSON *item =
+	    cJSON_IsObject(from) ? cJSON_DetachItemFromObjectCaseSensitive(from, key) : NULL;
+	if (item)
+		loom__json_add(to, key, item);
+}
+
+/* A sweep tells what all its cells share in its `about` lines, what is to be shown in `report` lines, and how it ended
+ * in `ended` lines: the first of the first and the last of the others complete its head. */
+static void complete_head(struct loom__view *view)
+{
+	static const char *const key[] = {"config", "plugins", "devices", "environment"};
+	size_t shard = 0, at = 0;
+	cJSON *head = cJSON_Duplicate(view->head, 1);
+	for (cJSON *line; (line = next_line(view, &shard, &at)); cJSON_Delete(line)) {
+		cJSON *about = cJSON_GetObjectItemCaseSensitive(line, "about");
+		for (size_t i = 0; about && i < LOOM__COUNT(key); i++)
+			if (!cJSON_HasObjectItem(head, key[i]))
+				move(head, about, key[i]);
+		cJSON *environment = cJSON_GetObjectItemCaseSensitive(head, "environment");
+		if (loom__json_object(line, "report")) {
+			cJSON_DeleteItemFromObjectCaseSensitive(head, "report");
+			move(head, line, "report");
+		}
+		if (!cJSON_HasObjectItem(line, "ended"))
+			continue;
+		cJSON_DeleteItemFromObjectCaseSensitive(head, "status");
+		move(head, line, "status");
+		cJSON *after = cJSON_DetachItemFromObjectCaseSensitive(line, "environment");
+		if (after && cJSON_IsObject(environment)) {
+			cJSON_DeleteItemFromObjectCaseSensitive(environment, "after");
+			loom__json_add(environment, "after", after);
+		} else {
+			cJSON_Delete(after);
+		}
+	}
+	view->own = head;
+	view->head = head;
+}
+
+const cJSON *loom__view_values(const struct loom__view *view, size_t f)
+{
+	const cJSON *factor;
+	cJSON_ArrayForEach(factor, loom__json_list(view->head, "factors"))
+	{
+		if (!strcmp(loom__json_text(factor, "key"), view->factor[f]))
+			return loom__json_list(factor, "values");
+	}
+	return NULL;
+}
+
+/* The place of a variant's level among the values of its factor as the head lists them. */
+static size_t place_of(const struct loom__view *view, const struct loom__variant *v, size_t f)
+{
+	const cJSON *value;
+	size_t i = 0;
+	cJSON_ArrayForEach(value, loom__view_values(view, f))
+	{
+		if (v->level[f] && !strcmp(loom__json_string(value), v->level[f]))
+			return i;
+		i++;
+	}
+	return SIZE_MAX;
+}
+
+struct placed {
+	size_t *place; /* [factors] */
+	size_t factors, appeared;
+	struct loom__variant variant;
+};
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct placed *x = a, *y = b;
+	for (size_t f = 0; f < x->factors; f++)
+		if (x->place[f] != y->place[f])
+			return x->place[f] < y->place[f] ? -1 : 1;
+	return x->appeared < y->appeared ? -1 : 1;
+}
+
+/* Cells ran in random order; they are shown in that of their values. */
+static void sort_cells(struct loom__view *view)
+{
+	struct placed *list = loom__pool_get(&view->pool, view->variants, sizeof(*list));
+	size_t *place = loom__pool_get(&view->pool, view->variants * view->factors, sizeof(*place));
+	for (size_t i = 0; i < view->variants; i++) {
+		list[i] = (struct placed){place + i * view->factors, view->factors, i, view->variant[i]};
+		for (size_t f = 0; f < view->factors; f++)
+			list[i].place[f] = place_of(view, &view->variant[i], f);
+	}
+	qsort(list, view->variants, sizeof(*list), compare_places);
+	for (size_t i = 0; i < view->variants; i++)
+		view->variant[i] = list[i].variant;
+}
+
+void loom__view_add_sweep(struct loom__view *view)
+{
+	struct cells cells = {0};
+	complete_head(view);
+	first_pass(view, &cells);
+	view->variant = loom__pool_get(&view->pool, cells.key.count, sizeof(*view->variant));
+	for (size_t i = 0; i < cells.key.count; i++) {
+		struct loom__variant *v = &view->variant[view->variants++];
+		v->status = "unfinished";
+		v->note = "";
+		v->level = loom__pool_get(&view->pool, view->factors, sizeof(*v->level));
+		loom__view_rows(view, v, cells.rows[i]);
+	}
+	size_t shard = 0, at = 0, place = 0;
+	if (view->too_large)
+		return;
+	for (cJSON *line; (line = next_line(view, &shard, &at)); cJSON_Delete(line)) {
+		size_t i = loom__names_find(&cells.key, loom__json_text(line, "cell"));
+		if (i == LOOM__NO_NAME)
+			continue;
+		if (is_sample(line))
+			add_sample(view, &view->variant[i], cells.at[i]++, (double)place++, line);
+		describe(view, &view->variant[i], line);
+	}
+	if (!*view->title)
+		view->title = loom__json_text(view->head, "workload");
+	for (size_t i = 0; i < view->variants; i++) {
+		struct loom__variant *v = &view->variant[i];
+		const char *label = loom__view_levels(view, v, 0),
+			   *name = loom__view_levels(view, v, 1);
+		v->label = *label ? label : cells.key.name[i];
+		v->name = *name ? name : v->label;
+	}
+	sort_cells(view);
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The statistics behind compare, sweep and report: order statistics, rank tests, verdicts.
+ *
+ * Every function is deterministic, keeps no state and may be called from any thread. Samples are
+ * finite doubles in any unit; what a function needs beyond that (sorted, positive) is said there.
+ * Functions that return int give 0, LOOM_EINVAL (empty, not finite, out of range) or LOOM_ENOMEM,
+ * and write their output on success only. No sample is ever dropped as an outlier.
+ *
+ * Why a comparison can be trusted: with the order inside each block drawn at random, swapping the
+ * names of two equal variants swaps the sign of that block's log ratio with probability 1/2
+ * whatever the noise was (drift, autocorrelation, spikes). Signed-rank and sign-based statements
+ * over blocks are then exact, as long as one sample does not disturb the next (R. A. Fisher, The
+ * Design of Experiments, 1935). Samples taken A..A B..B have no such protection. */
+#ifndef LOOM_STATS_H
+#define LOOM_STATS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* ---- order statistics (order.c) ---------------------------------------------------------------*/
+
+/* Sorts ascending, in place. */
+void loom__stats_sort(double *x, size_t n);
+/* A sorted copy of x[n], n >= 1, refused when a value is not finite; free(*sorted). */
+int loom__stats_sorted(const double *x, size_t n, double **sorted);
+
+/* Quantile q in [0, 1] of sorted[n], n >= 1: with h = (n - 1) q, linear between the values at
+ * floor(h) and floor(h) + 1, counted from 0 (Hyndman and Fan 1996, type 7; the default of R and
+ * NumPy). q = 0.5 is the usual median. */
+double loom__stats_quantile(const double *sorted, size_t n, double q);
+/* Median absolute deviation from the median, unscaled (times 1.4826 it estimates the standard
+ * deviation of normal data). */
+double loom__stats_mad(const double *sorted, size_t n);
+/* How many of sorted[n] lie further than 3 interquartile ranges outside the quartiles (Tukey 1977,
+ * outer fences): to be reported, not removed. */
+size_t loom__stats_far_out(const double *sorted, size_t n);
+
+enum { LOOM__STATS_OPEN_LOW = 1, LOOM__STATS_OPEN_HIGH = 2 };
+
+struct loom__stats_interval {
+	double at;        /* the estimate */
+	double low, high; /* -INFINITY, INFINITY where open */
+	double coverage;  /* achieved, at least the level asked for; nominal where not exact */
+	unsigned open;    /* LOOM__STATS_OPEN_*: too few samples for a bound on that side */
+};
+
+/* Confidence interval of quantile q in (0, 1) from two order statistics of sorted[n], valid for any
+ * continuous distribution: lower rank the largest l with P(Bin(n, q) < l) <= (1 - level) / 2, upper
+ * rank likewise (Conover 1999, section 3.2). For the median at 95 % n < 6 is open on both sides;
+ * n = 20 gives ranks 6 and 15, coverage 95.9 %. 0 < level < 1. */
+int loom__stats_quantile_ci(const double *sorted, size_t n, double q, double level,
+			    struct loom__stats_interval *out);
+
+/* ---- null distributions (dist.c) --------------------------------------------------------------*/
+
+/* P(|Z| >= |z|) of the standard normal, and the z with P(Z > z) = tail, 0 < tail <= 0.5. */
+double loom__stats_normal_p(double z);
+double loom__stats_normal_z(double tail);
+/* P(Bin(n, q) = k). */
+double loom__stats_binomial(size_t n, size_t k, double q);
+/* Two-sided p of a signed-rank sum: rank2[n] are twice the (mid)ranks, w2 twice the rank sum of the
+ * positive differences. Counts all 2^n signs in integers; n <= LOOM__STATS_SIGNED_MAX. */
+enum { LOOM__STATS_SIGNED_MAX = 60 };
+double loom__stats_signed_p(const unsigned *rank2, size_t n, unsigned w2);
+/* Without ties: the largest rank k with P(W < k) <= tail, whose *below is P(W < k). */
+size_t loom__stats_signed_rank_of(size_t n, double tail, double *below);
+/* The same two for Mann-Whitney's U without ties. Coefficients of the Gaussian binomial in 128-bit
+ * integers (Mann and Whitney 1947); n, m <= LOOM__STATS_RANKSUM_MAX. */
+enum { LOOM__STATS_RANKSUM_MAX = 50 };
+double loom__stats_ranksum_p(size_t n, size_t m, size_t u);
+size_t loom__stats_ranksum_rank_of(size_t n, size_t m, double tail, double *below);
+/* ---- rank tests (rank.c) ----------------------------------------------------------------------*/
+
+struct loom__stats_test {
+	double stat;
+	double p;  /* two-sided, 0..1 */
+	size_t n;  /* values that took part */
+	int exact; /* 0: normal approximation with tie and continuity correction */
+};
+
+/* Wilcoxon's signed-rank test that d[n] is symmetric about 0. Zeros are dropped (Wilcoxon 1945, as
+ * R does; not Pratt's rule), ties share mid-ranks, and up to 60 remaining values p is exact given
+ * the ties. stat = rank sum of the positive values. No value left: p = 1. */
+int loom__stats_signed_rank(const double *d, size_t n, struct loom__stats_test *out);
+/* Mann-Whitney: stat = U = pairs with b above a, ties counting half. Exact for n, m <= 50 without
+ * ties. */
+int loom__stats_ranksum(const double *a, size_t n, const double *b, size_t m,
+			struct loom__stats_test *out);
+
+/* ---- Hodges-Lehmann shifts (shift.c) ----------------------------------------------------------*/
+
+/* Median of the n (n + 1) / 2 averages (d_i + d_j) / 2, i <= j (Hodges and Lehmann 1963), with the
+ * interval that inverts the signed-rank test (Tukey 1949): exact for n <= 60 if d is symmetric
+ * about its centre, else from the normal approximation; n < 6 is open at 95 %. Narrower than the
+ * interval of the median unless the tails are heavy. O(n log n) time, O(n) memory, as below. */
+int loom__stats_shift_paired(const double *d, size_t n, double level,
+			     struct loom__stats_interval *out);
+/* Median of the nm differences b_j - a_i, with the interval that inverts Mann-Whitney's test (Bauer
+ * 1972): exact for n, m <= 50 (with ties at least the level), else normal approximation. */
+int loom__stats_shift(const double *a, size_t n, const double *b, size_t m, double level,
+		      struct loom__stats_interval *out);
+
+/* ---- many comparisons (adjust.c) --------------------------------------------------------------*/
+
+/* Adjusted p of p[n] into out[n] (may be p), in p's order. Holm 1979 bounds the chance of any false
+ * claim. */
+int loom__stats_holm(const double *p, size_t n, double *out);
+
+/* ---- comparison and verdict (compare.c) -------------------------------------------------------*/
+
+enum loom__stats_better { LOOM__STATS_MORE, LOOM__STATS_LESS };
+
+enum loom__stats_verdict {
+	LOOM__STATS_INCONCLUSIVE,
+	LOOM__STATS_FASTER,     /* B is better than A by more than the margin */
+	LOOM__STATS_SLOWER,     /* worse by more than the margin */
+	LOOM__STATS_EQUIVALENT, /* within the margin: a finding, not a failure */
+	LOOM__STATS_TRIVIAL,    /* a difference, but perhaps within the margin */
+};
+
+struct loom__stats_comparison {
+	size_t n, m; /* blocks (n = m), or samples of A and of B */
+	int paired;
+	struct loom__stats_interval ratio; /* B / A; open ends are 0 and INFINITY */
+	struct loom__stats_test test;
+	struct loom__stats_interval shift; /* Hodges-Lehmann, as a ratio; informs, does not judge */
+	double spread; /* robust standard deviation of ln(B_i / A_i); 0 when not paired */
+};
+
+/* Blocks: a[i] and b[i] > 0 are the two variants' values in block i. d_i = ln(b_i / a_i); ratio =
+ * exp(median d) with the order-statistic interval; p from the signed-rank test. */
+int loom__stats_compare(const double *a, const double *b, size_t n, double level,
+			struct loom__stats_comparison *out);
+/* Two independent sets, all > 0, as from two files: ratio = exp(Hodges-Lehmann shift of the logs),
+ * p from Mann-Whitney. Nothing here guards against drift between the sets. */
+int loom__stats_compare_unpaired(const double *a, size_t n, const double *b, size_t m, double level,
+				 struct loom__stats_comparison *out);
+
+/* The verdict on c at practical margin >= 0 (0.01: ratios from 1/1.01 to 1.01 do not matter), with
+ * p the adjusted p of c within its family. In this order: EQUIVALENT when the interval lies within
+ * the margin; INCONCLUSIVE when it contains 1 or p >= alpha; FASTER or SLOWER when it lies wholly
+ * beyond the margin; else TRIVIAL. So every claim of a difference keeps the family's error rate. */
+enum loom__stats_verdict loom__stats_judge(const struct loom__stats_comparison *c, double p,
+					   enum loom__stats_better better, double margin,
+					   double alpha);
+const char *loom__stats_verdict_name(enum loom__stats_verdict verdict); /* "FASTER" */
+
+/* About how many more blocks give a verdict other than INCONCLUSIVE with a chance of 80 %, if
+ * median and spread of d stay: normal sample size for a median, ((z_alpha + z_0.2) sqrt(pi/2)
+ * spread / gap)^2, where gap is the larger of |d| and margin - |d| and alpha is shared by `tests`
+ * >= 1 comparisons. At least a quarter of the present number; 0 when not paired: no estimate;
+ * LOOM__STATS_MANY above a million. */
+#define LOOM__STATS_MANY SIZE_MAX
+size_t loom__stats_more_blocks(const struct loom__stats_comparison *c, double margin, double alpha,
+			       size_t tests);
+/* The smallest relative difference (0.008: 0.8 %) that so many blocks with this spread find with a
+ * chance of 80 %, by the same formula: the noise floor to print after A/A. Paired only, else 0. */
+double loom__stats_detectable(const struct loom__stats_comparison *c, double alpha);
+
+/* ---- blocks (block.c) -------------------------------------------------------------------------*/
+
+/* splitmix64 (Steele, Lea and Flood 2014). Any seed is good. */
+struct loom__stats_rng {
+	uint64_t state;
+};
+uint64_t loom__stats_random(struct loom__stats_rng *rng);
+/* Uniform in 0..n-1 without bias, n >= 1; uniform in [0, 1). */
+uint64_t loom__stats_below(struct loom__stats_rng *rng, uint64_t n);
+double loom__stats_unit(struct loom__stats_rng *rng);
+
+enum loom__stats_order {
+	LOOM__STATS_RANDOM, /* each variant once, shuffled */
+	LOOM__STATS_ABBA,   /* shuffled, then the same backwards: linear drift cancels */
+};
+/* The variants 0..variants-1 in the order of block number `block`, into slots; returns how many
+ * slots: `variants`, twice that for ABBA. Depends on the arguments alone, so that an interrupted
+ * run can go on where it stopped. With noise of 3 % a block needs its ABBA twice
+ * over to show 3 % in 20 blocks (power in tests/test_compare.c). */
+size_t loom__stats_block_order(uint64_t seed, uint64_t block, enum loom__stats_order order,
+			       unsigned variants, unsigned *slots);
+
+/* ---- the series in run order (series.c) -------------------------------------------------------*/
+
+/* The first value against the median of the others in units of 1.4826 of their MAD (Iglewicz and
+ * Hoaglin 1993), signed, infinite when the others agree and it does not. Beyond
+ * LOOM__STATS_FIRST_UNUSUAL the warm-up was probably too short. n >= 4. */
+#define LOOM__STATS_FIRST_UNUSUAL 5.0
+int loom__stats_first(const double *x, size_t n, double *z);
+
+struct loom__stats_modes {
+	double d;     /* Ashman's D = sqrt(2) |m1 - m2| / sqrt(s1^2 + s2^2); may be INFINITY */
+	double split; /* values <= split are the lower group */
+	size_t lower; /* how many those are */
+	int two;      /* the hint: d beyond the threshold for n */
+};
+/* Do the values fall into two groups? The sorted values are cut where the between-group variance is
+ * largest (Otsu 1979), each group keeping 3 values and a tenth of them, and D (Ashman, Bird and
+ * Zepf 1994) compares the groups. Cutting one normal group gives D near 2.7, a uniform one 3.5, so
+ * the threshold is 4 + 30 / n: 20 values of one group pass it in 1 % (normal) to 7 % (exponential)
+ * of cases, 100 in under 1 %. A hint only. n >= 10, below that never `two`. */
+int loom__stats_modes(const double *x, size_t n, struct loom__stats_modes *out);
+
+/* ---- Pareto front (pareto.c) ------------------------------------------------------------------*/
+
+/* front[i] = 1 unless another point's interval is at least as good as i's in both metrics and
+ * better in one, end against end: overlapping intervals never dominate. x and y are low <= high
+ * (open ends may be infinite). O(n log n) (after Kung, Luccio and Preparata 1975). */
+struct loom__stats_point {
+	double x_low, x_high, y_low, y_high;
+};
+int loom__stats_pareto(const struct loom__stats_point *points, size_t n,
+		       enum loom__stats_better x_better, enum loom__stats_better y_better,
+		       unsigned char *front);
+
+#endif

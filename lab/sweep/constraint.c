@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sweep/constraint.h"
+#include "facts/must.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Copies up to one of `stops` outside of quotes; returns where it stopped. `out` is as long as `s`.
+ */
+static const char *take(const char *s, const char *stops, char *out)
+{
+	int quoted = 0;
+	size_t n = 0;
+	while (*s == ' ' && !quoted)
+		s++;
+	for (; *s && (quoted || !strchr(stops, *s)); s++) {
+		/* A colon ends the terms only before a blank: cpu:0 is a value. */
+		if (!quoted && *s == ':' && (s[1] == ' ' || !s[1]))
+			break;
+		if (*s == '"')
+			quoted = !quoted;
+		else
+			out[n++] = *s;
+	}
+	while (n && out[n - 1] == ' ')
+		n--;
+	out[n] = 0;
+	return s;
+}
+
+static int find_factor(const char *key, const struct loom__factor *factor, size_t factors,
+		       size_t *at, const char *text, struct loom_error *err)
+{
+	for (*at = 0; *at < factors; (*at)++)
+		if (loom__same(factor[*at].key, key))
+			return 0;
+	return LOOM__FAIL(err, LOOM_EINVAL, "constraint '%.200s': '%.80s' is not varied", text,
+			  key);
+}
+
+static int add_value(struct loom__constraint_term *t, const struct loom__factor *f,
+		     const char *value, const char *text, struct loom_error *err)
+{
+	for (size_t i = 0; i < f->values; i++)
+		if (!strcmp(f->value[i], value)) {
+			t->match[i] = 1;
+			return 0;
+		}
+	const char *near = loom__nearest(value, (const char *const *)f->value, f->values);
+	return near ? LOOM__FAIL(err, LOOM_EINVAL,
+				 "constraint '%.200s': %s does not take '%.80s' here; did you mean "
+				 "'%.80s'?",
+				 text, f->key, value, near)
+		    : LOOM__FAIL(err, LOOM_EINVAL,
+				 "constraint '%.200s': %s does not take '%.80s' here", text, f->key,
+				 value);
+}
+
+/* One "key=a|b"; *at moves behind it. `word` has room for the whole text. */
+static int parse_term(const char **at, const struct loom__factor *factor, size_t factors,
+		      char *word, struct loom__constraint *out, struct loom_error *err)
+{
+	struct loom__constraint_term *t = &out->term[out->terms];
+	const char *s = take(*at, "=,|", word);
+	if (*s != '=')
+		return LOOM__FAIL(
+		    err, LOOM_EINVAL,
+		    "constraint '%.200s': not of the form 'key=value,key=value: reason'",
+		    out->text);
+	int rc = find_factor(word, factor, factors, &t->factor, out->text, err);
+	if (rc)
+		return rc;
+	t->match = loom__must(calloc(factor[t->factor].values + 1, 1));
+	out->terms++;
+	do {
+		s = take(s + 1, ",|", word);
+		rc = add_value(t, &factor[t->factor], word, out->text, err);
+	} while (!rc && *s == '|');
+	*at = s;
+	return rc;
+}
+
+int loom__constraint_parse(const char *text, const char *name, int only,
+			   const struct loom__factor *factor, size_t factors, struct loom__constraint *out, struct loom_error *err)
+{
+	size_t length = strlen(text);
+	char *word = loom__must(malloc(length + 1));
+	*out = (struct loom__constraint){
+	    .text = loom__must(strdup(text)), .only = only, .term = loom__must(calloc(length + 1, sizeof(*out->term)))};
+	int rc = 0;
+	const char *at = text;
+	while (!rc) {
+		rc = parse_term(&at, factor, factors, word, out, err);
+		if (*at != ',')
+			break;
+		at++;
+	}
+	if (!rc) {
+		at += strspn(at, ": ");
+		struct loom__text reason = {0};
+		loom__text_add(&reason, "%s%s",
+			       *at || name ? ""
+			       : only	   ? "--only "
+					   : "--skip ",
+			       *at    ? at
+			       : name ? name
+				      : text);
+		out->reason = (char *)(uintptr_t)loom__must_text(&reason);
+	}
+	free(word);
+	if (rc)
+		loom__constraint_free(out);
+	return rc;
+}
+
+void loom__constraint_free(struct loom__constraint *c)
+{
+	for (size_t i = 0; i < c->terms; i++)
+		free(c->term[i].match);
+	free(c->term);
+	free(c->text);
+	free(c->reason);
+	*c = (struct loom__constraint){0};
+}
+
+const struct loom__constraint *loom__constraint_of(const struct loom__constraint *list, size_t n,
+						   const size_t *pick)
+{
+	for (size_t i = 0; i < n; i++) {
+		int all = 1;
+		for (size_t t = 0; t < list[i].terms; t++)
+			all = all && list[i].term[t].match[pick[list[i].term[t].factor]];
+		if (all != list[i].only)
+			return &list[i];
+	}
+	return NULL;
+}

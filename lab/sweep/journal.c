@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "sweep/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+static int say(const struct loom__journal *j, const char *what, struct loom_error *err)
+{
+	return LOOM__FAIL(err, LOOM_EIO, "cannot %s '%s': %m", what, j->path);
+}
+
+/* The workers of a gpuloom that was just killed may hold on for a moment. */
+static int lock(const struct loom__journal *j)
+{
+	const struct timespec pause = {.tv_nsec = 50000000};
+	int rc;
+	for (int i = 0; (rc = flock(j->fd, LOCK_EX | LOCK_NB)) && errno == EWOULDBLOCK && i < 40;
+	     i++)
+		nanosleep(&pause, NULL);
+	return rc;
+}
+
+/* What is whole in the file; the rest is cut off. */
+static int read_before(struct loom__journal *j, struct loom_error *err)
+{
+	char *bytes;
+	size_t length;
+	int rc = loom__read_file(j->path, LOOM__DOC_MOST, &bytes, &length, err);
+	if (rc)
+		return rc;
+	const char *last = memrchr(bytes, '\n', length);
+	size_t whole = last ? (size_t)(last - bytes) + 1 : 0;
+	if (whole < length && last == NULL && !memmem(bytes, length, "gpuloom.sweep", 13) &&
+	    length > 64) {
+		free(bytes); /* no first line of ours, however torn */
+		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep", j->path);
+	}
+	if (!whole) {
+		free(bytes);
+	} else {
+		bytes[whole] = 0;
+		rc = loom__doc_parse(j->path, bytes, whole, &j->before, err);
+		if (!rc && j->before.kind != LOOM__DOC_SWEEP) {
+			loom__doc_free(&j->before);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep",
+					j->path);
+		}
+	}
+	if (!rc && whole < length && ftruncate(j->fd, (off_t)whole))
+		rc = say(j, "cut the last line of", err);
+	return rc;
+}
+
+static int take_file(struct loom__journal *j, enum loom__journal_way way, struct loom_error *err)
+{
+	struct stat st;
+	j->fd = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	if (j->fd < 0 || fstat(j->fd, &st))
+		return say(j, "open", err);
+	if (!S_ISREG(st.st_mode))
+		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not a regular file", j->path);
+	if (lock(j))
+		return LOOM__FAIL(err, LOOM_EBUSY, "another gpuloom is writing to '%s'", j->path);
+	if (!st.st_size)
+		return 0;
+	if (way == LOOM__JOURNAL_NEW)
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "'%s' is there already: --resume goes on with it, --anew throws it away, another "
+				  "name keeps it",
+				  j->path);
+	int rc = read_before(j, err);
+	if (!rc && way == LOOM__JOURNAL_ANEW) {
+		loom__doc_free(&j->before);
+		if (ftruncate(j->fd, 0))
+			rc = say(j, "empty", err);
+	}
+	return rc;
+}
+
+int loom__journal_open(const char *path, FILE *stream, enum loom__journal_way way, struct loom__journal *j,
+		       struct loom_error *err)
+{
+	int rc = 0;
+	*j = (struct loom__journal){.fd = -1, .stream = stream, .path = path};
+	if (path)
+		rc = take_file(j, way, err);
+	else if ((j->fd = memfd_create("gpuloom-sweep", MFD_CLOEXEC)) < 0)
+		rc = LOOM__FAIL(err, LOOM_ENOMEM, "no memory for the samples: %m");
+	if (rc)
+		loom__journal_close(j);
+	return rc;
+}
+
+int loom__journal_read(const struct loom__journal *j, struct loom__doc *doc, struct loom_error *err)
+{
+	char path[40];
+	char *bytes;
+	size_t length;
+	if (j->path)
+		return loom__doc_read(j->path, doc, err);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", j->fd);
+	int rc = loom__read_file(path, LOOM__DOC_MOST, &bytes, &length, err);
+	return rc ? rc : loom__doc_parse("this sweep", bytes, length, doc, err);
+}
+
+int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_error *err)
+{
+	char *text = loom__json_print(line, 0);
+	size_t length = strlen(text);
+	ssize_t n;
+	int rc = 0;
+	text[length++] = '\n'; /* in place of the NUL: one write has the whole line */
+	if (j->stream && (fwrite(text, 1, length, j->stream) != length || fflush(j->stream)))
+		rc = LOOM__FAIL(err, LOOM_EIO, "cannot write to standard output: %m");
+	do
+		n = write(j->fd, text, length);
+	while (n < 0 && errno == EINTR);
+	if (n >= 0 && (size_t)n < length)
+		errno = ENOSPC; /* half a line: the disk is full, and resume cuts it */
+	if (!rc && n != (ssize_t)length)
+		rc = j->path ? say(j, "write to", err) : LOOM__FAIL(err, LOOM_ENOMEM, "no memory for the samples");
+	else if (!rc && j->path && fdatasync(j->fd))
+		rc = say(j, "write to", err);
+	cJSON_free(text);
+	j->failed |= !!rc;
+	return rc;
+}
+
+void loom__journal_close(struct loom__journal *j)
+{
+	if (j->fd >= 0)
+		close(j->fd); /* which also gives up the lock */
+	loom__doc_free(&j->before);
+	*j = (struct loom__journal){.fd = -1};
+}

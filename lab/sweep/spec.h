@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a conf says about a sweep, and with it the command line, whose options set the same keys:
+ *
+ *   [sweep]                    how it is run and shown
+ *   [sweep.SECTION]            KEY = VALUE, VALUE, ...: what [SECTION] KEY is varied over
+ *   [sweep.points]             NAME = SECTION.KEY=VALUE, SECTION.KEY=VALUE, ...: one point each
+ *   [sweep.skip] [sweep.only]  REASON = KEY=A|B, KEY2=C: which combinations are left out */
+#ifndef LOOM_SWEEP_SPEC_H
+#define LOOM_SWEEP_SPEC_H
+
+#include "config/config.h"
+#include "report/derive.h"
+#include "report/report.h"
+#include "sweep/design.h"
+
+struct loom__sweep_opts {
+	uint32_t design; /* enum loom__design_kind */
+	uint64_t budget, seed;
+	const char *output, *report, *metric, *pareto, *plot, *derive, *x, *lines, *facet;
+	uint32_t show, axes; /* enum loom__show, LOOM__LOG_* */
+};
+extern const struct loom_opt loom__sweep_rows[];
+
+/* The key of the factor whose values are the names of [sweep.points]. */
+#define LOOM__SWEEP_POINT "point"
+
+struct loom__sweep_spec {
+	struct loom__sweep_opts opts;
+	struct loom__factor *factor;
+	size_t factors;
+	struct loom__constraint *constraint;
+	size_t constraints;
+};
+
+/* 1: cfg has a section of those above. */
+int loom__sweep_spec_in(struct loom_config *cfg);
+/* Declares the sections and reads them; mistakes go to diag. 0, or LOOM_EINVAL, and then *spec is empty. It points into
+ * cfg. */
+int loom__sweep_spec_read(struct loom_config *cfg, struct loom__sweep_spec *spec, struct loom__diag *diag);
+void loom__sweep_spec_free(struct loom__sweep_spec *spec);
+
+/* Gives `cell`, which has been read from the same files, the values of a cell. */
+void loom__sweep_spec_apply(const struct loom__sweep_spec *spec, const size_t *pick, struct loom_config *cell,
+			    struct loom__diag *diag);
+/* What the command line or the environment sets besides is a mistake, for all cells would be the same. To be asked
+ * before loom__sweep_spec_apply(), which hides what --set says, and after the cell's keys were declared, which lets the
+ * environment in. */
+void loom__sweep_spec_overruled(const struct loom__sweep_spec *spec, const size_t *pick,
+				const struct loom_config *cell, struct loom__diag *diag);
+
+#endif

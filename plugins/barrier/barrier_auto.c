@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* barrier_auto: host half. */
+#include "barrier_auto.dev.h"
+/* needs BARRIER_HOW */
+#include "counter.dev.h"
+#define BARRIER_MORE_CODE LOOM_CODE_FILE("counter.dev.h")
+#include "host.h"
+/* needs BARRIER_OP and barrier_come */
+#include "ops.dev.h"
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct barrier_opts, counted, LOOM_OPT_U32, "1100",
+		 "Workers of a GPU up to which those who wait look at the counter itself; of more, the last to come releases a "
+		 "word. Measured on an H200: 8 for each of 132 multiprocessors. On a CPU: the counter, where each worker has a "
+		 "core.",
+		 .max = 1 << 30),
+	BARRIER_ROWS,
+	{.name = NULL},
+};
+
+static uint32_t how(const struct barrier_opts *o, const struct loom_device_shape *device, int crowded)
+{
+	int counted = device->kind == LOOM_ON_GPU ? device->workers <= o->counted : !crowded;
+	return counted ? BARRIER_COUNTED : BARRIER_RELEASED;
+}
+
+static void plan_auto(const struct loom_layout *layout, const struct barrier_opts *o, struct barrier_plan *plan)
+{
+	barrier_counter_plan(layout, o, plan);
+	plan->how = how;
+}
+
+BARRIER_PLUGIN(barrier_auto, "A counter, looked at where few meet; where many do, the last to come releases another word",
+	       plan_auto, rows)

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* barrier_central: host half. */
+#include "barrier_central.dev.h"
+/* needs BARRIER_HOW */
+#include "counter.dev.h"
+#define BARRIER_MORE_CODE LOOM_CODE_FILE("counter.dev.h")
+#include "host.h"
+/* needs BARRIER_OP and barrier_come */
+#include "ops.dev.h"
+
+static const struct loom_opt rows[] = {BARRIER_ROWS, {.name = NULL}};
+
+BARRIER_PLUGIN(barrier_central, "A counter that all add to and all look at", barrier_counter_plan, rows)

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { END_AUTO = 0 }; /* the others: 1 + BARRIER_SPIN ... */
+const char *const barrier_ends[] = {"auto", "spin", "yield", "nap", "futex", NULL};
+
+int barrier_create(const struct loom_host *host, const void *opts, const char *name,
+		   barrier_plan_fn *plan, void **self, struct loom_error *err)
+{
+	struct barrier *b = host->alloc(host, sizeof(*b));
+	if (!b)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", name);
+	*b = (struct barrier){host, opts, plan};
+	*self = b;
+	return 0;
+}
+
+void barrier_destroy(void *self)
+{
+	struct barrier *b = self;
+	if (b)
+		b->host->free(b->host, b);
+}
+
+static struct barrier_plan plan_of(const struct barrier *b, const struct loom_layout *layout)
+{
+	struct barrier_plan p = {0};
+	b->plan(layout, b->opts, &p);
+	return p;
+}
+
+static uint64_t hall_bytes(const struct loom_layout *layout, const struct barrier_plan *p)
+{
+	uint64_t words = BARRIER_SLOTS * (p->nodes + 1ull);
+	if (p->flags)
+		words += (uint64_t)BARRIER_SLOTS * barrier_most(layout);
+	return sizeof(struct barrier_hall) + words * sizeof(struct barrier_word);
+}
+
+static uint64_t seat_bytes(const struct barrier_plan *p)
+{
+	return sizeof(struct barrier_seat) + p->seat_words * sizeof(struct barrier_word);
+}
+
+int barrier_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+		 struct loom_error *err)
+{
+	struct barrier_plan p = plan_of(self, layout);
+	(void)err;
+	need->device = hall_bytes(layout, &p);
+	need->device_place = LOOM_PLACE_NEAR;
+	need->worker = seat_bytes(&p);
+	/* Where devices are apart only host memory is seen by all. */
+	need->worker_place = layout->apart ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
+	need->local = sizeof(struct barrier_self);
+	return 0;
+}
+
+/* Threads on CPUs, of all ranks, as if all of these were on this machine, beside cores that this
+ * process may use. */
+static int crowded(const struct loom_host *host, const struct loom_layout *layout)
+{
+	uint64_t threads = 0;
+	cpu_set_t cores;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		if (layout->device[d].kind != LOOM_ON_GPU)
+			threads += (uint64_t)layout->device[d].workers * layout->device[d].lanes;
+	if (LOOM_HAS(host, allgather))
+		threads *= host->ranks;
+	return sched_getaffinity(0, sizeof(cores), &cores) || threads > (uint64_t)CPU_COUNT(&cores);
+}
+
+static uint32_t how_of(const struct barrier *b, const struct barrier_plan *p, const struct loom_device_shape *device, int many)
+{
+	return p->how ? p->how(b->opts, device, many) : 1;
+}
+
+int barrier_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
+{
+	const struct barrier *b = self;
+	struct barrier_plan p = plan_of(b, layout);
+	uint32_t how = 0;
+	(void)err;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		uint32_t one = how_of(b, &p, &layout->device[d], 0);
+		if (layout->device[d].kind != LOOM_ON_GPU)
+			continue;
+		if (how && one != how)
+			return 0;
+		how = one;
+	}
+	if (how)
+		snprintf(text, room, "#define BARRIER_IS_how %u\n", how);
+	return 0;
+}
+
+int barrier_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		 struct loom_error *err)
+{
+	const struct barrier *b = self;
+	struct barrier_plan p = plan_of(b, layout);
+	int many = crowded(b->host, layout), full = b->opts->end == END_AUTO && many;
+	uint32_t deaf = layout->apart;
+	(void)err;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		deaf |= layout->device[d].kind == LOOM_ON_GPU;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		struct barrier_hall *h = view->device[d];
+		memset(h, 0, hall_bytes(layout, &p));
+		h->spin = full ? 0 : b->opts->spin; /* who is waited for needs this core */
+		h->end = b->opts->end != END_AUTO ? b->opts->end - 1
+			 : full                   ? BARRIER_FUTEX
+						  : BARRIER_NAP;
+		if (layout->device[d].kind == LOOM_ON_GPU) /* it looks on; where its code runs on a
+							      CPU, others need the core */
+			h->end = BARRIER_YIELD;
+		h->deaf = deaf;
+		h->how = how_of(b, &p, &layout->device[d], many);
+		h->stride = layout->device[d].kind == LOOM_ON_GPU ? sizeof(uint32_t)
+								  : sizeof(struct barrier_word);
+		for (uint32_t i = 0; i < layout->devices; i++)
+			h->first[i] = layout->device[i].first_worker;
+	}
+	for (uint32_t w = 0; w < layout->workers; w++)
+		memset(view->worker[w], 0, seat_bytes(&p));
+	return 0;
+}

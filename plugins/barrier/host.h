@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host halves of the barrier plug-ins share. */
+#ifndef BARRIER_HOST_H
+#define BARRIER_HOST_H
+
+#include "word.dev.h"
+
+/* Options that all have: the first fields of each option struct. */
+struct barrier_opts {
+	uint32_t end, spin;
+	uint32_t arity; /* tree alone; 0: by device */
+	uint32_t counted; /* auto alone */
+};
+
+extern const char *const barrier_ends[];
+#define BARRIER_ROWS                                                                               \
+	LOOM_OPT(struct barrier_opts, end, LOOM_OPT_ENUM, "auto",                                  \
+		 "What a worker on a CPU does when it has looked `spin` times in vain. spin: looks on, and yields on a " \
+		 "device with more workers than cores. yield: gives its core to whoever else can run. nap: sleeps, at " \
+		 "most a quarter of the time that it has waited. futex: sleeps until it is woken. auto: futex where " \
+		 "workers outnumber cores, else nap. A GPU looks on.",                             \
+		 .choices = barrier_ends),                                                         \
+	LOOM_OPT(struct barrier_opts, spin, LOOM_OPT_U32, "4000",                                  \
+		 "Looks, with a pause instruction after each, before that. With end = auto, where workers " \
+		 "outnumber cores: none.",                                                         \
+		 .max = 1e9)
+
+/* What a plug-in wants of memory, in words of a device and of a worker; and settings of its own. */
+struct barrier_plan {
+	uint32_t nodes, seat_words, flags;
+	/* Of struct barrier_hall. crowded: workers outnumber cores. NULL: 1. */
+	uint32_t (*how)(const struct barrier_opts *o, const struct loom_device_shape *device, int crowded);
+};
+typedef void barrier_plan_fn(const struct loom_layout *layout, const struct barrier_opts *o, struct barrier_plan *plan);
+
+struct barrier {
+	const struct loom_host *host;
+	const struct barrier_opts *opts;
+	barrier_plan_fn *plan;
+};
+
+int barrier_create(const struct loom_host *host, const void *opts, const char *name, barrier_plan_fn *plan, void **self,
+		   struct loom_error *err);
+void barrier_destroy(void *self);
+int barrier_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err);
+int barrier_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err);
+int barrier_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err);
+
+/* Most workers of a device. */
+static inline uint32_t barrier_most(const struct loom_layout *layout)
+{
+	uint32_t most = 1;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		most = layout->device[d].workers > most ? layout->device[d].workers : most;
+	return most;
+}
+
+/* The words of a worker's block where devices speak for their workers. */
+static inline uint32_t barrier_speakers(const struct loom_layout *layout)
+{
+	return layout->devices > 1 ? layout->devices : 0;
+}
+
+#ifndef BARRIER_MORE_CODE /* between NAME.dev.h and ops.dev.h */
+#define BARRIER_MORE_CODE
+#endif
+
+/* Of central, release and auto. */
+static inline void barrier_counter_plan(const struct loom_layout *layout, const struct barrier_opts *o,
+					struct barrier_plan *plan)
+{
+	(void)o;
+	plan->nodes = 1;
+	plan->seat_words = barrier_speakers(layout);
+}
+
+/* The plug-in NAME, whose NAME.dev.h stands before; its rows and what is checked of them. */
+#define BARRIER_PLUGIN(NAME, SUMMARY, PLAN, ROWS, ...)                                             \
+	static int create(const struct loom_host *host, const void *opts, void **self,             \
+			  struct loom_error *err)                                                  \
+	{                                                                                          \
+		return barrier_create(host, opts, #NAME, PLAN, self, err);                  \
+	}                                                                                          \
+	static const struct loom_barrier_ops ops = {.size = sizeof(ops),                           \
+						    .create = create,                              \
+						    .destroy = barrier_destroy,                    \
+						    .need = barrier_need,                          \
+						    .init = barrier_init,                          \
+						    .constants = barrier_constants};                         \
+	static const struct loom_barrier_dev cpu = {.size = sizeof(cpu),                           \
+						    .wait = NAME##_wait,                           \
+						    .arrive = NAME##_arrive,                       \
+						    .test = NAME##_test,                           \
+						    .await = NAME##_await,                         \
+						    .missing = NAME##_missing};                    \
+	LOOM_EMBED_CODE(text, LOOM_CODE_FILE("word.dev.h") LOOM_CODE_FILE(#NAME ".dev.h")          \
+				      BARRIER_MORE_CODE LOOM_CODE_FILE("ops.dev.h"));                                \
+	static const struct loom_device_code code = {.size = sizeof(code),                         \
+						     .cpu = &cpu,                                  \
+						     .source_name = #NAME ".dev.h",                \
+						     .source = text,                               \
+						     .source_end = text_end};                      \
+	LOOM_PLUGIN_DEFINE(BARRIER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = ROWS, \
+			   .opts_size = sizeof(struct barrier_opts), .caps = LOOM_CAP_BARRIER_DEFAULT, \
+			   .ops = &ops, .dev = &code, __VA_ARGS__)
+
+#endif

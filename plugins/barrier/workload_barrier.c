@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_barrier: what a barrier costs, by repeat differences. Host half. */
+#include "workload_barrier.dev.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../shared/workload/host.h"
+
+struct meet_opts {
+	uint64_t few, difference, checked, parts, deadline;
+	int64_t absent;
+	uint32_t scope, work;
+};
+
+static const char *const meet_scopes[] = {"worker", "device", "stack", "job",
+					  NULL}; /* as enum loom_scope */
+
+static const struct loom_opt meet_rows[] = {
+	LOOM_OPT(struct meet_opts, scope, LOOM_OPT_ENUM, "stack",
+	     "Who meets: the lanes of a worker, the workers of a device, those of all devices, "
+	     "those of all ranks.",
+	     .choices = meet_scopes),
+	LOOM_OPT(struct meet_opts, few, LOOM_OPT_U64, "512", "Rounds of a timed part.", .min = 1,
+	     .max = 1e9),
+	LOOM_OPT(struct meet_opts, difference, LOOM_OPT_U64, "5120",
+	     "How many rounds more the long part has: a barrier costs the difference in time "
+	     "divided by this.",
+	     .min = 1, .max = 1e9),
+	LOOM_OPT(struct meet_opts, parts, LOOM_OPT_U64, "5", "How often a sample times each part.",
+	     .min = 2, .max = 10000),
+	LOOM_OPT(struct meet_opts, checked, LOOM_OPT_U64, "500",
+	     "Rounds before, in which workers look for others that have not come.", .min = 1,
+	     .max = 1e9),
+	LOOM_OPT(struct meet_opts, work, LOOM_OPT_U32, "0",
+	     "Steps of a computation, 1 ns or so each, beside which rounds are timed too: a worker "
+	     "comes late in each "
+	     "second round, and has work to do between arrive and await. 0: none.",
+	     .max = 1e9),
+	LOOM_OPT(struct meet_opts, deadline, LOOM_OPT_TIME, "0",
+	     "How long a worker waits for the others before the run fails. 0: as long as the run "
+	     "lasts."),
+	LOOM_OPT(struct meet_opts, absent, LOOM_OPT_I64, "-1",
+	     "A worker that never comes, to see how that ends. -1: none.", .min = -1, .max = 1e6),
+	{.name = NULL},
+};
+
+static const struct meet_opts *opts_of(const void *self)
+{
+	return ((const struct workload *)self)->opts;
+}
+
+static int meet_create(const struct loom_host *host, const void *opts, void **self,
+		       struct loom_error *err)
+{
+	return workload_create(host, opts, sizeof(struct workload), self, err);
+}
+
+static uint64_t note_bytes(const struct meet_opts *o)
+{
+	return sizeof(struct meet_note) + o->parts * MEET_PARTS * sizeof(uint64_t);
+}
+
+static int meet_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+		     struct loom_error *err)
+{
+	(void)err;
+	need->global = sizeof(struct meet_head);
+	need->worker = note_bytes(opts_of(self));
+	need->worker_place = layout->apart ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
+	return 0;
+}
+
+static uint32_t meet_scopes_of(void *self)
+{
+	return 1u << opts_of(self)->scope;
+}
+
+static int meet_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		     struct loom_error *err)
+{
+	const struct meet_opts *o = opts_of(self);
+	(void)err;
+	*(struct meet_head *)view->global = (struct meet_head){.few = o->few,
+							       .difference = o->difference,
+							       .checked = o->checked,
+							       .parts = o->parts,
+							       .deadline_ns = o->deadline,
+							       .scope = o->scope,
+							       .work = o->work,
+							       .absent = (uint32_t)o->absent};
+	for (uint32_t w = 0; w < layout->workers; w++)
+		memset(view->worker[w], 0, note_bytes(o));
+	return 0;
+}
+
+static int meet_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
+{
+	const struct meet_opts *o = opts_of(self);
+	(void)layout, (void)err;
+	snprintf(text, room,
+		 "#define MEET_CONSTANTS 1\n#define MEET_IS_scope %u\n#define MEET_IS_deadline_ns %lluull\n#define MEET_IS_work %u\n",
+		 o->scope, (unsigned long long)o->deadline, o->work);
+	return 0;
+}
+
+static int ascending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* Of one part, as worker 0 has timed it: the median, and the standard deviation. */
+static double median_of(const struct meet_opts *o, const uint64_t *time, enum meet_part part,
+			uint64_t *room, double *deviation)
+{
+	double mean = 0, sum = 0;
+	for (uint64_t i = 0; i < o->parts; i++) {
+		room[i] = time[i * MEET_PARTS + part];
+		mean += (double)room[i] / (double)o->parts;
+	}
+	for (uint64_t i = 0; i < o->parts; i++)
+		sum += ((double)room[i] - mean) * ((double)room[i] - mean);
+	*deviation = sqrt(sum / (double)(o->parts - 1));
+	qsort(room, o->parts, sizeof(*room), ascending);
+	return ((double)room[o->parts / 2] + (double)room[(o->parts - 1) / 2]) / 2;
+}
+
+static int report_times(const struct workload *w, const uint64_t *time, struct loom_report *report,
+			struct loom_error *err)
+{
+	const struct meet_opts *o = w->opts;
+	double median[MEET_PARTS] = {0}, deviation[MEET_PARTS] = {0};
+	uint64_t *room = w->host->alloc(w->host, o->parts * sizeof(*room));
+	if (!room)
+		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
+	for (uint32_t part = 0; part < (o->work ? MEET_PARTS : MEET_SYNC); part++)
+		median[part] = median_of(o, time, (enum meet_part)part, room, &deviation[part]);
+	w->host->free(w->host, room);
+	/* The study's formulas 1 and 2. */
+	w->host->metric(w->host, report, "latency", "ns", LOOM_BETTER_LESS,
+			(median[MEET_MORE] - median[MEET_FEW]) / (double)o->difference);
+	w->host->metric(w->host, report, "latency_error", "ns", LOOM_BETTER_NONE,
+			hypot(deviation[MEET_MORE], deviation[MEET_FEW]) / (double)o->difference);
+	/* Of what the barrier adds to the work, the share that is gone when the work is done before
+	 * the wait. */
+	double added = median[MEET_SYNC] - median[MEET_WORK];
+	if (o->work && added > 0)
+		w->host->metric(w->host, report, "overlap", "", LOOM_BETTER_MORE,
+				(median[MEET_SYNC] - median[MEET_SPLIT]) / added);
+	return 0;
+}
+
+static int meet_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		       struct loom_report *report, struct loom_error *err)
+{
+	const struct workload *w = self;
+	const struct meet_opts *o = w->opts;
+	uint64_t rounds = o->checked + o->parts * (2 + 2 * o->few + o->difference);
+	if (o->work)
+		rounds += o->parts * (3 + 2 * o->few);
+	for (uint32_t i = 0; i < layout->workers; i++) {
+		const struct meet_note *n = view->worker[i];
+		if (n->early)
+			return LOOM_FAIL(
+			    w->host, err, LOOM_EWRONG,
+			    "barrier: early release: worker %u left round %llu before worker %llu "
+			    "had come to it; %llu "
+			    "times in %llu rounds",
+			    i, (unsigned long long)n->early_round, (unsigned long long)n->early_by,
+			    (unsigned long long)n->early, (unsigned long long)o->checked);
+		if (n->round != o->checked || n->rounds != rounds)
+			return LOOM_FAIL(w->host, err, LOOM_EWRONG,
+					 "barrier: worker %u went through %llu rounds, %llu of "
+					 "them checked, instead of %llu and %llu",
+					 i, (unsigned long long)n->rounds,
+					 (unsigned long long)n->round, (unsigned long long)rounds,
+					 (unsigned long long)o->checked);
+	}
+	w->host->metric(w->host, report, "barriers", "", LOOM_BETTER_NONE, (double)rounds);
+	return report_times(w, (const uint64_t *)((const struct meet_note *)view->worker[0] + 1),
+			    report, err);
+}
+
+static int meet_explain(void *self, uint32_t worker, int code, uint64_t info,
+			struct loom_error *err)
+{
+	const struct workload *w = self;
+	if (code != LOOM_ETIMEDOUT)
+		return 0;
+	return LOOM_FAIL(w->host, err, code,
+			 "worker %llu has not come to the barrier: worker %u has waited for it for "
+			 "%.3g ms (workload.barrier.deadline)",
+			 (unsigned long long)info, worker, (double)opts_of(self)->deadline / 1e6);
+}
+
+static const struct loom_workload_ops meet_ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = meet_create,
+	.destroy = workload_destroy,
+	.need = meet_need,
+	.init = meet_init,
+	.tasks = workload_no_tasks,
+	.verify = meet_verify,
+	.explain = meet_explain,
+	.needs = 1u << LOOM_BARRIER,
+	.work = "barriers",
+	.scopes = meet_scopes_of,
+	.constants = meet_constants,
+};
+
+LOOM_EMBED(meet_text, "workload_barrier.dev.h");
+static const struct loom_workload_dev meet_cpu = {
+	.size = sizeof(struct loom_workload_dev),
+	.kernel = workload_barrier_kernel,
+};
+static const struct loom_device_code meet_code = {
+	.size = sizeof(struct loom_device_code),
+	.cpu = &meet_cpu,
+	.source_name = "workload_barrier.dev.h",
+	.source = meet_text,
+	.source_end = meet_text_end,
+};
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_barrier", "0.1.0", "Apache-2.0",
+		   "Rounds of a barrier, checked and timed", .opts = meet_rows,
+		   .opts_size = sizeof(struct meet_opts), .ops = &meet_ops, .dev = &meet_code)

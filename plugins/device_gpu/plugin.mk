@@ -1,7 +1,0 @@
-# SPDX-License-Identifier: Apache-2.0
-# No plug-in of its own: the half that device_cuda and device_hip share.
-GPU_SRC := $(addprefix $D/,instance.c shape.c memory.c program.c launch.c wait.c cache.c rtc.c doctor.c \
-	remote.c serve.c) plugins/device_cpu/child.c $(COMPOSE_SRC)
-GPU_OBJ := $(GPU_SRC:%.c=$B/obj/%.o)
-$(GPU_OBJ): EXTRA_CFLAGS := -I$(COMPOSE_D)
-$B/tests/test_compose $B/tests/test_compose_hip $B/bench/compile: $(GPU_OBJ)

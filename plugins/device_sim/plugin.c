@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Simulated GPUs: options, instance, descriptor. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device_sim.h"
+
+#define LOCAL_BYTES_MAX (227u << 10) /* an H200's shared memory */
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct options, workers, LOOM_OPT_U32, "132", "Workers of the device, of one lane each.", .min = 1,
+		 .max = 65536),
+	LOOM_OPT(struct options, schedule, LOOM_OPT_STR, "time",
+		 "Who goes on. time: whose virtual time is the least, so that the same conf and [run] seed have the "
+		 "same result. random:SEED: anybody, for tests; sample n of a launch has the schedule of SEED + n."),
+	LOOM_OPT(struct options, stall, LOOM_OPT_TIME, "10ms",
+		 "A sample ends as an error if no worker changes anything for so long, in virtual time.", .min = 1000, .max = 1e15),
+	LOOM_OPT(struct options, limit, LOOM_OPT_TIME, "0",
+		 "A sample ends as an error after so much virtual time. 0: never."),
+	LOOM_OPT(struct options, nesting, LOOM_OPT_U32, "16",
+		 "How deep tasks may run inside their spawners, as on a GPU.", .max = 256),
+	LOOM_OPT(struct options, stack, LOOM_OPT_SIZE, "128KiB",
+		 "Stack of a worker. Memory is taken for what it uses of it.", .min = 16384, .max = 1 << 30),
+	LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
+		 "A kernel's launch: each worker begins a sample so late.", .max = 1e9),
+	LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0", "The same at the end of a sample.", .max = 1e9),
+#define ROW_OF_COST(name, ns, text)                                                                \
+	LOOM_OPT(struct options, name, LOOM_OPT_TIME, ns "ns", "Virtual time of " text ".", .max = 1e9),
+	LOOM_SIM_COSTS(ROW_OF_COST)
+#undef ROW_OF_COST
+	{.name = NULL},
+};
+
+/* "time", or "random:SEED". */
+static int read_schedule(const char *text, uint64_t *seed)
+{
+	char *end;
+	if (!strcmp(text, "time"))
+		return WORLD_TIME;
+	if (strncmp(text, "random:", 7) || text[7] < '0' || text[7] > '9')
+		return -1;
+	errno = 0;
+	*seed = strtoull(text + 7, &end, 10);
+	return *end || errno ? -1 : WORLD_RANDOM;
+}
+
+static int check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct options *o = opts;
+	uint64_t seed;
+	if (read_schedule(o->schedule, &seed) >= 0)
+		return 0;
+	return LOOM_FAIL(host, err, LOOM_EINVAL, "schedule = %s: say time, or random:SEED with a number", o->schedule);
+}
+
+static void destroy(void *self)
+{
+	struct device *d = self;
+	if (!d)
+		return;
+	if (d->what && device_retire(d, 0, NULL) != 0)
+		return; /* its thread still uses all of it */
+	const struct loom_host *host = d->host;
+	if (d->world)
+		world_leave(d->world, &d->member);
+	host->free(host, d);
+}
+
+/* What is one in a world. */
+static int settle(struct device *d, enum world_schedule schedule, uint64_t seed, struct loom_error *err)
+{
+	struct world *w = d->world;
+	const struct options *o = d->options;
+	uint64_t limit = o->limit ? o->limit : UINT64_MAX;
+	if (d->member.index && (w->schedule != schedule || w->schedule_seed != seed || w->stall_ns != o->stall ||
+				w->limit_ns != limit))
+		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
+				 "%s: simulated devices have one clock: say schedule, stall and limit in [device.sim]",
+				 d->name);
+	w->schedule = schedule;
+	w->schedule_seed = seed;
+	w->stall_ns = o->stall;
+	w->limit_ns = limit;
+	return 0;
+}
+
+static int create(const struct loom_host *host, const void *opts, uint32_t instance,
+		  uint32_t instances, void **self, struct loom_error *err)
+{
+	struct device *d = host->alloc(host, sizeof(*d));
+	const struct options *o = opts;
+	uint64_t seed = 0;
+	if (!d)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sim:%u: out of memory", instance);
+	d->host = host;
+	d->options = o;
+	snprintf(d->name, sizeof(d->name), "sim:%u", instance);
+	d->member.name = d->name;
+	d->member.launch_ns = o->launch_cost;
+	d->member.teardown_ns = o->teardown_cost;
+#define TAKE_COST(name, ns, text) d->member.cost[LOOM_SIM_##name] = (uint32_t)o->name;
+	LOOM_SIM_COSTS(TAKE_COST)
+#undef TAKE_COST
+	int code = world_join(host, instances, &d->member, &d->world, err);
+	if (code) {
+		destroy(d);
+		return code;
+	}
+	int schedule = read_schedule(o->schedule, &seed);
+	code = settle(d, (enum world_schedule)schedule, seed, err);
+	if (code)
+		destroy(d);
+	else
+		*self = d;
+	return code;
+}
+
+static int shape(void *self, struct loom_device_shape *shape, struct loom_error *err)
+{
+	const struct device *d = self;
+	(void)err;
+	shape->workers = d->options->workers;
+	shape->lanes = 1;
+	shape->numa_node = -1;
+	shape->local_bytes = LOCAL_BYTES_MAX;
+	shape->kind = LOOM_ON_GPU;
+	shape->flags = LOOM_SHAPE_IS_VIRTUAL;
+	shape->launch_ns = d->options->launch_cost;
+	shape->teardown_ns = d->options->teardown_cost;
+	return 0;
+}
+
+static const struct loom_device_ops ops = {
+	.size = sizeof(ops),
+	.create = create,
+	.destroy = destroy,
+	.shape = shape,
+	.mem_alloc = device_mem_alloc,
+	.mem_free = device_mem_free,
+	.mem_map = device_mem_map,
+	.mem_unmap = device_mem_unmap,
+	.build = device_build,
+	.launch = device_launch,
+	.ready = device_ready,
+	.go = device_go,
+	.wait = device_wait,
+	.retire = device_retire,
+	.nudge = device_nudge,
+	.repeat = device_repeat,
+};
+
+LOOM_PLUGIN_DEFINE(DEVICE, "device_sim", "0.1.0", "Apache-2.0",
+		   "simulated GPUs: workers are fibers under a virtual clock; costs are not calibrated",
+		   .opts = rows, .opts_size = sizeof(struct options), .check = check, .ops = &ops)

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device code of the selected policies: composed as for GPUs, compiled for the host. */
+#include <dlfcn.h>
+#include <string.h>
+
+#include "../shared/compose/compose.h"
+#include "../shared/compose/hostcc.h"
+#include "device_sim.h"
+
+LOOM_EMBED(sim_text, "sim.dev.h");
+
+/* Threads of the host live in its time, not in the workers'. */
+static int refuse_threads(struct device *d, const struct loom_program *program, struct loom_error *err)
+{
+	for (int kind = LOOM_SCHED; kind < LOOM_KINDS; kind++) {
+		const struct loom_plugin *p = program->policy[kind];
+		const struct loom_policy_ops *ops = p ? p->ops : NULL;
+		if (LOOM_HAS(ops, start))
+			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+					 "%s: %s has threads of the host, which virtual time does not reach yet: choose "
+					 "another device, or another plug-in",
+					 d->name, p->name);
+	}
+	return 0;
+}
+
+static int load(struct device *d, const char *text, struct loom_error *err)
+{
+	struct hostcc_want want = {.who = d->name, .what = "device functions", .cpp = 1, .text = text};
+	void *so;
+	int code = hostcc_load(d->host, &want, &so, err);
+	if (code)
+		return code;
+	struct loom_sim **sim = dlsym(so, "loom_sim");
+	const uint64_t *bytes = dlsym(so, "loom_sim_context_bytes");
+	*(void **)&d->work = dlsym(so, "loom_sim_work");
+	if (!sim || !bytes || !d->work)
+		return LOOM_FAIL(d->host, err, LOOM_EINTERNAL, "%s: its program has no entry", d->name);
+	if (*bytes > sizeof(struct loom_ctx) + WORLD_KEEP)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+				 "%s: the scheduler keeps more words per lane than there is room for", d->name);
+	*sim = &d->world->sim;
+	return 0;
+}
+
+/* Devices of a stack have the same program: the first one's. */
+static int share(struct device *d, const char *text)
+{
+	struct world *w = d->world;
+	if (!w->program || strcmp(w->program, text) != 0)
+		return 0;
+	d->work = w->work;
+	return 1;
+}
+
+int device_build(void *self, const struct loom_program *program, struct loom_error *err)
+{
+	struct device *d = self;
+	struct compose_target target = {.who = d->name,
+					.dialect = "",
+					.kernel = sim_text,
+					.defines = "#define LOOM_SIM 1\n",
+					.lanes = 1,
+					.per_block = 1,
+					.blocks = 1,
+					.nesting = d->options->nesting};
+	struct text text;
+	int code = refuse_threads(d, program, err);
+	if (!code)
+		code = compose_check_ir(d->host, d->name, program, 0, NULL, err);
+	if (!code)
+		code = compose_work(d->host, &target, program, &text, err);
+	if (code)
+		return code;
+	if (share(d, text.at))
+		goto done;
+	code = load(d, text.at, err);
+	if (code)
+		goto done;
+	d->host->free(d->host, d->world->program);
+	d->world->program = text.at;
+	d->world->work = d->work;
+	return 0;
+done:
+	text_free(&text);
+	return code;
+}

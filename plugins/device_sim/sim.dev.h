@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What ends a composed program of the simulator: how tasks are run, and where the simulator enters. */
+
+extern "C" {
+struct loom_sim *loom_sim; /* set when the program is loaded */
+uint64_t loom_sim_context_bytes = sizeof(struct loom_ctx);
+}
+
+struct loom_ctl *loom_gpu_host_ctl(void)
+{
+	return loom_sim->ctl;
+}
+
+LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
+{
+	c->counters->doing = what;
+}
+
+/* A body that takes long is no standstill. */
+LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
+{
+	uint64_t end = loom_sim->now + loom_sim->cost[LOOM_SIM_task];
+	if (loom_sim->changed < end)
+		loom_sim->changed = end;
+	if (loom_sim->ended)
+		loom_sim->early(loom_sim);
+	loom_sim_spend(loom_sim->cost[LOOM_SIM_task]);
+	loom_gpu_dispatch(c, t);
+}
+
+LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
+{
+	loom_task_run(c, t);
+}
+
+/* A worker's sample. */
+extern "C" void loom_sim_work(struct loom_ctx *c)
+{
+	LOOM_GPU_RUN(c);
+}

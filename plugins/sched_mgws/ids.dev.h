@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* transfer = id: a slot of a public queue is 4 bytes that name a task, one of the initial set or one in the pool of the
+ * worker that shared it first. Device code.
+ *
+ * A task's body is then written once and read once, however often it is stolen, which pays where queues lie behind a
+ * slow link. Only its worker takes slots of a pool; who copies a body out gives its slot back with one store. */
+#ifndef SCHED_MGWS_IDS_DEV_H
+#define SCHED_MGWS_IDS_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "owners.dev.h"
+#endif
+
+#define MGWS_ID_INITIAL (1u << 31) /* an index of the initial set; else worker * slots + slot */
+/* A pool outlasts its own queue: stolen ids wait in the queues of others. A test may make it smaller. */
+#ifndef MGWS_POOL_SLOTS
+#define MGWS_POOL_SLOTS(public_queue) (4 * (public_queue))
+#endif
+
+/* Behind the queue: the ring of ids, the pool's marks (1: taken), its bodies. */
+#define MGWS_LINES(bytes) (((uint64_t)(bytes) + 63) & ~63ull)
+#define MGWS_IDS_BYTES(public_queue) MGWS_LINES((public_queue)*4)
+#define MGWS_POOL_MARKS(public_queue) MGWS_LINES(MGWS_POOL_SLOTS(public_queue) * 4)
+#define MGWS_POOL_BYTES(public_queue)                                                              \
+	(MGWS_POOL_MARKS(public_queue) + (uint64_t)MGWS_POOL_SLOTS(public_queue) * 64)
+
+#if SCHED_MAY(SCHED_IS_transfer == 1)
+
+LOOM_FN uint32_t *mgws_ids(struct mgws_queue *q)
+{
+	return (uint32_t *)(q + 1);
+}
+
+LOOM_FN uint32_t *mgws_marks(const struct loom_ctx *c, uint32_t worker)
+{
+	char *q = (char *)loom_public(c, LOOM_SCHED, worker);
+	uint32_t ring = SCHED_CFG(c, public_queue);
+	return (uint32_t *)(q + sizeof(struct mgws_queue) + MGWS_IDS_BYTES(ring));
+}
+
+/* The task that an id names. */
+LOOM_FN struct loom_task *mgws_body(const struct loom_ctx *c, uint32_t id)
+{
+	uint32_t ring = SCHED_CFG(c, public_queue), slots = MGWS_POOL_SLOTS(ring);
+	if (id & MGWS_ID_INITIAL)
+		return (struct loom_task *)c->initial + (id & ~MGWS_ID_INITIAL);
+	char *taken = (char *)mgws_marks(c, id / slots);
+	return (struct loom_task *)(taken + MGWS_POOL_MARKS(ring)) + id % slots;
+}
+
+/* Lane 0: writes the names of up to n free slots of this worker's pool into its queue's ring; how many. */
+LOOM_FN uint32_t mgws_reserve(struct loom_ctx *c, struct mgws_queue *q, uint64_t at, uint32_t mask, uint32_t n)
+{
+	struct mgws_mine *mine = mgws_mine(c);
+	uint32_t slots = MGWS_POOL_SLOTS(SCHED_CFG(c, public_queue)), found = 0;
+	uint32_t *taken = mgws_marks(c, c->worker), *ids = mgws_ids(q);
+	for (uint32_t i = 0; i < slots && found < n; i++) {
+		uint32_t slot = mine->pool++ % slots;
+		/* Acquire: pairs with the release of who copied the body out. */
+		if (loom_load_acquire_sys(&taken[slot]))
+			continue;
+		loom_store_relaxed_sys(&taken[slot], 1u); /* until the body is copied out */
+		ids[(at + found++) & mask] = c->worker * slots + slot;
+	}
+	return found;
+}
+
+/* Lane 0: the body is copied out; its slot may be written again. */
+LOOM_FN void mgws_unmark(const struct loom_ctx *c, uint32_t id)
+{
+	uint32_t slots = MGWS_POOL_SLOTS(SCHED_CFG(c, public_queue));
+	if (!(id & MGWS_ID_INITIAL))
+		loom_store_release_sys(&mgws_marks(c, id / slots)[id % slots], 0u);
+}
+
+/* As mgws_copy_in() and so on, collective. The ids of slots of a pool are in the ring already: see reserve(). */
+LOOM_FN void mgws_copy_ids_in(const struct loom_ctx *c, struct mgws_queue *q, uint64_t head, uint32_t ring_mask,
+			      const struct loom_task *from, uint64_t at, uint64_t mask, uint32_t n)
+{
+	uint32_t *ids = mgws_ids(q);
+	if (from == c->initial) {
+		for (uint32_t i = c->lane; i < n; i += c->lanes)
+			ids[(head + i) & ring_mask] = (uint32_t)(at + i) | MGWS_ID_INITIAL;
+		return;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		sched_copy_one(c, mgws_body(c, ids[(head + i) & ring_mask]), &from[(at + i) & mask]);
+}
+
+LOOM_FN void mgws_copy_ids_out(struct loom_ctx *c, struct mgws_queue *q, uint64_t at, uint32_t ring_mask, uint32_t n)
+{
+	struct loom_task *ring = sched_ring(c);
+	uint32_t head = sched_lane(c)->head, mask = sched_mask(c), *ids = mgws_ids(q);
+	for (uint32_t i = 0; i < n; i++) {
+		LOOM_YIELD(); /* tests stall thieves here */
+		sched_copy_one(c, &ring[(head + i) & mask], mgws_body(c, ids[(at + i) & ring_mask]));
+	}
+	loom_barrier_lanes(c);
+	for (uint32_t i = 0; c->lane == 0 && i < n; i++)
+		mgws_unmark(c, ids[(at + i) & ring_mask]);
+}
+
+LOOM_FN void mgws_copy_ids_across(const struct loom_ctx *c, struct mgws_queue *to, uint64_t to_at,
+				  struct mgws_queue *from, uint64_t at, uint32_t mask, uint32_t n)
+{
+	for (uint32_t i = c->lane; i < n; i += c->lanes) {
+		LOOM_YIELD();
+		mgws_ids(to)[(to_at + i) & mask] = mgws_ids(from)[(at + i) & mask];
+	}
+}
+
+#else
+
+#define mgws_reserve(c, q, at, mask, n) (n)
+#define mgws_copy_ids_in(...) ((void)0)
+#define mgws_copy_ids_out(...) ((void)0)
+#define mgws_copy_ids_across(...) ((void)0)
+
+#endif
+#endif

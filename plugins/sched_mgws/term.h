@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host halves of the detectors share: they have no options, and no state but the table that words errors. */
+#ifndef SCHED_TERM_H
+#define SCHED_TERM_H
+
+#include <gpuloom/plugin.h>
+#include <gpuloom/term.h>
+
+static int term_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	(void)opts, (void)err;
+	*self = (void *)host;
+	return 0;
+}
+
+static void term_destroy(void *self)
+{
+	(void)self;
+}
+
+/* The plug-in NAME of NAME_need, NAME_init, NAME_collect and the device code in NAME.dev.h. */
+#define TERM_PLUGIN(NAME, FLAGS, SUMMARY)                                                          \
+	static const struct loom_term_ops NAME##_ops = {.size = sizeof(struct loom_term_ops),      \
+							.create = term_create,                     \
+							.destroy = term_destroy,                   \
+							.need = NAME##_need,                       \
+							.init = NAME##_init,                       \
+							.collect = NAME##_collect};                \
+	static const struct loom_term_dev NAME##_cpu = {.size = sizeof(struct loom_term_dev),      \
+							.idle = NAME##_idle,                       \
+							.busy = NAME##_busy,                       \
+							.done = NAME##_done,                       \
+							.flags = FLAGS};                           \
+	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE(#NAME ".dev.h"));                              \
+	static const struct loom_device_code NAME##_code = {.size = sizeof(struct loom_device_code), \
+							    .cpu = &NAME##_cpu,                    \
+							    .source_name = #NAME ".dev.h",         \
+							    .source = NAME##_text,                 \
+							    .source_end = NAME##_text_end};        \
+	LOOM_PLUGIN_DEFINE(TERM, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .ops = &NAME##_ops,        \
+			   .dev = &NAME##_code)
+
+#endif

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef GPULOOM_THREAD_H
+#define GPULOOM_THREAD_H
+
+#include <errno.h>
+#include <pthread.h>
+
+/* As pthread_create(), which calls a lack of memory EAGAIN, like a limit on threads: here it is ENOMEM. */
+static inline int thread_create(pthread_t *thread, void *(*main)(void *), void *arg)
+{
+	errno = 0;
+	int code = pthread_create(thread, NULL, main, arg);
+	return code == EAGAIN && errno == ENOMEM ? ENOMEM : code;
+}
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The device layer's headers as text: run-time compilers see no files. */
+#include "compose.h"
+
+LOOM_EMBED(text_error, "gpuloom/error.h");
+LOOM_EMBED(text_plugin, "gpuloom/plugin.h");
+LOOM_EMBED(text_task, "gpuloom/task.h");
+LOOM_EMBED(text_device, "gpuloom/device.h");
+LOOM_EMBED(text_sched, "gpuloom/sched.h");
+LOOM_EMBED(text_term, "gpuloom/term.h");
+LOOM_EMBED(text_sync, "gpuloom/sync.h");
+LOOM_EMBED(text_barrier, "gpuloom/barrier.h");
+LOOM_EMBED(text_trigger, "gpuloom/trigger.h");
+LOOM_EMBED(text_qos, "gpuloom/qos.h");
+LOOM_EMBED(text_workload, "gpuloom/workload.h");
+LOOM_EMBED(text_types, "gpuloom/dev/types.h");
+LOOM_EMBED(text_ctx, "gpuloom/dev/ctx.h");
+LOOM_EMBED(text_dev, "gpuloom/dev/dev.h");
+LOOM_EMBED(text_gpu_layer, "gpuloom/dev/gpu.h");
+LOOM_EMBED(text_cpu, "gpuloom/dev/cpu.h");
+LOOM_EMBED(text_futex, "gpuloom/dev/futex.h");
+LOOM_EMBED(text_cuda, "gpuloom/dev/cuda.h");
+LOOM_EMBED(text_hip, "gpuloom/dev/hip.h");
+LOOM_EMBED(text_sim, "gpuloom/dev/sim.h");
+LOOM_EMBED(text_probe, "gpuloom/dev/probe.h");
+LOOM_EMBED(text_after, "gpuloom/dev/after.h");
+LOOM_EMBED(text_trace, "gpuloom/dev/trace.h");
+LOOM_EMBED(text_gpu, "gpu.dev.h");
+LOOM_EMBED(text_kernel, "kernel.dev.h");
+LOOM_EMBED(text_gpu_ir, "ir.dev.h");
+LOOM_EMBED(text_ir, "gpuloom/dev/ir.h");
+LOOM_EMBED(text_dialect_cuda, "cuda.dev.h");
+LOOM_EMBED(text_dialect_hip, "hip.dev.h");
+
+/* A run-time compiler compares the name in an #include with these as it stands. */
+#define TOP(name)                                                                                  \
+	{"gpuloom/" #name ".h", text_##name}, {#name ".h", text_##name},                           \
+	{                                                                                          \
+		"../" #name ".h", text_##name                                                      \
+	}
+#define DEV(name)                                                                                  \
+	{"gpuloom/dev/" #name ".h", text_##name}, {"dev/" #name ".h", text_##name},                \
+	{                                                                                          \
+		#name ".h", text_##name                                                            \
+	}
+
+static const struct compose_header headers[] = {
+	TOP(error), TOP(plugin), TOP(task), TOP(device), TOP(sched), TOP(term), TOP(sync),
+	TOP(barrier), TOP(trigger), TOP(qos), TOP(workload),
+	DEV(types), DEV(ctx), DEV(dev), DEV(cpu), DEV(futex), DEV(cuda), DEV(hip), DEV(sim), DEV(probe), DEV(after),
+	DEV(trace), DEV(ir),
+	{"gpu.h", text_gpu_layer}, {"gpuloom/dev/gpu.h", text_gpu_layer}, {"dev/gpu.h", text_gpu_layer},
+	{"gpu.dev.h", text_gpu}, {"kernel.dev.h", text_kernel}, {"ir.dev.h", text_gpu_ir},
+};
+
+const char *const compose_cuda = text_dialect_cuda;
+const char *const compose_hip = text_dialect_hip;
+
+const struct compose_header *compose_headers(size_t *n)
+{
+	*n = sizeof(headers) / sizeof(headers[0]);
+	return headers;
+}

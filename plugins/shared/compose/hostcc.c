@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "compose.h"
+#include "hostcc.h"
+
+extern char **environ;
+
+static int write_file(const char *path, const char *text)
+{
+	FILE *f = fopen(path, "we");
+	int failed = !f || fputs(text, f) < 0;
+	return f && fclose(f) == 0 && !failed ? 0 : -1;
+}
+
+/* The others are the same files by other names. */
+static int is_file(const struct compose_header *header)
+{
+	size_t n = strlen(header->name);
+	return !strncmp(header->name, "gpuloom/", 8) || (n > 6 && !strcmp(header->name + n - 6, ".dev.h"));
+}
+
+/* The headers, in folder/gpuloom and folder/gpuloom/dev. */
+static int write_headers(const char *folder)
+{
+	char path[PATH_MAX];
+	size_t n;
+	const struct compose_header *header = compose_headers(&n);
+	snprintf(path, sizeof(path), "%s/gpuloom", folder);
+	int rc = mkdir(path, 0700);
+	snprintf(path, sizeof(path), "%s/gpuloom/dev", folder);
+	rc = rc ? rc : mkdir(path, 0700);
+	for (size_t i = 0; i < n && !rc; i++) {
+		if (!is_file(&header[i]))
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", folder, header[i].name);
+		rc = write_file(path, header[i].text);
+	}
+	return rc;
+}
+
+static int write_program(const char *folder, const struct hostcc_want *want)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/program.c", folder);
+	return write_file(path, want->text);
+}
+
+/* The exit status of the compiler, whose messages go to folder/log; 127: it cannot be run. */
+static int run_compiler(const char *folder, const struct hostcc_want *want)
+{
+	char include[PATH_MAX + 2], in[PATH_MAX + 16], out[PATH_MAX + 16], log[PATH_MAX + 16];
+	snprintf(include, sizeof(include), "-I%s", folder);
+	snprintf(in, sizeof(in), "%s/program.c", folder);
+	snprintf(out, sizeof(out), "%s/program.so", folder);
+	snprintf(log, sizeof(log), "%s/log", folder);
+	char *const c[] = {"sh", "-c", "exec ${CC:-cc} \"$@\"", "cc", "-std=gnu11", "-O2", "-fPIC",
+			   "-shared", "-pthread", include, "-o", out, in, NULL};
+	char *const cpp[] = {"sh", "-c", "exec ${CXX:-c++} \"$@\"", "c++", "-std=gnu++20", "-O2", "-fPIC", "-w",
+			     "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-shared", include, "-o", out, "-x", "c++", in, NULL};
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+	int status = 0;
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	posix_spawn_file_actions_adddup2(&actions, 1, 2);
+	int rc = posix_spawn(&pid, "/bin/sh", &actions, NULL, want->cpp ? cpp : c, environ);
+	posix_spawn_file_actions_destroy(&actions);
+	if (rc)
+		return 127;
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return 127;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
+}
+
+static int fail_compile(const struct loom_host *host, const struct hostcc_want *want, const char *folder, int status,
+			struct loom_error *err)
+{
+	char path[PATH_MAX], line[600] = "", first[600] = "";
+	const char *variable = want->cpp ? "CXX" : "CC", *cc = getenv(variable);
+	snprintf(path, sizeof(path), "%s/log", folder);
+	FILE *f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		line[strcspn(line, "\n")] = 0;
+		if (!*first || (strstr(line, "error") && !strstr(first, "error")))
+			snprintf(first, sizeof(first), "%s", line);
+	}
+	if (f)
+		fclose(f);
+	if (status == 127)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "%s: %s come as source, and no %s compiler can be run (%s): install one, or name it "
+				 "in %s",
+				 want->who, want->what, want->cpp ? "C++" : "C",
+				 cc && *cc ? cc : want->cpp ? "c++" : "cc", variable);
+	return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: the %s' source does not compile: %s", want->who, want->what,
+			 first);
+}
+
+static int load(const struct loom_host *host, const struct hostcc_want *want, const char *folder, void **so,
+		struct loom_error *err)
+{
+	char path[PATH_MAX];
+	snprintf(path, sizeof(path), "%s/program.so", folder);
+	*so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+	if (*so)
+		return 0;
+	return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiled %s cannot be loaded: %s", want->who, want->what,
+			 dlerror());
+}
+
+static void remove_all(const char *folder)
+{
+	static const char *const files[] = {"program.c", "program.so", "log"};
+	static const char *const folders[] = {"/gpuloom/dev", "/gpuloom", ""};
+	char path[PATH_MAX];
+	size_t n;
+	const struct compose_header *header = compose_headers(&n);
+	for (size_t i = 0; i < n; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, header[i].name);
+		if (is_file(&header[i]))
+			unlink(path);
+	}
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+		unlink(path);
+	}
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		snprintf(path, sizeof(path), "%s%s", folder, folders[i]);
+		rmdir(path);
+	}
+}
+
+int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, void **so, struct loom_error *err)
+{
+	char folder[PATH_MAX - 64];
+	const char *tmp = getenv("TMPDIR");
+	int rc;
+	snprintf(folder, sizeof(folder), "%s/gpuloom-XXXXXX", tmp && *tmp ? tmp : "/tmp");
+	if (!mkdtemp(folder))
+		return LOOM_FAIL(host, err, LOOM_EIO, "%s: %s: %s", want->who, folder, strerror(errno));
+	if (write_headers(folder) || write_program(folder, want)) {
+		rc = LOOM_FAIL(host, err, LOOM_EIO, "%s: %s cannot be written: %s", want->who, folder,
+			       strerror(errno));
+	} else {
+		int status = run_compiler(folder, want);
+		rc = status ? fail_compile(host, want, folder, status, err) : load(host, want, folder, so, err);
+	}
+	remove_all(folder);
+	return rc;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The persistent kernel: each worker parks between samples, and runs the scheduler (or the workload's
+ * kernel) once per sample. With LOOM_GPU_STEP a kernel that is launched for each step of the workload instead. Device
+ * code of a composed program, behind the policies.
+ *
+ * Worker 0 alone watches the host's phase word and passes it on in the device's memory: thousands of
+ * polls would keep the link to the host busy and delay each other. */
+
+LOOM_DEVICE_CONSTANT(struct loom_gpu_launch loom_gpu)
+
+LOOM_DEVICE struct loom_ctl *loom_gpu_host_ctl(void)
+{
+	return loom_gpu.ctl;
+}
+
+#define LOOM_GPU_PARK_NS 400u
+
+/* splitmix64, as on the CPU: the same seed gives the same choices there and here. */
+LOOM_FN uint64_t loom_gpu_mix(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+LOOM_FN uint32_t loom_gpu_slot(void)
+{
+	return LOOM_BLOCK_INDEX * LOOM_WORKERS_PER_BLOCK + LOOM_THREAD_INDEX / LOOM_LANES;
+}
+
+/* What the registries say: they are filled after the launch, before the first sample. */
+LOOM_FN void loom_gpu_find_own(struct loom_ctx *c)
+{
+#define LOOM_GPU_OWN(kind)                                                                         \
+	c->own[kind] = c->registry[kind] ? loom_at(c, c->registry[kind][c->worker]) : NULL;
+	LOOM_GPU_KINDS(LOOM_GPU_OWN)
+}
+
+/* Everything but random, depth, turn and stop_seen follows from constant memory and the thread's
+ * place, so a context never needs to be passed through memory. */
+LOOM_FN void loom_gpu_context(struct loom_ctx *c)
+{
+	const struct loom_gpu_launch *l = &loom_gpu;
+	uint32_t slot = loom_gpu_slot();
+	char *local = loom_gpu_shared + slot % LOOM_WORKERS_PER_BLOCK * l->local_bytes;
+	struct loom_ctx none = {}; /* tables and what this device does not know of */
+	*c = none;
+	c->worker = l->first + slot;
+	c->workers = l->workers;
+	c->device = l->device;
+	c->devices = l->devices;
+	c->first = l->first;
+	c->count = l->count;
+	c->lane = LOOM_THREAD_INDEX % LOOM_LANES;
+	c->lanes = LOOM_LANES;
+	c->random = 1;
+	c->ctl = &l->gate->ctl;
+	c->counters = l->counters ? l->counters + c->worker : NULL;
+	c->segment = l->segment;
+	c->together = LOOM_GPU_TOGETHER;
+	c->initial = l->initial;
+/* The kinds that are selected: code for the others would be optimised before it is dropped. */
+#define LOOM_GPU_BLOCKS(kind)                                                                      \
+	c->global[kind] = l->global[kind];                                                         \
+	c->on_device[kind] = l->on_device[kind];                                                   \
+	c->registry[kind] = l->registry[kind];                                                     \
+	c->local[kind] = local + l->local_at[kind]; /* whoever has none does not look */
+	LOOM_GPU_KINDS(LOOM_GPU_BLOCKS)
+	c->tasks = l->tasks;
+#ifdef LOOM_TRACED
+	c->trace = (struct loom_trace *)(l->trace + c->worker * l->trace_bytes);
+#endif
+}
+
+/* ---- tasks ------------------------------------------------------------------------------------ */
+
+LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
+{
+	loom_gpu_dispatch(c, t);
+}
+
+/* What of a context a call cannot find anew: it goes there and back by value. */
+struct loom_gpu_state {
+	uint64_t random, keep[LOOM_KEEP_WORDS];
+	uint32_t turn, stop_seen;
+};
+
+LOOM_FN struct loom_gpu_state loom_gpu_save(const struct loom_ctx *c)
+{
+	struct loom_gpu_state s;
+	s.random = c->random;
+	for (int i = 0; i < LOOM_KEEP_WORDS; i++)
+		s.keep[i] = c->keep[i];
+	s.turn = LOOM_GPU_TOGETHER == NULL ? 0 : c->turn;
+	s.stop_seen = c->stop_seen;
+	return s;
+}
+
+LOOM_FN void loom_gpu_restore(struct loom_ctx *c, const struct loom_gpu_state *s)
+{
+	c->random = s->random;
+	for (int i = 0; i < LOOM_KEEP_WORDS; i++)
+		c->keep[i] = s->keep[i];
+	c->turn = LOOM_GPU_TOGETHER == NULL ? 0 : s->turn;
+	c->stop_seen = s->stop_seen;
+}
+
+LOOM_FN void loom_gpu_context_at(struct loom_ctx *c, const struct loom_gpu_state *s, uint32_t depth)
+{
+	loom_gpu_context(c);
+	loom_gpu_find_own(c);
+	loom_gpu_restore(c, s);
+	c->depth = depth;
+}
+
+/* What tasks call is called by lanes that run one of their own, if any do. */
+LOOM_FN void loom_gpu_task_context_at(struct loom_ctx *c, const struct loom_gpu_state *s, uint32_t depth)
+{
+	loom_gpu_context_at(c, s, depth);
+#ifdef LOOM_ALONE
+	c->alone = c->lane + 1;
+	c->lane = 0;
+	c->lanes = 1;
+#endif
+}
+
+#if LOOM_NESTING_MAX > 0 || defined(LOOM_TRACED)
+static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_state loom_gpu_nested(struct loom_gpu_state s,
+									uint32_t depth, struct loom_task t)
+{
+	struct loom_ctx c;
+	loom_gpu_task_context_at(&c, &s, depth);
+	loom_gpu_dispatch(&c, &t);
+	return loom_gpu_save(&c);
+}
+
+/* By value: a record, or a context, whose address went into a call would have to lie in memory. */
+LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct loom_gpu_state s = loom_gpu_nested(loom_gpu_save(c), c->depth, *t);
+	loom_gpu_restore(c, &s);
+}
+#else
+LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
+{
+	(void)c, (void)t;
+}
+#endif
+
+#define LOOM_INLINE LOOM_DEVICE __attribute__((always_inline))
+/* The same for LOOM_FAR: how an argument travels, and what it is there. */
+template <typename T> struct loom_gpu_argument {
+	T value;
+	LOOM_INLINE T get() { return value; }
+	static LOOM_INLINE loom_gpu_argument of(T a) { return {a}; }
+};
+template <> struct loom_gpu_argument<const struct loom_task *> {
+	struct loom_task value;
+	LOOM_INLINE const struct loom_task *get() { return &value; }
+	static LOOM_INLINE loom_gpu_argument of(const struct loom_task *a) { return {*a}; }
+};
+
+struct loom_gpu_answer {
+	struct loom_gpu_state state;
+	uint64_t result;
+};
+
+/* One function of the program for each `fn`, whatever the types of what it is called with. */
+template <auto fn, int together, typename F = decltype(fn)> struct loom_gpu_out_of_line;
+template <auto fn, int together, typename R, typename... P>
+struct loom_gpu_out_of_line<fn, together, R (*)(struct loom_ctx *, P...)> {
+	static LOOM_DEVICE LOOM_NOINLINE struct loom_gpu_answer run(struct loom_gpu_state s, uint32_t depth,
+								    loom_gpu_argument<P>... a)
+	{
+		struct loom_ctx c;
+		struct loom_gpu_answer answer;
+		if (together)
+			loom_gpu_context_at(&c, &s, depth);
+		else
+			loom_gpu_task_context_at(&c, &s, depth);
+		answer.result = (uint64_t)fn(&c, a.get()...);
+		answer.state = loom_gpu_save(&c);
+		return answer;
+	}
+	static LOOM_INLINE uint64_t call(struct loom_ctx *c, P... a)
+	{
+		struct loom_gpu_answer answer =
+			run(loom_gpu_save(c), c->depth, loom_gpu_argument<P>::of(a)...);
+		loom_gpu_restore(c, &answer.state);
+		return answer.result;
+	}
+};
+
+template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_far(struct loom_ctx *c, A... a)
+{
+	return loom_gpu_out_of_line<fn, together>::call(c, a...);
+}
+
+/* ---- gate ------------------------------------------------------------------------------------- */
+
+LOOM_FN void loom_gpu_stage(struct loom_ctx *c, uint32_t stage)
+{
+	if (c->lane == 0)
+		loom_store_relaxed_dev(&loom_gpu.stage[c->worker - c->first], stage);
+}
+
+LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
+{
+	if (c->lane == 0)
+		loom_store_relaxed_dev(&loom_gpu.stage[c->worker - c->first], (uint32_t)LOOM_GPU_WORKING + what);
+}
+
+/* Lane 0: until the phase is not `old`, and, while parked, not a GO either. */
+LOOM_FN uint32_t loom_gpu_watch(struct loom_ctx *c, uint32_t old, uint32_t mask, uint32_t pause_ns)
+{
+	uint32_t phase;
+	struct loom_ctl *host = loom_gpu.ctl;
+	if (c->worker == c->first) {
+		/* Acquire: pairs with the host's release, after it set up the sample. */
+		while ((phase = loom_load_acquire_sys(&host->phase)) == old || !(phase & mask))
+			loom_pause(c);
+		c->ctl->initial_tasks = host->initial_tasks;
+		c->ctl->sample = host->sample;
+		/* Release: pairs with the acquire below, and passes on what was acquired here. */
+		loom_store_release_dev(&c->ctl->phase, phase);
+	} else {
+		while ((phase = loom_load_acquire_dev(&c->ctl->phase)) == old || !(phase & mask))
+			loom_nanosleep(pause_ns);
+	}
+	return phase;
+}
+
+/* Until the host says READY or RETIRE. GO words and the first 0 are multiples of 4. */
+LOOM_FN uint32_t loom_gpu_park(struct loom_ctx *c)
+{
+	uint32_t phase = 0;
+	loom_gpu_stage(c, LOOM_GPU_PARKED);
+	if (c->lane == 0)
+		phase = loom_gpu_watch(c, 0, 3, LOOM_GPU_PARK_NS);
+	return (uint32_t)loom_from_lane0(c, phase);
+}
+
+/* Until the host says GO or RETIRE. */
+LOOM_FN uint32_t loom_gpu_await_go(struct loom_ctx *c, uint32_t ready)
+{
+	uint32_t phase = 0;
+	if (c->lane == 0)
+		phase = loom_gpu_watch(c, ready, ~0u, LOOM_PAUSE_NS);
+	if (c->lane == 0 && c->worker == c->first)
+		loom_store_relaxed_sys(&loom_gpu.words->began_ns, loom_clock_ns(c));
+	return (uint32_t)loom_from_lane0(c, phase);
+}
+
+/* Private memory and random numbers as sample `n` finds them. */
+LOOM_FN void loom_gpu_refresh(struct loom_ctx *c, uint64_t n)
+{
+	uint64_t *local = (uint64_t *)(loom_gpu_shared + loom_gpu_slot() % LOOM_WORKERS_PER_BLOCK *
+								 loom_gpu.local_bytes);
+	LOOM_NO_UNROLL
+	for (uint32_t i = c->lane; i < loom_gpu.local_bytes / 8; i += LOOM_LANES)
+		local[i] = 0;
+	uint64_t x = loom_gpu_mix(loom_gpu_mix(loom_gpu_mix(loom_gpu.seed) + n) + c->worker);
+	c->random = x ? x : 1;
+	loom_barrier_lanes(c);
+}
+
+LOOM_FN void loom_gpu_arrive(struct loom_ctx *c, uint32_t ready)
+{
+	struct loom_gpu_gate *g = loom_gpu.gate;
+	/* Each releases what it did, the last acquires it all and passes it on to the host. */
+	if (c->lane != 0 || loom_fetch_add_acq_rel_dev(&g->arrived, 1u) + 1 != c->count)
+		return;
+	/* No worker comes back before the host has seen `ready`: these need no order of their own. */
+	loom_store_relaxed_dev(&g->arrived, 0u);
+	loom_store_relaxed_dev(&g->finished, 0u);
+	loom_store_release_sys(&loom_gpu.words->ready, ready);
+}
+
+LOOM_FN void loom_gpu_finish(struct loom_ctx *c, uint32_t go)
+{
+	loom_barrier_lanes(c); /* with what the other lanes wrote */
+	if (c->lane != 0)
+		return;
+	if (c->counters)
+		c->counters->end_ns = loom_clock_ns(c);
+	loom_gpu_stage(c, LOOM_GPU_FINISHED);
+	/* As above. The host's acquire of `done` then covers the results of every worker. */
+	if (loom_fetch_add_acq_rel_dev(&loom_gpu.gate->finished, 1u) + 1 == c->count) {
+		loom_store_relaxed_sys(&loom_gpu.words->ended_ns, loom_clock_ns(c));
+		loom_store_release_sys(&loom_gpu.words->done, go);
+	}
+}
+
+/* A sample. In the kernel, where addresses need no descriptor from a register. */
+LOOM_FN void loom_gpu_sample(uint64_t random)
+{
+	struct loom_ctx c;
+	loom_gpu_context(&c);
+	loom_gpu_find_own(&c);
+	c.random = random;
+	if (c.lane == 0 && c.counters)
+		c.counters->begin_ns = loom_clock_ns(&c);
+	LOOM_GPU_RUN(&c);
+}
+
+#ifdef LOOM_GPU_WATCH
+/* The threads behind the workers'. */
+LOOM_FN void loom_gpu_watch(void)
+{
+	struct loom_ctx c;
+	loom_gpu_context(&c);
+	c.lane = LOOM_THREAD_INDEX - LOOM_LANES * LOOM_WORKERS_PER_BLOCK;
+	c.lanes = LOOM_GPU_WATCH_LANES;
+	LOOM_GPU_WATCH(watch)(&c);
+}
+#endif
+
+LOOM_FN void loom_gpu_samples(struct loom_ctx *c)
+{
+	for (;;) {
+		uint32_t ready = loom_gpu_park(c);
+		if (ready == LOOM_PHASE_RETIRE)
+			return;
+		loom_gpu_refresh(c, ready / 4); /* not part of the sample's time */
+		loom_gpu_stage(c, LOOM_GPU_READY);
+		loom_gpu_arrive(c, ready);
+		uint32_t go = loom_gpu_await_go(c, ready);
+		if (go == LOOM_PHASE_RETIRE)
+			return;
+		loom_doing(c, LOOM_DOING_TASKS);
+		loom_gpu_sample(c->random);
+		loom_gpu_finish(c, go);
+	}
+}
+
+#ifdef LOOM_GPU_STEP
+LOOM_KERNEL loom_gpu_work(uint64_t step)
+{
+	struct loom_ctx c;
+	loom_gpu_context(&c);
+	loom_gpu_find_own(&c);
+	if (loom_from_lane0(&c, loom_load_relaxed_dev(&c.ctl->stop)))
+		return; /* it is behind the step in which the sample was stopped */
+	loom_gpu_refresh(&c, step);
+	loom_doing(&c, LOOM_DOING_TASKS);
+	if (step == 0 && c.lane == 0 && c.counters)
+		c.counters->begin_ns = loom_clock_ns(&c);
+	LOOM_GPU_STEP(&c, step);
+	loom_barrier_lanes(&c);
+	if (step + 1 < loom_gpu.steps) {
+		loom_doing(&c, LOOM_DOING_MESSAGE);
+		return;
+	}
+	if (c.lane == 0 && c.counters)
+		c.counters->end_ns = loom_clock_ns(&c);
+	loom_gpu_stage(&c, LOOM_GPU_FINISHED);
+}
+#else
+LOOM_KERNEL loom_gpu_work(void)
+{
+	struct loom_ctx c;
+#ifdef LOOM_GPU_WATCH
+	LOOM_GPU_WATCH(watch_begin)();
+	if (LOOM_THREAD_INDEX >= LOOM_LANES * LOOM_WORKERS_PER_BLOCK) {
+		loom_gpu_watch();
+		return;
+	}
+#endif
+	loom_gpu_context(&c);
+	loom_gpu_samples(&c);
+#ifdef LOOM_GPU_WATCH
+	LOOM_GPU_WATCH(watch_end)(&c);
+#endif
+}
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kernels = launched: a sample as a stream of kernels, one for each step of the workload. Between two of them the network
+ * is told that one has ended, and the next begins when what it reads has arrived. Either the GPU's front end does both,
+ * by words that the stream sets and awaits (gds), or the host does (hdn). */
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/workload.h>
+
+#include "gpu.h"
+
+/* Kernels that the front end has ahead of it. A stream has room for about a thousand calls; when it is full, a launch waits
+ * until the front end goes on, which it might never do. */
+#define AHEAD 32
+#define LOOK_NS 1000000ull /* between looks at the network's health, where the host is not in the path */
+#define ENOUGH (1ull << 62) /* more than anybody awaits; what arrives still counts up from it */
+
+int chain_check(const struct gpu *d, const struct loom_program *program, struct loom_error *err)
+{
+	const struct loom_plugin *w = program->policy[LOOM_WORKLOAD], *t = program->policy[LOOM_TRIGGER];
+	const struct loom_workload_dev *steps = w && w->dev ? w->dev->cpu : NULL;
+	const struct loom_workload_ops *workload = w ? w->ops : NULL;
+	const struct loom_trigger_ops *trigger = t ? t->ops : NULL;
+	if (!LOOM_HAS(steps, step) || !LOOM_HAS(workload, steps) || !LOOM_HAS(workload, awaits))
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+				 "%s: kernels = launched: %s has no steps to launch: say kernels = persistent, or "
+				 "workload = pingpong or jacobi2d",
+				 d->name, w ? w->name : "a scheduler");
+	if (!LOOM_HAS(trigger, edge))
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+				 "%s: kernels = launched: %s does not send at the ends of kernels: say use = gds or hdn in "
+				 "[trigger], or kernels = persistent",
+				 d->name, t ? t->name : "no trigger");
+	if (program->layout->devices > 1)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+				 "%s: kernels = launched: the kernels of %u devices do not meet: name one in [run] devices, "
+				 "and start a rank for each GPU",
+				 d->name, program->layout->devices);
+	return 0;
+}
+
+int chain_find(struct gpu *d, struct launch *l, struct loom_error *err)
+{
+	const struct loom_chain *what = LOOM_HAS(l->what, chain) ? l->what->chain : NULL;
+	uint64_t view;
+	if (!what)
+		return LOOM_FAIL(d->host, err, LOOM_EABI, "%s: kernels = launched needs a newer gpuloom", d->name);
+	if (what->edge.by_stream && !d->limits.words)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+				 "%s: kernels = launched: this driver's streams cannot set and await words of memory: say "
+				 "use = hdn in [trigger], or kernels = persistent",
+				 d->name);
+	const struct loom_segment *segment = &l->what->segment[LOOM_REF_SEGMENT(what->words)];
+	uint64_t offset = LOOM_REF_OFFSET(what->words);
+	int code = memory_view(d, segment, &view, err);
+	l->chain = (struct chain){.what = what,
+				  .words = (char *)segment->memory->host + segment->offset + offset,
+				  .view = view + offset,
+				  .most = what->edge.by_stream ? AHEAD : 1};
+	return code;
+}
+
+static uint64_t *word(const struct chain *c, uint64_t at)
+{
+	return (uint64_t *)(c->words + at);
+}
+
+static uint64_t arrival(const struct chain *c, const struct loom_await *await)
+{
+	return c->what->edge.arrival + await->index * c->what->edge.stride;
+}
+
+static uint32_t awaits(const struct launch *l, uint64_t n, struct loom_await *out)
+{
+	return l->chain.what->awaits(l->chain.what->self, l->what->layout, n, out);
+}
+
+/* Step n may begin: 1 or 0. A network that failed fails the run, as workers do who wait for it. */
+static int may_begin(struct launch *l, uint64_t n)
+{
+	const struct chain *c = &l->chain;
+	struct loom_await await[LOOM_AWAITS_MOST];
+	uint32_t count = awaits(l, n, await);
+	/* Acquire, both: pair with the trigger's releases; what arrived is there for the kernel that follows. */
+	int may = __atomic_load_n(word(c, c->what->edge.begun), __ATOMIC_ACQUIRE) >= n;
+	for (uint32_t i = 0; i < count; i++) {
+		int64_t seen = (int64_t)__atomic_load_n(word(c, arrival(c, &await[i])), __ATOMIC_ACQUIRE);
+		struct loom_ctx who = {.worker = l->what->layout->device[l->what->device].first_worker, .ctl = l->ctl};
+		if (seen < 0)
+			loom_worker_fail(&who, (int)seen, await[i].index);
+		may &= seen >= (int64_t)await[i].count;
+	}
+	return may;
+}
+
+/* The same for the front end: the stream goes on when it may. The answer of the trigger is mostly there by then. */
+static int await_begin(struct gpu *d, struct launch *l, uint64_t n)
+{
+	const struct chain *c = &l->chain;
+	struct loom_await await[LOOM_AWAITS_MOST];
+	uint32_t count = awaits(l, n, await);
+	int rc = 0;
+	for (uint32_t i = 0; i < count && rc == 0; i++)
+		if (await[i].count)
+			rc = d->driver->await_word(d, c->view + arrival(c, &await[i]), await[i].count);
+	return rc == 0 && n > 0 ? d->driver->await_word(d, c->view + c->what->edge.begun, n) : rc;
+}
+
+/* The next step, if it may follow by now; or the driver's error. */
+static int launch_next(struct gpu *d, struct launch *l, int *did)
+{
+	struct chain *c = &l->chain;
+	int by_stream = (int)c->what->edge.by_stream, rc = 0;
+	*did = by_stream || may_begin(l, c->launched);
+	if (!*did)
+		return 0;
+	if (by_stream)
+		rc = await_begin(d, l, c->launched);
+	if (rc == 0)
+		rc = d->driver->launch(d, &d->kernel[LOOM_ENTRY_WORK], l->blocks, l->threads, l->shared, c->launched);
+	c->launched++;
+	return rc == 0 && by_stream ? d->driver->set_word(d, c->view + c->what->edge.ended, c->launched) : rc;
+}
+
+/* Counts the kernels that have ended, and tells the trigger of them, where the stream does not. *still: some run. */
+static int see_ends(struct gpu *d, struct launch *l, int stopped, uint64_t now, int *still)
+{
+	struct chain *c = &l->chain;
+	uint64_t *ended = word(c, c->what->edge.ended);
+	int by_stream = (int)c->what->edge.by_stream, rc = 0;
+	*still = c->launched > c->ended;
+	if (!*still)
+		return 0;
+	if (!by_stream || stopped || now - c->looked_ns > LOOK_NS) {
+		rc = d->driver->running(d, still);
+		c->looked_ns = now;
+		if (by_stream)
+			may_begin(l, c->ended);
+	}
+	if (by_stream)
+		c->ended = __atomic_load_n(ended, __ATOMIC_ACQUIRE);
+	else if (rc == 0 && !*still)
+		/* Release: pairs with the trigger's acquire; the kernel's end made its records visible here. */
+		__atomic_store_n(ended, c->ended = c->launched, __ATOMIC_RELEASE);
+	return rc;
+}
+
+int chain_go_on(struct gpu *d, struct launch *l, struct loom_error *err)
+{
+	struct chain *c = &l->chain;
+	uint64_t before = c->launched + c->ended, now = d->host->now_ns(d->host);
+	int stopped = (int)__atomic_load_n(&l->ctl->stop, __ATOMIC_RELAXED), still, did = !stopped;
+	int rc = see_ends(d, l, stopped, now, &still);
+	if (rc != 0)
+		return gpu_dead(d, rc, err);
+	if (c->ended == c->what->steps || (stopped && !still))
+		return 1;
+	while (did && rc == 0 && c->launched < c->what->steps && c->launched - c->ended < c->most)
+		rc = launch_next(d, l, &did);
+	if (c->launched + c->ended != before)
+		c->moved_ns = now;
+	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
+}
+
+void chain_release(struct launch *l)
+{
+	const struct chain *c = &l->chain;
+	struct loom_await await[LOOM_AWAITS_MOST];
+	if (!c->what || !c->what->edge.by_stream)
+		return;
+	/* Relaxed: nothing is published, the kernels behind look at the stop word alone. The trigger may write to the same
+	 * words meanwhile, so this is repeated. */
+	__atomic_store_n(word(c, c->what->edge.begun), ENOUGH, __ATOMIC_RELAXED);
+	for (uint64_t n = c->ended; n < c->launched; n++)
+		for (uint32_t i = 0, count = awaits(l, n, await); i < count; i++)
+			__atomic_store_n(word(c, arrival(c, &await[i])), ENOUGH, __ATOMIC_RELAXED);
+}

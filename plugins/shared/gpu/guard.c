@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every call of the driver: whether it may be made, and in words what failed. */
+#include <stdio.h>
+
+#include "gpu.h"
+
+int gpu_called(struct gpu *d, int rc, const char *name)
+{
+	if (rc != 0)
+		snprintf(d->call, sizeof(d->call), "%s", name);
+	return rc;
+}
+
+int gpu_fail(struct gpu *d, struct loom_error *err, int rc, const char *what)
+{
+	int code = rc == d->driver->out_of_memory ? LOOM_ENOMEM : LOOM_EIO;
+	return LOOM_FAIL(d->host, err, code, "%s: %s: %s", d->name, what ? what : d->call,
+			 d->driver->text(d, rc));
+}
+
+int gpu_dead(struct gpu *d, int rc, struct loom_error *err)
+{
+	d->lost = LOST_DEAD;
+	d->died_of = rc;
+	return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: its kernel has failed: %s", d->name,
+			 d->driver->text(d, rc));
+}
+
+int gpu_enter(struct gpu *d, struct loom_error *err)
+{
+	if (d->lost == LOST_HUNG)
+		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: unusable since a kernel hangs", d->name);
+	if (d->lost) /* whoever found it may have had nobody to tell */
+		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: unusable since its kernel has failed: %s", d->name,
+				 d->died_of ? d->driver->text(d, d->died_of) : "its process was killed");
+	int rc = d->driver->enter(d);
+	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
+}
+
+void gpu_leave(struct gpu *d)
+{
+	d->driver->leave(d);
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device's life: what it opens, in which order, and how it is taken down from any point of that. */
+#include "remote.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const gpu_compile_choices[] = {"cached", "always", NULL};
+const char *const gpu_isolation_choices[] = {"thread", "process", NULL};
+const char *const gpu_kernels_choices[] = {"persistent", "launched", NULL};
+
+const char *gpu_symbols(void *library, const struct gpu_symbol *symbol, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		void *at = dlsym(library, symbol[i].name);
+		if (!at)
+			return symbol[i].name;
+		memcpy(symbol[i].to, &at, sizeof(at));
+	}
+	return NULL;
+}
+
+static int choose(struct gpu *d, uint32_t instance, uint32_t instances, int *number, struct loom_error *err)
+{
+	int count = 0;
+	uint32_t rank = LOOM_HAS(d->host, allgather) ? d->host->rank : 0;
+	int rc = d->driver->count(d, &count);
+	if (rc != 0)
+		return gpu_fail(d, err, rc, NULL);
+	if (!count)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: the driver sees no GPU: %s", d->name,
+				 d->driver->mend);
+	/* Ranks of one host take the next GPUs each; where there are too few, they share. */
+	*number = d->options->gpu >= 0 ? (int)d->options->gpu :
+		  rank		       ? (int)((rank * instances + instance) % (uint32_t)count) :
+					 (int)instance;
+	if (*number >= count)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: there is no GPU %d, the driver sees %d: name fewer in [run] "
+				 "devices, or say gpu = 0 in [device.%s.%u] to share one",
+				 d->name, *number, count, d->driver->name, instance);
+	return 0;
+}
+
+static void find_node(struct gpu *d)
+{
+	char path[96];
+	d->node = -1;
+	if (!*d->bus)
+		return;
+	for (char *at = d->bus; *at; at++)
+		*at = *at >= 'A' && *at <= 'Z' ? (char)(*at - 'A' + 'a') : *at; /* as sysfs has it */
+	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%s/numa_node", d->bus);
+	FILE *file = fopen(path, "re");
+	if (!file)
+		return;
+	if (fscanf(file, "%d", &d->node) != 1)
+		d->node = -1;
+	fclose(file);
+}
+
+/* Words and gate, once for all launches: while a kernel of another instance runs on the same GPU, to
+ * free memory would wait for it. And nothing is loaded then: it might wait, too. */
+static int prepare(struct gpu *d, uint32_t instances, struct loom_error *err)
+{
+	uint64_t most = (uint64_t)d->limits.multiprocessors *
+			(uint64_t)(d->limits.threads / d->limits.wave);
+	void *words = NULL;
+	int code = gpu_enter(d, err);
+	if (code)
+		return code;
+	int rc = d->driver->host_alloc(d, sizeof(*d->words), &words, &d->words_view);
+	d->words = rc == 0 ? words : NULL;
+	if (rc == 0) {
+		rc = d->driver->alloc(d, sizeof(struct loom_gpu_gate) + most * sizeof(uint32_t), &d->gate);
+		if (rc != 0)
+			d->gate = 0;
+	}
+	if (rc != 0)
+		code = gpu_fail(d, err, rc, NULL);
+	if (!code && instances > 1)
+		code = program_probe(d, err);
+	gpu_leave(d);
+	return code;
+}
+
+static int open_all(struct gpu *d, uint32_t instance, uint32_t instances, struct loom_error *err)
+{
+	int number = 0, rc, code = d->driver->open(d, err);
+	if (!code)
+		code = rtc_open(d->host, d->name, d->driver->compiler, d->options->compiler, &d->compiler,
+				err);
+	if (!code)
+		code = choose(d, instance, instances, &number, err);
+	if (!code)
+		code = d->driver->find(d, number, err);
+	if (!code)
+		code = shape_find(d, err);
+	if (code)
+		return code;
+	if (d->options->arch && *d->options->arch)
+		snprintf(d->arch, sizeof(d->arch), "%s", d->options->arch);
+	find_node(d);
+	rc = d->driver->attach(d);
+	if (rc != 0) {
+		code = gpu_fail(d, err, rc, NULL);
+		d->driver->detach(d);
+		return code;
+	}
+	d->attached = 1;
+	return prepare(d, instances, err);
+}
+
+void gpu_destroy(void *self)
+{
+	struct gpu *d = self;
+	if (!d)
+		return;
+	if (d->launch)
+		gpu_retire(d, 0, NULL);
+	if (d->lost && !d->remote)
+		return; /* a kernel may still write to all of it: only the end of the process frees it */
+	if (d->attached && (gpu_enter(d, NULL) == 0 || d->remote)) {
+		program_finish(d);
+		if (d->gate)
+			d->driver->free(d, d->gate);
+		if (d->words)
+			d->driver->host_free(d, d->words);
+		gpu_leave(d);
+	}
+	if (d->attached)
+		d->driver->detach(d);
+	if (d->remote)
+		remote_end(d);
+	d->host->free(d->host, d);
+}
+
+int gpu_create(const struct loom_host *host, const struct gpu_driver *driver, size_t bytes,
+	       const struct gpu_options *options, uint32_t instance, uint32_t instances, void **self,
+	       struct loom_error *err)
+{
+	struct gpu *d = host->alloc(host, bytes);
+	if (!d)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s:%u: out of memory", driver->name, instance);
+	d->driver = driver;
+	d->host = host;
+	d->options = options;
+	snprintf(d->name, sizeof(d->name), "%s:%u", driver->name, instance);
+	int code = options->isolation == ISOLATION_PROCESS ? remote_start(d, err) : 0;
+	if (!code)
+		code = open_all(d, instance, instances, err);
+	if (code) {
+		gpu_destroy(d);
+		return code;
+	}
+	LOOM_LOG(host, LOOM_LOG_INFO, d->name,
+		 "%s, %d multiprocessors, workers of %u lanes; %s %d.%d (%s)", d->arch,
+		 d->limits.multiprocessors, d->lanes, d->compiler.kind->title, d->compiler.major,
+		 d->compiler.minor, d->compiler.path);
+	*self = d;
+	return 0;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starting the persistent kernel. */
+#include <string.h>
+
+#include "gpu.h"
+
+/* ---- the record in constant memory ---- */
+
+struct views {
+	uint64_t at[LOOM_MAX_SEGMENTS];
+};
+
+static void *pointer(const struct views *v, loom_ref ref)
+{
+	if (!ref)
+		return NULL;
+	return (void *)(uintptr_t)(v->at[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref));
+}
+
+static int find_views(struct gpu *d, const struct loom_launch *what, struct views *v,
+		      struct loom_error *err)
+{
+	int code = 0;
+	memset(v, 0, sizeof(*v));
+	for (uint32_t i = 1; i < what->segments && !code; i++)
+		if (LOOM_SEGMENT_REACHES(&what->segment[i], what->device))
+			code = memory_view(d, &what->segment[i], &v->at[i], err);
+	return code;
+}
+
+static void fill_policies(const struct loom_launch *what, const struct views *v,
+			  struct loom_gpu_launch *record)
+{
+	for (int kind = 0; kind < LOOM_KINDS; kind++) {
+		record->local_at[kind] = LOOM_GPU_NONE;
+		if (what->global)
+			record->global[kind] = pointer(v, what->global[kind]);
+		if (what->on_device)
+			record->on_device[kind] = pointer(v, what->on_device[kind]);
+		if (what->registry)
+			record->registry[kind] = pointer(v, what->registry[kind]);
+		if (!what->local_bytes || !what->local_bytes[kind])
+			continue;
+		record->local_at[kind] = record->local_bytes;
+		record->local_bytes += (uint32_t)((what->local_bytes[kind] + 63) & ~63ull);
+	}
+}
+
+static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
+		struct loom_error *err)
+{
+	const struct loom_launch *what = l->what;
+	const struct loom_layout *layout = what->layout;
+	struct views v;
+	int code = find_views(d, what, &v, err);
+	if (code)
+		return code;
+	memset(record, 0, sizeof(*record));
+	record->ctl = pointer(&v, what->ctl);
+	record->gate = (void *)(uintptr_t)d->gate;
+	record->stage = (void *)(uintptr_t)(d->gate + sizeof(struct loom_gpu_gate));
+	record->words = (void *)(uintptr_t)d->words_view;
+	record->counters = pointer(&v, what->counters);
+	record->trace = LOOM_HAS(what, trace) ? pointer(&v, what->trace) : NULL;
+	record->trace_bytes = record->trace ? what->trace_bytes : 0;
+	record->initial = pointer(&v, what->initial);
+	record->probe = pointer(&v, what->probe);
+	fill_policies(what, &v, record);
+	record->device = what->device;
+	record->devices = layout->devices;
+	record->workers = layout->workers;
+	record->first = layout->device[what->device].first_worker;
+	record->count = l->count;
+	record->seed = layout->seed;
+	record->steps = l->chain.what ? l->chain.what->steps : 0;
+	for (uint32_t i = 1; i < what->segments; i++)
+		record->segment[i] = (char *)(uintptr_t)v.at[i];
+	return 0;
+}
+
+/* ---- refusals ---- */
+
+/* A policy that needs something done in the address space of its workers: a GPU's has no system calls. */
+static int check_attachments(struct gpu *d, const struct loom_launch *what, struct loom_error *err)
+{
+	for (uint32_t i = 0; i < what->attachments; i++) {
+		const struct loom_attachment *a = &what->attachment[i];
+		if (a->attach || a->ready || a->detach)
+			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+					 "%s: the selected sync works inside processes, not on a GPU: say "
+					 "use = warp, poll or backoff in [sync]",
+					 d->name);
+	}
+	return 0;
+}
+
+static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int threads,
+		     size_t shared, struct loom_error *err)
+{
+	int each = 0;
+	if (shared + (size_t)k->shared > (size_t)d->limits.shared_per_block)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: the policies want %zu bytes of shared memory per block, there are "
+				 "%d: choose smaller queues%s",
+				 d->name, shared + (size_t)k->shared, d->limits.shared_per_block,
+				 d->per_block > 1 ? " or fewer workers per block" : "");
+	int rc = d->driver->occupancy(d, k, threads, shared, &each);
+	if (rc != 0)
+		return gpu_fail(d, err, rc, NULL);
+	if (each * d->limits.multiprocessors >= blocks)
+		return 0;
+	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+			 "%s: %d blocks must be resident at once, but with %d registers for each of %d "
+			 "threads and %zu bytes of shared memory only %d are: choose smaller queues, or "
+			 "say workers = %d in [device.%s]",
+			 d->name, blocks, k->registers, threads, shared + (size_t)k->shared,
+			 each * d->limits.multiprocessors,
+			 each * d->limits.multiprocessors * (int)d->per_block, d->driver->name);
+}
+
+/* ---- launch ---- */
+
+static int clear_gate(struct gpu *d, const struct launch *l, struct loom_error *err)
+{
+	uint64_t bytes = sizeof(struct loom_gpu_gate) + l->count * sizeof(uint32_t);
+	int rc = d->driver->clear(d, d->gate, bytes);
+	memset(d->words, 0, sizeof(*d->words));
+	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
+}
+
+static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, struct loom_error *err)
+{
+	int probe = l->what->entry == LOOM_ENTRY_PROBE;
+	uint32_t per_block = probe ? 1 : d->per_block, lanes = probe ? (uint32_t)d->limits.wave : d->lanes;
+	struct loom_gpu_launch record;
+	int code = clear_gate(d, l, err);
+	if (!code)
+		code = fill(d, l, &record, err);
+	if (code)
+		return code;
+	l->blocks = l->count / per_block;
+	l->threads = lanes * per_block + (probe ? 0 : d->watch);
+	l->shared = shape_shared(d, lanes, per_block, record.local_bytes);
+	code = check_fit(d, k, (int)l->blocks, (int)l->threads, l->shared, err);
+	if (code)
+		return code;
+	int rc = d->driver->write(d, k->launch, &record, sizeof(record));
+	/* Cooperative: the driver refuses what cannot be resident as a whole, where a plain launch
+	 * would leave workers waiting for others that never start. */
+	if (rc == 0 && !k->stepped)
+		rc = d->driver->launch(d, k, l->blocks, l->threads, l->shared, 0);
+	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
+}
+
+int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *err)
+{
+	struct gpu *d = self;
+	if (d->launch)
+		return LOOM_FAIL(d->host, err, LOOM_EBUSY, "%s: its workers are still there", d->name);
+	if (what->entry != LOOM_ENTRY_WORK && what->entry != LOOM_ENTRY_PROBE)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP, "%s: unknown entry %u", d->name, what->entry);
+	struct launch *l = d->host->alloc(d->host, sizeof(*l));
+	if (!l)
+		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
+	const struct loom_segment *ctl = &what->segment[LOOM_REF_SEGMENT(what->ctl)];
+	int probe = what->entry == LOOM_ENTRY_PROBE;
+	*l = (struct launch){
+		.what = what,
+		.ctl = (void *)((char *)ctl->memory->host + ctl->offset + LOOM_REF_OFFSET(what->ctl)),
+		.count = probe ? 1 : what->layout->device[what->device].workers};
+	int code = gpu_enter(d, err);
+	if (code) {
+		d->host->free(d->host, l);
+		return code;
+	}
+	code = check_attachments(d, what, err);
+	if (!code && probe)
+		code = program_probe(d, err);
+	const struct gpu_kernel *k = &d->kernel[what->entry];
+	if (!code && !k->module)
+		code = LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing was built", d->name);
+	if (!code && k->stepped)
+		code = chain_find(d, l, err);
+	if (!code)
+		code = start(d, l, k, err);
+	if (code)
+		d->host->free(d->host, l);
+	else
+		d->launch = l;
+	gpu_leave(d);
+	return code;
+}

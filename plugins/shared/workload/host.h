@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host halves of the workloads share. */
+#ifndef WORKLOAD_HOST_H
+#define WORKLOAD_HOST_H
+
+#include <gpuloom/plugin.h>
+#include <gpuloom/workload.h>
+
+/* An instance begins with this: the destroy() of most workloads is then the same. */
+struct workload {
+	const struct loom_host *host;
+	const void *opts;
+};
+
+static inline int workload_create(const struct loom_host *host, const void *opts, size_t bytes,
+				  void **self, struct loom_error *err)
+{
+	struct workload *w = host->alloc(host, bytes);
+	if (!w)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	w->host = host;
+	w->opts = opts;
+	*self = w;
+	return 0;
+}
+
+static inline void workload_destroy(void *self)
+{
+	struct workload *w = self;
+	if (w)
+		w->host->free(w->host, w);
+}
+
+/* Tasks are mandatory for a workload's table; those with a kernel have none. */
+static inline int workload_no_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			       loom_ref global, struct loom_task *tasks, struct loom_error *err)
+{
+	(void)self, (void)layout, (void)view, (void)global, (void)tasks, (void)err;
+	return 0;
+}
+
+/* The device half of a workload whose code is in SYMBOL_text. */
+#define WORKLOAD_CODE(symbol, table)                                                               \
+	static const struct loom_workload_dev symbol##_cpu = {                                     \
+		.size = sizeof(struct loom_workload_dev),                                          \
+		.count = sizeof(table) / sizeof((table)[0]),                                       \
+		.task = table,                                                                     \
+	};                                                                                         \
+	static const struct loom_device_code symbol##_code = {                                     \
+		.size = sizeof(struct loom_device_code),                                           \
+		.cpu = &symbol##_cpu,                                                              \
+		.source_name = #symbol ".dev.h",                                                   \
+		.source = symbol##_text,                                                           \
+		.source_end = symbol##_text_end,                                                   \
+	}
+
+#endif

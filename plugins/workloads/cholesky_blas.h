@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_cholesky: the same steps by the BLAS of the machine, found when a run begins. One thread per call. */
+#ifndef CHOLESKY_BLAS_H
+#define CHOLESKY_BLAS_H
+
+#include <stddef.h>
+
+#include "cholesky_shape.dev.h"
+
+typedef void cholesky_call(void);
+struct cholesky_blas {
+	void *library;
+	cholesky_call *gemm[2], *syrk[2], *trsm[2]; /* of float, of double */
+};
+
+/* `which`: "auto", or what dlopen() takes. 0, or -1 and why not in `why`. */
+int cholesky_blas_open(struct cholesky_blas *b, const char *which, char *why, size_t room);
+void cholesky_blas_close(struct cholesky_blas *b);
+
+/* As the functions of cholesky_real.dev.h; `wide`: numbers are double. */
+uint32_t cholesky_blas_factor(const struct cholesky_blas *b, uint32_t wide, struct cholesky_shape s, void *c);
+void cholesky_blas_solve(const struct cholesky_blas *b, uint32_t wide, struct cholesky_shape s, void *c, const void *l);
+void cholesky_blas_update(const struct cholesky_blas *b, uint32_t wide, struct cholesky_shape s, void *c, const void *left,
+			  const void *right);
+
+#endif

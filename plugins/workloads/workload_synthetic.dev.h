@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_synthetic: tasks that are what options say. Device code. */
+#ifndef WORKLOAD_SYNTHETIC_DEV_H
+#define WORKLOAD_SYNTHETIC_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/sched.h>
+
+#include "task.dev.h"
+#endif
+
+/* The stack's block: constant. Tasks are numbered level by level: the initial ones are 0 to tasks - 1. */
+struct synthetic {
+	uint64_t tasks;
+	uint64_t shortest, span; /* a task takes `shortest` steps, and at most `span` more */
+	uint64_t cpu_below, gpu_below; /* of 2^32: draws that bind a task to a kind of device */
+	uint32_t spawn, depth;
+	uint32_t kind[LOOM_MAX_DEVICES]; /* LOOM_ON_* */
+};
+
+/* The worker's block. Sums of numbers and of their squares tell that each task was run once. */
+struct synthetic_count {
+	uint64_t tasks, sum, squares;
+	uint64_t misplaced; /* run where their affinity forbids it */
+	uint64_t work;      /* what the arithmetic comes to, so that it is done */
+	uint64_t pad[3];
+};
+
+LOOM_FN uint64_t synthetic_draw(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+/* param[0]: the number; param[1]: the level, from 0. */
+LOOM_FN void synthetic_task(const struct synthetic *s, uint64_t number, uint64_t level, struct loom_task *t)
+{
+	uint64_t draw = synthetic_draw(~number) >> 32;
+	workload_task(t, 0);
+	t->affinity = draw < s->cpu_below ? LOOM_ON_CPU : draw < s->gpu_below ? LOOM_ON_GPU : LOOM_ON_ANY;
+	t->param[0] = number;
+	t->param[1] = level;
+}
+
+/* On a GPU all lanes do the same. */
+LOOM_FN void workload_synthetic_task(struct loom_ctx *c, const struct loom_task *t)
+{
+	const struct synthetic *s = (const struct synthetic *)c->global[LOOM_WORKLOAD];
+	struct synthetic_count *count = (struct synthetic_count *)c->own[LOOM_WORKLOAD];
+	uint64_t number = t->param[0], x = synthetic_draw(number), steps;
+	steps = s->shortest + ((x >> 32) * (s->span + 1) >> 32);
+	LOOM_NO_UNROLL
+	for (uint64_t i = 0; i < steps; i++)
+		x = x * 6364136223846793005ull + 1442695040888963407ull;
+	if (c->lane == 0) {
+		loom_own_add(c, &count->tasks, 1);
+		loom_own_add(c, &count->sum, number);
+		loom_own_add(c, &count->squares, number * number);
+		loom_own_add(c, &count->misplaced, t->affinity && t->affinity != s->kind[c->device]);
+		loom_own_add(c, &count->work, x);
+	}
+	if (t->param[1] >= s->depth)
+		return;
+	struct loom_task child;
+	LOOM_NO_UNROLL
+	for (uint32_t i = 0; i < s->spawn; i++) {
+		synthetic_task(s, s->tasks + number * s->spawn + i, t->param[1] + 1, &child);
+		if (LOOM_CALL(sched, spawn, c, &child))
+			return;
+	}
+}
+
+#endif

@@ -1,0 +1,82 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command, called: $GPULOOM, or gpuloom in PATH."""
+import json
+import os
+import shutil
+import subprocess
+
+
+class Error(RuntimeError):
+    """What the command or the library said; .status is the exit status or the code."""
+
+    def __init__(self, text, status):
+        super().__init__(text)
+        self.status = status
+
+
+def program():
+    found = os.environ.get("GPULOOM") or shutil.which("gpuloom")
+    if not found:
+        raise Error("there is no gpuloom in PATH: install it, or set GPULOOM=/path/to/build/gpuloom", 127)
+    return found
+
+
+def call(*words, ok=(0,)):
+    """gpuloom WORDS...; its standard output. Other exit statuses than `ok` are an Error with what it said."""
+    done = subprocess.run([program(), *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          errors="replace")
+    if done.returncode not in ok:
+        said = done.stderr.strip() or "gpuloom %s: exit status %d" % (words[0], done.returncode)
+        raise Error(said, done.returncode)
+    return done.stdout
+
+
+def _value(v):
+    return ("yes" if v else "no") if isinstance(v, bool) else str(v)
+
+
+def _list(values):
+    values = [values] if isinstance(values, (str, int, float)) else values
+    return ",".join('"%s"' % v if "," in v else v for v in map(_value, values))
+
+
+def _options(set=None, vary=None, **others):
+    words = []
+    for k, v in (set or {}).items():
+        words += ["--set", "%s=%s" % (k, _value(v))]
+    for k, v in (vary or {}).items():
+        words += ["--vary", "%s=%s" % (k, _list(v))]
+    for k, v in others.items():  # per_block="best" is --per-block best, aa=True is --aa
+        name = "--" + k.replace("_", "-")
+        words += [name] if v is True else [] if v is None or v is False else [name, _value(v)]
+    return words
+
+
+def _confs(conf):
+    return [os.fspath(c) for c in (conf if isinstance(conf, (list, tuple)) else [conf])]
+
+
+def run(conf, set=None, **options):
+    """Runs a conf, or a list of them: run("conf/uts.ini", set={"workload.uts.tree": "T3"}, samples=10). The result as a
+    dictionary (docs/results.md); gpuloom.frame() makes a table of it."""
+    return json.loads(call("run", *_confs(conf), "--no-sweep", "--quiet", *_options(set, **options), "--json", "-"))
+
+
+def compare(conf, vary=None, set=None, **options):
+    """Compares variants, interleaved: compare("conf/memset.ini", vary={"scheduler.use": ["mgws", "static"]}), or several
+    confs. The comparison as a dictionary: its "comparisons" have effects, intervals and verdicts. With fail_on a rule
+    that failed, and with strict an open verdict, are in "gate" and "verdict", no exception."""
+    return json.loads(call("compare", *_confs(conf), "--quiet", *_options(set, vary, **options), "--json", "-",
+                           ok=(0, 5, 6)))
+
+
+def sweep(conf, output, vary=None, set=None, **options):
+    """Runs every combination into the file `output`, which resume=True goes on with; gpuloom.load(output) has it."""
+    call("sweep", *_confs(conf), "--quiet", *_options(set, vary, **options), "-o", os.fspath(output))
+    return output
+
+
+def report(results, output, **options):
+    """`gpuloom report`: the ending of `output` decides what is made: .html, .svg, .png, .pdf, .csv, .md, .gp, .json."""
+    call("report", *_confs(results), "-o", os.fspath(output), *_options(**options))
+    return output

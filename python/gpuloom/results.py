@@ -1,0 +1,191 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Results as tables: one row per sample, factors and metrics as columns. docs/results.md describes the documents."""
+import json
+import statistics
+
+
+class Table:
+    """What load() returns without pandas: rows of dictionaries, with the few things that a look at a study needs."""
+
+    def __init__(self, columns, rows):
+        self.columns, self.rows = list(columns), list(rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __iter__(self):
+        return iter(self.rows)
+
+    def __getitem__(self, column):
+        self._know([column])
+        return [row.get(column) for row in self.rows]
+
+    def _know(self, columns):
+        for c in columns:
+            if c not in self.columns:
+                raise KeyError("there is no column %r; there are: %s" % (c, ", ".join(self.columns)))
+
+    def groupby(self, *keys):
+        """groupby("a", "b") or groupby(["a", "b"]); then ["seconds"].median(), mean(), min(), max() or count()."""
+        keys = [k for key in keys for k in (key if isinstance(key, (list, tuple)) else [key])]
+        self._know(keys)
+        return Groups(self, keys, [c for c in self.columns if c not in keys])
+
+    def __str__(self):
+        lines = [self.columns] + [[_text(row.get(c)) for c in self.columns] for row in self.rows]
+        width = [max(len(line[i]) for line in lines) for i in range(len(self.columns))]
+        return "\n".join("  ".join(word.rjust(w) for word, w in zip(line, width)) for line in lines)
+
+    __repr__ = __str__
+
+
+class Groups:
+    def __init__(self, table, keys, columns):
+        self.table, self.keys, self.columns = table, keys, columns
+
+    def __getitem__(self, columns):
+        columns = list(columns) if isinstance(columns, (list, tuple)) else [columns]
+        self.table._know(columns)
+        return Groups(self.table, self.keys, columns)
+
+    def __iter__(self):
+        found = {}
+        for row in self.table:
+            found.setdefault(tuple(row.get(k) for k in self.keys), []).append(row)
+        for key, rows in sorted(found.items(), key=lambda item: [(isinstance(v, str), v is None, v) for v in item[0]]):
+            yield key if len(key) > 1 else key[0], Table(self.table.columns, rows)
+
+    def _each(self, of):
+        rows = []
+        for key, part in self:
+            row = dict(zip(self.keys, key if len(self.keys) > 1 else [key]))
+            for c in self.columns:
+                numbers = [v for v in part[c] if isinstance(v, (int, float))]
+                if numbers or of is len:
+                    row[c] = of(numbers)
+            rows.append(row)
+        used = [c for c in self.columns if any(c in row for row in rows)]
+        return Table(self.keys + used, rows)
+
+    def median(self):
+        return self._each(statistics.median)
+
+    def mean(self):
+        return self._each(statistics.fmean)
+
+    def min(self):
+        return self._each(min)
+
+    def max(self):
+        return self._each(max)
+
+    def count(self):
+        return self._each(len)
+
+    def __str__(self):
+        return str(self.median())
+
+
+def _text(value):
+    return "" if value is None else "%.6g" % value if isinstance(value, float) else str(value)
+
+
+def read(path):
+    """A document as it is: a dictionary; of a sweep, the list of its lines."""
+    with open(path, encoding="utf-8") as f:
+        text = f.read()
+    try:
+        head = json.loads(text.partition("\n")[0])
+        if isinstance(head, dict) and str(head.get("schema", "")).startswith("gpuloom.sweep/"):
+            whole = text.rpartition("\n")[0]  # what is written after the last end of line is half a line
+            return [json.loads(line) for line in whole.split("\n") if line]
+    except ValueError:
+        pass
+    try:
+        document = json.loads(text)
+        schema = document.get("schema", "")
+    except (ValueError, AttributeError):
+        schema = ""
+    if not str(schema).startswith("gpuloom."):
+        raise ValueError("%s: this is no result of gpuloom: run --json, compare --json and sweep -o write them" % path)
+    return document
+
+
+def _varied(documents):
+    """The options in which results differ: what makes them different points of a study."""
+    configs = [{k: v.get("value") for k, v in d.get("config", {}).items()} for d in documents]
+    keys = {k: None for c in configs for k in c}
+    return [{k: c.get(k) for k in keys if len({str(other.get(k)) for other in configs}) > 1} for c in configs]
+
+
+def _of_result(document):
+    samples = [s for s in document.get("samples", []) if not s.get("warmup")]
+    metrics = document.get("metrics", {})
+    for i, sample in enumerate(samples):
+        row = {"sample": i, "order": sample.get("order"), "start_ns": sample.get("start_ns")}
+        for name, metric in metrics.items():
+            if i < len(metric.get("samples", [])):
+                row[name] = metric["samples"][i]
+        yield row
+
+
+def _rows(document):
+    if isinstance(document, list):
+        for line in document:
+            if "sample" in line:
+                yield {**line.get("values", {}), "cell": line["cell"], "sample": line["sample"],
+                       "start_ns": line.get("start_ns"), **line.get("metrics", {})}
+    elif document["schema"].startswith("gpuloom.compare/"):
+        for variant in document.get("variants", []):
+            for row in _of_result(variant.get("result", {})):
+                yield {**variant.get("varied", {}), "variant": variant.get("label") or variant.get("name"), **row}
+    elif document["schema"].startswith("gpuloom.result/"):
+        yield from _of_result(document)
+    else:
+        raise ValueError("a %s has no samples" % document["schema"])
+
+
+def _numbers(rows):
+    """Options are text in the documents. A column in which all are numbers becomes numbers."""
+    for c in {c for row in rows for c, v in row.items() if isinstance(v, str)}:
+        for kind in (int, float):
+            try:
+                made = [kind(row[c]) if row.get(c) is not None else None for row in rows]
+            except ValueError:
+                continue
+            for row, v in zip(rows, made):
+                if v is not None:
+                    row[c] = v
+            break
+
+
+def frame(documents, pandas=None):
+    """A table of documents that are in memory: see load()."""
+    documents = documents if isinstance(documents, list) and not _is_sweep(documents) else [documents]
+    results = [d for d in documents if isinstance(d, dict) and str(d.get("schema")).startswith("gpuloom.result/")]
+    varied = dict(zip(map(id, results), _varied(results)))
+    rows = [{**varied.get(id(d), {}), **row} for d in documents for row in _rows(d)]
+    _numbers(rows)
+    columns = list({c: None for row in rows for c in row})
+    if pandas is not False:
+        try:
+            import pandas as pd
+            return pd.DataFrame(rows, columns=columns)
+        except ImportError:
+            if pandas:
+                raise ImportError("there is no pandas: install it, or leave pandas=True out and get a gpuloom.Table") from None
+    return Table(columns, rows)
+
+
+def _is_sweep(lines):
+    return bool(lines) and isinstance(lines[0], dict) and str(lines[0].get("schema", "")).startswith("gpuloom.sweep/")
+
+
+def load(*paths, pandas=None):
+    """The samples of results, comparisons or sweeps, a row each: factors first, then metrics in the units that
+    docs/results.md names. A pandas.DataFrame where pandas is installed, else a gpuloom.Table; pandas=True or False
+    insists. Several results of `run` get a column for each option in which they differ."""
+    if not paths:
+        raise ValueError("load: which files?")
+    documents = [read(p) for p in paths]
+    return frame(documents[0] if len(documents) == 1 else documents, pandas)

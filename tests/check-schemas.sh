@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+# The schemas in docs/schemas hold for what the commands write, and docs/results.md speaks of every key in them.
+. tests/lib.sh
+command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+small='--set workload.uts.tree=custom --set workload.uts.depth=5 --quiet'
+cd "$tmp" && ln -s "$OLDPWD/conf" conf && ln -s "$OLDPWD/docs" docs || exit 1
+expect 0 '' "$G" run conf/uts.ini $small --samples 2 --json run.result.json
+expect 124 '' "$G" run conf/memset.ini --quiet --samples 2 --set run.timeout=1ms --set workload.memset.tasks=10000000 \
+	--json timeout.result.json
+expect 0 '' "$G" compare conf/uts.ini $small --vary scheduler.mgws.victim=random,neighbour --blocks 6 --samples-per-block 2 \
+	--spread 0s --aa --fail-on 'seconds: slower > 9999%' --bar 'x: seconds(random) / seconds(neighbour) >= 0' --json live.compare.json
+expect 0 '' "$G" compare run.result.json run.result.json --quiet --json files.compare.json
+expect 0 '' "$G" sweep conf/uts.ini $small --vary device.cpu.workers=1,2 --point 'a=scheduler.mgws.victim=random' \
+	--skip 'device.cpu.workers=2: not that' --samples 6 --metric seconds,steals --pareto seconds,cpu_seconds -o lines.sweep.jsonl
+for f in run.result.json live.compare.json lines.sweep.jsonl; do
+	expect 0 '' "$G" report $f -o "${f%%.*}.report.json"
+done
+python3 - <<'END' || fail 'a document is not as its schema says'
+import glob, json, re, sys
+
+NAMES = {"string": str, "integer": int, "number": (int, float), "boolean": bool, "array": list, "object": dict, "null": type(None)}
+KNOWN = {"type", "required", "properties", "additionalProperties", "items", "enum", "const", "anyOf", "$ref", "$defs", "$schema", "title"}
+
+def wrong(root, schema, value, at):
+    """The first thing in which the value is not as the schema says, or None. Of JSON Schema only what ours use."""
+    assert set(schema) <= KNOWN, set(schema) - KNOWN
+    if "$ref" in schema:
+        file, _, place = schema["$ref"].partition("#")
+        root = json.load(open("docs/schemas/" + file)) if file else root
+        return wrong(root, root["$defs"][place.split("/")[-1]] if place else root, value, at)
+    if "anyOf" in schema:
+        found = [wrong(root, s, value, at) for s in schema["anyOf"]]
+        return None if None in found else max(found, key=len)
+    if "const" in schema and value != schema["const"]:
+        return "%s: %r is not %r" % (at, value, schema["const"])
+    if "enum" in schema and value not in schema["enum"]:
+        return "%s: %r is none of %s" % (at, value, schema["enum"])
+    kind = schema.get("type")
+    if kind and (not isinstance(value, NAMES[kind]) or (isinstance(value, bool) and kind != "boolean")):
+        return "%s: %.60r is no %s" % (at, value, kind)
+    for key in schema.get("required", []):
+        if key not in value:
+            return "%s: there is no '%s'" % (at, key)
+    inner = []
+    if isinstance(value, dict):
+        for key, v in value.items():
+            s = schema.get("properties", {}).get(key, schema.get("additionalProperties"))
+            inner += [(s, v, "%s.%s" % (at, key))] if s else []
+    if isinstance(value, list) and "items" in schema:
+        inner = [(schema["items"], v, "%s[%d]" % (at, i)) for i, v in enumerate(value)]
+    return next((w for s, v, place in inner for w in [wrong(root, s, v, place)] if w), None)
+
+def keys(schema):
+    for k, v in schema.items():
+        if k == "properties":
+            yield from v
+        for inner in v if isinstance(v, list) else [v]:
+            if isinstance(inner, dict):
+                yield from keys(inner)
+
+failed, page, checked = 0, open("docs/results.md").read(), 0
+for name in "result", "compare", "sweep", "report":
+    schema = json.load(open("docs/schemas/%s.json" % name))
+    for key in sorted(set(keys(schema))):
+        if not re.search(r"\b%s\b" % key, page):
+            print("docs/results.md does not speak of %s, which %s.json has" % (key, name))
+            failed = 1
+    for path in glob.glob("*.%s.json*" % name):
+        text = open(path).read()
+        for i, document in enumerate([json.loads(l) for l in text.splitlines()] if name == "sweep" else [json.loads(text)]):
+            w = wrong(schema, schema, document, "%s line %d" % (path, i + 1))
+            checked += 1
+            if w:
+                print(w)
+                failed = 1
+# And they refuse: each required key taken away, a word in place of a number.
+schema = json.load(open("docs/schemas/result.json"))
+good = json.load(open("run.result.json"))
+for key in schema["required"]:
+    if not wrong(schema, schema, {k: v for k, v in good.items() if k != key}, ""):
+        print("result.json passes a result without", key)
+        failed = 1
+good["metrics"]["seconds"]["samples"][0] = "fast"
+if not wrong(schema, schema, good, ""):
+    print("result.json passes a word for a figure")
+    failed = 1
+print(checked, "documents and lines")
+sys.exit(failed or checked < 15)
+END
+finish

@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+# Simulated GPUs: the same result twice under every scheduler and detector, random schedules, planted faults that these
+# find and repeat, refusals. RUNS=N tries N random schedules of each setup, and all planted faults (make check-sim).
+. tests/lib.sh
+command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+sh -c 'command -v ${CXX:-c++}' >/dev/null || { echo 'skipped: no C++ compiler'; exit 77; }
+
+# same WORKLOAD OPTION...: figures, counters and verdict of two runs are equal.
+same() {
+	workload=$1
+	shift
+	for turn in 1 2; do
+		expect 0 '' "$G" run "conf/$workload.ini" --set run.devices=sim:0 --samples 2 --json "$tmp/$turn.json" "$@"
+	done
+	python3 - "$tmp/1.json" "$tmp/2.json" <<'PY' || fail "$workload $*: two runs differ"
+import json, sys
+one, two = ([d['status'], d['metrics'], d['workers'], [s['seconds'] for s in d['samples']]]
+            for d in (json.load(open(path)) for path in sys.argv[1:]))
+sys.exit(one != two or one[0] != 'ok')
+PY
+}
+mkdir "$tmp/docs"
+for i in $(seq 50); do
+	seq "$i" $((i + i % 17 * 20)) | sed 's/3$/zwischen/' >"$tmp/docs/$i"
+done
+same fib --set workload.fib.n=14
+same uts --set workload.uts.tree=custom --set workload.uts.depth=5 --set termination.use=tree \
+	--set 'run.devices=sim:0 sim:1' --set transport.use=p2p
+same memset --set scheduler.use=static --set termination.use=hcounter --set workload.memset.tasks=20000
+same contains --set "workload.contains.path=$tmp/docs" --set 'workload.contains.glob=*' \
+	--set workload.contains.load=ahead --set termination.use=hcounter --set 'run.devices=sim:0 sim:1' \
+	--set transport.host.atomics=no --set device.sim.workers=9
+
+# Small queues, so that rare paths are common; by random schedules.
+setups='
+fib n=9 workers=4 local_queue=2 public_queue=2 backlog=1
+uts workers=3 local_queue=2 public_queue=2 backlog=1 in_place_depth=0
+fib n=8 workers=4 local_queue=2 public_queue=1 backlog=1 owners=2
+uts workers=4 local_queue=2 public_queue=4 backlog=1 transfer=id
+apart fib n=7 workers=2 local_queue=2 public_queue=4 backlog=1
+apart memset tasks=30 workers=3 local_queue=2 public_queue=4 backlog=1
+fib n=8 workers=3 local_queue=2 public_queue=1 backlog=1 in_place_depth=0
+'
+play() { # RUNS SEED SETUP ARGUMENT...: its messages
+	runs=$1 seed=$2 options=
+	for o in $3; do
+		case $o in
+		apart) set_to="run.devices=sim:0,sim:1 --set transport.host.atomics=no" ;;
+		fib | uts | memset) set_to=run.workload=$o ;;
+		n=*) set_to=workload.fib.$o ;;
+		tasks=*) set_to=workload.memset.$o ;;
+		workers=*) set_to=device.sim.$o ;;
+		*) set_to=scheduler.mgws.$o ;;
+		esac
+		options="$options --set $set_to"
+	done
+	shift 3
+	timeout 500 "$G" run conf/fib.ini "$tmp/tree.ini" --set "device.sim.schedule=random:$seed" \
+		--samples "$runs" --json "$tmp/play.json" $options "$@" 2>&1 >/dev/null
+}
+cat >"$tmp/tree.ini" <<'INI'
+[device.sim]
+limit = 100ms
+[workload.uts]
+tree = custom
+type = binomial
+b0 = 9
+q = 0.1
+m = 6
+[run]
+devices = sim:0
+INI
+
+# The schedulers as they are. Apart, only some detectors will do.
+[ "${RUNS:-}" ] && some=1,99p || some=2p\;3p\;6p
+echo "$setups" | sed -n "$some" | while read -r setup; do
+	case $setup in '') continue ;; apart*) terms='hcounter tree' ;; *) terms='counter tree hcounter' ;; esac
+	for term in $terms; do
+		[ "${RUNS:-}" ] || [ "$term" = "${terms%% *}" ] || continue
+		play "${RUNS:-300}" 1 "$setup" --set termination.use=$term || { echo "$term: $setup"; exit 1; }
+	done
+done || fail 'random schedules'
+
+# spoil NAME DETECTOR FILE FUNCTION OLD NEW: random schedules must find it, and its seed must repeat it.
+spoil() {
+	case $1 in
+	'who sees the end wakes nobody') return ;; # GPUs do not sleep
+	'no look before an attempt') return ;;     # a counter must wrap, which takes a narrower one
+	'a wish is granted twice' | 'a slot of the pool is free before it is read') return ;; # not reached
+	'idle while thieves copy' | 'votes before the children' | 'a device stays full') ;;
+	*) [ "${RUNS:-}" ] || return 0 ;;
+	esac
+	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/sched_mgws "$tmp/plugins/"
+	python3 tests/spoil.py "$tmp/plugins/sched_mgws/$3" "$4" "$5" "$6" ||
+		{ fail "$1: not one such place in $4() of $3"; return; }
+	use=
+	for part in sched_mgws "term_$2"; do
+		case $part:$3 in
+		sched_*:term_* | term_*:[!t]*) continue ;; # it is as it was
+		sched_*) use="$use --set scheduler.use=$tmp/plugins/$part.so" ;;
+		*) use="$use --set termination.use=$tmp/plugins/$part.so" ;;
+		esac
+		${CC:-cc} -std=gnu11 -O0 -w -fPIC -shared -Icore/include -I"$tmp/plugins/sched_mgws" -D_GNU_SOURCE \
+			"$tmp/plugins/sched_mgws/$part.c" -o "$tmp/plugins/$part.so" || { fail "$1 does not compile"; return; }
+	done
+	echo "$setups" | while read -r setup; do
+		case $2:$setup in *: | counter:apart* | hcounter:[!a]*) continue ;; esac
+		play "${RUNS:-1000}" 1 "$setup" --set "termination.use=$2" $use >"$tmp/found" && continue
+		echo "$setup" >"$tmp/setup"
+		exit 1
+	done && { fail "$1 was not found"; return; }
+	seed=$(sed -n 's/.*random:\([0-9]*\) repeats it.*/\1/p' "$tmp/found")
+	play 1 "${seed:-0}" "$(cat "$tmp/setup")" --set "termination.use=$2" $use >"$tmp/again"
+	cmp -s "$tmp/found" "$tmp/again" || { fail "$1: seed '$seed' does not repeat it"; cat "$tmp/found" "$tmp/again"; }
+	echo "found: $1: $(cat "$tmp/setup"): random:$seed"
+}
+. tests/mutants.sh
+
+expect 4 'trigger_gputn has threads of the host, which virtual time does not reach yet' "$G" run conf/pingpong.ini --set run.devices=sim:0
+expect 4 'sync_wic has no device code for GPUs' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1'
+expect 4 'cpu:0 runs in real time' "$G" run conf/fib.ini --set 'run.devices=cpu:0 sim:0'
+expect 2 'say schedule, stall and limit in \[device.sim\]' "$G" run conf/fib.ini --set 'run.devices=sim:0 sim:1' \
+	--set device.sim.1.stall=1s
+expect 2 'say time, or random:SEED' "$G" run conf/fib.ini --set run.devices=sim:0 --set device.sim.schedule=often
+expect 4 'no C\+\+ compiler can be run \(/nowhere\)' env CXX=/nowhere "$G" run conf/fib.ini --set run.devices=sim:0
+finish

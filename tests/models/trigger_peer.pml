@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A counter of trigger_peer (trigger_peer.dev.h): L lanes fire it and the host posts, all at once. Whoever finds `work`
+ * at 0 serves; the others only add. The operation, whose threshold is all fires, runs once, and what it stored in the
+ * other rank is there before the arrival word says so: stores go through a link that keeps no order but a release.
+ * Faults: FAULT_FIRST: a lane serves whatever it found; FAULT_LEAVE: the one who serves leaves without a look at what was
+ * added; FAULT_TAKEN: it begins with what another had taken; FAULT_POST: the host posts without serving; FAULT_ORDER: the
+ * arrival word is raised by a relaxed store. */
+#ifndef L
+#define L 3
+#endif
+#define VISIT 16
+
+byte work, taken, value, servers, ran, paid;
+bool posted;
+bool data_leaves, word_leaves, data, word;
+
+inline serve()
+{
+	servers++;
+	assert(servers == 1);
+	do
+	:: posted && ran == 0 && value >= L ->
+		assert(paid == L); /* every lane's payload is seen */
+		ran++;
+		data_leaves = true;
+		word_leaves = true
+	:: else ->
+		seen = work;
+		if
+		:: seen != taken ->
+			value = value + seen - taken;
+			taken = seen
+		:: else ->
+			servers--;
+			atomic {
+#ifdef FAULT_LEAVE
+				work = 0;
+				break
+#else
+				if
+				:: work == seen ->
+					work = 0;
+					break
+				:: else -> servers++
+				fi
+#endif
+			}
+		fi
+	od
+}
+
+active [L] proctype lane()
+{
+	byte found, seen;
+	paid++;
+	atomic {
+		found = work;
+		work++
+	}
+#ifndef FAULT_FIRST
+	if
+	:: found == 0 ->
+#endif
+#ifndef FAULT_TAKEN
+		taken = 0;
+#endif
+		serve()
+#ifndef FAULT_FIRST
+	:: else -> skip
+	fi
+#endif
+}
+
+active proctype host()
+{
+	byte seen;
+#ifdef FAULT_POST
+	posted = true
+#else
+	atomic {
+		work == 0 -> work = VISIT
+	}
+	taken = VISIT;
+	posted = true;
+	serve()
+#endif
+}
+
+active proctype link()
+{
+end:	do
+	:: data_leaves ->
+		data = true;
+		data_leaves = false
+#ifdef FAULT_ORDER
+	:: word_leaves ->
+#else
+	:: word_leaves && !data_leaves ->
+#endif
+		word = true;
+		word_leaves = false
+	od
+}
+
+ltl served { <> (ran == 1 && word) }
+ltl safe { [] (ran <= 1 && servers <= 1 && (!word || data)) }

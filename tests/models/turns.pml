@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* loom_last_apart() (dev/after.h): D devices that have only loads and stores in common lower a counter. Exactly one finds
+ * that it is the last. Each access to a word that others see is a step; the workers of a device have a lock, so a device
+ * is one process, which lowers the counter E times.
+ *   -DFAULT=no_turns: each lowers the counter as it comes
+ *   -DFAULT=no_fence: a device looks at the others before its own store is seen
+ *   -DFAULT=lower_first: a device that gave way does not begin anew
+ *   -DFAULT=no_higher: higher devices are not waited for
+ *   -DFAULT=left_early: a device gives its turn away before it has lowered the counter */
+#ifndef D
+#define D 3
+#endif
+#ifndef E
+#define E 2
+#endif
+#define none 0
+#define no_turns 1
+#define no_fence 2
+#define lower_first 3
+#define no_higher 4
+#define left_early 5
+#ifndef FAULT
+#define FAULT none
+#endif
+
+bit wants[D];
+byte pending = D * E, last, ended;
+
+proctype device(byte me)
+{
+	byte d, left, n;
+	bit seen;
+again:	n++;
+	if
+	:: FAULT == no_turns -> goto inside
+	:: else
+	fi;
+begin:	d = 0;
+	if
+	:: FAULT == no_fence
+	:: else -> wants[me] = 1
+	fi;
+	do
+	:: d == D -> break
+	:: d == me -> d++
+	:: d < D && d != me && FAULT == no_higher && d > me -> d++
+	:: d < D && d != me && !(FAULT == no_higher && d > me) ->
+		seen = wants[d];
+		if
+		:: !seen -> d++
+		:: seen && d > me -> wants[d] == 0; d++
+		:: seen && d < me ->
+			wants[me] = 0;
+			wants[d] == 0;
+			if
+			:: FAULT == lower_first -> wants[me] = 1; d++
+			:: else -> goto begin
+			fi
+		fi
+	od;
+	wants[me] = 1; /* no_fence: it is seen now; else it was */
+inside:
+	left = pending - 1;
+	if
+	:: FAULT == left_early -> wants[me] = 0
+	:: else
+	fi;
+	pending = left;
+	last = last + (left == 0);
+	wants[me] = 0;
+	if
+	:: n < E -> goto again
+	:: else
+	fi;
+	ended++
+}
+
+init {
+	byte i;
+	atomic {
+		do
+		:: i < D -> run device(i); i++
+		:: else -> break
+		od
+	};
+	ended == D;
+	assert(last == 1 && pending == 0)
+}

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deliberately odd plug-ins, one for each "defined BAD_NAME" below: the parts of a sound termination detector, ways to
+ * write by hand what LOOM_PLUGIN_DEFINE gets right, and what each does otherwise. */
+#include <gpuloom/device.h>
+#include <gpuloom/term.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define BAD_UNUSED __attribute__((unused))
+
+static BAD_UNUSED int bad_create(const struct loom_host *host, const void *opts, void **self,
+				 struct loom_error *err)
+{
+	(void)host, (void)opts, (void)err;
+	*self = NULL;
+	return 0;
+}
+
+static BAD_UNUSED void bad_destroy(void *self)
+{
+	(void)self;
+}
+
+static BAD_UNUSED int bad_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+			       struct loom_error *err)
+{
+	(void)self, (void)layout, (void)need, (void)err;
+	return 0;
+}
+
+static BAD_UNUSED int bad_init(void *self, const struct loom_layout *layout,
+			       const struct loom_view *view, struct loom_error *err)
+{
+	(void)self, (void)layout, (void)view, (void)err;
+	return 0;
+}
+
+static BAD_UNUSED void bad_step(struct loom_ctx *c)
+{
+	(void)c;
+}
+
+static BAD_UNUSED int bad_done(struct loom_ctx *c, uint64_t robbed)
+{
+	(void)c, (void)robbed;
+	return 1;
+}
+
+static BAD_UNUSED const struct loom_term_ops good_ops = {
+	.size = sizeof(good_ops),
+	.create = bad_create,
+	.destroy = bad_destroy,
+	.need = bad_need,
+	.init = bad_init,
+};
+static BAD_UNUSED const struct loom_term_dev good_dev = {
+	.size = sizeof(good_dev), .idle = bad_step, .busy = bad_step, .done = bad_done};
+static BAD_UNUSED const struct loom_device_code good_code = {.size = sizeof(good_code),
+							     .cpu = &good_dev};
+
+/* A sound plug-in but for what follows the name. */
+#define BAD_DEFINE(name, ...)                                                                      \
+	LOOM_PLUGIN_DEFINE(TERM, name, "1.0.0", "Apache-2.0", "broken on purpose", __VA_ARGS__)
+#define GOOD_PARTS .ops = &good_ops, .dev = &good_code
+
+/* The identity alone, as fields of struct loom_plugin; what is given later wins. */
+#define GOOD_HEAD(name_)                                                                           \
+	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI_CURRENT, .size = sizeof(struct loom_plugin),   \
+	.kind = LOOM_TERM, .kind_abi = LOOM_KIND_ABI_TERM, .min_host_abi = LOOM_ABI(1, 0),         \
+	.name = name_, .version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
+#define BAD_ENTRY(...)                                                                             \
+	const struct loom_plugin *loom_plugin_entry(void)                                          \
+	{                                                                                          \
+		static const struct loom_plugin self = {__VA_ARGS__};                              \
+		return &self;                                                                      \
+	}
+/* The same for the manifest. */
+#define GOOD_MANIFEST(name_)                                                                       \
+	.magic = LOOM_PLUGIN_MAGIC, .abi = LOOM_ABI_CURRENT, .kind = LOOM_TERM,                    \
+	.kind_abi = LOOM_KIND_ABI_TERM, .min_host_abi = LOOM_ABI(1, 0), .name = name_,             \
+	.version = "1.0.0", .license = "Apache-2.0", .summary = "broken on purpose"
+#define BAD_NOTE(...)                                                                              \
+	__attribute__((used, section(LOOM_NOTE_SECTION),                                           \
+		       aligned(4))) static const struct loom_note bad_note = {                     \
+		.name_size = 8,                                                                    \
+		.desc_size = sizeof(struct loom_manifest),                                         \
+		.type = LOOM_NOTE_TYPE,                                                            \
+		.owner = "gpuloom",                                                                \
+		.manifest = {__VA_ARGS__}}
+
+#define WHEN_LOADED __attribute__((constructor)) static void when_loaded(void)
+
+#if defined(__clang__)
+#pragma clang diagnostic ignored "-Winitializer-overrides"
+#else
+#pragma GCC diagnostic ignored "-Woverride-init"
+#endif
+
+#if defined BAD_abort /* Aborts as soon as it is loaded. */
+WHEN_LOADED
+{
+	fputs("no luck today\n", stderr);
+	abort();
+}
+
+BAD_DEFINE("term_abort", GOOD_PARTS)
+
+#elif defined BAD_answer /* Answers for the probe, on every descriptor, before it crashes. */
+WHEN_LOADED
+{
+	for (int fd = 3; fd < 8; fd++)
+		if (write(fd, "ok\n", 3) < 0)
+			continue;
+	abort();
+}
+
+BAD_DEFINE("term_answer", GOOD_PARTS)
+
+#elif defined BAD_dev_op /* Its table of device functions lacks the mandatory 'done'. */
+static const struct loom_term_dev dev = {.size = sizeof(dev), .idle = bad_step, .busy = bad_step};
+static const struct loom_device_code code = {.size = sizeof(code), .cpu = &dev};
+
+BAD_DEFINE("term_dev_op", .ops = &good_ops, .dev = &code)
+
+#elif defined BAD_doctor /* A device whose doctor reports once and then falls ill itself. */
+static int nothing(void)
+{
+	return 0;
+}
+
+static void doctor(const struct loom_host *host, struct loom_doctor *out)
+{
+	(void)host;
+	out->row(out, "ill engine", "limited", "one of two", "take a rest");
+	abort();
+}
+
+/* Never called: only the doctor is. */
+#define ANY (void *)nothing
+static const struct loom_device_ops ops = {
+	.size = sizeof(ops),
+	.create = ANY,
+	.destroy = ANY,
+	.shape = ANY,
+	.mem_alloc = ANY,
+	.mem_free = ANY,
+	.mem_map = ANY,
+	.mem_unmap = ANY,
+	.build = ANY,
+	.launch = ANY,
+	.ready = ANY,
+	.go = ANY,
+	.wait = ANY,
+	.retire = ANY,
+	.doctor = doctor,
+};
+
+LOOM_PLUGIN_DEFINE(DEVICE, "device_ill", "1.0.0", "Apache-2.0", "broken on purpose", .ops = &ops)
+
+#elif defined BAD_endless /* A table of options that does not end. */
+struct opts {
+	uint32_t depth;
+};
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct opts, depth, LOOM_OPT_U32, "5", "how deep"),
+	{.name = (const char *)64},
+};
+
+BAD_DEFINE("term_endless", GOOD_PARTS, .opts = rows, .opts_size = sizeof(struct opts))
+
+#elif defined BAD_exit /* Ends the process that loads it. */
+WHEN_LOADED
+{
+	_exit(0);
+}
+
+BAD_DEFINE("term_exit", GOOD_PARTS)
+
+#elif defined BAD_foreign /* Its entry symbol resolves to code of another file. */
+typedef const struct loom_plugin *entry(void);
+
+static BAD_UNUSED __attribute__((no_sanitize("address", "thread", "undefined"))) entry *
+elsewhere(void)
+{
+	return (entry *)(void *)&getpid;
+}
+
+const struct loom_plugin *loom_plugin_entry(void) __attribute__((ifunc("elsewhere")));
+
+#elif defined BAD_hang /* Never returns from loading, and leaves a child that would outlive it. */
+WHEN_LOADED
+{
+	if (!fork())
+		pause();
+	for (;;)
+		pause();
+}
+
+BAD_DEFINE("term_hang", GOOD_PARTS)
+
+#elif defined BAD_kind /* Of a kind that does not exist. */
+BAD_ENTRY(GOOD_HEAD("term_kind"), GOOD_PARTS, .kind = 77)
+
+#elif defined BAD_kind_abi /* Another version of its kind's interface. */
+BAD_ENTRY(GOOD_HEAD("term_kind_abi"), GOOD_PARTS, .kind_abi = 33)
+
+#elif defined BAD_lie /* Its manifest and its descriptor do not agree. */
+BAD_NOTE(GOOD_MANIFEST("term_lie"), .version = "9.9.9");
+BAD_ENTRY(GOOD_HEAD("term_lie"), GOOD_PARTS)
+
+#elif defined BAD_magic /* A descriptor of something else. */
+BAD_ENTRY(GOOD_HEAD("term_magic"), GOOD_PARTS, .magic = 0x21212121)
+
+#elif defined BAD_major /* Another major ABI in manifest and descriptor; its code must not even run. */
+WHEN_LOADED
+{
+	abort();
+}
+
+BAD_NOTE(GOOD_MANIFEST("term_major"), .abi = LOOM_ABI(7, 0));
+BAD_ENTRY(GOOD_HEAD("term_major"), GOOD_PARTS, .abi = LOOM_ABI(7, 0))
+
+#elif defined BAD_major_late /* Another major ABI, found out only when its code has run. */
+BAD_ENTRY(GOOD_HEAD("term_major_late"), GOOD_PARTS, .abi = LOOM_ABI(7, 0))
+
+#elif defined BAD_min_host /* Needs a later core. */
+BAD_NOTE(GOOD_MANIFEST("term_min_host"), .min_host_abi = LOOM_ABI(1, 42));
+BAD_ENTRY(GOOD_HEAD("term_min_host"), GOOD_PARTS, .min_host_abi = LOOM_ABI(1, 42))
+
+#elif defined BAD_minor /* Made for a later minor ABI: longer tables. Not broken: it must be accepted. */
+static void leave(int number)
+{
+	(void)number;
+	_exit(1);
+}
+
+WHEN_LOADED
+{
+	signal(SIGTERM, leave);
+	if (getenv("LOOM_TEST_STOP"))
+		raise(SIGTERM);
+	signal(SIGUSR1, leave);
+}
+
+static const struct {
+	struct loom_plugin plugin;
+	void *later[4];
+} self = {.plugin = {GOOD_HEAD("term_minor"), GOOD_PARTS, .abi = LOOM_ABI(1, 9),
+		     .size = sizeof(self)}};
+
+BAD_NOTE(GOOD_MANIFEST("term_minor"), .abi = LOOM_ABI(1, 9));
+
+const struct loom_plugin *loom_plugin_entry(void)
+{
+	return &self.plugin;
+}
+
+#elif defined BAD_name /* No name. */
+BAD_ENTRY(GOOD_HEAD(NULL), GOOD_PARTS)
+
+#elif defined BAD_no_size /* Its ops table does not begin with its size. */
+static const struct loom_term_ops ops = {.create = bad_create, .destroy = bad_destroy};
+
+BAD_DEFINE("term_no_size", .ops = &ops, .dev = &good_code)
+
+#elif defined BAD_none /* A shared object that is no plug-in. */
+LOOM_EXPORT int bad_nothing_here(void);
+
+int bad_nothing_here(void)
+{
+	return 0;
+}
+
+#elif defined BAD_null /* Its entry point has nothing to say. */
+const struct loom_plugin *loom_plugin_entry(void)
+{
+	return NULL;
+}
+
+#elif defined BAD_op /* Its ops table ends before the mandatory 'init'. */
+static const struct loom_term_ops short_ops = {
+	.size = offsetof(struct loom_term_ops, init),
+	.create = bad_create,
+	.destroy = bad_destroy,
+	.need = bad_need,
+	.init = bad_init,
+};
+
+BAD_DEFINE("term_op", .ops = &short_ops, .dev = &good_code)
+
+#elif defined BAD_ops_wild /* Its ops table is an address where nothing is. */
+BAD_DEFINE("term_ops_wild", .ops = (const void *)64, .dev = &good_code)
+
+#elif defined BAD_prefix /* A termination detector that calls itself a scheduler. */
+BAD_DEFINE("sched_prefix", GOOD_PARTS)
+
+#elif defined BAD_print /* Prints where only data belongs; usable otherwise. */
+WHEN_LOADED
+{
+	printf("hello from a constructor");
+}
+
+BAD_DEFINE("term_print", GOOD_PARTS)
+
+#elif defined BAD_rows /* An option whose default is out of its own range. */
+struct opts {
+	uint32_t depth;
+};
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct opts, depth, LOOM_OPT_U32, "500", "how deep", .min = 1, .max = 256),
+	{0},
+};
+
+BAD_DEFINE("term_rows", GOOD_PARTS, .opts = rows, .opts_size = sizeof(struct opts))
+
+#elif defined BAD_size /* A descriptor that states less than ABI 1.0 has. */
+BAD_ENTRY(GOOD_HEAD("term_size"), GOOD_PARTS, .size = 40)
+
+#elif defined BAD_text /* Strings that must not reach a terminal or a document as they are. */
+BAD_NOTE(GOOD_MANIFEST("term_text"), .summary = "red \033[31m, bell \a, broken \xff UTF-8");
+BAD_ENTRY(GOOD_HEAD("term_text"), GOOD_PARTS, .summary = "red \033[31m, bell \a, broken \xff UTF-8")
+
+#elif defined BAD_unmarked /* Sound, but without a manifest. */
+BAD_ENTRY(GOOD_HEAD("term_unmarked"), GOOD_PARTS)
+
+#elif defined BAD_width /* An option whose field is narrower than its type. */
+struct opts {
+	uint16_t depth;
+};
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct opts, depth, LOOM_OPT_U64, "5", "how deep"),
+	{0},
+};
+
+BAD_DEFINE("term_width", GOOD_PARTS, .opts = rows, .opts_size = sizeof(struct opts))
+
+#elif defined BAD_wild /* Its entry point returns an address where nothing is. */
+const struct loom_plugin *loom_plugin_entry(void)
+{
+	return (const struct loom_plugin *)4096;
+}
+
+#endif

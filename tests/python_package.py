@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python package, as tests/check-python.sh has installed it: documents of all kinds, the command, the library, and the
+notebook. What pandas and matplotlib add is tested where they are; what is said without them, where they are not."""
+import importlib.util
+import json
+import os
+import sys
+import unittest
+from xml.etree import ElementTree
+
+import gpuloom
+from gpuloom import plots
+
+SMALL = {"workload.uts.tree": "custom", "workload.uts.depth": 5}
+PANDAS, MATPLOTLIB = (importlib.util.find_spec(m) is not None for m in ("pandas", "matplotlib"))
+
+
+class Documents(unittest.TestCase):
+    def test_sweep(self):
+        gpuloom.sweep("conf/uts.ini", "s.jsonl", set=SMALL, samples=3, anew=True,
+                      vary={"device.cpu.workers": [1, 2], "scheduler.mgws.victim": ["random", "neighbour"]})
+        table = gpuloom.load("s.jsonl", pandas=False)
+        self.assertEqual(len(table), 12)
+        self.assertEqual(set(table["device.cpu.workers"]), {1, 2})
+        cells = table.groupby("device.cpu.workers", "scheduler.mgws.victim")
+        self.assertEqual(cells.count()["seconds"], [3] * 4)
+        one = [r["seconds"] for r in table if r["device.cpu.workers"] == 1 and r["scheduler.mgws.victim"] == "random"]
+        self.assertIn(sorted(one)[1], cells["seconds"].median()["seconds"])
+        self.assertEqual(table.groupby(["device.cpu.workers"])["seconds"].min()["device.cpu.workers"].count(1), 1)
+        self.assertIn("scheduler.mgws.victim", str(table))
+        with self.assertRaisesRegex(KeyError, "no column 'secnds'; there are: .*seconds"):
+            table.groupby("device.cpu.workers")["secnds"]
+        with open("s.jsonl", "a") as f:
+            f.write('{"cell": "half')  # as a crash leaves it
+        self.assertEqual(len(gpuloom.load("s.jsonl", pandas=False)), 12)
+        if PANDAS:
+            frame = gpuloom.load("s.jsonl")
+            self.assertEqual(type(frame).__name__, "DataFrame")
+            self.assertEqual(list(frame["seconds"]), table["seconds"])
+            medians = frame.groupby(["device.cpu.workers", "scheduler.mgws.victim"])["seconds"].median()
+            self.assertEqual(medians[(1, "random")], sorted(one)[1])
+        else:
+            self.assertIsInstance(gpuloom.load("s.jsonl"), gpuloom.Table)
+            with self.assertRaisesRegex(ImportError, "no pandas"):
+                gpuloom.load("s.jsonl", pandas=True)
+
+    def test_results(self):
+        for depth in 4, 5:
+            with open("r%d.json" % depth, "w") as f:
+                json.dump(gpuloom.run("conf/uts.ini", set={**SMALL, "workload.uts.depth": depth}, samples=2), f)
+        table = gpuloom.load("r4.json", "r5.json", pandas=False)
+        self.assertEqual(table["workload.uts.depth"], [4, 4, 5, 5])
+        self.assertEqual(sorted(set(table["depth"])), [4, 5])
+        self.assertNotIn("workload.uts.tree", table.columns)
+
+    def test_compare(self):
+        judged = gpuloom.compare("conf/uts.ini", vary={"scheduler.mgws.victim": ["random", "neighbour"]}, set=SMALL, blocks=6,
+                                 samples_per_block=2, spread="0s")
+        self.assertIn(judged["comparisons"][0]["verdict"], "FASTER SLOWER EQUIVALENT TRIVIAL INCONCLUSIVE")
+        table = gpuloom.frame(judged, pandas=False)
+        self.assertEqual(len(table), 24)
+        self.assertEqual(set(table["scheduler.mgws.victim"]), {"random", "neighbour"})
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(gpuloom.Error, "victim.*random") as caught:
+            gpuloom.run("conf/uts.ini", set={"scheduler.mgws.victim": "randum"})
+        self.assertEqual(caught.exception.status, 2)
+        with open("no.json", "w") as f:
+            f.write("[1]")
+        with self.assertRaisesRegex(ValueError, "no.json: this is no result of gpuloom"):
+            gpuloom.load("no.json")
+
+
+class Plots(unittest.TestCase):
+    def test_interval(self):
+        self.assertEqual(plots.interval([3, 1, 2, 5, 4]), (3, None, None))
+        self.assertEqual(plots.interval(range(6)), (2.5, 0, 5))
+        self.assertEqual(plots.interval(range(20)), (9.5, 5, 14))  # Conover's tables: the 6th and the 15th of 20
+
+    def test_points(self):
+        table = gpuloom.Table(["x", "y", "l"], [{"x": x, "y": x + i, "l": l} for x in (2, 1) for i in range(6) for l in "ab"])
+        self.assertEqual(plots.points(table, "x", "y", "l")["b"], [(1, 3.5, 1, 6), (2, 4.5, 2, 7)])
+        with self.assertRaisesRegex(KeyError, "no column 'z'"):
+            plots.points(table, "z", "y")
+        if MATPLOTLIB:
+            gpuloom.plot(table, "x", "y", "l").savefig("p.svg")
+            self.assertGreater(os.path.getsize("p.svg"), 1000)
+        else:
+            with self.assertRaisesRegex(ImportError, "no matplotlib"):
+                gpuloom.plot(table, "x", "y")
+
+
+class Timelines(unittest.TestCase):
+    def test_svg(self):
+        gpuloom.command.call("run", "conf/uts.ini", "--samples", 1, "--quiet", "--trace", "t.json", "--trace-every", 1,
+                             *(w for k, v in SMALL.items() for w in ("--set", "%s=%s" % (k, v))))
+        gpuloom.timeline("t.json", "t.svg")
+        texts = [e.text for e in ElementTree.parse("t.svg").iter() if e.text]
+        self.assertIn("cpu:1 worker 1", texts)
+        with open("t.json", "w") as f:
+            f.write('{"traceEvents": []}')
+        with self.assertRaisesRegex(ValueError, "t.json: nothing is in this timeline"):
+            gpuloom.timeline("t.json", "t.svg")
+
+
+class Library(unittest.TestCase):
+    CONF = ("[run]\ndevices = cpu:0\n[transport]\nuse = host\n[scheduler]\nuse = mgws\n[termination]\nuse = counter\n"
+            "[device.cpu]\nworkers = 1\n")
+
+    def test_workload(self):
+        with gpuloom.Stack("conf/fib.ini", set={"workload.fib.n": 15, "run.samples": 2}) as stack:
+            self.assertEqual(len(gpuloom.frame(stack.run(), pandas=False)), 2)
+
+    def test_tasks(self):
+        with gpuloom.Stack(text=self.CONF) as stack:
+            add = stack.source("LOOM_FN void add(struct loom_ctx *c, const struct loom_task *t)\n"
+                               "{ loom_fetch_add_relaxed_sys((uint64_t *)loom_at(c, t->data.ref), t->param[0]); }\n", "add")
+            ref, memory = stack.alloc(8)
+            for n in 1, 2:
+                stack.submit(*[gpuloom.Task(tag=add, ref=ref, param=(i, 0, 0, 0)) for i in range(100)])
+                stack.run()
+                self.assertEqual(memory.cast("Q")[0], 4950 * n)
+
+    def test_refusals(self):
+        with self.assertRaisesRegex(gpuloom.Error, "mgsw"):
+            gpuloom.Stack(text=self.CONF.replace("mgws", "mgsw"))
+        with gpuloom.Stack(text=self.CONF) as stack:
+            with self.assertRaises(gpuloom.Error) as caught:
+                stack.submit(gpuloom.Task(tag=99))
+            self.assertEqual(caught.exception.status, -1)
+
+
+class Notebook(unittest.TestCase):
+    def test_cells(self):
+        """As Jupyter would: one name space, the cells in order."""
+        with open(os.environ["NOTEBOOK"]) as f:
+            cells = [c for c in json.load(f)["cells"] if c["cell_type"] == "code"]
+        names, figure = {}, "victims.svg"
+        self.assertGreater(len(cells), 3)
+        for cell in cells:
+            text = "".join(cell["source"])
+            if figure in text and not MATPLOTLIB:
+                continue
+            exec(compile(text, "a cell of the notebook", "exec"), names)
+        self.assertTrue(os.path.getsize(figure) > 1000 if MATPLOTLIB else not os.path.exists(figure))
+
+
+if __name__ == "__main__":
+    print("with" if PANDAS else "without", "pandas,", "with" if MATPLOTLIB else "without", "matplotlib,", sys.version.split()[0])
+    unittest.main()

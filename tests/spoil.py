@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# spoil.py FILE FUNCTION OLD NEW: in the function's body, the only place with the tokens of OLD becomes NEW. Blanks, line
+# breaks and comments do not count.
+import re, sys
+
+path, function, old, new = sys.argv[1:]
+token = re.compile(r'/\*.*?\*/|//[^\n]*|\s+|("(?:\\.|[^"\\])*"|\w+|.)', re.S)
+
+
+def tokens(text):
+    return [(m[1], m.start(1), m.end(1)) for m in token.finditer(text) if m[1]]
+
+
+text = open(path).read()
+all_of = tokens(text)
+words = [t for t, _, _ in all_of]
+want = [t for t, _, _ in tokens(old)]
+places, depth, inside = [], 0, False
+for i, word in enumerate(words):
+    if word == '{' and depth == 0:
+        head = i - 1
+        parentheses = 0
+        while head >= 0:  # back over the parameters
+            parentheses += {')': 1, '(': -1}.get(words[head], 0)
+            head -= 1
+            if not parentheses:
+                break
+        inside = head >= 0 and words[head] == function
+    depth += {'{': 1, '}': -1}.get(word, 0)
+    if inside and depth and words[i : i + len(want)] == want:
+        places.append((all_of[i][1], all_of[i + len(want) - 1][2]))
+if len(places) != 1:
+    sys.exit(f'{len(places)} places')
+open(path, 'w').write(text[: places[0][0]] + new + text[places[0][1] :])

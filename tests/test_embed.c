@@ -1,0 +1,636 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A program that embeds a stack: many runs, tasks and memory that come later, runs that are stopped, late, refused or
+ * go on beside the caller; several stacks; and nothing that is started or opened between runs. */
+#include "support.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/gpuloom.h>
+#include <gpuloom/sched.h>
+
+#include "base/base.h"
+
+#define REST_NS 1000000000ull /* of the host: core/stack/gate.c */
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* ---- stacks ---- */
+
+struct embedder {
+	struct loom_config *cfg;
+	struct loom_stack *stack;
+	struct loom_error err;
+	uint32_t tag;
+	loom_ref ref;
+	void *host; /* what `ref` is for the caller */
+};
+
+static void ok(struct embedder *e, int rc)
+{
+	if (rc)
+		fprintf(stderr, "%s\n", e->err.text);
+	CU_ASSERT_EQUAL_FATAL(rc, 0);
+}
+
+static void set(struct embedder *e, const char *section, const char *key, const char *value)
+{
+	ok(e, loom_config_set(e->cfg, section, key, value, &e->err));
+}
+
+static void configure(struct embedder *e, const char *devices, const char *workers)
+{
+	char path[4096];
+	*e = (struct embedder){0};
+	snprintf(path, sizeof(path), "%s/plugins", test_build_dir());
+	ok(e, loom_config_create(&e->cfg, &e->err));
+	set(e, "gpuloom", "plugin_path", path);
+	set(e, "run", "devices", devices);
+	set(e, "device.cpu", "workers", workers);
+	set(e, "device.cpu", "oversubscribe", "yes");
+	set(e, "transport", "use", "host");
+	set(e, "scheduler", "use", "mgws");
+	set(e, "termination", "use", "counter");
+}
+
+static void open_with(struct embedder *e, loom_task_fn *fn, size_t bytes)
+{
+	ok(e, loom_stack_open(e->cfg, NULL, &e->stack, &e->err));
+	ok(e, loom_stack_task(e->stack, "task", fn, &e->tag, &e->err));
+	ok(e, loom_stack_alloc(e->stack, bytes, &e->ref, &e->host, &e->err));
+}
+
+static void open_usual(struct embedder *e, const char *workers, loom_task_fn *fn)
+{
+	configure(e, "cpu:0", workers);
+	open_with(e, fn, 4096);
+}
+
+/* Which was asked for by `how`. */
+static void submit(struct embedder *e, uint64_t n, uint64_t how)
+{
+	struct loom_task t = {.tag = e->tag, .param = {how}, .data = {.ref = e->ref, .bytes = 4096}};
+	for (uint64_t i = 0; i < n; i++)
+		ok(e, loom_stack_submit(e->stack, &t, 1, &e->err));
+}
+
+static int run(struct embedder *e)
+{
+	return loom_stack_run(e->stack, NULL, &e->err);
+}
+
+static void shut(struct embedder *e)
+{
+	loom_stack_close(e->stack);
+	loom_config_destroy(e->cfg);
+}
+
+/* ---- tasks ---- */
+
+/* In memory that a device process shares. */
+struct words {
+	uint64_t ran;
+	uint32_t running, release, cpu;
+};
+
+/* param[0]: how many of the same it spawns, which spawn none. */
+static void count(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct words *w = loom_at(c, t->data.ref);
+	struct loom_task child = *t;
+	child.param[0] = 0;
+	for (uint64_t i = 0; i < t->param[0]; i++)
+		if (LOOM_CALL(sched, spawn, c, &child))
+			return;
+	loom_fetch_add_relaxed_sys(&w->ran, 1ull);
+}
+
+static uint64_t ran(const struct embedder *e)
+{
+	return __atomic_load_n(&((struct words *)e->host)->ran, __ATOMIC_RELAXED);
+}
+
+static void run_until_stopped(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct words *w = loom_at(c, t->data.ref);
+	__atomic_store_n(&w->running, 1, __ATOMIC_RELEASE);
+	while (!loom_stopped(c))
+		loom_pause(c);
+}
+
+/* Heeds nothing but the caller. */
+static void run_until_released(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct words *w = loom_at(c, t->data.ref);
+	__atomic_store_n(&w->running, 1, __ATOMIC_RELEASE);
+	while (!__atomic_load_n(&w->release, __ATOMIC_ACQUIRE))
+		usleep(100);
+	loom_fetch_add_relaxed_sys(&w->ran, 1ull);
+}
+
+static void fail(struct loom_ctx *c, const struct loom_task *t)
+{
+	loom_worker_fail(c, LOOM_EIO, t->param[0]);
+}
+
+static void note_cpu(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct words *w = loom_at(c, t->data.ref);
+	__atomic_store_n(&w->cpu, (uint32_t)sched_getcpu(), __ATOMIC_RELAXED);
+}
+
+/* ---- stop ---- */
+
+static void *ask(void *arg)
+{
+	struct embedder *e = arg;
+	struct words *w = e->host;
+	while (!__atomic_load_n(&w->running, __ATOMIC_ACQUIRE))
+		usleep(1000);
+	usleep(20000); /* the host rests by now, most likely */
+	loom_stack_stop(e->stack);
+	return NULL;
+}
+
+/* One run that never ends by itself: how long it took. */
+static uint64_t stopped_run(const char *isolation, int *rc)
+{
+	struct embedder e;
+	pthread_t thread;
+	configure(&e, "cpu:0", "1");
+	set(&e, "device.cpu", "isolation", isolation);
+	set(&e, "scheduler", "use", "static");
+	open_with(&e, run_until_stopped, 4096);
+	submit(&e, 1, 0);
+	CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, ask, &e), 0);
+	uint64_t begin = loom__now_ns();
+	*rc = run(&e);
+	uint64_t took = loom__now_ns() - begin;
+	pthread_join(thread, NULL);
+	shut(&e);
+	return took;
+}
+
+/* One request of another thread ends a run of submitted tasks, and the host, which rests for a second at a time while
+ * workers run, hears of it at once. A host that is told of nothing sees the request when its first rest is over: no run
+ * could end before that. One of several does, or the machine stood still each time. */
+static void ends_before_the_rest(const char *isolation)
+{
+	int before = 0;
+	for (int i = 0; i < 5 && !before; i++) {
+		int rc = 0;
+		before = stopped_run(isolation, &rc) < REST_NS;
+		CU_ASSERT_EQUAL(rc, LOOM_EINTR);
+	}
+	CU_ASSERT(before);
+}
+
+TEST(stop_threads)
+{
+	ends_before_the_rest("thread");
+}
+
+/* ThreadSanitizer knows no child of a process with threads that starts threads of its own. */
+#ifndef __SANITIZE_THREAD__
+TEST(stop_process)
+{
+	ends_before_the_rest("process");
+}
+#endif
+
+TEST(stop_idle)
+{
+	struct embedder e;
+	open_usual(&e, "2", count);
+	for (uint64_t i = 1; i <= 3; i++) {
+		loom_stack_stop(e.stack);
+		loom_stack_stop(e.stack);
+		submit(&e, 10, 0);
+		ok(&e, run(&e));
+		CU_ASSERT_EQUAL(ran(&e), 10 * i);
+	}
+	shut(&e);
+}
+
+/* ---- workers that stay ---- */
+
+/* The next run is refused, touches nothing that a straggler reads, and keeps what was submitted. */
+static void late_task(int stop)
+{
+	struct embedder e;
+	pthread_t thread;
+	configure(&e, "cpu:0", "2");
+	if (!stop)
+		set(&e, "run", "timeout", "50ms");
+	open_with(&e, run_until_released, 4096);
+	struct words *w = e.host;
+	submit(&e, 1, 0);
+	if (stop)
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, ask, &e), 0);
+	CU_ASSERT_EQUAL(run(&e), stop ? LOOM_EINTR : LOOM_ETIMEDOUT);
+	if (stop)
+		pthread_join(thread, NULL);
+	submit(&e, 5, 0);
+	for (int i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL(run(&e), LOOM_EBUSY);
+		CU_ASSERT_PTR_NOT_NULL(strstr(e.err.text, "still there: cpu:0: 1 of 2 threads"));
+		loom_ref ref;
+		void *host;
+		uint32_t tag;
+		CU_ASSERT_EQUAL(loom_stack_alloc(e.stack, 64, &ref, &host, &e.err), LOOM_EBUSY);
+		CU_ASSERT_EQUAL(loom_stack_task(e.stack, "more", count, &tag, &e.err), LOOM_EBUSY);
+		CU_ASSERT_EQUAL(loom_stack_start(e.stack, &e.err), LOOM_EBUSY);
+	}
+	CU_ASSERT_EQUAL(ran(&e), 0);
+	__atomic_store_n(&w->release, 1, __ATOMIC_RELEASE);
+	int rc;
+	while ((rc = run(&e)) == LOOM_EBUSY) /* until the straggler has left; the test's limit ends this */
+		usleep(1000);
+	ok(&e, rc);
+	CU_ASSERT_EQUAL(ran(&e), 6);
+	submit(&e, 3, 0);
+	ok(&e, run(&e));
+	CU_ASSERT_EQUAL(ran(&e), 9);
+	shut(&e);
+}
+
+TEST(late)
+{
+	late_task(0);
+	late_task(1);
+}
+
+TEST(error)
+{
+	struct embedder e;
+	struct loom_result *result;
+	uint32_t fails;
+	open_usual(&e, "2", count);
+	ok(&e, loom_stack_task(e.stack, "fail", fail, &fails, &e.err));
+	for (uint64_t i = 1; i <= 3; i++) {
+		submit(&e, 10, 3);
+		ok(&e, run(&e));
+		CU_ASSERT_EQUAL(ran(&e), 40 * i);
+		struct loom_task bad = {.tag = fails, .param = {77}};
+		ok(&e, loom_stack_submit(e.stack, &bad, 1, &e.err));
+		CU_ASSERT_EQUAL(loom_stack_run(e.stack, i % 2 ? &result : NULL, &e.err), LOOM_EIO);
+		CU_ASSERT_PTR_NOT_NULL(strstr(e.err.text, "detail 77"));
+		if (i % 2) {
+			CU_ASSERT_EQUAL(loom_result_samples(result), 0);
+			loom_result_destroy(result);
+		}
+	}
+	shut(&e);
+}
+
+/* ---- many runs ---- */
+
+/* More than the first run had room for, which its copies and its queues were sized by. */
+TEST(larger)
+{
+	static const uint64_t sizes[] = {3, 0, 70, 1, 100000, 20, 300000};
+	static const char *const schedulers[] = {"mgws", "static"};
+	for (size_t k = 0; k < COUNT(schedulers); k++) {
+		struct embedder e;
+		uint64_t sum = 0;
+		configure(&e, "cpu:0 cpu:1", "1");
+		set(&e, "scheduler", "use", schedulers[k]);
+		open_with(&e, count, 4096);
+		for (size_t i = 0; i < COUNT(sizes); i++) {
+			submit(&e, sizes[i], 0);
+			ok(&e, run(&e));
+			sum += sizes[i];
+			CU_ASSERT_EQUAL(ran(&e), sum);
+		}
+		shut(&e);
+	}
+}
+
+/* Runs so short that workers come too late for them, with every mixture of those that spin and sleep. */
+static void many_runs(int runs, const char *workers, const char *scheduler, const char *detector)
+{
+	struct embedder e;
+	uint64_t sum = 0, draw = 88172645463325252ull;
+	configure(&e, "cpu:0", workers);
+	set(&e, "scheduler", "use", scheduler);
+	set(&e, "termination", "use", detector);
+	open_with(&e, count, 4096);
+	for (int i = 0; i < runs; i++) {
+		draw ^= draw << 13;
+		draw ^= draw >> 7;
+		draw ^= draw << 17;
+		uint64_t n = draw % 8, spawns = (draw >> 8) % 16 ? 0 : (draw >> 16) % 50;
+		submit(&e, n, spawns);
+		sum += n * (1 + spawns);
+		switch ((draw >> 32) % 4) {
+		case 0:
+			usleep((useconds_t)((draw >> 40) % 80));
+			break;
+		case 1: {
+			struct loom_result *result;
+			ok(&e, loom_stack_run(e.stack, &result, &e.err));
+			double executed = -1;
+			CU_ASSERT_EQUAL(loom_result_median(result, "executed", &executed), 0);
+			CU_ASSERT_EQUAL(executed, (double)(n * (1 + spawns)));
+			loom_result_destroy(result);
+			continue;
+		}
+		case 2:
+			ok(&e, loom_stack_start(e.stack, &e.err));
+			int rc;
+			while ((rc = loom_stack_wait(e.stack, (draw >> 40) % 10000, NULL, &e.err)) == LOOM_EAGAIN)
+				;
+			ok(&e, rc);
+			continue;
+		}
+		ok(&e, run(&e));
+		if (ran(&e) != sum)
+			CU_FAIL_FATAL("tasks were lost");
+	}
+	CU_ASSERT_EQUAL(ran(&e), sum);
+	shut(&e);
+}
+
+TEST(many)
+{
+	many_runs(3000, "2", "mgws", "counter");
+	many_runs(1000, "2", "mgws", "hcounter");
+	many_runs(1000, "4", "mgws", "counter");
+	many_runs(1000, "2", "mgws", "tree");
+	many_runs(1000, "3", "static", "counter");
+}
+
+/* ---- beside the caller ---- */
+
+TEST(start)
+{
+	struct embedder e;
+	struct loom_result *result;
+	double value;
+	uint32_t tag;
+	open_usual(&e, "2", run_until_released);
+	struct words *w = e.host;
+	CU_ASSERT_EQUAL(loom_stack_wait(e.stack, 0, NULL, &e.err), LOOM_EINVAL);
+	submit(&e, 2, 0);
+	ok(&e, loom_stack_start(e.stack, &e.err));
+	CU_ASSERT_EQUAL(loom_stack_start(e.stack, &e.err), LOOM_EBUSY);
+	CU_ASSERT_EQUAL(run(&e), LOOM_EBUSY);
+	CU_ASSERT_EQUAL(loom_stack_task(e.stack, "more", count, &tag, &e.err), LOOM_EBUSY);
+	CU_ASSERT_EQUAL(loom_stack_wait(e.stack, 0, &result, &e.err), LOOM_EAGAIN);
+	CU_ASSERT_EQUAL(loom_stack_wait(e.stack, 1000000, NULL, &e.err), LOOM_EAGAIN);
+	submit(&e, 3, 0); /* for the next */
+	__atomic_store_n(&w->release, 1, __ATOMIC_RELEASE);
+	ok(&e, loom_stack_wait(e.stack, UINT64_MAX, &result, &e.err));
+	CU_ASSERT_EQUAL(ran(&e), 2);
+	CU_ASSERT_EQUAL(loom_result_median(result, "executed", &value), 0);
+	CU_ASSERT_EQUAL(value, 2);
+	ok(&e, run(&e));
+	CU_ASSERT_EQUAL(ran(&e), 5);
+	/* Closed in mid-run. A result outlives its stack. */
+	uint32_t forever;
+	ok(&e, loom_stack_task(e.stack, "forever", run_until_stopped, &forever, &e.err));
+	e.tag = forever;
+	submit(&e, 2, 0);
+	ok(&e, loom_stack_start(e.stack, &e.err));
+	shut(&e);
+	char *json = loom_result_json(result);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(json);
+	CU_ASSERT_PTR_NOT_NULL(strstr(json, "\"scheduler.use\""));
+	free(json);
+	loom_result_destroy(result);
+}
+
+/* ---- what comes after the first run ---- */
+
+TEST(later)
+{
+	struct embedder e;
+	open_usual(&e, "2", count);
+	submit(&e, 10, 0);
+	ok(&e, run(&e));
+	uint64_t sum = 10;
+	for (int i = 0; i < 5; i++) {
+		struct words *before = e.host;
+		char name[16];
+		snprintf(name, sizeof(name), "later%d", i);
+		ok(&e, loom_stack_task(e.stack, name, count, &e.tag, &e.err));
+		ok(&e, loom_stack_alloc(e.stack, 4096, &e.ref, &e.host, &e.err));
+		submit(&e, 10, 1);
+		ok(&e, run(&e));
+		CU_ASSERT_EQUAL(ran(&e), 20);
+		CU_ASSERT_EQUAL(before->ran, i ? 20 : sum);
+	}
+	shut(&e);
+}
+
+/* ---- several stacks ---- */
+
+static void *own_stack(void *arg)
+{
+	struct embedder *e = arg;
+	for (int i = 0; i < 300; i++) {
+		submit(e, 20, 2);
+		ok(e, run(e));
+	}
+	return NULL;
+}
+
+TEST(two_threads)
+{
+	struct embedder e[2];
+	pthread_t thread[2];
+	for (int i = 0; i < 2; i++)
+		open_usual(&e[i], "2", count);
+	for (int i = 0; i < 2; i++)
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread[i], NULL, own_stack, &e[i]), 0);
+	for (int i = 0; i < 2; i++) {
+		pthread_join(thread[i], NULL);
+		CU_ASSERT_EQUAL(ran(&e[i]), 300 * 60);
+		shut(&e[i]);
+	}
+}
+
+TEST(cores)
+{
+	struct embedder e[2];
+	cpu_set_t allowed;
+	if (sched_getaffinity(0, sizeof(allowed), &allowed) || CPU_COUNT(&allowed) < 2)
+		return;
+	for (int i = 0; i < 2; i++) {
+		open_usual(&e[i], "1", note_cpu);
+		submit(&e[i], 1, 0);
+		ok(&e[i], run(&e[i]));
+	}
+	CU_ASSERT_NOT_EQUAL(((struct words *)e[0].host)->cpu, ((struct words *)e[1].host)->cpu);
+	for (int i = 0; i < 2; i++)
+		shut(&e[i]);
+}
+
+/* ---- between runs ---- */
+
+/* The calls of the library and of plug-ins come here: this program exports its own. */
+static uint64_t opened;
+#if !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+#define COUNTS_FILES 1
+#define NEXT(type, name) ((type)(uintptr_t)dlsym(RTLD_NEXT, name))
+#define EXPORT __attribute__((visibility("default")))
+
+EXPORT int open(const char *path, int flags, ...)
+{
+	va_list args;
+	va_start(args, flags);
+	unsigned mode = flags & (O_CREAT | O_TMPFILE) ? va_arg(args, unsigned) : 0;
+	va_end(args);
+	__atomic_fetch_add(&opened, 1, __ATOMIC_RELAXED);
+	return NEXT(int (*)(const char *, int, ...), "open")(path, flags, mode);
+}
+
+EXPORT FILE *fopen(const char *path, const char *mode)
+{
+	__atomic_fetch_add(&opened, 1, __ATOMIC_RELAXED);
+	return NEXT(FILE * (*)(const char *, const char *), "fopen")(path, mode);
+}
+
+EXPORT DIR *opendir(const char *path)
+{
+	__atomic_fetch_add(&opened, 1, __ATOMIC_RELAXED);
+	return NEXT(DIR * (*)(const char *), "opendir")(path);
+}
+#endif
+
+/* The ids of all threads of this process: a thread that is started anew has another. */
+static void threads(char *out, size_t room)
+{
+	DIR *dir = opendir("/proc/self/task");
+	size_t at = 0;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(dir);
+	for (const struct dirent *d; (d = readdir(dir)) && at < room - 32;)
+		at += (size_t)snprintf(out + at, room - at, "%.20s ", d->d_name);
+	closedir(dir);
+}
+
+TEST(quiet)
+{
+	struct embedder e;
+	struct loom_result *result;
+	char before[4096] = "", after[4096] = "";
+#ifdef COUNTS_FILES
+	uint64_t first = opened;
+#endif
+	open_usual(&e, "2", count);
+#ifdef COUNTS_FILES
+	CU_ASSERT(opened > first); /* it is seen */
+#endif
+	submit(&e, 10, 1);
+	ok(&e, loom_stack_run(e.stack, &result, &e.err));
+	loom_result_destroy(result);
+	threads(before, sizeof(before));
+	uint64_t files = opened;
+	for (int i = 0; i < 100; i++) {
+		submit(&e, 10, 1);
+		ok(&e, loom_stack_run(e.stack, i % 2 ? &result : NULL, &e.err));
+		if (i % 2)
+			loom_result_destroy(result);
+	}
+	CU_ASSERT_EQUAL(opened, files);
+	threads(after, sizeof(after));
+	CU_ASSERT_STRING_EQUAL(before, after);
+	shut(&e);
+}
+
+/* ---- devices that are apart: the initial set is read from copies. tests/gpu/runs.sh says which. ---- */
+
+static uint64_t collatz(uint64_t from, uint64_t n)
+{
+	uint64_t steps = 0;
+	for (uint64_t i = from; i < from + n; i++)
+		for (uint64_t x = i; x != 1; steps++)
+			x = x % 2 ? 3 * x + 1 : x / 2;
+	return steps;
+}
+
+TEST(apart)
+{
+	static const char *const name[] = {"collatz_range"};
+	static const uint64_t sizes[] = {5, 400, 30, 3000};
+	const char *devices = getenv("TEST_APART");
+	struct embedder e;
+	uint64_t want = 0;
+	if (!devices)
+		return;
+	configure(&e, devices, "1");
+	set(&e, "transport", "use", "p2p");
+	set(&e, "termination", "use", "hcounter");
+	ok(&e, loom_stack_open(e.cfg, NULL, &e.stack, &e.err));
+	ok(&e, loom_stack_source(e.stack, "examples/embed/collatz.dev.h", NULL, name, 1, &e.tag, &e.err));
+	ok(&e, loom_stack_alloc(e.stack, 4096, &e.ref, &e.host, &e.err));
+	for (size_t k = 0; k < COUNT(sizes); k++) {
+		for (uint64_t i = 0; i < sizes[k]; i++) {
+			struct loom_task t = {.tag = e.tag, .param = {1 + i * 10, 10}, .data = {.ref = e.ref}};
+			ok(&e, loom_stack_submit(e.stack, &t, 1, &e.err));
+		}
+		want += collatz(1, sizes[k] * 10);
+		ok(&e, run(&e));
+		uint64_t sum = 0;
+		for (int d = 0; d < 64; d++)
+			sum += ((const uint64_t *)e.host)[d * 8];
+		CU_ASSERT_EQUAL(sum, want);
+	}
+	shut(&e);
+}
+
+/* ---- service requests ---- */
+
+static void *stop_soon(void *arg)
+{
+	usleep(100000);
+	loom_stack_stop(arg);
+	loom_stack_stop(arg);
+	return NULL;
+}
+
+/* Nothing of the first run is under way in the second, whether that one ended by itself or was stopped with requests
+ * that waited. */
+static void serve_again(const char *qos, int stop_first)
+{
+	struct embedder e;
+	pthread_t thread;
+	configure(&e, "cpu:0", "1");
+	set(&e, "run", "workload", "ssr_storm");
+	set(&e, "run", "samples", "1");
+	set(&e, "run", "warmup", "0");
+	set(&e, "qos", "use", qos);
+	set(&e, "qos.budget", "limit", "1%");
+	set(&e, "workload.ssr_storm", "outstanding", "1024");
+	set(&e, "workload.ssr_storm", "pause", "100us");
+	set(&e, "workload.ssr_storm", "duration", stop_first ? "300ms" : "0");
+	set(&e, "workload.ssr_storm", "requests", "3000");
+	ok(&e, loom_stack_open(e.cfg, NULL, &e.stack, &e.err));
+	for (int i = 0; i < 3; i++) {
+		int stops = stop_first && !i;
+		if (stops)
+			CU_ASSERT_EQUAL_FATAL(pthread_create(&thread, NULL, stop_soon, e.stack), 0);
+		int rc = run(&e);
+		if (stops)
+			pthread_join(thread, NULL);
+		if (rc && !stops)
+			fprintf(stderr, "run %d: %s\n", i, e.err.text);
+		CU_ASSERT_EQUAL(rc, stops ? LOOM_EINTR : 0);
+	}
+	shut(&e);
+}
+
+TEST(serve_again)
+{
+	serve_again("monolithic", 0);
+	serve_again("monolithic budget", 1);
+}
+
+TEST_MAIN("embed", 120)

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The last of several tasks is found once, and sees what the others wrote: loom_last() and loom_last_apart() on threads.
+ * tests/check-after.sh compiles this with planted faults. */
+#include <gpuloom/dev/dev.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "support.h"
+
+enum { WORKERS = 6, ROUNDS = 20000 };
+
+static struct {
+	uint64_t pending;
+	uint64_t result[WORKERS]; /* plain words: a thread sanitizer looks at their order */
+	uint64_t last;
+} rounds[ROUNDS];
+static struct loom_turn turns[LOOM_MAX_DEVICES];
+static uint32_t lock[LOOM_MAX_DEVICES][LOOM_TURN_LOCK / 4];
+static struct loom_ctl ctl;
+static struct loom_ctx ctx[WORKERS];
+static uint64_t wrong;
+
+static void *worker(void *arg)
+{
+	struct loom_ctx *c = arg;
+	for (uint64_t r = 0; r < ROUNDS; r++) {
+		rounds[r].result[c->worker] = r + c->worker;
+		if (!(c->devices > 1 ? loom_last_apart(c, turns, &rounds[r].pending) : loom_last(c, &rounds[r].pending)))
+			continue;
+		rounds[r].last++;
+		for (uint32_t w = 0; w < c->workers; w++)
+			if (rounds[r].result[w] != r + w)
+				__atomic_fetch_add(&wrong, 1, __ATOMIC_RELAXED);
+	}
+	return NULL;
+}
+
+static void play(uint32_t devices, uint32_t workers)
+{
+	pthread_t thread[WORKERS];
+	memset(rounds, 0, sizeof(rounds));
+	wrong = 0;
+	for (uint64_t r = 0; r < ROUNDS; r++)
+		rounds[r].pending = workers;
+	for (uint32_t w = 0; w < workers; w++) {
+		ctx[w] = (struct loom_ctx){.worker = w,
+					   .workers = workers,
+					   .device = w % devices,
+					   .devices = devices,
+					   .lanes = 1,
+					   .flags = LOOM_CTX_CROWDED,
+					   .ctl = &ctl};
+		ctx[w].on_device[LOOM_WORKLOAD] = lock[w % devices];
+		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread[w], NULL, worker, &ctx[w]), 0);
+	}
+	for (uint32_t w = 0; w < workers; w++)
+		pthread_join(thread[w], NULL);
+	uint64_t not_once = 0;
+	for (uint64_t r = 0; r < ROUNDS; r++)
+		not_once += rounds[r].last != 1;
+	if (wrong || not_once)
+		printf("%u devices, %u workers: %llu results were not seen, %llu rounds did not end once\n", devices, workers,
+		       (unsigned long long)wrong, (unsigned long long)not_once);
+	CU_ASSERT_EQUAL(wrong, 0);
+	CU_ASSERT_EQUAL(not_once, 0);
+}
+
+TEST(shared)
+{
+	play(1, 1);
+	play(1, 2);
+	play(1, WORKERS);
+}
+
+TEST(apart)
+{
+	play(2, 2);
+	play(2, WORKERS);
+	play(3, WORKERS);
+}
+
+/* Who waits for a turn that never comes leaves when the run is stopped. */
+TEST(stopped)
+{
+	uint64_t pending = 1;
+	for (uint32_t d = 0; d < 2; d++) {
+		struct loom_ctx c = {.device = d, .devices = 2, .lanes = 1, .ctl = &ctl};
+		c.on_device[LOOM_WORKLOAD] = lock[d];
+		turns[1 - d].wants = 1;
+		ctl.stop = 1;
+		CU_ASSERT_EQUAL(loom_turn_begin(&c, turns), 0);
+		CU_ASSERT_EQUAL(loom_last_apart(&c, turns, &pending), 0);
+		ctl.stop = turns[1 - d].wants = 0;
+		CU_ASSERT_EQUAL(turns[d].wants, 0);
+	}
+	CU_ASSERT_EQUAL(pending, 1);
+}
+
+TEST_MAIN("sched_after", 0)

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the software NIC. Which operations are under way, with a network whose operations end when the test says
+ * so: a flush waits for this sample's, neither for receives nor for what a sample before has left. And in which order the
+ * list of triggers runs what is due. */
+#include "../plugins/trigger_nic/policy.c"
+
+#include "fake_host.h"
+
+/* ---- the network ----------------------------------------------------------------------------------- */
+
+#define FLIGHTS 8u
+
+static struct {
+	struct fabric_context *under_way[FLIGHTS], *ended; /* one event at a time */
+	uint32_t count;
+	int full; /* has no room for a notification */
+} net;
+
+int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
+		struct loom_error *err)
+{
+	(void)host, (void)want, (void)fabric, (void)err;
+	return 0;
+}
+void fabric_stop(struct fabric *f)
+{
+	(void)f;
+}
+void fabric_close(struct fabric *f)
+{
+	(void)f;
+}
+const char *fabric_name(const struct fabric *f)
+{
+	return f ? "a network" : "none";
+}
+int fabric_share(struct fabric *f, const struct loom_segments *segments, struct loom_error *err)
+{
+	(void)f, (void)segments, (void)err;
+	return 0;
+}
+int fabric_check(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t bytes)
+{
+	(void)f, (void)rank, (void)ref, (void)bytes;
+	return 0;
+}
+int fabric_can_add(const struct fabric *f, uint32_t type, uint64_t bytes)
+{
+	(void)f, (void)type, (void)bytes;
+	return 0;
+}
+static int take_off(struct fabric_context *context)
+{
+	CU_ASSERT_FATAL(net.count < FLIGHTS);
+	net.under_way[net.count++] = context;
+	return 0;
+}
+int fabric_start(struct fabric *f, const struct fabric_io *io, struct fabric_context *context, int *status)
+{
+	(void)f, (void)io, (void)status;
+	return take_off(context);
+}
+int fabric_notify(struct fabric *f, uint32_t target, uint32_t notify, struct fabric_context *context, int *status)
+{
+	(void)f, (void)target, (void)notify, (void)status;
+	return net.full ? LOOM_EAGAIN : take_off(context);
+}
+void fabric_cancel(struct fabric *f, struct fabric_context *context)
+{
+	(void)f, (void)context; /* it ends when it ends */
+}
+int fabric_poll(struct fabric *f, struct fabric_event *event, uint32_t room)
+{
+	(void)f, (void)room;
+	if (!net.ended)
+		return 0;
+	*event = (struct fabric_event){.what = FABRIC_DONE, .context = net.ended};
+	net.ended = NULL;
+	return 1;
+}
+const char *fabric_strerror(int status)
+{
+	return status ? "failed" : "fine";
+}
+
+/* ---- a NIC whose steps the test takes -------------------------------------------------------------- */
+
+static uint32_t nothing_fired(struct nic *nic)
+{
+	(void)nic;
+	return 0;
+}
+static int always(struct nic *nic)
+{
+	(void)nic;
+	return 1;
+}
+static const struct nic_way way = {.name = "trigger_test", .poll = nothing_fired, .drained = always};
+
+struct rig {
+	struct nic_opts opts;
+	struct nic *nic;
+	struct loom_device_shape shape;
+	struct loom_layout layout;
+	struct loom_view view;
+	void *device[1];
+	uint64_t block[2048];
+	struct nic_device on_device;
+	struct loom_error err;
+};
+
+static void rig_open(struct rig *r)
+{
+	void *self;
+	struct loom_need need = {.size = sizeof(need)};
+	*r = (struct rig){.opts = {.posts = 8, .tags = 16, .slots = 4, .arrivals = 4, .fifo = 2, .flights = FLIGHTS}};
+	net.count = 0;
+	net.ended = NULL;
+	net.full = 0;
+	CU_ASSERT_EQUAL_FATAL(nic_policy_create(&fake_host, &r->opts, &way, &self, &r->err), 0);
+	r->nic = self;
+	r->shape = (struct loom_device_shape){.name = "cpu:0", .workers = 1, .lanes = 1, .numa_node = -1};
+	r->layout = (struct loom_layout){.size = sizeof(r->layout), .devices = 1, .workers = 1, .device = &r->shape};
+	r->device[0] = &r->on_device;
+	r->view = (struct loom_view){.size = sizeof(r->view), .global = r->block, .device = r->device};
+	CU_ASSERT_EQUAL_FATAL(nic_policy_need(self, &r->layout, &need, &r->err), 0);
+	CU_ASSERT_FATAL(need.global <= sizeof(r->block));
+	CU_ASSERT_EQUAL_FATAL(take_blocks(r->nic, &r->layout, &r->view, &r->err), 0);
+}
+
+static void sample(struct rig *r)
+{
+	CU_ASSERT_EQUAL(nic_policy_init(r->nic, &r->layout, &r->view, &r->err), 0);
+}
+
+static void begin(struct rig *r, uint32_t op, uint32_t notify)
+{
+	const struct loom_trigger_post what = {.size = sizeof(what), .tag = 1, .op = op, .bytes = 8, .notify = notify};
+	CU_ASSERT_EQUAL(nic_run(r->nic, &what, LIST_NONE, 0), 0);
+}
+
+static void end(struct rig *r, uint32_t i)
+{
+	net.ended = net.under_way[i];
+	net.under_way[i] = net.under_way[--net.count];
+	nic_step(r->nic);
+}
+
+static int flushed(struct rig *r)
+{
+	return !nic_policy_flush(r->nic, 0, &r->err);
+}
+
+/* ---- tests ----------------------------------------------------------------------------------------- */
+
+TEST(left_by_a_sample)
+{
+	struct rig r;
+	rig_open(&r);
+	sample(&r);
+	begin(&r, LOOM_NET_PUT, 0);
+	CU_ASSERT(!flushed(&r));
+	sample(&r);
+	CU_ASSERT(flushed(&r));
+	begin(&r, LOOM_NET_PUT, 0);
+	CU_ASSERT(!flushed(&r));
+	end(&r, 0); /* that of the sample before */
+	CU_ASSERT(!flushed(&r));
+	end(&r, 0);
+	CU_ASSERT(flushed(&r));
+	nic_policy_destroy(r.nic);
+}
+
+TEST(notification_of_a_sample_before)
+{
+	struct rig r;
+	rig_open(&r);
+	sample(&r);
+	begin(&r, LOOM_NET_GET, 1);
+	net.full = 1;
+	end(&r, 0); /* its notification waits for room */
+	CU_ASSERT(!flushed(&r));
+	sample(&r);
+	net.full = 0;
+	nic_step(r.nic);
+	CU_ASSERT_EQUAL(net.count, 0); /* nobody in this sample waits for it */
+	CU_ASSERT(flushed(&r));
+	nic_policy_destroy(r.nic);
+}
+
+/* Any order of beginnings, ends and samples, against a count of this sample's operations. */
+TEST(any_order)
+{
+	struct { uint32_t sample, receive; } known[FLIGHTS];
+	struct rig r;
+	uint32_t now = 0, state = 1;
+	rig_open(&r);
+	sample(&r);
+	for (int step = 0; step < 20000; step++) {
+		state = state * 1664525u + 1013904223u;
+		uint32_t draw = state >> 16, i = draw / 16 % (net.count ? net.count : 1), open = 0;
+		if (draw % 16 == 0) {
+			sample(&r);
+			now++;
+		} else if (draw % 2 && net.count < FLIGHTS) {
+			known[net.count].sample = now;
+			known[net.count].receive = draw % 8 == 1;
+			begin(&r, draw % 8 == 1 ? LOOM_NET_RECV : LOOM_NET_PUT, 0);
+		} else if (net.count) {
+			known[i] = known[net.count - 1];
+			end(&r, i);
+		}
+		for (i = 0; i < net.count; i++)
+			open += known[i].sample == now && !known[i].receive;
+		CU_ASSERT_EQUAL_FATAL(nic_idle(r.nic), !open);
+	}
+	nic_policy_destroy(r.nic);
+}
+
+/* ---- the list of triggers ---------------------------------------------------------------------------
+ * Random posts, counts, cancels and runs against a sequential oracle that looks at every post each time: order of
+ * runs, relaxed synchronisation, thresholds past 32 bits, re-arming. */
+
+#define TAGS 7u
+#define POSTS 24u
+
+struct known {
+	int used, spent, flying;
+	uint64_t id, tag, threshold, rearm, order; /* order: of posting or re-arming */
+};
+struct oracle {
+	uint64_t value[TAGS + 1];
+	struct known post[POSTS];
+	uint64_t order;
+	uint64_t run[1 << 16]; /* ids in the order in which they must run */
+	uint32_t head, tail;
+};
+
+static void oracle_settle(struct oracle *o, uint64_t tag)
+{
+	for (;;) {
+		struct known *best = NULL;
+		for (uint32_t i = 0; i < POSTS; i++) {
+			struct known *k = &o->post[i];
+			if (!k->used || k->spent || k->tag != tag || k->threshold > o->value[tag])
+				continue;
+			if (!best || k->threshold < best->threshold ||
+			    (k->threshold == best->threshold && k->order < best->order))
+				best = k;
+		}
+		if (!best)
+			return;
+		o->run[o->head++ & 0xffff] = best->id;
+		best->flying++;
+		if (best->rearm && best->threshold + best->rearm > best->threshold) {
+			best->threshold += best->rearm;
+			best->order = o->order++;
+		} else {
+			best->spent = 1;
+		}
+	}
+}
+
+static struct known *oracle_find(struct oracle *o, uint64_t id)
+{
+	for (uint32_t i = 0; i < POSTS; i++)
+		if (o->post[i].used && o->post[i].id == id)
+			return &o->post[i];
+	return NULL;
+}
+
+static uint64_t seed = 88172645463325252ull;
+static uint64_t draw(uint64_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (seed >> 11) % below;
+}
+
+static uint64_t id_of(const struct list *l, uint32_t post)
+{
+	return (uint64_t)l->post[post].generation << 32 | post;
+}
+
+static int random_post(struct list *l, struct oracle *o)
+{
+	struct loom_trigger_post what = {.size = sizeof(what), .tag = 1 + draw(TAGS)};
+	uint64_t value = o->value[what.tag], id = 0;
+	switch (draw(4)) {
+	case 0:
+		what.threshold = draw(value + 2); /* reached already, mostly */
+		break;
+	case 1:
+		what.threshold = value + draw(1ull << 32) + 1; /* far */
+		break;
+	default:
+		what.threshold = value + draw(12);
+	}
+	if (draw(3) == 0) {
+		what.rearm = 1 + draw(5) * (draw(4) ? 1 : 1ull << 31);
+		if (what.threshold + 9 < value) /* else it would be due as often as the counter is high */
+			what.threshold = value - 9;
+	}
+	uint32_t i = 0;
+	while (i < POSTS && o->post[i].used)
+		i++;
+	int rc = list_post(l, &what, &id);
+	if (rc != (i == POSTS ? LOOM_EFULL : 0))
+		return 0;
+	if (rc)
+		return 1;
+	o->post[i] = (struct known){.used = 1, .id = id, .tag = what.tag, .threshold = what.threshold,
+				    .rearm = what.rearm, .order = o->order++};
+	oracle_settle(o, what.tag);
+	return 1;
+}
+
+static int random_count(struct list *l, struct oracle *o)
+{
+	uint64_t tag = 1 + draw(TAGS), n = 1 + draw(4);
+	if (draw(1000) == 0) { /* a jump past 32 bits: posts that re-arm in small steps would run for hours */
+		for (uint32_t i = 0; i < POSTS; i++)
+			if (o->post[i].used && o->post[i].tag == tag && o->post[i].rearm &&
+			    o->post[i].rearm < 1ull << 30)
+				return 1;
+		n = (1ull << 32) + draw(3);
+	}
+	o->value[tag] += n;
+	oracle_settle(o, tag);
+	return list_count(l, tag, n, 0) == 0;
+}
+
+static int random_cancel(struct list *l, struct oracle *o)
+{
+	struct known *k = &o->post[draw(POSTS)];
+	if (!k->used)
+		return list_cancel(l, k->id ? k->id : ~0ull) == LOOM_ENOENT;
+	int rc = list_cancel(l, k->id);
+	if (rc != (k->spent ? LOOM_EBUSY : 0))
+		return 0;
+	k->spent = 1;
+	if (!k->flying)
+		k->used = 0;
+	return 1;
+}
+
+/* Takes some of what is due, in order, and lets it land. */
+static int random_run(struct list *l, struct oracle *o)
+{
+	struct due due;
+	for (uint64_t n = draw(8); n > 0 && list_next(l, &due); n--) {
+		uint64_t id = id_of(l, due.post);
+		if (o->head == o->tail || o->run[o->tail++ & 0xffff] != id)
+			return 0;
+		struct known *k = oracle_find(o, id);
+		if (!k)
+			return 0;
+		list_landed(l, due.post);
+		if (--k->flying == 0 && k->spent)
+			k->used = 0;
+	}
+	return 1;
+}
+
+TEST(random_orders)
+{
+	static struct oracle o;
+	struct list l;
+	CU_ASSERT_EQUAL_FATAL(list_open(&fake_host, &l, 16, POSTS), 0);
+	int ok = 1;
+	for (uint32_t i = 0; i < 1000000 && ok; i++) {
+		switch (draw(8)) {
+		case 0:
+		case 1:
+			ok = random_post(&l, &o);
+			break;
+		case 2:
+			ok = random_cancel(&l, &o);
+			break;
+		case 3:
+		case 4:
+		case 5:
+			ok = random_run(&l, &o);
+			break;
+		default:
+			ok = random_count(&l, &o);
+		}
+		/* The queue of the list must not fill, or it would put runs off. */
+		while (ok && list_waiting(&l) > l.due_mask / 4)
+			ok = random_run(&l, &o);
+		if (!ok)
+			fprintf(stderr, "step %u differs from the oracle\n", i);
+	}
+	CU_ASSERT(ok);
+	list_close(&fake_host, &l);
+}
+
+static uint64_t post_one(struct list *l, uint64_t tag, uint64_t threshold, uint64_t rearm)
+{
+	struct loom_trigger_post what = {.size = sizeof(what), .tag = tag, .threshold = threshold, .rearm = rearm};
+	uint64_t id = 0;
+	CU_ASSERT_EQUAL(list_post(l, &what, &id), 0);
+	return id;
+}
+
+/* A counter that jumps over more runs than the queue holds: none is lost, order stays. */
+TEST(small_queue)
+{
+	struct list l;
+	struct due due;
+	uint64_t last = 0, runs = 0;
+	CU_ASSERT_EQUAL_FATAL(list_open(&fake_host, &l, 16, 8), 0);
+	uint64_t fast = post_one(&l, 1, 1, 1);
+	uint64_t slow = post_one(&l, 1, 1000, 1000), other = post_one(&l, 2, 1, 0);
+	list_count(&l, 1, 100000, 0);
+	CU_ASSERT_EQUAL(list_waiting(&l), (uint64_t)l.due_mask + 1);
+	list_count(&l, 2, 1, 0); /* no room: waits unsettled too */
+	uint64_t slow_runs = 0, other_runs = 0;
+	while (list_next(&l, &due)) {
+		if (due.post == (uint32_t)fast)
+			last = ++runs;
+		else if (due.post == (uint32_t)slow) {
+			slow_runs++; /* the fast one re-armed for that threshold later: it comes behind */
+			CU_ASSERT_EQUAL(last, slow_runs * 1000 - 1);
+		} else if (due.post == (uint32_t)other) {
+			other_runs++;
+		}
+		list_landed(&l, due.post);
+	}
+	CU_ASSERT_EQUAL(runs, 100000);
+	CU_ASSERT_EQUAL(slow_runs, 100);
+	CU_ASSERT_EQUAL(other_runs, 1);
+	CU_ASSERT_EQUAL(list_cancel(&l, fast), 0);
+	CU_ASSERT_EQUAL(list_cancel(&l, fast), LOOM_ENOENT);
+	CU_ASSERT_EQUAL(list_cancel(&l, slow), 0);
+	CU_ASSERT_EQUAL(l.room, 8);
+	list_close(&fake_host, &l);
+}
+
+TEST_MAIN("trigger_nic", 60)
