@@ -45,4 +45,7 @@ for job in 'memset workload.memset.tasks=2000' "contains workload.contains.path=
 			--set scheduler.use=${how% *} --set ${how#* } --set device.cpu.lanes=32 $queues
 	done
 done
+# A sum may be made on another device than its frame.
+expect 4 'these devices reach no frames of each other' "$G" run conf/fib.ini --set workload.fib.mode=join \
+	--set 'run.devices=cpu:0 cpu:1' --set transport.use=p2p --set transport.p2p.atomics=no --set termination.use=tree
 finish

@@ -60,7 +60,10 @@ static int fib_constants(void *self, const struct loom_layout *layout, char *tex
 static int fib_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 		    struct loom_error *err)
 {
-	(void)layout, (void)err;
+	if (fib_opts(self)->mode == MODE_JOIN && layout->apart && layout->devices > 1)
+		return LOOM_FAIL(((struct workload *)self)->host, err, LOOM_ENOTSUP,
+				 "fib: mode = join: a call's sum may be made on another device, and these devices reach no "
+				 "frames of each other: choose mode = spawn, or one device");
 	need->global = 64; /* mode = join: the result */
 	need->worker = sizeof(struct workload_fib_sum) + fib_frames(self) * sizeof(struct loom_join);
 	return 0;
