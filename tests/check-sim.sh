@@ -116,7 +116,43 @@ spoil() {
 }
 . tests/mutants.sh
 
-expect 4 'trigger_gputn has threads of the host, which virtual time does not reach yet' "$G" run conf/pingpong.ini --set run.devices=sim:0
+# Ranks are threads of one process under one clock, and the network is simulated with them.
+if [ -e "$B/plugins/trigger_gputn.so" ]; then
+	small="--set device.sim.workers=2 --set workload.allreduce.bytes=4KiB --set workload.jacobi2d.n=16 --set workload.jacobi2d.sweeps=5"
+	small="$small --set workload.msgrate.fires=1000 --set workload.jacobi2d.sweeps=5 --set workload.pingpong.rounds=20"
+	for trigger in gputn gds hdn counter proxy; do
+		for job in pingpong jacobi2d msgrate allreduce; do
+			expect 0 'verified' "$G" run conf/$job.ini -n 2 --set run.devices=sim:0 --samples 1 --set trigger.use=$trigger $small
+		done
+		expect 0 'verified' "$G" run conf/allreduce.ini -n 7 --set run.devices=sim:0,sim:1 --samples 2 --set trigger.use=$trigger \
+			--set trigger.$trigger.sim_ranks_per_host=2 --set trigger.$trigger.sim_hosts_per_leaf=2 \
+			--set trigger.$trigger.sim_jitter=3us --set trigger.$trigger.sim_loss=2% $small
+	done
+	same allreduce -n 16 --set device.sim.workers=3 --set workload.allreduce.bytes=4KiB
+	same jacobi2d --set run.ranks=4 --set device.sim.workers=4 --set workload.jacobi2d.n=32
+	expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples 50 --set device.sim.schedule=random:1 $small
+	expect 1 'an operation with rank 1 failed: Connection timed out' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 $small \
+		--set trigger.gputn.sim_dead=0-1
+	expect 2 'say two ranks, as in 0-3' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.sim_dead=0
+	expect 4 'choose devices = sim:0' "$G" run conf/pingpong.ini --set trigger.gputn.provider=sim
+	expect 4 'choose provider = sim' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.provider=tcp
+	expect 4 'the simulated network triggers nothing by itself' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.use=ofi
+	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run conf/pingpong.ini \
+		--set run.devices=sim:0
+	expect 2 'ranks is 1 to 1024 where ranks are processes' "$G" run conf/pingpong.ini --set run.ranks=2000
+fi
+
+# More workers are faster: each has a time of its own.
+python3 - "$G" <<'PY' || fail '64 workers are not 30 times as fast as one'
+import json, subprocess, sys
+def seconds(workers):
+    out = subprocess.run([sys.argv[1], 'run', 'conf/sim/h200.ini', '--samples', '1', '--set', 'run.warmup=0', '--quiet',
+                          '--set', f'device.sim.workers={workers}', '--json', '-'], capture_output=True, text=True)
+    return json.loads(out.stdout)['samples'][-1]['seconds']
+sys.exit(seconds(1) < 30 * seconds(64))
+PY
+
+expect 4 'sync_futex has no device code' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1' --set sync.use=futex
 expect 4 'sync_wic has no device code for GPUs' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1'
 expect 4 'cpu:0 runs in real time' "$G" run conf/fib.ini --set 'run.devices=cpu:0 sim:0'
 expect 2 'say schedule, stall and limit in \[device.sim\]' "$G" run conf/fib.ini --set 'run.devices=sim:0 sim:1' \

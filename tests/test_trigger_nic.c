@@ -65,6 +65,23 @@ int fabric_notify(struct fabric *f, uint32_t target, uint32_t notify, struct fab
 	(void)f, (void)target, (void)notify, (void)status;
 	return net.full ? LOOM_EAGAIN : take_off(context);
 }
+/* Time is real here. */
+void fabric_attach(struct fabric *f, const struct loom_time *time, struct loom_agent *agent)
+{
+	(void)f, (void)time, (void)agent;
+}
+
+uint64_t fabric_due(const struct fabric *f)
+{
+	(void)f;
+	return LOOM_NEVER;
+}
+
+void fabric_begin(struct fabric *f)
+{
+	(void)f;
+}
+
 void fabric_cancel(struct fabric *f, struct fabric_context *context)
 {
 	(void)f, (void)context; /* it ends when it ends */

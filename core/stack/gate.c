@@ -42,6 +42,8 @@ int loom__worker_failure(struct loom_stack *s, struct loom_error *err)
 	if (code == LOOM_ENOENT) /* loom_task_run() */
 		return LOOM__FAIL(err, code, "worker %u on %s: a task has the tag %llu, and no task function has it",
 				  worker, s->shape[device].name, (unsigned long long)s->ctl->failed_info);
+	if (code == LOOM_EIO && loom__settle(s, 0, err) == code) /* the network's, in its words */
+		return code;
 	return LOOM__FAIL(err, code, "worker %u on %s: %s (code %d, detail %llu)", worker,
 			  s->shape[device].name, loom_strerror(code), code,
 			  (unsigned long long)s->ctl->failed_info);

@@ -115,6 +115,8 @@ void loom__host_init(struct loom__host *h, const struct loom_stack_params *param
 		h->ranks = params->ranks;
 		h->table.rank = params->ranks->rank;
 		h->table.ranks = params->ranks->ranks;
+		if (LOOM_HAS(params->ranks, job))
+			h->table.job = params->ranks->job;
 	}
 }
 

@@ -41,6 +41,9 @@ static const struct loom_opt run_rows[] = {
 	LOOM_OPT(struct loom__run_opts, time_limit, LOOM_OPT_TIME, "0",
 		 "Longest time of the whole run: no sample begins after it. 0: no limit.", .min = 0,
 		 .max = 1e15),
+	LOOM_OPT(struct loom__run_opts, ranks, LOOM_OPT_U32, "1",
+		 "`gpuloom run` without -n: how many ranks. On simulated devices they are threads of one process, else "
+		 "processes.", .min = 1, .max = 65536),
 	LOOM_OPT(struct loom__run_opts, seed, LOOM_OPT_U64, "1",
 		 "Start of all random choices: the same seed gives the same choices."),
 	{0},

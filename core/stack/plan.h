@@ -15,6 +15,7 @@ struct loom__run_opts {
 	uint64_t timeout;    /* ns per sample */
 	uint64_t time_limit; /* ns for the whole run; 0: none */
 	uint64_t seed;
+	uint32_t ranks;
 };
 
 /* One selected plug-in. A device appears once per instance. */

@@ -2,28 +2,60 @@
 #include "cli/ranks.h"
 
 #include <errno.h>
+#include <gpuloom/device.h>
 #include <stdlib.h>
 #include <string.h>
 
 #define MOST_RANKS 1024
+#define MOST_THREADS 65536
 
 static void say(void *arg, const char *text)
 {
 	loom__say_error(arg, "%s", text);
 }
 
-int loom__ranks_begin(struct loom__cli *cli, const char *n, struct loom__boot *boot, int *status)
+/* How many ranks: 0 and *status when that is not understood. */
+static uint32_t wanted(const struct loom__cli *cli, const char *n, uint32_t ranks, uint32_t most, int *status)
+{
+	char *end = NULL;
+	unsigned long number = n ? strtoul(n, &end, 10) : ranks;
+	if ((!n || (end != n && !*end)) && number >= 1 && number <= most)
+		return (uint32_t)number;
+	if (n)
+		loom__say_error(cli, "run: -n is 1 to %u ranks, not '%s'", most, n);
+	else
+		loom__say_error(cli, "[run] ranks is 1 to %u where ranks are processes, not %u", most, ranks);
+	*status = LOOM_EXIT_USAGE;
+	return 0;
+}
+
+int loom__ranks_threads(struct loom__cli *cli, const char *n, const struct loom__plan *plan, uint32_t *ranks, int *status)
+{
+	struct loom__boot_plan boot;
+	struct loom_error err;
+	for (size_t i = 0; i < plan->choices; i++)
+		if (plan->choice[i].kind == LOOM_DEVICE && !(plan->choice[i].plugin->caps & LOOM_CAP_DEVICE_IS_VIRTUAL))
+			return 0;
+	*ranks = wanted(cli, n, plan->run.ranks, MOST_THREADS, status);
+	int rc = *ranks ? loom__boot_plan(0, &boot, &err) : 0;
+	if (rc || (*ranks && boot.how != LOOM__BOOT_ALONE)) {
+		loom__say_error(cli, "simulated devices have all ranks in one process: start `gpuloom run -n N` without a launcher");
+		*status = LOOM_EXIT_USAGE;
+		return 1;
+	}
+	return !*ranks || *ranks > 1 || loom__plan_get(plan, LOOM_TRIGGER);
+}
+
+int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, struct loom__boot *boot, int *status)
 {
 	struct loom__boot_plan plan;
 	struct loom_error err;
-	char *end = NULL;
-	unsigned long wanted = n ? strtoul(n, &end, 10) : 0;
-	if (n && (*end || end == n || wanted < 1 || wanted > MOST_RANKS)) {
-		loom__say_error(cli, "run: -n is 1 to %d ranks, not '%s'", MOST_RANKS, n);
-		*status = LOOM_EXIT_USAGE;
+	uint32_t number = wanted(cli, n, ranks, MOST_RANKS, status);
+	if (!number)
 		return 0;
-	}
-	int rc = loom__boot_plan((uint32_t)wanted, &plan, &err);
+	int rc = loom__boot_plan(n ? number : 0, &plan, &err);
+	if (!rc && !n && number > 1 && plan.how == LOOM__BOOT_ALONE) /* a launcher knows better than the conf */
+		rc = loom__boot_plan(number, &plan, &err);
 	if (!rc)
 		rc = loom__boot_begin(&plan, say, cli, boot, status, &err);
 	if (rc == LOOM__BOOT_PARENT)

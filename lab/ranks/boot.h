@@ -40,6 +40,18 @@ int loom__boot_begin(const struct loom__boot_plan *plan, loom__boot_say *say, vo
  * or nothing of its own. */
 void loom__boot_end(struct loom__boot *boot, int status, const char *text);
 
+/* Ranks as threads of this process, for devices whose time is virtual. Starts all but the first, which is the calling
+ * thread; each calls run() with its number and ends with what that gives. When one has ended, exchanges give the others
+ * LOOM_EDIED. */
+struct loom__threads;
+typedef int loom__rank_fn(void *arg, const struct loom_ranks *ranks, struct loom_error *err);
+int loom__threads_begin(uint32_t ranks, loom__rank_fn *run, void *arg, struct loom__threads **threads,
+			struct loom_error *err);
+const struct loom_ranks *loom__threads_first(const struct loom__threads *t);
+/* Rank 0 has ended with `code`, 0 or an error in *err. Waits for the others; gives the first error that was not another
+ * rank's end, in *err. */
+int loom__threads_end(struct loom__threads *t, int code, struct loom_error *err);
+
 /* Which of two exit statuses says more about what went wrong. */
 int loom__boot_worse(int a, int b);
 

@@ -20,9 +20,12 @@ static void add(struct world *w, size_t *at, const char *fmt, ...)
 	*at = n > 0 && *at + (size_t)n < sizeof(w->why) ? *at + (size_t)n : sizeof(w->why) - 1;
 }
 
-static void add_member(struct world *w, size_t *at, const struct sim_member *m)
+static void add_member(struct world *w, size_t *at, const struct sim_crew *c, const struct sim_member *m)
 {
-	add(w, at, "; %s:", m->name);
+	if (w->shared)
+		add(w, at, "; rank %u %s:", c->host->rank, m->name);
+	else
+		add(w, at, "; %s:", m->name);
 	for (uint32_t what = 0, any = 0; what < LOOM_DOINGS; what++) {
 		uint32_t n = 0, first = 0;
 		for (uint32_t i = m->workers; i-- > 0;)
@@ -45,9 +48,12 @@ void world_describe(struct world *w, enum world_fault fault)
 	else if (fault == WORLD_STANDS_STILL)
 		add(w, &at, "all workers wait for each other: none has changed anything for %.6g ms of virtual time",
 		    (double)w->stall_ns / 1e6);
+	else if (fault == WORLD_HALTED)
+		add(w, &at, "the sample was ended by force");
 	else
 		add(w, &at, "no end after %.6g ms of virtual time, the limit", (double)w->limit_ns / 1e6);
-	for (uint32_t i = 0; i < w->members; i++)
-		if (w->member[i] && w->member[i]->launched)
-			add_member(w, &at, w->member[i]);
+	for (const struct sim_crew *c = w->crew; c; c = c->next)
+		for (uint32_t i = 0; i < c->members; i++)
+			if (c->member[i] && c->member[i]->launched && c->member[i]->left)
+				add_member(w, &at, c, c->member[i]);
 }

@@ -25,7 +25,9 @@ struct device {
 	char name[24]; /* "sim:0" */
 	struct world *world;
 	void (*work)(struct loom_ctx *c); /* the composed program; NULL: none yet */
+	uint32_t nudged; /* by any thread */
 	/* Of a launch. */
+	uint32_t sample; /* world.idle when the one in progress has ended */
 	const struct loom_launch *what;
 	char *view[LOOM_MAX_SEGMENTS];
 	char *own; /* a page with the copy of the host's words, then the private blocks */

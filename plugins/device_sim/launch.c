@@ -83,9 +83,9 @@ static void unmake(struct device *d)
 		fiber_free(&m->worker[i].fiber);
 	d->host->free(d->host, m->worker);
 	if (d->own) {
-		world_drop_range(d->world, d->own);
+		world_drop_range(d->member.crew, d->own);
 		if (m->local_bytes)
-			world_drop_range(d->world, d->own + CTL_BYTES);
+			world_drop_range(d->member.crew, d->own + CTL_BYTES);
 		munmap(d->own, d->own_bytes);
 	}
 	m->worker = NULL;
@@ -109,9 +109,9 @@ static int make(struct device *d)
 		d->own = NULL;
 		return errno;
 	}
-	if (world_add_range(d->world, d->own, CTL_BYTES, m->index) ||
-	    (m->local_bytes && world_add_range(d->world, d->own + CTL_BYTES, m->local_bytes, LOOM_SIM_PRIVATE)))
-		return ENOSPC;
+	if (world_add_range(d->member.crew, d->own, CTL_BYTES, m->index) ||
+	    (m->local_bytes && world_add_range(d->member.crew, d->own + CTL_BYTES, m->local_bytes, LOOM_SIM_PRIVATE)))
+		return ENOMEM;
 	m->ctl = (struct loom_ctl *)d->own;
 	m->local = d->own + CTL_BYTES;
 	m->run = what->entry == LOOM_ENTRY_PROBE ? probe_work : d->work;
@@ -143,7 +143,8 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 	}
 	code = make(d);
 	if (!code)
-		code = world_start(d->world, &d->member, at(d, what->ctl), what->layout->seed);
+		code = world_start(d->world, &d->member, at(d, what->ctl), what->layout->seed,
+				   what->entry == LOOM_ENTRY_PROBE);
 	if (!code)
 		return 0;
 	unmake(d);
@@ -169,23 +170,20 @@ int device_go(void *self, struct loom_error *err)
 	int code = launched(d, err);
 	if (code)
 		return code;
-	__atomic_store_n(&d->member.done, 0, __ATOMIC_RELAXED); /* before the sample, by the order for it */
-	world_go(d->world);
+	d->sample = world_go(d->world);
 	return 0;
 }
 
-/* Until *word is `value`: 1. 0 when the clock says `until`; with `other` also when that is set, or after a nudge.
+/* Until the world rests after that sample: 1. 0 when the clock says `until`, or after a nudge that is heeded.
  * Acquire: pairs with who rings. */
-static int await(struct device *d, const uint32_t *word, uint32_t value, const uint32_t *other, uint64_t until)
+static int await(struct device *d, uint32_t sample, int heed, uint64_t until)
 {
 	struct world *w = d->world;
 	for (;;) {
 		uint32_t heard = __atomic_load_n(&w->rings, __ATOMIC_ACQUIRE);
-		if (__atomic_load_n(word, __ATOMIC_ACQUIRE) == value)
+		if (__atomic_load_n(&w->idle, __ATOMIC_ACQUIRE) == sample)
 			return 1;
-		if (clock_of_host(d) >= until || (other && __atomic_load_n(other, __ATOMIC_ACQUIRE)))
-			return 0;
-		if (other && __atomic_exchange_n(&w->nudged, 0, __ATOMIC_RELAXED))
+		if (clock_of_host(d) >= until || (heed && __atomic_exchange_n(&d->nudged, 0, __ATOMIC_RELAXED)))
 			return 0;
 		loom_futex_sleep(&w->rings, heard, until, FUTEX_PRIVATE_FLAG);
 	}
@@ -203,11 +201,10 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	int code = launched(d, err);
 	if (code)
 		return code;
-	if (!await(d, &d->member.done, 1, &d->world->failed, deadline(d, timeout_ns))) {
-		if (!__atomic_load_n(&d->world->failed, __ATOMIC_ACQUIRE))
-			return LOOM_EAGAIN;
+	if (!await(d, d->sample, 1, deadline(d, timeout_ns)))
+		return LOOM_EAGAIN;
+	if (d->world->failed) /* ordered by the end of the sample */
 		return LOOM_FAIL(d->host, err, LOOM_EDIED, "%s", d->world->why);
-	}
 	*end_ns = d->member.took_ns;
 	return 0;
 }
@@ -215,7 +212,7 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 void device_nudge(void *self)
 {
 	struct device *d = self;
-	__atomic_store_n(&d->world->nudged, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&d->nudged, 1, __ATOMIC_RELAXED);
 	world_ring(d->world);
 }
 
@@ -225,7 +222,7 @@ int device_repeat(void *self, char *text, size_t size)
 	const struct world *w = d->world;
 	if (w->schedule == WORLD_TIME || !d->what)
 		return 0;
-	return snprintf(text, size, "[device.sim] schedule = random:%" PRIu64, w->schedule_seed + w->sim.ctl->sample);
+	return snprintf(text, size, "[device.sim] schedule = random:%" PRIu64, w->schedule_seed + d->member.crew->ctl->sample);
 }
 
 /* A sample in progress is told to end by the stop word. Who does not heed that is left where it is, the next time that it
@@ -236,9 +233,10 @@ int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 	struct world *w = d->world;
 	if (!d->what)
 		return 0;
-	if (!await(d, &w->idle, w->order, NULL, deadline(d, timeout_ns))) {
+	uint32_t last = __atomic_load_n(&w->order, __ATOMIC_ACQUIRE);
+	if (!await(d, last, 0, deadline(d, timeout_ns))) {
 		__atomic_store_n(&w->halt, 1, __ATOMIC_RELAXED);
-		if (!await(d, &w->idle, w->order, NULL, deadline(d, FORCE_NS)))
+		if (!await(d, last, 0, deadline(d, FORCE_NS)))
 			return LOOM_FAIL(d->host, err, LOOM_ETIMEDOUT,
 					 "%s: a task neither ends nor calls the device layer, and cannot be ended: the "
 					 "memory of this run must stay",

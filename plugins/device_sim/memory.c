@@ -5,9 +5,9 @@
 
 static int note(struct device *d, const struct loom_memory *memory, int32_t owner, struct loom_error *err)
 {
-	if (!world_add_range(d->world, memory->host, memory->bytes, owner))
+	if (!world_add_range(d->member.crew, memory->host, memory->bytes, owner))
 		return 0;
-	return LOOM_FAIL(d->host, err, LOOM_EFULL, "%s: more than %d memories", d->name, WORLD_RANGES);
+	return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
 }
 
 int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_memory *memory,
@@ -28,7 +28,7 @@ int device_mem_alloc(void *self, uint64_t bytes, uint32_t flags, struct loom_mem
 void device_mem_free(void *self, struct loom_memory *memory)
 {
 	struct device *d = self;
-	world_drop_range(d->world, memory->host);
+	world_drop_range(d->member.crew, memory->host);
 	hostmem_free(memory);
 }
 
@@ -44,5 +44,5 @@ int device_mem_map(void *self, const struct loom_memory *memory, struct loom_err
 void device_mem_unmap(void *self, const struct loom_memory *memory)
 {
 	struct device *d = self;
-	world_drop_range(d->world, memory->host);
+	world_drop_range(d->member.crew, memory->host);
 }

@@ -29,49 +29,6 @@ static uint64_t draw(struct world *w, uint64_t below)
 	return (w->random >> 11) % below;
 }
 
-/* ---- who is live: a heap in virtual time, in no order otherwise ------------------------------------ */
-
-static int before(const struct sim_worker *a, const struct sim_worker *b)
-{
-	return a->due < b->due || (a->due == b->due && a->turn < b->turn);
-}
-
-static void seat(struct world *w, uint32_t at, struct sim_worker *x)
-{
-	w->live[at] = x;
-	x->seat = at;
-}
-
-/* x goes where it belongs, from a free seat downwards. */
-static void sink(struct world *w, uint32_t at, struct sim_worker *x)
-{
-	for (;;) {
-		uint32_t child = 2 * at + 1;
-		if (child >= w->lives)
-			break;
-		if (child + 1 < w->lives && before(w->live[child + 1], w->live[child]))
-			child++;
-		if (!before(w->live[child], x))
-			break;
-		seat(w, at, w->live[child]);
-		at = child;
-	}
-	seat(w, at, x);
-}
-
-/* In virtual time the one that runs has the first seat: it was due first. */
-static void remove_running(struct world *w)
-{
-	uint32_t at = w->running->seat;
-	struct sim_worker *last = w->live[--w->lives];
-	if (last == w->running)
-		return;
-	if (w->schedule == WORLD_TIME)
-		sink(w, at, last);
-	else
-		seat(w, at, last);
-}
-
 /* ---- turns ---------------------------------------------------------------------------------------- */
 
 /* When the first of the others is due: in the heap these are below the first seat. */
@@ -79,47 +36,57 @@ static uint64_t next_due(const struct world *w)
 {
 	uint64_t due = w->sim.now + SLICE_NS;
 	for (uint32_t i = 1; i < 3 && i < w->lives; i++)
-		due = w->live[i]->due < due ? w->live[i]->due : due;
+		due = w->live[i].due < due ? w->live[i].due : due;
 	return due;
 }
 
-static struct sim_worker *highest(const struct world *w)
+static struct sim_turn *highest(const struct world *w)
 {
-	struct sim_worker *best = w->live[0];
+	struct sim_turn *best = w->live[0].who;
 	for (uint32_t i = 1; i < w->lives; i++)
-		if (w->live[i]->priority > best->priority)
-			best = w->live[i];
+		if (w->live[i].who->priority > best->priority)
+			best = w->live[i].who;
 	return best;
 }
 
 /* Of those that are live, of whom there are some. */
-static struct sim_worker *choose(struct world *w)
+static struct sim_turn *choose(struct world *w)
 {
 	switch (w->schedule) {
 	case WORLD_RANDOM:
-		return w->live[draw(w, w->lives)];
+		return w->live[draw(w, w->lives)].who;
 	case WORLD_PRIORITIES:
 		return highest(w);
 	default:
-		return w->live[0];
+		return w->live[0].who;
 	}
 }
 
 static void resume(struct world *w, struct fiber *from, struct sim_worker *x)
 {
 	struct loom_sim *sim = &w->sim;
+	struct sim_member *m = x->device;
+	if (w->running) {
+		w->running->last = sim->last;
+		w->running->waited = sim->waited;
+		w->running->device->crew->ended = sim->ended;
+	}
 	w->running = x;
-	sim->cost = x->device->cost;
-	sim->device = x->device->index;
+	sim->last = x->last;
+	sim->waited = x->waited;
+	sim->cost = m->cost;
+	sim->device = m->index;
+	sim->ctl = m->crew->ctl;
+	sim->ended = m->crew->ended;
 	if (w->schedule == WORLD_TIME) {
-		sim->now = x->due > sim->now ? x->due : sim->now;
+		sim->now = w->live[0].due; /* who gave way has not done yet what is later than that */
 		sim->horizon = next_due(w);
 	}
 	w->from = from;
 	fiber_switch(from, &x->fiber);
 }
 
-/* Never to come back. */
+/* From a worker, which need not come back. */
 static void go_home(struct world *w)
 {
 	struct fiber *from = &w->running->fiber;
@@ -127,26 +94,29 @@ static void go_home(struct world *w)
 	fiber_switch(from, &w->home);
 }
 
+/* Never to come back. */
 static void fail(struct world *w, enum world_fault fault)
 {
 	world_describe(w, fault);
-	__atomic_store_n(&w->failed, 1, __ATOMIC_RELEASE);
-	world_ring(w);
+	w->failed = w->over = 1;
 	go_home(w);
 }
 
-/* What the host has written meanwhile. */
+/* What the hosts have written meanwhile: of each rank in turn. */
 static void look(struct world *w)
 {
-	uint32_t stop = __atomic_load_n(&w->sim.ctl->stop, __ATOMIC_RELAXED);
-	for (uint32_t i = 0; i < w->members && stop; i++)
-		if (w->member[i] && w->member[i]->launched)
-			w->member[i]->ctl->stop = stop;
+	struct sim_crew *c = w->looked ? w->looked->next : NULL;
+	w->looked = c = c ? c : w->crew;
+	uint32_t stop = c->ctl ? __atomic_load_n(&c->ctl->stop, __ATOMIC_RELAXED) : 0;
+	for (uint32_t i = 0; i < c->members && stop; i++)
+		if (c->member[i] && c->member[i]->launched)
+			c->member[i]->ctl->stop = stop;
 	if (__atomic_load_n(&w->halt, __ATOMIC_RELAXED))
-		go_home(w);
+		fail(w, WORLD_HALTED);
 }
 
-/* Nothing has changed for long, and all have waited since: a worker that looks at thousands of words may take as long. */
+/* Nothing has changed for long, and all have waited since: a worker that looks at thousands of words may take as long.
+ * Where an agent is due, something is under way. */
 static int stands_still(struct world *w)
 {
 	const struct loom_sim *sim = &w->sim;
@@ -154,11 +124,14 @@ static int stands_still(struct world *w)
 		w->check_at = sim->changed + w->stall_ns;
 		return 0;
 	}
-	for (uint32_t i = 0; i < w->lives; i++)
-		if (w->live[i]->waited <= sim->changed) {
+	w->running->waited = sim->waited;
+	for (uint32_t i = 0; i < w->lives; i++) {
+		const struct sim_turn *at = w->live[i].who;
+		if (at->is_agent || ((const struct sim_worker *)at)->waited <= sim->changed) {
 			w->check_at = sim->now + w->stall_ns;
 			return 0;
 		}
+	}
 	return 1;
 }
 
@@ -178,57 +151,66 @@ static void ended_early(struct loom_sim *sim)
 static void give_way(struct loom_sim *sim)
 {
 	struct world *w = (struct world *)sim;
-	struct sim_worker *me = w->running, *next = me;
+	struct sim_worker *me = w->running;
+	struct sim_turn *next = &me->at;
 	if (++w->steps % LOOK_STEPS == 0)
 		look(w);
-	if (sim->waits)
-		me->waited = sim->now;
 	if (sim->now > w->check_at && stands_still(w))
 		fail(w, WORLD_STANDS_STILL);
 	if (sim->now - BEGIN_NS > w->limit_ns)
 		fail(w, WORLD_TOO_LONG);
 	if (w->schedule == WORLD_TIME) {
-		me->due = sim->now;
-		me->turn = ++w->turn;
-		sink(w, 0, me);
-		next = w->live[0];
+		turns_sink(w, 0, (struct sim_seat){.due = sim->now, .turn = ++w->turn, .who = &me->at});
+		next = w->live[0].who;
 	} else if (w->schedule == WORLD_RANDOM) {
 		if (sim->waits || draw(w, 3) == 0)
 			next = choose(w);
 	} else {
 		if (sim->waits || falls(w))
-			me->priority = --w->low;
+			me->at.priority = --w->low;
 		next = highest(w);
 	}
-	if (next == me) {
+	if (next == &me->at) {
 		if (w->schedule == WORLD_TIME)
 			sim->horizon = next_due(w);
 		return;
 	}
 	sim->waits = 0;
-	resume(w, &me->fiber, next);
+	if (next->is_agent)
+		go_home(w);
+	else
+		resume(w, &me->fiber, (struct sim_worker *)next);
 	fiber_arrive(&me->fiber, w->from);
 }
 
-/* ---- workers -------------------------------------------------------------------------------------- */
+/* ---- agents --------------------------------------------------------------------------------------- */
+
+/* It is due. Random schedules let it go on early: then the clock goes on to its time. */
+static void step(struct world *w, struct loom_agent *a)
+{
+	struct loom_sim *sim = &w->sim;
+	uint64_t due = w->live[a->at.seat].due;
+	sim->now = w->schedule == WORLD_TIME || due > sim->now ? due : sim->now;
+	turns_quit(w, &a->at);
+	w->steps++;
+	uint64_t next = a->step(a->arg, sim->now);
+	sim->changed = sim->changed > sim->now ? sim->changed : sim->now;
+	if (next != LOOM_NEVER)
+		turns_wake(w, a, next > sim->now ? next : sim->now + 1);
+}
 
 static __thread struct world *here;
+
+/* ---- workers -------------------------------------------------------------------------------------- */
 
 static void leave(struct world *w, struct sim_worker *me)
 {
 	struct sim_member *m = me->device;
-	remove_running(w);
+	turns_quit(w, &me->at);
 	w->sim.ended |= !m->ctl->stop;
-	if (!--m->left) {
+	if (!--m->left)
 		m->took_ns = w->sim.now + m->teardown_ns - BEGIN_NS;
-		/* Release: the sample. */
-		__atomic_store_n(&m->done, 1, __ATOMIC_RELEASE);
-		world_ring(w);
-	}
-	if (w->lives)
-		resume(w, &me->fiber, choose(w));
-	else
-		go_home(w);
+	go_home(w);
 }
 
 static void main_of_worker(void)
@@ -256,40 +238,50 @@ static void seat_worker(struct world *w, struct sim_worker *x, uint64_t seed)
 	memset(x->keep, 0, sizeof(x->keep));
 	(void)fiber_make(&x->fiber, 0, main_of_worker); /* it has its stack: that cannot fail */
 	x->waited = 0;
-	x->due = BEGIN_NS + m->launch_ns;
-	x->turn = ++w->turn;
-	x->priority = (1ull << 33) + draw(w, 1u << 20);
-	seat(w, w->lives++, x);
+	x->last = (struct loom_sim_range){0};
+	x->at.priority = (1ull << 33) + draw(w, 1u << 20);
+	turns_enter(w, &x->at, BEGIN_NS + m->launch_ns);
+}
+
+static void seat_member(struct world *w, struct sim_member *m, uint64_t seed)
+{
+	const struct loom_ctl *host = m->crew->ctl;
+	m->left = m->workers;
+	memset(m->local, 0, m->local_bytes);
+	m->ctl->initial_tasks = host->initial_tasks;
+	m->ctl->sample = host->sample;
+	m->ctl->stop = __atomic_load_n(&host->stop, __ATOMIC_RELAXED);
+	for (uint32_t k = 0; k < m->workers; k++)
+		seat_worker(w, &m->worker[k], seed);
 }
 
 static void seat_all(struct world *w, uint64_t seed)
 {
 	w->lives = 0;
-	for (uint32_t i = 0; i < w->members; i++) {
-		struct sim_member *m = w->member[i];
-		if (!m || !m->launched)
-			continue;
-		m->left = m->workers;
-		memset(m->local, 0, m->local_bytes);
-		m->ctl->initial_tasks = w->sim.ctl->initial_tasks;
-		m->ctl->sample = w->sim.ctl->sample;
-		m->ctl->stop = __atomic_load_n(&w->sim.ctl->stop, __ATOMIC_RELAXED);
-		for (uint32_t k = 0; k < m->workers; k++)
-			seat_worker(w, &m->worker[k], seed);
+	for (struct sim_crew *c = w->crew; c; c = c->next) {
+		c->ended = 0;
+		for (struct loom_agent *a = c->agents; a; a = a->next) {
+			a->at.seat = SIM_NO_SEAT;
+			a->at.priority = (1ull << 33) + draw(w, 1u << 20);
+			if (!w->probing)
+				turns_enter(w, &a->at, BEGIN_NS);
+		}
 	}
-	for (uint32_t i = w->lives / 2; w->schedule == WORLD_TIME && i-- > 0;)
-		sink(w, i, w->live[i]);
+	for (struct sim_crew *c = w->crew; c; c = c->next)
+		for (uint32_t i = 0; i < c->members && (!w->probing || c == w->probing); i++)
+			if (c->member[i] && c->member[i]->launched)
+				seat_member(w, c->member[i], seed);
 }
 
 /* The same [run] seed makes the same choices in each sample, and a seed of the schedule all of them. */
-static uint64_t seed_of_sample(const struct world *w)
+static uint64_t seed_of_sample(const struct world *w, uint64_t sample)
 {
-	return w->schedule == WORLD_TIME ? mix(mix(w->seed) + w->sim.ctl->sample) : mix(w->schedule_seed + w->sim.ctl->sample);
+	return w->schedule == WORLD_TIME ? mix(mix(w->seed) + sample) : mix(w->schedule_seed + sample);
 }
 
-void world_play(struct world *w)
+static void prepare(struct world *w, uint64_t sample)
 {
-	uint64_t seed = seed_of_sample(w), began = w->host->now_ns(w->host);
+	uint64_t seed = seed_of_sample(w, sample);
 	w->sim.now = w->sim.changed = BEGIN_NS;
 	w->sim.horizon = 0;
 	w->sim.waits = 0;
@@ -297,19 +289,36 @@ void world_play(struct world *w)
 	w->sim.give_way = give_way;
 	w->sim.early = ended_early;
 	w->sim.find = world_find;
+	w->sim.stored = agents_stored;
 	w->steps = w->turn = w->check_at = 0;
 	w->low = 1ull << 32;
 	w->random = seed | 1;
+	w->running = NULL;
+	w->over = 0;
 	if (w->schedule != WORLD_TIME)
-		w->schedule = (w->schedule_seed + w->sim.ctl->sample) & 1 ? WORLD_PRIORITIES : WORLD_RANDOM;
+		w->schedule = (w->schedule_seed + sample) & 1 ? WORLD_PRIORITIES : WORLD_RANDOM;
 	for (int i = 0; i < 4; i++)
 		w->change[i] = 1 + draw(w, 16ull << draw(w, 16));
 	seat_all(w, seed);
+}
+
+/* Workers switch to each other, and come here for agents and at their end. */
+void world_play(struct world *w)
+{
+	const struct sim_crew *first = w->probing ? w->probing : w->crew;
+	uint64_t began = first->host->now_ns(first->host);
+	prepare(w, first->ctl->sample);
 	here = w;
 	fiber_home(&w->home);
-	if (w->lives)
-		resume(w, &w->home, choose(w));
-	fiber_arrive(&w->home, w->from);
-	LOOM_LOG(w->host, LOOM_LOG_INFO, "sim", "%llu events in %.3g s of this machine's time",
-		 (unsigned long long)w->steps, (double)(w->host->now_ns(w->host) - began) / 1e9);
+	while (w->lives && !w->over) {
+		struct sim_turn *next = choose(w);
+		if (next->is_agent) {
+			step(w, (struct loom_agent *)next);
+			continue;
+		}
+		resume(w, &w->home, (struct sim_worker *)next);
+		fiber_arrive(&w->home, w->from);
+	}
+	LOOM_LOG(first->host, LOOM_LOG_INFO, "sim", "%llu events in %.3g s of this machine's time",
+		 (unsigned long long)w->steps, (double)(first->host->now_ns(first->host) - began) / 1e9);
 }

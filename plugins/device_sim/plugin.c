@@ -74,7 +74,7 @@ static int settle(struct device *d, enum world_schedule schedule, uint64_t seed,
 	struct world *w = d->world;
 	const struct options *o = d->options;
 	uint64_t limit = o->limit ? o->limit : UINT64_MAX;
-	if (d->member.index && (w->schedule != schedule || w->schedule_seed != seed || w->stall_ns != o->stall ||
+	if ((d->member.index || w->joined > 1) && (w->schedule != schedule || w->schedule_seed != seed || w->stall_ns != o->stall ||
 				w->limit_ns != limit))
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
 				 "%s: simulated devices have one clock: say schedule, stall and limit in [device.sim]",
@@ -132,6 +132,11 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	return 0;
 }
 
+static const struct loom_time *time_of(void *self)
+{
+	return &((struct device *)self)->member.crew->time;
+}
+
 static const struct loom_device_ops ops = {
 	.size = sizeof(ops),
 	.create = create,
@@ -149,8 +154,9 @@ static const struct loom_device_ops ops = {
 	.retire = device_retire,
 	.nudge = device_nudge,
 	.repeat = device_repeat,
+	.time = time_of,
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_sim", "0.1.0", "Apache-2.0",
 		   "simulated GPUs: workers are fibers under a virtual clock; costs are not calibrated",
-		   .opts = rows, .opts_size = sizeof(struct options), .check = check, .ops = &ops)
+		   .caps = LOOM_CAP_DEVICE_IS_VIRTUAL, .opts = rows, .opts_size = sizeof(struct options), .check = check, .ops = &ops)

@@ -29,6 +29,7 @@ static void loom_pause(const struct loom_ctx *c)
 	struct loom_sim *sim = &d->world->sim;
 	sim->changed = sim->now += 100; /* the probe has a time limit of its own */
 	sim->waits = 1;
+	sim->waited = sim->now;
 	sim->give_way(sim);
 	sim->waits = 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The device code of the selected policies: composed as for GPUs, compiled for the host. */
 #include <dlfcn.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../shared/compose/compose.h"
@@ -15,9 +16,9 @@ static int refuse_threads(struct device *d, const struct loom_program *program, 
 	for (int kind = LOOM_SCHED; kind < LOOM_KINDS; kind++) {
 		const struct loom_plugin *p = program->policy[kind];
 		const struct loom_policy_ops *ops = p ? p->ops : NULL;
-		if (LOOM_HAS(ops, start))
+		if (LOOM_HAS(ops, start) && !(p->dev && p->dev->flags & LOOM_CODE_VIRTUAL))
 			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-					 "%s: %s has threads of the host, which virtual time does not reach yet: choose "
+					 "%s: %s has threads of the host, which virtual time does not reach: choose "
 					 "another device, or another plug-in",
 					 d->name, p->name);
 	}
@@ -43,7 +44,7 @@ static int load(struct device *d, const char *text, struct loom_error *err)
 	return 0;
 }
 
-/* Devices of a stack have the same program: the first one's. */
+/* Devices of a stack have the same program, and so have ranks: the first one's. */
 static int share(struct device *d, const char *text)
 {
 	struct world *w = d->world;
@@ -72,16 +73,15 @@ int device_build(void *self, const struct loom_program *program, struct loom_err
 		code = compose_work(d->host, &target, program, &text, err);
 	if (code)
 		return code;
-	if (share(d, text.at))
-		goto done;
-	code = load(d, text.at, err);
-	if (code)
-		goto done;
-	d->host->free(d->host, d->world->program);
-	d->world->program = text.at;
-	d->world->work = d->work;
-	return 0;
-done:
+	/* One rank compiles for all. */
+	pthread_mutex_lock(&d->world->lock);
+	if (!share(d, text.at)) {
+		code = load(d, text.at, err);
+		free(code ? NULL : d->world->program);
+		d->world->program = code ? d->world->program : strdup(text.at);
+		d->world->work = code ? d->world->work : d->work;
+	}
+	pthread_mutex_unlock(&d->world->lock);
 	text_free(&text);
 	return code;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The thread of a world: from the first launch to the end of the last, a sample at each command. */
-#include <errno.h>
 #include <gpuloom/dev/futex.h>
 
 #include "../shared/child/child.h"
@@ -32,20 +31,6 @@ static void command(struct world *w)
 	loom_futex_wake(&w->order, 1, FUTEX_PRIVATE_FLAG);
 }
 
-/* Room for all who may be live: the world rests. */
-static int make_room(struct world *w, uint32_t workers)
-{
-	uint32_t all = workers;
-	for (uint32_t i = 0; i < w->members; i++)
-		all += w->member[i] && w->member[i]->launched ? w->member[i]->workers : 0;
-	if (all <= w->room)
-		return 0;
-	w->host->free(w->host, w->live);
-	w->live = w->host->alloc(w->host, all * sizeof(struct sim_worker *));
-	w->room = w->live ? all : 0;
-	return w->live ? 0 : ENOMEM;
-}
-
 static int start_thread(struct world *w)
 {
 	sigset_t old;
@@ -58,35 +43,51 @@ static int start_thread(struct world *w)
 	return code;
 }
 
-int world_start(struct world *w, struct sim_member *m, struct loom_ctl *ctl, uint64_t seed)
+int world_start(struct world *w, struct sim_member *m, struct loom_ctl *ctl, uint64_t seed, int probe)
 {
-	int code = make_room(w, m->workers);
-	w->sim.ctl = ctl;
+	pthread_mutex_lock(&w->lock);
+	if (probe)
+		w->probing = m->crew;
+	m->crew->ctl = ctl;
+	m->launched = 1;
 	w->seed = seed;
+	int code = turns_make_room(w);
 	if (!code && !w->launched)
 		code = start_thread(w);
 	if (code)
-		return code;
-	w->launched++;
-	m->launched = 1;
-	return 0;
+		m->launched = 0;
+	else
+		w->launched++;
+	if (code || !probe) /* of a probe, world_end() gives it back */
+		pthread_mutex_unlock(&w->lock);
+	return code;
 }
 
 void world_end(struct world *w, struct sim_member *m)
 {
+	pthread_mutex_lock(&w->lock);
+	int probe = w->probing == m->crew;
 	w->armed = 0;
 	m->launched = 0;
-	if (--w->launched)
-		return;
-	w->leave = 1;
-	command(w);
-	pthread_join(w->thread, NULL);
+	if (!--w->launched) {
+		w->leave = 1;
+		command(w);
+		pthread_join(w->thread, NULL);
+		w->probing = NULL;
+	}
+	pthread_mutex_unlock(&w->lock);
+	if (probe)
+		pthread_mutex_unlock(&w->lock);
 }
 
-void world_go(struct world *w)
+uint32_t world_go(struct world *w)
 {
-	if (++w->armed < w->launched)
-		return;
-	w->armed = 0;
-	command(w);
+	pthread_mutex_lock(&w->lock);
+	uint32_t sample = w->order + 1;
+	if (++w->armed >= (w->probing || !w->shared ? w->launched : w->expected)) {
+		w->armed = 0;
+		command(w);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return sample;
 }

@@ -1,39 +1,62 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A world: the simulated devices of one stack, their virtual clock, and the thread that plays their workers.
+/* A world: simulated devices, their virtual clock, and the thread that plays their workers. The devices of a stack are a
+ * crew. A world has one crew, or one for each rank where the ranks of a job are threads of one process.
  *
- * The host's thread and the world's meet at `order`, `idle` and `rings`, futex words. While order == idle the world
- * rests, and the host's thread may touch all of it. */
+ * Host threads and the world's meet at `order`, `idle` and `rings`, futex words. While order == idle the world rests;
+ * a host thread may then touch what belongs to its crew, and with `lock` what all have in common. */
 #ifndef GPULOOM_SIM_WORLD_H
 #define GPULOOM_SIM_WORLD_H
 
 #include <gpuloom/dev/sim.h>
 #include <gpuloom/device.h>
+#include <gpuloom/time.h>
 #include <pthread.h>
 
 #include "fiber.h"
 
-#define WORLD_RANGES 1024
 #define WORLD_KEEP 512
+#define WORLD_WATCHES 4
+
+/* Who is to go on at a time: a worker or an agent. */
+struct sim_turn {
+	uint64_t priority; /* schedule = random: see world_play() */
+	uint32_t seat;	   /* in world.live; of an agent SIM_NO_SEAT: it sleeps */
+	uint32_t is_agent;
+};
+struct sim_seat {
+	uint64_t due, turn; /* when, and its turn among those who go on then */
+	struct sim_turn *who;
+};
+#define SIM_NO_SEAT UINT32_MAX
 
 struct sim_worker {
+	struct sim_turn at; /* first */
 	struct fiber fiber;
 	struct loom_ctx ctx;
 	char keep[WORLD_KEEP]; /* a program's context is longer */
 	struct loom_counters unseen; /* for a launch without counters: the probe */
+	struct loom_sim_range last;  /* where its last access was */
 	struct sim_member *device;
-	uint64_t due, turn; /* when it goes on, and its turn among those who do so then */
-	uint64_t priority;  /* schedule = random: see world_play() */
-	uint64_t waited;    /* when it last waited for others */
-	uint32_t seat;      /* in world.live */
-	uint32_t reserved;
+	uint64_t waited; /* when it last waited for others */
+};
+
+struct loom_agent {
+	struct sim_turn at; /* first */
+	uint64_t (*step)(void *arg, uint64_t now_ns);
+	void *arg;
+	const char *name;
+	struct world *world;
+	struct loom_agent *next; /* of its crew */
+	uint64_t after_ns;	 /* from a store that it watches to its step */
 };
 
 /* A device as its world sees it. */
 struct sim_member {
 	const char *name;
-	int32_t index; /* in the world */
+	int32_t index; /* in its crew */
 	uint32_t cost[LOOM_SIM_COST_COUNT];
 	uint64_t launch_ns, teardown_ns;
+	struct sim_crew *crew;
 	/* Of a launch. */
 	uint32_t launched, workers, left;
 	struct sim_worker *worker; /* [workers] */
@@ -41,63 +64,100 @@ struct sim_member {
 	void *local;               /* the workers' private blocks, zeroed before each sample */
 	uint64_t local_bytes;
 	void (*run)(struct loom_ctx *c);
-	uint32_t done; /* release: the sample is over here, and took: */
-	uint64_t took_ns;
+	uint64_t took_ns; /* the last sample */
+};
+
+/* The devices of one stack. */
+struct sim_crew {
+	struct loom_time time; /* first: what plug-ins see */
+	struct world *world;
+	const struct loom_host *host;
+	struct sim_crew *next;
+	uint32_t members, left;
+	struct sim_member *member[LOOM_MAX_DEVICES]; /* [members]; NULL: it has left */
+	struct loom_ctl *ctl; /* the host's */
+	uint64_t ended;       /* a worker left the sample, though nobody told it to stop */
+	struct sim_range {    /* memory by owner */
+		struct loom_sim_range at;
+		uint32_t uses;
+	} *range;
+	uint32_t ranges, room;
+	struct loom_agent *agents;
+	struct sim_watch {
+		struct loom_agent *agent; /* NULL: free */
+		uintptr_t begin, bytes;
+	} watch[WORLD_WATCHES];
 };
 
 enum world_schedule { WORLD_TIME, WORLD_RANDOM, WORLD_PRIORITIES };
 
 struct world {
 	struct loom_sim sim; /* first: what programs see */
-	const struct loom_host *host;
+	const void *job;     /* its ranks', or the host table of its only crew */
 	struct world *next;
-	uint32_t instances, members;
-	struct sim_member *member[LOOM_MAX_DEVICES];
+	pthread_mutex_t lock;  /* recursive: a crew holds it through the launch of a probe */
+	uint32_t expected;     /* devices of all crews */
+	uint32_t joined;       /* as many have come */
+	uint32_t shared;       /* by ranks */
+	struct sim_crew *crew;	 /* in the order of ranks */
+	struct sim_crew *looked; /* whose host was last heard */
 	uint64_t stall_ns, limit_ns; /* of virtual time */
 	enum world_schedule schedule;
 	uint64_t seed, schedule_seed;
 	char *program; /* the text that was compiled last */
 	void (*work)(struct loom_ctx *c);
 
-	struct { /* memory by owner */
-		struct loom_sim_range at;
-		uint32_t uses;
-	} range[WORLD_RANGES];
-	uint32_t ranges;
-
 	/* The sample in progress. */
-	struct sim_worker **live; /* [lives]: a heap by (due, turn), or in no order */
+	struct sim_seat *live; /* [lives]: a heap by (due, turn), or in no order */
 	uint32_t lives, room;
+	uint32_t agents;	       /* of all crews */
 	struct sim_worker *running;
 	struct fiber home, *from;
+	uint32_t over; /* nobody goes on, though some are live */
 	uint64_t turn, steps, random, low, change[4];
 	uint64_t check_at; /* when to look again for a standstill */
 
 	pthread_t thread;
+	const struct sim_crew *probing; /* its probe is launched, and nothing else; NULL: none */
 	uint32_t launched, armed;
 	uint32_t order, idle, rings; /* see above; acquire and release */
-	uint32_t nudged, halt, leave;
-	uint32_t failed; /* release: `why` says it, and the sample has no end */
+	uint32_t halt, leave;
+	uint32_t failed; /* the sample has no end: `why` says it */
 	char why[700];
 };
 
-/* The world of a stack, which all of its devices join; the last one to leave ends it. 0 or an error. */
+/* The world of a stack or job, which all of its devices join; the last one to leave ends it. 0 or an error. */
 int world_join(const struct loom_host *host, uint32_t instances, struct sim_member *m, struct world **world,
 	       struct loom_error *err);
 void world_leave(struct world *w, struct sim_member *m);
 
-/* Memory of an owner, as often as it is named. 0 or LOOM_EFULL. */
-int world_add_range(struct world *w, const void *begin, uint64_t bytes, int32_t owner);
-void world_drop_range(struct world *w, const void *begin);
+/* Memory of an owner, as often as it is named. 0 or LOOM_ENOMEM. */
+int world_add_range(struct sim_crew *c, const void *begin, uint64_t bytes, int32_t owner);
+void world_drop_range(struct sim_crew *c, const void *begin);
 void world_find(struct loom_sim *sim, uintptr_t address); /* for programs */
 
 /* A member takes part from now on, in a launch with these words of the host: 0 or errno. The thread is there as long as
- * anybody does. */
-int world_start(struct world *w, struct sim_member *m, struct loom_ctl *ctl, uint64_t seed);
+ * anybody does. A probe is the crew's own affair: others wait until it has ended. */
+int world_start(struct world *w, struct sim_member *m, struct loom_ctl *ctl, uint64_t seed, int probe);
 void world_end(struct world *w, struct sim_member *m);
-/* Begins a sample, when all devices that are launched have said so. */
-void world_go(struct world *w);
+/* Begins a sample, when all devices of all crews have said so. */
+uint32_t world_go(struct world *w); /* w->idle when it has ended */
 void world_ring(struct world *w);
+/* turns.c: who is live. Room for all workers and agents: 0 or ENOMEM, while the world rests. */
+int turns_make_room(struct world *w);
+void turns_enter(struct world *w, struct sim_turn *who, uint64_t due);
+void turns_quit(struct world *w, struct sim_turn *who);
+/* x goes where it belongs, from a free seat downwards. */
+void turns_sink(struct world *w, uint32_t at, struct sim_seat x);
+/* An agent is due at that time, if not before. */
+void turns_wake(struct world *w, struct loom_agent *a, uint64_t at_ns);
+
+/* agent.c */
+void agents_open(struct sim_crew *c); /* fills c->time */
+void agents_close(struct sim_crew *c);
+/* Where no watched byte is in between, the part of *range around `address`; or a watched range. */
+void agents_clip(const struct sim_crew *c, uintptr_t address, struct loom_sim_range *range);
+void agents_stored(struct loom_sim *sim, uint32_t watched); /* for programs */
 
 /* play.c: one sample, from the first worker's begin to the last one's end, on the world's thread. There are two
  * kinds of random schedules. Either at each access another worker may go on. Or the one with the
@@ -106,7 +166,7 @@ void world_ring(struct world *w);
  * for others falls behind them. */
 void world_play(struct world *w);
 /* describe.c: into w->why, what is wrong with a sample, and who does what in it. */
-enum world_fault { WORLD_STANDS_STILL, WORLD_TOO_LONG, WORLD_ENDED_EARLY };
+enum world_fault { WORLD_STANDS_STILL, WORLD_TOO_LONG, WORLD_ENDED_EARLY, WORLD_HALTED };
 void world_describe(struct world *w, enum world_fault fault);
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One endpoint of one libfabric provider, and the memory of all ranks that it reaches. Opening and
- * sharing are collective over the ranks; the rest is called by one thread at a time. */
+/* One endpoint, and the memory of all ranks that it reaches: of a provider of libfabric, or of a network under virtual
+ * time. Opening and sharing are collective over the ranks; the rest is called by one thread at a time. */
 #ifndef TRIGGER_FABRIC_H
 #define TRIGGER_FABRIC_H
 
-#include <gpuloom/plugin.h>
 #include <gpuloom/task.h>
+#include <gpuloom/time.h>
+#include <gpuloom/trigger.h>
 
 /* Providers keep their state in it while an operation is under way: it must not move. */
 struct fabric_context {
@@ -13,12 +14,18 @@ struct fabric_context {
 };
 
 struct fabric_want {
-	const char *provider; /* "auto", "tcp", or libfabric's own name with '+' for ';' */
+	const char *provider; /* "auto", "tcp", or libfabric's own name with '+' for ';'; "sim" */
 	const char *address;  /* of the interface; "": loopback when all ranks share a host */
 	uint32_t trigger;     /* libfabric's own triggered operations are needed */
+	const struct net_model *net; /* of "sim" */
 };
 
-struct fabric;
+struct fabric_ops;
+struct fabric {
+	const struct fabric_ops *ops;
+	const struct loom_host *host;
+	char name[64]; /* the provider's */
+};
 int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		struct loom_error *err);
 void fabric_close(struct fabric *f); /* NULL is legal */
@@ -81,5 +88,33 @@ struct fabric_event {
 /* Makes progress; up to `room` events. Negative: the completion queue itself failed. */
 int fabric_poll(struct fabric *f, struct fabric_event *event, uint32_t room);
 const char *fabric_strerror(int status);
+
+/* Under virtual time alone. Events come to this agent, which is woken for each; NULL: no more. */
+void fabric_attach(struct fabric *f, const struct loom_time *time, struct loom_agent *agent);
+/* When the next event is due, LOOM_NEVER: none is under way to here. */
+uint64_t fabric_due(const struct fabric *f);
+/* A sample begins: what was under way is forgotten. */
+void fabric_begin(struct fabric *f);
+
+/* What stands behind these; those of virtual time may be NULL. */
+struct fabric_ops {
+	void (*stop)(struct fabric *f);
+	void (*close)(struct fabric *f);
+	int (*share)(struct fabric *f, const struct loom_segments *segments, struct loom_error *err);
+	int (*check)(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t bytes);
+	int (*can_add)(const struct fabric *f, uint32_t type, uint64_t bytes);
+	int (*start)(struct fabric *f, const struct fabric_io *io, struct fabric_context *context, int *status);
+	int (*notify)(struct fabric *f, uint32_t target, uint32_t notify, struct fabric_context *context, int *status);
+	void (*cancel)(struct fabric *f, struct fabric_context *context);
+	int (*poll)(struct fabric *f, struct fabric_event *event, uint32_t room);
+	void (*attach)(struct fabric *f, const struct loom_time *time, struct loom_agent *agent);
+	uint64_t (*due)(const struct fabric *f);
+	void (*begin)(struct fabric *f);
+};
+
+static inline uint64_t fabric_type_bytes(uint32_t type)
+{
+	return type == LOOM_NET_U64 ? 8 : type == LOOM_NET_F32 ? 4 : 0;
+}
 
 #endif

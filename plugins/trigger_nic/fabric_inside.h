@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the fabric share. */
+/* What the files share that reach libfabric. */
 #ifndef TRIGGER_FABRIC_INSIDE_H
 #define TRIGGER_FABRIC_INSIDE_H
 
@@ -36,9 +36,8 @@ struct fabric_there { /* memory of any rank, as operations name it */
 	uint64_t base, key, bytes;
 };
 
-struct fabric {
-	const struct loom_host *host;
-	char name[64]; /* the provider's */
+struct ofi {
+	struct fabric is; /* first */
 	struct fi_info *info;
 	struct fid_fabric *fabric;
 	struct fid_domain *domain;
@@ -58,26 +57,32 @@ struct fabric {
 	struct fabric_there *scratch_there; /* [ranks] */
 };
 
-int fabric_register(struct fabric *f, void *at, uint64_t bytes, uint64_t key, struct fid_mr **mr);
-struct fabric_there fabric_there(const struct fabric *f, const struct fabric_here *here);
+int ofi_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric, struct loom_error *err);
+void ofi_stop(struct fabric *f);
+void ofi_close(struct fabric *f);
+extern const struct fabric_ops ofi_ops; /* fabric_ofi.c */
+
+static inline struct ofi *ofi_of(const struct fabric *f)
+{
+	return (struct ofi *)(uintptr_t)f;
+}
+
+int fabric_register(struct ofi *f, void *at, uint64_t bytes, uint64_t key, struct fid_mr **mr);
+struct fabric_there fabric_there(const struct ofi *f, const struct fabric_here *here);
 
 /* fabric_shm.c: a name of its own for an endpoint of the shm provider. 0, or libfabric's error. */
-int fabric_name_shm(struct fabric *f);
-void fabric_forget_shm(const struct fabric *f); /* its name: who is killed from now on leaves nothing */
+int fabric_name_shm(struct ofi *f);
+void fabric_forget_shm(const struct ofi *f); /* its name: who is killed from now on leaves nothing */
 void fabric_sweep_shm(void); /* takes away what dead ranks left */
 int fabric_mapped_shm(const char *peer); /* whether the region of an endpoint with this name is mapped here */
 
 /* fabric_test.c: puts to the neighbour and back, with notification; atomics where claimed. Collective:
  * what is tested fails on all ranks or on none. `why` (of `size` bytes) says what did not work. */
-int fabric_test(struct fabric *f, char *why, size_t size, struct loom_error *err);
+int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err);
 
 /* What libfabric says, as fabric.h gives it: 0, LOOM_EAGAIN, or LOOM_EIO with *status. */
 int fabric_verdict(ssize_t code, int *status);
 
-static inline uint64_t fabric_type_bytes(uint32_t type)
-{
-	return type == LOOM_NET_U64 ? 8 : type == LOOM_NET_F32 ? 4 : 0;
-}
 static inline enum fi_datatype fabric_type(uint32_t type)
 {
 	return type == LOOM_NET_F32 ? FI_FLOAT : FI_UINT64;

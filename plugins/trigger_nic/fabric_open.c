@@ -100,12 +100,12 @@ static struct fi_info *ask(const struct fabric_want *want, const char *provider,
 	return *code ? NULL : info;
 }
 
-static int set_up(struct fabric *f, char *why)
+static int set_up(struct ofi *f, char *why)
 {
 	struct fi_av_attr av = {.type = FI_AV_TABLE};
 	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_DATA, .size = 4096};
 	const char *what = "its fabric does not open";
-	int code = strcmp(f->name, "shm") ? 0 : fabric_name_shm(f);
+	int code = strcmp(f->is.name, "shm") ? 0 : fabric_name_shm(f);
 	if (!code)
 		code = fi_fabric(f->info->fabric_attr, &f->fabric, NULL);
 	if (!code) {
@@ -143,9 +143,9 @@ static int set_up(struct fabric *f, char *why)
 }
 
 /* What all ranks have: one that lacked the memory to look is not to go on in another way than the others. */
-static int find_atomics(struct fabric *f, struct loom_error *err)
+static int find_atomics(struct ofi *f, struct loom_error *err)
 {
-	const struct loom_host *host = f->host;
+	const struct loom_host *host = f->is.host;
 	uint64_t(*all)[2] = host->alloc(host, host->ranks * sizeof(*all));
 	if (!all)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
@@ -171,9 +171,9 @@ struct card {
 	struct fabric_there scratch;
 };
 
-static int meet(struct fabric *f, char *why, struct loom_error *err)
+static int meet(struct ofi *f, char *why, struct loom_error *err)
 {
-	const struct loom_host *host = f->host;
+	const struct loom_host *host = f->is.host;
 	struct card mine = {.name = {0}}, *all = host->alloc(host, host->ranks * sizeof(*all));
 	size_t size = sizeof(mine.name);
 	if (!all)
@@ -187,7 +187,7 @@ static int meet(struct fabric *f, char *why, struct loom_error *err)
 		f->scratch_there[r] = all[r].scratch;
 		if (fi_av_insert(f->av, all[r].name, 1, &f->peer[r], 0, NULL) != 1)
 			code = -FI_EADDRNOTAVAIL;
-		else if (!strcmp(f->name, "shm") && !fabric_mapped_shm(all[r].name))
+		else if (!strcmp(f->is.name, "shm") && !fabric_mapped_shm(all[r].name))
 			code = -FI_ENOMEM;
 	}
 	/* The provider shm of libfabric 1.17 says nothing when it cannot map a peer. It crashes at the first write to
@@ -200,65 +200,28 @@ static int meet(struct fabric *f, char *why, struct loom_error *err)
 	return rc ? rc : code ? LOOM_EAGAIN : 0;
 }
 
-void fabric_stop(struct fabric *f)
-{
-	if (f && f->ep)
-		fi_close(&f->ep->fid);
-	if (f)
-		f->ep = NULL;
-}
-
-void fabric_close(struct fabric *f)
-{
-	if (!f)
-		return;
-	const struct loom_host *host = f->host;
-	fabric_stop(f);
-	for (uint32_t i = 1; i < f->segments; i++)
-		if (f->mine[i].mr)
-			fi_close(&f->mine[i].mr->fid);
-	if (f->scratch_mr)
-		fi_close(&f->scratch_mr->fid);
-	if (f->cq)
-		fi_close(&f->cq->fid);
-	if (f->av)
-		fi_close(&f->av->fid);
-	if (f->domain)
-		fi_close(&f->domain->fid);
-	if (f->fabric)
-		fi_close(&f->fabric->fid);
-	if (f->info)
-		fi_freeinfo(f->info);
-	if (!strcmp(f->name, "shm")) /* a rank that died is why this one ends, perhaps */
-		fabric_sweep_shm();
-	host->free(host, f->mine);
-	host->free(host, f->theirs);
-	host->free(host, f->scratch);
-	host->free(host, f->scratch_there);
-	host->free(host, f->peer);
-	host->free(host, f);
-}
-
 /* Opens and tests `name`. 0 with *out, LOOM_EAGAIN with `why` (on all ranks), or an error. */
 static int try(const struct loom_host *host, const struct fabric_want *want, const char *name,
 	       const char *address, struct fabric **out, char *why, struct loom_error *err)
 {
-	struct fabric *f = host->alloc(host, sizeof(*f));
+	struct ofi *f = host->alloc(host, sizeof(*f));
 	int code = 0;
 	char provider[64];
 	full_name(name, provider, sizeof(provider));
 	why[0] = 0;
 	if (f) {
-		f->host = host;
+		f->is.ops = &ofi_ops;
+		f->is.host = host;
 		f->scratch = host->alloc(host, FABRIC_SCRATCH_BYTES);
 		f->peer = host->alloc(host, host->ranks * sizeof(*f->peer));
 		f->scratch_there = host->alloc(host, host->ranks * sizeof(*f->scratch_there));
 	}
 	if (!f || !f->scratch || !f->peer || !f->scratch_there) {
-		fabric_close(f);
+		if (f)
+			ofi_close(&f->is);
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	}
-	snprintf(f->name, sizeof(f->name), "%s", provider);
+	snprintf(f->is.name, sizeof(f->is.name), "%s", provider);
 	/* libfabric 1.17's net says that a put is complete when it has left, whatever its endpoint's op_flags are. */
 	f->ask_delivery = !strcmp(provider, "net");
 	f->info = ask(want, provider, address, 1, &code);
@@ -278,23 +241,23 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 		int met = all_agree(host, !rc, err);
 		rc = met < 0 ? met : met ? 0 : LOOM_EAGAIN;
 	}
-	if (!rc && !strcmp(f->name, "shm")) /* all have mapped all */
+	if (!rc && !strcmp(f->is.name, "shm")) /* all have mapped all */
 		fabric_forget_shm(f);
 	if (!rc)
 		rc = find_atomics(f, err);
 	if (!rc) {
 		/* libfabric 1.17's shm mixes up the operands of atomics that are under way together and
 		 * shall say when they are delivered: not at once, so that no test finds it for sure. */
-		f->add_alone = !strcmp(f->name, "shm");
+		f->add_alone = !strcmp(f->is.name, "shm");
 		rc = fabric_test(f, why, TEXT, err);
 	}
 	if (rc) {
-		fabric_close(f);
+		ofi_close(&f->is);
 		if (!why[0])
 			snprintf(why, TEXT, "another rank cannot use it");
 		return rc;
 	}
-	*out = f;
+	*out = &f->is;
 	return 0;
 }
 
@@ -316,7 +279,7 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 		int rc = try(host, want, *candidate, address, fabric, why, err);
 		if (!rc) {
 			LOOM_LOG(host, LOOM_LOG_INFO, "fabric", "provider %s, atomics %s%s",
-				 (*fabric)->name, (*fabric)->most_add[0] ? "yes" : "no", tried);
+				 (*fabric)->name, ofi_of(*fabric)->most_add[0] ? "yes" : "no", tried);
 			return 0;
 		}
 		if (rc != LOOM_EAGAIN)
@@ -334,8 +297,8 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 
 /* Signals are the host's, but providers set handlers when they open (shm: for SIGINT, SIGTERM, SIGBUS and
  * SIGSEGV, to unlink its files). A request to stop waits until they are put back. */
-int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
-		struct loom_error *err)
+int ofi_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
+	     struct loom_error *err)
 {
 	struct sigaction before[NSIG], now;
 	int known[NSIG];

@@ -56,13 +56,13 @@ void fabric_sweep_shm(void)
 		closedir(d);
 }
 
-int fabric_name_shm(struct fabric *f)
+int fabric_name_shm(struct ofi *f)
 {
 	char name[FABRIC_ADDRESS];
 	uint64_t me = (uint64_t)getpid();
 	fabric_sweep_shm();
 	snprintf(name, sizeof(name), NAMES, (unsigned long long)processes(), (unsigned long long)me,
-		 (unsigned long long)began(me), (unsigned long long)f->host->now_ns(f->host));
+		 (unsigned long long)began(me), (unsigned long long)f->is.host->now_ns(f->is.host));
 	char *copy = strdup(name);
 	if (!copy)
 		return -FI_ENOMEM;
@@ -72,7 +72,7 @@ int fabric_name_shm(struct fabric *f)
 	return 0;
 }
 
-void fabric_forget_shm(const struct fabric *f)
+void fabric_forget_shm(const struct ofi *f)
 {
 	shm_unlink(f->info->src_addr);
 }

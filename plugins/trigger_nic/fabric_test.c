@@ -11,7 +11,7 @@
 #define TEST_NOTIFY 0x7e57u
 
 struct test {
-	struct fabric *f;
+	struct ofi *f;
 	struct fabric_context context;
 	uint64_t until;
 	int done, arrived, status;
@@ -20,7 +20,7 @@ struct test {
 static void poll_once(struct test *t)
 {
 	struct fabric_event e[4];
-	int n = fabric_poll(t->f, e, 4);
+	int n = ofi_ops.poll(&t->f->is, e, 4);
 	for (int i = 0; i < n; i++) {
 		if (e[i].what == FABRIC_ARRIVED)
 			t->arrived += e[i].notify == TEST_NOTIFY;
@@ -33,7 +33,7 @@ static void poll_once(struct test *t)
 		t->status = FI_EIO;
 	if (n == 0)
 		loom_yield();
-	if (t->f->host->now_ns(t->f->host) > t->until)
+	if (t->f->is.host->now_ns(t->f->is.host) > t->until)
 		t->status = FI_ETIMEDOUT;
 }
 
@@ -49,7 +49,7 @@ static int leave_together(struct test *t, struct loom_error *err)
 	/* Delivery is complete at the target: this rank's own work is done, and the last word of its
 	 * neighbour has arrived; nobody needs it any more. */
 	uint8_t ok = !t->status, all[256];
-	const struct loom_host *host = t->f->host;
+	const struct loom_host *host = t->f->is.host;
 	uint8_t *list = host->ranks <= sizeof(all) ? all : host->alloc(host, host->ranks);
 	if (!list)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
@@ -64,8 +64,8 @@ static int leave_together(struct test *t, struct loom_error *err)
 
 static int put_and_look(struct test *t, uint64_t bytes, struct loom_error *err)
 {
-	struct fabric *f = t->f;
-	const struct loom_host *host = f->host;
+	struct ofi *f = t->f;
+	const struct loom_host *host = f->is.host;
 	uint32_t next = (host->rank + 1) % host->ranks, before = (host->rank + host->ranks - 1) % host->ranks;
 	const struct fabric_there *to = &f->scratch_there[next];
 	*t = (struct test){.f = f, .until = host->now_ns(host) + TEST_NS};
@@ -90,8 +90,8 @@ static int put_and_look(struct test *t, uint64_t bytes, struct loom_error *err)
 
 static int add_one(struct test *t, uint64_t *from, struct fabric_context *context)
 {
-	struct fabric *f = t->f;
-	uint32_t rank = f->host->rank;
+	struct ofi *f = t->f;
+	uint32_t rank = f->is.host->rank;
 	const struct fabric_there *to = &f->scratch_there[rank];
 	ssize_t code;
 	while ((code = fi_atomic(f->ep, from, 1, fi_mr_desc(f->scratch_mr), f->peer[rank],
@@ -105,10 +105,10 @@ static int add_one(struct test *t, uint64_t *from, struct fabric_context *contex
 /* Adds to the own memory, all at once or one after the other. */
 static int add_and_look(struct test *t, int at_once, struct loom_error *err)
 {
-	struct fabric *f = t->f;
+	struct ofi *f = t->f;
 	struct fabric_context context[ADDS];
 	uint64_t *from = (uint64_t *)f->scratch, *sum = (uint64_t *)(f->scratch + FABRIC_SCRATCH_TO);
-	*t = (struct test){.f = f, .until = f->host->now_ns(f->host) + TEST_NS};
+	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + TEST_NS};
 	*sum = 5;
 	for (int i = 0; i < ADDS && !t->status; i++) {
 		from[8 * i] = 1ull << 8 * i;
@@ -126,7 +126,7 @@ static int add_and_look(struct test *t, int at_once, struct loom_error *err)
 
 static int test_adds(struct test *t, struct loom_error *err)
 {
-	struct fabric *f = t->f;
+	struct ofi *f = t->f;
 	int rc = f->add_alone ? LOOM_EAGAIN : add_and_look(t, 1, err);
 	if (rc == LOOM_EAGAIN) {
 		rc = add_and_look(t, 0, err);
@@ -134,13 +134,13 @@ static int test_adds(struct test *t, struct loom_error *err)
 	}
 	if (rc != LOOM_EAGAIN)
 		return rc;
-	LOOM_LOG(f->host, LOOM_LOG_INFO, "fabric", "%s claims atomics that do not work: %s", f->name,
+	LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s claims atomics that do not work: %s", f->is.name,
 		 t->status ? fi_strerror(t->status) : "on another rank");
 	f->most_add[LOOM_NET_U64] = f->most_add[LOOM_NET_F32] = 0;
 	return 0;
 }
 
-int fabric_test(struct fabric *f, char *why, size_t size, struct loom_error *err)
+int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err)
 {
 	struct test t = {.f = f};
 	static const uint64_t bytes[] = {8, FABRIC_TEST_BYTES};

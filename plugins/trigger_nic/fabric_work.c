@@ -25,8 +25,9 @@ struct work {
 };
 _Static_assert(sizeof(struct work) <= sizeof(struct fabric_work), "its place");
 
-struct fabric_counter *fabric_counter_open(struct fabric *f)
+struct fabric_counter *fabric_counter_open(struct fabric *of)
 {
+	struct ofi *f = ofi_of(of);
 	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
 	struct fid_cntr *c;
 	return fi_cntr_open(f->domain, &attr, &c, NULL) ? NULL : (struct fabric_counter *)c;
@@ -49,7 +50,7 @@ uint64_t fabric_counter_read(struct fabric_counter *c, uint64_t *failed)
 	return fi_cntr_read((struct fid_cntr *)c);
 }
 
-static void fill_rma(struct fabric *f, struct work *w, const struct fabric_io *io, void *local,
+static void fill_rma(struct ofi *f, struct work *w, const struct fabric_io *io, void *local,
 		     const struct fabric_there *to)
 {
 	int put = io->op == LOOM_NET_PUT;
@@ -71,7 +72,7 @@ static void fill_rma(struct fabric *f, struct work *w, const struct fabric_io *i
 	w->work.op.rma = &w->op.rma;
 }
 
-static void fill_tagged(struct fabric *f, struct work *w, const struct fabric_io *io, void *local)
+static void fill_tagged(struct ofi *f, struct work *w, const struct fabric_io *io, void *local)
 {
 	int send = io->op == LOOM_NET_SEND;
 	w->here.bytes = (struct iovec){.iov_base = local, .iov_len = io->bytes};
@@ -87,7 +88,7 @@ static void fill_tagged(struct fabric *f, struct work *w, const struct fabric_io
 	w->work.op.tagged = &w->op.tagged;
 }
 
-static void fill_add(struct fabric *f, struct work *w, const struct fabric_io *io, void *local,
+static void fill_add(struct ofi *f, struct work *w, const struct fabric_io *io, void *local,
 		     const struct fabric_there *to)
 {
 	uint64_t count = io->bytes / fabric_type_bytes(io->type);
@@ -109,10 +110,11 @@ static void fill_add(struct fabric *f, struct work *w, const struct fabric_io *i
 	w->work.op.atomic = &w->op.atomic;
 }
 
-int fabric_defer(struct fabric *f, const struct fabric_io *io, uint64_t threshold,
+int fabric_defer(struct fabric *of, const struct fabric_io *io, uint64_t threshold,
 		 struct fabric_counter *fired, struct fabric_counter *done, struct fabric_work *work,
 		 int *status)
 {
+	struct ofi *f = ofi_of(of);
 	struct work *w = (struct work *)work;
 	const struct fabric_here *here = &f->mine[LOOM_REF_SEGMENT(io->local)];
 	const struct fabric_there *to =
@@ -134,5 +136,5 @@ int fabric_defer(struct fabric *f, const struct fabric_io *io, uint64_t threshol
 
 int fabric_undefer(struct fabric *f, struct fabric_work *work)
 {
-	return fi_control(&f->domain->fid, FI_CANCEL_WORK, &((struct work *)work)->work) ? LOOM_ENOTSUP : 0;
+	return fi_control(&ofi_of(f)->domain->fid, FI_CANCEL_WORK, &((struct work *)work)->work) ? LOOM_ENOTSUP : 0;
 }

@@ -49,7 +49,7 @@ uint32_t nic_poll_fifo(struct nic *nic)
 	for (uint32_t r = 0; r < nic->rings && !nic_backlog(nic); r++)
 		work += poll_one(nic, r);
 	if (work && nic->opts->stamp) {
-		nic->last_ns = nic->host->now_ns(nic->host);
+		nic->last_ns = nic_now(nic);
 		if (!nic->first_ns) {
 			nic->first_ns = nic->last_ns;
 			nic->first_fires = nic->fires;

@@ -71,6 +71,11 @@ void nic_unlock(struct nic *nic)
 	pthread_mutex_unlock(&nic->lock);
 }
 
+uint64_t nic_now(const struct nic *nic)
+{
+	return nic->time ? nic->time->now_ns(nic->time) : nic->host->now_ns(nic->host);
+}
+
 static struct nic_arrival *arrival(const struct nic *nic, uint64_t index)
 {
 	return (struct nic_arrival *)(nic->base + nic->shape.arrival_at) + index;
@@ -108,7 +113,7 @@ void nic_complete(struct nic *nic, uint32_t slot, uint64_t chain, int status)
 	if (slot) {
 		struct nic_slot *s = (struct nic_slot *)(nic->base + nic->shape.slot_at) + slot;
 		if (nic->opts->stamp)
-			__atomic_store_n(&s->at_ns, nic->host->now_ns(nic->host), __ATOMIC_RELAXED);
+			__atomic_store_n(&s->at_ns, nic_now(nic), __ATOMIC_RELAXED);
 		/* Release: pairs with the acquire in nic_see; for a get, the data are before it. */
 		if (s->completed >= 0)
 			__atomic_store_n(&s->completed, status ? (int64_t)LOOM_EIO : s->completed + 1,
@@ -211,7 +216,7 @@ static void arrive(struct nic *nic, uint64_t index)
 	}
 	struct nic_arrival *a = arrival(nic, index);
 	if (nic->opts->stamp)
-		__atomic_store_n(&a->at_ns, nic->host->now_ns(nic->host), __ATOMIC_RELAXED);
+		__atomic_store_n(&a->at_ns, nic_now(nic), __ATOMIC_RELAXED);
 	/* A device that gives up raises it, too: see chain_release(). */
 	int64_t count = __atomic_load_n(&a->count, __ATOMIC_RELAXED);
 	/* Release: pairs with the acquire in nic_see. */

@@ -8,6 +8,7 @@
 
 #include "fabric.h"
 #include "list.h"
+#include "net.h"
 #include "nic.dev.h"
 
 enum { NIC_SPIN, NIC_YIELD, NIC_SLEEP };
@@ -18,6 +19,7 @@ struct nic_opts {
 	uint32_t wait, spin;
 	uint64_t nap;
 	uint8_t stamp;
+	struct net_model net;
 };
 
 /* Option rows of what a trigger keeps; of S, a struct with these fields. */
@@ -42,7 +44,8 @@ extern const char *const nic_waits[];
 #define NIC_ROWS                                                                                   \
 	LOOM_OPT(struct nic_opts, provider, LOOM_OPT_STR, "auto",                                  \
 		 "Provider of libfabric: auto (the first that passes a test), shm, tcp, net, "     \
-		 "sockets, or its full name with + for ;."),                                       \
+		 "sockets, or its full name with + for ;. sim: a simulated network, for simulated " \
+		 "devices, where auto chooses it."),                                               \
 		LOOM_OPT(struct nic_opts, address, LOOM_OPT_STR, "",                               \
 			 "Address of the network interface. Empty: loopback when all ranks share " \
 			 "a host, else the provider's choice."),                                   \
@@ -62,7 +65,7 @@ extern const char *const nic_waits[];
 			 .min = 1000, .max = 1e9),                                                 \
 		LOOM_OPT(struct nic_opts, core, LOOM_OPT_CPUS, "",                                 \
 			 "Cores that the NIC's thread may use. Empty: those of the process."),     \
-		NIC_STAMP_ROW(struct nic_opts)
+		NIC_STAMP_ROW(struct nic_opts), NET_ROWS(struct nic_opts)
 
 /* One operation with the provider. */
 struct nic_flight {
@@ -119,6 +122,9 @@ struct nic {
 	uint32_t stop;
 	int running, shared;
 	pthread_t thread;
+	/* Under virtual time, in place of the thread; NULL: time is real. */
+	const struct loom_time *time;
+	struct loom_agent *agent;
 	struct fabric *fabric;
 	struct list list;
 	struct nic_flight *flight; /* [opts->flights] */
@@ -151,6 +157,7 @@ int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opt
 void nic_close(struct nic *nic);
 void nic_lock(struct nic *nic); /* by host threads */
 void nic_unlock(struct nic *nic);
+uint64_t nic_now(const struct nic *nic);  /* the clock of the devices */
 uint32_t nic_step(struct nic *nic); /* one look at everything; 0: nothing to do. Locked */
 void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument);
 /* Hands a run to the provider: 0, or LOOM_EAGAIN. */
@@ -225,6 +232,7 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 		.source_name = #NAME ".dev.h",                                                     \
 		.source = NAME##_text,                                                             \
 		.source_end = NAME##_text_end,                                                     \
+		.flags = LOOM_CODE_VIRTUAL,                                                        \
 	}
 
 /* The tables and the descriptor of a plug-in whose device code is NAME.dev.h over nic.dev.h; then ops beyond those that

@@ -24,9 +24,12 @@ int nic_policy_create(const struct loom_host *host, const void *opts, const stru
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", way->name);
 	int rc = nic_open(nic, host, opts, way, err);
 	if (!rc) {
-		struct fabric_want want = {.provider = nic->opts->provider,
+		/* Ranks that are threads of one process have simulated devices. */
+		int sim = LOOM_HAS(host, job) && !strcmp(nic->opts->provider, "auto");
+		struct fabric_want want = {.provider = sim ? "sim" : nic->opts->provider,
 					   .address = nic->opts->address,
-					   .trigger = (uint32_t)way->needs_trigger};
+					   .trigger = (uint32_t)way->needs_trigger,
+					   .net = &nic->opts->net};
 		rc = fabric_open(host, &want, &nic->fabric, err);
 		if (rc)
 			nic_close(nic);
@@ -147,6 +150,7 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	for (uint32_t i = 0; i < nic->opts->flights; i++)
 		if (nic->flight[i].state && nic->flight[i].io.op == LOOM_NET_RECV)
 			fabric_cancel(nic->fabric, &nic->flight[i].context);
+	fabric_begin(nic->fabric);
 	nic->epoch++;
 	nic->receiving = nic->flying; /* those of before: they only give their places back */
 	list_clear(&nic->list);
@@ -195,7 +199,8 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 	host->metric(host, report, "trigger.operations", "", LOOM_BETTER_NONE, (double)runs);
 	host->metric(host, report, "trigger.arrivals", "", LOOM_BETTER_NONE, (double)arrivals);
 	/* A NIC in hardware takes none of it: the host's share of what this one costs. */
-	host->metric(host, report, "trigger.cpu_ns", "ns", LOOM_BETTER_LESS, (double)cpu);
+	if (!nic->time)
+		host->metric(host, report, "trigger.cpu_ns", "ns", LOOM_BETTER_LESS, (double)cpu);
 	return 0;
 }
 
@@ -282,6 +287,35 @@ static int take_blocks(struct nic *nic, const struct loom_layout *layout, const 
 	return 0;
 }
 
+/* The same as an agent: all that there is to do now. */
+static uint64_t step(void *arg, uint64_t now_ns)
+{
+	struct nic *nic = arg;
+	(void)now_ns;
+	pthread_mutex_lock(&nic->lock);
+	while (nic_step(nic))
+		;
+	pthread_mutex_unlock(&nic->lock);
+	return fabric_due(nic->fabric);
+}
+
+static int start_agent(struct nic *nic, const struct loom_layout *layout, struct loom_error *err)
+{
+	const struct loom_time *time = layout->time;
+	if (strcmp(fabric_name(nic->fabric), "sim") != 0)
+		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
+				 "%s: provider %s takes real time, which virtual time does not mix with: choose provider = sim",
+				 nic->way->name, fabric_name(nic->fabric));
+	int code = time->start(time, nic->way->name, step, nic, &nic->agent);
+	if (!code)
+		code = time->watch(time, nic->agent, nic->base, nic->bytes, nic->opts->net.sim_trigger);
+	if (code)
+		return LOOM_FAIL(nic->host, err, code, "%s: out of memory", nic->way->name);
+	nic->time = time;
+	fabric_attach(nic->fabric, time, nic->agent);
+	return 0;
+}
+
 int nic_policy_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		     const struct loom_segments *segments, struct loom_error *err)
 {
@@ -296,6 +330,12 @@ int nic_policy_start(void *self, const struct loom_layout *layout, const struct 
 		rc = nic->way->start(nic, err);
 	if (rc)
 		return rc;
+	if (LOOM_HAS(layout, time))
+		return start_agent(nic, layout, err);
+	if (!strcmp(fabric_name(nic->fabric), "sim"))
+		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
+				 "%s: provider = sim: the network is simulated together with the devices: choose devices = sim:0",
+				 nic->way->name);
 	nic->stop = 0;
 	sigset_t all, old;
 	sigfillset(&all); /* signals are the host's */
@@ -314,6 +354,12 @@ int nic_policy_start(void *self, const struct loom_layout *layout, const struct 
 void nic_policy_stop(void *self)
 {
 	struct nic *nic = self;
+	if (nic->agent) {
+		fabric_attach(nic->fabric, NULL, NULL);
+		nic->time->stop(nic->time, nic->agent);
+		nic->agent = NULL;
+		nic->time = NULL;
+	}
 	if (!nic->running)
 		return;
 	__atomic_store_n(&nic->stop, 1, __ATOMIC_RELAXED); /* join orders */
@@ -380,6 +426,9 @@ int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 			return LOOM_FAIL(nic->host, err, status, "%s: %s", nic->way->name, nic->failure);
 		if (over)
 			return 0;
+		if (nic->time) /* nothing more comes */
+			return LOOM_FAIL(nic->host, err, LOOM_EWRONG, "%s: %u operations never end: what they wait for was not "
+					 "sent", nic->way->name, flying);
 		if (nic->host->now_ns(nic->host) - begin > timeout_ns)
 			return LOOM_FAIL(nic->host, err, LOOM_ETIMEDOUT,
 					 "%s: %u operations are still under way after %.3g s", nic->way->name,

@@ -144,6 +144,7 @@ struct loom_launch {
 /* Bits of loom_plugin.caps for devices. */
 enum {
 	LOOM_CAP_DEVICE_IS_CPU = 1, /* runs `dev->cpu` tables and task functions of the embedder */
+	LOOM_CAP_DEVICE_IS_VIRTUAL = 2, /* its clock is virtual; ranks are threads of one process, which share it */
 };
 
 /* All ops but nudge() are called by one thread of the core. Mandatory down to `retire`. */
@@ -200,6 +201,9 @@ struct loom_device_ops {
 	/* After a sample that failed, while the launch is there: what in a conf repeats exactly that sample, to `text`. How
 	 * many characters; 0: nothing does. NULL: the same. */
 	int (*repeat)(void *self, char *text, size_t size);
+	/* The clock of a device whose time is virtual: one for all devices of a stack, and for all ranks with the same
+	 * host->job. Valid until destroy(). NULL: the host's. */
+	const struct loom_time *(*time)(void *self);
 };
 
 #ifdef __cplusplus

@@ -76,6 +76,9 @@ struct loom_ranks {
 	uint32_t rank, ranks;
 	void *self;
 	int (*allgather)(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err);
+	/* Ranks that are threads of this process, one stack each, all on devices with a virtual clock: the same for all of
+	 * them. NULL: each rank is a process. */
+	const void *job;
 };
 
 struct loom_stack_params {

@@ -140,6 +140,9 @@ struct loom_host {
 	 * the same order everywhere, by the core's thread alone. LOOM_EDIED: a rank is gone. */
 	int (*allgather)(const struct loom_host *host, const void *mine, void *all, size_t bytes,
 			 struct loom_error *err);
+	/* The same for all ranks where they are threads of one process, under one virtual clock; NULL where each is a
+	 * process. Only to be compared. */
+	const void *job;
 };
 
 #define LOOM_FAIL(host, err, code, ...)                                                            \
@@ -169,7 +172,11 @@ struct loom_device_code {
  *                                             barrier of the block
  *   void NAME_watch(struct loom_ctx *c)       that wave, c->lane its lanes; returns when all workers have ended
  *   void NAME_watch_end(struct loom_ctx *c)   each worker, collective, when it leaves the kernel */
-enum { LOOM_CODE_WATCHES = 1 };
+enum {
+	LOOM_CODE_WATCHES = 1,
+	/* Where time is virtual, the host half has no threads: what they would do are agents (time.h). */
+	LOOM_CODE_VIRTUAL = 2,
+};
 
 /* LOOM_EMBED(symbol, "path"): the bytes of a file as symbol..symbol_end, at compile time. */
 #define LOOM_EMBED(symbol, path)                                                                   \
@@ -286,6 +293,8 @@ enum {
 	LOOM_SHAPE_IS_VIRTUAL = 4,
 };
 
+struct loom_time;
+
 /* All workers of a stack. Constant from the first need() to destroy(). */
 struct loom_layout {
 	size_t size;
@@ -297,6 +306,8 @@ struct loom_layout {
 	 * that needs such a word refuses in need(). */
 	uint32_t apart;
 	uint32_t reserved;
+	/* The clock of the devices where it is virtual: time.h. NULL: theirs is the host's. */
+	const struct loom_time *time;
 };
 
 /* Where a block lies. */

@@ -40,7 +40,8 @@ enum loom_sim_cost {
 enum { LOOM_SIM_HOST = -1, LOOM_SIM_PRIVATE = -2 };
 struct loom_sim_range {
 	uintptr_t begin, bytes;
-	int32_t owner, reserved;
+	int32_t owner;
+	uint32_t watched; /* an agent waits for stores: its number, from 1; 0: none */
 };
 
 /* What the simulator and the programs of a stack share. One worker runs at a time. */
@@ -52,11 +53,13 @@ struct loom_sim {
 	const uint32_t *cost;       /* [LOOM_SIM_COST_COUNT], of the device that runs */
 	int32_t device;             /* that runs */
 	uint32_t waits;             /* the worker waits for what others do */
-	struct loom_ctl *ctl;       /* the host's */
-	uint64_t ended;             /* a worker has left the sample, though nobody told it to stop */
+	uint64_t waited;            /* when it last did */
+	struct loom_ctl *ctl;       /* the host's, of the rank that runs */
+	uint64_t ended;             /* a worker of that rank has left the sample, though nobody told it to stop */
 	void (*give_way)(struct loom_sim *sim);
 	void (*early)(struct loom_sim *sim); /* a task begins when the sample has ended */
 	void (*find)(struct loom_sim *sim, uintptr_t address); /* sets `last` */
+	void (*stored)(struct loom_sim *sim, uint32_t watched); /* a store to memory that an agent watches */
 };
 
 #ifdef __cplusplus
@@ -99,12 +102,20 @@ template <typename T> LOOM_FN T loom_sim_load(const T *p)
 	return *(const volatile T *)p;
 }
 
+LOOM_FN void loom_sim_changed(void)
+{
+	struct loom_sim *sim = loom_sim;
+	if (sim->changed < sim->now)
+		sim->changed = sim->now;
+	if (sim->last.watched)
+		sim->stored(sim, sim->last.watched);
+}
+
 /* What others may wait for. */
 LOOM_FN void loom_sim_change(const void *p, uint32_t near)
 {
 	loom_sim_access(p, near);
-	if (loom_sim->changed < loom_sim->now)
-		loom_sim->changed = loom_sim->now;
+	loom_sim_changed();
 }
 
 template <typename T, typename V> LOOM_FN void loom_sim_store(T *p, V v)
@@ -153,7 +164,7 @@ template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V 
 		*expected = old;
 		return 0;
 	}
-	loom_sim->changed = loom_sim->changed < loom_sim->now ? loom_sim->now : loom_sim->changed;
+	loom_sim_changed();
 	*(volatile T *)p = (T)v;
 	return 1;
 }
@@ -198,6 +209,7 @@ template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V 
 LOOM_FN void loom_nanosleep(uint32_t ns)
 {
 	loom_sim->waits = 1;
+	loom_sim->waited = loom_sim->now;
 	loom_sim_spend(ns);
 	loom_sim->waits = 0;
 }

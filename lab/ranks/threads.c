@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks as threads of this process, for devices whose time is virtual: thousands of them cost little. */
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ranks/boot.h"
+
+#define STACK_BYTES (512u << 10)
+
+struct thread_rank {
+	struct loom_ranks ranks; /* first */
+	struct loom__threads *all;
+	pthread_t thread;
+	uint32_t turn; /* exchanges so far */
+};
+
+struct loom__threads {
+	uint32_t ranks, started;
+	loom__rank_fn *run;
+	void *arg;
+	pthread_mutex_t lock;
+	pthread_cond_t met;
+	uint32_t turn, came; /* exchanges that are over; ranks that have come to the next one */
+	char *data[2];	     /* of exchanges in turn: who reads one may be overtaken by those who fill the other */
+	size_t room[2];
+	int over, code; /* a rank has ended: nobody exchanges any more. `code` and `why`: the first that failed by itself */
+	struct loom_error why;
+	struct thread_rank rank[];
+};
+
+static int end_of(const struct loom__threads *t, const struct thread_rank *me, struct loom_error *err)
+{
+	return LOOM__FAIL(err, LOOM_EDIED, "rank %u ends: %s", me->ranks.rank, t->code ? t->why.text : "the job has ended");
+}
+
+/* Room for an exchange of so many bytes in all; the first to come makes it. */
+static int make_room(struct loom__threads *t, uint32_t which, size_t bytes)
+{
+	char *data = bytes > t->room[which] ? realloc(t->data[which], bytes) : t->data[which];
+	if (!data && bytes)
+		return LOOM_ENOMEM;
+	t->data[which] = data;
+	t->room[which] = bytes > t->room[which] ? bytes : t->room[which];
+	return 0;
+}
+
+static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
+{
+	struct thread_rank *me = self;
+	struct loom__threads *t = me->all;
+	uint32_t turn = me->turn++, which = turn & 1;
+	pthread_mutex_lock(&t->lock);
+	int rc = t->over ? end_of(t, me, err) : make_room(t, which, bytes * t->ranks);
+	if (!rc) {
+		memcpy(t->data[which] + me->ranks.rank * bytes, mine, bytes);
+		if (++t->came == t->ranks) {
+			t->came = 0;
+			t->turn++;
+			pthread_cond_broadcast(&t->met);
+		}
+		while (t->turn == turn && !t->over)
+			pthread_cond_wait(&t->met, &t->lock);
+		rc = t->turn == turn ? end_of(t, me, err) : 0;
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (!rc)
+		memcpy(all, t->data[which], bytes * t->ranks);
+	return rc == LOOM_ENOMEM ? LOOM__FAIL(err, rc, "out of memory") : rc;
+}
+
+/* A rank has ended: the others cannot meet it any more. */
+static void leave(struct loom__threads *t, int code, const struct loom_error *err)
+{
+	pthread_mutex_lock(&t->lock);
+	t->over = 1;
+	if (code && (!t->code || (t->code == LOOM_EDIED && code != LOOM_EDIED))) {
+		t->code = code;
+		t->why = *err;
+	}
+	pthread_cond_broadcast(&t->met);
+	pthread_mutex_unlock(&t->lock);
+}
+
+static void *main_of_rank(void *arg)
+{
+	struct thread_rank *me = arg;
+	struct loom_error err = {0};
+	int code = me->all->run(me->all->arg, &me->ranks, &err);
+	leave(me->all, code, &err);
+	return NULL;
+}
+
+static int start(struct loom__threads *t, struct loom_error *err)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	int failed = 0;
+	pthread_attr_init(&attr);
+	pthread_attr_setstacksize(&attr, STACK_BYTES);
+	sigfillset(&all); /* signals are rank 0's */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	for (t->started = 1; t->started < t->ranks && !failed; t->started += !failed)
+		failed = pthread_create(&t->rank[t->started].thread, &attr, main_of_rank, &t->rank[t->started]);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
+	return failed ? LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot start rank %u of %u: %s", t->started, t->ranks, strerror(failed)) :
+			0;
+}
+
+int loom__threads_begin(uint32_t ranks, loom__rank_fn *run, void *arg, struct loom__threads **threads, struct loom_error *err)
+{
+	struct loom__threads *t = calloc(1, sizeof(*t) + ranks * sizeof(t->rank[0]));
+	if (!t)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	t->ranks = ranks;
+	t->run = run;
+	t->arg = arg;
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_cond_init(&t->met, NULL);
+	for (uint32_t r = 0; r < ranks; r++) {
+		struct thread_rank *me = &t->rank[r];
+		me->all = t;
+		me->ranks = (struct loom_ranks){.size = sizeof(me->ranks),
+						.rank = r,
+						.ranks = ranks,
+						.self = me,
+						.allgather = allgather,
+						.job = t};
+	}
+	int rc = start(t, err);
+	if (rc)
+		loom__threads_end(t, rc, err);
+	else
+		*threads = t;
+	return rc;
+}
+
+const struct loom_ranks *loom__threads_first(const struct loom__threads *t)
+{
+	return &t->rank[0].ranks;
+}
+
+int loom__threads_end(struct loom__threads *t, int code, struct loom_error *err)
+{
+	leave(t, code, err);
+	for (uint32_t r = 1; r < t->started; r++)
+		pthread_join(t->rank[r].thread, NULL);
+	code = t->code;
+	if (code)
+		*err = t->why;
+	pthread_cond_destroy(&t->met);
+	pthread_mutex_destroy(&t->lock);
+	free(t->data[0]);
+	free(t->data[1]);
+	free(t);
+	return code;
+}
