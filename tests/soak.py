@@ -58,11 +58,11 @@ LEAST = {"qos.budget.limit": 0.02, "qos.throttle.limit": 0.02, "run.timeout": 60
 # Text: what some options hold. Others keep their defaults.
 TEXTS = {
     "word": ["und", "zwischen", "lang", "fehlt", "ü"], "glob": ["*", "*.gz", "*.txt", "none*"],
-    "trigger.*.provider": ["auto", "shm", "tcp", "sockets", "net", "nonesuch"],
+    "trigger.*.provider": ["auto", "shm", "tcp", "sockets", "net", "sim", "nonesuch"],
     "placement": ["owner", "remote", "host", "device:0", "device:1", "device:9", "nowhere"],
     "victim": ["", "", "true", "sleep 0.01", "no-such-program"], "expect": ["", "no such answer"],
     "exec.command": ["true", "echo rate 1", "sleep 0.02", "false", "no-such-program"],
-    "title": ["", "a ; title # with \"quotes\""],
+    "sim_dead": ["", "0-1", "much"], "title": ["", "a ; title # with \"quotes\""],
     "exec.metrics": ["", "", "rate:more:x/s"],
 }
 CORES = ["", "0", "0-1", "1", "0-0,0", "4095", "1-0"]
@@ -200,6 +200,7 @@ class Case:
         self.set("run", "timeout", f"{SAMPLE}s")
         if rng.random() < 0.9:
             self.options.pop("run.time_limit", None)
+        self.options.pop("run.ranks", None)  # -n says it
         self.set("run", "workload", workload)
         self.set("run", "samples", rng.randint(1, 3))
         self.set("run", "warmup", rng.randint(0, 1))

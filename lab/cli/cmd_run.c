@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/conf.h"
+#include "cli/crowd.h"
 #include "cli/ranks.h"
 #include "cli/rerun.h"
 #include "cli/session.h"
@@ -79,44 +80,9 @@ const struct loom__usage loom__rerun_usage = {
 	.size = sizeof(struct run_args),
 	.run = rerun};
 
-/* The stacks of ranks that are threads of this process, by rank. */
-struct crowd {
-	uint32_t ranks, log;
-	struct loom__plan *plan;   /* [ranks]; not of rank 0, as the stacks */
-	struct loom_stack **stack; /* [ranks] */
-	struct loom__threads *threads;
-};
-
 static void stop(void *arg)
 {
 	loom_stack_stop(arg);
-}
-
-static void stop_all(void *arg)
-{
-	const struct crowd *c = arg;
-	for (uint32_t r = 0; r < c->ranks; r++) {
-		struct loom_stack *s = __atomic_load_n(&c->stack[r], __ATOMIC_ACQUIRE);
-		if (s)
-			loom_stack_stop(s);
-	}
-}
-
-/* What a rank that is a thread does: as the first one, which speaks for all. */
-static int follow(void *arg, const struct loom_ranks *ranks, struct loom_error *err)
-{
-	struct crowd *c = arg;
-	struct loom_stack_params params = {
-		.size = sizeof(params), .log = loom__log_line, .log_level = LOOM_LOG_ERROR, .ranks = ranks};
-	struct loom_stack *stack = NULL;
-	struct loom_result *result = NULL;
-	int rc = loom__stack_open(&c->plan[ranks->rank], &params, &stack, err);
-	/* Release: for a signal handler. It is closed when all have ended. */
-	__atomic_store_n(&c->stack[ranks->rank], stack, __ATOMIC_RELEASE);
-	if (!rc)
-		rc = loom__stack_run(stack, NULL, &result, err);
-	loom_result_destroy(result);
-	return rc;
 }
 
 static int print(const struct loom__cli *cli, const struct run_args *a, const struct loom_result *r)
@@ -176,7 +142,7 @@ static int after_sample(void *arg, const struct loom_stack *s, struct loom_resul
 
 /* `crowd`: of ranks that are threads; NULL: none are. */
 static int run_plan(const struct loom__cli *cli, const struct run_args *a, struct loom__plan *plan,
-		    const struct loom_ranks *ranks, struct crowd *crowd, struct loom_error *err)
+		    const struct loom_ranks *ranks, struct loom__crowd *crowd, struct loom_error *err)
 {
 	struct loom_stack_params params = {
 		.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log, .ranks = ranks};
@@ -195,8 +161,8 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	int rc = loom__stack_open(plan, &params, &stack, err);
 	if (!rc) {
 		if (crowd)
-			__atomic_store_n(&crowd->stack[0], stack, __ATOMIC_RELEASE); /* as in follow() */
-		loom__on_stop(crowd ? stop_all : stop, crowd ? (void *)crowd : stack,
+			loom__crowd_meet(crowd, stack);
+		loom__on_stop(crowd ? loom__crowd_stop : stop, crowd ? (void *)crowd : stack,
 			      first ? "gpuloom: stopping after this sample; again to stop now\n" : NULL);
 		if (loom__stop_asked()) /* while the plug-ins were opened */
 			loom_stack_stop(stack);
@@ -206,8 +172,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 		loom__on_stop(NULL, NULL, NULL);
 	}
 	loom__watch_end(&beside.watch);
-	if (crowd)
-		rc = loom__threads_end(crowd->threads, rc, err);
+	rc = loom__crowd_end(crowd, rc, err);
 	if (result)
 		loom__facts_end(result);
 	int status = loom__exit_of(rc);
@@ -255,30 +220,18 @@ static int run_sweep(const struct loom__cli *cli, struct run_args *a, const stru
 static int run_crowd(struct loom__cli *cli, struct run_args *a, struct loom_config *cfg, struct loom__plan *plan,
 		     uint32_t ranks)
 {
-	struct crowd c = {.ranks = ranks};
+	struct loom__crowd *crowd;
 	struct loom_error err = {0};
-	struct loom__diag diag = {0};
-	c.plan = loom__must(calloc(ranks, sizeof(*c.plan)));
-	c.stack = loom__must(calloc(ranks, sizeof(*c.stack)));
-	int rc = 0;
-	for (uint32_t r = 1; r < ranks && !rc; r++)
-		rc = loom__plan_create(cfg, NULL, &c.plan[r], &diag);
-	if (rc)
-		LOOM__FAIL(&err, rc, "the plan of another rank cannot be made");
-	else
-		rc = loom__threads_begin(ranks, follow, &c, &c.threads, &err);
-	int status = loom__exit_of(rc);
-	if (!rc)
-		status = run_plan(cli, a, plan, loom__threads_first(c.threads), &c, &err);
+	int rc = loom__crowd_begin(cfg, ranks, LOOM__CROWD_RUNS, &crowd, &err);
+	int status;
+	if (rc) {
+		status = loom__exit_of(rc);
+		loom__plan_free(plan);
+	} else {
+		status = run_plan(cli, a, plan, loom__crowd_ranks(crowd), crowd, &err);
+	}
 	if (err.code)
 		loom__say_error(cli, "%s", err.text);
-	for (uint32_t r = 1; r < ranks; r++) {
-		loom_stack_close(c.stack[r]);
-		loom__plan_free(&c.plan[r]);
-	}
-	loom__diag_free(&diag);
-	free(c.stack);
-	free(c.plan);
 	return status;
 }
 

@@ -108,6 +108,12 @@ static int open_stack(const struct loom__cli *cli, const struct loom__compare_ar
 		loom__plan_free(plan);
 		return LOOM_EXIT_USAGE;
 	}
+	if (plan->run.ranks > 1) {
+		loom__say_error(cli, "compare: %s: [run] ranks = %u: a comparison has one rank: say ranks = 1", v->label,
+				plan->run.ranks);
+		loom__plan_free(plan);
+		return LOOM_EXIT_USAGE;
+	}
 	v->warmup = plan->run.warmup;
 	v->time_limit = plan->run.time_limit;
 	int rc = loom__stack_open(plan, &params, &v->stack, &err);

@@ -29,7 +29,7 @@ static uint32_t wanted(const struct loom__cli *cli, const char *n, uint32_t rank
 	return 0;
 }
 
-int loom__ranks_threads(struct loom__cli *cli, const char *n, const struct loom__plan *plan, uint32_t *ranks, int *status)
+int loom__ranks_threads(const struct loom__cli *cli, const char *n, const struct loom__plan *plan, uint32_t *ranks, int *status)
 {
 	struct loom__boot_plan boot;
 	struct loom_error err;

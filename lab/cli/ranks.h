@@ -9,7 +9,7 @@
 
 /* Whether the ranks are threads of this process, which those of simulated devices are. 1: *ranks of them, or *status has an
  * exit code because they cannot be. */
-int loom__ranks_threads(struct loom__cli *cli, const char *n, const struct loom__plan *plan, uint32_t *ranks, int *status);
+int loom__ranks_threads(const struct loom__cli *cli, const char *n, const struct loom__plan *plan, uint32_t *ranks, int *status);
 /* `-n` as written, or NULL: then `ranks`. Returns 1 in a rank, which goes on and calls loom__ranks_end; else 0 with the
  * exit code in *status: the parent of ranks, or a failure. */
 int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, struct loom__boot *boot, int *status);

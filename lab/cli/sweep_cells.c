@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/crowd.h"
+#include "cli/ranks.h"
 #include "cli/session.h"
 #include "cli/sweep.h"
 #include "facts/facts.h"
@@ -133,6 +135,7 @@ int loom__sweep_resolve(struct loom__sweep_session *s)
 
 struct run {
 	struct loom_config *cfg;
+	struct loom__crowd *crowd; /* NULL: one rank */
 	struct loom_stack *stack;
 	struct loom_result *result;
 };
@@ -160,6 +163,7 @@ static void close_run(void *arg, void *run)
 	struct run *r = run;
 	struct loom_error err;
 	loom__on_stop(NULL, NULL, NULL);
+	(void)loom__crowd_end(r->crowd, 0, &err);
 	loom_result_destroy(r->result);
 	/* Closing alone would keep silent about workers that stay, and about their memory. */
 	if (r->stack && loom__stack_retire(r->stack, &err))
@@ -167,6 +171,15 @@ static void close_run(void *arg, void *run)
 	loom_stack_close(r->stack);
 	loom_config_destroy(r->cfg);
 	free(r);
+}
+
+/* Where a rank that follows has failed, its reason is the one. */
+static int fail_run(struct run *r, int rc, struct loom_error *err)
+{
+	loom__on_stop(NULL, NULL, NULL);
+	rc = loom__crowd_end(r->crowd, rc, err);
+	r->crowd = NULL;
+	return rc;
 }
 
 static int get_ready(struct loom__sweep_session *s, struct run *r, struct loom_error *err)
@@ -184,7 +197,7 @@ static int get_ready(struct loom__sweep_session *s, struct run *r, struct loom_e
 	for (uint32_t i = 0; i < r->stack->plan.run.warmup && !rc; i++) {
 		if (loom__stop_asked())
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted");
-		rc = loom__stack_sample(r->stack, r->result, 1, err);
+		rc = loom__crowd_sample(r->crowd, r->stack, r->result, 1, err);
 	}
 	return rc;
 }
@@ -212,10 +225,27 @@ static int say_failure(struct loom__sweep_session *s, int rc, const struct loom_
 	return rc;
 }
 
+/* The ranks that the conf wants, where they are threads. */
+static int gather(const struct loom__sweep_session *s, struct run *r, const struct loom__plan *plan,
+		  struct loom_stack_params *params, struct loom_error *err)
+{
+	uint32_t ranks = 1;
+	int status = 0, rc = 0;
+	if (loom__ranks_threads(s->cli, NULL, plan, &ranks, &status))
+		rc = status ? LOOM__FAIL(err, LOOM_EINVAL, "[run] ranks cannot be had") :
+			      loom__crowd_begin(r->cfg, ranks, LOOM__CROWD_SAMPLES, &r->crowd, err);
+	else if (plan->run.ranks > 1)
+		rc = LOOM__FAIL(err, LOOM_ENOTSUP, "[run] ranks = %u: a sweep has one rank, but for simulated devices: say "
+				"ranks = 1", plan->run.ranks);
+	if (r->crowd)
+		params->ranks = loom__crowd_ranks(r->crowd);
+	return rc;
+}
+
 static int open_run(void *arg, size_t cell, void **run, struct loom_error *err)
 {
 	struct loom__sweep_session *s = arg;
-	struct loom__plan plan;
+	struct loom__plan plan = {0};
 	struct loom_stack_params params = {
 	    .size = sizeof(params), .log = loom__log_line, .log_level = (int)s->wish->log};
 	struct run *r = loom__must(calloc(1, sizeof(*r)));
@@ -227,17 +257,24 @@ static int open_run(void *arg, size_t cell, void **run, struct loom_error *err)
 	if (!rc) {
 		name_cell(&now, r->cfg);
 		if (strcmp(now.id, s->sweep.cell[cell].id)) {
-			loom__plan_free(&plan);
 			rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf was changed while the sweep ran");
 		}
 	}
 	if (!rc)
+		rc = gather(s, r, &plan, &params, err);
+	if (rc)
+		loom__plan_free(&plan);
+	else
 		rc = loom__stack_open(&plan, &params, &r->stack, err);
 	if (!rc) {
-		loom__on_stop(stop, r->stack,
+		if (r->crowd)
+			loom__crowd_meet(r->crowd, r->stack);
+		loom__on_stop(r->crowd ? loom__crowd_stop : stop, r->crowd ? (void *)r->crowd : r->stack,
 			      "gpuloom: stopping after this sample; again to stop now\n");
 		rc = get_ready(s, r, err);
 	}
+	if (rc)
+		rc = fail_run(r, rc, err);
 	if (rc)
 		close_run(s, r);
 	else
@@ -249,9 +286,9 @@ static int sample_run(void *arg, void *run, cJSON *line, struct loom_error *err)
 {
 	struct loom__sweep_session *s = arg;
 	struct run *r = run;
-	int rc = loom__stack_sample(r->stack, r->result, 0, err);
+	int rc = loom__crowd_sample(r->crowd, r->stack, r->result, 0, err);
 	if (rc)
-		return say_failure(s, rc, err);
+		return say_failure(s, fail_run(r, rc, err), err);
 	struct loom__sample *sample = &r->result->sample[r->result->samples - 1];
 	struct loom__derived derived;
 	rc = loom__derived_read(s->spec->opts.derive, &derived, err);

@@ -16,15 +16,11 @@ LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
 	c->counters->doing = what;
 }
 
-/* A body that takes long is no standstill. */
 LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
 {
-	uint64_t end = loom_sim->now + loom_sim->cost[LOOM_SIM_task];
-	if (loom_sim->changed < end)
-		loom_sim->changed = end;
 	if (loom_sim->ended)
 		loom_sim->early(loom_sim);
-	loom_sim_spend(loom_sim->cost[LOOM_SIM_task]);
+	loom_sim_compute(loom_sim->cost[LOOM_SIM_task]);
 	loom_gpu_dispatch(c, t);
 }
 

@@ -34,7 +34,7 @@ static void command(struct world *w)
 static int start_thread(struct world *w)
 {
 	sigset_t old;
-	w->order = w->idle = w->leave = w->halt = w->failed = w->armed = 0;
+	w->order = w->idle = w->leave = w->halt = w->failed = w->armed = w->probe_armed = 0;
 	child_block_signals(&old);
 	int code = thread_create(&w->thread, main_of_world, w);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -43,6 +43,7 @@ static int start_thread(struct world *w)
 	return code;
 }
 
+/* A probe is the affair of one crew, whatever the others have launched by then. */
 int world_start(struct world *w, struct sim_member *m, struct loom_ctl *ctl, uint64_t seed, int probe)
 {
 	pthread_mutex_lock(&w->lock);
@@ -54,10 +55,12 @@ int world_start(struct world *w, struct sim_member *m, struct loom_ctl *ctl, uin
 	int code = turns_make_room(w);
 	if (!code && !w->launched)
 		code = start_thread(w);
-	if (code)
+	if (code) {
 		m->launched = 0;
-	else
+	} else {
 		w->launched++;
+		w->probed += probe != 0;
+	}
 	if (code || !probe) /* of a probe, world_end() gives it back */
 		pthread_mutex_unlock(&w->lock);
 	return code;
@@ -67,13 +70,15 @@ void world_end(struct world *w, struct sim_member *m)
 {
 	pthread_mutex_lock(&w->lock);
 	int probe = w->probing == m->crew;
-	w->armed = 0;
 	m->launched = 0;
+	if (probe && !--w->probed)
+		w->probing = NULL;
+	if (!probe)
+		w->armed = 0;
 	if (!--w->launched) {
 		w->leave = 1;
 		command(w);
 		pthread_join(w->thread, NULL);
-		w->probing = NULL;
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (probe)
@@ -83,9 +88,9 @@ void world_end(struct world *w, struct sim_member *m)
 uint32_t world_go(struct world *w)
 {
 	pthread_mutex_lock(&w->lock);
-	uint32_t sample = w->order + 1;
-	if (++w->armed >= (w->probing || !w->shared ? w->launched : w->expected)) {
-		w->armed = 0;
+	uint32_t sample = w->order + 1, *armed = w->probing ? &w->probe_armed : &w->armed;
+	if (++*armed >= (w->probing ? w->probed : w->shared ? w->expected : w->launched)) {
+		*armed = 0;
 		command(w);
 	}
 	pthread_mutex_unlock(&w->lock);

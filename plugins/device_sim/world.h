@@ -120,6 +120,7 @@ struct world {
 	pthread_t thread;
 	const struct sim_crew *probing; /* its probe is launched, and nothing else; NULL: none */
 	uint32_t launched, armed;
+	uint32_t probed, probe_armed; /* the same of a probe */
 	uint32_t order, idle, rings; /* see above; acquire and release */
 	uint32_t halt, leave;
 	uint32_t failed; /* the sample has no end: `why` says it */

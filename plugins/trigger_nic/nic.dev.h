@@ -267,13 +267,19 @@ LOOM_FN int nic_kernel_end(struct loom_ctx *c, uint64_t *kernel)
 }
 
 /* The next kernel begins: called by the one who ended the last. */
-LOOM_FN void nic_kernel_begin(struct loom_ctx *c, uint64_t kernel)
+LOOM_FN void nic_kernel_next(struct loom_ctx *c, uint64_t kernel)
 {
 	struct nic_device *d = nic_device(c);
-	nic_spend(c, d->launch_ns);
 	loom_store_relaxed_dev(&d->arrived, (uint64_t)0);
 	/* Release: pairs with the acquire in nic_kernel_await. */
 	loom_store_release_dev(&d->kernel, kernel + 1);
+}
+
+/* The same after its launch. */
+LOOM_FN void nic_kernel_begin(struct loom_ctx *c, uint64_t kernel)
+{
+	nic_spend(c, nic_device(c)->launch_ns);
+	nic_kernel_next(c, kernel);
 }
 
 /* All workers: until the next kernel has begun. */

@@ -93,6 +93,7 @@ LOOM_FN void allreduce_add(struct loom_ctx *c, const struct allreduce *a, uint32
 	const float *got =
 		(const float *)(all + a->inbox_at) + ((uint64_t)step * c->workers + c->worker) * a->slice;
 	uint64_t end = allreduce_piece_end(a, piece);
+	loom_stream(c, 3 * sizeof(float) * (end - piece * a->piece));
 	for (uint64_t i = piece * a->piece + c->lane; i < end; i += c->lanes)
 		sum[i] = got[i] + sum[i];
 }

@@ -64,6 +64,7 @@ LOOM_FN void jacobi_sweep(struct loom_ctx *c, const struct jacobi *j, uint64_t s
 	const double *old = jacobi_grid(j, all, near, sweep & 1);
 	double *next = jacobi_grid(j, all, near, (sweep & 1) ^ 1);
 	uint64_t width = j->cols + 2;
+	loom_stream(c, 2 * sizeof(double) * (to - from) * j->cols);
 	for (uint64_t r = from; r < to; r++)
 		for (uint64_t k = 1 + c->lane; k <= j->cols; k += c->lanes) {
 			uint64_t i = r * width + k;

@@ -18,6 +18,8 @@
  *                            sleepers, when ns have passed, or for no reason at all. A device that cannot
  *                            sleep pauses. The word is in memory that all processes see
  *   loom_clock_ns(c)         the device's clock
+ *   loom_stream(c, n)        the caller reads and writes n bytes of ordinary memory from here on. Nothing on a real device;
+ *                            on a simulated one the time that takes: what does not go through this layer costs nothing else
  *   loom_look_due(c)         1: a loop of short tasks should look again at words that others change; collective.
  *                            With LOOM_LOOKS_ARE_TIMED looks are some us apart; without, the answer is always 1
  *   loom_doing(c, what)      lane 0: what this worker does from now on, enum loom_doing; a store, for messages
@@ -56,6 +58,10 @@
 #define GPULOOM_DEV_DEV_H
 
 #include "ctx.h"
+
+#ifndef LOOM_SIM
+#define loom_stream(c, n) ((void)(c), (void)(n))
+#endif
 
 /* Constant in a program for GPUs whose scheduler never gives a lane a task of its own. */
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_ALONE)

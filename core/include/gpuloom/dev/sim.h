@@ -27,6 +27,7 @@ extern "C" {
 	X(atomic_peer, "900", "a read-modify-write in another device's memory")                    \
 	X(fence_dev, "100", "a fence for the workers of the device")                               \
 	X(fence_sys, "700", "a fence for all devices and the host")                                \
+	X(stream, "28", "1 KiB of ordinary memory that a worker reads or writes, where the code says so (loom_stream)") \
 	X(task, "1000", "the body of a task, besides what it does through the device layer")
 
 enum loom_sim_cost {
@@ -204,6 +205,16 @@ template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V 
 #define loom_fence_acquire_sys() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 #define loom_fence_release_sys() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
 #define loom_fence_seq_cst_sys() loom_sim_spend(loom_sim->cost[LOOM_SIM_fence_sys])
+
+/* It computes: nobody stands still meanwhile. */
+LOOM_FN void loom_sim_compute(uint64_t ns)
+{
+	struct loom_sim *sim = loom_sim;
+	if (sim->changed < sim->now + ns)
+		sim->changed = sim->now + ns;
+	loom_sim_spend(ns);
+}
+#define loom_stream(c, n) loom_sim_compute((uint64_t)(n) * loom_sim->cost[LOOM_SIM_stream] / 1024)
 
 #define LOOM_PAUSE_NS 32
 LOOM_FN void loom_nanosleep(uint32_t ns)
