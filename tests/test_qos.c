@@ -12,7 +12,6 @@
 
 #include "qos_rig.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define PAGE 4096ull
 
 static const struct {

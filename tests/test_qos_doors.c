@@ -6,7 +6,6 @@
 #include "../plugins/qos/service.dev.h"
 #include "qos_rig.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define WORKERS 4u
 #define SECOND 1000000000ull
 

@@ -49,8 +49,7 @@ TEST(sweep)
 	uint32_t turns = 0, seen[CALLS] = {0};
 	CU_ASSERT_EQUAL_FATAL(ssr_queue_open(&q, CALLS, LOOM_QOS_PLACE), 0);
 	for (uint32_t i = 0; i < CALLS; i++) {
-		x ^= x << 13, x ^= x >> 7, x ^= x << 17;
-		post(&q, i, LOOM_SERVICE_READ, x % 10000); /* more than there are places */
+		post(&q, i, LOOM_SERVICE_READ, xorshift(&x) % 10000); /* more than there are places */
 	}
 	for (uint32_t i = 0; i < CALLS; i++) {
 		const struct ssr_call *call = ssr_queue_take(&q);

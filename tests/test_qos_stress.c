@@ -9,7 +9,6 @@
 
 #include "qos_rig.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define PAGE 4096ull
 #define WORKERS 4u
 #define WINDOW_MOST 1024u
@@ -188,14 +187,6 @@ TEST(random)
 
 /* ---- a tenant that writes nonsense ---- */
 
-static uint64_t mix(uint64_t *x)
-{
-	*x ^= *x << 13;
-	*x ^= *x >> 7;
-	*x ^= *x << 17;
-	return *x;
-}
-
 /* Worker 0 fills its slots with random words and moves its head anywhere; worker 1 must not notice. */
 static void fuzz(uint64_t seed, int wild_head)
 {
@@ -226,11 +217,11 @@ static void fuzz(uint64_t seed, int wild_head)
 			struct loom_request request;
 			uint64_t *word = (uint64_t *)&request;
 			for (size_t i = 0; i < sizeof(request) / 8; i++)
-				word[i] = mix(&x) >> (mix(&x) % 64);
-			request.service = (uint32_t)(mix(&x) % (LOOM_SERVICES + 1));
-			request.buffer = (uint32_t)(mix(&x) % 6);
-			request.handle = (uint32_t)(mix(&x) % 6);
-			request.reserved = mix(&x) % 8 == 0;
+				word[i] = xorshift(&x) >> (xorshift(&x) % 64);
+			request.service = (uint32_t)(xorshift(&x) % (LOOM_SERVICES + 1));
+			request.buffer = (uint32_t)(xorshift(&x) % 6);
+			request.handle = (uint32_t)(xorshift(&x) % 6);
+			request.reserved = xorshift(&x) % 8 == 0;
 			c->qos->request(c, &request, &id);
 		}
 		if (wild_head && round % 50 == 49) {
@@ -238,9 +229,9 @@ static void fuzz(uint64_t seed, int wild_head)
 			uint64_t *block = r->view.global;
 			uint64_t *ring = (uint64_t *)((char *)block + block[2]);
 			for (int i = 1; i < 16; i++)
-				ring[i] = mix(&x);
+				ring[i] = xorshift(&x);
 			ring[9] = 0; /* no slots: its own later calls stay away from memory */
-			__atomic_store_n(ring, mix(&x), __ATOMIC_RELEASE);
+			__atomic_store_n(ring, xorshift(&x), __ATOMIC_RELEASE);
 			__atomic_fetch_or((uint64_t *)((char *)block + block[3]), 1, __ATOMIC_ACQ_REL);
 		}
 		struct loom_request read = {.service = LOOM_SERVICE_READ,

@@ -240,8 +240,7 @@ static void refuse_affinity(const char *sched, uint32_t second_kind, const char 
 	struct loom_task first = {.tag = 0, .affinity = LOOM_ON_GPU};
 	struct harness *h = open_tasks(sched, "", 2, 1, picky_fns, 1, &first, second_kind);
 	int rc = harness_run(h, &err);
-	CU_ASSERT_EQUAL(rc, LOOM_ENOTSUP);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
+	REFUSED(rc, LOOM_ENOTSUP, err, says);
 	harness_close(h);
 }
 

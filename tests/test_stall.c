@@ -18,9 +18,7 @@ static void stall(void)
 	static __thread uint64_t state;
 	if (!state)
 		state = loom__mix(__atomic_add_fetch(&threads, 1, __ATOMIC_RELAXED)) | 1;
-	state ^= state << 13;
-	state ^= state >> 7;
-	state ^= state << 17;
+	xorshift(&state);
 	__atomic_store_n(&stalled, 1, __ATOMIC_RELAXED);
 	if (state % 128 == 0)
 		usleep((useconds_t)(state >> 32) % 200);

@@ -291,10 +291,8 @@ static void nothing(struct loom_ctx *c)
 TEST(refusals)
 {
 	struct loom_channel k = {.slots = 100, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
-	CU_ASSERT_EQUAL(sync_rig_open(&rig, "sync_wic pages=64", 2, "workers=1 oversubscribe=yes", &k, 1,
-				      nothing),
-			LOOM_EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(rig.r.err.text, "raise pages"));
+	REFUSED(sync_rig_open(&rig, "sync_wic pages=64", 2, "workers=1 oversubscribe=yes", &k, 1, nothing), LOOM_EINVAL, rig.r.err,
+		"raise pages");
 	sync_rig_close(&rig);
 	struct loom_error err;
 	char settings[] = "companions=3";

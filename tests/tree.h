@@ -14,7 +14,6 @@
 #define LAZY LOOM__OTHER
 #define SHAPES (LOOM__OTHER + 1)
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MOST 20000u
 static uint32_t marks[MOST]; /* how many lanes ran task id */
 static uint32_t torn;        /* tasks that arrived changed */
