@@ -282,26 +282,6 @@ TEST(throttle)
 	end(&m);
 }
 
-/* A policy only narrows: one that waits later or serves fewer keeps its word. */
-TEST(narrowing)
-{
-	struct machine m;
-	begin(&m, "throttle", "limit=5%", 1);
-	m.tenant[0].waiting = 1;
-	struct loom_qos_turn turn = {.requests = 0, .retry_ns = m.load.now_ns + SECOND};
-	m.ops->admit(m.self, &m.load, &turn);
-	CU_ASSERT_EQUAL(turn.requests, 0);
-	CU_ASSERT_EQUAL(turn.retry_ns, m.load.now_ns + SECOND);
-	end(&m);
-	begin(&m, "budget", "limit=5%", 1);
-	m.tenant[0].waiting = 1;
-	turn = (struct loom_qos_turn){.requests = 1, .retry_ns = m.load.now_ns + SECOND};
-	m.ops->admit(m.self, &m.load, &turn);
-	CU_ASSERT(turn.requests <= 1);
-	CU_ASSERT_EQUAL(turn.retry_ns, m.load.now_ns + SECOND);
-	end(&m);
-}
-
 /* Adaptive coalescing finds the setting that serves most, and goes back when the load turns. */
 TEST(adaptive)
 {
