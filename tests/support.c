@@ -68,6 +68,13 @@ void test_remove(const char *folder)
 		abort();
 }
 
+/* The child of isolation = process starts threads, also when its parent has some. A test that needs more says it itself. */
+__attribute__((visibility("default"), weak)) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
+}
+
 static struct test *first, **last = &first;
 
 void test_add(struct test *test)

@@ -5,12 +5,6 @@
 
 #include "sync_rig.h"
 
-__attribute__((visibility("default"))) const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-	return "die_after_fork=0";
-}
-
 static const char *const every[] = {
 	"sync_poll",
 	"sync_poll probe=atomic",
@@ -40,22 +34,6 @@ static const char *const isolations[] = {"thread", "process"};
 
 static struct sync_rig rig;
 
-/* What the workers leave behind. */
-struct row {
-	uint64_t wrong, done;
-	int64_t code;
-	uint64_t took_ns;
-	int64_t pid;
-};
-static struct row *row_of(const struct loom_ctx *c)
-{
-	return (struct row *)c->global[LOOM_SCHED] + c->worker;
-}
-static struct row *board(void)
-{
-	return (struct row *)rig.r.shared->board;
-}
-
 static int open_rig(const char *sync, const char *isolation, uint32_t workers, const struct loom_channel *channel,
 		    uint32_t channels, void (*run)(struct loom_ctx *))
 {
@@ -69,12 +47,6 @@ static int open_rig(const char *sync, const char *isolation, uint32_t workers, c
 	if (rc)
 		printf("  %s, %s: %s\n", sync, isolation, rig.r.err.text);
 	return rc;
-}
-
-static void close_rig(void)
-{
-	CU_ASSERT_EQUAL(loom__drive_retire(&rig.r, 10 * SECOND), 0);
-	sync_rig_close(&rig);
 }
 
 /* ---- items: device 0 makes them, device 1 reads them */
@@ -122,10 +94,10 @@ static void stream(struct loom_ctx *c)
 	for (uint32_t tag = c->worker - c->first; tag < job.tags && !rc; tag += c->count) {
 		if (c->device == job.late)
 			spin_some(c, 20000);
-		rc = c->device == 0 ? produce(c, tag, rooms[c->worker]) : consume(c, tag, &row_of(c)->wrong);
+		rc = c->device == 0 ? produce(c, tag, rooms[c->worker]) : consume(c, tag, &sync_row(c)->wrong);
 	}
-	row_of(c)->done = rc == 0;
-	row_of(c)->code = rc;
+	sync_row(c)->done = rc == 0;
+	sync_row(c)->code = rc;
 }
 
 static void say(const char *sync, const char *isolation)
@@ -150,18 +122,18 @@ static void run_stream(const char *sync, uint32_t slots, uint32_t words, uint32_
 		say(sync, isolations[iso]);
 		CU_ASSERT_EQUAL_FATAL(open_rig(sync, isolations[iso], 3, &k, 1, stream), 0);
 		for (int sample = 0; sample < 2; sample++) {
-			memset(board(), 0, sizeof(struct row) * SYNC_RIG_WORKERS);
+			sync_rig_clear(&rig);
 			int rc = sync_rig_sample(&rig);
 			CU_ASSERT_EQUAL_FATAL(rc, 0);
 			for (uint32_t w = 0; w < 6; w++) {
-				CU_ASSERT_EQUAL(board()[w].code, 0);
-				CU_ASSERT_EQUAL(board()[w].wrong, 0);
-				CU_ASSERT_EQUAL(board()[w].done, 1);
+				CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].code, 0);
+				CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].wrong, 0);
+				CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].done, 1);
 			}
 			CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_waits"), job.tags);
 			CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_publishes"), job.tags);
 		}
-		close_rig();
+		sync_rig_end(&rig);
 	}
 }
 
@@ -181,10 +153,10 @@ static void be_blocked(struct loom_ctx *c)
 	void *at;
 	if (c->worker != 0)
 		return;
-	row_of(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 10000000);
+	sync_row(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 10000000);
 	int again = LOOM_CALL(sync, publish, c, 0, 1, &value, 8, 10000000);
 	int place = LOOM_CALL(sync, reserve, c, 0, 1, 10000000, &at);
-	row_of(c)->wrong = again != LOOM_ETIMEDOUT || place != LOOM_ETIMEDOUT;
+	sync_row(c)->wrong = again != LOOM_ETIMEDOUT || place != LOOM_ETIMEDOUT;
 }
 
 TEST(producer_deadline)
@@ -192,11 +164,11 @@ TEST(producer_deadline)
 	struct loom_channel k = {.slots = 1, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
 	for (size_t i = 0; i < 2 * EVERY; i += STEP) {
 		CU_ASSERT_EQUAL_FATAL(open_rig(every[i / 2], isolations[i % 2], 1, &k, 1, be_blocked), 0);
-		memset(board(), 0, sizeof(struct row) * SYNC_RIG_WORKERS);
+		sync_rig_clear(&rig);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
-		CU_ASSERT_EQUAL(board()[0].code, 0);
-		CU_ASSERT_EQUAL(board()[0].wrong, 0);
-		close_rig();
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].code, 0);
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].wrong, 0);
+		sync_rig_end(&rig);
 	}
 }
 
@@ -205,8 +177,7 @@ TEST(producer_deadline)
 static void wait_for_ever(struct loom_ctx *c)
 {
 	const void *data;
-	row_of(c)->pid = getpid();
-	__atomic_store_n(&row_of(c)->done, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&sync_row(c)->done, 1, __ATOMIC_RELEASE);
 	if (c->device == 0) {
 		while (!loom_stopped(c))
 			usleep(1000);
@@ -214,14 +185,14 @@ static void wait_for_ever(struct loom_ctx *c)
 	}
 	int rc = LOOM_CALL(sync, wait, c, 0, c->worker - c->first, 0, &data);
 	int again = LOOM_CALL(sync, wait, c, 0, c->worker - c->first, 0, &data);
-	row_of(c)->wrong = rc != again;
-	row_of(c)->code = rc;
+	sync_row(c)->wrong = rc != again;
+	sync_row(c)->code = rc;
 }
 
 static void all_there(void)
 {
 	for (uint32_t w = 0; w < rig.r.layout.workers; w++)
-		while (!__atomic_load_n(&board()[w].done, __ATOMIC_ACQUIRE))
+		while (!__atomic_load_n(&sync_rig_rows(&rig)[w].done, __ATOMIC_ACQUIRE))
 			usleep(100);
 	usleep(20000); /* and asleep */
 }
@@ -235,17 +206,17 @@ TEST(stop)
 		CU_ASSERT_EQUAL_FATAL(open_rig(every[i / 2], isolations[i % 2], 3, &unpublished, 1,
 					       wait_for_ever),
 				      0);
-		memset(board(), 0, sizeof(struct row) * SYNC_RIG_WORKERS);
+		sync_rig_clear(&rig);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_start(&rig), 0);
 		all_there();
 		__atomic_store_n(&rig.r.shared->ctl.stop, 1u, __ATOMIC_RELAXED);
 		rig.ops->interrupt(rig.self, &rig.r.layout, &rig.view, LOOM_EINTR, 0);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_wait(&rig, 5 * SECOND), 0);
 		for (uint32_t w = 3; w < 6; w++) {
-			CU_ASSERT_EQUAL(board()[w].code, LOOM_EINTR);
-			CU_ASSERT_EQUAL(board()[w].wrong, 0);
+			CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].code, LOOM_EINTR);
+			CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].wrong, 0);
 		}
-		close_rig();
+		sync_rig_end(&rig);
 	}
 }
 
@@ -279,11 +250,11 @@ TEST(relaunch)
 		size_t fds = 0, maps = 0;
 		CU_ASSERT_EQUAL_FATAL(open_rig("sync_wic shards=4", isolations[iso], 2, &k, 1, stream), 0);
 		for (int launch = 0; launch < 40; launch++) {
-			memset(board(), 0, sizeof(struct row) * SYNC_RIG_WORKERS);
+			sync_rig_clear(&rig);
 			CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
 			CU_ASSERT_EQUAL(loom__drive_retire(&rig.r, 10 * SECOND), 0);
 			for (uint32_t w = 0; w < 4; w++)
-				CU_ASSERT(board()[w].done && !board()[w].wrong);
+				CU_ASSERT(sync_rig_rows(&rig)[w].done && !sync_rig_rows(&rig)[w].wrong);
 			if (launch == 4) {
 				fds = descriptors();
 				maps = lines("/proc/self/maps");
@@ -295,7 +266,7 @@ TEST(relaunch)
 			}
 			CU_ASSERT_EQUAL_FATAL(sync_rig_launch(&rig), 0);
 		}
-		close_rig();
+		sync_rig_end(&rig);
 	}
 }
 
