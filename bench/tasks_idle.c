@@ -54,14 +54,12 @@ int main(int argc, char **argv)
 	struct loom_error err;
 	rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 400;
 	rounds = rounds < 100000 ? rounds : 100000;
-	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-								  .sched_opts = "idle=park",
+	struct harness *h = harness_open(&(struct harness_params){.sched_opts = "idle=park",
 								  .task = fns,
 								  .tasks = 2,
 								  .initial = &first,
 								  .initials = 1,
 								  .workers = 2,
-								  .lanes = 1,
 								  .seed = 1},
 					 &err);
 	fake_must(h && !harness_run(h, &err), "run", &err);

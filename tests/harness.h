@@ -11,14 +11,14 @@
 #include "rig/rig.h"
 
 struct harness_params {
-	const char *sched, *sched_opts;       /* "sched_mgws", "local_queue=2 public_queue=1" */
+	const char *sched, *sched_opts;       /* NULL: "sched_mgws"; "local_queue=2 public_queue=1" */
 	const char *term;                     /* NULL: "term_counter" */
 	const char *workload, *workload_opts; /* NULL: the tasks below */
 	loom_task_fn *const *task;            /* [tasks] */
 	const struct loom_task *initial;      /* [initials], copied */
 	uint64_t initials;
 	uint32_t tasks;
-	uint32_t workers, lanes;
+	uint32_t workers, lanes; /* lanes 0: 1 */
 	uint32_t second_kind; /* of the second device: LOOM_ON_GPU plays one; 0: a CPU */
 	uint32_t apart;	      /* no word is changed by both devices */
 	uint64_t seed;
@@ -85,7 +85,7 @@ HARNESS_FN struct harness *harness_open(const struct harness_params *p, struct l
 	struct harness *h = calloc(1, sizeof(*h));
 	struct loom__rig_want want = {.devices = p->workers > 1 ? 2 : 1,
 				      .workers = p->workers,
-				      .lanes = p->lanes,
+				      .lanes = p->lanes ? p->lanes : 1,
 				      .kind = {0, p->second_kind},
 				      .apart = p->apart,
 				      .seed = p->seed,
@@ -95,8 +95,10 @@ HARNESS_FN struct harness *harness_open(const struct harness_params *p, struct l
 	want.table[LOOM_SCHED] = p->sched_dev;
 	want.table[LOOM_TERM] = p->term_dev;
 	h->p = *p;
+	h->p.lanes = want.lanes;
+	h->p.sched = p->sched ? p->sched : "sched_mgws";
 	loom__rig_shape(&h->rig, &want);
-	int rc = harness_add(h, p->sched, p->sched_opts, err);
+	int rc = harness_add(h, h->p.sched, p->sched_opts, err);
 	if (!rc)
 		rc = harness_add(h, p->term ? p->term : "term_counter", NULL, err);
 	if (!rc && p->workload)
@@ -107,6 +109,15 @@ HARNESS_FN struct harness *harness_open(const struct harness_params *p, struct l
 		return h;
 	harness_close(h);
 	return NULL;
+}
+
+/* Ends the program when a plug-in refuses. */
+HARNESS_FN struct harness *harness_must(const struct harness_params *p)
+{
+	struct loom_error err;
+	struct harness *h = harness_open(p, &err);
+	fake_must(h != NULL, p->workload ? p->workload : p->sched_opts ? p->sched_opts : "no options", &err);
+	return h;
 }
 
 HARNESS_FN struct loom_counters harness_sum(const struct harness *h)

@@ -226,20 +226,16 @@ TEST(refusals)
 	refuse("sched_mgws", "backlog=3");
 	refuse("sched_static", "local_queue=33");
 	struct loom_error err = {0};
-	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched = "sched_mgws",
-								 .sched_opts = "owners=3",
-								 .workers = 1,
-								 .lanes = 1},
+	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched_opts = "owners=3",
+								 .workers = 1},
 					&err));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "1, 2 or 4"));
 	/* A GPU's only worker would have to run tasks and carry mail. */
-	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched = "sched_mgws",
-								 .sched_opts = "",
+	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched_opts = "",
 								 .term = "term_hcounter",
 								 .apart = 1,
 								 .second_kind = LOOM_ON_GPU,
-								 .workers = 2,
-								 .lanes = 1},
+								 .workers = 2},
 					&err));
 	REFUSED(err.code, LOOM_ENOTSUP, err, "needs two");
 }
@@ -251,16 +247,13 @@ TEST(unknown_tag)
 	const struct loom_task initial = {.tag = 7};
 	for (size_t i = 0; i < COUNT(scheds); i++) {
 		struct loom_error err = {0};
-		struct harness *h = harness_open(&(struct harness_params){.sched = scheds[i],
+		struct harness *h = harness_must(&(struct harness_params){.sched = scheds[i],
 									  .task = tasks,
 									  .tasks = 2,
 									  .initial = &initial,
 									  .initials = 1,
 									  .workers = 2,
-									  .lanes = 1,
-									  .seed = 1},
-						 &err);
-		fake_must(h != NULL, scheds[i], &err);
+									  .seed = 1});
 		CU_ASSERT_EQUAL(harness_run(h, &err), LOOM_ENOENT);
 		CU_ASSERT_EQUAL(h->rig.ctl->failed_info, 7);
 		harness_close(h);

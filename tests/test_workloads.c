@@ -34,6 +34,13 @@ static double metric(const char *name)
 	return loom__rig_host_metric(&fake, name);
 }
 
+static struct harness *must_open(const char *sched, const char *workload, const char *opts, uint32_t workers, uint32_t lanes)
+{
+	struct harness *h = open_workload(sched, workload, opts, workers, lanes);
+	fake_must(h != NULL, workload, &err);
+	return h;
+}
+
 /* Runs it twice in every setting; the caller looks at the metrics of the last. */
 static void run_everywhere(const char *workload, const char *opts)
 {
@@ -41,9 +48,8 @@ static void run_everywhere(const char *workload, const char *opts)
 	static const uint32_t shapes[][2] = {{1, 1}, {2, 1}, {5, 1}, {2, 4}};
 	for (size_t s = 0; s < 2; s++)
 		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-			struct harness *h = open_workload(scheds[s], workload, opts, shapes[i][0],
+			struct harness *h = must_open(scheds[s], workload, opts, shapes[i][0],
 							  shapes[i][1]);
-			fake_must(h != NULL, workload, &err);
 			for (int sample = 0; sample < 2; sample++)
 				if (harness_run(h, &err)) {
 					fprintf(stderr, "%s %s, %s: %s\n", workload, opts,
@@ -57,8 +63,7 @@ static void run_everywhere(const char *workload, const char *opts)
 /* Opens and runs a workload once, for tests that then spoil its result. */
 static struct harness *right(const char *workload, const char *opts)
 {
-	struct harness *h = open_workload("sched_mgws", workload, opts, 2, 1);
-	fake_must(h != NULL, workload, &err);
+	struct harness *h = must_open("sched_mgws", workload, opts, 2, 1);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	return h;
 }
@@ -86,16 +91,12 @@ TEST(memset)
 /* Devices that are apart have slots of their own. */
 TEST(memset_apart)
 {
-	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-								  .term = "term_hcounter",
+	struct harness *h = harness_must(&(struct harness_params){.term = "term_hcounter",
 								  .workload = "workload_memset",
 								  .workload_opts = "tasks=1000",
 								  .workers = 2,
-								  .lanes = 1,
 								  .seed = 1,
-								  .apart = 1},
-					 &err);
-	fake_must(h != NULL, "apart", &err);
+								  .apart = 1});
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	uint64_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0], *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
 	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* all ones in the other */
@@ -154,15 +155,12 @@ TEST(cholesky_queues)
 	static const char *const opts[] = {"local_queue=2 public_queue=1", "local_queue=2 public_queue=4 in_place_depth=0",
 					   "local_queue=4 public_queue=4 transfer=id owners=2", "grain=lane"};
 	for (size_t i = 0; i < 4; i++) {
-		struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-									  .sched_opts = opts[i],
+		struct harness *h = harness_must(&(struct harness_params){.sched_opts = opts[i],
 									  .workload = "workload_cholesky",
 									  .workload_opts = "size=150 tile=10",
 									  .workers = 4,
 									  .lanes = i == 3 ? 3 : 1,
-									  .seed = 1},
-						 &err);
-		fake_must(h != NULL, opts[i], &err);
+									  .seed = 1});
 		for (int sample = 0; sample < 5; sample++)
 			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 		CU_ASSERT_EQUAL(harness_sum(h).executed, cholesky_steps(15));
@@ -175,8 +173,7 @@ TEST(cholesky_apart)
 {
 	static const char *const opts[] = {"", "local_queue=2 public_queue=4", "grain=lane"};
 	for (size_t i = 0; i < 6; i++) {
-		struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-									  .sched_opts = opts[i % 3],
+		struct harness *h = harness_must(&(struct harness_params){.sched_opts = opts[i % 3],
 									  .term = "term_hcounter",
 									  .workload = "workload_cholesky",
 									  .workload_opts = "size=150 tile=10 blas=none",
@@ -184,9 +181,7 @@ TEST(cholesky_apart)
 									  .lanes = i % 3 == 2 ? 3 : 1,
 									  .second_kind = i < 3 ? 0 : LOOM_ON_GPU,
 									  .seed = 1,
-									  .apart = 1},
-						 &err);
-		fake_must(h != NULL, opts[i % 3], &err);
+									  .apart = 1});
 		uint64_t moved = 0;
 		for (int sample = 0; sample < 5; sample++) {
 			int rc = harness_run(h, &err);
@@ -278,17 +273,13 @@ TEST(synthetic_affinity)
 	static const char *const opts[] = {"tasks=1000 spawn=2 depth=2 length=10 on_cpu=0.3 on_gpu=0.3",
 					   "tasks=1000 spawn=0 depth=0 length=10 on_cpu=0.5 on_gpu=0.5"};
 	for (size_t i = 0; i < 4; i++) {
-		struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-									  .term = "term_hcounter",
+		struct harness *h = harness_must(&(struct harness_params){.term = "term_hcounter",
 									  .workload = "workload_synthetic",
 									  .workload_opts = opts[i % 2],
 									  .workers = 4,
-									  .lanes = 1,
 									  .second_kind = LOOM_ON_GPU,
 									  .apart = i / 2,
-									  .seed = 1},
-						 &err);
-		fake_must(h != NULL, opts[i % 2], &err);
+									  .seed = 1});
 		for (int sample = 0; sample < 3; sample++)
 			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 		harness_close(h);
@@ -328,18 +319,15 @@ TEST(uts_custom)
 /* Tasks are created when they are wanted: never under equal shares, seldom where one worker has all. */
 TEST(uts_lazy)
 {
-	struct harness *h = open_workload("sched_static", "workload_uts", "tree=custom depth=7", 2, 1);
-	fake_must(h != NULL, "static", &err);
+	struct harness *h = must_open("sched_static", "workload_uts", "tree=custom depth=7", 2, 1);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_EQUAL(harness_sum(h).executed, 1);
 	harness_close(h);
-	h = open_workload("sched_mgws", "workload_uts", "tree=custom depth=7", 1, 1);
-	fake_must(h != NULL, "mgws", &err);
+	h = must_open("sched_mgws", "workload_uts", "tree=custom depth=7", 1, 1);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_TRUE(harness_sum(h).executed > 1 && harness_sum(h).executed < metric("nodes") / 10);
 	harness_close(h);
-	h = open_workload("sched_mgws", "workload_uts", "tree=custom depth=7 create=eager", 2, 1);
-	fake_must(h != NULL, "eager", &err);
+	h = must_open("sched_mgws", "workload_uts", "tree=custom depth=7 create=eager", 2, 1);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_EQUAL((double)harness_sum(h).executed, metric("nodes"));
 	harness_close(h);
@@ -486,7 +474,6 @@ TEST(contains_damaged)
 	fake_must(!truncate(at("a.gz"), 150) && !truncate(at("b.gz"), 150), "truncate", NULL);
 	struct harness *h =
 		open_workload("sched_mgws", "workload_contains", opts("word=Wort"), 2, 1);
-	fake_must(h != NULL, "open", &err);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_TRUE(metric("unreadable") >= 1 && metric("matches") <= 1);
 	harness_close(h);

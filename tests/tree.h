@@ -62,9 +62,8 @@ HARNESS_FN struct harness *open_tree(const char *sched, const char *opts, uint32
 				     enum loom__shape shape, uint64_t seed)
 {
 	static struct loom_task initial[MOST];
-	struct loom_error err;
 	loom__tree_roots(initial, initials, size, shape, seed);
-	struct harness *h = harness_open(&(struct harness_params){.sched = sched,
+	return harness_must(&(struct harness_params){.sched = sched,
 								  .sched_opts = opts,
 								  .term = tree_term,
 								  .apart = tree_apart,
@@ -75,10 +74,7 @@ HARNESS_FN struct harness *open_tree(const char *sched, const char *opts, uint32
 								  .initials = initials,
 								  .workers = workers,
 								  .lanes = lanes,
-								  .seed = seed},
-					 &err);
-	fake_must(h != NULL, sched, &err);
-	return h;
+								  .seed = seed});
 }
 
 HARNESS_FN int run_tree(struct harness *h, uint32_t size)
