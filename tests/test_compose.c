@@ -301,8 +301,7 @@ TEST(source_error)
 	pick_broken(&s);
 	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
 	REFUSED(compile(text.at, "sm_80", 0, &out, &err), LOOM_EPLUGIN, err,
-		"term_broken: term_broken.dev.h(3): error");
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "no_such_function"));
+		"term_broken: term_broken.dev.h(3): error&no_such_function");
 	text_free(&text);
 }
 
@@ -550,8 +549,7 @@ TEST(undeclared)
 	pick(&s, "workload_pingpong");
 	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
 	REFUSED(compile(text.at, "sm_90", RTC_CODE, &out, &err), LOOM_ENOENT, err,
-		"cuda:0: device code calls a trigger, and the conf selects none: say 'use = NAME' in [trigger]");
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "workload_pingpong"));
+		"cuda:0: device code calls a trigger, and the conf selects none: say 'use = NAME' in [trigger]&workload_pingpong");
 	text_free(&text);
 }
 
