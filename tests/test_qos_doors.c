@@ -151,6 +151,27 @@ static double ebb(struct flood *f)
 #define ROUSED 10
 #define FLOODS 20u
 
+/* How often a path is roused, over as many floods as that takes, when once() is called now and then beside each. */
+static void must_rouse(const char *const path[2], void (*once)(struct qos_rig *r), int times)
+{
+	double roused = 0;
+	for (uint32_t floods = 0; roused < ROUSED && floods < FLOODS; floods++) {
+		struct flood f;
+		struct qos_rig *r = flooded(path, &f);
+		for (int k = 0; k < times; k++) {
+			once(r);
+			usleep(20000);
+		}
+		roused += ebb(&f);
+	}
+	CU_ASSERT(roused >= ROUSED);
+}
+
+static void ask_aloud(struct qos_rig *r)
+{
+	CU_ASSERT_EQUAL(qos_rig_do(r, 1, (struct loom_request){0}), 0);
+}
+
 /* One tenant always waits for a burst, which come every 150 ms. Another asks now and then, far less than its
  * share allows: the path is roused for it. */
 TEST(rouses)
@@ -158,20 +179,8 @@ TEST(rouses)
 	static const char *const path[][2] = {
 		{"monolithic", "class=other"}, {"monolithic", "class=other notify=futex"},
 		{"monolithic", "class=other worker=yes"}, {"split", "class=other"}};
-	for (size_t i = 0; i < COUNT(path); i++) {
-		double roused = 0;
-		for (uint32_t floods = 0; roused < ROUSED && floods < FLOODS; floods++) {
-			struct flood f;
-			struct qos_rig *r = flooded(path[i], &f);
-			struct loom_request request = {0};
-			for (int k = 0; k < 50; k++) {
-				CU_ASSERT_EQUAL(qos_rig_do(r, 1, request), 0);
-				usleep(20000);
-			}
-			roused += ebb(&f);
-		}
-		CU_ASSERT(roused >= ROUSED);
-	}
+	for (size_t i = 0; i < COUNT(path); i++)
+		must_rouse(path[i], ask_aloud, 50);
 }
 
 /* As ssr_request(), by a worker that has looked at the bedside just before it was armed, and through a door that
@@ -193,26 +202,20 @@ static uint64_t post_unheard(struct qos_rig *r, uint32_t worker)
 	return at;
 }
 
+static void ask_unheard(struct qos_rig *r)
+{
+	int64_t got;
+	uint64_t id = post_unheard(r, 1);
+	CU_ASSERT_EQUAL(r->ctx[1].qos->wait(&r->ctx[1], id, 10 * SECOND, &got), 0);
+}
+
 /* While the server sleeps, another thread of the path takes a heeded tenant's request into its queue, where no bit
  * says that it waits. tests/models/bedside.pml: queue_unseen, filled_unsaid. */
 TEST(roused_from_a_queue)
 {
 	static const char *const path[][2] = {{"split", "class=other"}, {"monolithic", "class=other worker=yes"}};
-	for (size_t i = 0; i < COUNT(path); i++) {
-		double roused = 0;
-		for (uint32_t floods = 0; roused < ROUSED && floods < FLOODS; floods++) {
-			struct flood f;
-			struct qos_rig *r = flooded(path[i], &f);
-			for (int k = 0; k < 20; k++) {
-				int64_t got;
-				uint64_t id = post_unheard(r, 1);
-				CU_ASSERT_EQUAL(r->ctx[1].qos->wait(&r->ctx[1], id, 10 * SECOND, &got), 0);
-				usleep(20000);
-			}
-			roused += ebb(&f);
-		}
-		CU_ASSERT(roused >= ROUSED);
-	}
+	for (size_t i = 0; i < COUNT(path); i++)
+		must_rouse(path[i], ask_unheard, 20);
 }
 
 TEST_MAIN("qos_doors", 240)
