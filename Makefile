@@ -330,7 +330,8 @@ bench-trigger: all $B/bench/trigger_floor ## triggered messages beside the floor
 
 # ---- synchronisation: waiting consumers ----------------------------------------------------------------
 SYNC_BENCH := $(addprefix $B/bench/sync_,beside release floor)
-$(SYNC_BENCH): $B/bench/%: bench/%.c bench/times.h $(wildcard tests/*_rig.h) $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
+# On a rig of the tests.
+$(SYNC_BENCH) $B/bench/tasks_idle: $B/bench/%: bench/%.c bench/times.h $(wildcard tests/*.h) $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $(filter %.o %.a,$^) $(CORE_LIBS) -lcunit -o $@
@@ -372,9 +373,6 @@ $(PEERS)/tbb: bench/peers/peer_tbb.cpp $(PEER_COMMON)
 	$(call peer,g++ -std=c++17,,-ltbb)
 $(PEERS)/starpu: bench/peers/peer_starpu.c $(PEER_COMMON)
 	$(call peer,$(CC),$(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null))
-$B/bench/tasks_idle: bench/tasks_idle.c bench/times.h tests/harness.h $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
-	@mkdir -p $(@D)
-	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $(filter %.o %.a,$^) $(CORE_LIBS) -lcunit -o $@
 bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/tasks_idle ## work stealing beside oneTBB, OpenMP and StarPU
 	tools/deps run bench
 	bench/tasks-peers $B $(BENCH)
