@@ -224,9 +224,11 @@ bench-tasks: all ## what schedulers cost, and what a second worker gains; OTHER=
 ifdef OTHER
 	bench/tasks-two $B $(OTHER) $(BENCH)
 else
-	$(call compare,tasks-loop,bench/memset.ini --vary run.workload=memset_loop$(comma)memset \
+	$(call compare,tasks-loop,conf/memset.ini --set run.warmup=3 --set device.cpu.workers=1 --set scheduler.use=static \
+	  --vary run.workload=memset_loop$(comma)memset \
 	  --bar 'memset_static_to_loop: seconds(memset_loop) / seconds(memset) >= 0.9')
-	$(call compare,tasks-contains,bench/contains.ini --vary 'run.devices=cpu:0$(comma)cpu:0 cpu:1' \
+	$(call compare,tasks-contains,conf/contains.ini --set run.warmup=2 --set device.cpu.workers=1 \
+	  --vary 'run.devices=cpu:0$(comma)cpu:0 cpu:1' \
 	  --bar 'contains_two_workers: seconds(cpu:0) / seconds(cpu:0 cpu:1) >= 1.9')
 	$(call bars,tasks-loop tasks-contains)
 	$(MAKE) bench-peers
