@@ -35,27 +35,25 @@ struct harness {
 	double seconds; /* of the last run */
 };
 
-#define HARNESS_FN static __attribute__((unused))
-
-HARNESS_FN int harness_add(struct harness *h, const char *name, const char *opts, struct loom_error *err)
+FAKE_FN int harness_add(struct harness *h, const char *name, const char *opts, struct loom_error *err)
 {
 	const struct loom_plugin *p = fake_load(name);
 	return loom__rig_add(&h->rig, p, &fake_host, fake_settings(p, opts), err);
 }
 
-HARNESS_FN void harness_close(struct harness *h)
+FAKE_FN void harness_close(struct harness *h)
 {
 	if (h)
 		loom__rig_close(&h->rig);
 	free(h);
 }
 
-HARNESS_FN const struct loom_workload_ops *harness_workload(const struct harness *h)
+FAKE_FN const struct loom_workload_ops *harness_workload(const struct harness *h)
 {
 	return h->p.workload ? h->rig.part[LOOM_WORKLOAD].plugin->ops : NULL;
 }
 
-HARNESS_FN int harness_furnish(struct harness *h, struct loom_error *err)
+FAKE_FN int harness_furnish(struct harness *h, struct loom_error *err)
 {
 	struct loom__rig *r = &h->rig;
 	struct loom__rig_part *part = &r->part[LOOM_WORKLOAD];
@@ -80,7 +78,7 @@ HARNESS_FN int harness_furnish(struct harness *h, struct loom_error *err)
 }
 
 /* NULL and *err when a plug-in refuses. */
-HARNESS_FN struct harness *harness_open(const struct harness_params *p, struct loom_error *err)
+FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom_error *err)
 {
 	struct harness *h = calloc(1, sizeof(*h));
 	struct loom__rig_want want = {.devices = p->workers > 1 ? 2 : 1,
@@ -112,7 +110,7 @@ HARNESS_FN struct harness *harness_open(const struct harness_params *p, struct l
 }
 
 /* Ends the program when a plug-in refuses. */
-HARNESS_FN struct harness *harness_must(const struct harness_params *p)
+FAKE_FN struct harness *harness_must(const struct harness_params *p)
 {
 	struct loom_error err;
 	struct harness *h = harness_open(p, &err);
@@ -120,7 +118,7 @@ HARNESS_FN struct harness *harness_must(const struct harness_params *p)
 	return h;
 }
 
-HARNESS_FN struct loom_counters harness_sum(const struct harness *h)
+FAKE_FN struct loom_counters harness_sum(const struct harness *h)
 {
 	struct loom_counters sum = {0};
 	for (uint32_t w = 0; w < h->p.workers; w++) {
@@ -131,7 +129,7 @@ HARNESS_FN struct loom_counters harness_sum(const struct harness *h)
 	return sum;
 }
 
-HARNESS_FN int harness_check(struct harness *h, struct loom_error *err)
+FAKE_FN int harness_check(struct harness *h, struct loom_error *err)
 {
 	struct loom__rig *r = &h->rig;
 	struct loom_counters sum = harness_sum(h), *k = r->counters;
@@ -167,13 +165,13 @@ HARNESS_FN int harness_check(struct harness *h, struct loom_error *err)
 }
 
 /* The workload's own check. */
-HARNESS_FN int harness_verify(struct harness *h, struct loom_error *err)
+FAKE_FN int harness_verify(struct harness *h, struct loom_error *err)
 {
 	const struct loom__rig_part *part = &h->rig.part[LOOM_WORKLOAD];
 	return harness_workload(h)->verify(part->self, &h->rig.layout, &part->view, LOOM__RIG_REPORT(&fake), err);
 }
 
-HARNESS_FN void harness_init(struct harness *h)
+FAKE_FN void harness_init(struct harness *h)
 {
 	struct loom_error err;
 	uint32_t all = h->p.workers * h->p.lanes, cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
@@ -188,7 +186,7 @@ static void harness_body(struct loom_ctx *c)
 }
 
 /* One sample: 0 when all invariants hold and the workload verifies. */
-HARNESS_FN int harness_run(struct harness *h, struct loom_error *err)
+FAKE_FN int harness_run(struct harness *h, struct loom_error *err)
 {
 	uint64_t begin = ~0ull, end = 0;
 	harness_init(h);

@@ -34,7 +34,7 @@ static struct qos_rig *open_path(size_t i, size_t b, size_t m, uint32_t workers)
 	if (moderation[m])
 		qos_rig_stage(r, "coalesce", moderation[m]);
 	qos_rig_tenant(r, 0, workers, 1, 1);
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
 	return r;
 }
 
@@ -68,7 +68,7 @@ TEST(one_at_a_time)
 		struct qos_rig *r = open_path(i % 3, i / 3 % 3, i / 9, WORKERS);
 		for (uint32_t w = 0; w < WORKERS; w++) {
 			a[w] = (struct asker){.r = r, .worker = w};
-			qos_rig_must(!pthread_create(&a[w].id, NULL, ask, &a[w]), "thread", NULL);
+			fake_must(!pthread_create(&a[w].id, NULL, ask, &a[w]), "thread", NULL);
 		}
 		for (uint32_t w = 0; w < WORKERS; w++) {
 			pthread_join(a[w].id, NULL);
@@ -128,9 +128,9 @@ static struct qos_rig *flooded(const char *const path[2], struct flood *f)
 	qos_rig_stage(r, "budget", "limit=1% stall=3ms tick=no");
 	qos_rig_tenant(r, 0, 1, 64, 1);
 	qos_rig_tenant(r, 1, 1, 1, 1);
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
 	*f = (struct flood){.r = r};
-	qos_rig_must(!pthread_create(&f->id, NULL, flood, f), "thread", NULL);
+	fake_must(!pthread_create(&f->id, NULL, flood, f), "thread", NULL);
 	usleep(400000); /* until the path has saved something */
 	return r;
 }

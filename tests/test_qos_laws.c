@@ -25,7 +25,7 @@ static void begin(struct machine *m, const char *name, const char *options, uint
 	m->opts = calloc(1, p->opts_size);
 	m->settings = strdup(options);
 	fake_options(p, m->opts, m->settings);
-	qos_rig_must(!m->ops->create(&fake_host, m->opts, &m->self, &err), so, &err);
+	fake_must(!m->ops->create(&fake_host, m->opts, &m->self, &err), so, &err);
 	m->load = (struct loom_qos_load){.size = sizeof(m->load),
 					 .now_ns = 1000000000,
 					 .machine = 2,

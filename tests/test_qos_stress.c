@@ -104,13 +104,13 @@ static int make_file(void)
 {
 	char path[] = "/tmp/test_qos.XXXXXX";
 	int fd = mkstemp(path);
-	qos_rig_must(fd >= 0, "file", NULL);
+	fake_must(fd >= 0, "file", NULL);
 	unlink(path);
 	unsigned char page[PAGE];
 	for (uint64_t p = 0; p < 64; p++) {
 		for (uint64_t i = 0; i < PAGE; i++)
 			page[i] = (unsigned char)((p * PAGE + i) % 251);
-		qos_rig_must(write(fd, page, PAGE) == (ssize_t)PAGE, "file", NULL);
+		fake_must(write(fd, page, PAGE) == (ssize_t)PAGE, "file", NULL);
 	}
 	return fd;
 }
@@ -141,7 +141,7 @@ static void run_path(size_t i)
 		qos_rig_stage(r, paths[i].stage[k], paths[i].options[k]);
 	qos_rig_tenant(r, 0, 2, window[0], 1);
 	qos_rig_tenant(r, 2, 2, window[1], 2);
-	qos_rig_must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socket", NULL);
+	fake_must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socket", NULL);
 	d.fd = pair[1];
 	for (uint32_t t = 0; t < 2; t++) {
 		struct job *j = &job[2 * t];
@@ -157,10 +157,10 @@ static void run_path(size_t i)
 		job[2 * t + 1] = *j;
 		job[2 * t + 1].worker++;
 	}
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
-	qos_rig_must(!pthread_create(&drainer, NULL, drain, &d), "thread", NULL);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
+	fake_must(!pthread_create(&drainer, NULL, drain, &d), "thread", NULL);
 	for (uint32_t w = 0; w < WORKERS; w++)
-		qos_rig_must(!pthread_create(&job[w].id, NULL, work, &job[w]), "thread", NULL);
+		fake_must(!pthread_create(&job[w].id, NULL, work, &job[w]), "thread", NULL);
 	uint64_t sent = 0, posted = 0;
 	for (uint32_t w = 0; w < WORKERS; w++) {
 		pthread_join(job[w].id, NULL);
@@ -209,7 +209,7 @@ static void fuzz(uint64_t seed, int wild_head)
 		qos_rig_buffer(r, t, LOOM_GRANT_HEAP, 8 * PAGE, NULL, &at);
 		qos_rig_buffer(r, t, LOOM_GRANT_DEMAND, 8 * PAGE, NULL, &at);
 	}
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
 	memset(other, 'o', 4 * PAGE);
 	struct loom_ctx *c = &r->ctx[0], *good = &r->ctx[1];
 	for (int round = 0; round < 300; round++) {
@@ -276,7 +276,7 @@ TEST(abandoned)
 		qos_rig_stage(r, "budget", "limit=0.1%"); /* so that they are still waiting */
 		qos_rig_tenant(r, 0, 1, 1024, 1);
 		qos_rig_tenant(r, 1, 1, 16, 1);
-		qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+		fake_must(!qos_rig_start(r, &err), "start", &err);
 		for (int sample = 0; sample < 20; sample++) {
 			struct loom_ctx *c = &r->ctx[0];
 			struct loom_request request = {0};

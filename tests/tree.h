@@ -57,7 +57,7 @@ static uint32_t tree_apart, tree_second_kind __attribute__((unused)); /* harness
 static const char *tree_term; /* the detector of the trees to be opened; NULL: term_counter */
 
 /* The same as `initials` roots that share `size` ids. */
-HARNESS_FN struct harness *open_tree(const char *sched, const char *opts, uint32_t workers,
+FAKE_FN struct harness *open_tree(const char *sched, const char *opts, uint32_t workers,
 				     uint32_t lanes, uint32_t initials, uint32_t size,
 				     enum loom__shape shape, uint64_t seed)
 {
@@ -77,7 +77,7 @@ HARNESS_FN struct harness *open_tree(const char *sched, const char *opts, uint32
 								  .seed = seed});
 }
 
-HARNESS_FN int run_tree(struct harness *h, uint32_t size)
+FAKE_FN int run_tree(struct harness *h, uint32_t size)
 {
 	struct loom_error err;
 	memset(marks, 0, sizeof(marks));
