@@ -224,9 +224,11 @@ bench-tasks: all ## what schedulers cost, and what a second worker gains; OTHER=
 ifdef OTHER
 	bench/tasks-two $B $(OTHER) $(BENCH)
 else
-	$(call compare,tasks-loop,bench/memset.ini --vary run.workload=memset_loop$(comma)memset \
+	$(call compare,tasks-loop,conf/memset.ini --set run.warmup=3 --set device.cpu.workers=1 --set scheduler.use=static \
+	  --vary run.workload=memset_loop$(comma)memset \
 	  --bar 'memset_static_to_loop: seconds(memset_loop) / seconds(memset) >= 0.9')
-	$(call compare,tasks-contains,bench/contains.ini --vary 'run.devices=cpu:0$(comma)cpu:0 cpu:1' \
+	$(call compare,tasks-contains,conf/contains.ini --set run.warmup=2 --set device.cpu.workers=1 \
+	  --vary 'run.devices=cpu:0$(comma)cpu:0 cpu:1' \
 	  --bar 'contains_two_workers: seconds(cpu:0) / seconds(cpu:0 cpu:1) >= 1.9')
 	$(call bars,tasks-loop tasks-contains)
 	$(MAKE) bench-peers
@@ -320,7 +322,7 @@ clean: ## remove what was built
 # No -lpmix: the client library is loaded when a launcher asks for it.
 $(if $(PMIX_FOUND),,$(info left out: launchers with PMIx: $(PMIX_WHY); $(PMIX_MEND)))
 $B/obj/lab/ranks/pmix.o: CPPFLAGS += $(if $(PMIX_FOUND),-DLOOM_PMIX $(PMIX_CFLAGS))
-$B/bench/trigger_floor: bench/trigger_floor.c Makefile
+$B/bench/trigger_floor: bench/trigger_floor.c bench/times.h Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FABRIC_CFLAGS) $< $(FABRIC_LIBS) -o $@
@@ -330,7 +332,8 @@ bench-trigger: all $B/bench/trigger_floor ## triggered messages beside the floor
 
 # ---- synchronisation: waiting consumers ----------------------------------------------------------------
 SYNC_BENCH := $(addprefix $B/bench/sync_,beside release floor)
-$(SYNC_BENCH): $B/bench/%: bench/%.c $(wildcard tests/*_rig.h) $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
+# On a rig of the tests.
+$(SYNC_BENCH) $B/bench/tasks_idle: $B/bench/%: bench/%.c bench/times.h $(wildcard tests/*.h) $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $(filter %.o %.a,$^) $(CORE_LIBS) -lcunit -o $@
@@ -340,7 +343,7 @@ bench-sync: all $(SYNC_BENCH) ## consumers that are interrupted beside those tha
 .PHONY: bench-sync
 
 # ---- service requests ----------------------------------------------------------------------------------
-$B/bench/qos_%: bench/qos_%.c Makefile
+$B/bench/qos_%: bench/qos_%.c bench/times.h Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -pthread $< -o $@
@@ -355,7 +358,7 @@ bench-pareto: all ## the paper's figure 7: a victim's speed against requests, dr
 # Each peer is built where its package is; bench/tasks-peers says which are missing.
 PEERS := $B/bench/peers
 PEER_COMMON := $(PEERS)/peer.o $(PEERS)/uts_trees.o
-$(PEERS)/peer.o: bench/peers/peer.c bench/peers/peer.h plugins/workloads/uts_trees.h
+$(PEERS)/peer.o: bench/peers/peer.c bench/peers/peer.h bench/times.h plugins/workloads/uts_trees.h
 	@mkdir -p $(@D)
 	$Q$(CC) $(CPPFLAGS) $(CSTD) -O2 $(WARN) -c $< -o $@
 $(PEERS)/uts_trees.o: plugins/workloads/uts_trees.c plugins/workloads/uts_trees.h
@@ -372,14 +375,11 @@ $(PEERS)/tbb: bench/peers/peer_tbb.cpp $(PEER_COMMON)
 	$(call peer,g++ -std=c++17,,-ltbb)
 $(PEERS)/starpu: bench/peers/peer_starpu.c $(PEER_COMMON)
 	$(call peer,$(CC),$(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null))
-$B/bench/tasks_idle: bench/tasks_idle.c tests/harness.h $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
-	@mkdir -p $(@D)
-	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $(filter %.o %.a,$^) $(CORE_LIBS) -lcunit -o $@
 bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/tasks_idle ## work stealing beside oneTBB, OpenMP and StarPU
 	tools/deps run bench
 	bench/tasks-peers $B $(BENCH)
 DAG_COMMON := $(addprefix $(PEERS)/,dag.o cholesky_matrix.o cholesky_blas.o)
-$(PEERS)/dag.o: bench/peers/dag.c bench/peers/dag.h
+$(PEERS)/dag.o: bench/peers/dag.c bench/peers/dag.h bench/times.h
 $(DAG_COMMON): $(wildcard plugins/workloads/*cholesky*)
 	@mkdir -p $(@D)
 	$Q$(CC) $(CPPFLAGS) $(CSTD) $(OPT) $(WARN) -D_GNU_SOURCE -c $(filter %/$(@F:.o=.c),$^) -o $@
@@ -411,7 +411,7 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU beside pthread, Open
 
 # ---- embedding -----------------------------------------------------------------------------------------
 # Without oneTBB the file compiles to nothing, and the benchmark says so.
-$B/bench/embed: bench/embed.c bench/embed_tbb.cpp bench/embed.h $B/libgpuloom.a
+$B/bench/embed: bench/embed.c bench/embed_tbb.cpp bench/embed.h bench/times.h $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Qg++ -std=c++17 -O2 -Wall -Wextra -I. -c bench/embed_tbb.cpp -o $@_tbb.o

@@ -7,36 +7,21 @@
 All variants of a part run once in each round, in a rotated order. A figure is the median over the rounds of ratios within
 a round. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing` are what the project wants to show; all figures go
 to BUILD/bench/barriers.json."""
-import argparse, json, os, statistics, subprocess, sys
+import json, os, statistics, sys
+
+from figures import arguments, bar, call, figures, finish, rotated, run_parts, settings
 
 OURS = ['central', 'release', 'tree', 'dissemination', 'flags']
 PEERS = ['pthread', 'gomp', 'libomp', 'std']
 ENV = {'OMP_WAIT_POLICY': 'active', 'OMP_DYNAMIC': 'false'}
-bars, figures = [], {}
-
-
-def bar(name, value, relation, target):
-    figures[name] = value
-    if value is None:
-        bars.append(f'bar {name} - {relation} {target:g} missing')
-        return
-    ok = value >= target if relation == '>=' else value <= target
-    bars.append(f'bar {name} {value:.4g} {relation} {target:g} {"ok" if ok else "short"}')
-
-
-def call(command, **env):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **env})
-    if done.returncode:
-        sys.exit(f'{" ".join(command)}\n{done.stderr}')
-    return done.stdout
 
 
 def ours(barrier, workers, few, difference, parts, *own):
-    settings = [f'barrier.use={barrier}', f'device.cpu.workers={workers}', f'workload.barrier.few={few}',
-                f'workload.barrier.difference={difference}', f'workload.barrier.parts={parts}',
-                'workload.barrier.checked=50', 'run.warmup=0', *own]
+    set_ = [f'barrier.use={barrier}', f'device.cpu.workers={workers}', f'workload.barrier.few={few}',
+            f'workload.barrier.difference={difference}', f'workload.barrier.parts={parts}',
+            'workload.barrier.checked=50', 'run.warmup=0', *own]
     out = call([build + '/gpuloom', 'run', 'conf/barrier.ini', '--samples', '1', '--json', '-',
-                *[word for s in settings for word in ('--set', s)]])
+                *settings(set_)])
     return {k: v['samples'][0] for k, v in json.loads(out)['metrics'].items()}
 
 
@@ -52,7 +37,7 @@ def interleaved(rounds, runs):
     """What each of `runs` {name: function} gave, round by round; the order rotates."""
     found, names = {name: [] for name in runs}, list(runs)
     for turn in range(rounds):
-        for name in names[turn % len(names):] + names[:turn % len(names)]:
+        for name in rotated(names, turn):
             found[name].append(runs[name]())
     return found
 
@@ -102,16 +87,7 @@ def overlap(rounds):
 
 
 PARTS = {'two': two, 'many': many, 'overlap': overlap}
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument('build')
-parser.add_argument('--rounds', type=int, default=11)
-parser.add_argument('--only', default='two,many,overlap')
-arguments = parser.parse_args()
-build = arguments.build
-for part in arguments.only.split(','):
-    PARTS[part](arguments.rounds)
-print()
-print('\n'.join(bars))
-os.makedirs(build + '/bench', exist_ok=True)
-with open(build + '/bench/barriers.json', 'w') as out:
-    json.dump({'figures': figures, 'bars': bars}, out, indent=1)
+asked = arguments(__doc__, 11, 'two,many,overlap')
+build = asked.build
+run_parts(asked, PARTS)
+finish(build + '/bench/barriers.json')

@@ -6,23 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <gpuloom/gpuloom.h>
 
 #include "bench/embed.h"
+#include "bench/times.h"
 
 #define TASKS 10
 #define BLOCK 50 /* runs of one kind in a row */
 
 static uint64_t done[TASKS];
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void work(uint64_t i)
 {
@@ -176,12 +169,6 @@ static void tbb_run(void *arg)
 
 /* ---- the runs ---- */
 
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
 static struct kind {
 	const char *key, *name;
 	void (*run)(void *arg);
@@ -249,7 +236,7 @@ int main(int argc, char **argv)
 		if (!k->run)
 			continue;
 		executed += runs + BLOCK;
-		qsort(k->ns, runs, sizeof(uint64_t), by_size);
+		sort_ns(k->ns, runs);
 		k->p10 = (double)k->ns[runs / 10] / 1e3;
 		k->median = (double)k->ns[runs / 2] / 1e3;
 		k->p90 = (double)k->ns[runs * 9ull / 10] / 1e3;

@@ -14,8 +14,9 @@
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "times.h"
 
 #define N 20000
 #define PAGES 256u
@@ -25,22 +26,9 @@ static uint64_t took[N], begun;
 static int bell;
 static volatile int seen;
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-static int order(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
 static double middle(void)
 {
-	qsort(took, N, sizeof(took[0]), order);
+	sort_ns(took, N);
 	return (double)took[N / 2];
 }
 

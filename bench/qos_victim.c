@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "times.h"
 
 #define STEPS 20000
 #define BINS 20000 /* of 1 us */
@@ -23,13 +24,6 @@ struct victim {
 	uint64_t chunks, shortest, bins[BINS];
 	volatile uint64_t result;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void *work(void *arg)
 {

@@ -8,7 +8,9 @@ Applications go through `gpuloom compare`: interleaved blocks after a warm-up, u
 narrow. Elsewhere a figure is a median over rounds of ratios within a round, in which all variants ran in a
 rotated order. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short` are what the project wants to show; all
 figures go to BUILD/bench/sync.json."""
-import argparse, json, math, os, statistics, subprocess, sys, tempfile, time
+import json, math, statistics, sys, tempfile
+
+from figures import arguments, bar, call, figures, finish, rotated, run_parts, settings
 
 # With some 100 us of work per message (bfs: 10, whose graph would have to be far larger; a panel of gem, 770, has
 # 16 readers): polling still ends.
@@ -22,38 +24,17 @@ FINE = {  # 2 to 50 us of work per message: what a resumption costs shows
     'kmn': 'size=2048 iterations=3'}
 NARROW = 0.012  # half an interval of 95 %, at which a comparison ends
 PASSES = 4      # comparisons of an application at most
-bars, figures, foreign = [], {}, []
-
-
-def bar(name, value, relation, target):
-    ok = value >= target if relation == '>=' else value <= target
-    figures[name] = value
-    bars.append(f'bar {name} {value:.4g} {relation} {target:g} {"ok" if ok else "short"}')
+foreign = []
 
 
 def geomean(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
-def call(command):
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-    if done.returncode:
-        sys.exit(f'{" ".join(command)}\n{done.stderr}')
-    return done.stdout
-
-
-def settings(list_):
-    return [word for s in list_ for word in ('--set', s)]
-
-
 def run(conf, sync, *own, samples=1, warmup=0):
     out = call([build + '/gpuloom', 'run', conf, '--samples', str(samples), '--json', '-',
                 *settings([f'run.warmup={warmup}', f'sync.use={sync}', *own])])
     return {k: v['samples'] for k, v in json.loads(out)['metrics'].items()}
-
-
-def rotated(items, turn):
-    return items[turn % len(items):] + items[:turn % len(items)]
 
 
 # ---- a computation beside waiters
@@ -284,22 +265,10 @@ def scale(rounds):
 
 PARTS = {'beside': beside, 'parked': parked, 'apps': apps, 'fine': fine, 'latency': latency, 'release': release,
          'overhead': overhead, 'scale': scale}
-parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-parser.add_argument('build')
-parser.add_argument('--rounds', type=int, default=5)
-parser.add_argument('--only', default='beside,parked,apps,fine,latency,release,scale')
-arguments = parser.parse_args()
-build = arguments.build
-for part in arguments.only.split(','):
-    began = time.monotonic()
-    PARTS[part](arguments.rounds)
-    print(f'({part}: {time.monotonic() - began:.0f} s)')
-    sys.stdout.flush()
+asked = arguments(__doc__, 5, 'beside,parked,apps,fine,latency,release,scale')
+build = asked.build
+run_parts(asked, PARTS)
 if foreign:
     print(f'\nother programs used {statistics.median(foreign):.1%} of the processor time beside the applications, '
           f'{max(foreign):.1%} at most')
-print()
-print('\n'.join(bars))
-os.makedirs(build + '/bench', exist_ok=True)
-with open(build + '/bench/sync.json', 'w') as out:
-    json.dump({'figures': figures, 'bars': bars, 'foreign_cpu': foreign}, out, indent=1)
+finish(build + '/bench/sync.json', foreign_cpu=foreign)

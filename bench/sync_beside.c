@@ -4,15 +4,9 @@
  *                                time that the work got; all threads on core 0
  * K = 0 is the base. The share says the same on a machine that others use too, where speed does not. One measurement per call: the caller interleaves. */
 #include "../tests/sync_rig.h"
+#include "times.h"
 
 static uint32_t waiters, window_ms;
-
-static uint64_t cpu_ns(clockid_t clock)
-{
-	struct timespec t;
-	clock_gettime(clock, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void run(struct loom_ctx *c)
 {
@@ -24,7 +18,7 @@ static void run(struct loom_ctx *c)
 		return;
 	}
 	usleep(100000); /* the others wait by then */
-	uint64_t own = cpu_ns(CLOCK_THREAD_CPUTIME_ID), all = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID), all = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t begin = loom_clock_ns(c), end = begin + window_ms * 1000000ull, x = 1, rounds = 0, now;
 	do {
 		for (int i = 0; i < 1000; i++)
@@ -34,8 +28,8 @@ static void run(struct loom_ctx *c)
 	out[0] = rounds;
 	out[1] = now - begin;
 	out[2] = x;
-	out[3] = cpu_ns(CLOCK_THREAD_CPUTIME_ID) - own;
-	out[4] = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - all;
+	out[3] = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
+	out[4] = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - all;
 	for (uint32_t i = 0; i < waiters; i++)
 		LOOM_CALL(sync, publish, c, 0, i, &x, 8, 0);
 }

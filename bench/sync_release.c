@@ -6,6 +6,7 @@
  * longer, or after it: there only the third figure is of one thing. The producer is on core 0, the consumers on CORE. Every consumer stalls before its item comes. */
 #define SYNC_RIG_WORKERS 4200
 #include "../tests/sync_rig.h"
+#include "times.h"
 
 enum { RELEASES = 640, VICTIMS = 16 };
 
@@ -48,15 +49,9 @@ static void run(struct loom_ctx *c)
 		LOOM_CALL(sync, publish, c, 0, rounds[w] * waiters + w, &stop, 8, 0);
 }
 
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
 static double median_us(uint64_t *list)
 {
-	qsort(list, RELEASES, sizeof(*list), by_size);
+	sort_ns(list, RELEASES);
 	return (double)list[RELEASES / 2] / 1e3;
 }
 

@@ -3,6 +3,7 @@
  * a task that the long one makes is begun by the other.
  *   BUILD/bench/tasks_idle [ROUNDS]; uses the plug-ins of BUILD */
 #include "../tests/harness.h"
+#include "times.h"
 
 #define ROUND_NS 5000000u
 
@@ -10,23 +11,16 @@ static uint64_t rounds, made_at, waits[100000];
 static uint32_t taken;
 static double other_share;
 
-static uint64_t clock_of(clockid_t id)
-{
-	struct timespec t;
-	clock_gettime(id, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void compute(uint64_t until)
 {
-	while (clock_of(CLOCK_MONOTONIC) < until)
+	while (now_ns() < until)
 		;
 }
 
 static void begun(struct loom_ctx *c, const struct loom_task *t)
 {
 	(void)c;
-	waits[t->param[0]] = clock_of(CLOCK_MONOTONIC) - __atomic_load_n(&made_at, __ATOMIC_ACQUIRE);
+	waits[t->param[0]] = now_ns() - __atomic_load_n(&made_at, __ATOMIC_ACQUIRE);
 	__atomic_store_n(&taken, (uint32_t)t->param[0] + 1, __ATOMIC_RELEASE);
 }
 
@@ -34,29 +28,23 @@ static void long_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	(void)t;
 	/* First: nothing happens for a while. */
-	uint64_t wall = clock_of(CLOCK_MONOTONIC), all = clock_of(CLOCK_PROCESS_CPUTIME_ID);
-	uint64_t own = clock_of(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t wall = now_ns(), all = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	uint64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	compute(wall + 200 * (uint64_t)ROUND_NS);
-	all = clock_of(CLOCK_PROCESS_CPUTIME_ID) - all;
-	own = clock_of(CLOCK_THREAD_CPUTIME_ID) - own;
-	other_share = ((double)all - (double)own) / (double)(clock_of(CLOCK_MONOTONIC) - wall);
+	all = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - all;
+	own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
+	other_share = ((double)all - (double)own) / (double)(now_ns() - wall);
 	/* Then: a new task every now and then. */
 	for (uint64_t i = 0; i < rounds; i++) {
 		struct loom_task child = {.tag = 1};
 		child.param[0] = i;
-		compute(clock_of(CLOCK_MONOTONIC) + ROUND_NS);
-		__atomic_store_n(&made_at, clock_of(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
+		compute(now_ns() + ROUND_NS);
+		__atomic_store_n(&made_at, now_ns(), __ATOMIC_RELEASE);
 		LOOM_CALL(sched, spawn, c, &child);
 		while (__atomic_load_n(&taken, __ATOMIC_ACQUIRE) <= i)
-			if (clock_of(CLOCK_MONOTONIC) - made_at > 2000000000u)
+			if (now_ns() - made_at > 2000000000u)
 				exit(3);
 	}
-}
-
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
 }
 
 int main(int argc, char **argv)
@@ -66,18 +54,16 @@ int main(int argc, char **argv)
 	struct loom_error err;
 	rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 400;
 	rounds = rounds < 100000 ? rounds : 100000;
-	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-								  .sched_opts = "idle=park",
+	struct harness *h = harness_open(&(struct harness_params){.sched_opts = "idle=park",
 								  .task = fns,
 								  .tasks = 2,
 								  .initial = &first,
 								  .initials = 1,
 								  .workers = 2,
-								  .lanes = 1,
 								  .seed = 1},
 					 &err);
 	fake_must(h && !harness_run(h, &err), "run", &err);
-	qsort(waits, rounds, sizeof(*waits), by_size);
+	sort_ns(waits, rounds);
 	double median = (double)waits[rounds / 2] / 1e3;
 	printf("idle worker beside a long task: %.3f%% of a core; a new task begins after %.1f us (median of "
 	       "%llu; 10%%: %.1f, 90%%: %.1f)\n",

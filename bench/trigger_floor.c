@@ -23,8 +23,9 @@
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "times.h"
 
 static struct fid_fabric *fabric;
 static struct fid_domain *domain;
@@ -42,13 +43,6 @@ static void must(const char *what, long rc)
 		return;
 	fprintf(stderr, "%s: %s\n", what, fi_strerror((int)-rc));
 	exit(rc == -FI_ENODATA ? 77 : 1);
-}
-
-static uint64_t now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Where the other end is: this process, or the one at the end of `other`. */
@@ -134,26 +128,20 @@ static void post_deferred(uint64_t round)
 	must("FI_QUEUE_WORK", fi_control(&domain->fid, FI_QUEUE_WORK, &work));
 }
 
-static int ascending(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-	return (x > y) - (x < y);
-}
-
 static void print(uint64_t *took, uint64_t rounds)
 {
-	qsort(took, rounds, sizeof(*took), ascending);
+	sort_ns(took, rounds);
 	printf("%llu %llu\n", (unsigned long long)took[rounds / 2], (unsigned long long)took[rounds * 99 / 100]);
 }
 
 static void await_word(const uint64_t *word, uint64_t round)
 {
-	uint64_t limit = now() + 5000000000ull;
+	uint64_t limit = now_ns() + 5000000000ull;
 	for (uint32_t spins = 1; __atomic_load_n(word, __ATOMIC_ACQUIRE) != round; spins++) {
 #ifdef __x86_64__
 		__builtin_ia32_pause();
 #endif
-		if (spins % 1024 == 0 && now() > limit)
+		if (spins % 1024 == 0 && now_ns() > limit)
 			must("waiting", -FI_ETIMEDOUT);
 	}
 }
@@ -171,14 +159,14 @@ static int by_memory(uint64_t rounds, uint64_t warm, uint64_t *took)
 	if (!first)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (uint64_t r = 1; r <= rounds + warm; r++) {
-		uint64_t begin = now();
+		uint64_t begin = now_ns();
 		if (!first)
 			await_word(word, r);
 		__atomic_store_n(word + (first ? 0 : 16), r, __ATOMIC_RELEASE);
 		if (first)
 			await_word(word + 16, r);
 		if (r > warm)
-			took[r - warm - 1] = (now() - begin) / 2;
+			took[r - warm - 1] = (now_ns() - begin) / 2;
 	}
 	if (first)
 		print(took, rounds);
@@ -207,20 +195,20 @@ int main(int argc, char **argv)
 	for (uint64_t r = 1; r <= rounds + warm; r++) {
 		if (deferred)
 			post_deferred(r);
-		uint64_t begin = now(), limit = begin + 5000000000ull;
+		uint64_t begin = now_ns(), limit = begin + 5000000000ull;
 		if (deferred)
 			must("fi_cntr_add", fi_cntr_add(fired, 1));
 		else if (first)
 			plain(r);
 		while (__atomic_load_n(&words[8], __ATOMIC_ACQUIRE) != r) {
 			progress();
-			if (now() > limit)
+			if (now_ns() > limit)
 				must("waiting", -FI_ETIMEDOUT);
 		}
 		if (!first)
 			plain(r);
 		if (r > warm)
-			took[r - warm - 1] = (now() - begin) / (pair ? 2 : 1);
+			took[r - warm - 1] = (now_ns() - begin) / (pair ? 2 : 1);
 		while (deferred && fi_cntr_read(done) < r)
 			progress();
 	}

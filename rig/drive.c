@@ -36,17 +36,6 @@ int loom__drive_open(struct loom__drive *d, const struct loom_host *host, uint32
 	return failed(d, "shape()", code);
 }
 
-void loom__drive_segment(struct loom__drive *d, const struct loom_segment *segment)
-{
-	d->segment[1] = *segment;
-	d->shared = (void *)((char *)segment->memory->host + segment->offset);
-	for (uint32_t i = 0; i < d->layout.workers; i++)
-		d->shared->registry[i] = LOOM__DRIVE_REF(block) + 64 * i;
-	d->probe = LOOM__DRIVE_REF(probe);
-	d->global[LOOM_SCHED] = LOOM__DRIVE_REF(board);
-	d->registry[LOOM_SCHED] = LOOM__DRIVE_REF(registry);
-}
-
 int loom__drive_memory(struct loom__drive *d)
 {
 	int code = d->ops->mem_alloc(d->self[0], sizeof(struct loom__drive_shared), LOOM_MEMORY_HOST, &d->memory,
@@ -57,11 +46,17 @@ int loom__drive_memory(struct loom__drive *d)
 		code = d->ops->mem_map(d->self[i], &d->memory, &d->err);
 		d->mapped += !code;
 	}
-	if (!code && d->memory.host)
-		loom__drive_segment(d, &(struct loom_segment){.memory = &d->memory,
-							      .bytes = sizeof(struct loom__drive_shared),
-							      .owner = -1});
-	return failed(d, "mem_map()", code);
+	if (code || !d->memory.host)
+		return failed(d, "mem_map()", code);
+	d->segment[1] = (struct loom_segment){
+		.memory = &d->memory, .bytes = sizeof(struct loom__drive_shared), .owner = -1};
+	d->shared = d->memory.host;
+	for (uint32_t i = 0; i < d->layout.workers; i++)
+		d->shared->registry[i] = LOOM__DRIVE_REF(block) + 64 * i;
+	d->probe = LOOM__DRIVE_REF(probe);
+	d->global[LOOM_SCHED] = LOOM__DRIVE_REF(board);
+	d->registry[LOOM_SCHED] = LOOM__DRIVE_REF(registry);
+	return 0;
 }
 
 int loom__drive_build(struct loom__drive *d, void (*run)(struct loom_ctx *c))

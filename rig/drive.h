@@ -28,7 +28,7 @@ struct loom__drive {
 	void *self[LOOM__DRIVE_DEVICES], *opts[LOOM__DRIVE_DEVICES]; /* opts: freed by close() */
 	struct loom_device_shape shape[LOOM__DRIVE_DEVICES];
 	struct loom_layout layout;
-	struct loom_memory memory;         /* of device 0 unless the test brings its own segment */
+	struct loom_memory memory;         /* of device 0 */
 	struct loom_segment segment[3];    /* 1: struct loom__drive_shared; 2: the test's own */
 	struct loom__drive_shared *shared; /* the host's view */
 	loom_ref probe, global[LOOM_KINDS], registry[LOOM_KINDS];
@@ -47,9 +47,8 @@ struct loom__drive {
 
 /* Device `plugin->n` more, of the `all` that are to be opened. `opts` is malloc()ed and taken over. */
 int loom__drive_open(struct loom__drive *d, const struct loom_host *host, uint32_t all, void *opts);
-/* One memory of device 0, as the p2p transport would make it; or a segment of the caller's. */
+/* One memory of device 0, as the p2p transport would make it. */
 int loom__drive_memory(struct loom__drive *d);
-void loom__drive_segment(struct loom__drive *d, const struct loom_segment *segment);
 int loom__drive_build(struct loom__drive *d, void (*run)(struct loom_ctx *c));
 int loom__drive_launch(struct loom__drive *d, enum loom_entry entry);
 int loom__drive_ready(struct loom__drive *d, uint32_t sample);

@@ -3,20 +3,10 @@
 # so that no verdict depends on the machine.
 . tests/lib.sh
 export TSAN_OPTIONS="die_after_fork=0 ${TSAN_OPTIONS-}" # isolation = process starts threads in a child
-planted=$B/tests/plugins/workload_planted.so
 quick='--spread 0 --quiet'
 
-cat >"$tmp/p.ini" <<INI
-[run]
-workload = $planted
-devices = cpu:0
-[device.cpu]
-workers = 1
-[transport]
-use = host
-[workload.planted]
-turns = 20000
-INI
+planted_conf "$tmp/p.ini"
+printf '[workload.planted]\nturns = 20000\n' >>"$tmp/p.ini"
 cat >"$tmp/timed" <<'SH'
 #!/bin/sh
 # A program that takes the time it is told, with a ripple.

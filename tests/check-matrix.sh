@@ -27,6 +27,9 @@ for transport in host p2p; do
 		done
 	done
 done
+# Queues near another worker than their own.
+expect 0 verified "$G" run conf/uts.ini --samples 2 --set workload.uts.tree=custom --set transport.use=p2p \
+	--set transport.p2p.placement=remote $queues
 # Lanes that run a task each.
 for job in 'memset workload.memset.tasks=20000' "contains workload.contains.path=$tmp/docs" 'fib workload.fib.n=16' \
 	'uts workload.uts.tree=custom'; do

@@ -2,15 +2,7 @@
 # A conf that says what is varied: run, sweep, check, show and report know what to do with it, its mistakes have
 # their places, and Ctrl-C shows what there is.
 . tests/lib.sh
-cat >"$tmp/p.ini" <<INI
-[run]
-workload = $B/tests/plugins/workload_planted.so
-devices = cpu:0
-[device.cpu]
-workers = 1
-[transport]
-use = host
-INI
+planted_conf "$tmp/p.ini"
 cat >"$tmp/s.ini" <<INI
 [sweep]
 pareto = seconds, cpu_seconds

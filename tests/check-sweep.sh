@@ -3,15 +3,7 @@
 # one that was left alone, none twice; Ctrl-C keeps what there is; a cell that failed is tried again.
 . tests/lib.sh
 export TSAN_OPTIONS="die_after_fork=0 ${TSAN_OPTIONS-}"
-cat >"$tmp/p.ini" <<INI
-[run]
-workload = $B/tests/plugins/workload_planted.so
-devices = cpu:0
-[device.cpu]
-workers = 1
-[transport]
-use = host
-INI
+planted_conf "$tmp/p.ini"
 grid='--vary workload.planted.turns=1000,2000000,3000000 --vary device.cpu.spin=1us,50us'
 # In the background without a function around it: signals are for gpuloom, not for a shell.
 sweep="sweep $tmp/p.ini $grid --samples 8 --quiet"

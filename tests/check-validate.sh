@@ -203,8 +203,7 @@ expect 0 'sched.each_task_once' "$G" validate --list
 "$G" run conf/fib.ini --set workload.fib.n=15 --samples 3 --quiet --watch >/dev/null 2>"$tmp/w" || fail 'run --watch'
 grep -q 'sample 3/3' "$tmp/w" || fail 'plain lines of --watch'
 # A long sample says that it is under way.
-printf '%s\n' '[run]' 'workload = exec' 'devices = cpu:0' '[device.cpu]' 'workers = 1' '[transport]' 'use = host' \
-	'[workload.exec]' 'command = sleep 2.5' >"$tmp/long.ini"
+exec_conf "$tmp/long.ini" 'sleep 2.5'
 expect 0 'sample 1/1  in progress for [0-9]+ s of at most' "$G" run "$tmp/long.ini" --samples 1 --watch --quiet \
 	--set run.warmup=0
 expect 0 '^validate$' "$G" complete val

@@ -11,8 +11,6 @@
 #include "compose_matrix.h"
 #include "fake_host.h"
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 static const char *const compose_workloads[] = {"workload_memset", "workload_contains", "workload_fib",
 						"workload_uts"};
 

@@ -11,14 +11,14 @@
 #include "rig/rig.h"
 
 struct harness_params {
-	const char *sched, *sched_opts;       /* "sched_mgws", "local_queue=2 public_queue=1" */
+	const char *sched, *sched_opts;       /* NULL: "sched_mgws"; "local_queue=2 public_queue=1" */
 	const char *term;                     /* NULL: "term_counter" */
 	const char *workload, *workload_opts; /* NULL: the tasks below */
 	loom_task_fn *const *task;            /* [tasks] */
 	const struct loom_task *initial;      /* [initials], copied */
 	uint64_t initials;
 	uint32_t tasks;
-	uint32_t workers, lanes;
+	uint32_t workers, lanes; /* lanes 0: 1 */
 	uint32_t second_kind; /* of the second device: LOOM_ON_GPU plays one; 0: a CPU */
 	uint32_t apart;	      /* no word is changed by both devices */
 	uint64_t seed;
@@ -35,27 +35,25 @@ struct harness {
 	double seconds; /* of the last run */
 };
 
-#define HARNESS_FN static __attribute__((unused))
-
-HARNESS_FN int harness_add(struct harness *h, const char *name, const char *opts, struct loom_error *err)
+FAKE_FN int harness_add(struct harness *h, const char *name, const char *opts, struct loom_error *err)
 {
 	const struct loom_plugin *p = fake_load(name);
 	return loom__rig_add(&h->rig, p, &fake_host, fake_settings(p, opts), err);
 }
 
-HARNESS_FN void harness_close(struct harness *h)
+FAKE_FN void harness_close(struct harness *h)
 {
 	if (h)
 		loom__rig_close(&h->rig);
 	free(h);
 }
 
-HARNESS_FN const struct loom_workload_ops *harness_workload(const struct harness *h)
+FAKE_FN const struct loom_workload_ops *harness_workload(const struct harness *h)
 {
 	return h->p.workload ? h->rig.part[LOOM_WORKLOAD].plugin->ops : NULL;
 }
 
-HARNESS_FN int harness_furnish(struct harness *h, struct loom_error *err)
+FAKE_FN int harness_furnish(struct harness *h, struct loom_error *err)
 {
 	struct loom__rig *r = &h->rig;
 	struct loom__rig_part *part = &r->part[LOOM_WORKLOAD];
@@ -80,12 +78,12 @@ HARNESS_FN int harness_furnish(struct harness *h, struct loom_error *err)
 }
 
 /* NULL and *err when a plug-in refuses. */
-HARNESS_FN struct harness *harness_open(const struct harness_params *p, struct loom_error *err)
+FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom_error *err)
 {
 	struct harness *h = calloc(1, sizeof(*h));
 	struct loom__rig_want want = {.devices = p->workers > 1 ? 2 : 1,
 				      .workers = p->workers,
-				      .lanes = p->lanes,
+				      .lanes = p->lanes ? p->lanes : 1,
 				      .kind = {0, p->second_kind},
 				      .apart = p->apart,
 				      .seed = p->seed,
@@ -95,8 +93,10 @@ HARNESS_FN struct harness *harness_open(const struct harness_params *p, struct l
 	want.table[LOOM_SCHED] = p->sched_dev;
 	want.table[LOOM_TERM] = p->term_dev;
 	h->p = *p;
+	h->p.lanes = want.lanes;
+	h->p.sched = p->sched ? p->sched : "sched_mgws";
 	loom__rig_shape(&h->rig, &want);
-	int rc = harness_add(h, p->sched, p->sched_opts, err);
+	int rc = harness_add(h, h->p.sched, p->sched_opts, err);
 	if (!rc)
 		rc = harness_add(h, p->term ? p->term : "term_counter", NULL, err);
 	if (!rc && p->workload)
@@ -109,7 +109,16 @@ HARNESS_FN struct harness *harness_open(const struct harness_params *p, struct l
 	return NULL;
 }
 
-HARNESS_FN struct loom_counters harness_sum(const struct harness *h)
+/* Ends the program when a plug-in refuses. */
+FAKE_FN struct harness *harness_must(const struct harness_params *p)
+{
+	struct loom_error err;
+	struct harness *h = harness_open(p, &err);
+	fake_must(h != NULL, p->workload ? p->workload : p->sched_opts ? p->sched_opts : "no options", &err);
+	return h;
+}
+
+FAKE_FN struct loom_counters harness_sum(const struct harness *h)
 {
 	struct loom_counters sum = {0};
 	for (uint32_t w = 0; w < h->p.workers; w++) {
@@ -120,7 +129,7 @@ HARNESS_FN struct loom_counters harness_sum(const struct harness *h)
 	return sum;
 }
 
-HARNESS_FN int harness_check(struct harness *h, struct loom_error *err)
+FAKE_FN int harness_check(struct harness *h, struct loom_error *err)
 {
 	struct loom__rig *r = &h->rig;
 	struct loom_counters sum = harness_sum(h), *k = r->counters;
@@ -156,13 +165,13 @@ HARNESS_FN int harness_check(struct harness *h, struct loom_error *err)
 }
 
 /* The workload's own check. */
-HARNESS_FN int harness_verify(struct harness *h, struct loom_error *err)
+FAKE_FN int harness_verify(struct harness *h, struct loom_error *err)
 {
 	const struct loom__rig_part *part = &h->rig.part[LOOM_WORKLOAD];
 	return harness_workload(h)->verify(part->self, &h->rig.layout, &part->view, LOOM__RIG_REPORT(&fake), err);
 }
 
-HARNESS_FN void harness_init(struct harness *h)
+FAKE_FN void harness_init(struct harness *h)
 {
 	struct loom_error err;
 	uint32_t all = h->p.workers * h->p.lanes, cores = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
@@ -177,7 +186,7 @@ static void harness_body(struct loom_ctx *c)
 }
 
 /* One sample: 0 when all invariants hold and the workload verifies. */
-HARNESS_FN int harness_run(struct harness *h, struct loom_error *err)
+FAKE_FN int harness_run(struct harness *h, struct loom_error *err)
 {
 	uint64_t begin = ~0ull, end = 0;
 	harness_init(h);

@@ -11,7 +11,7 @@ ends with an error. Nothing is left behind: no process, no file in shared memory
 import os, random, re, signal, statistics, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'faults'))
-import walk
+import soak, walk
 
 build, kills, seed = (sys.argv[1:] + ['8', str(time.time_ns())][len(sys.argv) - 2:])[:3]
 G = os.path.join(build, 'gpuloom')
@@ -31,14 +31,8 @@ if not os.path.exists(build + '/plugins/trigger_gputn.so'):
     print('left out: jobs of several ranks: built without libfabric (Debian: libfabric-dev)')
     jobs = {name: job for name, job in jobs.items() if '-n' not in job}
 
-def children(pid):
-    try:
-        return [int(p) for p in open('/proc/%d/task/%d/children' % (pid, pid)).read().split()]
-    except OSError:
-        return []
-
 def family(pid):
-    return [pid] + [q for p in children(pid) for q in family(p)]
+    return [pid] + soak.descendants(pid)
 
 def left(session):
     """Processes of the job's session that are not dead."""
@@ -51,12 +45,6 @@ def left(session):
         if int(of) == session and state not in 'ZX':
             found.append(int(pid))
     return found
-
-def ended(job, seconds):
-    try:
-        return job.wait(seconds) is not None
-    except subprocess.TimeoutExpired:
-        return False
 
 def where(pids):
     """What each thread of a job waits in, for a failure."""
@@ -106,7 +94,7 @@ def trial(key):
         except ProcessLookupError: # a short-lived one
             os.kill(job.pid, signal.SIGINT)
             what, victim = 'none of ' + name, 0
-        over = ended(job, NOTICED + (STOPPED if stop else 0))
+        over = soak.wait_for(job, NOTICED + (STOPPED if stop else 0))
         took = time.monotonic() - begin
         if not over:
             wrong.append('no end in %d s' % NOTICED)

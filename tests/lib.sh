@@ -42,6 +42,42 @@ command = "$2"
 INI
 }
 
+# A conf of workload_planted, which does a known amount of work.
+planted_conf() { # FILE
+	cat >"$1" <<INI
+[run]
+workload = $B/tests/plugins/workload_planted.so
+devices = cpu:0
+[device.cpu]
+workers = 1
+[transport]
+use = host
+INI
+}
+
+# A run of two device processes whose first is killed ends by itself, with a message that names it: into $took, ms.
+without_a_device() { # LABEL ARGUMENTS...
+	label=$1
+	shift
+	"$G" run "$@" --samples 1 --set device.cpu.isolation=process >"$tmp/out" 2>"$tmp/err" &
+	run=$!
+	for i in $(seq 200); do
+		[ "$(pgrep -P $run | wc -l)" -eq 2 ] && break
+		sleep 0.05
+	done
+	sleep 0.3
+	begin=$(date +%s%N)
+	kill -KILL "$(pgrep -P $run | head -1)"
+	wait $run
+	status=$?
+	took=$((($(date +%s%N) - begin) / 1000000))
+	[ $status -eq 1 ] || fail "$label: exit $status instead of 1 after a kill"
+	grep -q 'cpu:0.*SIGKILL\|cpu:0.*Killed\|cpu:0.*signal 9' "$tmp/err" || {
+		fail "$label: the message does not name the device"
+		cat "$tmp/err"
+	}
+}
+
 finish() {
 	[ "$failures" -eq 0 ] && exit 0
 	echo "$failures failures"

@@ -28,7 +28,6 @@ struct qos_rig {
 	struct loom_ctl *ctl;
 	struct loom_ctx *ctx;
 };
-#define qos_rig_must fake_must
 
 /* "split", "budget limit=5%": one stage; before qos_rig_start(). */
 FAKE_FN void qos_rig_stage(struct qos_rig *r, const char *name, const char *options)
@@ -176,7 +175,7 @@ FAKE_FN int64_t qos_rig_do(struct qos_rig *r, uint32_t worker, struct loom_reque
 	int rc = c->qos->request(c, &request, &id);
 	if (!rc)
 		rc = c->qos->wait(c, id, 20000000000ull, &result);
-	qos_rig_must(!rc, "a request is not served", NULL);
+	fake_must(!rc, "a request is not served", NULL);
 	return result;
 }
 

@@ -2,6 +2,7 @@
 #include "support.h"
 
 #include <CUnit/Basic.h>
+#include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
 #include <stdio.h>
@@ -25,6 +26,53 @@ const char *test_build_dir(void)
 	path[n] = 0;
 	/* build/tests/test_x -> build */
 	return dirname(dirname(path));
+}
+
+int test_says(const char *text, const char *words)
+{
+	char copy[400], *rest = copy, *word;
+	int all = 1;
+	snprintf(copy, sizeof(copy), "%s", words);
+	while ((word = strsep(&rest, "&")))
+		all &= strstr(text, word) != NULL;
+	if (!all)
+		printf("\n  wanted: %s\n  said:   %s\n", words, text);
+	return all;
+}
+
+uint64_t xorshift(uint64_t *state)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state;
+}
+
+void test_folder(char path[TEST_FOLDER])
+{
+	const char *base = getenv("TMPDIR");
+	int length = snprintf(path, TEST_FOLDER, "%s/gpuloom-test-XXXXXX", base ? base : "/tmp");
+	if (length >= TEST_FOLDER || !mkdtemp(path))
+		abort();
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *walk)
+{
+	(void)st, (void)type, (void)walk;
+	return remove(path);
+}
+
+void test_remove(const char *folder)
+{
+	if (nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS))
+		abort();
+}
+
+/* The child of isolation = process starts threads, also when its parent has some. A test that needs more says it itself. */
+__attribute__((visibility("default"), weak)) const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "die_after_fork=0";
 }
 
 static struct test *first, **last = &first;

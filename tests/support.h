@@ -5,6 +5,9 @@
 #define LOOM_TEST_SUPPORT_H
 
 #include <CUnit/CUnit.h>
+#include <stdint.h>
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 struct test {
 	const char *name;
@@ -31,6 +34,24 @@ _Noreturn void test_skip(const char *reason);
 
 /* The build folder that this test runs in, as in "build": from the path of the executable. */
 const char *test_build_dir(void);
+
+/* Whether all words stand in the text; '&' is between them. Where not, it says both. */
+int test_says(const char *text, const char *words);
+
+/* A call that must fail with this code, and with these words in *err. */
+#define REFUSED(call, code_, err, words)                                                           \
+	do {                                                                                       \
+		CU_ASSERT_EQUAL(call, code_);                                                      \
+		CU_ASSERT(test_says((err).text, words));                                           \
+	} while (0)
+
+/* The same numbers on every machine. *state is not 0. */
+uint64_t xorshift(uint64_t *state);
+
+/* A fresh folder below $TMPDIR. test_remove() takes it away with all that is in it. */
+enum { TEST_FOLDER = 100 }; /* bytes of its name */
+void test_folder(char path[TEST_FOLDER]);
+void test_remove(const char *folder);
 
 #define TEST_MAIN(suite, limit_s)                                                                  \
 	int main(int argc, char **argv)                                                            \

@@ -130,4 +130,31 @@ FAKE_FN void sync_rig_close(struct sync_rig *s)
 	loom__drive_close(r);
 }
 
+FAKE_FN void sync_rig_end(struct sync_rig *s)
+{
+	CU_ASSERT_EQUAL(loom__drive_retire(&s->r, 10 * SECOND), 0);
+	sync_rig_close(s);
+}
+
+/* What a worker leaves behind, on the board. */
+struct sync_row {
+	uint64_t wrong, done;
+	int64_t code, id;
+};
+
+FAKE_FN struct sync_row *sync_row(const struct loom_ctx *c)
+{
+	return (struct sync_row *)c->global[LOOM_SCHED] + c->worker;
+}
+
+FAKE_FN struct sync_row *sync_rig_rows(struct sync_rig *s)
+{
+	return (struct sync_row *)s->r.shared->board;
+}
+
+FAKE_FN void sync_rig_clear(struct sync_rig *s)
+{
+	memset(sync_rig_rows(s), 0, sizeof(struct sync_row) * SYNC_RIG_WORKERS);
+}
+
 #endif

@@ -228,10 +228,7 @@ static const char *const corpus[] = {
 
 static uint64_t draw(uint64_t *state, uint64_t below)
 {
-	*state ^= *state << 13;
-	*state ^= *state >> 7;
-	*state ^= *state << 17;
-	return *state % below;
+	return xorshift(state) % below;
 }
 
 /* One edit of the n bytes at s, which has room for MOST; the new length. */
@@ -325,17 +322,17 @@ static void run_out(const char *text, int good)
 TEST(memory_runs_out)
 {
 #if OWN_MALLOC
-	char folder[] = "/tmp/gpuloom-memory-XXXXXX";
-	if (!mkdtemp(folder) || chdir(folder))
-		abort();
+	char folder[TEST_FOLDER];
+	test_folder(folder);
+	CU_ASSERT_EQUAL_FATAL(chdir(folder), 0);
 	CU_ASSERT_EQUAL(loom__write_file("base.ini", "[run]\nname = x\nshare = 1%;\n", 27, NULL), 0);
 	run_out("include = base.ini\n[scheduler.mgws]\npath = data\nx-me.k=v\n\nRUN__SHAER=8%\n", 0);
 	run_out("include = base.ini\n[scheduler.mgws]\npath = data\n", 1);
 	run_out("[run]\nname = x\n[scheduler.mgws]\nvictim = baised\n", 0);
 	run_out("[run]\nname = x\nviktim = 1\n[S.v]\n", 0);
 	run_out("include = bas.ini\n[run]\njunk\n", 0);
-	unlink("base.ini");
-	CU_ASSERT(!chdir("/") && !rmdir(folder));
+	CU_ASSERT(!chdir("/"));
+	test_remove(folder);
 #endif
 }
 

@@ -14,17 +14,17 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/base.h"
+#include "conform/footprint.h"
 #include "inspect/describe.h"
 #include "plugin/identity.h"
 #include "inspect/probe.h"
 #include "plugin/registry.h"
 #include "support.h"
 
-static char folder[] = "/tmp/gpuloom-test-XXXXXX";
+static char folder[TEST_FOLDER];
 static char self[PATH_MAX];
 
 /* ---- helpers -------------------------------------------------------------------------------- */
@@ -71,19 +71,6 @@ static char *place(const char *fixture, const char *name)
 	return path;
 }
 
-/* Every word is in the text; words are separated by '&'. */
-static int says(const char *text, const char *words)
-{
-	char copy[400], *rest = copy, *word;
-	int all = 1;
-	snprintf(copy, sizeof(copy), "%s", words);
-	while ((word = strsep(&rest, "&")))
-		all &= strstr(text, word) != NULL;
-	if (!all)
-		printf("\n  wanted: %s\n  said:   %s\n", words, text);
-	return all;
-}
-
 static int one_sentence(const char *text)
 {
 	size_t n = strlen(text);
@@ -99,19 +86,9 @@ static void refused(const char *path, enum loom_kind kind, int code, const char 
 	CU_ASSERT_EQUAL(rc, code);
 	CU_ASSERT_EQUAL(err.code, code);
 	CU_ASSERT_PTR_NULL(p);
-	CU_ASSERT(says(err.text, words));
-	CU_ASSERT(says(err.text, strrchr(path, '/') + 1));
+	CU_ASSERT(test_says(err.text, words));
+	CU_ASSERT(test_says(err.text, strrchr(path, '/') + 1));
 	CU_ASSERT(one_sentence(err.text));
-}
-
-static unsigned open_files(void)
-{
-	unsigned n = 0;
-	DIR *d = opendir("/proc/self/fd");
-	while (readdir(d))
-		n++;
-	closedir(d);
-	return n;
 }
 
 /* Processes whose command line names our folder, other than this one. */
@@ -340,7 +317,7 @@ TEST(damaged)
 	for (int round = 0; round < 300; round++) {
 		memcpy(copy, bytes, n);
 		for (int k = 0; k < 8; k++) {
-			random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+			xorshift(&random);
 			/* Headers are where it hurts: the file's, the segments', the sections'. */
 			size_t from = k % 3 == 2 ? h->e_shoff : 16;
 			size_t span = k % 3 == 2 ? n - from : 1024;
@@ -378,9 +355,8 @@ TEST(manifest)
 	CU_ASSERT_EQUAL(m.kind, LOOM_TERM);
 	CU_ASSERT_EQUAL(loom__manifest_read(place("bad_text", "term_text"), &m, &err), 0);
 	CU_ASSERT_STRING_EQUAL(m.summary, "red [31m, bell , broken ? UTF-8");
-	CU_ASSERT_EQUAL(loom__manifest_read(place("bad_unmarked", "term_unmarked"), &m, &err),
-			LOOM_EPLUGIN);
-	CU_ASSERT(says(err.text, "no gpuloom manifest&LOOM_PLUGIN_DEFINE"));
+	REFUSED(loom__manifest_read(place("bad_unmarked", "term_unmarked"), &m, &err), LOOM_EPLUGIN, err,
+		"no gpuloom manifest&LOOM_PLUGIN_DEFINE");
 }
 
 /* Without section headers, as sstrip leaves it, the program headers still lead to the note. */
@@ -414,14 +390,15 @@ TEST(clean)
 static void probe_refused(const char *path, unsigned limit_ms, const char *words)
 {
 	struct loom_error err = {0};
-	CU_ASSERT_EQUAL(loom__plugin_probe(self, path, limit_ms, &err), LOOM_EPLUGIN);
-	CU_ASSERT(says(err.text, words));
+	REFUSED(loom__plugin_probe(self, path, limit_ms, &err), LOOM_EPLUGIN, err, words);
 	CU_ASSERT(one_sentence(err.text));
 }
 
 TEST(probe)
 {
-	unsigned before = open_files();
+	struct loom__footprint before;
+	char text[200];
+	loom__footprint_take(&before);
 	struct loom_error err = {0};
 	struct loom__probed probed;
 
@@ -443,8 +420,7 @@ TEST(probe)
 
 	/* The child's own words and code arrive unchanged. */
 	char *path = place("bad_major_late", "term_major_late");
-	CU_ASSERT_EQUAL(loom__plugin_probe(self, path, 20000, &err), LOOM_EABI);
-	CU_ASSERT(says(err.text, "ABI 7.0&rebuild it against"));
+	REFUSED(loom__plugin_probe(self, path, 20000, &err), LOOM_EABI, err, "ABI 7.0&rebuild it against");
 	CU_ASSERT_EQUAL(loom__plugin_probe(self, in_folder("absent.so"), 20000, &err), LOOM_ENOENT);
 
 	CU_ASSERT_EQUAL(
@@ -458,11 +434,10 @@ TEST(probe)
 	CU_ASSERT_EQUAL(probed.identity.kind, LOOM_TERM);
 	CU_ASSERT_STRING_EQUAL(probed.noise, "");
 
-	CU_ASSERT_EQUAL(loom__plugin_probe("/nonexistent/gpuloom", path, 20000, &err), LOOM_EIO);
-	CU_ASSERT(says(err.text, "/nonexistent/gpuloom&cannot be started"));
+	REFUSED(loom__plugin_probe("/nonexistent/gpuloom", path, 20000, &err), LOOM_EIO, err,
+		"/nonexistent/gpuloom&cannot be started");
 
-	CU_ASSERT_EQUAL(open_files(), before);
-	CU_ASSERT(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
+	CU_ASSERT_PTR_NULL(loom__footprint_settles(&before, 0, text, sizeof(text)));
 	for (int i = 0; left_running() && i < 200; i++)
 		usleep(10000);
 	CU_ASSERT_EQUAL(left_running(), 0);
@@ -470,17 +445,10 @@ TEST(probe)
 
 /* ---- search path ---------------------------------------------------------------------------- */
 
-static void empty_folder(const char *path)
+static void renew_folder(void)
 {
-	char file[2 * PATH_MAX];
-	DIR *d = opendir(path);
-	for (struct dirent *e; d && (e = readdir(d));) {
-		snprintf(file, sizeof(file), "%s/%s", path, e->d_name);
-		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-			remove(file);
-	}
-	if (d)
-		closedir(d);
+	test_remove(folder);
+	CU_ASSERT_EQUAL(mkdir(folder, 0700), 0);
 }
 
 TEST(search)
@@ -500,20 +468,17 @@ TEST(search)
 	loom__search_free(&s);
 
 	chmod(two, 0777);
-	CU_ASSERT_EQUAL(loom__search_create(NULL, &s, &err), LOOM_EINVAL);
-	CU_ASSERT(says(err.text, "two&everybody may write&chmod o-w"));
+	REFUSED(loom__search_create(NULL, &s, &err), LOOM_EINVAL, err, "two&everybody may write&chmod o-w");
 	chmod(two, 0755);
 	setenv("GPULOOM_PLUGIN_PATH", in_folder("three"), 1);
-	CU_ASSERT_EQUAL(loom__search_create(NULL, &s, &err), LOOM_ENOENT);
-	CU_ASSERT(says(err.text, "three&GPULOOM_PLUGIN_PATH"));
+	REFUSED(loom__search_create(NULL, &s, &err), LOOM_ENOENT, err, "three&GPULOOM_PLUGIN_PATH");
 	unsetenv("GPULOOM_PLUGIN_PATH");
-	CU_ASSERT_EQUAL(loom__search_create(self, &s, &err), LOOM_EINVAL);
-	CU_ASSERT(says(err.text, "plugin_path&names a file"));
+	REFUSED(loom__search_create(self, &s, &err), LOOM_EINVAL, err, "plugin_path&names a file");
 
 	/* The folder beside this executable is found without being named. */
 	CU_ASSERT_EQUAL(loom__search_create(NULL, &s, &err), 0);
 	CU_ASSERT_FATAL(s.count >= 1);
-	CU_ASSERT(says(s.folder[0], "/plugins"));
+	CU_ASSERT(test_says(s.folder[0], "/plugins"));
 	loom__search_free(&s);
 	rmdir(one);
 	rmdir(two);
@@ -523,7 +488,7 @@ TEST(scan)
 {
 	struct loom__candidates all = {0};
 	struct loom_error err = {0};
-	empty_folder(folder);
+	renew_folder();
 	char *other = strdup(in_folder("other")), file[PATH_MAX];
 	mkdir(other, 0700);
 	mkdir(in_folder("term_folder.so"), 0700);
@@ -539,20 +504,20 @@ TEST(scan)
 	struct loom__search s = {folders, 2};
 	CU_ASSERT_EQUAL(loom__candidates_scan(&s, &all, &err), 0);
 	CU_ASSERT_EQUAL_FATAL(all.count, 5);
-	CU_ASSERT(says(all.list[0].path, "term_abort.so"));
+	CU_ASSERT(test_says(all.list[0].path, "term_abort.so"));
 	CU_ASSERT_STRING_EQUAL(all.list[0].fault, ""); /* its code has not run */
 	CU_ASSERT_EQUAL(all.list[0].has_manifest, 1);
-	CU_ASSERT(says(all.list[1].fault, "a folder"));
+	CU_ASSERT(test_says(all.list[1].fault, "a folder"));
 	CU_ASSERT_EQUAL(strncmp(all.list[1].fault, "a folder", 8), 0);
-	CU_ASSERT(says(all.list[2].fault, "1.42"));
+	CU_ASSERT(test_says(all.list[2].fault, "1.42"));
 	CU_ASSERT_EQUAL(all.list[3].has_manifest, 0);
 	CU_ASSERT_STRING_EQUAL(all.list[3].fault, "");
-	CU_ASSERT(says(all.list[4].fault, "hidden by&term_abort.so"));
+	CU_ASSERT(test_says(all.list[4].fault, "hidden by&term_abort.so"));
 	loom__candidates_free(&all);
 	unlink(file);
 	rmdir(other);
 	free(other);
-	empty_folder(folder);
+	renew_folder();
 }
 
 TEST(find)
@@ -560,7 +525,7 @@ TEST(find)
 	char *folders[] = {folder}, *path = NULL;
 	struct loom__search s = {folders, 1}, none = {0};
 	struct loom_error err = {0};
-	empty_folder(folder);
+	renew_folder();
 	place("bad_abort", "term_abort");
 	place("bad_print", "term_print");
 	place("bad_prefix", "sched_prefix");
@@ -574,17 +539,15 @@ TEST(find)
 	CU_ASSERT_EQUAL(
 		loom__plugin_find(&none, LOOM_TERM, in_folder("term_abort.so"), &path, &err), 0);
 	free(path);
-	CU_ASSERT_EQUAL(loom__plugin_find(&s, LOOM_TERM, "pritn", &path, &err), LOOM_ENOENT);
-	CU_ASSERT(says(err.text,
-		       "no termination plug-in 'pritn'&did you mean 'print'?&abort, print"));
-	CU_ASSERT(says(err.text, folder));
+	REFUSED(loom__plugin_find(&s, LOOM_TERM, "pritn", &path, &err), LOOM_ENOENT, err,
+		"no termination plug-in 'pritn'&did you mean 'print'?&abort, print");
+	CU_ASSERT(test_says(err.text, folder));
 	CU_ASSERT_PTR_NULL(strstr(err.text, "prefix"));
-	CU_ASSERT_EQUAL(loom__plugin_find(&s, LOOM_QOS, "print", &path, &err), LOOM_ENOENT);
-	CU_ASSERT(says(err.text, "no qos plug-in&none of that kind"));
-	CU_ASSERT_EQUAL(loom__plugin_find(&none, LOOM_QOS, "print", &path, &err), LOOM_ENOENT);
-	CU_ASSERT(says(err.text, "plugin_path"));
+	REFUSED(loom__plugin_find(&s, LOOM_QOS, "print", &path, &err), LOOM_ENOENT, err,
+		"no qos plug-in&none of that kind");
+	REFUSED(loom__plugin_find(&none, LOOM_QOS, "print", &path, &err), LOOM_ENOENT, err, "plugin_path");
 	CU_ASSERT_EQUAL(loom__plugin_find(&s, LOOM_TERM, "./absent.so", &path, &err), LOOM_ENOENT);
-	empty_folder(folder);
+	renew_folder();
 }
 
 /* ---- description ---------------------------------------------------------------------------- */
@@ -628,10 +591,10 @@ TEST(describe_text)
 {
 	struct loom__text t = {0};
 	loom__describe_text(&demo, "/x/term_demo.so", 0, &t);
-	CU_ASSERT(says(t.at, "termination.demo 2.1.0&for a test&/x/term_demo.so&CPU and GPU"));
+	CU_ASSERT(test_says(t.at, "termination.demo 2.1.0&for a test&/x/term_demo.so&CPU and GPU"));
 	CU_ASSERT(
-		says(t.at, "4KiB..1GiB&500ns..2s&1%..50%&1 or more&fast|slow|careful&(required)"));
-	CU_ASSERT(says(t.at, "[termination]\nuse = demo\n[termination.demo]\nbytes = 64KiB\n"));
+		test_says(t.at, "4KiB..1GiB&500ns..2s&1%..50%&1 or more&fast|slow|careful&(required)"));
+	CU_ASSERT(test_says(t.at, "[termination]\nuse = demo\n[termination.demo]\nbytes = 64KiB\n"));
 	CU_ASSERT_PTR_NULL(strchr(t.at, '\033'));
 	loom__text_free(&t);
 }
@@ -640,10 +603,10 @@ TEST(describe_markdown)
 {
 	struct loom__text t = {0};
 	loom__describe_markdown(&demo, &t);
-	CU_ASSERT(says(
+	CU_ASSERT(test_says(
 		t.at,
 		"### termination.demo\n&`term_demo.so`&| `depth` | integer | `8` | 1 or more"));
-	CU_ASSERT(says(t.at, "Depth &lt;of> a \\| b.&slow\\|careful"));
+	CU_ASSERT(test_says(t.at, "Depth &lt;of> a \\| b.&slow\\|careful"));
 	CU_ASSERT_PTR_NULL(strchr(t.at, '/')); /* no paths: documents are generated from it */
 	loom__text_free(&t);
 }
@@ -681,11 +644,11 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	if (n < 0 || !mkdtemp(folder))
+	if (n < 0)
 		return 99;
+	test_folder(folder);
 	unsetenv("GPULOOM_PLUGIN_PATH");
 	int rc = test_main(argc, argv, "plugin", 120);
-	empty_folder(folder);
-	rmdir(folder);
+	test_remove(folder);
 	return rc;
 }

@@ -12,7 +12,6 @@
 
 #include "qos_rig.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define PAGE 4096ull
 
 static const struct {
@@ -62,9 +61,9 @@ static void make_world(struct world *w, struct qos_rig *r, uint32_t tenant)
 	snprintf(w->path, sizeof(w->path), "/tmp/test_qos.XXXXXX");
 	w->fd = mkstemp(w->path);
 	w->ro = open(w->path, O_RDONLY | O_CLOEXEC);
-	qos_rig_must(w->fd >= 0 && w->ro >= 0 && !ftruncate(w->fd, 64 * PAGE), "file", NULL);
-	qos_rig_must(!socketpair(AF_UNIX, SOCK_STREAM, 0, w->pair), "socket", NULL);
-	qos_rig_must(!pipe(w->signalled), "pipe", NULL);
+	fake_must(w->fd >= 0 && w->ro >= 0 && !ftruncate(w->fd, 64 * PAGE), "file", NULL);
+	fake_must(!socketpair(AF_UNIX, SOCK_STREAM, 0, w->pair), "socket", NULL);
+	fake_must(!pipe(w->signalled), "pipe", NULL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	sigaddset(&set, SIGRTMIN);
@@ -74,7 +73,7 @@ static void make_world(struct world *w, struct qos_rig *r, uint32_t tenant)
 		listener(w->signalled[1]);
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	w->pidfd = (int)syscall(SYS_pidfd_open, w->child, 0);
-	qos_rig_must(w->pidfd >= 0, "pidfd", NULL);
+	fake_must(w->pidfd >= 0, "pidfd", NULL);
 	w->content = malloc(16 * PAGE);
 	for (uint64_t i = 0; i < 16 * PAGE; i++)
 		w->content[i] = (char)(i / PAGE * 7 + i + 1);
@@ -258,7 +257,7 @@ TEST(services)
 		qos_rig_stage(r, paths[i].name, paths[i].options);
 		qos_rig_tenant(r, 0, 2, 16, 1);
 		make_world(&w, r, 0);
-		qos_rig_must(!qos_rig_start(r, &err), paths[i].options, &err);
+		fake_must(!qos_rig_start(r, &err), paths[i].options, &err);
 		CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){0}), 0);
 		check_files(&w, 0);
 		check_signal(&w, 1);
@@ -357,7 +356,7 @@ TEST(refusals)
 	make_world(&w, r, 0);
 	char *other;
 	uint32_t mine = qos_rig_buffer(r, 1, LOOM_GRANT_BUFFER, PAGE, NULL, &other);
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
 	check_refusals(&w, 0);
 	CU_ASSERT_EQUAL(mine, 0);
 	CU_ASSERT_EQUAL(qos_rig_do(r, 1, (struct loom_request){.service = LOOM_SERVICE_READ,
@@ -442,7 +441,7 @@ TEST(stopped_handler)
 	qos_rig_stage(r, "split", "class=other");
 	qos_rig_own_stage(r, &ops, &naps);
 	qos_rig_tenant(r, 0, 1, 8, 1);
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
 	struct loom_ctx *c = &r->ctx[0];
 	struct loom_request request = {0};
 	uint64_t id[9];

@@ -6,7 +6,6 @@
 #include "../plugins/qos/service.dev.h"
 #include "qos_rig.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define WORKERS 4u
 #define SECOND 1000000000ull
 
@@ -35,7 +34,7 @@ static struct qos_rig *open_path(size_t i, size_t b, size_t m, uint32_t workers)
 	if (moderation[m])
 		qos_rig_stage(r, "coalesce", moderation[m]);
 	qos_rig_tenant(r, 0, workers, 1, 1);
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
 	return r;
 }
 
@@ -69,7 +68,7 @@ TEST(one_at_a_time)
 		struct qos_rig *r = open_path(i % 3, i / 3 % 3, i / 9, WORKERS);
 		for (uint32_t w = 0; w < WORKERS; w++) {
 			a[w] = (struct asker){.r = r, .worker = w};
-			qos_rig_must(!pthread_create(&a[w].id, NULL, ask, &a[w]), "thread", NULL);
+			fake_must(!pthread_create(&a[w].id, NULL, ask, &a[w]), "thread", NULL);
 		}
 		for (uint32_t w = 0; w < WORKERS; w++) {
 			pthread_join(a[w].id, NULL);
@@ -129,9 +128,9 @@ static struct qos_rig *flooded(const char *const path[2], struct flood *f)
 	qos_rig_stage(r, "budget", "limit=1% stall=3ms tick=no");
 	qos_rig_tenant(r, 0, 1, 64, 1);
 	qos_rig_tenant(r, 1, 1, 1, 1);
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
 	*f = (struct flood){.r = r};
-	qos_rig_must(!pthread_create(&f->id, NULL, flood, f), "thread", NULL);
+	fake_must(!pthread_create(&f->id, NULL, flood, f), "thread", NULL);
 	usleep(400000); /* until the path has saved something */
 	return r;
 }
@@ -152,6 +151,27 @@ static double ebb(struct flood *f)
 #define ROUSED 10
 #define FLOODS 20u
 
+/* How often a path is roused, over as many floods as that takes, when once() is called now and then beside each. */
+static void must_rouse(const char *const path[2], void (*once)(struct qos_rig *r), int times)
+{
+	double roused = 0;
+	for (uint32_t floods = 0; roused < ROUSED && floods < FLOODS; floods++) {
+		struct flood f;
+		struct qos_rig *r = flooded(path, &f);
+		for (int k = 0; k < times; k++) {
+			once(r);
+			usleep(20000);
+		}
+		roused += ebb(&f);
+	}
+	CU_ASSERT(roused >= ROUSED);
+}
+
+static void ask_aloud(struct qos_rig *r)
+{
+	CU_ASSERT_EQUAL(qos_rig_do(r, 1, (struct loom_request){0}), 0);
+}
+
 /* One tenant always waits for a burst, which come every 150 ms. Another asks now and then, far less than its
  * share allows: the path is roused for it. */
 TEST(rouses)
@@ -159,20 +179,8 @@ TEST(rouses)
 	static const char *const path[][2] = {
 		{"monolithic", "class=other"}, {"monolithic", "class=other notify=futex"},
 		{"monolithic", "class=other worker=yes"}, {"split", "class=other"}};
-	for (size_t i = 0; i < COUNT(path); i++) {
-		double roused = 0;
-		for (uint32_t floods = 0; roused < ROUSED && floods < FLOODS; floods++) {
-			struct flood f;
-			struct qos_rig *r = flooded(path[i], &f);
-			struct loom_request request = {0};
-			for (int k = 0; k < 50; k++) {
-				CU_ASSERT_EQUAL(qos_rig_do(r, 1, request), 0);
-				usleep(20000);
-			}
-			roused += ebb(&f);
-		}
-		CU_ASSERT(roused >= ROUSED);
-	}
+	for (size_t i = 0; i < COUNT(path); i++)
+		must_rouse(path[i], ask_aloud, 50);
 }
 
 /* As ssr_request(), by a worker that has looked at the bedside just before it was armed, and through a door that
@@ -194,26 +202,20 @@ static uint64_t post_unheard(struct qos_rig *r, uint32_t worker)
 	return at;
 }
 
+static void ask_unheard(struct qos_rig *r)
+{
+	int64_t got;
+	uint64_t id = post_unheard(r, 1);
+	CU_ASSERT_EQUAL(r->ctx[1].qos->wait(&r->ctx[1], id, 10 * SECOND, &got), 0);
+}
+
 /* While the server sleeps, another thread of the path takes a heeded tenant's request into its queue, where no bit
  * says that it waits. tests/models/bedside.pml: queue_unseen, filled_unsaid. */
 TEST(roused_from_a_queue)
 {
 	static const char *const path[][2] = {{"split", "class=other"}, {"monolithic", "class=other worker=yes"}};
-	for (size_t i = 0; i < COUNT(path); i++) {
-		double roused = 0;
-		for (uint32_t floods = 0; roused < ROUSED && floods < FLOODS; floods++) {
-			struct flood f;
-			struct qos_rig *r = flooded(path[i], &f);
-			for (int k = 0; k < 20; k++) {
-				int64_t got;
-				uint64_t id = post_unheard(r, 1);
-				CU_ASSERT_EQUAL(r->ctx[1].qos->wait(&r->ctx[1], id, 10 * SECOND, &got), 0);
-				usleep(20000);
-			}
-			roused += ebb(&f);
-		}
-		CU_ASSERT(roused >= ROUSED);
-	}
+	for (size_t i = 0; i < COUNT(path); i++)
+		must_rouse(path[i], ask_unheard, 20);
 }
 
 TEST_MAIN("qos_doors", 240)

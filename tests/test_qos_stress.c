@@ -9,7 +9,6 @@
 
 #include "qos_rig.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define PAGE 4096ull
 #define WORKERS 4u
 #define WINDOW_MOST 1024u
@@ -105,13 +104,13 @@ static int make_file(void)
 {
 	char path[] = "/tmp/test_qos.XXXXXX";
 	int fd = mkstemp(path);
-	qos_rig_must(fd >= 0, "file", NULL);
+	fake_must(fd >= 0, "file", NULL);
 	unlink(path);
 	unsigned char page[PAGE];
 	for (uint64_t p = 0; p < 64; p++) {
 		for (uint64_t i = 0; i < PAGE; i++)
 			page[i] = (unsigned char)((p * PAGE + i) % 251);
-		qos_rig_must(write(fd, page, PAGE) == (ssize_t)PAGE, "file", NULL);
+		fake_must(write(fd, page, PAGE) == (ssize_t)PAGE, "file", NULL);
 	}
 	return fd;
 }
@@ -142,7 +141,7 @@ static void run_path(size_t i)
 		qos_rig_stage(r, paths[i].stage[k], paths[i].options[k]);
 	qos_rig_tenant(r, 0, 2, window[0], 1);
 	qos_rig_tenant(r, 2, 2, window[1], 2);
-	qos_rig_must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socket", NULL);
+	fake_must(!socketpair(AF_UNIX, SOCK_STREAM, 0, pair), "socket", NULL);
 	d.fd = pair[1];
 	for (uint32_t t = 0; t < 2; t++) {
 		struct job *j = &job[2 * t];
@@ -158,10 +157,10 @@ static void run_path(size_t i)
 		job[2 * t + 1] = *j;
 		job[2 * t + 1].worker++;
 	}
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
-	qos_rig_must(!pthread_create(&drainer, NULL, drain, &d), "thread", NULL);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
+	fake_must(!pthread_create(&drainer, NULL, drain, &d), "thread", NULL);
 	for (uint32_t w = 0; w < WORKERS; w++)
-		qos_rig_must(!pthread_create(&job[w].id, NULL, work, &job[w]), "thread", NULL);
+		fake_must(!pthread_create(&job[w].id, NULL, work, &job[w]), "thread", NULL);
 	uint64_t sent = 0, posted = 0;
 	for (uint32_t w = 0; w < WORKERS; w++) {
 		pthread_join(job[w].id, NULL);
@@ -188,14 +187,6 @@ TEST(random)
 
 /* ---- a tenant that writes nonsense ---- */
 
-static uint64_t mix(uint64_t *x)
-{
-	*x ^= *x << 13;
-	*x ^= *x >> 7;
-	*x ^= *x << 17;
-	return *x;
-}
-
 /* Worker 0 fills its slots with random words and moves its head anywhere; worker 1 must not notice. */
 static void fuzz(uint64_t seed, int wild_head)
 {
@@ -218,7 +209,7 @@ static void fuzz(uint64_t seed, int wild_head)
 		qos_rig_buffer(r, t, LOOM_GRANT_HEAP, 8 * PAGE, NULL, &at);
 		qos_rig_buffer(r, t, LOOM_GRANT_DEMAND, 8 * PAGE, NULL, &at);
 	}
-	qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
 	memset(other, 'o', 4 * PAGE);
 	struct loom_ctx *c = &r->ctx[0], *good = &r->ctx[1];
 	for (int round = 0; round < 300; round++) {
@@ -226,11 +217,11 @@ static void fuzz(uint64_t seed, int wild_head)
 			struct loom_request request;
 			uint64_t *word = (uint64_t *)&request;
 			for (size_t i = 0; i < sizeof(request) / 8; i++)
-				word[i] = mix(&x) >> (mix(&x) % 64);
-			request.service = (uint32_t)(mix(&x) % (LOOM_SERVICES + 1));
-			request.buffer = (uint32_t)(mix(&x) % 6);
-			request.handle = (uint32_t)(mix(&x) % 6);
-			request.reserved = mix(&x) % 8 == 0;
+				word[i] = xorshift(&x) >> (xorshift(&x) % 64);
+			request.service = (uint32_t)(xorshift(&x) % (LOOM_SERVICES + 1));
+			request.buffer = (uint32_t)(xorshift(&x) % 6);
+			request.handle = (uint32_t)(xorshift(&x) % 6);
+			request.reserved = xorshift(&x) % 8 == 0;
 			c->qos->request(c, &request, &id);
 		}
 		if (wild_head && round % 50 == 49) {
@@ -238,9 +229,9 @@ static void fuzz(uint64_t seed, int wild_head)
 			uint64_t *block = r->view.global;
 			uint64_t *ring = (uint64_t *)((char *)block + block[2]);
 			for (int i = 1; i < 16; i++)
-				ring[i] = mix(&x);
+				ring[i] = xorshift(&x);
 			ring[9] = 0; /* no slots: its own later calls stay away from memory */
-			__atomic_store_n(ring, mix(&x), __ATOMIC_RELEASE);
+			__atomic_store_n(ring, xorshift(&x), __ATOMIC_RELEASE);
 			__atomic_fetch_or((uint64_t *)((char *)block + block[3]), 1, __ATOMIC_ACQ_REL);
 		}
 		struct loom_request read = {.service = LOOM_SERVICE_READ,
@@ -285,7 +276,7 @@ TEST(abandoned)
 		qos_rig_stage(r, "budget", "limit=0.1%"); /* so that they are still waiting */
 		qos_rig_tenant(r, 0, 1, 1024, 1);
 		qos_rig_tenant(r, 1, 1, 16, 1);
-		qos_rig_must(!qos_rig_start(r, &err), "start", &err);
+		fake_must(!qos_rig_start(r, &err), "start", &err);
 		for (int sample = 0; sample < 20; sample++) {
 			struct loom_ctx *c = &r->ctx[0];
 			struct loom_request request = {0};

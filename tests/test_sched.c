@@ -3,70 +3,65 @@
  * the shape of the task tree, the queue sizes, lanes and the number of threads. */
 #include "tree.h"
 
-static const struct {
+struct setup {
 	const char *sched, *opts;
 	uint32_t workers, lanes;
 	const char *term;
-} setups[] = {
-	{"sched_mgws", "local_queue=2 public_queue=1", 4, 1, NULL},
-	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0", 4, 1, NULL},
-	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=3 claim=fixed claim_size=1", 3, 1, NULL},
-	{"sched_mgws", "local_queue=2 public_queue=1 backlog=1", 4, 1, NULL},
-	{"sched_mgws", "local_queue=2 public_queue=2 backlog=8 in_place_depth=0", 5, 1, NULL},
-	{"sched_mgws", "local_queue=4 public_queue=2 backlog=64 in_place_depth=1 transfer=id", 4, 1, NULL},
-	{"sched_mgws", "local_queue=8 public_queue=8", 5, 1, NULL},
-	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0", 2, 1, NULL},
-	{"sched_mgws", "local_queue=2 public_queue=256", 4, 1, NULL},
-	{"sched_mgws", "local_queue=64 public_queue=2", 4, 1, NULL},
-	{"sched_mgws", "", 1, 1, NULL},
-	{"sched_mgws", "", 3, 1, NULL},
-	{"sched_static", "local_queue=2", 4, 1, NULL},
-	{"sched_static", "local_queue=2 in_place_depth=0 spill=262144", 3, 1, NULL},
-	{"sched_static", "local_queue=8 in_place_depth=2 spill=262144", 2, 1, NULL},
-	{"sched_static", "", 1, 1, NULL},
-	{"sched_mgws", "local_queue=2 public_queue=2 owners=2", 5, 1, NULL},
-	{"sched_mgws", "local_queue=4 public_queue=8 owners=4 in_place_depth=0", 4, 1, "term_tree"},
-	{"sched_mgws", "local_queue=2 public_queue=4 transfer=id", 4, 1, NULL},
-	{"sched_mgws", "local_queue=8 public_queue=1 transfer=id in_place_depth=1", 3, 1, NULL},
-	{"sched_mgws", "local_queue=4 public_queue=8 transfer=id owners=2 overflow=damping", 6, 1,
-	 "term_hcounter"},
-	{"sched_mgws", "local_queue=2 public_queue=8 overflow=damping victim=neighbour", 4, 1, NULL},
-	{"sched_mgws", "local_queue=2 public_queue=8 victim=biased bias=0.5 spin=0", 5, 1, NULL},
-	{"sched_mgws", "local_queue=2 public_queue=8 victim=local", 5, 1, "term_tree"},
-	{"sched_mgws", "local_queue=2 public_queue=8 victim=none", 3, 1, "term_hcounter"},
-	{"sched_mgws", "local_queue=2 public_queue=8 idle=spin claim=fixed claim_size=7", 3, 1, "term_tree"},
-	{"sched_mgws", "local_queue=2 public_queue=8 idle=yield", 3, 1, "term_hcounter"},
-	{"sched_mgws", "priorities=yes local_queue=2 public_queue=2", 3, 1, NULL},
-	{"sched_static", "local_queue=8 idle=yield", 3, 1, "term_tree"},
+	uint32_t apart; /* initial tasks of two devices that exchange tasks by mail */
+	uint32_t gpu;   /* 1: the second plays a GPU, affinity lists and all */
 };
-static const struct {
-	const char *sched, *opts;
-	uint32_t workers, lanes;
-} lane_setups[] = {
-	{"sched_mgws", "local_queue=2 public_queue=4 owners=2", 4, 2},
-	{"sched_mgws", "local_queue=4 public_queue=4 transfer=id", 2, 3},
-	{"sched_mgws", "local_queue=2 public_queue=2", 2, 4},
-	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0", 2, 4},
-	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0 backlog=4", 2, 4},
-	{"sched_mgws", "local_queue=4 public_queue=1 in_place_depth=0 backlog=16", 3, 3},
-	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=1", 3, 3},
-	{"sched_static", "local_queue=2 in_place_depth=1", 2, 4},
+static const struct setup setups[] = {
+	{"sched_mgws", "local_queue=2 public_queue=1", 4, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0", 4, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=3 claim=fixed claim_size=1", 3, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=1 backlog=1", 4, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=2 backlog=8 in_place_depth=0", 5, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=4 public_queue=2 backlog=64 in_place_depth=1 transfer=id", 4, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=8 public_queue=8", 5, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=0", 2, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=256", 4, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=64 public_queue=2", 4, 1, NULL, 0, 0},
+	{"sched_mgws", "", 1, 1, NULL, 0, 0},
+	{"sched_mgws", "", 3, 1, NULL, 0, 0},
+	{"sched_static", "local_queue=2", 4, 1, NULL, 0, 0},
+	{"sched_static", "local_queue=2 in_place_depth=0 spill=262144", 3, 1, NULL, 0, 0},
+	{"sched_static", "local_queue=8 in_place_depth=2 spill=262144", 2, 1, NULL, 0, 0},
+	{"sched_static", "", 1, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=2 owners=2", 5, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=4 public_queue=8 owners=4 in_place_depth=0", 4, 1, "term_tree", 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=4 transfer=id", 4, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=8 public_queue=1 transfer=id in_place_depth=1", 3, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=4 public_queue=8 transfer=id owners=2 overflow=damping", 6, 1,
+	 "term_hcounter", 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=8 overflow=damping victim=neighbour", 4, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=8 victim=biased bias=0.5 spin=0", 5, 1, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=8 victim=local", 5, 1, "term_tree", 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=8 victim=none", 3, 1, "term_hcounter", 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=8 idle=spin claim=fixed claim_size=7", 3, 1, "term_tree", 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=8 idle=yield", 3, 1, "term_hcounter", 0, 0},
+	{"sched_mgws", "priorities=yes local_queue=2 public_queue=2", 3, 1, NULL, 0, 0},
+	{"sched_static", "local_queue=8 idle=yield", 3, 1, "term_tree", 0, 0},
+};
+static const struct setup lane_setups[] = {
+	{"sched_mgws", "local_queue=2 public_queue=4 owners=2", 4, 2, NULL, 0, 0},
+	{"sched_mgws", "local_queue=4 public_queue=4 transfer=id", 2, 3, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=2", 2, 4, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0", 2, 4, NULL, 0, 0},
+	{"sched_mgws", "local_queue=2 public_queue=2 in_place_depth=0 backlog=4", 2, 4, NULL, 0, 0},
+	{"sched_mgws", "local_queue=4 public_queue=1 in_place_depth=0 backlog=16", 3, 3, NULL, 0, 0},
+	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=1", 3, 3, NULL, 0, 0},
+	{"sched_static", "local_queue=2 in_place_depth=1", 2, 4, NULL, 0, 0},
 };
 
-/* Two devices that exchange tasks by mail. The second plays a GPU: affinity lists and all. */
-static const struct {
-	const char *opts;
-	uint32_t workers, lanes, initials, gpu;
-	const char *term;
-} apart_setups[] = {
-	{"local_queue=2 public_queue=2", 4, 1, 1, 0, "term_hcounter"},
-	{"local_queue=4 public_queue=4 in_place_depth=0", 3, 1, 200, 0, "term_tree"},
-	{"local_queue=8 public_queue=8 claim=fixed claim_size=3 spin=0", 5, 1, 500, 0, "term_hcounter"},
-	{"local_queue=4 public_queue=4 transfer=id owners=2 idle=yield", 4, 1, 2, 0, "term_hcounter"},
-	{"local_queue=8 public_queue=2 victim=none", 4, 1, 100, 0, "term_tree"},
-	{"local_queue=4 public_queue=4 backlog=8", 2, 2, 1, 0, "term_hcounter"},
-	{"local_queue=4 public_queue=4", 4, 2, 40, 1, "term_tree"},
-	{"local_queue=2 public_queue=2 overflow=damping idle=spin", 4, 1, 7, 1, "term_hcounter"},
+static const struct setup apart_setups[] = {
+	{"sched_mgws", "local_queue=2 public_queue=2", 4, 1, "term_hcounter", 1, 0},
+	{"sched_mgws", "local_queue=4 public_queue=4 in_place_depth=0", 3, 1, "term_tree", 200, 0},
+	{"sched_mgws", "local_queue=8 public_queue=8 claim=fixed claim_size=3 spin=0", 5, 1, "term_hcounter", 500, 0},
+	{"sched_mgws", "local_queue=4 public_queue=4 transfer=id owners=2 idle=yield", 4, 1, "term_hcounter", 2, 0},
+	{"sched_mgws", "local_queue=8 public_queue=2 victim=none", 4, 1, "term_tree", 100, 0},
+	{"sched_mgws", "local_queue=4 public_queue=4 backlog=8", 2, 2, "term_hcounter", 1, 0},
+	{"sched_mgws", "local_queue=4 public_queue=4", 4, 2, "term_tree", 40, 1},
+	{"sched_mgws", "local_queue=2 public_queue=2 overflow=damping idle=spin", 4, 1, "term_hcounter", 7, 1},
 };
 
 /* Thread sanitizer is ten times as slow: fewer seeds, the same setups. */
@@ -78,55 +73,46 @@ static const struct {
 #define SIZE 3000u
 #endif
 
+/* The same stack twice. How many tasks went from one worker to another. */
+static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, uint64_t shape, uint64_t seed)
+{
+	tree_term = s->term;
+	tree_apart = s->apart > 0;
+	tree_second_kind = s->gpu ? LOOM_ON_GPU : 0;
+	struct harness *h = open_tree(s->sched, s->opts, s->workers, s->lanes, initials, size,
+				      (enum loom__shape)(shape % SHAPES), seed);
+	tree_term = NULL;
+	tree_apart = tree_second_kind = 0;
+	CU_ASSERT_EQUAL(run_tree(h, size), 0);
+	CU_ASSERT_EQUAL(run_tree(h, size), 0);
+	uint64_t stolen = harness_sum(h).stolen_in;
+	harness_close(h);
+	return stolen;
+}
+
 TEST(seeds)
 {
 	for (uint64_t seed = 0; seed < SEEDS; seed++) {
-		size_t k = seed % COUNT(setups);
-		enum loom__shape shape = (enum loom__shape)(seed / COUNT(setups) % SHAPES);
 		uint32_t size = SIZE + (uint32_t)(loom__mix(seed) % 100);
 		uint32_t initials = 1 + (uint32_t)(seed % 3 == 0 ? loom__mix(seed) % size : seed % 2);
-		tree_term = setups[k].term;
-		struct harness *h = open_tree(setups[k].sched, setups[k].opts, setups[k].workers,
-					      setups[k].lanes, initials, size, shape, seed);
-		CU_ASSERT_EQUAL(run_tree(h, size), 0);
-		CU_ASSERT_EQUAL(run_tree(h, size), 0); /* the same stack again */
-		harness_close(h);
+		grow(&setups[seed % COUNT(setups)], initials, size, seed / COUNT(setups), seed);
 	}
-	tree_term = NULL;
 }
 
 TEST(lanes)
 {
-	for (uint64_t seed = 0; seed < SEEDS / 26; seed++) {
-		size_t k = seed % COUNT(lane_setups);
-		enum loom__shape shape = (enum loom__shape)(seed / COUNT(lane_setups) % SHAPES);
-		uint32_t size = 150;
-		struct harness *h =
-			open_tree(lane_setups[k].sched, lane_setups[k].opts, lane_setups[k].workers,
-				  lane_setups[k].lanes, seed % 3 ? 1 : 20, size, shape, seed);
-		CU_ASSERT_EQUAL(run_tree(h, size), 0);
-		harness_close(h);
-	}
+	for (uint64_t seed = 0; seed < SEEDS / 26; seed++)
+		grow(&lane_setups[seed % COUNT(lane_setups)], seed % 3 ? 1 : 20, 150, seed / COUNT(lane_setups), seed);
 }
 
 TEST(apart)
 {
 	uint64_t crossed = 0;
 	for (uint64_t seed = 0; seed < SEEDS / 2; seed++) {
-		size_t k = seed % COUNT(apart_setups);
-		enum loom__shape shape = (enum loom__shape)(seed / COUNT(apart_setups) % SHAPES);
+		const struct setup *s = &apart_setups[seed % COUNT(apart_setups)];
 		uint32_t size = SIZE + (uint32_t)(loom__mix(seed) % 100);
-		tree_term = apart_setups[k].term;
-		tree_apart = 1;
-		tree_second_kind = apart_setups[k].gpu ? LOOM_ON_GPU : 0;
-		struct harness *h = open_tree("sched_mgws", apart_setups[k].opts, apart_setups[k].workers,
-					      apart_setups[k].lanes, apart_setups[k].initials, size, shape, seed);
-		tree_apart = tree_second_kind = 0;
-		CU_ASSERT_EQUAL(run_tree(h, size), 0);
-		crossed += harness_sum(h).stolen_in;
-		harness_close(h);
+		crossed += grow(s, s->apart, size, seed / COUNT(apart_setups), seed);
 	}
-	tree_term = NULL;
 	CU_ASSERT_TRUE(crossed > 0);
 }
 
@@ -216,8 +202,7 @@ static void refuse(const char *sched, const char *opts)
 			.sched = sched, .sched_opts = opts, .workers = 1, .lanes = 1},
 		&err);
 	CU_ASSERT_PTR_NULL(h);
-	CU_ASSERT_EQUAL(err.code, LOOM_EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "power of two"));
+	REFUSED(err.code, LOOM_EINVAL, err, "power of two");
 	harness_close(h);
 }
 
@@ -227,23 +212,18 @@ TEST(refusals)
 	refuse("sched_mgws", "backlog=3");
 	refuse("sched_static", "local_queue=33");
 	struct loom_error err = {0};
-	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched = "sched_mgws",
-								 .sched_opts = "owners=3",
-								 .workers = 1,
-								 .lanes = 1},
+	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched_opts = "owners=3",
+								 .workers = 1},
 					&err));
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "1, 2 or 4"));
 	/* A GPU's only worker would have to run tasks and carry mail. */
-	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched = "sched_mgws",
-								 .sched_opts = "",
+	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched_opts = "",
 								 .term = "term_hcounter",
 								 .apart = 1,
 								 .second_kind = LOOM_ON_GPU,
-								 .workers = 2,
-								 .lanes = 1},
+								 .workers = 2},
 					&err));
-	CU_ASSERT_EQUAL(err.code, LOOM_ENOTSUP);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "needs two"));
+	REFUSED(err.code, LOOM_ENOTSUP, err, "needs two");
 }
 
 /* A tag that nobody has registered fails the run; it is no address to jump to. */
@@ -253,16 +233,13 @@ TEST(unknown_tag)
 	const struct loom_task initial = {.tag = 7};
 	for (size_t i = 0; i < COUNT(scheds); i++) {
 		struct loom_error err = {0};
-		struct harness *h = harness_open(&(struct harness_params){.sched = scheds[i],
+		struct harness *h = harness_must(&(struct harness_params){.sched = scheds[i],
 									  .task = tasks,
 									  .tasks = 2,
 									  .initial = &initial,
 									  .initials = 1,
 									  .workers = 2,
-									  .lanes = 1,
-									  .seed = 1},
-						 &err);
-		fake_must(h != NULL, scheds[i], &err);
+									  .seed = 1});
 		CU_ASSERT_EQUAL(harness_run(h, &err), LOOM_ENOENT);
 		CU_ASSERT_EQUAL(h->rig.ctl->failed_info, 7);
 		harness_close(h);

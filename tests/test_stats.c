@@ -13,7 +13,6 @@
 
 #include "tables/stats.h"
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 /* Equal to a part in 10^9, infinities included; says what differs. */
 static int near(double got, double want, const char *what, size_t row)

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `gpuloom validate` cannot ask of a sync plug-in (check-validate.sh), and applications do not (check-sync.sh): in
  * both isolations, counts, producers that are blocked, stops, launches again and again. */
-#include <fcntl.h>
-
+#include "conform/footprint.h"
 #include "sync_rig.h"
-
-__attribute__((visibility("default"))) const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-	return "die_after_fork=0";
-}
 
 static const char *const every[] = {
 	"sync_poll",
@@ -40,22 +33,6 @@ static const char *const isolations[] = {"thread", "process"};
 
 static struct sync_rig rig;
 
-/* What the workers leave behind. */
-struct row {
-	uint64_t wrong, done;
-	int64_t code;
-	uint64_t took_ns;
-	int64_t pid;
-};
-static struct row *row_of(const struct loom_ctx *c)
-{
-	return (struct row *)c->global[LOOM_SCHED] + c->worker;
-}
-static struct row *board(void)
-{
-	return (struct row *)rig.r.shared->board;
-}
-
 static int open_rig(const char *sync, const char *isolation, uint32_t workers, const struct loom_channel *channel,
 		    uint32_t channels, void (*run)(struct loom_ctx *))
 {
@@ -71,106 +48,48 @@ static int open_rig(const char *sync, const char *isolation, uint32_t workers, c
 	return rc;
 }
 
-static void close_rig(void)
-{
-	CU_ASSERT_EQUAL(loom__drive_retire(&rig.r, 10 * SECOND), 0);
-	sync_rig_close(&rig);
-}
+/* ---- items: device 0 makes them, device 1 reads them. Larger ones: check-sync.sh, in both isolations. */
 
-/* ---- items: device 0 makes them, device 1 reads them */
-
-static uint64_t word_of(uint32_t tag, uint64_t i)
-{
-	return (tag + 1) * 0x9e3779b97f4a7c15ull + i * 0xbf58476d1ce4e5b9ull;
-}
-
-static uint32_t spin_some(struct loom_ctx *c, uint32_t most)
-{
-	uint32_t n = loom_random_below(c, most), sum = 0;
-	for (uint32_t i = 0; i < n; i++)
-		sum += (uint32_t)(loom_random(c) & 1);
-	return sum;
-}
-
-#define WORDS 700u /* more than a page, and not a multiple of one */
-
-static struct {
-	uint32_t tags, words, late;
-} job;
-
-static int produce(struct loom_ctx *c, uint32_t tag, uint64_t *room)
-{
-	for (uint64_t i = 0; i < job.words; i++)
-		room[i] = word_of(tag, i);
-	return LOOM_CALL(sync, publish, c, 0, tag, room, 8 * job.words, 0);
-}
-
-static int consume(struct loom_ctx *c, uint32_t tag, uint64_t *wrong)
-{
-	const void *data = NULL;
-	int rc = LOOM_CALL(sync, wait, c, 0, tag, 0, &data);
-	for (uint64_t i = 0; !rc && i < job.words; i++)
-		*wrong += ((const uint64_t *)data)[i] != word_of(tag, i);
-	return rc ? rc : LOOM_CALL(sync, release, c, 0, tag);
-}
+enum { TAGS = 12 };
 
 /* Producer p makes the tags p, p + producers, ... */
 static void stream(struct loom_ctx *c)
 {
-	static uint64_t rooms[SYNC_RIG_WORKERS][WORDS];
+	struct sync_row *row = sync_row(c);
+	const void *data;
 	int rc = 0;
-	for (uint32_t tag = c->worker - c->first; tag < job.tags && !rc; tag += c->count) {
-		if (c->device == job.late)
-			spin_some(c, 20000);
-		rc = c->device == 0 ? produce(c, tag, rooms[c->worker]) : consume(c, tag, &row_of(c)->wrong);
-	}
-	row_of(c)->done = rc == 0;
-	row_of(c)->code = rc;
-}
-
-static void say(const char *sync, const char *isolation)
-{
-	if (getenv("SYNC_TEST_VERBOSE"))
-		printf("  %s, %s\n", sync, isolation);
-}
-
-/* Spinning takes whole slices of the scheduler from those who are waited for. */
-static int spins(const char *sync)
-{
-	return !strncmp(sync, "sync_poll", 9) || !strcmp(sync, "sync_backoff how=pause");
-}
-
-static void run_stream(const char *sync, uint32_t slots, uint32_t words, uint32_t late)
-{
-	struct loom_channel k = {.slots = slots, .readers = 1, .from = 0, .to = 1, .item_bytes = 8 * words};
-	job.tags = spins(sync) ? 9 : 96;
-	job.words = words;
-	job.late = late;
-	for (size_t iso = 0; iso < ISOLATIONS; iso++) {
-		say(sync, isolations[iso]);
-		CU_ASSERT_EQUAL_FATAL(open_rig(sync, isolations[iso], 3, &k, 1, stream), 0);
-		for (int sample = 0; sample < 2; sample++) {
-			memset(board(), 0, sizeof(struct row) * SYNC_RIG_WORKERS);
-			int rc = sync_rig_sample(&rig);
-			CU_ASSERT_EQUAL_FATAL(rc, 0);
-			for (uint32_t w = 0; w < 6; w++) {
-				CU_ASSERT_EQUAL(board()[w].code, 0);
-				CU_ASSERT_EQUAL(board()[w].wrong, 0);
-				CU_ASSERT_EQUAL(board()[w].done, 1);
-			}
-			CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_waits"), job.tags);
-			CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_publishes"), job.tags);
+	for (uint32_t tag = c->worker - c->first; tag < TAGS && !rc; tag += c->count) {
+		uint64_t word = (tag + 1) * 0x9e3779b97f4a7c15ull;
+		if (c->device == 0) {
+			rc = LOOM_CALL(sync, publish, c, 0, tag, &word, 8, 0);
+			continue;
 		}
-		close_rig();
+		rc = LOOM_CALL(sync, wait, c, 0, tag, 0, &data);
+		row->wrong += !rc && *(const uint64_t *)data != word;
+		rc = rc ? rc : LOOM_CALL(sync, release, c, 0, tag);
 	}
+	row->done = rc == 0;
+}
+
+/* A sample in which all items come through. */
+static void streams(uint32_t workers)
+{
+	sync_rig_clear(&rig);
+	CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
+	for (uint32_t w = 0; w < workers; w++)
+		CU_ASSERT(sync_rig_rows(&rig)[w].done && !sync_rig_rows(&rig)[w].wrong);
+	CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_waits"), TAGS);
+	CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_publishes"), TAGS);
 }
 
 TEST(stream)
 {
-	for (size_t i = 0; i < EVERY; i++) {
-		run_stream(every[i], 4, WORDS, i % 2);
-		if (!spins(every[i]))
-			run_stream(every[i], 7, 8, 1);
+	struct loom_channel k = {.slots = 4, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
+	for (size_t i = 0; i < 2 * EVERY; i += STEP) {
+		CU_ASSERT_EQUAL_FATAL(open_rig(every[i / 2], isolations[i % 2], 3, &k, 1, stream), 0);
+		streams(6);
+		streams(6);
+		sync_rig_end(&rig);
 	}
 }
 
@@ -181,10 +100,10 @@ static void be_blocked(struct loom_ctx *c)
 	void *at;
 	if (c->worker != 0)
 		return;
-	row_of(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 10000000);
+	sync_row(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 10000000);
 	int again = LOOM_CALL(sync, publish, c, 0, 1, &value, 8, 10000000);
 	int place = LOOM_CALL(sync, reserve, c, 0, 1, 10000000, &at);
-	row_of(c)->wrong = again != LOOM_ETIMEDOUT || place != LOOM_ETIMEDOUT;
+	sync_row(c)->wrong = again != LOOM_ETIMEDOUT || place != LOOM_ETIMEDOUT;
 }
 
 TEST(producer_deadline)
@@ -192,11 +111,11 @@ TEST(producer_deadline)
 	struct loom_channel k = {.slots = 1, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
 	for (size_t i = 0; i < 2 * EVERY; i += STEP) {
 		CU_ASSERT_EQUAL_FATAL(open_rig(every[i / 2], isolations[i % 2], 1, &k, 1, be_blocked), 0);
-		memset(board(), 0, sizeof(struct row) * SYNC_RIG_WORKERS);
+		sync_rig_clear(&rig);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
-		CU_ASSERT_EQUAL(board()[0].code, 0);
-		CU_ASSERT_EQUAL(board()[0].wrong, 0);
-		close_rig();
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].code, 0);
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].wrong, 0);
+		sync_rig_end(&rig);
 	}
 }
 
@@ -205,8 +124,7 @@ TEST(producer_deadline)
 static void wait_for_ever(struct loom_ctx *c)
 {
 	const void *data;
-	row_of(c)->pid = getpid();
-	__atomic_store_n(&row_of(c)->done, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&sync_row(c)->done, 1, __ATOMIC_RELEASE);
 	if (c->device == 0) {
 		while (!loom_stopped(c))
 			usleep(1000);
@@ -214,14 +132,14 @@ static void wait_for_ever(struct loom_ctx *c)
 	}
 	int rc = LOOM_CALL(sync, wait, c, 0, c->worker - c->first, 0, &data);
 	int again = LOOM_CALL(sync, wait, c, 0, c->worker - c->first, 0, &data);
-	row_of(c)->wrong = rc != again;
-	row_of(c)->code = rc;
+	sync_row(c)->wrong = rc != again;
+	sync_row(c)->code = rc;
 }
 
 static void all_there(void)
 {
 	for (uint32_t w = 0; w < rig.r.layout.workers; w++)
-		while (!__atomic_load_n(&board()[w].done, __ATOMIC_ACQUIRE))
+		while (!__atomic_load_n(&sync_rig_rows(&rig)[w].done, __ATOMIC_ACQUIRE))
 			usleep(100);
 	usleep(20000); /* and asleep */
 }
@@ -235,67 +153,39 @@ TEST(stop)
 		CU_ASSERT_EQUAL_FATAL(open_rig(every[i / 2], isolations[i % 2], 3, &unpublished, 1,
 					       wait_for_ever),
 				      0);
-		memset(board(), 0, sizeof(struct row) * SYNC_RIG_WORKERS);
+		sync_rig_clear(&rig);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_start(&rig), 0);
 		all_there();
 		__atomic_store_n(&rig.r.shared->ctl.stop, 1u, __ATOMIC_RELAXED);
 		rig.ops->interrupt(rig.self, &rig.r.layout, &rig.view, LOOM_EINTR, 0);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_wait(&rig, 5 * SECOND), 0);
 		for (uint32_t w = 3; w < 6; w++) {
-			CU_ASSERT_EQUAL(board()[w].code, LOOM_EINTR);
-			CU_ASSERT_EQUAL(board()[w].wrong, 0);
+			CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].code, LOOM_EINTR);
+			CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].wrong, 0);
 		}
-		close_rig();
+		sync_rig_end(&rig);
 	}
 }
 
 /* ---- launches leave no descriptor, thread or mapping behind */
 
-static size_t lines(const char *path)
-{
-	size_t n = 0;
-	int ch;
-	FILE *f = fopen(path, "re");
-	while (f && (ch = fgetc(f)) != EOF)
-		n += ch == '\n';
-	if (f)
-		fclose(f);
-	return n;
-}
-
-static size_t descriptors(void)
-{
-	size_t n = 0;
-	for (int fd = 0; fd < 1024; fd++)
-		n += fcntl(fd, F_GETFD) >= 0;
-	return n;
-}
-
 TEST(relaunch)
 {
 	struct loom_channel k = {.slots = 4, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
-	job = (typeof(job)){.tags = 12, .words = 1};
 	for (size_t iso = 0; iso < ISOLATIONS; iso++) {
-		size_t fds = 0, maps = 0;
+		struct loom__footprint before;
+		char text[200];
 		CU_ASSERT_EQUAL_FATAL(open_rig("sync_wic shards=4", isolations[iso], 2, &k, 1, stream), 0);
 		for (int launch = 0; launch < 40; launch++) {
-			memset(board(), 0, sizeof(struct row) * SYNC_RIG_WORKERS);
-			CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
+			streams(4);
 			CU_ASSERT_EQUAL(loom__drive_retire(&rig.r, 10 * SECOND), 0);
-			for (uint32_t w = 0; w < 4; w++)
-				CU_ASSERT(board()[w].done && !board()[w].wrong);
-			if (launch == 4) {
-				fds = descriptors();
-				maps = lines("/proc/self/maps");
-			}
-			if (launch > 4) {
-				CU_ASSERT_EQUAL(descriptors(), fds);
-				/* The sanitizers' own and the C library's may come and go. */
-				CU_ASSERT(lines("/proc/self/maps") < maps + 20);
-			}
+			if (launch == 4)
+				loom__footprint_take(&before);
 			CU_ASSERT_EQUAL_FATAL(sync_rig_launch(&rig), 0);
 		}
-		close_rig();
+		CU_ASSERT_EQUAL(loom__drive_retire(&rig.r, 10 * SECOND), 0);
+		CU_ASSERT_PTR_NULL(loom__footprint_settles(&before, 35, text, sizeof(text)));
+		sync_rig_close(&rig);
 	}
 }
 

@@ -11,26 +11,7 @@
 #include "../plugins/sync_wic/uffd.c"
 #include "sync_rig.h"
 
-__attribute__((visibility("default"))) const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-	return "die_after_fork=0";
-}
-
 static struct sync_rig rig;
-
-struct row {
-	uint64_t wrong, done;
-	int64_t code, tid;
-};
-static struct row *board(void)
-{
-	return (struct row *)rig.r.shared->board;
-}
-static struct row *row_of(const struct loom_ctx *c)
-{
-	return (struct row *)c->global[LOOM_SCHED] + c->worker;
-}
 
 static int open_rig(const char *sync, uint32_t workers, const struct loom_channel *k,
 		    void (*run)(struct loom_ctx *c))
@@ -42,14 +23,8 @@ static int open_rig(const char *sync, uint32_t workers, const struct loom_channe
 		rc = sync_rig_launch(&rig);
 	if (rc)
 		printf("  %s: %s\n", sync, rig.r.err.text);
-	memset(board(), 0, sizeof(struct row) * SYNC_RIG_WORKERS);
+	sync_rig_clear(&rig);
 	return rc;
-}
-
-static void close_rig(void)
-{
-	CU_ASSERT_EQUAL(loom__drive_retire(&rig.r, 10 * SECOND), 0);
-	sync_rig_close(&rig);
 }
 
 /* ---- segment tree, against a plain list */
@@ -118,27 +93,27 @@ static void two_on_a_page(struct loom_ctx *c)
 		if (c->worker != 0)
 			return;
 		for (uint32_t w = 2; w < 4; w++)
-			while (!__atomic_load_n(&row_of(c)[w].tid, __ATOMIC_ACQUIRE))
+			while (!__atomic_load_n(&sync_row(c)[w].id, __ATOMIC_ACQUIRE))
 				usleep(100);
 		for (int i = 0; i < 20; i++) { /* each ends the stall, which begins anew */
 			usleep(1000);
-			syscall(SYS_tgkill, getpid(), row_of(c)[2].tid, SIGUSR1);
+			syscall(SYS_tgkill, getpid(), sync_row(c)[2].id, SIGUSR1);
 #ifndef __SANITIZE_THREAD__ /* which delivers them when the stall is over */
 			while (__atomic_load_n(&signals, __ATOMIC_RELAXED) <= (uint32_t)i && !loom_stopped(c))
 				usleep(100);
 #endif
 		}
-		row_of(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 0);
+		sync_row(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 0);
 		return;
 	}
 	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
 	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
-	__atomic_store_n(&row_of(c)->tid, (int64_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	__atomic_store_n(&sync_row(c)->id, (int64_t)syscall(SYS_gettid), __ATOMIC_RELEASE);
 	int rc = LOOM_CALL(sync, wait, c, 0, 0, 0, &data);
-	row_of(c)->code = rc;
-	row_of(c)->wrong = rc || *(const uint64_t *)data != 7;
+	sync_row(c)->code = rc;
+	sync_row(c)->wrong = rc || *(const uint64_t *)data != 7;
 	LOOM_CALL(sync, release, c, 0, 0);
 }
 
@@ -154,13 +129,13 @@ TEST(signal_and_shared_page)
 		CU_ASSERT_EQUAL_FATAL(open_rig(kinds[i], 2, &k, two_on_a_page), 0);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
 		for (uint32_t w = 0; w < 4; w++) {
-			CU_ASSERT_EQUAL(board()[w].code, 0);
-			CU_ASSERT_EQUAL(board()[w].wrong, 0);
+			CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].code, 0);
+			CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].wrong, 0);
 		}
 #ifndef __SANITIZE_THREAD__
 		CU_ASSERT_EQUAL(signals, 20);
 #endif
-		close_rig();
+		sync_rig_end(&rig);
 	}
 	sigaction(SIGUSR1, &old, NULL);
 }
@@ -183,10 +158,10 @@ static void rounds(struct loom_ctx *c)
 		}
 		rc = LOOM_CALL(sync, wait, c, 0, tag, 0, &data);
 		for (uint32_t i = 0; !rc && i < 1 + tag * 3 % 600; i++)
-			row_of(c)->wrong += ((const uint64_t *)data)[i] != tag * 1000 + i;
+			sync_row(c)->wrong += ((const uint64_t *)data)[i] != tag * 1000 + i;
 		LOOM_CALL(sync, release, c, 0, tag);
 	}
-	row_of(c)->code = rc;
+	sync_row(c)->code = rc;
 }
 
 TEST(recycle)
@@ -197,13 +172,13 @@ TEST(recycle)
 	for (int i = 0; i < 3; i++) {
 		CU_ASSERT_EQUAL_FATAL(open_rig(kinds[i], 1, &k, rounds), 0);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
-		CU_ASSERT_EQUAL(board()[0].code, 0);
-		CU_ASSERT_EQUAL(board()[1].code, 0);
-		CU_ASSERT_EQUAL(board()[1].wrong, 0);
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[0].code, 0);
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].code, 0);
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].wrong, 0);
 		/* Whoever stalls spends a page: the consumer of a monitored channel always does. */
 		if (i == 2)
 			CU_ASSERT(sync_rig_metric(&rig, "sync_recycles") > 300);
-		close_rig();
+		sync_rig_end(&rig);
 	}
 }
 
@@ -214,15 +189,15 @@ static void early(struct loom_ctx *c)
 	uint64_t value = 3;
 	const void *data;
 	if (c->worker == 0) {
-		row_of(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 0);
-		__atomic_store_n(&row_of(c)->done, 1, __ATOMIC_RELEASE);
+		sync_row(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 0);
+		__atomic_store_n(&sync_row(c)->done, 1, __ATOMIC_RELEASE);
 	}
 	if (c->worker != c->first || c->device == 0)
 		return;
-	while (!__atomic_load_n(&row_of(c)[-1].done, __ATOMIC_ACQUIRE) && !loom_stopped(c))
+	while (!__atomic_load_n(&sync_row(c)[-1].done, __ATOMIC_ACQUIRE) && !loom_stopped(c))
 		usleep(100);
-	row_of(c)->code = LOOM_CALL(sync, wait, c, 0, 0, 0, &data);
-	row_of(c)->wrong = *(const uint64_t *)data != 3;
+	sync_row(c)->code = LOOM_CALL(sync, wait, c, 0, 0, 0, &data);
+	sync_row(c)->wrong = *(const uint64_t *)data != 3;
 }
 
 TEST(early)
@@ -231,10 +206,10 @@ TEST(early)
 	for (int eager = 0; eager < 2; eager++) {
 		CU_ASSERT_EQUAL_FATAL(open_rig(eager ? "sync_wic" : "sync_wic eager=no", 1, &k, early), 0);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
-		CU_ASSERT_EQUAL(board()[1].code, 0);
-		CU_ASSERT_EQUAL(board()[1].wrong, 0);
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].code, 0);
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].wrong, 0);
 		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_faults"), !eager);
-		close_rig();
+		sync_rig_end(&rig);
 	}
 }
 
@@ -245,10 +220,10 @@ static void fork_in_sample(struct loom_ctx *c)
 	uint64_t value = 5;
 	const void *data;
 	if (c->worker == 0)
-		row_of(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 0);
+		sync_row(c)->code = LOOM_CALL(sync, publish, c, 0, 0, &value, 8, 0);
 	if (c->worker != c->first || c->device == 0)
 		return;
-	row_of(c)->code = LOOM_CALL(sync, wait, c, 0, 0, 0, &data);
+	sync_row(c)->code = LOOM_CALL(sync, wait, c, 0, 0, 0, &data);
 	pid_t child = fork();
 	if (child == 0) {
 		signal(SIGSEGV, SIG_DFL);
@@ -257,8 +232,8 @@ static void fork_in_sample(struct loom_ctx *c)
 	int status = 0;
 	waitpid(child, &status, 0);
 	int died = WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
-	row_of(c)->done = (uint64_t)(died ? 1 : WEXITSTATUS(status));
-	row_of(c)->wrong = *(const uint64_t *)data != 5; /* the parent keeps it */
+	sync_row(c)->done = (uint64_t)(died ? 1 : WEXITSTATUS(status));
+	sync_row(c)->wrong = *(const uint64_t *)data != 5; /* the parent keeps it */
 }
 
 TEST(fork)
@@ -273,11 +248,11 @@ TEST(fork)
 		CU_ASSERT_EQUAL_FATAL(open_rig(kind, 1, &k, fork_in_sample), 0);
 		CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
 		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_faults"), 1);
-		CU_ASSERT_EQUAL(board()[1].code, 0);
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].code, 0);
 		/* The file is the child's too; a page of the consumer's own is not. */
-		CU_ASSERT_EQUAL(board()[1].done, copy ? 1 : 5);
-		CU_ASSERT_EQUAL(board()[1].wrong, 0);
-		close_rig();
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].done, copy ? 1 : 5);
+		CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].wrong, 0);
+		sync_rig_end(&rig);
 	}
 }
 
@@ -291,10 +266,8 @@ static void nothing(struct loom_ctx *c)
 TEST(refusals)
 {
 	struct loom_channel k = {.slots = 100, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
-	CU_ASSERT_EQUAL(sync_rig_open(&rig, "sync_wic pages=64", 2, "workers=1 oversubscribe=yes", &k, 1,
-				      nothing),
-			LOOM_EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(rig.r.err.text, "raise pages"));
+	REFUSED(sync_rig_open(&rig, "sync_wic pages=64", 2, "workers=1 oversubscribe=yes", &k, 1, nothing), LOOM_EINVAL, rig.r.err,
+		"raise pages");
 	sync_rig_close(&rig);
 	struct loom_error err;
 	char settings[] = "companions=3";

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transport_host.so and transport_p2p.so over CPU devices: where segments lie, and whether devices
- * that share them are coherent. */
+/* transport_host.so and transport_p2p.so over CPU devices: where segments lie. Whether devices that share them are
+ * coherent is asked by `gpuloom validate`, and by each run of two devices. */
 #include <gpuloom/transport.h>
-#include <sys/mman.h>
 
 #include "cpu_rig.h"
-
-__attribute__((visibility("default"))) const char *__tsan_default_options(void);
-const char *__tsan_default_options(void)
-{
-	return "die_after_fork=0"; /* the child of isolation = process starts threads */
-}
 
 static struct loom__drive rig;
 
@@ -115,95 +108,15 @@ TEST(placement_refused)
 	struct loom_segment s[WANTS];
 	CU_ASSERT_EQUAL_FATAL(rig_open(&rig, 1, "workers=1"), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		CU_ASSERT_EQUAL(open_transport("transport_p2p", bad[i]), LOOM_EINVAL);
-		CU_ASSERT_PTR_NOT_NULL(strstr(rig.err.text, "owner, remote, host, device:N"));
+		REFUSED(open_transport("transport_p2p", bad[i]), LOOM_EINVAL, rig.err, "owner, remote, host, device:N");
 	}
 	CU_ASSERT_EQUAL_FATAL(open_transport("transport_p2p", "placement=device:1"), 0);
-	CU_ASSERT_EQUAL(way.ops->segments(way.self, &way.devices, wants, 2, s, &rig.err),
-			LOOM_EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(rig.err.text, "device:0"));
+	REFUSED(way.ops->segments(way.self, &way.devices, wants, 2, s, &rig.err), LOOM_EINVAL, rig.err, "device:0");
 	way.ops->destroy(way.self);
 	CU_ASSERT_EQUAL_FATAL(open_transport("transport_p2p", "placement=remote"), 0);
-	CU_ASSERT_EQUAL(way.ops->segments(way.self, &way.devices, wants, 2, s, &rig.err),
-			LOOM_EINVAL);
-	CU_ASSERT_PTR_NOT_NULL(strstr(rig.err.text, "second device"));
+	REFUSED(way.ops->segments(way.self, &way.devices, wants, 2, s, &rig.err), LOOM_EINVAL, rig.err,
+		"second device");
 	way.ops->destroy(way.self);
-	loom__drive_close(&rig);
-}
-
-/* ---- coherence */
-
-/* 1 when devices a and b found each other's atomics in rig.probe. */
-static int coherent(struct loom_probe *probe, uint32_t a, uint32_t b, uint64_t timeout_ns)
-{
-	uint64_t end;
-	*probe = (struct loom_probe){.a = a, .b = b};
-	CU_ASSERT_EQUAL_FATAL(loom__drive_launch(&rig, LOOM_ENTRY_PROBE), 0);
-	CU_ASSERT_EQUAL_FATAL(loom__drive_ready(&rig, 0), 0);
-	CU_ASSERT_EQUAL(loom__drive_go(&rig, 0), 0);
-	int code = loom__drive_wait(&rig, timeout_ns, &end);
-	CU_ASSERT(code == 0 || code == LOOM_EAGAIN);
-	__atomic_store_n(&rig.shared->ctl.stop, 1, __ATOMIC_RELAXED);
-	CU_ASSERT_EQUAL(loom__drive_retire(&rig, 20 * SECOND), 0);
-	return code == 0 && probe->reached == LOOM_PROBE_ROUNDS &&
-	       probe->sum == 2 * LOOM_PROBE_ADDS;
-}
-
-static void probe_over(const char *transport, const char *settings, const char *device)
-{
-	struct loom_segment_want want = {.bytes = sizeof(struct loom__drive_shared), .owner = 1};
-	struct loom_segment s;
-	CU_ASSERT_EQUAL_FATAL(rig_open(&rig, 3, device), 0);
-	CU_ASSERT_EQUAL_FATAL(open_transport(transport, settings), 0);
-	CU_ASSERT_EQUAL_FATAL(way.ops->segments(way.self, &way.devices, &want, 1, &s, &rig.err), 0);
-	loom__drive_segment(&rig, &s);
-	for (uint32_t a = 0; a < 3; a++)
-		for (uint32_t b = a + 1; b < 3; b++)
-			CU_ASSERT(coherent(&rig.shared->probe, a, b, 30 * SECOND));
-	way.ops->release(way.self, &way.devices, &s, 1);
-	way.ops->destroy(way.self);
-	loom__drive_close(&rig);
-}
-
-TEST(probe)
-{
-	static const char *const devices[] = {
-	    "workers=1 oversubscribe=yes",
-	    "workers=2 lanes=2 oversubscribe=yes isolation=process",
-#ifndef __SANITIZE_THREAD__ /* it knows no new threads in the fork of a process that has some */
-	    "workers=1 oversubscribe=yes|workers=1 oversubscribe=yes isolation=process",
-#endif
-	};
-	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++) {
-		probe_over("transport_host", "", devices[i]);
-		probe_over("transport_p2p", "", devices[i]);
-		probe_over("transport_p2p", "placement=remote", devices[i]);
-	}
-}
-
-/* Memory that looks shared but is not: the host's mapping is a private copy. */
-TEST(probe_finds_private_memory)
-{
-#ifdef __SANITIZE_THREAD__
-	return; /* as above */
-#endif
-	CU_ASSERT_EQUAL_FATAL(rig_open(&rig, 2,
-				       "workers=1 oversubscribe=yes|"
-				       "workers=1 oversubscribe=yes isolation=process"),
-			      0);
-	CU_ASSERT_EQUAL_FATAL(loom__drive_memory(&rig), 0);
-	struct loom_memory copy = {
-	    .size = sizeof(copy), .bytes = 4096, .fd = memfd_create("copy", 0)};
-	CU_ASSERT_FATAL(copy.fd >= 0 && ftruncate(copy.fd, 4096) == 0);
-	copy.host = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE, copy.fd, 0);
-	CU_ASSERT_FATAL(copy.host != MAP_FAILED);
-	rig.segment[2] = (struct loom_segment){.memory = &copy, .bytes = 4096, .owner = -1};
-	rig.probe = LOOM_REF(2, 0);
-	struct loom_probe in_file = {.a = 0, .b = 1};
-	CU_ASSERT_EQUAL(pwrite(copy.fd, &in_file, sizeof(in_file), 0), sizeof(in_file));
-	CU_ASSERT(!coherent(copy.host, 0, 1, SECOND / 5));
-	munmap(copy.host, 4096);
-	close(copy.fd);
 	loom__drive_close(&rig);
 }
 

@@ -289,10 +289,7 @@ static struct known *oracle_find(struct oracle *o, uint64_t id)
 static uint64_t seed = 88172645463325252ull;
 static uint64_t draw(uint64_t below)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (seed >> 11) % below;
+	return (xorshift(&seed) >> 11) % below;
 }
 
 static uint64_t id_of(const struct list *l, uint32_t post)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Each workload gives the right answer under both schedulers, and its check rejects a wrong one. */
 #include <dlfcn.h>
-#include <ftw.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <zlib.h>
@@ -35,6 +34,13 @@ static double metric(const char *name)
 	return loom__rig_host_metric(&fake, name);
 }
 
+static struct harness *must_open(const char *sched, const char *workload, const char *opts, uint32_t workers, uint32_t lanes)
+{
+	struct harness *h = open_workload(sched, workload, opts, workers, lanes);
+	fake_must(h != NULL, workload, &err);
+	return h;
+}
+
 /* Runs it twice in every setting; the caller looks at the metrics of the last. */
 static void run_everywhere(const char *workload, const char *opts)
 {
@@ -42,9 +48,8 @@ static void run_everywhere(const char *workload, const char *opts)
 	static const uint32_t shapes[][2] = {{1, 1}, {2, 1}, {5, 1}, {2, 4}};
 	for (size_t s = 0; s < 2; s++)
 		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
-			struct harness *h = open_workload(scheds[s], workload, opts, shapes[i][0],
+			struct harness *h = must_open(scheds[s], workload, opts, shapes[i][0],
 							  shapes[i][1]);
-			fake_must(h != NULL, workload, &err);
 			for (int sample = 0; sample < 2; sample++)
 				if (harness_run(h, &err)) {
 					fprintf(stderr, "%s %s, %s: %s\n", workload, opts,
@@ -58,16 +63,14 @@ static void run_everywhere(const char *workload, const char *opts)
 /* Opens and runs a workload once, for tests that then spoil its result. */
 static struct harness *right(const char *workload, const char *opts)
 {
-	struct harness *h = open_workload("sched_mgws", workload, opts, 2, 1);
-	fake_must(h != NULL, workload, &err);
+	struct harness *h = must_open("sched_mgws", workload, opts, 2, 1);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	return h;
 }
 
 static void must_be_wrong(struct harness *h, const char *says)
 {
-	CU_ASSERT_EQUAL(harness_verify(h, &err), LOOM_EWRONG);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, says));
+	REFUSED(harness_verify(h, &err), LOOM_EWRONG, err, says);
 }
 
 /* ---- memset, fib ------------------------------------------------------------------------ */
@@ -88,16 +91,12 @@ TEST(memset)
 /* Devices that are apart have slots of their own. */
 TEST(memset_apart)
 {
-	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-								  .term = "term_hcounter",
+	struct harness *h = harness_must(&(struct harness_params){.term = "term_hcounter",
 								  .workload = "workload_memset",
 								  .workload_opts = "tasks=1000",
 								  .workers = 2,
-								  .lanes = 1,
 								  .seed = 1,
-								  .apart = 1},
-					 &err);
-	fake_must(h != NULL, "apart", &err);
+								  .apart = 1});
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	uint64_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0], *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
 	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* all ones in the other */
@@ -156,15 +155,12 @@ TEST(cholesky_queues)
 	static const char *const opts[] = {"local_queue=2 public_queue=1", "local_queue=2 public_queue=4 in_place_depth=0",
 					   "local_queue=4 public_queue=4 transfer=id owners=2", "grain=lane"};
 	for (size_t i = 0; i < 4; i++) {
-		struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-									  .sched_opts = opts[i],
+		struct harness *h = harness_must(&(struct harness_params){.sched_opts = opts[i],
 									  .workload = "workload_cholesky",
 									  .workload_opts = "size=150 tile=10",
 									  .workers = 4,
 									  .lanes = i == 3 ? 3 : 1,
-									  .seed = 1},
-						 &err);
-		fake_must(h != NULL, opts[i], &err);
+									  .seed = 1});
 		for (int sample = 0; sample < 5; sample++)
 			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 		CU_ASSERT_EQUAL(harness_sum(h).executed, cholesky_steps(15));
@@ -177,8 +173,7 @@ TEST(cholesky_apart)
 {
 	static const char *const opts[] = {"", "local_queue=2 public_queue=4", "grain=lane"};
 	for (size_t i = 0; i < 6; i++) {
-		struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-									  .sched_opts = opts[i % 3],
+		struct harness *h = harness_must(&(struct harness_params){.sched_opts = opts[i % 3],
 									  .term = "term_hcounter",
 									  .workload = "workload_cholesky",
 									  .workload_opts = "size=150 tile=10 blas=none",
@@ -186,9 +181,7 @@ TEST(cholesky_apart)
 									  .lanes = i % 3 == 2 ? 3 : 1,
 									  .second_kind = i < 3 ? 0 : LOOM_ON_GPU,
 									  .seed = 1,
-									  .apart = 1},
-						 &err);
-		fake_must(h != NULL, opts[i % 3], &err);
+									  .apart = 1});
 		uint64_t moved = 0;
 		for (int sample = 0; sample < 5; sample++) {
 			int rc = harness_run(h, &err);
@@ -280,17 +273,13 @@ TEST(synthetic_affinity)
 	static const char *const opts[] = {"tasks=1000 spawn=2 depth=2 length=10 on_cpu=0.3 on_gpu=0.3",
 					   "tasks=1000 spawn=0 depth=0 length=10 on_cpu=0.5 on_gpu=0.5"};
 	for (size_t i = 0; i < 4; i++) {
-		struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-									  .term = "term_hcounter",
+		struct harness *h = harness_must(&(struct harness_params){.term = "term_hcounter",
 									  .workload = "workload_synthetic",
 									  .workload_opts = opts[i % 2],
 									  .workers = 4,
-									  .lanes = 1,
 									  .second_kind = LOOM_ON_GPU,
 									  .apart = i / 2,
-									  .seed = 1},
-						 &err);
-		fake_must(h != NULL, opts[i % 2], &err);
+									  .seed = 1});
 		for (int sample = 0; sample < 3; sample++)
 			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 		harness_close(h);
@@ -330,18 +319,15 @@ TEST(uts_custom)
 /* Tasks are created when they are wanted: never under equal shares, seldom where one worker has all. */
 TEST(uts_lazy)
 {
-	struct harness *h = open_workload("sched_static", "workload_uts", "tree=custom depth=7", 2, 1);
-	fake_must(h != NULL, "static", &err);
+	struct harness *h = must_open("sched_static", "workload_uts", "tree=custom depth=7", 2, 1);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_EQUAL(harness_sum(h).executed, 1);
 	harness_close(h);
-	h = open_workload("sched_mgws", "workload_uts", "tree=custom depth=7", 1, 1);
-	fake_must(h != NULL, "mgws", &err);
+	h = must_open("sched_mgws", "workload_uts", "tree=custom depth=7", 1, 1);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_TRUE(harness_sum(h).executed > 1 && harness_sum(h).executed < metric("nodes") / 10);
 	harness_close(h);
-	h = open_workload("sched_mgws", "workload_uts", "tree=custom depth=7 create=eager", 2, 1);
-	fake_must(h != NULL, "eager", &err);
+	h = must_open("sched_mgws", "workload_uts", "tree=custom depth=7 create=eager", 2, 1);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_EQUAL((double)harness_sum(h).executed, metric("nodes"));
 	harness_close(h);
@@ -383,7 +369,7 @@ TEST(uts_published)
 
 /* ---- contains --------------------------------------------------------------------------- */
 
-static char folder[64];
+static char folder[TEST_FOLDER];
 
 static const char *at(const char *name)
 {
@@ -414,22 +400,10 @@ static void write_across(const char *name, size_t where, const char *word)
 	write_file(name, text, sizeof(text), 1);
 }
 
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st, (void)type, (void)ftw;
-	return remove(path);
-}
-
 static void make_folder(void)
 {
-	snprintf(folder, sizeof(folder), "/tmp/test_workloads.XXXXXX");
-	fake_must(mkdtemp(folder) != NULL, folder, NULL);
+	test_folder(folder);
 	fake_must(!mkdir(at("sub"), 0700), "mkdir", NULL);
-}
-
-static void remove_folder(void)
-{
-	nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 static const char *opts(const char *more)
@@ -475,7 +449,7 @@ TEST(contains)
 	expect("word=und", 7, 5, 2);
 	CU_ASSERT_PTR_NOT_NULL(strstr(fake.log, "left out"));
 	fake.log[0] = 0;
-	remove_folder();
+	test_remove(folder);
 }
 
 /* A word at every place around the reader's pieces, and none that is only nearly one. */
@@ -489,7 +463,7 @@ TEST(contains_pieces)
 	}
 	expect("word=zwischen", 24, 24, 0);
 	expect("word=zwischen match=word", 24, 12, 0);
-	remove_folder();
+	test_remove(folder);
 }
 
 TEST(contains_damaged)
@@ -500,11 +474,10 @@ TEST(contains_damaged)
 	fake_must(!truncate(at("a.gz"), 150) && !truncate(at("b.gz"), 150), "truncate", NULL);
 	struct harness *h =
 		open_workload("sched_mgws", "workload_contains", opts("word=Wort"), 2, 1);
-	fake_must(h != NULL, "open", &err);
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	CU_ASSERT_TRUE(metric("unreadable") >= 1 && metric("matches") <= 1);
 	harness_close(h);
-	remove_folder();
+	test_remove(folder);
 }
 
 TEST(contains_index)
@@ -521,7 +494,7 @@ TEST(contains_index)
 		CU_ASSERT_EQUAL(metric("documents"), 3);
 		CU_ASSERT_EQUAL(metric("matches"), 2);
 	}
-	remove_folder();
+	test_remove(folder);
 }
 
 /* A seek, not a walk: in front of the document lie as many bytes as take hours to read. */
@@ -534,7 +507,7 @@ TEST(contains_far)
 	fake_must(f != NULL, "fopen", NULL);
 	if (fseeko(f, (off_t)1 << 42, SEEK_SET) || fputs("jane", f) < 0 || fclose(f)) {
 		fprintf(stderr, "left out: this folder holds no sparse file of 4 TiB\n");
-		remove_folder();
+		test_remove(folder);
 		return;
 	}
 	for (int ahead = 0; ahead < 2; ahead++) {
@@ -545,7 +518,7 @@ TEST(contains_far)
 		CU_ASSERT_EQUAL(metric("documents"), 2);
 		CU_ASSERT_EQUAL(metric("matches"), 1);
 	}
-	remove_folder();
+	test_remove(folder);
 }
 
 static void contains_refused(const char *more, const char *says)
@@ -571,7 +544,7 @@ TEST(contains_refusals)
 	contains_refused(path, "is for one file");
 	snprintf(path, sizeof(path), "word=x index=%s path=%s", at("index"), at("text"));
 	contains_refused(path, "index:2:");
-	remove_folder();
+	test_remove(folder);
 }
 
 /* On the device that searched the document. */
@@ -604,7 +577,7 @@ TEST(contains_wrong)
 	memset((char *)job + d[0].text, '-', d[0].text_bytes);
 	CU_ASSERT_EQUAL(harness_run(h, &err), LOOM_EWRONG);
 	harness_close(h);
-	remove_folder();
+	test_remove(folder);
 }
 
 TEST_MAIN("workloads", 120)

@@ -14,7 +14,6 @@
 #define LAZY LOOM__OTHER
 #define SHAPES (LOOM__OTHER + 1)
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MOST 20000u
 static uint32_t marks[MOST]; /* how many lanes ran task id */
 static uint32_t torn;        /* tasks that arrived changed */
@@ -58,14 +57,13 @@ static uint32_t tree_apart, tree_second_kind __attribute__((unused)); /* harness
 static const char *tree_term; /* the detector of the trees to be opened; NULL: term_counter */
 
 /* The same as `initials` roots that share `size` ids. */
-HARNESS_FN struct harness *open_tree(const char *sched, const char *opts, uint32_t workers,
+FAKE_FN struct harness *open_tree(const char *sched, const char *opts, uint32_t workers,
 				     uint32_t lanes, uint32_t initials, uint32_t size,
 				     enum loom__shape shape, uint64_t seed)
 {
 	static struct loom_task initial[MOST];
-	struct loom_error err;
 	loom__tree_roots(initial, initials, size, shape, seed);
-	struct harness *h = harness_open(&(struct harness_params){.sched = sched,
+	return harness_must(&(struct harness_params){.sched = sched,
 								  .sched_opts = opts,
 								  .term = tree_term,
 								  .apart = tree_apart,
@@ -76,13 +74,10 @@ HARNESS_FN struct harness *open_tree(const char *sched, const char *opts, uint32
 								  .initials = initials,
 								  .workers = workers,
 								  .lanes = lanes,
-								  .seed = seed},
-					 &err);
-	fake_must(h != NULL, sched, &err);
-	return h;
+								  .seed = seed});
 }
 
-HARNESS_FN int run_tree(struct harness *h, uint32_t size)
+FAKE_FN int run_tree(struct harness *h, uint32_t size)
 {
 	struct loom_error err;
 	memset(marks, 0, sizeof(marks));

@@ -12,8 +12,6 @@
 
 #define RIG_WORKERS 4u
 #define RIG_DATA (1u << 20)
-#define RIG_FN static __attribute__((unused))
-
 struct trig {
 	struct loom__rig rig;
 	const struct loom_plugin *plugin;
@@ -27,19 +25,19 @@ struct trig {
 	struct loom_error err;
 };
 
-RIG_FN loom_ref trig_ref(const struct trig *t, const void *at)
+FAKE_FN loom_ref trig_ref(const struct trig *t, const void *at)
 {
 	return loom__rig_ref(&t->rig, at);
 }
 
-RIG_FN int trig_reset(struct trig *t)
+FAKE_FN int trig_reset(struct trig *t)
 {
 	memset(t->data, 0, RIG_DATA);
 	return loom__rig_init(&t->rig, &t->err);
 }
 
 /* 0, or the plug-in's refusal: LOOM_EUNAVAIL where the provider does not work. */
-RIG_FN int trig_open(struct trig *t, const char *name, const char *settings)
+FAKE_FN int trig_open(struct trig *t, const char *name, const char *settings)
 {
 	struct loom__rig_want want = {.devices = 1, .workers = RIG_WORKERS, .lanes = 1, .one_view = 1};
 	const char *what;
@@ -64,12 +62,12 @@ RIG_FN int trig_open(struct trig *t, const char *name, const char *settings)
 	return rc ? rc : trig_reset(t);
 }
 
-RIG_FN void trig_close(struct trig *t)
+FAKE_FN void trig_close(struct trig *t)
 {
 	loom__rig_close(&t->rig);
 }
 
-RIG_FN uint64_t trig_post(struct trig *t, struct loom_trigger_post post)
+FAKE_FN uint64_t trig_post(struct trig *t, struct loom_trigger_post post)
 {
 	uint64_t id = 0;
 	post.size = sizeof(post);
@@ -80,19 +78,19 @@ RIG_FN uint64_t trig_post(struct trig *t, struct loom_trigger_post post)
 	return id;
 }
 
-RIG_FN int trig_post_fails(struct trig *t, struct loom_trigger_post post)
+FAKE_FN int trig_post_fails(struct trig *t, struct loom_trigger_post post)
 {
 	uint64_t id;
 	post.size = sizeof(post);
 	return t->ops->post(t->self, &post, &id, &t->err);
 }
 
-RIG_FN void trig_fire(struct trig *t, uint64_t tag)
+FAKE_FN void trig_fire(struct trig *t, uint64_t tag)
 {
 	CU_ASSERT_EQUAL(t->dev->fire(&t->ctx[0], tag, 1), 0);
 }
 
-RIG_FN int trig_flush(struct trig *t)
+FAKE_FN int trig_flush(struct trig *t)
 {
 	int rc = t->ops->flush(t->self, 20000000000ull, &t->err);
 	if (rc)

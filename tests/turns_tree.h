@@ -79,26 +79,20 @@ static int turns_game(struct harness *h, uint32_t size, enum loom__turns_mode mo
 
 static struct harness *turns_open(const struct turns_setup *s, size_t term, uint64_t seed)
 {
-	struct loom_error err;
 	static struct loom_task initial[MOST];
 	loom__tree_roots(initial, s->initials, s->size, s->shape, seed);
-	struct harness *h = harness_open(&(struct harness_params){.sched = "sched_mgws",
-						  .sched_opts = s->opts,
+	return harness_must(&(struct harness_params){.sched_opts = s->opts,
 						  .term = turns_term[term].name,
 						  .task = tasks,
 						  .tasks = 2,
 						  .initial = initial,
 						  .initials = s->initials,
 						  .workers = s->workers,
-						  .lanes = 1,
 						  .apart = s->apart != ONE_DEVICE,
 						  .second_kind = s->apart == CPU_AND_GPU ? LOOM_ON_GPU : 0,
 						  .seed = seed,
 						  .sched_dev = &turns_sched,
-						  .term_dev = &turns_term[term].dev},
-			 &err);
-	fake_must(h != NULL, s->opts, &err);
-	return h;
+						  .term_dev = &turns_term[term].dev});
 }
 
 /* Plays until something goes wrong or `games` are over: how many were right. Says which seed was wrong. */

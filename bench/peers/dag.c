@@ -3,7 +3,8 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
+
+#include "../times.h"
 
 static struct cholesky_blas blas;
 const struct cholesky_blas *dag_blas = &blas;
@@ -21,22 +22,15 @@ static struct cholesky *matrix(uint32_t size, uint32_t tile)
 	return m;
 }
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* One factorization: its seconds. */
 static double run(uint32_t size, uint32_t tile)
 {
 	struct cholesky *m = matrix(size, tile);
 	uint32_t row = 0;
 	cholesky_fill(m);
-	double begin = now();
+	uint64_t begin = now_ns();
 	dag_run(m);
-	double seconds = now() - begin, *room = malloc(CHOLESKY_ROOM(size));
+	double seconds = (double)(now_ns() - begin) / 1e9, *room = malloc(CHOLESKY_ROOM(size));
 	double residual = room ? cholesky_residual(m, room, &row) : -1;
 	if (!(residual >= 0 && residual <= CHOLESKY_RESIDUAL)) {
 		fprintf(stderr, "residual %g in row %u\n", residual, row);

@@ -4,9 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "../../plugins/workloads/uts_trees.h"
+#include "../times.h"
 
 _Static_assert(sizeof(struct peer_node) == sizeof(struct uts_node), "the same node");
 _Static_assert(sizeof(struct peer_task) == sizeof(struct loom_task), "the same task");
@@ -41,13 +41,6 @@ void peer_child(struct peer_node *child, const struct peer_node *parent, uint32_
 	uts_child((struct uts_node *)child, (const struct uts_node *)parent, i);
 }
 
-static double now(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static uint64_t fibonacci(uint64_t n)
 {
 	uint64_t a = 0, b = 1;
@@ -80,12 +73,12 @@ static double run(const struct peer *p, const struct peer_runtime *r)
 	int memory = !strcmp(p->job, "memset"), uts = !strcmp(p->job, "uts");
 	if (memory)
 		memset(p->slot, 0xff, p->n * sizeof(*p->slot));
-	double begin = now();
+	uint64_t begin = now_ns();
 	uint64_t found = memory			   ? r->memset(p) :
 			 uts			   ? r->uts() :
 			 !strcmp(p->job, "join") ? r->join(p->n) :
 						     r->fib(p->n);
-	double seconds = now() - begin;
+	double seconds = (double)(now_ns() - begin) / 1e9;
 	if (uts && found != known->nodes)
 		fail("uts", known->nodes, found);
 	if (!memory && !uts && found != fibonacci(p->n))

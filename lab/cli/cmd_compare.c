@@ -441,8 +441,6 @@ const struct loom__usage loom__compare_usage = {
 		 "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 5 a rule of --fail-on\n"
 		 "failed, 6 inconclusive with --strict, 124 timeout, 130 interrupted.\n",
 	.options = loom__compare_options,
-	.words = offsetof(struct loom__compare_args, conf.file),
-	.size = sizeof(struct loom__compare_args),
-	.run = run_command,
+	LOOM__REQUEST(struct loom__compare_args, conf.file, run_command),
 	.begin = loom__compare_begin,
 	.end = loom__compare_end};

@@ -21,9 +21,7 @@ const struct loom__usage loom__completion_usage = {
 	     "  gpuloom completion bash > ~/.local/share/bash-completion/completions/gpuloom\n"
 	     "  gpuloom completion zsh > \"${fpath[1]}/_gpuloom\"\n"
 	     "  gpuloom completion fish > ~/.config/fish/completions/gpuloom.fish\n",
-    .words = offsetof(struct request, word),
-    .size = sizeof(struct request),
-    .run = run};
+    LOOM__REQUEST(struct request, word, run)};
 
 /* '=' and ':' end words in bash, so the line itself is looked at, and what stands before them is
  * taken off again. */

@@ -30,9 +30,7 @@ const struct loom__usage loom__config_usage = {
 		 "show    the effective value of every option\n"
 		 "schema  all options of the core and of every plug-in found\n",
 	.options = options,
-	.words = offsetof(struct config_args, conf.file),
-	.size = sizeof(struct config_args),
-	.run = run};
+	LOOM__REQUEST(struct config_args, conf.file, run)};
 
 struct show {
 	FILE *out;

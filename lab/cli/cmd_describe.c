@@ -32,9 +32,7 @@ const struct loom__usage loom__describe_usage = {
 		 "too)\n"
 		 "  gpuloom describe ./sched_mine.so   a file that is in no plug-in folder\n",
 	.options = options,
-	.words = offsetof(struct request, word),
-	.size = sizeof(struct request),
-	.run = run};
+	LOOM__REQUEST(struct request, word, run)};
 
 /* FILE.so without a folder means the one here, and never one in a library path. */
 static int find_file(const char *name, char **path, struct loom_error *err)

@@ -32,9 +32,7 @@ const struct loom__usage loom__doctor_usage = {
 	.about = "  ok: usable   limited: usable within limits   no: not usable here\n"
 		 "  Exit status 0 whatever is found.\n",
 	.options = options,
-	.words = offsetof(struct request, word),
-	.size = sizeof(struct request),
-	.run = run};
+	LOOM__REQUEST(struct request, word, run)};
 
 /* Where rows go as they come: to the terminal or into the document. */
 struct sink {

@@ -39,9 +39,7 @@ const struct loom__usage loom__history_usage = {
 		 "options, and marks where samples changed: a result is compared with all since the last change.\n",
 	.notes = "Runs of different days are not interleaved: a change may be one of the machine. Exit: 0, 2 usage.\n",
 	.options = options,
-	.words = offsetof(struct history_args, file),
-	.size = sizeof(struct history_args),
-	.run = run};
+	LOOM__REQUEST(struct history_args, file, run)};
 
 struct entry {
 	struct loom__doc doc;

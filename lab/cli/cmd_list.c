@@ -38,9 +38,7 @@ const struct loom__usage loom__list_usage = {
 	.notes = "Kinds: device, transport, scheduler, termination, sync, barrier, trigger, qos, "
 		 "workload.\n",
 	.options = options,
-	.words = offsetof(struct request, word),
-	.size = sizeof(struct request),
-	.run = run};
+	LOOM__REQUEST(struct request, word, run)};
 
 /* A candidate as it is shown. */
 struct row {

@@ -44,9 +44,7 @@ const struct loom__usage loom__new_plugin_usage = {
 	"KIND is device, transport, sched, term, sync, barrier, trigger, qos or workload, or the name\n"
 	"of its section in a conf. NAME is made of a-z, 0-9 and _.\n",
     .options = options,
-    .words = offsetof(struct request, word),
-    .size = sizeof(struct request),
-    .run = run};
+    LOOM__REQUEST(struct request, word, run)};
 
 /* What the command line asks for. An exit code. */
 static int take(const struct loom__cli *cli, const struct request *r, struct new_plugin *n)

@@ -39,9 +39,7 @@ const struct loom__usage loom__report_usage = {
 	     "  .svg   the plots                        .json  medians, intervals, effects for programs\n"
 	     "  .png, .pdf  the plots, drawn by rsvg-convert (Debian: librsvg2-bin)\n",
     .options = options,
-    .words = offsetof(struct loom__report_args, file),
-    .size = sizeof(struct loom__report_args),
-    .run = run};
+    LOOM__REQUEST(struct loom__report_args, file, run)};
 
 static enum loom__report_format format_of(const struct loom__cli *cli, const struct loom__report_args *a)
 {

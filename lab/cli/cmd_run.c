@@ -66,9 +66,7 @@ const struct loom__usage loom__run_usage = {
 		 "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 124 timeout,\n"
 		 "130 interrupted.\n",
 	.options = options,
-	.words = offsetof(struct run_args, conf.file),
-	.size = sizeof(struct run_args),
-	.run = run};
+	LOOM__REQUEST(struct run_args, conf.file, run)};
 
 const struct loom__usage loom__rerun_usage = {
 	.command = "rerun",
@@ -76,9 +74,7 @@ const struct loom__usage loom__rerun_usage = {
 	.about = "Runs once more what a result of `gpuloom run --json` is of: the same options and seed. Then it says in a\n"
 		 "sentence each what differs: versions, builds of plug-ins, options, the machine. `--set` changes options.\n",
 	.options = options,
-	.words = offsetof(struct run_args, conf.file),
-	.size = sizeof(struct run_args),
-	.run = rerun};
+	LOOM__REQUEST(struct run_args, conf.file, rerun)};
 
 static void stop(void *arg)
 {

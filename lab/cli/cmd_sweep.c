@@ -96,9 +96,7 @@ const struct loom__usage loom__sweep_usage = {
 	     "Exit: 0 ok, 1 a cell failed while running, 2 usage or conf, 3 a wrong result, 4 no cell is\n"
 	     "available here, 130 interrupted.\n",
     .options = options,
-    .words = offsetof(struct sweep_args, conf.file),
-    .size = sizeof(struct sweep_args),
-    .run = run};
+    LOOM__REQUEST(struct sweep_args, conf.file, run)};
 
 static int run(struct loom__cli *cli, void *args)
 {

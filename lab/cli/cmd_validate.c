@@ -52,9 +52,7 @@ const struct loom__usage loom__validate_usage = {
     .notes = "Exit: 0 it conforms, 2 usage, 4 nothing could be tested here, 5 a test failed.\n"
 	     "docs/validate.md says what each test means and what to do when it fails.\n",
     .options = options,
-    .words = offsetof(struct request, word),
-    .size = sizeof(struct request),
-    .run = run};
+    LOOM__REQUEST(struct request, word, run)};
 
 static const char *name_of(const struct request *r)
 {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/machine.h"
+#include "facts/environment.h"
 
 /* How many numbers a list like "0-3,8" has. */
 static unsigned list_count(const char *list)
@@ -49,21 +50,6 @@ static void count_cores(unsigned *cores, unsigned *packages)
 	*packages = (unsigned)(highest_package + 1);
 }
 
-/* CPU time that the control group grants, in cores; 0: all. */
-static double quota(void)
-{
-	char group[512], line[128];
-	double share = 0, period = 0;
-	const char *path = "";
-	if (!loom__machine_line(group, sizeof(group), "/proc/self/cgroup") &&
-	    !strncmp(group, "0::/", 4))
-		path = group + 3;
-	if (loom__machine_line(line, sizeof(line), "/sys/fs/cgroup%s/cpu.max", path) ||
-	    sscanf(line, "%lf %lf", &share, &period) != 2 || period <= 0)
-		return 0;
-	return share / period;
-}
-
 static unsigned allowed_cores(void)
 {
 	cpu_set_t *set = CPU_ALLOC(8192);
@@ -77,9 +63,11 @@ static void cores_row(loom__doctor_fn *row, void *arg)
 {
 	unsigned threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), mine = allowed_cores(), cores,
 		 packages;
-	double granted = quota();
+	char why[200];
+	double granted;
 	struct loom__text t = {0};
 	count_cores(&cores, &packages);
+	loom__fact_quota(&granted, why);
 	loom__text_add(&t, "%u hardware thread%s", threads, threads == 1 ? "" : "s");
 	if (cores)
 		loom__text_add(&t, " on %u core%s in %u package%s", cores, cores == 1 ? "" : "s",

@@ -64,6 +64,9 @@ struct loom__usage {
 	void (*begin)(struct loom__cli *cli, void *args);
 	void (*end)(void *args);
 };
+/* The fields for a command whose struct S has its words in `word_`, and that run_() does. */
+#define LOOM__REQUEST(S, word_, run_) .words = offsetof(S, word_), .size = sizeof(S), .run = run_
+
 /* Options and words in any order, --name VALUE or --name=VALUE; "--" ends the options. argv[0] is the command's name.
  * Returns an exit code. */
 int loom__command_run(struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv);

@@ -30,6 +30,10 @@ void loom__environment_activity(const cJSON *before, const cJSON *after, struct 
 /* Says in words what was not quiet, one string each; returns how many were added to `reasons`. */
 size_t loom__environment_disturbed(const cJSON *before, const cJSON *after, cJSON *reasons);
 
+/* CPU time that this process's control group and those above it grant, in cores; 0: all. 0, or -1 and why it is not
+ * known. */
+int loom__fact_quota(double *cores, char why[200]);
+
 /* ---- for the files that gather facts */
 
 /* A short file without its last newline; 0, or -1 with the reason in `why`. */

@@ -72,20 +72,17 @@ static void add_affinity(cJSON *facts)
 	CPU_FREE(set);
 }
 
-/* The tightest cpu.max of this process's control group and those above it, in cores. */
-static void add_quota(cJSON *facts)
+int loom__fact_quota(double *cores, char why[200])
 {
-	char text[1024], why[200], *group, path[1200], line[128];
-	double tightest = 0;
+	char text[1024], *group, path[1200], line[128];
 	int seen = 0;
-	if (loom__fact_read("/proc/self/cgroup", text, sizeof(text), why)) {
-		loom__fact_none(facts, "cpu_quota", "%s", why);
-		return;
-	}
+	*cores = 0;
+	if (loom__fact_read("/proc/self/cgroup", text, sizeof(text), why))
+		return -1;
 	group = strstr(text, "0::/");
 	if (!group || (group != text && group[-1] != '\n')) {
-		loom__fact_none(facts, "cpu_quota", "no control group of version 2");
-		return;
+		snprintf(why, 200, "no control group of version 2");
+		return -1;
 	}
 	group += 3;
 	group[strcspn(group, "\n")] = 0;
@@ -95,20 +92,29 @@ static void add_quota(cJSON *facts)
 		if (!loom__fact_read(path, line, sizeof(line), why)) {
 			seen = 1;
 			if (sscanf(line, "%lf %lf", &share, &period) == 2 && period > 0 &&
-			    (!tightest || share / period < tightest))
-				tightest = share / period;
+			    (!*cores || share / period < *cores))
+				*cores = share / period;
 		}
 		char *slash = strrchr(group, '/');
 		if (!slash || !group[1])
 			break;
 		slash[slash == group] = 0; /* one level up; the last one is "/" */
 	}
-	if (tightest)
-		snprintf(line, sizeof(line), "%.3g cores", tightest);
-	if (!seen)
-		loom__fact_none(facts, "cpu_quota", "the control group has no cpu.max");
-	else
-		loom__json_add_text(facts, "cpu_quota", tightest ? line : "none");
+	snprintf(why, 200, "the control group has no cpu.max");
+	return seen ? 0 : -1;
+}
+
+static void add_quota(cJSON *facts)
+{
+	char text[64] = "none", why[200];
+	double cores;
+	if (loom__fact_quota(&cores, why)) {
+		loom__fact_none(facts, "cpu_quota", "%s", why);
+		return;
+	}
+	if (cores > 0)
+		snprintf(text, sizeof(text), "%.3g cores", cores);
+	loom__json_add_text(facts, "cpu_quota", text);
 }
 
 /* The chosen word of "always [madvise] never". */

@@ -22,12 +22,6 @@ struct effects {
 	int narrow;
 };
 
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-	return (x > y) - (x < y);
-}
-
 /* The sorted medians of the cells at one level; free(). */
 static double *medians(const struct effects *e, size_t factor, const char *level, size_t *n)
 {
@@ -41,7 +35,7 @@ static double *medians(const struct effects *e, size_t factor, const char *level
 			list[(*n)++] = v->series[e->metric].median.at;
 	}
 	if (list)
-		qsort(list, *n, sizeof(*list), ascending);
+		loom__stats_sort(list, *n);
 	return list;
 }
 

@@ -9,29 +9,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../shared/child/cores_list.h"
+
 /* ---- sets --------------------------------------------------------------------------------------
  */
 
 int cores_parse(const char *text, struct cores_set *set)
 {
-	memset(set, 0, sizeof(*set));
-	while (*(text += strspn(text, ", \n"))) {
-		char *end;
-		unsigned long from = strtoul(text, &end, 10), to = from;
-		if (end == text)
-			return -1;
-		if (*end == '-') {
-			to = strtoul(text = end + 1, &end, 10);
-			if (end == text)
-				return -1;
-		}
-		if (to < from || to >= CORES_MOST || !strchr(", \n", *end))
-			return -1;
-		for (; from <= to; from++)
-			cores_add(set, (unsigned)from);
-		text = end;
-	}
-	return cores_weight(set) ? 0 : -1;
+	return cores_list(text, set->part, sizeof(set->part)) || !cores_weight(set) ? -1 : 0;
 }
 
 void cores_print(const struct cores_set *set, char *text, size_t size)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../shared/child/cores_list.h"
 #include "service.h"
 
 enum { TO_ONE = 0, TO_IDLE, AWAY };
@@ -35,30 +36,15 @@ static const struct loom_opt rows[] = {
 
 QOS_CREATE(steer)
 
-/* "0-3,8" */
-static int names(const char *list, uint32_t core)
-{
-	for (const char *s = list; *s;) {
-		char *end;
-		unsigned long from = strtoul(s, &end, 10), to = from;
-		if (end == s)
-			return 0;
-		if (*end == '-')
-			to = strtoul(end + 1, &end, 10);
-		if (core >= from && core <= to)
-			return 1;
-		s = end + (*end == ',');
-	}
-	return 0;
-}
-
 static uint64_t named(const struct steer *p, const struct loom_qos_load *load)
 {
+	cpu_set_t set;
 	uint64_t bits = 0;
 	if (!p->opts->cores || !*p->opts->cores)
 		return 1ull << (load->vectors - 1);
+	cores_list(p->opts->cores, &set, sizeof(set));
 	for (uint32_t v = 0; v < load->vectors; v++)
-		if (names(p->opts->cores, load->core[v]))
+		if (CPU_ISSET(load->core[v], &set))
 			bits |= 1ull << v;
 	return bits;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../shared/child/cores_list.h"
 #include "exec.h"
 
 struct words {
@@ -96,23 +97,10 @@ static int find_program(const struct instance *x, struct request *r, struct loom
 
 static int read_cores(const struct instance *x, struct request *r, struct loom_error *err)
 {
-	const char *s = x->options->cores;
-	while (s && *s) {
-		char *end;
-		unsigned long from = strtoul(s, &end, 10), to = from;
-		if (end != s && *end == '-') {
-			s = end + 1;
-			to = strtoul(s, &end, 10);
-		}
-		if (end == s || to < from || to >= EXEC_CPUS || (*end && *end != ','))
-			return LOOM_FAIL(x->host, err, LOOM_EINVAL,
-					 "cores = %s is no list as in 0-3,8",
-					 x->options->cores);
-		for (; from <= to; from++)
-			CPU_SET_S(from, sizeof(r->cpus), (cpu_set_t *)(void *)r->cpus);
-		s = end + (*end == ',');
-	}
-	return 0;
+	const char *list = x->options->cores;
+	return !list || !cores_list(list, (cpu_set_t *)(void *)r->cpus, sizeof(r->cpus))
+		       ? 0
+		       : LOOM_FAIL(x->host, err, LOOM_EINVAL, "cores = %s is no list as in 0-3,8", list);
 }
 
 int command_split(const struct instance *x, struct request *r, struct loom_error *err)

@@ -13,25 +13,10 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include "../shared/child/cores_list.h"
 #include "ssr.h"
 
 #define ARGS 64
-
-static void take_cores(const char *list, cpu_set_t *set)
-{
-	CPU_ZERO(set);
-	for (const char *s = list; *s;) {
-		char *end;
-		unsigned long from = strtoul(s, &end, 10), to = from;
-		if (end == s)
-			return;
-		if (*end == '-')
-			to = strtoul(end + 1, &end, 10);
-		for (; from <= to && from < CPU_SETSIZE; from++)
-			CPU_SET(from, set);
-		s = end + (*end == ',');
-	}
-}
 
 /* `openssl speed` runs for a time of its own: its last line ends in thousands of bytes per second. */
 static double openssl_rate(const char *text)
@@ -136,7 +121,7 @@ void ssr_victim_run(struct ssr_job *j, struct ssr_run *run)
 	for (char *one = strtok_r(text, " \t", &rest); one && n < ARGS; one = strtok_r(NULL, " \t", &rest))
 		argv[n++] = one;
 	argv[n] = NULL;
-	take_cores(j->opts->victim_cores, &set);
+	cores_list(j->opts->victim_cores, &set, sizeof(set));
 	const int as[3] = {open("/dev/null", O_RDONLY | O_CLOEXEC), memfd_create("victim", MFD_CLOEXEC),
 			   memfd_create("victim", MFD_CLOEXEC)};
 	if (as[0] < 0 || as[1] < 0 || as[2] < 0 || pipe2(said, O_CLOEXEC)) {

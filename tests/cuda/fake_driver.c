@@ -79,52 +79,21 @@ FAKE(cuDeviceGetName, (char *name, int room, CUdevice device),
 FAKE(cuDeviceTotalMem, (size_t *bytes, CUdevice device), *bytes = 1u << 30;)
 FAKE(cuDeviceGetPCIBusId, (char *bus, int room, CUdevice device),
 	snprintf(bus, (size_t)room, "ffff:FF:1f.7");)
-API CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute which, CUdevice device)
-{
-	CALLED(cuDeviceGetAttribute);
-	(void)device;
-	switch (which) {
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
-		*value = wrong("old-gpu") ? 6 : 9;
-		break;
-	case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
-		*value = 0;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-		*value = 2;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR:
-		*value = 4;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR:
-		*value = 2048;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR:
-		*value = 65536;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR:
-		*value = 65536;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
-		*value = 65536;
-		break;
-	case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK:
-		*value = 1024;
-		break;
-	case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
-		*value = 1024;
-		break;
-	case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH:
-		*value = 1;
-		break;
-	case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS:
-		*value = !wrong("no-words");
-		break;
-	default:
-		*value = 0;
-	}
-	return CUDA_SUCCESS;
-}
+FAKE(cuDeviceGetAttribute, (int *value, CUdevice_attribute which, CUdevice device),
+	const struct fake_attribute rows[] = {
+		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, wrong("old-gpu") ? 6 : 9},
+		{CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 2},
+		{CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR, 4},
+		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR, 2048},
+		{CU_DEVICE_ATTRIBUTE_MAX_REGISTERS_PER_MULTIPROCESSOR, 65536},
+		{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 65536},
+		{CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 65536},
+		{CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK, 1024},
+		{CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
+		{CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH, 1},
+		{CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, !wrong("no-words")},
+	};
+	*value = fake_attribute(rows, sizeof(rows) / sizeof(*rows), which);)
 
 #if CUDA_VERSION >= 13000
 FAKE(cuDeviceGetHostAtomicCapabilities, (unsigned *capabilities, const CUatomicOperation
@@ -200,17 +169,13 @@ FAKE(cuMemFree, (CUdeviceptr at), fake_device_free((void *)(uintptr_t)at);)
 FAKE(cuMemGetAllocationGranularity, (size_t *bytes, const CUmemAllocationProp *p,
      CUmemAllocationGranularity_flags which),
 	*bytes = 65536;)
-API CUresult cuMemCreate(CUmemGenericAllocationHandle *memory, size_t bytes, const CUmemAllocationProp *p,
-			 unsigned long long flags)
-{
-	CALLED(cuMemCreate);
-	(void)p, (void)flags;
+FAKE(cuMemCreate, (CUmemGenericAllocationHandle *memory, size_t bytes, const CUmemAllocationProp *p,
+     unsigned long long flags),
 	int fd = memfd_create("fake GPU", MFD_CLOEXEC);
 	if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
 		return CUDA_ERROR_OUT_OF_MEMORY;
 	*memory = (CUmemGenericAllocationHandle)fd;
-	return bytes % 65536 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
+	return bytes % 65536 ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;)
 
 FAKE(cuMemRelease, (CUmemGenericAllocationHandle memory), close((int)memory);)
 FAKE(cuMemExportToShareableHandle, (void *to, CUmemGenericAllocationHandle memory,
@@ -258,14 +223,10 @@ FAKE(cuMemcpyDtoHAsync, (void *to, CUdeviceptr from, size_t bytes, CUstream stre
 	fake_copy(to, (const void *)(uintptr_t)from, bytes);)
 FAKE(cuMemsetD8Async, (CUdeviceptr at, unsigned char value, size_t bytes, CUstream stream),
 	memset((void *)(uintptr_t)at, value, bytes);)
-API CUresult cuPointerGetAttribute(void *value, CUpointer_attribute which, CUdeviceptr at)
-{
-	CALLED(cuPointerGetAttribute);
+FAKE(cuPointerGetAttribute, (void *value, CUpointer_attribute which, CUdeviceptr at),
 	if (!fake_is_ours((void *)(uintptr_t)at))
 		return CUDA_ERROR_INVALID_VALUE;
 	if (which == CU_POINTER_ATTRIBUTE_CONTEXT)
 		*(CUcontext *)value = (CUcontext)&the_context;
 	else
-		*(int *)value = 0;
-	return CUDA_SUCCESS;
-}
+		*(int *)value = 0;)

@@ -102,48 +102,23 @@ FAKE(hipDeviceGetPCIBusId, (char *bus, int room, int device),
 FAKE(hipGetDevicePropertiesR0600, (void *properties, int device),
 	memcpy(properties, "a GPU that is none", 19);
 	memcpy((char *)properties + 1160, "gfx90a:sramecc+:xnack-", 23);)
-API hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t which, int device)
-{
-	CALLED(hipDeviceGetAttribute);
-	(void)device;
-	*value = 0;
-	switch ((int)which) {
-	case hipDeviceAttributeWarpSize:
-		*value = 64;
-		break;
-	case hipDeviceAttributeMultiprocessorCount:
-		*value = 2;
-		break;
-	case hipDeviceAttributeMaxThreadsPerBlock:
-		*value = 1024;
-		break;
-	case hipDeviceAttributeMaxThreadsPerMultiProcessor:
-		*value = 2048;
-		break;
-	case hipDeviceAttributeMaxBlocksPerMultiProcessor:
-		*value = 4;
-		break;
-	case hipDeviceAttributeMaxRegistersPerBlock:
-		*value = 131072;
-		break;
-	case hipDeviceAttributeMaxSharedMemoryPerBlock:
-		*value = 65536;
-		break;
-	case hipDeviceAttributeCooperativeLaunch:
-		*value = !wrong("old-gpu");
-		break;
-	case hipDeviceAttributeCanUseStreamWaitValue:
-		*value = !wrong("no-words");
-		break;
-	case hipDeviceAttributeHostNativeAtomicSupported:
-		*value = wrong("atomics");
-		break;
-	case hipDeviceAttributeMaxRegistersPerMultiprocessor: /* as a release that does not know them */
-	case hipDeviceAttributeMaxSharedMemoryPerMultiprocessor:
-		return hipErrorInvalidValue;
-	}
-	return hipSuccess;
-}
+FAKE(hipDeviceGetAttribute, (int *value, hipDeviceAttribute_t which, int device),
+	const struct fake_attribute rows[] = {
+		{hipDeviceAttributeWarpSize, 64},
+		{hipDeviceAttributeMultiprocessorCount, 2},
+		{hipDeviceAttributeMaxThreadsPerBlock, 1024},
+		{hipDeviceAttributeMaxThreadsPerMultiProcessor, 2048},
+		{hipDeviceAttributeMaxBlocksPerMultiProcessor, 4},
+		{hipDeviceAttributeMaxRegistersPerBlock, 131072},
+		{hipDeviceAttributeMaxSharedMemoryPerBlock, 65536},
+		{hipDeviceAttributeCooperativeLaunch, !wrong("old-gpu")},
+		{hipDeviceAttributeCanUseStreamWaitValue, !wrong("no-words")},
+		{hipDeviceAttributeHostNativeAtomicSupported, wrong("atomics")},
+	};
+	*value = fake_attribute(rows, sizeof(rows) / sizeof(*rows), which);
+	if (which == hipDeviceAttributeMaxRegistersPerMultiprocessor ||
+	    which == hipDeviceAttributeMaxSharedMemoryPerMultiprocessor)
+		return hipErrorInvalidValue; /* as a release that does not know them */)
 
 FAKE(hipDeviceCanAccessPeer, (int *can, int a, int b), *can = 1;)
 FAKE(hipDeviceEnablePeerAccess, (int peer, unsigned flags))

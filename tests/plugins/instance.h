@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the odd workloads have alike: an instance that knows its options, and no tasks. Included behind struct options; a
- * workload that has more to say at the two ends defines BORN(x) and DIES(x). */
+/* What the odd workloads have alike: an instance that knows its options, no tasks, and a kernel. Included behind struct
+ * options; a workload that has more to say at the two ends defines BORN(x) and DIES(x). ODD_PLUGIN() is the last line. */
 #ifndef BORN
 #define BORN(x) ((void)(x))
 #endif
@@ -41,3 +41,17 @@ static int tasks(void *self, const struct loom_layout *layout, const struct loom
 	(void)self, (void)layout, (void)view, (void)global, (void)list, (void)err;
 	return 0;
 }
+
+#define ODD_PLUGIN(name, summary, kernel_, ...)                                                    \
+	static const struct loom_workload_ops ops = {.size = sizeof(ops),                          \
+						     .create = create,                             \
+						     .destroy = destroy,                           \
+						     .need = need,                                 \
+						     .init = init,                                 \
+						     .tasks = tasks,                               \
+						     .verify = verify,                             \
+						     __VA_ARGS__};                                 \
+	static const struct loom_workload_dev cpu = {.size = sizeof(cpu), .kernel = kernel_};      \
+	static const struct loom_device_code code = {.size = sizeof(code), .cpu = &cpu};           \
+	LOOM_PLUGIN_DEFINE(WORKLOAD, name, "0.1.0", "Apache-2.0", summary, .opts = rows,           \
+			   .opts_size = sizeof(struct options), .ops = &ops, .dev = &code)

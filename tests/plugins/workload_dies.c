@@ -99,18 +99,4 @@ static void kernel(struct loom_ctx *c)
 		loom_worker_fail(c, (int)seen, 1);
 }
 
-static const struct loom_workload_ops ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = create,
-	.destroy = destroy,
-	.need = need,
-	.init = init,
-	.tasks = tasks,
-	.verify = verify,
-	.wire = wire,
-};
-static const struct loom_workload_dev cpu = {.size = sizeof(struct loom_workload_dev), .kernel = kernel};
-static const struct loom_device_code code = {.size = sizeof(struct loom_device_code), .cpu = &cpu};
-
-LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_dies", "0.1.0", "Apache-2.0", "One rank dies in a phase of its choice",
-		   .opts = rows, .opts_size = sizeof(struct options), .ops = &ops, .dev = &code)
+ODD_PLUGIN("workload_dies", "One rank dies in a phase of its choice", kernel, .wire = wire)

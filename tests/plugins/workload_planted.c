@@ -83,16 +83,4 @@ static void turn(struct loom_ctx *c)
 	o->turns = left;
 }
 
-static const struct loom_workload_ops ops = {.size = sizeof(ops),
-					     .create = create,
-					     .destroy = destroy,
-					     .need = need,
-					     .init = init,
-					     .tasks = tasks,
-					     .verify = verify,
-					     .needs = PLANTED_NEEDS};
-static const struct loom_workload_dev table = {.size = sizeof(table), .kernel = turn};
-static const struct loom_device_code dev = {.size = sizeof(dev), .cpu = &table};
-
-LOOM_PLUGIN_DEFINE(WORKLOAD, PLANTED_NAME, "1.0.0", "Apache-2.0", "work of a known amount",
-		   .opts = rows, .opts_size = sizeof(struct options), .ops = &ops, .dev = &dev)
+ODD_PLUGIN(PLANTED_NAME, "work of a known amount", turn, .needs = PLANTED_NEEDS)

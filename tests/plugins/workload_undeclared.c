@@ -69,17 +69,4 @@ static void kernel(struct loom_ctx *c)
 	}
 }
 
-static const struct loom_workload_ops ops = {
-	.size = sizeof(struct loom_workload_ops),
-	.create = create,
-	.destroy = destroy,
-	.need = need,
-	.init = init,
-	.tasks = tasks,
-	.verify = verify,
-};
-static const struct loom_workload_dev cpu = {.size = sizeof(struct loom_workload_dev), .kernel = kernel};
-static const struct loom_device_code code = {.size = sizeof(struct loom_device_code), .cpu = &cpu};
-
-LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_undeclared", "0.1.0", "Apache-2.0", "Calls what it does not say it needs",
-		   .opts = rows, .opts_size = sizeof(struct options), .ops = &ops, .dev = &code)
+ODD_PLUGIN("workload_undeclared", "Calls what it does not say it needs", kernel, .needs = 0)

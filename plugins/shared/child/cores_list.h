@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of cores, as options and /sys have them. */
+#ifndef CHILD_CORES_LIST_H
+#define CHILD_CORES_LIST_H
+
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* "0-3,8", with blanks, into a set of so many bytes. 0, or -1: it is no such list, or has cores beyond the set. */
+static inline int cores_list(const char *text, cpu_set_t *set, size_t bytes)
+{
+	CPU_ZERO_S(bytes, set);
+	while (*(text += strspn(text, ", \n"))) {
+		char *end;
+		unsigned long from = strtoul(text, &end, 10), to = from;
+		if (end == text)
+			return -1;
+		if (*end == '-') {
+			to = strtoul(text = end + 1, &end, 10);
+			if (end == text)
+				return -1;
+		}
+		if (to < from || to >= 8 * bytes || !strchr(", \n", *end))
+			return -1;
+		for (; from <= to; from++)
+			CPU_SET_S(from, bytes, set);
+		text = end;
+	}
+	return 0;
+}
+
+#endif
