@@ -280,7 +280,7 @@ check-faults: ## calls that fail, each judged: a sample, or all with FAULTS=all 
 .PHONY: check-faults
 
 check-concurrent: all $(CONCURRENT) ## run the concurrent tests alone, for SAN=thread
-	tests/run-all $B $(CONCURRENT) tests/check-matrix.sh tests/check-sync.sh tests/check-barrier.sh
+	tests/run-all $B $(CONCURRENT) tests/check-matrix.sh tests/check-sync.sh tests/check-barrier.sh tests/check-sim.sh
 
 # Packagers' tools set INSTALL on the command line, so this has a name of its own.
 INSTALLER = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' VERSION='$(VERSION)' PLUGINS='$(PLUGINS)' \
@@ -408,6 +408,12 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU beside pthread, Open
 	tools/deps bench
 	python3 bench/barriers.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/barriers.txt
 .PHONY: bench-barriers
+$(PEERS)/ring_simgrid: bench/peers/ring_simgrid.c | $(PEERS)
+	$(call peer,gcc,,-lsimgrid)
+bench-sim: all $(PEERS)/ring_simgrid ## virtual time: events per second, 1,024 ranks, the network beside SimGrid's
+	tools/deps bench
+	python3 bench/sim.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/sim.txt
+.PHONY: bench-sim
 
 # ---- embedding -----------------------------------------------------------------------------------------
 # Without oneTBB the file compiles to nothing, and the benchmark says so.

@@ -19,6 +19,37 @@ one, two = ([d['status'], d['metrics'], d['workers'], [s['seconds'] for s in d['
 sys.exit(one != two or one[0] != 'ok')
 PY
 }
+# Ranks are threads of one process under one clock, and the network is simulated with them.
+ranks() {
+	[ -e "$B/plugins/trigger_gputn.so" ] || return 0
+	small="--set device.sim.workers=2 --set workload.allreduce.bytes=4KiB --set workload.jacobi2d.n=16 --set workload.jacobi2d.sweeps=5"
+	small="$small --set workload.msgrate.fires=1000 --set workload.jacobi2d.sweeps=5 --set workload.pingpong.rounds=20"
+	for trigger in gputn gds hdn counter proxy; do
+		for job in pingpong jacobi2d msgrate allreduce; do
+			expect 0 'verified' "$G" run conf/$job.ini -n 2 --set run.devices=sim:0 --samples 1 --set trigger.use=$trigger $small
+		done
+		expect 0 'verified' "$G" run conf/allreduce.ini -n 7 --set run.devices=sim:0,sim:1 --samples 2 --set trigger.use=$trigger \
+			--set trigger.$trigger.sim_ranks_per_host=2 --set trigger.$trigger.sim_hosts_per_leaf=2 \
+			--set trigger.$trigger.sim_jitter=3us --set trigger.$trigger.sim_loss=2% $small
+	done
+	same allreduce -n 16 --set device.sim.workers=3 --set workload.allreduce.bytes=4KiB
+	same jacobi2d --set run.ranks=4 --set device.sim.workers=4 --set workload.jacobi2d.n=32
+	expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples 50 --set device.sim.schedule=random:1 $small
+	expect 1 'an operation with rank 1 failed: Connection timed out' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 $small \
+		--set trigger.gputn.sim_dead=0-1
+	expect 2 'say two ranks, as in 0-3' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.sim_dead=0
+	expect 4 'choose devices = sim:0' "$G" run conf/pingpong.ini --set trigger.gputn.provider=sim
+	expect 4 'choose provider = sim' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.provider=tcp
+	expect 4 'the simulated network triggers nothing by itself' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.use=ofi
+	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run conf/pingpong.ini \
+		--set run.devices=sim:0
+	expect 0 'gputn .*us' "$G" run conf/sim/figure-08.ini --json "$tmp/f8.jsonl" # a sweep over triggers, of two ranks each
+	expect 2 'a comparison has one rank' "$G" compare conf/sim/gputn-paper.ini --vary trigger.use=gputn,gds
+	expect 2 'ranks is 1 to 1024 where ranks are processes' "$G" run conf/pingpong.ini --set run.ranks=2000
+}
+ranks
+case $B in */thread) finish ;; esac # ThreadSanitizer: what several threads do
+
 mkdir "$tmp/docs"
 for i in $(seq 50); do
 	seq "$i" $((i + i % 17 * 20)) | sed 's/3$/zwischen/' >"$tmp/docs/$i"
@@ -115,32 +146,6 @@ spoil() {
 	echo "found: $1: $(cat "$tmp/setup"): random:$seed"
 }
 . tests/mutants.sh
-
-# Ranks are threads of one process under one clock, and the network is simulated with them.
-if [ -e "$B/plugins/trigger_gputn.so" ]; then
-	small="--set device.sim.workers=2 --set workload.allreduce.bytes=4KiB --set workload.jacobi2d.n=16 --set workload.jacobi2d.sweeps=5"
-	small="$small --set workload.msgrate.fires=1000 --set workload.jacobi2d.sweeps=5 --set workload.pingpong.rounds=20"
-	for trigger in gputn gds hdn counter proxy; do
-		for job in pingpong jacobi2d msgrate allreduce; do
-			expect 0 'verified' "$G" run conf/$job.ini -n 2 --set run.devices=sim:0 --samples 1 --set trigger.use=$trigger $small
-		done
-		expect 0 'verified' "$G" run conf/allreduce.ini -n 7 --set run.devices=sim:0,sim:1 --samples 2 --set trigger.use=$trigger \
-			--set trigger.$trigger.sim_ranks_per_host=2 --set trigger.$trigger.sim_hosts_per_leaf=2 \
-			--set trigger.$trigger.sim_jitter=3us --set trigger.$trigger.sim_loss=2% $small
-	done
-	same allreduce -n 16 --set device.sim.workers=3 --set workload.allreduce.bytes=4KiB
-	same jacobi2d --set run.ranks=4 --set device.sim.workers=4 --set workload.jacobi2d.n=32
-	expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples 50 --set device.sim.schedule=random:1 $small
-	expect 1 'an operation with rank 1 failed: Connection timed out' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 $small \
-		--set trigger.gputn.sim_dead=0-1
-	expect 2 'say two ranks, as in 0-3' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.sim_dead=0
-	expect 4 'choose devices = sim:0' "$G" run conf/pingpong.ini --set trigger.gputn.provider=sim
-	expect 4 'choose provider = sim' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.provider=tcp
-	expect 4 'the simulated network triggers nothing by itself' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.use=ofi
-	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run conf/pingpong.ini \
-		--set run.devices=sim:0
-	expect 2 'ranks is 1 to 1024 where ranks are processes' "$G" run conf/pingpong.ini --set run.ranks=2000
-fi
 
 # More workers are faster: each has a time of its own.
 python3 - "$G" <<'PY' || fail '64 workers are not 30 times as fast as one'

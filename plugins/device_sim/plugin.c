@@ -68,21 +68,28 @@ static void destroy(void *self)
 	host->free(host, d);
 }
 
-/* What is one in a world. */
+/* What is one in a world: the first device of the first rank says it. */
 static int settle(struct device *d, enum world_schedule schedule, uint64_t seed, struct loom_error *err)
 {
 	struct world *w = d->world;
 	const struct options *o = d->options;
 	uint64_t limit = o->limit ? o->limit : UINT64_MAX;
-	if ((d->member.index || w->joined > 1) && (w->schedule != schedule || w->schedule_seed != seed || w->stall_ns != o->stall ||
-				w->limit_ns != limit))
+	pthread_mutex_lock(&w->lock);
+	int random = schedule != WORLD_TIME, was = w->schedule != WORLD_TIME; /* of the random ones each sample has its own */
+	int differs = w->settled && (random != was || w->schedule_seed != seed || w->stall_ns != o->stall ||
+				     w->limit_ns != limit);
+	if (!w->settled) {
+		w->settled = 1;
+		w->schedule = schedule;
+		w->schedule_seed = seed;
+		w->stall_ns = o->stall;
+		w->limit_ns = limit;
+	}
+	pthread_mutex_unlock(&w->lock);
+	if (differs)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL,
 				 "%s: simulated devices have one clock: say schedule, stall and limit in [device.sim]",
 				 d->name);
-	w->schedule = schedule;
-	w->schedule_seed = seed;
-	w->stall_ns = o->stall;
-	w->limit_ns = limit;
 	return 0;
 }
 

@@ -99,6 +99,7 @@ struct world {
 	uint32_t expected;     /* devices of all crews */
 	uint32_t joined;       /* as many have come */
 	uint32_t shared;       /* by ranks */
+	uint32_t settled;      /* schedule, stall_ns and limit_ns are chosen */
 	struct sim_crew *crew;	 /* in the order of ranks */
 	struct sim_crew *looked; /* whose host was last heard */
 	uint64_t stall_ns, limit_ns; /* of virtual time */
