@@ -4,7 +4,7 @@
 
   bench/sim.py BUILD [--rounds N] [--only PART,...]   parts: events twice ring
 
-events: what one core plays in a second, tasks on 132 workers and a ring of 32 ranks. twice: 1,024 ranks, their memory and
+events: what one core plays in a second, tasks on 132 workers and a ring of 256 ranks. twice: 1,024 ranks, their memory and
 time, and whether two runs give the same. ring: simulated time of a ring beside SimGrid's model CM02, and real time at 1,024
 ranks. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing`; all figures go to BUILD/bench/sim.json."""
 import json, os, re, resource, statistics, subprocess, time
@@ -32,7 +32,7 @@ def play(conf, *own):
 
 def events(rounds):
     jobs = {'tasks': ('conf/sim/h200.ini', 'workload.uts.depth=11'),
-            'ring': (HUGE, 'run.ranks=32', 'workload.allreduce.bytes=4MiB')}
+            'ring': (HUGE, 'run.ranks=256')}
     for name, (conf, *own) in jobs.items():
         rates = []
         for _ in range(rounds):
