@@ -40,6 +40,8 @@ ranks() {
 	expect 2 'say two ranks, as in 0-3' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.sim_dead=0
 	expect 4 'choose devices = sim:0' "$G" run conf/pingpong.ini --set trigger.gputn.provider=sim
 	expect 4 'choose provider = sim' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.provider=tcp
+	expect 4 'a thread of the host posts late' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 \
+		--set workload.pingpong.order=random
 	expect 4 'the simulated network triggers nothing by itself' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.use=ofi
 	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run conf/pingpong.ini \
 		--set run.devices=sim:0

@@ -93,10 +93,14 @@ static int end(struct net_poster *p, struct loom_error *err)
 	return rc;
 }
 
-int net_instance_wire(struct net_instance *i, const struct loom_trigger *trigger, uint32_t order, uint32_t posts,
-		      uint32_t workers, struct loom_error *err)
+int net_instance_wire(struct net_instance *i, const struct loom_layout *layout, const struct loom_trigger *trigger,
+		      uint32_t order, uint32_t posts, uint32_t workers, struct loom_error *err)
 {
 	const struct loom_host *host = i->workload.host;
+	if (order != NET_POST_FIRST && LOOM_HAS(layout, time))
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "order = %s: a thread of the host posts late, which virtual time does not reach: choose order = "
+				 "post-first", net_orders[order]);
 	int rc = end(i->poster, err);
 	i->poster = rc ? NULL : host->alloc(host, sizeof(*i->poster) + posts * sizeof(i->poster->post[0]));
 	if (!i->poster)

@@ -22,8 +22,8 @@ struct net_instance { /* of a workload with the option above */
 	struct net_poster *poster;
 };
 /* A poster for a new sample, the one before ended: 0, or why a post of that failed. */
-int net_instance_wire(struct net_instance *i, const struct loom_trigger *trigger, uint32_t order, uint32_t posts,
-		      uint32_t workers, struct loom_error *err);
+int net_instance_wire(struct net_instance *i, const struct loom_layout *layout, const struct loom_trigger *trigger,
+		      uint32_t order, uint32_t posts, uint32_t workers, struct loom_error *err);
 void net_instance_stop(void *self);
 void net_instance_destroy(void *self);
 /* Takes a post: it is posted at once (post-first), or kept for the thread. */

@@ -191,7 +191,7 @@ static int allreduce_wire(void *self, const struct loom_layout *layout, const st
 	int rc = choose(&i->workload, layout, a, global, trigger, err);
 	if (rc || a->algorithm != ALLREDUCE_RING)
 		return rc;
-	rc = net_instance_wire(i, trigger, o->order, layout->workers * a->steps * a->pieces, layout->workers, err);
+	rc = net_instance_wire(i, layout, trigger, o->order, layout->workers * a->steps * a->pieces, layout->workers, err);
 	for (uint32_t step = 0; step < a->steps; step++)
 		for (uint32_t piece = 0; piece < a->pieces; piece++)
 			for (uint32_t w = 0; w < layout->workers && !rc; w++) {

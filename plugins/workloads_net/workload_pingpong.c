@@ -91,7 +91,7 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 	struct pingpong *p = view->global;
 	int once = o->order != NET_POST_FIRST; /* else one post that arms itself again */
 	uint32_t posts = once ? (uint32_t)p->rounds : 1;
-	int rc = net_instance_wire(i, trigger, o->order, posts, 1, err);
+	int rc = net_instance_wire(i, layout, trigger, o->order, posts, 1, err);
 	struct loom_trigger_post post = {.tag = PINGPONG_TAG,
 					 .rearm = !once,
 					 .op = LOOM_NET_PUT,
