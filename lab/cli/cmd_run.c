@@ -31,7 +31,8 @@ struct run_args {
 static const struct loom__option options[] = {
 	LOOM__OPTION_SET(struct run_args),
 	LOOM__OPTION_SAMPLES(struct run_args),
-	{"ranks", "N", "run one job in N processes, for workloads that use the network; mpirun and srun serve as well",
+	{"ranks", "N", "run one job in N processes, on simulated devices in N threads, for workloads that use the network; mpirun and srun "
+	 "serve as well",
 	 LOOM__AT(struct run_args, ranks, STR), .letter = 'n'},
 	{"json", "FILE|-",
 	 "write the result as JSON (of a sweep: one line per sample); '-' is standard output, in place of "
@@ -75,11 +76,6 @@ const struct loom__usage loom__rerun_usage = {
 		 "sentence each what differs: versions, builds of plug-ins, options, the machine. `--set` changes options.\n",
 	.options = options,
 	LOOM__REQUEST(struct run_args, conf.file, rerun)};
-
-static void stop(void *arg)
-{
-	loom_stack_stop(arg);
-}
 
 static int print(const struct loom__cli *cli, const struct run_args *a, const struct loom_result *r)
 {
@@ -156,10 +152,8 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 				       "the whole job", ranks->ranks);
 	int rc = loom__stack_open(plan, &params, &stack, err);
 	if (!rc) {
-		if (crowd)
-			loom__crowd_meet(crowd, stack);
-		loom__on_stop(crowd ? loom__crowd_stop : stop, crowd ? (void *)crowd : stack,
-			      first ? "gpuloom: stopping after this sample; again to stop now\n" : NULL);
+		loom__crowd_on_stop(crowd, stack,
+				    first ? "gpuloom: stopping after this sample; again to stop now\n" : NULL);
 		if (loom__stop_asked()) /* while the plug-ins were opened */
 			loom_stack_stop(stack);
 		if (a->trace && first)

@@ -99,12 +99,12 @@ const struct loom_ranks *loom__crowd_ranks(const struct loom__crowd *c)
 	return loom__threads_first(c->threads);
 }
 
-void loom__crowd_meet(struct loom__crowd *c, struct loom_stack *stack)
+static void stop(void *stack)
 {
-	__atomic_store_n(&c->stack[0], stack, __ATOMIC_RELEASE); /* as in follow() */
+	loom_stack_stop(stack);
 }
 
-void loom__crowd_stop(void *crowd)
+static void stop_all(void *crowd)
 {
 	const struct loom__crowd *c = crowd;
 	for (uint32_t r = 0; r < c->ranks; r++) {
@@ -112,6 +112,13 @@ void loom__crowd_stop(void *crowd)
 		if (s)
 			loom_stack_stop(s);
 	}
+}
+
+void loom__crowd_on_stop(struct loom__crowd *c, struct loom_stack *stack, const char *text)
+{
+	if (c)
+		__atomic_store_n(&c->stack[0], stack, __ATOMIC_RELEASE); /* as in follow() */
+	loom__on_stop(c ? stop_all : stop, c ? (void *)c : stack, text);
 }
 
 int loom__crowd_sample(struct loom__crowd *c, struct loom_stack *stack, struct loom_result *result, int warmup,

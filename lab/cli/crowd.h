@@ -17,10 +17,9 @@ enum loom__crowd_way {
 int loom__crowd_begin(struct loom_config *cfg, uint32_t ranks, enum loom__crowd_way way, struct loom__crowd **crowd,
 		      struct loom_error *err);
 const struct loom_ranks *loom__crowd_ranks(const struct loom__crowd *c);
-/* Rank 0's stack, for stop(). */
-void loom__crowd_meet(struct loom__crowd *c, struct loom_stack *stack);
-/* From a signal handler: asks all stacks to stop. */
-void loom__crowd_stop(void *crowd);
+/* From now on a signal asks all stacks to stop, of which `stack` is rank 0's; with crowd NULL that one. `text` as for
+ * loom__on_stop(), which also ends it. */
+void loom__crowd_on_stop(struct loom__crowd *c, struct loom_stack *stack, const char *text);
 /* A sample of all ranks. With crowd NULL, of that stack alone. */
 int loom__crowd_sample(struct loom__crowd *c, struct loom_stack *stack, struct loom_result *result, int warmup,
 		       struct loom_error *err);

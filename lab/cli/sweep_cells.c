@@ -140,11 +140,6 @@ struct run {
 	struct loom_result *result;
 };
 
-static void stop(void *arg)
-{
-	loom_stack_stop(arg);
-}
-
 /* What is the same for all cells, but for the values that are varied: from the first that ran. */
 static int tell_about(struct loom__sweep_session *s, const struct loom_result *r,
 		      struct loom_error *err)
@@ -267,10 +262,7 @@ static int open_run(void *arg, size_t cell, void **run, struct loom_error *err)
 	else
 		rc = loom__stack_open(&plan, &params, &r->stack, err);
 	if (!rc) {
-		if (r->crowd)
-			loom__crowd_meet(r->crowd, r->stack);
-		loom__on_stop(r->crowd ? loom__crowd_stop : stop, r->crowd ? (void *)r->crowd : r->stack,
-			      "gpuloom: stopping after this sample; again to stop now\n");
+		loom__crowd_on_stop(r->crowd, r->stack, "gpuloom: stopping after this sample; again to stop now\n");
 		rc = get_ready(s, r, err);
 	}
 	if (rc)

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "../shared/mix.h"
 #include "device_cpu.h"
 
 #include <gpuloom/term.h>
@@ -84,19 +85,10 @@ void contexts_fill(struct launch *l)
 	}
 }
 
-/* splitmix64: every bit of x reaches every bit of the result. */
-static uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 /* Never 0, where xorshift would stay. */
 static uint64_t seed(const struct loom_ctx *c, uint64_t run, uint32_t sample)
 {
-	uint64_t x = mix(mix(mix(run) + sample) + c->worker);
+	uint64_t x = mix64(mix64(mix64(run) + sample) + c->worker);
 	return x ? x : 1;
 }
 

@@ -2,6 +2,7 @@
 /* A sample: who goes on, and when. */
 #include <string.h>
 
+#include "../shared/mix.h"
 #include "world.h"
 
 /* Virtual time begins here in each sample: 0 means "never" to some. */
@@ -11,15 +12,6 @@
 #define LOOK_STEPS 256u
 
 /* ---- chance -------------------------------------------------------------------------------------- */
-
-/* splitmix64, as on GPUs. */
-static uint64_t mix(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
 
 static uint64_t draw(struct world *w, uint64_t below)
 {
@@ -232,7 +224,7 @@ static void seat_worker(struct world *w, struct sim_worker *x, uint64_t seed)
 {
 	struct sim_member *m = x->device;
 	struct loom_ctx *c = &x->ctx;
-	uint64_t random = mix(seed + c->worker);
+	uint64_t random = mix64(seed + c->worker);
 	c->depth = c->turn = c->stop_seen = 0;
 	c->random = random ? random : 1;
 	memset(x->keep, 0, sizeof(x->keep));
@@ -276,7 +268,7 @@ static void seat_all(struct world *w, uint64_t seed)
 /* The same [run] seed makes the same choices in each sample, and a seed of the schedule all of them. */
 static uint64_t seed_of_sample(const struct world *w, uint64_t sample)
 {
-	return w->schedule == WORLD_TIME ? mix(mix(w->seed) + sample) : mix(w->schedule_seed + sample);
+	return w->schedule == WORLD_TIME ? mix64(mix64(w->seed) + sample) : mix64(w->schedule_seed + sample);
 }
 
 static void prepare(struct world *w, uint64_t sample)

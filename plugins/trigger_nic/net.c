@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../shared/mix.h"
 #include "net.h"
 
 #include <errno.h>
@@ -192,23 +193,14 @@ static uint64_t pass(struct link *l, uint64_t at, uint64_t takes)
 	return at;
 }
 
-/* The same numbers for the same messages: splitmix64. */
-static uint64_t chance(uint64_t x)
-{
-	x += 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	return x ^ x >> 31;
-}
-
 /* What losses cost; *lost: it never comes. */
 static uint64_t losses(struct net *n, uint32_t from, uint32_t to, int *lost)
 {
 	const struct net_model *m = n->model;
-	uint64_t id = ++n->messages, late = m->sim_jitter ? chance(id) % m->sim_jitter : 0;
+	uint64_t id = ++n->messages, late = m->sim_jitter ? mix64(id) % m->sim_jitter : 0;
 	int dead = (from == n->dead[0] && to == n->dead[1]) || (from == n->dead[1] && to == n->dead[0]);
 	for (int i = 1; i <= TRIES; i++) {
-		double draw = (double)(chance(chance(id) + (uint64_t)i) >> 11) / 9007199254740992.0;
+		double draw = (double)(mix64(mix64(id) + (uint64_t)i) >> 11) / 9007199254740992.0;
 		if (!dead && draw >= m->sim_loss)
 			return late;
 		late += m->sim_retry;

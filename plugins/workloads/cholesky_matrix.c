@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../shared/mix.h"
 #include "cholesky_matrix.h"
 
 #include <float.h>
@@ -8,11 +9,7 @@
 /* In [-0.5, 0.5). */
 static double random_at(uint64_t i, uint64_t j)
 {
-	uint64_t x = (i << 32 | j) + 0x9e3779b97f4a7c15ull;
-	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
-	x ^= x >> 31;
-	return (double)(x >> 11) * 0x1p-53 - 0.5;
+	return (double)(mix64(i << 32 | j) >> 11) * 0x1p-53 - 0.5;
 }
 
 /* Of the lower half. What is added on the diagonal makes the matrix positive definite: the eigenvalues of the random
