@@ -234,7 +234,7 @@ else
 	$(MAKE) bench-peers
 endif
 
-bench-aa: tests ## what compare claims and finds on a loaded machine: an hour, resumable
+bench-aa: tests ## what compare claims and finds on a loaded machine: 95 minutes, resumable
 	tools/deps run
 	bench/aa.py $B $(BENCH)
 

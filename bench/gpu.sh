@@ -3,14 +3,14 @@
 # What work stealing costs on a GPU: the tables of the MGWS thesis (its figures 8 to 21, 23 and 26) on
 # this machine's card, with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
-# Tables: floor lanes detectors queues owners gpus placement workers shapes contains both uts monolithic waits switch
-# triggers barriers peers. Default: all; peers needs two GPUs. GPU_LINK, GPU_BARRIERS and GPU_PEERS name gpu_link.cu,
-# gpu_barriers.cu and gpu_peers.cu where they are compiled already. BARRIERS: those to measure.
+# Tables: floor lanes detectors queues owners gpus placement workers shapes contains both uts rivals monolithic waits switch
+# triggers barriers peers. Default: all; peers needs two GPUs. GPU_LINK, GPU_BARRIERS, GPU_PEERS,
+# GPU_CONTAINS and GPU_RIVALS name gpu_link.cu and so on where they are compiled already. BARRIERS: those to measure.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains both uts monolithic waits switch triggers barriers peers}
+tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains both uts rivals monolithic waits switch triggers barriers peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -86,6 +86,13 @@ make_docs() {
 	}'
 }
 
+# This project's pages over and over, and an index that makes documents of 64 KiB of them.
+make_text() {
+	cat "$(dirname "$0")"/../docs/*.md >"$tmp/pages"
+	while :; do cat "$tmp/pages" || break; done 2>/dev/null | head -c 536870912 >"$tmp/text"
+	seq 0 65536 536805376 | sed 's/$/ 65536/' >"$tmp/index"
+}
+
 # rate LABEL FLOOR METRIC ARGUMENTS...: millions a second, and its ratio to the floor; into $value.
 rate() {
 	label=$1 floor=$2 metric=$3
@@ -104,10 +111,12 @@ bar() {
 
 barriers=${BARRIERS:-auto central release tree dissemination flags}
 
-# compiled PROGRAM SOURCE
+# compiled PROGRAM SOURCE [FLAG...]
 compiled() {
-	[ -x "$1" ] || "${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}" -O3 -std=c++17 -arch=native \
-		-o "$1" "$(dirname "$0")/$2" -lpthread -ldl
+	program=$1 source=$(dirname "$0")/$2
+	shift 2
+	[ -x "$program" ] || "${NVCC:-$(command -v nvcc || echo /usr/local/cuda/bin/nvcc)}" -O3 -std=c++17 -arch=native "$@" \
+		-o "$program" "$source" -lpthread -ldl
 }
 
 table() {
@@ -141,6 +150,7 @@ for t in $tables; do
 		tasks=33554432
 		line 'plain loop' $big --set run.workload=memset_loop
 		line 'mgws, grain = lane' $big --set scheduler.mgws.grain=lane
+		bar memset_lane_to_loop "$(awk -v r="$rate" -v b="$base" 'BEGIN { print r / b }')" '>=' 0.92
 		line 'mgws, grain = lane, 1056 workers' $big --set scheduler.mgws.grain=lane --set device.cuda.workers=1056
 		tasks=4194304
 		;;
@@ -232,6 +242,21 @@ for t in $tables; do
 				--set scheduler.mgws.claim=fixed --set scheduler.mgws.claim_size=1 \
 				--set device.cuda.workers=$workers
 		done
+		search=${GPU_CONTAINS:-$tmp/gpu_contains}
+		compiled "$search" gpu_contains.cu || continue
+		make_text
+		"$search" zwischen "$tmp/text" >"$tmp/search" || continue
+		plain=$(awk '$1 == "plain_bytes_per_s" { print $2 }' "$tmp/search")
+		printf '\n512 MiB of English in 8,192 documents, no German word in it: a plain kernel searches %.3g GB/s\n\n' "$(awk -v p="$plain" 'BEGIN { print p / 1e9 }')"
+		most=0
+		for lanes in 32 64 128 256; do
+			took=$(median seconds --set run.workload=contains --set "workload.contains.path=$tmp/text" \
+				--set "workload.contains.index=$tmp/index" --set device.cuda.lanes=$lanes) || continue
+			of=$(awk -v s="$took" -v p="$plain" 'BEGIN { print 536870912 / s / p }')
+			printf '%s lanes a worker: %.3f of it\n' $lanes "$of"
+			most=$(awk -v a="$most" -v b="$of" 'BEGIN { print (a > b ? a : b) }')
+		done
+		bar contains_to_plain "$most" '>=' 0.5
 		;;
 	both)
 		for job in 'memset workload.memset.tasks=4194304' 'contains workload.contains.load=ahead' \
@@ -249,15 +274,33 @@ for t in $tables; do
 		;;
 	uts)
 		table 'unbalanced tree search'
-		for tree in T1 T3 T1L T3L; do
-			base=
-			line "$tree, a task per worker" --set run.workload=uts --set workload.uts.tree=$tree
+		for tree in T1 T3 T1L T3L T1XXL T3XXL; do
+			base= most=0
+			case $tree in *XXL) ;; *) line "$tree, a task per worker" --set run.workload=uts --set workload.uts.tree=$tree ;; esac
 			for queue in 32 64 128; do
 				line "$tree, a task per lane, local queue $queue" --set run.workload=uts \
 					--set workload.uts.tree=$tree --set scheduler.mgws.grain=lane \
 					--set scheduler.mgws.local_queue=$queue \
 					--set scheduler.mgws.public_queue=1024
+				most=$(awk -v a="$most" -v b="${rate:-0}" 'BEGIN { print (b > a ? b : a) }')
 			done
+			[ $tree != T1XXL ] || bar uts_lane_nodes_per_s "$most" '>=' 1e10
+		done
+		;;
+	rivals)
+		rivals=${GPU_RIVALS:-$tmp/gpu_rivals}
+		compiled "$rivals" gpu_rivals.cu -rdc=true || continue
+		for job in 'fib workload.fib.n=32' 'uts workload.uts.tree=T1L'; do
+			name=${job% *}
+			"$rivals" "$name" >"$tmp/rivals" || continue
+			table "$name, a task per lane, and what else people use (gpu_rivals.cu)"
+			line 'mgws' --set run.workload="$name" --set "${job#* }" --set scheduler.mgws.grain=lane
+			while read -r _ rival value _; do
+				awk -v l="$rival" -v r="$value" -v b="$base" \
+					'BEGIN { printf "| %-44s | %12.1f | %7.3f | %12s |\n", l, r / 1e6, b ? r / b : 0, "" }'
+			done <"$tmp/rivals"
+			best=$(awk '$2 != "levels" && $3 > m { m = $3 } END { print m + 0 }' "$tmp/rivals")
+			bar "${name}_to_best_rival" "$(awk -v a="$base" -v b="$best" 'BEGIN { print b ? a / b : 0 }')" '>=' 5
 		done
 		;;
 	monolithic)

@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Virtual time: how fast it goes, the same twice, and the network beside SimGrid's.
 
-  bench/sim.py BUILD [--rounds N] [--only PART,...]   parts: events twice ring
+  bench/sim.py BUILD [--rounds N] [--only PART,...]   parts: events twice ring real
 
 events: what one core plays in a second, tasks on 132 workers and a ring of 256 ranks. twice: 1,024 ranks, their memory and
 time, and whether two runs give the same. ring: simulated time of a ring beside SimGrid's model CM02, and real time at 1,024
-ranks. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing`; all figures go to BUILD/bench/sim.json."""
+ranks. real: the same confs on this machine's cores and simulated, with costs that `gpuloom doctor --profile` and two sizes of
+messages say; a rank needs two cores. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing`; all figures go to BUILD/bench/sim.json."""
 import json, os, re, resource, statistics, subprocess, time
 
 from figures import arguments, bar, call, finish, run_parts, settings
 
-asked = arguments(__doc__, 3, 'events,twice,ring')
+asked = arguments(__doc__, 3, 'events,twice,ring,real')
 build = asked.build
 HUGE = 'conf/sim/allreduce-1024.ini'
 # Costs that a model of a network alone does not have.
@@ -91,5 +92,60 @@ def ring(_):
     bar('simgrid_over_sim_real', theirs / took, '>=', 20)
 
 
-run_parts(asked, {'events': events, 'twice': twice, 'ring': ring})
+def seconds(conf, *own):
+    done = subprocess.run([build + '/gpuloom', 'run', *conf, '--quiet', '--json', '-', *settings(own)], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    return statistics.median(s['seconds'] for s in json.loads(done.stdout)['samples'] if not s['warmup'])
+
+
+class Network:
+    """A provider on this machine, and the same simulated."""
+
+    def __init__(self, provider, profile, rounds):
+        self.real = [f'trigger.gputn.provider={provider}', f'run.samples={2 * rounds + 1}', 'run.warmup=2']
+        self.sim = ['run.devices=sim:0', 'run.samples=1', 'run.warmup=0']
+        self.profile = profile
+        small, large = (self.one_way(size) for size in (8, 65536))
+        # What is left of a real message when the simulated network costs nothing is its latency, and what bytes cost its rate.
+        self.cost(0, 1e15)
+        free = [self.one_way(size, simulated=True) for size in (8, 65536)]
+        self.cost(max(small - free[0], 0), (65536 - 8) / max(large - small - (free[1] - free[0]), 1e-9))
+
+    def cost(self, latency, rate):
+        self.latency, self.rate = latency, rate
+        self.net = [f'trigger.gputn.sim_latency={latency * 1e9:.0f}ns', f'trigger.gputn.sim_rate={rate:.6g}']
+
+    def run(self, conf, ranks, own, simulated):
+        if simulated:
+            return seconds([f'conf/{conf}.ini', self.profile], f'run.ranks={ranks}', *self.sim, *self.net, *own)
+        return seconds([f'conf/{conf}.ini', '-n', str(ranks)], *self.real, *own)
+
+    def one_way(self, size, simulated=False):
+        rounds = 1000
+        own = [f'workload.pingpong.rounds={rounds}', f'workload.pingpong.bytes={size}']
+        return self.run('pingpong', 2, own, simulated) / (2 * rounds)
+
+
+def real(rounds):
+    cores = len(os.sched_getaffinity(0))
+    profile = f'{build}/bench/profile-cpu.ini'
+    with open(profile, 'w') as out:
+        out.write(call([build + '/gpuloom', 'doctor', '--profile', 'cpu:0', '--set', 'device.cpu.workers=1']))
+    jobs = {'jacobi2d': ['workload.jacobi2d.n=256'], 'allreduce': ['workload.allreduce.bytes=64KiB']}
+    for provider in 'shm', 'tcp':
+        ratios = []
+        if cores >= 4:
+            net = Network(provider, profile, rounds)
+            print(f'{provider}: L {net.latency * 1e6:.2f} us, 1/G {net.rate / 1e9:.2f} GB/s')
+            points = [('pingpong', 2, [f'workload.pingpong.bytes={size}', 'workload.pingpong.rounds=1000']) for size in (512, 8192)]
+            points += [(job, n, own) for job, own in jobs.items() for n in (2, 4, 8) if 2 * n <= cores]
+            for job, n, own in points:
+                here, there = (net.run(job, n, own, simulated) for simulated in (False, True))
+                ratios.append(max(here / there, there / here))
+                print(f'{provider}: {job}, {n} ranks, {own[0].split(".")[-1]}: real {here * 1e6:.1f} us, simulated {there * 1e6:.1f} us')
+        bar(f'sim_against_{provider}', statistics.median(ratios) if ratios else None, '<=', 1.2)
+
+
+run_parts(asked, {'events': events, 'twice': twice, 'ring': ring, 'real': real})
 finish(f'{build}/bench/sim.json')

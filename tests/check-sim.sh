@@ -63,6 +63,28 @@ same memset --set scheduler.use=static --set termination.use=hcounter --set work
 same contains --set "workload.contains.path=$tmp/docs" --set 'workload.contains.glob=*' \
 	--set workload.contains.load=ahead --set termination.use=hcounter --set 'run.devices=sim:0 sim:1' \
 	--set transport.host.atomics=no --set device.sim.workers=9
+# The search that GPUs have, against the check's: words of one byte, that repeat, that end a text, as wholes.
+for word in w ww 33 3zwischen zwischen 19; do
+	for match in substring word; do
+		expect 0 verified "$G" run conf/contains.ini --set run.devices=sim:0 --samples 1 --set device.sim.workers=3 \
+			--set "workload.contains.path=$tmp/docs" --set 'workload.contains.glob=*' --set workload.contains.load=ahead \
+			--set "workload.contains.word=$word" --set workload.contains.match=$match
+	done
+done
+
+# What is measured on a simulated device is what its conf says.
+costs='load_near=210 load_far=1110 load_peer=810 store_near=11 store_far=21 store_peer=31 atomic_near=220 atomic_far=1320
+	atomic_peer=930 fence_dev=101 fence_sys=701 stream=29'
+set_costs=
+for cost in $costs; do set_costs="$set_costs --set device.sim.${cost}ns"; done
+expect 0 'workers = 4' "$G" doctor --profile 'sim:0 sim:1' --set device.sim.workers=4 $set_costs
+for cost in $costs; do
+	grep -qx "${cost%=*} = ${cost#*=}ns" "$tmp/out" || fail "profile: $cost: $(grep "^${cost%=*} " "$tmp/out")"
+done
+expect 0 '^load_near = ' "$G" doctor --profile cpu:0 --set device.cpu.workers=1
+cp "$tmp/out" "$tmp/profile.ini"
+expect 0 verified "$G" run conf/fib.ini "$tmp/profile.ini" --set run.devices=sim:0 --set workload.fib.n=10 --samples 1
+expect 2 'nothing:0' "$G" doctor --profile nothing:0
 
 # Small queues, so that rare paths are common; by random schedules.
 setups='

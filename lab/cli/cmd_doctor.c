@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/conf.h"
 #include "cli/machine.h"
-#include "cli/options.h"
+#include "cli/profile.h"
 #include "plugin/identity.h"
 #include "plugin/registry.h"
 
@@ -16,19 +17,26 @@ enum { LIMIT_MS = 20000 };
 struct request {
 	struct loom__words word;
 	uint8_t json;
-	const char *plugin_path;
+	const char *plugin_path, *profile;
+	struct loom__conf_args conf;
 };
 
 static const struct loom__option options[] = {
 	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
 	LOOM__OPTION_PLUGIN_PATH(struct request),
+	{"profile", "DEVICES",
+	 "measure instead what the memory of the first of these devices costs, as in 'cuda:0' or 'cuda:0 cuda:1', and print it as "
+	 "a conf for simulated devices; the others are its peers",
+	 LOOM__AT(struct request, profile, STR)},
+	{"set", "SECTION.KEY=VALUE", "with --profile: set one option, as in device.cuda.workers=132; may be repeated", .sets = "",
+	 LOOM__AT(struct request, conf.set, NONE)},
 	{0}};
 
 static int run(struct loom__cli *cli, void *args);
 
 const struct loom__usage loom__doctor_usage = {
 	.command = "doctor",
-	.synopsis = "[options]",
+	.synopsis = "[options]\n--profile DEVICES [--set SECTION.KEY=VALUE]...",
 	.about = "  ok: usable   limited: usable within limits   no: not usable here\n"
 		 "  Exit status 0 whatever is found.\n",
 	.options = options,
@@ -145,6 +153,8 @@ static int run(struct loom__cli *cli, void *args)
 		loom__say_error(cli, "doctor: takes no argument '%s'", r->word.at[0]);
 		return LOOM_EXIT_USAGE;
 	}
+	if (r->profile)
+		return loom__profile(cli, r->profile, &r->conf.set);
 	if (r->json) {
 		document = cJSON_CreateObject();
 		loom__json_add_text(document, "schema", "gpuloom.doctor/1");

@@ -50,8 +50,15 @@ LOOM_FN uint32_t uts_children(const struct uts_tree *tree, const struct uts_node
 		return number < tree->binomial ? tree->branches : 0;
 	const uint32_t *bound = (const uint32_t *)(tree + 1) + n->depth * UTS_MOST_CHILDREN;
 	uint32_t k = 0;
+#ifdef LOOM_DEVICE_COMPILE
+	/* Bounds ascend. Lanes with different numbers take the same steps. */
+	for (uint32_t half = 64; half; half /= 2)
+		if (k + half <= UTS_MOST_CHILDREN && number >= bound[k + half - 1])
+			k += half;
+#else
 	while (k < UTS_MOST_CHILDREN && number >= bound[k])
 		k++;
+#endif
 	return k;
 }
 

@@ -96,7 +96,12 @@ static int contains_create(const struct loom_host *host, const void *opts, void 
 	return rc;
 }
 
-/* The block: job, documents, word, names, texts. */
+static uint64_t aligned(uint64_t at)
+{
+	return (at + CONTAINS_ALIGN - 1) & ~(uint64_t)(CONTAINS_ALIGN - 1);
+}
+
+/* The block: job, documents, word, names and texts. */
 static int contains_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			 struct loom_error *err)
 {
@@ -107,10 +112,12 @@ static int contains_need(void *self, const struct loom_layout *layout, struct lo
 		       w->list.count * sizeof(struct contains_document) + strlen(o->word);
 	for (size_t i = 0; i < w->list.count; i++) {
 		const struct contains_source *s = &w->list.source[i];
-		w->job_bytes += (s->owned ? strlen(s->path) + 1 : 0) + s->text_bytes;
+		w->job_bytes += s->owned ? strlen(s->path) + 1 : 0;
+		w->job_bytes = aligned(w->job_bytes) + s->text_bytes;
 	}
-	need->global = w->job_bytes;
+	need->global = aligned(w->job_bytes) + CONTAINS_ALIGN;
 	need->device = w->list.count * sizeof(uint32_t);
+	need->device_place = LOOM_PLACE_NEAR;
 	need->flags = LOOM_NEED_CONSTANT;
 	return 0;
 }
@@ -187,6 +194,7 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 			tasks[i].affinity = LOOM_ON_CPU;
 			continue;
 		}
+		used = aligned(used);
 		d[i].text = put(block, &used, s->text, s->text_bytes);
 		tasks[i].data.ref = global + d[i].text;
 		tasks[i].data.bytes = s->text_bytes;

@@ -14,6 +14,9 @@ enum { CONTAINS_SUBSTRING, CONTAINS_WORD };
 /* Results; all ones: the task has not run. */
 enum { CONTAINS_NO, CONTAINS_YES, CONTAINS_UNREADABLE, CONTAINS_TWICE };
 
+/* Texts begin at multiples of this, and so many bytes of the block are behind the last one. */
+#define CONTAINS_ALIGN 16
+
 /* The global block begins with this, and is constant; offsets count from its start. */
 struct contains_job {
 	uint64_t documents; /* struct contains_document[] at `list` */
@@ -66,55 +69,111 @@ LOOM_FN int contains_whole(const char *text, uint64_t bytes, uint64_t at, uint64
 	       !(at + n < bytes && contains_letter(text[at + n]));
 }
 
-/* The first place at or after `from` where the n bytes of `word` stand, if it lies in front of
- * `to`; else `to`. */
-LOOM_FN uint64_t contains_next(const char *text, uint64_t bytes, uint64_t from, uint64_t to,
-			       const char *word, uint64_t n)
-{
-	uint64_t end = bytes - to < n - 1 ? bytes : to + n - 1; /* of the last match that counts */
 #ifdef GPULOOM_DEV_CPU_H
-	const char *p = end > from ? (const char *)memmem(text + from, end - from, word, n) : 0;
-	return p ? (uint64_t)(p - text) : to;
-#else
-	for (; from + n <= end; from++) {
-		uint64_t i = 0;
-		while (i < n && text[from + i] == word[i])
-			i++;
-		if (i == n)
-			return from;
-	}
-	return to;
-#endif
-}
-
 /* 1 when a match begins in [from, to). */
-LOOM_FN int contains_find(const struct contains_job *job, const char *text, uint64_t bytes,
-			  uint64_t from, uint64_t to)
+LOOM_FN int contains_find(const struct contains_job *job, const char *text, uint64_t bytes, uint64_t from, uint64_t to)
 {
 	const char *word = (const char *)job + job->word;
-	uint64_t n = job->word_bytes, at;
-	while ((at = contains_next(text, bytes, from, to, word, n)) < to) {
-		if (job->match == CONTAINS_SUBSTRING || contains_whole(text, bytes, at, n))
+	uint64_t n = job->word_bytes, end = bytes - to < n - 1 ? bytes : to + n - 1; /* of the last match that counts */
+	while (from < end) {
+		const char *p = (const char *)memmem(text + from, end - from, word, n);
+		if (!p)
+			return 0;
+		from = (uint64_t)(p - text);
+		if (job->match == CONTAINS_SUBSTRING || contains_whole(text, bytes, from, n))
 			return 1;
-		from = at + 1;
+		from++;
 	}
 	return 0;
 }
 
-/* load = ahead: searches the text in the segment; each lane a part of it. */
+LOOM_FN int contains_search(struct loom_ctx *c, const struct contains_job *job, const char *text, uint64_t bytes,
+			    const uint32_t *result)
+{
+	(void)c, (void)result; /* one lane */
+	return contains_find(job, text, bytes, 0, bytes);
+}
+#else
+/* Lanes take neighbouring pieces, so that a wave reads whole lines of memory, several at a time. */
+#define CONTAINS_PIECES 4
+#define CONTAINS_ONES 0x0101010101010101ull
+struct __attribute__((aligned(CONTAINS_ALIGN))) contains_piece {
+	uint64_t low, high;
+};
+
+/* The highest bit of each byte of `v` that equals that byte of `pattern`; above one it may be set for no reason. */
+LOOM_FN uint64_t contains_equal(uint64_t v, uint64_t pattern)
+{
+	uint64_t x = v ^ pattern;
+	return (x - CONTAINS_ONES) & ~x & CONTAINS_ONES << 7;
+}
+
+/* The word begins at one of the bytes of `text` + `at` that `mask` names. */
+LOOM_FN int contains_begins(const struct contains_job *job, const char *text, uint64_t bytes, uint64_t at, uint64_t mask)
+{
+	const char *word = (const char *)job + job->word;
+	uint64_t n = job->word_bytes;
+	LOOM_NO_UNROLL
+	for (; mask; mask >>= 8, at++) {
+		uint64_t i = 0;
+		if (!(mask & 0x80) || at + n > bytes)
+			continue;
+		while (i < n && text[at + i] == word[i])
+			i++;
+		if (i == n && (job->match == CONTAINS_SUBSTRING || contains_whole(text, bytes, at, n)))
+			return 1;
+	}
+	return 0;
+}
+
+/* 1: a lane's own pieces have it. A lane ends early when another one has found it. Pieces begin at multiples of their size,
+ * so the last one may have bytes of what is behind the text. */
+LOOM_FN int contains_search(struct loom_ctx *c, const struct contains_job *job, const char *text, uint64_t bytes,
+			    const uint32_t *result)
+{
+	const unsigned char *word = (const unsigned char *)job + job->word;
+	uint64_t first = CONTAINS_ONES * word[0], second = CONTAINS_ONES * word[job->word_bytes > 1];
+	uint64_t last = job->word_bytes > 1 ? 0 : ~(uint64_t)0, step = (uint64_t)c->lanes * sizeof(struct contains_piece);
+	for (uint64_t from = c->lane * sizeof(struct contains_piece); from < bytes; from += CONTAINS_PIECES * step) {
+		struct contains_piece v[CONTAINS_PIECES];
+		unsigned char next[CONTAINS_PIECES];
+		uint32_t found = loom_load_relaxed_dev(result);
+		for (uint32_t k = 0; k < CONTAINS_PIECES; k++) {
+			uint64_t at = from + k * step;
+			v[k].low = v[k].high = 0;
+			if (at < bytes)
+				v[k] = *(const struct contains_piece *)(text + at);
+			next[k] = at + sizeof(v[k]) < bytes ? (unsigned char)text[at + sizeof(v[k])] : 0;
+		}
+		for (uint32_t k = 0; k < CONTAINS_PIECES; k++) {
+			/* Where the word's first byte stands, and its second one behind it. */
+			uint64_t at = from + k * step, low = v[k].low, high = v[k].high;
+			uint64_t here = contains_equal(low, first) & (contains_equal(low >> 8 | high << 56, second) | last);
+			uint64_t there = contains_equal(high, first) & (contains_equal(high >> 8 | (uint64_t)next[k] << 56, second) | last);
+			if (here && contains_begins(job, text, bytes, at, here))
+				return 1;
+			if (there && contains_begins(job, text, bytes, at + sizeof(low), there))
+				return 1;
+		}
+		if (found == CONTAINS_YES)
+			return 0;
+	}
+	return 0;
+}
+#endif
+
+/* load = ahead: searches the text in the segment, all lanes together. */
 LOOM_FN void workload_contains_search(struct loom_ctx *c, const struct loom_task *t)
 {
 	struct contains_job *job = contains_job(c);
 	struct contains_document *d = contains_document(c, t);
 	uint32_t *result = contains_result(c, t);
-	uint64_t bytes = d->text_bytes, each = bytes / c->lanes + 1, from = each * c->lane;
-	uint64_t to = from + each < bytes ? from + each : bytes;
 	if (c->lane == 0)
-		loom_store_relaxed_sys(result, (uint32_t)(d->bad ? CONTAINS_UNREADABLE : CONTAINS_NO));
+		loom_store_relaxed_dev(result, (uint32_t)(d->bad ? CONTAINS_UNREADABLE : CONTAINS_NO));
 	loom_barrier_lanes(c); /* no lane's find is overwritten */
 	/* Lanes store the same value: which one comes last does not matter. */
-	if (from < to && contains_find(job, (const char *)job + d->text, bytes, from, to))
-		loom_store_relaxed_sys(result, (uint32_t)CONTAINS_YES);
+	if (contains_search(c, job, (const char *)job + d->text, d->text_bytes, result))
+		loom_store_relaxed_dev(result, (uint32_t)CONTAINS_YES);
 }
 
 /* load = task: opens, inflates and searches a file; contains_read.c has it. */

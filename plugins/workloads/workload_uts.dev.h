@@ -28,15 +28,21 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 		loom_own_add(c, &count->leaves, !children);
 		loom_own_max(c, &count->depth, n.depth);
 	}
-	if (!children) /* most nodes */
-		return;
+	/* Lanes with a task each deal out the children of all: most nodes have none, and some have many. */
+	struct loom_deal d = loom_deal(c, children);
+	int failed = 0;
 	workload_task(&task, t->tag);
 	LOOM_NO_UNROLL
-	for (uint32_t i = 0; i < children; i++) {
-		uts_child(&child, &n, i);
+	while (loom_deal_next(&d)) {
+		struct uts_node parent;
+		for (uint32_t k = 0; k < 5; k++)
+			parent.digest[k] = loom_deal_word(&d, n.digest[k]);
+		parent.depth = loom_deal_word(&d, n.depth);
+		if (!d.mine || failed)
+			continue;
+		uts_child(&child, &parent, d.item);
 		uts_pack(&task, &child);
-		if (LOOM_CALL(sched, spawn, c, &task))
-			return;
+		failed = LOOM_CALL(sched, spawn, c, &task);
 	}
 }
 

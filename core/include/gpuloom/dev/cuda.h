@@ -281,6 +281,75 @@ LOOM_FN uint64_t loom_take_number_dev(uint64_t *p)
 	return loom_peers_tell(g, first) + (uint64_t)__popc(g.mask & ((1u << loom_cuda_lane()) - 1));
 }
 
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define LOOM_OWN_DEAL
+struct loom_deal {
+	uint32_t n, item, mine; /* n: of this lane */
+	uint32_t mask, rank;	/* the lanes; this one's number among them */
+	uint32_t before, total; /* pieces of the lanes before this one, and of all */
+	uint32_t at;		/* the first piece of the round; that of rank 0 */
+	uint32_t from;
+};
+
+LOOM_FN struct loom_deal loom_deal(const struct loom_ctx *c, uint32_t n)
+{
+	struct loom_deal d = {n, 0, 0, 1u << loom_cuda_lane(), 0, 0, n, 0, loom_cuda_lane()};
+	if (!LOOM_IS_ALONE(c))
+		return d;
+	d.mask = __activemask();
+	uint32_t below = d.mask & ((1u << loom_cuda_lane()) - 1);
+	d.rank = (uint32_t)__popc(below);
+	d.total = 0;
+	/* Bit by bit, which works for any set of lanes. */
+#pragma unroll 1
+	for (uint32_t bit = 0; bit < 32 && __any_sync(d.mask, n >> bit); bit++) {
+		uint32_t set = __ballot_sync(d.mask, n >> bit & 1);
+		d.before += (uint32_t)__popc(set & below) << bit;
+		d.total += (uint32_t)__popc(set) << bit;
+	}
+	return d;
+}
+
+/* The lane of the k-th bit that is set, counted from 1. */
+LOOM_FN uint32_t loom_cuda_bit(uint32_t set, uint32_t k)
+{
+	uint32_t lane = 0;
+#pragma unroll
+	for (uint32_t half = 16; half; half /= 2)
+		if ((uint32_t)__popc(set & ((1u << (lane + half)) - 1)) < k)
+			lane += half;
+	return lane;
+}
+
+LOOM_FN int loom_deal_next(struct loom_deal *d)
+{
+	if (d->at >= d->total)
+		return 0;
+	if (!(d->mask & (d->mask - 1))) {
+		d->mine = 1;
+		d->item = d->at++;
+		return 1;
+	}
+	uint32_t width = (uint32_t)__popc(d->mask), end = d->at + width;
+	/* Lanes with pieces of this round, and at which rank they begin. */
+	int gives = d->n && d->before < end && d->before + d->n > d->at;
+	uint32_t first = d->before > d->at ? d->before - d->at : 0;
+	uint32_t givers = __ballot_sync(d->mask, gives);
+	uint32_t begins = __reduce_or_sync(d->mask, gives ? 1u << first : 0);
+	uint32_t until = begins << (31 - d->rank); /* those that begin at this rank or before it */
+	d->mine = d->at + d->rank < d->total;
+	d->from = loom_cuda_bit(givers, (uint32_t)__popc(until));
+	d->item = d->at + d->rank - __shfl_sync(d->mask, d->before, (int)d->from);
+	d->at = end;
+	return 1;
+}
+
+LOOM_FN uint32_t loom_deal_word(const struct loom_deal *d, uint32_t v)
+{
+	return d->mask & (d->mask - 1) ? __shfl_sync(d->mask, v, (int)d->from) : v;
+}
+#endif
+
 /* In cycles of a multiprocessor: about 8 us. A load takes 1 us at most. Looks that are farther apart cost less, but
  * then others hear later of this worker's tasks. */
 #define LOOM_LOOK_TICKS 16384u

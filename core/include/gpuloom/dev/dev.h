@@ -37,6 +37,11 @@
  *   loom_peers_lead(g)       1 for one of them
  *   loom_peers_sum(g, v)     their uint32_t added up; all of them call it
  *   loom_peers_tell(g, v)    the leader's uint64_t, to all of them
+ *   loom_deal(c, n)          lanes that run a task each, and are here at this moment, deal out the pieces of work that they have,
+ *                            n of each one's own: a struct loom_deal. So a lane with much work does not hold the others up.
+ *                            Lanes that run a task together all have the same pieces, and all do all of them
+ *   loom_deal_next(&d)       1: there are more. d.mine: this lane has piece d.item of one of them. All call it until it says 0
+ *   loom_deal_word(&d, v)    after each of these, the uint32_t v of the lane that the piece is from; all of them call it
  *   loom_own_add(c, p, v), loom_own_max(c, p, v)   add v to, or raise to v, a uint64_t of the worker's own
  *                            block; lane 0 only. Task functions change that block in no other way, because
  *                            several lanes may run a task each at the same time
@@ -180,6 +185,30 @@ LOOM_FN uint64_t loom_peers_tell(struct loom_peers g, uint64_t v)
 LOOM_FN uint64_t loom_take_number_dev(uint64_t *p)
 {
 	return loom_fetch_add_relaxed_dev(p, (uint64_t)1);
+}
+#endif
+
+#ifndef LOOM_OWN_DEAL
+struct loom_deal {
+	uint32_t n, item, mine;
+};
+
+LOOM_FN struct loom_deal loom_deal(const struct loom_ctx *c, uint32_t n)
+{
+	struct loom_deal d = {n, ~0u, 1};
+	(void)c;
+	return d;
+}
+
+LOOM_FN int loom_deal_next(struct loom_deal *d)
+{
+	return ++d->item < d->n;
+}
+
+LOOM_FN uint32_t loom_deal_word(const struct loom_deal *d, uint32_t v)
+{
+	(void)d;
+	return v;
 }
 #endif
 

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How fast a plain kernel searches a text, for bench/gpu.sh contains: no gpuloom is in it.
+ *
+ *   gpu_contains WORD FILE
+ *
+ * plain_bytes_per_s: one launch over the whole file, 16 bytes a lane and step, which it looks through for
+ * the first two bytes of the word; median of 20. places: where the word
+ * begins. */
+#include <cuda_runtime.h>
+#include <algorithm>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_must.h"
+
+#define TURNS 20
+
+__constant__ unsigned char word[64];
+
+__device__ int begins(const unsigned char *text, uint64_t bytes, uint64_t at, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (at + i >= bytes || text[at + i] != word[i])
+			return 0;
+	return 1;
+}
+
+__global__ void search(const uint4 *text, uint64_t bytes, int n, unsigned long long *places)
+{
+	uint64_t step = (uint64_t)gridDim.x * blockDim.x, pieces = (bytes + 15) / 16;
+	uint32_t first = 0x01010101u * word[0], second = 0x01010101u * word[n > 1];
+	uint32_t any = n > 1 ? 0 : ~0u;
+	for (uint64_t i = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x; i < pieces; i += step) {
+		uint4 v = text[i];
+		uint32_t next = ((const unsigned char *)text)[i * 16 + 16], part[5] = {v.x, v.y, v.z, v.w, next};
+		for (int k = 0; k < 4; k++)
+			for (uint32_t mask = __vcmpeq4(part[k], first) & (__vcmpeq4(part[k] >> 8 | part[k + 1] << 24, second) | any);
+			     mask; mask &= mask - 1) {
+				int bit = __ffs(mask) - 1;
+				if (bit % 8 == 0 && begins((const unsigned char *)text, bytes, i * 16 + k * 4 + bit / 8, n))
+					atomicAdd(places, 1);
+			}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	if (argc != 3 || !argv[1][0] || strlen(argv[1]) > sizeof(word)) {
+		fprintf(stderr, "usage: gpu_contains WORD FILE\n");
+		return 2;
+	}
+	FILE *f = fopen(argv[2], "rb");
+	if (!f) {
+		perror(argv[2]);
+		return 1;
+	}
+	fseek(f, 0, SEEK_END);
+	uint64_t bytes = (uint64_t)ftell(f), room = (bytes + 31) & ~15ull;
+	rewind(f);
+	unsigned char *text = (unsigned char *)calloc(room, 1);
+	if (!text || fread(text, 1, bytes, f) != bytes) {
+		fprintf(stderr, "%s: cannot be read\n", argv[2]);
+		return 1;
+	}
+	fclose(f);
+	uint4 *near;
+	unsigned long long *places, found = 0;
+	float ms[TURNS];
+	int processors = 0;
+	cudaEvent_t begin, end;
+	MUST(cudaMalloc(&near, room));
+	MUST(cudaMalloc(&places, sizeof(*places)));
+	MUST(cudaMemcpy(near, text, room, cudaMemcpyHostToDevice));
+	MUST(cudaMemcpyToSymbol(word, argv[1], strlen(argv[1])));
+	MUST(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
+	MUST(cudaEventCreate(&begin));
+	MUST(cudaEventCreate(&end));
+	for (int turn = -2; turn < TURNS; turn++) { /* the first two are for the caches */
+		MUST(cudaMemset(places, 0, sizeof(*places)));
+		MUST(cudaEventRecord(begin));
+		search<<<processors * 16, 128>>>(near, bytes, (int)strlen(argv[1]), places);
+		MUST(cudaEventRecord(end));
+		MUST(cudaEventSynchronize(end));
+		MUST(cudaEventElapsedTime(&ms[turn < 0 ? 0 : turn], begin, end));
+	}
+	MUST(cudaMemcpy(&found, places, sizeof(found), cudaMemcpyDeviceToHost));
+	std::sort(ms, ms + TURNS);
+	printf("plain_bytes_per_s %.6g\nplaces %llu\n", (double)bytes / ms[TURNS / 2] * 1e3, found);
+	return 0;
+}

@@ -1,0 +1,442 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What GPU programs use for tasks that make tasks, without gpuloom, for bench/gpu.sh rivals.
+ *
+ *   gpu_rivals [fib|uts]...
+ *
+ * global: one array that all threads append to and take from, each warp by one fetch-and-add.
+ * broker: a ring with a counter in front that says whether there is room or work, and a ticket in each slot (Kerbl et al.,
+ *         "The Broker Queue", ICS 2018).
+ * tail:   a kernel for each level of the tree, launched by the kernel before it (dynamic parallelism, tail launch).
+ * levels: the same, launched by the host, which reads how large the level is.
+ * Each line: job, rival, tasks a second, tasks, seconds: the median of 5, checked. A task is a node of fib(32)'s spawn tree,
+ * or of the tree T1L of Unbalanced Tree Search. nvcc -rdc=true is needed. */
+#include <algorithm>
+#include <cmath>
+#include <cuda_runtime.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_must.h"
+
+#define LOOM_DEVICE_COMPILE
+#define LOOM_FN static __device__ __host__ __forceinline__
+#include "../plugins/workloads/sha1.dev.h"
+
+#define TURNS 5
+#define THREADS 128
+#define ROOM (1u << 27) /* nodes; fib(32) has 7 million, T1L 102 million */
+#define RING ROOM
+
+/* ---- the jobs ----------------------------------------------------------------------------------------- */
+
+struct Fib {
+	static constexpr const char *name = "fib";
+	static constexpr uint64_t tasks = 2ull * 3524578 - 1, answer = 2178309; /* fib(32) */
+	struct Node {
+		uint32_t n;
+	};
+	static Node root() { return {32}; }
+	static void prepare() {}
+	static __device__ uint32_t children(const Node &x) { return x.n < 2 ? 0 : 2; }
+	static __device__ uint32_t value(const Node &x) { return x.n < 2 ? x.n : 0; }
+	static __device__ Node child(const Node &x, uint32_t i) { return {x.n - 1 - i}; }
+};
+
+#define DEPTH 13
+#define MOST 100
+__constant__ uint32_t bounds[MOST]; /* a node whose number is at least bounds[k] has more than k children */
+
+struct Uts {
+	static constexpr const char *name = "uts";
+	static constexpr uint64_t tasks = 102181082, answer = 81746377; /* leaves */
+	struct Node {
+		uint32_t digest[5], depth;
+	};
+	static Node root()
+	{
+		uint32_t message[5] = {0, 0, 0, 0, 29};
+		Node n;
+		sha1_block(n.digest, message, 5);
+		n.depth = 0;
+		return n;
+	}
+	static void prepare()
+	{
+		uint32_t b[MOST];
+		for (int k = 0; k < MOST; k++) {
+			uint32_t low = 0, high = 1u << 31;
+			while (low < high) {
+				uint32_t middle = low + (high - low) / 2;
+				if (floor(log(1 - middle / 2147483648.0) / log(1 - 1.0 / (1.0 + 4))) > k)
+					high = middle;
+				else
+					low = middle + 1;
+			}
+			b[k] = low;
+		}
+		MUST(cudaMemcpyToSymbol(bounds, b, sizeof(b)));
+	}
+	static __device__ uint32_t children(const Node &x)
+	{
+		uint32_t number = x.digest[4] & 0x7fffffff, k = 0;
+		if (x.depth >= DEPTH)
+			return 0;
+		for (uint32_t half = 64; half; half /= 2)
+			if (k + half <= MOST && number >= bounds[k + half - 1])
+				k += half;
+		return k;
+	}
+	static __device__ uint32_t value(const Node &x) { return children(x) == 0; }
+	static __device__ Node child(const Node &x, uint32_t i)
+	{
+		uint32_t message[6];
+		Node n;
+		for (int k = 0; k < 5; k++)
+			message[k] = x.digest[k];
+		message[5] = i;
+		sha1_block(n.digest, message, 6);
+		n.depth = x.depth + 1;
+		return n;
+	}
+};
+
+struct State {
+	unsigned long long tasks, answer;
+	unsigned long long head, tail; /* global */
+	long long pending;             /* nodes that are made and not done */
+	unsigned int bhead, btail;     /* broker */
+	int count;
+	unsigned int level, size[2]; /* levels */
+	int overflow; /* FULL, LATE */
+};
+
+template <class T> __device__ T look(const T *p) { return *(const volatile T *)p; }
+
+/* A queue that loses a task, or waits for itself, would go on for ever. */
+#define LIMIT_NS 5000000000ull
+enum { FULL = 1, LATE };
+
+__device__ unsigned long long clock_ns()
+{
+	unsigned long long ns;
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+	return ns;
+}
+
+__device__ int late(State *s, unsigned long long begin)
+{
+	if (clock_ns() - begin < LIMIT_NS)
+		return 0;
+	s->overflow = LATE;
+	return 1;
+}
+
+/* A thread's own sums, at the end. */
+__device__ void note(State *s, unsigned long long tasks, unsigned long long answer)
+{
+	for (int half = 16; half; half /= 2) {
+		tasks += __shfl_down_sync(~0u, tasks, half);
+		answer += __shfl_down_sync(~0u, answer, half);
+	}
+	if (threadIdx.x % 32 == 0) {
+		atomicAdd(&s->tasks, tasks);
+		atomicAdd(&s->answer, answer);
+	}
+}
+
+/* For all lanes of a warp: where the n of each begin. */
+__device__ uint32_t scan(uint32_t n, uint32_t *total)
+{
+	uint32_t sum = n, lane = threadIdx.x % 32;
+	for (int step = 1; step < 32; step *= 2) {
+		uint32_t left = __shfl_up_sync(~0u, sum, step);
+		sum += lane >= step ? left : 0;
+	}
+	*total = __shfl_sync(~0u, sum, 31);
+	return sum - n;
+}
+
+/* ---- one array for all -------------------------------------------------------------------------------- */
+
+template <class Job>
+__global__ void global_queue(State *s, typename Job::Node *node, uint32_t *ready, uint32_t mark)
+{
+	unsigned long long tasks = 0, answer = 0;
+	uint32_t lane = threadIdx.x % 32;
+	unsigned long long at = 0, begin = clock_ns();
+	int has = 0; /* a ticket that was not served yet */
+	for (;;) {
+		/* Lanes without a ticket draw one, all by one addition. */
+		unsigned need = __ballot_sync(~0u, !has);
+		unsigned long long first = 0;
+		if (need && lane == __ffs(need) - 1)
+			first = atomicAdd(&s->head, (unsigned long long)__popc(need));
+		if (need) {
+			first = __shfl_sync(~0u, first, __ffs(need) - 1);
+			if (!has)
+				at = first + __popc(need & ((1u << lane) - 1));
+			has = 1;
+		}
+		int mine = at < ROOM && look(&ready[at]) == mark;
+		if (!__any_sync(~0u, mine)) {
+			if (__any_sync(~0u, look(&s->pending) == 0 || late(s, begin)))
+				break;
+			__nanosleep(50);
+			continue;
+		}
+		__threadfence();
+		typename Job::Node x;
+		uint32_t n = 0, total, before;
+		if (mine) {
+			x = node[at];
+			n = Job::children(x);
+			tasks++;
+			answer += Job::value(x);
+			has = 0;
+		}
+		before = scan(n, &total);
+		unsigned done = __ballot_sync(~0u, mine);
+		unsigned long long to = 0;
+		if (lane == 0) {
+			atomicAdd((unsigned long long *)&s->pending, (unsigned long long)total - __popc(done));
+			if (total)
+				to = atomicAdd(&s->tail, (unsigned long long)total);
+		}
+		to = __shfl_sync(~0u, to, 0) + before;
+		for (uint32_t i = 0; i < n; i++)
+			if (to + i < ROOM)
+				node[to + i] = Job::child(x, i);
+			else
+				s->overflow = FULL;
+		__threadfence();
+		for (uint32_t i = 0; i < n && to + i < ROOM; i++)
+			*(volatile uint32_t *)&ready[to + i] = mark;
+	}
+	note(s, tasks, answer);
+}
+
+/* ---- the broker queue --------------------------------------------------------------------------------- */
+
+template <class Job> struct Slot {
+	typename Job::Node node;
+	uint32_t ticket;
+};
+
+template <class Job> __device__ int broker_put(State *s, Slot<Job> *ring, const typename Job::Node &x, unsigned long long begin)
+{
+	for (int n = look(&s->count); n < (int)RING; n = look(&s->count)) {
+		if (atomicAdd(&s->count, 1) < (int)RING) {
+			unsigned at = atomicAdd(&s->btail, 1), lap = at / RING;
+			Slot<Job> *slot = &ring[at % RING];
+			while (look(&slot->ticket) != 2 * lap && !late(s, begin))
+				__nanosleep(20);
+			__threadfence();
+			slot->node = x;
+			__threadfence();
+			*(volatile uint32_t *)&slot->ticket = 2 * lap + 1;
+			return 1;
+		}
+		atomicSub(&s->count, 1);
+	}
+	return 0;
+}
+
+template <class Job> __device__ int broker_take(State *s, Slot<Job> *ring, typename Job::Node *x, unsigned long long begin)
+{
+	for (int n = look(&s->count); n > 0; n = look(&s->count)) {
+		if (atomicSub(&s->count, 1) > 0) {
+			unsigned at = atomicAdd(&s->bhead, 1), lap = at / RING;
+			Slot<Job> *slot = &ring[at % RING];
+			while (look(&slot->ticket) != 2 * lap + 1 && !late(s, begin))
+				__nanosleep(20);
+			__threadfence();
+			*x = slot->node;
+			__threadfence();
+			*(volatile uint32_t *)&slot->ticket = 2 * (lap + 1);
+			return 1;
+		}
+		atomicAdd(&s->count, 1);
+	}
+	return 0;
+}
+
+template <class Job> __global__ void broker_queue(State *s, Slot<Job> *ring)
+{
+	unsigned long long tasks = 0, answer = 0;
+	unsigned long long begin = clock_ns();
+	while (look(&s->pending) && !late(s, begin)) {
+		typename Job::Node x;
+		if (!broker_take(s, ring, &x, begin)) {
+			__nanosleep(100);
+			continue;
+		}
+		uint32_t n = Job::children(x);
+		tasks++;
+		answer += Job::value(x);
+		for (uint32_t i = 0; i < n; i++)
+			if (!broker_put(s, ring, Job::child(x, i), begin))
+				s->overflow = FULL;
+		atomicAdd((unsigned long long *)&s->pending, (unsigned long long)n - 1);
+	}
+	__syncwarp();
+	note(s, tasks, answer);
+}
+
+/* ---- level by level ----------------------------------------------------------------------------------- */
+
+/* The last level's nodes into the next one's. */
+template <class Job> __device__ void level_step(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t which)
+{
+	uint32_t n = look(&s->size[which]), lanes = gridDim.x * blockDim.x;
+	unsigned long long tasks = 0, answer = 0;
+	for (uint32_t base = 0; base < n; base += lanes) {
+		uint32_t i = base + blockIdx.x * blockDim.x + threadIdx.x, children = 0, total, at = 0;
+		typename Job::Node x;
+		if (i < n) {
+			x = from[i];
+			children = Job::children(x);
+			tasks++;
+			answer += Job::value(x);
+		}
+		uint32_t before = scan(children, &total);
+		if (threadIdx.x % 32 == 0 && total)
+			at = atomicAdd(&s->size[1 - which], total);
+		at = __shfl_sync(~0u, at, 0) + before;
+		for (uint32_t k = 0; k < children; k++)
+			if (at + k < ROOM)
+				to[at + k] = Job::child(x, k);
+			else
+				s->overflow = FULL;
+	}
+	note(s, tasks, answer);
+}
+
+template <class Job> __global__ void level(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t which)
+{
+	level_step<Job>(s, from, to, which);
+}
+
+template <class Job> __global__ void tail_next(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks);
+
+template <class Job> __global__ void tail_level(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks)
+{
+	level_step<Job>(s, from, to, which);
+	if (blockIdx.x == 0 && threadIdx.x == 0) /* when all blocks have ended */
+		tail_next<Job><<<1, 1, 0, cudaStreamTailLaunch>>>(s, to, from, 1 - which, blocks);
+}
+
+template <class Job> __global__ void tail_next(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks)
+{
+	s->size[1 - which] = 0;
+	if (s->size[which])
+		tail_level<Job><<<blocks, THREADS, 0, cudaStreamTailLaunch>>>(s, from, to, which, blocks);
+}
+
+/* ---- measuring ---------------------------------------------------------------------------------------- */
+
+template <class Job> struct Room {
+	State *s;
+	typename Job::Node *a, *b;
+	uint32_t *ready, mark;
+	Slot<Job> *ring;
+	int blocks;
+};
+
+template <class Job> static void play(const char *rival, Room<Job> *r)
+{
+	if (!strcmp(rival, "global")) {
+		global_queue<Job><<<r->blocks, THREADS>>>(r->s, r->a, r->ready, r->mark);
+	} else if (!strcmp(rival, "broker")) {
+		broker_queue<Job><<<r->blocks, THREADS>>>(r->s, r->ring);
+	} else if (!strcmp(rival, "tail")) {
+		tail_level<Job><<<r->blocks, THREADS>>>(r->s, r->a, r->b, 0, r->blocks);
+	} else {
+		State now;
+		typename Job::Node *from = r->a, *to = r->b;
+		uint32_t which = 0;
+		do {
+			uint32_t none = 0;
+			MUST(cudaMemcpyAsync(&r->s->size[1 - which], &none, sizeof(none), cudaMemcpyHostToDevice));
+			level<Job><<<r->blocks, THREADS>>>(r->s, from, to, which);
+			MUST(cudaMemcpy(&now, r->s, sizeof(now), cudaMemcpyDeviceToHost));
+			which = 1 - which;
+			std::swap(from, to);
+		} while (now.size[which]);
+	}
+}
+
+template <class Job> static void prepare(Room<Job> *r)
+{
+	State s = {};
+	typename Job::Node root = Job::root();
+	s.tail = s.pending = 1;
+	s.count = 1;
+	s.btail = 1;
+	s.size[0] = 1;
+	r->mark++;
+	MUST(cudaMemcpy(r->s, &s, sizeof(s), cudaMemcpyHostToDevice));
+	MUST(cudaMemcpy(r->a, &root, sizeof(root), cudaMemcpyHostToDevice));
+	MUST(cudaMemcpy(r->ready, &r->mark, sizeof(r->mark), cudaMemcpyHostToDevice));
+	MUST(cudaMemset(r->ring, 0, RING * sizeof(*r->ring)));
+	Slot<Job> first = {root, 1};
+	MUST(cudaMemcpy(r->ring, &first, sizeof(first), cudaMemcpyHostToDevice));
+}
+
+template <class Job> static void measure(int processors)
+{
+	Room<Job> r = {};
+	float ms[TURNS];
+	cudaEvent_t begin, end;
+	r.blocks = processors * 8;
+	Job::prepare();
+	MUST(cudaMalloc(&r.s, sizeof(*r.s)));
+	MUST(cudaMalloc(&r.a, ROOM * sizeof(*r.a)));
+	MUST(cudaMalloc(&r.b, ROOM * sizeof(*r.b)));
+	MUST(cudaMalloc(&r.ready, ROOM * sizeof(*r.ready)));
+	MUST(cudaMemset(r.ready, 0, ROOM * sizeof(*r.ready)));
+	MUST(cudaMalloc(&r.ring, RING * sizeof(*r.ring)));
+	MUST(cudaEventCreate(&begin));
+	MUST(cudaEventCreate(&end));
+	for (const char *rival : {"global", "tail", "levels", "broker"}) {
+		State s;
+		for (int turn = -1; turn < TURNS; turn++) {
+			prepare(&r);
+			MUST(cudaEventRecord(begin));
+			play<Job>(rival, &r);
+			MUST(cudaEventRecord(end));
+			MUST(cudaDeviceSynchronize());
+			MUST(cudaEventElapsedTime(&ms[turn < 0 ? 0 : turn], begin, end));
+			MUST(cudaMemcpy(&s, r.s, sizeof(s), cudaMemcpyDeviceToHost));
+			if (s.tasks != Job::tasks || s.answer != Job::answer || s.overflow)
+				break;
+		}
+		std::sort(ms, ms + TURNS);
+		if (s.overflow)
+			printf("%s %s 0 - %s\n", Job::name, rival, s.overflow == LATE ? "did not end in 5 s" : "the queue was full");
+		else if (s.tasks != Job::tasks || s.answer != Job::answer)
+			printf("%s %s 0 - wrong: %llu tasks, %llu\n", Job::name, rival, s.tasks, s.answer);
+		else
+			printf("%s %s %.6g %llu %.6g\n", Job::name, rival, (double)s.tasks / ms[TURNS / 2] * 1e3, s.tasks, ms[TURNS / 2] / 1e3);
+		fflush(stdout);
+	}
+	MUST(cudaFree(r.s));
+	MUST(cudaFree(r.a));
+	MUST(cudaFree(r.b));
+	MUST(cudaFree(r.ready));
+	MUST(cudaFree(r.ring));
+}
+
+int main(int argc, char **argv)
+{
+	int processors = 0;
+	MUST(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
+	for (int i = 1; i < argc || i == 1; i++) {
+		if (argc < 2 || !strcmp(argv[i], "fib"))
+			measure<Fib>(processors);
+		if (argc < 2 || !strcmp(argv[i], "uts"))
+			measure<Uts>(processors);
+	}
+	return 0;
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gpuloom doctor --profile: what a device's memory costs, as a conf for simulated devices. */
+#ifndef LOOM_CLI_PROFILE_H
+#define LOOM_CLI_PROFILE_H
+
+#include "cli/options.h"
+
+/* Measures on `devices`, as in [run] devices: on the first of them; a second one is the peer. `set`: the command line's.
+ * The conf goes to standard output. An exit code. */
+int loom__profile(const struct loom__cli *cli, const char *devices, const struct loom__settings *set);
+
+#endif

@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* costs: what accesses to memory cost on a device, by the names that a simulated device has for them. Device code.
+ *
+ * All workers stream at once, as they share the memory's bandwidth. Then the first worker goes on alone. What it
+ * measures is the difference between a loop with accesses and one without. */
+#ifndef WORKLOAD_COSTS_DEV_H
+#define WORKLOAD_COSTS_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/dev/dev.h>
+#endif
+
+/* As in LOOM_SIM_COSTS of gpuloom/dev/sim.h, and in groups of three as there: near, far, peer. */
+enum costs_what {
+	COSTS_LOAD = 0,
+	COSTS_STORE = 3,
+	COSTS_ATOMIC = 6,
+	COSTS_FENCE_DEV = 9,
+	COSTS_FENCE_SYS,
+	COSTS_STREAM,
+	COSTS_COUNT
+};
+enum costs_where { COSTS_NEAR, COSTS_FAR, COSTS_PEER, COSTS_PLACES };
+
+#define COSTS_WORDS 64 /* a power of two */
+#define COSTS_BURST 16
+
+/* What is accessed: one for each place. */
+struct costs_words {
+	uint64_t next[COSTS_WORDS]; /* of a chain of loads */
+	uint64_t sum, stored[COSTS_BURST], pad[7];
+};
+
+/* The global block, in host memory. */
+struct costs_head {
+	struct costs_words far;
+	uint64_t rounds, bytes; /* constant */
+	uint32_t has_peer, pad[3];
+};
+
+/* A worker's block. That of the first worker of another device is the peer's memory. */
+struct costs_note {
+	struct costs_words peer;
+	uint64_t ns[COSTS_COUNT], rest;
+	uint64_t end[COSTS_PLACES]; /* where the chains of loads ended */
+};
+
+/* A device's block: in its own memory. Behind it each worker's bytes to stream. */
+struct costs_near {
+	struct costs_words near;
+};
+
+LOOM_FN uint64_t *costs_stream_of(struct loom_ctx *c, const struct costs_head *h)
+{
+	struct costs_near *n = (struct costs_near *)c->on_device[LOOM_WORKLOAD];
+	return (uint64_t *)((char *)(n + 1) + (c->worker - c->first) * h->bytes);
+}
+
+/* Each word is read and written, by all lanes. */
+LOOM_FN void costs_stream(struct loom_ctx *c, const struct costs_head *h, struct costs_note *own)
+{
+	uint64_t *word = costs_stream_of(c, h), begin = loom_clock_ns(c);
+	for (uint64_t i = c->lane; i < h->bytes / sizeof(*word); i += c->lanes)
+		word[i] += i;
+	loom_stream(c, 2 * h->bytes);
+	loom_barrier_lanes(c);
+	if (c->lane == 0)
+		own->ns[COSTS_STREAM] = loom_clock_ns(c) - begin;
+}
+
+/* Each load says where the next one is. */
+LOOM_FN uint64_t costs_load(struct loom_ctx *c, struct costs_words *w, uint64_t rounds, uint64_t *end)
+{
+	uint64_t at = 0, begin = loom_clock_ns(c);
+	LOOM_NO_UNROLL
+	for (uint64_t i = 0; i < rounds; i++)
+		at = loom_load_relaxed_sys(&w->next[at]);
+	*end = at;
+	return loom_clock_ns(c) - begin;
+}
+
+LOOM_FN uint64_t costs_atomic(struct loom_ctx *c, struct costs_words *w, uint64_t rounds)
+{
+	uint64_t add = 1, begin = loom_clock_ns(c);
+	LOOM_NO_UNROLL
+	for (uint64_t i = 0; i < rounds; i++) /* what it was decides what comes next, so it waits for the answer */
+		add = 1 + (loom_fetch_add_relaxed_sys(&w->sum, add) == ~(uint64_t)0);
+	return loom_clock_ns(c) - begin;
+}
+
+/* Long enough for all stores to arrive. */
+LOOM_FN void costs_rest(struct loom_ctx *c)
+{
+	for (uint64_t until = loom_clock_ns(c) + 5000; loom_clock_ns(c) < until;)
+		loom_pause(c);
+}
+
+/* Few stores after a rest: nobody waits for them. Many in a row wait for the link. */
+LOOM_FN uint64_t costs_store(struct loom_ctx *c, struct costs_words *w, uint64_t rounds)
+{
+	uint64_t spent = 0;
+	for (uint64_t i = 0; i < rounds; i += COSTS_BURST) {
+		costs_rest(c);
+		uint64_t begin = loom_clock_ns(c);
+		for (uint32_t k = 0; k < COSTS_BURST; k++)
+			loom_store_relaxed_sys(&w->stored[k], i + 1);
+		spent += loom_clock_ns(c) - begin;
+	}
+	return spent;
+}
+
+/* A fence behind a store to the device's own memory, as behind a payload. */
+LOOM_FN uint64_t costs_fence(struct loom_ctx *c, struct costs_words *w, uint64_t rounds, int sys)
+{
+	uint64_t begin = loom_clock_ns(c);
+	LOOM_NO_UNROLL
+	for (uint64_t i = 0; i < rounds; i++) {
+		loom_store_relaxed_dev(&w->stored[0], rounds);
+		if (sys)
+			loom_fence_release_sys();
+		else
+			loom_fence_release_dev();
+	}
+	return loom_clock_ns(c) - begin;
+}
+
+/* What a look at the clock costs, in which stores are measured. */
+LOOM_FN uint64_t costs_clock(struct loom_ctx *c, uint64_t rounds)
+{
+	uint64_t spent = 0;
+	for (uint64_t i = 0; i < rounds; i += COSTS_BURST) {
+		costs_rest(c);
+		uint64_t begin = loom_clock_ns(c);
+		spent += loom_clock_ns(c) - begin;
+	}
+	return spent;
+}
+
+LOOM_FN void costs_measure(struct loom_ctx *c, const struct costs_head *h, struct costs_note *own)
+{
+	struct costs_words *place[COSTS_PLACES] = {
+		&((struct costs_near *)c->on_device[LOOM_WORKLOAD])->near, &((struct costs_head *)c->global[LOOM_WORKLOAD])->far,
+		h->has_peer ? &((struct costs_note *)loom_public(c, LOOM_WORKLOAD, c->count))->peer : 0};
+	costs_rest(c); /* the others have streamed as well */
+	for (uint32_t turn = 0; turn < 2; turn++) /* the first one is for the caches */
+		for (uint32_t i = 0; i < COSTS_PLACES && place[i] && !loom_stopped(c); i++) {
+			own->ns[COSTS_LOAD + i] = costs_load(c, place[i], h->rounds, &own->end[i]);
+			own->ns[COSTS_STORE + i] = costs_store(c, place[i], h->rounds);
+			own->ns[COSTS_ATOMIC + i] = costs_atomic(c, place[i], h->rounds);
+		}
+	own->rest = costs_clock(c, h->rounds);
+	own->ns[COSTS_FENCE_DEV] = costs_fence(c, place[COSTS_NEAR], h->rounds, 0);
+	own->ns[COSTS_FENCE_SYS] = costs_fence(c, place[COSTS_NEAR], h->rounds, 1);
+}
+
+LOOM_FN void workload_costs_kernel(struct loom_ctx *c)
+{
+	const struct costs_head *h = (const struct costs_head *)c->global[LOOM_WORKLOAD];
+	struct costs_note *own = (struct costs_note *)c->own[LOOM_WORKLOAD];
+	costs_stream(c, h, own);
+	if (c->worker == 0 && c->lane == 0)
+		costs_measure(c, h, own);
+}
+
+#endif
