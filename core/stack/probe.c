@@ -5,8 +5,10 @@
 #include "gpuloom/dev/probe.h"
 #include "stack/stack.h"
 
-/* Each hand-over may cost a time slice where other programs hold the cores: no verdict before this. */
+/* Each hand-over may cost a time slice where other programs hold the cores: no verdict before this. Who has passed some
+ * words in that time gets twice as much, up to the most. */
 #define PROBE_TIMEOUT_NS 10000000000ull
+#define PROBE_MOST_NS 80000000000ull
 
 /* What two devices did not agree on. */
 struct finding {
@@ -14,7 +16,13 @@ struct finding {
 	const char *what;
 };
 
-static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32_t b, struct finding *found,
+/* Both have seen changes of each other: what they lack is probably time. */
+static int has_begun(const struct loom_probe *p)
+{
+	return p->apart ? p->back > 1 : p->word > 2;
+}
+
+static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32_t b, uint64_t timeout_ns,
 		      struct loom_error *err)
 {
 	struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
@@ -44,7 +52,7 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 			break;
 	}
 	if (!rc)
-		rc = loom__gate_run(s, PROBE_TIMEOUT_NS, err);
+		rc = loom__gate_run(s, timeout_ns, err);
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < started; d++) {
 		int ended = s->device[d].ops->retire(s->device[d].self, PROBE_TIMEOUT_NS, rc ? NULL : err);
@@ -53,6 +61,17 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	}
 	if (!rc)
 		rc = loom__segments_pull(s, err);
+	return rc;
+}
+
+static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32_t b, struct finding *found,
+		      struct loom_error *err)
+{
+	const struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
+	uint64_t timeout_ns = PROBE_TIMEOUT_NS;
+	int rc = probe_once(s, segment, a, b, timeout_ns, err);
+	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && has_begun(p) && timeout_ns < PROBE_MOST_NS)
+		rc = probe_once(s, segment, a, b, timeout_ns *= 2, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
 	/* Words that did not arrive explain a time-out; without them it is a fault of its own. */
