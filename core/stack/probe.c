@@ -5,8 +5,10 @@
 #include "gpuloom/dev/probe.h"
 #include "stack/stack.h"
 
-/* Each hand-over may cost a time slice where other programs hold the cores: no verdict before this. */
+/* Each hand-over may cost a time slice where other programs hold the cores: no verdict before this. Who has passed some
+ * words in that time gets more of it, this many times. */
 #define PROBE_TIMEOUT_NS 10000000000ull
+#define PROBE_MORE_TIMES 6
 
 /* What two devices did not agree on. */
 struct finding {
@@ -14,8 +16,13 @@ struct finding {
 	const char *what;
 };
 
-static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32_t b, struct finding *found,
-		      struct loom_error *err)
+/* Both have seen changes of each other: what they lack is probably time. */
+static int has_begun(const struct loom_probe *p)
+{
+	return p->apart ? p->back > 1 : p->word > 2;
+}
+
+static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32_t b, struct loom_error *err)
 {
 	struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
 	*p = (struct loom_probe){.a = a, .b = b, .apart = s->layout.apart};
@@ -53,6 +60,17 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	}
 	if (!rc)
 		rc = loom__segments_pull(s, err);
+	return rc;
+}
+
+static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32_t b, struct finding *found,
+		      struct loom_error *err)
+{
+	const struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
+	int rc = 0, times = 0;
+	do
+		rc = probe_once(s, segment, a, b, err);
+	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && has_begun(p) && ++times < PROBE_MORE_TIMES);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
 	/* Words that did not arrive explain a time-out; without them it is a fault of its own. */

@@ -34,7 +34,7 @@ LOOM_FN int loom_probe_await(struct loom_ctx *c, const uint64_t *word, uint64_t 
 	while (loom_load_acquire_sys(word) != value) {
 		if (loom_stopped(c))
 			return 0;
-		loom_pause(c);
+		loom_give_way(c); /* the other one may need this core */
 	}
 	return 1;
 }
