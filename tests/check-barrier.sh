@@ -59,6 +59,29 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then # there is libfabric
 		job --ranks 4 --set trigger.use=gputn --set trigger.gputn.provider=shm
 	done
 fi
+
+# Sums, which need barriers. Of 40,004 floats no worker's part is a whole number of tiles.
+sums() {
+	expect 0 'verified' "$G" run conf/reduce.ini --samples 1 --set run.warmup=0 --set workload.reduce.floats=40004 \
+		--set workload.reduce.rounds=20 "$@"
+}
+for barrier in $plugins; do
+	sums --set barrier.use=$barrier --set device.cpu.workers=3
+	sums --set barrier.use=$barrier --set 'run.devices=cpu:0 cpu:1' --set transport.use=p2p --set transport.p2p.atomics=no
+done
+for isolation in $isolations; do
+	sums --set 'run.devices=cpu:0 cpu:1 cpu:2' --set device.cpu.workers=3 --set device.cpu.isolation=$isolation
+done
+sums --set device.cpu.lanes=3
+sums --set device.cpu.workers=1 --set device.cpu.lanes=35
+grep -q ' warp_model ' "$tmp/out" || fail 'no warp among the ways of a worker with 35 lanes'
+sums --set workload.reduce.way=device --set workload.reduce.floats=4
+grep -q ' worker_model ' "$tmp/out" && fail 'way = device ran others, too'
+expect 2 'floats = 6: not a multiple of 4' "$G" run conf/reduce.ini --set workload.reduce.floats=6
+expect 2 'way = stack: there is one device' "$G" run conf/reduce.ini --set workload.reduce.way=stack
+# Without a barrier worker 0 adds up what others have not written.
+expect 3 'reduce: way device: round [0-9]*: the sum is [0-9]* instead of [0-9]*' "$G" run conf/reduce.ini --samples 1 \
+	--set barrier.use="$B/tests/broken/barrier_device.so" --set workload.reduce.floats=40004
 [ "$isolations" != thread ] || finish
 # A device killed in mid-run: the workers of the other one stop waiting, and the message names it.
 for barrier in release flags; do
