@@ -2,7 +2,7 @@
 /* The ops of a barrier plug-in. Before it stand word.dev.h and what differs. Lane 0 comes. Who looks: lane 0, or all lanes of
  * a wave at the same word; with BARRIER_ALONE lane 0 in any case; with BARRIER_BY_LANES all lanes, each at words of its own.
  *   BARRIER_OP(op)                 the name of an op
- *   barrier_come(c, h, slot, round)    this worker comes
+ *   barrier_come(c, h, slot, round)    this worker comes; 1: it knows that all have, and need not look
  *   barrier_begin(c, h, slot, w)       a wait begins: w->at; next, step and wide are set
  *   barrier_look(c, h, slot, round, w) 1: all have come, as far as this lane has to look; 0: w->word, w->seen
  * Device code. */
@@ -18,6 +18,12 @@
 #else
 #define BARRIER_LANE_LOOKS(c) ((c)->lane < LOOM_WAVE)
 #define barrier_agree(c, v) loom_wave_word(c, v)
+#endif
+
+#ifdef LOOM_DEVICE_COMPILE
+#define BARRIER_ASKS 8u /* in so many looks whether the run was stopped */
+#else
+#define BARRIER_ASKS 1u
 #endif
 
 LOOM_FN int barrier_refuses(enum loom_scope scope)
@@ -54,8 +60,8 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 	barrier_watch(c, slot, 0, 1, &w);
 #endif
 	while (!barrier_agree(c, (uint32_t)barrier_look(c, h, slot, round, &w))) {
-		/* A wave has to agree about this, too, so it asks less often. */
-		if ((LOOM_WAVE == 1 || looks % 8 == 0) && barrier_agree(c, (uint32_t)loom_stopped(c))) {
+		/* A GPU asks less often: a wave has to agree about this, too, and the word is another that all look at. */
+		if (looks % BARRIER_ASKS == BARRIER_ASKS - 1 && barrier_agree(c, (uint32_t)loom_stopped(c))) {
 			rc = -(int)barrier_agree(c, (uint32_t)-barrier_over(c, slot));
 			break;
 		}
@@ -78,20 +84,20 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 	return rc;
 }
 
-/* Lane 0, after all lanes have written what the others shall see: the round. */
-LOOM_FN uint32_t barrier_arrive(struct loom_ctx *c, uint32_t slot)
+/* Lane 0, after all lanes have written what the others shall see. 1: all have come. */
+LOOM_FN int barrier_arrive(struct loom_ctx *c, uint32_t slot, uint32_t round)
 {
 	struct barrier_seat *seat = (struct barrier_seat *)c->own[LOOM_BARRIER];
-	uint32_t round = ++barrier_self(c)->round[slot];
+	barrier_self(c)->round[slot] = round;
 	/* Before, so that no worker that came is said to be missing; but a GPU's release would have to wait for it. */
 #ifndef LOOM_DEVICE_COMPILE
 	loom_store_relaxed_sys(&seat->came[slot], round);
 #endif
-	barrier_come(c, barrier_hall(c), slot, round);
+	int all = barrier_come(c, barrier_hall(c), slot, round);
 #ifdef LOOM_DEVICE_COMPILE
 	loom_store_relaxed_sys(&seat->came[slot], round);
 #endif
-	return round;
+	return all;
 }
 
 /* What those who looked found, to all lanes: also the barrier that lets them read what others wrote. A wave has agreed. */
@@ -110,7 +116,7 @@ LOOM_FN int barrier_slot_arrive(struct loom_ctx *c, uint32_t slot)
 {
 	loom_barrier_lanes(c);
 	if (c->lane == 0)
-		barrier_arrive(c, slot);
+		barrier_arrive(c, slot, barrier_self(c)->round[slot] + 1);
 #ifdef BARRIER_BY_LANES
 	loom_barrier_lanes(c); /* they all read the round */
 #endif
@@ -155,12 +161,17 @@ LOOM_FN int barrier_slot_wait(struct loom_ctx *c, uint32_t slot)
 	barrier_slot_arrive(c, slot);
 	return barrier_slot_await(c, slot, 0);
 #else
-	int rc = 0;
+	int rc = 0, all = 0;
+	uint32_t round = c->lane == 0 ? barrier_self(c)->round[slot] + 1 : 0; /* here nobody waits for it */
 	loom_barrier_lanes(c);
 	/* In one: lanes of a GPU that part and meet again twice take longer than the step between. */
 	if (BARRIER_LANE_LOOKS(c)) {
-		uint32_t round = c->lane == 0 ? barrier_arrive(c, slot) : 0;
-		rc = barrier_await(c, slot, barrier_agree(c, round), 0);
+		if (c->lane == 0)
+			all = barrier_arrive(c, slot, round);
+		/* A lane that awaits the answer looks once less, and does not look while others still come: 0.90 us for 264 workers
+		 * of 256 lanes on an H200, else 1.06. A wave that looks in step is the faster without the answer. */
+		if (LOOM_WAVE > 1 || !all)
+			rc = barrier_await(c, slot, barrier_agree(c, round), 0);
 	}
 	return barrier_tell_lanes(c, rc);
 #endif

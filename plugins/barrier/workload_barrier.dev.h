@@ -143,18 +143,18 @@ LOOM_FN int meet_part(struct loom_ctx *c, const struct meet_head *h, enum meet_p
 
 LOOM_FN void workload_barrier_kernel(struct loom_ctx *c)
 {
-	const struct meet_head h = *(const struct meet_head *)c->global[LOOM_WORKLOAD];
+	const struct meet_head *h = (const struct meet_head *)c->global[LOOM_WORKLOAD];
 	struct meet_note *own = meet_note(c, c->worker);
 	uint64_t *time = (uint64_t *)(own + 1), ns = 0, rounds = 0;
 	int rc = 0;
-	if (c->worker == h.absent)
+	if (c->worker == h->absent)
 		return;
-	for (uint64_t round = 1; round <= h.checked && !rc; round++, rounds++)
-		rc = meet_checked(c, &h, round);
-	for (uint64_t i = 0; i < h.parts && !rc; i++)
-		for (uint32_t part = 0; part < (MEET_OPT(&h, work) ? MEET_PARTS : MEET_SYNC) && !rc; part++) {
-			rc = meet_part(c, &h, (enum meet_part)part, &ns);
-			rounds += 1 + (part == MEET_WORK ? 0 : part == MEET_MORE ? h.few + h.difference : h.few);
+	for (uint64_t round = 1; round <= h->checked && !rc; round++, rounds++)
+		rc = meet_checked(c, h, round);
+	for (uint64_t i = 0; i < h->parts && !rc; i++)
+		for (uint32_t part = 0; part < (MEET_OPT(h, work) ? MEET_PARTS : MEET_SYNC) && !rc; part++) {
+			rc = meet_part(c, h, (enum meet_part)part, &ns);
+			rounds += 1 + (part == MEET_WORK ? 0 : part == MEET_MORE ? h->few + h->difference : h->few);
 			if (c->lane == 0)
 				time[i * MEET_PARTS + part] = ns;
 		}

@@ -13,7 +13,7 @@ struct reduce_opts {
 	uint32_t way;
 };
 
-enum { ALL_WAYS = 0 }; /* the others: 1 + REDUCE_WARP ... */
+enum { ALL_WAYS = 0 }; /* the others: 1 + way, which is a phase from REDUCE_WARP on */
 static const char *const ways[] = {"all", "warp", "worker", "device", "stack", NULL};
 
 static const struct loom_opt reduce_rows[] = {
@@ -57,7 +57,7 @@ static void find_sums(struct reduce_all *a)
 		sum += (uint64_t)reduce_value(i, h->seed);
 	for (uint64_t turn = 0; turn < REDUCE_TURNS; turn++) {
 		a->sum[turn] = (double)sum;
-		for (uint64_t i = turn * 4; i < turn * 4 + 4; i++)
+		for (uint64_t i = turn * 4 * REDUCE_TURN; i < (turn + 1) * 4 * REDUCE_TURN; i++)
 			sum += (uint64_t)reduce_value(n + i, h->seed) - (uint64_t)reduce_value(i, h->seed);
 	}
 }
@@ -73,7 +73,7 @@ static int reduce_need(void *self, const struct loom_layout *layout, struct loom
 	if (o->floats % 4)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "reduce: floats = %llu: not a multiple of 4",
 				 (unsigned long long)o->floats);
-	if (o->way == 1 + REDUCE_STACK && layout->devices == 1)
+	if (!strcmp(ways[o->way], "stack") && layout->devices == 1)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "reduce: way = stack: there is one device: say device");
 	for (uint32_t d = 0; d < layout->devices; d++)
 		lanes = layout->device[d].lanes > lanes ? layout->device[d].lanes : lanes;
@@ -81,14 +81,15 @@ static int reduce_need(void *self, const struct loom_layout *layout, struct loom
 		h->quads = o->floats / 4;
 		h->rounds = o->rounds ? o->rounds : rounds < 4 ? 4 : rounds > 1000 ? 1000 : rounds;
 		h->seed = (uint32_t)layout->seed;
-		h->ways = o->way != ALL_WAYS ? 1u << (o->way - 1)
-			  : 1u << REDUCE_WORKER | 1u << REDUCE_DEVICE |
-				    (uint32_t)(layout->device[0].lanes > REDUCE_WARP_LANES) << REDUCE_WARP |
-				    (uint32_t)(layout->devices > 1) << REDUCE_STACK;
+		h->phases = o->way != ALL_WAYS ? 1u << (REDUCE_WARP + o->way - 1)
+			    : 1u << REDUCE_WORKER | 1u << REDUCE_DEVICE |
+				      (uint32_t)(layout->device[0].lanes > REDUCE_WARP_LANES) << REDUCE_WARP |
+				      (uint32_t)(layout->devices > 1) << REDUCE_STACK;
+		h->phases |= (1u << REDUCE_WARP) - 1 - (uint32_t)(layout->devices == 1) * (1u << REDUCE_MEET);
 		find_sums(&r->all);
 	}
 	need->global = sizeof(struct reduce_all);
-	need->device = reduce_input_at(layout->workers) + (h->quads + REDUCE_TURNS) * sizeof(struct reduce_quad);
+	need->device = reduce_input_at(layout->workers) + (h->quads + REDUCE_TURNS * REDUCE_TURN) * sizeof(struct reduce_quad);
 	need->device_place = LOOM_PLACE_NEAR;
 	need->worker = sizeof(struct reduce_note);
 	need->worker_place = layout->apart ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
@@ -123,31 +124,36 @@ static double read_ns(double bytes, double lanes, double latency, double rate)
 	return batches * latency > latency + full ? batches * latency : latency + full;
 }
 
-/* Bytes per ns, from a time of `times` that has other parts, too; 0: these are all that was seen. */
-static double rate_of(double bytes, uint64_t ns, uint64_t times, double others)
+static double part(const struct reduce_note *n, int phase)
 {
-	double left = (double)ns / (double)times - others;
+	return (double)n->ns[phase] / (double)n->rounds[phase];
+}
+
+/* Bytes per ns of a part that reads and adds up; 0: its other parts were all that was seen. */
+static double rate(const struct reduce_note *n, int phase, double bytes, double others)
+{
+	double left = part(n, phase) - others;
 	return left > 0 ? bytes / left : 0;
 }
 
-static double predict(const struct reduce_head *h, const struct loom_layout *layout, const struct reduce_parts *p, int way)
+static double predict(const struct reduce_head *h, const struct loom_layout *layout, const struct reduce_note *n, int way)
 {
-	const double times = REDUCE_TIMES, bytes = (double)h->quads * sizeof(struct reduce_quad);
-	const double near = (double)p->load[0] / times, behind = (double)p->load[1] / times;
-	const double combine = (double)p->combine[way != REDUCE_WARP] / times, gather = (double)p->gather / times;
-	const double lanes = layout->device[0].lanes, all = lanes * layout->device[0].workers;
+	const double bytes = (double)h->quads * sizeof(struct reduce_quad), lanes = layout->device[0].lanes;
 	const double some = (double)(h->quads < REDUCE_ALONE ? h->quads : REDUCE_ALONE) * sizeof(struct reduce_quad);
-	const double alone = rate_of(some, p->alone, REDUCE_TIMES, near + (double)p->combine[1] / times);
-	const double device = rate_of(bytes, p->all, h->rounds, behind + combine);
+	const double near = (double)n->load[0] / REDUCE_TIMES, behind = (double)n->load[1] / REDUCE_TIMES;
+	const double warp = part(n, REDUCE_LANES_WARP), worker = part(n, REDUCE_LANES_WORKER), gather = part(n, REDUCE_GATHER);
+	const double all = lanes * layout->device[0].workers, device = rate(n, REDUCE_ALL, bytes, behind + worker);
 	switch (way) {
 	case REDUCE_WARP:
-		return read_ns(bytes, lanes < REDUCE_WARP_LANES ? lanes : REDUCE_WARP_LANES, near, alone) + combine;
+		return read_ns(bytes, lanes < REDUCE_WARP_LANES ? lanes : REDUCE_WARP_LANES, near,
+			       rate(n, REDUCE_ALONE_WARP, some, near + warp)) +
+		       warp;
 	case REDUCE_WORKER:
-		return read_ns(bytes, lanes, near, alone) + combine;
+		return read_ns(bytes, lanes, near, rate(n, REDUCE_ALONE_WORKER, some, near + worker)) + worker;
 	case REDUCE_DEVICE:
-		return read_ns(bytes, all, behind, device) + combine + gather;
+		return read_ns(bytes, all, behind, device) + worker + gather;
 	default: /* devices are thought to be alike */
-		return read_ns(bytes / layout->devices, all, behind, device) + combine + gather + (double)p->meet / times;
+		return read_ns(bytes / layout->devices, all, behind, device) + worker + gather + part(n, REDUCE_MEET);
 	}
 }
 
@@ -156,14 +162,15 @@ static double predict(const struct reduce_head *h, const struct loom_layout *lay
 static int check_way(const struct reduce *r, const struct reduce_note *n, uint32_t way, struct loom_error *err)
 {
 	const struct reduce_head *h = &r->all.head;
+	const char *name = ways[1 + way - REDUCE_WARP];
 	if (n->wrong[way])
 		return LOOM_FAIL(r->workload.host, err, LOOM_EWRONG,
 				 "reduce: way %s: round %llu: the sum is %.0f instead of %.0f; so are %llu of %llu rounds wrong",
-				 ways[1 + way], (unsigned long long)n->wrong_round[way], n->wrong_sum[way],
+				 name, (unsigned long long)n->wrong_round[way], n->wrong_sum[way],
 				 r->all.sum[n->wrong_round[way] % REDUCE_TURNS], (unsigned long long)n->wrong[way],
 				 (unsigned long long)n->rounds[way]);
 	if (n->rounds[way] != h->rounds)
-		return LOOM_FAIL(r->workload.host, err, LOOM_EWRONG, "reduce: way %s: %llu rounds instead of %llu", ways[1 + way],
+		return LOOM_FAIL(r->workload.host, err, LOOM_EWRONG, "reduce: way %s: %llu rounds instead of %llu", name,
 				 (unsigned long long)n->rounds[way], (unsigned long long)h->rounds);
 	return 0;
 }
@@ -178,15 +185,15 @@ static int reduce_verify(void *self, const struct loom_layout *layout, const str
 	const struct reduce_head *h = &r->all.head;
 	const struct reduce_note *n = view->worker[0];
 	double best = 0, named = 0, least = 0;
-	for (uint32_t way = 0; way < REDUCE_WAYS; way++) {
-		if (!(h->ways >> way & 1))
+	for (uint32_t way = REDUCE_WARP; way < REDUCE_PHASES; way++) {
+		if (!(h->phases >> way & 1))
 			continue;
 		int code = check_way(r, n, way, err);
 		if (code)
 			return code;
-		double ns = (double)n->ns[way] / (double)h->rounds, thought = predict(h, layout, &n->part, (int)way);
-		host->metric(host, report, time[way], "ns", LOOM_BETTER_LESS, ns);
-		host->metric(host, report, model[way], "ns", LOOM_BETTER_NONE, thought);
+		double ns = part(n, (int)way), thought = predict(h, layout, n, (int)way);
+		host->metric(host, report, time[way - REDUCE_WARP], "ns", LOOM_BETTER_LESS, ns);
+		host->metric(host, report, model[way - REDUCE_WARP], "ns", LOOM_BETTER_NONE, thought);
 		best = best == 0 || ns < best ? ns : best;
 		named = least == 0 || thought < least ? ns : named;
 		least = least == 0 || thought < least ? thought : least;
