@@ -457,9 +457,9 @@ for t in $tables; do
 		n=512
 		while [ $n -le 268435456 ]; do
 			row="$n $(awk -v c="cub_${n}_us" -v l="launched_${n}_us" '$1 == c || $1 == l { print $2 }' "$tmp/vendor" | tr '\n' ' ')"
-			row="$row $(median warp --set run.workload=reduce --set barrier.use=auto --set workload.reduce.floats=$n \
+			row="$row $(median by_warp --set run.workload=reduce --set barrier.use=auto --set workload.reduce.floats=$n \
 				--set device.cuda.workers=$((${REDUCE_BLOCKS:-4} * sms)) --set device.cuda.lanes=${REDUCE_LANES:-256})"
-			for metric in warp_model worker worker_model device device_model; do row="$row $(another $metric)"; done
+			for metric in by_warp_model by_worker by_worker_model by_device by_device_model; do row="$row $(another $metric)"; done
 			echo "$row" >>"$tmp/rows"
 			n=$((n * 2))
 		done

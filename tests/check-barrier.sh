@@ -74,9 +74,9 @@ for isolation in $isolations; do
 done
 sums --set device.cpu.lanes=3
 sums --set device.cpu.workers=1 --set device.cpu.lanes=35
-grep -q ' warp_model ' "$tmp/out" || fail 'no warp among the ways of a worker with 35 lanes'
+grep -q ' by_warp_model ' "$tmp/out" || fail 'no warp among the ways of a worker with 35 lanes'
 sums --set workload.reduce.way=device --set workload.reduce.floats=4
-grep -q ' worker_model ' "$tmp/out" && fail 'way = device ran others, too'
+grep -q ' by_worker_model ' "$tmp/out" && fail 'way = device ran others, too'
 expect 2 'floats = 6: not a multiple of 4' "$G" run conf/reduce.ini --set workload.reduce.floats=6
 expect 2 'way = stack: there is one device' "$G" run conf/reduce.ini --set workload.reduce.way=stack
 [ "$isolations" != thread ] || finish

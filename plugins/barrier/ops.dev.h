@@ -20,7 +20,7 @@
 #define barrier_agree(c, v) loom_wave_word(c, v)
 #endif
 
-#ifdef LOOM_DEVICE_COMPILE
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM)
 #define BARRIER_ASKS 8u /* in so many looks whether the run was stopped */
 #else
 #define BARRIER_ASKS 1u
@@ -39,7 +39,7 @@ LOOM_FN uint32_t barrier_slot(enum loom_scope scope)
 LOOM_FN void barrier_watch(struct loom_ctx *c, uint32_t slot, uint32_t next, uint32_t step, struct barrier_watch *w)
 {
 	w->word = (struct barrier_word *)0;
-	w->seen = w->shared = 0;
+	w->seen = w->shared = w->counted = 0;
 	w->wide = barrier_is_wide(c, slot);
 	w->next = next;
 	w->step = step;
@@ -60,8 +60,9 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 	barrier_watch(c, slot, 0, 1, &w);
 #endif
 	while (!barrier_agree(c, (uint32_t)barrier_look(c, h, slot, round, &w))) {
-		/* A GPU asks less often: a wave has to agree about this, too, and the word is another that all look at. */
-		if (looks % BARRIER_ASKS == BARRIER_ASKS - 1 && barrier_agree(c, (uint32_t)loom_stopped(c))) {
+		/* A GPU asks less often: a wave has to agree about this, too, and the word is another that all look at. Behind the
+		 * first look it takes 0.1 us, which are well spent only where many wait for a word that one writes. */
+		if (looks % BARRIER_ASKS == (w.counted ? BARRIER_ASKS - 1 : 0) && barrier_agree(c, (uint32_t)loom_stopped(c))) {
 			rc = -(int)barrier_agree(c, (uint32_t)-barrier_over(c, slot));
 			break;
 		}
@@ -76,7 +77,9 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 		}
 		if (looks == BARRIER_SAYS && c->lane == 0)
 			loom_doing(c, LOOM_DOING_MEETING);
-		barrier_rest(c, h, &w, looks, &since, left);
+		/* So is a pause. */
+		if (!w.counted || looks % BARRIER_ASKS == BARRIER_ASKS - 1)
+			barrier_rest(c, h, &w, looks, &since, left);
 		looks = looks < ~0u ? looks + 1 : BARRIER_SAYS + 1;
 	}
 	if (looks > BARRIER_SAYS && c->lane == 0)
@@ -107,7 +110,7 @@ LOOM_FN int barrier_tell_lanes(struct loom_ctx *c, int rc)
 	if (LOOM_WAVE > 1)
 		return rc;
 #endif
-	return -(int)loom_word_from_lane0(c, (uint32_t)-rc);
+	return loom_flag_from_lane0(c, (uint32_t)-rc) ? -(int)loom_word_from_lane0(c, (uint32_t)-rc) : 0;
 }
 
 /* ---- workers of this rank, in a slot: collective --------------------------------------------------- */

@@ -178,8 +178,8 @@ static int check_way(const struct reduce *r, const struct reduce_note *n, uint32
 static int reduce_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			 struct loom_report *report, struct loom_error *err)
 {
-	static const char *const time[] = {"warp", "worker", "device", "stack"};
-	static const char *const model[] = {"warp_model", "worker_model", "device_model", "stack_model"};
+	static const char *const time[] = {"by_warp", "by_worker", "by_device", "by_stack"};
+	static const char *const model[] = {"by_warp_model", "by_worker_model", "by_device_model", "by_stack_model"};
 	const struct reduce *r = self;
 	const struct loom_host *host = r->workload.host;
 	const struct reduce_head *h = &r->all.head;
