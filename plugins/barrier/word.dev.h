@@ -209,11 +209,12 @@ LOOM_FN void barrier_rest(const struct loom_ctx *c, const struct barrier_hall *h
 		loom_pause(c); /* on a crowded device it yields */
 		return;
 	}
-	if (end == BARRIER_YIELD) {
+	/* Nobody wakes who waits for another rank; that may need this core. */
+	if (end == BARRIER_YIELD || (!w->word && looks - h->spin < BARRIER_SAYS)) {
 		loom_give_way(c);
 		return;
 	}
-	if (end == BARRIER_NAP || !w->word) { /* nobody wakes who waits for another rank */
+	if (end == BARRIER_NAP || !w->word) {
 		now = loom_clock_ns(c);
 		*since = *since ? *since : now;
 		loom_nap(now - *since, left_ns && left_ns < least ? left_ns : least);
