@@ -4,13 +4,13 @@
 # this machine's card, with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus placement workers shapes contains both uts rivals monolithic waits switch
-# triggers barriers peers. Default: all; peers needs two GPUs. GPU_LINK, GPU_BARRIERS, GPU_PEERS,
+# triggers barriers reduce peers. Default: all; peers needs two GPUs. GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS,
 # GPU_CONTAINS and GPU_RIVALS name gpu_link.cu and so on where they are compiled already. BARRIERS: those to measure.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains both uts rivals monolithic waits switch triggers barriers peers}
+tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains both uts rivals monolithic waits switch triggers barriers reduce peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -46,7 +46,12 @@ median() {
 	metric=$1
 	shift
 	"$G" run "$tmp/gpu.ini" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null || { sed 's/^/# /' "$tmp/err" >&2; return 1; }
-	awk -v metric="$metric" '$1 == metric {
+	another "$metric"
+}
+
+# another METRIC: of the same run.
+another() {
+	awk -v metric="$1" '$1 == metric {
 		v = $2; gsub(",", "", v); u = $3
 		f = 1
 		if (u ~ /^n/) f = 1e-9; else if (u ~ /^u/) f = 1e-6; else if (u ~ /^m/) f = 1e-3
@@ -438,6 +443,49 @@ for t in $tables; do
 		bar barrier_to_grid_sync_mean "$mean" '<=' 1
 		bar barrier_to_grid_sync_most "$most" '<=' 1.03
 		bar barrier_to_grid_sync_full "$full" '<=' 0.65
+		;;
+	reduce)
+		vendor=${GPU_REDUCE:-$tmp/gpu_reduce}
+		compiled "$vendor" gpu_reduce.cu || continue
+		"$vendor" >"$tmp/vendor" || continue
+		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		printf '\nthe sum of n floats, us, and what the model says; launched: two kernels; %s workers of %s lanes\n\n' \
+			"$((${REDUCE_BLOCKS:-4} * sms))" "${REDUCE_LANES:-256}"
+		printf '| %9s | %8s | %8s | %17s | %17s | %17s | %8s | %-13s |\n|---|---|---|---|---|---|---|---|\n' floats CUB launched \
+			warp worker device 'to CUB' 'model names'
+		: >"$tmp/rows"
+		n=512
+		while [ $n -le 268435456 ]; do
+			row="$n $(awk -v c="cub_${n}_us" -v l="launched_${n}_us" '$1 == c || $1 == l { print $2 }' "$tmp/vendor" | tr '\n' ' ')"
+			row="$row $(median by_warp --set run.workload=reduce --set barrier.use=auto --set workload.reduce.floats=$n \
+				--set device.cuda.workers=$((${REDUCE_BLOCKS:-4} * sms)) --set device.cuda.lanes=${REDUCE_LANES:-256})"
+			for metric in by_warp_model by_worker by_worker_model by_device by_device_model; do row="$row $(another $metric)"; done
+			echo "$row" >>"$tmp/rows"
+			n=$((n * 2))
+		done
+		awk -v of="$tmp/of" 'NF == 9 {
+			split("warp worker device", name, " ")
+			best = named = 1
+			for (i = 2; i <= 3; i++) {
+				if ($(2 + 2 * i) < $(2 + 2 * best)) best = i
+				if ($(3 + 2 * i) < $(3 + 2 * named)) named = i
+			}
+			loss = $(2 + 2 * named) / $(2 + 2 * best) - 1
+			ratio = $(2 + 2 * best) * 1e6 / $2
+			printf "| %9d | %8.2f | %8.2f |", $1, $2, $3
+			for (i = 4; i <= 8; i += 2) printf " %8.2f %8.2f |", $i * 1e6, $(i + 1) * 1e6
+			printf " %8.3f | %-6s %5.1f %% |\n", ratio, name[named], loss * 100
+			sizes++
+			right += loss <= 0.05
+			if ($1 < 1048576 && ratio > small) small = ratio
+			if ($1 == 268435456) large = 1 / ratio
+		}
+		END { if (sizes) print right / sizes, large + 0, small >of }' "$tmp/rows"
+		read -r right large small <"$tmp/of" || continue
+		echo
+		bar reduce_model_right "$right" '>=' 0.9
+		bar reduce_to_cub_2_28 "$large" '>=' 0.95
+		bar reduce_time_to_cub_small "$small" '<=' 1
 		;;
 	peers)
 		peers=${GPU_PEERS:-$tmp/gpu_peers}

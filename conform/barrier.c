@@ -17,6 +17,7 @@ struct hall {
 	uint32_t absent; /* this worker never comes; ~0: all come */
 	int32_t expect;  /* the error that waits end with when the run is stopped */
 	uint32_t split;  /* arrive, test and await in place of wait */
+	uint32_t scopes; /* MIXED: how many of enum loom_scope, from the first */
 	uint64_t left;   /* workers that returned that error */
 	uint64_t gate;   /* of tests of split rounds: what has happened */
 	/* The round in which each lane is: plain words, ordered by the barrier alone. */
@@ -33,12 +34,12 @@ static struct hall *hall_of(const struct loom_ctx *c)
 
 static void look(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
 {
-	static const char *const name[] = {"worker", "device", "stack"};
+	static const char *const name[] = {"worker", "device", "stack", "job"};
 	struct hall *h = hall_of(c);
-	uint32_t from = scope == LOOM_SCOPE_STACK    ? 0
+	uint32_t from = scope >= LOOM_SCOPE_STACK    ? 0 /* one rank: the job is its stack */
 			: scope == LOOM_SCOPE_DEVICE ? c->first
 						     : c->worker;
-	uint32_t n = scope == LOOM_SCOPE_STACK    ? c->workers
+	uint32_t n = scope >= LOOM_SCOPE_STACK    ? c->workers
 		     : scope == LOOM_SCOPE_DEVICE ? c->count
 						  : 1;
 	for (uint32_t w = from; w < from + n; w++)
@@ -84,7 +85,7 @@ static void body(struct loom_ctx *c)
 		return;
 	for (uint64_t round = 1; round <= h->rounds; round++) {
 		enum loom_scope scope =
-		    h->scope == MIXED ? (enum loom_scope)(round % 3) : (enum loom_scope)h->scope;
+		    h->scope == MIXED ? (enum loom_scope)(round % h->scopes) : (enum loom_scope)h->scope;
 		if (h->rough)
 			loom__dawdle(c);
 		if (c->lane && loom__mix(round * LANES + c->lane) % 32 == 0) /* who does not wait for it is seen */
@@ -113,6 +114,12 @@ struct party {
 	int split, apart;
 	int died; /* ... because the device of the worker that is absent died */
 };
+
+/* The scope of the job where the plug-in has it, else the stack's. */
+static uint32_t widest(const struct loom__trial *t)
+{
+	return t->plugin->caps & LOOM_CAP_BARRIER(LOOM_SCOPE_JOB) ? LOOM_SCOPE_JOB : LOOM_SCOPE_STACK;
+}
 
 static void device_dies(struct loom__rig *r)
 {
@@ -144,6 +151,7 @@ static int meet(struct loom__trial *t, const struct party *p, struct loom__setti
 				   .scope = p->scope,
 				   .expect = p->died ? LOOM_EDIED : LOOM_EINTR,
 				   .split = (uint32_t)p->split,
+				   .scopes = widest(t) + 1,
 				   .absent = p->absent};
 		LOOM__TRY(loom__stand_init(&r));
 		int late = loom__rig_run(&r, body, p->limit_ns ? p->limit_ns : 10 * LOOM__SECOND);
@@ -210,7 +218,7 @@ int loom__test_barrier_split(struct loom__trial *t)
 {
 	for (uint32_t i = 0; i < 6; i++)
 		LOOM__TRY(MEET(2, .devices = 1 + i % 3, .workers = 3 + i % 2, .lanes = i == 5 ? 3 : 1,
-			       .scope = i % 2 ? LOOM_SCOPE_DEVICE : LOOM_SCOPE_STACK, .absent = ~0u,
+			       .scope = i % 2 ? LOOM_SCOPE_DEVICE : i == 4 ? widest(t) : LOOM_SCOPE_STACK, .absent = ~0u,
 			       .rounds = i == 5 ? 100 : 400, .seed = t->seed, .split = 1));
 	return 0;
 }
@@ -263,14 +271,14 @@ static void late_body(struct loom_ctx *c)
 
 int loom__test_barrier_deadline(struct loom__trial *t)
 {
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 5; i++) {
 		struct loom__rig r;
 		struct loom__rig_want want = {.devices = 1, .workers = 3, .lanes = i == 3 ? 3 : 1, .seed = t->seed, .hidden = 1};
 		want.bytes[LOOM_WORKLOAD] = sizeof(struct hall);
 		LOOM__TRY(loom__stand_open(&r, t, &want, NULL));
 		*(struct hall *)loom__rig_block(&r, LOOM_WORKLOAD) =
 		    (struct hall){.trial = (uint64_t)(uintptr_t)t,
-				  .scope = i % 2 ? LOOM_SCOPE_DEVICE : LOOM_SCOPE_STACK,
+				  .scope = i % 2 ? LOOM_SCOPE_DEVICE : i == 4 ? widest(t) : LOOM_SCOPE_STACK,
 				  .absent = (i + 1) % 3};
 		LOOM__TRY(loom__stand_run(&r, late_body, 4 * LOOM__SECOND,
 					  "await() does not end at its deadline, or a round that was late does not end"));

@@ -29,15 +29,60 @@ done
 barrier=tree
 meets --set barrier.tree.arity=2 --set device.cpu.workers=7 --set workload.barrier.scope=worker
 expect 2 'arity = 5: not a power of two from 2 on' "$G" run conf/barrier.ini $small --set barrier.use=tree --set barrier.tree.arity=5
-expect 4 "scope 'job', which barrier_central does not have" "$G" run conf/barrier.ini $small --set barrier.use=central \
-	--set workload.barrier.scope=job
 expect 2 'no barrier is selected' "$G" run conf/barrier.ini --set barrier.use=
 # Who never comes is named. The deadline is long enough for a busy machine to start the others.
 for barrier in release dissemination flags; do
 	expect 124 'worker 2 has not come to the barrier' "$G" run conf/barrier.ini $small --set barrier.use=$barrier \
 		--set device.cpu.workers=4 --set workload.barrier.absent=2 --set workload.barrier.deadline=500ms
 done
+
+# All ranks, which tell each other by messages. One rank needs none.
+job() {
+	expect 0 'verified' "$G" run conf/barrier.ini $small --set barrier.use=$barrier --set workload.barrier.scope=job \
+		--set device.cpu.yield=yes "$@"
+}
+barrier=auto
+job
+expect 2 "meet at the scope 'job', and 2 ranks meet by messages: say 'use = NAME' in .trigger" "$G" run conf/barrier.ini --ranks 2 \
+	--set workload.barrier.scope=job
+expect 124 'has not come to the barrier' "$G" run conf/barrier.ini $small --ranks 3 --set workload.barrier.scope=job \
+	--set trigger.use=peer --set workload.barrier.absent=1 --set workload.barrier.deadline=500ms
+job --ranks 4 --set trigger.use=peer --set 'run.devices=cpu:0 cpu:1' --set workload.barrier.work=50
+if [ -e "$B/plugins/trigger_gputn.so" ]; then # there is libfabric
+	job --ranks 3 --set trigger.use=gputn --set trigger.gputn.provider=tcp --set device.cpu.lanes=2
+	for trigger in counter proxy; do
+		job --ranks 2 --set trigger.use=$trigger --set trigger.$trigger.provider=shm
+	done
+	expect 4 'needs a trigger that sends while a kernel runs' "$G" run conf/barrier.ini --ranks 2 --set workload.barrier.scope=job \
+		--set trigger.use=hdn --set trigger.hdn.provider=tcp
+	for barrier in $plugins; do
+		job --ranks 4 --set trigger.use=gputn --set trigger.gputn.provider=shm
+	done
+fi
+
+# Sums, which need barriers. Of 40,004 floats no worker's part is a whole number of tiles.
+sums() {
+	expect 0 'verified' "$G" run conf/reduce.ini --samples 1 --set run.warmup=0 --set workload.reduce.floats=40004 \
+		--set workload.reduce.rounds=20 "$@"
+}
+for barrier in $plugins; do
+	sums --set barrier.use=$barrier --set device.cpu.workers=3
+	sums --set barrier.use=$barrier --set 'run.devices=cpu:0 cpu:1' --set transport.use=p2p --set transport.p2p.atomics=no
+done
+for isolation in $isolations; do
+	sums --set 'run.devices=cpu:0 cpu:1 cpu:2' --set device.cpu.workers=3 --set device.cpu.isolation=$isolation
+done
+sums --set device.cpu.lanes=3
+sums --set device.cpu.workers=1 --set device.cpu.lanes=35
+grep -q ' by_warp_model ' "$tmp/out" || fail 'no warp among the ways of a worker with 35 lanes'
+sums --set workload.reduce.way=device --set workload.reduce.floats=4
+grep -q ' by_worker_model ' "$tmp/out" && fail 'way = device ran others, too'
+expect 2 'floats = 6: not a multiple of 4' "$G" run conf/reduce.ini --set workload.reduce.floats=6
+expect 2 'way = stack: there is one device' "$G" run conf/reduce.ini --set workload.reduce.way=stack
 [ "$isolations" != thread ] || finish
+# Without a barrier worker 0 adds up what others have not written: a race.
+expect 3 'reduce: way device: round [0-9]*: the sum is [0-9]* instead of [0-9]*' "$G" run conf/reduce.ini --samples 1 \
+	--set barrier.use="$B/tests/broken/barrier_device.so" --set workload.reduce.floats=40004
 # A device killed in mid-run: the workers of the other one stop waiting, and the message names it.
 for barrier in release flags; do
 	without_a_device $barrier conf/barrier.ini --set barrier.use=$barrier --set 'run.devices=cpu:0 cpu:1' \

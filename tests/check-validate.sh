@@ -137,6 +137,7 @@ for so in "$B"/plugins/*.so; do
 	case $name in
 	workload_cholesky) sound "$name" --set size=100 --set tile=12 --set blas=none ;;
 	workload_barrier) sound "$name" --with conf/barrier.ini ;;
+	workload_reduce) sound "$name" --with conf/reduce.ini --set floats=4096 ;;
 	workload_contains) sound "$name" --with conf/contains.ini --skip stack ;;
 	workload_exec) sound "$name" --set command=true --skip workload.rejects ;; # memory holds no result
 	workload_fib) sound "$name" --set n=20 ;;

@@ -49,18 +49,30 @@ struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
 	return NULL;
 }
 
+int loom__ranks_meet(struct loom_stack *s)
+{
+	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD);
+	const struct loom_workload_ops *ops = w ? w->choice->plugin->ops : NULL;
+	return s->host.table.ranks > 1 && LOOM_HAS(ops, scopes) && ops->scopes(w->self) & LOOM_CAP_BARRIER(LOOM_SCOPE_JOB);
+}
+
 int loom__wire(struct loom_stack *s, struct loom_error *err)
 {
 	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD), *t = loom__policy_of(s, LOOM_TRIGGER);
+	struct loom__policy *b = loom__policy_of(s, LOOM_BARRIER);
 	const struct loom_workload_ops *ops = w ? w->choice->plugin->ops : NULL;
-	if (!LOOM_HAS(ops, wire))
+	const struct loom_barrier_ops *barrier = b ? b->choice->plugin->ops : NULL;
+	int rc = 0;
+	if (!t)
 		return 0;
 	struct loom_trigger trigger = {.size = sizeof(trigger),
 				       .ops = t->choice->plugin->ops,
 				       .self = t->self,
 				       .rank = s->host.table.rank,
 				       .ranks = s->host.table.ranks};
-	return ops->wire(w->self, &s->layout, &w->view, w->global, &trigger, err);
+	if (LOOM_HAS(barrier, wire) && loom__ranks_meet(s))
+		rc = barrier->wire(b->self, &s->layout, &b->view, b->global, &trigger, err);
+	return rc || !LOOM_HAS(ops, wire) ? rc : ops->wire(w->self, &s->layout, &w->view, w->global, &trigger, err);
 }
 
 int loom__settle(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err)

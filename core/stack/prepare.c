@@ -245,6 +245,11 @@ static int check_scopes(struct loom_stack *s, struct loom_error *err)
 					  "the workers of %s meet at the scope '%s', which %s does not have: choose another "
 					  "scope, or another barrier",
 					  workload->choice->plugin->name, names[i], barrier->choice->plugin->name);
+	if (loom__ranks_meet(s) && !loom__policy_of(s, LOOM_TRIGGER))
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "the workers of %s meet at the scope 'job', and %u ranks meet by messages: say 'use = NAME' in "
+				  "[trigger] (`gpuloom list trigger` shows what there is)",
+				  workload->choice->plugin->name, s->host.table.ranks);
 	return 0;
 }
 

@@ -185,7 +185,9 @@ struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind);
 /* beside.c: host threads of policies, which run from before the launch until after its end. */
 int loom__policies_start(struct loom_stack *s, struct loom_error *err);
 void loom__policies_stop(struct loom_stack *s);
-/* Network operations of a sample: posted by the workload; later complete, here and at their targets. */
+/* 1: there are several ranks, and the workload says that they meet. */
+int loom__ranks_meet(struct loom_stack *s);
+/* Network operations of a sample: posted by barrier and workload; later complete, here and at their targets. */
 int loom__wire(struct loom_stack *s, struct loom_error *err);
 int loom__settle(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err);
 /* A barrier of all ranks: afterwards any rank's stop is everybody's, and ns the largest. */

@@ -20,11 +20,12 @@ LOOM_FN void barrier_tell_step(struct loom_ctx *c, struct barrier_hall *h, uint3
 	barrier_tell(c, h, barrier_seat_words(c, first + to) + BARRIER_SLOTS * k + slot, barrier_is_wide(c, slot), round);
 }
 
-LOOM_FN void barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round)
+LOOM_FN int barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round)
 {
 	barrier_self(c)->step[slot] = 0;
 	if ((slot ? c->workers : c->count) > 1)
 		barrier_tell_step(c, h, slot, round, 0);
+	return 0;
 }
 
 LOOM_FN void barrier_begin(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, struct barrier_watch *w)

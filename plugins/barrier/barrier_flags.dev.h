@@ -19,10 +19,11 @@ LOOM_FN struct barrier_word *barrier_flag(const struct loom_ctx *c, struct barri
 	return (struct barrier_word *)(flags + (uint64_t)h->stride * (slot * c->count + i));
 }
 
-LOOM_FN void barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round)
+LOOM_FN int barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round)
 {
 	barrier_self(c)->step[slot] = 0;
 	barrier_tell(c, h, barrier_flag(c, h, slot, c->worker - c->first), 0, round);
+	return 0;
 }
 
 LOOM_FN void barrier_begin(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, struct barrier_watch *w)

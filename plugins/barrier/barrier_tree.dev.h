@@ -21,7 +21,7 @@ LOOM_FN uint32_t barrier_tree_nodes(uint32_t n, uint32_t shift)
 	return nodes;
 }
 
-LOOM_FN void barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round)
+LOOM_FN int barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round)
 {
 	uint32_t shift = barrier_how(c, h), arity = 1u << shift;
 	uint32_t i = c->worker - c->first, n = c->count, level = 0;
@@ -30,7 +30,7 @@ LOOM_FN void barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t s
 		uint32_t size = n - g * arity < arity ? n - g * arity : arity;
 		/* As in barrier_release, one group at a time. */
 		if (loom_fetch_add_acq_rel_dev(&barrier_node(h, slot, level + g)->value, 1u) + 1 != round * size)
-			return;
+			return 0;
 		if (groups == 1)
 			break;
 		level += groups;
@@ -38,6 +38,7 @@ LOOM_FN void barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t s
 		n = groups;
 	}
 	barrier_open(c, h, slot, round);
+	return !barrier_is_wide(c, slot);
 }
 
 LOOM_FN void barrier_begin(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, struct barrier_watch *w)

@@ -6,18 +6,18 @@
 #ifndef BARRIER_COUNTER_DEV_H
 #define BARRIER_COUNTER_DEV_H
 
-LOOM_FN void barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round)
+LOOM_FN int barrier_come(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round)
 {
 	struct barrier_word *arrived = barrier_node(h, slot, 0);
 	/* Releases what this worker wrote; the last one acquires it all and passes it on, and who sees the whole sum
-	 * acquires it, too. Where the answer is needed for nothing else, it keeps a GPU's workers from looking while
-	 * others still come: 0.90 us for 132 of them on an H200, without it 0.98. */
+	 * acquires it, too. */
 	if (loom_fetch_add_acq_rel_dev(&arrived->value, 1u) + 1 != round * c->count)
-		return;
+		return 0;
 	if (barrier_is_wide(c, slot) || BARRIER_HOW(c, h) == BARRIER_RELEASED)
 		barrier_open(c, h, slot, round);
 	else
 		barrier_wake(c, h, arrived, 0);
+	return !barrier_is_wide(c, slot);
 }
 
 LOOM_FN void barrier_begin(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, struct barrier_watch *w)

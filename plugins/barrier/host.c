@@ -8,6 +8,12 @@
 enum { END_AUTO = 0 }; /* the others: 1 + BARRIER_SPIN ... */
 const char *const barrier_ends[] = {"auto", "spin", "yield", "nap", "futex", NULL};
 
+/* What messages to other ranks carry, since they have to carry something: nobody reads it. */
+struct barrier_mail {
+	uint64_t out, pad0[7];
+	uint64_t in, pad1[7];
+};
+
 int barrier_create(const struct loom_host *host, const void *opts, const char *name,
 		   barrier_plan_fn *plan, void **self, struct loom_error *err)
 {
@@ -41,6 +47,11 @@ static uint64_t hall_bytes(const struct loom_layout *layout, const struct barrie
 	return sizeof(struct barrier_hall) + words * sizeof(struct barrier_word);
 }
 
+static uint32_t ranks_of(const struct loom_host *host)
+{
+	return LOOM_HAS(host, allgather) ? host->ranks : 1;
+}
+
 static uint64_t seat_bytes(const struct barrier_plan *p)
 {
 	return sizeof(struct barrier_seat) + p->seat_words * sizeof(struct barrier_word);
@@ -57,6 +68,8 @@ int barrier_need(void *self, const struct loom_layout *layout, struct loom_need 
 	/* Where devices are apart only host memory is seen by all. */
 	need->worker_place = layout->apart ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
 	need->local = sizeof(struct barrier_self);
+	need->global = ranks_of(((const struct barrier *)self)->host) > 1 ? sizeof(struct barrier_mail) : 0;
+	need->global_place = LOOM_PLACE_HOST;
 	return 0;
 }
 
@@ -69,8 +82,7 @@ static int crowded(const struct loom_host *host, const struct loom_layout *layou
 	for (uint32_t d = 0; d < layout->devices; d++)
 		if (layout->device[d].kind != LOOM_ON_GPU)
 			threads += (uint64_t)layout->device[d].workers * layout->device[d].lanes;
-	if (LOOM_HAS(host, allgather))
-		threads *= host->ranks;
+	threads *= ranks_of(host);
 	return sched_getaffinity(0, sizeof(cores), &cores) || threads > (uint64_t)CPU_COUNT(&cores);
 }
 
@@ -119,6 +131,8 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 							      CPU, others need the core */
 			h->end = BARRIER_YIELD;
 		h->deaf = deaf;
+		h->ranks = ranks_of(b->host);
+		h->tag = b->opts->tag;
 		h->how = how_of(b, &p, &layout->device[d], many);
 		h->stride = layout->device[d].kind == LOOM_ON_GPU ? sizeof(uint32_t)
 								  : sizeof(struct barrier_word);
@@ -128,4 +142,31 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 	for (uint32_t w = 0; w < layout->workers; w++)
 		memset(view->worker[w], 0, seat_bytes(&p));
 	return 0;
+}
+
+/* Dissemination: in step k a rank tells the one that is 2^k places further. */
+int barrier_wire(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+		 const struct loom_trigger *trigger, struct loom_error *err)
+{
+	const struct barrier *b = self;
+	struct loom_trigger_post post = {.size = sizeof(post),
+					 .threshold = 1,
+					 .rearm = 1,
+					 .op = LOOM_NET_PUT,
+					 .local = global + offsetof(struct barrier_mail, out),
+					 .remote = global + offsetof(struct barrier_mail, in),
+					 .bytes = sizeof(uint64_t)};
+	int rc = 0;
+	(void)layout, (void)view;
+	if (LOOM_HAS(trigger->ops, edge))
+		return LOOM_FAIL(b->host, err, LOOM_ENOTSUP,
+				 "the barrier's scope 'job' needs a trigger that sends while a kernel runs: gds and hdn do not; say "
+				 "use = gputn in [trigger]");
+	for (uint32_t k = 0; 1u << k < trigger->ranks && !rc; k++) {
+		uint64_t id;
+		post.tag = post.notify = b->opts->tag + k;
+		post.target = (trigger->rank + (1u << k)) % trigger->ranks;
+		rc = trigger->ops->post(trigger->self, &post, &id, err);
+	}
+	return rc;
 }

@@ -8,6 +8,7 @@
 /* Options that all have: the first fields of each option struct. */
 struct barrier_opts {
 	uint32_t end, spin;
+	uint32_t tag;
 	uint32_t arity; /* tree alone; 0: by device */
 	uint32_t counted; /* auto alone */
 };
@@ -23,7 +24,11 @@ extern const char *const barrier_ends[];
 	LOOM_OPT(struct barrier_opts, spin, LOOM_OPT_U32, "4000",                                  \
 		 "Looks, with a pause instruction after each, before that. With end = auto, where workers " \
 		 "outnumber cores: none.",                                                         \
-		 .max = 1e9)
+		 .max = 1e9),                                                                      \
+	LOOM_OPT(struct barrier_opts, tag, LOOM_OPT_U32, "960",                                    \
+		 "Scope job: tag and arrival word of the trigger that are the barrier's, and those that follow: one for " \
+		 "each doubling of ranks. The workload must use others.",                          \
+		 .min = 1, .max = 1 << 30)
 
 /* What a plug-in wants of memory, in words of a device and of a worker; and settings of its own. */
 struct barrier_plan {
@@ -45,6 +50,8 @@ void barrier_destroy(void *self);
 int barrier_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err);
 int barrier_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err);
 int barrier_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err);
+int barrier_wire(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+		 const struct loom_trigger *trigger, struct loom_error *err);
 
 /* Most workers of a device. */
 static inline uint32_t barrier_most(const struct loom_layout *layout)
@@ -58,7 +65,7 @@ static inline uint32_t barrier_most(const struct loom_layout *layout)
 /* The words of a worker's block where devices speak for their workers. */
 static inline uint32_t barrier_speakers(const struct loom_layout *layout)
 {
-	return layout->devices > 1 ? layout->devices : 0;
+	return layout->devices > 1 ? (BARRIER_SLOTS - 1) * layout->devices : 0;
 }
 
 #ifndef BARRIER_MORE_CODE /* between NAME.dev.h and ops.dev.h */
@@ -86,7 +93,8 @@ static inline void barrier_counter_plan(const struct loom_layout *layout, const 
 						    .destroy = barrier_destroy,                    \
 						    .need = barrier_need,                          \
 						    .init = barrier_init,                          \
-						    .constants = barrier_constants};                         \
+						    .constants = barrier_constants,                        \
+						    .wire = barrier_wire};                                 \
 	static const struct loom_barrier_dev cpu = {.size = sizeof(cpu),                           \
 						    .wait = NAME##_wait,                           \
 						    .arrive = NAME##_arrive,                       \
@@ -101,7 +109,7 @@ static inline void barrier_counter_plan(const struct loom_layout *layout, const 
 						     .source = text,                               \
 						     .source_end = text_end};                      \
 	LOOM_PLUGIN_DEFINE(BARRIER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = ROWS, \
-			   .opts_size = sizeof(struct barrier_opts), .caps = LOOM_CAP_BARRIER_DEFAULT, \
+			   .opts_size = sizeof(struct barrier_opts), .caps = LOOM_CAP_BARRIER_DEFAULT | LOOM_CAP_BARRIER(LOOM_SCOPE_JOB), \
 			   .ops = &ops, .dev = &code, __VA_ARGS__)
 
 #endif

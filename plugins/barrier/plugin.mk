@@ -7,3 +7,7 @@ PLUGINS += workload_barrier
 workload_barrier_SRC := $D/workload_barrier.c
 workload_barrier_CFLAGS := -I$D
 workload_barrier_LIBS := -lm
+PLUGINS += workload_reduce
+workload_reduce_SRC := $D/workload_reduce.c
+workload_reduce_CFLAGS := -I$D
+workload_reduce_LIBS := -lm

@@ -2,8 +2,8 @@
 /* What the barrier plug-ins share: words that count rounds, where they lie, and how a worker waits for one. Device code.
  *
  * All words only grow (they wrap at 2^32, so what is compared is the distance), and nothing is reset between rounds: a
- * word is reached when it is at or past what is waited for. Each scope, the device's and the stack's, has words of its
- * own: its slot. */
+ * word is reached when it is at or past what is waited for. Each scope, the device's, the stack's and the job's, has
+ * words of its own: its slot. */
 #ifndef BARRIER_WORD_DEV_H
 #define BARRIER_WORD_DEV_H
 
@@ -19,7 +19,8 @@ struct barrier_word {
 	uint32_t pad[30];
 };
 
-enum { BARRIER_SLOTS = 2 };
+enum { BARRIER_SLOTS = 3, BARRIER_JOB = 2 };
+
 enum { BARRIER_SPIN = 0, BARRIER_YIELD, BARRIER_NAP, BARRIER_FUTEX };
 enum { BARRIER_RELEASED = 1, BARRIER_COUNTED }; /* who waits looks at the door, or at the counter itself */
 enum { BARRIER_SAYS = 256 }; /* looks in vain after which a worker says that it waits */
@@ -31,15 +32,17 @@ struct barrier_hall {
 	uint32_t deaf;      /* 1: a word of several devices wakes nobody, for not all of them are CPUs that share atomics */
 	uint32_t how;    /* not 0. tree: arity, as a power of two; auto: BARRIER_RELEASED or BARRIER_COUNTED */
 	uint32_t stride; /* flags: bytes from one worker's flag to the next */
-	uint32_t pad[27];
+	uint32_t ranks;  /* of the job */
+	uint32_t tag;    /* the trigger's tag and arrival word of a job's first step; the next ones are those of the others */
+	uint32_t pad[25];
 	uint32_t first[LOOM_MAX_DEVICES]; /* worker of each device */
 };
 
-/* A worker's block, which all see. Words follow: of dissemination, or one per device that says which round of the stack
- * that device has come to. Of these, the ones of a device's first worker are used. */
+/* A worker's block, which all see. Words follow: of dissemination, or, for stack and job, one per device that says which
+ * round that device has come to. Of these, the ones of a device's first worker are used. */
 struct barrier_seat {
 	uint32_t came[BARRIER_SLOTS]; /* the round that this worker has come to: for missing() */
-	uint32_t pad[30];
+	uint32_t pad[29];
 };
 
 /* A worker's own. */
@@ -48,8 +51,14 @@ struct barrier_self {
 	uint32_t step[BARRIER_SLOTS]; /* dissemination, flags: how far this worker is in that round */
 	uint32_t code;                /* where lanes wait for words of their own: minus the error of one */
 	uint32_t how;                 /* of the hall, from which a GPU would read it in each round; 0: not read yet */
-	uint32_t pad[2];
+	uint32_t stage;               /* job: of its round, enum barrier_stage */
+	uint32_t fired;               /* worker 0: steps of all rounds of the job that it has fired, */
+	uint32_t heard;               /* and whose messages it has got */
+	uint32_t pad[1];
 };
+
+/* A round of the job: two of the rank's workers in slot BARRIER_JOB; between them worker 0 meets the other ranks. */
+enum barrier_stage { BARRIER_COMING = 0, BARRIER_RANKS, BARRIER_LEAVING };
 
 /* A lane's wait: what it looks at. */
 struct barrier_watch {
@@ -156,14 +165,14 @@ LOOM_FN void barrier_open(const struct loom_ctx *c, struct barrier_hall *h, uint
 		return;
 	}
 	for (uint32_t d = 0; d < c->devices; d++)
-		barrier_tell(c, h, barrier_seat_words(c, h->first[d]) + c->device, 1, round);
+		barrier_tell(c, h, barrier_seat_words(c, h->first[d]) + (slot - 1) * c->devices + c->device, 1, round);
 }
 
 /* Where the words are that barrier_open() writes. */
 LOOM_FN void barrier_watch_open(const struct loom_ctx *c, struct barrier_hall *h, uint32_t slot,
 				struct barrier_watch *w)
 {
-	w->at = w->wide ? barrier_seat_words(c, c->first) : barrier_door(h, slot);
+	w->at = w->wide ? barrier_seat_words(c, c->first) + (slot - 1) * c->devices : barrier_door(h, slot);
 }
 
 LOOM_FN int barrier_is_open(const struct loom_ctx *c, struct barrier_watch *w, uint32_t round)
@@ -200,11 +209,12 @@ LOOM_FN void barrier_rest(const struct loom_ctx *c, const struct barrier_hall *h
 		loom_pause(c); /* on a crowded device it yields */
 		return;
 	}
-	if (end == BARRIER_YIELD) {
+	/* Nobody wakes who waits for another rank; that may need this core. */
+	if (end == BARRIER_YIELD || (!w->word && looks - h->spin < BARRIER_SAYS)) {
 		loom_give_way(c);
 		return;
 	}
-	if (end == BARRIER_NAP) {
+	if (end == BARRIER_NAP || !w->word) {
 		now = loom_clock_ns(c);
 		*since = *since ? *since : now;
 		loom_nap(now - *since, left_ns && left_ns < least ? left_ns : least);

@@ -60,7 +60,8 @@ static int meet_create(const struct loom_host *host, const void *opts, void **se
 
 static uint64_t note_bytes(const struct meet_opts *o)
 {
-	return sizeof(struct meet_note) + o->parts * MEET_PARTS * sizeof(uint64_t);
+	return sizeof(struct meet_note) + o->parts * MEET_PARTS * sizeof(uint64_t) +
+	       (o->scope == LOOM_SCOPE_JOB ? MEET_STAMPS * sizeof(struct meet_stamp) : 0);
 }
 
 static int meet_need(void *self, const struct loom_layout *layout, struct loom_need *need,
@@ -153,6 +154,54 @@ static int report_times(const struct workload *w, const uint64_t *time, struct l
 	return 0;
 }
 
+/* What ranks tell each other. */
+struct meet_card {
+	uint64_t clock; /* who has the same reads the same clock; 0: nobody does */
+	struct meet_stamp stamp[MEET_STAMPS];
+};
+
+/* CPUs of one host. */
+static uint64_t clock_of(const struct loom_layout *layout)
+{
+	char id[64];
+	uint64_t hash = 0;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		if (layout->device[d].kind != LOOM_ON_CPU || LOOM_HAS(layout, time))
+			return 0;
+	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
+	if (f && fgets(id, sizeof(id), f))
+		for (const char *p = id; *p; p++)
+			hash = (hash ^ (unsigned char)*p) * 0x100000001b3ull + 1;
+	if (f)
+		fclose(f);
+	return hash;
+}
+
+static int check_ranks(const struct workload *w, const struct loom_layout *layout, const struct meet_stamp *own,
+		       struct loom_error *err)
+{
+	const struct meet_opts *o = w->opts;
+	uint32_t ranks = LOOM_HAS(w->host, allgather) ? w->host->ranks : 1;
+	uint64_t rounds = o->checked < MEET_STAMPS ? o->checked : MEET_STAMPS;
+	struct meet_card *all = w->host->alloc(w->host, (ranks + 1ull) * sizeof(*all)), *mine = all + ranks;
+	int rc = 0;
+	if (!all)
+		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
+	*mine = (struct meet_card){.clock = clock_of(layout)};
+	memcpy(mine->stamp, own, rounds * sizeof(*own));
+	if (ranks > 1)
+		rc = w->host->allgather(w->host, mine, all, sizeof(*mine), err);
+	for (uint32_t r = 0; r < ranks && ranks > 1 && !rc; r++)
+		for (uint64_t i = 0; i < rounds && mine->clock && all[r].clock == mine->clock && !rc; i++)
+			if (mine->stamp[i].left < all[r].stamp[i].came)
+				rc = LOOM_FAIL(w->host, err, LOOM_EWRONG,
+					       "barrier: early release: rank %u left round %llu %llu ns before rank %u came to it",
+					       w->host->rank, (unsigned long long)i + 1,
+					       (unsigned long long)(all[r].stamp[i].came - mine->stamp[i].left), r);
+	w->host->free(w->host, all);
+	return rc;
+}
+
 static int meet_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		       struct loom_report *report, struct loom_error *err)
 {
@@ -179,9 +228,14 @@ static int meet_verify(void *self, const struct loom_layout *layout, const struc
 					 (unsigned long long)n->round, (unsigned long long)rounds,
 					 (unsigned long long)o->checked);
 	}
+	const uint64_t *times = (const uint64_t *)((const struct meet_note *)view->worker[0] + 1);
+	if (o->scope == LOOM_SCOPE_JOB) {
+		int rc = check_ranks(w, layout, (const struct meet_stamp *)(times + o->parts * MEET_PARTS), err);
+		if (rc)
+			return rc;
+	}
 	w->host->metric(w->host, report, "barriers", "", LOOM_BETTER_NONE, (double)rounds);
-	return report_times(w, (const uint64_t *)((const struct meet_note *)view->worker[0] + 1),
-			    report, err);
+	return report_times(w, times, report, err);
 }
 
 static int meet_explain(void *self, uint32_t worker, int code, uint64_t info,
@@ -190,6 +244,11 @@ static int meet_explain(void *self, uint32_t worker, int code, uint64_t info,
 	const struct workload *w = self;
 	if (code != LOOM_ETIMEDOUT)
 		return 0;
+	if (info == MEET_OTHER_RANK)
+		return LOOM_FAIL(w->host, err, code,
+				 "another rank has not come to the barrier: worker %u, and all others of this rank, have waited for it "
+				 "for %.3g ms (workload.barrier.deadline)",
+				 worker, (double)opts_of(self)->deadline / 1e6);
 	return LOOM_FAIL(w->host, err, code,
 			 "worker %llu has not come to the barrier: worker %u has waited for it for "
 			 "%.3g ms (workload.barrier.deadline)",

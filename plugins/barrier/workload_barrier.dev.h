@@ -2,8 +2,9 @@
 /* barrier: rounds of a barrier, checked and timed. Device code.
  *
  * In checked rounds each worker notes the round that it has come to, and looks at the note of another one behind the
- * barrier. Timed are parts of many rounds (the sync study, 3.2): some, and some more, so that what is not a barrier
- * cancels out; and, with work, rounds beside work that waits, or does not, for the others. */
+ * barrier. Ranks do not see each other's notes: of the job's rounds worker 0 notes when it came and when it left. Timed are
+ * parts of many rounds (the sync study, 3.2): some, and some more, so that what is not a barrier cancels out; and, with work,
+ * rounds beside work that waits, or does not, for the others. */
 #ifndef WORKLOAD_BARRIER_DEV_H
 #define WORKLOAD_BARRIER_DEV_H
 
@@ -23,7 +24,13 @@ struct meet_head {
 	uint32_t pad;
 };
 
-/* A worker's block; behind it its times: [parts][MEET_PARTS]. */
+/* When worker 0 came to a checked round of the job, and when it left. */
+struct meet_stamp {
+	uint64_t came, left;
+};
+enum { MEET_STAMPS = 512 }; /* of the first rounds */
+
+/* A worker's block; behind it its times: [parts][MEET_PARTS]; then, of the job, [MEET_STAMPS] stamps. */
 struct meet_note {
 	uint64_t round; /* that this worker has come to: looked at by others */
 	uint64_t pad[15];
@@ -45,16 +52,22 @@ LOOM_FN struct meet_note *meet_note(const struct loom_ctx *c, uint32_t worker)
 }
 
 /* 0, or the run is over: who is missing after a deadline is reported. */
+#define MEET_OTHER_RANK (~0ull)
 LOOM_FN int meet_wait(struct loom_ctx *c, const struct meet_head *h)
 {
 	enum loom_scope scope = (enum loom_scope)MEET_OPT(h, scope);
+	uint64_t missing = MEET_OTHER_RANK;
 	uint32_t who = c->worker;
 	if (!MEET_OPT(h, deadline_ns))
 		return LOOM_CALL(barrier, wait, c, scope);
 	int rc = LOOM_CALL(barrier, arrive, c, scope);
 	rc = rc ? rc : LOOM_CALL(barrier, await, c, scope, h->deadline_ns);
-	if (rc == LOOM_ETIMEDOUT && LOOM_CALL(barrier, missing, c, scope, &who) && c->lane == 0)
-		loom_worker_fail(c, rc, who);
+	if (rc != LOOM_ETIMEDOUT)
+		return rc;
+	if (LOOM_CALL(barrier, missing, c, scope, &who))
+		missing = who;
+	if (c->lane == 0 && (missing != MEET_OTHER_RANK || scope == LOOM_SCOPE_JOB))
+		loom_worker_fail(c, rc, missing);
 	return rc;
 }
 
@@ -77,9 +90,15 @@ LOOM_FN int meet_checked(struct loom_ctx *c, const struct meet_head *h, uint64_t
 	struct meet_note *own = meet_note(c, c->worker);
 	if (c->lane == 0)
 		loom_store_relaxed_sys(&own->round, round);
+	uint64_t came = MEET_OPT(h, scope) == LOOM_SCOPE_JOB ? loom_clock_ns(c) : 0;
 	int rc = round % 2 && !MEET_OPT(h, deadline_ns) ? meet_split(c, h, 0) : meet_wait(c, h);
 	if (rc || MEET_OPT(h, scope) == LOOM_SCOPE_WORKER || c->lane)
 		return rc;
+	if (MEET_OPT(h, scope) == LOOM_SCOPE_JOB && c->worker == 0 && round <= MEET_STAMPS) {
+		struct meet_stamp *stamp = (struct meet_stamp *)((uint64_t *)(own + 1) + h->parts * MEET_PARTS) + round - 1;
+		stamp->came = came;
+		stamp->left = loom_clock_ns(c);
+	}
 	uint64_t seen = loom_load_relaxed_sys(&meet_note(c, other)->round);
 	if (seen < round && !own->early++) {
 		own->early_round = round;
@@ -124,18 +143,18 @@ LOOM_FN int meet_part(struct loom_ctx *c, const struct meet_head *h, enum meet_p
 
 LOOM_FN void workload_barrier_kernel(struct loom_ctx *c)
 {
-	const struct meet_head h = *(const struct meet_head *)c->global[LOOM_WORKLOAD];
+	const struct meet_head *h = (const struct meet_head *)c->global[LOOM_WORKLOAD];
 	struct meet_note *own = meet_note(c, c->worker);
 	uint64_t *time = (uint64_t *)(own + 1), ns = 0, rounds = 0;
 	int rc = 0;
-	if (c->worker == h.absent)
+	if (c->worker == h->absent)
 		return;
-	for (uint64_t round = 1; round <= h.checked && !rc; round++, rounds++)
-		rc = meet_checked(c, &h, round);
-	for (uint64_t i = 0; i < h.parts && !rc; i++)
-		for (uint32_t part = 0; part < (MEET_OPT(&h, work) ? MEET_PARTS : MEET_SYNC) && !rc; part++) {
-			rc = meet_part(c, &h, (enum meet_part)part, &ns);
-			rounds += 1 + (part == MEET_WORK ? 0 : part == MEET_MORE ? h.few + h.difference : h.few);
+	for (uint64_t round = 1; round <= h->checked && !rc; round++, rounds++)
+		rc = meet_checked(c, h, round);
+	for (uint64_t i = 0; i < h->parts && !rc; i++)
+		for (uint32_t part = 0; part < (MEET_OPT(h, work) ? MEET_PARTS : MEET_SYNC) && !rc; part++) {
+			rc = meet_part(c, h, (enum meet_part)part, &ns);
+			rounds += 1 + (part == MEET_WORK ? 0 : part == MEET_MORE ? h->few + h->difference : h->few);
 			if (c->lane == 0)
 				time[i * MEET_PARTS + part] = ns;
 		}

@@ -318,9 +318,15 @@ barriers() {
 			every "barrier $barrier, two, atomics = $atomics" $own --set run.devices="$device:0 $device:1" \
 				--set device.$device.1.gpu=0 --set transport.p2p.atomics=$atomics
 		done
+		every "barrier $barrier, the job" $own --set workload.barrier.scope=job --set device.$device.lanes=64
 		once "barrier $barrier, one never comes" 124 $own --set workload.barrier.absent=3 \
 			--set workload.barrier.deadline=50ms && printf '  ok  %s\n' "barrier $barrier names who is missing"
 	done
+	own="--set run.workload=reduce --set barrier.use=auto --set workload.reduce.floats=1000004 --set transport.use=p2p"
+	for lanes in 32 256; do
+		every "sums, all workers of $lanes lanes" $own --set device.$device.lanes=$lanes
+	done
+	every "sums, two" $own --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 --set device.$device.workers=16
 }
 
 litmus() {

@@ -229,6 +229,10 @@ barrier() {
 	make_pan barrier '-DD=2 -DW=4 -DR=1' '' || wrong=1
 	barriers -eq 1:0
 	barriers -gt 1:7 2:7 4:7 0:8 1:8
+	right barrier_job
+	right barrier_job '-DRANKS=4 -DW=1'
+	for mistake in ALONE SHORT AGAIN LEAVE; do planted barrier_job FAULT_$mistake; done
+	planted barrier_job FAULT_AT_ONCE '-DRANKS=4 -DW=1'
 	if [ "$quick" != --quick ]; then
 		barriers -eq 0:0 2:0 3:0 4:0
 		make_pan barrier '-DD=2 -DW=4' '' || wrong=1

@@ -7,6 +7,7 @@
 
 #include "plugin.h"
 #include "task.h"
+#include "trigger.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +38,10 @@ struct loom_barrier_ops {
 	/* As in struct loom_sched_ops: what is constant in this stack's device code. NULL: nothing. */
 	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
 			 struct loom_error *err);
+	/* As the workload's, before it, where several ranks meet at the scope of the job: posts what tells them. The core
+	 * refuses that where no trigger is selected. NULL: nothing. */
+	int (*wire)(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+		    const struct loom_trigger *trigger, struct loom_error *err);
 };
 
 /* Device half. All ops are collective over the lanes of a worker, and give all lanes the same. Where devices are apart

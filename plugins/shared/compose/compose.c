@@ -17,7 +17,7 @@ static const char *const kind_sections[LOOM_KINDS] = {
 };
 
 /* Each kind's device code may call those in front of it. */
-static const enum loom_kind order[] = {LOOM_TERM, LOOM_BARRIER, LOOM_TRIGGER, LOOM_SYNC,
+static const enum loom_kind order[] = {LOOM_TERM, LOOM_TRIGGER, LOOM_BARRIER, LOOM_SYNC,
 				       LOOM_QOS,  LOOM_SCHED,	LOOM_WORKLOAD};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NOT_SELECTED "no_%s_is_selected" /* in front of the name of an op that nobody has */
@@ -129,7 +129,7 @@ static int add_policies(const struct loom_host *host, const struct compose_targe
 			return LOOM_FAIL(host, err, LOOM_EPLUGIN,
 					 "%s: plug-in '%s' has no proper name, or its device code has none",
 					 t->who, p->name);
-		text_add(out, "#define LOOM_POLICY_%s %s\n", kind, p->name);
+		text_add(out, "#define LOOM_POLICY_%s %s\n#define LOOM_SELECTS_%s 1\n", kind, p->name, kind);
 	}
 	add_kinds(out, program);
 	for (size_t i = 0; i < COUNT(order); i++) {

@@ -26,6 +26,7 @@
  *   loom_barrier_lanes(c)    all lanes of the worker meet; orders their memory
  *   loom_from_lane0(c, v)    lane 0's uint64_t v, to all lanes; collective, also a barrier
  *   loom_word_from_lane0(c, v)   the same for a uint32_t
+ *   loom_flag_from_lane0(c, v)   whether lane 0's is not 0; where that is what all lanes wait for, the cheapest
  *   LOOM_WAVE                lanes of a worker that is one wave of a GPU; elsewhere 1. Such a worker loses 0.25 us where
  *                            lane 0 waits in a loop and the others for lane 0, so all of its lanes run such a loop
  *   loom_wave_word(c, v)     lane 0's uint32_t v, to the lanes below LOOM_WAVE, which all call; orders their memory
@@ -105,6 +106,13 @@
 LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
 {
 	return (uint32_t)loom_from_lane0(c, v);
+}
+#endif
+
+#ifndef LOOM_OWN_FLAG_FROM_LANE0
+LOOM_FN int loom_flag_from_lane0(struct loom_ctx *c, uint32_t v)
+{
+	return loom_word_from_lane0(c, v) != 0;
 }
 #endif
 

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce: the sum of n floats, in ways that differ in who takes part and where they meet. Device code.
+ *
+ *   warp     the first 32 lanes of worker 0
+ *   worker   all lanes of worker 0
+ *   device   the workers of the first device: each leaves its sum in that device's memory, and worker 0 adds these up
+ *   stack    the workers of all devices: the first of each device adds up its device's sums, and worker 0 those
+ *
+ * Each device has all floats in its own memory, so it may sum any part of them. A lane adds floats up, and the sums of tiles as
+ * doubles: the floats are small whole numbers, so the sum is exact in any order. Each round's input begins later than that of
+ * the one before, so what is left over from another round is a wrong sum. */
+#ifndef WORKLOAD_REDUCE_DEV_H
+#define WORKLOAD_REDUCE_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/barrier.h>
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/workload.h>
+#endif
+
+/* What worker 0 times: first the parts of which the model is made, then the ways. */
+enum {
+	REDUCE_LANES_WARP = 0, /* lanes add up: those of a warp */
+	REDUCE_LANES_WORKER,   /* of a worker */
+	REDUCE_ALONE_WARP,     /* a warp reads REDUCE_ALONE quads, or all there are, and adds up */
+	REDUCE_ALONE_WORKER,   /* a worker does */
+	REDUCE_ALL,            /* the workers of the first device read all quads, and each adds up */
+	REDUCE_GATHER,         /* they meet, and worker 0 adds up a sum of each */
+	REDUCE_MEET,           /* a barrier of the stack */
+	REDUCE_WARP,
+	REDUCE_WORKER,
+	REDUCE_DEVICE,
+	REDUCE_STACK,
+	REDUCE_PHASES
+};
+enum {
+	REDUCE_TURNS = 8,       /* rounds after which the input is the same again */
+	REDUCE_TURN = 32,       /* quads by which a round begins later: lines of a GPU stay whole */
+	REDUCE_BATCH = 8,       /* quads that a lane asks for at once */
+	REDUCE_WARP_LANES = 32, /* of the way of that name */
+	REDUCE_TIMES = 64,      /* how often each part is done */
+	REDUCE_ALONE = 1 << 14, /* quads, at most, by which the rate of a worker is found */
+};
+/* Batches of a tile: its floats, at most 256 each, add up to less than 2^24. A CPU fetches ahead what lies in a row. */
+#ifdef LOOM_DEVICE_COMPILE
+#define REDUCE_BATCHES 1u
+#else
+#define REDUCE_BATCHES 64u
+#endif
+
+/* One access of a lane. */
+struct __attribute__((aligned(16))) reduce_quad {
+	float at[4];
+};
+
+/* The global block: constant while workers run. */
+struct reduce_head {
+	uint64_t quads;  /* of a round */
+	uint64_t rounds; /* of each way */
+	uint32_t phases; /* that there are: bits 1 << REDUCE_WARP ... */
+	uint32_t seed;   /* of the floats */
+};
+struct reduce_all {
+	struct reduce_head head;
+	double sum[REDUCE_TURNS]; /* of each round's input */
+};
+
+/* A worker's block: what is in the last lines is worker 0's. */
+struct reduce_note {
+	double sum; /* in that of worker d: of device d, whose first worker alone writes it */
+	uint64_t pad[15];
+	double unused; /* where sums go that nobody needs, so that they are computed */
+	uint64_t load[2]; /* ns of REDUCE_TIMES loads that wait for each other: where this worker has read; behind a barrier */
+	uint64_t ns[REDUCE_PHASES], rounds[REDUCE_PHASES];            /* how long, and how many were done */
+	uint64_t wrong[REDUCE_PHASES], wrong_round[REDUCE_PHASES]; /* how many were wrong, and the first of them */
+	double wrong_sum[REDUCE_PHASES];
+	uint64_t pad1[6];
+};
+
+/* A device's block: this, a sum of each of its workers, the floats of a round and of the turns. */
+struct reduce_device {
+	uint64_t claimed[2][16]; /* tiles, in rounds that are even, and odd */
+};
+
+/* Float i: a whole number from 1 to 256. */
+LOOM_FN float reduce_value(uint64_t i, uint32_t seed)
+{
+	uint32_t x = ((uint32_t)i ^ seed) * 0x9e3779b1u;
+	x = (x ^ x >> 15) * 0x85ebca6bu;
+	return (float)((x >> 24) + 1);
+}
+
+LOOM_FN uint64_t reduce_input_at(uint64_t workers)
+{
+	return sizeof(struct reduce_device) + (workers * sizeof(double) + 127) / 128 * 128;
+}
+
+LOOM_FN double *reduce_sums(const struct loom_ctx *c)
+{
+	return (double *)((struct reduce_device *)c->on_device[LOOM_WORKLOAD] + 1);
+}
+
+LOOM_FN struct reduce_quad *reduce_input(const struct loom_ctx *c, uint64_t round)
+{
+	char *block = (char *)c->on_device[LOOM_WORKLOAD] + reduce_input_at(c->workers);
+	return (struct reduce_quad *)block + round % REDUCE_TURNS * REDUCE_TURN;
+}
+
+LOOM_FN struct reduce_note *reduce_note(const struct loom_ctx *c, uint32_t worker)
+{
+	return (struct reduce_note *)loom_public(c, LOOM_WORKLOAD, worker);
+}
+
+/* ---- sums ------------------------------------------------------------------------------------------ */
+
+/* A lane's part of a tile of `n` lanes, which begins at quad `at` and ends at `end`. */
+LOOM_FN double reduce_tile(struct loom_ctx *c, const struct reduce_quad *in, uint64_t at, uint64_t end, uint32_t n)
+{
+	const uint64_t batch = (uint64_t)n * REDUCE_BATCH;
+	float part[4] = {0, 0, 0, 0};
+	loom_stream(c, (end - at) * sizeof(*in) / n);
+	for (; at + batch <= end; at += batch) {
+		struct reduce_quad got[REDUCE_BATCH];
+		for (uint32_t k = 0; k < REDUCE_BATCH; k++)
+			got[k] = in[at + k * n + c->lane];
+		for (uint32_t k = 0; k < REDUCE_BATCH; k++)
+			for (uint32_t j = 0; j < 4; j++)
+				part[j] += got[k].at[j];
+	}
+	LOOM_NO_UNROLL
+	for (at += c->lane; at < end; at += n) {
+		struct reduce_quad got = in[at];
+		for (uint32_t j = 0; j < 4; j++)
+			part[j] += got.at[j];
+	}
+	return (double)((part[0] + part[1]) + (part[2] + part[3]));
+}
+
+/* A lane's part of quads 0 to `quads`: `teams` workers, of which `n` lanes read, take tiles in turn; of many tiles the last
+ * eighth as they come to it, since some multiprocessors read more slowly. */
+LOOM_FN double reduce_read(struct loom_ctx *c, const struct reduce_quad *in, uint64_t quads, uint32_t n, uint32_t teams,
+			   uint64_t *claimed)
+{
+	const uint64_t tile = (uint64_t)n * REDUCE_BATCH * REDUCE_BATCHES, tiles = (quads + tile - 1) / tile;
+	const uint64_t fixed = teams > 1 && tiles / teams >= 16 ? tiles - tiles / 8 : tiles;
+	double sum = 0;
+	for (uint64_t t = teams > 1 ? c->worker - c->first : 0;; t += teams) {
+		if (t >= fixed && fixed < tiles)
+			t = fixed + loom_from_lane0(c, c->lane == 0 ? loom_fetch_add_relaxed_dev(claimed, (uint64_t)1) : 0);
+		if (t >= tiles)
+			return sum;
+		sum += reduce_tile(c, in, t * tile, (t + 1) * tile < quads ? (t + 1) * tile : quads, n);
+	}
+}
+
+/* The sums of the first `n` lanes added up, on lane 0. */
+LOOM_FN double reduce_combine(struct loom_ctx *c, uint32_t n, double sum)
+{
+	double *of = (double *)c->local[LOOM_WORKLOAD];
+	if (c->lane < n)
+		of[c->lane] = sum;
+	loom_barrier_lanes(c);
+	if (n > REDUCE_WARP_LANES) {
+		for (uint32_t i = c->lane + REDUCE_WARP_LANES; c->lane < REDUCE_WARP_LANES && i < n; i += REDUCE_WARP_LANES)
+			sum += of[i];
+		if (c->lane < REDUCE_WARP_LANES)
+			of[c->lane] = sum;
+		n = REDUCE_WARP_LANES;
+		loom_barrier_lanes(c);
+	}
+	if (c->lane == 0) {
+		double odd = 0; /* additions that need not wait for each other */
+		for (uint32_t i = 1; i < n; i += 2)
+			odd += of[i];
+		for (uint32_t i = 2; i < n; i += 2)
+			sum += of[i];
+		sum += odd;
+	}
+	loom_barrier_lanes(c); /* before the words are used again */
+	return sum;
+}
+
+/* The workers of a device meet; its first worker adds their sums up. */
+LOOM_FN int reduce_gather(struct loom_ctx *c, double *sum)
+{
+	double *sums = reduce_sums(c);
+	if (c->lane == 0)
+		sums[c->worker - c->first] = *sum;
+	int rc = LOOM_CALL(barrier, wait, c, LOOM_SCOPE_DEVICE);
+	if (rc || c->worker != c->first)
+		return rc;
+	*sum = 0;
+	for (uint32_t i = c->lane; i < c->count; i += c->lanes)
+		*sum += sums[i];
+	*sum = reduce_combine(c, c->lanes, *sum);
+	return 0;
+}
+
+/* The devices meet; worker 0 adds up what their first workers have. */
+LOOM_FN int reduce_meet(struct loom_ctx *c, double *sum)
+{
+	if (c->worker == c->first && c->lane == 0)
+		reduce_note(c, c->device)->sum = *sum;
+	int rc = LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK);
+	for (uint32_t d = 1; d < c->devices && c->worker == 0 && c->lane == 0 && !rc; d++)
+		*sum += reduce_note(c, d)->sum;
+	return rc;
+}
+
+/* Bits of a phase. */
+LOOM_FN uint32_t reduce_is(uint32_t phase, uint32_t of)
+{
+	return of >> phase & 1;
+}
+#define REDUCE_IS_WARP (1u << REDUCE_LANES_WARP | 1u << REDUCE_ALONE_WARP | 1u << REDUCE_WARP)
+#define REDUCE_IS_ALONE (1u << REDUCE_ALONE_WARP | 1u << REDUCE_ALONE_WORKER)
+#define REDUCE_OF_STACK (1u << REDUCE_MEET | 1u << REDUCE_STACK)
+#define REDUCE_OF_DEVICE (1u << REDUCE_ALL | 1u << REDUCE_GATHER | 1u << REDUCE_DEVICE)
+#define REDUCE_READS (REDUCE_IS_ALONE | 1u << REDUCE_ALL | 15u << REDUCE_WARP)
+#define REDUCE_GATHERS (1u << REDUCE_GATHER | 1u << REDUCE_DEVICE | 1u << REDUCE_STACK)
+
+/* By all who take part in a phase: a round. What it gives is on lane 0 of worker 0. */
+LOOM_FN int reduce_round(struct loom_ctx *c, const struct reduce_head *h, uint32_t phase, uint64_t round, double *sum)
+{
+	uint32_t n = reduce_is(phase, REDUCE_IS_WARP) && c->lanes > REDUCE_WARP_LANES ? (uint32_t)REDUCE_WARP_LANES : c->lanes;
+	uint32_t teams = reduce_is(phase, REDUCE_OF_DEVICE | REDUCE_OF_STACK) ? c->count : 1;
+	struct reduce_device *d = (struct reduce_device *)c->on_device[LOOM_WORKLOAD];
+	const struct reduce_quad *in = reduce_input(c, round);
+	uint64_t quads = h->quads;
+	int rc = 0;
+	if (reduce_is(phase, REDUCE_IS_ALONE) && quads > REDUCE_ALONE)
+		quads = REDUCE_ALONE;
+	if (phase == REDUCE_STACK) {
+		in += quads * c->device / c->devices;
+		quads = quads * (c->device + 1) / c->devices - quads * c->device / c->devices;
+	}
+	if (c->worker == c->first && c->lane == 0) /* all have done the round before, and the next one has not begun */
+		loom_store_relaxed_dev(&d->claimed[(round + 1) % 2][0], (uint64_t)0);
+	*sum = 0;
+	if (reduce_is(phase, REDUCE_READS) && c->lane < n)
+		*sum = reduce_read(c, in, quads, n, teams, d->claimed[round % 2]);
+	if (phase != REDUCE_GATHER && phase != REDUCE_MEET)
+		*sum = reduce_combine(c, n, *sum);
+	if (reduce_is(phase, REDUCE_GATHERS))
+		rc = reduce_gather(c, sum);
+	return rc || !reduce_is(phase, REDUCE_OF_STACK) ? rc : reduce_meet(c, sum);
+}
+
+/* ---- phases ----------------------------------------------------------------------------------------- */
+
+/* By lane 0: loads at places that nobody guesses, each of which needs the answer of the one before. */
+LOOM_FN uint64_t reduce_chase(struct loom_ctx *c, const struct reduce_head *h)
+{
+	const struct reduce_quad *in = reduce_input(c, 0);
+	uint64_t begin = loom_clock_ns(c), at = 0;
+	uint32_t x = (uint32_t)begin | 1u;
+	LOOM_NO_UNROLL
+	for (uint32_t i = 0; i < REDUCE_TIMES; i++) {
+		x = x * 1664525u + 1013904223u + (in[at].at[0] < 1); /* no float is */
+		at = (uint64_t)x * h->quads >> 32;
+	}
+	reduce_note(c, c->worker)->unused = (double)at;
+	return loom_clock_ns(c) - begin;
+}
+
+LOOM_FN void reduce_fill(struct loom_ctx *c, const struct reduce_head *h)
+{
+	float *in = reduce_input(c, 0)->at;
+	uint64_t floats = (h->quads + REDUCE_TURNS * REDUCE_TURN) * 4, step = (uint64_t)c->count * c->lanes;
+	for (uint64_t i = (uint64_t)(c->worker - c->first) * c->lanes + c->lane; i < floats; i += step)
+		in[i] = reduce_value(i, h->seed);
+}
+
+LOOM_FN void reduce_judge(struct loom_ctx *c, struct reduce_note *n, uint32_t phase, uint64_t round, double sum)
+{
+	const struct reduce_all *all = (const struct reduce_all *)c->global[LOOM_WORKLOAD];
+	n->rounds[phase]++;
+	n->unused = sum;
+	if (phase >= REDUCE_WARP && sum != all->sum[round % REDUCE_TURNS] && !n->wrong[phase]++) {
+		n->wrong_round[phase] = round;
+		n->wrong_sum[phase] = sum;
+	}
+}
+
+/* All rounds of a phase. Each begins when all who take part have come, and lasts until worker 0 has the sum. */
+LOOM_FN int reduce_rounds(struct loom_ctx *c, const struct reduce_head *h, uint32_t phase, struct reduce_note *note)
+{
+	uint64_t rounds = phase < REDUCE_ALL || phase == REDUCE_GATHER || phase == REDUCE_MEET ? (uint64_t)REDUCE_TIMES : h->rounds;
+	uint64_t ns = 0;
+	double sum = 0;
+	int rc = 0;
+	if (c->worker == c->first && c->lane == 0)
+		loom_store_relaxed_dev(&((struct reduce_device *)c->on_device[LOOM_WORKLOAD])->claimed[0][0], (uint64_t)0);
+	for (uint64_t round = 0; round < rounds && !rc; round++) {
+		if (reduce_is(phase, REDUCE_OF_STACK))
+			rc = LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK);
+		else if (reduce_is(phase, REDUCE_OF_DEVICE))
+			rc = LOOM_CALL(barrier, wait, c, LOOM_SCOPE_DEVICE);
+		else
+			rc = loom_word_from_lane0(c, (uint32_t)loom_stopped(c)) ? LOOM_EINTR : 0;
+		uint64_t begin = loom_clock_ns(c);
+		rc = rc ? rc : reduce_round(c, h, phase, round, &sum);
+		ns += loom_clock_ns(c) - begin;
+		if (c->worker == 0 && c->lane == 0 && !rc)
+			reduce_judge(c, note, phase, round, sum);
+	}
+	if (c->lane == 0)
+		note->ns[phase] = ns;
+	return rc;
+}
+
+LOOM_FN void workload_reduce_kernel(struct loom_ctx *c)
+{
+	const struct reduce_head *h = &((const struct reduce_all *)c->global[LOOM_WORKLOAD])->head;
+	struct reduce_note *own = reduce_note(c, c->worker);
+	int rc = 0;
+	reduce_fill(c, h);
+	LOOM_NO_UNROLL
+	for (uint32_t phase = 0; phase < REDUCE_PHASES && !rc; phase++) {
+		if (!reduce_is(phase, h->phases))
+			continue;
+		rc = LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK);
+		if (c->worker == 0 && c->lane == 0 && phase == REDUCE_ALL)
+			own->load[1] = reduce_chase(c, h);
+		if (!rc && (reduce_is(phase, REDUCE_OF_STACK) || (reduce_is(phase, REDUCE_OF_DEVICE) ? c->device : c->worker) == 0))
+			rc = reduce_rounds(c, h, phase, own);
+		if (c->worker == 0 && c->lane == 0 && phase == REDUCE_ALONE_WORKER)
+			own->load[0] = reduce_chase(c, h);
+	}
+	if (rc && rc != LOOM_EINTR && c->lane == 0)
+		loom_worker_fail(c, rc, c->worker);
+}
+
+#endif
