@@ -24,6 +24,8 @@
 #define API_LAUNCH_STEP	   cuLaunchKernel
 #define API_AT_LEAST	   CU_STREAM_WAIT_VALUE_GEQ
 #define API_NOT_READY	   CUDA_ERROR_NOT_READY
+#define API_HANDLE	   CUipcMemHandle
+#define API_HANDLE_FLAGS   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 #include "../shared/gpu/calls.h"
 
 /* ---- the GPU ---- */
@@ -330,6 +332,10 @@ const struct gpu_driver cuda_driver = {
 	.ir_text = "PTX or LTO-IR",
 	.lanes_shared = 16, /* struct loom_lanes, static */
 	.peer_atomics = peer_atomics,
+	.lend = lend,
+	.borrow = borrow,
+	.give_back = give_back,
+	.locate = locate,
 	.share = cuda_share,
 	.import = cuda_import,
 	.unshare = cuda_unshare,

@@ -19,6 +19,7 @@
 	X(cuDeviceGetName)                                                                         \
 	X(cuDeviceGetAttribute)                                                                    \
 	X(cuDeviceGetPCIBusId)                                                                     \
+	X(cuDeviceGetByPCIBusId)                                                                   \
 	X(cuDeviceTotalMem)                                                                        \
 	X(cuDeviceCanAccessPeer)                                                                   \
 	X(cuDeviceGetP2PAttribute)                                                                 \
@@ -46,6 +47,9 @@
 	X(cuStreamSynchronize)                                                                     \
 	X(cuMemAlloc)                                                                              \
 	X(cuMemFree)                                                                               \
+	X(cuIpcGetMemHandle)                                                                       \
+	X(cuIpcOpenMemHandle)                                                                      \
+	X(cuIpcCloseMemHandle)                                                                     \
 	X(cuMemGetAllocationGranularity)                                                           \
 	X(cuMemCreate)                                                                             \
 	X(cuMemRelease)                                                                            \

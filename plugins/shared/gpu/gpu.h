@@ -87,6 +87,8 @@ struct gpu_kernel {
 	int registers, shared; /* as the driver tells: per thread; static, per block */
 };
 
+#define GPU_HANDLE 64
+
 /* Which operations on memory of the host, or of another GPU, are atomic towards its owner, of those that gpuloom
  * needs. */
 struct gpu_atomics {
@@ -154,6 +156,12 @@ struct gpu_driver {
 	int (*share)(struct gpu *d, uint64_t *bytes, uint64_t *at, int *fd);
 	int (*import)(struct gpu *d, int fd, uint64_t *bytes, uint64_t *at);
 	void (*unshare)(struct gpu *d, uint64_t at, uint64_t bytes);
+	/* What alloc() gave, for processes that have GPUs of their own: a handle of GPU_HANDLE bytes; their memory by it;
+	 * the end of that. locate(): this process's number of the GPU at `bus`. */
+	int (*lend)(struct gpu *d, uint64_t at, void *handle);
+	int (*borrow)(struct gpu *d, const void *handle, uint64_t *at);
+	void (*give_back)(struct gpu *d, uint64_t at);
+	int (*locate)(struct gpu *d, const char *bus, int *number);
 	int (*owner)(struct gpu *d, uint64_t at, int *number); /* which GPU's it is */
 	int (*reach)(struct gpu *d, uint64_t at, int number, int *can); /* from now on, if it can */
 	/* Copies beside the running kernel, done when they return. */
@@ -215,6 +223,7 @@ struct gpu {
 	struct rtc compiler;
 	char name[24]; /* "cuda:0"; of gpu_doctor(): "cuda" */
 	char call[96]; /* the driver's function that failed */
+	int number;    /* of the GPU, by the driver's count */
 	char arch[64]; /* "sm_90" */
 	char bus[32];  /* PCI, as the driver writes it; "" when it does not tell */
 	char model[96], version[32]; /* the GPU's name; the driver's: "CUDA 13.0" */
@@ -230,6 +239,7 @@ struct gpu {
 	uint32_t local_bytes; /* of shared memory that a worker may have */
 	struct gpu_kernel kernel[LOOM_ENTRY_PROBE + 1]; /* by enum loom_entry */
 	struct mapping *mappings;
+	struct borrowed *borrowed; /* memory of other processes that is open */
 	struct loom_gpu_words *words; /* host memory */
 	uint64_t words_view;
 	uint64_t gate; /* struct loom_gpu_gate, then one stage word per worker */
@@ -310,6 +320,9 @@ int gpu_copy_in(void *self, const struct loom_memory *memory, uint64_t offset, c
 		uint64_t bytes, struct loom_error *err);
 int gpu_copy_out(void *self, const struct loom_memory *memory, uint64_t offset, void *to,
 		 uint64_t bytes, struct loom_error *err);
+int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err);
+int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
+void gpu_mem_close(void *self, uint64_t at);
 int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *view,
 		struct loom_error *err);
 
@@ -337,6 +350,7 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 #define GPU_DEVICE_OPS                                                                             \
 	.destroy = gpu_destroy, .shape = gpu_shape, .mem_alloc = gpu_mem_alloc,                    \
 	.mem_free = gpu_mem_free, .mem_map = gpu_mem_map, .mem_unmap = gpu_mem_unmap,              \
+	.mem_key = gpu_mem_key, .mem_open = gpu_mem_open, .mem_close = gpu_mem_close,              \
 	.build = gpu_build, .launch = gpu_launch, .ready = gpu_ready, .go = gpu_go,                \
 	.wait = gpu_wait, .nudge = gpu_nudge, .doing = gpu_doing, .retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out
 

@@ -93,6 +93,7 @@ static int open_all(struct gpu *d, uint32_t instance, uint32_t instances, struct
 				err);
 	if (!code)
 		code = choose(d, instance, instances, &number, err);
+	d->number = number;
 	if (!code)
 		code = d->driver->find(d, number, err);
 	if (!code)
