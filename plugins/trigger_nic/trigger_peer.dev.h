@@ -131,13 +131,21 @@ LOOM_FN char *peer_reach(const struct loom_ctx *c, uint32_t rank, loom_ref ref, 
 	return w->at ? (char *)w->at + offset : (char *)NULL;
 }
 
-/* Words are moved whole. Relaxed: what is before and after them is said by others, see peer_run. */
+/* Words are moved whole, several at once: on a GPU each load takes as long as all of them. Relaxed: what is before and after
+ * them is said by others, see peer_run. */
+#define PEER_WORDS 16u
 LOOM_FN void peer_copy(char *to, const char *from, uint64_t bytes)
 {
-	uint64_t i = 0;
-	if ((((uintptr_t)to | (uintptr_t)from) & 7) == 0)
-		for (; i + 8 <= bytes; i += 8)
-			loom_store_relaxed_sys((uint64_t *)(to + i), loom_load_relaxed_sys((const uint64_t *)(from + i)));
+	uint64_t i = 0, word[PEER_WORDS];
+	int whole = (((uintptr_t)to | (uintptr_t)from) & 7) == 0;
+	for (; whole && i + sizeof(word) <= bytes; i += sizeof(word)) {
+		for (uint32_t k = 0; k < PEER_WORDS; k++)
+			word[k] = loom_load_relaxed_sys((const uint64_t *)(from + i) + k);
+		for (uint32_t k = 0; k < PEER_WORDS; k++)
+			loom_store_relaxed_sys((uint64_t *)(to + i) + k, word[k]);
+	}
+	for (; whole && i + 8 <= bytes; i += 8)
+		loom_store_relaxed_sys((uint64_t *)(to + i), loom_load_relaxed_sys((const uint64_t *)(from + i)));
 	for (; i < bytes; i++)
 		to[i] = from[i];
 }
