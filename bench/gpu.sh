@@ -447,22 +447,38 @@ for t in $tables; do
 		printf '\ntwo GPUs: a word there and back %s us by relaxed stores, %s us by releasing ones\n' "$(of relaxed_us)" \
 			"$(of release_us)"
 		printf '\n8 bytes to the other rank, half of there and back; us, median\n\n| %-9s | %12s |\n|---|---|\n' ''  ''
-		for trigger in gputn proxy counter gds hdn; do
-			way=$(median one_way_p50 --ranks 2 --set run.workload=pingpong --set trigger.use=$trigger \
-				--set trigger.$trigger.provider=shm --set device.cuda.workers=1 --set workload.pingpong.rounds=500 || echo 0)
+		for trigger in peer gputn proxy counter gds hdn; do
+			[ $trigger = peer ] && provider= || provider="--set trigger.$trigger.provider=shm"
+			way=$(median one_way_p50 --ranks 2 --set run.workload=pingpong --set trigger.use=$trigger $provider \
+				--set device.cuda.workers=1 --set workload.pingpong.rounds=500 || echo 0)
 			awk -v l="$trigger" -v v="$way" 'BEGIN { printf "| %-9s | %12.2f |\n", l, v * 1e6 }'
 		done
-		printf '\nallreduce of two ranks, us; nccl in a stream; copy: both GPUs send as much as that at once\n\n'
-		printf '| %9s | %10s | %10s | %10s | %10s | %10s |\n|---|---|---|---|---|---|\n' bytes copy nccl gputn gds hdn
+		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		printf '\nallreduce of two ranks, us; copy: both GPUs send as much as that at once; nccl in a stream; peer: a round\n'
+		printf 'inside a kernel; the others: a sample\n\n'
+		printf '| %9s | %10s | %10s | %10s | %10s | %10s | %10s |\n|---|---|---|---|---|---|---|\n' bytes copy nccl peer \
+			gputn gds hdn
+		: >"$tmp/rounds"
 		for bytes in 8 4096 65536 262144 1048576 8388608; do
-			row="$bytes $(of copy_${bytes}_us) $(of nccl_${bytes}_us | grep . || echo 0)"
+			# What keeps the link busy: reading takes more workers than storing.
+			[ $bytes -gt 1048576 ] && shape="$((2 * sms)) 256" || shape="$sms 512"
+			peer=$(median round_ns --ranks 2 --set run.workload=allreduce --set trigger.use=peer \
+				--set device.cuda.workers=${shape% *} --set device.cuda.lanes=${shape#* } \
+				--set workload.allreduce.bytes=$bytes --set workload.allreduce.rounds=5000 || echo 0)
+			echo "$bytes $peer" >>"$tmp/rounds"
+			row="$bytes $(of copy_${bytes}_us) $(of nccl_${bytes}_us | grep . || echo 0) $peer"
 			for trigger in gputn gds hdn; do
 				row="$row $(median seconds --ranks 2 --set run.workload=allreduce --set trigger.use=$trigger \
 					--set trigger.$trigger.provider=shm --set device.cuda.workers=1 --set workload.allreduce.bytes=$bytes ||
 					echo 0)"
 			done
-			echo "$row" | awk '{ printf "| %9d | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f |\n", $1, $2, $3, $4 * 1e6,
-				$5 * 1e6, $6 * 1e6 }'
+			echo "$row" | awk '{ printf "| %9d | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f |\n", $1, $2, $3, $4 * 1e6,
+				$5 * 1e6, $6 * 1e6, $7 * 1e6 }'
+		done
+		echo
+		for target in '4096 2' '262144 2.5' '1048576 8' '8388608 30'; do
+			us=$(awk -v n="${target% *}" '$1 == n { print $2 ? $2 * 1e6 : "inf" }' "$tmp/rounds")
+			bar "peer_allreduce_${target% *}_us" "$us" '<=' "${target#* }"
 		done
 		;;
 	*)

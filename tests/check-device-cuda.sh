@@ -50,6 +50,7 @@ sound_runs
 barrier_runs
 lossy_runs
 trigger_runs
+peer_runs cuIpcGetMemHandle cuIpcOpenMemHandle
 launched_runs cuLaunchKernel cuStreamWriteValue64 cuStreamWaitValue64
 launched_refusals
 apart_runs
