@@ -378,10 +378,10 @@ for t in $tables; do
 		all_mixed=$value
 		printf '\n8 bytes to the own rank, from the fire to the word that its worker sees; us, median\n\n'
 		printf '| %-44s | %12s | %12s |\n|---|---|---|\n' '' 'one worker' "$sms workers"
-		# .launched: with kernels that begin and end; the others model that, or need none.
-		for kind in gputn proxy counter gds hdn gds.launched hdn.launched; do
-			row= trigger=${kind%.*} kernels=persistent
-			[ $kind = $trigger ] || kernels=launched
+		# .launched, .graph: with kernels that begin and end; the others model that, or need none.
+		for kind in gputn proxy counter gds hdn gds.launched hdn.launched gds.graph; do
+			row= trigger=${kind%.*} kernels=${kind#*.}
+			[ $kind != $trigger ] || kernels=persistent
 			for workers in 1 "$sms"; do
 				row="$row $(median one_way_p50 --set run.workload=pingpong --set trigger.use=$trigger \
 					--set trigger.$trigger.provider=shm --set device.cuda.workers=$workers \

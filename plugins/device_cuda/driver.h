@@ -41,6 +41,12 @@
 	X(cuLaunchKernel)                                                                          \
 	X(cuStreamWriteValue64)                                                                    \
 	X(cuStreamWaitValue64)                                                                     \
+	X(cuStreamBeginCapture)                                                                    \
+	X(cuStreamEndCapture)                                                                      \
+	X(cuGraphInstantiate)                                                                      \
+	X(cuGraphLaunch)                                                                           \
+	X(cuGraphDestroy)                                                                          \
+	X(cuGraphExecDestroy)                                                                      \
 	X(cuStreamCreate)                                                                          \
 	X(cuStreamDestroy)                                                                         \
 	X(cuStreamQuery)                                                                           \

@@ -25,6 +25,21 @@ FAKE(cuStreamWaitValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, un
 	fake_call((struct stream *)stream,
 		  (struct call){.word = (uint64_t *)(uintptr_t)at, .value = value, .awaits = 1});)
 
+/* The graph and what is made of it are one. */
+FAKE(cuStreamBeginCapture, (CUstream stream, CUstreamCaptureMode mode),
+	((struct stream *)stream)->kept = calloc(1, sizeof(struct graph));)
+FAKE(cuStreamEndCapture, (CUstream stream, CUgraph *graph),
+	*graph = (CUgraph)((struct stream *)stream)->kept;
+	((struct stream *)stream)->kept = NULL;)
+FAKE(cuGraphInstantiate, (CUgraphExec *made, CUgraph graph, unsigned long long flags),
+	*made = (CUgraphExec)memcpy(malloc(sizeof(struct graph)), graph, sizeof(struct graph));)
+FAKE(cuGraphDestroy, (CUgraph graph), free(graph);)
+FAKE(cuGraphExecDestroy, (CUgraphExec made), free(made);)
+FAKE(cuGraphLaunch, (CUgraphExec made, CUstream stream),
+	const struct graph *g = (const struct graph *)made;
+	for (uint32_t i = 0; i < g->calls; i++)
+		fake_call((struct stream *)stream, g->call[i]);)
+
 API CUresult cuStreamQuery(CUstream stream)
 {
 	if (fake_fails("cuStreamQuery")) {

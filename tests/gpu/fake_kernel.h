@@ -108,6 +108,8 @@ struct call {
 	int awaits;
 };
 
+#define CALLS 4096
+
 struct stream {
 	struct worker *worker; /* of a persistent kernel */
 	uint32_t count;
@@ -116,7 +118,14 @@ struct stream {
 	pthread_t thread;
 	uint32_t running, quit; /* the thread; atomic, from here on */
 	uint64_t called, done;
-	struct call call[512];
+	struct call call[CALLS];
+	struct graph *kept; /* calls are kept there instead */
+};
+
+/* Calls to be made again and again. */
+struct graph {
+	uint32_t calls;
+	struct call call[CALLS];
 };
 
 static const void *tables[LOOM_KINDS];
@@ -360,7 +369,7 @@ static void *stream_main(void *arg)
 {
 	struct stream *s = arg;
 	for (uint64_t n = 0; !__atomic_load_n(&s->quit, __ATOMIC_ACQUIRE);) {
-		const struct call *call = &s->call[n % 512];
+		const struct call *call = &s->call[n % CALLS];
 		if (n == __atomic_load_n(&s->called, __ATOMIC_ACQUIRE)) {
 			usleep(20);
 			continue;
@@ -382,9 +391,13 @@ FAKE_FN void fake_call(struct stream *s, struct call call)
 {
 	if (!tables[LOOM_WORKLOAD])
 		load_policies();
-	while (s->called - __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) == 512)
+	if (s->kept) {
+		s->kept->call[s->kept->calls++] = call;
+		return;
+	}
+	while (s->called - __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) == CALLS)
 		sched_yield();
-	s->call[s->called % 512] = call;
+	s->call[s->called % CALLS] = call;
 	__atomic_store_n(&s->called, s->called + 1, __ATOMIC_RELEASE);
 	if (!s->running && pthread_create(&s->thread, NULL, stream_main, s) != 0)
 		exit(99);

@@ -15,7 +15,7 @@
 enum { WORKER_BLOCK, WORKER_WARP };
 enum { COMPILE_CACHED, COMPILE_ALWAYS };
 enum { ISOLATION_THREAD, ISOLATION_PROCESS };
-enum { KERNELS_PERSISTENT, KERNELS_LAUNCHED };
+enum { KERNELS_PERSISTENT, KERNELS_LAUNCHED, KERNELS_GRAPH };
 
 /* The options that every such device has; a plug-in's own follow behind. */
 struct gpu_options {
@@ -49,7 +49,7 @@ extern const char *const gpu_compile_choices[], *const gpu_isolation_choices[], 
 		 .choices = gpu_isolation_choices),                                                \
 	LOOM_OPT(struct gpu_options, kernels, LOOM_OPT_ENUM, "persistent",                         \
 		 "persistent: one kernel runs all samples. launched: each step of the workload is " \
-		 "a kernel of its own, with trigger gds or hdn.",                                  \
+		 "a kernel of its own, with trigger gds or hdn. graph (CUDA): all of them are one graph, with trigger gds.", \
 		 .choices = gpu_kernels_choices),                                                  \
 	LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "",                                     \
 		 "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or "                \
@@ -188,6 +188,12 @@ struct gpu_driver {
 	int (*set_word)(struct gpu *d, uint64_t at, uint64_t value);
 	int (*await_word)(struct gpu *d, uint64_t at, uint64_t value);
 	int (*running)(struct gpu *d, int *running);
+	/* Between record() and recorded() the three calls above are kept, not done; replay() does them all, as often as it is
+	 * called. NULL: there is nothing of the kind. */
+	int (*record)(struct gpu *d);
+	int (*recorded)(struct gpu *d, void **graph);
+	int (*replay)(struct gpu *d, void *graph);
+	void (*forget)(struct gpu *d, void *graph);
 };
 
 /* The calls of a table whose functions have the names of its fields, but for C's own. */
@@ -249,12 +255,13 @@ struct gpu {
 	uint32_t nudged;       /* the next look of gpu_wait() ends it */
 };
 
-/* kernels = launched: a sample on its way. */
+/* kernels = launched or graph: a sample on its way. */
 struct chain {
 	const struct loom_chain *what;
 	char *words;   /* the trigger's block as the host sees it ... */
 	uint64_t view; /* ... and the GPU */
 	uint64_t most; /* kernels in the stream at once */
+	void *graph;   /* all of them; NULL: they are launched one by one */
 	uint64_t launched, ended;
 	uint64_t moved_ns;  /* when either last grew */
 	uint64_t looked_ns; /* when the stream was last asked whether its kernels live */
@@ -333,6 +340,9 @@ int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *er
 /* Whether the program can be launched step by step: 0, or the reason in words. */
 int chain_check(const struct gpu *d, const struct loom_program *program, struct loom_error *err);
 int chain_find(struct gpu *d, struct launch *l, struct loom_error *err);
+/* With kernels = graph: before the first sample, what all samples replay; and its end. */
+int chain_record(struct gpu *d, struct launch *l);
+void chain_forget(struct gpu *d, struct launch *l);
 /* Launches what may be by now: 1 when the sample is over, 0 when it is not, or an error. */
 int chain_go_on(struct gpu *d, struct launch *l, struct loom_error *err);
 /* Ends what the stream awaits: what is behind it leaves at once. To be repeated until nothing runs. */

@@ -8,7 +8,7 @@
 
 const char *const gpu_compile_choices[] = {"cached", "always", NULL};
 const char *const gpu_isolation_choices[] = {"thread", "process", NULL};
-const char *const gpu_kernels_choices[] = {"persistent", "launched", NULL};
+const char *const gpu_kernels_choices[] = {"persistent", "launched", "graph", NULL};
 
 const char *gpu_symbols(void *library, const struct gpu_symbol *symbol, size_t n)
 {
