@@ -9,7 +9,7 @@
 
 byte input[N];	    /* the round that it is of */
 byte ready[N * N];  /* [to * N + from] */
-byte read[N * N];
+byte taken[N * N];
 byte done;
 
 #define RAISE(word, round)                                                                         \
@@ -41,9 +41,9 @@ active [N] proctype rank()
 		:: r < N -> assert(input[r] == round); r++
 		:: else -> break
 		od;
-		RAISE(read, round);
+		RAISE(taken, round);
 #ifndef FAULT_DONE
-		AWAIT(read, round);
+		AWAIT(taken, round);
 #endif
 		round++
 	:: else -> break
