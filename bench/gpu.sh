@@ -460,10 +460,10 @@ for t in $tables; do
 			gputn gds hdn
 		: >"$tmp/rounds"
 		for bytes in 8 4096 65536 262144 1048576 8388608; do
-			# What keeps the link busy: reading takes more workers than storing.
-			[ $bytes -gt 1048576 ] && shape="$((2 * sms)) 256" || shape="$sms 512"
+			# What keeps the link busy: reading takes more lanes than storing.
+			case $bytes in 8388608) lanes=1024 ;; 1048576) lanes=512 ;; *) lanes=256 ;; esac
 			peer=$(median round_ns --ranks 2 --set run.workload=allreduce --set trigger.use=peer \
-				--set device.cuda.workers=${shape% *} --set device.cuda.lanes=${shape#* } \
+				--set device.cuda.workers="$sms" --set device.cuda.lanes=$lanes \
 				--set workload.allreduce.bytes=$bytes --set workload.allreduce.rounds=5000 || echo 0)
 			echo "$bytes $peer" >>"$tmp/rounds"
 			row="$bytes $(of copy_${bytes}_us) $(of nccl_${bytes}_us | grep . || echo 0) $peer"
