@@ -6,7 +6,7 @@
 /* algorithm = auto: bytes up to which oneshot is chosen. On CPUs lines that go to and fro cost the most, and twoshot has
  * fewer. Between GPUs it takes one way over the link and twice the bytes. */
 #define ONESHOT_MOST 256u
-#define ONESHOT_MOST_GPU (1u << 20) /* to all other ranks together */
+#define ONESHOT_MOST_GPU (3u << 19) /* to all other ranks together */
 #define PIECES 64u /* of a slice at most: each takes a post, a tag and an arrival word */
 
 struct allreduce_opts {
@@ -25,7 +25,7 @@ static const struct loom_opt allreduce_rows[] = {
 		 "all others, each word with a mark; for small vectors. twoshot: reduce-scatter and gather; for large ones. "
 		 "pull: each rank reads the vectors of all others; for large ones of two GPUs. "
 		 "The last three need a trigger whose workers reach the memory of other ranks: peer. auto: with such a trigger "
-		 "oneshot up to 256 bytes, on GPUs up to 1 MiB to all others; above, twoshot, or pull between two GPUs; without, "
+		 "oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all others; above, twoshot, or pull between two GPUs; without, "
 		 "and where order or chain is set, ring.", .choices = algorithms),
 	LOOM_OPT(struct allreduce_opts, rounds, LOOM_OPT_U64, "1",
 		 "How often oneshot, twoshot and pull do it in one sample: round_ns is then what one costs inside a kernel.",
