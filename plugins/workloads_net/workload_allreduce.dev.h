@@ -45,7 +45,7 @@ struct allreduce {
 	uint32_t chain;
 	uint32_t late; /* posts come late: the host is told of fires */
 	uint64_t vector_at, inbox_at; /* inbox: ranks - 1 chunks; or slots; or a chunk of each rank */
-	/* Of oneshot and twoshot. The block lies at base_at[rank] for the workers here. */
+	/* Of all but the ring. The block lies at base_at[rank] for the workers here. */
 	uint64_t base_at, sum_at, met_at;
 	uint64_t rounds;
 	uint32_t algorithm;
