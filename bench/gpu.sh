@@ -383,10 +383,10 @@ for t in $tables; do
 		all_mixed=$value
 		printf '\n8 bytes to the own rank, from the fire to the word that its worker sees; us, median\n\n'
 		printf '| %-44s | %12s | %12s |\n|---|---|---|\n' '' 'one worker' "$sms workers"
-		# .launched: with kernels that begin and end; the others model that, or need none.
-		for kind in gputn proxy counter gds hdn gds.launched hdn.launched; do
-			row= trigger=${kind%.*} kernels=persistent
-			[ $kind = $trigger ] || kernels=launched
+		# .launched, .graph: with kernels that begin and end; the others model that, or need none.
+		for kind in gputn proxy counter gds hdn gds.launched hdn.launched gds.graph; do
+			row= trigger=${kind%.*} kernels=${kind#*.}
+			[ $kind != $trigger ] || kernels=persistent
 			for workers in 1 "$sms"; do
 				row="$row $(median one_way_p50 --set run.workload=pingpong --set trigger.use=$trigger \
 					--set trigger.$trigger.provider=shm --set device.cuda.workers=$workers \
@@ -495,22 +495,38 @@ for t in $tables; do
 		printf '\ntwo GPUs: a word there and back %s us by relaxed stores, %s us by releasing ones\n' "$(of relaxed_us)" \
 			"$(of release_us)"
 		printf '\n8 bytes to the other rank, half of there and back; us, median\n\n| %-9s | %12s |\n|---|---|\n' ''  ''
-		for trigger in gputn proxy counter gds hdn; do
-			way=$(median one_way_p50 --ranks 2 --set run.workload=pingpong --set trigger.use=$trigger \
-				--set trigger.$trigger.provider=shm --set device.cuda.workers=1 --set workload.pingpong.rounds=500 || echo 0)
+		for trigger in peer gputn proxy counter gds hdn; do
+			[ $trigger = peer ] && provider= || provider="--set trigger.$trigger.provider=shm"
+			way=$(median one_way_p50 --ranks 2 --set run.workload=pingpong --set trigger.use=$trigger $provider \
+				--set device.cuda.workers=1 --set workload.pingpong.rounds=500 || echo 0)
 			awk -v l="$trigger" -v v="$way" 'BEGIN { printf "| %-9s | %12.2f |\n", l, v * 1e6 }'
 		done
-		printf '\nallreduce of two ranks, us; nccl in a stream; copy: both GPUs send as much as that at once\n\n'
-		printf '| %9s | %10s | %10s | %10s | %10s | %10s |\n|---|---|---|---|---|---|\n' bytes copy nccl gputn gds hdn
+		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		printf '\nallreduce of two ranks, us; copy: both GPUs send as much as that at once; nccl in a stream; peer: a round\n'
+		printf 'inside a kernel; the others: a sample\n\n'
+		printf '| %9s | %10s | %10s | %10s | %10s | %10s | %10s |\n|---|---|---|---|---|---|---|\n' bytes copy nccl peer \
+			gputn gds hdn
+		: >"$tmp/rounds"
 		for bytes in 8 4096 65536 262144 1048576 8388608; do
-			row="$bytes $(of copy_${bytes}_us) $(of nccl_${bytes}_us | grep . || echo 0)"
+			# What keeps the link busy: reading takes more lanes than storing.
+			case $bytes in 8388608) lanes=1024 ;; 1048576) lanes=512 ;; *) lanes=256 ;; esac
+			peer=$(median round_ns --ranks 2 --set run.workload=allreduce --set trigger.use=peer \
+				--set device.cuda.workers="$sms" --set device.cuda.lanes=$lanes \
+				--set workload.allreduce.bytes=$bytes --set workload.allreduce.rounds=5000 || echo 0)
+			echo "$bytes $peer" >>"$tmp/rounds"
+			row="$bytes $(of copy_${bytes}_us) $(of nccl_${bytes}_us | grep . || echo 0) $peer"
 			for trigger in gputn gds hdn; do
 				row="$row $(median seconds --ranks 2 --set run.workload=allreduce --set trigger.use=$trigger \
 					--set trigger.$trigger.provider=shm --set device.cuda.workers=1 --set workload.allreduce.bytes=$bytes ||
 					echo 0)"
 			done
-			echo "$row" | awk '{ printf "| %9d | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f |\n", $1, $2, $3, $4 * 1e6,
-				$5 * 1e6, $6 * 1e6 }'
+			echo "$row" | awk '{ printf "| %9d | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f |\n", $1, $2, $3, $4 * 1e6,
+				$5 * 1e6, $6 * 1e6, $7 * 1e6 }'
+		done
+		echo
+		for target in '4096 2' '262144 2.5' '1048576 8' '8388608 30'; do
+			us=$(awk -v n="${target% *}" '$1 == n { print $2 ? $2 * 1e6 : "inf" }' "$tmp/rounds")
+			bar "peer_allreduce_${target% *}_us" "$us" '<=' "${target#* }"
 		done
 		;;
 	*)

@@ -46,12 +46,34 @@ FAKE_GPU=two-gpus expect 0 'cuda: peer access +limited +2 of 2 directed pairs of
 expect 0 'cuda: GPU 0 and CPU +limited +no native atomics on host memory' "$G" doctor
 FAKE_GPU=atomics expect 0 'cuda: GPU 0 and CPU +ok +64-bit add and compare-and-swap' "$G" doctor
 
+# A sample's kernels and words as one graph.
+graph_runs() {
+	[ -e "$B/plugins/trigger_gds.so" ] || return # built without libfabric
+	with=gds
+	graph="--set device.cuda.kernels=graph"
+	for workload in pingpong jacobi2d; do
+		launched 0 '3 samples, each verified' none $graph
+		launched 0 '3 samples, each verified' none $graph --ranks 2 --set transport.use=host
+		launched 4 'a sample has 100000?1 steps, a graph at most 4096' none $graph --set workload.pingpong.rounds=100000 \
+			--set workload.jacobi2d.sweeps=100000
+	done
+	launched 124 'no end after 0.3 s' mute $graph --set run.timeout=300ms
+	launched 4 "called by this process, makes graphs" none $graph --set device.cuda.isolation=process
+	for call in cuStreamBeginCapture cuStreamEndCapture cuGraphInstantiate cuGraphLaunch; do
+		FAKE_GPU_FAIL=$call:1 launched 1 "$call" none $graph
+	done
+	with=hdn
+	launched 4 'the host has a part in each step' none $graph
+}
+
 sound_runs
 barrier_runs
 lossy_runs
 trigger_runs
+peer_runs cuIpcGetMemHandle cuIpcOpenMemHandle
 launched_runs cuLaunchKernel cuStreamWriteValue64 cuStreamWaitValue64
 launched_refusals
+graph_runs
 apart_runs
 
 # A sync that wants a warp of its own in each block.

@@ -63,7 +63,7 @@ for provider in tcp net sockets shm; do
 		--set trigger.proxy.flights=2 --set device.cpu.workers=6 $two
 done
 # Without posts: all lanes of all workers, the same bits on all ranks, in rounds that use buffers again.
-for way in oneshot twoshot; do
+for way in oneshot twoshot pull; do
 	for n in 2 3; do
 		expect 0 verified "$G" run -n $n conf/allreduce.ini --samples 2 --set trigger.use=peer \
 			--set workload.allreduce.algorithm=$way --set workload.allreduce.rounds=70 --set workload.allreduce.bytes=20000 \
@@ -79,6 +79,6 @@ expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use
 	--set workload.allreduce.bytes=100KB
 expect 2 'the ring goes round once' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.algorithm=ring \
 	--set workload.allreduce.rounds=2
-expect 2 'oneshot and twoshot post nothing' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.algorithm=twoshot \
+expect 2 'oneshot, twoshot and pull post nothing' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.algorithm=twoshot \
 	--set workload.allreduce.order=random
 finish

@@ -5,20 +5,53 @@
 
 #include "stack/stack.h"
 
+/* ---- memory of devices, between ranks ---- */
+
+static int find_key(void *ctx, uint32_t segment, struct loom_memory_key *key, struct loom_error *err)
+{
+	struct loom_stack *s = ctx;
+	const struct loom_memory *memory = s->segment[segment].memory;
+	const struct loom__device *d = &s->device[memory->device];
+	if (!LOOM_HAS(d->ops, mem_key))
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s: other ranks do not reach its memory",
+				  s->shape[memory->device].name);
+	return d->ops->mem_key(d->self, memory, key, err);
+}
+
+static int open_key(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err)
+{
+	struct loom_stack *s = ctx;
+	const struct loom__device *d = &s->device[device];
+	if (!LOOM_HAS(d->ops, mem_open))
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "%s: it does not reach memory of other ranks' devices",
+				  s->shape[device].name);
+	return d->ops->mem_open(d->self, key, at, err);
+}
+
+static void close_key(void *ctx, uint32_t device, uint64_t at)
+{
+	struct loom_stack *s = ctx;
+	s->device[device].ops->mem_close(s->device[device].self, at);
+}
+
+/* ---- host threads of policies ---- */
+
 int loom__policies_start(struct loom_stack *s, struct loom_error *err)
 {
-	void *at[LOOM_MAX_SEGMENTS] = {0};
+	void *at[LOOM_MAX_SEGMENTS] = {0}, *image[LOOM_MAX_SEGMENTS] = {0};
 	uint64_t bytes[LOOM_MAX_SEGMENTS] = {0}, offset[LOOM_MAX_SEGMENTS] = {0};
 	int fd[LOOM_MAX_SEGMENTS] = {-1};
 	for (uint32_t i = 1; i <= s->segments; i++) {
 		/* An image is no memory that workers see. */
 		at[i] = s->image[i] ? NULL : loom__host_at(s, LOOM_REF(i, 0));
+		image[i] = s->image[i];
 		bytes[i] = s->segment[i].bytes;
 		fd[i] = at[i] ? s->segment[i].memory->fd : -1;
 		offset[i] = s->segment[i].offset;
 	}
 	struct loom_segments segments = {.size = sizeof(segments), .count = s->segments + 1, .at = at,
-					 .bytes = bytes, .fd = fd, .offset = offset};
+					 .bytes = bytes, .fd = fd, .offset = offset, .image = image,
+					 .ctx = s, .key = find_key, .open = open_key, .close = close_key};
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
 		if (!LOOM_HAS(p->ops, start))

@@ -26,6 +26,12 @@ static int is_big(uint64_t bytes)
 	return bytes > 1ull << 44;
 }
 
+static int workers_send(const struct loom_stack *s)
+{
+	const struct loom_plugin *trigger = s->selected[LOOM_TRIGGER];
+	return trigger && trigger->caps & LOOM_CAP_TRIGGER_BY_WORKERS;
+}
+
 static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need,
 		    struct loom_error *err)
 {
@@ -36,7 +42,9 @@ static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct l
 	if (is_big(need->global) || is_big(need->device) || is_big(need->worker) || is_big(need->local))
 		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s asks for an impossible amount of memory",
 				  p->choice->plugin->name);
-	if (need->global_place > LOOM_PLACE_HOST || need->device_place >= LOOM_PLACES ||
+	if (need->global_place == LOOM_PLACE_NET)
+		need->global_place = workers_send(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
+	if (need->global_place > LOOM_PLACE_HOST || need->device_place > LOOM_PLACE_NEAR ||
 	    need->worker_place > LOOM_PLACE_HOST)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
 				  "%s asks for memory in a place that there is not: only a block per device may be near",

@@ -24,6 +24,8 @@
 #define API_LAUNCH_STEP	   cuLaunchKernel
 #define API_AT_LEAST	   CU_STREAM_WAIT_VALUE_GEQ
 #define API_NOT_READY	   CUDA_ERROR_NOT_READY
+#define API_HANDLE	   CUipcMemHandle
+#define API_HANDLE_FLAGS   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 #include "../shared/gpu/calls.h"
 
 /* ---- the GPU ---- */
@@ -156,6 +158,38 @@ static int attach(struct gpu *d)
 	rc = create_streams(c);
 	leave(d);
 	return rc;
+}
+
+/* ---- graphs ---- */
+
+/* Relaxed: calls beside the stream are nobody's affair. */
+static int record(struct gpu *d)
+{
+	return CALL(of(d), cuStreamBeginCapture, of(d)->work, CU_STREAM_CAPTURE_MODE_RELAXED);
+}
+
+static int recorded(struct gpu *d, void **graph)
+{
+	struct cuda *c = of(d);
+	CUgraph kept = NULL;
+	CUgraphExec made = NULL;
+	int rc = CALL(c, cuStreamEndCapture, c->work, &kept);
+	if (rc != 0)
+		return rc;
+	rc = CALL(c, cuGraphInstantiate, &made, kept, 0);
+	c->api.cuGraphDestroy(kept);
+	*graph = rc == 0 ? made : NULL;
+	return rc;
+}
+
+static int replay(struct gpu *d, void *graph)
+{
+	return CALL(of(d), cuGraphLaunch, graph, of(d)->work);
+}
+
+static void forget(struct gpu *d, void *graph)
+{
+	of(d)->api.cuGraphExecDestroy(graph);
 }
 
 /* ---- memory ---- */
@@ -330,6 +364,14 @@ const struct gpu_driver cuda_driver = {
 	.ir_text = "PTX or LTO-IR",
 	.lanes_shared = 16, /* struct loom_lanes, static */
 	.peer_atomics = peer_atomics,
+	.record = record,
+	.recorded = recorded,
+	.replay = replay,
+	.forget = forget,
+	.lend = lend,
+	.borrow = borrow,
+	.give_back = give_back,
+	.locate = locate,
 	.share = cuda_share,
 	.import = cuda_import,
 	.unshare = cuda_unshare,

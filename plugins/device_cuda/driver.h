@@ -19,6 +19,7 @@
 	X(cuDeviceGetName)                                                                         \
 	X(cuDeviceGetAttribute)                                                                    \
 	X(cuDeviceGetPCIBusId)                                                                     \
+	X(cuDeviceGetByPCIBusId)                                                                   \
 	X(cuDeviceTotalMem)                                                                        \
 	X(cuDeviceCanAccessPeer)                                                                   \
 	X(cuDeviceGetP2PAttribute)                                                                 \
@@ -40,12 +41,21 @@
 	X(cuLaunchKernel)                                                                          \
 	X(cuStreamWriteValue64)                                                                    \
 	X(cuStreamWaitValue64)                                                                     \
+	X(cuStreamBeginCapture)                                                                    \
+	X(cuStreamEndCapture)                                                                      \
+	X(cuGraphInstantiate)                                                                      \
+	X(cuGraphLaunch)                                                                           \
+	X(cuGraphDestroy)                                                                          \
+	X(cuGraphExecDestroy)                                                                      \
 	X(cuStreamCreate)                                                                          \
 	X(cuStreamDestroy)                                                                         \
 	X(cuStreamQuery)                                                                           \
 	X(cuStreamSynchronize)                                                                     \
 	X(cuMemAlloc)                                                                              \
 	X(cuMemFree)                                                                               \
+	X(cuIpcGetMemHandle)                                                                       \
+	X(cuIpcOpenMemHandle)                                                                      \
+	X(cuIpcCloseMemHandle)                                                                     \
 	X(cuMemGetAllocationGranularity)                                                           \
 	X(cuMemCreate)                                                                             \
 	X(cuMemRelease)                                                                            \

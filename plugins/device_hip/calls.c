@@ -24,6 +24,8 @@
 #define API_LAUNCH_STEP	   hipModuleLaunchKernel
 #define API_AT_LEAST	   hipStreamWaitValueGte, ~0ull
 #define API_NOT_READY	   hipErrorNotReady
+#define API_HANDLE	   hipIpcMemHandle_t
+#define API_HANDLE_FLAGS   hipIpcMemLazyEnablePeerAccess
 #include "../shared/gpu/calls.h"
 
 #define COPY_NS 10000000000ull /* a copy that takes longer never ends */
@@ -309,6 +311,10 @@ const struct gpu_driver hip_driver = {
 	.most_registers = 256,
 	.lanes_shared = LOOM_HIP_LANES_BYTES,
 	.lanes_dynamic = LOOM_HIP_LANES_BYTES,
+	.lend = lend,
+	.borrow = borrow,
+	.give_back = give_back,
+	.locate = locate,
 	.identify = identify,
 	GPU_DRIVER_CALLS,
 };

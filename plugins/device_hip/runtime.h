@@ -17,6 +17,7 @@
 	X(hipDeviceGetName)                                                                        \
 	X(hipDeviceGetAttribute)                                                                   \
 	X(hipDeviceGetPCIBusId)                                                                    \
+	X(hipDeviceGetByPCIBusId)                                                                  \
 	X(hipDeviceTotalMem)                                                                       \
 	X(hipDeviceCanAccessPeer)                                                                  \
 	X(hipDeviceEnablePeerAccess)                                                               \
@@ -36,6 +37,9 @@
 	X(hipStreamQuery)                                                                          \
 	X(hipExtMallocWithFlags)                                                                   \
 	X(hipFree)                                                                                 \
+	X(hipIpcGetMemHandle)                                                                      \
+	X(hipIpcOpenMemHandle)                                                                     \
+	X(hipIpcCloseMemHandle)                                                                    \
 	X(hipHostMalloc)                                                                           \
 	X(hipHostFree)                                                                             \
 	X(hipHostRegister)                                                                         \

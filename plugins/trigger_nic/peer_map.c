@@ -17,19 +17,20 @@ struct card {
 	char boot[40];	    /* of the kernel that it runs on */
 	uint64_t processes; /* the namespace that its number is of */
 	uint64_t pid, token;
+	uint64_t on_gpu;
 	loom_ref block; /* where its head is; 0: not to be reached */
 	uint64_t arrival_at, arrival_bytes;
 };
-/* ... and of each segment. The same file: one memory. */
+/* ... and of each segment. The same file, or the same key: one memory. */
 struct place {
 	uint64_t device, file; /* as fstat says */
 	uint64_t offset, bytes;
 	int64_t fd; /* -1: none */
+	struct loom_memory_key key; /* of a GPU's memory */
 };
 
-struct region { /* a memory of another rank, here */
-	void *at;
-	uint64_t bytes;
+struct region { /* a memory of another rank, here: a file of `bytes`, or 0, a GPU's */
+	uint64_t at, bytes;
 };
 
 struct peer_map {
@@ -39,6 +40,11 @@ struct peer_map {
 	struct place *place; /* [ranks * segments] */
 	struct peer_window *window;
 	struct region *region; /* [ranks * segments] at most */
+	int on_gpu;	       /* workers here are a GPU's: they reach GPUs' memory alone */
+	/* For those, as struct loom_segments has them. */
+	void *ctx;
+	int (*open)(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
+	void (*close)(void *ctx, uint32_t device, uint64_t at);
 };
 
 const struct peer_window *peer_windows(const struct peer_map *m)
@@ -57,7 +63,10 @@ void peer_map_close(struct peer_map *m)
 		return;
 	const struct loom_host *host = m->host;
 	for (uint32_t i = 0; i < m->regions; i++)
-		munmap(m->region[i].at, m->region[i].bytes);
+		if (m->region[i].bytes)
+			munmap((void *)(uintptr_t)m->region[i].at, m->region[i].bytes);
+		else
+			m->close(m->ctx, 0, m->region[i].at);
 	host->free(host, m->card);
 	host->free(host, m->place);
 	host->free(host, m->window);
@@ -81,29 +90,36 @@ static void introduce(const struct loom_segments *s, struct peer_head *head, str
 		card->token = card->pid ^ (uint64_t)(uintptr_t)card;
 	head->token = card->token;
 	for (uint32_t i = 1; i < s->count; i++) {
-		uint64_t offset = (uint64_t)((char *)head - (char *)s->at[i]);
-		if (s->at[i] && (char *)head >= (char *)s->at[i] && offset < s->bytes[i])
+		char *at = s->at[i] ? s->at[i] : LOOM_HAS(s, image) ? s->image[i] : NULL;
+		uint64_t offset = (uint64_t)((char *)head - at);
+		if (at && (char *)head >= at && offset < s->bytes[i])
 			card->block = LOOM_REF(i, offset);
 	}
 }
 
-static void describe(const struct loom_segments *s, uint32_t i, struct place *p)
+/* Of a rank on a GPU the GPU's memory, which is what the host does not reach; of others the files. */
+static int describe(const struct peer_map *m, const struct loom_segments *s, uint32_t i, struct place *p,
+		    struct loom_error *err)
 {
 	struct stat file;
 	*p = (struct place){.fd = -1, .bytes = s->bytes[i]};
-	if (!s->at[i] || !LOOM_HAS(s, offset) || s->fd[i] < 0 || fstat(s->fd[i], &file))
-		return;
-	*p = (struct place){.device = file.st_dev,
-			    .file = file.st_ino,
-			    .offset = s->offset[i],
-			    .bytes = s->bytes[i],
-			    .fd = s->fd[i]};
+	if (m->on_gpu && !s->at[i] && LOOM_HAS(s, key)) {
+		p->offset = s->offset[i];
+		return m->host->ranks > 1 ? s->key(s->ctx, i, &p->key, err) : 0;
+	}
+	if (m->on_gpu || !s->at[i] || !LOOM_HAS(s, offset) || s->fd[i] < 0 || fstat(s->fd[i], &file))
+		return 0;
+	p->device = file.st_dev;
+	p->file = file.st_ino;
+	p->offset = s->offset[i];
+	p->fd = s->fd[i];
+	return 0;
 }
 
 /* ---- what the others have told ---------------------------------------------------------------------- */
 
 /* The file of a place, mapped whole. The path may name another process's by now: the file's number tells. */
-static int map_file(struct peer_map *m, uint32_t rank, const struct place *p, char **at, struct loom_error *err)
+static int map_file(struct peer_map *m, uint32_t rank, const struct place *p, uint64_t *at, struct loom_error *err)
 {
 	const struct loom_host *host = m->host;
 	char path[64];
@@ -124,9 +140,40 @@ static int map_file(struct peer_map *m, uint32_t rank, const struct place *p, ch
 				 "trigger_peer: cannot map the memory of rank %u (%s: %s): run all ranks as one user on one "
 				 "host, or choose another trigger, as in --set trigger.use=gputn",
 				 rank, path, strerror(code));
-	m->region[m->regions++] = (struct region){.at = map, .bytes = (uint64_t)file.st_size};
-	*at = map;
+	*at = (uint64_t)(uintptr_t)map;
+	m->region[m->regions++] = (struct region){.at = *at, .bytes = (uint64_t)file.st_size};
 	return 0;
+}
+
+static int open_key(struct peer_map *m, uint32_t rank, const struct place *p, uint64_t *at, struct loom_error *err)
+{
+	struct loom_error why = {0};
+	int rc = m->open(m->ctx, 0, &p->key, at, &why);
+	if (rc)
+		return LOOM_FAIL(m->host, err, rc,
+				 "trigger_peer: the memory of rank %u is out of reach: %s; or choose another trigger, as in --set "
+				 "trigger.use=gputn",
+				 rank, why.text);
+	m->region[m->regions++] = (struct region){.at = *at};
+	return 0;
+}
+
+static int is_there(const struct place *p)
+{
+	return p->fd >= 0 || *p->key.maker;
+}
+
+static int is_same(const struct place *a, const struct place *b)
+{
+	if (!is_there(a) || (a->fd >= 0) != (b->fd >= 0))
+		return 0;
+	return a->fd >= 0 ? a->device == b->device && a->file == b->file : !memcmp(&a->key, &b->key, sizeof(a->key));
+}
+
+/* That this is the very block; a key can be of no other. */
+static int is_block(const struct peer_map *m, const struct peer_head *head, uint64_t token)
+{
+	return m->on_gpu || __atomic_load_n(&head->token, __ATOMIC_RELAXED) == token;
 }
 
 static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
@@ -135,31 +182,39 @@ static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
 	const struct card *its = &m->card[rank], *mine = &m->card[host->rank];
 	const struct place *place = &m->place[(uint64_t)rank * m->segments];
 	struct peer_window *window = &m->window[(uint64_t)rank * (m->segments + 1)];
-	char *base[LOOM_MAX_SEGMENTS + 1];
+	uint64_t base[LOOM_MAX_SEGMENTS + 1];
 	if (!its->boot[0] || strcmp(its->boot, mine->boot) || its->processes != mine->processes)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "trigger_peer: rank %u is on another host than rank %u, or in another container: workers store "
 				 "into memory of their own host alone: choose another trigger, as in --set trigger.use=gputn",
 				 rank, host->rank);
+	if (its->on_gpu != mine->on_gpu)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "trigger_peer: of rank %u and rank %u one has a GPU, the other a CPU: take the same kind of device in "
+				 "all ranks, or another trigger, as in --set trigger.use=gputn",
+				 rank, host->rank);
 	for (uint32_t i = 1; i < m->segments; i++) {
 		uint32_t same = 1;
-		if (place[i].fd < 0)
+		if (!is_there(&place[i]))
 			continue;
-		while (place[same].fd < 0 || place[same].device != place[i].device || place[same].file != place[i].file)
+		while (!is_same(&place[same], &place[i]))
 			same++;
-		int rc = same < i ? 0 : map_file(m, rank, &place[i], &base[i], err);
+		int rc = same < i	   ? 0 :
+			 place[i].fd < 0 ? open_key(m, rank, &place[i], &base[i], err) :
+					   map_file(m, rank, &place[i], &base[i], err);
 		if (rc)
 			return rc;
 		base[i] = base[same];
-		window[i].at = (uint64_t)(uintptr_t)(base[i] + place[i].offset);
+		window[i].at = base[i] + place[i].offset;
 	}
 	uint64_t block = its->block ? window[LOOM_REF_SEGMENT(its->block)].at : 0;
 	struct peer_head *head = (struct peer_head *)(uintptr_t)(block + LOOM_REF_OFFSET(its->block));
-	if (!block || __atomic_load_n(&head->token, __ATOMIC_RELAXED) != its->token)
+	if (!block || !is_block(m, head, its->token))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "trigger_peer: the memory of rank %u has no file that other ranks could map: choose transport "
-				 "host, or another trigger, as in --set trigger.use=gputn",
-				 rank);
+				 "trigger_peer: the memory of rank %u has no %s: choose transport %s, or another trigger, as in --set "
+				 "trigger.use=gputn",
+				 rank, m->on_gpu ? "place that GPUs of other ranks reach" : "file that other ranks could map",
+				 m->on_gpu ? "p2p" : "host");
 	window[m->segments] = (struct peer_window){.at = (uint64_t)(uintptr_t)head + its->arrival_at,
 						   .bytes = its->arrival_bytes};
 	return 0;
@@ -190,7 +245,7 @@ static int exchange(struct peer_map *m, const struct loom_segments *s, const str
 		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	for (uint32_t i = 0; !rc && i < m->segments; i++)
 		if (i > 0 && i < n)
-			describe(s, i, &own[i]);
+			rc = describe(m, s, i, &own[i], err);
 		else
 			own[i].fd = -1;
 	if (!rc)
@@ -201,14 +256,20 @@ static int exchange(struct peer_map *m, const struct loom_segments *s, const str
 	return rc;
 }
 
-int peer_map_open(const struct loom_host *host, const struct loom_segments *segments, struct peer_head *head,
+int peer_map_open(const struct loom_host *host, const struct loom_segments *segments, int on_gpu, struct peer_head *head,
 		  uint64_t arrival_at, uint32_t arrivals, struct peer_map **map, struct loom_error *err)
 {
-	struct card mine = {.arrival_at = arrival_at, .arrival_bytes = arrivals * sizeof(struct nic_arrival)};
+	struct card mine = {.on_gpu = on_gpu != 0, .arrival_at = arrival_at, .arrival_bytes = arrivals * sizeof(struct nic_arrival)};
 	struct peer_map *m = host->alloc(host, sizeof(*m));
 	if (!m)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	m->host = host;
+	m->on_gpu = on_gpu;
+	if (LOOM_HAS(segments, close)) {
+		m->ctx = segments->ctx;
+		m->open = segments->open;
+		m->close = segments->close;
+	}
 	introduce(segments, head, &mine);
 	int rc = exchange(m, segments, &mine, err);
 	for (uint64_t i = 0; !rc && i < (uint64_t)host->ranks * m->segments; i++)

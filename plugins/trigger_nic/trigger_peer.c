@@ -92,10 +92,10 @@ static int peer_need(void *self, const struct loom_layout *layout, struct loom_n
 	p->on_gpu = 0;
 	for (uint32_t d = 0; d < layout->devices; d++)
 		p->on_gpu |= layout->device[d].kind == LOOM_ON_GPU;
-	if (p->on_gpu && p->host->ranks > 1)
+	if (LOOM_HAS(layout, time) && p->host->ranks > 1)
 		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
-				 "trigger_peer: memory is not shared between GPUs of different ranks yet: run one rank, or "
-				 "choose another trigger, as in --set trigger.use=gputn");
+				 "trigger_peer: simulated GPUs of different ranks share no memory: run one rank, or choose another "
+				 "trigger, as in --set trigger.use=gputn");
 	if (layout->apart || (p->on_gpu && layout->devices > 1))
 		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
 				 "trigger_peer: these devices cannot count in the same words: run one device, or choose another "
@@ -116,7 +116,7 @@ static int peer_start(void *self, const struct loom_layout *layout, const struct
 	if (p->map)
 		return 0;
 	struct peer_head *head = view->global;
-	int rc = peer_map_open(host, segments, head, p->shape.arrival_at, p->shape.arrivals, &p->map, err);
+	int rc = peer_map_open(host, segments, p->on_gpu, head, p->shape.arrival_at, p->shape.arrivals, &p->map, err);
 	if (rc)
 		return rc;
 	p->head.segments = peer_segments(p->map);
@@ -225,6 +225,10 @@ static int peer_check(void *self, const struct loom_trigger_post *w, struct loom
 		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
 				 "trigger_peer: an arrival triggers nothing, for no network card sees it: wait for it in a worker "
 				 "(chain = no), or choose another trigger, as in --set trigger.use=gputn");
+	if (p->on_gpu && !w->threshold)
+		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
+				 "trigger_peer: threshold = 0: the host does not reach a GPU's memory to do it at once: fire it, or choose "
+				 "another trigger, as in --set trigger.use=gputn");
 	if (p->on_gpu && !pthread_equal(p->core, pthread_self()))
 		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
 				 "trigger_peer: on a GPU all is posted before the workers start: choose order = post-first, or "
@@ -422,4 +426,5 @@ NIC_DEVICE_CODE(trigger_peer);
 
 LOOM_PLUGIN_DEFINE(TRIGGER, "trigger_peer", "0.1.0", "Apache-2.0",
 		   "no NIC: workers store into the memory of other ranks of the host", .opts = peer_rows,
-		   .opts_size = sizeof(struct peer_opts), .ops = &peer_ops, .dev = &trigger_peer_code)
+		   .opts_size = sizeof(struct peer_opts), .caps = LOOM_CAP_TRIGGER_BY_WORKERS, .ops = &peer_ops,
+		   .dev = &trigger_peer_code)

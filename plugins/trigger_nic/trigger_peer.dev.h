@@ -131,13 +131,21 @@ LOOM_FN char *peer_reach(const struct loom_ctx *c, uint32_t rank, loom_ref ref, 
 	return w->at ? (char *)w->at + offset : (char *)NULL;
 }
 
-/* Words are moved whole. Relaxed: what is before and after them is said by others, see peer_run. */
+/* Words are moved whole, several at once: on a GPU each load takes as long as all of them. Relaxed: what is before and after
+ * them is said by others, see peer_run. */
+#define PEER_WORDS 16u
 LOOM_FN void peer_copy(char *to, const char *from, uint64_t bytes)
 {
-	uint64_t i = 0;
-	if ((((uintptr_t)to | (uintptr_t)from) & 7) == 0)
-		for (; i + 8 <= bytes; i += 8)
-			loom_store_relaxed_sys((uint64_t *)(to + i), loom_load_relaxed_sys((const uint64_t *)(from + i)));
+	uint64_t i = 0, word[PEER_WORDS];
+	int whole = (((uintptr_t)to | (uintptr_t)from) & 7) == 0;
+	for (; whole && i + sizeof(word) <= bytes; i += sizeof(word)) {
+		for (uint32_t k = 0; k < PEER_WORDS; k++)
+			word[k] = loom_load_relaxed_sys((const uint64_t *)(from + i) + k);
+		for (uint32_t k = 0; k < PEER_WORDS; k++)
+			loom_store_relaxed_sys((uint64_t *)(to + i) + k, word[k]);
+	}
+	for (; whole && i + 8 <= bytes; i += 8)
+		loom_store_relaxed_sys((uint64_t *)(to + i), loom_load_relaxed_sys((const uint64_t *)(from + i)));
 	for (; i < bytes; i++)
 		to[i] = from[i];
 }
@@ -286,6 +294,13 @@ LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, ui
 	return loom_fetch_add_acq_rel_dev(&peer_counter(c, next)->work, (uint64_t)1) == 0 ? next : 0;
 }
 
+/* By the one who has come to serve the counter: takes n more of what was added to `work`, up to `taken`. */
+LOOM_FN void peer_add(struct peer_counter *k, uint64_t n, uint64_t taken)
+{
+	k->value = n > UINT64_MAX - k->value ? UINT64_MAX : k->value + n;
+	k->taken = taken;
+}
+
 /* All that is due, and may become due meanwhile, by the one who has come to serve counter `bottom`: its `taken` stands.
  * `argument` is for what is due at its value as it is now. */
 LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argument)
@@ -298,7 +313,7 @@ LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argu
 			uint32_t next = peer_first(c, k, at == bottom ? argument : 0);
 			if (next) { /* first what it has triggered, then the rest of this one */
 				peer_counter(c, next)->below = at;
-				peer_counter(c, next)->taken = 0;
+				peer_add(peer_counter(c, next), 1, 1);
 				at = next;
 			}
 			continue;
@@ -307,9 +322,7 @@ LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argu
 		/* Acquire: pairs with the releases of those who added. What they wrote before their fires is seen. */
 		uint64_t work = loom_load_acquire_dev(&k->work);
 		if (work != k->taken) {
-			uint64_t n = work - k->taken;
-			k->value = n > UINT64_MAX - k->value ? UINT64_MAX : k->value + n;
-			k->taken = work;
+			peer_add(k, work - k->taken, work);
 			continue;
 		}
 		uint32_t below = k->below;
@@ -346,7 +359,7 @@ LOOM_FN int trigger_peer_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 	}
 	/* Release: the payload is before it. Acquire, for who serves: what others wrote before their fires. */
 	if (loom_fetch_add_acq_rel_dev(&peer_counter(c, at)->work, sum) == 0) {
-		peer_counter(c, at)->taken = 0;
+		peer_add(peer_counter(c, at), sum, sum);
 		peer_serve(c, at, 0);
 	}
 	return 0;

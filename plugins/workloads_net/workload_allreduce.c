@@ -3,7 +3,10 @@
 #include "workload_allreduce.dev.h"
 #include "poster.h"
 
-#define ONESHOT_MOST 256u /* bytes: algorithm = auto. On CPUs lines that go to and fro cost the most, and twoshot has fewer */
+/* algorithm = auto: bytes up to which oneshot is chosen. On CPUs lines that go to and fro cost the most, and twoshot has
+ * fewer. Between GPUs it takes one way over the link and twice the bytes. */
+#define ONESHOT_MOST 256u
+#define ONESHOT_MOST_GPU (3u << 19) /* to all other ranks together */
 #define PIECES 64u /* of a slice at most: each takes a post, a tag and an arrival word */
 
 struct allreduce_opts {
@@ -12,7 +15,7 @@ struct allreduce_opts {
 	uint8_t chain;
 };
 
-static const char *const algorithms[] = {"auto", "ring", "oneshot", "twoshot", NULL};
+static const char *const algorithms[] = {"auto", "ring", "oneshot", "twoshot", "pull", NULL};
 static const struct loom_opt allreduce_rows[] = {
 	LOOM_OPT(struct allreduce_opts, bytes, LOOM_OPT_SIZE, "8MiB",
 		 "Size of the vector, rounded up so that every worker of every rank has equal slices.",
@@ -20,11 +23,12 @@ static const struct loom_opt allreduce_rows[] = {
 	LOOM_OPT(struct allreduce_opts, algorithm, LOOM_OPT_ENUM, "auto",
 		 "ring: pieces go round by posted operations, under any trigger. oneshot: each rank stores its vector into "
 		 "all others, each word with a mark; for small vectors. twoshot: reduce-scatter and gather; for large ones. "
-		 "The last two need a trigger whose workers reach the memory of other ranks: peer. auto: with such a trigger "
-		 "oneshot up to 256 bytes, where it is the faster one between CPUs, twoshot above; else, and where order or "
-		 "chain is set, ring.", .choices = algorithms),
+		 "pull: each rank reads the vectors of all others; for large ones of two GPUs. "
+		 "The last three need a trigger whose workers reach the memory of other ranks: peer. auto: with such a trigger "
+		 "oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all others; above, twoshot, or pull between two GPUs; without, "
+		 "and where order or chain is set, ring.", .choices = algorithms),
 	LOOM_OPT(struct allreduce_opts, rounds, LOOM_OPT_U64, "1",
-		 "How often oneshot and twoshot do it in one sample: round_ns is then what one costs inside a kernel.",
+		 "How often oneshot, twoshot and pull do it in one sample: round_ns is then what one costs inside a kernel.",
 		 .min = 1, .max = 1e9),
 	LOOM_OPT(struct allreduce_opts, piece, LOOM_OPT_SIZE, "4MiB",
 		 "Each worker's slices are sent in pieces of so much, at most 64 of them. Pieces overlap sums "
@@ -45,6 +49,8 @@ static struct allreduce shape_of(const void *self, const struct loom_layout *lay
 			      .late = o->order != NET_POST_FIRST};
 	uint64_t parts = (uint64_t)a.ranks * layout->workers;
 	a.slice = (o->bytes / sizeof(float) + parts - 1) / parts;
+	if (o->algorithm != ALLREDUCE_RING)
+		a.slice = (a.slice + ALLREDUCE_WIDE - 1) / ALLREDUCE_WIDE * ALLREDUCE_WIDE;
 	a.floats = a.slice * parts;
 	a.steps = 2 * (a.ranks - 1);
 	a.piece = o->piece / sizeof(float);
@@ -56,21 +62,27 @@ static struct allreduce shape_of(const void *self, const struct loom_layout *lay
 	a.base_at = net_line(sizeof(a) + layout->workers * sizeof(struct net_turn));
 	a.met_at = a.base_at + net_line(a.ranks * sizeof(uint64_t));
 	a.vector_at = a.met_at + (a.algorithm == ALLREDUCE_RING ? 0 : 2ull * parts * sizeof(struct allreduce_met));
-	a.sum_at = a.vector_at + net_line((a.floats + ALLREDUCE_TURNS) * sizeof(float));
+	a.sum_at = a.vector_at + net_line((a.floats + ALLREDUCE_TURNED) * sizeof(float));
 	a.inbox_at = a.sum_at + (a.algorithm == ALLREDUCE_RING ? 0 : net_line(a.floats * sizeof(float)));
 	return a;
 }
 
-static int is_small(const struct allreduce *a)
+/* What auto chooses where workers reach other ranks. */
+static uint32_t fastest(const struct allreduce *a, const struct loom_layout *layout)
 {
-	return a->floats * sizeof(float) <= ONESHOT_MOST;
+	uint64_t bytes = a->floats * sizeof(float);
+	if (layout->device[0].kind != LOOM_ON_GPU)
+		return bytes <= ONESHOT_MOST ? ALLREDUCE_ONESHOT : ALLREDUCE_TWOSHOT;
+	return (a->ranks - 1) * bytes <= ONESHOT_MOST_GPU ? ALLREDUCE_ONESHOT :
+	       a->ranks == 2				  ? ALLREDUCE_PULL :
+							    ALLREDUCE_TWOSHOT;
 }
 
 /* Bytes of the slots of oneshot, where it may be chosen. */
-static uint64_t slots_of(const struct allreduce *a)
+static uint64_t slots_of(const struct allreduce *a, const struct loom_layout *layout)
 {
-	int may = a->algorithm == ALLREDUCE_ONESHOT || (a->algorithm == ALLREDUCE_AUTO && is_small(a));
-	return may ? 2ull * a->ranks * a->floats * sizeof(uint64_t) : 0;
+	uint32_t algorithm = a->algorithm == ALLREDUCE_AUTO ? fastest(a, layout) : a->algorithm;
+	return algorithm == ALLREDUCE_ONESHOT ? 2ull * a->ranks * a->floats * sizeof(uint64_t) : 0;
 }
 
 static int allreduce_check(const struct loom_host *host, const void *opts, struct loom_error *err)
@@ -78,11 +90,11 @@ static int allreduce_check(const struct loom_host *host, const void *opts, struc
 	const struct allreduce_opts *o = opts;
 	if (o->algorithm > ALLREDUCE_RING && (o->chain || o->order != NET_POST_FIRST))
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: oneshot and twoshot post nothing: choose algorithm = ring",
+				 "%s: oneshot, twoshot and pull post nothing: choose algorithm = ring",
 				 o->chain ? "chain = yes" : "order");
 	if (o->rounds > 1 && o->algorithm == ALLREDUCE_RING)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "rounds = %llu: the ring goes round once in a sample: choose "
-				 "algorithm = oneshot or twoshot", (unsigned long long)o->rounds);
+				 "algorithm = oneshot, twoshot or pull", (unsigned long long)o->rounds);
 	if (o->chain && o->order == NET_FIRE_FIRST)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "order = fire-first: with chain = yes arrivals fire most operations, which no host can "
@@ -101,8 +113,8 @@ static int allreduce_need(void *self, const struct loom_layout *layout, struct l
 {
 	struct allreduce a = shape_of(self, layout);
 	(void)err;
-	need->global_place = LOOM_PLACE_HOST;
-	uint64_t inbox = a.ranks * a.slice * layout->workers * sizeof(float), slots = slots_of(&a);
+	need->global_place = LOOM_PLACE_NET;
+	uint64_t inbox = a.ranks * a.slice * layout->workers * sizeof(float), slots = slots_of(&a, layout);
 	need->global = a.inbox_at + net_line(inbox > slots ? inbox : slots);
 	need->worker = sizeof(struct allreduce_took);
 	return 0;
@@ -125,13 +137,13 @@ static int allreduce_init(void *self, const struct loom_layout *layout, const st
 	*a = shape_of(self, layout);
 	memset(a + 1, 0, layout->workers * sizeof(struct net_turn));
 	float *vector = (float *)((char *)a + a->vector_at);
-	for (uint64_t i = 0; i < a->floats + ALLREDUCE_TURNS; i++)
+	for (uint64_t i = 0; i < a->floats + ALLREDUCE_TURNED; i++)
 		vector[i] = element(i % a->floats, a->rank);
 	if (a->algorithm == ALLREDUCE_RING)
 		return 0;
 	memset((char *)a + a->met_at, 0, a->vector_at - a->met_at);
 	memset((char *)a + a->sum_at, 0xff, a->inbox_at - a->sum_at); /* NaN: a sum that was not made shows */
-	memset((char *)a + a->inbox_at, 0, slots_of(a));
+	memset((char *)a + a->inbox_at, 0, slots_of(a, layout));
 	return 0;
 }
 
@@ -167,7 +179,7 @@ static int choose(const struct workload *w, const struct loom_layout *layout, st
 	int reaches = LOOM_HAS(trigger->ops, reach), posts = o->chain || o->order != NET_POST_FIRST || !reaches;
 	struct loom_need need = {.size = sizeof(need)};
 	if (a->algorithm == ALLREDUCE_AUTO)
-		a->algorithm = posts ? ALLREDUCE_RING : is_small(a) ? ALLREDUCE_ONESHOT : ALLREDUCE_TWOSHOT;
+		a->algorithm = posts ? ALLREDUCE_RING : fastest(a, layout);
 	if (a->algorithm == ALLREDUCE_RING && o->rounds == 1)
 		return 0;
 	if (!reaches || a->algorithm == ALLREDUCE_RING)
@@ -210,7 +222,7 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 	const struct allreduce *a = view->global;
 	int ring = a->algorithm == ALLREDUCE_RING;
 	const float *got = (const float *)((const char *)a + (ring ? a->vector_at : a->sum_at));
-	uint64_t chunk = a->slice * layout->workers, turned = ring ? 0 : (a->rounds - 1) % ALLREDUCE_TURNS;
+	uint64_t chunk = a->slice * layout->workers, turned = ring ? 0 : allreduce_turned(a->rounds - 1);
 	for (uint64_t i = 0; i < a->floats; i++) {
 		uint32_t first = ring ? (uint32_t)(i / chunk) : 0;
 		uint64_t of = (i + turned) % a->floats;

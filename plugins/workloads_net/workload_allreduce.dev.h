@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allreduce, by one of three algorithms. Device code.
+/* allreduce, by one of four algorithms. Device code.
  *
- * The ring (GPU-TN, 5.4.1): each worker sends a slice of its own to the next rank, in pieces. The vector is cut into one chunk per rank, a chunk into one slice per worker, a slice into pieces. In step s
+ * The ring (GPU-TN, 5.4.1): each worker sends a slice of its own to the next rank, in pieces. The vector is cut into one
+ * chunk per rank, a chunk into one slice per worker, a slice into pieces. In step s
  * of the first half a rank sends its running sum of chunk (rank - s) to the next rank, into a buffer of that
  * step, and adds what it got to chunk (rank - s - 1); in the second half finished chunks go round, to their
  * place. Each piece of each step of each worker has a tag, a post and an arrival word of its own, so nothing
@@ -11,7 +12,7 @@
  * step after it.
  *
  * Where workers reach the memory of the other ranks they store there, without posts. All sums are made in the order of
- * the ranks, so that they are the same bits everywhere. A round's input begins one place further than that of the one before.
+ * the ranks, so that they are the same bits everywhere. A round's input begins some places further than that of the one before.
  *
  * oneshot: each rank stores its vector into a slot of each other rank, in words of 8 bytes: 4 of data, 4 that say of
  * which round. Such a word is seen whole or not at all, so whoever polls the data needs no flag beside them, and no fence.
@@ -21,7 +22,11 @@
  *
  * twoshot: reduce-scatter and gather. Worker w of a rank stores slice w of chunk r to rank r, for all r, and raises a
  * word there; sums its slice of its rank's own chunk, stores the sums to all ranks, and raises another. One set of
- * buffers is enough: who has the sums of all ranks knows that each worker w there has read what it was sent. */
+ * buffers is enough: who has the sums of all ranks knows that each worker w there has read what it was sent.
+ *
+ * pull: each rank reads the vectors of all others where they are, and keeps the sums to itself. Worker w of a rank raises a
+ * word in all others when its slices of its rank's input are there, and another when it has read theirs. Between two GPUs
+ * that is as much over the link as twoshot, in one pass instead of two. */
 #ifndef WORKLOAD_ALLREDUCE_DEV_H
 #define WORKLOAD_ALLREDUCE_DEV_H
 
@@ -40,15 +45,27 @@ struct allreduce {
 	uint32_t chain;
 	uint32_t late; /* posts come late: the host is told of fires */
 	uint64_t vector_at, inbox_at; /* inbox: ranks - 1 chunks; or slots; or a chunk of each rank */
-	/* Of oneshot and twoshot. The block lies at base_at[rank] for the workers here. */
+	/* Of all but the ring. The block lies at base_at[rank] for the workers here. */
 	uint64_t base_at, sum_at, met_at;
 	uint64_t rounds;
 	uint32_t algorithm;
 	uint32_t reserved;
 };
-/* Input that differs from round to round: so many floats more of it, which begin again. */
-#define ALLREDUCE_TURNS 64u
-enum { ALLREDUCE_AUTO, ALLREDUCE_RING, ALLREDUCE_ONESHOT, ALLREDUCE_TWOSHOT };
+enum { ALLREDUCE_AUTO, ALLREDUCE_RING, ALLREDUCE_ONESHOT, ALLREDUCE_TWOSHOT, ALLREDUCE_PULL };
+
+/* Floats that a lane moves by one access, where slices are multiples of it; and accesses that it has on their way at once. */
+#define ALLREDUCE_WIDE 4u
+#define ALLREDUCE_BATCH 4u
+struct allreduce_wide {
+	float x, y, z, w;
+} __attribute__((aligned(16)));
+
+/* Input that differs from round to round: where in the vector it begins, of which there are so many floats more. */
+#define ALLREDUCE_TURNED (64u * ALLREDUCE_WIDE)
+LOOM_FN uint64_t allreduce_turned(uint64_t round)
+{
+	return round * ALLREDUCE_WIDE % ALLREDUCE_TURNED;
+}
 
 /* A worker's own block. */
 struct allreduce_took {
@@ -109,7 +126,22 @@ LOOM_FN char *allreduce_there(struct loom_ctx *c, const struct allreduce *a, uin
 /* This rank's input of a round. */
 LOOM_FN const float *allreduce_input(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
 {
-	return (const float *)((char *)c->global[LOOM_WORKLOAD] + a->vector_at) + round % ALLREDUCE_TURNS;
+	return (const float *)((char *)c->global[LOOM_WORKLOAD] + a->vector_at) + allreduce_turned(round);
+}
+
+/* Which of `n` elements are a lane's: those of a GPU's lanes lie side by side, threads have a part each. */
+struct allreduce_share {
+	uint64_t begin, end, step;
+};
+
+LOOM_FN struct allreduce_share allreduce_share(const struct loom_ctx *c, uint64_t n)
+{
+#ifdef LOOM_DEVICE_COMPILE
+	struct allreduce_share s = {c->lane, n, c->lanes};
+#else
+	struct allreduce_share s = {n * c->lane / c->lanes, n * (c->lane + 1) / c->lanes, 1};
+#endif
+	return s;
 }
 
 /* The slots for what rank `from` sends to `rank`. */
@@ -124,44 +156,58 @@ union allreduce_bits {
 	uint32_t bits;
 };
 
-/* The word in a slot, once it has the mark of its round; another mark: the run is over. */
-LOOM_FN uint64_t allreduce_await_word(struct loom_ctx *c, const uint64_t *slot, uint64_t mark)
+/* Up to ALLREDUCE_BATCH words of a slot, of elements i, i + step ..., once all have the mark of their round: 1; 0 when
+ * the run is over. */
+LOOM_FN int allreduce_await_words(struct loom_ctx *c, const uint64_t *slot, uint64_t i, const struct allreduce_share *s,
+				  uint64_t mark, uint64_t *word)
 {
-	uint64_t word;
-	while (((word = loom_load_relaxed_sys(slot)) ^ mark) >> 32 && !loom_stopped(c))
+	for (;;) {
+		uint64_t other = 0;
+		for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+			if (i + b * s->step < s->end) {
+				word[b] = loom_load_relaxed_sys(slot + i + b * s->step);
+				other |= word[b] ^ mark;
+			}
+		if (!(other >> 32))
+			return 1;
+		if (loom_stopped(c))
+			return 0;
 		loom_pause(c);
-	return word;
+	}
 }
 
 LOOM_FN int allreduce_oneshot(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
 {
-	uint64_t part = a->floats / c->workers, from = c->worker * part, to = from + part, floats = a->floats;
-	const float *input = allreduce_input(c, a, round);
-	float *sums = (float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
-	uint64_t mark = (round + 1) << 32;
+	uint64_t part = a->floats / c->workers, from = c->worker * part, mark = (round + 1) << 32;
+	const struct allreduce_share s = allreduce_share(c, part);
+	const float *input = allreduce_input(c, a, round) + from;
+	float *sums = (float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at) + from;
 	for (uint32_t r = 0; r < a->ranks; r++) {
-		uint64_t *slots = allreduce_slots(c, a, r, a->rank, round);
-		for (uint64_t i = from + c->lane; i < to && r != a->rank; i += c->lanes) {
+		uint64_t *slots = allreduce_slots(c, a, r, a->rank, round) + from;
+		for (uint64_t i = s.begin; i < s.end && r != a->rank; i += s.step) {
 			union allreduce_bits mine;
 			mine.is = input[i];
 			loom_store_relaxed_sys(slots + i, mark | mine.bits);
 		}
 	}
-	const uint64_t *slots = allreduce_slots(c, a, a->rank, 0, round);
-	for (uint64_t i = from + c->lane; i < to; i += c->lanes) {
-		float sum = 0;
+	for (uint64_t i = s.begin; i < s.end; i += ALLREDUCE_BATCH * s.step) {
+		float sum[ALLREDUCE_BATCH] = {0};
+		uint64_t word[ALLREDUCE_BATCH] = {0};
 		for (uint32_t r = 0; r < a->ranks; r++) {
-			union allreduce_bits got;
-			got.is = input[i];
-			if (r != a->rank) {
-				uint64_t word = allreduce_await_word(c, slots + r * floats + i, mark);
-				if ((word ^ mark) >> 32)
-					return 0;
-				got.bits = (uint32_t)word;
-			}
-			sum = r ? sum + got.is : got.is;
+			const uint64_t *slot = allreduce_slots(c, a, a->rank, r, round) + from;
+			if (r != a->rank && !allreduce_await_words(c, slot, i, &s, mark, word))
+				return 0;
+			for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+				if (i + b * s.step < s.end) {
+					union allreduce_bits got;
+					got.bits = (uint32_t)word[b];
+					got.is = r == a->rank ? input[i + b * s.step] : got.is;
+					sum[b] = r ? sum[b] + got.is : got.is;
+				}
 		}
-		sums[i] = sum;
+		for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+			if (i + b * s.step < s.end)
+				sums[i + b * s.step] = sum[b];
 	}
 	return 1;
 }
@@ -173,20 +219,20 @@ LOOM_FN struct allreduce_met *allreduce_met(struct loom_ctx *c, const struct all
 	return met + ((uint64_t)half * a->ranks + from) * c->workers + c->worker;
 }
 
-/* Tells this worker's number in all other ranks that its data of that half are there, and waits for theirs. 1, or 0 when
- * the run is over. Collective. */
-LOOM_FN int allreduce_meet(struct loom_ctx *c, const struct allreduce *a, uint32_t half, uint64_t round)
+/* Tells this worker's number in all other ranks that it has come to that half for the n-th time, and waits for theirs. 1,
+ * or 0 when the run is over. Collective. */
+LOOM_FN int allreduce_meet(struct loom_ctx *c, const struct allreduce *a, uint32_t half, uint64_t n)
 {
 	uint64_t over = 0;
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
-		/* Release: pairs with the acquire below, in the other rank. All lanes' data are before the barrier. */
+		/* Release: pairs with the acquire below, in the other rank. What all lanes wrote and read is before the barrier. */
 		for (uint32_t r = 0; r < a->ranks; r++)
 			if (r != a->rank)
-				loom_store_release_sys(&allreduce_met(c, a, r, a->rank, half)->round, round + 1);
+				loom_store_release_sys(&allreduce_met(c, a, r, a->rank, half)->round, n);
 		for (uint32_t r = 0; r < a->ranks && !over; r++)
 			while (r != a->rank && !over &&
-			       loom_load_acquire_sys(&allreduce_met(c, a, a->rank, r, half)->round) <= round) {
+			       loom_load_acquire_sys(&allreduce_met(c, a, a->rank, r, half)->round) < n) {
 				over = (uint64_t)loom_stopped(c);
 				loom_pause(c);
 			}
@@ -194,22 +240,25 @@ LOOM_FN int allreduce_meet(struct loom_ctx *c, const struct allreduce *a, uint32
 	return loom_from_lane0(c, over) == 0;
 }
 
-/* to = from, or to = to + from, by all lanes, each with the same elements in every call. Those of a GPU store side by
- * side; threads have a part each. */
-LOOM_FN void allreduce_pass(struct loom_ctx *c, float *__restrict__ to, const float *__restrict__ from, uint64_t n,
-			    int add)
+LOOM_FN void allreduce_wide_add(struct allreduce_wide *to, const struct allreduce_wide *from)
 {
-#ifdef LOOM_DEVICE_COMPILE
-	uint64_t begin = c->lane, end = n, step = c->lanes;
-#else
-	uint64_t begin = n * c->lane / c->lanes, end = n * (c->lane + 1) / c->lanes;
-	const uint64_t step = 1;
-#endif
+	to->x = to->x + from->x;
+	to->y = to->y + from->y;
+	to->z = to->z + from->z;
+	to->w = to->w + from->w;
+}
+
+/* to = from, or to = to + from, by all lanes, each with the same elements in every call. */
+LOOM_FN void allreduce_pass(struct loom_ctx *c, float *to_, const float *from_, uint64_t n, int add)
+{
+	struct allreduce_wide *__restrict__ to = (struct allreduce_wide *)to_;
+	const struct allreduce_wide *__restrict__ from = (const struct allreduce_wide *)from_;
+	const struct allreduce_share s = allreduce_share(c, n / ALLREDUCE_WIDE);
 	if (add)
-		for (uint64_t i = begin; i < end; i += step)
-			to[i] = to[i] + from[i];
+		for (uint64_t i = s.begin; i < s.end; i += s.step)
+			allreduce_wide_add(&to[i], &from[i]);
 	else
-		for (uint64_t i = begin; i < end; i += step)
+		for (uint64_t i = s.begin; i < s.end; i += s.step)
 			to[i] = from[i];
 }
 
@@ -222,7 +271,7 @@ LOOM_FN int allreduce_twoshot(struct loom_ctx *c, const struct allreduce *a, uin
 		if (r != a->rank)
 			allreduce_pass(c, to, input + allreduce_slice(a, c->workers, r, c->worker), a->slice, 0);
 	}
-	if (!allreduce_meet(c, a, 0, round))
+	if (!allreduce_meet(c, a, 0, round + 1))
 		return 0;
 	const float *got = (const float *)((char *)c->global[LOOM_WORKLOAD] + a->inbox_at) + own;
 	uint64_t at = a->sum_at + allreduce_slice(a, c->workers, a->rank, c->worker) * sizeof(float);
@@ -232,17 +281,58 @@ LOOM_FN int allreduce_twoshot(struct loom_ctx *c, const struct allreduce *a, uin
 	for (uint32_t r = 0; r < a->ranks; r++)
 		if (r != a->rank)
 			allreduce_pass(c, (float *)(allreduce_there(c, a, r) + at), sums, a->slice, 0);
-	return allreduce_meet(c, a, 1, round);
+	return allreduce_meet(c, a, 1, round + 2);
+}
+
+/* The elements of a batch that begin at i, of what is at `from`. */
+LOOM_FN void allreduce_fetch(const char *from, uint64_t i, const struct allreduce_share *s, struct allreduce_wide *to)
+{
+	for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+		if (i + b * s->step < s->end)
+			to[b] = ((const struct allreduce_wide *)from)[i + b * s->step];
+}
+
+LOOM_FN int allreduce_pull(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+{
+	uint64_t part = a->floats / c->workers, own = c->worker * part;
+	uint64_t at = a->vector_at + (own + allreduce_turned(round)) * sizeof(float);
+	const struct allreduce_share s = allreduce_share(c, part / ALLREDUCE_WIDE);
+	struct allreduce_wide *sums = (struct allreduce_wide *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at) + own / ALLREDUCE_WIDE;
+	if (!allreduce_meet(c, a, 0, round + 1))
+		return 0;
+	for (uint64_t i = s.begin; i < s.end; i += ALLREDUCE_BATCH * s.step) {
+		struct allreduce_wide sum[ALLREDUCE_BATCH] = {{0}}, more[ALLREDUCE_BATCH] = {{0}};
+		allreduce_fetch(allreduce_there(c, a, 0) + at, i, &s, sum);
+		for (uint32_t r = 1; r < a->ranks; r++) { /* nothing needs the first before the next is asked for */
+			allreduce_fetch(allreduce_there(c, a, r) + at, i, &s, more);
+			for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+				allreduce_wide_add(&sum[b], &more[b]);
+		}
+		for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+			if (i + b * s.step < s.end)
+				sums[i + b * s.step] = sum[b];
+	}
+	return allreduce_meet(c, a, 1, round + 2);
+}
+
+/* 1, or 0 when the run is over. */
+LOOM_FN int allreduce_round(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+{
+	return a->algorithm == ALLREDUCE_ONESHOT ? allreduce_oneshot(c, a, round) :
+	       a->algorithm == ALLREDUCE_TWOSHOT ? allreduce_twoshot(c, a, round) :
+						   allreduce_pull(c, a, round);
 }
 
 LOOM_FN void allreduce_direct(struct loom_ctx *c, const struct allreduce *a)
 {
-	uint64_t begin = loom_clock_ns(c);
-	int going = 1;
 	loom_doing(c, LOOM_DOING_MESSAGE);
+	/* A rank that begins late is not what a round costs. */
+	int going = allreduce_meet(c, a, 1, 1);
+	uint64_t begin = loom_clock_ns(c);
 	for (uint64_t round = 0; round < a->rounds && going; round++)
-		going = a->algorithm == ALLREDUCE_ONESHOT ? allreduce_oneshot(c, a, round) : allreduce_twoshot(c, a, round);
+		going = allreduce_round(c, a, round);
 	loom_doing(c, LOOM_DOING_TASKS);
+	loom_barrier_lanes(c);
 	if (going && c->lane == 0)
 		((struct allreduce_took *)c->own[LOOM_WORKLOAD])->ns = loom_clock_ns(c) - begin;
 }

@@ -104,7 +104,7 @@ static int jacobi_need(void *self, const struct loom_layout *layout, struct loom
 	uint64_t grid = 2 * (j.rows + 2) * (j.cols + 2) * sizeof(double);
 	(void)err;
 	need->global = j.met_at + layout->devices * sizeof(struct net_met) + (j.grid_at ? grid : 0);
-	need->global_place = LOOM_PLACE_HOST;
+	need->global_place = LOOM_PLACE_NET;
 	need->device = sizeof(struct net_meeting) + (j.grid_at ? 0 : grid);
 	need->device_place = LOOM_PLACE_NEAR;
 	return 0;

@@ -3,7 +3,7 @@
  * granularity of the kernel: every worker at an edge fires, and the NIC counts to how many these are (GPU-TN, 4.2.2
  * and 5.3). Device code.
  *
- * The edges are in host memory, where the network finds them. The grid is in the memory of the device, where there is
+ * The edges are where the network finds them. The grid is in the memory of the device, where there is
  * but one.
  *
  * Exchange e follows sweep e and uses the buffers of parity e & 1. Two are enough: a neighbour's exchange

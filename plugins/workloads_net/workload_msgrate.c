@@ -66,7 +66,7 @@ static int msgrate_need(void *self, const struct loom_layout *layout, struct loo
 			struct loom_error *err)
 {
 	(void)err;
-	need->global_place = LOOM_PLACE_HOST;
+	need->global_place = LOOM_PLACE_NET;
 	need->worker = sizeof(struct msgrate_times);
 	need->global = sizeof(struct msgrate) + 2 * who_fires(self, layout) * sizeof(struct msgrate_line);
 	return 0;

@@ -65,7 +65,7 @@ static int pingpong_need(void *self, const struct loom_layout *layout, struct lo
 			 struct loom_error *err)
 {
 	(void)layout, (void)err;
-	need->global_place = LOOM_PLACE_HOST;
+	need->global_place = LOOM_PLACE_NET;
 	need->global = shape_of(self).times_at + opts_of(self)->rounds * sizeof(struct pingpong_times);
 	return 0;
 }

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A libcuda.so.1 without a GPU: see tests/gpu/fake_kernel.h. */
 #include <cuda.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #define FAKE_ERROR CUDA_ERROR_UNKNOWN
 #define FAKE_RESULT CUresult
@@ -26,6 +24,21 @@ FAKE(cuStreamWaitValue64, (CUstream stream, CUdeviceptr at, cuuint64_t value, un
 		return CUDA_ERROR_INVALID_VALUE;
 	fake_call((struct stream *)stream,
 		  (struct call){.word = (uint64_t *)(uintptr_t)at, .value = value, .awaits = 1});)
+
+/* The graph and what is made of it are one. */
+FAKE(cuStreamBeginCapture, (CUstream stream, CUstreamCaptureMode mode),
+	((struct stream *)stream)->kept = calloc(1, sizeof(struct graph));)
+FAKE(cuStreamEndCapture, (CUstream stream, CUgraph *graph),
+	*graph = (CUgraph)((struct stream *)stream)->kept;
+	((struct stream *)stream)->kept = NULL;)
+FAKE(cuGraphInstantiate, (CUgraphExec *made, CUgraph graph, unsigned long long flags),
+	*made = (CUgraphExec)memcpy(malloc(sizeof(struct graph)), graph, sizeof(struct graph));)
+FAKE(cuGraphDestroy, (CUgraph graph), free(graph);)
+FAKE(cuGraphExecDestroy, (CUgraphExec made), free(made);)
+FAKE(cuGraphLaunch, (CUgraphExec made, CUstream stream),
+	const struct graph *g = (const struct graph *)made;
+	for (uint32_t i = 0; i < g->calls; i++)
+		fake_call((struct stream *)stream, g->call[i]);)
 
 API CUresult cuStreamQuery(CUstream stream)
 {
@@ -72,13 +85,16 @@ API CUresult cuGetErrorString(CUresult rc, const char **text)
 	return CUDA_SUCCESS;
 }
 
-FAKE(cuDeviceGetCount, (int *count), *count = wrong("no-gpu") ? 0 : wrong("two-gpus") ? 2 : 1;)
+FAKE(cuDeviceGetCount, (int *count), *count = wrong("no-gpu") ? 0 : wrong("two-gpus") || fake_has_ranks() ? 2 : 1;)
 FAKE(cuDeviceGet, (CUdevice *device, int number), *device = number;)
 FAKE(cuDeviceGetName, (char *name, int room, CUdevice device),
 	snprintf(name, (size_t)room, "no GPU");)
 FAKE(cuDeviceTotalMem, (size_t *bytes, CUdevice device), *bytes = 1u << 30;)
 FAKE(cuDeviceGetPCIBusId, (char *bus, int room, CUdevice device),
-	snprintf(bus, (size_t)room, "ffff:FF:1f.7");)
+	snprintf(bus, (size_t)room, "ffff:FF:1f.%d", 7 - device);)
+FAKE(cuDeviceGetByPCIBusId, (CUdevice *device, const char *bus),
+	*device = '7' - bus[strlen(bus) - 1];
+	return strncmp(bus, "ffff:ff:1f.", 11) ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;)
 FAKE(cuDeviceGetAttribute, (int *value, CUdevice_attribute which, CUdevice device),
 	const struct fake_attribute rows[] = {
 		{CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, wrong("old-gpu") ? 6 : 9},
@@ -104,7 +120,7 @@ FAKE(cuDeviceGetHostAtomicCapabilities, (unsigned *capabilities, const CUatomicO
 
 /* Two, as far as `gpuloom doctor` asks. */
 FAKE(cuDeviceGetP2PAttribute, (int *value, CUdevice_P2PAttribute which, CUdevice a, CUdevice b),
-	*value = which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED && a < b;)
+	*value = which == CU_DEVICE_P2P_ATTRIBUTE_NATIVE_ATOMIC_SUPPORTED && (a < b || wrong("ranks"));)
 
 #if CUDA_VERSION >= 13000
 FAKE(cuDeviceGetP2PAtomicCapabilities, (unsigned *capabilities, const CUatomicOperation *operations,
@@ -113,7 +129,7 @@ FAKE(cuDeviceGetP2PAtomicCapabilities, (unsigned *capabilities, const CUatomicOp
 		capabilities[i] = wrong("atomics") ? CU_ATOMIC_CAPABILITY_SCALAR_64 : 0;)
 #endif
 
-FAKE(cuDeviceCanAccessPeer, (int *can, CUdevice a, CUdevice b), *can = 1;)
+FAKE(cuDeviceCanAccessPeer, (int *can, CUdevice a, CUdevice b), *can = !wrong("no-peer");)
 
 static int the_context;
 
@@ -165,6 +181,14 @@ FAKE(cuMemAlloc, (CUdeviceptr *at, size_t bytes),
 FAKE(cuMemFree, (CUdeviceptr at), fake_device_free((void *)(uintptr_t)at);)
 
 /* ---- memory of several processes: a memfd ---- */
+
+FAKE(cuIpcGetMemHandle, (CUipcMemHandle *handle, CUdeviceptr at),
+	return fake_lend((void *)(uintptr_t)at, (struct fake_handle *)handle) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;)
+FAKE(cuIpcOpenMemHandle, (CUdeviceptr *at, CUipcMemHandle handle, unsigned flags),
+	*at = (CUdeviceptr)(uintptr_t)fake_borrow((struct fake_handle *)&handle);
+	return *at && flags == CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS ? CUDA_SUCCESS : CUDA_ERROR_MAP_FAILED;)
+FAKE(cuIpcCloseMemHandle, (CUdeviceptr at),
+	return fake_give_back((void *)(uintptr_t)at) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;)
 
 FAKE(cuMemGetAllocationGranularity, (size_t *bytes, const CUmemAllocationProp *p,
      CUmemAllocationGranularity_flags which),

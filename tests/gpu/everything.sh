@@ -13,10 +13,11 @@
 #   waits    consumers that wait for producers
 #   barriers workers that meet: each barrier, on one instance and on two, and who never comes
 #   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own
+#   peers    ranks on two GPUs that store into each other's memory
 #   litmus   of the device layer's memory orders
 # and those of the caller. Exit 77: no GPU here.
 set -u
-B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits barriers triggers litmus}
+B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits barriers triggers peers litmus}
 G=$B/gpuloom
 export GPULOOM_PLUGIN_PATH="$B/plugins"
 tmp=$(mktemp -d)
@@ -137,6 +138,29 @@ triggers() {
 						--set transport.use=p2p --set device.$device.workers=$workers \
 						--set device.$device.kernels=$kernels
 				done
+			done
+		done
+	done
+}
+
+peers() {
+	grep -q "^$device: GPU 1  *ok" "$tmp/doctor" || { echo '  --  peers: there is one GPU'; return; }
+	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
+	own="--ranks 2 --set transport.use=p2p --set trigger.use=peer --set trigger.peer.posts=16384 --set trigger.peer.tags=16384"
+	own="$own --set trigger.peer.arrivals=8192"
+	for workers in 1 $some 0; do
+		for bytes in 8 4096 100000; do
+			every "peer pingpong of $bytes bytes, workers=$workers" $own --set device.$device.workers=$workers \
+				--set run.workload=pingpong --set workload.pingpong.rounds=200 --set workload.pingpong.bytes=$bytes
+		done
+		every "peer jacobi2d, workers=$workers" $own --set device.$device.workers=$workers --set run.workload=jacobi2d \
+			--set workload.jacobi2d.sweeps=100
+		for algorithm in auto ring oneshot twoshot pull; do
+			case $algorithm in auto | ring) rounds=1 ;; *) rounds=200 ;; esac
+			for bytes in 8 4KiB 1MiB 8MiB; do
+				every "peer allreduce of $bytes by $algorithm, workers=$workers" $own --set device.$device.workers=$workers \
+					--set run.workload=allreduce --set workload.allreduce.bytes=$bytes \
+					--set workload.allreduce.algorithm=$algorithm --set workload.allreduce.rounds=$rounds
 			done
 		done
 	done

@@ -10,13 +10,15 @@
  *                   worker ignores the stop word), die (the kernel fails in mid-sample), small (fewer
  *                   blocks are resident than promised), no-words (streams neither set nor await words), mute
  *                   (words are not set), lossy (of additions by two devices to one word one is
- *                   lost)
+ *                   lost), ranks (two GPUs, whose memory other processes open by handles), no-peer (these do not reach
+ *                   each other)
  * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
  * FAKE_GPU_CALLS    a file to which "NAME COUNT" lines are appended at the end: how often each was called */
 #ifndef LOOM_TEST_FAKE_KERNEL_H
 #define LOOM_TEST_FAKE_KERNEL_H
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <gpuloom/dev/probe.h>
 #include <gpuloom/sched.h>
 #include <gpuloom/workload.h>
@@ -24,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "shared/compose/gpu.dev.h"
@@ -105,6 +108,8 @@ struct call {
 	int awaits;
 };
 
+#define CALLS 4096
+
 struct stream {
 	struct worker *worker; /* of a persistent kernel */
 	uint32_t count;
@@ -113,7 +118,14 @@ struct stream {
 	pthread_t thread;
 	uint32_t running, quit; /* the thread; atomic, from here on */
 	uint64_t called, done;
-	struct call call[512];
+	struct call call[CALLS];
+	struct graph *kept; /* calls are kept there instead */
+};
+
+/* Calls to be made again and again. */
+struct graph {
+	uint32_t calls;
+	struct call call[CALLS];
 };
 
 static const void *tables[LOOM_KINDS];
@@ -357,7 +369,7 @@ static void *stream_main(void *arg)
 {
 	struct stream *s = arg;
 	for (uint64_t n = 0; !__atomic_load_n(&s->quit, __ATOMIC_ACQUIRE);) {
-		const struct call *call = &s->call[n % 512];
+		const struct call *call = &s->call[n % CALLS];
 		if (n == __atomic_load_n(&s->called, __ATOMIC_ACQUIRE)) {
 			usleep(20);
 			continue;
@@ -379,9 +391,13 @@ FAKE_FN void fake_call(struct stream *s, struct call call)
 {
 	if (!tables[LOOM_WORKLOAD])
 		load_policies();
-	while (s->called - __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) == 512)
+	if (s->kept) {
+		s->kept->call[s->kept->calls++] = call;
+		return;
+	}
+	while (s->called - __atomic_load_n(&s->done, __ATOMIC_ACQUIRE) == CALLS)
 		sched_yield();
-	s->call[s->called % 512] = call;
+	s->call[s->called % CALLS] = call;
 	__atomic_store_n(&s->called, s->called + 1, __ATOMIC_RELEASE);
 	if (!s->running && pthread_create(&s->thread, NULL, stream_main, s) != 0)
 		exit(99);
@@ -464,14 +480,30 @@ FAKE_FN void fake_copy(void *to, const void *from, size_t bytes)
 static struct {
 	char *at;
 	size_t bytes;
+	int fd; /* of a file that other processes map; 0: none */
 } fake_owned[64];
+
+FAKE_FN int fake_has_ranks(void)
+{
+	return wrong("ranks") || wrong("no-peer");
+}
+
+/* A file's, for other processes. */
+FAKE_FN char *fake_file(size_t bytes, int *fd)
+{
+	*fd = memfd_create("fake GPU", MFD_CLOEXEC);
+	if (*fd < 0 || ftruncate(*fd, (off_t)bytes) != 0)
+		return NULL;
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	return at == MAP_FAILED ? NULL : memset(at, 0xa5, bytes);
+}
 
 /* Of the device. */
 FAKE_FN void *fake_device_memory(size_t bytes)
 {
 	for (int i = 0; i < 64; i++)
 		if (!fake_owned[i].at) {
-			fake_owned[i].at = fake_memory(256, bytes);
+			fake_owned[i].at = fake_has_ranks() ? fake_file(bytes, &fake_owned[i].fd) : fake_memory(256, bytes);
 			fake_owned[i].bytes = bytes;
 			return fake_owned[i].at;
 		}
@@ -481,9 +513,66 @@ FAKE_FN void *fake_device_memory(size_t bytes)
 FAKE_FN void fake_device_free(void *at)
 {
 	for (int i = 0; i < 64; i++)
-		if (fake_owned[i].at == at)
+		if (fake_owned[i].at == at && at) {
 			fake_owned[i].at = NULL;
-	free(at);
+			if (!fake_has_ranks()) {
+				free(at);
+				return;
+			}
+			munmap(at, fake_owned[i].bytes);
+			close(fake_owned[i].fd);
+			return;
+		}
+}
+
+/* Memory of the device, for another process: 1. */
+struct fake_handle {
+	pid_t owner;
+	int fd;
+	size_t bytes;
+};
+
+FAKE_FN int fake_lend(const void *at, struct fake_handle *h)
+{
+	for (int i = 0; i < 64; i++)
+		if (fake_owned[i].at == at && fake_has_ranks()) {
+			*h = (struct fake_handle){.owner = getpid(), .fd = fake_owned[i].fd, .bytes = fake_owned[i].bytes};
+			return 1;
+		}
+	return 0;
+}
+
+static struct {
+	void *at;
+	size_t bytes;
+} fake_borrowed[64];
+
+FAKE_FN void *fake_borrow(const struct fake_handle *h)
+{
+	char path[64];
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", (int)h->owner, h->fd);
+	int fd = h->owner == getpid() ? -1 : open(path, O_RDWR | O_CLOEXEC); /* the real one wants another process, too */
+	void *at = fd < 0 ? MAP_FAILED : mmap(NULL, h->bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd >= 0)
+		close(fd);
+	for (int i = 0; i < 64 && at != MAP_FAILED; i++)
+		if (!fake_borrowed[i].at) {
+			fake_borrowed[i].at = at;
+			fake_borrowed[i].bytes = h->bytes;
+			return at;
+		}
+	return NULL;
+}
+
+FAKE_FN int fake_give_back(void *at)
+{
+	for (int i = 0; i < 64; i++)
+		if (fake_borrowed[i].at == at && at) {
+			munmap(at, fake_borrowed[i].bytes);
+			fake_borrowed[i].at = NULL;
+			return 1;
+		}
+	return 0;
 }
 
 FAKE_FN int fake_is_ours(const void *at)

@@ -111,6 +111,35 @@ trigger_runs() {
 	triggers counter p2p msgrate
 }
 
+# peer_ranks STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks with a GPU each, whose workers store into each other's
+# memory.
+peer_ranks() {
+	status=$1 wanted=$2
+	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/workload_$workload.so"
+	shift 3
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload --set trigger.use=peer 		--set device.$device.workers=3 --set workload.pingpong.rounds=50 --set workload.pingpong.bytes=200 		--set workload.jacobi2d.n=24 --set workload.jacobi2d.sweeps=20 --set workload.allreduce.bytes=20000 "$@"
+}
+
+# peer_runs CALL...: the driver's functions that nothing else uses.
+peer_runs() {
+	# ThreadSanitizer sees no order in what passes through another process.
+	case $B in *thread*) return ;; esac
+	for workload in pingpong jacobi2d allreduce; do
+		peer_ranks 0 '3 samples, each verified' ranks
+	done
+	peer_ranks 0 '3 samples, each verified' ranks --set device.$device.gpu=0
+	for algorithm in ring oneshot twoshot pull; do
+		[ $algorithm = ring ] && rounds=1 || rounds=70
+		peer_ranks 0 '3 samples, each verified' ranks --set workload.allreduce.algorithm=$algorithm 			--set workload.allreduce.rounds=$rounds
+	done
+	peer_ranks 4 'memory of rank [01] is out of reach: .*cannot reach the memory of GPU [01] directly' no-peer
+	peer_ranks 4 'has no place that GPUs of other ranks reach: choose transport p2p' ranks --set transport.use=host
+	peer_ranks 4 'say isolation = thread' ranks --set device.$device.isolation=process
+	for call; do
+		FAKE_GPU_FAIL=$call:1 peer_ranks 1 "$call" ranks
+	done
+}
+
 # launched STATUS PATTERN WRONG [ARGUMENTS]: $workload under trigger $with, each step a kernel of its own.
 launched() {
 	status=$1 wanted=$2

@@ -85,7 +85,7 @@ API const char *hipGetErrorString(hipError_t rc)
 }
 
 FAKE(hipGetDeviceCount, (int *count),
-	*count = wrong("no-gpu") ? 0 : 1;
+	*count = wrong("no-gpu") ? 0 : fake_has_ranks() ? 2 : 1;
 	return *count ? hipSuccess : hipErrorNoDevice;)
 
 static __thread int current;
@@ -96,7 +96,9 @@ FAKE(hipDeviceGetName, (char *name, int room, hipDevice_t device),
 	snprintf(name, (size_t)room, "no GPU");)
 FAKE(hipDeviceTotalMem, (size_t *bytes, hipDevice_t device), *bytes = 1u << 30;)
 FAKE(hipDeviceGetPCIBusId, (char *bus, int room, int device),
-	snprintf(bus, (size_t)room, "ffff:FF:1f.7");)
+	snprintf(bus, (size_t)room, "ffff:FF:1f.%d", 7 - device);)
+FAKE(hipDeviceGetByPCIBusId, (int *device, const char *bus),
+	*device = '7' - bus[strlen(bus) - 1];)
 
 /* The name of a GPU at the beginning, that of its architecture somewhere behind it. */
 FAKE(hipGetDevicePropertiesR0600, (void *properties, int device),
@@ -120,7 +122,7 @@ FAKE(hipDeviceGetAttribute, (int *value, hipDeviceAttribute_t which, int device)
 	    which == hipDeviceAttributeMaxSharedMemoryPerMultiprocessor)
 		return hipErrorInvalidValue; /* as a release that does not know them */)
 
-FAKE(hipDeviceCanAccessPeer, (int *can, int a, int b), *can = 1;)
+FAKE(hipDeviceCanAccessPeer, (int *can, int a, int b), *can = !wrong("no-peer");)
 FAKE(hipDeviceEnablePeerAccess, (int peer, unsigned flags))
 
 /* ---- streams and memory ---- */
@@ -132,6 +134,13 @@ FAKE(hipStreamDestroy, (hipStream_t stream), fake_destroy((struct stream *)strea
 FAKE(hipExtMallocWithFlags, (void **at, size_t bytes, unsigned flags),
 	*at = flags == hipDeviceMallocFinegrained ? fake_device_memory(bytes) : NULL;
 	return *at ? hipSuccess : hipErrorInvalidValue;)
+FAKE(hipIpcGetMemHandle, (hipIpcMemHandle_t *handle, void *at),
+	return fake_lend(at, (struct fake_handle *)handle) ? hipSuccess : hipErrorInvalidValue;)
+FAKE(hipIpcOpenMemHandle, (void **at, hipIpcMemHandle_t handle, unsigned flags),
+	*at = fake_borrow((struct fake_handle *)&handle);
+	return *at ? hipSuccess : hipErrorMapFailed;)
+FAKE(hipIpcCloseMemHandle, (void *at),
+	return fake_give_back(at) ? hipSuccess : hipErrorInvalidValue;)
 FAKE(hipFree, (void *at), fake_device_free(at);)
 FAKE(hipHostMalloc, (void **at, size_t bytes, unsigned flags),
 	*at = flags & hipHostMallocCoherent ? fake_memory(4096, bytes) : NULL;

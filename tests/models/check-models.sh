@@ -203,6 +203,8 @@ trigger() {
 	planted trigger_peer FAULT_ORDER -DL=2 safe
 	right allreduce_oneshot -DN=2 ends
 	for mistake in SLOT EARLY; do planted allreduce_oneshot FAULT_$mistake -DN=2 ends; done
+	right allreduce_pull -DN=2 ends
+	for mistake in READY DONE; do planted allreduce_pull FAULT_$mistake -DN=2 ends; done
 }
 
 # ---- barriers: one program, whose kind and fault are chosen when the search begins ----

@@ -61,8 +61,9 @@ active [L] proctype lane()
 	if
 	:: found == 0 ->
 #endif
+		value++;
 #ifndef FAULT_TAKEN
-		taken = 0;
+		taken = 1;
 #endif
 		serve()
 #ifndef FAULT_FIRST

@@ -204,6 +204,13 @@ struct loom_device_ops {
 	/* The clock of a device whose time is virtual: one for all devices of a stack, and for all ranks with the same
 	 * host->job. Valid until destroy(). NULL: the host's. */
 	const struct loom_time *(*time)(void *self);
+	/* For processes that have devices of their own on this host: what they open a memory of mem_alloc by. It lives on
+	 * where it is open, whatever its maker frees. NULL: no others reach this device's memory. */
+	int (*mem_key)(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err);
+	/* Another process's memory: where it begins for workers here, who may load, store and add as in their own.
+	 * LOOM_EUNAVAIL with the reason where they cannot. mem_close with the same address. */
+	int (*mem_open)(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
+	void (*mem_close)(void *self, uint64_t at);
 };
 
 #ifdef __cplusplus

@@ -317,6 +317,9 @@ enum loom_place {
 	/* Of blocks per device alone: in that device's own memory, whatever the transport. No other device reaches
 	 * it, and the host only while no worker runs. */
 	LOOM_PLACE_NEAR,
+	/* Of a workload's block for the stack alone: where the selected trigger sends from and to. That is host memory,
+	 * unless its workers move the data (LOOM_CAP_TRIGGER_BY_WORKERS); then it is as ANY. */
+	LOOM_PLACE_NET,
 	LOOM_PLACES
 };
 
@@ -362,6 +365,12 @@ struct loom_space {
 	void *ctl;       /* struct loom_ctl */
 };
 
+/* What other processes of this host open a device's memory by: bytes that they are given as they are. */
+struct loom_memory_key {
+	char maker[16]; /* whose: "cuda"; "": no key */
+	unsigned char bytes[112];
+};
+
 /* Where the host sees each segment that a loom_ref may name: for host threads and networks. Index 0 is
  * unused; at[i] is NULL where the host cannot reach the memory while workers run. */
 struct loom_segments {
@@ -373,6 +382,16 @@ struct loom_segments {
 	/* For other processes: a file of this one that holds the memory, -1: none, and where in it the segment begins. */
 	const int *fd;
 	const uint64_t *offset;
+	/* The host's copy of a segment that it cannot reach, made before and after a sample; NULL: none. */
+	void *const *image;
+	/* A device's memory that the segment lies in, at `offset`, for other ranks of this host: its key; their memory by
+	 * its key, as workers of `device` address it; and the end of that. Functions and `ctx` hold until the policy's
+	 * destroy(). LOOM_ENOTSUP, LOOM_EUNAVAIL with the reason. By the core's thread. */
+	void *ctx;
+	int (*key)(void *ctx, uint32_t segment, struct loom_memory_key *key, struct loom_error *err);
+	int (*open)(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at,
+		    struct loom_error *err);
+	void (*close)(void *ctx, uint32_t device, uint64_t at);
 };
 
 /* The host half that every policy has in common (sched, term, sync, barrier, trigger, qos). All ops

@@ -74,6 +74,11 @@ struct loom_await {
 };
 #define LOOM_AWAITS_MOST 8 /* in front of one kernel */
 
+/* Bits of loom_plugin.caps for triggers. */
+enum {
+	LOOM_CAP_TRIGGER_BY_WORKERS = 1, /* workers move the data: buffers may lie where the host does not reach */
+};
+
 /* Host half. post, cancel, room and count may be called from any thread, also while workers run. */
 struct loom_trigger_ops {
 	LOOM_POLICY_OPS

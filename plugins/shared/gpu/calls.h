@@ -3,10 +3,10 @@
  *   VENDOR           its struct: of a struct gpu called gpu, the functions called api, number, device, work and copy
  *   API(Name)        a function: cuName
  *   HOST(Name)       one for memory of the host: cuMemHostName
- *   API_POINTER, API_MODULE, API_FUNCTION             types
+ *   API_POINTER, API_MODULE, API_FUNCTION, API_HANDLE types
  *   API_STREAM_CREATE, API_HOST_ALLOC, API_HOST_FREE, API_LAUNCH, API_LAUNCH_STEP     functions whose names differ in more
  *   API_STREAM_FLAGS, API_ALLOC_FLAGS, API_REGISTER_FLAGS, API_ORDINAL, API_REGISTERS, API_SHARED, API_NOT_READY,
- *   API_REGISTERED   constants; API_AT_LEAST: of StreamWaitValue64, with what the vendor has behind it
+ *   API_REGISTERED, API_HANDLE_FLAGS   constants; API_AT_LEAST: of StreamWaitValue64, with what the vendor has behind it
  * and defines choose(), know(), find_limits(), await_copy() and reserve_stack() itself. */
 #ifndef GPULOOM_GPU_CALLS_H
 #define GPULOOM_GPU_CALLS_H
@@ -113,6 +113,35 @@ static int host_map(struct gpu *d, void *host, int fd, uint64_t bytes, uint64_t 
 	if (rc != 0 && *ours)
 		host_unmap(d, host);
 	return rc;
+}
+
+static int lend(struct gpu *d, uint64_t at, void *handle)
+{
+	API_HANDLE h;
+	int rc = CALL(of(d), API(IpcGetMemHandle), &h, pointer(at));
+	_Static_assert(sizeof(h) == GPU_HANDLE, "of the size that travels");
+	memcpy(handle, &h, sizeof(h));
+	return rc;
+}
+
+static int borrow(struct gpu *d, const void *handle, uint64_t *at)
+{
+	API_HANDLE h;
+	API_POINTER p = 0;
+	memcpy(&h, handle, sizeof(h));
+	int rc = CALL(of(d), API(IpcOpenMemHandle), &p, h, API_HANDLE_FLAGS);
+	*at = (uint64_t)(uintptr_t)p;
+	return rc;
+}
+
+static void give_back(struct gpu *d, uint64_t at)
+{
+	of(d)->api.API(IpcCloseMemHandle)(pointer(at));
+}
+
+static int locate(struct gpu *d, const char *bus, int *number)
+{
+	return CALL(of(d), API(DeviceGetByPCIBusId), number, bus);
 }
 
 static int owner(struct gpu *d, uint64_t at, int *number)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kernels = launched: a sample as a stream of kernels, one for each step of the workload. Between two of them the network
  * is told that one has ended, and the next begins when what it reads has arrived. Either the GPU's front end does both,
- * by words that the stream sets and awaits (gds), or the host does (hdn). */
+ * by words that the stream sets and awaits (gds), or the host does (hdn). kernels = graph: what the front end does in a
+ * sample is recorded once, and each sample is one call. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/workload.h>
 
@@ -10,6 +11,7 @@
 /* Kernels that the front end has ahead of it. A stream has room for about a thousand calls; when it is full, a launch waits
  * until the front end goes on, which it might never do. */
 #define AHEAD 32
+#define GRAPH_MOST 4096u /* steps of a graph: to make it takes some us each */
 #define LOOK_NS 1000000ull /* between looks at the network's health, where the host is not in the path */
 #define ENOUGH (1ull << 62) /* more than anybody awaits; what arrives still counts up from it */
 
@@ -29,6 +31,11 @@ int chain_check(const struct gpu *d, const struct loom_program *program, struct 
 				 "%s: kernels = launched: %s does not send at the ends of kernels: say use = gds or hdn in "
 				 "[trigger], or kernels = persistent",
 				 d->name, t ? t->name : "no trigger");
+	if (d->options->kernels == KERNELS_GRAPH && !d->driver->record)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+				 "%s: kernels = graph: only CUDA's driver, called by this process, makes graphs of kernels and words: "
+				 "say kernels = launched",
+				 d->name);
 	if (program->layout->devices > 1)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
 				 "%s: kernels = launched: the kernels of %u devices do not meet: name one in [run] devices, "
@@ -48,6 +55,15 @@ int chain_find(struct gpu *d, struct launch *l, struct loom_error *err)
 				 "%s: kernels = launched: this driver's streams cannot set and await words of memory: say "
 				 "use = hdn in [trigger], or kernels = persistent",
 				 d->name);
+	if (d->options->kernels == KERNELS_GRAPH && !what->edge.by_stream)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+				 "%s: kernels = graph: the host has a part in each step, and a graph has no place for it: say use = gds in "
+				 "[trigger], or kernels = launched",
+				 d->name);
+	if (d->options->kernels == KERNELS_GRAPH && what->steps > GRAPH_MOST)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+				 "%s: kernels = graph: a sample has %llu steps, a graph at most %u: say fewer, or kernels = launched",
+				 d->name, (unsigned long long)what->steps, GRAPH_MOST);
 	const struct loom_segment *segment = &l->what->segment[LOOM_REF_SEGMENT(what->words)];
 	uint64_t offset = LOOM_REF_OFFSET(what->words);
 	int code = memory_view(d, segment, &view, err);
@@ -104,20 +120,47 @@ static int await_begin(struct gpu *d, struct launch *l, uint64_t n)
 	return rc == 0 && n > 0 ? d->driver->await_word(d, c->view + c->what->edge.begun, n) : rc;
 }
 
-/* The next step, if it may follow by now; or the driver's error. */
+static int launch_step(struct gpu *d, struct launch *l, uint64_t n)
+{
+	const struct chain *c = &l->chain;
+	int by_stream = (int)c->what->edge.by_stream, rc = by_stream ? await_begin(d, l, n) : 0;
+	if (rc == 0)
+		rc = d->driver->launch(d, &d->kernel[LOOM_ENTRY_WORK], l->blocks, l->threads, l->shared, n);
+	return rc == 0 && by_stream ? d->driver->set_word(d, c->view + c->what->edge.ended, n + 1) : rc;
+}
+
+int chain_record(struct gpu *d, struct launch *l)
+{
+	struct chain *c = &l->chain;
+	if (d->options->kernels != KERNELS_GRAPH)
+		return 0;
+	int rc = d->driver->record(d), ended;
+	if (rc != 0)
+		return rc;
+	for (uint64_t n = 0; n < c->what->steps && rc == 0; n++)
+		rc = launch_step(d, l, n);
+	ended = d->driver->recorded(d, &c->graph);
+	return rc == 0 ? ended : rc;
+}
+
+void chain_forget(struct gpu *d, struct launch *l)
+{
+	if (l->chain.graph)
+		d->driver->forget(d, l->chain.graph);
+	l->chain.graph = NULL;
+}
+
+/* The next step, if it may follow by now, or all of them; or the driver's error. */
 static int launch_next(struct gpu *d, struct launch *l, int *did)
 {
 	struct chain *c = &l->chain;
-	int by_stream = (int)c->what->edge.by_stream, rc = 0;
-	*did = by_stream || may_begin(l, c->launched);
+	*did = c->what->edge.by_stream || may_begin(l, c->launched);
 	if (!*did)
 		return 0;
-	if (by_stream)
-		rc = await_begin(d, l, c->launched);
-	if (rc == 0)
-		rc = d->driver->launch(d, &d->kernel[LOOM_ENTRY_WORK], l->blocks, l->threads, l->shared, c->launched);
-	c->launched++;
-	return rc == 0 && by_stream ? d->driver->set_word(d, c->view + c->what->edge.ended, c->launched) : rc;
+	if (!c->graph)
+		return launch_step(d, l, c->launched++);
+	c->launched = c->what->steps;
+	return d->driver->replay(d, c->graph);
 }
 
 /* Counts the kernels that have ended, and tells the trigger of them, where the stream does not. *still: some run. */

@@ -15,7 +15,7 @@
 enum { WORKER_BLOCK, WORKER_WARP };
 enum { COMPILE_CACHED, COMPILE_ALWAYS };
 enum { ISOLATION_THREAD, ISOLATION_PROCESS };
-enum { KERNELS_PERSISTENT, KERNELS_LAUNCHED };
+enum { KERNELS_PERSISTENT, KERNELS_LAUNCHED, KERNELS_GRAPH };
 
 /* The options that every such device has; a plug-in's own follow behind. */
 struct gpu_options {
@@ -49,7 +49,7 @@ extern const char *const gpu_compile_choices[], *const gpu_isolation_choices[], 
 		 .choices = gpu_isolation_choices),                                                \
 	LOOM_OPT(struct gpu_options, kernels, LOOM_OPT_ENUM, "persistent",                         \
 		 "persistent: one kernel runs all samples. launched: each step of the workload is " \
-		 "a kernel of its own, with trigger gds or hdn.",                                  \
+		 "a kernel of its own, with trigger gds or hdn. graph (CUDA): all of them are one graph, with trigger gds.", \
 		 .choices = gpu_kernels_choices),                                                  \
 	LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "",                                     \
 		 "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or "                \
@@ -86,6 +86,8 @@ struct gpu_kernel {
 	int stepped; /* launched with the number of a step; else it is persistent */
 	int registers, shared; /* as the driver tells: per thread; static, per block */
 };
+
+#define GPU_HANDLE 64
 
 /* Which operations on memory of the host, or of another GPU, are atomic towards its owner, of those that gpuloom
  * needs. */
@@ -154,6 +156,12 @@ struct gpu_driver {
 	int (*share)(struct gpu *d, uint64_t *bytes, uint64_t *at, int *fd);
 	int (*import)(struct gpu *d, int fd, uint64_t *bytes, uint64_t *at);
 	void (*unshare)(struct gpu *d, uint64_t at, uint64_t bytes);
+	/* What alloc() gave, for processes that have GPUs of their own: a handle of GPU_HANDLE bytes; their memory by it;
+	 * the end of that. locate(): this process's number of the GPU at `bus`. */
+	int (*lend)(struct gpu *d, uint64_t at, void *handle);
+	int (*borrow)(struct gpu *d, const void *handle, uint64_t *at);
+	void (*give_back)(struct gpu *d, uint64_t at);
+	int (*locate)(struct gpu *d, const char *bus, int *number);
 	int (*owner)(struct gpu *d, uint64_t at, int *number); /* which GPU's it is */
 	int (*reach)(struct gpu *d, uint64_t at, int number, int *can); /* from now on, if it can */
 	/* Copies beside the running kernel, done when they return. */
@@ -180,6 +188,12 @@ struct gpu_driver {
 	int (*set_word)(struct gpu *d, uint64_t at, uint64_t value);
 	int (*await_word)(struct gpu *d, uint64_t at, uint64_t value);
 	int (*running)(struct gpu *d, int *running);
+	/* Between record() and recorded() the three calls above are kept, not done; replay() does them all, as often as it is
+	 * called. NULL: there is nothing of the kind. */
+	int (*record)(struct gpu *d);
+	int (*recorded)(struct gpu *d, void **graph);
+	int (*replay)(struct gpu *d, void *graph);
+	void (*forget)(struct gpu *d, void *graph);
 };
 
 /* The calls of a table whose functions have the names of its fields, but for C's own. */
@@ -215,6 +229,7 @@ struct gpu {
 	struct rtc compiler;
 	char name[24]; /* "cuda:0"; of gpu_doctor(): "cuda" */
 	char call[96]; /* the driver's function that failed */
+	int number;    /* of the GPU, by the driver's count */
 	char arch[64]; /* "sm_90" */
 	char bus[32];  /* PCI, as the driver writes it; "" when it does not tell */
 	char model[96], version[32]; /* the GPU's name; the driver's: "CUDA 13.0" */
@@ -230,6 +245,7 @@ struct gpu {
 	uint32_t local_bytes; /* of shared memory that a worker may have */
 	struct gpu_kernel kernel[LOOM_ENTRY_PROBE + 1]; /* by enum loom_entry */
 	struct mapping *mappings;
+	struct borrowed *borrowed; /* memory of other processes that is open */
 	struct loom_gpu_words *words; /* host memory */
 	uint64_t words_view;
 	uint64_t gate; /* struct loom_gpu_gate, then one stage word per worker */
@@ -239,12 +255,13 @@ struct gpu {
 	uint32_t nudged;       /* the next look of gpu_wait() ends it */
 };
 
-/* kernels = launched: a sample on its way. */
+/* kernels = launched or graph: a sample on its way. */
 struct chain {
 	const struct loom_chain *what;
 	char *words;   /* the trigger's block as the host sees it ... */
 	uint64_t view; /* ... and the GPU */
 	uint64_t most; /* kernels in the stream at once */
+	void *graph;   /* all of them; NULL: they are launched one by one */
 	uint64_t launched, ended;
 	uint64_t moved_ns;  /* when either last grew */
 	uint64_t looked_ns; /* when the stream was last asked whether its kernels live */
@@ -310,6 +327,9 @@ int gpu_copy_in(void *self, const struct loom_memory *memory, uint64_t offset, c
 		uint64_t bytes, struct loom_error *err);
 int gpu_copy_out(void *self, const struct loom_memory *memory, uint64_t offset, void *to,
 		 uint64_t bytes, struct loom_error *err);
+int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err);
+int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
+void gpu_mem_close(void *self, uint64_t at);
 int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *view,
 		struct loom_error *err);
 
@@ -320,6 +340,9 @@ int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *er
 /* Whether the program can be launched step by step: 0, or the reason in words. */
 int chain_check(const struct gpu *d, const struct loom_program *program, struct loom_error *err);
 int chain_find(struct gpu *d, struct launch *l, struct loom_error *err);
+/* With kernels = graph: before the first sample, what all samples replay; and its end. */
+int chain_record(struct gpu *d, struct launch *l);
+void chain_forget(struct gpu *d, struct launch *l);
 /* Launches what may be by now: 1 when the sample is over, 0 when it is not, or an error. */
 int chain_go_on(struct gpu *d, struct launch *l, struct loom_error *err);
 /* Ends what the stream awaits: what is behind it leaves at once. To be repeated until nothing runs. */
@@ -337,6 +360,7 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 #define GPU_DEVICE_OPS                                                                             \
 	.destroy = gpu_destroy, .shape = gpu_shape, .mem_alloc = gpu_mem_alloc,                    \
 	.mem_free = gpu_mem_free, .mem_map = gpu_mem_map, .mem_unmap = gpu_mem_unmap,              \
+	.mem_key = gpu_mem_key, .mem_open = gpu_mem_open, .mem_close = gpu_mem_close,              \
 	.build = gpu_build, .launch = gpu_launch, .ready = gpu_ready, .go = gpu_go,                \
 	.wait = gpu_wait, .nudge = gpu_nudge, .doing = gpu_doing, .retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out
 

@@ -8,7 +8,7 @@
 
 const char *const gpu_compile_choices[] = {"cached", "always", NULL};
 const char *const gpu_isolation_choices[] = {"thread", "process", NULL};
-const char *const gpu_kernels_choices[] = {"persistent", "launched", NULL};
+const char *const gpu_kernels_choices[] = {"persistent", "launched", "graph", NULL};
 
 const char *gpu_symbols(void *library, const struct gpu_symbol *symbol, size_t n)
 {
@@ -93,6 +93,7 @@ static int open_all(struct gpu *d, uint32_t instance, uint32_t instances, struct
 				err);
 	if (!code)
 		code = choose(d, instance, instances, &number, err);
+	d->number = number;
 	if (!code)
 		code = d->driver->find(d, number, err);
 	if (!code)

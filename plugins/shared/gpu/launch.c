@@ -149,6 +149,8 @@ static int start(struct gpu *d, struct launch *l, const struct gpu_kernel *k, st
 	 * would leave workers waiting for others that never start. */
 	if (rc == 0 && !k->stepped)
 		rc = d->driver->launch(d, k, l->blocks, l->threads, l->shared, 0);
+	if (rc == 0 && k->stepped)
+		rc = chain_record(d, l);
 	return rc == 0 ? 0 : gpu_fail(d, err, rc, NULL);
 }
 
@@ -183,10 +185,12 @@ int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *er
 		code = chain_find(d, l, err);
 	if (!code)
 		code = start(d, l, k, err);
-	if (code)
+	if (code) {
+		chain_forget(d, l);
 		d->host->free(d->host, l);
-	else
+	} else {
 		d->launch = l;
+	}
 	gpu_leave(d);
 	return code;
 }

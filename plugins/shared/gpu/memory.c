@@ -249,6 +249,126 @@ void gpu_mem_unmap(void *self, const struct loom_memory *memory)
 	drop(d, m);
 }
 
+/* ---- between processes that have GPUs of their own ---- */
+
+/* A handle that travels as bytes: a descriptor of a file would need a connection between every two ranks. */
+struct key {
+	char maker[sizeof(((struct loom_memory_key *)0)->maker)];
+	char bus[16];
+	unsigned char handle[GPU_HANDLE];
+	uint64_t offset; /* of the memory in what the handle is of */
+};
+_Static_assert(sizeof(struct key) <= sizeof(struct loom_memory_key), "it fits");
+_Static_assert(sizeof(((struct key *)0)->bus) <= sizeof(((struct gpu *)0)->bus), "a name of a bus");
+
+struct borrowed {
+	struct borrowed *next;
+	uint64_t base, at;
+};
+
+int gpu_mem_key(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err)
+{
+	struct gpu *d = self;
+	const struct mapping *m = find(d, memory);
+	struct key k = {0};
+	if (d->remote)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
+				 "%s: other ranks reach memory of a GPU whose driver calls this process makes: say isolation = thread",
+				 d->name);
+	if (!m || !m->own || memory->host || !*d->bus)
+		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP, "%s: no memory that other processes could open", d->name);
+	int code = gpu_enter(d, err);
+	if (code)
+		return code;
+	int rc = d->driver->lend(d, m->base, k.handle);
+	if (rc != 0)
+		code = gpu_fail(d, err, rc, NULL);
+	gpu_leave(d);
+	snprintf(k.maker, sizeof(k.maker), "%s", d->driver->name);
+	snprintf(k.bus, sizeof(k.bus), "%.15s", d->bus);
+	k.offset = m->view - m->base;
+	memcpy(key, &k, sizeof(k));
+	return code;
+}
+
+/* Whether workers here may work on memory of the GPU at `bus` as on their own. */
+static int check_peer(struct gpu *d, const char *bus, struct loom_error *err)
+{
+	int number = -1, can = 0;
+	struct gpu_atomics atomics = {0};
+	if (!strcmp(bus, d->bus))
+		return 0;
+	if (d->driver->locate(d, bus, &number) != 0)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: it does not see the GPU at %s, which another rank uses: let each rank see all GPUs of the host",
+				 d->name, bus);
+	int rc = d->driver->peers(d, d->number, number, &can);
+	if (rc != 0)
+		return gpu_fail(d, err, rc, NULL);
+	if (!can)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: it cannot reach the memory of GPU %d directly (no link between them, or PCIe peer access is "
+				 "off)",
+				 d->name, number);
+	if (d->driver->peer_atomics)
+		d->driver->peer_atomics(d, d->number, number, &atomics);
+	if (atomics.known && !atomics.add)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL,
+				 "%s: its additions to words of GPU %d get lost, since the link between them has no atomics", d->name,
+				 number);
+	return 0;
+}
+
+/* Between enter() and leave(). */
+static int borrow(struct gpu *d, const struct key *k, uint64_t *at, struct loom_error *err)
+{
+	int code = check_peer(d, k->bus, err);
+	struct borrowed *b = code ? NULL : d->host->alloc(d->host, sizeof(*b));
+	if (!b)
+		return code ? code : LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
+	int rc = d->driver->borrow(d, k->handle, &b->base);
+	if (rc != 0) {
+		d->host->free(d->host, b);
+		return gpu_fail(d, err, rc, NULL);
+	}
+	b->at = *at = b->base + k->offset;
+	b->next = d->borrowed;
+	d->borrowed = b;
+	return 0;
+}
+
+int gpu_mem_open(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err)
+{
+	struct gpu *d = self;
+	struct key k;
+	memcpy(&k, key, sizeof(k));
+	if (d->remote || strcmp(k.maker, d->driver->name) != 0)
+		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: it cannot reach memory of a device '%.15s' of another process: %s",
+				 d->name, k.maker,
+				 d->remote ? "say isolation = thread" : "take GPUs of one vendor in all ranks");
+	int code = gpu_enter(d, err);
+	if (code)
+		return code;
+	code = borrow(d, &k, at, err);
+	gpu_leave(d);
+	return code;
+}
+
+void gpu_mem_close(void *self, uint64_t at)
+{
+	struct gpu *d = self;
+	struct borrowed **of = &d->borrowed;
+	while (*of && (*of)->at != at)
+		of = &(*of)->next;
+	struct borrowed *b = *of;
+	if (!b || gpu_enter(d, NULL) != 0)
+		return; /* lost: a kernel may still use it */
+	d->driver->give_back(d, b->base);
+	gpu_leave(d);
+	*of = b->next;
+	d->host->free(d->host, b);
+}
+
 int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *view,
 		struct loom_error *err)
 {

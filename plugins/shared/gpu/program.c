@@ -139,7 +139,7 @@ int gpu_build(void *self, const struct loom_program *program, struct loom_error 
 					.lanes = d->lanes,
 					.per_block = d->per_block,
 					.blocks = d->bound,
-					.launched = d->options->kernels == KERNELS_LAUNCHED,
+					.launched = d->options->kernels != KERNELS_PERSISTENT,
 					.nesting = d->options->nesting};
 	struct gpu_program source = {.irs = 0};
 	const struct loom_program_ir **ir = NULL;

@@ -289,6 +289,7 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err)
 			code = gpu_dead(d, rc, err);
 	}
 	if (d->lost != LOST_HUNG) {
+		chain_forget(d, l);
 		d->launch = NULL;
 		d->host->free(d->host, l);
 	}
