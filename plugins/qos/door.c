@@ -189,16 +189,37 @@ static void wait_futex(struct service *s, struct ssr_thread *t, struct ssr_door 
 		wait_window(s, t, d, window);
 }
 
+/* The first of the cores that steering leaves looks for all: were there more, they would take CPU time and locks from
+ * whoever fills and serves. Whoever steers elsewhere rings all doors. */
+static int polls(const struct service *s, uint32_t v)
+{
+	uint64_t route = __atomic_load_n(&s->head->route, __ATOMIC_RELAXED);
+	return route ? (uint32_t)__builtin_ctzll(route) == v : !v;
+}
+
+static uint32_t rung_of(const struct ssr_door *d)
+{
+	return __atomic_load_n(&d->rung, __ATOMIC_ACQUIRE);
+}
+
 /* Looks often while requests come, and ever more seldom when none do. */
 #define POLL_SPINS 512
 #define POLL_NAP_LEAST_NS 10000u
 #define POLL_NAP_MOST_NS 1000000u
 #define POLL_REST_MOST_NS 10000000u
-static void wait_poll(struct service *s, struct ssr_thread *t)
+static void wait_poll(struct service *s, struct ssr_thread *t, struct ssr_door *d)
 {
 	uint64_t nap = POLL_NAP_LEAST_NS;
-	for (uint32_t looks = 0; !ssr_posted(s) && !stopped(s); looks++) {
-		if (looks < POLL_SPINS) {
+	uint32_t looks = 0, rung;
+	/* First: what is told before the doors are rung is seen below, or ends the sleep. */
+	while (rung = rung_of(d), !stopped(s)) {
+		if (!polls(s, t->vector)) {
+			loom_futex_sleep(&d->rung, rung, 0, 0);
+			continue;
+		}
+		if (ssr_posted(s) || rung != t->heard) /* or there is something to look after, whatever the workers say */
+			break;
+		if (looks++ < POLL_SPINS) {
 			loom_relax();
 			continue;
 		}
@@ -207,6 +228,7 @@ static void wait_poll(struct service *s, struct ssr_thread *t)
 		ssr_sleep(t, rest > now + nap ? rest : now + nap, nap / 4);
 		nap = nap * 5 / 4 < POLL_NAP_MOST_NS ? nap * 5 / 4 : POLL_NAP_MOST_NS;
 	}
+	t->heard = rung;
 	uint64_t window = __atomic_load_n(&s->head->window_ns, __ATOMIC_RELAXED);
 	if (window && !stopped(s))
 		ssr_sleep(t, ssr_now() + window, 1);
@@ -223,7 +245,7 @@ int ssr_door_wait(struct ssr_thread *t)
 	else if (s->path.notify == LOOM_QOS_FUTEX)
 		wait_futex(s, t, d);
 	else
-		wait_poll(s, t);
+		wait_poll(s, t, d);
 	/* Before the bits are read: what is posted from here on counts from 0 again. */
 	__atomic_exchange_n(&d->pending, 0, __ATOMIC_ACQ_REL);
 	return !stopped(s);

@@ -57,8 +57,12 @@ static void serve_here(struct ssr_thread *t)
 {
 	struct service *s = t->s;
 	do {
-		if (!enter(s))
+		if (!enter(s)) {
+			/* Who polls would be back at once: steered here, while another core still serves. */
+			if (s->path.notify == LOOM_QOS_POLL)
+				ssr_sleep(t, ssr_now() + 50000, 10000);
 			return;
+		}
 		__atomic_store_n(&s->called, 0, __ATOMIC_RELAXED);
 		do {
 			ssr_doors_shut(s);
@@ -257,9 +261,8 @@ void ssr_path_quiet(struct service *s)
 		int left = ssr_posted(s) || ssr_waiting(s);
 		for (uint32_t w = 0; w < s->workers && !left; w++)
 			left = !__atomic_load_n(&s->source[w].broken, __ATOMIC_RELAXED) &&
-			       __atomic_load_n(&s->source[w].served, __ATOMIC_ACQUIRE) !=
-				       __atomic_load_n(&s->source[w].ring->head, __ATOMIC_ACQUIRE) &&
-			       s->source[w].slots;
+			       (uint32_t)__atomic_load_n(&s->source[w].served, __ATOMIC_ACQUIRE) !=
+				       __atomic_load_n(s->source[w].told, __ATOMIC_ACQUIRE);
 		if (!left)
 			break;
 		ssr_doors_ring(s);

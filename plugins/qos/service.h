@@ -141,13 +141,13 @@ struct ssr_series {
 
 /* A worker's ring as the host knows it: what is in shared memory a tenant could have written. */
 struct ssr_source {
-	struct ssr_ring *ring;
+	uint32_t *told;
 	struct ssr_slot *slot; /* [slots] */
+	uint64_t *answer;      /* [slots] */
 	uint32_t slots, shift; /* slots 0: no tenant's */
 	uint32_t tenant;
 	uint32_t first; /* call of its slot 0 */
 	int broken;     /* its words make no sense: it is not served any more */
-	uint32_t known; /* low half of `taken`, for those who do not hold the lock */
 	uint64_t taken; /* the bottom half has read so many requests ... */
 	uint64_t served; /* ... of which so many are complete: stored by the worker thread */
 };
@@ -176,7 +176,8 @@ struct service {
 	/* Memory that workers share. */
 	struct ssr_head *head;
 	uint64_t *bits;
-	uint32_t *told; /* [workers], where a device's link is plain: see service.dev.h; else NULL */
+	uint32_t *told; /* [workers], with `plain`; else NULL, and those words are farther apart */
+	uint32_t *known; /* [workers]: low halves of what each source has `taken`, for those who do not hold the lock */
 	struct ssr_source *source; /* [workers] */
 	int event_fd[SSR_VECTORS], timer_fd[SSR_VECTORS];
 	/* Cores and threads. */
@@ -195,7 +196,7 @@ struct service {
 	uint64_t heed;	       /* of the turn under way: its tenants' requests end it */
 	uint32_t dropping;     /* requests are ended with -ECANCELED instead of served */
 	int timed;             /* a policy moderates interrupts */
-	int plain;             /* a device of the stack has no atomic read-modify-writes of host memory */
+	int plain;             /* a GPU is in the stack: see service.dev.h */
 	/* Accounts. The serving thread writes, but for the stages' times, which are atomic. */
 	uint64_t stage_ns[SSR_CLOCKS];
 	uint64_t body_ns, filled, served, dropped, errors, turns, naps, roused;

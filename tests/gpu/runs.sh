@@ -172,7 +172,7 @@ storms() {
 			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_${qos%% *}.so $B/plugins/workload_ssr_storm.so"
 			expect 0 verified "$G" run "$tmp/gpu.ini" --samples 2 --set run.workload=ssr_storm --set "qos.use=$qos" \
 				--set "run.devices=$devices" --set transport.use=host --set termination.use=hcounter --set device.$device.workers=8 --set device.cpu.workers=58 \
-				--set workload.ssr_storm.service=nothing --set workload.ssr_storm.requests=300 \
+				--set workload.ssr_storm.service=nothing --set workload.ssr_storm.requests=20000 \
 				--set workload.ssr_storm.outstanding=512 --set workload.ssr_storm.settle=0
 		done
 	done
