@@ -52,6 +52,7 @@ lossy_runs
 trigger_runs
 launched_runs cuLaunchKernel cuStreamWriteValue64 cuStreamWaitValue64
 launched_refusals
+interrupt_runs cuEventCreate cuEventSynchronize cuEventRecord
 apart_runs
 
 # A sync that wants a warp of its own in each block.

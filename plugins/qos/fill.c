@@ -139,11 +139,14 @@ static uint32_t fill_ring(struct service *s, struct ssr_source *from)
 		from->taken++;
 	if (!sane) {
 		__atomic_store_n(&from->broken, 1, __ATOMIC_RELAXED); /* ssr_path_quiet() reads it */
+		__atomic_store_n(&s->deaf, 1, __ATOMIC_RELEASE); /* what it has counted would ring for ever */
 		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
 			 "worker %u wrote nonsense into its request ring: it is not served any more", worker);
 	} else if (end < head && !s->told) {
 		__atomic_fetch_or(&s->bits[worker / 64], 1ull << worker % 64, __ATOMIC_ACQ_REL);
 	}
+	/* Release: pairs with the controller's acquire. */
+	__atomic_fetch_add(&s->alarm[from->device].taken, from->taken - first, __ATOMIC_RELEASE);
 	/* Relaxed: who sees it late looks at this ring again. */
 	__atomic_store_n(&s->known[worker], (uint32_t)from->taken, __ATOMIC_RELAXED);
 	return (uint32_t)(from->taken - first);

@@ -120,13 +120,16 @@ int qos_tenants(void *self, const struct loom_layout *layout, const struct loom_
 				.slots = is->outstanding,
 				.shift = (uint32_t)__builtin_ctz(is->outstanding)};
 	}
-	/* A GPU cannot interrupt: the host looks. */
 	s->plain = 0;
-	for (uint32_t d = 0; d < layout->devices; d++)
-		if (layout->device[d].kind != LOOM_ON_CPU) {
-			s->path.notify = LOOM_QOS_POLL;
-			s->plain = 1;
-		}
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *has = &layout->device[d];
+		s->plain |= has->kind != LOOM_ON_CPU;
+		for (uint32_t w = 0; w < has->workers; w++)
+			s->source[has->first_worker + w].device = d;
+	}
+	/* A GPU knows neither eventfd nor futex: the host looks. */
+	if (s->plain && s->path.notify < LOOM_QOS_POLL)
+		s->path.notify = LOOM_QOS_POLL;
 	return 0;
 }
 
@@ -201,6 +204,7 @@ static struct ssr_port port_of(const struct service *s, uint32_t worker, uint32_
 				 .shift = from->shift,
 				 .tenant = from->tenant,
 				 .plain = (uint32_t)s->plain,
+				 .raises = s->alarm[from->device].alarm != NULL,
 				 .nap_ns = 32 + (uint32_t)(neighbours * 1000000000ull / LOOKS_PER_S)};
 }
 
@@ -217,7 +221,7 @@ int qos_need(void *self, const struct loom_layout *layout, struct loom_need *nee
 		return 0;
 	need->global = lay_out(s, NULL);
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		uint64_t bytes = layout->device[d].workers * sizeof(struct ssr_port);
+		uint64_t bytes = sizeof(struct ssr_near) + layout->device[d].workers * sizeof(struct ssr_port);
 		need->device = bytes > need->device ? bytes : need->device;
 	}
 	if (need->global > RINGS_MOST)
@@ -248,10 +252,17 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 	}
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *has = &layout->device[d];
-		struct ssr_port *port = view->device[d];
+		struct ssr_near *near = view->device[d];
+		struct ssr_port *port = (struct ssr_port *)(near + 1);
+		/* An alarm may be waiting for the next request: this word goes on from sample to sample. */
+		if (s->fresh) {
+			near->posted = 0;
+			__atomic_store_n(&s->alarm[d].taken, 0, __ATOMIC_RELEASE);
+		}
 		for (uint32_t i = 0; i < has->workers; i++)
 			port[i] = port_of(s, has->first_worker + i, has->workers);
 	}
+	s->fresh = 0;
 	for (struct ssr_grant *g = s->grants; g; g = g->next)
 		ssr_heap_reset(&g->heap);
 	s->last_tenant = 0;
@@ -310,11 +321,14 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 		rc = ssr_grants_resolve(s, segments, err);
 	if (!rc)
 		rc = ssr_doors_open(s, err);
+	if (!rc)
+		rc = ssr_alarms_open(s, layout, err);
 	for (uint32_t v = 0; v < SSR_VECTORS; v++) {
 		h->door[v].event_fd = s->event_fd[v];
 		h->door[v].timer_fd = s->timer_fd[v];
 	}
 	h->bedside.event_fd = s->bedside_fd;
+	s->fresh = 1;
 	if (!rc)
 		rc = ssr_path_start(s, err);
 	if (rc)
@@ -328,6 +342,7 @@ void qos_stop(void *self)
 	if (!s || !s->head)
 		return;
 	ssr_path_stop(s);
+	ssr_alarms_close(s);
 	ssr_doors_close(s);
 	ssr_grants_free(s);
 	s->head = NULL;

@@ -10,7 +10,8 @@
  * *port*, in its device's memory. It loads answers and nothing else from the host.
  *
  * The host finds what is waiting through one bit per worker, which worker and host both change. With a GPU in the stack
- * (`plain`) it compares the told words instead. A door is where the host waits for work, one per
+ * (`plain`) it compares the told words instead. A GPU's workers may count what they post in their device's memory as well:
+ * a word on which the host can sleep. A door is where the host waits for work, one per
  * core that takes interrupts. Host and worker meet there as Dekker's two processes do: the worker sets
  * its bit and looks whether the door is armed; the host arms the door and looks at the bits, each with a
  * full fence between the two. One of them sees the other. */
@@ -30,6 +31,12 @@ struct ssr_slot {
 	uint64_t pad[2];
 };
 
+/* At the begin of a device's block; a port for each of its workers follows. */
+struct ssr_near {
+	uint64_t posted; /* requests of all workers, in all samples: see loom_alarm */
+	uint64_t pad[7];
+};
+
 /* A worker's end of its ring: near the worker, which alone uses it while it runs. The host fills it in before that. */
 struct ssr_port {
 	uint64_t head;     /* requests ever posted */
@@ -40,7 +47,7 @@ struct ssr_port {
 	uint32_t tenant;
 	uint32_t plain; /* see above; then nobody is to be interrupted */
 	uint32_t nap_ns; /* longest between two looks at an answer */
-	uint32_t pad;
+	uint32_t raises; /* 1: counts what it posts */
 };
 
 enum ssr_armed {
@@ -86,7 +93,7 @@ LOOM_FN struct ssr_head *ssr_head(const struct loom_ctx *c)
 
 LOOM_FN struct ssr_port *ssr_port(const struct loom_ctx *c)
 {
-	return (struct ssr_port *)c->on_device[LOOM_QOS] + (c->worker - c->first);
+	return (struct ssr_port *)((struct ssr_near *)c->on_device[LOOM_QOS] + 1) + (c->worker - c->first);
 }
 
 LOOM_FN uint64_t *ssr_bits(struct ssr_head *h, uint32_t worker)
@@ -248,7 +255,10 @@ LOOM_FN int ssr_request(struct loom_ctx *c, const struct loom_request *request, 
 	loom_store_release_sys(ssr_told(h, p), (uint32_t)(at + 1));
 	p->head = at + 1;
 	*id = at;
-	if (p->plain) { /* the host polls */
+	if (p->plain) {
+		/* In no order with the told word: whoever wakes up too early looks again. */
+		if (p->raises)
+			loom_fetch_add_relaxed_dev(&((struct ssr_near *)c->on_device[LOOM_QOS])->posted, (uint64_t)1);
 #ifdef GPULOOM_DEV_CPU_H /* others cannot rouse */
 		/* Pairs with the fence in ssr_listen(): a server that went to sleep before it saw the word is roused. */
 		loom_fence_seq_cst_sys();

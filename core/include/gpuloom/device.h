@@ -11,6 +11,8 @@
 extern "C" {
 #endif
 
+struct loom_alarm;
+
 /* One row of `gpuloom doctor`: state is "ok", "limited" or "no". Strings are copied. */
 struct loom_doctor {
 	size_t size;
@@ -204,6 +206,10 @@ struct loom_device_ops {
 	/* The clock of a device whose time is virtual: one for all devices of a stack, and for all ranks with the same
 	 * host->job. Valid until destroy(). NULL: the host's. */
 	const struct loom_time *(*time)(void *self);
+	/* An alarm for the uint64_t at `offset` in a segment of this device's memory. LOOM_ENOTSUP with the reason; NULL: this
+	 * device has no interrupts of this kind. */
+	int (*alarm)(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_alarm **alarm,
+		     struct loom_error *err);
 };
 
 #ifdef __cplusplus
