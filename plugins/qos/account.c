@@ -43,7 +43,7 @@ void ssr_point(struct service *s, uint64_t now_ns)
 		peak(r, first->cpu_ns, between(last, &p, first->ns + SECOND));
 	}
 	if (r->head - r->tail == SSR_POINTS)
-		r->tail++; /* too dense: the window is a little shorter than a second */
+		r->head--; /* too dense: the last one gives way, and the window stays a second */
 	if (last) {
 		const struct ssr_point *a = &r->point[r->tail % SSR_POINTS];
 		const struct ssr_point *b = &r->point[(r->tail + 1) % SSR_POINTS];
