@@ -4,13 +4,13 @@
 # this machine's card, with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus placement workers shapes contains both uts rivals monolithic waits switch
-# triggers barriers reduce peers. Default: all; peers needs two GPUs. GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS,
+# triggers requests barriers reduce peers. Default: all; peers needs two GPUs. GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS,
 # GPU_CONTAINS and GPU_RIVALS name gpu_link.cu and so on where they are compiled already. BARRIERS: those to measure.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains both uts rivals monolithic waits switch triggers barriers reduce peers}
+tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -404,6 +404,49 @@ for t in $tables; do
 		# The paper's figure 8.
 		bar hdn_to_gputn "$(awk -v a="$hdn" -v b="$way" 'BEGIN { print b ? a / b : 0 }')" '>=' 2.5
 		bar gds_to_gputn "$(awk -v a="$gds" -v b="$way" 'BEGIN { print b ? a / b : 0 }')" '>=' 1.5
+		;;
+	requests)
+		link=${GPU_LINK:-$tmp/gpu_link}
+		compiled "$link" gpu_link.cu || continue
+		[ -s "$tmp/link" ] || "$link" >"$tmp/link" || continue
+		trip=$(awk '$1 == "round_trip_us" { print $2 }' "$tmp/link")
+		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		printf '\nservice requests for nothing, k/s; a word there and back takes %s us\n\n' "$trip"
+		printf '| %-44s | %12s | %12s | %12s |\n|---|---|---|---|\n' '' poll hybrid interrupt
+		# asked LABEL REQUESTS ARGUMENTS...: of each way to notify, into $poll, $hybrid, $interrupt.
+		asked() {
+			label=$1 n=$2
+			shift 2
+			for notify in poll hybrid interrupt; do
+				[ $notify != interrupt ] || n=$((n / 20))
+				seconds=$(median seconds --set run.workload=ssr_storm --set qos.use=monolithic \
+					--set qos.monolithic.notify=$notify --set workload.ssr_storm.service=nothing \
+					--set workload.ssr_storm.settle=0 --set workload.ssr_storm.requests=$n "$@" || echo 0)
+				eval "$notify=\$(awk -v n=$n -v s=$seconds 'BEGIN { print (s > 0 ? n / s : 0) }')"
+			done
+			echo "$poll $hybrid $interrupt" | awk -v l="$label" '{ printf "| %-44s | %12.1f | %12.1f | %12.1f |\n", l, $1 / 1e3,
+				$2 / 1e3, $3 / 1e3 }'
+		}
+		asked 'one worker that waits for each answer' 100000 --set device.cuda.workers=1 --set workload.ssr_storm.outstanding=1
+		one_poll=$poll one_hybrid=$hybrid
+		asked 'one worker, 64 under way' 300000 --set device.cuda.workers=1
+		asked "$sms workers, 64 each" 4000000 --set device.cuda.workers="$sms"
+		some_poll=$poll
+		asked 'all workers, 64 each' 4000000
+		all_poll=$poll
+		printf '\none worker that asks 1,000 times a second: CPU of the path, of a core\n\n| notify | |\n|---|---|\n'
+		for notify in poll hybrid interrupt; do
+			cpu=$(median ssr_cpu --set run.workload=ssr_storm --set qos.use=monolithic --set qos.monolithic.notify=$notify \
+				--set workload.ssr_storm.service=nothing --set workload.ssr_storm.pace=1ms --set device.cuda.workers=1 \
+				--set workload.ssr_storm.duration=1s --set workload.ssr_storm.settle=0 || echo 9)
+			echo "$cpu" | awk -v l=$notify '{ printf "| %s | %.1f %% |\n", l, $1 * 100 }'
+		done
+		echo
+		bar request_waited_per_s "$one_poll" '>=' 150000
+		bar request_some_per_s "$some_poll" '>=' 2e6
+		bar request_all_per_s "$all_poll" '>=' 1e6
+		bar request_hybrid_to_poll "$(awk -v a="$one_poll" -v b="$one_hybrid" 'BEGIN { print b ? a / b : 9 }')" '<=' 1.2
+		bar request_interrupt_core "$cpu" '<=' 0.12
 		;;
 	barriers)
 		vendor=${GPU_BARRIERS:-$tmp/gpu_barriers}

@@ -88,5 +88,8 @@ expect 2 'may hold 2359296 bytes, and room is 1048576: raise room' "$G" config c
 expect 0 verified "$G" run "$conf" --set $W.service=alloc --set $W.bytes=32769 --set $W.outstanding=16 --samples 1
 expect 2 'service = fault asks for both' "$G" run "$conf" --set $W.service=evict
 expect 2 'power of two' "$G" run "$conf" --set $W.outstanding=33
+expect 2 'the rings of 256 workers would take 1152 MiB, and 1024 are the most' "$G" run "$conf" --set $W.service=nothing \
+	--set $W.outstanding=65536 --set device.cpu.workers=256
+expect 4 'for GPUs alone, and cpu:0 is none: say eventfd, futex or poll' "$G" run "$conf" --set qos.split.notify=hybrid
 expect 2 'tenants need as many workers' "$G" run "$conf" --set $W.tenants=9
 finish

@@ -188,12 +188,13 @@ TEST(rouses)
 static uint64_t post_unheard(struct qos_rig *r, uint32_t worker)
 {
 	struct ssr_head *h = r->view.global;
-	struct ssr_ring *ring = ssr_ring(h, worker);
-	uint64_t at = ring->head;
-	struct ssr_slot *slot = ssr_slot(h, ring, at);
+	struct ssr_port *port = ssr_port(&r->ctx[worker]);
+	uint64_t at = port->head;
+	struct ssr_slot *slot = ssr_slot(h, port, at);
 	slot->request = (struct loom_request){0};
 	slot->posted_ns = loom_clock_ns(&r->ctx[worker]);
-	loom_store_release_sys(&ring->head, at + 1);
+	loom_store_release_sys(ssr_told(h, port), (uint32_t)(at + 1));
+	port->head = at + 1;
 	loom_fence_seq_cst_sys();
 	loom_fetch_or_acq_rel_sys(ssr_bits(h, worker), 1ull << (worker & 63));
 	loom_fence_seq_cst_sys();

@@ -12,7 +12,8 @@
 
 static struct ssr_grant buffer = {.is.kind = LOOM_GRANT_BUFFER};
 static struct ssr_slot slot[CALLS];
-static struct ssr_source source = {.slot = slot, .slots = CALLS};
+static uint64_t answer[CALLS];
+static struct ssr_source source = {.slot = slot, .answer = answer, .slots = CALLS};
 
 static void post(struct ssr_queue *q, uint32_t number, uint16_t service, uint64_t place)
 {
@@ -113,21 +114,22 @@ TEST(slot_taken)
 {
 	static struct service s;
 	static struct ssr_source from;
-	static struct ssr_ring ring;
 	uint64_t bits;
+	uint32_t told, known = 0;
 	for (uint32_t honest = 0; honest < 2; honest++) {
 		struct ssr_queue *q = &s.tenant[0].queue;
 		s.host = &fake_host;
 		s.workers = 1;
 		s.source = &from;
 		s.bits = &bits;
-		from = (struct ssr_source){.ring = &ring, .slot = slot, .slots = 8, .shift = 3};
+		s.known = &known;
+		from = (struct ssr_source){.told = &told, .slot = slot, .slots = 8, .shift = 3};
 		CU_ASSERT_EQUAL_FATAL(ssr_queue_open(q, 8, LOOM_QOS_PLACE), 0);
-		ring.head = 8;
+		told = 8;
 		bits = 1;
 		CU_ASSERT_EQUAL(ssr_fill(&s), 8);
 		q->call[honest ? 0 : 3].busy = 0; /* this one was answered */
-		ring.head = 9;
+		told = 9;
 		bits = 1;
 		CU_ASSERT_EQUAL(ssr_fill(&s), honest);
 		CU_ASSERT_EQUAL(from.broken, !honest);

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "../plugins/qos/service.dev.h"
 #include "qos_rig.h"
 
 #define PAGE 4096ull
@@ -212,6 +213,9 @@ static void fuzz(uint64_t seed, int wild_head)
 	fake_must(!qos_rig_start(r, &err), "start", &err);
 	memset(other, 'o', 4 * PAGE);
 	struct loom_ctx *c = &r->ctx[0], *good = &r->ctx[1];
+	struct ssr_head *h = r->view.global;
+	struct ssr_port *port = ssr_port(c);
+	uint32_t *told = ssr_told(h, port);
 	for (int round = 0; round < 300; round++) {
 		for (int k = 0; k < 20; k++) {
 			struct loom_request request;
@@ -225,14 +229,12 @@ static void fuzz(uint64_t seed, int wild_head)
 			c->qos->request(c, &request, &id);
 		}
 		if (wild_head && round % 50 == 49) {
-			/* The first words of its ring: what it may write. Layout of service.dev.h. */
-			uint64_t *block = r->view.global;
-			uint64_t *ring = (uint64_t *)((char *)block + block[2]);
-			for (int i = 1; i < 16; i++)
-				ring[i] = xorshift(&x);
-			ring[9] = 0; /* no slots: its own later calls stay away from memory */
-			__atomic_store_n(ring, xorshift(&x), __ATOMIC_RELEASE);
-			__atomic_fetch_or((uint64_t *)((char *)block + block[3]), 1, __ATOMIC_ACQ_REL);
+			/* What it may write, and the host reads; and its own end of the ring. */
+			for (size_t i = 0; i < sizeof(*port) / 8; i++)
+				((uint64_t *)port)[i] = xorshift(&x);
+			port->slots = 0; /* its own later calls stay away from memory */
+			__atomic_store_n(told, (uint32_t)xorshift(&x), __ATOMIC_RELEASE);
+			__atomic_fetch_or(ssr_bits(h, 0), 1, __ATOMIC_ACQ_REL);
 		}
 		struct loom_request read = {.service = LOOM_SERVICE_READ,
 					    .handle = 1,

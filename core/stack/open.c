@@ -61,6 +61,7 @@ static int open_devices(struct loom_stack *s, struct loom_error *err)
 					   .self = s->device_self};
 	if (s->layout.devices && LOOM_HAS(s->device_ops[0], time))
 		s->layout.time = s->device_ops[0]->time(s->device_self[0]);
+	loom__alarms(s);
 	return 0;
 }
 

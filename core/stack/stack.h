@@ -3,6 +3,7 @@
 #ifndef LOOM_STACK_H
 #define LOOM_STACK_H
 
+#include <gpuloom/alarm.h>
 #include <gpuloom/barrier.h>
 #include <gpuloom/device.h>
 #include <gpuloom/dev/trace.h>
@@ -53,6 +54,7 @@ struct loom_stack {
 	struct loom__device *device;   /* [layout.devices] */
 	struct loom_device_shape *shape;
 	struct loom_layout layout;
+	struct loom_alarms alarms; /* what it names */
 	const struct loom_device_ops **device_ops; /* the same as arrays, for the transport */
 	void **device_self;
 	struct loom_devices devices;
@@ -166,6 +168,9 @@ void loom__interrupt(struct loom_stack *s, int code, uint32_t device);
 int loom__qos_open(struct loom_stack *s, struct loom_error *err);
 int loom__qos_tenants(struct loom_stack *s, struct loom_error *err);
 int loom__qos_grants(struct loom_stack *s, struct loom_error *err);
+
+/* alarms.c: what policies find in the layout. */
+void loom__alarms(struct loom_stack *s);
 
 /* probe.c: the coherence probe over all pairs of devices and all placements. */
 int loom__stack_probe(struct loom_stack *s, struct loom_error *err);

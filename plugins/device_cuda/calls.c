@@ -375,6 +375,9 @@ const struct gpu_driver cuda_driver = {
 	.share = cuda_share,
 	.import = cuda_import,
 	.unshare = cuda_unshare,
+	.bell_open = cuda_bell_open,
+	.bell_close = cuda_bell_close,
+	.bell_await = cuda_bell_await,
 	.identify = identify,
 	GPU_DRIVER_CALLS,
 };

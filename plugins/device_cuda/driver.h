@@ -51,6 +51,10 @@
 	X(cuStreamDestroy)                                                                         \
 	X(cuStreamQuery)                                                                           \
 	X(cuStreamSynchronize)                                                                     \
+	X(cuEventCreate)                                                                           \
+	X(cuEventDestroy)                                                                          \
+	X(cuEventRecord)                                                                           \
+	X(cuEventSynchronize)                                                                      \
 	X(cuMemAlloc)                                                                              \
 	X(cuMemFree)                                                                               \
 	X(cuIpcGetMemHandle)                                                                       \
@@ -113,6 +117,10 @@ extern const struct gpu_driver cuda_driver; /* calls.c */
 int cuda_share(struct gpu *d, uint64_t *bytes, uint64_t *at, int *fd);
 int cuda_import(struct gpu *d, int fd, uint64_t *bytes, uint64_t *at);
 void cuda_unshare(struct gpu *d, uint64_t at, uint64_t bytes);
+/* bell.c: the same. */
+int cuda_bell_open(struct gpu *d, void **bell);
+void cuda_bell_close(struct gpu *d, void *bell);
+int cuda_bell_await(struct gpu *d, void *bell, uint64_t at, uint64_t value);
 extern const struct rtc_kind cuda_compiler; /* calls.c */
 
 /* What that compiler is told besides -arch=, for a program that will be linked or one that is whole; how many options. */

@@ -43,7 +43,7 @@ void ssr_point(struct service *s, uint64_t now_ns)
 		peak(r, first->cpu_ns, between(last, &p, first->ns + SECOND));
 	}
 	if (r->head - r->tail == SSR_POINTS)
-		r->tail++; /* too dense: the window is a little shorter than a second */
+		r->head--; /* too dense: the last one gives way, and the window stays a second */
 	if (last) {
 		const struct ssr_point *a = &r->point[r->tail % SSR_POINTS];
 		const struct ssr_point *b = &r->point[(r->tail + 1) % SSR_POINTS];
@@ -110,7 +110,7 @@ void ssr_account_begin(struct service *s)
 
 static int report_cpu(struct service *s, struct loom_report *report, double seconds)
 {
-	static const char *const name[SSR_STAGES] = {"ssr_cpu_top", "ssr_cpu_bottom", "ssr_cpu_worker"};
+	static const char *const name[SSR_STAGES] = {"ssr_cpu_top", "ssr_cpu_bottom", "ssr_cpu_worker", "ssr_cpu_controller"};
 	ssr_files_charge(s, 1);
 	uint64_t used = __atomic_load_n(&s->stage_ns[SSR_KERNEL], __ATOMIC_RELAXED), switches[2] = {0};
 	double machine = seconds * 1e9 * s->machine;

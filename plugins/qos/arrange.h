@@ -9,7 +9,7 @@ struct arrange_opts {
 	uint32_t notify, sched_class, files, batch, order;
 };
 
-static const char *const arrange_notify[] = {"eventfd", "futex", "poll", NULL};
+static const char *const arrange_notify[] = {"eventfd", "futex", "poll", "interrupt", "hybrid", NULL};
 static const char *const arrange_class[] = {"nice", "fifo", "other", "idle", NULL};
 static const char *const arrange_order[] = {"arrival", "place", NULL};
 static const char *const arrange_files[] = {"uring", "pread", NULL};
@@ -23,7 +23,8 @@ static const char *const arrange_files[] = {"uring", "pread", NULL};
 #define ARRANGE_ROWS(S)                                                                            \
 	ARRANGE_ROW(S, notify, "notify", LOOM_OPT_ENUM, "eventfd",                                 \
 		    "How workers interrupt the host: by an eventfd, by a futex, or not at all, so that " \
-		    "the host polls. With a GPU in the stack it always polls.",                    \
+		    "the host polls. Workers on GPUs know neither of the first two: there they mean poll. GPUs alone have " \
+		    "interrupt, and hybrid: it polls while requests come, and is interrupted when they come again.", \
 		    .choices = arrange_notify),                                                    \
 	ARRANGE_ROW(S, sched_class, "class", LOOM_OPT_ENUM, "nice",                                \
 		    "Scheduling class of the path's threads: nice (-20), fifo (real time), other, or " \

@@ -8,15 +8,14 @@
 static void answer(struct ssr_call *call, int64_t result)
 {
 	struct ssr_source *from = call->source;
-	struct ssr_slot *slot = &from->slot[call->position & (from->slots - 1)];
-	uint64_t done = (call->position >> from->shift) + 1;
-	slot->result = result;
+	uint64_t *at = &from->answer[call->position & (from->slots - 1)];
+	uint64_t word = (uint64_t)result << 1 | ssr_lap(call->position, from->shift);
 	/* Before the slot is free: else a worker that fills it at once would find its call taken. Release:
 	 * pairs with the acquire of the bottom half, which writes the next call there. */
 	__atomic_store_n(&call->busy, 0, __ATOMIC_RELEASE);
 	__atomic_store_n(&from->served, from->served + 1, __ATOMIC_RELEASE); /* ssr_path_quiet() reads it */
 	/* Release: pairs with the acquire of the worker that waits, and of the one that posts next. */
-	__atomic_store_n(&slot->done, done, __ATOMIC_RELEASE);
+	__atomic_store_n(at, word, __ATOMIC_RELEASE);
 }
 
 void ssr_complete(struct service *s, struct ssr_tenant *tenant, struct ssr_call *call, int64_t result,

@@ -35,7 +35,7 @@ int ssr_doors_open(struct service *s, struct loom_error *err)
 	if (s->awake_fd < 0)
 		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no eventfd: %s", s->name,
 				 strerror(errno));
-	if (s->path.notify != LOOM_QOS_POLL) {
+	if (!ssr_is_watched(s)) {
 		s->bedside_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (s->bedside_fd < 0)
 			return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no eventfd: %s", s->name,
@@ -189,24 +189,51 @@ static void wait_futex(struct service *s, struct ssr_thread *t, struct ssr_door 
 		wait_window(s, t, d, window);
 }
 
+static uint32_t rung_of(const struct ssr_door *d)
+{
+	return __atomic_load_n(&d->rung, __ATOMIC_ACQUIRE);
+}
+
 /* Looks often while requests come, and ever more seldom when none do. */
 #define POLL_SPINS 512
 #define POLL_NAP_LEAST_NS 10000u
 #define POLL_NAP_MOST_NS 1000000u
 #define POLL_REST_MOST_NS 10000000u
-static void wait_poll(struct service *s, struct ssr_thread *t)
+#define HYBRID_NS 100000u /* about what an interrupt of a GPU takes: more could be lost by it than by looks */
+static void wait_watching(struct service *s, struct ssr_thread *t, struct ssr_door *d)
 {
-	uint64_t nap = POLL_NAP_LEAST_NS;
-	for (uint32_t looks = 0; !ssr_posted(s) && !stopped(s); looks++) {
-		if (looks < POLL_SPINS) {
+	int polls = s->path.notify == LOOM_QOS_POLL, sleeps = s->path.notify == LOOM_QOS_INTERRUPT;
+	uint64_t nap = POLL_NAP_LEAST_NS, since = 0;
+	uint32_t looks = 0, rung;
+	/* First: what is told before the doors are rung is seen below, or ends the sleep. */
+	while (rung = rung_of(d), !stopped(s)) {
+		if (ssr_watcher(s) != t->vector) {
+			loom_futex_sleep(&d->rung, rung, 0, 0);
+			continue;
+		}
+		if (ssr_posted(s) || rung != t->heard) /* or there is something to look after, whatever the workers say */
+			break;
+		if (looks++ < POLL_SPINS && !sleeps) {
 			loom_relax();
 			continue;
 		}
-		uint64_t now = ssr_now(), rest = __atomic_load_n(&s->rest_ns, __ATOMIC_RELAXED);
+		uint64_t now = ssr_now();
+		if (!polls && !__atomic_load_n(&s->deaf, __ATOMIC_ACQUIRE)) {
+			since = since ? since : now;
+			if (!sleeps && now - since < HYBRID_NS) {
+				loom_relax();
+				continue;
+			}
+			ssr_alarms_arm(s);
+			loom_futex_sleep(&d->rung, rung, 0, 0);
+			continue;
+		}
+		uint64_t rest = __atomic_load_n(&s->rest_ns, __ATOMIC_RELAXED);
 		rest = rest < now + POLL_REST_MOST_NS ? rest : now + POLL_REST_MOST_NS; /* it may end early */
 		ssr_sleep(t, rest > now + nap ? rest : now + nap, nap / 4);
 		nap = nap * 5 / 4 < POLL_NAP_MOST_NS ? nap * 5 / 4 : POLL_NAP_MOST_NS;
 	}
+	t->heard = rung;
 	uint64_t window = __atomic_load_n(&s->head->window_ns, __ATOMIC_RELAXED);
 	if (window && !stopped(s))
 		ssr_sleep(t, ssr_now() + window, 1);
@@ -223,7 +250,7 @@ int ssr_door_wait(struct ssr_thread *t)
 	else if (s->path.notify == LOOM_QOS_FUTEX)
 		wait_futex(s, t, d);
 	else
-		wait_poll(s, t);
+		wait_watching(s, t, d);
 	/* Before the bits are read: what is posted from here on counts from 0 again. */
 	__atomic_exchange_n(&d->pending, 0, __ATOMIC_ACQ_REL);
 	return !stopped(s);
@@ -240,24 +267,7 @@ void ssr_doors_ring(struct service *s)
 	}
 }
 
-/* ---- bells between threads ------------------------------------------------------------------------ */
-
-void ssr_bell_ring(struct ssr_bell *b)
-{
-	/* Acq_rel: what the ringer did before is seen by the one that takes the ring. */
-	if (!__atomic_exchange_n(&b->rung, 1, __ATOMIC_ACQ_REL))
-		loom_futex_wake(&b->rung, 1, FUTEX_PRIVATE_FLAG);
-}
-
-int ssr_bell_wait(struct service *s, struct ssr_bell *b)
-{
-	while (!__atomic_exchange_n(&b->rung, 0, __ATOMIC_ACQ_REL)) {
-		if (stopped(s))
-			return 0;
-		loom_futex_sleep(&b->rung, 0, 0, FUTEX_PRIVATE_FLAG);
-	}
-	return !stopped(s);
-}
+/* ---- sleeping between turns -------------------------------------------------------------------- */
 
 /* Until something rings, the service stops or drops what waits, or time is up. */
 static void wait_here(struct service *s, int timer_fd, const struct timespec *most)

@@ -130,7 +130,8 @@ static uint32_t fill_ring(struct service *s, struct ssr_source *from)
 	if (!from->slots || from->broken)
 		return 0;
 	/* Acquire: pairs with the worker's release; the slots up to there are written. */
-	uint64_t head = __atomic_load_n(&from->ring->head, __ATOMIC_ACQUIRE), first = from->taken;
+	uint32_t told = __atomic_load_n(from->told, __ATOMIC_ACQUIRE);
+	uint64_t first = from->taken, head = first + (told - (uint32_t)first);
 	uint64_t end = head - first > FILL_MOST ? first + FILL_MOST : head;
 	uint32_t worker = (uint32_t)(from - s->source);
 	int sane = head - first <= from->slots;
@@ -138,13 +139,16 @@ static uint32_t fill_ring(struct service *s, struct ssr_source *from)
 		from->taken++;
 	if (!sane) {
 		__atomic_store_n(&from->broken, 1, __ATOMIC_RELAXED); /* ssr_path_quiet() reads it */
+		__atomic_store_n(&s->deaf, 1, __ATOMIC_RELEASE); /* what it has counted would ring for ever */
 		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
 			 "worker %u wrote nonsense into its request ring: it is not served any more", worker);
 	} else if (end < head && !s->told) {
 		__atomic_fetch_or(&s->bits[worker / 64], 1ull << worker % 64, __ATOMIC_ACQ_REL);
 	}
+	/* Release: pairs with the controller's acquire. */
+	__atomic_fetch_add(&s->alarm[from->device].taken, from->taken - first, __ATOMIC_RELEASE);
 	/* Relaxed: who sees it late looks at this ring again. */
-	__atomic_store_n(&from->known, (uint32_t)from->taken, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->known[worker], (uint32_t)from->taken, __ATOMIC_RELAXED);
 	return (uint32_t)(from->taken - first);
 }
 
@@ -155,12 +159,11 @@ uint64_t ssr_posted_from(const struct service *s, uint32_t first)
 	/* Acquire, both: pair with the worker's release. */
 	if (!s->told)
 		return __atomic_load_n(&s->bits[first / 64], __ATOMIC_ACQUIRE);
-	for (uint32_t w = first; w < s->workers && w < first + 64; w++) {
-		const struct ssr_source *from = &s->source[w];
-		uint32_t told = __atomic_load_n(&s->told[w], __ATOMIC_ACQUIRE);
-		if (told != __atomic_load_n(&from->known, __ATOMIC_RELAXED) && !__atomic_load_n(&from->broken, __ATOMIC_RELAXED))
+	uint32_t end = s->workers - first < 64 ? s->workers : first + 64;
+	for (uint32_t w = first; w < end; w++)
+		if (__atomic_load_n(&s->told[w], __ATOMIC_ACQUIRE) != __atomic_load_n(&s->known[w], __ATOMIC_RELAXED) &&
+		    !__atomic_load_n(&s->source[w].broken, __ATOMIC_RELAXED))
 			bits |= 1ull << (w - first);
-	}
 	return bits;
 }
 

@@ -144,7 +144,7 @@ static void look_ahead(struct ssr_queue *q)
 	}
 	for (uint32_t i = 0; q->sweep && i < q->ahead_end; i++) {
 		const struct ssr_call *call = &q->call[q->ahead[i]];
-		__builtin_prefetch(&call->source->slot[call->position & (call->source->slots - 1)], 1);
+		__builtin_prefetch(&call->source->answer[call->position & (call->source->slots - 1)], 1);
 	}
 }
 

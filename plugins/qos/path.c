@@ -57,8 +57,12 @@ static void serve_here(struct ssr_thread *t)
 {
 	struct service *s = t->s;
 	do {
-		if (!enter(s))
+		if (!enter(s)) {
+			/* Who polls would be back at once: steered here, while another core still serves. */
+			if (ssr_is_watched(s))
+				ssr_sleep(t, ssr_now() + 50000, 10000);
 			return;
+		}
 		__atomic_store_n(&s->called, 0, __ATOMIC_RELAXED);
 		do {
 			ssr_doors_shut(s);
@@ -138,6 +142,12 @@ static void *worker_thread(void *arg)
 	return NULL;
 }
 
+static void *controller(void *arg)
+{
+	ssr_controller(arg);
+	return NULL;
+}
+
 /* ---- their life ----------------------------------------------------------------------------------- */
 
 static int set_class(uint32_t wanted, int tid)
@@ -157,7 +167,7 @@ static int set_class(uint32_t wanted, int tid)
 
 static void *thread_main(void *arg)
 {
-	static void *(*const role[SSR_STAGES])(void *) = {top_half, bottom_half, worker_thread};
+	static void *(*const role[SSR_STAGES])(void *) = {top_half, bottom_half, worker_thread, controller};
 	struct ssr_thread *t = arg;
 	/* Release: the starter reads it, to bind this thread and to say its class. */
 	__atomic_store_n(&t->tid, (int)syscall(SYS_gettid), __ATOMIC_RELEASE);
@@ -167,7 +177,7 @@ static void *thread_main(void *arg)
 
 static int start_one(struct service *s, enum ssr_stage role, uint32_t vector, struct loom_error *err)
 {
-	static const char *const name[SSR_STAGES] = {"ssr-top", "ssr-bottom", "ssr-worker"};
+	static const char *const name[SSR_STAGES] = {"ssr-top", "ssr-bottom", "ssr-worker", "ssr-irq"};
 	struct ssr_thread *t = &s->thread[s->threads];
 	char text[16];
 	*t = (struct ssr_thread){.s = s, .role = role, .vector = vector, .ahead_fd = {-1, -1}};
@@ -177,7 +187,7 @@ static int start_one(struct service *s, enum ssr_stage role, uint32_t vector, st
 				 strerror(rc));
 	t->started = 1;
 	s->threads++;
-	snprintf(text, sizeof(text), role == SSR_TOP ? "%s%u" : "%s", name[role], vector % 100u);
+	snprintf(text, sizeof(text), role == SSR_TOP || role == SSR_CONTROLLER ? "%s%u" : "%s", name[role], vector % 100u);
 	pthread_setname_np(t->id, text);
 	while (!__atomic_load_n(&t->tid, __ATOMIC_ACQUIRE))
 		loom_yield();
@@ -203,6 +213,8 @@ int ssr_path_start(struct service *s, struct loom_error *err)
 	s->stop = s->dropping = 0;
 	s->bottom.rung = s->work.rung = 0;
 	s->threads = 0;
+	s->route = all_vectors(s);
+	s->head->route = s->route;
 	/* Held until all is in place: whoever is rung by mistake waits. */
 	pthread_mutex_lock(&s->serving);
 	sigfillset(&all);
@@ -211,6 +223,9 @@ int ssr_path_start(struct service *s, struct loom_error *err)
 		rc = start_one(s, SSR_BOTTOM, 0, err);
 	if (!rc && s->path.halves != LOOM_QOS_MONOLITHIC)
 		rc = start_one(s, SSR_WORKER, 0, err);
+	for (uint32_t d = 0; d < s->devices && !rc; d++)
+		if (s->alarm[d].alarm)
+			rc = start_one(s, SSR_CONTROLLER, d, err);
 	for (uint32_t v = 0; v < s->vectors && !rc; v++)
 		rc = start_one(s, SSR_TOP, v, err);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
@@ -219,8 +234,6 @@ int ssr_path_start(struct service *s, struct loom_error *err)
 		ssr_path_stop(s);
 		return rc;
 	}
-	s->route = all_vectors(s);
-	s->head->route = s->route;
 	ssr_path_bind(s, s->route);
 	s->steered_ns = 0;
 	ssr_ask(&s->thread[0], ssr_now()); /* the first steering; no request comes yet */
@@ -235,6 +248,7 @@ void ssr_path_stop(struct service *s)
 	__atomic_store_n(&s->stop, 1, __ATOMIC_RELEASE);
 	ssr_awake(s, 1);
 	ssr_doors_ring(s);
+	ssr_alarms_wake(s);
 	ssr_bell_ring(&s->bottom);
 	ssr_bell_ring(&s->work);
 	while (s->threads > 0) {
@@ -257,9 +271,8 @@ void ssr_path_quiet(struct service *s)
 		int left = ssr_posted(s) || ssr_waiting(s);
 		for (uint32_t w = 0; w < s->workers && !left; w++)
 			left = !__atomic_load_n(&s->source[w].broken, __ATOMIC_RELAXED) &&
-			       __atomic_load_n(&s->source[w].served, __ATOMIC_ACQUIRE) !=
-				       __atomic_load_n(&s->source[w].ring->head, __ATOMIC_ACQUIRE) &&
-			       s->source[w].slots;
+			       (uint32_t)__atomic_load_n(&s->source[w].served, __ATOMIC_ACQUIRE) !=
+				       __atomic_load_n(s->source[w].told, __ATOMIC_ACQUIRE);
 		if (!left)
 			break;
 		ssr_doors_ring(s);

@@ -80,6 +80,8 @@ void ssr_ask(struct ssr_thread *t, uint64_t now_ns)
 	s->route = vectors;
 	__atomic_store_n(&s->head->route, vectors, __ATOMIC_RELAXED);
 	ssr_path_bind(s, vectors);
+	if (ssr_is_watched(s))
+		ssr_doors_ring(s); /* another core looks */
 }
 
 /* Without policies: tenants in turn. */

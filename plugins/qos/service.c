@@ -23,8 +23,10 @@ static void free_tenants(struct service *s)
 		s->host->free(s->host, s->tenant[i].grant);
 	}
 	s->host->free(s->host, s->source);
+	s->host->free(s->host, s->known);
 	s->host->free(s->host, s->granted);
 	s->source = NULL;
+	s->known = NULL;
 	s->granted = NULL;
 	s->granted_count = s->tenants = 0;
 }
@@ -102,7 +104,8 @@ int qos_tenants(void *self, const struct loom_layout *layout, const struct loom_
 	free_tenants(s);
 	s->workers = layout->workers;
 	s->source = s->host->alloc(s->host, layout->workers * sizeof(*s->source));
-	if (!s->source || n > LOOM_MAX_TENANTS)
+	s->known = s->host->alloc(s->host, layout->workers * sizeof(*s->known));
+	if (!s->source || !s->known || n > LOOM_MAX_TENANTS)
 		return no_memory(s, err);
 	for (s->tenants = 0; s->tenants < n; s->tenants++) {
 		struct ssr_tenant *t = &s->tenant[s->tenants];
@@ -117,13 +120,16 @@ int qos_tenants(void *self, const struct loom_layout *layout, const struct loom_
 				.slots = is->outstanding,
 				.shift = (uint32_t)__builtin_ctz(is->outstanding)};
 	}
-	/* A GPU cannot interrupt: the host looks. */
 	s->plain = 0;
-	for (uint32_t d = 0; d < layout->devices; d++)
-		if (layout->device[d].kind != LOOM_ON_CPU) {
-			s->path.notify = LOOM_QOS_POLL;
-			s->plain = 1;
-		}
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *has = &layout->device[d];
+		s->plain |= has->kind != LOOM_ON_CPU;
+		for (uint32_t w = 0; w < has->workers; w++)
+			s->source[has->first_worker + w].device = d;
+	}
+	/* A GPU knows neither eventfd nor futex: the host looks. */
+	if (s->plain && s->path.notify < LOOM_QOS_POLL)
+		s->path.notify = LOOM_QOS_POLL;
 	return 0;
 }
 
@@ -150,45 +156,78 @@ int qos_grants(void *self, const struct loom_grant *grant, uint32_t n, struct lo
 
 /* ---- memory --------------------------------------------------------------------------------------- */
 
-/* head, bits, rings, slots. Fills in the shared block and what the host keeps of it, if there is one. */
+static uint64_t lines(uint64_t bytes)
+{
+	return (bytes + 63) & ~63ull;
+}
+
+/* head, bits, told words, then slots and answers of each worker. Fills in the shared block and what the host keeps of it,
+ * if there is one. */
 static uint64_t lay_out(struct service *s, struct ssr_head *h)
 {
 	uint64_t bits = sizeof(struct ssr_head);
-	uint64_t told = bits + ((s->workers / 64 + 8) & ~7ull) * sizeof(uint64_t);
-	uint64_t ring = told + (((uint64_t)s->workers + 63) & ~63ull) * sizeof(uint32_t);
-	uint64_t at = ring + s->workers * sizeof(struct ssr_ring);
+	uint64_t told = bits + lines((s->workers / 64 + 1) * sizeof(uint64_t));
+	/* Who compares them wants them side by side; the workers of a CPU want them on lines of their own. */
+	uint64_t step = s->plain ? sizeof(uint32_t) : 64;
+	uint64_t at = told + lines(s->workers * step);
 	if (h) {
 		s->head = h;
 		s->bits = (uint64_t *)((char *)h + bits);
 		s->told = s->plain ? (uint32_t *)((char *)h + told) : NULL;
-		h->plain = (uint32_t)s->plain;
-		h->told_at = told;
 		h->bits_at = bits;
-		h->ring_at = ring;
 	}
 	for (uint32_t w = 0; w < s->workers; w++) {
 		struct ssr_source *from = &s->source[w];
+		uint64_t answers = at + from->slots * sizeof(struct ssr_slot);
 		if (h) {
-			from->ring = (struct ssr_ring *)((char *)h + ring) + w;
+			from->told = (uint32_t *)((char *)h + told + w * step);
 			from->slot = (struct ssr_slot *)((char *)h + at);
-			*from->ring = (struct ssr_ring){.slot_at = at,
-							.slots = from->slots,
-							.shift = from->shift,
-							.tenant = from->tenant};
+			from->answer = (uint64_t *)((char *)h + answers);
 		}
-		at += from->slots * sizeof(struct ssr_slot);
+		at = answers + lines(from->slots * sizeof(uint64_t));
 	}
 	return at;
 }
+
+/* How many looks at answers all workers of a GPU together may make, in a second and in vain: each takes a read from the
+ * link. */
+#define LOOKS_PER_S 200000000ull
+
+/* A worker's own end of what lay_out() has laid out. */
+static struct ssr_port port_of(const struct service *s, uint32_t worker, uint32_t neighbours)
+{
+	const struct ssr_source *from = &s->source[worker];
+	return (struct ssr_port){.told_at = (uint64_t)((char *)from->told - (char *)s->head),
+				 .slot_at = (uint64_t)((char *)from->slot - (char *)s->head),
+				 .answer_at = (uint64_t)((char *)from->answer - (char *)s->head),
+				 .slots = from->slots,
+				 .shift = from->shift,
+				 .tenant = from->tenant,
+				 .plain = (uint32_t)s->plain,
+				 .raises = s->alarm[from->device].alarm != NULL,
+				 .nap_ns = 32 + (uint32_t)(neighbours * 1000000000ull / LOOKS_PER_S)};
+}
+
+/* A GPU's driver pins this memory. */
+#define RINGS_MOST (1ull << 30)
 
 int qos_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 	     struct loom_error *err)
 {
 	struct service *s = ((struct qos *)self)->service;
-	(void)layout, (void)err;
-	if (s && s->source)
-		need->global = lay_out(s, NULL);
 	need->global_place = LOOM_PLACE_HOST;
+	need->device_place = LOOM_PLACE_NEAR;
+	if (!s || !s->source)
+		return 0;
+	need->global = lay_out(s, NULL);
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		uint64_t bytes = sizeof(struct ssr_near) + layout->device[d].workers * sizeof(struct ssr_port);
+		need->device = bytes > need->device ? bytes : need->device;
+	}
+	if (need->global > RINGS_MOST)
+		return LOOM_FAIL(s->host, err, LOOM_EINVAL,
+				 "%s: the rings of %u workers would take %llu MiB, and 1024 are the most: lower `outstanding`, or the "
+				 "number of workers", s->name, s->workers, (unsigned long long)(need->global >> 20));
 	return 0;
 }
 
@@ -196,7 +235,7 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 	     struct loom_error *err)
 {
 	struct service *s = ((struct qos *)self)->service;
-	(void)layout, (void)view, (void)err;
+	(void)err;
 	if (!s || !s->head)
 		return 0;
 	ssr_path_quiet(s);
@@ -205,13 +244,25 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 	for (uint32_t w = 0; w < s->workers; w++) {
 		struct ssr_source *from = &s->source[w];
 		from->taken = from->served = 0;
-		from->known = 0;
-		from->broken = 0;
-		from->ring->head = from->ring->refused = 0;
-		if (s->told)
-			s->told[w] = 0;
-		memset(from->slot, 0, from->slots * sizeof(*from->slot));
+		/* Who polls looks at these meanwhile. */
+		__atomic_store_n(&from->broken, 0, __ATOMIC_RELAXED);
+		__atomic_store_n(&s->known[w], 0, __ATOMIC_RELAXED);
+		__atomic_store_n(from->told, 0, __ATOMIC_RELAXED);
+		memset(from->answer, 0, from->slots * sizeof(*from->answer));
 	}
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *has = &layout->device[d];
+		struct ssr_near *near = view->device[d];
+		struct ssr_port *port = (struct ssr_port *)(near + 1);
+		/* An alarm may be waiting for the next request: this word goes on from sample to sample. */
+		if (s->fresh) {
+			near->posted = 0;
+			__atomic_store_n(&s->alarm[d].taken, 0, __ATOMIC_RELEASE);
+		}
+		for (uint32_t i = 0; i < has->workers; i++)
+			port[i] = port_of(s, has->first_worker + i, has->workers);
+	}
+	s->fresh = 0;
 	for (struct ssr_grant *g = s->grants; g; g = g->next)
 		ssr_heap_reset(&g->heap);
 	s->last_tenant = 0;
@@ -256,8 +307,8 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 	/* A run before this one may have ended with requests under way. */
 	for (uint32_t w = 0; w < s->workers; w++) {
 		s->source[w].taken = s->source[w].served = 0;
-		s->source[w].known = 0;
 		s->source[w].broken = 0;
+		s->known[w] = 0;
 	}
 	for (uint32_t t = 0; t < s->tenants; t++)
 		ssr_queue_reset(&s->tenant[t].queue);
@@ -270,11 +321,14 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 		rc = ssr_grants_resolve(s, segments, err);
 	if (!rc)
 		rc = ssr_doors_open(s, err);
+	if (!rc)
+		rc = ssr_alarms_open(s, layout, err);
 	for (uint32_t v = 0; v < SSR_VECTORS; v++) {
 		h->door[v].event_fd = s->event_fd[v];
 		h->door[v].timer_fd = s->timer_fd[v];
 	}
 	h->bedside.event_fd = s->bedside_fd;
+	s->fresh = 1;
 	if (!rc)
 		rc = ssr_path_start(s, err);
 	if (rc)
@@ -288,6 +342,7 @@ void qos_stop(void *self)
 	if (!s || !s->head)
 		return;
 	ssr_path_stop(s);
+	ssr_alarms_close(s);
 	ssr_doors_close(s);
 	ssr_grants_free(s);
 	s->head = NULL;

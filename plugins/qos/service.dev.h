@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The worker's end of the service path: request rings and doors. Device code.
  *
- * Each worker has a ring that it alone fills; the host alone empties it. A slot's `done` counts the
- * requests that were served in it, so the worker needs no word of its own to know which are free, and
- * the number of slots bounds what one worker can have outstanding.
+ * Each worker has a ring that it alone fills; the host alone empties it. The number of slots bounds what one worker can
+ * have outstanding. A request is words in a slot, then a store of how many the worker has posted: its *told* word. An
+ * answer is one word, with a bit that is 1 in the first pass over the ring, 0 in the second, ..., so nobody clears it.
  *
- * What is waiting is found through one bit per worker, which worker and host both change. Where a device lies behind a link
- * without atomic read-modify-writes, as GPUs do on PCIe, it is found through a word per worker, which that worker alone
- * changes: how many requests it has posted. A door is where the host waits for work, one per
+ * A GPU lies behind a link: a store is on its way at once, a load takes a round trip, and read-modify-writes of both
+ * sides on one word are lost. So what crosses is stored by one side alone, and what only a worker needs is in its
+ * *port*, in its device's memory. It loads answers and nothing else from the host.
+ *
+ * The host finds what is waiting through one bit per worker, which worker and host both change. With a GPU in the stack
+ * (`plain`) it compares the told words instead. A GPU's workers may count what they post in their device's memory as well:
+ * a word on which the host can sleep. A door is where the host waits for work, one per
  * core that takes interrupts. Host and worker meet there as Dekker's two processes do: the worker sets
  * its bit and looks whether the door is armed; the host arms the door and looks at the bits, each with a
  * full fence between the two. One of them sees the other. */
@@ -22,21 +26,28 @@
 #define SSR_VECTORS 64u
 
 struct ssr_slot {
-	uint64_t done;  /* requests of this slot that are served: the host stores */
-	int64_t result; /* of the last of them */
 	struct loom_request request;
 	uint64_t posted_ns; /* 0: on a clock that the host does not share */
+	uint64_t pad[2];
 };
 
-struct ssr_ring {
-	uint64_t head; /* requests ever posted: the worker stores */
-	uint64_t refused; /* for want of a slot: the worker counts */
-	uint64_t pad0[6];
-	/* Constant: */
-	uint64_t slot_at;       /* from the begin of the block */
+/* At the begin of a device's block; a port for each of its workers follows. */
+struct ssr_near {
+	uint64_t posted; /* requests of all workers, in all samples: see loom_alarm */
+	uint64_t pad[7];
+};
+
+/* A worker's end of its ring: near the worker, which alone uses it while it runs. The host fills it in before that. */
+struct ssr_port {
+	uint64_t head;     /* requests ever posted */
+	uint64_t answered; /* so many, the first ones, are known to be answered */
+	/* Constant. Places are bytes from the begin of the block for the stack. */
+	uint64_t told_at, slot_at, answer_at;
 	uint32_t slots, shift; /* slots = 1 << shift; 0: no tenant */
-	uint64_t tenant;
-	uint64_t pad1[5];
+	uint32_t tenant;
+	uint32_t plain; /* see above; then nobody is to be interrupted */
+	uint32_t nap_ns; /* longest between two looks at an answer */
+	uint32_t raises; /* 1: counts what it posts */
 };
 
 enum ssr_armed {
@@ -58,9 +69,9 @@ struct ssr_head {
 	uint32_t notify;  /* enum loom_qos_notify */
 	uint32_t vectors; /* doors in use */
 	uint32_t every;   /* 1: each request tries to interrupt, not only a worker's first */
-	uint32_t plain; /* 1: a word per worker says what is waiting, instead of bits */
-	uint64_t ring_at, bits_at, told_at;
-	uint64_t pad1[3];
+	uint32_t pad0;
+	uint64_t bits_at;
+	uint64_t pad1[5];
 	/* The host stores these while workers run. */
 	uint32_t count; /* moderation: interrupt at so many ... */
 	uint32_t pad2;
@@ -80,9 +91,9 @@ LOOM_FN struct ssr_head *ssr_head(const struct loom_ctx *c)
 	return (struct ssr_head *)c->global[LOOM_QOS];
 }
 
-LOOM_FN struct ssr_ring *ssr_ring(struct ssr_head *h, uint32_t worker)
+LOOM_FN struct ssr_port *ssr_port(const struct loom_ctx *c)
 {
-	return (struct ssr_ring *)((char *)h + h->ring_at) + worker;
+	return (struct ssr_port *)((struct ssr_near *)c->on_device[LOOM_QOS] + 1) + (c->worker - c->first);
 }
 
 LOOM_FN uint64_t *ssr_bits(struct ssr_head *h, uint32_t worker)
@@ -90,15 +101,27 @@ LOOM_FN uint64_t *ssr_bits(struct ssr_head *h, uint32_t worker)
 	return (uint64_t *)((char *)h + h->bits_at) + worker / 64;
 }
 
-/* With `plain`: how many requests the worker has posted. */
-LOOM_FN uint32_t *ssr_told(struct ssr_head *h, uint32_t worker)
+/* How many requests the worker has posted, modulo 2^32: it alone stores. */
+LOOM_FN uint32_t *ssr_told(struct ssr_head *h, const struct ssr_port *p)
 {
-	return (uint32_t *)((char *)h + h->told_at) + worker;
+	return (uint32_t *)((char *)h + p->told_at);
 }
 
-LOOM_FN struct ssr_slot *ssr_slot(struct ssr_head *h, const struct ssr_ring *r, uint64_t at)
+LOOM_FN struct ssr_slot *ssr_slot(struct ssr_head *h, const struct ssr_port *p, uint64_t at)
 {
-	return (struct ssr_slot *)((char *)h + r->slot_at) + (at & (r->slots - 1));
+	return (struct ssr_slot *)((char *)h + p->slot_at) + (at & (p->slots - 1));
+}
+
+/* The host alone stores: twice the result, and the lap in bit 0. At first 0. */
+LOOM_FN uint64_t *ssr_answer(struct ssr_head *h, const struct ssr_port *p, uint64_t at)
+{
+	return (uint64_t *)((char *)h + p->answer_at) + (at & (p->slots - 1));
+}
+
+/* Bit 0 of the answer to request `at`. */
+LOOM_FN uint64_t ssr_lap(uint64_t at, uint32_t shift)
+{
+	return (at >> shift & 1) ^ 1;
 }
 
 /* The interrupt itself. A GPU has none: the host polls the bits. */
@@ -143,11 +166,11 @@ LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, int first, 
 	}
 }
 
-LOOM_FN void ssr_rouse(struct ssr_head *h, const struct ssr_ring *r)
+LOOM_FN void ssr_rouse(struct ssr_head *h, const struct ssr_port *p)
 {
 	struct ssr_door *d = &h->bedside;
 	/* Acquire: pairs with the release of arming; `heed` was stored before. */
-	if (loom_load_acquire_sys(&d->armed) == SSR_SHUT || !(loom_load_relaxed_sys(&h->heed) >> r->tenant & 1) ||
+	if (loom_load_acquire_sys(&d->armed) == SSR_SHUT || !(loom_load_relaxed_sys(&h->heed) >> p->tenant & 1) ||
 	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)SSR_SHUT) == SSR_SHUT)
 		return;
 	ssr_ring_fd(d->event_fd);
@@ -157,9 +180,9 @@ LOOM_FN void ssr_raise(struct ssr_head *h, struct ssr_door *d)
 {
 	(void)h, (void)d;
 }
-LOOM_FN void ssr_rouse(struct ssr_head *h, const struct ssr_ring *r)
+LOOM_FN void ssr_rouse(struct ssr_head *h, const struct ssr_port *p)
 {
-	(void)h, (void)r;
+	(void)h, (void)p;
 }
 LOOM_FN void ssr_raise_later(struct ssr_head *h, struct ssr_door *d, int first, uint64_t window_ns)
 {
@@ -201,38 +224,50 @@ LOOM_FN void ssr_interrupt(struct ssr_head *h)
 		ssr_raise_later(h, d, pending == 1, window);
 }
 
+/* 1: the request that had the slot of request `at` before is answered. */
+LOOM_FN int ssr_has_room(struct ssr_head *h, struct ssr_port *p, uint64_t at)
+{
+	uint64_t before = at - p->slots;
+	if (at < p->slots || before < p->answered)
+		return 1;
+	/* Acquire: pairs with the release of the completion, which has read the request before. */
+	if ((loom_load_acquire_sys(ssr_answer(h, p, at)) & 1) != ssr_lap(before, p->shift))
+		return 0;
+	p->answered += p->answered == before;
+	return 1;
+}
+
 LOOM_FN int ssr_request(struct loom_ctx *c, const struct loom_request *request, uint64_t *id)
 {
 	struct ssr_head *h = ssr_head(c);
-	struct ssr_ring *r = ssr_ring(h, c->worker);
-	uint64_t at = r->head;
-	if (!r->slots)
+	struct ssr_port *p = ssr_port(c);
+	uint64_t at = p->head;
+	if (!p->slots)
 		return LOOM_EINVAL;
-	struct ssr_slot *slot = ssr_slot(h, r, at);
-	/* Acquire: pairs with the release of the completion, which has read the request before. */
-	if (loom_load_acquire_sys(&slot->done) < at >> r->shift) {
-		r->refused++;
+	if (!ssr_has_room(h, p, at))
 		return LOOM_EAGAIN;
-	}
+	struct ssr_slot *slot = ssr_slot(h, p, at);
 	slot->request = *request;
 #ifdef GPULOOM_DEV_CPU_H
 	slot->posted_ns = loom_clock_ns(c);
 #endif
-	/* Release: pairs with the acquire of the bottom half, which then reads the slot. */
-	loom_store_release_sys(&r->head, at + 1);
+	/* Release: pairs with the acquire of the bottom half, which then reads the slot, and memory that it names. */
+	loom_store_release_sys(ssr_told(h, p), (uint32_t)(at + 1));
+	p->head = at + 1;
 	*id = at;
-	if (h->plain) { /* the host polls */
-		/* Release: pairs with the acquire in ssr_posted_from(), behind which the host reads the head. */
-		loom_store_release_sys(ssr_told(h, c->worker), (uint32_t)(at + 1));
+	if (p->plain) {
+		/* In no order with the told word: whoever wakes up too early looks again. */
+		if (p->raises)
+			loom_fetch_add_relaxed_dev(&((struct ssr_near *)c->on_device[LOOM_QOS])->posted, (uint64_t)1);
 #ifdef GPULOOM_DEV_CPU_H /* others cannot rouse */
 		/* Pairs with the fence in ssr_listen(): a server that went to sleep before it saw the word is roused. */
 		loom_fence_seq_cst_sys();
-		ssr_rouse(h, r);
+		ssr_rouse(h, p);
 #endif
 		return 0;
 	}
 	uint64_t bit = 1ull << (c->worker & 63), *bits = ssr_bits(h, c->worker);
-	/* Pairs with the fence after the host has cleared the bits: it sees the head, or we the 0. */
+	/* Pairs with the fence after the host has cleared the bits: it sees the told word, or we the 0. */
 	loom_fence_seq_cst_sys();
 	if (!(loom_load_relaxed_sys(bits) & bit)) {
 		loom_fetch_or_acq_rel_sys(bits, bit);
@@ -242,63 +277,71 @@ LOOM_FN int ssr_request(struct loom_ctx *c, const struct loom_request *request, 
 		return 0; /* whoever set it has seen to the interrupt */
 	}
 	ssr_interrupt(h);
-	ssr_rouse(h, r);
+	ssr_rouse(h, p);
 	return 0;
 }
 
 /* How a worker waits. On the CPU it spins for as long as a quick service takes, then sleeps: an
- * accelerator's stalled wave costs the host nothing. */
+ * accelerator's stalled wave costs the host nothing. A GPU's looks cross the link, which all its workers share: so the
+ * more workers there are, the longer a nap may become. */
 #ifdef GPULOOM_DEV_CPU_H
 #define SSR_SPINS 2000u
-LOOM_FN void ssr_pause(const struct loom_ctx *c, uint32_t *looks)
+#define SSR_LOOKS_PER_CLOCK 64u
+LOOM_FN void ssr_pause(const struct loom_ctx *c, const struct ssr_port *p, uint32_t looks)
 {
-	if (++*looks < SSR_SPINS)
+	(void)p;
+	if (looks < SSR_SPINS)
 		loom_pause(c);
 	else /* as if each look so far had taken 4 us */
-		loom_nap((uint64_t)(*looks - SSR_SPINS + 1) * 4000, 0);
+		loom_nap((uint64_t)(looks - SSR_SPINS + 1) * 4000, 0);
 }
 #else
-LOOM_FN void ssr_pause(const struct loom_ctx *c, uint32_t *looks)
+#define SSR_LOOKS_PER_CLOCK 1u /* a look takes longer than to read the clock */
+LOOM_FN void ssr_pause(const struct loom_ctx *c, const struct ssr_port *p, uint32_t looks)
 {
-	(void)looks;
-	loom_pause(c);
+	uint32_t ns = 16u << (looks < 12 ? looks : 12);
+	(void)c;
+	loom_nanosleep(ns < p->nap_ns ? ns : p->nap_ns);
 }
 #endif
 
-LOOM_FN int ssr_await(const struct loom_ctx *c, const struct ssr_slot *slot, uint64_t want, uint64_t timeout_ns)
+/* The word that answers request `id`. */
+LOOM_FN int ssr_await(struct loom_ctx *c, const struct ssr_port *p, uint64_t id, uint64_t timeout_ns, uint64_t *answer)
 {
+	const uint64_t *at = ssr_answer(ssr_head(c), p, id), want = ssr_lap(id, p->shift);
 	uint64_t begin = 0;
 	uint32_t looks = 0;
-	/* Acquire: pairs with the release of the completion: the result, and what the service wrote. */
-	while (loom_load_acquire_sys(&slot->done) < want) {
+	/* Acquire: pairs with the release of the completion: what the service wrote. */
+	while (((*answer = loom_load_acquire_sys(at)) & 1) != want) {
 		if (loom_stopped(c))
 			return LOOM_EINTR;
-		if (timeout_ns && looks % 64 == 0) {
+		if (timeout_ns && looks % SSR_LOOKS_PER_CLOCK == 0) {
 			uint64_t now = loom_clock_ns(c);
 			begin = begin ? begin : now;
 			if (now - begin >= timeout_ns)
 				return LOOM_ETIMEDOUT;
 		}
-		ssr_pause(c, &looks);
+		ssr_pause(c, p, ++looks);
 	}
 	return 0;
 }
 
 LOOM_FN int ssr_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns, int64_t *result)
 {
-	struct ssr_head *h = ssr_head(c);
-	const struct ssr_ring *r = ssr_ring(h, c->worker);
-	if (!r->slots || id >= r->head)
+	struct ssr_port *p = ssr_port(c);
+	uint64_t answer = 0, head = p->head;
+	if (!p->slots || id >= head)
 		return LOOM_EINVAL;
-	if (r->head - id > r->slots)
+	if (head - id > p->slots)
 		return LOOM_ENOENT;
-	const struct ssr_slot *slot = ssr_slot(h, r, id);
 	loom_doing(c, LOOM_DOING_SERVICE);
-	int rc = ssr_await(c, slot, (id >> r->shift) + 1, timeout_ns);
+	int rc = ssr_await(c, p, id, timeout_ns, &answer);
 	loom_doing(c, LOOM_DOING_TASKS);
-	if (!rc)
-		*result = slot->result;
-	return rc;
+	if (rc)
+		return rc;
+	p->answered += p->answered == id;
+	*result = (int64_t)answer >> 1;
+	return 0;
 }
 
 /* LOOM_CALL finds a policy's functions by its name. */

@@ -3,6 +3,8 @@
  * the pipeline runs it. From the rings inward:
  *
  *   door.c    where top halves wait; moderation and masking of interrupts
+ *   bell.c    how threads wake each other
+ *   alarm.c   interrupts of GPUs, by a thread for each
  *   path.c    the threads, and who does what in which arrangement
  *   fill.c    the bottom half: rings -> queues, each request checked against its tenant's grants
  *   order.c   queues: which request of a tenant is served next
@@ -14,13 +16,15 @@
 
 #include <pthread.h>
 
+#include <gpuloom/alarm.h>
+
 #include "service.dev.h"
 
 #define SSR_PAGE 4096u
 #define SSR_BATCH_MOST 256u
 #define SSR_STAGES_MOST 16u
 
-enum ssr_stage { SSR_TOP = 0, SSR_BOTTOM, SSR_WORKER, SSR_STAGES };
+enum ssr_stage { SSR_TOP = 0, SSR_BOTTOM, SSR_WORKER, SSR_CONTROLLER, SSR_STAGES };
 enum { SSR_KERNEL = SSR_STAGES, SSR_CLOCKS }; /* threads that io_uring keeps for us */
 
 /* ---- requests on their way ---------------------------------------------------------------------- */
@@ -117,7 +121,7 @@ struct ssr_thread {
 	pthread_t id;
 	int tid, started;
 	enum ssr_stage role;
-	uint32_t vector; /* of a top half */
+	uint32_t vector; /* of a top half; of a controller: its device */
 	uint32_t heard;  /* rings of its door */
 	uint64_t clock_ns; /* its CPU clock as last charged */
 	uint64_t slack_ns; /* of its timers, as last set */
@@ -141,15 +145,22 @@ struct ssr_series {
 
 /* A worker's ring as the host knows it: what is in shared memory a tenant could have written. */
 struct ssr_source {
-	struct ssr_ring *ring;
+	uint32_t *told;
 	struct ssr_slot *slot; /* [slots] */
+	uint64_t *answer;      /* [slots] */
 	uint32_t slots, shift; /* slots 0: no tenant's */
-	uint32_t tenant;
+	uint32_t tenant, device;
 	uint32_t first; /* call of its slot 0 */
 	int broken;     /* its words make no sense: it is not served any more */
-	uint32_t known; /* low half of `taken`, for those who do not hold the lock */
 	uint64_t taken; /* the bottom half has read so many requests ... */
 	uint64_t served; /* ... of which so many are complete: stored by the worker thread */
+};
+
+/* The interrupts of a device. */
+struct ssr_alarm {
+	struct loom_alarm *alarm; /* NULL: it has none */
+	struct ssr_bell armed;
+	uint64_t taken; /* requests of its workers that were read, in all samples of a launch */
 };
 
 struct ssr_files;
@@ -176,15 +187,20 @@ struct service {
 	/* Memory that workers share. */
 	struct ssr_head *head;
 	uint64_t *bits;
-	uint32_t *told; /* [workers], where a device's link is plain: see service.dev.h; else NULL */
+	uint32_t *told; /* [workers], with `plain`; else NULL, and those words are farther apart */
+	uint32_t *known; /* [workers]: low halves of what each source has `taken`, for those who do not hold the lock */
 	struct ssr_source *source; /* [workers] */
 	int event_fd[SSR_VECTORS], timer_fd[SSR_VECTORS];
 	/* Cores and threads. */
 	uint32_t core[SSR_VECTORS], vectors;
 	uint32_t machine;
-	struct ssr_thread thread[SSR_VECTORS + 2];
+	struct ssr_thread thread[SSR_VECTORS + 2 + LOOM_MAX_DEVICES];
 	uint32_t threads;
 	struct ssr_bell bottom, work;
+	struct ssr_alarm alarm[LOOM_MAX_DEVICES];
+	uint32_t devices;
+	int deaf;  /* atomic: an alarm has failed, so the host polls */
+	int fresh; /* no sample of this launch has begun */
 	pthread_mutex_t drain; /* rings -> queues, and in a monolithic path all that follows */
 	pthread_mutex_t serving; /* the worker thread's part, which may wait while it holds this */
 	uint32_t called;       /* somebody found `drain` taken */
@@ -195,7 +211,7 @@ struct service {
 	uint64_t heed;	       /* of the turn under way: its tenants' requests end it */
 	uint32_t dropping;     /* requests are ended with -ECANCELED instead of served */
 	int timed;             /* a policy moderates interrupts */
-	int plain;             /* a device of the stack has no atomic read-modify-writes of host memory */
+	int plain;             /* a GPU is in the stack: see service.dev.h */
 	/* Accounts. The serving thread writes, but for the stages' times, which are atomic. */
 	uint64_t stage_ns[SSR_CLOCKS];
 	uint64_t body_ns, filled, served, dropped, errors, turns, naps, roused;
@@ -288,13 +304,25 @@ int ssr_came(struct service *s, uint64_t tenants);       /* ... or is in its que
 void ssr_listen(struct service *s, uint64_t tenants);
 void ssr_listen_end(struct service *s);
 void ssr_rouse_server(struct service *s); /* by whoever filled queues beside it, for those it listens to */
-void ssr_bell_ring(struct ssr_bell *b);
-int ssr_bell_wait(struct service *s, struct ssr_bell *b);
 /* Sleeps until `until_ns`, as much as slack_ns later, a ring at the bedside, or the end of the service. */
 void ssr_sleep(struct ssr_thread *t, uint64_t until_ns, uint64_t slack_ns);
 /* Sleeps until about `until_ns`, exactly then if the call before foresaw it as its `then_ns`. */
 void ssr_sleep_ahead(struct ssr_thread *t, uint64_t until_ns, uint64_t then_ns);
 void ssr_awake(struct service *s, int awake); /* wakes who sleeps, and lets nobody fall asleep */
+
+/* ---- bell.c */
+int ssr_is_watched(const struct service *s); /* one top half looks for all, instead of waiting for its own door */
+uint32_t ssr_watcher(const struct service *s); /* its vector */
+void ssr_bell_ring(struct ssr_bell *b); /* rings do not add up */
+int ssr_bell_wait(struct service *s, struct ssr_bell *b);
+
+/* ---- alarm.c */
+int ssr_alarms_open(struct service *s, const struct loom_layout *layout, struct loom_error *err);
+void ssr_alarms_wake(struct service *s); /* for the end; no worker runs */
+void ssr_alarms_close(struct service *s);
+/* From now on a request that is not taken yet rings the watcher's door, once. */
+void ssr_alarms_arm(struct service *s);
+void ssr_controller(struct ssr_thread *t); /* the thread of a device */
 
 /* ---- path.c */
 int ssr_path_start(struct service *s, struct loom_error *err);

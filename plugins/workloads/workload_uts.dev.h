@@ -31,9 +31,11 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 	/* Lanes with a task each deal out the children of all: most nodes have none, and some have many. */
 	struct loom_deal d = loom_deal(c, children);
 	int failed = 0;
+	if (!loom_deal_next(&d))
+		return;
 	workload_task(&task, t->tag);
 	LOOM_NO_UNROLL
-	while (loom_deal_next(&d)) {
+	do {
 		struct uts_node parent;
 		for (uint32_t k = 0; k < 5; k++)
 			parent.digest[k] = loom_deal_word(&d, n.digest[k]);
@@ -43,7 +45,7 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 		uts_child(&child, &parent, d.item);
 		uts_pack(&task, &child);
 		failed = LOOM_CALL(sched, spawn, c, &task);
-	}
+	} while (loom_deal_next(&d));
 }
 
 #endif

@@ -68,6 +68,9 @@ int app_need(void *self, const struct loom_layout *layout, struct loom_need *nee
 {
 	const struct app *x = self;
 	(void)err;
+	need->device = sizeof(struct ssr_plan);
+	need->device_place = LOOM_PLACE_NEAR;
+	need->worker_place = LOOM_PLACE_HOST; /* tallies */
 	need->global = sizeof(struct ssr_control) + sizeof(struct ssr_input) + SSR_PAGE_BYTES +
 		       layout->workers * x->in.bytes;
 	need->global_place = LOOM_PLACE_HOST; /* what requests name */
@@ -111,11 +114,10 @@ int app_init(void *self, const struct loom_layout *layout, const struct loom_vie
 	     struct loom_error *err)
 {
 	struct app *x = self;
-	struct ssr_control *k = view->global;
-	(void)layout, (void)err;
-	ssr_job_arm(&x->job, view);
-	k->limit = !*x->opts->common.victim && !x->opts->common.duration; /* one round */
-	*(struct ssr_input *)(k + 1) = x->in;
+	struct ssr_plan plan = {0};
+	(void)err;
+	*(struct ssr_input *)((struct ssr_control *)view->global + 1) = x->in;
+	ssr_job_arm(&x->job, layout, view, &plan);
 	return 0;
 }
 

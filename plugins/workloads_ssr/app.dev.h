@@ -116,12 +116,11 @@ LOOM_FN uint64_t ssr_query(uint64_t worker, uint64_t i)
 LOOM_FN void ssr_app_run(struct loom_ctx *c, uint64_t (*job)(struct ssr_reader *x))
 {
 	struct ssr_control *k = ssr_control(c);
+	const struct ssr_plan *plan = ssr_plan(c);
 	const struct ssr_input *in = ssr_input(c);
 	struct ssr_tally *t = ssr_tally(c);
 	if (c->lane)
 		return;
-	uint32_t tenant = ssr_tenant_of(c, k);
-	uint32_t first = (uint32_t)(((uint64_t)tenant * c->workers + k->tenants - 1) / k->tenants);
 	uint64_t words = (in->bytes / SSR_PAGE_BYTES + 63) / 64, cpu = ssr_own_clock();
 	struct ssr_reader x = {.c = c,
 			       .in = in,
@@ -129,8 +128,8 @@ LOOM_FN void ssr_app_run(struct loom_ctx *c, uint64_t (*job)(struct ssr_reader *
 			       .data = (char *)k + in->at + c->worker * in->bytes,
 			       .present = (uint64_t *)(t + 1),
 			       .scratch = (uint32_t *)((uint64_t *)(t + 1) + words),
-			       .grant = c->worker - first};
-	loom_fetch_add_acq_rel_sys(&k->begun, 1u);
+			       .grant = ssr_number_of(c, plan)};
+	ssr_begin(t);
 	do {
 		ssr_begin_round(&x, loom_load_relaxed_sys(&k->quiet) != 0);
 		uint64_t sum = job(&x);
@@ -140,7 +139,7 @@ LOOM_FN void ssr_app_run(struct loom_ctx *c, uint64_t (*job)(struct ssr_reader *
 			ssr_count_wrong(t, LOOM_SERVICES, (int64_t)sum);
 		t->sum = sum;
 		t->rounds++;
-	} while (k->limit == 0 && !ssr_quits(c, k));
+	} while (plan->endless && !loom_load_relaxed_sys(&k->quit) && !loom_stopped(c));
 	t->cpu_ns = ssr_own_clock() - cpu;
 }
 

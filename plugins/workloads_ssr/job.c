@@ -130,9 +130,10 @@ void ssr_job_interrupt(struct ssr_job *j)
 
 static void run_sample(struct ssr_job *j)
 {
-	while (__atomic_load_n(&j->control->begun, __ATOMIC_ACQUIRE) < j->workers)
-		if (rest(j, 1000000))
-			return;
+	for (uint32_t w = 0; w < j->workers; w++)
+		while (!__atomic_load_n(&j->tally[w]->begun, __ATOMIC_ACQUIRE)) /* pairs with ssr_begin() */
+			if (rest(j, 1000000))
+				return;
 	if (*j->opts->victim) {
 		if (j->sample % 2) {
 			beside(j);
@@ -207,17 +208,20 @@ static void await_thread(struct ssr_job *j)
 	pthread_mutex_unlock(&j->lock);
 }
 
-void ssr_job_arm(struct ssr_job *j, const struct loom_view *view)
+void ssr_job_arm(struct ssr_job *j, const struct loom_layout *layout, const struct loom_view *view, struct ssr_plan *plan)
 {
 	await_thread(j);
 	struct ssr_control *k = view->global;
 	j->control = k;
 	j->tally = (struct ssr_tally *const *)(const void *)view->worker;
-	k->quit = k->begun = 0;
+	k->quit = 0;
 	k->quiet = *j->opts->victim ? 1 : 0;
-	k->pause_ns = j->opts->pause;
-	k->tenants = j->opts->tenants;
-	k->window = j->opts->outstanding;
+	plan->endless = *j->opts->victim || j->opts->duration;
+	plan->pause_ns = j->opts->pause;
+	plan->tenants = j->opts->tenants;
+	plan->window = j->opts->outstanding;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		*(struct ssr_plan *)view->device[d] = *plan;
 	for (uint32_t w = 0; w < j->workers; w++)
 		memset(view->worker[w], 0, sizeof(struct ssr_tally));
 	memset(&j->alone, 0, sizeof(j->alone));

@@ -86,8 +86,9 @@ void ssr_job_free(struct ssr_job *j);
 int ssr_job_tenants(struct ssr_job *j, const struct loom_layout *layout,
 		    const struct loom_tenant **tenant, uint32_t *n, struct loom_error *err);
 uint32_t ssr_job_tenant_of(const struct ssr_job *j, uint32_t worker);
-/* Before a sample: control words and tallies are cleared, the thread waits for the workers. */
-void ssr_job_arm(struct ssr_job *j, const struct loom_view *view);
+/* Before a sample: control words and tallies are cleared, the thread waits for the workers. The devices get *plan, with what
+ * all jobs have in common filled in. */
+void ssr_job_arm(struct ssr_job *j, const struct loom_layout *layout, const struct loom_view *view, struct ssr_plan *plan);
 int ssr_job_start(struct ssr_job *j, struct loom_error *err);
 void ssr_job_stop(struct ssr_job *j);
 /* Ends the sample: workers leave, also those that rest. */

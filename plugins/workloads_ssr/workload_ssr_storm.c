@@ -23,6 +23,7 @@ struct storm {
 	const struct loom_host *host;
 	const struct storm_opts *opts;
 	struct ssr_job job;
+	uint64_t room; /* of each worker; 0: its requests name no memory */
 	int file, sender, receiver, target;
 	pid_t listener;
 };
@@ -38,12 +39,13 @@ static const struct loom_opt rows[] = {
 		 "What every request asks for. fault and alloc empty their memory again.",
 		 .choices = services),
 	LOOM_OPT(struct storm_opts, requests, LOOM_OPT_U64, "20000",
-		 "Requests of each worker, when there is neither victim nor duration.", .min = 1,
-		 .max = 1e12),
+		 "Requests of all workers together, shared evenly, when there is neither victim nor duration.",
+		 .min = 1, .max = 1e12),
 	LOOM_OPT(struct storm_opts, bytes, LOOM_OPT_SIZE, "4KiB", "Bytes of a request.", .min = 1,
 		 .max = 1 << 20),
-	LOOM_OPT(struct storm_opts, room, LOOM_OPT_SIZE, "1MiB",
-		 "A worker's buffer, whole pages; at least `bytes`.", .min = 4096, .max = 1 << 30),
+	LOOM_OPT(struct storm_opts, room, LOOM_OPT_SIZE, "0",
+		 "A worker's buffer, whole pages; at least `bytes`. 0: 1 MiB, and less where the buffers of all workers "
+		 "would take more than 64 MiB.", .min = 0, .max = 1 << 30),
 	LOOM_OPT(struct storm_opts, file, LOOM_OPT_SIZE, "16MiB",
 		 "The file that read and write use, in memory.", .min = 4096, .max = 1ll << 34),
 	LOOM_OPT(struct storm_opts, pace, LOOM_OPT_TIME, "0",
@@ -148,20 +150,45 @@ static int make_handle(struct storm *x)
 	}
 }
 
+#define ROOM (1ull << 20)
+#define ALL_ROOM (64ull << 20)
+
+static uint64_t pages(uint64_t bytes)
+{
+	return (bytes + SSR_PAGE_BYTES - 1) & ~(SSR_PAGE_BYTES - 1);
+}
+
+/* What the requests of one worker may name at the same time. */
+static uint64_t least_room(const struct storm_opts *o)
+{
+	return pages(o->bytes) * (o->service == LOOM_SERVICE_ALLOC ? o->common.outstanding : 1);
+}
+
+static uint64_t room_of(const struct storm_opts *o, uint32_t workers)
+{
+	uint64_t share = ALL_ROOM / workers & ~(SSR_PAGE_BYTES - 1), least = least_room(o);
+	if (o->service == LOOM_SERVICE_NOTHING || o->service == LOOM_SERVICE_SIGNAL)
+		return 0;
+	if (o->room)
+		return o->room;
+	share = share < ROOM ? share : ROOM;
+	return share > least ? share : least;
+}
+
 static int check(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct storm_opts *o = opts;
 	int rc = ssr_check(host, &o->common, err);
 	if (rc)
 		return rc;
-	if (o->room % SSR_PAGE_BYTES || o->bytes > o->room || o->bytes > o->file)
+	uint64_t room = o->room ? o->room : ROOM, most = least_room(o);
+	if (room % SSR_PAGE_BYTES || o->bytes > room || o->bytes > o->file)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "room must be whole pages, and bytes fit into room and file");
-	uint64_t most = o->common.outstanding * ((o->bytes + SSR_PAGE_BYTES - 1) / SSR_PAGE_BYTES * SSR_PAGE_BYTES);
-	if (o->service == LOOM_SERVICE_ALLOC && most > o->room)
+	if (o->service == LOOM_SERVICE_ALLOC && most > room)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "service = alloc: with outstanding = %u requests of whole pages a worker may hold %llu bytes, and room "
 				 "is %llu: raise room, or lower outstanding or bytes", o->common.outstanding, (unsigned long long)most,
-				 (unsigned long long)o->room);
+				 (unsigned long long)room);
 	if (o->service == LOOM_SERVICE_EVICT || o->service == LOOM_SERVICE_FREE)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "service = %s: there is nothing to give back; service = %s asks for both in turn",
@@ -194,10 +221,11 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 
 /* ---- memory --------------------------------------------------------------------------------------- */
 
-static uint64_t tally_bytes(const struct storm *x)
+/* What a worker remembers, near it. */
+static uint64_t own_bytes(const struct storm *x)
 {
 	uint64_t window = x->opts->common.outstanding;
-	return sizeof(struct ssr_tally) + window * (sizeof(struct ssr_asked) + sizeof(uint64_t));
+	return window * (sizeof(struct ssr_asked) + sizeof(uint64_t));
 }
 
 static int need(void *self, const struct loom_layout *layout, struct loom_need *n,
@@ -205,10 +233,17 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 {
 	struct storm *x = self;
 	(void)err;
+	x->room = room_of(x->opts, layout->workers);
 	/* A page more: buffers begin at a page. */
 	n->global_place = LOOM_PLACE_HOST; /* what requests name */
-	n->global = sizeof(struct ssr_control) + SSR_PAGE_BYTES + layout->workers * x->opts->room;
-	n->worker = tally_bytes(x);
+	n->global = sizeof(struct ssr_control) + SSR_PAGE_BYTES + layout->workers * x->room;
+	n->worker = sizeof(struct ssr_tally);
+	n->worker_place = LOOM_PLACE_HOST;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		uint64_t bytes = sizeof(struct ssr_plan) + layout->device[d].workers * own_bytes(x);
+		n->device = bytes > n->device ? bytes : n->device;
+	}
+	n->device_place = LOOM_PLACE_NEAR;
 	return 0;
 }
 
@@ -222,7 +257,7 @@ static uint64_t buffer_at(const struct storm *x, const void *global, uint32_t wo
 {
 	uint64_t from = (uintptr_t)global + sizeof(struct ssr_control);
 	uint64_t page = (from + SSR_PAGE_BYTES - 1) & ~(SSR_PAGE_BYTES - 1);
-	return page - (uintptr_t)global + worker * x->opts->room;
+	return page - (uintptr_t)global + worker * x->room;
 }
 
 /* Two for each worker: its memory and its handle. A service without a handle has a buffer again. */
@@ -245,13 +280,14 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 		g[0] = (struct loom_grant){.tenant = ssr_job_tenant_of(j, w),
 					   .kind = kind,
 					   .at = global + at,
-					   .bytes = x->opts->room};
-		g[1] = g[0];
-		if (kind != LOOM_GRANT_BUFFER) /* nothing that a request would name */
-			g[1] = (struct loom_grant){.tenant = g->tenant,
-						   .kind = LOOM_GRANT_BUFFER,
-						   .at = global,
-						   .bytes = sizeof(struct ssr_control)};
+					   .bytes = x->room};
+		/* Nothing that a request would name. */
+		g[1] = (struct loom_grant){.tenant = g->tenant,
+					   .kind = LOOM_GRANT_BUFFER,
+					   .at = global,
+					   .bytes = sizeof(struct ssr_control)};
+		if (!x->room)
+			g[0] = g[1];
 		if (x->file >= 0)
 			g[1] = (struct loom_grant){.tenant = g->tenant,
 						   .kind = LOOM_GRANT_FILE,
@@ -266,7 +302,7 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 						   .fd = x->target,
 						   .signals = 1ull << (SIGUSR1 - 1)};
 		if (kind != LOOM_GRANT_BUFFER &&
-		    madvise((char *)view->global + at, x->opts->room, MADV_REMOVE))
+		    madvise((char *)view->global + at, x->room, MADV_REMOVE))
 			return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL,
 					 "ssr_storm: cannot make this memory absent: %s", strerror(errno));
 	}
@@ -279,22 +315,21 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 		struct loom_error *err)
 {
 	struct storm *x = self;
-	(void)layout, (void)err;
-	ssr_job_arm(&x->job, view);
-	struct ssr_control *k = view->global;
-	int endless = *x->opts->common.victim || x->opts->common.duration;
-	k->limit = endless ? 0 : x->opts->requests;
-	k->pace_ns = x->opts->pace;
-	k->service = x->opts->service;
-	k->bytes = x->opts->bytes;
-	k->room = x->opts->room;
-	k->file_bytes = x->opts->file;
+	struct ssr_plan plan = {.requests = x->opts->requests,
+				.pace_ns = x->opts->pace,
+				.service = x->opts->service,
+				.bytes = x->opts->bytes,
+				.room = x->room,
+				.file_bytes = x->opts->file,
+				.own_bytes = own_bytes(x)};
+	(void)err;
+	ssr_job_arm(&x->job, layout, view, &plan);
 	for (uint32_t w = 0; w < layout->workers; w++) {
 		char *at = (char *)view->global + buffer_at(x, view->global, w);
 		if (x->opts->service == LOOM_SERVICE_FAULT || x->opts->service == LOOM_SERVICE_ALLOC)
-			madvise(at, x->opts->room, MADV_REMOVE);
+			madvise(at, x->room, MADV_REMOVE);
 		else
-			memset(at, 1, x->opts->room);
+			memset(at, 1, x->room);
 	}
 	return 0;
 }
@@ -320,10 +355,11 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 		  struct loom_report *report, struct loom_error *err)
 {
 	struct storm *x = self;
-	uint64_t limit = ((const struct ssr_control *)view->global)->limit;
-	for (uint32_t w = 0; w < layout->workers; w++) {
+	int endless = *x->opts->common.victim || x->opts->common.duration;
+	for (uint32_t w = 0; w < layout->workers && !endless; w++) {
 		const struct ssr_tally *t = view->worker[w];
-		if (limit && t->done != limit && !t->wrong)
+		uint64_t limit = ssr_share(x->opts->requests, w, layout->workers);
+		if (t->done != limit && !t->wrong)
 			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
 					 "ssr_storm: worker %u has %llu answers to %llu requests", w,
 					 (unsigned long long)t->done, (unsigned long long)limit);

@@ -2,7 +2,7 @@
 /* ssr_storm: as many requests as are answered (the paper's ubench: every access a request). Device code.
  *
  * A worker keeps `window` requests outstanding and takes answers in the order of asking. What it must
- * remember of each is in its own block, behind the tally. */
+ * remember of each is in its part of its device's block. */
 #ifndef WORKLOAD_SSR_STORM_DEV_H
 #define WORKLOAD_SSR_STORM_DEV_H
 
@@ -20,32 +20,35 @@ struct ssr_asked {
 	uint32_t pad;
 };
 
+/* Of a worker. */
 struct ssr_storm {
+	struct ssr_plan plan;
+	struct ssr_tally *tally;
+	struct ssr_asked *asked; /* [window], then as many places of heap pages */
+	uint64_t limit;		 /* how many requests it makes */
 	uint64_t posted, answered; /* asked[i % window] of what lies between */
 	uint64_t page;		   /* next of the demand buffer */
 	uint64_t held;		   /* heap pages that are to be given back: free_at[] */
 	uint64_t next_ns;	   /* not before: a tenant that paces itself */
 };
 
-LOOM_FN struct ssr_asked *ssr_asked(struct ssr_tally *t)
+LOOM_FN struct ssr_asked *ssr_asked(const struct ssr_storm *s, uint64_t i)
 {
-	return (struct ssr_asked *)(t + 1);
+	return &s->asked[i % s->plan.window];
 }
 
-LOOM_FN uint64_t *ssr_free_at(struct ssr_tally *t, const struct ssr_control *k)
+LOOM_FN uint64_t *ssr_free_at(const struct ssr_storm *s)
 {
-	return (uint64_t *)(ssr_asked(t) + k->window);
+	return (uint64_t *)(s->asked + s->plan.window);
 }
 
 /* Grants of a worker, in the order in which the host makes them: see grants(). */
 enum { SSR_GRANT_MEMORY = 0, SSR_GRANT_HANDLE, SSR_GRANTS };
 
-LOOM_FN int64_t ssr_storm_next(struct loom_ctx *c, const struct ssr_control *k, struct ssr_tally *t,
-			       struct ssr_storm *s, struct loom_request *r)
+LOOM_FN int64_t ssr_storm_next(struct loom_ctx *c, struct ssr_storm *s, struct loom_request *r)
 {
-	uint32_t tenant = ssr_tenant_of(c, k);
-	uint32_t first = (uint32_t)(((uint64_t)tenant * c->workers + k->tenants - 1) / k->tenants);
-	uint32_t grant = (c->worker - first) * SSR_GRANTS;
+	const struct ssr_plan *k = &s->plan;
+	uint32_t grant = ssr_number_of(c, k) * SSR_GRANTS;
 	r->service = k->service;
 	r->buffer = grant + SSR_GRANT_MEMORY;
 	r->handle = grant + SSR_GRANT_HANDLE;
@@ -71,7 +74,7 @@ LOOM_FN int64_t ssr_storm_next(struct loom_ctx *c, const struct ssr_control *k, 
 		if (!s->held)
 			return -1;
 		r->service = LOOM_SERVICE_FREE;
-		r->offset = ssr_free_at(t, k)[--s->held];
+		r->offset = ssr_free_at(s)[--s->held];
 		return (int64_t)((k->bytes + SSR_PAGE_BYTES - 1) / SSR_PAGE_BYTES * SSR_PAGE_BYTES);
 	case LOOM_SERVICE_READ:
 	case LOOM_SERVICE_WRITE:
@@ -88,29 +91,28 @@ LOOM_FN int64_t ssr_storm_next(struct loom_ctx *c, const struct ssr_control *k, 
 }
 
 /* Its worker lets time pass between two requests. */
-LOOM_FN int ssr_storm_paces(const struct loom_ctx *c, const struct ssr_control *k)
+LOOM_FN int ssr_storm_paces(const struct loom_ctx *c, const struct ssr_plan *plan)
 {
-	return k->pace_ns && ssr_tenant_of(c, k) + 1 == k->tenants;
+	return plan->pace_ns && ssr_tenant_of(c, plan) + 1 == plan->tenants;
 }
 
 /* 1 when a request was posted. */
-LOOM_FN int ssr_storm_post(struct loom_ctx *c, struct ssr_control *k, struct ssr_tally *t,
-			   struct ssr_storm *s)
+LOOM_FN int ssr_storm_post(struct loom_ctx *c, struct ssr_storm *s)
 {
-	struct ssr_asked *a = &ssr_asked(t)[s->posted % k->window];
+	struct ssr_asked *a = ssr_asked(s, s->posted);
 	struct loom_request r;
-	if (s->posted - s->answered >= k->window || (k->limit && s->posted >= k->limit))
+	if (s->posted - s->answered >= s->plan.window || s->posted >= s->limit)
 		return 0;
-	if (ssr_storm_paces(c, k)) {
+	if (ssr_storm_paces(c, &s->plan)) {
 		uint64_t now = loom_clock_ns(c);
 		if (now < s->next_ns)
 			return 0;
-		s->next_ns = (s->next_ns ? s->next_ns : now) + k->pace_ns;
+		s->next_ns = (s->next_ns ? s->next_ns : now) + s->plan.pace_ns;
 	}
-	a->want = ssr_storm_next(c, k, t, s, &r);
+	a->want = ssr_storm_next(c, s, &r);
 	a->service = r.service;
 	if (LOOM_CALL(qos, request, c, &r, &a->id) != 0) {
-		ssr_count_wrong(t, r.service, 0); /* the window is no larger than the ring */
+		ssr_count_wrong(s->tally, r.service, 0); /* the window is no larger than the ring */
 		return 0;
 	}
 	s->posted++;
@@ -122,64 +124,86 @@ LOOM_FN int ssr_storm_post(struct loom_ctx *c, struct ssr_control *k, struct ssr
 #define SSR_ROUND 512u
 
 /* How many answers came; waits for the first at most that long. */
-LOOM_FN uint64_t ssr_storm_take(struct loom_ctx *c, struct ssr_control *k, struct ssr_tally *t,
-				struct ssr_storm *s, uint64_t timeout_ns)
+LOOM_FN uint64_t ssr_storm_take(struct loom_ctx *c, struct ssr_storm *s, uint64_t timeout_ns)
 {
 	uint64_t n = 0;
 	while (s->answered < s->posted && n < SSR_ROUND) {
-		struct ssr_asked *a = &ssr_asked(t)[s->answered % k->window];
+		struct ssr_asked *a = ssr_asked(s, s->answered);
 		int64_t got = 0;
 		int rc = LOOM_CALL(qos, wait, c, a->id, n ? 1 : timeout_ns, &got);
 		if (rc == LOOM_ETIMEDOUT || rc == LOOM_EINTR)
 			break;
 		if (rc || (a->want >= 0 ? got != a->want : got < 0))
-			ssr_count_wrong(t, a->service, rc ? rc : got);
+			ssr_count_wrong(s->tally, a->service, rc ? rc : got);
 		else if (a->service == LOOM_SERVICE_ALLOC)
-			ssr_free_at(t, k)[s->held++] = (uint64_t)got;
+			ssr_free_at(s)[s->held++] = (uint64_t)got;
 		s->answered++;
 		n++;
 	}
-	if (n) /* the host watches it */
-		loom_store_relaxed_sys(&t->done, s->answered);
+	if (n && s->plan.endless) /* the host watches it */
+		loom_store_relaxed_sys(&s->tally->done, s->answered);
 	return n;
 }
 
 /* How long a worker rests that has nothing to do: one that paces itself and has all its answers knows. */
-LOOM_FN uint64_t ssr_storm_pause(const struct loom_ctx *c, const struct ssr_control *k,
-				 const struct ssr_storm *s)
+LOOM_FN uint64_t ssr_storm_pause(const struct loom_ctx *c, const struct ssr_storm *s)
 {
-	if (!k->pause_ns || s->answered < s->posted || !ssr_storm_paces(c, k))
-		return k->pause_ns;
+	if (!s->plan.pause_ns || s->answered < s->posted || !ssr_storm_paces(c, &s->plan))
+		return s->plan.pause_ns;
 	uint64_t now = loom_clock_ns(c);
 	return s->next_ns > now ? s->next_ns - now : 0;
+}
+
+/* What the host says meanwhile, which it does only where a storm has no end of its own: SSR_QUITS, SSR_IS_QUIET or 0. On a
+ * GPU a look crosses the link, so most turns of the loop do without. */
+enum { SSR_QUITS = 1, SSR_IS_QUIET };
+LOOM_FN int ssr_storm_orders(const struct loom_ctx *c, struct ssr_control *k, const struct ssr_storm *s, uint32_t turn)
+{
+	if (loom_stopped(c) || s->answered >= s->limit)
+		return SSR_QUITS;
+#ifndef GPULOOM_DEV_CPU_H
+	if (turn % 8)
+		return 0;
+#endif
+	(void)turn;
+	return !s->plan.endless ? 0 :
+	       loom_load_relaxed_sys(&k->quit) ? SSR_QUITS :
+	       loom_load_relaxed_sys(&k->quiet) ? SSR_IS_QUIET : 0;
 }
 
 LOOM_FN void workload_ssr_storm_kernel(struct loom_ctx *c)
 {
 	struct ssr_control *k = ssr_control(c);
-	struct ssr_tally *t = ssr_tally(c);
-	struct ssr_storm s = {0};
+	struct ssr_storm s = {};
+	uint32_t turn = 0;
+	int orders;
 	if (c->lane)
 		return;
 	uint64_t cpu = ssr_own_clock();
-	loom_fetch_add_acq_rel_sys(&k->begun, 1u);
-	while (!ssr_quits(c, k) && !(k->limit && s.answered >= k->limit)) {
-		if (loom_load_relaxed_sys(&k->quiet)) {
-			while (ssr_storm_take(c, k, t, &s, 1) == SSR_ROUND)
+	s.plan = *ssr_plan(c);
+	s.tally = ssr_tally(c);
+	s.asked = (struct ssr_asked *)ssr_own(c, &s.plan);
+	s.limit = s.plan.endless ? ~0ull : ssr_share(s.plan.requests, c->worker, c->workers);
+	ssr_begin(s.tally);
+	while ((orders = ssr_storm_orders(c, k, &s, turn)) != SSR_QUITS) {
+		if (orders == SSR_IS_QUIET) {
+			while (ssr_storm_take(c, &s, 1) == SSR_ROUND)
 				;
 			ssr_rest(c, k, 1000000);
 			continue;
 		}
 		uint32_t n = 0;
-		while (ssr_storm_post(c, k, t, &s))
+		while (ssr_storm_post(c, &s))
 			n++;
 		/* Nothing to post and nothing answered: an accelerator would stall. */
-		uint64_t took = ssr_storm_take(c, k, t, &s, k->pause_ns ? 1 : 100000);
+		uint64_t took = ssr_storm_take(c, &s, s.plan.pause_ns ? 1 : 100000);
 		if (took == SSR_ROUND || (!took && !n))
-			ssr_rest(c, k, ssr_storm_pause(c, k, &s));
+			ssr_rest(c, k, ssr_storm_pause(c, &s));
+		turn++;
 	}
-	t->posted = s.posted;
-	t->cpu_ns = ssr_own_clock() - cpu;
+	s.tally->posted = s.posted;
+	loom_store_relaxed_sys(&s.tally->done, s.answered);
+	s.tally->cpu_ns = ssr_own_clock() - cpu;
 }
 
 #endif

@@ -176,6 +176,26 @@ FAKE(cuStreamCreate, (CUstream *stream, unsigned flags),
 	*stream = calloc(1, sizeof(struct stream));)
 FAKE(cuStreamDestroy, (CUstream stream), fake_destroy((struct stream *)stream);)
 FAKE(cuStreamSynchronize, (CUstream stream))
+FAKE(cuEventCreate, (CUevent *event, unsigned flags),
+	if (!(flags & CU_EVENT_BLOCKING_SYNC))
+		return CUDA_ERROR_INVALID_VALUE;
+	struct fake_event *e = calloc(1, sizeof(*e));
+	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->happens, NULL);
+	*event = (CUevent)e;)
+FAKE(cuEventDestroy, (CUevent event), free(event);)
+FAKE(cuEventRecord, (CUevent event, CUstream stream),
+	struct fake_event *e = (struct fake_event *)event;
+	pthread_mutex_lock(&e->lock);
+	e->asked++;
+	pthread_mutex_unlock(&e->lock);
+	fake_call((struct stream *)stream, (struct call){.event = e});)
+FAKE(cuEventSynchronize, (CUevent event),
+	struct fake_event *e = (struct fake_event *)event;
+	pthread_mutex_lock(&e->lock);
+	while (e->happened < e->asked)
+		pthread_cond_wait(&e->happens, &e->lock);
+	pthread_mutex_unlock(&e->lock);)
 FAKE(cuMemAlloc, (CUdeviceptr *at, size_t bytes),
 	*at = (CUdeviceptr)(uintptr_t)fake_device_memory(bytes);)
 FAKE(cuMemFree, (CUdeviceptr at), fake_device_free((void *)(uintptr_t)at);)

@@ -13,11 +13,12 @@
 #   waits    consumers that wait for producers
 #   barriers workers that meet: each barrier, on one instance and on two, and who never comes
 #   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own
+#   requests services that workers ask of the host: each pipeline, by one worker, some and all
 #   peers    ranks on two GPUs that store into each other's memory
 #   litmus   of the device layer's memory orders
 # and those of the caller. Exit 77: no GPU here.
 set -u
-B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits barriers triggers peers litmus}
+B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits barriers triggers requests peers litmus}
 G=$B/gpuloom
 export GPULOOM_PLUGIN_PATH="$B/plugins"
 tmp=$(mktemp -d)
@@ -57,6 +58,7 @@ fake() {
 		case $one in
 		scheduler.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/sched_${one#*=}.so" ;;
 		termination.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/term_${one#*=}.so" ;;
+		qos.use=*) one=${one#*=} FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/qos_${one%% *}.so" ;;
 		trigger.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/trigger_${one#*=}.so" ;;
 		sync.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/sync_${one#*=}.so" ;;
 		barrier.use=*) FAKE_GPU_PLUGINS="$FAKE_GPU_PLUGINS $B/plugins/barrier_${one#*=}.so" ;;
@@ -351,6 +353,33 @@ barriers() {
 		every "sums, all workers of $lanes lanes" $own --set device.$device.lanes=$lanes
 	done
 	every "sums, two" $own --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 --set device.$device.workers=16
+}
+
+requests() {
+	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
+	for service in nothing read; do
+		for use in split monolithic 'monolithic coalesce' 'split steer' 'split throttle' 'monolithic budget'; do
+			for notify in poll interrupt hybrid; do
+				for workers in 1 16 $some 0; do
+					case $use in *throttle* | *budget*) n=2000 ;; *) n=20000 ;; esac
+					either "$service $use, $notify, workers=$workers" --set run.workload=ssr_storm --set transport.use=p2p \
+						--set "qos.use=$use" --set qos.${use%% *}.notify=$notify --set device.$device.workers=$workers \
+						--set workload.ssr_storm.service=$service --set workload.ssr_storm.requests=$n \
+						--set workload.ssr_storm.settle=0
+				done
+			done
+		done
+	done
+	for service in signal write send migrate alloc fault; do
+		either "$service" --set run.workload=ssr_storm --set transport.use=host --set qos.use=split \
+			--set device.$device.workers="$some" --set workload.ssr_storm.service=$service \
+			--set workload.ssr_storm.requests=2000
+	done
+	every 'CPU and GPU ask' --set run.devices="cpu:0 $device:0" --set run.workload=ssr_storm --set transport.use=host \
+		--set qos.use=split --set device.$device.workers="$some" --set workload.ssr_storm.requests=20000
+	for app in bfs spmv sssp bpt xsbench; do
+		either "$app" --set run.workload=ssr_$app --set transport.use=host --set qos.use=split --set device.$device.workers=4
+	done
 }
 
 litmus() {

@@ -106,6 +106,13 @@ struct call {
 	struct module *launch;
 	uint64_t step, *word, value;
 	int awaits;
+	struct fake_event *event; /* has happened */
+};
+
+struct fake_event {
+	pthread_mutex_t lock;
+	pthread_cond_t happens;
+	uint64_t asked, happened; /* under the lock */
 };
 
 #define CALLS 4096
@@ -381,6 +388,12 @@ static void *stream_main(void *arg)
 			sched_yield();
 		if (call->word && !call->awaits && !dropped(s) && !wrong("mute"))
 			__atomic_store_n(call->word, call->value, __ATOMIC_RELEASE);
+		if (call->event) {
+			pthread_mutex_lock(&call->event->lock);
+			call->event->happened++;
+			pthread_cond_broadcast(&call->event->happens);
+			pthread_mutex_unlock(&call->event->lock);
+		}
 		__atomic_store_n(&s->done, ++n, __ATOMIC_RELEASE);
 	}
 	return NULL;
@@ -389,7 +402,7 @@ static void *stream_main(void *arg)
 /* As the real ones: waits while the stream is full. */
 FAKE_FN void fake_call(struct stream *s, struct call call)
 {
-	if (!tables[LOOM_WORKLOAD])
+	if (call.launch && !tables[LOOM_WORKLOAD])
 		load_policies();
 	if (s->kept) {
 		s->kept->call[s->kept->calls++] = call;

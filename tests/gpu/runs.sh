@@ -196,13 +196,49 @@ pages_come_and_go() {
 # A word for each worker says what it asks for: more workers than a group of words has, and more requests than one look
 # takes; beside a CPU, too.
 storms() {
-	for qos in split 'monolithic budget'; do
+	for qos in split 'monolithic budget' 'split coalesce steer'; do
 		for devices in $device:0 "cpu:0 $device:0"; do
 			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_${qos%% *}.so $B/plugins/workload_ssr_storm.so"
 			expect 0 verified "$G" run "$tmp/gpu.ini" --samples 2 --set run.workload=ssr_storm --set "qos.use=$qos" \
 				--set "run.devices=$devices" --set transport.use=host --set termination.use=hcounter --set device.$device.workers=8 --set device.cpu.workers=58 \
-				--set workload.ssr_storm.service=nothing --set workload.ssr_storm.requests=300 \
+				--set workload.ssr_storm.service=nothing --set workload.ssr_storm.requests=20000 \
 				--set workload.ssr_storm.outstanding=512 --set workload.ssr_storm.settle=0
+		done
+	done
+}
+
+# interrupts STATUS PATTERN [ARGUMENTS]: workers that ask now and then, and whose host sleeps meanwhile.
+interrupts() {
+	status=$1 wanted=$2
+	shift 2
+	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_split.so $B/plugins/workload_ssr_storm.so"
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --samples 3 --set run.workload=ssr_storm --set qos.use=split \
+		--set device.$device.workers=4 --set workload.ssr_storm.service=nothing --set workload.ssr_storm.requests=100 \
+		--set workload.ssr_storm.outstanding=1 --set workload.ssr_storm.pace=2ms --set workload.ssr_storm.settle=0 "$@"
+}
+
+# interrupt_runs CALL: the driver's function by which the host sleeps, after CALL... that prepare it.
+interrupt_runs() {
+	for notify in interrupt hybrid; do
+		for use in split monolithic 'monolithic coalesce' 'split steer budget'; do
+			for transport in p2p host; do
+				interrupts 0 'ssr_interrupts +[1-9]' --set transport.use=$transport --set "qos.use=$use" \
+					--set qos.${use%% *}.notify=$notify --set qos.budget.limit=50%
+			done
+		done
+	done
+	interrupts 0 'ssr_interrupts +[1-9]' --set qos.split.notify=interrupt --set run.devices="$device:0 $device:1" \
+		--set device.$device.1.gpu=0
+	interrupts 4 'notify = hybrid is for GPUs alone, and cpu:0 is none' --set qos.split.notify=hybrid \
+		--set run.devices="cpu:0 $device:0" --set transport.use=host --set termination.use=hcounter
+	interrupts 4 'say isolation = thread' --set qos.split.notify=interrupt --set device.$device.isolation=process
+	# Without interrupts, and when they fail: at first and later.
+	FAKE_GPU_FAIL=$1:1 interrupts 1 "$1" --set qos.split.notify=interrupt
+	shift
+	for call; do
+		for n in 1 3; do
+			FAKE_GPU_FAIL=$call:$n interrupts 0 verified --set qos.split.notify=interrupt
+			grep -q 'no interrupts: .*; the host polls' "$tmp/err" || { fail "$call failed, and nobody said so"; cat "$tmp/err"; }
 		done
 	done
 }

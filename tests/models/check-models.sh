@@ -164,7 +164,13 @@ sched() {
 		fault bedside $f "-DHALVES=monolithic -DK=1"
 	done
 	fault bedside armed_once "-DHALVES=monolithic"
+	right alarm -DK=1
+	right alarm "-DD=1 -DK=4"
+	for f in two_looks rung_late armed_once; do
+		fault alarm $f
+	done
 	if [ "$quick" != --quick ]; then
+		right alarm
 		right bedside "-DHALVES=monolithic"
 		right door "-DBELL=futex -DHALVES=monolithic"
 		right door "-DBELL=eventfd -DHALVES=monolithic -DCOUNT=2"

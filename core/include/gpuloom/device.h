@@ -11,6 +11,8 @@
 extern "C" {
 #endif
 
+struct loom_alarm;
+
 /* One row of `gpuloom doctor`: state is "ok", "limited" or "no". Strings are copied. */
 struct loom_doctor {
 	size_t size;
@@ -211,6 +213,10 @@ struct loom_device_ops {
 	 * LOOM_EUNAVAIL with the reason where they cannot. mem_close with the same address. */
 	int (*mem_open)(void *self, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
 	void (*mem_close)(void *self, uint64_t at);
+	/* An alarm for the uint64_t at `offset` in a segment of this device's memory. LOOM_ENOTSUP with the reason; NULL: this
+	 * device has no interrupts of this kind. */
+	int (*alarm)(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_alarm **alarm,
+		     struct loom_error *err);
 };
 
 #ifdef __cplusplus

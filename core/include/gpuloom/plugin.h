@@ -294,6 +294,7 @@ enum {
 };
 
 struct loom_time;
+struct loom_alarms;
 
 /* All workers of a stack. Constant from the first need() to destroy(). */
 struct loom_layout {
@@ -308,6 +309,8 @@ struct loom_layout {
 	uint32_t reserved;
 	/* The clock of the devices where it is virtual: time.h. NULL: theirs is the host's. */
 	const struct loom_time *time;
+	/* Interrupts of devices: alarm.h. NULL: none, as in a test without a core. */
+	const struct loom_alarms *alarms;
 };
 
 /* Where a block lies. */

@@ -89,7 +89,13 @@ enum loom_qos_order {
 	LOOM_QOS_ARRIVAL = 0, /* a tenant's requests are served as they came */
 	LOOM_QOS_PLACE,	      /* its reads in the order of their places in the file */
 };
-enum loom_qos_notify { LOOM_QOS_EVENTFD = 0, LOOM_QOS_FUTEX, LOOM_QOS_POLL };
+enum loom_qos_notify {
+	LOOM_QOS_EVENTFD = 0,
+	LOOM_QOS_FUTEX,
+	LOOM_QOS_POLL,	    /* nobody interrupts */
+	LOOM_QOS_INTERRUPT, /* of GPUs: alarm.h */
+	LOOM_QOS_HYBRID,    /* polls while requests come, and is interrupted when they come again */
+};
 enum loom_qos_class { LOOM_QOS_NICE = 0, LOOM_QOS_FIFO, LOOM_QOS_OTHER, LOOM_QOS_IDLE };
 struct loom_qos_path {
 	size_t size;

@@ -194,6 +194,12 @@ struct gpu_driver {
 	int (*recorded)(struct gpu *d, void **graph);
 	int (*replay)(struct gpu *d, void *graph);
 	void (*forget)(struct gpu *d, void *graph);
+	/* What a thread of the host sleeps on until a word of the GPU's memory is `value` or more, as a signed number. NULL: there
+	 * are no interrupts. bell_await() is called by other threads than the core's, each with a bell of its own, and not between
+	 * enter() and leave(). */
+	int (*bell_open)(struct gpu *d, void **bell);
+	void (*bell_close)(struct gpu *d, void *bell);
+	int (*bell_await)(struct gpu *d, void *bell, uint64_t at, uint64_t value);
 };
 
 /* The calls of a table whose functions have the names of its fields, but for C's own. */
@@ -336,6 +342,10 @@ int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *vie
 /* launch.c */
 int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *err);
 
+/* alarm.c */
+int gpu_alarm(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_alarm **alarm,
+	      struct loom_error *err);
+
 /* chain.c */
 /* Whether the program can be launched step by step: 0, or the reason in words. */
 int chain_check(const struct gpu *d, const struct loom_program *program, struct loom_error *err);
@@ -362,7 +372,8 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.mem_free = gpu_mem_free, .mem_map = gpu_mem_map, .mem_unmap = gpu_mem_unmap,              \
 	.mem_key = gpu_mem_key, .mem_open = gpu_mem_open, .mem_close = gpu_mem_close,              \
 	.build = gpu_build, .launch = gpu_launch, .ready = gpu_ready, .go = gpu_go,                \
-	.wait = gpu_wait, .nudge = gpu_nudge, .doing = gpu_doing, .retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out
+	.wait = gpu_wait, .nudge = gpu_nudge, .doing = gpu_doing, .retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out, \
+	.alarm = gpu_alarm
 
 /* doctor.c: with a zeroed struct of the plug-in's own. */
 void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host,

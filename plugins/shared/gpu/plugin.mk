@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # No plug-in of its own: the half that device_cuda and device_hip share.
-GPU_SRC := $(addprefix $D/,guard.c instance.c shape.c memory.c program.c launch.c chain.c wait.c cache.c rtc.c doctor.c \
+GPU_SRC := $(addprefix $D/,guard.c instance.c shape.c memory.c program.c launch.c chain.c wait.c alarm.c cache.c rtc.c doctor.c \
 	remote.c serve.c) plugins/shared/child/child.c $(COMPOSE_SRC)
 GPU_OBJ := $(GPU_SRC:%.c=$B/obj/%.o)
 $(GPU_OBJ): EXTRA_CFLAGS := -I$(COMPOSE_D)

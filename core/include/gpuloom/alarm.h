@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interrupts of devices: a thread of the host sleeps until workers have raised a word in the memory of their device. */
+#ifndef GPULOOM_ALARM_H
+#define GPULOOM_ALARM_H
+
+#include "plugin.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Made by a device, used by one thread at a time but for wake(). */
+struct loom_alarm {
+	size_t size;
+	/* Sleeps until the word is `least` or more: 0; at once, if it is. What a worker wrote before it raised the word may be
+	 * seen later. LOOM_EINTR after wake(); LOOM_EDIED when the device has failed. */
+	int (*wait)(struct loom_alarm *alarm, uint64_t least, struct loom_error *err);
+	/* From any thread, while no worker runs: ends the wait() in progress and all that follow, by raising the word. */
+	void (*wake)(struct loom_alarm *alarm);
+	void (*close)(struct loom_alarm *alarm); /* NULL is legal */
+};
+
+/* What a policy finds in struct loom_layout. */
+struct loom_alarms {
+	size_t size;
+	void *stack; /* the core's */
+	/* Between start() and stop(): an alarm for the uint64_t at `offset` in the block for `device` of the policy that the
+	 * workers call for `kind`. That block must be LOOM_PLACE_NEAR, and the word below 2^62. LOOM_ENOTSUP: this device
+	 * cannot, and why. */
+	int (*open)(const struct loom_alarms *alarms, uint32_t device, uint32_t kind, uint64_t offset,
+		    struct loom_alarm **alarm, struct loom_error *err);
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

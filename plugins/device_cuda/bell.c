@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Interrupts: a stream whose end a thread of the host awaits asleep. */
+#include "driver.h"
+
+#define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->api, function, __VA_ARGS__)
+
+struct bell {
+	CUstream stream;
+	CUevent event;
+};
+
+void cuda_bell_close(struct gpu *d, void *bell)
+{
+	struct cuda *c = (struct cuda *)d;
+	struct bell *b = bell;
+	if (b->stream)
+		c->api.cuStreamDestroy(b->stream);
+	if (b->event)
+		c->api.cuEventDestroy(b->event);
+	d->host->free(d->host, b);
+}
+
+int cuda_bell_open(struct gpu *d, void **bell)
+{
+	struct cuda *c = (struct cuda *)d;
+	struct bell *b = d->host->alloc(d->host, sizeof(*b));
+	if (!b)
+		return CUDA_ERROR_OUT_OF_MEMORY;
+	int rc = CALL(c, cuStreamCreate, &b->stream, CU_STREAM_NON_BLOCKING);
+	if (rc != 0)
+		b->stream = NULL;
+	else
+		rc = CALL(c, cuEventCreate, &b->event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING);
+	if (rc != 0) {
+		b->event = NULL;
+		cuda_bell_close(d, b);
+	} else {
+		*bell = b;
+	}
+	return rc;
+}
+
+int cuda_bell_await(struct gpu *d, void *bell, uint64_t at, uint64_t value)
+{
+	const struct cuda *c = (const struct cuda *)d;
+	const struct driver *cu = &c->api; /* not CALL(): only the core's thread keeps the name of what failed */
+	const struct bell *b = bell;
+	CUcontext ignored;
+	CUresult rc = cu->cuCtxPushCurrent(c->context);
+	if (rc != CUDA_SUCCESS)
+		return (int)rc;
+	rc = cu->cuStreamWaitValue64(b->stream, at, value, CU_STREAM_WAIT_VALUE_GEQ);
+	if (rc == CUDA_SUCCESS)
+		rc = cu->cuEventRecord(b->event, b->stream);
+	if (rc == CUDA_SUCCESS)
+		rc = cu->cuEventSynchronize(b->event);
+	cu->cuCtxPopCurrent(&ignored);
+	return (int)rc;
+}
