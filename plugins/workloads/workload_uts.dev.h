@@ -36,13 +36,12 @@ LOOM_FN void workload_uts_task(struct loom_ctx *c, const struct loom_task *t)
 	workload_task(&task, t->tag);
 	LOOM_NO_UNROLL
 	do {
-		struct uts_node parent;
-		for (uint32_t k = 0; k < 5; k++)
-			parent.digest[k] = loom_deal_word(&d, n.digest[k]);
-		parent.depth = loom_deal_word(&d, n.depth);
+		struct uts_node room;
+		const struct uts_node *parent = (const struct uts_node *)loom_deal_words(&d, (const uint32_t *)&n, sizeof(n) / sizeof(uint32_t),
+											   (uint32_t *)&room);
 		if (!d.mine || failed)
 			continue;
-		uts_child(&child, &parent, d.item);
+		uts_child(&child, parent, d.item);
 		uts_pack(&task, &child);
 		failed = LOOM_CALL(sched, spawn, c, &task);
 	} while (loom_deal_next(&d));

@@ -363,9 +363,12 @@ LOOM_FN int loom_deal_next(struct loom_deal *d)
 	return 1;
 }
 
-LOOM_FN uint32_t loom_deal_word(const struct loom_deal *d, uint32_t v)
+LOOM_FN const uint32_t *loom_deal_words(const struct loom_deal *d, const uint32_t *v, uint32_t n, uint32_t *room)
 {
-	return d->mask & (d->mask - 1) ? __shfl_sync(d->mask, v, (int)d->from) : v;
+#pragma unroll
+	for (uint32_t i = 0; i < n; i++)
+		room[i] = d->mask & (d->mask - 1) ? __shfl_sync(d->mask, v[i], (int)d->from) : v[i];
+	return room;
 }
 #endif
 

@@ -42,7 +42,8 @@
  *                            n of each one's own: a struct loom_deal. So a lane with much work does not hold the others up.
  *                            Lanes that run a task together all have the same pieces, and all do all of them
  *   loom_deal_next(&d)       1: there are more. d.mine: this lane has piece d.item of one of them. All call it until it says 0
- *   loom_deal_word(&d, v)    after each of these, the uint32_t v of the lane that the piece is from; all of them call it
+ *   loom_deal_words(&d, v, n, room)    after each of these, the n uint32_t at v of the lane that the piece is from: where they are,
+ *                            in `room` or still at v; all of them call it
  *   loom_own_add(c, p, v), loom_own_max(c, p, v)   add v to, or raise to v, a uint64_t of the worker's own
  *                            block; lane 0 only. Task functions change that block in no other way, because
  *                            several lanes may run a task each at the same time
@@ -213,9 +214,9 @@ LOOM_FN int loom_deal_next(struct loom_deal *d)
 	return ++d->item < d->n;
 }
 
-LOOM_FN uint32_t loom_deal_word(const struct loom_deal *d, uint32_t v)
+LOOM_FN const uint32_t *loom_deal_words(const struct loom_deal *d, const uint32_t *v, uint32_t n, uint32_t *room)
 {
-	(void)d;
+	(void)d, (void)n, (void)room;
 	return v;
 }
 #endif
