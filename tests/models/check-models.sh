@@ -121,7 +121,7 @@ sched() {
 	fi
 
 	right ranks
-	for f in idle_early completed_early busy_posted one_look claim_idle forgiven dead_is_idle; do
+	for f in idle_early completed_early busy_posted one_look left_ignored forgiven dead_is_idle; do
 		fault ranks $f
 	done
 	[ "$quick" = --quick ] || right ranks "-DI=2 -DT=4 -DS=3"

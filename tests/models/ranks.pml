@@ -9,7 +9,7 @@
  *   -DFAULT=completed_early  the completion is posted before the thief is busy
  *   -DFAULT=busy_posted      that the thief is busy travels like a message, and the completion overtakes it
  *   -DFAULT=one_look         done() does not look again
- *   -DFAULT=claim_idle       an idle worker claims initial tasks, and is busy afterwards
+ *   -DFAULT=left_ignored     idle while initial tasks are unclaimed
  *   -DFAULT=forgiven         the copies of a thief that died count as complete
  *   -DFAULT=dead_is_idle     a rank that died counts as full */
 #ifndef R
@@ -32,7 +32,7 @@
 #define completed_early 2
 #define busy_posted 3
 #define one_look 4
-#define claim_idle 5
+#define left_ignored 5
 #define forgiven 6
 #define dead_is_idle 7
 #ifndef FAULT
@@ -42,7 +42,7 @@
 byte left = I, made = I, ran, steals, deaths;
 bool stop;
 byte tasks[R], copying[R];
-bool full[R], said[R]; /* the rank's counter, and its word as others see it */
+bool spent[R], said[R]; /* the rank has no work: its counter, and its word as others see it */
 byte turn[R], said_turn[R];
 byte coming[R];		/* completions under way to the rank */
 bool saying[R], dead[R];
@@ -72,7 +72,7 @@ inline may_die()
 	:: atomic { deaths < D -> deaths++; dead[w] = 1;
 		    if
 		    :: FAULT == forgiven && took -> copying[v]--
-		    :: FAULT == dead_is_idle -> full[w] = 1; said[w] = 1
+		    :: FAULT == dead_is_idle -> spent[w] = 1; said[w] = 1
 		    :: else
 		    fi };
 		goto gone
@@ -83,7 +83,7 @@ inline may_die()
 /* All words, one after the other, beginning with the rank's own counter; the last does not count. */
 inline look(sum, upto)
 {
-	atomic { filled = full[w]; sum = turn[w]; i = 1 };
+	atomic { filled = spent[w]; sum = turn[w]; i = 1 };
 	do
 	:: atomic { i < upto && filled -> filled = said[(w + i) % R];
 		    sum = sum + (i + 1 < R -> said_turn[(w + i) % R] : 0); i++ }
@@ -93,7 +93,7 @@ inline look(sum, upto)
 
 inline become_busy()
 {
-	atomic { full[w] = 0; turn[w]++ };
+	atomic { spent[w] = 0; turn[w]++ };
 	if
 	:: FAULT == busy_posted -> saying[w] = 1
 	:: else -> d_step { said[w] = 0; said_turn[w] = turn[w] }
@@ -114,13 +114,11 @@ proctype worker(byte w)
 	:: atomic { tasks[w] && made < T -> made++; tasks[w]++ }
 	:: atomic { tasks[w] -> tasks[w]--; ran++ }
 	/* the initial set: one add, wherever its word is */
-	:: atomic { !tasks[w] && left && (!idle || FAULT == claim_idle) -> left-- };
-		if
-		:: FAULT == claim_idle && idle -> become_busy()
-		:: else
-		fi;
-		atomic { idle = 0; tasks[w]++ }
-	:: atomic { !tasks[w] && !idle && !left && (!copying[w] || FAULT == idle_early) -> idle = 1; full[w] = 1 };
+	:: atomic { !tasks[w] && left && !idle -> left-- };
+		may_die();
+		tasks[w]++
+	:: tasks[w] && deaths < D -> may_die()
+	:: atomic { !tasks[w] && !idle && (!left || FAULT == left_ignored) && (!copying[w] || FAULT == idle_early) -> idle = 1; spent[w] = 1 };
 		d_step { said[w] = 1; said_turn[w] = turn[w] }
 	:: atomic { !tasks[w] && steals < S ->
 		    if
@@ -158,7 +156,8 @@ proctype worker(byte w)
 		:: filled && FAULT != one_look -> look(again, R - 1)
 		:: else -> again = seen
 		fi;
-		d_step { verdict = filled && seen == again; filled = 0; seen = 0; again = 0 }
+		verdict = filled && seen == again;
+		filled = 0; seen = 0; again = 0
 	:: verdict -> assert(ran == made && !left); break
 	:: stop -> break
 	od;
