@@ -36,6 +36,6 @@ spoil 'does not look again' ranks term_hcounter.dev.h term_hcounter_all \
 	'first != ~0ull && term_hcounter_look(c, all - 1, all) == first' 'first != ~0ull'
 spoil 'each rank claims by a word of its own' ranks sched_mgws.dev.h mgws_begin \
 	'SCHED_CFG(c, far) && g->job ? (void *)g->job : (void *)g' '(void *)g'
-spoil 'sleeps without a look at other ranks' ranks steal.dev.h mgws_scan 'if (mgws_scan_near(c)) return 1;' \
-	'return mgws_scan_near(c);'
+spoil 'who sees the end wakes its own rank only' ranks idle.dev.h mgws_search 'struct sched_bell *bell = mgws_bell(c);' \
+	'struct sched_bell *bell = &mgws_global(c)->common.bell;'
 finish

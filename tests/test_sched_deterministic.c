@@ -70,6 +70,8 @@ static const struct ranks_setup {
 	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 2, {1, 2}, 1, 16, STAR},
 	{"local_queue=2 public_queue=4 claim=fixed claim_size=2 overflow=damping" PARK, 3, {1, 2, 1}, 9, 24, RANDOM},
 	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4 victim=neighbour" PARK, 3, {1, 1, 1}, 1, 20, RANDOM},
+	{"local_queue=2 public_queue=4" PARK, 4, {1, 1, 1, 1}, 1, 24, STAR},
+	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 4, {1, 1, 1, 1}, 1, 12, COMB},
 	{"local_queue=2 public_queue=4 victim=local" PARK, 2, {2, 2}, 6, 24, BINARY},
 	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, LAZY},
 	{"local_queue=2 public_queue=4 idle=spin", 2, {2, 2}, 1, 24, BINARY},
