@@ -381,7 +381,7 @@ bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/task
 $(PEERS)/mpi: bench/peers/peer_mpi.c $(PEER_COMMON)
 	$(call peer,mpicc)
 bench-ranks: all $(PEERS)/mpi ## ranks that share tasks beside workers of one rank, and beside stealing by MPI messages
-	tools/deps bench
+	tools/deps run bench
 	python3 bench/ranks.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/ranks.txt
 DAG_COMMON := $(addprefix $(PEERS)/,dag.o cholesky_matrix.o cholesky_blas.o)
 $(PEERS)/dag.o: bench/peers/dag.c bench/peers/dag.h bench/times.h

@@ -1,26 +1,26 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that share tasks beside workers of one rank, and beside MPI: conf/uts-ranks.ini.
+"""Ranks that share tasks beside workers of one rank, and beside MPI: conf/uts-ranks.ini, conf/contains-ranks.ini.
 
-  bench/ranks.py BUILD [--rounds N] [--only TREE,...]   trees: T1 T3
+  bench/ranks.py BUILD [--rounds N] [--only PART,...]   parts: T1 T3 contains
 
-Each round runs 1 rank with N workers, N ranks with a worker each, and the peer in bench/peers that steals by messages, in
-turn. N is 2, 4, 8 and so on, as far as there are cores. Closing lines `bar FIGURE VALUE >= TARGET ok|short|missing`; all
+T1, T3: each round runs 1 rank with N workers, N ranks with a worker each, and the peer in bench/peers that steals by
+messages, in turn. N is 2, 4, 8 and so on, as far as there are cores. contains: one rank and two, a worker each. Closing lines `bar FIGURE VALUE >= TARGET ok|short|missing`; all
 figures go to BUILD/bench/ranks.json."""
 import json, os, shutil, statistics
 
 from figures import arguments, bar, call, finish, rotated, run_parts, settings
 
-asked = arguments(__doc__, 7, 'T1,T3')
+asked = arguments(__doc__, 7, 'T1,T3,contains')
 build = asked.build
 cores = len(os.sched_getaffinity(0))
 PEER = f'{build}/bench/peers/mpi'
 times = {}
 
 
-def ours(tree, ranks, workers):
-    command = [build + '/gpuloom', 'run', '-n', str(ranks), 'conf/uts-ranks.ini', '--samples', '5', '--quiet', '--json', '-']
-    result = json.loads(call(command + settings([f'workload.uts.tree={tree}', f'device.cpu.workers={workers}'])))
+def ours(conf, ranks, workers, *own):
+    command = [build + '/gpuloom', 'run', '-n', str(ranks), conf, '--samples', '5', '--quiet', '--json', '-']
+    result = json.loads(call(command + settings([f'device.cpu.workers={workers}', *own])))
     return result['metrics']['seconds']['median']
 
 
@@ -32,7 +32,8 @@ def peer(tree, ranks):
 def compare(tree, rounds):
     n = 2
     while n <= cores:
-        ways = {'workers': lambda: ours(tree, 1, n), 'ranks': lambda: ours(tree, n, 1)}
+        ways = {'workers': lambda: ours('conf/uts-ranks.ini', 1, n, f'workload.uts.tree={tree}'),
+                'ranks': lambda: ours('conf/uts-ranks.ini', n, 1, f'workload.uts.tree={tree}')}
         if os.access(PEER, os.X_OK) and shutil.which('mpirun'):
             ways['mpi'] = lambda: peer(tree, n)
         took = {way: [] for way in ways}
@@ -49,5 +50,15 @@ def compare(tree, rounds):
         n *= 2
 
 
-run_parts(asked, {tree: lambda rounds, tree=tree: compare(tree, rounds) for tree in ('T1', 'T3')})
+def contains(rounds):
+    took = {1: [], 2: []}
+    for turn in range(rounds):
+        for ranks in rotated([1, 2], turn):
+            took[ranks].append(ours('conf/contains-ranks.ini', ranks, 1))
+    times['contains'] = took
+    print(f'contains: 1 rank {statistics.median(took[1]) * 1e3:.1f} ms, 2 ranks {statistics.median(took[2]) * 1e3:.1f} ms')
+    bar('ranks_contains_two', statistics.median(a / b for a, b in zip(took[1], took[2])), '>=', 1.8)
+
+
+run_parts(asked, {**{tree: lambda rounds, tree=tree: compare(tree, rounds) for tree in ('T1', 'T3')}, 'contains': contains})
 finish(f'{build}/bench/ranks.json', seconds=times, cores=cores)

@@ -26,6 +26,8 @@ static int has_token, stopped;
 
 static void reserve(size_t nodes)
 {
+	if (nodes <= room)
+		return;
 	while (room < nodes)
 		room = room ? 2 * room : MOST;
 	stack = realloc(stack, room * sizeof(*stack));
@@ -35,8 +37,7 @@ static void reserve(size_t nodes)
 
 static void push(const struct peer_node *node)
 {
-	if (used == room)
-		reserve(used + 1);
+	reserve(used + 1);
 	stack[used++] = *node;
 }
 
