@@ -36,6 +36,23 @@ static int runs_kernel(const struct loom_stack *s)
 	return LOOM_HAS(dev, kernel) != 0;
 }
 
+/* Sums; of times of day the latest. */
+static void add_up(const struct loom_counters *counters, uint32_t n, struct loom_counters *sum)
+{
+	uint64_t last_task = 0, end = 0;
+	*sum = (struct loom_counters){0};
+	for (uint32_t w = 0; w < n; w++) {
+		const struct loom_counters *c = &counters[w];
+#define LOOM__SUM(name, unit, text) sum->name += c->name;
+		LOOM_COUNTER_MAP(LOOM__SUM)
+#undef LOOM__SUM
+		last_task = c->last_task_ns > last_task ? c->last_task_ns : last_task;
+		end = c->end_ns > end ? c->end_ns : end;
+	}
+	sum->last_task_ns = last_task;
+	sum->end_ns = end;
+}
+
 /* Every task exactly once: what was made was run, what was taken was given. */
 static int check_counters(const struct loom_stack *s, const struct loom_counters *sum, struct loom_error *err)
 {
@@ -104,22 +121,26 @@ static int append(struct loom_result *r, struct loom__sample *sample, struct loo
 
 static int finish_sample(struct loom_stack *s, struct loom__sample *sample, struct loom_error *err)
 {
+	uint32_t workers = s->layout.workers + s->layout.far_workers;
+	const struct loom_counters *counters;
 	struct loom_counters sum;
 	int rc = loom__segments_pull(s, err);
 	if (!rc)
 		rc = loom__worker_failure(s, err);
 	if (!rc)
-		rc = loom__ranks_count(s, &sum, err);
-	if (!rc)
-		rc = check_counters(s, &sum, err);
+		rc = loom__ranks_counters(s, &counters, err);
+	if (rc)
+		return rc;
+	add_up(counters, workers, &sum);
+	rc = check_counters(s, &sum, err);
 	if (rc)
 		return rc;
 	if (!sample->report.unread) {
-		size_t bytes = s->layout.workers * sizeof(*s->counters);
+		size_t bytes = workers * sizeof(*counters);
 		sample->counters = malloc(bytes);
 		if (!sample->counters)
 			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-		memcpy(sample->counters, s->counters, bytes);
+		memcpy(sample->counters, counters, bytes);
 		add_core_metrics(s, &sum, sample);
 	}
 	for (size_t i = 0; i < s->policies && !rc; i++) {

@@ -211,6 +211,7 @@ void loom_stack_close(struct loom_stack *s)
 	free(s->device_self);
 	free(s->orders);
 	free(s->rank);
+	free(s->all_counters);
 	if (s->about)
 		s->about_drop(s->about);
 	loom__plan_free(&s->plan);

@@ -6,11 +6,8 @@
 
 #include "stack/stack.h"
 
-/* As told to the others. */
-struct loom__rank_size {
-	uint32_t workers, devices;
-};
-struct place { /* of a policy's blocks */
+/* Of a policy's blocks, as told to the others. */
+struct place {
 	loom_ref global;
 	uint64_t global_bytes, worker_bytes;
 };
@@ -68,6 +65,7 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 	for (uint32_t r = 0; !rc && r < s->layout.ranks; r++) {
 		workers += s->rank[r].workers;
 		devices += s->rank[r].devices;
+		s->most_workers = s->rank[r].workers > s->most_workers ? s->rank[r].workers : s->most_workers;
 	}
 	if (!rc && workers > UINT32_MAX / 2)
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "too many workers in all ranks");
@@ -97,11 +95,10 @@ static int reach(struct loom_stack *s, uint32_t r, const struct place *place, co
 }
 
 /* Fills p->far. */
-static int find(struct loom_stack *s, struct loom__policy *p, struct place *places, loom_ref *refs, uint32_t most,
-		struct loom_error *err)
+static int find(struct loom_stack *s, struct loom__policy *p, struct place *places, loom_ref *refs, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;
-	uint32_t ranks = s->layout.ranks;
+	uint32_t ranks = s->layout.ranks, most = s->most_workers;
 	struct place *mine = &places[ranks];
 	loom_ref *own = &refs[(uint64_t)ranks * most];
 	*mine = (struct place){.global = p->global, .global_bytes = p->need.global, .worker_bytes = p->need.worker};
@@ -118,14 +115,14 @@ static int find(struct loom_stack *s, struct loom__policy *p, struct place *plac
 	return rc;
 }
 
-static int meet(struct loom_stack *s, struct loom__policy *p, uint32_t most, struct loom_error *err)
+static int meet(struct loom_stack *s, struct loom__policy *p, struct loom_error *err)
 {
-	uint64_t ranks = s->layout.ranks;
+	uint64_t ranks = s->layout.ranks, most = s->most_workers;
 	struct place *places = calloc(ranks + 1, sizeof(*places));
 	loom_ref *refs = calloc((ranks + 1) * most, sizeof(*refs));
 	p->far = calloc(ranks, sizeof(*p->far));
 	p->far_worker = calloc(ranks * most, sizeof(*p->far_worker));
-	int rc = places && refs && p->far && p->far_worker ? find(s, p, places, refs, most, err) :
+	int rc = places && refs && p->far && p->far_worker ? find(s, p, places, refs, err) :
 							     LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	free(places);
 	free(refs);
@@ -134,15 +131,12 @@ static int meet(struct loom_stack *s, struct loom__policy *p, uint32_t most, str
 
 int loom__ranks_reach(struct loom_stack *s, struct loom_error *err)
 {
-	uint32_t most = 0;
 	int rc = 0;
 	if (s->layout.ranks < 2 || s->met)
 		return 0;
-	for (uint32_t r = 0; r < s->layout.ranks; r++)
-		most = s->rank[r].workers > most ? s->rank[r].workers : most;
 	for (size_t i = 0; i < s->policies && !rc; i++)
 		if (meet_of(&s->policy[i]))
-			rc = meet(s, &s->policy[i], most, err);
+			rc = meet(s, &s->policy[i], err);
 	s->met = !rc;
 	return rc;
 }
@@ -178,33 +172,23 @@ int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct lo
 	return rc;
 }
 
-/* Sums, but of times of day: those are the latest. */
-static void add(struct loom_counters *sum, const struct loom_counters *c)
-{
-	uint64_t last_task = sum->last_task_ns > c->last_task_ns ? sum->last_task_ns : c->last_task_ns;
-	uint64_t end = sum->end_ns > c->end_ns ? sum->end_ns : c->end_ns;
-#define ADD_ONE(name, unit, text) sum->name += c->name;
-	LOOM_COUNTER_MAP(ADD_ONE)
-#undef ADD_ONE
-	sum->last_task_ns = last_task;
-	sum->end_ns = end;
-}
-
-int loom__ranks_count(struct loom_stack *s, struct loom_counters *sum, struct loom_error *err)
+int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;
-	*sum = (struct loom_counters){0};
-	for (uint32_t w = 0; w < s->layout.workers; w++)
-		add(sum, &s->counters[w]);
-	if (s->layout.ranks < 2)
+	uint64_t ranks = s->layout.ranks, most = s->most_workers, at = 0;
+	*all = s->counters;
+	if (ranks < 2)
 		return 0;
-	struct loom_counters *all = calloc(s->layout.ranks, sizeof(*all)), none = {0};
-	if (!all)
+	/* The last part is what this rank gives. */
+	if (!s->all_counters)
+		s->all_counters = calloc((ranks + 1) * most, sizeof(*s->all_counters));
+	if (!s->all_counters)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	int rc = host->allgather(host, sum, all, sizeof(*sum), err);
-	*sum = none;
-	for (uint32_t r = 0; !rc && r < s->layout.ranks; r++)
-		add(sum, &all[r]);
-	free(all);
+	struct loom_counters *mine = &s->all_counters[ranks * most];
+	memcpy(mine, s->counters, s->layout.workers * sizeof(*mine));
+	int rc = host->allgather(host, mine, s->all_counters, most * sizeof(*mine), err);
+	for (uint64_t r = 0; !rc && r < ranks; at += s->rank[r++].workers)
+		memmove(&s->all_counters[at], &s->all_counters[r * most], s->rank[r].workers * sizeof(*mine));
+	*all = s->all_counters;
 	return rc;
 }

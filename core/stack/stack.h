@@ -50,6 +50,10 @@ struct loom__device {
 	void *self;
 };
 
+struct loom__rank_size {
+	uint32_t workers, devices;
+};
+
 struct loom_stack {
 	struct loom__plan plan;
 	struct loom__host host;
@@ -94,7 +98,9 @@ struct loom_stack {
 	int running;  /* loom_stack_start() has begun one, which loom_stack_wait() ends */
 	int stuck;    /* some did not leave when they were told to */
 	struct loom__rank_size *rank; /* [layout.ranks] where ranks share tasks; else NULL */
-	int met;		      /* their policies know each other's blocks */
+	uint32_t most_workers;	      /* of a rank */
+	struct loom_counters *all_counters; /* see loom__ranks_counters() */
+	int met;			    /* their policies know each other's blocks */
 	int rests;    /* they may wait between runs: that costs nothing, and GO alone starts them */
 	struct loom__orders *orders; /* [layout.devices], of the last launch */
 	struct loom_attachment attachment; /* of the launch: the sync plug-in's, if it has one */
@@ -208,8 +214,9 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err);
 int loom__ranks_reach(struct loom_stack *s, struct loom_error *err);
 /* Of the initial set, where ranks share it: all must have the same. */
 uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *tasks, uint64_t n);
-/* What the workers counted, those of all ranks that share tasks: in sum; of times of day the latest. */
-int loom__ranks_count(struct loom_stack *s, struct loom_counters *sum, struct loom_error *err);
+/* What the workers counted, those of all ranks that share tasks, rank by rank: layout.workers + layout.far_workers of them.
+ * Valid until the next call. */
+int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all, struct loom_error *err);
 /* A barrier of all ranks: afterwards any rank's stop is everybody's, and ns the largest. `tasks` must be the same. */
 struct loom__agreed {
 	uint64_t stop, ns, tasks;
