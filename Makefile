@@ -378,6 +378,11 @@ $(PEERS)/starpu: bench/peers/peer_starpu.c $(PEER_COMMON)
 bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/tasks_idle ## work stealing beside oneTBB, OpenMP and StarPU
 	tools/deps run bench
 	bench/tasks-peers $B $(BENCH)
+$(PEERS)/mpi: bench/peers/peer_mpi.c $(PEER_COMMON)
+	$(call peer,mpicc)
+bench-ranks: all $(PEERS)/mpi ## ranks that share tasks beside workers of one rank, and beside stealing by MPI messages
+	tools/deps run bench
+	python3 bench/ranks.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/ranks.txt
 DAG_COMMON := $(addprefix $(PEERS)/,dag.o cholesky_matrix.o cholesky_blas.o)
 $(PEERS)/dag.o: bench/peers/dag.c bench/peers/dag.h bench/times.h
 $(DAG_COMMON): $(wildcard plugins/workloads/*cholesky*)
@@ -390,7 +395,7 @@ $(PEERS)/dag-starpu: bench/peers/dag_starpu.c $(DAG_COMMON)
 bench-dag: all $(addprefix $(PEERS)/dag-,gomp starpu) ## tasks that wait for others, beside OpenMP and StarPU with the same BLAS
 	tools/deps run bench
 	PARTS=dag bench/tasks-peers $B $(BENCH)
-.PHONY: bench-peers bench-dag
+.PHONY: bench-peers bench-dag bench-ranks
 # ---- barriers ------------------------------------------------------------------------------------------
 BARRIER_PEERS := $(addprefix $(PEERS)/barrier_,pthread gomp libomp std)
 $(BARRIER_PEERS): bench/peers/barrier_peer.cpp | $(PEERS)

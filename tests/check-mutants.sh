@@ -29,4 +29,13 @@ spoil() {
 command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
 
 . tests/mutants.sh
+# Ranks that share tasks.
+spoil 'looks at the devices of its own rank only' ranks term_hcounter.dev.h term_hcounter_count \
+	'c->devices + (uint32_t)term_hcounter_devices(c)[c->device].far' 'c->devices'
+spoil 'does not look again' ranks term_hcounter.dev.h term_hcounter_all \
+	'first != ~0ull && term_hcounter_look(c, all - 1, all) == first' 'first != ~0ull'
+spoil 'each rank claims by a word of its own' ranks sched_mgws.dev.h mgws_begin \
+	'SCHED_CFG(c, far) && g->job ? (void *)g->job : (void *)g' '(void *)g'
+spoil 'who sees the end wakes its own rank only' ranks idle.dev.h mgws_search 'struct sched_bell *bell = mgws_bell(c);' \
+	'struct sched_bell *bell = &mgws_global(c)->common.bell;'
 finish

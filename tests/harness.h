@@ -21,6 +21,7 @@ struct harness_params {
 	uint32_t workers, lanes; /* lanes 0: 1 */
 	uint32_t second_kind; /* of the second device: LOOM_ON_GPU plays one; 0: a CPU */
 	uint32_t apart;	      /* no word is changed by both devices */
+	uint32_t rank, ranks, far_workers, far_devices; /* loom_layout: see ranks.h */
 	uint64_t seed;
 	void *extra; /* memory of the test's own: segment 2 */
 	/* Device code compiled into the test, in place of the plug-ins'; NULL: theirs. */
@@ -96,6 +97,10 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 	h->p.lanes = want.lanes;
 	h->p.sched = p->sched ? p->sched : "sched_mgws";
 	loom__rig_shape(&h->rig, &want);
+	h->rig.layout.rank = p->rank;
+	h->rig.layout.ranks = p->ranks;
+	h->rig.layout.far_workers = p->far_workers;
+	h->rig.layout.far_devices = p->far_devices;
 	int rc = harness_add(h, h->p.sched, p->sched_opts, err);
 	if (!rc)
 		rc = harness_add(h, p->term ? p->term : "term_counter", NULL, err);
@@ -118,50 +123,80 @@ FAKE_FN struct harness *harness_must(const struct harness_params *p)
 	return h;
 }
 
-FAKE_FN struct loom_counters harness_sum(const struct harness *h)
+FAKE_FN void harness_add_counters(const struct harness *h, struct loom_counters *sum)
 {
-	struct loom_counters sum = {0};
 	for (uint32_t w = 0; w < h->p.workers; w++) {
-#define HARNESS_SUM(name, unit, text) sum.name += h->rig.counters[w].name;
+#define HARNESS_SUM(name, unit, text) sum->name += h->rig.counters[w].name;
 		LOOM_COUNTER_MAP(HARNESS_SUM)
 #undef HARNESS_SUM
 	}
+}
+
+FAKE_FN struct loom_counters harness_sum(const struct harness *h)
+{
+	struct loom_counters sum = {0};
+	harness_add_counters(h, &sum);
 	return sum;
 }
 
-FAKE_FN int harness_check(struct harness *h, struct loom_error *err)
+/* A worker has failed. */
+FAKE_FN int harness_failure(struct harness *h, struct loom_error *err)
 {
 	struct loom__rig *r = &h->rig;
-	struct loom_counters sum = harness_sum(h), *k = r->counters;
-	char text[300];
 	int rc = 0;
 	const struct loom__rig_part *part = &r->part[LOOM_SCHED];
 	const struct loom_sched_ops *sched = part->plugin->ops;
 	if (r->ctl->failed && LOOM_HAS(sched, explain))
 		rc = sched->explain(part->self, r->ctl->failed_worker, -(int)r->ctl->failed, r->ctl->failed_info, err);
-	if (rc)
-		return rc;
-	if (r->ctl->failed)
-		return LOOM_FAIL(&fake_host, err, -(int)r->ctl->failed, "worker %u failed: %llu",
-				 r->ctl->failed_worker, (unsigned long long)r->ctl->failed_info);
-	if (sum.executed != sum.spawned + r->layout.initial_tasks)
+	if (!rc && r->ctl->failed)
+		rc = LOOM_FAIL(&fake_host, err, -(int)r->ctl->failed, "worker %u failed: %llu", r->ctl->failed_worker,
+			       (unsigned long long)r->ctl->failed_info);
+	return rc;
+}
+
+FAKE_FN int harness_compare(const struct loom_counters *sum, uint64_t initial_tasks, struct loom_error *err)
+{
+	if (sum->executed != sum->spawned + initial_tasks)
 		return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%llu run, %llu + %llu made",
-				 (unsigned long long)sum.executed, (unsigned long long)sum.spawned,
-				 (unsigned long long)r->layout.initial_tasks);
-	if (sum.stolen_in != sum.stolen_out || sum.spilled != sum.unspilled)
+				 (unsigned long long)sum->executed, (unsigned long long)sum->spawned,
+				 (unsigned long long)initial_tasks);
+	if (sum->stolen_in != sum->stolen_out || sum->spilled != sum->unspilled)
 		return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "stolen %llu, %llu; spilled %llu, %llu",
-				 (unsigned long long)sum.stolen_in, (unsigned long long)sum.stolen_out,
-				 (unsigned long long)sum.spilled, (unsigned long long)sum.unspilled);
-	/* No worker leaves before the last task of all has ended: then the detector was right. */
+				 (unsigned long long)sum->stolen_in, (unsigned long long)sum->stolen_out,
+				 (unsigned long long)sum->spilled, (unsigned long long)sum->unspilled);
+	return 0;
+}
+
+/* No worker of h leaves before the last task of all in g has ended: then the detector was right. */
+FAKE_FN int harness_left_late(const struct harness *h, const struct harness *g, struct loom_error *err)
+{
+	const struct loom_counters *k = h->rig.counters, *l = g->rig.counters;
 	for (uint32_t w = 0; w < h->p.workers; w++)
-		for (uint32_t v = 0; v < h->p.workers; v++)
-			if (k[w].end_ns && k[w].end_ns < k[v].last_task_ns)
+		for (uint32_t v = 0; v < g->p.workers; v++)
+			if (k[w].end_ns && k[w].end_ns < l[v].last_task_ns)
 				return LOOM_FAIL(&fake_host, err, LOOM_EWRONG,
 						 "worker %u left while worker %u had tasks", w, v);
-	if (loom__rig_guards(r, text, sizeof(text)))
+	return 0;
+}
+
+FAKE_FN int harness_collect(struct harness *h, struct loom_error *err)
+{
+	char text[300];
+	if (loom__rig_guards(&h->rig, text, sizeof(text)))
 		return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%s", text);
 	loom__rig_host_clear(&fake);
-	return loom__rig_collect(r, LOOM__RIG_REPORT(&fake), err);
+	return loom__rig_collect(&h->rig, LOOM__RIG_REPORT(&fake), err);
+}
+
+FAKE_FN int harness_check(struct harness *h, struct loom_error *err)
+{
+	struct loom_counters sum = harness_sum(h);
+	int rc = harness_failure(h, err);
+	if (!rc)
+		rc = harness_compare(&sum, h->rig.layout.initial_tasks, err);
+	if (!rc)
+		rc = harness_left_late(h, h, err);
+	return rc ? rc : harness_collect(h, err);
 }
 
 /* The workload's own check. */

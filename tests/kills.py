@@ -26,6 +26,7 @@ jobs = {
     '4 ranks, allreduce': ['-n', '4', 'conf/allreduce.ini', '--set', 'workload.allreduce.bytes=64KiB', *endless],
     '4 ranks that meet': ['-n', '4', 'conf/barrier.ini', '--set', 'trigger.use=gputn', '--set', 'workload.barrier.scope=job',
                           '--set', 'workload.barrier.difference=500', '--set', 'device.cpu.yield=yes', *endless],
+    '3 ranks that share tasks': ['-n', '3', 'conf/uts-ranks.ini', *endless],
     '2 device processes': uts,
     '2 that exchange mail': uts + mail,
 }

@@ -8,7 +8,7 @@ spoil "the thesis's order: refills where thieves copy" counter public.dev.h mgws
 spoil 'an attempt on a locked queue counts' counter steal.dev.h mgws_attempt \
 	'if (!mgws_stealable(word))' 'if (!mgws_left(word))'
 spoil 'no look before an attempt' counter steal.dev.h mgws_attempt 'mgws_looks_first(c, victim) &&' '0 &&'
-spoil 'busy after the steal is complete' counter steal.dev.h mgws_steal "$busy" \
+spoil 'busy after the steal is complete' counter steal.dev.h mgws_steal_from "$busy" \
 	"$complete, (uint64_t)n); $busy $complete, (uint64_t)-n);"
 spoil 'a new epoch forgets copies under way' counter public.dev.h mgws_open_epoch 'mgws_copied(books, q, e)' '1'
 spoil 'idle while thieves copy' counter public.dev.h mgws_quiet \
@@ -21,7 +21,7 @@ spoil 'who takes spilled tasks is busy too late' counter spill.dev.h mgws_unspil
 	"$busy mgws_close_list(c, s, count, n);" "mgws_close_list(c, s, count, n); $busy"
 spoil 'a slot of the pool is free before it is read' counter ids.dev.h mgws_reserve \
 	'loom_store_relaxed_sys(&taken[slot], 1u);' ''
-spoil 'who sees the end wakes nobody' counter idle.dev.h mgws_search 'sched_wake(c, &common->bell, ~0u);' ';'
+spoil 'who sees the end wakes nobody' counter idle.dev.h mgws_search 'sched_wake(c, bell, ~0u);' ';'
 spoil 'votes without regard to thieves' tree term_tree.dev.h term_tree_step 'robbed != mine->robbed' '0'
 spoil 'votes before the children' tree term_tree.dev.h term_tree_children 'if (vote >> 1 != round) return 0;' ''
 spoil 'a device stays full' hcounter term_hcounter.dev.h term_hcounter_busy \

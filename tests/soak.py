@@ -237,6 +237,15 @@ class Case:
             self.ranks = rng.choice([2, 2, 3, 4]) if rng.random() < 0.85 else rng.choice([0, 1])
             if workload == "pingpong" and rng.random() < 0.9:
                 self.ranks = 2
+        elif needs == {"transport", *TASKS} and not self.two and rng.random() < 0.25:  # tasks that ranks share
+            self.ranks = rng.choice([2, 2, 3, 4])
+            for section, key, value in (("run", "tasks", "shared"), ("trigger", "use", "peer"),
+                                        ("termination", "use", "hcounter"), ("scheduler", "use", "mgws")):
+                if rng.random() < 0.97:
+                    self.set(section, key, value)
+            for key, value in (("transfer", "body"), ("owners", 1)):
+                if rng.random() < 0.97:
+                    self.set("scheduler.mgws", key, value)
         self.fit(workload, len(devices))
         if self.happens == "bad value":
             self.spoil()

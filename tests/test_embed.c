@@ -628,4 +628,87 @@ TEST(serve_again)
 	serve_again("monolithic budget", 1);
 }
 
+/* ---- ranks that share what is submitted; here threads of the program ---- */
+
+static struct {
+	pthread_barrier_t met;
+	char given[2][1 << 16];
+} meeting;
+
+static int meet(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
+{
+	uint32_t rank = ((const struct loom_ranks *)self)->rank;
+	(void)err;
+	memcpy(meeting.given[rank], mine, bytes);
+	pthread_barrier_wait(&meeting.met);
+	for (uint32_t r = 0; r < 2; r++)
+		memcpy((char *)all + r * bytes, meeting.given[r], bytes);
+	pthread_barrier_wait(&meeting.met);
+	return 0;
+}
+
+struct member {
+	struct loom_ranks ranks;
+	struct embedder e;
+	uint64_t tasks; /* to be submitted */
+	int code;
+};
+
+static void *run_member(void *arg)
+{
+	struct member *m = arg;
+	struct loom_task t = {.tag = m->e.tag, .param = {3}, .data = {.ref = m->e.ref, .bytes = 4096}};
+	m->code = 0;
+	for (uint64_t i = 0; i < m->tasks && !m->code; i++)
+		m->code = loom_stack_submit(m->e.stack, &t, 1, &m->e.err);
+	if (!m->code)
+		m->code = run(&m->e);
+	return NULL;
+}
+
+static void run_members(struct member m[2])
+{
+	pthread_t thread[2];
+	for (int r = 0; r < 2; r++)
+		CU_ASSERT_FATAL(!pthread_create(&thread[r], NULL, run_member, &m[r]));
+	for (int r = 0; r < 2; r++)
+		pthread_join(thread[r], NULL);
+}
+
+TEST(ranks)
+{
+	struct member m[2] = {0};
+	struct loom_stack_params params = {.size = sizeof(params)};
+	uint64_t expect = 0;
+	pthread_barrier_init(&meeting.met, NULL, 2);
+	for (uint32_t r = 0; r < 2; r++) {
+		struct embedder *e = &m[r].e;
+		configure(e, "cpu:0", "2");
+		set(e, "run", "tasks", "shared");
+		set(e, "termination", "use", "hcounter");
+		set(e, "trigger", "use", "peer");
+		m[r].ranks = (struct loom_ranks){
+			.size = sizeof(m[r].ranks), .rank = r, .ranks = 2, .self = &m[r].ranks, .allgather = meet};
+		params.ranks = &m[r].ranks;
+		ok(e, loom_stack_open(e->cfg, &params, &e->stack, &e->err));
+		ok(e, loom_stack_task(e->stack, "task", count, &e->tag, &e->err));
+		ok(e, loom_stack_alloc(e->stack, 4096, &e->ref, &e->host, &e->err));
+	}
+	for (uint64_t n = 1; n < 2000; n *= 7) {
+		m[0].tasks = m[1].tasks = n;
+		run_members(m);
+		for (int r = 0; r < 2; r++)
+			ok(&m[r].e, m[r].code);
+		expect += 4 * n; /* each submitted task and its three, once */
+		CU_ASSERT_EQUAL(ran(&m[0].e) + ran(&m[1].e), expect);
+	}
+	m[1].tasks++;
+	run_members(m);
+	for (int r = 0; r < 2; r++) {
+		REFUSED(m[r].code, LOOM_EINVAL, m[r].e.err, "rank 1&not those of rank 0");
+		shut(&m[r].e);
+	}
+	pthread_barrier_destroy(&meeting.met);
+}
+
 TEST_MAIN("embed", 120)

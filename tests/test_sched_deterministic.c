@@ -3,6 +3,8 @@
  * task runs once, nobody leaves early, nobody sleeps for ever. TURNS_SEED=n plays one game of each kind. */
 #include "turns_tree.h"
 
+#include "ranks.h"
+
 /* spin = 0: who is out of work sleeps at once, and the clock has no say. */
 #define PARK " idle=park spin=0"
 
@@ -55,6 +57,85 @@ static const struct turns_setup apart[] = {
 	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4" PARK, 4, 3, 30, LAZY, CPU_AND_GPU},
 };
 
+/* Ranks that share tasks, and reach each other's memory. */
+static const struct ranks_setup {
+	const char *opts;
+	uint32_t n, workers[RANKS_MOST], initials, size;
+	enum loom__shape shape;
+} ranks_setups[] = {
+	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, BINARY},
+	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 12, 24, STAR},
+	{"local_queue=2 public_queue=4" PARK, 3, {1, 1, 1}, 1, 24, STAR},
+	{"local_queue=2 public_queue=4" PARK, 2, {2, 1}, 2, 24, COMB},
+	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 2, {1, 2}, 1, 16, STAR},
+	{"local_queue=2 public_queue=4 claim=fixed claim_size=2 overflow=damping" PARK, 3, {1, 2, 1}, 9, 24, RANDOM},
+	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4 victim=neighbour" PARK, 3, {1, 1, 1}, 1, 20, RANDOM},
+	{"local_queue=2 public_queue=4" PARK, 4, {1, 1, 1, 1}, 1, 24, STAR},
+	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 4, {1, 1, 1, 1}, 1, 12, COMB},
+	{"local_queue=2 public_queue=4 victim=local" PARK, 2, {2, 2}, 6, 24, BINARY},
+	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, LAZY},
+	{"local_queue=2 public_queue=4 idle=spin", 2, {2, 2}, 1, 24, BINARY},
+	{"local_queue=4 public_queue=4 idle=yield victim=biased", 4, {1, 1, 1, 1}, 3, 30, LAZY},
+};
+
+static struct ranks turns_ranks; /* of the game in progress */
+
+static void turns_rank_worker(uint32_t i)
+{
+	uint32_t r = 0;
+	for (; i >= turns_ranks.h[r]->p.workers; r++)
+		i -= turns_ranks.h[r]->p.workers;
+	turns_ranks.h[r]->rig.ctx[i].sched->run(&turns_ranks.h[r]->rig.ctx[i]);
+}
+
+static int turns_rank_game(uint32_t size, uint64_t seed, struct loom_error *err)
+{
+	uint32_t workers = 0;
+	ranks_init(&turns_ranks);
+	for (uint32_t r = 0; r < turns_ranks.n; r++)
+		for (uint32_t w = 0; w < turns_ranks.h[r]->p.workers; w++, workers++) {
+			turns_ranks.h[r]->rig.ctx[w].flags = 0;
+			turns_ranks.h[r]->rig.ctx[w].random = loom__mix(seed * 8 + workers + 1) | 1;
+		}
+	if (loom__turns_play(workers, turns_rank_worker, seed & 1 ? LOOM__TURNS_PRIORITIES : LOOM__TURNS_RANDOM, seed,
+			     60 * size, 400000))
+		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "stuck after %llu steps",
+				 (unsigned long long)loom__turns_steps());
+	return ranks_check(&turns_ranks, size, err);
+}
+
+/* Until one goes wrong: how many were right. */
+static uint64_t turns_rank_games(const struct ranks_setup *s, uint64_t games, uint64_t *crossed)
+{
+	static struct loom_task initial[MOST];
+	struct loom_error err = {0};
+	const char *only = getenv("TURNS_SEED");
+	uint64_t first = only ? strtoull(only, NULL, 0) : 0, seed = first;
+	int rc = 0;
+	loom__tree_roots(initial, s->initials, s->size, s->shape, 1);
+	ranks_open(&turns_ranks,
+		   &(struct harness_params){.sched_opts = s->opts,
+					    .term = "term_hcounter",
+					    .task = tasks,
+					    .tasks = 2,
+					    .initial = initial,
+					    .initials = s->initials,
+					    .seed = 1,
+					    .sched_dev = &turns_sched,
+					    .term_dev = &turns_term[1].dev},
+		   s->n, s->workers);
+	for (; seed < first + games && !rc; seed += !rc)
+		rc = turns_rank_game(s->size, seed, &err);
+	if (rc)
+		fprintf(stderr, "ranks, %s, %u ranks, shape %d: seed %llu: %s (repeat: TURNS_SEED=%llu)\n", s->opts, s->n,
+			(int)s->shape, (unsigned long long)seed, err.text, (unsigned long long)seed);
+	*crossed += turns_ranks.crossed;
+	ranks_close(&turns_ranks);
+	if (rc && getenv("TURNS_STOP"))
+		exit(1);
+	return seed - first;
+}
+
 static void play(size_t term)
 {
 	for (size_t i = 0; i < COUNT(setups); i++)
@@ -76,6 +157,14 @@ TEST(hcounter)
 TEST(tree)
 {
 	play(2);
+}
+
+TEST(ranks)
+{
+	uint64_t crossed = 0;
+	for (size_t i = 0; i < COUNT(ranks_setups); i++)
+		CU_ASSERT_TRUE(turns_rank_games(&ranks_setups[i], test_turns(), &crossed) == test_turns());
+	CU_ASSERT_TRUE(crossed > 0 || test_turns() == 1);
 }
 
 TEST_MAIN("sched_deterministic", 120)

@@ -568,7 +568,7 @@ TEST(contains_wrong)
 	must_be_wrong(h, "was not searched");
 	for (uint32_t d = 0; d < 2; d++)
 		((uint32_t *)h->rig.part[LOOM_WORKLOAD].view.device[d])[1] = CONTAINS_YES;
-	must_be_wrong(h, "was searched on two devices");
+	must_be_wrong(h, "was searched twice");
 	harness_close(h);
 	/* Texts loaded ahead and then spoilt: the check does not trust them. */
 	h = right("workload_contains", opts("word=Wort load=ahead"));

@@ -76,14 +76,30 @@ static cJSON *about_stack(const struct loom_stack *s)
 	return NULL;
 }
 
+/* Whose the workers are, where ranks share tasks. */
+static uint32_t *ranks_of(const struct loom_stack *s)
+{
+	uint32_t *rank = calloc(s->layout.workers + s->layout.far_workers, sizeof(*rank)), at = 0;
+	for (uint32_t r = 0; rank && r < s->layout.ranks; r++)
+		for (uint32_t w = 0; w < s->rank[r].workers; w++)
+			rank[at++] = r;
+	return rank;
+}
+
 static struct loom_result *make(const struct loom_stack *s)
 {
 	struct loom_result *r = calloc(1, sizeof(*r));
-	if (r)
-		*r = (struct loom_result){.status = "failed",
-					  .workers = s->layout.workers,
-					  .began_ns = loom__now_ns(),
-					  .began = time(NULL)};
+	uint32_t *rank = s->layout.ranks > 1 ? ranks_of(s) : NULL;
+	if (!r || (s->layout.ranks > 1 && !rank)) {
+		free(r);
+		free(rank);
+		return NULL;
+	}
+	*r = (struct loom_result){.status = "failed",
+				  .workers = s->layout.workers + s->layout.far_workers,
+				  .rank = rank,
+				  .began_ns = loom__now_ns(),
+				  .began = time(NULL)};
 	return r;
 }
 
@@ -94,6 +110,8 @@ struct loom_result *loom__result_create(const struct loom_stack *s)
 		r->about = about_stack(s);
 	if (r && r->about)
 		return r;
+	if (r)
+		free(r->rank);
 	free(r);
 	return NULL;
 }

@@ -36,56 +36,57 @@ static int runs_kernel(const struct loom_stack *s)
 	return LOOM_HAS(dev, kernel) != 0;
 }
 
-/* Every task exactly once: what was made was run, what was taken was given. */
-static int check_counters(const struct loom_stack *s, struct loom_error *err)
+/* Sums; of times of day the latest. */
+static void add_up(const struct loom_counters *counters, uint32_t n, struct loom_counters *sum)
 {
-	uint64_t executed = 0, made = s->layout.initial_tasks, in = 0, out = 0;
-	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
-		return 0;
-	for (uint32_t w = 0; w < s->layout.workers; w++) {
-		executed += s->counters[w].executed;
-		made += s->counters[w].spawned;
-		in += s->counters[w].stolen_in;
-		out += s->counters[w].stolen_out;
-	}
-	if (executed != made)
-		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were made, but %llu were run",
-				  (unsigned long long)made, (unsigned long long)executed);
-	if (in != out)
-		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were stolen, but %llu were given",
-				  (unsigned long long)in, (unsigned long long)out);
-	return 0;
-}
-
-static void add_core_metrics(const struct loom_stack *s, struct loom__sample *sample)
-{
-	struct loom_report *r = &sample->report;
-	struct loom_counters sum = {0};
-	uint64_t last_task = 0, last_end = 0;
-	for (uint32_t w = 0; w < s->layout.workers; w++) {
-		const struct loom_counters *c = &s->counters[w];
-#define LOOM__SUM(name, unit, text) sum.name += c->name;
+	uint64_t last_task = 0, end = 0;
+	*sum = (struct loom_counters){0};
+	for (uint32_t w = 0; w < n; w++) {
+		const struct loom_counters *c = &counters[w];
+#define LOOM__SUM(name, unit, text) sum->name += c->name;
 		LOOM_COUNTER_MAP(LOOM__SUM)
 #undef LOOM__SUM
 		last_task = c->last_task_ns > last_task ? c->last_task_ns : last_task;
-		last_end = c->end_ns > last_end ? c->end_ns : last_end;
+		end = c->end_ns > end ? c->end_ns : end;
 	}
+	sum->last_task_ns = last_task;
+	sum->end_ns = end;
+}
+
+/* Every task exactly once: what was made was run, what was taken was given. */
+static int check_counters(const struct loom_stack *s, const struct loom_counters *sum, struct loom_error *err)
+{
+	uint64_t made = s->layout.initial_tasks + sum->spawned;
+	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
+		return 0;
+	if (sum->executed != made)
+		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were made, but %llu were run",
+				  (unsigned long long)made, (unsigned long long)sum->executed);
+	if (sum->stolen_in != sum->stolen_out)
+		return LOOM__FAIL(err, LOOM_EWRONG, "%llu tasks were stolen, but %llu were given",
+				  (unsigned long long)sum->stolen_in, (unsigned long long)sum->stolen_out);
+	return 0;
+}
+
+static void add_core_metrics(const struct loom_stack *s, const struct loom_counters *sum, struct loom__sample *sample)
+{
+	struct loom_report *r = &sample->report;
 	loom__report_add(r, "seconds", "s", LOOM_BETTER_LESS, sample->seconds);
-	if (sum.cpu_ns) /* what other programs take from the cores is not in it */
-		loom__report_add(r, "cpu_seconds", "s", LOOM_BETTER_LESS, (double)sum.cpu_ns / 1e9);
+	if (sum->cpu_ns) /* what other programs take from the cores is not in it */
+		loom__report_add(r, "cpu_seconds", "s", LOOM_BETTER_LESS, (double)sum->cpu_ns / 1e9);
 	if (!s->selected[LOOM_SCHED] || runs_kernel(s))
 		return;
 	if (sample->seconds > 0)
 		loom__report_add(r, "tasks_per_s", "tasks/s", LOOM_BETTER_MORE,
-				 (double)sum.executed / sample->seconds);
+				 (double)sum->executed / sample->seconds);
 	/* From the end of the last task to the exit of the last worker. */
-	if (last_task && last_end >= last_task)
-		loom__report_add(r, "exit_ns", "ns", LOOM_BETTER_LESS, (double)(last_end - last_task));
+	if (sum->last_task_ns && sum->end_ns >= sum->last_task_ns)
+		loom__report_add(r, "exit_ns", "ns", LOOM_BETTER_LESS, (double)(sum->end_ns - sum->last_task_ns));
 	/* The sum of times of day means nothing, and CPU time is there already. */
 #define LOOM__METRIC(name, unit, text)                                                            \
 	if (strcmp(#name, "begin_ns") && strcmp(#name, "end_ns") &&                                \
 	    strcmp(#name, "last_task_ns") && strcmp(#name, "cpu_ns"))                              \
-		loom__report_add(r, #name, unit, LOOM_BETTER_NONE, (double)sum.name);
+		loom__report_add(r, #name, unit, LOOM_BETTER_NONE, (double)sum->name);
 	LOOM_COUNTER_MAP(LOOM__METRIC)
 #undef LOOM__METRIC
 }
@@ -120,20 +121,27 @@ static int append(struct loom_result *r, struct loom__sample *sample, struct loo
 
 static int finish_sample(struct loom_stack *s, struct loom__sample *sample, struct loom_error *err)
 {
+	uint32_t workers = s->layout.workers + s->layout.far_workers;
+	const struct loom_counters *counters;
+	struct loom_counters sum;
 	int rc = loom__segments_pull(s, err);
 	if (!rc)
 		rc = loom__worker_failure(s, err);
 	if (!rc)
-		rc = check_counters(s, err);
+		rc = loom__ranks_counters(s, &counters, err);
+	if (rc)
+		return rc;
+	add_up(counters, workers, &sum);
+	rc = check_counters(s, &sum, err);
 	if (rc)
 		return rc;
 	if (!sample->report.unread) {
-		size_t bytes = s->layout.workers * sizeof(*s->counters);
+		size_t bytes = workers * sizeof(*counters);
 		sample->counters = malloc(bytes);
 		if (!sample->counters)
 			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-		memcpy(sample->counters, s->counters, bytes);
-		add_core_metrics(s, sample);
+		memcpy(sample->counters, counters, bytes);
+		add_core_metrics(s, &sum, sample);
 	}
 	for (size_t i = 0; i < s->policies && !rc; i++) {
 		struct loom__policy *p = &s->policy[i];
@@ -167,7 +175,7 @@ enum {
 
 static int begin(struct loom_stack *s, int how, struct loom_error *err)
 {
-	struct loom__agreed agreed = {0};
+	struct loom__agreed agreed = {.tasks = s->digest};
 	int rc = init_policies(s, err);
 	if (!rc) /* no rank's data may come before the memory of all is ready */
 		rc = loom__ranks_agree(s, &agreed, err);

@@ -52,6 +52,8 @@ static void add_workers(cJSON *doc, const struct loom_result *r)
 	for (uint32_t w = 0; w < r->workers; w++) {
 		cJSON *o = cJSON_CreateObject();
 		loom__json_add_number(o, "worker", w);
+		if (r->rank)
+			loom__json_add_number(o, "rank", r->rank[w]);
 #define LOOM__COUNTER_LIST(name, unit, text)                                                       \
 	cJSON *name##_list = loom__json_add_array(o, #name);
 		LOOM_COUNTER_MAP(LOOM__COUNTER_LIST)

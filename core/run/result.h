@@ -25,7 +25,8 @@ struct loom_result {
 	struct loom_error error; /* code 0 with "ok" */
 	struct loom__sample *sample; /* warm-ups included, in run order */
 	size_t samples, room;
-	uint32_t workers;
+	uint32_t workers; /* of all ranks that share tasks */
+	uint32_t *rank;	  /* [workers]: whose they are; NULL: ranks share none */
 	uint64_t began_ns;
 	time_t began;
 	/* Fixed parts of the document: config, plugins, devices, ... Its own, to which others may add; or shared

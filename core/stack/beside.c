@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What happens beside the workers: host threads of policies, network operations that the workload posts
- * ahead, and the other ranks of the job. */
-#include <stdlib.h>
-
+/* What happens beside the workers: host threads of policies, and network operations that the workload posts
+ * ahead. */
 #include "stack/stack.h"
 
 /* ---- memory of devices, between ranks ---- */
@@ -113,21 +111,4 @@ int loom__settle(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *e
 	struct loom__policy *t = loom__policy_of(s, LOOM_TRIGGER);
 	const struct loom_trigger_ops *ops = t ? t->choice->plugin->ops : NULL;
 	return ops ? ops->flush(t->self, timeout_ns, err) : 0;
-}
-
-int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err)
-{
-	const struct loom_host *host = &s->host.table;
-	if (host->ranks == 1)
-		return 0;
-	struct loom__agreed *all = calloc(host->ranks, sizeof(*all));
-	if (!all)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	int rc = host->allgather(host, mine, all, sizeof(*mine), err);
-	for (uint32_t i = 0; !rc && i < host->ranks; i++) {
-		mine->stop |= all[i].stop;
-		mine->ns = all[i].ns > mine->ns ? all[i].ns : mine->ns;
-	}
-	free(all);
-	return rc;
 }

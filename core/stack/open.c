@@ -130,6 +130,8 @@ int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *pa
 	if (!rc)
 		rc = open_policies(s, err);
 	if (!rc)
+		rc = loom__ranks_share(s, err);
+	if (!rc)
 		rc = take_tasks(s, err);
 	if (rc) {
 		loom_stack_close(s);
@@ -176,6 +178,8 @@ void loom_stack_close(struct loom_stack *s)
 		free(p->near);
 		free(p->on_device);
 		free(p->registry);
+		free(p->far);
+		free(p->far_worker);
 	}
 	free(s->policy);
 	while (s->segments)
@@ -206,6 +210,8 @@ void loom_stack_close(struct loom_stack *s)
 	free(s->device_ops);
 	free(s->device_self);
 	free(s->orders);
+	free(s->rank);
+	free(s->all_counters);
 	if (s->about)
 		s->about_drop(s->about);
 	loom__plan_free(&s->plan);

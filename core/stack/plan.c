@@ -21,6 +21,8 @@ static const struct loom_opt gpuloom_rows[] = {
 	{0},
 };
 
+static const char *const tasks_choices[] = {"own", "shared", NULL}; /* enum loom__tasks */
+
 static const struct loom_opt run_rows[] = {
 	LOOM_OPT(struct loom__run_opts, workload, LOOM_OPT_STR, "",
 		 "Which job to run: the name of a workload plug-in. Empty: tasks come from the "
@@ -44,6 +46,9 @@ static const struct loom_opt run_rows[] = {
 	LOOM_OPT(struct loom__run_opts, ranks, LOOM_OPT_U32, "1",
 		 "`gpuloom run` without -n: how many ranks. On simulated devices they are threads of one process, else "
 		 "processes.", .min = 1, .max = 65536),
+	LOOM_OPT(struct loom__run_opts, tasks, LOOM_OPT_ENUM, "own",
+		 "With several ranks: own, each of them runs all tasks by itself. shared: they run one set of tasks "
+		 "together, and workers without work take tasks of other ranks.", .choices = tasks_choices),
 	LOOM_OPT(struct loom__run_opts, seed, LOOM_OPT_U64, "1",
 		 "Start of all random choices: the same seed gives the same choices."),
 	{0},

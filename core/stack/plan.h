@@ -16,7 +16,9 @@ struct loom__run_opts {
 	uint64_t time_limit; /* ns for the whole run; 0: none */
 	uint64_t seed;
 	uint32_t ranks;
+	uint32_t tasks; /* enum loom__tasks */
 };
+enum loom__tasks { LOOM__TASKS_OWN, LOOM__TASKS_SHARED };
 
 /* One selected plug-in. A device appears once per instance. */
 struct loom__choice {

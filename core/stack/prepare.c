@@ -230,7 +230,8 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 			return rc;
 	}
 	/* How many workers a GPU keeps resident depends on the code. */
-	return loom__stack_shape(s, err);
+	int rc = loom__stack_shape(s, err);
+	return rc ? rc : loom__ranks_size(s, err);
 }
 
 /* The barrier has the scopes at which the workload says that its workers meet. */
@@ -292,6 +293,7 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 				loom__host_at(s, s->initial_ref), err);
 	if (rc || !workload)
 		return rc;
+	s->digest = loom__ranks_digest(s, loom__host_at(s, s->initial_ref), s->layout.initial_tasks);
 	loom__initial_copy(s);
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		if (workload->near[d])
@@ -337,6 +339,7 @@ int loom__initial_take(struct loom_stack *s, struct loom_error *err)
 	if (s->submitted_count)
 		memcpy(loom__host_at(s, s->initial_ref), s->submitted,
 		       s->submitted_count * sizeof(struct loom_task));
+	s->digest = loom__ranks_digest(s, loom__host_at(s, s->initial_ref), s->submitted_count);
 	loom__initial_copy(s);
 	return 0;
 }

@@ -32,6 +32,8 @@ struct loom__policy {
 	loom_ref *on_device; /* [devices] */
 	loom_ref *registry;  /* [devices]: where this device's replica of the registry is */
 	int started;         /* its host threads run */
+	struct loom_far *far; /* [ranks] where ranks share tasks, with lists of workers' blocks; else NULL */
+	void **far_worker;
 };
 
 /* What a device is told about a launch: it may look until the launch is retired. */
@@ -46,6 +48,10 @@ struct loom__device {
 	const struct loom__choice *choice;
 	const struct loom_device_ops *ops;
 	void *self;
+};
+
+struct loom__rank_size {
+	uint32_t workers, devices;
 };
 
 struct loom_stack {
@@ -83,6 +89,7 @@ struct loom_stack {
 	loom_ref ctl_ref, counters_ref, initial_ref;
 	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* a device's own; 0: none */
 	uint64_t initial_room;
+	uint64_t digest; /* of the initial set; see loom__ranks_digest() */
 	uint64_t trace_room, trace_every; /* see loom__trace_bytes */
 	loom_ref trace_ref;
 	struct loom_ctl *ctl;
@@ -90,6 +97,10 @@ struct loom_stack {
 	int launched; /* the workers are there, and wait for their next sample, unless: */
 	int running;  /* loom_stack_start() has begun one, which loom_stack_wait() ends */
 	int stuck;    /* some did not leave when they were told to */
+	struct loom__rank_size *rank; /* [layout.ranks] where ranks share tasks; else NULL */
+	uint32_t most_workers;	      /* of a rank */
+	struct loom_counters *all_counters; /* see loom__ranks_counters() */
+	int met;			    /* their policies know each other's blocks */
 	int rests;    /* they may wait between runs: that costs nothing, and GO alone starts them */
 	struct loom__orders *orders; /* [layout.devices], of the last launch */
 	struct loom_attachment attachment; /* of the launch: the sync plug-in's, if it has one */
@@ -195,9 +206,20 @@ int loom__ranks_meet(struct loom_stack *s);
 /* Network operations of a sample: posted by barrier and workload; later complete, here and at their targets. */
 int loom__wire(struct loom_stack *s, struct loom_error *err);
 int loom__settle(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err);
-/* A barrier of all ranks: afterwards any rank's stop is everybody's, and ns the largest. */
+/* ranks.c: where [run] tasks = shared and there are several ranks: whether what the conf selects can share them; how many
+ * workers the others have, once the device code is composed; where their blocks are, once the policies have started.
+ * Otherwise nothing. */
+int loom__ranks_share(struct loom_stack *s, struct loom_error *err);
+int loom__ranks_size(struct loom_stack *s, struct loom_error *err);
+int loom__ranks_reach(struct loom_stack *s, struct loom_error *err);
+/* Of the initial set, where ranks share it: all must have the same. */
+uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *tasks, uint64_t n);
+/* What the workers counted, those of all ranks that share tasks, rank by rank: layout.workers + layout.far_workers of them.
+ * Valid until the next call. */
+int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all, struct loom_error *err);
+/* A barrier of all ranks: afterwards any rank's stop is everybody's, and ns the largest. `tasks` must be the same. */
 struct loom__agreed {
-	uint64_t stop, ns;
+	uint64_t stop, ns, tasks;
 };
 int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err);
 /* The first failure that a worker latched, in words; 0 when there is none. */

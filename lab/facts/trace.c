@@ -144,7 +144,8 @@ static void add_event(struct scribe *p, uint32_t worker, const struct loom_event
 	if (e->what == LOOM_TRACE_STEAL)
 		loom__text_add(&p->out, ",\"victim\":%u", e->other);
 	loom__text_add(&p->out, "}}");
-	if (e->what != LOOM_TRACE_STEAL)
+	/* A victim of another rank is on that rank's timeline. */
+	if (e->what != LOOM_TRACE_STEAL || e->other >= p->s->layout.workers)
 		return;
 	p->flows++;
 	add_arrow(p, 's', e->other, since(p, p->device, e->begin_ns));

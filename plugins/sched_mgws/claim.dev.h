@@ -11,9 +11,8 @@
 /* Lane 0: initial tasks that nobody has claimed. */
 LOOM_FN int mgws_initial_left(const struct loom_ctx *c)
 {
-	const struct mgws_global *g = mgws_global(c);
-	return SCHED_CFG(c, apart) ? mgws_range_left(loom_load_relaxed_dev(&g->range)) != 0 :
-				     loom_load_relaxed_sys(&g->next) < c->ctl->initial_tasks;
+	return SCHED_CFG(c, apart) ? mgws_range_left(loom_load_relaxed_dev(&mgws_global(c)->range)) != 0 :
+				     loom_load_relaxed_sys(&mgws_job(c)->next) < c->ctl->initial_tasks;
 }
 
 /* Up to where the set is claimed, as blocks keep it. */
@@ -65,7 +64,7 @@ LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *looked, uint64_t
 /* Lane 0: claims from the set, as far as b->claimed tells that there is something left; how many, and *from. */
 LOOM_FN uint64_t mgws_claim_set(struct loom_ctx *c, struct mgws_block *b, uint64_t *from)
 {
-	uint64_t *word = &mgws_global(c)->next, all = c->ctl->initial_tasks;
+	uint64_t *word = &mgws_job(c)->next, all = c->ctl->initial_tasks;
 #ifdef GPULOOM_DEV_CPU_H
 	uint64_t next = loom_load_relaxed_sys(word);
 #else
@@ -75,7 +74,7 @@ LOOM_FN uint64_t mgws_claim_set(struct loom_ctx *c, struct mgws_block *b, uint64
 		b->claimed = MGWS_ALL;
 		return 0;
 	}
-	uint64_t n = mgws_claim_of(c, all - next, c->workers);
+	uint64_t n = mgws_claim_of(c, all - next, c->workers + SCHED_CFG(c, far));
 	/* Relaxed: the set is constant, the counter orders nothing else. */
 	next = loom_fetch_add_relaxed_sys(word, n);
 	b->claimed = mgws_claimed_upto(c, next + n);

@@ -76,6 +76,8 @@ LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search_state *
 		found = mgws_acquire(c, *idle);
 	if (!found)
 		found = mgws_steal(c, *idle, 0);
+	if (!found && SCHED_CFG(c, far))
+		found = mgws_steal_from(c, c->lane == 0 ? mgws_far_victim(c) : 0, *idle, 0);
 	if (found || !SCHED_CFG(c, apart) || !mgws_at_desk(c, s))
 		return found;
 	*idle = mgws_tend_desk(c, *idle);
@@ -92,7 +94,7 @@ LOOM_FN int mgws_sees_work(struct loom_ctx *c)
 /* Searches until something is found. 0 when there is no work any more, or the run was stopped. */
 SCHED_SLOW int mgws_search(struct loom_ctx *c)
 {
-	struct sched_common *common = &mgws_global(c)->common;
+	struct sched_bell *bell = mgws_bell(c);
 	struct loom_counters *tally = &sched_local(c)->tally;
 	struct sched_rest rest = {0, 1, 0, 0, 0};
 	struct mgws_search_state search = {0, 0};
@@ -119,22 +121,22 @@ SCHED_SLOW int mgws_search(struct loom_ctx *c)
 		if (done)
 			break;
 		if (c->lane == 0 && search.asking) /* mail rings no bell: the worker that waits for it does not sleep */
-			sched_unlist(&rest, &common->bell);
+			sched_unlist(&rest, bell);
 		if (c->lane == 0)
-			sched_rest(c, &common->cfg, &common->bell, &rest, idle && !search.asking,
+			sched_rest(c, &mgws_global(c)->common.cfg, bell, &rest, idle && !search.asking,
 				   rest.listed && mgws_sees_work(c));
 	}
 	if (c->lane == 0) {
 		uint64_t now = loom_clock_ns(c);
-		sched_unlist(&rest, &common->bell);
+		sched_unlist(&rest, bell);
 		if (SCHED_CFG(c, apart))
 			mgws_leave_desk(c, &search);
 		if (hungry)
 			loom_fetch_add_relaxed_dev(hungry, ~0u);
 		if (done) /* the others may sleep */
-			sched_wake(c, &common->bell, ~0u);
-		else if (sched_sleepers(&common->bell) && mgws_sees_work(c))
-			sched_wake(c, &common->bell, 1u); /* there is more: see rest.dev.h */
+			sched_wake(c, bell, ~0u);
+		else if (sched_sleepers(bell) && mgws_sees_work(c))
+			sched_wake(c, bell, 1u); /* there is more: see rest.dev.h */
 		loom_doing(c, LOOM_DOING_TASKS);
 		tally->idle_ns += now - tally->last_task_ns;
 		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, tally->last_task_ns, c->worker, 0);

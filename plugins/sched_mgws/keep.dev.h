@@ -35,9 +35,9 @@ struct mgws_keep {
 #define MGWS_RINGS_BYTES(priorities, local_queue)                                                  \
 	((priorities) ? (uint64_t)MGWS_LEVELS * (local_queue) * sizeof(struct loom_task) : 0)
 #define MGWS_BITS_BYTES(workers) (((uint64_t)(workers) + 63u) / 64u * 8u)
-#define MGWS_MINE_BYTES(lanes, priorities, local_queue, workers)                                   \
+#define MGWS_MINE_BYTES(lanes, priorities, local_queue, victims)                                   \
 	(sizeof(struct mgws_mine) + MGWS_KEEP_BYTES(lanes) +                                       \
-	 MGWS_RINGS_BYTES(priorities, local_queue) + MGWS_BITS_BYTES(workers))
+	 MGWS_RINGS_BYTES(priorities, local_queue) + MGWS_BITS_BYTES(victims))
 
 LOOM_FN struct mgws_keep *mgws_keep(const struct loom_ctx *c)
 {

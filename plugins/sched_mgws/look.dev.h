@@ -36,7 +36,7 @@ LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
 	if (b->claimed == MGWS_ALL)
 		return 0;
 	b->claimed = SCHED_CFG(c, apart) ? (mgws_initial_left(c) ? 0 : MGWS_ALL) :
-					   mgws_claimed_upto(c, loom_load_relaxed_sys(&mgws_global(c)->next));
+					   mgws_claimed_upto(c, loom_load_relaxed_sys(&mgws_job(c)->next));
 	return b->claimed != MGWS_ALL;
 }
 
@@ -68,7 +68,7 @@ LOOM_FN uint32_t mgws_look(struct loom_ctx *c, int can_share)
 	b->word = loom_load_relaxed_sys(&mgws_queue(c)->word);
 	if (unclaimed)
 		b->claimed = SCHED_CFG(c, apart) ? loom_load_relaxed_dev(&mgws_global(c)->range) :
-						   loom_load_relaxed_sys(&mgws_global(c)->next);
+						   loom_load_relaxed_sys(&mgws_job(c)->next);
 	return 0;
 }
 #endif

@@ -439,7 +439,7 @@ LOOM_FN void mgws_receive(struct loom_ctx *c, uint32_t from, int idle)
 			 * reports idle, and of the one that mails next and writes there. */
 			loom_store_release_sys(&m->taken, peer->taken);
 		}
-		sched_wake(c, &g->common.bell, 1u);
+		sched_wake(c, mgws_bell(c), 1u);
 	}
 }
 

@@ -74,7 +74,9 @@
 	/* no word is changed by two devices: tasks go by mail */                                  \
 	DERIVED(ALL, uint32_t, apart)                                                              \
 	/* queued tasks may go by mail, too */                                                     \
-	DERIVED(ALL, uint32_t, mail_queued)
+	DERIVED(ALL, uint32_t, mail_queued)                                                        \
+	/* workers of other ranks that run the same set of tasks; 0: there are none */             \
+	DERIVED(ALL, uint32_t, far)
 
 #define SCHED_FIELD(who, type, name, ...) type name;
 struct sched_config {

@@ -64,7 +64,8 @@ struct mgws_queue {
 	uint64_t moved;        /* several owners: tasks stolen or acquired, see mgws_robbed() */
 	uint32_t turn;         /* several owners: one of them acts */
 	uint32_t pad2;
-	uint64_t pad3[4];
+	uint64_t far_steals, far_tasks; /* left by the owner, for collect(): from other ranks */
+	uint64_t pad3[2];
 	struct mgws_books books; /* of several owners; else left by the owner, for collect() */
 };
 
@@ -78,9 +79,12 @@ struct mgws_mine {
 	uint32_t pool;     /* transfer = id: where the search for a free slot of the pool begins */
 	/* Where devices are apart: see mail.dev.h. */
 	uint32_t looked; /* at which device's wishes, last */
-	uint64_t pad[2];
 	uint64_t owed;   /* a bit per device that has yet to take what this worker mailed */
 	uint64_t mailed; /* how often it mailed */
+	/* Where ranks share tasks: the victim in another rank that had some last time, plus 1, or 0; and how often and how
+	 * many this worker has stolen there. */
+	uint32_t last, far_steals;
+	uint64_t far_tasks;
 };
 
 LOOM_FN struct mgws_mine *mgws_mine(const struct loom_ctx *c)

@@ -31,8 +31,8 @@ struct sched_local {
 	/* grain = lane, while lanes run tasks: head and count of the local queue and of the backlog. Lanes count on
 	 * beyond what there is room for. */
 	uint32_t head, count, backlog_head, backlog_count, pad0;
-	void *shared; /* what mgws_global() answers on CPUs */
-	uint64_t pad[3];
+	void *shared, *job; /* what mgws_global() and mgws_job() answer on CPUs */
+	uint64_t pad[2];
 	struct loom_counters tally; /* stored to c->counters at the end */
 };
 
@@ -357,11 +357,11 @@ LOOM_FN void sched_pop(struct loom_ctx *c, struct sched_lane *mine, const struct
 }
 
 /* Devices that are apart cannot lower each other's joins. A join of this device lies in the segment of its workers'
- * blocks. */
+ * blocks. In another rank the reference names other memory: where tasks may come from there none may have a join. */
 LOOM_FN int sched_join_is_foreign(const struct loom_ctx *c, loom_ref join)
 {
-	return SCHED_CFG(c, apart) &&
-	       LOOM_REF_SEGMENT(join) != LOOM_REF_SEGMENT(c->registry[LOOM_SCHED][c->worker]);
+	return SCHED_CFG(c, far) || (SCHED_CFG(c, apart) && LOOM_REF_SEGMENT(join) !=
+								    LOOM_REF_SEGMENT(c->registry[LOOM_SCHED][c->worker]));
 }
 
 /* Lowers the join of a task that has ended. 1 when that was the last: *next is what follows, counted as

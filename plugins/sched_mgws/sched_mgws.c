@@ -24,6 +24,8 @@ static const struct loom_opt sched_mgws_rows[] = {SCHED_CONFIG(MGWS_OPTION, MGWS
 struct sched_mgws {
 	const struct loom_host *host;
 	struct sched_config cfg; /* as given, with sizes that are chosen here */
+	uint32_t rank, ranks;	 /* that share tasks */
+	const struct loom_far *far; /* [ranks]; NULL: nobody shares any */
 };
 
 #define MGWS_FAIL(code, ...) LOOM_FAIL(s->host, err, code, "sched_mgws: " __VA_ARGS__)
@@ -104,13 +106,43 @@ static uint32_t mgws_kind_of(const struct loom_device_shape *shape)
 	return sched_other_kind(shape->kind) == LOOM_ON_GPU ? LOOM_ON_CPU : LOOM_ON_GPU;
 }
 
+static int mgws_shares(const struct loom_layout *layout)
+{
+	return LOOM_HAS(layout, ranks) && layout->ranks > 1;
+}
+
+/* Workers of other ranks that run the same tasks. */
+static uint32_t mgws_far_workers(const struct loom_layout *layout)
+{
+	return mgws_shares(layout) ? layout->far_workers : 0;
+}
+
+/* What other ranks can take from this one. */
+static int mgws_check_ranks(const struct sched_mgws *s, const struct loom_layout *layout, struct loom_error *err)
+{
+	if (sched_apart(layout) || sched_has(layout, 1))
+		return MGWS_FAIL(LOOM_ENOTSUP, "ranks share tasks between workers that change the same words, so not yet with "
+					       "GPUs or devices that are apart: say tasks = own in [run]");
+	if (s->cfg.transfer == MGWS_ID)
+		return MGWS_FAIL(LOOM_ENOTSUP, "transfer = id: other ranks do not reach the pools where tasks stay: say "
+					       "transfer = body");
+	if (s->cfg.owners > 1)
+		return MGWS_FAIL(LOOM_ENOTSUP, "owners = %u: other ranks steal from queues of one owner only: say owners = 1",
+				 s->cfg.owners);
+	return 0;
+}
+
 static int sched_mgws_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			   struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
-	if (layout->workers > MGWS_MAX_WORKERS)
-		return MGWS_FAIL(LOOM_ENOTSUP, "%u workers, but the count of steal attempts bounds them to %u",
-				 layout->workers, MGWS_MAX_WORKERS);
+	uint32_t all = layout->workers + mgws_far_workers(layout);
+	int rc = mgws_shares(layout) ? mgws_check_ranks(s, layout, err) : 0;
+	if (rc)
+		return rc;
+	if (all > MGWS_MAX_WORKERS)
+		return MGWS_FAIL(LOOM_ENOTSUP, "%u workers, but the count of steal attempts bounds them to %u", all,
+				 MGWS_MAX_WORKERS);
 	if (s->cfg.transfer == MGWS_ID &&
 	    (uint64_t)layout->workers * MGWS_POOL_SLOTS(s->cfg.public_queue) >= MGWS_ID_INITIAL)
 		return MGWS_FAIL(LOOM_ENOTSUP, "transfer = id cannot number the tasks of %u workers", layout->workers);
@@ -126,20 +158,20 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 						       "the same word a GPU needs two, of which one carries mail",
 					 layout->device[d].name);
 	/* What is stolen from a queue of several owners is told by one of them, who must come. */
-	if (s->cfg.owners == 1 && !sched_apart(layout))
+	if (s->cfg.owners == 1 && !sched_apart(layout) && !mgws_shares(layout))
 		need->flags |= LOOM_NEED_LATE;
 	uint32_t lanes = sched_most_lanes(layout);
 	uint64_t shared = sizeof(struct mgws_global) +
 			  mgws_lists(layout) * s->cfg.spill * sizeof(struct loom_task);
 	need->global = sched_apart(layout) ?
 			       sizeof(struct mgws_global) + MGWS_MAIL_BYTES(layout->devices) :
-			       shared;
+			       shared + mgws_far_workers(layout) * sizeof(struct mgws_queue *);
 	need->device = sizeof(struct mgws_site) +
 		       (sched_apart(layout) ? shared + MGWS_DESK_BYTES(layout->devices) : 0);
 	need->worker = MGWS_QUEUE_BYTES(s->cfg.public_queue, s->cfg.transfer) +
 		       (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task);
 	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) +
-		      MGWS_MINE_BYTES(lanes, s->cfg.priorities, s->cfg.local_queue, layout->workers);
+		      MGWS_MINE_BYTES(lanes, s->cfg.priorities, s->cfg.local_queue, all);
 	return 0;
 }
 
@@ -155,6 +187,7 @@ static struct sched_config sched_mgws_config(const struct sched_mgws *s, const s
 	cfg.near_of_2_32 = cfg.bias < 1 ? (uint32_t)(cfg.bias * 4294967296.0) : ~0u;
 	cfg.backlog = mgws_backlog_slots(s, layout);
 	cfg.park_ns = sched_park_ns(layout);
+	cfg.far = mgws_far_workers(layout);
 	return cfg;
 }
 
@@ -204,6 +237,37 @@ static void mgws_init_apart(const struct sched_mgws *s, const struct loom_layout
 	}
 }
 
+static int sched_mgws_meet(void *self, const struct loom_layout *layout, const struct loom_far *far, struct loom_error *err)
+{
+	struct sched_mgws *s = self;
+	struct sched_config *all = s->host->alloc(s->host, layout->ranks * sizeof(*all));
+	int rc = all ? s->host->allgather(s->host, &s->cfg, all, sizeof(*all), err) :
+		       MGWS_FAIL(LOOM_ENOMEM, "out of memory");
+	for (uint32_t r = 0; !rc && r < layout->ranks; r++)
+		if (memcmp(&all[r], &s->cfg, sizeof(*all)))
+			rc = MGWS_FAIL(LOOM_EINVAL, "rank %u has other options than rank %u: start all ranks with the same conf",
+				       r, layout->rank);
+	s->host->free(s->host, all);
+	s->rank = layout->rank;
+	s->ranks = layout->ranks;
+	s->far = far;
+	return rc;
+}
+
+/* Where the queues of other ranks are: behind the lists. */
+static void mgws_init_far(const struct sched_mgws *s, const struct loom_layout *layout, struct mgws_global *g)
+{
+	struct loom_task *slots = (struct loom_task *)(g + 1);
+	void **queue = (void **)&slots[mgws_lists(layout) * s->cfg.spill];
+	for (uint32_t i = 1; i < s->ranks; i++) {
+		const struct loom_far *far = &s->far[(s->rank + i) % s->ranks];
+		for (uint32_t w = 0; w < far->workers; w++)
+			*queue++ = far->worker[w];
+	}
+	if (s->rank)
+		g->job = (uintptr_t)s->far[0].global;
+}
+
 static int sched_mgws_init(void *self, const struct loom_layout *layout,
 			   const struct loom_view *view, struct loom_error *err)
 {
@@ -230,6 +294,8 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout,
 	}
 	if (sched_apart(layout))
 		mgws_init_apart(s, layout, view);
+	if (s->far)
+		mgws_init_far(s, layout, g);
 	return 0;
 }
 
@@ -276,20 +342,46 @@ static int mgws_check_queue(const struct sched_mgws *s, const struct mgws_queue 
 	return 0;
 }
 
+/* What went from rank to rank. */
+static int mgws_report_far(const struct sched_mgws *s, const struct loom_layout *layout, const struct loom_view *view,
+			   struct loom_report *report, struct loom_error *err)
+{
+	const struct loom_host *host = s->host;
+	struct {
+		uint64_t steals, tasks;
+	} mine = {0}, sum = {0}, *all = host->alloc(host, s->ranks * sizeof(*all));
+	for (uint32_t w = 0; w < layout->workers; w++) {
+		const struct mgws_queue *q = view->worker[w];
+		mine.steals += q->far_steals;
+		mine.tasks += q->far_tasks;
+	}
+	int rc = all ? host->allgather(host, &mine, all, sizeof(mine), err) : MGWS_FAIL(LOOM_ENOMEM, "out of memory");
+	for (uint32_t r = 0; !rc && r < s->ranks; r++) {
+		sum.steals += all[r].steals;
+		sum.tasks += all[r].tasks;
+	}
+	host->free(host, all);
+	host->metric(host, report, "far_steals", "", LOOM_BETTER_NONE, (double)sum.steals);
+	host->metric(host, report, "far_stolen", "tasks", LOOM_BETTER_NONE, (double)sum.tasks);
+	return rc;
+}
+
 /* The core checks sums over workers; here, what each queue alone knows. */
 static int sched_mgws_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			      struct loom_report *report, struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
 	int rc = 0, apart = sched_apart(layout);
-	(void)report;
 	for (uint32_t w = 0; !rc && w < layout->workers; w++)
 		rc = mgws_check_queue(s, view->worker[w], w, err);
 	for (uint32_t d = 0; !rc && d < (apart ? layout->devices : 1); d++) {
 		const struct mgws_global *g = mgws_global_of(layout, view, d);
+		/* Of ranks that share tasks the first has the word of the set. */
 		rc = mgws_check_shared(s, g, apart ? (uint32_t)g->range : g->next,
-				       apart ? g->range >> 32 : layout->initial_tasks, err);
+				       apart ? g->range >> 32 : s->rank ? 0 : layout->initial_tasks, err);
 	}
+	if (!rc && s->far)
+		rc = mgws_report_far(s, layout, view, report, err);
 	return rc || !apart ? rc : mgws_check_mail(s, layout, view, err);
 }
 
@@ -300,6 +392,9 @@ static int sched_mgws_explain(void *self, uint32_t worker, int code, uint64_t in
 	if (code == LOOM_ENOTSUP)
 		return MGWS_FAIL(code, "worker %u came by a task for a kind of device that the stack does not have: add "
 				       "one to [run] devices, or give the task another affinity", worker);
+	if (code == LOOM_EUNAVAIL && s->far)
+		return MGWS_FAIL(code, "worker %u ended a task with a join, and a task of another rank would find other memory "
+				       "behind it: say tasks = own in [run], or choose a program without joins", worker);
 	if (code == LOOM_EUNAVAIL)
 		return MGWS_FAIL(code, "worker %u ended a task whose join belongs to another device, and these devices "
 				       "cannot change the same word: use one device, or a program without joins", worker);
@@ -329,10 +424,11 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 	}
 	for (uint32_t d = 0; d < (sched_apart(layout) ? layout->devices : 1); d++) {
 		struct mgws_global *g = mgws_global_of(layout, view, d);
-		uint64_t next = loom_load_relaxed_sys(&g->next);
+		struct mgws_global *job = s->rank ? s->far[0].global : g;
+		uint64_t next = loom_load_relaxed_sys(&job->next);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			listed += loom_load_relaxed_sys(&g->list[i].count);
-		asleep += loom_load_relaxed_sys(&g->common.bell.sleepers);
+		asleep += loom_load_relaxed_sys(&job->common.bell.sleepers);
 		unclaimed += sched_apart(layout)	    ? mgws_range_left(loom_load_relaxed_sys(&g->range)) :
 			     next < layout->initial_tasks ? layout->initial_tasks - next :
 							    0;
@@ -360,6 +456,7 @@ static const struct loom_sched_ops sched_mgws_ops = {
 	.explain = sched_mgws_explain,
 	.constants = sched_mgws_constants,
 	.stuck = sched_mgws_stuck,
+	.meet = sched_mgws_meet,
 };
 
 static const struct loom_sched_dev sched_mgws_cpu = {

@@ -21,7 +21,7 @@ LOOM_FN void mgws_clear(struct loom_ctx *c)
 	if (c->lane != 0)
 		return;
 	*mgws_mine(c) = fresh;
-	for (uint32_t i = 0; i < MGWS_BITS_BYTES(c->workers) / 8; i++)
+	for (uint32_t i = 0; i < MGWS_BITS_BYTES(c->workers + SCHED_CFG(c, far)) / 8; i++)
 		mgws_bits(c)[i] = 0;
 }
 #endif
@@ -35,7 +35,9 @@ LOOM_FN int mgws_begin(struct loom_ctx *c)
 	if (c->lane == 0) {
 		struct mgws_mine *mine = mgws_mine(c);
 		mine->looked = c->device;
-		sched_local(c)->shared = mgws_find_global(c);
+		struct mgws_global *g = mgws_find_global(c);
+		sched_local(c)->shared = g;
+		sched_local(c)->job = SCHED_CFG(c, far) && g->job ? (void *)g->job : (void *)g;
 		mine->q = (struct mgws_queue *)c->own[LOOM_SCHED];
 		mine->books = &mine->own;
 		mine->own.mask = SCHED_CFG(c, public_queue) - 1;
@@ -54,6 +56,10 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
 		if (mgws_sole_owner(c)) {
 			mgws_close_epoch(books, q); /* of interest when the run was stopped */
 			q->books = *books;
+		}
+		if (SCHED_CFG(c, far)) {
+			q->far_steals = mgws_mine(c)->far_steals;
+			q->far_tasks = mgws_mine(c)->far_tasks;
 		}
 		/* One of several owners reports what was stolen. Another may have its turn yet, to find that the queue is
 		 * empty. */

@@ -63,7 +63,7 @@ LOOM_FN void mgws_settle(struct loom_ctx *c, struct mgws_books *books, struct mg
 {
 	if (!books->open && books->head != books->tail) {
 		mgws_open_epoch(books, q);
-		sched_wake(c, &mgws_global(c)->common.bell, 1u);
+		sched_wake(c, mgws_bell(c), 1u);
 	}
 	mgws_end_turn(c, books, q);
 }

@@ -140,7 +140,7 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 		return mgws_spawn_rare(c, task);
 	((struct sched_lane *)(l + 1))->spawned++;
 	/* Lanes would have to agree about it, at a price. */
-	if (sched_sleepers(&mgws_global(c)->common.bell))
+	if (sched_sleepers(mgws_bell(c)))
 		mgws_share_early(c);
 	return 0;
 }

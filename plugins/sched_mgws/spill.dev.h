@@ -28,13 +28,15 @@ struct mgws_list {
 
 /* What workers share: the scheduler's global block. The slots of the lists follow, cfg.spill for each; the last two
  * lists have slots only in a stack with several kinds of device. Where devices are apart each has one in its own block,
- * and the global one serves for the options and for the mail behind it. */
+ * and the global one serves for the options and for the mail behind it. Where ranks share tasks the bell and `next` of
+ * rank 0 are everybody's, and behind the lists stands where the queues of the other ranks' workers are: cfg.far of them. */
 struct mgws_global {
 	struct sched_common common;
 	uint64_t next;  /* of the initial set */
 	uint64_t range;  /* apart: the device's part of it: see mail.dev.h */
 	uint64_t ranges; /* how many have come by mail */
-	uint64_t pad[5];
+	uint64_t job;	 /* rank 0's block, as this rank reaches it; 0: this one */
+	uint64_t pad[4];
 	struct mgws_list list[MGWS_LISTS];
 };
 
@@ -87,6 +89,17 @@ LOOM_FN struct mgws_global *mgws_global(const struct loom_ctx *c)
 }
 #endif
 
+/* What the workers of all ranks share that run the same tasks. */
+#ifdef SCHED_CONSTANTS
+#define mgws_job(c) mgws_find_global(c)
+#else
+LOOM_FN struct mgws_global *mgws_job(const struct loom_ctx *c)
+{
+	return (struct mgws_global *)sched_local(c)->job;
+}
+#endif
+#define mgws_bell(c) (&mgws_job(c)->common.bell)
+
 LOOM_FN struct loom_task *mgws_list_slots(const struct loom_ctx *c, uint32_t which)
 {
 	return (struct loom_task *)(mgws_global(c) + 1) + which * SCHED_CFG(c, spill);
@@ -119,7 +132,8 @@ LOOM_FN int mgws_lock_list(struct loom_ctx *c, struct mgws_list *s)
 /* A list was lengthened. */
 LOOM_FN void mgws_note_spilled(struct loom_ctx *c, uint32_t which)
 {
-	sched_wake(c, &mgws_global(c)->common.bell, which == LOOM_ON_ANY ? 1u : ~0u);
+	/* One of another rank could do nothing about it. */
+	sched_wake(c, mgws_bell(c), which == LOOM_ON_ANY && !SCHED_CFG(c, far) ? 1u : ~0u);
 	loom_own_add(c, &sched_local(c)->tally.spilled, 1);
 }
 

@@ -64,15 +64,29 @@ LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 	}
 }
 
+/* Where the queues of other ranks are, those of the next rank first. As victims their numbers follow those of this rank's
+ * workers. */
+LOOM_FN struct mgws_queue *const *mgws_far(const struct loom_ctx *c)
+{
+	return (struct mgws_queue *const *)mgws_list_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1);
+}
+
+LOOM_FN int mgws_is_far(const struct loom_ctx *c, uint32_t victim)
+{
+	return SCHED_CFG(c, far) && victim >= c->workers;
+}
+
 /* The queue of a victim; NULL when it is this worker's as well. */
 LOOM_FN struct mgws_queue *mgws_victim_queue(const struct loom_ctx *c, uint32_t victim)
 {
+	if (mgws_is_far(c, victim))
+		return mgws_far(c)[victim - c->workers];
 	struct mgws_queue *q = mgws_find_queue(c, victim);
 	return q == mgws_queue(c) ? (struct mgws_queue *)NULL : q;
 }
 
-/* Lane 0: there is something to take or to steal. Remembers where. */
-LOOM_FN int mgws_scan(struct loom_ctx *c)
+/* Lane 0: there is something to take or to steal in this rank. Remembers where. */
+LOOM_FN int mgws_scan_near(struct loom_ctx *c)
 {
 	struct mgws_mine *mine = mgws_mine(c);
 	uint32_t policy = SCHED_CFG(c, victim);
@@ -90,6 +104,38 @@ LOOM_FN int mgws_scan(struct loom_ctx *c)
 		}
 	}
 	return 0;
+}
+
+/* Lane 0: workers of other ranks that this one steals from. */
+LOOM_FN uint32_t mgws_far_victims(const struct loom_ctx *c)
+{
+	uint32_t policy = SCHED_CFG(c, victim);
+	return policy == MGWS_LOCAL || policy == MGWS_NONE ? 0 : SCHED_CFG(c, far);
+}
+
+/* Lane 0: the same in any rank. */
+LOOM_FN int mgws_scan(struct loom_ctx *c)
+{
+	uint32_t n = mgws_far_victims(c);
+	if (mgws_scan_near(c))
+		return 1;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t v = c->workers + (c->worker + i) % n;
+		if (mgws_stealable(loom_load_relaxed_sys(&mgws_victim_queue(c, v)->word))) {
+			mgws_mine(c)->next = v + 1;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+/* Lane 0: a victim of another rank, where this rank has nothing: the one that had something last time, or any. */
+LOOM_FN uint32_t mgws_far_victim(struct loom_ctx *c)
+{
+	uint32_t n = mgws_far_victims(c), last = mgws_mine(c)->last;
+	if (!n || mgws_scan_near(c))
+		return MGWS_NOBODY;
+	return last ? last - 1 : c->workers + loom_random_below(c, n);
 }
 
 /* ---- attempts: lane 0 ---------------------------------------------------------------------- */
@@ -112,13 +158,12 @@ LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t
 	return word;
 }
 
-/* Chooses a victim and tries to steal, with room for what comes at hand. When the answer is not 0, it is this worker's
- * turn at its own queue. */
-LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint64_t *victim)
+/* Tries to steal from v, with room for what comes at hand. When the answer is not 0, it is this worker's turn at its own
+ * queue. */
+LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint32_t v)
 {
 	struct mgws_books *books = mgws_books(c);
 	struct mgws_queue *q = mgws_queue(c), *from;
-	uint32_t v = mgws_victim(c);
 	uint64_t word = 0;
 	if (v == MGWS_NOBODY || !(from = mgws_victim_queue(c, v)))
 		return 0;
@@ -133,21 +178,23 @@ LOOM_FN uint64_t mgws_begin_steal(struct loom_ctx *c, uint64_t *victim)
 		word = mgws_attempt(c, from, v);
 	if (!word)
 		mgws_settle(c, books, q);
-	*victim = v;
+	if (mgws_is_far(c, v))
+		mgws_mine(c)->last = word ? v + 1 : 0;
 	return word;
 }
 
 /* ---- steal: collective --------------------------------------------------------------------- */
 
-/* One attempt at one victim; how many tasks came. The newer half goes to the local queue. The older half is public here,
- * so that others need not queue up at the same victim. `all`: all go to the local queue, as far as there is room. */
-LOOM_FN uint32_t mgws_steal(struct loom_ctx *c, int idle, int all)
+/* One attempt at the victim that lane 0 names; how many tasks came. The newer half goes to the local queue. The older half
+ * is public here, so that others need not queue up at the same victim. `all`: all go to the local queue, as far as there
+ * is room. */
+LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, int all)
 {
 	struct mgws_books *books = mgws_books(c);
 	struct mgws_queue *q = mgws_queue(c);
-	uint64_t victim = 0, word = 0, begin = c->lane == 0 ? loom_trace_now(c) : 0;
+	uint64_t word = 0, begin = c->lane == 0 ? loom_trace_now(c) : 0;
 	if (c->lane == 0)
-		word = mgws_begin_steal(c, &victim);
+		word = mgws_begin_steal(c, (uint32_t)victim);
 	word = loom_from_lane0(c, word);
 	if (!word)
 		return 0;
@@ -176,9 +223,19 @@ LOOM_FN uint32_t mgws_steal(struct loom_ctx *c, int idle, int all)
 		mgws_mine(c)->distance = 0;
 		sched_local(c)->tally.steals++;
 		sched_local(c)->tally.stolen_in += n;
+		if (mgws_is_far(c, (uint32_t)victim)) {
+			mgws_mine(c)->far_steals++;
+			mgws_mine(c)->far_tasks += n;
+		}
 		loom_trace_add(c, LOOM_TRACE_STEAL, begin, (uint32_t)victim, n);
 	}
 	return n;
+}
+
+/* The same at a victim of this rank, which the option chooses. */
+LOOM_FN uint32_t mgws_steal(struct loom_ctx *c, int idle, int all)
+{
+	return mgws_steal_from(c, c->lane == 0 ? mgws_victim(c) : 0, idle, all);
 }
 
 #endif

@@ -1,31 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the host halves of the detectors share: they have no options, and no state but the table that words errors. */
+/* What the host halves of the detectors share: they have no options, and most no state but the table that words errors. */
 #ifndef SCHED_TERM_H
 #define SCHED_TERM_H
 
 #include <gpuloom/plugin.h>
 #include <gpuloom/term.h>
 
-static int term_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+static inline int term_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	(void)opts, (void)err;
 	*self = (void *)host;
 	return 0;
 }
 
-static void term_destroy(void *self)
+static inline void term_destroy(void *self)
 {
 	(void)self;
 }
 
-/* The plug-in NAME of NAME_need, NAME_init, NAME_collect and the device code in NAME.dev.h. */
-#define TERM_PLUGIN(NAME, FLAGS, SUMMARY)                                                          \
+/* The plug-in NAME of NAME_need, NAME_init, NAME_collect, the ops that are named, and the device code in NAME.dev.h. */
+#define TERM_PLUGIN(NAME, FLAGS, SUMMARY) \
+	TERM_PLUGIN_WITH(NAME, FLAGS, SUMMARY, .create = term_create, .destroy = term_destroy)
+#define TERM_PLUGIN_WITH(NAME, FLAGS, SUMMARY, ...)                                                \
 	static const struct loom_term_ops NAME##_ops = {.size = sizeof(struct loom_term_ops),      \
-							.create = term_create,                     \
-							.destroy = term_destroy,                   \
 							.need = NAME##_need,                       \
 							.init = NAME##_init,                       \
-							.collect = NAME##_collect};                \
+							.collect = NAME##_collect,                 \
+							__VA_ARGS__};                              \
 	static const struct loom_term_dev NAME##_cpu = {.size = sizeof(struct loom_term_dev),      \
 							.idle = NAME##_idle,                       \
 							.busy = NAME##_busy,                       \

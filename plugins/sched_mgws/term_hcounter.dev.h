@@ -8,7 +8,8 @@
  * device's word of the outer line, and whoever becomes busy in a full device takes that back, with another
  * number: so the word only ever grows. done() looks at all words one after the other, and once more, but for the
  * last: all full, and none changed. Its own device's word is the counter itself; so of two devices a worker
- * looks at the other's word once.
+ * looks at the other's word once. Where ranks share tasks it looks at the words of their devices, too: nothing asks
+ * for them to be read at the same time, or soon.
  *
  * Why it is right: suppose that it answers yes while a worker W has a task, and call seen what the first look
  * read, and what came before it. No busy() after what is seen changed a word before the second look. W's
@@ -33,11 +34,12 @@ struct term_hcounter {
 	uint32_t pad2[14];
 };
 
-/* The stack's block: a line per device, which writes it; all read. */
+/* The stack's block: a line per device, which writes it; all read. Where the lines of other ranks are follows. */
 struct term_hcounter_device {
 	uint64_t said; /* the counter when it was last full, or when it was so no more */
 	uint64_t workers;
-	uint64_t pad[6];
+	uint64_t far; /* devices of other ranks that share tasks */
+	uint64_t pad[5];
 };
 
 #define TERM_HCOUNTER_BUSY ((1ull << 32) - 1)
@@ -63,8 +65,8 @@ LOOM_FN void term_hcounter_idle(struct loom_ctx *c)
 	/* Release: pairs with the acquire in done(). */
 	loom_store_release_sys(&term_hcounter_devices(c)[c->device].said, now);
 #ifdef GPULOOM_DEV_CPU_H
-	/* Of two devices that say so at the same time one sees the other's word in its next done(), after which its
-	 * workers may sleep. A GPU's never do. */
+	/* Of devices that say so at the same time one sees all words in its next done(), after which its workers may
+	 * sleep. A GPU's never do. */
 	loom_fence_seq_cst_sys();
 #endif
 }
@@ -84,27 +86,48 @@ LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
 	loom_store_relaxed_sys(said, was + TERM_HCOUNTER_BUSY);
 }
 
-/* Lane 0: the sum of the words of this device and those that follow it, `devices` in all. Each only grows. ~0: not
- * all of them are full. */
-LOOM_FN uint64_t term_hcounter_look(const struct loom_ctx *c, uint32_t devices)
+/* All devices, those of other ranks too. GPUs share no tasks with them. */
+LOOM_FN uint32_t term_hcounter_count(const struct loom_ctx *c)
+{
+#ifdef GPULOOM_DEV_CPU_H
+	return c->devices + (uint32_t)term_hcounter_devices(c)[c->device].far;
+#else
+	return c->devices;
+#endif
+}
+
+/* The i-th of them; those of this rank come first. */
+LOOM_FN const struct term_hcounter_device *term_hcounter_device(const struct loom_ctx *c, uint32_t i)
+{
+#ifdef GPULOOM_DEV_CPU_H
+	if (i >= c->devices)
+		return ((struct term_hcounter_device *const *)&term_hcounter_devices(c)[c->devices])[i - c->devices];
+#endif
+	return &term_hcounter_devices(c)[i];
+}
+
+/* Lane 0: the sum of the words of this device and of others behind it, `devices` of `all`. Each only grows. ~0: not all of
+ * them are full. */
+LOOM_FN uint64_t term_hcounter_look(const struct loom_ctx *c, uint32_t devices, uint32_t all)
 {
 	uint64_t sum = loom_load_acquire_dev(&term_hcounter(c)->idle);
 	uint32_t d = c->device, full = (uint32_t)sum == c->count;
 	LOOM_NO_UNROLL
 	for (uint32_t i = 1; i < devices && full; i++) {
-		d = d + 1 < c->devices ? d + 1 : 0;
-		const struct term_hcounter_device *device = &term_hcounter_devices(c)[d];
+		d = d + 1 < all ? d + 1 : 0;
+		const struct term_hcounter_device *device = term_hcounter_device(c, d);
 		uint64_t said = loom_load_acquire_sys(&device->said);
 		full = (uint32_t)said == device->workers;
-		sum += i + 1 < c->devices ? said : 0;
+		sum += i + 1 < all ? said : 0;
 	}
 	return full ? sum : ~0ull;
 }
 
 LOOM_FN int term_hcounter_all(const struct loom_ctx *c)
 {
-	uint64_t first = term_hcounter_look(c, c->devices);
-	return first != ~0ull && term_hcounter_look(c, c->devices - 1) == first;
+	uint32_t all = term_hcounter_count(c);
+	uint64_t first = term_hcounter_look(c, all, all);
+	return first != ~0ull && term_hcounter_look(c, all - 1, all) == first;
 }
 
 /* Thousands of workers that read a line over a link wait for each other for milliseconds: one of a GPU's

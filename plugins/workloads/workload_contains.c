@@ -145,16 +145,33 @@ static int contains_init(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
-/* A document is searched on one device. */
-static uint32_t contains_found(const struct loom_layout *layout, const struct loom_view *view, size_t document)
+/* A document is searched on one device, of one rank. */
+static void contains_merge(uint32_t *result, const uint32_t *here, size_t documents)
 {
-	uint32_t result = NOT_RUN;
-	for (uint32_t d = 0; d < layout->devices; d++) {
-		uint32_t here = ((const uint32_t *)view->device[d])[document];
-		if (here != NOT_RUN)
-			result = result == NOT_RUN ? here : CONTAINS_TWICE;
-	}
-	return result;
+	for (size_t i = 0; i < documents; i++)
+		if (here[i] != NOT_RUN)
+			result[i] = result[i] == NOT_RUN ? here[i] : CONTAINS_TWICE;
+}
+
+/* Of all documents, into `result`. */
+static int contains_found(const struct contains *w, const struct loom_layout *layout, const struct loom_view *view,
+			  uint32_t *result, struct loom_error *err)
+{
+	const struct loom_host *host = w->base.host;
+	size_t n = w->list.count;
+	uint32_t ranks;
+	void *all;
+	memset(result, 0xff, n * sizeof(*result));
+	for (uint32_t d = 0; d < layout->devices; d++)
+		contains_merge(result, view->device[d], n);
+	int rc = workload_gather(host, layout, result, n * sizeof(*result), &all, &ranks, err);
+	if (rc)
+		return rc;
+	memset(result, 0xff, n * sizeof(*result));
+	for (uint32_t r = 0; r < ranks; r++)
+		contains_merge(result, (const uint32_t *)all + r * n, n);
+	host->free(host, all);
+	return 0;
 }
 
 static uint64_t put(char *block, uint64_t *used, const void *from, size_t bytes)
@@ -264,7 +281,7 @@ static const char *say(uint32_t result)
 	return result == CONTAINS_YES          ? "contains it"
 	       : result == CONTAINS_NO         ? "does not"
 	       : result == CONTAINS_UNREADABLE ? "cannot be read"
-	       : result == CONTAINS_TWICE      ? "was searched on two devices"
+	       : result == CONTAINS_TWICE      ? "was searched twice"
 					       : "was not searched";
 }
 
@@ -275,20 +292,24 @@ static int contains_verify(void *self, const struct loom_layout *layout,
 	struct contains *w = self;
 	const struct loom_host *host = w->base.host;
 	uint64_t found = 0, expect = 0, unreadable = w->list.skipped, wrong = 0;
+	uint32_t *result = host->alloc(host, w->list.count * sizeof(*result)), says = 0;
 	size_t first = 0;
-	int rc = check(w, err);
-	if (rc)
-		return rc;
-	for (size_t i = w->list.count; i-- > 0;) {
-		uint32_t result = contains_found(layout, view, i);
-		found += result == CONTAINS_YES;
-		unreadable += result == CONTAINS_UNREADABLE;
+	int rc = result ? check(w, err) : LOOM_FAIL(host, err, LOOM_ENOMEM, "contains: out of memory");
+	if (!rc)
+		rc = contains_found(w, layout, view, result, err);
+	for (size_t i = w->list.count; !rc && i-- > 0;) {
+		found += result[i] == CONTAINS_YES;
+		unreadable += result[i] == CONTAINS_UNREADABLE;
 		expect += w->list.source[i].expected == CONTAINS_YES;
-		if (result != w->list.source[i].expected) {
+		if (result[i] != w->list.source[i].expected) {
 			wrong++;
 			first = i;
+			says = result[i];
 		}
 	}
+	host->free(host, result);
+	if (rc)
+		return rc;
 	if (wrong)
 		return LOOM_FAIL(
 			host, err, LOOM_EWRONG,
@@ -296,7 +317,7 @@ static int contains_verify(void *self, const struct loom_layout *layout,
 			"is number %zu, %s: the task says it %s, the check that it %s",
 			(unsigned long long)expect, (unsigned long long)found,
 			(unsigned long long)wrong, first, w->list.source[first].path,
-			say(contains_found(layout, view, first)), say(w->list.source[first].expected));
+			say(says), say(w->list.source[first].expected));
 	host->metric(host, report, "documents", "", LOOM_BETTER_NONE, (double)w->list.count);
 	host->metric(host, report, "matches", "", LOOM_BETTER_NONE, (double)found);
 	host->metric(host, report, "bytes", "B", LOOM_BETTER_NONE, (double)w->bytes);
@@ -327,4 +348,4 @@ WORKLOAD_CODE(workload_contains, contains_entries);
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_contains", "0.1.0", "Apache-2.0",
 		   "How many documents contain a word: real files, tasks of very different size",
 		   .opts = contains_rows, .opts_size = sizeof(struct contains_opts),
-		   .check = contains_check, .ops = &contains_ops, .dev = &workload_contains_code)
+		   .caps = LOOM_CAP_WORKLOAD_IS_SHARED, .check = contains_check, .ops = &contains_ops, .dev = &workload_contains_code)

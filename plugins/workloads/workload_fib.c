@@ -64,6 +64,10 @@ static int fib_need(void *self, const struct loom_layout *layout, struct loom_ne
 		return LOOM_FAIL(((struct workload *)self)->host, err, LOOM_ENOTSUP,
 				 "fib: mode = join: a call's sum may be made on another device, and these devices reach no "
 				 "frames of each other: choose mode = spawn, or one device");
+	if (fib_opts(self)->mode == MODE_JOIN && LOOM_HAS(layout, ranks) && layout->ranks > 1)
+		return LOOM_FAIL(((struct workload *)self)->host, err, LOOM_ENOTSUP,
+				 "fib: mode = join: the frames of calls stay in their rank, so ranks cannot share them: choose "
+				 "mode = spawn, or say tasks = own in [run]");
 	need->global = 64; /* mode = join: the result */
 	need->worker = sizeof(struct workload_fib_sum) + fib_frames(self) * sizeof(struct loom_join);
 	return 0;
@@ -110,6 +114,9 @@ static int fib_verify(void *self, const struct loom_layout *layout, const struct
 	}
 	for (uint32_t w = 0; w < layout->workers; w++)
 		sum += ((const struct workload_fib_sum *)view->worker[w])->sum;
+	int rc = workload_sum(host, layout, &sum, 1, err);
+	if (rc)
+		return rc;
 	if (fib_opts(self)->mode == MODE_JOIN)
 		sum = *(const uint64_t *)view->global;
 	if (sum != expect)
@@ -158,4 +165,5 @@ WORKLOAD_CODE(workload_fib, fib_entries);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_fib", "0.1.0", "Apache-2.0",
 		   "fib(n) as a tree of tasks that spawn tasks, with or without joins", .opts = fib_rows,
-		   .opts_size = sizeof(struct fib_opts), .ops = &fib_ops, .dev = &workload_fib_code)
+		   .opts_size = sizeof(struct fib_opts), .caps = LOOM_CAP_WORKLOAD_IS_SHARED, .ops = &fib_ops,
+		   .dev = &workload_fib_code)

@@ -121,6 +121,9 @@ static int synthetic_verify(void *self, const struct loom_layout *layout, const 
 		n.squares += c->squares;
 		n.misplaced += c->misplaced;
 	}
+	int rc = workload_sum(host, layout, (uint64_t *)&n, sizeof(n) / sizeof(uint64_t), err);
+	if (rc)
+		return rc;
 	if (n.tasks != all || n.sum != sum || n.squares != squares)
 		return LOOM_FAIL(host, err, LOOM_EWRONG,
 				 "synthetic: %llu tasks were expected, each once; %llu were run, and their numbers sum up to "
@@ -151,5 +154,5 @@ WORKLOAD_CODE(workload_synthetic, synthetic_entries);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_synthetic", "0.1.0", "Apache-2.0",
 		   "tasks of given length, variance, spawn degree, depth and affinity", .opts = synthetic_rows,
-		   .opts_size = sizeof(struct synthetic_opts), .check = synthetic_check, .ops = &synthetic_ops,
+		   .opts_size = sizeof(struct synthetic_opts), .caps = LOOM_CAP_WORKLOAD_IS_SHARED, .check = synthetic_check, .ops = &synthetic_ops,
 		   .dev = &workload_synthetic_code)

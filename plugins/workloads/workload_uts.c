@@ -178,6 +178,30 @@ static int uts_tasks(void *self, const struct loom_layout *layout, const struct 
 	return 0;
 }
 
+static void uts_add(struct uts_count *n, const struct uts_count *c)
+{
+	n->nodes += c->nodes;
+	n->leaves += c->leaves;
+	n->depth = c->depth > n->depth ? c->depth : n->depth;
+}
+
+/* What all workers have counted, those of all ranks that share the tree. */
+static int uts_sum(const struct uts *u, const struct loom_layout *layout, const struct loom_view *view,
+		   struct uts_count *n, struct loom_error *err)
+{
+	struct uts_count mine = {0};
+	uint32_t ranks;
+	void *all;
+	for (uint32_t w = 0; w < layout->workers; w++)
+		uts_add(&mine, view->worker[w]);
+	int rc = workload_gather(u->base.host, layout, &mine, sizeof(mine), &all, &ranks, err);
+	for (uint32_t r = 0; !rc && r < ranks; r++)
+		uts_add(n, (const struct uts_count *)all + r);
+	if (!rc)
+		u->base.host->free(u->base.host, all);
+	return rc;
+}
+
 /* A custom tree's count: once, on this thread. */
 static int uts_expect(struct uts *u, const struct uts_tree *tree, struct loom_error *err)
 {
@@ -201,14 +225,10 @@ static int uts_verify(void *self, const struct loom_layout *layout, const struct
 	const struct uts_known *e = &u->expect;
 	struct uts_count n = {0};
 	int rc = uts_expect(u, view->global, err);
+	if (!rc)
+		rc = uts_sum(u, layout, view, &n, err);
 	if (rc)
 		return rc;
-	for (uint32_t w = 0; w < layout->workers; w++) {
-		const struct uts_count *c = view->worker[w];
-		n.nodes += c->nodes;
-		n.leaves += c->leaves;
-		n.depth = c->depth > n.depth ? c->depth : n.depth;
-	}
 	if (n.nodes != e->nodes || (e->leaves && n.leaves != e->leaves) ||
 	    (e->depth && n.depth != e->depth))
 		return LOOM_FAIL(
@@ -243,5 +263,5 @@ WORKLOAD_CODE(workload_uts, uts_entries);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_uts", "0.1.0", "Apache-2.0",
 		   "Unbalanced Tree Search: counts the nodes of a tree that unfolds from SHA-1",
-		   .opts = uts_options, .opts_size = sizeof(struct uts_opts), .check = uts_check, .ops = &uts_ops,
-		   .dev = &workload_uts_code)
+		   .opts = uts_options, .opts_size = sizeof(struct uts_opts), .caps = LOOM_CAP_WORKLOAD_IS_SHARED,
+		   .check = uts_check, .ops = &uts_ops, .dev = &workload_uts_code)

@@ -120,6 +120,12 @@ sched() {
 		fault mail said_late "-DI=1 -DT=4"
 	fi
 
+	right ranks
+	for f in idle_early completed_early busy_posted one_look left_ignored forgiven dead_is_idle; do
+		fault ranks $f
+	done
+	[ "$quick" = --quick ] || right ranks "-DI=2 -DT=4 -DS=3"
+
 	right turns
 	right turns "-DD=2 -DE=3"
 	for f in no_turns no_fence lower_first no_higher left_early; do

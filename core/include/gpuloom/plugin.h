@@ -311,6 +311,9 @@ struct loom_layout {
 	const struct loom_time *time;
 	/* Interrupts of devices: alarm.h. NULL: none, as in a test without a core. */
 	const struct loom_alarms *alarms;
+	/* Ranks that run one set of tasks together ([run] tasks = shared): this one, and how many. 0 or 1: tasks stay
+	 * here. Workers and devices of the others, in sum, are known once the device code is composed. */
+	uint32_t rank, ranks, far_workers, far_devices;
 };
 
 /* Where a block lies. */
@@ -354,6 +357,15 @@ struct loom_view {
 	void *global;
 	void *const *device;
 	void *const *worker;
+};
+
+/* The blocks that the same policy has in another rank, with which this one shares tasks: the workers of this rank reach
+ * them by loads, stores and atomics of the scope of all. */
+struct loom_far {
+	size_t size;
+	uint32_t workers, devices; /* of that rank */
+	void *global;	     /* NULL: none */
+	void *const *worker; /* [workers]; NULL: none */
 };
 
 /* An address space that runs workers of `device`: what a policy finds there. The pointers are those of

@@ -25,6 +25,12 @@ struct loom_sched_ops {
 	 * are, as far as memory tells. Workers may still run. NULL: nothing is said. */
 	void (*stuck)(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
 		      size_t size);
+	/* Ranks share tasks (loom_layout.ranks), and all have the same initial set, which they run once together:
+	 * far[r] are this scheduler's blocks in rank r; that of this rank is empty. Once, after start() and before
+	 * workers are launched, on all ranks: it may allgather. `far` is valid until destroy(). NULL: this scheduler
+	 * keeps tasks in their rank, and a conf that shares them is refused. */
+	int (*meet)(void *self, const struct loom_layout *layout, const struct loom_far *far,
+		    struct loom_error *err);
 };
 
 /* Device half. Every op is collective over the lanes of a worker and runs on that worker. */

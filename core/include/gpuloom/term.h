@@ -12,6 +12,10 @@ extern "C" {
 
 struct loom_term_ops {
 	LOOM_POLICY_OPS
+	/* As in struct loom_sched_ops: then done() is about the workers of all ranks. NULL: about those of this rank
+	 * alone, and a conf that shares tasks is refused. */
+	int (*meet)(void *self, const struct loom_layout *layout, const struct loom_far *far,
+		    struct loom_error *err);
 };
 
 /* Device half. Collective over lanes. The scheduler promises:

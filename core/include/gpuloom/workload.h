@@ -13,6 +13,11 @@
 extern "C" {
 #endif
 
+/* loom_plugin.caps: ranks may share its tasks. tasks() writes the same set on every rank. A task holds no address and no
+ * join, and does the same on every rank; so do those that it spawns. verify() tells whether all ranks together have the
+ * answer: it may allgather. */
+enum { LOOM_CAP_WORKLOAD_IS_SHARED = 1 };
+
 /* All ops are called by one thread of the core, all but interrupt never while workers run. Input is read in create or
  * need. Mandatory: create, destroy, need, init, tasks, verify. */
 struct loom_workload_ops {

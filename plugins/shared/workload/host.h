@@ -5,6 +5,7 @@
 
 #include <gpuloom/plugin.h>
 #include <gpuloom/workload.h>
+#include <string.h>
 
 /* An instance begins with this: the destroy() of most workloads is then the same. */
 struct workload {
@@ -36,6 +37,40 @@ static inline int workload_no_tasks(void *self, const struct loom_layout *layout
 			       loom_ref global, struct loom_task *tasks, struct loom_error *err)
 {
 	(void)self, (void)layout, (void)view, (void)global, (void)tasks, (void)err;
+	return 0;
+}
+
+/* What each rank that shares tasks has, `bytes` of it: *all, an array over ranks that the caller frees, `ranks` long; alone
+ * it has one element. */
+static inline int workload_gather(const struct loom_host *host, const struct loom_layout *layout, const void *mine,
+				  size_t bytes, void **all, uint32_t *ranks, struct loom_error *err)
+{
+	int shared = LOOM_HAS(layout, ranks) && layout->ranks > 1;
+	*ranks = shared ? layout->ranks : 1;
+	*all = host->alloc(host, *ranks * bytes);
+	if (!*all)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	if (!shared)
+		memcpy(*all, mine, bytes);
+	int rc = shared ? host->allgather(host, mine, *all, bytes, err) : 0;
+	if (rc)
+		host->free(host, *all);
+	return rc;
+}
+
+/* Adds up `n` values over the ranks that share tasks. */
+static inline int workload_sum(const struct loom_host *host, const struct loom_layout *layout, uint64_t *value, uint32_t n,
+			       struct loom_error *err)
+{
+	uint32_t ranks;
+	void *all;
+	int rc = workload_gather(host, layout, value, n * sizeof(*value), &all, &ranks, err);
+	if (rc)
+		return rc;
+	memset(value, 0, n * sizeof(*value));
+	for (uint32_t i = 0; i < ranks * n; i++)
+		value[i % n] += ((const uint64_t *)all)[i];
+	host->free(host, all);
 	return 0;
 }
 

@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that share tasks beside workers of one rank, and beside MPI: conf/uts-ranks.ini, conf/contains-ranks.ini.
+
+  bench/ranks.py BUILD [--rounds N] [--only PART,...]   parts: T1 T3 contains
+
+T1, T3: each round runs 1 rank with N workers, N ranks with a worker each, and the peer in bench/peers that steals by
+messages, in turn. N is 2, 4, 8 and so on, as far as there are cores. contains: one rank and two, a worker each. Closing lines `bar FIGURE VALUE >= TARGET ok|short|missing`; all
+figures go to BUILD/bench/ranks.json."""
+import json, os, shutil, statistics
+
+from figures import arguments, bar, call, finish, rotated, run_parts, settings
+
+asked = arguments(__doc__, 7, 'T1,T3,contains')
+build = asked.build
+cores = len(os.sched_getaffinity(0))
+PEER = f'{build}/bench/peers/mpi'
+times = {}
+
+
+def ours(conf, ranks, workers, *own):
+    command = [build + '/gpuloom', 'run', '-n', str(ranks), conf, '--samples', '5', '--quiet', '--json', '-']
+    result = json.loads(call(command + settings([f'device.cpu.workers={workers}', *own])))
+    return result['metrics']['seconds']['median']
+
+
+def peer(tree, ranks):
+    out = call(['mpirun', '--allow-run-as-root', '--oversubscribe', '--bind-to', 'core', '-n', str(ranks), PEER, 'uts', '-t', tree])
+    return json.loads(out)['seconds']
+
+
+def compare(tree, rounds):
+    n = 2
+    while n <= cores:
+        ways = {'workers': lambda: ours('conf/uts-ranks.ini', 1, n, f'workload.uts.tree={tree}'),
+                'ranks': lambda: ours('conf/uts-ranks.ini', n, 1, f'workload.uts.tree={tree}')}
+        if os.access(PEER, os.X_OK) and shutil.which('mpirun'):
+            ways['mpi'] = lambda: peer(tree, n)
+        took = {way: [] for way in ways}
+        for turn in range(rounds):
+            for way in rotated(list(ways), turn):
+                took[way].append(ways[way]())
+        times[f'{tree}_{n}'] = took
+        print(f'{tree}, {n}: ' + ', '.join(f'{way} {statistics.median(s) * 1e3:.1f} ms' for way, s in took.items()), flush=True)
+
+        def ratio(other):
+            return statistics.median(a / b for a, b in zip(took[other], took['ranks'])) if other in took else None
+        bar(f'ranks_{tree}_{n}_over_workers', ratio('workers'), '>=', 0.95 if n == 2 else 0.9)
+        bar(f'ranks_{tree}_{n}_over_mpi', ratio('mpi'), '>=', 1)
+        n *= 2
+
+
+def contains(rounds):
+    took = {1: [], 2: []}
+    for turn in range(rounds):
+        for ranks in rotated([1, 2], turn):
+            took[ranks].append(ours('conf/contains-ranks.ini', ranks, 1))
+    times['contains'] = took
+    print(f'contains: 1 rank {statistics.median(took[1]) * 1e3:.1f} ms, 2 ranks {statistics.median(took[2]) * 1e3:.1f} ms')
+    bar('ranks_contains_two', statistics.median(a / b for a, b in zip(took[1], took[2])), '>=', 1.8)
+
+
+run_parts(asked, {**{tree: lambda rounds, tree=tree: compare(tree, rounds) for tree in ('T1', 'T3')}, 'contains': contains})
+finish(f'{build}/bench/ranks.json', seconds=times, cores=cores)

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The other ranks of the job: what all agree about, and, where they share one set of tasks, the blocks of their
+ * schedulers and detectors, which lie in memory that the workers of all ranks reach. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "stack/stack.h"
+
+/* Of a policy's blocks, as told to the others. */
+struct place {
+	loom_ref global;
+	uint64_t global_bytes, worker_bytes;
+};
+
+typedef int meet_fn(void *self, const struct loom_layout *layout, const struct loom_far *far, struct loom_error *err);
+
+static meet_fn *meet_of(const struct loom__policy *p)
+{
+	const struct loom_sched_ops *sched = p->choice->plugin->ops;
+	const struct loom_term_ops *term = p->choice->plugin->ops;
+	if (p->choice->kind == LOOM_SCHED && LOOM_HAS(sched, meet))
+		return sched->meet;
+	return p->choice->kind == LOOM_TERM && LOOM_HAS(term, meet) ? term->meet : NULL;
+}
+
+int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
+{
+	static const char mend[] = "choose another one, or say tasks = own in [run]";
+	const struct loom_host *host = &s->host.table;
+	const struct loom_plugin *workload = s->selected[LOOM_WORKLOAD], *trigger = s->selected[LOOM_TRIGGER];
+	const struct loom_trigger_ops *ops = trigger ? trigger->ops : NULL;
+	if (s->plan.run.tasks != LOOM__TASKS_SHARED || host->ranks == 1)
+		return 0;
+	if (workload && !(workload->caps & LOOM_CAP_WORKLOAD_IS_SHARED))
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: the tasks of %s are bound to memory of their own rank: %s",
+				  workload->name, mend);
+	for (size_t i = 0; i < s->policies; i++) {
+		enum loom_kind kind = s->policy[i].choice->kind;
+		if ((kind == LOOM_SCHED || kind == LOOM_TERM) && !meet_of(&s->policy[i]))
+			return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: %s knows the workers of one rank only: %s",
+					  s->policy[i].choice->plugin->name, mend);
+	}
+	if (!LOOM_HAS(ops, reach))
+		return LOOM__FAIL(err, LOOM_ENOTSUP,
+				  "tasks = shared: workers must reach the memory of other ranks, and %s: %s",
+				  trigger ? trigger->name : "no trigger is selected",
+				  trigger ? "does not let them; choose a trigger that does, or say tasks = own in [run]" :
+					    "name one in [trigger] that lets them, or say tasks = own in [run]");
+	s->layout.rank = host->rank;
+	s->layout.ranks = host->ranks;
+	return 0;
+}
+
+int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
+{
+	const struct loom_host *host = &s->host.table;
+	struct loom__rank_size mine = {.workers = s->layout.workers, .devices = s->layout.devices};
+	if (s->layout.ranks < 2)
+		return 0;
+	free(s->rank);
+	s->rank = calloc(s->layout.ranks, sizeof(*s->rank));
+	int rc = s->rank ? host->allgather(host, &mine, s->rank, sizeof(mine), err) :
+			   LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	uint64_t workers = 0, devices = 0;
+	for (uint32_t r = 0; !rc && r < s->layout.ranks; r++) {
+		workers += s->rank[r].workers;
+		devices += s->rank[r].devices;
+		s->most_workers = s->rank[r].workers > s->most_workers ? s->rank[r].workers : s->most_workers;
+	}
+	if (!rc && workers > UINT32_MAX / 2)
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "too many workers in all ranks");
+	s->layout.far_workers = (uint32_t)(workers - mine.workers);
+	s->layout.far_devices = (uint32_t)(devices - mine.devices);
+	return rc;
+}
+
+/* What a policy has in rank r, as this one reaches it. worker[]: where its workers' blocks go. */
+static int reach(struct loom_stack *s, uint32_t r, const struct place *place, const loom_ref *refs, void **worker,
+		 struct loom_far *far, struct loom_error *err)
+{
+	const struct loom__policy *t = loom__policy_of(s, LOOM_TRIGGER);
+	const struct loom_trigger_ops *trigger = t->choice->plugin->ops;
+	uint64_t at = 0;
+	int rc = 0;
+	*far = (struct loom_far){.size = sizeof(*far), .workers = s->rank[r].workers, .devices = s->rank[r].devices};
+	if (place->global_bytes)
+		rc = trigger->reach(t->self, r, place->global, place->global_bytes, &at, err);
+	far->global = (void *)(uintptr_t)at;
+	for (uint32_t w = 0; !rc && place->worker_bytes && w < far->workers; w++) {
+		rc = trigger->reach(t->self, r, refs[w], place->worker_bytes, &at, err);
+		worker[w] = (void *)(uintptr_t)at;
+	}
+	far->worker = place->worker_bytes ? worker : NULL;
+	return rc;
+}
+
+/* Fills p->far. */
+static int find(struct loom_stack *s, struct loom__policy *p, struct place *places, loom_ref *refs, struct loom_error *err)
+{
+	const struct loom_host *host = &s->host.table;
+	uint32_t ranks = s->layout.ranks, most = s->most_workers;
+	struct place *mine = &places[ranks];
+	loom_ref *own = &refs[(uint64_t)ranks * most];
+	*mine = (struct place){.global = p->global, .global_bytes = p->need.global, .worker_bytes = p->need.worker};
+	/* Every device has the same registry. */
+	if (p->need.worker)
+		memcpy(own, loom__host_at(s, p->registry[0]), s->layout.workers * sizeof(*own));
+	int rc = host->allgather(host, mine, places, sizeof(*mine), err);
+	if (!rc)
+		rc = host->allgather(host, own, refs, most * sizeof(*own), err);
+	for (uint32_t r = 0; !rc && r < ranks; r++)
+		if (r != s->layout.rank)
+			rc = reach(s, r, &places[r], &refs[(uint64_t)r * most], &p->far_worker[(uint64_t)r * most], &p->far[r],
+				   err);
+	return rc;
+}
+
+static int meet(struct loom_stack *s, struct loom__policy *p, struct loom_error *err)
+{
+	uint64_t ranks = s->layout.ranks, most = s->most_workers;
+	struct place *places = calloc(ranks + 1, sizeof(*places));
+	loom_ref *refs = calloc((ranks + 1) * most, sizeof(*refs));
+	p->far = calloc(ranks, sizeof(*p->far));
+	p->far_worker = calloc(ranks * most, sizeof(*p->far_worker));
+	int rc = places && refs && p->far && p->far_worker ? find(s, p, places, refs, err) :
+							     LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	free(places);
+	free(refs);
+	return rc ? rc : meet_of(p)(p->self, &s->layout, p->far, err);
+}
+
+int loom__ranks_reach(struct loom_stack *s, struct loom_error *err)
+{
+	int rc = 0;
+	if (s->layout.ranks < 2 || s->met)
+		return 0;
+	for (size_t i = 0; i < s->policies && !rc; i++)
+		if (meet_of(&s->policy[i]))
+			rc = meet(s, &s->policy[i], err);
+	s->met = !rc;
+	return rc;
+}
+
+/* FNV-1a. */
+uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *tasks, uint64_t n)
+{
+	const unsigned char *byte = (const void *)tasks;
+	uint64_t digest = 0xcbf29ce484222325ull;
+	for (uint64_t i = 0; s->layout.ranks > 1 && i < n * sizeof(*tasks); i++)
+		digest = (digest ^ byte[i]) * 0x100000001b3ull;
+	return digest;
+}
+
+int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err)
+{
+	const struct loom_host *host = &s->host.table;
+	if (host->ranks == 1)
+		return 0;
+	struct loom__agreed *all = calloc(host->ranks, sizeof(*all));
+	if (!all)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	int rc = host->allgather(host, mine, all, sizeof(*mine), err);
+	for (uint32_t i = 0; !rc && i < host->ranks; i++) {
+		mine->stop |= all[i].stop;
+		mine->ns = all[i].ns > mine->ns ? all[i].ns : mine->ns;
+		if (all[i].tasks != all[0].tasks)
+			rc = LOOM__FAIL(err, LOOM_EINVAL,
+					"tasks = shared: the initial tasks of rank %u are not those of rank 0: all ranks begin "
+					"with the same tasks, which hold no addresses", i);
+	}
+	free(all);
+	return rc;
+}
+
+int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all, struct loom_error *err)
+{
+	const struct loom_host *host = &s->host.table;
+	uint64_t ranks = s->layout.ranks, most = s->most_workers, at = 0;
+	*all = s->counters;
+	if (ranks < 2)
+		return 0;
+	/* The last part is what this rank gives. */
+	if (!s->all_counters)
+		s->all_counters = calloc((ranks + 1) * most, sizeof(*s->all_counters));
+	if (!s->all_counters)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	struct loom_counters *mine = &s->all_counters[ranks * most];
+	memcpy(mine, s->counters, s->layout.workers * sizeof(*mine));
+	int rc = host->allgather(host, mine, s->all_counters, most * sizeof(*mine), err);
+	for (uint64_t r = 0; !rc && r < ranks; at += s->rank[r++].workers)
+		memmove(&s->all_counters[at], &s->all_counters[r * most], s->rank[r].workers * sizeof(*mine));
+	*all = s->all_counters;
+	return rc;
+}

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+# Ranks that share one set of tasks: counts over 2 to 8 ranks, what cannot be shared, and a rank that is killed.
+. tests/lib.sh
+small='--set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12'
+shared='--set run.tasks=shared --set termination.use=hcounter --set trigger.use=peer --set run.devices=cpu:0'
+own='--set device.cpu.workers=1'
+command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+count() { python3 -c 'import json, sys; print(int(json.load(open(sys.argv[1]))["metrics"][sys.argv[2]]["median"]))' "$tmp/out.json" "$1"; }
+
+# Every sample is verified: all nodes, calls, documents and tasks once, whichever rank ran them.
+for n in 2 3 8; do
+	for seed in 1 2; do
+		more="--set run.seed=$seed --samples 3 --quiet"
+		expect 0 '' "$G" run -n $n conf/uts-ranks.ini $small --set workload.uts.seed=$seed $more
+		expect 0 '' "$G" run -n $n conf/fib.ini $shared --set workload.fib.n=19 --set scheduler.mgws.idle=yield $own $more
+		expect 0 '' "$G" run -n $n conf/synthetic.ini $shared --set workload.synthetic.tasks=3000 $own $more
+	done
+done
+expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --samples 1 --set workload.uts.create=eager $small --set device.cpu.isolation=process --quiet
+expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.devices='cpu:0 cpu:1' --set device.cpu.oversubscribe=yes \
+	--set device.cpu.workers=2 $small --quiet
+expect 0 '' "$G" run -n 3 conf/uts-ranks.ini --set transport.use=p2p --set scheduler.mgws.idle=spin --set device.cpu.yield=yes $small --quiet
+mkdir "$tmp/texts"
+for i in $(seq 60); do
+	seq $((i * i * 9)) >"$tmp/texts/$i"
+done
+for n in 2 4; do
+	expect 0 '' "$G" run -n $n conf/contains.ini $shared --set workload.contains.path="$tmp/texts" \
+		--set 'workload.contains.glob=*' --set workload.contains.word=5000 $own --json "$tmp/out.json" --quiet
+	[ "$(count matches)" = "$(grep -lw 5000 "$tmp"/texts/* | wc -l)" ] || fail "$n ranks found $(count matches) texts with the word"
+done
+
+# Metrics are of all ranks.
+expect 0 '' "$G" run -n 3 conf/uts-ranks.ini --samples 1 --json "$tmp/out.json" --quiet
+[ "$(count nodes)" = 4130071 ] || fail "3 ranks counted $(count nodes) nodes of T1"
+[ "$(python3 -c 'import json, sys
+workers = json.load(open(sys.argv[1]))["workers"]
+print([w["rank"] for w in workers], sum(w["executed"][0] for w in workers))' "$tmp/out.json")" = "[0, 1, 2] $(count executed)" ] ||
+	fail 'the workers of three ranks are not all in the result'
+[ "$(count far_stolen)" -gt 0 ] || fail 'no task went from rank to rank'
+
+# What cannot be shared is refused in a sentence, once, by all ranks.
+refused() { # PATTERN ARGUMENTS
+	pattern=$1
+	shift
+	expect 4 "$pattern" "$G" run -n 2 "$@"
+	[ "$(grep -c error: "$tmp/err")" = 1 ] || { fail "not one sentence: $pattern"; cat "$tmp/err"; }
+}
+refused 'tasks of workload_memset are bound' conf/memset.ini $shared $own
+refused 'no trigger is selected' conf/uts-ranks.ini --set trigger.use=
+refused 'term_counter knows the workers of one rank' conf/uts-ranks.ini --set termination.use=counter
+refused 'term_tree knows the workers of one rank' conf/uts-ranks.ini --set termination.use=tree
+refused 'sched_static knows the workers of one rank' conf/uts-ranks.ini --set scheduler.use=static
+refused 'transfer = id: other ranks' conf/uts-ranks.ini --set scheduler.mgws.transfer=id
+refused 'owners = 2: other ranks' conf/uts-ranks.ini --set scheduler.mgws.owners=2
+refused 'mode = join: the frames of calls' conf/fib.ini $shared $own --set workload.fib.mode=join
+if [ -e "$B/plugins/trigger_gputn.so" ]; then
+	refused 'trigger_gputn: does not let them' conf/uts-ranks.ini --set trigger.use=gputn
+fi
+# Alone, and with tasks = own, nothing is asked of them.
+expect 0 '' "$G" run conf/uts.ini --set run.tasks=shared $small --quiet
+expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.tasks=own --set scheduler.use=static --set termination.use=counter $small --quiet
+
+# Ranks with other options, or another tree, do not get far.
+other() { # PATTERN ARGUMENTS OF RANK 1
+	pattern=$1
+	shift
+	port=$((20000 + $$ % 20000))
+	export GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port
+	GPULOOM_RANK=1 "$G" run conf/uts-ranks.ini $small "$@" >/dev/null 2>&1 &
+	expect 2 "$pattern" env GPULOOM_RANK=0 "$G" run conf/uts-ranks.ini $small
+	wait $!
+	unset GPULOOM_RANKS GPULOOM_ROOT
+}
+other 'has other options than rank' --set scheduler.mgws.public_queue=32
+other 'initial tasks of rank 1 are not those of rank 0' --set workload.uts.seed=77
+
+# A rank that is killed in mid-search: an error that names it, within 5 s, and nothing left behind. check-kills does it at
+# random moments.
+for victim in 0 1 2; do
+	"$G" run -n 3 conf/uts-ranks.ini --samples 100000 --set workload.uts.tree=T1 >"$tmp/out" 2>"$tmp/err" </dev/null &
+	job=$!
+	sleep 1
+	pid=$(pgrep -P $job | sed -n "$((victim + 1))p")
+	begin=$(date +%s%N)
+	kill -9 "$pid"
+	wait $job
+	status=$?
+	took=$((($(date +%s%N) - begin) / 1000000))
+	[ $status = 1 ] && grep -qE "rank $victim \(pid $pid\) was killed by signal 9" "$tmp/err" ||
+		{ fail "exit $status after rank $victim was killed"; cat "$tmp/err"; }
+	[ $took -lt 5000 ] || fail "the job took $took ms to end after rank $victim was killed"
+	grep -q verified "$tmp/out" && ! grep -q '^  status: ' "$tmp/out" && fail "a result in spite of the loss of rank $victim"
+done
+
+# The same over mpirun.
+if command -v mpirun >/dev/null && [ -e /usr/lib/x86_64-linux-gnu/libpmix.so.2 ]; then
+	expect 0 verified mpirun --allow-run-as-root --oversubscribe -n 2 "$G" run conf/uts-ranks.ini $small
+fi
+finish

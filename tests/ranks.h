@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Trees of tasks that several ranks share, each on a harness of its own: what ranks of a host do in memory that all of
+ * them map, here in one address space. */
+#ifndef LOOM_TEST_RANKS_H
+#define LOOM_TEST_RANKS_H
+
+#include "tree.h"
+
+enum { RANKS_MOST = 4 };
+
+struct ranks {
+	uint32_t n;
+	struct harness *h[RANKS_MOST];
+	struct loom_far far[LOOM_KINDS][RANKS_MOST];
+	uint64_t crossed; /* tasks that went from rank to rank, in all samples */
+};
+
+static uint32_t ranks_now; /* of the job that is set up */
+
+/* All ranks say the same. */
+static int ranks_allgather(const struct loom_host *host, const void *mine, void *all, size_t bytes,
+			   struct loom_error *err)
+{
+	(void)host, (void)err;
+	for (uint32_t r = 0; r < ranks_now; r++)
+		memcpy((char *)all + r * bytes, mine, bytes);
+	return 0;
+}
+
+static void ranks_meet(struct ranks *ranks)
+{
+	struct loom_error err;
+	for (uint32_t r = 0; r < ranks->n; r++) {
+		const struct loom__rig *rig = &ranks->h[r]->rig;
+		for (int k = 0; k < LOOM_KINDS; k++)
+			ranks->far[k][r] = (struct loom_far){.size = sizeof(struct loom_far),
+							     .workers = rig->layout.workers,
+							     .devices = rig->layout.devices,
+							     .global = rig->part[k].view.global,
+							     .worker = rig->part[k].view.worker};
+	}
+	for (uint32_t r = 0; r < ranks->n; r++) {
+		const struct loom__rig *rig = &ranks->h[r]->rig;
+		const struct loom_sched_ops *sched = rig->part[LOOM_SCHED].plugin->ops;
+		const struct loom_term_ops *term = rig->part[LOOM_TERM].plugin->ops;
+		fake_must(!sched->meet(rig->part[LOOM_SCHED].self, &rig->layout, ranks->far[LOOM_SCHED], &err), "meet", &err);
+		fake_must(!term->meet(rig->part[LOOM_TERM].self, &rig->layout, ranks->far[LOOM_TERM], &err), "meet", &err);
+	}
+}
+
+/* workers[r] of rank r, on two devices if there are two or more. All have the same initial set. */
+FAKE_FN void ranks_open(struct ranks *ranks, const struct harness_params *p, uint32_t n, const uint32_t *workers)
+{
+	uint32_t all = 0, devices = 0;
+	*ranks = (struct ranks){.n = n};
+	ranks_now = n;
+	fake_host.allgather = ranks_allgather;
+	for (uint32_t r = 0; r < n; r++) {
+		all += workers[r];
+		devices += workers[r] > 1 ? 2 : 1;
+	}
+	for (uint32_t r = 0; r < n; r++) {
+		struct harness_params own = *p;
+		own.workers = workers[r];
+		own.rank = r;
+		own.ranks = n;
+		own.far_workers = all - workers[r];
+		own.far_devices = devices - (workers[r] > 1 ? 2 : 1);
+		own.seed += r;
+		ranks->h[r] = harness_must(&own);
+	}
+	ranks_meet(ranks);
+}
+
+FAKE_FN void ranks_close(struct ranks *ranks)
+{
+	for (uint32_t r = 0; r < ranks->n; r++)
+		harness_close(ranks->h[r]);
+}
+
+/* Before a sample. */
+FAKE_FN void ranks_init(struct ranks *ranks)
+{
+	memset(marks, 0, sizeof(marks));
+	torn = 0;
+	for (uint32_t r = 0; r < ranks->n; r++)
+		harness_init(ranks->h[r]);
+}
+
+/* After it: each of `size` ids was run once, by whomever, and nobody left early. */
+FAKE_FN int ranks_check(struct ranks *ranks, uint32_t size, struct loom_error *err)
+{
+	struct loom_counters sum = {0};
+	int rc = 0;
+	for (uint32_t r = 0; r < ranks->n && !rc; r++) {
+		rc = harness_failure(ranks->h[r], err);
+		harness_add_counters(ranks->h[r], &sum);
+	}
+	if (!rc)
+		rc = harness_compare(&sum, ranks->h[0]->rig.layout.initial_tasks, err);
+	for (uint32_t r = 0; r < ranks->n && !rc; r++)
+		for (uint32_t q = 0; q < ranks->n && !rc; q++)
+			rc = harness_left_late(ranks->h[r], ranks->h[q], err);
+	for (uint32_t r = 0; r < ranks->n && !rc; r++) {
+		rc = harness_collect(ranks->h[r], err);
+		ranks->crossed += rc ? 0 : (uint64_t)loom__rig_host_metric(&fake, "far_stolen") / ranks->n;
+	}
+	for (uint32_t i = 0; !rc && i < size; i++)
+		if (marks[i] != 1)
+			rc = LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "task %u ran %u times", i, marks[i]);
+	if (!rc && torn)
+		rc = LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%u tasks arrived changed", torn);
+	return rc;
+}
+
+#endif

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stress of ranks that share tasks: threads in place of processes, so that a thread sanitizer sees them. Every task runs
+ * once, on whichever rank, and no rank ends early. */
+#include "ranks.h"
+
+static const struct setup {
+	const char *opts;
+	uint32_t n, workers[RANKS_MOST];
+} setups[] = {
+	{"", 2, {1, 1}},
+	{"local_queue=2 public_queue=1", 3, {1, 1, 1}},
+	{"local_queue=2 public_queue=2 in_place_depth=0", 2, {2, 1}},
+	{"local_queue=2 public_queue=8 overflow=damping claim=fixed claim_size=3", 2, {2, 2}},
+	{"local_queue=8 public_queue=8 spin=0", 4, {1, 1, 1, 1}},
+	{"local_queue=4 public_queue=4 idle=spin victim=neighbour", 2, {2, 2}},
+	{"local_queue=4 public_queue=4 idle=yield victim=biased", 3, {1, 2, 1}},
+	{"local_queue=4 public_queue=2 victim=local backlog=8", 2, {2, 2}},
+	{"local_queue=4 public_queue=4 priorities=yes", 2, {1, 2}},
+};
+
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#define SEEDS 100u
+#define SIZE 600u
+#else
+#define SEEDS 540u
+#define SIZE 3000u
+#endif
+
+static const struct ranks *job; /* that runs */
+
+/* A rank that fails ends the others, as whoever started them would. */
+static void *run_rank(void *rank)
+{
+	struct harness *h = rank;
+	loom__rig_run(&h->rig, harness_body, 3600000000000ull);
+	for (uint32_t r = 0; h->rig.ctl->failed && r < job->n; r++)
+		__atomic_store_n(&job->h[r]->rig.ctl->stop, 1, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+static int run_ranks(struct ranks *ranks, uint32_t size, struct loom_error *err)
+{
+	pthread_t thread[RANKS_MOST];
+	ranks_init(ranks);
+	job = ranks;
+	for (uint32_t r = 0; r < ranks->n; r++)
+		fake_must(!pthread_create(&thread[r], NULL, run_rank, ranks->h[r]), "a thread", NULL);
+	for (uint32_t r = 0; r < ranks->n; r++)
+		pthread_join(thread[r], NULL);
+	return ranks_check(ranks, size, err);
+}
+
+/* The same ranks twice. How many tasks crossed. */
+static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, enum loom__shape shape, uint64_t seed)
+{
+	static struct loom_task initial[MOST];
+	struct ranks ranks;
+	struct loom_error err = {0};
+	int rc = 0;
+	loom__tree_roots(initial, initials, size, shape, seed);
+	ranks_open(&ranks,
+		   &(struct harness_params){.sched_opts = s->opts,
+					    .term = "term_hcounter",
+					    .task = tasks,
+					    .tasks = 2,
+					    .initial = initial,
+					    .initials = initials,
+					    .seed = seed},
+		   s->n, s->workers);
+	for (int sample = 0; sample < 2 && !rc; sample++)
+		rc = run_ranks(&ranks, size, &err);
+	if (rc)
+		fprintf(stderr, "%s, %u ranks, seed %llu: %s\n", s->opts, s->n, (unsigned long long)seed, err.text);
+	CU_ASSERT_EQUAL(rc, 0);
+	ranks_close(&ranks);
+	return ranks.crossed;
+}
+
+TEST(seeds)
+{
+	uint64_t crossed = 0;
+	for (uint64_t seed = 0; seed < SEEDS; seed++) {
+		uint32_t size = SIZE + (uint32_t)(loom__mix(seed) % 100);
+		uint32_t initials = 1 + (uint32_t)(seed % 3 == 0 ? loom__mix(seed) % size : seed % 2);
+		crossed += grow(&setups[seed % COUNT(setups)], initials, size,
+				(enum loom__shape)(seed / COUNT(setups) % SHAPES), seed);
+	}
+	CU_ASSERT_TRUE(crossed > 0);
+}
+
+/* A join lies in one rank: its tasks do not travel, and the sentence says so. */
+static void joined(struct loom_ctx *c, const struct loom_task *t)
+{
+	(void)c, (void)t;
+}
+
+TEST(joins)
+{
+	static loom_task_fn *const one[] = {joined};
+	static struct loom_join join[2]; /* a reference of 0 is none */
+	struct loom_task initial[2] = {{.join = LOOM_REF(2, sizeof(join[0]))}, {.tag = 0}};
+	struct loom_error err = {0};
+	struct ranks ranks;
+	ranks_open(&ranks,
+		   &(struct harness_params){.term = "term_hcounter",
+					    .task = one,
+					    .tasks = 1,
+					    .initial = initial,
+					    .initials = 2,
+					    .extra = join},
+		   2, (uint32_t[]){1, 1});
+	REFUSED(run_ranks(&ranks, 0, &err), LOOM_EUNAVAIL, err, "with a join&tasks = own");
+	ranks_close(&ranks);
+}
+
+/* What other ranks cannot take. */
+TEST(refused)
+{
+	static const struct {
+		const char *opts, *words;
+	} wrong[] = {{"transfer=id", "transfer = body"}, {"owners=2", "owners = 1"}};
+	struct loom_task initial = {.tag = 0};
+	for (size_t i = 0; i < COUNT(wrong); i++) {
+		struct loom_error err = {0};
+		struct harness *h = harness_open(&(struct harness_params){.sched_opts = wrong[i].opts,
+									.term = "term_hcounter",
+									.task = tasks,
+									.tasks = 2,
+									.initial = &initial,
+									.initials = 1,
+									.workers = 2,
+									.ranks = 2,
+									.far_workers = 2,
+									.far_devices = 2},
+						 &err);
+		CU_ASSERT_PTR_NULL(h);
+		CU_ASSERT(test_says(err.text, wrong[i].words));
+		harness_close(h);
+	}
+}
+
+TEST_MAIN("sched_ranks", 300)
