@@ -95,7 +95,11 @@ LOOM_FN int contains_search(struct loom_ctx *c, const struct contains_job *job, 
 }
 #else
 /* Lanes take neighbouring pieces, so that a wave reads whole lines of memory, several at a time. */
+#ifdef GPULOOM_DEV_HIP_H
+#define CONTAINS_PIECES 2 /* four make compilers for gfx90a spill registers */
+#else
 #define CONTAINS_PIECES 4
+#endif
 #define CONTAINS_ONES 0x0101010101010101ull
 struct __attribute__((aligned(CONTAINS_ALIGN))) contains_piece {
 	uint64_t low, high;
