@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/registry.h"
+#include "inspect/probe.h"
 #include "conform/footprint.h"
 #include "conform/tests.h"
 

@@ -200,16 +200,3 @@ int loom__elf_read(const char *path, int *found, struct loom_manifest *out, stru
 	}
 	return rc;
 }
-
-int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom_error *err)
-{
-	int found;
-	int rc = loom__elf_read(path, &found, out, err);
-	if (rc)
-		return rc;
-	return found ? 0
-		     : LOOM__FAIL(err, LOOM_EPLUGIN,
-				  "%s: it carries no gpuloom manifest; declare the plug-in with "
-				  "LOOM_PLUGIN_DEFINE",
-				  loom__shown(path));
-}

@@ -33,8 +33,6 @@ struct loom__candidates {
 int loom__candidates_scan(const struct loom__search *s, struct loom__candidates *out,
 			  struct loom_error *err);
 void loom__candidates_free(struct loom__candidates *c);
-/* Reads the note of one file; 0, or LOOM_EPLUGIN with the reason. */
-int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom_error *err);
 
 /* "mgws" of kind LOOM_SCHED -> the real path of sched_mgws.so; a name with a '/' is a path already.
  * Not found: LOOM_ENOENT, the sentence names the folders, the nearest name and what there is;

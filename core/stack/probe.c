@@ -6,9 +6,8 @@
 #include "stack/stack.h"
 
 /* Each hand-over may cost a time slice where other programs hold the cores: no verdict before this. Who has passed some
- * words in that time gets twice as much, up to the most. */
+ * words in that time gets twice as much, three times. */
 #define PROBE_TIMEOUT_NS 10000000000ull
-#define PROBE_MOST_NS 80000000000ull
 
 /* What two devices did not agree on. */
 struct finding {
@@ -70,7 +69,7 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	const struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
 	uint64_t timeout_ns = PROBE_TIMEOUT_NS;
 	int rc = probe_once(s, segment, a, b, timeout_ns, err);
-	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && has_begun(p) && timeout_ns < PROBE_MOST_NS)
+	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && has_begun(p) && timeout_ns < 8 * PROBE_TIMEOUT_NS)
 		rc = probe_once(s, segment, a, b, timeout_ns *= 2, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;

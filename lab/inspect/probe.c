@@ -8,8 +8,22 @@
 #include <sys/wait.h>
 
 #include "inspect/child.h"
+#include "plugin/elf.h"
 #include "plugin/identity.h"
 #include "facts/must.h"
+
+int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom_error *err)
+{
+	int found;
+	int rc = loom__elf_read(path, &found, out, err);
+	if (rc)
+		return rc;
+	return found ? 0
+		     : LOOM__FAIL(err, LOOM_EPLUGIN,
+				  "%s: it carries no gpuloom manifest; declare the plug-in with "
+				  "LOOM_PLUGIN_DEFINE",
+				  loom__shown(path));
+}
 
 static int ask(const char *self, const char *question, const char *path, unsigned limit_ms,
 	       struct loom__child *child, struct loom_error *err)

@@ -7,6 +7,9 @@
 
 enum { LOOM__PROBE_MS = 5000 }; /* time limit where the caller has no better one */
 
+/* Reads the note of one file; 0, or LOOM_EPLUGIN with the reason. */
+int loom__manifest_read(const char *path, struct loom_manifest *out, struct loom_error *err);
+
 /* A plug-in that can be used, as its own code describes it. */
 struct loom__probed {
 	struct loom_manifest identity; /* strings cleaned */

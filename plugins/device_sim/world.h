@@ -7,11 +7,11 @@
 #ifndef GPULOOM_SIM_WORLD_H
 #define GPULOOM_SIM_WORLD_H
 
-#include <gpuloom/dev/sim.h>
 #include <gpuloom/device.h>
 #include <gpuloom/time.h>
 #include <pthread.h>
 
+#include "../shared/compose/sim.h"
 #include "fiber.h"
 
 #define WORLD_KEEP 512

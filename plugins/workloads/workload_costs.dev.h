@@ -10,7 +10,7 @@
 #include <gpuloom/dev/dev.h>
 #endif
 
-/* As in LOOM_SIM_COSTS of gpuloom/dev/sim.h, and in groups of three as there: near, far, peer. */
+/* As in LOOM_SIM_COSTS of plugins/shared/compose/sim.h, and in groups of three as there: near, far, peer. */
 enum costs_what {
 	COSTS_LOAD = 0,
 	COSTS_STORE = 3,

@@ -21,10 +21,10 @@ LOOM_EMBED(text_cpu, "gpuloom/dev/cpu.h");
 LOOM_EMBED(text_futex, "gpuloom/dev/futex.h");
 LOOM_EMBED(text_cuda, "gpuloom/dev/cuda.h");
 LOOM_EMBED(text_hip, "gpuloom/dev/hip.h");
-LOOM_EMBED(text_sim, "gpuloom/dev/sim.h");
 LOOM_EMBED(text_probe, "gpuloom/dev/probe.h");
 LOOM_EMBED(text_after, "gpuloom/dev/after.h");
 LOOM_EMBED(text_trace, "gpuloom/dev/trace.h");
+LOOM_EMBED(text_sim, "sim.h");
 LOOM_EMBED(text_gpu, "gpu.dev.h");
 LOOM_EMBED(text_kernel, "kernel.dev.h");
 LOOM_EMBED(text_gpu_ir, "ir.dev.h");
@@ -47,10 +47,10 @@ LOOM_EMBED(text_dialect_hip, "hip.dev.h");
 static const struct compose_header headers[] = {
 	TOP(error), TOP(plugin), TOP(task), TOP(device), TOP(sched), TOP(term), TOP(sync),
 	TOP(barrier), TOP(trigger), TOP(qos), TOP(workload),
-	DEV(types), DEV(ctx), DEV(dev), DEV(cpu), DEV(futex), DEV(cuda), DEV(hip), DEV(sim), DEV(probe), DEV(after),
+	DEV(types), DEV(ctx), DEV(dev), DEV(cpu), DEV(futex), DEV(cuda), DEV(hip), DEV(probe), DEV(after),
 	DEV(trace), DEV(ir),
 	{"gpu.h", text_gpu_layer}, {"gpuloom/dev/gpu.h", text_gpu_layer}, {"dev/gpu.h", text_gpu_layer},
-	{"gpu.dev.h", text_gpu}, {"kernel.dev.h", text_kernel}, {"ir.dev.h", text_gpu_ir},
+	{"sim.h", text_sim}, {"gpu.dev.h", text_gpu}, {"kernel.dev.h", text_kernel}, {"ir.dev.h", text_gpu_ir},
 };
 
 const char *const compose_cuda = text_dialect_cuda;

@@ -6,7 +6,7 @@ HOSTCC_SRC := $D/hostcc.c
 COMPOSE_OBJ := $(COMPOSE_SRC:%.c=$B/obj/%.o)
 $(COMPOSE_OBJ): EXTRA_CFLAGS := -I$D
 # The embedded texts are no dependencies that the compiler knows of.
-$B/obj/$D/headers.o: $(wildcard core/include/gpuloom/*.h core/include/gpuloom/dev/*.h $D/*.dev.h)
+$B/obj/$D/headers.o: $(wildcard core/include/gpuloom/*.h core/include/gpuloom/dev/*.h $D/*.dev.h) $D/sim.h
 
 # tests/test_compose_hip.c compiles every combination with clang, without ROCm.
 $B/obj/tests/test_compose_hip.o: EXTRA_CFLAGS := -Iplugins

@@ -306,8 +306,7 @@ struct loom_deal {
 	uint32_t n, item, mine; /* n: of this lane */
 	uint32_t mask, rank;	/* the lanes; this one's number among them */
 	uint32_t before, total; /* pieces of the lanes before this one, and of all */
-	uint32_t at;		/* the first piece of the round; that of rank 0 */
-	uint32_t from;
+	uint32_t at, from;	/* the first piece of the round, that of rank 0; whose piece this lane has */
 };
 
 LOOM_FN struct loom_deal loom_deal(const struct loom_ctx *c, uint32_t n)

@@ -213,7 +213,6 @@ LOOM_FN int loom_deal_next(struct loom_deal *d)
 {
 	return ++d->item < d->n;
 }
-
 LOOM_FN const uint32_t *loom_deal_words(const struct loom_deal *d, const uint32_t *v, uint32_t n, uint32_t *room)
 {
 	(void)d, (void)n, (void)room;

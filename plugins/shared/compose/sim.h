@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The device layer on a simulated GPU. See dev.h for the contract.
+/* The device layer on a simulated GPU; dev.h, which includes it in such a program, has the contract.
  *
  * A program is composed as for GPUs and compiled for the host as C++. Workers have one lane and are fibers of one
  * thread, so each access is an ordinary one. First it costs time of a virtual clock. When the clock has reached the
  * time at which another worker is due, that one goes on. */
-#ifndef GPULOOM_DEV_SIM_H
-#define GPULOOM_DEV_SIM_H
+#ifndef COMPOSE_SIM_H
+#define COMPOSE_SIM_H
 
-#include "ctx.h"
+#include <gpuloom/dev/ctx.h>
 
 #ifdef __cplusplus
 extern "C" {
