@@ -13,7 +13,7 @@ for n in 2 3 8; do
 		more="--set run.seed=$seed --samples 3 --quiet"
 		expect 0 '' "$G" run -n $n conf/uts-ranks.ini $small --set workload.uts.seed=$seed $more
 		expect 0 '' "$G" run -n $n conf/fib.ini $shared --set workload.fib.n=19 --set scheduler.mgws.idle=yield $own $more
-		expect 0 '' "$G" run -n $n conf/synthetic.ini $shared --set workload.synthetic.tasks=3000 $own $more
+		expect 0 '' "$G" run -n $n conf/synthetic.ini $shared --set workload.synthetic.tasks=300 --set workload.synthetic.length=1000 $own $more
 	done
 done
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --samples 1 --set workload.uts.create=eager $small --set device.cpu.isolation=process --quiet
