@@ -308,7 +308,7 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 	for (uint32_t w = 0; w < s->workers; w++) {
 		s->source[w].taken = s->source[w].served = 0;
 		s->source[w].broken = 0;
-		s->known[w] = 0;
+		s->known[w] = *s->source[w].told = 0;
 	}
 	for (uint32_t t = 0; t < s->tenants; t++)
 		ssr_queue_reset(&s->tenant[t].queue);

@@ -47,10 +47,10 @@ LOOM_EMBED(text_dialect_hip, "hip.dev.h");
 static const struct compose_header headers[] = {
 	TOP(error), TOP(plugin), TOP(task), TOP(device), TOP(sched), TOP(term), TOP(sync),
 	TOP(barrier), TOP(trigger), TOP(qos), TOP(workload),
-	DEV(types), DEV(ctx), DEV(dev), DEV(cpu), DEV(futex), DEV(cuda), DEV(hip), DEV(probe), DEV(after),
+	DEV(types), DEV(ctx), DEV(dev), DEV(cpu), DEV(futex), DEV(cuda), DEV(hip), DEV(sim), DEV(probe), DEV(after),
 	DEV(trace), DEV(ir),
 	{"gpu.h", text_gpu_layer}, {"gpuloom/dev/gpu.h", text_gpu_layer}, {"dev/gpu.h", text_gpu_layer},
-	{"sim.h", text_sim}, {"gpu.dev.h", text_gpu}, {"kernel.dev.h", text_kernel}, {"ir.dev.h", text_gpu_ir},
+	{"gpu.dev.h", text_gpu}, {"kernel.dev.h", text_kernel}, {"ir.dev.h", text_gpu_ir},
 };
 
 const char *const compose_cuda = text_dialect_cuda;
