@@ -65,7 +65,7 @@ static int check_path(struct loom__trial *t, void *self)
 		return 0;
 	ops(t)->arrange(self, &path);
 	if (path.size != sizeof(path) || path.halves > LOOM_QOS_MONOLITHIC ||
-	    path.notify > LOOM_QOS_POLL || path.sched_class > LOOM_QOS_IDLE || path.files > 1 ||
+	    path.notify > LOOM_QOS_HYBRID || path.sched_class > LOOM_QOS_IDLE || path.files > 1 ||
 	    path.mask > 1 || path.order > LOOM_QOS_PLACE || !path.batch)
 		return loom__fault(
 		    t,
