@@ -85,6 +85,9 @@ expect 0 '^load_near = ' "$G" doctor --profile cpu:0 --set device.cpu.workers=1
 cp "$tmp/out" "$tmp/profile.ini"
 expect 0 verified "$G" run conf/fib.ini "$tmp/profile.ini" --set run.devices=sim:0 --set workload.fib.n=10 --samples 1
 expect 2 'nothing:0' "$G" doctor --profile nothing:0
+expect 2 'plug-in folder of plugin_path' "$G" doctor --profile cpu:0 --plugin-path "$tmp/none"
+expect 2 'leave one of them out' "$G" doctor --profile cpu:0 --json
+expect 2 'is for --profile' "$G" doctor --set device.cpu.workers=1
 
 # Small queues, so that rare paths are common; by random schedules.
 setups='

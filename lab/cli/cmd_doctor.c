@@ -153,8 +153,13 @@ static int run(struct loom__cli *cli, void *args)
 		loom__say_error(cli, "doctor: takes no argument '%s'", r->word.at[0]);
 		return LOOM_EXIT_USAGE;
 	}
+	if (r->profile ? r->json : r->conf.set.n != 0) {
+		loom__say_error(cli, r->profile ? "doctor: --json is for the report, and --profile prints a conf: leave one of them out" :
+						  "doctor: --set is for --profile");
+		return LOOM_EXIT_USAGE;
+	}
 	if (r->profile)
-		return loom__profile(cli, r->profile, &r->conf.set);
+		return loom__profile(cli, r->profile, r->plugin_path, &r->conf.set);
 	if (r->json) {
 		document = cJSON_CreateObject();
 		loom__json_add_text(document, "schema", "gpuloom.doctor/1");

@@ -14,7 +14,7 @@
 /* What the command sets; --set comes later and wins. */
 static const struct loom__setting job[] = {
 	{"profile", "run.workload=", "costs"}, {"profile", "transport.use=", "p2p"}, {"profile", "run.samples=", "5"},
-	{"profile", "run.devices=", NULL},
+	{"profile", "run.devices=", NULL}, {"plugin-path", "gpuloom.plugin_path=", NULL},
 };
 enum { JOB = sizeof(job) / sizeof(job[0]) };
 
@@ -57,14 +57,15 @@ static int measure(const struct loom__cli *cli, const char *devices, struct loom
 	return (int)loom__exit_of(code);
 }
 
-int loom__profile(const struct loom__cli *cli, const char *devices, const struct loom__settings *set)
+int loom__profile(const struct loom__cli *cli, const char *devices, const char *plugin_path, const struct loom__settings *set)
 {
 	struct loom__conf_args conf = {.set.n = JOB + set->n};
 	struct loom_config *cfg = NULL;
 	struct loom__plan plan;
 	conf.set.at = loom__must(calloc(conf.set.n, sizeof(*conf.set.at)));
 	memcpy(conf.set.at, job, sizeof(job));
-	conf.set.at[JOB - 1].value = devices;
+	conf.set.at[JOB - 2].value = devices;
+	conf.set.at[JOB - 1].value = plugin_path ? plugin_path : "";
 	if (set->n)
 		memcpy(conf.set.at + JOB, set->at, set->n * sizeof(*set->at));
 	int status = loom__conf_load(cli, &conf, &cfg);

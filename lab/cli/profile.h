@@ -5,8 +5,8 @@
 
 #include "cli/options.h"
 
-/* Measures on `devices`, as in [run] devices: on the first of them; a second one is the peer. `set`: the command line's.
- * The conf goes to standard output. An exit code. */
-int loom__profile(const struct loom__cli *cli, const char *devices, const struct loom__settings *set);
+/* Measures on `devices`, as in [run] devices: on the first of them; a second one is the peer. `plugin_path`, `set`: the
+ * command line's; plugin_path may be NULL. The conf goes to standard output. An exit code. */
+int loom__profile(const struct loom__cli *cli, const char *devices, const char *plugin_path, const struct loom__settings *set);
 
 #endif

@@ -50,7 +50,7 @@ static int costs_need(void *self, const struct loom_layout *layout, struct loom_
 	(void)err;
 	need->global = sizeof(struct costs_head);
 	need->global_place = LOOM_PLACE_HOST;
-	need->device = sizeof(struct costs_near) + most_workers(layout) * bytes_of(opts_of(self));
+	need->device = sizeof(struct costs_words) + most_workers(layout) * bytes_of(opts_of(self));
 	need->device_place = LOOM_PLACE_NEAR;
 	need->worker = sizeof(struct costs_note);
 	return 0;
@@ -74,8 +74,8 @@ static int costs_init(void *self, const struct loom_layout *layout, const struct
 	h->has_peer = layout->devices > 1;
 	make_chain(&h->far);
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		memset(view->device[d], 0, sizeof(struct costs_near) + layout->device[d].workers * h->bytes);
-		make_chain(&((struct costs_near *)view->device[d])->near);
+		memset(view->device[d], 0, sizeof(struct costs_words) + layout->device[d].workers * h->bytes);
+		make_chain(view->device[d]);
 	}
 	for (uint32_t w = 0; w < layout->workers; w++) {
 		struct costs_note *n = view->worker[w];
@@ -103,7 +103,7 @@ static int check_streams(const struct workload *w, const struct loom_layout *lay
 {
 	uint64_t n = bytes_of(w->opts) / sizeof(uint64_t);
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		const uint64_t *word = (const uint64_t *)((const struct costs_near *)view->device[d] + 1);
+		const uint64_t *word = (const uint64_t *)((const struct costs_words *)view->device[d] + 1);
 		for (uint64_t i = 0; i < layout->device[d].workers * n; i++)
 			if (word[i] != i % n)
 				return LOOM_FAIL(w->host, err, LOOM_EWRONG, "costs: device %u, word %llu is %llu instead of %llu", d,
@@ -136,7 +136,7 @@ static int costs_verify(void *self, const struct loom_layout *layout, const stru
 	const struct workload *w = self;
 	const struct costs_head *h = view->global;
 	const struct costs_note *first = view->worker[0];
-	int code = check_words(w, &((const struct costs_near *)view->device[0])->near, first->end[COSTS_NEAR], "the device's", err);
+	int code = check_words(w, view->device[0], first->end[COSTS_NEAR], "the device's", err);
 	code = code ? code : check_words(w, &h->far, first->end[COSTS_FAR], "the host's", err);
 	if (!code && h->has_peer) {
 		const struct costs_note *other = view->worker[layout->device[0].workers];

@@ -45,14 +45,10 @@ struct costs_note {
 	uint64_t end[COSTS_PLACES]; /* where the chains of loads ended */
 };
 
-/* A device's block: in its own memory. Behind it each worker's bytes to stream. */
-struct costs_near {
-	struct costs_words near;
-};
-
+/* A device's block, in its own memory: words, and behind them each worker's bytes to stream. */
 LOOM_FN uint64_t *costs_stream_of(struct loom_ctx *c, const struct costs_head *h)
 {
-	struct costs_near *n = (struct costs_near *)c->on_device[LOOM_WORKLOAD];
+	struct costs_words *n = (struct costs_words *)c->on_device[LOOM_WORKLOAD];
 	return (uint64_t *)((char *)(n + 1) + (c->worker - c->first) * h->bytes);
 }
 
@@ -139,7 +135,7 @@ LOOM_FN uint64_t costs_clock(struct loom_ctx *c, uint64_t rounds)
 LOOM_FN void costs_measure(struct loom_ctx *c, const struct costs_head *h, struct costs_note *own)
 {
 	struct costs_words *place[COSTS_PLACES] = {
-		&((struct costs_near *)c->on_device[LOOM_WORKLOAD])->near, &((struct costs_head *)c->global[LOOM_WORKLOAD])->far,
+		(struct costs_words *)c->on_device[LOOM_WORKLOAD], &((struct costs_head *)c->global[LOOM_WORKLOAD])->far,
 		h->has_peer ? &((struct costs_note *)loom_public(c, LOOM_WORKLOAD, c->count))->peer : 0};
 	costs_rest(c); /* the others have streamed as well */
 	for (uint32_t turn = 0; turn < 2; turn++) /* the first one is for the caches */
