@@ -18,6 +18,8 @@ struct hall {
 	int32_t expect;  /* the error that waits end with when the run is stopped */
 	uint32_t split;  /* arrive, test and await in place of wait */
 	uint32_t scopes; /* MIXED: how many of enum loom_scope, from the first */
+	uint32_t groups; /* each second round is of a grouping: group_of() */
+	uint32_t leave;  /* so many workers, the last ones, leave in mid-run */
 	uint64_t left;   /* workers that returned that error */
 	uint64_t gate;   /* of tests of split rounds: what has happened */
 	/* The round in which each lane is: plain words, ordered by the barrier alone. */
@@ -32,9 +34,15 @@ static struct hall *hall_of(const struct loom_ctx *c)
 	return c->global[LOOM_WORKLOAD];
 }
 
+/* Two groupings: workers in turn, but for worker 4, and neighbours. */
+static uint32_t group_of(uint32_t grouping, uint32_t worker)
+{
+	return grouping ? worker / 2 : worker == 4 ? LOOM_NO_GROUP : worker % 2;
+}
+
 static void look(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
 {
-	static const char *const name[] = {"worker", "device", "stack", "job"};
+	static const char *const name[] = {"worker", "device", "stack", "job", "group", "second group"};
 	struct hall *h = hall_of(c);
 	uint32_t from = scope >= LOOM_SCOPE_STACK    ? 0 /* one rank: the job is its stack */
 			: scope == LOOM_SCOPE_DEVICE ? c->first
@@ -42,10 +50,13 @@ static void look(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
 	uint32_t n = scope >= LOOM_SCOPE_STACK    ? c->workers
 		     : scope == LOOM_SCOPE_DEVICE ? c->count
 						  : 1;
-	for (uint32_t w = from; w < from + n; w++)
+	for (uint32_t w = from; w < from + n; w++) {
+		uint32_t k = (uint32_t)scope - LOOM_SCOPE_GROUP;
+		if (scope >= LOOM_SCOPE_GROUP && group_of(k, w) != group_of(k, c->worker))
+			continue;
 		for (uint32_t lane = 0; lane < c->lanes; lane++) {
 			uint64_t at = __atomic_load_n(&h->at[w][lane], __ATOMIC_RELAXED);
-			if (h->scope != MIXED)
+			if (h->scope != MIXED && !h->groups)
 				loom__note_read(&h->noted[round % 2][w][lane], 8);
 			if (at >= round)
 				continue;
@@ -57,6 +68,7 @@ static void look(struct loom_ctx *c, enum loom_scope scope, uint64_t round)
 				    lane, w, (unsigned long long)at);
 			return;
 		}
+	}
 }
 
 /* One round; `split`: which of the ways in which arrive(), test() and await() follow each other; 0: wait(). */
@@ -78,6 +90,21 @@ static int meet_once(struct loom_ctx *c, enum loom_scope scope, uint64_t split)
 	return code;
 }
 
+/* All scopes that it is of: the one of this round, and the others, which others may wait in. */
+static void leave(struct loom_ctx *c, const struct hall *h, enum loom_scope scope)
+{
+	int code = scope == LOOM_SCOPE_WORKER ? 0 : c->barrier->drop(c, scope);
+	for (uint32_t s = LOOM_SCOPE_DEVICE; s <= LOOM_SCOPE_GROUP + 1 && !code; s++) {
+		int is_of = s < LOOM_SCOPE_JOB		? h->scope == MIXED || h->scope == s
+			    : s >= LOOM_SCOPE_GROUP && h->groups ? group_of(s - LOOM_SCOPE_GROUP, c->worker) != LOOM_NO_GROUP
+							: 0;
+		if (is_of && s != (uint32_t)scope)
+			code = c->barrier->drop(c, (enum loom_scope)s);
+	}
+	if (code)
+		loom__fault_stop(c, h->trial, "drop() returns %d (%s) to worker %u", code, loom_strerror(code), c->worker);
+}
+
 static void body(struct loom_ctx *c)
 {
 	struct hall *h = hall_of(c);
@@ -86,12 +113,22 @@ static void body(struct loom_ctx *c)
 	for (uint64_t round = 1; round <= h->rounds; round++) {
 		enum loom_scope scope =
 		    h->scope == MIXED ? (enum loom_scope)(round % h->scopes) : (enum loom_scope)h->scope;
+		if (h->groups && round % 2) {
+			scope = (enum loom_scope)(LOOM_SCOPE_GROUP + round / 2 % 2);
+			if (group_of(round / 2 % 2, c->worker) == LOOM_NO_GROUP)
+				continue;
+		}
 		if (h->rough)
 			loom__dawdle(c);
 		if (c->lane && loom__mix(round * LANES + c->lane) % 32 == 0) /* who does not wait for it is seen */
 			nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+		if (c->worker >= c->workers - h->leave && round >= h->rounds / 2 + c->worker % 3) {
+			__atomic_store_n(&h->at[c->worker][c->lane], ~0ull, __ATOMIC_RELAXED);
+			leave(c, h, scope);
+			return;
+		}
 		__atomic_store_n(&h->at[c->worker][c->lane], round, __ATOMIC_RELAXED);
-		if (h->scope != MIXED)
+		if (h->scope != MIXED && !h->groups)
 			loom__note_write(&h->noted[round % 2][c->worker][c->lane], 8);
 		int code = meet_once(c, scope, h->split ? round : 0);
 		if (code && code == h->expect) {
@@ -111,7 +148,8 @@ struct party {
 	uint32_t devices, workers, lanes, scope, absent;
 	uint64_t rounds, seed, limit_ns;
 	int stopped; /* it is to be stopped: that is the test */
-	int split, apart;
+	int split, apart, groups;
+	uint32_t leave;
 	int died; /* ... because the device of the worker that is absent died */
 };
 
@@ -119,6 +157,16 @@ struct party {
 static uint32_t widest(const struct loom__trial *t)
 {
 	return t->plugin->caps & LOOM_CAP_BARRIER(LOOM_SCOPE_JOB) ? LOOM_SCOPE_JOB : LOOM_SCOPE_STACK;
+}
+
+static int has_groups(const struct loom__trial *t)
+{
+	return (t->plugin->caps & LOOM_CAP_BARRIER(LOOM_SCOPE_GROUP)) != 0;
+}
+
+static int has_drop(const struct loom__trial *t)
+{
+	return (t->plugin->caps & LOOM_CAP_BARRIER_DROP) != 0;
 }
 
 static void device_dies(struct loom__rig *r)
@@ -133,6 +181,11 @@ static int meet(struct loom__trial *t, const struct party *p, struct loom__setti
 	    .devices = p->devices, .workers = p->workers, .lanes = p->lanes, .seed = p->seed, .hidden = 1,
 	    .apart = (uint32_t)p->apart};
 	char text[300];
+	uint32_t group[2 * LOOM__RIG_WORKERS];
+	for (uint32_t w = 0; w < 2 * p->workers; w++)
+		group[w] = group_of(w / p->workers, w % p->workers);
+	const struct loom_meetings meetings = {.groupings = p->groups ? 2 : 0, .drops = p->leave > 0, .group = group};
+	want.meetings = &meetings;
 	want.bytes[LOOM_WORKLOAD] = sizeof(struct hall);
 	int opened = (p->apart ? loom__stand_try : loom__stand_open)(&r, t, &want, s);
 	if (opened)
@@ -151,7 +204,9 @@ static int meet(struct loom__trial *t, const struct party *p, struct loom__setti
 				   .scope = p->scope,
 				   .expect = p->died ? LOOM_EDIED : LOOM_EINTR,
 				   .split = (uint32_t)p->split,
-				   .scopes = widest(t) + 1,
+				   .scopes = p->leave ? LOOM_SCOPE_STACK + 1 : widest(t) + 1,
+				   .groups = (uint32_t)p->groups,
+				   .leave = p->leave,
 				   .absent = p->absent};
 		LOOM__TRY(loom__stand_init(&r));
 		int late = loom__rig_run(&r, body, p->limit_ns ? p->limit_ns : 10 * LOOM__SECOND);
@@ -225,9 +280,33 @@ int loom__test_barrier_split(struct loom__trial *t)
 
 int loom__test_barrier_apart(struct loom__trial *t)
 {
-	for (uint32_t i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 6; i++)
 		LOOM__TRY(MEET(2, .devices = 2 + i / 2, .workers = 5, .lanes = 1, .scope = i ? LOOM_SCOPE_STACK : MIXED,
-			       .absent = ~0u, .rounds = 500, .seed = t->seed, .split = i % 2, .apart = 1));
+			       .absent = ~0u, .rounds = 500, .seed = t->seed, .split = i % 2, .apart = 1,
+			       .groups = i > 3 && has_groups(t), .leave = i > 2 && has_drop(t) ? 3 : 0));
+	return 0;
+}
+
+int loom__test_barrier_groups(struct loom__trial *t)
+{
+	static const uint32_t workers[] = {2, 3, 5, 8};
+	if (!has_groups(t))
+		return loom__skip(t, "it has no groups");
+	for (uint32_t i = 0; i < 8; i++)
+		LOOM__TRY(MEET(2, .devices = 1 + i / 4 + i % 2 * (i > 2), .workers = workers[i % 4], .lanes = i == 2 ? 3 : 1, .scope = LOOM_SCOPE_STACK,
+			       .absent = ~0u, .rounds = i == 2 ? 100 : 400, .seed = t->seed, .split = i % 3 == 1, .groups = 1));
+	return 0;
+}
+
+int loom__test_barrier_drop(struct loom__trial *t)
+{
+	if (!has_drop(t))
+		return loom__skip(t, "nobody may leave it for good");
+	for (uint32_t i = 0; i < 12; i++) /* of three devices the last one is left by all, and in the end two are */
+		LOOM__TRY(MEET(2, .devices = 1 + i % 3, .workers = 6, .lanes = i == 6 ? 3 : 1,
+			       .scope = i % 4 == 3 ? MIXED : i % 4 ? LOOM_SCOPE_STACK : LOOM_SCOPE_DEVICE, .absent = ~0u,
+			       .rounds = i == 6 ? 60 : 300, .seed = t->seed, .split = i % 2, .leave = i < 6 ? 3 : i < 9 ? 5 : 6,
+			       .groups = i > 6 && has_groups(t)));
 	return 0;
 }
 
@@ -305,8 +384,11 @@ static int fuzz(struct loom__trial *t, uint64_t seed, struct loom__chance *chanc
 			  .absent = ~0u,
 			  .rounds = 20 + loom__draw_below(chance, 100),
 			  .split = loom__one_in(chance, 2),
+			  .groups = has_groups(t) && loom__one_in(chance, 3),
 			  .seed = seed};
 	p.workers = p.devices + (uint32_t)loom__draw_below(chance, p.lanes > 1 ? 4 : 12);
+	if (has_drop(t) && loom__one_in(chance, 3))
+		p.leave = 1 + (uint32_t)loom__draw_below(chance, p.workers);
 	return meet(t, &p, s, 1);
 }
 

@@ -231,7 +231,7 @@ static int needs_companions(struct loom__trial *t, const struct loom_workload_op
 	const char *what = LOOM_HAS(ops, channels)  ? "synchronisation"
 			   : LOOM_HAS(ops, wire)    ? "a network"
 			   : LOOM_HAS(ops, tenants) ? "services of the host"
-			   : LOOM_HAS(ops, scopes)  ? "a barrier"
+			   : LOOM_HAS(ops, meetings)  ? "a barrier"
 						    : NULL;
 	return what ? loom__skip(t, "it uses %s: validate it in a stack, with --with CONF", what)
 		    : 0;

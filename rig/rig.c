@@ -34,7 +34,8 @@ void loom__rig_shape(struct loom__rig *r, const struct loom__rig_want *w)
 					 .device = r->shape,
 					 .initial_tasks = w->initial_tasks,
 					 .seed = w->seed,
-					 .apart = w->apart};
+					 .apart = w->apart,
+					 .meetings = w->meetings};
 }
 
 int loom__rig_add(struct loom__rig *r, const struct loom_plugin *p, const struct loom_host *host, const void *opts,

@@ -22,6 +22,19 @@ for barrier in $plugins; do
 			--set transport.use=p2p --set transport.p2p.atomics=no
 	done
 done
+# Groups, and workers that leave: also all of a device.
+for barrier in auto central release; do
+	for devices in cpu:0 'cpu:0 cpu:1'; do
+		own="--set device.cpu.workers=4 --set transport.use=p2p --set transport.p2p.atomics=no"
+		meets --set "run.devices=$devices" $own --set workload.barrier.scope=group --set workload.barrier.teams=3
+		meets --set "run.devices=$devices" $own --set workload.barrier.leave=5
+		meets --set "run.devices=$devices" $own --set workload.barrier.scope=group --set workload.barrier.leave=3
+	done
+done
+expect 4 "meet at the scope 'group', which barrier_flags does not have" "$G" run conf/barrier.ini --set barrier.use=flags \
+	--set workload.barrier.scope=group
+expect 4 'leave the barrier for good, which nobody may with barrier_tree' "$G" run conf/barrier.ini --set barrier.use=tree \
+	--set workload.barrier.leave=1
 barrier=release
 for end in spin yield nap futex; do
 	meets --set barrier.release.end=$end --set workload.barrier.work=50

@@ -80,6 +80,8 @@ barrier_hasty barrier.split early.release
 barrier_endless barrier.deadline deadline
 barrier_again barrier.deadline deadline.of.5.ms.returns.0
 barrier_blames barrier.deadline names.worker
+barrier_mixes barrier.groups early.release|not.released
+barrier_stays barrier.drop not.released
 barrier_weak barrier.rounds ThreadSanitizer
 sync_early sync.wait_first wrong.byte
 sync_naps sync.soon late.wake-up

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const struct loom__sample *loom__result_counted(const struct loom_result *r, size_t n)
+static const struct loom__sample *result_counted(const struct loom_result *r, size_t n)
 {
 	for (size_t i = 0; i < r->samples; i++)
 		if (!r->sample[i].warmup && n-- == 0)
@@ -80,7 +80,7 @@ int loom_result_median(const struct loom_result *r, const char *metric, double *
 
 int loom_result_sample(const struct loom_result *r, size_t sample, const char *metric, double *value)
 {
-	const struct loom__sample *s = r ? loom__result_counted(r, sample) : NULL;
+	const struct loom__sample *s = r ? result_counted(r, sample) : NULL;
 	const struct loom__metric *m = s && metric ? find(&s->report, metric) : NULL;
 	if (!m)
 		return LOOM_ENOENT;

@@ -43,7 +43,6 @@ struct loom__about {
 void loom__about_drop(void *shared);
 
 /* The n-th sample that counts (not a warm-up), or NULL. */
-const struct loom__sample *loom__result_counted(const struct loom_result *r, size_t n);
 
 /* Each metric once, in the order in which samples brought them: name, unit and direction from its
  * first appearance. *list is to be freed. 0 or LOOM_ENOMEM. */

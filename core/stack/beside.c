@@ -82,9 +82,7 @@ struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
 
 int loom__ranks_meet(struct loom_stack *s)
 {
-	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD);
-	const struct loom_workload_ops *ops = w ? w->choice->plugin->ops : NULL;
-	return s->host.table.ranks > 1 && LOOM_HAS(ops, scopes) && ops->scopes(w->self) & LOOM_CAP_BARRIER(LOOM_SCOPE_JOB);
+	return s->host.table.ranks > 1 && s->layout.meetings && s->layout.meetings->scopes & LOOM_CAP_BARRIER(LOOM_SCOPE_JOB);
 }
 
 int loom__wire(struct loom_stack *s, struct loom_error *err)

@@ -32,16 +32,14 @@ static int workers_send(const struct loom_stack *s)
 	return trigger && trigger->caps & LOOM_CAP_TRIGGER_BY_WORKERS;
 }
 
-static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need,
-		    struct loom_error *err)
+static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need, struct loom_error *err)
 {
 	*need = (struct loom_need){.size = sizeof(*need)};
 	int rc = p->ops->need(p->self, &s->layout, need, err);
 	if (rc)
 		return rc;
 	if (is_big(need->global) || is_big(need->device) || is_big(need->worker) || is_big(need->local))
-		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s asks for an impossible amount of memory",
-				  p->choice->plugin->name);
+		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s asks for an impossible amount of memory", p->choice->plugin->name);
 	if (need->global_place == LOOM_PLACE_NET)
 		need->global_place = workers_send(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
 	if (need->global_place > LOOM_PLACE_HOST || need->device_place > LOOM_PLACE_NEAR ||
@@ -86,13 +84,10 @@ static int needs_hold(struct loom_stack *s, struct loom_error *err)
 		int rc = ask_need(s, &s->policy[i], &need, err);
 		if (rc)
 			return rc;
-		if (need.global > had->global || need.device > had->device || need.worker > had->worker ||
-		    need.local > had->local)
+		if (need.global > had->global || need.device > had->device || need.worker > had->worker || need.local > had->local)
 			return LOOM__FAIL(err, LOOM_EFULL,
-					  "%s has no memory for %llu submitted tasks: the first run, whose "
-					  "tasks decide, had less",
-					  s->policy[i].choice->plugin->name,
-					  (unsigned long long)s->layout.initial_tasks);
+					  "%s has no memory for %llu submitted tasks: the first run, whose tasks decide, had less",
+					  s->policy[i].choice->plugin->name, (unsigned long long)s->layout.initial_tasks);
 	}
 	return 0;
 }
@@ -147,8 +142,7 @@ static void lay_out(struct loom_stack *s, struct room *room, int write)
 				.size = sizeof(p->view),
 				.global = p->global ? loom__host_at(s, p->global) : NULL,
 				.device = p->device_blocks,
-				.worker = p->worker_blocks,
-			};
+				.worker = p->worker_blocks};
 	}
 }
 
@@ -180,10 +174,9 @@ static int allocate(struct loom_stack *s, struct loom_error *err)
 static int add_constants(struct loom_stack *s, const struct loom__policy *p, char *text, size_t room,
 			 struct loom_error *err)
 {
-	const void *any = p->choice->plugin->ops;
-	const struct loom_sched_ops *sched = any;
-	const struct loom_workload_ops *workload = any;
-	const struct loom_barrier_ops *barrier = any;
+	const struct loom_sched_ops *sched = (const void *)p->ops;
+	const struct loom_workload_ops *workload = (const void *)p->ops;
+	const struct loom_barrier_ops *barrier = (const void *)p->ops;
 	if (p->choice->kind == LOOM_SCHED && LOOM_HAS(sched, constants))
 		return sched->constants(p->self, &s->layout, text, room, err);
 	if (p->choice->kind == LOOM_WORKLOAD && LOOM_HAS(workload, constants))
@@ -191,6 +184,13 @@ static int add_constants(struct loom_stack *s, const struct loom__policy *p, cha
 	if (p->choice->kind == LOOM_BARRIER && LOOM_HAS(barrier, constants))
 		return barrier->constants(p->self, &s->layout, text, room, err);
 	return 0;
+}
+
+static const struct loom_meetings *meetings_of(struct loom_stack *s)
+{
+	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD);
+	const struct loom_workload_ops *ops = w ? w->choice->plugin->ops : NULL;
+	return LOOM_HAS(ops, meetings) ? ops->meetings(w->self, &s->layout) : NULL;
 }
 
 static int compose(struct loom_stack *s, struct loom_error *err)
@@ -207,11 +207,11 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
 	program.constants = constants;
+	s->layout.meetings = meetings_of(s);
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom_need need = {.size = sizeof(need)};
 		enum loom_kind kind = s->policy[i].choice->kind;
-		if (kind != LOOM_SCHED && kind != LOOM_TERM && kind != LOOM_TRIGGER &&
-		    kind != LOOM_BARRIER)
+		if (kind != LOOM_SCHED && kind != LOOM_TERM && kind != LOOM_TRIGGER && kind != LOOM_BARRIER)
 			continue;
 		int rc = s->policy[i].ops->need(s->policy[i].self, &s->layout, &need, err);
 		if (rc)
@@ -235,30 +235,30 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 }
 
 /* The barrier has the scopes at which the workload says that its workers meet. */
-static int check_scopes(struct loom_stack *s, struct loom_error *err)
+static int check_meetings(struct loom_stack *s, struct loom_error *err)
 {
-	static const char *const names[] = {
 #define SCOPE_NAME(NAME, value, text) text,
-		LOOM_SCOPE_MAP(SCOPE_NAME)
-#undef SCOPE_NAME
-	};
-	struct loom__policy *barrier = loom__policy_of(s, LOOM_BARRIER), *workload = loom__policy_of(s, LOOM_WORKLOAD);
-	const struct loom_workload_ops *w = workload ? workload->choice->plugin->ops : NULL;
-	if (!barrier || !LOOM_HAS(w, scopes))
+	static const char *const names[] = {LOOM_SCOPE_MAP(SCOPE_NAME)};
+	const struct loom_plugin *barrier = s->selected[LOOM_BARRIER], *workload = s->selected[LOOM_WORKLOAD];
+	const struct loom_meetings *m = s->layout.meetings = meetings_of(s);
+	if (!barrier || !m)
 		return 0;
-	uint64_t has = barrier->choice->plugin->caps ? barrier->choice->plugin->caps : LOOM_CAP_BARRIER_DEFAULT;
-	uint64_t lacks = w->scopes(workload->self) & ~has;
+	uint64_t has = barrier->caps ? barrier->caps : LOOM_CAP_BARRIER_DEFAULT, lacks = m->scopes & ~has;
+	if (m->drops && !(has & LOOM_CAP_BARRIER_DROP))
+		return LOOM__FAIL(err, LOOM_ENOTSUP,
+				  "workers of %s leave the barrier for good, which nobody may with %s: choose another barrier",
+				  workload->name, barrier->name);
 	for (uint32_t i = 0; i < LOOM_SCOPES; i++)
 		if (lacks & LOOM_CAP_BARRIER(i))
 			return LOOM__FAIL(err, LOOM_ENOTSUP,
 					  "the workers of %s meet at the scope '%s', which %s does not have: choose another "
 					  "scope, or another barrier",
-					  workload->choice->plugin->name, names[i], barrier->choice->plugin->name);
+					  workload->name, names[i], barrier->name);
 	if (loom__ranks_meet(s) && !loom__policy_of(s, LOOM_TRIGGER))
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "the workers of %s meet at the scope 'job', and %u ranks meet by messages: say 'use = NAME' in "
 				  "[trigger] (`gpuloom list trigger` shows what there is)",
-				  workload->choice->plugin->name, s->host.table.ranks);
+				  workload->name, s->host.table.ranks);
 	return 0;
 }
 
@@ -273,21 +273,14 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	if (workload) {
 		workload->need = (struct loom_need){.size = sizeof(workload->need)};
 		rc = ops->need(workload->self, &s->layout, &workload->need, err);
-		s->layout.initial_tasks =
-			LOOM_HAS(ops, task_count) && !rc ? ops->task_count(workload->self, &s->layout) : 0;
+		s->layout.initial_tasks = LOOM_HAS(ops, task_count) && !rc ? ops->task_count(workload->self, &s->layout) : 0;
 	}
-	if (!rc)
-		rc = loom__sync_channels(s, err);
-	if (!rc)
-		rc = check_scopes(s, err);
-	if (!rc)
-		rc = loom__qos_tenants(s, err);
-	if (!rc)
-		rc = ask_needs(s, err);
-	if (!rc)
-		rc = allocate(s, err);
-	if (!rc)
-		rc = loom__initial_room(s, s->layout.initial_tasks, err);
+	rc = rc ? rc : loom__sync_channels(s, err);
+	rc = rc ? rc : check_meetings(s, err);
+	rc = rc ? rc : loom__qos_tenants(s, err);
+	rc = rc ? rc : ask_needs(s, err);
+	rc = rc ? rc : allocate(s, err);
+	rc = rc ? rc : loom__initial_room(s, s->layout.initial_tasks, err);
 	if (!rc && ops && s->layout.initial_tasks)
 		rc = ops->tasks(workload->self, &s->layout, &workload->view, workload->global,
 				loom__host_at(s, s->initial_ref), err);
@@ -308,8 +301,7 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 	int rc = 0;
 	if (!s->composed) {
 		rc = loom__stack_retire(s, err);
-		if (!rc)
-			rc = compose(s, err);
+		rc = rc ? rc : compose(s, err);
 		if (rc)
 			return rc;
 		s->composed = 1;
@@ -317,8 +309,7 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 	if (s->prepared && workers != s->layout.workers)
 		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
 				"with the task functions that were added devices have %u workers instead of %u: "
-				"register them before the first run",
-				s->layout.workers, workers);
+				"register them before the first run", s->layout.workers, workers);
 	if (!s->prepared && !rc)
 		rc = make_room(s, err);
 	s->prepared = !rc;
@@ -337,8 +328,7 @@ int loom__initial_take(struct loom_stack *s, struct loom_error *err)
 	if (rc)
 		return rc;
 	if (s->submitted_count)
-		memcpy(loom__host_at(s, s->initial_ref), s->submitted,
-		       s->submitted_count * sizeof(struct loom_task));
+		memcpy(loom__host_at(s, s->initial_ref), s->submitted, s->submitted_count * sizeof(struct loom_task));
 	s->digest = loom__ranks_digest(s, loom__host_at(s, s->initial_ref), s->submitted_count);
 	loom__initial_copy(s);
 	return 0;

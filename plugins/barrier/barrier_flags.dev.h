@@ -57,7 +57,7 @@ LOOM_FN int barrier_look(struct loom_ctx *c, struct barrier_hall *h, uint32_t sl
 		barrier_open(c, h, slot, round);
 		barrier_self(c)->step[slot] = 1;
 	}
-	return barrier_is_open(c, w, round);
+	return barrier_is_open(c, h, slot, w, round);
 }
 
 #endif

@@ -3,7 +3,6 @@
 #include "barrier_release.dev.h"
 /* needs BARRIER_HOW */
 #include "counter.dev.h"
-#define BARRIER_MORE_CODE LOOM_CODE_FILE("counter.dev.h")
 #include "host.h"
 /* needs BARRIER_OP and barrier_come */
 #include "ops.dev.h"

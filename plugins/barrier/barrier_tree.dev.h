@@ -49,8 +49,7 @@ LOOM_FN void barrier_begin(struct loom_ctx *c, struct barrier_hall *h, uint32_t 
 LOOM_FN int barrier_look(struct loom_ctx *c, struct barrier_hall *h, uint32_t slot, uint32_t round,
 			 struct barrier_watch *w)
 {
-	(void)h, (void)slot;
-	return barrier_is_open(c, w, round);
+	return barrier_is_open(c, h, slot, w, round);
 }
 
 #endif

@@ -47,6 +47,11 @@ static uint64_t hall_bytes(const struct loom_layout *layout, const struct barrie
 	return sizeof(struct barrier_hall) + words * sizeof(struct barrier_word);
 }
 
+static uint64_t groups_bytes(const struct loom_layout *layout)
+{
+	return barrier_groupings(layout) * barrier_grouping_bytes(barrier_most(layout), layout->devices, layout->workers);
+}
+
 static uint32_t ranks_of(const struct loom_host *host)
 {
 	return LOOM_HAS(host, allgather) ? host->ranks : 1;
@@ -62,7 +67,7 @@ int barrier_need(void *self, const struct loom_layout *layout, struct loom_need 
 {
 	struct barrier_plan p = plan_of(self, layout);
 	(void)err;
-	need->device = hall_bytes(layout, &p);
+	need->device = hall_bytes(layout, &p) + groups_bytes(layout);
 	need->device_place = LOOM_PLACE_NEAR;
 	need->worker = seat_bytes(&p);
 	/* Where devices are apart only host memory is seen by all. */
@@ -91,23 +96,62 @@ static uint32_t how_of(const struct barrier *b, const struct barrier_plan *p, co
 	return p->how ? p->how(b->opts, device, many) : 1;
 }
 
+static uint32_t drops_of(const struct loom_layout *layout)
+{
+	return layout->meetings && layout->meetings->drops ? BARRIER_DROP : BARRIER_STAY;
+}
+
+enum { MIXED = ~0 }; /* not the same on all GPUs */
+
 int barrier_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
 {
 	const struct barrier *b = self;
 	struct barrier_plan p = plan_of(b, layout);
 	uint32_t how = 0;
+	int n;
 	(void)err;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		uint32_t one = how_of(b, &p, &layout->device[d], 0);
 		if (layout->device[d].kind != LOOM_ON_GPU)
 			continue;
-		if (how && one != how)
-			return 0;
-		how = one;
+		how = how && one != how ? (uint32_t)MIXED : one;
 	}
-	if (how)
-		snprintf(text, room, "#define BARRIER_IS_how %u\n", how);
+	n = snprintf(text, room, "#define BARRIER_IS_drops %u\n", drops_of(layout));
+	if (how && how != (uint32_t)MIXED)
+		snprintf(text + n, room - (size_t)n, "#define BARRIER_IS_how %u\n", how);
 	return 0;
+}
+
+/* The groups of a device's workers in one grouping: `firsts` and `of` are tables of that device's block. */
+static void place_groups(const struct loom_layout *layout, uint32_t device, const uint32_t *group, struct barrier_place *place,
+			 uint32_t *firsts, uint32_t *of)
+{
+	const struct loom_device_shape *own = &layout->device[device];
+	uint32_t *first = of; /* here, of each group, until the end */
+	memset(first, 0xff, layout->workers * sizeof(*first));
+	for (uint32_t w = 0; w < own->workers; w++) {
+		uint32_t g = group[own->first_worker + w];
+		if (g == LOOM_NO_GROUP)
+			continue;
+		first[g] = first[g] == LOOM_NO_GROUP ? w : first[g];
+		place[w].first = first[g];
+		place[first[g]].count++;
+	}
+	memset(firsts, 0xff, (uint64_t)own->workers * layout->devices * sizeof(*firsts));
+	for (uint32_t d = layout->devices; d-- > 0;)
+		for (uint32_t w = layout->device[d].workers; w-- > 0;) {
+			uint32_t one = layout->device[d].first_worker + w, at = group[one] == LOOM_NO_GROUP ? LOOM_NO_GROUP : first[group[one]];
+			if (at == LOOM_NO_GROUP)
+				continue;
+			firsts[(uint64_t)at * layout->devices + d] = one;
+			place[at].wide |= d != device;
+		}
+	for (uint32_t w = 0; w < own->workers; w++)
+		if (group[own->first_worker + w] != LOOM_NO_GROUP) {
+			place[w].count = place[place[w].first].count;
+			place[w].wide = place[place[w].first].wide;
+		}
+	memcpy(of, group, layout->workers * sizeof(*of));
 }
 
 int barrier_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -122,7 +166,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 		deaf |= layout->device[d].kind == LOOM_ON_GPU;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		struct barrier_hall *h = view->device[d];
-		memset(h, 0, hall_bytes(layout, &p));
+		memset(h, 0, hall_bytes(layout, &p) + groups_bytes(layout));
 		h->spin = full ? 0 : b->opts->spin; /* who is waited for needs this core */
 		h->end = b->opts->end != END_AUTO ? b->opts->end - 1
 			 : full                   ? BARRIER_FUTEX
@@ -138,6 +182,16 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 								  : sizeof(struct barrier_word);
 		for (uint32_t i = 0; i < layout->devices; i++)
 			h->first[i] = layout->device[i].first_worker;
+		h->drops = drops_of(layout);
+		h->groupings = (uint32_t)barrier_groupings(layout);
+		h->most = barrier_most(layout);
+		h->groups_at = hall_bytes(layout, &p);
+		for (uint32_t k = 0; k < h->groupings; k++) {
+			struct loom_ctx c = {.devices = layout->devices, .workers = layout->workers};
+			place_groups(layout, d, layout->meetings->group + (uint64_t)k * layout->workers,
+				     barrier_group_places(&c, h, BARRIER_GROUP + k), barrier_group_firsts(&c, h, BARRIER_GROUP + k, 0),
+				     barrier_group_of(&c, h, BARRIER_GROUP + k));
+		}
 	}
 	for (uint32_t w = 0; w < layout->workers; w++)
 		memset(view->worker[w], 0, seat_bytes(&p));

@@ -62,14 +62,23 @@ static inline uint32_t barrier_most(const struct loom_layout *layout)
 	return most;
 }
 
+static inline uint64_t barrier_groupings(const struct loom_layout *layout)
+{
+	return layout->meetings ? layout->meetings->groupings : 0;
+}
+
 /* The words of a worker's block where devices speak for their workers. */
 static inline uint32_t barrier_speakers(const struct loom_layout *layout)
 {
-	return layout->devices > 1 ? (BARRIER_SLOTS - 1) * layout->devices : 0;
+	return layout->devices > 1 ? (BARRIER_SLOTS - 1 + (uint32_t)barrier_groupings(layout)) * layout->devices : 0;
 }
 
-#ifndef BARRIER_MORE_CODE /* between NAME.dev.h and ops.dev.h */
+#ifdef BARRIER_HAS_GROUPS
+#define BARRIER_MORE_CODE LOOM_CODE_FILE("counter.dev.h") /* between NAME.dev.h and ops.dev.h */
+#define BARRIER_MORE_CAPS (LOOM_CAP_BARRIER(LOOM_SCOPE_GROUP) | LOOM_CAP_BARRIER_DROP)
+#else
 #define BARRIER_MORE_CODE
+#define BARRIER_MORE_CAPS 0
 #endif
 
 /* Of central, release and auto. */
@@ -100,7 +109,8 @@ static inline void barrier_counter_plan(const struct loom_layout *layout, const 
 						    .arrive = NAME##_arrive,                       \
 						    .test = NAME##_test,                           \
 						    .await = NAME##_await,                         \
-						    .missing = NAME##_missing};                    \
+						    .missing = NAME##_missing,                     \
+						    .drop = NAME##_drop};                          \
 	LOOM_EMBED_CODE(text, LOOM_CODE_FILE("word.dev.h") LOOM_CODE_FILE(#NAME ".dev.h")          \
 				      BARRIER_MORE_CODE LOOM_CODE_FILE("ops.dev.h"));                                \
 	static const struct loom_device_code code = {.size = sizeof(code),                         \
@@ -109,7 +119,8 @@ static inline void barrier_counter_plan(const struct loom_layout *layout, const 
 						     .source = text,                               \
 						     .source_end = text_end};                      \
 	LOOM_PLUGIN_DEFINE(BARRIER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = ROWS, \
-			   .opts_size = sizeof(struct barrier_opts), .caps = LOOM_CAP_BARRIER_DEFAULT | LOOM_CAP_BARRIER(LOOM_SCOPE_JOB), \
+			   .opts_size = sizeof(struct barrier_opts),                               \
+			   .caps = LOOM_CAP_BARRIER_DEFAULT | LOOM_CAP_BARRIER(LOOM_SCOPE_JOB) | BARRIER_MORE_CAPS, \
 			   .ops = &ops, .dev = &code, __VA_ARGS__)
 
 #endif

@@ -12,16 +12,22 @@
 struct meet_opts {
 	uint64_t few, difference, checked, parts, deadline;
 	int64_t absent;
-	uint32_t scope, work;
+	uint32_t scope, work, teams, leave;
 };
 
-static const char *const meet_scopes[] = {"worker", "device", "stack", "job",
-					  NULL}; /* as enum loom_scope */
+/* The groups, where there are any. */
+struct meet {
+	struct workload workload;
+	struct loom_meetings meetings;
+	uint32_t *group;
+};
+
+static const char *const meet_scopes[] = {"worker", "device", "stack", "job", "group", NULL}; /* as enum loom_scope */
 
 static const struct loom_opt meet_rows[] = {
 	LOOM_OPT(struct meet_opts, scope, LOOM_OPT_ENUM, "stack",
 	     "Who meets: the lanes of a worker, the workers of a device, those of all devices, "
-	     "those of all ranks.",
+	     "those of all ranks, those of a team.",
 	     .choices = meet_scopes),
 	LOOM_OPT(struct meet_opts, few, LOOM_OPT_U64, "512", "Rounds of a timed part.", .min = 1,
 	     .max = 1e9),
@@ -39,6 +45,10 @@ static const struct loom_opt meet_rows[] = {
 	     "comes late in each "
 	     "second round, and has work to do between arrive and await. 0: none.",
 	     .max = 1e9),
+	LOOM_OPT(struct meet_opts, teams, LOOM_OPT_U32, "2", "Scope group: so many teams, to which workers belong in turn.",
+	     .min = 1, .max = 1e6),
+	LOOM_OPT(struct meet_opts, leave, LOOM_OPT_U32, "0",
+	     "So many workers, the last ones, leave for good after half of the checked rounds. Worker 0 stays.", .max = 1e6),
 	LOOM_OPT(struct meet_opts, deadline, LOOM_OPT_TIME, "0",
 	     "How long a worker waits for the others before the run fails. 0: as long as the run "
 	     "lasts."),
@@ -55,7 +65,34 @@ static const struct meet_opts *opts_of(const void *self)
 static int meet_create(const struct loom_host *host, const void *opts, void **self,
 		       struct loom_error *err)
 {
-	return workload_create(host, opts, sizeof(struct workload), self, err);
+	return workload_create(host, opts, sizeof(struct meet), self, err);
+}
+
+static void meet_destroy(void *self)
+{
+	struct meet *m = self;
+	if (m)
+		m->workload.host->free(m->workload.host, m->group);
+	workload_destroy(self);
+}
+
+static uint32_t leavers(const struct meet_opts *o, const struct loom_layout *layout)
+{
+	return o->leave < layout->workers ? o->leave : layout->workers - 1;
+}
+
+static const struct loom_meetings *meet_meetings(void *self, const struct loom_layout *layout)
+{
+	struct meet *m = self;
+	const struct meet_opts *o = m->workload.opts;
+	const struct loom_host *host = m->workload.host;
+	host->free(host, m->group);
+	m->group = o->scope == LOOM_SCOPE_GROUP ? host->alloc(host, (layout->workers + 1) * sizeof(*m->group)) : NULL;
+	for (uint32_t w = 0; m->group && w < layout->workers; w++)
+		m->group[w] = w % o->teams;
+	m->meetings = (struct loom_meetings){
+		.scopes = 1u << o->scope, .drops = o->leave > 0, .groupings = m->group != NULL, .group = m->group};
+	return &m->meetings;
 }
 
 static uint64_t note_bytes(const struct meet_opts *o)
@@ -74,11 +111,6 @@ static int meet_need(void *self, const struct loom_layout *layout, struct loom_n
 	return 0;
 }
 
-static uint32_t meet_scopes_of(void *self)
-{
-	return 1u << opts_of(self)->scope;
-}
-
 static int meet_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		     struct loom_error *err)
 {
@@ -91,7 +123,10 @@ static int meet_init(void *self, const struct loom_layout *layout, const struct 
 							       .deadline_ns = o->deadline,
 							       .scope = o->scope,
 							       .work = o->work,
-							       .absent = (uint32_t)o->absent};
+							       .absent = (uint32_t)o->absent,
+							       .stay = layout->workers - leavers(o, layout),
+							       .leave = o->leave ? o->checked / 2 : ~0ull,
+							       .teams = o->teams};
 	for (uint32_t w = 0; w < layout->workers; w++)
 		memset(view->worker[w], 0, note_bytes(o));
 	return 0;
@@ -102,8 +137,9 @@ static int meet_constants(void *self, const struct loom_layout *layout, char *te
 	const struct meet_opts *o = opts_of(self);
 	(void)layout, (void)err;
 	snprintf(text, room,
-		 "#define MEET_CONSTANTS 1\n#define MEET_IS_scope %u\n#define MEET_IS_deadline_ns %lluull\n#define MEET_IS_work %u\n",
-		 o->scope, (unsigned long long)o->deadline, o->work);
+		 "#define MEET_CONSTANTS 1\n#define MEET_IS_scope %u\n#define MEET_IS_deadline_ns %lluull\n#define MEET_IS_work %u\n"
+		 "#define MEET_IS_teams %u\n#define MEET_IS_leave %u\n",
+		 o->scope, (unsigned long long)o->deadline, o->work, o->teams, o->leave);
 	return 0;
 }
 
@@ -220,6 +256,12 @@ static int meet_verify(void *self, const struct loom_layout *layout, const struc
 			    "times in %llu rounds",
 			    i, (unsigned long long)n->early_round, (unsigned long long)n->early_by,
 			    (unsigned long long)n->early, (unsigned long long)o->checked);
+		if (i >= layout->workers - leavers(o, layout)) {
+			if (n->rounds != o->checked / 2 || n->round != MEET_LEFT)
+				return LOOM_FAIL(w->host, err, LOOM_EWRONG, "barrier: worker %u left in round %llu instead of %llu", i,
+						 (unsigned long long)n->rounds, (unsigned long long)o->checked / 2);
+			continue;
+		}
 		if (n->round != o->checked || n->rounds != rounds)
 			return LOOM_FAIL(w->host, err, LOOM_EWRONG,
 					 "barrier: worker %u went through %llu rounds, %llu of "
@@ -258,7 +300,7 @@ static int meet_explain(void *self, uint32_t worker, int code, uint64_t info,
 static const struct loom_workload_ops meet_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = meet_create,
-	.destroy = workload_destroy,
+	.destroy = meet_destroy,
 	.need = meet_need,
 	.init = meet_init,
 	.tasks = workload_no_tasks,
@@ -266,8 +308,8 @@ static const struct loom_workload_ops meet_ops = {
 	.explain = meet_explain,
 	.needs = 1u << LOOM_BARRIER,
 	.work = "barriers",
-	.scopes = meet_scopes_of,
 	.constants = meet_constants,
+	.meetings = meet_meetings,
 };
 
 LOOM_EMBED(meet_text, "workload_barrier.dev.h");

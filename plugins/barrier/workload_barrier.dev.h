@@ -21,8 +21,11 @@ struct meet_head {
 	uint64_t few, difference, checked, parts, deadline_ns;
 	uint32_t scope, work;
 	uint32_t absent; /* worker that never comes; ~0: all come */
-	uint32_t pad;
+	uint32_t stay;   /* workers that do not leave: the first ones */
+	uint64_t leave;  /* the checked round after which the others leave */
+	uint32_t teams, pad;
 };
+#define MEET_LEFT (~0ull) /* the round of who has left */
 
 /* When worker 0 came to a checked round of the job, and when it left. */
 struct meet_stamp {
@@ -85,8 +88,10 @@ LOOM_FN int meet_split(struct loom_ctx *c, const struct meet_head *h, uint32_t w
 LOOM_FN int meet_checked(struct loom_ctx *c, const struct meet_head *h, uint64_t round)
 {
 	int device = MEET_OPT(h, scope) == LOOM_SCOPE_DEVICE;
-	uint32_t first = device ? c->first : 0, n = device ? c->count : c->workers;
-	uint32_t other = first + (uint32_t)((c->worker - first + round) % n);
+	uint32_t step = MEET_OPT(h, scope) == LOOM_SCOPE_GROUP ? MEET_OPT(h, teams) : 1; /* between workers that meet */
+	uint32_t first = device ? c->first : c->worker % step;
+	uint32_t n = device ? c->count : (c->workers - first + step - 1) / step;
+	uint32_t other = first + step * (uint32_t)(((c->worker - first) / step + round) % n);
 	struct meet_note *own = meet_note(c, c->worker);
 	if (c->lane == 0)
 		loom_store_relaxed_sys(&own->round, round);
@@ -141,6 +146,22 @@ LOOM_FN int meet_part(struct loom_ctx *c, const struct meet_head *h, enum meet_p
 	return rc;
 }
 
+LOOM_FN void meet_leave(struct loom_ctx *c, const struct meet_head *h, uint64_t rounds)
+{
+	struct meet_note *own = meet_note(c, c->worker);
+	if (c->lane == 0) {
+		own->rounds = rounds;
+		loom_store_relaxed_sys(&own->round, MEET_LEFT);
+	}
+#if !defined(MEET_CONSTANTS) || MEET_IS_leave /* not every barrier has it */
+	int rc = LOOM_CALL(barrier, drop, c, (enum loom_scope)MEET_OPT(h, scope));
+	if (rc && c->lane == 0)
+		loom_worker_fail(c, rc, c->worker);
+#else
+	(void)h;
+#endif
+}
+
 LOOM_FN void workload_barrier_kernel(struct loom_ctx *c)
 {
 	const struct meet_head *h = (const struct meet_head *)c->global[LOOM_WORKLOAD];
@@ -149,8 +170,13 @@ LOOM_FN void workload_barrier_kernel(struct loom_ctx *c)
 	int rc = 0;
 	if (c->worker == h->absent)
 		return;
-	for (uint64_t round = 1; round <= h->checked && !rc; round++, rounds++)
+	for (uint64_t round = 1; round <= h->checked && !rc; round++, rounds++) {
+		if (c->worker >= h->stay && round == h->leave + 1) {
+			meet_leave(c, h, rounds);
+			return;
+		}
 		rc = meet_checked(c, h, round);
+	}
 	for (uint64_t i = 0; i < h->parts && !rc; i++)
 		for (uint32_t part = 0; part < (MEET_OPT(h, work) ? MEET_PARTS : MEET_SYNC) && !rc; part++) {
 			rc = meet_part(c, h, (enum meet_part)part, &ns);

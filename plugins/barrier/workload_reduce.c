@@ -97,10 +97,12 @@ static int reduce_need(void *self, const struct loom_layout *layout, struct loom
 	return 0;
 }
 
-static uint32_t reduce_scopes(void *self)
+static const struct loom_meetings *reduce_meetings(void *self, const struct loom_layout *layout)
 {
-	(void)self;
-	return 1u << LOOM_SCOPE_WORKER | 1u << LOOM_SCOPE_DEVICE | 1u << LOOM_SCOPE_STACK;
+	static const struct loom_meetings meetings = {
+		.scopes = 1u << LOOM_SCOPE_WORKER | 1u << LOOM_SCOPE_DEVICE | 1u << LOOM_SCOPE_STACK};
+	(void)self, (void)layout;
+	return &meetings;
 }
 
 static int reduce_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
@@ -213,7 +215,7 @@ static const struct loom_workload_ops reduce_ops = {
 	.tasks = workload_no_tasks,
 	.verify = reduce_verify,
 	.needs = 1u << LOOM_BARRIER,
-	.scopes = reduce_scopes,
+	.meetings = reduce_meetings,
 };
 
 LOOM_EMBED(reduce_text, "workload_reduce.dev.h");

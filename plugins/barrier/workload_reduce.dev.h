@@ -274,7 +274,7 @@ LOOM_FN void reduce_fill(struct loom_ctx *c, const struct reduce_head *h)
 LOOM_FN void reduce_judge(struct loom_ctx *c, struct reduce_note *n, uint32_t phase, uint64_t round, double sum)
 {
 	const struct reduce_all *all = (const struct reduce_all *)c->global[LOOM_WORKLOAD];
-	n->rounds[phase]++;
+	n->rounds[phase] += round > 0;
 	n->unused = sum;
 	if (phase >= REDUCE_WARP && sum != all->sum[round % REDUCE_TURNS] && !n->wrong[phase]++) {
 		n->wrong_round[phase] = round;
@@ -282,7 +282,8 @@ LOOM_FN void reduce_judge(struct loom_ctx *c, struct reduce_note *n, uint32_t ph
 	}
 }
 
-/* All rounds of a phase. Each begins when all who take part have come, and lasts until worker 0 has the sum. */
+/* All rounds of a phase. Each begins when all who take part have come, and lasts until worker 0 has the sum. One more comes first,
+ * which is not timed: the multiprocessors of a GPU have forgotten where pages are. */
 LOOM_FN int reduce_rounds(struct loom_ctx *c, const struct reduce_head *h, uint32_t phase, struct reduce_note *note)
 {
 	uint64_t rounds = phase < REDUCE_ALL || phase == REDUCE_GATHER || phase == REDUCE_MEET ? (uint64_t)REDUCE_TIMES : h->rounds;
@@ -291,7 +292,7 @@ LOOM_FN int reduce_rounds(struct loom_ctx *c, const struct reduce_head *h, uint3
 	int rc = 0;
 	if (c->worker == c->first && c->lane == 0)
 		loom_store_relaxed_dev(&((struct reduce_device *)c->on_device[LOOM_WORKLOAD])->claimed[0][0], (uint64_t)0);
-	for (uint64_t round = 0; round < rounds && !rc; round++) {
+	for (uint64_t round = 0; round <= rounds && !rc; round++) {
 		if (reduce_is(phase, REDUCE_OF_STACK))
 			rc = LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK);
 		else if (reduce_is(phase, REDUCE_OF_DEVICE))
@@ -300,7 +301,7 @@ LOOM_FN int reduce_rounds(struct loom_ctx *c, const struct reduce_head *h, uint3
 			rc = loom_word_from_lane0(c, (uint32_t)loom_stopped(c)) ? LOOM_EINTR : 0;
 		uint64_t begin = loom_clock_ns(c);
 		rc = rc ? rc : reduce_round(c, h, phase, round, &sum);
-		ns += loom_clock_ns(c) - begin;
+		ns += round ? loom_clock_ns(c) - begin : 0;
 		if (c->worker == 0 && c->lane == 0 && !rc)
 			reduce_judge(c, note, phase, round, sum);
 	}

@@ -76,7 +76,7 @@ const void *lacking_table(enum loom_kind kind)
 	static const struct loom_sync_dev sync = {sizeof(sync), SYNC_reserve,  SYNC_publish,
 						  SYNC_wait,	SYNC_wait_all, SYNC_release};
 	static const struct loom_barrier_dev barrier = {sizeof(barrier), BARRIER_wait, BARRIER_wait,
-							BARRIER_wait,	 BARRIER_await, BARRIER_missing};
+							BARRIER_wait,	 BARRIER_await, BARRIER_missing, BARRIER_wait};
 	static const struct loom_trigger_dev trigger = {
 	    sizeof(trigger),   TRIGGER_fire,	 TRIGGER_fire, TRIGGER_fire_with, TRIGGER_completed,
 	    TRIGGER_arrived, TRIGGER_boundary, TRIGGER_boundary, TRIGGER_arrived_at};

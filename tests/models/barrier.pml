@@ -12,7 +12,11 @@
  *         5 step_short    dissemination: one step too few
  *         6 one_unseen    flags: the last worker's is not looked at
  *         7 own_alone     two devices: a worker waits for its own device's word alone
- *         8 told_early    two devices: the first to come speaks for its device */
+ *         8 told_early    two devices: the first to come speaks for its device
+ *         9 one_left      those who left in even and odd rounds are counted in one word
+ *        10 gone_once     who comes in place of those who left does not see that it is the last one
+ *        11 unshut        two devices: all of one have left, and nobody says so
+ *   LEAVE=n        central and release: the last n workers leave for good, in round 1; on one device the last but one in round 2 */
 #define central 0
 #define release 1
 #define tree 2
@@ -26,6 +30,9 @@
 #define one_unseen 6
 #define own_alone 7
 #define told_early 8
+#define one_left 9
+#define gone_once 10
+#define unshut 11
 #define KIND kind
 #define FAULT fault
 #ifndef D
@@ -42,8 +49,10 @@
 #define COUNT(d, i) ((d) * 4 + (i))
 #define OPEN(at, of) (8 + (at) * 2 + (of))
 #define TOLD(w, k) (12 + (w) * 2 + (k))
-byte kind, fault;
+byte kind, fault, leave;
 byte value[20], sleepers[20], at[W], asleep[W] /* 1 plus the word */;
+byte left[2 * D], gone[D];
+bit shut[20];
 
 inline kernel_wake(x)
 {
@@ -95,7 +104,7 @@ inline await(x, want)
 	do
 	:: seen = value[x];
 		if
-		:: seen >= want -> break
+		:: seen >= want || shut[x] -> break
 		:: else
 		fi;
 		if
@@ -119,19 +128,57 @@ inline await(x, want)
 }
 
 /* The last of device d */
-inline open_all()
+inline open_all(z)
 {
 	if
 	:: D == 1 && KIND == central -> wake(COUNT(0, 0))
-	:: D == 1 && KIND != central -> tell(OPEN(0, 0), r)
+	:: D == 1 && KIND != central -> tell(OPEN(0, 0), z)
 	:: else ->
 		j = 0;
 		do
-		:: j < D -> tell(OPEN(j, d), r); j++
+		:: j < D -> tell(OPEN(j, d), z); j++
 		:: else -> break
 		od;
 		j = 0
 	fi
+}
+
+/* ... and it comes to the next rounds for those who have left. */
+inline close_for_gone()
+{
+	y = r;
+	do
+	:: open_all(y);
+		if
+		:: leave == 0 -> break
+		:: else
+		fi;
+		got = left[d * 2 + (FAULT == one_left -> 0 : y % 2)];
+		left[d * 2 + (FAULT == one_left -> 0 : y % 2)] = 0;
+		gone[d] = gone[d] + got;
+		got = gone[d];
+		y++;
+		if
+		:: got == PER && D > 1 && FAULT != unshut ->
+			j = 0;
+			do
+			:: j < D -> shut[OPEN(j, d)] = 1; j++
+			:: else -> break
+			od;
+			open_all(y)
+		:: else
+		fi;
+		if
+		:: got == 0 || got == PER -> break
+		:: else
+		fi;
+		atomic { value[COUNT(d, 0)] = value[COUNT(d, 0)] + got; got = value[COUNT(d, 0)] };
+		if
+		:: got != y * PER || FAULT == gone_once -> break
+		:: else
+		fi
+	od;
+	y = 0
 }
 
 inline await_open()
@@ -146,17 +193,27 @@ inline await_open()
 
 proctype worker(byte me)
 {
-	byte r = 1, got, seen, k, j, d = me / PER;
+	byte r = 1, got, seen, k, j, y, d = me / PER;
+	bit leaves;
 	do
 	:: r > R -> break
 	:: else ->
-		at[me] = r;
+		leaves = me >= W - leave && r == (D == 1 && me == W - 2 -> 2 : 1);
+		at[me] = (leaves -> 100 : r);
 		/* arrive */
 		if
 		:: KIND == central || KIND == release ->
+			if
+			:: leaves -> atomic { left[d * 2 + (FAULT == one_left -> 0 : r % 2)]++ }
+			:: else
+			fi;
 			add(COUNT(d, 0));
 			if
-			:: got == r * PER - (FAULT == early -> 1 : (FAULT == told_early -> PER - 1 : 0)) -> open_all()
+			:: got == r * PER - (FAULT == early -> 1 : (FAULT == told_early -> PER - 1 : 0)) -> close_for_gone()
+			:: else
+			fi;
+			if
+			:: leaves -> break
 			:: else
 			fi
 		:: KIND == tree -> /* groups of 2, and one of what is left */
@@ -165,7 +222,7 @@ proctype worker(byte me)
 			:: got == r * ((me % PER) / 2 * 2 + 2 <= PER -> 2 : 1) ->
 				add(COUNT(d, 3));
 				if
-				:: got == r * ((PER + 1) / 2) || FAULT == root_alone -> open_all()
+				:: got == r * ((PER + 1) / 2) || FAULT == root_alone -> open_all(r)
 				:: else
 				fi
 			:: else
@@ -192,7 +249,7 @@ proctype worker(byte me)
 			:: else -> break
 			od;
 			if
-			:: D > 1 -> open_all(); await_open()
+			:: D > 1 -> open_all(r); await_open()
 			:: else
 			fi
 		:: else -> await_open()
@@ -215,6 +272,7 @@ init {
 		c_code {
 			now.kind = getenv("KIND") ? atoi(getenv("KIND")) : 0;
 			now.fault = getenv("FAULT") ? atoi(getenv("FAULT")) : 0;
+			now.leave = getenv("LEAVE") ? atoi(getenv("LEAVE")) : 0;
 		};
 		do
 		:: w < W -> run worker(w); w++

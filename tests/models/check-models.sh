@@ -220,17 +220,22 @@ trigger() {
 }
 
 # ---- barriers: one program, whose kind and fault are chosen when the search begins ----
-# barriers EXPECTED KIND:FAULT...: the numbers as barrier.pml has them.
+# barriers EXPECTED KIND:FAULT[:LEAVE]...: the numbers as barrier.pml has them.
 barriers() {
 	expected=$1
 	shift
 	for one; do
 		errors= states=
-		export KIND=${one%:*} FAULT=${one#*:}
+		one=$one:0
+		export KIND=${one%%:*}
+		one=${one#*:}
+		export FAULT=${one%%:*}
+		one=${one#*:}
+		export LEAVE=${one%%:*}
 		if run_pan && [ "${errors:-0}" "$expected" 0 ]; then
-			report "$([ "$FAULT" = 0 ] && echo ok || echo found)" barrier "kind $KIND, fault $FAULT"
+			report "$([ "$FAULT" = 0 ] && echo ok || echo found)" barrier "kind $KIND, fault $FAULT, $LEAVE leave"
 		else
-			report WRONG barrier "kind $KIND, fault $FAULT"
+			report WRONG barrier "kind $KIND, fault $FAULT, $LEAVE leave"
 			wrong=1
 		fi
 	done
@@ -238,8 +243,8 @@ barriers() {
 barrier() {
 	optimise=-O1
 	make_pan barrier '' '' || wrong=1
-	barriers -eq 0:0 1:0 2:0 3:0 4:0
-	barriers -gt 0:1 1:1 1:2 2:2 3:2 4:2 0:3 1:3 3:3 4:3 2:4 3:5 4:6
+	barriers -eq 0:0 1:0 2:0 3:0 4:0 0:0:1 0:0:2 1:0:2 1:0:3
+	barriers -gt 0:1 1:1 1:2 2:2 3:2 4:2 0:3 1:3 3:3 4:3 2:4 3:5 4:6 0:9:2 1:9:2 0:10:2 1:10:1
 	make_pan barrier '-DD=2 -DW=4 -DR=1' '' || wrong=1
 	barriers -eq 1:0
 	barriers -gt 1:7 2:7 4:7 0:8 1:8
@@ -250,7 +255,8 @@ barrier() {
 	if [ "$quick" != --quick ]; then
 		barriers -eq 0:0 2:0 3:0 4:0
 		make_pan barrier '-DD=2 -DW=4' '' || wrong=1
-		barriers -eq 1:0 4:0
+		barriers -eq 1:0 4:0 1:0:2
+		barriers -gt 1:11:2
 		make_pan barrier '-DD=2 -DW=6 -DR=1' '' || wrong=1
 		barriers -eq 2:0
 	fi

@@ -18,7 +18,8 @@ extern "C" {
 	X(WORKER, 0, "worker")  /* the lanes of a worker */                                        \
 	X(DEVICE, 1, "device")  /* the workers of a device */                                      \
 	X(STACK, 2, "stack")    /* of all devices of this process */                               \
-	X(JOB, 3, "job")        /* of all ranks */
+	X(JOB, 3, "job")        /* of all ranks */                                                 \
+	X(GROUP, 4, "group")    /* GROUP + k: of the caller's group in grouping k of struct loom_meetings */
 enum loom_scope {
 #define LOOM_SCOPE_ENUM(NAME, value, text) LOOM_SCOPE_##NAME = value,
 	LOOM_SCOPE_MAP(LOOM_SCOPE_ENUM)
@@ -26,12 +27,21 @@ enum loom_scope {
 	LOOM_SCOPES
 };
 
+/* Where a workload's workers meet (struct loom_workload_ops, `meetings`): its barrier finds it in loom_layout. */
+struct loom_meetings {
+	uint32_t scopes;       /* as 1u << LOOM_SCOPE_STACK */
+	uint32_t drops;        /* 1: workers may leave a scope for good */
+	uint32_t groupings;    /* 0 to LOOM_GROUPINGS */
+	const uint32_t *group; /* [grouping][worker]: number of its group, below `workers`; LOOM_NO_GROUP: of none */
+};
+#define LOOM_GROUPINGS 4
+#define LOOM_NO_GROUP (~0u)
+
 /* Which scopes a plug-in has: `caps` of its descriptor. 0: worker, device and stack. The core refuses a workload that
- * says it meets at another (struct loom_workload_ops, `scopes`). */
+ * meets at another, and one that drops where LOOM_CAP_BARRIER_DROP is not set. */
 #define LOOM_CAP_BARRIER(scope) (1ull << (scope))
-#define LOOM_CAP_BARRIER_DEFAULT                                                                   \
-	(LOOM_CAP_BARRIER(LOOM_SCOPE_WORKER) | LOOM_CAP_BARRIER(LOOM_SCOPE_DEVICE) |               \
-	 LOOM_CAP_BARRIER(LOOM_SCOPE_STACK))
+#define LOOM_CAP_BARRIER_DROP (1ull << 32)
+#define LOOM_CAP_BARRIER_DEFAULT 7ull
 
 struct loom_barrier_ops {
 	LOOM_POLICY_OPS
@@ -64,6 +74,9 @@ struct loom_barrier_dev {
 	/* How many workers of the scope have not come to the caller's last round, and the first of them: *worker, left
 	 * alone when there is none. For messages: the answer may be old when it is given. */
 	uint32_t (*missing)(struct loom_ctx *c, enum loom_scope scope, uint32_t *worker);
+	/* Comes, does not wait, and never comes again: from the next round on the scope, device, stack or group, has one
+	 * worker less. Between rounds. 0 or an error; LOOM_ENOTSUP without `drops`. NULL: no LOOM_CAP_BARRIER_DROP. */
+	int (*drop)(struct loom_ctx *c, enum loom_scope scope);
 };
 
 #ifdef __cplusplus

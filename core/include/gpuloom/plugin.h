@@ -314,6 +314,7 @@ struct loom_layout {
 	/* Ranks that run one set of tasks together ([run] tasks = shared): this one, and how many. 0 or 1: tasks stay
 	 * here. Workers and devices of the others, in sum, are known once the device code is composed. */
 	uint32_t rank, ranks, far_workers, far_devices;
+	const struct loom_meetings *meetings; /* of the workload: barrier.h. NULL: none */
 };
 
 /* Where a block lies. */

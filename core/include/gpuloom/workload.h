@@ -47,8 +47,7 @@ struct loom_workload_ops {
 		       uint32_t *n, struct loom_error *err);
 	/* What their requests may name: before every launch, memory in place. NULL: nothing. */
 	int (*grants)(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		      loom_ref global, const struct loom_grant **grant, uint32_t *n,
-		      struct loom_error *err);
+		      loom_ref global, const struct loom_grant **grant, uint32_t *n, struct loom_error *err);
 	/* As in struct loom_sched_ops, for failures that the workload's tasks report. NULL: none. */
 	int (*explain)(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err);
 	/* While workers run, `stop` is set: wakes those that the workload itself let fall asleep. May be
@@ -64,9 +63,9 @@ struct loom_workload_ops {
 	 * under that name by the seconds: nodes_per_s leads the results, unless verify() reports that itself. "tasks":
 	 * the tasks that were run, which the core counts. NULL: nothing that a rate would tell. */
 	const char *work;
-	/* Where the workers meet, as 1u << LOOM_SCOPE_STACK: asked once, after need(). A barrier plug-in that lacks such
-	 * a scope is refused. Not NULL: `needs` has LOOM_BARRIER. */
-	uint32_t (*scopes)(void *self);
+	/* Where the workers meet (barrier.h): asked before device code is composed, when only `drops` matters and not all
+	 * workers are known, and after need(). It belongs to the workload. Not NULL: `needs` has LOOM_BARRIER. */
+	const struct loom_meetings *(*meetings)(void *self, const struct loom_layout *layout);
 	/* For devices that launch each step (struct loom_workload_dev) as a kernel of its own: how many steps a sample has,
 	 * and what must have arrived before step n begins: how much, at most LOOM_AWAITS_MOST. Both NULL: it has none. */
 	uint64_t (*steps)(void *self, const struct loom_layout *layout);
