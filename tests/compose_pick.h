@@ -242,6 +242,8 @@ FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 				if (!is_for_gpus(fake_load(used->at[j])))
 					continue;
 				pick(&s, used->at[j]);
+				if (used == &triggers && LOOM_HAS(ops, needs) && ops->needs & 1u << LOOM_BARRIER)
+					pick(&s, "barrier_auto");
 				snprintf(label, sizeof(label), "%s %s", used->at[j], workloads.at[i]);
 			}
 			run(&s, label);

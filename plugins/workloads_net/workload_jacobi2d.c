@@ -49,6 +49,12 @@ static struct part part_of(uint64_t n, uint32_t rank, uint32_t ranks)
 	return p;
 }
 
+/* Behind the edges. */
+static uint64_t grid_at(const struct jacobi *j)
+{
+	return j->edges_at + 4ull * JACOBI_SIDES * j->edge * sizeof(double);
+}
+
 static struct jacobi shape_of(const void *self, const struct loom_layout *layout)
 {
 	const struct workload *w = self;
@@ -58,9 +64,8 @@ static struct jacobi shape_of(const void *self, const struct loom_layout *layout
 	struct jacobi j = {.rows = p.rows, .cols = p.cols, .sweeps = o->sweeps};
 	j.edge = (o->n / least + 1 + 7) & ~7ull;
 	j.edges_at = net_line(sizeof(j));
-	j.met_at = j.edges_at + 4ull * JACOBI_SIDES * j.edge * sizeof(double);
 	/* Several devices share a grid where all reach it. */
-	j.grid_at = layout->devices > 1 ? j.met_at + layout->devices * sizeof(struct net_met) : 0;
+	j.grid_at = layout->devices > 1 ? grid_at(&j) : 0;
 	int32_t rank = (int32_t)net_rank(w->host);
 	j.neighbour[JACOBI_NORTH] = p.row > 0 ? rank - (int32_t)p.across : -1;
 	j.neighbour[JACOBI_SOUTH] = p.row + 1 < p.down ? rank + (int32_t)p.across : -1;
@@ -103,9 +108,9 @@ static int jacobi_need(void *self, const struct loom_layout *layout, struct loom
 	struct jacobi j = shape_of(self, layout);
 	uint64_t grid = 2 * (j.rows + 2) * (j.cols + 2) * sizeof(double);
 	(void)err;
-	need->global = j.met_at + layout->devices * sizeof(struct net_met) + (j.grid_at ? grid : 0);
+	need->global = grid_at(&j) + (j.grid_at ? grid : 0);
 	need->global_place = LOOM_PLACE_NET;
-	need->device = sizeof(struct net_meeting) + (j.grid_at ? 0 : grid);
+	need->device = j.grid_at ? 0 : grid;
 	need->device_place = LOOM_PLACE_NEAR;
 	return 0;
 }
@@ -129,10 +134,7 @@ static int jacobi_init(void *self, const struct loom_layout *layout, const struc
 	struct part p = part_of(o->n, net_rank(w->host), net_ranks(w->host));
 	(void)err;
 	*j = shape_of(self, layout);
-	memset((char *)j + j->edges_at, 0xff, j->met_at - j->edges_at); /* NaN: an edge not received shows */
-	memset((char *)j + j->met_at, 0, layout->devices * sizeof(struct net_met));
-	for (uint32_t d = 0; d < layout->devices; d++)
-		memset(view->device[d], 0, sizeof(struct net_meeting));
+	memset((char *)j + j->edges_at, 0xff, grid_at(j) - j->edges_at); /* NaN: an edge not received shows */
 	for (uint64_t parity = 0; parity < 2; parity++) {
 		double *grid = jacobi_grid(j, j, view->device[0], parity);
 		for (uint64_t r = 0; r < j->rows + 2; r++)
@@ -250,6 +252,13 @@ static uint32_t jacobi_awaits(void *self, const struct loom_layout *layout, uint
 	return count;
 }
 
+static const struct loom_meetings *jacobi_meetings(void *self, const struct loom_layout *layout)
+{
+	static const struct loom_meetings meetings = {.scopes = 1u << LOOM_SCOPE_STACK};
+	(void)self, (void)layout;
+	return &meetings;
+}
+
 static const struct loom_workload_ops jacobi_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = jacobi_create,
@@ -260,7 +269,9 @@ static const struct loom_workload_ops jacobi_ops = {
 	.wire = jacobi_wire,
 	.verify = jacobi_verify,
 	.explain = net_explain,
+	.needs = 1u << LOOM_BARRIER,
 	.work = "cells",
+	.meetings = jacobi_meetings,
 	.steps = jacobi_steps,
 	.awaits = jacobi_awaits,
 };

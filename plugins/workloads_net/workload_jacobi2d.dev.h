@@ -12,6 +12,8 @@
 #define WORKLOAD_JACOBI2D_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/barrier.h>
+
 #include "net.dev.h"
 #endif
 
@@ -25,8 +27,7 @@ struct jacobi {
 	uint64_t sweeps;
 	uint64_t edge;        /* doubles of the longest edge of any rank */
 	uint64_t edges_at;    /* [parity][out, in][side][edge] */
-	uint64_t grid_at;     /* [2][rows + 2][cols + 2]; 0: it stands in the device's block, behind struct net_meeting */
-	uint64_t met_at;      /* struct net_met for each device */
+	uint64_t grid_at;     /* [2][rows + 2][cols + 2]; 0: it is the device's block */
 	int32_t neighbour[4]; /* rank by side; -1: the rim of the grid */
 	uint64_t pad[5];
 };
@@ -34,7 +35,7 @@ struct jacobi {
 /* `all`: the block for the stack, of which *j may be a copy. `near`: the device's block. */
 LOOM_FN double *jacobi_grid(const struct jacobi *j, void *all, void *near, uint64_t parity)
 {
-	char *grid = j->grid_at ? (char *)all + j->grid_at : (char *)near + sizeof(struct net_meeting);
+	char *grid = j->grid_at ? (char *)all + j->grid_at : (char *)near;
 	return (double *)grid + parity * (j->rows + 2) * (j->cols + 2);
 }
 
@@ -123,8 +124,6 @@ LOOM_FN int jacobi_step(struct loom_ctx *c, const struct jacobi *j, uint64_t n, 
 LOOM_FN void workload_jacobi2d_kernel(struct loom_ctx *c)
 {
 	struct jacobi copy = NET_HEAD(c, struct jacobi), *j = &copy;
-	struct net_met *met = (struct net_met *)((char *)c->global[LOOM_WORKLOAD] + j->met_at);
-	struct net_meeting *near = (struct net_meeting *)c->on_device[LOOM_WORKLOAD];
 	uint64_t from = jacobi_from(j, c->worker, c->workers), to = jacobi_from(j, c->worker + 1, c->workers);
 	for (uint64_t n = 0; jacobi_step(c, j, n, from, to) && n < j->sweeps; n++) {
 		if (!net_deliver(c))
@@ -132,7 +131,7 @@ LOOM_FN void workload_jacobi2d_kernel(struct loom_ctx *c)
 		for (uint32_t side = 0; side < JACOBI_SIDES; side++)
 			if (jacobi_is_at(j, side, from, to) && !net_await(c, JACOBI_ARRIVAL(side), n + 1))
 				return;
-		if (!net_meet(c, near, met, n + 1))
+		if (LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK))
 			return;
 	}
 }

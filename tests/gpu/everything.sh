@@ -124,6 +124,7 @@ triggers() {
 				--set trigger.$trigger.tags=16384 --set workload.pingpong.rounds=200 \
 				--set workload.msgrate.fires=1000 --set workload.msgrate.per=100 --set workload.jacobi2d.sweeps=20 \
 				--set workload.allreduce.bytes=256KiB
+			[ $workload != jacobi2d ] || set -- "$@" --set barrier.use=auto
 			for transport in p2p host; do
 				for workers in 1 $some 0; do
 					either "$trigger $workload, $transport, workers=$workers" "$@" \
@@ -156,7 +157,7 @@ peers() {
 				--set run.workload=pingpong --set workload.pingpong.rounds=200 --set workload.pingpong.bytes=$bytes
 		done
 		every "peer jacobi2d, workers=$workers" $own --set device.$device.workers=$workers --set run.workload=jacobi2d \
-			--set workload.jacobi2d.sweeps=100
+			--set barrier.use=auto --set workload.jacobi2d.sweeps=100
 		for algorithm in auto ring oneshot twoshot pull; do
 			case $algorithm in auto | ring) rounds=1 ;; *) rounds=200 ;; esac
 			for bytes in 8 4KiB 1MiB 8MiB; do
@@ -332,6 +333,8 @@ waits() {
 }
 
 barriers() {
+	instances=0 # of which GPU the second device is
+	"$G" doctor | grep -q "^$device: GPU 1  *ok" && instances='0 1'
 	for barrier in auto central release tree dissemination flags; do
 		own="--set run.workload=barrier --set barrier.use=$barrier --set device.$device.workers=16 --set transport.use=p2p"
 		own="$own --set workload.barrier.few=20 --set workload.barrier.difference=100 --set workload.barrier.parts=2"
@@ -340,10 +343,20 @@ barriers() {
 			every "barrier $barrier, all workers of $lanes lanes" $own --set device.$device.workers=0 \
 				--set device.$device.lanes=$lanes
 		done
-		for atomics in auto no; do
-			every "barrier $barrier, two, atomics = $atomics" $own --set run.devices="$device:0 $device:1" \
-				--set device.$device.1.gpu=0 --set transport.p2p.atomics=$atomics
+		for gpu in $instances; do
+			pair="--set device.$device.1.gpu=$gpu"
+			for atomics in auto no; do
+				every "barrier $barrier, GPU 0 and $gpu, atomics = $atomics" $own --set run.devices="$device:0 $device:1" \
+					$pair --set transport.p2p.atomics=$atomics
+			done
+			case $barrier in auto | central | release) ;; *) continue ;; esac
+			every "barrier $barrier, GPU 0 and $gpu, groups" $own --set run.devices="$device:0 $device:1" $pair \
+				--set workload.barrier.scope=group --set workload.barrier.teams=3
+			every "barrier $barrier, GPU 0 and $gpu, all of one leave" $own --set run.devices="$device:0 $device:1" $pair \
+				--set workload.barrier.leave=20
 		done
+		every "barrier $barrier, a CPU and a GPU" $own --set run.devices="cpu:0 $device:0" --set transport.use=host \
+			--set device.cpu.workers=4
 		every "barrier $barrier, the job" $own --set workload.barrier.scope=job --set device.$device.lanes=64
 		once "barrier $barrier, one never comes" 124 $own --set workload.barrier.absent=3 \
 			--set workload.barrier.deadline=50ms && printf '  ok  %s\n' "barrier $barrier names who is missing"

@@ -82,14 +82,21 @@ sound_runs() {
 }
 
 # triggers TRIGGER TRANSPORT WORKLOAD...: operations that workers fire; what is theirs alone lies in the device's memory.
+# meets WORKLOAD WORDS: these, if its workers meet.
+meets() {
+	[ "$1" != jacobi2d ] || echo "$2"
+}
+
 triggers() {
 	with=$1 over=$2 provider="--set trigger.$1.provider=shm"
 	[ "$with" != peer ] || provider= # it has none
 	shift 2
 	for workload; do
 		for workers in 4 20; do # with a FIFO each, and with one for all
-			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so"
+			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so \
+				$(meets $workload "$B/plugins/barrier_auto.so")"
 			expect 0 '3 samples, each verified' "$G" run "$tmp/gpu.ini" --set run.workload=$workload \
+				$(meets $workload '--set barrier.use=auto') \
 				--set trigger.use=$with $provider --set transport.use=$over \
 				--set device.$device.workers=$workers --set device.$device.worker="$group" \
 				--set "device.$device.${group}s=4" --set workload.pingpong.rounds=50 --set workload.jacobi2d.n=48 \
@@ -115,9 +122,10 @@ trigger_runs() {
 # memory.
 peer_ranks() {
 	status=$1 wanted=$2
-	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/workload_$workload.so"
+	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/workload_$workload.so \
+		$(meets $workload "$B/plugins/barrier_auto.so")"
 	shift 3
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload --set trigger.use=peer 		--set device.$device.workers=3 --set workload.pingpong.rounds=50 --set workload.pingpong.bytes=200 		--set workload.jacobi2d.n=24 --set workload.jacobi2d.sweeps=20 --set workload.allreduce.bytes=20000 "$@"
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 $(meets $workload '--set barrier.use=auto') --set run.workload=$workload --set trigger.use=peer 		--set device.$device.workers=3 --set workload.pingpong.rounds=50 --set workload.pingpong.bytes=200 		--set workload.jacobi2d.n=24 --set workload.jacobi2d.sweeps=20 --set workload.allreduce.bytes=20000 "$@"
 }
 
 # peer_runs CALL...: the driver's functions that nothing else uses.
@@ -143,9 +151,10 @@ peer_runs() {
 # launched STATUS PATTERN WRONG [ARGUMENTS]: $workload under trigger $with, each step a kernel of its own.
 launched() {
 	status=$1 wanted=$2
-	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so"
+	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so \
+		$(meets $workload "$B/plugins/barrier_auto.so")"
 	shift 3
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set device.$device.kernels=launched --set run.workload=$workload \
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" $(meets $workload '--set barrier.use=auto') --set device.$device.kernels=launched --set run.workload=$workload \
 		--set trigger.use=$with --set trigger.$with.provider=shm --set device.$device.workers=4 \
 		--set workload.pingpong.rounds=100 --set workload.jacobi2d.n=48 --set workload.jacobi2d.sweeps=20 "$@"
 }
