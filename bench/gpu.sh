@@ -493,7 +493,7 @@ for t in $tables; do
 		"$vendor" >"$tmp/vendor" || continue
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
 		printf '\nthe sum of n floats, us, and what the model says; launched: two kernels; %s workers of %s lanes\n\n' \
-			"$((${REDUCE_BLOCKS:-4} * sms))" "${REDUCE_LANES:-256}"
+			"$((${REDUCE_BLOCKS:-2} * sms))" "${REDUCE_LANES:-256}"
 		printf '| %9s | %8s | %8s | %17s | %17s | %17s | %8s | %-13s |\n|---|---|---|---|---|---|---|---|\n' floats CUB launched \
 			warp worker device 'to CUB' 'model names'
 		: >"$tmp/rows"
@@ -501,7 +501,8 @@ for t in $tables; do
 		while [ $n -le 268435456 ]; do
 			row="$n $(awk -v c="cub_${n}_us" -v l="launched_${n}_us" '$1 == c || $1 == l { print $2 }' "$tmp/vendor" | tr '\n' ' ')"
 			row="$row $(median by_warp --set run.workload=reduce --set barrier.use=auto --set workload.reduce.floats=$n \
-				--set device.cuda.workers=$((${REDUCE_BLOCKS:-4} * sms)) --set device.cuda.lanes=${REDUCE_LANES:-256})"
+				--set device.cuda.workers=$((${REDUCE_BLOCKS:-2} * sms)) --set device.cuda.lanes=${REDUCE_LANES:-256} \
+				--set device.cuda.carveout=${REDUCE_CARVEOUT:-10})"
 			for metric in by_warp_model by_worker by_worker_model by_device by_device_model; do row="$row $(another $metric)"; done
 			echo "$row" >>"$tmp/rows"
 			n=$((n * 2))

@@ -293,8 +293,8 @@ int loom__test_barrier_groups(struct loom__trial *t)
 	if (!has_groups(t))
 		return loom__skip(t, "it has no groups");
 	for (uint32_t i = 0; i < 8; i++)
-		LOOM__TRY(MEET(2, .devices = 1 + i / 4 + i % 2 * (i > 2), .workers = workers[i % 4], .lanes = i == 2 ? 3 : 1, .scope = LOOM_SCOPE_STACK,
-			       .absent = ~0u, .rounds = i == 2 ? 100 : 400, .seed = t->seed, .split = i % 3 == 1, .groups = 1));
+		LOOM__TRY(MEET(2, .devices = 1 + i / 4 + i % 2 * (i > 2), .workers = workers[i % 4], .lanes = i == 7 ? 3 : 1, .scope = LOOM_SCOPE_STACK,
+			       .absent = ~0u, .rounds = i == 7 ? 60 : 400, .seed = t->seed, .split = i % 3 == 1, .groups = 1));
 	return 0;
 }
 
@@ -303,9 +303,9 @@ int loom__test_barrier_drop(struct loom__trial *t)
 	if (!has_drop(t))
 		return loom__skip(t, "nobody may leave it for good");
 	for (uint32_t i = 0; i < 12; i++) /* of three devices the last one is left by all, and in the end two are */
-		LOOM__TRY(MEET(2, .devices = 1 + i % 3, .workers = 6, .lanes = i == 6 ? 3 : 1,
+		LOOM__TRY(MEET(2, .devices = 1 + i % 3, .workers = 6, .lanes = i == 11 ? 3 : 1,
 			       .scope = i % 4 == 3 ? MIXED : i % 4 ? LOOM_SCOPE_STACK : LOOM_SCOPE_DEVICE, .absent = ~0u,
-			       .rounds = i == 6 ? 60 : 300, .seed = t->seed, .split = i % 2, .leave = i < 6 ? 3 : i < 9 ? 5 : 6,
+			       .rounds = i == 11 ? 60 : 300, .seed = t->seed, .split = i % 2, .leave = i < 6 ? 3 : i < 9 ? 5 : 6,
 			       .groups = i > 6 && has_groups(t)));
 	return 0;
 }

@@ -340,8 +340,7 @@ static int occupancy(struct gpu *d, const struct gpu_kernel *k, int threads, uin
 		      (int)shared);
 	if (rc == 0)
 		rc = CALL(c, cuFuncSetAttribute, k->function,
-			  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
-			  CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
+			  CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT, (int)d->options->carveout);
 	if (rc == 0)
 		rc = CALL(c, cuOccupancyMaxActiveBlocksPerMultiprocessor, blocks, k->function, threads,
 			  shared);

@@ -18,6 +18,10 @@ static const struct loom_opt rows[] = {
 		      .help = "With worker = warp: workers per thread block.", .min = 1, .max = 32),
 	LOOM_OPT(struct gpu_options, arch, LOOM_OPT_STR, "",
 		 "What to compile for, as in sm_90. Empty: this GPU."),
+	LOOM_OPT(struct gpu_options, carveout, LOOM_OPT_U32, "100",
+		 "Percent of what can be shared memory of a multiprocessor that is; the rest is its cache, which also holds "
+		 "what is under way. With less than its blocks need the driver takes more, or they do not fit.",
+		 .max = 100),
 	LOOM_OPT(struct gpu_options, lineinfo, LOOM_OPT_BOOL, "no",
 		 "Whether compiled programs know the lines of their sources: for profilers, and at no cost but in "
 		 "compilation. A mistake in device code names its line anyway."),

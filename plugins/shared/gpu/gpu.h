@@ -24,7 +24,8 @@ struct gpu_options {
 	const char *arch, *cache;
 	uint32_t group; /* warps or waves: workers per block, with worker = warp or wave */
 	const char *compiler;
-	uint8_t lineinfo; /* CUDA: programs know the lines of their sources */
+	uint32_t carveout; /* CUDA: percent of a multiprocessor's memory that is shared memory */
+	uint8_t lineinfo;  /* CUDA: programs know the lines of their sources */
 };
 extern const char *const gpu_compile_choices[], *const gpu_isolation_choices[], *const gpu_kernels_choices[];
 #define GPU_OPTIONS                                                                                \
