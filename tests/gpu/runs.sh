@@ -57,6 +57,15 @@ barrier_runs() {
 				--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40
 		done
 	done
+	# Groups, from which workers leave, in the end all of a device.
+	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/barrier_auto.so $B/plugins/workload_barrier.so"
+	for lanes in $wave $((2 * wave)); do
+		expect 0 verified "$G" run conf/barrier.ini --samples 1 --set run.warmup=0 --set run.devices="$device:0 $device:1" \
+			--set barrier.use=auto --set device.$device.workers=4 --set device.$device.lanes=$lanes \
+			--set device.$device.1.gpu=0 --set transport.use=p2p --set workload.barrier.few=5 \
+			--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40 \
+			--set workload.barrier.scope=group --set workload.barrier.leave=5
+	done
 }
 
 sound_runs() {
@@ -93,8 +102,7 @@ triggers() {
 	shift 2
 	for workload; do
 		for workers in 4 20; do # with a FIFO each, and with one for all
-			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so \
-				$(meets $workload "$B/plugins/barrier_auto.so")"
+			export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 			expect 0 '3 samples, each verified' "$G" run "$tmp/gpu.ini" --set run.workload=$workload \
 				$(meets $workload '--set barrier.use=auto') \
 				--set trigger.use=$with $provider --set transport.use=$over \
@@ -122,8 +130,7 @@ trigger_runs() {
 # memory.
 peer_ranks() {
 	status=$1 wanted=$2
-	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/workload_$workload.so \
-		$(meets $workload "$B/plugins/barrier_auto.so")"
+	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 	shift 3
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 $(meets $workload '--set barrier.use=auto') --set run.workload=$workload --set trigger.use=peer 		--set device.$device.workers=3 --set workload.pingpong.rounds=50 --set workload.pingpong.bytes=200 		--set workload.jacobi2d.n=24 --set workload.jacobi2d.sweeps=20 --set workload.allreduce.bytes=20000 "$@"
 }
@@ -151,8 +158,7 @@ peer_runs() {
 # launched STATUS PATTERN WRONG [ARGUMENTS]: $workload under trigger $with, each step a kernel of its own.
 launched() {
 	status=$1 wanted=$2
-	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so \
-		$(meets $workload "$B/plugins/barrier_auto.so")"
+	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 	shift 3
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" $(meets $workload '--set barrier.use=auto') --set device.$device.kernels=launched --set run.workload=$workload \
 		--set trigger.use=$with --set trigger.$with.provider=shm --set device.$device.workers=4 \
