@@ -16,7 +16,7 @@ static int check_memory(const struct ssr_tenant *t, const struct loom_request *r
 			int pages, struct ssr_call *call)
 {
 	struct ssr_grant *g = grant_of(t, r->buffer);
-	if (!g || !(kinds >> g->is.kind & 1))
+	if (!g || !(kinds >> g->is.kind & 1) || (g->is.near && g->is.kind == LOOM_GRANT_HEAP))
 		return -EFAULT;
 	if (!r->bytes)
 		return -EINVAL;
@@ -51,8 +51,10 @@ static int check_handle(const struct ssr_tenant *t, const struct loom_request *r
 
 #define BUFFERS (1u << LOOM_GRANT_BUFFER | 1u << LOOM_GRANT_HEAP)
 
-static int check(const struct ssr_tenant *t, const struct loom_request *r, struct ssr_call *call)
+/* `gpu`: its worker is on one. */
+static int check(const struct ssr_tenant *t, const struct loom_request *r, int gpu, struct ssr_call *call)
 {
+	const struct ssr_grant *g;
 	int rc;
 	if (r->reserved)
 		return -EINVAL;
@@ -65,16 +67,14 @@ static int check(const struct ssr_tenant *t, const struct loom_request *r, struc
 	case LOOM_SERVICE_EVICT:
 		return check_memory(t, r, 1u << LOOM_GRANT_DEMAND, 1, call);
 	case LOOM_SERVICE_ALLOC:
-	case LOOM_SERVICE_FREE: {
-		struct ssr_grant *g = grant_of(t, r->buffer);
-		if (!g || g->is.kind != LOOM_GRANT_HEAP)
+	case LOOM_SERVICE_FREE:
+		call->grant = grant_of(t, r->buffer);
+		if (!call->grant || call->grant->is.kind != LOOM_GRANT_HEAP)
 			return -EFAULT;
 		if (r->service == LOOM_SERVICE_ALLOC && r->bytes > LOOM_REQUEST_BYTES_MAX)
 			return -E2BIG;
-		call->grant = g;
 		call->argument = r->offset; /* what FREE frees */
 		return 0;
-	}
 	case LOOM_SERVICE_READ:
 	case LOOM_SERVICE_WRITE:
 		rc = check_handle(t, r, LOOM_GRANT_FILE,
@@ -83,6 +83,9 @@ static int check(const struct ssr_tenant *t, const struct loom_request *r, struc
 	case LOOM_SERVICE_MIGRATE:
 		if (r->argument > 1023)
 			return -EINVAL;
+		g = grant_of(t, r->buffer);
+		if (gpu && g && !g->is.near)
+			return -EOPNOTSUPP; /* its driver has pinned these pages */
 		return check_memory(t, r, BUFFERS | 1u << LOOM_GRANT_DEMAND, 0, call);
 	case LOOM_SERVICE_SEND:
 		rc = check_handle(t, r, LOOM_GRANT_SOCKET, 0, call);
@@ -113,7 +116,7 @@ static int queue_one(struct service *s, struct ssr_source *from, uint64_t positi
 				  .argument = copy.argument,
 				  .fd = -1,
 				  .busy = 1};
-	call->error = check(t, &copy, call);
+	call->error = check(t, &copy, (int)(s->gpus >> from->device & 1), call);
 	uint64_t head = q->head;
 	q->number[head & q->mask] = number;
 	/* Release: pairs with the acquire of the worker thread. */
