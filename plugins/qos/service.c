@@ -278,27 +278,6 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 
 /* ---- threads -------------------------------------------------------------------------------------- */
 
-/* Pages that a GPU was shown it keeps: were they taken away, or others put in their place, it would go on with the old. */
-static int check_pages(const struct service *s, const struct loom_layout *layout, struct loom_error *err)
-{
-	for (uint32_t i = 0; i < s->granted_count; i++) {
-		const struct loom_grant *g = &s->granted[i];
-		if ((g->kind != LOOM_GRANT_DEMAND && g->kind != LOOM_GRANT_HEAP) || g->near || g->tenant >= s->tenants)
-			continue;
-		const struct loom_tenant *t = &s->tenant[g->tenant].is;
-		for (uint32_t d = 0; d < layout->devices; d++) {
-			const struct loom_device_shape *has = &layout->device[d];
-			if (has->kind == LOOM_ON_GPU && has->first_worker < t->first + t->count &&
-			    t->first < has->first_worker + has->workers)
-				return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
-						 "%s: %s keeps the pages of the host that it was shown, so the workload must grant it "
-						 "memory near it: choose another workload or device",
-						 s->name, has->name);
-		}
-	}
-	return 0;
-}
-
 int qos_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
 	      const struct loom_segments *segments, struct loom_error *err)
 {
@@ -320,9 +299,7 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 	h->vectors = s->vectors;
 	h->every = s->path.halves == LOOM_QOS_SPLIT && !s->path.mask;
 	h->count = 1;
-	int rc = check_pages(s, layout, err);
-	if (!rc)
-		rc = ssr_grants_resolve(s, layout, segments, err);
+	int rc = ssr_grants_resolve(s, layout, segments, err);
 	if (!rc)
 		rc = ssr_doors_open(s, err);
 	if (!rc)
