@@ -13,7 +13,7 @@
 #   waits    consumers that wait for producers
 #   barriers workers that meet: each barrier, on one instance and on two, and who never comes
 #   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own
-#   requests services that workers ask of the host: each pipeline, by one worker, some and all
+#   requests services that workers ask of the host, and applications: each pipeline and way of notice, by one worker, some and all
 #   peers    ranks on two GPUs that store into each other's memory
 #   litmus   of the device layer's memory orders
 # and those of the caller. Exit 77: no GPU here.
@@ -355,31 +355,67 @@ barriers() {
 	every "sums, two" $own --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 --set device.$device.workers=16
 }
 
-requests() {
-	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
-	for service in nothing read; do
-		for use in split monolithic 'monolithic coalesce' 'split steer' 'split throttle' 'monolithic budget'; do
+# request_runs: what is asked for, the pipeline, how the host notices, workers: each a line, in an order of which any part
+# from the begin on is a fair sample.
+request_runs() {
+	for ask in nothing signal read write send fault alloc migrate bfs spmv sssp bpt xsbench; do
+		for use in split monolithic monolithic,coalesce split,steer split,throttle monolithic,budget; do
 			for notify in poll interrupt hybrid; do
-				for workers in 1 16 $some 0; do
-					case $use in *throttle* | *budget*) n=2000 ;; *) n=20000 ;; esac
-					either "$service $use, $notify, workers=$workers" --set run.workload=ssr_storm --set transport.use=p2p \
-						--set "qos.use=$use" --set qos.${use%% *}.notify=$notify --set device.$device.workers=$workers \
-						--set workload.ssr_storm.service=$service --set workload.ssr_storm.requests=$n \
-						--set workload.ssr_storm.settle=0
+				for workers in 1 16 "$some" 0; do
+					echo $ask $use $notify $workers
 				done
 			done
 		done
-	done
-	for service in signal write send migrate alloc fault; do
-		either "$service" --set run.workload=ssr_storm --set transport.use=host --set qos.use=split \
-			--set device.$device.workers="$some" --set workload.ssr_storm.service=$service \
-			--set workload.ssr_storm.requests=2000
-	done
+	done | awk 'BEGIN { srand(17) } { printf "%.9f %s\n", rand(), $0 }' | sort -n | cut -d ' ' -f 2-
+}
+
+# request_run ASK USE NOTIFY WORKERS: in a folder of its own, because others run at the same time.
+request_run() {
+	tmp=$(mktemp -d "$tmp/request.XXXXXX")
+	cp "$tmp/../gpu.ini" "$tmp"
+	service=$1 use=$(echo "$2" | tr , ' ') n=2000 few=64
+	case $1 in
+	bfs | spmv | sssp | bpt | xsbench) workload=ssr_$1 ;;
+	*) workload=ssr_storm ;;
+	esac
+	[ "$4" -ne 0 ] || n=8000 few=4
+	case $use in *throttle* | *budget*) n=400 ;; esac
+	set -- "$1 $use, $3, workers=$4" --set run.workload=$workload --set transport.use=p2p --set "qos.use=$use" \
+		--set "qos.${use%% *}.notify=$3" --set device.$device.workers="$4" --set workload.$workload.settle=0
+	if [ $workload = ssr_storm ]; then
+		set -- "$@" --set workload.ssr_storm.service="$service" --set workload.ssr_storm.requests=$n \
+			--set workload.ssr_storm.outstanding=$few
+	else
+		set -- "$@" --set workload.$workload.size=10000 --set workload.$workload.lookups=10000
+	fi
+	every "$@"
+}
+
+# REQUEST_JOBS of them at the same time (default 4), since most of a run is its start; none begins after REQUEST_TIME
+# seconds (default 3600).
+requests() {
+	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
+	until=$(($(date +%s) + ${REQUEST_TIME:-3600})) running=0
+	request_runs >"$tmp/requests"
+	while read -r ask use notify workers && [ "$(date +%s)" -lt $until ]; do
+		(request_run "$ask" "$use" "$notify" "$workers") >"$tmp/done.$running" 2>&1 &
+		running=$((running + 1))
+		if [ $running -eq "${REQUEST_JOBS:-4}" ]; then
+			request_results
+		fi
+	done <"$tmp/requests"
+	request_results
 	every 'CPU and GPU ask' --set run.devices="cpu:0 $device:0" --set run.workload=ssr_storm --set transport.use=host \
 		--set qos.use=split --set device.$device.workers="$some" --set workload.ssr_storm.requests=20000
-	for app in bfs spmv sssp bpt xsbench; do
-		either "$app" --set run.workload=ssr_$app --set transport.use=host --set qos.use=split --set device.$device.workers=4
-	done
+}
+
+request_results() {
+	wait
+	cat "$tmp"/done.* 2>/dev/null
+	passed=$((passed + $(cat "$tmp"/done.* 2>/dev/null | grep -c '^  ok\|^  --')))
+	failed=$((failed + $(cat "$tmp"/done.* 2>/dev/null | grep -c '^FAILED')))
+	rm -rf "$tmp"/done.* "$tmp"/request.*
+	running=0
 }
 
 litmus() {
