@@ -369,53 +369,35 @@ request_runs() {
 	done | awk 'BEGIN { srand(17) } { printf "%.9f %s\n", rand(), $0 }' | sort -n | cut -d ' ' -f 2-
 }
 
-# request_run ASK USE NOTIFY WORKERS: in a folder of its own, because others run at the same time.
+# request_run ASK USE NOTIFY WORKERS
 request_run() {
-	tmp=$(mktemp -d "$tmp/request.XXXXXX")
-	cp "$tmp/../gpu.ini" "$tmp"
-	service=$1 use=$(echo "$2" | tr , ' ') n=2000 few=64
-	case $1 in
-	bfs | spmv | sssp | bpt | xsbench) workload=ssr_$1 ;;
-	*) workload=ssr_storm ;;
-	esac
+	use=$(echo "$2" | tr , ' ') few=64 n=2000
+	case $1 in bfs | spmv | sssp | bpt | xsbench) workload=ssr_$1 ;; *) workload=ssr_storm ;; esac
 	[ "$4" -ne 0 ] || n=8000 few=4
 	case $use in *throttle* | *budget*) n=400 ;; esac
-	set -- "$1 $use, $3, workers=$4" --set run.workload=$workload --set transport.use=p2p --set "qos.use=$use" \
-		--set "qos.${use%% *}.notify=$3" --set device.$device.workers="$4" --set workload.$workload.settle=0
+	service=$1 notify=$3 workers=$4
+	set -- --set run.workload=$workload --set transport.use=p2p --set "qos.use=$use" --set "qos.${use%% *}.notify=$notify" \
+		--set device.$device.workers="$workers" --set workload.$workload.settle=0
 	if [ $workload = ssr_storm ]; then
 		set -- "$@" --set workload.ssr_storm.service="$service" --set workload.ssr_storm.requests=$n \
 			--set workload.ssr_storm.outstanding=$few
 	else
 		set -- "$@" --set workload.$workload.size=10000 --set workload.$workload.lookups=10000
 	fi
-	every "$@"
+	every "$service $use, $notify, workers=$workers" "$@"
 }
 
-# REQUEST_JOBS of them at the same time (default 4), since most of a run is its start; none begins after REQUEST_TIME
-# seconds (default 3600).
+# None begins after REQUEST_TIME seconds (default 3600). One at a time: kernels that stay take turns on a GPU, and then all of
+# them take longer.
 requests() {
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
-	until=$(($(date +%s) + ${REQUEST_TIME:-3600})) running=0
+	until=$(($(date +%s) + ${REQUEST_TIME:-3600}))
 	request_runs >"$tmp/requests"
 	while read -r ask use notify workers && [ "$(date +%s)" -lt $until ]; do
-		(request_run "$ask" "$use" "$notify" "$workers") >"$tmp/done.$running" 2>&1 &
-		running=$((running + 1))
-		if [ $running -eq "${REQUEST_JOBS:-4}" ]; then
-			request_results
-		fi
+		request_run "$ask" "$use" "$notify" "$workers"
 	done <"$tmp/requests"
-	request_results
 	every 'CPU and GPU ask' --set run.devices="cpu:0 $device:0" --set run.workload=ssr_storm --set transport.use=host \
 		--set qos.use=split --set device.$device.workers="$some" --set workload.ssr_storm.requests=20000
-}
-
-request_results() {
-	wait
-	cat "$tmp"/done.* 2>/dev/null
-	passed=$((passed + $(cat "$tmp"/done.* 2>/dev/null | grep -c '^  ok\|^  --')))
-	failed=$((failed + $(cat "$tmp"/done.* 2>/dev/null | grep -c '^FAILED')))
-	rm -rf "$tmp"/done.* "$tmp"/request.*
-	running=0
 }
 
 litmus() {
