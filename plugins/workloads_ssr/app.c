@@ -207,12 +207,13 @@ int app_verify(void *self, const struct loom_layout *layout, const struct loom_v
 	       struct loom_report *report, struct loom_error *err)
 {
 	struct app *x = self;
-	for (uint32_t d = 0; d < layout->devices; d++) {
+	int rc = ssr_job_report(&x->job, report, err); /* answers to requests */
+	for (uint32_t d = 0; d < layout->devices && !rc; d++) {
 		const struct ssr_tally *t = view->worker[layout->device[d].first_worker];
-		if (!t->wrong && (!t->rounds || t->sum != x->answer))
-			return LOOM_FAIL(x->host, err, LOOM_EWRONG, "%s: %s computed %#llx in %llu rounds; %#llx is right",
-					 x->kind->name, layout->device[d].name, (unsigned long long)t->sum,
-					 (unsigned long long)t->rounds, (unsigned long long)x->answer);
+		if (!t->rounds || t->sum != x->answer)
+			rc = LOOM_FAIL(x->host, err, LOOM_EWRONG, "%s: %s computed %#llx in %llu rounds; %#llx is right",
+				       x->kind->name, layout->device[d].name, (unsigned long long)t->sum,
+				       (unsigned long long)t->rounds, (unsigned long long)x->answer);
 	}
-	return ssr_job_report(&x->job, report, err);
+	return rc;
 }

@@ -199,14 +199,17 @@ page_runs() {
 	for app in bfs spmv sssp bpt xsbench; do
 		small="--set workload.ssr_$app.size=4000 --set workload.ssr_$app.lookups=3000"
 		pages 0 '3 samples, each verified' $app $small
-		# With fewer frames than lanes that look, they are given back and filled all the time.
+	done
+	# With fewer frames than lanes that look, they are given back and filled all the time.
+	for app in sssp bpt; do
+		small="--set workload.ssr_$app.size=2000 --set workload.ssr_$app.lookups=1000"
 		pages 0 '3 samples, each verified' $app $small --set workload.ssr_$app.frames=3 --set workload.ssr_$app.outstanding=2 \
 			--set transport.use=p2p --set qos.monolithic.notify=hybrid
 	done
 	pages 0 '3 samples, each verified' bfs --set workload.ssr_bfs.size=3000 --set "run.devices=cpu:0 $device:0" --set transport.use=host \
 		--set termination.use=hcounter --set device.cpu.workers=3 --set workload.ssr_bfs.tenants=2
 	pages 0 'victim_speed' bpt --set workload.ssr_bpt.size=300 --set 'workload.ssr_bpt.victim=sleep 0.05'
-	for service in fault alloc migrate; do
+	for service in alloc migrate; do
 		pages 0 '3 samples, each verified' storm --set workload.ssr_storm.service=$service --set workload.ssr_storm.requests=3000
 	done
 	pages 4 'say isolation = thread' bfs --set device.$device.isolation=process
