@@ -411,7 +411,7 @@ for t in $tables; do
 		[ -s "$tmp/link" ] || "$link" >"$tmp/link" || continue
 		trip=$(awk '$1 == "round_trip_us" { print $2 }' "$tmp/link")
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
-		printf '\nservice requests for nothing, k/s; a word there and back takes %s us\n\n' "$trip"
+		printf '\nservice requests, for nothing unless a line says so, k/s; a word there and back takes %s us\n\n' "$trip"
 		printf '| %-44s | %12s | %12s | %12s |\n|---|---|---|---|\n' '' poll hybrid interrupt
 		# asked LABEL REQUESTS ARGUMENTS...: of each way to notify, into $poll, $hybrid, $interrupt.
 		asked() {
@@ -434,6 +434,19 @@ for t in $tables; do
 		some_poll=$poll
 		asked 'all workers, 64 each' 4000000
 		all_poll=$poll
+		for service in fault alloc migrate; do
+			asked "$service: $sms workers, 16 each" 100000 --set device.cuda.workers="$sms" \
+				--set workload.ssr_storm.outstanding=16 --set workload.ssr_storm.service=$service
+		done
+		printf '\napplications whose input faults in; ms\n\n| | one worker | %s | all |\n|---|---|---|---|\n' "$sms"
+		for app in bfs spmv sssp bpt xsbench; do
+			row=
+			for workers in 1 "$sms" 0; do
+				row="$row $(median seconds --set run.workload=ssr_$app --set qos.use=monolithic \
+					--set workload.ssr_$app.settle=0 --set device.cuda.workers="$workers" || echo 0)"
+			done
+			echo "$row" | awk -v l=$app '{ printf "| %s | %.2f | %.2f | %.2f |\n", l, $1 * 1e3, $2 * 1e3, $3 * 1e3 }'
+		done
 		printf '\none worker that asks 1,000 times a second: CPU of the path, of a core\n\n| notify | |\n|---|---|\n'
 		for notify in poll hybrid interrupt; do
 			cpu=$(median ssr_cpu --set run.workload=ssr_storm --set qos.use=monolithic --set qos.monolithic.notify=$notify \

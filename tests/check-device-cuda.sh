@@ -74,6 +74,7 @@ peer_runs cuIpcGetMemHandle cuIpcOpenMemHandle
 launched_runs cuLaunchKernel cuStreamWriteValue64 cuStreamWaitValue64
 launched_refusals
 graph_runs
+page_runs cuMemcpyHtoDAsync cuStreamSynchronize
 interrupt_runs cuEventCreate cuEventSynchronize cuEventRecord
 apart_runs
 

@@ -23,6 +23,7 @@ sound_runs
 barrier_runs
 lossy_runs
 trigger_runs
+page_refusals
 peer_runs hipIpcGetMemHandle hipIpcOpenMemHandle
 launched_runs hipModuleLaunchKernel hipStreamWriteValue64 hipStreamWaitValue64
 # Taking down, and what a runtime need not tell: not worth a run.

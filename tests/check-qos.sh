@@ -38,7 +38,7 @@ run $other --set $W.requests=1000 --set qos.use=split --set transport.use=p2p --
 for app in bfs spmv sssp bpt xsbench; do
 	for isolation in thread process; do
 		expect 0 'verified' "$G" run conf/qos/apps.ini --samples 2 $other --set run.workload=ssr_$app \
-			--set device.cpu.isolation=$isolation --set device.cpu.workers=2 \
+			--set device.cpu.isolation=$isolation --set device.cpu.workers=2 --set device.cpu.lanes=2 \
 			--set workload.ssr_$app.size=3000 --set workload.ssr_$app.lookups=3000
 	done
 	# Repeated beside a victim, with and without requests: the same answers.

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <gpuloom/alarm.h>
+
 #include "qos_rig.h"
 
 #define PAGE 4096ull
@@ -272,6 +274,169 @@ TEST(services)
 	}
 }
 
+/* ---- memory of a GPU: copies there are done when they are awaited, and not before ---- */
+
+static struct {
+	struct loom_alarm is;
+	char *at; /* the block of the workload */
+	unsigned copies;
+	struct {
+		void *to;
+		const void *from;
+		uint64_t bytes;
+	} copy[64];
+	int broken;
+} line;
+
+static int copy_later(struct loom_alarm *alarm, uint64_t offset, void *to, const void *from, uint64_t bytes, struct loom_error *err)
+{
+	(void)alarm, (void)err;
+	CU_ASSERT(line.copies < COUNT(line.copy) && !to != !from);
+	line.copy[line.copies].to = to ? to : line.at + offset;
+	line.copy[line.copies].from = to ? line.at + offset : from;
+	line.copy[line.copies++].bytes = bytes;
+	return 0;
+}
+
+static int settle(struct loom_alarm *alarm, struct loom_error *err)
+{
+	(void)alarm, (void)err;
+	for (unsigned i = 0; i < line.copies; i++)
+		memcpy(line.copy[i].to, line.copy[i].from, line.copy[i].bytes);
+	line.copies = 0;
+	return line.broken ? LOOM_EDIED : 0;
+}
+
+static void hang_up(struct loom_alarm *alarm)
+{
+	(void)alarm;
+	free(line.at);
+	line.at = NULL;
+}
+
+static int open_line(const struct loom_alarms *alarms, uint32_t device, uint32_t kind, uint64_t offset, struct loom_alarm **alarm,
+		     struct loom_error *err)
+{
+	(void)alarms, (void)err;
+	CU_ASSERT(device == 0 && kind == LOOM_WORKLOAD && offset == 0);
+	line.is = (struct loom_alarm){.size = sizeof(line.is), .copy = copy_later, .settle = settle, .close = hang_up};
+	line.at = malloc(64 * PAGE);
+	line.copies = 0;
+	line.broken = 0;
+	memset(line.at, 0xff, 64 * PAGE);
+	*alarm = &line.is;
+	return 0;
+}
+
+static const struct loom_alarms lines = {.size = sizeof(lines), .open = open_line};
+
+static struct qos_rig *near_rig(const struct loom_alarms *alarms)
+{
+	struct qos_rig *r = qos_rig_create(2);
+	r->rig.shape[0].kind = LOOM_ON_GPU;
+	r->rig.layout.alarms = r->layout.alarms = alarms;
+	qos_rig_stage(r, "monolithic", "class=other");
+	qos_rig_tenant(r, 0, 1, 16, 1);
+	qos_rig_tenant(r, 1, 1, 16, 1);
+	return r;
+}
+
+static int64_t fault_page(struct qos_rig *r, uint32_t worker, uint64_t page)
+{
+	return qos_rig_do(r, worker, (struct loom_request){.service = LOOM_SERVICE_FAULT, .offset = page * PAGE, .bytes = PAGE});
+}
+
+/* Eight pages of two tenants take turns in three frames; then a heap of four pages. */
+TEST(frames)
+{
+	struct loom_error err = {0};
+	struct world world, *w = &world;
+	struct qos_rig *r = near_rig(&lines);
+	struct loom_grant demand = {.kind = LOOM_GRANT_DEMAND, .at = 2 * PAGE, .bytes = 8 * PAGE, .near = 1, .frames = 3};
+	char *frame, *content = malloc(8 * PAGE);
+	const uint32_t worker = 0;
+	w->r = r;
+	for (uint64_t i = 0; i < 8 * PAGE; i++)
+		content[i] = (char)(i / PAGE * 7 + i + 1);
+	demand.content = content;
+	qos_rig_grant(r, demand);
+	demand.tenant = 1;
+	qos_rig_grant(r, demand);
+	w->heap = qos_rig_grant(r, (struct loom_grant){.kind = LOOM_GRANT_HEAP, .at = 5 * PAGE, .bytes = 4 * PAGE, .near = 1});
+	w->buffer = qos_rig_buffer(r, 0, LOOM_GRANT_BUFFER, PAGE, NULL, &w->at);
+	w->demand = qos_rig_buffer(r, 0, LOOM_GRANT_DEMAND, PAGE, NULL, &w->demand_at);
+	w->zeroes = qos_rig_buffer(r, 0, LOOM_GRANT_HEAP, PAGE, NULL, &w->zeroes_at);
+	fake_must(!qos_rig_start(r, &err), "frames", &err);
+	frame = line.at + 2 * PAGE;
+	for (uint64_t i = 0; i < 3; i++) {
+		CU_ASSERT_EQUAL(fault_page(r, (uint32_t)i % 2, 5 - i), (int64_t)(i * PAGE));
+		CU_ASSERT_EQUAL(memcmp(frame + i * PAGE, content + (5 - i) * PAGE, PAGE), 0);
+	}
+	CU_ASSERT_EQUAL(fault_page(r, 1, 4), (int64_t)PAGE); /* it is there */
+	CU_ASSERT_EQUAL(fault_page(r, 0, 0), -ENOMEM);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .bytes = 2 * PAGE), -EINVAL);
+	/* What is evicted is forgotten, what is moved is kept. */
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .offset = 4 * PAGE, .bytes = PAGE), 0);
+	frame[3] = 'x';
+	int64_t moved = DO(.service = LOOM_SERVICE_MIGRATE, .offset = 4 * PAGE + 1, .bytes = PAGE);
+	CU_ASSERT(moved == 1 || moved == -ENODEV);
+	CU_ASSERT_EQUAL(fault_page(r, 1, 7), 0);
+	CU_ASSERT_EQUAL(memcmp(frame, content + 7 * PAGE, PAGE), 0);
+	CU_ASSERT_EQUAL(fault_page(r, 1, 5), (int64_t)PAGE);
+	CU_ASSERT(frame[PAGE + 3] == 'x' && !memcmp(frame + PAGE + 4, content + 5 * PAGE + 4, PAGE - 4));
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_EVICT, .bytes = 8 * PAGE), 0);
+	CU_ASSERT(fault_page(r, 0, 5) >= 0 && fault_page(r, 0, 6) >= 0 && fault_page(r, 1, 7) >= 0);
+	CU_ASSERT_EQUAL(memcmp(frame + fault_page(r, 0, 5), content + 5 * PAGE, PAGE), 0);
+	/* The heap. */
+	int64_t at = DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 2 * PAGE);
+	CU_ASSERT_EQUAL(at, 0);
+	CU_ASSERT(line.at[5 * PAGE] == 0 && line.at[7 * PAGE - 1] == 0 && line.at[7 * PAGE] == (char)0xff);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->heap, .bytes = 3 * PAGE), -ENOMEM);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap, .offset = PAGE), -EINVAL);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FREE, .buffer = w->heap), 2 * (int64_t)PAGE);
+	/* The host's memory stays where it is. */
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->heap, .bytes = PAGE), -EFAULT);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_MIGRATE, .buffer = w->buffer, .bytes = PAGE), -EOPNOTSUPP);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_FAULT, .buffer = w->demand, .bytes = PAGE), -EOPNOTSUPP);
+	CU_ASSERT_EQUAL(DO(.service = LOOM_SERVICE_ALLOC, .buffer = w->zeroes, .bytes = PAGE), -EOPNOTSUPP);
+	line.broken = 1;
+	CU_ASSERT_EQUAL(fault_page(r, 0, 5), -EIO);
+	qos_rig_close(r);
+	CU_ASSERT_PTR_NULL(line.at);
+	free(content);
+}
+
+/* Many at once: their copies are awaited together, before the first answer. */
+TEST(frames_of_a_turn)
+{
+	struct loom_error err = {0};
+	struct qos_rig *r = near_rig(&lines);
+	struct loom_ctx *c;
+	char content[16 * PAGE];
+	uint64_t id[16];
+	for (uint64_t i = 0; i < sizeof(content); i++)
+		content[i] = (char)(i / PAGE + 1);
+	qos_rig_grant(r, (struct loom_grant){
+				 .kind = LOOM_GRANT_DEMAND, .bytes = sizeof(content), .near = 1, .frames = 16, .content = content});
+	fake_must(!qos_rig_start(r, &err), "frames", &err);
+	c = &r->ctx[0];
+	for (int round = 0; round < 50; round++) {
+		struct loom_request evict = {.service = LOOM_SERVICE_EVICT, .bytes = sizeof(content)};
+		CU_ASSERT_EQUAL(qos_rig_do(r, 0, evict), 0);
+		for (uint64_t i = 0; i < 16; i++) {
+			struct loom_request fault = {.service = LOOM_SERVICE_FAULT, .offset = i * PAGE, .bytes = PAGE};
+			CU_ASSERT_EQUAL(c->qos->request(c, &fault, &id[i]), 0);
+		}
+		for (uint64_t i = 0; i < 16; i++) {
+			int64_t at = -1;
+			CU_ASSERT_EQUAL(c->qos->wait(c, id[i], 0, &at), 0);
+			CU_ASSERT_FATAL(at >= 0);
+			CU_ASSERT(line.at[at] == (char)(i + 1) && line.at[at + (int64_t)PAGE - 1] == (char)(i + 1));
+		}
+	}
+	qos_rig_close(r);
+}
+
 /* ---- what is refused, and touches nothing ---- */
 
 static void check_refusals(struct world *w, uint32_t worker)
@@ -419,6 +584,25 @@ TEST(bad_grants)
 	}
 	close(pipes[0]);
 	close(pipes[1]);
+	/* Near a device that there is not, without frames, and where nothing can be copied. */
+	const struct {
+		struct loom_grant grant;
+		const struct loom_alarms *alarms;
+		int code;
+	} near[] = {
+		{{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .near = 2, .frames = 1}, &lines, LOOM_EPLUGIN},
+		{{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .near = 1}, &lines, LOOM_EPLUGIN},
+		{{.kind = LOOM_GRANT_BUFFER, .bytes = PAGE, .near = 1, .frames = 1}, &lines, LOOM_EPLUGIN},
+		{{.kind = LOOM_GRANT_HEAP, .bytes = PAGE, .near = 1}, NULL, LOOM_ENOTSUP},
+	};
+	for (size_t i = 0; i < COUNT(near); i++) {
+		struct loom_error err = {0};
+		struct qos_rig *r = near_rig(near[i].alarms);
+		qos_rig_grant(r, near[i].grant);
+		CU_ASSERT_EQUAL(qos_rig_start(r, &err), near[i].code);
+		CU_ASSERT(strlen(err.text) > 0);
+		qos_rig_close(r);
+	}
 }
 
 /* ---- waiting ---- */

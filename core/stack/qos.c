@@ -14,14 +14,6 @@ static struct loom__policy *leader(struct loom_stack *s)
 	return NULL;
 }
 
-static struct loom__policy *workload(struct loom_stack *s)
-{
-	for (size_t i = 0; i < s->policies; i++)
-		if (s->policy[i].choice->kind == LOOM_WORKLOAD)
-			return &s->policy[i];
-	return NULL;
-}
-
 static int leads(const struct loom_plugin *p)
 {
 	const struct loom_qos_ops *ops = p->ops;
@@ -62,7 +54,7 @@ int loom__qos_tenants(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom_tenant *tenant = NULL;
 	uint32_t n = 0;
-	struct loom__policy *q = leader(s), *w = workload(s);
+	struct loom__policy *q = leader(s), *w = loom__policy_of(s, LOOM_WORKLOAD);
 	const struct loom_workload_ops *job = w ? w->choice->plugin->ops : NULL;
 	if (LOOM_HAS(job, tenants)) {
 		int rc = job->tenants(w->self, &s->layout, &tenant, &n, err);
@@ -91,7 +83,7 @@ int loom__qos_grants(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom_grant *grant = NULL;
 	uint32_t n = 0;
-	struct loom__policy *q = leader(s), *w = workload(s);
+	struct loom__policy *q = leader(s), *w = loom__policy_of(s, LOOM_WORKLOAD);
 	const struct loom_workload_ops *job = w ? w->choice->plugin->ops : NULL;
 	if (!q)
 		return 0;

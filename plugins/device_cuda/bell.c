@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts: a stream whose end a thread of the host awaits asleep. */
+/* Interrupts: a stream whose end a thread of the host awaits asleep; and a stream for its copies. */
 #include "driver.h"
 
 #define CALL(c, function, ...) GPU_CALL(&(c)->gpu, &(c)->api, function, __VA_ARGS__)
@@ -40,10 +40,38 @@ int cuda_bell_open(struct gpu *d, void **bell)
 	return rc;
 }
 
+/* Not by CALL(), here and below: only the core's thread keeps the name of what failed. */
+int cuda_bell_copy(struct gpu *d, void *bell, uint64_t at, void *to, const void *from, uint64_t bytes)
+{
+	const struct cuda *c = (const struct cuda *)d;
+	const struct driver *cu = &c->api;
+	const struct bell *b = bell;
+	CUcontext ignored;
+	CUresult rc = cu->cuCtxPushCurrent(c->context);
+	if (rc != CUDA_SUCCESS)
+		return (int)rc;
+	rc = to ? cu->cuMemcpyDtoHAsync(to, at, bytes, b->stream) : cu->cuMemcpyHtoDAsync(at, from, bytes, b->stream);
+	cu->cuCtxPopCurrent(&ignored);
+	return (int)rc;
+}
+
+int cuda_bell_settle(struct gpu *d, void *bell)
+{
+	const struct cuda *c = (const struct cuda *)d;
+	const struct bell *b = bell;
+	CUcontext ignored;
+	CUresult rc = c->api.cuCtxPushCurrent(c->context);
+	if (rc != CUDA_SUCCESS)
+		return (int)rc;
+	rc = c->api.cuStreamSynchronize(b->stream);
+	c->api.cuCtxPopCurrent(&ignored);
+	return (int)rc;
+}
+
 int cuda_bell_await(struct gpu *d, void *bell, uint64_t at, uint64_t value)
 {
 	const struct cuda *c = (const struct cuda *)d;
-	const struct driver *cu = &c->api; /* not CALL(): only the core's thread keeps the name of what failed */
+	const struct driver *cu = &c->api;
 	const struct bell *b = bell;
 	CUcontext ignored;
 	CUresult rc = cu->cuCtxPushCurrent(c->context);

@@ -377,6 +377,8 @@ const struct gpu_driver cuda_driver = {
 	.bell_open = cuda_bell_open,
 	.bell_close = cuda_bell_close,
 	.bell_await = cuda_bell_await,
+	.bell_copy = cuda_bell_copy,
+	.bell_settle = cuda_bell_settle,
 	.identify = identify,
 	GPU_DRIVER_CALLS,
 };

@@ -121,6 +121,8 @@ void cuda_unshare(struct gpu *d, uint64_t at, uint64_t bytes);
 int cuda_bell_open(struct gpu *d, void **bell);
 void cuda_bell_close(struct gpu *d, void *bell);
 int cuda_bell_await(struct gpu *d, void *bell, uint64_t at, uint64_t value);
+int cuda_bell_copy(struct gpu *d, void *bell, uint64_t at, void *to, const void *from, uint64_t bytes);
+int cuda_bell_settle(struct gpu *d, void *bell);
 extern const struct rtc_kind cuda_compiler; /* calls.c */
 
 /* What that compiler is told besides -arch=, for a program that will be linked or one that is whole; how many options. */

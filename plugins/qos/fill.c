@@ -11,13 +11,21 @@ static struct ssr_grant *grant_of(const struct ssr_tenant *t, uint32_t number)
 	return number < t->grants ? t->grant[number] : NULL;
 }
 
-/* Memory: what kinds of grant the service takes, in whole pages or not. */
+/* A GPU keeps the host's pages that it was shown: it would go on with those that were taken away, or moved. */
+static int is_kept(const struct ssr_grant *g, int gpu)
+{
+	return gpu && !g->is.near && g->is.kind != LOOM_GRANT_BUFFER;
+}
+
+/* Memory: what kinds of grant the service takes, in whole pages or not. `gpu`: its worker is on one. */
 static int check_memory(const struct ssr_tenant *t, const struct loom_request *r, uint32_t kinds,
-			int pages, struct ssr_call *call)
+			int pages, int gpu, struct ssr_call *call)
 {
 	struct ssr_grant *g = grant_of(t, r->buffer);
-	if (!g || !(kinds >> g->is.kind & 1))
+	if (!g || !(kinds >> g->is.kind & 1) || (g->is.near && g->is.kind == LOOM_GRANT_HEAP))
 		return -EFAULT;
+	if (is_kept(g, gpu))
+		return -EOPNOTSUPP;
 	if (!r->bytes)
 		return -EINVAL;
 	if (r->bytes > LOOM_REQUEST_BYTES_MAX)
@@ -51,7 +59,7 @@ static int check_handle(const struct ssr_tenant *t, const struct loom_request *r
 
 #define BUFFERS (1u << LOOM_GRANT_BUFFER | 1u << LOOM_GRANT_HEAP)
 
-static int check(const struct ssr_tenant *t, const struct loom_request *r, struct ssr_call *call)
+static int check(const struct ssr_tenant *t, const struct loom_request *r, int gpu, struct ssr_call *call)
 {
 	int rc;
 	if (r->reserved)
@@ -63,30 +71,31 @@ static int check(const struct ssr_tenant *t, const struct loom_request *r, struc
 		return check_handle(t, r, LOOM_GRANT_PROCESS, 0, call);
 	case LOOM_SERVICE_FAULT:
 	case LOOM_SERVICE_EVICT:
-		return check_memory(t, r, 1u << LOOM_GRANT_DEMAND, 1, call);
+		return check_memory(t, r, 1u << LOOM_GRANT_DEMAND, 1, gpu, call);
 	case LOOM_SERVICE_ALLOC:
-	case LOOM_SERVICE_FREE: {
-		struct ssr_grant *g = grant_of(t, r->buffer);
-		if (!g || g->is.kind != LOOM_GRANT_HEAP)
+	case LOOM_SERVICE_FREE:
+		call->grant = grant_of(t, r->buffer);
+		if (!call->grant || call->grant->is.kind != LOOM_GRANT_HEAP)
 			return -EFAULT;
 		if (r->service == LOOM_SERVICE_ALLOC && r->bytes > LOOM_REQUEST_BYTES_MAX)
 			return -E2BIG;
-		call->grant = g;
+		if (is_kept(call->grant, gpu))
+			return -EOPNOTSUPP;
 		call->argument = r->offset; /* what FREE frees */
 		return 0;
-	}
 	case LOOM_SERVICE_READ:
 	case LOOM_SERVICE_WRITE:
 		rc = check_handle(t, r, LOOM_GRANT_FILE,
 				  r->service == LOOM_SERVICE_READ ? LOOM_READ : LOOM_WRITE, call);
-		return rc ? rc : check_memory(t, r, BUFFERS, 0, call);
+		return rc ? rc : check_memory(t, r, BUFFERS, 0, gpu, call);
 	case LOOM_SERVICE_MIGRATE:
 		if (r->argument > 1023)
 			return -EINVAL;
-		return check_memory(t, r, BUFFERS | 1u << LOOM_GRANT_DEMAND, 0, call);
+		rc = check_memory(t, r, BUFFERS | 1u << LOOM_GRANT_DEMAND, 0, gpu, call);
+		return !rc && gpu && !call->grant->is.near ? -EOPNOTSUPP : rc;
 	case LOOM_SERVICE_SEND:
 		rc = check_handle(t, r, LOOM_GRANT_SOCKET, 0, call);
-		return rc ? rc : check_memory(t, r, BUFFERS, 0, call);
+		return rc ? rc : check_memory(t, r, BUFFERS, 0, gpu, call);
 	default:
 		return -ENOSYS;
 	}
@@ -113,7 +122,7 @@ static int queue_one(struct service *s, struct ssr_source *from, uint64_t positi
 				  .argument = copy.argument,
 				  .fd = -1,
 				  .busy = 1};
-	call->error = check(t, &copy, call);
+	call->error = check(t, &copy, (int)(s->gpus >> from->device & 1), call);
 	uint64_t head = q->head;
 	q->number[head & q->mask] = number;
 	/* Release: pairs with the acquire of the worker thread. */

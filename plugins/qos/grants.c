@@ -30,9 +30,11 @@ static int open_faults(struct service *s, struct loom_error *err)
 			 strerror(errno));
 }
 
-static int resolve_memory(struct service *s, struct ssr_grant *g,
+static int resolve_memory(struct service *s, struct ssr_grant *g, const struct loom_layout *layout,
 			  const struct loom_segments *segments, struct loom_error *err)
 {
+	if (g->is.near)
+		return ssr_near_open(s, g, layout, err);
 	uint32_t segment = LOOM_REF_SEGMENT(g->is.at);
 	uint64_t offset = LOOM_REF_OFFSET(g->is.at);
 	if (!segment || segment >= segments->count || offset > segments->bytes[segment] ||
@@ -92,7 +94,7 @@ static int has_files(const struct service *s)
 	return 0;
 }
 
-int ssr_grants_resolve(struct service *s, const struct loom_segments *segments,
+int ssr_grants_resolve(struct service *s, const struct loom_layout *layout, const struct loom_segments *segments,
 		       struct loom_error *err)
 {
 	int rc = 0;
@@ -107,10 +109,10 @@ int ssr_grants_resolve(struct service *s, const struct loom_segments *segments,
 					 code == LOOM_ENOMEM ? "finds no memory" : "is impossible");
 		}
 		g->is = *want;
+		rc = want->kind <= LOOM_GRANT_HEAP ? resolve_memory(s, g, layout, segments, err) :
+						     resolve_descriptor(s, g, err);
 		g->next = s->grants;
 		s->grants = g;
-		rc = want->kind <= LOOM_GRANT_HEAP ? resolve_memory(s, g, segments, err) :
-						     resolve_descriptor(s, g, err);
 		t->grant[t->grants++] = g; /* room for all was made with the list */
 	}
 	if (!rc && s->path.files == 0 && has_files(s))
@@ -124,7 +126,13 @@ void ssr_grants_free(struct service *s)
 		struct ssr_grant *g = s->grants;
 		s->grants = g->next;
 		ssr_heap_close(s->host, &g->heap);
+		ssr_near_close(s, g);
 		s->host->free(s->host, g);
+	}
+	for (uint32_t d = 0; d < LOOM_MAX_DEVICES; d++) {
+		if (s->line[d])
+			s->line[d]->close(s->line[d]);
+		s->line[d] = NULL;
 	}
 	for (uint32_t i = 0; i < s->tenants; i++)
 		s->tenant[i].grants = 0;

@@ -69,7 +69,7 @@ int64_t ssr_heap_alloc(struct ssr_heap *h, char *base, uint64_t bytes)
 		at = find(h, 0, h->next, n);
 	if (at == ~0ull)
 		return -ENOMEM;
-	if (madvise(base + at * SSR_PAGE, n * SSR_PAGE, MADV_POPULATE_WRITE))
+	if (base && madvise(base + at * SSR_PAGE, n * SSR_PAGE, MADV_POPULATE_WRITE))
 		return -errno;
 	mark(h, at, n, 1);
 	h->extent[at] = (uint32_t)n;
@@ -84,7 +84,7 @@ int64_t ssr_heap_free(struct ssr_heap *h, char *base, uint64_t offset)
 		return -EINVAL;
 	uint64_t n = h->extent[at];
 	/* Shared memory gives its pages back by a hole in its file. */
-	if (madvise(base + offset, n * SSR_PAGE, MADV_REMOVE))
+	if (base && madvise(base + offset, n * SSR_PAGE, MADV_REMOVE))
 		return -errno;
 	mark(h, at, n, 0);
 	h->extent[at] = 0;

@@ -97,6 +97,20 @@ static uint32_t next_tenant(struct service *s)
 
 /* ---- a turn --------------------------------------------------------------------------------------- */
 
+/* 1: what will be completed with others of its kind. What comes between them is a fence: see order.c. */
+static int put_off(struct service *s, struct ssr_tenant *tenant, struct ssr_call *call)
+{
+	if (ssr_files_add(s, call)) {
+		ssr_near_flush(s, tenant);
+		return 1;
+	}
+	ssr_files_flush(s, tenant);
+	if (ssr_near_add(s, call))
+		return 1;
+	ssr_near_flush(s, tenant);
+	return 0;
+}
+
 static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_t most, uint64_t begin,
 			   uint64_t cpu_ns)
 {
@@ -108,11 +122,9 @@ static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_
 			break;
 		n++;
 		int64_t result = call->error;
-		int later = !result && ssr_files_add(s, call);
-		if (!result && !later) {
-			ssr_files_flush(s, tenant); /* a fence: see order.c */
+		int later = !result && put_off(s, tenant, call);
+		if (!result && !later)
 			result = ssr_work(s, call);
-		}
 		if (n % CHECK_EVERY == 0 || n == most)
 			now = ssr_now();
 		if (!later)
@@ -124,6 +136,7 @@ static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_
 			break;
 	}
 	ssr_files_flush(s, tenant);
+	ssr_near_flush(s, tenant);
 	s->body_ns += ssr_now() - body;
 	return n;
 }

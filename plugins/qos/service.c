@@ -121,9 +121,11 @@ int qos_tenants(void *self, const struct loom_layout *layout, const struct loom_
 				.shift = (uint32_t)__builtin_ctz(is->outstanding)};
 	}
 	s->plain = 0;
+	s->gpus = 0;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *has = &layout->device[d];
 		s->plain |= has->kind != LOOM_ON_CPU;
+		s->gpus |= (uint64_t)(has->kind == LOOM_ON_GPU) << d;
 		for (uint32_t w = 0; w < has->workers; w++)
 			s->source[has->first_worker + w].device = d;
 	}
@@ -263,8 +265,10 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 			port[i] = port_of(s, has->first_worker + i, has->workers);
 	}
 	s->fresh = 0;
-	for (struct ssr_grant *g = s->grants; g; g = g->next)
+	for (struct ssr_grant *g = s->grants; g; g = g->next) {
 		ssr_heap_reset(&g->heap);
+		ssr_near_reset(g);
+	}
 	s->last_tenant = 0;
 	ssr_account_begin(s);
 	pthread_mutex_unlock(&s->serving);
@@ -273,27 +277,6 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 }
 
 /* ---- threads -------------------------------------------------------------------------------------- */
-
-/* Pages that a GPU was shown it keeps: were they taken away, or others put in their place, it would go on with the old. */
-static int check_pages(const struct service *s, const struct loom_layout *layout, struct loom_error *err)
-{
-	for (uint32_t i = 0; i < s->granted_count; i++) {
-		const struct loom_grant *g = &s->granted[i];
-		if ((g->kind != LOOM_GRANT_DEMAND && g->kind != LOOM_GRANT_HEAP) || g->tenant >= s->tenants)
-			continue;
-		const struct loom_tenant *t = &s->tenant[g->tenant].is;
-		for (uint32_t d = 0; d < layout->devices; d++) {
-			const struct loom_device_shape *has = &layout->device[d];
-			if (has->kind == LOOM_ON_GPU && has->first_worker < t->first + t->count &&
-			    t->first < has->first_worker + has->workers)
-				return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
-						 "%s: %s keeps the pages that it was shown, so the services fault, evict, "
-						 "alloc and free are for workers on CPUs: choose other services or devices",
-						 s->name, has->name);
-		}
-	}
-	return 0;
-}
 
 int qos_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
 	      const struct loom_segments *segments, struct loom_error *err)
@@ -316,9 +299,7 @@ int qos_start(void *self, const struct loom_layout *layout, const struct loom_vi
 	h->vectors = s->vectors;
 	h->every = s->path.halves == LOOM_QOS_SPLIT && !s->path.mask;
 	h->count = 1;
-	int rc = check_pages(s, layout, err);
-	if (!rc)
-		rc = ssr_grants_resolve(s, segments, err);
+	int rc = ssr_grants_resolve(s, layout, segments, err);
 	if (!rc)
 		rc = ssr_doors_open(s, err);
 	if (!rc)

@@ -10,6 +10,7 @@
  *   order.c   queues: which request of a tenant is served next
  *   serve.c   turns: the policies say who is served next; completion
  *   work.c, files.c, heap.c   the services
+ *   frames.c  those about memory of GPUs
  *   account.c CPU time, latency, the metrics of a sample */
 #ifndef QOS_SERVICE_H
 #define QOS_SERVICE_H
@@ -86,10 +87,12 @@ struct ssr_heap {
 	uint64_t next;    /* where the next search begins */
 };
 
+struct ssr_frames;
 struct ssr_grant {
 	struct loom_grant is;
-	char *at; /* the host's view of is.at */
+	char *at; /* the host's view of is.at; near a GPU: of a demand buffer the host's pages, else NULL */
 	struct ssr_heap heap;
+	struct ssr_frames *frames; /* of a demand buffer near a GPU */
 	struct ssr_grant *next;
 };
 
@@ -156,6 +159,12 @@ struct ssr_source {
 	uint64_t served; /* ... of which so many are complete: stored by the worker thread */
 };
 
+/* An answer that waits for copies. */
+struct ssr_later {
+	struct ssr_call *call;
+	int64_t result;
+};
+
 /* The interrupts of a device. */
 struct ssr_alarm {
 	struct loom_alarm *alarm; /* NULL: it has none */
@@ -184,6 +193,10 @@ struct service {
 	struct ssr_grant *grants;
 	int fault_fd; /* userfaultfd; -1: no demand buffer */
 	struct ssr_files *files;
+	struct loom_alarm *line[LOOM_MAX_DEVICES]; /* by which grants near that device are filled */
+	struct ssr_later later[SSR_BATCH_MOST];
+	uint32_t laters;
+	uint64_t gpus; /* bits of devices */
 	/* Memory that workers share. */
 	struct ssr_head *head;
 	uint64_t *bits;
@@ -352,11 +365,20 @@ void ssr_ask(struct ssr_thread *t, uint64_t now_ns); /* moderation and steering 
 
 /* ---- work.c */
 int64_t ssr_work(struct service *s, const struct ssr_call *call);
+int64_t ssr_migrate(const struct ssr_call *call); /* the host's pages at call->at */
 
 /* ---- grants.c */
-int ssr_grants_resolve(struct service *s, const struct loom_segments *segments,
+int ssr_grants_resolve(struct service *s, const struct loom_layout *layout, const struct loom_segments *segments,
 		       struct loom_error *err);
 void ssr_grants_free(struct service *s);
+
+/* ---- frames.c: grants near GPUs */
+int ssr_near_open(struct service *s, struct ssr_grant *g, const struct loom_layout *layout, struct loom_error *err);
+void ssr_near_close(struct service *s, struct ssr_grant *g);
+void ssr_near_reset(struct ssr_grant *g); /* no page is in a frame; no worker runs */
+/* 1: it is served, and will be completed by ssr_near_flush(); 0: its grant is no such. */
+int ssr_near_add(struct service *s, struct ssr_call *call);
+void ssr_near_flush(struct service *s, struct ssr_tenant *tenant);
 
 /* ---- files.c: reads of one turn, submitted together */
 #ifdef SSR_URING
@@ -378,7 +400,7 @@ uint64_t ssr_files_charge(struct service *s, int all);
 int ssr_heap_open(const struct loom_host *host, struct ssr_heap *h, uint64_t bytes);
 void ssr_heap_close(const struct loom_host *host, struct ssr_heap *h);
 void ssr_heap_reset(struct ssr_heap *h);
-int64_t ssr_heap_alloc(struct ssr_heap *h, char *base, uint64_t bytes);
+int64_t ssr_heap_alloc(struct ssr_heap *h, char *base, uint64_t bytes); /* base NULL: no pages of the host */
 int64_t ssr_heap_free(struct ssr_heap *h, char *base, uint64_t offset);
 int ssr_heap_owns(const struct ssr_heap *h, uint64_t offset, uint64_t bytes);
 

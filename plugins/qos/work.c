@@ -50,7 +50,7 @@ static int64_t fault(struct service *s, const struct ssr_call *call)
 }
 
 #define MIGRATE_PAGES 256u
-static int64_t migrate(const struct ssr_call *call)
+int64_t ssr_migrate(const struct ssr_call *call)
 {
 	void *page[MIGRATE_PAGES];
 	int node[MIGRATE_PAGES], status[MIGRATE_PAGES];
@@ -97,7 +97,7 @@ int64_t ssr_work(struct service *s, const struct ssr_call *call)
 	case LOOM_SERVICE_WRITE:
 		return outcome(pwrite(call->fd, call->at, call->bytes, (off_t)call->argument));
 	case LOOM_SERVICE_MIGRATE:
-		return migrate(call);
+		return ssr_migrate(call);
 	case LOOM_SERVICE_SEND:
 		return outcome(send(call->fd, call->at, call->bytes, MSG_DONTWAIT | MSG_NOSIGNAL));
 	default:

@@ -9,10 +9,22 @@ const struct loom_opt app_rows[] = {
 	LOOM_OPT(struct app_opts, size, LOOM_OPT_U64, "20000",
 		 "Vertices, rows, leaves or grid points: how large the input is.", .min = 16, .max = 1e8),
 	LOOM_OPT(struct app_opts, lookups, LOOM_OPT_U64, "20000",
-		 "Look-ups of each worker per round, in bpt and xsbench.", .min = 1, .max = 1e12),
+		 "Look-ups of a device's workers together per round, in bpt and xsbench.", .min = 1, .max = 1e12),
+	LOOM_OPT(struct app_opts, frames, LOOM_OPT_U64, "0",
+		 "On GPUs: how many pages of the input its memory has room for at a time; without a victim. 0: all.", .max = 1e8),
 	SSR_ROWS(struct app_opts),
 	{.name = NULL},
 };
+
+int app_check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct app_opts *o = opts;
+	if (o->frames && *o->common.victim)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "frames = %llu: workers that give pages back ask even while the victim is to be alone: say frames = 0",
+				 (unsigned long long)o->frames);
+	return ssr_check(host, &o->common, err);
+}
 
 uint64_t app_random(uint64_t *state)
 {
@@ -27,6 +39,17 @@ int app_room(struct app *x, uint64_t bytes)
 	x->in.bytes = (bytes + SSR_PAGE_BYTES - 1) & ~(SSR_PAGE_BYTES - 1);
 	x->content = x->host->alloc(x->host, x->in.bytes);
 	return x->content ? 0 : LOOM_ENOMEM;
+}
+
+static uint64_t lines(uint64_t bytes)
+{
+	return (bytes + 63) & ~63ull;
+}
+
+/* Of one worker. */
+static uint64_t wants_bytes(const struct loom_device_shape *has)
+{
+	return sizeof(struct ssr_wants) + lines(has->lanes * sizeof(struct ssr_want));
 }
 
 void app_destroy(void *self)
@@ -51,9 +74,9 @@ int app_create(const struct loom_host *host, const void *opts, const struct app_
 	x->in.lookups = x->opts->lookups;
 	int rc = 0;
 	ssr_job_create(&x->job, host, &x->opts->common, kind->name);
-	if (kind->build(x))
+	if (kind->build(x) || kind->answer(x, &x->answer))
 		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory for the input", kind->name);
-	/* The whole buffer is asked for at once in a quiet round. */
+	/* The whole buffer is emptied at once. */
 	if (!rc && x->in.bytes > LOOM_REQUEST_BYTES_MAX)
 		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "%s: an input of %llu bytes is too large", kind->name,
 			       (unsigned long long)x->in.bytes);
@@ -64,18 +87,40 @@ int app_create(const struct loom_host *host, const void *opts, const struct app_
 	return rc;
 }
 
+/* Where everything of a device's block is, into *in: its size. */
+static uint64_t lay_out(const struct app *x, const struct loom_layout *layout, uint32_t device, struct ssr_input *in)
+{
+	const struct loom_device_shape *has = &layout->device[device];
+	uint64_t pages = x->in.bytes / SSR_PAGE_BYTES;
+	*in = x->in;
+	in->near = has->kind == LOOM_ON_GPU;
+	in->frames = in->near && x->opts->frames && x->opts->frames < pages ? x->opts->frames : pages;
+	in->table = sizeof(struct ssr_plan) + sizeof(struct ssr_input) + sizeof(struct ssr_team);
+	in->wants = lines(in->table + pages * sizeof(uint64_t));
+	in->scratch = in->wants + has->workers * wants_bytes(has);
+	uint64_t end = lines(in->scratch + in->n * x->kind->scratch * sizeof(uint32_t));
+	if (!in->near)
+		return end;
+	in->data = end;
+	return end + in->frames * SSR_PAGE_BYTES;
+}
+
 int app_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	const struct app *x = self;
+	struct ssr_input in;
+	uint64_t here = 0; /* devices whose pages are where they belong */
 	(void)err;
-	need->device = sizeof(struct ssr_plan);
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		uint64_t bytes = lay_out(x, layout, d, &in);
+		need->device = bytes > need->device ? bytes : need->device;
+		here += !in.near;
+	}
 	need->device_place = LOOM_PLACE_NEAR;
-	need->worker_place = LOOM_PLACE_HOST; /* tallies */
-	need->global = sizeof(struct ssr_control) + sizeof(struct ssr_input) + SSR_PAGE_BYTES +
-		       layout->workers * x->in.bytes;
+	need->worker = sizeof(struct ssr_tally);
+	need->worker_place = LOOM_PLACE_HOST;
+	need->global = sizeof(struct ssr_control) + (here ? SSR_PAGE_BYTES + layout->devices * x->in.bytes : 0);
 	need->global_place = LOOM_PLACE_HOST; /* what requests name */
-	need->worker = sizeof(struct ssr_tally) + (x->in.bytes / SSR_PAGE_BYTES / 64 + 1) * 8 +
-		       x->in.n * x->kind->scratch * sizeof(uint32_t);
 	return 0;
 }
 
@@ -85,28 +130,43 @@ int app_tenants(void *self, const struct loom_layout *layout, const struct loom_
 	return ssr_job_tenants(&((struct app *)self)->job, layout, tenant, n, err);
 }
 
+/* Of the block for the stack, for a device whose pages are there. */
+static uint64_t pages_at(const struct app *x, const void *global, uint32_t device)
+{
+	uint64_t from = (uintptr_t)global + sizeof(struct ssr_control);
+	return ((from + SSR_PAGE_BYTES - 1) & ~(SSR_PAGE_BYTES - 1)) - (uintptr_t)global + device * x->in.bytes;
+}
+
 int app_grants(void *self, const struct loom_layout *layout, const struct loom_view *view,
 	       loom_ref global, const struct loom_grant **grant, uint32_t *n, struct loom_error *err)
 {
 	struct app *x = self;
 	struct ssr_job *j = &x->job;
-	uint64_t from = (uintptr_t)view->global + sizeof(struct ssr_control) + sizeof(struct ssr_input);
-	x->in.at = ((from + SSR_PAGE_BYTES - 1) & ~(SSR_PAGE_BYTES - 1)) - (uintptr_t)view->global;
+	uint32_t tenants = x->opts->common.tenants;
 	x->host->free(x->host, j->grant);
-	j->grant = x->host->alloc(x->host, layout->workers * sizeof(*j->grant));
+	*n = tenants * layout->devices;
+	*grant = j->grant = x->host->alloc(x->host, *n * sizeof(*j->grant));
 	if (!j->grant)
 		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "%s: out of memory", x->kind->name);
-	for (uint32_t w = 0; w < layout->workers; w++)
-		j->grant[w] = (struct loom_grant){.tenant = ssr_job_tenant_of(j, w),
-						  .kind = LOOM_GRANT_DEMAND,
-						  .at = global + x->in.at + w * x->in.bytes,
-						  .bytes = x->in.bytes,
-						  .content = x->content};
-	if (madvise((char *)view->global + x->in.at, layout->workers * x->in.bytes, MADV_REMOVE))
-		return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL, "%s: cannot make this memory absent: %s",
-				 x->kind->name, strerror(errno));
-	*grant = j->grant;
-	*n = layout->workers;
+	for (uint32_t i = 0; i < *n; i++) {
+		struct ssr_input in;
+		uint32_t device = i % layout->devices;
+		struct loom_grant *g = &j->grant[i];
+		lay_out(x, layout, device, &in);
+		*g = (struct loom_grant){
+			.tenant = i / layout->devices, .kind = LOOM_GRANT_DEMAND, .bytes = x->in.bytes, .content = x->content};
+		if (in.near) {
+			g->at = in.data;
+			g->near = device + 1;
+			g->frames = (uint32_t)in.frames;
+			continue;
+		}
+		uint64_t at = pages_at(x, view->global, device);
+		g->at = global + at;
+		if (madvise((char *)view->global + at, x->in.bytes, MADV_REMOVE))
+			return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL, "%s: cannot make this memory absent: %s",
+					 x->kind->name, strerror(errno));
+	}
 	return 0;
 }
 
@@ -114,10 +174,20 @@ int app_init(void *self, const struct loom_layout *layout, const struct loom_vie
 	     struct loom_error *err)
 {
 	struct app *x = self;
-	struct ssr_plan plan = {0};
 	(void)err;
-	*(struct ssr_input *)((struct ssr_control *)view->global + 1) = x->in;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		struct ssr_input in;
+		char *block = view->device[d];
+		uint64_t end = lay_out(x, layout, d, &in);
+		if (!in.near)
+			in.data = pages_at(x, view->global, d);
+		memset(block, 0, in.near ? in.data : end);
+		*(struct ssr_input *)(void *)(block + sizeof(struct ssr_plan)) = in;
+	}
+	struct ssr_plan plan = {0};
 	ssr_job_arm(&x->job, layout, view, &plan);
+	for (uint32_t d = 0; d < layout->devices; d++)
+		((struct ssr_plan *)view->device[d])->own_bytes = wants_bytes(&layout->device[d]);
 	return 0;
 }
 
@@ -137,14 +207,13 @@ int app_verify(void *self, const struct loom_layout *layout, const struct loom_v
 	       struct loom_report *report, struct loom_error *err)
 {
 	struct app *x = self;
-	for (uint32_t w = 0; w < layout->workers; w++) {
-		const struct ssr_tally *t = view->worker[w];
-		uint64_t want = x->kind->answer(x, w);
-		if (!t->wrong && (!t->rounds || t->sum != want))
-			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
-					 "%s: worker %u computed %#llx in %llu rounds; %#llx is right",
-					 x->kind->name, w, (unsigned long long)t->sum,
-					 (unsigned long long)t->rounds, (unsigned long long)want);
+	int rc = ssr_job_report(&x->job, report, err); /* answers to requests */
+	for (uint32_t d = 0; d < layout->devices && !rc; d++) {
+		const struct ssr_tally *t = view->worker[layout->device[d].first_worker];
+		if (!t->rounds || t->sum != x->answer)
+			rc = LOOM_FAIL(x->host, err, LOOM_EWRONG, "%s: %s computed %#llx in %llu rounds; %#llx is right",
+				       x->kind->name, layout->device[d].name, (unsigned long long)t->sum,
+				       (unsigned long long)t->rounds, (unsigned long long)x->answer);
 	}
-	return ssr_job_report(&x->job, report, err);
+	return rc;
 }

@@ -9,7 +9,7 @@
 
 struct app_opts {
 	struct ssr_opts common;
-	uint64_t size, lookups;
+	uint64_t size, lookups, frames;
 };
 
 struct app;
@@ -18,7 +18,7 @@ struct app_kind {
 	uint32_t scratch; /* words per vertex */
 	/* Fills x->in and x->content. */
 	int (*build)(struct app *x);
-	uint64_t (*answer)(const struct app *x, uint32_t worker);
+	int (*answer)(const struct app *x, uint64_t *answer); /* 0, or LOOM_ENOMEM */
 };
 
 struct app {
@@ -26,13 +26,15 @@ struct app {
 	const struct app_opts *opts;
 	const struct app_kind *kind;
 	struct ssr_job job;
-	struct ssr_input in;
-	char *content; /* in.bytes */
+	struct ssr_input in; /* but for what depends on the device */
+	char *content;	     /* in.bytes */
+	uint64_t answer;
 };
 
 int app_create(const struct loom_host *host, const void *opts, const struct app_kind *kind, void **self,
 	       struct loom_error *err);
 extern const struct loom_opt app_rows[];
+int app_check(const struct loom_host *host, const void *opts, struct loom_error *err);
 
 /* app_graph.c, app_table.c */
 extern const struct app_kind app_bfs, app_sssp, app_spmv, app_bpt, app_xsbench;
@@ -61,7 +63,7 @@ uint64_t app_random(uint64_t *state);
 	static const struct loom_workload_ops ops = APP_OPS(create);                               \
 	LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_ssr_" #app, "0.1.0", "Apache-2.0", summary,         \
 			   .opts = app_rows, .opts_size = sizeof(struct app_opts),                 \
-			   .check = ssr_check, .ops = &ops, .dev = &code)
+			   .check = app_check, .ops = &ops, .dev = &code)
 
 #define APP_OPS(create_)                                                                           \
 	{.size = sizeof(struct loom_workload_ops),                                                 \

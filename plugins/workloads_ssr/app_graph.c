@@ -35,7 +35,7 @@ static int build(struct app *x)
 }
 
 /* Distances by relaxing every edge until none gets shorter. */
-static uint64_t relax(const struct app *x, uint32_t worker, int weighted)
+static int relax(const struct app *x, int weighted, uint64_t *answer)
 {
 	const struct ssr_input *in = &x->in;
 	const uint32_t *row = words(x, in->first), *column = words(x, in->second);
@@ -43,10 +43,10 @@ static uint64_t relax(const struct app *x, uint32_t worker, int weighted)
 	uint32_t *distance = malloc(in->n * sizeof(*distance));
 	uint64_t sum = 0;
 	if (!distance)
-		return 0;
+		return LOOM_ENOMEM;
 	for (uint64_t v = 0; v < in->n; v++)
 		distance[v] = SSR_FAR;
-	distance[worker % in->n] = 0;
+	distance[0] = 0;
 	for (int changed = 1; changed;) {
 		changed = 0;
 		for (uint64_t v = 0; v < in->n; v++)
@@ -59,38 +59,39 @@ static uint64_t relax(const struct app *x, uint32_t worker, int weighted)
 			}
 	}
 	for (uint64_t v = 0; v < in->n; v++)
-		sum = ssr_mix(sum, distance[v]);
+		sum += ssr_mix(v, distance[v]);
 	free(distance);
-	return sum;
+	*answer = sum;
+	return 0;
 }
 
-static uint64_t hops(const struct app *x, uint32_t worker)
+static int hops(const struct app *x, uint64_t *answer)
 {
-	return relax(x, worker, 0);
+	return relax(x, 0, answer);
 }
 
-static uint64_t lengths(const struct app *x, uint32_t worker)
+static int lengths(const struct app *x, uint64_t *answer)
 {
-	return relax(x, worker, 1);
+	return relax(x, 1, answer);
 }
 
 /* Column by column would need another layout: row by row, from the last entry to the first. */
-static uint64_t product(const struct app *x, uint32_t worker)
+static int product(const struct app *x, uint64_t *answer)
 {
 	const struct ssr_input *in = &x->in;
 	const uint32_t *row = words(x, in->first), *column = words(x, in->second);
 	const uint32_t *value = words(x, in->third);
 	uint64_t sum = 0;
-	(void)worker;
 	for (uint64_t r = 0; r < in->n; r++) {
 		uint32_t y = 0;
 		for (uint32_t e = row[r + 1]; e-- > row[r];)
 			y += value[e] + 2 * column[e] * value[e];
-		sum = ssr_mix(sum, y);
+		sum += ssr_mix(r, y);
 	}
-	return sum;
+	*answer = sum;
+	return 0;
 }
 
 const struct app_kind app_bfs = {"ssr_bfs", 2, build, hops};
-const struct app_kind app_sssp = {"ssr_sssp", 3, build, lengths};
+const struct app_kind app_sssp = {"ssr_sssp", 2, build, lengths};
 const struct app_kind app_spmv = {"ssr_spmv", 0, build, product};

@@ -54,14 +54,15 @@ static int build_tree(struct app *x)
 	return 0;
 }
 
-static uint64_t look_up(const struct app *x, uint32_t worker)
+static int look_up(const struct app *x, uint64_t *answer)
 {
 	const struct ssr_input *in = &x->in;
 	const uint64_t *value = (const uint64_t *)(const void *)(x->content + in->second);
 	uint64_t sum = 0;
 	for (uint64_t i = 0; i < in->lookups; i++)
-		sum = ssr_mix(sum, value[search(value - in->n, in->n, ssr_query(worker, i))]);
-	return sum;
+		sum += ssr_mix(i, value[search(value - in->n, in->n, ssr_query(i))]);
+	*answer = sum;
+	return 0;
 }
 
 /* ---- the grid ------------------------------------------------------------------------------------- */
@@ -83,19 +84,20 @@ static int build_grid(struct app *x)
 	return 0;
 }
 
-static uint64_t gather(const struct app *x, uint32_t worker)
+static int gather(const struct app *x, uint64_t *answer)
 {
 	const struct ssr_input *in = &x->in;
 	const uint64_t *energy = (const uint64_t *)(const void *)x->content;
 	const uint64_t *section = energy + in->n;
 	uint64_t sum = 0;
 	for (uint64_t i = 0; i < in->lookups; i++) {
-		uint64_t at = search(energy, in->n, ssr_query(worker, i)), total = 0;
+		uint64_t at = search(energy, in->n, ssr_query(i)), total = 0;
 		for (uint64_t k = in->m; k-- > 0;)
 			total += section[at * in->m + k];
-		sum = ssr_mix(sum, total);
+		sum += ssr_mix(i, total);
 	}
-	return sum;
+	*answer = sum;
+	return 0;
 }
 
 const struct app_kind app_bpt = {"ssr_bpt", 0, build_tree, look_up};

@@ -22,11 +22,13 @@ struct ssr_plan {
 	uint64_t requests; /* else: of all workers together */
 	uint64_t pause_ns; /* how long a worker rests when nothing can go on; 0: it spins */
 	uint64_t pace_ns;  /* from one request of the last tenant to the next; 0: at once */
-	uint32_t tenants, service, window, pad;
+	uint32_t tenants, service, window;
+	uint32_t near; /* 1: the workers' buffers are in this block, behind what is of each worker */
 	uint64_t bytes, room; /* of a request, and of a worker's buffer */
 	uint64_t file_bytes;
 	uint64_t own_bytes; /* of each worker, behind this */
-	uint64_t pad1[6];
+	uint64_t room_at; /* with `near`: the first worker's, from here */
+	uint64_t pad[5];
 };
 
 /* One per worker, its own block, which the host sees. */

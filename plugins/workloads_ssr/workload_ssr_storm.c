@@ -36,7 +36,8 @@ static const char *const services[] = {
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct storm_opts, service, LOOM_OPT_ENUM, "read",
-		 "What every request asks for. fault and alloc empty their memory again.",
+		 "What every request asks for. fault and alloc empty their memory again. On a GPU migrate faults pages, and moves them "
+		 "to the host.",
 		 .choices = services),
 	LOOM_OPT(struct storm_opts, requests, LOOM_OPT_U64, "20000",
 		 "Requests of all workers together, shared evenly, when there is neither victim nor duration.",
@@ -228,21 +229,37 @@ static uint64_t own_bytes(const struct storm *x)
 	return window * (sizeof(struct ssr_asked) + sizeof(uint64_t));
 }
 
+/* On GPUs: memory that comes and goes is near its workers. */
+static int is_near(const struct storm *x, const struct loom_device_shape *has)
+{
+	return has->kind == LOOM_ON_GPU &&
+	       (x->opts->service == LOOM_SERVICE_FAULT || x->opts->service == LOOM_SERVICE_ALLOC || x->opts->service == LOOM_SERVICE_MIGRATE);
+}
+
+/* From the begin of the block. */
+static uint64_t room_at(const struct storm *x, const struct loom_device_shape *has)
+{
+	return (sizeof(struct ssr_plan) + has->workers * own_bytes(x) + 63) & ~63ull;
+}
+
 static int need(void *self, const struct loom_layout *layout, struct loom_need *n,
 		struct loom_error *err)
 {
 	struct storm *x = self;
+	uint32_t here = 0; /* devices whose workers' buffers are the host's */
 	(void)err;
 	x->room = room_of(x->opts, layout->workers);
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *has = &layout->device[d];
+		uint64_t bytes = room_at(x, has) + (is_near(x, has) ? has->workers * x->room : 0);
+		n->device = bytes > n->device ? bytes : n->device;
+		here += !is_near(x, has);
+	}
 	/* A page more: buffers begin at a page. */
 	n->global_place = LOOM_PLACE_HOST; /* what requests name */
-	n->global = sizeof(struct ssr_control) + SSR_PAGE_BYTES + layout->workers * x->room;
+	n->global = sizeof(struct ssr_control) + (here ? SSR_PAGE_BYTES + layout->workers * x->room : 0);
 	n->worker = sizeof(struct ssr_tally);
 	n->worker_place = LOOM_PLACE_HOST;
-	for (uint32_t d = 0; d < layout->devices; d++) {
-		uint64_t bytes = sizeof(struct ssr_plan) + layout->device[d].workers * own_bytes(x);
-		n->device = bytes > n->device ? bytes : n->device;
-	}
 	n->device_place = LOOM_PLACE_NEAR;
 	return 0;
 }
@@ -270,6 +287,7 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 	uint32_t kind = x->opts->service == LOOM_SERVICE_FAULT ? LOOM_GRANT_DEMAND :
 			x->opts->service == LOOM_SERVICE_ALLOC ? LOOM_GRANT_HEAP :
 								 LOOM_GRANT_BUFFER;
+	uint32_t device = 0;
 	x->host->free(x->host, j->grant);
 	j->grant = x->host->alloc(x->host, SSR_GRANTS * layout->workers * sizeof(*j->grant));
 	if (!j->grant)
@@ -277,6 +295,9 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 	for (uint32_t w = 0; w < layout->workers; w++) {
 		struct loom_grant *g = &j->grant[SSR_GRANTS * w];
 		uint64_t at = buffer_at(x, view->global, w);
+		while (w - layout->device[device].first_worker >= layout->device[device].workers)
+			device++;
+		const struct loom_device_shape *has = &layout->device[device];
 		g[0] = (struct loom_grant){.tenant = ssr_job_tenant_of(j, w),
 					   .kind = kind,
 					   .at = global + at,
@@ -288,6 +309,12 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 					   .bytes = sizeof(struct ssr_control)};
 		if (!x->room)
 			g[0] = g[1];
+		if (is_near(x, has)) {
+			g[0].kind = kind == LOOM_GRANT_HEAP ? kind : LOOM_GRANT_DEMAND;
+			g[0].at = room_at(x, has) + (w - has->first_worker) * x->room;
+			g[0].near = device + 1;
+			g[0].frames = (uint32_t)(x->room / SSR_PAGE_BYTES);
+		}
 		if (x->file >= 0)
 			g[1] = (struct loom_grant){.tenant = g->tenant,
 						   .kind = LOOM_GRANT_FILE,
@@ -301,7 +328,7 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 						   .kind = LOOM_GRANT_PROCESS,
 						   .fd = x->target,
 						   .signals = 1ull << (SIGUSR1 - 1)};
-		if (kind != LOOM_GRANT_BUFFER &&
+		if (kind != LOOM_GRANT_BUFFER && !g->near &&
 		    madvise((char *)view->global + at, x->room, MADV_REMOVE))
 			return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL,
 					 "ssr_storm: cannot make this memory absent: %s", strerror(errno));
@@ -324,12 +351,18 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 				.own_bytes = own_bytes(x)};
 	(void)err;
 	ssr_job_arm(&x->job, layout, view, &plan);
-	for (uint32_t w = 0; w < layout->workers; w++) {
-		char *at = (char *)view->global + buffer_at(x, view->global, w);
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *has = &layout->device[d];
+		struct ssr_plan *own = view->device[d];
+		char *at = (char *)view->global + buffer_at(x, view->global, has->first_worker);
+		own->near = (uint32_t)is_near(x, has);
+		own->room_at = room_at(x, has);
+		if (own->near)
+			continue;
 		if (x->opts->service == LOOM_SERVICE_FAULT || x->opts->service == LOOM_SERVICE_ALLOC)
-			madvise(at, x->room, MADV_REMOVE);
+			madvise(at, has->workers * x->room, MADV_REMOVE);
 		else
-			memset(at, 1, x->room);
+			memset(at, 1, has->workers * x->room);
 	}
 	return 0;
 }

@@ -12,7 +12,7 @@
 
 #define SSR_PAGE_BYTES 4096ull
 
-/* Right answers are known; -1: any offset, of an ALLOC. */
+/* Right answers are known; -1: any place in the buffer. */
 struct ssr_asked {
 	uint64_t id;
 	int64_t want;
@@ -64,7 +64,7 @@ LOOM_FN int64_t ssr_storm_next(struct loom_ctx *c, struct ssr_storm *s, struct l
 		r->offset = s->page * SSR_PAGE_BYTES;
 		r->bytes = SSR_PAGE_BYTES;
 		if (s->page++ < k->room / SSR_PAGE_BYTES)
-			return (int64_t)SSR_PAGE_BYTES;
+			return k->near ? -1 : (int64_t)SSR_PAGE_BYTES;
 		r->service = LOOM_SERVICE_EVICT;
 		r->offset = 0;
 		r->bytes = k->room;
@@ -82,6 +82,12 @@ LOOM_FN int64_t ssr_storm_next(struct loom_ctx *c, struct ssr_storm *s, struct l
 		r->argument = loom_random_below(c, (uint32_t)(k->file_bytes / k->bytes)) * k->bytes;
 		return (int64_t)k->bytes;
 	case LOOM_SERVICE_MIGRATE:
+		if (k->near) { /* a page comes, and goes */
+			r->service = s->page & 1 ? LOOM_SERVICE_MIGRATE : LOOM_SERVICE_FAULT;
+			r->offset = s->page++ / 2 % (k->room / SSR_PAGE_BYTES) * SSR_PAGE_BYTES;
+			r->bytes = SSR_PAGE_BYTES;
+			return r->service == LOOM_SERVICE_MIGRATE ? 1 : -1;
+		}
 		return (int64_t)((k->bytes + SSR_PAGE_BYTES - 1) / SSR_PAGE_BYTES);
 	case LOOM_SERVICE_SEND:
 		return (int64_t)k->bytes;
@@ -119,6 +125,17 @@ LOOM_FN int ssr_storm_post(struct loom_ctx *c, struct ssr_storm *s)
 	return 1;
 }
 
+/* What was allocated near the workers is of zeroes, and is written to: 1. */
+LOOM_FN int ssr_storm_is_clean(const struct loom_ctx *c, const struct ssr_plan *k, int64_t at)
+{
+	char *room = (char *)c->on_device[LOOM_WORKLOAD] + k->room_at + (c->worker - c->first) * k->room;
+	uint64_t *first = (uint64_t *)(void *)(room + at), *last = first + SSR_PAGE_BYTES / sizeof(*first) - 1;
+	int clean = !loom_load_relaxed_dev(first) && !loom_load_relaxed_dev(last);
+	loom_store_relaxed_dev(first, ~0ull);
+	loom_store_relaxed_dev(last, ~0ull);
+	return clean;
+}
+
 /* Answers at a time: a worker that plays an accelerator is no longer in the way of others than this takes,
  * however many come together. */
 #define SSR_ROUND 512u
@@ -133,7 +150,8 @@ LOOM_FN uint64_t ssr_storm_take(struct loom_ctx *c, struct ssr_storm *s, uint64_
 		int rc = LOOM_CALL(qos, wait, c, a->id, n ? 1 : timeout_ns, &got);
 		if (rc == LOOM_ETIMEDOUT || rc == LOOM_EINTR)
 			break;
-		if (rc || (a->want >= 0 ? got != a->want : got < 0))
+		if (rc || (a->want >= 0 ? got != a->want : got < 0 || (uint64_t)got >= s->plan.room) ||
+		    (s->plan.near && a->service == LOOM_SERVICE_ALLOC && !ssr_storm_is_clean(c, &s->plan, got)))
 			ssr_count_wrong(s->tally, a->service, rc ? rc : got);
 		else if (a->service == LOOM_SERVICE_ALLOC)
 			ssr_free_at(s)[s->held++] = (uint64_t)got;

@@ -13,7 +13,7 @@
 #   waits    consumers that wait for producers
 #   barriers workers that meet: each barrier, on one instance and on two, and who never comes
 #   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own
-#   requests services that workers ask of the host: each pipeline, by one worker, some and all
+#   requests services that workers ask of the host, and applications: each pipeline and way of notice, by one worker, some and all
 #   peers    ranks on two GPUs that store into each other's memory
 #   litmus   of the device layer's memory orders
 # and those of the caller. Exit 77: no GPU here.
@@ -368,31 +368,49 @@ barriers() {
 	every "sums, two" $own --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0 --set device.$device.workers=16
 }
 
-requests() {
-	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
-	for service in nothing read; do
-		for use in split monolithic 'monolithic coalesce' 'split steer' 'split throttle' 'monolithic budget'; do
+# request_runs: what is asked for, the pipeline, how the host notices, workers: each a line, in an order of which any part
+# from the begin on is a fair sample.
+request_runs() {
+	for ask in nothing signal read write send fault alloc migrate bfs spmv sssp bpt xsbench; do
+		for use in split monolithic monolithic,coalesce split,steer split,throttle monolithic,budget; do
 			for notify in poll interrupt hybrid; do
-				for workers in 1 16 $some 0; do
-					case $use in *throttle* | *budget*) n=2000 ;; *) n=20000 ;; esac
-					either "$service $use, $notify, workers=$workers" --set run.workload=ssr_storm --set transport.use=p2p \
-						--set "qos.use=$use" --set qos.${use%% *}.notify=$notify --set device.$device.workers=$workers \
-						--set workload.ssr_storm.service=$service --set workload.ssr_storm.requests=$n \
-						--set workload.ssr_storm.settle=0
+				for workers in 1 16 "$some" 0; do
+					echo $ask $use $notify $workers
 				done
 			done
 		done
-	done
-	for service in signal write send migrate alloc fault; do
-		either "$service" --set run.workload=ssr_storm --set transport.use=host --set qos.use=split \
-			--set device.$device.workers="$some" --set workload.ssr_storm.service=$service \
-			--set workload.ssr_storm.requests=2000
-	done
+	done | awk 'BEGIN { srand(17) } { printf "%.9f %s\n", rand(), $0 }' | sort -n | cut -d ' ' -f 2-
+}
+
+# request_run ASK USE NOTIFY WORKERS
+request_run() {
+	use=$(echo "$2" | tr , ' ') few=64 n=2000
+	case $1 in bfs | spmv | sssp | bpt | xsbench) workload=ssr_$1 ;; *) workload=ssr_storm ;; esac
+	[ "$4" -ne 0 ] || n=8000 few=4
+	case $use in *throttle* | *budget*) n=400 ;; esac
+	service=$1 notify=$3 workers=$4
+	set -- --set run.workload=$workload --set transport.use=p2p --set "qos.use=$use" --set "qos.${use%% *}.notify=$notify" \
+		--set device.$device.workers="$workers" --set workload.$workload.settle=0
+	if [ $workload = ssr_storm ]; then
+		set -- "$@" --set workload.ssr_storm.service="$service" --set workload.ssr_storm.requests=$n \
+			--set workload.ssr_storm.outstanding=$few
+	else
+		set -- "$@" --set workload.$workload.size=10000 --set workload.$workload.lookups=10000
+	fi
+	every "$service $use, $notify, workers=$workers" "$@"
+}
+
+# None begins after REQUEST_TIME seconds (default 3600). One at a time: kernels that stay take turns on a GPU, and then all of
+# them take longer.
+requests() {
+	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
+	until=$(($(date +%s) + ${REQUEST_TIME:-3600}))
+	request_runs >"$tmp/requests"
+	while read -r ask use notify workers && [ "$(date +%s)" -lt $until ]; do
+		request_run "$ask" "$use" "$notify" "$workers"
+	done <"$tmp/requests"
 	every 'CPU and GPU ask' --set run.devices="cpu:0 $device:0" --set run.workload=ssr_storm --set transport.use=host \
 		--set qos.use=split --set device.$device.workers="$some" --set workload.ssr_storm.requests=20000
-	for app in bfs spmv sssp bpt xsbench; do
-		either "$app" --set run.workload=ssr_$app --set transport.use=host --set qos.use=split --set device.$device.workers=4
-	done
 }
 
 litmus() {

@@ -114,7 +114,6 @@ triggers() {
 }
 
 trigger_runs() {
-	pages_come_and_go
 	storms
 	triggers peer p2p pingpong msgrate
 	triggers peer host allreduce
@@ -201,11 +200,42 @@ launched_refusals() {
 	launched 4 'workload_msgrate has no steps to launch: say kernels = persistent' none
 }
 
-# What cannot be right on a GPU is refused.
-pages_come_and_go() {
-	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_split.so $B/plugins/workload_ssr_bfs.so"
-	expect 4 'keeps the pages that it was shown' "$G" run "$tmp/gpu.ini" --set run.workload=ssr_bfs --set qos.use=split \
-		--set device.$device.workers=4
+# pages STATUS PATTERN WORKLOAD [ARGUMENTS]: its input faults in, into frames of the device's memory.
+pages() {
+	status=$1 wanted=$2 workload=ssr_$3
+	shift 3
+	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_monolithic.so $B/plugins/workload_$workload.so"
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --samples 3 --set run.workload=$workload --set qos.use=monolithic \
+		--set device.$device.workers=4 --set workload.$workload.settle=0 "$@"
+}
+
+# page_runs CALL...: the driver's functions by which frames are filled.
+page_runs() {
+	for app in bfs spmv sssp bpt xsbench; do
+		small="--set workload.ssr_$app.size=4000 --set workload.ssr_$app.lookups=3000"
+		pages 0 '3 samples, each verified' $app $small
+	done
+	# With fewer frames than lanes that look, they are given back and filled all the time.
+	for app in sssp bpt; do
+		small="--set workload.ssr_$app.size=2000 --set workload.ssr_$app.lookups=1000"
+		pages 0 '3 samples, each verified' $app $small --set workload.ssr_$app.frames=3 --set workload.ssr_$app.outstanding=2 \
+			--set transport.use=p2p --set qos.monolithic.notify=hybrid
+	done
+	pages 0 '3 samples, each verified' bfs --set workload.ssr_bfs.size=3000 --set "run.devices=cpu:0 $device:0" --set transport.use=host \
+		--set termination.use=hcounter --set device.cpu.workers=3 --set workload.ssr_bfs.tenants=2
+	pages 0 'victim_speed' bpt --set workload.ssr_bpt.size=300 --set 'workload.ssr_bpt.victim=sleep 0.05'
+	for service in alloc migrate; do
+		pages 0 '3 samples, each verified' storm --set workload.ssr_storm.service=$service --set workload.ssr_storm.requests=3000
+	done
+	pages 4 'say isolation = thread' bfs --set device.$device.isolation=process
+	for call; do
+		FAKE_GPU_FAIL=$call:30 pages 3 'wrong answers; the first, of service 2, was -5' bfs
+	done
+}
+
+# Where nothing is copied beside workers.
+page_refusals() {
+	pages 4 "need copies into the memory of $device:0 while its workers run" bfs
 }
 
 # A word for each worker says what it asks for: more workers than a group of words has, and more requests than one look

@@ -175,7 +175,14 @@ sched() {
 	for f in two_looks rung_late armed_once; do
 		fault alarm $f
 	done
+	right frames
+	for f in answered_early shown_early pins_ignored unchecked held; do
+		fault frames $f
+	done
+	fault frames lost_answer -DF=2
 	if [ "$quick" != --quick ]; then
+		right frames "-DP=2 -DF=2 -DR=3"
+		right frames "-DR=3"
 		right alarm
 		right bedside "-DHALVES=monolithic"
 		right door "-DBELL=futex -DHALVES=monolithic"

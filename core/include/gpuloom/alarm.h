@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Interrupts of devices: a thread of the host sleeps until workers have raised a word in the memory of their device. */
+/* Of a device whose workers run: a thread of the host sleeps until they have raised a word in its memory, or copies there. */
 #ifndef GPULOOM_ALARM_H
 #define GPULOOM_ALARM_H
 
@@ -18,6 +18,10 @@ struct loom_alarm {
 	/* From any thread, while no worker runs: ends the wait() in progress and all that follow, by raising the word. */
 	void (*wake)(struct loom_alarm *alarm);
 	void (*close)(struct loom_alarm *alarm); /* NULL is legal */
+	/* Begins to copy to the device, `offset` bytes behind the word, or from there: the other pointer is NULL. What is named
+	 * stays as it is until settle() has waited for all copies. Who learns of that from the caller sees them. */
+	int (*copy)(struct loom_alarm *alarm, uint64_t offset, void *to, const void *from, uint64_t bytes, struct loom_error *err);
+	int (*settle)(struct loom_alarm *alarm, struct loom_error *err);
 };
 
 /* What a policy finds in struct loom_layout. */

@@ -69,12 +69,16 @@ enum loom_grant_kind {
 struct loom_grant {
 	uint32_t tenant;
 	uint32_t kind;   /* enum loom_grant_kind */
-	loom_ref at;     /* BUFFER, DEMAND, HEAP: in memory that the host sees */
+	loom_ref at;     /* BUFFER, DEMAND, HEAP: in memory that the host sees; with `near` bytes from the begin of a block */
 	uint64_t bytes;
 	int fd;          /* FILE, SOCKET, PROCESS: stays the workload's, open while workers run */
 	uint32_t access; /* FILE: LOOM_READ | LOOM_WRITE */
 	uint64_t signals;    /* PROCESS: bit n - 1 allows signal n */
 	const void *content; /* DEMAND: what its pages hold, `bytes` of host memory; NULL: zeroes */
+	/* DEMAND, HEAP: 1 plus the device in whose block of the workload (LOOM_PLACE_NEAR) it lies, for workers on GPUs. Then a
+	 * demand buffer has so many frames of a page at `at`. FAULT is of one page: it fills a frame, and gives where in the
+	 * grant that begins; -ENOMEM when none is free. MIGRATE takes pages out of their frames; FAULT brings them back. */
+	uint32_t near, frames;
 };
 
 /* ---- deciding ----------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interrupts: a running kernel wakes a thread of the host. A stream of its own awaits the word, and then comes an event
- * on whose interrupt the thread sleeps. */
+ * on whose interrupt the thread sleeps. And copies in such a stream, which wait for no kernel. */
 #include <gpuloom/alarm.h>
 
 #include "gpu.h"
@@ -36,6 +36,24 @@ static void wake_alarm(struct loom_alarm *alarm)
 	gpu_leave(a->gpu);
 }
 
+static int failed_copy(const struct gpu *d, int rc, struct loom_error *err)
+{
+	return rc != 0 ? LOOM_FAIL(d->host, err, LOOM_EDIED, "%s: no copy beside its workers: %s", d->name, d->driver->text(d, rc)) :
+			 0;
+}
+
+static int copy(struct loom_alarm *alarm, uint64_t offset, void *to, const void *from, uint64_t bytes, struct loom_error *err)
+{
+	struct alarm *a = (struct alarm *)alarm;
+	return failed_copy(a->gpu, a->gpu->driver->bell_copy(a->gpu, a->bell, a->at + offset, to, from, bytes), err);
+}
+
+static int settle(struct loom_alarm *alarm, struct loom_error *err)
+{
+	struct alarm *a = (struct alarm *)alarm;
+	return failed_copy(a->gpu, a->gpu->driver->bell_settle(a->gpu, a->bell), err);
+}
+
 static void close_alarm(struct loom_alarm *alarm)
 {
 	struct alarm *a = (struct alarm *)alarm;
@@ -55,7 +73,8 @@ int gpu_alarm(void *self, const struct loom_segment *segment, uint64_t offset, s
 	uint64_t view = 0;
 	if (d->remote)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-				 "%s: with isolation = process its interrupts do not reach this process: say isolation = thread",
+				 "%s: with isolation = process neither interrupts nor copies go between it and threads of this process: say "
+				 "isolation = thread",
 				 d->name);
 	if (!d->driver->bell_open || !d->limits.words)
 		return LOOM_FAIL(d->host, err, LOOM_ENOTSUP, "%s: this driver's streams cannot await words of memory", d->name);
@@ -63,7 +82,7 @@ int gpu_alarm(void *self, const struct loom_segment *segment, uint64_t offset, s
 	if (!a)
 		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
 	a->is = (struct loom_alarm){
-		.size = sizeof(a->is), .wait = wait_alarm, .wake = wake_alarm, .close = close_alarm};
+		.size = sizeof(a->is), .wait = wait_alarm, .wake = wake_alarm, .close = close_alarm, .copy = copy, .settle = settle};
 	a->gpu = d;
 	int code = gpu_enter(d, err);
 	if (!code) {

@@ -201,6 +201,9 @@ struct gpu_driver {
 	int (*bell_open)(struct gpu *d, void **bell);
 	void (*bell_close)(struct gpu *d, void *bell);
 	int (*bell_await)(struct gpu *d, void *bell, uint64_t at, uint64_t value);
+	/* Copies by such a thread, in the bell's stream: to the GPU, or from it where `to` is not NULL; and their end. */
+	int (*bell_copy)(struct gpu *d, void *bell, uint64_t at, void *to, const void *from, uint64_t bytes);
+	int (*bell_settle)(struct gpu *d, void *bell);
 };
 
 /* The calls of a table whose functions have the names of its fields, but for C's own. */

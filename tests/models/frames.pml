@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pages in frames of a GPU's memory (plugins/workloads_ssr/app.dev.h, plugins/qos/frames.c). R readers read K words each, of
+ * any of P pages, through a table that they alone change; there are F frames. Who finds a page absent claims it, takes the right
+ * to a frame, or gives back a page that nobody is counted in, and asks the host. The host fills a frame and answers which.
+ * Every read finds its own page, and where nobody can move all have read.
+ *   -DFAULT=answered_early  the host answers before the frame is filled
+ *   -DFAULT=shown_early     the page is said to be there before the answer
+ *   -DFAULT=pins_ignored    a page is given back while somebody reads it
+ *   -DFAULT=unchecked       who counts itself in does not look again
+ *   -DFAULT=held            who has a page waits for the frame of another
+ *   -DFAULT=lost_answer     an answer is lost while another is unread */
+#ifndef P
+#define P 2
+#endif
+#ifndef F
+#define F 1
+#endif
+#ifndef R
+#define R 2
+#endif
+#ifndef K
+#define K 2
+#endif
+#define none 0
+#define answered_early 1
+#define shown_early 2
+#define pins_ignored 3
+#define unchecked 4
+#define held 5
+#define lost_answer 6
+#ifndef FAULT
+#define FAULT none
+#endif
+#define ABSENT 0
+#define COMING 1
+#define PRESENT 2
+#define GOING 3
+#define NOTHING 255
+
+/* The lanes'. */
+byte state[P], pins[P], frame[P], left = F, over;
+/* The frames. */
+byte content[F];
+/* The host's: of whom a frame is. */
+byte owner[F];
+chan fault = [R] of {byte, byte};
+chan evict = [R] of {byte, byte};
+byte told[R]; /* 1 plus the answer */
+
+inline answer(who, what)
+{
+	if
+	:: FAULT == lost_answer && told[1 - who] -> skip
+	:: else -> told[who] = 1 + what
+	fi
+}
+
+proctype host()
+{
+	byte who, p, f;
+end_h:	do
+	:: fault?who,p ->
+		f = 0;
+		do
+		:: owner[f] == NOTHING -> break
+		:: else -> f++; assert(f < F)
+		od;
+		owner[f] = p;
+		content[f] = NOTHING;
+		if
+		:: FAULT == answered_early -> answer(who, f); content[f] = p
+		:: else -> content[f] = p; answer(who, f)
+		fi
+	:: evict?who,p ->
+		f = 0;
+		do
+		:: owner[f] == p -> break
+		:: else -> f++; assert(f < F)
+		od;
+		owner[f] = NOTHING;
+		answer(who, 0)
+	od
+}
+
+proctype reader(byte me)
+{
+	byte p, q, f, n, kept = NOTHING;
+	do
+	:: n == K -> break
+	:: n < K ->
+		if
+		:: p = 0
+		:: p = P - 1
+		fi;
+look:		if
+		:: state[p] == PRESENT ->
+			pins[p]++;
+			if
+			:: atomic { FAULT != unchecked && state[p] != PRESENT -> pins[p]-- };
+				goto look
+			:: atomic { FAULT == unchecked || state[p] == PRESENT -> f = frame[p] }
+			fi
+		:: atomic { state[p] == ABSENT -> state[p] = COMING };
+			if
+			:: atomic { left > 0 -> left-- }
+			:: atomic { left == 0 && state[0] == PRESENT && (pins[0] == 0 || FAULT == pins_ignored) ->
+				state[0] = GOING; q = 0 };
+				goto back
+			:: atomic { left == 0 && state[P - 1] == PRESENT && (pins[P - 1] == 0 || FAULT == pins_ignored) ->
+				state[P - 1] = GOING; q = P - 1 };
+back:				evict!me,q;
+				atomic { told[me] -> told[me] = 0 };
+				state[q] = ABSENT
+			fi;
+			if
+			:: FAULT == shown_early -> atomic { frame[p] = 0; state[p] = PRESENT; pins[p]++ }
+			:: else
+			fi;
+			fault!me,p;
+			atomic { told[me] -> f = told[me] - 1; told[me] = 0 };
+			if
+			:: FAULT == shown_early -> frame[p] = f
+			:: else -> atomic { frame[p] = f; state[p] = PRESENT; pins[p]++ }
+			fi
+		fi;
+		assert(content[f] == p);
+		n++;
+		if
+		:: FAULT == held && n < K && kept == NOTHING -> kept = p /* until it has the next */
+		:: else ->
+			pins[p]--;
+			if
+			:: kept != NOTHING -> pins[kept]--; kept = NOTHING
+			:: else
+			fi
+		fi
+	od;
+	over++
+}
+
+/* Nobody can move. */
+proctype watch()
+{
+	timeout -> assert(over == R)
+}
+
+init {
+	atomic {
+		content[0] = NOTHING;
+		owner[0] = NOTHING;
+		content[F - 1] = NOTHING;
+		owner[F - 1] = NOTHING;
+		run watch();
+		run host();
+		run reader(0);
+		run reader(1);
+#if R > 2
+		run reader(2);
+#endif
+	}
+}
