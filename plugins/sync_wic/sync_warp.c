@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_warp: host half. The flags lie in the workers' blocks, behind their tallies. */
+/* sync_warp: host half. The flags lie in the workers' blocks, behind their tallies; where devices are apart, in the
+ * global block, which is host memory then, and copies of items in the blocks near their consumers. */
 #include "sync_warp.dev.h"
 /* needs SYNC_OP and sync_await */
 #include "channel.dev.h"
@@ -40,16 +41,49 @@ static uint64_t lay_out_flags(const struct sync *s, const struct loom_layout *la
 	return at;
 }
 
+/* Where devices are apart: the same for the global block, which begins with the slots and items. Bytes of it, of the
+ * block per device, and of the largest item that is copied. */
+static void lay_out_apart(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
+			  struct loom_need *need_)
+{
+	uint64_t at = need_->global, near[LOOM_MAX_DEVICES] = {0};
+	need_->device = need_->local = 0;
+	for (uint32_t i = 0; i < s->channels; i++) {
+		const struct loom_channel *from = &s->channel[i];
+		uint64_t stride = (from->item_bytes + 63) & ~63ull, *end = &near[from->to];
+		/* Readers that share an item read it where it is: who of them would copy it? */
+		int brings = layout->device[from->to].kind == LOOM_ON_GPU && from->readers == 1;
+		at = (at + SYNC_WARP_LINE_BYTES - 1) & ~(uint64_t)(SYNC_WARP_LINE_BYTES - 1);
+		if (head) {
+			struct sync_channel *k = sync_channel(head, i);
+			k->count = 0;
+			k->word_at = at;
+			k->brings = brings;
+			k->near_at = *end;
+			k->done_at = *end + (brings ? from->slots * stride : 0);
+		}
+		at += from->slots * sizeof(uint32_t);
+		*end += (brings ? from->slots * stride : 0) + ((from->slots * sizeof(uint32_t) + 63) & ~63ull);
+		need_->device = *end > need_->device ? *end : need_->device;
+		if (brings && from->item_bytes > need_->local)
+			need_->local = (from->item_bytes + 63) & ~63ull;
+	}
+	need_->global = at;
+	/* Beside the posts. An item that finds no room there is copied into the device's memory. */
+	for (uint32_t d = 0; d < layout->devices; d++)
+		if (layout->device[d].kind == LOOM_ON_GPU && need_->local + 256 > layout->device[d].local_bytes)
+			need_->local = 0;
+}
+
 static int need(void *self, const struct loom_layout *layout, struct loom_need *need_, struct loom_error *err)
 {
 	const struct sync *s = self;
 	int rc = sync_need(self, layout, need_, err);
-	/* Producers raise flags in the memory of the consumer's device. */
-	for (uint32_t i = 0; layout->apart && i < s->channels; i++)
-		if (s->channel[i].from != s->channel[i].to)
-			return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
-					 "sync_warp: a channel leads from one device to another, which do not reach each "
-					 "other's memory: choose sync poll or backoff, or leave the transport's atomics = auto");
+	if (layout->apart) {
+		need_->device_place = LOOM_PLACE_NEAR;
+		lay_out_apart(s, layout, NULL, need_);
+		return rc;
+	}
 	need_->worker = lay_out_flags(s, layout, NULL);
 	if (!rc && need_->worker > UINT32_MAX)
 		rc = LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "sync_warp: the channels have too many slots");
@@ -58,19 +92,35 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 
 static int init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
+	struct sync_head *head = view->global;
+	struct loom_need want = {0};
 	int rc = sync_init(self, layout, view, err);
-	uint64_t bytes = lay_out_flags(self, layout, view->global) - sizeof(struct sync_tally);
+	head->setting[SYNC_WARP_LOCAL] = 0;
+	if (layout->apart) {
+		(void)sync_need(self, layout, &want, err);
+		uint64_t words = want.global;
+		lay_out_apart(self, layout, head, &want);
+		memset((char *)head + words, 0, want.global - words);
+		for (uint32_t d = 0; d < layout->devices; d++)
+			memset(view->device[d], 0, want.device);
+		head->setting[SYNC_WARP_LOCAL] = (uint32_t)want.local;
+		return rc;
+	}
+	uint64_t bytes = lay_out_flags(self, layout, head) - sizeof(struct sync_tally);
 	for (uint32_t w = 0; w < layout->workers; w++)
 		memset((struct sync_tally *)view->worker[w] + 1, 0, bytes);
 	return rc;
 }
 
-/* The released words, and the flags, whose channels tell why. */
+/* The released words, and the flags, whose channels tell why. Where devices are apart a word has one writer, and the
+ * stop word ends the waits. */
 static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
 		      uint32_t device)
 {
 	const struct sync *s = self;
 	const struct sync_head *head = view->global;
+	if (layout->apart)
+		return;
 	sync_poison_all(layout, view->global, code, device);
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct sync_channel *k = sync_channel((struct sync_head *)head, i);

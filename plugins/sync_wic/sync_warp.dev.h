@@ -4,11 +4,15 @@
  * it waits for. So k waiting workers of a block cost one polling warp, not k. Device code.
  *
  * Flags lie packed, 32 to a line, in the memory of the device whose workers wait: producers push them there,
- * and one load of the monitor's lanes sees those of neighbours.
+ * and one load of the monitor's lanes sees those of neighbours. Where devices are apart (struct loom_layout) no word
+ * has two writers: flags and staged items lie in the host's memory, a producer stores how many rounds there are, and an
+ * item whose consumers are on a GPU is copied to them.
  *
  * A post is one worker's, in shared memory. The worker writes it and then `asked` (release); the monitor reads
  * it after that (acquire), writes the answer, and resumes the worker through the barrier, which orders the
- * answer, and what the monitor has acquired at the flag, before what the worker does next. */
+ * answer, and what the monitor has acquired at the flag, before what the worker does next. From sm_90 on the monitor
+ * has an item copied into the shared memory of the worker: the barrier then also counts the bytes, so that the
+ * worker wakes when they are there, and the monitor need not wait for them. tests/models/wave.pml. */
 #ifndef SYNC_WARP_DEV_H
 #define SYNC_WARP_DEV_H
 
@@ -17,9 +21,10 @@
 #endif
 
 #define SYNC_OP(op) sync_warp_##op
-#define SYNC_FULL
+#define SYNC_ELSEWHERE
 
-enum { SYNC_WARP_PAUSE_NS = 0 }; /* setting: between two looks of a monitor, or of a CPU's worker */
+/* Settings: what a monitor sleeps between two looks; bytes of a worker's private memory, for one item. */
+enum { SYNC_WARP_PAUSE_NS = 0, SYNC_WARP_LOCAL };
 
 #define SYNC_WARP_LINE 32u /* flags */
 #define SYNC_WARP_LINE_BYTES 128u
@@ -40,8 +45,36 @@ LOOM_FN uint32_t *sync_full(const struct loom_ctx *c, struct sync_head *h, const
 			    uint32_t tag)
 {
 	uint32_t slot = tag % k->slots;
-	(void)h;
+	if (!k->count)
+		return (uint32_t *)((char *)h + k->word_at) + slot;
 	return sync_warp_flag((char *)loom_public(c, LOOM_SYNC, sync_warp_home(k, slot)), k, slot);
+}
+
+LOOM_FN uint32_t *sync_done(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k,
+			    uint32_t tag)
+{
+	if (!k->count)
+		return (uint32_t *)((char *)c->on_device[LOOM_SYNC] + k->done_at) + tag % k->slots;
+	return &sync_slot(h, k, tag)->done;
+}
+
+LOOM_FN void sync_raise(const struct sync_channel *k, uint32_t *word, uint32_t rounds)
+{
+	if (k->count)
+		loom_fetch_add_acq_rel_sys(word, 1u); /* keeps poison */
+	else
+		loom_store_release_sys(word, rounds & SYNC_ROUNDS); /* over a link it is posted, and nobody waits for it */
+}
+
+/* Where a consumer's device keeps its copy of an item. */
+LOOM_FN char *sync_near(const struct loom_ctx *c, const struct sync_channel *k, uint32_t tag)
+{
+	return (char *)c->on_device[LOOM_SYNC] + k->near_at + tag % k->slots * k->stride;
+}
+
+LOOM_FN char *sync_staged(struct sync_head *h, const struct sync_channel *k, uint32_t tag)
+{
+	return (char *)h + k->data_at + tag % k->slots * k->stride;
 }
 
 LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
@@ -52,19 +85,10 @@ LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
 /* One look at *word. 1 when the wait is over; *result says how. */
 LOOM_FN int sync_warp_over(const struct loom_ctx *c, uint32_t *word, uint32_t want, uint64_t until_ns, int *result)
 {
-	/* Acquire: pairs with the release of publish, or of the last reader. */
-	uint32_t now = loom_load_acquire_sys(word);
-	if (now & SYNC_POISON)
-		*result = LOOM_EDIED;
-	else if (sync_reached(now, want))
-		*result = 0;
-	else if (loom_stopped(c))
-		*result = LOOM_EINTR;
-	else if (until_ns && loom_clock_ns(c) >= until_ns)
+	*result = sync_judge(c, sync_glance(word), want);
+	if (*result == 1 && until_ns && loom_clock_ns(c) >= until_ns)
 		*result = LOOM_ETIMEDOUT;
-	else
-		return 0;
-	return 1;
+	return *result != 1;
 }
 
 #ifndef LOOM_DEVICE_COMPILE
@@ -77,9 +101,13 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 	(void)sleepers;
 	for (; !sync_warp_over(c, word, want, until_ns, &result); polls++)
 		loom_give_way(c);
-	sync_tally(c)->polls += polls;
+	sync_tell(c, polls, polls);
 	return result;
 }
+
+#define sync_fetch(c, h, k, tag) ((void)0)
+#define sync_drop(c, k, tag) ((void)0)
+#define sync_warp_brought(c, item) NULL
 
 #else
 
@@ -93,6 +121,10 @@ struct sync_warp_post {
 	uint64_t until_ns, polls;
 	uint32_t want;
 	int result;
+	const char *from; /* the item that comes with the resume ... */
+	uint32_t bytes;	  /* ... a multiple of 16; 0: none */
+	uint32_t to;	  /* its place in shared memory */
+	const char *held; /* the item that lies there; the worker's lane 0 */
 };
 
 static __shared__ struct sync_warp_post sync_warp_posts[LOOM_WORKERS_PER_BLOCK];
@@ -101,6 +133,12 @@ static __shared__ uint32_t sync_warp_ended; /* workers */
 LOOM_FN struct sync_warp_post *sync_warp_post(void)
 {
 	return &sync_warp_posts[threadIdx.x / LOOM_LANES];
+}
+
+/* At the block: between a worker and its monitor. */
+LOOM_FN void sync_warp_fence(void)
+{
+	asm volatile("fence.acq_rel.cta;" ::: "memory");
 }
 
 /* How a warp is parked. From sm_90 on the wait for an mbarrier suspends it. Before, a named barrier does, which
@@ -132,6 +170,34 @@ LOOM_FN int sync_warp_passed(const struct sync_warp_post *p, uint32_t parity)
 		     : "memory");
 	return (int)done;
 }
+
+/* One item of a worker at a time: what it has still to release keeps the place. */
+LOOM_FN void sync_fetch(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
+{
+	struct sync_warp_post *p = sync_warp_post();
+	if (!k->brings || p->held || k->bytes > h->setting[SYNC_WARP_LOCAL])
+		return;
+	p->from = sync_staged(h, k, tag);
+	p->to = (uint32_t)__cvta_generic_to_shared(c->local[LOOM_SYNC]);
+	p->bytes = ((uint32_t)k->bytes + 15u) & ~15u;
+}
+
+LOOM_FN void sync_drop(struct loom_ctx *c, const struct sync_channel *k, uint32_t tag)
+{
+	struct sync_warp_post *p = sync_warp_post();
+	if (p->held == sync_staged(sync_head(c), k, tag))
+		p->held = NULL;
+}
+
+LOOM_FN const void *sync_warp_brought(struct loom_ctx *c, const char *item)
+{
+	int held = c->lane == 0 && sync_warp_post()->held == item;
+	return loom_from_lane0(c, (uint64_t)held) ? c->local[LOOM_SYNC] : NULL;
+}
+#else
+#define sync_fetch(c, h, k, tag) ((void)0)
+#define sync_drop(c, k, tag) ((void)0)
+#define sync_warp_brought(c, item) NULL
 #endif
 
 /* The lanes of the worker's first warp, together, until the monitor has answered. */
@@ -147,8 +213,9 @@ LOOM_FN void sync_warp_park(struct sync_warp_post *p)
 	loom_fence_acquire_sys(); /* pairs with the fence before the monitor's bar.arrive */
 #else
 	LOOM_NO_UNROLL
-	while (loom_load_acquire_dev(&p->asked)) /* pairs with the release in sync_warp_watch */
+	while (loom_load_relaxed_dev(&p->asked))
 		loom_nanosleep(LOOM_PAUSE_NS);
+	sync_warp_fence(); /* pairs with that in sync_warp_watch */
 #endif
 }
 
@@ -162,8 +229,11 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 		p->want = want;
 		p->until_ns = until_ns;
 		p->polls = 0;
-		/* Release: pairs with the monitor's acquire. */
-		loom_store_release_dev(&p->asked, 1u);
+#ifdef SYNC_WARP_MBARRIER
+		asm volatile("fence.proxy.async;" ::: "memory"); /* what lay in the item's place before */
+#endif
+		sync_warp_fence(); /* release: pairs with the monitor's */
+		loom_store_relaxed_dev(&p->asked, 1u);
 	}
 	if (c->lane < 32) {
 		__syncwarp();
@@ -172,7 +242,9 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 	}
 	if (c->lane == 0) {
 		p->phase ^= 1;
-		sync_tally(c)->polls += p->polls;
+		p->held = p->bytes && !p->result ? p->from : p->held;
+		p->bytes = 0;
+		sync_tell(c, polls, p->polls);
 		result = (uint64_t)(int64_t)p->result;
 	}
 	return (int)loom_from_lane0(c, result);
@@ -206,8 +278,19 @@ LOOM_FN void sync_warp_resume(struct sync_warp_post *p, uint32_t worker, int ove
 {
 #ifdef SYNC_WARP_MBARRIER
 	(void)worker;
-	/* Release, at the block. */
-	if (over)
+	uint32_t bytes = over && !p->result ? p->bytes : 0;
+	if (bytes)
+		/* The copy reads what this lane has acquired, in a way of its own. The worker goes on when the bytes
+		 * have come, too. */
+		asm volatile("{\n\t"
+			     ".reg .b64 state;\n\t"
+			     "fence.proxy.async;\n\t"
+			     "mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;\n\t"
+			     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%2], [%3], %1, [%0];\n\t"
+			     "}" ::"r"(sync_warp_at(p)),
+			     "r"(bytes), "r"(p->to), "l"(__cvta_generic_to_global(p->from))
+			     : "memory");
+	else if (over) /* release, at the block */
 		asm volatile("{\n\t"
 			     ".reg .b64 state;\n\t"
 			     "mbarrier.arrive.shared::cta.b64 state, [%0];\n\t"
@@ -237,15 +320,16 @@ LOOM_FN void sync_warp_watch(struct loom_ctx *c)
 		for (uint32_t i = c->lane; i < (LOOM_WORKERS_PER_BLOCK + 31u) / 32u * 32u; i += 32) {
 			struct sync_warp_post *p = &sync_warp_posts[i % LOOM_WORKERS_PER_BLOCK];
 			int over = 0, result = 0;
-			/* Acquire: pairs with the worker's release. */
-			if (i < LOOM_WORKERS_PER_BLOCK && loom_load_acquire_dev(&p->asked)) {
+			if (i < LOOM_WORKERS_PER_BLOCK && loom_load_relaxed_dev(&p->asked)) {
+				sync_warp_fence(); /* acquire: pairs with the worker's release */
 				busy = 1;
 				p->polls++;
 				over = sync_warp_over(c, p->word, p->want, p->until_ns, &result);
 			}
 			if (over) {
 				p->result = result;
-				loom_store_release_dev(&p->asked, 0u);
+				sync_warp_fence();
+				loom_store_relaxed_dev(&p->asked, 0u);
 			}
 			sync_warp_resume(p, i, over);
 		}
@@ -258,4 +342,17 @@ LOOM_FN void sync_warp_watch(struct loom_ctx *c)
 }
 
 #endif
+
+/* The item of a wait that is over: where the worker reads it. */
+LOOM_FN const void *sync_bring(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
+{
+	const char *item = sync_staged(h, k, tag);
+	const void *at = k->brings ? sync_warp_brought(c, item) : item;
+	if (at)
+		return at;
+	sync_copy(c, sync_near(c, k, tag), item, k->bytes);
+	loom_barrier_lanes(c);
+	return sync_near(c, k, tag);
+}
+
 #endif

@@ -27,7 +27,7 @@ static int await_free(struct loom_ctx *c, const struct sync_channel *k, struct s
 	int rc = park_await(c, &s->released, &s->blocked, round, timeout_ns ? begin + timeout_ns : 0);
 	loom_doing(c, LOOM_DOING_TASKS);
 	sync_tally(c)->blocked_ns += loom_clock_ns(c) - begin;
-	return rc == LOOM_EDIED ? sync_poisoned(k) : rc;
+	return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
 }
 
 static int reserve(struct loom_ctx *c, struct wic_space *sp, const struct sync_channel *k, uint32_t tag,
@@ -128,7 +128,7 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 		uint32_t full = __atomic_load_n(&s->full, __ATOMIC_SEQ_CST);
 		int there = sync_reached(full, round + 1);
 		if (!there && (full & SYNC_POISON))
-			return sync_poisoned(k);
+			return sync_poisoned(c, k);
 		if (!there && loom_stopped(c))
 			return LOOM_EINTR;
 		/* Whose turn it is among the pages is known when the round before the last is over. Only
@@ -136,7 +136,7 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 		if (!there && !sync_reached(__atomic_load_n(&s->released, __ATOMIC_ACQUIRE), round - 1)) {
 			int rc = park_await(c, &s->released, &s->blocked, round - 1, until_ns);
 			if (rc)
-				return rc == LOOM_EDIED ? sync_poisoned(k) : rc;
+				return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
 			continue;
 		}
 		if (first == PCM_NONE) {
