@@ -10,7 +10,7 @@
  * SYNC_ELSEWHERE, with
  *   uint32_t *sync_full(c, h, k, tag)               where a slot's `full` word is
  *   uint32_t *sync_done(c, h, k, tag)               where its readers are counted
- *   void sync_raise(k, word, rounds)                makes it `rounds`
+ *   void sync_raise(c, h, k, word, rounds)          makes it `rounds`
  *   void sync_fetch(c, h, k, tag)                   lane 0: the wait for that item begins
  *   const void *sync_bring(c, h, k, tag)            all lanes: the item has come; where it is to be read
  *   void sync_drop(c, k, tag)                       lane 0: it has been read */
@@ -61,9 +61,10 @@ LOOM_FN uint32_t *sync_done(const struct loom_ctx *c, struct sync_head *h, const
 	(void)c;
 	return &sync_slot(h, k, tag)->done;
 }
-LOOM_FN void sync_raise(const struct sync_channel *k, uint32_t *word, uint32_t rounds)
+LOOM_FN void sync_raise(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t *word,
+			uint32_t rounds)
 {
-	(void)k, (void)rounds;
+	(void)c, (void)h, (void)k, (void)rounds;
 	loom_fetch_add_acq_rel_sys(word, 1u); /* keeps poison */
 }
 #define sync_fetch(c, h, k, tag) ((void)0)
@@ -94,7 +95,7 @@ LOOM_FN int SYNC_OP(reserve)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 			     void **at)
 {
 	struct sync_head *h = sync_head(c);
-	struct sync_channel *k = sync_channel(h, channel);
+	struct sync_channel *k = sync_channel(sync_known(c), channel);
 	int rc = 0;
 	if (SYNC_WAITS(c))
 		rc = sync_free(c, k, sync_slot(h, k, tag), sync_round(k, tag), timeout_ns);
@@ -107,7 +108,7 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 			     uint64_t bytes, uint64_t timeout_ns)
 {
 	struct sync_head *h = sync_head(c);
-	struct sync_channel *k = sync_channel(h, channel);
+	struct sync_channel *k = sync_channel(sync_known(c), channel);
 	struct sync_slot *s = sync_slot(h, k, tag);
 	if (from) {
 		void *at;
@@ -123,7 +124,7 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 	if (c->lane == 0) {
 		/* Release: pairs with the acquire of the word in sync_await. */
 		uint32_t *full = sync_full(c, h, k, tag);
-		sync_raise(k, full, sync_round(k, tag) + 1);
+		sync_raise(c, h, k, full, sync_round(k, tag) + 1);
 		sync_wake(c, full, &s->sleepers);
 		sync_tell(c, publishes, 1);
 	}
@@ -168,7 +169,7 @@ LOOM_FN int SYNC_OP(wait_all)(struct loom_ctx *c, uint32_t channel, const uint32
 			      uint64_t timeout_ns, const void **data)
 {
 	struct sync_head *h = sync_head(c);
-	struct sync_channel *k = sync_channel(h, channel);
+	struct sync_channel *k = sync_channel(sync_known(c), channel);
 	int rc = 0;
 	if (SYNC_WAITS(c))
 		rc = sync_take(c, h, k, tag, n, timeout_ns);
@@ -187,7 +188,7 @@ LOOM_FN int SYNC_OP(wait)(struct loom_ctx *c, uint32_t channel, uint32_t tag, ui
 LOOM_FN int SYNC_OP(release)(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 {
 	struct sync_head *h = sync_head(c);
-	struct sync_channel *k = sync_channel(h, channel);
+	struct sync_channel *k = sync_channel(sync_known(c), channel);
 	struct sync_slot *s = sync_slot(h, k, tag);
 	loom_barrier_lanes(c); /* all lanes have read */
 	if (c->lane != 0)
@@ -198,7 +199,7 @@ LOOM_FN int SYNC_OP(release)(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 	if (k->readers > 1 && loom_fetch_add_acq_rel_sys(sync_done(c, h, k, tag), 1u) + 1 != k->readers * rounds)
 		return 0;
 	/* Release: pairs with the acquire in sync_free. */
-	sync_raise(k, &s->released, rounds);
+	sync_raise(c, h, k, &s->released, rounds);
 	sync_wake(c, &s->released, &s->blocked);
 	return 0;
 }

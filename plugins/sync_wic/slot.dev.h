@@ -47,10 +47,10 @@ struct sync_channel {
 	uint32_t group_at; /* wic: first of its groups */
 	uint32_t bit_at;   /* wic: of its slots, two each, in the order of all slots */
 	uint32_t flag_at;  /* warp: its flags in each consumer's block */
-	uint32_t first, count; /* warp: workers of the device of its consumers; count 0: devices are apart */
-	uint32_t brings;   /* warp, apart: an item is copied to where its consumers compute ... */
-	uint64_t word_at;  /* ... flags, from the head; */
-	uint64_t near_at;  /* ... and in the block of its consumers' device: copies of items, */
+	uint32_t first, count; /* warp: workers of the device of its consumers */
+	uint32_t brings;   /* where devices are apart (wave.dev.h): an item is copied to where its consumers compute, */
+	uint64_t word_at;  /* flags, from the head; 0: they are not apart; */
+	uint64_t near_at;  /* and in the block of its consumers' device: copies of items, */
 	uint64_t done_at;  /* and how many readers have released */
 };
 
@@ -58,6 +58,8 @@ struct sync_channel {
 struct sync_head {
 	uint32_t channels;
 	uint32_t setting[15]; /* of the plug-in */
+	uint64_t by_cpus;     /* words that CPUs have raised: wave.dev.h */
+	uint64_t pad[7];
 };
 
 /* The worker's block: what lane 0 counted in this sample. */
@@ -104,6 +106,17 @@ LOOM_FN struct sync_tally *sync_tally(const struct loom_ctx *c)
 LOOM_FN struct sync_channel *sync_channel(struct sync_head *h, uint32_t channel)
 {
 	return (struct sync_channel *)(h + 1) + channel;
+}
+
+/* In front of a device's own block, where there is one: how many words its workers have raised. */
+#define SYNC_NEAR_BYTES 64u
+
+/* Head and channels for reading: a device with a block of its own has a copy there, since the others may lie behind a
+ * link. */
+LOOM_FN struct sync_head *sync_known(const struct loom_ctx *c)
+{
+	char *near = (char *)c->on_device[LOOM_SYNC];
+	return near ? (struct sync_head *)(near + SYNC_NEAR_BYTES) : sync_head(c);
 }
 
 LOOM_FN struct sync_slot *sync_slot(struct sync_head *h, const struct sync_channel *k, uint32_t tag)

@@ -49,7 +49,7 @@ LOOM_FN void sync_backoff_rest(const struct loom_ctx *c, const uint32_t *setting
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want,
 		       uint64_t until_ns)
 {
-	const uint32_t *setting = sync_head(c)->setting;
+	const uint32_t *setting = sync_known(c)->setting;
 	uint64_t polls = 0, since = 0;
 	int rc = 0;
 	(void)sleepers;

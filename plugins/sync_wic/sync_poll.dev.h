@@ -17,7 +17,7 @@ enum { SYNC_POLL_PROBE = 0 }; /* setting: 0 a load, 1 atomicAdd(flag, 0) as in t
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want,
 		       uint64_t until_ns)
 {
-	uint32_t rmw = sync_head(c)->setting[SYNC_POLL_PROBE];
+	uint32_t rmw = sync_known(c)->setting[SYNC_POLL_PROBE];
 	uint64_t polls = 0;
 	int rc = 0;
 	(void)sleepers;

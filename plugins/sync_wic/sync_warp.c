@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_warp: host half. The flags lie in the workers' blocks, behind their tallies; where devices are apart, in the
- * global block, which is host memory then, and copies of items in the blocks near their consumers. */
+/* sync_warp: host half. The flags lie in the workers' blocks, behind their tallies; where devices are apart, as host.c
+ * has it. */
 #include "sync_warp.dev.h"
 /* needs SYNC_OP and sync_await */
 #include "channel.dev.h"
@@ -20,93 +20,47 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-SYNC_CREATE("sync_warp", warp_opts, s->setting[SYNC_WARP_PAUSE_NS] = (uint32_t)o->pause)
+SYNC_CREATE("sync_warp", warp_opts, s->setting[WAVE_PAUSE_NS] = (uint32_t)o->pause)
 
 /* Bytes of a worker's block; fills `head` when it is not NULL. Each worker has as many lines of a channel as
  * any worker of its consumers' device. */
 static uint64_t lay_out_flags(const struct sync *s, const struct loom_layout *layout, struct sync_head *head)
 {
-	uint64_t at = (sizeof(struct sync_tally) + SYNC_WARP_LINE_BYTES - 1) & ~(uint64_t)(SYNC_WARP_LINE_BYTES - 1);
+	uint64_t at = (sizeof(struct sync_tally) + WAVE_LINE_BYTES - 1) & ~(uint64_t)(WAVE_LINE_BYTES - 1);
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct loom_device_shape *to = &layout->device[s->channel[i].to];
-		uint32_t lines = (s->channel[i].slots + SYNC_WARP_LINE - 1) / SYNC_WARP_LINE;
+		uint32_t lines = (s->channel[i].slots + WAVE_LINE - 1) / WAVE_LINE;
 		if (head) {
 			struct sync_channel *k = sync_channel(head, i);
 			k->flag_at = (uint32_t)at;
 			k->first = to->first_worker;
 			k->count = to->workers;
 		}
-		at += (uint64_t)((lines + to->workers - 1) / to->workers) * SYNC_WARP_LINE_BYTES;
+		at += (uint64_t)((lines + to->workers - 1) / to->workers) * WAVE_LINE_BYTES;
 	}
 	return at;
 }
 
-/* Where devices are apart: the same for the global block, which begins with the slots and items. Bytes of it, of the
- * block per device, and of the largest item that is copied. */
-static void lay_out_apart(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
-			  struct loom_need *need_)
-{
-	uint64_t at = need_->global, near[LOOM_MAX_DEVICES] = {0};
-	need_->device = need_->local = 0;
-	for (uint32_t i = 0; i < s->channels; i++) {
-		const struct loom_channel *from = &s->channel[i];
-		uint64_t stride = (from->item_bytes + 63) & ~63ull, *end = &near[from->to];
-		/* Readers that share an item read it where it is: who of them would copy it? */
-		int brings = layout->device[from->to].kind == LOOM_ON_GPU && from->readers == 1;
-		at = (at + SYNC_WARP_LINE_BYTES - 1) & ~(uint64_t)(SYNC_WARP_LINE_BYTES - 1);
-		if (head) {
-			struct sync_channel *k = sync_channel(head, i);
-			k->count = 0;
-			k->word_at = at;
-			k->brings = brings;
-			k->near_at = *end;
-			k->done_at = *end + (brings ? from->slots * stride : 0);
-		}
-		at += from->slots * sizeof(uint32_t);
-		*end += (brings ? from->slots * stride : 0) + ((from->slots * sizeof(uint32_t) + 63) & ~63ull);
-		need_->device = *end > need_->device ? *end : need_->device;
-		if (brings && from->item_bytes > need_->local)
-			need_->local = (from->item_bytes + 63) & ~63ull;
-	}
-	need_->global = at;
-	/* Beside the posts. An item that finds no room there is copied into the device's memory. */
-	for (uint32_t d = 0; d < layout->devices; d++)
-		if (layout->device[d].kind == LOOM_ON_GPU && need_->local + 256 > layout->device[d].local_bytes)
-			need_->local = 0;
-}
-
 static int need(void *self, const struct loom_layout *layout, struct loom_need *need_, struct loom_error *err)
 {
-	const struct sync *s = self;
+	struct sync *s = self;
+	s->crosses = layout->apart != 0;
 	int rc = sync_need(self, layout, need_, err);
-	if (layout->apart) {
-		need_->device_place = LOOM_PLACE_NEAR;
-		lay_out_apart(s, layout, NULL, need_);
+	if (rc || s->crosses)
 		return rc;
-	}
 	need_->worker = lay_out_flags(s, layout, NULL);
-	if (!rc && need_->worker > UINT32_MAX)
-		rc = LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "sync_warp: the channels have too many slots");
-	return rc;
+	if (need_->worker > UINT32_MAX)
+		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "sync_warp: the channels have too many slots");
+	return 0;
 }
 
 static int init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
 {
-	struct sync_head *head = view->global;
-	struct loom_need want = {0};
+	const struct sync *s = self;
 	int rc = sync_init(self, layout, view, err);
-	head->setting[SYNC_WARP_LOCAL] = 0;
-	if (layout->apart) {
-		(void)sync_need(self, layout, &want, err);
-		uint64_t words = want.global;
-		lay_out_apart(self, layout, head, &want);
-		memset((char *)head + words, 0, want.global - words);
-		for (uint32_t d = 0; d < layout->devices; d++)
-			memset(view->device[d], 0, want.device);
-		head->setting[SYNC_WARP_LOCAL] = (uint32_t)want.local;
+	if (s->crosses)
 		return rc;
-	}
-	uint64_t bytes = lay_out_flags(self, layout, head) - sizeof(struct sync_tally);
+	uint64_t bytes = lay_out_flags(s, layout, view->global) - sizeof(struct sync_tally);
 	for (uint32_t w = 0; w < layout->workers; w++)
 		memset((struct sync_tally *)view->worker[w] + 1, 0, bytes);
 	return rc;
@@ -119,15 +73,15 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 {
 	const struct sync *s = self;
 	const struct sync_head *head = view->global;
-	if (layout->apart)
+	if (s->crosses)
 		return;
 	sync_poison_all(layout, view->global, code, device);
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct sync_channel *k = sync_channel((struct sync_head *)head, i);
 		for (uint32_t slot = 0; slot < k->slots; slot++) {
-			char *block = view->worker[sync_warp_home(k, slot)];
+			char *block = view->worker[wave_home(k, slot)];
 			/* Release: `died` before the poison. */
-			__atomic_fetch_or(sync_warp_flag(block, k, slot), SYNC_POISON, __ATOMIC_RELEASE);
+			__atomic_fetch_or(wave_flag(block, k, slot), SYNC_POISON, __ATOMIC_RELEASE);
 		}
 	}
 }
@@ -142,7 +96,7 @@ static const struct loom_sync_ops sync_warp_ops = {
 	.channels = sync_channels,
 	.interrupt = interrupt,
 };
-SYNC_CODE(sync_warp, .flags = LOOM_CODE_WATCHES);
+SYNC_WAVE_CODE(sync_warp);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_warp", "0.1.0", "Apache-2.0",
 		   "On a GPU: waiting warps are parked in hardware, and a monitor warp per block resumes them",

@@ -13,6 +13,7 @@
  * core. */
 #include <sys/mman.h>
 
+#include "wave.dev.h"
 #include "wic.h"
 
 struct target {
@@ -246,6 +247,8 @@ uint64_t wic_free(struct wic_space *sp, const struct sync_channel *k, struct syn
 	if (w->o->mode == WIC_COPY)
 		wic_lock(sp->ctl, &s->lock);
 	pages = recycle(sp, k, s, wic_pages(sp, k, tag), wic_half(k, tag));
+	if (sp->head->setting[WAVE_COUNTS])
+		__atomic_fetch_add(&sp->head->by_cpus, 1ull, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&s->released, 1u, __ATOMIC_SEQ_CST);
 	if (w->o->mode == WIC_COPY)
 		wic_unlock(&s->lock);

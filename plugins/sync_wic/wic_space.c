@@ -133,6 +133,7 @@ void wic_ready(void *self, uint32_t device)
 		return;
 	arm_again(sp);
 	memset(sp->pfq, 0, sp->pfq_words * sizeof(*sp->pfq));
+	memset(sp->passed, 0, w->slots * sizeof(*sp->passed));
 	wic_let_in(w, device, d);
 }
 

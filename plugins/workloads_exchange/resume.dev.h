@@ -65,9 +65,10 @@ LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32
 {
 	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD) + tag % waiters;
 	const void *data;
-	int rc = ex_recv(c, 0, tag, &data);
+	/* Not by ex_recv(), which keeps books before it returns. */
+	int rc = LOOM_CALL(sync, wait, c, 0, tag, 0, &data);
 	if (rc)
-		return rc;
+		return ex_fail(c, rc, tag);
 	if (c->lane == 0)
 		loom_store_relaxed_sys(&told->items, (uint64_t)(tag / waiters + 1));
 	EX_EACH(c, i, 0, words)
@@ -104,7 +105,6 @@ LOOM_FN void workload_resume_kernel(struct loom_ctx *c)
 	int rc = 0;
 	if (role.what == RESUME_IDLE)
 		return;
-	ex_begin(c);
 	if (role.what == RESUME_SENDS)
 		for (uint32_t i = 0; i < h->iterations && !rc; i++)
 			rc = resume_send(c, i, words, waiters, (uint64_t *)ex_at(c, RESUME_NS) + i);
@@ -120,7 +120,6 @@ LOOM_FN void workload_resume_kernel(struct loom_ctx *c)
 		did->end_ns = loom_clock_ns(c);
 		did->sum = sum;
 	}
-	ex_end(c);
 }
 
 #endif

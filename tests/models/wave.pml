@@ -138,6 +138,7 @@ inline take(s, r)
 	   :: brings && !timed_out -> held = s
 	   :: else
 	   fi;
+	   here[s] = (held == s); /* where the worker is told to read */
 	   if
 	   :: !timed_out -> break
 	   :: else
@@ -148,7 +149,7 @@ inline take(s, r)
 inline read(s, r)
 {
 	if
-	:: held == s -> assert(place == r)
+	:: here[s] -> assert(place == r)
 	:: else -> assert(staged[s] == r) /* copied by the worker itself */
 	fi
 }
@@ -156,7 +157,7 @@ inline read(s, r)
 active proctype worker()
 {
 	byte r = 1;
-	bool parity;
+	bool parity, here[2];
 	do
 	:: r <= R ->
 		take(0, r);
