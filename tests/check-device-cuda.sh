@@ -85,7 +85,41 @@ waits() { # STATUS PATTERN [ARGUMENTS]
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
 		--set device.cuda.workers=4 --set run.workload=stn --set sync.use=warp "$@"
 }
+# crossing SYNC WORKLOAD STATUS PATTERN ARGUMENTS...: CPU and GPU wait for each other.
+crossing() {
+	sync=$1 workload=$2 status=$3 wanted=$4
+	shift 4
+	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_$sync.so $B/plugins/workload_$workload.so" \
+		expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set device.cpu.workers=4 --set device.cuda.workers=4 \
+		--set device.cpu.oversubscribe=yes --set run.workload=$workload --set sync.use=$sync --set workload.resume.of=4 \
+		--set workload.resume.waiters=2 --set workload.resume.computing=1 --set workload.resume.work=10 \
+		--set workload.resume.iterations=60 --set workload.resume.size=300 "$@"
+}
+crossings() {
+	for sync in warp futex wic backoff; do
+		for devices in 'cpu:0 cuda:0' 'cuda:0 cpu:0'; do
+			for workload in resume pattern; do
+				crossing $sync $workload 0 verified --set run.devices="$devices" --set workload.pattern.model=alternating
+			done
+		done
+		for devices in 'cpu:0 cuda:0' 'cuda:0 cpu:0'; do
+			crossing $sync pattern 124 'waiting for data' --set run.devices="$devices" --set run.timeout=300ms \
+				--set workload.pattern.tp=1000000
+		done
+	done
+	for sync in futex wic; do
+		for workload in resume pattern; do
+			crossing $sync $workload 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt \
+				--set workload.pattern.model=alternating
+		done
+		crossing $sync pattern 4 'is for one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
+			--set sync.$sync.notify=interrupt
+		crossing $sync pattern 124 'waiting for data' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
+			--set sync.$sync.notify=interrupt --set workload.pattern.tp=1000000
+	done
+}
 waits 0 '3 samples, each verified'
+crossings
 waits 4 'wants 32 threads in each block' --set device.cuda.lanes=1024
 
 # Taking down, and where the GPU sits: not worth a run.

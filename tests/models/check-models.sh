@@ -199,6 +199,10 @@ sync() {
 	for f in asked_early answered_late flag_first not_counted place_taken place_kept parity_kept; do
 		fault wave $f
 	done
+	right listen
+	for f in counted_late cpus_first cpus_ignored; do
+		fault listen $f
+	done
 }
 
 # ---- the trigger FIFO, cancelling, the table of trigger_proxy, stores into other ranks ----

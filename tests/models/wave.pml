@@ -55,8 +55,8 @@ active proctype producer()
 		:: s < 2 ->
 			released[s] >= r;
 			if
-			:: FAULT == flag_first -> flag[s] = r + 1; staged[s] = r + 1
-			:: else -> staged[s] = r + 1; flag[s] = r + 1
+			:: FAULT == flag_first -> flag[s] = r + 1; staged[s] = 2 * (r + 1) + s
+			:: else -> staged[s] = 2 * (r + 1) + s; flag[s] = r + 1
 			fi;
 			s++
 		:: else -> break
@@ -149,8 +149,8 @@ inline take(s, r)
 inline read(s, r)
 {
 	if
-	:: here[s] -> assert(place == r)
-	:: else -> assert(staged[s] == r) /* copied by the worker itself */
+	:: here[s] -> assert(place == 2 * r + s)
+	:: else -> assert(staged[s] == 2 * r + s) /* copied by the worker itself */
 	fi
 }
 
