@@ -90,8 +90,8 @@ crossing() {
 	sync=$1 workload=$2 status=$3 wanted=$4
 	shift 4
 	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_$sync.so $B/plugins/workload_$workload.so" \
-		expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set device.cpu.workers=4 --set device.cuda.workers=4 \
-		--set device.cpu.oversubscribe=yes --set run.workload=$workload --set sync.use=$sync --set workload.resume.of=4 \
+		expect "$status" "$wanted" "$G" run conf/wic.ini --samples 2 --set device.cpu.workers=4 \
+		--set device.cuda.workers=4 --set transport.use=p2p --set run.workload=$workload --set sync.use=$sync --set workload.resume.of=4 \
 		--set workload.resume.waiters=2 --set workload.resume.computing=1 --set workload.resume.work=10 \
 		--set workload.resume.iterations=60 --set workload.resume.size=300 "$@"
 }
@@ -103,8 +103,8 @@ crossings() {
 			done
 		done
 		for devices in 'cpu:0 cuda:0' 'cuda:0 cpu:0'; do
-			crossing $sync pattern 124 'waiting for data' --set run.devices="$devices" --set run.timeout=300ms \
-				--set workload.pattern.tp=1000000
+			crossing $sync pattern 124 'no end after 0.3 s' --set run.devices="$devices" --set run.timeout=300ms \
+				--set workload.pattern.tp=400000
 		done
 	done
 	for sync in futex wic; do
@@ -114,11 +114,12 @@ crossings() {
 		done
 		crossing $sync pattern 4 'is for one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
 			--set sync.$sync.notify=interrupt
-		crossing $sync pattern 124 'waiting for data' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
-			--set sync.$sync.notify=interrupt --set workload.pattern.tp=1000000
+		crossing $sync pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
+			--set sync.$sync.notify=interrupt --set workload.pattern.tp=400000
 	done
 }
 waits 0 '3 samples, each verified'
+! grep -q '^ *overlap' "$tmp/out" || fail 'an overlap of GPUs, whose warps have no processor time'
 crossings
 waits 4 'wants 32 threads in each block' --set device.cuda.lanes=1024
 

@@ -71,8 +71,8 @@ struct sync_head {
 	X(publishes, "", "items published")                                                        \
 	X(blocked_ns, "ns", "time in which a producer waited for a free slot")                     \
 	X(transfer_ns, "ns", "time in which bytes were copied or pages placed")                    \
-	X(faults, "", "wic: loads that stalled")                                                   \
-	X(fault_ns, "ns", "wic: time in stalled loads")                                            \
+	X(faults, "", "wic: loads from armed pages, which stall unless the page was placed just then")                                                   \
+	X(fault_ns, "ns", "wic: time in these")                                            \
 	X(alloc_ns, "ns", "wic: Interrupter, allocation of pages")                                 \
 	X(recycle_ns, "ns", "wic: Activator, recycling of pages")                                  \
 	X(recycles, "pages", "wic: pages recycled")                                                \

@@ -231,13 +231,15 @@ static int choose_pages(struct wic *w, struct loom_error *err)
 	return 0;
 }
 
-/* A space opens its own descriptors, and gets those of the others: half of the files that it may open. */
+/* A space opens its own descriptors, and gets those of the others: half of the files that it may open. Before they are read,
+ * those that all send each other are under way, of which a user may have as many as a process may open files. */
 static uint32_t auto_shards(const struct wic *w, uint32_t workers)
 {
 	struct rlimit files = {.rlim_cur = 1024};
 	uint32_t want = power_of_two((workers + WIC_SHARD_WORKERS - 1) / WIC_SHARD_WORKERS);
 	(void)getrlimit(RLIMIT_NOFILE, &files);
-	while (want > 1 && (want > WIC_SHARDS_MAX || 4ull * w->devices * want > files.rlim_cur))
+	uint64_t each = w->devices > 2 ? 2ull * w->devices * (w->devices - 1) : 4ull * w->devices;
+	while (want > 1 && (want > WIC_SHARDS_MAX || each * want > files.rlim_cur))
 		want /= 2;
 	return want;
 }
@@ -337,6 +339,7 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 		int rc = wic_shut_out(at);
 		if (rc)
 			return LOOM_FAIL(w->sync.host, err, rc, "sync_wic: the Monitor of device %u does not answer", d);
+		at->lock = 0; /* whoever was killed with it is gone */
 	}
 	listen_shut(&w->listen);
 	h->setting[0] = (uint32_t)(w->devices_at / 64);

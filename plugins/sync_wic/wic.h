@@ -132,8 +132,9 @@ static inline int wic_is_gpu(const struct wic *w, uint32_t device)
 	return (int)(w->gpus >> device & 1);
 }
 
-/* A spin lock in memory that several processes may share; held for microseconds. */
-static inline void wic_lock(const struct loom_ctl *ctl, uint32_t *lock)
+/* A spin lock in memory that several processes may share; held for microseconds. 0, or LOOM_EINTR where the run was stopped,
+ * since the holder may have been killed: then the lock is another's, and stays so. */
+static inline __attribute__((warn_unused_result)) int wic_lock(const struct loom_ctl *ctl, uint32_t *lock)
 {
 	uint32_t spins = 0;
 	/* Acquire: pairs with the release in wic_unlock. The stop word ends it when the holder was killed. */
@@ -141,10 +142,11 @@ static inline void wic_lock(const struct loom_ctl *ctl, uint32_t *lock)
 		if (++spins % 64 == 0) {
 			loom_yield();
 			if (spins > 1u << 16 && __atomic_load_n(&ctl->stop, __ATOMIC_RELAXED))
-				return;
+				return LOOM_EINTR;
 		}
 		loom_relax();
 	}
+	return 0;
 }
 static inline void wic_unlock(uint32_t *lock)
 {
@@ -240,7 +242,7 @@ static inline void *wic_staging(const struct wic_space *sp, const struct sync_ch
 
 /* wic_activate.c */
 /* The item has come: `full` is raised, and who waits for it is resumed, or will be by the Monitor. 1 when
- * somebody was resumed, 0 when nobody waited, or an error. */
+ * somebody waits or did, 0 when nobody does, or an error. */
 int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
 		 uint32_t tag, uint64_t bytes);
 /* The Monitor: resumes who is stalled for the slot's round of that half that is not released, if its item is

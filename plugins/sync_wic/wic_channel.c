@@ -59,7 +59,7 @@ static int reserve(struct loom_ctx *c, struct wic_space *sp, const struct sync_c
 	if (rc)
 		return rc;
 	*first = wic_pages(sp, k, tag);
-	return *first == PCM_NONE ? LOOM_EFULL : 0;
+	return *first != PCM_NONE ? 0 : loom_stopped(c) ? LOOM_EINTR : LOOM_EFULL;
 }
 
 int wic_reserve(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t timeout_ns, void **at)
@@ -97,7 +97,7 @@ static int publish(struct loom_ctx *c, struct sync_head *h, uint32_t channel, ui
 		memcpy(wic_staging(sp, k, s, first, tag), from, bytes);
 	rc = wic_announce(sp, k, s, first, tag, bytes);
 	t->publishes++;
-	t->activations += rc > 0;
+	t->activations += rc > 0 && sp->wic->o->activate == WIC_BY_PRODUCER;
 	t->eager += rc == 0 && sp->wic->o->eager;
 	t->transfer_ns += loom_clock_ns(c) - begin;
 	return rc < 0 ? rc : 0;
@@ -180,7 +180,7 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 			first = wic_pages(sp, k, tag);
 			sync_tally(c)->alloc_ns += loom_clock_ns(c) - begin;
 			if (first == PCM_NONE)
-				return LOOM_EFULL;
+				return loom_stopped(c) ? LOOM_EINTR : LOOM_EFULL;
 		}
 		if (there && (sp->wic->o->eager || (full & SYNC_POISON))) {
 			*data = wic_staging(sp, k, s, first, tag);

@@ -127,7 +127,8 @@ const struct wic_route *wic_route(struct wic_space *sp, uint32_t device)
 	struct wic_route *r = &sp->route[device];
 	if (__atomic_load_n(&r->generation, __ATOMIC_ACQUIRE) == d->generation)
 		return r;
-	wic_lock(sp->ctl, &sp->route_lock);
+	if (wic_lock(sp->ctl, &sp->route_lock))
+		return NULL;
 	uint32_t generation = r->generation;
 	if (generation != d->generation && d->pid == (uint64_t)getpid()) {
 		/* The same space: its descriptors serve as they are, and are not ours to close. */

@@ -85,6 +85,7 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 		return 0;
 	sp->head = space->global;
 	sp->ctl = space->ctl;
+	sp->route_lock = 0;
 	int code = map(sp);
 	if (!code) {
 		what = "arm its pages";
