@@ -332,7 +332,8 @@ for t in $tables; do
 		printf '\nfrom the release by a CPU until its consumer on the GPU goes on; us, median. A word there and back takes %s us,\n' "$trip"
 		printf 'a load over the link %s. %s blocks of 8 warps that wait and 8 that compute\n\n' "$load" "$((2 * sms))"
 		printf '| %-24s | %12s | %12s | %20s |\n|---|---|---|---|\n' '' '8 bytes' '4 KiB' 'computing, of alone'
-		set -- --set run.devices='cpu:0 cuda:0' --set run.workload=resume --set device.cpu.workers=1 --set device.cuda.worker=warp \
+		set -- --set run.devices='cpu:0 cuda:0' --set scheduler.use= --set termination.use= --set run.workload=resume \
+			--set device.cpu.workers=1 --set device.cuda.worker=warp \
 			--set device.cuda.warps=16 --set device.cuda.workers="$((32 * sms))" --set workload.resume.of=16 \
 			--set workload.resume.computing=8 --set workload.resume.work=4000 --set workload.resume.iterations="$((160 * sms))"
 		alone=$(median compute_s "$@" --set sync.use=warp --set workload.resume.waiters=0 || echo 0)
@@ -347,7 +348,8 @@ for t in $tables; do
 		# On two cores, a thread that computes beside 64 waiters on each.
 		printf '\nfrom the release by the GPU until its consumer, one of 64 on a core, goes on, us; and a thread that computes there, of alone\n\n'
 		printf '| %-24s | %12s | %20s |\n|---|---|---|\n' '' us computing
-		set -- --set run.devices='cuda:0 cpu:0' --set run.workload=resume --set device.cuda.workers=1 --set device.cpu.cores=0-1 \
+		set -- --set run.devices='cuda:0 cpu:0' --set scheduler.use= --set termination.use= --set run.workload=resume \
+			--set device.cuda.workers=1 --set device.cpu.cores=0-1 \
 			--set device.cpu.workers=130 --set workload.resume.of=65 --set workload.resume.computing=1 \
 			--set workload.resume.work=100000 --set workload.resume.iterations=12800
 		base=$(median compute_s "$@" --set sync.use=futex --set workload.resume.waiters=0 || echo 0)

@@ -96,27 +96,19 @@ crossing() {
 		--set workload.resume.iterations=60 --set workload.resume.size=300 "$@"
 }
 crossings() {
-	for sync in warp futex wic backoff; do
-		for devices in 'cpu:0 cuda:0' 'cuda:0 cpu:0'; do
-			for workload in resume pattern; do
-				crossing $sync $workload 0 verified --set run.devices="$devices" --set workload.pattern.model=alternating
-			done
-		done
-		for devices in 'cpu:0 cuda:0' 'cuda:0 cpu:0'; do
-			crossing $sync pattern 124 'no end after 0.3 s' --set run.devices="$devices" --set run.timeout=300ms \
-				--set workload.pattern.tp=400000
-		done
+	for sync in warp futex wic; do
+		crossing $sync resume 0 verified --set run.devices='cpu:0 cuda:0'
+		crossing $sync pattern 0 verified --set run.devices='cuda:0 cpu:0' --set workload.pattern.model=alternating
+		crossing $sync pattern 124 'no end after 0.3 s' --set run.devices='cpu:0 cuda:0' --set run.timeout=300ms \
+			--set workload.pattern.tp=400000
 	done
 	for sync in futex wic; do
-		for workload in resume pattern; do
-			crossing $sync $workload 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt \
-				--set workload.pattern.model=alternating
-		done
-		crossing $sync pattern 4 'is for one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
-			--set sync.$sync.notify=interrupt
-		crossing $sync pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
-			--set sync.$sync.notify=interrupt --set workload.pattern.tp=400000
+		crossing $sync resume 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt
 	done
+	crossing futex pattern 4 'is for one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
+		--set sync.futex.notify=interrupt
+	crossing wic pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
+		--set sync.wic.notify=interrupt --set workload.pattern.tp=400000
 }
 waits 0 '3 samples, each verified'
 ! grep -q '^ *overlap' "$tmp/out" || fail 'an overlap of GPUs, whose warps have no processor time'
