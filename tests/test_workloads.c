@@ -339,12 +339,13 @@ TEST(knapsack)
 {
 	run_everywhere("workload_knapsack", "items=1 split=0");
 	run_everywhere("workload_knapsack", "items=20 split=20 correlation=none");
-	run_everywhere("workload_knapsack", "items=24 split=6 correlation=weak");
-	run_everywhere("workload_knapsack", "items=18 split=9 range=50 seed=3");
+	run_everywhere("workload_knapsack", "items=60 split=6 correlation=weak");
+	run_everywhere("workload_knapsack", "items=18 split=9 range=50 seed=3 correlation=strong");
+	run_everywhere("workload_knapsack", "items=14 split=5");
 	struct harness *h = harness_must(&(struct harness_params){.sched_opts = "priorities=yes",
 								  .term = "term_hcounter",
 								  .workload = "workload_knapsack",
-								  .workload_opts = "items=22",
+								  .workload_opts = "items=22 correlation=strong",
 								  .workers = 4,
 								  .apart = 1,
 								  .seed = 1});

@@ -6,8 +6,8 @@
 #include "workload_knapsack.dev.h"
 #include "../shared/workload/host.h"
 
-enum { FREE_VALUES, WEAK_VALUES, STRONG_VALUES };
-static const char *const correlations[] = {"none", "weak", "strong", NULL};
+enum { FREE_VALUES, WEAK_VALUES, STRONG_VALUES, EQUAL_VALUES };
+static const char *const correlations[] = {"none", "weak", "strong", "equal", NULL};
 
 struct knapsack_opts {
 	uint32_t items, range, correlation, split;
@@ -15,12 +15,13 @@ struct knapsack_opts {
 };
 
 static const struct loom_opt knapsack_rows[] = {
-	LOOM_OPT(struct knapsack_opts, items, LOOM_OPT_U32, "40", "how many there are to choose from; half of their weight fits",
+	LOOM_OPT(struct knapsack_opts, items, LOOM_OPT_U32, "24", "how many there are to choose from; half of their weight fits",
 		 .min = 1, .max = KNAPSACK_ITEMS),
 	LOOM_OPT(struct knapsack_opts, range, LOOM_OPT_U32, "1000", "weights are drawn from 1 to this", .min = 1, .max = 100000),
-	LOOM_OPT(struct knapsack_opts, correlation, LOOM_OPT_ENUM, "strong",
+	LOOM_OPT(struct knapsack_opts, correlation, LOOM_OPT_ENUM, "equal",
 		 "how an item's value follows from its weight: none, drawn like it; weak, within a tenth of range of it; strong, a "
-		 "tenth of range above it, which is hard: few nodes can be cut off",
+		 "tenth of range above it; equal, the same and both even, where the room is odd: the bound is never reached, so that "
+		 "only what does not fit is cut off, and time doubles with each item",
 		 .choices = correlations),
 	LOOM_OPT(struct knapsack_opts, split, LOOM_OPT_U32, "12",
 		 "nodes that have decided on fewer items make tasks of their branches; others are searched by one task",
@@ -61,7 +62,9 @@ static void make_items(const struct knapsack_opts *o, struct knapsack *k)
 	uint64_t state = o->seed, all = 0, tenth = o->range / 10 + 1;
 	for (uint32_t i = 0; i < o->items; i++) {
 		uint64_t weight = 1 + knapsack_draw(&state, o->range), value = weight + tenth;
-		if (o->correlation == WEAK_VALUES)
+		if (o->correlation == EQUAL_VALUES)
+			value = weight = (weight + 1) / 2 * 2;
+		else if (o->correlation == WEAK_VALUES)
 			value = weight + knapsack_draw(&state, 2 * tenth);
 		else if (o->correlation == FREE_VALUES)
 			value = 1 + knapsack_draw(&state, o->range);
@@ -69,7 +72,7 @@ static void make_items(const struct knapsack_opts *o, struct knapsack *k)
 		all += weight;
 	}
 	qsort(item, o->items, sizeof(*item), by_density);
-	*k = (struct knapsack){.room = all / 2, .items = o->items, .split = o->split};
+	*k = (struct knapsack){.room = o->correlation == EQUAL_VALUES ? all / 2 | 1 : all / 2, .items = o->items, .split = o->split};
 	for (uint32_t i = 0; i < o->items; i++) {
 		k->value[i] = item[i].value;
 		k->weight[i] = item[i].weight;
