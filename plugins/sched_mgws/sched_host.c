@@ -159,11 +159,12 @@ static int host_take(struct sched_host *s, struct host_worker *w)
 	return (int)some;
 }
 
-/* Its part of n things to hand out: half of what each worker would get, so that there is more for who comes next. */
+/* Its part of n things to hand out: half of what each worker would get, so that there is more for who comes next. Who has
+ * something gets no more than that: what it holds ahead nobody else can run. */
 static uint64_t host_part(const struct sched_host *s, const struct host_worker *w, uint64_t n)
 {
 	uint64_t part = n / (2 * s->workers);
-	part = part < w->least ? w->least : part;
+	part = part < w->least && !w->open ? w->least : part;
 	return part < n ? part : n;
 }
 
@@ -182,8 +183,8 @@ static int host_give(struct sched_host *s, struct host_worker *w)
 	uint64_t part = host_part(s, w, mine->n + any->n);
 	for (; n < part && n < room; n++)
 		*host_record(s, w, n) = mine->n ? mine->task[--mine->n] : any->task[--any->n];
-	if (!n && w->open < 2 && s->next < s->initial) {
-		part = host_part(s, w, s->initial - s->next);
+	part = !n && w->open < 2 ? host_part(s, w, s->initial - s->next) : 0;
+	if (part) {
 		*host_record(s, w, n++) = (struct loom_task){.tag = HOST_RANGE, .param = {s->next, part}};
 		s->next += part;
 	}
@@ -212,14 +213,17 @@ static int host_round(struct sched_host *s)
 	int some = 0;
 	for (uint32_t i = 0; i < s->workers; i++)
 		some |= host_take(s, &s->worker[i]);
-	for (uint32_t i = 0; i < s->workers; i++) {
-		struct host_worker *w = &s->worker[i];
-		if (loom_load_acquire_sys(&w->box->here)) {
+	for (uint32_t ahead = 0; ahead < 2; ahead++) /* first those that have nothing */
+		for (uint32_t i = 0; i < s->workers; i++) {
+			struct host_worker *w = &s->worker[i];
+			if ((w->open != 0) != ahead || !loom_load_acquire_sys(&w->box->here))
+				continue;
 			some |= host_give(s, w);
 			here = 1;
 		}
-		lacking |= !w->open;
-		open |= w->open;
+	for (uint32_t i = 0; i < s->workers; i++) {
+		lacking |= !s->worker[i].open;
+		open |= s->worker[i].open;
 	}
 	if (!here)
 		return 0; /* the sample has not begun */

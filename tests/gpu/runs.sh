@@ -298,7 +298,9 @@ process_runs() {
 	case $B in *thread*) return ;; esac
 	for workload in memset fib uts; do
 		run mgws $workload 0 '3 samples, each verified' none $own
-		eval run mgws $workload 0 "'3 samples, each verified'" none $own "$two" --set transport.use=host --set termination.use=hcounter
+		detector=hcounter
+		eval run mgws $workload 0 "'3 samples, each verified'" none $own "$two" --set transport.use=host
+		detector=counter
 	done
 	run mgws memset 0 'taken from ' none --log debug $own
 	run mgws memset 4 'the driver sees no GPU' no-gpu $own
