@@ -34,6 +34,9 @@ process_runs
 eval run mgws uts 4 "'it cannot reach memory of a device in another process: use the host transport'" none $own "$two"
 refused_runs
 
+FAKE_GPU_FAIL=hipExtMallocWithFlags:1
+export FAKE_GPU_FAIL
+run mgws memset 1 'hipExtMallocWithFlags.*HSA_FORCE_FINE_GRAIN_PCIE=1' none
 FAKE_GPU_FAIL=hipDeviceSetLimit:1
 export FAKE_GPU_FAIL
 run mgws fib 1 'hipDeviceSetLimit.*lower nesting' none --set device.hip.nesting=2
