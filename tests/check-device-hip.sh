@@ -52,7 +52,7 @@ run mgws uts 0 verified atomics --set run.devices='cpu:0 hip:0' --set transport.
 if [ -e "$B/tests/cuda/libcuda.so.1" ] && grep -q '^cuda: NVRTC *ok' "$tmp/doctor"; then
 	export LD_LIBRARY_PATH="$fake:$B/tests/cuda"
 	for workload in memset fib uts; do
-		run mgws $workload 0 'device_cuda.*device_hip|verified' none --set run.devices='cuda:0 hip:0' \
+		detector=hcounter run mgws $workload 0 'device_cuda.*device_hip|verified' none --set run.devices='cuda:0 hip:0' \
 			--set transport.use=host
 	done
 	# One process per vendor, and one of the CPU's.

@@ -256,8 +256,6 @@ lossy_runs() {
 	run mgws uts 0 verified none --set run.devices="$device:0 $device:1" --set device.$device.1.gpu=0
 	[ -s "$tmp/err" ] && { fail 'a word about devices whose additions are coherent:'; cat "$tmp/err"; }
 	detector=counter
-	run mgws uts 4 'no common counter: say use = hcounter or tree' none --set run.devices="$device:0 $device:1" \
-		--set device.$device.1.gpu=0 --set transport.use=host
 	run mgws uts 4 'no common counter: say use = hcounter or tree' lossy --set run.devices="$device:0 $device:1" \
 		--set device.$device.1.gpu=0
 }
