@@ -123,7 +123,8 @@ static int open_tree(struct loom__rig *r, struct loom__trial *t, const struct tr
 				      .initial_tasks = tree->initials,
 				      .task = tree_tasks,
 				      .tasks = 3,
-				      .hidden = 1};
+				      /* A thread of the host's reads its view beside the workers. */
+				      .hidden = !LOOM_HAS((const struct loom_sched_ops *)t->plugin->ops, start)};
 	want.bytes[LOOM_WORKLOAD] = sizeof(struct truth);
 	want.bytes[LOOM_TERM] = sizeof(struct loom__refterm);
 	want.table[LOOM_TERM] = &loom__refterm_dev;

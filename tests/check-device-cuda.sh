@@ -69,6 +69,9 @@ graph_runs() {
 sound_runs
 barrier_runs
 lossy_runs
+# The driver's word is enough: host memory behind links without atomics.
+run mgws uts 4 'no common counter: say use = hcounter or tree' none --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
+	--set transport.use=host
 trigger_runs
 peer_runs cuIpcGetMemHandle cuIpcOpenMemHandle
 launched_runs cuLaunchKernel cuStreamWriteValue64 cuStreamWaitValue64

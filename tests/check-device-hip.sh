@@ -35,6 +35,9 @@ process_runs
 eval run mgws uts 4 "'it cannot reach memory of a device in another process: use the host transport'" none $own "$two"
 refused_runs
 
+FAKE_GPU_FAIL=hipExtMallocWithFlags:1
+export FAKE_GPU_FAIL
+run mgws memset 1 'hipExtMallocWithFlags.*HSA_FORCE_FINE_GRAIN_PCIE=1' none
 FAKE_GPU_FAIL=hipDeviceSetLimit:1
 export FAKE_GPU_FAIL
 run mgws fib 1 'hipDeviceSetLimit.*lower nesting' none --set device.hip.nesting=2
@@ -50,7 +53,7 @@ run mgws uts 0 verified atomics --set run.devices='cpu:0 hip:0' --set transport.
 if [ -e "$B/tests/cuda/libcuda.so.1" ] && grep -q '^cuda: NVRTC *ok' "$tmp/doctor"; then
 	export LD_LIBRARY_PATH="$fake:$B/tests/cuda"
 	for workload in memset fib uts; do
-		run mgws $workload 0 'device_cuda.*device_hip|verified' none --set run.devices='cuda:0 hip:0' \
+		detector=hcounter run mgws $workload 0 'device_cuda.*device_hip|verified' none --set run.devices='cuda:0 hip:0' \
 			--set transport.use=host
 	done
 	# One process per vendor, and one of the CPU's.

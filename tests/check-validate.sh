@@ -144,6 +144,8 @@ for so in "$B"/plugins/*.so; do
 	workload_exec) sound "$name" --set command=true --skip workload.rejects ;; # memory holds no result
 	workload_fib) sound "$name" --set n=20 ;;
 	workload_memset) sound "$name" --set tasks=5000 ;;
+	workload_bfs_tasks) sound "$name" --set scale=8 --set degree=4 ;;
+	workload_knapsack) sound "$name" --set items=12 ;;
 	workload_synthetic) sound "$name" --set tasks=100 --set length=10 ;;
 	# libfabric 1.17 keeps 288 bytes of each endpoint of shm, which it would otherwise choose.
 	trigger_ofi) sound "$name" ;; # sockets: no other provider has triggered operations

@@ -294,6 +294,8 @@ FAKE_FN void each_other(void (*run)(struct selection *s, const char *label))
 	} others[] = {
 		{"workload_cholesky", "grain=worker", &compose_apart},
 		{"workload_synthetic", "grain=lane", &compose_alone},
+		{"workload_bfs_tasks", "grain=worker", &compose_alone},
+		{"workload_knapsack", "grain=lane priorities=no", &compose_apart},
 	};
 	for (size_t i = 0; i < COUNT(others); i++) {
 		struct selection s = {0};

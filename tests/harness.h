@@ -91,6 +91,7 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 				      .one_view = 1,
 				      .dirty = 1u << LOOM_SCHED, /* schedulers are held to set theirs up */
 				      .extra = p->extra};
+	const char *what;
 	want.table[LOOM_SCHED] = p->sched_dev;
 	want.table[LOOM_TERM] = p->term_dev;
 	h->p = *p;
@@ -108,6 +109,8 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 		rc = harness_add(h, p->workload, p->workload_opts, err);
 	if (!rc)
 		rc = harness_furnish(h, err);
+	if (!rc)
+		rc = loom__rig_begin(&h->rig, &what, err);
 	if (!rc)
 		return h;
 	harness_close(h);

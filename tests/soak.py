@@ -38,13 +38,13 @@ LEAVE = 30  # seconds in which a job ends after an interrupt or a kill, and its 
 # section. Options of workloads that are not here are drawn up to their defaults.
 MOST = {
     "samples": 3, "warmup": 1, "workers": 6, "lanes": 4, "launch_cost": 100e3, "teardown_cost": 100e3,
-    "scheduler.mgws.backlog": 4096, "scheduler.mgws.spill": 65536, "scheduler.static.spill": 65536,
+    "scheduler.mgws.backlog": 4096, "scheduler.mgws.spill": 65536, "scheduler.static.spill": 65536, "scheduler.host.returns": 4096,
     "scheduler.mgws.public_queue": 4096, "spin": 1e6, "pauses": 10000, "sync.backoff.first": 1e6,
     "sync.backoff.last": 1e6, "sync.futex.spin": 10000, "nap": 1e6, "posts": 65536, "tags": 65536, "slots": 65536,
     "arrivals": 65536, "fifo": 65536, "qos.coalesce.window": 3e6, "qos.throttle.delay": 1e6,
     "qos.throttle.delay_most": 2e6, "qos.budget.latency": 1e7,
     "cholesky.size": 100, "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4, "synthetic.on_gpu": 0,
-    "memset.tasks": 20000, "memset_loop.tasks": 20000, "fib.n": 16, "uts.depth": 5, "uts.b0": 4, "uts.keep": 65536,
+    "bfs_tasks.scale": 9, "bfs_tasks.degree": 8, "knapsack.items": 14, "memset.tasks": 20000, "memset_loop.tasks": 20000, "fib.n": 16, "uts.depth": 5, "uts.b0": 4, "uts.keep": 65536,
     "iterations": 4, "tc": 30, "tp": 30, "bfs.size": 9, "bs.size": 300, "c2d.size": 24, "cg.size": 8, "fe.size": 8,
     "gem.size": 64, "h3d.size": 4, "kmn.size": 64, "pattern.size": 600, "resume.size": 600, "resume.work": 30, "srs.size": 32, "stn.size": 48,
     "messages": 4, "contains.limit": 100, "pingpong.rounds": 40, "pingpong.bytes": 65536, "msgrate.fires": 300,
@@ -315,8 +315,8 @@ class Case:
             self.set("termination", "use", rng.choice(["hcounter", "tree"]))
         if self.ranks and rng.random() < 0.97:  # which cores a rank has is not for us to say
             self.options.pop("device.cpu.cores", None)
-        for section in ("scheduler.mgws", "scheduler.static"):  # mostly powers of two
-            for key in ("local_queue", "public_queue", "backlog"):
+        for section in ("scheduler.mgws", "scheduler.static", "scheduler.host"):  # mostly powers of two
+            for key in ("local_queue", "public_queue", "backlog", "batch", "returns"):
                 v = int(self.get(f"{section}.{key}", "0"))
                 if v & (v - 1) and rng.random() < 0.95:
                     self.set(section, key, 2 << int(math.log2(v)) - 1)

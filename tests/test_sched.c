@@ -41,6 +41,9 @@ static const struct setup setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=8 idle=yield", 3, 1, "term_hcounter", 0, 0},
 	{"sched_mgws", "priorities=yes local_queue=2 public_queue=2", 3, 1, NULL, 0, 0},
 	{"sched_static", "local_queue=8 idle=yield", 3, 1, "term_tree", 0, 0},
+	{"sched_host", "batch=2 returns=2", 4, 1, NULL, 0, 0},
+	{"sched_host", "batch=8 returns=4", 1, 1, "term_tree", 0, 0},
+	{"sched_host", "", 3, 1, "term_hcounter", 0, 0},
 };
 static const struct setup lane_setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=4 owners=2", 4, 2, NULL, 0, 0},
@@ -51,6 +54,7 @@ static const struct setup lane_setups[] = {
 	{"sched_mgws", "local_queue=4 public_queue=1 in_place_depth=0 backlog=16", 3, 3, NULL, 0, 0},
 	{"sched_mgws", "local_queue=8 public_queue=8 in_place_depth=1", 3, 3, NULL, 0, 0},
 	{"sched_static", "local_queue=2 in_place_depth=1", 2, 4, NULL, 0, 0},
+	{"sched_host", "batch=4 returns=2", 2, 4, NULL, 0, 0},
 };
 
 static const struct setup apart_setups[] = {
@@ -62,6 +66,7 @@ static const struct setup apart_setups[] = {
 	{"sched_mgws", "local_queue=4 public_queue=4 backlog=8", 2, 2, "term_hcounter", 1, 0},
 	{"sched_mgws", "local_queue=4 public_queue=4", 4, 2, "term_tree", 40, 1},
 	{"sched_mgws", "local_queue=2 public_queue=2 overflow=damping idle=spin", 4, 1, "term_hcounter", 7, 1},
+	{"sched_host", "batch=4 returns=8", 4, 1, "term_hcounter", 30, 1},
 };
 
 /* Thread sanitizer is ten times as slow: fewer seeds, the same setups. */
@@ -167,6 +172,13 @@ TEST(full_stops_all)
 		      3);
 	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
 	harness_close(h);
+	/* Lanes that run a task each cannot wait for the host; together they can. */
+	h = open_tree("sched_host", "returns=16 grain=lane", 2, 4, 1, 5000, STAR, 3);
+	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
+	harness_close(h);
+	h = open_tree("sched_host", "returns=16", 2, 4, 1, 500, STAR, 3);
+	CU_ASSERT_EQUAL(run_tree(h, 500), 0);
+	harness_close(h);
 }
 
 /* A static split is contiguous and even to one task. */
@@ -211,6 +223,7 @@ TEST(refusals)
 	refuse("sched_mgws", "local_queue=3");
 	refuse("sched_mgws", "backlog=3");
 	refuse("sched_static", "local_queue=33");
+	refuse("sched_host", "batch=3");
 	struct loom_error err = {0};
 	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched_opts = "owners=3",
 								 .workers = 1},
@@ -229,7 +242,7 @@ TEST(refusals)
 /* A tag that nobody has registered fails the run; it is no address to jump to. */
 TEST(unknown_tag)
 {
-	static const char *const scheds[] = {"sched_mgws", "sched_static"};
+	static const char *const scheds[] = {"sched_mgws", "sched_static", "sched_host"};
 	const struct loom_task initial = {.tag = 7};
 	for (size_t i = 0; i < COUNT(scheds); i++) {
 		struct loom_error err = {0};

@@ -41,6 +41,7 @@ static const struct loom_segment_want wants[] = {
     {.bytes = 8192, .owner = 1},
     {.bytes = 192, .owner = 1, .flags = LOOM_MEMORY_HOST},
     {.bytes = 1 << 20, .owner = 2},
+    {.bytes = 4096, .owner = -1, .flags = LOOM_MEMORY_TASKS},
 };
 #define WANTS ((uint32_t)(sizeof(wants) / sizeof(wants[0])))
 
@@ -49,7 +50,7 @@ static void check_segments(const struct loom_segment *s)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	for (uint32_t i = 0; i < WANTS; i++) {
-		CU_ASSERT_EQUAL(s[i].flags, wants[i].flags);
+		CU_ASSERT_EQUAL(s[i].flags, wants[i].flags & LOOM_MEMORY_HOST);
 		CU_ASSERT(s[i].memory->fd >= 0);
 		for (uint32_t j = 0; j < i; j++) {
 			if (s[i].memory != s[j].memory || s[i].owner == s[j].owner)
@@ -83,19 +84,21 @@ static void placed(const char *transport, const char *settings, const int32_t *h
 
 TEST(host_layout)
 {
-	static const int32_t home[] = {-1, -1, -1, -1, -1, -1, -1};
+	static const int32_t home[] = {-1, -1, -1, -1, -1, -1, -1, -1};
 	placed("transport_host", "", home);
 	placed("transport_host", "huge_pages=try node=0", home);
 }
 
 TEST(p2p_layout)
 {
-	static const int32_t owner[] = {-1, 0, 0, 0, 1, -1, 2};
-	static const int32_t remote[] = {-1, 0, 1, 1, 2, -1, 0};
-	static const int32_t second[] = {-1, 1, 1, 1, 1, -1, 1};
+	static const int32_t owner[] = {-1, 0, 0, 0, 1, -1, 2, 0};
+	static const int32_t remote[] = {-1, 0, 1, 1, 2, -1, 0, 0};
+	static const int32_t second[] = {-1, 1, 1, 1, 1, -1, 1, 1};
+	static const int32_t second_but_tasks[] = {-1, 1, 1, 1, 1, -1, 1, -1};
 	placed("transport_p2p", "", owner);
 	placed("transport_p2p", "placement=remote", remote);
 	placed("transport_p2p", "placement=device:1 huge_pages=try", second);
+	placed("transport_p2p", "placement=device:1 tasks=host", second_but_tasks);
 }
 
 TEST(placement_refused)

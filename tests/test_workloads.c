@@ -9,8 +9,10 @@
 
 #include "../plugins/workloads/cholesky_matrix.h"
 #include "../plugins/workloads/sha1.dev.h"
+#include "../plugins/workloads/workload_bfs_tasks.dev.h"
 #include "../plugins/workloads/workload_contains.dev.h"
 #include "../plugins/workloads/workload_fib.dev.h"
+#include "../plugins/workloads/workload_knapsack.dev.h"
 #include "../plugins/workloads/workload_synthetic.dev.h"
 #include "../plugins/workloads/workload_uts.dev.h"
 
@@ -44,9 +46,9 @@ static struct harness *must_open(const char *sched, const char *workload, const 
 /* Runs it twice in every setting; the caller looks at the metrics of the last. */
 static void run_everywhere(const char *workload, const char *opts)
 {
-	static const char *const scheds[] = {"sched_static", "sched_mgws"};
+	static const char *const scheds[] = {"sched_static", "sched_mgws", "sched_host"};
 	static const uint32_t shapes[][2] = {{1, 1}, {2, 1}, {5, 1}, {2, 4}};
-	for (size_t s = 0; s < 2; s++)
+	for (size_t s = 0; s < COUNT(scheds); s++)
 		for (size_t i = 0; i < sizeof(shapes) / sizeof(shapes[0]); i++) {
 			struct harness *h = must_open(scheds[s], workload, opts, shapes[i][0],
 							  shapes[i][1]);
@@ -271,19 +273,90 @@ TEST(synthetic)
 TEST(synthetic_affinity)
 {
 	static const char *const opts[] = {"tasks=1000 spawn=2 depth=2 length=10 on_cpu=0.3 on_gpu=0.3",
-					   "tasks=1000 spawn=0 depth=0 length=10 on_cpu=0.5 on_gpu=0.5"};
-	for (size_t i = 0; i < 4; i++) {
-		struct harness *h = harness_must(&(struct harness_params){.term = "term_hcounter",
+					   "tasks=1000 spawn=0 depth=0 length=10 on_cpu=0.5 on_gpu=0.5",
+					   "tasks=1000 spawn=2 depth=2 length=10 on_cpu=0.3",
+					   "tasks=1000 spawn=0 depth=0 length=10 on_gpu=0.5"};
+	/* Without lists as long as the tasks of a kind there are: who finds one full waits for those who take from it. */
+	static const struct {
+		const char *name, *opts;
+		uint32_t lanes;
+	} scheds[] = {{"sched_mgws", "", 1},
+		      {"sched_mgws", "spill=4", 1},
+		      {"sched_mgws", "spill=1", 1},
+		      {"sched_mgws", "spill=4", 2},
+		      {"sched_mgws", "grain=lane", 2},
+		      {"sched_host", "", 1},
+		      {"sched_host", "grain=lane returns=1024", 2}};
+	for (size_t i = 0; i < 4 * COUNT(scheds); i++) {
+		struct harness *h = harness_must(&(struct harness_params){.sched = scheds[i / 4].name,
+									  .sched_opts = scheds[i / 4].opts,
+									  .lanes = scheds[i / 4].lanes,
+									  .term = "term_hcounter",
 									  .workload = "workload_synthetic",
-									  .workload_opts = opts[i % 2],
+									  .workload_opts = opts[i % 4],
 									  .workers = 4,
 									  .second_kind = LOOM_ON_GPU,
-									  .apart = i / 2,
+									  .apart = i % 4 / 2,
 									  .seed = 1});
-		for (int sample = 0; sample < 3; sample++)
-			CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+		for (int sample = 0; sample < 3; sample++) {
+			int rc = harness_run(h, &err);
+			if (rc)
+				printf("%s %s %s: %s\n", scheds[i / 4].name, scheds[i / 4].opts, opts[i % 4], err.text);
+			CU_ASSERT_EQUAL(rc, 0);
+		}
 		harness_close(h);
 	}
+}
+
+/* ---- bfs, knapsack ------------------------------------------------------------------------- */
+
+TEST(bfs_tasks)
+{
+	run_everywhere("workload_bfs_tasks", "scale=1 degree=1");
+	run_everywhere("workload_bfs_tasks", "scale=10 degree=8 chunk=4 heavy=16");
+	run_everywhere("workload_bfs_tasks", "graph=grid scale=9 chunk=3");
+	struct harness *h = right("workload_bfs_tasks", "graph=grid scale=12");
+	CU_ASSERT_EQUAL(metric("reached"), 64 * 64);
+	CU_ASSERT_EQUAL(metric("levels"), 127);
+	CU_ASSERT_EQUAL(metric("arcs"), 4 * 64 * 63);
+	struct bfs *b = h->rig.part[LOOM_WORKLOAD].view.global;
+	BFS_AT(b, level, uint32_t)[65]++; /* one to the right and one down */
+	must_be_wrong(h, "vertex 65: level 3 in place of 2");
+	harness_close(h);
+	/* A task for each lane; vertices whose arcs are several tasks. */
+	h = harness_must(&(struct harness_params){.sched_opts = "grain=lane",
+						  .workload = "workload_bfs_tasks",
+						  .workload_opts = "scale=9 heavy=2",
+						  .workers = 2,
+						  .lanes = 4,
+						  .seed = 1});
+	for (int sample = 0; sample < 3; sample++)
+		CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	harness_close(h);
+}
+
+TEST(knapsack)
+{
+	run_everywhere("workload_knapsack", "items=1 split=0");
+	run_everywhere("workload_knapsack", "items=20 split=20 correlation=none");
+	run_everywhere("workload_knapsack", "items=60 split=6 correlation=weak");
+	run_everywhere("workload_knapsack", "items=18 split=9 range=50 seed=3 correlation=strong");
+	run_everywhere("workload_knapsack", "items=14 split=5");
+	struct harness *h = harness_must(&(struct harness_params){.sched_opts = "priorities=yes",
+								  .term = "term_hcounter",
+								  .workload = "workload_knapsack",
+								  .workload_opts = "items=22 correlation=strong",
+								  .workers = 4,
+								  .apart = 1,
+								  .seed = 1});
+	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
+	struct knapsack_count *count = h->rig.part[LOOM_WORKLOAD].view.worker[2];
+	count->covered--;
+	must_be_wrong(h, "4194303 of 4194304 choices");
+	count->covered++;
+	((struct knapsack_best *)h->rig.part[LOOM_WORKLOAD].view.device[1])->value += 1000000;
+	must_be_wrong(h, "the best value is");
+	harness_close(h);
 }
 
 /* ---- uts -------------------------------------------------------------------------------- */

@@ -83,7 +83,7 @@ FAKE_FN int run_tree(struct harness *h, uint32_t size)
 	memset(marks, 0, sizeof(marks));
 	torn = 0;
 	int rc = harness_run(h, &err);
-	if (rc == LOOM_EFULL && !strstr(err.text, "raise spill"))
+	if (rc == LOOM_EFULL && !strstr(err.text, "raise "))
 		rc = LOOM_EWRONG;
 	if (rc && rc != LOOM_EFULL)
 		fprintf(stderr, "%s, %s: %s\n", h->p.sched, h->p.sched_opts, err.text);

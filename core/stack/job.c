@@ -30,7 +30,7 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 		room = tasks ? tasks : 1;
 	while (room < tasks)
 		room *= 2;
-	want[0] = (struct loom_segment_want){.bytes = room * sizeof(struct loom_task), .owner = -1};
+	want[0] = (struct loom_segment_want){.bytes = room * sizeof(struct loom_task), .owner = -1, .flags = LOOM_MEMORY_TASKS};
 	for (uint32_t d = 0; d < devices; d++)
 		if (loom__wants_copies(s, d))
 			want[n++] = (struct loom_segment_want){

@@ -129,7 +129,7 @@ static void lay_out(struct loom_stack *s, struct room *room, int write)
 		struct loom__policy *p = &s->policy[i];
 		p->global = take(&shared[p->need.global_place], p->need.global);
 		for (uint32_t d = 0; d < s->layout.devices; d++) {
-			int copied = p->need.flags & LOOM_NEED_CONSTANT && loom__wants_copies(s, d);
+			int copied = p->need.flags & LOOM_NEED_CONSTANT && s->layout.devices > 1 && s->shape[d].kind == LOOM_ON_GPU;
 			p->near[d] = copied ? take(&room->at[d][LOOM_PLACE_NEAR], p->need.global) : 0;
 			p->on_device[d] = take(&room->at[d][p->need.device_place], p->need.device);
 			if (write && p->need.device)

@@ -15,12 +15,6 @@ struct finding {
 	const char *what;
 };
 
-/* Both have seen changes of each other: what they lack is probably time. */
-static int has_begun(const struct loom_probe *p)
-{
-	return p->apart ? p->back > 1 : p->word > 2;
-}
-
 static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32_t b, uint64_t timeout_ns,
 		      struct loom_error *err)
 {
@@ -68,8 +62,15 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 {
 	const struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
 	uint64_t timeout_ns = PROBE_TIMEOUT_NS;
+	if (!s->layout.apart && s->segment[segment].memory->device < 0 &&
+	    (s->shape[a].flags | s->shape[b].flags) & LOOM_SHAPE_LINK_IS_PLAIN) { /* the probe need not notice */
+		*found = (struct finding){segment, a, b, "a link has no atomic read-modify-writes"};
+		return 0;
+	}
 	int rc = probe_once(s, segment, a, b, timeout_ns, err);
-	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && has_begun(p) && timeout_ns < 8 * PROBE_TIMEOUT_NS)
+	/* Who has seen changes of the other probably lacks time. */
+	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && (p->apart ? p->back > 1 : p->word > 2) &&
+	       timeout_ns < 8 * PROBE_TIMEOUT_NS)
 		rc = probe_once(s, segment, a, b, timeout_ns *= 2, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
 		return rc;
@@ -112,12 +113,11 @@ static int probe_all(struct loom_stack *s, struct finding *found, struct loom_er
 			for (uint32_t b = a + 1; !rc && !found->segment && b < devices; b++)
 				rc = probe_pair(s, first + 1 + i, a, b, found, err);
 	}
+	int32_t home = found->segment ? s->segment[found->segment].memory->device : -1;
 	if (!rc && found->segment)
 		rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "transport %s: atomics of %s and %s are not coherent in %s memory: %s",
 				s->transport_choice->label, s->shape[found->a].name, s->shape[found->b].name,
-				s->segment[found->segment].owner < 0 ? "shared" :
-								       s->shape[s->segment[found->segment].owner].name,
-				found->what);
+				home < 0 ? "the host's" : s->shape[home].name, found->what);
 	loom__segments_release_last(s);
 	s->ctl = NULL;
 	s->samples_done = 0;

@@ -303,6 +303,8 @@ const struct gpu_driver hip_driver = {
 	.vendor = "AMD",
 	.library = "runtime",
 	.atomics_mend = "mixed stacks are probed before use",
+	.call = "hipExtMallocWithFlags",
+	.call_mend = "a GPU without fine-grained memory of its own may give it with HSA_FORCE_FINE_GRAIN_PCIE=1 in the environment",
 	.mend = "make one visible (rocminfo lists them, HIP_VISIBLE_DEVICES and the container's settings hide "
 		"them; /dev/kfd and /dev/dri must be open to this user)",
 	.dialect = &compose_hip,

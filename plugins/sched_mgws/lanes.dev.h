@@ -61,6 +61,7 @@ LOOM_FN void mgws_alone_run(struct loom_ctx *c, const struct loom_task *t)
 	alone.sched = &mgws_alone_cpu;
 #endif
 	if (t->affinity == mgws_other_kind(c)) {
+		loom_fetch_add_relaxed_dev(&sched_local(c)->sent, 1u);
 		LOOM_FAR(mgws_spill_other, &alone, t);
 	} else {
 		loom_task_run(&alone, t);

@@ -30,7 +30,8 @@ struct sched_local {
 	uint32_t lanes;
 	/* grain = lane, while lanes run tasks: head and count of the local queue and of the backlog. Lanes count on
 	 * beyond what there is room for. */
-	uint32_t head, count, backlog_head, backlog_count, pad0;
+	uint32_t head, count, backlog_head, backlog_count;
+	uint32_t sent; /* and tasks that lanes were given but may not run */
 	void *shared, *job; /* what mgws_global() and mgws_job() answer on CPUs */
 	uint64_t pad[2];
 	struct loom_counters tally; /* stored to c->counters at the end */
@@ -262,8 +263,10 @@ LOOM_FN void sched_start(struct loom_ctx *c)
 #ifdef GPULOOM_DEV_CPU_H /* a GPU's kernel has cleared private blocks, and contexts */
 	struct loom_counters none = {0};
 	struct sched_lane nothing = {0, 0, 0};
-	if (c->lane == 0)
+	if (c->lane == 0) {
 		l->tally = none;
+		l->sent = 0;
+	}
 	*sched_lane(c) = nothing;
 #endif
 	if (c->lane == 0) {
@@ -286,7 +289,7 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 		loom_fetch_add_relaxed_dev(&l->tally.spawned, sched_lane(c)->spawned);
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
-		l->tally.executed += ran;
+		l->tally.executed += ran - l->sent;
 		l->tally.spawned += sched_lane(c)->spawned;
 		l->tally.end_ns = loom_clock_ns(c);
 	}
@@ -300,6 +303,40 @@ LOOM_FN void sched_finish(struct loom_ctx *c, uint64_t ran)
 	for (uint32_t i = c->lane; i < sizeof(l->tally) / 8; i += c->lanes)
 		((sched_word *)c->counters)[i] = ((const sched_word *)&l->tally)[i];
 #endif
+}
+
+/* No task can come any more for this worker, which has had none since tally.last_task_ns: reports it, and leaves with the
+ * others. */
+LOOM_FN void sched_leave(struct loom_ctx *c, uint64_t ran)
+{
+	struct sched_local *l = sched_local(c);
+	struct sched_common *common = sched_common(c);
+	struct sched_rest rest = {0, 1, 0, 0, 0};
+	int done = 0;
+
+	if (c->lane == 0) {
+		rest.since = l->tally.last_task_ns;
+		l->tally.idle_entries++;
+		loom_doing(c, LOOM_DOING_SEARCH);
+	}
+	if (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
+		LOOM_CALL(term, idle, c);
+		for (;;) {
+			done = LOOM_CALL(term, done, c, 0);
+			if (done || loom_from_lane0(c, (uint64_t)loom_stopped(c)))
+				break;
+			if (c->lane == 0)
+				sched_rest(c, &common->cfg, &common->bell, &rest, 1, 0);
+		}
+	}
+	if (c->lane == 0) {
+		sched_unlist(&rest, &common->bell);
+		if (done) /* the others may sleep */
+			sched_wake(c, &common->bell, ~0u);
+		l->tally.idle_ns += loom_clock_ns(c) - l->tally.last_task_ns;
+		loom_trace_add(c, LOOM_TRACE_END, l->tally.last_task_ns, c->worker, 0);
+	}
+	sched_finish(c, ran);
 }
 
 /* A task that all lanes hold, into a slot. It lies in registers, which have no addresses: each lane chooses its word, if

@@ -170,39 +170,14 @@ LOOM_FN uint64_t sched_static_run_initial(struct loom_ctx *c)
 
 LOOM_FN void sched_static_run(struct loom_ctx *c)
 {
-	struct sched_local *l = sched_local(c);
-	struct sched_common *common = sched_common(c);
 	sched_start(c);
 	sched_static_lane(c)->spilled = 0;
 	uint64_t ran = sched_static_run_initial(c);
-	struct sched_rest rest = {0, 1, 0, 0, 0};
-	int done = 0;
-
-	/* No task can come any more: report it, and leave with the others. */
 	if (c->lane == 0) {
-		rest.since = l->tally.last_task_ns = loom_clock_ns(c);
-		l->tally.idle_entries = 1;
-		loom_doing(c, LOOM_DOING_SEARCH);
+		sched_local(c)->tally.last_task_ns = loom_clock_ns(c);
 		sched_static_list(c)->count = sched_static_lane(c)->spilled;
 	}
-	if (!loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
-		LOOM_CALL(term, idle, c);
-		for (;;) {
-			done = LOOM_CALL(term, done, c, 0);
-			if (done || loom_from_lane0(c, (uint64_t)loom_stopped(c)))
-				break;
-			if (c->lane == 0)
-				sched_rest(c, &common->cfg, &common->bell, &rest, 1, 0);
-		}
-	}
-	if (c->lane == 0) {
-		sched_unlist(&rest, &common->bell);
-		if (done) /* the others may sleep */
-			sched_wake(c, &common->bell, ~0u);
-		l->tally.idle_ns = loom_clock_ns(c) - l->tally.last_task_ns;
-		loom_trace_add(c, LOOM_TRACE_END, l->tally.last_task_ns, c->worker, 0);
-	}
-	sched_finish(c, ran);
+	sched_leave(c, ran);
 }
 
 #endif

@@ -78,11 +78,14 @@ SCHED_APART int mgws_push_full(struct loom_ctx *c, const struct loom_task *task)
 }
 
 /* The task that was popped last belongs to another kind of device. From its slot, so that the loop need not load what it
- * does not use. */
+ * does not use; and out of it, for another one may come in exchange. */
 SCHED_SLOW int mgws_spill_popped(struct loom_ctx *c)
 {
 	const struct sched_lane *mine = sched_lane(c);
-	return mgws_spill_other(c, &sched_ring(c)[(mine->head + mine->count) & sched_mask(c)]);
+	struct loom_task t;
+	sched_copy_task(&t, &sched_ring(c)[(mine->head + mine->count) & sched_mask(c)]);
+	loom_barrier_lanes(c);
+	return mgws_spill_other(c, &t);
 }
 
 /* A task with a join has ended. What follows the last of them is the next to run, unless queues are full. */

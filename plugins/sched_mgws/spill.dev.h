@@ -137,26 +137,57 @@ LOOM_FN void mgws_note_spilled(struct loom_ctx *c, uint32_t which)
 	loom_own_add(c, &sched_local(c)->tally.spilled, 1);
 }
 
+/* A full list of tasks for others, as one who waits for room has seen it. */
+struct mgws_jam {
+	uint64_t taken, since;
+};
+#define MGWS_PATIENCE_NS 10000000000ull
+
+/* The list is full. Those whose tasks it holds come when they have nothing else: 0, unless there is none to wait for, or
+ * they have not come for long. */
+LOOM_FN int mgws_is_hopeless(struct loom_ctx *c, const struct mgws_list *s, uint32_t which, struct mgws_jam *jam)
+{
+	uint64_t taken = loom_load_relaxed_sys(&s->taken), now = loom_clock_ns(c);
+	if (which == LOOM_ON_ANY || !SCHED_CFG(c, spill))
+		return 1;
+	if (!jam->since || taken != jam->taken) {
+		jam->taken = taken;
+		jam->since = now;
+	}
+	return now - jam->since > MGWS_PATIENCE_NS;
+}
+
+LOOM_FN void mgws_relieve(struct loom_ctx *c);
+
 /* 1, or 0 when the list is full or the run was stopped. */
 LOOM_FN int mgws_try_spill(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
 {
-	enum { FULL, HELD, OPEN };
+	enum { FULL, HELD, JAMMED, OPEN };
 	struct mgws_list *s = &mgws_global(c)->list[which];
+	struct mgws_jam jam = {0, 0};
 	uint32_t pauses = 1, found = HELD;
 	LOOM_NO_UNROLL
 	while (found == HELD) {
 		uint64_t at = 0;
 		if (c->lane == 0 && mgws_try_lock_list(s)) {
 			at = loom_load_relaxed_sys(&s->count);
-			found = at < SCHED_CFG(c, spill) ? OPEN : FULL;
-			if (found == FULL)
+			found = at < SCHED_CFG(c, spill)		? OPEN :
+				mgws_is_hopeless(c, s, which, &jam) ? FULL :
+									JAMMED;
+			if (found != OPEN)
 				mgws_unlock_list(s);
-		} else if (c->lane == 0) {
-			found = loom_stopped(c) ? FULL : HELD;
-			if (found == HELD)
+		}
+		if (c->lane == 0 && found != OPEN && found != FULL) {
+			if (loom_stopped(c))
+				found = FULL;
+			else
 				sched_pause(c, &pauses);
 		}
 		found = loom_word_from_lane0(c, found);
+		if (found == JAMMED) {
+			mgws_relieve(c);
+			found = HELD;
+		}
 		if (found != OPEN)
 			continue;
 		at = loom_from_lane0(c, at);
@@ -177,10 +208,10 @@ LOOM_FN int mgws_try_spill(struct loom_ctx *c, uint32_t which, const struct loom
 LOOM_FN int mgws_alone_try_spill(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
 {
 	struct mgws_list *s = &mgws_global(c)->list[which];
+	struct mgws_jam jam = {0, 0};
 	int done = 0, there = 0;
 	while (!done && !loom_stopped(c)) {
-		done = mgws_try_lock_list(s);
-		if (done) {
+		if (mgws_try_lock_list(s)) {
 			uint64_t at = loom_load_relaxed_sys(&s->count);
 			there = at < SCHED_CFG(c, spill);
 			if (there) {
@@ -188,10 +219,11 @@ LOOM_FN int mgws_alone_try_spill(struct loom_ctx *c, uint32_t which, const struc
 				/* As above. */
 				loom_store_release_sys(&s->count, at + 1);
 			}
+			done = there || mgws_is_hopeless(c, s, which, &jam);
 			mgws_unlock_list(s);
-		} else {
-			loom_pause(c);
 		}
+		if (!done)
+			loom_pause(c);
 	}
 	if (there)
 		mgws_note_spilled(c, which);
@@ -266,6 +298,33 @@ LOOM_FN uint32_t mgws_filled_for_us(const struct loom_ctx *c)
 LOOM_FN int mgws_filled_for_others(const struct loom_ctx *c)
 {
 	return SCHED_CFG(c, mixed) && mgws_list_filled(&mgws_global(c)->list[mgws_other_kind(c)]);
+}
+
+/* While this worker waits for room in the others' list it takes a task from its own kind's, if it has room: so two kinds
+ * cannot wait for each other. Where devices are apart, a CPU's workers also carry the mail that empties the list. */
+#ifdef GPULOOM_DEV_CPU_H
+LOOM_FN int mgws_mail_inside(struct loom_ctx *c);
+#endif
+LOOM_FN void mgws_relieve(struct loom_ctx *c)
+{
+	struct sched_lane *mine = sched_lane(c);
+	struct mgws_list *s = &mgws_global(c)->list[mgws_kind(c)];
+	uint64_t count = 0;
+	if (SCHED_CFG(c, apart)) {
+#ifdef GPULOOM_DEV_CPU_H
+		mgws_mail_inside(c);
+#endif
+		return;
+	}
+	if (mine->count <= sched_mask(c))
+		count = mgws_open_list(c, s);
+	if (!count)
+		return;
+	sched_copy_ring(c, sched_ring(c), mine->head + mine->count, sched_mask(c), mgws_list_slots(c, mgws_kind(c)), count - 1,
+			~0ull, 1);
+	mine->count++;
+	loom_barrier_lanes(c);
+	mgws_close_list(c, s, count, 1);
 }
 
 /* Takes from a list that this worker may take from, up to half a local queue, into the empty local queue; how many. */

@@ -75,6 +75,7 @@ static __attribute__((noinline)) uint64_t mgws_sprint(struct loom_ctx *c, uint64
 		}
 		if (SCHED_ODD(p) && p->affinity == mgws_other_kind(c)) {
 			mgws_spill_other(c, p);
+			count = mine->count; /* it may have taken another in exchange */
 		} else {
 			loom_task_run(c, p);
 			n++;

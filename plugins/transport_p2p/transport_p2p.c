@@ -7,15 +7,21 @@
 
 struct options {
 	const char *placement;
-	uint32_t huge_pages, atomics;
+	uint32_t tasks, huge_pages, atomics;
 };
 
+enum { TASKS_STACK, TASKS_HOST };
+static const char *const tasks_choices[] = {"stack", "host", NULL};
 static const char *const huge_choices[] = {"no", "try", NULL};
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, placement, LOOM_OPT_STR, "owner",
 	     "Whose memory a device's segments lie in. owner: its own. remote: that of the next "
 	     "device. host: the host's, so that queues are there while the stack's own segments, with tasks and "
 	     "results, lie on the first device. device:N: all in that of device N, in the order of [run] devices."),
+    LOOM_OPT(struct options, tasks, LOOM_OPT_ENUM, "stack",
+	     "Where the initial tasks lie. stack: with the stack's own segments. host: in host memory. Devices that are "
+	     "apart have copies near in any case.",
+	     .choices = tasks_choices),
     LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
 	     "Whether to ask the kernel for huge pages for the part in host memory. try: it gives "
 	     "them if it has any. The devices' own option says it for theirs.",
@@ -32,7 +38,10 @@ struct transport {
 
 static uint32_t home(const struct segments *s, const struct loom_devices *devices, const struct loom_segment_want *want)
 {
-	return placement_home(&((const struct transport *)s)->placement, want, devices->count);
+	const struct transport *t = (const struct transport *)s;
+	return want->flags & LOOM_MEMORY_TASKS && t->options->tasks == TASKS_HOST ?
+		       devices->count :
+		       placement_home(&t->placement, want, devices->count);
 }
 
 static int check(const struct loom_host *host, const void *opts, struct loom_error *err)

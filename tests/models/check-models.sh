@@ -132,6 +132,11 @@ sched() {
 		fault turns $f
 	done
 
+	right host
+	for f in two_words no_room taken_early forgets; do
+		fault host $f
+	done
+
 	right lists
 	right lists -DTAKES
 	fault lists busy_late

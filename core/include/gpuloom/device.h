@@ -33,6 +33,7 @@ struct loom_memory {
 enum {
 	LOOM_MEMORY_HOST = 1,  /* mem_alloc: must be visible to the host while workers run */
 	LOOM_MEMORY_ALONE = 2, /* a segment: mapped by the device that owns it, and by no other */
+	LOOM_MEMORY_TASKS = 4, /* a segment that is wanted: the initial tasks, which workers only read */
 };
 
 /* A piece of a memory: what `loom_ref` addresses. */

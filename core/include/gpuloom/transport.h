@@ -34,9 +34,8 @@ struct loom_transport_ops {
 	int (*create)(const struct loom_host *host, const void *opts, void **self,
 		      struct loom_error *err);
 	void (*destroy)(void *self);
-	/* Makes all wanted segments, zeroed, 64-byte aligned, and maps them into every device; where devices
-	 * are apart, those with an owner may be LOOM_MEMORY_ALONE. Several
-	 * may lie in one memory. May be called more than once (the probe comes first). */
+	/* Makes all wanted segments, zeroed, 64-byte aligned, and maps them into every device; where devices are apart, those
+	 * with an owner may be LOOM_MEMORY_ALONE. Several may lie in one memory. May be called again (first the probe). */
 	int (*segments)(void *self, const struct loom_devices *devices,
 			const struct loom_segment_want *want, uint32_t n, struct loom_segment *out,
 			struct loom_error *err);

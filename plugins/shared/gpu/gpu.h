@@ -116,6 +116,7 @@ struct gpu_driver {
 	const char *library;      /* what open() loads: "driver" */
 	const char *mend;         /* what to do when no GPU is seen ... */
 	const char *atomics_mend; /* ... and when the driver does not tell about host_atomics() */
+	const char *call, *call_mend; /* ... and when this call fails, a clause; NULL: none */
 	const char *const *dialect; /* compose_cuda */
 	const struct rtc_kind *compiler;
 	int out_of_memory; /* the code that says so */

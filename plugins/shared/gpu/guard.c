@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every call of the driver: whether it may be made, and in words what failed. */
 #include <stdio.h>
+#include <string.h>
 
 #include "gpu.h"
 
@@ -14,8 +15,9 @@ int gpu_called(struct gpu *d, int rc, const char *name)
 int gpu_fail(struct gpu *d, struct loom_error *err, int rc, const char *what)
 {
 	int code = rc == d->driver->out_of_memory ? LOOM_ENOMEM : LOOM_EIO;
-	return LOOM_FAIL(d->host, err, code, "%s: %s: %s", d->name, what ? what : d->call,
-			 d->driver->text(d, rc));
+	int mend = d->driver->call && !strcmp(d->call, d->driver->call);
+	return LOOM_FAIL(d->host, err, code, "%s: %s: %s%s%s", d->name, what ? what : d->call,
+			 d->driver->text(d, rc), mend ? "; " : "", mend ? d->driver->call_mend : "");
 }
 
 int gpu_dead(struct gpu *d, int rc, struct loom_error *err)

@@ -26,7 +26,7 @@ static void add(struct home *home, const struct loom_segment_want *want, const s
 				     .offset = hostmem_align(home->bytes, unit),
 				     .bytes = want->bytes,
 				     .owner = want->owner,
-				     .flags = want->flags & ~(uint32_t)LOOM_MEMORY_ALONE};
+				     .flags = want->flags & LOOM_MEMORY_HOST};
 	home->bytes = out->offset + out->bytes;
 	home->owner = want->owner;
 	home->shared += !(want->flags & LOOM_MEMORY_ALONE);

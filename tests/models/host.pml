@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sched_host: a host holds all tasks; each worker has a box with a ring of records (B) and one of tasks on their way back (R).
+ * Each word has one writer. The host ends the sample when nothing is with anybody.
+ *   -DFAULT=two_words   a worker tells of its records and of its tasks by two stores
+ *   -DFAULT=no_room     it sends a task back without looking whether there is room
+ *   -DFAULT=taken_early the host gives a place back before it has read it
+ *   -DFAULT=forgets     the host does not count what workers hold */
+#define N 2
+#ifndef T
+#define T 4
+#endif
+#define B 2
+#define R 1
+#define none 0
+#define two_words 1
+#define no_room 2
+#define taken_early 3
+#define forgets 4
+#ifndef FAULT
+#define FAULT none
+#endif
+
+byte made = 1, ran;			     /* tasks of the sample */
+byte put[N], taken[N];			     /* the host's words */
+byte told_ran[N], told_made[N], unread[N]; /* the worker's, and its ring */
+bool done;
+
+proctype worker(byte w)
+{
+	byte got, mine;
+	do
+	:: put[w] != got ->
+		ran++; got++;
+		do
+		:: made < T ->
+			told_made[w] = mine; /* with the records that had ended before */
+			if
+			:: FAULT == no_room
+			:: else -> mine - taken[w] < R
+			fi;
+			atomic {
+				if
+				:: made < T -> made++; mine++; unread[w]++; assert(unread[w] <= R)
+				:: else
+				fi
+			}
+		:: break
+		od;
+		if
+		:: FAULT == two_words -> told_ran[w] = got; told_made[w] = mine
+		:: else -> atomic { told_ran[w] = got; told_made[w] = mine }
+		fi
+	:: put[w] == got && done -> break
+	od
+}
+
+active proctype host()
+{
+	byte held = 1, open[N], w, m;
+	do
+	:: !done ->
+		w = 0;
+		do
+		:: w < N ->
+			atomic { m = told_made[w]; open[w] = put[w] - told_ran[w] };
+			do
+			:: taken[w] != m && FAULT == taken_early -> taken[w]++; unread[w]--; held++
+			:: taken[w] != m && FAULT != taken_early -> unread[w]--; held++; taken[w]++
+			:: taken[w] == m -> break
+			od;
+			w++
+		:: else -> break
+		od;
+		w = 0;
+		do
+		:: w < N && held && open[w] < B -> held--; open[w]++; put[w]++
+		:: w < N -> w++
+		:: else -> break
+		od;
+		if
+		:: !held && (FAULT == forgets || open[0] + open[1] == 0) ->
+			assert(ran == made && !unread[0] && !unread[1]);
+			done = 1
+		:: else
+		fi
+	:: else -> break
+	od
+}
+
+init {
+	atomic { run worker(0); run worker(1) }
+}
