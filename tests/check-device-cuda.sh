@@ -71,6 +71,7 @@ barrier_runs
 lossy_runs
 trigger_runs
 peer_runs cuIpcGetMemHandle cuIpcOpenMemHandle
+memory_runs cuMemcpyHtoDAsync cuMemcpyDtoHAsync
 launched_runs cuLaunchKernel cuStreamWriteValue64 cuStreamWaitValue64
 launched_refusals
 graph_runs

@@ -24,6 +24,7 @@ barrier_runs
 lossy_runs
 trigger_runs
 peer_runs hipIpcGetMemHandle hipIpcOpenMemHandle
+memory_runs hipMemcpyHtoDAsync hipMemcpyDtoHAsync
 launched_runs hipModuleLaunchKernel hipStreamWriteValue64 hipStreamWaitValue64
 # Taking down, and what a runtime need not tell: not worth a run.
 failing_runs hipDeviceGetPCIBusId hipFree hipHostFree hipHostUnregister hipModuleUnload hipStreamDestroy

@@ -26,10 +26,11 @@ static int is_big(uint64_t bytes)
 	return bytes > 1ull << 44;
 }
 
-static int workers_send(const struct loom_stack *s)
+static int sends_from_anywhere(struct loom_stack *s)
 {
-	const struct loom_plugin *trigger = s->selected[LOOM_TRIGGER];
-	return trigger && trigger->caps & LOOM_CAP_TRIGGER_BY_WORKERS;
+	const struct loom__policy *trigger = loom__policy_of(s, LOOM_TRIGGER);
+	const struct loom_trigger_ops *ops = trigger ? trigger->choice->plugin->ops : NULL;
+	return LOOM_HAS(ops, anywhere) && ops->anywhere(trigger->self);
 }
 
 static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need,
@@ -43,7 +44,7 @@ static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct l
 		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s asks for an impossible amount of memory",
 				  p->choice->plugin->name);
 	if (need->global_place == LOOM_PLACE_NET)
-		need->global_place = workers_send(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
+		need->global_place = sends_from_anywhere(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
 	if (need->global_place > LOOM_PLACE_HOST || need->device_place > LOOM_PLACE_NEAR ||
 	    need->worker_place > LOOM_PLACE_HOST)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
