@@ -67,6 +67,8 @@ int fabric_hmem(struct ofi *f, const struct loom_segments *segments, uint32_t se
 		f->hmem = 0;
 		return 0;
 	}
+	LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s reaches %llu KiB of a GPU's memory by itself", f->is.name,
+		 (unsigned long long)there.bytes >> 10);
 	*here = there;
 	return 1;
 }

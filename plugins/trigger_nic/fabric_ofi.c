@@ -25,7 +25,8 @@ static int check(const struct fabric *of, uint32_t rank, loom_ref ref, uint64_t 
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
-/* Memory of a device, where operations with it are wanted: as it is, or the host's copy. That is this process's to make. */
+/* Memory of a device, where operations with it are wanted: as it is, or the host's copy. That is this process's to make, but
+ * not where another one makes the device's calls. */
 static int find_device(struct ofi *f, const struct loom_segments *segments, uint32_t i, struct fabric_here *here,
 		       struct loom_error *err)
 {
@@ -33,9 +34,11 @@ static int find_device(struct ofi *f, const struct loom_segments *segments, uint
 	if (!f->devices || !LOOM_HAS(segments, copy) || !segments->image[i])
 		return 0;
 	int rc = segments->key(segments->ctx, i, &key, err);
-	if (!rc && !fabric_hmem(f, segments, i, &key, here))
+	if (rc == LOOM_ENOTSUP)
+		return rc;
+	if (rc || !fabric_hmem(f, segments, i, &key, here))
 		*here = (struct fabric_here){.at = segments->image[i], .bytes = segments->bytes[i], .staged = 1};
-	return rc;
+	return 0;
 }
 
 static int any_staged(const struct ofi *f)

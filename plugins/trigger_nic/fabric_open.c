@@ -226,12 +226,11 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 	snprintf(f->is.name, sizeof(f->is.name), "%s", provider);
 	/* libfabric 1.17's net says that a put is complete when it has left, whatever its endpoint's op_flags are. */
 	f->ask_delivery = !strcmp(provider, "net");
-	f->info = want->devices ? ask(want, provider, address, 1, 1, &code) : NULL;
-	f->hmem = f->info != NULL;
-	if (!f->info)
-		f->info = ask(want, provider, address, 1, 0, &code);
-	if (!f->info) /* atomics are not claimed everywhere, nor needed by all */
-		f->info = ask(want, provider, address, 0, 0, &code);
+	/* Atomics are not claimed everywhere, nor needed by all; by shm not beside FI_HMEM. */
+	for (int way = want->devices ? 0 : 2; way < 4 && !f->info; way++) {
+		f->hmem = way < 2;
+		f->info = ask(want, provider, address, way % 2 == 0, f->hmem, &code);
+	}
 	if (code)
 		snprintf(why, TEXT, "libfabric offers no such endpoint%s: %s",
 			 want->trigger ? " with triggered operations" : "", fi_strerror(-code));

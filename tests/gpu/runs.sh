@@ -149,7 +149,7 @@ memory_runs() {
 	in_device_memory 0 '3 samples, each verified' ranks --set transport.use=host # no memory of the GPU's then
 	workload=allreduce
 	in_device_memory 4 'which an addition would need as it is' ranks --set workload.allreduce.chain=yes \
-		--set workload.allreduce.piece=1KiB
+		--set workload.allreduce.piece=1KiB --set trigger.gputn.provider=tcp
 }
 
 # peer_ranks STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks with a GPU each, whose workers store into each other's

@@ -407,8 +407,8 @@ struct loom_segments {
 	int (*open)(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at,
 		    struct loom_error *err);
 	void (*close)(void *ctx, uint32_t device, uint64_t at);
-	/* Between `host` and a segment that the host cannot reach, whose key() is given: into it or out of it, beside workers,
-	 * by one thread of the policy. */
+	/* Between `host` and a segment that the host cannot reach: into it or out of it, beside workers, by one thread of the
+	 * policy; not where key() says LOOM_ENOTSUP. */
 	int (*copy)(void *ctx, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
 		    struct loom_error *err);
 };
