@@ -45,10 +45,8 @@ void loom__segments_release_last(struct loom_stack *s)
 void *loom__host_at(struct loom_stack *s, loom_ref ref)
 {
 	const struct loom_segment *g = &s->segment[LOOM_REF_SEGMENT(ref)];
-	char *base = s->image[LOOM_REF_SEGMENT(ref)];
-	if (!base)
-		base = (char *)g->memory->host + g->offset;
-	return base + LOOM_REF_OFFSET(ref);
+	char *image = s->image[LOOM_REF_SEGMENT(ref)];
+	return (image ? image : (char *)g->memory->host + g->offset) + LOOM_REF_OFFSET(ref);
 }
 
 int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,

@@ -185,12 +185,15 @@ static int add_constants(struct loom_stack *s, const struct loom__policy *p, cha
 	const struct loom_sched_ops *sched = any;
 	const struct loom_workload_ops *workload = any;
 	const struct loom_barrier_ops *barrier = any;
+	const struct loom_trigger_ops *trigger = any;
 	if (p->choice->kind == LOOM_SCHED && LOOM_HAS(sched, constants))
 		return sched->constants(p->self, &s->layout, text, room, err);
 	if (p->choice->kind == LOOM_WORKLOAD && LOOM_HAS(workload, constants))
 		return workload->constants(p->self, &s->layout, text, room, err);
 	if (p->choice->kind == LOOM_BARRIER && LOOM_HAS(barrier, constants))
 		return barrier->constants(p->self, &s->layout, text, room, err);
+	if (p->choice->kind == LOOM_TRIGGER && LOOM_HAS(trigger, constants))
+		return trigger->constants(p->self, &s->layout, text, room, err);
 	return 0;
 }
 

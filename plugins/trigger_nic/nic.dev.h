@@ -80,7 +80,7 @@ struct nic_ring {
 
 /* The fires of a tag that its device counts; by tag. */
 struct nic_tally {
-	uint64_t every; /* the NIC is told of multiples of it alone; 0 and 1: of each fire. Constant while workers run */
+	uint64_t every; /* the NIC is told of multiples of it alone; 0 and 1: of each fire. Below 2^30, constant while workers run */
 	uint64_t value;
 	uint64_t pad[6];
 };
@@ -186,47 +186,54 @@ LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int o
 	return 0;
 }
 
-/* Where the device counts this tag: its tally; else NULL. */
+/* Whether the device counts this tag, and of n more fires how many the NIC is to be told now. Whoever crosses a multiple
+ * tells of the fires since the last one, those of others too, and sends what those wrote. Constant in a program for GPUs that do
+ * not count: one load more before each store takes a quarter of the rate. */
+#if defined(LOOM_DEVICE_COMPILE) && !defined(NIC_TALLIES)
+#define nic_counts(c, tag) 0
+#define nic_due(c, tag, n, ordered) (n)
+#else
 LOOM_FN struct nic_tally *nic_tally(const struct loom_ctx *c, uint64_t tag)
 {
-	const struct nic_shape *s = nic_shape(c);
-	struct nic_tally *t = (struct nic_tally *)0;
-	if (tag < s->tallies)
-		t = (struct nic_tally *)((char *)nic_device(c) + s->tally_at) + tag;
-	return t && t->every > 1 ? t : (struct nic_tally *)0;
+	return (struct nic_tally *)((char *)nic_device(c) + nic_shape(c)->tally_at) + tag;
 }
 
-/* Counts n fires on the device: of how many the NIC is to be told now. Whoever crosses a multiple tells of the fires since
- * the last one, those of others too, and sends what those wrote. */
-LOOM_FN uint64_t nic_count_here(struct nic_tally *t, uint64_t n, int ordered)
+LOOM_FN int nic_counts(const struct loom_ctx *c, uint64_t tag)
 {
+	return tag < nic_shape(c)->tallies && nic_tally(c, tag)->every > 1;
+}
+
+LOOM_FN uint32_t nic_due(struct loom_ctx *c, uint64_t tag, uint32_t n, int *ordered)
+{
+	if (!nic_counts(c, tag))
+		return n;
+	struct nic_tally *t = nic_tally(c, tag);
 	uint64_t every = t->every;
 	/* Release: pairs with the acquire of the one who crosses the next multiple. */
-	uint64_t before = ordered ? loom_fetch_add_acq_rel_dev(&t->value, n) : loom_fetch_add_relaxed_dev(&t->value, n);
+	uint64_t before = *ordered ? loom_fetch_add_acq_rel_dev(&t->value, (uint64_t)n) :
+				     loom_fetch_add_relaxed_dev(&t->value, (uint64_t)n);
 	uint64_t since = before % every + n;
 	if (since < every)
 		return 0;
-	if (!ordered)
+	if (!*ordered)
 		(void)loom_load_acquire_dev(&t->value); /* pairs with the releases of those who ordered theirs */
-	return since / every * every;
+	*ordered = 1;
+	return (uint32_t)(since - since % every);
 }
+#endif
 
 /* Lanes that fire the same tag at the same time make one trigger. */
 LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int ordered)
 {
 	struct loom_peers peers = loom_peers(tag);
-	uint64_t left = loom_peers_sum(peers, count);
+	uint32_t left = loom_peers_sum(peers, count);
 	int rc = 0;
-	if (loom_peers_lead(peers)) {
-		struct nic_tally *t = nic_tally(c, tag);
-		if (t)
-			left = nic_count_here(t, left, ordered);
-		while (left && !rc) {
-			uint32_t n = left < NIC_COUNT_MAX ? (uint32_t)left : NIC_COUNT_MAX;
-			rc = nic_push(c, nic_word(tag, n), 0, ordered || t);
+	if (loom_peers_lead(peers))
+		for (left = nic_due(c, tag, left, &ordered); left && !rc;) {
+			uint32_t n = left < NIC_COUNT_MAX ? left : NIC_COUNT_MAX;
+			rc = nic_push(c, nic_word(tag, n), 0, ordered);
 			left -= n;
 		}
-	}
 	return (int)(int64_t)loom_peers_tell(peers, (uint64_t)(int64_t)rc);
 }
 

@@ -228,6 +228,7 @@ int nic_policy_cancel(void *self, uint64_t id, struct loom_error *err);
 int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err);
 int nic_policy_room(void *self, uint32_t *posts);
 int nic_policy_anywhere(void *self);
+int nic_policy_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err);
 int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
 int nic_policy_check(void *self, const struct loom_trigger_post *post, struct loom_error *err);
 void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of ways with nic_poll_gates() */
@@ -279,6 +280,7 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 		.count = nic_policy_count,                                                         \
 		.check = nic_policy_check,                                                         \
 		.anywhere = nic_policy_anywhere,                                                   \
+		.constants = nic_policy_constants,                                                 \
 		__VA_ARGS__                                                                        \
 	};                                                                                         \
 	NIC_DEVICE_CODE(NAME);                                                                     \

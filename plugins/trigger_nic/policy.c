@@ -479,6 +479,16 @@ int nic_policy_anywhere(void *self)
 	return ((const struct nic *)self)->opts->memory == NIC_DEVICE_MEMORY;
 }
 
+int nic_policy_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
+{
+	const struct nic *nic = self;
+	(void)layout;
+	if (nic->opts->counting != NIC_DEVICE_COUNTS)
+		return 0;
+	return snprintf(text, room, "#define NIC_TALLIES 1\n") < (int)room ? 0 : LOOM_FAIL(nic->host, err, LOOM_EFULL, "%s: no room for "
+		"a constant", nic->way->name);
+}
+
 int nic_policy_room(void *self, uint32_t *posts)
 {
 	struct nic *nic = self;

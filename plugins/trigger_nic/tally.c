@@ -4,6 +4,8 @@
  * posted later must fit. */
 #include "nic.h"
 
+#define MOST (1u << 30) /* more at once do not fit a fire */
+
 static uint64_t common(uint64_t a, uint64_t b)
 {
 	while (b) {
@@ -27,14 +29,14 @@ static int know(struct nic *nic, uint64_t tag, uint64_t step, struct loom_error 
 					     "[trigger.gputn]",
 					     nic->way->name, (unsigned long long)tag, (unsigned long long)nic->shape.tallies);
 	struct nic_tally *t = &nic->tally[tag];
+	uint64_t every = common(t->every, step);
 	if (early)
-		t->every = common(t->every, step);
-	else if (t->every > 1 && step % t->every)
-		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
+		t->every = every < MOST ? every : 1;
+	return early || t->every <= 1 || every == t->every ? 0 :
+		       LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
 				 "%s: counting = device: workers run already, and the NIC hears of every %lluth fire of tag %llu: post "
 				 "before, or say counting = nic",
 				 nic->way->name, (unsigned long long)t->every, (unsigned long long)tag);
-	return 0;
 }
 
 int nic_tally_count(struct nic *nic, uint64_t tag, struct loom_error *err)

@@ -102,6 +102,8 @@ struct loom_trigger_ops {
 	void (*edge)(void *self, uint32_t device, struct loom_edge *out);
 	/* 1: buffers that operations send from and to may lie where the host does not reach. NULL: they may not. */
 	int (*anywhere)(void *self);
+	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
+			 struct loom_error *err); /* as in struct loom_sched_ops */
 };
 
 /* The selected trigger, as the core hands it to a workload. */
