@@ -67,8 +67,8 @@ int fabric_hmem(struct ofi *f, const struct loom_segments *segments, uint32_t se
 		f->hmem = 0;
 		return 0;
 	}
-	LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s reaches %llu KiB of a GPU's memory by itself", f->is.name,
-		 (unsigned long long)there.bytes >> 10);
+	if (f->hmem++ == 1)
+		LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s reaches memory of GPUs by itself", f->is.name);
 	*here = there;
 	return 1;
 }

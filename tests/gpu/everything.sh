@@ -123,13 +123,14 @@ triggers() {
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
 	names=$(cd "$B/plugins" && ls trigger_*.so | sed 's/trigger_\(.*\)\.so/\1/')
 	for with in ${TRIGGERS:-$names gputn:counting=device gputn:memory=device}; do
-		trigger=${with%%:*} option=
+		trigger=${with%%:*} option= per=100
 		[ "$with" = "$trigger" ] || option="--set trigger.$trigger.${with#*:}"
+		case $with in *memory=device) per=1000 ;; esac # each message takes some 30 us
 		for workload in pingpong msgrate jacobi2d allreduce; do
 			set -- --set run.workload=$workload --set trigger.use=$trigger $option --set trigger.$trigger.slots=8192 \
 				--set trigger.$trigger.arrivals=8192 --set trigger.$trigger.posts=16384 \
 				--set trigger.$trigger.tags=16384 --set workload.pingpong.rounds=200 \
-				--set workload.msgrate.fires=1000 --set workload.msgrate.per=100 --set workload.jacobi2d.sweeps=20 \
+				--set workload.msgrate.fires=1000 --set workload.msgrate.per=$per --set workload.jacobi2d.sweeps=20 \
 				--set workload.allreduce.bytes=256KiB
 			for workers in 1 $some 0; do
 				for kernels in $(ways_to_launch $trigger $workload $workers); do
@@ -148,7 +149,7 @@ triggers() {
 	done
 }
 
-# Each run takes a second or two to start: sizes are those that differ in what the algorithms do.
+# Two ranks take a second to start: sizes are those that differ in what the algorithms do.
 peers() {
 	grep -q "^$device: GPU 1  *ok" "$tmp/doctor" || { echo '  --  peers: there is one GPU'; return; }
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
