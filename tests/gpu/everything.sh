@@ -12,7 +12,8 @@
 #            processes
 #   waits    consumers that wait for producers
 #   barriers workers that meet: each barrier, on one instance and on two, and who never comes
-#   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own
+#   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own. TRIGGERS
+#            names some of them, as 'hdn gputn:counting=device'
 #   requests services that workers ask of the host: each pipeline, by one worker, some and all
 #   peers    ranks on two GPUs that store into each other's memory
 #   litmus   of the device layer's memory orders

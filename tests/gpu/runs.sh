@@ -123,9 +123,9 @@ in_device_memory() {
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_gputn.so $B/plugins/workload_$workload.so"
 	shift 3
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload --set trigger.use=gputn \
-		--set trigger.gputn.provider=shm --set trigger.gputn.memory=device --set device.$device.workers=3 \
+		--set trigger.gputn.provider=shm --set trigger.gputn.memory=device --set device.$device.workers=2 \
 		--set workload.pingpong.rounds=50 --set workload.pingpong.bytes=20000 --set workload.jacobi2d.n=24 \
-		--set workload.jacobi2d.sweeps=20 --set workload.msgrate.fires=400 --set workload.msgrate.per=4 \
+		--set workload.jacobi2d.sweeps=8 --set workload.msgrate.fires=400 --set workload.msgrate.per=4 \
 		--set workload.allreduce.bytes=20000 "$@"
 }
 
