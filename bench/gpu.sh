@@ -425,16 +425,30 @@ for t in $tables; do
 		rate "$sms warps, a tag for two of them" "$grid" trigger.taken_per_s $common --set device.cuda.workers="$sms" \
 			--set workload.msgrate.by=mixed --set workload.msgrate.fires=100000
 		all_mixed=$value
+		table 'fires counted for operations that wait for 132 of them, in millions a second: on the device, and of by the NIC'
+		for who in "1 by=group per=132 fires=792000 one lane" "$sms by=kernel per=1 fires=100000 $sms workers, one tag" \
+			"$sms by=item per=132 fires=19800 $sms warps, a tag per lane"; do
+			set -- $who
+			by_nic=0
+			for counting in nic device; do
+				rate "${who#* * * * }: $counting" "$by_nic" trigger.taken_per_s $common --set device.cuda.workers="$1" \
+					--set workload.msgrate.$2 --set workload.msgrate.$3 --set workload.msgrate.$4 \
+					--set trigger.gputn.counting=$counting
+				by_nic=$value
+			done
+		done
 		printf '\n8 bytes to the own rank, from the fire to the word that its worker sees; us, median\n\n'
 		printf '| %-44s | %12s | %12s |\n|---|---|---|\n' '' 'one worker' "$sms workers"
-		# .launched, .graph: with kernels that begin and end; the others model that, or need none.
-		for kind in gputn proxy counter gds hdn gds.launched hdn.launched gds.graph; do
-			row= trigger=${kind%.*} kernels=${kind#*.}
+		# .launched, .graph: with kernels that begin and end; the others model that, or need none. .memory: in the GPU's memory,
+		# through a copy in the host's.
+		for kind in gputn gputn.memory proxy counter gds hdn gds.launched hdn.launched gds.graph; do
+			row= trigger=${kind%.*} kernels=${kind#*.} memory=host
 			[ $kind != $trigger ] || kernels=persistent
+			[ $kernels != memory ] || { kernels=persistent memory=device; }
 			for workers in 1 "$sms"; do
 				row="$row $(median one_way_p50 --set run.workload=pingpong --set trigger.use=$trigger \
-					--set trigger.$trigger.provider=shm --set device.cuda.workers=$workers \
-					--set device.cuda.kernels=$kernels || echo 0)"
+					--set trigger.$trigger.provider=shm --set trigger.$trigger.memory=$memory \
+					--set device.cuda.workers=$workers --set device.cuda.kernels=$kernels || echo 0)"
 			done
 			echo "$row" | awk -v l="$kind" '{ printf "| %-44s | %12.2f | %12.2f |\n", l, $1 * 1e6, $2 * 1e6 }'
 			us=$(echo "$row" | awk '{ print $1 * 1e6 }')
@@ -596,11 +610,13 @@ for t in $tables; do
 		printf '\ntwo GPUs: a word there and back %s us by relaxed stores, %s us by releasing ones\n' "$(of relaxed_us)" \
 			"$(of release_us)"
 		printf '\n8 bytes to the other rank, half of there and back; us, median\n\n| %-9s | %12s |\n|---|---|\n' ''  ''
-		for trigger in peer gputn proxy counter gds hdn; do
+		for trigger in peer gputn gputn.memory=device proxy counter gds hdn; do
+			label=$trigger memory=${trigger#*.} trigger=${trigger%.*}
 			[ $trigger = peer ] && provider= || provider="--set trigger.$trigger.provider=shm"
+			[ $memory = $trigger ] || provider="$provider --set trigger.$label"
 			way=$(median one_way_p50 --ranks 2 --set run.workload=pingpong --set trigger.use=$trigger $provider \
 				--set device.cuda.workers=1 --set workload.pingpong.rounds=500 || echo 0)
-			awk -v l="$trigger" -v v="$way" 'BEGIN { printf "| %-9s | %12.2f |\n", l, v * 1e6 }'
+			awk -v l="$label" -v v="$way" 'BEGIN { printf "| %-9s | %12.2f |\n", l, v * 1e6 }'
 		done
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
 		printf '\nallreduce of two ranks, us; copy: both GPUs send as much as that at once; nccl in a stream; peer: a round\n'

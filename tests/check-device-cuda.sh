@@ -74,6 +74,7 @@ run mgws uts 4 'no common counter: say use = hcounter or tree' none --set run.de
 	--set transport.use=host
 trigger_runs
 peer_runs cuIpcGetMemHandle cuIpcOpenMemHandle
+memory_runs cuMemcpyHtoDAsync cuMemcpyDtoHAsync
 launched_runs cuLaunchKernel cuStreamWriteValue64 cuStreamWaitValue64
 launched_refusals
 graph_runs

@@ -25,6 +25,7 @@ lossy_runs
 trigger_runs
 page_refusals
 peer_runs hipIpcGetMemHandle hipIpcOpenMemHandle
+memory_runs hipMemcpyHtoDAsync hipMemcpyDtoHAsync
 launched_runs hipModuleLaunchKernel hipStreamWriteValue64 hipStreamWaitValue64
 # Taking down, and what a runtime need not tell: not worth a run.
 failing_runs hipDeviceGetPCIBusId hipFree hipHostFree hipHostUnregister hipModuleUnload hipStreamDestroy

@@ -48,6 +48,17 @@ for so in "$B"/plugins/trigger_*.so; do
 	pids="$pids $!"
 done
 for pid in $pids; do wait "$pid" || failures=$((failures + 1)); done
+# Counted on the device: the same results.
+count='--samples 2 --set trigger.use=gputn --set trigger.gputn.counting=device --set device.cpu.workers=2'
+for by in item group kernel mixed; do
+	expect 0 verified "$G" run -n 2 conf/msgrate.ini $count --set workload.msgrate.by=$by --set workload.msgrate.operation=put \
+		--set workload.msgrate.fires=400 --set workload.msgrate.per=40 --set device.cpu.lanes=2 $two
+done
+expect 0 verified "$G" run -n 3 conf/allreduce.ini $count $two --set workload.allreduce.order=random \
+	--set workload.allreduce.bytes=100KB --set workload.allreduce.piece=4KiB
+expect 0 verified "$G" run -n 4 conf/jacobi2d.ini $count $two --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=12 \
+	--set device.cpu.isolation=process
+expect 4 'what 2 devices fire adds up at the NIC alone' "$G" run conf/msgrate.ini $count $two --set run.devices='cpu:0 cpu:1'
 expect 2 'arrivals fire most' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.chain=yes \
 	--set workload.allreduce.order=fire-first
 expect 4 'no such endpoint with triggered operations' "$G" run conf/pingpong.ini --set trigger.use=ofi \

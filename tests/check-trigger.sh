@@ -64,6 +64,38 @@ for phase in create post fire wait teardown; do
 	done
 done
 
+# A rank that is there and never answers: its peer waits for a message, or, as the NIC takes no more triggers, for room in the
+# FIFO. With a deadline of 1 s the job ends within 5 s. The three run side by side.
+silent() { # THREADS DOING ARGUMENTS...
+	threads=$1 doing=$2
+	shift 2
+	"$G" run -n 2 "$@" --samples 1000000 --quiet --set run.timeout=1s >/dev/null 2>"$tmp/silent" </dev/null &
+	job=$!
+	for i in $(seq 500); do
+		victim=$(pgrep -P $job | tail -n 1)
+		[ "$(ls "/proc/${victim:-none}/task" 2>/dev/null | wc -l)" -lt "$threads" ] || break
+		sleep 0.02
+	done
+	sleep 0.3
+	begin=$(date +%s%N)
+	kill -STOP "$victim"
+	wait $job
+	status=$?
+	took=$((($(date +%s%N) - begin) / 1000000))
+	[ $status = 124 ] && grep -q "no end after 1 s .*$doing" "$tmp/silent" && [ $took -lt $most ] && ! kill -0 "$victim" 2>/dev/null &&
+		return
+	echo "FAILED: exit $status $took ms after a rank fell silent: $*"
+	cat "$tmp/silent"
+	exit 1
+}
+pids=
+for what in '3 waiting.for.messages conf/pingpong.ini' '2 waiting.for.messages conf/pingpong.ini --set trigger.use=peer' \
+	'3 at.work conf/msgrate.ini --set workload.msgrate.operation=put --set trigger.gputn.fifo=2 --set trigger.gputn.flights=1'; do
+	(trap - EXIT; tmp=$(mktemp -d "$tmp/XXXXXX"); silent $what) &
+	pids="$pids $!"
+done
+for pid in $pids; do wait "$pid" || failures=$((failures + 1)); done
+
 # Nor does a command without anybody to tidy up after it leave anything in shared memory.
 "$G" run conf/pingpong.ini --set trigger.gputn.provider=shm --samples 1000000 --log info >"$tmp/out" 2>"$tmp/err" &
 job=$!

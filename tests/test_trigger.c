@@ -427,6 +427,171 @@ TEST(producers)
 		}
 }
 
+static uint64_t seed = 2463534242ull;
+static uint64_t draw(uint64_t below)
+{
+	return (xorshift(&seed) >> 11) % below;
+}
+
+/* ---- thresholds on the device ------------------------------------------------------------------------- */
+
+enum { COUNTED_TAGS = 6, COUNTED_PER = 3, COUNTED_FIRES = 900 };
+
+/* Fires every tag, in each way, COUNTED_FIRES times by 1 to 3. */
+static void *fire_all(void *arg)
+{
+	struct producer *p = arg;
+	struct loom_ctx *c = &p->t->ctx[p->worker];
+	const struct loom_trigger_dev *dev = p->t->dev;
+	int rc = 0;
+	for (uint32_t i = 0; i < COUNTED_FIRES && !rc; i++)
+		for (uint64_t tag = 1; tag <= COUNTED_TAGS && !rc; tag++)
+			rc = i % 5 == 0 ? dev->fire_with(c, tag, 0) :
+			     i % 2	? dev->fire(c, tag, 1 + i % 3) :
+				  dev->fire_relaxed(c, tag, 1 + i % 3);
+	return (void *)(intptr_t)rc;
+}
+
+static void fire_by_all(struct trig *t)
+{
+	struct producer p[RIG_WORKERS];
+	for (uint32_t w = 0; w < RIG_WORKERS; w++) {
+		p[w] = (struct producer){.t = t, .worker = w};
+		pthread_create(&p[w].thread, NULL, fire_all, &p[w]);
+	}
+	for (uint32_t w = 0; w < RIG_WORKERS; w++) {
+		void *rc;
+		pthread_join(p[w].thread, &rc);
+		CU_ASSERT_PTR_NULL(rc);
+	}
+}
+
+/* A host thread that posts while workers run. */
+struct late {
+	struct trig *t;
+	struct loom_trigger_post post;
+	int rc;
+};
+static void *post_late(void *arg)
+{
+	struct late *l = arg;
+	l->rc = trig_post_fails(l->t, l->post);
+	return NULL;
+}
+static int late(struct trig *t, struct loom_trigger_post post)
+{
+	struct late l = {.t = t, .post = post};
+	pthread_t thread;
+	pthread_create(&thread, NULL, post_late, &l);
+	pthread_join(thread, NULL);
+	return l.rc;
+}
+
+/* Exactly as the NIC counts: operations at random thresholds of a base, once or again and again. */
+TEST(counted_on_device)
+{
+	struct trig t;
+	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "counting=device fifo=4 tags=16 stamp=yes"), 0);
+	uint64_t fires = 0;
+	for (uint32_t i = 0; i < COUNTED_FIRES; i++)
+		fires += RIG_WORKERS * (i % 5 == 0 ? 1 : 1 + i % 3);
+	for (int round = 0; round < 12; round++) {
+		int64_t want[COUNTED_TAGS * COUNTED_PER] = {0};
+		CU_ASSERT_EQUAL_FATAL(trig_reset(&t), 0);
+		for (uint32_t n = 0; n < COUNTED_TAGS * COUNTED_PER; n++) {
+			uint64_t tag = 1 + n / COUNTED_PER, base = 1 + (tag * 7 + (uint64_t)round) % 40;
+			struct loom_trigger_post post = {.tag = tag, .threshold = base * (1 + draw(50)),
+							 .rearm = draw(2) ? base * (1 + draw(9)) : 0, .op = LOOM_NET_COUNT,
+							 .slot = 1 + n, .chain = n == 0 ? COUNTED_TAGS : 0};
+			want[n] = post.rearm ? (int64_t)((fires - post.threshold) / post.rearm + 1) : 1;
+			if (post.threshold > fires)
+				want[n] = 0;
+			trig_post(&t, post);
+		}
+		/* The last tag is counted by the first one's chain, too, and twice by the host: by the NIC, then. */
+		CU_ASSERT_EQUAL(t.ops->count(t.self, COUNTED_TAGS, 2, &t.err), 0);
+		trig_post(&t, (struct loom_trigger_post){.tag = COUNTED_TAGS, .threshold = fires + 2 + (uint64_t)want[0],
+							 .op = LOOM_NET_COUNT, .slot = 100});
+		trig_post(&t, (struct loom_trigger_post){.tag = COUNTED_TAGS, .threshold = fires + 3 + (uint64_t)want[0],
+							 .op = LOOM_NET_COUNT, .slot = 101});
+		fire_by_all(&t);
+		CU_ASSERT_EQUAL_FATAL(trig_flush(&t), 0);
+		for (uint32_t n = 0; n < (COUNTED_TAGS - 1) * COUNTED_PER; n++)
+			CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1 + n), want[n]);
+		CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 100), 1);
+		CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 101), 0);
+	}
+	trig_close(&t);
+}
+
+/* The FIFO gets a word where a threshold is crossed, and what was written before each of the fires is sent. */
+TEST(stores_at_thresholds)
+{
+	struct trig t;
+	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "counting=device fifo=2 tags=16"), 0);
+	uint64_t *from = (uint64_t *)t.data, *to = from + 512;
+	trig_post(&t, (struct loom_trigger_post){.tag = 3, .threshold = 132, .rearm = 132, .op = LOOM_NET_PUT,
+						 .local = trig_ref(&t, from), .remote = trig_ref(&t, to), .bytes = 1056,
+						 .slot = 1});
+	for (uint64_t i = 0; i < 132; i++) {
+		CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1), 0);
+		from[i] = i + 1;
+		trig_fire(&t, 3);
+	}
+	CU_ASSERT_EQUAL(trig_flush(&t), 0);
+	CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1), 1);
+	for (uint64_t i = 0; i < 132; i++)
+		CU_ASSERT_EQUAL(to[i], i + 1);
+	t.ops->stop(t.self); /* two words, and nobody empties them: a third would wait for ever */
+	t.started = 0;
+	for (uint64_t i = 0; i < 3 * 132 - 1; i++)
+		trig_fire(&t, 3);
+	CU_ASSERT_EQUAL(t.dev->fire(&t.ctx[0], 7, 0), LOOM_EINVAL);
+	trig_close(&t);
+}
+
+/* What comes after the device has begun to count must fit; who cannot count says so. */
+TEST(counting_refused)
+{
+	static const char *const others[] = {"trigger_counter", "trigger_hdn", "trigger_gds", "trigger_proxy", "trigger_ofi"};
+	struct trig t;
+	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_gputn", "counting=device tags=16"), 0);
+	struct loom_trigger_post post = {.tag = 3, .threshold = 10, .rearm = 10, .op = LOOM_NET_COUNT, .slot = 1}, other;
+	trig_post(&t, post);
+	other = post;
+	other.threshold = 15;
+	CU_ASSERT_EQUAL(late(&t, other), LOOM_ENOTSUP);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.err.text, "every 10th fire of tag 3"));
+	other.threshold = 20;
+	other.slot = 2;
+	CU_ASSERT_EQUAL(late(&t, other), 0);
+	other = (struct loom_trigger_post){.tag = 4, .threshold = 1, .op = LOOM_NET_COUNT, .chain = 3};
+	CU_ASSERT_EQUAL(late(&t, other), LOOM_ENOTSUP);
+	other.chain = 0;
+	other.threshold = 3; /* of a tag that is new */
+	other.slot = 3;
+	CU_ASSERT_EQUAL(late(&t, other), 0);
+	other.tag = 16;
+	CU_ASSERT_EQUAL(trig_post_fails(&t, other), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(t.err.text, "raise tags"));
+	for (int i = 0; i < 25; i++) {
+		trig_fire(&t, 3);
+		trig_fire(&t, 4);
+	}
+	CU_ASSERT_EQUAL(trig_flush(&t), 0);
+	CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 1), 2);
+	CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 2), 1);
+	CU_ASSERT_EQUAL(t.dev->completed(&t.ctx[0], 3), 1);
+	trig_close(&t);
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++) {
+		CU_ASSERT_EQUAL(trig_open(&t, others[i], "counting=device"), LOOM_ENOTSUP);
+		CU_ASSERT_PTR_NOT_NULL(strstr(t.err.text, "say counting = nic"));
+		trig_close(&t);
+	}
+	CU_ASSERT_EQUAL(trig_open(&t, "trigger_ofi", "memory=device"), LOOM_ENOTSUP);
+	trig_close(&t);
+}
+
 /* A producer at a full FIFO leaves when the run is stopped. */
 static void *produce_forever(void *arg)
 {
@@ -484,12 +649,6 @@ TEST(cancel_races)
 }
 
 /* ---- random orders of post and fire through the whole NIC ---------------------------------------------- */
-
-static uint64_t seed = 2463534242ull;
-static uint64_t draw(uint64_t below)
-{
-	return (xorshift(&seed) >> 11) % below;
-}
 
 /* Each tag: random thresholds, random number of fires, in random order of posting and firing. At the end a
  * post has run exactly when its tag was fired as often, and each put has brought its own value. */

@@ -25,7 +25,7 @@ static int init_policies(struct loom_stack *s, struct loom_error *err)
 			return rc;
 	}
 	int rc = loom__wire(s, err);
-	return rc ? rc : loom__segments_push(s, err); /* posts may stand in devices' memory */
+	return rc ? rc : loom__images_copy(s, 1, err); /* posts may stand in devices' memory */
 }
 
 /* The workload has no tasks: whatever scheduler is selected takes no part. */
@@ -124,7 +124,7 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 	uint32_t workers = s->layout.workers + s->layout.far_workers;
 	const struct loom_counters *counters;
 	struct loom_counters sum;
-	int rc = loom__segments_pull(s, err);
+	int rc = loom__images_copy(s, 0, err);
 	if (!rc)
 		rc = loom__worker_failure(s, err);
 	if (!rc)

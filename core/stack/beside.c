@@ -49,7 +49,8 @@ int loom__policies_start(struct loom_stack *s, struct loom_error *err)
 	}
 	struct loom_segments segments = {.size = sizeof(segments), .count = s->segments + 1, .at = at,
 					 .bytes = bytes, .fd = fd, .offset = offset, .image = image,
-					 .ctx = s, .key = find_key, .open = open_key, .close = close_key};
+					 .ctx = s, .key = find_key, .open = open_key, .close = close_key,
+					 .copy = loom__segment_copy};
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
 		if (!LOOM_HAS(p->ops, start))

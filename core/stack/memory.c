@@ -45,36 +45,25 @@ void loom__segments_release_last(struct loom_stack *s)
 void *loom__host_at(struct loom_stack *s, loom_ref ref)
 {
 	const struct loom_segment *g = &s->segment[LOOM_REF_SEGMENT(ref)];
-	char *base = s->image[LOOM_REF_SEGMENT(ref)];
-	if (!base)
-		base = (char *)g->memory->host + g->offset;
-	return base + LOOM_REF_OFFSET(ref);
+	char *image = s->image[LOOM_REF_SEGMENT(ref)];
+	return (image ? image : (char *)g->memory->host + g->offset) + LOOM_REF_OFFSET(ref);
 }
 
-int loom__segments_push(struct loom_stack *s, struct loom_error *err)
+int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
+		       struct loom_error *err)
 {
-	for (uint32_t i = 1; i <= s->segments; i++) {
-		const struct loom_segment *g = &s->segment[i];
-		if (!s->image[i])
-			continue;
-		const struct loom__device *d = &s->device[g->memory->device];
-		int rc = d->ops->copy_in(d->self, g->memory, g->offset, s->image[i], g->bytes, err);
-		if (rc)
-			return rc;
-	}
-	return 0;
+	struct loom_stack *s = stack;
+	const struct loom_segment *g = &s->segment[segment];
+	const struct loom__device *d = &s->device[g->memory->device];
+	return in ? d->ops->copy_in(d->self, g->memory, g->offset + offset, host, bytes, err) :
+		    d->ops->copy_out(d->self, g->memory, g->offset + offset, host, bytes, err);
 }
 
-int loom__segments_pull(struct loom_stack *s, struct loom_error *err)
+int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err)
 {
-	for (uint32_t i = 1; i <= s->segments; i++) {
-		const struct loom_segment *g = &s->segment[i];
-		if (!s->image[i])
-			continue;
-		const struct loom__device *d = &s->device[g->memory->device];
-		int rc = d->ops->copy_out(d->self, g->memory, g->offset, s->image[i], g->bytes, err);
-		if (rc)
-			return rc;
-	}
-	return 0;
+	int rc = 0;
+	for (uint32_t i = 1; i <= s->segments && !rc; i++)
+		if (s->image[i])
+			rc = loom__segment_copy(s, i, 0, s->image[i], s->segment[i].bytes, in, err);
+	return rc;
 }

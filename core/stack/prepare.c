@@ -26,10 +26,11 @@ static int is_big(uint64_t bytes)
 	return bytes > 1ull << 44;
 }
 
-static int workers_send(const struct loom_stack *s)
+static int sends_from_anywhere(struct loom_stack *s)
 {
-	const struct loom_plugin *trigger = s->selected[LOOM_TRIGGER];
-	return trigger && trigger->caps & LOOM_CAP_TRIGGER_BY_WORKERS;
+	const struct loom__policy *trigger = loom__policy_of(s, LOOM_TRIGGER);
+	const struct loom_trigger_ops *ops = trigger ? trigger->choice->plugin->ops : NULL;
+	return LOOM_HAS(ops, anywhere) && ops->anywhere(trigger->self);
 }
 
 static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct loom_need *need, struct loom_error *err)
@@ -41,7 +42,7 @@ static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct l
 	if (is_big(need->global) || is_big(need->device) || is_big(need->worker) || is_big(need->local))
 		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s asks for an impossible amount of memory", p->choice->plugin->name);
 	if (need->global_place == LOOM_PLACE_NET)
-		need->global_place = workers_send(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
+		need->global_place = sends_from_anywhere(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
 	if (need->global_place > LOOM_PLACE_HOST || need->device_place > LOOM_PLACE_NEAR ||
 	    need->worker_place > LOOM_PLACE_HOST)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
@@ -174,15 +175,19 @@ static int allocate(struct loom_stack *s, struct loom_error *err)
 static int add_constants(struct loom_stack *s, const struct loom__policy *p, char *text, size_t room,
 			 struct loom_error *err)
 {
-	const struct loom_sched_ops *sched = (const void *)p->ops;
-	const struct loom_workload_ops *workload = (const void *)p->ops;
-	const struct loom_barrier_ops *barrier = (const void *)p->ops;
+	const void *any = p->choice->plugin->ops;
+	const struct loom_sched_ops *sched = any;
+	const struct loom_workload_ops *workload = any;
+	const struct loom_barrier_ops *barrier = any;
+	const struct loom_trigger_ops *trigger = any;
 	if (p->choice->kind == LOOM_SCHED && LOOM_HAS(sched, constants))
 		return sched->constants(p->self, &s->layout, text, room, err);
 	if (p->choice->kind == LOOM_WORKLOAD && LOOM_HAS(workload, constants))
 		return workload->constants(p->self, &s->layout, text, room, err);
 	if (p->choice->kind == LOOM_BARRIER && LOOM_HAS(barrier, constants))
 		return barrier->constants(p->self, &s->layout, text, room, err);
+	if (p->choice->kind == LOOM_TRIGGER && LOOM_HAS(trigger, constants))
+		return trigger->constants(p->self, &s->layout, text, room, err);
 	return 0;
 }
 

@@ -36,7 +36,7 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 				     .local_bytes = no_bytes};
 	*s->ctl = (struct loom_ctl){0};
 	s->samples_done = 0;
-	int rc = loom__segments_push(s, err);
+	int rc = loom__images_copy(s, 1, err);
 	uint32_t started = 0;
 	for (; !rc && started < s->layout.devices; started++) {
 		launch.device = started;
@@ -53,7 +53,7 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 			rc = ended;
 	}
 	if (!rc)
-		rc = loom__segments_pull(s, err);
+		rc = loom__images_copy(s, 0, err);
 	return rc;
 }
 

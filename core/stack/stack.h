@@ -165,9 +165,11 @@ static inline int loom__wants_copies(const struct loom_stack *s, uint32_t device
 int loom__segments_add(struct loom_stack *s, const struct loom_segment_want *want, uint32_t n,
 		       uint32_t *first, struct loom_error *err);
 void loom__segments_release_last(struct loom_stack *s);
-/* Copies images to the devices, or back; nothing to do where all memory is visible to the host. */
-int loom__segments_push(struct loom_stack *s, struct loom_error *err);
-int loom__segments_pull(struct loom_stack *s, struct loom_error *err);
+/* As struct loom_segments has it. */
+int loom__segment_copy(void *stack, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
+		       struct loom_error *err);
+/* Copies images into the devices, or back; nothing to do where all memory is visible to the host. */
+int loom__images_copy(struct loom_stack *s, int in, struct loom_error *err);
 
 /* sync.c: what the sync plug-in is told. Its attachments go to *out (room for one): how many. */
 int loom__sync_channels(struct loom_stack *s, struct loom_error *err);

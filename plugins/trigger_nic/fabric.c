@@ -40,6 +40,11 @@ int fabric_check(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t b
 	return f->ops->check(f, rank, ref, bytes);
 }
 
+int fabric_staged(const struct fabric *f, uint32_t rank, loom_ref ref)
+{
+	return f->ops->staged && f->ops->staged(f, rank, ref);
+}
+
 int fabric_can_add(const struct fabric *f, uint32_t type, uint64_t bytes)
 {
 	return f->ops->can_add(f, type, bytes);

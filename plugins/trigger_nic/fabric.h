@@ -17,6 +17,7 @@ struct fabric_want {
 	const char *provider; /* "auto", "tcp", or libfabric's own name with '+' for ';'; "sim" */
 	const char *address;  /* of the interface; "": loopback when all ranks share a host */
 	uint32_t trigger;     /* libfabric's own triggered operations are needed */
+	uint32_t devices;     /* operations with memory that the host does not reach, too */
 	const struct net_model *net; /* of "sim" */
 };
 
@@ -37,6 +38,9 @@ const char *fabric_name(const struct fabric *f);
 int fabric_share(struct fabric *f, const struct loom_segments *segments, struct loom_error *err);
 /* `bytes` from `ref` are shared memory of `rank`; 0 or LOOM_EINVAL. */
 int fabric_check(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t bytes);
+
+/* 1: that memory of a device is reached through a copy in host memory, by puts, sends and receives alone. */
+int fabric_staged(const struct fabric *f, uint32_t rank, loom_ref ref);
 
 /* What can be done; 0, or LOOM_ENOTSUP. */
 int fabric_can_add(const struct fabric *f, uint32_t type, uint64_t bytes);
@@ -102,6 +106,7 @@ struct fabric_ops {
 	void (*close)(struct fabric *f);
 	int (*share)(struct fabric *f, const struct loom_segments *segments, struct loom_error *err);
 	int (*check)(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t bytes);
+	int (*staged)(const struct fabric *f, uint32_t rank, loom_ref ref); /* NULL: nothing is */
 	int (*can_add)(const struct fabric *f, uint32_t type, uint64_t bytes);
 	int (*start)(struct fabric *f, const struct fabric_io *io, struct fabric_context *context, int *status);
 	int (*notify)(struct fabric *f, uint32_t target, uint32_t notify, struct fabric_context *context, int *status);

@@ -28,12 +28,13 @@
 #define FABRIC_SCRATCH_BYTES (2 * FABRIC_TEST_BYTES + 4096u)
 
 struct fabric_here { /* memory of this rank */
-	void *at;
+	void *at; /* what the provider is given */
 	uint64_t bytes;
 	struct fid_mr *mr;
+	int staged; /* the host's copy of a device's memory */
 };
 struct fabric_there { /* memory of any rank, as operations name it */
-	uint64_t base, key, bytes;
+	uint64_t base, key, bytes, staged;
 };
 
 struct ofi {
@@ -47,11 +48,14 @@ struct ofi {
 	fi_addr_t *peer;      /* [ranks] */
 	uint64_t most_add[2]; /* elements of one atomic by enum loom_net_type; 0: cannot */
 	int add_alone;        /* atomics must not be under way together */
+	int devices;	      /* as in struct fabric_want */
+	int hmem;	      /* the provider claims to reach memory of GPUs */
 	int ask_delivery;     /* each put asks for it: what the endpoint was asked for is lost */
 	const struct fabric_context *adding; /* the one that is */
 	uint32_t segments;
 	struct fabric_here *mine;    /* [segments] */
 	struct fabric_there *theirs; /* [ranks][segments] */
+	struct fabric_staging *staging; /* NULL: no rank's memory is staged */
 	char *scratch;
 	struct fid_mr *scratch_mr;
 	struct fabric_there *scratch_there; /* [ranks] */
@@ -67,6 +71,7 @@ static inline struct ofi *ofi_of(const struct fabric *f)
 	return (struct ofi *)(uintptr_t)f;
 }
 
+#define FABRIC_ACCESS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
 int fabric_register(struct ofi *f, void *at, uint64_t bytes, uint64_t key, struct fid_mr **mr);
 struct fabric_there fabric_there(const struct ofi *f, const struct fabric_here *here);
 
@@ -79,6 +84,24 @@ int fabric_mapped_shm(const char *peer); /* whether the region of an endpoint wi
 /* fabric_test.c: puts to the neighbour and back, with notification; atomics where claimed. Collective:
  * what is tested fails on all ranks or on none. `why` (of `size` bytes) says what did not work. */
 int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err);
+
+/* Hands an operation to the provider: libfabric's code. */
+ssize_t fabric_issue(struct ofi *f, const struct fabric_io *io, struct fabric_context *context);
+
+/* fabric_hmem.c: a segment of a GPU's memory, which has that key, registered with the provider: 1, or 0, when it must be
+ * staged. */
+int fabric_hmem(struct ofi *f, const struct loom_segments *segments, uint32_t segment, const struct loom_memory_key *key,
+		struct fabric_here *here);
+
+/* fabric_staged.c. Collective, once the segments are known. The others where f->staging is there: as fabric_start(); the
+ * context that the provider has of one that was given there; 1 when an event is for the caller, who is given it as it is now;
+ * messages that found no room. */
+int fabric_staged_open(struct ofi *f, const struct loom_segments *segments, struct loom_error *err);
+void fabric_staged_close(struct ofi *f);
+int fabric_staged_start(struct ofi *f, const struct fabric_io *io, struct fabric_context *context, int *status);
+struct fabric_context *fabric_staged_context(struct ofi *f, struct fabric_context *owner);
+int fabric_staged_event(struct ofi *f, struct fabric_event *e);
+void fabric_staged_retry(struct ofi *f);
 
 /* What libfabric says, as fabric.h gives it: 0, LOOM_EAGAIN, or LOOM_EIO with *status. */
 int fabric_verdict(ssize_t code, int *status);

@@ -25,19 +25,28 @@ static int check(const struct fabric *of, uint32_t rank, loom_ref ref, uint64_t 
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
-int fabric_register(struct ofi *f, void *at, uint64_t bytes, uint64_t key, struct fid_mr **mr)
+/* Memory of a device, where operations with it are wanted: as it is, or the host's copy. That is this process's to make, but
+ * not where another one makes the device's calls. */
+static int find_device(struct ofi *f, const struct loom_segments *segments, uint32_t i, struct fabric_here *here,
+		       struct loom_error *err)
 {
-	return fi_mr_reg(f->domain, at, bytes,
-			 FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE, 0, key, 0,
-			 mr, NULL);
+	struct loom_memory_key key = {0};
+	if (!f->devices || !LOOM_HAS(segments, copy) || !segments->image[i])
+		return 0;
+	int rc = segments->key(segments->ctx, i, &key, err);
+	if (rc == LOOM_ENOTSUP)
+		return rc;
+	if (rc || !fabric_hmem(f, segments, i, &key, here))
+		*here = (struct fabric_here){.at = segments->image[i], .bytes = segments->bytes[i], .staged = 1};
+	return 0;
 }
 
-struct fabric_there fabric_there(const struct ofi *f, const struct fabric_here *here)
+static int any_staged(const struct ofi *f)
 {
-	int virtual = (f->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-	return (struct fabric_there){.base = virtual ? (uint64_t)(uintptr_t)here->at : 0,
-				     .key = fi_mr_key(here->mr),
-				     .bytes = here->bytes};
+	int any = 0;
+	for (uint32_t i = 0; i < f->is.host->ranks * f->segments; i++)
+		any |= f->theirs[i].staged != 0;
+	return any;
 }
 
 static int share(struct fabric *of, const struct loom_segments *segments, struct loom_error *err)
@@ -62,10 +71,12 @@ static int share(struct fabric *of, const struct loom_segments *segments, struct
 	else
 		f->segments = most;
 	for (uint32_t i = 1; !rc && i < n; i++) {
-		if (!segments->at[i] || !segments->bytes[i])
-			continue; /* never a place for an operation: its size stays 0 */
 		f->mine[i] = (struct fabric_here){.at = segments->at[i], .bytes = segments->bytes[i]};
-		int code = fabric_register(f, f->mine[i].at, f->mine[i].bytes, FABRIC_FIRST_KEY + i,
+		if (!segments->at[i])
+			rc = find_device(f, segments, i, &f->mine[i], err);
+		if (rc || !f->mine[i].at || !f->mine[i].bytes)
+			continue; /* never a place for an operation: its size stays 0 */
+		int code = f->mine[i].mr ? 0 : fabric_register(f, f->mine[i].at, f->mine[i].bytes, FABRIC_FIRST_KEY + i,
 					   &f->mine[i].mr);
 		if (code)
 			rc = LOOM_FAIL(host, err, LOOM_EUNAVAIL,
@@ -77,7 +88,7 @@ static int share(struct fabric *of, const struct loom_segments *segments, struct
 	if (!rc)
 		rc = host->allgather(host, mine, f->theirs, most * sizeof(*mine), err);
 	host->free(host, mine);
-	return rc;
+	return rc || !any_staged(f) ? rc : fabric_staged_open(f, segments, err);
 }
 
 void ofi_stop(struct fabric *of)
@@ -96,6 +107,7 @@ void ofi_close(struct fabric *of)
 	for (uint32_t i = 1; i < f->segments; i++)
 		if (f->mine[i].mr)
 			fi_close(&f->mine[i].mr->fid);
+	fabric_staged_close(f);
 	if (f->scratch_mr)
 		fi_close(&f->scratch_mr->fid);
 	if (f->cq)
@@ -120,69 +132,17 @@ void ofi_close(struct fabric *of)
 
 /* ---- operations -------------------------------------------------------------------------------- */
 
-/* EAGAIN of libfabric is ours; anything else is a failure of this operation. */
-int fabric_verdict(ssize_t code, int *status)
-{
-	if (code == 0)
-		return 0;
-	if (code == -FI_EAGAIN)
-		return LOOM_EAGAIN;
-	*status = (int)-code;
-	return LOOM_EIO;
-}
-
-static ssize_t put(struct ofi *f, const struct fabric_io *io, void *from, void *desc,
-		   const struct fabric_there *to, void *context)
-{
-	uint64_t at = to->base + LOOM_REF_OFFSET(io->remote);
-	if (f->ask_delivery) {
-		struct iovec iov = {.iov_base = from, .iov_len = io->bytes};
-		struct fi_rma_iov rma = {.addr = at, .len = io->bytes, .key = to->key};
-		struct fi_msg_rma m = {.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = f->peer[io->target],
-				       .rma_iov = &rma, .rma_iov_count = 1, .context = context, .data = io->notify};
-		return fi_writemsg(f->ep, &m,
-				   FI_COMPLETION | FI_DELIVERY_COMPLETE | (io->notify ? FI_REMOTE_CQ_DATA : 0));
-	}
-	if (io->notify)
-		return fi_writedata(f->ep, from, io->bytes, desc, io->notify, f->peer[io->target], at,
-				    to->key, context);
-	return fi_write(f->ep, from, io->bytes, desc, f->peer[io->target], at, to->key, context);
-}
-
 static int start(struct fabric *of, const struct fabric_io *io, struct fabric_context *context, int *status)
 {
 	struct ofi *f = ofi_of(of);
-	const struct fabric_here *here = &f->mine[LOOM_REF_SEGMENT(io->local)];
-	const struct fabric_there *to =
-		&f->theirs[io->target * f->segments + LOOM_REF_SEGMENT(io->remote)];
-	void *local = (char *)here->at + LOOM_REF_OFFSET(io->local);
-	void *desc = here->mr ? fi_mr_desc(here->mr) : NULL;
-	fi_addr_t peer = f->peer[io->target];
-	uint64_t at = to->base + LOOM_REF_OFFSET(io->remote);
-	ssize_t code = -FI_EINVAL;
-	switch (io->op) {
-	case LOOM_NET_PUT:
-		code = put(f, io, local, desc, to, context);
-		break;
-	case LOOM_NET_GET:
-		code = fi_read(f->ep, local, io->bytes, desc, peer, at, to->key, context);
-		break;
-	case LOOM_NET_SEND:
-		code = fi_tsend(f->ep, local, io->bytes, desc, peer, io->match, context);
-		break;
-	case LOOM_NET_RECV:
-		code = fi_trecv(f->ep, local, io->bytes, desc, FI_ADDR_UNSPEC, io->match, 0, context);
-		break;
-	case LOOM_NET_ADD:
-		if (f->adding)
-			return LOOM_EAGAIN;
-		code = fi_atomic(f->ep, local, io->bytes / fabric_type_bytes(io->type), desc, peer, at,
-				 to->key, fabric_type(io->type), FI_SUM, context);
-		if (!code && f->add_alone)
-			f->adding = context;
-		break;
-	}
-	return fabric_verdict(code, status);
+	return f->staging ? fabric_staged_start(f, io, context, status) :
+			    fabric_verdict(fabric_issue(f, io, context), status);
+}
+
+static int staged(const struct fabric *of, uint32_t rank, loom_ref ref)
+{
+	const struct ofi *f = ofi_of(of);
+	return f->theirs[rank * f->segments + LOOM_REF_SEGMENT(ref)].staged != 0;
 }
 
 static int notify_only(struct fabric *of, uint32_t target, uint32_t notify, struct fabric_context *context, int *status)
@@ -194,9 +154,11 @@ static int notify_only(struct fabric *of, uint32_t target, uint32_t notify, stru
 		       status);
 }
 
-static void cancel(struct fabric *f, struct fabric_context *context)
+static void cancel(struct fabric *of, struct fabric_context *context)
 {
-	(void)fi_cancel(&ofi_of(f)->ep->fid, context); /* its event says whether it came too late */
+	struct ofi *f = ofi_of(of);
+	/* Its event says whether it came too late. */
+	(void)fi_cancel(&f->ep->fid, f->staging ? fabric_staged_context(f, context) : context);
 }
 
 static int can_add(const struct fabric *of, uint32_t type, uint64_t bytes)
@@ -230,12 +192,15 @@ static int take_events(struct fabric *of, struct fabric_event *event, uint32_t r
 {
 	struct ofi *f = ofi_of(of);
 	struct fi_cq_data_entry entry[FABRIC_BATCH];
+	int events = 0;
+	if (f->staging)
+		fabric_staged_retry(f);
 	ssize_t n = fi_cq_read(f->cq, entry, room < FABRIC_BATCH ? room : FABRIC_BATCH);
 	if (n == -FI_EAGAIN)
 		return 0;
 	if (n == -FI_EAVAIL) {
 		failed(f, event);
-		return 1;
+		return !f->staging || fabric_staged_event(f, event);
 	}
 	if (n < 0)
 		return LOOM_EIO;
@@ -244,18 +209,20 @@ static int take_events(struct fabric *of, struct fabric_event *event, uint32_t r
 		 * FI_REMOTE_WRITE tells the two apart. */
 		int arrived = (entry[i].flags & (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA)) ==
 			      (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
-		event[i] = (struct fabric_event){.what = arrived ? FABRIC_ARRIVED : FABRIC_DONE,
-						 .context = arrived ? NULL : entry[i].op_context,
-						 .notify = arrived ? entry[i].data : 0};
-		ended(f, event[i].context);
+		event[events] = (struct fabric_event){.what = arrived ? FABRIC_ARRIVED : FABRIC_DONE,
+						      .context = arrived ? NULL : entry[i].op_context,
+						      .notify = arrived ? entry[i].data : 0};
+		ended(f, event[events].context);
+		events += !f->staging || fabric_staged_event(f, &event[events]);
 	}
-	return (int)n;
+	return events;
 }
 
 const struct fabric_ops ofi_ops = {.stop = ofi_stop,
 				   .close = ofi_close,
 				   .share = share,
 				   .check = check,
+				   .staged = staged,
 				   .can_add = can_add,
 				   .start = start,
 				   .notify = notify_only,

@@ -75,7 +75,7 @@ static void full_name(const char *name, char *out, size_t size)
 }
 
 static struct fi_info *ask(const struct fabric_want *want, const char *provider, const char *address,
-			   int atomics, int *code)
+			   int atomics, int devices, int *code)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
 	if (!hints) {
@@ -83,10 +83,11 @@ static struct fi_info *ask(const struct fabric_want *want, const char *provider,
 		return NULL;
 	}
 	hints->caps = FI_MSG | FI_TAGGED | FI_RMA | (atomics ? FI_ATOMIC : 0) |
-		      (want->trigger ? FI_TRIGGER : 0);
+		      (want->trigger ? FI_TRIGGER : 0) | (devices ? FI_HMEM : 0);
 	hints->mode = 0;
 	hints->ep_attr->type = FI_EP_RDM;
-	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY;
+	hints->domain_attr->mr_mode = FI_MR_LOCAL | FI_MR_VIRT_ADDR | FI_MR_ALLOCATED | FI_MR_PROV_KEY |
+				      (devices ? FI_MR_HMEM : 0);
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = FI_AV_TABLE;
@@ -212,6 +213,7 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 	if (f) {
 		f->is.ops = &ofi_ops;
 		f->is.host = host;
+		f->devices = (int)want->devices;
 		f->scratch = host->alloc(host, FABRIC_SCRATCH_BYTES);
 		f->peer = host->alloc(host, host->ranks * sizeof(*f->peer));
 		f->scratch_there = host->alloc(host, host->ranks * sizeof(*f->scratch_there));
@@ -224,9 +226,11 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 	snprintf(f->is.name, sizeof(f->is.name), "%s", provider);
 	/* libfabric 1.17's net says that a put is complete when it has left, whatever its endpoint's op_flags are. */
 	f->ask_delivery = !strcmp(provider, "net");
-	f->info = ask(want, provider, address, 1, &code);
-	if (!f->info) /* atomics are not claimed everywhere, nor needed by all */
-		f->info = ask(want, provider, address, 0, &code);
+	/* Atomics are not claimed everywhere, nor needed by all; by shm not beside FI_HMEM. */
+	for (int way = want->devices ? 0 : 2; way < 4 && !f->info; way++) {
+		f->hmem = way < 2;
+		f->info = ask(want, provider, address, way % 2 == 0, f->hmem, &code);
+	}
 	if (code)
 		snprintf(why, TEXT, "libfabric offers no such endpoint%s: %s",
 			 want->trigger ? " with triggered operations" : "", fi_strerror(-code));

@@ -248,7 +248,13 @@ int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struc
 			       .of = nic,
 			       .reaches = reaches,
 			       .adds = adds};
-	return nic_check_bounds(&b, what, err);
+	int rc = nic_check_bounds(&b, what, err);
+	if (rc || (what->op != LOOM_NET_GET && what->op != LOOM_NET_ADD) ||
+	    !fabric_staged(nic->fabric, what->target, what->remote))
+		return rc;
+	return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
+			 "%s: the network reaches a copy of the memory of rank %u's GPU, which %s would need as it is: put or send, or "
+			 "say memory = host", nic->way->name, what->target, what->op == LOOM_NET_GET ? "a get" : "an addition");
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------- */

@@ -52,7 +52,9 @@ struct nic_shape {
 	uint64_t slot_at, arrival_at, fifo_at, fifo_bytes, gate_at, extra_at;
 	uint64_t extra; /* entries of what stands at extra_at, a power of two or 0 */
 	uint64_t far; /* of this device: enum nic_far */
-	uint64_t pad[4];
+	/* Tags that the device counts, from 0, and where in its block their tallies stand. 0: the NIC counts all. */
+	uint64_t tallies, tally_at;
+	uint64_t pad[2];
 };
 /* How a device's workers lie to the host. */
 enum nic_far {
@@ -76,8 +78,15 @@ struct nic_ring {
 	uint64_t pad1[6];
 };
 
+/* The fires of a tag that its device counts; by tag. */
+struct nic_tally {
+	uint64_t every; /* the NIC is told of multiples of it alone; 0 and 1: of each fire. Below 2^30, constant while workers run */
+	uint64_t value;
+	uint64_t pad[6];
+};
+
 /* A device's own block, in its own memory; then a ring; then, of NIC_MANY, a struct nic_seen for all slots and
- * arrival words. */
+ * arrival words; then the tallies. */
 struct nic_device {
 	struct nic_shape shape;
 	uint64_t arrived; /* workers at the boundary */
@@ -177,6 +186,42 @@ LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int o
 	return 0;
 }
 
+/* Whether the device counts this tag, and of n more fires how many the NIC is to be told now. Whoever crosses a multiple
+ * tells of the fires since the last one, those of others too, and sends what those wrote. Constant in a program for GPUs that do
+ * not count: one load more before each store takes a quarter of the rate. */
+#if defined(LOOM_DEVICE_COMPILE) && !defined(NIC_TALLIES)
+#define nic_counts(c, tag) 0
+#define nic_due(c, tag, n, ordered) (n)
+#else
+LOOM_FN struct nic_tally *nic_tally(const struct loom_ctx *c, uint64_t tag)
+{
+	return (struct nic_tally *)((char *)nic_device(c) + nic_shape(c)->tally_at) + tag;
+}
+
+LOOM_FN int nic_counts(const struct loom_ctx *c, uint64_t tag)
+{
+	return tag < nic_shape(c)->tallies && nic_tally(c, tag)->every > 1;
+}
+
+LOOM_FN uint32_t nic_due(struct loom_ctx *c, uint64_t tag, uint32_t n, int *ordered)
+{
+	if (!nic_counts(c, tag))
+		return n;
+	struct nic_tally *t = nic_tally(c, tag);
+	uint64_t every = t->every;
+	/* Release: pairs with the acquire of the one who crosses the next multiple. */
+	uint64_t before = *ordered ? loom_fetch_add_acq_rel_dev(&t->value, (uint64_t)n) :
+				     loom_fetch_add_relaxed_dev(&t->value, (uint64_t)n);
+	uint64_t since = before % every + n;
+	if (since < every)
+		return 0;
+	if (!*ordered)
+		(void)loom_load_acquire_dev(&t->value); /* pairs with the releases of those who ordered theirs */
+	*ordered = 1;
+	return (uint32_t)(since - since % every);
+}
+#endif
+
 /* Lanes that fire the same tag at the same time make one trigger. */
 LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int ordered)
 {
@@ -184,7 +229,7 @@ LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int order
 	uint32_t left = loom_peers_sum(peers, count);
 	int rc = 0;
 	if (loom_peers_lead(peers))
-		while (left && !rc) {
+		for (left = nic_due(c, tag, left, &ordered); left && !rc;) {
 			uint32_t n = left < NIC_COUNT_MAX ? left : NIC_COUNT_MAX;
 			rc = nic_push(c, nic_word(tag, n), 0, ordered);
 			left -= n;

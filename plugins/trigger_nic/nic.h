@@ -12,11 +12,13 @@
 #include "nic.dev.h"
 
 enum { NIC_SPIN, NIC_YIELD, NIC_SLEEP };
+enum { NIC_COUNTS, NIC_DEVICE_COUNTS };
+enum { NIC_HOST_MEMORY, NIC_DEVICE_MEMORY };
 
 struct nic_opts {
 	const char *provider, *address, *core;
 	uint32_t posts, tags, slots, arrivals, fifo, flights;
-	uint32_t wait, spin;
+	uint32_t wait, spin, counting, memory;
 	uint64_t nap;
 	uint8_t stamp;
 	struct net_model net;
@@ -40,7 +42,7 @@ struct nic_opts {
 		 "Whether completions and arrivals carry the time, for measurements.")
 
 /* The option rows of all that have a NIC. */
-extern const char *const nic_waits[];
+extern const char *const nic_waits[], *const nic_countings[], *const nic_memories[];
 #define NIC_ROWS                                                                                   \
 	LOOM_OPT(struct nic_opts, provider, LOOM_OPT_STR, "auto",                                  \
 		 "Provider of libfabric: auto (the first that passes a test), shm, tcp, net, "     \
@@ -53,6 +55,15 @@ extern const char *const nic_waits[];
 		LOOM_OPT(struct nic_opts, fifo, LOOM_OPT_U32, "1024",                              \
 			 "Entries of each trigger FIFO, rounded up to a power of two.",   \
 			 .min = 2, .max = 1 << 24),                                                \
+		LOOM_OPT(struct nic_opts, counting, LOOM_OPT_ENUM, "nic",                          \
+			 "Who counts the fires of a tag. nic: each fire is a store to the NIC. device (gputn, one device): "  \
+			 "workers count in the device's memory, and one stores when as many have fired as an operation "  \
+			 "waits for.",                                                             \
+			 .choices = nic_countings),                                                \
+		LOOM_OPT(struct nic_opts, memory, LOOM_OPT_ENUM, "host",                           \
+			 "Where the buffers of workloads lie, which operations send from and to. host: in host memory. "  \
+			 "device: where the transport puts memory of devices; the NIC's thread copies what is in a GPU's.", \
+			 .choices = nic_memories),                                                 \
 		LOOM_OPT(struct nic_opts, flights, LOOM_OPT_U32, "256",                            \
 			 "Operations that the provider is given at once.", .min = 1, .max = 2048), \
 		LOOM_OPT(struct nic_opts, wait, LOOM_OPT_ENUM, "yield",                            \
@@ -87,6 +98,7 @@ struct nic_way {
 	int has_fifo, has_record, needs_trigger;
 	int by_stream; /* kernels' ends are the front end's, not the host's */
 	int adds; /* workers of all devices add to the same words */
+	const char *counter; /* who counts, where a device cannot; NULL: it can */
 	/* Bytes of what stands at extra_at, and how many entries that is; NULL: none. */
 	uint64_t (*extra)(const struct nic *nic, uint64_t *entries);
 	/* Blocks were cleared for a new sample. */
@@ -141,6 +153,8 @@ struct nic {
 	struct nic_fifo **fifos; /* [rings] */
 	uint64_t *cursor;	 /* [rings]: words taken */
 	struct nic_record **record; /* [workers] */
+	struct nic_tally *tally; /* [shape.tallies], as the device will have them; NULL: none */
+	pthread_t preparer; /* who prepares samples: what it posts comes before workers run */
 	uint32_t devices, workers;
 	uint32_t first_worker[LOOM_MAX_DEVICES + 1];
 	uint64_t fires, runs, arrivals; /* of this sample */
@@ -184,6 +198,11 @@ struct nic_bounds {
 };
 int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post *what, struct loom_error *err);
 
+/* tally.c: where the device counts. Locked: what its tallies are told of a post, or of counts from elsewhere, and what
+ * comes too late for that. */
+int nic_tally_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
+int nic_tally_count(struct nic *nic, uint64_t tag, struct loom_error *err);
+
 /* fifo.c, record.c: parts of several ways. */
 uint32_t nic_poll_fifo(struct nic *nic);
 int nic_drained_fifo(struct nic *nic);
@@ -208,6 +227,8 @@ int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *
 int nic_policy_cancel(void *self, uint64_t id, struct loom_error *err);
 int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err);
 int nic_policy_room(void *self, uint32_t *posts);
+int nic_policy_anywhere(void *self);
+int nic_policy_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err);
 int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
 int nic_policy_check(void *self, const struct loom_trigger_post *post, struct loom_error *err);
 void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of ways with nic_poll_gates() */
@@ -258,6 +279,8 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 		.room = nic_policy_room,                                                           \
 		.count = nic_policy_count,                                                         \
 		.check = nic_policy_check,                                                         \
+		.anywhere = nic_policy_anywhere,                                                   \
+		.constants = nic_policy_constants,                                                 \
 		__VA_ARGS__                                                                        \
 	};                                                                                         \
 	NIC_DEVICE_CODE(NAME);                                                                     \

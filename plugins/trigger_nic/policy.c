@@ -13,12 +13,21 @@
 
 #define RECORDED 1024u
 const char *const nic_waits[] = {"spin", "yield", "sleep", NULL};
+const char *const nic_countings[] = {"nic", "device", NULL};
+const char *const nic_memories[] = {"host", "device", NULL};
 
 int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_way *way,
 		      void **self, struct loom_error *err)
 {
 	if (!LOOM_HAS(host, allgather))
 		return LOOM_FAIL(host, err, LOOM_EABI, "%s needs a gpuloom that knows ranks", way->name);
+	if (((const struct nic_opts *)opts)->counting == NIC_DEVICE_COUNTS && way->counter)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "%s: counting = device: %s: say counting = nic, or choose trigger gputn", way->name, way->counter);
+	if (((const struct nic_opts *)opts)->memory == NIC_DEVICE_MEMORY && way->needs_trigger)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "%s: memory = device: the provider starts operations by itself, and nobody copies for it: say "
+				 "memory = host, or choose trigger gputn", way->name);
 	struct nic *nic = host->alloc(host, sizeof(*nic));
 	if (!nic)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", way->name);
@@ -29,6 +38,7 @@ int nic_policy_create(const struct loom_host *host, const void *opts, const stru
 		struct fabric_want want = {.provider = sim ? "sim" : nic->opts->provider,
 					   .address = nic->opts->address,
 					   .trigger = (uint32_t)way->needs_trigger,
+					   .devices = nic->opts->memory == NIC_DEVICE_MEMORY,
 					   .net = &nic->opts->net};
 		rc = fabric_open(host, &want, &nic->fabric, err);
 		if (rc)
@@ -82,6 +92,7 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 			      .arrivals = nic->opts->arrivals,
 			      .recorded = nic->way->has_record ? RECORDED : 0};
 	uint64_t at = 0, words = nic->way->has_fifo ? 2ull * s.entries : 0;
+	s.tallies = nic->opts->counting == NIC_DEVICE_COUNTS ? (uint64_t)nic->list.mask + 1 : 0;
 	s.slot_at = at;
 	at += (uint64_t)s.slots * sizeof(struct nic_slot);
 	s.arrival_at = at;
@@ -99,12 +110,17 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 	return s;
 }
 
-/* The block of a device. */
-static uint64_t device_bytes(const struct nic *nic, const struct loom_device_shape *device)
+/* The block of a device: where its tallies stand, and all. */
+static uint64_t tally_at(const struct nic *nic, const struct loom_device_shape *device)
 {
 	uint64_t words = (uint64_t)nic->opts->slots + nic->opts->arrivals;
-	return sizeof(struct nic_device) + sizeof(struct nic_ring) +
-	       (far_of(nic, device) == NIC_MANY ? words * sizeof(struct nic_seen) : 0);
+	return lines(sizeof(struct nic_device) + sizeof(struct nic_ring) +
+		     (far_of(nic, device) == NIC_MANY ? words * sizeof(struct nic_seen) : 0));
+}
+
+static uint64_t device_bytes(const struct nic *nic, const struct loom_device_shape *device, const struct nic_shape *shape)
+{
+	return tally_at(nic, device) + shape->tallies * sizeof(struct nic_tally);
 }
 
 int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_need *need,
@@ -116,11 +132,16 @@ int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_ne
 				 "%s: these devices cannot add to the same word: use another trigger, or one device",
 				 nic->way->name);
 	nic->devices = layout->devices;
+	struct nic_shape shape = shape_of(nic, layout, &need->global);
+	if (shape.tallies && layout->devices > 1)
+		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
+				 "%s: counting = device: what %u devices fire adds up at the NIC alone: say counting = nic, or take "
+				 "one device a rank",
+				 nic->way->name, layout->devices);
 	for (uint32_t d = 0; d < layout->devices; d++) {
-		uint64_t bytes = device_bytes(nic, &layout->device[d]);
+		uint64_t bytes = device_bytes(nic, &layout->device[d], &shape);
 		need->device = bytes > need->device ? bytes : need->device;
 	}
-	shape_of(nic, layout, &need->global);
 	need->global_place = LOOM_PLACE_HOST;
 	need->device_place = LOOM_PLACE_NEAR;
 	need->local = sizeof(struct nic_ring);
@@ -156,6 +177,7 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	list_clear(&nic->list);
 	nic->holding = 0;
 	nic->status = 0;
+	nic->preparer = pthread_self();
 	nic->fires = nic->runs = nic->arrivals = 0;
 	nic->first_ns = nic->last_ns = 0;
 	nic->cpu_ns = thread_cpu_ns(nic);
@@ -164,8 +186,10 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *has = &layout->device[d];
 		struct nic_device *device = view->device[d];
-		memset(device, 0, device_bytes(nic, has));
+		memset(device, 0, device_bytes(nic, has, &shape));
 		shape.far = far_of(nic, has);
+		shape.tally_at = tally_at(nic, has);
+		nic->tally = shape.tallies ? (struct nic_tally *)((char *)device + shape.tally_at) : NULL;
 		device->shape = shape;
 		device->launch_ns = has->launch_ns;
 		device->teardown_ns = has->teardown_ns;
@@ -382,7 +406,9 @@ int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *
 	if (rc)
 		return rc;
 	nic_lock(nic);
-	if (nic->way->post)
+	if (nic->tally)
+		rc = nic_tally_post(nic, post, err);
+	if (!rc && nic->way->post)
 		rc = nic->way->post(nic, post, id, &taken, err);
 	if (!rc && !taken) {
 		rc = list_post(&nic->list, post, id);
@@ -448,6 +474,21 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out)
 				  .by_stream = (uint32_t)nic->way->by_stream};
 }
 
+int nic_policy_anywhere(void *self)
+{
+	return ((const struct nic *)self)->opts->memory == NIC_DEVICE_MEMORY;
+}
+
+int nic_policy_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err)
+{
+	const struct nic *nic = self;
+	(void)layout;
+	if (nic->opts->counting != NIC_DEVICE_COUNTS)
+		return 0;
+	return snprintf(text, room, "#define NIC_TALLIES 1\n") < (int)room ? 0 : LOOM_FAIL(nic->host, err, LOOM_EFULL, "%s: no room for "
+		"a constant", nic->way->name);
+}
+
 int nic_policy_room(void *self, uint32_t *posts)
 {
 	struct nic *nic = self;
@@ -464,7 +505,9 @@ int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *er
 		return LOOM_FAIL(nic->host, err, LOOM_EINVAL, "%s: tag %#llx: tags have 47 bits",
 				 nic->way->name, (unsigned long long)tag);
 	nic_lock(nic);
-	nic_count(nic, tag, n, 0);
+	int rc = nic->tally ? nic_tally_count(nic, tag, err) : 0;
+	if (!rc)
+		nic_count(nic, tag, n, 0);
 	nic_unlock(nic);
-	return 0;
+	return rc;
 }

@@ -107,6 +107,7 @@ static int counter_drained(struct nic *nic)
 }
 
 static const struct nic_way counter = {.name = "trigger_counter",
+				       .counter = "a page that the NIC watches is the counter",
 				       .adds = 1,
 				       .extra = counter_extra,
 				       .start = counter_start,

@@ -25,6 +25,7 @@ static int gds_drained(struct nic *nic)
 }
 
 static const struct nic_way gds = {.name = "trigger_gds",
+				   .counter = "the NIC counts what it is rung for at a kernel's end",
 				   .has_fifo = 1,
 				   .has_record = 1,
 				   .by_stream = 1,

@@ -20,6 +20,7 @@ static int hdn_post(struct nic *nic, const struct loom_trigger_post *what, uint6
 }
 
 static const struct nic_way hdn = {.name = "trigger_hdn",
+				   .counter = "the host counts what it sees at a kernel's end",
 				   .has_record = 1,
 				   .post = hdn_post,
 				   .poll = nic_poll_gates,

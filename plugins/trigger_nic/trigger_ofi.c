@@ -402,6 +402,7 @@ static void ofi_close(struct nic *nic)
 }
 
 static const struct nic_way ofi = {.name = "trigger_ofi",
+				   .counter = "the provider counts",
 				   .has_fifo = 1,
 				   .needs_trigger = 1,
 				   .reset = ofi_reset,

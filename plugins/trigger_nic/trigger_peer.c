@@ -405,6 +405,12 @@ static int peer_do_reach(void *self, uint32_t rank, loom_ref ref, uint64_t bytes
 	return 0;
 }
 
+static int peer_anywhere(void *self)
+{
+	(void)self; /* workers move the data */
+	return 1;
+}
+
 static const struct loom_trigger_ops peer_ops = {
 	.size = sizeof(peer_ops),
 	.create = peer_create,
@@ -420,11 +426,12 @@ static const struct loom_trigger_ops peer_ops = {
 	.count = peer_do_count,
 	.check = peer_check,
 	.reach = peer_do_reach,
+	.anywhere = peer_anywhere,
 };
 
 NIC_DEVICE_CODE(trigger_peer);
 
 LOOM_PLUGIN_DEFINE(TRIGGER, "trigger_peer", "0.1.0", "Apache-2.0",
 		   "no NIC: workers store into the memory of other ranks of the host", .opts = peer_rows,
-		   .opts_size = sizeof(struct peer_opts), .caps = LOOM_CAP_TRIGGER_BY_WORKERS, .ops = &peer_ops,
+		   .opts_size = sizeof(struct peer_opts), .ops = &peer_ops,
 		   .dev = &trigger_peer_code)

@@ -192,6 +192,7 @@ static int proxy_drained(struct nic *nic)
 }
 
 static const struct nic_way proxy = {.name = "trigger_proxy",
+				     .counter = "a thread of the host counts descriptors",
 				     .extra = proxy_extra,
 				     .reset = proxy_reset,
 				     .posted = proxy_posted,

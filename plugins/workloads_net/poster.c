@@ -101,6 +101,11 @@ int net_instance_wire(struct net_instance *i, const struct loom_layout *layout, 
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "order = %s: a thread of the host posts late, which virtual time does not reach: choose order = "
 				 "post-first", net_orders[order]);
+	if (order != NET_POST_FIRST && layout->device[0].kind == LOOM_ON_GPU && LOOM_HAS(trigger->ops, anywhere) &&
+	    trigger->ops->anywhere(trigger->self))
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "order = %s: a thread of the host posts late, and does not see fires in a GPU's memory: choose order = "
+				 "post-first, or a trigger with memory = host", net_orders[order]);
 	int rc = end(i->poster, err);
 	i->poster = rc ? NULL : host->alloc(host, sizeof(*i->poster) + posts * sizeof(i->poster->post[0]));
 	if (!i->poster)

@@ -12,7 +12,8 @@
 #            processes
 #   waits    consumers that wait for producers
 #   barriers workers that meet: each barrier, on one instance and on two, and who never comes
-#   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own
+#   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own. TRIGGERS
+#            names some of them, as 'hdn gputn:counting=device'
 #   requests services that workers ask of the host, and applications: each pipeline and way of notice, by one worker, some and all
 #   peers    ranks on two GPUs that store into each other's memory
 #   litmus   of the device layer's memory orders
@@ -114,30 +115,34 @@ either() {
 	passed=$((passed + 1))
 }
 
+# A step that is a kernel of its own needs a trigger that sends at its end; of the others one run shows the refusal.
+ways_to_launch() { # TRIGGER WORKLOAD WORKERS
+	case $1$2$3 in gds* | hdn* | *pingpong1) echo persistent launched ;; *) echo persistent ;; esac
+}
+
 triggers() {
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
 	names=$(cd "$B/plugins" && ls trigger_*.so | sed 's/trigger_\(.*\)\.so/\1/')
-	for trigger in $names; do
+	for with in ${TRIGGERS:-$names gputn:counting=device gputn:memory=device}; do
+		trigger=${with%%:*} option= per=100
+		[ "$with" = "$trigger" ] || option="--set trigger.$trigger.${with#*:}"
+		case $with in *memory=device) per=1000 ;; esac # each message takes some 30 us
 		for workload in pingpong msgrate jacobi2d allreduce; do
-			set -- --set run.workload=$workload --set trigger.use=$trigger --set trigger.$trigger.slots=8192 \
+			set -- --set run.workload=$workload --set trigger.use=$trigger $option --set trigger.$trigger.slots=8192 \
 				--set trigger.$trigger.arrivals=8192 --set trigger.$trigger.posts=16384 \
 				--set trigger.$trigger.tags=16384 --set workload.pingpong.rounds=200 \
-				--set workload.msgrate.fires=1000 --set workload.msgrate.per=100 --set workload.jacobi2d.sweeps=20 \
+				--set workload.msgrate.fires=1000 --set workload.msgrate.per=$per --set workload.jacobi2d.sweeps=20 \
 				--set workload.allreduce.bytes=256KiB
 			[ $workload != jacobi2d ] || set -- "$@" --set barrier.use=auto
-			for transport in p2p host; do
-				for workers in 1 $some 0; do
-					either "$trigger $workload, $transport, workers=$workers" "$@" \
-						--set transport.use=$transport --set device.$device.workers=$workers
-					either "$trigger $workload, $transport, workers=$workers, launched" "$@" \
-						--set transport.use=$transport --set device.$device.workers=$workers \
-						--set device.$device.kernels=launched
-				done
-			done
-			grep -q "^$device: GPU 1  *ok" "$tmp/doctor" || continue
-			for workers in 1 $some; do
-				for kernels in persistent launched; do
-					either "$trigger $workload, 2 ranks, workers=$workers, $kernels" "$@" --ranks 2 \
+			for workers in 1 $some 0; do
+				for kernels in $(ways_to_launch $trigger $workload $workers); do
+					for transport in p2p host; do
+						either "$with $workload, $transport, workers=$workers, $kernels" "$@" \
+							--set transport.use=$transport --set device.$device.workers=$workers \
+							--set device.$device.kernels=$kernels
+					done
+					grep -q "^$device: GPU 1  *ok" "$tmp/doctor" && [ $workers != 0 ] || continue
+					either "$with $workload, 2 ranks, workers=$workers, $kernels" "$@" --ranks 2 \
 						--set transport.use=p2p --set device.$device.workers=$workers \
 						--set device.$device.kernels=$kernels
 				done
@@ -146,25 +151,25 @@ triggers() {
 	done
 }
 
+# Two ranks take a second to start: sizes are those that differ in what the algorithms do.
 peers() {
 	grep -q "^$device: GPU 1  *ok" "$tmp/doctor" || { echo '  --  peers: there is one GPU'; return; }
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
 	own="--ranks 2 --set transport.use=p2p --set trigger.use=peer --set trigger.peer.posts=16384 --set trigger.peer.tags=16384"
 	own="$own --set trigger.peer.arrivals=8192"
 	for workers in 1 $some 0; do
-		for bytes in 8 4096 100000; do
+		for bytes in 8 100000; do
 			every "peer pingpong of $bytes bytes, workers=$workers" $own --set device.$device.workers=$workers \
 				--set run.workload=pingpong --set workload.pingpong.rounds=200 --set workload.pingpong.bytes=$bytes
 		done
 		every "peer jacobi2d, workers=$workers" $own --set device.$device.workers=$workers --set run.workload=jacobi2d \
 			--set barrier.use=auto --set workload.jacobi2d.sweeps=100
-		for algorithm in auto ring oneshot twoshot pull; do
-			case $algorithm in auto | ring) rounds=1 ;; *) rounds=200 ;; esac
-			for bytes in 8 4KiB 1MiB 8MiB; do
-				every "peer allreduce of $bytes by $algorithm, workers=$workers" $own --set device.$device.workers=$workers \
-					--set run.workload=allreduce --set workload.allreduce.bytes=$bytes \
-					--set workload.allreduce.algorithm=$algorithm --set workload.allreduce.rounds=$rounds
-			done
+		for size in 'auto 8' 'auto 1MiB' 'auto 8MiB' 'ring 4KiB' 'ring 1MiB' 'oneshot 4KiB' 'oneshot 1MiB' 'twoshot 4KiB' \
+			'twoshot 8MiB' 'pull 4KiB' 'pull 8MiB'; do
+			case $size in auto* | ring*) rounds=1 ;; *MiB) rounds=20 ;; *) rounds=200 ;; esac
+			every "peer allreduce by $size, workers=$workers" $own --set device.$device.workers=$workers \
+				--set run.workload=allreduce --set workload.allreduce.bytes=${size#* } \
+				--set workload.allreduce.algorithm=${size% *} --set workload.allreduce.rounds=$rounds
 		done
 	done
 }

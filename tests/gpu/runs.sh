@@ -90,15 +90,17 @@ sound_runs() {
 	expect 0 '1[0-9] passed, 0 failed' "$G" validate "$B/plugins/device_$device.so" --level 4 --quiet
 }
 
-# triggers TRIGGER TRANSPORT WORKLOAD...: operations that workers fire; what is theirs alone lies in the device's memory.
 # meets WORKLOAD WORDS: these, if its workers meet.
 meets() {
 	[ "$1" != jacobi2d ] || echo "$2"
 }
 
+# triggers 'TRIGGER [OPTION...]' TRANSPORT WORKLOAD...: operations that workers fire; what is theirs alone lies in the device's
+# memory.
 triggers() {
-	with=$1 over=$2 provider="--set trigger.$1.provider=shm"
+	with=${1%% *} over=$2 provider="--set trigger.${1%% *}.provider=shm"
 	[ "$with" != peer ] || provider= # it has none
+	for one in ${1#$with}; do provider="$provider --set trigger.$with.$one"; done
 	shift 2
 	for workload; do
 		for workers in 4 20; do # with a FIFO each, and with one for all
@@ -119,10 +121,49 @@ trigger_runs() {
 	triggers peer host allreduce
 	[ -e "$B/plugins/trigger_gputn.so" ] || return # built without libfabric
 	triggers gputn p2p pingpong msgrate jacobi2d allreduce
+	triggers 'gputn counting=device' p2p msgrate jacobi2d
 	triggers gds host jacobi2d
 	triggers hdn p2p msgrate
 	triggers proxy host pingpong
 	triggers counter p2p msgrate
+	triggers 'gputn memory=device' p2p pingpong msgrate jacobi2d allreduce
+	triggers 'hdn memory=device' p2p jacobi2d
+}
+
+# in_device_memory STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks, whose buffers lie in their GPUs' memory and go
+# through copies in host memory.
+in_device_memory() {
+	status=$1 wanted=$2
+	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_gputn.so $B/plugins/workload_$workload.so"
+	shift 3
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload --set trigger.use=gputn \
+		--set trigger.gputn.provider=shm --set trigger.gputn.memory=device --set device.$device.workers=2 \
+		--set workload.pingpong.rounds=50 --set workload.pingpong.bytes=20000 --set workload.jacobi2d.n=24 \
+		--set workload.jacobi2d.sweeps=8 --set workload.msgrate.fires=400 --set workload.msgrate.per=4 \
+		--set workload.allreduce.bytes=20000 "$@"
+}
+
+# memory_runs IN OUT: the driver's functions that copy.
+memory_runs() {
+	[ -e "$B/plugins/trigger_gputn.so" ] || return # built without libfabric
+	# ThreadSanitizer sees no order in what passes through another process.
+	case $B in *thread*) return ;; esac
+	for workload in pingpong jacobi2d allreduce msgrate; do
+		for provider in shm tcp; do
+			in_device_memory 0 '3 samples, each verified' ranks --set trigger.gputn.provider=$provider
+		done
+	done
+	workload=pingpong
+	# Before a sample a rank copies its images; these are of the network.
+	for call; do
+		FAKE_GPU_FAIL=$call:60 in_device_memory 1 "$call" ranks --set run.warmup=0
+	done
+	in_device_memory 4 'say isolation = thread' ranks --set device.$device.isolation=process
+	in_device_memory 4 'does not see fires in a GPU' ranks --set workload.pingpong.order=random
+	in_device_memory 0 '3 samples, each verified' ranks --set transport.use=host # no memory of the GPU's then
+	workload=allreduce
+	in_device_memory 4 'which an addition would need as it is' ranks --set workload.allreduce.chain=yes \
+		--set workload.allreduce.piece=1KiB --set trigger.gputn.provider=tcp
 }
 
 # peer_ranks STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks with a GPU each, whose workers store into each other's

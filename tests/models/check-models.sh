@@ -217,12 +217,18 @@ sync() {
 	done
 }
 
-# ---- the trigger FIFO, cancelling, the table of trigger_proxy, stores into other ranks ----
+# ---- the trigger FIFO, thresholds on the device, cancelling, the table of trigger_proxy, stores into other ranks ----
 trigger() {
 	right trigger_fifo -DF=2 served
 	for mistake in LAP ROOM ORDER TAIL MERGE LOOK OLD; do
 		planted trigger_fifo FAULT_$mistake '' served
 	done
+	right trigger_tally '-DF=1 -DE=1' served
+	right trigger_tally '-DF=1 -DT=3' served
+	for mistake in MERGE SPLIT CROSS OWN RESET ACQUIRE RELEASE ROOM LOOK OLD; do
+		planted trigger_tally FAULT_$mistake '-DF=1 -DE=1' served
+	done
+	planted trigger_tally FAULT_LAP '' served
 	right trigger_cancel '' either
 	right trigger_cancel '' settled
 	planted trigger_cancel FAULT_LOCK '' either

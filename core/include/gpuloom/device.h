@@ -188,7 +188,8 @@ struct loom_device_ops {
 	 * the exception: threads that cannot be killed still use the launch's memory, so it must stay. The
 	 * call may then be repeated. */
 	int (*retire)(void *self, uint64_t timeout_ns, struct loom_error *err);
-	/* Between a memory that the host cannot see and host bytes. NULL: all memory is host-visible. */
+	/* Between a memory that the host cannot see and host bytes; also by another thread while workers run, unless mem_key() says
+	 * LOOM_ENOTSUP. NULL: all memory is host-visible. */
 	int (*copy_in)(void *self, const struct loom_memory *memory, uint64_t offset, const void *from,
 		       uint64_t bytes, struct loom_error *err);
 	int (*copy_out)(void *self, const struct loom_memory *memory, uint64_t offset, void *to,

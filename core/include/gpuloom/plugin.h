@@ -325,7 +325,7 @@ enum loom_place {
 	 * it, and the host only while no worker runs. */
 	LOOM_PLACE_NEAR,
 	/* Of a workload's block for the stack alone: where the selected trigger sends from and to. That is host memory,
-	 * unless its workers move the data (LOOM_CAP_TRIGGER_BY_WORKERS); then it is as ANY. */
+	 * unless that trigger reaches all (`anywhere` in struct loom_trigger_ops); then it is as ANY. */
 	LOOM_PLACE_NET,
 	LOOM_PLACES
 };
@@ -408,6 +408,10 @@ struct loom_segments {
 	int (*open)(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at,
 		    struct loom_error *err);
 	void (*close)(void *ctx, uint32_t device, uint64_t at);
+	/* Between `host` and a segment that the host cannot reach: into it or out of it, beside workers, by one thread of the
+	 * policy; not where key() says LOOM_ENOTSUP. */
+	int (*copy)(void *ctx, uint32_t segment, uint64_t offset, void *host, uint64_t bytes, int in,
+		    struct loom_error *err);
 };
 
 /* The host half that every policy has in common (sched, term, sync, barrier, trigger, qos). All ops

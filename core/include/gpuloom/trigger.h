@@ -74,11 +74,6 @@ struct loom_await {
 };
 #define LOOM_AWAITS_MOST 8 /* in front of one kernel */
 
-/* Bits of loom_plugin.caps for triggers. */
-enum {
-	LOOM_CAP_TRIGGER_BY_WORKERS = 1, /* workers move the data: buffers may lie where the host does not reach */
-};
-
 /* Host half. post, cancel, room and count may be called from any thread, also while workers run. */
 struct loom_trigger_ops {
 	LOOM_POLICY_OPS
@@ -105,6 +100,10 @@ struct loom_trigger_ops {
 	int (*reach)(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err);
 	/* After start(). NULL: no fire waits for the end of a kernel. */
 	void (*edge)(void *self, uint32_t device, struct loom_edge *out);
+	/* 1: buffers that operations send from and to may lie where the host does not reach. NULL: they may not. */
+	int (*anywhere)(void *self);
+	int (*constants)(void *self, const struct loom_layout *layout, char *text, size_t room,
+			 struct loom_error *err); /* as in struct loom_sched_ops */
 };
 
 /* The selected trigger, as the core hands it to a workload. */

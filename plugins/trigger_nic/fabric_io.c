@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory and operations, one by one, as libfabric is told of them. */
+#include "fabric_inside.h"
+
+int fabric_register(struct ofi *f, void *at, uint64_t bytes, uint64_t key, struct fid_mr **mr)
+{
+	return fi_mr_reg(f->domain, at, bytes, FABRIC_ACCESS, 0, key, 0, mr, NULL);
+}
+
+struct fabric_there fabric_there(const struct ofi *f, const struct fabric_here *here)
+{
+	int virtual = (f->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
+	return (struct fabric_there){.base = virtual ? (uint64_t)(uintptr_t)here->at : 0,
+				     .key = fi_mr_key(here->mr),
+				     .bytes = here->bytes,
+				     .staged = here->staged != 0};
+}
+
+/* EAGAIN of libfabric is ours; anything else is a failure of this operation. */
+int fabric_verdict(ssize_t code, int *status)
+{
+	if (code == 0)
+		return 0;
+	if (code == -FI_EAGAIN)
+		return LOOM_EAGAIN;
+	*status = (int)-code;
+	return LOOM_EIO;
+}
+
+static ssize_t put(struct ofi *f, const struct fabric_io *io, void *from, void *desc,
+		   const struct fabric_there *to, void *context)
+{
+	uint64_t at = to->base + LOOM_REF_OFFSET(io->remote);
+	if (f->ask_delivery) {
+		struct iovec iov = {.iov_base = from, .iov_len = io->bytes};
+		struct fi_rma_iov rma = {.addr = at, .len = io->bytes, .key = to->key};
+		struct fi_msg_rma m = {.msg_iov = &iov, .desc = &desc, .iov_count = 1, .addr = f->peer[io->target],
+				       .rma_iov = &rma, .rma_iov_count = 1, .context = context, .data = io->notify};
+		return fi_writemsg(f->ep, &m,
+				   FI_COMPLETION | FI_DELIVERY_COMPLETE | (io->notify ? FI_REMOTE_CQ_DATA : 0));
+	}
+	if (io->notify)
+		return fi_writedata(f->ep, from, io->bytes, desc, io->notify, f->peer[io->target], at,
+				    to->key, context);
+	return fi_write(f->ep, from, io->bytes, desc, f->peer[io->target], at, to->key, context);
+}
+
+ssize_t fabric_issue(struct ofi *f, const struct fabric_io *io, struct fabric_context *context)
+{
+	const struct fabric_here *here = &f->mine[LOOM_REF_SEGMENT(io->local)];
+	const struct fabric_there *to =
+		&f->theirs[io->target * f->segments + LOOM_REF_SEGMENT(io->remote)];
+	void *local = (char *)here->at + LOOM_REF_OFFSET(io->local);
+	void *desc = here->mr ? fi_mr_desc(here->mr) : NULL;
+	fi_addr_t peer = f->peer[io->target];
+	uint64_t at = to->base + LOOM_REF_OFFSET(io->remote);
+	ssize_t code = -FI_EINVAL;
+	switch (io->op) {
+	case LOOM_NET_PUT:
+		code = put(f, io, local, desc, to, context);
+		break;
+	case LOOM_NET_GET:
+		code = fi_read(f->ep, local, io->bytes, desc, peer, at, to->key, context);
+		break;
+	case LOOM_NET_SEND:
+		code = fi_tsend(f->ep, local, io->bytes, desc, peer, io->match, context);
+		break;
+	case LOOM_NET_RECV:
+		code = fi_trecv(f->ep, local, io->bytes, desc, FI_ADDR_UNSPEC, io->match, 0, context);
+		break;
+	case LOOM_NET_ADD:
+		if (f->adding)
+			return -FI_EAGAIN;
+		code = fi_atomic(f->ep, local, io->bytes / fabric_type_bytes(io->type), desc, peer, at,
+				 to->key, fabric_type(io->type), FI_SUM, context);
+		if (!code && f->add_alone)
+			f->adding = context;
+		break;
+	}
+	return code;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Thresholds on the device (plugins/trigger_nic: nic_fire in nic.dev.h): fires of one tag are counted in the device's memory,
+ * two lanes of a wave by one addition if they fire together, and whoever crosses a multiple of the threshold tells the NIC
+ * of that many, through the FIFO of trigger_fifo.pml. An operation runs at each multiple, and all that was written before
+ * the fires that it waited for is seen then. Fires are ordered or not; a store may carry what its own lane wrote, what was
+ * released to it, or nothing.
+ *
+ *   -DP=2 producers  -DF=2 fires of each lane  -DT=2 threshold  -DE=2 entries, a power of two
+ *   -DFAULT_MERGE: two lanes count for one
+ *   -DFAULT_SPLIT: the tally is read and written, not added to
+ *   -DFAULT_CROSS: who comes to a multiple tells, who passes one does not
+ *   -DFAULT_OWN: who crosses tells of its own fires alone
+ *   -DFAULT_RESET: who crosses sets the tally back to 0
+ *   -DFAULT_ACQUIRE: who crosses by a fire without order has not seen what others released
+ *   -DFAULT_RELEASE: and does not release it
+ *   -DFAULT_ROOM, -DFAULT_LAP, -DFAULT_LOOK, -DFAULT_OLD: as in trigger_fifo.pml */
+#ifndef P
+#define P 2
+#endif
+#ifndef F
+#define F 2
+#endif
+#ifndef T
+#define T 2
+#endif
+#ifndef E
+#define E 2
+#endif
+#define N (2 * P * F)
+
+byte value;      /* the tally */
+byte released;   /* ordered fires whose writes its releases carry */
+byte due[N + 3]; /* ordered fires among the first so many */
+
+byte head, tail, near;
+bool looking;
+byte word[E]; /* how many; 0: never written */
+bool lap[E];
+byte carries[E]; /* ordered fires whose writes are seen with the word */
+
+byte told, seen_by_nic, ran;
+
+#define LAP(n) ((((n) / E) % 2) == 0)
+
+inline await_room()
+{
+	do
+	:: n - near < E -> break
+	:: else ->
+		atomic { mine = !looking; looking = 1 };
+		if
+		:: mine ->
+			seen = tail;
+#ifndef FAULT_OLD
+			near = seen;
+#endif
+#ifndef FAULT_LOOK
+			looking = 0
+#endif
+		:: else
+		fi
+	od
+}
+
+inline push(many)
+{
+	atomic { n = head; head++ };
+#ifndef FAULT_ROOM
+	await_room();
+#endif
+	atomic { word[n % E] = many; carries[n % E] = knows; lap[n % E] = LAP(n) }
+}
+
+#ifdef FAULT_MERGE
+#define ADDED 1
+#else
+#define ADDED lanes
+#endif
+
+inline fire(lanes)
+{
+	if
+	:: ordered = 1
+	:: ordered = 0
+	fi;
+#ifdef FAULT_SPLIT
+	before = value;
+	value = before + ADDED;
+#endif
+	atomic {
+#ifndef FAULT_SPLIT
+		before = value;
+		value = before + ADDED;
+#endif
+		released = released + (ordered -> lanes : 0);
+		knows = (ordered -> released : 0);
+		/* What an operation at one of these counts has to see. */
+		due[before + 1] = released;
+		due[before + 2] = released
+	};
+	since = before % T + lanes;
+	if
+#ifdef FAULT_CROSS
+	:: since == T ->
+#else
+	:: since >= T ->
+#endif
+#ifndef FAULT_ACQUIRE
+		knows = released;
+#endif
+#ifdef FAULT_RELEASE
+		knows = (ordered -> knows : 0);
+#endif
+#ifdef FAULT_RESET
+		value = 0;
+#endif
+#ifdef FAULT_OWN
+		push(lanes)
+#else
+		push(since / T * T)
+#endif
+	:: else
+	fi
+}
+
+proctype producer()
+{
+	byte i, n, seen, before, since, knows;
+	bool mine, ordered;
+	do
+	:: i < F ->
+		if
+		:: fire(2)
+		:: fire(1); fire(1)
+		fi;
+		i++
+	:: else -> break
+	od
+}
+
+proctype nic()
+{
+	byte cursor, w, k;
+	bool l;
+	do
+	:: ran < N / T ->
+		d_step { w = word[cursor % E]; k = carries[cursor % E]; l = lap[cursor % E] };
+		if
+#ifdef FAULT_LAP
+		:: w != 0 ->
+#else
+		:: w != 0 && l == LAP(cursor) ->
+#endif
+			told = told + w;
+			seen_by_nic = (k > seen_by_nic -> k : seen_by_nic);
+			assert(told <= N);
+			do
+			:: told >= (ran + 1) * T ->
+				ran++;
+				assert(seen_by_nic >= due[ran * T])
+			:: else -> break
+			od;
+			cursor++;
+			tail = cursor
+		:: else
+		fi
+	:: else -> break
+	od;
+	w = 0; k = 0
+}
+
+init {
+	byte i;
+	atomic {
+		run nic();
+		do
+		:: i < P -> run producer(); i++
+		:: else -> break
+		od
+	}
+}
+
+/* Under weak fairness every multiple is told of. */
+ltl served { <> (ran == N / T) }
