@@ -47,16 +47,12 @@ refused() { # PATTERN ARGUMENTS
 	[ "$(grep -c error: "$tmp/err")" = 1 ] || { fail "not one sentence: $pattern"; cat "$tmp/err"; }
 }
 refused 'tasks of workload_memset are bound' conf/memset.ini $shared $own
-refused 'no trigger is selected' conf/uts-ranks.ini --set trigger.use=
+refused 'no trigger is selected that' conf/uts-ranks.ini --set trigger.use=
 refused 'term_counter knows the workers of one rank' conf/uts-ranks.ini --set termination.use=counter
-refused 'term_tree knows the workers of one rank' conf/uts-ranks.ini --set termination.use=tree
 refused 'sched_static knows the workers of one rank' conf/uts-ranks.ini --set scheduler.use=static
 refused 'transfer = id: other ranks' conf/uts-ranks.ini --set scheduler.mgws.transfer=id
 refused 'owners = 2: other ranks' conf/uts-ranks.ini --set scheduler.mgws.owners=2
 refused 'mode = join: the frames of calls' conf/fib.ini $shared $own --set workload.fib.mode=join
-if [ -e "$B/plugins/trigger_gputn.so" ]; then
-	refused 'trigger_gputn: does not let them' conf/uts-ranks.ini --set trigger.use=gputn
-fi
 # Alone, and with tasks = own, nothing is asked of them.
 expect 0 '' "$G" run conf/uts.ini --set run.tasks=shared $small --quiet
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.tasks=own --set scheduler.use=static --set termination.use=counter $small --quiet

@@ -41,11 +41,8 @@ int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
 					  s->policy[i].choice->plugin->name, mend);
 	}
 	if (!LOOM_HAS(ops, reach))
-		return LOOM__FAIL(err, LOOM_ENOTSUP,
-				  "tasks = shared: workers must reach the memory of other ranks, and %s: %s",
-				  trigger ? trigger->name : "no trigger is selected",
-				  trigger ? "does not let them; choose a trigger that does, or say tasks = own in [run]" :
-					    "name one in [trigger] that lets them, or say tasks = own in [run]");
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: no trigger is selected that lets workers reach the memory of "
+				  "other ranks: name one in [trigger], or say tasks = own in [run]");
 	s->layout.rank = host->rank;
 	s->layout.ranks = host->ranks;
 	return 0;
@@ -86,12 +83,13 @@ static int reach(struct loom_stack *s, uint32_t r, const struct place *place, co
 	if (place->global_bytes)
 		rc = trigger->reach(t->self, r, place->global, place->global_bytes, &at, err);
 	far->global = (void *)(uintptr_t)at;
-	for (uint32_t w = 0; !rc && place->worker_bytes && w < far->workers; w++) {
+	for (uint32_t w = 0; rc >= 0 && place->worker_bytes && w < far->workers; w++) {
 		rc = trigger->reach(t->self, r, refs[w], place->worker_bytes, &at, err);
 		worker[w] = (void *)(uintptr_t)at;
 	}
 	far->worker = place->worker_bytes ? worker : NULL;
-	return rc;
+	far->asks = rc > 0;
+	return rc < 0 ? rc : 0;
 }
 
 /* Fills p->far. */
@@ -157,16 +155,13 @@ int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct lo
 	if (host->ranks == 1)
 		return 0;
 	struct loom__agreed *all = calloc(host->ranks, sizeof(*all));
-	if (!all)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	int rc = host->allgather(host, mine, all, sizeof(*mine), err);
+	int rc = all ? host->allgather(host, mine, all, sizeof(*mine), err) : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	for (uint32_t i = 0; !rc && i < host->ranks; i++) {
 		mine->stop |= all[i].stop;
 		mine->ns = all[i].ns > mine->ns ? all[i].ns : mine->ns;
 		if (all[i].tasks != all[0].tasks)
-			rc = LOOM__FAIL(err, LOOM_EINVAL,
-					"tasks = shared: the initial tasks of rank %u are not those of rank 0: all ranks begin "
-					"with the same tasks, which hold no addresses", i);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "tasks = shared: the initial tasks of rank %u are not those of rank 0: all "
+					"ranks begin with the same tasks, which hold no addresses", i);
 	}
 	free(all);
 	return rc;

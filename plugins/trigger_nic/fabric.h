@@ -25,6 +25,7 @@ struct fabric {
 	const struct fabric_ops *ops;
 	const struct loom_host *host;
 	char name[64]; /* the provider's */
+	int fetches;   /* it adds atomically beside the CPUs of each rank, and says what was there */
 };
 int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		struct loom_error *err);
@@ -49,6 +50,7 @@ struct fabric_io {
 	uint64_t match;
 	uint32_t type;
 	uint32_t notify; /* PUT: immediate data, 0: none */
+	uint32_t fetch;	 /* ADD of 8 bytes, where it fetches: what was there goes behind `local` */
 };
 /* 0: under way, `context` comes back with an event. LOOM_EAGAIN: later. Else it failed: errno style in
  * *status. */

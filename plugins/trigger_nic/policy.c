@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "../shared/child/thread.h"
@@ -50,6 +51,7 @@ void nic_policy_destroy(void *self)
 	const struct loom_host *host = nic->host;
 	nic_policy_stop(nic);
 	nic_close(nic);
+	asks_close(nic);
 	host->free(host, nic);
 }
 
@@ -75,6 +77,11 @@ static uint32_t rings_of(const struct nic *nic, const struct loom_device_shape *
 	return far_of(nic, device) == NIC_FEW ? device->workers : 1;
 }
 
+static int shares(const struct loom_layout *layout)
+{
+	return LOOM_HAS(layout, ranks) && layout->ranks > 1;
+}
+
 static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout *layout, uint64_t *bytes)
 {
 	struct nic_shape s = {.entries = nic->fifo,
@@ -95,6 +102,10 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 	s.extra_at = at;
 	if (nic->way->extra)
 		at += nic->way->extra(nic, &s.extra);
+	at = lines(at);
+	s.ask_at = shares(layout) ? at : 0;
+	if (shares(layout))
+		at += asks_bytes(layout->ranks, layout->workers);
 	*bytes = at;
 	return s;
 }
@@ -176,6 +187,8 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 		((struct nic_record *)view->worker[w])->fires = 0;
 	if (nic->way->reset)
 		nic->way->reset(nic);
+	if (nic->asks)
+		asks_begin(nic);
 	nic_unlock(nic);
 	return 0;
 }
@@ -206,6 +219,26 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 
 /* ---- the thread ------------------------------------------------------------------------------------ */
 
+/* Where workers ask, they and other ranks' wait for this thread: it sleeps until one of its own workers rings, and not for
+ * long. */
+#define ASKED_NS 100000u
+static void nap(const struct nic *nic, uint64_t waited_ns)
+{
+	struct nic_bell *bell = (struct nic_bell *)(nic->base + nic->shape.ask_at);
+	uint64_t ns = waited_ns / 4 < ASKED_NS ? waited_ns / 4 : ASKED_NS;
+	if (waited_ns < ASKED_NS && nic->asker->busy(nic)) { /* about to be answered */
+		loom_yield();
+		return;
+	}
+	uint32_t rings = loom_load_relaxed_sys(&bell->rings);
+	loom_store_relaxed_sys(&bell->asleep, 1u);
+	/* Either the worker that asks sees that this thread sleeps, or its wish is seen here; pairs with nic_do_ask(). */
+	loom_fence_seq_cst_sys();
+	if (!asks_wait(nic))
+		loom_sleep_on(NULL, &bell->rings, rings, ns < nic->opts->nap ? nic->opts->nap : ns);
+	loom_store_relaxed_sys(&bell->asleep, 0u);
+}
+
 static void rest(const struct nic *nic, uint32_t *idle, uint64_t *since)
 {
 	*idle += *idle < UINT32_MAX;
@@ -216,7 +249,10 @@ static void rest(const struct nic *nic, uint32_t *idle, uint64_t *since)
 	} else {
 		uint64_t now = loom_clock_ns(NULL);
 		*since = *idle == nic->opts->spin + 1 ? now : *since;
-		loom_nap(now - *since, nic->opts->nap);
+		if (nic->asks)
+			nap(nic, now - *since);
+		else
+			loom_nap(now - *since, nic->opts->nap);
 	}
 }
 
@@ -226,6 +262,8 @@ static void *engine(void *arg)
 	uint32_t idle = 0;
 	uint64_t since = 0;
 	pthread_setname_np(pthread_self(), "loom-nic");
+	if (nic->asks)
+		prctl(PR_SET_TIMERSLACK, 1000ul); /* naps are short, and longer by this */
 	while (!__atomic_load_n(&nic->stop, __ATOMIC_RELAXED)) {
 		if (__atomic_load_n(&nic->want, __ATOMIC_RELAXED)) {
 			loom_yield();
@@ -326,7 +364,9 @@ int nic_policy_start(void *self, const struct loom_layout *layout, const struct 
 	if (rc)
 		return rc;
 	nic->shared = 1;
-	if (nic->way->start)
+	if (nic->shape.ask_at && !nic->asks)
+		rc = asks_start(nic, segments, err);
+	if (!rc && nic->way->start)
 		rc = nic->way->start(nic, err);
 	if (rc)
 		return rc;
@@ -446,6 +486,16 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out)
 				  .arrival = nic->shape.arrival_at + offsetof(struct nic_arrival, count),
 				  .stride = sizeof(struct nic_arrival),
 				  .by_stream = (uint32_t)nic->way->by_stream};
+}
+
+int nic_policy_reach(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err)
+{
+	struct nic *nic = self;
+	if (!nic->asks || fabric_check(nic->fabric, rank, ref, bytes))
+		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP, "%s: %llu bytes at segment %u of rank %u are out of reach of its "
+				 "workers", nic->way->name, (unsigned long long)bytes, LOOM_REF_SEGMENT(ref), rank);
+	*at = ref;
+	return 1;
 }
 
 int nic_policy_room(void *self, uint32_t *posts)
