@@ -258,8 +258,11 @@ class Case:
                 self.set(section, key, value)
         if workload == "fib" and rng.random() < likely:
             self.set("workload.fib", "mode", "spawn")
+        if self.args.shared:  # devices that are apart share nothing with other ranks
+            self.options.pop("transport.host.atomics", None)
+            self.options.pop("transport.p2p.atomics", None)
         if trigger != "peer":
-            self.set(f"trigger.{trigger}", "provider", rng.choice(["shm", "tcp", "net", "sockets"]))
+            self.set(f"trigger.{trigger}", "provider", rng.choice(["tcp", "tcp", "net", "sockets"]))
             self.set(f"trigger.{trigger}", "wait", rng.choice(["yield", "sleep"]))
 
     def fit(self, workload, devices):
@@ -335,7 +338,7 @@ class Case:
         for key, good in ((f"{own}.outstanding", [1, 2, 64, 1024]), ("scheduler.mgws.owners", [1, 2, 4]),
                           ("sync.wic.shards", [0, 1, 2, 16]), ("sync.wic.companions", [0, 2, 4, 16])):
             if key in self.options and rng.random() < 0.95:
-                self.options[key] = str(rng.choice(good))
+                self.options[key] = str(rng.choice(good[:1] if self.get("run.tasks") == "shared" else good))
         if rng.random() < 0.95 and self.get("transport.p2p.placement") not in ("", "host") and \
                 (devices == 1 or self.get("transport.p2p.atomics") == "no"):
             self.options["transport.p2p.placement"] = "owner"

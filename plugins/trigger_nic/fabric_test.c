@@ -225,7 +225,7 @@ int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err)
 	}
 	if (!rc && f->most_add[LOOM_NET_U64])
 		rc = test_adds(&t, err);
-	if (!rc && f->most_add[LOOM_NET_U64])
+	if (!rc && f->most_add[LOOM_NET_U64] && !f->add_alone)
 		rc = test_fetches(&t, err);
 	return rc;
 }

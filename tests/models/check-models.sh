@@ -125,7 +125,7 @@ sched() {
 		fault ranks $f
 	done
 	right ranks "-DASKS -DS=1"
-	fault ranks claimed_early -DASKS
+	fault ranks claimed_early "-DASKS -DS=0"
 	fault ranks busy_posted "-DASKS -DS=0"
 	if [ "$quick" != --quick ]; then
 		right ranks "-DI=2 -DT=4 -DS=3"
