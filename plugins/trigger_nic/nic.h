@@ -227,7 +227,6 @@ int nic_policy_cancel(void *self, uint64_t id, struct loom_error *err);
 int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err);
 int nic_policy_room(void *self, uint32_t *posts);
 int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
-int nic_policy_reach(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err);
 int nic_policy_check(void *self, const struct loom_trigger_post *post, struct loom_error *err);
 void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of ways with nic_poll_gates() */
 
@@ -278,7 +277,6 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 		.room = nic_policy_room,                                                           \
 		.count = nic_policy_count,                                                         \
 		.check = nic_policy_check,                                                         \
-		.reach = nic_policy_reach,                                                         \
 		__VA_ARGS__                                                                        \
 	};                                                                                         \
 	NIC_DEVICE_CODE(NAME, .ask = nic_do_ask);                                                  \

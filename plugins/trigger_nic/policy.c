@@ -488,16 +488,6 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out)
 				  .by_stream = (uint32_t)nic->way->by_stream};
 }
 
-int nic_policy_reach(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err)
-{
-	struct nic *nic = self;
-	if (!nic->asks || fabric_check(nic->fabric, rank, ref, bytes))
-		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP, "%s: %llu bytes at segment %u of rank %u are out of reach of its "
-				 "workers", nic->way->name, (unsigned long long)bytes, LOOM_REF_SEGMENT(ref), rank);
-	*at = ref;
-	return 1;
-}
-
 int nic_policy_room(void *self, uint32_t *posts)
 {
 	struct nic *nic = self;
