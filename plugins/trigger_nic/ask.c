@@ -7,6 +7,8 @@
  * overwritten before it was read. */
 #include <errno.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
 
 #include "nic.h"
 
@@ -47,6 +49,7 @@ struct asks {
 	struct asking *asking;	/* [workers] */
 	uint32_t *holder;	/* [places]: 1 plus the worker whose request is under way */
 	struct replying *reply; /* [places] */
+	int bell;		/* an eventfd, or -1 */
 };
 
 static uint64_t box_at(uint32_t workers)
@@ -82,6 +85,8 @@ void asks_close(struct nic *nic)
 	struct asks *a = nic->asks;
 	if (!a)
 		return;
+	if (a->bell >= 0)
+		close(a->bell);
 	host->free(host, a->theirs);
 	host->free(host, a->box_at);
 	host->free(host, a->memory);
@@ -94,8 +99,16 @@ void asks_close(struct nic *nic)
 
 void asks_begin(struct nic *nic)
 {
+	((struct nic_bell *)(nic->base + nic->shape.ask_at))->fd = nic->fabric->fd < 0 ? -1 : nic->asks->bell;
 	for (uint32_t w = 0; w < nic->workers; w++)
 		nic->asks->asking[w].taken = 0;
+}
+
+void asks_heard(struct nic *nic)
+{
+	uint64_t rings;
+	if (read(nic->asks->bell, &rings, sizeof(rings)) < 0)
+		return; /* EAGAIN: heard before */
 }
 
 /* ---- this rank asks ---------------------------------------------------------------------------------- */
@@ -337,8 +350,7 @@ int asks_start(struct nic *nic, const struct loom_segments *segments, struct loo
 		loom_ref own;
 		uint64_t box_at;
 	} mine = {find(segments, nic->base + nic->shape.ask_at), box_at(nic->workers)}, *all;
-	struct asks *a = nic->asks = host->alloc(host, sizeof(*a));
-	nic->asker = &ops;
+	struct asks *a;
 	/* libfabric 1.17's shm reads other memory than it is told, or crashes, when three ranks and more read from each other
 	 * and put at the same time. Ranks of one host need it not: they reach each other's memory. */
 	if (!strcmp(fabric_name(nic->fabric), "sim") || !strcmp(fabric_name(nic->fabric), "shm") || host->ranks > MOST_RANKS)
@@ -347,7 +359,10 @@ int asks_start(struct nic *nic, const struct loom_segments *segments, struct loo
 				 "provider = tcp in [trigger.*], or choose trigger peer where all ranks are on one host",
 				 nic->way->name, MOST_RANKS, fabric_name(nic->fabric));
 	all = host->alloc(host, host->ranks * sizeof(*all));
+	a = nic->asks = host->alloc(host, sizeof(*a));
+	nic->asker = &ops;
 	if (a) {
+		a->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		a->ranks = host->ranks;
 		a->places = host->ranks * SLOTS;
 		a->own = mine.own;

@@ -17,6 +17,7 @@ struct fabric_want {
 	const char *provider; /* "auto", "tcp", or libfabric's own name with '+' for ';'; "sim" */
 	const char *address;  /* of the interface; "": loopback when all ranks share a host */
 	uint32_t trigger;     /* libfabric's own triggered operations are needed */
+	uint32_t sleep;	      /* its user sleeps until there is something to do */
 	const struct net_model *net; /* of "sim" */
 };
 
@@ -26,6 +27,7 @@ struct fabric {
 	const struct loom_host *host;
 	char name[64]; /* the provider's */
 	int fetches;   /* it adds atomically beside the CPUs of each rank, and says what was there */
+	int fd;	       /* readable once there is something to do for poll(), if fabric_may_sleep() says so; -1: there is none */
 };
 int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		struct loom_error *err);
@@ -90,6 +92,7 @@ struct fabric_event {
 /* Makes progress; up to `room` events. Negative: the completion queue itself failed. */
 int fabric_poll(struct fabric *f, struct fabric_event *event, uint32_t room);
 const char *fabric_strerror(int status);
+int fabric_may_sleep(struct fabric *f); /* on its fd */
 
 /* Under virtual time alone. Events come to this agent, which is woken for each; NULL: no more. */
 void fabric_attach(struct fabric *f, const struct loom_time *time, struct loom_agent *agent);
@@ -109,6 +112,7 @@ struct fabric_ops {
 	int (*notify)(struct fabric *f, uint32_t target, uint32_t notify, struct fabric_context *context, int *status);
 	void (*cancel)(struct fabric *f, struct fabric_context *context);
 	int (*poll)(struct fabric *f, struct fabric_event *event, uint32_t room);
+	int (*may_sleep)(struct fabric *f);
 	void (*attach)(struct fabric *f, const struct loom_time *time, struct loom_agent *agent);
 	uint64_t (*due)(const struct fabric *f);
 	void (*begin)(struct fabric *f);

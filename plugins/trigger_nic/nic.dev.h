@@ -245,9 +245,11 @@ LOOM_FN uint64_t nic_arrived_at(struct loom_ctx *c, uint32_t index)
  * A worker writes what it wants into a place of its own and counts `asked` up; the NIC does it and counts `answered` up. */
 
 struct nic_bell {
-	uint32_t rings;  /* the NIC's thread sleeps on it ... */
+	uint32_t rings;  /* the NIC's thread sleeps on it, or on an eventfd ... */
 	uint32_t asleep; /* ... and says so here */
-	uint64_t pad[7];
+	int32_t fd;	 /* that, which processes of devices have inherited; -1: none. Constant */
+	uint32_t pad0;
+	uint64_t pad[6];
 };
 struct nic_ask {
 	uint32_t asked;  /* by the worker, as all of this line */
@@ -310,8 +312,10 @@ LOOM_FN int nic_do_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t 
 	loom_store_release_sys(&a->asked, a->asked + 1);
 	loom_fence_seq_cst_sys(); /* as above, with the sides changed: pairs with the fence in nap() */
 	if (loom_load_relaxed_sys(&bell->asleep)) {
+		uint64_t one = 1;
 		loom_fetch_add_relaxed_sys(&bell->rings, 1u);
-		loom_wake(c, &bell->rings, 1);
+		if (bell->fd < 0 || write(bell->fd, &one, sizeof(one)) != sizeof(one))
+			loom_wake(c, &bell->rings, 1);
 	}
 	if (!was && ask->op == LOOM_NET_ADD)
 		return 0;

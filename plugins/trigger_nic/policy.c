@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host half that all trigger plug-ins share. */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -30,6 +31,7 @@ int nic_policy_create(const struct loom_host *host, const void *opts, const stru
 		struct fabric_want want = {.provider = sim ? "sim" : nic->opts->provider,
 					   .address = nic->opts->address,
 					   .trigger = (uint32_t)way->needs_trigger,
+					   .sleep = nic->opts->wait == NIC_SLEEP,
 					   .net = &nic->opts->net};
 		rc = fabric_open(host, &want, &nic->fabric, err);
 		if (rc)
@@ -219,27 +221,33 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 
 /* ---- the thread ------------------------------------------------------------------------------------ */
 
-/* Where workers ask, they and other ranks' wait for this thread: it sleeps until one of its own workers rings, and not for
- * long. */
+/* Where workers ask, they and other ranks' wait for this thread. It sleeps until one of its own workers rings or the
+ * network has something, and not for long; where the network cannot wake it, for a moment. */
 #define ASKED_NS 100000u
-static void nap(const struct nic *nic, uint64_t waited_ns)
+#define ASKED_MS 2
+static void nap(struct nic *nic, uint64_t waited_ns)
 {
 	struct nic_bell *bell = (struct nic_bell *)(nic->base + nic->shape.ask_at);
 	uint64_t ns = waited_ns / 4 < ASKED_NS ? waited_ns / 4 : ASKED_NS;
+	struct pollfd on[] = {{.fd = nic->fabric->fd, .events = POLLIN}, {.fd = bell->fd, .events = POLLIN}};
+	uint32_t rings = loom_load_relaxed_sys(&bell->rings);
 	if (waited_ns < ASKED_NS && nic->asker->busy(nic)) { /* about to be answered */
 		loom_yield();
 		return;
 	}
-	uint32_t rings = loom_load_relaxed_sys(&bell->rings);
 	loom_store_relaxed_sys(&bell->asleep, 1u);
 	/* Either the worker that asks sees that this thread sleeps, or its wish is seen here; pairs with nic_do_ask(). */
 	loom_fence_seq_cst_sys();
-	if (!asks_wait(nic))
+	if (asks_wait(nic))
+		;
+	else if (on[0].fd < 0 || on[1].fd < 0)
 		loom_sleep_on(NULL, &bell->rings, rings, ns < nic->opts->nap ? nic->opts->nap : ns);
+	else if (fabric_may_sleep(nic->fabric) && poll(on, 2, ASKED_MS) > 0 && on[1].revents)
+		asks_heard(nic);
 	loom_store_relaxed_sys(&bell->asleep, 0u);
 }
 
-static void rest(const struct nic *nic, uint32_t *idle, uint64_t *since)
+static void rest(struct nic *nic, uint32_t *idle, uint64_t *since)
 {
 	*idle += *idle < UINT32_MAX;
 	if (*idle <= nic->opts->spin || nic->opts->wait == NIC_SPIN) {
