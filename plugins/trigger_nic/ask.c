@@ -125,7 +125,7 @@ static void answer(struct nic *nic, uint32_t w, int status)
 	l->status = status;
 	/* Release: pairs with the acquire in nic_await_answer(). */
 	__atomic_store_n(&l->answered, k->taken, __ATOMIC_RELEASE);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST); /* pairs with the fence there */
+	loom_fence_seq_cst_sys(); /* pairs with the fence there */
 	if (__atomic_load_n(&l->sleeps, __ATOMIC_RELAXED))
 		loom_wake(NULL, &l->answered, 1);
 }
