@@ -21,6 +21,17 @@ struct ranks_post {
 	uint64_t *at, value;
 };
 
+/* Tasks as they lie there. Around the end of a ring all of it is read: what nobody has claimed may be written meanwhile, and
+ * is not used. So no sanitizer looks here. */
+__attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *to, const struct loom_task *from, uint64_t n)
+{
+	for (uint64_t i = 0; i < n * sizeof(*to) / sizeof(uint64_t); i++) {
+		if (i % 8 == 0)
+			LOOM_YIELD();
+		((volatile uint64_t *)to)[i] = ((const volatile uint64_t *)from)[i];
+	}
+}
+
 /* The network: an addition that nobody waits for is done when its worker asks again, after all that it did in between. */
 static int ranks_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *was)
 {
@@ -32,11 +43,8 @@ static int ranks_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *w
 	if (loom_stopped(c))
 		return LOOM_EINTR;
 	if (ask->op == LOOM_NET_GET) {
-		struct loom_task *to = (struct loom_task *)(c->segment[LOOM_REF_SEGMENT(ask->local)] + LOOM_REF_OFFSET(ask->local));
-		for (uint64_t i = 0; i < ask->bytes / sizeof(*to); i++) {
-			LOOM_YIELD();
-			to[i] = from[i];
-		}
+		ranks_read((struct loom_task *)(c->segment[LOOM_REF_SEGMENT(ask->local)] + LOOM_REF_OFFSET(ask->local)), from,
+			   ask->bytes / sizeof(*from));
 	} else if (was) {
 		*was = loom_fetch_add_acq_rel_sys((uint64_t *)(uintptr_t)ask->remote, ask->value);
 	} else {

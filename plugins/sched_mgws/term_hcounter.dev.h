@@ -137,7 +137,11 @@ LOOM_FN uint64_t term_hcounter_said(struct loom_ctx *c, uint32_t i, uint32_t *fu
 	}
 #endif
 	uint64_t said = loom_load_acquire_sys(&device->said);
+#ifdef GPULOOM_DEV_CPU_H
+	*full = (uint32_t)said == loom_load_relaxed_sys(&device->workers); /* to which others add nothing */
+#else
 	*full = (uint32_t)said == device->workers;
+#endif
 	return said;
 }
 

@@ -97,9 +97,14 @@ void asks_close(struct nic *nic)
 	nic->asks = NULL;
 }
 
+int asks_bell(const struct nic *nic)
+{
+	return nic->fabric->fd < 0 ? -1 : nic->asks->bell;
+}
+
 void asks_begin(struct nic *nic)
 {
-	((struct nic_bell *)(nic->base + nic->shape.ask_at))->fd = nic->fabric->fd < 0 ? -1 : nic->asks->bell;
+	((struct nic_bell *)(nic->base + nic->shape.ask_at))->fd = asks_bell(nic);
 	for (uint32_t w = 0; w < nic->workers; w++)
 		nic->asks->asking[w].taken = 0;
 }

@@ -194,7 +194,8 @@ int asks_start(struct nic *nic, const struct loom_segments *segments, struct loo
 void asks_close(struct nic *nic); /* the fabric is closed */
 void asks_begin(struct nic *nic); /* a sample: the block was cleared */
 int asks_wait(const struct nic *nic); /* a worker has asked, and that is not seen yet */
-void asks_heard(struct nic *nic);     /* the bell's descriptor is readable */
+int asks_bell(const struct nic *nic); /* the descriptor that workers ring; -1: there is none ... */
+void asks_heard(struct nic *nic);     /* ... and it is readable */
 /* What the engine calls. */
 struct asks_ops {
 	uint32_t (*serve)(struct nic *nic);

@@ -229,22 +229,26 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 {
 	struct nic_bell *bell = (struct nic_bell *)(nic->base + nic->shape.ask_at);
 	uint64_t ns = waited_ns / 4 < ASKED_NS ? waited_ns / 4 : ASKED_NS;
-	struct pollfd on[] = {{.fd = nic->fabric->fd, .events = POLLIN}, {.fd = bell->fd, .events = POLLIN}};
-	uint32_t rings = loom_load_relaxed_sys(&bell->rings);
-	if (waited_ns < ASKED_NS && nic->asker->busy(nic)) { /* about to be answered */
-		loom_yield();
-		return;
-	}
+	struct pollfd on[] = {{.fd = nic->fabric->fd, .events = POLLIN}, {.fd = asks_bell(nic), .events = POLLIN}};
+	uint32_t rings;
+	int sleeps, until_woken = on[0].fd >= 0 && on[1].fd >= 0;
+	pthread_mutex_lock(&nic->lock);
+	rings = loom_load_relaxed_sys(&bell->rings);
 	loom_store_relaxed_sys(&bell->asleep, 1u);
 	/* Either the worker that asks sees that this thread sleeps, or its wish is seen here; pairs with nic_do_ask(). */
 	loom_fence_seq_cst_sys();
-	if (asks_wait(nic))
-		;
-	else if (on[0].fd < 0 || on[1].fd < 0)
+	sleeps = !asks_wait(nic) && !(waited_ns < ASKED_NS && nic->asker->busy(nic)) && /* not about to be answered */
+		 (!until_woken || fabric_may_sleep(nic->fabric));
+	pthread_mutex_unlock(&nic->lock);
+	if (!sleeps)
+		loom_yield();
+	else if (!until_woken)
 		loom_sleep_on(NULL, &bell->rings, rings, ns < nic->opts->nap ? nic->opts->nap : ns);
-	else if (fabric_may_sleep(nic->fabric) && poll(on, 2, ASKED_MS) > 0 && on[1].revents)
+	else if (poll(on, 2, ASKED_MS) > 0 && on[1].revents)
 		asks_heard(nic);
+	pthread_mutex_lock(&nic->lock);
 	loom_store_relaxed_sys(&bell->asleep, 0u);
+	pthread_mutex_unlock(&nic->lock);
 }
 
 static void rest(struct nic *nic, uint32_t *idle, uint64_t *since)
