@@ -5,7 +5,8 @@ programs load? And how often does it find one that was planted?
 
     bench/aa.py [BUILD] [--for SECONDS] [--share PERCENT] [--spinners N] [--jobs NAME,NAME] [--only same|planted]
 
-Nine jobs of 0.5 ms to 1 s run against themselves, and six of 10 ms and longer against 3 % more of their work, 20 blocks
+Nine jobs of 0.5 ms to 1 s run against themselves, every other time by the best sample of each block, and six of 10 ms and
+longer against 3 % more of their work, always by the best sample, as docs/compare.md advises where others interfere. 20 blocks
 each, while programs beside them are busy half of the time, in spells of up to 0.1 s (--spinners 0: none). Every trial is
 written down at once: --for ends after that long, and the next call goes on. --jobs names some, separated by commas; --only same
 leaves out the planted differences. The whole takes 95 minutes on a quiet machine, half of them for each kind. The last lines are `bar FIGURE VALUE RELATION TARGET ok|short`.
@@ -33,6 +34,7 @@ while os.getppid() == parent:
 DOCUMENTS = '/usr/share/man/de'  # what conf/contains.ini searches
 CLAIMS = ('FASTER', 'SLOWER')
 BLOCKS = ['--blocks', '20', '--spread', '0']
+BEST = ['--per-block', 'best']
 
 
 def plant_documents(folder):
@@ -100,9 +102,9 @@ def parts(build, folder):
             todo['same_' + name] = (40, [*conf, *same, *BLOCKS, *aa])
         if planted:
             conf = [program] if name == 'exec' else conf
-            todo['planted_' + name] = (20, [*conf, *planted, *BLOCKS])
-    todo['planted_wall'] = (20, [turns, '--vary', 'workload.planted.turns=600000,618000', *BLOCKS, '--metric', 'seconds',
-                                 '--per-block', 'best', '--samples-per-block', '32'])
+            todo['planted_' + name] = (20, [*conf, *planted, *BLOCKS, *BEST])
+    todo['planted_wall'] = (20, [turns, '--vary', 'workload.planted.turns=600000,618000', *BLOCKS, *BEST, '--metric', 'seconds',
+                                 '--samples-per-block', '32'])
     return todo, share
 
 
@@ -180,7 +182,7 @@ def main():
         todo = {n: part for n, part in todo.items() if n.partition('_')[2] in a.jobs.split(',')}
     if a.only:
         todo = {n: part for n, part in todo.items() if n.startswith(a.only)}
-    key = {n: key_of(gpuloom, a.spinners, args) for n, (_, args) in todo.items()}
+    key = {n: key_of(gpuloom, a.spinners, [args, BEST]) for n, (_, args) in todo.items()}
     journal = os.path.join(folder, 'aa.jsonl')
     done = read_journal(journal, key)
     have = {(t['part'], t['trial']) for t in done}
@@ -194,7 +196,8 @@ def main():
                     continue
                 if time.monotonic() - began > a.limit:
                     break
-                result = trial(gpuloom, todo[name][1], i, os.path.join(folder, 'aa-one.json'))
+                args = todo[name][1] + (BEST if name.startswith('same') and i % 2 else [])
+                result = trial(gpuloom, args, i, os.path.join(folder, 'aa-one.json'))
                 done.append({'part': name, 'trial': i, 'key': key[name], **result})
                 out.write(json.dumps(done[-1]) + '\n')
                 out.flush()

@@ -25,16 +25,27 @@ ranks() {
 	small="--set device.sim.workers=2 --set workload.allreduce.bytes=4KiB --set workload.jacobi2d.n=16 --set workload.jacobi2d.sweeps=5"
 	small="$small --set workload.msgrate.fires=1000 --set workload.jacobi2d.sweeps=5 --set workload.pingpong.rounds=20"
 	for trigger in gputn gds hdn counter proxy; do
+		case $trigger in # a tree with queues; a dragonfly with fair shares
+		g*) net= ;;
+		*) net="leaves_per_group=2 routing=valiant sharing=fair" ;;
+		esac
 		for job in pingpong jacobi2d msgrate allreduce; do
 			expect 0 'verified' "$G" run conf/$job.ini -n 2 --set run.devices=sim:0 --samples 1 --set trigger.use=$trigger $small
 		done
 		expect 0 'verified' "$G" run conf/allreduce.ini -n 7 --set run.devices=sim:0,sim:1 --samples 2 --set trigger.use=$trigger \
 			--set trigger.$trigger.sim_ranks_per_host=2 --set trigger.$trigger.sim_hosts_per_leaf=2 \
-			--set trigger.$trigger.sim_jitter=3us --set trigger.$trigger.sim_loss=2% $small
+			--set trigger.$trigger.sim_jitter=3us --set trigger.$trigger.sim_loss=2% $small \
+			$(for o in $net; do echo "--set trigger.$trigger.sim_$o"; done)
+		# Whatever goes on first, sums are exact.
+		expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples "${RUNS:-30}" --set run.warmup=0 \
+			--set device.sim.schedule=random:1 --set trigger.use=$trigger $small
 	done
 	same allreduce -n 16 --set device.sim.workers=3 --set workload.allreduce.bytes=4KiB
+	same allreduce -n 20 --set device.sim.workers=2 --set trigger.gputn.sim_hosts_per_leaf=2 --set trigger.gputn.sim_leaves_per_group=3 \
+		--set trigger.gputn.sim_routing=valiant --set trigger.gputn.sim_sharing=fair --set workload.allreduce.bytes=64KiB
 	same jacobi2d --set run.ranks=4 --set device.sim.workers=4 --set workload.jacobi2d.n=32
-	expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples 50 --set device.sim.schedule=random:1 $small
+	expect 2 'say sim_hosts_per_leaf, too' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 \
+		--set trigger.gputn.sim_leaves_per_group=2
 	expect 1 'an operation with rank 1 failed: Connection timed out' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 $small \
 		--set trigger.gputn.sim_dead=0-1
 	expect 2 'say two ranks, as in 0-3' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.sim_dead=0

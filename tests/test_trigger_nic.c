@@ -4,6 +4,7 @@
  * list of triggers runs what is due. */
 #include "../plugins/trigger_nic/policy.c"
 
+#include "../plugins/trigger_nic/links.h"
 #include "fake_host.h"
 
 /* ---- the network ----------------------------------------------------------------------------------- */
@@ -450,6 +451,95 @@ TEST(small_queue)
 	CU_ASSERT_EQUAL(list_cancel(&l, slow), 0);
 	CU_ASSERT_EQUAL(l.room, 8);
 	list_close(&fake_host, &l);
+}
+
+/* ---- links of a simulated network --------------------------------------------------------------------- */
+
+static struct links *links_of(const struct net_model *m, uint32_t hosts)
+{
+	struct links *l = links_create(m, hosts);
+	CU_ASSERT_PTR_NOT_NULL_FATAL(l);
+	return l;
+}
+
+static struct flow flow_of(const struct links *l, uint32_t from, uint32_t to, double bytes)
+{
+	return (struct flow){.route = links_route(l, from, to, 0), .left = bytes};
+}
+
+/* A byte takes a ns. Max-min fairness by hand. */
+TEST(shares_of_links)
+{
+	struct net_model m = {.sim_rate = 1e9, .sim_ranks_per_host = 1, .sim_uplinks = 1, .sim_sharing = NET_FAIR};
+	struct links *l = links_of(&m, 8);
+	struct flow a = flow_of(l, 0, 2, 1000), b = flow_of(l, 1, 2, 1000), c = flow_of(l, 3, 4, 10);
+	CU_ASSERT_PTR_EQUAL(links_begin(l, &a, 0), &a);
+	CU_ASSERT_EQUAL(a.ends, 1000);
+	links_begin(l, &b, 500); /* both into host 2, half of the link for each */
+	CU_ASSERT_EQUAL(a.ends, 1500);
+	CU_ASSERT_EQUAL(b.ends, 2500);
+	CU_ASSERT_PTR_EQUAL(links_begin(l, &c, 600), &c); /* it meets none */
+	CU_ASSERT_PTR_NULL(c.moved);
+	CU_ASSERT_PTR_NULL(links_end(l, &c, 610));
+	CU_ASSERT_PTR_EQUAL(links_end(l, &a, 1500), &b); /* 500 bytes are left, and the whole link */
+	CU_ASSERT_EQUAL(b.ends, 2000);
+	links_destroy(l);
+
+	/* Four hosts to a leaf with one link upwards: three take it, and the fourth shares his way out with one of them. */
+	m.sim_hosts_per_leaf = 4;
+	l = links_of(&m, 8);
+	struct flow up[3] = {flow_of(l, 0, 4, 300), flow_of(l, 1, 5, 300), flow_of(l, 2, 6, 300)}, near = flow_of(l, 2, 3, 200);
+	for (int i = 0; i < 3; i++)
+		links_begin(l, &up[i], 0);
+	links_begin(l, &near, 0);
+	CU_ASSERT_DOUBLE_EQUAL(up[0].rate, 1.0 / 3, 1e-9);
+	CU_ASSERT_DOUBLE_EQUAL(near.rate, 2.0 / 3, 1e-9); /* what the third cannot use */
+	CU_ASSERT(near.ends >= 300 && near.ends <= 301);
+	CU_ASSERT(up[2].ends >= 900 && up[2].ends <= 901);
+	links_destroy(l);
+}
+
+/* One after the other: the second message waits for the first on the link that both take. */
+TEST(queues_of_links)
+{
+	struct net_model m = {.sim_rate = 1e9, .sim_ranks_per_host = 1, .sim_uplinks = 1, .sim_latency = 100, .sim_hop = 10};
+	struct links *l = links_of(&m, 4);
+	struct route a = links_route(l, 0, 2, 0), b = links_route(l, 1, 2, 0);
+	CU_ASSERT_EQUAL(links_queue(l, &a, 0, 1000), 1100);
+	CU_ASSERT_EQUAL(links_queue(l, &b, 0, 1000), 2100);
+	links_reset(l);
+	CU_ASSERT_EQUAL(links_queue(l, &b, 0, 1000), 1100);
+	links_destroy(l);
+}
+
+/* Each way through a dragonfly begins and ends at its hosts, uses no link twice, and the same pair has the same way back. */
+TEST(ways_of_links)
+{
+	for (uint32_t routing = NET_MINIMAL; routing <= NET_VALIANT; routing++) {
+		struct net_model m = {.sim_rate = 1e9, .sim_ranks_per_host = 1, .sim_hosts_per_leaf = 2, .sim_leaves_per_group = 3,
+				      .sim_uplinks = 2, .sim_latency = 100, .sim_hop = 10, .sim_routing = routing};
+		struct links *l = links_of(&m, 28); /* 14 leaves, five groups, the last one of two leaves */
+		uint64_t longest = 0;
+		uint32_t spread = 0;
+		for (uint32_t a = 0; a < 28; a++)
+			for (uint32_t b = 0; b < 28; b++)
+				for (uint64_t chance = 0; a != b && chance < 5; chance++) {
+					struct route r = links_route(l, a, b, chance), plain = links_route(l, a, b, a / 6);
+					int twice = 0;
+					for (uint32_t i = 0; i < r.count; i++)
+						for (uint32_t k = 0; k < i; k++)
+							twice |= r.link[i] == r.link[k];
+					CU_ASSERT(!twice);
+					CU_ASSERT_EQUAL(r.link[0], a);
+					CU_ASSERT_EQUAL(r.link[r.count - 1], 28 + b);
+					CU_ASSERT(a / 6 != b / 6 || r.count <= 3); /* inside a group */
+					longest = r.latency > longest ? r.latency : longest;
+					spread += r.count != plain.count || memcmp(r.link, plain.link, r.count * sizeof(*r.link)) != 0;
+				}
+		CU_ASSERT_EQUAL(longest, routing == NET_MINIMAL ? 130 : 150);
+		CU_ASSERT_EQUAL(spread > 0, routing == NET_VALIANT);
+		links_destroy(l);
+	}
 }
 
 TEST_MAIN("trigger_nic", 60)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "../shared/mix.h"
+#include "links.h"
 #include "net.h"
 
 #include <errno.h>
@@ -9,26 +10,32 @@
 
 #define TRIES 7
 
-/* What is under way to a port. */
-enum event_kind { ARRIVES, ENDS };
-struct event {
-	uint64_t due, turn;
-	uint32_t kind;
+/* An operation, or the news of its end, on its way to a port. */
+enum parcel_kind { ARRIVES, ENDS };
+enum parcel_stage { WHOLE, WAITS, FLOWS }; /* for its time to come; sim_sharing = fair: for its first byte, for its last */
+struct parcel {
+	struct parcel *next; /* in a list */
+	uint32_t kind, stage;
 	int32_t status;
+	uint32_t seat; /* in its port's heap */
+	uint64_t turn;
 	struct fabric_io io;
 	struct port *from;
 	void *local, *remote;
 	struct fabric_context *context; /* of `from`; NULL: the message alone */
+	struct passage *passage;	/* sim_sharing = fair */
+	struct parcel *made;		/* the next one of the network's */
 };
 
-/* A receive that was posted, or a message that came before one. */
-struct waiting {
-	struct event event;
-	struct waiting *next;
+struct event {
+	uint64_t due, turn;
+	struct parcel *parcel;
 };
 
-struct link {
-	uint64_t free_at;
+struct passage {
+	struct flow flow; /* first */
+	struct parcel *parcel;
+	struct port *to;
 };
 
 /* A rank's endpoint. */
@@ -41,7 +48,8 @@ struct port {
 	struct loom_segments memory;
 	struct event *event; /* [events]: a heap by (due, turn) */
 	uint32_t events, room;
-	struct waiting *receives, *early;
+	struct parcel *receives, *early; /* posted; come before a receive */
+	struct parcel *unused;		 /* an operation's parcel comes back with its end */
 	int lost_memory; /* an event found no place: the run cannot go on */
 };
 
@@ -50,13 +58,16 @@ struct net {
 	const void *job;
 	struct net *next;
 	const struct net_model *model;
-	uint32_t ranks, hosts, leaves, opened;
+	uint32_t ranks, opened;
 	uint32_t dead[2];
 	uint64_t messages;
-	struct port **port;	     /* [ranks] */
-	struct link *out, *in;	     /* [hosts] */
-	struct link *up, *down;	     /* [leaves * uplinks] */
+	struct port **port; /* [ranks] */
+	struct links *links;
+	struct parcel *made; /* all, under `lock` */
 };
+
+const char *const net_routings[] = {"minimal", "valiant", NULL};
+const char *const net_sharings[] = {"queue", "fair", NULL};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct net *nets;
@@ -65,11 +76,14 @@ static struct net *nets;
 
 static void net_free(struct net *n)
 {
+	while (n->made) {
+		struct parcel *x = n->made;
+		n->made = x->made;
+		free(x->passage);
+		free(x);
+	}
 	free(n->port);
-	free(n->out);
-	free(n->in);
-	free(n->up);
-	free(n->down);
+	links_destroy(n->links);
 	free(n);
 }
 
@@ -81,15 +95,10 @@ static struct net *net_make(const void *job, uint32_t ranks, const struct net_mo
 	n->job = job;
 	n->model = model;
 	n->ranks = ranks;
-	n->hosts = (ranks + model->sim_ranks_per_host - 1) / model->sim_ranks_per_host;
-	n->leaves = model->sim_hosts_per_leaf ? (n->hosts + model->sim_hosts_per_leaf - 1) / model->sim_hosts_per_leaf : 1;
 	n->port = calloc(ranks, sizeof(*n->port));
-	n->out = calloc(n->hosts, sizeof(*n->out));
-	n->in = calloc(n->hosts, sizeof(*n->in));
-	n->up = calloc((size_t)n->leaves * model->sim_uplinks, sizeof(*n->up));
-	n->down = calloc((size_t)n->leaves * model->sim_uplinks, sizeof(*n->down));
+	n->links = links_create(model, (ranks + model->sim_ranks_per_host - 1) / model->sim_ranks_per_host);
 	n->dead[0] = n->dead[1] = UINT32_MAX;
-	if (n->port && n->out && n->in && n->up && n->down)
+	if (n->port && n->links)
 		return n;
 	net_free(n);
 	return NULL;
@@ -134,7 +143,29 @@ static int before(const struct event *a, const struct event *b)
 	return a->due < b->due || (a->due == b->due && a->turn < b->turn);
 }
 
-static void insert(struct port *p, const struct event *e)
+static void seat(struct port *p, uint32_t at, struct event e)
+{
+	p->event[at] = e;
+	e.parcel->seat = at;
+}
+
+/* From a free seat to where it belongs. */
+static void settle(struct port *p, uint32_t at, struct event e)
+{
+	uint32_t child;
+	for (; at && before(&e, &p->event[(at - 1) / 2]); at = (at - 1) / 2)
+		seat(p, at, p->event[(at - 1) / 2]);
+	while ((child = 2 * at + 1) < p->events) {
+		child += child + 1 < p->events && before(&p->event[child + 1], &p->event[child]);
+		if (!before(&p->event[child], &e))
+			break;
+		seat(p, at, p->event[child]);
+		at = child;
+	}
+	seat(p, at, e);
+}
+
+static void insert(struct port *p, struct parcel *x, uint64_t due)
 {
 	if (p->events == p->room) {
 		uint32_t room = p->room ? 2 * p->room : 16;
@@ -146,31 +177,69 @@ static void insert(struct port *p, const struct event *e)
 		p->event = more;
 		p->room = room;
 	}
-	uint32_t at = p->events++;
-	for (; at && before(e, &p->event[(at - 1) / 2]); at = (at - 1) / 2)
-		p->event[at] = p->event[(at - 1) / 2];
-	p->event[at] = *e;
+	p->events++;
+	settle(p, p->events - 1, (struct event){.due = due, .turn = x->turn, .parcel = x});
 }
 
-static void add(struct port *p, const struct event *e)
+static void add(struct port *p, struct parcel *x, uint64_t due)
 {
-	insert(p, e);
-	p->time->wake(p->time, p->agent, e->due);
+	insert(p, x, due);
+	p->time->wake(p->time, p->agent, due);
 }
 
-static struct event take(struct port *p)
+static struct parcel *take(struct port *p)
 {
-	struct event first = p->event[0], last = p->event[--p->events];
-	uint32_t at = 0, child;
-	while ((child = 2 * at + 1) < p->events) {
-		child += child + 1 < p->events && before(&p->event[child + 1], &p->event[child]);
-		if (!before(&p->event[child], &last))
-			break;
-		p->event[at] = p->event[child];
-		at = child;
-	}
-	p->event[at] = last;
+	struct parcel *first = p->event[0].parcel;
+	struct event last = p->event[--p->events];
+	if (p->events)
+		settle(p, 0, last);
 	return first;
+}
+
+/* ---- parcels ------------------------------------------------------------------------------------------- */
+
+static struct parcel *pack(struct port *p)
+{
+	struct parcel *x = p->unused;
+	if (x) {
+		p->unused = x->next;
+	} else {
+		x = calloc(1, sizeof(*x));
+		if (!x)
+			return NULL;
+		pthread_mutex_lock(&lock);
+		x->made = p->net->made;
+		p->net->made = x;
+		pthread_mutex_unlock(&lock);
+	}
+	*x = (struct parcel){.from = p, .passage = x->passage, .made = x->made};
+	return x;
+}
+
+static void unpack(struct port *p, struct parcel *x)
+{
+	x->next = p->unused;
+	p->unused = x;
+}
+
+static void append(struct parcel **list, struct parcel *x)
+{
+	x->next = NULL;
+	while (*list)
+		list = &(*list)->next;
+	*list = x;
+}
+
+/* Takes the first one with that match out of the list; NULL: none. */
+static struct parcel *matching(struct parcel **list, uint64_t match)
+{
+	for (; *list; list = &(*list)->next)
+		if ((*list)->io.match == match) {
+			struct parcel *x = *list;
+			*list = x->next;
+			return x;
+		}
+	return NULL;
 }
 
 /* ---- the way of a message ------------------------------------------------------------------------------ */
@@ -180,24 +249,11 @@ static uint64_t now_of(const struct port *p)
 	return p->time->now_ns(p->time);
 }
 
-static uint64_t wire_ns(double rate, uint64_t bytes)
-{
-	return (uint64_t)((double)bytes * 1e9 / rate);
-}
-
-/* Over a link that serves one after the other: when its first byte has passed. */
-static uint64_t pass(struct link *l, uint64_t at, uint64_t takes)
-{
-	at = at > l->free_at ? at : l->free_at;
-	l->free_at = at + takes;
-	return at;
-}
-
 /* What losses cost; *lost: it never comes. */
-static uint64_t losses(struct net *n, uint32_t from, uint32_t to, int *lost)
+static uint64_t losses(struct net *n, uint64_t id, uint32_t from, uint32_t to, int *lost)
 {
 	const struct net_model *m = n->model;
-	uint64_t id = ++n->messages, late = m->sim_jitter ? mix64(id) % m->sim_jitter : 0;
+	uint64_t late = m->sim_jitter ? mix64(id) % m->sim_jitter : 0;
 	int dead = (from == n->dead[0] && to == n->dead[1]) || (from == n->dead[1] && to == n->dead[0]);
 	for (int i = 1; i <= TRIES; i++) {
 		double draw = (double)(mix64(mix64(id) + (uint64_t)i) >> 11) / 9007199254740992.0;
@@ -209,46 +265,76 @@ static uint64_t losses(struct net *n, uint32_t from, uint32_t to, int *lost)
 	return late;
 }
 
-/* When a message of `bytes` that begins now is whole at its target. */
-static uint64_t travel(struct port *from, uint32_t to, uint64_t begin, uint64_t bytes, int *lost)
+/* New ends for these flows: their parcels come earlier or later. */
+static void reschedule(struct flow *f)
+{
+	for (; f; f = f->moved) {
+		struct port *to = ((struct passage *)f)->to;
+		struct event e = to->event[((struct passage *)f)->parcel->seat];
+		e.due = f->ends;
+		settle(to, e.parcel->seat, e);
+		to->time->wake(to->time, to->agent, e.due);
+	}
+}
+
+/* The first byte leaves: from now on the parcel shares its links. */
+static void depart(struct port *to, struct parcel *x, uint64_t now)
+{
+	x->stage = FLOWS;
+	x->passage->to = to;
+	x->passage->parcel = x;
+	insert(to, x, LOOM_NEVER);
+	if (to->lost_memory)
+		return;
+	reschedule(links_begin(to->net->links, &x->passage->flow, now));
+}
+
+/* From one port to the other, `bytes` that begin now. */
+static void send(struct port *from, struct port *to, struct parcel *x, uint64_t begin, uint64_t bytes)
 {
 	struct net *n = from->net;
 	const struct net_model *m = n->model;
-	uint32_t a = from->rank / m->sim_ranks_per_host, b = to / m->sim_ranks_per_host;
-	uint64_t late = losses(n, from->rank, to, lost);
-	if (a == b)
-		return begin + m->sim_local + wire_ns(m->sim_local_rate, bytes) + late;
-	uint64_t takes = wire_ns(m->sim_rate, bytes), at = pass(&n->out[a], begin, m->sim_gap + takes) + m->sim_latency + late;
-	if (m->sim_hosts_per_leaf && a / m->sim_hosts_per_leaf != b / m->sim_hosts_per_leaf) {
-		uint32_t which = (a + b) % m->sim_uplinks;
-		at = pass(&n->up[a / m->sim_hosts_per_leaf * m->sim_uplinks + which], at, takes) + m->sim_hop;
-		at = pass(&n->down[b / m->sim_hosts_per_leaf * m->sim_uplinks + which], at, takes) + m->sim_hop;
-	}
-	return pass(&n->in[b], at, takes) + takes;
-}
-
-/* From one port to the other: an operation, or the news of its end. */
-static void send(struct port *from, struct port *to, struct event *e, uint64_t begin, uint64_t bytes)
-{
+	uint32_t a = from->rank / m->sim_ranks_per_host, b = to->rank / m->sim_ranks_per_host;
 	int lost = 0;
-	e->due = travel(from, to->rank, begin, bytes, &lost);
-	e->turn = from->net->messages;
-	if (lost && e->kind == ARRIVES) { /* the sender gives up */
-		e->kind = ENDS;
-		e->status = ETIMEDOUT;
+	uint64_t id = ++n->messages, due, late = losses(n, id, from->rank, to->rank, &lost);
+	x->turn = id;
+	x->stage = WHOLE;
+	if (lost && x->kind == ARRIVES) { /* the sender gives up */
+		x->kind = ENDS;
+		x->status = ETIMEDOUT;
 		to = from;
 	}
-	add(to, e);
+	if (a == b) {
+		due = begin + m->sim_local + (uint64_t)((double)bytes * 1e9 / m->sim_local_rate);
+	} else {
+		struct route route = links_route(n->links, a, b, mix64(~id));
+		if (m->sim_sharing == NET_QUEUE) {
+			due = links_queue(n->links, &route, begin, bytes);
+		} else {
+			due = links_enter(n->links, &route, begin) + route.latency;
+			if (bytes && !x->passage)
+				x->passage = calloc(1, sizeof(*x->passage));
+			from->lost_memory |= bytes && !x->passage;
+			if (bytes && x->passage) {
+				x->stage = WAITS;
+				x->passage->flow.route = route;
+				x->passage->flow.left = (double)bytes;
+			}
+		}
+	}
+	add(to, x, due + late);
 }
 
-static void end(struct port *at, const struct event *e, int status, uint64_t bytes)
+/* An operation has ended at `p`: its parcel goes back with the news. */
+static void end(struct port *p, struct parcel *x, int status, uint64_t bytes)
 {
-	struct event ack = *e;
-	if (!e->context)
+	if (!x->context) {
+		unpack(p, x);
 		return;
-	ack.kind = ENDS;
-	ack.status = status;
-	send(at, e->from, &ack, now_of(at), bytes);
+	}
+	x->kind = ENDS;
+	x->status = status;
+	send(p, x->from, x, now_of(p), bytes);
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
@@ -281,134 +367,123 @@ static void *at(const struct port *p, loom_ref ref)
 	return (char *)p->memory.at[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref);
 }
 
-static void hang_on(struct waiting **list, const struct event *e, int *failed)
-{
-	struct waiting *w = malloc(sizeof(*w));
-	if (!w) {
-		*failed = 1;
-		return;
-	}
-	*w = (struct waiting){.event = *e};
-	while (*list)
-		list = &(*list)->next;
-	*list = w;
-}
-
-/* The first in the list with that match: 1 and *e. */
-static int unhang(struct waiting **list, uint64_t match, struct event *e)
-{
-	for (; *list; list = &(*list)->next)
-		if ((*list)->event.io.match == match) {
-			struct waiting *w = *list;
-			*e = w->event;
-			*list = w->next;
-			free(w);
-			return 1;
-		}
-	return 0;
-}
-
 /* A message has met its receive, at `p`. */
-static void meet(struct port *p, struct event *sent, struct event *received)
+static void meet(struct port *p, struct parcel *sent, struct parcel *received)
 {
 	int status = sent->io.bytes > received->io.bytes ? EMSGSIZE : 0;
 	if (!status && sent->io.bytes)
 		memcpy(received->local, sent->local, sent->io.bytes);
-	end(p, sent, status, 0);
 	received->kind = ENDS;
+	received->stage = WHOLE;
 	received->status = status;
-	received->due = now_of(p);
-	add(p, received);
-}
-
-static int receive(struct port *p, const struct fabric_io *io, struct fabric_context *context)
-{
-	struct event mine = {.io = *io, .context = context, .local = at(p, io->local), .from = p}, sent;
-	int failed = 0;
-	if (unhang(&p->early, io->match, &sent))
-		meet(p, &sent, &mine);
-	else
-		hang_on(&p->receives, &mine, &failed);
-	return failed ? LOOM_EAGAIN : 0;
+	received->turn = sent->turn;
+	add(p, received, now_of(p));
+	end(p, sent, status, 0);
 }
 
 static int start(struct fabric *f, const struct fabric_io *io, struct fabric_context *context, int *status)
 {
 	struct port *p = port_of(f);
+	struct parcel *x = pack(p), *sent;
 	(void)status;
-	if (io->op == LOOM_NET_RECV)
-		return receive(p, io, context);
+	if (!x)
+		return LOOM_EAGAIN;
+	x->io = *io;
+	x->context = context;
+	x->local = at(p, io->local);
+	if (io->op == LOOM_NET_RECV) {
+		if ((sent = matching(&p->early, io->match)))
+			meet(p, sent, x);
+		else
+			append(&p->receives, x);
+		return 0;
+	}
 	struct port *to = p->net->port[io->target];
-	struct event e = {.kind = ARRIVES, .io = *io, .from = p, .context = context, .local = at(p, io->local)};
 	if (io->op != LOOM_NET_SEND)
-		e.remote = at(to, io->remote);
-	send(p, to, &e, now_of(p) + p->net->model->sim_overhead, io->op == LOOM_NET_GET ? 0 : io->bytes);
+		x->remote = at(to, io->remote);
+	send(p, to, x, now_of(p) + p->net->model->sim_overhead, io->op == LOOM_NET_GET ? 0 : io->bytes);
 	return 0;
 }
 
 static int notify(struct fabric *f, uint32_t target, uint32_t word, struct fabric_context *context, int *status)
 {
 	struct port *p = port_of(f);
-	struct event e = {.kind = ARRIVES, .io = {.op = LOOM_NET_COUNT, .notify = word}, .from = p, .context = context};
+	struct parcel *x = pack(p);
 	(void)status;
-	send(p, p->net->port[target], &e, now_of(p) + p->net->model->sim_overhead, sizeof(uint64_t));
+	if (!x)
+		return LOOM_EAGAIN;
+	x->io = (struct fabric_io){.op = LOOM_NET_COUNT, .notify = word};
+	x->context = context;
+	send(p, p->net->port[target], x, now_of(p) + p->net->model->sim_overhead, sizeof(uint64_t));
 	return 0;
 }
 
 static void cancel(struct fabric *f, struct fabric_context *context)
 {
 	struct port *p = port_of(f);
-	for (struct waiting **list = &p->receives; *list; list = &(*list)->next)
-		if ((*list)->event.context == context) {
-			struct waiting *w = *list;
-			w->event.kind = ENDS;
-			w->event.status = ECANCELED;
-			w->event.due = 0;
-			*list = w->next;
-			insert(p, &w->event); /* between samples: at the begin of the next one it is found */
-			free(w);
+	for (struct parcel **list = &p->receives; *list; list = &(*list)->next)
+		if ((*list)->context == context) {
+			struct parcel *x = *list;
+			*list = x->next;
+			x->kind = ENDS;
+			x->status = ECANCELED;
+			insert(p, x, 0); /* between samples: at the begin of the next one it is found */
 			return;
 		}
 }
 
-static void sum(const struct event *e)
+static void sum(const struct parcel *x)
 {
-	uint64_t n = e->io.bytes / fabric_type_bytes(e->io.type);
+	uint64_t n = x->io.bytes / fabric_type_bytes(x->io.type);
 	for (uint64_t i = 0; i < n; i++)
-		if (e->io.type == LOOM_NET_F32)
-			((float *)e->remote)[i] += ((const float *)e->local)[i];
+		if (x->io.type == LOOM_NET_F32)
+			((float *)x->remote)[i] += ((const float *)x->local)[i];
 		else
-			((uint64_t *)e->remote)[i] += ((const uint64_t *)e->local)[i];
+			((uint64_t *)x->remote)[i] += ((const uint64_t *)x->local)[i];
 }
 
 /* An operation reaches this port. */
-static void arrive(struct port *p, struct event *e)
+static void arrive(struct port *p, struct parcel *x)
 {
-	struct event mine;
-	int failed = 0;
-	switch (e->io.op) {
+	struct parcel *mine;
+	switch (x->io.op) {
 	case LOOM_NET_PUT:
-		memcpy(e->remote, e->local, e->io.bytes);
-		end(p, e, 0, 0);
+		memcpy(x->remote, x->local, x->io.bytes);
 		break;
 	case LOOM_NET_GET:
-		memcpy(e->local, e->remote, e->io.bytes);
-		end(p, e, 0, e->io.bytes);
+		memcpy(x->local, x->remote, x->io.bytes);
 		break;
 	case LOOM_NET_ADD:
-		sum(e);
-		end(p, e, 0, 0);
+		sum(x);
 		break;
 	case LOOM_NET_SEND:
-		if (unhang(&p->receives, e->io.match, &mine))
-			meet(p, e, &mine);
+		if ((mine = matching(&p->receives, x->io.match)))
+			meet(p, x, mine);
 		else
-			hang_on(&p->early, e, &failed);
-		p->lost_memory |= failed;
-		break;
-	default:
-		end(p, e, 0, 0);
+			append(&p->early, x);
+		return;
+	default:;
 	}
+	end(p, x, 0, x->io.op == LOOM_NET_GET ? x->io.bytes : 0);
+}
+
+/* An event whose time has come. 1: it is one of the caller's, *out. */
+static uint32_t happen(struct port *p, struct parcel *x, struct fabric_event *out)
+{
+	if (x->stage == WAITS) {
+		depart(p, x, now_of(p));
+		return 0;
+	}
+	if (x->stage == FLOWS)
+		reschedule(links_end(p->net->links, &x->passage->flow, now_of(p)));
+	if (x->kind == ARRIVES) {
+		*out = (struct fabric_event){.what = FABRIC_ARRIVED, .notify = x->io.notify};
+		arrive(p, x);
+		return out->notify != 0;
+	}
+	*out = (struct fabric_event){.what = x->status ? FABRIC_FAILED : FABRIC_DONE, .status = x->status, .context = x->context};
+	unpack(p, x);
+	return 1;
 }
 
 static int poll(struct fabric *f, struct fabric_event *out, uint32_t room)
@@ -416,16 +491,7 @@ static int poll(struct fabric *f, struct fabric_event *out, uint32_t room)
 	struct port *p = port_of(f);
 	uint32_t n = 0;
 	while (n < room && p->events && p->event[0].due <= now_of(p)) {
-		struct event e = take(p);
-		if (e.kind == ARRIVES) {
-			arrive(p, &e);
-			if (e.io.notify)
-				out[n++] = (struct fabric_event){.what = FABRIC_ARRIVED, .notify = e.io.notify};
-		} else {
-			out[n++] = (struct fabric_event){.what = e.status ? FABRIC_FAILED : FABRIC_DONE,
-							 .status = e.status,
-							 .context = e.context};
-		}
+		n += happen(p, take(p), &out[n]);
 	}
 	return p->lost_memory ? LOOM_ENOMEM : (int)n;
 }
@@ -470,29 +536,21 @@ static void begin(struct fabric *f)
 {
 	struct port *p = port_of(f);
 	struct net *n = p->net;
-	for (uint32_t i = 0; i < p->events; i++)
-		p->event[i].due = 0;
+	for (uint32_t i = 0, had = p->events; i < had; i++) {
+		struct parcel *x = p->event[i].parcel;
+		x->stage = WHOLE;
+		p->events = i + 1;
+		settle(p, i, (struct event){.turn = x->turn, .parcel = x});
+	}
 	if (p->rank)
 		return;
 	n->messages = 0;
-	memset(n->out, 0, n->hosts * sizeof(*n->out));
-	memset(n->in, 0, n->hosts * sizeof(*n->in));
-	memset(n->up, 0, (size_t)n->leaves * n->model->sim_uplinks * sizeof(*n->up));
-	memset(n->down, 0, (size_t)n->leaves * n->model->sim_uplinks * sizeof(*n->down));
+	links_reset(n->links);
 }
 
 static void stop(struct fabric *f)
 {
 	attach(f, NULL, NULL);
-}
-
-static void drop_all(struct waiting **list)
-{
-	while (*list) {
-		struct waiting *w = *list;
-		*list = w->next;
-		free(w);
-	}
 }
 
 static void net_close(struct fabric *f)
@@ -502,8 +560,6 @@ static void net_close(struct fabric *f)
 	pthread_mutex_lock(&lock);
 	leave(p);
 	pthread_mutex_unlock(&lock);
-	drop_all(&p->receives);
-	drop_all(&p->early);
 	free(p->event);
 	host->free(host, (void *)p->memory.at);
 	host->free(host, (void *)p->memory.bytes);
@@ -548,6 +604,9 @@ int net_open(const struct loom_host *host, const struct fabric_want *want, struc
 				 "provider = sim: the network is simulated together with the devices: choose devices = sim:0");
 	if (*model->sim_dead && read_dead(model->sim_dead, dead))
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_dead = %s: say two ranks, as in 0-3", model->sim_dead);
+	if (model->sim_leaves_per_group && !model->sim_hosts_per_leaf)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_leaves_per_group = %u: say sim_hosts_per_leaf, too",
+				 model->sim_leaves_per_group);
 	struct port *p = host->alloc(host, sizeof(*p));
 	if (!p)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
@@ -560,7 +619,7 @@ int net_open(const struct loom_host *host, const struct fabric_want *want, struc
 	pthread_mutex_unlock(&lock);
 	if (rc) {
 		host->free(host, p);
-		return LOOM_FAIL(host, err, rc, "out of memory");
+		return LOOM_FAIL(host, err, rc, "out of memory, or a network of more than %u links", LINKS_MAX);
 	}
 	*fabric = &p->is;
 	return 0;

@@ -10,9 +10,13 @@
 struct net_model {
 	uint64_t sim_trigger, sim_overhead, sim_latency, sim_gap, sim_local, sim_hop, sim_jitter, sim_retry;
 	double sim_rate, sim_local_rate, sim_loss;
-	uint32_t sim_ranks_per_host, sim_hosts_per_leaf, sim_uplinks;
+	uint32_t sim_ranks_per_host, sim_hosts_per_leaf, sim_leaves_per_group, sim_uplinks, sim_routing, sim_sharing;
 	const char *sim_dead;
 };
+
+enum net_routing { NET_MINIMAL, NET_VALIANT };
+enum net_sharing { NET_QUEUE, NET_FAIR };
+extern const char *const net_routings[], *const net_sharings[];
 
 /* Option rows of what the network costs; of S, a struct whose field `net` is a net_model. */
 #define NET_OPT(S, field, opt_type, default_, help_, ...)                                                              \
@@ -34,8 +38,16 @@ struct net_model {
 			.max = 1e15),                                                                                  \
 		NET_OPT(S, sim_hosts_per_leaf, LOOM_OPT_U32, "0", "hosts under one switch of a tree of two levels. 0: "  \
 			"one switch for all.", .max = 65536),                                                          \
-		NET_OPT(S, sim_uplinks, LOOM_OPT_U32, "1", "links from each of these switches to the upper ones; a pair " \
-			"of hosts always takes the same.", .min = 1, .max = 65536),                                     \
+		NET_OPT(S, sim_leaves_per_group, LOOM_OPT_U32, "0", "as many of these switches are a group of a "        \
+			"dragonfly: each has a link to each other one of its group, and each group to each other group. " \
+			"0: no groups, upper switches connect them.", .max = 65536),                                    \
+		NET_OPT(S, sim_uplinks, LOOM_OPT_U32, "1", "links from each switch of a tree to the upper ones, or from " \
+			"one group to another; a pair of hosts always takes the same.", .min = 1, .max = 1024),         \
+		NET_OPT(S, sim_routing, LOOM_OPT_ENUM, "minimal", "between groups. minimal: by the link between the two. " \
+			"valiant: through a third group, drawn for each message.", .choices = net_routings),            \
+		NET_OPT(S, sim_sharing, LOOM_OPT_ENUM, "queue", "of a link that several messages want. queue: one after " \
+			"the other. fair: all at once, with equal shares as far as they can use them; it costs more time " \
+			"the more messages meet.", .choices = net_sharings),                                            \
 		NET_OPT(S, sim_hop, LOOM_OPT_TIME, "100ns", "what a switch more costs.", .max = 1e9),                    \
 		NET_OPT(S, sim_jitter, LOOM_OPT_TIME, "0", "a message takes up to so much longer, by chance.", .max = 1e9), \
 		NET_OPT(S, sim_loss, LOOM_OPT_SHARE, "0", "messages that get lost and are sent again.", .max = 0.5),      \
