@@ -4,8 +4,8 @@
 
   bench/ranks.py BUILD [--rounds N] [--only PART,...]   parts: T1 T3 contains
 
-T1, T3: each round runs 1 rank with N workers, N ranks with a worker each, and the peer in bench/peers that steals by
-messages, in turn. N is 2, 4, 8 and so on, as far as there are cores. contains: one rank and two, a worker each. Closing lines `bar FIGURE VALUE >= TARGET ok|short|missing`; all
+T1, T3: each round runs 1 rank with N workers, N ranks with a worker each that reach each other's memory, as many that ask
+for it over tcp, and the peer in bench/peers that steals by messages, in turn. N is 2, 4, 8 and so on, as far as there are cores. contains: one rank and two, a worker each. Closing lines `bar FIGURE VALUE >= TARGET ok|short|missing`; all
 figures go to BUILD/bench/ranks.json."""
 import json, os, shutil, statistics
 
@@ -15,6 +15,7 @@ asked = arguments(__doc__, 7, 'T1,T3,contains')
 build = asked.build
 cores = len(os.sched_getaffinity(0))
 PEER = f'{build}/bench/peers/mpi'
+TCP = ['trigger.use=gputn', 'trigger.gputn.provider=tcp', 'trigger.gputn.wait=sleep']
 times = {}
 
 
@@ -33,7 +34,8 @@ def compare(tree, rounds):
     n = 2
     while n <= cores:
         ways = {'workers': lambda: ours('conf/uts-ranks.ini', 1, n, f'workload.uts.tree={tree}'),
-                'ranks': lambda: ours('conf/uts-ranks.ini', n, 1, f'workload.uts.tree={tree}')}
+                'ranks': lambda: ours('conf/uts-ranks.ini', n, 1, f'workload.uts.tree={tree}'),
+                'tcp': lambda: ours('conf/uts-ranks.ini', n, 1, f'workload.uts.tree={tree}', *TCP)}
         if os.access(PEER, os.X_OK) and shutil.which('mpirun'):
             ways['mpi'] = lambda: peer(tree, n)
         took = {way: [] for way in ways}
@@ -43,10 +45,11 @@ def compare(tree, rounds):
         times[f'{tree}_{n}'] = took
         print(f'{tree}, {n}: ' + ', '.join(f'{way} {statistics.median(s) * 1e3:.1f} ms' for way, s in took.items()), flush=True)
 
-        def ratio(other):
-            return statistics.median(a / b for a, b in zip(took[other], took['ranks'])) if other in took else None
-        bar(f'ranks_{tree}_{n}_over_workers', ratio('workers'), '>=', 0.95 if n == 2 else 0.9)
-        bar(f'ranks_{tree}_{n}_over_mpi', ratio('mpi'), '>=', 1)
+        def ratio(other, way):
+            return statistics.median(a / b for a, b in zip(took[other], took[way])) if other in took else None
+        for way, least in ('ranks', 0.95 if n == 2 else 0.9), ('tcp', 0.9):
+            bar(f'{way}_{tree}_{n}_over_workers', ratio('workers', way), '>=', least)
+            bar(f'{way}_{tree}_{n}_over_mpi', ratio('mpi', way), '>=', 1)
         n *= 2
 
 

@@ -38,4 +38,8 @@ spoil 'each rank claims by a word of its own' ranks sched_mgws.dev.h mgws_begin 
 	'SCHED_CFG(c, far) && g->job ? (void *)g->job : (void *)g' '(void *)g'
 spoil 'who sees the end wakes its own rank only' ranks idle.dev.h mgws_search 'struct sched_bell *bell = mgws_bell(c);' \
 	'struct sched_bell *bell = &mgws_global(c)->common.bell;'
+spoil 'who claims from another rank is never busy' ranks claim.dev.h mgws_claim_far 'if (*idle) LOOM_CALL(term, busy, c); *idle = 0;' \
+	'*idle = 0;'
+spoil 'who steals by asking is never done copying' ranks steal.dev.h mgws_ask_complete '.value = n' '.value = 0'
+spoil 'a rank votes before those below it' ranks term_tree.dev.h term_tree_rank_children 'if (vote >> 1 != round) return 0;' ''
 finish

@@ -56,10 +56,12 @@ elif tc qdisc add dev "$id-v1" root tbf rate 100mbit burst 32kbit latency 50ms 2
 fi
 echo "delay, loss, rate: $delay"
 
-# four CONF OPTIONS...: one rank per namespace; the status of rank 0.
-four() {
-	for i in 3 2 1 0; do
-		GPULOOM_RANK=$i GPULOOM_RANKS=4 GPULOOM_ROOT=10.77.0.1:7741 ip netns exec "$id-$i" \
+# hosts N CONF OPTIONS...: one rank in each of so many namespaces; the status of rank 0.
+hosts() {
+	hosts=$1
+	shift
+	for i in $(seq $((hosts - 1)) -1 0); do
+		GPULOOM_RANK=$i GPULOOM_RANKS=$hosts GPULOOM_ROOT=10.77.0.1:7741 ip netns exec "$id-$i" \
 			timeout 60 "$G" run "$@" --set trigger.gputn.address=10.77.0.$((i + 1)) >"$tmp/out$i" 2>"$tmp/err$i" </dev/null &
 		eval "pid$i=$!"
 	done
@@ -67,13 +69,13 @@ four() {
 }
 # The others end too: not a bare wait, the cable would keep it.
 rest() {
-	wait $pid1
-	wait $pid2
-	wait $pid3
+	for i in $(seq $((hosts - 1))); do
+		eval "wait \$pid$i"
+	done
 }
 for provider in tcp net sockets; do
 	for job in jacobi2d allreduce; do
-		four conf/$job.ini --samples 2 --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=10 \
+		hosts 4 conf/$job.ini --samples 2 --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=10 \
 			--set workload.allreduce.bytes=100KB --set trigger.gputn.provider=$provider
 		status=$?
 		rest
@@ -83,21 +85,45 @@ for provider in tcp net sockets; do
 	done
 done
 
+# Hosts that share tasks steal from each other: the count of 2 and of 4 is zgrep's, under both detectors.
+mkdir "$tmp/texts"
+for i in $(seq 120); do
+	seq $((i * i * 3)) | gzip -1 >"$tmp/texts/$i.gz"
+done
+shared='--set trigger.use=gputn --set trigger.gputn.provider=tcp --set trigger.gputn.wait=sleep'
+found=$(zgrep -lw 5000 "$tmp"/texts/* | wc -l)
+for n in 2 4; do
+	for term in hcounter tree; do
+		hosts $n conf/contains-ranks.ini $shared --set termination.use=$term --samples 2 --set workload.contains.path="$tmp/texts" \
+			--set workload.contains.word=5000
+		status=$?
+		rest
+		[ $status = 0 ] || { fail "$n hosts that share tasks, $term: rank 0 ends with $status"; sed 's/^/    /' "$tmp"/err?; }
+		[ "$(awk '$1 == "matches" { print $2 }' "$tmp/out0")" = "$found" ] || { fail "$n hosts found another number than $found"; cat "$tmp/out0"; }
+	done
+done
+
 # A rank of another host dies: rank 0 says which, and all end within 5 s.
-four conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.sweeps=100000000 --set trigger.gputn.provider=tcp &
-job=$!
-sleep 3
-victim=$(pgrep -x gpuloom | while read -r p; do
-	grep -qz 'GPULOOM_RANK=2' "/proc/$p/environ" 2>/dev/null && tr '\0' ' ' <"/proc/$p/cmdline" | grep -q 'run conf/jacobi2d' && echo "$p"
-done | head -n 1)
-begin=$(date +%s%N)
-[ -n "$victim" ] && kill -9 "$victim" || fail 'no rank 2 to kill'
-wait $job && fail 'a job with a dead rank ends well'
-took=$((($(date +%s%N) - begin) / 1000000))
-[ $took -lt 5000 ] || fail "it took $took ms"
-grep -q 'rank 2 lost its connection' "$tmp/err0" || { fail 'no word of rank 2'; sed 's/^/    /' "$tmp/err0"; }
-sleep 3
-pgrep -x gpuloom | while read -r p; do
-	grep -qz 'GPULOOM_ROOT=10.77.0.1:7741' "/proc/$p/environ" 2>/dev/null && echo "$p"
-done | grep -q . && fail 'ranks outlive the job'
+dies() { # CONF OPTIONS
+	conf=$1
+	shift
+	hosts 4 "$conf" "$@" &
+	job=$!
+	sleep 3
+	victim=$(pgrep -x gpuloom | while read -r p; do
+		grep -qz 'GPULOOM_RANK=2' "/proc/$p/environ" 2>/dev/null && tr '\0' ' ' <"/proc/$p/cmdline" | grep -q "run $conf" && echo "$p"
+	done | head -n 1)
+	begin=$(date +%s%N)
+	[ -n "$victim" ] && kill -9 "$victim" || fail 'no rank 2 to kill'
+	wait $job && fail 'a job with a dead rank ends well'
+	took=$((($(date +%s%N) - begin) / 1000000))
+	[ $took -lt 5000 ] || fail "$conf: it took $took ms"
+	grep -q 'rank 2' "$tmp/err0" || { fail "$conf: no word of rank 2"; sed 's/^/    /' "$tmp/err0"; }
+	sleep 3
+	pgrep -x gpuloom | while read -r p; do
+		grep -qz 'GPULOOM_ROOT=10.77.0.1:7741' "/proc/$p/environ" 2>/dev/null && echo "$p"
+	done | grep -q . && fail "$conf: ranks outlive the job"
+}
+dies conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.sweeps=100000000 --set trigger.gputn.provider=tcp
+dies conf/uts-ranks.ini --samples 100000 $shared
 finish

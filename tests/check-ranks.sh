@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Ranks that share one set of tasks: counts over 2 to 8 ranks, what cannot be shared, and a rank that is killed.
+# Ranks that share one set of tasks, in memory of one host or through libfabric: counts over 2 to 8 ranks, what cannot be shared, and a rank that is killed.
 . tests/lib.sh
 small='--set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12'
 shared='--set run.tasks=shared --set termination.use=hcounter --set trigger.use=peer --set run.devices=cpu:0'
@@ -20,6 +20,19 @@ expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --samples 1 --set workload.uts.crea
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.devices='cpu:0 cpu:1' --set device.cpu.oversubscribe=yes \
 	--set device.cpu.workers=2 $small --quiet
 expect 0 '' "$G" run -n 3 conf/uts-ranks.ini --set transport.use=p2p --set scheduler.mgws.idle=spin --set device.cpu.yield=yes $small --quiet
+# Ranks that ask for each other's memory, under both detectors: by the provider's atomics, and by the other NIC's.
+asks='--set trigger.use=gputn --set trigger.gputn.wait=sleep'
+if [ -e "$B/plugins/trigger_gputn.so" ]; then
+	for way in '2 tcp hcounter' '5 tcp tree' '3 net tree' '4 net hcounter' '2 sockets hcounter'; do
+		set -- $way
+		for more in "conf/uts-ranks.ini $small" "conf/synthetic.ini $shared $own --set workload.synthetic.tasks=300 --set workload.synthetic.length=1000"; do
+			expect 0 '' "$G" run -n $1 $more $asks --set trigger.gputn.provider=$2 --set termination.use=$3 --samples 3 --quiet
+		done
+	done
+	expect 0 '' "$G" run -n 2 conf/uts-ranks.ini $small $asks --set trigger.gputn.provider=tcp --set device.cpu.workers=2 \
+		--set device.cpu.oversubscribe=yes --set device.cpu.isolation=process --set device.cpu.lanes=2 --samples 1 --quiet
+	expect 4 'provider = tcp' "$G" run -n 2 conf/uts-ranks.ini $asks --set trigger.gputn.provider=shm
+fi
 mkdir "$tmp/texts"
 for i in $(seq 60); do
 	seq $((i * i * 9)) >"$tmp/texts/$i"
@@ -47,16 +60,12 @@ refused() { # PATTERN ARGUMENTS
 	[ "$(grep -c error: "$tmp/err")" = 1 ] || { fail "not one sentence: $pattern"; cat "$tmp/err"; }
 }
 refused 'tasks of workload_memset are bound' conf/memset.ini $shared $own
-refused 'no trigger is selected' conf/uts-ranks.ini --set trigger.use=
+refused 'no trigger is selected that' conf/uts-ranks.ini --set trigger.use=
 refused 'term_counter knows the workers of one rank' conf/uts-ranks.ini --set termination.use=counter
-refused 'term_tree knows the workers of one rank' conf/uts-ranks.ini --set termination.use=tree
 refused 'sched_static knows the workers of one rank' conf/uts-ranks.ini --set scheduler.use=static
 refused 'transfer = id: other ranks' conf/uts-ranks.ini --set scheduler.mgws.transfer=id
 refused 'owners = 2: other ranks' conf/uts-ranks.ini --set scheduler.mgws.owners=2
 refused 'mode = join: the frames of calls' conf/fib.ini $shared $own --set workload.fib.mode=join
-if [ -e "$B/plugins/trigger_gputn.so" ]; then
-	refused 'trigger_gputn: does not let them' conf/uts-ranks.ini --set trigger.use=gputn
-fi
 # Alone, and with tasks = own, nothing is asked of them.
 expect 0 '' "$G" run conf/uts.ini --set run.tasks=shared $small --quiet
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.tasks=own --set scheduler.use=static --set termination.use=counter $small --quiet

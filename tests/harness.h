@@ -6,6 +6,7 @@
 
 #include <gpuloom/sched.h>
 #include <gpuloom/term.h>
+#include <gpuloom/trigger.h>
 
 #include "fake_host.h"
 #include "rig/rig.h"
@@ -27,6 +28,7 @@ struct harness_params {
 	/* Device code compiled into the test, in place of the plug-ins'; NULL: theirs. */
 	const struct loom_sched_dev *sched_dev;
 	const struct loom_term_dev *term_dev;
+	const struct loom_trigger_dev *trigger_dev; /* NULL: none; with 4 KiB for the stack */
 };
 
 struct harness {
@@ -94,6 +96,8 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 	const char *what;
 	want.table[LOOM_SCHED] = p->sched_dev;
 	want.table[LOOM_TERM] = p->term_dev;
+	want.table[LOOM_TRIGGER] = p->trigger_dev;
+	want.bytes[LOOM_TRIGGER] = p->trigger_dev ? 4096 : 0;
 	h->p = *p;
 	h->p.lanes = want.lanes;
 	h->p.sched = p->sched ? p->sched : "sched_mgws";

@@ -27,6 +27,8 @@ jobs = {
     '4 ranks that meet': ['-n', '4', 'conf/barrier.ini', '--set', 'trigger.use=gputn', '--set', 'workload.barrier.scope=job',
                           '--set', 'workload.barrier.difference=500', '--set', 'device.cpu.yield=yes', *endless],
     '3 ranks that share tasks': ['-n', '3', 'conf/uts-ranks.ini', *endless],
+    '3 ranks that ask for tasks': ['-n', '3', 'conf/uts-ranks.ini', '--set', 'trigger.use=gputn', '--set', 'trigger.gputn.provider=tcp',
+                                   '--set', 'trigger.gputn.wait=sleep', '--set', 'termination.use=tree', *endless],
     '2 device processes': uts,
     '2 that exchange mail': uts + mail,
 }
@@ -128,7 +130,7 @@ def trial(key):
                 wrong.append('exit %d' % job.returncode)
             if not re.search(r'\b%d\b|rank \d|cpu:\d|\.so:' % victim, text):
                 wrong.append('nobody is named')
-        elif stop and job.returncode not in (0, 130) and not re.search(r'rank \d|cpu:\d', text):
+        elif stop and job.returncode not in (0, 130) and not re.search(r'rank \d|cpu:\d|provider .* does not work here', text):
             wrong.append('exit %d, and nobody is named' % job.returncode)
         if 'wrong' in text:
             wrong.append('a wrong result')

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trees of tasks that several ranks share, each on a harness of its own: what ranks of a host do in memory that all of
- * them map, here in one address space. */
+ * them map, here in one address space. Or, with `asks`, what ranks do that ask for each other's memory: here references
+ * are addresses, and what is posted is done as late as may be. */
 #ifndef LOOM_TEST_RANKS_H
 #define LOOM_TEST_RANKS_H
 
@@ -14,6 +15,45 @@ struct ranks {
 	struct loom_far far[LOOM_KINDS][RANKS_MOST];
 	uint64_t crossed; /* tasks that went from rank to rank, in all samples */
 };
+
+/* What a worker has posted. */
+struct ranks_post {
+	uint64_t *at, value;
+};
+
+/* Tasks as they lie there. Around the end of a ring all of it is read: what nobody has claimed may be written meanwhile, and
+ * is not used. So no sanitizer looks here. */
+__attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *to, const struct loom_task *from, uint64_t n)
+{
+	for (uint64_t i = 0; i < n * sizeof(*to) / sizeof(uint64_t); i++) {
+		if (i % 8 == 0)
+			LOOM_YIELD();
+		((volatile uint64_t *)to)[i] = ((const volatile uint64_t *)from)[i];
+	}
+}
+
+/* The network: an addition that nobody waits for is done when its worker asks again, after all that it did in between. */
+static int ranks_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *was)
+{
+	struct ranks_post *post = (struct ranks_post *)c->global[LOOM_TRIGGER] + c->worker;
+	const struct loom_task *from = (const struct loom_task *)(uintptr_t)ask->remote;
+	if (post->at)
+		loom_fetch_add_release_sys(post->at, post->value);
+	post->at = NULL;
+	if (loom_stopped(c))
+		return LOOM_EINTR;
+	if (ask->op == LOOM_NET_GET) {
+		ranks_read((struct loom_task *)(c->segment[LOOM_REF_SEGMENT(ask->local)] + LOOM_REF_OFFSET(ask->local)), from,
+			   ask->bytes / sizeof(*from));
+	} else if (was) {
+		*was = loom_fetch_add_acq_rel_sys((uint64_t *)(uintptr_t)ask->remote, ask->value);
+	} else {
+		*post = (struct ranks_post){(uint64_t *)(uintptr_t)ask->remote, ask->value};
+	}
+	return 0;
+}
+
+static const struct loom_trigger_dev ranks_network = {.size = sizeof(ranks_network), .ask = ranks_ask};
 
 static uint32_t ranks_now; /* of the job that is set up */
 
@@ -36,6 +76,7 @@ static void ranks_meet(struct ranks *ranks)
 			ranks->far[k][r] = (struct loom_far){.size = sizeof(struct loom_far),
 							     .workers = rig->layout.workers,
 							     .devices = rig->layout.devices,
+							     .asks = ranks->h[r]->p.trigger_dev != NULL,
 							     .global = rig->part[k].view.global,
 							     .worker = rig->part[k].view.worker};
 	}

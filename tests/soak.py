@@ -4,11 +4,11 @@
 ranges: single jobs, jobs of several ranks, two stacks in a process (tests/soak_two.c); left alone, stopped and
 continued (SIGSTOP), interrupted, timed out, killed.
 
-    tests/soak.py BUILD [--runs N | --time 20m] [--seed S] [--only N] [--long]
+    tests/soak.py BUILD [--runs N | --time 20m] [--seed S] [--only N] [--long] [--shared]
 
 Each ends with a verified result, or with a sentence and the documented exit code, and leaves nothing behind: no
 process, no file. What does not is printed with the one command that repeats it. --long: seconds of SIGSTOP, and
-scheduling classes that take a core from everything else. --show prints each command and what came of it."""
+scheduling classes that take a core from everything else. --shared: nothing but ranks that share tasks. --show prints each command and what came of it."""
 import argparse
 import collections
 import ctypes
@@ -160,9 +160,9 @@ class Case:
     def __init__(self, schema, rng, number, build, folder, args):
         self.schema, self.rng, self.number, self.build, self.folder = schema, rng, number, build, folder
         self.options, self.bad, self.args, self.ranks = {}, None, args, 0
-        self.two = rng.random() < 0.15
+        self.two = not args.shared and rng.random() < 0.15
         self.happens = rng.choices(["nothing", "stops", "kill", "interrupt", "timeout", "bad value"],
-                                   [50, 17, 12, 9, 5, 7])[0]
+                                   [50, 40, 10, 0, 0, 0] if args.shared else [50, 17, 12, 9, 5, 7])[0]
         if self.two:
             self.happens = rng.choice(["nothing", "nothing", "stops", "kill"])
             self.stacks = []
@@ -194,6 +194,8 @@ class Case:
         for w in workloads:
             families[NEEDS.get(w, ()) if w else TASKS].append(w)
         workload = rng.choice(families[rng.choice(sorted(families))])
+        if self.args.shared:
+            workload = rng.choice(["uts", "fib", "synthetic", "contains"])
         self.workload = workload
         needs = set(NEEDS.get(workload, names) if workload else TASKS) | {"transport"}
         self.draw_options("run")
@@ -237,18 +239,31 @@ class Case:
             self.ranks = rng.choice([2, 2, 3, 4]) if rng.random() < 0.85 else rng.choice([0, 1])
             if workload == "pingpong" and rng.random() < 0.9:
                 self.ranks = 2
-        elif needs == {"transport", *TASKS} and not self.two and rng.random() < 0.25:  # tasks that ranks share
-            self.ranks = rng.choice([2, 2, 3, 4])
-            for section, key, value in (("run", "tasks", "shared"), ("trigger", "use", "peer"),
-                                        ("termination", "use", "hcounter"), ("scheduler", "use", "mgws")):
-                if rng.random() < 0.97:
-                    self.set(section, key, value)
-            for key, value in (("transfer", "body"), ("owners", 1)):
-                if rng.random() < 0.97:
-                    self.set("scheduler.mgws", key, value)
+        elif needs == {"transport", *TASKS} and not self.two and (self.args.shared or rng.random() < 0.25):
+            self.share(workload)
         self.fit(workload, len(devices))
         if self.happens == "bad value":
             self.spoil()
+
+    def share(self, workload):
+        """Tasks that ranks share, which reach each other's memory or ask for it."""
+        rng = self.rng
+        likely = 1 if self.args.shared else 0.97
+        self.ranks = rng.randint(2, 8) if self.args.shared else rng.choice([2, 2, 3, 4])
+        trigger = rng.choice(["peer", *(t for t in ("gputn", "gputn", "counter", "proxy") if t in self.schema.names["trigger"])])
+        for section, key, value in (("run", "tasks", "shared"), ("trigger", "use", trigger),
+                                    ("termination", "use", rng.choice(["hcounter", "tree"])), ("scheduler", "use", "mgws"),
+                                    ("scheduler.mgws", "transfer", "body"), ("scheduler.mgws", "owners", 1)):
+            if rng.random() < likely:
+                self.set(section, key, value)
+        if workload == "fib" and rng.random() < likely:
+            self.set("workload.fib", "mode", "spawn")
+        if self.args.shared:  # devices that are apart share nothing with other ranks
+            self.options.pop("transport.host.atomics", None)
+            self.options.pop("transport.p2p.atomics", None)
+        if trigger != "peer":
+            self.set(f"trigger.{trigger}", "provider", rng.choice(["tcp", "tcp", "net", "sockets"]))
+            self.set(f"trigger.{trigger}", "wait", rng.choice(["yield", "sleep"]))
 
     def fit(self, workload, devices):
         """Options that make each other dear, or that only make sense together."""
@@ -323,7 +338,7 @@ class Case:
         for key, good in ((f"{own}.outstanding", [1, 2, 64, 1024]), ("scheduler.mgws.owners", [1, 2, 4]),
                           ("sync.wic.shards", [0, 1, 2, 16]), ("sync.wic.companions", [0, 2, 4, 16])):
             if key in self.options and rng.random() < 0.95:
-                self.options[key] = str(rng.choice(good))
+                self.options[key] = str(rng.choice(good[:1] if self.get("run.tasks") == "shared" else good))
         if rng.random() < 0.95 and self.get("transport.p2p.placement") not in ("", "host") and \
                 (devices == 1 or self.get("transport.p2p.atomics") == "no"):
             self.options["transport.p2p.placement"] = "owner"
@@ -613,6 +628,7 @@ def main():
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--only", type=int)
     ap.add_argument("--long", action="store_true")
+    ap.add_argument("--shared", action="store_true", help="nothing but ranks that share tasks, 2 to 8 of them")
     ap.add_argument("--show", action="store_true")
     args = ap.parse_args()
     unit = {"s": 1, "m": 60, "h": 3600}
@@ -641,7 +657,7 @@ def main():
                 print("".join(f"    {line}\n" for line in case.said.splitlines()[:40]), end="")
                 if case.happens in ("stops", "kill", "interrupt"):
                     print(f"  repeat: python3 tests/soak.py {args.build} --seed {args.seed} --only {n}"
-                          f"{' --long' if args.long else ''}")
+                          f"{' --long' if args.long else ''}{' --shared' if args.shared else ''}")
                 print(f"  {'of' if case.happens in ('stops', 'kill', 'interrupt') else 'repeat:'} "
                       f"{shlex.join(case.command())}", flush=True)
             if args.show:

@@ -62,20 +62,27 @@ static const struct ranks_setup {
 	const char *opts;
 	uint32_t n, workers[RANKS_MOST], initials, size;
 	enum loom__shape shape;
+	int asks; /* for each other's memory */
+	size_t term; /* of turns_term */
 } ranks_setups[] = {
-	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, BINARY},
-	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 12, 24, STAR},
-	{"local_queue=2 public_queue=4" PARK, 3, {1, 1, 1}, 1, 24, STAR},
-	{"local_queue=2 public_queue=4" PARK, 2, {2, 1}, 2, 24, COMB},
-	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 2, {1, 2}, 1, 16, STAR},
-	{"local_queue=2 public_queue=4 claim=fixed claim_size=2 overflow=damping" PARK, 3, {1, 2, 1}, 9, 24, RANDOM},
-	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4 victim=neighbour" PARK, 3, {1, 1, 1}, 1, 20, RANDOM},
-	{"local_queue=2 public_queue=4" PARK, 4, {1, 1, 1, 1}, 1, 24, STAR},
-	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 4, {1, 1, 1, 1}, 1, 12, COMB},
-	{"local_queue=2 public_queue=4 victim=local" PARK, 2, {2, 2}, 6, 24, BINARY},
-	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, LAZY},
-	{"local_queue=2 public_queue=4 idle=spin", 2, {2, 2}, 1, 24, BINARY},
-	{"local_queue=4 public_queue=4 idle=yield victim=biased", 4, {1, 1, 1, 1}, 3, 30, LAZY},
+	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, BINARY, 0, 1},
+	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 12, 24, STAR, 0, 1},
+	{"local_queue=2 public_queue=4" PARK, 3, {1, 1, 1}, 1, 24, STAR, 0, 1},
+	{"local_queue=2 public_queue=4" PARK, 2, {2, 1}, 2, 24, COMB, 0, 1},
+	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 2, {1, 2}, 1, 16, STAR, 0, 1},
+	{"local_queue=2 public_queue=4 claim=fixed claim_size=2 overflow=damping" PARK, 3, {1, 2, 1}, 9, 24, RANDOM, 0, 1},
+	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4 victim=neighbour" PARK, 3, {1, 1, 1}, 1, 20, RANDOM, 0, 1},
+	{"local_queue=2 public_queue=4" PARK, 4, {1, 1, 1, 1}, 1, 24, STAR, 0, 1},
+	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 4, {1, 1, 1, 1}, 1, 12, COMB, 0, 1},
+	{"local_queue=2 public_queue=4 victim=local" PARK, 2, {2, 2}, 6, 24, BINARY, 0, 1},
+	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, LAZY, 0, 1},
+	{"local_queue=2 public_queue=4 idle=spin", 2, {2, 2}, 1, 24, BINARY, 0, 1},
+	{"local_queue=4 public_queue=4 idle=yield victim=biased", 4, {1, 1, 1, 1}, 3, 30, LAZY, 0, 2},
+	{"local_queue=2 public_queue=4 idle=spin", 2, {1, 1}, 1, 24, BINARY, 1, 1},
+	{"local_queue=2 public_queue=4 idle=spin", 3, {1, 1, 1}, 9, 24, STAR, 1, 1},
+	{"local_queue=2 public_queue=2 in_place_depth=0 idle=yield", 3, {1, 2, 1}, 2, 24, RANDOM, 1, 1},
+	{"local_queue=2 public_queue=4 idle=spin", 3, {1, 1, 1}, 9, 24, STAR, 1, 2},
+	{"local_queue=2 public_queue=2 idle=yield", 4, {1, 1, 1, 1}, 1, 16, COMB, 1, 2},
 };
 
 static struct ranks turns_ranks; /* of the game in progress */
@@ -115,14 +122,15 @@ static uint64_t turns_rank_games(const struct ranks_setup *s, uint64_t games, ui
 	loom__tree_roots(initial, s->initials, s->size, s->shape, 1);
 	ranks_open(&turns_ranks,
 		   &(struct harness_params){.sched_opts = s->opts,
-					    .term = "term_hcounter",
+					    .term = turns_term[s->term].name,
 					    .task = tasks,
 					    .tasks = 2,
 					    .initial = initial,
 					    .initials = s->initials,
 					    .seed = 1,
 					    .sched_dev = &turns_sched,
-					    .term_dev = &turns_term[1].dev},
+					    .term_dev = &turns_term[s->term].dev,
+					    .trigger_dev = s->asks ? &ranks_network : NULL},
 		   s->n, s->workers);
 	for (; seed < first + games && !rc; seed += !rc)
 		rc = turns_rank_game(s->size, seed, &err);

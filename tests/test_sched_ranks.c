@@ -6,16 +6,25 @@
 static const struct setup {
 	const char *opts;
 	uint32_t n, workers[RANKS_MOST];
+	int asks; /* for each other's memory */
+	const char *term;
 } setups[] = {
-	{"", 2, {1, 1}},
-	{"local_queue=2 public_queue=1", 3, {1, 1, 1}},
-	{"local_queue=2 public_queue=2 in_place_depth=0", 2, {2, 1}},
-	{"local_queue=2 public_queue=8 overflow=damping claim=fixed claim_size=3", 2, {2, 2}},
-	{"local_queue=8 public_queue=8 spin=0", 4, {1, 1, 1, 1}},
-	{"local_queue=4 public_queue=4 idle=spin victim=neighbour", 2, {2, 2}},
-	{"local_queue=4 public_queue=4 idle=yield victim=biased", 3, {1, 2, 1}},
-	{"local_queue=4 public_queue=2 victim=local backlog=8", 2, {2, 2}},
-	{"local_queue=4 public_queue=4 priorities=yes", 2, {1, 2}},
+	{"", 2, {1, 1}, 0, "term_hcounter"},
+	{"local_queue=2 public_queue=1", 3, {1, 1, 1}, 0, "term_hcounter"},
+	{"local_queue=2 public_queue=2 in_place_depth=0", 2, {2, 1}, 0, "term_hcounter"},
+	{"local_queue=2 public_queue=8 overflow=damping claim=fixed claim_size=3", 2, {2, 2}, 0, "term_hcounter"},
+	{"local_queue=8 public_queue=8 spin=0", 4, {1, 1, 1, 1}, 0, "term_hcounter"},
+	{"local_queue=4 public_queue=4 idle=spin victim=neighbour", 2, {2, 2}, 0, "term_hcounter"},
+	{"local_queue=4 public_queue=4 idle=yield victim=biased", 3, {1, 2, 1}, 0, "term_hcounter"},
+	{"local_queue=4 public_queue=2 victim=local backlog=8", 2, {2, 2}, 0, "term_hcounter"},
+	{"local_queue=4 public_queue=4 priorities=yes", 2, {1, 2}, 0, "term_hcounter"},
+	{"local_queue=4 public_queue=4", 4, {1, 2, 1, 1}, 0, "term_tree"},
+	{"", 2, {1, 1}, 1, "term_hcounter"},
+	{"local_queue=2 public_queue=1", 3, {1, 1, 1}, 1, "term_tree"},
+	{"local_queue=4 public_queue=4 idle=spin", 4, {2, 1, 1, 2}, 1, "term_hcounter"},
+	{"local_queue=2 public_queue=8 claim=fixed claim_size=3 idle=yield", 3, {1, 2, 1}, 1, "term_tree"},
+	{"local_queue=4 public_queue=4 victim=local backlog=8", 2, {2, 2}, 1, "term_tree"},
+	{"local_queue=4 public_queue=16 spin=0 victim=biased", 4, {1, 1, 1, 1}, 1, "term_hcounter"},
 };
 
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
@@ -60,11 +69,12 @@ static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, en
 	loom__tree_roots(initial, initials, size, shape, seed);
 	ranks_open(&ranks,
 		   &(struct harness_params){.sched_opts = s->opts,
-					    .term = "term_hcounter",
+					    .term = s->term,
 					    .task = tasks,
 					    .tasks = 2,
 					    .initial = initial,
 					    .initials = initials,
+					    .trigger_dev = s->asks ? &ranks_network : NULL,
 					    .seed = seed},
 		   s->n, s->workers);
 	for (int sample = 0; sample < 2 && !rc; sample++)

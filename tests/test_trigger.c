@@ -601,6 +601,86 @@ static void *produce_forever(void *arg)
 		;
 	return (void *)(intptr_t)rc;
 }
+/* What workers ask of memory in which the CPU adds, too: nothing is lost, and no two of them find the same. */
+enum { ASKS = 300 };
+struct asker {
+	struct trig *t;
+	pthread_t thread;
+	uint32_t worker, bad;
+	unsigned char *seen; /* of a sum, by one of them */
+};
+
+static void *ask_often(void *arg)
+{
+	struct asker *a = arg;
+	struct trig *t = a->t;
+	char *from = t->data + 4096, *to = t->data + 65536 * (1 + a->worker);
+	struct loom_ask sum = {.op = LOOM_NET_ADD, .remote = trig_ref(t, t->data), .value = 1};
+	struct loom_ask posted = {.op = LOOM_NET_ADD, .remote = trig_ref(t, t->data + 64), .value = 1ull << 32};
+	struct loom_ask copy = {.op = LOOM_NET_GET, .remote = trig_ref(t, from), .local = trig_ref(t, to)};
+	for (uint32_t i = 0; i < ASKS; i++) {
+		uint64_t was = 0;
+		a->bad += t->dev->ask(&t->ctx[a->worker], &sum, &was) != 0 || was >= RIG_WORKERS * ASKS || a->seen[was]++;
+		a->bad += t->dev->ask(&t->ctx[a->worker], &posted, NULL) != 0;
+		copy.bytes = 64 * (1 + i % 64);
+		memset(to, 0, copy.bytes);
+		a->bad += t->dev->ask(&t->ctx[a->worker], &copy, NULL) != 0 || memcmp(from, to, copy.bytes);
+	}
+	return NULL;
+}
+
+static void ask_all(struct trig *t)
+{
+	static unsigned char seen[RIG_WORKERS * ASKS];
+	struct asker a[RIG_WORKERS];
+	uint64_t *sum = (uint64_t *)t->data, own = 0;
+	CU_ASSERT_EQUAL(trig_reset(t), 0);
+	memset(seen, 0, sizeof(seen));
+	for (int i = 0; i < 4096; i++)
+		t->data[4096 + i] = (char)(i * 7 + (i >> 8) + 1);
+	for (uint32_t w = 0; w < RIG_WORKERS; w++) {
+		a[w] = (struct asker){.t = t, .worker = w, .seen = seen};
+		pthread_create(&a[w].thread, NULL, ask_often, &a[w]);
+	}
+	for (; own < 2000; own++) {
+		__atomic_fetch_add(&sum[8], 1, __ATOMIC_RELAXED); /* beside what is posted */
+		if (own % 100 == 0)
+			usleep(100);
+	}
+	for (uint32_t w = 0; w < RIG_WORKERS; w++) {
+		pthread_join(a[w].thread, NULL);
+		CU_ASSERT_EQUAL(a[w].bad, 0);
+	}
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	CU_ASSERT_EQUAL(sum[0], RIG_WORKERS * ASKS);
+	CU_ASSERT_EQUAL(sum[8], ((uint64_t)RIG_WORKERS * ASKS << 32) + own);
+	CU_ASSERT_EQUAL(t->ctl->failed, 0);
+	struct loom_ask wrong = {.op = LOOM_NET_ADD, .rank = 7, .remote = trig_ref(t, t->data)};
+	CU_ASSERT_EQUAL(t->dev->ask(&t->ctx[1], &wrong, &own), LOOM_EIO);
+	CU_ASSERT_EQUAL(t->ctl->failed, (uint32_t)-LOOM_EIO);
+	REFUSED(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EIO, t->err, "rank 7");
+}
+
+TEST(asks)
+{
+	static const char *const ways[] = {"provider=tcp wait=sleep", "provider=tcp", "provider=net wait=sleep", "provider=net",
+					   "provider=sockets wait=sleep"};
+	struct trig t;
+	trig_ranks = 2;
+	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {
+		int rc = trig_open(&t, "trigger_gputn", ways[i]);
+		if (rc)
+			fprintf(stderr, "%s: %s\n", ways[i], t.err.text);
+		else
+			ask_all(&t);
+		CU_ASSERT(!rc || rc == LOOM_EUNAVAIL);
+		trig_close(&t);
+	}
+	REFUSED(trig_open(&t, "trigger_gputn", "provider=shm"), LOOM_ENOTSUP, t.err, "provider = tcp");
+	trig_close(&t);
+	trig_ranks = 0;
+}
+
 TEST(stop_at_full)
 {
 	struct trig t;

@@ -25,6 +25,8 @@ struct trig {
 	struct loom_error err;
 };
 
+static uint32_t trig_ranks; /* that share tasks, as the next trigger is told; all of them are this one */
+
 FAKE_FN loom_ref trig_ref(const struct trig *t, const void *at)
 {
 	return loom__rig_ref(&t->rig, at);
@@ -47,6 +49,7 @@ FAKE_FN int trig_open(struct trig *t, const char *name, const char *settings)
 	t->dev = t->plugin->dev->cpu;
 	want.bytes[LOOM_WORKLOAD] = RIG_DATA;
 	loom__rig_shape(&t->rig, &want);
+	t->rig.layout.ranks = trig_ranks;
 	int rc = loom__rig_add(&t->rig, t->plugin, &fake_host, fake_settings(t->plugin, settings), &t->err);
 	if (!rc)
 		rc = loom__rig_need(&t->rig, &t->err);

@@ -76,27 +76,21 @@ static cJSON *about_stack(const struct loom_stack *s)
 	return NULL;
 }
 
-/* Whose the workers are, where ranks share tasks. */
-static uint32_t *ranks_of(const struct loom_stack *s)
-{
-	uint32_t *rank = calloc(s->layout.workers + s->layout.far_workers, sizeof(*rank)), at = 0;
-	for (uint32_t r = 0; rank && r < s->layout.ranks; r++)
-		for (uint32_t w = 0; w < s->rank[r].workers; w++)
-			rank[at++] = r;
-	return rank;
-}
-
 static struct loom_result *make(const struct loom_stack *s)
 {
+	uint32_t workers = s->layout.workers + s->layout.far_workers, ranks = s->layout.ranks > 1 ? s->layout.ranks : 0, at = 0;
 	struct loom_result *r = calloc(1, sizeof(*r));
-	uint32_t *rank = s->layout.ranks > 1 ? ranks_of(s) : NULL;
-	if (!r || (s->layout.ranks > 1 && !rank)) {
+	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* whose they are */
+	if (!r || (ranks && !rank)) {
 		free(r);
 		free(rank);
 		return NULL;
 	}
+	for (uint32_t i = 0; i < ranks; i++)
+		for (uint32_t w = 0; w < s->rank[i].workers; w++)
+			rank[at++] = i;
 	*r = (struct loom_result){.status = "failed",
-				  .workers = s->layout.workers + s->layout.far_workers,
+				  .workers = workers,
 				  .rank = rank,
 				  .began_ns = loom__now_ns(),
 				  .began = time(NULL)};

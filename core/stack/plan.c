@@ -386,8 +386,7 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *ho
 		section = loom__kind_section(kind);
 		for (size_t i = 0; i < LOOM__COUNT(core_sections); i++)
 			if (!strcmp(core_sections[i].name, section))
-				loom__config_fill(cfg, &section, 1, core_sections[i].rows, &use,
-						  sizeof(use), diag);
+				loom__config_fill(cfg, &section, 1, core_sections[i].rows, &use, sizeof(use), diag);
 		if (!use.use || !*use.use)
 			continue;
 		if (kind == LOOM_QOS)

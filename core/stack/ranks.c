@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other ranks of the job: what all agree about, and, where they share one set of tasks, the blocks of their
- * schedulers and detectors, which lie in memory that the workers of all ranks reach. */
+/* The other ranks of the job: what all agree about, and where schedulers and detectors of ranks that share tasks lie. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +28,7 @@ int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
 	const struct loom_host *host = &s->host.table;
 	const struct loom_plugin *workload = s->selected[LOOM_WORKLOAD], *trigger = s->selected[LOOM_TRIGGER];
 	const struct loom_trigger_ops *ops = trigger ? trigger->ops : NULL;
+	const struct loom_trigger_dev *dev = trigger ? trigger->dev->cpu : NULL;
 	if (s->plan.run.tasks != LOOM__TASKS_SHARED || host->ranks == 1)
 		return 0;
 	if (workload && !(workload->caps & LOOM_CAP_WORKLOAD_IS_SHARED))
@@ -40,12 +40,9 @@ int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
 			return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: %s knows the workers of one rank only: %s",
 					  s->policy[i].choice->plugin->name, mend);
 	}
-	if (!LOOM_HAS(ops, reach))
-		return LOOM__FAIL(err, LOOM_ENOTSUP,
-				  "tasks = shared: workers must reach the memory of other ranks, and %s: %s",
-				  trigger ? trigger->name : "no trigger is selected",
-				  trigger ? "does not let them; choose a trigger that does, or say tasks = own in [run]" :
-					    "name one in [trigger] that lets them, or say tasks = own in [run]");
+	if (!LOOM_HAS(ops, reach) && !LOOM_HAS(dev, ask))
+		return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: no trigger is selected that lets workers reach the memory of "
+				  "other ranks: name one in [trigger], or say tasks = own in [run]");
 	s->layout.rank = host->rank;
 	s->layout.ranks = host->ranks;
 	return 0;
@@ -80,14 +77,15 @@ static int reach(struct loom_stack *s, uint32_t r, const struct place *place, co
 {
 	const struct loom__policy *t = loom__policy_of(s, LOOM_TRIGGER);
 	const struct loom_trigger_ops *trigger = t->choice->plugin->ops;
-	uint64_t at = 0;
-	int rc = 0;
-	*far = (struct loom_far){.size = sizeof(*far), .workers = s->rank[r].workers, .devices = s->rank[r].devices};
-	if (place->global_bytes)
+	uint64_t at = place->global;
+	int rc = 0, asks = !LOOM_HAS(trigger, reach);
+	*far = (struct loom_far){sizeof(*far), s->rank[r].workers, s->rank[r].devices, .asks = (uint64_t)asks};
+	if (place->global_bytes && !asks)
 		rc = trigger->reach(t->self, r, place->global, place->global_bytes, &at, err);
 	far->global = (void *)(uintptr_t)at;
 	for (uint32_t w = 0; !rc && place->worker_bytes && w < far->workers; w++) {
-		rc = trigger->reach(t->self, r, refs[w], place->worker_bytes, &at, err);
+		at = refs[w];
+		rc = asks ? 0 : trigger->reach(t->self, r, refs[w], place->worker_bytes, &at, err);
 		worker[w] = (void *)(uintptr_t)at;
 	}
 	far->worker = place->worker_bytes ? worker : NULL;
@@ -157,16 +155,13 @@ int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct lo
 	if (host->ranks == 1)
 		return 0;
 	struct loom__agreed *all = calloc(host->ranks, sizeof(*all));
-	if (!all)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	int rc = host->allgather(host, mine, all, sizeof(*mine), err);
+	int rc = all ? host->allgather(host, mine, all, sizeof(*mine), err) : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	for (uint32_t i = 0; !rc && i < host->ranks; i++) {
 		mine->stop |= all[i].stop;
 		mine->ns = all[i].ns > mine->ns ? all[i].ns : mine->ns;
 		if (all[i].tasks != all[0].tasks)
-			rc = LOOM__FAIL(err, LOOM_EINVAL,
-					"tasks = shared: the initial tasks of rank %u are not those of rank 0: all ranks begin "
-					"with the same tasks, which hold no addresses", i);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "tasks = shared: the initial tasks of rank %u are not those of rank 0: all "
+					"ranks begin with the same tasks, which hold no addresses", i);
 	}
 	free(all);
 	return rc;

@@ -47,6 +47,7 @@ LACKS(int, TRIGGER, fire_with, (struct loom_ctx * c, uint64_t tag, uint64_t arg)
 LACKS(int64_t, TRIGGER, completed, (struct loom_ctx * c, uint32_t slot), (void)slot)
 LACKS(int64_t, TRIGGER, arrived, (struct loom_ctx * c, uint32_t index), (void)index)
 LACKS(int, TRIGGER, boundary, (struct loom_ctx * c), (void)0)
+LACKS(int, TRIGGER, ask, (struct loom_ctx * c, const struct loom_ask *ask, uint64_t *was), ((void)ask, (void)was))
 LACKS(int, QOS, request, (struct loom_ctx * c, const struct loom_request *what, uint64_t *id), ((void)what, (void)id))
 LACKS(int, QOS, wait, (struct loom_ctx * c, uint64_t id, uint64_t ns, int64_t *result),
       ((void)id, (void)ns, (void)result))
@@ -79,7 +80,8 @@ const void *lacking_table(enum loom_kind kind)
 							BARRIER_wait,	 BARRIER_await, BARRIER_missing, BARRIER_wait};
 	static const struct loom_trigger_dev trigger = {
 	    sizeof(trigger),   TRIGGER_fire,	 TRIGGER_fire, TRIGGER_fire_with, TRIGGER_completed,
-	    TRIGGER_arrived, TRIGGER_boundary, TRIGGER_boundary, TRIGGER_arrived_at};
+	    TRIGGER_arrived, TRIGGER_boundary, TRIGGER_boundary, TRIGGER_arrived_at,
+	    TRIGGER_ask};
 	static const struct loom_qos_dev qos = {sizeof(qos), QOS_request, QOS_wait};
 	switch (kind) {
 	case LOOM_SCHED:

@@ -8,10 +8,16 @@
 #include "mail.dev.h"
 #endif
 
-/* Lane 0: initial tasks that nobody has claimed. */
+/* Devices that are apart and ranks that ask have a range each. */
+LOOM_FN int mgws_ranged(const struct loom_ctx *c)
+{
+	return SCHED_CFG(c, apart) || SCHED_CFG(c, asks);
+}
+
+/* Lane 0: initial tasks that nobody has claimed, as far as this worker claims them. */
 LOOM_FN int mgws_initial_left(const struct loom_ctx *c)
 {
-	return SCHED_CFG(c, apart) ? mgws_range_left(loom_load_relaxed_dev(&mgws_global(c)->range)) != 0 :
+	return mgws_ranged(c) ? mgws_range_left(loom_load_relaxed_dev(&mgws_global(c)->range)) != 0 :
 				     loom_load_relaxed_sys(&mgws_job(c)->next) < c->ctl->initial_tasks;
 }
 
@@ -39,7 +45,7 @@ LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t
 	return n;
 }
 
-/* Lane 0, apart: claims from the device's range; how many, and *from. *looked: the range as last seen. */
+/* Lane 0: claims from the device's or the rank's range; how many, and *from. *looked: the range as last seen. */
 #define MGWS_CLAIM_MAX 65536u /* the lower half of the word must not wrap into the upper */
 LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *looked, uint64_t *from, int was_idle)
 {
@@ -49,7 +55,7 @@ LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *looked, uint64_t
 	left = mgws_range_left(range);
 	if (!left)
 		return 0;
-	n = mgws_claim_of(c, left, c->count);
+	n = mgws_claim_of(c, left, SCHED_CFG(c, apart) ? c->count : c->workers);
 	n = n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
 	n = n < left ? n : left;
 	/* Release where the worker was idle, behind its busy(): pairs with the acquire of who sees the range used up.
@@ -82,13 +88,13 @@ LOOM_FN uint64_t mgws_claim_set(struct loom_ctx *c, struct mgws_block *b, uint64
 	return all - *from < n ? all - *from : n;
 }
 
-/* Claims a block; 0 when the set is used up. `was_idle`: apart, this worker had reported idle. */
+/* Claims a block; 0 when the set is used up. `was_idle`: this worker had reported idle. */
 LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 {
 	struct mgws_block *b = &mgws_keep(c)->block;
 	uint64_t from = c->ctl->initial_tasks, n = 0;
 	if (c->lane == 0) {
-		if (SCHED_CFG(c, apart)) {
+		if (mgws_ranged(c)) {
 #ifdef GPULOOM_DEV_CPU_H
 			uint64_t look_anew = 0, *looked = &look_anew;
 #else
@@ -105,7 +111,7 @@ LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 	return b->next < b->end;
 }
 
-/* Apart: a worker without work claims from the device's range. If it has reported idle it calls busy() first, now and
+/* A worker without work claims from the device's range. If it has reported idle it calls busy() first, now and
  * then in vain; then it reports idle again. */
 LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 {
@@ -118,6 +124,47 @@ LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 	*idle = 0;
 	return (uint32_t)mgws_claim(c, was_idle);
 }
+
+#ifdef GPULOOM_DEV_CPU_H
+LOOM_FN uint64_t mgws_far_range(const struct loom_ctx *c, uint32_t victim)
+{
+	return mgws_far(c, victim)->global + offsetof(struct mgws_global, range);
+}
+
+/* The same from the range of a victim's rank, by asking: a look, and the claim. A range that is used up stays so. */
+LOOM_FN uint32_t mgws_claim_far(struct loom_ctx *c, uint32_t victim, int *idle)
+{
+	struct mgws_block *b = &mgws_keep(c)->block;
+	uint64_t range = 0, left = 0, n = 0;
+	if (c->lane == 0 && victim != MGWS_NOBODY) {
+		uint32_t *used_up = &mgws_far(c, mgws_far(c, victim)->first)->used_up;
+		if (!loom_load_relaxed_dev(used_up)) {
+			left = mgws_range_left(mgws_ask_word(c, mgws_far(c, victim), mgws_far_range(c, victim), 0));
+			if (!left)
+				loom_store_relaxed_dev(used_up, 1u);
+		}
+	}
+	left = loom_from_lane0(c, left);
+	if (!left)
+		return 0;
+	/* Before the claim: who sees the range used up may then report idle. */
+	if (*idle)
+		LOOM_CALL(term, busy, c);
+	*idle = 0;
+	if (c->lane == 0) {
+		/* A larger part than at home: the way is longer. */
+		n = mgws_fraction(left, 2 * (c->workers + SCHED_CFG(c, far)));
+		n = n < 1 ? 1 : n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
+		range = mgws_ask_word(c, mgws_far(c, victim), mgws_far_range(c, victim), n);
+		left = mgws_range_left(range);
+		n = n < left ? n : left;
+		sched_local(c)->tally.claimed += n;
+	}
+	b->next = loom_from_lane0(c, (uint64_t)(uint32_t)range);
+	b->end = b->next + loom_from_lane0(c, n);
+	return b->next < b->end;
+}
+#endif
 
 /* Several lanes: tasks of the block into the empty local queue, up to half of it, for they may spawn. */
 LOOM_FN void mgws_push_claimed(struct loom_ctx *c, struct mgws_block *b)

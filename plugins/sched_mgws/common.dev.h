@@ -7,6 +7,7 @@
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/sched.h>
 #include <gpuloom/term.h>
+#include <gpuloom/trigger.h>
 #include <gpuloom/workload.h>
 
 #include "options.dev.h"

@@ -32,7 +32,7 @@ LOOM_FN uint64_t mgws_robbed(struct loom_ctx *c)
 			n = loom_load_relaxed_sys(&mgws_queue(c)->moved);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			n += loom_load_acquire_sys(&g->list[i].taken);
-		if (SCHED_CFG(c, apart))
+		if (mgws_ranged(c))
 			n += mgws_mine(c)->mailed + mgws_range_moved(g);
 	}
 	return loom_from_lane0(c, n);
@@ -60,7 +60,7 @@ LOOM_FN int mgws_looks_at_range(const struct loom_ctx *c, struct mgws_search_sta
 {
 #ifdef GPULOOM_DEV_CPU_H
 	(void)s;
-	return SCHED_CFG(c, apart);
+	return mgws_ranged(c);
 #else
 	return SCHED_CFG(c, apart) && s->looks++ % MGWS_RANGE_LOOKS == 0;
 #endif
@@ -76,8 +76,15 @@ LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search_state *
 		found = mgws_acquire(c, *idle);
 	if (!found)
 		found = mgws_steal(c, *idle, 0);
-	if (!found && SCHED_CFG(c, far))
-		found = mgws_steal_from(c, c->lane == 0 ? mgws_far_victim(c) : 0, *idle, 0);
+	if (!found && SCHED_CFG(c, far)) {
+		uint32_t victim = c->lane == 0 ? mgws_far_victim(c) : 0;
+#ifdef GPULOOM_DEV_CPU_H
+		if (SCHED_CFG(c, asks))
+			found = mgws_claim_far(c, victim, idle);
+#endif
+		if (!found)
+			found = mgws_steal_from(c, victim, *idle, 0);
+	}
 	if (found || !SCHED_CFG(c, apart) || !mgws_at_desk(c, s))
 		return found;
 	*idle = mgws_tend_desk(c, *idle);

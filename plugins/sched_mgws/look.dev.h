@@ -35,8 +35,8 @@ LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
 {
 	if (b->claimed == MGWS_ALL)
 		return 0;
-	b->claimed = SCHED_CFG(c, apart) ? (mgws_initial_left(c) ? 0 : MGWS_ALL) :
-					   mgws_claimed_upto(c, loom_load_relaxed_sys(&mgws_job(c)->next));
+	b->claimed = mgws_ranged(c) ? (mgws_initial_left(c) ? 0 : MGWS_ALL) :
+				      mgws_claimed_upto(c, loom_load_relaxed_sys(&mgws_job(c)->next));
 	return b->claimed != MGWS_ALL;
 }
 

@@ -76,7 +76,9 @@
 	/* queued tasks may go by mail, too */                                                     \
 	DERIVED(ALL, uint32_t, mail_queued)                                                        \
 	/* workers of other ranks that run the same set of tasks; 0: there are none */             \
-	DERIVED(ALL, uint32_t, far)
+	DERIVED(ALL, uint32_t, far)                                                                \
+	/* their memory is reached by asking the trigger */                                        \
+	DERIVED(ALL, uint32_t, asks)
 
 #define SCHED_FIELD(who, type, name, ...) type name;
 struct sched_config {

@@ -111,6 +111,15 @@ static int mgws_shares(const struct loom_layout *layout)
 	return LOOM_HAS(layout, ranks) && layout->ranks > 1;
 }
 
+/* Known once ranks have met: their memory has no addresses here. */
+static int mgws_asks(const struct sched_mgws *s)
+{
+	for (uint32_t r = 0; s->far && r < s->ranks; r++)
+		if (s->far[r].asks)
+			return 1;
+	return 0;
+}
+
 /* Workers of other ranks that run the same tasks. */
 static uint32_t mgws_far_workers(const struct loom_layout *layout)
 {
@@ -165,11 +174,12 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 			  mgws_lists(layout) * s->cfg.spill * sizeof(struct loom_task);
 	need->global = sched_apart(layout) ?
 			       sizeof(struct mgws_global) + MGWS_MAIL_BYTES(layout->devices) :
-			       shared + mgws_far_workers(layout) * sizeof(struct mgws_queue *);
+			       shared + mgws_far_workers(layout) * sizeof(struct mgws_far);
 	need->device = sizeof(struct mgws_site) +
 		       (sched_apart(layout) ? shared + MGWS_DESK_BYTES(layout->devices) : 0);
 	need->worker = MGWS_QUEUE_BYTES(s->cfg.public_queue, s->cfg.transfer) +
-		       (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task);
+		       (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task) +
+		       (mgws_shares(layout) ? MGWS_QUEUE_BYTES(s->cfg.public_queue, MGWS_BODY) : 0); /* mgws_landing() */
 	need->local = SCHED_LOCAL_BYTES(lanes, s->cfg.local_queue) +
 		      MGWS_MINE_BYTES(lanes, s->cfg.priorities, s->cfg.local_queue, all);
 	return 0;
@@ -186,8 +196,9 @@ static struct sched_config sched_mgws_config(const struct sched_mgws *s, const s
 		cfg.victim = MGWS_LOCAL; /* what crosses between devices goes by mail */
 	cfg.near_of_2_32 = cfg.bias < 1 ? (uint32_t)(cfg.bias * 4294967296.0) : ~0u;
 	cfg.backlog = mgws_backlog_slots(s, layout);
-	cfg.park_ns = sched_park_ns(layout);
 	cfg.far = mgws_far_workers(layout);
+	cfg.asks = (uint32_t)mgws_asks(s);
+	cfg.park_ns = cfg.asks ? SCHED_ASK_NS : sched_park_ns(layout);
 	return cfg;
 }
 
@@ -237,6 +248,12 @@ static void mgws_init_apart(const struct sched_mgws *s, const struct loom_layout
 	}
 }
 
+/* The first initial task of a rank's part. */
+static uint64_t mgws_part_of(const struct loom_layout *layout, uint32_t ranks, uint32_t rank)
+{
+	return layout->initial_tasks * rank / ranks;
+}
+
 static int sched_mgws_meet(void *self, const struct loom_layout *layout, const struct loom_far *far, struct loom_error *err)
 {
 	struct sched_mgws *s = self;
@@ -251,20 +268,30 @@ static int sched_mgws_meet(void *self, const struct loom_layout *layout, const s
 	s->rank = layout->rank;
 	s->ranks = layout->ranks;
 	s->far = far;
+	if (!rc && mgws_asks(s) && layout->initial_tasks >= MGWS_RANGE_MAX)
+		rc = MGWS_FAIL(LOOM_ENOTSUP, "%llu initial tasks are more than ranks can share that reach each other through a "
+					     "network", (mgws_llu)layout->initial_tasks);
 	return rc;
 }
 
-/* Where the queues of other ranks are: behind the lists. */
+/* Where the workers of other ranks are: behind the lists. */
 static void mgws_init_far(const struct sched_mgws *s, const struct loom_layout *layout, struct mgws_global *g)
 {
 	struct loom_task *slots = (struct loom_task *)(g + 1);
-	void **queue = (void **)&slots[mgws_lists(layout) * s->cfg.spill];
+	struct mgws_far *at = (struct mgws_far *)&slots[mgws_lists(layout) * s->cfg.spill];
+	uint32_t victim = layout->workers;
 	for (uint32_t i = 1; i < s->ranks; i++) {
-		const struct loom_far *far = &s->far[(s->rank + i) % s->ranks];
-		for (uint32_t w = 0; w < far->workers; w++)
-			*queue++ = far->worker[w];
+		uint32_t rank = (s->rank + i) % s->ranks, first = victim;
+		const struct loom_far *far = &s->far[rank];
+		for (uint32_t w = 0; w < far->workers; w++, victim++)
+			*at++ = (struct mgws_far){.queue = (uintptr_t)far->worker[w],
+						  .global = (uintptr_t)far->global,
+						  .rank = rank,
+						  .first = first};
 	}
-	if (s->rank)
+	if (g->common.cfg.asks)
+		g->range = mgws_part_of(layout, s->ranks, s->rank + 1) << 32 | mgws_part_of(layout, s->ranks, s->rank);
+	else if (s->rank)
 		g->job = (uintptr_t)s->far[0].global;
 }
 
@@ -371,14 +398,14 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout, cons
 			      struct loom_report *report, struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
-	int rc = 0, apart = sched_apart(layout);
+	int rc = 0, apart = sched_apart(layout), ranged = apart || mgws_asks(s);
 	for (uint32_t w = 0; !rc && w < layout->workers; w++)
 		rc = mgws_check_queue(s, view->worker[w], w, err);
 	for (uint32_t d = 0; !rc && d < (apart ? layout->devices : 1); d++) {
 		const struct mgws_global *g = mgws_global_of(layout, view, d);
-		/* Of ranks that share tasks the first has the word of the set. */
-		rc = mgws_check_shared(s, g, apart ? (uint32_t)g->range : g->next,
-				       apart ? g->range >> 32 : s->rank ? 0 : layout->initial_tasks, err);
+		/* Of ranks that share tasks and a word of the set the first has it. */
+		rc = mgws_check_shared(s, g, ranged ? (uint32_t)g->range : g->next,
+				       ranged ? g->range >> 32 : s->rank ? 0 : layout->initial_tasks, err);
 	}
 	if (!rc && s->far)
 		rc = mgws_report_far(s, layout, view, report, err);
@@ -424,12 +451,13 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 	}
 	for (uint32_t d = 0; d < (sched_apart(layout) ? layout->devices : 1); d++) {
 		struct mgws_global *g = mgws_global_of(layout, view, d);
-		struct mgws_global *job = s->rank ? s->far[0].global : g;
+		int ranged = sched_apart(layout) || mgws_asks(s);
+		struct mgws_global *job = s->rank && !ranged ? s->far[0].global : g;
 		uint64_t next = loom_load_relaxed_sys(&job->next);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			listed += loom_load_relaxed_sys(&g->list[i].count);
 		asleep += loom_load_relaxed_sys(&job->common.bell.sleepers);
-		unclaimed += sched_apart(layout)	    ? mgws_range_left(loom_load_relaxed_sys(&g->range)) :
+		unclaimed += ranged			    ? mgws_range_left(loom_load_relaxed_sys(&g->range)) :
 			     next < layout->initial_tasks ? layout->initial_tasks - next :
 							    0;
 	}

@@ -154,6 +154,15 @@ LOOM_FN int sched_mgws_spawn(struct loom_ctx *c, const struct loom_task *task)
 }
 #endif
 
+/* Lane 0: too few tasks are public. Ranks that ask pay much for a steal, so it is to bring several. */
+#define MGWS_ASKED_TASKS 8u
+LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
+{
+	uint32_t few = mgws_known(c)->mask / 2 < MGWS_ASKED_TASKS ? mgws_known(c)->mask / 2 : MGWS_ASKED_TASKS;
+	return mgws_empty(mgws_known(c), mgws_queue(c)) ||
+	       (SCHED_CFG(c, asks) && mgws_left(loom_load_relaxed_sys(&mgws_queue(c)->word)) < few);
+}
+
 /* A worker in a long task that can be divided asks whether to spawn. One task or more should be public at any time, unless
  * initial ones are unclaimed. Tasks that it has spawned already are shared first. */
 LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
@@ -166,7 +175,7 @@ LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 	if (c->lane == 0) {
 		if (loom_stopped(c))
 			yes = LOOM_EINTR;
-		else if (mgws_empty(mgws_known(c), mgws_queue(c)))
+		else if (mgws_lacks_public(c))
 			yes = !mgws_initial_left(c);
 	}
 	yes = (int64_t)loom_from_lane0(c, (uint64_t)yes);

@@ -26,14 +26,24 @@ struct mgws_list {
 
 #define MGWS_LISTS 3u /* by LOOM_ON_* */
 
+/* A worker of another rank: its queue and its rank's block, as addresses or, where one asks, as references. */
+struct mgws_far {
+	uint64_t queue, global;
+	uint32_t rank;
+	uint32_t first;	  /* of its rank's workers, as a victim ... */
+	uint32_t used_up; /* ... whose entry says that nothing is left of the rank's range */
+	uint32_t pad;
+};
+
 /* What workers share: the scheduler's global block. The slots of the lists follow, cfg.spill for each; the last two
  * lists have slots only in a stack with several kinds of device. Where devices are apart each has one in its own block,
  * and the global one serves for the options and for the mail behind it. Where ranks share tasks the bell and `next` of
- * rank 0 are everybody's, and behind the lists stands where the queues of the other ranks' workers are: cfg.far of them. */
+ * rank 0 are everybody's, unless one must ask for other ranks' memory: then each rank has a bell and a range of its own.
+ * Behind the lists stands where the other ranks' workers are: cfg.far times struct mgws_far. */
 struct mgws_global {
 	struct sched_common common;
 	uint64_t next;  /* of the initial set */
-	uint64_t range;  /* apart: the device's part of it: see mail.dev.h */
+	uint64_t range;  /* apart: the device's part of it: see mail.dev.h. Ranks that ask: the rank's */
 	uint64_t ranges; /* how many have come by mail */
 	uint64_t job;	 /* rank 0's block, as this rank reaches it; 0: this one */
 	uint64_t pad[4];

@@ -66,9 +66,9 @@ LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 
 /* Where the queues of other ranks are, those of the next rank first. As victims their numbers follow those of this rank's
  * workers. */
-LOOM_FN struct mgws_queue *const *mgws_far(const struct loom_ctx *c)
+LOOM_FN struct mgws_far *mgws_far(const struct loom_ctx *c, uint32_t victim)
 {
-	return (struct mgws_queue *const *)mgws_list_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1);
+	return (struct mgws_far *)mgws_list_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1) + (victim - c->workers);
 }
 
 LOOM_FN int mgws_is_far(const struct loom_ctx *c, uint32_t victim)
@@ -76,11 +76,30 @@ LOOM_FN int mgws_is_far(const struct loom_ctx *c, uint32_t victim)
 	return SCHED_CFG(c, far) && victim >= c->workers;
 }
 
-/* The queue of a victim; NULL when it is this worker's as well. */
+/* It takes asking to reach it. */
+LOOM_FN int mgws_is_asked(const struct loom_ctx *c, uint32_t victim)
+{
+	return SCHED_CFG(c, asks) && mgws_is_far(c, victim);
+}
+
+/* Where tasks land that were asked for: behind the backlog, a queue like the victim's, with a ring as large. */
+LOOM_FN uint64_t mgws_landing_at(const struct loom_ctx *c)
+{
+	return MGWS_QUEUE_BYTES(SCHED_CFG(c, public_queue), MGWS_BODY) + SCHED_CFG(c, backlog) * sizeof(struct loom_task);
+}
+
+LOOM_FN struct mgws_queue *mgws_landing(const struct loom_ctx *c)
+{
+	return (struct mgws_queue *)((char *)c->own[LOOM_SCHED] + mgws_landing_at(c));
+}
+
+/* The queue of a victim, or what it will look like here; NULL when it is this worker's as well. */
 LOOM_FN struct mgws_queue *mgws_victim_queue(const struct loom_ctx *c, uint32_t victim)
 {
+	if (mgws_is_asked(c, victim))
+		return mgws_landing(c);
 	if (mgws_is_far(c, victim))
-		return mgws_far(c)[victim - c->workers];
+		return (struct mgws_queue *)(uintptr_t)mgws_far(c, victim)->queue;
 	struct mgws_queue *q = mgws_find_queue(c, victim);
 	return q == mgws_queue(c) ? (struct mgws_queue *)NULL : q;
 }
@@ -113,10 +132,10 @@ LOOM_FN uint32_t mgws_far_victims(const struct loom_ctx *c)
 	return policy == MGWS_LOCAL || policy == MGWS_NONE ? 0 : SCHED_CFG(c, far);
 }
 
-/* Lane 0: the same in any rank. */
+/* Lane 0: the same in any rank that takes no asking. */
 LOOM_FN int mgws_scan(struct loom_ctx *c)
 {
-	uint32_t n = mgws_far_victims(c);
+	uint32_t n = SCHED_CFG(c, asks) ? 0 : mgws_far_victims(c);
 	if (mgws_scan_near(c))
 		return 1;
 	for (uint32_t i = 0; i < n; i++) {
@@ -138,6 +157,60 @@ LOOM_FN uint32_t mgws_far_victim(struct loom_ctx *c)
 	return last ? last - 1 : c->workers + loom_random_below(c, n);
 }
 
+/* ---- asking: lane 0 ------------------------------------------------------------------------ */
+
+#ifdef GPULOOM_DEV_CPU_H
+/* A word of another rank, before something is added to it. 0 where the run has failed or was stopped, too. */
+LOOM_FN uint64_t mgws_ask_word(struct loom_ctx *c, const struct mgws_far *far, uint64_t at, uint64_t value)
+{
+	struct loom_ask ask = {.op = LOOM_NET_ADD, .rank = far->rank, .remote = at, .value = value};
+	uint64_t was = 0;
+	return LOOM_CALL(trigger, ask, c, &ask, &was) ? 0 : was;
+}
+
+/* Attempt and copy, a round trip each. Nothing is looked at before, so attempts on an empty queue add up. A thief that
+ * finds a quarter of their field used looks first from then on. */
+static __attribute__((noinline)) uint64_t mgws_ask_steal(struct loom_ctx *c, uint32_t victim)
+{
+	const struct mgws_far *far = mgws_far(c, victim);
+	uint64_t at = far->queue + offsetof(struct mgws_queue, word), bit = 1ull << victim % 64, word;
+	uint64_t *bits = &mgws_bits(c)[victim / 64];
+	if (*bits & bit && !mgws_stealable(mgws_ask_word(c, far, at, 0)))
+		return 0;
+	word = mgws_ask_word(c, far, at, MGWS_ATTEMPT);
+	*bits = word >> 62 ? *bits | bit : *bits & ~bit;
+	if (!mgws_stealable(word))
+		return 0;
+	uint64_t left = mgws_left(word), slots = mgws_books(c)->mask + 1, n = left - left / 2;
+	uint64_t slot = ((word & MGWS_COUNT_MASK) + mgws_offered(word) - left) & (slots - 1);
+	if (slot + n > slots) { /* around the end: all of the ring, in one operation */
+		slot = 0;
+		n = slots;
+	}
+	uint64_t behind = sizeof(struct mgws_queue) + slot * sizeof(struct loom_task);
+	struct loom_ask copy = {.op = LOOM_NET_GET,
+				.rank = far->rank,
+				.remote = far->queue + behind,
+				.local = c->registry[LOOM_SCHED][c->worker] + mgws_landing_at(c) + behind,
+				.bytes = n * sizeof(struct loom_task)};
+	return LOOM_CALL(trigger, ask, c, &copy, (uint64_t *)NULL) ? 0 : word;
+}
+
+/* The copies of a steal are complete: posted, since nobody here waits for it. */
+LOOM_FN void mgws_ask_complete(struct loom_ctx *c, uint32_t victim, uint32_t epoch, uint64_t n)
+{
+	const struct mgws_far *far = mgws_far(c, victim);
+	struct loom_ask ask = {.op = LOOM_NET_ADD,
+			       .rank = far->rank,
+			       .remote = far->queue + offsetof(struct mgws_queue, completed) + epoch * sizeof(uint64_t),
+			       .value = n};
+	(void)LOOM_CALL(trigger, ask, c, &ask, (uint64_t *)NULL);
+}
+#else
+#define mgws_ask_steal(c, victim) 0
+#define mgws_ask_complete(c, victim, epoch, n) ((void)0)
+#endif
+
 /* ---- attempts: lane 0 ---------------------------------------------------------------------- */
 
 /* One attempt on a queue. The word as it was before, of which lanes can compute the rest; 0: nothing.
@@ -148,6 +221,8 @@ LOOM_FN uint32_t mgws_far_victim(struct loom_ctx *c)
 LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t victim)
 {
 	sched_local(c)->tally.steal_attempts++;
+	if (mgws_is_asked(c, victim))
+		return mgws_ask_steal(c, victim);
 	if (mgws_looks_first(c, victim) && !mgws_stealable(loom_load_relaxed_sys(&q->word)))
 		return 0;
 	/* Acquire: pairs with the owner's publication of the tasks. */
@@ -218,8 +293,11 @@ LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, 
 		mgws_settle(c, books, q);
 		/* Release: pairs with the owner's acquire of the count, after which it may overwrite the slots and
 		 * report idle. So it comes after the copy and after busy(). */
-		loom_fetch_add_release_sys(&v->completed[word >> MGWS_EPOCH_SHIFT & 1],
-					   (uint64_t)n);
+		uint32_t epoch = word >> MGWS_EPOCH_SHIFT & 1;
+		if (mgws_is_asked(c, (uint32_t)victim))
+			mgws_ask_complete(c, (uint32_t)victim, epoch, n);
+		else
+			loom_fetch_add_release_sys(&v->completed[epoch], (uint64_t)n);
 		mgws_mine(c)->distance = 0;
 		sched_local(c)->tally.steals++;
 		sched_local(c)->tally.stolen_in += n;

@@ -18,6 +18,42 @@ static inline void term_destroy(void *self)
 	(void)self;
 }
 
+/* Of detectors that know the workers of several ranks. */
+struct term_ranks {
+	const struct loom_host *host;
+	uint32_t rank, ranks;	    /* that share tasks */
+	const struct loom_far *far; /* [ranks]; NULL: nobody shares any */
+};
+
+static inline int term_ranks_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	struct term_ranks *t = host->alloc(host, sizeof(*t));
+	(void)opts;
+	if (!t)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory for a termination detector");
+	t->host = host;
+	*self = t;
+	return 0;
+}
+
+static inline void term_ranks_destroy(void *self)
+{
+	struct term_ranks *t = self;
+	if (t)
+		t->host->free(t->host, t);
+}
+
+static inline int term_ranks_meet(void *self, const struct loom_layout *layout, const struct loom_far *far,
+				  struct loom_error *err)
+{
+	struct term_ranks *t = self;
+	(void)err;
+	t->rank = layout->rank;
+	t->ranks = layout->ranks;
+	t->far = far;
+	return 0;
+}
+
 /* The plug-in NAME of NAME_need, NAME_init, NAME_collect, the ops that are named, and the device code in NAME.dev.h. */
 #define TERM_PLUGIN(NAME, FLAGS, SUMMARY) \
 	TERM_PLUGIN_WITH(NAME, FLAGS, SUMMARY, .create = term_create, .destroy = term_destroy)

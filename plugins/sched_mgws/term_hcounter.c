@@ -4,30 +4,6 @@
 #include "term_hcounter.dev.h"
 #include "term.h"
 
-struct hcounter {
-	const struct loom_host *host;
-	uint32_t rank, ranks;	    /* that share tasks */
-	const struct loom_far *far; /* [ranks]; NULL: nobody shares any */
-};
-
-static int term_hcounter_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	struct hcounter *h = host->alloc(host, sizeof(*h));
-	(void)opts;
-	if (!h)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "term_hcounter: out of memory");
-	h->host = host;
-	*self = h;
-	return 0;
-}
-
-static void term_hcounter_destroy(void *self)
-{
-	struct hcounter *h = self;
-	if (h)
-		h->host->free(h->host, h);
-}
-
 static int term_hcounter_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			     struct loom_error *err)
 {
@@ -35,33 +11,25 @@ static int term_hcounter_need(void *self, const struct loom_layout *layout, stru
 	(void)self, (void)err;
 	need->flags |= shared ? 0 : LOOM_NEED_LATE;
 	need->global = layout->devices * sizeof(struct term_hcounter_device) +
-		       (shared ? layout->far_devices * sizeof(struct term_hcounter_device *) : 0);
+		       (shared ? layout->far_devices * sizeof(struct term_hcounter_far) : 0);
 	need->device = sizeof(struct term_hcounter);
-	return 0;
-}
-
-static int term_hcounter_meet(void *self, const struct loom_layout *layout, const struct loom_far *far,
-			      struct loom_error *err)
-{
-	struct hcounter *h = self;
-	(void)err;
-	h->rank = layout->rank;
-	h->ranks = layout->ranks;
-	h->far = far;
 	return 0;
 }
 
 static int term_hcounter_init(void *self, const struct loom_layout *layout,
 			     const struct loom_view *view, struct loom_error *err)
 {
-	const struct hcounter *h = self;
+	const struct term_ranks *h = self;
 	struct term_hcounter_device *device = view->global;
-	void **line = (void **)&device[layout->devices];
+	struct term_hcounter_far *line = (struct term_hcounter_far *)&device[layout->devices];
 	(void)err;
 	for (uint32_t i = 1; i < h->ranks; i++) {
-		const struct loom_far *far = &h->far[(h->rank + i) % h->ranks];
+		uint32_t rank = (h->rank + i) % h->ranks;
+		const struct loom_far *far = &h->far[rank];
 		for (uint32_t d = 0; d < far->devices; d++)
-			*line++ = (struct term_hcounter_device *)far->global + d;
+			*line++ = (struct term_hcounter_far){.at = (uintptr_t)far->global + d * sizeof(*device),
+							     .rank = rank,
+							     .asks = (uint32_t)far->asks};
 	}
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		device[d] = (struct term_hcounter_device){.workers = layout->device[d].workers,
@@ -75,7 +43,7 @@ static int term_hcounter_collect(void *self, const struct loom_layout *layout,
 				const struct loom_view *view, struct loom_report *report,
 				struct loom_error *err)
 {
-	const struct loom_host *host = ((const struct hcounter *)self)->host;
+	const struct loom_host *host = ((const struct term_ranks *)self)->host;
 	(void)report;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct term_hcounter_device *device = view->global;
@@ -95,4 +63,4 @@ static int term_hcounter_collect(void *self, const struct loom_layout *layout,
 
 TERM_PLUGIN_WITH(term_hcounter, LOOM_TERM_RESTS,
 		 "Termination by a counter of idle workers per device, and a word per device that says it is full",
-		 .create = term_hcounter_create, .destroy = term_hcounter_destroy, .meet = term_hcounter_meet)
+		 .create = term_ranks_create, .destroy = term_ranks_destroy, .meet = term_ranks_meet)

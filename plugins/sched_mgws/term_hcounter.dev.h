@@ -23,6 +23,7 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/term.h>
+#include <gpuloom/trigger.h>
 #endif
 
 /* The device's block. */
@@ -34,12 +35,20 @@ struct term_hcounter {
 	uint32_t pad2[14];
 };
 
-/* The stack's block: a line per device, which writes it; all read. Where the lines of other ranks are follows. */
+/* The stack's block: a line per device, which writes it; all read. A struct term_hcounter_far for each of other ranks
+ * follows. */
 struct term_hcounter_device {
 	uint64_t said; /* the counter when it was last full, or when it was so no more */
 	uint64_t workers;
 	uint64_t far; /* devices of other ranks that share tasks */
 	uint64_t pad[5];
+};
+
+struct term_hcounter_far {
+	uint64_t at; /* its line: an address or, where `asks`, a reference of its rank */
+	uint32_t rank, asks;
+	uint64_t workers; /* `asks`: as in that line, once somebody has asked */
+	uint64_t pad;
 };
 
 #define TERM_HCOUNTER_BUSY ((1ull << 32) - 1)
@@ -96,34 +105,62 @@ LOOM_FN uint32_t term_hcounter_count(const struct loom_ctx *c)
 #endif
 }
 
-/* The i-th of them; those of this rank come first. */
-LOOM_FN const struct term_hcounter_device *term_hcounter_device(const struct loom_ctx *c, uint32_t i)
-{
 #ifdef GPULOOM_DEV_CPU_H
-	if (i >= c->devices)
-		return ((struct term_hcounter_device *const *)&term_hcounter_devices(c)[c->devices])[i - c->devices];
+/* A word of another rank, by an addition of nothing: what is copied may come in halves. 0: the run has ended. */
+LOOM_FN uint64_t term_hcounter_ask_word(struct loom_ctx *c, const struct term_hcounter_far *far, uint64_t offset)
+{
+	struct loom_ask ask = {.op = LOOM_NET_ADD, .rank = far->rank, .remote = far->at + offset};
+	uint64_t was = 0;
+	return LOOM_CALL(trigger, ask, c, &ask, &was) ? 0 : was;
+}
 #endif
-	return &term_hcounter_devices(c)[i];
+
+/* What the i-th of them said, those of this rank first; *full: that it is full. Acquire: pairs with the release of who
+ * said so. */
+LOOM_FN uint64_t term_hcounter_said(struct loom_ctx *c, uint32_t i, uint32_t *full)
+{
+	const struct term_hcounter_device *device = &term_hcounter_devices(c)[i];
+#ifdef GPULOOM_DEV_CPU_H
+	if (i >= c->devices) {
+		struct term_hcounter_far *far = (struct term_hcounter_far *)&term_hcounter_devices(c)[c->devices] + (i - c->devices);
+		device = (const struct term_hcounter_device *)(uintptr_t)far->at;
+		if (far->asks) {
+			uint64_t workers = loom_load_relaxed_dev(&far->workers), said;
+			if (!workers) {
+				workers = term_hcounter_ask_word(c, far, offsetof(struct term_hcounter_device, workers));
+				loom_store_relaxed_dev(&far->workers, workers);
+			}
+			said = term_hcounter_ask_word(c, far, offsetof(struct term_hcounter_device, said));
+			*full = workers && (uint32_t)said == workers;
+			return said;
+		}
+	}
+#endif
+	uint64_t said = loom_load_acquire_sys(&device->said);
+#ifdef GPULOOM_DEV_CPU_H
+	*full = (uint32_t)said == loom_load_relaxed_sys(&device->workers); /* to which others add nothing */
+#else
+	*full = (uint32_t)said == device->workers;
+#endif
+	return said;
 }
 
 /* Lane 0: the sum of the words of this device and of others behind it, `devices` of `all`. Each only grows. ~0: not all of
  * them are full. */
-LOOM_FN uint64_t term_hcounter_look(const struct loom_ctx *c, uint32_t devices, uint32_t all)
+LOOM_FN uint64_t term_hcounter_look(struct loom_ctx *c, uint32_t devices, uint32_t all)
 {
 	uint64_t sum = loom_load_acquire_dev(&term_hcounter(c)->idle);
 	uint32_t d = c->device, full = (uint32_t)sum == c->count;
 	LOOM_NO_UNROLL
 	for (uint32_t i = 1; i < devices && full; i++) {
 		d = d + 1 < all ? d + 1 : 0;
-		const struct term_hcounter_device *device = term_hcounter_device(c, d);
-		uint64_t said = loom_load_acquire_sys(&device->said);
-		full = (uint32_t)said == device->workers;
+		uint64_t said = term_hcounter_said(c, d, &full);
 		sum += i + 1 < all ? said : 0;
 	}
 	return full ? sum : ~0ull;
 }
 
-LOOM_FN int term_hcounter_all(const struct loom_ctx *c)
+LOOM_FN int term_hcounter_all(struct loom_ctx *c)
 {
 	uint32_t all = term_hcounter_count(c);
 	uint64_t first = term_hcounter_look(c, all, all);

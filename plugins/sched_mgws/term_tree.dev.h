@@ -2,7 +2,8 @@
 /* Termination by votes that travel up binary trees, in rounds (MGWS thesis, 5.6.2 and 5.6.3). Device code.
  *
  * The workers of a device form a tree in its memory; its root is also the device's node of a tree over
- * devices, in memory of the stack. A worker votes once per round, when it is idle and its children have
+ * devices, in memory of the stack. Where ranks share tasks, the root of that is the rank's node of a tree over ranks: each
+ * writes in its own memory, and reads its neighbours'. A worker votes once per round, when it is idle and its children have
  * voted: "out of work" if they all said so and nobody took a task from it since its last vote. The root
  * ends the run or opens the next round, and each node passes that on to its children. A worker that has
  * work does not vote: the round waits for it, as the run has to.
@@ -18,15 +19,27 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/term.h>
+#include <gpuloom/trigger.h>
 #endif
 
-/* One per worker of a device, and one per device in the stack's block; a line each. */
+/* One per worker of a device; one per device in the stack's block, and one more, the rank's; a line each. */
 struct term_tree_node {
 	uint32_t vote; /* 2 round + 1 if there is work; the node writes, its parent reads */
 	uint32_t turn; /* the round that is open below the node; the node writes, its children read */
 	uint32_t pad[14];
 };
 #define TERM_TREE_DONE 0xffffffffu
+
+/* Where the rank's node is in the trees of ranks: behind the nodes of the stack's block. */
+enum { TERM_TREE_UP, TERM_TREE_LEFT, TERM_TREE_RIGHT, TERM_TREE_AROUND };
+struct term_tree_ranks {
+	struct term_tree_node own;
+	struct {
+		uint64_t at; /* that rank's node: an address or, where `asks`, a reference; 0: there is none */
+		uint32_t rank, asks;
+	} around[TERM_TREE_AROUND];
+	uint64_t pad[2];
+};
 
 /* A worker's own. */
 struct term_tree_mine {
@@ -50,6 +63,59 @@ LOOM_FN struct term_tree_node *term_tree_devices(const struct loom_ctx *c)
 	return (struct term_tree_node *)c->global[LOOM_TERM];
 }
 
+LOOM_FN struct term_tree_ranks *term_tree_ranks(const struct loom_ctx *c)
+{
+	return (struct term_tree_ranks *)&term_tree_devices(c)[c->devices];
+}
+
+/* A rank has such a neighbour. GPUs share no tasks with other ranks. */
+LOOM_FN int term_tree_has(const struct loom_ctx *c, uint32_t which)
+{
+#ifdef GPULOOM_DEV_CPU_H
+	return term_tree_ranks(c)->around[which].at != 0;
+#else
+	(void)c, (void)which;
+	return 0;
+#endif
+}
+
+/* Its node. Both words are in the first 8 bytes. Acquire: see below. */
+LOOM_FN struct term_tree_node term_tree_rank(struct loom_ctx *c, uint32_t which)
+{
+	struct term_tree_node seen = {0, 0, {0}};
+#ifdef GPULOOM_DEV_CPU_H
+	struct term_tree_ranks *ranks = term_tree_ranks(c);
+	const struct term_tree_node *there = (const struct term_tree_node *)(uintptr_t)ranks->around[which].at;
+	if (ranks->around[which].asks) {
+		/* An addition of nothing: what is copied may come in halves. */
+		struct loom_ask ask = {.op = LOOM_NET_ADD, .rank = ranks->around[which].rank, .remote = ranks->around[which].at};
+		uint64_t was = 0;
+		if (!LOOM_CALL(trigger, ask, c, &ask, &was))
+			__builtin_memcpy(&seen, &was, sizeof(was));
+		return seen;
+	}
+	seen.vote = loom_load_acquire_sys(&there->vote);
+	seen.turn = loom_load_acquire_sys(&there->turn);
+#else
+	(void)c, (void)which;
+#endif
+	return seen;
+}
+
+/* As below, of the ranks under this one. */
+LOOM_FN int term_tree_rank_children(struct loom_ctx *c, uint32_t round, uint32_t *work)
+{
+	for (uint32_t i = TERM_TREE_LEFT; i <= TERM_TREE_RIGHT; i++) {
+		if (!term_tree_has(c, i))
+			continue;
+		uint32_t vote = term_tree_rank(c, i).vote;
+		if (vote >> 1 != round)
+			return 0;
+		*work |= vote & 1;
+	}
+	return 1;
+}
+
 /* Both children of node `at` have voted in this round; *work: one of them said that there is work.
  * Acquire: pairs with the release of the vote; the root has then seen what all did. */
 LOOM_FN int term_tree_children(const struct term_tree_node *node, uint32_t at, uint32_t n,
@@ -68,6 +134,8 @@ LOOM_FN int term_tree_children(const struct term_tree_node *node, uint32_t at, u
 LOOM_FN void term_tree_tell(struct loom_ctx *c, uint32_t round)
 {
 	struct term_tree_mine *mine = term_tree_mine(c);
+	if (c->worker == 0)
+		loom_store_release_sys(&term_tree_ranks(c)->own.turn, round);
 	if (c->worker == c->first)
 		loom_store_release_sys(&term_tree_devices(c)[c->device].turn, round);
 	loom_store_release_sys(&term_tree_workers(c)[c->worker - c->first].turn, round);
@@ -81,13 +149,13 @@ LOOM_FN int term_tree_step(struct loom_ctx *c, uint64_t robbed)
 	struct term_tree_mine *mine = term_tree_mine(c);
 	struct term_tree_node *workers = term_tree_workers(c), *devices = term_tree_devices(c);
 	uint32_t at = c->worker - c->first;
-	int root = at == 0 && c->device == 0;
+	int top = c->worker == 0, root = top && !term_tree_has(c, TERM_TREE_UP);
 	if (mine->round == 0)
 		term_tree_tell(c, 1); /* the first round is open from the start */
 	if (!root) {
 		struct term_tree_node *up =
 			at ? &workers[(at - 1) / 2] : &devices[(c->device - 1) / 2];
-		uint32_t turn = loom_load_acquire_sys(&up->turn);
+		uint32_t turn = top ? term_tree_rank(c, TERM_TREE_UP).turn : loom_load_acquire_sys(&up->turn);
 		if (turn > mine->round)
 			term_tree_tell(c, turn);
 	}
@@ -97,7 +165,8 @@ LOOM_FN int term_tree_step(struct loom_ctx *c, uint64_t robbed)
 		return 0;
 	uint32_t work = robbed != mine->robbed;
 	if (!term_tree_children(workers, at, c->count, mine->round, &work) ||
-	    (at == 0 && !term_tree_children(devices, c->device, c->devices, mine->round, &work)))
+	    (at == 0 && !term_tree_children(devices, c->device, c->devices, mine->round, &work)) ||
+	    (top && !term_tree_rank_children(c, mine->round, &work)))
 		return 0;
 	mine->robbed = robbed;
 	if (root) {
@@ -106,7 +175,9 @@ LOOM_FN int term_tree_step(struct loom_ctx *c, uint64_t robbed)
 	}
 	mine->voted = 1;
 	/* Release: this worker's tasks, and those of all below it. */
-	loom_store_release_sys(at ? &workers[at].vote : &devices[c->device].vote,
+	loom_store_release_sys(at  ? &workers[at].vote :
+			       top ? &term_tree_ranks(c)->own.vote :
+				     &devices[c->device].vote,
 			       2 * mine->round + work);
 	return 0;
 }

@@ -70,6 +70,11 @@ int fabric_poll(struct fabric *f, struct fabric_event *event, uint32_t room)
 	return f->ops->poll(f, event, room);
 }
 
+int fabric_may_sleep(struct fabric *f)
+{
+	return f->fd >= 0 && f->ops->may_sleep(f);
+}
+
 void fabric_attach(struct fabric *f, const struct loom_time *time, struct loom_agent *agent)
 {
 	if (f->ops->attach)

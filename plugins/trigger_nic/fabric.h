@@ -18,6 +18,7 @@ struct fabric_want {
 	const char *address;  /* of the interface; "": loopback when all ranks share a host */
 	uint32_t trigger;     /* libfabric's own triggered operations are needed */
 	uint32_t devices;     /* operations with memory that the host does not reach, too */
+	uint32_t sleep;	      /* its user sleeps until there is something to do */
 	const struct net_model *net; /* of "sim" */
 };
 
@@ -26,6 +27,8 @@ struct fabric {
 	const struct fabric_ops *ops;
 	const struct loom_host *host;
 	char name[64]; /* the provider's */
+	int fetches;   /* it adds atomically beside the CPUs of each rank, and says what was there */
+	int fd;	       /* readable once there is something to do for poll(), if fabric_may_sleep() says so; -1: there is none */
 };
 int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		struct loom_error *err);
@@ -53,6 +56,7 @@ struct fabric_io {
 	uint64_t match;
 	uint32_t type;
 	uint32_t notify; /* PUT: immediate data, 0: none */
+	uint32_t fetch;	 /* ADD of 8 bytes, where it fetches: what was there goes behind `local` */
 };
 /* 0: under way, `context` comes back with an event. LOOM_EAGAIN: later. Else it failed: errno style in
  * *status. */
@@ -92,6 +96,7 @@ struct fabric_event {
 /* Makes progress; up to `room` events. Negative: the completion queue itself failed. */
 int fabric_poll(struct fabric *f, struct fabric_event *event, uint32_t room);
 const char *fabric_strerror(int status);
+int fabric_may_sleep(struct fabric *f); /* on its fd */
 
 /* Under virtual time alone. Events come to this agent, which is woken for each; NULL: no more. */
 void fabric_attach(struct fabric *f, const struct loom_time *time, struct loom_agent *agent);
@@ -112,6 +117,7 @@ struct fabric_ops {
 	int (*notify)(struct fabric *f, uint32_t target, uint32_t notify, struct fabric_context *context, int *status);
 	void (*cancel)(struct fabric *f, struct fabric_context *context);
 	int (*poll)(struct fabric *f, struct fabric_event *event, uint32_t room);
+	int (*may_sleep)(struct fabric *f);
 	void (*attach)(struct fabric *f, const struct loom_time *time, struct loom_agent *agent);
 	uint64_t (*due)(const struct fabric *f);
 	void (*begin)(struct fabric *f);

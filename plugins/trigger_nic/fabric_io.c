@@ -71,8 +71,10 @@ ssize_t fabric_issue(struct ofi *f, const struct fabric_io *io, struct fabric_co
 	case LOOM_NET_ADD:
 		if (f->adding)
 			return -FI_EAGAIN;
-		code = fi_atomic(f->ep, local, io->bytes / fabric_type_bytes(io->type), desc, peer, at,
-				 to->key, fabric_type(io->type), FI_SUM, context);
+		code = io->fetch ? fi_fetch_atomic(f->ep, local, 1, desc, (char *)local + 8, desc, peer, at, to->key, FI_UINT64,
+						   FI_SUM, context) :
+				   fi_atomic(f->ep, local, io->bytes / fabric_type_bytes(io->type), desc, peer, at, to->key,
+					     fabric_type(io->type), FI_SUM, context);
 		if (!code && f->add_alone)
 			f->adding = context;
 		break;

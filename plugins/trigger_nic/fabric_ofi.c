@@ -218,6 +218,13 @@ static int take_events(struct fabric *of, struct fabric_event *event, uint32_t r
 	return events;
 }
 
+static int may_sleep(struct fabric *of)
+{
+	struct ofi *f = ofi_of(of);
+	struct fid *cq = &f->cq->fid;
+	return fi_trywait(f->fabric, &cq, 1) == FI_SUCCESS;
+}
+
 const struct fabric_ops ofi_ops = {.stop = ofi_stop,
 				   .close = ofi_close,
 				   .share = share,
@@ -227,4 +234,5 @@ const struct fabric_ops ofi_ops = {.stop = ofi_stop,
 				   .start = start,
 				   .notify = notify_only,
 				   .cancel = cancel,
-				   .poll = take_events};
+				   .poll = take_events,
+				   .may_sleep = may_sleep};

@@ -101,10 +101,22 @@ static struct fi_info *ask(const struct fabric_want *want, const char *provider,
 	return *code ? NULL : info;
 }
 
-static int set_up(struct ofi *f, char *why)
+/* With something to sleep on, where the provider has that. It costs each event a little. */
+static int open_queue(struct ofi *f, int sleep)
+{
+	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_DATA, .size = 4096, .wait_obj = sleep ? FI_WAIT_FD : FI_WAIT_NONE};
+	int code = fi_cq_open(f->domain, &cq, &f->cq, NULL);
+	f->is.fd = -1;
+	if (sleep && code)
+		return open_queue(f, 0);
+	if (sleep && fi_control(&f->cq->fid, FI_GETWAIT, &f->is.fd))
+		f->is.fd = -1;
+	return code;
+}
+
+static int set_up(struct ofi *f, int sleep, char *why)
 {
 	struct fi_av_attr av = {.type = FI_AV_TABLE};
-	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_DATA, .size = 4096};
 	const char *what = "its fabric does not open";
 	int code = strcmp(f->is.name, "shm") ? 0 : fabric_name_shm(f);
 	if (!code)
@@ -119,7 +131,7 @@ static int set_up(struct ofi *f, char *why)
 	}
 	if (!code) {
 		what = "no completion queue";
-		code = fi_cq_open(f->domain, &cq, &f->cq, NULL);
+		code = open_queue(f, sleep);
 	}
 	if (!code) {
 		what = "no endpoint";
@@ -235,7 +247,7 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 		snprintf(why, TEXT, "libfabric offers no such endpoint%s: %s",
 			 want->trigger ? " with triggered operations" : "", fi_strerror(-code));
 	else
-		code = set_up(f, why);
+		code = set_up(f, (int)want->sleep, why);
 	int rc = all_agree(host, !code, err);
 	if (rc == 1)
 		rc = meet(f, why, err);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a provider claims and what it does differ: each rank puts 8 bytes and 64 KiB to the next one, with
- * notification, and adds atomically; the next one looks at what came. */
+ * notification, and adds atomically; the next one looks at what came. Then it adds beside a CPU that adds to the same
+ * word: a provider that loads and stores loses additions. */
 #include "fabric_inside.h"
 
 #include <gpuloom/dev/dev.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -140,6 +142,75 @@ static int test_adds(struct test *t, struct loom_error *err)
 	return 0;
 }
 
+#define FETCHES 64
+#define FETCH_NS 50000000ull
+
+/* Adds to the upper half of a word, as fast as it can. */
+struct rival {
+	uint64_t *word, added;
+	uint32_t stop;
+};
+
+static void *rival(void *arg)
+{
+	struct rival *r = arg;
+	while (!__atomic_load_n(&r->stop, __ATOMIC_RELAXED)) {
+		__atomic_fetch_add(r->word, 1ull << 32, __ATOMIC_RELAXED);
+		r->added++;
+	}
+	return NULL;
+}
+
+/* Fetches and adds to the lower half; how often. One after the other, since what each finds is known then. */
+static int fetch_beside(struct test *t)
+{
+	struct ofi *f = t->f;
+	uint64_t *from = (uint64_t *)f->scratch, begin = f->is.host->now_ns(f->is.host);
+	uint32_t rank = f->is.host->rank;
+	int n = 0;
+	for (; n < FETCHES && !t->status && f->is.host->now_ns(f->is.host) - begin < FETCH_NS; n++) {
+		ssize_t code;
+		from[0] = 1;
+		while ((code = fi_fetch_atomic(f->ep, from, 1, fi_mr_desc(f->scratch_mr), from + 1, fi_mr_desc(f->scratch_mr),
+					       f->peer[rank], f->scratch_there[rank].base + FABRIC_SCRATCH_TO,
+					       f->scratch_there[rank].key, FI_UINT64, FI_SUM, &t->context)) == -FI_EAGAIN &&
+		       !t->status)
+			poll_once(t);
+		t->status = t->status ? t->status : (int)-code;
+		while (!t->status && t->done <= n)
+			poll_once(t);
+		if (!t->status && (uint32_t)from[1] != (uint32_t)n)
+			t->status = FI_EIO;
+	}
+	return n;
+}
+
+/* Sets fetches where nothing is lost on any rank. */
+static int test_fetches(struct test *t, struct loom_error *err)
+{
+	struct ofi *f = t->f;
+	struct rival r = {.word = (uint64_t *)(f->scratch + FABRIC_SCRATCH_TO)};
+	pthread_t thread;
+	size_t count = 0;
+	int n = 0;
+	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + TEST_NS};
+	*r.word = 0;
+	if (fi_fetch_atomicvalid(f->ep, FI_UINT64, FI_SUM, &count) || !count || pthread_create(&thread, NULL, rival, &r)) {
+		t->status = FI_ENOSYS;
+	} else {
+		n = fetch_beside(t);
+		__atomic_store_n(&r.stop, 1u, __ATOMIC_RELAXED);
+		pthread_join(thread, NULL);
+		if (!t->status && *r.word != (r.added << 32) + (uint64_t)n)
+			t->status = FI_EIO;
+	}
+	int rc = leave_together(t, err);
+	f->is.fetches = !rc;
+	LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s: its atomics are %s beside those of CPUs", f->is.name,
+		 rc ? "not safe" : "safe");
+	return rc == LOOM_EAGAIN ? 0 : rc;
+}
+
 int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err)
 {
 	struct test t = {.f = f};
@@ -152,7 +223,9 @@ int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err)
 				 (unsigned long long)bytes[i],
 				 t.status ? fi_strerror(t.status) : "on another rank");
 	}
-	if (rc || !f->most_add[LOOM_NET_U64])
-		return rc;
-	return test_adds(&t, err);
+	if (!rc && f->most_add[LOOM_NET_U64])
+		rc = test_adds(&t, err);
+	if (!rc && f->most_add[LOOM_NET_U64] && !f->add_alone)
+		rc = test_fetches(&t, err);
+	return rc;
 }

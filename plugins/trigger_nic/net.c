@@ -610,7 +610,7 @@ int net_open(const struct loom_host *host, const struct fabric_want *want, struc
 	struct port *p = host->alloc(host, sizeof(*p));
 	if (!p)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	p->is = (struct fabric){.ops = &net_ops, .host = host, .name = "sim"};
+	p->is = (struct fabric){.ops = &net_ops, .host = host, .name = "sim", .fd = -1};
 	p->rank = host->rank;
 	pthread_mutex_lock(&lock);
 	int rc = join(p, job, model);

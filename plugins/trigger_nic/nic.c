@@ -354,6 +354,9 @@ static uint32_t reap(struct nic *nic)
 	}
 	for (int i = 0; i < n; i++) {
 		int status = e[i].what == FABRIC_FAILED ? e[i].status : 0;
+		if (nic->asks && (e[i].what == FABRIC_ARRIVED ? nic->asker->arrive(nic, e[i].notify) :
+								nic->asker->event(nic, e[i].context, status)))
+			continue;
 		if (e[i].what == FABRIC_ARRIVED)
 			arrive(nic, e[i].notify);
 		else if (nic->way->event && nic->way->event(nic, e[i].context, status))
@@ -376,11 +379,14 @@ uint32_t nic_step(struct nic *nic)
 	work += nic_run_due(nic);
 	if (nic->first_notify != LIST_NONE)
 		notify(nic);
+	if (nic->asks)
+		work += nic->asker->serve(nic);
 	return work + reap(nic);
 }
 
 int nic_idle(struct nic *nic)
 {
 	return !nic_backlog(nic) && nic->flying == nic->receiving && nic->first_notify == LIST_NONE &&
+	       !(nic->asks && nic->asker->busy(nic)) &&
 	       !(nic->way->busy && nic->way->busy(nic));
 }

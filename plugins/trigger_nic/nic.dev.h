@@ -54,7 +54,8 @@ struct nic_shape {
 	uint64_t far; /* of this device: enum nic_far */
 	/* Tags that the device counts, from 0, and where in its block their tallies stand. 0: the NIC counts all. */
 	uint64_t tallies, tally_at;
-	uint64_t pad[2];
+	uint64_t ask_at; /* what workers ask of other ranks: a struct nic_bell, a struct nic_ask per worker; 0: nothing */
+	uint64_t pad[1];
 };
 /* How a device's workers lie to the host. */
 enum nic_far {
@@ -283,6 +284,92 @@ LOOM_FN uint64_t nic_arrived_at(struct loom_ctx *c, uint32_t index)
 	/* Stored before the count that its caller has seen. */
 	return loom_load_relaxed_sys(&((struct nic_arrival *)nic_at(c, s->arrival_at) + index)->at_ns);
 }
+
+/* ---- what workers ask of other ranks' memory ---------------------------------------------------------
+ *
+ * A worker writes what it wants into a place of its own and counts `asked` up; the NIC does it and counts `answered` up. */
+
+struct nic_bell {
+	uint32_t rings;  /* the NIC's thread sleeps on it, or on an eventfd ... */
+	uint32_t asleep; /* ... and says so here */
+	int32_t fd;	 /* that, which processes of devices have inherited; -1: none. Constant */
+	uint32_t pad0;
+	uint64_t pad[6];
+};
+struct nic_ask {
+	uint32_t asked;  /* by the worker, as all of this line */
+	uint32_t sleeps; /* 1: it sleeps on `answered` */
+	uint32_t op, rank;
+	loom_ref remote, local;
+	uint64_t bytes;
+	uint64_t pad0[3];
+	uint64_t value, was; /* operand and result: next to each other */
+	uint32_t answered;   /* by the NIC */
+	int32_t status;	     /* 0, or how an operation failed */
+	uint64_t pad1[5];
+};
+
+#ifdef GPULOOM_DEV_CPU_H
+#define NIC_ASK_SPIN_NS 5000u
+#define NIC_ASK_SLEEP_NS 1000000u /* in case that the run is stopped */
+
+/* Until this worker's last wish is done. */
+LOOM_FN int nic_await_answer(struct loom_ctx *c, struct nic_ask *a)
+{
+	uint64_t since = 0;
+	uint32_t seen;
+	/* Acquire: pairs with the release in answer(); what the operation brought is here. */
+	while ((seen = loom_load_acquire_sys(&a->answered)) != a->asked) {
+		uint64_t now = loom_clock_ns(c);
+		since = since ? since : now;
+		if (loom_stopped(c))
+			return LOOM_EINTR;
+		if (now - since < NIC_ASK_SPIN_NS) {
+			loom_pause(c);
+			continue;
+		}
+		loom_store_relaxed_sys(&a->sleeps, 1u);
+		/* Either the NIC sees that this worker sleeps, or the sleep ends at once: the word has changed. */
+		loom_fence_seq_cst_sys();
+		loom_sleep_on(c, &a->answered, seen, NIC_ASK_SLEEP_NS);
+		loom_store_relaxed_sys(&a->sleeps, 0u);
+	}
+	if (!a->status)
+		return 0;
+	loom_worker_fail(c, LOOM_EIO, a->rank);
+	return LOOM_EIO;
+}
+
+LOOM_FN int nic_do_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *was)
+{
+	struct nic_bell *bell = (struct nic_bell *)nic_at(c, nic_shape(c)->ask_at);
+	struct nic_ask *a = (struct nic_ask *)(bell + 1) + c->worker;
+	int rc = nic_await_answer(c, a);
+	if (rc)
+		return rc;
+	a->op = ask->op;
+	a->rank = ask->rank;
+	a->remote = ask->remote;
+	a->local = ask->local;
+	a->bytes = ask->bytes;
+	a->value = ask->value;
+	/* Release: pairs with the NIC's acquire. */
+	loom_store_release_sys(&a->asked, a->asked + 1);
+	loom_fence_seq_cst_sys(); /* as above, with the sides changed: pairs with the fence in nap() */
+	if (loom_load_relaxed_sys(&bell->asleep)) {
+		uint64_t one = 1;
+		loom_fetch_add_relaxed_sys(&bell->rings, 1u);
+		if (bell->fd < 0 || write(bell->fd, &one, sizeof(one)) != sizeof(one))
+			loom_wake(c, &bell->rings, 1);
+	}
+	if (!was && ask->op == LOOM_NET_ADD)
+		return 0;
+	rc = nic_await_answer(c, a);
+	if (!rc && was)
+		*was = a->was;
+	return rc;
+}
+#endif
 
 /* ---- kernel boundaries ----------------------------------------------------------------------------- */
 

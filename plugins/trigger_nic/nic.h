@@ -91,6 +91,8 @@ struct nic_flight {
 };
 
 struct nic;
+struct asks;
+struct asks_ops;
 
 /* What sets one trigger plug-in apart. All are called with the lock held. */
 struct nic_way {
@@ -144,6 +146,8 @@ struct nic {
 	uint32_t first_notify; /* flights whose notification has to be sent yet */
 	struct due held;       /* a run that the provider had no room for */
 	int holding;
+	struct asks *asks; /* ask.c; NULL: workers ask nothing */
+	const struct asks_ops *asker;
 	uint64_t epoch;
 	uint32_t fifo; /* entries */
 	struct nic_shape shape;
@@ -202,6 +206,21 @@ int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post 
  * comes too late for that. */
 int nic_tally_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
 int nic_tally_count(struct nic *nic, uint64_t tag, struct loom_error *err);
+/* ask.c: one-sided operations for workers, where ranks share tasks. Collective: start. */
+uint64_t asks_bytes(uint32_t ranks, uint32_t workers); /* of the block */
+int asks_start(struct nic *nic, const struct loom_segments *segments, struct loom_error *err);
+void asks_close(struct nic *nic); /* the fabric is closed */
+void asks_begin(struct nic *nic); /* a sample: the block was cleared */
+int asks_wait(const struct nic *nic); /* a worker has asked, and that is not seen yet */
+int asks_bell(const struct nic *nic); /* the descriptor that workers ring; -1: there is none ... */
+void asks_heard(struct nic *nic);     /* ... and it is readable */
+/* What the engine calls. */
+struct asks_ops {
+	uint32_t (*serve)(struct nic *nic);
+	int (*busy)(const struct nic *nic);
+	int (*event)(struct nic *nic, const void *context, int status); /* 1: it was theirs */
+	int (*arrive)(struct nic *nic, uint64_t notify);		/* the same of a notification */
+};
 
 /* fifo.c, record.c: parts of several ways. */
 uint32_t nic_poll_fifo(struct nic *nic);
@@ -233,8 +252,8 @@ int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *er
 int nic_policy_check(void *self, const struct loom_trigger_post *post, struct loom_error *err);
 void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of ways with nic_poll_gates() */
 
-/* The device half of a plug-in whose code is NAME.dev.h over nic.dev.h. */
-#define NIC_DEVICE_CODE(NAME)                                                                      \
+/* The device half of a plug-in whose code is NAME.dev.h over nic.dev.h; then ops beyond those that all have. */
+#define NIC_DEVICE_CODE(NAME, ...)                                                                 \
 	static const struct loom_trigger_dev NAME##_cpu = {                                        \
 		.size = sizeof(struct loom_trigger_dev),                                           \
 		.fire = NAME##_fire,                                                               \
@@ -245,6 +264,7 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 		.boundary = NAME##_boundary,                                                       \
 		.deliver = NAME##_deliver,                                                         \
 		.arrived_at = NAME##_arrived_at,                                                   \
+		__VA_ARGS__                                                                        \
 	};                                                                                         \
 	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("nic.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"));  \
 	static const struct loom_device_code NAME##_code = {                                       \
@@ -283,7 +303,7 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 		.constants = nic_policy_constants,                                                 \
 		__VA_ARGS__                                                                        \
 	};                                                                                         \
-	NIC_DEVICE_CODE(NAME);                                                                     \
+	NIC_DEVICE_CODE(NAME, .ask = nic_do_ask);                                                  \
 	static const struct loom_opt NAME##_rows[] = {NIC_ROWS, {.name = NULL}};                   \
 	LOOM_PLUGIN_DEFINE(TRIGGER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = NAME##_rows,    \
 			   .opts_size = sizeof(struct nic_opts), .ops = &NAME##_ops,               \

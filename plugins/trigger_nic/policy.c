@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host half that all trigger plug-ins share. */
 #include <errno.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <time.h>
 
 #include "../shared/child/thread.h"
@@ -39,6 +41,7 @@ int nic_policy_create(const struct loom_host *host, const void *opts, const stru
 					   .address = nic->opts->address,
 					   .trigger = (uint32_t)way->needs_trigger,
 					   .devices = nic->opts->memory == NIC_DEVICE_MEMORY,
+					   .sleep = nic->opts->wait == NIC_SLEEP,
 					   .net = &nic->opts->net};
 		rc = fabric_open(host, &want, &nic->fabric, err);
 		if (rc)
@@ -60,6 +63,7 @@ void nic_policy_destroy(void *self)
 	const struct loom_host *host = nic->host;
 	nic_policy_stop(nic);
 	nic_close(nic);
+	asks_close(nic);
 	host->free(host, nic);
 }
 
@@ -85,6 +89,11 @@ static uint32_t rings_of(const struct nic *nic, const struct loom_device_shape *
 	return far_of(nic, device) == NIC_FEW ? device->workers : 1;
 }
 
+static int shares(const struct loom_layout *layout)
+{
+	return LOOM_HAS(layout, ranks) && layout->ranks > 1;
+}
+
 static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout *layout, uint64_t *bytes)
 {
 	struct nic_shape s = {.entries = nic->fifo,
@@ -106,6 +115,10 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 	s.extra_at = at;
 	if (nic->way->extra)
 		at += nic->way->extra(nic, &s.extra);
+	at = lines(at);
+	s.ask_at = shares(layout) ? at : 0;
+	if (shares(layout))
+		at += asks_bytes(layout->ranks, layout->workers);
 	*bytes = at;
 	return s;
 }
@@ -200,6 +213,8 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 		((struct nic_record *)view->worker[w])->fires = 0;
 	if (nic->way->reset)
 		nic->way->reset(nic);
+	if (nic->asks)
+		asks_begin(nic);
 	nic_unlock(nic);
 	return 0;
 }
@@ -230,7 +245,37 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 
 /* ---- the thread ------------------------------------------------------------------------------------ */
 
-static void rest(const struct nic *nic, uint32_t *idle, uint64_t *since)
+/* Where workers ask, they and other ranks' wait for this thread. It sleeps until one of its own workers rings or the
+ * network has something, and not for long; where the network cannot wake it, for a moment. */
+#define ASKED_NS 100000u
+#define ASKED_MS 2
+static void nap(struct nic *nic, uint64_t waited_ns)
+{
+	struct nic_bell *bell = (struct nic_bell *)(nic->base + nic->shape.ask_at);
+	uint64_t ns = waited_ns / 4 < ASKED_NS ? waited_ns / 4 : ASKED_NS;
+	struct pollfd on[] = {{.fd = nic->fabric->fd, .events = POLLIN}, {.fd = asks_bell(nic), .events = POLLIN}};
+	uint32_t rings;
+	int sleeps, until_woken = on[0].fd >= 0 && on[1].fd >= 0;
+	pthread_mutex_lock(&nic->lock);
+	rings = loom_load_relaxed_sys(&bell->rings);
+	loom_store_relaxed_sys(&bell->asleep, 1u);
+	/* Either the worker that asks sees that this thread sleeps, or its wish is seen here; pairs with nic_do_ask(). */
+	loom_fence_seq_cst_sys();
+	sleeps = !asks_wait(nic) && !(waited_ns < ASKED_NS && nic->asker->busy(nic)) && /* not about to be answered */
+		 (!until_woken || fabric_may_sleep(nic->fabric));
+	pthread_mutex_unlock(&nic->lock);
+	if (!sleeps)
+		loom_yield();
+	else if (!until_woken)
+		loom_sleep_on(NULL, &bell->rings, rings, ns < nic->opts->nap ? nic->opts->nap : ns);
+	else if (poll(on, 2, ASKED_MS) > 0 && on[1].revents)
+		asks_heard(nic);
+	pthread_mutex_lock(&nic->lock);
+	loom_store_relaxed_sys(&bell->asleep, 0u);
+	pthread_mutex_unlock(&nic->lock);
+}
+
+static void rest(struct nic *nic, uint32_t *idle, uint64_t *since)
 {
 	*idle += *idle < UINT32_MAX;
 	if (*idle <= nic->opts->spin || nic->opts->wait == NIC_SPIN) {
@@ -240,7 +285,10 @@ static void rest(const struct nic *nic, uint32_t *idle, uint64_t *since)
 	} else {
 		uint64_t now = loom_clock_ns(NULL);
 		*since = *idle == nic->opts->spin + 1 ? now : *since;
-		loom_nap(now - *since, nic->opts->nap);
+		if (nic->asks)
+			nap(nic, now - *since);
+		else
+			loom_nap(now - *since, nic->opts->nap);
 	}
 }
 
@@ -250,6 +298,8 @@ static void *engine(void *arg)
 	uint32_t idle = 0;
 	uint64_t since = 0;
 	pthread_setname_np(pthread_self(), "loom-nic");
+	if (nic->asks)
+		prctl(PR_SET_TIMERSLACK, 1000ul); /* naps are short, and longer by this */
 	while (!__atomic_load_n(&nic->stop, __ATOMIC_RELAXED)) {
 		if (__atomic_load_n(&nic->want, __ATOMIC_RELAXED)) {
 			loom_yield();
@@ -350,7 +400,9 @@ int nic_policy_start(void *self, const struct loom_layout *layout, const struct 
 	if (rc)
 		return rc;
 	nic->shared = 1;
-	if (nic->way->start)
+	if (nic->shape.ask_at && !nic->asks)
+		rc = asks_start(nic, segments, err);
+	if (!rc && nic->way->start)
 		rc = nic->way->start(nic, err);
 	if (rc)
 		return rc;

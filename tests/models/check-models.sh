@@ -124,7 +124,13 @@ sched() {
 	for f in idle_early completed_early busy_posted one_look left_ignored forgiven dead_is_idle; do
 		fault ranks $f
 	done
-	[ "$quick" = --quick ] || right ranks "-DI=2 -DT=4 -DS=3"
+	right ranks "-DASKS -DS=1"
+	fault ranks claimed_early "-DASKS -DS=0"
+	fault ranks busy_posted "-DASKS -DS=0"
+	if [ "$quick" != --quick ]; then
+		right ranks "-DI=2 -DT=4 -DS=3"
+		right ranks "-DASKS -DI=2 -DT=4"
+	fi
 
 	right turns
 	right turns "-DD=2 -DE=3"

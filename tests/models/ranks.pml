@@ -5,11 +5,15 @@
  *
  * Nobody ever says that all is done while a task has not been run: a rank that died with tasks is a run without an end,
  * and never a wrong count.
+ *
+ * -DASKS: ranks reach each other by messages alone. Each has a part of the initial set and a word for it, from which the
+ * others claim too, by a look and an add, also a worker that has reported idle.
  *   -DFAULT=idle_early       idle while a thief still copies
  *   -DFAULT=completed_early  the completion is posted before the thief is busy
  *   -DFAULT=busy_posted      that the thief is busy travels like a message, and the completion overtakes it
  *   -DFAULT=one_look         done() does not look again
  *   -DFAULT=left_ignored     idle while initial tasks are unclaimed
+ *   -DFAULT=claimed_early    such a worker claims before it is busy
  *   -DFAULT=forgiven         the copies of a thief that died count as complete
  *   -DFAULT=dead_is_idle     a rank that died counts as full */
 #ifndef R
@@ -19,7 +23,12 @@
 #define T 3 /* tasks */
 #endif
 #ifndef I
-#define I 1 /* of them in the initial set, which is claimed by one word */
+#define I 1 /* of them in the initial set, all in the part of rank 0 */
+#endif
+#ifdef ASKS
+#define MINE w
+#else
+#define MINE 0
 #endif
 #ifndef S
 #define S 2 /* steals */
@@ -35,11 +44,12 @@
 #define left_ignored 5
 #define forgiven 6
 #define dead_is_idle 7
+#define claimed_early 8
 #ifndef FAULT
 #define FAULT none
 #endif
 
-byte left = I, made = I, ran, steals, deaths;
+byte left[R], made = I, ran, steals, deaths;
 bool stop;
 byte tasks[R], copying[R];
 bool spent[R], said[R]; /* the rank has no work: its counter, and its word as others see it */
@@ -100,6 +110,11 @@ inline become_busy()
 	fi
 }
 
+inline claim()
+{
+	atomic { took = left[0] > 0; left[0] = left[0] - took }
+}
+
 inline complete()
 {
 	atomic { coming[v]++ }
@@ -114,11 +129,30 @@ proctype worker(byte w)
 	:: atomic { tasks[w] && made < T -> made++; tasks[w]++ }
 	:: atomic { tasks[w] -> tasks[w]--; ran++ }
 	/* the initial set: one add, wherever its word is */
-	:: atomic { !tasks[w] && left && !idle -> left-- };
+	:: atomic { !tasks[w] && left[MINE] && !idle -> left[MINE]-- };
 		may_die();
 		tasks[w]++
+#ifdef ASKS
+	:: !tasks[w] && !left[w] && w != 0 && left[0] ->
+		if
+		:: FAULT == claimed_early -> claim()
+		:: else
+		fi;
+		may_die();
+		if
+		:: idle -> become_busy(); idle = 0
+		:: else
+		fi;
+		may_die();
+		if
+		:: FAULT != claimed_early -> claim()
+		:: else
+		fi;
+		may_die();
+		atomic { tasks[w] = tasks[w] + took; took = 0 }
+#endif
 	:: tasks[w] && deaths < D -> may_die()
-	:: atomic { !tasks[w] && !idle && (!left || FAULT == left_ignored) && (!copying[w] || FAULT == idle_early) -> idle = 1; spent[w] = 1 };
+	:: atomic { !tasks[w] && !idle && (!left[MINE] || FAULT == left_ignored) && (!copying[w] || FAULT == idle_early) -> idle = 1; spent[w] = 1 };
 		d_step { said[w] = 1; said_turn[w] = turn[w] }
 	:: atomic { !tasks[w] && steals < S ->
 		    if
@@ -158,7 +192,7 @@ proctype worker(byte w)
 		fi;
 		verdict = filled && seen == again;
 		filled = 0; seen = 0; again = 0
-	:: verdict -> assert(ran == made && !left); break
+	:: verdict -> assert(ran == made && !left[0]); break
 	:: stop -> break
 	od;
 gone:	skip
@@ -167,6 +201,7 @@ gone:	skip
 init {
 	byte w;
 	atomic {
+		left[0] = I;
 		do
 		:: w < R -> run worker(w); w++
 		:: else -> break

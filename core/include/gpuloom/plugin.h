@@ -360,11 +360,12 @@ struct loom_view {
 	void *const *worker;
 };
 
-/* The blocks that the same policy has in another rank, with which this one shares tasks: the workers of this rank reach
- * them by loads, stores and atomics of the scope of all. */
+/* The blocks that the same policy has in another rank, with which this one shares tasks: workers of this rank reach them by
+ * loads, stores and atomics of the scope of all; where `asks` by the trigger's ask(), to which the pointers are references. */
 struct loom_far {
 	size_t size;
 	uint32_t workers, devices; /* of that rank */
+	uint64_t asks;
 	void *global;	     /* NULL: none */
 	void *const *worker; /* [workers]; NULL: none */
 };

@@ -88,15 +88,14 @@ struct loom_trigger_ops {
 	int (*flush)(void *self, uint64_t timeout_ns, struct loom_error *err);
 	/* Free places for posts. */
 	int (*room)(void *self, uint32_t *posts);
-	/* Adds to a counter, as the NIC itself would: from the host, or to begin at a value. NULL: not
-	 * supported. */
+	/* Adds to a counter, as the NIC itself would: from the host, or to begin at a value. NULL: not supported. */
 	int (*count)(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
 	/* What post() would refuse at any time, for operations that are posted later: 0, or an error in its
 	 * words. Takes no place. NULL: post() alone tells. */
 	int (*check)(void *self, const struct loom_trigger_post *post, struct loom_error *err);
-	/* Where `bytes` of another rank's memory lie for the workers of this one, who may load and store there without a
-	 * post, by atomics of the scope of all: *at, in any address space of this rank's devices. LOOM_ENOTSUP: they do not
-	 * reach it. NULL: nobody's. */
+	/* Where `bytes` of another rank's memory lie for the workers of this one, who may load and store there without a post,
+	 * by atomics of the scope of all: *at, in any address space of this rank's devices. LOOM_ENOTSUP: they do not reach it.
+	 * NULL: nobody's, but by ask(), if there is one. */
 	int (*reach)(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err);
 	/* After start(). NULL: no fire waits for the end of a kernel. */
 	void (*edge)(void *self, uint32_t device, struct loom_edge *out);
@@ -112,6 +111,13 @@ struct loom_trigger {
 	const struct loom_trigger_ops *ops;
 	void *self;
 	uint32_t rank, ranks;
+};
+
+/* What a worker asks of another rank's memory. */
+struct loom_ask {
+	uint32_t op, rank; /* LOOM_NET_GET: `bytes` of it to `local`. LOOM_NET_ADD: adds `value` to the 64 bits there */
+	loom_ref remote, local;
+	uint64_t bytes, value;
 };
 
 /* Device half. */
@@ -140,6 +146,10 @@ struct loom_trigger_dev {
 	/* When `index` was last notified, on CLOCK_MONOTONIC of this host; 0: never, or times are not
 	 * kept. For measurements. */
 	uint64_t (*arrived_at)(struct loom_ctx *c, uint32_t index);
+	/* By lane 0 of a worker on a CPU where tasks are shared: atomic beside the CPUs there, after all that the worker did and
+	 * before what it does next. NULL: nobody asks. ADD gives what was there in *was; with NULL it returns at once, to be done later. 0,
+	 * LOOM_EINTR when the run was stopped, LOOM_EIO after it was failed. */
+	int (*ask)(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *was);
 };
 
 #ifdef __cplusplus

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kills or stops one process of a job at a random moment, again and again.
+
+usage: kills.py BUILD [KILLS [SEED]]
+
+A job whose rank or device process is killed ends within 5 s, with a status other than 0 and an error that names who; when
+its first process is killed, all others die with it. A job one of whose processes is stopped for 3 s goes on afterwards, or
+ends with an error. Nothing is left behind: no process, no file in shared memory, no descriptor where main() returns. A failure prints what repeats it.
+"""
+import os, random, re, signal, statistics, subprocess, sys, tempfile, time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'faults'))
+import soak, walk
+
+build, kills, seed = (sys.argv[1:] + ['8', str(time.time_ns())][len(sys.argv) - 2:])[:3]
+G = os.path.join(build, 'gpuloom')
+SHIM = os.path.abspath(os.path.join(build, 'tests/faults.so'))
+PRELOADS = os.path.exists(SHIM) and not re.search(r'/(thread|address|undefined)', build) # sanitizers come first
+NOTICED, STOPPED = 5, 3
+endless = ['--samples', '1000000', '--set', 'run.timeout=20s']
+uts = ['conf/uts.ini', '--set', 'device.cpu.isolation=process', '--set', 'workload.uts.tree=T1', *endless]
+mail = ['--set', 'transport.host.atomics=no', '--set', 'termination.use=hcounter']
+jobs = {
+    '4 ranks, jacobi2d': ['-n', '4', 'conf/jacobi2d.ini', *endless],
+    '4 ranks, allreduce': ['-n', '4', 'conf/allreduce.ini', '--set', 'workload.allreduce.bytes=64KiB', *endless],
+    '4 ranks that meet': ['-n', '4', 'conf/barrier.ini', '--set', 'trigger.use=gputn', '--set', 'workload.barrier.scope=job',
+                          '--set', 'workload.barrier.difference=500', '--set', 'device.cpu.yield=yes', *endless],
+    '3 ranks that share tasks': ['-n', '3', 'conf/uts-ranks.ini', *endless],
+    '3 ranks that ask for tasks': ['-n', '3', 'conf/uts-ranks.ini', '--set', 'trigger.use=gputn', '--set', 'trigger.gputn.provider=tcp',
+                                   '--set', 'trigger.gputn.wait=sleep', '--set', 'termination.use=tree', *endless],
+    '2 device processes': uts,
+    '2 that exchange mail': uts + mail,
+}
+jobs = {k: v for k, v in jobs.items() if 'ask' in k}
+if not os.path.exists(build + '/plugins/trigger_gputn.so'):
+    print('left out: jobs of several ranks: built without libfabric (Debian: libfabric-dev)')
+    jobs = {name: job for name, job in jobs.items() if '-n' not in job}
+
+def family(pid):
+    return [pid] + soak.descendants(pid)
+
+def left(session):
+    """Processes of the job's session that are not dead."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir('/proc')):
+        try:
+            state, _, _, of = open('/proc/%s/stat' % pid).read().rsplit(') ', 1)[1].split()[:4]
+        except OSError:
+            continue
+        if int(of) == session and state not in 'ZX':
+            found.append(int(pid))
+    return found
+
+def where(pids):
+    """What each thread of a job waits in, for a failure."""
+    text = ''
+    for pid in pids:
+        try:
+            for task in os.listdir('/proc/%d/task' % pid):
+                at = '/proc/%d/task/%s/' % (pid, task)
+                call = open(at + 'syscall').read().split()[0]
+                state = re.search(r'State:\s*(\S)', open(at + 'status').read())[1]
+                text += '    pid %d %s: %s, call %s\n' % (pid, open(at + 'comm').read().strip(), state, call)
+        except OSError:
+            pass
+    return text
+
+def trial(key):
+    draw = random.Random(key)
+    name = draw.choice(list(jobs))
+    before = set(os.listdir('/dev/shm')) # of others: process numbers come again
+    with tempfile.TemporaryFile('w+') as err, tempfile.NamedTemporaryFile() as page:
+        page.truncate(walk.PAGE)
+        env = dict(os.environ, LD_PRELOAD=SHIM, FAULT_PAGE=page.name) if PRELOADS else None
+        job = subprocess.Popen([G, 'run', *jobs[name]], start_new_session=True, stdout=subprocess.DEVNULL, stderr=err,
+                               env=env)
+        pids = set()
+        until = time.monotonic() + draw.uniform(0.05, 2.5)
+        while time.monotonic() < until:
+            pids |= set(family(job.pid))
+            time.sleep(0.02)
+        now = family(job.pid)
+        victim, stop = draw.choice(now), draw.random() < 0.25
+        try:
+            comm = open('/proc/%d/comm' % victim).read().strip()
+        except OSError:
+            comm = '?'
+        what = '%s %s of %s' % ('stop' if stop else 'kill -9', 'the first process' if victim == job.pid else comm, name)
+        begin = time.monotonic()
+        wrong = []
+        try:
+            os.kill(victim, signal.SIGSTOP if stop else signal.SIGKILL)
+            if stop:
+                time.sleep(STOPPED)
+                os.kill(victim, signal.SIGCONT)
+                time.sleep(0.5)
+                if job.poll() is None:
+                    os.kill(job.pid, signal.SIGINT)
+        except ProcessLookupError: # a short-lived one
+            os.kill(job.pid, signal.SIGINT)
+            what, victim = 'none of ' + name, 0
+        over = soak.wait_for(job, NOTICED + (STOPPED if stop else 0))
+        took = time.monotonic() - begin
+        if not over:
+            wrong.append('no end in %d s' % NOTICED)
+            wrong.append(where(family(job.pid)))
+        until = time.monotonic() + NOTICED
+        while over and left(job.pid) and time.monotonic() < until:
+            time.sleep(0.02)
+        behind = left(job.pid)
+        if over and behind:
+            wrong.append('processes are left:\n' + where(behind))
+        for pid in behind:
+            os.kill(pid, signal.SIGKILL)
+        job.wait()
+        took = took if victim != job.pid or stop else time.monotonic() - begin
+        names = '|'.join(map(str, pids | set(now)))
+        files = [f for f in set(os.listdir('/dev/shm')) - before if re.search(r'(?<!\d)(%s)(?!\d)' % names, f)]
+        if files and not wrong:
+            wrong.append('left in shared memory: ' + ' '.join(files))
+        for f in files:
+            os.unlink('/dev/shm/' + f)
+        n, names = walk.left_open(open(page.name, 'rb').read(walk.PAGE))
+        if n > ('ranks' in name): # a rank keeps its line to the hub, which ends when it does
+            wrong.append('%d descriptors open at the end: %s' % (n, ' '.join(names)))
+        err.seek(0)
+        text = err.read()
+        if victim and not stop and victim != job.pid:
+            if job.returncode in (0, -9):
+                wrong.append('exit %d' % job.returncode)
+            if not re.search(r'\b%d\b|rank \d|cpu:\d|\.so:' % victim, text):
+                wrong.append('nobody is named')
+        elif stop and job.returncode not in (0, 130) and not re.search(r'rank \d|cpu:\d', text):
+            wrong.append('exit %d, and nobody is named' % job.returncode)
+        if 'wrong' in text:
+            wrong.append('a wrong result')
+    if wrong:
+        print('FAILED: %s: over after %.2f s: %s\n    %s\n    repeat: tests/kills.py %s 1 %s' % (
+            what, took, '; '.join(wrong), text.strip().replace('\n', '\n    '), build, key), flush=True)
+    return what, stop, took, bool(wrong)
+
+rows = [trial('%s.%d' % (seed, i) if '.' not in seed else seed) for i in range(int(kills))]
+killed = [took for what, stop, took, wrong in rows if not stop and not what.startswith('none')]
+print('%d killed, %d stopped; %d failures; seconds until all had ended after a kill: median %.2f, most %.2f (seed %s)' % (
+    len(killed), sum(stop for _, stop, _, _ in rows), sum(wrong for *_, wrong in rows),
+    statistics.median(killed or [0]), max(killed or [0]), seed))
+sys.exit(any(wrong for *_, wrong in rows))
