@@ -537,8 +537,9 @@ int nic_policy_constants(void *self, const struct loom_layout *layout, char *tex
 	(void)layout;
 	if (nic->opts->counting != NIC_DEVICE_COUNTS)
 		return 0;
-	return snprintf(text, room, "#define NIC_TALLIES 1\n") < (int)room ? 0 : LOOM_FAIL(nic->host, err, LOOM_EFULL, "%s: no room for "
-		"a constant", nic->way->name);
+	if (snprintf(text, room, "#define NIC_TALLIES 1\n") >= (int)room)
+		return LOOM_FAIL(nic->host, err, LOOM_EFULL, "%s: no room for its constant", nic->way->name);
+	return 0;
 }
 
 int nic_policy_room(void *self, uint32_t *posts)
