@@ -45,6 +45,11 @@ int fabric_check(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t b
 	(void)f, (void)rank, (void)ref, (void)bytes;
 	return 0;
 }
+int fabric_may_sleep(struct fabric *f)
+{
+	(void)f;
+	return 0;
+}
 int fabric_can_add(const struct fabric *f, uint32_t type, uint64_t bytes)
 {
 	(void)f, (void)type, (void)bytes;
