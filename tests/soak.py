@@ -46,7 +46,7 @@ MOST = {
     "cholesky.size": 100, "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4, "synthetic.on_gpu": 0,
     "memset.tasks": 20000, "memset_loop.tasks": 20000, "fib.n": 16, "uts.depth": 5, "uts.b0": 4, "uts.keep": 65536,
     "iterations": 4, "tc": 30, "tp": 30, "bfs.size": 9, "bs.size": 300, "c2d.size": 24, "cg.size": 8, "fe.size": 8,
-    "gem.size": 64, "h3d.size": 4, "kmn.size": 64, "pattern.size": 600, "srs.size": 32, "stn.size": 48,
+    "gem.size": 64, "h3d.size": 4, "kmn.size": 64, "pattern.size": 600, "resume.size": 600, "resume.work": 30, "srs.size": 32, "stn.size": 48,
     "messages": 4, "contains.limit": 100, "pingpong.rounds": 40, "pingpong.bytes": 65536, "msgrate.fires": 300,
     "msgrate.per": 300, "jacobi2d.n": 64, "jacobi2d.sweeps": 12, "allreduce.bytes": 300000, "allreduce.rounds": 40, "lookups": 300,
     "barrier.few": 60, "barrier.difference": 300, "barrier.parts": 3, "barrier.checked": 100, "barrier.work": 2000,
@@ -71,7 +71,7 @@ TASKS, EXCHANGE = ("scheduler", "termination"), ("sync",)
 NEEDS = {
     "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic"), TASKS),
     **dict.fromkeys(("pingpong", "msgrate", "jacobi2d", "allreduce"), ("trigger",)),
-    **dict.fromkeys(("bfs", "bs", "c2d", "cg", "fe", "gem", "h3d", "kmn", "pattern", "srs", "stn"), EXCHANGE),
+    **dict.fromkeys(("bfs", "bs", "c2d", "cg", "fe", "gem", "h3d", "kmn", "pattern", "resume", "srs", "stn"), EXCHANGE),
     **dict.fromkeys(("ssr_bfs", "ssr_bpt", "ssr_spmv", "ssr_sssp", "ssr_storm", "ssr_xsbench"), ("qos",)),
 }
 TYPE_MOST = {"u32": 2**32 - 1, "u64": 2**63, "i64": 2**62, "size": 2**62, "time": 10**18, "f64": 1e9, "share": 1}

@@ -8,7 +8,8 @@
  * kernels less that of their waits; what of it lies within W is at least work - K * (T - W), and covers the
  * waiting as far as one core's worth of it goes:
  *     overlap = sum over devices of min(W, work - K * (T - W)) / sum of W,    no term below 0
- * A poller's own looks are not work, and take the core from it. */
+ * A poller's own looks are not work, and take the core from it. A GPU's warps have no processor time: with one neither
+ * work nor overlap is said. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -115,10 +116,11 @@ void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loo
 {
 	struct total sum = {0};
 	double waiting = 0, overlapped = 0, online = (double)sysconf(_SC_NPROCESSORS_ONLN);
-	int rc = 0;
+	int rc = 0, gpu = 0;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *shape = &layout->device[d];
 		struct total t = add_up(shape, view);
+		gpu |= shape->kind == LOOM_ON_GPU;
 		double cores = online / layout->devices; /* each device has its share */
 		cores = cores < 1 ? 1 : cores > shape->workers ? shape->workers : cores;
 		sum.lost += t.lost;
@@ -134,9 +136,10 @@ void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loo
 			(double)sum.wait_ns / (double)sum.life_ns);
 	x->host->metric(x->host, report, "transfer_share", "share", LOOM_BETTER_LESS,
 			(double)sum.send_ns / (double)sum.life_ns);
-	x->host->metric(x->host, report, "work_s", "s", LOOM_BETTER_NONE, (double)sum.work_ns / 1e9);
+	if (!gpu)
+		x->host->metric(x->host, report, "work_s", "s", LOOM_BETTER_NONE, (double)sum.work_ns / 1e9);
 	write_timeline(x, layout, view);
 	/* With waits that were not logged, a share of them would not be a figure. */
-	if (!rc && !sum.lost && waiting > 0)
+	if (!rc && !gpu && !sum.lost && waiting > 0)
 		x->host->metric(x->host, report, "overlap", "share", LOOM_BETTER_MORE, overlapped / waiting);
 }

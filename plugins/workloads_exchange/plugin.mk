@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # -I$D: where the assembler finds the device code that is embedded (.incbin).
-EXCHANGE_APPS := srs cg fe h3d bfs bs c2d stn gem kmn pattern
+EXCHANGE_APPS := srs cg fe h3d bfs bs c2d stn gem kmn pattern resume
 EXCHANGE_D := $D
 define exchange_app
 PLUGINS += workload_$1

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiters beside a computation: the first worker of the first device publishes items to the waiters of the second, one
+ * after the other, and takes the time from the publication until the consumer that goes on has told so. The other
+ * workers of the second device compute; in groups, such as the workers of a GPU's block, so many of each wait. Device
+ * code. */
+#ifndef RESUME_DEV_H
+#define RESUME_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "exchange.dev.h"
+#endif
+
+enum { RESUME_ROLES = 0, RESUME_TOLD, RESUME_NS, RESUME_DID };
+enum { RESUME_WORDS = 0, RESUME_WAITERS, RESUME_ROUNDS, RESUME_ONE };
+enum { RESUME_IDLE = 0, RESUME_SENDS, RESUME_WAITS, RESUME_COMPUTES };
+enum { RESUME_CHAINS = 8, RESUME_STEPS = 1000 };
+
+struct resume_role {
+	uint32_t what, number; /* number: of the waiter */
+};
+/* What a consumer has got: it alone writes the line, its producer reads it. */
+struct resume_told {
+	uint64_t items, pad[7];
+};
+struct resume_did {
+	uint64_t begin_ns, end_ns, wrong;
+	double sum;
+};
+
+LOOM_FN uint64_t resume_value(uint32_t tag, uint64_t place)
+{
+	return (tag + 1) * 0x9e3779b97f4a7c15ull + place;
+}
+
+/* How many items of `all` waiter `number` of `waiters` gets. */
+LOOM_FN uint32_t resume_items(uint32_t all, uint32_t number, uint32_t waiters)
+{
+	return all / waiters + (number < all % waiters);
+}
+
+LOOM_FN int resume_send(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32_t waiters, uint64_t *ns)
+{
+	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD) + tag % waiters;
+	uint64_t begin = 0;
+	void *at;
+	int rc = ex_place(c, 0, tag, &at);
+	if (rc)
+		return rc;
+	EX_EACH(c, i, 0, words)
+		((uint64_t *)at)[i] = resume_value(tag, i);
+	ex_work(c, ex_head(c)->work_p);
+	if (c->lane == 0)
+		begin = loom_clock_ns(c);
+	rc = ex_send(c, 0, tag, NULL, 8 * words);
+	if (c->lane == 0 && !rc) {
+		/* Nothing but the word is read. */
+		while (loom_load_relaxed_sys(&told->items) != tag / waiters + 1u && !loom_stopped(c))
+			loom_give_way(c);
+		*ns = loom_clock_ns(c) - begin;
+	}
+	return rc;
+}
+
+LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32_t waiters, uint64_t *wrong)
+{
+	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD) + tag % waiters;
+	const void *data;
+	/* Not by ex_recv(), which keeps books before it returns. */
+	int rc = LOOM_CALL(sync, wait, c, 0, tag, 0, &data);
+	if (rc)
+		return ex_fail(c, rc, tag);
+	if (c->lane == 0)
+		loom_store_relaxed_sys(&told->items, (uint64_t)(tag / waiters + 1));
+	EX_EACH(c, i, 0, words)
+		*wrong += ((const uint64_t *)data)[i] != resume_value(tag, i);
+	ex_done(c, 0, tag);
+	return 0;
+}
+
+/* Chains of multiplications and additions, whose sums are exact. `one` is 1, which no compiler knows. */
+LOOM_FN double resume_compute(struct loom_ctx *c, uint64_t rounds, float one)
+{
+	double sum = 0;
+	for (uint64_t r = 0; r < rounds && !(r % 64 == 0 && loom_stopped(c)); r++) {
+		float x[RESUME_CHAINS];
+		for (uint32_t i = 0; i < RESUME_CHAINS; i++)
+			x[i] = (float)i;
+		for (uint32_t s = 0; s < RESUME_STEPS; s++)
+			for (uint32_t i = 0; i < RESUME_CHAINS; i++)
+				x[i] = x[i] * one + one;
+		for (uint32_t i = 0; i < RESUME_CHAINS; i++)
+			sum += x[i];
+	}
+	return sum;
+}
+
+LOOM_FN void workload_resume_kernel(struct loom_ctx *c)
+{
+	const struct ex_head *h = ex_head(c);
+	const struct resume_role role = ((const struct resume_role *)ex_at(c, RESUME_ROLES))[c->worker];
+	struct resume_did *did = (struct resume_did *)ex_at(c, RESUME_DID) + c->worker;
+	uint64_t words = h->param[RESUME_WORDS], wrong = 0, begin = loom_clock_ns(c);
+	uint32_t waiters = (uint32_t)h->param[RESUME_WAITERS];
+	double sum = 0;
+	int rc = 0;
+	if (role.what == RESUME_IDLE)
+		return;
+	if (role.what == RESUME_SENDS)
+		for (uint32_t i = 0; i < h->iterations && !rc; i++)
+			rc = resume_send(c, i, words, waiters, (uint64_t *)ex_at(c, RESUME_NS) + i);
+	else if (role.what == RESUME_WAITS)
+		for (uint32_t i = 0; i < resume_items(h->iterations, role.number, waiters) && !rc; i++)
+			rc = resume_wait(c, i * waiters + role.number, words, waiters, &wrong);
+	else
+		sum = resume_compute(c, h->param[RESUME_ROUNDS], (float)h->param[RESUME_ONE]);
+	if (wrong)
+		loom_fetch_add_relaxed_dev(&did->wrong, wrong);
+	if (c->lane == 0) {
+		did->begin_ns = begin;
+		did->end_ns = loom_clock_ns(c);
+		did->sum = sum;
+	}
+}
+
+#endif
