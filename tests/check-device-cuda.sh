@@ -85,7 +85,59 @@ waits() { # STATUS PATTERN [ARGUMENTS]
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --set run.devices='cuda:0 cuda:1' --set device.cuda.1.gpu=0 \
 		--set device.cuda.workers=4 --set run.workload=stn --set sync.use=warp "$@"
 }
+# crossing SYNC WORKLOAD STATUS PATTERN ARGUMENTS...: CPU and GPU wait for each other.
+crossing() {
+	sync=$1 workload=$2 status=$3 wanted=$4
+	shift 4
+	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_$sync.so $B/plugins/workload_$workload.so" \
+		expect "$status" "$wanted" "$G" run conf/wic.ini --samples 2 --set device.cpu.workers=4 \
+		--set device.cuda.workers=4 --set transport.use=p2p --set run.workload=$workload --set sync.use=$sync --set workload.resume.of=4 \
+		--set workload.resume.waiters=2 --set workload.resume.computing=1 --set workload.resume.work=10 \
+		--set workload.resume.iterations=60 --set workload.resume.size=300 "$@"
+}
+crossings() {
+	for sync in warp futex wic; do
+		crossing $sync resume 0 verified --set run.devices='cpu:0 cuda:0'
+		crossing $sync pattern 0 verified --set run.devices='cuda:0 cpu:0' --set workload.pattern.model=alternating
+		crossing $sync pattern 124 'no end after 0.3 s' --set run.devices='cpu:0 cuda:0' --set run.timeout=300ms \
+			--set workload.pattern.tp=400000
+	done
+	for sync in futex wic; do
+		crossing $sync resume 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt
+	done
+	crossing futex pattern 4 'is for one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
+		--set sync.futex.notify=interrupt
+	crossing wic pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
+		--set sync.wic.notify=interrupt --set workload.pattern.tp=400000
+}
+# crossing_death SYNC -o|-n DEVICES NAME: the producer's process, the GPU's being the older one, is killed in mid-run.
+crossing_death() {
+	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_$1.so $B/plugins/workload_pattern.so" "$G" run conf/wic.ini --samples 1 \
+		--set run.devices="$3" --set transport.use=p2p --set device.cpu.isolation=process --set device.cuda.isolation=process \
+		--set device.cpu.workers=2 --set device.cuda.workers=2 --set sync.use=$1 --set run.workload=pattern \
+		--set workload.pattern.iterations=100000 --set workload.pattern.tp=1000 >"$tmp/out" 2>"$tmp/err" &
+	run=$!
+	both=0
+	for i in $(seq 400); do # plug-ins are looked at in short-lived processes first
+		[ "$(pgrep -P $run | wc -l)" -eq 2 ] && both=$((both + 1)) || both=0
+		[ $both -lt 12 ] || break
+		sleep 0.05
+	done
+	begin=$(date +%s%N)
+	kill -KILL "$(pgrep $2 -P $run)"
+	wait $run
+	status=$? took=$((($(date +%s%N) - begin) / 1000000))
+	[ $status -eq 1 ] && grep -q "$4.*killed by signal 9" "$tmp/err" || fail "$1: exit $status: $(cat "$tmp/err")"
+	[ $took -lt 3000 ] || fail "$1: $took ms until a killed producer was noticed"
+}
 waits 0 '3 samples, each verified'
+! grep -q '^ *overlap' "$tmp/out" || fail 'an overlap of GPUs, whose warps have no processor time'
+crossings
+case $B in *thread*) ;; *)
+	crossing_death wic -o 'cuda:0 cpu:0' cuda:0
+	crossing_death futex -n 'cpu:0 cuda:0' cpu:0
+	;;
+esac
 waits 4 'wants 32 threads in each block' --set device.cuda.lanes=1024
 
 # Taking down, and where the GPU sits: not worth a run.

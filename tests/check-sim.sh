@@ -195,8 +195,8 @@ def seconds(workers):
 sys.exit(seconds(1) < 30 * seconds(64))
 PY
 
-expect 4 'sync_futex has no device code' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1' --set sync.use=futex
-expect 4 'sync_wic has no device code for GPUs' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1'
+expect 4 'sync_futex has threads of the host' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1' --set sync.use=futex
+expect 4 'sync_wic has threads of the host' "$G" run conf/wic.ini --set 'run.devices=sim:0 sim:1'
 expect 4 'cpu:0 runs in real time' "$G" run conf/fib.ini --set 'run.devices=cpu:0 sim:0'
 expect 2 'say schedule, stall and limit in \[device.sim\]' "$G" run conf/fib.ini --set 'run.devices=sim:0 sim:1' \
 	--set device.sim.1.stall=1s

@@ -19,9 +19,16 @@ small='--set workload.stn.size=48 --set workload.stn.iterations=6 --set workload
 	--set workload.kmn.size=32 --set workload.kmn.iterations=3 --set workload.cg.size=8
 	--set workload.cg.iterations=20 --set workload.fe.size=6 --set workload.fe.iterations=8
 	--set workload.bfs.size=8'
-# Who raises flags in a consumer's memory must reach it.
-expect 4 'leave the transport.s atomics = auto' "$G" run conf/wic.ini --set run.workload=pattern --samples 1 --set sync.use=warp \
-	--set transport.use=p2p --set transport.p2p.atomics=no
+# Devices that do not reach each other's memory: flags and items lie in the host's, and each word has one writer.
+apart='--set sync.use=warp --set transport.use=p2p --set transport.p2p.atomics=no'
+for app in pattern stn cg resume; do
+	for isolation in $isolations; do
+		expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 2 $devices $apart --set device.cpu.workers=4 \
+			--set device.cpu.isolation=$isolation --set workload.stn.size=48 --set workload.cg.size=8 \
+			--set workload.cg.iterations=20 --set workload.resume.of=4 --set workload.resume.waiters=2 \
+			--set workload.resume.computing=1 --set workload.resume.work=10 --set workload.resume.iterations=50
+	done
+done
 for app in srs cg fe h3d bfs bs c2d stn gem kmn; do
 	own=$(echo "$small" | tr -s ' \t\n' '\n' | grep "^workload.$app\." | sed 's/^/--set /')
 	for sync in $plugins; do
@@ -68,4 +75,7 @@ for sync in $plugins; do
 		--set workload.pattern.iterations=100000 --set workload.pattern.tp=1000
 	[ $took -lt 3000 ] || fail "$sync: $took ms until a killed producer was noticed"
 done
+without_a_device apart conf/wic.ini --set run.workload=pattern $apart --set device.cpu.workers=2 \
+	--set workload.pattern.iterations=100000 --set workload.pattern.tp=1000
+[ $took -lt 3000 ] || fail "apart: $took ms until a killed producer was noticed"
 finish

@@ -167,6 +167,24 @@ TEST(stop)
 	}
 }
 
+/* All that a GPU sees of a death: the host's words, and no poison. */
+TEST(death)
+{
+	static const char *const look[] = {"sync_poll", "sync_poll probe=atomic", "sync_backoff", "sync_warp"};
+	for (size_t i = 0; i < 4 * ISOLATIONS; i++) {
+		CU_ASSERT_EQUAL_FATAL(open_rig(look[i % 4], isolations[i / 4], 3, &unpublished, 1, wait_for_ever), 0);
+		sync_rig_clear(&rig);
+		CU_ASSERT_EQUAL_FATAL(sync_rig_start(&rig), 0);
+		all_there();
+		__atomic_store_n(&rig.r.shared->ctl.died, 1u, __ATOMIC_RELEASE);
+		__atomic_store_n(&rig.r.shared->ctl.stop, 1u, __ATOMIC_RELAXED);
+		CU_ASSERT_EQUAL_FATAL(sync_rig_wait(&rig, 5 * SECOND), 0);
+		for (uint32_t w = 3; w < 6; w++)
+			CU_ASSERT_EQUAL(sync_rig_rows(&rig)[w].code, LOOM_EDIED);
+		sync_rig_end(&rig);
+	}
+}
+
 /* ---- launches leave no descriptor, thread or mapping behind */
 
 TEST(relaunch)

@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include "../plugins/sync_wic/pcm.c"
 #include "../plugins/sync_wic/uffd.c"
+#include "../plugins/sync_wic/wic.h"
 #include "sync_rig.h"
 
 static struct sync_rig rig;
@@ -135,6 +137,7 @@ TEST(signal_and_shared_page)
 #ifndef __SANITIZE_THREAD__
 		CU_ASSERT_EQUAL(signals, 20);
 #endif
+		CU_ASSERT_EQUAL(sync_rig_metric(&rig, "sync_eager"), 0); /* both wait before it comes */
 		sync_rig_end(&rig);
 	}
 	sigaction(SIGUSR1, &old, NULL);
@@ -180,6 +183,52 @@ TEST(recycle)
 			CU_ASSERT(sync_rig_metric(&rig, "sync_recycles") > 300);
 		sync_rig_end(&rig);
 	}
+}
+
+/* ---- a lock whose holder was killed: nobody takes it for his own, and the next launch does not wait for it */
+
+TEST(lost_lock)
+{
+	struct loom_channel k = {.slots = 3, .readers = 1, .from = 0, .to = 1, .item_bytes = 4800};
+	struct loom_ctl ctl = {.stop = 1};
+	uint32_t lock = 1;
+	CU_ASSERT_EQUAL(wic_lock(&ctl, &lock), LOOM_EINTR);
+	CU_ASSERT_EQUAL(lock, 1);
+	CU_ASSERT_EQUAL_FATAL(open_rig("sync_wic", 1, &k, rounds), 0);
+	struct sync_head *head = rig.view.global;
+	CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
+	struct wic_device *device = (struct wic_device *)((char *)head + 64ull * head->setting[0]);
+	device[1].lock = 1;
+	CU_ASSERT_EQUAL_FATAL(sync_rig_sample(&rig), 0);
+	CU_ASSERT_EQUAL(sync_rig_rows(&rig)[1].code, 0);
+	sync_rig_end(&rig);
+}
+
+/* ---- descriptors that all devices have sent each other, and nobody has read: as many as files may be open */
+
+TEST(descriptors_under_way)
+{
+	enum { DEVICES = 8 };
+	struct loom_channel k = {.slots = 4, .readers = 1, .from = 0, .to = 1, .item_bytes = 8};
+	struct loom_device_shape shape[DEVICES] = {{.workers = 0}};
+	struct loom_layout layout = {.size = sizeof(layout), .devices = DEVICES, .workers = 250 * DEVICES, .device = shape};
+	const struct loom_sync_ops *ops = fake_load("sync_wic")->ops;
+	struct loom_need need = {.size = sizeof(need)};
+	struct loom_error err = {0};
+	struct rlimit files, few;
+	void *self = NULL;
+	for (uint32_t d = 0; d < DEVICES; d++)
+		shape[d] = (struct loom_device_shape){.workers = 250, .lanes = 1, .first_worker = 250 * d, .kind = LOOM_ON_CPU};
+	getrlimit(RLIMIT_NOFILE, &files);
+	few = files;
+	few.rlim_cur = 1024;
+	setrlimit(RLIMIT_NOFILE, &few);
+	CU_ASSERT_EQUAL_FATAL(ops->create(&fake_host, fake_settings(fake_load("sync_wic"), ""), &self, &err), 0);
+	CU_ASSERT_EQUAL(ops->channels(self, &layout, &k, 1, &err), 0);
+	CU_ASSERT_EQUAL(ops->need(self, &layout, &need, &err), 0);
+	CU_ASSERT(((struct wic *)self)->shards[0] * DEVICES * (DEVICES - 1) <= few.rlim_cur);
+	ops->destroy(self);
+	setrlimit(RLIMIT_NOFILE, &files);
 }
 
 /* ---- early data do not stall their consumer */

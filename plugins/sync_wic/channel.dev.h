@@ -7,7 +7,13 @@
  *        poisoned (LOOM_EDIED), the run is stopped (LOOM_EINTR) or the clock shows until_ns (0: never)
  *   void sync_wake(c, word, sleepers)                  *word has changed
  * and may define SYNC_TOGETHER: sync_await is called by all lanes, with the same answer for all; and
- * SYNC_FULL: uint32_t *sync_full(c, h, k, tag) says where a slot's `full` word is. */
+ * SYNC_ELSEWHERE, with
+ *   uint32_t *sync_full(c, h, k, tag)               where a slot's `full` word is
+ *   uint32_t *sync_done(c, h, k, tag)               where its readers are counted
+ *   void sync_raise(c, h, k, word, rounds)          makes it `rounds`
+ *   void sync_fetch(c, h, k, tag)                   lane 0: the wait for that item begins
+ *   const void *sync_bring(c, h, k, tag)            all lanes: the item has come; where it is to be read
+ *   void sync_drop(c, k, tag)                       lane 0: it has been read, or is another's */
 #ifndef SYNC_CHANNEL_DEV_H
 #define SYNC_CHANNEL_DEV_H
 
@@ -26,24 +32,44 @@ LOOM_FN char *sync_item(struct sync_head *h, const struct sync_channel *k, uint3
 #define SYNC_WAITS(c) ((c)->lane == 0)
 #endif
 
-/* What the lanes that wait see in *word. */
-LOOM_FN uint32_t sync_look(struct loom_ctx *c, uint32_t *word)
+/* Whether the lanes that wait find *word at `want`, and free of poison. */
+LOOM_FN int sync_there(struct loom_ctx *c, const uint32_t *word, uint32_t want)
 {
+	int there = 0;
+	if (c->lane == 0) {
+		uint32_t now = sync_glance(word);
+		there = sync_reached(now, want) && !(now & SYNC_POISON);
+		if (there)
+			sync_saw();
+	}
 #ifdef SYNC_TOGETHER
-	return (uint32_t)loom_from_lane0(c, c->lane == 0 ? loom_load_acquire_sys(word) : 0);
-#else
-	(void)c;
-	return loom_load_acquire_sys(word);
+	there = (int)loom_from_lane0(c, (uint64_t)there);
 #endif
+	return there;
 }
 
-#ifndef SYNC_FULL
+#ifndef SYNC_ELSEWHERE
 LOOM_FN uint32_t *sync_full(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k,
 			    uint32_t tag)
 {
 	(void)c;
 	return &sync_slot(h, k, tag)->full;
 }
+LOOM_FN uint32_t *sync_done(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k,
+			    uint32_t tag)
+{
+	(void)c;
+	return &sync_slot(h, k, tag)->done;
+}
+LOOM_FN void sync_raise(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t *word,
+			uint32_t rounds)
+{
+	(void)c, (void)h, (void)k, (void)rounds;
+	loom_fetch_add_acq_rel_sys(word, 1u); /* keeps poison */
+}
+#define sync_fetch(c, h, k, tag) ((void)0)
+#define sync_bring(c, h, k, tag) sync_item(h, k, tag)
+#define sync_drop(c, k, tag) ((void)0)
 #endif
 
 LOOM_FN uint64_t sync_until(const struct loom_ctx *c, uint64_t timeout_ns)
@@ -54,23 +80,22 @@ LOOM_FN uint64_t sync_until(const struct loom_ctx *c, uint64_t timeout_ns)
 LOOM_FN int sync_free(struct loom_ctx *c, struct sync_channel *k, struct sync_slot *s, uint32_t round,
 		      uint64_t timeout_ns)
 {
-	uint32_t word = sync_look(c, &s->released);
-	if (sync_reached(word, round) && !(word & SYNC_POISON))
+	if (sync_there(c, &s->released, round))
 		return 0;
 	uint64_t begin = loom_clock_ns(c);
 	loom_doing(c, LOOM_DOING_DATA);
 	int rc = sync_await(c, &s->released, &s->blocked, round, sync_until(c, timeout_ns));
 	loom_doing(c, LOOM_DOING_TASKS);
 	if (c->lane == 0)
-		sync_tally(c)->blocked_ns += loom_clock_ns(c) - begin;
-	return rc == LOOM_EDIED ? sync_poisoned(k) : rc;
+		sync_tell(c, blocked_ns, loom_clock_ns(c) - begin);
+	return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
 }
 
 LOOM_FN int SYNC_OP(reserve)(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t timeout_ns,
 			     void **at)
 {
 	struct sync_head *h = sync_head(c);
-	struct sync_channel *k = sync_channel(h, channel);
+	struct sync_channel *k = sync_channel(sync_known(c), channel);
 	int rc = 0;
 	if (SYNC_WAITS(c))
 		rc = sync_free(c, k, sync_slot(h, k, tag), sync_round(k, tag), timeout_ns);
@@ -83,7 +108,7 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 			     uint64_t bytes, uint64_t timeout_ns)
 {
 	struct sync_head *h = sync_head(c);
-	struct sync_channel *k = sync_channel(h, channel);
+	struct sync_channel *k = sync_channel(sync_known(c), channel);
 	struct sync_slot *s = sync_slot(h, k, tag);
 	if (from) {
 		void *at;
@@ -93,15 +118,15 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 		uint64_t begin = c->lane == 0 ? loom_clock_ns(c) : 0;
 		sync_copy(c, at, from, bytes);
 		if (c->lane == 0)
-			sync_tally(c)->transfer_ns += loom_clock_ns(c) - begin;
+			sync_tell(c, transfer_ns, loom_clock_ns(c) - begin);
 	}
 	loom_barrier_lanes(c); /* what all lanes wrote */
 	if (c->lane == 0) {
 		/* Release: pairs with the acquire of the word in sync_await. */
 		uint32_t *full = sync_full(c, h, k, tag);
-		loom_fetch_add_acq_rel_sys(full, 1u);
+		sync_raise(c, h, k, full, sync_round(k, tag) + 1);
 		sync_wake(c, full, &s->sleepers);
-		sync_tally(c)->publishes++;
+		sync_tell(c, publishes, 1);
 	}
 	return 0;
 }
@@ -116,7 +141,9 @@ LOOM_FN int sync_take(struct loom_ctx *c, struct sync_head *h, struct sync_chann
 	for (uint32_t i = 0; i < n && !rc; i++) {
 		uint32_t *full = sync_full(c, h, k, tag[i]);
 		uint32_t want = sync_round(k, tag[i]) + 1;
-		if (sync_reached(sync_look(c, full), want)) {
+		if (c->lane == 0)
+			sync_drop(c, k, tag[i]); /* of a round before, when a sample ended in between */
+		if (sync_there(c, full, want)) {
 			early++;
 			continue;
 		}
@@ -125,31 +152,32 @@ LOOM_FN int sync_take(struct loom_ctx *c, struct sync_head *h, struct sync_chann
 			until = timeout_ns ? begin + timeout_ns : 0;
 			loom_doing(c, LOOM_DOING_DATA);
 		}
+		if (c->lane == 0)
+			sync_fetch(c, h, k, tag[i]);
 		rc = sync_await(c, full, &sync_slot(h, k, tag[i])->sleepers, want, until);
 	}
 	if (c->lane == 0) {
-		struct sync_tally *t = sync_tally(c);
-		t->waits += n;
-		t->early += early;
+		sync_tell(c, waits, n);
+		sync_tell(c, early, early);
 		if (begin) {
-			t->wait_ns += loom_clock_ns(c) - begin;
+			sync_tell(c, wait_ns, loom_clock_ns(c) - begin);
 			loom_doing(c, LOOM_DOING_TASKS);
 		}
 	}
-	return rc == LOOM_EDIED ? sync_poisoned(k) : rc;
+	return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
 }
 
 LOOM_FN int SYNC_OP(wait_all)(struct loom_ctx *c, uint32_t channel, const uint32_t *tag, uint32_t n,
 			      uint64_t timeout_ns, const void **data)
 {
 	struct sync_head *h = sync_head(c);
-	struct sync_channel *k = sync_channel(h, channel);
+	struct sync_channel *k = sync_channel(sync_known(c), channel);
 	int rc = 0;
 	if (SYNC_WAITS(c))
 		rc = sync_take(c, h, k, tag, n, timeout_ns);
 	rc = (int)loom_from_lane0(c, (uint64_t)(int64_t)rc); /* and what lane 0 has acquired */
-	for (uint32_t i = 0; i < n; i++)
-		data[i] = sync_item(h, k, tag[i]);
+	for (uint32_t i = 0; i < n && !rc; i++)
+		data[i] = sync_bring(c, h, k, tag[i]);
 	return rc;
 }
 
@@ -162,17 +190,18 @@ LOOM_FN int SYNC_OP(wait)(struct loom_ctx *c, uint32_t channel, uint32_t tag, ui
 LOOM_FN int SYNC_OP(release)(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 {
 	struct sync_head *h = sync_head(c);
-	struct sync_channel *k = sync_channel(h, channel);
+	struct sync_channel *k = sync_channel(sync_known(c), channel);
 	struct sync_slot *s = sync_slot(h, k, tag);
 	loom_barrier_lanes(c); /* all lanes have read */
 	if (c->lane != 0)
 		return 0;
-	/* Each reader releases its reads; the last acquires them all and passes them on. */
-	uint32_t done = loom_fetch_add_acq_rel_sys(&s->done, 1u) + 1;
-	if (done != k->readers * (sync_round(k, tag) + 1)) /* both modulo 2^32 */
+	uint32_t rounds = sync_round(k, tag) + 1;
+	sync_drop(c, k, tag);
+	/* Each reader releases its reads; the last acquires them all and passes them on. Both are modulo 2^32. */
+	if (k->readers > 1 && loom_fetch_add_acq_rel_sys(sync_done(c, h, k, tag), 1u) + 1 != k->readers * rounds)
 		return 0;
 	/* Release: pairs with the acquire in sync_free. */
-	loom_fetch_add_acq_rel_sys(&s->released, 1u);
+	sync_raise(c, h, k, &s->released, rounds);
 	sync_wake(c, &s->released, &s->blocked);
 	return 0;
 }

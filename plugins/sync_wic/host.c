@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "park.h"
+#include "wave.dev.h"
 
 void sync_init_instance(struct sync *s, const struct loom_host *host, const char *name)
 {
@@ -69,12 +70,16 @@ uint64_t sync_lay_out(const struct sync *s, struct sync_head *head)
 	return at;
 }
 
-/* Items begin and end on lines of their own. */
-static uint64_t lay_out_items(const struct sync *s, struct sync_head *head)
+static uint64_t line(uint64_t at)
 {
-	uint64_t at = sync_lay_out(s, head);
+	return (at + 63) & ~63ull;
+}
+
+/* Items begin and end on lines of their own. */
+static uint64_t lay_out_items(const struct sync *s, struct sync_head *head, uint64_t at)
+{
 	for (uint32_t i = 0; i < s->channels; i++) {
-		uint64_t stride = (s->channel[i].item_bytes + 63) & ~63ull;
+		uint64_t stride = line(s->channel[i].item_bytes);
 		if (head) {
 			sync_channel(head, i)->stride = stride;
 			sync_channel(head, i)->data_at = at;
@@ -84,12 +89,83 @@ static uint64_t lay_out_items(const struct sync *s, struct sync_head *head)
 	return at;
 }
 
+int sync_has_gpu(const struct loom_layout *layout)
+{
+	uint32_t n = 0;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		n += layout->device[d].kind == LOOM_ON_GPU;
+	return n > 0;
+}
+
+/* Readers that share an item read it where it is: who of them would copy it? */
+static int brings(const struct sync *s, const struct loom_layout *layout, uint32_t channel)
+{
+	const struct loom_channel *k = &s->channel[channel];
+	return layout->device[k->to].kind == LOOM_ON_GPU && k->readers == 1;
+}
+
+void sync_lay_out_apart(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
+			struct loom_need *need_)
+{
+	uint64_t at = lay_out_items(s, head, line(need_->global)), near[LOOM_MAX_DEVICES];
+	for (uint32_t d = 0; d < layout->devices; d++)
+		near[d] = SYNC_NEAR_BYTES + line(sizeof(*head) + s->channels * sizeof(struct sync_channel));
+	need_->device = need_->local = 0;
+	for (uint32_t i = 0; i < s->channels; i++) {
+		const struct loom_channel *from = &s->channel[i];
+		uint64_t *end = &near[from->to], copies = brings(s, layout, i) ? from->slots * line(from->item_bytes) : 0;
+		at = (at + WAVE_LINE_BYTES - 1) & ~(uint64_t)(WAVE_LINE_BYTES - 1);
+		if (head) {
+			struct sync_channel *k = sync_channel(head, i);
+			k->word_at = at;
+			k->brings = copies != 0;
+			k->near_at = *end;
+			k->done_at = *end + copies;
+		}
+		at += from->slots * sizeof(uint32_t);
+		*end += copies + line(from->slots * sizeof(uint32_t));
+		if (copies && from->item_bytes > need_->local)
+			need_->local = line(from->item_bytes);
+	}
+	need_->global = line(at);
+	need_->device_place = LOOM_PLACE_NEAR;
+	need_->global_place = LOOM_PLACE_HOST;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		need_->device = near[d] > need_->device ? near[d] : need_->device;
+		/* Beside the posts. An item that finds no room there is copied into the device's memory. */
+		if (layout->device[d].kind == LOOM_ON_GPU && need_->local + 256 > layout->device[d].local_bytes)
+			need_->local = 0;
+	}
+}
+
+void sync_init_apart(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view, uint64_t begin)
+{
+	struct sync_head *head = view->global;
+	struct loom_need want = {.global = begin};
+	sync_lay_out_apart(s, layout, head, &want);
+	memset((char *)head + begin, 0, want.global - begin);
+	head->setting[WAVE_LOCAL] = (uint32_t)want.local;
+	head->setting[WAVE_GPUS] = head->setting[WAVE_GPUS_MORE] = 0;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		head->setting[WAVE_GPUS + d / 32] |= (uint32_t)(layout->device[d].kind == LOOM_ON_GPU) << d % 32;
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		char *near = (char *)view->device[d] + SYNC_NEAR_BYTES; /* what is counted in front goes on */
+		memset(near, 0, want.device - SYNC_NEAR_BYTES);
+		memcpy(near, head, sizeof(*head) + s->channels * sizeof(struct sync_channel));
+	}
+}
+
 int sync_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 	      struct loom_error *err)
 {
-	(void)layout, (void)err;
-	need->global = lay_out_items(self, NULL);
+	const struct sync *s = self;
+	(void)err;
 	need->worker = sizeof(struct sync_tally);
+	need->global = sync_lay_out(s, NULL);
+	if (s->crosses)
+		sync_lay_out_apart(s, layout, NULL, need);
+	else
+		need->global = lay_out_items(s, NULL, need->global);
 	return 0;
 }
 
@@ -109,8 +185,12 @@ int sync_init(void *self, const struct loom_layout *layout, const struct loom_vi
 	(void)err;
 	head->channels = s->channels;
 	memcpy(head->setting, s->setting, sizeof(head->setting));
-	lay_out_items(s, head);
+	uint64_t end = sync_lay_out(s, head);
 	init_slots(head);
+	if (s->crosses)
+		sync_init_apart(s, layout, view, end);
+	else
+		lay_out_items(s, head, end);
 	for (uint32_t w = 0; w < layout->workers; w++)
 		memset(view->worker[w], 0, sizeof(struct sync_tally));
 	return 0;

@@ -12,6 +12,7 @@ struct sync {
 	struct loom_channel *channel; /* [channels] */
 	uint32_t channels;
 	int wic;              /* has the figures of that one too */
+	int crosses;          /* the layout of its need() is that of wave.dev.h for devices that are apart */
 	uint32_t setting[15]; /* copied to the head before every sample */
 };
 
@@ -35,6 +36,13 @@ void sync_interrupt(void *self, const struct loom_layout *layout, const struct l
 
 /* Head, channels and slots without items; offsets into *head when it is not NULL. The bytes. */
 uint64_t sync_lay_out(const struct sync *s, struct sync_head *head);
+/* Where devices are apart: a global block that begins as need_->global says, with the slots in it, gets items and flags behind,
+ * and each device a block near it. Into *head when it is not NULL. */
+void sync_lay_out_apart(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
+			struct loom_need *need_);
+/* init() of these blocks; `begin` is what need_->global said. */
+void sync_init_apart(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view, uint64_t begin);
+int sync_has_gpu(const struct loom_layout *layout);
 /* Sets the poison bit in all words and wakes who sleeps on them. */
 void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, int code,
 		     uint32_t device);
@@ -67,17 +75,20 @@ void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, i
 		return 0;                                                                          \
 	}
 
-/* The device half of NAME, whose texts are slot.dev.h, NAME.dev.h and channel.dev.h; `...`: more fields. */
-#define SYNC_CODE(NAME, ...)                                                                       \
+/* The device half of NAME, whose texts are slot.dev.h, NAME.dev.h and channel.dev.h; with a monitor wave.dev.h, too. */
+#define SYNC_CODE(NAME) SYNC_CODE_OF(NAME, LOOM_CODE_FILE("channel.dev.h"), 0)
+#define SYNC_WAVE_CODE(NAME)                                                                       \
+	SYNC_CODE_OF(NAME, LOOM_CODE_FILE("wave.dev.h") LOOM_CODE_FILE("channel.dev.h"), LOOM_CODE_WATCHES)
+#define SYNC_CODE_OF(NAME, FILES, FLAGS)                                                           \
 	SYNC_DEV_TABLE(NAME);                                                                      \
 	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE(#NAME ".dev.h")   \
-					     LOOM_CODE_FILE("channel.dev.h"));                     \
+					     FILES);                                               \
 	static const struct loom_device_code code = {.size = sizeof(code),                         \
 						     .cpu = &NAME##_cpu,                           \
 						     .source_name = #NAME ".dev.h",                \
 						     .source = NAME##_text,                        \
 						     .source_end = NAME##_text_end,                \
-						     __VA_ARGS__}
+						     .flags = FLAGS}
 
 #define SYNC_DEV_TABLE(name)                                                                       \
 	static const struct loom_sync_dev name##_cpu = {                                           \

@@ -48,12 +48,18 @@ struct sync_channel {
 	uint32_t bit_at;   /* wic: of its slots, two each, in the order of all slots */
 	uint32_t flag_at;  /* warp: its flags in each consumer's block */
 	uint32_t first, count; /* warp: workers of the device of its consumers */
+	uint32_t brings;   /* where devices are apart (wave.dev.h): an item is copied to where its consumers compute, */
+	uint64_t word_at;  /* flags, from the head; 0: they are not apart; */
+	uint64_t near_at;  /* and in the block of its consumers' device: copies of items, */
+	uint64_t done_at;  /* and how many readers have released */
 };
 
 /* The global block: head, channels, slots, items. */
 struct sync_head {
 	uint32_t channels;
 	uint32_t setting[15]; /* of the plug-in */
+	uint64_t by_cpus;     /* words that CPUs have raised: wave.dev.h */
+	uint64_t pad[7];
 };
 
 /* The worker's block: what lane 0 counted in this sample. */
@@ -65,8 +71,8 @@ struct sync_head {
 	X(publishes, "", "items published")                                                        \
 	X(blocked_ns, "ns", "time in which a producer waited for a free slot")                     \
 	X(transfer_ns, "ns", "time in which bytes were copied or pages placed")                    \
-	X(faults, "", "wic: loads that stalled")                                                   \
-	X(fault_ns, "ns", "wic: time in stalled loads")                                            \
+	X(faults, "", "wic: loads from armed pages, which stall unless the page was placed just then")                                                   \
+	X(fault_ns, "ns", "wic: time in these")                                            \
 	X(alloc_ns, "ns", "wic: Interrupter, allocation of pages")                                 \
 	X(recycle_ns, "ns", "wic: Activator, recycling of pages")                                  \
 	X(recycles, "pages", "wic: pages recycled")                                                \
@@ -90,9 +96,27 @@ LOOM_FN struct sync_tally *sync_tally(const struct loom_ctx *c)
 	return (struct sync_tally *)c->own[LOOM_SYNC];
 }
 
+/* Lane 0 counts. On a GPU nobody waits for the sum. */
+#ifdef LOOM_DEVICE_COMPILE
+#define sync_tell(c, what, n) ((void)loom_fetch_add_relaxed_dev(&sync_tally(c)->what, (uint64_t)(n)))
+#else
+#define sync_tell(c, what, n) ((void)(sync_tally(c)->what += (n)))
+#endif
+
 LOOM_FN struct sync_channel *sync_channel(struct sync_head *h, uint32_t channel)
 {
 	return (struct sync_channel *)(h + 1) + channel;
+}
+
+/* In front of a device's own block, where there is one: how many words its workers have raised. */
+#define SYNC_NEAR_BYTES 64u
+
+/* Head and channels for reading: a device with a block of its own has a copy there, since the others may lie behind a
+ * link. */
+LOOM_FN struct sync_head *sync_known(const struct loom_ctx *c)
+{
+	char *near = (char *)c->on_device[LOOM_SYNC];
+	return near ? (struct sync_head *)(near + SYNC_NEAR_BYTES) : sync_head(c);
 }
 
 LOOM_FN struct sync_slot *sync_slot(struct sync_head *h, const struct sync_channel *k, uint32_t tag)
@@ -111,21 +135,63 @@ LOOM_FN int sync_reached(uint32_t word, uint32_t count)
 	return ((word - count) & SYNC_ROUNDS) <= SYNC_ROUNDS / 2;
 }
 
-/* Why a poisoned word ends this wait. */
-LOOM_FN int sync_poisoned(const struct sync_channel *k)
+/* Why a poisoned word, or the stop word, ends this wait. No poison reaches a GPU's memory: the host's words tell
+ * there. */
+LOOM_FN int sync_poisoned(const struct loom_ctx *c, const struct sync_channel *k)
 {
-	return loom_load_relaxed_sys((uint32_t *)&k->died) ? LOOM_EDIED : LOOM_EINTR;
+	loom_fence_acquire_sys(); /* the core says who died, and then stops the run */
+	uint32_t died = loom_load_acquire_sys(&LOOM_HOST_CTL(c)->died);
+	int lost = died && (k->from == died - 1 || k->from == LOOM_ANY_DEVICE || k->to == died - 1);
+	return lost || loom_load_relaxed_sys((uint32_t *)&k->died) ? LOOM_EDIED : LOOM_EINTR;
 }
 
-/* Copies between 8-byte aligned places, by all lanes. */
+/* A look at a word, and, behind the one that found it, what makes the bytes visible. On a GPU each acquire throws
+ * the multiprocessor's cache away, so only the last look is one. Pairs with the release of publish, or of the last
+ * reader. */
+#ifdef LOOM_DEVICE_COMPILE
+LOOM_FN uint32_t sync_glance(const uint32_t *word)
+{
+	return loom_load_relaxed_sys(word);
+}
+LOOM_FN void sync_saw(void)
+{
+	loom_fence_acquire_sys();
+}
+#else
+LOOM_FN uint32_t sync_glance(const uint32_t *word)
+{
+	return loom_load_acquire_sys(word);
+}
+LOOM_FN void sync_saw(void)
+{
+}
+#endif
+
+/* Copies by all lanes. Where both are aligned to 16 bytes eight loads of each lane are under way at once: from the
+ * host's memory each takes a microsecond. */
 LOOM_FN void sync_copy(const struct loom_ctx *c, void *to, const void *from, uint64_t bytes)
 {
 #ifdef LOOM_DEVICE_COMPILE
-	uint64_t words = bytes / 8, *d = (uint64_t *)to;
-	const uint64_t *s = (const uint64_t *)from;
-	for (uint64_t i = c->lane; i < words; i += c->lanes)
-		d[i] = s[i];
-	for (uint64_t i = 8 * words + c->lane; i < bytes; i += c->lanes)
+	struct __attribute__((aligned(16))) two {
+		uint64_t a, b;
+	};
+	enum { AT_ONCE = 8 };
+	uint64_t n = ((uint64_t)to | (uint64_t)from) % 16 ? 0 : bytes / 16;
+	struct two *d = (struct two *)to, v[AT_ONCE];
+	const struct two *s = (const struct two *)from;
+	LOOM_NO_UNROLL
+	for (uint64_t i = c->lane; i < n; i += AT_ONCE * (uint64_t)c->lanes) {
+#pragma unroll
+		for (uint32_t j = 0; j < AT_ONCE; j++)
+			if (i + j * c->lanes < n)
+				v[j] = s[i + j * c->lanes];
+#pragma unroll
+		for (uint32_t j = 0; j < AT_ONCE; j++)
+			if (i + j * c->lanes < n)
+				d[i + j * c->lanes] = v[j];
+	}
+	LOOM_NO_UNROLL
+	for (uint64_t i = 16 * n + c->lane; i < bytes; i += c->lanes)
 		((char *)to)[i] = ((const char *)from)[i];
 #else
 	if (c->lane == 0)
@@ -133,14 +199,15 @@ LOOM_FN void sync_copy(const struct loom_ctx *c, void *to, const void *from, uin
 #endif
 }
 
-/* What a wait says of a word that it saw: 0 reached, an error that ends the wait, or 1: go on. */
+/* What a wait says of a word that it saw: 0 reached, LOOM_EDIED: it is over, sync_poisoned() knows why; or 1: go on. */
 LOOM_FN int sync_judge(const struct loom_ctx *c, uint32_t now, uint32_t want)
 {
 	if (now & SYNC_POISON)
 		return LOOM_EDIED;
-	if (sync_reached(now, want))
-		return 0;
-	return loom_stopped(c) ? LOOM_EINTR : 1;
+	if (!sync_reached(now, want))
+		return loom_stopped(c) ? LOOM_EDIED : 1;
+	sync_saw();
+	return 0;
 }
 
 #endif

@@ -49,13 +49,12 @@ LOOM_FN void sync_backoff_rest(const struct loom_ctx *c, const uint32_t *setting
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want,
 		       uint64_t until_ns)
 {
-	const uint32_t *setting = sync_head(c)->setting;
+	const uint32_t *setting = sync_known(c)->setting;
 	uint64_t polls = 0, since = 0;
 	int rc = 0;
 	(void)sleepers;
 	for (;;) {
-		/* Acquire: pairs with the release of publish, or of the last reader. */
-		rc = sync_judge(c, loom_load_acquire_sys(word), want);
+		rc = sync_judge(c, sync_glance(word), want);
 		if (rc <= 0)
 			break;
 		if (until_ns && loom_clock_ns(c) >= until_ns) {
@@ -64,7 +63,7 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 		}
 		sync_backoff_rest(c, setting, polls++, &since);
 	}
-	sync_tally(c)->polls += polls;
+	sync_tell(c, polls, polls);
 	return rc;
 }
 

@@ -17,13 +17,12 @@ enum { SYNC_POLL_PROBE = 0 }; /* setting: 0 a load, 1 atomicAdd(flag, 0) as in t
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want,
 		       uint64_t until_ns)
 {
-	uint32_t rmw = sync_head(c)->setting[SYNC_POLL_PROBE];
+	uint32_t rmw = sync_known(c)->setting[SYNC_POLL_PROBE];
 	uint64_t polls = 0;
 	int rc = 0;
 	(void)sleepers;
 	for (;;) {
-		/* Acquire: pairs with the release of publish, or of the last reader. */
-		uint32_t now = rmw ? loom_fetch_add_acquire_sys(word, 0u) : loom_load_acquire_sys(word);
+		uint32_t now = rmw ? loom_fetch_add_acquire_sys(word, 0u) : sync_glance(word);
 		rc = sync_judge(c, now, want);
 		if (rc <= 0)
 			break;
@@ -36,7 +35,7 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 		loom_relax(); /* not loom_pause, which may yield: sync_backoff is for that */
 #endif
 	}
-	sync_tally(c)->polls += polls;
+	sync_tell(c, polls, polls);
 	return rc;
 }
 

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
+#include "wave.dev.h"
 #include "wic.h"
 
 static const char *const mode_choices[] = {"copy", "in_place", NULL};
@@ -36,6 +37,7 @@ static const struct loom_opt rows[] = {
 		 "Who resumes a consumer that waits. producer: its producer. monitor: the Monitor thread of "
 		 "its device, as in the paper.",
 		 .choices = activate_choices),
+	LOOM_OPT(struct wic_opts, notify, LOOM_OPT_ENUM, "poll", LISTEN_HELP, .choices = listen_choices),
 	{.name = NULL},
 };
 
@@ -56,6 +58,7 @@ static void drop_layout(struct wic *w)
 		host->free(host, sp->uffd);
 		host->free(host, sp->stall);
 		host->free(host, sp->pfq);
+		host->free(host, sp->passed);
 		host->free(host, sp->route[0].fd); /* one array for all */
 	}
 	host->free(host, w->space);
@@ -89,6 +92,15 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 	return 0;
 }
 
+/* A GPU has published: the Monitor of the consumers passes it on. */
+static void published(void *ctx, const struct sync_channel *k, uint32_t slot, uint32_t *word)
+{
+	const struct wic *w = ctx;
+	(void)slot, (void)word;
+	if (!wic_is_gpu(w, k->to))
+		wic_ring(w, k->to);
+}
+
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	const struct wic_opts *o = opts;
@@ -109,6 +121,7 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 	w->needs_messages = !o->eager || o->activate == WIC_BY_MONITOR;
 	w->sync.wic = 1;
 	sync_init_instance(&w->sync, host, "sync_wic");
+	w->listen = (struct listen){.s = &w->sync, .name = "sync_wic", .published = published, .ctx = w};
 	*self = w;
 	return 0;
 }
@@ -184,7 +197,7 @@ static uint64_t room_for(const struct wic *w, uint32_t device)
 		const struct loom_channel *k = &w->sync.channel[i];
 		uint64_t slots = k->slots < WIC_BATCH ? k->slots : WIC_BATCH;
 		uint64_t n = slot_run(w, k) * slots;
-		if (k->to != device)
+		if (k->to != device || wic_is_gpu(w, device))
 			continue;
 		want += n * channel_groups(k);
 		largest = n > largest ? n : largest;
@@ -218,13 +231,15 @@ static int choose_pages(struct wic *w, struct loom_error *err)
 	return 0;
 }
 
-/* A space opens its own descriptors, and gets those of the others: half of the files that it may open. */
+/* A space opens its own descriptors, and gets those of the others: half of the files that it may open. Before they are read,
+ * those that all send each other are under way, of which a user may have as many as a process may open files. */
 static uint32_t auto_shards(const struct wic *w, uint32_t workers)
 {
 	struct rlimit files = {.rlim_cur = 1024};
 	uint32_t want = power_of_two((workers + WIC_SHARD_WORKERS - 1) / WIC_SHARD_WORKERS);
 	(void)getrlimit(RLIMIT_NOFILE, &files);
-	while (want > 1 && (want > WIC_SHARDS_MAX || 4ull * w->devices * want > files.rlim_cur))
+	uint64_t each = w->devices > 2 ? 2ull * w->devices * (w->devices - 1) : 4ull * w->devices;
+	while (want > 1 && (want > WIC_SHARDS_MAX || each * want > files.rlim_cur))
 		want /= 2;
 	return want;
 }
@@ -248,10 +263,11 @@ static int make_spaces(struct wic *w, const struct loom_layout *layout)
 		sp->uffd = host->alloc(host, w->shards[d] * sizeof(int));
 		sp->stall = host->alloc(host, sp->workers * sizeof(*sp->stall));
 		sp->pfq = host->alloc(host, (sp->pfq_words + 1) * sizeof(uint64_t));
+		sp->passed = host->alloc(host, (w->slots + 1) * sizeof(uint32_t));
 		int *fd = host->alloc(host, all * sizeof(int));
 		for (uint32_t e = 0, at = 0; e < w->devices; at += w->shards[e++])
 			sp->route[e].fd = fd ? fd + at : NULL;
-		if (!sp->uffd || !sp->stall || !sp->pfq || !fd)
+		if (!sp->uffd || !sp->stall || !sp->pfq || !sp->passed || !fd)
 			return LOOM_ENOMEM;
 	}
 	return 0;
@@ -265,24 +281,37 @@ static int is_made_for(const struct wic *w, const struct loom_layout *layout)
 	return same;
 }
 
+static void say_need(const struct wic *w, const struct loom_layout *layout, struct loom_need *need_)
+{
+	need_->worker = sizeof(struct sync_tally);
+	need_->global = w->bytes;
+	if (w->sync.crosses)
+		sync_lay_out_apart(&w->sync, layout, NULL, need_);
+}
+
 static int need(void *self, const struct loom_layout *layout, struct loom_need *need_,
 		struct loom_error *err)
 {
 	struct wic *w = self;
 	const struct loom_host *host = w->sync.host;
-	need_->worker = sizeof(struct sync_tally);
-	need_->global = w->bytes;
-	if (is_made_for(w, layout)) /* asked again, perhaps with the Monitors at work */
+	if (is_made_for(w, layout)) { /* asked again, perhaps with the Monitors at work */
+		say_need(w, layout, need_);
 		return 0;
+	}
 	drop_layout(w);
 	w->devices = layout->devices;
-	for (uint32_t d = 0; d < w->devices; d++)
-		w->shards[d] = w->o->shards ? w->o->shards : auto_shards(w, layout->device[d].workers);
+	w->sync.crosses = sync_has_gpu(layout);
+	w->gpus = 0;
+	for (uint32_t d = 0; d < w->devices; d++) {
+		int gpu = layout->device[d].kind == LOOM_ON_GPU;
+		w->gpus |= (uint64_t)gpu << d;
+		w->shards[d] = gpu ? 1 : w->o->shards ? w->o->shards : auto_shards(w, layout->device[d].workers);
+	}
 	int rc = choose_pages(w, err);
 	if (rc)
 		return rc;
 	lay_out(w);
-	need_->global = w->bytes;
+	say_need(w, layout, need_);
 	rc = make_spaces(w, layout);
 	if (rc)
 		return LOOM_FAIL(host, err, rc, "sync_wic: out of memory");
@@ -303,15 +332,19 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 static int init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		struct loom_error *err)
 {
-	const struct wic *w = self;
+	struct wic *w = self;
 	struct sync_head *h = view->global;
 	for (uint32_t d = 0; d < w->devices; d++) {
 		struct wic_device *at = (struct wic_device *)((char *)h + w->devices_at) + d;
 		int rc = wic_shut_out(at);
 		if (rc)
 			return LOOM_FAIL(w->sync.host, err, rc, "sync_wic: the Monitor of device %u does not answer", d);
+		at->lock = 0; /* whoever was killed with it is gone */
 	}
+	listen_shut(&w->listen);
 	h->setting[0] = (uint32_t)(w->devices_at / 64);
+	h->setting[WAVE_PAUSE_NS] = 0;
+	h->setting[WAVE_COUNTS] = w->o->notify == LISTEN_INTERRUPT;
 	write_channels(w, h);
 	memset((char *)h + w->groups_at, 0, w->trees_at - w->groups_at);
 	memset((char *)h + w->dab_at, 0, w->bytes - w->dab_at);
@@ -329,7 +362,33 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 		pcm_init(wic_tree(w, h, d), w->pages);
 	for (uint32_t i = 0; i < layout->workers; i++)
 		memset(view->worker[i], 0, sizeof(struct sync_tally));
+	if (w->sync.crosses)
+		sync_init_apart(&w->sync, layout, view, w->bytes);
+	listen_open(&w->listen);
 	return 0;
+}
+
+static int collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		   struct loom_report *report, struct loom_error *err)
+{
+	struct wic *w = self;
+	listen_rest(&w->listen);
+	return sync_collect(self, layout, view, report, err);
+}
+
+static int start(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		 const struct loom_segments *segments, struct loom_error *err)
+{
+	struct wic *w = self;
+	(void)segments;
+	return listen_start(&w->listen, layout, view, w->o->notify, err);
+}
+
+static void stop(void *self)
+{
+	struct wic *w = self;
+	if (w->listen.seen)
+		listen_stop(&w->listen);
 }
 
 static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -339,6 +398,7 @@ static void interrupt(void *self, const struct loom_layout *layout, const struct
 	sync_poison_all(layout, view->global, code, device);
 	for (uint32_t d = 0; d < w->devices; d++)
 		wic_ring(w, d);
+	listen_over(&w->listen);
 }
 
 static const struct loom_sync_ops ops = {
@@ -347,7 +407,9 @@ static const struct loom_sync_ops ops = {
 	.destroy = destroy,
 	.need = need,
 	.init = init,
-	.collect = sync_collect,
+	.collect = collect,
+	.start = start,
+	.stop = stop,
 	.channels = sync_channels,
 	.interrupt = interrupt,
 	.attach = wic_attach,
@@ -356,11 +418,16 @@ static const struct loom_sync_ops ops = {
 };
 
 SYNC_DEV_TABLE(wic);
+LOOM_EMBED_CODE(wic_text, LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE("sync_wic.dev.h") LOOM_CODE_FILE("wave.dev.h")
+				  LOOM_CODE_FILE("channel.dev.h"));
 
 static const struct loom_device_code code = {
 	.size = sizeof(code),
 	.cpu = &wic_cpu,
 	.source_name = "sync_wic.dev.h",
+	.source = wic_text,
+	.source_end = wic_text_end,
+	.flags = LOOM_CODE_WATCHES,
 };
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_wic", "0.1.0", "Apache-2.0",

@@ -17,6 +17,9 @@
  * round's is known as soon as the round before the last is released: who is early for a round does not wait for
  * the other readers of the round before.
  *
+ * A GPU has no such faults. To and from its workers go items and flags of wave.dev.h. What it publishes for a CPU the Monitor
+ * there passes on, as a producer would: it copies the item onto the staging page and announces it.
+ *
  * Shared by all processes, in the global block: channels and slots (slot.dev.h), groups of pages, one
  * record and one segment tree per device, the data availability bitmap. Private to the process that
  * runs a device's workers: struct wic_space with the mapping of its PCM pages, the descriptors, the
@@ -26,7 +29,7 @@
 
 #include <pthread.h>
 
-#include "host.h"
+#include "listen.h"
 #include "park.h"
 #include "pcm.h"
 #include "uffd.h"
@@ -45,7 +48,7 @@ struct wic_opts {
 	uint32_t shards;
 	uint32_t mode;
 	uint8_t eager;
-	uint32_t activate;
+	uint32_t activate, notify;
 };
 
 /* Registration information: the pages of WIC_BATCH slots that follow each other. A slot's pages follow each
@@ -73,6 +76,8 @@ struct wic_device {
 struct wic {
 	struct sync sync; /* first */
 	const struct wic_opts *o;
+	struct listen listen;
+	uint64_t gpus; /* a bit each */
 	uint32_t devices, groups, slots;
 	uint32_t pages;                    /* per device, a power of two */
 	uint32_t sides;                    /* most companions of any slot */
@@ -118,11 +123,18 @@ struct wic_space {
 	uint64_t *pfq;    /* pending faults, bits as in the DAB */
 	uint64_t pfq_words;
 	uint64_t next_ns; /* the deadline that it sleeps for */
+	uint32_t *passed; /* [slots]: rounds of GPUs' items that it has passed on */
 	uint32_t quit, began;
 };
 
-/* A spin lock in memory that several processes may share; held for microseconds. */
-static inline void wic_lock(const struct loom_ctl *ctl, uint32_t *lock)
+static inline int wic_is_gpu(const struct wic *w, uint32_t device)
+{
+	return (int)(w->gpus >> device & 1);
+}
+
+/* A spin lock in memory that several processes may share; held for microseconds. 0, or LOOM_EINTR where the run was stopped,
+ * since the holder may have been killed: then the lock is another's, and stays so. */
+static inline __attribute__((warn_unused_result)) int wic_lock(const struct loom_ctl *ctl, uint32_t *lock)
 {
 	uint32_t spins = 0;
 	/* Acquire: pairs with the release in wic_unlock. The stop word ends it when the holder was killed. */
@@ -130,10 +142,11 @@ static inline void wic_lock(const struct loom_ctl *ctl, uint32_t *lock)
 		if (++spins % 64 == 0) {
 			loom_yield();
 			if (spins > 1u << 16 && __atomic_load_n(&ctl->stop, __ATOMIC_RELAXED))
-				return;
+				return LOOM_EINTR;
 		}
 		loom_relax();
 	}
+	return 0;
 }
 static inline void wic_unlock(uint32_t *lock)
 {
@@ -229,7 +242,7 @@ static inline void *wic_staging(const struct wic_space *sp, const struct sync_ch
 
 /* wic_activate.c */
 /* The item has come: `full` is raised, and who waits for it is resumed, or will be by the Monitor. 1 when
- * somebody was resumed, 0 when nobody waited, or an error. */
+ * somebody waits or did, 0 when nobody does, or an error. */
 int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t first,
 		 uint32_t tag, uint64_t bytes);
 /* The Monitor: resumes who is stalled for the slot's round of that half that is not released, if its item is
@@ -261,5 +274,7 @@ int wic_wait(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t timeou
 int wic_wait_all(struct loom_ctx *c, uint32_t channel, const uint32_t *tag, uint32_t n,
 		 uint64_t timeout_ns, const void **data);
 int wic_release(struct loom_ctx *c, uint32_t channel, uint32_t tag);
+/* The Monitor, instead of a GPU that has published the tag. */
+void wic_pass_on(struct wic_space *sp, const struct sync_channel *k, uint32_t tag);
 
 #endif

@@ -13,6 +13,7 @@
  * core. */
 #include <sys/mman.h>
 
+#include "wave.dev.h"
 #include "wic.h"
 
 struct target {
@@ -68,8 +69,9 @@ static int copy(const struct target *t, struct sync_slot *s, uint64_t bytes)
 static int announce_copy(struct wic_space *sp, struct sync_slot *s, const struct target *t, uint64_t bytes,
 			 int by_producer)
 {
-	int rc = 0, stalled = 0;
-	wic_lock(sp->ctl, &s->lock);
+	int rc = wic_lock(sp->ctl, &s->lock), stalled = 0;
+	if (rc)
+		return rc;
 	s->length = bytes;
 	__atomic_fetch_add(&s->full, 1u, __ATOMIC_SEQ_CST);
 	if (by_producer && __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST)) {
@@ -105,8 +107,10 @@ int wic_announce(struct wic_space *sp, const struct sync_channel *k, struct sync
 		if (by_producer && __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST))
 			rc = (rc = map(&t, s)) ? rc : 1;
 	}
-	if (!by_producer)
+	if (!by_producer) {
+		rc = rc ? rc : __atomic_load_n(&s->sleepers, __ATOMIC_SEQ_CST) != 0;
 		wic_ring(w, k->to);
+	}
 	return rc;
 }
 
@@ -137,7 +141,8 @@ int wic_serve(struct wic_space *sp, const struct sync_channel *k, uint32_t slot,
 			map(&t, s);
 		return there;
 	}
-	wic_lock(sp->ctl, &s->lock);
+	if (wic_lock(sp->ctl, &s->lock))
+		return 0;
 	there = !find_current(sp, k, s, slot, half, &t, &round) && is_full(s, round);
 	if (there)
 		copy(&t, s, s->length);
@@ -157,7 +162,7 @@ void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 			map(&t, s);
 		return;
 	}
-	wic_lock(sp->ctl, &s->lock);
+	int theirs = wic_lock(sp->ctl, &s->lock); /* a stall ends nevertheless: what is read then is thrown away */
 	int rc = find_current(sp, k, s, slot, half, &t, &round);
 	if (!rc && is_full(s, round)) { /* by a producer that died before it placed the page, perhaps */
 		copy(&t, s, s->length);
@@ -166,7 +171,8 @@ void wic_end_stall(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 		s->spoiled[half] = 1;
 		uffd_zero(t.fd, t.at, UFFD_PAGE);
 	}
-	wic_unlock(&s->lock);
+	if (!theirs)
+		wic_unlock(&s->lock);
 	if (!rc)
 		uffd_wake(t.fd, t.at, UFFD_PAGE);
 }
@@ -193,7 +199,8 @@ static const void *look_copy(struct wic_space *sp, const struct sync_channel *k,
 			     const struct target *t, uint32_t round)
 {
 	int wake = 0;
-	wic_lock(sp->ctl, &s->lock);
+	if (wic_lock(sp->ctl, &s->lock))
+		return NULL; /* the caller sees the stop word */
 	int there = is_full(s, round);
 	if (s->spoiled[t->half]) {
 		throw_away(t, k->pages);
@@ -240,14 +247,18 @@ static uint64_t recycle(struct wic_space *sp, const struct sync_channel *k, stru
 uint64_t wic_free(struct wic_space *sp, const struct sync_channel *k, struct sync_slot *s, uint32_t tag)
 {
 	const struct wic *w = sp->wic;
-	uint64_t bit = wic_bit(k, tag), pages;
+	uint64_t bit = wic_bit(k, tag), pages = 0;
+	int locks = w->o->mode == WIC_COPY, theirs = 0;
 	if (w->needs_messages)
 		__atomic_fetch_and(wic_dab(w, sp->head, bit), ~(1ull << bit % 64), __ATOMIC_SEQ_CST);
-	if (w->o->mode == WIC_COPY)
-		wic_lock(sp->ctl, &s->lock);
-	pages = recycle(sp, k, s, wic_pages(sp, k, tag), wic_half(k, tag));
+	if (locks)
+		theirs = wic_lock(sp->ctl, &s->lock);
+	if (!theirs)
+		pages = recycle(sp, k, s, wic_pages(sp, k, tag), wic_half(k, tag));
+	if (sp->head->setting[WAVE_COUNTS])
+		__atomic_fetch_add(&sp->head->by_cpus, 1ull, __ATOMIC_RELAXED);
 	__atomic_fetch_add(&s->released, 1u, __ATOMIC_SEQ_CST);
-	if (w->o->mode == WIC_COPY)
+	if (locks && !theirs)
 		wic_unlock(&s->lock);
 	park_wake_sleepers(&s->released, &s->blocked);
 	return pages;

@@ -4,6 +4,28 @@
 
 #include "wic.h"
 
+/* Where a GPU is at the other end: as sync_futex. */
+#define SYNC_OP(op) wic_crossing_##op
+#include "wave.dev.h"
+LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
+{
+	return park_await(c, word, sleepers, want, until_ns);
+}
+LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
+{
+	if (!wave_leaves_it(c))
+		park_wake_sleepers(word, sleepers);
+}
+#include "channel.dev.h"
+
+static int crosses(const struct loom_ctx *c, uint32_t channel)
+{
+	if (!c->on_device[LOOM_SYNC])
+		return 0;
+	struct sync_head *known = sync_known(c);
+	return wave_is_gpu(known, c->device) || wave_is_gpu(known, sync_channel(known, channel)->to);
+}
+
 enum { WIC_DEVICES_AT = 0 }; /* setting of the head: records of devices, in lines of 64 bytes */
 
 static struct wic_space *space_of(const struct loom_ctx *c, struct sync_head *h)
@@ -27,7 +49,7 @@ static int await_free(struct loom_ctx *c, const struct sync_channel *k, struct s
 	int rc = park_await(c, &s->released, &s->blocked, round, timeout_ns ? begin + timeout_ns : 0);
 	loom_doing(c, LOOM_DOING_TASKS);
 	sync_tally(c)->blocked_ns += loom_clock_ns(c) - begin;
-	return rc == LOOM_EDIED ? sync_poisoned(k) : rc;
+	return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
 }
 
 static int reserve(struct loom_ctx *c, struct wic_space *sp, const struct sync_channel *k, uint32_t tag,
@@ -37,13 +59,15 @@ static int reserve(struct loom_ctx *c, struct wic_space *sp, const struct sync_c
 	if (rc)
 		return rc;
 	*first = wic_pages(sp, k, tag);
-	return *first == PCM_NONE ? LOOM_EFULL : 0;
+	return *first != PCM_NONE ? 0 : loom_stopped(c) ? LOOM_EINTR : LOOM_EFULL;
 }
 
 int wic_reserve(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t timeout_ns, void **at)
 {
 	int rc = 0;
 	void *found = NULL;
+	if (crosses(c, channel))
+		return wic_crossing_reserve(c, channel, tag, timeout_ns, at);
 	if (c->lane == 0) {
 		struct sync_head *h = sync_head(c);
 		struct sync_channel *k = sync_channel(h, channel);
@@ -73,7 +97,7 @@ static int publish(struct loom_ctx *c, struct sync_head *h, uint32_t channel, ui
 		memcpy(wic_staging(sp, k, s, first, tag), from, bytes);
 	rc = wic_announce(sp, k, s, first, tag, bytes);
 	t->publishes++;
-	t->activations += rc > 0;
+	t->activations += rc > 0 && sp->wic->o->activate == WIC_BY_PRODUCER;
 	t->eager += rc == 0 && sp->wic->o->eager;
 	t->transfer_ns += loom_clock_ns(c) - begin;
 	return rc < 0 ? rc : 0;
@@ -83,10 +107,22 @@ int wic_publish(struct loom_ctx *c, uint32_t channel, uint32_t tag, const void *
 		uint64_t timeout_ns)
 {
 	int rc = 0;
+	if (crosses(c, channel))
+		return wic_crossing_publish(c, channel, tag, from, bytes, timeout_ns);
 	loom_barrier_lanes(c); /* what all lanes wrote */
 	if (c->lane == 0)
 		rc = publish(c, sync_head(c), channel, tag, from, bytes, timeout_ns);
 	return (int)loom_from_lane0(c, (uint64_t)(int64_t)rc);
+}
+
+void wic_pass_on(struct wic_space *sp, const struct sync_channel *k, uint32_t tag)
+{
+	struct sync_slot *s = sync_slot(sp->head, k, tag);
+	uint32_t first = wic_pages(sp, k, tag); /* the GPU has seen that the slot is free */
+	if (first == PCM_NONE)
+		return; /* need() has seen to it that there are enough */
+	memcpy(wic_staging(sp, k, s, first, tag), sync_staged(sp->head, k, tag), k->bytes);
+	(void)wic_announce(sp, k, s, first, tag, k->bytes);
 }
 
 /* ---- consumers */
@@ -128,7 +164,7 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 		uint32_t full = __atomic_load_n(&s->full, __ATOMIC_SEQ_CST);
 		int there = sync_reached(full, round + 1);
 		if (!there && (full & SYNC_POISON))
-			return sync_poisoned(k);
+			return sync_poisoned(c, k);
 		if (!there && loom_stopped(c))
 			return LOOM_EINTR;
 		/* Whose turn it is among the pages is known when the round before the last is over. Only
@@ -136,7 +172,7 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 		if (!there && !sync_reached(__atomic_load_n(&s->released, __ATOMIC_ACQUIRE), round - 1)) {
 			int rc = park_await(c, &s->released, &s->blocked, round - 1, until_ns);
 			if (rc)
-				return rc == LOOM_EDIED ? sync_poisoned(k) : rc;
+				return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
 			continue;
 		}
 		if (first == PCM_NONE) {
@@ -144,7 +180,7 @@ static int await_item(struct loom_ctx *c, struct wic_space *sp, struct sync_chan
 			first = wic_pages(sp, k, tag);
 			sync_tally(c)->alloc_ns += loom_clock_ns(c) - begin;
 			if (first == PCM_NONE)
-				return LOOM_EFULL;
+				return loom_stopped(c) ? LOOM_EINTR : LOOM_EFULL;
 		}
 		if (there && (sp->wic->o->eager || (full & SYNC_POISON))) {
 			*data = wic_staging(sp, k, s, first, tag);
@@ -200,6 +236,8 @@ int wic_wait_all(struct loom_ctx *c, uint32_t channel, const uint32_t *tag, uint
 		 uint64_t timeout_ns, const void **data)
 {
 	int rc = 0;
+	if (crosses(c, channel))
+		return wic_crossing_wait_all(c, channel, tag, n, timeout_ns, data);
 	if (c->lane == 0)
 		rc = take(c, sync_head(c), channel, tag, n, timeout_ns, data);
 	rc = (int)loom_from_lane0(c, (uint64_t)(int64_t)rc);
@@ -219,6 +257,8 @@ int wic_release(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 	struct sync_channel *k = sync_channel(h, channel);
 	struct sync_slot *s = sync_slot(h, k, tag);
 	struct sync_tally *t = sync_tally(c);
+	if (crosses(c, channel))
+		return wic_crossing_release(c, channel, tag);
 	loom_barrier_lanes(c); /* all lanes have read */
 	if (c->lane != 0)
 		return 0;

@@ -71,7 +71,7 @@ int wic_mail_send(const struct wic_space *sp, uint32_t generation)
 	const struct wic *w = sp->wic;
 	uint32_t shards = w->shards[sp->device];
 	for (uint32_t to = 0; to < w->devices; to++)
-		for (uint32_t at = 0; to != sp->device && at < shards; at += FDS_PER_MAIL) {
+		for (uint32_t at = 0; to != sp->device && !wic_is_gpu(w, to) && at < shards; at += FDS_PER_MAIL) {
 			uint32_t n = shards - at < FDS_PER_MAIL ? shards - at : FDS_PER_MAIL;
 			int code = send_mail(sp, to, (struct mail){sp->device, generation, at, n});
 			if (code)
@@ -127,7 +127,8 @@ const struct wic_route *wic_route(struct wic_space *sp, uint32_t device)
 	struct wic_route *r = &sp->route[device];
 	if (__atomic_load_n(&r->generation, __ATOMIC_ACQUIRE) == d->generation)
 		return r;
-	wic_lock(sp->ctl, &sp->route_lock);
+	if (wic_lock(sp->ctl, &sp->route_lock))
+		return NULL;
 	uint32_t generation = r->generation;
 	if (generation != d->generation && d->pid == (uint64_t)getpid()) {
 		/* The same space: its descriptors serve as they are, and are not ours to close. */

@@ -121,6 +121,23 @@ static void serve_pending(struct wic_space *sp)
 	}
 }
 
+/* What GPUs have published for consumers here. */
+static void pass_on(struct wic_space *sp)
+{
+	uint32_t *passed = sp->passed;
+	for (uint32_t i = 0; i < sp->head->channels; i++) {
+		const struct sync_channel *k = sync_channel(sp->head, i);
+		const uint32_t *flag = (const uint32_t *)((char *)sp->head + k->word_at);
+		for (uint32_t slot = 0; k->to == sp->device && slot < k->slots; slot++) {
+			/* Acquire: pairs with the GPU's release. */
+			uint32_t now = __atomic_load_n(&flag[slot], __ATOMIC_ACQUIRE);
+			while (passed[slot] != now)
+				wic_pass_on(sp, k, passed[slot]++ * k->slots + slot);
+		}
+		passed += k->slots;
+	}
+}
+
 /* Ends the stalls that are due. The next deadline. What is read may be of two stalls of one worker: then a
  * page is placed that nobody asked for, which does no harm. */
 static uint64_t check_stalls(struct wic_space *sp)
@@ -156,6 +173,8 @@ static int work(struct wic_space *sp)
 			read_faults(sp, sp->uffd[i]);
 		serve_pending(sp);
 	}
+	if (sp->wic->sync.crosses)
+		pass_on(sp);
 	/* Whoever registers from here on rings, unless its deadline is after the next one found. */
 	__atomic_store_n(&sp->next_ns, UINT64_MAX, __ATOMIC_SEQ_CST);
 	__atomic_store_n(&sp->next_ns, check_stalls(sp), __ATOMIC_SEQ_CST);

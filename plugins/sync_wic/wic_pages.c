@@ -27,7 +27,8 @@ uint32_t wic_pages(struct wic_space *sp, const struct sync_channel *k, uint32_t 
 	uint32_t page = __atomic_load_n(&g->page, __ATOMIC_ACQUIRE);
 	if (!page) {
 		struct wic_device *d = wic_device(w, h, k->to);
-		wic_lock(sp->ctl, &d->lock);
+		if (wic_lock(sp->ctl, &d->lock))
+			return PCM_NONE;
 		page = __atomic_load_n(&g->page, __ATOMIC_RELAXED);
 		if (!page) {
 			page = allocate(w, h, k, group) + 1; /* PCM_NONE + 1 is 0 */

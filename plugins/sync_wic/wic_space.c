@@ -85,6 +85,7 @@ int wic_attach(void *self, const struct loom_space *space, struct loom_error *er
 		return 0;
 	sp->head = space->global;
 	sp->ctl = space->ctl;
+	sp->route_lock = 0;
 	int code = map(sp);
 	if (!code) {
 		what = "arm its pages";
@@ -133,6 +134,7 @@ void wic_ready(void *self, uint32_t device)
 		return;
 	arm_again(sp);
 	memset(sp->pfq, 0, sp->pfq_words * sizeof(*sp->pfq));
+	memset(sp->passed, 0, w->slots * sizeof(*sp->passed));
 	wic_let_in(w, device, d);
 }
 

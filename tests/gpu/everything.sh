@@ -324,6 +324,17 @@ waits() {
 		eval every "'sync ${syncs%% *} stn, $shape'" "$pair" --set device.$device.workers=32 \
 			--set sync.use="${syncs%% *}" --set run.workload=stn '"$@"'
 	done <"$tmp/shapes"
+	# A CPU at one end.
+	for sync in $syncs futex wic; do
+		for ends in "cpu:0 $device:0" "$device:0 cpu:0"; do
+			for app in resume pattern stn cg bfs gem; do
+				either "sync $sync $app, $ends" --set run.devices="$ends" --set transport.use=p2p --set sync.use=$sync \
+					--set run.workload=$app --set device.cpu.workers=4 --set device.$device.workers=4 \
+					--set workload.pattern.model=alternating --set workload.resume.of=4 --set workload.resume.waiters=2 \
+					--set workload.resume.computing=1
+			done
+		done
+	done
 	for sync in $syncs; do
 		eval once "'sync $sync, a deadline'" 124 "$pair" --set device.$device.workers=4 --set sync.use=$sync \
 			--set run.workload=stn --set workload.stn.tp=20000 --set workload.stn.iterations=10000 \

@@ -195,6 +195,14 @@ sync() {
 	planted sync_wic DROP_FAULT -DBY_MONITOR
 	planted sync_wic NO_RING -DBY_MONITOR
 	planted sync_wic TURN_LATE -DTURNS
+	right wave
+	for f in asked_early answered_late flag_first not_counted place_taken place_kept parity_kept; do
+		fault wave $f
+	done
+	right listen
+	for f in counted_late cpus_first cpus_ignored; do
+		fault listen $f
+	done
 }
 
 # ---- the trigger FIFO, cancelling, the table of trigger_proxy, stores into other ranks ----

@@ -80,20 +80,6 @@ static int fill(struct gpu *d, struct launch *l, struct loom_gpu_launch *record,
 
 /* ---- refusals ---- */
 
-/* A policy that needs something done in the address space of its workers: a GPU's has no system calls. */
-static int check_attachments(struct gpu *d, const struct loom_launch *what, struct loom_error *err)
-{
-	for (uint32_t i = 0; i < what->attachments; i++) {
-		const struct loom_attachment *a = &what->attachment[i];
-		if (a->attach || a->ready || a->detach)
-			return LOOM_FAIL(d->host, err, LOOM_ENOTSUP,
-					 "%s: the selected sync works inside processes, not on a GPU: say "
-					 "use = warp, poll or backoff in [sync]",
-					 d->name);
-	}
-	return 0;
-}
-
 static int check_fit(struct gpu *d, const struct gpu_kernel *k, int blocks, int threads,
 		     size_t shared, struct loom_error *err)
 {
@@ -175,9 +161,7 @@ int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *er
 		d->host->free(d->host, l);
 		return code;
 	}
-	code = check_attachments(d, what, err);
-	if (!code && probe)
-		code = program_probe(d, err);
+	code = probe ? program_probe(d, err) : 0;
 	const struct gpu_kernel *k = &d->kernel[what->entry];
 	if (!code && !k->module)
 		code = LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing was built", d->name);

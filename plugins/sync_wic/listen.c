@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "listen.h"
+
+#include <string.h>
+
+#include "../shared/child/thread.h"
+#include "park.h"
+#include "wave.dev.h"
+
+#define STOP_LOOK_NS 1000000u /* between two wakings of all, until they leave */
+
+const char *const listen_choices[] = {"poll", "interrupt", NULL};
+
+static void ring(struct listen *l)
+{
+	__atomic_fetch_add(&l->bell, 1u, __ATOMIC_ACQ_REL);
+	loom_futex_wake(&l->bell, 1, 0);
+}
+
+/* How far a word went since it was seen. Acquire: whoever is woken sees what was published. */
+static uint32_t moved(struct listen *l, uint32_t *word, uint32_t *seen)
+{
+	uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE) & SYNC_ROUNDS, by = (now - *seen) & SYNC_ROUNDS;
+	*seen = now;
+	__atomic_store_n(&l->taken, l->taken + by, __ATOMIC_RELEASE);
+	return by;
+}
+
+/* Under the door's lock. */
+static void look(struct listen *l)
+{
+	uint32_t *seen = l->seen, all = __atomic_load_n(&l->over, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < l->s->channels; i++) {
+		const struct sync_channel *k = sync_channel(l->head, i);
+		uint32_t *flag = (uint32_t *)((char *)l->head + k->word_at);
+		for (uint32_t t = 0; t < k->slots; t++) {
+			struct sync_slot *slot = sync_slot(l->head, k, t);
+			if (moved(l, &flag[t], seen++) || all)
+				l->published(l->ctx, k, t, &flag[t]);
+			if (moved(l, &slot->released, seen++) || all)
+				park_wake_sleepers(&slot->released, &slot->blocked);
+		}
+	}
+}
+
+static void look_once(struct listen *l)
+{
+	pthread_mutex_lock(&l->door);
+	if (__atomic_load_n(&l->open, __ATOMIC_ACQUIRE))
+		look(l);
+	pthread_mutex_unlock(&l->door);
+}
+
+static void *looks(void *arg)
+{
+	struct listen *l = arg;
+	for (uint32_t turn = 0; !__atomic_load_n(&l->quit, __ATOMIC_ACQUIRE); turn++) {
+		/* Before the look: a ring after it ends the sleep at once. */
+		uint32_t rung = __atomic_load_n(&l->bell, __ATOMIC_ACQUIRE);
+		look_once(l);
+		int over = __atomic_load_n(&l->over, __ATOMIC_ACQUIRE) != 0;
+		if (over || l->alarm || !__atomic_load_n(&l->open, __ATOMIC_ACQUIRE))
+			loom_futex_sleep(&l->bell, rung, over ? loom_clock_ns(NULL) + STOP_LOOK_NS : 0, 0);
+		else if (turn % 64 == 0)
+			loom_yield();
+	}
+	return NULL;
+}
+
+static void *awaits(void *arg)
+{
+	struct listen *l = arg;
+	struct loom_error err = {0};
+	int rc = 0;
+	while (!rc && !__atomic_load_n(&l->quit, __ATOMIC_ACQUIRE)) {
+		uint64_t taken = __atomic_load_n(&l->taken, __ATOMIC_ACQUIRE);
+		/* After it: all that CPUs have raised of these are in there. */
+		uint64_t cpus = __atomic_load_n(&l->head->by_cpus, __ATOMIC_ACQUIRE) - l->by_cpus;
+		rc = l->alarm->wait(l->alarm, l->posted + (taken > cpus ? taken - cpus : 0) + 1, &err);
+		look_once(l);
+	}
+	if (rc && rc != LOOM_EINTR)
+		LOOM_LOG(l->s->host, LOOM_LOG_WARN, l->name, "%s", err.text);
+	return NULL;
+}
+
+static int open_alarm(struct listen *l, const struct loom_layout *layout, const struct loom_view *view,
+		      struct loom_error *err)
+{
+	const struct loom_host *host = l->s->host;
+	uint32_t gpus = 0, gpu = 0;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		if (layout->device[d].kind == LOOM_ON_GPU) {
+			gpus++;
+			gpu = d;
+		}
+	if (gpus > 1)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "%s: notify = interrupt is for one GPU, and there are %u: say notify = poll", l->name, gpus);
+	if (!LOOM_HAS(layout, alarms) || !layout->alarms)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: no interrupts here: say notify = poll", l->name);
+	l->posted = *(const uint64_t *)view->device[gpu];
+	return layout->alarms->open(layout->alarms, gpu, LOOM_SYNC, 0, &l->alarm, err);
+}
+
+static int begin(struct listen *l, pthread_t *thread, void *(*run)(void *), int *began, struct loom_error *err)
+{
+	int code = thread_create(thread, run, l);
+	*began = !code;
+	return code ? LOOM_FAIL(l->s->host, err, LOOM_ENOMEM, "%s: cannot start a thread: %s", l->name, strerror(code)) : 0;
+}
+
+int listen_start(struct listen *l, const struct loom_layout *layout, const struct loom_view *view, uint32_t notify,
+		 struct loom_error *err)
+{
+	uint64_t words = 0;
+	int rc = 0;
+	if (!l->s->crosses || !l->s->channels)
+		return 0;
+	for (uint32_t i = 0; i < l->s->channels; i++)
+		words += 2ull * l->s->channel[i].slots;
+	l->head = view->global;
+	l->by_cpus = l->head->by_cpus;
+	l->taken = 0;
+	l->quit = l->open = l->over = 0;
+	l->seen = l->s->host->alloc(l->s->host, words * sizeof(*l->seen));
+	if (!l->seen)
+		return LOOM_FAIL(l->s->host, err, LOOM_ENOMEM, "%s: out of memory", l->name);
+	pthread_mutex_init(&l->door, NULL);
+	if (notify == LISTEN_INTERRUPT)
+		rc = open_alarm(l, layout, view, err);
+	if (!rc)
+		rc = begin(l, &l->looks, looks, &l->looking, err);
+	if (!rc && l->alarm)
+		rc = begin(l, &l->awaits, awaits, &l->awaiting, err);
+	if (rc)
+		listen_stop(l);
+	return rc;
+}
+
+void listen_stop(struct listen *l)
+{
+	__atomic_store_n(&l->quit, 1u, __ATOMIC_RELEASE);
+	ring(l);
+	if (l->awaiting) {
+		l->alarm->wake(l->alarm);
+		pthread_join(l->awaits, NULL);
+	}
+	if (l->looking)
+		pthread_join(l->looks, NULL);
+	if (l->alarm)
+		l->alarm->close(l->alarm);
+	l->alarm = NULL;
+	l->looking = l->awaiting = 0;
+	l->s->host->free(l->s->host, l->seen);
+	l->seen = NULL;
+}
+
+void listen_shut(struct listen *l)
+{
+	if (!l->seen)
+		return;
+	pthread_mutex_lock(&l->door);
+	if (l->open)
+		look(l);
+	__atomic_store_n(&l->open, 0u, __ATOMIC_RELEASE);
+	__atomic_store_n(&l->over, 0u, __ATOMIC_RELEASE);
+}
+
+void listen_open(struct listen *l)
+{
+	uint64_t words = 0;
+	if (!l->seen)
+		return;
+	for (uint32_t i = 0; i < l->s->channels; i++)
+		words += 2ull * l->s->channel[i].slots;
+	memset(l->seen, 0, words * sizeof(*l->seen));
+	__atomic_store_n(&l->open, 1u, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&l->door);
+	ring(l);
+}
+
+void listen_rest(struct listen *l)
+{
+	if (!l->seen)
+		return;
+	pthread_mutex_lock(&l->door);
+	if (l->open)
+		look(l);
+	__atomic_store_n(&l->open, 0u, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&l->door);
+}
+
+void listen_over(struct listen *l)
+{
+	if (!l->seen)
+		return;
+	__atomic_store_n(&l->over, 1u, __ATOMIC_RELEASE);
+	ring(l);
+}
