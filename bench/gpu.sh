@@ -323,6 +323,50 @@ for t in $tables; do
 		done
 		;;
 	waits)
+		link=${GPU_LINK:-$tmp/gpu_link}
+		compiled "$link" gpu_link.cu || continue
+		[ -s "$tmp/link" ] || "$link" >"$tmp/link" || continue
+		trip=$(awk '$1 == "round_trip_us" { print $2 }' "$tmp/link") load=$(awk '$1 == "load_us" { print $2 }' "$tmp/link")
+		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		# The time until the host has seen that the consumer goes on, less the way back: half of a load.
+		printf '\nfrom the release by a CPU until its consumer on the GPU goes on; us, median. A word there and back takes %s us,\n' "$trip"
+		printf 'a load over the link %s. %s blocks of 8 warps that wait and 8 that compute\n\n' "$load" "$((2 * sms))"
+		printf '| %-24s | %12s | %12s | %20s |\n|---|---|---|---|\n' '' '8 bytes' '4 KiB' 'computing, of alone'
+		set -- --set run.devices='cpu:0 cuda:0' --set scheduler.use= --set termination.use= --set run.workload=resume \
+			--set device.cpu.workers=1 --set device.cuda.worker=warp \
+			--set device.cuda.warps=16 --set device.cuda.workers="$((32 * sms))" --set workload.resume.of=16 \
+			--set workload.resume.computing=8 --set workload.resume.work=4000 --set workload.resume.iterations="$((160 * sms))"
+		alone=$(median compute_s "$@" --set sync.use=warp --set workload.resume.waiters=0 || echo 0)
+		for sync in poll backoff warp; do
+			small=$(median resumed_p50 "$@" --set sync.use=$sync --set workload.resume.waiters=8 || echo 9)
+			beside=$(another compute_s)
+			large=$(median resumed_p50 "$@" --set sync.use=$sync --set workload.resume.waiters=8 \
+				--set workload.resume.size=512 || echo 9)
+			echo "$small $large $alone ${beside:-0}" | awk -v l=$sync -v b="$load" '{ printf "| %-24s | %12.2f | %12.2f | %20.4f |\n", l,
+				$1 * 1e6 - b / 2, $2 * 1e6 - b / 2, $4 ? $3 / $4 : 0 }'
+		done
+		# On two cores, a thread that computes beside 64 waiters on each.
+		printf '\nfrom the release by the GPU until its consumer, one of 64 on a core, goes on, us; and a thread that computes there, of alone\n\n'
+		printf '| %-24s | %12s | %20s |\n|---|---|---|\n' '' us computing
+		set -- --set run.devices='cuda:0 cpu:0' --set scheduler.use= --set termination.use= --set run.workload=resume \
+			--set device.cuda.workers=1 --set device.cpu.cores=0-1 \
+			--set device.cpu.workers=130 --set workload.resume.of=65 --set workload.resume.computing=1 \
+			--set workload.resume.work=100000 --set workload.resume.iterations=12800
+		base=$(median compute_s "$@" --set sync.use=futex --set workload.resume.waiters=0 || echo 0)
+		parked=1
+		for how in wic.poll wic.interrupt futex.poll futex.interrupt backoff; do
+			sync=${how%.*}
+			case $how in *.*) notify="--set sync.$sync.notify=${how#*.}" ;; *) notify= ;; esac
+			us=$(median resumed_p50 "$@" --set sync.use="$sync" $notify --set workload.resume.waiters=64 || echo 9)
+			share=$(awk -v a="$base" -v b="$(another compute_s)" 'BEGIN { print (b ? a / b : 0) }')
+			[ $sync = backoff ] || parked=$(awk -v a="$parked" -v b="$share" 'BEGIN { print (b < a ? b : a) }')
+			awk -v l="$how" -v u="$us" -v s="$share" 'BEGIN { printf "| %-24s | %12.2f | %20.4f |\n", l, u * 1e6, s }'
+		done
+		echo
+		bar resume_us "$(awk -v a="$small" -v b="$load" 'BEGIN { print a * 1e6 - b / 2 }')" '<=' 3
+		bar resume_4k_us "$(awk -v a="$large" -v b="$load" 'BEGIN { print a * 1e6 - b / 2 }')" '<=' 3
+		bar resume_computing "$(awk -v a="$alone" -v b="${beside:-0}" 'BEGIN { print (b ? a / b : 0) }')" '>=' 0.98
+		bar resume_computing_cpu "$parked" '>=' 0.93
 		printf '\nhow consumers wait: two instances on this GPU, 512 workers each, 16 warps a block; ms, and of poll\n\n'
 		printf '| %-44s | %12s | %12s | %12s |\n|---|---|---|---|\n' '' poll 'backoff, of it' 'warp, of it'
 		for job in 'stn size=2048' 'c2d size=256' 'bs size=1000' 'pattern iterations=50' \

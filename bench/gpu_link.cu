@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the link between a GPU and the host gives, for bench/gpu.sh triggers and requests: no gpuloom is in it.
+/* What the link between a GPU and the host gives, for bench/gpu.sh triggers, requests and waits: no gpuloom is in it.
  *
  *   gpu_link
  *
  * stores_lane, stores_warp, stores_grid: words of 8 bytes, stored by one lane, by a warp, by all multiprocessors into a
  * ring in host memory, and counted there by one thread; per second. The producers check for room as rarely as the
  * ring allows.
- * round_trip_us: a word of host memory that the GPU raises and the host answers. launch_us: from the launch of an empty
+ * round_trip_us: a word of host memory that the GPU raises and the host answers. load_us: a load from there, of which half
+ * is about what a posted store takes the other way. launch_us: from the launch of an empty
  * kernel until the host knows its end. */
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -103,6 +104,16 @@ __global__ void ping(uint64_t *up, const uint64_t *down, uint64_t n)
 	}
 }
 
+__global__ void load(const uint64_t *from, uint64_t n, uint64_t *took)
+{
+	uint64_t begin, end;
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin)::"memory");
+	for (uint64_t i = 0, at = 0; i < n; i++) /* the word is 0: where each load begins depends on the one before */
+		asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(at) : "l"(from + at) : "memory");
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end)::"memory");
+	*took = end - begin;
+}
+
 __global__ void nothing(void)
 {
 }
@@ -149,6 +160,10 @@ int main(void)
 	}
 	printf("round_trip_us %.3f\n", (now() - begin) / (double)trips * 1e6);
 	MUST(cudaDeviceSynchronize());
+	memset(words, 0, 128);
+	load<<<1, 1>>>(words_dev, 10000, words_dev + 8);
+	MUST(cudaDeviceSynchronize());
+	printf("load_us %.3f\n", (double)words[8] / 10000 / 1e3);
 	double took[1001];
 	for (double &t : took) {
 		begin = now();
