@@ -69,7 +69,8 @@ CORES = ["", "0", "0-1", "1", "0-0,0", "4095", "1-0"]
 # Which kinds a workload needs besides a transport: by where it lives. One of no known family gets all.
 TASKS, EXCHANGE = ("scheduler", "termination"), ("sync",)
 NEEDS = {
-    "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic"), TASKS),
+    "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic",
+                                   "bfs_tasks", "knapsack"), TASKS),
     **dict.fromkeys(("pingpong", "msgrate", "allreduce"), ("trigger",)), "jacobi2d": ("trigger", "barrier"),
     **dict.fromkeys(("bfs", "bs", "c2d", "cg", "fe", "gem", "h3d", "kmn", "pattern", "resume", "srs", "stn"), EXCHANGE),
     **dict.fromkeys(("ssr_bfs", "ssr_bpt", "ssr_spmv", "ssr_sssp", "ssr_storm", "ssr_xsbench"), ("qos",)),
