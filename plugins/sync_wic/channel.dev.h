@@ -13,11 +13,7 @@
  *   void sync_raise(c, h, k, word, rounds)          makes it `rounds`
  *   void sync_fetch(c, h, k, tag)                   lane 0: the wait for that item begins
  *   const void *sync_bring(c, h, k, tag)            all lanes: the item has come; where it is to be read
-<<<<<<< HEAD
- *   void sync_drop(c, k, tag)                       lane 0: it has been read */
-=======
  *   void sync_drop(c, k, tag)                       lane 0: it has been read, or is another's */
->>>>>>> w17
 #ifndef SYNC_CHANNEL_DEV_H
 #define SYNC_CHANNEL_DEV_H
 
@@ -145,11 +141,8 @@ LOOM_FN int sync_take(struct loom_ctx *c, struct sync_head *h, struct sync_chann
 	for (uint32_t i = 0; i < n && !rc; i++) {
 		uint32_t *full = sync_full(c, h, k, tag[i]);
 		uint32_t want = sync_round(k, tag[i]) + 1;
-<<<<<<< HEAD
-=======
 		if (c->lane == 0)
 			sync_drop(c, k, tag[i]); /* of a round before, when a sample ended in between */
->>>>>>> w17
 		if (sync_there(c, full, want)) {
 			early++;
 			continue;
