@@ -17,6 +17,7 @@ struct test {
 	struct fabric_context context;
 	uint64_t until;
 	int done, arrived, status;
+	uint32_t failed; /* the first rank on which it did */
 };
 
 static void poll_once(struct test *t)
@@ -57,8 +58,10 @@ static int leave_together(struct test *t, struct loom_error *err)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	int rc = host->allgather(host, &ok, list, 1, err);
 	for (uint32_t r = 0; r < host->ranks && !rc; r++)
-		if (!list[r])
+		if (!list[r]) {
+			t->failed = r;
 			rc = LOOM_EAGAIN;
+		}
 	if (list != all)
 		host->free(host, list);
 	return rc;
@@ -219,9 +222,9 @@ int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err)
 	for (size_t i = 0; !rc && i < 2; i++) {
 		rc = put_and_look(&t, bytes[i], err);
 		if (rc)
-			snprintf(why, size, "a put of %llu bytes with notification fails its test: %s",
-				 (unsigned long long)bytes[i],
-				 t.status ? fi_strerror(t.status) : "on another rank");
+			snprintf(why, size, "a put of %llu bytes with notification fails its test on rank %u%s%s",
+				 (unsigned long long)bytes[i], t.failed, t.status ? ": " : "",
+				 t.status ? fi_strerror(t.status) : "");
 	}
 	if (!rc && f->most_add[LOOM_NET_U64])
 		rc = test_adds(&t, err);
