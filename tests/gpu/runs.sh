@@ -134,13 +134,13 @@ trigger_runs() {
 # through copies in host memory.
 in_device_memory() {
 	status=$1 wanted=$2
-	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_gputn.so $B/plugins/workload_$workload.so"
+	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_gputn.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 	shift 3
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload --set trigger.use=gputn \
 		--set trigger.gputn.provider=shm --set trigger.gputn.memory=device --set device.$device.workers=2 \
 		--set workload.pingpong.rounds=50 --set workload.pingpong.bytes=20000 --set workload.jacobi2d.n=24 \
 		--set workload.jacobi2d.sweeps=8 --set workload.msgrate.fires=400 --set workload.msgrate.per=4 \
-		--set workload.allreduce.bytes=20000 "$@"
+		--set workload.allreduce.bytes=20000 $(meets $workload '--set barrier.use=auto') "$@"
 }
 
 # memory_runs IN OUT: the driver's functions that copy.
