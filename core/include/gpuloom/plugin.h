@@ -30,8 +30,8 @@ extern "C" {
 	X(SYNC, sync, sync, 1)                                                                     \
 	X(BARRIER, barrier, barrier, 1)                                                            \
 	X(TRIGGER, trigger, trigger, 2)                                                            \
-	X(QOS, qos, qos, 1)                                                                        \
-	X(WORKLOAD, workload, workload, 1)
+	X(QOS, qos, qos, 2)                                                                        \
+	X(WORKLOAD, workload, workload, 2)
 
 enum loom_kind {
 	LOOM_KIND_NONE = 0,
