@@ -110,20 +110,25 @@ static int begin(struct listen *l, pthread_t *thread, void *(*run)(void *), int 
 	return code ? LOOM_FAIL(l->s->host, err, LOOM_ENOMEM, "%s: cannot start a thread: %s", l->name, strerror(code)) : 0;
 }
 
+static uint64_t bytes_seen(const struct listen *l)
+{
+	uint64_t words = 0;
+	for (uint32_t i = 0; i < l->s->channels; i++)
+		words += 2ull * l->s->channel[i].slots;
+	return words * sizeof(*l->seen);
+}
+
 int listen_start(struct listen *l, const struct loom_layout *layout, const struct loom_view *view, uint32_t notify,
 		 struct loom_error *err)
 {
-	uint64_t words = 0;
 	int rc = 0;
 	if (!l->s->crosses || !l->s->channels)
 		return 0;
-	for (uint32_t i = 0; i < l->s->channels; i++)
-		words += 2ull * l->s->channel[i].slots;
 	l->head = view->global;
 	l->by_cpus = l->head->by_cpus;
 	l->taken = 0;
 	l->quit = l->open = l->over = 0;
-	l->seen = l->s->host->alloc(l->s->host, words * sizeof(*l->seen));
+	l->seen = l->s->host->alloc(l->s->host, bytes_seen(l));
 	if (!l->seen)
 		return LOOM_FAIL(l->s->host, err, LOOM_ENOMEM, "%s: out of memory", l->name);
 	pthread_mutex_init(&l->door, NULL);
@@ -140,6 +145,8 @@ int listen_start(struct listen *l, const struct loom_layout *layout, const struc
 
 void listen_stop(struct listen *l)
 {
+	if (!l->seen)
+		return;
 	__atomic_store_n(&l->quit, 1u, __ATOMIC_RELEASE);
 	ring(l);
 	if (l->awaiting) {
@@ -156,25 +163,28 @@ void listen_stop(struct listen *l)
 	l->seen = NULL;
 }
 
-void listen_shut(struct listen *l)
+/* Takes the door's lock, and looks for the last time at this sample's words. */
+static void look_last(struct listen *l)
 {
-	if (!l->seen)
-		return;
 	pthread_mutex_lock(&l->door);
 	if (l->open)
 		look(l);
 	__atomic_store_n(&l->open, 0u, __ATOMIC_RELEASE);
+}
+
+void listen_shut(struct listen *l)
+{
+	if (!l->seen)
+		return;
+	look_last(l);
 	__atomic_store_n(&l->over, 0u, __ATOMIC_RELEASE);
 }
 
 void listen_open(struct listen *l)
 {
-	uint64_t words = 0;
 	if (!l->seen)
 		return;
-	for (uint32_t i = 0; i < l->s->channels; i++)
-		words += 2ull * l->s->channel[i].slots;
-	memset(l->seen, 0, words * sizeof(*l->seen));
+	memset(l->seen, 0, bytes_seen(l));
 	__atomic_store_n(&l->open, 1u, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&l->door);
 	ring(l);
@@ -184,10 +194,7 @@ void listen_rest(struct listen *l)
 {
 	if (!l->seen)
 		return;
-	pthread_mutex_lock(&l->door);
-	if (l->open)
-		look(l);
-	__atomic_store_n(&l->open, 0u, __ATOMIC_RELEASE);
+	look_last(l);
 	pthread_mutex_unlock(&l->door);
 }
 

@@ -77,8 +77,7 @@ static int start(void *self, const struct loom_layout *layout, const struct loom
 static void stop(void *self)
 {
 	struct futex *f = self;
-	if (f->listen.seen)
-		listen_stop(&f->listen);
+	listen_stop(&f->listen);
 }
 
 static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,

@@ -387,8 +387,7 @@ static int start(void *self, const struct loom_layout *layout, const struct loom
 static void stop(void *self)
 {
 	struct wic *w = self;
-	if (w->listen.seen)
-		listen_stop(&w->listen);
+	listen_stop(&w->listen);
 }
 
 static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view,

@@ -26,11 +26,12 @@ static int look(struct ofi *f, const struct loom_segments *segments, uint32_t se
 	static const uint64_t mark = 0x6870755f6d656d21u;
 	struct fabric_there to = fabric_there(f, here);
 	struct fabric_context context;
-	uint64_t seen = 0, none = 0;
+	const struct loom_host *host = f->is.host;
+	uint64_t seen = 0, none = 0, until = host->now_ns(host) + TEST_NS;
 	ssize_t code;
 	memcpy(f->scratch, &mark, sizeof(mark));
-	while ((code = fi_write(f->ep, f->scratch, sizeof(mark), fi_mr_desc(f->scratch_mr), f->peer[f->is.host->rank], to.base,
-				to.key, &context)) == -FI_EAGAIN)
+	while ((code = fi_write(f->ep, f->scratch, sizeof(mark), fi_mr_desc(f->scratch_mr), f->peer[host->rank], to.base,
+				to.key, &context)) == -FI_EAGAIN && host->now_ns(host) < until)
 		(void)fi_cq_read(f->cq, NULL, 0);
 	if (!code)
 		code = await_own(f, &context);
