@@ -12,6 +12,7 @@ struct sync {
 	struct loom_channel *channel; /* [channels] */
 	uint32_t channels;
 	int wic;              /* has the figures of that one too */
+	struct listen *listen; /* listen.h; NULL: it has none */
 	int crosses;          /* the layout of its need() is that of wave.dev.h for devices that are apart */
 	uint32_t setting[15]; /* copied to the head before every sample */
 };

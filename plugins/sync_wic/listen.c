@@ -36,7 +36,7 @@ static void look(struct listen *l)
 		for (uint32_t t = 0; t < k->slots; t++) {
 			struct sync_slot *slot = sync_slot(l->head, k, t);
 			if (moved(l, &flag[t], seen++) || all)
-				l->published(l->ctx, k, t, &flag[t]);
+				l->published(l->s, k, t, &flag[t]);
 			if (moved(l, &slot->released, seen++) || all)
 				park_wake_sleepers(&slot->released, &slot->blocked);
 		}
@@ -80,7 +80,7 @@ static void *awaits(void *arg)
 		look_once(l);
 	}
 	if (rc && rc != LOOM_EINTR)
-		LOOM_LOG(l->s->host, LOOM_LOG_WARN, l->name, "%s", err.text);
+		LOOM_LOG(l->s->host, LOOM_LOG_WARN, l->s->name, "%s", err.text);
 	return NULL;
 }
 
@@ -96,9 +96,9 @@ static int open_alarm(struct listen *l, const struct loom_layout *layout, const 
 		}
 	if (gpus > 1)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "%s: notify = interrupt is for one GPU, and there are %u: say notify = poll", l->name, gpus);
+				 "%s: notify = interrupt is for one GPU, and there are %u: say notify = poll", l->s->name, gpus);
 	if (!LOOM_HAS(layout, alarms) || !layout->alarms)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: no interrupts here: say notify = poll", l->name);
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: no interrupts here: say notify = poll", l->s->name);
 	l->posted = *(const uint64_t *)view->device[gpu];
 	return layout->alarms->open(layout->alarms, gpu, LOOM_SYNC, 0, &l->alarm, err);
 }
@@ -107,7 +107,7 @@ static int begin(struct listen *l, pthread_t *thread, void *(*run)(void *), int 
 {
 	int code = thread_create(thread, run, l);
 	*began = !code;
-	return code ? LOOM_FAIL(l->s->host, err, LOOM_ENOMEM, "%s: cannot start a thread: %s", l->name, strerror(code)) : 0;
+	return code ? LOOM_FAIL(l->s->host, err, LOOM_ENOMEM, "%s: cannot start a thread: %s", l->s->name, strerror(code)) : 0;
 }
 
 static uint64_t bytes_seen(const struct listen *l)
@@ -118,10 +118,12 @@ static uint64_t bytes_seen(const struct listen *l)
 	return words * sizeof(*l->seen);
 }
 
-int listen_start(struct listen *l, const struct loom_layout *layout, const struct loom_view *view, uint32_t notify,
-		 struct loom_error *err)
+int listen_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		 const struct loom_segments *segments, struct loom_error *err)
 {
+	struct listen *l = ((struct sync *)self)->listen;
 	int rc = 0;
+	(void)segments;
 	if (!l->s->crosses || !l->s->channels)
 		return 0;
 	l->head = view->global;
@@ -130,21 +132,22 @@ int listen_start(struct listen *l, const struct loom_layout *layout, const struc
 	l->quit = l->open = l->over = 0;
 	l->seen = l->s->host->alloc(l->s->host, bytes_seen(l));
 	if (!l->seen)
-		return LOOM_FAIL(l->s->host, err, LOOM_ENOMEM, "%s: out of memory", l->name);
+		return LOOM_FAIL(l->s->host, err, LOOM_ENOMEM, "%s: out of memory", l->s->name);
 	pthread_mutex_init(&l->door, NULL);
-	if (notify == LISTEN_INTERRUPT)
+	if (l->notify == LISTEN_INTERRUPT)
 		rc = open_alarm(l, layout, view, err);
 	if (!rc)
 		rc = begin(l, &l->looks, looks, &l->looking, err);
 	if (!rc && l->alarm)
 		rc = begin(l, &l->awaits, awaits, &l->awaiting, err);
 	if (rc)
-		listen_stop(l);
+		listen_stop(self);
 	return rc;
 }
 
-void listen_stop(struct listen *l)
+void listen_stop(void *self)
 {
+	struct listen *l = ((struct sync *)self)->listen;
 	if (!l->seen)
 		return;
 	__atomic_store_n(&l->quit, 1u, __ATOMIC_RELEASE);
@@ -190,12 +193,15 @@ void listen_open(struct listen *l)
 	ring(l);
 }
 
-void listen_rest(struct listen *l)
+int listen_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		   struct loom_report *report, struct loom_error *err)
 {
-	if (!l->seen)
-		return;
-	look_last(l);
-	pthread_mutex_unlock(&l->door);
+	struct listen *l = ((struct sync *)self)->listen;
+	if (l->seen) {
+		look_last(l);
+		pthread_mutex_unlock(&l->door);
+	}
+	return sync_collect(self, layout, view, report, err);
 }
 
 void listen_over(struct listen *l)

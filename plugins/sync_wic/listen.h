@@ -17,12 +17,11 @@
 enum { LISTEN_POLL, LISTEN_INTERRUPT };
 
 struct listen {
-	const struct sync *s;
-	const char *name;
+	struct sync *s;
+	uint32_t notify; /* LISTEN_POLL, LISTEN_INTERRUPT */
 	struct sync_head *head;
 	/* What to do when words of a channel's slot have changed. Either may be called in vain. */
-	void (*published)(void *ctx, const struct sync_channel *k, uint32_t slot, uint32_t *word);
-	void *ctx;
+	void (*published)(struct sync *s, const struct sync_channel *k, uint32_t slot, uint32_t *word);
 	struct loom_alarm *alarm; /* NULL: it polls */
 	uint32_t *seen;		  /* of each channel its flags, then its released words */
 	uint64_t taken;		  /* rounds that words were seen to rise since start() */
@@ -33,15 +32,17 @@ struct listen {
 	pthread_t looks, awaits;
 };
 
-/* start() and stop() of the policy; nothing where no GPU is. `l` is zeroed but for s, name, published and ctx. */
-int listen_start(struct listen *l, const struct loom_layout *layout, const struct loom_view *view, uint32_t notify,
-		 struct loom_error *err);
-void listen_stop(struct listen *l);
+/* Ops of a policy whose `self` is a struct sync with such a listener; nothing where no GPU is. The listener is zeroed but for s,
+ * notify and published. */
+int listen_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		 const struct loom_segments *segments, struct loom_error *err);
+void listen_stop(void *self);
+/* The sample is over: nothing comes until the next. */
+int listen_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		   struct loom_report *report, struct loom_error *err);
 /* Around what init() does to the words: what was raised in the sample before is seen first. */
 void listen_shut(struct listen *l);
 void listen_open(struct listen *l);
-/* The sample is over: nothing comes until the next. */
-void listen_rest(struct listen *l);
 /* From interrupt(): wakes all, until they have seen the stop word. */
 void listen_over(struct listen *l);
 /* An option. */

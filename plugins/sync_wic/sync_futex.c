@@ -22,10 +22,9 @@ struct futex {
 	struct listen listen;
 };
 
-static void published(void *ctx, const struct sync_channel *k, uint32_t slot, uint32_t *word)
+static void published(struct sync *s, const struct sync_channel *k, uint32_t slot, uint32_t *word)
 {
-	struct futex *f = ctx;
-	park_wake_sleepers(word, &sync_slot(f->listen.head, k, slot)->sleepers);
+	park_wake_sleepers(word, &sync_slot(s->listen->head, k, slot)->sleepers);
 }
 
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
@@ -37,7 +36,8 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 	sync_init_instance(&f->sync, host, "sync_futex");
 	f->sync.setting[SYNC_FUTEX_SPIN] = f->o->spin;
 	f->sync.setting[WAVE_COUNTS] = f->o->notify == LISTEN_INTERRUPT;
-	f->listen = (struct listen){.s = &f->sync, .name = "sync_futex", .published = published, .ctx = f};
+	f->listen = (struct listen){.s = &f->sync, .notify = f->o->notify, .published = published};
+	f->sync.listen = &f->listen;
 	*self = f;
 	return 0;
 }
@@ -58,28 +58,6 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 	return rc;
 }
 
-static int collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		   struct loom_report *report, struct loom_error *err)
-{
-	struct futex *f = self;
-	listen_rest(&f->listen);
-	return sync_collect(self, layout, view, report, err);
-}
-
-static int start(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		 const struct loom_segments *segments, struct loom_error *err)
-{
-	struct futex *f = self;
-	(void)segments;
-	return listen_start(&f->listen, layout, view, f->o->notify, err);
-}
-
-static void stop(void *self)
-{
-	struct futex *f = self;
-	listen_stop(&f->listen);
-}
-
 static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
 		      uint32_t device)
 {
@@ -96,9 +74,9 @@ static const struct loom_sync_ops ops = {
 	.destroy = sync_destroy,
 	.need = need,
 	.init = init,
-	.collect = collect,
-	.start = start,
-	.stop = stop,
+	.collect = listen_collect,
+	.start = listen_start,
+	.stop = listen_stop,
 	.channels = sync_channels,
 	.interrupt = interrupt,
 };

@@ -93,9 +93,9 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 }
 
 /* A GPU has published: the Monitor of the consumers passes it on. */
-static void published(void *ctx, const struct sync_channel *k, uint32_t slot, uint32_t *word)
+static void published(struct sync *s, const struct sync_channel *k, uint32_t slot, uint32_t *word)
 {
-	const struct wic *w = ctx;
+	const struct wic *w = (const struct wic *)s;
 	(void)slot, (void)word;
 	if (!wic_is_gpu(w, k->to))
 		wic_ring(w, k->to);
@@ -121,7 +121,8 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 	w->needs_messages = !o->eager || o->activate == WIC_BY_MONITOR;
 	w->sync.wic = 1;
 	sync_init_instance(&w->sync, host, "sync_wic");
-	w->listen = (struct listen){.s = &w->sync, .name = "sync_wic", .published = published, .ctx = w};
+	w->listen = (struct listen){.s = &w->sync, .notify = w->o->notify, .published = published};
+	w->sync.listen = &w->listen;
 	*self = w;
 	return 0;
 }
@@ -368,28 +369,6 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 	return 0;
 }
 
-static int collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		   struct loom_report *report, struct loom_error *err)
-{
-	struct wic *w = self;
-	listen_rest(&w->listen);
-	return sync_collect(self, layout, view, report, err);
-}
-
-static int start(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		 const struct loom_segments *segments, struct loom_error *err)
-{
-	struct wic *w = self;
-	(void)segments;
-	return listen_start(&w->listen, layout, view, w->o->notify, err);
-}
-
-static void stop(void *self)
-{
-	struct wic *w = self;
-	listen_stop(&w->listen);
-}
-
 static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		      int code, uint32_t device)
 {
@@ -406,9 +385,9 @@ static const struct loom_sync_ops ops = {
 	.destroy = destroy,
 	.need = need,
 	.init = init,
-	.collect = collect,
-	.start = start,
-	.stop = stop,
+	.collect = listen_collect,
+	.start = listen_start,
+	.stop = listen_stop,
 	.channels = sync_channels,
 	.interrupt = interrupt,
 	.attach = wic_attach,
