@@ -30,11 +30,12 @@ LOOM_FN int net_await_turn(struct loom_ctx *c, const struct net_turn *turn, uint
 	if (c->lane < LOOM_WAVE)
 		for (uint32_t looks = 1;; looks++) {
 			int64_t seen = LOOM_CALL(trigger, arrived, c, index);
-			/* Seldom: on a GPU each look at the host's memory takes a round trip. */
-			int64_t failed = turn && looks % 16 == 0 ? (int64_t)loom_load_relaxed_sys(&turn->failed) : 0;
+			/* Seldom: on a GPU what stands between two looks comes on top of the round trip that each takes. */
+			int seldom = looks % 16 == 0;
+			int64_t failed = seldom && turn ? (int64_t)loom_load_relaxed_sys(&turn->failed) : 0;
 			if (c->lane == 0 && (seen < 0 || failed))
 				loom_worker_fail(c, (int)(failed ? failed : seen), index);
-			over = loom_wave_word(c, seen >= (int64_t)n ? CAME : loom_stopped(c) ? STOPPED : LOOK_AGAIN);
+			over = loom_wave_word(c, seen >= (int64_t)n ? CAME : seen < 0 || failed || (seldom && loom_stopped(c)) ? STOPPED : LOOK_AGAIN);
 			if (over)
 				break;
 			loom_pause(c);
