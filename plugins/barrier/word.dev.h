@@ -65,7 +65,7 @@ struct barrier_seat {
 struct barrier_self {
 	uint32_t round[BARRIER_ALL_SLOTS];
 	uint32_t step[BARRIER_SLOTS]; /* dissemination, flags: how far this worker is in that round */
-	uint32_t code;                /* where lanes wait for words of their own: minus the error of one */
+	uint32_t code;                /* minus the error of one lane, for all of them */
 	uint32_t how;                 /* of the hall, from which a GPU would read it in each round; 0: not read yet */
 	uint32_t stage;               /* job: of its round, enum barrier_stage */
 	uint32_t fired;               /* worker 0: steps of all rounds of the job that it has fired, */
@@ -218,8 +218,12 @@ LOOM_FN int barrier_saw(struct barrier_watch *w, struct barrier_word *word, uint
 {
 	w->word = word;
 	w->shared = shared;
-	w->seen = shared ? loom_load_acquire_sys(&word->value) : loom_load_acquire_dev(&word->value);
-	return barrier_reached(w->seen, want);
+	w->seen = shared ? loom_load_acquire_sys(&word->value) : loom_load_look_dev(&word->value);
+	if (!barrier_reached(w->seen, want))
+		return 0;
+	if (!shared)
+		loom_fence_look_dev();
+	return 1;
 }
 
 /* After `word` was changed. */

@@ -133,14 +133,14 @@ LOOM_FN int meet_beside_work(struct loom_ctx *c, const struct meet_head *h, enum
 
 LOOM_FN int meet_part(struct loom_ctx *c, const struct meet_head *h, enum meet_part part, uint64_t *ns)
 {
-	uint64_t n = part == MEET_MORE ? h->few + h->difference : h->few;
+	uint32_t n = (uint32_t)(part == MEET_MORE ? h->few + h->difference : h->few); /* all lanes count: 64 bits would take time */
 	int rc = meet_wait(c, h); /* from one start */
 	uint64_t begin = loom_clock_ns(c);
 	if (part <= MEET_MORE || !MEET_OPT(h, work))
-		for (uint64_t round = 0; round < n && !rc; round++)
+		for (uint32_t round = 0; round < n && !rc; round++)
 			rc = meet_wait(c, h);
 	else
-		for (uint64_t round = 0; round < n && !rc; round++)
+		for (uint32_t round = 0; round < n && !rc; round++)
 			rc = meet_beside_work(c, h, part, round);
 	*ns = loom_clock_ns(c) - begin;
 	return rc;

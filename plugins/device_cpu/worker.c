@@ -92,13 +92,6 @@ static uint64_t seed(const struct loom_ctx *c, uint64_t run, uint32_t sample)
 	return x ? x : 1;
 }
 
-/* Before a lane parks: not part of a sample's time. */
-static void clear(struct lane *me)
-{
-	if (me->ctx.lane == 0 && me->launch->local_bytes)
-		memset(me->worker->local, 0, me->launch->local_bytes);
-}
-
 /* Before the arrival at the gate. */
 static void prepare(struct lane *me, uint32_t phase)
 {
@@ -141,6 +134,9 @@ static void finish(struct lane *me, uint32_t go, int late)
 		gate_part(&l->device->gate, go, now, loom_stopped(&me->ctx));
 	else
 		gate_finish(&l->device->gate, l->workers, go, now, loom_stopped(&me->ctx));
+	/* Of all lanes, but before this one comes to the next sample: not part of a sample's time. */
+	if (l->local_bytes)
+		memset(w->local, 0, l->local_bytes);
 }
 
 /* launch_cost and teardown_cost: what a kernel costs on the device that this one stands for. */
@@ -191,7 +187,6 @@ void *lane_main(void *arg)
 		return NULL;
 	for (;;) {
 		int late = 0;
-		clear(me);
 		/* Not where the host's thread is: it would have to wait for us. */
 		uint32_t host = __atomic_load_n(&gate->words->host_cpu, __ATOMIC_RELAXED);
 		int spins = l->spare || (me->core != CORE_ANY && me->core != host);

@@ -144,12 +144,6 @@ template <typename T, typename V> LOOM_FN T loom_sim_or(T *p, V v)
 	return loom_sim_swap(p, (T)(*(volatile T *)p | (T)v));
 }
 
-template <typename T, typename V> LOOM_FN T loom_sim_and(T *p, V v)
-{
-	loom_sim_change(p, LOOM_SIM_atomic_near);
-	return loom_sim_swap(p, (T)(*(volatile T *)p & (T)v));
-}
-
 template <typename T, typename V> LOOM_FN T loom_sim_exchange(T *p, V v)
 {
 	loom_sim_change(p, LOOM_SIM_atomic_near);
@@ -191,10 +185,6 @@ template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V 
 #define loom_fetch_or_relaxed_sys(p, v) loom_sim_or(p, v)
 #define loom_fetch_or_acq_rel_dev(p, v) loom_sim_or(p, v)
 #define loom_fetch_or_acq_rel_sys(p, v) loom_sim_or(p, v)
-#define loom_fetch_and_relaxed_dev(p, v) loom_sim_and(p, v)
-#define loom_fetch_and_relaxed_sys(p, v) loom_sim_and(p, v)
-#define loom_fetch_and_acq_rel_dev(p, v) loom_sim_and(p, v)
-#define loom_fetch_and_acq_rel_sys(p, v) loom_sim_and(p, v)
 #define loom_exchange_acq_rel_dev(p, v) loom_sim_exchange(p, v)
 #define loom_exchange_acq_rel_sys(p, v) loom_sim_exchange(p, v)
 #define loom_cas_acq_rel_dev(p, expected, v) loom_sim_cas(p, expected, v)

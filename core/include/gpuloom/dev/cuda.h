@@ -89,10 +89,6 @@
 	LOOM_PTX_ATOM(fetch_or, "or.b", relaxed_sys, T, S, R)                                      \
 	LOOM_PTX_ATOM(fetch_or, "or.b", acq_rel_dev, T, S, R)                                      \
 	LOOM_PTX_ATOM(fetch_or, "or.b", acq_rel_sys, T, S, R)                                      \
-	LOOM_PTX_ATOM(fetch_and, "and.b", relaxed_dev, T, S, R)                                    \
-	LOOM_PTX_ATOM(fetch_and, "and.b", relaxed_sys, T, S, R)                                    \
-	LOOM_PTX_ATOM(fetch_and, "and.b", acq_rel_dev, T, S, R)                                    \
-	LOOM_PTX_ATOM(fetch_and, "and.b", acq_rel_sys, T, S, R)                                    \
 	LOOM_PTX_ATOM(exchange, "exch.b", acq_rel_dev, T, S, R)                                    \
 	LOOM_PTX_ATOM(exchange, "exch.b", acq_rel_sys, T, S, R)                                    \
 	LOOM_PTX_CAS(acq_rel_dev, T, S, R)                                                         \
@@ -101,7 +97,7 @@
 LOOM_PTX_ALL(uint32_t, "32", "r")
 LOOM_PTX_ALL(uint64_t, "64", "l")
 
-/* PTX has acq_rel as its weakest fence. */
+/* Where acq_rel is not the weakest fence (PTX 8.6 on Hopper), an acquire is cheap once, but not in each look. */
 #define LOOM_PTX_FENCE(name, insn)                                                                 \
 	LOOM_FN void loom_fence_##name(void)                                                       \
 	{                                                                                          \
@@ -113,6 +109,11 @@ LOOM_PTX_FENCE(release_dev, "acq_rel.gpu")
 LOOM_PTX_FENCE(release_sys, "acq_rel.sys")
 LOOM_PTX_FENCE(seq_cst_dev, "sc.gpu")
 LOOM_PTX_FENCE(seq_cst_sys, "sc.sys")
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 13
+#define LOOM_OWN_LOOK
+#define loom_load_look_dev(p) loom_load_relaxed_dev(p)
+LOOM_PTX_FENCE(look_dev, "acquire.gpu")
+#endif
 
 /* ---- time ------------------------------------------------------------------------------------- */
 

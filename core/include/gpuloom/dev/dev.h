@@ -7,9 +7,9 @@
  *
  *   loom_load_{relaxed,acquire}_{dev,sys}(p)            loom_store_{relaxed,release}_{dev,sys}(p, v)
  *   loom_fetch_add_{relaxed,acquire,release,acq_rel}_{dev,sys}(p, v)     (sub: add of the negative)
- *   loom_fetch_or_{relaxed,acq_rel}_{dev,sys}(p, v)     loom_fetch_and_{relaxed,acq_rel}_{dev,sys}(p, v)
- *   loom_exchange_acq_rel_{dev,sys}(p, v)               loom_cas_acq_rel_{dev,sys}(p, &expected, v) -> 1 if set
- *   loom_fence_{acquire,release,seq_cst}_{dev,sys}()
+ *   loom_fetch_or_{relaxed,acq_rel}_{dev,sys}(p, v)     loom_exchange_acq_rel_{dev,sys}(p, v)
+ *   loom_cas_acq_rel_{dev,sys}(p, &expected, v) -> 1 if set     loom_fence_{acquire,release,seq_cst}_{dev,sys}()
+ *   loom_load_look_dev(p)    a load in a loop that waits; loom_fence_look_dev() behind the last one makes it an acquire
  *   loom_load_guard_dev(p)   a relaxed load in front of a branch: stores behind the branch are after it, loads need not be
  *
  *   loom_pause(c)            be polite for a moment inside a spin loop
@@ -96,6 +96,11 @@
 
 #ifndef LOOM_LEAF
 #define LOOM_LEAF LOOM_FN
+#endif
+
+#ifndef LOOM_OWN_LOOK
+#define loom_load_look_dev(p) loom_load_acquire_dev(p)
+#define loom_fence_look_dev() ((void)0)
 #endif
 
 #ifndef LOOM_FAR

@@ -67,8 +67,6 @@
 	LOOM_HIP_RMW(fetch_add, acq_rel, scope, T)                                                 \
 	LOOM_HIP_RMW(fetch_or, relaxed, scope, T)                                                  \
 	LOOM_HIP_RMW(fetch_or, acq_rel, scope, T)                                                  \
-	LOOM_HIP_RMW(fetch_and, relaxed, scope, T)                                                 \
-	LOOM_HIP_RMW(fetch_and, acq_rel, scope, T)                                                 \
 	LOOM_HIP_RMW(exchange, acq_rel, scope, T)                                                  \
 	LOOM_HIP_CAS(scope, T)
 
