@@ -351,7 +351,7 @@ for t in $tables; do
 		set -- --set run.devices='cuda:0 cpu:0' --set scheduler.use= --set termination.use= --set run.workload=resume \
 			--set device.cuda.workers=1 --set device.cpu.cores=0-1 \
 			--set device.cpu.workers=130 --set workload.resume.of=65 --set workload.resume.computing=1 \
-			--set workload.resume.work=100000 --set workload.resume.iterations=12800
+			--set workload.resume.work=400000 --set workload.resume.iterations=640
 		base=$(median compute_s "$@" --set sync.use=futex --set workload.resume.waiters=0 || echo 0)
 		parked=1
 		for how in wic.poll wic.interrupt futex.poll futex.interrupt backoff; do

@@ -111,7 +111,7 @@ __global__ void load(const uint64_t *from, uint64_t n, uint64_t *took)
 	for (uint64_t i = 0, at = 0; i < n; i++) /* the word is 0: where each load begins depends on the one before */
 		asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(at) : "l"(from + at) : "memory");
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end)::"memory");
-	*took = end - begin;
+	*took = end - begin + at; /* a load whose value nobody wants is dropped, and with it the chain */
 }
 
 __global__ void nothing(void)

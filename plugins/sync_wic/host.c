@@ -114,7 +114,6 @@ void sync_lay_out_apart(const struct sync *s, const struct loom_layout *layout, 
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct loom_channel *from = &s->channel[i];
 		uint64_t *end = &near[from->to], copies = brings(s, layout, i) ? from->slots * line(from->item_bytes) : 0;
-		at = (at + WAVE_LINE_BYTES - 1) & ~(uint64_t)(WAVE_LINE_BYTES - 1);
 		if (head) {
 			struct sync_channel *k = sync_channel(head, i);
 			k->word_at = at;
@@ -122,7 +121,7 @@ void sync_lay_out_apart(const struct sync *s, const struct loom_layout *layout, 
 			k->near_at = *end;
 			k->done_at = *end + copies;
 		}
-		at += from->slots * sizeof(uint32_t);
+		at += from->slots * sizeof(struct wave_word);
 		*end += copies + line(from->slots * sizeof(uint32_t));
 		if (copies && from->item_bytes > need_->local)
 			need_->local = line(from->item_bytes);
@@ -145,6 +144,8 @@ void sync_init_apart(const struct sync *s, const struct loom_layout *layout, con
 	sync_lay_out_apart(s, layout, head, &want);
 	memset((char *)head + begin, 0, want.global - begin);
 	head->setting[WAVE_LOCAL] = (uint32_t)want.local;
+	if (!head->setting[WAVE_PAUSE_NS])
+		head->setting[WAVE_PAUSE_NS] = WAVE_LINK_PAUSE_NS;
 	head->setting[WAVE_GPUS] = head->setting[WAVE_GPUS_MORE] = 0;
 	for (uint32_t d = 0; d < layout->devices; d++)
 		head->setting[WAVE_GPUS + d / 32] |= (uint32_t)(layout->device[d].kind == LOOM_ON_GPU) << d % 32;

@@ -32,11 +32,11 @@ static void look(struct listen *l)
 	uint32_t *seen = l->seen, all = __atomic_load_n(&l->over, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < l->s->channels; i++) {
 		const struct sync_channel *k = sync_channel(l->head, i);
-		uint32_t *flag = (uint32_t *)((char *)l->head + k->word_at);
 		for (uint32_t t = 0; t < k->slots; t++) {
 			struct sync_slot *slot = sync_slot(l->head, k, t);
-			if (moved(l, &flag[t], seen++) || all)
-				l->published(l->s, k, t, &flag[t]);
+			uint32_t *flag = sync_full(NULL, l->head, k, t);
+			if (moved(l, flag, seen++) || all)
+				l->published(l->s, k, t, flag);
 			if (moved(l, &slot->released, seen++) || all)
 				park_wake_sleepers(&slot->released, &slot->blocked);
 		}

@@ -12,6 +12,7 @@
 #include <sys/eventfd.h>
 
 #include "../shared/child/thread.h"
+#include "wave.dev.h"
 #include "wic.h"
 
 #define MESSAGES 64
@@ -127,10 +128,9 @@ static void pass_on(struct wic_space *sp)
 	uint32_t *passed = sp->passed;
 	for (uint32_t i = 0; i < sp->head->channels; i++) {
 		const struct sync_channel *k = sync_channel(sp->head, i);
-		const uint32_t *flag = (const uint32_t *)((char *)sp->head + k->word_at);
 		for (uint32_t slot = 0; k->to == sp->device && slot < k->slots; slot++) {
 			/* Acquire: pairs with the GPU's release. */
-			uint32_t now = __atomic_load_n(&flag[slot], __ATOMIC_ACQUIRE);
+			uint32_t now = __atomic_load_n(sync_full(NULL, sp->head, k, slot), __ATOMIC_ACQUIRE);
 			while (passed[slot] != now)
 				wic_pass_on(sp, k, passed[slot]++ * k->slots + slot);
 		}

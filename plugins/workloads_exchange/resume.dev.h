@@ -13,17 +13,21 @@
 enum { RESUME_ROLES = 0, RESUME_TOLD, RESUME_NS, RESUME_DID };
 enum { RESUME_WORDS = 0, RESUME_WAITERS, RESUME_ROUNDS, RESUME_ONE };
 enum { RESUME_IDLE = 0, RESUME_SENDS, RESUME_WAITS, RESUME_COMPUTES };
-enum { RESUME_CHAINS = 8, RESUME_STEPS = 1000 };
+/* Four warps of two chains each saturate a scheduler of an H200, and each stalls now and then. Warps of four chains never do,
+ * and let no other warp in for up to 10 us at a time. */
+enum { RESUME_CHAINS = 2, RESUME_STEPS = 4000 };
 
 struct resume_role {
 	uint32_t what, number; /* number: of the waiter */
 };
-/* What a consumer has got: it alone writes the line, its producer reads it. */
+/* What a consumer has got: it alone writes the line, its producer reads it. One more, behind those of all waiters: that
+ * somebody has computed all. */
 struct resume_told {
 	uint64_t items, pad[7];
 };
 struct resume_did {
 	uint64_t begin_ns, end_ns, wrong;
+	uint64_t beside; /* items that were sent while all computed */
 	double sum;
 };
 
@@ -55,7 +59,7 @@ LOOM_FN int resume_send(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32
 	if (c->lane == 0 && !rc) {
 		/* Nothing but the word is read. */
 		while (loom_load_relaxed_sys(&told->items) != tag / waiters + 1u && !loom_stopped(c))
-			loom_give_way(c);
+			loom_pause(c);
 		*ns = loom_clock_ns(c) - begin;
 	}
 	return rc;
@@ -101,18 +105,25 @@ LOOM_FN void workload_resume_kernel(struct loom_ctx *c)
 	struct resume_did *did = (struct resume_did *)ex_at(c, RESUME_DID) + c->worker;
 	uint64_t words = h->param[RESUME_WORDS], wrong = 0, begin = loom_clock_ns(c);
 	uint32_t waiters = (uint32_t)h->param[RESUME_WAITERS];
+	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD);
 	double sum = 0;
 	int rc = 0;
 	if (role.what == RESUME_IDLE)
 		return;
 	if (role.what == RESUME_SENDS)
-		for (uint32_t i = 0; i < h->iterations && !rc; i++)
+		for (uint32_t i = 0; i < h->iterations && !rc; i++) {
+			if (c->lane == 0 && !loom_load_relaxed_sys(&told[waiters].items))
+				did->beside = i;
 			rc = resume_send(c, i, words, waiters, (uint64_t *)ex_at(c, RESUME_NS) + i);
+		}
 	else if (role.what == RESUME_WAITS)
 		for (uint32_t i = 0; i < resume_items(h->iterations, role.number, waiters) && !rc; i++)
 			rc = resume_wait(c, i * waiters + role.number, words, waiters, &wrong);
-	else
+	else {
 		sum = resume_compute(c, h->param[RESUME_ROUNDS], (float)h->param[RESUME_ONE]);
+		if (c->lane == 0)
+			loom_store_relaxed_sys(&told[waiters].items, (uint64_t)1);
+	}
 	if (wrong)
 		loom_fetch_add_relaxed_dev(&did->wrong, wrong);
 	if (c->lane == 0) {
