@@ -33,6 +33,7 @@ static void fill(struct device *d, struct sim_worker *x, uint32_t worker)
 	char *trace = LOOM_HAS(what, trace) ? at(d, what->trace) : NULL;
 	char *local = (char *)d->member.local + worker * (d->member.local_bytes / d->member.workers);
 	x->device = &d->member;
+	x->at.crew = d->member.crew;
 	*c = (struct loom_ctx){
 		.worker = id,
 		.workers = what->layout->workers,

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sample: who goes on, and when. */
 #include <string.h>
+#include <time.h>
 
 #include "../shared/mix.h"
 #include "world.h"
 
 /* Virtual time begins here in each sample: 0 means "never" to some. */
 #define BEGIN_NS 1000000000u
-/* How long a worker goes on alone before it looks whether the host wants something; and after how many turns. */
-#define SLICE_NS 100000u
+/* After how many turns it is seen what the hosts want. */
 #define LOOK_STEPS 256u
 
 /* ---- chance -------------------------------------------------------------------------------------- */
@@ -23,35 +23,26 @@ static uint64_t draw(struct world *w, uint64_t below)
 
 /* ---- turns ---------------------------------------------------------------------------------------- */
 
-/* When the first of the others is due: in the heap these are below the first seat. */
-static uint64_t next_due(const struct world *w)
-{
-	uint64_t due = w->sim.now + SLICE_NS;
-	for (uint32_t i = 1; i < 3 && i < w->lives; i++)
-		due = w->live[i].due < due ? w->live[i].due : due;
-	return due;
-}
-
 static struct sim_turn *highest(const struct world *w)
 {
-	struct sim_turn *best = w->live[0].who;
-	for (uint32_t i = 1; i < w->lives; i++)
-		if (w->live[i].who->priority > best->priority)
-			best = w->live[i].who;
+	struct sim_turn *best = w->live.seat[0].who;
+	for (uint32_t i = 1; i < w->live.live; i++)
+		if (w->live.seat[i].who->priority > best->priority)
+			best = w->live.seat[i].who;
 	return best;
 }
 
-/* Of those that are live, of whom there are some. */
+static struct sim_turn *anybody(struct world *w)
+{
+	return w->live.seat[draw(w, w->live.live)].who;
+}
+
+/* NULL: nobody is live. */
 static struct sim_turn *choose(struct world *w)
 {
-	switch (w->schedule) {
-	case WORLD_RANDOM:
-		return w->live[draw(w, w->lives)].who;
-	case WORLD_PRIORITIES:
-		return highest(w);
-	default:
-		return w->live[0].who;
-	}
+	if (w->schedule == WORLD_TIME)
+		return turns_next(w);
+	return !w->live.live ? NULL : w->schedule == WORLD_RANDOM ? anybody(w) : highest(w);
 }
 
 static void resume(struct world *w, struct fiber *from, struct sim_worker *x)
@@ -71,8 +62,8 @@ static void resume(struct world *w, struct fiber *from, struct sim_worker *x)
 	sim->ctl = m->crew->ctl;
 	sim->ended = m->crew->ended;
 	if (w->schedule == WORLD_TIME) {
-		sim->now = w->live[0].due; /* who gave way has not done yet what is later than that */
-		sim->horizon = next_due(w);
+		sim->now = w->playing->live.seat[0].due; /* who gave way has not done yet what is later than that */
+		sim->horizon = turns_horizon(w);
 	}
 	w->from = from;
 	fiber_switch(from, &x->fiber);
@@ -107,6 +98,16 @@ static void look(struct world *w)
 		fail(w, WORLD_HALTED);
 }
 
+static int all_wait(const struct world *w, const struct sim_queue *q)
+{
+	for (uint32_t i = 0; i < q->live; i++) {
+		const struct sim_turn *at = q->seat[i].who;
+		if (at->is_agent || ((const struct sim_worker *)at)->waited <= w->sim.changed)
+			return 0;
+	}
+	return 1;
+}
+
 /* Nothing has changed for long, and all have waited since: a worker that looks at thousands of words may take as long.
  * Where an agent is due, something is under way. */
 static int stands_still(struct world *w)
@@ -117,14 +118,13 @@ static int stands_still(struct world *w)
 		return 0;
 	}
 	w->running->waited = sim->waited;
-	for (uint32_t i = 0; i < w->lives; i++) {
-		const struct sim_turn *at = w->live[i].who;
-		if (at->is_agent || ((const struct sim_worker *)at)->waited <= sim->changed) {
-			w->check_at = sim->now + w->stall_ns;
-			return 0;
-		}
-	}
-	return 1;
+	int all = w->between ? all_wait(w, &w->between->live) : 1;
+	if (w->schedule != WORLD_TIME)
+		all = all_wait(w, &w->live);
+	for (const struct sim_crew *c = w->crew; c && all && w->schedule == WORLD_TIME; c = c->next)
+		all = all_wait(w, &c->live);
+	w->check_at = sim->now + w->stall_ns;
+	return all;
 }
 
 static int falls(struct world *w)
@@ -152,11 +152,11 @@ static void give_way(struct loom_sim *sim)
 	if (sim->now - BEGIN_NS > w->limit_ns)
 		fail(w, WORLD_TOO_LONG);
 	if (w->schedule == WORLD_TIME) {
-		turns_sink(w, 0, (struct sim_seat){.due = sim->now, .turn = ++w->turn, .who = &me->at});
-		next = w->live[0].who;
+		turns_again(w, sim->now);
+		next = turns_first(w);
 	} else if (w->schedule == WORLD_RANDOM) {
 		if (sim->waits || draw(w, 3) == 0)
-			next = choose(w);
+			next = anybody(w);
 	} else {
 		if (sim->waits || falls(w))
 			me->at.priority = --w->low;
@@ -164,11 +164,11 @@ static void give_way(struct loom_sim *sim)
 	}
 	if (next == &me->at) {
 		if (w->schedule == WORLD_TIME)
-			sim->horizon = next_due(w);
+			sim->horizon = turns_horizon(w);
 		return;
 	}
 	sim->waits = 0;
-	if (next->is_agent)
+	if (!next || next->is_agent)
 		go_home(w);
 	else
 		resume(w, &me->fiber, (struct sim_worker *)next);
@@ -181,10 +181,11 @@ static void give_way(struct loom_sim *sim)
 static void step(struct world *w, struct loom_agent *a)
 {
 	struct loom_sim *sim = &w->sim;
-	uint64_t due = w->live[a->at.seat].due;
+	uint64_t due = (w->schedule == WORLD_TIME ? &a->at.crew->live : &w->live)->seat[a->at.seat].due;
 	sim->now = w->schedule == WORLD_TIME || due > sim->now ? due : sim->now;
 	turns_quit(w, &a->at);
 	w->steps++;
+	sim->events++;
 	uint64_t next = a->step(a->arg, sim->now);
 	sim->changed = sim->changed > sim->now ? sim->changed : sim->now;
 	if (next != LOOM_NEVER)
@@ -247,18 +248,27 @@ static void seat_member(struct world *w, struct sim_member *m, uint64_t seed)
 		seat_worker(w, &m->worker[k], seed);
 }
 
+static void seat_agents(struct world *w, struct sim_crew *c)
+{
+	c->ended = 0;
+	c->live.live = 0;
+	c->at = (struct sim_turn){.seat = SIM_NO_SEAT, .crew = c};
+	for (struct loom_agent *a = c->agents; a; a = a->next) {
+		a->at.seat = SIM_NO_SEAT;
+		a->at.priority = (1ull << 33) + draw(w, 1u << 20);
+		if (!w->probing)
+			turns_enter(w, &a->at, BEGIN_NS);
+	}
+}
+
 static void seat_all(struct world *w, uint64_t seed)
 {
-	w->lives = 0;
-	for (struct sim_crew *c = w->crew; c; c = c->next) {
-		c->ended = 0;
-		for (struct loom_agent *a = c->agents; a; a = a->next) {
-			a->at.seat = SIM_NO_SEAT;
-			a->at.priority = (1ull << 33) + draw(w, 1u << 20);
-			if (!w->probing)
-				turns_enter(w, &a->at, BEGIN_NS);
-		}
-	}
+	w->live.live = 0;
+	w->playing = NULL;
+	for (struct sim_crew *c = w->crew; c; c = c->next)
+		seat_agents(w, c);
+	if (w->between)
+		seat_agents(w, w->between);
 	for (struct sim_crew *c = w->crew; c; c = c->next)
 		for (uint32_t i = 0; i < c->members && (!w->probing || c == w->probing); i++)
 			if (c->member[i] && c->member[i]->launched)
@@ -275,7 +285,7 @@ static void prepare(struct world *w, uint64_t sample)
 {
 	uint64_t seed = seed_of_sample(w, sample);
 	w->sim.now = w->sim.changed = BEGIN_NS;
-	w->sim.horizon = 0;
+	w->sim.horizon = w->sim.events = 0;
 	w->sim.waits = 0;
 	w->sim.ended = 0;
 	w->sim.give_way = give_way;
@@ -294,16 +304,22 @@ static void prepare(struct world *w, uint64_t sample)
 	seat_all(w, seed);
 }
 
+static double cpu_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 /* Workers switch to each other, and come here for agents and at their end. */
 void world_play(struct world *w)
 {
 	const struct sim_crew *first = w->probing ? w->probing : w->crew;
-	uint64_t began = first->host->now_ns(first->host);
+	double began = cpu_seconds();
 	prepare(w, first->ctl->sample);
 	here = w;
 	fiber_home(&w->home);
-	while (w->lives && !w->over) {
-		struct sim_turn *next = choose(w);
+	for (struct sim_turn *next; !w->over && (next = choose(w));) {
 		if (next->is_agent) {
 			step(w, (struct loom_agent *)next);
 			continue;
@@ -311,6 +327,7 @@ void world_play(struct world *w)
 		resume(w, &w->home, (struct sim_worker *)next);
 		fiber_arrive(&w->home, w->from);
 	}
-	LOOM_LOG(first->host, LOOM_LOG_INFO, "sim", "%llu events in %.3g s of this machine's time",
-		 (unsigned long long)w->steps, (double)(first->host->now_ns(first->host) - began) / 1e9);
+	LOOM_LOG(first->host, LOOM_LOG_INFO, "sim", "%llu events in %.3g s of a core, %llu turns",
+		 (unsigned long long)w->sim.events, cpu_seconds() - began,
+		 (unsigned long long)w->steps);
 }

@@ -27,6 +27,19 @@ static struct world *make(const void *job, uint32_t shared, uint32_t expected)
 	return w;
 }
 
+static void drop_crew(struct world *w, struct sim_crew *c)
+{
+	for (struct sim_crew **at = &w->crew; *at; at = &(*at)->next)
+		if (*at == c) {
+			*at = c->next;
+			break;
+		}
+	agents_close(c); /* an owner that went wrong left them */
+	free(c->live.seat);
+	free(c->range);
+	free(c);
+}
+
 static void unmake(struct world *w)
 {
 	for (struct world **at = &worlds; *at; at = &(*at)->next)
@@ -34,8 +47,10 @@ static void unmake(struct world *w)
 			*at = w->next;
 			break;
 		}
+	if (w->between)
+		drop_crew(w, w->between);
 	pthread_mutex_destroy(&w->lock);
-	free(w->live);
+	free(w->live.seat);
 	free(w->program);
 	free(w);
 }
@@ -56,18 +71,6 @@ static struct sim_crew *crew_of(struct world *w, const struct loom_host *host)
 	*at = c;
 	agents_open(c);
 	return c;
-}
-
-static void drop_crew(struct world *w, struct sim_crew *c)
-{
-	for (struct sim_crew **at = &w->crew; *at; at = &(*at)->next)
-		if (*at == c) {
-			*at = c->next;
-			break;
-		}
-	agents_close(c); /* an owner that went wrong left them */
-	free(c->range);
-	free(c);
 }
 
 /* Devices of a stack are made one after the other, with the same host table; those of ranks beside each other. */

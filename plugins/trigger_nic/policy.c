@@ -366,10 +366,8 @@ static uint64_t step(void *arg, uint64_t now_ns)
 {
 	struct nic *nic = arg;
 	(void)now_ns;
-	pthread_mutex_lock(&nic->lock);
 	while (nic_step(nic))
 		;
-	pthread_mutex_unlock(&nic->lock);
 	return fabric_due(nic->fabric);
 }
 

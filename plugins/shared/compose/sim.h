@@ -49,6 +49,7 @@ struct loom_sim_range {
 struct loom_sim {
 	uint64_t now;     /* the virtual clock, in ns */
 	uint64_t horizon; /* who gets there gives way */
+	uint64_t events;  /* of the sample: accesses that cost time, and steps of agents */
 	uint64_t changed; /* until then a worker has changed something, or computes */
 	struct loom_sim_range last; /* where the last access was */
 	const uint32_t *cost;       /* [LOOM_SIM_COST_COUNT], of the device that runs */
@@ -80,6 +81,7 @@ extern struct loom_sim *loom_sim;
 LOOM_FN void loom_sim_spend(uint64_t ns)
 {
 	struct loom_sim *sim = loom_sim;
+	sim->events++;
 	sim->now += ns;
 	if (sim->now >= sim->horizon)
 		sim->give_way(sim);
