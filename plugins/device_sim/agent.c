@@ -98,11 +98,13 @@ static int watch(const struct loom_time *t, struct loom_agent *a, const void *fr
 		return LOOM_EFULL;
 	*place = (struct sim_watch){.agent = a, .begin = (uintptr_t)from, .bytes = bytes};
 	a->after_ns = after_ns;
+	c->after_ns = after_ns < c->after_ns ? after_ns : c->after_ns;
 	return 0;
 }
 
 void agents_open(struct sim_crew *c)
 {
+	c->after_ns = LOOM_NEVER;
 	c->time = (struct loom_time){.size = sizeof(c->time),
 				     .now_ns = now_ns,
 				     .start = start,

@@ -45,26 +45,29 @@ static struct sim_turn *choose(struct world *w)
 	return !w->live.live ? NULL : w->schedule == WORLD_RANDOM ? anybody(w) : highest(w);
 }
 
+/* Who is first does. Who gave way has not done yet what is later than that. */
+static void go_on(struct world *w)
+{
+	w->sim.now = w->playing->live.seat[0].due;
+	w->sim.horizon = turns_horizon(w);
+}
+
 static void resume(struct world *w, struct fiber *from, struct sim_worker *x)
 {
 	struct loom_sim *sim = &w->sim;
-	struct sim_member *m = x->device;
 	if (w->running) {
-		w->running->last = sim->last;
 		w->running->waited = sim->waited;
-		w->running->device->crew->ended = sim->ended;
+		w->running->at.crew->ended = sim->ended;
 	}
 	w->running = x;
-	sim->last = x->last;
+	sim->near = &x->near;
 	sim->waited = x->waited;
-	sim->cost = m->cost;
-	sim->device = m->index;
-	sim->ctl = m->crew->ctl;
-	sim->ended = m->crew->ended;
-	if (w->schedule == WORLD_TIME) {
-		sim->now = w->playing->live.seat[0].due; /* who gave way has not done yet what is later than that */
-		sim->horizon = turns_horizon(w);
-	}
+	sim->cost = x->cost;
+	sim->device = x->index;
+	sim->ctl = x->at.crew->ctl;
+	sim->ended = x->at.crew->ended;
+	if (w->schedule == WORLD_TIME)
+		go_on(w);
 	w->from = from;
 	fiber_switch(from, &x->fiber);
 }
@@ -127,6 +130,25 @@ static int stands_still(struct world *w)
 	return all;
 }
 
+/* ---- agents --------------------------------------------------------------------------------------- */
+
+/* It is due. Random schedules let it go on early: then the clock goes on to its time. */
+static void step(struct world *w, struct loom_agent *a)
+{
+	struct loom_sim *sim = &w->sim;
+	uint64_t due = (w->schedule == WORLD_TIME ? &a->at.crew->live : &w->live)->seat[a->at.seat].due;
+	sim->now = w->schedule == WORLD_TIME || due > sim->now ? due : sim->now;
+	turns_quit(w, &a->at);
+	w->steps++;
+	sim->events++;
+	uint64_t next = a->step(a->arg, sim->now);
+	sim->changed = sim->changed > sim->now ? sim->changed : sim->now;
+	if (next != LOOM_NEVER)
+		turns_wake(w, a, next > sim->now ? next : sim->now + 1);
+}
+
+/* ---- giving way ------------------------------------------------------------------------------------ */
+
 static int falls(struct world *w)
 {
 	int now = 0;
@@ -153,7 +175,8 @@ static void give_way(struct loom_sim *sim)
 		fail(w, WORLD_TOO_LONG);
 	if (w->schedule == WORLD_TIME) {
 		turns_again(w, sim->now);
-		next = turns_first(w);
+		while ((next = turns_next(w))->is_agent) /* here: a switch of stacks costs more than what most of them do */
+			step(w, (struct loom_agent *)next);
 	} else if (w->schedule == WORLD_RANDOM) {
 		if (sim->waits || draw(w, 3) == 0)
 			next = anybody(w);
@@ -164,32 +187,15 @@ static void give_way(struct loom_sim *sim)
 	}
 	if (next == &me->at) {
 		if (w->schedule == WORLD_TIME)
-			sim->horizon = turns_horizon(w);
+			go_on(w);
 		return;
 	}
 	sim->waits = 0;
-	if (!next || next->is_agent)
+	if (next->is_agent)
 		go_home(w);
 	else
 		resume(w, &me->fiber, (struct sim_worker *)next);
 	fiber_arrive(&me->fiber, w->from);
-}
-
-/* ---- agents --------------------------------------------------------------------------------------- */
-
-/* It is due. Random schedules let it go on early: then the clock goes on to its time. */
-static void step(struct world *w, struct loom_agent *a)
-{
-	struct loom_sim *sim = &w->sim;
-	uint64_t due = (w->schedule == WORLD_TIME ? &a->at.crew->live : &w->live)->seat[a->at.seat].due;
-	sim->now = w->schedule == WORLD_TIME || due > sim->now ? due : sim->now;
-	turns_quit(w, &a->at);
-	w->steps++;
-	sim->events++;
-	uint64_t next = a->step(a->arg, sim->now);
-	sim->changed = sim->changed > sim->now ? sim->changed : sim->now;
-	if (next != LOOM_NEVER)
-		turns_wake(w, a, next > sim->now ? next : sim->now + 1);
 }
 
 static __thread struct world *here;
@@ -231,7 +237,7 @@ static void seat_worker(struct world *w, struct sim_worker *x, uint64_t seed)
 	memset(x->keep, 0, sizeof(x->keep));
 	(void)fiber_make(&x->fiber, 0, main_of_worker); /* it has its stack: that cannot fail */
 	x->waited = 0;
-	x->last = (struct loom_sim_range){0};
+	x->near = (struct loom_sim_near){0};
 	x->at.priority = (1ull << 33) + draw(w, 1u << 20);
 	turns_enter(w, &x->at, BEGIN_NS + m->launch_ns);
 }
@@ -248,11 +254,12 @@ static void seat_member(struct world *w, struct sim_member *m, uint64_t seed)
 		seat_worker(w, &m->worker[k], seed);
 }
 
-static void seat_agents(struct world *w, struct sim_crew *c)
+static void seat_agents(struct world *w, struct sim_crew *c, uint32_t number)
 {
 	c->ended = 0;
 	c->live.live = 0;
-	c->at = (struct sim_turn){.seat = SIM_NO_SEAT, .crew = c};
+	c->at = (struct sim_turn){.seat = number, .crew = c};
+	w->places[number] = SIM_NO_SEAT;
 	for (struct loom_agent *a = c->agents; a; a = a->next) {
 		a->at.seat = SIM_NO_SEAT;
 		a->at.priority = (1ull << 33) + draw(w, 1u << 20);
@@ -265,10 +272,12 @@ static void seat_all(struct world *w, uint64_t seed)
 {
 	w->live.live = 0;
 	w->playing = NULL;
+	uint32_t crews = 0;
+	w->live.place = w->schedule == WORLD_TIME ? w->places : NULL;
 	for (struct sim_crew *c = w->crew; c; c = c->next)
-		seat_agents(w, c);
+		seat_agents(w, c, crews++);
 	if (w->between)
-		seat_agents(w, w->between);
+		seat_agents(w, w->between, crews);
 	for (struct sim_crew *c = w->crew; c; c = c->next)
 		for (uint32_t i = 0; i < c->members && (!w->probing || c == w->probing); i++)
 			if (c->member[i] && c->member[i]->launched)
@@ -311,7 +320,7 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Workers switch to each other, and come here for agents and at their end. */
+/* Workers switch to each other, and come here at their end; in random schedules for agents, too. */
 void world_play(struct world *w)
 {
 	const struct sim_crew *first = w->probing ? w->probing : w->crew;

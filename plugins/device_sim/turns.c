@@ -32,10 +32,14 @@ static int before(const struct sim_seat *a, const struct sim_seat *b)
 	return a->due < b->due || (a->due == b->due && a->turn < b->turn);
 }
 
+/* Crews' seats are noted side by side: theirs are thousands of lines. */
 static void seat(struct sim_queue *q, uint32_t at, struct sim_seat x)
 {
 	q->seat[at] = x;
-	x.who->seat = at;
+	if (q->place)
+		q->place[x.number] = at;
+	else
+		x.who->seat = at;
 }
 
 /* x goes where it belongs, from a free seat upwards ... */
@@ -61,9 +65,9 @@ static void sink(struct sim_queue *q, uint32_t at, struct sim_seat x)
 /* Who leaves is the first, or the order does not matter. */
 static void leave(struct sim_queue *q, struct sim_turn *who)
 {
-	uint32_t at = who->seat;
+	uint32_t *place = q->place ? &q->place[who->seat] : &who->seat, at = *place;
 	struct sim_seat last = q->seat[--q->live];
-	who->seat = SIM_NO_SEAT;
+	*place = SIM_NO_SEAT;
 	if (last.who != who)
 		sink(q, at, last);
 }
@@ -82,14 +86,17 @@ static uint32_t of_crew(const struct sim_crew *c)
 
 int turns_make_room(struct world *w)
 {
-	uint32_t all = w->between ? of_crew(w->between) : 0;
+	uint32_t all = w->between ? of_crew(w->between) : 0, crews = 1;
 	int code = w->between ? make_room(&w->between->live, all) : 0;
 	for (struct sim_crew *c = w->crew; c && !code; c = c->next) {
 		uint32_t own = of_crew(c);
 		code = make_room(&c->live, own);
 		all += own;
+		crews++;
 	}
-	return code ? code : make_room(&w->live, all);
+	uint32_t *places = realloc(w->places, crews * sizeof(*places));
+	w->places = places ? places : w->places;
+	return code || !places ? ENOMEM : make_room(&w->live, all > crews ? all : crews);
 }
 
 static uint64_t later(uint64_t at, uint64_t ns)
@@ -103,12 +110,26 @@ static uint64_t limit_of(const struct world *w, uint64_t due)
 	return w->playing == w->between ? due : later(due, w->distance);
 }
 
-/* A crew that is not played has a new first one. */
+/* When this crew can reach others, before the way to them: its agents when they are due, its workers by agents that watch. */
+static uint64_t reach(const struct sim_crew *c)
+{
+	const struct sim_seat *first = &c->live.seat[0];
+	uint64_t at = first->who->is_agent ? first->due : later(first->due, c->after_ns);
+	for (const struct loom_agent *a = c->agents; a; a = a->next)
+		if (a->at.seat != SIM_NO_SEAT && c->live.seat[a->at.seat].due < at)
+			at = c->live.seat[a->at.seat].due;
+	return at;
+}
+
+/* A crew that is not played has another one who is live. */
 static void follow(struct world *w, struct sim_crew *c)
 {
-	struct sim_seat x = c->live.seat[0];
-	x.who = &c->at;
-	rise(&w->live, c->at.seat == SIM_NO_SEAT ? w->live.live++ : c->at.seat, x);
+	struct sim_seat x = {.due = w->distance ? reach(c) : c->live.seat[0].due,
+			     .turn = c->live.seat[0].turn,
+			     .who = &c->at,
+			     .number = c->at.seat};
+	uint32_t place = w->live.place[x.number];
+	rise(&w->live, place == SIM_NO_SEAT ? w->live.live++ : place, x);
 	if (!w->playing)
 		return;
 	uint64_t limit = limit_of(w, x.due);
@@ -116,27 +137,60 @@ static void follow(struct world *w, struct sim_crew *c)
 	w->sim.horizon = limit < w->sim.horizon ? limit : w->sim.horizon;
 }
 
-struct sim_turn *turns_first(const struct world *w)
+static struct sim_turn *first_of(const struct world *w)
 {
 	const struct sim_queue *q = &w->playing->live;
 	return q->live && q->seat[0].due < w->limit ? q->seat[0].who : NULL;
 }
 
+/* The next crews come from far in the memory: what they begin with is asked for early, of the one after the next only where
+ * the rest is. */
+static void expect(const struct world *w)
+{
+	for (uint32_t i = 1; i < 3 && i < w->live.live; i++) {
+		const char *at = (const char *)w->live.seat[i].who->crew;
+		for (uint32_t line = 0; line < 3; line++)
+			__builtin_prefetch(at + 64 * line);
+	}
+	const struct sim_crew *c = w->live.live ? w->live.seat[0].who->crew : NULL;
+	if (!c)
+		return;
+	__builtin_prefetch(c->live.seat);
+	for (uint32_t i = 0; i < SIM_WARM; i++)
+		for (uint32_t line = 0; c->warm[i] && line < 6; line++)
+			__builtin_prefetch((const char *)c->warm[i] + 64 * line);
+}
+
+static void remember(const struct world *w, struct sim_crew *c)
+{
+	const struct sim_worker *x = w->running;
+	if (!x || x->at.crew != c)
+		return;
+	c->warm[0] = x;
+#ifdef __x86_64__
+	c->warm[1] = x->fiber.at;
+#endif
+	c->warm[2] = c->agents ? c->agents->arg : NULL;
+}
+
 struct sim_turn *turns_next(struct world *w)
 {
 	struct sim_crew *c = w->playing;
-	struct sim_turn *first = c ? turns_first(w) : NULL;
+	struct sim_turn *first = c ? first_of(w) : NULL;
 	if (first)
 		return first;
 	w->playing = NULL;
-	if (c && c->live.live)
+	if (c && c->live.live) {
+		remember(w, c);
 		follow(w, c);
+	}
 	if (!w->live.live)
 		return NULL;
 	first = w->live.seat[0].who;
 	leave(&w->live, first);
 	w->playing = c = first->crew;
 	w->limit = w->live.live ? limit_of(w, w->live.seat[0].due) : UINT64_MAX;
+	expect(w);
 	return c->live.seat[0].who;
 }
 
@@ -160,7 +214,7 @@ void turns_enter(struct world *w, struct sim_turn *who, uint64_t due)
 		return;
 	}
 	rise(&who->crew->live, who->crew->live.live++, x);
-	if (who->crew != w->playing && !who->seat)
+	if (who->crew != w->playing)
 		follow(w, who->crew);
 }
 
@@ -196,7 +250,7 @@ void turns_wake(struct world *w, struct loom_agent *a, uint64_t at_ns)
 		q->seat[at] = x;
 		if (w->schedule == WORLD_TIME) {
 			rise(q, at, x);
-			if (c != w->playing && !a->at.seat)
+			if (c != w->playing)
 				follow(w, c);
 		}
 	}

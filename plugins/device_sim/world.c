@@ -5,6 +5,7 @@
 #include <gpuloom/dev/futex.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct world *worlds; /* that wait for more of their devices */
@@ -51,6 +52,7 @@ static void unmake(struct world *w)
 		drop_crew(w, w->between);
 	pthread_mutex_destroy(&w->lock);
 	free(w->live.seat);
+	free(w->places);
 	free(w->program);
 	free(w);
 }
@@ -161,13 +163,15 @@ void world_find(struct loom_sim *sim, uintptr_t address)
 {
 	const struct world *w = (const struct world *)sim;
 	const struct sim_crew *c = w->running->device->crew;
-	sim->last = (struct loom_sim_range){.begin = address & ~(uintptr_t)4095, .bytes = 4096, .owner = LOOM_SIM_HOST};
+	struct loom_sim_range *r = sim->near->range;
+	memmove(r + 1, r, (LOOM_SIM_RANGES - 1) * sizeof(*r));
+	*r = (struct loom_sim_range){.begin = address & ~(uintptr_t)4095, .bytes = 4096, .owner = LOOM_SIM_HOST};
 	for (uint32_t i = 0; i < c->ranges; i++)
 		if (address - c->range[i].at.begin < c->range[i].at.bytes) {
-			sim->last = c->range[i].at;
+			*r = c->range[i].at;
 			break;
 		}
-	agents_clip(c, address, &sim->last);
+	agents_clip(c, address, r);
 }
 
 void world_ring(struct world *w)

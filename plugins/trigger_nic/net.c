@@ -286,6 +286,8 @@ static uint64_t losses(struct net *n, uint64_t id, uint32_t from, uint32_t to, i
 {
 	const struct net_model *m = n->model;
 	uint64_t late = m->sim_jitter ? mix64(id) % m->sim_jitter : 0;
+	if (!(m->sim_loss > 0) && n->dead[0] == UINT32_MAX)
+		return late;
 	int dead = (from == n->dead[0] && to == n->dead[1]) || (from == n->dead[1] && to == n->dead[0]);
 	for (int i = 1; i <= TRIES; i++) {
 		double draw = (double)(mix64(mix64(id) + (uint64_t)i) >> 11) / 9007199254740992.0;
@@ -339,7 +341,7 @@ static void pass(struct net *n, struct parcel *x)
 	if (a == b) {
 		due = begin + m->sim_local + (uint64_t)((double)bytes * 1e9 / m->sim_local_rate);
 	} else {
-		struct route route = links_route(n->links, a, b, mix64(~id));
+		struct route route = links_route(n->links, a, b, m->sim_routing == NET_VALIANT ? mix64(~id) : 0);
 		if (m->sim_sharing == NET_QUEUE) {
 			due = links_queue(n->links, &route, begin, bytes);
 		} else {
@@ -360,8 +362,21 @@ static void pass(struct net *n, struct parcel *x)
 static uint64_t let_leave(void *arg, uint64_t now_ns)
 {
 	struct net *n = arg;
-	while (n->leaving.events && n->leaving.event[0].due <= now_ns)
-		pass(n, take(&n->leaving));
+	struct parcel *some[32]; /* whose memory is asked for in time */
+	for (uint32_t all = 1; all;) {
+		for (all = 0; all < 32 && n->leaving.events && n->leaving.event[0].due <= now_ns; all++)
+			__builtin_prefetch(&(some[all] = take(&n->leaving))->way);
+		for (uint32_t i = 0; i < all; i++) {
+			__builtin_prefetch(&some[i]->way.to->net);
+			__builtin_prefetch(&some[i]->way.to->due);
+		}
+		for (uint32_t i = 0; i < all; i++) {
+			__builtin_prefetch(some[i]->way.to->agent);
+			__builtin_prefetch(some[i]->way.to->due.event);
+		}
+		for (uint32_t i = 0; i < all; i++)
+			pass(n, some[i]);
+	}
 	return n->leaving.events ? n->leaving.event[0].due : LOOM_NEVER;
 }
 
