@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # -I$D: where the assembler finds the device code that is embedded (.incbin).
-$B/tests/test_trigger_nic: $(patsubst %,$B/obj/$D/%.o,ask check links list nic tally)
+$B/tests/test_trigger_nic: $(patsubst %,$B/obj/$D/%.o,ask check fifo links list nic tally)
 # No network, so no libfabric.
 PLUGINS += trigger_peer
 trigger_peer_SRC := $(addprefix $D/,trigger_peer.c peer_map.c check.c)
