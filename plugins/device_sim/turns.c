@@ -143,8 +143,8 @@ static struct sim_turn *first_of(const struct world *w)
 	return q->live && q->seat[0].due < w->limit ? q->seat[0].who : NULL;
 }
 
-/* The next crews come from far in the memory: what they begin with is asked for early, of the one after the next only where
- * the rest is. */
+/* The next crew comes from far in the memory: what it begins with is asked for early. Of the two behind it, where that is. It does
+ * no harm if it is gone. */
 static void expect(const struct world *w)
 {
 	for (uint32_t i = 1; i < 3 && i < w->live.live; i++) {
