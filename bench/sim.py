@@ -4,9 +4,9 @@
 
   bench/sim.py BUILD [--rounds N] [--only PART,...]   parts: events twice ring real
 
-events: what one core plays in a second, tasks on 132 workers and a ring of 256 ranks. twice: 1,024 ranks, their memory and
-time, and whether two runs give the same. ring: simulated time of a ring beside SimGrid's model CM02, and real time at 1,024
-ranks. real: the same confs on this machine's cores and simulated, with costs that `gpuloom doctor --profile` and two sizes of
+events: accesses and steps that one core plays in a second of its own time, tasks on 132 workers and a ring of 256 ranks. twice:
+1,024 ranks, the same, their memory and time, and whether two runs give the same. ring: simulated time of a ring beside SimGrid's
+model CM02, and seconds of a core at 1,024 ranks. real: the same confs on this machine's cores and simulated, with costs that `gpuloom doctor --profile` and two sizes of
 messages say; a rank needs two cores. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing`; all figures go to BUILD/bench/sim.json."""
 import json, os, re, resource, statistics, subprocess, time
 
@@ -22,7 +22,7 @@ BARE = ['trigger.gputn.sim_trigger=0', 'trigger.gputn.sim_overhead=0', 'trigger.
 
 
 def play(conf, *own):
-    """The result, the events, and the seconds that the world took to play them."""
+    """The result, the events, and the seconds of a core that the world took to play them."""
     done = subprocess.run([build + '/gpuloom', 'run', conf, '--samples', '1', '--log', 'info', '--quiet', '--json', '-',
                            *settings(['run.warmup=0', 'run.timeout=10m', *own])], capture_output=True, text=True)
     if done.returncode:
@@ -55,6 +55,7 @@ def twice(_):
     two = play(HUGE)[0]
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024 / 1024
     print(f'1,024 ranks: {whole:.1f} s, of which {took:.1f} s for {n / 1e6:.1f} M events, {most:.2f} GiB')
+    bar('sim_1024_events_per_s', n / took, '>=', 3e6)
     bar('sim_1024_s', whole, '<=', 60)
     bar('sim_1024_gib', most, '<=', 4)
     bar('sim_1024_differences', int(same(one) != same(two)), '<=', 0)

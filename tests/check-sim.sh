@@ -56,6 +56,26 @@ ranks() {
 	expect 4 'the simulated network triggers nothing by itself' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.use=ofi
 	expect 2 'without a launcher' env GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:1 "$G" run conf/pingpong.ini \
 		--set run.devices=sim:0
+	# SimGrid's platform of one switch is the network by default.
+	one="$G run conf/allreduce.ini -n 4 --set run.devices=sim:0 --samples 1 $small --quiet --json -"
+	platform() {
+		printf '%s' '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">' \
+			"<cluster id=\"c\" prefix=\"h\" suffix=\"\" radical=\"0-$1\" speed=\"1Gf\" bw=\"12.5GBps\" lat=\"400ns\" " \
+			'sharing_policy="SPLITDUPLEX"/></platform>' >"$tmp/platform.xml"
+		echo "--set trigger.gputn.sim_platform=$tmp/platform.xml"
+	}
+	if ldconfig -p 2>/dev/null | grep -q 'libsimgrid\.so\.3\.32'; then
+		expect 0 '"samples"' $one
+		cp "$tmp/out" "$tmp/plain.json"
+		expect 0 '"samples"' $one $(platform 11)
+		python3 -c 'import json, sys
+one, two = (json.load(open(path))["samples"][0]["seconds"] for path in sys.argv[1:])
+sys.exit(one != two)' "$tmp/plain.json" "$tmp/out" || fail 'a platform file gives another time'
+		expect 2 'it has 3 hosts, and 4 are needed' $one $(platform 2)
+		expect 2 'SimGrid cannot read it' $one --set trigger.gputn.sim_platform="$tmp/plain.json"
+	else
+		expect 4 'libsimgrid 3.32, which reads such files, is not installed' $one $(platform 11)
+	fi
 	expect 0 'gputn .*us' "$G" run conf/sim/figure-08.ini --json "$tmp/f8.jsonl" # a sweep over triggers, of two ranks each
 	expect 2 'a comparison has one rank' "$G" compare conf/sim/gputn-paper.ini --vary trigger.use=gputn,gds
 	expect 2 'ranks is 1 to 1024 where ranks are processes' "$G" run conf/pingpong.ini --set run.ranks=2000
@@ -184,6 +204,42 @@ spoil() {
 	echo "found: $1: $(cat "$tmp/setup"): random:$seed"
 }
 . tests/mutants.sh
+
+# The same of a trigger's device code: spoil_trigger NAME TRIGGER 'JOB OPTION...' FUNCTION OLD NEW, in nic.dev.h.
+spoil_trigger() {
+	case $1 in 'ends of a kernel'*) ;; *) [ "${RUNS:-}" ] || return 0 ;; esac
+	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/trigger_nic plugins/shared "$tmp/plugins/"
+	python3 tests/spoil.py "$tmp/plugins/trigger_nic/nic.dev.h" "$4" "$5" "$6" || { fail "$1: not one such place in $4()"; return; }
+	objects=$(ls "$B"/obj/plugins/trigger_nic/*.o | grep -v -e /trigger_nic/trigger_ -e /peer_map -e /fabric_work)
+	(cd "$tmp/plugins/trigger_nic" && ${CC:-cc} -std=gnu11 -O0 -w -fPIC -c -I"$OLDPWD/core/include" -I. -D_GNU_SOURCE \
+		"trigger_$2.c" -o "$tmp/plugins/trigger_$2.o") &&
+		${CC:-cc} -shared "$tmp/plugins/trigger_$2.o" $objects "$B/obj/plugins/shared/child/child.o" -lfabric -lpthread -ldl \
+			-o "$tmp/plugins/trigger_$2.so" || { fail "$1 does not compile"; return; }
+	job=${3%% *}
+	options=
+	for o in ${3#* }; do options="$options --set $o"; done
+	once() {
+		"$G" run "conf/$job.ini" -n 2 --set run.devices=sim:0 --set run.warmup=0 --set device.sim.limit=20ms \
+			--set "trigger.use=$tmp/plugins/trigger_$2.so" --samples "$1" --set "device.sim.schedule=random:$3" $options 2>&1 >/dev/null
+	}
+	once "${RUNS:-300}" "$2" 1 >"$tmp/found" && { fail "$1 was not found"; return; }
+	seed=$(sed -n 's/.*random:\([0-9]*\) repeats it.*/\1/p' "$tmp/found" | head -n 1)
+	[ "$seed" ] || { fail "$1: $(cat "$tmp/found")"; return; }
+	once 1 "$2" "$seed" >"$tmp/again"
+	cmp -s "$tmp/found" "$tmp/again" || { fail "$1: seed '$seed' does not repeat it"; cat "$tmp/found" "$tmp/again"; }
+	echo "found: $1: $job: random:$seed"
+}
+if [ -e "$B/plugins/trigger_gputn.so" ]; then
+	rate='msgrate device.sim.workers=4 workload.msgrate.fires=64 workload.msgrate.per=8'
+	grid='jacobi2d device.sim.workers=3 workload.jacobi2d.n=8 workload.jacobi2d.sweeps=4'
+	steps() { echo "({ uint64_t n_ = loom_load_relaxed_dev($1); loom_store_relaxed_dev($1, n_ + $2); n_; })"; }
+	spoil_trigger 'ends of a kernel are counted in two steps' hdn "$grid" nic_kernel_end \
+		'loom_fetch_add_acq_rel_dev(&d->arrived, (uint64_t)1)' "$(steps '&d->arrived' 1)"
+	spoil_trigger 'nobody waits for a place in the FIFO' gputn "$rate trigger.gputn.fifo=2" nic_take_slot \
+		'nic_await_slot(c, ring, tail, entries, *n)' 0
+	spoil_trigger 'places of the FIFO are taken in two steps' gputn "$rate device.sim.workers=17" nic_take_slot \
+		'loom_take_number_dev(&ring->head)' "$(steps '&ring->head' 1)"
+fi
 
 # More workers are faster: each has a time of its own.
 python3 - "$G" <<'PY' || fail '64 workers are not 30 times as fast as one'

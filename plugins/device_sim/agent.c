@@ -14,39 +14,59 @@ static uint64_t now_ns(const struct loom_time *t)
 	return crew_of(t)->world->sim.now;
 }
 
-static int start(const struct loom_time *t, const char *name, uint64_t (*step)(void *arg, uint64_t now_ns), void *arg,
-		 struct loom_agent **agent)
+/* Locked. */
+static int add(struct sim_crew *c, const char *name, uint64_t (*step)(void *arg, uint64_t now_ns), void *arg,
+	       struct loom_agent **agent)
 {
-	struct sim_crew *c = crew_of(t);
 	struct loom_agent *a = calloc(1, sizeof(*a));
 	if (!a)
 		return LOOM_ENOMEM;
-	*a = (struct loom_agent){.at = {.is_agent = 1, .seat = SIM_NO_SEAT},
+	*a = (struct loom_agent){.at = {.is_agent = 1, .seat = SIM_NO_SEAT, .crew = c},
 				 .step = step,
 				 .arg = arg,
 				 .name = name,
-				 .world = c->world,
 				 .next = c->agents};
-	pthread_mutex_lock(&c->world->lock);
-	c->world->agents++;
-	int code = turns_make_room(c->world);
-	if (code)
-		c->world->agents--;
-	pthread_mutex_unlock(&c->world->lock);
-	if (code) {
+	c->agents = a;
+	if (turns_make_room(c->world)) {
+		c->agents = a->next;
 		free(a);
 		return LOOM_ENOMEM;
 	}
-	c->agents = a;
 	*agent = a;
 	return 0;
 }
 
-static void stop(const struct loom_time *t, struct loom_agent *a)
+static int start(const struct loom_time *t, const char *name, uint64_t (*step)(void *arg, uint64_t now_ns), void *arg,
+		 struct loom_agent **agent)
 {
 	struct sim_crew *c = crew_of(t);
+	pthread_mutex_lock(&c->world->lock);
+	int code = add(c, name, step, arg, agent);
+	pthread_mutex_unlock(&c->world->lock);
+	return code;
+}
+
+static int start_between(const struct loom_time *t, const char *name, uint64_t (*step)(void *arg, uint64_t now_ns), void *arg,
+			 uint64_t distance_ns, struct loom_agent **agent)
+{
+	struct world *w = crew_of(t)->world;
+	pthread_mutex_lock(&w->lock);
+	if (!w->between && (w->between = calloc(1, sizeof(*w->between))))
+		w->between->world = w;
+	int code = w->between ? add(w->between, name, step, arg, agent) : LOOM_ENOMEM;
+	if (!code)
+		w->distance = w->between->agents->next && w->distance < distance_ns ? w->distance : distance_ns;
+	pthread_mutex_unlock(&w->lock);
+	return code;
+}
+
+static void stop(const struct loom_time *t, struct loom_agent *a)
+{
+	(void)t;
 	if (!a)
 		return;
+	struct sim_crew *c = a->at.crew;
+	pthread_mutex_lock(&c->world->lock);
 	for (struct loom_agent **at = &c->agents; *at; at = &(*at)->next)
 		if (*at == a) {
 			*at = a->next;
@@ -55,8 +75,8 @@ static void stop(const struct loom_time *t, struct loom_agent *a)
 	for (uint32_t i = 0; i < WORLD_WATCHES; i++)
 		if (c->watch[i].agent == a)
 			c->watch[i].agent = NULL;
-	pthread_mutex_lock(&c->world->lock);
-	c->world->agents--;
+	if (c == c->world->between && !c->agents)
+		c->world->distance = 0;
 	pthread_mutex_unlock(&c->world->lock);
 	free(a);
 }
@@ -64,7 +84,7 @@ static void stop(const struct loom_time *t, struct loom_agent *a)
 static void wake(const struct loom_time *t, struct loom_agent *a, uint64_t at_ns)
 {
 	(void)t;
-	turns_wake(a->world, a, at_ns);
+	turns_wake(a->at.crew->world, a, at_ns);
 }
 
 static int watch(const struct loom_time *t, struct loom_agent *a, const void *from, uint64_t bytes, uint64_t after_ns)
@@ -78,17 +98,20 @@ static int watch(const struct loom_time *t, struct loom_agent *a, const void *fr
 		return LOOM_EFULL;
 	*place = (struct sim_watch){.agent = a, .begin = (uintptr_t)from, .bytes = bytes};
 	a->after_ns = after_ns;
+	c->after_ns = after_ns < c->after_ns ? after_ns : c->after_ns;
 	return 0;
 }
 
 void agents_open(struct sim_crew *c)
 {
+	c->after_ns = LOOM_NEVER;
 	c->time = (struct loom_time){.size = sizeof(c->time),
 				     .now_ns = now_ns,
 				     .start = start,
 				     .stop = stop,
 				     .wake = wake,
-				     .watch = watch};
+				     .watch = watch,
+				     .start_between = start_between};
 }
 
 void agents_close(struct sim_crew *c)

@@ -33,6 +33,10 @@ static void fill(struct device *d, struct sim_worker *x, uint32_t worker)
 	char *trace = LOOM_HAS(what, trace) ? at(d, what->trace) : NULL;
 	char *local = (char *)d->member.local + worker * (d->member.local_bytes / d->member.workers);
 	x->device = &d->member;
+	x->at.crew = d->member.crew;
+	x->index = d->member.index;
+	/* Ranks have the same costs mostly, and then one copy of them in the cache. */
+	x->cost = memcmp(d->world->cost, d->member.cost, sizeof(d->member.cost)) ? d->member.cost : d->world->cost;
 	*c = (struct loom_ctx){
 		.worker = id,
 		.workers = what->layout->workers,

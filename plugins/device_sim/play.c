@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A sample: who goes on, and when. */
 #include <string.h>
+#include <time.h>
 
 #include "../shared/mix.h"
 #include "world.h"
 
 /* Virtual time begins here in each sample: 0 means "never" to some. */
 #define BEGIN_NS 1000000000u
-/* How long a worker goes on alone before it looks whether the host wants something; and after how many turns. */
-#define SLICE_NS 100000u
+/* After how many turns it is seen what the hosts want. */
 #define LOOK_STEPS 256u
 
 /* ---- chance -------------------------------------------------------------------------------------- */
@@ -23,57 +23,51 @@ static uint64_t draw(struct world *w, uint64_t below)
 
 /* ---- turns ---------------------------------------------------------------------------------------- */
 
-/* When the first of the others is due: in the heap these are below the first seat. */
-static uint64_t next_due(const struct world *w)
-{
-	uint64_t due = w->sim.now + SLICE_NS;
-	for (uint32_t i = 1; i < 3 && i < w->lives; i++)
-		due = w->live[i].due < due ? w->live[i].due : due;
-	return due;
-}
-
 static struct sim_turn *highest(const struct world *w)
 {
-	struct sim_turn *best = w->live[0].who;
-	for (uint32_t i = 1; i < w->lives; i++)
-		if (w->live[i].who->priority > best->priority)
-			best = w->live[i].who;
+	struct sim_turn *best = w->live.seat[0].who;
+	for (uint32_t i = 1; i < w->live.live; i++)
+		if (w->live.seat[i].who->priority > best->priority)
+			best = w->live.seat[i].who;
 	return best;
 }
 
-/* Of those that are live, of whom there are some. */
+static struct sim_turn *anybody(struct world *w)
+{
+	return w->live.seat[draw(w, w->live.live)].who;
+}
+
+/* NULL: nobody is live. */
 static struct sim_turn *choose(struct world *w)
 {
-	switch (w->schedule) {
-	case WORLD_RANDOM:
-		return w->live[draw(w, w->lives)].who;
-	case WORLD_PRIORITIES:
-		return highest(w);
-	default:
-		return w->live[0].who;
-	}
+	if (w->schedule == WORLD_TIME)
+		return turns_next(w);
+	return !w->live.live ? NULL : w->schedule == WORLD_RANDOM ? anybody(w) : highest(w);
+}
+
+/* Who is first does. Who gave way has not done yet what is later than that. */
+static void go_on(struct world *w)
+{
+	w->sim.now = w->playing->live.seat[0].due;
+	w->sim.horizon = turns_horizon(w);
 }
 
 static void resume(struct world *w, struct fiber *from, struct sim_worker *x)
 {
 	struct loom_sim *sim = &w->sim;
-	struct sim_member *m = x->device;
 	if (w->running) {
-		w->running->last = sim->last;
 		w->running->waited = sim->waited;
-		w->running->device->crew->ended = sim->ended;
+		w->running->at.crew->ended = sim->ended;
 	}
 	w->running = x;
-	sim->last = x->last;
+	sim->near = &x->near;
 	sim->waited = x->waited;
-	sim->cost = m->cost;
-	sim->device = m->index;
-	sim->ctl = m->crew->ctl;
-	sim->ended = m->crew->ended;
-	if (w->schedule == WORLD_TIME) {
-		sim->now = w->live[0].due; /* who gave way has not done yet what is later than that */
-		sim->horizon = next_due(w);
-	}
+	sim->cost = x->cost;
+	sim->device = x->index;
+	sim->ctl = x->at.crew->ctl;
+	sim->ended = x->at.crew->ended;
+	if (w->schedule == WORLD_TIME)
+		go_on(w);
 	w->from = from;
 	fiber_switch(from, &x->fiber);
 }
@@ -107,6 +101,16 @@ static void look(struct world *w)
 		fail(w, WORLD_HALTED);
 }
 
+static int all_wait(const struct world *w, const struct sim_queue *q)
+{
+	for (uint32_t i = 0; i < q->live; i++) {
+		const struct sim_turn *at = q->seat[i].who;
+		if (at->is_agent || ((const struct sim_worker *)at)->waited <= w->sim.changed)
+			return 0;
+	}
+	return 1;
+}
+
 /* Nothing has changed for long, and all have waited since: a worker that looks at thousands of words may take as long.
  * Where an agent is due, something is under way. */
 static int stands_still(struct world *w)
@@ -117,15 +121,33 @@ static int stands_still(struct world *w)
 		return 0;
 	}
 	w->running->waited = sim->waited;
-	for (uint32_t i = 0; i < w->lives; i++) {
-		const struct sim_turn *at = w->live[i].who;
-		if (at->is_agent || ((const struct sim_worker *)at)->waited <= sim->changed) {
-			w->check_at = sim->now + w->stall_ns;
-			return 0;
-		}
-	}
-	return 1;
+	int all = w->between ? all_wait(w, &w->between->live) : 1;
+	if (w->schedule != WORLD_TIME)
+		all = all_wait(w, &w->live);
+	for (const struct sim_crew *c = w->crew; c && all && w->schedule == WORLD_TIME; c = c->next)
+		all = all_wait(w, &c->live);
+	w->check_at = sim->now + w->stall_ns;
+	return all;
 }
+
+/* ---- agents --------------------------------------------------------------------------------------- */
+
+/* It is due. Random schedules let it go on early: then the clock goes on to its time. */
+static void step(struct world *w, struct loom_agent *a)
+{
+	struct loom_sim *sim = &w->sim;
+	uint64_t due = (w->schedule == WORLD_TIME ? &a->at.crew->live : &w->live)->seat[a->at.seat].due;
+	sim->now = w->schedule == WORLD_TIME || due > sim->now ? due : sim->now;
+	turns_quit(w, &a->at);
+	w->steps++;
+	sim->events++;
+	uint64_t next = a->step(a->arg, sim->now);
+	sim->changed = sim->changed > sim->now ? sim->changed : sim->now;
+	if (next != LOOM_NEVER)
+		turns_wake(w, a, next > sim->now ? next : sim->now + 1);
+}
+
+/* ---- giving way ------------------------------------------------------------------------------------ */
 
 static int falls(struct world *w)
 {
@@ -152,11 +174,12 @@ static void give_way(struct loom_sim *sim)
 	if (sim->now - BEGIN_NS > w->limit_ns)
 		fail(w, WORLD_TOO_LONG);
 	if (w->schedule == WORLD_TIME) {
-		turns_sink(w, 0, (struct sim_seat){.due = sim->now, .turn = ++w->turn, .who = &me->at});
-		next = w->live[0].who;
+		turns_again(w, sim->now);
+		while ((next = turns_next(w))->is_agent) /* here: a switch of stacks costs more than what most of them do */
+			step(w, (struct loom_agent *)next);
 	} else if (w->schedule == WORLD_RANDOM) {
 		if (sim->waits || draw(w, 3) == 0)
-			next = choose(w);
+			next = anybody(w);
 	} else {
 		if (sim->waits || falls(w))
 			me->at.priority = --w->low;
@@ -164,7 +187,7 @@ static void give_way(struct loom_sim *sim)
 	}
 	if (next == &me->at) {
 		if (w->schedule == WORLD_TIME)
-			sim->horizon = next_due(w);
+			go_on(w);
 		return;
 	}
 	sim->waits = 0;
@@ -173,22 +196,6 @@ static void give_way(struct loom_sim *sim)
 	else
 		resume(w, &me->fiber, (struct sim_worker *)next);
 	fiber_arrive(&me->fiber, w->from);
-}
-
-/* ---- agents --------------------------------------------------------------------------------------- */
-
-/* It is due. Random schedules let it go on early: then the clock goes on to its time. */
-static void step(struct world *w, struct loom_agent *a)
-{
-	struct loom_sim *sim = &w->sim;
-	uint64_t due = w->live[a->at.seat].due;
-	sim->now = w->schedule == WORLD_TIME || due > sim->now ? due : sim->now;
-	turns_quit(w, &a->at);
-	w->steps++;
-	uint64_t next = a->step(a->arg, sim->now);
-	sim->changed = sim->changed > sim->now ? sim->changed : sim->now;
-	if (next != LOOM_NEVER)
-		turns_wake(w, a, next > sim->now ? next : sim->now + 1);
 }
 
 static __thread struct world *here;
@@ -230,7 +237,7 @@ static void seat_worker(struct world *w, struct sim_worker *x, uint64_t seed)
 	memset(x->keep, 0, sizeof(x->keep));
 	(void)fiber_make(&x->fiber, 0, main_of_worker); /* it has its stack: that cannot fail */
 	x->waited = 0;
-	x->last = (struct loom_sim_range){0};
+	x->near = (struct loom_sim_near){0};
 	x->at.priority = (1ull << 33) + draw(w, 1u << 20);
 	turns_enter(w, &x->at, BEGIN_NS + m->launch_ns);
 }
@@ -247,18 +254,30 @@ static void seat_member(struct world *w, struct sim_member *m, uint64_t seed)
 		seat_worker(w, &m->worker[k], seed);
 }
 
+static void seat_agents(struct world *w, struct sim_crew *c, uint32_t number)
+{
+	c->ended = 0;
+	c->live.live = 0;
+	c->at = (struct sim_turn){.seat = number, .crew = c};
+	w->places[number] = SIM_NO_SEAT;
+	for (struct loom_agent *a = c->agents; a; a = a->next) {
+		a->at.seat = SIM_NO_SEAT;
+		a->at.priority = (1ull << 33) + draw(w, 1u << 20);
+		if (!w->probing)
+			turns_enter(w, &a->at, BEGIN_NS);
+	}
+}
+
 static void seat_all(struct world *w, uint64_t seed)
 {
-	w->lives = 0;
-	for (struct sim_crew *c = w->crew; c; c = c->next) {
-		c->ended = 0;
-		for (struct loom_agent *a = c->agents; a; a = a->next) {
-			a->at.seat = SIM_NO_SEAT;
-			a->at.priority = (1ull << 33) + draw(w, 1u << 20);
-			if (!w->probing)
-				turns_enter(w, &a->at, BEGIN_NS);
-		}
-	}
+	w->live.live = 0;
+	w->playing = NULL;
+	uint32_t crews = 0;
+	w->live.place = w->schedule == WORLD_TIME ? w->places : NULL;
+	for (struct sim_crew *c = w->crew; c; c = c->next)
+		seat_agents(w, c, crews++);
+	if (w->between)
+		seat_agents(w, w->between, crews);
 	for (struct sim_crew *c = w->crew; c; c = c->next)
 		for (uint32_t i = 0; i < c->members && (!w->probing || c == w->probing); i++)
 			if (c->member[i] && c->member[i]->launched)
@@ -275,7 +294,7 @@ static void prepare(struct world *w, uint64_t sample)
 {
 	uint64_t seed = seed_of_sample(w, sample);
 	w->sim.now = w->sim.changed = BEGIN_NS;
-	w->sim.horizon = 0;
+	w->sim.horizon = w->sim.events = 0;
 	w->sim.waits = 0;
 	w->sim.ended = 0;
 	w->sim.give_way = give_way;
@@ -294,16 +313,22 @@ static void prepare(struct world *w, uint64_t sample)
 	seat_all(w, seed);
 }
 
-/* Workers switch to each other, and come here for agents and at their end. */
+static double cpu_seconds(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Workers switch to each other, and come here at their end; in random schedules for agents, too. */
 void world_play(struct world *w)
 {
 	const struct sim_crew *first = w->probing ? w->probing : w->crew;
-	uint64_t began = first->host->now_ns(first->host);
+	double began = cpu_seconds();
 	prepare(w, first->ctl->sample);
 	here = w;
 	fiber_home(&w->home);
-	while (w->lives && !w->over) {
-		struct sim_turn *next = choose(w);
+	for (struct sim_turn *next; !w->over && (next = choose(w));) {
 		if (next->is_agent) {
 			step(w, (struct loom_agent *)next);
 			continue;
@@ -311,6 +336,7 @@ void world_play(struct world *w)
 		resume(w, &w->home, (struct sim_worker *)next);
 		fiber_arrive(&w->home, w->from);
 	}
-	LOOM_LOG(first->host, LOOM_LOG_INFO, "sim", "%llu events in %.3g s of this machine's time",
-		 (unsigned long long)w->steps, (double)(first->host->now_ns(first->host) - began) / 1e9);
+	LOOM_LOG(first->host, LOOM_LOG_INFO, "sim", "%llu events in %.3g s of a core, %llu turns",
+		 (unsigned long long)w->sim.events, cpu_seconds() - began,
+		 (unsigned long long)w->steps);
 }

@@ -84,6 +84,7 @@ static int settle(struct device *d, enum world_schedule schedule, uint64_t seed,
 		w->schedule_seed = seed;
 		w->stall_ns = o->stall;
 		w->limit_ns = limit;
+		memcpy(w->cost, d->member.cost, sizeof(w->cost));
 	}
 	pthread_mutex_unlock(&w->lock);
 	if (differs)

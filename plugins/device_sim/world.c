@@ -5,6 +5,7 @@
 #include <gpuloom/dev/futex.h>
 #include <limits.h>
 #include <stdlib.h>
+#include <string.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct world *worlds; /* that wait for more of their devices */
@@ -27,6 +28,19 @@ static struct world *make(const void *job, uint32_t shared, uint32_t expected)
 	return w;
 }
 
+static void drop_crew(struct world *w, struct sim_crew *c)
+{
+	for (struct sim_crew **at = &w->crew; *at; at = &(*at)->next)
+		if (*at == c) {
+			*at = c->next;
+			break;
+		}
+	agents_close(c); /* an owner that went wrong left them */
+	free(c->live.seat);
+	free(c->range);
+	free(c);
+}
+
 static void unmake(struct world *w)
 {
 	for (struct world **at = &worlds; *at; at = &(*at)->next)
@@ -34,8 +48,11 @@ static void unmake(struct world *w)
 			*at = w->next;
 			break;
 		}
+	if (w->between)
+		drop_crew(w, w->between);
 	pthread_mutex_destroy(&w->lock);
-	free(w->live);
+	free(w->live.seat);
+	free(w->places);
 	free(w->program);
 	free(w);
 }
@@ -56,18 +73,6 @@ static struct sim_crew *crew_of(struct world *w, const struct loom_host *host)
 	*at = c;
 	agents_open(c);
 	return c;
-}
-
-static void drop_crew(struct world *w, struct sim_crew *c)
-{
-	for (struct sim_crew **at = &w->crew; *at; at = &(*at)->next)
-		if (*at == c) {
-			*at = c->next;
-			break;
-		}
-	agents_close(c); /* an owner that went wrong left them */
-	free(c->range);
-	free(c);
 }
 
 /* Devices of a stack are made one after the other, with the same host table; those of ranks beside each other. */
@@ -158,13 +163,15 @@ void world_find(struct loom_sim *sim, uintptr_t address)
 {
 	const struct world *w = (const struct world *)sim;
 	const struct sim_crew *c = w->running->device->crew;
-	sim->last = (struct loom_sim_range){.begin = address & ~(uintptr_t)4095, .bytes = 4096, .owner = LOOM_SIM_HOST};
+	struct loom_sim_range *r = sim->near->range;
+	memmove(r + 1, r, (LOOM_SIM_RANGES - 1) * sizeof(*r));
+	*r = (struct loom_sim_range){.begin = address & ~(uintptr_t)4095, .bytes = 4096, .owner = LOOM_SIM_HOST};
 	for (uint32_t i = 0; i < c->ranges; i++)
 		if (address - c->range[i].at.begin < c->range[i].at.bytes) {
-			sim->last = c->range[i].at;
+			*r = c->range[i].at;
 			break;
 		}
-	agents_clip(c, address, &sim->last);
+	agents_clip(c, address, r);
 }
 
 void world_ring(struct world *w)

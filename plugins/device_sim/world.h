@@ -17,27 +17,36 @@
 #define WORLD_KEEP 512
 #define WORLD_WATCHES 4
 
-/* Who is to go on at a time: a worker or an agent. */
+/* Who is to go on at a time: a worker or an agent; or a crew, whose first one is. */
 struct sim_turn {
 	uint64_t priority; /* schedule = random: see world_play() */
-	uint32_t seat;	   /* in world.live; of an agent SIM_NO_SEAT: it sleeps */
+	uint32_t seat;	   /* in its queue; SIM_NO_SEAT: an agent that sleeps; of a crew its number, from 0 */
 	uint32_t is_agent;
+	struct sim_crew *crew; /* its own */
 };
 struct sim_seat {
 	uint64_t due, turn; /* when, and its turn among those who go on then */
 	struct sim_turn *who;
+	uint32_t number; /* of a crew */
 };
 #define SIM_NO_SEAT UINT32_MAX
+struct sim_queue {
+	struct sim_seat *seat; /* [live]: a heap by (due, turn), or in no order */
+	uint32_t live, room;
+	uint32_t *place; /* [crews]: their seats, SIM_NO_SEAT where nobody is live, or it is played; NULL: not of crews */
+};
 
 struct sim_worker {
 	struct sim_turn at; /* first */
 	struct fiber fiber;
+	struct sim_member *device;
+	const uint32_t *cost;	    /* the device's, or another one's with the same */
+	int32_t index;		    /* the device's */
+	uint64_t waited;	    /* when it last waited for others */
+	struct loom_sim_near near;
 	struct loom_ctx ctx;
 	char keep[WORLD_KEEP]; /* a program's context is longer */
 	struct loom_counters unseen; /* for a launch without counters: the probe */
-	struct loom_sim_range last;  /* where its last access was */
-	struct sim_member *device;
-	uint64_t waited; /* when it last waited for others */
 };
 
 struct loom_agent {
@@ -45,7 +54,6 @@ struct loom_agent {
 	uint64_t (*step)(void *arg, uint64_t now_ns);
 	void *arg;
 	const char *name;
-	struct world *world;
 	struct loom_agent *next; /* of its crew */
 	uint64_t after_ns;	 /* from a store that it watches to its step */
 };
@@ -67,9 +75,15 @@ struct sim_member {
 	uint64_t took_ns; /* the last sample */
 };
 
+#define SIM_WARM 3
+
 /* The devices of one stack. */
 struct sim_crew {
 	struct loom_time time; /* first: what plug-ins see */
+	struct sim_turn at;    /* in world.live */
+	struct sim_queue live; /* schedule = time: its workers and agents */
+	uint64_t after_ns;     /* the least of what agents that watch have said; LOOM_NEVER: none does */
+	const void *warm[SIM_WARM]; /* what it goes on with: a worker, its stack, an agent's memory */
 	struct world *world;
 	const struct loom_host *host;
 	struct sim_crew *next;
@@ -99,8 +113,11 @@ struct world {
 	uint32_t expected;     /* devices of all crews */
 	uint32_t joined;       /* as many have come */
 	uint32_t shared;       /* by ranks */
-	uint32_t settled;      /* schedule, stall_ns and limit_ns are chosen */
+	uint32_t settled;      /* schedule, stall_ns, limit_ns and cost are chosen */
+	uint32_t cost[LOOM_SIM_COST_COUNT]; /* of the first device */
 	struct sim_crew *crew;	 /* in the order of ranks */
+	struct sim_crew *between; /* its agents are between the ranks; NULL: there are none */
+	uint64_t distance;	  /* what one rank does reaches no other one before so many ns */
 	struct sim_crew *looked; /* whose host was last heard */
 	uint64_t stall_ns, limit_ns; /* of virtual time */
 	enum world_schedule schedule;
@@ -109,9 +126,10 @@ struct world {
 	void (*work)(struct loom_ctx *c);
 
 	/* The sample in progress. */
-	struct sim_seat *live; /* [lives]: a heap by (due, turn), or in no order */
-	uint32_t lives, room;
-	uint32_t agents;	       /* of all crews */
+	struct sim_queue live; /* schedule = time: crews; else workers and agents */
+	uint32_t *places;	  /* room for live.place */
+	struct sim_crew *playing; /* its workers and agents go on, until others are due at `limit` */
+	uint64_t limit;
 	struct sim_worker *running;
 	struct fiber home, *from;
 	uint32_t over; /* nobody goes on, though some are live */
@@ -149,10 +167,15 @@ void world_ring(struct world *w);
 int turns_make_room(struct world *w);
 void turns_enter(struct world *w, struct sim_turn *who, uint64_t due);
 void turns_quit(struct world *w, struct sim_turn *who);
-/* x goes where it belongs, from a free seat downwards. */
-void turns_sink(struct world *w, uint32_t at, struct sim_seat x);
 /* An agent is due at that time, if not before. */
 void turns_wake(struct world *w, struct loom_agent *a, uint64_t at_ns);
+/* schedule = time. The first of the crew that is played goes on at `due` instead. */
+void turns_again(struct world *w, uint64_t due);
+/* Who is due, in the crew that is played; where others are first, in the one that is due first, which is played from now on.
+ * NULL: nobody is live. */
+struct sim_turn *turns_next(struct world *w);
+/* How far who is first may go on alone. */
+uint64_t turns_horizon(const struct world *w);
 
 /* agent.c */
 void agents_open(struct sim_crew *c); /* fills c->time */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "net.h"
+#include "platform.h"
 
 struct link {
 	double rate; /* bytes per ns */
@@ -18,6 +19,8 @@ struct link {
 
 struct links {
 	const struct net_model *model;
+	const struct platform *platform; /* NULL: what the model says */
+	uint64_t hop;
 	uint32_t hosts, leaves, groups; /* groups of leaves: of a dragonfly */
 	uint32_t uplinks, locals, globals, count; /* the first of each sort; all */
 	struct link *link; /* [count]; first a way out of each host, then a way into each */
@@ -31,6 +34,33 @@ static uint32_t parts(uint32_t all, uint32_t of_each)
 	return of_each ? (all + of_each - 1) / of_each : 1;
 }
 
+static struct links *make(struct links *l, uint64_t count)
+{
+	l->count = (uint32_t)count;
+	if (count <= LINKS_MAX) {
+		l->link = calloc(count, sizeof(*l->link));
+		l->reached = calloc(count, sizeof(*l->reached));
+	}
+	if (l->link && l->reached)
+		return l;
+	links_destroy(l);
+	return NULL;
+}
+
+struct links *links_of_platform(const struct net_model *m, const struct platform *p)
+{
+	struct links *l = calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	l->model = m;
+	l->platform = p;
+	l->hosts = p->hosts;
+	l = make(l, p->links);
+	for (uint32_t i = 0; l && i < p->links; i++)
+		l->link[i].rate = p->rate[i];
+	return l;
+}
+
 struct links *links_create(const struct net_model *m, uint32_t hosts)
 {
 	struct links *l = calloc(1, sizeof(*l));
@@ -38,6 +68,7 @@ struct links *links_create(const struct net_model *m, uint32_t hosts)
 	if (!l)
 		return NULL;
 	l->model = m;
+	l->hop = m->sim_hop;
 	l->hosts = hosts;
 	l->leaves = parts(hosts, m->sim_hosts_per_leaf);
 	l->groups = parts(l->leaves, m->sim_leaves_per_group);
@@ -49,16 +80,8 @@ struct links *links_create(const struct net_model *m, uint32_t hosts)
 		l->globals = (uint32_t)count;
 		count += (uint64_t)l->groups * l->groups * m->sim_uplinks;
 	}
-	l->count = (uint32_t)count;
-	if (count <= LINKS_MAX) {
-		l->link = calloc(count, sizeof(*l->link));
-		l->reached = calloc(count, sizeof(*l->reached));
-	}
-	if (!l->link || !l->reached) {
-		links_destroy(l);
-		return NULL;
-	}
-	for (uint32_t i = 0; i < l->count; i++)
+	l = make(l, count);
+	for (uint32_t i = 0; l && i < l->count; i++)
 		l->link[i].rate = m->sim_rate / 1e9;
 	return l;
 }
@@ -110,7 +133,15 @@ static uint32_t to_group(const struct links *l, struct route *r, uint32_t leaf, 
 struct route links_route(const struct links *l, uint32_t from, uint32_t to, uint64_t chance)
 {
 	const struct net_model *m = l->model;
-	struct route r = {.count = 0};
+	struct route r;
+	r.count = 0;
+	if (l->platform) {
+		const struct platform_route *has = &l->platform->route[(uint64_t)from * l->hosts + to];
+		r.count = has->count;
+		r.latency = has->latency;
+		memcpy(r.link, l->platform->over + has->first, has->count * sizeof(*r.link));
+		return r;
+	}
 	uint32_t a = m->sim_hosts_per_leaf ? from / m->sim_hosts_per_leaf : 0;
 	uint32_t b = m->sim_hosts_per_leaf ? to / m->sim_hosts_per_leaf : 0;
 	uint32_t which = (from + to) % m->sim_uplinks;
@@ -143,19 +174,20 @@ static uint64_t pass(struct link *l, uint64_t at, uint64_t takes)
 
 uint64_t links_enter(struct links *l, const struct route *r, uint64_t begin)
 {
-	return pass(&l->link[r->link[0]], begin, l->model->sim_gap);
+	return r->count ? pass(&l->link[r->link[0]], begin, l->model->sim_gap) : begin;
 }
 
 uint64_t links_queue(struct links *l, const struct route *r, uint64_t begin, uint64_t bytes)
 {
-	uint64_t at = begin, takes = 0;
+	uint64_t at = begin, slowest = 0, first = r->latency - (l->hop ? (r->count - 2) * l->hop : 0);
 	for (uint32_t i = 0; i < r->count; i++) {
 		struct link *link = &l->link[r->link[i]];
-		takes = (uint64_t)((double)bytes / link->rate);
+		uint64_t takes = (uint64_t)((double)bytes / link->rate);
+		slowest = takes > slowest ? takes : slowest;
 		at = pass(link, at, takes + (i ? 0 : l->model->sim_gap));
-		at += !i ? l->model->sim_latency : i + 1 < r->count ? l->model->sim_hop : 0;
+		at += !i ? first : i + 1 < r->count ? l->hop : 0;
 	}
-	return at + takes;
+	return at + slowest + (r->count ? 0 : r->latency);
 }
 
 /* ---- fair shares ----------------------------------------------------------------------------------------- */

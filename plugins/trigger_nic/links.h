@@ -5,9 +5,10 @@
 
 #include <stdint.h>
 
-#define ROUTE_LINKS 8 /* the longest: out, local, global, local, global, local, in */
+#define ROUTE_LINKS 24 /* the longest */
 
 struct net_model;
+struct platform;
 struct links;
 
 /* The way from one host to another. */
@@ -34,6 +35,8 @@ struct flow {
 /* NULL: no memory, or more links than LINKS_MAX. */
 #define LINKS_MAX (1u << 24)
 struct links *links_create(const struct net_model *m, uint32_t hosts);
+/* The same with the links and routes of a platform, which stays the caller's. */
+struct links *links_of_platform(const struct net_model *m, const struct platform *p);
 void links_destroy(struct links *l); /* NULL is legal */
 /* All links are free, and no message is under way. */
 void links_reset(struct links *l);

@@ -2,6 +2,7 @@
 #include "../shared/mix.h"
 #include "links.h"
 #include "net.h"
+#include "platform.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,10 +18,14 @@ struct parcel {
 	struct parcel *next; /* in a list */
 	uint32_t kind, stage;
 	int32_t status;
-	uint32_t seat; /* in its port's heap */
+	uint32_t seat; /* in its heap */
 	uint64_t turn;
 	struct fabric_io io;
-	struct port *from;
+	struct port *from; /* whose operation it is */
+	struct {
+		struct port *from, *to;
+		uint64_t begin, bytes;
+	} way;
 	void *local, *remote;
 	struct fabric_context *context; /* of `from`; NULL: the message alone */
 	struct passage *passage;	/* sim_sharing = fair */
@@ -30,6 +35,10 @@ struct parcel {
 struct event {
 	uint64_t due, turn;
 	struct parcel *parcel;
+};
+struct heap {
+	struct event *event; /* [events]: by (due, turn) */
+	uint32_t events, room;
 };
 
 struct passage {
@@ -46,8 +55,8 @@ struct port {
 	const struct loom_time *time;
 	struct loom_agent *agent;
 	struct loom_segments memory;
-	struct event *event; /* [events]: a heap by (due, turn) */
-	uint32_t events, room;
+	struct heap due;
+	uint64_t sent;
 	struct parcel *receives, *early; /* posted; come before a receive */
 	struct parcel *unused;		 /* an operation's parcel comes back with its end */
 	int lost_memory; /* an event found no place: the run cannot go on */
@@ -63,7 +72,13 @@ struct net {
 	uint64_t messages;
 	struct port **port; /* [ranks] */
 	struct links *links;
-	struct parcel *made; /* all, under `lock` */
+	struct platform platform; /* that these are of; or nothing */
+	/* Messages take their links in the order of time, whoever is played first: an agent of the network's own sees to that.
+	 * NULL: they do so by themselves. */
+	struct loom_agent *agent;
+	struct heap leaving;
+	uint32_t attached;
+	struct parcel *made; /* all; under `lock`, as `attached` */
 };
 
 const char *const net_routings[] = {"minimal", "valiant", NULL};
@@ -82,37 +97,53 @@ static void net_free(struct net *n)
 		free(x->passage);
 		free(x);
 	}
+	free(n->leaving.event);
 	free(n->port);
 	links_destroy(n->links);
+	platform_drop(&n->platform);
 	free(n);
 }
 
-static struct net *net_make(const void *job, uint32_t ranks, const struct net_model *model)
+static int net_fill(struct net *n, const struct loom_host *host, struct loom_error *err)
+{
+	const struct net_model *m = n->model;
+	uint32_t hosts = (n->ranks + m->sim_ranks_per_host - 1) / m->sim_ranks_per_host;
+	int rc = *m->sim_platform ? platform_read(host, m->sim_platform, hosts, &n->platform, err) : 0;
+	if (rc)
+		return rc;
+	n->port = calloc(n->ranks, sizeof(*n->port));
+	n->links = *m->sim_platform ? links_of_platform(m, &n->platform) : links_create(m, hosts);
+	return n->port && n->links ? 0 : LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory, or a network of more than %u links",
+						   LINKS_MAX);
+}
+
+static int net_make(const struct loom_host *host, const void *job, const struct net_model *model, struct net **net,
+		    struct loom_error *err)
 {
 	struct net *n = calloc(1, sizeof(*n));
 	if (!n)
-		return NULL;
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	n->job = job;
 	n->model = model;
-	n->ranks = ranks;
-	n->port = calloc(ranks, sizeof(*n->port));
-	n->links = links_create(model, (ranks + model->sim_ranks_per_host - 1) / model->sim_ranks_per_host);
+	n->ranks = host->ranks;
 	n->dead[0] = n->dead[1] = UINT32_MAX;
-	if (n->port && n->links)
-		return n;
-	net_free(n);
-	return NULL;
+	int rc = net_fill(n, host, err);
+	if (rc)
+		net_free(n);
+	else
+		*net = n;
+	return rc;
 }
 
-static int join(struct port *p, const void *job, const struct net_model *model)
+static int join(struct port *p, const void *job, const struct net_model *model, struct loom_error *err)
 {
 	struct net *n = nets;
 	while (n && n->job != job)
 		n = n->next;
 	if (!n) {
-		n = net_make(job, p->is.host->ranks, model);
-		if (!n)
-			return LOOM_ENOMEM;
+		int rc = net_make(p->is.host, job, model, &n, err);
+		if (rc)
+			return rc;
 		n->next = nets;
 		nets = n;
 	}
@@ -143,56 +174,57 @@ static int before(const struct event *a, const struct event *b)
 	return a->due < b->due || (a->due == b->due && a->turn < b->turn);
 }
 
-static void seat(struct port *p, uint32_t at, struct event e)
+static void seat(struct heap *h, uint32_t at, struct event e)
 {
-	p->event[at] = e;
+	h->event[at] = e;
 	e.parcel->seat = at;
 }
 
 /* From a free seat to where it belongs. */
-static void settle(struct port *p, uint32_t at, struct event e)
+static void settle(struct heap *h, uint32_t at, struct event e)
 {
 	uint32_t child;
-	for (; at && before(&e, &p->event[(at - 1) / 2]); at = (at - 1) / 2)
-		seat(p, at, p->event[(at - 1) / 2]);
-	while ((child = 2 * at + 1) < p->events) {
-		child += child + 1 < p->events && before(&p->event[child + 1], &p->event[child]);
-		if (!before(&p->event[child], &e))
+	for (; at && before(&e, &h->event[(at - 1) / 2]); at = (at - 1) / 2)
+		seat(h, at, h->event[(at - 1) / 2]);
+	while ((child = 2 * at + 1) < h->events) {
+		child += child + 1 < h->events && before(&h->event[child + 1], &h->event[child]);
+		if (!before(&h->event[child], &e))
 			break;
-		seat(p, at, p->event[child]);
+		seat(h, at, h->event[child]);
 		at = child;
 	}
-	seat(p, at, e);
+	seat(h, at, e);
 }
 
-static void insert(struct port *p, struct parcel *x, uint64_t due)
+/* On behalf of p. */
+static void insert(struct port *p, struct heap *h, struct parcel *x, uint64_t due)
 {
-	if (p->events == p->room) {
-		uint32_t room = p->room ? 2 * p->room : 16;
-		struct event *more = realloc(p->event, room * sizeof(*more));
+	if (h->events == h->room) {
+		uint32_t room = h->room ? 2 * h->room : 16;
+		struct event *more = realloc(h->event, room * sizeof(*more));
 		if (!more) {
 			p->lost_memory = 1;
 			return;
 		}
-		p->event = more;
-		p->room = room;
+		h->event = more;
+		h->room = room;
 	}
-	p->events++;
-	settle(p, p->events - 1, (struct event){.due = due, .turn = x->turn, .parcel = x});
+	h->events++;
+	settle(h, h->events - 1, (struct event){.due = due, .turn = x->turn, .parcel = x});
 }
 
 static void add(struct port *p, struct parcel *x, uint64_t due)
 {
-	insert(p, x, due);
+	insert(p, &p->due, x, due);
 	p->time->wake(p->time, p->agent, due);
 }
 
-static struct parcel *take(struct port *p)
+static struct parcel *take(struct heap *h)
 {
-	struct parcel *first = p->event[0].parcel;
-	struct event last = p->event[--p->events];
-	if (p->events)
-		settle(p, 0, last);
+	struct parcel *first = h->event[0].parcel;
+	struct event last = h->event[--h->events];
+	if (h->events)
+		settle(h, 0, last);
 	return first;
 }
 
@@ -254,6 +286,8 @@ static uint64_t losses(struct net *n, uint64_t id, uint32_t from, uint32_t to, i
 {
 	const struct net_model *m = n->model;
 	uint64_t late = m->sim_jitter ? mix64(id) % m->sim_jitter : 0;
+	if (!(m->sim_loss > 0) && n->dead[0] == UINT32_MAX)
+		return late;
 	int dead = (from == n->dead[0] && to == n->dead[1]) || (from == n->dead[1] && to == n->dead[0]);
 	for (int i = 1; i <= TRIES; i++) {
 		double draw = (double)(mix64(mix64(id) + (uint64_t)i) >> 11) / 9007199254740992.0;
@@ -270,9 +304,9 @@ static void reschedule(struct flow *f)
 {
 	for (; f; f = f->moved) {
 		struct port *to = ((struct passage *)f)->to;
-		struct event e = to->event[((struct passage *)f)->parcel->seat];
+		struct event e = to->due.event[((struct passage *)f)->parcel->seat];
 		e.due = f->ends;
-		settle(to, e.parcel->seat, e);
+		settle(&to->due, e.parcel->seat, e);
 		to->time->wake(to->time, to->agent, e.due);
 	}
 }
@@ -283,19 +317,19 @@ static void depart(struct port *to, struct parcel *x, uint64_t now)
 	x->stage = FLOWS;
 	x->passage->to = to;
 	x->passage->parcel = x;
-	insert(to, x, LOOM_NEVER);
+	insert(to, &to->due, x, LOOM_NEVER);
 	if (to->lost_memory)
 		return;
 	reschedule(links_begin(to->net->links, &x->passage->flow, now));
 }
 
-/* From one port to the other, `bytes` that begin now. */
-static void send(struct port *from, struct port *to, struct parcel *x, uint64_t begin, uint64_t bytes)
+static void pass(struct net *n, struct parcel *x)
 {
-	struct net *n = from->net;
 	const struct net_model *m = n->model;
+	struct port *from = x->way.from, *to = x->way.to;
 	uint32_t a = from->rank / m->sim_ranks_per_host, b = to->rank / m->sim_ranks_per_host;
 	int lost = 0;
+	uint64_t begin = x->way.begin, bytes = x->way.bytes;
 	uint64_t id = ++n->messages, due, late = losses(n, id, from->rank, to->rank, &lost);
 	x->turn = id;
 	x->stage = WHOLE;
@@ -307,7 +341,7 @@ static void send(struct port *from, struct port *to, struct parcel *x, uint64_t 
 	if (a == b) {
 		due = begin + m->sim_local + (uint64_t)((double)bytes * 1e9 / m->sim_local_rate);
 	} else {
-		struct route route = links_route(n->links, a, b, mix64(~id));
+		struct route route = links_route(n->links, a, b, m->sim_routing == NET_VALIANT ? mix64(~id) : 0);
 		if (m->sim_sharing == NET_QUEUE) {
 			due = links_queue(n->links, &route, begin, bytes);
 		} else {
@@ -323,6 +357,44 @@ static void send(struct port *from, struct port *to, struct parcel *x, uint64_t 
 		}
 	}
 	add(to, x, due + late);
+}
+
+static uint64_t let_leave(void *arg, uint64_t now_ns)
+{
+	struct net *n = arg;
+	struct parcel *some[32]; /* whose memory is asked for in time */
+	for (uint32_t all = 1; all;) {
+		for (all = 0; all < 32 && n->leaving.events && n->leaving.event[0].due <= now_ns; all++)
+			__builtin_prefetch(&(some[all] = take(&n->leaving))->way);
+		for (uint32_t i = 0; i < all; i++) {
+			__builtin_prefetch(&some[i]->way.to->net);
+			__builtin_prefetch(&some[i]->way.to->due);
+		}
+		for (uint32_t i = 0; i < all; i++) {
+			__builtin_prefetch(some[i]->way.to->agent);
+			__builtin_prefetch(some[i]->way.to->due.event);
+		}
+		for (uint32_t i = 0; i < all; i++)
+			pass(n, some[i]);
+	}
+	return n->leaving.events ? n->leaving.event[0].due : LOOM_NEVER;
+}
+
+/* From one port to the other, `bytes` that begin then. */
+static void send(struct port *from, struct port *to, struct parcel *x, uint64_t begin, uint64_t bytes)
+{
+	struct net *n = from->net;
+	x->way.from = from;
+	x->way.to = to;
+	x->way.begin = begin;
+	x->way.bytes = bytes;
+	if (!n->agent) {
+		pass(n, x);
+		return;
+	}
+	x->turn = (uint64_t)from->rank << 40 | ++from->sent; /* whose time is the same */
+	insert(from, &n->leaving, x, begin);
+	from->time->wake(from->time, n->agent, begin);
 }
 
 /* An operation has ended at `p`: its parcel goes back with the news. */
@@ -427,7 +499,7 @@ static void cancel(struct fabric *f, struct fabric_context *context)
 			*list = x->next;
 			x->kind = ENDS;
 			x->status = ECANCELED;
-			insert(p, x, 0); /* between samples: at the begin of the next one it is found */
+			insert(p, &p->due, x, 0); /* between samples: at the begin of the next one it is found */
 			return;
 		}
 }
@@ -490,8 +562,8 @@ static int poll(struct fabric *f, struct fabric_event *out, uint32_t room)
 {
 	struct port *p = port_of(f);
 	uint32_t n = 0;
-	while (n < room && p->events && p->event[0].due <= now_of(p)) {
-		n += happen(p, take(p), &out[n]);
+	while (n < room && p->due.events && p->due.event[0].due <= now_of(p)) {
+		n += happen(p, take(&p->due), &out[n]);
 	}
 	return p->lost_memory ? LOOM_ENOMEM : (int)n;
 }
@@ -519,9 +591,28 @@ static int share(struct fabric *f, const struct loom_segments *s, struct loom_er
 	return rc;
 }
 
+/* What a message needs at least. Where messages share links the end of one changes when others end, at once. */
+static uint64_t distance(const struct net *n)
+{
+	const struct net_model *m = n->model;
+	uint64_t local = m->sim_ranks_per_host > 1 ? m->sim_local : LOOM_NEVER;
+	uint64_t least = n->platform.map ? n->platform.least : m->sim_latency;
+	return m->sim_sharing == NET_FAIR ? 0 : local < least ? local : least;
+}
+
 static void attach(struct fabric *f, const struct loom_time *time, struct loom_agent *agent)
 {
 	struct port *p = port_of(f);
+	struct net *n = p->net;
+	pthread_mutex_lock(&lock);
+	if (!p->time && time && !n->attached++ && distance(n) && LOOM_HAS(time, start_between) &&
+	    time->start_between(time, "network", let_leave, n, distance(n), &n->agent))
+		n->agent = NULL; /* then ranks are played together */
+	if (p->time && !time && !--n->attached) {
+		p->time->stop(p->time, n->agent);
+		n->agent = NULL;
+	}
+	pthread_mutex_unlock(&lock);
 	p->time = time;
 	p->agent = agent;
 }
@@ -529,22 +620,24 @@ static void attach(struct fabric *f, const struct loom_time *time, struct loom_a
 static uint64_t due(const struct fabric *f)
 {
 	const struct port *p = port_of(f);
-	return p->events ? p->event[0].due : LOOM_NEVER;
+	return p->due.events ? p->due.event[0].due : LOOM_NEVER;
 }
 
 static void begin(struct fabric *f)
 {
 	struct port *p = port_of(f);
 	struct net *n = p->net;
-	for (uint32_t i = 0, had = p->events; i < had; i++) {
-		struct parcel *x = p->event[i].parcel;
+	for (uint32_t i = 0, had = p->due.events; i < had; i++) {
+		struct parcel *x = p->due.event[i].parcel;
 		x->stage = WHOLE;
-		p->events = i + 1;
-		settle(p, i, (struct event){.turn = x->turn, .parcel = x});
+		p->due.events = i + 1;
+		settle(&p->due, i, (struct event){.turn = x->turn, .parcel = x});
 	}
+	p->sent = 0;
 	if (p->rank)
 		return;
 	n->messages = 0;
+	n->leaving.events = 0; /* of a sample that failed */
 	links_reset(n->links);
 }
 
@@ -560,7 +653,7 @@ static void net_close(struct fabric *f)
 	pthread_mutex_lock(&lock);
 	leave(p);
 	pthread_mutex_unlock(&lock);
-	free(p->event);
+	free(p->due.event);
 	host->free(host, (void *)p->memory.at);
 	host->free(host, (void *)p->memory.bytes);
 	host->free(host, p);
@@ -613,13 +706,13 @@ int net_open(const struct loom_host *host, const struct fabric_want *want, struc
 	p->is = (struct fabric){.ops = &net_ops, .host = host, .name = "sim", .fd = -1};
 	p->rank = host->rank;
 	pthread_mutex_lock(&lock);
-	int rc = join(p, job, model);
+	int rc = join(p, job, model, err);
 	if (!rc)
 		memcpy(p->net->dead, dead, sizeof(dead));
 	pthread_mutex_unlock(&lock);
 	if (rc) {
 		host->free(host, p);
-		return LOOM_FAIL(host, err, rc, "out of memory, or a network of more than %u links", LINKS_MAX);
+		return rc;
 	}
 	*fabric = &p->is;
 	return 0;

@@ -11,7 +11,7 @@ struct net_model {
 	uint64_t sim_trigger, sim_overhead, sim_latency, sim_gap, sim_local, sim_hop, sim_jitter, sim_retry;
 	double sim_rate, sim_local_rate, sim_loss;
 	uint32_t sim_ranks_per_host, sim_hosts_per_leaf, sim_leaves_per_group, sim_uplinks, sim_routing, sim_sharing;
-	const char *sim_dead;
+	const char *sim_dead, *sim_platform;
 };
 
 enum net_routing { NET_MINIMAL, NET_VALIANT };
@@ -53,6 +53,9 @@ extern const char *const net_routings[], *const net_sharings[];
 		NET_OPT(S, sim_loss, LOOM_OPT_SHARE, "0", "messages that get lost and are sent again.", .max = 0.5),      \
 		NET_OPT(S, sim_retry, LOOM_OPT_TIME, "20us", "when a lost message is sent again. After the 7th loss the " \
 			"operation fails.", .min = 1, .max = 1e12),                                                     \
+		NET_OPT(S, sim_platform, LOOM_OPT_PATH, "", "a platform file of SimGrid, read by libsimgrid where that is installed: its "  \
+			"links and routes instead of sim_latency, sim_rate and the tree. Ranks are placed in the order of its " \
+			"hosts' names."),                                                                                  \
 		NET_OPT(S, sim_dead, LOOM_OPT_STR, "", "two ranks, as in '0-3', between which all messages get lost.")
 
 int net_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric, struct loom_error *err);

@@ -223,7 +223,19 @@ static void arrive(struct nic *nic, uint64_t index)
 	if (count >= 0)
 		__atomic_store_n(&a->count, count + 1, __ATOMIC_RELEASE);
 	nic->arrivals++;
-	nic_count(nic, LOOM_TAG_ARRIVAL(index), 1, 0);
+	if (nic->counts_arrivals || nic->way->count)
+		nic_count(nic, LOOM_TAG_ARRIVAL(index), 1, 0);
+}
+
+/* Each counter is a line of memory more: without a post the arrival words are enough. */
+void nic_count_arrivals(struct nic *nic)
+{
+	for (uint64_t i = 1; !nic->counts_arrivals && !nic->way->count && i < nic->shape.arrivals; i++) {
+		int64_t n = __atomic_load_n(&arrival(nic, i)->count, __ATOMIC_RELAXED);
+		if (n > 0)
+			nic_count(nic, LOOM_TAG_ARRIVAL(i), (uint64_t)n, 0);
+	}
+	nic->counts_arrivals = 1;
 }
 
 /* ---- what is posted -------------------------------------------------------------------------------- */
@@ -306,6 +318,10 @@ int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post
 	f->slot = what->slot;
 	f->notify = native ? 0 : what->notify;
 	f->post = post;
+	/* What was posted next is mostly due next, and was not seen since. */
+	__builtin_prefetch(what + 1);
+	__builtin_prefetch((const char *)(what + 1) + 64);
+	__builtin_prefetch((const char *)(what + 1) + 128);
 	if (what->op == LOOM_NET_RECV)
 		nic->receiving++;
 	int status = NIC_REFUSED;

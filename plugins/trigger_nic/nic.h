@@ -162,6 +162,7 @@ struct nic {
 	uint32_t devices, workers;
 	uint32_t first_worker[LOOM_MAX_DEVICES + 1];
 	uint64_t fires, runs, arrivals; /* of this sample */
+	int counts_arrivals;		/* there are posts that wait for some */
 	/* With stamp = yes: when triggers were first and last taken, and how many were by the first time. */
 	uint64_t first_ns, last_ns, first_fires;
 	uint64_t cpu_ns; /* of the thread, when the sample began */
@@ -178,6 +179,7 @@ void nic_unlock(struct nic *nic);
 uint64_t nic_now(const struct nic *nic);  /* the clock of the devices */
 uint32_t nic_step(struct nic *nic); /* one look at everything; 0: nothing to do. Locked */
 void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument);
+void nic_count_arrivals(struct nic *nic); /* from now on, and those that have come */
 /* Hands a run to the provider: 0, or LOOM_EAGAIN. */
 int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post, uint64_t argument);
 /* An operation without immediate data is complete at `target`: tells it there, then completes here. 0, or

@@ -192,6 +192,7 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	nic->status = 0;
 	nic->preparer = pthread_self();
 	nic->fires = nic->runs = nic->arrivals = 0;
+	nic->counts_arrivals = 0;
 	nic->first_ns = nic->last_ns = 0;
 	nic->cpu_ns = thread_cpu_ns(nic);
 	struct nic_shape shape = nic->shape;
@@ -365,11 +366,10 @@ static int take_blocks(struct nic *nic, const struct loom_layout *layout, const 
 static uint64_t step(void *arg, uint64_t now_ns)
 {
 	struct nic *nic = arg;
-	(void)now_ns;
-	pthread_mutex_lock(&nic->lock);
 	while (nic_step(nic))
-		;
-	pthread_mutex_unlock(&nic->lock);
+		if (!nic->asks && !nic_backlog(nic) && nic->first_notify == LIST_NONE && nic->way->poll == nic_poll_fifo &&
+		    nic_drained_fifo(nic) && fabric_due(nic->fabric) > now_ns)
+			break; /* it would find nothing */
 	return fabric_due(nic->fabric);
 }
 
@@ -458,6 +458,8 @@ int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *
 	if (rc)
 		return rc;
 	nic_lock(nic);
+	if (post->tag > LOOM_TAG_MAX)
+		nic_count_arrivals(nic);
 	if (nic->tally)
 		rc = nic_tally_post(nic, post, err);
 	if (!rc && nic->way->post)

@@ -45,12 +45,19 @@ struct loom_sim_range {
 	uint32_t watched; /* an agent waits for stores: its number, from 1; 0: none */
 };
 
+/* Where a worker's last accesses were, the last one first. */
+#define LOOM_SIM_RANGES 4
+struct loom_sim_near {
+	struct loom_sim_range range[LOOM_SIM_RANGES];
+};
+
 /* What the simulator and the programs of a stack share. One worker runs at a time. */
 struct loom_sim {
 	uint64_t now;     /* the virtual clock, in ns */
 	uint64_t horizon; /* who gets there gives way */
+	uint64_t events;  /* of the sample: accesses that cost time, and steps of agents */
 	uint64_t changed; /* until then a worker has changed something, or computes */
-	struct loom_sim_range last; /* where the last access was */
+	struct loom_sim_near *near; /* of the worker that runs */
 	const uint32_t *cost;       /* [LOOM_SIM_COST_COUNT], of the device that runs */
 	int32_t device;             /* that runs */
 	uint32_t waits;             /* the worker waits for what others do */
@@ -59,7 +66,7 @@ struct loom_sim {
 	uint64_t ended;             /* a worker of that rank has left the sample, though nobody told it to stop */
 	void (*give_way)(struct loom_sim *sim);
 	void (*early)(struct loom_sim *sim); /* a task begins when the sample has ended */
-	void (*find)(struct loom_sim *sim, uintptr_t address); /* sets `last` */
+	void (*find)(struct loom_sim *sim, uintptr_t address); /* it is the first in `near` from now on */
 	void (*stored)(struct loom_sim *sim, uint32_t watched); /* a store to memory that an agent watches */
 };
 
@@ -80,21 +87,32 @@ extern struct loom_sim *loom_sim;
 LOOM_FN void loom_sim_spend(uint64_t ns)
 {
 	struct loom_sim *sim = loom_sim;
+	sim->events++;
 	sim->now += ns;
 	if (sim->now >= sim->horizon)
 		sim->give_way(sim);
 }
 
-/* `near` is the first of three costs. */
-LOOM_FN void loom_sim_access(const void *p, uint32_t near)
+LOOM_FN const struct loom_sim_range *loom_sim_range(const void *p)
 {
 	struct loom_sim *sim = loom_sim;
-	if ((uintptr_t)p - sim->last.begin >= sim->last.bytes)
-		sim->find(sim, (uintptr_t)p);
-	int32_t owner = sim->last.owner;
-	if (owner == LOOM_SIM_PRIVATE)
-		return;
-	loom_sim_spend(sim->cost[near + (owner == sim->device ? 0 : owner == LOOM_SIM_HOST ? 1 : 2)]);
+	const struct loom_sim_range *r = sim->near->range;
+	for (uint32_t i = 0; i < LOOM_SIM_RANGES; i++)
+		if ((uintptr_t)p - r[i].begin < r[i].bytes)
+			return &r[i];
+	sim->find(sim, (uintptr_t)p);
+	return r;
+}
+
+/* `near` is the first of three costs. What an agent waits for there: see struct loom_sim_range. */
+LOOM_FN uint32_t loom_sim_access(const void *p, uint32_t near)
+{
+	struct loom_sim *sim = loom_sim;
+	const struct loom_sim_range *r = loom_sim_range(p);
+	uint32_t watched = r->watched;
+	if (r->owner != LOOM_SIM_PRIVATE)
+		loom_sim_spend(sim->cost[near + (r->owner == sim->device ? 0 : r->owner == LOOM_SIM_HOST ? 1 : 2)]);
+	return watched;
 }
 
 template <typename T> LOOM_FN T loom_sim_load(const T *p)
@@ -103,20 +121,19 @@ template <typename T> LOOM_FN T loom_sim_load(const T *p)
 	return *(const volatile T *)p;
 }
 
-LOOM_FN void loom_sim_changed(void)
+LOOM_FN void loom_sim_changed(uint32_t watched)
 {
 	struct loom_sim *sim = loom_sim;
 	if (sim->changed < sim->now)
 		sim->changed = sim->now;
-	if (sim->last.watched)
-		sim->stored(sim, sim->last.watched);
+	if (watched)
+		sim->stored(sim, watched);
 }
 
 /* What others may wait for. */
 LOOM_FN void loom_sim_change(const void *p, uint32_t near)
 {
-	loom_sim_access(p, near);
-	loom_sim_changed();
+	loom_sim_changed(loom_sim_access(p, near));
 }
 
 template <typename T, typename V> LOOM_FN void loom_sim_store(T *p, V v)
@@ -153,13 +170,13 @@ template <typename T, typename V> LOOM_FN T loom_sim_exchange(T *p, V v)
 /* In vain it changes nothing. */
 template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V v)
 {
-	loom_sim_access(p, LOOM_SIM_atomic_near);
+	uint32_t watched = loom_sim_access(p, LOOM_SIM_atomic_near);
 	T old = *(volatile T *)p;
 	if (old != *expected) {
 		*expected = old;
 		return 0;
 	}
-	loom_sim_changed();
+	loom_sim_changed(watched);
 	*(volatile T *)p = (T)v;
 	return 1;
 }

@@ -59,7 +59,6 @@
  *   LOOM_LEAF                in place of LOOM_FN, for such a function that takes no context
  *   LOOM_IS_ALONE(c)         1: this lane runs a task of its own (c->alone)
  *   loom_after(c, turns, pending, task)   one of the tasks that this one waits for has ended: after.h
- *
  * A backend that lacks a name does not compile: there is no weaker fallback. */
 #ifndef GPULOOM_DEV_DEV_H
 #define GPULOOM_DEV_DEV_H
