@@ -67,6 +67,7 @@ graph_runs() {
 }
 
 sound_runs
+quickly
 barrier_runs
 lossy_runs
 # The driver's word is enough: host memory behind links without atomics.

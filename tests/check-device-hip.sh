@@ -20,6 +20,7 @@ fake=$B/tests/hip
 export LD_LIBRARY_PATH="$fake"
 
 sound_runs
+quickly
 barrier_runs
 lossy_runs
 trigger_runs
@@ -41,9 +42,9 @@ export FAKE_GPU_FAIL
 run mgws memset 1 'hipExtMallocWithFlags.*HSA_FORCE_FINE_GRAIN_PCIE=1' none
 FAKE_GPU_FAIL=hipDeviceSetLimit:1
 export FAKE_GPU_FAIL
-run mgws fib 1 'hipDeviceSetLimit.*lower nesting' none --set device.hip.nesting=2
+run mgws fib 1 'hipDeviceSetLimit.*lower nesting' none --set device.hip.nesting=2 --set device.hip.hiprtc=
 unset FAKE_GPU_FAIL
-run mgws fib 0 verified none --set device.hip.nesting=2
+run mgws fib 0 verified none --set device.hip.nesting=2 --set device.hip.hiprtc=
 
 # CPUs in a process of their own, where all memory lies elsewhere.
 run mgws uts 0 verified atomics --set run.devices='cpu:0 hip:0' --set transport.use=host \
@@ -52,7 +53,7 @@ run mgws uts 0 verified atomics --set run.devices='cpu:0 hip:0' --set transport.
 # GPUs of two vendors: segments and offsets are all that they share. Each has a driver of its own here, and
 # steals from the other through host memory; neither reaches the other's own.
 if [ -e "$B/tests/cuda/libcuda.so.1" ] && grep -q '^cuda: NVRTC *ok' "$tmp/doctor"; then
-	export LD_LIBRARY_PATH="$fake:$B/tests/cuda"
+	export LD_LIBRARY_PATH="$fake:$B/tests/cuda" GPULOOM_DEVICE_CUDA__NVRTC="$B/tests/cuda/libcuda.so.1"
 	for workload in memset fib uts; do
 		detector=hcounter run mgws $workload 0 'device_cuda.*device_hip|verified' none --set run.devices='cuda:0 hip:0' \
 			--set transport.use=host

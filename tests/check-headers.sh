@@ -12,7 +12,7 @@ for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h; do
 	gcc -std=c17 -D_GNU_SOURCE $warn "$tmp/x.c" || fail "$name in C17"
 	g++ -std=c++17 $warn "$tmp/x.cc" || fail "$name in C++17"
 	nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null)
-	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_75 -Icore/include -c "$tmp/x.cu" -o "$tmp/x.o" ||
+	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_75 -Icore/include -ptx "$tmp/x.cu" -o "$tmp/x.ptx" ||
 		fail "$name under nvcc"
 done
 # Another compiler has warnings of its own: the tests pass both.

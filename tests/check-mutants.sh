@@ -14,7 +14,7 @@ spoil() {
 	rm -rf "$work/plugins/sched_mgws" && cp -r plugins/sched_mgws "$work/plugins/"
 	python3 tests/spoil.py "$work/plugins/sched_mgws/$3" "$4" "$5" "$6" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
-	gcc -std=gnu11 -O1 -w -Icore/include -Icore -I. -D_GNU_SOURCE -pthread "$work/tests/test_sched_deterministic.c" \
+	gcc -std=gnu11 -O0 -w -Icore/include -Icore -I. -D_GNU_SOURCE -pthread "$work/tests/test_sched_deterministic.c" \
 		"$B/obj/tests/support.o" "$B/lab.a" "$B/libgpuloom.a" -liniparser -lcjson -lm -ldl -lcunit \
 		-o "$tmp/run/tests/mutant" >"$tmp/cc" 2>&1 ||
 		{ fail "$1 does not compile"; cat "$tmp/cc"; return; }

@@ -147,6 +147,7 @@ for so in "$B"/plugins/*.so; do
 	workload_bfs_tasks) sound "$name" --set scale=8 --set degree=4 ;;
 	workload_knapsack) sound "$name" --set items=12 ;;
 	workload_synthetic) sound "$name" --set tasks=100 --set length=10 ;;
+	workload_uts) sound "$name" --set tree=custom ;;
 	# libfabric 1.17 keeps 288 bytes of each endpoint of shm, which it would otherwise choose.
 	trigger_ofi) sound "$name" ;; # sockets: no other provider has triggered operations
 	trigger_gputn) sound "$name" --set provider=tcp ;;

@@ -49,12 +49,7 @@ static const struct loom_term_ops ops = {
 	.size = sizeof(ops), .create = create, .destroy = destroy, .need = need, .init = init};
 static const struct loom_term_dev cpu = {
 	.size = sizeof(cpu), .idle = term_ring_idle, .busy = term_ring_busy, .done = term_ring_done};
-LOOM_EMBED(term_ring_source, "term_ring.dev.h");
-static const struct loom_device_code dev = {.size = sizeof(dev),
-					    .cpu = &cpu,
-					    .source_name = "term_ring.dev.h",
-					    .source = term_ring_source,
-					    .source_end = term_ring_source_end};
+LOOM_DEVICE_CODE(dev, cpu, "term_ring.dev.h", LOOM_CODE_FILE("term_ring.dev.h"));
 
 LOOM_PLUGIN_DEFINE(TERM, "term_ring", "1.0.0", "Apache-2.0",
 		   "a token walks the ring of workers (Dijkstra 1983)", .ops = &ops, .dev = &dev)

@@ -111,13 +111,8 @@ static inline void barrier_counter_plan(const struct loom_layout *layout, const 
 						    .await = NAME##_await,                         \
 						    .missing = NAME##_missing,                     \
 						    .drop = NAME##_drop};                          \
-	LOOM_EMBED_CODE(text, LOOM_CODE_FILE("word.dev.h") LOOM_CODE_FILE(#NAME ".dev.h")          \
-				      BARRIER_MORE_CODE LOOM_CODE_FILE("ops.dev.h"));                                \
-	static const struct loom_device_code code = {.size = sizeof(code),                         \
-						     .cpu = &cpu,                                  \
-						     .source_name = #NAME ".dev.h",                \
-						     .source = text,                               \
-						     .source_end = text_end};                      \
+	LOOM_DEVICE_CODE(code, cpu, #NAME ".dev.h", LOOM_CODE_FILE("word.dev.h") LOOM_CODE_FILE(#NAME ".dev.h") \
+			 BARRIER_MORE_CODE LOOM_CODE_FILE("ops.dev.h"));                           \
 	LOOM_PLUGIN_DEFINE(BARRIER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = ROWS, \
 			   .opts_size = sizeof(struct barrier_opts),                               \
 			   .caps = LOOM_CAP_BARRIER_DEFAULT | LOOM_CAP_BARRIER(LOOM_SCOPE_JOB) | BARRIER_MORE_CAPS, \

@@ -312,18 +312,11 @@ static const struct loom_workload_ops meet_ops = {
 	.meetings = meet_meetings,
 };
 
-LOOM_EMBED(meet_text, "workload_barrier.dev.h");
 static const struct loom_workload_dev meet_cpu = {
 	.size = sizeof(struct loom_workload_dev),
 	.kernel = workload_barrier_kernel,
 };
-static const struct loom_device_code meet_code = {
-	.size = sizeof(struct loom_device_code),
-	.cpu = &meet_cpu,
-	.source_name = "workload_barrier.dev.h",
-	.source = meet_text,
-	.source_end = meet_text_end,
-};
+LOOM_DEVICE_CODE(meet_code, meet_cpu, "workload_barrier.dev.h", LOOM_CODE_FILE("workload_barrier.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_barrier", "0.1.0", "Apache-2.0",
 		   "Rounds of a barrier, checked and timed", .opts = meet_rows,

@@ -218,18 +218,11 @@ static const struct loom_workload_ops reduce_ops = {
 	.meetings = reduce_meetings,
 };
 
-LOOM_EMBED(reduce_text, "workload_reduce.dev.h");
 static const struct loom_workload_dev reduce_cpu = {
 	.size = sizeof(struct loom_workload_dev),
 	.kernel = workload_reduce_kernel,
 };
-static const struct loom_device_code reduce_code = {
-	.size = sizeof(struct loom_device_code),
-	.cpu = &reduce_cpu,
-	.source_name = "workload_reduce.dev.h",
-	.source = reduce_text,
-	.source_end = reduce_text_end,
-};
+LOOM_DEVICE_CODE(reduce_code, reduce_cpu, "workload_reduce.dev.h", LOOM_CODE_FILE("workload_reduce.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_reduce", "0.1.0", "Apache-2.0",
 		   "The sum of many floats, by a warp, a worker, a device, all; and a model of which is the fastest",

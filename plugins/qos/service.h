@@ -290,15 +290,8 @@ void qos_stop(void *self);
 		.request = symbol##_request,                                                       \
 		.wait = symbol##_wait,                                                             \
 	};                                                                                         \
-	LOOM_EMBED_CODE(symbol##_text,                                                             \
-			LOOM_CODE_FILE("service.dev.h") ".ascii \"SSR_DEVICE_HALF(" #symbol ")\\n\"\n"); \
-	static const struct loom_device_code symbol##_code = {                                     \
-		.size = sizeof(struct loom_device_code),                                           \
-		.cpu = &symbol##_cpu,                                                              \
-		.source_name = "service.dev.h",                                                    \
-		.source = symbol##_text,                                                           \
-		.source_end = symbol##_text_end,                                                   \
-	};                                                                                         \
+	LOOM_DEVICE_CODE(symbol##_code, symbol##_cpu, "service.dev.h", LOOM_CODE_FILE("service.dev.h") \
+			 ".ascii \"SSR_DEVICE_HALF(" #symbol ")\\n\"\n");                          \
 	LOOM_PLUGIN_DEFINE(QOS, #symbol, "0.1.0", "Apache-2.0", summary, .opts = rows_,            \
 			   .opts_size = sizeof(opts_type), .ops = &(ops_), .dev = &symbol##_code)
 

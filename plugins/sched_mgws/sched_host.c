@@ -409,16 +409,9 @@ static const struct loom_sched_dev sched_host_cpu = {
 	.wanted = sched_host_wanted,
 };
 
-LOOM_EMBED_CODE(sched_host_text, LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h")
-		LOOM_CODE_FILE("rest.dev.h") LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("sched_host.dev.h"));
-
-static const struct loom_device_code sched_host_code = {
-	.size = sizeof(struct loom_device_code),
-	.cpu = &sched_host_cpu,
-	.source_name = "sched_host.dev.h",
-	.source = sched_host_text,
-	.source_end = sched_host_text_end,
-};
+LOOM_DEVICE_CODE(sched_host_code, sched_host_cpu, "sched_host.dev.h", LOOM_CODE_FILE("options.dev.h")
+		 LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h") LOOM_CODE_FILE("queue.dev.h")
+		 LOOM_CODE_FILE("sched_host.dev.h"));
 
 LOOM_PLUGIN_DEFINE(SCHED, "sched_host", "0.1.0", "Apache-2.0",
 		   "A thread of the host holds all tasks and hands them to workers in batches", .opts = sched_host_rows,

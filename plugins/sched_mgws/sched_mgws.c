@@ -501,22 +501,14 @@ static const struct loom_sched_dev mgws_alone_cpu = {
 };
 
 /* In the order in which they include each other. */
-LOOM_EMBED_CODE(sched_mgws_text, LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h")
-		LOOM_CODE_FILE("rest.dev.h") LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("spill.dev.h")
-		LOOM_CODE_FILE("public.dev.h") LOOM_CODE_FILE("owners.dev.h") LOOM_CODE_FILE("ids.dev.h")
-		LOOM_CODE_FILE("share.dev.h") LOOM_CODE_FILE("keep.dev.h") LOOM_CODE_FILE("damping.dev.h")
-		LOOM_CODE_FILE("priorities.dev.h") LOOM_CODE_FILE("steal.dev.h") LOOM_CODE_FILE("mail.dev.h")
-		LOOM_CODE_FILE("claim.dev.h") LOOM_CODE_FILE("spawn.dev.h") LOOM_CODE_FILE("lanes.dev.h")
-		LOOM_CODE_FILE("look.dev.h") LOOM_CODE_FILE("work.dev.h") LOOM_CODE_FILE("idle.dev.h")
-		LOOM_CODE_FILE("sched_mgws.dev.h"));
-
-static const struct loom_device_code sched_mgws_code = {
-	.size = sizeof(struct loom_device_code),
-	.cpu = &sched_mgws_cpu,
-	.source_name = "sched_mgws.dev.h",
-	.source = sched_mgws_text,
-	.source_end = sched_mgws_text_end,
-};
+LOOM_DEVICE_CODE(sched_mgws_code, sched_mgws_cpu, "sched_mgws.dev.h", LOOM_CODE_FILE("options.dev.h")
+		 LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h") LOOM_CODE_FILE("queue.dev.h")
+		 LOOM_CODE_FILE("spill.dev.h") LOOM_CODE_FILE("public.dev.h") LOOM_CODE_FILE("owners.dev.h")
+		 LOOM_CODE_FILE("ids.dev.h") LOOM_CODE_FILE("share.dev.h") LOOM_CODE_FILE("keep.dev.h")
+		 LOOM_CODE_FILE("damping.dev.h") LOOM_CODE_FILE("priorities.dev.h") LOOM_CODE_FILE("steal.dev.h")
+		 LOOM_CODE_FILE("mail.dev.h") LOOM_CODE_FILE("claim.dev.h") LOOM_CODE_FILE("spawn.dev.h")
+		 LOOM_CODE_FILE("lanes.dev.h") LOOM_CODE_FILE("look.dev.h") LOOM_CODE_FILE("work.dev.h")
+		 LOOM_CODE_FILE("idle.dev.h") LOOM_CODE_FILE("sched_mgws.dev.h"));
 
 LOOM_PLUGIN_DEFINE(SCHED, "sched_mgws", "0.1.0", "Apache-2.0",
 		   "Work stealing: thieves take half of a public queue with one fetch-and-add",

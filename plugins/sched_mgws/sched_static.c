@@ -160,16 +160,9 @@ static const struct loom_sched_dev sched_static_cpu = {
 	.wanted = sched_static_wanted,
 };
 
-LOOM_EMBED_CODE(sched_static_text, LOOM_CODE_FILE("options.dev.h") LOOM_CODE_FILE("common.dev.h")
-		LOOM_CODE_FILE("rest.dev.h") LOOM_CODE_FILE("queue.dev.h") LOOM_CODE_FILE("sched_static.dev.h"));
-
-static const struct loom_device_code sched_static_code = {
-	.size = sizeof(struct loom_device_code),
-	.cpu = &sched_static_cpu,
-	.source_name = "sched_static.dev.h",
-	.source = sched_static_text,
-	.source_end = sched_static_text_end,
-};
+LOOM_DEVICE_CODE(sched_static_code, sched_static_cpu, "sched_static.dev.h", LOOM_CODE_FILE("options.dev.h")
+		 LOOM_CODE_FILE("common.dev.h") LOOM_CODE_FILE("rest.dev.h") LOOM_CODE_FILE("queue.dev.h")
+		 LOOM_CODE_FILE("sched_static.dev.h"));
 
 LOOM_PLUGIN_DEFINE(SCHED, "sched_static", "0.1.0", "Apache-2.0",
 		   "An equal share of the initial tasks per worker, no stealing",

@@ -68,12 +68,7 @@ static inline int term_ranks_meet(void *self, const struct loom_layout *layout, 
 							.busy = NAME##_busy,                       \
 							.done = NAME##_done,                       \
 							.flags = FLAGS};                           \
-	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE(#NAME ".dev.h"));                              \
-	static const struct loom_device_code NAME##_code = {.size = sizeof(struct loom_device_code), \
-							    .cpu = &NAME##_cpu,                    \
-							    .source_name = #NAME ".dev.h",         \
-							    .source = NAME##_text,                 \
-							    .source_end = NAME##_text_end};        \
+	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE(#NAME ".dev.h")); \
 	LOOM_PLUGIN_DEFINE(TERM, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .ops = &NAME##_ops,        \
 			   .dev = &NAME##_code)
 

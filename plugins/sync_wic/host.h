@@ -82,14 +82,8 @@ void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, i
 	SYNC_CODE_OF(NAME, LOOM_CODE_FILE("wave.dev.h") LOOM_CODE_FILE("channel.dev.h"), LOOM_CODE_WATCHES)
 #define SYNC_CODE_OF(NAME, FILES, FLAGS)                                                           \
 	SYNC_DEV_TABLE(NAME);                                                                      \
-	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE(#NAME ".dev.h")   \
-					     FILES);                                               \
-	static const struct loom_device_code code = {.size = sizeof(code),                         \
-						     .cpu = &NAME##_cpu,                           \
-						     .source_name = #NAME ".dev.h",                \
-						     .source = NAME##_text,                        \
-						     .source_end = NAME##_text_end,                \
-						     .flags = FLAGS}
+	LOOM_DEVICE_CODE(code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE("slot.dev.h")            \
+			 LOOM_CODE_FILE(#NAME ".dev.h") FILES, .flags = FLAGS)
 
 #define SYNC_DEV_TABLE(name)                                                                       \
 	static const struct loom_sync_dev name##_cpu = {                                           \

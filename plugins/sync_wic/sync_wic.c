@@ -396,17 +396,8 @@ static const struct loom_sync_ops ops = {
 };
 
 SYNC_DEV_TABLE(wic);
-LOOM_EMBED_CODE(wic_text, LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE("sync_wic.dev.h") LOOM_CODE_FILE("wave.dev.h")
-				  LOOM_CODE_FILE("channel.dev.h"));
-
-static const struct loom_device_code code = {
-	.size = sizeof(code),
-	.cpu = &wic_cpu,
-	.source_name = "sync_wic.dev.h",
-	.source = wic_text,
-	.source_end = wic_text_end,
-	.flags = LOOM_CODE_WATCHES,
-};
+LOOM_DEVICE_CODE(code, wic_cpu, "sync_wic.dev.h", LOOM_CODE_FILE("slot.dev.h") LOOM_CODE_FILE("sync_wic.dev.h")
+		 LOOM_CODE_FILE("wave.dev.h") LOOM_CODE_FILE("channel.dev.h"), .flags = LOOM_CODE_WATCHES);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_wic", "0.1.0", "Apache-2.0",
 		   "Consumers are interrupted by a page fault and resumed with the data (WIC)", .opts = rows,

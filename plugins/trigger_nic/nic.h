@@ -268,15 +268,8 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 		.arrived_at = NAME##_arrived_at,                                                   \
 		__VA_ARGS__                                                                        \
 	};                                                                                         \
-	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("nic.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"));  \
-	static const struct loom_device_code NAME##_code = {                                       \
-		.size = sizeof(struct loom_device_code),                                           \
-		.cpu = &NAME##_cpu,                                                                \
-		.source_name = #NAME ".dev.h",                                                     \
-		.source = NAME##_text,                                                             \
-		.source_end = NAME##_text_end,                                                     \
-		.flags = LOOM_CODE_VIRTUAL,                                                        \
-	}
+	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE("nic.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"), \
+			 .flags = LOOM_CODE_VIRTUAL)
 
 /* The tables and the descriptor of a plug-in whose device code is NAME.dev.h over nic.dev.h; then ops beyond those that
  * all have. */

@@ -280,8 +280,8 @@ static const struct loom_task_entry bfs_entries[] = {
 	{"workload_bfs_tasks_part", workload_bfs_tasks_part},
 	{"workload_bfs_tasks_heavy", workload_bfs_tasks_heavy},
 };
-LOOM_EMBED_CODE(workload_bfs_tasks_text, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("workload_bfs_tasks.dev.h"));
-WORKLOAD_CODE(workload_bfs_tasks, bfs_entries);
+WORKLOAD_CODE(workload_bfs_tasks, bfs_entries, LOOM_CODE_FILE("task.dev.h")
+	      LOOM_CODE_FILE("workload_bfs_tasks.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_bfs_tasks", "0.1.0", "Apache-2.0",
 		   "breadth-first search in a generated graph, level by level", .opts = bfs_rows,

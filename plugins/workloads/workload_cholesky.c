@@ -197,9 +197,8 @@ static const struct loom_task_entry cholesky_entries[] = {
 	{"workload_cholesky_solve", workload_cholesky_solve},
 	{"workload_cholesky_update", workload_cholesky_update},
 };
-LOOM_EMBED_CODE(workload_cholesky_text, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("cholesky_shape.dev.h")
-		LOOM_CODE_FILE("cholesky_real.dev.h") LOOM_CODE_FILE("workload_cholesky.dev.h"));
-WORKLOAD_CODE(workload_cholesky, cholesky_entries);
+WORKLOAD_CODE(workload_cholesky, cholesky_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("cholesky_shape.dev.h")
+	      LOOM_CODE_FILE("cholesky_real.dev.h") LOOM_CODE_FILE("workload_cholesky.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_cholesky", "0.1.0", "Apache-2.0",
 		   "Cholesky factorization by tiles: tasks that wait for other tasks", .opts = cholesky_options,

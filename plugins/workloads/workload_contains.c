@@ -342,8 +342,7 @@ static const struct loom_task_entry contains_entries[] = {
 	{"workload_contains_search", workload_contains_search},
 	{"workload_contains_file", workload_contains_file},
 };
-LOOM_EMBED_CODE(workload_contains_text, LOOM_CODE_FILE("workload_contains.dev.h"));
-WORKLOAD_CODE(workload_contains, contains_entries);
+WORKLOAD_CODE(workload_contains, contains_entries, LOOM_CODE_FILE("workload_contains.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_contains", "0.1.0", "Apache-2.0",
 		   "How many documents contain a word: real files, tasks of very different size",

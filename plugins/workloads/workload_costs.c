@@ -158,18 +158,11 @@ static const struct loom_workload_ops costs_ops = {
 	.verify = costs_verify,
 };
 
-LOOM_EMBED(costs_text, "workload_costs.dev.h");
 static const struct loom_workload_dev costs_cpu = {
 	.size = sizeof(struct loom_workload_dev),
 	.kernel = workload_costs_kernel,
 };
-static const struct loom_device_code costs_code = {
-	.size = sizeof(struct loom_device_code),
-	.cpu = &costs_cpu,
-	.source_name = "workload_costs.dev.h",
-	.source = costs_text,
-	.source_end = costs_text_end,
-};
+LOOM_DEVICE_CODE(costs_code, costs_cpu, "workload_costs.dev.h", LOOM_CODE_FILE("workload_costs.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_costs", "0.1.0", "Apache-2.0",
 		   "what accesses to memory cost, by the names of a simulated device's options", .opts = costs_rows,

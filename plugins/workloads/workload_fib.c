@@ -160,8 +160,7 @@ static const struct loom_task_entry fib_entries[] = {
 	{"workload_fib_fork", workload_fib_fork},
 	{"workload_fib_add", workload_fib_add},
 };
-LOOM_EMBED_CODE(workload_fib_text, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("workload_fib.dev.h"));
-WORKLOAD_CODE(workload_fib, fib_entries);
+WORKLOAD_CODE(workload_fib, fib_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("workload_fib.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_fib", "0.1.0", "Apache-2.0",
 		   "fib(n) as a tree of tasks that spawn tasks, with or without joins", .opts = fib_rows,

@@ -183,8 +183,8 @@ static const struct loom_workload_ops knapsack_ops = {
 };
 
 static const struct loom_task_entry knapsack_entries[] = {{"workload_knapsack_task", workload_knapsack_task}};
-LOOM_EMBED_CODE(workload_knapsack_text, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("workload_knapsack.dev.h"));
-WORKLOAD_CODE(workload_knapsack, knapsack_entries);
+WORKLOAD_CODE(workload_knapsack, knapsack_entries, LOOM_CODE_FILE("task.dev.h")
+	      LOOM_CODE_FILE("workload_knapsack.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_knapsack", "0.1.0", "Apache-2.0",
 		   "the best choice of items for a knapsack, by branch and bound", .opts = knapsack_rows,

@@ -6,8 +6,8 @@
 static const struct loom_task_entry memset_entries[] = {
 	{"workload_memset_task", workload_memset_task},
 };
-LOOM_EMBED_CODE(workload_memset_text, LOOM_CODE_FILE("memset_slot.dev.h") LOOM_CODE_FILE("workload_memset.dev.h"));
-WORKLOAD_CODE(workload_memset, memset_entries);
+WORKLOAD_CODE(workload_memset, memset_entries, LOOM_CODE_FILE("memset_slot.dev.h")
+	      LOOM_CODE_FILE("workload_memset.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_memset", "0.1.0", "Apache-2.0",
 		   "Task x writes x at slot x: the overhead of a scheduler", .opts = memset_rows,

@@ -149,8 +149,8 @@ static const struct loom_workload_ops synthetic_ops = {
 };
 
 static const struct loom_task_entry synthetic_entries[] = {{"workload_synthetic_task", workload_synthetic_task}};
-LOOM_EMBED_CODE(workload_synthetic_text, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("workload_synthetic.dev.h"));
-WORKLOAD_CODE(workload_synthetic, synthetic_entries);
+WORKLOAD_CODE(workload_synthetic, synthetic_entries, LOOM_CODE_FILE("task.dev.h")
+	      LOOM_CODE_FILE("workload_synthetic.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_synthetic", "0.1.0", "Apache-2.0",
 		   "tasks of given length, variance, spawn degree, depth and affinity", .opts = synthetic_rows,

@@ -257,9 +257,8 @@ static const struct loom_workload_ops uts_ops = {
 };
 
 static const struct loom_task_entry uts_entries[] = {{"workload_uts_task", workload_uts_task}};
-LOOM_EMBED_CODE(workload_uts_text, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("sha1.dev.h")
-		LOOM_CODE_FILE("uts_node.dev.h") LOOM_CODE_FILE("workload_uts.dev.h"));
-WORKLOAD_CODE(workload_uts, uts_entries);
+WORKLOAD_CODE(workload_uts, uts_entries, LOOM_CODE_FILE("task.dev.h") LOOM_CODE_FILE("sha1.dev.h")
+	      LOOM_CODE_FILE("uts_node.dev.h") LOOM_CODE_FILE("workload_uts.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_uts", "0.1.0", "Apache-2.0",
 		   "Unbalanced Tree Search: counts the nodes of a tree that unfolds from SHA-1",

@@ -148,15 +148,8 @@ void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loo
 		.size = sizeof(struct loom_workload_dev),                                          \
 		.kernel = workload_##NAME##_kernel,                                                \
 	};                                                                                         \
-	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("exchange.dev.h") FILES                        \
-				     LOOM_CODE_FILE(#NAME ".dev.h"));                              \
-	static const struct loom_device_code NAME##_code = {                                       \
-		.size = sizeof(struct loom_device_code),                                           \
-		.cpu = &NAME##_cpu,                                                                \
-		.source_name = #NAME ".dev.h",                                                     \
-		.source = NAME##_text,                                                             \
-		.source_end = NAME##_text_end,                                                     \
-	};                                                                                         \
+	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h",                                  \
+			 LOOM_CODE_FILE("exchange.dev.h") FILES LOOM_CODE_FILE(#NAME ".dev.h"));   \
 	LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_" #NAME, "0.1.0", "Apache-2.0", summary_,           \
 			   .opts = rows_, .opts_size = sizeof(struct ex_opts), .ops = &NAME##_ops, \
 			   .dev = &NAME##_code)

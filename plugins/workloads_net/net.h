@@ -56,15 +56,8 @@ static inline int net_explain(void *self, uint32_t worker, int code, uint64_t in
 
 /* The device half of a workload whose kernel is NAME_kernel in NAME.dev.h; then what else its table has. */
 #define NET_CODE(NAME, ...)                                                                        \
-	LOOM_EMBED_CODE(NAME##_text, LOOM_CODE_FILE("net.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"));  \
 	static const struct loom_workload_dev NAME##_cpu = {                                       \
 		.size = sizeof(struct loom_workload_dev), .kernel = NAME##_kernel, __VA_ARGS__};   \
-	static const struct loom_device_code NAME##_code = {                                       \
-		.size = sizeof(struct loom_device_code),                                           \
-		.cpu = &NAME##_cpu,                                                                \
-		.source_name = #NAME ".dev.h",                                                     \
-		.source = NAME##_text,                                                             \
-		.source_end = NAME##_text_end,                                                     \
-	}
+	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE("net.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"))
 
 #endif

@@ -52,14 +52,8 @@ uint64_t app_random(uint64_t *state);
 	SSR_APP_HALF(app)                                                                          \
 	static const struct loom_workload_dev table = {.size = sizeof(table),                      \
 						       .kernel = workload_ssr_##app##_kernel};     \
-	LOOM_EMBED_CODE(app_text, LOOM_CODE_FILE("ssr.dev.h") LOOM_CODE_FILE("app.dev.h")          \
-					  LOOM_CODE_FILE("jobs.dev.h")                             \
-						  ".ascii \"SSR_APP_HALF(" #app ")\\n\"\n");       \
-	static const struct loom_device_code code = {.size = sizeof(code),                         \
-						     .cpu = &table,                                \
-						     .source_name = "jobs.dev.h",                  \
-						     .source = app_text,                           \
-						     .source_end = app_text_end};                  \
+	LOOM_DEVICE_CODE(code, table, "jobs.dev.h", LOOM_CODE_FILE("ssr.dev.h") LOOM_CODE_FILE("app.dev.h") \
+			 LOOM_CODE_FILE("jobs.dev.h") ".ascii \"SSR_APP_HALF(" #app ")\\n\"\n");   \
 	static const struct loom_workload_ops ops = APP_OPS(create);                               \
 	LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_ssr_" #app, "0.1.0", "Apache-2.0", summary,         \
 			   .opts = app_rows, .opts_size = sizeof(struct app_opts),                 \

@@ -418,12 +418,8 @@ static const struct loom_workload_ops ops = {
 
 static const struct loom_workload_dev table = {.size = sizeof(table),
 					       .kernel = workload_ssr_storm_kernel};
-LOOM_EMBED_CODE(storm_text, LOOM_CODE_FILE("ssr.dev.h") LOOM_CODE_FILE("workload_ssr_storm.dev.h"));
-static const struct loom_device_code code = {.size = sizeof(code),
-					     .cpu = &table,
-					     .source_name = "workload_ssr_storm.dev.h",
-					     .source = storm_text,
-					     .source_end = storm_text_end};
+LOOM_DEVICE_CODE(code, table, "workload_ssr_storm.dev.h", LOOM_CODE_FILE("ssr.dev.h")
+		 LOOM_CODE_FILE("workload_ssr_storm.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_ssr_storm", "0.1.0", "Apache-2.0",
 		   "Workers ask for one service as fast as it is given", .opts = rows,

@@ -44,6 +44,17 @@ run() {
 		--set run.workload="$workload" "$@"
 }
 
+# quickly: from here on programs are compiled as far as shows that they are right, and no further (fake_rtc.h).
+quickly() {
+	"$G" doctor >"$tmp/doctor" 2>/dev/null
+	FAKE_NVRTC=$(sed -n 's/^cuda: NVRTC  *ok .*, *//p' "$tmp/doctor") FAKE_HIPRTC=$(sed -n 's/^hip: hipRTC  *ok .*, *//p' "$tmp/doctor")
+	export FAKE_NVRTC FAKE_HIPRTC
+	case $device in
+	cuda) export GPULOOM_DEVICE_CUDA__NVRTC="$fake/libcuda.so.1" ;;
+	*) export GPULOOM_DEVICE_HIP__HIPRTC="$fake/libamdhip64.so.7" ;;
+	esac
+}
+
 # Barriers of two GPUs, and of one beside a CPU with which it cannot change the same word. The other plug-ins meet across
 # devices as release does.
 barrier_runs() {

@@ -179,18 +179,18 @@ enum {
 };
 
 /* LOOM_EMBED(symbol, "path"): the bytes of a file as symbol..symbol_end, at compile time. */
-#define LOOM_EMBED(symbol, path)                                                                   \
+#define LOOM_EMBED(symbol, path) LOOM_EMBED_TEXT(symbol, ".incbin \"" path "\"\n")
+#define LOOM_EMBED_TEXT(symbol, text)                                                              \
 	__asm__(".pushsection .rodata\n.local " #symbol "\n.local " #symbol "_end\n" #symbol       \
-		":\n.incbin \"" path "\"\n" #symbol "_end:\n.byte 0\n.popsection\n");              \
+		":\n" text #symbol "_end:\n.byte 0\n.popsection\n");                               \
 	extern const char symbol[] __attribute__((visibility("hidden")));                          \
 	extern const char symbol##_end[] __attribute__((visibility("hidden")))
-/* LOOM_EMBED_CODE(symbol, LOOM_CODE_FILE("a.dev.h") LOOM_CODE_FILE("b.dev.h")): the same for device code, whose
- * files follow each other. A compiler's message then names the file and the line in it. */
-#define LOOM_EMBED_CODE(symbol, files)                                                             \
-	__asm__(".pushsection .rodata\n.local " #symbol "\n.local " #symbol "_end\n" #symbol       \
-		":\n" files #symbol "_end:\n.byte 0\n.popsection\n");                              \
-	extern const char symbol[] __attribute__((visibility("hidden")));                          \
-	extern const char symbol##_end[] __attribute__((visibility("hidden")))
+/* LOOM_DEVICE_CODE(symbol, cpu_table, "a.dev.h", LOOM_CODE_FILE("b.dev.h") LOOM_CODE_FILE("a.dev.h"), fields...): a table
+ * over these files' texts, which follow each other. A compiler's message then names the file and the line in it. */
+#define LOOM_DEVICE_CODE(symbol, table, name, files, ...)                                          \
+	LOOM_EMBED_TEXT(symbol##_text, files);                                                     \
+	static const struct loom_device_code symbol = {.size = sizeof(symbol), .cpu = &(table), .source_name = name, \
+		.source = symbol##_text, .source_end = symbol##_text_end, __VA_ARGS__}
 #define LOOM_CODE_FILE(path) ".ascii \"\\n#line 1 \\\"" path "\\\"\\n\"\n.incbin \"" path "\"\n"
 
 /* ---- descriptor ------------------------------------------------------------------------------ */

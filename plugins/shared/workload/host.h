@@ -74,19 +74,13 @@ static inline int workload_sum(const struct loom_host *host, const struct loom_l
 	return 0;
 }
 
-/* The device half of a workload whose code is in SYMBOL_text. */
-#define WORKLOAD_CODE(symbol, table)                                                               \
+/* The device half of a workload: its table of tasks, and its files, each a LOOM_CODE_FILE(). */
+#define WORKLOAD_CODE(symbol, table, files)                                                        \
 	static const struct loom_workload_dev symbol##_cpu = {                                     \
 		.size = sizeof(struct loom_workload_dev),                                          \
 		.count = sizeof(table) / sizeof((table)[0]),                                       \
 		.task = table,                                                                     \
 	};                                                                                         \
-	static const struct loom_device_code symbol##_code = {                                     \
-		.size = sizeof(struct loom_device_code),                                           \
-		.cpu = &symbol##_cpu,                                                              \
-		.source_name = #symbol ".dev.h",                                                   \
-		.source = symbol##_text,                                                           \
-		.source_end = symbol##_text_end,                                                   \
-	}
+	LOOM_DEVICE_CODE(symbol##_code, symbol##_cpu, #symbol ".dev.h", files)
 
 #endif

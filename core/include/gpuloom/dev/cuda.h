@@ -142,11 +142,6 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 
 /* ---- lanes ------------------------------------------------------------------------------------ */
 
-/* In shared memory, for workers of several warps. */
-struct loom_lanes {
-	uint64_t slot[2];
-};
-
 /* A worker is a warp, or a whole block. */
 #if defined(LOOM_IR) /* the program that it is linked to knows which of both */
 LOOM_IR_LANES
@@ -186,19 +181,7 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 	__syncthreads();
 #endif
 }
-
-/* Two slots in turn, as on the CPU. */
-LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
-{
-	if (LOOM_IS_ALONE(c))
-		return value;
-	uint32_t turn = c->turn;
-	c->turn = turn ^ 1;
-	if (c->lane == 0)
-		c->together->slot[turn] = value;
-	loom_barrier_lanes(c);
-	return c->together->slot[turn];
-}
+#define LOOM_SLOTS_IN_TURN
 
 /* By the barrier's own reduction. A load from shared memory behind an acquire waits for it: 90 ns on an H200. */
 #define LOOM_OWN_FLAG_FROM_LANE0

@@ -12,6 +12,26 @@
 #endif
 #define LOOM_NO_UNROLL _Pragma("unroll 1")
 
+/* In the block's own memory, for workers of several warps. */
+struct loom_lanes {
+	uint64_t slot[2];
+};
+
+#ifdef LOOM_SLOTS_IN_TURN
+/* Two slots in turn, as on the CPU. */
+LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
+{
+	if (LOOM_IS_ALONE(c))
+		return value;
+	uint32_t turn = c->turn;
+	c->turn = turn ^ 1;
+	if (c->lane == 0)
+		c->together->slot[turn] = value;
+	loom_barrier_lanes(c);
+	return c->together->slot[turn];
+}
+#endif
+
 /* A branch keeps stores behind it: they cannot be taken back. */
 LOOM_FN uint64_t loom_load_guard_dev(const uint64_t *p)
 {

@@ -134,11 +134,6 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 
 /* ---- lanes ------------------------------------------------------------------------------------ */
 
-/* In local data share, for workers of several wavefronts. */
-struct loom_lanes {
-	uint64_t slot[2];
-};
-
 /* Of older compilers the macro, of all the device. */
 #if !defined(LOOM_HIP_WAVEFRONT) && defined(__AMDGCN_WAVEFRONT_SIZE)
 #define LOOM_HIP_WAVEFRONT __AMDGCN_WAVEFRONT_SIZE
@@ -192,19 +187,7 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 	__builtin_amdgcn_s_barrier();
 	__builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
-
-/* Two slots in turn, as on the CPU. */
-LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
-{
-	if (LOOM_IS_ALONE(c))
-		return value;
-	uint32_t turn = c->turn;
-	c->turn = turn ^ 1;
-	if (c->lane == 0)
-		c->together->slot[turn] = value;
-	loom_barrier_lanes(c);
-	return c->together->slot[turn];
-}
+#define LOOM_SLOTS_IN_TURN
 #endif
 
 #include "gpu.h"
