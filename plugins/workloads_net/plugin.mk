@@ -4,4 +4,4 @@ NET_WORKLOADS := workload_pingpong workload_msgrate workload_jacobi2d workload_a
 PLUGINS += $(NET_WORKLOADS)
 $(foreach p,$(NET_WORKLOADS),$(eval $p_SRC := $D/$p.c)$(eval $p_CFLAGS := -I$D))
 workload_pingpong_SRC += $D/poster.c
-workload_allreduce_SRC += $D/poster.c
+workload_allreduce_SRC += $D/poster.c $D/allreduce.c
