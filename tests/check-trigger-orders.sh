@@ -43,6 +43,8 @@ each() {
 	expect 0 verified "$G" run -n 2 conf/sgd.ini $use --set device.cpu.workers=2 --set device.cpu.lanes=2 $two \
 		--set workload.sgd.network=conv --set workload.sgd.layers=1 --set workload.sgd.steps=8 --set workload.sgd.accuracy=0 \
 		--set workload.sgd.overlap=no
+	expect 0 verified "$G" run -n 3 conf/replay.ini $use --set device.cpu.workers=2 $two --set workload.replay.most=4KiB \
+		--set workload.replay.job=mnist_conv --set workload.replay.latency=1us
 	expect 0 verified "$G" run -n 1 conf/pingpong.ini $use --set device.cpu.isolation=process \
 		--set workload.pingpong.rounds=50
 	expect 0 verified "$G" run -n 1 conf/pingpong.ini $use --set workload.pingpong.kernel=yes \

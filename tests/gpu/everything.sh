@@ -127,7 +127,7 @@ triggers() {
 		trigger=${with%%:*} option= per=100
 		[ "$with" = "$trigger" ] || option="--set trigger.$trigger.${with#*:}"
 		case $with in *memory=device) per=1000 ;; esac # each message takes some 30 us
-		for workload in pingpong msgrate jacobi2d allreduce sgd; do
+		for workload in pingpong msgrate jacobi2d allreduce sgd replay; do
 			set -- --set run.workload=$workload --set trigger.use=$trigger $option --set trigger.$trigger.slots=8192 \
 				--set trigger.$trigger.arrivals=8192 --set trigger.$trigger.posts=16384 \
 				--set trigger.$trigger.tags=16384 --set workload.pingpong.rounds=200 \

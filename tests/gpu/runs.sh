@@ -29,6 +29,9 @@ inputs = 16
 width = 16
 batch = 6
 steps = 5
+[workload.replay]
+most = 1KiB
+steps = 2
 [workload.cholesky]
 size = 200
 tile = 16
@@ -125,7 +128,7 @@ trigger_runs() {
 	triggers peer p2p pingpong msgrate
 	triggers peer host allreduce
 	[ -e "$B/plugins/trigger_gputn.so" ] || return # built without libfabric
-	triggers gputn p2p pingpong msgrate jacobi2d allreduce sgd
+	triggers gputn p2p pingpong msgrate jacobi2d allreduce sgd replay
 	triggers 'gputn counting=device' p2p msgrate jacobi2d
 	triggers gds host jacobi2d
 	triggers hdn p2p msgrate
