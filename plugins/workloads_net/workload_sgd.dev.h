@@ -198,12 +198,12 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 	}
 }
 
-/* Fires what is due of the sums of the layers from i on. */
-LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct allreduce_at *at, uint32_t i)
+/* Goes on with the sums of the layers from i on, of layer i up to step `until`. */
+LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct allreduce_at *at, uint32_t i, uint32_t until)
 {
 	LOOM_NO_UNROLL
-	for (; s->overlap && i < s->layers; i++)
-		allreduce_go(c, &s->sum[i], &at[i], ~0u, 0);
+	for (; s->overlap && i < s->layers; i++, until = ~0u)
+		allreduce_go(c, &s->sum[i], &at[i], until, 0);
 }
 
 /* The gradient of layer i in a run of this worker's slices. */
@@ -280,17 +280,19 @@ LOOM_FN void sgd_update(struct loom_ctx *c, struct sgd *s, uint64_t n)
 	loom_fetch_add_relaxed_dev(&hashes[n], hash);
 }
 
-/* The gradients of layer i, and what the layer before needs for its own. */
+/* The gradients of layer i, and what the layer before needs for its own. A ring's step p takes the chunk that is p before the
+ * rank's own: in that order they are computed, and each is on its way while the next one is. */
 LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct allreduce_at *at, uint32_t i, uint64_t n)
 {
-	uint32_t runs = allreduce_runs(&s->sum[i]), parts = runs + (i ? SGD_LOOKS : 0);
+	const struct allreduce *a = &s->sum[i];
+	uint32_t runs = allreduce_runs(a), parts = runs + (i ? SGD_LOOKS : 0), ring = a->algorithm == ALLREDUCE_RING;
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < parts; part++) {
 		if (part < runs)
-			sgd_gradient(c, s, i, n, part);
+			sgd_gradient(c, s, i, n, ring ? (a->rank + runs - part) % runs : part);
 		else
 			sgd_back(c, s, i, part - runs);
-		sgd_look(c, s, at, part + 1 < runs ? i + 1 : i);
+		sgd_look(c, s, at, i, part + 1 >= runs ? ~0u : ring ? part + 1 : 0);
 	}
 }
 
