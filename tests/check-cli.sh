@@ -45,7 +45,7 @@ for set in uts:workload.uts.tree=custom,workload.uts.type=binomial,workload.uts.
 		$(echo "${list%:*}" | tr , '\n' | sed 's/^/--set /')
 done
 # The rate of a workload's own unit of work comes first, after the time.
-for rate in uts:nodes memset:bytes fib:tasks msgrate:triggers pingpong:messages wic:iterations qos/storm:requests jacobi2d:cells; do
+for rate in uts:nodes memset:bytes fib:tasks msgrate:triggers pingpong:messages wic:iterations qos/storm:requests jacobi2d:cells sgd:samples; do
 	unit=${rate#*:}
 	"$G" config check "conf/${rate%:*}.ini" 2>"$tmp/err" || continue # not built here
 	expect 0 "" "$G" run "conf/${rate%:*}.ini" --samples 1 --set run.warmup=0 \

@@ -41,7 +41,8 @@ for name, real in (('gpuloom', installed), ('build-gpuloom', build + '/gpuloom')
 case $1 in
 compare) case $2 in *.json) ;; *) set -- "$@" --blocks 6 --samples-per-block 2 --spread 0s ;; esac ;;
 validate) set -- "$@" --fuzz 1s ;;
-run) case "$*" in *pareto*) set -- "$@" --set sweep.budget=3s ;; *1024*) set -- "$@" --set run.ranks=64 ;; esac ;;
+run) case "$*" in *pareto*) set -- "$@" --set sweep.budget=3s ;; *1024*) set -- "$@" --set run.ranks=64 ;;
+	*figure-11*) set -- "$@" --set sweep.workload.replay.job=mnist_hidden ;; esac ;;
 sweep) set -- "$@" --samples 1 ;;
 esac
 exec '{real}' "$@"

@@ -36,6 +36,15 @@ each() {
 		expect 0 verified "$G" run -n $n conf/allreduce.ini $use --set workload.allreduce.bytes=100KB
 		expect 0 verified "$G" run -n $n conf/jacobi2d.ini $use --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=12
 	done
+	# Training: the loss of a sequential computation, the same weights on all ranks, and it learns.
+	for n in 2 4; do
+		expect 0 verified "$G" run -n $n conf/sgd.ini $use --set workload.sgd.steps=40 --set workload.sgd.accuracy=80%
+	done
+	expect 0 verified "$G" run conf/sgd.ini $use --set device.cpu.workers=2 --set device.cpu.lanes=2 $two \
+		--set workload.sgd.network=conv --set workload.sgd.layers=1 --set workload.sgd.steps=8 --set workload.sgd.accuracy=0 \
+		--set workload.sgd.overlap=no
+	expect 0 verified "$G" run -n 3 conf/replay.ini $use --set device.cpu.workers=2 $two --set workload.replay.most=4KiB \
+		--set workload.replay.job=mnist_conv --set workload.replay.latency=1us
 	expect 0 verified "$G" run -n 1 conf/pingpong.ini $use --set device.cpu.isolation=process \
 		--set workload.pingpong.rounds=50
 	expect 0 verified "$G" run -n 1 conf/pingpong.ini $use --set workload.pingpong.kernel=yes \
@@ -82,6 +91,8 @@ for way in oneshot twoshot pull; do
 	done
 	expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use=peer --set device.cpu.isolation=process \
 		--set workload.allreduce.algorithm=$way --set workload.allreduce.bytes=1000
+	expect 0 verified "$G" run -n 2 conf/sgd.ini --samples 2 --set trigger.use=peer --set device.cpu.workers=2 $two \
+		--set device.cpu.lanes=2 --set workload.sgd.steps=8 --set workload.sgd.accuracy=0 --set workload.sgd.algorithm=$way --set run.devices='cpu:0 cpu:1'
 	expect 4 'trigger whose workers store into other ranks' "$G" run -n 2 conf/allreduce.ini \
 		--set workload.allreduce.algorithm=$way
 done

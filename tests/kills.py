@@ -23,6 +23,7 @@ uts = ['conf/uts.ini', '--set', 'device.cpu.isolation=process', '--set', 'worklo
 mail = ['--set', 'transport.host.atomics=no', '--set', 'termination.use=hcounter']
 jobs = {
     '4 ranks, jacobi2d': ['-n', '4', 'conf/jacobi2d.ini', *endless],
+    '4 ranks, sgd': ['-n', '4', 'conf/sgd.ini', *endless],
     '4 ranks, allreduce': ['-n', '4', 'conf/allreduce.ini', '--set', 'workload.allreduce.bytes=64KiB', *endless],
     '4 ranks that meet': ['-n', '4', 'conf/barrier.ini', '--set', 'trigger.use=gputn', '--set', 'workload.barrier.scope=job',
                           '--set', 'workload.barrier.difference=500', '--set', 'device.cpu.yield=yes', *endless],

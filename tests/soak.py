@@ -48,13 +48,15 @@ MOST = {
     "iterations": 4, "tc": 30, "tp": 30, "bfs.size": 9, "bs.size": 300, "c2d.size": 24, "cg.size": 8, "fe.size": 8,
     "gem.size": 64, "h3d.size": 4, "kmn.size": 64, "pattern.size": 600, "resume.size": 600, "resume.work": 30, "srs.size": 32, "stn.size": 48,
     "messages": 4, "contains.limit": 100, "pingpong.rounds": 40, "pingpong.bytes": 65536, "msgrate.fires": 300,
-    "msgrate.per": 300, "jacobi2d.n": 64, "jacobi2d.sweeps": 12, "allreduce.bytes": 300000, "allreduce.rounds": 40, "lookups": 300,
+    "msgrate.per": 300, "jacobi2d.n": 64, "jacobi2d.sweeps": 12, "allreduce.bytes": 300000, "allreduce.rounds": 40,
+    "sgd.inputs": 100, "sgd.filters": 4, "sgd.layers": 3, "sgd.width": 40, "sgd.classes": 12, "sgd.batch": 12, "sgd.batches": 6, "sgd.steps": 12,
+    "sgd.rate": 0.1, "sgd.accuracy": 0, "replay.steps": 3, "replay.most": 4096, "replay.latency": 1e5, "lookups": 300,
     "barrier.few": 60, "barrier.difference": 300, "barrier.parts": 3, "barrier.checked": 100, "barrier.work": 2000,
     "requests": 300, "ssr_storm.bytes": 65536, "ssr_storm.file": 1 << 20, "duration": 50e6, "settle": 5e6,
     "pause": 1e6, "pace": 1e6, "outstanding": 1024, "trigger.*.spin": 10000, "exec.timeout": 0,
     **{f"ssr_{app}.size": 300 for app in ("bfs", "bpt", "spmv", "sssp", "xsbench")},
 }
-LEAST = {"qos.budget.limit": 0.02, "qos.throttle.limit": 0.02, "run.timeout": 60e9, "run.time_limit": 0}
+LEAST = {"sgd.inputs": 9, "replay.rate": 1e8, "qos.budget.limit": 0.02, "qos.throttle.limit": 0.02, "run.timeout": 60e9, "run.time_limit": 0}
 # Text: what some options hold. Others keep their defaults.
 TEXTS = {
     "word": ["und", "zwischen", "lang", "fehlt", "ü"], "glob": ["*", "*.gz", "*.txt", "none*"],
@@ -71,7 +73,8 @@ TASKS, EXCHANGE = ("scheduler", "termination"), ("sync",)
 NEEDS = {
     "exec": (), **dict.fromkeys(("memset", "memset_loop", "fib", "uts", "contains", "cholesky", "synthetic",
                                    "bfs_tasks", "knapsack"), TASKS),
-    **dict.fromkeys(("pingpong", "msgrate", "allreduce"), ("trigger",)), "jacobi2d": ("trigger", "barrier"),
+    **dict.fromkeys(("pingpong", "msgrate", "allreduce", "replay"), ("trigger",)),
+    **dict.fromkeys(("jacobi2d", "sgd"), ("trigger", "barrier")),
     **dict.fromkeys(("bfs", "bs", "c2d", "cg", "fe", "gem", "h3d", "kmn", "pattern", "resume", "srs", "stn"), EXCHANGE),
     **dict.fromkeys(("ssr_bfs", "ssr_bpt", "ssr_spmv", "ssr_sssp", "ssr_storm", "ssr_xsbench"), ("qos",)),
 }

@@ -45,6 +45,17 @@ LOOM_FN int net_await_turn(struct loom_ctx *c, const struct net_turn *turn, uint
 	return (LOOM_WAVE > 1 ? over : loom_word_from_lane0(c, over)) == CAME;
 }
 
+/* 1: `index` was notified `n` times. 0: not yet; a network that failed fails the run. Collective, also a barrier. */
+LOOM_FN int net_has(struct loom_ctx *c, uint32_t index, uint64_t n)
+{
+	int64_t seen = 0;
+	if (c->lane == 0)
+		seen = LOOM_CALL(trigger, arrived, c, index);
+	if (seen < 0)
+		loom_worker_fail(c, (int)seen, index);
+	return loom_flag_from_lane0(c, seen >= (int64_t)n);
+}
+
 LOOM_FN int net_await(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	return net_await_turn(c, (const struct net_turn *)0, index, n);

@@ -54,10 +54,11 @@ static inline int net_explain(void *self, uint32_t worker, int code, uint64_t in
 			 "raise tags, slots or arrivals in its section", worker, (unsigned long long)info);
 }
 
-/* The device half of a workload whose kernel is NAME_kernel in NAME.dev.h; then what else its table has. */
-#define NET_CODE(NAME, ...)                                                                        \
+/* The device half of a workload whose kernel is NAME_kernel, in FILES after net.dev.h; then what else its table has. */
+#define NET_CODE_IN(NAME, FILES, ...)                                                              \
 	static const struct loom_workload_dev NAME##_cpu = {                                       \
 		.size = sizeof(struct loom_workload_dev), .kernel = NAME##_kernel, __VA_ARGS__};   \
-	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE("net.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"))
+	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE("net.dev.h") FILES)
+#define NET_CODE(NAME, ...) NET_CODE_IN(NAME, LOOM_CODE_FILE(#NAME ".dev.h"), __VA_ARGS__)
 
 #endif

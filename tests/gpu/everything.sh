@@ -127,13 +127,13 @@ triggers() {
 		trigger=${with%%:*} option= per=100
 		[ "$with" = "$trigger" ] || option="--set trigger.$trigger.${with#*:}"
 		case $with in *memory=device) per=1000 ;; esac # each message takes some 30 us
-		for workload in pingpong msgrate jacobi2d allreduce; do
+		for workload in pingpong msgrate jacobi2d allreduce sgd replay; do
 			set -- --set run.workload=$workload --set trigger.use=$trigger $option --set trigger.$trigger.slots=8192 \
 				--set trigger.$trigger.arrivals=8192 --set trigger.$trigger.posts=16384 \
 				--set trigger.$trigger.tags=16384 --set workload.pingpong.rounds=200 \
 				--set workload.msgrate.fires=1000 --set workload.msgrate.per=$per --set workload.jacobi2d.sweeps=20 \
 				--set workload.allreduce.bytes=256KiB
-			[ $workload != jacobi2d ] || set -- "$@" --set barrier.use=auto
+			case $workload in jacobi2d | sgd) set -- "$@" --set barrier.use=auto ;; esac
 			for workers in 1 $some 0; do
 				for kernels in $(ways_to_launch $trigger $workload $workers); do
 					for transport in p2p host; do

@@ -24,6 +24,14 @@ tasks = 20000
 n = 16
 [workload.uts]
 tree = custom
+[workload.sgd]
+inputs = 16
+width = 16
+batch = 6
+steps = 5
+[workload.replay]
+most = 1KiB
+steps = 2
 [workload.cholesky]
 size = 200
 tile = 16
@@ -103,7 +111,7 @@ sound_runs() {
 
 # meets WORKLOAD WORDS: these, if its workers meet.
 meets() {
-	[ "$1" != jacobi2d ] || echo "$2"
+	case $1 in jacobi2d | sgd) echo "$2" ;; esac
 }
 
 # triggers 'TRIGGER [OPTION...]' TRANSPORT WORKLOAD...: operations that workers fire; what is theirs alone lies in the device's
@@ -131,7 +139,7 @@ trigger_runs() {
 	triggers peer p2p pingpong msgrate
 	triggers peer host allreduce
 	[ -e "$B/plugins/trigger_gputn.so" ] || return # built without libfabric
-	triggers gputn p2p pingpong msgrate jacobi2d allreduce
+	triggers gputn p2p pingpong msgrate jacobi2d allreduce sgd replay
 	triggers 'gputn counting=device' p2p msgrate jacobi2d
 	triggers gds host jacobi2d
 	triggers hdn p2p msgrate
@@ -190,7 +198,7 @@ peer_ranks() {
 peer_runs() {
 	# ThreadSanitizer sees no order in what passes through another process.
 	case $B in *thread*) return ;; esac
-	for workload in pingpong jacobi2d allreduce; do
+	for workload in pingpong jacobi2d allreduce sgd; do
 		peer_ranks 0 '3 samples, each verified' ranks
 	done
 	peer_ranks 0 '3 samples, each verified' ranks --set device.$device.gpu=0

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The slots of allreduce's oneshot (workload_allreduce.dev.h): N ranks, one element. Two sets of slots in turn are enough
+/* The slots of allreduce's oneshot (allreduce.dev.h): N ranks, one element. Two sets of slots in turn are enough
  * for any number of rounds: no word is written over before it was read. FAULT_SLOT: one set alone. FAULT_EARLY: a rank
  * sends the next round before it has read this one. */
 #ifndef N

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The words of allreduce's pull (workload_allreduce.dev.h): N ranks, one slice. Each reads the input of all others between
+/* The words of allreduce's pull (allreduce.dev.h): N ranks, one slice. Each reads the input of all others between
  * two words: it is there, and it has been read. So nobody reads the input of another round. FAULT_READY: a rank reads
  * without the first word, FAULT_DONE: goes on without the second. */
 #ifndef N

@@ -245,6 +245,8 @@ trigger() {
 	for claim in served safe; do right trigger_peer -DL=2 $claim; done
 	for mistake in FIRST LEAVE TAKEN POST; do planted trigger_peer FAULT_$mistake -DL=2 served; done
 	planted trigger_peer FAULT_ORDER -DL=2 safe
+	right allreduce_ring -DN=3
+	for mistake in VECTOR INBOX; do planted allreduce_ring FAULT_$mistake -DN=3; done
 	right allreduce_oneshot -DN=2 ends
 	for mistake in SLOT EARLY; do planted allreduce_oneshot FAULT_$mistake -DN=2 ends; done
 	right allreduce_pull -DN=2 ends

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sgd: data-parallel training by stochastic gradient descent. Device code.
+ *
+ * Each rank has the whole network and samples of its own. A step: forward, back, the gradients of all ranks are summed,
+ * each rank changes its weights by the sum. All workers of a rank share each layer's arithmetic and meet after it. A worker
+ * computes the gradient in the slices that it sums afterwards (allreduce.dev.h), so it fires them as soon as it has them,
+ * and looks after sums that are under way while it computes those of the layers before.
+ *
+ * A layer is a matrix of `rows` neurons with `cols` weights each, four of them together. It is applied once to all that is
+ * before it, or, as a convolution, to each square of 3 by 3 of an image. After its neurons stand a 1, whose weight is the
+ * bias, and zeros: nothing needs a last few. */
+#ifndef WORKLOAD_SGD_DEV_H
+#define WORKLOAD_SGD_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/barrier.h>
+
+#include "allreduce.dev.h"
+#endif
+
+#define SGD_LAYERS 8u
+#define SGD_SQUARE 3u /* the side of a convolution's square */
+#define SGD_LOOKS 4u  /* a layer's arithmetic, as a worker shares it, is cut into so many parts */
+
+struct sgd_layer {
+	uint32_t rows, cols; /* cols: a multiple of 4 */
+	uint32_t places;     /* where it is applied */
+	uint32_t side;	     /* of the image, for a convolution; else 0 */
+	uint32_t before, width; /* floats of a sample in front of it and behind it, multiples of 4 */
+	uint64_t weight_at, out_at, back_at; /* bytes from struct sgd; back: the loss by the neurons' sums */
+};
+
+/* Head of the device's block, or of the one for the stack behind the gradients, where several devices share it. */
+struct sgd {
+	uint32_t layers, batch, batches, classes;
+	uint64_t steps;
+	float rate, scale;	      /* scale: 1 / samples of a step on all ranks */
+	uint32_t overlap, reserved;
+	uint64_t sample_at, label_at; /* [batches][batch][inputs padded]: floats; [batches][batch]: uint32_t */
+	uint64_t chance_at;	      /* [steps][batch]: what the network gave the right class */
+	struct sgd_layer layer[SGD_LAYERS];
+	struct allreduce sum[SGD_LAYERS]; /* of the gradients */
+};
+
+/* Head of the block for the stack. */
+struct sgd_head {
+	uint64_t state_at; /* of struct sgd; 0: it is the device's block */
+	uint64_t pad[7];
+};
+
+/* A worker's own block; then a hash of its weights after each step: a sum, so that their order does not matter. */
+struct sgd_took {
+	uint64_t ns, exchange_ns, exposed_ns;
+	uint64_t pad[5];
+};
+
+LOOM_FN uint64_t sgd_hash(uint32_t layer, uint64_t i, float weight)
+{
+	union allreduce_bits w;
+	w.is = weight;
+	uint64_t x = ((uint64_t)layer << 58 ^ i << 32 ^ w.bits) * 0x9e3779b97f4a7c15ull;
+	x ^= x >> 29;
+	x *= 0xbf58476d1ce4e5b9ull;
+	return x ^ x >> 32;
+}
+
+LOOM_FN struct sgd *sgd_state(struct loom_ctx *c)
+{
+	char *all = (char *)c->global[LOOM_WORKLOAD];
+	uint64_t at = ((const struct sgd_head *)all)->state_at;
+	return (struct sgd *)(at ? all + at : (char *)c->on_device[LOOM_WORKLOAD]);
+}
+
+LOOM_FN float *sgd_floats(struct sgd *s, uint64_t at)
+{
+	return (float *)((char *)s + at);
+}
+
+/* e to the power x, for x <= 0: no library for it on every device. Relative error below 1e-6. */
+LOOM_FN float sgd_exp(float x)
+{
+	if (x < -80.0f)
+		return 0;
+	float n = (float)(int32_t)(x * 1.44269504f - 0.5f), r = x - n * 0.693359375f + n * 2.12194440e-4f;
+	union allreduce_bits power;
+	power.bits = (uint32_t)((int32_t)n + 127) << 23;
+	float p = 1.0f / 720;
+	p = p * r + 1.0f / 120;
+	p = p * r + 1.0f / 24;
+	p = p * r + 1.0f / 6;
+	p = p * r + 0.5f;
+	p = p * r + 1.0f;
+	return power.is * (p * r + 1.0f);
+}
+
+/* Of n elements, those of a lane in part `part` of what its worker shares. */
+LOOM_FN struct allreduce_share sgd_share(const struct loom_ctx *c, uint64_t n, uint32_t part)
+{
+	uint64_t parts = (uint64_t)c->workers * SGD_LOOKS, at = (uint64_t)c->worker * SGD_LOOKS + part;
+	uint64_t begin = n * at / parts;
+	struct allreduce_share s = allreduce_share(c, n * (at + 1) / parts - begin);
+	s.begin += begin;
+	s.end += begin;
+	return s;
+}
+
+/* Four floats. Compilers for CPUs make no use of their wide registers here by themselves. */
+#ifdef LOOM_DEVICE_COMPILE
+typedef struct allreduce_wide sgd_four;
+LOOM_FN sgd_four sgd_add(sgd_four sum, sgd_four a, sgd_four b)
+{
+	sgd_four v = {sum.x + a.x * b.x, sum.y + a.y * b.y, sum.z + a.z * b.z, sum.w + a.w * b.w};
+	return v;
+}
+#else
+typedef float sgd_four __attribute__((vector_size(16), __may_alias__));
+LOOM_FN sgd_four sgd_add(sgd_four sum, sgd_four a, sgd_four b)
+{
+	return sum + a * b;
+}
+#endif
+LOOM_FN sgd_four sgd_add_times(sgd_four sum, float a, sgd_four b)
+{
+	sgd_four all = {a, a, a, a};
+	return sgd_add(sum, all, b);
+}
+
+/* Four of what layer l is applied to at a place, beginning with column k. */
+LOOM_FN sgd_four sgd_take(const struct sgd_layer *l, const float *in, uint32_t place, uint32_t k)
+{
+	if (!l->side)
+		return *(const sgd_four *)(in + k);
+	uint32_t across = l->side - SGD_SQUARE + 1;
+	const float *corner = in + place / across * l->side + place % across;
+	float v[4];
+	for (uint32_t i = 0; i < 4; i++, k++)
+		v[i] = k < SGD_SQUARE * SGD_SQUARE ? corner[k / SGD_SQUARE * l->side + k % SGD_SQUARE] :
+						     (float)(k == SGD_SQUARE * SGD_SQUARE);
+	sgd_four four = {v[0], v[1], v[2], v[3]};
+	return four;
+}
+
+/* What is in front of layer i in step n: a sample's beginning is `before` floats after the last one's. */
+LOOM_FN const float *sgd_before(struct sgd *s, uint32_t i, uint64_t n)
+{
+	uint64_t samples = s->sample_at + n % s->batches * s->batch * s->layer[0].before * sizeof(float);
+	return sgd_floats(s, i ? s->layer[i - 1].out_at : samples);
+}
+
+/* The neurons of layer i; all but the last one's cut off what is below 0. */
+LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
+{
+	const struct sgd_layer *l = &s->layer[i];
+	const float *in = sgd_before(s, i, n), *weight = sgd_floats(s, l->weight_at);
+	float *out = sgd_floats(s, l->out_at);
+	uint32_t neurons = l->places * l->rows, cut = i + 1 < s->layers;
+	loom_stream(c, (uint64_t)s->batch * neurons * l->cols * sizeof(float) / c->workers);
+	LOOM_NO_UNROLL
+	for (uint32_t part = 0; part < SGD_LOOKS; part++) {
+		const struct allreduce_share mine = sgd_share(c, (uint64_t)s->batch * neurons, part);
+		LOOM_NO_UNROLL
+		for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
+			uint64_t b = e / neurons;
+			uint32_t place = (uint32_t)(e % neurons) / l->rows, row = (uint32_t)(e % neurons) % l->rows;
+			const float *x = in + b * l->before;
+			union {
+				sgd_four all;
+				float is[4];
+			} sum = {{0, 0, 0, 0}};
+			for (uint32_t k = 0; k < l->cols; k += 4)
+				sum.all = sgd_add(sum.all, *(const sgd_four *)(weight + row * l->cols + k), sgd_take(l, x, place, k));
+			float v = (sum.is[0] + sum.is[1]) + (sum.is[2] + sum.is[3]);
+			out[b * l->width + e % neurons] = cut && v < 0 ? 0 : v;
+		}
+	}
+}
+
+/* Each sample's chance of each class; and what the loss, its mean over all samples, changes by with the last neurons. */
+LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
+{
+	const struct sgd_layer *l = &s->layer[s->layers - 1];
+	const uint32_t *label = (const uint32_t *)((char *)s + s->label_at) + n % s->batches * s->batch;
+	LOOM_NO_UNROLL
+	for (uint32_t part = 0; part < SGD_LOOKS; part++) {
+		const struct allreduce_share mine = sgd_share(c, s->batch, part);
+		LOOM_NO_UNROLL
+		for (uint64_t b = mine.begin; b < mine.end; b += mine.step) {
+			const float *out = sgd_floats(s, l->out_at) + b * l->width;
+			float *back = sgd_floats(s, l->back_at) + b * l->width, most = out[0], sum = 0;
+			for (uint32_t k = 1; k < s->classes; k++)
+				most = out[k] > most ? out[k] : most;
+			for (uint32_t k = 0; k < s->classes; k++)
+				sum += back[k] = sgd_exp(out[k] - most);
+			sgd_floats(s, s->chance_at)[n * s->batch + b] = back[label[b]] / sum;
+			for (uint32_t k = 0; k < s->classes; k++)
+				back[k] = (back[k] / sum - (float)(k == label[b])) * s->scale;
+		}
+	}
+}
+
+/* Goes on with the sums of the layers from i on, of layer i up to step `until`. */
+LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct allreduce_at *at, uint32_t i, uint32_t until)
+{
+	LOOM_NO_UNROLL
+	for (; s->overlap && i < s->layers; i++, until = ~0u)
+		allreduce_go(c, &s->sum[i], &at[i], until, 0);
+}
+
+/* The gradient of layer i in a run of this worker's slices. */
+LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n, uint32_t run)
+{
+	const struct sgd_layer *l = &s->layer[i];
+	const struct allreduce *a = &s->sum[i];
+	const float *in = sgd_before(s, i, n), *back = sgd_floats(s, l->back_at);
+	uint64_t weights = (uint64_t)l->rows * l->cols, begin, end;
+	float *gradient = allreduce_input(c, a, n);
+	allreduce_run(a, c->workers, c->worker, run, &begin, &end);
+	end = end < weights ? end : weights;
+	const struct allreduce_share mine = allreduce_share(c, begin < end ? (end - begin) / 4 : 0);
+	loom_stream(c, begin < end ? s->batch * l->places * (end - begin) * sizeof(float) : 0);
+	LOOM_NO_UNROLL
+	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
+		uint32_t row = (uint32_t)((begin + 4 * e) / l->cols), k = (uint32_t)((begin + 4 * e) % l->cols);
+		sgd_four sum = {0, 0, 0, 0};
+		for (uint32_t b = 0; b < s->batch; b++)
+			for (uint32_t place = 0; place < l->places; place++)
+				sum = sgd_add_times(sum, back[(uint64_t)b * l->width + place * l->rows + row],
+						    sgd_take(l, in + (uint64_t)b * l->before, place, k));
+		*(sgd_four *)(gradient + begin + 4 * e) = sum;
+	}
+}
+
+/* What the loss changes by with the neurons in front of layer i, where those are not cut off. */
+LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t part)
+{
+	const struct sgd_layer *l = &s->layer[i];
+	const float *in = sgd_before(s, i, 0), *back = sgd_floats(s, l->back_at), *weight = sgd_floats(s, l->weight_at);
+	float *to = sgd_floats(s, s->layer[i - 1].back_at);
+	uint32_t quads = l->before / 4;
+	const struct allreduce_share mine = sgd_share(c, (uint64_t)s->batch * quads, part);
+	loom_stream(c, (uint64_t)s->batch * l->rows * l->cols * sizeof(float) / c->workers / SGD_LOOKS);
+	LOOM_NO_UNROLL
+	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
+		uint64_t b = e / quads, k = e % quads * 4;
+		sgd_four sum = {0, 0, 0, 0}, none = {0, 0, 0, 0};
+		for (uint32_t row = 0; row < l->rows; row++)
+			sum = sgd_add_times(sum, back[b * l->width + row],
+					    *(const sgd_four *)(weight + (uint64_t)row * l->cols + k));
+		const float *out = in + b * l->before + k;
+		sgd_four kept = {(float)(out[0] > 0), (float)(out[1] > 0), (float)(out[2] > 0), (float)(out[3] > 0)};
+		*(sgd_four *)(to + b * l->before + k) = sgd_add(none, kept, sum);
+	}
+}
+
+/* This worker's slices of the weights, by the sums of them. */
+LOOM_FN void sgd_update(struct loom_ctx *c, struct sgd *s, uint64_t n)
+{
+	uint64_t hash = 0;
+	LOOM_NO_UNROLL
+	for (uint32_t i = 0; i < s->layers; i++) {
+		const struct sgd_layer *l = &s->layer[i];
+		const struct allreduce *a = &s->sum[i];
+		const float *sum = allreduce_sums(c, a, n);
+		float *weight = sgd_floats(s, l->weight_at);
+		uint64_t weights = (uint64_t)l->rows * l->cols;
+		LOOM_NO_UNROLL
+		for (uint32_t run = 0; run < allreduce_runs(a); run++) {
+			uint64_t begin, end;
+			allreduce_run(a, c->workers, c->worker, run, &begin, &end);
+			end = end < weights ? end : weights;
+			LOOM_NO_UNROLL
+			for (uint64_t e = begin + c->lane; e < end; e += c->lanes) {
+				weight[e] -= s->rate * sum[e];
+				hash += sgd_hash(i, e, weight[e]);
+			}
+		}
+		loom_stream(c, 3 * weights * sizeof(float) / c->workers);
+	}
+	uint64_t *hashes = (uint64_t *)((struct sgd_took *)c->own[LOOM_WORKLOAD] + 1);
+	loom_fetch_add_relaxed_dev(&hashes[n], hash);
+}
+
+/* The gradients of layer i, and what the layer before needs for its own. A ring's step p takes the chunk that is p before the
+ * rank's own: in that order they are computed, and each is on its way while the next one is. */
+LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct allreduce_at *at, uint32_t i, uint64_t n)
+{
+	const struct allreduce *a = &s->sum[i];
+	uint32_t runs = allreduce_runs(a), parts = runs + (i ? SGD_LOOKS : 0), ring = a->algorithm == ALLREDUCE_RING;
+	LOOM_NO_UNROLL
+	for (uint32_t part = 0; part < parts; part++) {
+		if (part < runs)
+			sgd_gradient(c, s, i, n, ring ? (a->rank + runs - part) % runs : part);
+		else
+			sgd_back(c, s, i, part - runs);
+		sgd_look(c, s, at, i, part + 1 >= runs ? ~0u : ring ? part + 1 : 0);
+	}
+}
+
+LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
+{
+	struct sgd *s = sgd_state(c);
+	struct sgd_took *took = (struct sgd_took *)c->own[LOOM_WORKLOAD];
+	struct allreduce_at at[SGD_LAYERS];
+	uint64_t begin = loom_clock_ns(c), exchange = 0, exposed = 0;
+	uint32_t layers = s->layers, last = 2 * layers;
+	/* Phases: the layers forward, the loss, and the layers back. The workers meet after each. */
+	for (uint64_t n = 0, phase = 0, first = 0; n < s->steps;) {
+		if (phase < layers) {
+			sgd_forward(c, s, (uint32_t)phase, n);
+			at[phase].round = n;
+			at[phase].step = at[phase].piece = 0;
+		} else if (phase == layers) {
+			sgd_loss(c, s, n);
+		} else {
+			sgd_backward(c, s, at, (uint32_t)(last - phase), n);
+			first = phase == layers + 1 ? loom_clock_ns(c) : first;
+		}
+		if (phase == last) {
+			uint64_t computed = loom_clock_ns(c);
+			if (!allreduce_finish(c, s->sum, at, layers))
+				return;
+			exchange += loom_clock_ns(c) - (s->overlap ? first : computed);
+			exposed += loom_clock_ns(c) - computed;
+			sgd_update(c, s, n);
+		}
+		if (LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK))
+			return;
+		if (s->overlap && phase > layers && phase < last && !net_deliver(c))
+			return;
+		n += phase == last;
+		phase = phase == last ? 0 : phase + 1;
+	}
+	if (c->lane == 0) {
+		took->ns = loom_clock_ns(c) - begin;
+		took->exchange_ns = exchange;
+		took->exposed_ns = exposed;
+	}
+}
+
+#endif
