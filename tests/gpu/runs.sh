@@ -198,7 +198,7 @@ peer_ranks() {
 peer_runs() {
 	# ThreadSanitizer sees no order in what passes through another process.
 	case $B in *thread*) return ;; esac
-	for workload in pingpong jacobi2d allreduce sgd; do
+	for workload in pingpong jacobi2d allreduce; do
 		peer_ranks 0 '3 samples, each verified' ranks
 	done
 	peer_ranks 0 '3 samples, each verified' ranks --set device.$device.gpu=0
