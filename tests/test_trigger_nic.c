@@ -216,6 +216,26 @@ TEST(notification_of_a_sample_before)
 	nic_policy_destroy(r.nic);
 }
 
+/* A provider's mistake is an error in words, not a write to wherever it says. */
+TEST(ended_by_mistake)
+{
+	struct fabric_context foreign;
+	struct rig r;
+	rig_open(&r);
+	for (int twice = 0; twice < 2; twice++) {
+		sample(&r);
+		begin(&r, LOOM_NET_PUT, 0);
+		struct fabric_context *own = net.under_way[0];
+		end(&r, 0);
+		CU_ASSERT_EQUAL(r.nic->status, 0);
+		net.ended = twice ? own : &foreign;
+		nic_step(r.nic);
+		CU_ASSERT_EQUAL(r.nic->status, LOOM_EIO);
+		CU_ASSERT_PTR_NOT_NULL(strstr(r.nic->failure, "not under way"));
+	}
+	nic_policy_destroy(r.nic);
+}
+
 /* Any order of beginnings, ends and samples, against a count of this sample's operations. */
 TEST(any_order)
 {

@@ -18,6 +18,7 @@
 
 #define FABRIC_API FI_VERSION(1, 9)
 #define FABRIC_BATCH 16u
+#define FABRIC_TESTS 8u /* operations under way at a time */
 #define FABRIC_FIRST_KEY 0x100u
 #define FABRIC_ADDRESS 128u /* longest endpoint name */
 
@@ -57,6 +58,8 @@ struct ofi {
 	struct fabric_here *mine;    /* [segments] */
 	struct fabric_there *theirs; /* [ranks][segments] */
 	struct fabric_staging *staging; /* NULL: no rank's memory is staged */
+	struct fabric_context test[FABRIC_TESTS]; /* of the operations of fabric_test(): one that was given up may end later */
+	int tested;
 	char *scratch;
 	struct fid_mr *scratch_mr;
 	struct fabric_there *scratch_there; /* [ranks] */

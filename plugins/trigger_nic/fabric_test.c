@@ -14,7 +14,6 @@
 
 struct test {
 	struct ofi *f;
-	struct fabric_context context;
 	uint64_t until;
 	int done, arrived, status;
 	uint32_t failed; /* the first rank on which it did */
@@ -77,7 +76,7 @@ static int put_and_look(struct test *t, uint64_t bytes, struct loom_error *err)
 	pattern(f->scratch + FABRIC_SCRATCH_FROM, bytes, host->rank);
 	ssize_t code;
 	while ((code = fi_writedata(f->ep, f->scratch, bytes, fi_mr_desc(f->scratch_mr), TEST_NOTIFY,
-				    f->peer[next], to->base + FABRIC_SCRATCH_TO, to->key, &t->context)) ==
+				    f->peer[next], to->base + FABRIC_SCRATCH_TO, to->key, f->test)) ==
 		       -FI_EAGAIN &&
 	       !t->status)
 		poll_once(t);
@@ -91,7 +90,7 @@ static int put_and_look(struct test *t, uint64_t bytes, struct loom_error *err)
 	return leave_together(t, err);
 }
 
-#define ADDS 8
+#define ADDS ((int)FABRIC_TESTS)
 
 static int add_one(struct test *t, uint64_t *from, struct fabric_context *context)
 {
@@ -111,13 +110,12 @@ static int add_one(struct test *t, uint64_t *from, struct fabric_context *contex
 static int add_and_look(struct test *t, int at_once, struct loom_error *err)
 {
 	struct ofi *f = t->f;
-	struct fabric_context context[ADDS];
 	uint64_t *from = (uint64_t *)f->scratch, *sum = (uint64_t *)(f->scratch + FABRIC_SCRATCH_TO);
 	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + TEST_NS};
 	*sum = 5;
 	for (int i = 0; i < ADDS && !t->status; i++) {
 		from[8 * i] = 1ull << 8 * i;
-		int code = add_one(t, &from[8 * i], &context[i]);
+		int code = add_one(t, &from[8 * i], &f->test[i]);
 		t->status = t->status ? t->status : code;
 		while (!t->status && !at_once && t->done <= i)
 			poll_once(t);
@@ -176,7 +174,7 @@ static int fetch_beside(struct test *t)
 		from[0] = 1;
 		while ((code = fi_fetch_atomic(f->ep, from, 1, fi_mr_desc(f->scratch_mr), from + 1, fi_mr_desc(f->scratch_mr),
 					       f->peer[rank], f->scratch_there[rank].base + FABRIC_SCRATCH_TO,
-					       f->scratch_there[rank].key, FI_UINT64, FI_SUM, &t->context)) == -FI_EAGAIN &&
+					       f->scratch_there[rank].key, FI_UINT64, FI_SUM, f->test)) == -FI_EAGAIN &&
 		       !t->status)
 			poll_once(t);
 		t->status = t->status ? t->status : (int)-code;
@@ -230,5 +228,6 @@ int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err)
 		rc = test_adds(&t, err);
 	if (!rc && f->most_add[LOOM_NET_U64] && !f->add_alone)
 		rc = test_fetches(&t, err);
+	f->tested = 1;
 	return rc;
 }

@@ -197,6 +197,11 @@ int nic_notify(struct nic *nic, const struct loom_trigger_post *what)
 
 static void done(struct nic *nic, struct nic_flight *f, int status)
 {
+	if (f < nic->flight || f >= nic->flight + nic->opts->flights || f->state == FREE) {
+		nic_fail(nic, LOOM_EIO, "provider %s ended an operation that was not under way: choose another one by provider",
+			 fabric_name(nic->fabric));
+		return;
+	}
 	if (f->state == OPERATION && f->notify && !status && f->epoch == nic->epoch) {
 		f->state = NOTIFICATION;
 		f->next = nic->first_notify;
