@@ -214,10 +214,12 @@ FAKE_FN int has_steps(const struct selection *s)
 	return LOOM_HAS(w, step) && LOOM_HAS(t, edge);
 }
 
-/* Every workload that brings a kernel of its own, with what it uses: each trigger, each barrier, or a sync. */
+/* Every workload that brings a kernel of its own, with what it uses: triggers, barriers, or a sync. The first that uses triggers
+ * comes with each of them, the others with two, in turn: a trigger's code does not depend on the workload. */
 FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 {
 	struct names workloads, triggers, barriers;
+	size_t nets = 0;
 	find_plugins("workload_", &workloads);
 	find_plugins("trigger_", &triggers);
 	find_plugins("barrier_", &barriers);
@@ -230,6 +232,7 @@ FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 		const struct names *used = LOOM_HAS(ops, wire)						    ? &triggers
 					   : LOOM_HAS(ops, needs) && ops->needs & 1u << LOOM_BARRIER ? &barriers
 												     : NULL;
+		nets += used == &triggers;
 		for (size_t j = 0; j < (used ? used->count : 1); j++) {
 			struct selection s = {0};
 			char label[140];
@@ -240,6 +243,8 @@ FAKE_FN void each_kernel(void (*run)(struct selection *s, const char *label))
 			snprintf(label, sizeof(label), "%s", workloads.at[i]);
 			if (used) {
 				if (!is_for_gpus(fake_load(used->at[j])))
+					continue;
+				if (used == &triggers && nets > 1 && (j + nets) % triggers.count > 1)
 					continue;
 				pick(&s, used->at[j]);
 				if (used == &triggers && LOOM_HAS(ops, needs) && ops->needs & 1u << LOOM_BARRIER)
