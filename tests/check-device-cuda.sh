@@ -4,7 +4,7 @@
 . tests/lib.sh
 [ -e "$B/plugins/device_cuda.so" ] || { echo 'skipped: device_cuda is not built here'; exit 77; }
 export XDG_CACHE_HOME="$tmp/cache"
-device=cuda wave=32 group=warp
+device=cuda wave=32 group=warp brief=
 . tests/gpu/runs.sh
 
 # Where there is no driver, one sentence says so; nothing is compiled for it.

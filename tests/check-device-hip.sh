@@ -5,6 +5,7 @@
 [ -e "$B/plugins/device_hip.so" ] || { echo 'skipped: device_hip is not built here'; exit 77; }
 export XDG_CACHE_HOME="$tmp/cache"
 device=hip wave=64 group=wave
+brief=yes # what the vendors share, device code and the host's, runs in all its ways over CUDA's driver: tests/check-device-cuda.sh
 . tests/gpu/runs.sh
 
 # Where there is no runtime, or an old one, one sentence says so; nothing is compiled for it.

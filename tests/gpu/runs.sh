@@ -3,6 +3,7 @@
 # runs kernels as threads (fake_kernel.h). The caller has read tests/lib.sh and set
 #   device   cuda or hip          wave     threads that run in step
 #   group    warp or wave: a worker that shares its block
+#   brief    yes: of what does not depend on the vendor, one way only
 
 cat >"$tmp/gpu.ini" <<END
 [run]
@@ -65,8 +66,11 @@ quickly() {
 
 # Barriers of two GPUs, and of one beside a CPU with which it cannot change the same word. The other plug-ins meet across
 # devices as release does.
+# ways FIRST OTHER...: all of them, or the first where `brief` is set.
+ways() { if [ -n "$brief" ]; then echo "$1"; else echo "$*"; fi; }
+
 barrier_runs() {
-	for barrier in release dissemination flags; do
+	for barrier in $(ways release dissemination flags); do
 		for wrong in none lossy; do
 			[ $wrong = lossy ] && devices="cpu:0 $device:0" transport=host || devices="$device:0 $device:1" transport=p2p
 			export FAKE_GPU=$wrong FAKE_GPU_PLUGINS="$B/plugins/barrier_$barrier.so $B/plugins/workload_barrier.so"
@@ -139,7 +143,8 @@ trigger_runs() {
 	triggers peer p2p pingpong msgrate
 	triggers peer host allreduce
 	[ -e "$B/plugins/trigger_gputn.so" ] || return # built without libfabric
-	triggers gputn p2p pingpong msgrate jacobi2d allreduce sgd replay
+	triggers gputn p2p $(ways pingpong msgrate jacobi2d allreduce sgd replay)
+	[ -z "$brief" ] || return
 	triggers 'gputn counting=device' p2p msgrate jacobi2d
 	triggers gds host jacobi2d
 	triggers hdn p2p msgrate
@@ -167,8 +172,8 @@ memory_runs() {
 	[ -e "$B/plugins/trigger_gputn.so" ] || return # built without libfabric
 	# ThreadSanitizer sees no order in what passes through another process.
 	case $B in *thread*) return ;; esac
-	for workload in pingpong jacobi2d allreduce msgrate; do
-		for provider in shm tcp; do
+	for workload in $(ways pingpong jacobi2d allreduce msgrate); do
+		for provider in $(ways shm tcp); do
 			in_device_memory 0 '3 samples, each verified' ranks --set trigger.gputn.provider=$provider
 		done
 	done
@@ -191,7 +196,9 @@ peer_ranks() {
 	status=$1 wanted=$2
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 	shift 3
-	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 $(meets $workload '--set barrier.use=auto') --set run.workload=$workload --set trigger.use=peer 		--set device.$device.workers=3 --set workload.pingpong.rounds=50 --set workload.pingpong.bytes=200 		--set workload.jacobi2d.n=24 --set workload.jacobi2d.sweeps=20 --set workload.allreduce.bytes=20000 "$@"
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 $(meets $workload '--set barrier.use=auto') --set run.workload=$workload --set trigger.use=peer \
+		--set device.$device.workers=3 --set workload.pingpong.rounds=50 --set workload.pingpong.bytes=200 \
+		--set workload.jacobi2d.n=24 --set workload.jacobi2d.sweeps=20 --set workload.allreduce.bytes=20000 "$@"
 }
 
 # peer_runs CALL...: the driver's functions that nothing else uses.
@@ -202,9 +209,10 @@ peer_runs() {
 		peer_ranks 0 '3 samples, each verified' ranks
 	done
 	peer_ranks 0 '3 samples, each verified' ranks --set device.$device.gpu=0
-	for algorithm in ring oneshot twoshot pull; do
+	for algorithm in $(ways ring oneshot twoshot pull); do
 		[ $algorithm = ring ] && rounds=1 || rounds=70
-		peer_ranks 0 '3 samples, each verified' ranks --set workload.allreduce.algorithm=$algorithm 			--set workload.allreduce.rounds=$rounds
+		peer_ranks 0 '3 samples, each verified' ranks --set workload.allreduce.algorithm=$algorithm \
+			--set workload.allreduce.rounds=$rounds
 	done
 	peer_ranks 4 'memory of rank [01] is out of reach: .*cannot reach the memory of GPU [01] directly' no-peer
 	peer_ranks 4 'has no place that GPUs of other ranks reach: choose transport p2p' ranks --set transport.use=host
