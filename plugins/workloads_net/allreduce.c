@@ -71,6 +71,12 @@ void allreduce_init(const struct allreduce *a, const struct loom_layout *layout,
 	memset((char *)all + a->inbox_at, 0, slots_of(a, layout));
 }
 
+/* Vectors that rounds of a ring take in turn. */
+static uint32_t inputs_of(const struct allreduce *a)
+{
+	return (uint32_t)(a->stride ? a->cycle / a->stride : 1);
+}
+
 /* The put, or the add of a chain, that sends a piece on, in all rounds that take that vector. */
 static struct loom_trigger_post post_of(const struct allreduce *a, uint32_t workers, loom_ref global, uint32_t w,
 					uint32_t step, uint32_t piece, uint32_t input)
@@ -82,7 +88,7 @@ static struct loom_trigger_post post_of(const struct allreduce *a, uint32_t work
 	uint64_t at = vector + (allreduce_slice(a, workers, chunk, w) + begin) * sizeof(float);
 	uint64_t inbox = (((uint64_t)step * workers + w) * a->slice + begin) * sizeof(float);
 	int sums = step < half, adds = sums && a->chain;
-	uint32_t tag = allreduce_tag(a, w, step, piece), inputs = (uint32_t)(a->stride ? a->cycle / a->stride : 1);
+	uint32_t tag = allreduce_tag(a, w, step, piece), inputs = inputs_of(a);
 	return (struct loom_trigger_post){
 		.tag = a->chain && step ? LOOM_TAG_ARRIVAL(allreduce_tag(a, w, step - 1, piece)) : tag,
 		.threshold = input + 1,
@@ -99,7 +105,7 @@ static struct loom_trigger_post post_of(const struct allreduce *a, uint32_t work
 static int post_all(const struct allreduce *a, uint32_t workers, loom_ref global, const struct loom_trigger *trigger,
 		    struct net_poster *poster, struct loom_error *err)
 {
-	uint32_t inputs = (uint32_t)(a->stride ? a->cycle / a->stride : 1);
+	uint32_t inputs = inputs_of(a);
 	int rc = 0;
 	for (uint32_t input = 0; input < inputs; input++)
 		for (uint32_t step = 0; step < a->steps; step++)

@@ -17,6 +17,7 @@ extern const char *const allreduce_algorithms[];
 		 "oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all others; above, twoshot, or pull between two GPUs; " \
 		 "without, and with late or chained posts, ring.", .choices = allreduce_algorithms)
 
+#define ALLREDUCE_PIECE (4u << 20) /* bytes, where a workload has no option for it */
 /* How a vector of `bytes`, rounded up, is cut for all workers; `piece`: bytes that are sent at once. */
 struct allreduce allreduce_shape(const struct loom_host *host, const struct loom_layout *layout, uint32_t algorithm,
 				 uint64_t bytes, uint64_t piece);

@@ -3,8 +3,6 @@
 #include "workload_replay.dev.h"
 #include "allreduce.h"
 
-#define PIECE (4u << 20)
-
 /* The share of time that is blocked in allreduce is the paper's. It does not tell sizes: these are the parameters of such
  * networks, a gradient each, the last layer's first. */
 static const struct job {
@@ -60,7 +58,7 @@ static struct replay shape_of(const void *self, const struct loom_layout *layout
 		struct replay_tensor *t = &r.tensor[r.tensors];
 		uint64_t bytes = job->floats[r.tensors] * sizeof(float);
 		bytes = bytes < o->most ? bytes : o->most;
-		t->sum = allreduce_shape(w->host, layout, o->algorithm, bytes, PIECE);
+		t->sum = allreduce_shape(w->host, layout, o->algorithm, bytes, ALLREDUCE_PIECE);
 		*end = allreduce_place(&t->sum, layout, *end, tag, 2, 0);
 		tag += t->sum.tags;
 		double message = (double)o->latency + 1e9 * (double)bytes / t->sum.ranks / o->rate;
@@ -144,5 +142,5 @@ static const struct loom_workload_ops replay_ops = {
 ALLREDUCE_CODE(workload_replay);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_replay", "0.1.0", "Apache-2.0",
-		   "The allreduces of training jobs, with what they compute in between", .opts = replay_rows,
+		   "The allreduces of training jobs, with what they compute in between; not yet run on a GPU", .opts = replay_rows,
 		   .opts_size = sizeof(struct replay_opts), .ops = &replay_ops, .dev = &workload_replay_code)

@@ -10,7 +10,6 @@
 
 #define TOLERANCE 1e-5 /* of a step's loss: float32 here, double there, over all the steps before */
 #define HELD_OUT 512u  /* samples that no rank is trained with */
-#define PIECE (4u << 20)
 
 struct sgd_opts {
 	uint32_t network, inputs, filters, layers, width, classes, batch, batches, algorithm;
@@ -137,7 +136,7 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		l->out_at = take(&at, (uint64_t)o->batch * l->width * sizeof(float));
 		l->back_at = take(&at, (uint64_t)o->batch * l->width * sizeof(float));
 		/* Slices of whole fours in every algorithm. */
-		s.sum[i] = allreduce_shape(w->host, layout, ALLREDUCE_AUTO, bytes, PIECE);
+		s.sum[i] = allreduce_shape(w->host, layout, ALLREDUCE_AUTO, bytes, ALLREDUCE_PIECE);
 		s.sum[i].algorithm = o->algorithm;
 		*all = allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
@@ -244,20 +243,25 @@ static int sgd_wire(void *self, const struct loom_layout *layout, const struct l
 
 /* ---- what must come out ---- */
 
+/* Which neuron in front of the layer its k-th weight is for, at a place. */
+static uint32_t input_at(const struct sgd_layer *l, uint32_t place, uint32_t k)
+{
+	uint32_t across = l->side - SGD_SQUARE + 1;
+	return l->side ? (place / across + k / SGD_SQUARE) * l->side + place % across + k % SGD_SQUARE : k;
+}
+
 /* One sample through the network whose layer i has its weights at weight[i], in double: out[i] gets its neurons. */
 static void forward(const struct sgd *s, double *const *weight, const double *in, double *const *out)
 {
 	for (uint32_t i = 0; i < s->layers; in = out[i++]) {
 		const struct sgd_layer *l = &s->layer[i];
-		uint32_t bias = l->side ? SGD_SQUARE * SGD_SQUARE : 0, across = l->side - SGD_SQUARE + 1;
+		uint32_t bias = l->side ? SGD_SQUARE * SGD_SQUARE : 0;
 		for (uint32_t place = 0; place < l->places; place++)
 			for (uint32_t row = 0; row < l->rows; row++) {
 				const double *of = weight[i] + (uint64_t)row * l->cols;
 				double sum = l->side ? of[bias] : 0;
-				for (uint32_t k = 0; k < (l->side ? bias : l->cols); k++) {
-					uint32_t at = l->side ? (place / across + k / 3) * l->side + place % across + k % 3 : k;
-					sum += of[k] * in[at];
-				}
+				for (uint32_t k = 0; k < (l->side ? bias : l->cols); k++)
+					sum += of[k] * in[input_at(l, place, k)];
 				out[i][place * l->rows + row] = i + 1 < s->layers && sum < 0 ? 0 : sum;
 			}
 		out[i][l->places * l->rows] = 1;
@@ -332,7 +336,6 @@ static double backward(const struct sgd *s, struct slow *t, uint32_t label)
 	for (uint32_t i = s->layers; i-- > 0;) {
 		const struct sgd_layer *l = &s->layer[i];
 		const double *in = i ? t->out[i - 1] : t->in;
-		uint32_t across = l->side - SGD_SQUARE + 1;
 		for (uint32_t k = 0; k < l->before && i; k++)
 			t->back[i - 1][k] = 0;
 		for (uint32_t e = 0; e < l->places * l->rows; e++) {
@@ -340,8 +343,7 @@ static double backward(const struct sgd *s, struct slow *t, uint32_t label)
 			uint64_t row = (uint64_t)(e % l->rows) * l->cols;
 			double by = t->back[i][e];
 			for (uint32_t k = 0; k < (l->side ? SGD_SQUARE * SGD_SQUARE : l->cols); k++) {
-				uint32_t at = l->side ? (place / across + k / 3) * l->side + place % across + k % 3 : k;
-				t->gradient[i][row + k] += by * in[at];
+				t->gradient[i][row + k] += by * in[input_at(l, place, k)];
 				if (i && in[k] > 0)
 					t->back[i - 1][k] += by * t->weight[i][row + k];
 			}
@@ -525,5 +527,5 @@ static const struct loom_workload_ops sgd_ops = {
 ALLREDUCE_CODE(workload_sgd);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_sgd", "0.1.0", "Apache-2.0",
-		   "Training of a network on all ranks, gradients summed while others are computed", .opts = sgd_rows,
+		   "Training of a network on all ranks, gradients summed while others are computed; not yet run on a GPU", .opts = sgd_rows,
 		   .opts_size = sizeof(struct sgd_opts), .check = sgd_check, .ops = &sgd_ops, .dev = &workload_sgd_code)
