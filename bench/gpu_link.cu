@@ -106,9 +106,9 @@ __global__ void ping(uint64_t *up, const uint64_t *down, uint64_t n)
 
 __global__ void load(const uint64_t *from, uint64_t n, uint64_t *took)
 {
-	uint64_t begin, end;
+	uint64_t begin, end, at = 0;
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin)::"memory");
-	for (uint64_t i = 0, at = 0; i < n; i++) /* the word is 0: where each load begins depends on the one before */
+	for (uint64_t i = 0; i < n; i++) /* the word is 0: where each load begins depends on the one before */
 		asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(at) : "l"(from + at) : "memory");
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end)::"memory");
 	*took = end - begin + at; /* a load whose value nobody wants is dropped, and with it the chain */

@@ -15,6 +15,9 @@ for header in core/include/gpuloom/*.h core/include/gpuloom/dev/*.h; do
 	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_75 -Icore/include -ptx "$tmp/x.cu" -o "$tmp/x.ptx" ||
 		fail "$name under nvcc"
 done
+for program in bench/*.cu; do # compiled elsewhere only where there is a GPU
+	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_90 -rdc=true -ptx "$program" -o "$tmp/x.ptx" || fail "$program under nvcc"
+done
 # Another compiler has warnings of its own: the tests pass both.
 if command -v clang >/dev/null; then
 	for test in tests/test_*.c; do
