@@ -214,7 +214,7 @@ sync() {
 	planted sync_wic NO_RING -DBY_MONITOR
 	planted sync_wic TURN_LATE -DTURNS
 	right wave
-	for f in asked_early answered_late flag_first not_counted place_taken place_kept parity_kept; do
+	for f in asked_early answered_late flag_first not_counted place_taken place_kept parity_kept one_half; do
 		fault wave $f
 	done
 	right listen
