@@ -200,20 +200,20 @@ LOOM_FN void sync_copy(const struct loom_ctx *c, void *to, const void *from, uin
 }
 
 /* What a look says that saw `now`: 0 reached, LOOM_EDIED: it is over, sync_poisoned() knows why; or 1: go on. */
-LOOM_FN int sync_verdict(const struct loom_ctx *c, uint32_t now, uint32_t want)
+LOOM_FN int sync_verdict(uint32_t now, uint32_t want, int stopped)
 {
 	if (now & SYNC_POISON)
 		return LOOM_EDIED;
-	return sync_reached(now, want) ? 0 : loom_stopped(c) ? LOOM_EDIED : 1;
+	return sync_reached(now, want) ? 0 : stopped ? LOOM_EDIED : 1;
 }
 
 /* The same of a wait. */
 LOOM_FN int sync_judge(const struct loom_ctx *c, uint32_t now, uint32_t want)
 {
-	int verdict = sync_verdict(c, now, want);
+	int verdict = sync_verdict(now, want, 0);
 	if (!verdict)
 		sync_saw();
-	return verdict;
+	return verdict == 1 && loom_stopped(c) ? LOOM_EDIED : verdict;
 }
 
 #endif

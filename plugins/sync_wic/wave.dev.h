@@ -127,11 +127,10 @@ LOOM_FN char *sync_staged(struct sync_head *h, const struct sync_channel *k, uin
 	return (char *)h + k->data_at + tag % k->slots * k->stride;
 }
 
-/* One look, which saw `now`. 1 when the wait is over; *result says how. Who gets the item from the look itself needs no
- * fence. */
-LOOM_FN int wave_over(const struct loom_ctx *c, uint32_t now, int carried, uint32_t want, uint64_t until_ns, int *result)
+/* One look, which saw `now`. 1 when the wait is over; *result says how. */
+LOOM_FN int wave_over(const struct loom_ctx *c, uint32_t now, int stopped, uint32_t want, uint64_t until_ns, int *result)
 {
-	*result = carried ? sync_verdict(c, now, want) : sync_judge(c, now, want);
+	*result = sync_verdict(now, want, stopped);
 	if (*result == 1 && until_ns && loom_clock_ns(c) >= until_ns)
 		*result = LOOM_ETIMEDOUT;
 	return *result != 1;
@@ -361,10 +360,13 @@ LOOM_FN uint32_t wave_look(const struct wave_post *p, int carried, uint64_t *ite
 LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 {
 	uint32_t ended = 0;
+	int busy = 0;
 	LOOM_NO_UNROLL
 	while (ended != LOOM_WORKERS_PER_BLOCK) {
 		uint32_t pause = 0;
-		int busy = 0;
+		/* Before the looks, which take longer: a fence behind them would wait for this one, too. */
+		int stopped = busy && loom_stopped(c);
+		busy = 0;
 		LOOM_NO_UNROLL
 		for (uint32_t i = c->lane; i < (LOOM_WORKERS_PER_BLOCK + 31u) / 32u * 32u; i += 32) {
 			struct wave_post *p = &wave_posts[i % LOOM_WORKERS_PER_BLOCK];
@@ -376,9 +378,11 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 				pause = p->pause;
 				p->polls++;
 				int carried = p->from && !p->bytes;
-				over = wave_over(c, wave_look(p, carried, &item), carried, p->want, p->until_ns, &result);
-				if (carried && over)
-					*(uint64_t *)p->to = item;
+				over = wave_over(c, wave_look(p, carried, &item), stopped, p->want, p->until_ns, &result);
+				if (over && carried)
+					*(uint64_t *)p->to = item; /* needs no fence */
+				else if (over && !result)
+					sync_saw();
 			}
 			if (over) {
 				p->result = result;

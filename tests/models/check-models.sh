@@ -173,6 +173,8 @@ sched() {
 	fault door gone_away "-DBELL=futex -DHALVES=monolithic"
 	fault door gone_away "-DBELL=eventfd -DHALVES=monolithic -DADAPTIVE"
 	fault door pending_late
+	right door -DHALVES=watched
+	fault door woken_early -DHALVES=watched
 	right bedside "-DHALVES=split -DD=2 -DK=1"
 	right bedside "-DHALVES=monolithic -DD=2 -DK=1"
 	fault bedside queue_unseen "-DHALVES=split -DD=2 -DK=1"
