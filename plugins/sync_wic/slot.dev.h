@@ -155,7 +155,7 @@ LOOM_FN uint32_t sync_glance(const uint32_t *word)
 }
 LOOM_FN void sync_saw(void)
 {
-	loom_fence_acquire_sys();
+	loom_fence_look_sys();
 }
 #else
 LOOM_FN uint32_t sync_glance(const uint32_t *word)
