@@ -345,18 +345,18 @@ for t in $tables; do
 			echo "$small $large $alone ${beside:-0}" | awk -v l=$sync -v b="$load" '{ printf "| %-24s | %12.2f | %12.2f | %20.4f |\n", l,
 				$1 * 1e6 - b / 2, $2 * 1e6 - b / 2, $4 ? $3 / $4 : 0 }'
 		done
-		# On two cores, a thread that computes beside 64 waiters on each.
+		# On two cores, a thread that computes beside 64 waiters on each; in turn with alone, for cores change their clock.
 		printf '\nfrom the release by the GPU until its consumer, one of 64 on a core, goes on, us; and a thread that computes there, of alone\n\n'
 		printf '| %-24s | %12s | %20s |\n|---|---|---|\n' '' us computing
 		set -- --set run.devices='cuda:0 cpu:0' --set scheduler.use= --set termination.use= --set run.workload=resume \
 			--set device.cuda.workers=1 --set device.cpu.cores=0-1 \
 			--set device.cpu.workers=130 --set workload.resume.of=65 --set workload.resume.computing=1 \
-			--set workload.resume.work=400000 --set workload.resume.iterations=640
-		base=$(median compute_s "$@" --set sync.use=futex --set workload.resume.waiters=0 || echo 0)
+			--set workload.resume.work=100000 --set workload.resume.iterations=640
 		parked=1
 		for how in wic.poll wic.interrupt futex.poll futex.interrupt backoff; do
 			sync=${how%.*}
 			case $how in *.*) notify="--set sync.$sync.notify=${how#*.}" ;; *) notify= ;; esac
+			base=$(median compute_s "$@" --set sync.use=futex --set workload.resume.waiters=0 || echo 0)
 			us=$(median resumed_p50 "$@" --set sync.use="$sync" $notify --set workload.resume.waiters=64 || echo 9)
 			share=$(awk -v a="$base" -v b="$(another compute_s)" 'BEGIN { print (b ? a / b : 0) }')
 			[ $sync = backoff ] || parked=$(awk -v a="$parked" -v b="$share" 'BEGIN { print (b < a ? b : a) }')

@@ -111,6 +111,10 @@ crossings() {
 	for sync in futex wic; do
 		crossing $sync resume 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt
 	done
+	for notify in poll interrupt; do # both publish to one channel
+		crossing wic gem 0 verified --set run.devices='cpu:0 cuda:0' --set device.cpu.workers=2 \
+			--set device.cuda.workers=1 --set sync.wic.notify=$notify
+	done
 	crossing futex pattern 4 'is for one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
 		--set sync.futex.notify=interrupt
 	crossing wic pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \

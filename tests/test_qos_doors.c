@@ -3,7 +3,7 @@
  * the host for theirs. The protocol is searched in tests/models/door.pml; these are its real threads. */
 #include <pthread.h>
 
-#include "../plugins/qos/service.dev.h"
+#include "../plugins/qos/service.h"
 #include "qos_rig.h"
 
 #define WORKERS 4u
@@ -217,6 +217,65 @@ TEST(roused_from_a_queue)
 	static const char *const path[][2] = {{"split", "class=other"}, {"monolithic", "class=other worker=yes"}};
 	for (size_t i = 0; i < COUNT(path); i++)
 		must_rouse(path[i], ask_unheard, 20);
+}
+
+/* A policy that masks interrupts, and admits nobody while it is `shut`. */
+struct gate {
+	uint32_t shut, asked;
+};
+
+static void mask(void *self, struct loom_qos_path *path)
+{
+	(void)self;
+	path->mask = 1;
+}
+
+static void admit_later(void *self, const struct loom_qos_load *load, struct loom_qos_turn *turn)
+{
+	struct gate *g = self;
+	__atomic_fetch_add(&g->asked, 1, __ATOMIC_ACQ_REL);
+	if (!__atomic_load_n(&g->shut, __ATOMIC_ACQUIRE))
+		return;
+	turn->requests = 0;
+	turn->retry_ns = load->now_ns + SECOND / 20;
+}
+
+/* Who looks all the time does so on a small budget's account: not while nobody is served. */
+TEST(rests_together)
+{
+	static const struct loom_qos_ops ops = {.size = sizeof(ops), .arrange = mask, .admit = admit_later};
+	struct gate g = {.shut = 1};
+	struct loom_error err = {0};
+	struct qos_rig *r = qos_rig_create(1);
+	qos_rig_stage(r, "monolithic", "class=other worker=yes notify=poll");
+	qos_rig_own_stage(r, &ops, &g);
+	qos_rig_tenant(r, 0, 1, 64, 1);
+	fake_must(!qos_rig_start(r, &err), "start", &err);
+	struct loom_ctx *c = &r->ctx[0];
+	struct loom_request request = {0};
+	uint64_t id[64];
+	int64_t got;
+	uint32_t n = 0, rests = 0, unread = 0;
+	CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[n++]), 0);
+	/* Between two questions to the policy nobody reads the ring, or by chance just before one. On a busy machine most pass
+	 * unobserved. */
+	while (n < 64 && rests < 5) {
+		uint32_t asked = __atomic_load_n(&g.asked, __ATOMIC_ACQUIRE);
+		const uint32_t *known = ((struct qos *)r->stage->self)->service->known;
+		CU_ASSERT_EQUAL(c->qos->request(c, &request, &id[n++]), 0);
+		usleep(10000);
+		uint32_t read = __atomic_load_n(known, __ATOMIC_ACQUIRE);
+		if (!asked || __atomic_load_n(&g.asked, __ATOMIC_ACQUIRE) != asked)
+			continue;
+		unread += read < n;
+		rests++;
+	}
+	CU_ASSERT(unread >= 3);
+	__atomic_store_n(&g.shut, 0, __ATOMIC_RELEASE);
+	for (uint32_t i = 0; i < n; i++)
+		CU_ASSERT(!c->qos->wait(c, id[i], 10 * SECOND, &got) && !got);
+	CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+	qos_rig_close(r);
 }
 
 TEST_MAIN("qos_doors", 240)

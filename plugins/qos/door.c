@@ -198,7 +198,6 @@ static uint32_t rung_of(const struct ssr_door *d)
 #define POLL_SPINS 512
 #define POLL_NAP_LEAST_NS 10000u
 #define POLL_NAP_MOST_NS 1000000u
-#define POLL_REST_MOST_NS 10000000u
 #define HYBRID_NS 100000u /* about what an interrupt of a GPU takes: more could be lost by it than by looks */
 static void wait_watching(struct service *s, struct ssr_thread *t, struct ssr_door *d)
 {
@@ -209,6 +208,10 @@ static void wait_watching(struct service *s, struct ssr_thread *t, struct ssr_do
 	while (rung = rung_of(d), !stopped(s)) {
 		if (ssr_watcher(s) != t->vector) {
 			loom_futex_sleep(&d->rung, rung, 0, 0);
+			continue;
+		}
+		if (__atomic_load_n(&s->looks, __ATOMIC_ACQUIRE)) {
+			loom_futex_sleep(&s->looks, 1, 0, FUTEX_PRIVATE_FLAG);
 			continue;
 		}
 		if (ssr_posted(s) || rung != t->heard) /* or there is something to look after, whatever the workers say */
@@ -228,9 +231,7 @@ static void wait_watching(struct service *s, struct ssr_thread *t, struct ssr_do
 			loom_futex_sleep(&d->rung, rung, 0, 0);
 			continue;
 		}
-		uint64_t rest = __atomic_load_n(&s->rest_ns, __ATOMIC_RELAXED);
-		rest = rest < now + POLL_REST_MOST_NS ? rest : now + POLL_REST_MOST_NS; /* it may end early */
-		ssr_sleep(t, rest > now + nap ? rest : now + nap, nap / 4);
+		ssr_sleep(t, now + nap, nap / 4);
 		nap = nap * 5 / 4 < POLL_NAP_MOST_NS ? nap * 5 / 4 : POLL_NAP_MOST_NS;
 	}
 	t->heard = rung;

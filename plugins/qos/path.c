@@ -10,6 +10,7 @@
  * `drain`. A top half that comes meanwhile goes away again, for whoever holds the lock looks once more
  * after letting go of it. */
 #include <errno.h>
+#include <limits.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
@@ -131,13 +132,19 @@ static void *worker_thread(void *arg)
 {
 	struct ssr_thread *t = arg;
 	struct service *s = t->s;
+	/* Looks take CPU time, too, and of a small budget all. Who serves reads the rings anyway, once a turn. */
+	int looks = s->path.mask && ssr_is_watched(s);
 	while (ssr_bell_wait(s, &s->work)) {
+		__atomic_store_n(&s->looks, (uint32_t)looks, __ATOMIC_RELAXED);
 		ssr_serve(t, 0);
-		if (!s->path.mask)
-			continue;
-		ssr_doors_arm(s, all_vectors(s));
-		if (ssr_posted(s)) /* it rang nobody */
-			fill_here(t, SSR_BOTTOM);
+		if (looks) { /* what comes from here on is the watcher's */
+			__atomic_store_n(&s->looks, 0, __ATOMIC_RELEASE);
+			loom_futex_wake(&s->looks, INT_MAX, FUTEX_PRIVATE_FLAG);
+		} else if (s->path.mask) {
+			ssr_doors_arm(s, all_vectors(s));
+			if (ssr_posted(s)) /* it rang nobody */
+				fill_here(t, SSR_BOTTOM);
+		}
 	}
 	return NULL;
 }

@@ -147,8 +147,6 @@ static void rest(struct ssr_thread *t, const struct loom_qos_turn *turn, uint64_
 	struct service *s = t->s;
 	uint64_t latest = now + RETRY_MOST_NS;
 	s->naps++;
-	/* A look that polls takes CPU time, too: of a small budget it would take all. Relaxed: only when to look. */
-	__atomic_store_n(&s->rest_ns, turn->retry_ns < latest ? turn->retry_ns : latest, __ATOMIC_RELAXED);
 	ssr_point(s, now);
 	ssr_listen(s, turn->heed);
 	if (ssr_came(s, turn->heed)) /* since the policies looked */
@@ -160,7 +158,6 @@ static void rest(struct ssr_thread *t, const struct loom_qos_turn *turn, uint64_
 	else if (turn->requests)
 		ssr_sleep(t, now + 1000, 1); /* a policy that chose nobody: ask again */
 	ssr_listen_end(s);
-	__atomic_store_n(&s->rest_ns, 0, __ATOMIC_RELAXED);
 	s->roused += ssr_came(s, turn->heed);
 	ssr_charge(t, SSR_WORKER);
 	ssr_point(s, ssr_now());

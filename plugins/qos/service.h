@@ -220,7 +220,7 @@ struct service {
 	uint32_t stop;         /* futex: threads leave */
 	int awake_fd;          /* eventfd: nobody sleeps while it is not 0 */
 	int bedside_fd;	       /* eventfd: rung by tenants that are heeded; -1: nobody rings */
-	uint64_t rest_ns;      /* nobody is served before that: who polls need not look; 0: somebody may be */
+	uint32_t looks;	       /* futex: the worker thread reads the rings, and the watcher need not look */
 	uint64_t heed;	       /* of the turn under way: its tenants' requests end it */
 	uint32_t dropping;     /* requests are ended with -ECANCELED instead of served */
 	int timed;             /* a policy moderates interrupts */

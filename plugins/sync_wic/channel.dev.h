@@ -10,7 +10,7 @@
  * SYNC_ELSEWHERE, with
  *   uint32_t *sync_full(c, h, k, tag)               where a slot's `full` word is
  *   uint32_t *sync_done(c, h, k, tag)               where its readers are counted
- *   void sync_raise(c, h, k, word, rounds)          makes it `rounds`
+ *   void sync_raise(c, h, k, word, rounds, item)    makes it `rounds`; item: what is published, or NULL
  *   void sync_fetch(c, h, k, tag)                   lane 0: the wait for that item begins
  *   const void *sync_bring(c, h, k, tag)            all lanes: the item has come; where it is to be read
  *   void sync_drop(c, k, tag)                       lane 0: it has been read, or is another's */
@@ -62,9 +62,9 @@ LOOM_FN uint32_t *sync_done(const struct loom_ctx *c, struct sync_head *h, const
 	return &sync_slot(h, k, tag)->done;
 }
 LOOM_FN void sync_raise(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t *word,
-			uint32_t rounds)
+			uint32_t rounds, const void *item)
 {
-	(void)c, (void)h, (void)k, (void)rounds;
+	(void)c, (void)h, (void)k, (void)rounds, (void)item;
 	loom_fetch_add_acq_rel_sys(word, 1u); /* keeps poison */
 }
 #define sync_fetch(c, h, k, tag) ((void)0)
@@ -124,7 +124,7 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 	if (c->lane == 0) {
 		/* Release: pairs with the acquire of the word in sync_await. */
 		uint32_t *full = sync_full(c, h, k, tag);
-		sync_raise(c, h, k, full, sync_round(k, tag) + 1);
+		sync_raise(c, h, k, full, sync_round(k, tag) + 1, sync_item(h, k, tag));
 		sync_wake(c, full, &s->sleepers);
 		sync_tell(c, publishes, 1);
 	}
@@ -201,7 +201,7 @@ LOOM_FN int SYNC_OP(release)(struct loom_ctx *c, uint32_t channel, uint32_t tag)
 	if (k->readers > 1 && loom_fetch_add_acq_rel_sys(sync_done(c, h, k, tag), 1u) + 1 != k->readers * rounds)
 		return 0;
 	/* Release: pairs with the acquire in sync_free. */
-	sync_raise(c, h, k, &s->released, rounds);
+	sync_raise(c, h, k, &s->released, rounds, NULL);
 	sync_wake(c, &s->released, &s->blocked);
 	return 0;
 }

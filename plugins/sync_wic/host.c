@@ -117,7 +117,7 @@ void sync_lay_out_apart(const struct sync *s, const struct loom_layout *layout, 
 		if (head) {
 			struct sync_channel *k = sync_channel(head, i);
 			k->word_at = at;
-			k->brings = copies != 0;
+			k->brings = !copies ? 0 : from->item_bytes > 8 ? WAVE_COPIES : WAVE_CARRIES;
 			k->near_at = *end;
 			k->done_at = *end + copies;
 		}

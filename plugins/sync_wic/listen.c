@@ -17,10 +17,12 @@ static void ring(struct listen *l)
 	loom_futex_wake(&l->bell, 1, 0);
 }
 
-/* How far a word went since it was seen. Acquire: whoever is woken sees what was published. */
-static uint32_t moved(struct listen *l, uint32_t *word, uint32_t *seen)
+/* How far a word went since it was seen; `jumps`: for one time that it was raised. Acquire: whoever is woken sees what was
+ * published. */
+static uint32_t moved(struct listen *l, uint32_t *word, uint32_t *seen, int jumps)
 {
 	uint32_t now = __atomic_load_n(word, __ATOMIC_ACQUIRE) & SYNC_ROUNDS, by = (now - *seen) & SYNC_ROUNDS;
+	by = jumps && by ? 1 : by;
 	*seen = now;
 	__atomic_store_n(&l->taken, l->taken + by, __ATOMIC_RELEASE);
 	return by;
@@ -32,12 +34,13 @@ static void look(struct listen *l)
 	uint32_t *seen = l->seen, all = __atomic_load_n(&l->over, __ATOMIC_ACQUIRE);
 	for (uint32_t i = 0; i < l->s->channels; i++) {
 		const struct sync_channel *k = sync_channel(l->head, i);
+		int jumps = l->s->wic && !wave_is_gpu(l->head, k->to); /* over what CPUs publish: pass_on() */
 		for (uint32_t t = 0; t < k->slots; t++) {
 			struct sync_slot *slot = sync_slot(l->head, k, t);
 			uint32_t *flag = sync_full(NULL, l->head, k, t);
-			if (moved(l, flag, seen++) || all)
+			if (moved(l, flag, seen++, jumps) || all)
 				l->published(l->s, k, t, flag);
-			if (moved(l, &slot->released, seen++) || all)
+			if (moved(l, &slot->released, seen++, 0) || all)
 				park_wake_sleepers(&slot->released, &slot->blocked);
 		}
 	}

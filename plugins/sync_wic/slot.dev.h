@@ -48,7 +48,7 @@ struct sync_channel {
 	uint32_t bit_at;   /* wic: of its slots, two each, in the order of all slots */
 	uint32_t flag_at;  /* warp: its flags in each consumer's block */
 	uint32_t first, count; /* warp: workers of the device of its consumers */
-	uint32_t brings;   /* where devices are apart (wave.dev.h): an item is copied to where its consumers compute, */
+	uint32_t brings;   /* where devices are apart (wave.dev.h): how an item comes to where its consumers compute, */
 	uint64_t word_at;  /* struct wave_word[slots], from the head; 0: they are not apart; */
 	uint64_t near_at;  /* and in the block of its consumers' device: copies of items, */
 	uint64_t done_at;  /* and how many readers have released */
@@ -155,7 +155,7 @@ LOOM_FN uint32_t sync_glance(const uint32_t *word)
 }
 LOOM_FN void sync_saw(void)
 {
-	loom_fence_acquire_sys();
+	loom_fence_look_sys();
 }
 #else
 LOOM_FN uint32_t sync_glance(const uint32_t *word)
@@ -199,15 +199,21 @@ LOOM_FN void sync_copy(const struct loom_ctx *c, void *to, const void *from, uin
 #endif
 }
 
-/* What a wait says of a word that it saw: 0 reached, LOOM_EDIED: it is over, sync_poisoned() knows why; or 1: go on. */
-LOOM_FN int sync_judge(const struct loom_ctx *c, uint32_t now, uint32_t want)
+/* What a look says that saw `now`: 0 reached, LOOM_EDIED: it is over, sync_poisoned() knows why; or 1: go on. */
+LOOM_FN int sync_verdict(uint32_t now, uint32_t want, int stopped)
 {
 	if (now & SYNC_POISON)
 		return LOOM_EDIED;
-	if (!sync_reached(now, want))
-		return loom_stopped(c) ? LOOM_EDIED : 1;
-	sync_saw();
-	return 0;
+	return sync_reached(now, want) ? 0 : stopped ? LOOM_EDIED : 1;
+}
+
+/* The same of a wait. */
+LOOM_FN int sync_judge(const struct loom_ctx *c, uint32_t now, uint32_t want)
+{
+	int verdict = sync_verdict(now, want, 0);
+	if (!verdict)
+		sync_saw();
+	return verdict == 1 && loom_stopped(c) ? LOOM_EDIED : verdict;
 }
 
 #endif

@@ -14,7 +14,7 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 	uint64_t polls = 0;
 	int result;
 	(void)sleepers;
-	for (; !wave_over(c, word, want, until_ns, &result); polls++)
+	for (; !wave_over(c, sync_glance(word), loom_stopped(c), want, until_ns, &result); polls++)
 		loom_give_way(c);
 	sync_tell(c, polls, polls);
 	return result;

@@ -6,7 +6,7 @@
  * Flags lie packed, 32 to a line, in the memory of the device whose workers wait: producers push them there,
  * and one load of the monitor's lanes sees those of neighbours. Where devices are apart (struct loom_layout) no word
  * has two writers: flags and staged items lie in the host's memory, a producer stores how many rounds there are, and an
- * item whose consumers are on a GPU is copied to them.
+ * item whose consumers are on a GPU is copied to them. One of 8 bytes comes with its flag: a trip over the link less.
  *
  * A post is one worker's, in shared memory. The worker writes it and then `asked` (release); the monitor reads
  * it after that (acquire), writes the answer, and resumes the worker through the barrier, which orders the
@@ -30,6 +30,9 @@ enum { WAVE_PAUSE_NS = 10, WAVE_LOCAL, WAVE_COUNTS, WAVE_GPUS, WAVE_GPUS_MORE };
  * on an H200; from 1 us on it comes later. */
 #define WAVE_LINK_PAUSE_NS 400u
 
+/* How an item comes to a GPU: WAVE_COPIES also says that there is room for a copy. */
+enum { WAVE_COPIES = 1, WAVE_CARRIES };
+
 #define WAVE_LINE 32u /* flags */
 #define WAVE_LINE_BYTES 128u
 
@@ -45,10 +48,11 @@ LOOM_FN uint32_t *wave_flag(char *block, const struct sync_channel *k, uint32_t 
 	       slot % WAVE_LINE;
 }
 
-/* Where devices are apart: a slot's flag. Looks of several multiprocessors at the same 32 bytes of the host's memory come
- * one after the other: so slots share none. */
+/* Where devices are apart: a slot's flag, in both halves, and with it four bytes each of an item that is so small. A half is
+ * whole by itself. Looks of several multiprocessors at the same 32 bytes of the host's memory come one after the other: so
+ * slots share none. */
 struct wave_word {
-	uint32_t rounds, pad[7];
+	uint64_t half[2], pad[2]; /* rounds << 32 | bytes */
 };
 
 LOOM_FN struct wave_word *wave_word(struct sync_head *h, const struct sync_channel *k, uint32_t tag)
@@ -61,7 +65,7 @@ LOOM_FN uint32_t *sync_full(const struct loom_ctx *c, struct sync_head *h, const
 {
 	uint32_t slot = tag % k->slots;
 	if (k->word_at)
-		return &wave_word(h, k, tag)->rounds;
+		return (uint32_t *)&wave_word(h, k, tag)->half[1] + 1;
 	if (!k->count)
 		return &sync_slot(h, k, tag)->full;
 	return wave_flag((char *)loom_public(c, LOOM_SYNC, wave_home(k, slot)), k, slot);
@@ -90,7 +94,7 @@ LOOM_FN int wave_leaves_it(const struct loom_ctx *c)
 /* A listener sleeps until GPUs have raised more words than it has seen to change. For that CPUs count theirs, too, each
  * before it is raised. */
 LOOM_FN void sync_raise(const struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t *word,
-			uint32_t rounds)
+			uint32_t rounds, const void *item)
 {
 	const struct sync_head *known = sync_known(c);
 	if (!k->word_at) {
@@ -100,7 +104,14 @@ LOOM_FN void sync_raise(const struct loom_ctx *c, struct sync_head *h, const str
 	int gpu = wave_is_gpu(known, c->device), counts = known->setting[WAVE_COUNTS] != 0;
 	if (counts && !gpu)
 		loom_fetch_add_relaxed_sys(&h->by_cpus, (uint64_t)1);
-	loom_store_release_sys(word, rounds & SYNC_ROUNDS); /* over a link it is posted, and nobody waits for it */
+	rounds &= SYNC_ROUNDS;
+	if (item && k->brings == WAVE_CARRIES) {
+		uint64_t *half = (uint64_t *)(word - 3), both = *(const uint64_t *)item;
+		loom_store_relaxed_sys(half, (uint64_t)rounds << 32 | (uint32_t)both);
+		loom_store_release_sys(half + 1, (uint64_t)rounds << 32 | both >> 32);
+	} else {
+		loom_store_release_sys(word, rounds); /* over a link it is posted, and nobody waits for it */
+	}
 	if (counts && gpu)
 		loom_fetch_add_relaxed_dev((uint64_t *)c->on_device[LOOM_SYNC], (uint64_t)1);
 }
@@ -116,10 +127,10 @@ LOOM_FN char *sync_staged(struct sync_head *h, const struct sync_channel *k, uin
 	return (char *)h + k->data_at + tag % k->slots * k->stride;
 }
 
-/* One look at *word. 1 when the wait is over; *result says how. */
-LOOM_FN int wave_over(const struct loom_ctx *c, uint32_t *word, uint32_t want, uint64_t until_ns, int *result)
+/* One look, which saw `now`. 1 when the wait is over; *result says how. */
+LOOM_FN int wave_over(const struct loom_ctx *c, uint32_t now, int stopped, uint32_t want, uint64_t until_ns, int *result)
 {
-	*result = sync_judge(c, sync_glance(word), want);
+	*result = sync_verdict(now, want, stopped);
 	if (*result == 1 && until_ns && loom_clock_ns(c) >= until_ns)
 		*result = LOOM_ETIMEDOUT;
 	return *result != 1;
@@ -147,9 +158,9 @@ struct wave_post {
 	uint32_t want;
 	uint32_t pause; /* between two looks, ns: settings are there when workers run, not when the monitor begins */
 	int result;
-	const char *from; /* the item that comes with the resume ... */
-	uint32_t bytes;	  /* ... a multiple of 16; 0: none */
-	uint32_t to;	  /* its place in shared memory */
+	const char *from; /* the item that comes with the resume; NULL: none */
+	uint32_t bytes;	  /* a multiple of 16; 0: the flag carries it */
+	char *to;	  /* its place in shared memory */
 	const char *held; /* the item that lies there; the worker's lane 0 */
 };
 
@@ -204,8 +215,8 @@ LOOM_FN void sync_fetch(struct loom_ctx *c, struct sync_head *h, const struct sy
 	if (!k->brings || p->held || k->bytes > sync_known(c)->setting[WAVE_LOCAL])
 		return;
 	p->from = sync_staged(h, k, tag);
-	p->to = (uint32_t)__cvta_generic_to_shared(c->local[LOOM_SYNC]);
-	p->bytes = ((uint32_t)k->bytes + 15u) & ~15u;
+	p->to = (char *)c->local[LOOM_SYNC];
+	p->bytes = k->brings == WAVE_CARRIES ? 0 : ((uint32_t)k->bytes + 15u) & ~15u;
 }
 
 LOOM_FN void sync_drop(struct loom_ctx *c, const struct sync_channel *k, uint32_t tag)
@@ -269,8 +280,8 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 	}
 	if (c->lane == 0) {
 		p->phase ^= 1;
-		p->held = p->bytes && !p->result ? p->from : p->held;
-		p->bytes = 0;
+		p->held = p->from && !p->result ? p->from : p->held;
+		p->from = NULL;
 		sync_tell(c, polls, p->polls);
 		result = (uint64_t)(int64_t)p->result;
 	}
@@ -305,8 +316,7 @@ LOOM_FN void wave_resume(struct wave_post *p, uint32_t worker, int over)
 {
 #ifdef WAVE_MBARRIER
 	(void)worker;
-	uint32_t bytes = over && !p->result ? p->bytes : 0;
-	if (bytes)
+	if (over && p->from && p->bytes && !p->result)
 		/* The copy reads what this lane has acquired, in a way of its own. The worker goes on when the bytes
 		 * have come, too. */
 		asm volatile("{\n\t"
@@ -315,7 +325,7 @@ LOOM_FN void wave_resume(struct wave_post *p, uint32_t worker, int over)
 			     "mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;\n\t"
 			     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%2], [%3], %1, [%0];\n\t"
 			     "}" ::"r"(wave_at(p)),
-			     "r"(bytes), "r"(p->to), "l"(__cvta_generic_to_global(p->from))
+			     "r"(p->bytes), "r"((uint32_t)__cvta_generic_to_shared(p->to)), "l"(__cvta_generic_to_global(p->from))
 			     : "memory");
 	else if (over) /* release, at the block */
 		asm volatile("{\n\t"
@@ -335,24 +345,44 @@ LOOM_FN void wave_resume(struct wave_post *p, uint32_t worker, int over)
 #endif
 }
 
+/* What the word of a post says, and the item that it carries. */
+LOOM_FN uint32_t wave_look(const struct wave_post *p, int carried, uint64_t *item)
+{
+	uint64_t low, high;
+	if (!carried)
+		return sync_glance(p->word);
+	asm volatile("ld.relaxed.sys.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(p->word - 3) : "memory");
+	*item = high << 32 | (uint32_t)low;
+	return (uint32_t)((sync_reached((uint32_t)(low >> 32), p->want) ? high : low) >> 32);
+}
+
 /* A lane for a worker, or several. Until all workers have left the kernel: who has left does not wait. */
 LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 {
 	uint32_t ended = 0;
+	int busy = 0;
 	LOOM_NO_UNROLL
 	while (ended != LOOM_WORKERS_PER_BLOCK) {
 		uint32_t pause = 0;
-		int busy = 0;
+		/* Before the looks, which take longer: a fence behind them would wait for this one, too. */
+		int stopped = busy && loom_stopped(c);
+		busy = 0;
 		LOOM_NO_UNROLL
 		for (uint32_t i = c->lane; i < (LOOM_WORKERS_PER_BLOCK + 31u) / 32u * 32u; i += 32) {
 			struct wave_post *p = &wave_posts[i % LOOM_WORKERS_PER_BLOCK];
+			uint64_t item = 0;
 			int over = 0, result = 0;
 			if (i < LOOM_WORKERS_PER_BLOCK && loom_load_relaxed_dev(&p->asked)) {
 				wave_fence(); /* acquire: pairs with the worker's release */
 				busy = 1;
 				pause = p->pause;
 				p->polls++;
-				over = wave_over(c, p->word, p->want, p->until_ns, &result);
+				int carried = p->from && !p->bytes;
+				over = wave_over(c, wave_look(p, carried, &item), stopped, p->want, p->until_ns, &result);
+				if (over && carried)
+					*(uint64_t *)p->to = item; /* needs no fence */
+				else if (over && !result)
+					sync_saw();
 			}
 			if (over) {
 				p->result = result;

@@ -122,7 +122,8 @@ static void serve_pending(struct wic_space *sp)
 	}
 }
 
-/* What GPUs have published for consumers here. */
+/* What GPUs have published for consumers here. CPUs publish rounds in between, which their word does not say one by one: it
+ * jumps. No round of a GPU is jumped over, because the next of its slot comes after its readers. */
 static void pass_on(struct wic_space *sp)
 {
 	uint32_t *passed = sp->passed;
@@ -131,8 +132,9 @@ static void pass_on(struct wic_space *sp)
 		for (uint32_t slot = 0; k->to == sp->device && slot < k->slots; slot++) {
 			/* Acquire: pairs with the GPU's release. */
 			uint32_t now = __atomic_load_n(sync_full(NULL, sp->head, k, slot), __ATOMIC_ACQUIRE);
-			while (passed[slot] != now)
-				wic_pass_on(sp, k, passed[slot]++ * k->slots + slot);
+			if (passed[slot] != now)
+				wic_pass_on(sp, k, (now - 1) * k->slots + slot);
+			passed[slot] = now;
 		}
 		passed += k->slots;
 	}

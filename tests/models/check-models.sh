@@ -173,6 +173,8 @@ sched() {
 	fault door gone_away "-DBELL=futex -DHALVES=monolithic"
 	fault door gone_away "-DBELL=eventfd -DHALVES=monolithic -DADAPTIVE"
 	fault door pending_late
+	right door -DHALVES=watched
+	fault door woken_early -DHALVES=watched
 	right bedside "-DHALVES=split -DD=2 -DK=1"
 	right bedside "-DHALVES=monolithic -DD=2 -DK=1"
 	fault bedside queue_unseen "-DHALVES=split -DD=2 -DK=1"
@@ -214,7 +216,7 @@ sync() {
 	planted sync_wic NO_RING -DBY_MONITOR
 	planted sync_wic TURN_LATE -DTURNS
 	right wave
-	for f in asked_early answered_late flag_first not_counted place_taken place_kept parity_kept; do
+	for f in asked_early answered_late flag_first not_counted place_taken place_kept parity_kept one_half; do
 		fault wave $f
 	done
 	right listen

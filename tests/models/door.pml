@@ -7,14 +7,17 @@
  *   -DCOUNT=n                 requests that interrupt at once; more than W: never so many
  *   -DHALVES=split            a top half that arms its door and rings a bottom half
  *   -DHALVES=monolithic       two doors, whose threads serve under a lock, interrupts masked meanwhile
+ *   -DHALVES=watched          no door: a watcher looks, and sleeps while who serves looks itself
  *   -DADAPTIVE                windows come and go
  *   -DFAULT=first_only        a futex rings for the first of a window alone, armed or not (as it was)
  *   -DFAULT=gone_away         one that finds the lock taken leaves no word that its door is shut (as it was)
- *   -DFAULT=pending_late      the count begins again after the bits were read */
+ *   -DFAULT=pending_late      the count begins again after the bits were read
+ *   -DFAULT=woken_early       who serves wakes the watcher before it says that it looks no more */
 #define eventfd 1
 #define futex 2
 #define split 1
 #define monolithic 2
+#define watched 3
 #ifndef BELL
 #define BELL eventfd
 #endif
@@ -30,7 +33,7 @@
 #ifndef COUNT
 #define COUNT 3
 #endif
-#if HALVES == split
+#if HALVES != monolithic
 #define D 1
 #else
 #define D 2
@@ -39,6 +42,7 @@
 #define first_only 1
 #define gone_away 2
 #define pending_late 3
+#define woken_early 4
 #ifndef FAULT
 #define FAULT none
 #endif
@@ -54,6 +58,7 @@ bool bell[D];  /* an eventfd that was written, or a futex whose word was moved o
 bool timer[D]; /* the device's, running */
 bool window = 1;
 bool lock, called, bottom;
+bool looks, asleep;
 
 inline raise(v)
 {
@@ -109,7 +114,10 @@ proctype worker(byte w)
 		:: v = 0
 		:: D > 1 -> v = D - 1
 		fi;
-		interrupt(v);
+		if
+		:: HALVES != watched -> interrupt(v)
+		:: else
+		fi;
 		served[w] == head[w]; /* ssr_wait() */
 		k++
 	:: else -> break
@@ -194,6 +202,34 @@ end_b:	do
 		fi
 	od
 }
+#elif HALVES == watched
+/* Its sleep and the look before it are one step: a futex. */
+proctype top()
+{
+end_w:	do
+	:: atomic { looks -> asleep = 1 };
+end_s:		!asleep
+	:: posted && !looks -> bottom = 1
+	od
+}
+
+/* worker_thread() */
+proctype bottom_half()
+{
+	byte i;
+end_b:	do
+	:: atomic { bottom -> bottom = 0 };
+		looks = 1;
+		do
+		:: posted -> fill_and_serve()
+		:: !posted -> break
+		od;
+		if
+		:: FAULT == woken_early -> asleep = 0; looks = 0
+		:: else -> looks = 0; asleep = 0
+		fi
+	od
+}
 #else
 proctype top(byte v)
 {
@@ -252,7 +288,7 @@ init {
 #if W > 1
 		run worker(1);
 #endif
-#if HALVES == split
+#if HALVES != monolithic
 		run top();
 		run bottom_half()
 #else

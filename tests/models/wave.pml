@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sync_warp's monitor (plugins/sync_wic/sync_warp.dev.h), from sm_90 on, where devices are apart: a producer stages items
  * of two slots in its memory and stores flags, a worker takes R rounds of both before it releases either, and the
- * monitor has items copied into the worker's place for one, by an engine that counts the bytes at the worker's barrier.
+ * monitor has items brought into the worker's place for one: that of slot 0 by an engine that counts the bytes at the worker's
+ * barrier, that of slot 1 from the two halves of its flag, which it carries.
  * A wait may also end without an item, at its deadline, and is then repeated. The worker must read what was sent, and
  * where nobody can move, all must be through.
  *   -DFAULT=asked_early     the worker asks before its post is written
@@ -10,7 +11,8 @@
  *   -DFAULT=not_counted     the worker is resumed without its bytes
  *   -DFAULT=place_taken     an item is copied over one that is not released
  *   -DFAULT=place_kept      a wait that ends without its item keeps the place
- *   -DFAULT=parity_kept     the worker waits for the phase that is over */
+ *   -DFAULT=parity_kept     the worker waits for the phase that is over
+ *   -DFAULT=one_half        the monitor believes one half of a flag of the other */
 #ifndef R
 #define R 2
 #endif
@@ -22,12 +24,14 @@
 #define place_taken 5
 #define place_kept 6
 #define parity_kept 7
+#define one_half 8
 #ifndef FAULT
 #define FAULT none
 #endif
 #define NOTHING 2
 
 byte staged[2], flag[2], released[2]; /* by slot; rounds */
+byte low; /* the first half of slot 1's flag: the item, which says its round; the second is flag[1] */
 /* the post */
 bool asked, brings, timed_out;
 byte word, want, held = NOTHING;
@@ -56,7 +60,13 @@ active proctype producer()
 			released[s] >= r;
 			if
 			:: FAULT == flag_first -> flag[s] = r + 1; staged[s] = 2 * (r + 1) + s
-			:: else -> staged[s] = 2 * (r + 1) + s; flag[s] = r + 1
+			:: else ->
+				staged[s] = 2 * (r + 1) + s;
+				if
+				:: s == 1 -> low = 2 * (r + 1) + s
+				:: else
+				fi;
+				flag[s] = r + 1
 			fi;
 			s++
 		:: else -> break
@@ -81,16 +91,19 @@ end:	do
 active proctype monitor()
 {
 	bool copy;
-	byte at;
+	byte at, first, second;
 end:	do
 	:: asked ->
 		at = word;
+		first = low;
+		second = flag[at];
 		/* Nobody is resumed in vain: a deadline comes when it likes. */
+		timed_out = second < want || (at == 1 && brings && FAULT != one_half && first / 2 < want);
+		copy = brings && !timed_out && at == 0;
 		if
-		:: flag[at] >= want -> timed_out = 0
-		:: flag[at] < want -> timed_out = 1
+		:: brings && !timed_out && at == 1 -> place = first
+		:: else
 		fi;
-		copy = brings && !timed_out;
 		if
 		:: FAULT != answered_late -> asked = 0
 		:: else
@@ -160,8 +173,10 @@ active proctype worker()
 	bool parity, here[2];
 	do
 	:: r <= R ->
-		take(0, r);
-		take(1, r);
+		if
+		:: true -> take(0, r); take(1, r)
+		:: true -> take(1, r); take(0, r)
+		fi;
 		read(0, r);
 		read(1, r);
 		if

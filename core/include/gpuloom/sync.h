@@ -62,7 +62,7 @@ struct loom_sync_dev {
 		       uint64_t bytes, uint64_t timeout_ns);
 	/* Waits until the item is available. *data is valid until release(), and only as far as the
 	 * bytes that were published: a load past them may never end. No system call may read there:
-	 * copy the bytes first. */
+	 * copy the bytes first. Nothing else that the producer wrote is promised to be seen. */
 	int (*wait)(struct loom_ctx *c, uint32_t channel, uint32_t tag, uint64_t timeout_ns,
 		    const void **data);
 	/* The same for all of `n` tags, in one wait: data[i] belongs to tag[i]. After an error none of

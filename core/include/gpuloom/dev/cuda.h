@@ -113,6 +113,7 @@ LOOM_PTX_FENCE(seq_cst_sys, "sc.sys")
 #define LOOM_OWN_LOOK
 #define loom_load_look_dev(p) loom_load_relaxed_dev(p)
 LOOM_PTX_FENCE(look_dev, "acquire.gpu")
+LOOM_PTX_FENCE(look_sys, "acquire.sys")
 #endif
 
 /* ---- time ------------------------------------------------------------------------------------- */

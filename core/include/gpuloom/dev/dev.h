@@ -10,6 +10,7 @@
  *   loom_fetch_or_{relaxed,acq_rel}_{dev,sys}(p, v)     loom_exchange_acq_rel_{dev,sys}(p, v)
  *   loom_cas_acq_rel_{dev,sys}(p, &expected, v) -> 1 if set     loom_fence_{acquire,release,seq_cst}_{dev,sys}()
  *   loom_load_look_dev(p)    a load in a loop that waits; loom_fence_look_dev() behind the last one makes it an acquire
+ *   loom_fence_look_sys()    behind a relaxed load: makes it an acquire; not as dear as loom_fence_acquire_sys(), which orders more
  *   loom_load_guard_dev(p)   a relaxed load in front of a branch: stores behind the branch are after it, loads need not be
  *
  *   loom_pause(c)            be polite for a moment inside a spin loop
@@ -100,6 +101,7 @@
 #ifndef LOOM_OWN_LOOK
 #define loom_load_look_dev(p) loom_load_acquire_dev(p)
 #define loom_fence_look_dev() ((void)0)
+#define loom_fence_look_sys() loom_fence_acquire_sys()
 #endif
 
 #ifndef LOOM_FAR
