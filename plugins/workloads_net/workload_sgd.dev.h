@@ -15,7 +15,7 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/barrier.h>
 
-#include "allreduce.dev.h"
+#include "../shared/collective/allreduce.dev.h"
 #endif
 
 #define SGD_LAYERS 8u
@@ -39,7 +39,7 @@ struct sgd {
 	uint64_t sample_at, label_at; /* [batches][batch][inputs padded]: floats; [batches][batch]: uint32_t */
 	uint64_t chance_at;	      /* [steps][batch]: what the network gave the right class */
 	struct sgd_layer layer[SGD_LAYERS];
-	struct allreduce sum[SGD_LAYERS]; /* of the gradients */
+	struct loom_allreduce sum[SGD_LAYERS]; /* of the gradients */
 };
 
 /* Head of the block for the stack. */
@@ -56,7 +56,7 @@ struct sgd_took {
 
 LOOM_FN uint64_t sgd_hash(uint32_t layer, uint64_t i, float weight)
 {
-	union allreduce_bits w;
+	union loom_allreduce_bits w;
 	w.is = weight;
 	uint64_t x = ((uint64_t)layer << 58 ^ i << 32 ^ w.bits) * 0x9e3779b97f4a7c15ull;
 	x ^= x >> 29;
@@ -82,7 +82,7 @@ LOOM_FN float sgd_exp(float x)
 	if (x < -80.0f)
 		return 0;
 	float n = (float)(int32_t)(x * 1.44269504f - 0.5f), r = x - n * 0.693359375f + n * 2.12194440e-4f;
-	union allreduce_bits power;
+	union loom_allreduce_bits power;
 	power.bits = (uint32_t)((int32_t)n + 127) << 23;
 	float p = 1.0f / 720;
 	p = p * r + 1.0f / 120;
@@ -94,11 +94,11 @@ LOOM_FN float sgd_exp(float x)
 }
 
 /* Of n elements, those of a lane in part `part` of what its worker shares. */
-LOOM_FN struct allreduce_share sgd_share(const struct loom_ctx *c, uint64_t n, uint32_t part)
+LOOM_FN struct loom_allreduce_share sgd_share(const struct loom_ctx *c, uint64_t n, uint32_t part)
 {
 	uint64_t parts = (uint64_t)c->workers * SGD_LOOKS, at = (uint64_t)c->worker * SGD_LOOKS + part;
 	uint64_t begin = n * at / parts;
-	struct allreduce_share s = allreduce_share(c, n * (at + 1) / parts - begin);
+	struct loom_allreduce_share s = loom_allreduce_share(c, n * (at + 1) / parts - begin);
 	s.begin += begin;
 	s.end += begin;
 	return s;
@@ -106,7 +106,7 @@ LOOM_FN struct allreduce_share sgd_share(const struct loom_ctx *c, uint64_t n, u
 
 /* Four floats. Compilers for CPUs make no use of their wide registers here by themselves. */
 #ifdef LOOM_DEVICE_COMPILE
-typedef struct allreduce_wide sgd_four;
+typedef struct loom_allreduce_wide sgd_four;
 LOOM_FN sgd_four sgd_add(sgd_four sum, sgd_four a, sgd_four b)
 {
 	sgd_four v = {sum.x + a.x * b.x, sum.y + a.y * b.y, sum.z + a.z * b.z, sum.w + a.w * b.w};
@@ -157,7 +157,7 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 	loom_stream(c, (uint64_t)s->batch * neurons * l->cols * sizeof(float) / c->workers);
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < SGD_LOOKS; part++) {
-		const struct allreduce_share mine = sgd_share(c, (uint64_t)s->batch * neurons, part);
+		const struct loom_allreduce_share mine = sgd_share(c, (uint64_t)s->batch * neurons, part);
 		LOOM_NO_UNROLL
 		for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
 			uint64_t b = e / neurons;
@@ -182,7 +182,7 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 	const uint32_t *label = (const uint32_t *)((char *)s + s->label_at) + n % s->batches * s->batch;
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < SGD_LOOKS; part++) {
-		const struct allreduce_share mine = sgd_share(c, s->batch, part);
+		const struct loom_allreduce_share mine = sgd_share(c, s->batch, part);
 		LOOM_NO_UNROLL
 		for (uint64_t b = mine.begin; b < mine.end; b += mine.step) {
 			const float *out = sgd_floats(s, l->out_at) + b * l->width;
@@ -199,24 +199,24 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 }
 
 /* Goes on with the sums of the layers from i on, of layer i up to step `until`. */
-LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct allreduce_at *at, uint32_t i, uint32_t until)
+LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint32_t until)
 {
 	LOOM_NO_UNROLL
 	for (; s->overlap && i < s->layers; i++, until = ~0u)
-		allreduce_go(c, &s->sum[i], &at[i], until, 0);
+		loom_allreduce_go(c, &s->sum[i], &at[i], until, 0);
 }
 
 /* The gradient of layer i in a run of this worker's slices. */
 LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n, uint32_t run)
 {
 	const struct sgd_layer *l = &s->layer[i];
-	const struct allreduce *a = &s->sum[i];
+	const struct loom_allreduce *a = &s->sum[i];
 	const float *in = sgd_before(s, i, n), *back = sgd_floats(s, l->back_at);
 	uint64_t weights = (uint64_t)l->rows * l->cols, begin, end;
-	float *gradient = allreduce_input(c, a, n);
-	allreduce_run(a, c->workers, c->worker, run, &begin, &end);
+	float *gradient = loom_allreduce_input(c, a, n);
+	loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
 	end = end < weights ? end : weights;
-	const struct allreduce_share mine = allreduce_share(c, begin < end ? (end - begin) / 4 : 0);
+	const struct loom_allreduce_share mine = loom_allreduce_share(c, begin < end ? (end - begin) / 4 : 0);
 	loom_stream(c, begin < end ? s->batch * l->places * (end - begin) * sizeof(float) : 0);
 	LOOM_NO_UNROLL
 	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
@@ -237,7 +237,7 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
 	const float *in = sgd_before(s, i, 0), *back = sgd_floats(s, l->back_at), *weight = sgd_floats(s, l->weight_at);
 	float *to = sgd_floats(s, s->layer[i - 1].back_at);
 	uint32_t quads = l->before / 4;
-	const struct allreduce_share mine = sgd_share(c, (uint64_t)s->batch * quads, part);
+	const struct loom_allreduce_share mine = sgd_share(c, (uint64_t)s->batch * quads, part);
 	loom_stream(c, (uint64_t)s->batch * l->rows * l->cols * sizeof(float) / c->workers / SGD_LOOKS);
 	LOOM_NO_UNROLL
 	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
@@ -259,14 +259,14 @@ LOOM_FN void sgd_update(struct loom_ctx *c, struct sgd *s, uint64_t n)
 	LOOM_NO_UNROLL
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct sgd_layer *l = &s->layer[i];
-		const struct allreduce *a = &s->sum[i];
-		const float *sum = allreduce_sums(c, a, n);
+		const struct loom_allreduce *a = &s->sum[i];
+		const float *sum = loom_allreduce_sums(c, a, n);
 		float *weight = sgd_floats(s, l->weight_at);
 		uint64_t weights = (uint64_t)l->rows * l->cols;
 		LOOM_NO_UNROLL
-		for (uint32_t run = 0; run < allreduce_runs(a); run++) {
+		for (uint32_t run = 0; run < loom_allreduce_runs(a); run++) {
 			uint64_t begin, end;
-			allreduce_run(a, c->workers, c->worker, run, &begin, &end);
+			loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
 			end = end < weights ? end : weights;
 			LOOM_NO_UNROLL
 			for (uint64_t e = begin + c->lane; e < end; e += c->lanes) {
@@ -282,10 +282,10 @@ LOOM_FN void sgd_update(struct loom_ctx *c, struct sgd *s, uint64_t n)
 
 /* The gradients of layer i, and what the layer before needs for its own. A ring's step p takes the chunk that is p before the
  * rank's own: in that order they are computed, and each is on its way while the next one is. */
-LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct allreduce_at *at, uint32_t i, uint64_t n)
+LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint64_t n)
 {
-	const struct allreduce *a = &s->sum[i];
-	uint32_t runs = allreduce_runs(a), parts = runs + (i ? SGD_LOOKS : 0), ring = a->algorithm == ALLREDUCE_RING;
+	const struct loom_allreduce *a = &s->sum[i];
+	uint32_t runs = loom_allreduce_runs(a), parts = runs + (i ? SGD_LOOKS : 0), ring = a->algorithm == LOOM_ALLREDUCE_RING;
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < parts; part++) {
 		if (part < runs)
@@ -300,7 +300,7 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 {
 	struct sgd *s = sgd_state(c);
 	struct sgd_took *took = (struct sgd_took *)c->own[LOOM_WORKLOAD];
-	struct allreduce_at at[SGD_LAYERS];
+	struct loom_allreduce_at at[SGD_LAYERS];
 	uint64_t begin = loom_clock_ns(c), exchange = 0, exposed = 0;
 	uint32_t layers = s->layers, last = 2 * layers;
 	/* Phases: the layers forward, the loss, and the layers back. The workers meet after each. */
@@ -317,7 +317,7 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 		}
 		if (phase == last) {
 			uint64_t computed = loom_clock_ns(c);
-			if (!allreduce_finish(c, s->sum, at, layers))
+			if (!loom_allreduce_finish(c, s->sum, at, layers))
 				return;
 			exchange += loom_clock_ns(c) - (s->overlap ? first : computed);
 			exposed += loom_clock_ns(c) - computed;
@@ -325,7 +325,7 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 		}
 		if (LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK))
 			return;
-		if (s->overlap && phase > layers && phase < last && !net_deliver(c))
+		if (s->overlap && phase > layers && phase < last && !loom_net_deliver(c))
 			return;
 		n += phase == last;
 		phase = phase == last ? 0 : phase + 1;
