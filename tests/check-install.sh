@@ -37,6 +37,13 @@ cp -r examples "$tmp/examples"
 cd "$tmp/examples" || exit 1
 make -s -C embed || fail 'examples/embed does not build'
 make -s -C plugin-term-ring || fail 'examples/plugin-term-ring does not build'
+# A workload that adds up vectors over ranks, with installed headers alone.
+make -s -C workload-average || fail 'examples/workload-average does not build'
+for with in peer:auto peer:ring gputn:ring; do
+	[ -e "$tmp/usr/lib/gpuloom/plugins/trigger_${with%:*}.so" ] || continue
+	expect 0 '3 samples, each verified' sh -c 'cd workload-average && gpuloom run -n 3 workload_average.ini --set trigger.use=$0 \
+		--set workload.average.algorithm=$1' ${with%:*} ${with#*:}
+done
 seq 100000 >"$tmp/numbers"
 tr '\n' ' ' <"$tmp/numbers" >"$tmp/line"
 words=$(embed/wordcount "$tmp/numbers" "$tmp/line") || fail wordcount

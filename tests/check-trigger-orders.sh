@@ -27,6 +27,7 @@ each() {
 		--set workload.allreduce.bytes=24KiB --set workload.allreduce.piece=1KiB
 	expect 0 verified "$G" run -n 4 conf/allreduce.ini $use --set device.cpu.workers=2 $two \
 		--set workload.allreduce.bytes=100KB
+	expect 0 verified "$G" run -n 3 conf/allreduce.ini $use --set workload.allreduce.root=2 --set workload.allreduce.bytes=10KB
 	for by in item group kernel mixed; do
 		expect 0 verified "$G" run -n 2 conf/msgrate.ini $use --set workload.msgrate.by=$by \
 			--set workload.msgrate.operation=put --set workload.msgrate.fires=400 --set workload.msgrate.per=4 \
@@ -90,7 +91,7 @@ for way in oneshot twoshot pull; do
 			--set device.cpu.workers=2 --set device.cpu.lanes=2 --set device.cpu.oversubscribe=yes
 	done
 	expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use=peer --set device.cpu.isolation=process \
-		--set workload.allreduce.algorithm=$way --set workload.allreduce.bytes=1000
+		--set workload.allreduce.algorithm=$way --set workload.allreduce.bytes=1000 --set workload.allreduce.root=0
 	expect 0 verified "$G" run -n 2 conf/sgd.ini --samples 2 --set trigger.use=peer --set device.cpu.workers=2 $two \
 		--set device.cpu.lanes=2 --set workload.sgd.steps=8 --set workload.sgd.accuracy=0 --set workload.sgd.algorithm=$way --set run.devices='cpu:0 cpu:1'
 	expect 4 'trigger whose workers store into other ranks' "$G" run -n 2 conf/allreduce.ini \
@@ -99,6 +100,8 @@ done
 expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use=peer --set workload.allreduce.bytes=100
 expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use=peer --set workload.allreduce.algorithm=ring \
 	--set workload.allreduce.bytes=100KB
+expect 2 'there are 2 ranks' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.root=2
+expect 2 'a broadcast .root. is made once' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.root=1 --set workload.allreduce.rounds=2
 expect 2 'the ring goes round once' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.algorithm=ring \
 	--set workload.allreduce.rounds=2
 expect 2 'oneshot, twoshot and pull post nothing' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.algorithm=twoshot \

@@ -90,7 +90,10 @@ def trial(key):
         begin = time.monotonic()
         wrong = []
         try:
+            missed = stop or (soak.freeze(victim) and not soak.may_go(victim)) # one that has ended, or looks at a plug-in, is not
             os.kill(victim, signal.SIGSTOP if stop else signal.SIGKILL)
+            if not missed:
+                raise ProcessLookupError
             if stop:
                 time.sleep(STOPPED)
                 os.kill(victim, signal.SIGCONT)

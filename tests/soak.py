@@ -4,7 +4,7 @@
 ranges: single jobs, jobs of several ranks, two stacks in a process (tests/soak_two.c); left alone, stopped and
 continued (SIGSTOP), interrupted, timed out, killed.
 
-    tests/soak.py BUILD [--runs N | --time 20m] [--seed S] [--only N] [--long] [--shared]
+    tests/soak.py BUILD [--runs N | --time 20m] [--seed S] [--only N] [--jobs N] [--long] [--shared]
 
 Each ends with a verified result, or with a sentence and the documented exit code, and leaves nothing behind: no
 process, no file. What does not is printed with the one command that repeats it. --long: seconds of SIGSTOP, and
@@ -15,6 +15,7 @@ import ctypes
 import glob
 import json
 import math
+import multiprocessing
 import os
 import random
 import re
@@ -48,7 +49,7 @@ MOST = {
     "iterations": 4, "tc": 30, "tp": 30, "bfs.size": 9, "bs.size": 300, "c2d.size": 24, "cg.size": 8, "fe.size": 8,
     "gem.size": 64, "h3d.size": 4, "kmn.size": 64, "pattern.size": 600, "resume.size": 600, "resume.work": 30, "srs.size": 32, "stn.size": 48,
     "messages": 4, "contains.limit": 100, "pingpong.rounds": 40, "pingpong.bytes": 65536, "msgrate.fires": 300,
-    "msgrate.per": 300, "jacobi2d.n": 64, "jacobi2d.sweeps": 12, "allreduce.bytes": 300000, "allreduce.rounds": 40,
+    "msgrate.per": 300, "jacobi2d.n": 64, "jacobi2d.sweeps": 12, "allreduce.bytes": 300000, "allreduce.rounds": 40, "allreduce.root": 1,
     "sgd.inputs": 100, "sgd.filters": 4, "sgd.layers": 3, "sgd.width": 40, "sgd.classes": 12, "sgd.batch": 12, "sgd.batches": 6, "sgd.steps": 12,
     "sgd.rate": 0.1, "sgd.accuracy": 0, "replay.steps": 3, "replay.most": 4096, "replay.latency": 1e5, "lookups": 300,
     "barrier.few": 60, "barrier.difference": 300, "barrier.parts": 3, "barrier.checked": 100, "barrier.work": 2000,
@@ -624,17 +625,8 @@ def documents(folder):
     return os.path.abspath(folder)
 
 
-def main():
-    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    ap.add_argument("build")
-    ap.add_argument("--runs", type=int)
-    ap.add_argument("--time", help="as in 90s, 20m, 1h")
-    ap.add_argument("--seed", type=int, default=1)
-    ap.add_argument("--only", type=int)
-    ap.add_argument("--long", action="store_true")
-    ap.add_argument("--shared", action="store_true", help="nothing but ranks that share tasks, 2 to 8 of them")
-    ap.add_argument("--show", action="store_true")
-    args = ap.parse_args()
+def work(args, first):
+    """Every args.jobs-th configuration from `first` on. Returns what is counted."""
     unit = {"s": 1, "m": 60, "h": 3600}
     end = time.monotonic() + (float(args.time[:-1]) * unit[args.time[-1]] if args.time else 1e9)
     runs = args.runs if args.runs is not None else 10**9 if args.time else 300
@@ -645,7 +637,7 @@ def main():
     ends, failures, happened, stops = collections.Counter(), collections.Counter(), collections.Counter(), 0
     done = 0
     with tempfile.TemporaryDirectory() as root:
-        for n in range(runs) if args.only is None else [args.only]:
+        for n in range(first, runs, args.jobs) if args.only is None else [args.only]:
             if time.monotonic() > end:
                 break
             rng = random.Random(args.seed * 1000003 + n)
@@ -672,6 +664,27 @@ def main():
             stops += case.count if case.happens == "stops" else 0
             if done % 1000 == 0:
                 print(f"{done} runs, {dict(ends)}", flush=True)
+    return done, ends, failures, happened, stops
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    ap.add_argument("build")
+    ap.add_argument("--runs", type=int)
+    ap.add_argument("--time", help="as in 90s, 20m, 1h")
+    ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--only", type=int)
+    ap.add_argument("--jobs", type=int, default=1, help="so many at once")
+    ap.add_argument("--long", action="store_true")
+    ap.add_argument("--shared", action="store_true", help="nothing but ranks that share tasks, 2 to 8 of them")
+    ap.add_argument("--show", action="store_true")
+    args = ap.parse_args()
+    parts = []
+    if args.jobs > 1:
+        with multiprocessing.Pool(args.jobs) as pool:
+            parts = pool.starmap(work, [(args, i) for i in range(args.jobs)], 1)
+    parts = parts or [work(args, 0)]  # without another process, which would be taken for one that a job has left behind
+    done, ends, failures, happened, stops = (sum(of, start=of[0].__class__()) for of in zip(*parts))
     bad = sum(failures.values())
     print(f"{done} runs of seed {args.seed}: " + ", ".join(f"{v} {k}" for k, v in sorted(ends.items())) +
           f"; {stops} stops, {happened['kill']} kills, {happened['interrupt']} interrupts tried")

@@ -7,29 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../shared/collective/net.h"
 #include "../shared/workload/host.h"
-
-static inline int net_post(const struct loom_trigger *t, struct loom_trigger_post *post,
-			   struct loom_error *err)
-{
-	uint64_t id;
-	post->size = sizeof(*post);
-	return t->ops->post(t->self, post, &id, err);
-}
-
-static inline uint64_t net_line(uint64_t bytes) /* whole cache lines */
-{
-	return (bytes + 63) & ~63ull;
-}
-
-static inline uint32_t net_ranks(const struct loom_host *host)
-{
-	return LOOM_HAS(host, allgather) ? host->ranks : 1;
-}
-static inline uint32_t net_rank(const struct loom_host *host)
-{
-	return LOOM_HAS(host, allgather) ? host->rank : 0;
-}
 
 static inline int net_ascending(const void *a, const void *b)
 {
@@ -54,11 +33,12 @@ static inline int net_explain(void *self, uint32_t worker, int code, uint64_t in
 			 "raise tags, slots or arrivals in its section", worker, (unsigned long long)info);
 }
 
-/* The device half of a workload whose kernel is NAME_kernel, in FILES after net.dev.h; then what else its table has. */
+/* The device half of a workload whose kernel is NAME_kernel, in FILES; then what else its table has. */
 #define NET_CODE_IN(NAME, FILES, ...)                                                              \
 	static const struct loom_workload_dev NAME##_cpu = {                                       \
 		.size = sizeof(struct loom_workload_dev), .kernel = NAME##_kernel, __VA_ARGS__};   \
-	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE("net.dev.h") FILES)
-#define NET_CODE(NAME, ...) NET_CODE_IN(NAME, LOOM_CODE_FILE(#NAME ".dev.h"), __VA_ARGS__)
+	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", FILES)
+#define NET_CODE(NAME, ...) \
+	NET_CODE_IN(NAME, LOOM_CODE_FILE("collective/net.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"), __VA_ARGS__)
 
 #endif

@@ -11,7 +11,7 @@ const char *const net_orders[] = {"post-first", "fire-first", "random", NULL};
 struct net_poster {
 	const struct loom_host *host;
 	struct loom_trigger trigger;
-	struct net_turn *turn;
+	struct loom_net_turn *turn;
 	uint32_t order, room, posts, workers;
 	uint32_t stop;
 	int running, status;
@@ -20,11 +20,12 @@ struct net_poster {
 	struct loom_trigger_post post[];
 };
 
-int net_poster_add(struct net_poster *p, const struct loom_trigger_post *post, struct loom_error *err)
+int net_poster_add(void *poster, const struct loom_trigger_post *post, struct loom_error *err)
 {
+	struct net_poster *p = poster;
 	struct loom_trigger_post one = *post;
 	if (p->order == NET_POST_FIRST)
-		return net_post(&p->trigger, &one, err);
+		return loom_net_post(&p->trigger, &one, err);
 	if (p->posts == p->room)
 		return LOOM_FAIL(p->host, err, LOOM_EINVAL, "more posts than were announced");
 	one.size = sizeof(one);
@@ -43,7 +44,7 @@ static void *run(void *arg)
 	struct net_poster *p = arg;
 	pthread_setname_np(pthread_self(), "loom-poster");
 	for (uint32_t i = 0; i < p->posts && !p->status && !stopped(p); i++) {
-		struct net_turn *t = &p->turn[i % p->workers];
+		struct loom_net_turn *t = &p->turn[i % p->workers];
 		/* Relaxed: the word only says when. What the worker wrote goes with its fire. */
 		while (p->order == NET_FIRE_FIRST && !stopped(p) &&
 		       __atomic_load_n(&t->fired, __ATOMIC_RELAXED) <= i / p->workers)
@@ -52,7 +53,7 @@ static void *run(void *arg)
 		while (pause-- > 0)
 			loom_yield();
 		/* Full: places come back as operations end. */
-		while (!stopped(p) && (p->status = net_post(&p->trigger, &p->post[i], &p->err)) == LOOM_EFULL)
+		while (!stopped(p) && (p->status = loom_net_post(&p->trigger, &p->post[i], &p->err)) == LOOM_EFULL)
 			loom_yield();
 	}
 	if (p->status && p->status != LOOM_EFULL) /* workers only pass the code on */
@@ -62,7 +63,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int net_poster_start(struct net_poster *p, struct net_turn *turn, struct loom_error *err)
+int net_poster_start(struct net_poster *p, struct loom_net_turn *turn, struct loom_error *err)
 {
 	p->turn = turn;
 	if (p->order == NET_POST_FIRST)

@@ -4,7 +4,7 @@
 #ifndef WORKLOAD_NET_POSTER_H
 #define WORKLOAD_NET_POSTER_H
 
-#include "net.dev.h"
+#include "../shared/collective/net.dev.h"
 #include "net.h"
 
 enum { NET_POST_FIRST, NET_FIRE_FIRST, NET_RANDOM };
@@ -27,8 +27,8 @@ int net_instance_wire(struct net_instance *i, const struct loom_layout *layout, 
 void net_instance_stop(void *self);
 void net_instance_destroy(void *self);
 /* Takes a post: it is posted at once (post-first), or kept for the thread. */
-int net_poster_add(struct net_poster *p, const struct loom_trigger_post *post, struct loom_error *err);
+int net_poster_add(void *poster, const struct loom_trigger_post *post, struct loom_error *err);
 /* Starts the thread, where there is one: turn[w].fired says how often worker w has fired. */
-int net_poster_start(struct net_poster *p, struct net_turn *turn, struct loom_error *err);
+int net_poster_start(struct net_poster *p, struct loom_net_turn *turn, struct loom_error *err);
 
 #endif

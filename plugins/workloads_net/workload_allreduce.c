@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* allreduce: the sum of all ranks' float vectors, exact to the last bit. Host half. */
 #include "workload_allreduce.dev.h"
-#include "allreduce.h"
+#include "../shared/collective/allreduce.h"
+#include "poster.h"
 
 struct allreduce_opts {
 	uint64_t bytes, piece, rounds;
+	int64_t root;
 	uint32_t order, algorithm;
 	uint8_t chain;
 };
@@ -13,10 +15,13 @@ static const struct loom_opt allreduce_rows[] = {
 	LOOM_OPT(struct allreduce_opts, bytes, LOOM_OPT_SIZE, "8MiB",
 		 "Size of the vector, rounded up so that every worker of every rank has equal slices.",
 		 .min = 4, .max = 1ull << 36),
-	ALLREDUCE_ROW(struct allreduce_opts, algorithm),
+	LOOM_ALLREDUCE_ROW(struct allreduce_opts, algorithm),
 	LOOM_OPT(struct allreduce_opts, rounds, LOOM_OPT_U64, "1",
 		 "How often oneshot, twoshot and pull do it in one sample: round_ns is then what one costs inside a kernel.",
 		 .min = 1, .max = 1e9),
+	LOOM_OPT(struct allreduce_opts, root, LOOM_OPT_I64, "-1",
+		 "A broadcast, once in a sample: all ranks get the vector of this one, as the sum to which the others give -0. -1: a sum "
+		 "of what all have.", .min = -1, .max = 65535),
 	LOOM_OPT(struct allreduce_opts, piece, LOOM_OPT_SIZE, "4MiB",
 		 "Each worker's slices are sent in pieces of so much, at most 64 of them. Pieces overlap sums "
 		 "with transfers where cores are free for both; each costs an operation.", .min = 4,
@@ -29,30 +34,33 @@ static const struct loom_opt allreduce_rows[] = {
 };
 
 /* Input differs from round to round: it begins a few floats further each time. With algorithm = ring there is one round. */
-#define STRIDE (ALLREDUCE_WIDE * sizeof(float))
+#define STRIDE (LOOM_ALLREDUCE_WIDE * sizeof(float))
 
 static struct allreduce_job shape_of(const void *self, const struct loom_layout *layout, uint64_t *bytes)
 {
 	const struct workload *w = self;
 	const struct allreduce_opts *o = w->opts;
-	struct allreduce_job j = {.vector = allreduce_shape(w->host, layout, o->algorithm, o->bytes, o->piece), .rounds = o->rounds};
-	uint64_t turns = sizeof(j) + layout->workers * sizeof(struct net_turn);
+	struct allreduce_job j = {.vector = loom_allreduce_shape(w->host, layout, o->algorithm, o->bytes, o->piece), .rounds = o->rounds, .root = o->root};
+	uint64_t turns = sizeof(j) + layout->workers * sizeof(struct loom_net_turn);
 	j.vector.chain = o->chain;
 	j.vector.turn_at = o->order != NET_POST_FIRST ? sizeof(j) : 0;
-	*bytes = allreduce_place(&j.vector, layout, net_line(turns), 1, 1, o->rounds > 1 ? STRIDE : 0);
+	*bytes = loom_allreduce_place(&j.vector, layout, loom_net_line(turns), 1, 1, o->rounds > 1 ? STRIDE : 0);
 	return j;
 }
 
 static int allreduce_check(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct allreduce_opts *o = opts;
-	if (o->algorithm > ALLREDUCE_RING && (o->chain || o->order != NET_POST_FIRST))
+	if (o->algorithm > LOOM_ALLREDUCE_RING && (o->chain || o->order != NET_POST_FIRST))
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "%s: oneshot, twoshot and pull post nothing: choose algorithm = ring",
 				 o->chain ? "chain = yes" : "order");
-	if (o->rounds > 1 && o->algorithm == ALLREDUCE_RING)
+	if (o->rounds > 1 && o->algorithm == LOOM_ALLREDUCE_RING)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "rounds = %llu: the ring goes round once in a sample: choose "
 				 "algorithm = oneshot, twoshot or pull", (unsigned long long)o->rounds);
+	if (o->root >= 0 && o->rounds > 1)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "rounds = %llu: a broadcast (root) is made once in a sample",
+				 (unsigned long long)o->rounds);
 	if (o->chain && o->order == NET_FIRE_FIRST)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "order = fire-first: with chain = yes arrivals fire most operations, which no host can "
@@ -63,6 +71,10 @@ static int allreduce_check(const struct loom_host *host, const void *opts, struc
 static int allreduce_create(const struct loom_host *host, const void *opts, void **self,
 			    struct loom_error *err)
 {
+	const struct allreduce_opts *o = opts;
+	if (o->root >= (int64_t)loom_net_ranks(host))
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "root = %lld: there are %u ranks, the last is %u", (long long)o->root,
+				 loom_net_ranks(host), loom_net_ranks(host) - 1);
 	return workload_create(host, opts, sizeof(struct net_instance), self, err);
 }
 
@@ -82,12 +94,12 @@ static int allreduce_job_init(void *self, const struct loom_layout *layout, cons
 	uint64_t bytes;
 	(void)err;
 	*j = shape_of(self, layout, &bytes);
-	memset(j + 1, 0, layout->workers * sizeof(struct net_turn));
-	allreduce_init(&j->vector, layout, j);
+	memset(j + 1, 0, layout->workers * sizeof(struct loom_net_turn));
+	loom_allreduce_init(&j->vector, layout, j);
 	float *vector = (float *)((char *)j + j->vector.input_at);
-	uint64_t floats = j->vector.floats + (j->rounds > 1 ? 64 * ALLREDUCE_WIDE : 0);
+	uint64_t floats = j->vector.floats + (j->rounds > 1 ? 64 * LOOM_ALLREDUCE_WIDE : 0);
 	for (uint64_t i = 0; i < floats; i++)
-		vector[i] = allreduce_element(i % j->vector.floats, j->vector.rank);
+		vector[i] = loom_allreduce_element(i % j->vector.floats, j->vector.rank);
 	return 0;
 }
 
@@ -97,7 +109,7 @@ static int allreduce_job_wire(void *self, const struct loom_layout *layout, cons
 	struct net_instance *i = self;
 	const struct allreduce_opts *o = i->workload.opts;
 	struct allreduce_job *j = view->global;
-	struct allreduce *a = &j->vector;
+	struct loom_allreduce *a = &j->vector;
 	uint64_t bytes;
 	shape_of(self, layout, &bytes);
 	if (o->rounds > 1 && !LOOM_HAS(trigger->ops, reach))
@@ -105,8 +117,9 @@ static int allreduce_job_wire(void *self, const struct loom_layout *layout, cons
 				 "rounds needs a trigger whose workers store into other ranks: choose --set trigger.use=peer");
 	int rc = net_instance_wire(i, layout, trigger, o->order, a->tags, layout->workers, err);
 	if (!rc)
-		rc = allreduce_wire(a, i->workload.host, layout, view, global, bytes, trigger, i->poster, err);
-	return rc ? rc : net_poster_start(i->poster, (struct net_turn *)(j + 1), err);
+		rc = loom_allreduce_wire(a, i->workload.host, layout, view, global, bytes, trigger,
+					 net_poster_add, i->poster, err);
+	return rc ? rc : net_poster_start(i->poster, (struct loom_net_turn *)(j + 1), err);
 }
 
 static int allreduce_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -114,9 +127,15 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 {
 	const struct workload *w = self;
 	const struct allreduce_job *j = view->global;
-	const struct allreduce *a = &j->vector;
+	const struct loom_allreduce *a = &j->vector;
 	uint64_t turned = (j->rounds - 1) * a->stride % a->cycle / sizeof(float), took = 0;
-	int rc = allreduce_compare(a, w->host, layout, j, j->rounds - 1, turned, a->floats, err);
+	int rc = j->root >= 0 ? 0 : loom_allreduce_compare(a, w->host, layout, j, j->rounds - 1, turned, a->floats, err);
+	const float *got = (const float *)((const char *)j + (a->algorithm == LOOM_ALLREDUCE_RING ? a->input_at : a->sum_at));
+	for (uint64_t i = 0; i < a->floats && j->root >= 0 && !rc; i++)
+		if (got[i] != loom_allreduce_element(i, (uint32_t)j->root))
+			rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "broadcast: element %llu on rank %u is %.9g instead of %.9g",
+				       (unsigned long long)i, a->rank, (double)got[i],
+				       (double)loom_allreduce_element(i, (uint32_t)j->root));
 	if (rc)
 		return rc;
 	w->host->metric(w->host, report, "vector_bytes", "B", LOOM_BETTER_NONE,
@@ -125,7 +144,7 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 		uint64_t ns = ((const struct allreduce_took *)view->worker[k])->ns;
 		took = ns > took ? ns : took;
 	}
-	if (a->algorithm != ALLREDUCE_RING)
+	if (a->algorithm != LOOM_ALLREDUCE_RING)
 		w->host->metric(w->host, report, "round_ns", "ns", LOOM_BETTER_LESS, (double)took / (double)j->rounds);
 	return 0;
 }
@@ -144,7 +163,7 @@ static const struct loom_workload_ops allreduce_ops = {
 	.work = "vector_bytes",
 };
 
-ALLREDUCE_CODE(workload_allreduce);
+NET_CODE_IN(workload_allreduce, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_allreduce.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_allreduce", "0.1.0", "Apache-2.0",
 		   "Sum of all ranks' float vectors, by a ring of triggered puts or by stores into other ranks", .opts = allreduce_rows,

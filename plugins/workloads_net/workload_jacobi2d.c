@@ -59,14 +59,14 @@ static struct jacobi shape_of(const void *self, const struct loom_layout *layout
 {
 	const struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
-	struct part p = part_of(o->n, net_rank(w->host), net_ranks(w->host));
+	struct part p = part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
 	uint32_t least = p.down < p.across ? p.down : p.across;
 	struct jacobi j = {.rows = p.rows, .cols = p.cols, .sweeps = o->sweeps};
 	j.edge = (o->n / least + 1 + 7) & ~7ull;
-	j.edges_at = net_line(sizeof(j));
+	j.edges_at = loom_net_line(sizeof(j));
 	/* Several devices share a grid where all reach it. */
 	j.grid_at = layout->devices > 1 ? grid_at(&j) : 0;
-	int32_t rank = (int32_t)net_rank(w->host);
+	int32_t rank = (int32_t)loom_net_rank(w->host);
 	j.neighbour[JACOBI_NORTH] = p.row > 0 ? rank - (int32_t)p.across : -1;
 	j.neighbour[JACOBI_SOUTH] = p.row + 1 < p.down ? rank + (int32_t)p.across : -1;
 	j.neighbour[JACOBI_WEST] = p.col > 0 ? rank - 1 : -1;
@@ -78,7 +78,7 @@ static int jacobi_create(const struct loom_host *host, const void *opts, void **
 			 struct loom_error *err)
 {
 	const struct jacobi_opts *o = opts;
-	struct part p = part_of(o->n, 0, net_ranks(host));
+	struct part p = part_of(o->n, 0, loom_net_ranks(host));
 	if (o->n < p.down || o->n < p.across)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "jacobi2d: n = %llu is too small for %u x %u ranks",
 				 (unsigned long long)o->n, p.down, p.across);
@@ -131,7 +131,7 @@ static int jacobi_init(void *self, const struct loom_layout *layout, const struc
 	const struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
 	struct jacobi *j = view->global;
-	struct part p = part_of(o->n, net_rank(w->host), net_ranks(w->host));
+	struct part p = part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
 	(void)err;
 	*j = shape_of(self, layout);
 	memset((char *)j + j->edges_at, 0xff, grid_at(j) - j->edges_at); /* NaN: an edge not received shows */
@@ -169,7 +169,7 @@ static int jacobi_wire(void *self, const struct loom_layout *layout, const struc
 				.remote = global + (uint64_t)(to - (const char *)j),
 				.bytes = (side <= JACOBI_SOUTH ? j->cols : j->rows) * sizeof(double),
 				.notify = JACOBI_ARRIVAL(opposite)};
-			rc = net_post(trigger, &post, err);
+			rc = loom_net_post(trigger, &post, err);
 		}
 	}
 	return rc;
@@ -214,7 +214,7 @@ static int jacobi_verify(void *self, const struct loom_layout *layout, const str
 	struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
 	struct jacobi *j = view->global;
-	struct part p = part_of(o->n, net_rank(w->host), net_ranks(w->host));
+	struct part p = part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
 	(void)layout;
 	pthread_mutex_lock(&whole.lock);
 	int rc = solve(o) ? LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory") : 0;

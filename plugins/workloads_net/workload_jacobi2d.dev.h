@@ -14,7 +14,7 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/barrier.h>
 
-#include "net.dev.h"
+#include "../shared/collective/net.dev.h"
 #endif
 
 enum { JACOBI_NORTH, JACOBI_SOUTH, JACOBI_WEST, JACOBI_EAST, JACOBI_SIDES };
@@ -116,20 +116,20 @@ LOOM_FN int jacobi_step(struct loom_ctx *c, const struct jacobi *j, uint64_t n, 
 	jacobi_sweep(c, j, n, from, to);
 	jacobi_edges(c, j, n, from, to, 0);
 	for (uint32_t side = 0; side < JACOBI_SIDES; side++)
-		if (jacobi_is_at(j, side, from, to) && !net_fire(c, JACOBI_TAG(side)))
+		if (jacobi_is_at(j, side, from, to) && !loom_net_fire(c, JACOBI_TAG(side)))
 			return 0;
 	return 1;
 }
 
 LOOM_FN void workload_jacobi2d_kernel(struct loom_ctx *c)
 {
-	struct jacobi copy = NET_HEAD(c, struct jacobi), *j = &copy;
+	struct jacobi copy = LOOM_NET_HEAD(c, struct jacobi), *j = &copy;
 	uint64_t from = jacobi_from(j, c->worker, c->workers), to = jacobi_from(j, c->worker + 1, c->workers);
 	for (uint64_t n = 0; jacobi_step(c, j, n, from, to) && n < j->sweeps; n++) {
-		if (!net_deliver(c))
+		if (!loom_net_deliver(c))
 			return;
 		for (uint32_t side = 0; side < JACOBI_SIDES; side++)
-			if (jacobi_is_at(j, side, from, to) && !net_await(c, JACOBI_ARRIVAL(side), n + 1))
+			if (jacobi_is_at(j, side, from, to) && !loom_net_await(c, JACOBI_ARRIVAL(side), n + 1))
 				return;
 		if (LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK))
 			return;
@@ -138,7 +138,7 @@ LOOM_FN void workload_jacobi2d_kernel(struct loom_ctx *c)
 
 LOOM_FN void workload_jacobi2d_step(struct loom_ctx *c, uint64_t n)
 {
-	struct jacobi copy = NET_HEAD(c, struct jacobi), *j = &copy;
+	struct jacobi copy = LOOM_NET_HEAD(c, struct jacobi), *j = &copy;
 	jacobi_step(c, j, n, jacobi_from(j, c->worker, c->workers), jacobi_from(j, c->worker + 1, c->workers));
 }
 

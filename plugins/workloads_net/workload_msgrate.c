@@ -114,7 +114,7 @@ static int msgrate_wire(void *self, const struct loom_layout *layout, const stru
 			.remote = from + n * sizeof(struct msgrate_line),
 			.bytes = (share - 1) * sizeof(struct msgrate_line) + 8,
 			.slot = msgrate_tag(m, i)};
-		rc = net_post(trigger, &post, err);
+		rc = loom_net_post(trigger, &post, err);
 	}
 	return rc;
 }

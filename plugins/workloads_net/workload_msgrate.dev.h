@@ -5,7 +5,7 @@
 #define WORKLOAD_MSGRATE_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "net.dev.h"
+#include "../shared/collective/net.dev.h"
 #endif
 
 /* Head of the global block; then a line for each who fires, to send from, and as many to arrive. Who shares
@@ -67,7 +67,7 @@ LOOM_FN void workload_msgrate_kernel(struct loom_ctx *c)
 		for (; i < until && !fails; i++)
 			fails = !msgrate_fire(c, m, from, tag, i + 1);
 		i = until;
-		over = !net_deliver(c);
+		over = !loom_net_deliver(c);
 	}
 	loom_barrier_lanes(c);
 	uint64_t end = loom_clock_ns(c);

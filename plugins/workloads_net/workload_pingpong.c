@@ -38,10 +38,10 @@ static int pingpong_check(const struct loom_host *host, const void *opts, struct
 static int pingpong_create(const struct loom_host *host, const void *opts, void **self,
 			   struct loom_error *err)
 {
-	if (net_ranks(host) > 2)
+	if (loom_net_ranks(host) > 2)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "pingpong: %u ranks: it is for 2 (-n 2), or for 1 that sends to itself",
-				 net_ranks(host));
+				 loom_net_ranks(host));
 	return workload_create(host, opts, sizeof(struct net_instance), self, err);
 }
 
@@ -51,13 +51,13 @@ static struct pingpong shape_of(const void *self)
 	const struct pingpong_opts *o = w->opts;
 	struct pingpong p = {.rounds = o->rounds,
 			     .words = o->bytes / 8,
-			     .rank = net_rank(w->host),
-			     .ranks = net_ranks(w->host),
+			     .rank = loom_net_rank(w->host),
+			     .ranks = loom_net_ranks(w->host),
 			     .kernel = o->kernel,
 			     .late = o->order != NET_POST_FIRST};
-	p.from_at = net_line(sizeof(p));
-	p.to_at = p.from_at + net_line(o->bytes);
-	p.times_at = p.to_at + net_line(o->bytes);
+	p.from_at = loom_net_line(sizeof(p));
+	p.to_at = p.from_at + loom_net_line(o->bytes);
+	p.times_at = p.to_at + loom_net_line(o->bytes);
 	return p;
 }
 

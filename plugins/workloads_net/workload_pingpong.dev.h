@@ -5,7 +5,7 @@
 #define WORKLOAD_PINGPONG_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "net.dev.h"
+#include "../shared/collective/net.dev.h"
 #endif
 
 #define PINGPONG_TAG 1u
@@ -34,7 +34,7 @@ struct pingpong {
 	uint64_t from_at, to_at, times_at;
 	uint64_t launch_ns;
 	uint64_t pad[7];
-	struct net_turn turn;
+	struct loom_net_turn turn;
 };
 
 LOOM_FN uint64_t pingpong_value(uint64_t round, uint64_t word)
@@ -65,12 +65,12 @@ LOOM_FN void pingpong_look(struct loom_ctx *c, const struct pingpong *p, uint64_
 /* The kernel's end, or where the trigger has none in the kernel what sends: collective over the device's workers. */
 LOOM_FN int pingpong_end(struct loom_ctx *c, const struct pingpong *p)
 {
-	return p->kernel ? LOOM_CALL(trigger, boundary, c) == 0 : net_deliver(c);
+	return p->kernel ? LOOM_CALL(trigger, boundary, c) == 0 : loom_net_deliver(c);
 }
 
-LOOM_FN struct net_turn *pingpong_turn(struct loom_ctx *c, const struct pingpong *p)
+LOOM_FN struct loom_net_turn *pingpong_turn(struct loom_ctx *c, const struct pingpong *p)
 {
-	return p->late ? &((struct pingpong *)c->global[LOOM_WORKLOAD])->turn : (struct net_turn *)0;
+	return p->late ? &((struct pingpong *)c->global[LOOM_WORKLOAD])->turn : (struct loom_net_turn *)0;
 }
 
 LOOM_FN struct pingpong_times *pingpong_times(struct loom_ctx *c, const struct pingpong *p)
@@ -109,7 +109,7 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 	uint64_t begin = loom_clock_ns(c);
 	pingpong_fill(c, p, n);
 	uint64_t fire = loom_clock_ns(c);
-	if (!net_fire_turn(c, pingpong_turn(c, p), PINGPONG_TAG))
+	if (!loom_net_fire_turn(c, pingpong_turn(c, p), PINGPONG_TAG))
 		return 0;
 	if (c->lane == 0) {
 		sent->fired = loom_clock_ns(c);
@@ -123,10 +123,10 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 /* The first worker sends and receives; the others of its device only meet it at the kernels' ends. */
 LOOM_FN void workload_pingpong_kernel(struct loom_ctx *c)
 {
-	struct pingpong copy = NET_HEAD(c, struct pingpong), *p = &copy;
+	struct pingpong copy = LOOM_NET_HEAD(c, struct pingpong), *p = &copy;
 	for (uint64_t n = 0, steps = pingpong_steps(p); c->device == 0 && n < steps; n++) {
 		uint64_t come = pingpong_come(p, n);
-		if (c->worker == 0 && come > 0 && !net_await_turn(c, pingpong_turn(c, p), PINGPONG_ARRIVAL, come))
+		if (c->worker == 0 && come > 0 && !loom_net_await_turn(c, pingpong_turn(c, p), PINGPONG_ARRIVAL, come))
 			return;
 		if (c->worker == 0 && !pingpong_step(c, p, n))
 			return;
@@ -139,7 +139,7 @@ LOOM_FN void workload_pingpong_kernel(struct loom_ctx *c)
 
 LOOM_FN void workload_pingpong_step(struct loom_ctx *c, uint64_t n)
 {
-	struct pingpong copy = NET_HEAD(c, struct pingpong);
+	struct pingpong copy = LOOM_NET_HEAD(c, struct pingpong);
 	if (c->worker == 0)
 		pingpong_step(c, &copy, n);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* replay: the six training jobs of the GPU-TN paper's table 3. Host half. */
 #include "workload_replay.dev.h"
-#include "allreduce.h"
+#include "../shared/collective/allreduce.h"
+#include "net.h"
 
 /* The share of time that is blocked in allreduce is the paper's. It does not tell sizes: these are the parameters of such
  * networks, a gradient each, the last layer's first. */
@@ -37,7 +38,7 @@ static const struct loom_opt replay_rows[] = {
 	LOOM_OPT(struct replay_opts, steps, LOOM_OPT_U64, "4", "Steps of training.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct replay_opts, most, LOOM_OPT_SIZE, "1MiB", "Larger gradients are cut to so much, and their gaps with them.",
 		 .min = 4, .max = 1ull << 32),
-	ALLREDUCE_ROW(struct replay_opts, algorithm),
+	LOOM_ALLREDUCE_ROW(struct replay_opts, algorithm),
 	LOOM_OPT(struct replay_opts, latency, LOOM_OPT_TIME, "5us",
 		 "With `rate`, a network that is driven by hosts: in front of each allreduce the job computes for so long that on this network "
 		 "it would be blocked for the table's share of its time. latency: of one message.", .max = 1e9),
@@ -53,13 +54,13 @@ static struct replay shape_of(const void *self, const struct loom_layout *layout
 	const struct job *job = &jobs[o->job];
 	struct replay r = {.steps = o->steps};
 	uint32_t tag = 1;
-	*end = net_line(sizeof(r));
+	*end = loom_net_line(sizeof(r));
 	for (; r.tensors < REPLAY_TENSORS && job->floats[r.tensors]; r.tensors++) {
 		struct replay_tensor *t = &r.tensor[r.tensors];
 		uint64_t bytes = job->floats[r.tensors] * sizeof(float);
 		bytes = bytes < o->most ? bytes : o->most;
-		t->sum = allreduce_shape(w->host, layout, o->algorithm, bytes, ALLREDUCE_PIECE);
-		*end = allreduce_place(&t->sum, layout, *end, tag, 2, 0);
+		t->sum = loom_allreduce_shape(w->host, layout, o->algorithm, bytes, LOOM_ALLREDUCE_PIECE);
+		*end = loom_allreduce_place(&t->sum, layout, *end, tag, 2, 0);
 		tag += t->sum.tags;
 		double message = (double)o->latency + 1e9 * (double)bytes / t->sum.ranks / o->rate;
 		t->gap_ns = (uint64_t)(t->sum.steps * message * (1 - job->blocked) / job->blocked);
@@ -88,7 +89,7 @@ static int replay_init(void *self, const struct loom_layout *layout, const struc
 	(void)err;
 	*r = shape_of(self, layout, &end);
 	for (uint64_t i = 0; i < r->tensors; i++)
-		allreduce_init(&r->tensor[i].sum, layout, r);
+		loom_allreduce_init(&r->tensor[i].sum, layout, r);
 	return 0;
 }
 
@@ -101,7 +102,7 @@ static int replay_wire(void *self, const struct loom_layout *layout, const struc
 	int rc = 0;
 	shape_of(self, layout, &end);
 	for (uint64_t i = 0; i < r->tensors && !rc; i++)
-		rc = allreduce_wire(&r->tensor[i].sum, w->host, layout, view, global, end, trigger, NULL, err);
+		rc = loom_allreduce_wire(&r->tensor[i].sum, w->host, layout, view, global, end, trigger, NULL, NULL, err);
 	return rc;
 }
 
@@ -113,7 +114,7 @@ static int replay_verify(void *self, const struct loom_layout *layout, const str
 	struct replay_took took = {0};
 	int rc = 0;
 	for (uint64_t i = 0; i < r->tensors && !rc; i++)
-		rc = allreduce_compare(&r->tensor[i].sum, w->host, layout, r, r->steps - 1, replay_first(r->steps - 1, i), ~0ull, err);
+		rc = loom_allreduce_compare(&r->tensor[i].sum, w->host, layout, r, r->steps - 1, replay_first(r->steps - 1, i), ~0ull, err);
 	if (rc)
 		return rc;
 	for (uint32_t k = 0; k < layout->workers; k++) {
@@ -139,8 +140,8 @@ static const struct loom_workload_ops replay_ops = {
 	.work = "reductions",
 };
 
-ALLREDUCE_CODE(workload_replay);
+NET_CODE_IN(workload_replay, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_replay.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_replay", "0.1.0", "Apache-2.0",
-		   "The allreduces of training jobs, with what they compute in between; not yet run on a GPU", .opts = replay_rows,
+		   "The allreduces of training jobs, with what they compute in between", .opts = replay_rows,
 		   .opts_size = sizeof(struct replay_opts), .ops = &replay_ops, .dev = &workload_replay_code)

@@ -4,13 +4,13 @@
 #define WORKLOAD_REPLAY_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "allreduce.dev.h"
+#include "../shared/collective/allreduce.dev.h"
 #endif
 
 #define REPLAY_TENSORS 32u
 
 struct replay_tensor {
-	struct allreduce sum;
+	struct loom_allreduce sum;
 	uint64_t gap_ns;
 };
 
@@ -33,15 +33,15 @@ LOOM_FN uint64_t replay_first(uint64_t step, uint64_t tensor)
 }
 
 /* This worker's slices of a gradient. */
-LOOM_FN void replay_fill(struct loom_ctx *c, const struct allreduce *a, uint64_t step, uint64_t tensor)
+LOOM_FN void replay_fill(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t step, uint64_t tensor)
 {
-	float *to = allreduce_input(c, a, step);
-	for (uint32_t run = 0; run < allreduce_runs(a); run++) {
+	float *to = loom_allreduce_input(c, a, step);
+	for (uint32_t run = 0; run < loom_allreduce_runs(a); run++) {
 		uint64_t begin, end;
-		allreduce_run(a, c->workers, c->worker, run, &begin, &end);
+		loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
 		loom_stream(c, (end - begin) * sizeof(float));
 		for (uint64_t i = begin + c->lane; i < end; i += c->lanes)
-			to[i] = allreduce_element(replay_first(step, tensor) + i, a->rank);
+			to[i] = loom_allreduce_element(replay_first(step, tensor) + i, a->rank);
 	}
 }
 
@@ -51,7 +51,7 @@ LOOM_FN void workload_replay_kernel(struct loom_ctx *c)
 	uint64_t steps = r->steps, tensors = r->tensors, begin = loom_clock_ns(c), blocked = 0;
 	for (uint64_t n = 0; n < steps * tensors; n++) {
 		struct replay_tensor copy = r->tensor[n % tensors];
-		struct allreduce_at at = {n / tensors, 0, 0};
+		struct loom_allreduce_at at = {n / tensors, 0, 0};
 		uint64_t until = loom_clock_ns(c) + copy.gap_ns;
 		replay_fill(c, &copy.sum, at.round, n % tensors);
 		while (loom_clock_ns(c) < until && !loom_stopped(c)) {
@@ -59,7 +59,7 @@ LOOM_FN void workload_replay_kernel(struct loom_ctx *c)
 			loom_pause(c);
 		}
 		uint64_t from = loom_clock_ns(c);
-		if (!allreduce_finish(c, &copy.sum, &at, 1))
+		if (!loom_allreduce_finish(c, &copy.sum, &at, 1))
 			return;
 		blocked += loom_clock_ns(c) - from;
 	}

@@ -6,7 +6,8 @@
 #include <pthread.h>
 
 #include "../shared/mix.h"
-#include "allreduce.h"
+#include "../shared/collective/allreduce.h"
+#include "net.h"
 
 #define TOLERANCE 1e-5 /* of a step's loss: float32 here, double there, over all the steps before */
 #define HELD_OUT 512u  /* samples that no rank is trained with */
@@ -35,7 +36,7 @@ static const struct loom_opt sgd_rows[] = {
 	LOOM_OPT(struct sgd_opts, steps, LOOM_OPT_U64, "60", "Steps of a sample, which begins with the same weights each time.",
 		 .min = 1, .max = 1e6),
 	LOOM_OPT(struct sgd_opts, rate, LOOM_OPT_F64, "0.1", "Weights change by so much of the gradient.", .min = 0, .max = 10),
-	ALLREDUCE_ROW(struct sgd_opts, algorithm),
+	LOOM_ALLREDUCE_ROW(struct sgd_opts, algorithm),
 	LOOM_OPT(struct sgd_opts, overlap, LOOM_OPT_BOOL, "yes",
 		 "Whether a layer's gradients are summed over the ranks while those of the layers before are computed, or all at the end."),
 	LOOM_OPT(struct sgd_opts, checked, LOOM_OPT_U64, "60",
@@ -96,7 +97,7 @@ static void weights_of(const struct sgd *s, const struct sgd_opts *o, uint64_t s
 static uint64_t take(uint64_t *at, uint64_t bytes)
 {
 	uint64_t begin = *at;
-	*at += net_line(bytes);
+	*at += loom_net_line(bytes);
 	return begin;
 }
 
@@ -116,8 +117,8 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 	const struct workload *w = self;
 	const struct sgd_opts *o = w->opts;
 	struct sgd s = {.batch = o->batch, .batches = o->batches, .classes = o->classes, .steps = o->steps, .overlap = o->overlap,
-			.rate = (float)o->rate, .scale = 1.0f / ((float)o->batch * (float)net_ranks(w->host))};
-	uint64_t at = net_line(sizeof(s)), samples = (uint64_t)o->batches * o->batch;
+			.rate = (float)o->rate, .scale = 1.0f / ((float)o->batch * (float)loom_net_ranks(w->host))};
+	uint64_t at = loom_net_line(sizeof(s)), samples = (uint64_t)o->batches * o->batch;
 	uint32_t before = o->inputs, tag = 1;
 	if (o->network == SGD_CONV)
 		s.layer[s.layers++] = layer_of(o->filters, before, (uint32_t)sqrt(before));
@@ -125,7 +126,7 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		before = s.layers ? s.layer[s.layers - 1].places * s.layer[s.layers - 1].rows : before;
 		s.layer[s.layers++] = layer_of(i < o->layers ? o->width : o->classes, before, 0);
 	}
-	*all = net_line(sizeof(struct sgd_head));
+	*all = loom_net_line(sizeof(struct sgd_head));
 	s.sample_at = take(&at, samples * s.layer[0].before * sizeof(float));
 	s.label_at = take(&at, samples * sizeof(uint32_t));
 	s.chance_at = take(&at, o->steps * o->batch * sizeof(float));
@@ -136,9 +137,9 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		l->out_at = take(&at, (uint64_t)o->batch * l->width * sizeof(float));
 		l->back_at = take(&at, (uint64_t)o->batch * l->width * sizeof(float));
 		/* Slices of whole fours in every algorithm. */
-		s.sum[i] = allreduce_shape(w->host, layout, ALLREDUCE_AUTO, bytes, ALLREDUCE_PIECE);
+		s.sum[i] = loom_allreduce_shape(w->host, layout, LOOM_ALLREDUCE_AUTO, bytes, LOOM_ALLREDUCE_PIECE);
 		s.sum[i].algorithm = o->algorithm;
-		*all = allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
+		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
 	}
 	*state = at;
@@ -194,7 +195,7 @@ static int sgd_need(void *self, const struct loom_layout *layout, struct loom_ne
 	need->global_place = LOOM_PLACE_NET;
 	need->device = layout->devices > 1 ? 0 : state;
 	need->device_place = LOOM_PLACE_NEAR;
-	need->worker = sizeof(struct sgd_took) + net_line(o->steps * sizeof(uint64_t));
+	need->worker = sizeof(struct sgd_took) + loom_net_line(o->steps * sizeof(uint64_t));
 	return 0;
 }
 
@@ -213,7 +214,7 @@ static int sgd_init(void *self, const struct loom_layout *layout, const struct l
 	*s = shape;
 	for (uint64_t i = 0; i < (uint64_t)o->batches * o->batch; i++) {
 		float *x = sgd_floats(s, s->sample_at) + i * s->layer[0].before;
-		uint64_t number = sample_number(o, net_rank(w->host), i / o->batch, i % o->batch);
+		uint64_t number = sample_number(o, loom_net_rank(w->host), i / o->batch, i % o->batch);
 		((uint32_t *)((char *)s + s->label_at))[i] = sample_of(o, layout->seed, number, x);
 		x[o->inputs] = 1;
 	}
@@ -222,7 +223,7 @@ static int sgd_init(void *self, const struct loom_layout *layout, const struct l
 		weights_of(s, o, layout->seed, i, sgd_floats(s, l->weight_at));
 		for (uint32_t b = 0; b < o->batch; b++)
 			sgd_floats(s, l->out_at)[(uint64_t)b * l->width + l->places * l->rows] = 1;
-		allreduce_init(&s->sum[i], layout, view->global);
+		loom_allreduce_init(&s->sum[i], layout, view->global);
 	}
 	for (uint32_t k = 0; k < layout->workers; k++)
 		memset(view->worker[k], 0, sizeof(struct sgd_took) + o->steps * sizeof(uint64_t));
@@ -237,7 +238,7 @@ static int sgd_wire(void *self, const struct loom_layout *layout, const struct l
 	struct sgd *s = state_of(view);
 	int rc = sgd_need(self, layout, &need, err);
 	for (uint32_t i = 0; i < s->layers && !rc; i++)
-		rc = allreduce_wire(&s->sum[i], w->host, layout, view, global, need.global, trigger, NULL, err);
+		rc = loom_allreduce_wire(&s->sum[i], w->host, layout, view, global, need.global, trigger, NULL, NULL, err);
 	return rc;
 }
 
@@ -405,13 +406,13 @@ static int compare_loss(const struct workload *w, const struct loom_layout *layo
 	const struct sgd_opts *o = w->opts;
 	uint64_t steps = o->checked < o->steps ? o->checked : o->steps;
 	pthread_mutex_lock(&whole.lock);
-	int rc = solve(s, o, layout->seed, net_ranks(w->host)) ? LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory") : 0;
+	int rc = solve(s, o, layout->seed, loom_net_ranks(w->host)) ? LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory") : 0;
 	for (uint64_t n = 0; n < steps && !rc; n++) {
-		double want = whole.loss[net_rank(w->host) * steps + n], got = loss_of(s, n), by = fabs(got - want) / (1 + want);
+		double want = whole.loss[loom_net_rank(w->host) * steps + n], got = loss_of(s, n), by = fabs(got - want) / (1 + want);
 		*off = fmax(*off, by);
 		if (!(by <= TOLERANCE))
 			rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: in step %llu the loss on rank %u is %.9g instead of %.9g",
-				       (unsigned long long)n, net_rank(w->host), got, want);
+				       (unsigned long long)n, loom_net_rank(w->host), got, want);
 	}
 	pthread_mutex_unlock(&whole.lock);
 	return rc;
@@ -421,7 +422,7 @@ static int compare_loss(const struct workload *w, const struct loom_layout *layo
 static int compare_weights(const struct workload *w, const struct loom_layout *layout, const struct loom_view *view, struct sgd *s,
 			   struct loom_error *err)
 {
-	uint32_t ranks = net_ranks(w->host), rank = net_rank(w->host);
+	uint32_t ranks = loom_net_ranks(w->host), rank = loom_net_rank(w->host);
 	uint64_t *all = w->host->alloc(w->host, (ranks + 1) * s->steps * sizeof(uint64_t)), last = 0;
 	if (!all)
 		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
@@ -448,7 +449,7 @@ static int accuracy_of(const struct workload *w, const struct loom_layout *layou
 		       struct loom_error *err)
 {
 	const struct sgd_opts *o = w->opts;
-	uint64_t first = sample_number(o, net_ranks(w->host), 0, 0);
+	uint64_t first = sample_number(o, loom_net_ranks(w->host), 0, 0);
 	struct slow t;
 	uint32_t right = 0;
 	if (slow_create(s, &t))
@@ -491,7 +492,7 @@ static int sgd_verify(void *self, const struct loom_layout *layout, const struct
 		took = one->exposed_ns >= took.exposed_ns ? *one : took; /* of the worker that waited the longest */
 	}
 	double steps = (double)s->steps, exchange = (double)took.exchange_ns;
-	w->host->metric(w->host, report, "samples", "", LOOM_BETTER_NONE, steps * s->batch * net_ranks(w->host));
+	w->host->metric(w->host, report, "samples", "", LOOM_BETTER_NONE, steps * s->batch * loom_net_ranks(w->host));
 	w->host->metric(w->host, report, "step_ns", "ns", LOOM_BETTER_LESS, (double)took.ns / steps);
 	w->host->metric(w->host, report, "exchange_ns", "ns", LOOM_BETTER_LESS, exchange / steps);
 	w->host->metric(w->host, report, "exposed_ns", "ns", LOOM_BETTER_LESS, (double)took.exposed_ns / steps);
@@ -524,8 +525,8 @@ static const struct loom_workload_ops sgd_ops = {
 	.meetings = sgd_meetings,
 };
 
-ALLREDUCE_CODE(workload_sgd);
+NET_CODE_IN(workload_sgd, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_sgd.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_sgd", "0.1.0", "Apache-2.0",
-		   "Training of a network on all ranks, gradients summed while others are computed; not yet run on a GPU", .opts = sgd_rows,
+		   "Training of a network on all ranks, gradients summed while others are computed", .opts = sgd_rows,
 		   .opts_size = sizeof(struct sgd_opts), .check = sgd_check, .ops = &sgd_ops, .dev = &workload_sgd_code)

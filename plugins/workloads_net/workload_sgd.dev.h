@@ -15,12 +15,19 @@
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/barrier.h>
 
-#include "allreduce.dev.h"
+#include "../shared/collective/allreduce.dev.h"
 #endif
 
 #define SGD_LAYERS 8u
 #define SGD_SQUARE 3u /* the side of a convolution's square */
-#define SGD_LOOKS 4u  /* a layer's arithmetic, as a worker shares it, is cut into so many parts */
+#define SGD_LOOKS 4u  /* a layer's arithmetic, as a worker shares it, is cut into so many parts at most */
+#define SGD_TILE 4u   /* elements that a lane computes together: what it loads for one serves all */
+/* In front of a loop over these. */
+#if defined(LOOM_DEVICE_COMPILE) || defined(__clang__)
+#define SGD_EACH _Pragma("unroll")
+#else
+#define SGD_EACH _Pragma("GCC unroll 4")
+#endif
 
 struct sgd_layer {
 	uint32_t rows, cols; /* cols: a multiple of 4 */
@@ -39,7 +46,7 @@ struct sgd {
 	uint64_t sample_at, label_at; /* [batches][batch][inputs padded]: floats; [batches][batch]: uint32_t */
 	uint64_t chance_at;	      /* [steps][batch]: what the network gave the right class */
 	struct sgd_layer layer[SGD_LAYERS];
-	struct allreduce sum[SGD_LAYERS]; /* of the gradients */
+	struct loom_allreduce sum[SGD_LAYERS]; /* of the gradients */
 };
 
 /* Head of the block for the stack. */
@@ -56,7 +63,7 @@ struct sgd_took {
 
 LOOM_FN uint64_t sgd_hash(uint32_t layer, uint64_t i, float weight)
 {
-	union allreduce_bits w;
+	union loom_allreduce_bits w;
 	w.is = weight;
 	uint64_t x = ((uint64_t)layer << 58 ^ i << 32 ^ w.bits) * 0x9e3779b97f4a7c15ull;
 	x ^= x >> 29;
@@ -82,7 +89,7 @@ LOOM_FN float sgd_exp(float x)
 	if (x < -80.0f)
 		return 0;
 	float n = (float)(int32_t)(x * 1.44269504f - 0.5f), r = x - n * 0.693359375f + n * 2.12194440e-4f;
-	union allreduce_bits power;
+	union loom_allreduce_bits power;
 	power.bits = (uint32_t)((int32_t)n + 127) << 23;
 	float p = 1.0f / 720;
 	p = p * r + 1.0f / 120;
@@ -93,20 +100,38 @@ LOOM_FN float sgd_exp(float x)
 	return power.is * (p * r + 1.0f);
 }
 
-/* Of n elements, those of a lane in part `part` of what its worker shares. */
-LOOM_FN struct allreduce_share sgd_share(const struct loom_ctx *c, uint64_t n, uint32_t part)
+/* Of n tiles, those of a lane in part `part` of `of` in what its worker shares. */
+LOOM_FN struct loom_allreduce_share sgd_share(const struct loom_ctx *c, uint64_t n, uint32_t part, uint32_t of)
 {
-	uint64_t parts = (uint64_t)c->workers * SGD_LOOKS, at = (uint64_t)c->worker * SGD_LOOKS + part;
+	uint64_t parts = (uint64_t)c->workers * of, at = (uint64_t)c->worker * of + part;
 	uint64_t begin = n * at / parts;
-	struct allreduce_share s = allreduce_share(c, n * (at + 1) / parts - begin);
+	struct loom_allreduce_share s = loom_allreduce_share(c, n * (at + 1) / parts - begin);
 	s.begin += begin;
 	s.end += begin;
 	return s;
 }
 
+/* Tiles of samples; and the j-th sample of a tile. Where the last tile has less, it has the last sample more than once. */
+LOOM_FN uint32_t sgd_tiles(const struct sgd *s)
+{
+	return (s->batch + SGD_TILE - 1) / SGD_TILE;
+}
+LOOM_FN uint64_t sgd_sample(const struct sgd *s, uint64_t tile, uint32_t j)
+{
+	uint64_t b = tile * SGD_TILE + j;
+	return b < s->batch ? b : s->batch - 1;
+}
+
+/* Into how many parts sgd_back cuts its tiles: no lane is to wait for others' parts. */
+LOOM_FN uint32_t sgd_looks(const struct loom_ctx *c, const struct sgd *s, const struct sgd_layer *l)
+{
+	uint64_t each = (uint64_t)sgd_tiles(s) * (l->before / 4) / ((uint64_t)c->workers * c->lanes);
+	return each > SGD_LOOKS ? SGD_LOOKS : each ? (uint32_t)each : 1;
+}
+
 /* Four floats. Compilers for CPUs make no use of their wide registers here by themselves. */
 #ifdef LOOM_DEVICE_COMPILE
-typedef struct allreduce_wide sgd_four;
+typedef struct loom_allreduce_wide sgd_four;
 LOOM_FN sgd_four sgd_add(sgd_four sum, sgd_four a, sgd_four b)
 {
 	sgd_four v = {sum.x + a.x * b.x, sum.y + a.y * b.y, sum.z + a.z * b.z, sum.w + a.w * b.w};
@@ -147,30 +172,37 @@ LOOM_FN const float *sgd_before(struct sgd *s, uint32_t i, uint64_t n)
 	return sgd_floats(s, i ? s->layer[i - 1].out_at : samples);
 }
 
-/* The neurons of layer i; all but the last one's cut off what is below 0. */
+/* The neurons of layer i; all but the last one's cut off what is below 0. Neighbours have the same weights, so that a worker needs
+ * few of them. */
 LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
 {
 	const struct sgd_layer *l = &s->layer[i];
 	const float *in = sgd_before(s, i, n), *weight = sgd_floats(s, l->weight_at);
 	float *out = sgd_floats(s, l->out_at);
-	uint32_t neurons = l->places * l->rows, cut = i + 1 < s->layers;
+	uint32_t neurons = l->places * l->rows, tiles = sgd_tiles(s), cut = i + 1 < s->layers;
+	const struct loom_allreduce_share mine = sgd_share(c, (uint64_t)tiles * neurons, 0, 1);
 	loom_stream(c, (uint64_t)s->batch * neurons * l->cols * sizeof(float) / c->workers);
 	LOOM_NO_UNROLL
-	for (uint32_t part = 0; part < SGD_LOOKS; part++) {
-		const struct allreduce_share mine = sgd_share(c, (uint64_t)s->batch * neurons, part);
-		LOOM_NO_UNROLL
-		for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
-			uint64_t b = e / neurons;
-			uint32_t place = (uint32_t)(e % neurons) / l->rows, row = (uint32_t)(e % neurons) % l->rows;
-			const float *x = in + b * l->before;
-			union {
-				sgd_four all;
-				float is[4];
-			} sum = {{0, 0, 0, 0}};
-			for (uint32_t k = 0; k < l->cols; k += 4)
-				sum.all = sgd_add(sum.all, *(const sgd_four *)(weight + row * l->cols + k), sgd_take(l, x, place, k));
-			float v = (sum.is[0] + sum.is[1]) + (sum.is[2] + sum.is[3]);
-			out[b * l->width + e % neurons] = cut && v < 0 ? 0 : v;
+	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
+		uint32_t neuron = (uint32_t)(e / tiles), place = neuron / l->rows, row = neuron % l->rows;
+		const float *x[SGD_TILE];
+		union {
+			sgd_four all;
+			float is[4];
+		} sum[SGD_TILE] = {{{0, 0, 0, 0}}};
+		SGD_EACH
+		for (uint32_t j = 0; j < SGD_TILE; j++)
+			x[j] = in + sgd_sample(s, e % tiles, j) * l->before;
+		for (uint32_t k = 0; k < l->cols; k += 4) {
+			sgd_four w = *(const sgd_four *)(weight + (uint64_t)row * l->cols + k);
+			SGD_EACH
+			for (uint32_t j = 0; j < SGD_TILE; j++)
+				sum[j].all = sgd_add(sum[j].all, w, sgd_take(l, x[j], place, k));
+		}
+		SGD_EACH
+		for (uint32_t j = 0; j < SGD_TILE; j++) {
+			float v = (sum[j].is[0] + sum[j].is[1]) + (sum[j].is[2] + sum[j].is[3]);
+			out[sgd_sample(s, e % tiles, j) * l->width + neuron] = cut && v < 0 ? 0 : v;
 		}
 	}
 }
@@ -180,75 +212,95 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 {
 	const struct sgd_layer *l = &s->layer[s->layers - 1];
 	const uint32_t *label = (const uint32_t *)((char *)s + s->label_at) + n % s->batches * s->batch;
+	const struct loom_allreduce_share mine = sgd_share(c, s->batch, 0, 1);
 	LOOM_NO_UNROLL
-	for (uint32_t part = 0; part < SGD_LOOKS; part++) {
-		const struct allreduce_share mine = sgd_share(c, s->batch, part);
-		LOOM_NO_UNROLL
-		for (uint64_t b = mine.begin; b < mine.end; b += mine.step) {
-			const float *out = sgd_floats(s, l->out_at) + b * l->width;
-			float *back = sgd_floats(s, l->back_at) + b * l->width, most = out[0], sum = 0;
-			for (uint32_t k = 1; k < s->classes; k++)
-				most = out[k] > most ? out[k] : most;
-			for (uint32_t k = 0; k < s->classes; k++)
-				sum += back[k] = sgd_exp(out[k] - most);
-			sgd_floats(s, s->chance_at)[n * s->batch + b] = back[label[b]] / sum;
-			for (uint32_t k = 0; k < s->classes; k++)
-				back[k] = (back[k] / sum - (float)(k == label[b])) * s->scale;
-		}
+	for (uint64_t b = mine.begin; b < mine.end; b += mine.step) {
+		const float *out = sgd_floats(s, l->out_at) + b * l->width;
+		float *back = sgd_floats(s, l->back_at) + b * l->width, most = out[0], sum = 0;
+		for (uint32_t k = 1; k < s->classes; k++)
+			most = out[k] > most ? out[k] : most;
+		for (uint32_t k = 0; k < s->classes; k++)
+			sum += back[k] = sgd_exp(out[k] - most);
+		sgd_floats(s, s->chance_at)[n * s->batch + b] = back[label[b]] / sum;
+		for (uint32_t k = 0; k < s->classes; k++)
+			back[k] = (back[k] / sum - (float)(k == label[b])) * s->scale;
 	}
 }
 
 /* Goes on with the sums of the layers from i on, of layer i up to step `until`. */
-LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct allreduce_at *at, uint32_t i, uint32_t until)
+LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint32_t until)
 {
 	LOOM_NO_UNROLL
 	for (; s->overlap && i < s->layers; i++, until = ~0u)
-		allreduce_go(c, &s->sum[i], &at[i], until, 0);
+		loom_allreduce_go(c, &s->sum[i], &at[i], until, 0);
 }
 
 /* The gradient of layer i in a run of this worker's slices. */
 LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n, uint32_t run)
 {
 	const struct sgd_layer *l = &s->layer[i];
-	const struct allreduce *a = &s->sum[i];
+	const struct loom_allreduce *a = &s->sum[i];
 	const float *in = sgd_before(s, i, n), *back = sgd_floats(s, l->back_at);
 	uint64_t weights = (uint64_t)l->rows * l->cols, begin, end;
-	float *gradient = allreduce_input(c, a, n);
-	allreduce_run(a, c->workers, c->worker, run, &begin, &end);
+	float *gradient = loom_allreduce_input(c, a, n);
+	loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
 	end = end < weights ? end : weights;
-	const struct allreduce_share mine = allreduce_share(c, begin < end ? (end - begin) / 4 : 0);
+	uint64_t quads = begin < end ? (end - begin) / 4 : 0;
+	const struct loom_allreduce_share mine = loom_allreduce_share(c, (quads + SGD_TILE - 1) / SGD_TILE);
 	loom_stream(c, begin < end ? s->batch * l->places * (end - begin) * sizeof(float) : 0);
 	LOOM_NO_UNROLL
 	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
-		uint32_t row = (uint32_t)((begin + 4 * e) / l->cols), k = (uint32_t)((begin + 4 * e) % l->cols);
-		sgd_four sum = {0, 0, 0, 0};
+		uint64_t at[SGD_TILE];
+		uint32_t row[SGD_TILE], k[SGD_TILE];
+		sgd_four sum[SGD_TILE] = {{0, 0, 0, 0}};
+		SGD_EACH
+		for (uint32_t j = 0; j < SGD_TILE; j++) {
+			uint64_t quad = e * SGD_TILE + j;
+			at[j] = begin + 4 * (quad < quads ? quad : quads - 1);
+			row[j] = (uint32_t)(at[j] / l->cols);
+			k[j] = (uint32_t)(at[j] % l->cols);
+		}
 		for (uint32_t b = 0; b < s->batch; b++)
-			for (uint32_t place = 0; place < l->places; place++)
-				sum = sgd_add_times(sum, back[(uint64_t)b * l->width + place * l->rows + row],
-						    sgd_take(l, in + (uint64_t)b * l->before, place, k));
-		*(sgd_four *)(gradient + begin + 4 * e) = sum;
+			for (uint32_t place = 0; place < l->places; place++) {
+				const float *by = back + (uint64_t)b * l->width + place * l->rows;
+				SGD_EACH
+				for (uint32_t j = 0; j < SGD_TILE; j++)
+					sum[j] = sgd_add_times(sum[j], by[row[j]], sgd_take(l, in + (uint64_t)b * l->before, place, k[j]));
+			}
+		SGD_EACH
+		for (uint32_t j = 0; j < SGD_TILE; j++)
+			*(sgd_four *)(gradient + at[j]) = sum[j];
 	}
 }
 
 /* What the loss changes by with the neurons in front of layer i, where those are not cut off. */
-LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t part)
+LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t part, uint32_t parts)
 {
 	const struct sgd_layer *l = &s->layer[i];
 	const float *in = sgd_before(s, i, 0), *back = sgd_floats(s, l->back_at), *weight = sgd_floats(s, l->weight_at);
 	float *to = sgd_floats(s, s->layer[i - 1].back_at);
-	uint32_t quads = l->before / 4;
-	const struct allreduce_share mine = sgd_share(c, (uint64_t)s->batch * quads, part);
-	loom_stream(c, (uint64_t)s->batch * l->rows * l->cols * sizeof(float) / c->workers / SGD_LOOKS);
+	uint32_t quads = l->before / 4, tiles = sgd_tiles(s);
+	const struct loom_allreduce_share mine = sgd_share(c, (uint64_t)tiles * quads, part, parts);
+	loom_stream(c, (uint64_t)s->batch * l->rows * l->cols * sizeof(float) / c->workers / parts);
 	LOOM_NO_UNROLL
 	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
-		uint64_t b = e / quads, k = e % quads * 4;
-		sgd_four sum = {0, 0, 0, 0}, none = {0, 0, 0, 0};
-		for (uint32_t row = 0; row < l->rows; row++)
-			sum = sgd_add_times(sum, back[b * l->width + row],
-					    *(const sgd_four *)(weight + (uint64_t)row * l->cols + k));
-		const float *out = in + b * l->before + k;
-		sgd_four kept = {(float)(out[0] > 0), (float)(out[1] > 0), (float)(out[2] > 0), (float)(out[3] > 0)};
-		*(sgd_four *)(to + b * l->before + k) = sgd_add(none, kept, sum);
+		uint64_t k = e / tiles * 4, sample[SGD_TILE];
+		sgd_four sum[SGD_TILE] = {{0, 0, 0, 0}}, none = {0, 0, 0, 0};
+		SGD_EACH
+		for (uint32_t j = 0; j < SGD_TILE; j++)
+			sample[j] = sgd_sample(s, e % tiles, j);
+		for (uint32_t row = 0; row < l->rows; row++) {
+			sgd_four w = *(const sgd_four *)(weight + (uint64_t)row * l->cols + k);
+			SGD_EACH
+			for (uint32_t j = 0; j < SGD_TILE; j++)
+				sum[j] = sgd_add_times(sum[j], back[sample[j] * l->width + row], w);
+		}
+		SGD_EACH
+		for (uint32_t j = 0; j < SGD_TILE; j++) {
+			const float *out = in + sample[j] * l->before + k;
+			sgd_four kept = {(float)(out[0] > 0), (float)(out[1] > 0), (float)(out[2] > 0), (float)(out[3] > 0)};
+			*(sgd_four *)(to + sample[j] * l->before + k) = sgd_add(none, kept, sum[j]);
+		}
 	}
 }
 
@@ -259,14 +311,14 @@ LOOM_FN void sgd_update(struct loom_ctx *c, struct sgd *s, uint64_t n)
 	LOOM_NO_UNROLL
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct sgd_layer *l = &s->layer[i];
-		const struct allreduce *a = &s->sum[i];
-		const float *sum = allreduce_sums(c, a, n);
+		const struct loom_allreduce *a = &s->sum[i];
+		const float *sum = loom_allreduce_sums(c, a, n);
 		float *weight = sgd_floats(s, l->weight_at);
 		uint64_t weights = (uint64_t)l->rows * l->cols;
 		LOOM_NO_UNROLL
-		for (uint32_t run = 0; run < allreduce_runs(a); run++) {
+		for (uint32_t run = 0; run < loom_allreduce_runs(a); run++) {
 			uint64_t begin, end;
-			allreduce_run(a, c->workers, c->worker, run, &begin, &end);
+			loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
 			end = end < weights ? end : weights;
 			LOOM_NO_UNROLL
 			for (uint64_t e = begin + c->lane; e < end; e += c->lanes) {
@@ -282,16 +334,16 @@ LOOM_FN void sgd_update(struct loom_ctx *c, struct sgd *s, uint64_t n)
 
 /* The gradients of layer i, and what the layer before needs for its own. A ring's step p takes the chunk that is p before the
  * rank's own: in that order they are computed, and each is on its way while the next one is. */
-LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct allreduce_at *at, uint32_t i, uint64_t n)
+LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint64_t n)
 {
-	const struct allreduce *a = &s->sum[i];
-	uint32_t runs = allreduce_runs(a), parts = runs + (i ? SGD_LOOKS : 0), ring = a->algorithm == ALLREDUCE_RING;
+	const struct loom_allreduce *a = &s->sum[i];
+	uint32_t runs = loom_allreduce_runs(a), looks = sgd_looks(c, s, &s->layer[i]), parts = runs + (i ? looks : 0), ring = a->algorithm == LOOM_ALLREDUCE_RING;
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < parts; part++) {
 		if (part < runs)
 			sgd_gradient(c, s, i, n, ring ? (a->rank + runs - part) % runs : part);
 		else
-			sgd_back(c, s, i, part - runs);
+			sgd_back(c, s, i, part - runs, looks);
 		sgd_look(c, s, at, i, part + 1 >= runs ? ~0u : ring ? part + 1 : 0);
 	}
 }
@@ -300,7 +352,7 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 {
 	struct sgd *s = sgd_state(c);
 	struct sgd_took *took = (struct sgd_took *)c->own[LOOM_WORKLOAD];
-	struct allreduce_at at[SGD_LAYERS];
+	struct loom_allreduce_at at[SGD_LAYERS];
 	uint64_t begin = loom_clock_ns(c), exchange = 0, exposed = 0;
 	uint32_t layers = s->layers, last = 2 * layers;
 	/* Phases: the layers forward, the loss, and the layers back. The workers meet after each. */
@@ -317,7 +369,7 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 		}
 		if (phase == last) {
 			uint64_t computed = loom_clock_ns(c);
-			if (!allreduce_finish(c, s->sum, at, layers))
+			if (!loom_allreduce_finish(c, s->sum, at, layers))
 				return;
 			exchange += loom_clock_ns(c) - (s->overlap ? first : computed);
 			exposed += loom_clock_ns(c) - computed;
@@ -325,7 +377,7 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 		}
 		if (LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK))
 			return;
-		if (s->overlap && phase > layers && phase < last && !net_deliver(c))
+		if (s->overlap && phase > layers && phase < last && !loom_net_deliver(c))
 			return;
 		n += phase == last;
 		phase = phase == last ? 0 : phase + 1;

@@ -15,11 +15,12 @@
 #   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own. TRIGGERS
 #            names some of them, as 'hdn gputn:counting=device'
 #   requests services that workers ask of the host, and applications: each pipeline and way of notice, by one worker, some and all
+#   turns    training and replay by two ranks that share a GPU, which runs them in turns
 #   peers    ranks on two GPUs that store into each other's memory
 #   litmus   of the device layer's memory orders
 # and those of the caller. Exit 77: no GPU here.
 set -u
-B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits barriers triggers requests peers litmus}
+B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits barriers triggers turns requests peers litmus}
 G=$B/gpuloom
 export GPULOOM_PLUGIN_PATH="$B/plugins"
 tmp=$(mktemp -d)
@@ -147,6 +148,19 @@ triggers() {
 						--set device.$device.kernels=$kernels
 				done
 			done
+		done
+	done
+}
+
+# A turn takes some 2 ms: few exchanges.
+turns() {
+	for trigger in $(cd "$B/plugins" && ls trigger_*.so | sed 's/trigger_\(.*\)\.so/\1/'); do
+		for workload in sgd replay; do
+			set -- --ranks 2 --set run.workload=$workload --set trigger.use=$trigger --set transport.use=p2p
+			[ $workload = replay ] || set -- "$@" --set barrier.use=auto
+			either "$trigger $workload, two ranks on a GPU" "$@" --set device.$device.gpu=0 --set device.$device.workers=16 \
+				--set trigger.$trigger.tags=16384 --set trigger.$trigger.posts=16384 --set trigger.$trigger.arrivals=8192 \
+				--set workload.sgd.steps=6 --set workload.replay.steps=2 --set workload.replay.most=16KiB
 		done
 	done
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the kernels of the network workloads share. Device code. */
-#ifndef WORKLOAD_NET_DEV_H
-#define WORKLOAD_NET_DEV_H
+#ifndef LOOM_COLLECTIVE_NET_DEV_H
+#define LOOM_COLLECTIVE_NET_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/dev/dev.h>
@@ -11,10 +11,10 @@
 
 /* The head of a workload's block, for a copy of each lane's own: on a GPU the original is across the link, and what was
  * read of it is forgotten with each acquire. */
-#define NET_HEAD(c, type) (*(const type *)(c)->global[LOOM_WORKLOAD])
+#define LOOM_NET_HEAD(c, type) (*(const type *)(c)->global[LOOM_WORKLOAD])
 
 /* One worker's turn with the host, where posts come late (poster.h). */
-struct net_turn {
+struct loom_net_turn {
 	uint64_t fired;  /* by the worker: how often */
 	uint64_t failed; /* by the host: an enum loom_err of a post that it could not make */
 	uint64_t pad[6];
@@ -22,7 +22,7 @@ struct net_turn {
 
 /* Until `index` was notified `n` times. 1 when it was; 0 when the run has stopped or the network failed,
  * which fails the run. Collective. */
-LOOM_FN int net_await_turn(struct loom_ctx *c, const struct net_turn *turn, uint32_t index, uint64_t n)
+LOOM_FN int loom_net_await_turn(struct loom_ctx *c, const struct loom_net_turn *turn, uint32_t index, uint64_t n)
 {
 	enum { LOOK_AGAIN, CAME, STOPPED };
 	uint32_t over = LOOK_AGAIN;
@@ -46,7 +46,7 @@ LOOM_FN int net_await_turn(struct loom_ctx *c, const struct net_turn *turn, uint
 }
 
 /* 1: `index` was notified `n` times. 0: not yet; a network that failed fails the run. Collective, also a barrier. */
-LOOM_FN int net_has(struct loom_ctx *c, uint32_t index, uint64_t n)
+LOOM_FN int loom_net_has(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
 	int64_t seen = 0;
 	if (c->lane == 0)
@@ -56,13 +56,13 @@ LOOM_FN int net_has(struct loom_ctx *c, uint32_t index, uint64_t n)
 	return loom_flag_from_lane0(c, seen >= (int64_t)n);
 }
 
-LOOM_FN int net_await(struct loom_ctx *c, uint32_t index, uint64_t n)
+LOOM_FN int loom_net_await(struct loom_ctx *c, uint32_t index, uint64_t n)
 {
-	return net_await_turn(c, (const struct net_turn *)0, index, n);
+	return loom_net_await_turn(c, (const struct loom_net_turn *)0, index, n);
 }
 
 /* Fires for the whole worker: a work-group. 1, or 0 when the run is over. Collective. */
-LOOM_FN int net_fire(struct loom_ctx *c, uint64_t tag)
+LOOM_FN int loom_net_fire(struct loom_ctx *c, uint64_t tag)
 {
 	int rc = 0;
 	loom_barrier_lanes(c);
@@ -75,9 +75,9 @@ LOOM_FN int net_fire(struct loom_ctx *c, uint64_t tag)
 }
 
 /* The same, and says so to a host that posts late, if there is one. */
-LOOM_FN int net_fire_turn(struct loom_ctx *c, struct net_turn *turn, uint64_t tag)
+LOOM_FN int loom_net_fire_turn(struct loom_ctx *c, struct loom_net_turn *turn, uint64_t tag)
 {
-	if (!net_fire(c, tag))
+	if (!loom_net_fire(c, tag))
 		return 0;
 	if (turn && c->lane == 0)
 		loom_store_relaxed_sys(&turn->fired, loom_load_relaxed_sys(&turn->fired) + 1);
@@ -85,7 +85,7 @@ LOOM_FN int net_fire_turn(struct loom_ctx *c, struct net_turn *turn, uint64_t ta
 }
 
 /* 1, or 0 when the run is over. */
-LOOM_FN int net_deliver(struct loom_ctx *c)
+LOOM_FN int loom_net_deliver(struct loom_ctx *c)
 {
 	return LOOM_CALL(trigger, deliver, c) == 0;
 }

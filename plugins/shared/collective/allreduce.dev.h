@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sum of all ranks' float vectors, for workloads: a library of posts (allreduce.h) and of what workers do. Device code.
  *
- * A workload has one struct allreduce for each vector, and its workers a struct allreduce_at: how far they have come. So a
- * worker can go on with something else while sums are under way (allreduce_go), and with several of them at once. A vector
- * is cut into slices; those of a worker (allreduce_run) are the same in every round, from the input to the sum. A worker
+ * A workload has one struct loom_allreduce for each vector, and its workers a struct loom_allreduce_at: how far they have come. So a
+ * worker can go on with something else while sums are under way (loom_allreduce_go), and with several of them at once. A vector
+ * is cut into slices; those of a worker (loom_allreduce_run) are the same in every round, from the input to the sum. A worker
  * that makes the input of its own slices, and uses the sums of these alone, needs no barrier in between.
  *
  * The ring (GPU-TN, 5.4.1): each worker sends a slice of its own to the next rank, in pieces. The vector is cut into one
@@ -36,8 +36,8 @@
  * pull: each rank reads the vectors of all others where they are, and keeps the sums to itself. Worker w of a rank raises a
  * word in all others when its slices of its rank's input are there, and another when it has read theirs. Between two GPUs
  * that is as much over the link as twoshot, in one pass instead of two. */
-#ifndef ALLREDUCE_DEV_H
-#define ALLREDUCE_DEV_H
+#ifndef LOOM_COLLECTIVE_ALLREDUCE_DEV_H
+#define LOOM_COLLECTIVE_ALLREDUCE_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
 #include "net.dev.h"
@@ -45,7 +45,7 @@
 
 /* Where its memory is, in bytes from the start of the workload's block for the stack, which is alike on all ranks, and what it
  * uses of tags and arrival words. */
-struct allreduce {
+struct loom_allreduce {
 	uint64_t floats; /* of the vector: a multiple of ranks * workers */
 	uint64_t slice;  /* floats of a slice */
 	uint64_t piece;  /* floats of a piece; the last one may have less */
@@ -63,70 +63,83 @@ struct allreduce {
 	uint64_t base_at, sum_at, met_at;
 };
 /* How far a worker has come: `step` and `piece` are what it takes next. All lanes have the same. */
-struct allreduce_at {
+struct loom_allreduce_at {
 	uint64_t round;
 	uint32_t step, piece;
 };
-enum { ALLREDUCE_AUTO, ALLREDUCE_RING, ALLREDUCE_ONESHOT, ALLREDUCE_TWOSHOT, ALLREDUCE_PULL };
+enum { LOOM_ALLREDUCE_AUTO, LOOM_ALLREDUCE_RING, LOOM_ALLREDUCE_ONESHOT, LOOM_ALLREDUCE_TWOSHOT, LOOM_ALLREDUCE_PULL };
 
 /* Floats that a lane moves by one access, where slices are multiples of it; and accesses that it has on their way at once. */
-#define ALLREDUCE_WIDE 4u
-#define ALLREDUCE_BATCH 4u
-struct allreduce_wide {
+#define LOOM_ALLREDUCE_WIDE 4u
+#define LOOM_ALLREDUCE_BATCH 4u
+struct loom_allreduce_wide {
 	float x, y, z, w;
 } __attribute__((aligned(16)));
 
 /* A worker's word of how many rounds another rank's worker of that number has come to, on a line of its own. */
-struct allreduce_met {
+struct loom_allreduce_met {
 	uint64_t round;
 	uint64_t pad[7];
 };
 
 /* Tag and arrival word. */
-LOOM_FN uint32_t allreduce_tag(const struct allreduce *a, uint32_t worker, uint32_t step, uint32_t piece)
+LOOM_FN uint32_t loom_allreduce_tag(const struct loom_allreduce *a, uint32_t worker, uint32_t step, uint32_t piece)
 {
 	return a->first + (worker * a->steps + step) * a->pieces + piece;
 }
 
 /* Floats from the start of the vector to the slice of `chunk` (modulo the ring) that is `worker`'s. */
-LOOM_FN uint64_t allreduce_slice(const struct allreduce *a, uint32_t workers, uint32_t chunk, uint32_t worker)
+LOOM_FN uint64_t loom_allreduce_slice(const struct loom_allreduce *a, uint32_t workers, uint32_t chunk, uint32_t worker)
 {
 	return ((uint64_t)(chunk % a->ranks) * workers + worker) * a->slice;
 }
 
-LOOM_FN uint64_t allreduce_piece_end(const struct allreduce *a, uint32_t piece)
+LOOM_FN uint64_t loom_allreduce_piece_end(const struct loom_allreduce *a, uint32_t piece)
 {
 	return piece + 1 == a->pieces ? a->slice : (piece + 1) * a->piece;
 }
 
 /* The `i`-th part of the vector that a worker deals with: how many there are, and floats from `*begin` to `*end`. */
-LOOM_FN uint32_t allreduce_runs(const struct allreduce *a)
+LOOM_FN uint32_t loom_allreduce_runs(const struct loom_allreduce *a)
 {
-	return a->algorithm == ALLREDUCE_RING || a->algorithm == ALLREDUCE_TWOSHOT ? a->ranks : 1;
+	return a->algorithm == LOOM_ALLREDUCE_RING || a->algorithm == LOOM_ALLREDUCE_TWOSHOT ? a->ranks : 1;
 }
 
-LOOM_FN void allreduce_run(const struct allreduce *a, uint32_t workers, uint32_t worker, uint32_t i, uint64_t *begin,
+LOOM_FN void loom_allreduce_run(const struct loom_allreduce *a, uint32_t workers, uint32_t worker, uint32_t i, uint64_t *begin,
 			   uint64_t *end)
 {
-	uint32_t runs = allreduce_runs(a);
+	uint32_t runs = loom_allreduce_runs(a);
 	uint64_t part = a->floats / workers / runs;
 	*begin = ((uint64_t)i * workers + worker) * part;
 	*end = *begin + part;
 }
 
 /* This rank's input of a round, and where its sums come to be. */
-LOOM_FN float *allreduce_input(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+LOOM_FN float *loom_allreduce_input(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
 	return (float *)((char *)c->global[LOOM_WORKLOAD] + a->input_at + round * a->stride % a->cycle);
 }
-LOOM_FN float *allreduce_sums(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+LOOM_FN float *loom_allreduce_sums(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
-	return a->algorithm == ALLREDUCE_RING ? allreduce_input(c, a, round) :
+	return a->algorithm == LOOM_ALLREDUCE_RING ? loom_allreduce_input(c, a, round) :
 						(float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
 }
 
+/* For a broadcast, in front of the round: the input of all ranks but `root` becomes -0 in this worker's slices. Added to a number
+ * that changes no bit, so the sum is what root has; of a NaN the payload may change. */
+LOOM_FN void loom_allreduce_from(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round, uint32_t root)
+{
+	float *input = loom_allreduce_input(c, a, round);
+	for (uint32_t run = 0; run < loom_allreduce_runs(a) && a->rank != root; run++) {
+		uint64_t begin, end;
+		loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
+		for (uint64_t i = begin + c->lane; i < end; i += c->lanes)
+			input[i] = -0.0f;
+	}
+}
+
 /* A value to sum: all bits of the mantissa count, so that the order of a sum shows. */
-LOOM_FN float allreduce_element(uint64_t i, uint32_t rank)
+LOOM_FN float loom_allreduce_element(uint64_t i, uint32_t rank)
 {
 	uint64_t x = (i * 0x9e3779b97f4a7c15ull) ^ ((rank + 1) * 0xbf58476d1ce4e5b9ull);
 	x ^= x >> 29;
@@ -137,36 +150,36 @@ LOOM_FN float allreduce_element(uint64_t i, uint32_t rank)
 /* ---- the ring ------------------------------------------------------------------------------------------ */
 
 /* What arrived in `step` of the first half is added to its place. */
-LOOM_FN void allreduce_add(struct loom_ctx *c, const struct allreduce *a, uint64_t round, uint32_t step, uint32_t piece)
+LOOM_FN void loom_allreduce_add(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round, uint32_t step, uint32_t piece)
 {
 	char *all = (char *)c->global[LOOM_WORKLOAD];
 	uint32_t chunk = a->rank + 2 * a->ranks - step - 1;
-	float *sum = allreduce_input(c, a, round) + allreduce_slice(a, c->workers, chunk, c->worker);
+	float *sum = loom_allreduce_input(c, a, round) + loom_allreduce_slice(a, c->workers, chunk, c->worker);
 	const float *got =
 		(const float *)(all + a->inbox_at) + ((uint64_t)step * c->workers + c->worker) * a->slice;
-	uint64_t end = allreduce_piece_end(a, piece);
+	uint64_t end = loom_allreduce_piece_end(a, piece);
 	loom_stream(c, 3 * sizeof(float) * (end - piece * a->piece));
 	for (uint64_t i = piece * a->piece + c->lane; i < end; i += c->lanes)
 		sum[i] = got[i] + sum[i];
 }
 
-LOOM_FN uint32_t allreduce_fired(const struct allreduce *a)
+LOOM_FN uint32_t loom_allreduce_fired(const struct loom_allreduce *a)
 {
 	return a->chain && a->steps ? 1 : a->steps;
 }
 
 /* As allreduce_go. */
-LOOM_FN int allreduce_ring(struct loom_ctx *c, const struct allreduce *a, struct allreduce_at *at, uint32_t until, int wait)
+LOOM_FN int loom_allreduce_ring(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at, uint32_t until, int wait)
 {
-	struct net_turn *turn = (struct net_turn *)((char *)c->global[LOOM_WORKLOAD] + a->turn_at) + c->worker;
-	turn = a->turn_at ? turn : (struct net_turn *)0;
+	struct loom_net_turn *turn = (struct loom_net_turn *)((char *)c->global[LOOM_WORKLOAD] + a->turn_at) + c->worker;
+	turn = a->turn_at ? turn : (struct loom_net_turn *)0;
 	while (at->step < until) {
-		uint32_t step = at->step, piece = at->piece, came = allreduce_tag(a, c->worker, step - 1, piece);
-		if (step > 0 && !(wait ? net_await_turn(c, turn, came, at->round + 1) : net_has(c, came, at->round + 1)))
+		uint32_t step = at->step, piece = at->piece, came = loom_allreduce_tag(a, c->worker, step - 1, piece);
+		if (step > 0 && !(wait ? loom_net_await_turn(c, turn, came, at->round + 1) : loom_net_has(c, came, at->round + 1)))
 			return 0;
 		if (step > 0 && step < a->ranks && !a->chain)
-			allreduce_add(c, a, at->round, step - 1, piece);
-		if (step < allreduce_fired(a) && !net_fire_turn(c, turn, allreduce_tag(a, c->worker, step, piece)))
+			loom_allreduce_add(c, a, at->round, step - 1, piece);
+		if (step < loom_allreduce_fired(a) && !loom_net_fire_turn(c, turn, loom_allreduce_tag(a, c->worker, step, piece)))
 			return 0;
 		at->piece = piece + 1 == a->pieces ? 0 : piece + 1;
 		at->step += at->piece == 0;
@@ -176,47 +189,47 @@ LOOM_FN int allreduce_ring(struct loom_ctx *c, const struct allreduce *a, struct
 
 /* ---- without posts ------------------------------------------------------------------------------------- */
 
-LOOM_FN char *allreduce_there(struct loom_ctx *c, const struct allreduce *a, uint32_t rank)
+LOOM_FN char *loom_allreduce_there(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t rank)
 {
 	char *all = (char *)c->global[LOOM_WORKLOAD];
 	return rank == a->rank ? all : (char *)((const uint64_t *)(all + a->base_at))[rank];
 }
 
 /* Which of `n` elements are a lane's: those of a GPU's lanes lie side by side, threads have a part each. */
-struct allreduce_share {
+struct loom_allreduce_share {
 	uint64_t begin, end, step;
 };
 
-LOOM_FN struct allreduce_share allreduce_share(const struct loom_ctx *c, uint64_t n)
+LOOM_FN struct loom_allreduce_share loom_allreduce_share(const struct loom_ctx *c, uint64_t n)
 {
 #ifdef LOOM_DEVICE_COMPILE
-	struct allreduce_share s = {c->lane, n, c->lanes};
+	struct loom_allreduce_share s = {c->lane, n, c->lanes};
 #else
-	struct allreduce_share s = {n * c->lane / c->lanes, n * (c->lane + 1) / c->lanes, 1};
+	struct loom_allreduce_share s = {n * c->lane / c->lanes, n * (c->lane + 1) / c->lanes, 1};
 #endif
 	return s;
 }
 
 /* The slots for what rank `from` sends to `rank`. */
-LOOM_FN uint64_t *allreduce_slots(struct loom_ctx *c, const struct allreduce *a, uint32_t rank, uint32_t from,
+LOOM_FN uint64_t *loom_allreduce_slots(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t rank, uint32_t from,
 				  uint64_t round)
 {
-	return (uint64_t *)(allreduce_there(c, a, rank) + a->inbox_at) + ((round & 1) * a->ranks + from) * a->floats;
+	return (uint64_t *)(loom_allreduce_there(c, a, rank) + a->inbox_at) + ((round & 1) * a->ranks + from) * a->floats;
 }
 
-union allreduce_bits {
+union loom_allreduce_bits {
 	float is;
 	uint32_t bits;
 };
 
-/* Up to ALLREDUCE_BATCH words of a slot, of elements i, i + step ..., once all have the mark of their round: 1; 0 when
+/* Up to LOOM_ALLREDUCE_BATCH words of a slot, of elements i, i + step ..., once all have the mark of their round: 1; 0 when
  * the run is over. */
-LOOM_FN int allreduce_await_words(struct loom_ctx *c, const uint64_t *slot, uint64_t i, const struct allreduce_share *s,
+LOOM_FN int loom_allreduce_await_words(struct loom_ctx *c, const uint64_t *slot, uint64_t i, const struct loom_allreduce_share *s,
 				  uint64_t mark, uint64_t *word)
 {
 	for (;;) {
 		uint64_t other = 0;
-		for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+		for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
 			if (i + b * s->step < s->end) {
 				word[b] = loom_load_relaxed_sys(slot + i + b * s->step);
 				other |= word[b] ^ mark;
@@ -229,15 +242,15 @@ LOOM_FN int allreduce_await_words(struct loom_ctx *c, const uint64_t *slot, uint
 	}
 }
 
-LOOM_FN void allreduce_oneshot_send(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+LOOM_FN void loom_allreduce_oneshot_send(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
 	uint64_t part = a->floats / c->workers, from = c->worker * part, mark = (round + 1) << 32;
-	const struct allreduce_share s = allreduce_share(c, part);
-	const float *input = allreduce_input(c, a, round) + from;
+	const struct loom_allreduce_share s = loom_allreduce_share(c, part);
+	const float *input = loom_allreduce_input(c, a, round) + from;
 	for (uint32_t r = 0; r < a->ranks; r++) {
-		uint64_t *slots = allreduce_slots(c, a, r, a->rank, round) + from;
+		uint64_t *slots = loom_allreduce_slots(c, a, r, a->rank, round) + from;
 		for (uint64_t i = s.begin; i < s.end && r != a->rank; i += s.step) {
-			union allreduce_bits mine;
+			union loom_allreduce_bits mine;
 			mine.is = input[i];
 			loom_store_relaxed_sys(slots + i, mark | mine.bits);
 		}
@@ -245,65 +258,65 @@ LOOM_FN void allreduce_oneshot_send(struct loom_ctx *c, const struct allreduce *
 }
 
 /* 1; 0 when the run is over. */
-LOOM_FN int allreduce_oneshot_sum(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+LOOM_FN int loom_allreduce_oneshot_sum(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
 	uint64_t part = a->floats / c->workers, from = c->worker * part, mark = (round + 1) << 32;
-	const struct allreduce_share s = allreduce_share(c, part);
-	const float *input = allreduce_input(c, a, round) + from;
-	float *sums = allreduce_sums(c, a, round) + from;
-	for (uint64_t i = s.begin; i < s.end; i += ALLREDUCE_BATCH * s.step) {
-		float sum[ALLREDUCE_BATCH] = {0};
-		uint64_t word[ALLREDUCE_BATCH] = {0};
+	const struct loom_allreduce_share s = loom_allreduce_share(c, part);
+	const float *input = loom_allreduce_input(c, a, round) + from;
+	float *sums = loom_allreduce_sums(c, a, round) + from;
+	for (uint64_t i = s.begin; i < s.end; i += LOOM_ALLREDUCE_BATCH * s.step) {
+		float sum[LOOM_ALLREDUCE_BATCH] = {0};
+		uint64_t word[LOOM_ALLREDUCE_BATCH] = {0};
 		for (uint32_t r = 0; r < a->ranks; r++) {
-			const uint64_t *slot = allreduce_slots(c, a, a->rank, r, round) + from;
-			if (r != a->rank && !allreduce_await_words(c, slot, i, &s, mark, word))
+			const uint64_t *slot = loom_allreduce_slots(c, a, a->rank, r, round) + from;
+			if (r != a->rank && !loom_allreduce_await_words(c, slot, i, &s, mark, word))
 				return 0;
-			for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+			for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
 				if (i + b * s.step < s.end) {
-					union allreduce_bits got;
+					union loom_allreduce_bits got;
 					got.bits = (uint32_t)word[b];
 					got.is = r == a->rank ? input[i + b * s.step] : got.is;
 					sum[b] = r ? sum[b] + got.is : got.is;
 				}
 		}
-		for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+		for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
 			if (i + b * s.step < s.end)
 				sums[i + b * s.step] = sum[b];
 	}
 	return 1;
 }
 
-LOOM_FN struct allreduce_met *allreduce_met(struct loom_ctx *c, const struct allreduce *a, uint32_t rank, uint32_t from,
+LOOM_FN struct loom_allreduce_met *loom_allreduce_met(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t rank, uint32_t from,
 					    uint32_t half)
 {
-	struct allreduce_met *met = (struct allreduce_met *)(allreduce_there(c, a, rank) + a->met_at);
+	struct loom_allreduce_met *met = (struct loom_allreduce_met *)(loom_allreduce_there(c, a, rank) + a->met_at);
 	return met + ((uint64_t)half * a->ranks + from) * c->workers + c->worker;
 }
 
 /* Tells this worker's number in all other ranks that it has come to that half for the n-th time. */
-LOOM_FN void allreduce_tell(struct loom_ctx *c, const struct allreduce *a, uint32_t half, uint64_t n)
+LOOM_FN void loom_allreduce_tell(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t half, uint64_t n)
 {
 	loom_barrier_lanes(c);
 	/* Release: pairs with the acquire below, in the other rank. What all lanes wrote and read is before the barrier. */
 	for (uint32_t r = 0; r < a->ranks && c->lane == 0; r++)
 		if (r != a->rank)
-			loom_store_release_sys(&allreduce_met(c, a, r, a->rank, half)->round, n);
+			loom_store_release_sys(&loom_allreduce_met(c, a, r, a->rank, half)->round, n);
 }
 
 /* 1: all of them have told. 0: not yet; with `wait`, the run is over. Collective. */
-LOOM_FN int allreduce_told(struct loom_ctx *c, const struct allreduce *a, uint32_t half, uint64_t n, int wait)
+LOOM_FN int loom_allreduce_told(struct loom_ctx *c, const struct loom_allreduce *a, uint32_t half, uint64_t n, int wait)
 {
 	uint64_t missing = 0;
 	for (uint32_t r = 0; r < a->ranks && c->lane == 0 && !missing; r++)
 		while (r != a->rank && !missing &&
-		       loom_load_acquire_sys(&allreduce_met(c, a, a->rank, r, half)->round) < n) {
+		       loom_load_acquire_sys(&loom_allreduce_met(c, a, a->rank, r, half)->round) < n) {
 			missing = (uint64_t)(!wait || loom_stopped(c));
 			loom_pause(c);
 		}
 	return loom_from_lane0(c, missing) == 0;
 }
 
-LOOM_FN void allreduce_wide_add(struct allreduce_wide *to, const struct allreduce_wide *from)
+LOOM_FN void loom_allreduce_wide_add(struct loom_allreduce_wide *to, const struct loom_allreduce_wide *from)
 {
 	to->x = to->x + from->x;
 	to->y = to->y + from->y;
@@ -312,96 +325,96 @@ LOOM_FN void allreduce_wide_add(struct allreduce_wide *to, const struct allreduc
 }
 
 /* to = from, or to = to + from, by all lanes, each with the same elements in every call. */
-LOOM_FN void allreduce_pass(struct loom_ctx *c, float *to_, const float *from_, uint64_t n, int add)
+LOOM_FN void loom_allreduce_pass(struct loom_ctx *c, float *to_, const float *from_, uint64_t n, int add)
 {
-	struct allreduce_wide *__restrict__ to = (struct allreduce_wide *)to_;
-	const struct allreduce_wide *__restrict__ from = (const struct allreduce_wide *)from_;
-	const struct allreduce_share s = allreduce_share(c, n / ALLREDUCE_WIDE);
+	struct loom_allreduce_wide *__restrict__ to = (struct loom_allreduce_wide *)to_;
+	const struct loom_allreduce_wide *__restrict__ from = (const struct loom_allreduce_wide *)from_;
+	const struct loom_allreduce_share s = loom_allreduce_share(c, n / LOOM_ALLREDUCE_WIDE);
 	if (add)
 		for (uint64_t i = s.begin; i < s.end; i += s.step)
-			allreduce_wide_add(&to[i], &from[i]);
+			loom_allreduce_wide_add(&to[i], &from[i]);
 	else
 		for (uint64_t i = s.begin; i < s.end; i += s.step)
 			to[i] = from[i];
 }
 
-LOOM_FN void allreduce_scatter(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+LOOM_FN void loom_allreduce_scatter(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
 	uint64_t chunk = a->slice * c->workers, own = (uint64_t)c->worker * a->slice;
-	const float *input = allreduce_input(c, a, round);
+	const float *input = loom_allreduce_input(c, a, round);
 	for (uint32_t r = 0; r < a->ranks; r++) {
-		float *to = (float *)(allreduce_there(c, a, r) + a->inbox_at) + a->rank * chunk + own;
+		float *to = (float *)(loom_allreduce_there(c, a, r) + a->inbox_at) + a->rank * chunk + own;
 		if (r != a->rank)
-			allreduce_pass(c, to, input + allreduce_slice(a, c->workers, r, c->worker), a->slice, 0);
+			loom_allreduce_pass(c, to, input + loom_allreduce_slice(a, c->workers, r, c->worker), a->slice, 0);
 	}
 }
 
-LOOM_FN void allreduce_gather(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+LOOM_FN void loom_allreduce_gather(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
 	uint64_t chunk = a->slice * c->workers, own = (uint64_t)c->worker * a->slice;
-	const float *input = allreduce_input(c, a, round);
+	const float *input = loom_allreduce_input(c, a, round);
 	const float *got = (const float *)((char *)c->global[LOOM_WORKLOAD] + a->inbox_at) + own;
-	uint64_t at = a->sum_at + allreduce_slice(a, c->workers, a->rank, c->worker) * sizeof(float);
-	float *sums = (float *)(allreduce_there(c, a, a->rank) + at);
+	uint64_t at = a->sum_at + loom_allreduce_slice(a, c->workers, a->rank, c->worker) * sizeof(float);
+	float *sums = (float *)(loom_allreduce_there(c, a, a->rank) + at);
 	for (uint32_t r = 0; r < a->ranks; r++)
-		allreduce_pass(c, sums, (r == a->rank ? input + own : got) + r * chunk, a->slice, r > 0);
+		loom_allreduce_pass(c, sums, (r == a->rank ? input + own : got) + r * chunk, a->slice, r > 0);
 	for (uint32_t r = 0; r < a->ranks; r++)
 		if (r != a->rank)
-			allreduce_pass(c, (float *)(allreduce_there(c, a, r) + at), sums, a->slice, 0);
+			loom_allreduce_pass(c, (float *)(loom_allreduce_there(c, a, r) + at), sums, a->slice, 0);
 }
 
 /* The elements of a batch that begin at i, of what is at `from`. */
-LOOM_FN void allreduce_fetch(const char *from, uint64_t i, const struct allreduce_share *s, struct allreduce_wide *to)
+LOOM_FN void loom_allreduce_fetch(const char *from, uint64_t i, const struct loom_allreduce_share *s, struct loom_allreduce_wide *to)
 {
-	for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+	for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
 		if (i + b * s->step < s->end)
-			to[b] = ((const struct allreduce_wide *)from)[i + b * s->step];
+			to[b] = ((const struct loom_allreduce_wide *)from)[i + b * s->step];
 }
 
-LOOM_FN void allreduce_pull(struct loom_ctx *c, const struct allreduce *a, uint64_t round)
+LOOM_FN void loom_allreduce_pull(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
 	uint64_t part = a->floats / c->workers, own = c->worker * part;
 	uint64_t at = a->input_at + round * a->stride % a->cycle + own * sizeof(float);
-	const struct allreduce_share s = allreduce_share(c, part / ALLREDUCE_WIDE);
-	struct allreduce_wide *sums = (struct allreduce_wide *)(allreduce_sums(c, a, round) + own);
-	for (uint64_t i = s.begin; i < s.end; i += ALLREDUCE_BATCH * s.step) {
-		struct allreduce_wide sum[ALLREDUCE_BATCH] = {{0}}, more[ALLREDUCE_BATCH] = {{0}};
-		allreduce_fetch(allreduce_there(c, a, 0) + at, i, &s, sum);
+	const struct loom_allreduce_share s = loom_allreduce_share(c, part / LOOM_ALLREDUCE_WIDE);
+	struct loom_allreduce_wide *sums = (struct loom_allreduce_wide *)(loom_allreduce_sums(c, a, round) + own);
+	for (uint64_t i = s.begin; i < s.end; i += LOOM_ALLREDUCE_BATCH * s.step) {
+		struct loom_allreduce_wide sum[LOOM_ALLREDUCE_BATCH] = {{0}}, more[LOOM_ALLREDUCE_BATCH] = {{0}};
+		loom_allreduce_fetch(loom_allreduce_there(c, a, 0) + at, i, &s, sum);
 		for (uint32_t r = 1; r < a->ranks; r++) { /* nothing needs the first before the next is asked for */
-			allreduce_fetch(allreduce_there(c, a, r) + at, i, &s, more);
-			for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
-				allreduce_wide_add(&sum[b], &more[b]);
+			loom_allreduce_fetch(loom_allreduce_there(c, a, r) + at, i, &s, more);
+			for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
+				loom_allreduce_wide_add(&sum[b], &more[b]);
 		}
-		for (uint32_t b = 0; b < ALLREDUCE_BATCH; b++)
+		for (uint32_t b = 0; b < LOOM_ALLREDUCE_BATCH; b++)
 			if (i + b * s.step < s.end)
 				sums[i + b * s.step] = sum[b];
 	}
 }
 
 /* Step 0 gives, the next ones take what has come of the others. As allreduce_go. */
-LOOM_FN int allreduce_direct(struct loom_ctx *c, const struct allreduce *a, struct allreduce_at *at, uint32_t until, int wait)
+LOOM_FN int loom_allreduce_direct(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at, uint32_t until, int wait)
 {
-	int marked = a->algorithm == ALLREDUCE_ONESHOT; /* each word by itself */
+	int marked = a->algorithm == LOOM_ALLREDUCE_ONESHOT; /* each word by itself */
 	for (; at->step < until; at->step++) {
 		uint32_t step = at->step;
 		if (step == 0)
 			loom_barrier_lanes(c); /* the input of a lane may be another's work */
 		if (marked && step == 0)
-			allreduce_oneshot_send(c, a, at->round);
-		else if (marked && !(wait && allreduce_oneshot_sum(c, a, at->round)))
+			loom_allreduce_oneshot_send(c, a, at->round);
+		else if (marked && !(wait && loom_allreduce_oneshot_sum(c, a, at->round)))
 			return 0;
 		if (marked)
 			continue;
-		if (step > 0 && !allreduce_told(c, a, step - 1, at->round + step, wait))
+		if (step > 0 && !loom_allreduce_told(c, a, step - 1, at->round + step, wait))
 			return 0;
-		if (a->algorithm == ALLREDUCE_TWOSHOT && step == 0)
-			allreduce_scatter(c, a, at->round);
-		else if (a->algorithm == ALLREDUCE_TWOSHOT && step == 1)
-			allreduce_gather(c, a, at->round);
+		if (a->algorithm == LOOM_ALLREDUCE_TWOSHOT && step == 0)
+			loom_allreduce_scatter(c, a, at->round);
+		else if (a->algorithm == LOOM_ALLREDUCE_TWOSHOT && step == 1)
+			loom_allreduce_gather(c, a, at->round);
 		else if (step == 1)
-			allreduce_pull(c, a, at->round);
+			loom_allreduce_pull(c, a, at->round);
 		if (step < 2)
-			allreduce_tell(c, a, step, at->round + step + 1);
+			loom_allreduce_tell(c, a, step, at->round + step + 1);
 	}
 	return 1;
 }
@@ -409,31 +422,31 @@ LOOM_FN int allreduce_direct(struct loom_ctx *c, const struct allreduce *a, stru
 /* ---- what a workload calls ------------------------------------------------------------------------------- */
 
 /* Steps of a round. The first waits for nobody. */
-LOOM_FN uint32_t allreduce_last(const struct allreduce *a)
+LOOM_FN uint32_t loom_allreduce_last(const struct loom_allreduce *a)
 {
-	return a->algorithm == ALLREDUCE_RING ? a->steps + 1 : a->algorithm == ALLREDUCE_ONESHOT ? 2 : 3;
+	return a->algorithm == LOOM_ALLREDUCE_RING ? a->steps + 1 : a->algorithm == LOOM_ALLREDUCE_ONESHOT ? 2 : 3;
 }
 
 /* Goes on with a round, whose input in this worker's slices is there: 1 when all steps before `until` are done. 0: not yet,
  * and a call with `wait` comes back only when they are, or with 0 when the run is over. Collective over lanes. */
-LOOM_FN int allreduce_go(struct loom_ctx *c, const struct allreduce *a, struct allreduce_at *at, uint32_t until, int wait)
+LOOM_FN int loom_allreduce_go(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at, uint32_t until, int wait)
 {
-	if (until > allreduce_last(a))
-		until = allreduce_last(a);
-	return a->algorithm == ALLREDUCE_RING ? allreduce_ring(c, a, at, until, wait) : allreduce_direct(c, a, at, until, wait);
+	if (until > loom_allreduce_last(a))
+		until = loom_allreduce_last(a);
+	return a->algorithm == LOOM_ALLREDUCE_RING ? loom_allreduce_ring(c, a, at, until, wait) : loom_allreduce_direct(c, a, at, until, wait);
 }
 
 /* Brings the rounds of `n` of them to their ends. Where nothing is sent before the end of a kernel, kernels end between the
  * steps, so all workers call this alike. 1, or 0 when the run is over. */
-LOOM_FN int allreduce_finish(struct loom_ctx *c, const struct allreduce *a, struct allreduce_at *at, uint32_t n)
+LOOM_FN int loom_allreduce_finish(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at, uint32_t n)
 {
-	uint32_t fired = allreduce_fired(a), last = fired + 1 > 3 ? fired + 1 : 3;
+	uint32_t fired = loom_allreduce_fired(a), last = fired + 1 > 3 ? fired + 1 : 3;
 	loom_doing(c, LOOM_DOING_MESSAGE);
 	for (uint32_t until = 1; until <= last; until++) {
 		for (uint32_t i = 0; i < n; i++)
-			if (!allreduce_go(c, &a[i], &at[i], until < last ? until : allreduce_last(&a[i]), 1))
+			if (!loom_allreduce_go(c, &a[i], &at[i], until < last ? until : loom_allreduce_last(&a[i]), 1))
 				return 0;
-		if (until <= fired && !net_deliver(c))
+		if (until <= fired && !loom_net_deliver(c))
 			return 0;
 	}
 	loom_barrier_lanes(c); /* as may the sums be that it reads now */

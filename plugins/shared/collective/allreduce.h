@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host's part of allreduce.dev.h, for workloads in this tree and elsewhere: there are only headers. A workload calls in
+ * need(): loom_allreduce_shape, loom_allreduce_place; in init(): loom_allreduce_init; in wire(): loom_allreduce_wire. Its
+ * device code begins with LOOM_ALLREDUCE_FILES. examples/workload-average is one. */
+#ifndef LOOM_COLLECTIVE_ALLREDUCE_H
+#define LOOM_COLLECTIVE_ALLREDUCE_H
+
+#include <string.h>
+
+#include "allreduce.dev.h"
+#include "net.h"
+
+/* For LOOM_DEVICE_CODE(), in front of the workload's own file. The assembler finds them by -Wa,-I and the folder that has
+ * `collective`: `pkg-config --variable=includedir gpuloom`/gpuloom. */
+#define LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("collective/net.dev.h") LOOM_CODE_FILE("collective/allreduce.dev.h")
+
+/* A row of options, for an uint32_t. */
+static const char *const loom_allreduce_algorithms[] = {"auto", "ring", "oneshot", "twoshot", "pull", NULL};
+#define LOOM_ALLREDUCE_ROW(type, field)                                                                 \
+	LOOM_OPT(type, field, LOOM_OPT_ENUM, "auto",                                               \
+		 "ring: pieces go round by posted operations, under any trigger. oneshot: each rank stores its vector into " \
+		 "all others, each word with a mark; for small vectors. twoshot: reduce-scatter and gather; for large ones. " \
+		 "pull: each rank reads the vectors of all others; for large ones of two GPUs. "   \
+		 "The last three need a trigger whose workers reach the memory of other ranks: peer. auto: with such a trigger " \
+		 "oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all others; above, twoshot, or pull between two GPUs; " \
+		 "without, and with late or chained posts, ring.", .choices = loom_allreduce_algorithms)
+
+#define LOOM_ALLREDUCE_PIECE (4u << 20) /* bytes, where a workload has no option for it */
+/* algorithm = auto: bytes up to which oneshot is chosen. On CPUs lines that go to and fro cost the most, and twoshot has
+ * fewer. Between GPUs it takes one way over the link and twice the bytes. */
+#define LOOM_ALLREDUCE_ONESHOT_MOST 256u
+#define LOOM_ALLREDUCE_ONESHOT_MOST_GPU (3u << 19) /* to all other ranks together */
+#define LOOM_ALLREDUCE_PIECES 64u /* of a slice at most: each takes a post, a tag and an arrival word */
+
+/* How a vector of `bytes`, rounded up, is cut for all workers of all ranks; `piece`: bytes that are sent at once. */
+static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host *host, const struct loom_layout *layout,
+							 uint32_t algorithm, uint64_t bytes, uint64_t piece)
+{
+	struct loom_allreduce a = {.rank = loom_net_rank(host), .ranks = loom_net_ranks(host), .algorithm = algorithm};
+	uint64_t parts = (uint64_t)a.ranks * layout->workers;
+	a.slice = (bytes / sizeof(float) + parts - 1) / parts;
+	if (algorithm != LOOM_ALLREDUCE_RING)
+		a.slice = (a.slice + LOOM_ALLREDUCE_WIDE - 1) / LOOM_ALLREDUCE_WIDE * LOOM_ALLREDUCE_WIDE;
+	a.floats = a.slice * parts;
+	a.steps = 2 * (a.ranks - 1);
+	a.piece = piece / sizeof(float);
+	if (a.piece * LOOM_ALLREDUCE_PIECES < a.slice)
+		a.piece = (a.slice + LOOM_ALLREDUCE_PIECES - 1) / LOOM_ALLREDUCE_PIECES;
+	a.pieces = (uint32_t)((a.slice + a.piece - 1) / a.piece);
+	a.tags = layout->workers * a.steps * a.pieces;
+	return a;
+}
+
+/* What auto chooses where workers reach other ranks. */
+static inline uint32_t loom_allreduce_fastest(const struct loom_allreduce *a, const struct loom_layout *layout)
+{
+	uint64_t bytes = a->floats * sizeof(float);
+	if (layout->device[0].kind != LOOM_ON_GPU)
+		return bytes <= LOOM_ALLREDUCE_ONESHOT_MOST ? LOOM_ALLREDUCE_ONESHOT : LOOM_ALLREDUCE_TWOSHOT;
+	return (a->ranks - 1) * bytes <= LOOM_ALLREDUCE_ONESHOT_MOST_GPU ? LOOM_ALLREDUCE_ONESHOT :
+	       a->ranks == 2				  ? LOOM_ALLREDUCE_PULL :
+							    LOOM_ALLREDUCE_TWOSHOT;
+}
+
+/* Bytes of the slots of oneshot, where it may be chosen. */
+static inline uint64_t loom_allreduce_slots_of(const struct loom_allreduce *a, const struct loom_layout *layout)
+{
+	uint32_t algorithm = a->algorithm == LOOM_ALLREDUCE_AUTO ? loom_allreduce_fastest(a, layout) : a->algorithm;
+	return algorithm == LOOM_ALLREDUCE_ONESHOT ? 2ull * a->ranks * a->floats * sizeof(uint64_t) : 0;
+}
+
+/* Gives it memory from `at` on, in bytes from the start of the workload's block for the stack, which is LOOM_PLACE_NET; and
+ * tags and arrival words from `first` on: a->tags of them. `inputs`: vectors that rounds of a ring take in turn, 2 for more
+ * than one round; or else rounds begin `stride` bytes further each, modulo 64 strides. Returns where its memory ends. */
+static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const struct loom_layout *layout, uint64_t at,
+					    uint32_t first, uint32_t inputs, uint64_t stride)
+{
+	uint64_t vector = loom_net_line(a->floats * sizeof(float)), slots = loom_allreduce_slots_of(a, layout);
+	uint64_t met = 2ull * a->ranks * layout->workers * sizeof(struct loom_allreduce_met);
+	int ring = a->algorithm == LOOM_ALLREDUCE_RING;
+	a->first = first;
+	a->stride = inputs > 1 ? vector : stride;
+	a->cycle = inputs > 1 ? inputs * vector : stride ? 64 * stride : 1;
+	a->base_at = loom_net_line(at); /* wide accesses need 16 bytes */
+	a->met_at = a->base_at + loom_net_line(a->ranks * sizeof(uint64_t));
+	a->input_at = a->met_at + (ring ? 0 : met);
+	a->sum_at = a->input_at + (inputs > 1 ? inputs * vector : loom_net_line(a->floats * sizeof(float) + 64 * stride));
+	a->inbox_at = a->sum_at + (ring ? 0 : vector);
+	return a->inbox_at + (slots > vector ? slots : vector);
+}
+
+/* All but the input. `all`: the workload's block for the stack. */
+static inline void loom_allreduce_init(const struct loom_allreduce *a, const struct loom_layout *layout, void *all)
+{
+	if (a->algorithm == LOOM_ALLREDUCE_RING)
+		return;
+	memset((char *)all + a->met_at, 0, a->input_at - a->met_at);
+	memset((char *)all + a->sum_at, 0xff, a->inbox_at - a->sum_at); /* NaN: a sum that was not made shows */
+	memset((char *)all + a->inbox_at, 0, loom_allreduce_slots_of(a, layout));
+}
+
+/* Vectors that rounds of a ring take in turn. */
+static inline uint32_t loom_allreduce_inputs_of(const struct loom_allreduce *a)
+{
+	return (uint32_t)(a->stride ? a->cycle / a->stride : 1);
+}
+
+/* The put, or the add of a chain, that sends a piece on, in all rounds that take that vector. */
+static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_allreduce *a, uint32_t workers, loom_ref global,
+							      uint32_t w, uint32_t step, uint32_t piece, uint32_t input)
+{
+	/* First half: running sums; then the chunk that got complete here, and those that the ranks before
+	 * completed. */
+	uint32_t half = a->ranks - 1, chunk = a->rank + 2 * a->ranks - step;
+	uint64_t begin = piece * a->piece, vector = a->input_at + input * a->stride;
+	uint64_t at = vector + (loom_allreduce_slice(a, workers, chunk, w) + begin) * sizeof(float);
+	uint64_t inbox = (((uint64_t)step * workers + w) * a->slice + begin) * sizeof(float);
+	int sums = step < half, adds = sums && a->chain;
+	uint32_t tag = loom_allreduce_tag(a, w, step, piece), inputs = loom_allreduce_inputs_of(a);
+	return (struct loom_trigger_post){
+		.tag = a->chain && step ? LOOM_TAG_ARRIVAL(loom_allreduce_tag(a, w, step - 1, piece)) : tag,
+		.threshold = input + 1,
+		.rearm = inputs > 1 ? inputs : 0,
+		.op = adds ? LOOM_NET_ADD : LOOM_NET_PUT,
+		.type = adds ? LOOM_NET_F32 : 0,
+		.target = (a->rank + 1) % a->ranks,
+		.local = global + at,
+		.remote = global + (sums && !adds ? a->inbox_at + inbox : at),
+		.bytes = (loom_allreduce_piece_end(a, piece) - begin) * sizeof(float),
+		.notify = tag};
+}
+
+/* Takes a post that the host makes later. */
+typedef int loom_allreduce_poster(void *to, const struct loom_trigger_post *post, struct loom_error *err);
+
+static inline int loom_allreduce_post_all(const struct loom_allreduce *a, uint32_t workers, loom_ref global,
+					  const struct loom_trigger *trigger, loom_allreduce_poster *late, void *to,
+					  struct loom_error *err)
+{
+	uint32_t inputs = loom_allreduce_inputs_of(a);
+	int rc = 0;
+	for (uint32_t input = 0; input < inputs; input++)
+		for (uint32_t step = 0; step < a->steps; step++)
+			for (uint32_t piece = 0; piece < a->pieces; piece++)
+				for (uint32_t w = 0; w < workers && !rc; w++) {
+					struct loom_trigger_post post =
+					    loom_allreduce_post_of(a, workers, global, w, step, piece, input);
+					rc = late ? late(to, &post, err) : loom_net_post(trigger, &post, err);
+				}
+	return rc;
+}
+
+/* Chooses for auto. Then posts, or gives the posts to `late` where that is not NULL; or finds out where the block of the other
+ * ranks is, all `bytes` of it. LOOM_ENOTSUP: the algorithm and this trigger do not go together; and what posts fail with. */
+static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loom_host *host, const struct loom_layout *layout,
+				      const struct loom_view *view, loom_ref global, uint64_t bytes,
+				      const struct loom_trigger *trigger, loom_allreduce_poster *late, void *to,
+				      struct loom_error *err)
+{
+	int reaches = LOOM_HAS(trigger->ops, reach), rc = 0;
+	uint64_t *base = (uint64_t *)((char *)view->global + a->base_at);
+	if (a->algorithm == LOOM_ALLREDUCE_AUTO)
+		a->algorithm = a->chain || a->turn_at || !reaches ? LOOM_ALLREDUCE_RING : loom_allreduce_fastest(a, layout);
+	if (a->algorithm == LOOM_ALLREDUCE_RING)
+		return loom_allreduce_post_all(a, layout->workers, global, trigger, late, to, err);
+	if (!reaches)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "algorithm = %s needs a trigger whose workers store into other ranks: choose --set trigger.use=peer",
+				 loom_allreduce_algorithms[a->algorithm]);
+	for (uint32_t r = 0; r < a->ranks && !rc; r++)
+		if (r != a->rank)
+			rc = trigger->ops->reach(trigger->self, r, global, bytes, &base[r], err);
+	return rc;
+}
+
+/* Whether the sums of a round are those of loom_allreduce_element((i + turned) % of, rank), made in this algorithm's order:
+ * along the ring chunk c begins at rank c, else it is that of the ranks. */
+static inline int loom_allreduce_compare(const struct loom_allreduce *a, const struct loom_host *host,
+					 const struct loom_layout *layout, const void *all, uint64_t round, uint64_t turned,
+					 uint64_t of, struct loom_error *err)
+{
+	int ring = a->algorithm == LOOM_ALLREDUCE_RING;
+	const float *got = (const float *)((const char *)all + (ring ? a->input_at + round * a->stride % a->cycle : a->sum_at));
+	uint64_t chunk = a->slice * layout->workers;
+	for (uint64_t i = 0; i < a->floats; i++) {
+		uint32_t first = ring ? (uint32_t)(i / chunk) : 0;
+		float sum = loom_allreduce_element((i + turned) % of, first);
+		for (uint32_t k = 1; k < a->ranks; k++)
+			sum = sum + loom_allreduce_element((i + turned) % of, (first + k) % a->ranks);
+		if (sum != got[i])
+			return LOOM_FAIL(host, err, LOOM_EWRONG, "allreduce: element %llu on rank %u is %.9g instead of %.9g",
+					 (unsigned long long)i, a->rank, (double)got[i], (double)sum);
+	}
+	return 0;
+}
+
+#endif
