@@ -48,7 +48,14 @@ for job in 'memset workload.memset.tasks=2000' "contains workload.contains.path=
 			--set scheduler.use=${how% *} --set ${how#* } --set device.cpu.lanes=32 $queues
 	done
 done
+# Of devices that are apart the larger one gets the root, whichever comes first: the range of one task goes by no mail.
+apart='--set transport.use=p2p --set transport.p2p.atomics=no --set termination.use=tree'
+for sizes in '3 1 [012]' '1 3 [123]'; do
+	set -- $sizes
+	expect 0 "^  $3  *1  *0  *1 " "$G" run conf/fib.ini --samples 1 --set workload.fib.n=1 --set 'run.devices=cpu:0 cpu:1' \
+		--set device.cpu.oversubscribe=yes --set device.cpu.0.workers="$1" --set device.cpu.1.workers="$2" $apart
+done
 # A sum may be made on another device than its frame.
 expect 4 'these devices reach no frames of each other' "$G" run conf/fib.ini --set workload.fib.mode=join \
-	--set 'run.devices=cpu:0 cpu:1' --set transport.use=p2p --set transport.p2p.atomics=no --set termination.use=tree
+	--set 'run.devices=cpu:0 cpu:1' $apart
 finish

@@ -217,11 +217,12 @@ static struct mgws_global *mgws_global_of(const struct loom_layout *layout, cons
 	return sched_apart(layout) ? (void *)((struct mgws_site *)view->device[device] + 1) : view->global;
 }
 
-/* The first task of a device's part of the initial set: as many per worker, with every device. */
+/* The first task of a device's part of the initial set: as many per worker, with every device. Rounded, so that the root of
+ * a tree is the larger device's, whichever comes first. */
 static uint64_t mgws_first_of(const struct loom_layout *layout, uint32_t device)
 {
 	uint64_t worker = device < layout->devices ? layout->device[device].first_worker : layout->workers;
-	return layout->initial_tasks * worker / layout->workers;
+	return (layout->initial_tasks * worker + layout->workers / 2) / layout->workers;
 }
 
 /* Devices that are apart: a part of the initial set for each; desks and mail. */
