@@ -47,11 +47,11 @@ right() { # MODEL [DEFINES [CLAIM]]
 	fi
 }
 planted() { # MODEL NAME [DEFINES [CLAIM]]
-	errors= states= optimise=-O0
-	if make_pan "$1" "${3-}" "${4-}" && run_pan && [ "${errors:-0}" -gt 0 ]; then
-		report found "$1" "$2 ${3-}"
+	errors= states= optimise=-O0 defines=${3-}
+	if make_pan "$1" "$defines" "${4-}" && run_pan && [ "${errors:-0}" -gt 0 ]; then
+		report found "$1" "$2 ${defines#-D$2 }"
 	else
-		report WRONG "$1" "$2 ${3-} (expected an error)"
+		report WRONG "$1" "$2 ${defines#-D$2 } (expected an error)"
 		wrong=1
 	fi
 }
