@@ -25,8 +25,7 @@ int loom__test_abi_load(struct loom__trial *t)
 	return 0;
 }
 
-/* ---- the file's dynamic symbols ---------------------------------------------------------------
- */
+/* ---- the file's dynamic symbols ------------------------------------------------------------- */
 
 struct file {
 	char *at;
@@ -171,8 +170,7 @@ int loom__test_abi_entry_pure(struct loom__trial *t)
 	return 0;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows ----------------------------------------------------------------------------------- */
 
 static int check_row(struct loom__trial *t, const struct loom_opt *row)
 {

@@ -98,8 +98,7 @@ static int open_with(struct loom__drive *b, struct loom__trial *t, uint32_t n, c
 	return furnish(b, run);
 }
 
-/* ---- shape and memory ---------------------------------------------------------------------------
- */
+/* ---- shape and memory ----------------------------------------------------------------------- */
 
 int loom__test_device_shape(struct loom__trial *t)
 {
@@ -169,8 +168,7 @@ int loom__test_device_memory(struct loom__trial *t)
 	return 0;
 }
 
-/* ---- samples ------------------------------------------------------------------------------------
- */
+/* ---- samples -------------------------------------------------------------------------------- */
 
 /* Numbers of checks, for the sentence. */
 static const char *const ctx_checks[] = {
@@ -355,8 +353,7 @@ int loom__test_device_instances(struct loom__trial *t)
 	return 0;
 }
 
-/* ---- lanes --------------------------------------------------------------------------------------
- */
+/* ---- lanes ---------------------------------------------------------------------------------- */
 
 enum { MEETINGS = 300 };
 
@@ -453,8 +450,7 @@ int loom__test_device_crowd(struct loom__trial *t)
 	return 0;
 }
 
-/* ---- ways out -----------------------------------------------------------------------------------
- */
+/* ---- ways out ------------------------------------------------------------------------------- */
 
 static void until_stopped(struct loom_ctx *c)
 {

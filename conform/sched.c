@@ -103,8 +103,7 @@ static void endless(struct loom_ctx *c, const struct loom_task *t)
 
 static loom_task_fn *const tree_tasks[] = {node, node, endless};
 
-/* ---- a run ------------------------------------------------------------------------------------
- */
+/* ---- a run ---------------------------------------------------------------------------------- */
 
 struct tree {
 	uint32_t devices, workers, lanes, initials, size, naps;
@@ -274,8 +273,7 @@ static int grow(struct loom__trial *t, const struct tree *tree, struct loom__set
 
 #define GROW(...) grow(t, &(struct tree){__VA_ARGS__}, NULL)
 
-/* ---- tests ------------------------------------------------------------------------------------
- */
+/* ---- tests ---------------------------------------------------------------------------------- */
 
 /* The first tasks take their time, so that on a busy machine, too, there are workers that report idle before there
  * is work for them. */

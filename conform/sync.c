@@ -63,8 +63,7 @@ static uint64_t bytes_of(const struct desk *k, uint32_t tag)
 	return tag % 3 == 0 ? k->bytes : 1 + loom__mix(tag) % k->bytes;
 }
 
-/* ---- producers ----------------------------------------------------------------------------------
- */
+/* ---- producers ------------------------------------------------------------------------------ */
 
 static int publish(struct loom_ctx *c, uint32_t tag)
 {
@@ -102,8 +101,7 @@ static void produce(struct loom_ctx *c)
 	}
 }
 
-/* ---- consumers ----------------------------------------------------------------------------------
- */
+/* ---- consumers ------------------------------------------------------------------------------ */
 
 static int mine(const struct loom_ctx *c, const struct desk *k, uint32_t tag)
 {
@@ -166,8 +164,7 @@ static void body(struct loom_ctx *c)
 		consume(c);
 }
 
-/* ---- a run --------------------------------------------------------------------------------------
- */
+/* ---- a run ---------------------------------------------------------------------------------- */
 
 struct traffic {
 	uint32_t producers, consumers, lanes, slots, readers, tags, mode, at_once;
@@ -234,8 +231,7 @@ static int flow(struct loom__trial *t, const struct traffic *f, struct loom__set
 
 #define FLOW(samples, ...) flow(t, &(struct traffic){__VA_ARGS__}, NULL, samples)
 
-/* ---- tests --------------------------------------------------------------------------------------
- */
+/* ---- tests ---------------------------------------------------------------------------------- */
 
 static int sizes(struct loom__trial *t, uint32_t mode)
 {
@@ -268,7 +264,7 @@ int loom__test_sync_many(struct loom__trial *t)
 				    .consumers = 1 + i / 2,
 				    .lanes = 1,
 				    .slots = 4 + i,
-				    .tags = 200,
+				    .tags = 100,
 				    .mode = i % 2 ? AT_ONCE : NONE,
 				    .at_once = 1 + i / 2,
 				    .bytes = 48 + i,

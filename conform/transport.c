@@ -137,8 +137,7 @@ static int all_given_back(struct loom__trial *t, const struct loom__refdevices *
 		    : 0;
 }
 
-/* ---- tests --------------------------------------------------------------------------------------
- */
+/* ---- tests ---------------------------------------------------------------------------------- */
 
 static int round_trip(struct loom__trial *t, uint32_t devices, uint32_t blind, uint64_t seed)
 {
@@ -255,8 +254,7 @@ int loom__test_transport_failing(struct loom__trial *t)
 	return 0;
 }
 
-/* ---- coherence ----------------------------------------------------------------------------------
- */
+/* ---- coherence ------------------------------------------------------------------------------ */
 
 struct prober {
 	struct loom_ctx c;
@@ -343,8 +341,7 @@ int loom__test_transport_coherence(struct loom__trial *t)
 	return 0;
 }
 
-/* ---- several batches ----------------------------------------------------------------------------
- */
+/* ---- several batches ------------------------------------------------------------------------ */
 
 /* Segment i as a device sees it; one that only its owner maps, as that sees it. */
 static char *seen_by(const struct loom__refdevices *r, const struct batch *b, uint32_t i, uint32_t device)

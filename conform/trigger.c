@@ -77,8 +77,7 @@ static void boundary_body(struct loom_ctx *c)
 		__atomic_add_fetch(&n->left, 1, __ATOMIC_RELAXED);
 }
 
-/* ---- the bench ----------------------------------------------------------------------------------
- */
+/* ---- the bench ------------------------------------------------------------------------------ */
 
 static int open_wire(struct wire *w, struct loom__trial *t, uint32_t workers)
 {
@@ -186,8 +185,7 @@ static int expect(struct wire *w, int64_t count, int target, int value, const ch
 	return 0;
 }
 
-/* ---- tests --------------------------------------------------------------------------------------
- */
+/* ---- tests ---------------------------------------------------------------------------------- */
 
 int loom__test_trigger_threshold(struct loom__trial *t)
 {

@@ -11,8 +11,7 @@
 #include "conform/stand.h"
 #include "conform/tests.h"
 
-/* ---- the plain loop ----------------------------------------------------------------------------
- */
+/* ---- the plain loop ------------------------------------------------------------------------- */
 
 /* Tasks that wait, the latest first: memory stays small. */
 struct heap {
@@ -120,8 +119,7 @@ static void loop_run(struct loom_ctx *c)
 static const struct loom_sched_dev loop_dev = {
     .size = sizeof(loop_dev), .run = loop_run, .spawn = loop_spawn};
 
-/* ---- a job --------------------------------------------------------------------------------------
- */
+/* ---- a job ---------------------------------------------------------------------------------- */
 
 enum { MOST_TASKS = 1 << 22, MOST_TAGS = 256 };
 
@@ -352,8 +350,7 @@ static int rejects(struct job *j, int *verdict)
 	return code == LOOM_EWRONG;
 }
 
-/* ---- tests --------------------------------------------------------------------------------------
- */
+/* ---- tests ---------------------------------------------------------------------------------- */
 
 int loom__test_workload_tasks(struct loom__trial *t)
 {

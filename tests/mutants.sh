@@ -6,14 +6,14 @@ complete='loom_fetch_add_release_sys(&v->completed[word >> MGWS_EPOCH_SHIFT & 1]
 spoil "the thesis's order: refills where thieves copy" counter public.dev.h mgws_room \
 	'!mgws_copied(books, q, e) && books->begin[e] < oldest' '0'
 spoil 'an attempt on a locked queue counts' counter steal.dev.h mgws_attempt \
-	'if (!mgws_stealable(word))' 'if (!mgws_left(word))'
-spoil 'no look before an attempt' counter steal.dev.h mgws_attempt 'mgws_looks_first(c, victim) &&' '0 &&'
+	'!mgws_stealable(word)' '!mgws_left(word)'
+spoil 'no look before an attempt' counter steal.dev.h mgws_attempt 'mgws_looks_first(c, victim)' '0'
 spoil 'busy after the steal is complete' counter steal.dev.h mgws_steal_from "$busy" \
 	"$complete, (uint64_t)n); $busy $complete, (uint64_t)-n);"
 spoil 'a new epoch forgets copies under way' counter public.dev.h mgws_open_epoch 'mgws_copied(books, q, e)' '1'
 spoil 'idle while thieves copy' counter public.dev.h mgws_quiet \
 	'mgws_copied(books, q, 0) && mgws_copied(books, q, 1)' '1'
-spoil 'co-owners at the same time' counter owners.dev.h mgws_try_turn 'if (SCHED_CFG(c, owners) == 1)' ''
+spoil 'co-owners at the same time' counter owners.dev.h mgws_try_turn 'SCHED_CFG(c, owners) == 1' '1'
 spoil 'a co-owner is busy too late' counter share.dev.h mgws_acquire \
 	'if (n && idle) LOOM_CALL(term, busy, c); if (turn) mgws_settle(c, books, q);' \
 	'if (turn) mgws_settle(c, books, q); if (n && idle) LOOM_CALL(term, busy, c);'
@@ -27,7 +27,7 @@ spoil 'votes before the children' tree term_tree.dev.h term_tree_children 'if (v
 spoil 'a device stays full' hcounter term_hcounter.dev.h term_hcounter_busy \
 	'loom_store_relaxed_sys(said, was + TERM_HCOUNTER_BUSY);' ''
 spoil 'a busy device is said to be full afterwards' hcounter term_hcounter.dev.h term_hcounter_busy \
-	'loom_load_relaxed_sys(said) != was &&' '0 &&'
+	'loom_load_relaxed_sys(said) != was' '0'
 spoil 'idle while mail is not taken' hcounter mail.dev.h mgws_owes 'mine->owed != 0' '0'
 spoil 'a postmaster is idle while its range is in use' hcounter idle.dev.h mgws_postmaster \
 	'loom_from_lane0(c, some)' 'sched_lane(c)->count'

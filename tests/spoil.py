@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# spoil.py FILE FUNCTION OLD NEW: in the function's body, the only place with the tokens of OLD becomes NEW. Blanks, line
-# breaks and comments do not count.
+# spoil.py FILE FUNCTION OLD NEW [SWITCH]: in the function's body, the only place with the tokens of OLD becomes NEW. Blanks,
+# line breaks and comments do not count. With SWITCH, an expression, both stay, and it chooses when the program runs: statements,
+# which end in a semicolon, or an expression.
 import re, sys
 
-path, function, old, new = sys.argv[1:]
+path, function, old, new, switch = (sys.argv[1:] + [''])[:5]
 token = re.compile(r'/\*.*?\*/|//[^\n]*|\s+|("(?:\\.|[^"\\])*"|\w+|.)', re.S)
 
 
@@ -31,4 +32,9 @@ for i, word in enumerate(words):
         places.append((all_of[i][1], all_of[i + len(want) - 1][2]))
 if len(places) != 1:
     sys.exit(f'{len(places)} places')
-open(path, 'w').write(text[: places[0][0]] + new + text[places[0][1] :])
+(begin, end), = places
+if switch and old.endswith(';'):
+    new = f'if ({switch}) {{ {new} }} else {{ {text[begin:end]} }}'
+elif switch:
+    new = f'(({switch}) ? ({new}) : ({text[begin:end]}))'
+open(path, 'w').write(text[:begin] + new + text[end:])

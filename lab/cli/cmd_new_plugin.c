@@ -97,8 +97,7 @@ static void look_around(struct new_plugin *n)
 	}
 }
 
-/* ---- filling in ---------------------------------------------------------------------------------
- */
+/* ---- filling in ----------------------------------------------------------------------------- */
 
 static void conf(const struct new_plugin *n, struct loom__text *out)
 {

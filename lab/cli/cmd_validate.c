@@ -70,8 +70,7 @@ static int find(const struct request *r, char **path)
 	return rc ? LOOM_EXIT_USAGE : 0;
 }
 
-/* ---- for people ---------------------------------------------------------------------------------
- */
+/* ---- for people ----------------------------------------------------------------------------- */
 
 static void show(void *arg, const struct loom__outcome *o)
 {
@@ -100,8 +99,7 @@ static void list_one(void *arg, const char *name, const char *what, int level)
 	fprintf(arg, "%d  %-24s %s\n", level, name, what);
 }
 
-/* ---- all ----------------------------------------------------------------------------------------
- */
+/* ---- all ------------------------------------------------------------------------------------ */
 
 static int report(const struct request *r, const struct loom__verdicts *v)
 {

@@ -11,8 +11,7 @@
 
 #include "../shared/child/cores_list.h"
 
-/* ---- sets --------------------------------------------------------------------------------------
- */
+/* ---- sets ----------------------------------------------------------------------------------- */
 
 int cores_parse(const char *text, struct cores_set *set)
 {
@@ -44,8 +43,7 @@ int cores_allowed(struct cores_set *set)
 	return sched_getaffinity(0, sizeof(set->part), set->part) ? errno : 0;
 }
 
-/* ---- the topology, as /sys tells it -------------------------------------------------------------
- */
+/* ---- the topology, as /sys tells it --------------------------------------------------------- */
 
 #define CPUS  "/sys/devices/system/cpu/cpu%u/topology/%s"
 #define NODES "/sys/devices/system/node/"
@@ -114,8 +112,7 @@ uint32_t cores_units(const struct cores_set *set, struct cores_unit *unit)
 	return n;
 }
 
-/* ---- an instance's cores ------------------------------------------------------------------------
- */
+/* ---- an instance's cores -------------------------------------------------------------------- */
 
 /* Instance i's share: contiguous in the topology. Splits between physical cores when there are
  * enough of them, so that two devices do not compete for one as hyper-threads. */

@@ -3,22 +3,19 @@
  * sees a request and its count in either order. One top half looks for all, for as long as it likes; then it arms the
  * controllers and sleeps at its door. A controller sleeps until more is counted than was read, and rings that door.
  * Where nobody can move, all must be served.
- *   -DFAULT=two_looks     waits for more than was counted when it was armed
- *   -DFAULT=rung_late     the top half forgets earlier rings when it falls asleep
- *   -DFAULT=armed_once    arms at the begin, and not whenever it falls asleep */
+ *   FAULT=two_looks     waits for more than was counted when it was armed
+ *   FAULT=rung_late     the top half forgets earlier rings when it falls asleep
+ *   FAULT=armed_once    arms at the begin, and not whenever it falls asleep */
+#include "fault.pml"
 #ifndef D
 #define D 2
 #endif
 #ifndef K
 #define K 2
 #endif
-#define none 0
 #define two_looks 1
 #define rung_late 2
 #define armed_once 3
-#ifndef FAULT
-#define FAULT none
-#endif
 
 byte told[D], counted[D], taken[D];
 bool armed[D], door;

@@ -7,13 +7,14 @@
  * the sleep, with whoever lives on what others left. Where no timer runs either, all must be answered.
  *   -DHALVES=split            a bottom half fills queues while the worker thread serves; doors are masked
  *   -DHALVES=monolithic       who serves fills, too; another top half that comes finds the lock taken
- *   -DFAULT=look_first        looks at the bits before it arms the bedside
- *   -DFAULT=no_last_look      arms it and sleeps
- *   -DFAULT=heed_late         says whom it is for after the look
- *   -DFAULT=drained_late      reads away earlier rings after the look
- *   -DFAULT=queue_unseen      looks at the bits alone: a request may be in its queue by now (as it was)
- *   -DFAULT=filled_unsaid     the bottom half does not look whether somebody sleeps (as it was)
- *   -DFAULT=armed_once        the bedside is not armed anew after it was rung */
+ *   FAULT=look_first        looks at the bits before it arms the bedside
+ *   FAULT=no_last_look      arms it and sleeps
+ *   FAULT=heed_late         says whom it is for after the look
+ *   FAULT=drained_late      reads away earlier rings after the look
+ *   FAULT=queue_unseen      looks at the bits alone: a request may be in its queue by now (as it was)
+ *   FAULT=filled_unsaid     the bottom half does not look whether somebody sleeps (as it was)
+ *   FAULT=armed_once        the bedside is not armed anew after it was rung */
+#include "fault.pml"
 #define split 1
 #define monolithic 2
 #ifndef HALVES
@@ -28,7 +29,6 @@
 #ifndef D
 #define D 1
 #endif
-#define none 0
 #define look_first 1
 #define no_last_look 2
 #define heed_late 3
@@ -36,9 +36,6 @@
 #define queue_unseen 5
 #define filled_unsaid 6
 #define armed_once 7
-#ifndef FAULT
-#define FAULT none
-#endif
 
 #define OUTSTANDING 2
 

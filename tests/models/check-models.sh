@@ -15,25 +15,23 @@ trap 'rm -rf "$tmp"' EXIT
 cd "$tmp" && cp "$models"/*.pml . || exit 1
 wrong=0
 
-# make_pan MODEL DEFINES CLAIM: the program of a search. Where a fault is planted, the search is over before an optimiser
-# would be. A claim is one of liveness, under weak fairness.
+# make_pan MODEL DEFINES CLAIM: the program of a search, $pan, unless it is there. Where a fault is planted, the search is over
+# before an optimiser would be. A claim is one of liveness, under weak fairness.
 make_pan() {
-	rm -f pan* *.trail
 	kind=-DSAFETY claim=
 	[ -z "$3" ] || kind=-DNFAIR=5 claim="-a -f -N $3"
-	spin -a $2 "$1.pml" >spin.log 2>&1 && gcc $optimise -w $kind -DCOLLAPSE -DMEMLIM=4000 pan.c -o pan ||
+	pan=$tmp/$(echo "pan $1 $2 $kind $optimise" | tr ' ' _)
+	[ ! -x "$pan" ] || return 0
+	spin -a $2 "$1.pml" >spin.log 2>&1 && gcc $optimise -w $kind -DCOLLAPSE -DMEMLIM=4000 pan.c -o "$pan" ||
 		{ cat spin.log; return 1; }
 }
 # run_pan: the number of errors into $errors, of states into $states; fails if it did not end.
 run_pan() {
-	timeout 600 ./pan -m1000000 $claim >pan.log 2>&1 || { tail -n 3 pan.log; return 1; }
+	timeout 600 "$pan" -m1000000 $claim >pan.log 2>&1 || { tail -n 3 pan.log; return 1; }
 	errors=$(sed -n 's/.*errors: \([0-9]*\).*/\1/p' pan.log)
 	states=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' pan.log)
 	# A search that was cut short proves nothing.
 	[ "$errors" != 0 ] || ! grep -q 'max search depth too small\|Search not completed' pan.log
-}
-search() {
-	make_pan "$1" "$2" "$3" && run_pan
 }
 report() { # WORD MODEL DEFINES
 	printf '  %-6s %-14s %10s states  %s\n' "$1" "$2" "$states" "$3"
@@ -41,24 +39,29 @@ report() { # WORD MODEL DEFINES
 right() { # MODEL [DEFINES [CLAIM]]
 	errors= states= optimise=-O1
 	[ -n "$quick" ] || optimise=-O2
-	if search "$1" "${2-}" "${3-}" && [ "$errors" = 0 ]; then
+	if make_pan "$1" "-DFAULT=0 ${2-}" "${3-}" && run_pan && [ "$errors" = 0 ]; then
 		report ok "$1" "${2-} ${3-}"
 	else
 		report WRONG "$1" "${2-} ${3-} (expected no error)"
 		wrong=1
 	fi
 }
-planted() { # MODEL DEFINE [DEFINES [CLAIM]]
-	errors= states= optimise=-O0
-	if search "$1" "-D$2 ${3-}" "${4-}" && [ "${errors:-0}" -gt 0 ]; then
-		report found "$1" "${2#FAULT=} ${3-}"
+planted() { # MODEL NAME [DEFINES [CLAIM]]
+	errors= states= optimise=-O0 defines=${3-}
+	if make_pan "$1" "$defines" "${4-}" && run_pan && [ "${errors:-0}" -gt 0 ]; then
+		report found "$1" "$2 ${defines#-D$2 }"
 	else
-		report WRONG "$1" "${2#FAULT=} ${3-} (expected an error)"
+		report WRONG "$1" "$2 ${defines#-D$2 } (expected an error)"
 		wrong=1
 	fi
 }
-fault() { # MODEL NAME [DEFINES]
-	planted "$1" "FAULT=$2" "${3-}"
+mistake() { # MODEL DEFINE [DEFINES [CLAIM]]: a program for each
+	planted "$1" "$2" "-D$2 ${3-}" "${4-}"
+}
+fault() { # MODEL NAME [DEFINES]: one for all, which is told the number of the fault (fault.pml)
+	FAULT=$(sed -n "s/^#define $2 \([0-9]*\).*/\1/p" "$1.pml" $(sed -n 's/^#include "\(.*\)"/\1/p' "$1.pml"))
+	export FAULT
+	planted "$@"
 }
 
 # ---- queues, detectors, sleep, late workers, requests of services ----
@@ -91,8 +94,8 @@ sched() {
 	right term_tree
 	right term_tree "-DLOCAL=2"
 	for f in idle_early completed_early; do
-		fault term_counter none "-DTERM_FAULT=$f"
-		fault term_hcounter none "-DTERM_FAULT=$f"
+		mistake term_counter TERM_FAULT=$f
+		mistake term_hcounter TERM_FAULT=$f
 	done
 	fault term_hcounter said_late
 	fault term_hcounter one_look
@@ -209,12 +212,12 @@ sync() {
 		right sync_wic "$setting"
 	done
 	for mistake in NO_FULL_TEST NO_LOOK_AGAIN NO_ARM LOOK_FIRST COUNT_LATE; do
-		planted sync_wic $mistake
+		mistake sync_wic $mistake
 	done
-	planted sync_wic RELEASE_EARLY -DAHEAD
-	planted sync_wic DROP_FAULT -DBY_MONITOR
-	planted sync_wic NO_RING -DBY_MONITOR
-	planted sync_wic TURN_LATE -DTURNS
+	mistake sync_wic RELEASE_EARLY -DAHEAD
+	mistake sync_wic DROP_FAULT -DBY_MONITOR
+	mistake sync_wic NO_RING -DBY_MONITOR
+	mistake sync_wic TURN_LATE -DTURNS
 	right wave
 	for f in asked_early answered_late flag_first not_counted place_taken place_kept parity_kept one_half; do
 		fault wave $f
@@ -229,30 +232,30 @@ sync() {
 trigger() {
 	right trigger_fifo -DF=2 served
 	for mistake in LAP ROOM ORDER TAIL MERGE LOOK OLD; do
-		planted trigger_fifo FAULT_$mistake '' served
+		mistake trigger_fifo FAULT_$mistake '' served
 	done
 	right trigger_tally '-DF=1 -DE=1' served
 	right trigger_tally '-DF=1 -DT=3' served
 	for mistake in MERGE SPLIT CROSS OWN RESET ACQUIRE RELEASE ROOM LOOK OLD; do
-		planted trigger_tally FAULT_$mistake '-DF=1 -DE=1' served
+		mistake trigger_tally FAULT_$mistake '-DF=1 -DE=1' served
 	done
-	planted trigger_tally FAULT_LAP '' served
+	mistake trigger_tally FAULT_LAP '' served
 	right trigger_cancel '' either
 	right trigger_cancel '' settled
-	planted trigger_cancel FAULT_LOCK '' either
-	planted trigger_cancel FAULT_GENERATION '' either
+	mistake trigger_cancel FAULT_LOCK '' either
+	mistake trigger_cancel FAULT_GENERATION '' either
 	right trigger_proxy '' whole
-	planted trigger_proxy FAULT_ODD '' whole
-	planted trigger_proxy FAULT_AGAIN '' whole
+	mistake trigger_proxy FAULT_ODD '' whole
+	mistake trigger_proxy FAULT_AGAIN '' whole
 	for claim in served safe; do right trigger_peer -DL=2 $claim; done
-	for mistake in FIRST LEAVE TAKEN POST; do planted trigger_peer FAULT_$mistake -DL=2 served; done
-	planted trigger_peer FAULT_ORDER -DL=2 safe
+	for mistake in FIRST LEAVE TAKEN POST; do mistake trigger_peer FAULT_$mistake -DL=2 served; done
+	mistake trigger_peer FAULT_ORDER -DL=2 safe
 	right allreduce_ring -DN=3
-	for mistake in VECTOR INBOX; do planted allreduce_ring FAULT_$mistake -DN=3; done
+	for mistake in VECTOR INBOX; do mistake allreduce_ring FAULT_$mistake -DN=3; done
 	right allreduce_oneshot -DN=2 ends
-	for mistake in SLOT EARLY; do planted allreduce_oneshot FAULT_$mistake -DN=2 ends; done
+	for mistake in SLOT EARLY; do mistake allreduce_oneshot FAULT_$mistake -DN=2 ends; done
 	right allreduce_pull -DN=2 ends
-	for mistake in READY DONE; do planted allreduce_pull FAULT_$mistake -DN=2 ends; done
+	for mistake in READY DONE; do mistake allreduce_pull FAULT_$mistake -DN=2 ends; done
 }
 
 # ---- barriers: one program, whose kind and fault are chosen when the search begins ----
@@ -286,9 +289,11 @@ barrier() {
 	barriers -gt 1:7 2:7 4:7 0:8 1:8
 	right barrier_job
 	right barrier_job '-DRANKS=4 -DW=1'
-	for mistake in ALONE SHORT AGAIN LEAVE; do planted barrier_job FAULT_$mistake; done
-	planted barrier_job FAULT_AT_ONCE '-DRANKS=4 -DW=1'
+	for mistake in ALONE SHORT AGAIN LEAVE; do mistake barrier_job FAULT_$mistake; done
+	mistake barrier_job FAULT_AT_ONCE '-DRANKS=4 -DW=1'
 	if [ "$quick" != --quick ]; then
+		optimise=-O1
+		make_pan barrier '-DD=2 -DW=4 -DR=1' '' || wrong=1
 		barriers -eq 0:0 2:0 3:0 4:0
 		make_pan barrier '-DD=2 -DW=4' '' || wrong=1
 		barriers -eq 1:0 4:0 1:0:2

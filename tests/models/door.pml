@@ -9,10 +9,11 @@
  *   -DHALVES=monolithic       two doors, whose threads serve under a lock, interrupts masked meanwhile
  *   -DHALVES=watched          no door: a watcher looks, and sleeps while who serves looks itself
  *   -DADAPTIVE                windows come and go
- *   -DFAULT=first_only        a futex rings for the first of a window alone, armed or not (as it was)
- *   -DFAULT=gone_away         one that finds the lock taken leaves no word that its door is shut (as it was)
- *   -DFAULT=pending_late      the count begins again after the bits were read
- *   -DFAULT=woken_early       who serves wakes the watcher before it says that it looks no more */
+ *   FAULT=first_only        a futex rings for the first of a window alone, armed or not (as it was)
+ *   FAULT=gone_away         one that finds the lock taken leaves no word that its door is shut (as it was)
+ *   FAULT=pending_late      the count begins again after the bits were read
+ *   FAULT=woken_early       who serves wakes the watcher before it says that it looks no more */
+#include "fault.pml"
 #define eventfd 1
 #define futex 2
 #define split 1
@@ -38,14 +39,10 @@
 #else
 #define D 2
 #endif
-#define none 0
 #define first_only 1
 #define gone_away 2
 #define pending_late 3
 #define woken_early 4
-#ifndef FAULT
-#define FAULT none
-#endif
 
 #define SHUT 0
 #define OPEN 1

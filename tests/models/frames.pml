@@ -3,12 +3,13 @@
  * any of P pages, through a table that they alone change; there are F frames. Who finds a page absent claims it, takes the right
  * to a frame, or gives back a page that nobody is counted in, and asks the host. The host fills a frame and answers which.
  * Every read finds its own page, and where nobody can move all have read.
- *   -DFAULT=answered_early  the host answers before the frame is filled
- *   -DFAULT=shown_early     the page is said to be there before the answer
- *   -DFAULT=pins_ignored    a page is given back while somebody reads it
- *   -DFAULT=unchecked       who counts itself in does not look again
- *   -DFAULT=held            who has a page waits for the frame of another
- *   -DFAULT=lost_answer     an answer is lost while another is unread */
+ *   FAULT=answered_early  the host answers before the frame is filled
+ *   FAULT=shown_early     the page is said to be there before the answer
+ *   FAULT=pins_ignored    a page is given back while somebody reads it
+ *   FAULT=unchecked       who counts itself in does not look again
+ *   FAULT=held            who has a page waits for the frame of another
+ *   FAULT=lost_answer     an answer is lost while another is unread */
+#include "fault.pml"
 #ifndef P
 #define P 2
 #endif
@@ -21,16 +22,12 @@
 #ifndef K
 #define K 2
 #endif
-#define none 0
 #define answered_early 1
 #define shown_early 2
 #define pins_ignored 3
 #define unchecked 4
 #define held 5
 #define lost_answer 6
-#ifndef FAULT
-#define FAULT none
-#endif
 #define ABSENT 0
 #define COMING 1
 #define PRESENT 2

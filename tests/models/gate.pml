@@ -3,11 +3,12 @@
  * with GO and waits for the last of those who joined. Who comes after one of them has seen the sample's end stays out.
  * W workers, S samples of T tasks, which anybody runs. A sample must end once, with all tasks run, and with nobody in it.
  *   -DSTOP                  somebody stops a sample at any time: then tasks may be left
- *   -DFAULT=close_late      who leaves counts itself out before it lets nobody in any more
- *   -DFAULT=unclosed        who comes does not look whether somebody has seen the end
- *   -DFAULT=look_then_add   who comes looks, and counts itself in later
- *   -DFAULT=phase_unread    who comes does not look of which sample the word is: the host may not have admitted it yet
- *   -DFAULT=waits_for_good  who waits to be admitted does not look whether its sample is over */
+ *   FAULT=close_late      who leaves counts itself out before it lets nobody in any more
+ *   FAULT=unclosed        who comes does not look whether somebody has seen the end
+ *   FAULT=look_then_add   who comes looks, and counts itself in later
+ *   FAULT=phase_unread    who comes does not look of which sample the word is: the host may not have admitted it yet
+ *   FAULT=waits_for_good  who waits to be admitted does not look whether its sample is over */
+#include "fault.pml"
 #ifndef W
 #define W 2
 #endif
@@ -17,15 +18,11 @@
 #ifndef T
 #define T 2
 #endif
-#define none 0
 #define close_late 1
 #define unclosed 2
 #define look_then_add 3
 #define phase_unread 4
 #define waits_for_good 5
-#ifndef FAULT
-#define FAULT none
-#endif
 
 byte phase;    /* GO of sample n is n; S + 1: leave for good */
 byte team, members; /* one word: of which sample, how many are in it ... */

@@ -1,24 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sched_host: a host holds all tasks; each worker has a box with a ring of records (B) and one of tasks on their way back (R).
  * Each word has one writer. The host ends the sample when nothing is with anybody.
- *   -DFAULT=two_words   a worker tells of its records and of its tasks by two stores
- *   -DFAULT=no_room     it sends a task back without looking whether there is room
- *   -DFAULT=taken_early the host gives a place back before it has read it
- *   -DFAULT=forgets     the host does not count what workers hold */
+ *   FAULT=two_words   a worker tells of its records and of its tasks by two stores
+ *   FAULT=no_room     it sends a task back without looking whether there is room
+ *   FAULT=taken_early the host gives a place back before it has read it
+ *   FAULT=forgets     the host does not count what workers hold */
+#include "fault.pml"
 #define N 2
 #ifndef T
 #define T 4
 #endif
 #define B 2
 #define R 1
-#define none 0
 #define two_words 1
 #define no_room 2
 #define taken_early 3
 #define forgets 4
-#ifndef FAULT
-#define FAULT none
-#endif
 
 byte made = 1, ran;			     /* tasks of the sample */
 byte put[N], taken[N];			     /* the host's words */

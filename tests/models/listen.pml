@@ -3,19 +3,16 @@
  * theirs K times. The GPU's count in its memory may get ahead of its words, as the host sees them, or lag behind; the CPU
  * counts before it raises. The listener looks at the words, and sleeps until the GPU has counted more than the words
  * have risen, less what CPUs have counted. A consumer of the GPU's, which the listener alone wakes, must get through.
- *   -DFAULT=counted_late   CPUs count after they have raised
- *   -DFAULT=cpus_first     what CPUs have counted is read before what was seen
- *   -DFAULT=cpus_ignored   it is not taken off */
+ *   FAULT=counted_late   CPUs count after they have raised
+ *   FAULT=cpus_first     what CPUs have counted is read before what was seen
+ *   FAULT=cpus_ignored   it is not taken off */
+#include "fault.pml"
 #ifndef K
 #define K 2
 #endif
-#define none 0
 #define counted_late 1
 #define cpus_first 2
 #define cpus_ignored 3
-#ifndef FAULT
-#define FAULT none
-#endif
 
 byte told, posted, raised, by_cpus, seen, taken;
 

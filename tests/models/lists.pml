@@ -2,18 +2,15 @@
 /* The lists that workers share (spilled tasks; tasks for another kind of device) under term_counter.
  * Workers 0 and 1 may take from the list, worker 2 puts tasks there and may not take: it must not report
  * idle while it holds any. -DTAKES: it may, as with spilled tasks, and looks there before it reports idle.
- *   -DFAULT=busy_late       a taker lowers the count before it is counted as busy
- *   -DFAULT=list_forgotten  nobody looks at the list before reporting idle */
+ *   FAULT=busy_late       a taker lowers the count before it is counted as busy
+ *   FAULT=list_forgotten  nobody looks at the list before reporting idle */
+#include "fault.pml"
 #define N 3
 #ifndef T
 #define T 4
 #endif
-#define none 0
 #define busy_late 1
 #define list_forgotten 2
-#ifndef FAULT
-#define FAULT none
-#endif
 #ifdef TAKES
 #define MAY_TAKE(w) 1
 #else

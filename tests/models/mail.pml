@@ -8,7 +8,7 @@
  *   -DM=4 numbers of wishes before they begin again
  *   -DP: device 0 has one worker, device 1 a postmaster and another: it alone deals with mail there, runs no tasks, and
  *        what it posts it has stolen; -DS=2 steals among these two
- *   -DFAULT=name:
+ *   FAULT=name:
  *     asks_early    a thief asks again before it has copied what came: the next mail overwrites it
  *     wish_twice    a victim looks at the wish before it is at the desk: two workers grant the same one
  *     stale_number  a thief takes what is there for the answer to its last wish
@@ -21,6 +21,7 @@
  *     steal_late    a thief is busy only after its steal is complete
  *     one_look      done() looks once
  *     said_late     busy() does not wait for what it takes back */
+#include "fault.pml"
 #ifndef D
 #define D 2
 #endif
@@ -59,7 +60,6 @@
 #define MAILS(w) (POST(w) || !STEALS(w))
 #define OTHER(w) (3 - (w)) /* of device 1 */
 
-#define none 0
 #define asks_early 1
 #define wish_twice 2
 #define stale_number 3
@@ -72,9 +72,6 @@
 #define said_late 10
 #define range_left 11
 #define steal_late 12
-#ifndef FAULT
-#define FAULT none
-#endif
 #define HAS(fault) (FAULT == fault)
 
 /* Mail boxes. `read` is the thief's device's own. */

@@ -4,12 +4,13 @@
  * move although tasks are left, or all is over.
  *   -DLONG -DK=2            who has taken one is away for good: the other must come for the second
  *   -DLONG -DK=1 -DP=2      the same with one task in each of two queues
- *   -DFAULT=no_last_look    a sleeper does not look again after it has listed itself
- *   -DFAULT=look_first      who publishes looks for sleepers before
- *   -DFAULT=word_read_late  a sleeper reads the word to sleep on after its last look
- *   -DFAULT=waking_kept     the flag that saves rings is never cleared
- *   -DFAULT=own_victim      who has taken one calls another for the same queue only
- *   -DFAULT=nobody_told     who sees the end does not wake the others */
+ *   FAULT=no_last_look    a sleeper does not look again after it has listed itself
+ *   FAULT=look_first      who publishes looks for sleepers before
+ *   FAULT=word_read_late  a sleeper reads the word to sleep on after its last look
+ *   FAULT=waking_kept     the flag that saves rings is never cleared
+ *   FAULT=own_victim      who has taken one calls another for the same queue only
+ *   FAULT=nobody_told     who sees the end does not wake the others */
+#include "fault.pml"
 #ifndef K
 #define K 3
 #endif
@@ -18,7 +19,6 @@
 #endif
 #define WORKERS (P + 2)
 #define LEFT (tasks[0] || tasks[P - 1])
-#define none 0
 #define no_last_look 1
 #define look_first 2
 #define word_read_late 3
@@ -26,9 +26,6 @@
 #define nobody_told 5
 #define ring_unheard 6
 #define own_victim 7
-#ifndef FAULT
-#define FAULT none
-#endif
 
 byte tasks[P], rings, sleepers, idlers;
 bool waking;

@@ -5,7 +5,7 @@
  *
  *   -DN=2 workers  -DOWNERS=1 per queue  -DT=15 tasks  -DWIDE: the root makes all (else a binary tree)
  *   -DR=4 slots of a ring, at least 2  -DL=3 of a local queue  -DBITS=3 of the attempts field
- *   -DFAULT=name: a seeded fault, which must be found (see check-models.sh) */
+ *   FAULT=name: a seeded fault, which must be found (see check-models.sh) */
 #include "ring.pml"
 
 /* The spawns of task t: children 2t and 2t + 1, or all others of the root. */

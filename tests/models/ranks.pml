@@ -8,14 +8,15 @@
  *
  * -DASKS: ranks reach each other by messages alone. Each has a part of the initial set and a word for it, from which the
  * others claim too, by a look and an add, also a worker that has reported idle.
- *   -DFAULT=idle_early       idle while a thief still copies
- *   -DFAULT=completed_early  the completion is posted before the thief is busy
- *   -DFAULT=busy_posted      that the thief is busy travels like a message, and the completion overtakes it
- *   -DFAULT=one_look         done() does not look again
- *   -DFAULT=left_ignored     idle while initial tasks are unclaimed
- *   -DFAULT=claimed_early    such a worker claims before it is busy
- *   -DFAULT=forgiven         the copies of a thief that died count as complete
- *   -DFAULT=dead_is_idle     a rank that died counts as full */
+ *   FAULT=idle_early       idle while a thief still copies
+ *   FAULT=completed_early  the completion is posted before the thief is busy
+ *   FAULT=busy_posted      that the thief is busy travels like a message, and the completion overtakes it
+ *   FAULT=one_look         done() does not look again
+ *   FAULT=left_ignored     idle while initial tasks are unclaimed
+ *   FAULT=claimed_early    such a worker claims before it is busy
+ *   FAULT=forgiven         the copies of a thief that died count as complete
+ *   FAULT=dead_is_idle     a rank that died counts as full */
+#include "fault.pml"
 #ifndef R
 #define R 3
 #endif
@@ -36,7 +37,6 @@
 #ifndef D
 #define D 1 /* deaths */
 #endif
-#define none 0
 #define idle_early 1
 #define completed_early 2
 #define busy_posted 3
@@ -45,9 +45,6 @@
 #define forgiven 6
 #define dead_is_idle 7
 #define claimed_early 8
-#ifndef FAULT
-#define FAULT none
-#endif
 
 byte left[R], made = I, ran, steals, deaths;
 bool stop;

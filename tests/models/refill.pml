@@ -2,7 +2,7 @@
 /* The thesis's order of stealing (5.1) and what it loses, with as little else as possible. A has a ring full
  * of tasks in public; B and C each steal once from A; A runs what they leave and then steals from D, whose loot goes
  * to the slots that B may still be reading. Every task runs at most once.
- *   -DFAULT=thief_in_hurry: A does not wait for room in its own ring */
+ *   FAULT=thief_in_hurry: A does not wait for room in its own ring */
 #define N 4
 #define T 16
 #define R 8

@@ -4,6 +4,7 @@
  *   byte mine[L], held_tasks   its local queue
  *   bool idle                  reported to the detector
  * and the scratch variables n, i, e, left, taken, room, old, at, keep, ep, in_place, loot, ok, all 0 between. */
+#include "fault.pml"
 #ifndef N
 #define N 2
 #endif
@@ -23,7 +24,6 @@
 #define BITS 3
 #endif
 
-#define none 0
 #define idle_unchecked 1   /* idle without a look at copies under way: thesis, table 6 */
 #define epoch_reentered 2  /* a new epoch forgets copies of the one with the same bit */
 #define readers_ignored 3  /* the owner writes where thieves still copy: thesis, 5.1 */
@@ -33,9 +33,6 @@
 #define attempts_wrap 7    /* claims without a look before */
 #define thief_in_hurry 8   /* a thief does not wait for room in its own ring: thesis, 5.1 */
 #define unheld 9           /* co-owners at the same time */
-#ifndef FAULT
-#define FAULT none
-#endif
 
 #define HAS(f) (FAULT == f)
 #define QUEUE(w) ((w) - (w) % OWNERS)

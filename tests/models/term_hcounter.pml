@@ -2,8 +2,8 @@
 /* term_hcounter: N workers on DEVICES devices, worker w on device w % DEVICES. A counter and how often it was
  * left are one word.
  *   -DTERM_FAULT=idle_early|completed_early: see work.pml
- *   -DFAULT=said_late: busy() does not wait until what it takes back was said
- *   -DFAULT=one_look: done() does not look again */
+ *   FAULT=said_late: busy() does not wait until what it takes back was said
+ *   FAULT=one_look: done() does not look again */
 #ifndef N
 #define N 4
 #endif
@@ -19,12 +19,9 @@
 #ifndef TERM_FAULT
 #define TERM_FAULT no_fault
 #endif
-#define none 0
+#include "fault.pml"
 #define said_late 1
 #define one_look 2
-#ifndef FAULT
-#define FAULT none
-#endif
 
 byte inner[DEVICES], turn[DEVICES];
 byte said[DEVICES], said_turn[DEVICES];

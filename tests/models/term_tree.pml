@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* term_tree: votes in rounds. Workers 0 .. LOCAL-1 are device 0, the others one device each; the root is
  * worker 0, whose children are 1 and 2 of its device, and the devices 1 and 2.
- *   -DFAULT=robbed_ignored: a worker votes without regard to what was taken from it: thesis, 5.6.3
- *   -DFAULT=children_ignored: it votes before its children have
+ *   FAULT=robbed_ignored: a worker votes without regard to what was taken from it: thesis, 5.6.3
+ *   FAULT=children_ignored: it votes before its children have
  * Unlike the counters it bears the faults of the scheduler that work.pml knows: votes tell of claims. */
 #ifndef N
 #define N 3
@@ -19,12 +19,9 @@
 #ifndef TERM_FAULT
 #define TERM_FAULT no_fault
 #endif
-#define none 0
+#include "fault.pml"
 #define robbed_ignored 1
 #define children_ignored 2
-#ifndef FAULT
-#define FAULT none
-#endif
 
 /* Rounds are counted modulo 4: a node is at most one round behind its parent. */
 #define ROUND(r) ((r) % 4)

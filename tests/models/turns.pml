@@ -2,26 +2,23 @@
 /* loom_last_apart() (dev/after.h): D devices that have only loads and stores in common lower a counter. Exactly one finds
  * that it is the last. Each access to a word that others see is a step; the workers of a device have a lock, so a device
  * is one process, which lowers the counter E times.
- *   -DFAULT=no_turns: each lowers the counter as it comes
- *   -DFAULT=no_fence: a device looks at the others before its own store is seen
- *   -DFAULT=lower_first: a device that gave way does not begin anew
- *   -DFAULT=no_higher: higher devices are not waited for
- *   -DFAULT=left_early: a device gives its turn away before it has lowered the counter */
+ *   FAULT=no_turns: each lowers the counter as it comes
+ *   FAULT=no_fence: a device looks at the others before its own store is seen
+ *   FAULT=lower_first: a device that gave way does not begin anew
+ *   FAULT=no_higher: higher devices are not waited for
+ *   FAULT=left_early: a device gives its turn away before it has lowered the counter */
+#include "fault.pml"
 #ifndef D
 #define D 3
 #endif
 #ifndef E
 #define E 2
 #endif
-#define none 0
 #define no_turns 1
 #define no_fence 2
 #define lower_first 3
 #define no_higher 4
 #define left_early 5
-#ifndef FAULT
-#define FAULT none
-#endif
 
 bit wants[D];
 byte pending = D * E, last, ended;

@@ -5,18 +5,18 @@
  * barrier, that of slot 1 from the two halves of its flag, which it carries.
  * A wait may also end without an item, at its deadline, and is then repeated. The worker must read what was sent, and
  * where nobody can move, all must be through.
- *   -DFAULT=asked_early     the worker asks before its post is written
- *   -DFAULT=answered_late   the monitor forgets the request after it has resumed the worker
- *   -DFAULT=flag_first      the producer raises the flag before the item is staged
- *   -DFAULT=not_counted     the worker is resumed without its bytes
- *   -DFAULT=place_taken     an item is copied over one that is not released
- *   -DFAULT=place_kept      a wait that ends without its item keeps the place
- *   -DFAULT=parity_kept     the worker waits for the phase that is over
- *   -DFAULT=one_half        the monitor believes one half of a flag of the other */
+ *   FAULT=asked_early     the worker asks before its post is written
+ *   FAULT=answered_late   the monitor forgets the request after it has resumed the worker
+ *   FAULT=flag_first      the producer raises the flag before the item is staged
+ *   FAULT=not_counted     the worker is resumed without its bytes
+ *   FAULT=place_taken     an item is copied over one that is not released
+ *   FAULT=place_kept      a wait that ends without its item keeps the place
+ *   FAULT=parity_kept     the worker waits for the phase that is over
+ *   FAULT=one_half        the monitor believes one half of a flag of the other */
+#include "fault.pml"
 #ifndef R
 #define R 2
 #endif
-#define none 0
 #define asked_early 1
 #define answered_late 2
 #define flag_first 3
@@ -25,9 +25,6 @@
 #define place_kept 6
 #define parity_kept 7
 #define one_half 8
-#ifndef FAULT
-#define FAULT none
-#endif
 #define NOTHING 2
 
 byte staged[2], flag[2], released[2]; /* by slot; rounds */
