@@ -11,6 +11,7 @@ mkdir "$tmp/run" && ln -s "$B/plugins" "$tmp/run/plugins" && mkdir "$tmp/run/tes
 
 # spoil NAME TEST FILE FUNCTION OLD NEW: TEST, of test_sched_deterministic, must notice it.
 spoil() {
+	test=${2%:*}
 	rm -rf "$work/plugins/sched_mgws" && cp -r plugins/sched_mgws "$work/plugins/"
 	python3 tests/spoil.py "$work/plugins/sched_mgws/$3" "$4" "$5" "$6" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
@@ -18,7 +19,7 @@ spoil() {
 		"$B/obj/tests/support.o" "$B/lab.a" "$B/libgpuloom.a" -liniparser -lcjson -lm -ldl -lcunit \
 		-o "$tmp/run/tests/mutant" >"$tmp/cc" 2>&1 ||
 		{ fail "$1 does not compile"; cat "$tmp/cc"; return; }
-	TURNS_GAMES=12000 TURNS_STOP=1 timeout 200 "$tmp/run/tests/mutant" -t "$2" >"$tmp/out" 2>&1 || :
+	TURNS_GAMES=12000 TURNS_STOP=1 timeout 200 "$tmp/run/tests/mutant" -t "$test" >"$tmp/out" 2>&1 || :
 	seen=$(grep -m1 -o 'seed [0-9]*: .*' "$tmp/out" | cut -c1-70)
 	if [ "$seen" ]; then
 		echo "noticed: $1: $seen"
@@ -29,17 +30,4 @@ spoil() {
 command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
 
 . tests/mutants.sh
-# Ranks that share tasks.
-spoil 'looks at the devices of its own rank only' ranks term_hcounter.dev.h term_hcounter_count \
-	'c->devices + (uint32_t)term_hcounter_devices(c)[c->device].far' 'c->devices'
-spoil 'does not look again' ranks term_hcounter.dev.h term_hcounter_all \
-	'first != ~0ull && term_hcounter_look(c, all - 1, all) == first' 'first != ~0ull'
-spoil 'each rank claims by a word of its own' ranks sched_mgws.dev.h mgws_begin \
-	'SCHED_CFG(c, far) && g->job ? (void *)g->job : (void *)g' '(void *)g'
-spoil 'who sees the end wakes its own rank only' ranks idle.dev.h mgws_search 'struct sched_bell *bell = mgws_bell(c);' \
-	'struct sched_bell *bell = &mgws_global(c)->common.bell;'
-spoil 'who claims from another rank is never busy' ranks claim.dev.h mgws_claim_far 'if (*idle) LOOM_CALL(term, busy, c); *idle = 0;' \
-	'*idle = 0;'
-spoil 'who steals by asking is never done copying' ranks steal.dev.h mgws_ask_complete '.value = n' '.value = 0'
-spoil 'a rank votes before those below it' ranks term_tree.dev.h term_tree_rank_children 'if (vote >> 1 != round) return 0;' ''
 finish

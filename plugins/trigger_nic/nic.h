@@ -209,7 +209,7 @@ int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post 
 int nic_tally_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
 int nic_tally_count(struct nic *nic, uint64_t tag, struct loom_error *err);
 /* ask.c: one-sided operations for workers, where ranks share tasks. Collective: start. */
-uint64_t asks_bytes(uint32_t ranks, uint32_t workers); /* of the block */
+uint64_t asks_bytes(const struct nic *nic, uint32_t ranks, uint32_t workers); /* of the block */
 int asks_start(struct nic *nic, const struct loom_segments *segments, struct loom_error *err);
 void asks_close(struct nic *nic); /* the fabric is closed */
 void asks_begin(struct nic *nic); /* a sample: the block was cleared */
@@ -298,7 +298,7 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 		.constants = nic_policy_constants,                                                 \
 		__VA_ARGS__                                                                        \
 	};                                                                                         \
-	NIC_DEVICE_CODE(NAME, .ask = nic_do_ask);                                                  \
+	NIC_DEVICE_CODE(NAME, .ask = NAME##_ask);                                                  \
 	static const struct loom_opt NAME##_rows[] = {NIC_ROWS, {.name = NULL}};                   \
 	LOOM_PLUGIN_DEFINE(TRIGGER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = NAME##_rows,    \
 			   .opts_size = sizeof(struct nic_opts), .ops = &NAME##_ops,               \

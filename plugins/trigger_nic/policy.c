@@ -118,7 +118,7 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 	at = lines(at);
 	s.ask_at = shares(layout) ? at : 0;
 	if (shares(layout))
-		at += asks_bytes(layout->ranks, layout->workers);
+		at += asks_bytes(nic, layout->ranks, layout->workers);
 	*bytes = at;
 	return s;
 }
