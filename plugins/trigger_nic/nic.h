@@ -75,7 +75,8 @@ extern const char *const nic_waits[], *const nic_countings[], *const nic_memorie
 		LOOM_OPT(struct nic_opts, nap, LOOM_OPT_TIME, "20us", "wait = sleep: the first nap.",          \
 			 .min = 1000, .max = 1e9),                                                 \
 		LOOM_OPT(struct nic_opts, core, LOOM_OPT_CPUS, "",                                 \
-			 "Cores that the NIC's thread may use. Empty: those of the process."),     \
+			 "Cores that the NIC's thread may use. Empty: those of the process, but "  \
+			 "for cores to which other threads of it are bound, as workers are."),     \
 		NIC_STAMP_ROW(struct nic_opts), NET_ROWS(struct nic_opts)
 
 /* One operation with the provider. */
@@ -134,7 +135,7 @@ struct nic {
 	pthread_mutex_t lock;
 	uint32_t want; /* host threads that want the lock: the NIC's thread lets them */
 	uint32_t stop;
-	int running, shared;
+	int running, shared, placed; /* placed: its thread is where workers are not */
 	pthread_t thread;
 	/* Under virtual time, in place of the thread; NULL: time is real. */
 	const struct loom_time *time;
