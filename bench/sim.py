@@ -6,8 +6,9 @@
 
 events: accesses and steps that one core plays in a second of its own time, tasks on 132 workers and a ring of 256 ranks. twice:
 1,024 ranks, the same, their memory and time, and whether two runs give the same. ring: simulated time of a ring beside SimGrid's
-model CM02, and seconds of a core at 1,024 ranks. real: the same confs on this machine's cores and simulated, with costs that `gpuloom doctor --profile` and two sizes of
-messages say; a rank needs two cores. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing`; all figures go to BUILD/bench/sim.json."""
+model CM02, and seconds of a core at 1,024 ranks. real: the same confs on this machine's cores and simulated, with costs that
+`gpuloom doctor --profile`, the rate and two sizes of messages, and ranks that compute beside each other say; a rank needs two cores.
+Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing`; all figures go to BUILD/bench/sim.json."""
 import json, os, re, resource, statistics, subprocess, time
 
 from figures import arguments, bar, call, finish, run_parts, settings
@@ -104,52 +105,60 @@ class Network:
     """A provider on this machine, and the same simulated."""
 
     def __init__(self, provider, profile, rounds):
-        self.real = [f'trigger.gputn.provider={provider}', f'run.samples={2 * rounds + 1}', 'run.warmup=2']
+        self.real = [f'trigger.gputn.provider={provider}', 'run.samples=7', 'run.warmup=2']
         self.sim = ['run.devices=sim:0', 'run.samples=1', 'run.warmup=0']
-        self.profile = profile
-        small, large = (self.one_way(size) for size in (8, 65536))
-        # What is left of a real message when the simulated network costs nothing is its latency, and what bytes cost its rate.
-        self.cost(0, 1e15)
-        free = [self.one_way(size, simulated=True) for size in (8, 65536)]
-        self.cost(max(small - free[0], 0), (65536 - 8) / max(large - small - (free[1] - free[0]), 1e-9))
+        self.profile, self.rounds = profile, rounds
+        # The gap between two messages that follow each other at once; what is left of one alone when the simulated network costs
+        # nothing else is its latency, and what bytes cost is its rate.
+        self.net = ['trigger.gputn.sim_latency=0ns', 'trigger.gputn.sim_rate=1e15', 'trigger.gputn.sim_gap=1us']
+        here, there = (self.run('msgrate', 2, ['workload.msgrate.operation=put', 'workload.msgrate.per=1',
+                                               'workload.msgrate.fires=20000'], simulated) for simulated in (False, True))
+        self.net[2] = f'trigger.gputn.sim_gap={1000 * here / there:.0f}ns'
+        free, whole = ([self.one_way(size, simulated) for size in (8, 65536)] for simulated in (True, False))
+        self.net[0] = f'trigger.gputn.sim_latency={max(whole[0] - free[0], 0) * 1e9:.0f}ns'
+        self.net[1] = f'trigger.gputn.sim_rate={(65536 - 8) / max(whole[1] - whole[0] - (free[1] - free[0]), 1e-9):.6g}'
 
-    def cost(self, latency, rate):
-        self.latency, self.rate = latency, rate
-        self.net = [f'trigger.gputn.sim_latency={latency * 1e9:.0f}ns', f'trigger.gputn.sim_rate={rate:.6g}']
-
-    def run(self, conf, ranks, own, simulated):
+    def run(self, conf, ranks, own, simulated, stream=0):
+        """Of several real runs the least median: others of the host may be busy in some."""
         if simulated:
-            return seconds([f'conf/{conf}.ini', self.profile], f'run.ranks={ranks}', *self.sim, *self.net, *own)
-        return seconds([f'conf/{conf}.ini', '-n', str(ranks)], *self.real, *own)
+            return seconds([f'conf/{conf}.ini', self.profile], f'run.ranks={ranks}', f'device.sim.stream={stream:.0f}ns',
+                           *self.sim, *self.net, *own)
+        return min(seconds([f'conf/{conf}.ini', '-n', str(ranks)], *self.real, *own) for _ in range(self.rounds))
 
-    def one_way(self, size, simulated=False):
-        rounds = 1000
-        own = [f'workload.pingpong.rounds={rounds}', f'workload.pingpong.bytes={size}']
-        return self.run('pingpong', 2, own, simulated) / (2 * rounds)
+    def one_way(self, size, simulated):
+        return self.run('pingpong', 2, ['workload.pingpong.rounds=1000', f'workload.pingpong.bytes={size}'], simulated) / 2000
+
+
+def computing(ranks):
+    """Seconds of a rank that computes and sends nothing while others do the same: cores share more than one sees. The slowest's,
+    as ranks wait for each other."""
+    mine = sorted(os.sched_getaffinity(0))
+    share = [mine[len(mine) * r // ranks:len(mine) * (r + 1) // ranks] for r in range(ranks)]
+    jobs = [subprocess.Popen(['taskset', '-c', ','.join(map(str, cores)), build + '/gpuloom', 'run', 'conf/jacobi2d.ini', '--quiet',
+                              '--json', '-', *settings(['workload.jacobi2d.n=128', 'run.samples=60'])], stdout=subprocess.PIPE, text=True)
+            for cores in share]
+    return max(statistics.median(s['seconds'] for s in json.loads(job.communicate()[0])['samples']) for job in jobs)
 
 
 def real(rounds):
     cores = len(os.sched_getaffinity(0))
     profile = f'{build}/bench/profile-cpu.ini'
-    costs = call([build + '/gpuloom', 'doctor', '--profile', 'cpu:0', '--set', 'device.cpu.workers=1'])
     with open(profile, 'w') as out:
-        out.write(costs)
+        out.write(call([build + '/gpuloom', 'doctor', '--profile', 'cpu:0', '--set', 'device.cpu.workers=1']))
     jobs = {'jacobi2d': ['workload.jacobi2d.n=256'], 'allreduce': ['workload.allreduce.bytes=64KiB']}
     # What a workload computes is charged as memory that it streams: one rank, which sends nothing, says how much that is.
-    one = ['workload.jacobi2d.n=256', 'run.samples=5']
-    here, there = (seconds(['conf/jacobi2d.ini', *more], *one, *own)
-                   for more, own in (([], []), ([profile], ['run.devices=sim:0', 'device.sim.stream=100ns'])))
-    with open(profile, 'w') as out:
-        out.write(re.sub('stream = .*', f'stream = {100 * here / there:.0f}ns', costs))
+    there = seconds(['conf/jacobi2d.ini', profile], 'workload.jacobi2d.n=128', 'run.samples=1', 'run.devices=sim:0', 'device.sim.stream=100ns')
+    stream = {n: 100 * min(computing(n) for _ in range(rounds)) / there for n in (2, 4, 8) if 2 * n <= cores}
+    print('1 KiB streamed, by ranks:', {n: f'{ns:.0f} ns' for n, ns in stream.items()})
     for provider in 'shm', 'tcp':
         ratios = []
         if cores >= 4:
             net = Network(provider, profile, rounds)
-            print(f'{provider}: L {net.latency * 1e6:.2f} us, 1/G {net.rate / 1e9:.2f} GB/s')
+            print(f'{provider}: {", ".join(net.net)}')
             points = [('pingpong', 2, [f'workload.pingpong.bytes={size}', 'workload.pingpong.rounds=1000']) for size in (512, 8192)]
-            points += [(job, n, own) for job, own in jobs.items() for n in (2, 4, 8) if 2 * n <= cores]
+            points += [(job, n, own) for job, own in jobs.items() for n in stream]
             for job, n, own in points:
-                here, there = (net.run(job, n, own, simulated) for simulated in (False, True))
+                here, there = (net.run(job, n, own, simulated, stream[n]) for simulated in (False, True))
                 ratios.append(max(here / there, there / here))
                 print(f'{provider}: {job}, {n} ranks, {own[0].split(".")[-1]}: real {here * 1e6:.1f} us, simulated {there * 1e6:.1f} us')
         bar(f'sim_against_{provider}', statistics.median(ratios) if ratios else None, '<=', 1.2)

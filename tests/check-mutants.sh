@@ -18,23 +18,9 @@ spoil() {
 	mutants=$((mutants + 1))
 	python3 tests/spoil.py "$work/plugins/sched_mgws/$3" "$4" "$5" "$6" "loom_spoilt == $mutants" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
-	echo "$mutants $2 $1" >>"$tmp/mutants"
+	echo "$mutants ${2%:*} $1" >>"$tmp/mutants"
 }
 . tests/mutants.sh
-# Ranks that share tasks.
-spoil 'looks at the devices of its own rank only' ranks term_hcounter.dev.h term_hcounter_count \
-	'c->devices + (uint32_t)term_hcounter_devices(c)[c->device].far' 'c->devices'
-spoil 'does not look again' ranks term_hcounter.dev.h term_hcounter_all \
-	'first != ~0ull && term_hcounter_look(c, all - 1, all) == first' 'first != ~0ull'
-spoil 'each rank claims by a word of its own' ranks sched_mgws.dev.h mgws_begin \
-	'SCHED_CFG(c, far) && g->job ? (void *)g->job : (void *)g' '(void *)g'
-spoil 'who sees the end wakes its own rank only' ranks idle.dev.h mgws_search 'mgws_bell(c)' \
-	'&mgws_global(c)->common.bell'
-spoil 'who claims from another rank is never busy' ranks claim.dev.h mgws_claim_far 'if (*idle) LOOM_CALL(term, busy, c); *idle = 0;' \
-	'*idle = 0;'
-spoil 'who steals by asking is never done copying' ranks steal.dev.h mgws_steal_from \
-	'mgws_ask_complete(c, (uint32_t)victim, epoch, n);' 'mgws_ask_complete(c, (uint32_t)victim, epoch, 0);'
-spoil 'a rank votes before those below it' ranks term_tree.dev.h term_tree_rank_children 'if (vote >> 1 != round) return 0;' ''
 cat >"$tmp/spoilt.h" <<'C'
 #include <stdlib.h>
 static int loom_spoilt;

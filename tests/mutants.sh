@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Faults planted in the schedulers and detectors, sourced by those who look for them: each is a call of their
-#   spoil NAME DETECTOR FILE FUNCTION OLD NEW     (tests/spoil.py has the last four)
+#   spoil NAME [ranks:]DETECTOR FILE FUNCTION OLD NEW     (tests/spoil.py has the last four)
 busy='if (idle) LOOM_CALL(term, busy, c);'
 complete='loom_fetch_add_release_sys(&v->completed[word >> MGWS_EPOCH_SHIFT & 1]'
 spoil "the thesis's order: refills where thieves copy" counter public.dev.h mgws_room \
@@ -33,3 +33,17 @@ spoil 'a postmaster is idle while its range is in use' hcounter idle.dev.h mgws_
 	'loom_from_lane0(c, some)' 'sched_lane(c)->count'
 spoil 'a wish is granted twice' hcounter mail.dev.h mgws_mail 'asked != peer->granted' '1'
 spoil 'mail of an older wish' hcounter mail.dev.h mgws_ask 'loom_load_acquire_sys(&m->granted) == peer->asked' 'm->granted'
+# Ranks that share tasks.
+spoil 'looks at the devices of its own rank only' ranks:hcounter term_hcounter.dev.h term_hcounter_count \
+	'c->devices + (uint32_t)term_hcounter_devices(c)[c->device].far' 'c->devices'
+spoil 'does not look again' ranks:hcounter term_hcounter.dev.h term_hcounter_all \
+	'first != ~0ull && term_hcounter_look(c, all - 1, all) == first' 'first != ~0ull'
+spoil 'each rank claims by a word of its own' ranks:hcounter sched_mgws.dev.h mgws_begin \
+	'SCHED_CFG(c, far) && g->job ? (void *)g->job : (void *)g' '(void *)g'
+spoil 'who sees the end wakes its own rank only' ranks:hcounter idle.dev.h mgws_search 'mgws_bell(c)' \
+	'&mgws_global(c)->common.bell'
+spoil 'who claims from another rank is never busy' ranks:hcounter claim.dev.h mgws_claim_far 'if (*idle) LOOM_CALL(term, busy, c); *idle = 0;' \
+	'*idle = 0;'
+spoil 'who steals by asking is never done copying' ranks:tree steal.dev.h mgws_steal_from \
+	'mgws_ask_complete(c, (uint32_t)victim, epoch, n);' 'mgws_ask_complete(c, (uint32_t)victim, epoch, 0);'
+spoil 'a rank votes before those below it' ranks:tree term_tree.dev.h term_tree_rank_children 'if (vote >> 1 != round) return 0;' ''

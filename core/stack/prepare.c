@@ -213,6 +213,9 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 	char constants[2048] = "";
 	program.constants = constants;
 	s->layout.meetings = meetings_of(s);
+	int code = loom__ranks_size(s, err);
+	if (code)
+		return code;
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom_need need = {.size = sizeof(need)};
 		enum loom_kind kind = s->policy[i].choice->kind;

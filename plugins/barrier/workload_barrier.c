@@ -190,19 +190,21 @@ static int report_times(const struct workload *w, const uint64_t *time, struct l
 	return 0;
 }
 
-/* What ranks tell each other. */
+/* What ranks tell each other: of as many rounds as were checked, up to MEET_STAMPS. */
 struct meet_card {
 	uint64_t clock; /* who has the same reads the same clock; 0: nobody does */
-	struct meet_stamp stamp[MEET_STAMPS];
+	struct meet_stamp stamp[];
 };
 
-/* CPUs of one host. */
+/* CPUs of one host, or simulated devices. */
 static uint64_t clock_of(const struct loom_layout *layout)
 {
 	char id[64];
 	uint64_t hash = 0;
+	if (LOOM_HAS(layout, time))
+		return 1;
 	for (uint32_t d = 0; d < layout->devices; d++)
-		if (layout->device[d].kind != LOOM_ON_CPU || LOOM_HAS(layout, time))
+		if (layout->device[d].kind != LOOM_ON_CPU)
 			return 0;
 	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
 	if (f && fgets(id, sizeof(id), f))
@@ -219,21 +221,25 @@ static int check_ranks(const struct workload *w, const struct loom_layout *layou
 	const struct meet_opts *o = w->opts;
 	uint32_t ranks = LOOM_HAS(w->host, allgather) ? w->host->ranks : 1;
 	uint64_t rounds = o->checked < MEET_STAMPS ? o->checked : MEET_STAMPS;
-	struct meet_card *all = w->host->alloc(w->host, (ranks + 1ull) * sizeof(*all)), *mine = all + ranks;
+	uint64_t bytes = sizeof(struct meet_card) + rounds * sizeof(*own);
+	char *all = w->host->alloc(w->host, (ranks + 1ull) * bytes);
+	struct meet_card *mine = (struct meet_card *)(all + ranks * bytes);
 	int rc = 0;
 	if (!all)
 		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
-	*mine = (struct meet_card){.clock = clock_of(layout)};
+	mine->clock = clock_of(layout);
 	memcpy(mine->stamp, own, rounds * sizeof(*own));
 	if (ranks > 1)
-		rc = w->host->allgather(w->host, mine, all, sizeof(*mine), err);
-	for (uint32_t r = 0; r < ranks && ranks > 1 && !rc; r++)
-		for (uint64_t i = 0; i < rounds && mine->clock && all[r].clock == mine->clock && !rc; i++)
-			if (mine->stamp[i].left < all[r].stamp[i].came)
+		rc = w->host->allgather(w->host, mine, all, bytes, err);
+	for (uint32_t r = 0; r < ranks && ranks > 1 && !rc; r++) {
+		const struct meet_card *other = (const struct meet_card *)(all + r * bytes);
+		for (uint64_t i = 0; i < rounds && mine->clock && other->clock == mine->clock && !rc; i++)
+			if (mine->stamp[i].left < other->stamp[i].came)
 				rc = LOOM_FAIL(w->host, err, LOOM_EWRONG,
 					       "barrier: early release: rank %u left round %llu %llu ns before rank %u came to it",
 					       w->host->rank, (unsigned long long)i + 1,
-					       (unsigned long long)(all[r].stamp[i].came - mine->stamp[i].left), r);
+					       (unsigned long long)(other->stamp[i].came - mine->stamp[i].left), r);
+	}
 	w->host->free(w->host, all);
 	return rc;
 }

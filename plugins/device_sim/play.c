@@ -25,16 +25,17 @@ static uint64_t draw(struct world *w, uint64_t below)
 
 static struct sim_turn *highest(const struct world *w)
 {
-	struct sim_turn *best = w->live.seat[0].who;
-	for (uint32_t i = 1; i < w->live.live; i++)
-		if (w->live.seat[i].who->priority > best->priority)
-			best = w->live.seat[i].who;
+	struct sim_turn *best = w->live.at[0].what;
+	for (uint32_t i = 1; i < w->live.live; i++) {
+		struct sim_turn *one = w->live.at[i].what;
+		best = one->priority > best->priority ? one : best;
+	}
 	return best;
 }
 
 static struct sim_turn *anybody(struct world *w)
 {
-	return w->live.seat[draw(w, w->live.live)].who;
+	return w->live.at[draw(w, w->live.live)].what;
 }
 
 /* NULL: nobody is live. */
@@ -48,7 +49,7 @@ static struct sim_turn *choose(struct world *w)
 /* Who is first does. Who gave way has not done yet what is later than that. */
 static void go_on(struct world *w)
 {
-	w->sim.now = w->playing->live.seat[0].due;
+	w->sim.now = w->playing->live.at[0].due;
 	w->sim.horizon = turns_horizon(w);
 }
 
@@ -101,10 +102,10 @@ static void look(struct world *w)
 		fail(w, WORLD_HALTED);
 }
 
-static int all_wait(const struct world *w, const struct sim_queue *q)
+static int all_wait(const struct world *w, const struct heap *q)
 {
 	for (uint32_t i = 0; i < q->live; i++) {
-		const struct sim_turn *at = q->seat[i].who;
+		const struct sim_turn *at = q->at[i].what;
 		if (at->is_agent || ((const struct sim_worker *)at)->waited <= w->sim.changed)
 			return 0;
 	}
@@ -136,7 +137,7 @@ static int stands_still(struct world *w)
 static void step(struct world *w, struct loom_agent *a)
 {
 	struct loom_sim *sim = &w->sim;
-	uint64_t due = (w->schedule == WORLD_TIME ? &a->at.crew->live : &w->live)->seat[a->at.seat].due;
+	uint64_t due = (w->schedule == WORLD_TIME ? &a->at.crew->live : &w->live)->at[a->at.seat].due;
 	sim->now = w->schedule == WORLD_TIME || due > sim->now ? due : sim->now;
 	turns_quit(w, &a->at);
 	w->steps++;
@@ -258,10 +259,10 @@ static void seat_agents(struct world *w, struct sim_crew *c, uint32_t number)
 {
 	c->ended = 0;
 	c->live.live = 0;
-	c->at = (struct sim_turn){.seat = number, .crew = c};
-	w->places[number] = SIM_NO_SEAT;
+	c->number = number;
+	w->places[number] = HEAP_NO_SEAT;
 	for (struct loom_agent *a = c->agents; a; a = a->next) {
-		a->at.seat = SIM_NO_SEAT;
+		a->at.seat = HEAP_NO_SEAT;
 		a->at.priority = (1ull << 33) + draw(w, 1u << 20);
 		if (!w->probing)
 			turns_enter(w, &a->at, BEGIN_NS);
@@ -273,7 +274,6 @@ static void seat_all(struct world *w, uint64_t seed)
 	w->live.live = 0;
 	w->playing = NULL;
 	uint32_t crews = 0;
-	w->live.place = w->schedule == WORLD_TIME ? w->places : NULL;
 	for (struct sim_crew *c = w->crew; c; c = c->next)
 		seat_agents(w, c, crews++);
 	if (w->between)

@@ -2,75 +2,11 @@
 /* Who is live. In virtual time each crew has a heap, and the world one of crews by the first of each. What a crew does
  * reaches others after world.distance, so it is played on for as long when others are due: its memory stays in the cache, and
  * no stacks are switched. The order that anybody can see is that of virtual time all the same. In a random schedule all are in
- * one queue, in no order. The keys stand in the heaps themselves: to look at each of thousands of workers would miss the cache
- * at each level. */
-#include <errno.h>
-#include <stdlib.h>
-
+ * one queue, in no order. */
 #include "world.h"
 
 /* How long a worker goes on alone before it looks whether the host wants something. */
 #define SLICE_NS 100000u
-
-/* ---- a queue --------------------------------------------------------------------------------------- */
-
-static int make_room(struct sim_queue *q, uint32_t all)
-{
-	if (all <= q->room)
-		return 0;
-	all += all / 2;
-	struct sim_seat *more = realloc(q->seat, all * sizeof(*more));
-	if (!more)
-		return ENOMEM;
-	q->seat = more;
-	q->room = all;
-	return 0;
-}
-
-static int before(const struct sim_seat *a, const struct sim_seat *b)
-{
-	return a->due < b->due || (a->due == b->due && a->turn < b->turn);
-}
-
-/* Crews' seats are noted side by side: theirs are thousands of lines. */
-static void seat(struct sim_queue *q, uint32_t at, struct sim_seat x)
-{
-	q->seat[at] = x;
-	if (q->place)
-		q->place[x.number] = at;
-	else
-		x.who->seat = at;
-}
-
-/* x goes where it belongs, from a free seat upwards ... */
-static void rise(struct sim_queue *q, uint32_t at, struct sim_seat x)
-{
-	for (; at && before(&x, &q->seat[(at - 1) / 2]); at = (at - 1) / 2)
-		seat(q, at, q->seat[(at - 1) / 2]);
-	seat(q, at, x);
-}
-
-/* ... or downwards. */
-static void sink(struct sim_queue *q, uint32_t at, struct sim_seat x)
-{
-	for (uint32_t child; (child = 2 * at + 1) < q->live; at = child) {
-		child += child + 1 < q->live && before(&q->seat[child + 1], &q->seat[child]);
-		if (!before(&q->seat[child], &x))
-			break;
-		seat(q, at, q->seat[child]);
-	}
-	seat(q, at, x);
-}
-
-/* Who leaves is the first, or the order does not matter. */
-static void leave(struct sim_queue *q, struct sim_turn *who)
-{
-	uint32_t *place = q->place ? &q->place[who->seat] : &who->seat, at = *place;
-	struct sim_seat last = q->seat[--q->live];
-	*place = SIM_NO_SEAT;
-	if (last.who != who)
-		sink(q, at, last);
-}
 
 /* ---- crews ----------------------------------------------------------------------------------------- */
 
@@ -87,16 +23,16 @@ static uint32_t of_crew(const struct sim_crew *c)
 int turns_make_room(struct world *w)
 {
 	uint32_t all = w->between ? of_crew(w->between) : 0, crews = 1;
-	int code = w->between ? make_room(&w->between->live, all) : 0;
+	int code = w->between ? heap_make_room(&w->between->live, all) : 0;
 	for (struct sim_crew *c = w->crew; c && !code; c = c->next) {
 		uint32_t own = of_crew(c);
-		code = make_room(&c->live, own);
+		code = heap_make_room(&c->live, own);
 		all += own;
 		crews++;
 	}
 	uint32_t *places = realloc(w->places, crews * sizeof(*places));
 	w->places = places ? places : w->places;
-	return code || !places ? ENOMEM : make_room(&w->live, all > crews ? all : crews);
+	return code || !places ? ENOMEM : heap_make_room(&w->live, all > crews ? all : crews);
 }
 
 static uint64_t later(uint64_t at, uint64_t ns)
@@ -113,23 +49,22 @@ static uint64_t limit_of(const struct world *w, uint64_t due)
 /* When this crew can reach others, before the way to them: its agents when they are due, its workers by agents that watch. */
 static uint64_t reach(const struct sim_crew *c)
 {
-	const struct sim_seat *first = &c->live.seat[0];
-	uint64_t at = first->who->is_agent ? first->due : later(first->due, c->after_ns);
+	const struct heap_entry *first = &c->live.at[0];
+	uint64_t at = ((const struct sim_turn *)first->what)->is_agent ? first->due : later(first->due, c->after_ns);
 	for (const struct loom_agent *a = c->agents; a; a = a->next)
-		if (a->at.seat != SIM_NO_SEAT && c->live.seat[a->at.seat].due < at)
-			at = c->live.seat[a->at.seat].due;
+		if (a->at.seat != HEAP_NO_SEAT && c->live.at[a->at.seat].due < at)
+			at = c->live.at[a->at.seat].due;
 	return at;
 }
 
 /* A crew that is not played has another one who is live. */
 static void follow(struct world *w, struct sim_crew *c)
 {
-	struct sim_seat x = {.due = w->distance ? reach(c) : c->live.seat[0].due,
-			     .turn = c->live.seat[0].turn,
-			     .who = &c->at,
-			     .number = c->at.seat};
-	uint32_t place = w->live.place[x.number];
-	rise(&w->live, place == SIM_NO_SEAT ? w->live.live++ : place, x);
+	struct heap_entry x = {.due = w->distance ? reach(c) : c->live.at[0].due,
+			       .turn = c->live.at[0].turn,
+			       .what = c,
+			       .seat = &w->places[c->number]};
+	heap_rise(&w->live, *x.seat == HEAP_NO_SEAT ? w->live.live++ : *x.seat, x);
 	if (!w->playing)
 		return;
 	uint64_t limit = limit_of(w, x.due);
@@ -139,8 +74,8 @@ static void follow(struct world *w, struct sim_crew *c)
 
 static struct sim_turn *first_of(const struct world *w)
 {
-	const struct sim_queue *q = &w->playing->live;
-	return q->live && q->seat[0].due < w->limit ? q->seat[0].who : NULL;
+	const struct heap *q = &w->playing->live;
+	return q->live && q->at[0].due < w->limit ? q->at[0].what : NULL;
 }
 
 /* The next crew comes from far in the memory: what it begins with is asked for early. Of the two behind it, where that is. It does
@@ -148,14 +83,14 @@ static struct sim_turn *first_of(const struct world *w)
 static void expect(const struct world *w)
 {
 	for (uint32_t i = 1; i < 3 && i < w->live.live; i++) {
-		const char *at = (const char *)w->live.seat[i].who->crew;
+		const char *at = w->live.at[i].what;
 		for (uint32_t line = 0; line < 3; line++)
 			__builtin_prefetch(at + 64 * line);
 	}
-	const struct sim_crew *c = w->live.live ? w->live.seat[0].who->crew : NULL;
+	const struct sim_crew *c = w->live.live ? w->live.at[0].what : NULL;
 	if (!c)
 		return;
-	__builtin_prefetch(c->live.seat);
+	__builtin_prefetch(c->live.at);
 	for (uint32_t i = 0; i < SIM_WARM; i++)
 		for (uint32_t line = 0; c->warm[i] && line < 6; line++)
 			__builtin_prefetch((const char *)c->warm[i] + 64 * line);
@@ -186,21 +121,19 @@ struct sim_turn *turns_next(struct world *w)
 	}
 	if (!w->live.live)
 		return NULL;
-	first = w->live.seat[0].who;
-	leave(&w->live, first);
-	w->playing = c = first->crew;
-	w->limit = w->live.live ? limit_of(w, w->live.seat[0].due) : UINT64_MAX;
+	w->playing = c = heap_take(&w->live);
+	w->limit = w->live.live ? limit_of(w, w->live.at[0].due) : UINT64_MAX;
 	expect(w);
-	return c->live.seat[0].who;
+	return c->live.at[0].what;
 }
 
 uint64_t turns_horizon(const struct world *w)
 {
-	const struct sim_queue *q = &w->playing->live;
+	const struct heap *q = &w->playing->live;
 	uint64_t due = w->sim.now + SLICE_NS;
 	due = w->limit < due ? w->limit : due;
 	for (uint32_t i = 1; i < 3 && i < q->live; i++) /* the second is one of these */
-		due = q->seat[i].due < due ? q->seat[i].due : due;
+		due = q->at[i].due < due ? q->at[i].due : due;
 	return due;
 }
 
@@ -208,12 +141,12 @@ uint64_t turns_horizon(const struct world *w)
 
 void turns_enter(struct world *w, struct sim_turn *who, uint64_t due)
 {
-	struct sim_seat x = {.due = due, .turn = ++w->turn, .who = who};
+	struct heap_entry x = {.due = due, .turn = ++w->turn, .what = who, .seat = &who->seat};
 	if (w->schedule != WORLD_TIME) {
-		seat(&w->live, w->live.live++, x);
+		heap_put(&w->live, w->live.live++, x);
 		return;
 	}
-	rise(&who->crew->live, who->crew->live.live++, x);
+	heap_add(&who->crew->live, x);
 	if (who->crew != w->playing)
 		follow(w, who->crew);
 }
@@ -222,36 +155,40 @@ void turns_enter(struct world *w, struct sim_turn *who, uint64_t due)
 void turns_quit(struct world *w, struct sim_turn *who)
 {
 	if (w->schedule == WORLD_TIME) {
-		leave(&who->crew->live, who);
+		heap_take(&who->crew->live);
 		return;
 	}
 	uint32_t at = who->seat;
-	struct sim_seat last = w->live.seat[--w->live.live];
-	who->seat = SIM_NO_SEAT;
-	if (last.who != who)
-		seat(&w->live, at, last);
+	struct heap_entry last = w->live.at[--w->live.live];
+	if (last.what != who)
+		heap_put(&w->live, at, last);
+	who->seat = HEAP_NO_SEAT;
 }
 
 void turns_again(struct world *w, uint64_t due)
 {
-	struct sim_queue *q = &w->playing->live;
-	sink(q, 0, (struct sim_seat){.due = due, .turn = ++w->turn, .who = q->seat[0].who});
+	struct heap *q = &w->playing->live;
+	struct heap_entry x = q->at[0];
+	x.due = due;
+	x.turn = ++w->turn;
+	heap_sink(q, 0, x);
 }
 
 void turns_wake(struct world *w, struct loom_agent *a, uint64_t at_ns)
 {
 	struct sim_crew *c = a->at.crew;
-	struct sim_queue *q = w->schedule == WORLD_TIME ? &c->live : &w->live;
+	struct heap *q = w->schedule == WORLD_TIME ? &c->live : &w->live;
 	uint32_t at = a->at.seat;
-	if (at == SIM_NO_SEAT) {
+	if (at == HEAP_NO_SEAT) {
 		turns_enter(w, &a->at, at_ns);
-	} else if (at_ns < q->seat[at].due) {
-		struct sim_seat x = {.due = at_ns, .turn = ++w->turn, .who = &a->at};
-		q->seat[at] = x;
+	} else if (at_ns < q->at[at].due) {
+		q->at[at].turn = ++w->turn;
 		if (w->schedule == WORLD_TIME) {
-			rise(q, at, x);
+			heap_move(q, at, at_ns);
 			if (c != w->playing)
 				follow(w, c);
+		} else {
+			q->at[at].due = at_ns;
 		}
 	}
 	/* The worker that runs must not run past it. */

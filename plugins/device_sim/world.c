@@ -36,7 +36,7 @@ static void drop_crew(struct world *w, struct sim_crew *c)
 			break;
 		}
 	agents_close(c); /* an owner that went wrong left them */
-	free(c->live.seat);
+	free(c->live.at);
 	free(c->range);
 	free(c);
 }
@@ -51,7 +51,7 @@ static void unmake(struct world *w)
 	if (w->between)
 		drop_crew(w, w->between);
 	pthread_mutex_destroy(&w->lock);
-	free(w->live.seat);
+	free(w->live.at);
 	free(w->places);
 	free(w->program);
 	free(w);

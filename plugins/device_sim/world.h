@@ -12,30 +12,19 @@
 #include <pthread.h>
 
 #include "../shared/compose/sim.h"
+#include "../shared/heap.h"
 #include "fiber.h"
 
 #define WORLD_KEEP 512
 #define WORLD_WATCHES 4
 
-/* Who is to go on at a time: a worker or an agent; or a crew, whose first one is. */
+/* Who is to go on at a time: a worker or an agent. */
 struct sim_turn {
 	uint64_t priority; /* schedule = random: see world_play() */
-	uint32_t seat;	   /* in its queue; SIM_NO_SEAT: an agent that sleeps; of a crew its number, from 0 */
+	uint32_t seat;	   /* in its queue; HEAP_NO_SEAT: an agent that sleeps */
 	uint32_t is_agent;
 	struct sim_crew *crew; /* its own */
 };
-struct sim_seat {
-	uint64_t due, turn; /* when, and its turn among those who go on then */
-	struct sim_turn *who;
-	uint32_t number; /* of a crew */
-};
-#define SIM_NO_SEAT UINT32_MAX
-struct sim_queue {
-	struct sim_seat *seat; /* [live]: a heap by (due, turn), or in no order */
-	uint32_t live, room;
-	uint32_t *place; /* [crews]: their seats, SIM_NO_SEAT where nobody is live, or it is played; NULL: not of crews */
-};
-
 struct sim_worker {
 	struct sim_turn at; /* first */
 	struct fiber fiber;
@@ -80,8 +69,8 @@ struct sim_member {
 /* The devices of one stack. */
 struct sim_crew {
 	struct loom_time time; /* first: what plug-ins see */
-	struct sim_turn at;    /* in world.live */
-	struct sim_queue live; /* schedule = time: its workers and agents */
+	uint32_t number;       /* from 0: in world.places */
+	struct heap live;      /* schedule = time: its workers and agents */
 	uint64_t after_ns;     /* the least of what agents that watch have said; LOOM_NEVER: none does */
 	const void *warm[SIM_WARM]; /* what it goes on with: a worker, its stack, an agent's memory */
 	struct world *world;
@@ -126,8 +115,8 @@ struct world {
 	void (*work)(struct loom_ctx *c);
 
 	/* The sample in progress. */
-	struct sim_queue live; /* schedule = time: crews; else workers and agents */
-	uint32_t *places;	  /* room for live.place */
+	struct heap live; /* schedule = time: crews; else workers and agents, in no order */
+	uint32_t *places; /* [crews]: their seats, side by side: theirs are thousands of lines */
 	struct sim_crew *playing; /* its workers and agents go on, until others are due at `limit` */
 	uint64_t limit;
 	struct sim_worker *running;

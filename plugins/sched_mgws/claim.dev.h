@@ -125,7 +125,7 @@ LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 	return (uint32_t)mgws_claim(c, was_idle);
 }
 
-#ifdef GPULOOM_DEV_CPU_H
+#ifdef LOOM_TRIGGER_ASKS
 LOOM_FN uint64_t mgws_far_range(const struct loom_ctx *c, uint32_t victim)
 {
 	return mgws_far(c, victim)->global + offsetof(struct mgws_global, range);

@@ -52,8 +52,8 @@ LOOM_FN int mgws_may_idle(struct loom_ctx *c)
 	return (int)loom_from_lane0(c, yes);
 }
 
-/* Apart: this search includes the device's range. A GPU's workers have used up the range with which the sample began when
- * they search, and another seldom comes by mail: they look at it now and then. */
+/* This search includes the device's or the rank's range. Apart, a GPU's workers have used up the range with which the sample
+ * began when they search, and another seldom comes by mail: they look at it now and then. */
 #define MGWS_RANGE_LOOKS 4u
 #define MGWS_POST_PAUSES 8u
 LOOM_FN int mgws_looks_at_range(const struct loom_ctx *c, struct mgws_search_state *s)
@@ -62,7 +62,7 @@ LOOM_FN int mgws_looks_at_range(const struct loom_ctx *c, struct mgws_search_sta
 	(void)s;
 	return mgws_ranged(c);
 #else
-	return SCHED_CFG(c, apart) && s->looks++ % MGWS_RANGE_LOOKS == 0;
+	return SCHED_CFG(c, asks) || (SCHED_CFG(c, apart) && s->looks++ % MGWS_RANGE_LOOKS == 0);
 #endif
 }
 
@@ -78,7 +78,7 @@ LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search_state *
 		found = mgws_steal(c, *idle, 0);
 	if (!found && SCHED_CFG(c, far)) {
 		uint32_t victim = c->lane == 0 ? mgws_far_victim(c) : 0;
-#ifdef GPULOOM_DEV_CPU_H
+#ifdef LOOM_TRIGGER_ASKS
 		if (SCHED_CFG(c, asks))
 			found = mgws_claim_far(c, victim, idle);
 #endif

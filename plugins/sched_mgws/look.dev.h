@@ -61,14 +61,13 @@ LOOM_FN uint32_t mgws_look(struct loom_ctx *c, int can_share)
 	if (c->stop_seen)
 		return MGWS_STOP;
 	loom_look_at_stop(c);
-	int unclaimed = SCHED_CFG(c, apart) ? mgws_range_left(b->claimed) != 0 :
-					      b->claimed < c->ctl->initial_tasks;
+	int unclaimed = mgws_ranged(c) ? mgws_range_left(b->claimed) != 0 : b->claimed < c->ctl->initial_tasks;
 	if (can_share && !unclaimed && mgws_word_is_empty(c, b->word))
 		return MGWS_SHARE;
 	b->word = loom_load_relaxed_sys(&mgws_queue(c)->word);
 	if (unclaimed)
-		b->claimed = SCHED_CFG(c, apart) ? loom_load_relaxed_dev(&mgws_global(c)->range) :
-						   loom_load_relaxed_sys(&mgws_job(c)->next);
+		b->claimed = mgws_ranged(c) ? loom_load_relaxed_dev(&mgws_global(c)->range) :
+					      loom_load_relaxed_sys(&mgws_job(c)->next);
 	return 0;
 }
 #endif

@@ -43,7 +43,8 @@
 	OPTION(ALL, uint32_t, victim, LOOM_OPT_ENUM, "random",                                     \
 	       "whom to steal from: random takes any other worker, biased one of the same device " \
 	       "with probability bias and else another device's, local only the same device's, "   \
-	       "neighbour the next worker and then the one after it, none nobody",                 \
+	       "neighbour the next worker and then the one after it, none nobody. Of other ranks " \
+	       "any, by random and biased, or one after the other, by neighbour",                  \
 	       .choices = victims)                                                                 \
 	OPTION(CPU, double, bias, LOOM_OPT_SHARE, "90%",                                           \
 	       "victim = biased: how often a victim is of the same device", .min = 0, .max = 1)    \

@@ -148,18 +148,21 @@ LOOM_FN int mgws_scan(struct loom_ctx *c)
 	return 0;
 }
 
-/* Lane 0: a victim of another rank, where this rank has nothing: the one that had something last time, or any. */
+/* Lane 0: a victim of another rank, where this rank has nothing: the one that had something last time, or any; with
+ * victim = neighbour the next one. */
 LOOM_FN uint32_t mgws_far_victim(struct loom_ctx *c)
 {
 	uint32_t n = mgws_far_victims(c), last = mgws_mine(c)->last;
 	if (!n || mgws_scan_near(c))
 		return MGWS_NOBODY;
-	return last ? last - 1 : c->workers + loom_random_below(c, n);
+	if (last)
+		return last - 1;
+	return c->workers + (SCHED_CFG(c, victim) == MGWS_NEIGHBOUR ? mgws_mine(c)->looked++ % n : loom_random_below(c, n));
 }
 
 /* ---- asking: lane 0 ------------------------------------------------------------------------ */
 
-#ifdef GPULOOM_DEV_CPU_H
+#ifdef LOOM_TRIGGER_ASKS
 /* A word of another rank, before something is added to it. 0 where the run has failed or was stopped, too. */
 LOOM_FN uint64_t mgws_ask_word(struct loom_ctx *c, const struct mgws_far *far, uint64_t at, uint64_t value)
 {

@@ -95,17 +95,17 @@ LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
 	loom_store_relaxed_sys(said, was + TERM_HCOUNTER_BUSY);
 }
 
-/* All devices, those of other ranks too. GPUs share no tasks with them. */
+/* All devices, those of other ranks too. */
 LOOM_FN uint32_t term_hcounter_count(const struct loom_ctx *c)
 {
-#ifdef GPULOOM_DEV_CPU_H
+#ifdef LOOM_TRIGGER_ASKS
 	return c->devices + (uint32_t)term_hcounter_devices(c)[c->device].far;
 #else
 	return c->devices;
 #endif
 }
 
-#ifdef GPULOOM_DEV_CPU_H
+#ifdef LOOM_TRIGGER_ASKS
 /* A word of another rank, by an addition of nothing: what is copied may come in halves. 0: the run has ended. */
 LOOM_FN uint64_t term_hcounter_ask_word(struct loom_ctx *c, const struct term_hcounter_far *far, uint64_t offset)
 {
@@ -120,7 +120,7 @@ LOOM_FN uint64_t term_hcounter_ask_word(struct loom_ctx *c, const struct term_hc
 LOOM_FN uint64_t term_hcounter_said(struct loom_ctx *c, uint32_t i, uint32_t *full)
 {
 	const struct term_hcounter_device *device = &term_hcounter_devices(c)[i];
-#ifdef GPULOOM_DEV_CPU_H
+#ifdef LOOM_TRIGGER_ASKS
 	if (i >= c->devices) {
 		struct term_hcounter_far *far = (struct term_hcounter_far *)&term_hcounter_devices(c)[c->devices] + (i - c->devices);
 		device = (const struct term_hcounter_device *)(uintptr_t)far->at;

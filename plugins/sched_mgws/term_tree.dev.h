@@ -68,10 +68,10 @@ LOOM_FN struct term_tree_ranks *term_tree_ranks(const struct loom_ctx *c)
 	return (struct term_tree_ranks *)&term_tree_devices(c)[c->devices];
 }
 
-/* A rank has such a neighbour. GPUs share no tasks with other ranks. */
+/* A rank has such a neighbour. */
 LOOM_FN int term_tree_has(const struct loom_ctx *c, uint32_t which)
 {
-#ifdef GPULOOM_DEV_CPU_H
+#ifdef LOOM_TRIGGER_ASKS
 	return term_tree_ranks(c)->around[which].at != 0;
 #else
 	(void)c, (void)which;
@@ -83,7 +83,7 @@ LOOM_FN int term_tree_has(const struct loom_ctx *c, uint32_t which)
 LOOM_FN struct term_tree_node term_tree_rank(struct loom_ctx *c, uint32_t which)
 {
 	struct term_tree_node seen = {0, 0, {0}};
-#ifdef GPULOOM_DEV_CPU_H
+#ifdef LOOM_TRIGGER_ASKS
 	struct term_tree_ranks *ranks = term_tree_ranks(c);
 	const struct term_tree_node *there = (const struct term_tree_node *)(uintptr_t)ranks->around[which].at;
 	if (ranks->around[which].asks) {

@@ -57,9 +57,15 @@ static uint64_t box_at(uint32_t workers)
 	return sizeof(struct nic_bell) + workers * sizeof(struct nic_ask);
 }
 
-uint64_t asks_bytes(uint32_t ranks, uint32_t workers)
+/* A network under virtual time adds by itself. Which of the others do is not known yet. */
+static int needs_boxes(const struct nic *nic)
 {
-	return box_at(workers) + (uint64_t)BOXES * ranks * SLOTS * sizeof(struct request);
+	return strcmp(fabric_name(nic->fabric), "sim") != 0;
+}
+
+uint64_t asks_bytes(const struct nic *nic, uint32_t ranks, uint32_t workers)
+{
+	return box_at(workers) + (needs_boxes(nic) ? (uint64_t)BOXES * ranks * SLOTS * sizeof(struct request) : 0);
 }
 
 static struct nic_ask *line(const struct nic *nic, uint32_t worker)
@@ -99,7 +105,7 @@ void asks_close(struct nic *nic)
 
 int asks_bell(const struct nic *nic)
 {
-	return nic->fabric->fd < 0 ? -1 : nic->asks->bell;
+	return nic->asks->bell;
 }
 
 void asks_begin(struct nic *nic)
@@ -358,7 +364,7 @@ int asks_start(struct nic *nic, const struct loom_segments *segments, struct loo
 	struct asks *a;
 	/* libfabric 1.17's shm reads other memory than it is told, or crashes, when three ranks and more read from each other
 	 * and put at the same time. Ranks of one host need it not: they reach each other's memory. */
-	if (!strcmp(fabric_name(nic->fabric), "sim") || !strcmp(fabric_name(nic->fabric), "shm") || host->ranks > MOST_RANKS)
+	if (!strcmp(fabric_name(nic->fabric), "shm") || host->ranks > MOST_RANKS)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: up to %u ranks steal from each other by provider tcp, net or sockets, and not by %s: say "
 				 "provider = tcp in [trigger.*], or choose trigger peer where all ranks are on one host",
@@ -367,9 +373,9 @@ int asks_start(struct nic *nic, const struct loom_segments *segments, struct loo
 	a = nic->asks = host->alloc(host, sizeof(*a));
 	nic->asker = &ops;
 	if (a) {
-		a->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		a->bell = nic->fabric->fd < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		a->ranks = host->ranks;
-		a->places = host->ranks * SLOTS;
+		a->places = needs_boxes(nic) ? host->ranks * SLOTS : 0;
 		a->own = mine.own;
 		a->theirs = host->alloc(host, host->ranks * sizeof(*a->theirs));
 		a->box_at = host->alloc(host, host->ranks * sizeof(*a->box_at));

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "../shared/heap.h"
 #include "../shared/mix.h"
 #include "links.h"
 #include "net.h"
@@ -30,15 +31,6 @@ struct parcel {
 	struct fabric_context *context; /* of `from`; NULL: the message alone */
 	struct passage *passage;	/* sim_sharing = fair */
 	struct parcel *made;		/* the next one of the network's */
-};
-
-struct event {
-	uint64_t due, turn;
-	struct parcel *parcel;
-};
-struct heap {
-	struct event *event; /* [events]: by (due, turn) */
-	uint32_t events, room;
 };
 
 struct passage {
@@ -97,7 +89,7 @@ static void net_free(struct net *n)
 		free(x->passage);
 		free(x);
 	}
-	free(n->leaving.event);
+	free(n->leaving.at);
 	free(n->port);
 	links_destroy(n->links);
 	platform_drop(&n->platform);
@@ -169,63 +161,19 @@ static void leave(struct port *p)
 
 /* ---- events ------------------------------------------------------------------------------------------ */
 
-static int before(const struct event *a, const struct event *b)
-{
-	return a->due < b->due || (a->due == b->due && a->turn < b->turn);
-}
-
-static void seat(struct heap *h, uint32_t at, struct event e)
-{
-	h->event[at] = e;
-	e.parcel->seat = at;
-}
-
-/* From a free seat to where it belongs. */
-static void settle(struct heap *h, uint32_t at, struct event e)
-{
-	uint32_t child;
-	for (; at && before(&e, &h->event[(at - 1) / 2]); at = (at - 1) / 2)
-		seat(h, at, h->event[(at - 1) / 2]);
-	while ((child = 2 * at + 1) < h->events) {
-		child += child + 1 < h->events && before(&h->event[child + 1], &h->event[child]);
-		if (!before(&h->event[child], &e))
-			break;
-		seat(h, at, h->event[child]);
-		at = child;
-	}
-	seat(h, at, e);
-}
-
 /* On behalf of p. */
 static void insert(struct port *p, struct heap *h, struct parcel *x, uint64_t due)
 {
-	if (h->events == h->room) {
-		uint32_t room = h->room ? 2 * h->room : 16;
-		struct event *more = realloc(h->event, room * sizeof(*more));
-		if (!more) {
-			p->lost_memory = 1;
-			return;
-		}
-		h->event = more;
-		h->room = room;
-	}
-	h->events++;
-	settle(h, h->events - 1, (struct event){.due = due, .turn = x->turn, .parcel = x});
+	if (heap_make_room(h, h->live + 1))
+		p->lost_memory = 1;
+	else
+		heap_add(h, (struct heap_entry){.due = due, .turn = x->turn, .what = x, .seat = &x->seat});
 }
 
 static void add(struct port *p, struct parcel *x, uint64_t due)
 {
 	insert(p, &p->due, x, due);
 	p->time->wake(p->time, p->agent, due);
-}
-
-static struct parcel *take(struct heap *h)
-{
-	struct parcel *first = h->event[0].parcel;
-	struct event last = h->event[--h->events];
-	if (h->events)
-		settle(h, 0, last);
-	return first;
 }
 
 /* ---- parcels ------------------------------------------------------------------------------------------- */
@@ -304,10 +252,8 @@ static void reschedule(struct flow *f)
 {
 	for (; f; f = f->moved) {
 		struct port *to = ((struct passage *)f)->to;
-		struct event e = to->due.event[((struct passage *)f)->parcel->seat];
-		e.due = f->ends;
-		settle(&to->due, e.parcel->seat, e);
-		to->time->wake(to->time, to->agent, e.due);
+		heap_move(&to->due, ((struct passage *)f)->parcel->seat, f->ends);
+		to->time->wake(to->time, to->agent, f->ends);
 	}
 }
 
@@ -364,20 +310,20 @@ static uint64_t let_leave(void *arg, uint64_t now_ns)
 	struct net *n = arg;
 	struct parcel *some[32]; /* whose memory is asked for in time */
 	for (uint32_t all = 1; all;) {
-		for (all = 0; all < 32 && n->leaving.events && n->leaving.event[0].due <= now_ns; all++)
-			__builtin_prefetch(&(some[all] = take(&n->leaving))->way);
+		for (all = 0; all < 32 && n->leaving.live && n->leaving.at[0].due <= now_ns; all++)
+			__builtin_prefetch(&(some[all] = heap_take(&n->leaving))->way);
 		for (uint32_t i = 0; i < all; i++) {
 			__builtin_prefetch(&some[i]->way.to->net);
 			__builtin_prefetch(&some[i]->way.to->due);
 		}
 		for (uint32_t i = 0; i < all; i++) {
 			__builtin_prefetch(some[i]->way.to->agent);
-			__builtin_prefetch(some[i]->way.to->due.event);
+			__builtin_prefetch(some[i]->way.to->due.at);
 		}
 		for (uint32_t i = 0; i < all; i++)
 			pass(n, some[i]);
 	}
-	return n->leaving.events ? n->leaving.event[0].due : LOOM_NEVER;
+	return n->leaving.live ? n->leaving.at[0].due : LOOM_NEVER;
 }
 
 /* From one port to the other, `bytes` that begin then. */
@@ -526,6 +472,8 @@ static void arrive(struct port *p, struct parcel *x)
 		memcpy(x->local, x->remote, x->io.bytes);
 		break;
 	case LOOM_NET_ADD:
+		if (x->io.fetch)
+			memcpy((char *)x->local + sizeof(uint64_t), x->remote, sizeof(uint64_t));
 		sum(x);
 		break;
 	case LOOM_NET_SEND:
@@ -536,7 +484,7 @@ static void arrive(struct port *p, struct parcel *x)
 		return;
 	default:;
 	}
-	end(p, x, 0, x->io.op == LOOM_NET_GET ? x->io.bytes : 0);
+	end(p, x, 0, x->io.op == LOOM_NET_GET || x->io.fetch ? x->io.bytes : 0);
 }
 
 /* An event whose time has come. 1: it is one of the caller's, *out. */
@@ -562,9 +510,8 @@ static int poll(struct fabric *f, struct fabric_event *out, uint32_t room)
 {
 	struct port *p = port_of(f);
 	uint32_t n = 0;
-	while (n < room && p->due.events && p->due.event[0].due <= now_of(p)) {
-		n += happen(p, take(&p->due), &out[n]);
-	}
+	while (n < room && p->due.live && p->due.at[0].due <= now_of(p))
+		n += happen(p, heap_take(&p->due), &out[n]);
 	return p->lost_memory ? LOOM_ENOMEM : (int)n;
 }
 
@@ -620,24 +567,24 @@ static void attach(struct fabric *f, const struct loom_time *time, struct loom_a
 static uint64_t due(const struct fabric *f)
 {
 	const struct port *p = port_of(f);
-	return p->due.events ? p->due.event[0].due : LOOM_NEVER;
+	return p->due.live ? p->due.at[0].due : LOOM_NEVER;
 }
 
 static void begin(struct fabric *f)
 {
 	struct port *p = port_of(f);
 	struct net *n = p->net;
-	for (uint32_t i = 0, had = p->due.events; i < had; i++) {
-		struct parcel *x = p->due.event[i].parcel;
-		x->stage = WHOLE;
-		p->due.events = i + 1;
-		settle(&p->due, i, (struct event){.turn = x->turn, .parcel = x});
+	for (uint32_t i = 0, had = p->due.live; i < had; i++) {
+		struct heap_entry e = p->due.at[i];
+		((struct parcel *)e.what)->stage = WHOLE;
+		e.due = 0;
+		heap_rise(&p->due, i, e);
 	}
 	p->sent = 0;
 	if (p->rank)
 		return;
 	n->messages = 0;
-	n->leaving.events = 0; /* of a sample that failed */
+	n->leaving.live = 0; /* of a sample that failed */
 	links_reset(n->links);
 }
 
@@ -653,7 +600,7 @@ static void net_close(struct fabric *f)
 	pthread_mutex_lock(&lock);
 	leave(p);
 	pthread_mutex_unlock(&lock);
-	free(p->due.event);
+	free(p->due.at);
 	host->free(host, (void *)p->memory.at);
 	host->free(host, (void *)p->memory.bytes);
 	host->free(host, p);
@@ -703,7 +650,7 @@ int net_open(const struct loom_host *host, const struct fabric_want *want, struc
 	struct port *p = host->alloc(host, sizeof(*p));
 	if (!p)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	p->is = (struct fabric){.ops = &net_ops, .host = host, .name = "sim", .fd = -1};
+	p->is = (struct fabric){.ops = &net_ops, .host = host, .name = "sim", .fetches = 1, .fd = -1};
 	p->rank = host->rank;
 	pthread_mutex_lock(&lock);
 	int rc = join(p, job, model, err);

@@ -309,9 +309,45 @@ struct nic_ask {
 	uint64_t pad1[5];
 };
 
+#if defined(LOOM_SIM) && !defined(LOOM_TRIGGER_ASKS)
+#define LOOM_TRIGGER_ASKS
+#endif
+#ifdef LOOM_TRIGGER_ASKS
 #ifdef GPULOOM_DEV_CPU_H
 #define NIC_ASK_SPIN_NS 5000u
 #define NIC_ASK_SLEEP_NS 1000000u /* in case that the run is stopped */
+
+/* Between two looks for the answer, of which `seen` is the last one's. */
+LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_ask *a, uint32_t seen, uint64_t *since)
+{
+	uint64_t now = loom_clock_ns(c);
+	*since = *since ? *since : now;
+	if (now - *since < NIC_ASK_SPIN_NS) {
+		loom_pause(c);
+		return;
+	}
+	loom_store_relaxed_sys(&a->sleeps, 1u);
+	/* Either the NIC sees that this worker sleeps, or the sleep ends at once: the word has changed. */
+	loom_fence_seq_cst_sys();
+	loom_sleep_on(c, &a->answered, seen, NIC_ASK_SLEEP_NS);
+	loom_store_relaxed_sys(&a->sleeps, 0u);
+}
+
+/* Where the NIC's thread sleeps. */
+LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
+{
+	uint64_t one = 1;
+	loom_fence_seq_cst_sys(); /* as above, with the sides changed: pairs with the fence in nap() */
+	if (!loom_load_relaxed_sys(&bell->asleep))
+		return;
+	loom_fetch_add_relaxed_sys(&bell->rings, 1u);
+	if (bell->fd < 0 || write(bell->fd, &one, sizeof(one)) != sizeof(one))
+		loom_wake(c, &bell->rings, 1);
+}
+#else /* simulated: nobody sleeps, and a store wakes the NIC */
+#define nic_rest(c, a, seen, since) ((void)(seen), (void)(since), loom_pause(c))
+#define nic_ring_bell(c, bell) ((void)0)
+#endif
 
 /* Until this worker's last wish is done. */
 LOOM_FN int nic_await_answer(struct loom_ctx *c, struct nic_ask *a)
@@ -320,19 +356,9 @@ LOOM_FN int nic_await_answer(struct loom_ctx *c, struct nic_ask *a)
 	uint32_t seen;
 	/* Acquire: pairs with the release in answer(); what the operation brought is here. */
 	while ((seen = loom_load_acquire_sys(&a->answered)) != a->asked) {
-		uint64_t now = loom_clock_ns(c);
-		since = since ? since : now;
 		if (loom_stopped(c))
 			return LOOM_EINTR;
-		if (now - since < NIC_ASK_SPIN_NS) {
-			loom_pause(c);
-			continue;
-		}
-		loom_store_relaxed_sys(&a->sleeps, 1u);
-		/* Either the NIC sees that this worker sleeps, or the sleep ends at once: the word has changed. */
-		loom_fence_seq_cst_sys();
-		loom_sleep_on(c, &a->answered, seen, NIC_ASK_SLEEP_NS);
-		loom_store_relaxed_sys(&a->sleeps, 0u);
+		nic_rest(c, a, seen, &since);
 	}
 	if (!a->status)
 		return 0;
@@ -355,13 +381,7 @@ LOOM_FN int nic_do_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t 
 	a->value = ask->value;
 	/* Release: pairs with the NIC's acquire. */
 	loom_store_release_sys(&a->asked, a->asked + 1);
-	loom_fence_seq_cst_sys(); /* as above, with the sides changed: pairs with the fence in nap() */
-	if (loom_load_relaxed_sys(&bell->asleep)) {
-		uint64_t one = 1;
-		loom_fetch_add_relaxed_sys(&bell->rings, 1u);
-		if (bell->fd < 0 || write(bell->fd, &one, sizeof(one)) != sizeof(one))
-			loom_wake(c, &bell->rings, 1);
-	}
+	nic_ring_bell(c, bell);
 	if (!was && ask->op == LOOM_NET_ADD)
 		return 0;
 	rc = nic_await_answer(c, a);
@@ -369,6 +389,14 @@ LOOM_FN int nic_do_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t 
 		*was = a->was;
 	return rc;
 }
+
+#define NIC_ASK(NAME)                                                                              \
+	LOOM_FN int NAME##_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *was)      \
+	{                                                                                          \
+		return nic_do_ask(c, ask, was);                                                    \
+	}
+#else
+#define NIC_ASK(NAME)
 #endif
 
 /* ---- kernel boundaries ----------------------------------------------------------------------------- */
@@ -476,7 +504,8 @@ LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 	LOOM_FN uint64_t NAME##_arrived_at(struct loom_ctx *c, uint32_t index)                     \
 	{                                                                                          \
 		return nic_arrived_at(c, index);                                                   \
-	}
+	}                                                                                          \
+	NIC_ASK(NAME)
 
 /* A fire without order is none the cheaper: it waits for the kernel's end, or is an atomic addition anyway. */
 #define NIC_RELAXED_IS_ORDERED(policy)                                                             \

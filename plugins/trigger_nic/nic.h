@@ -75,7 +75,8 @@ extern const char *const nic_waits[], *const nic_countings[], *const nic_memorie
 		LOOM_OPT(struct nic_opts, nap, LOOM_OPT_TIME, "20us", "wait = sleep: the first nap.",          \
 			 .min = 1000, .max = 1e9),                                                 \
 		LOOM_OPT(struct nic_opts, core, LOOM_OPT_CPUS, "",                                 \
-			 "Cores that the NIC's thread may use. Empty: those of the process."),     \
+			 "Cores that the NIC's thread may use. Empty: those of the process, but "  \
+			 "for cores to which other threads of it are bound, as workers are."),     \
 		NIC_STAMP_ROW(struct nic_opts), NET_ROWS(struct nic_opts)
 
 /* One operation with the provider. */
@@ -134,7 +135,7 @@ struct nic {
 	pthread_mutex_t lock;
 	uint32_t want; /* host threads that want the lock: the NIC's thread lets them */
 	uint32_t stop;
-	int running, shared;
+	int running, shared, placed; /* placed: its thread is where workers are not */
 	pthread_t thread;
 	/* Under virtual time, in place of the thread; NULL: time is real. */
 	const struct loom_time *time;
@@ -209,7 +210,7 @@ int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post 
 int nic_tally_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
 int nic_tally_count(struct nic *nic, uint64_t tag, struct loom_error *err);
 /* ask.c: one-sided operations for workers, where ranks share tasks. Collective: start. */
-uint64_t asks_bytes(uint32_t ranks, uint32_t workers); /* of the block */
+uint64_t asks_bytes(const struct nic *nic, uint32_t ranks, uint32_t workers); /* of the block */
 int asks_start(struct nic *nic, const struct loom_segments *segments, struct loom_error *err);
 void asks_close(struct nic *nic); /* the fabric is closed */
 void asks_begin(struct nic *nic); /* a sample: the block was cleared */
@@ -298,7 +299,7 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 		.constants = nic_policy_constants,                                                 \
 		__VA_ARGS__                                                                        \
 	};                                                                                         \
-	NIC_DEVICE_CODE(NAME, .ask = nic_do_ask);                                                  \
+	NIC_DEVICE_CODE(NAME, .ask = NAME##_ask);                                                  \
 	static const struct loom_opt NAME##_rows[] = {NIC_ROWS, {.name = NULL}};                   \
 	LOOM_PLUGIN_DEFINE(TRIGGER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = NAME##_rows,    \
 			   .opts_size = sizeof(struct nic_opts), .ops = &NAME##_ops,               \

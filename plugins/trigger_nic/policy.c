@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host half that all trigger plug-ins share. */
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -118,7 +119,7 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 	at = lines(at);
 	s.ask_at = shares(layout) ? at : 0;
 	if (shares(layout))
-		at += asks_bytes(layout->ranks, layout->workers);
+		at += asks_bytes(nic, layout->ranks, layout->workers);
 	*bytes = at;
 	return s;
 }
@@ -174,6 +175,27 @@ static uint64_t thread_cpu_ns(const struct nic *nic)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* A thread that is bound to one core, as a worker is, needs it for itself: the NIC's thread runs on the others, if there are
+ * any. Else the kernel may leave both on one core for seconds, as neither sleeps. */
+static void keep_off(const struct nic *nic)
+{
+	cpu_set_t mine, one, bound;
+	DIR *tasks = opendir("/proc/self/task");
+	const struct dirent *task;
+	CPU_ZERO(&bound);
+	while (tasks && (task = readdir(tasks)))
+		if (atoi(task->d_name) > 0 && !sched_getaffinity(atoi(task->d_name), sizeof(one), &one) && CPU_COUNT(&one) == 1)
+			CPU_OR(&bound, &bound, &one);
+	if (tasks)
+		closedir(tasks);
+	if (pthread_getaffinity_np(nic->thread, sizeof(mine), &mine))
+		return;
+	CPU_AND(&bound, &bound, &mine);
+	CPU_XOR(&one, &mine, &bound);
+	if (CPU_COUNT(&one) && CPU_COUNT(&bound))
+		(void)pthread_setaffinity_np(nic->thread, sizeof(one), &one); /* a wish: without it it still runs */
+}
+
 /* The blocks of a fresh sample; the provider may still hold receives of the one before. */
 int nic_policy_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		    struct loom_error *err)
@@ -217,6 +239,9 @@ int nic_policy_init(void *self, const struct loom_layout *layout, const struct l
 	if (nic->asks)
 		asks_begin(nic);
 	nic_unlock(nic);
+	if (nic->running && !nic->placed && !*nic->opts->core)
+		keep_off(nic); /* workers are there by now */
+	nic->placed = 1;
 	return 0;
 }
 
@@ -422,6 +447,7 @@ int nic_policy_start(void *self, const struct loom_layout *layout, const struct 
 		return LOOM_FAIL(nic->host, err, LOOM_EUNAVAIL, "%s: cannot start its thread: %s",
 				 nic->way->name, strerror(failed));
 	nic->running = 1;
+	nic->placed = 0;
 	if (*nic->opts->core)
 		pin(nic);
 	return 0;

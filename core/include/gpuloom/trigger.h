@@ -113,7 +113,10 @@ struct loom_trigger {
 	uint32_t rank, ranks;
 };
 
-/* What a worker asks of another rank's memory. */
+/* What a worker asks of another rank's memory. In a program for GPUs it may where the trigger's code says so by this. */
+#ifndef LOOM_DEVICE_COMPILE
+#define LOOM_TRIGGER_ASKS
+#endif
 struct loom_ask {
 	uint32_t op, rank; /* LOOM_NET_GET: `bytes` of it to `local`. LOOM_NET_ADD: adds `value` to the 64 bits there */
 	loom_ref remote, local;
@@ -146,7 +149,7 @@ struct loom_trigger_dev {
 	/* When `index` was last notified, on CLOCK_MONOTONIC of this host; 0: never, or times are not
 	 * kept. For measurements. */
 	uint64_t (*arrived_at)(struct loom_ctx *c, uint32_t index);
-	/* By lane 0 of a worker on a CPU where tasks are shared: atomic beside the CPUs there, after all that the worker did and
+	/* By lane 0 of a worker where tasks are shared: atomic beside the CPUs there, after all that the worker did and
 	 * before what it does next. NULL: nobody asks. ADD gives what was there in *was; with NULL it returns at once, to be done later. 0,
 	 * LOOM_EINTR when the run was stopped, LOOM_EIO after it was failed. */
 	int (*ask)(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *was);

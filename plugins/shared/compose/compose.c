@@ -17,8 +17,8 @@ static const char *const kind_sections[LOOM_KINDS] = {
 };
 
 /* Each kind's device code may call those in front of it. */
-static const enum loom_kind order[] = {LOOM_TERM, LOOM_TRIGGER, LOOM_BARRIER, LOOM_SYNC,
-				       LOOM_QOS,  LOOM_SCHED,	LOOM_WORKLOAD};
+static const enum loom_kind order[] = {LOOM_TRIGGER, LOOM_TERM, LOOM_BARRIER, LOOM_SYNC,
+				       LOOM_QOS,     LOOM_SCHED, LOOM_WORKLOAD};
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define NOT_SELECTED "no_%s_is_selected" /* in front of the name of an op that nobody has */
 

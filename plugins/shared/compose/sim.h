@@ -82,6 +82,9 @@ extern struct loom_sim *loom_sim;
 }
 
 #define __device__
+#ifndef offsetof
+#define offsetof(type, member) __builtin_offsetof(type, member)
+#endif
 #define LOOM_FN static inline __attribute__((unused))
 
 LOOM_FN void loom_sim_spend(uint64_t ns)
