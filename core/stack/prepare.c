@@ -213,6 +213,7 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 	char constants[2048] = "";
 	program.constants = constants;
 	s->layout.meetings = meetings_of(s);
+	/* Schedulers and detectors are composed by it. Once more below: some devices have another shape by then. */
 	int code = loom__ranks_size(s, err);
 	if (code)
 		return code;

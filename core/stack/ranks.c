@@ -54,6 +54,7 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 	struct loom__rank_size mine = {.workers = s->layout.workers, .devices = s->layout.devices};
 	if (s->layout.ranks < 2)
 		return 0;
+	s->most_workers = 0; /* of an earlier call */
 	free(s->rank);
 	s->rank = calloc(s->layout.ranks, sizeof(*s->rank));
 	int rc = s->rank ? host->allgather(host, &mine, s->rank, sizeof(mine), err) :

@@ -337,7 +337,8 @@ LOOM_FN void sgd_update(struct loom_ctx *c, struct sgd *s, uint64_t n)
 LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint64_t n)
 {
 	const struct loom_allreduce *a = &s->sum[i];
-	uint32_t runs = loom_allreduce_runs(a), looks = sgd_looks(c, s, &s->layer[i]), parts = runs + (i ? looks : 0), ring = a->algorithm == LOOM_ALLREDUCE_RING;
+	uint32_t runs = loom_allreduce_runs(a), ring = a->algorithm == LOOM_ALLREDUCE_RING;
+	uint32_t looks = sgd_looks(c, s, &s->layer[i]), parts = runs + (i ? looks : 0);
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < parts; part++) {
 		if (part < runs)

@@ -64,11 +64,11 @@ quickly() {
 	esac
 }
 
-# Barriers of two GPUs, and of one beside a CPU with which it cannot change the same word. The other plug-ins meet across
-# devices as release does.
 # ways FIRST OTHER...: all of them, or the first where `brief` is set.
 ways() { if [ -n "$brief" ]; then echo "$1"; else echo "$*"; fi; }
 
+# Barriers of two GPUs, and of one beside a CPU with which it cannot change the same word. The other plug-ins meet across
+# devices as release does.
 barrier_runs() {
 	for barrier in $(ways release dissemination flags); do
 		for wrong in none lossy; do
