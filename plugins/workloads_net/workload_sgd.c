@@ -11,6 +11,7 @@
 
 #define TOLERANCE 1e-5 /* of a step's loss: float32 here, double there, over all the steps before */
 #define HELD_OUT 512u  /* samples that no rank is trained with */
+#define SQUARE 3u      /* the side of a convolution's square */
 
 struct sgd_opts {
 	uint32_t network, inputs, filters, layers, width, classes, batch, batches, algorithm;
@@ -72,22 +73,39 @@ static uint32_t sample_of(const struct sgd_opts *o, uint64_t seed, uint64_t i, f
 	return (uint32_t)(at % o->classes);
 }
 
+/* Which neuron in front of the layer its k-th weight is for, at a place. */
+static uint32_t input_at(const struct sgd_layer *l, uint32_t place, uint32_t k)
+{
+	uint32_t across = l->side - SQUARE + 1;
+	return l->side ? (place / across + k / SQUARE) * l->side + place % across + k % SQUARE : k;
+}
+
+/* A sample as layer 0 takes it: its inputs for each place, and a 1. */
+static void lay_out(const struct sgd_layer *l, const float *inputs, uint32_t bias, float *x)
+{
+	for (uint32_t place = 0; place < l->places; place++, x += l->cols) {
+		for (uint32_t k = 0; k < bias; k++)
+			x[k] = inputs[input_at(l, place, k)];
+		x[bias] = 1;
+	}
+}
+
 /* The numbers of a rank's samples; those that are kept back are a further rank's. */
 static uint64_t sample_number(const struct sgd_opts *o, uint32_t rank, uint64_t batch, uint64_t b)
 {
 	return ((uint64_t)rank * o->batches + batch % o->batches) * o->batch + b;
 }
 
-/* The number of neurons, or inputs, in front of layer i. */
-static uint32_t neurons_before(const struct sgd *s, const struct sgd_opts *o, uint32_t i)
+/* The column of layer i that is for the 1. */
+static uint32_t bias_of(const struct sgd *s, const struct sgd_opts *o, uint32_t i)
 {
-	return i ? s->layer[i - 1].rows * s->layer[i - 1].places : o->inputs;
+	return s->layer[i].side ? SQUARE * SQUARE : i ? s->layer[i - 1].rows * s->layer[i - 1].places : o->inputs;
 }
 
 static void weights_of(const struct sgd *s, const struct sgd_opts *o, uint64_t seed, uint32_t i, float *weight)
 {
 	const struct sgd_layer *l = &s->layer[i];
-	uint32_t bias = l->side ? SGD_SQUARE * SGD_SQUARE : neurons_before(s, o, i);
+	uint32_t bias = bias_of(s, o, i);
 	for (uint64_t e = 0; e < (uint64_t)l->rows * l->cols; e++)
 		weight[e] = e % l->cols < bias ? (float)(sqrt(6.0 / bias) * chance(seed, i + 1ull, e + 7)) : 0;
 }
@@ -103,10 +121,10 @@ static uint64_t take(uint64_t *at, uint64_t bytes)
 
 static struct sgd_layer layer_of(uint32_t rows, uint32_t before, uint32_t side)
 {
-	uint32_t across = side - SGD_SQUARE + 1;
+	uint32_t across = side - SQUARE + 1;
 	struct sgd_layer l = {.rows = rows, .side = side, .places = side ? across * across : 1};
-	l.before = (before + 1 + 3) & ~3u;
-	l.cols = side ? (SGD_SQUARE * SGD_SQUARE + 1 + 3) & ~3u : l.before;
+	l.cols = ((side ? SQUARE * SQUARE : before) + 1 + 3) & ~3u;
+	l.before = l.places * l.cols;
 	l.width = (l.places * rows + 1 + 3) & ~3u;
 	return l;
 }
@@ -196,6 +214,11 @@ static int sgd_need(void *self, const struct loom_layout *layout, struct loom_ne
 	need->device = layout->devices > 1 ? 0 : state;
 	need->device_place = LOOM_PLACE_NEAR;
 	need->worker = sizeof(struct sgd_took) + loom_net_line(o->steps * sizeof(uint64_t));
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *shape = &layout->device[d];
+		uint64_t room = shape->kind == LOOM_ON_GPU && !(shape->flags & LOOM_SHAPE_IS_VIRTUAL) ? SGD_ROOM(shape->lanes) : 0;
+		need->local = room > need->local ? room : need->local;
+	}
 	return 0;
 }
 
@@ -206,7 +229,9 @@ static int sgd_init(void *self, const struct loom_layout *layout, const struct l
 	struct sgd_head *head = view->global;
 	uint64_t all, bytes;
 	struct sgd shape = shape_of(self, layout, &all, &bytes);
-	(void)err;
+	float *inputs = w->host->alloc(w->host, o->inputs * sizeof(float));
+	if (!inputs)
+		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
 	memset(head, 0, all);
 	head->state_at = layout->devices > 1 ? all : 0;
 	struct sgd *s = state_of(view);
@@ -215,9 +240,10 @@ static int sgd_init(void *self, const struct loom_layout *layout, const struct l
 	for (uint64_t i = 0; i < (uint64_t)o->batches * o->batch; i++) {
 		float *x = sgd_floats(s, s->sample_at) + i * s->layer[0].before;
 		uint64_t number = sample_number(o, loom_net_rank(w->host), i / o->batch, i % o->batch);
-		((uint32_t *)((char *)s + s->label_at))[i] = sample_of(o, layout->seed, number, x);
-		x[o->inputs] = 1;
+		((uint32_t *)((char *)s + s->label_at))[i] = sample_of(o, layout->seed, number, inputs);
+		lay_out(&s->layer[0], inputs, bias_of(s, o, 0), x);
 	}
+	w->host->free(w->host, inputs);
 	for (uint32_t i = 0; i < s->layers; i++) {
 		const struct sgd_layer *l = &s->layer[i];
 		weights_of(s, o, layout->seed, i, sgd_floats(s, l->weight_at));
@@ -244,19 +270,12 @@ static int sgd_wire(void *self, const struct loom_layout *layout, const struct l
 
 /* ---- what must come out ---- */
 
-/* Which neuron in front of the layer its k-th weight is for, at a place. */
-static uint32_t input_at(const struct sgd_layer *l, uint32_t place, uint32_t k)
-{
-	uint32_t across = l->side - SGD_SQUARE + 1;
-	return l->side ? (place / across + k / SGD_SQUARE) * l->side + place % across + k % SGD_SQUARE : k;
-}
-
 /* One sample through the network whose layer i has its weights at weight[i], in double: out[i] gets its neurons. */
 static void forward(const struct sgd *s, double *const *weight, const double *in, double *const *out)
 {
 	for (uint32_t i = 0; i < s->layers; in = out[i++]) {
 		const struct sgd_layer *l = &s->layer[i];
-		uint32_t bias = l->side ? SGD_SQUARE * SGD_SQUARE : 0;
+		uint32_t bias = l->side ? SQUARE * SQUARE : 0;
 		for (uint32_t place = 0; place < l->places; place++)
 			for (uint32_t row = 0; row < l->rows; row++) {
 				const double *of = weight[i] + (uint64_t)row * l->cols;
@@ -343,12 +362,12 @@ static double backward(const struct sgd *s, struct slow *t, uint32_t label)
 			uint32_t place = e / l->rows;
 			uint64_t row = (uint64_t)(e % l->rows) * l->cols;
 			double by = t->back[i][e];
-			for (uint32_t k = 0; k < (l->side ? SGD_SQUARE * SGD_SQUARE : l->cols); k++) {
+			for (uint32_t k = 0; k < (l->side ? SQUARE * SQUARE : l->cols); k++) {
 				t->gradient[i][row + k] += by * in[input_at(l, place, k)];
 				if (i && in[k] > 0)
 					t->back[i - 1][k] += by * t->weight[i][row + k];
 			}
-			t->gradient[i][row + SGD_SQUARE * SGD_SQUARE] += l->side ? by : 0;
+			t->gradient[i][row + SQUARE * SQUARE] += l->side ? by : 0;
 		}
 	}
 	return most + log(sum) - t->out[last][label];
@@ -496,6 +515,7 @@ static int sgd_verify(void *self, const struct loom_layout *layout, const struct
 	w->host->metric(w->host, report, "step_ns", "ns", LOOM_BETTER_LESS, (double)took.ns / steps);
 	w->host->metric(w->host, report, "exchange_ns", "ns", LOOM_BETTER_LESS, exchange / steps);
 	w->host->metric(w->host, report, "exposed_ns", "ns", LOOM_BETTER_LESS, (double)took.exposed_ns / steps);
+	w->host->metric(w->host, report, "meeting_ns", "ns", LOOM_BETTER_LESS, (double)took.meeting_ns / steps);
 	w->host->metric(w->host, report, "hidden", "", LOOM_BETTER_MORE, exchange > 0 ? 1 - (double)took.exposed_ns / exchange : 0);
 	w->host->metric(w->host, report, "loss", "", LOOM_BETTER_LESS, loss_of(s, s->steps - 1));
 	w->host->metric(w->host, report, "loss_error", "", LOOM_BETTER_LESS, off);

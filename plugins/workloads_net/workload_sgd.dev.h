@@ -7,8 +7,12 @@
  * and looks after sums that are under way while it computes those of the layers before.
  *
  * A layer is a matrix of `rows` neurons with `cols` weights each, four of them together. It is applied once to all that is
- * before it, or, as a convolution, to each square of 3 by 3 of an image. After its neurons stand a 1, whose weight is the
- * bias, and zeros: nothing needs a last few. */
+ * before it, or, as a convolution, at several places of an image, whose squares of 3 by 3 lie one after the other in a
+ * sample. After what it is applied to stand a 1, whose weight is the bias, and zeros: nothing needs a last few.
+ *
+ * Forward, back and gradients are products of matrices. A lane has a tile of the result in registers, so that what it loads
+ * for one element serves a row or a column of them. On a GPU SGD_PARTS lanes share the sums of a tile: each adds up a part,
+ * and the parts are added in their order. Nothing of this depends on how many workers there are. */
 #ifndef WORKLOAD_SGD_DEV_H
 #define WORKLOAD_SGD_DEV_H
 
@@ -19,10 +23,22 @@
 #endif
 
 #define SGD_LAYERS 8u
-#define SGD_SQUARE 3u /* the side of a convolution's square */
-#define SGD_LOOKS 4u  /* a layer's arithmetic, as a worker shares it, is cut into so many parts at most */
-#define SGD_TILE 4u   /* elements that a lane computes together: what it loads for one serves all */
-/* In front of a loop over these. */
+#define SGD_LOOKS 4u /* a layer's arithmetic, as a worker shares it, is cut into so many parts at most */
+/* A lane's tile: forward, samples by neurons; back and gradients, samples or neurons by four columns. */
+#define SGD_NEURONS 4u
+#ifdef LOOM_DEVICE_COMPILE
+#define SGD_SAMPLES 8u
+#define SGD_ROWS 8u
+#define SGD_PARTS 8u
+#define SGD_SOME _Pragma("unroll 4") /* that many loads under way */
+#else
+#define SGD_SAMPLES 2u
+#define SGD_ROWS 4u
+#define SGD_PARTS 1u
+#define SGD_SOME
+#endif
+#define SGD_ROOM(lanes) (8ull * ((lanes) + 1) * 16) /* bytes of a GPU's worker where parts meet */
+/* In front of a loop over a tile. */
 #if defined(LOOM_DEVICE_COMPILE) || defined(__clang__)
 #define SGD_EACH _Pragma("unroll")
 #else
@@ -31,7 +47,7 @@
 
 struct sgd_layer {
 	uint32_t rows, cols; /* cols: a multiple of 4 */
-	uint32_t places;     /* where it is applied */
+	uint32_t places;     /* where it is applied, to `cols` floats each */
 	uint32_t side;	     /* of the image, for a convolution; else 0 */
 	uint32_t before, width; /* floats of a sample in front of it and behind it, multiples of 4 */
 	uint64_t weight_at, out_at, back_at; /* bytes from struct sgd; back: the loss by the neurons' sums */
@@ -57,8 +73,8 @@ struct sgd_head {
 
 /* A worker's own block; then a hash of its weights after each step: a sum, so that their order does not matter. */
 struct sgd_took {
-	uint64_t ns, exchange_ns, exposed_ns;
-	uint64_t pad[5];
+	uint64_t ns, exchange_ns, exposed_ns, meeting_ns;
+	uint64_t pad[4];
 };
 
 LOOM_FN uint64_t sgd_hash(uint32_t layer, uint64_t i, float weight)
@@ -100,48 +116,37 @@ LOOM_FN float sgd_exp(float x)
 	return power.is * (p * r + 1.0f);
 }
 
-/* Of n tiles, those of a lane in part `part` of `of` in what its worker shares. */
-LOOM_FN struct loom_allreduce_share sgd_share(const struct loom_ctx *c, uint64_t n, uint32_t part, uint32_t of)
-{
-	uint64_t parts = (uint64_t)c->workers * of, at = (uint64_t)c->worker * of + part;
-	uint64_t begin = n * at / parts;
-	struct loom_allreduce_share s = loom_allreduce_share(c, n * (at + 1) / parts - begin);
-	s.begin += begin;
-	s.end += begin;
-	return s;
-}
-
-/* Tiles of samples; and the j-th sample of a tile. Where the last tile has less, it has the last sample more than once. */
-LOOM_FN uint32_t sgd_tiles(const struct sgd *s)
-{
-	return (s->batch + SGD_TILE - 1) / SGD_TILE;
-}
-LOOM_FN uint64_t sgd_sample(const struct sgd *s, uint64_t tile, uint32_t j)
-{
-	uint64_t b = tile * SGD_TILE + j;
-	return b < s->batch ? b : s->batch - 1;
-}
-
-/* Into how many parts sgd_back cuts its tiles: no lane is to wait for others' parts. */
-LOOM_FN uint32_t sgd_looks(const struct loom_ctx *c, const struct sgd *s, const struct sgd_layer *l)
-{
-	uint64_t each = (uint64_t)sgd_tiles(s) * (l->before / 4) / ((uint64_t)c->workers * c->lanes);
-	return each > SGD_LOOKS ? SGD_LOOKS : each ? (uint32_t)each : 1;
-}
-
 /* Four floats. Compilers for CPUs make no use of their wide registers here by themselves. */
 #ifdef LOOM_DEVICE_COMPILE
 typedef struct loom_allreduce_wide sgd_four;
+typedef float sgd_dot; /* the running sum of a product, which takes fours */
 LOOM_FN sgd_four sgd_add(sgd_four sum, sgd_four a, sgd_four b)
 {
 	sgd_four v = {sum.x + a.x * b.x, sum.y + a.y * b.y, sum.z + a.z * b.z, sum.w + a.w * b.w};
 	return v;
 }
+LOOM_FN sgd_dot sgd_dot_add(sgd_dot sum, sgd_four a, sgd_four b)
+{
+	return sum + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+}
+LOOM_FN float sgd_dot_end(sgd_dot sum)
+{
+	return sum;
+}
 #else
 typedef float sgd_four __attribute__((vector_size(16), __may_alias__));
+typedef sgd_four sgd_dot;
 LOOM_FN sgd_four sgd_add(sgd_four sum, sgd_four a, sgd_four b)
 {
 	return sum + a * b;
+}
+LOOM_FN sgd_dot sgd_dot_add(sgd_dot sum, sgd_four a, sgd_four b)
+{
+	return sum + a * b;
+}
+LOOM_FN float sgd_dot_end(sgd_dot sum)
+{
+	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
 }
 #endif
 LOOM_FN sgd_four sgd_add_times(sgd_four sum, float a, sgd_four b)
@@ -150,19 +155,70 @@ LOOM_FN sgd_four sgd_add_times(sgd_four sum, float a, sgd_four b)
 	return sgd_add(sum, all, b);
 }
 
-/* Four of what layer l is applied to at a place, beginning with column k. */
-LOOM_FN sgd_four sgd_take(const struct sgd_layer *l, const float *in, uint32_t place, uint32_t k)
+/* A lane's tiles: its worker takes `units` of them at once, from begin to end, and this lane has part `part` of number `unit`. */
+struct sgd_work {
+	uint64_t begin, end;
+	uint32_t units, unit, part;
+	uint32_t first, step; /* the lanes with a tile's parts */
+	sgd_four *room;	      /* [rows of a tile][lanes + 1]: where parts meet. One more, so that columns lie in different banks */
+};
+
+/* Of n tiles, those in part `part` of `of` in what a worker shares. beside: the parts of a tile are lanes side by side; else
+ * tiles are. */
+LOOM_FN struct sgd_work sgd_work(const struct loom_ctx *c, uint64_t n, uint32_t part, uint32_t of, int beside, sgd_four *own)
 {
-	if (!l->side)
-		return *(const sgd_four *)(in + k);
-	uint32_t across = l->side - SGD_SQUARE + 1;
-	const float *corner = in + place / across * l->side + place % across;
-	float v[4];
-	for (uint32_t i = 0; i < 4; i++, k++)
-		v[i] = k < SGD_SQUARE * SGD_SQUARE ? corner[k / SGD_SQUARE * l->side + k % SGD_SQUARE] :
-						     (float)(k == SGD_SQUARE * SGD_SQUARE);
-	sgd_four four = {v[0], v[1], v[2], v[3]};
-	return four;
+	uint64_t parts = (uint64_t)c->workers * of, at = (uint64_t)c->worker * of + part;
+	uint32_t units = c->lanes / SGD_PARTS;
+	struct sgd_work w = {n * at / parts, n * (at + 1) / parts, units, c->lane % units, c->lane / units, c->lane % units, units, own};
+	if (beside) {
+		w.unit = c->lane / SGD_PARTS;
+		w.part = c->lane % SGD_PARTS;
+		w.first = w.unit * SGD_PARTS;
+		w.step = 1;
+	}
+	if (SGD_PARTS > 1)
+		w.room = (sgd_four *)c->local[LOOM_WORKLOAD];
+	return w;
+}
+
+LOOM_FN void sgd_give(const struct loom_ctx *c, const struct sgd_work *w, uint32_t row, sgd_four v)
+{
+	w->room[SGD_PARTS > 1 ? row * (c->lanes + 1) + c->lane : row] = v;
+}
+
+/* All parts of a row of the tile, in their order. */
+LOOM_FN sgd_four sgd_sum(const struct loom_ctx *c, const struct sgd_work *w, uint32_t row)
+{
+	const sgd_four *from = w->room + (SGD_PARTS > 1 ? row * (c->lanes + 1) + w->first : row);
+	sgd_four sum = from[0];
+	SGD_EACH
+	for (uint32_t p = 1; p < SGD_PARTS; p++)
+		sum = sgd_add_times(sum, 1, from[p * w->step]);
+	return sum;
+}
+
+LOOM_FN void sgd_meet(struct loom_ctx *c)
+{
+	if (SGD_PARTS > 1)
+		loom_barrier_lanes(c);
+}
+
+/* Where the last tile has less samples, it has the last one more than once. */
+LOOM_FN uint64_t sgd_sample(const struct sgd *s, uint64_t at)
+{
+	return at < s->batch ? at : s->batch - 1;
+}
+
+/* sum[j] += what is at by[j] times the four at `from`; `n` times, each a step further. */
+LOOM_FN void sgd_outer(sgd_four *sum, const float *const *by, uint64_t by_step, const float *from, uint64_t step, uint32_t n)
+{
+	SGD_SOME
+	for (uint32_t t = 0; t < n; t++) {
+		sgd_four v = *(const sgd_four *)(from + t * step);
+		SGD_EACH
+		for (uint32_t j = 0; j < SGD_ROWS; j++)
+			sum[j] = sgd_add_times(sum[j], by[j][t * by_step], v);
+	}
 }
 
 /* What is in front of layer i in step n: a sample's beginning is `before` floats after the last one's. */
@@ -179,31 +235,54 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 	const struct sgd_layer *l = &s->layer[i];
 	const float *in = sgd_before(s, i, n), *weight = sgd_floats(s, l->weight_at);
 	float *out = sgd_floats(s, l->out_at);
-	uint32_t neurons = l->places * l->rows, tiles = sgd_tiles(s), cut = i + 1 < s->layers;
-	const struct loom_allreduce_share mine = sgd_share(c, (uint64_t)tiles * neurons, 0, 1);
-	loom_stream(c, (uint64_t)s->batch * neurons * l->cols * sizeof(float) / c->workers);
+	uint32_t tiles = (s->batch + SGD_SAMPLES - 1) / SGD_SAMPLES, across = (l->rows + SGD_NEURONS - 1) / SGD_NEURONS;
+	int cut = i + 1 < s->layers;
+	sgd_four own[SGD_SAMPLES];
+	const struct sgd_work w = sgd_work(c, (uint64_t)tiles * across * l->places, 0, 1, 1, own);
+	loom_stream(c, (uint64_t)s->batch * l->places * l->rows * l->cols * sizeof(float) / c->workers);
 	LOOM_NO_UNROLL
-	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
-		uint32_t neuron = (uint32_t)(e / tiles), place = neuron / l->rows, row = neuron % l->rows;
-		const float *x[SGD_TILE];
-		union {
-			sgd_four all;
-			float is[4];
-		} sum[SGD_TILE] = {{{0, 0, 0, 0}}};
-		SGD_EACH
-		for (uint32_t j = 0; j < SGD_TILE; j++)
-			x[j] = in + sgd_sample(s, e % tiles, j) * l->before;
-		for (uint32_t k = 0; k < l->cols; k += 4) {
-			sgd_four w = *(const sgd_four *)(weight + (uint64_t)row * l->cols + k);
+	for (uint64_t at = w.begin; at < w.end; at += w.units) {
+		uint32_t tile = (uint32_t)((at + w.unit) / tiles), place = tile / across, row = tile % across * SGD_NEURONS;
+		uint64_t sample = (at + w.unit) % tiles * SGD_SAMPLES;
+		int mine = at + w.unit < w.end;
+		if (mine) {
+			const float *x[SGD_SAMPLES], *by[SGD_NEURONS];
+			sgd_dot sum[SGD_SAMPLES][SGD_NEURONS] = {0};
 			SGD_EACH
-			for (uint32_t j = 0; j < SGD_TILE; j++)
-				sum[j].all = sgd_add(sum[j].all, w, sgd_take(l, x[j], place, k));
+			for (uint32_t j = 0; j < SGD_SAMPLES; j++)
+				x[j] = in + sgd_sample(s, sample + j) * l->before + place * l->cols;
+			SGD_EACH
+			for (uint32_t k = 0; k < SGD_NEURONS; k++)
+				by[k] = weight + (uint64_t)(row + k < l->rows ? row + k : row) * l->cols;
+			for (uint32_t e = 4 * w.part; e < l->cols; e += 4 * SGD_PARTS) {
+				sgd_four v[SGD_NEURONS];
+				SGD_EACH
+				for (uint32_t k = 0; k < SGD_NEURONS; k++)
+					v[k] = *(const sgd_four *)(by[k] + e);
+				SGD_EACH
+				for (uint32_t j = 0; j < SGD_SAMPLES; j++) {
+					sgd_four of = *(const sgd_four *)(x[j] + e);
+					SGD_EACH
+					for (uint32_t k = 0; k < SGD_NEURONS; k++)
+						sum[j][k] = sgd_dot_add(sum[j][k], v[k], of);
+				}
+			}
+			SGD_EACH
+			for (uint32_t j = 0; j < SGD_SAMPLES; j++) {
+				sgd_four v = {sgd_dot_end(sum[j][0]), sgd_dot_end(sum[j][1]), sgd_dot_end(sum[j][2]), sgd_dot_end(sum[j][3])};
+				sgd_give(c, &w, j, v);
+			}
 		}
-		SGD_EACH
-		for (uint32_t j = 0; j < SGD_TILE; j++) {
-			float v = (sum[j].is[0] + sum[j].is[1]) + (sum[j].is[2] + sum[j].is[3]);
-			out[sgd_sample(s, e % tiles, j) * l->width + neuron] = cut && v < 0 ? 0 : v;
+		sgd_meet(c);
+		for (uint32_t j = w.part; j < SGD_SAMPLES && mine && sample + j < s->batch; j += SGD_PARTS) {
+			sgd_four v = sgd_sum(c, &w, j);
+			float *to = out + (sample + j) * l->width + place * l->rows + row;
+			SGD_EACH
+			for (uint32_t k = 0; k < SGD_NEURONS; k++)
+				if (row + k < l->rows)
+					to[k] = cut && ((float *)&v)[k] < 0 ? 0 : ((float *)&v)[k];
 		}
+		sgd_meet(c);
 	}
 }
 
@@ -212,18 +291,20 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 {
 	const struct sgd_layer *l = &s->layer[s->layers - 1];
 	const uint32_t *label = (const uint32_t *)((char *)s + s->label_at) + n % s->batches * s->batch;
-	const struct loom_allreduce_share mine = sgd_share(c, s->batch, 0, 1);
+	uint64_t end = (uint64_t)s->batch * (c->worker + 1) / c->workers;
 	LOOM_NO_UNROLL
-	for (uint64_t b = mine.begin; b < mine.end; b += mine.step) {
+	for (uint64_t b = (uint64_t)s->batch * c->worker / c->workers + c->lane; b < end; b += c->lanes) {
 		const float *out = sgd_floats(s, l->out_at) + b * l->width;
 		float *back = sgd_floats(s, l->back_at) + b * l->width, most = out[0], sum = 0;
+		SGD_SOME
 		for (uint32_t k = 1; k < s->classes; k++)
 			most = out[k] > most ? out[k] : most;
+		SGD_SOME
 		for (uint32_t k = 0; k < s->classes; k++)
-			sum += back[k] = sgd_exp(out[k] - most);
-		sgd_floats(s, s->chance_at)[n * s->batch + b] = back[label[b]] / sum;
+			sum += sgd_exp(out[k] - most);
+		sgd_floats(s, s->chance_at)[n * s->batch + b] = sgd_exp(out[label[b]] - most) / sum;
 		for (uint32_t k = 0; k < s->classes; k++)
-			back[k] = (back[k] / sum - (float)(k == label[b])) * s->scale;
+			back[k] = (sgd_exp(out[k] - most) / sum - (float)(k == label[b])) * s->scale;
 	}
 }
 
@@ -235,101 +316,121 @@ LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_a
 		loom_allreduce_go(c, &s->sum[i], &at[i], until, 0);
 }
 
-/* The gradient of layer i in a run of this worker's slices. */
+/* The gradient of layer i in a run of this worker's slices, wherever in a row that begins. A tile's fours are as far apart as
+ * rows are long: they are the same columns of neurons side by side. */
 LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n, uint32_t run)
 {
 	const struct sgd_layer *l = &s->layer[i];
 	const struct loom_allreduce *a = &s->sum[i];
 	const float *in = sgd_before(s, i, n), *back = sgd_floats(s, l->back_at);
-	uint64_t weights = (uint64_t)l->rows * l->cols, begin, end;
+	uint64_t weights = (uint64_t)l->rows * l->cols, band = (uint64_t)SGD_ROWS * l->cols, begin, end;
 	float *gradient = loom_allreduce_input(c, a, n);
 	loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
 	end = end < weights ? end : weights;
-	uint64_t quads = begin < end ? (end - begin) / 4 : 0;
-	const struct loom_allreduce_share mine = loom_allreduce_share(c, (quads + SGD_TILE - 1) / SGD_TILE);
-	loom_stream(c, begin < end ? s->batch * l->places * (end - begin) * sizeof(float) : 0);
+	uint64_t floats = begin < end ? end - begin : 0, rest = floats % band;
+	const struct loom_allreduce_share mine =
+		loom_allreduce_share(c, (floats / band * l->cols + (rest < l->cols ? rest : l->cols)) / 4);
+	loom_stream(c, s->batch * l->places * floats * sizeof(float));
 	LOOM_NO_UNROLL
 	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
-		uint64_t at[SGD_TILE];
-		uint32_t row[SGD_TILE], k[SGD_TILE];
-		sgd_four sum[SGD_TILE] = {{0, 0, 0, 0}};
-		SGD_EACH
-		for (uint32_t j = 0; j < SGD_TILE; j++) {
-			uint64_t quad = e * SGD_TILE + j;
-			at[j] = begin + 4 * (quad < quads ? quad : quads - 1);
-			row[j] = (uint32_t)(at[j] / l->cols);
-			k[j] = (uint32_t)(at[j] % l->cols);
+		uint64_t at = begin + e / (l->cols / 4) * band + e % (l->cols / 4) * 4;
+		const float *x = in + at % l->cols, *by[SGD_ROWS];
+		sgd_four sum[SGD_ROWS] = {{0, 0, 0, 0}};
+		for (uint32_t place = 0; place < l->places; place++, x += l->cols) {
+			SGD_EACH
+			for (uint32_t j = 0; j < SGD_ROWS; j++)
+				by[j] = back + place * l->rows + at / l->cols + (at + j * l->cols < end ? j : 0);
+			sgd_outer(sum, by, l->width, x, l->before, s->batch);
 		}
-		for (uint32_t b = 0; b < s->batch; b++)
-			for (uint32_t place = 0; place < l->places; place++) {
-				const float *by = back + (uint64_t)b * l->width + place * l->rows;
-				SGD_EACH
-				for (uint32_t j = 0; j < SGD_TILE; j++)
-					sum[j] = sgd_add_times(sum[j], by[row[j]], sgd_take(l, in + (uint64_t)b * l->before, place, k[j]));
-			}
 		SGD_EACH
-		for (uint32_t j = 0; j < SGD_TILE; j++)
-			*(sgd_four *)(gradient + at[j]) = sum[j];
+		for (uint32_t j = 0; j < SGD_ROWS; j++)
+			if (at + j * l->cols < end)
+				*(sgd_four *)(gradient + at + j * l->cols) = sum[j];
 	}
 }
 
-/* What the loss changes by with the neurons in front of layer i, where those are not cut off. */
+/* Tiles of sgd_back, and into how many parts it cuts them: no lane is to wait for others' parts. */
+LOOM_FN uint64_t sgd_back_tiles(const struct sgd *s, const struct sgd_layer *l)
+{
+	return (uint64_t)(s->batch + SGD_ROWS - 1) / SGD_ROWS * (l->before / 4);
+}
+LOOM_FN uint32_t sgd_looks(const struct loom_ctx *c, const struct sgd *s, const struct sgd_layer *l)
+{
+	uint64_t each = sgd_back_tiles(s, l) * SGD_PARTS / ((uint64_t)c->workers * c->lanes);
+	return each > SGD_LOOKS ? SGD_LOOKS : each ? (uint32_t)each : 1;
+}
+
+/* What the loss changes by with the neurons in front of layer i, where those are not cut off. Lanes of a GPU load columns side by
+ * side; a thread takes all samples while it has some columns in its cache. */
 LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t part, uint32_t parts)
 {
 	const struct sgd_layer *l = &s->layer[i];
 	const float *in = sgd_before(s, i, 0), *back = sgd_floats(s, l->back_at), *weight = sgd_floats(s, l->weight_at);
 	float *to = sgd_floats(s, s->layer[i - 1].back_at);
-	uint32_t quads = l->before / 4, tiles = sgd_tiles(s);
-	const struct loom_allreduce_share mine = sgd_share(c, (uint64_t)tiles * quads, part, parts);
+	uint64_t tiles = sgd_back_tiles(s, l), quads = l->before / 4;
+	sgd_four own[SGD_ROWS];
+	const struct sgd_work w = sgd_work(c, tiles, part, parts, 0, own);
+	uint32_t begin = (uint32_t)((uint64_t)l->rows * w.part / SGD_PARTS), end = (uint32_t)((uint64_t)l->rows * (w.part + 1) / SGD_PARTS);
 	loom_stream(c, (uint64_t)s->batch * l->rows * l->cols * sizeof(float) / c->workers / parts);
 	LOOM_NO_UNROLL
-	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
-		uint64_t k = e / tiles * 4, sample[SGD_TILE];
-		sgd_four sum[SGD_TILE] = {{0, 0, 0, 0}}, none = {0, 0, 0, 0};
-		SGD_EACH
-		for (uint32_t j = 0; j < SGD_TILE; j++)
-			sample[j] = sgd_sample(s, e % tiles, j);
-		for (uint32_t row = 0; row < l->rows; row++) {
-			sgd_four w = *(const sgd_four *)(weight + (uint64_t)row * l->cols + k);
+	for (uint64_t at = w.begin; at < w.end; at += w.units) {
+		uint64_t e = at + w.unit, down = SGD_PARTS > 1 ? e / quads : e % (tiles / quads);
+		uint64_t k = (SGD_PARTS > 1 ? e % quads : e / (tiles / quads)) * 4, sample = down * SGD_ROWS;
+		int mine = e < w.end;
+		if (mine) {
+			const float *by[SGD_ROWS];
+			sgd_four sum[SGD_ROWS] = {{0, 0, 0, 0}};
 			SGD_EACH
-			for (uint32_t j = 0; j < SGD_TILE; j++)
-				sum[j] = sgd_add_times(sum[j], back[sample[j] * l->width + row], w);
+			for (uint32_t j = 0; j < SGD_ROWS; j++)
+				by[j] = back + sgd_sample(s, sample + j) * l->width + begin;
+			sgd_outer(sum, by, 1, weight + (uint64_t)begin * l->cols + k, l->cols, end - begin);
+			SGD_EACH
+			for (uint32_t j = 0; j < SGD_ROWS; j++)
+				sgd_give(c, &w, j, sum[j]);
 		}
-		SGD_EACH
-		for (uint32_t j = 0; j < SGD_TILE; j++) {
-			const float *out = in + sample[j] * l->before + k;
+		sgd_meet(c);
+		for (uint32_t j = w.part; j < SGD_ROWS && mine && sample + j < s->batch; j += SGD_PARTS) {
+			const float *out = in + (sample + j) * l->before + k;
+			sgd_four v = sgd_sum(c, &w, j), none = {0, 0, 0, 0};
 			sgd_four kept = {(float)(out[0] > 0), (float)(out[1] > 0), (float)(out[2] > 0), (float)(out[3] > 0)};
-			*(sgd_four *)(to + sample[j] * l->before + k) = sgd_add(none, kept, sum[j]);
+			*(sgd_four *)(to + (sample + j) * l->before + k) = sgd_add(none, kept, v);
 		}
+		sgd_meet(c);
 	}
 }
 
-/* This worker's slices of the weights, by the sums of them. */
-LOOM_FN void sgd_update(struct loom_ctx *c, struct sgd *s, uint64_t n)
+/* This worker's slices of layer i's weights, by the sums of them. Returns what the lane adds to their hash. */
+LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
 {
-	uint64_t hash = 0;
+	enum { BATCH = LOOM_ALLREDUCE_BATCH };
+	const struct sgd_layer *l = &s->layer[i];
+	const struct loom_allreduce *a = &s->sum[i];
+	uint64_t weights = (uint64_t)l->rows * l->cols, hash = 0, step = 4 * c->lanes;
 	LOOM_NO_UNROLL
-	for (uint32_t i = 0; i < s->layers; i++) {
-		const struct sgd_layer *l = &s->layer[i];
-		const struct loom_allreduce *a = &s->sum[i];
-		const float *sum = loom_allreduce_sums(c, a, n);
-		float *weight = sgd_floats(s, l->weight_at);
-		uint64_t weights = (uint64_t)l->rows * l->cols;
+	for (uint32_t run = 0; run < loom_allreduce_runs(a); run++) {
+		uint64_t begin, end;
+		loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
+		end = end < weights ? end : weights;
 		LOOM_NO_UNROLL
-		for (uint32_t run = 0; run < loom_allreduce_runs(a); run++) {
-			uint64_t begin, end;
-			loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
-			end = end < weights ? end : weights;
-			LOOM_NO_UNROLL
-			for (uint64_t e = begin + c->lane; e < end; e += c->lanes) {
-				weight[e] -= s->rate * sum[e];
-				hash += sgd_hash(i, e, weight[e]);
-			}
+		for (uint64_t at = begin + 4 * c->lane; at < end; at += BATCH * step) {
+			sgd_four *weight = (sgd_four *)(sgd_floats(s, l->weight_at) + at), v[BATCH] = {{0, 0, 0, 0}};
+			const sgd_four *sum = (const sgd_four *)(loom_allreduce_sums(c, a, n) + at);
+			SGD_EACH
+			for (uint32_t b = 0; b < BATCH; b++)
+				if (at + b * step < end)
+					v[b] = sgd_add_times(weight[b * c->lanes], -s->rate, sum[b * c->lanes]);
+			SGD_EACH
+			for (uint32_t b = 0; b < BATCH; b++)
+				if (at + b * step < end) {
+					weight[b * c->lanes] = v[b];
+					SGD_EACH
+					for (uint32_t k = 0; k < 4; k++)
+						hash += sgd_hash(i, at + b * step + k, ((const float *)&v[b])[k]);
+				}
 		}
-		loom_stream(c, 3 * weights * sizeof(float) / c->workers);
 	}
-	uint64_t *hashes = (uint64_t *)((struct sgd_took *)c->own[LOOM_WORKLOAD] + 1);
-	loom_fetch_add_relaxed_dev(&hashes[n], hash);
+	loom_stream(c, 3 * weights * sizeof(float) / c->workers);
+	return hash;
 }
 
 /* The gradients of layer i, and what the layer before needs for its own. A ring's step p takes the chunk that is p before the
@@ -349,12 +450,42 @@ LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allredu
 	}
 }
 
+/* The rest of the sums, and the weights. The first layer's sum is the last one on its way: meanwhile the weights of the others change.
+ * Adds what it waited for sums, ns. When all were there; 0: the run is over. */
+LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint64_t n, uint64_t *hash, uint64_t *exposed)
+{
+	uint32_t updated = 0;
+	LOOM_NO_UNROLL
+	for (uint32_t i = s->layers - 1; s->overlap && i > 0; i--) {
+		const struct loom_allreduce *a = &s->sum[i];
+		uint64_t begin = loom_clock_ns(c);
+		/* A ring may need the ends of kernels: its sums are there, or wait for those of all layers. */
+		if (a->algorithm == LOOM_ALLREDUCE_RING ? at[i].step < loom_allreduce_last(a) : !loom_allreduce_go(c, a, &at[i], ~0u, 1))
+			continue;
+		loom_barrier_lanes(c); /* a lane's sums may be another's work */
+		*exposed += loom_clock_ns(c) - begin;
+		*hash += sgd_update(c, s, i, n);
+		updated |= 1u << i;
+		sgd_look(c, s, at, 0, ~0u);
+	}
+	uint64_t begin = loom_clock_ns(c);
+	if (!loom_allreduce_finish(c, s->sum, at, s->layers))
+		return 0;
+	uint64_t summed = loom_clock_ns(c);
+	*exposed += summed - begin;
+	LOOM_NO_UNROLL
+	for (uint32_t i = 0; i < s->layers; i++)
+		*hash += updated >> i & 1 ? 0 : sgd_update(c, s, i, n);
+	return summed;
+}
+
 LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 {
 	struct sgd *s = sgd_state(c);
 	struct sgd_took *took = (struct sgd_took *)c->own[LOOM_WORKLOAD];
+	uint64_t *hashes = (uint64_t *)(took + 1);
 	struct loom_allreduce_at at[SGD_LAYERS];
-	uint64_t begin = loom_clock_ns(c), exchange = 0, exposed = 0;
+	uint64_t begin = loom_clock_ns(c), exchange = 0, exposed = 0, meeting = 0;
 	uint32_t layers = s->layers, last = 2 * layers;
 	/* Phases: the layers forward, the loss, and the layers back. The workers meet after each. */
 	for (uint64_t n = 0, phase = 0, first = 0; n < s->steps;) {
@@ -368,16 +499,18 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 			sgd_backward(c, s, at, (uint32_t)(last - phase), n);
 			first = phase == layers + 1 ? loom_clock_ns(c) : first;
 		}
+		uint64_t done = loom_clock_ns(c), hash = 0;
 		if (phase == last) {
-			uint64_t computed = loom_clock_ns(c);
-			if (!loom_allreduce_finish(c, s->sum, at, layers))
+			uint64_t summed = sgd_finish(c, s, at, n, &hash, &exposed);
+			if (!summed)
 				return;
-			exchange += loom_clock_ns(c) - (s->overlap ? first : computed);
-			exposed += loom_clock_ns(c) - computed;
-			sgd_update(c, s, n);
+			exchange += summed - (s->overlap ? first : done);
+			loom_fetch_add_relaxed_dev(&hashes[n], hash);
+			done = loom_clock_ns(c);
 		}
 		if (LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK))
 			return;
+		meeting += loom_clock_ns(c) - done;
 		if (s->overlap && phase > layers && phase < last && !loom_net_deliver(c))
 			return;
 		n += phase == last;
@@ -387,6 +520,7 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 		took->ns = loom_clock_ns(c) - begin;
 		took->exchange_ns = exchange;
 		took->exposed_ns = exposed;
+		took->meeting_ns = meeting;
 	}
 }
 
