@@ -145,18 +145,18 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		s.layer[s.layers++] = layer_of(i < o->layers ? o->width : o->classes, before, 0);
 	}
 	*all = loom_net_line(sizeof(struct sgd_head));
-	s.sample_at = take(&at, samples * s.layer[0].before * sizeof(float));
+	s.sample_at = take(&at, (samples + SGD_MOST) * s.layer[0].before * sizeof(float));
 	s.label_at = take(&at, samples * sizeof(uint32_t));
 	s.chance_at = take(&at, o->steps * o->batch * sizeof(float));
 	for (uint32_t i = 0; i < s.layers; i++) {
 		struct sgd_layer *l = &s.layer[i];
 		uint64_t bytes = (uint64_t)l->rows * l->cols * sizeof(float);
-		l->weight_at = take(&at, bytes);
-		l->out_at = take(&at, (uint64_t)o->batch * l->width * sizeof(float));
-		l->back_at = take(&at, (uint64_t)o->batch * l->width * sizeof(float));
+		l->weight_at = take(&at, bytes + SGD_MOST * l->cols * sizeof(float));
+		l->out_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
+		l->back_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
 		/* Slices of whole fours in every algorithm. */
 		s.sum[i] = loom_allreduce_shape(w->host, layout, LOOM_ALLREDUCE_AUTO, bytes, LOOM_ALLREDUCE_PIECE);
-		s.sum[i].algorithm = o->algorithm;
+		s.sum[i].algorithm = s.sum[i].ranks > 1 ? o->algorithm : LOOM_ALLREDUCE_RING; /* one rank's sums are its input */
 		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
 	}

@@ -30,14 +30,17 @@
 #define SGD_SAMPLES 8u
 #define SGD_ROWS 8u
 #define SGD_PARTS 8u
-#define SGD_SOME _Pragma("unroll 4") /* that many loads under way */
+#define SGD_AHEAD 1 /* what comes next is loaded before it is needed: nothing else hides the latency of memory */
+#define SGD_SOME _Pragma("unroll 4") /* nor here */
 #else
 #define SGD_SAMPLES 2u
 #define SGD_ROWS 4u
 #define SGD_PARTS 1u
+#define SGD_AHEAD 0
 #define SGD_SOME
 #endif
-#define SGD_ROOM(lanes) (8ull * ((lanes) + 1) * 16) /* bytes of a GPU's worker where parts meet */
+#define SGD_MOST 8u /* rows of a tile. So many less one lie behind each matrix: a tile may reach beyond its end */
+#define SGD_ROOM(lanes) ((uint64_t)SGD_MOST * ((lanes) + 1) * 16) /* bytes of a GPU's worker where parts meet */
 /* In front of a loop over a tile. */
 #if defined(LOOM_DEVICE_COMPILE) || defined(__clang__)
 #define SGD_EACH _Pragma("unroll")
@@ -163,22 +166,19 @@ struct sgd_work {
 	sgd_four *room;	      /* [rows of a tile][lanes + 1]: where parts meet. One more, so that columns lie in different banks */
 };
 
-/* Of n tiles, those in part `part` of `of` in what a worker shares. beside: the parts of a tile are lanes side by side; else
- * tiles are. */
-LOOM_FN struct sgd_work sgd_work(const struct loom_ctx *c, uint64_t n, uint32_t part, uint32_t of, int beside, sgd_four *own)
+/* beside: the parts of a tile are lanes side by side; else tiles are. */
+LOOM_FN struct sgd_work sgd_work(const struct loom_ctx *c, uint64_t begin, uint64_t end, int beside, sgd_four *own)
 {
-	uint64_t parts = (uint64_t)c->workers * of, at = (uint64_t)c->worker * of + part;
-	uint32_t units = c->lanes / SGD_PARTS;
-	struct sgd_work w = {n * at / parts, n * (at + 1) / parts, units, c->lane % units, c->lane / units, c->lane % units, units, own};
-	if (beside) {
-		w.unit = c->lane / SGD_PARTS;
-		w.part = c->lane % SGD_PARTS;
-		w.first = w.unit * SGD_PARTS;
-		w.step = 1;
-	}
-	if (SGD_PARTS > 1)
-		w.room = (sgd_four *)c->local[LOOM_WORKLOAD];
+	uint32_t units = c->lanes / SGD_PARTS, unit = beside ? c->lane / SGD_PARTS : c->lane % units;
+	struct sgd_work w = {begin, end, units, unit, beside ? c->lane % SGD_PARTS : c->lane / units, beside ? unit * SGD_PARTS : unit,
+			     beside ? 1 : units, SGD_PARTS > 1 ? (sgd_four *)c->local[LOOM_WORKLOAD] : own};
 	return w;
+}
+
+/* Where part `part` of n begins. */
+LOOM_FN uint32_t sgd_part(uint32_t n, uint32_t part)
+{
+	return (uint32_t)((uint64_t)n * part / SGD_PARTS);
 }
 
 LOOM_FN void sgd_give(const struct loom_ctx *c, const struct sgd_work *w, uint32_t row, sgd_four v)
@@ -203,21 +203,63 @@ LOOM_FN void sgd_meet(struct loom_ctx *c)
 		loom_barrier_lanes(c);
 }
 
-/* Where the last tile has less samples, it has the last one more than once. */
-LOOM_FN uint64_t sgd_sample(const struct sgd *s, uint64_t at)
-{
-	return at < s->batch ? at : s->batch - 1;
-}
+/* Rows of the left matrix, `by`, and a four of columns of the right one, whose products are added up. */
+struct sgd_matrix {
+	const float *by, *row;
+	uint64_t by_row, by_step, row_step; /* floats to the next row of `by`, and to what comes next */
+};
 
-/* sum[j] += what is at by[j] times the four at `from`; `n` times, each a step further. */
-LOOM_FN void sgd_outer(sgd_four *sum, const float *const *by, uint64_t by_step, const float *from, uint64_t step, uint32_t n)
+LOOM_FN void sgd_outer(sgd_four *sum, const struct sgd_matrix *m, uint32_t n)
 {
 	SGD_SOME
 	for (uint32_t t = 0; t < n; t++) {
-		sgd_four v = *(const sgd_four *)(from + t * step);
+		sgd_four v = *(const sgd_four *)(m->row + t * m->row_step);
 		SGD_EACH
 		for (uint32_t j = 0; j < SGD_ROWS; j++)
-			sum[j] = sgd_add_times(sum[j], by[j][t * by_step], v);
+			sum[j] = sgd_add_times(sum[j], m->by[t * m->by_step + j * m->by_row], v);
+	}
+}
+
+/* Fours of weights and of what they are applied to. */
+struct sgd_fours {
+	sgd_four weight[SGD_NEURONS], in[SGD_SAMPLES];
+};
+
+LOOM_FN void sgd_fours_load(struct sgd_fours *to, const struct sgd_layer *l, const float *weight, const float *in)
+{
+	SGD_EACH
+	for (uint32_t k = 0; k < SGD_NEURONS; k++)
+		to->weight[k] = *(const sgd_four *)(weight + k * (uint64_t)l->cols);
+	SGD_EACH
+	for (uint32_t j = 0; j < SGD_SAMPLES; j++)
+		to->in[j] = *(const sgd_four *)(in + j * (uint64_t)l->before);
+}
+
+LOOM_FN void sgd_fours_add(sgd_dot (*sum)[SGD_NEURONS], const struct sgd_fours *of)
+{
+	SGD_EACH
+	for (uint32_t j = 0; j < SGD_SAMPLES; j++)
+		SGD_EACH
+		for (uint32_t k = 0; k < SGD_NEURONS; k++)
+			sum[j][k] = sgd_dot_add(sum[j][k], of->weight[k], of->in[j]);
+}
+
+/* This lane's part of a tile: the neurons whose weights begin there, of the samples whose input begins there. */
+LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[SGD_NEURONS], const float *weight, const float *in)
+{
+	struct sgd_fours now, next;
+	if (SGD_AHEAD && 4 * part < l->cols)
+		sgd_fours_load(&now, l, weight + 4 * part, in + 4 * part);
+	LOOM_NO_UNROLL
+	for (uint32_t e = 4 * part, then; e < l->cols; e = then) {
+		then = e + 4 * SGD_PARTS;
+		if (!SGD_AHEAD)
+			sgd_fours_load(&now, l, weight + e, in + e);
+		else if (then < l->cols)
+			sgd_fours_load(&next, l, weight + then, in + then);
+		sgd_fours_add(sum, &now);
+		if (SGD_AHEAD)
+			now = next;
 	}
 }
 
@@ -238,7 +280,8 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 	uint32_t tiles = (s->batch + SGD_SAMPLES - 1) / SGD_SAMPLES, across = (l->rows + SGD_NEURONS - 1) / SGD_NEURONS;
 	int cut = i + 1 < s->layers;
 	sgd_four own[SGD_SAMPLES];
-	const struct sgd_work w = sgd_work(c, (uint64_t)tiles * across * l->places, 0, 1, 1, own);
+	uint64_t all = (uint64_t)tiles * across * l->places;
+	const struct sgd_work w = sgd_work(c, all * c->worker / c->workers, all * (c->worker + 1) / c->workers, 1, own);
 	loom_stream(c, (uint64_t)s->batch * l->places * l->rows * l->cols * sizeof(float) / c->workers);
 	LOOM_NO_UNROLL
 	for (uint64_t at = w.begin; at < w.end; at += w.units) {
@@ -246,27 +289,8 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 		uint64_t sample = (at + w.unit) % tiles * SGD_SAMPLES;
 		int mine = at + w.unit < w.end;
 		if (mine) {
-			const float *x[SGD_SAMPLES], *by[SGD_NEURONS];
 			sgd_dot sum[SGD_SAMPLES][SGD_NEURONS] = {0};
-			SGD_EACH
-			for (uint32_t j = 0; j < SGD_SAMPLES; j++)
-				x[j] = in + sgd_sample(s, sample + j) * l->before + place * l->cols;
-			SGD_EACH
-			for (uint32_t k = 0; k < SGD_NEURONS; k++)
-				by[k] = weight + (uint64_t)(row + k < l->rows ? row + k : row) * l->cols;
-			for (uint32_t e = 4 * w.part; e < l->cols; e += 4 * SGD_PARTS) {
-				sgd_four v[SGD_NEURONS];
-				SGD_EACH
-				for (uint32_t k = 0; k < SGD_NEURONS; k++)
-					v[k] = *(const sgd_four *)(by[k] + e);
-				SGD_EACH
-				for (uint32_t j = 0; j < SGD_SAMPLES; j++) {
-					sgd_four of = *(const sgd_four *)(x[j] + e);
-					SGD_EACH
-					for (uint32_t k = 0; k < SGD_NEURONS; k++)
-						sum[j][k] = sgd_dot_add(sum[j][k], v[k], of);
-				}
-			}
+			sgd_inner(l, w.part, sum, weight + (uint64_t)row * l->cols, in + sample * l->before + place * l->cols);
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_SAMPLES; j++) {
 				sgd_four v = {sgd_dot_end(sum[j][0]), sgd_dot_end(sum[j][1]), sgd_dot_end(sum[j][2]), sgd_dot_end(sum[j][3])};
@@ -296,10 +320,8 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 	for (uint64_t b = (uint64_t)s->batch * c->worker / c->workers + c->lane; b < end; b += c->lanes) {
 		const float *out = sgd_floats(s, l->out_at) + b * l->width;
 		float *back = sgd_floats(s, l->back_at) + b * l->width, most = out[0], sum = 0;
-		SGD_SOME
 		for (uint32_t k = 1; k < s->classes; k++)
 			most = out[k] > most ? out[k] : most;
-		SGD_SOME
 		for (uint32_t k = 0; k < s->classes; k++)
 			sum += sgd_exp(out[k] - most);
 		sgd_floats(s, s->chance_at)[n * s->batch + b] = sgd_exp(out[label[b]] - most) / sum;
@@ -312,7 +334,7 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint32_t until)
 {
 	LOOM_NO_UNROLL
-	for (; s->overlap && i < s->layers; i++, until = ~0u)
+	for (; i < s->layers; i++, until = ~0u)
 		loom_allreduce_go(c, &s->sum[i], &at[i], until, 0);
 }
 
@@ -327,25 +349,31 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
 	float *gradient = loom_allreduce_input(c, a, n);
 	loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
 	end = end < weights ? end : weights;
-	uint64_t floats = begin < end ? end - begin : 0, rest = floats % band;
-	const struct loom_allreduce_share mine =
-		loom_allreduce_share(c, (floats / band * l->cols + (rest < l->cols ? rest : l->cols)) / 4);
+	uint64_t floats = begin < end ? end - begin : 0, rest = floats % band, across = l->cols / 4;
+	sgd_four own[SGD_ROWS];
+	const struct sgd_work w = sgd_work(c, 0, floats / band * across + (rest < l->cols ? rest / 4 : across), 0, own);
+	uint32_t sample = sgd_part(s->batch, w.part), samples = sgd_part(s->batch, w.part + 1) - sample;
 	loom_stream(c, s->batch * l->places * floats * sizeof(float));
 	LOOM_NO_UNROLL
-	for (uint64_t e = mine.begin; e < mine.end; e += mine.step) {
-		uint64_t at = begin + e / (l->cols / 4) * band + e % (l->cols / 4) * 4;
-		const float *x = in + at % l->cols, *by[SGD_ROWS];
-		sgd_four sum[SGD_ROWS] = {{0, 0, 0, 0}};
-		for (uint32_t place = 0; place < l->places; place++, x += l->cols) {
+	for (uint64_t tile = w.unit; tile - w.unit < w.end; tile += w.units) {
+		uint64_t at = begin + tile / across * band + tile % across * 4, row = at / l->cols;
+		int mine = tile < w.end;
+		if (mine) {
+			sgd_four sum[SGD_ROWS] = {{0, 0, 0, 0}};
+			LOOM_NO_UNROLL
+			for (uint32_t place = 0; place < l->places; place++) {
+				const struct sgd_matrix m = {back + sample * l->width + place * l->rows + row,
+							     in + sample * l->before + place * l->cols + at % l->cols, 1, l->width, l->before};
+				sgd_outer(sum, &m, samples);
+			}
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_ROWS; j++)
-				by[j] = back + place * l->rows + at / l->cols + (at + j * l->cols < end ? j : 0);
-			sgd_outer(sum, by, l->width, x, l->before, s->batch);
+				sgd_give(c, &w, j, sum[j]);
 		}
-		SGD_EACH
-		for (uint32_t j = 0; j < SGD_ROWS; j++)
-			if (at + j * l->cols < end)
-				*(sgd_four *)(gradient + at + j * l->cols) = sum[j];
+		sgd_meet(c);
+		for (uint32_t j = w.part; j < SGD_ROWS && mine && at + j * l->cols < end; j += SGD_PARTS)
+			*(sgd_four *)(gradient + at + j * l->cols) = sgd_sum(c, &w, j);
+		sgd_meet(c);
 	}
 }
 
@@ -369,8 +397,9 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
 	float *to = sgd_floats(s, s->layer[i - 1].back_at);
 	uint64_t tiles = sgd_back_tiles(s, l), quads = l->before / 4;
 	sgd_four own[SGD_ROWS];
-	const struct sgd_work w = sgd_work(c, tiles, part, parts, 0, own);
-	uint32_t begin = (uint32_t)((uint64_t)l->rows * w.part / SGD_PARTS), end = (uint32_t)((uint64_t)l->rows * (w.part + 1) / SGD_PARTS);
+	uint64_t of = (uint64_t)c->workers * parts, which = (uint64_t)c->worker * parts + part;
+	const struct sgd_work w = sgd_work(c, tiles * which / of, tiles * (which + 1) / of, 0, own);
+	uint32_t begin = sgd_part(l->rows, w.part), end = sgd_part(l->rows, w.part + 1);
 	loom_stream(c, (uint64_t)s->batch * l->rows * l->cols * sizeof(float) / c->workers / parts);
 	LOOM_NO_UNROLL
 	for (uint64_t at = w.begin; at < w.end; at += w.units) {
@@ -378,12 +407,10 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
 		uint64_t k = (SGD_PARTS > 1 ? e % quads : e / (tiles / quads)) * 4, sample = down * SGD_ROWS;
 		int mine = e < w.end;
 		if (mine) {
-			const float *by[SGD_ROWS];
+			const struct sgd_matrix m = {back + sample * l->width + begin, weight + (uint64_t)begin * l->cols + k, l->width, 1,
+						     l->cols};
 			sgd_four sum[SGD_ROWS] = {{0, 0, 0, 0}};
-			SGD_EACH
-			for (uint32_t j = 0; j < SGD_ROWS; j++)
-				by[j] = back + sgd_sample(s, sample + j) * l->width + begin;
-			sgd_outer(sum, by, 1, weight + (uint64_t)begin * l->cols + k, l->cols, end - begin);
+			sgd_outer(sum, &m, end - begin);
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_ROWS; j++)
 				sgd_give(c, &w, j, sum[j]);
@@ -434,20 +461,26 @@ LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint6
 }
 
 /* The gradients of layer i, and what the layer before needs for its own. A ring's step p takes the chunk that is p before the
- * rank's own: in that order they are computed, and each is on its way while the next one is. */
+ * rank's own: in that order they are computed, and each is on its way while the next one is. Elsewhere the workers sum, which
+ * takes all of them as long as the slowest: all do it in the same phase, the one after that in which they sent. */
 LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint64_t n)
 {
 	const struct loom_allreduce *a = &s->sum[i];
 	uint32_t runs = loom_allreduce_runs(a), ring = a->algorithm == LOOM_ALLREDUCE_RING;
-	uint32_t looks = sgd_looks(c, s, &s->layer[i]), parts = runs + (i ? looks : 0);
+	uint32_t looks = ring ? sgd_looks(c, s, &s->layer[i]) : 1, parts = runs + (i ? looks : 0);
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < parts; part++) {
 		if (part < runs)
 			sgd_gradient(c, s, i, n, ring ? (a->rank + runs - part) % runs : part);
 		else
 			sgd_back(c, s, i, part - runs, looks);
-		sgd_look(c, s, at, i, part + 1 >= runs ? ~0u : ring ? part + 1 : 0);
+		if (s->overlap && ring)
+			sgd_look(c, s, at, i, part + 1 >= runs ? ~0u : part + 1);
+		else if (s->overlap && part + 1 == runs)
+			loom_allreduce_go(c, a, &at[i], 1, 0);
 	}
+	if (s->overlap && !ring && i + 1 < s->layers)
+		loom_allreduce_go(c, &s->sum[i + 1], &at[i + 1], 2, 1);
 }
 
 /* The rest of the sums, and the weights. The first layer's sum is the last one on its way: meanwhile the weights of the others change.
@@ -466,7 +499,6 @@ LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allre
 		*exposed += loom_clock_ns(c) - begin;
 		*hash += sgd_update(c, s, i, n);
 		updated |= 1u << i;
-		sgd_look(c, s, at, 0, ~0u);
 	}
 	uint64_t begin = loom_clock_ns(c);
 	if (!loom_allreduce_finish(c, s->sum, at, s->layers))
