@@ -30,13 +30,11 @@
 #define SGD_SAMPLES 8u
 #define SGD_ROWS 8u
 #define SGD_PARTS 8u
-#define SGD_AHEAD 1 /* what comes next is loaded before it is needed: nothing else hides the latency of memory */
-#define SGD_SOME _Pragma("unroll 4") /* nor here */
+#define SGD_SOME _Pragma("unroll 4") /* that many loads under way. Values loaded ahead of their use cost more in registers than they gain */
 #else
 #define SGD_SAMPLES 2u
 #define SGD_ROWS 4u
 #define SGD_PARTS 1u
-#define SGD_AHEAD 0
 #define SGD_SOME
 #endif
 #define SGD_MOST 8u /* rows of a tile. So many less one lie behind each matrix: a tile may reach beyond its end */
@@ -220,46 +218,22 @@ LOOM_FN void sgd_outer(sgd_four *sum, const struct sgd_matrix *m, uint32_t n)
 	}
 }
 
-/* Fours of weights and of what they are applied to. */
-struct sgd_fours {
-	sgd_four weight[SGD_NEURONS], in[SGD_SAMPLES];
-};
-
-LOOM_FN void sgd_fours_load(struct sgd_fours *to, const struct sgd_layer *l, const float *weight, const float *in)
-{
-	SGD_EACH
-	for (uint32_t k = 0; k < SGD_NEURONS; k++)
-		to->weight[k] = *(const sgd_four *)(weight + k * (uint64_t)l->cols);
-	SGD_EACH
-	for (uint32_t j = 0; j < SGD_SAMPLES; j++)
-		to->in[j] = *(const sgd_four *)(in + j * (uint64_t)l->before);
-}
-
-LOOM_FN void sgd_fours_add(sgd_dot (*sum)[SGD_NEURONS], const struct sgd_fours *of)
-{
-	SGD_EACH
-	for (uint32_t j = 0; j < SGD_SAMPLES; j++)
-		SGD_EACH
-		for (uint32_t k = 0; k < SGD_NEURONS; k++)
-			sum[j][k] = sgd_dot_add(sum[j][k], of->weight[k], of->in[j]);
-}
-
 /* This lane's part of a tile: the neurons whose weights begin there, of the samples whose input begins there. */
 LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[SGD_NEURONS], const float *weight, const float *in)
 {
-	struct sgd_fours now, next;
-	if (SGD_AHEAD && 4 * part < l->cols)
-		sgd_fours_load(&now, l, weight + 4 * part, in + 4 * part);
 	LOOM_NO_UNROLL
-	for (uint32_t e = 4 * part, then; e < l->cols; e = then) {
-		then = e + 4 * SGD_PARTS;
-		if (!SGD_AHEAD)
-			sgd_fours_load(&now, l, weight + e, in + e);
-		else if (then < l->cols)
-			sgd_fours_load(&next, l, weight + then, in + then);
-		sgd_fours_add(sum, &now);
-		if (SGD_AHEAD)
-			now = next;
+	for (uint32_t e = 4 * part; e < l->cols; e += 4 * SGD_PARTS) {
+		sgd_four v[SGD_NEURONS];
+		SGD_EACH
+		for (uint32_t k = 0; k < SGD_NEURONS; k++)
+			v[k] = *(const sgd_four *)(weight + k * (uint64_t)l->cols + e);
+		SGD_EACH
+		for (uint32_t j = 0; j < SGD_SAMPLES; j++) {
+			sgd_four x = *(const sgd_four *)(in + j * (uint64_t)l->before + e);
+			SGD_EACH
+			for (uint32_t k = 0; k < SGD_NEURONS; k++)
+				sum[j][k] = sgd_dot_add(sum[j][k], v[k], x);
+		}
 	}
 }
 
