@@ -26,7 +26,7 @@
 #define SGD_LOOKS 4u /* a layer's arithmetic, as a worker shares it, is cut into so many parts at most */
 /* A lane's tile: forward, samples by neurons; back and gradients, samples or neurons by four columns. */
 #define SGD_NEURONS 4u
-#ifdef LOOM_DEVICE_COMPILE
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM) /* a simulated GPU's worker may have one lane */
 #define SGD_SAMPLES 8u
 #define SGD_ROWS 8u
 #define SGD_PARTS 8u
