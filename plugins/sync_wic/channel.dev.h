@@ -13,7 +13,8 @@
  *   void sync_raise(c, h, k, word, rounds, item)    makes it `rounds`; item: what is published, or NULL
  *   void sync_fetch(c, h, k, tag)                   lane 0: the wait for that item begins
  *   const void *sync_bring(c, h, k, tag)            all lanes: the item has come; where it is to be read
- *   void sync_drop(c, k, tag)                       lane 0: it has been read, or is another's */
+ *   void sync_drop(c, k, tag)                       lane 0: it has been read, or is another's
+ *   uint64_t sync_over_ns(c)                        lane 0: when sync_await ended */
 #ifndef SYNC_CHANNEL_DEV_H
 #define SYNC_CHANNEL_DEV_H
 
@@ -27,8 +28,10 @@ LOOM_FN char *sync_item(struct sync_head *h, const struct sync_channel *k, uint3
 }
 
 #ifdef SYNC_TOGETHER
+enum { SYNC_TOLD = 1 }; /* all lanes know how the wait ended, and have acquired */
 #define SYNC_WAITS(c) 1
 #else
+enum { SYNC_TOLD = 0 };
 #define SYNC_WAITS(c) ((c)->lane == 0)
 #endif
 
@@ -70,6 +73,7 @@ LOOM_FN void sync_raise(const struct loom_ctx *c, struct sync_head *h, const str
 #define sync_fetch(c, h, k, tag) ((void)0)
 #define sync_bring(c, h, k, tag) sync_item(h, k, tag)
 #define sync_drop(c, k, tag) ((void)0)
+#define sync_over_ns(c) loom_clock_ns(c)
 #endif
 
 LOOM_FN uint64_t sync_until(const struct loom_ctx *c, uint64_t timeout_ns)
@@ -87,7 +91,7 @@ LOOM_FN int sync_free(struct loom_ctx *c, struct sync_channel *k, struct sync_sl
 	int rc = sync_await(c, &s->released, &s->blocked, round, sync_until(c, timeout_ns));
 	loom_doing(c, LOOM_DOING_TASKS);
 	if (c->lane == 0)
-		sync_tell(c, blocked_ns, loom_clock_ns(c) - begin);
+		sync_tell(c, blocked_ns, sync_over_ns(c) - begin);
 	return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
 }
 
@@ -131,20 +135,23 @@ LOOM_FN int SYNC_OP(publish)(struct loom_ctx *c, uint32_t channel, uint32_t tag,
 	return 0;
 }
 
-/* Who waits: until all `n` tags are there. */
-LOOM_FN int sync_take(struct loom_ctx *c, struct sync_head *h, struct sync_channel *k,
+/* Who waits: until all `n` tags are there. Behind sync_await stands only what cannot be done before: on a GPU each instruction
+ * there is one that the consumer goes on later. */
+LOOM_FN int sync_take(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k,
 		      const uint32_t *tag, uint32_t n, uint64_t timeout_ns)
 {
 	uint64_t begin = 0, until = 0;
-	uint32_t early = 0;
 	int rc = 0;
+	if (c->lane == 0)
+		sync_tell(c, waits, n);
 	for (uint32_t i = 0; i < n && !rc; i++) {
 		uint32_t *full = sync_full(c, h, k, tag[i]);
 		uint32_t want = sync_round(k, tag[i]) + 1;
 		if (c->lane == 0)
 			sync_drop(c, k, tag[i]); /* of a round before, when a sample ended in between */
 		if (sync_there(c, full, want)) {
-			early++;
+			if (c->lane == 0)
+				sync_tell(c, early, 1);
 			continue;
 		}
 		if (!begin) {
@@ -156,15 +163,11 @@ LOOM_FN int sync_take(struct loom_ctx *c, struct sync_head *h, struct sync_chann
 			sync_fetch(c, h, k, tag[i]);
 		rc = sync_await(c, full, &sync_slot(h, k, tag[i])->sleepers, want, until);
 	}
-	if (c->lane == 0) {
-		sync_tell(c, waits, n);
-		sync_tell(c, early, early);
-		if (begin) {
-			sync_tell(c, wait_ns, loom_clock_ns(c) - begin);
-			loom_doing(c, LOOM_DOING_TASKS);
-		}
+	if (c->lane == 0 && begin) {
+		sync_tell(c, wait_ns, sync_over_ns(c) - begin);
+		loom_doing(c, LOOM_DOING_TASKS);
 	}
-	return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
+	return rc;
 }
 
 LOOM_FN int SYNC_OP(wait_all)(struct loom_ctx *c, uint32_t channel, const uint32_t *tag, uint32_t n,
@@ -175,7 +178,10 @@ LOOM_FN int SYNC_OP(wait_all)(struct loom_ctx *c, uint32_t channel, const uint32
 	int rc = 0;
 	if (SYNC_WAITS(c))
 		rc = sync_take(c, h, k, tag, n, timeout_ns);
-	rc = (int)loom_from_lane0(c, (uint64_t)(int64_t)rc); /* and what lane 0 has acquired */
+	if (rc == LOOM_EDIED)
+		rc = sync_poisoned(c, k);
+	if (!SYNC_TOLD || rc)
+		rc = (int)loom_from_lane0(c, (uint64_t)(int64_t)rc); /* and what lane 0 has acquired */
 	for (uint32_t i = 0; i < n && !rc; i++)
 		data[i] = sync_bring(c, h, k, tag[i]);
 	return rc;

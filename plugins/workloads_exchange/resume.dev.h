@@ -65,18 +65,20 @@ LOOM_FN int resume_send(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32
 	return rc;
 }
 
-LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32_t waiters, uint64_t *wrong)
+/* Item `i` of waiter `number`. */
+LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t i, uint32_t number, uint64_t words, uint32_t waiters, uint64_t *wrong)
 {
-	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD) + tag % waiters;
+	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD) + number;
+	uint32_t tag = i * waiters + number;
 	const void *data;
 	/* Not by ex_recv(), which keeps books before it returns. */
 	int rc = LOOM_CALL(sync, wait, c, 0, tag, 0, &data);
 	if (rc)
 		return ex_fail(c, rc, tag);
 	if (c->lane == 0)
-		loom_store_relaxed_sys(&told->items, (uint64_t)(tag / waiters + 1));
-	EX_EACH(c, i, 0, words)
-		*wrong += ((const uint64_t *)data)[i] != resume_value(tag, i);
+		loom_store_relaxed_sys(&told->items, (uint64_t)i + 1);
+	EX_EACH(c, w, 0, words)
+		*wrong += ((const uint64_t *)data)[w] != resume_value(tag, w);
 	ex_done(c, 0, tag);
 	return 0;
 }
@@ -118,7 +120,7 @@ LOOM_FN void workload_resume_kernel(struct loom_ctx *c)
 		}
 	else if (role.what == RESUME_WAITS)
 		for (uint32_t i = 0; i < resume_items(h->iterations, role.number, waiters) && !rc; i++)
-			rc = resume_wait(c, i * waiters + role.number, words, waiters, &wrong);
+			rc = resume_wait(c, i, role.number, words, waiters, &wrong);
 	else {
 		sum = resume_compute(c, h->param[RESUME_ROUNDS], (float)h->param[RESUME_ONE]);
 		if (c->lane == 0)
