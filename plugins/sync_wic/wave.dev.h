@@ -139,8 +139,10 @@ LOOM_FN int wave_over(uint32_t seen, int stopped, uint32_t want, uint64_t until_
 #ifndef LOOM_DEVICE_COMPILE
 #define sync_fetch(c, h, k, tag) ((void)0)
 #define sync_drop(c, k, tag) ((void)0)
-#define sync_over_ns(c) loom_clock_ns(c)
-#define wave_brought(k, tag) NULL
+#define sync_got(c) NULL
+#define sync_settle(c) ((void)0)
+#define sync_begin(c, ns) ((void)0)
+#define sync_end sync_end_now
 #else
 
 #define SYNC_TOGETHER
@@ -150,22 +152,23 @@ LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
 	(void)c, (void)word, (void)sleepers; /* the monitor looks, or the host's listener */
 }
 
-/* In an order that lets neighbours be loaded at once. */
 struct __attribute__((aligned(16))) wave_post {
 	uint64_t barrier; /* an mbarrier of one arrival: the monitor's */
-	uint64_t item;	  /* answered: what the flag carried */
+	uint64_t item;	  /* that the flag carried: the monitor's */
 	/* What the worker asks. */
 	uint32_t *word;
 	uint64_t until_ns;
 	const char *from; /* the item that comes with the resume; NULL: none */
-	char *to;	  /* its place in shared memory */
 	uint32_t bytes;	  /* a multiple of 16; 0: the flag carries it */
 	uint32_t want;
 	uint32_t pause; /* between two looks, ns: settings are there when workers run, not when the monitor begins */
 	uint32_t asked;
-	/* What the monitor answers. */
-	uint64_t over_ns, polls;
-	int result; /* the worker asks with 0 */
+	/* The answer. It stands there before, for a wait that ends well. */
+	const char *at; /* the place of that item in shared memory */
+	int result;
+	/* The books, which are closed when the worker has time. */
+	uint32_t polls;
+	uint64_t since_ns, over_ns; /* when the wait began; when the look began that found what was waited for */
 	/* The worker's lane 0. */
 	uint32_t phase;	  /* of the barrier that comes next: parity */
 	uint32_t tag;	  /* which item of `held` has its place: it lies there, or is to */
@@ -196,10 +199,28 @@ LOOM_FN void wave_write(uint32_t *word, uint32_t v)
 	*(volatile uint32_t *)word = v;
 }
 
-LOOM_FN uint64_t sync_over_ns(const struct loom_ctx *c)
+LOOM_FN const void *sync_got(const struct loom_ctx *c)
 {
 	(void)c;
-	return wave_post()->over_ns;
+	return wave_post()->at;
+}
+
+LOOM_FN void sync_begin(struct loom_ctx *c, uint64_t ns)
+{
+	(void)c;
+	wave_post()->since_ns = ns;
+}
+#define sync_end(c, ns) ((void)(ns)) /* the monitor takes the time */
+
+LOOM_FN void sync_settle(struct loom_ctx *c)
+{
+	struct wave_post *p = wave_post();
+	if (p->polls)
+		sync_tell(c, polls, p->polls);
+	if (p->since_ns)
+		sync_tell(c, wait_ns, p->over_ns - p->since_ns);
+	p->polls = 0;
+	p->since_ns = 0;
 }
 
 /* How a warp is parked. From sm_90 on the wait for an mbarrier suspends it. Before, a named barrier does, which
@@ -242,15 +263,14 @@ LOOM_FN void sync_fetch(struct loom_ctx *c, struct sync_head *h, const struct sy
 	p->held = k;
 	p->tag = tag;
 	p->from = sync_staged(h, k, tag);
-	p->to = carried ? (char *)&p->item : (char *)c->local[LOOM_SYNC];
+	p->at = carried ? (char *)&p->item : (char *)c->local[LOOM_SYNC];
 	p->bytes = carried ? 0 : ((uint32_t)k->bytes + 15u) & ~15u;
 }
 
-/* Where the item lies that was brought; NULL: another one was, or none. All lanes know: they met behind lane 0's last change. */
-LOOM_FN const void *wave_brought(const struct sync_channel *k, uint32_t tag)
+LOOM_FN int wave_brought(const struct sync_channel *k, uint32_t tag)
 {
 	const struct wave_post *p = wave_post();
-	return p->held == k && p->tag == tag ? p->to : NULL;
+	return p->held == k && p->tag == tag;
 }
 
 LOOM_FN void sync_drop(struct loom_ctx *c, const struct sync_channel *k, uint32_t tag)
@@ -262,7 +282,6 @@ LOOM_FN void sync_drop(struct loom_ctx *c, const struct sync_channel *k, uint32_
 #else
 #define sync_fetch(c, h, k, tag) ((void)0)
 #define sync_drop(c, k, tag) ((void)0)
-#define wave_brought(k, tag) NULL
 #endif
 
 /* The lanes of the worker's first warp, together, until the monitor has answered. */
@@ -297,6 +316,8 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 		p->pause = sync_known(c)->setting[WAVE_PAUSE_NS];
 		p->until_ns = until_ns;
 		p->result = 0;
+		if (!p->from)
+			p->at = NULL;
 #ifdef WAVE_MBARRIER
 		asm volatile("fence.proxy.async;" ::: "memory"); /* what lay in the item's place before */
 #endif
@@ -308,18 +329,16 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 		if (c->lane == 0)
 			p->phase = parity ^ 1;
 		wave_park(p, parity);
-		result = p->result;
-		__syncwarp();
-	}
-	if (c->lane == 0) {
-		if (result && p->from)
-			p->held = NULL;
-		p->from = NULL;
-		sync_tell(c, polls, p->polls);
+		result = p->at ? 0 : p->result;
 	}
 #if LOOM_LANES > 32
 	result = (int)loom_from_lane0(c, (uint64_t)(int64_t)result);
 #endif
+	if (c->lane == 0) {
+		if (result && p->from)
+			p->held = NULL;
+		p->from = NULL;
+	}
 	return result;
 }
 
@@ -349,8 +368,8 @@ LOOM_FN void SYNC_OP(watch_end)(struct loom_ctx *c)
 /* What a post asks: the monitor's lane keeps it while it looks. */
 struct wave_task {
 	const uint32_t *word;
-	uint64_t until_ns, polls;
-	uint32_t want, pause;
+	uint64_t until_ns;
+	uint32_t want, pause, polls;
 	uint32_t brings; /* how an item comes with the resume */
 };
 
@@ -381,16 +400,20 @@ LOOM_FN uint32_t wave_look(const struct wave_task *t, uint64_t *item)
 }
 
 /* The wait is over: the answer, and no request any more. The barrier's release stands behind both. */
-LOOM_FN void wave_answer(struct wave_post *p, const struct wave_task *t, int result, uint64_t item, uint64_t now_ns)
+LOOM_FN void wave_answer(const struct loom_ctx *worker, struct wave_post *p, const struct wave_task *t, int result, uint64_t item,
+			 uint64_t now_ns)
 {
 	if (t->brings == WAVE_CARRIES)
 		p->item = item; /* needs no fence */
 	else if (!result)
 		sync_saw();
-	if (result)
+	if (result) {
 		p->result = result;
+		p->at = NULL;
+	}
 	p->over_ns = now_ns;
-	p->polls = t->polls;
+	p->polls += t->polls;
+	loom_doing(worker, LOOM_DOING_TASKS);
 #ifndef WAVE_MBARRIER
 	wave_fence();
 #endif
@@ -410,7 +433,7 @@ LOOM_FN void wave_resume(struct wave_post *p, int over, int copies)
 			     "mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;\n\t"
 			     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%2], [%3], %1, [%0];\n\t"
 			     "}" ::"r"(wave_at(p)),
-			     "r"(p->bytes), "r"((uint32_t)__cvta_generic_to_shared(p->to)), "l"(__cvta_generic_to_global(p->from))
+			     "r"(p->bytes), "r"((uint32_t)__cvta_generic_to_shared(p->at)), "l"(__cvta_generic_to_global(p->from))
 			     : "memory");
 	else if (over) /* release, at the block */
 		asm volatile("{\n\t"
@@ -437,7 +460,10 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 	static_assert(LOOM_WORKERS_PER_BLOCK <= 32, "a block has 1,024 threads, and a worker 32");
 	struct wave_post *p = &wave_posts[c->lane % LOOM_WORKERS_PER_BLOCK];
 	struct wave_task t = {};
+	struct loom_ctx worker = *c; /* this lane's */
 	int waits = 0;
+	worker.worker -= LOOM_WORKERS_PER_BLOCK - c->lane; /* the monitor stands behind the last */
+	worker.lane = 0;
 	LOOM_NO_UNROLL
 	for (;;) {
 		if (!waits && c->lane < LOOM_WORKERS_PER_BLOCK)
@@ -457,7 +483,7 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 			over = wave_over(wave_look(&t, &item), stopped, t.want, t.until_ns, now_ns, &result);
 		}
 		if (over)
-			wave_answer(p, &t, result, item, now_ns);
+			wave_answer(&worker, p, &t, result, item, now_ns);
 		wave_resume(p, over, t.brings == WAVE_COPIES && !result);
 		waits &= !over;
 		if (t.pause)
@@ -470,11 +496,7 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 /* The item of a wait that is over: where the worker reads it. */
 LOOM_FN const void *sync_bring(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
-	const void *at = wave_brought(k, tag);
-	const char *item;
-	if (at)
-		return at;
-	item = sync_staged(h, k, tag);
+	const char *item = sync_staged(h, k, tag);
 	if (!k->brings)
 		return item;
 	sync_copy(c, sync_near(c, k, tag), item, k->bytes);
