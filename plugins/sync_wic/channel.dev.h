@@ -97,6 +97,8 @@ LOOM_FN int sync_free(struct loom_ctx *c, struct sync_channel *k, struct sync_sl
 {
 	if (sync_there(c, &s->released, round))
 		return 0;
+	if (c->lane == 0)
+		sync_settle(c);
 	uint64_t begin = loom_clock_ns(c);
 	loom_doing(c, LOOM_DOING_DATA);
 	int rc = sync_await(c, &s->released, &s->blocked, round, sync_until(c, timeout_ns));

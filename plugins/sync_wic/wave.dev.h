@@ -26,9 +26,9 @@
  * one item; whether the host's listener is asleep while it waits (listen.h); which devices are GPUs, a bit each. */
 enum { WAVE_PAUSE_NS = 10, WAVE_LOCAL, WAVE_COUNTS, WAVE_GPUS, WAVE_GPUS_MORE };
 
-/* Over a link, unless the conf says how long: with 132 and 264 blocks that look an item comes 1 us sooner than without,
- * on an H200; from 1 us on it comes later. */
-#define WAVE_LINK_PAUSE_NS 400u
+/* Over a link, unless the conf says how long. An item that comes at any time to one of 264 blocks of an H200 is there 0.3 us sooner
+ * than with 400 ns, and as soon as without a pause, which leaves the link less to others. */
+#define WAVE_LINK_PAUSE_NS 200u
 
 /* How an item comes to a GPU: WAVE_COPIES also says that there is room for a copy. */
 enum { WAVE_COPIES = 1, WAVE_CARRIES };
