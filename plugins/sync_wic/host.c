@@ -97,11 +97,12 @@ int sync_has_gpu(const struct loom_layout *layout)
 	return n > 0;
 }
 
-/* Readers that share an item read it where it is: who of them would copy it? */
-static int brings(const struct sync *s, const struct loom_layout *layout, uint32_t channel)
+/* How a channel's items come to its consumers. Readers that share an item read it where it is: who of them would copy it? */
+static uint32_t brings(const struct loom_layout *layout, const struct loom_channel *k)
 {
-	const struct loom_channel *k = &s->channel[channel];
-	return layout->device[k->to].kind == LOOM_ON_GPU && k->readers == 1;
+	if (layout->device[k->to].kind != LOOM_ON_GPU || k->readers != 1 || !k->item_bytes)
+		return 0;
+	return k->item_bytes > 8 ? WAVE_COPIES : WAVE_CARRIES;
 }
 
 void sync_lay_out_apart(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
@@ -113,17 +114,18 @@ void sync_lay_out_apart(const struct sync *s, const struct loom_layout *layout, 
 	need_->device = need_->local = 0;
 	for (uint32_t i = 0; i < s->channels; i++) {
 		const struct loom_channel *from = &s->channel[i];
-		uint64_t *end = &near[from->to], copies = brings(s, layout, i) ? from->slots * line(from->item_bytes) : 0;
+		uint32_t how = brings(layout, from);
+		uint64_t *end = &near[from->to], copies = how ? from->slots * line(from->item_bytes) : 0;
 		if (head) {
 			struct sync_channel *k = sync_channel(head, i);
 			k->word_at = at;
-			k->brings = !copies ? 0 : from->item_bytes > 8 ? WAVE_COPIES : WAVE_CARRIES;
+			k->brings = how;
 			k->near_at = *end;
 			k->done_at = *end + copies;
 		}
 		at += from->slots * sizeof(struct wave_word);
 		*end += copies + line(from->slots * sizeof(uint32_t));
-		if (copies && from->item_bytes > need_->local)
+		if (how == WAVE_COPIES && from->item_bytes > need_->local)
 			need_->local = line(from->item_bytes);
 	}
 	need_->global = line(at);

@@ -168,8 +168,8 @@ LOOM_FN void sync_saw(void)
 #endif
 
 /* Copies by all lanes. Where both are aligned to 16 bytes eight loads of each lane are under way at once: from the
- * host's memory each takes a microsecond. */
-LOOM_FN void sync_copy(const struct loom_ctx *c, void *to, const void *from, uint64_t bytes)
+ * host's memory each takes a microsecond. A call, for else these loads took the registers of those who wait. */
+LOOM_LEAF void sync_copy_by(uint32_t lane, uint32_t lanes, void *to, const void *from, uint64_t bytes)
 {
 #ifdef LOOM_DEVICE_COMPILE
 	struct __attribute__((aligned(16))) two {
@@ -180,23 +180,29 @@ LOOM_FN void sync_copy(const struct loom_ctx *c, void *to, const void *from, uin
 	struct two *d = (struct two *)to, v[AT_ONCE];
 	const struct two *s = (const struct two *)from;
 	LOOM_NO_UNROLL
-	for (uint64_t i = c->lane; i < n; i += AT_ONCE * (uint64_t)c->lanes) {
+	for (uint64_t i = lane; i < n; i += AT_ONCE * (uint64_t)lanes) {
 #pragma unroll
 		for (uint32_t j = 0; j < AT_ONCE; j++)
-			if (i + j * c->lanes < n)
-				v[j] = s[i + j * c->lanes];
+			if (i + j * lanes < n)
+				v[j] = s[i + j * lanes];
 #pragma unroll
 		for (uint32_t j = 0; j < AT_ONCE; j++)
-			if (i + j * c->lanes < n)
-				d[i + j * c->lanes] = v[j];
+			if (i + j * lanes < n)
+				d[i + j * lanes] = v[j];
 	}
 	LOOM_NO_UNROLL
-	for (uint64_t i = 16 * n + c->lane; i < bytes; i += c->lanes)
+	for (uint64_t i = 16 * n + lane; i < bytes; i += lanes)
 		((char *)to)[i] = ((const char *)from)[i];
 #else
-	if (c->lane == 0)
+	(void)lanes;
+	if (lane == 0)
 		__builtin_memcpy(to, from, bytes);
 #endif
+}
+
+LOOM_FN void sync_copy(const struct loom_ctx *c, void *to, const void *from, uint64_t bytes)
+{
+	sync_copy_by(c->lane, c->lanes, to, from, bytes);
 }
 
 /* What a look says that saw `now`: 0 reached, LOOM_EDIED: it is over, sync_poisoned() knows why; or 1: go on. */

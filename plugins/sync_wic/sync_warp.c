@@ -15,7 +15,7 @@ struct warp_opts {
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct warp_opts, pause, LOOM_OPT_TIME, "0",
 		 "What a monitor sleeps between two looks for workers that wait. 0: nothing, it is the only "
-		 "warp of its block that looks; over a link to the host's memory 400 ns, for the looks of all blocks hold up "
+		 "warp of its block that looks; over a link to the host's memory 200 ns, for the looks of all blocks hold up "
 		 "each other there.",
 		 .max = 1e6),
 	{.name = NULL},

@@ -14,8 +14,10 @@ LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, u
 	uint64_t polls = 0;
 	int result;
 	(void)sleepers;
-	for (; !wave_over(c, sync_glance(word), loom_stopped(c), want, until_ns, &result); polls++)
+	while (!wave_over(sync_glance(word), loom_stopped(c), want, until_ns, until_ns ? loom_clock_ns(c) : 0, &result)) {
 		loom_give_way(c);
+		polls++;
+	}
 	sync_tell(c, polls, polls);
 	return result;
 }

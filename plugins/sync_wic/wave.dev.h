@@ -26,9 +26,9 @@
  * one item; whether the host's listener is asleep while it waits (listen.h); which devices are GPUs, a bit each. */
 enum { WAVE_PAUSE_NS = 10, WAVE_LOCAL, WAVE_COUNTS, WAVE_GPUS, WAVE_GPUS_MORE };
 
-/* Over a link, unless the conf says how long: with 132 and 264 blocks that look an item comes 1 us sooner than without,
- * on an H200; from 1 us on it comes later. */
-#define WAVE_LINK_PAUSE_NS 400u
+/* Over a link, unless the conf says how long. An item that comes at any time to one of 264 blocks of an H200 is there 0.3 us sooner
+ * than with 400 ns, and as soon as without a pause, which leaves the link less to others. */
+#define WAVE_LINK_PAUSE_NS 200u
 
 /* How an item comes to a GPU: WAVE_COPIES also says that there is room for a copy. */
 enum { WAVE_COPIES = 1, WAVE_CARRIES };
@@ -127,11 +127,11 @@ LOOM_FN char *sync_staged(struct sync_head *h, const struct sync_channel *k, uin
 	return (char *)h + k->data_at + tag % k->slots * k->stride;
 }
 
-/* One look, which saw `now`. 1 when the wait is over; *result says how. */
-LOOM_FN int wave_over(const struct loom_ctx *c, uint32_t now, int stopped, uint32_t want, uint64_t until_ns, int *result)
+/* One look, which saw `seen`, at a time of `now_ns`. 1 when the wait is over; *result says how. */
+LOOM_FN int wave_over(uint32_t seen, int stopped, uint32_t want, uint64_t until_ns, uint64_t now_ns, int *result)
 {
-	*result = sync_verdict(now, want, stopped);
-	if (*result == 1 && until_ns && loom_clock_ns(c) >= until_ns)
+	*result = sync_verdict(seen, want, stopped);
+	if (*result == 1 && until_ns && now_ns >= until_ns)
 		*result = LOOM_ETIMEDOUT;
 	return *result != 1;
 }
@@ -139,7 +139,10 @@ LOOM_FN int wave_over(const struct loom_ctx *c, uint32_t now, int stopped, uint3
 #ifndef LOOM_DEVICE_COMPILE
 #define sync_fetch(c, h, k, tag) ((void)0)
 #define sync_drop(c, k, tag) ((void)0)
-#define wave_brought(c, item) NULL
+#define sync_got(c) NULL
+#define sync_settle(c) ((void)0)
+#define sync_begin(c, ns) ((void)0)
+#define sync_end sync_end_now
 #else
 
 #define SYNC_TOGETHER
@@ -149,19 +152,27 @@ LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
 	(void)c, (void)word, (void)sleepers; /* the monitor looks, or the host's listener */
 }
 
-struct wave_post {
+struct __attribute__((aligned(16))) wave_post {
 	uint64_t barrier; /* an mbarrier of one arrival: the monitor's */
-	uint32_t phase;   /* of it that comes next: parity; the worker's lane 0 */
-	uint32_t asked;
+	uint64_t item;	  /* that the flag carried: the monitor's */
+	/* What the worker asks. */
 	uint32_t *word;
-	uint64_t until_ns, polls;
-	uint32_t want;
-	uint32_t pause; /* between two looks, ns: settings are there when workers run, not when the monitor begins */
-	int result;
+	uint64_t until_ns;
 	const char *from; /* the item that comes with the resume; NULL: none */
 	uint32_t bytes;	  /* a multiple of 16; 0: the flag carries it */
-	char *to;	  /* its place in shared memory */
-	const char *held; /* the item that lies there; the worker's lane 0 */
+	uint32_t want;
+	uint32_t pause; /* between two looks, ns: settings are there when workers run, not when the monitor begins */
+	uint32_t asked;
+	/* The answer. It stands there before, for a wait that ends well. */
+	const char *at; /* the place of that item in shared memory */
+	int result;
+	/* The books, which are closed when the worker has time. */
+	uint32_t polls;
+	uint64_t since_ns, over_ns; /* when the wait began; when the look began that found what was waited for */
+	/* The worker's lane 0. */
+	uint32_t phase;	  /* of the barrier that comes next: parity */
+	uint32_t tag;	  /* which item of `held` has its place: it lies there, or is to */
+	const struct sync_channel *held; /* NULL: none */
 };
 
 static __shared__ struct wave_post wave_posts[LOOM_WORKERS_PER_BLOCK];
@@ -176,6 +187,40 @@ LOOM_FN struct wave_post *wave_post(void)
 LOOM_FN void wave_fence(void)
 {
 	asm volatile("fence.acq_rel.cta;" ::: "memory");
+}
+
+/* Relaxed, and in shared memory, as no asm knows it to be. */
+LOOM_FN uint32_t wave_read(const uint32_t *word)
+{
+	return *(const volatile uint32_t *)word;
+}
+LOOM_FN void wave_write(uint32_t *word, uint32_t v)
+{
+	*(volatile uint32_t *)word = v;
+}
+
+LOOM_FN const void *sync_got(const struct loom_ctx *c)
+{
+	(void)c;
+	return wave_post()->at;
+}
+
+LOOM_FN void sync_begin(struct loom_ctx *c, uint64_t ns)
+{
+	(void)c;
+	wave_post()->since_ns = ns;
+}
+#define sync_end(c, ns) ((void)(ns)) /* the monitor takes the time */
+
+LOOM_FN void sync_settle(struct loom_ctx *c)
+{
+	struct wave_post *p = wave_post();
+	if (p->polls)
+		sync_tell(c, polls, p->polls);
+	if (p->since_ns)
+		sync_tell(c, wait_ns, p->over_ns - p->since_ns);
+	p->polls = 0;
+	p->since_ns = 0;
 }
 
 /* How a warp is parked. From sm_90 on the wait for an mbarrier suspends it. Before, a named barrier does, which
@@ -212,45 +257,48 @@ LOOM_FN int wave_passed(const struct wave_post *p, uint32_t parity)
 LOOM_FN void sync_fetch(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	struct wave_post *p = wave_post();
-	if (!k->brings || p->held || k->bytes > sync_known(c)->setting[WAVE_LOCAL])
+	int carried = k->brings == WAVE_CARRIES;
+	if (!k->brings || p->held || (!carried && k->bytes > sync_known(c)->setting[WAVE_LOCAL]))
 		return;
+	p->held = k;
+	p->tag = tag;
 	p->from = sync_staged(h, k, tag);
-	p->to = (char *)c->local[LOOM_SYNC];
-	p->bytes = k->brings == WAVE_CARRIES ? 0 : ((uint32_t)k->bytes + 15u) & ~15u;
+	p->at = carried ? (char *)&p->item : (char *)c->local[LOOM_SYNC];
+	p->bytes = carried ? 0 : ((uint32_t)k->bytes + 15u) & ~15u;
+}
+
+LOOM_FN int wave_brought(const struct sync_channel *k, uint32_t tag)
+{
+	const struct wave_post *p = wave_post();
+	return p->held == k && p->tag == tag;
 }
 
 LOOM_FN void sync_drop(struct loom_ctx *c, const struct sync_channel *k, uint32_t tag)
 {
-	struct wave_post *p = wave_post();
-	if (p->held == sync_staged(sync_head(c), k, tag))
-		p->held = NULL;
-}
-
-LOOM_FN const void *wave_brought(struct loom_ctx *c, const char *item)
-{
-	int held = c->lane == 0 && wave_post()->held == item;
-	return loom_from_lane0(c, (uint64_t)held) ? c->local[LOOM_SYNC] : NULL;
+	(void)c;
+	if (wave_brought(k, tag))
+		wave_post()->held = NULL;
 }
 #else
 #define sync_fetch(c, h, k, tag) ((void)0)
 #define sync_drop(c, k, tag) ((void)0)
-#define wave_brought(c, item) NULL
 #endif
 
 /* The lanes of the worker's first warp, together, until the monitor has answered. */
-LOOM_FN void wave_park(struct wave_post *p)
+LOOM_FN void wave_park(struct wave_post *p, uint32_t parity)
 {
 #ifdef WAVE_MBARRIER
-	uint32_t parity = p->phase;
 	LOOM_NO_UNROLL
 	while (!wave_passed(p, parity))
 		;
 #elif defined(WAVE_NAMED)
+	(void)parity;
 	asm volatile("bar.sync %0, 64;" ::"r"(2u + threadIdx.x / LOOM_LANES) : "memory");
 	loom_fence_acquire_sys(); /* pairs with the fence before the monitor's bar.arrive */
 #else
+	(void)parity;
 	LOOM_NO_UNROLL
-	while (loom_load_relaxed_dev(&p->asked))
+	while (wave_read(&p->asked))
 		loom_nanosleep(LOOM_PAUSE_NS);
 	wave_fence(); /* pairs with that of the monitor */
 #endif
@@ -259,33 +307,39 @@ LOOM_FN void wave_park(struct wave_post *p)
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
 {
 	struct wave_post *p = wave_post();
-	uint64_t result = 0;
+	uint32_t parity = p->phase;
+	int result = 0;
 	(void)sleepers;
 	if (c->lane == 0) {
 		p->word = word;
 		p->want = want;
 		p->pause = sync_known(c)->setting[WAVE_PAUSE_NS];
 		p->until_ns = until_ns;
-		p->polls = 0;
+		p->result = 0;
+		if (!p->from)
+			p->at = NULL;
 #ifdef WAVE_MBARRIER
 		asm volatile("fence.proxy.async;" ::: "memory"); /* what lay in the item's place before */
 #endif
 		wave_fence(); /* release: pairs with the monitor's */
-		loom_store_relaxed_dev(&p->asked, 1u);
+		wave_write(&p->asked, 1);
 	}
 	if (c->lane < 32) {
 		__syncwarp();
-		wave_park(p);
-		__syncwarp();
+		if (c->lane == 0)
+			p->phase = parity ^ 1;
+		wave_park(p, parity);
+		result = p->at ? 0 : p->result;
 	}
+#if LOOM_LANES > 32
+	result = (int)loom_from_lane0(c, (uint64_t)(int64_t)result);
+#endif
 	if (c->lane == 0) {
-		p->phase ^= 1;
-		p->held = p->from && !p->result ? p->from : p->held;
+		if (result && p->from)
+			p->held = NULL;
 		p->from = NULL;
-		sync_tell(c, polls, p->polls);
-		result = (uint64_t)(int64_t)p->result;
 	}
-	return (int)loom_from_lane0(c, result);
+	return result;
 }
 
 /* ---- the monitor ------------------------------------------------------------------------------ */
@@ -311,12 +365,66 @@ LOOM_FN void SYNC_OP(watch_end)(struct loom_ctx *c)
 		loom_fetch_add_relaxed_dev(&wave_ended, 1u);
 }
 
+/* What a post asks: the monitor's lane keeps it while it looks. */
+struct wave_task {
+	const uint32_t *word;
+	uint64_t until_ns;
+	uint32_t want, pause, polls;
+	uint32_t brings; /* how an item comes with the resume */
+};
+
+/* 1: the worker waits, and this is what for. */
+LOOM_FN int wave_accept(const struct wave_post *p, struct wave_task *t)
+{
+	if (!wave_read(&p->asked))
+		return 0;
+	wave_fence(); /* acquire: pairs with the worker's release */
+	t->word = p->word;
+	t->until_ns = p->until_ns;
+	t->polls = 0;
+	t->want = p->want;
+	t->pause = p->pause;
+	t->brings = !p->from ? 0 : p->bytes ? WAVE_COPIES : WAVE_CARRIES;
+	return 1;
+}
+
+/* What the word says, and the item that it carries. */
+LOOM_FN uint32_t wave_look(const struct wave_task *t, uint64_t *item)
+{
+	uint64_t low, high;
+	if (t->brings != WAVE_CARRIES)
+		return sync_glance(t->word);
+	asm volatile("ld.relaxed.sys.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(t->word - 3) : "memory");
+	*item = high << 32 | (uint32_t)low;
+	return (uint32_t)((sync_reached((uint32_t)(low >> 32), t->want) ? high : low) >> 32);
+}
+
+/* The wait is over: the answer, and no request any more. The barrier's release stands behind both. */
+LOOM_FN void wave_answer(const struct loom_ctx *worker, struct wave_post *p, const struct wave_task *t, int result, uint64_t item,
+			 uint64_t now_ns)
+{
+	if (t->brings == WAVE_CARRIES)
+		p->item = item; /* needs no fence */
+	else if (!result)
+		sync_saw();
+	if (result) {
+		p->result = result;
+		p->at = NULL;
+	}
+	p->over_ns = now_ns;
+	p->polls += t->polls;
+	loom_doing(worker, LOOM_DOING_TASKS);
+#ifndef WAVE_MBARRIER
+	wave_fence();
+#endif
+	wave_write(&p->asked, 0);
+}
+
 /* The lanes whose workers' waits are over resume them. */
-LOOM_FN void wave_resume(struct wave_post *p, uint32_t worker, int over)
+LOOM_FN void wave_resume(struct wave_post *p, int over, int copies)
 {
 #ifdef WAVE_MBARRIER
-	(void)worker;
-	if (over && p->from && p->bytes && !p->result)
+	if (over && copies)
 		/* The copy reads what this lane has acquired, in a way of its own. The worker goes on when the bytes
 		 * have come, too. */
 		asm volatile("{\n\t"
@@ -325,7 +433,7 @@ LOOM_FN void wave_resume(struct wave_post *p, uint32_t worker, int over)
 			     "mbarrier.arrive.expect_tx.shared::cta.b64 state, [%0], %1;\n\t"
 			     "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%2], [%3], %1, [%0];\n\t"
 			     "}" ::"r"(wave_at(p)),
-			     "r"(p->bytes), "r"((uint32_t)__cvta_generic_to_shared(p->to)), "l"(__cvta_generic_to_global(p->from))
+			     "r"(p->bytes), "r"((uint32_t)__cvta_generic_to_shared(p->at)), "l"(__cvta_generic_to_global(p->from))
 			     : "memory");
 	else if (over) /* release, at the block */
 		asm volatile("{\n\t"
@@ -334,70 +442,52 @@ LOOM_FN void wave_resume(struct wave_post *p, uint32_t worker, int over)
 			     "}" ::"r"(wave_at(p))
 			     : "memory");
 #elif defined(WAVE_NAMED)
-	(void)p;
-	uint32_t lanes = __ballot_sync(0xffffffffu, over), first = worker - (threadIdx.x & 31);
+	(void)p, (void)copies;
+	uint32_t lanes = __ballot_sync(0xffffffffu, over);
 	loom_fence_release_sys();
 	LOOM_NO_UNROLL
 	for (; lanes; lanes &= lanes - 1)
-		asm volatile("bar.arrive %0, 64;" ::"r"(2u + first + (uint32_t)__ffs((int)lanes) - 1) : "memory");
+		asm volatile("bar.arrive %0, 64;" ::"r"(2u + (uint32_t)__ffs((int)lanes) - 1) : "memory");
 #else
-	(void)p, (void)worker, (void)over;
+	(void)p, (void)over, (void)copies;
 #endif
 }
 
-/* What the word of a post says, and the item that it carries. */
-LOOM_FN uint32_t wave_look(const struct wave_post *p, int carried, uint64_t *item)
-{
-	uint64_t low, high;
-	if (!carried)
-		return sync_glance(p->word);
-	asm volatile("ld.relaxed.sys.v2.u64 {%0, %1}, [%2];" : "=l"(low), "=l"(high) : "l"(p->word - 3) : "memory");
-	*item = high << 32 | (uint32_t)low;
-	return (uint32_t)((sync_reached((uint32_t)(low >> 32), p->want) ? high : low) >> 32);
-}
-
-/* A lane for a worker, or several. Until all workers have left the kernel: who has left does not wait. */
+/* A lane for a worker. Until all workers have left the kernel: who has left does not wait. Beside warps that compute each
+ * instruction of a round waits for its turn, so there are few. */
 LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 {
-	uint32_t ended = 0;
-	int busy = 0;
+	static_assert(LOOM_WORKERS_PER_BLOCK <= 32, "a block has 1,024 threads, and a worker 32");
+	struct wave_post *p = &wave_posts[c->lane % LOOM_WORKERS_PER_BLOCK];
+	struct wave_task t = {};
+	struct loom_ctx worker = *c; /* this lane's */
+	int waits = 0;
+	worker.worker -= LOOM_WORKERS_PER_BLOCK - c->lane; /* the monitor stands behind the last */
+	worker.lane = 0;
 	LOOM_NO_UNROLL
-	while (ended != LOOM_WORKERS_PER_BLOCK) {
-		uint32_t pause = 0;
-		/* Before the looks, which take longer: a fence behind them would wait for this one, too. */
-		int stopped = busy && loom_stopped(c);
-		busy = 0;
-		LOOM_NO_UNROLL
-		for (uint32_t i = c->lane; i < (LOOM_WORKERS_PER_BLOCK + 31u) / 32u * 32u; i += 32) {
-			struct wave_post *p = &wave_posts[i % LOOM_WORKERS_PER_BLOCK];
-			uint64_t item = 0;
-			int over = 0, result = 0;
-			if (i < LOOM_WORKERS_PER_BLOCK && loom_load_relaxed_dev(&p->asked)) {
-				wave_fence(); /* acquire: pairs with the worker's release */
-				busy = 1;
-				pause = p->pause;
-				p->polls++;
-				int carried = p->from && !p->bytes;
-				over = wave_over(c, wave_look(p, carried, &item), stopped, p->want, p->until_ns, &result);
-				if (over && carried)
-					*(uint64_t *)p->to = item; /* needs no fence */
-				else if (over && !result)
-					sync_saw();
-			}
-			if (over) {
-				p->result = result;
-				wave_fence();
-				loom_store_relaxed_dev(&p->asked, 0u);
-			}
-			wave_resume(p, i, over);
-		}
-		ended = __shfl_sync(0xffffffffu, loom_load_relaxed_dev(&wave_ended), 0);
-		if (!__any_sync(0xffffffffu, busy)) {
+	for (;;) {
+		if (!waits && c->lane < LOOM_WORKERS_PER_BLOCK)
+			waits = wave_accept(p, &t);
+		if (!__any_sync(0xffffffffu, waits)) {
+			if (__shfl_sync(0xffffffffu, wave_read(&wave_ended), 0) == LOOM_WORKERS_PER_BLOCK)
+				return;
 			c->stop_seen = 0; /* of a sample that is over */
 			loom_nanosleep(LOOM_PAUSE_NS);
-		} else if (pause) {
-			loom_nanosleep(pause);
+			continue;
 		}
+		/* Before the looks, which take longer: a fence behind them would wait for this one, too. */
+		int stopped = loom_stopped(c), over = 0, result = 0;
+		uint64_t item = 0, now_ns = loom_clock_ns(c);
+		if (waits) {
+			t.polls++;
+			over = wave_over(wave_look(&t, &item), stopped, t.want, t.until_ns, now_ns, &result);
+		}
+		if (over)
+			wave_answer(&worker, p, &t, result, item, now_ns);
+		wave_resume(p, over, t.brings == WAVE_COPIES && !result);
+		waits &= !over;
+		if (t.pause)
+			loom_nanosleep(t.pause);
 	}
 }
 
@@ -407,9 +497,8 @@ LOOM_FN void SYNC_OP(watch)(struct loom_ctx *c)
 LOOM_FN const void *sync_bring(struct loom_ctx *c, struct sync_head *h, const struct sync_channel *k, uint32_t tag)
 {
 	const char *item = sync_staged(h, k, tag);
-	const void *at = k->brings ? wave_brought(c, item) : item;
-	if (at)
-		return at;
+	if (!k->brings)
+		return item;
 	sync_copy(c, sync_near(c, k, tag), item, k->bytes);
 	loom_barrier_lanes(c);
 	return sync_near(c, k, tag);

@@ -16,6 +16,8 @@ enum { RESUME_IDLE = 0, RESUME_SENDS, RESUME_WAITS, RESUME_COMPUTES };
 /* Four warps of two chains each saturate a scheduler of an H200, and each stalls now and then. Warps of four chains never do,
  * and let no other warp in for up to 10 us at a time. */
 enum { RESUME_CHAINS = 2, RESUME_STEPS = 4000 };
+/* Items come at any time: a pause of up to so long keeps them from falling in step with looks. */
+enum { RESUME_APART_NS = 4096 };
 
 struct resume_role {
 	uint32_t what, number; /* number: of the waiter */
@@ -53,8 +55,12 @@ LOOM_FN int resume_send(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32
 	EX_EACH(c, i, 0, words)
 		((uint64_t *)at)[i] = resume_value(tag, i);
 	ex_work(c, ex_head(c)->work_p);
-	if (c->lane == 0)
+	if (c->lane == 0) {
+		begin = loom_clock_ns(c) + loom_random_below(c, RESUME_APART_NS);
+		while (loom_clock_ns(c) < begin)
+			loom_pause(c);
 		begin = loom_clock_ns(c);
+	}
 	rc = ex_send(c, 0, tag, NULL, 8 * words);
 	if (c->lane == 0 && !rc) {
 		/* Nothing but the word is read. */
@@ -65,18 +71,20 @@ LOOM_FN int resume_send(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32
 	return rc;
 }
 
-LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t tag, uint64_t words, uint32_t waiters, uint64_t *wrong)
+/* Item `i` of waiter `number`. */
+LOOM_FN int resume_wait(struct loom_ctx *c, uint32_t i, uint32_t number, uint64_t words, uint32_t waiters, uint64_t *wrong)
 {
-	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD) + tag % waiters;
+	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD) + number;
+	uint32_t tag = i * waiters + number;
 	const void *data;
 	/* Not by ex_recv(), which keeps books before it returns. */
 	int rc = LOOM_CALL(sync, wait, c, 0, tag, 0, &data);
 	if (rc)
 		return ex_fail(c, rc, tag);
 	if (c->lane == 0)
-		loom_store_relaxed_sys(&told->items, (uint64_t)(tag / waiters + 1));
-	EX_EACH(c, i, 0, words)
-		*wrong += ((const uint64_t *)data)[i] != resume_value(tag, i);
+		loom_store_relaxed_sys(&told->items, (uint64_t)i + 1);
+	EX_EACH(c, w, 0, words)
+		*wrong += ((const uint64_t *)data)[w] != resume_value(tag, w);
 	ex_done(c, 0, tag);
 	return 0;
 }
@@ -103,13 +111,15 @@ LOOM_FN void workload_resume_kernel(struct loom_ctx *c)
 	const struct ex_head *h = ex_head(c);
 	const struct resume_role role = ((const struct resume_role *)ex_at(c, RESUME_ROLES))[c->worker];
 	struct resume_did *did = (struct resume_did *)ex_at(c, RESUME_DID) + c->worker;
-	uint64_t words = h->param[RESUME_WORDS], wrong = 0, begin = loom_clock_ns(c);
+	uint64_t words = h->param[RESUME_WORDS], wrong = 0;
 	uint32_t waiters = (uint32_t)h->param[RESUME_WAITERS];
 	struct resume_told *told = (struct resume_told *)ex_at(c, RESUME_TOLD);
 	double sum = 0;
 	int rc = 0;
 	if (role.what == RESUME_IDLE)
 		return;
+	if (c->lane == 0)
+		did->begin_ns = loom_clock_ns(c);
 	if (role.what == RESUME_SENDS)
 		for (uint32_t i = 0; i < h->iterations && !rc; i++) {
 			if (c->lane == 0 && !loom_load_relaxed_sys(&told[waiters].items))
@@ -118,7 +128,7 @@ LOOM_FN void workload_resume_kernel(struct loom_ctx *c)
 		}
 	else if (role.what == RESUME_WAITS)
 		for (uint32_t i = 0; i < resume_items(h->iterations, role.number, waiters) && !rc; i++)
-			rc = resume_wait(c, i * waiters + role.number, words, waiters, &wrong);
+			rc = resume_wait(c, i, role.number, words, waiters, &wrong);
 	else {
 		sum = resume_compute(c, h->param[RESUME_ROUNDS], (float)h->param[RESUME_ONE]);
 		if (c->lane == 0)
@@ -127,7 +137,6 @@ LOOM_FN void workload_resume_kernel(struct loom_ctx *c)
 	if (wrong)
 		loom_fetch_add_relaxed_dev(&did->wrong, wrong);
 	if (c->lane == 0) {
-		did->begin_ns = begin;
 		did->end_ns = loom_clock_ns(c);
 		did->sum = sum;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_warp's monitor (plugins/sync_wic/sync_warp.dev.h), from sm_90 on, where devices are apart: a producer stages items
+/* sync_warp's monitor (plugins/sync_wic/wave.dev.h), from sm_90 on, where devices are apart: a producer stages items
  * of two slots in its memory and stores flags, a worker takes R rounds of both before it releases either, and the
  * monitor has items brought into the worker's place for one: that of slot 0 by an engine that counts the bytes at the worker's
  * barrier, that of slot 1 from the two halves of its flag, which it carries.
@@ -95,7 +95,10 @@ end:	do
 		first = low;
 		second = flag[at];
 		/* Nobody is resumed in vain: a deadline comes when it likes. */
-		timed_out = second < want || (at == 1 && brings && FAULT != one_half && first / 2 < want);
+		if
+		:: second < want || (at == 1 && brings && FAULT != one_half && first / 2 < want) -> timed_out = 1
+		:: else
+		fi;
 		copy = brings && !timed_out && at == 0;
 		if
 		:: brings && !timed_out && at == 1 -> place = first
@@ -131,8 +134,9 @@ inline take(s, r)
 	   word = s;
 	   want = r;
 	   brings = (held == NOTHING || FAULT == place_taken);
+	   timed_out = 0;
 	   if
-	   :: FAULT == place_kept && brings -> held = s
+	   :: brings -> held = s
 	   :: else
 	   fi;
 	   if
@@ -145,7 +149,7 @@ inline take(s, r)
 	   :: else
 	   fi;
 	   if
-	   :: brings && !timed_out -> held = s
+	   :: brings && timed_out && FAULT != place_kept -> held = NOTHING
 	   :: else
 	   fi;
 	   here[s] = (held == s); /* where the worker is told to read */
