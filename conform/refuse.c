@@ -156,6 +156,6 @@ int loom__test_life_option_mix(struct loom__trial *t)
 		return loom__skip(t, "it has no options");
 	if (t->plugin->kind == LOOM_WORKLOAD)
 		return loom__skip(t, "random options would make jobs of any size");
-	t->fuzz_ns = 10 * LOOM__SECOND; /* large instances take their time */
+	t->fuzz_ns = 4 * LOOM__SECOND; /* large instances take their time */
 	return loom__fuzz(t, mix, 200);
 }
