@@ -339,13 +339,13 @@ int loom__test_device_instances(struct loom__trial *t)
 		int ended = loom__drive_retire(&b, 5 * LOOM__SECOND);
 		LOOM__TRY(must(&b, "the coherence probe on two instances", code ? code : ended));
 		if (b.shared->probe.reached != LOOM_PROBE_ROUNDS ||
-		    b.shared->probe.sum != 2ull * LOOM_PROBE_ADDS)
+		    b.shared->probe.sum != 2ull * LOOM_PROBE_ADDS || b.shared->probe.swaps != 2 * LOOM_PROBE_ADDS)
 			return loom__fault(
 			    t,
 			    "atomics of two instances are not coherent: %u of %u rounds, %llu "
-			    "of %llu additions",
+			    "of %llu additions, %u compare-and-swaps",
 			    b.shared->probe.reached, LOOM_PROBE_ROUNDS,
-			    (unsigned long long)b.shared->probe.sum, 2ull * LOOM_PROBE_ADDS);
+			    (unsigned long long)b.shared->probe.sum, 2ull * LOOM_PROBE_ADDS, b.shared->probe.swaps);
 		if (ours)
 			LOOM__TRY(samples(&b, 3));
 		loom__drive_close(&b);

@@ -312,8 +312,8 @@ static int probe(struct loom__trial *t, const struct loom__refdevices *r,
 	if (late)
 		return loom__fault(
 		    t, "devices %u and %u do not see each other's atomics in one segment", a, b);
-	if (first->sum != 2ull * LOOM_PROBE_ADDS)
-		return loom__fault(t, "additions of devices %u and %u in one segment are lost", a,
+	if (first->sum != 2ull * LOOM_PROBE_ADDS || first->swaps != 2 * LOOM_PROBE_ADDS)
+		return loom__fault(t, "additions or compare-and-swaps of devices %u and %u in one segment are lost", a,
 				   b);
 	if (s->memory->host && memcmp((char *)s->memory->host + s->offset, first, sizeof(*first)))
 		return loom__fault(t, "the host sees other bytes than the devices in one segment");

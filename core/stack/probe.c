@@ -38,19 +38,16 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	s->samples_done = 0;
 	int rc = loom__images_copy(s, 1, err);
 	uint32_t started = 0;
-	for (; !rc && started < s->layout.devices; started++) {
+	for (; !rc && started < s->layout.devices; started += !rc) {
 		launch.device = started;
 		rc = s->device[started].ops->launch(s->device[started].self, &launch, err);
-		if (rc)
-			break;
 	}
 	if (!rc)
 		rc = loom__gate_run(s, timeout_ns, err);
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < started; d++) {
 		int ended = s->device[d].ops->retire(s->device[d].self, PROBE_TIMEOUT_NS, rc ? NULL : err);
-		if (!rc)
-			rc = ended;
+		rc = rc ? rc : ended;
 	}
 	if (!rc)
 		rc = loom__images_copy(s, 0, err);
@@ -77,8 +74,8 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	/* Words that did not arrive explain a time-out; without them it is a fault of its own. */
 	if (p->reached != LOOM_PROBE_ROUNDS)
 		*found = (struct finding){segment, a, b, "one never saw the other's change"};
-	else if (!p->apart && p->sum != 2ull * LOOM_PROBE_ADDS)
-		*found = (struct finding){segment, a, b, "additions were lost"};
+	else if (!p->apart && (p->sum != 2ull * LOOM_PROBE_ADDS || p->swaps != 2 * LOOM_PROBE_ADDS))
+		*found = (struct finding){segment, a, b, "additions or compare-and-swaps were lost"};
 	else
 		return rc;
 	return 0;

@@ -49,25 +49,42 @@ LOOM_FN int mgws_alone_spawn(struct loom_ctx *c, const struct loom_task *task)
 static const struct loom_sched_dev mgws_alone_cpu; /* with mgws_alone_spawn */
 #endif
 
-/* This lane runs `t`, and makes a task of what follows it. */
-LOOM_FN void mgws_alone_run(struct loom_ctx *c, const struct loom_task *t)
+/* As this lane sees itself while it is alone. */
+LOOM_FN struct loom_ctx mgws_alone(const struct loom_ctx *c)
 {
 	struct loom_ctx alone = *c;
-	struct loom_task next;
 	alone.alone = c->lane + 1;
 	alone.lane = 0;
 	alone.lanes = 1;
 #ifdef GPULOOM_DEV_CPU_H
 	alone.sched = &mgws_alone_cpu;
 #endif
-	if (t->affinity == mgws_other_kind(c)) {
-		loom_fetch_add_relaxed_dev(&sched_local(c)->sent, 1u);
-		LOOM_FAR(mgws_spill_other, &alone, t);
-	} else {
-		loom_task_run(&alone, t);
-		if (t->join && sched_lower_join(&alone, t->join, &next))
-			mgws_alone_push_any(&alone, &next);
-	}
+	return alone;
+}
+
+/* This lane was given a task for another kind of device. From its slot, before others may write there: a task that went into
+ * a call by value would have to be loaded whole, by the lanes that run theirs, too. */
+SCHED_SLOW int mgws_spill_slot(struct loom_ctx *c, struct loom_task *slot)
+{
+	return mgws_spill_other(c, slot);
+}
+
+LOOM_FN void mgws_alone_send(struct loom_ctx *c, const struct loom_task *slot)
+{
+	struct loom_ctx alone = mgws_alone(c);
+	loom_fetch_add_relaxed_dev(&sched_local(c)->sent, 1u);
+	LOOM_FAR(mgws_spill_slot, &alone, (struct loom_task *)slot);
+	c->stop_seen = alone.stop_seen;
+}
+
+/* This lane runs `t`, and makes a task of what follows it. */
+LOOM_FN void mgws_alone_run(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct loom_ctx alone = mgws_alone(c);
+	struct loom_task next;
+	loom_task_run(&alone, t);
+	if (t->join && sched_lower_join(&alone, t->join, &next))
+		mgws_alone_push_any(&alone, &next);
 	c->random = alone.random;
 	c->stop_seen = alone.stop_seen;
 	sched_lane(c)->spawned = sched_alone_lane(&alone)->spawned; /* on a GPU its context's */

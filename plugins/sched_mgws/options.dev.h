@@ -74,6 +74,8 @@
 	DERIVED(ALL, uint32_t, mixed)                                                              \
 	/* no word is changed by two devices: tasks go by mail */                                  \
 	DERIVED(ALL, uint32_t, apart)                                                              \
+	/* only workers of one device steal from a queue */                                        \
+	DERIVED(ALL, uint32_t, near)                                                               \
 	/* queued tasks may go by mail, too */                                                     \
 	DERIVED(ALL, uint32_t, mail_queued)                                                        \
 	/* workers of other ranks that run the same set of tasks; 0: there are none */             \

@@ -36,6 +36,13 @@
 /* Each worker adds at most one attempt to an epoch that has nothing left, so the field cannot wrap. */
 #define MGWS_MAX_WORKERS ((1u << MGWS_ATTEMPT_BITS) - 32u)
 
+/* The scope of what owners and thieves do to a queue's words. A GPU's fences are cheaper where no other device steals. */
+#if defined(SCHED_CONSTANTS) && SCHED_MAY(SCHED_IS_near)
+#define MGWS_AMONG_THIEVES(op) op##_dev
+#else
+#define MGWS_AMONG_THIEVES(op) op##_sys
+#endif
+
 /* No queue's word: locked, with all attempts made. */
 #define MGWS_NO_WORD (~0ull)
 
@@ -124,7 +131,7 @@ LOOM_FN void mgws_close_epoch(struct mgws_books *books, struct mgws_queue *q)
 	/* The bit is the owner's alone and clear, so adding sets it; links have an atomic add where they lack an or
 	 * (PCIe). Relaxed: it carries counts, no tasks. */
 	if (mgws_left(word))
-		word = loom_fetch_add_relaxed_sys(&q->word, MGWS_LOCK);
+		word = MGWS_AMONG_THIEVES(loom_fetch_add_relaxed)(&q->word, MGWS_LOCK);
 	uint64_t taken = books->open - mgws_left(word);
 	books->started[books->epoch] += taken;
 	books->tail += taken;
@@ -136,7 +143,7 @@ LOOM_FN void mgws_close_epoch(struct mgws_books *books, struct mgws_queue *q)
  * reads of the slots come before what is written there next. */
 LOOM_FN int mgws_copied(const struct mgws_books *books, struct mgws_queue *q, uint32_t epoch)
 {
-	return loom_load_acquire_sys(&q->completed[epoch]) == books->started[epoch];
+	return MGWS_AMONG_THIEVES(loom_load_acquire)(&q->completed[epoch]) == books->started[epoch];
 }
 
 /* Slots that may be written behind `head`, between two epochs. */
@@ -161,7 +168,7 @@ LOOM_FN void mgws_open_epoch(struct mgws_books *books, struct mgws_queue *q)
 	books->word = (uint64_t)e << MGWS_EPOCH_SHIFT | books->open << MGWS_TASKS_SHIFT |
 		      (books->tail & MGWS_COUNT_MASK);
 	/* Release: pairs with the acquire of a thief's attempt, which then reads the tasks. */
-	loom_store_release_sys(&q->word, books->word);
+	MGWS_AMONG_THIEVES(loom_store_release)(&q->word, books->word);
 }
 
 /* Nothing to acquire. One load of a line that stays in this worker's cache until a thief comes. */

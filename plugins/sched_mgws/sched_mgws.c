@@ -201,6 +201,7 @@ static struct sched_config sched_mgws_config(const struct sched_mgws *s, const s
 	cfg.near_of_2_32 = cfg.bias < 1 ? (uint32_t)(cfg.bias * 4294967296.0) : ~0u;
 	cfg.backlog = mgws_backlog_slots(s, layout);
 	cfg.far = mgws_far_workers(layout);
+	cfg.near = cfg.apart || (layout->devices == 1 && !cfg.far);
 	cfg.asks = (uint32_t)mgws_asks(s, layout);
 	cfg.park_ns = cfg.asks ? SCHED_ASK_NS : sched_park_ns(layout);
 	return cfg;

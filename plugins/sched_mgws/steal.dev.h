@@ -229,7 +229,7 @@ LOOM_FN uint64_t mgws_attempt(struct loom_ctx *c, struct mgws_queue *q, uint32_t
 	if (mgws_looks_first(c, victim) && !mgws_stealable(loom_load_relaxed_sys(&q->word)))
 		return 0;
 	/* Acquire: pairs with the owner's publication of the tasks. */
-	uint64_t word = loom_fetch_add_acquire_sys(&q->word, MGWS_ATTEMPT);
+	uint64_t word = MGWS_AMONG_THIEVES(loom_fetch_add_acquire)(&q->word, MGWS_ATTEMPT);
 	if (!mgws_stealable(word))
 		word = 0;
 	mgws_note_empty(c, victim, !word);
@@ -300,7 +300,7 @@ LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, 
 		if (mgws_is_asked(c, (uint32_t)victim))
 			mgws_ask_complete(c, (uint32_t)victim, epoch, n);
 		else
-			loom_fetch_add_release_sys(&v->completed[epoch], (uint64_t)n);
+			MGWS_AMONG_THIEVES(loom_fetch_add_release)(&v->completed[epoch], (uint64_t)n);
 		mgws_mine(c)->distance = 0;
 		sched_local(c)->tally.steals++;
 		sched_local(c)->tally.stolen_in += n;

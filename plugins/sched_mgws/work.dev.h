@@ -184,6 +184,7 @@ LOOM_FN int mgws_rounds(struct loom_ctx *c, uint64_t *ran)
 	int due = 1;
 	for (;;) {
 		uint32_t news = 0, n, quarter = (mask + 1) / 4;
+		const struct loom_task *slot;
 		struct loom_task t;
 		/* Also the barrier between pushes and pops. */
 		if (due)
@@ -206,17 +207,24 @@ LOOM_FN int mgws_rounds(struct loom_ctx *c, uint64_t *ran)
 			mgws_unstow(c);
 		if (mine->count) {
 			n = mine->count < c->lanes ? mine->count : c->lanes;
+			slot = &ring[(mine->head + mine->count - 1 - c->lane) & mask];
 			if (c->lane < n)
-				sched_copy_task(&t, &ring[(mine->head + mine->count - 1 - c->lane) & mask]);
+				sched_copy_task(&t, slot);
 			mine->count -= n;
 		} else {
 			n = b->end - b->next < c->lanes ? (uint32_t)(b->end - b->next) : c->lanes;
+			slot = &c->initial[b->next + c->lane];
 			if (c->lane < n)
-				sched_copy_task(&t, &c->initial[b->next + c->lane]);
+				sched_copy_task(&t, slot);
 			b->next += n;
 		}
 		if (!n)
 			return 1;
+		int runs = c->lane < n;
+		if (runs && t.affinity == mgws_other_kind(c)) {
+			mgws_alone_send(c, slot);
+			runs = 0;
+		}
 		/* Older tasks make room for what these will spawn. A task that found none would go to the backlog in front
 		 * of them, and the tree would be walked by breadth. */
 		if (mine->count > quarter && slots - older->count >= mine->count)
@@ -228,7 +236,7 @@ LOOM_FN int mgws_rounds(struct loom_ctx *c, uint64_t *ran)
 			l->backlog_count = older->count;
 		}
 		loom_barrier_lanes(c); /* lanes may push, and slots may be written */
-		if (c->lane < n)
+		if (runs)
 			mgws_alone_run(c, &t);
 		loom_barrier_lanes(c);
 		mine->count = l->count <= mask ? l->count : mask + 1;

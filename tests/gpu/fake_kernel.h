@@ -9,9 +9,9 @@
  * FAKE_GPU          what goes wrong: none, init, no-gpu, two-gpus, old-gpu, atomics (native with the CPU), hang (a
  *                   worker ignores the stop word), die (the kernel fails in mid-sample), small (fewer
  *                   blocks are resident than promised), no-words (streams neither set nor await words), mute
- *                   (words are not set), lossy (of additions by two devices to one word one is
- *                   lost), ranks (two GPUs, whose memory other processes open by handles), no-peer (these do not reach
- *                   each other)
+ *                   (words are not set), lossy (of additions by two devices to one word one is lost), swapless (the
+ *                   same of compare-and-swaps), ranks (two GPUs, whose memory other processes open by handles),
+ *                   no-peer (these do not reach each other)
  * FAKE_GPU_FAIL     NAME:N: the N-th call of the driver's function NAME fails
  * FAKE_GPU_CALLS    a file to which "NAME COUNT" lines are appended at the end: how often each was called */
 #ifndef LOOM_TEST_FAKE_KERNEL_H
@@ -267,9 +267,12 @@ static void run_sample(struct worker *w)
 			sched_yield();
 	if (w->record->probe) {
 		loom_probe_run(c, w->record->probe);
-		if (wrong("lossy") && c->device == w->record->probe->b && c->worker == c->first &&
-		    loom_load_relaxed_sys(&w->record->probe->sum))
-			loom_fetch_add_relaxed_sys(&w->record->probe->sum, ~0ull);
+		struct loom_probe *p = w->record->probe;
+		int last = c->device == p->b && c->worker == c->first && loom_load_relaxed_sys(&p->sum);
+		if (last && wrong("lossy"))
+			loom_fetch_add_relaxed_sys(&p->sum, ~0ull);
+		if (last && wrong("swapless"))
+			loom_fetch_add_relaxed_sys(&p->swaps, ~0u);
 	} else if (LOOM_HAS(workload, kernel))
 		workload->kernel(c);
 	else

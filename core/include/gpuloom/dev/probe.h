@@ -3,7 +3,7 @@
  * (MGWS thesis, 5.9 and listing C10: a spinning device that never sees the other's atomic.)
  *
  * One worker per device. Round r of a pair: `a` adds 1 to `word` and waits for `b` to add 1, and so on;
- * then all devices add to `sum` at the same time, which must come out exact. Where devices are apart
+ * then all devices add to `sum` and swap `swaps` at once: both must come out exact. Where devices are apart
  * each has a word of its own instead, and stores the round there. Every wait ends: by the stop word that the
  * host sets after the deadline. */
 #ifndef GPULOOM_DEV_PROBE_H
@@ -19,8 +19,8 @@ struct loom_probe {
 	uint64_t pad0[7];
 	uint64_t back; /* ... and b's */
 	uint64_t pad3[7];
-	uint64_t sum; /* all devices add at once */
-	uint64_t pad1[7];
+	uint64_t sum; /* all devices add at once ... */
+	uint32_t swaps, pad1[13]; /* ... and raise this by compare-and-swap: a link may know but one width */
 	uint32_t a, b;    /* devices of the pair, set by the host */
 	uint32_t reached; /* rounds done, written by b's device */
 	uint32_t apart;   /* loom_layout.apart, set by the host: no word is changed by both */
@@ -67,8 +67,11 @@ LOOM_FN void loom_probe_run(struct loom_ctx *c, struct loom_probe *p)
 			return;
 		loom_fetch_add_acq_rel_sys(&p->word, (uint64_t)1);
 	}
-	for (uint32_t i = 0; i < LOOM_PROBE_ADDS; i++)
+	for (uint32_t i = 0, was = 0; i < LOOM_PROBE_ADDS; i++, was++) {
 		loom_fetch_add_relaxed_sys(&p->sum, (uint64_t)1);
+		while (!loom_cas_acq_rel_sys(&p->swaps, &was, was + 1) && !loom_stopped(c))
+			;
+	}
 	if (mine)
 		loom_store_release_sys(&p->reached, LOOM_PROBE_ROUNDS);
 }
