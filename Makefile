@@ -415,7 +415,12 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU beside pthread, Open
 .PHONY: bench-barriers
 $(PEERS)/ring_simgrid: bench/peers/ring_simgrid.c | $(PEERS)
 	$(call peer,gcc,,-lsimgrid)
-bench-sim: all $(PEERS)/ring_simgrid ## virtual time: events per second, 1,024 ranks, the network beside SimGrid's
+$B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,world turns agent play describe fiber) \
+  $(patsubst %,trigger_nic/%.o,wire links platform) shared/child/child.o)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ -ldl -o $@
+bench-sim: all $B/bench/sim_ring $(PEERS)/ring_simgrid ## virtual time: events per second, 1,024 ranks, the network beside SimGrid's
 	tools/deps bench
 	python3 bench/sim.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/sim.txt
 .PHONY: bench-sim

@@ -6,7 +6,7 @@
 
 events: accesses and steps that one core plays in a second of its own time, tasks on 132 workers and a ring of 256 ranks. twice:
 1,024 ranks, the same, their memory and time, and whether two runs give the same. ring: simulated time of a ring beside SimGrid's
-model CM02, and seconds of a core at 1,024 ranks. real: the same confs on this machine's cores and simulated, with costs that
+model CM02, and seconds of a core at 1,024 ranks, of the whole and of the network with ranks that only sleep and send. real: the same confs on this machine's cores and simulated, with costs that
 `gpuloom doctor --profile`, the rate and two sizes of messages, and ranks that compute beside each other say; a rank needs two cores.
 Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing`; all figures go to BUILD/bench/sim.json."""
 import json, os, re, resource, statistics, subprocess, time
@@ -72,15 +72,22 @@ def platform(ranks):
 
 
 def simgrid(ranks, size):
+    """Simulated seconds, and those of a core."""
     out = call([f'{build}/bench/peers/ring_simgrid', platform(ranks), str(ranks), str(size), '--cfg=network/model:CM02',
-                '--cfg=network/TCP-gamma:0', '--log=root.thresh:error'])
+                '--cfg=network/TCP-gamma:0', '--cfg=network/crosstraffic:0', '--log=root.thresh:error'])
     return tuple(map(float, out.split()))
 
 
-def ring(_):
+def network(ranks, size, sharing):
+    """The same of our network alone."""
+    return tuple(map(float, call([f'{build}/bench/sim_ring', str(ranks), str(size), sharing]).split()))
+
+
+def ring(rounds):
     if not os.access(f'{build}/bench/peers/ring_simgrid', os.X_OK):
-        bar('sim_over_simgrid_simulated', None, '<=', 1.1)
-        bar('simgrid_over_sim_real', None, '>=', 20)
+        for name, relation, target in (('sim_over_simgrid_simulated', '<=', 1.1), ('simgrid_over_sim_real', '>=', 20), (
+                'network_over_simgrid_simulated', '<=', 1.1), ('simgrid_network', '>=', 20), ('simgrid_network_fair', '>=', 20)):
+            bar(name, None, relation, target)
         return
     ratios = []
     for ranks, size in ((8, 65536), (64, 65536), (64, 16384)):
@@ -92,6 +99,12 @@ def ring(_):
     took, theirs = play(HUGE, *BARE)[2], simgrid(1024, 8192)[1]
     print(f'1,024 ranks: {took:.2f} s, SimGrid {theirs:.2f} s')
     bar('simgrid_over_sim_real', theirs / took, '>=', 20)
+    queue, fair, theirs = (tuple(map(statistics.median, zip(*(play() for _ in range(rounds))))) for play in (
+        lambda: network(1024, 8192, 'queue'), lambda: network(1024, 8192, 'fair'), lambda: simgrid(1024, 8192)))
+    print(f'1,024 ranks, the network alone: {queue[1]:.2f} s, with max-min shares as in SimGrid {fair[1]:.2f} s; SimGrid {theirs[1]:.2f} s')
+    bar('network_over_simgrid_simulated', max(max(ours[0] / theirs[0], theirs[0] / ours[0]) for ours in (queue, fair)), '<=', 1.1)
+    bar('simgrid_network', theirs[1] / queue[1], '>=', 20)
+    bar('simgrid_network_fair', theirs[1] / fair[1], '>=', 20)
 
 
 def seconds(conf, *own):

@@ -140,6 +140,7 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 	if (code)
 		return code;
 	d->what = what;
+	d->member.crew->shares = LOOM_HAS(what->layout, ranks) && what->layout->ranks > 1;
 	for (uint32_t i = 1; i < what->segments; i++) {
 		const struct loom_segment *s = &what->segment[i];
 		int reaches = LOOM_SEGMENT_REACHES(s, what->device);

@@ -23,19 +23,27 @@ static uint64_t draw(struct world *w, uint64_t below)
 
 /* ---- turns ---------------------------------------------------------------------------------------- */
 
+/* An access that takes as long as many others': a NIC that answers late is never met otherwise, as who waits falls behind it. */
+static int is_late(const struct world *w, const struct sim_turn *who)
+{
+	return who == w->late && w->steps >= w->late_from && w->steps < w->late_until && w->live.live > 1;
+}
+
 static struct sim_turn *highest(const struct world *w)
 {
-	struct sim_turn *best = w->live.at[0].what;
-	for (uint32_t i = 1; i < w->live.live; i++) {
+	struct sim_turn *best = NULL;
+	for (uint32_t i = 0; i < w->live.live; i++) {
 		struct sim_turn *one = w->live.at[i].what;
-		best = one->priority > best->priority ? one : best;
+		if (!is_late(w, one) && (!best || one->priority > best->priority))
+			best = one;
 	}
 	return best;
 }
 
 static struct sim_turn *anybody(struct world *w)
 {
-	return w->live.at[draw(w, w->live.live)].what;
+	uint32_t at = (uint32_t)draw(w, w->live.live);
+	return w->live.at[is_late(w, w->live.at[at].what) ? (at + 1) % w->live.live : at].what;
 }
 
 /* NULL: nobody is live. */
@@ -207,7 +215,11 @@ static void leave(struct world *w, struct sim_worker *me)
 {
 	struct sim_member *m = me->device;
 	turns_quit(w, &me->at);
-	w->sim.ended |= !m->ctl->stop;
+	if (!m->ctl->stop && !w->sim.ended) {
+		w->sim.ended = 1;
+		for (struct sim_crew *c = me->at.crew->shares ? w->crew : NULL; c; c = c->next)
+			c->ended = 1;
+	}
 	if (!--m->left)
 		m->took_ns = w->sim.now + m->teardown_ns - BEGIN_NS;
 	go_home(w);
@@ -311,6 +323,12 @@ static void prepare(struct world *w, uint64_t sample)
 	for (int i = 0; i < 4; i++)
 		w->change[i] = 1 + draw(w, 16ull << draw(w, 16));
 	seat_all(w, seed);
+	w->late = NULL;
+	if (w->schedule == WORLD_TIME || !w->live.live || draw(w, 2))
+		return;
+	w->late = w->live.at[draw(w, w->live.live)].what;
+	w->late_from = draw(w, 16ull << draw(w, 10));
+	w->late_until = w->late_from + draw(w, 16ull << draw(w, 10));
 }
 
 static double cpu_seconds(void)

@@ -79,7 +79,8 @@ struct sim_crew {
 	uint32_t members, left;
 	struct sim_member *member[LOOM_MAX_DEVICES]; /* [members]; NULL: it has left */
 	struct loom_ctl *ctl; /* the host's */
-	uint64_t ended;       /* a worker left the sample, though nobody told it to stop */
+	uint32_t shares;      /* tasks with the other ranks */
+	uint64_t ended;       /* a worker left the sample, though nobody told it to stop; `shares`: of any rank */
 	struct sim_range {    /* memory by owner */
 		struct loom_sim_range at;
 		uint32_t uses;
@@ -123,6 +124,8 @@ struct world {
 	struct fiber home, *from;
 	uint32_t over; /* nobody goes on, though some are live */
 	uint64_t turn, steps, random, low, change[4];
+	struct sim_turn *late; /* a random schedule: it does not go on from one step to another, ... */
+	uint64_t late_from, late_until; /* ... those */
 	uint64_t check_at; /* when to look again for a standstill */
 
 	pthread_t thread;

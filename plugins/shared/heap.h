@@ -11,7 +11,7 @@
 struct heap_entry {
 	uint64_t due, turn;
 	void *what;
-	uint32_t *seat; /* its owner's note of where it is */
+	uint32_t *seat; /* its owner's note of where it is; NULL: it keeps none */
 };
 struct heap {
 	struct heap_entry *at; /* [live] */
@@ -33,15 +33,24 @@ static inline int heap_make_room(struct heap *h, uint32_t all)
 	return 0;
 }
 
+/* Without a branch: nobody can foretell it. */
 static inline int heap_before(const struct heap_entry *a, const struct heap_entry *b)
 {
-	return a->due < b->due || (a->due == b->due && a->turn < b->turn);
+	return ((unsigned __int128)a->due << 64 | a->turn) < ((unsigned __int128)b->due << 64 | b->turn);
 }
 
 static inline void heap_put(struct heap *h, uint32_t at, struct heap_entry x)
 {
 	h->at[at] = x;
-	*x.seat = at;
+	if (x.seat)
+		*x.seat = at;
+}
+
+/* The first of the two below a seat, or a seat that there is not. */
+static inline uint32_t heap_below(const struct heap *h, uint32_t at)
+{
+	uint32_t first = 2 * at + 1;
+	return first + (first + 1 < h->live && heap_before(&h->at[first + 1], &h->at[first]));
 }
 
 /* x goes where it belongs, from a free seat upwards ... */
@@ -55,12 +64,8 @@ static inline void heap_rise(struct heap *h, uint32_t at, struct heap_entry x)
 /* ... or downwards. */
 static inline void heap_sink(struct heap *h, uint32_t at, struct heap_entry x)
 {
-	for (uint32_t child; (child = 2 * at + 1) < h->live; at = child) {
-		child += child + 1 < h->live && heap_before(&h->at[child + 1], &h->at[child]);
-		if (!heap_before(&h->at[child], &x))
-			break;
-		heap_put(h, at, h->at[child]);
-	}
+	for (uint32_t below; (below = heap_below(h, at)) < h->live && heap_before(&h->at[below], &x); at = below)
+		heap_put(h, at, h->at[below]);
 	heap_put(h, at, x);
 }
 
@@ -87,9 +92,15 @@ static inline void *heap_take(struct heap *h)
 {
 	void *first = h->at[0].what;
 	struct heap_entry last = h->at[--h->live];
-	*h->at[0].seat = HEAP_NO_SEAT;
-	if (h->live)
-		heap_sink(h, 0, last);
+	uint32_t at = 0;
+	if (h->at[0].seat)
+		*h->at[0].seat = HEAP_NO_SEAT;
+	if (!h->live)
+		return first;
+	/* The gap goes down to the end, where the last one mostly belongs. */
+	for (uint32_t below; (below = heap_below(h, at)) < h->live; at = below)
+		heap_put(h, at, h->at[below]);
+	heap_rise(h, at, last);
 	return first;
 }
 

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net.h"
 #include "platform.h"
 
 struct link {
@@ -256,25 +255,35 @@ static struct flow *fill(struct links *l, const struct route *first, uint64_t no
 
 struct flow *links_begin(struct links *l, struct flow *f, uint64_t now)
 {
+	uint32_t others = 0;
+	double least = 0;
 	for (uint32_t i = 0; i < f->route.count; i++) {
 		struct link *link = &l->link[f->route.link[i]];
+		others += link->flows != NULL;
+		least = !i || link->rate < least ? link->rate : least;
 		f->on[i] = (struct member){.flow = f, .next = link->flows, .at = &link->flows};
 		if (link->flows)
 			link->flows->at = &f->on[i].next;
 		link->flows = &f->on[i];
 	}
-	f->rate = 0;
+	f->rate = others ? 0 : least;
 	f->since = now;
-	return fill(l, &f->route, now);
+	if (others || !f->route.count)
+		return fill(l, &f->route, now);
+	f->ends = now + (uint64_t)(f->left / least + 0.999); /* as settle() has it */
+	f->moved = NULL;
+	return f;
 }
 
 struct flow *links_end(struct links *l, struct flow *f, uint64_t now)
 {
+	uint32_t others = 0;
 	for (uint32_t i = 0; i < f->route.count; i++) {
 		struct member *m = &f->on[i];
 		*m->at = m->next;
 		if (m->next)
 			m->next->at = m->at;
+		others += l->link[f->route.link[i]].flows != NULL;
 	}
-	return fill(l, &f->route, now);
+	return others ? fill(l, &f->route, now) : NULL;
 }

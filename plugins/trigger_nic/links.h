@@ -7,7 +7,17 @@
 
 #define ROUTE_LINKS 24 /* the longest */
 
-struct net_model;
+/* What a simulated network costs: the options of net.h. */
+struct net_model {
+	uint64_t sim_trigger, sim_overhead, sim_latency, sim_gap, sim_local, sim_hop, sim_jitter, sim_retry;
+	double sim_rate, sim_local_rate, sim_loss;
+	uint32_t sim_ranks_per_host, sim_hosts_per_leaf, sim_leaves_per_group, sim_uplinks, sim_routing, sim_sharing;
+	const char *sim_dead, *sim_platform;
+};
+
+enum net_routing { NET_MINIMAL, NET_VALIANT };
+enum net_sharing { NET_QUEUE, NET_FAIR };
+
 struct platform;
 struct links;
 

@@ -1,21 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider = sim: a network under virtual time. The LogGP model (Alexandrov et al., 1995) with ports and links that serve
- * one message after the other. All ranks are in this process, so an operation copies from one rank's memory to another's,
- * at the time at which it arrives. */
+/* provider = sim: operations over a network under virtual time (wire.h). All ranks are in this process, so an operation copies
+ * from one rank's memory to another's, at the time at which it arrives. */
 #ifndef TRIGGER_NET_H
 #define TRIGGER_NET_H
 
 #include "fabric.h"
+#include "links.h"
 
-struct net_model {
-	uint64_t sim_trigger, sim_overhead, sim_latency, sim_gap, sim_local, sim_hop, sim_jitter, sim_retry;
-	double sim_rate, sim_local_rate, sim_loss;
-	uint32_t sim_ranks_per_host, sim_hosts_per_leaf, sim_leaves_per_group, sim_uplinks, sim_routing, sim_sharing;
-	const char *sim_dead, *sim_platform;
-};
-
-enum net_routing { NET_MINIMAL, NET_VALIANT };
-enum net_sharing { NET_QUEUE, NET_FAIR };
 extern const char *const net_routings[], *const net_sharings[];
 
 /* Option rows of what the network costs; of S, a struct whose field `net` is a net_model. */

@@ -9,7 +9,7 @@ TRIGGER_PLUGINS := trigger_gputn trigger_counter trigger_hdn trigger_gds trigger
 ifeq ($(FABRIC_FOUND),)
 $(call leave_out,$(TRIGGER_PLUGINS),$(FABRIC_WHY),$(FABRIC_MEND))
 else
-TRIGGER_NIC := $(addprefix $D/,list.c nic.c check.c policy.c ask.c fifo.c record.c tally.c fabric.c net.c links.c platform.c fabric_io.c \
+TRIGGER_NIC := $(addprefix $D/,list.c nic.c check.c policy.c ask.c fifo.c record.c tally.c fabric.c net.c wire.c links.c platform.c fabric_io.c \
   fabric_ofi.c fabric_hmem.c fabric_staged.c fabric_open.c fabric_test.c fabric_shm.c) plugins/shared/child/child.c
 PLUGINS += $(TRIGGER_PLUGINS)
 $(foreach p,$(TRIGGER_PLUGINS),$(eval $p_SRC := $D/$p.c $(TRIGGER_NIC))\

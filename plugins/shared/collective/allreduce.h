@@ -182,14 +182,24 @@ static inline int loom_allreduce_compare(const struct loom_allreduce *a, const s
 	int ring = a->algorithm == LOOM_ALLREDUCE_RING;
 	const float *got = (const float *)((const char *)all + (ring ? a->input_at + round * a->stride % a->cycle : a->sum_at));
 	uint64_t chunk = a->slice * layout->workers;
-	for (uint64_t i = 0; i < a->floats; i++) {
-		uint32_t first = ring ? (uint32_t)(i / chunk) : 0;
-		float sum = loom_allreduce_element((i + turned) % of, first);
+	for (uint64_t i = 0; i < a->floats; i += 8) { /* side by side: each addition waits for the one before */
+		float sum[8];
+		uint64_t which[8];
+		uint32_t rank[8];
+		for (uint32_t b = 0; b < 8; b++) {
+			rank[b] = ring ? (uint32_t)((i + b) / chunk) : 0;
+			which[b] = (i + b + turned) % of;
+			sum[b] = loom_allreduce_element(which[b], rank[b]);
+		}
 		for (uint32_t k = 1; k < a->ranks; k++)
-			sum = sum + loom_allreduce_element((i + turned) % of, (first + k) % a->ranks);
-		if (sum != got[i])
-			return LOOM_FAIL(host, err, LOOM_EWRONG, "allreduce: element %llu on rank %u is %.9g instead of %.9g",
-					 (unsigned long long)i, a->rank, (double)got[i], (double)sum);
+			for (uint32_t b = 0; b < 8; b++) {
+				rank[b] = rank[b] + 1 < a->ranks ? rank[b] + 1 : 0;
+				sum[b] = sum[b] + loom_allreduce_element(which[b], rank[b]);
+			}
+		for (uint32_t b = 0; b < 8 && i + b < a->floats; b++)
+			if (sum[b] != got[i + b])
+				return LOOM_FAIL(host, err, LOOM_EWRONG, "allreduce: element %llu on rank %u is %.9g instead of %.9g",
+						 (unsigned long long)(i + b), a->rank, (double)got[i + b], (double)sum[b]);
 	}
 	return 0;
 }

@@ -63,7 +63,8 @@ struct loom_sim {
 	uint32_t waits;             /* the worker waits for what others do */
 	uint64_t waited;            /* when it last did */
 	struct loom_ctl *ctl;       /* the host's, of the rank that runs */
-	uint64_t ended;             /* a worker of that rank has left the sample, though nobody told it to stop */
+	uint64_t ended;             /* a worker of that rank has left the sample, though nobody told it to stop; where ranks share
+				     * tasks, one of any rank */
 	void (*give_way)(struct loom_sim *sim);
 	void (*early)(struct loom_sim *sim); /* a task begins when the sample has ended */
 	void (*find)(struct loom_sim *sim, uintptr_t address); /* it is the first in `near` from now on */
