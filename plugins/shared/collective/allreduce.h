@@ -207,25 +207,34 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 	return rc;
 }
 
-/* A sum of loom_allreduce_element(i) over `n` ranks behind the `from`-th, in turn from the `first` on ... */
-static inline float loom_allreduce_in_turn(uint64_t i, uint32_t from, uint32_t first, uint32_t n)
+#define LOOM_ALLREDUCE_BLOCK 64u /* elements that are checked at once */
+
+/* Sums of loom_allreduce_element(i[]) over `ranks` behind the `from`-th, in turn from the `first` on ... */
+static inline void loom_allreduce_in_turn(const uint64_t *i, uint32_t n, uint32_t from, uint32_t first, uint32_t ranks, float *sum)
 {
-	float sum = loom_allreduce_element(i, from + first);
-	for (uint32_t k = 1; k < n; k++)
-		sum = sum + loom_allreduce_element(i, from + (first + k) % n);
-	return sum;
+	for (uint32_t r = 0; r < ranks; r++)
+		for (uint32_t e = 0; e < n; e++) {
+			float one = loom_allreduce_element(i[e], from + (first + r) % ranks);
+			sum[e] = r ? sum[e] + one : one;
+		}
 }
 
-/* ... and over groups from `g` on, `n` of the power of two, by halves. */
-static inline float loom_allreduce_by_halves(const struct loom_allreduce *a, uint64_t i, uint32_t first, uint32_t g, uint32_t n)
+/* ... and over `groups` from the `from`-th on, by halves. */
+static inline void loom_allreduce_by_halves(const struct loom_allreduce *a, const uint64_t *i, uint32_t n, uint32_t from,
+					    uint32_t first, uint32_t groups, float *sum)
 {
-	float sum;
-	if (n > 1)
-		return loom_allreduce_by_halves(a, i, first, g, n / 2) + loom_allreduce_by_halves(a, i, first, g + n / 2, n / 2);
-	sum = loom_allreduce_in_turn(i, g * a->group, first, a->group);
-	if ((g + a->power) * a->group < a->ranks)
-		sum = loom_allreduce_in_turn(i, (g + a->power) * a->group, first, a->group) + sum;
-	return sum;
+	float more[LOOM_ALLREDUCE_BLOCK] = {0};
+	uint32_t rest = from + a->power;
+	if (groups > 1) {
+		loom_allreduce_by_halves(a, i, n, from, first, groups / 2, sum);
+		loom_allreduce_by_halves(a, i, n, from + groups / 2, first, groups / 2, more);
+	} else {
+		loom_allreduce_in_turn(i, n, from * a->group, first, a->group, sum);
+		if (rest * a->group < a->ranks)
+			loom_allreduce_in_turn(i, n, rest * a->group, first, a->group, more);
+	}
+	for (uint32_t e = 0; e < n; e++)
+		sum[e] = more[e] + sum[e];
 }
 
 /* Whether the sums of a round are those of loom_allreduce_element((i + turned) % of, rank), made in this algorithm's order:
@@ -237,13 +246,21 @@ static inline int loom_allreduce_compare(const struct loom_allreduce *a, const s
 	int posts = loom_allreduce_posts(a);
 	const float *got = (const float *)((const char *)all + (posts ? a->input_at + round * a->stride % a->cycle : a->sum_at));
 	uint64_t chunk = a->slice * layout->workers;
-	for (uint64_t i = 0; i < a->floats; i++) {
-		uint64_t k = (i + turned) % of;
-		float sum = posts ? loom_allreduce_by_halves(a, k, (uint32_t)(i / chunk), 0, a->power) :
-				    loom_allreduce_in_turn(k, 0, 0, a->ranks);
-		if (sum != got[i])
-			return LOOM_FAIL(host, err, LOOM_EWRONG, "allreduce: element %llu on rank %u is %.9g instead of %.9g",
-					 (unsigned long long)i, a->rank, (double)got[i], (double)sum);
+	for (uint64_t begin = 0, n; begin < a->floats; begin += n) {
+		uint64_t i[LOOM_ALLREDUCE_BLOCK];
+		float sum[LOOM_ALLREDUCE_BLOCK];
+		n = chunk - begin % chunk;
+		n = n < LOOM_ALLREDUCE_BLOCK ? n : LOOM_ALLREDUCE_BLOCK;
+		for (uint64_t e = 0; e < n; e++)
+			i[e] = (begin + e + turned) % of;
+		if (posts)
+			loom_allreduce_by_halves(a, i, (uint32_t)n, 0, (uint32_t)(begin / chunk), a->power, sum);
+		else
+			loom_allreduce_in_turn(i, (uint32_t)n, 0, 0, a->ranks, sum);
+		for (uint64_t e = 0; e < n; e++)
+			if (sum[e] != got[begin + e])
+				return LOOM_FAIL(host, err, LOOM_EWRONG, "allreduce: element %llu on rank %u is %.9g instead of %.9g",
+						 (unsigned long long)(begin + e), a->rank, (double)got[begin + e], (double)sum[e]);
 	}
 	return 0;
 }
