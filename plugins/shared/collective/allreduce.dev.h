@@ -514,7 +514,10 @@ LOOM_FN int loom_allreduce_go(struct loom_ctx *c, const struct loom_allreduce *a
  * steps, so all workers call this alike. 1, or 0 when the run is over. */
 LOOM_FN int loom_allreduce_finish(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at, uint32_t n)
 {
-	uint32_t fired = loom_allreduce_fired(a), last = fired + 1 > 3 ? fired + 1 : 3;
+	uint32_t fired = 0, last;
+	for (uint32_t i = 0; i < n; i++) /* some may halve, others go round */
+		fired = loom_allreduce_fired(&a[i]) > fired ? loom_allreduce_fired(&a[i]) : fired;
+	last = fired + 1 > 3 ? fired + 1 : 3;
 	loom_doing(c, LOOM_DOING_MESSAGE);
 	for (uint32_t until = 1; until <= last; until++) {
 		for (uint32_t i = 0; i < n; i++)
