@@ -30,11 +30,13 @@ def rotated(items, turn):
     return items[turn % len(items):] + items[:turn % len(items)]
 
 
-def arguments(doc, rounds, parts):
+def arguments(doc, rounds, parts, **more):
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('build')
     parser.add_argument('--rounds', type=int, default=rounds)
     parser.add_argument('--only', default=parts)
+    for name, default in more.items():
+        parser.add_argument('--' + name, default=default)
     return parser.parse_args()
 
 

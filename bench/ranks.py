@@ -2,18 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that share tasks beside workers of one rank, and beside MPI: conf/uts-ranks.ini, conf/contains-ranks.ini.
 
-  bench/ranks.py BUILD [--rounds N] [--only PART,...]   parts: T1 T3 contains
+  bench/ranks.py BUILD [--rounds N] [--only PART,...] [--counts N,...]   parts: T1 T3 contains
 
 T1, T3: each round runs 1 rank with N workers, N ranks with a worker each that reach each other's memory, as many that ask
-for it over tcp, and the peer in bench/peers that steals by messages, in turn. N is 2, 4, 8 and so on, as far as there are cores. contains: one rank and two, a worker each. Closing lines `bar FIGURE VALUE >= TARGET ok|short|missing`; all
+for it over tcp, and the peer in bench/peers that steals by messages, in turn. N is 2, 4, 8 and so on, as far as there are cores, or one of --counts. contains: one rank and two, a worker each. Closing lines `bar FIGURE VALUE >= TARGET ok|short|missing`; all
 figures go to BUILD/bench/ranks.json."""
 import json, os, shutil, statistics
 
 from figures import arguments, bar, call, finish, rotated, run_parts, settings
 
-asked = arguments(__doc__, 7, 'T1,T3,contains')
+asked = arguments(__doc__, 7, 'T1,T3,contains', counts='')
 build = asked.build
 cores = len(os.sched_getaffinity(0))
+counts = [int(n) for n in asked.counts.split(',') if n] or [n for n in (2, 4, 8, 16, 32, 64, 128) if n <= cores]
 PEER = f'{build}/bench/peers/mpi'
 TCP = ['trigger.use=gputn', 'trigger.gputn.provider=tcp', 'trigger.gputn.wait=sleep']
 times = {}
@@ -31,8 +32,7 @@ def peer(tree, ranks):
 
 
 def compare(tree, rounds):
-    n = 2
-    while n <= cores:
+    for n in counts:
         ways = {'workers': lambda: ours('conf/uts-ranks.ini', 1, n, f'workload.uts.tree={tree}'),
                 'ranks': lambda: ours('conf/uts-ranks.ini', n, 1, f'workload.uts.tree={tree}'),
                 'tcp': lambda: ours('conf/uts-ranks.ini', n, 1, f'workload.uts.tree={tree}', *TCP)}
@@ -50,7 +50,6 @@ def compare(tree, rounds):
         for way, least in ('ranks', 0.95 if n == 2 else 0.9), ('tcp', 0.9):
             bar(f'{way}_{tree}_{n}_over_workers', ratio('workers', way), '>=', least)
             bar(f'{way}_{tree}_{n}_over_mpi', ratio('mpi', way), '>=', 1)
-        n *= 2
 
 
 def contains(rounds):

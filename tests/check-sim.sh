@@ -40,7 +40,8 @@ ranks() {
 		expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples "${RUNS:-30}" --set run.warmup=0 \
 			--set device.sim.schedule=random:1 --set trigger.use=$trigger $small
 	done
-	same allreduce -n 16 --set device.sim.workers=3 --set workload.allreduce.bytes=4KiB
+	same allreduce -n 16 --set device.sim.workers=3 --set workload.allreduce.bytes=4KiB --set workload.allreduce.algorithm=levels \
+		--set workload.allreduce.group=4
 	same allreduce -n 20 --set device.sim.workers=2 --set trigger.gputn.sim_hosts_per_leaf=2 --set trigger.gputn.sim_leaves_per_group=3 \
 		--set trigger.gputn.sim_routing=valiant --set trigger.gputn.sim_sharing=fair --set workload.allreduce.bytes=64KiB
 	same jacobi2d --set run.ranks=4 --set device.sim.workers=4 --set workload.jacobi2d.n=32

@@ -26,7 +26,14 @@ each() {
 	expect $status "$says" "$G" run -n 3 conf/allreduce.ini $use --set workload.allreduce.chain=yes \
 		--set workload.allreduce.bytes=24KiB --set workload.allreduce.piece=1KiB
 	expect 0 verified "$G" run -n 4 conf/allreduce.ini $use --set device.cpu.workers=2 $two \
-		--set workload.allreduce.bytes=100KB
+		--set workload.allreduce.bytes=100KB --set workload.allreduce.algorithm=ring
+	# With ranks beyond a power of two; in groups, of which there are three; late.
+	expect 0 verified "$G" run -n 5 conf/allreduce.ini $use --set workload.allreduce.algorithm=halving $two \
+		--set device.cpu.workers=2 --set workload.allreduce.bytes=12345 --set workload.allreduce.piece=100
+	expect 0 verified "$G" run -n 6 conf/allreduce.ini $use --set workload.allreduce.algorithm=levels --samples 3 \
+		--set workload.allreduce.group=2 --set workload.allreduce.bytes=9999 --set workload.allreduce.piece=1000
+	expect 0 verified "$G" run -n 3 conf/allreduce.ini $use --set workload.allreduce.algorithm=halving \
+		--set workload.allreduce.order=random --set workload.allreduce.root=1 --set workload.allreduce.bytes=4
 	expect 0 verified "$G" run -n 3 conf/allreduce.ini $use --set workload.allreduce.root=2 --set workload.allreduce.bytes=10KB
 	for by in item group kernel mixed; do
 		expect 0 verified "$G" run -n 2 conf/msgrate.ini $use --set workload.msgrate.by=$by \
@@ -38,13 +45,14 @@ each() {
 		expect 0 verified "$G" run -n $n conf/jacobi2d.ini $use --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=12
 	done
 	# Training: the loss of a sequential computation, the same weights on all ranks, and it learns.
-	for n in 2 4; do
-		expect 0 verified "$G" run -n $n conf/sgd.ini $use --set workload.sgd.steps=40 --set workload.sgd.accuracy=80%
-	done
+	expect 0 verified "$G" run -n 2 conf/sgd.ini $use --set workload.sgd.steps=40 --set workload.sgd.accuracy=80%
+	expect 0 verified "$G" run -n 4 conf/sgd.ini $use --set workload.sgd.steps=40 --set workload.sgd.accuracy=80% \
+		--set workload.sgd.algorithm=levels --set workload.sgd.group=2
 	expect 0 verified "$G" run conf/sgd.ini $use --set device.cpu.workers=2 --set device.cpu.lanes=2 $two \
 		--set workload.sgd.network=conv --set workload.sgd.layers=1 --set workload.sgd.steps=8 --set workload.sgd.accuracy=0 \
 		--set workload.sgd.overlap=no
 	expect 0 verified "$G" run -n 3 conf/replay.ini $use --set device.cpu.workers=2 $two --set workload.replay.most=4KiB \
+		--set workload.replay.algorithm=halving \
 		--set workload.replay.job=mnist_conv --set workload.replay.latency=1us
 	expect 0 verified "$G" run -n 1 conf/pingpong.ini $use --set device.cpu.isolation=process \
 		--set workload.pingpong.rounds=50
@@ -102,7 +110,11 @@ expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 2 --set trigger.use
 	--set workload.allreduce.bytes=100KB
 expect 2 'there are 2 ranks' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.root=2
 expect 2 'a broadcast .root. is made once' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.root=1 --set workload.allreduce.rounds=2
-expect 2 'the ring goes round once' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.algorithm=ring \
+expect 2 'group must be more than 1 and divide the 4 ranks' "$G" run -n 4 conf/allreduce.ini --set workload.allreduce.algorithm=levels \
+	--set workload.allreduce.group=3
+expect 2 'would come in any order' "$G" run -n 4 conf/allreduce.ini --set workload.allreduce.algorithm=halving \
+	--set workload.allreduce.chain=yes
+expect 2 'posts are made once in a sample' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.algorithm=ring \
 	--set workload.allreduce.rounds=2
 expect 2 'oneshot, twoshot and pull post nothing' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.algorithm=twoshot \
 	--set workload.allreduce.order=random

@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills or stops one process of a job at a random moment, again and again.
 
-usage: kills.py BUILD [KILLS [SEED]]
+usage: kills.py BUILD [KILLS [SEED]] [--ranks N]
+
+--ranks: jobs of so many ranks, of which each is killed KILLS times.
 
 A job whose rank or device process is killed ends within 5 s, with a status other than 0 and an error that names who; when
 its first process is killed, all others die with it. A job one of whose processes is stopped for 3 s goes on afterwards, or
@@ -13,7 +15,10 @@ import os, random, re, signal, statistics, subprocess, sys, tempfile, time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'faults'))
 import soak, walk
 
-build, kills, seed = (sys.argv[1:] + ['8', str(time.time_ns())][len(sys.argv) - 2:])[:3]
+words = sys.argv[1:]
+many = int(words.pop(words.index('--ranks') + 1)) if '--ranks' in words else 0
+words = [word for word in words if word != '--ranks']
+build, kills, seed = (words + ['8', str(time.time_ns())][len(words) - 1:])[:3]
 G = os.path.join(build, 'gpuloom')
 SHIM = os.path.abspath(os.path.join(build, 'tests/faults.so'))
 PRELOADS = os.path.exists(SHIM) and not re.search(r'/(thread|address|undefined)', build) # sanitizers come first
@@ -36,9 +41,23 @@ jobs = {
 if not os.path.exists(build + '/plugins/trigger_gputn.so'):
     print('left out: jobs of several ranks: built without libfabric (Debian: libfabric-dev)')
     jobs = {name: job for name, job in jobs.items() if '-n' not in job}
+if many:
+    jobs = {'%d%s' % (many, name[1:]): ['-n', str(many), *job[2:]] for name, job in jobs.items() if '-n' in job}
 
 def family(pid):
     return [pid] + soak.descendants(pid)
+
+def ranks_of(pid):
+    """The ranks that it has forked, in order, but for what it forked to look at plug-ins."""
+    found = []
+    for child in soak.descendants(pid):
+        try:
+            parent = int(open('/proc/%d/stat' % child).read().rsplit(') ', 1)[1].split()[1])
+        except OSError:
+            continue
+        if parent == pid and not soak.may_go(child):
+            found.append(child)
+    return sorted(found)
 
 def left(session):
     """Processes of the job's session that are not dead."""
@@ -76,12 +95,17 @@ def trial(key):
         job = subprocess.Popen([G, 'run', *jobs[name]], start_new_session=True, stdout=subprocess.DEVNULL, stderr=err,
                                env=env)
         pids = set()
-        until = time.monotonic() + draw.uniform(0.05, 2.5)
+        while many and len(ranks_of(job.pid)) < many and job.poll() is None:
+            time.sleep(0.01)
+        until = time.monotonic() + (draw.uniform(0, 1) if many else draw.uniform(0.05, 2.5))
         while time.monotonic() < until:
             pids |= set(family(job.pid))
             time.sleep(0.02)
         now = family(job.pid)
         victim, stop = draw.choice(now), draw.random() < 0.25
+        ranks = ranks_of(job.pid) if 'ranks' in name else []
+        if many:
+            victim, stop = ranks[int(key.rsplit('.', 1)[1]) % many] if len(ranks) == many else 0, False
         try:
             comm = open('/proc/%d/comm' % victim).read().strip()
         except OSError:
@@ -90,8 +114,9 @@ def trial(key):
         begin = time.monotonic()
         wrong = []
         try:
-            missed = stop or (soak.freeze(victim) and not soak.may_go(victim)) # one that has ended, or looks at a plug-in, is not
-            os.kill(victim, signal.SIGSTOP if stop else signal.SIGKILL)
+            missed = stop or (victim and soak.freeze(victim) and not soak.may_go(victim)) # one that has ended, or looks at a plug-in, is not
+            if victim:
+                os.kill(victim, signal.SIGSTOP if stop else signal.SIGKILL)
             if not missed:
                 raise ProcessLookupError
             if stop:
@@ -134,6 +159,8 @@ def trial(key):
                 wrong.append('exit %d' % job.returncode)
             if not re.search(r'\b%d\b|rank \d|cpu:\d|\.so:' % victim, text):
                 wrong.append('nobody is named')
+            if victim in ranks and not re.search(r'\brank %d\b|\b%d\b' % (ranks.index(victim), victim), text):
+                wrong.append('rank %d is not named' % ranks.index(victim))
         elif stop and job.returncode not in (0, 130) and not re.search(r'rank \d|cpu:\d', text):
             wrong.append('exit %d, and nobody is named' % job.returncode)
         if 'wrong' in text:
@@ -143,7 +170,7 @@ def trial(key):
             what, took, '; '.join(wrong), text.strip().replace('\n', '\n    '), build, key), flush=True)
     return what, stop, took, bool(wrong)
 
-rows = [trial('%s.%d' % (seed, i) if '.' not in seed else seed) for i in range(int(kills))]
+rows = [trial('%s.%d' % (seed, i) if '.' not in seed else seed) for i in range(int(kills) * (many or 1))]
 killed = [took for what, stop, took, wrong in rows if not stop and not what.startswith('none')]
 print('%d killed, %d stopped; %d failures; seconds until all had ended after a kill: median %.2f, most %.2f (seed %s)' % (
     len(killed), sum(stop for _, stop, _, _ in rows), sum(wrong for *_, wrong in rows),

@@ -7,12 +7,12 @@
 
 struct opts {
 	uint64_t bytes, rounds;
-	uint32_t algorithm;
+	uint32_t algorithm, group;
 };
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct opts, bytes, LOOM_OPT_SIZE, "64KiB", "Size of a vector.", .min = 4, .max = 1 << 30),
 	LOOM_OPT(struct opts, rounds, LOOM_OPT_U64, "10", "How often a vector comes half the way.", .min = 1, .max = 100),
-	LOOM_ALLREDUCE_ROW(struct opts, algorithm),
+	LOOM_ALLREDUCE_ROWS(struct opts),
 	{.name = NULL},
 };
 struct self {
@@ -41,7 +41,7 @@ static void destroy(void *self)
 static struct average shape_of(const struct self *s, const struct loom_layout *layout, uint64_t *end)
 {
 	struct average v = {.rounds = s->opts->rounds, .mine_at = sizeof(v)};
-	v.sum = loom_allreduce_shape(s->host, layout, s->opts->algorithm, s->opts->bytes, LOOM_ALLREDUCE_PIECE);
+	v.sum = loom_allreduce_shape(s->host, layout, s->opts->algorithm, s->opts->group, s->opts->bytes, LOOM_ALLREDUCE_PIECE);
 	*end = loom_allreduce_place(&v.sum, layout, sizeof(v) + loom_net_line(v.sum.floats * sizeof(float)), 1, 2, 0);
 	return v;
 }

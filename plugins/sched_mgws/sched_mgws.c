@@ -293,7 +293,8 @@ static void mgws_init_far(const struct sched_mgws *s, const struct loom_layout *
 			*at++ = (struct mgws_far){.queue = (uintptr_t)far->worker[w],
 						  .global = (uintptr_t)far->global,
 						  .rank = rank,
-						  .first = first};
+						  .first = first,
+						  .used_up = mgws_part_of(layout, s->ranks, rank) == mgws_part_of(layout, s->ranks, rank + 1)};
 	}
 	if (g->common.cfg.asks)
 		g->range = mgws_part_of(layout, s->ranks, s->rank + 1) << 32 | mgws_part_of(layout, s->ranks, s->rank);

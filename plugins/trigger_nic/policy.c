@@ -9,7 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../shared/child/thread.h"
 #include "nic.h"
@@ -287,11 +290,11 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 	loom_store_relaxed_sys(&bell->asleep, 1u);
 	/* Either the worker that asks sees that this thread sleeps, or its wish is seen here; pairs with nic_do_ask(). */
 	loom_fence_seq_cst_sys();
-	sleeps = !asks_wait(nic) && !(waited_ns < ASKED_NS && nic->asker->busy(nic)) && /* not about to be answered */
-		 (!until_woken || fabric_may_sleep(nic->fabric));
+	/* Where nobody wakes it, not while it is about to be answered. */
+	sleeps = !asks_wait(nic) && (until_woken ? fabric_may_sleep(nic->fabric) : waited_ns >= ASKED_NS || !nic->asker->busy(nic));
 	pthread_mutex_unlock(&nic->lock);
-	if (!sleeps)
-		loom_yield();
+	if (!sleeps) /* who yields to a worker comes on again when that has used up its slice: milliseconds */
+		loom_relax();
 	else if (!until_woken)
 		loom_sleep_on(NULL, &bell->rings, rings, ns < nic->opts->nap ? nic->opts->nap : ns);
 	else if (poll(on, 2, ASKED_MS) > 0 && on[1].revents)
@@ -318,14 +321,31 @@ static void rest(struct nic *nic, uint32_t *idle, uint64_t *since)
 	}
 }
 
+/* Linux 6.12 and later: a thread that wants short slices comes on as soon as it is woken, also where a worker has the core. */
+#define SLICE_NS 100000u
+static void want_short_slices(void)
+{
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} how = {.size = sizeof(how), .nice = getpriority(PRIO_PROCESS, 0), .runtime = SLICE_NS};
+	if (sched_getscheduler(0) == SCHED_OTHER)
+		(void)syscall(SYS_sched_setattr, 0, &how, 0); /* a wish */
+}
+
 static void *engine(void *arg)
 {
 	struct nic *nic = arg;
 	uint32_t idle = 0;
 	uint64_t since = 0;
 	pthread_setname_np(pthread_self(), "loom-nic");
-	if (nic->asks)
+	if (nic->asks) {
 		prctl(PR_SET_TIMERSLACK, 1000ul); /* naps are short, and longer by this */
+		want_short_slices();
+	}
 	while (!__atomic_load_n(&nic->stop, __ATOMIC_RELAXED)) {
 		if (__atomic_load_n(&nic->want, __ATOMIC_RELAXED)) {
 			loom_yield();

@@ -7,7 +7,7 @@
 struct allreduce_opts {
 	uint64_t bytes, piece, rounds;
 	int64_t root;
-	uint32_t order, algorithm;
+	uint32_t order, algorithm, group;
 	uint8_t chain;
 };
 
@@ -15,7 +15,7 @@ static const struct loom_opt allreduce_rows[] = {
 	LOOM_OPT(struct allreduce_opts, bytes, LOOM_OPT_SIZE, "8MiB",
 		 "Size of the vector, rounded up so that every worker of every rank has equal slices.",
 		 .min = 4, .max = 1ull << 36),
-	LOOM_ALLREDUCE_ROW(struct allreduce_opts, algorithm),
+	LOOM_ALLREDUCE_ROWS(struct allreduce_opts),
 	LOOM_OPT(struct allreduce_opts, rounds, LOOM_OPT_U64, "1",
 		 "How often oneshot, twoshot and pull do it in one sample: round_ns is then what one costs inside a kernel.",
 		 .min = 1, .max = 1e9),
@@ -33,14 +33,16 @@ static const struct loom_opt allreduce_rows[] = {
 	{.name = NULL},
 };
 
-/* Input differs from round to round: it begins a few floats further each time. With algorithm = ring there is one round. */
+/* Input differs from round to round: it begins a few floats further each time. With posts there is one round. */
 #define STRIDE (LOOM_ALLREDUCE_WIDE * sizeof(float))
 
 static struct allreduce_job shape_of(const void *self, const struct loom_layout *layout, uint64_t *bytes)
 {
 	const struct workload *w = self;
 	const struct allreduce_opts *o = w->opts;
-	struct allreduce_job j = {.vector = loom_allreduce_shape(w->host, layout, o->algorithm, o->bytes, o->piece), .rounds = o->rounds, .root = o->root};
+	uint32_t algorithm = o->chain ? LOOM_ALLREDUCE_RING : o->algorithm;
+	struct allreduce_job j = {.vector = loom_allreduce_shape(w->host, layout, algorithm, o->group, o->bytes, o->piece),
+				  .rounds = o->rounds, .root = o->root};
 	uint64_t turns = sizeof(j) + layout->workers * sizeof(struct loom_net_turn);
 	j.vector.chain = o->chain;
 	j.vector.turn_at = o->order != NET_POST_FIRST ? sizeof(j) : 0;
@@ -51,12 +53,15 @@ static struct allreduce_job shape_of(const void *self, const struct loom_layout 
 static int allreduce_check(const struct loom_host *host, const void *opts, struct loom_error *err)
 {
 	const struct allreduce_opts *o = opts;
-	if (o->algorithm > LOOM_ALLREDUCE_RING && (o->chain || o->order != NET_POST_FIRST))
+	if (o->algorithm > LOOM_ALLREDUCE_LEVELS && (o->chain || o->order != NET_POST_FIRST))
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "%s: oneshot, twoshot and pull post nothing: choose algorithm = ring",
 				 o->chain ? "chain = yes" : "order");
-	if (o->rounds > 1 && o->algorithm == LOOM_ALLREDUCE_RING)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "rounds = %llu: the ring goes round once in a sample: choose "
+	if (o->chain && o->algorithm > LOOM_ALLREDUCE_RING)
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "chain = yes: additions of several ranks to one vector would come in any order: choose algorithm = ring");
+	if (o->rounds > 1 && o->algorithm && o->algorithm <= LOOM_ALLREDUCE_LEVELS)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "rounds = %llu: posts are made once in a sample: choose "
 				 "algorithm = oneshot, twoshot or pull", (unsigned long long)o->rounds);
 	if (o->root >= 0 && o->rounds > 1)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "rounds = %llu: a broadcast (root) is made once in a sample",
@@ -130,7 +135,7 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 	const struct loom_allreduce *a = &j->vector;
 	uint64_t turned = (j->rounds - 1) * a->stride % a->cycle / sizeof(float), took = 0;
 	int rc = j->root >= 0 ? 0 : loom_allreduce_compare(a, w->host, layout, j, j->rounds - 1, turned, a->floats, err);
-	const float *got = (const float *)((const char *)j + (a->algorithm == LOOM_ALLREDUCE_RING ? a->input_at : a->sum_at));
+	const float *got = (const float *)((const char *)j + (loom_allreduce_posts(a) ? a->input_at : a->sum_at));
 	for (uint64_t i = 0; i < a->floats && j->root >= 0 && !rc; i++)
 		if (got[i] != loom_allreduce_element(i, (uint32_t)j->root))
 			rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "broadcast: element %llu on rank %u is %.9g instead of %.9g",
@@ -144,7 +149,7 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 		uint64_t ns = ((const struct allreduce_took *)view->worker[k])->ns;
 		took = ns > took ? ns : took;
 	}
-	if (a->algorithm != LOOM_ALLREDUCE_RING)
+	if (!loom_allreduce_posts(a))
 		w->host->metric(w->host, report, "round_ns", "ns", LOOM_BETTER_LESS, (double)took / (double)j->rounds);
 	return 0;
 }
@@ -166,6 +171,6 @@ static const struct loom_workload_ops allreduce_ops = {
 NET_CODE_IN(workload_allreduce, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_allreduce.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_allreduce", "0.1.0", "Apache-2.0",
-		   "Sum of all ranks' float vectors, by a ring of triggered puts or by stores into other ranks", .opts = allreduce_rows,
+		   "Sum of all ranks' float vectors, by triggered puts or by stores into other ranks", .opts = allreduce_rows,
 		   .opts_size = sizeof(struct allreduce_opts), .check = allreduce_check, .ops = &allreduce_ops,
 		   .dev = &workload_allreduce_code)

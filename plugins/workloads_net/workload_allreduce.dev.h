@@ -27,7 +27,7 @@ LOOM_FN void workload_allreduce_kernel(struct loom_ctx *c)
 	struct loom_allreduce *a = &copy.vector;
 	struct loom_allreduce_at at = {0, 0, 0};
 	int going = 1;
-	if (a->algorithm != LOOM_ALLREDUCE_RING) { /* a rank that begins late is not what a round costs */
+	if (!loom_allreduce_posts(a)) { /* a rank that begins late is not what a round costs */
 		loom_allreduce_tell(c, a, 1, 1);
 		going = loom_allreduce_told(c, a, 1, 1, 1);
 	}

@@ -26,7 +26,7 @@ static const struct job {
 };
 
 struct replay_opts {
-	uint32_t job, algorithm;
+	uint32_t job, algorithm, group;
 	uint64_t steps, most, latency;
 	double rate;
 };
@@ -38,7 +38,7 @@ static const struct loom_opt replay_rows[] = {
 	LOOM_OPT(struct replay_opts, steps, LOOM_OPT_U64, "4", "Steps of training.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct replay_opts, most, LOOM_OPT_SIZE, "1MiB", "Larger gradients are cut to so much, and their gaps with them.",
 		 .min = 4, .max = 1ull << 32),
-	LOOM_ALLREDUCE_ROW(struct replay_opts, algorithm),
+	LOOM_ALLREDUCE_ROWS(struct replay_opts),
 	LOOM_OPT(struct replay_opts, latency, LOOM_OPT_TIME, "5us",
 		 "With `rate`, a network that is driven by hosts: in front of each allreduce the job computes for so long that on this network "
 		 "it would be blocked for the table's share of its time. latency: of one message.", .max = 1e9),
@@ -59,11 +59,11 @@ static struct replay shape_of(const void *self, const struct loom_layout *layout
 		struct replay_tensor *t = &r.tensor[r.tensors];
 		uint64_t bytes = job->floats[r.tensors] * sizeof(float);
 		bytes = bytes < o->most ? bytes : o->most;
-		t->sum = loom_allreduce_shape(w->host, layout, o->algorithm, bytes, LOOM_ALLREDUCE_PIECE);
+		t->sum = loom_allreduce_shape(w->host, layout, o->algorithm, o->group, bytes, LOOM_ALLREDUCE_PIECE);
 		*end = loom_allreduce_place(&t->sum, layout, *end, tag, 2, 0);
 		tag += t->sum.tags;
 		double message = (double)o->latency + 1e9 * (double)bytes / t->sum.ranks / o->rate;
-		t->gap_ns = (uint64_t)(t->sum.steps * message * (1 - job->blocked) / job->blocked);
+		t->gap_ns = (uint64_t)(2 * (t->sum.ranks - 1) * message * (1 - job->blocked) / job->blocked);
 	}
 	return r;
 }

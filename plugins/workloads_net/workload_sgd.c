@@ -14,7 +14,7 @@
 #define SQUARE 3u      /* the side of a convolution's square */
 
 struct sgd_opts {
-	uint32_t network, inputs, filters, layers, width, classes, batch, batches, algorithm;
+	uint32_t network, inputs, filters, layers, width, classes, batch, batches, algorithm, group;
 	uint64_t steps, checked;
 	double rate, accuracy;
 	uint8_t overlap;
@@ -37,7 +37,7 @@ static const struct loom_opt sgd_rows[] = {
 	LOOM_OPT(struct sgd_opts, steps, LOOM_OPT_U64, "60", "Steps of a sample, which begins with the same weights each time.",
 		 .min = 1, .max = 1e6),
 	LOOM_OPT(struct sgd_opts, rate, LOOM_OPT_F64, "0.1", "Weights change by so much of the gradient.", .min = 0, .max = 10),
-	LOOM_ALLREDUCE_ROW(struct sgd_opts, algorithm),
+	LOOM_ALLREDUCE_ROWS(struct sgd_opts),
 	LOOM_OPT(struct sgd_opts, overlap, LOOM_OPT_BOOL, "yes",
 		 "Whether a layer's gradients are summed over the ranks while those of the layers before are computed, or all at the end."),
 	LOOM_OPT(struct sgd_opts, checked, LOOM_OPT_U64, "60",
@@ -154,9 +154,8 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		l->weight_at = take(&at, bytes + SGD_MOST * l->cols * sizeof(float));
 		l->out_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
 		l->back_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
-		/* Slices of whole fours in every algorithm. */
-		s.sum[i] = loom_allreduce_shape(w->host, layout, LOOM_ALLREDUCE_AUTO, bytes, LOOM_ALLREDUCE_PIECE);
-		s.sum[i].algorithm = s.sum[i].ranks > 1 ? o->algorithm : LOOM_ALLREDUCE_RING; /* one rank's sums are its input */
+		uint32_t algorithm = loom_net_ranks(w->host) > 1 ? o->algorithm : LOOM_ALLREDUCE_RING; /* one rank's sums are its input */
+		s.sum[i] = loom_allreduce_shape(w->host, layout, algorithm, o->group, bytes, LOOM_ALLREDUCE_PIECE);
 		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
 	}

@@ -440,20 +440,20 @@ LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint6
 LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint64_t n)
 {
 	const struct loom_allreduce *a = &s->sum[i];
-	uint32_t runs = loom_allreduce_runs(a), ring = a->algorithm == LOOM_ALLREDUCE_RING;
-	uint32_t looks = ring ? sgd_looks(c, s, &s->layer[i]) : 1, parts = runs + (i ? looks : 0);
+	uint32_t runs = loom_allreduce_runs(a), posts = (uint32_t)loom_allreduce_posts(a);
+	uint32_t looks = posts ? sgd_looks(c, s, &s->layer[i]) : 1, parts = runs + (i ? looks : 0);
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < parts; part++) {
 		if (part < runs)
-			sgd_gradient(c, s, i, n, ring ? (a->rank + runs - part) % runs : part);
+			sgd_gradient(c, s, i, n, posts ? (a->rank + runs - part) % runs : part);
 		else
 			sgd_back(c, s, i, part - runs, looks);
-		if (s->overlap && ring)
+		if (s->overlap && posts)
 			sgd_look(c, s, at, i, part + 1 >= runs ? ~0u : part + 1);
 		else if (s->overlap && part + 1 == runs)
 			loom_allreduce_go(c, a, &at[i], 1, 0);
 	}
-	if (s->overlap && !ring && i + 1 < s->layers)
+	if (s->overlap && !posts && i + 1 < s->layers)
 		loom_allreduce_go(c, &s->sum[i + 1], &at[i + 1], 2, 1);
 }
 
@@ -466,8 +466,8 @@ LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allre
 	for (uint32_t i = s->layers - 1; s->overlap && i > 0; i--) {
 		const struct loom_allreduce *a = &s->sum[i];
 		uint64_t begin = loom_clock_ns(c);
-		/* A ring may need the ends of kernels: its sums are there, or wait for those of all layers. */
-		if (a->algorithm == LOOM_ALLREDUCE_RING ? at[i].step < loom_allreduce_last(a) : !loom_allreduce_go(c, a, &at[i], ~0u, 1))
+		/* What is posted may need the ends of kernels: these sums are there, or wait for those of all layers. */
+		if (loom_allreduce_posts(a) ? at[i].step < loom_allreduce_last(a) : !loom_allreduce_go(c, a, &at[i], ~0u, 1))
 			continue;
 		loom_barrier_lanes(c); /* a lane's sums may be another's work */
 		*exposed += loom_clock_ns(c) - begin;

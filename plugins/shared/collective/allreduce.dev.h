@@ -20,6 +20,14 @@
  * With chain = yes the workers fire the first step alone: the network adds, and each arrival triggers the
  * step after it.
  *
+ * Halving and doubling takes 2 log2(ranks) steps instead of 2 (ranks - 1). In step k ranks whose numbers differ in bit k send
+ * each other half of what they hold, and add the half that they keep; then the finished parts go back, over the same pairs in
+ * reverse. The largest parts go to neighbours. Ranks beyond a power of two give their vectors to one within it first, and get
+ * the sums from it last. Two levels: rings within groups of ranks, of which each rank gets one chunk; halving and doubling of
+ * that chunk between the groups; rings again. So the ring is one group of all ranks, and halving groups of one. What is said
+ * above of buffers holds for all: who has all sums of a round knows that each rank has taken in what it got, and whoever sent
+ * it something has taken part in the round before. Each element is summed on one rank, so all get the same bits.
+ *
  * Where workers reach the memory of the other ranks they store there, without posts. All sums are made in the order of
  * the ranks, so that they are the same bits everywhere.
  *
@@ -47,19 +55,22 @@
  * uses of tags and arrival words. */
 struct loom_allreduce {
 	uint64_t floats; /* of the vector: a multiple of ranks * workers */
-	uint64_t slice;  /* floats of a slice */
+	uint64_t slice;  /* floats of a slice: the vector has group * workers */
 	uint64_t piece;  /* floats of a piece; the last one may have less */
 	uint32_t pieces;
 	uint32_t rank, ranks;
-	uint32_t steps; /* of the ring: 2 * (ranks - 1) */
+	uint32_t group; /* chunks of the vector, one for each rank that a ring goes round; else 1 */
+	uint32_t power; /* of two, at most the number of groups: those that halve */
+	uint32_t between; /* steps of groups */
+	uint32_t steps; /* posts of a worker for a piece: between + 2 * (group - 1) */
 	uint32_t chain;
 	uint32_t algorithm;
 	uint32_t first;	  /* its tags and arrival words are this and the `tags` next ones */
 	uint32_t tags;
 	uint64_t turn_at; /* turns of workers with a host that posts late; 0: none */
-	/* Input of round n begins n * stride % cycle bytes further. inbox: ranks - 1 chunks; or slots; or a chunk of each rank. */
+	/* Input of round n begins n * stride % cycle bytes further. inbox: what is to be added; or slots; or a chunk of each rank. */
 	uint64_t input_at, stride, cycle, inbox_at;
-	/* Of all but the ring. The block lies at base_at[rank] for the workers here. */
+	/* Of those without posts. The block lies at base_at[rank] for the workers here. */
 	uint64_t base_at, sum_at, met_at;
 };
 /* How far a worker has come: `step` and `piece` are what it takes next. All lanes have the same. */
@@ -67,7 +78,15 @@ struct loom_allreduce_at {
 	uint64_t round;
 	uint32_t step, piece;
 };
-enum { LOOM_ALLREDUCE_AUTO, LOOM_ALLREDUCE_RING, LOOM_ALLREDUCE_ONESHOT, LOOM_ALLREDUCE_TWOSHOT, LOOM_ALLREDUCE_PULL };
+enum {
+	LOOM_ALLREDUCE_AUTO,
+	LOOM_ALLREDUCE_RING,
+	LOOM_ALLREDUCE_HALVING,
+	LOOM_ALLREDUCE_LEVELS,
+	LOOM_ALLREDUCE_ONESHOT,
+	LOOM_ALLREDUCE_TWOSHOT,
+	LOOM_ALLREDUCE_PULL
+};
 
 /* Floats that a lane moves by one access, where slices are multiples of it; and accesses that it has on their way at once. */
 #define LOOM_ALLREDUCE_WIDE 4u
@@ -82,16 +101,22 @@ struct loom_allreduce_met {
 	uint64_t pad[7];
 };
 
+/* By posted operations. */
+LOOM_FN int loom_allreduce_posts(const struct loom_allreduce *a)
+{
+	return a->algorithm <= LOOM_ALLREDUCE_LEVELS;
+}
+
 /* Tag and arrival word. */
 LOOM_FN uint32_t loom_allreduce_tag(const struct loom_allreduce *a, uint32_t worker, uint32_t step, uint32_t piece)
 {
 	return a->first + (worker * a->steps + step) * a->pieces + piece;
 }
 
-/* Floats from the start of the vector to the slice of `chunk` (modulo the ring) that is `worker`'s. */
+/* Floats from the start of the vector to the slice of `chunk` (modulo the group) that is `worker`'s. */
 LOOM_FN uint64_t loom_allreduce_slice(const struct loom_allreduce *a, uint32_t workers, uint32_t chunk, uint32_t worker)
 {
-	return ((uint64_t)(chunk % a->ranks) * workers + worker) * a->slice;
+	return ((uint64_t)(chunk % a->group) * workers + worker) * a->slice;
 }
 
 LOOM_FN uint64_t loom_allreduce_piece_end(const struct loom_allreduce *a, uint32_t piece)
@@ -102,16 +127,14 @@ LOOM_FN uint64_t loom_allreduce_piece_end(const struct loom_allreduce *a, uint32
 /* The `i`-th part of the vector that a worker deals with: how many there are, and floats from `*begin` to `*end`. */
 LOOM_FN uint32_t loom_allreduce_runs(const struct loom_allreduce *a)
 {
-	return a->algorithm == LOOM_ALLREDUCE_RING || a->algorithm == LOOM_ALLREDUCE_TWOSHOT ? a->ranks : 1;
+	return a->group;
 }
 
 LOOM_FN void loom_allreduce_run(const struct loom_allreduce *a, uint32_t workers, uint32_t worker, uint32_t i, uint64_t *begin,
 			   uint64_t *end)
 {
-	uint32_t runs = loom_allreduce_runs(a);
-	uint64_t part = a->floats / workers / runs;
-	*begin = ((uint64_t)i * workers + worker) * part;
-	*end = *begin + part;
+	*begin = loom_allreduce_slice(a, workers, i, worker);
+	*end = *begin + a->slice;
 }
 
 /* This rank's input of a round, and where its sums come to be. */
@@ -121,8 +144,8 @@ LOOM_FN float *loom_allreduce_input(struct loom_ctx *c, const struct loom_allred
 }
 LOOM_FN float *loom_allreduce_sums(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round)
 {
-	return a->algorithm == LOOM_ALLREDUCE_RING ? loom_allreduce_input(c, a, round) :
-						(float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
+	return loom_allreduce_posts(a) ? loom_allreduce_input(c, a, round) :
+					 (float *)((char *)c->global[LOOM_WORKLOAD] + a->sum_at);
 }
 
 /* For a broadcast, in front of the round: the input of all ranks but `root` becomes -0 in this worker's slices. Added to a number
@@ -147,19 +170,68 @@ LOOM_FN float loom_allreduce_element(uint64_t i, uint32_t rank)
 	return (float)(int32_t)(x >> 32) / 65536.0f;
 }
 
-/* ---- the ring ------------------------------------------------------------------------------------------ */
+/* ---- by posts ------------------------------------------------------------------------------------------ */
 
-/* What arrived in `step` of the first half is added to its place. */
+#define LOOM_ALLREDUCE_NOBODY 0xffffffffu
+
+/* Whom `rank` sends to in a step, or with `from` gets from. */
+LOOM_FN uint32_t loom_allreduce_peer(const struct loom_allreduce *a, uint32_t rank, uint32_t step, int from)
+{
+	uint32_t in = rank % a->group, g = rank / a->group, rest = a->ranks / a->group - a->power, half = a->between / 2;
+	uint32_t level = step - (a->group - 1);
+	if (level >= a->between) /* also in front of it */
+		return g * a->group + (in + (from ? a->group - 1 : 1)) % a->group;
+	if (rest && (level == 0 || level + 1 == a->between)) {
+		if ((level == 0) != from)
+			return g >= a->power ? rank - a->power * a->group : LOOM_ALLREDUCE_NOBODY;
+		return g < rest ? rank + a->power * a->group : LOOM_ALLREDUCE_NOBODY;
+	}
+	level = level < half ? level - (rest > 0) : a->between - 1 - level - (rest > 0);
+	return g < a->power ? (g ^ (1u << level)) * a->group + in : LOOM_ALLREDUCE_NOBODY;
+}
+
+/* What a rank sends of a piece. */
+struct loom_allreduce_part {
+	uint64_t begin, floats; /* of the vector */
+	uint64_t inbox;		/* where it lands, in floats, to be added */
+	int adds;		/* 0: it is finished, and lands where it belongs */
+};
+
+LOOM_FN struct loom_allreduce_part loom_allreduce_part(const struct loom_allreduce *a, uint32_t workers, uint32_t rank, uint32_t worker,
+						       uint32_t step, uint32_t piece)
+{
+	uint32_t in = rank % a->group, g = rank / a->group, ring = a->group - 1, level = step - ring, half = a->between / 2;
+	uint32_t rest = a->ranks / a->group > a->power, chunk = in + 1, slot = step;
+	uint64_t begin = (uint64_t)piece * a->piece, floats = loom_allreduce_piece_end(a, piece) - begin, skip = 0, part = 0;
+	if (level >= a->between) {
+		uint32_t turn = step < ring ? step : step - a->between;
+		chunk = in + 2 * a->group - turn;
+	} else if (!rest || (level && level + 1 < a->between)) {
+		/* Halved down to this level: those that the other keeps, or those that are finished here. */
+		uint32_t down = (level < half ? level : a->between - 1 - level) - rest, keeps = level < half ? g ^ (1u << down) : g;
+		uint64_t unit = floats / a->power;
+		for (uint32_t k = 0; k <= down; k++)
+			skip += (keeps >> k & 1) * (a->power >> (k + 1)) * unit;
+		part = (a->power - (a->power >> down)) * unit; /* behind what the steps before brought */
+		floats = (a->power >> (down + 1)) * unit;
+		slot = ring + rest;
+	}
+	struct loom_allreduce_part p = {loom_allreduce_slice(a, workers, chunk, worker) + begin + skip, floats,
+					((uint64_t)slot * workers + worker) * a->slice + begin + part, step < ring || level < half};
+	return p;
+}
+
+/* What arrived in a step is added to its place. */
 LOOM_FN void loom_allreduce_add(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t round, uint32_t step, uint32_t piece)
 {
-	char *all = (char *)c->global[LOOM_WORKLOAD];
-	uint32_t chunk = a->rank + 2 * a->ranks - step - 1;
-	float *sum = loom_allreduce_input(c, a, round) + loom_allreduce_slice(a, c->workers, chunk, c->worker);
-	const float *got =
-		(const float *)(all + a->inbox_at) + ((uint64_t)step * c->workers + c->worker) * a->slice;
-	uint64_t end = loom_allreduce_piece_end(a, piece);
-	loom_stream(c, 3 * sizeof(float) * (end - piece * a->piece));
-	for (uint64_t i = piece * a->piece + c->lane; i < end; i += c->lanes)
+	const struct loom_allreduce_part p =
+		loom_allreduce_part(a, c->workers, loom_allreduce_peer(a, a->rank, step, 1), c->worker, step, piece);
+	float *sum = loom_allreduce_input(c, a, round) + p.begin;
+	const float *got = (const float *)((char *)c->global[LOOM_WORKLOAD] + a->inbox_at) + p.inbox;
+	if (!p.adds)
+		return;
+	loom_stream(c, 3 * sizeof(float) * p.floats);
+	for (uint64_t i = c->lane; i < p.floats; i += c->lanes)
 		sum[i] = got[i] + sum[i];
 }
 
@@ -169,17 +241,19 @@ LOOM_FN uint32_t loom_allreduce_fired(const struct loom_allreduce *a)
 }
 
 /* As allreduce_go. */
-LOOM_FN int loom_allreduce_ring(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at, uint32_t until, int wait)
+LOOM_FN int loom_allreduce_posted(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at, uint32_t until, int wait)
 {
 	struct loom_net_turn *turn = (struct loom_net_turn *)((char *)c->global[LOOM_WORKLOAD] + a->turn_at) + c->worker;
 	turn = a->turn_at ? turn : (struct loom_net_turn *)0;
 	while (at->step < until) {
 		uint32_t step = at->step, piece = at->piece, came = loom_allreduce_tag(a, c->worker, step - 1, piece);
-		if (step > 0 && !(wait ? loom_net_await_turn(c, turn, came, at->round + 1) : loom_net_has(c, came, at->round + 1)))
+		int gets = step > 0 && loom_allreduce_peer(a, a->rank, step - 1, 1) != LOOM_ALLREDUCE_NOBODY;
+		if (gets && !(wait ? loom_net_await_turn(c, turn, came, at->round + 1) : loom_net_has(c, came, at->round + 1)))
 			return 0;
-		if (step > 0 && step < a->ranks && !a->chain)
+		if (gets && !a->chain)
 			loom_allreduce_add(c, a, at->round, step - 1, piece);
-		if (step < loom_allreduce_fired(a) && !loom_net_fire_turn(c, turn, loom_allreduce_tag(a, c->worker, step, piece)))
+		if (step < loom_allreduce_fired(a) && loom_allreduce_peer(a, a->rank, step, 0) != LOOM_ALLREDUCE_NOBODY &&
+		    !loom_net_fire_turn(c, turn, loom_allreduce_tag(a, c->worker, step, piece)))
 			return 0;
 		at->piece = piece + 1 == a->pieces ? 0 : piece + 1;
 		at->step += at->piece == 0;
@@ -424,7 +498,7 @@ LOOM_FN int loom_allreduce_direct(struct loom_ctx *c, const struct loom_allreduc
 /* Steps of a round. The first waits for nobody. */
 LOOM_FN uint32_t loom_allreduce_last(const struct loom_allreduce *a)
 {
-	return a->algorithm == LOOM_ALLREDUCE_RING ? a->steps + 1 : a->algorithm == LOOM_ALLREDUCE_ONESHOT ? 2 : 3;
+	return loom_allreduce_posts(a) ? a->steps + 1 : a->algorithm == LOOM_ALLREDUCE_ONESHOT ? 2 : 3;
 }
 
 /* Goes on with a round, whose input in this worker's slices is there: 1 when all steps before `until` are done. 0: not yet,
@@ -433,14 +507,17 @@ LOOM_FN int loom_allreduce_go(struct loom_ctx *c, const struct loom_allreduce *a
 {
 	if (until > loom_allreduce_last(a))
 		until = loom_allreduce_last(a);
-	return a->algorithm == LOOM_ALLREDUCE_RING ? loom_allreduce_ring(c, a, at, until, wait) : loom_allreduce_direct(c, a, at, until, wait);
+	return loom_allreduce_posts(a) ? loom_allreduce_posted(c, a, at, until, wait) : loom_allreduce_direct(c, a, at, until, wait);
 }
 
 /* Brings the rounds of `n` of them to their ends. Where nothing is sent before the end of a kernel, kernels end between the
  * steps, so all workers call this alike. 1, or 0 when the run is over. */
 LOOM_FN int loom_allreduce_finish(struct loom_ctx *c, const struct loom_allreduce *a, struct loom_allreduce_at *at, uint32_t n)
 {
-	uint32_t fired = loom_allreduce_fired(a), last = fired + 1 > 3 ? fired + 1 : 3;
+	uint32_t fired = 0, last;
+	for (uint32_t i = 0; i < n; i++) /* some may halve, others go round */
+		fired = loom_allreduce_fired(&a[i]) > fired ? loom_allreduce_fired(&a[i]) : fired;
+	last = fired + 1 > 3 ? fired + 1 : 3;
 	loom_doing(c, LOOM_DOING_MESSAGE);
 	for (uint32_t until = 1; until <= last; until++) {
 		for (uint32_t i = 0; i < n; i++)

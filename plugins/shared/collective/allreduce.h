@@ -14,16 +14,21 @@
  * `collective`: `pkg-config --variable=includedir gpuloom`/gpuloom. */
 #define LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("collective/net.dev.h") LOOM_CODE_FILE("collective/allreduce.dev.h")
 
-/* A row of options, for an uint32_t. */
-static const char *const loom_allreduce_algorithms[] = {"auto", "ring", "oneshot", "twoshot", "pull", NULL};
-#define LOOM_ALLREDUCE_ROW(type, field)                                                                 \
-	LOOM_OPT(type, field, LOOM_OPT_ENUM, "auto",                                               \
-		 "ring: pieces go round by posted operations, under any trigger. oneshot: each rank stores its vector into " \
-		 "all others, each word with a mark; for small vectors. twoshot: reduce-scatter and gather; for large ones. " \
-		 "pull: each rank reads the vectors of all others; for large ones of two GPUs. "   \
-		 "The last three need a trigger whose workers reach the memory of other ranks: peer. auto: with such a trigger " \
-		 "oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all others; above, twoshot, or pull between two GPUs; " \
-		 "without, and with late or chained posts, ring.", .choices = loom_allreduce_algorithms)
+/* Rows of options, for members `algorithm` and `group` of uint32_t. */
+static const char *const loom_allreduce_algorithms[] = {"auto", "ring", "halving", "levels", "oneshot", "twoshot", "pull", NULL};
+#define LOOM_ALLREDUCE_ROWS(type)                                                                  \
+	LOOM_OPT(type, algorithm, LOOM_OPT_ENUM, "auto",                                           \
+		 "By posted operations, under any trigger: ring: pieces go round. halving: halves are exchanged and added, over " \
+		 "longer and longer distances, and go back; for small vectors of many ranks. levels: a ring in each `group`, halving " \
+		 "between them. By stores or loads, with a trigger whose workers reach the memory of other ranks (peer): oneshot: each " \
+		 "rank stores its vector into all others, each word with a mark; for small vectors. twoshot: reduce-scatter and gather; " \
+		 "for large ones. pull: each rank reads the vectors of all others; for large ones of two GPUs. auto: with such a trigger " \
+		 "oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all others; above, twoshot, or pull between two GPUs; without, " \
+		 "and with late or chained posts, ring.", \
+		 .choices = loom_allreduce_algorithms),                                            \
+	LOOM_OPT(type, group, LOOM_OPT_U32, "0",                                                   \
+		 "algorithm = levels: ranks with consecutive numbers that are summed first, as those of a host. It must divide the " \
+		 "number of ranks.", .max = 65535)
 
 #define LOOM_ALLREDUCE_PIECE (4u << 20) /* bytes, where a workload has no option for it */
 /* algorithm = auto: bytes up to which oneshot is chosen. On CPUs lines that go to and fro cost the most, and twoshot has
@@ -32,20 +37,40 @@ static const char *const loom_allreduce_algorithms[] = {"auto", "ring", "oneshot
 #define LOOM_ALLREDUCE_ONESHOT_MOST_GPU (3u << 19) /* to all other ranks together */
 #define LOOM_ALLREDUCE_PIECES 64u /* of a slice at most: each takes a post, a tag and an arrival word */
 
-/* How a vector of `bytes`, rounded up, is cut for all workers of all ranks; `piece`: bytes that are sent at once. */
+/* Into how many chunks the vector is cut, and the steps that follow from it. */
+static inline void loom_allreduce_cut(struct loom_allreduce *a, uint32_t algorithm, uint32_t group)
+{
+	int chunks = algorithm == LOOM_ALLREDUCE_RING || algorithm == LOOM_ALLREDUCE_TWOSHOT;
+	int levels = algorithm == LOOM_ALLREDUCE_LEVELS && group && a->ranks % group == 0;
+	a->group = chunks ? a->ranks : levels ? group : 1;
+	uint32_t groups = algorithm > LOOM_ALLREDUCE_LEVELS ? 1 : a->ranks / a->group;
+	a->between = 0;
+	for (a->power = 1; 2 * a->power <= groups; a->power *= 2)
+		a->between += 2;
+	if (a->power < groups)
+		a->between += 2;
+	a->steps = a->between + 2 * (a->group - 1);
+}
+
+/* How a vector of `bytes`, rounded up, is cut for all workers of all ranks; `group`: with algorithm = levels; `piece`: bytes that
+ * are sent at once. */
 static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host *host, const struct loom_layout *layout,
-							 uint32_t algorithm, uint64_t bytes, uint64_t piece)
+							 uint32_t algorithm, uint32_t group, uint64_t bytes, uint64_t piece)
 {
 	struct loom_allreduce a = {.rank = loom_net_rank(host), .ranks = loom_net_ranks(host), .algorithm = algorithm};
-	uint64_t parts = (uint64_t)a.ranks * layout->workers;
-	a.slice = (bytes / sizeof(float) + parts - 1) / parts;
-	if (algorithm != LOOM_ALLREDUCE_RING)
-		a.slice = (a.slice + LOOM_ALLREDUCE_WIDE - 1) / LOOM_ALLREDUCE_WIDE * LOOM_ALLREDUCE_WIDE;
-	a.floats = a.slice * parts;
-	a.steps = 2 * (a.ranks - 1);
+	uint64_t parts = (uint64_t)a.ranks * layout->workers, slice = (bytes / sizeof(float) + parts - 1) / parts, unit;
+	if (algorithm == LOOM_ALLREDUCE_AUTO) /* where nothing has to be posted it is cut again */
+		algorithm = LOOM_ALLREDUCE_RING;
+	loom_allreduce_cut(&a, algorithm, group);
+	/* All slices are halved without a rest: whatever power of two the number of groups has in it helps. */
+	unit = a.power / (a.ranks / a.group & -(a.ranks / a.group));
+	unit = unit < LOOM_ALLREDUCE_WIDE ? LOOM_ALLREDUCE_WIDE : unit;
+	a.floats = (slice + unit - 1) / unit * unit * parts;
+	a.slice = a.floats / a.group / layout->workers;
 	a.piece = piece / sizeof(float);
 	if (a.piece * LOOM_ALLREDUCE_PIECES < a.slice)
 		a.piece = (a.slice + LOOM_ALLREDUCE_PIECES - 1) / LOOM_ALLREDUCE_PIECES;
+	a.piece = (a.piece + a.power - 1) / a.power * a.power;
 	a.pieces = (uint32_t)((a.slice + a.piece - 1) / a.piece);
 	a.tags = layout->workers * a.steps * a.pieces;
 	return a;
@@ -75,31 +100,35 @@ static inline uint64_t loom_allreduce_slots_of(const struct loom_allreduce *a, c
 static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const struct loom_layout *layout, uint64_t at,
 					    uint32_t first, uint32_t inputs, uint64_t stride)
 {
-	uint64_t vector = loom_net_line(a->floats * sizeof(float)), slots = loom_allreduce_slots_of(a, layout);
+	uint64_t vector = loom_net_line(a->floats * sizeof(float)), inbox = loom_allreduce_slots_of(a, layout);
 	uint64_t met = 2ull * a->ranks * layout->workers * sizeof(struct loom_allreduce_met);
-	int ring = a->algorithm == LOOM_ALLREDUCE_RING;
+	uint64_t added = a->group - 1 + (a->power > 1) + (a->power < a->ranks / a->group); /* chunks */
+	int posts = a->algorithm && loom_allreduce_posts(a);
+	added *= a->slice * layout->workers * sizeof(float);
+	inbox = inbox > vector ? inbox : vector;
+	inbox = inbox > added ? inbox : added;
 	a->first = first;
 	a->stride = inputs > 1 ? vector : stride;
 	a->cycle = inputs > 1 ? inputs * vector : stride ? 64 * stride : 1;
 	a->base_at = loom_net_line(at); /* wide accesses need 16 bytes */
 	a->met_at = a->base_at + loom_net_line(a->ranks * sizeof(uint64_t));
-	a->input_at = a->met_at + (ring ? 0 : met);
+	a->input_at = a->met_at + (posts ? 0 : met);
 	a->sum_at = a->input_at + (inputs > 1 ? inputs * vector : loom_net_line(a->floats * sizeof(float) + 64 * stride));
-	a->inbox_at = a->sum_at + (ring ? 0 : vector);
-	return a->inbox_at + (slots > vector ? slots : vector);
+	a->inbox_at = a->sum_at + (posts ? 0 : vector);
+	return a->inbox_at + inbox;
 }
 
 /* All but the input. `all`: the workload's block for the stack. */
 static inline void loom_allreduce_init(const struct loom_allreduce *a, const struct loom_layout *layout, void *all)
 {
-	if (a->algorithm == LOOM_ALLREDUCE_RING)
+	if (a->algorithm && loom_allreduce_posts(a))
 		return;
 	memset((char *)all + a->met_at, 0, a->input_at - a->met_at);
 	memset((char *)all + a->sum_at, 0xff, a->inbox_at - a->sum_at); /* NaN: a sum that was not made shows */
 	memset((char *)all + a->inbox_at, 0, loom_allreduce_slots_of(a, layout));
 }
 
-/* Vectors that rounds of a ring take in turn. */
+/* Vectors that rounds take in turn. */
 static inline uint32_t loom_allreduce_inputs_of(const struct loom_allreduce *a)
 {
 	return (uint32_t)(a->stride ? a->cycle / a->stride : 1);
@@ -109,13 +138,9 @@ static inline uint32_t loom_allreduce_inputs_of(const struct loom_allreduce *a)
 static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_allreduce *a, uint32_t workers, loom_ref global,
 							      uint32_t w, uint32_t step, uint32_t piece, uint32_t input)
 {
-	/* First half: running sums; then the chunk that got complete here, and those that the ranks before
-	 * completed. */
-	uint32_t half = a->ranks - 1, chunk = a->rank + 2 * a->ranks - step;
-	uint64_t begin = piece * a->piece, vector = a->input_at + input * a->stride;
-	uint64_t at = vector + (loom_allreduce_slice(a, workers, chunk, w) + begin) * sizeof(float);
-	uint64_t inbox = (((uint64_t)step * workers + w) * a->slice + begin) * sizeof(float);
-	int sums = step < half, adds = sums && a->chain;
+	struct loom_allreduce_part p = loom_allreduce_part(a, workers, a->rank, w, step, piece);
+	uint64_t at = a->input_at + input * a->stride + p.begin * sizeof(float);
+	int adds = p.adds && a->chain;
 	uint32_t tag = loom_allreduce_tag(a, w, step, piece), inputs = loom_allreduce_inputs_of(a);
 	return (struct loom_trigger_post){
 		.tag = a->chain && step ? LOOM_TAG_ARRIVAL(loom_allreduce_tag(a, w, step - 1, piece)) : tag,
@@ -123,10 +148,10 @@ static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_
 		.rearm = inputs > 1 ? inputs : 0,
 		.op = adds ? LOOM_NET_ADD : LOOM_NET_PUT,
 		.type = adds ? LOOM_NET_F32 : 0,
-		.target = (a->rank + 1) % a->ranks,
+		.target = loom_allreduce_peer(a, a->rank, step, 0),
 		.local = global + at,
-		.remote = global + (sums && !adds ? a->inbox_at + inbox : at),
-		.bytes = (loom_allreduce_piece_end(a, piece) - begin) * sizeof(float),
+		.remote = global + (p.adds && !adds ? a->inbox_at + p.inbox * sizeof(float) : at),
+		.bytes = p.floats * sizeof(float),
 		.notify = tag};
 }
 
@@ -142,7 +167,7 @@ static inline int loom_allreduce_post_all(const struct loom_allreduce *a, uint32
 	for (uint32_t input = 0; input < inputs; input++)
 		for (uint32_t step = 0; step < a->steps; step++)
 			for (uint32_t piece = 0; piece < a->pieces; piece++)
-				for (uint32_t w = 0; w < workers && !rc; w++) {
+				for (uint32_t w = 0; w < workers && !rc && loom_allreduce_peer(a, a->rank, step, 0) != LOOM_ALLREDUCE_NOBODY; w++) {
 					struct loom_trigger_post post =
 					    loom_allreduce_post_of(a, workers, global, w, step, piece, input);
 					rc = late ? late(to, &post, err) : loom_net_post(trigger, &post, err);
@@ -159,9 +184,17 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 {
 	int reaches = LOOM_HAS(trigger->ops, reach), rc = 0;
 	uint64_t *base = (uint64_t *)((char *)view->global + a->base_at);
-	if (a->algorithm == LOOM_ALLREDUCE_AUTO)
-		a->algorithm = a->chain || a->turn_at || !reaches ? LOOM_ALLREDUCE_RING : loom_allreduce_fastest(a, layout);
-	if (a->algorithm == LOOM_ALLREDUCE_RING)
+	if (a->algorithm == LOOM_ALLREDUCE_AUTO && reaches && !a->turn_at) {
+		a->algorithm = loom_allreduce_fastest(a, layout);
+		loom_allreduce_cut(a, a->algorithm, 0);
+		a->slice = a->floats / a->group / layout->workers;
+	} else if (a->algorithm == LOOM_ALLREDUCE_AUTO) {
+		a->algorithm = LOOM_ALLREDUCE_RING;
+	}
+	if (a->algorithm == LOOM_ALLREDUCE_LEVELS && a->group == 1)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "algorithm = levels: group must be more than 1 and divide the %u ranks: say group = "
+				 "ranks of a host", a->ranks);
+	if (loom_allreduce_posts(a))
 		return loom_allreduce_post_all(a, layout->workers, global, trigger, late, to, err);
 	if (!reaches)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
@@ -173,33 +206,60 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 	return rc;
 }
 
+#define LOOM_ALLREDUCE_BLOCK 64u /* elements that are checked at once */
+
+/* Sums of loom_allreduce_element(i[]) over `ranks` behind the `from`-th, in turn from the `first` on ... */
+static inline void loom_allreduce_in_turn(const uint64_t *i, uint32_t n, uint32_t from, uint32_t first, uint32_t ranks, float *sum)
+{
+	for (uint32_t r = 0; r < ranks; r++)
+		for (uint32_t e = 0; e < n; e++) {
+			float one = loom_allreduce_element(i[e], from + (first + r) % ranks);
+			sum[e] = r ? sum[e] + one : one;
+		}
+}
+
+/* ... and over `groups` from the `from`-th on, by halves. */
+static inline void loom_allreduce_by_halves(const struct loom_allreduce *a, const uint64_t *i, uint32_t n, uint32_t from,
+					    uint32_t first, uint32_t groups, float *sum)
+{
+	float more[LOOM_ALLREDUCE_BLOCK] = {0};
+	uint32_t rest = from + a->power;
+	if (groups > 1) {
+		loom_allreduce_by_halves(a, i, n, from, first, groups / 2, sum);
+		loom_allreduce_by_halves(a, i, n, from + groups / 2, first, groups / 2, more);
+	} else {
+		loom_allreduce_in_turn(i, n, from * a->group, first, a->group, sum);
+		if (rest * a->group < a->ranks)
+			loom_allreduce_in_turn(i, n, rest * a->group, first, a->group, more);
+	}
+	for (uint32_t e = 0; e < n; e++)
+		sum[e] = more[e] + sum[e];
+}
+
 /* Whether the sums of a round are those of loom_allreduce_element((i + turned) % of, rank), made in this algorithm's order:
- * along the ring chunk c begins at rank c, else it is that of the ranks. */
+ * along a ring chunk c begins at rank c of the group; without posts it is that of the ranks. */
 static inline int loom_allreduce_compare(const struct loom_allreduce *a, const struct loom_host *host,
 					 const struct loom_layout *layout, const void *all, uint64_t round, uint64_t turned,
 					 uint64_t of, struct loom_error *err)
 {
-	int ring = a->algorithm == LOOM_ALLREDUCE_RING;
-	const float *got = (const float *)((const char *)all + (ring ? a->input_at + round * a->stride % a->cycle : a->sum_at));
+	int posts = loom_allreduce_posts(a);
+	const float *got = (const float *)((const char *)all + (posts ? a->input_at + round * a->stride % a->cycle : a->sum_at));
 	uint64_t chunk = a->slice * layout->workers;
-	for (uint64_t i = 0; i < a->floats; i += 8) { /* side by side: each addition waits for the one before */
-		float sum[8];
-		uint64_t which[8];
-		uint32_t rank[8];
-		for (uint32_t b = 0; b < 8; b++) {
-			rank[b] = ring ? (uint32_t)((i + b) / chunk) : 0;
-			which[b] = (i + b + turned) % of;
-			sum[b] = loom_allreduce_element(which[b], rank[b]);
-		}
-		for (uint32_t k = 1; k < a->ranks; k++)
-			for (uint32_t b = 0; b < 8; b++) {
-				rank[b] = rank[b] + 1 < a->ranks ? rank[b] + 1 : 0;
-				sum[b] = sum[b] + loom_allreduce_element(which[b], rank[b]);
-			}
-		for (uint32_t b = 0; b < 8 && i + b < a->floats; b++)
-			if (sum[b] != got[i + b])
+	for (uint64_t begin = 0, n; begin < a->floats; begin += n) {
+		uint64_t i[LOOM_ALLREDUCE_BLOCK];
+		float sum[LOOM_ALLREDUCE_BLOCK];
+		n = chunk - begin % chunk;
+		n = n < LOOM_ALLREDUCE_BLOCK ? n : LOOM_ALLREDUCE_BLOCK;
+		for (uint64_t e = 0; e < n; e++)
+			i[e] = (begin + e + turned) % of;
+		if (posts)
+			loom_allreduce_by_halves(a, i, (uint32_t)n, 0, (uint32_t)(begin / chunk), a->power, sum);
+		else
+			loom_allreduce_in_turn(i, (uint32_t)n, 0, 0, a->ranks, sum);
+		for (uint64_t e = 0; e < n; e++)
+			if (sum[e] != got[begin + e])
 				return LOOM_FAIL(host, err, LOOM_EWRONG, "allreduce: element %llu on rank %u is %.9g instead of %.9g",
-						 (unsigned long long)(i + b), a->rank, (double)got[i + b], (double)sum[b]);
+						 (unsigned long long)(begin + e), a->rank, (double)got[begin + e], (double)sum[e]);
 	}
 	return 0;
 }
