@@ -125,8 +125,9 @@ def trial(key):
                 time.sleep(0.5)
                 if job.poll() is None:
                     os.kill(job.pid, signal.SIGINT)
-        except ProcessLookupError: # a short-lived one
-            os.kill(job.pid, signal.SIGINT)
+        except ProcessLookupError: # a short-lived one, or the job is over
+            if job.poll() is None:
+                os.kill(job.pid, signal.SIGINT)
             what, victim = 'none of ' + name, 0
         over = soak.wait_for(job, NOTICED + (STOPPED if stop else 0))
         took = time.monotonic() - begin

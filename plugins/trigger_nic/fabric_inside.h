@@ -85,7 +85,7 @@ void fabric_forget_shm(const struct ofi *f); /* its name: who is killed from now
 void fabric_sweep_shm(void); /* takes away what dead ranks left */
 int fabric_mapped_shm(const char *peer); /* whether the region of an endpoint with this name is mapped here */
 
-/* fabric_test.c: puts to the neighbour and back, with notification; atomics where claimed. Collective:
+/* fabric_test.c: puts to the neighbour and back, by shm to all others, with notification; atomics where claimed. Collective:
  * what is tested fails on all ranks or on none. `why` (of `size` bytes) says what did not work. */
 int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err);
 
