@@ -38,7 +38,8 @@ LOOM_FN uint64_t mgws_fraction(uint64_t n, uint32_t of)
  * share, so that blocks are long at first (few claims) and short at the end (balance). */
 LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t workers)
 {
-	uint64_t n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim_size) : mgws_fraction(left, 8 * workers);
+	uint32_t parts = SCHED_GRAIN(c) == SCHED_LANE ? 2 : 8; /* by lanes a claim costs as much as many tasks */
+	uint64_t n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim_size) : mgws_fraction(left, parts * workers);
 	n = n ? n : 1;
 	if (SCHED_GRAIN(c) == SCHED_LANE) /* whole rounds */
 		n = (n + c->lanes - 1) / c->lanes * c->lanes;
@@ -109,6 +110,14 @@ LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 	b->next = loom_from_lane0(c, from);
 	b->end = b->next + loom_from_lane0(c, n);
 	return b->next < b->end;
+}
+
+/* Lanes that run a task each: the next block, without the long way over mgws_refill(), which takes a GPU as long as several
+ * small tasks. Public and spilled tasks wait until the set is used up; not so where a spilled task may be one that only this
+ * kind of device runs. */
+LOOM_FN int mgws_claim_on(struct loom_ctx *c)
+{
+	return (!SCHED_CFG(c, mixed) || SCHED_CFG(c, apart)) && mgws_claim(c, 0);
 }
 
 /* A worker without work claims from the device's range. If it has reported idle it calls busy() first, now and

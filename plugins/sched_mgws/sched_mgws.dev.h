@@ -4,7 +4,8 @@
  *
  * A worker runs, in this order: tasks of high priority, its local queue, its backlog, the block it claimed of the initial
  * set, its public queue, what others spilled, a new block of the initial set, tasks of low priority, and what it steals.
- * Whenever its public queue is empty and it holds two tasks or more, it shares half of them. */
+ * With grain = lane the new block comes before public and spilled tasks. Whenever its public queue is empty and it holds two
+ * tasks or more, it shares half of them. */
 #ifndef SCHED_MGWS_DEV_H
 #define SCHED_MGWS_DEV_H
 

@@ -218,8 +218,11 @@ LOOM_FN int mgws_rounds(struct loom_ctx *c, uint64_t *ran)
 				sched_copy_task(&t, slot);
 			b->next += n;
 		}
-		if (!n)
-			return 1;
+		if (!n) {
+			if (!mgws_claim_on(c))
+				return 1;
+			continue;
+		}
 		int runs = c->lane < n;
 		if (runs && t.affinity == mgws_other_kind(c)) {
 			mgws_alone_send(c, slot);
