@@ -453,7 +453,7 @@ request_jobs() {
 	done
 	wait $jobs
 	for job in $(seq 0 $(($1 - 1))); do
-		read -r more_passed more_failed <"$tmp/$job/count" || more_passed=0 more_failed=1
+		read -r more_passed more_failed <"$tmp/$job/count" || more_passed=0 more_failed=1 # it was killed
 		passed=$((passed + more_passed)) failed=$((failed + more_failed))
 		rm -r "${tmp:?}/$job"
 	done
