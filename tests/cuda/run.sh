@@ -4,7 +4,7 @@
 #   [PARTS='tasks waits litmus'] tests/cuda/run.sh BUILD [SAMPLES]
 # SAMPLES (default 50): in a row, in one run. PARTS: as tests/gpu/everything.sh says, and memcheck, racecheck (of
 # compute-sanitizer). Each of counter, hcounter, tree, policies, shapes, pairs, processes, waits, peers, memcheck, racecheck
-# takes 1 to 3 minutes; requests takes twelve, five with JOBS=8, or REQUEST_TIME seconds for a fair sample of it. Exit 77: no GPU here.
+# takes 1 to 3 minutes; requests takes ten, four with JOBS=8, or REQUEST_TIME seconds for a fair sample of it. Exit 77: no GPU here.
 device=cuda vendor=NVIDIA
 shapes='
 lanes=64
