@@ -31,11 +31,12 @@ fi
 # Under NVIDIA's MPS; otherwise kernels of several processes take turns.
 together() {
 	export CUDA_MPS_PIPE_DIRECTORY="$tmp/mps" CUDA_MPS_LOG_DIRECTORY="$tmp/mps"
-	mkdir -p "$tmp/mps" && nvidia-cuda-mps-control -d
+	mkdir -p "$tmp/mps" && nvidia-cuda-mps-control -d && trap 'apart; rm -rf "$tmp"' EXIT
 }
 apart() {
 	echo quit | nvidia-cuda-mps-control
 	unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+	trap 'rm -rf "$tmp"' EXIT
 }
 
 # Parts of their own: six runs under a tool of compute-sanitizer.
