@@ -168,25 +168,31 @@ LOOM_FN void sync_saw(void)
 #endif
 
 /* Copies by all lanes. Where both are aligned to 16 bytes eight loads of each lane are under way at once: from the
- * host's memory each takes a microsecond. A call, for else these loads took the registers of those who wait. */
+ * host's memory each takes a microsecond. A call, for else these loads took the registers of those who wait. Threads that
+ * share a multiprocessor with many others have too few registers for it: they would spill, and go on later. */
+#if defined(LOOM_BLOCKS) && LOOM_LANES * LOOM_WORKERS_PER_BLOCK * LOOM_BLOCKS > 512
+enum { SYNC_AT_ONCE = 1 };
+#else
+enum { SYNC_AT_ONCE = 8 };
+#endif
+
 LOOM_LEAF void sync_copy_by(uint32_t lane, uint32_t lanes, void *to, const void *from, uint64_t bytes)
 {
 #ifdef LOOM_DEVICE_COMPILE
 	struct __attribute__((aligned(16))) two {
 		uint64_t a, b;
 	};
-	enum { AT_ONCE = 8 };
 	uint64_t n = ((uint64_t)to | (uint64_t)from) % 16 ? 0 : bytes / 16;
-	struct two *d = (struct two *)to, v[AT_ONCE];
+	struct two *d = (struct two *)to, v[SYNC_AT_ONCE];
 	const struct two *s = (const struct two *)from;
 	LOOM_NO_UNROLL
-	for (uint64_t i = lane; i < n; i += AT_ONCE * (uint64_t)lanes) {
+	for (uint64_t i = lane; i < n; i += SYNC_AT_ONCE * (uint64_t)lanes) {
 #pragma unroll
-		for (uint32_t j = 0; j < AT_ONCE; j++)
+		for (uint32_t j = 0; j < SYNC_AT_ONCE; j++)
 			if (i + j * lanes < n)
 				v[j] = s[i + j * lanes];
 #pragma unroll
-		for (uint32_t j = 0; j < AT_ONCE; j++)
+		for (uint32_t j = 0; j < SYNC_AT_ONCE; j++)
 			if (i + j * lanes < n)
 				d[i + j * lanes] = v[j];
 	}

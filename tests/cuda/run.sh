@@ -4,7 +4,7 @@
 #   [PARTS='tasks waits litmus'] tests/cuda/run.sh BUILD [SAMPLES]
 # SAMPLES (default 50): in a row, in one run. PARTS: as tests/gpu/everything.sh says, and memcheck, racecheck (of
 # compute-sanitizer). Each of counter, hcounter, tree, policies, shapes, pairs, processes, waits, peers, memcheck, racecheck
-# takes 1 to 3 minutes; requests takes eight, or REQUEST_TIME seconds for a fair sample of it. Exit 77: no GPU here.
+# takes 1 to 3 minutes; requests takes ten, four with JOBS=8, or REQUEST_TIME seconds for a fair sample of it. Exit 77: no GPU here.
 device=cuda vendor=NVIDIA
 shapes='
 lanes=64
@@ -27,6 +27,17 @@ litmus=false
 if nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null); then
 	litmus="$nvcc -std=c++20 -arch=native"
 fi
+
+# Under NVIDIA's MPS; otherwise kernels of several processes take turns.
+together() {
+	export CUDA_MPS_PIPE_DIRECTORY="$tmp/mps" CUDA_MPS_LOG_DIRECTORY="$tmp/mps"
+	mkdir -p "$tmp/mps" && nvidia-cuda-mps-control -d && trap 'apart; rm -rf "$tmp"' EXIT
+}
+apart() {
+	echo quit | nvidia-cuda-mps-control
+	unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+	trap 'rm -rf "$tmp"' EXIT
+}
 
 # Parts of their own: six runs under a tool of compute-sanitizer.
 sanitize() {

@@ -7,6 +7,7 @@
 #   between  transports by which devices in processes of their own share memory
 #   syncs    by which consumers wait; the first with each of shared_shapes, too
 #   litmus   the compiler for tests/gpu/litmus.cu with its options; false: there is none
+#   together, apart   functions: from now on kernels of several processes run on the GPU at once; no longer
 # and its arguments are BUILD [SAMPLES]: how many in a row, in one run (default 50). PARTS says which of
 #   tasks    all of: counter hcounter tree (every combination under that detector), policies, shapes, pairs,
 #            processes
@@ -79,6 +80,7 @@ once() {
 	got=$?
 	if [ "$got" -ne "$status" ]; then
 		echo "FAILED  $label: exit $got instead of $status"
+		echo "    gpuloom run $*"
 		sed 's/^/    /' "$tmp/err" | tail -n 20
 		[ -z "$wrap" ] || tail -n 40 "$tmp/out"
 		failed=$((failed + 1))
@@ -430,15 +432,46 @@ request_run() {
 	every "$service $use, $notify, workers=$workers" "$@"
 }
 
-# None begins after REQUEST_TIME seconds (default 3600). One at a time: kernels that stay take turns on a GPU, and then all of
-# them take longer.
-requests() {
-	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
-	until=$(($(date +%s) + ${REQUEST_TIME:-3600}))
-	request_runs >"$tmp/requests"
+# request_job N OF LIST: every OF'th line of it from the Nth on, on cores of its own; into $tmp how many passed and failed.
+request_job() {
+	mkdir "$tmp/$1" && cp "$tmp/gpu.ini" "$tmp/$1" || return
+	cores=$(($(nproc) / $2)) tmp=$tmp/$1 passed=0 failed=0
+	[ "$2" -eq 1 ] || wrap="taskset -c $(($1 * cores))-$((($1 + 1) * cores - 1))"
+	awk "NR % $2 == $1" "$3" >"$tmp/requests"
 	while read -r ask use notify workers && [ "$(date +%s)" -lt $until ]; do
 		request_run "$ask" "$use" "$notify" "$workers"
 	done <"$tmp/requests"
+	echo "$passed $failed" >"$tmp/count"
+}
+
+# request_jobs OF LIST
+request_jobs() {
+	jobs=
+	for job in $(seq 0 $(($1 - 1))); do
+		request_job "$job" "$1" "$2" &
+		jobs="$jobs $!"
+	done
+	wait $jobs
+	for job in $(seq 0 $(($1 - 1))); do
+		read -r more_passed more_failed <"$tmp/$job/count" || more_passed=0 more_failed=1 # it was killed
+		passed=$((passed + more_passed)) failed=$((failed + more_failed))
+		rm -r "${tmp:?}/$job"
+	done
+}
+
+# None begins after REQUEST_TIME seconds (default 3600). JOBS (default 1) at once where a GPU has room for several kernels, and
+# half as many of those that fill it: these wait for each other, but a process takes longer to begin than its kernels to end.
+requests() {
+	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
+	until=$(($(date +%s) + ${REQUEST_TIME:-3600})) at_once=${JOBS:-1}
+	[ "$at_once" -le "$(nproc)" ] || at_once=$(nproc)
+	request_runs >"$tmp/requests"
+	[ "$at_once" -eq 1 ] || together
+	grep -v ' 0$' "$tmp/requests" >"$tmp/few"
+	grep ' 0$' "$tmp/requests" >"$tmp/all"
+	request_jobs "$at_once" "$tmp/few"
+	request_jobs $(((at_once + 1) / 2)) "$tmp/all"
+	[ "$at_once" -eq 1 ] || apart
 	every 'CPU and GPU ask' --set run.devices="cpu:0 $device:0" --set run.workload=ssr_storm --set transport.use=host \
 		--set qos.use=split --set device.$device.workers="$some" --set workload.ssr_storm.requests=20000
 }
