@@ -91,6 +91,18 @@ FAKE_FN void pick(struct selection *s, const char *name)
 	}
 }
 
+/* What is selected, as text for workers like those of `target`. */
+FAKE_FN struct text composed(const struct compose_target *target, struct selection *s)
+{
+	struct text text;
+	struct loom_error err = {0};
+	int rc = compose_work(&fake_host, target, &s->program, &text, &err);
+	if (rc)
+		printf("%s\n", err.text);
+	CU_ASSERT_EQUAL_FATAL(rc, 0);
+	return text;
+}
+
 /* With a detector whose third line does not compile. */
 FAKE_FN void pick_broken(struct selection *s)
 {
