@@ -41,7 +41,6 @@ static struct qos_rig *open_path(size_t i, size_t b, size_t m, uint32_t workers)
 struct asker {
 	struct qos_rig *r;
 	uint32_t worker, answered;
-	pthread_t id;
 };
 
 static void *ask(void *arg)
@@ -66,14 +65,11 @@ TEST(one_at_a_time)
 		struct asker a[WORKERS];
 		struct loom_error err = {0};
 		struct qos_rig *r = open_path(i % 3, i / 3 % 3, i / 9, WORKERS);
-		for (uint32_t w = 0; w < WORKERS; w++) {
+		for (uint32_t w = 0; w < WORKERS; w++)
 			a[w] = (struct asker){.r = r, .worker = w};
-			fake_must(!pthread_create(&a[w].id, NULL, ask, &a[w]), "thread", NULL);
-		}
-		for (uint32_t w = 0; w < WORKERS; w++) {
-			pthread_join(a[w].id, NULL);
+		in_threads(ask, a, sizeof(*a), WORKERS);
+		for (uint32_t w = 0; w < WORKERS; w++)
 			CU_ASSERT_EQUAL(a[w].answered, REQUESTS);
-		}
 		CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
 		CU_ASSERT_EQUAL(qos_rig_metric("ssr_requests"), (double)WORKERS * REQUESTS);
 		qos_rig_close(r);

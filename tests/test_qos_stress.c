@@ -26,7 +26,6 @@ struct job {
 	struct qos_rig *r;
 	uint32_t worker, buffer, socket, file, n;
 	uint64_t sent, wrong;
-	pthread_t id;
 };
 
 /* A request whose right answer is known: about a quarter must fail. */
@@ -160,11 +159,9 @@ static void run_path(size_t i)
 	}
 	fake_must(!qos_rig_start(r, &err), "start", &err);
 	fake_must(!pthread_create(&drainer, NULL, drain, &d), "thread", NULL);
-	for (uint32_t w = 0; w < WORKERS; w++)
-		fake_must(!pthread_create(&job[w].id, NULL, work, &job[w]), "thread", NULL);
 	uint64_t sent = 0, posted = 0;
+	in_threads(work, job, sizeof(*job), WORKERS);
 	for (uint32_t w = 0; w < WORKERS; w++) {
-		pthread_join(job[w].id, NULL);
 		CU_ASSERT_EQUAL(job[w].wrong, 0);
 		sent += job[w].sent;
 		posted += job[w].n;
