@@ -114,24 +114,13 @@ static int turns_rank_game(uint32_t size, uint64_t seed, struct loom_error *err)
 /* Until one goes wrong: how many were right. */
 static uint64_t turns_rank_games(const struct ranks_setup *s, uint64_t games, uint64_t *crossed)
 {
-	static struct loom_task initial[MOST];
+	struct harness_params p = turns_params(s->term, s->opts, s->initials, s->size, s->shape, 1);
 	struct loom_error err = {0};
 	const char *only = getenv("TURNS_SEED");
 	uint64_t first = only ? strtoull(only, NULL, 0) : 0, seed = first;
 	int rc = 0;
-	loom__tree_roots(initial, s->initials, s->size, s->shape, 1);
-	ranks_open(&turns_ranks,
-		   &(struct harness_params){.sched_opts = s->opts,
-					    .term = turns_term[s->term].name,
-					    .task = tasks,
-					    .tasks = 2,
-					    .initial = initial,
-					    .initials = s->initials,
-					    .seed = 1,
-					    .sched_dev = &turns_sched,
-					    .term_dev = &turns_term[s->term].dev,
-					    .trigger_dev = s->asks ? &ranks_network : NULL},
-		   s->n, s->workers);
+	p.trigger_dev = s->asks ? &ranks_network : NULL;
+	ranks_open(&turns_ranks, &p, s->n, s->workers);
 	for (; seed < first + games && !rc; seed += !rc)
 		rc = turns_rank_game(s->size, seed, &err);
 	if (rc)

@@ -58,8 +58,7 @@ static int turns_game(struct harness *h, uint32_t size, enum loom__turns_mode mo
 		      struct loom_error *err)
 {
 	harness_init(h);
-	memset(marks, 0, sizeof(marks));
-	torn = 0;
+	tree_reset();
 	for (uint32_t w = 0; w < h->p.workers; w++) {
 		h->rig.ctx[w].flags = 0;
 		h->rig.ctx[w].random = loom__mix(seed * 8 + w + 1) | 1;
@@ -69,30 +68,28 @@ static int turns_game(struct harness *h, uint32_t size, enum loom__turns_mode mo
 		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "stuck after %llu steps",
 				 (unsigned long long)loom__turns_steps());
 	int rc = harness_check(h, err);
-	for (uint32_t i = 0; !rc && i < size; i++)
-		if (marks[i] != 1)
-			rc = LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "task %u ran %u times", i, marks[i]);
-	if (!rc && torn)
-		rc = LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%u tasks arrived changed", torn);
-	return rc;
+	return rc ? rc : tree_check(size, 1, err);
+}
+
+/* Trees with the device code of this program. */
+static struct harness_params turns_params(size_t term, const char *opts, uint32_t initials, uint32_t size,
+					  enum loom__shape shape, uint64_t seed)
+{
+	struct harness_params p = tree_params(initials, size, shape, seed);
+	p.sched_opts = opts;
+	p.term = turns_term[term].name;
+	p.sched_dev = &turns_sched;
+	p.term_dev = &turns_term[term].dev;
+	return p;
 }
 
 static struct harness *turns_open(const struct turns_setup *s, size_t term, uint64_t seed)
 {
-	static struct loom_task initial[MOST];
-	loom__tree_roots(initial, s->initials, s->size, s->shape, seed);
-	return harness_must(&(struct harness_params){.sched_opts = s->opts,
-						  .term = turns_term[term].name,
-						  .task = tasks,
-						  .tasks = 2,
-						  .initial = initial,
-						  .initials = s->initials,
-						  .workers = s->workers,
-						  .apart = s->apart != ONE_DEVICE,
-						  .second_kind = s->apart == CPU_AND_GPU ? LOOM_ON_GPU : 0,
-						  .seed = seed,
-						  .sched_dev = &turns_sched,
-						  .term_dev = &turns_term[term].dev});
+	struct harness_params p = turns_params(term, s->opts, s->initials, s->size, s->shape, seed);
+	p.workers = s->workers;
+	p.apart = s->apart != ONE_DEVICE;
+	p.second_kind = s->apart == CPU_AND_GPU ? LOOM_ON_GPU : 0;
+	return harness_must(&p);
 }
 
 /* Plays until something goes wrong or `games` are over: how many were right. Says which seed was wrong. */
