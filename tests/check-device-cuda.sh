@@ -2,7 +2,7 @@
 # device_cuda without a GPU: what it says where there is none; and, over a driver that runs kernels as
 # threads (tests/cuda/fake_driver.c), whole runs with real policies, and each way in which they go wrong.
 . tests/lib.sh
-[ -e "$B/plugins/device_cuda.so" ] || { echo 'skipped: device_cuda is not built here'; exit 77; }
+[ -e "$B/plugins/device_cuda.so" ] || skip 'device_cuda is not built here'
 export XDG_CACHE_HOME="$tmp/cache"
 device=cuda wave=32 group=warp brief=
 . tests/gpu/runs.sh
