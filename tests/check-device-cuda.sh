@@ -133,10 +133,7 @@ crossing_death() {
 		[ $both -lt 12 ] || break
 		sleep 0.05
 	done
-	begin=$(date +%s%N)
-	kill -KILL "$(pgrep $2 -P $run)"
-	wait $run
-	status=$? took=$((($(date +%s%N) - begin) / 1000000))
+	ended_by KILL "$(pgrep $2 -P $run)" $run
 	[ $status -eq 1 ] && grep -q "$4.*killed by signal 9" "$tmp/err" || fail "$1: exit $status: $(cat "$tmp/err")"
 	[ $took -lt 3000 ] || fail "$1: $took ms until a killed producer was noticed"
 }

@@ -91,11 +91,7 @@ for victim in 0 1 2; do
 	job=$!
 	sleep 1
 	pid=$(pgrep -P $job | sed -n "$((victim + 1))p")
-	begin=$(date +%s%N)
-	kill -9 "$pid"
-	wait $job
-	status=$?
-	took=$((($(date +%s%N) - begin) / 1000000))
+	ended_by KILL "$pid" $job
 	[ $status = 1 ] && grep -qE "rank $victim \(pid $pid\) was killed by signal 9" "$tmp/err" ||
 		{ fail "exit $status after rank $victim was killed"; cat "$tmp/err"; }
 	[ $took -lt 5000 ] || fail "the job took $took ms to end after rank $victim was killed"

@@ -70,11 +70,7 @@ silent() { # THREADS DOING ARGUMENTS...
 	job=$!
 	soon 'victim=$(pgrep -P $job | tail -n 1); [ "$(ls "/proc/${victim:-none}/task" 2>/dev/null | wc -l)" -ge "$threads" ]'
 	sleep 0.3
-	begin=$(date +%s%N)
-	kill -STOP "$victim"
-	wait $job
-	status=$?
-	took=$((($(date +%s%N) - begin) / 1000000))
+	ended_by STOP "$victim" $job
 	[ $status = 124 ] && grep -q "no end after 1 s .*$doing" "$tmp/silent" && [ $took -lt $most ] && ! kill -0 "$victim" 2>/dev/null &&
 		return
 	echo "FAILED: exit $status $took ms after a rank fell silent: $*"

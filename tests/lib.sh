@@ -34,6 +34,15 @@ soon() {
 	return 1
 }
 
+# ended_by SIGNAL PROCESS JOB: how the job ends when one of its processes is told so into $status, how soon into $took, ms.
+ended_by() {
+	begin=$(date +%s%N)
+	kill "-$1" "$2"
+	wait "$3"
+	status=$?
+	took=$((($(date +%s%N) - begin) / 1000000))
+}
+
 # interrupted SECONDS COMMAND...: which is told to end after so long, and exits with 130.
 interrupted() {
 	after=$1
@@ -41,9 +50,7 @@ interrupted() {
 	"$@" >"$tmp/out" 2>"$tmp/err" &
 	run=$!
 	sleep "$after"
-	kill -INT $run
-	wait $run
-	status=$?
+	ended_by INT $run $run
 	[ $status -eq 130 ] || fail "exit $status instead of 130 after an interrupt: $*"
 }
 
@@ -98,11 +105,7 @@ without_a_device() { # LABEL ARGUMENTS...
 	run=$!
 	soon '[ "$(pgrep -P $run | wc -l)" -eq 2 ]'
 	sleep 0.3
-	begin=$(date +%s%N)
-	kill -KILL "$(pgrep -P $run | head -1)"
-	wait $run
-	status=$?
-	took=$((($(date +%s%N) - begin) / 1000000))
+	ended_by KILL "$(pgrep -P $run | head -1)" $run
 	[ $status -eq 1 ] || fail "$label: exit $status instead of 1 after a kill"
 	grep -q 'cpu:0.*SIGKILL\|cpu:0.*Killed\|cpu:0.*signal 9' "$tmp/err" || {
 		fail "$label: the message does not name the device"
