@@ -143,7 +143,7 @@ FAKE_FN int ranks_check(struct ranks *ranks, uint32_t size, struct loom_error *e
 			rc = harness_left_late(ranks->h[r], ranks->h[q], err);
 	for (uint32_t r = 0; r < ranks->n && !rc; r++) {
 		rc = harness_collect(ranks->h[r], err);
-		ranks->crossed += rc ? 0 : (uint64_t)loom__rig_host_metric(&fake, "far_stolen") / ranks->n;
+		ranks->crossed += rc || ranks->n == 1 ? 0 : (uint64_t)loom__rig_host_metric(&fake, "far_stolen") / ranks->n;
 	}
 	return rc ? rc : tree_check(size, 1, err);
 }
