@@ -3,7 +3,7 @@
 """How often does `gpuloom compare` claim a difference where there is none, on a machine that other
 programs load? And how often does it find one that was planted?
 
-    bench/aa.py [BUILD] [--for SECONDS] [--share PERCENT] [--spinners N] [--jobs NAME,NAME] [--only same|planted]
+    bench/aa.py [BUILD] [--for SECONDS] [--spinners N] [--jobs NAME,NAME] [--only same|planted]
 
 Nine jobs of 0.5 ms to 1 s run against themselves, every other time by the best sample of each block, and six of 10 ms and
 longer against 3 % more of their work, always by the best sample, as docs/compare.md advises where others interfere. 20 blocks
@@ -114,12 +114,11 @@ def parts(build, folder):
     return todo, share
 
 
-def order(parts, share):
+def order(parts):
     """All trials, each part evenly over the whole, so that what is there so far says something of each."""
     every = []
     for name, (trials, _) in parts.items():
-        n = max(1, round(trials * share / 100))
-        every += [((i + 0.5) / n, name, i) for i in range(n)]
+        every += [((i + 0.5) / trials, name, i) for i in range(trials)]
     return [(name, i) for _, name, i in sorted(every)]
 
 
@@ -175,7 +174,6 @@ def main():
     p = argparse.ArgumentParser()
     p.add_argument('build', nargs='?', default='build')
     p.add_argument('--for', dest='limit', type=float, default=float('inf'))
-    p.add_argument('--share', type=float, default=100)
     p.add_argument('--spinners', type=int, default=2)
     p.add_argument('--jobs', default='')
     p.add_argument('--only', choices=('same', 'planted'))
@@ -192,7 +190,7 @@ def main():
     journal = os.path.join(folder, 'aa.jsonl')
     done = read_journal(journal, key)
     have = {(t['part'], t['trial']) for t in done}
-    wanted = order(todo, a.share)
+    wanted = order(todo)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no spinner is left
     spinners = [subprocess.Popen([sys.executable, '-c', SPELLS]) for _ in range(a.spinners)]
     try:

@@ -49,27 +49,15 @@ __global__ void __cluster_dims__(8, 1, 1) cluster(unsigned rounds)
 
 __global__ void nothing(unsigned) {}
 
-static cudaEvent_t begin, end;
-
 static float once(void (*kernel)(unsigned), unsigned blocks, unsigned threads, unsigned rounds, bool together)
 {
-	float ms;
 	void *args[] = {&rounds};
-	MUST(cudaEventRecord(begin));
-	if (together)
-		MUST(cudaLaunchCooperativeKernel((const void *)kernel, blocks, threads, args, 0, 0));
-	else
-		MUST(cudaLaunchKernel((const void *)kernel, blocks, threads, args, 0, 0));
-	MUST(cudaEventRecord(end));
-	MUST(cudaEventSynchronize(end));
-	MUST(cudaEventElapsedTime(&ms, begin, end));
-	return ms * 1e3f;
-}
-
-static float middle(float *v, int n)
-{
-	std::sort(v, v + n);
-	return v[n / 2];
+	return gpu_us([&] {
+		if (together)
+			MUST(cudaLaunchCooperativeKernel((const void *)kernel, blocks, threads, args, 0, 0));
+		else
+			MUST(cudaLaunchKernel((const void *)kernel, blocks, threads, args, 0, 0));
+	});
 }
 
 static float cost(void (*kernel)(unsigned), unsigned blocks, unsigned threads, bool together)
@@ -80,15 +68,13 @@ static float cost(void (*kernel)(unsigned), unsigned blocks, unsigned threads, b
 		float few = once(kernel, blocks, threads, FEW, together);
 		one = (once(kernel, blocks, threads, FEW + MORE, together) - few) / MORE;
 	}
-	return middle(v, 11);
+	return median(v, 11);
 }
 
 int main(void)
 {
 	cudaDeviceProp p;
 	MUST(cudaGetDeviceProperties(&p, 0));
-	MUST(cudaEventCreate(&begin));
-	MUST(cudaEventCreate(&end));
 	unsigned sms = (unsigned)p.multiProcessorCount;
 	for (unsigned threads = 32; threads <= 1024; threads *= 2)
 		for (unsigned blocks = 1; blocks <= 32; blocks *= 2) {
@@ -103,19 +89,9 @@ int main(void)
 	printf("cluster_us %.4f\n", cost(cluster, sms / 8 * 8, 256, false));
 	float v[101];
 	for (float &one : v) {
-		cudaEvent_t from, to;
-		MUST(cudaEventCreate(&from));
-		MUST(cudaEventCreate(&to));
 		MUST(cudaDeviceSynchronize());
-		MUST(cudaEventRecord(from));
-		once(nothing, sms, 256, 0, true);
-		MUST(cudaEventRecord(to));
-		MUST(cudaEventSynchronize(to));
-		MUST(cudaEventElapsedTime(&one, from, to));
-		one *= 1e3f;
-		MUST(cudaEventDestroy(from));
-		MUST(cudaEventDestroy(to));
+		one = gpu_us([&] { once(nothing, sms, 256, 0, true); });
 	}
-	printf("host_us %.3f\n", middle(v, 101));
+	printf("host_us %.3f\n", median(v, 101));
 	return 0;
 }

@@ -7,7 +7,6 @@
  * the first two bytes of the word; median of 20. places: where the word
  * begins. */
 #include <cuda_runtime.h>
-#include <algorithm>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,26 +66,19 @@ int main(int argc, char **argv)
 	fclose(f);
 	uint4 *near;
 	unsigned long long *places, found = 0;
-	float ms[TURNS];
+	float us[TURNS];
 	int processors = 0;
-	cudaEvent_t begin, end;
 	MUST(cudaMalloc(&near, room));
 	MUST(cudaMalloc(&places, sizeof(*places)));
 	MUST(cudaMemcpy(near, text, room, cudaMemcpyHostToDevice));
 	MUST(cudaMemcpyToSymbol(word, argv[1], strlen(argv[1])));
 	MUST(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
-	MUST(cudaEventCreate(&begin));
-	MUST(cudaEventCreate(&end));
 	for (int turn = -2; turn < TURNS; turn++) { /* the first two are for the caches */
 		MUST(cudaMemset(places, 0, sizeof(*places)));
-		MUST(cudaEventRecord(begin));
-		search<<<processors * 16, 128>>>(near, bytes, (int)strlen(argv[1]), places);
-		MUST(cudaEventRecord(end));
-		MUST(cudaEventSynchronize(end));
-		MUST(cudaEventElapsedTime(&ms[turn < 0 ? 0 : turn], begin, end));
+		us[turn < 0 ? 0 : turn] =
+			gpu_us([&] { search<<<processors * 16, 128>>>(near, bytes, (int)strlen(argv[1]), places); });
 	}
 	MUST(cudaMemcpy(&found, places, sizeof(found), cudaMemcpyDeviceToHost));
-	std::sort(ms, ms + TURNS);
-	printf("plain_bytes_per_s %.6g\nplaces %llu\n", (double)bytes / ms[TURNS / 2] * 1e3, found);
+	printf("plain_bytes_per_s %.6g\nplaces %llu\n", (double)bytes / median(us, TURNS) * 1e6, found);
 	return 0;
 }

@@ -5,19 +5,10 @@
  * what a fib does not need: joins, priorities, affinity, the initial set, lists for tasks that find no room.
  *   gpu_monolithic N WORKERS SAMPLES     prints the median of tasks per second */
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <algorithm>
 #include <vector>
 
-#define CHECK(call)                                                                                \
-	do {                                                                                       \
-		cudaError_t rc_ = (call);                                                          \
-		if (rc_ != cudaSuccess) {                                                          \
-			fprintf(stderr, "%s: %s\n", #call, cudaGetErrorString(rc_));               \
-			exit(1);                                                                   \
-		}                                                                                  \
-	} while (0)
+#include "gpu_must.h"
 
 struct alignas(64) task {
 	uint32_t tag, odd;
@@ -439,17 +430,17 @@ int main(int argc, char **argv)
 	uint32_t wanted = argc > 2 ? (uint32_t)atoi(argv[2]) : 0;
 	int samples = argc > 3 ? atoi(argv[3]) : 10, each = 0, sm = 0;
 	size_t shared = sizeof(local);
-	CHECK(cudaDeviceGetAttribute(&sm, cudaDevAttrMultiProcessorCount, 0));
-	CHECK(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
-	CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, 32, shared));
+	MUST(cudaDeviceGetAttribute(&sm, cudaDevAttrMultiProcessorCount, 0));
+	MUST(cudaFuncSetAttribute(kernel, cudaFuncAttributePreferredSharedMemoryCarveout, 100));
+	MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&each, kernel, 32, shared));
 	uint32_t count = wanted ? wanted : (uint32_t)(each * sm);
 	queue *q;
 	shared_words *s;
-	CHECK(cudaMalloc(&q, count * sizeof(*q)));
-	CHECK(cudaMalloc(&s, sizeof(*s)));
-	CHECK(cudaMemcpyToSymbol(queues, &q, sizeof(q)));
-	CHECK(cudaMemcpyToSymbol(words, &s, sizeof(s)));
-	CHECK(cudaMemcpyToSymbol(workers, &count, sizeof(count)));
+	MUST(cudaMalloc(&q, count * sizeof(*q)));
+	MUST(cudaMalloc(&s, sizeof(*s)));
+	MUST(cudaMemcpyToSymbol(queues, &q, sizeof(q)));
+	MUST(cudaMemcpyToSymbol(words, &s, sizeof(s)));
+	MUST(cudaMemcpyToSymbol(workers, &count, sizeof(count)));
 	uint64_t expect = 0, next = 1;
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t t = expect + next;
@@ -457,23 +448,17 @@ int main(int argc, char **argv)
 		next = t;
 	}
 	double tasks = 2.0 * (double)next - 1;
-	cudaEvent_t begin, end;
-	CHECK(cudaEventCreate(&begin));
-	CHECK(cudaEventCreate(&end));
 	std::vector<double> rates;
 	std::vector<queue> back(count);
 	for (int i = -2; i < samples; i++) {
-		float ms;
 		uint64_t sum = 0;
-		CHECK(cudaMemset(q, 0, count * sizeof(*q)));
-		CHECK(cudaMemset(s, 0, sizeof(*s)));
+		MUST(cudaMemset(q, 0, count * sizeof(*q)));
+		MUST(cudaMemset(s, 0, sizeof(*s)));
 		void *args[] = {&n};
-		CHECK(cudaEventRecord(begin));
-		CHECK(cudaLaunchCooperativeKernel((void *)kernel, dim3(count), dim3(32), args, shared, 0));
-		CHECK(cudaEventRecord(end));
-		CHECK(cudaDeviceSynchronize());
-		CHECK(cudaEventElapsedTime(&ms, begin, end));
-		CHECK(cudaMemcpy(back.data(), q, count * sizeof(*q), cudaMemcpyDeviceToHost));
+		float us = gpu_us([&] {
+			MUST(cudaLaunchCooperativeKernel((void *)kernel, dim3(count), dim3(32), args, shared, 0));
+		});
+		MUST(cudaMemcpy(back.data(), q, count * sizeof(*q), cudaMemcpyDeviceToHost));
 		for (auto &one : back)
 			sum += one.sum;
 		if (sum != expect) {
@@ -482,7 +467,7 @@ int main(int argc, char **argv)
 			return 1;
 		}
 		if (i >= 0)
-			rates.push_back(tasks / (ms * 1e-3));
+			rates.push_back(tasks / (us * 1e-6));
 	}
 	std::sort(rates.begin(), rates.end());
 	printf("%.6g tasks/s with %u workers\n", rates[rates.size() / 2], count);

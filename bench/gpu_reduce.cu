@@ -52,27 +52,16 @@ __global__ void fill(float *out, size_t n)
 
 template <class F> static float cost(F once, size_t n)
 {
-	cudaEvent_t begin, end;
 	float us[11];
 	int times = (int)std::clamp<size_t>(((size_t)1 << 28) / n, 10, 200);
-	MUST(cudaEventCreate(&begin));
-	MUST(cudaEventCreate(&end));
-	for (int i = 0; i < times; i++)
-		once();
-	for (float &one : us) {
-		float ms;
-		MUST(cudaEventRecord(begin));
+	auto often = [&] {
 		for (int i = 0; i < times; i++)
 			once();
-		MUST(cudaEventRecord(end));
-		MUST(cudaEventSynchronize(end));
-		MUST(cudaEventElapsedTime(&ms, begin, end));
-		one = ms * 1e3f / (float)times;
-	}
-	MUST(cudaEventDestroy(begin));
-	MUST(cudaEventDestroy(end));
-	std::sort(us, us + 11);
-	return us[5];
+	};
+	often();
+	for (float &one : us)
+		one = gpu_us(often) / (float)times;
+	return median(us, 11);
 }
 
 int main(void)

@@ -387,8 +387,7 @@ template <class Job> static void prepare(Room<Job> *r)
 template <class Job> static void measure(int processors)
 {
 	Room<Job> r = {};
-	float ms[TURNS];
-	cudaEvent_t begin, end;
+	float us[TURNS];
 	r.blocks = processors * 8;
 	Job::prepare();
 	MUST(cudaMalloc(&r.s, sizeof(*r.s)));
@@ -397,28 +396,22 @@ template <class Job> static void measure(int processors)
 	MUST(cudaMalloc(&r.ready, ROOM * sizeof(*r.ready)));
 	MUST(cudaMemset(r.ready, 0, ROOM * sizeof(*r.ready)));
 	MUST(cudaMalloc(&r.ring, RING * sizeof(*r.ring)));
-	MUST(cudaEventCreate(&begin));
-	MUST(cudaEventCreate(&end));
 	for (const char *rival : {"global", "tail", "levels", "broker"}) {
 		State s;
 		for (int turn = -1; turn < TURNS; turn++) {
 			prepare(&r);
-			MUST(cudaEventRecord(begin));
-			play<Job>(rival, &r);
-			MUST(cudaEventRecord(end));
-			MUST(cudaDeviceSynchronize());
-			MUST(cudaEventElapsedTime(&ms[turn < 0 ? 0 : turn], begin, end));
+			us[turn < 0 ? 0 : turn] = gpu_us([&] { play<Job>(rival, &r); });
 			MUST(cudaMemcpy(&s, r.s, sizeof(s), cudaMemcpyDeviceToHost));
 			if (s.tasks != Job::tasks || s.answer != Job::answer || s.overflow)
 				break;
 		}
-		std::sort(ms, ms + TURNS);
+		double seconds = median(us, TURNS) / 1e6;
 		if (s.overflow)
 			printf("%s %s 0 - %s\n", Job::name, rival, s.overflow == LATE ? "did not end in 5 s" : "the queue was full");
 		else if (s.tasks != Job::tasks || s.answer != Job::answer)
 			printf("%s %s 0 - wrong: %llu tasks, %llu\n", Job::name, rival, s.tasks, s.answer);
 		else
-			printf("%s %s %.6g %llu %.6g\n", Job::name, rival, (double)s.tasks / ms[TURNS / 2] * 1e3, s.tasks, ms[TURNS / 2] / 1e3);
+			printf("%s %s %.6g %llu %.6g\n", Job::name, rival, (double)s.tasks / seconds, s.tasks, seconds);
 		fflush(stdout);
 	}
 	MUST(cudaFree(r.s));

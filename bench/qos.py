@@ -10,6 +10,8 @@ all. All of them take about seven minutes.
 Prints `bar FIGURE VALUE >=|<= TARGET ok|short` lines. `make bench-pareto` draws the front."""
 import argparse, json, os, random, statistics, subprocess, sys, time
 
+from figures import bar, bars
+
 CORES = os.cpu_count()
 SETTLE = 0.02  # s of requests before the victim begins
 QUIET_US = 100  # p99.9 of the victim's stalls alone, on a machine that has nothing else to do
@@ -24,7 +26,7 @@ def median(values):
 
 class Bench:
     def __init__(self, o):
-        self.o, self.short, self.rounds = o, 0, o.rounds
+        self.o, self.rounds = o, o.rounds
         self.victim = f'{o.build}/bench/qos_victim {",".join(map(str, range(CORES)))} {o.ms}'
 
     def run(self, use, *sets, victim=True):
@@ -68,11 +70,6 @@ class Bench:
         print(f'# {again} samples taken again for what else ran, {disturbed} kept all the same')
         return found
 
-    def bar(self, figure, value, relation, target):
-        ok = value >= target if relation == '>=' else value <= target
-        self.short += not ok
-        print(f'bar {figure} {value:.4g} {relation} {target:.4g} {"ok" if ok else "short"}', flush=True)
-
 
 def seconds(m):
     return m['requesting'] + SETTLE
@@ -112,7 +109,7 @@ def pareto(b):
         row = [of(found, name, k) for k in ('victim_speed', rate, share, 'ssr_cpu_per_request',
                                             'ssr_interrupts', 'ssr_wakeups')]
         print(f'# {name} | {row[0]:.3f} | {row[1]:.0f} | {row[2]:.4f} | {row[3]:.0f} | {row[4]:.0f} | {row[5]:.0f}')
-    b.bar('victim-loss-unthrottled', 1 - of(found, 'split', 'victim_speed'), '>=', 0.05)
+    bar('victim-loss-unthrottled', 1 - of(found, 'split', 'victim_speed'), '>=', 0.05)
 
 
 # ---- a budget: throughput, CPU time, stalls
@@ -176,9 +173,9 @@ def budget(b):
           f'in order of arrival {of(found, "arrival storm", "ssr_cpu_per_request"):.0f} ns')
     for text, limit in LIMITS.items():
         name, other, arrival = 'budget ' + text, 'throttle ' + text, 'arrival ' + text
-        b.bar(f'budget-{text}-cpu-over-any-second', of(found, name, peak) / limit, '<=', 1.02)
-        b.bar(f'budget-{text}-throughput-of-ideal', of_ideal(found, name, text), '>=', 0.85)
-        b.bar(f'budget-{text}-stall-p999-us', of(found, name, 'victim_beside_stall_p999_us'), '<=', 200)
+        bar(f'budget-{text}-cpu-over-any-second', of(found, name, peak) / limit, '<=', 1.02)
+        bar(f'budget-{text}-throughput-of-ideal', of_ideal(found, name, text), '>=', 0.85)
+        bar(f'budget-{text}-stall-p999-us', of(found, name, 'victim_beside_stall_p999_us'), '<=', 200)
         explain(found, name, text)
         print(f'#   {of(found, name, rate):.0f} requests/s; stall alone '
               f'{of(found, name, "victim_alone_stall_p999_us"):.0f} us; victim speed '
@@ -189,7 +186,7 @@ def budget(b):
         explain(found, arrival, text, 'arrival storm')
         print(f'#   throttle: {of(found, other, rate):.0f}/s at share {of(found, other, share):.4f}')
         if limit < 0.2:
-            b.bar(f'budget-{text}-over-throttle', of(found, name, rate) / of(found, other, rate), '>=', 5)
+            bar(f'budget-{text}-over-throttle', of(found, name, rate) / of(found, other, rate), '>=', 5)
 
 
 def frontier(b):
@@ -226,11 +223,11 @@ def tenants(b):
     found = b.rotate(variants)
     for name, p99 in (('alone', 'ssr_p99'), ('flooded', 'ssr_p99:t01')):
         print(f'# {name}: p99 {sorted(round(m[p99] / 1e3) for m in found[name])} us')
-    b.bar('tenants-p99-flooded-over-alone',
+    bar('tenants-p99-flooded-over-alone',
           of(found, 'flooded', 'ssr_p99:t01') / of(found, 'alone', 'ssr_p99'), '<=', 2)
     rates = [of(found, 'both flood', f'ssr_per_s:t0{i}') for i in (0, 1)]
-    b.bar('tenants-fair-share', min(rates) / (sum(rates) / 2), '>=', 0.9)
-    b.bar('tenants-paced-throughput', of(found, 'flooded', 'ssr_per_s:t01') /
+    bar('tenants-fair-share', min(rates) / (sum(rates) / 2), '>=', 0.9)
+    bar('tenants-paced-throughput', of(found, 'flooded', 'ssr_per_s:t01') /
           of(found, 'alone', 'ssr_per_s'), '>=', 0.9)
 
 
@@ -301,7 +298,7 @@ def idle(b):
             break
     print(f'# {len(pairs) - len(quiet)} of {len(pairs)} pairs left out: something else ran in them')
     pairs = quiet or [p for p in pairs if p[1]]
-    b.bar('idle-service-cpu-share', median([w[3] for _, w in pairs]), '<=', 0.001)
+    bar('idle-service-cpu-share', median([w[3] for _, w in pairs]), '<=', 0.001)
     print(f'# wake-ups of the path in a sample, its start and end included: {median([w[4] for _, w in pairs]):.0f}')
     base = median([p[0][0] for p in pairs])
     if not base >= 0.5:
@@ -312,8 +309,8 @@ def idle(b):
         print(f'# {what} with over without, {len(off)} pairs: {median(off):+.4f}, 95 % within {low:+.4f} .. {high:+.4f}; '
               f'without it {min(a[i] for a, _ in pairs):.4g} .. {max(a[i] for a, _ in pairs):.4g}')
         if what == 'residency':
-            b.bar('idle-residency-off-by', abs(median(off)) if base >= 0.5 else float('inf'), '<=', 0.02)
-    b.bar('idle-entries-added-at-most', median([w[2] for _, w in pairs]) / median([a[1] for a, _ in pairs])
+            bar('idle-residency-off-by', abs(median(off)) if base >= 0.5 else float('inf'), '<=', 0.02)
+    bar('idle-entries-added-at-most', median([w[2] for _, w in pairs]) / median([a[1] for a, _ in pairs])
           if base >= 0.5 else float('inf'), '<=', 0.02)
 
 
@@ -333,7 +330,7 @@ def latency(b):
     for service in found:
         alone = median([d[service + '_ns'] for d in direct])
         print(f'# {service}: request {median(found[service]):.0f} ns, direct {alone:.0f} ns, wake {wake:.0f} ns')
-        b.bar(f'latency-{service}-over-direct-and-wake', median(found[service]) / (alone + wake), '<=', 2)
+        bar(f'latency-{service}-over-direct-and-wake', median(found[service]) / (alone + wake), '<=', 2)
 
 
 PARTS = {'pareto': (pareto, 3), 'budget': (budget, 4), 'frontier': (frontier, 2), 'tenants': (tenants, 4),
@@ -359,7 +356,8 @@ def main():
         print(f'# ---- {part}: {b.rounds} rounds', flush=True)
         run(b)
         print(f'# {time.monotonic() - begin:.0f} s', flush=True)
-    print(f'# load {os.getloadavg()[0]:.1f} at the end; {b.short} short')
+    print(f'# load {os.getloadavg()[0]:.1f} at the end')
+    print('\n'.join(bars))
 
 
 main()

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Waiting consumers: what they cost others, the ten applications, overheads, scaling.
 
-  bench/sync.py BUILD [--rounds N] [--only PART,...]   parts: beside parked apps fine latency release overhead scale
+  bench/sync.py BUILD [--rounds N] [--only PART,...]   parts: beside parked apps fine latency release scale
 
 Applications go through `gpuloom compare`: interleaved blocks after a warm-up, until the interval of the ratio is
 narrow. Elsewhere a figure is a median over rounds of ratios within a round, in which all variants ran in a
@@ -191,14 +191,6 @@ def overhead_of(all_):
     figures['overhead_mean'] = statistics.fmean(sums)
 
 
-def overhead(rounds):
-    """By itself; `parked` ends with the same table."""
-    all_ = [App(app, own, ['futex', 'wic']) for app, own in APPS.items()]
-    for a in all_:
-        a.more(rounds, 2)
-    overhead_of(all_)
-
-
 # ---- single resumptions, and many waiters
 
 def latency(rounds):
@@ -264,7 +256,7 @@ def scale(rounds):
 
 
 PARTS = {'beside': beside, 'parked': parked, 'apps': apps, 'fine': fine, 'latency': latency, 'release': release,
-         'overhead': overhead, 'scale': scale}
+         'scale': scale}
 asked = arguments(__doc__, 5, 'beside,parked,apps,fine,latency,release,scale')
 build = asked.build
 run_parts(asked, PARTS)

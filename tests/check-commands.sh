@@ -10,12 +10,8 @@
 #   <!-- commands: file NAME -->             the block is this file; of C its first line says so: /* NAME */
 #   <!-- commands: expect TEXT -->           what its commands print has this in it
 . tests/lib.sh
-case $B in *address* | *thread* | *undefined* | *perturbed*)
-	echo 'skipped: the plain build is installed'
-	exit 77
-	;;
-esac
-command -v python3 >/dev/null || { echo 'skipped: there is no python3'; exit 77; }
+plain_build 'the plain build is installed'
+need python3
 make -s install DESTDIR= PREFIX="$tmp/usr" >/dev/null || { fail 'make install'; finish; }
 [ -d /usr/share/man/de ] || no_manual=contains.ini
 export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" GPULOOM_RUN__SAMPLES=1 GPULOOM_RUN__WARMUP=0 OMPI_ALLOW_RUN_AS_ROOT=1 \

@@ -250,25 +250,15 @@ expect 2 'no result' "$G" compare "$tmp/a.json" "$tmp/ab.json"
 
 # Ctrl-C keeps complete blocks and leaves nothing behind.
 exec_conf "$tmp/sleep.ini" 'sleep 0.04'
-"$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --blocks 1000 --openings 1000 --samples-per-block 2 --quiet --json "$tmp/part.json" \
-	2>/dev/null &
-pid=$!
-sleep 3
-kill -INT $pid
-wait $pid
-[ $? -eq 130 ] || fail 'Ctrl-C does not exit with 130'
+interrupted 3 "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --blocks 1000 --openings 1000 --samples-per-block 2 --quiet \
+	--json "$tmp/part.json"
 python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); g=d["design"]
 assert d["status"] == "interrupted" and 0 < g["complete"] < 1000
 assert d["comparisons"][0]["blocks"] == g["complete"] <= len(d["schedule"]) / 4' "$tmp/part.json" ||
 	fail 'no partial comparison after Ctrl-C'
 
 # ... while the noise floor is measured, too.
-"$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --aa --spread 0 --quiet --json "$tmp/floor.json" 2>"$tmp/err" &
-pid=$!
-sleep 1
-kill -INT $pid
-wait $pid
-[ $? -eq 130 ] || fail 'Ctrl-C during --aa does not exit with 130'
+interrupted 1 "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --aa --spread 0 --quiet --json "$tmp/floor.json"
 python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["status"] == "interrupted"' "$tmp/floor.json" ||
 	fail 'nothing is left after Ctrl-C during --aa'
 [ "$(grep -c interrupted "$tmp/err")" -eq 1 ] || fail 'an interruption is not said once'

@@ -2,7 +2,7 @@
 # device_cuda without a GPU: what it says where there is none; and, over a driver that runs kernels as
 # threads (tests/cuda/fake_driver.c), whole runs with real policies, and each way in which they go wrong.
 . tests/lib.sh
-[ -e "$B/plugins/device_cuda.so" ] || { echo 'skipped: device_cuda is not built here'; exit 77; }
+[ -e "$B/plugins/device_cuda.so" ] || skip 'device_cuda is not built here'
 export XDG_CACHE_HOME="$tmp/cache"
 device=cuda wave=32 group=warp brief=
 . tests/gpu/runs.sh
@@ -133,10 +133,7 @@ crossing_death() {
 		[ $both -lt 12 ] || break
 		sleep 0.05
 	done
-	begin=$(date +%s%N)
-	kill -KILL "$(pgrep $2 -P $run)"
-	wait $run
-	status=$? took=$((($(date +%s%N) - begin) / 1000000))
+	ended_by KILL "$(pgrep $2 -P $run)" $run
 	[ $status -eq 1 ] && grep -q "$4.*killed by signal 9" "$tmp/err" || fail "$1: exit $status: $(cat "$tmp/err")"
 	[ $took -lt 3000 ] || fail "$1: $took ms until a killed producer was noticed"
 }

@@ -2,7 +2,7 @@
 # device_hip without a GPU: what it says where there is none; and, over a runtime that runs kernels as
 # threads (tests/hip/fake_runtime.c), whole runs with real policies, and each way in which they go wrong.
 . tests/lib.sh
-[ -e "$B/plugins/device_hip.so" ] || { echo 'skipped: device_hip is not built here'; exit 77; }
+[ -e "$B/plugins/device_hip.so" ] || skip 'device_hip is not built here'
 export XDG_CACHE_HOME="$tmp/cache"
 device=hip wave=64 group=wave
 brief=yes # what the vendors share, device code and the host's, runs in all its ways over CUDA's driver: tests/check-device-cuda.sh

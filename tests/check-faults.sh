@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Allocations and system calls that fail: a sample for a minute; FAULTS=all: all of them (a quarter of an hour).
 . tests/lib.sh
-case $B in */thread* | */address* | */undefined*) echo 'skipped: not under a sanitizer'; exit 77 ;; esac
-command -v python3 >/dev/null || { echo 'skipped: there is no python3'; exit 77; }
+case $B in */thread* | */address* | */undefined*) skip 'not under a sanitizer' ;; esac
+need python3
 if [ "${FAULTS:-}" = all ]; then
 	exec python3 tests/faults/walk.py "$B" --all
 fi

@@ -9,7 +9,7 @@ cp -r plugins/sched_mgws "$work/plugins/"
 mkdir "$work/tests" && cp tests/*.h "$work/tests/" && cp tests/test_sched_deterministic.c "$work/tests/"
 mkdir "$tmp/run" && ln -s "$B/plugins" "$tmp/run/plugins" && mkdir "$tmp/run/tests"
 
-command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+need python3
 mutants=0
 
 # spoil NAME TEST FILE FUNCTION OLD NEW: TEST, of test_sched_deterministic, must notice it. All are in one program, and SPOILT

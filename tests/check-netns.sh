@@ -3,10 +3,6 @@
 # The cable of host 1 is slow, loses frames and has a limited rate: by netem, or where the kernel has none by
 # a process of the test between two TAP devices.
 . tests/lib.sh
-skip() {
-	echo "skipped: $1"
-	exit 77
-}
 [ -e "$B/plugins/trigger_gputn.so" ] || skip 'built without libfabric (Debian: libfabric-dev)'
 [ "$(id -u)" = 0 ] || skip 'network namespaces need root'
 command -v ip >/dev/null || skip 'no ip command (Debian: iproute2)'

@@ -19,14 +19,13 @@ expect 2 "no group 'nix': build run check" tools/deps nix
 case $B in *address* | *thread* | *undefined* | *perturbed*) plain=no ;; *) plain=yes ;; esac
 if [ $plain = no ] || ! command -v dh_missing >/dev/null; then
 	[ "$failures" -eq 0 ] || finish
-	echo "skipped: the packages: there is no debhelper (tools/deps deb), or this is no plain build"
-	exit 77
+	skip 'the packages: there is no debhelper (tools/deps deb), or this is no plain build'
 fi
 tree=$tmp/gpuloom
 mkdir "$tree" "$tree/build"
 git ls-files -z --cached --others --exclude-standard 2>/dev/null | tar -c --null --ignore-failed-read -T - 2>/dev/null |
 	tar -x -C "$tree"
-[ -s "$tree/debian/rules" ] || { echo 'skipped: the packages: no repository to take the tree from'; exit 77; }
+[ -s "$tree/debian/rules" ] || skip 'the packages: no repository to take the tree from'
 cp -a "$B/obj" "$B/plugins" "$B/build-facts.h" "$B/required" "$tree/build/"
 for part in required obj plugins; do find "$tree/build/$part" -type f -exec touch {} +; done # newer than the tree, in order
 (cd "$tree" && env -u MAKEFLAGS -u MAKELEVEL DPKG_DEB_COMPRESSOR_TYPE=none \

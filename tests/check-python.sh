@@ -2,11 +2,7 @@
 # The Python package, installed by pip where there is one: with the first Python of this machine, and with another that has pandas
 # and matplotlib.
 . tests/lib.sh
-case $B in *address* | *thread* | *undefined* | *perturbed*)
-	echo 'skipped: a sanitized library cannot be loaded into an interpreter'
-	exit 77
-	;;
-esac
+plain_build 'a sanitized library cannot be loaded into an interpreter'
 version=$(sed -n 's/^VERSION := //p' Makefile)
 grep -q "^__version__ = \"$version\"" python/gpuloom/__init__.py ||
 	fail "python/ has another version than $version"
@@ -30,5 +26,5 @@ for python in $(command -v python3) /usr/bin/python3; do
 	(cd "$here" && NOTEBOOK="$OLDPWD/python/examples/victims.ipynb" GPULOOM=$G PYTHONPATH="$here/installed" MPLBACKEND=Agg \
 		PYTHONDONTWRITEBYTECODE=1 "$python" "$OLDPWD/tests/python_package.py") || fail "the package with $real"
 done
-[ -n "$tried" ] || { echo 'skipped: no python3'; exit 77; }
+[ -n "$tried" ] || skip 'there is no python3'
 finish

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # The schemas in docs/schemas hold for what the commands write, and docs/results.md speaks of every key in them.
 . tests/lib.sh
-command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+need python3
 small='--set workload.uts.tree=custom --set workload.uts.depth=5 --quiet'
 cd "$tmp" && ln -s "$OLDPWD/conf" conf && ln -s "$OLDPWD/docs" docs || exit 1
 expect 0 '' "$G" run conf/uts.ini $small --samples 2 --json run.result.json

@@ -2,8 +2,8 @@
 # Simulated GPUs: the same result twice under every scheduler and detector, random schedules, planted faults that these
 # find and repeat, refusals. RUNS=N tries N random schedules of each setup, and all planted faults (make check-sim).
 . tests/lib.sh
-command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
-sh -c 'command -v ${CXX:-c++}' >/dev/null || { echo 'skipped: no C++ compiler'; exit 77; }
+need python3
+sh -c 'command -v ${CXX:-c++}' >/dev/null || skip 'no C++ compiler'
 
 # same WORKLOAD OPTION...: figures, counters and verdict of two runs are equal.
 same() {

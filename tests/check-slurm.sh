@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # examples/slurm, under a stand-in for sbatch: all shards come to be, a job that is put back goes on, and one table has all.
 . tests/lib.sh
-command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+need python3
 mkdir "$tmp/bin" && ln -s "$G" "$tmp/bin/gpuloom"
 cat >"$tmp/bin/sbatch" <<'END'
 #!/bin/sh

@@ -137,12 +137,7 @@ expect 2 "no metric 'beauty' in any cell" "$G" run "$tmp/s.ini" --samples 1 --se
 
 # Ctrl-C: 130, the table of what there is, the drawing, and how to go on.
 rm -f "$tmp/s.svg" "$tmp/s.jsonl"
-"$G" run "$tmp/s.ini" --samples 100000 >"$tmp/out" 2>"$tmp/err" &
-pid=$!
-sleep 1
-kill -INT $pid
-wait $pid
-[ $? -eq 130 ] || fail 'no exit code 130 from run after SIGINT'
+interrupted 1 "$G" run "$tmp/s.ini" --samples 100000
 grep -q 'interrupted after .*resume goes on' "$tmp/err" && grep -q 'front of' "$tmp/out" && [ -s "$tmp/s.svg" ] ||
 	fail 'what an interrupted run of a sweep shows'
 finish

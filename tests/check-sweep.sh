@@ -38,12 +38,7 @@ python3 "$tmp/same.py" "$tmp/whole.jsonl" "$tmp/killed.jsonl" || fail 'not the s
 expect 0 '' "$G" report "$tmp/killed.jsonl" -o "$tmp/killed.html"
 
 # Ctrl-C: 130, whole lines, and the rest later.
-"$G" $sweep -o "$tmp/int.jsonl" 2>"$tmp/err" &
-pid=$!
-sleep 0.3
-kill -INT $pid
-wait $pid
-[ $? -eq 130 ] || fail 'no exit code 130 after SIGINT'
+interrupted 0.3 "$G" $sweep -o "$tmp/int.jsonl"
 python3 -c 'import json,sys; l=list(map(json.loads, open(sys.argv[1]))); assert l[-1]["status"] == "interrupted"' \
 	"$tmp/int.jsonl" || fail 'what an interrupted sweep leaves'
 "$G" $sweep -o "$tmp/int.jsonl" --resume || fail 'resuming after Ctrl-C'

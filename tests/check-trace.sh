@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A timeline agrees with the counters of the run that it shows.
 . tests/lib.sh
-command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
+need python3
 for isolation in thread process; do
 	expect 0 '' "$G" run conf/uts.ini --samples 1 --set run.warmup=0 --set device.cpu.workers=2 \
 		--set workload.uts.tree=custom --set workload.uts.depth=6 --set workload.uts.create=eager --set device.cpu.isolation=$isolation \

@@ -3,10 +3,7 @@
 # chained so that no processor takes part; and Jacobi and allreduce exact at 2, 4 and 8 ranks, however few the cores.
 # Every result is verified, under every plug-in.
 . tests/lib.sh
-[ -e "$B/plugins/trigger_gputn.so" ] || {
-	echo 'skipped: built without libfabric (Debian: libfabric-dev)'
-	exit 77
-}
+[ -e "$B/plugins/trigger_gputn.so" ] || skip 'built without libfabric (Debian: libfabric-dev)'
 export FI_SOCKETS_PE_WAITTIME=0 # its thread sleeps otherwise: milliseconds
 two='--set device.cpu.oversubscribe=yes'
 # each SO: one plug-in, in a folder of its own; they run side by side, since most of a start is waiting.

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks: launchers, refusals, ranks that die in each phase; check-kill.sh kills them from outside.
 . tests/lib.sh
-[ -e "$B/plugins/trigger_gputn.so" ] || {
-	echo 'skipped: built without libfabric (Debian: libfabric-dev)'
-	exit 77
-}
+[ -e "$B/plugins/trigger_gputn.so" ] || skip 'built without libfabric (Debian: libfabric-dev)'
 export FI_SOCKETS_PE_WAITTIME=0
 small='--samples 2 --set workload.pingpong.rounds=50 --set workload.msgrate.fires=20000 --set workload.msgrate.per=100
  --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=12 --set workload.allreduce.bytes=100KB'
@@ -71,17 +68,9 @@ silent() { # THREADS DOING ARGUMENTS...
 	shift 2
 	"$G" run -n 2 "$@" --samples 1000000 --quiet --set run.timeout=1s >/dev/null 2>"$tmp/silent" </dev/null &
 	job=$!
-	for i in $(seq 500); do
-		victim=$(pgrep -P $job | tail -n 1)
-		[ "$(ls "/proc/${victim:-none}/task" 2>/dev/null | wc -l)" -lt "$threads" ] || break
-		sleep 0.02
-	done
+	soon 'victim=$(pgrep -P $job | tail -n 1); [ "$(ls "/proc/${victim:-none}/task" 2>/dev/null | wc -l)" -ge "$threads" ]'
 	sleep 0.3
-	begin=$(date +%s%N)
-	kill -STOP "$victim"
-	wait $job
-	status=$?
-	took=$((($(date +%s%N) - begin) / 1000000))
+	ended_by STOP "$victim" $job
 	[ $status = 124 ] && grep -q "no end after 1 s .*$doing" "$tmp/silent" && [ $took -lt $most ] && ! kill -0 "$victim" 2>/dev/null &&
 		return
 	echo "FAILED: exit $status $took ms after a rank fell silent: $*"
@@ -99,10 +88,7 @@ for pid in $pids; do wait "$pid" || failures=$((failures + 1)); done
 # Nor does a command without anybody to tidy up after it leave anything in shared memory.
 "$G" run conf/pingpong.ini --set trigger.gputn.provider=shm --samples 1000000 --log info >"$tmp/out" 2>"$tmp/err" &
 job=$!
-for i in $(seq 500); do
-	grep -q 'provider shm' "$tmp/err" && break
-	sleep 0.02
-done
+soon 'grep -q "provider shm" "$tmp/err"'
 kill -9 $job
 wait $job
 for pid in $dead $job; do

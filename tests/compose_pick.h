@@ -62,15 +62,11 @@ FAKE_FN void pick_options_for(struct selection *s, const struct loom_layout *lay
 	const struct loom_plugin *p = s->policy[LOOM_SCHED];
 	const struct loom_sched_ops *ops = p->ops;
 	struct loom_error err = {0};
-	char copy[200];
-	void *self = NULL, *opts = fake_host.alloc(&fake_host, p->opts_size);
-	snprintf(copy, sizeof(copy), "%s", settings);
-	fake_options(p, opts, copy);
-	CU_ASSERT_EQUAL_FATAL(ops->create(&fake_host, opts, &self, &err), 0);
+	void *self = NULL;
+	CU_ASSERT_EQUAL_FATAL(ops->create(&fake_host, fake_settings(p, settings), &self, &err), 0);
 	CU_ASSERT_EQUAL(ops->constants(self, layout, s->constants, sizeof(s->constants), &err), 0);
 	s->program.constants = s->constants;
 	ops->destroy(self);
-	fake_host.free(&fake_host, opts);
 }
 
 FAKE_FN void pick_options(struct selection *s, const char *settings)
@@ -89,6 +85,18 @@ FAKE_FN void pick(struct selection *s, const char *name)
 		s->program.task = dev->task;
 		s->program.tasks = dev->count;
 	}
+}
+
+/* What is selected, as text for workers like those of `target`. */
+FAKE_FN struct text composed(const struct compose_target *target, struct selection *s)
+{
+	struct text text;
+	struct loom_error err = {0};
+	int rc = compose_work(&fake_host, target, &s->program, &text, &err);
+	if (rc)
+		printf("%s\n", err.text);
+	CU_ASSERT_EQUAL_FATAL(rc, 0);
+	return text;
 }
 
 /* With a detector whose third line does not compile. */

@@ -48,17 +48,16 @@ FAKE_FN const struct loom_plugin *fake_load(const char *name)
 	return entry();
 }
 
-/* Fills `opts` (plugin->opts_size bytes) with the defaults, then with "name=value name=value". The
- * text of `settings` is cut into pieces that the options point to: a writable array. */
-FAKE_FN void fake_options(const struct loom_plugin *plugin, void *opts, char *settings)
+/* Options that live until the program ends: the defaults, then "name=value name=value". */
+FAKE_FN void *fake_settings(const struct loom_plugin *plugin, const char *settings)
 {
 	struct loom_error err = {0};
-	memset(opts, 0, plugin->opts_size);
+	void *opts = calloc(1, plugin->opts_size + 8);
 	for (const struct loom_opt *row = plugin->opts; row && row->name; row++)
 		if (row->dflt)
 			loom__value_parse(row, row->dflt, (char *)opts + row->offset, &err);
-	char *rest = NULL;
-	for (char *one = strtok_r(settings, " ", &rest); one; one = strtok_r(NULL, " ", &rest)) {
+	char *rest = NULL; /* the options point to its pieces */
+	for (char *one = strtok_r(strdup(settings ? settings : ""), " ", &rest); one; one = strtok_r(NULL, " ", &rest)) {
 		char *value = strchr(one, '=');
 		if (value)
 			*value++ = 0;
@@ -71,13 +70,6 @@ FAKE_FN void fake_options(const struct loom_plugin *plugin, void *opts, char *se
 		else
 			fake_must(!loom__value_parse(row, value, (char *)opts + row->offset, &err), one, &err);
 	}
-}
-
-/* Options that live until the program ends: "sched_mgws", "local_queue=2". */
-FAKE_FN void *fake_settings(const struct loom_plugin *plugin, const char *settings)
-{
-	void *opts = calloc(1, plugin->opts_size + 8);
-	fake_options(plugin, opts, strdup(settings ? settings : ""));
 	return opts;
 }
 

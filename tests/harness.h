@@ -130,6 +130,14 @@ FAKE_FN struct harness *harness_must(const struct harness_params *p)
 	return h;
 }
 
+/* A plug-in refuses it, with this code and in these words. */
+FAKE_FN void harness_refused(const struct harness_params *p, int code, const char *words)
+{
+	struct loom_error err = {0};
+	CU_ASSERT_PTR_NULL(harness_open(p, &err));
+	REFUSED(err.code, code, err, words);
+}
+
 FAKE_FN void harness_add_counters(const struct harness *h, struct loom_counters *sum)
 {
 	for (uint32_t w = 0; w < h->p.workers; w++) {

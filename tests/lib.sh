@@ -12,6 +12,48 @@ fail() {
 	failures=$((failures + 1))
 }
 
+skip() { # REASON
+	echo "skipped: $1"
+	exit 77
+}
+
+need() { # PROGRAM
+	command -v "$1" >/dev/null || skip "there is no $1"
+}
+
+plain_build() { # WHY: another one skips the test
+	case $B in *address* | *thread* | *undefined* | *perturbed*) skip "$1" ;; esac
+}
+
+# soon COMMAND: until it succeeds, for twenty seconds at most.
+soon() {
+	for i in $(seq 400); do
+		eval "$1" && return
+		sleep 0.05
+	done
+	return 1
+}
+
+# ended_by SIGNAL PROCESS JOB: how the job ends when one of its processes is told so into $status, how soon into $took, ms.
+ended_by() {
+	begin=$(date +%s%N)
+	kill "-$1" "$2"
+	wait "$3"
+	status=$?
+	took=$((($(date +%s%N) - begin) / 1000000))
+}
+
+# interrupted SECONDS COMMAND...: which is told to end after so long, and exits with 130.
+interrupted() {
+	after=$1
+	shift
+	"$@" >"$tmp/out" 2>"$tmp/err" &
+	run=$!
+	sleep "$after"
+	ended_by INT $run $run
+	[ $status -eq 130 ] || fail "exit $status instead of 130 after an interrupt: $*"
+}
+
 # expect STATUS PATTERN COMMAND...: exit status and an extended regex that stderr or stdout contains.
 expect() {
 	want=$1 pattern=$2
@@ -61,16 +103,9 @@ without_a_device() { # LABEL ARGUMENTS...
 	shift
 	"$G" run "$@" --samples 1 --set device.cpu.isolation=process >"$tmp/out" 2>"$tmp/err" &
 	run=$!
-	for i in $(seq 200); do
-		[ "$(pgrep -P $run | wc -l)" -eq 2 ] && break
-		sleep 0.05
-	done
+	soon '[ "$(pgrep -P $run | wc -l)" -eq 2 ]'
 	sleep 0.3
-	begin=$(date +%s%N)
-	kill -KILL "$(pgrep -P $run | head -1)"
-	wait $run
-	status=$?
-	took=$((($(date +%s%N) - begin) / 1000000))
+	ended_by KILL "$(pgrep -P $run | head -1)" $run
 	[ $status -eq 1 ] || fail "$label: exit $status instead of 1 after a kill"
 	grep -q 'cpu:0.*SIGKILL\|cpu:0.*Killed\|cpu:0.*signal 9' "$tmp/err" || {
 		fail "$label: the message does not name the device"

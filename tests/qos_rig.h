@@ -124,6 +124,12 @@ FAKE_FN int qos_rig_start(struct qos_rig *r, struct loom_error *err)
 	return rc;
 }
 
+FAKE_FN void qos_rig_must_start(struct qos_rig *r)
+{
+	struct loom_error err = {0};
+	fake_must(!qos_rig_start(r, &err), "start", &err);
+}
+
 FAKE_FN struct qos_rig *qos_rig_create(uint32_t workers)
 {
 	struct qos_rig *r = calloc(1, sizeof(*r));
@@ -150,10 +156,11 @@ FAKE_FN double qos_rig_metric(const char *name)
 }
 
 /* The metrics of the sample that ends here. */
-FAKE_FN int qos_rig_collect(struct qos_rig *r, struct loom_error *err)
+FAKE_FN void qos_rig_collect(struct qos_rig *r)
 {
+	struct loom_error err = {0};
 	loom__rig_host_clear(&fake);
-	return loom__rig_collect(&r->rig, LOOM__RIG_REPORT(&fake), err);
+	fake_must(!loom__rig_collect(&r->rig, LOOM__RIG_REPORT(&fake), &err), "collect", &err);
 }
 
 FAKE_FN void qos_rig_close(struct qos_rig *r)

@@ -5,6 +5,7 @@
 #include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +39,18 @@ int test_says(const char *text, const char *words)
 	if (!all)
 		printf("\n  wanted: %s\n  said:   %s\n", words, text);
 	return all;
+}
+
+void in_threads(void *(*run)(void *), void *each, size_t bytes, unsigned n)
+{
+	pthread_t thread[64];
+	if (n > COUNT(thread))
+		abort();
+	for (unsigned i = 0; i < n; i++)
+		if (pthread_create(&thread[i], NULL, run, (char *)each + i * bytes))
+			abort();
+	for (unsigned i = 0; i < n; i++)
+		pthread_join(thread[i], NULL);
 }
 
 uint64_t xorshift(uint64_t *state)

@@ -45,6 +45,9 @@ int test_says(const char *text, const char *words);
 		CU_ASSERT(test_says((err).text, words));                                           \
 	} while (0)
 
+/* n threads, of which each runs with its own of the n things of `bytes` in a list, to their end. */
+void in_threads(void *(*run)(void *), void *each, size_t bytes, unsigned n);
+
 /* The same numbers on every machine. *state is not 0. */
 uint64_t xorshift(uint64_t *state);
 

@@ -29,8 +29,11 @@ static struct rtc nvrtc;
 static void need_nvrtc(void)
 {
 	struct loom_error err;
-	if (!nvrtc.so && rtc_open(&fake_host, "test", &cuda_compiler, NULL, &nvrtc, &err) != 0)
+	if (nvrtc.so)
+		return;
+	if (rtc_open(&fake_host, "test", &cuda_compiler, NULL, &nvrtc, &err) != 0)
 		test_skip(err.text);
+	printf("\n  %-54s %-6s %9s %7s %6s %7s %7s\n", "program", "arch", "registers", "shared", "stack", "spills", "nested");
 }
 
 static struct compose_target target_of(const struct compose_target *base)
@@ -48,6 +51,13 @@ static int compile(const char *text, const char *arch, enum rtc_want want, struc
 	int n = 1 + cuda_compiler_options(&nvrtc, want == RTC_IR, option + 1);
 	snprintf(arch_is, sizeof(arch_is), "-arch=%s", arch);
 	return rtc_run(&fake_host, "cuda:0", &nvrtc, text, option, n, want, out, err);
+}
+
+static void must_not_compile(const char *text, const char *arch, int code, const char *words)
+{
+	struct compiled out;
+	struct loom_error err = {0};
+	REFUSED(compile(text, arch, RTC_CODE, &out, &err), code, err, words);
 }
 
 /* ---- what the machine code must be like ---- */
@@ -137,25 +147,12 @@ static void check_program(const char *text, const char *label, const char *arch,
 	check_program_has(text, label, arch, flags, "");
 }
 
-static void print_head(void)
-{
-	printf("\n  %-54s %-6s %9s %7s %6s %7s %7s\n", "program", "arch", "registers", "shared", "stack",
-	       "spills", "nested");
-}
-
 /* What is selected, composed for workers like those of `base`. */
 static void compose_and_check(const struct compose_target *base, struct selection *s, const char *label, const char *arch,
 			      int flags)
 {
 	struct compose_target target = target_of(base);
-	struct text text;
-	struct loom_error err = {0};
-	int rc = compose_work(&fake_host, &target, &s->program, &text, &err);
-	CU_ASSERT_EQUAL(rc, 0);
-	if (rc) {
-		printf("%s: %s\n", label, err.text);
-		return;
-	}
+	struct text text = composed(&target, s);
 	check_program(text.at, label, arch, flags);
 	text_free(&text);
 }
@@ -173,7 +170,6 @@ static void check_combination(struct selection *s, const char *label, size_t arc
 TEST(combinations)
 {
 	need_nvrtc();
-	print_head();
 	each_combination(archs, COUNT(archs), check_combination);
 }
 
@@ -191,14 +187,12 @@ static void check_kernel(struct selection *s, const char *label)
 TEST(kernels)
 {
 	need_nvrtc();
-	print_head();
 	each_kernel(check_kernel);
 }
 
 TEST(syncs)
 {
 	need_nvrtc();
-	print_head();
 	each_sync(check_kernel);
 }
 
@@ -214,18 +208,16 @@ TEST(parking)
 		   {32, 16, "sm_80", "nanosleep"},		 {64, 1, "sm_80", "bar.sync 1, 64"},
 		   {64, 1, "sm_90", "bar.sync 1, 64"}};
 	need_nvrtc();
-	print_head();
 	for (size_t i = 0; i < COUNT(way); i++) {
 		struct compose_target target = target_of(&standard);
 		struct selection s = {0};
-		struct text text;
 		struct loom_error err = {0};
 		pick(&s, "sync_warp");
 		pick(&s, "workload_stn");
 		target.lanes = way[i].lanes;
 		target.per_block = way[i].per_block;
 		target.blocks = 1;
-		CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+		struct text text = composed(&target, &s);
 		check_program_has(text.at, "stn, parked", way[i].arch, MAY_SPILL, way[i].has);
 		target.watch = 0;
 		text_free(&text);
@@ -246,7 +238,6 @@ static void check_apart(struct selection *s, const char *label)
 TEST(apart)
 {
 	need_nvrtc();
-	print_head();
 	each_apart(check_apart);
 	each_other(check_apart);
 }
@@ -265,7 +256,6 @@ TEST(shapes)
 	pick(&s, "sched_mgws");
 	pick(&s, "term_counter");
 	pick(&s, "workload_fib");
-	print_head();
 	for (size_t i = 0; i < COUNT(shapes); i++) {
 		char label[64];
 		snprintf(label, sizeof(label), "%u lanes, %u workers a block", shapes[i].lanes, shapes[i].per_block);
@@ -280,7 +270,6 @@ TEST(probe)
 	struct text text;
 	struct loom_error err;
 	need_nvrtc();
-	print_head();
 	CU_ASSERT_EQUAL_FATAL(compose_probe(&fake_host, &target, &text, &err), 0);
 	for (size_t i = 0; i < COUNT(archs); i++)
 		check_program(text.at, "coherence probe", archs[i], 0);
@@ -296,14 +285,10 @@ TEST(source_error)
 {
 	struct selection s = {0};
 	struct compose_target target = target_of(&standard);
-	struct text text;
-	struct compiled out;
-	struct loom_error err = {0};
 	need_nvrtc();
 	pick_broken(&s);
-	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
-	REFUSED(compile(text.at, "sm_80", 0, &out, &err), LOOM_EPLUGIN, err,
-		"term_broken: term_broken.dev.h(3): error&no_such_function");
+	struct text text = composed(&target, &s);
+	must_not_compile(text.at, "sm_80", LOOM_EPLUGIN, "term_broken: term_broken.dev.h(3): error&no_such_function");
 	text_free(&text);
 }
 
@@ -313,9 +298,6 @@ TEST(source_files)
 	static const char mark[] = "#line 1 \"steal.dev.h\"\n", word[] = "loom_random_below(c, c->workers - 1)";
 	struct selection s = {0};
 	struct compose_target target = target_of(&standard);
-	struct text text;
-	struct compiled out;
-	struct loom_error err = {0};
 	char wanted[80];
 	need_nvrtc();
 	pick(&s, "sched_mgws");
@@ -336,48 +318,53 @@ TEST(source_files)
 	code.source_end = copy + length;
 	spoilt.dev = &code;
 	s.policy[LOOM_SCHED] = &spoilt;
-	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
-	CU_ASSERT_EQUAL(compile(text.at, "sm_80", 0, &out, &err), LOOM_EPLUGIN);
-	snprintf(wanted, sizeof(wanted), "sched_mgws: steal.dev.h(%d): error", line);
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, wanted));
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "noom_random_below"));
+	struct text text = composed(&target, &s);
+	snprintf(wanted, sizeof(wanted), "sched_mgws: steal.dev.h(%d): error&noom_random_below", line);
+	must_not_compile(text.at, "sm_80", LOOM_EPLUGIN, wanted);
 	text_free(&text);
 	fake_host.free(&fake_host, copy);
 }
 
-/* Task functions of an embedding program: the example's, without and with a mistake. */
+/* Task functions of an embedding program: the example's, behind a head. */
+static char *collatz(const char *head)
+{
+	static char text[8192];
+	size_t n = (size_t)snprintf(text, sizeof(text), "%s", head);
+	FILE *f = fopen("examples/embed/collatz.dev.h", "re");
+	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
+	n += fread(text + n, 1, sizeof(text) - 1 - n, f);
+	text[n] = 0;
+	fclose(f);
+	return text;
+}
+
+static void pick_collatz(struct selection *s)
+{
+	static const struct loom_task_entry tasks[] = {{.name = "collatz_range"}};
+	pick(s, "sched_mgws");
+	pick(s, "term_counter");
+	pick_options(s, "");
+	s->program.task = tasks;
+	s->program.tasks = 1;
+}
+
+/* Without and with a mistake. */
 TEST(source_tasks)
 {
-	static const char path[] = "examples/embed/collatz.dev.h";
-	struct loom_task_entry tasks[] = {{.name = "collatz_range"}};
-	char text_of[4096] = "", wrong[4200];
-	struct loom_program_source source = {.file = "collatz.dev.h", .text = text_of};
+	struct loom_program_source source = {.file = "collatz.dev.h", .text = collatz("")};
 	struct selection s = {0};
 	struct compose_target target = target_of(&standard);
-	struct text text;
-	struct compiled out;
-	struct loom_error err = {0};
 	need_nvrtc();
-	FILE *f = fopen(path, "re");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-	CU_ASSERT(fread(text_of, 1, sizeof(text_of) - 1, f) > 100);
-	fclose(f);
-	pick(&s, "sched_mgws");
-	pick(&s, "term_counter");
-	pick_options(&s, "");
-	s.program.task = tasks;
-	s.program.tasks = 1;
+	pick_collatz(&s);
 	s.program.source = &source;
 	s.program.sources = 1;
-	print_head();
-	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+	struct text text = composed(&target, &s);
 	for (size_t i = 0; i < COUNT(archs); i++)
 		check_program(text.at, "task functions as source", archs[i], 0);
 	text_free(&text);
-	snprintf(wrong, sizeof(wrong), "\nno_such_type twice;\n%s", text_of);
-	source.text = wrong;
-	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
-	REFUSED(compile(text.at, "sm_80", 0, &out, &err), LOOM_EPLUGIN, err, "collatz.dev.h(2): error");
+	source.text = collatz("\nno_such_type twice;\n");
+	text = composed(&target, &s);
+	must_not_compile(text.at, "sm_80", LOOM_EPLUGIN, "collatz.dev.h(2): error");
 	text_free(&text);
 }
 
@@ -385,20 +372,12 @@ TEST(source_tasks)
 static void make_ir(const char *head, const char *arch, enum rtc_want want, struct loom_program_ir *ir,
 		    struct compiled *out)
 {
-	static const char path[] = "examples/embed/collatz.dev.h";
-	static char text[8192];
 	static const uint32_t tag = 0;
 	struct loom_error err = {0};
 	char option[32];
 	snprintf(option, sizeof(option), "-arch=%s", arch);
 	const char *const options[] = {option, "-std=c++20", "-default-device", "-rdc=true", "-dlto"};
-	size_t n = (size_t)snprintf(text, sizeof(text), "%s", head);
-	FILE *f = fopen(path, "re");
-	CU_ASSERT_PTR_NOT_NULL_FATAL(f);
-	n += fread(text + n, 1, sizeof(text) - 1 - n, f);
-	text[n] = 0;
-	fclose(f);
-	if (rtc_run(&fake_host, "test", &nvrtc, text, options, want == RTC_IR ? 5 : 4, want, out, &err) != 0) {
+	if (rtc_run(&fake_host, "test", &nvrtc, collatz(head), options, want == RTC_IR ? 5 : 4, want, out, &err) != 0) {
 		printf("%s\n", err.text);
 		CU_FAIL_FATAL("IR does not compile");
 	}
@@ -460,19 +439,13 @@ static void link_and_check(const char *text, const char *arch, const struct loom
 /* Task functions of an embedding program as IR. */
 TEST(ir_tasks)
 {
-	struct loom_task_entry tasks[] = {{.name = "collatz_range"}};
 	struct compose_target target = target_of(&standard);
 	struct loom_program_ir ir[2];
 	struct compiled of[2];
 	struct selection s = {0};
 	struct loom_error err = {0};
-	struct text text;
 	need_nvrtc();
-	pick(&s, "sched_mgws");
-	pick(&s, "term_counter");
-	pick_options(&s, "");
-	s.program.task = tasks;
-	s.program.tasks = 1;
+	pick_collatz(&s);
 	s.program.ir = ir;
 	s.program.irs = 1;
 	target.blocks = 16; /* of 32 threads: 128 registers for each */
@@ -481,8 +454,7 @@ TEST(ir_tasks)
 	CU_ASSERT_EQUAL(compose_format(&ir[0]), COMPOSE_LTO);
 	CU_ASSERT_EQUAL(compose_format(&ir[1]), COMPOSE_PTX);
 	CU_ASSERT(!has_indirect_call(ir[1].data));
-	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
-	print_head();
+	struct text text = composed(&target, &s);
 	for (size_t k = 0; k < 2; k++) {
 		link_and_check(text.at, "sm_80", &ir[k]);
 		link_and_check(text.at, "sm_90", &ir[k]);
@@ -542,16 +514,13 @@ TEST(undeclared)
 {
 	struct selection s = {0};
 	struct compose_target target = target_of(&standard);
-	struct text text;
-	struct compiled out;
-	struct loom_error err = {0};
 	need_nvrtc();
 	pick(&s, "sched_static");
 	pick(&s, "term_counter");
 	pick(&s, "workload_pingpong");
-	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
-	REFUSED(compile(text.at, "sm_90", RTC_CODE, &out, &err), LOOM_ENOENT, err,
-		"cuda:0: device code calls a trigger, and the conf selects none: say 'use = NAME' in [trigger]&workload_pingpong");
+	struct text text = composed(&target, &s);
+	must_not_compile(text.at, "sm_90", LOOM_ENOENT,
+			 "cuda:0: device code calls a trigger, and the conf selects none: say 'use = NAME' in [trigger]&workload_pingpong");
 	text_free(&text);
 }
 

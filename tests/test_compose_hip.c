@@ -19,8 +19,11 @@ static struct rtc hiprtc;
 static void need_hiprtc(void)
 {
 	struct loom_error err;
-	if (!hiprtc.so && rtc_open(&fake_host, "test", &hip_compiler, NULL, &hiprtc, &err) != 0)
+	if (hiprtc.so)
+		return;
+	if (rtc_open(&fake_host, "test", &hip_compiler, NULL, &hiprtc, &err) != 0)
 		test_skip(err.text);
+	printf("\n  %-54s %-8s %9s %7s %6s %7s\n", "program", "arch", "registers", "shared", "stack", "spills");
 }
 
 /* As device_hip's defaults on an MI200: 8 blocks of one wavefront. */
@@ -41,11 +44,6 @@ static int compile(const char *text, const char *arch, struct compiled *out, str
 	snprintf(option, sizeof(option), "--offload-arch=%s", arch);
 	const char *const options[] = {option, HIP_COMPILER_FLAGS};
 	return rtc_run(&fake_host, "hip:0", &hiprtc, text, options, COUNT(options), 0, out, err);
-}
-
-static void print_head(void)
-{
-	printf("\n  %-54s %-8s %9s %7s %6s %7s\n", "program", "arch", "registers", "shared", "stack", "spills");
 }
 
 /* Bytes that a program's rare functions may spill: what is called saves registers, which are counted; hipRTC 5.2
@@ -132,7 +130,6 @@ static void check_kernel(struct selection *s, const char *label)
 TEST(combinations)
 {
 	need_hiprtc();
-	print_head();
 	static const char *const archs[] = {"gfx90a", "gfx1030"};
 	_Static_assert(COUNT(archs) == COUNT(targets), "in that order");
 	each_combination(archs, COUNT(archs), check_combination);
@@ -141,21 +138,18 @@ TEST(combinations)
 TEST(kernels)
 {
 	need_hiprtc();
-	print_head();
 	each_kernel(check_kernel);
 }
 
 TEST(syncs)
 {
 	need_hiprtc();
-	print_head();
 	each_sync(check_one);
 }
 
 TEST(apart)
 {
 	need_hiprtc();
-	print_head();
 	each_apart(check_one);
 	each_other(check_one);
 }
@@ -168,7 +162,6 @@ TEST(shapes)
 	pick(&s, "sched_static");
 	pick(&s, "term_counter");
 	pick(&s, "workload_fib");
-	print_head();
 	for (size_t i = 0; i < COUNT(targets); i++)
 		for (int shape = 0; shape < 3; shape++) {
 			struct compose_target target = target_of(i);
@@ -194,12 +187,11 @@ TEST(source_error)
 {
 	struct selection s = {0};
 	struct compose_target target = target_of(0);
-	struct text text;
 	struct compiled out;
 	struct loom_error err = {0};
 	need_hiprtc();
 	pick_broken(&s);
-	CU_ASSERT_EQUAL_FATAL(compose_work(&fake_host, &target, &s.program, &text, &err), 0);
+	struct text text = composed(&target, &s);
 	REFUSED(compile(text.at, "gfx90a", &out, &err), LOOM_EPLUGIN, err,
 		"term_broken: term_broken.dev.h:3:&no_such_function");
 	text_free(&text);

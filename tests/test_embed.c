@@ -440,13 +440,10 @@ static void *own_stack(void *arg)
 TEST(two_threads)
 {
 	struct embedder e[2];
-	pthread_t thread[2];
 	for (int i = 0; i < 2; i++)
 		open_usual(&e[i], "2", count);
-	for (int i = 0; i < 2; i++)
-		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread[i], NULL, own_stack, &e[i]), 0);
+	in_threads(own_stack, e, sizeof(*e), 2);
 	for (int i = 0; i < 2; i++) {
-		pthread_join(thread[i], NULL);
 		CU_ASSERT_EQUAL(ran(&e[i]), 300 * 60);
 		shut(&e[i]);
 	}
@@ -666,15 +663,6 @@ static void *run_member(void *arg)
 	return NULL;
 }
 
-static void run_members(struct member m[2])
-{
-	pthread_t thread[2];
-	for (int r = 0; r < 2; r++)
-		CU_ASSERT_FATAL(!pthread_create(&thread[r], NULL, run_member, &m[r]));
-	for (int r = 0; r < 2; r++)
-		pthread_join(thread[r], NULL);
-}
-
 TEST(ranks)
 {
 	struct member m[2] = {0};
@@ -696,14 +684,14 @@ TEST(ranks)
 	}
 	for (uint64_t n = 1; n < 2000; n *= 7) {
 		m[0].tasks = m[1].tasks = n;
-		run_members(m);
+		in_threads(run_member, m, sizeof(*m), 2);
 		for (int r = 0; r < 2; r++)
 			ok(&m[r].e, m[r].code);
 		expect += 4 * n; /* each submitted task and its three, once */
 		CU_ASSERT_EQUAL(ran(&m[0].e) + ran(&m[1].e), expect);
 	}
 	m[1].tasks++;
-	run_members(m);
+	in_threads(run_member, m, sizeof(*m), 2);
 	for (int r = 0; r < 2; r++) {
 		REFUSED(m[r].code, LOOM_EINVAL, m[r].e.err, "rank 1&not those of rank 0");
 		shut(&m[r].e);

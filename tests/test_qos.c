@@ -253,13 +253,12 @@ static void check_migration(struct world *w, uint32_t worker)
 TEST(services)
 {
 	for (size_t i = 0; i < COUNT(paths); i++) {
-		struct loom_error err = {0};
 		struct world w;
 		struct qos_rig *r = qos_rig_create(2);
 		qos_rig_stage(r, paths[i].name, paths[i].options);
 		qos_rig_tenant(r, 0, 2, 16, 1);
 		make_world(&w, r, 0);
-		fake_must(!qos_rig_start(r, &err), paths[i].options, &err);
+		qos_rig_must_start(r);
 		CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){0}), 0);
 		check_files(&w, 0);
 		check_signal(&w, 1);
@@ -267,7 +266,7 @@ TEST(services)
 		check_heap(&w, 1);
 		check_socket(&w, 0);
 		check_migration(&w, 0);
-		CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+		qos_rig_collect(r);
 		CU_ASSERT(qos_rig_metric("ssr_cpu") > 0);
 		qos_rig_close(r);
 		end_world(&w);
@@ -349,7 +348,6 @@ static int64_t fault_page(struct qos_rig *r, uint32_t worker, uint64_t page)
 /* Eight pages of two tenants take turns in three frames; then a heap of four pages. */
 TEST(frames)
 {
-	struct loom_error err = {0};
 	struct world world, *w = &world;
 	struct qos_rig *r = near_rig(&lines);
 	struct loom_grant demand = {.kind = LOOM_GRANT_DEMAND, .at = 2 * PAGE, .bytes = 8 * PAGE, .near = 1, .frames = 3};
@@ -366,7 +364,7 @@ TEST(frames)
 	w->buffer = qos_rig_buffer(r, 0, LOOM_GRANT_BUFFER, PAGE, NULL, &w->at);
 	w->demand = qos_rig_buffer(r, 0, LOOM_GRANT_DEMAND, PAGE, NULL, &w->demand_at);
 	w->zeroes = qos_rig_buffer(r, 0, LOOM_GRANT_HEAP, PAGE, NULL, &w->zeroes_at);
-	fake_must(!qos_rig_start(r, &err), "frames", &err);
+	qos_rig_must_start(r);
 	frame = line.at + 2 * PAGE;
 	for (uint64_t i = 0; i < 3; i++) {
 		CU_ASSERT_EQUAL(fault_page(r, (uint32_t)i % 2, 5 - i), (int64_t)(i * PAGE));
@@ -409,7 +407,6 @@ TEST(frames)
 /* Many at once: their copies are awaited together, before the first answer. */
 TEST(frames_of_a_turn)
 {
-	struct loom_error err = {0};
 	struct qos_rig *r = near_rig(&lines);
 	struct loom_ctx *c;
 	char content[16 * PAGE];
@@ -418,7 +415,7 @@ TEST(frames_of_a_turn)
 		content[i] = (char)(i / PAGE + 1);
 	qos_rig_grant(r, (struct loom_grant){
 				 .kind = LOOM_GRANT_DEMAND, .bytes = sizeof(content), .near = 1, .frames = 16, .content = content});
-	fake_must(!qos_rig_start(r, &err), "frames", &err);
+	qos_rig_must_start(r);
 	c = &r->ctx[0];
 	for (int round = 0; round < 50; round++) {
 		struct loom_request evict = {.service = LOOM_SERVICE_EVICT, .bytes = sizeof(content)};
@@ -512,7 +509,6 @@ static void check_refusals(struct world *w, uint32_t worker)
 /* A tenant's numbers are its own: the other's grants cannot be named. */
 TEST(refusals)
 {
-	struct loom_error err = {0};
 	struct world w;
 	struct qos_rig *r = qos_rig_create(3);
 	qos_rig_stage(r, "monolithic", "class=other");
@@ -521,7 +517,7 @@ TEST(refusals)
 	make_world(&w, r, 0);
 	char *other;
 	uint32_t mine = qos_rig_buffer(r, 1, LOOM_GRANT_BUFFER, PAGE, NULL, &other);
-	fake_must(!qos_rig_start(r, &err), "start", &err);
+	qos_rig_must_start(r);
 	check_refusals(&w, 0);
 	CU_ASSERT_EQUAL(mine, 0);
 	CU_ASSERT_EQUAL(qos_rig_do(r, 1, (struct loom_request){.service = LOOM_SERVICE_READ,
@@ -620,12 +616,11 @@ TEST(stopped_handler)
 {
 	const struct loom_qos_ops ops = {.size = sizeof(ops), .admit = sleepy};
 	uint32_t naps = 1;
-	struct loom_error err = {0};
 	struct qos_rig *r = qos_rig_create(1);
 	qos_rig_stage(r, "split", "class=other");
 	qos_rig_own_stage(r, &ops, &naps);
 	qos_rig_tenant(r, 0, 1, 8, 1);
-	fake_must(!qos_rig_start(r, &err), "start", &err);
+	qos_rig_must_start(r);
 	struct loom_ctx *c = &r->ctx[0];
 	struct loom_request request = {0};
 	uint64_t id[9];

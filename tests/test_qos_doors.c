@@ -26,7 +26,6 @@ static const char *const moderation[] = {NULL, "window=20us count=2", "window=20
 
 static struct qos_rig *open_path(size_t i, size_t b, size_t m, uint32_t workers)
 {
-	struct loom_error err = {0};
 	struct qos_rig *r = qos_rig_create(workers);
 	char options[128];
 	snprintf(options, sizeof(options), "%s%s", halves[i][1], bell[b]);
@@ -34,14 +33,13 @@ static struct qos_rig *open_path(size_t i, size_t b, size_t m, uint32_t workers)
 	if (moderation[m])
 		qos_rig_stage(r, "coalesce", moderation[m]);
 	qos_rig_tenant(r, 0, workers, 1, 1);
-	fake_must(!qos_rig_start(r, &err), "start", &err);
+	qos_rig_must_start(r);
 	return r;
 }
 
 struct asker {
 	struct qos_rig *r;
 	uint32_t worker, answered;
-	pthread_t id;
 };
 
 static void *ask(void *arg)
@@ -64,17 +62,13 @@ TEST(one_at_a_time)
 		if (i % 3 != (i / 3 + i / 9) % 3 && !getenv("DOORS_ALL"))
 			continue;
 		struct asker a[WORKERS];
-		struct loom_error err = {0};
 		struct qos_rig *r = open_path(i % 3, i / 3 % 3, i / 9, WORKERS);
-		for (uint32_t w = 0; w < WORKERS; w++) {
+		for (uint32_t w = 0; w < WORKERS; w++)
 			a[w] = (struct asker){.r = r, .worker = w};
-			fake_must(!pthread_create(&a[w].id, NULL, ask, &a[w]), "thread", NULL);
-		}
-		for (uint32_t w = 0; w < WORKERS; w++) {
-			pthread_join(a[w].id, NULL);
+		in_threads(ask, a, sizeof(*a), WORKERS);
+		for (uint32_t w = 0; w < WORKERS; w++)
 			CU_ASSERT_EQUAL(a[w].answered, REQUESTS);
-		}
-		CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+		qos_rig_collect(r);
 		CU_ASSERT_EQUAL(qos_rig_metric("ssr_requests"), (double)WORKERS * REQUESTS);
 		qos_rig_close(r);
 	}
@@ -122,13 +116,12 @@ static void *flood(void *arg)
 /* A tenant that floods a path with little budget, beside one that asks now and then. */
 static struct qos_rig *flooded(const char *const path[2], struct flood *f)
 {
-	struct loom_error err = {0};
 	struct qos_rig *r = qos_rig_create(2);
 	qos_rig_stage(r, path[0], path[1]);
 	qos_rig_stage(r, "budget", "limit=1% stall=3ms tick=no");
 	qos_rig_tenant(r, 0, 1, 64, 1);
 	qos_rig_tenant(r, 1, 1, 1, 1);
-	fake_must(!qos_rig_start(r, &err), "start", &err);
+	qos_rig_must_start(r);
 	*f = (struct flood){.r = r};
 	fake_must(!pthread_create(&f->id, NULL, flood, f), "thread", NULL);
 	usleep(400000); /* until the path has saved something */
@@ -138,10 +131,9 @@ static struct qos_rig *flooded(const char *const path[2], struct flood *f)
 /* How often the path was roused for the other. */
 static double ebb(struct flood *f)
 {
-	struct loom_error err = {0};
 	__atomic_store_n(&f->stop, 1, __ATOMIC_RELAXED);
 	pthread_join(f->id, NULL);
-	CU_ASSERT_EQUAL(qos_rig_collect(f->r, &err), 0);
+	qos_rig_collect(f->r);
 	double roused = qos_rig_metric("ssr_roused");
 	qos_rig_close(f->r);
 	return roused;
@@ -245,12 +237,11 @@ TEST(rests_together)
 {
 	static const struct loom_qos_ops ops = {.size = sizeof(ops), .arrange = mask, .admit = admit_later};
 	struct gate g = {.shut = 1};
-	struct loom_error err = {0};
 	struct qos_rig *r = qos_rig_create(1);
 	qos_rig_stage(r, "monolithic", "class=other worker=yes notify=poll");
 	qos_rig_own_stage(r, &ops, &g);
 	qos_rig_tenant(r, 0, 1, 64, 1);
-	fake_must(!qos_rig_start(r, &err), "start", &err);
+	qos_rig_must_start(r);
 	struct loom_ctx *c = &r->ctx[0];
 	struct loom_request request = {0};
 	uint64_t id[64];
@@ -274,7 +265,7 @@ TEST(rests_together)
 	__atomic_store_n(&g.shut, 0, __ATOMIC_RELEASE);
 	for (uint32_t i = 0; i < n; i++)
 		CU_ASSERT(!c->qos->wait(c, id[i], 10 * SECOND, &got) && !got);
-	CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+	qos_rig_collect(r);
 	qos_rig_close(r);
 }
 

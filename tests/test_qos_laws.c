@@ -5,8 +5,7 @@
 
 struct machine {
 	const struct loom_qos_ops *ops;
-	void *self, *opts;
-	char *settings;
+	void *self;
 	struct loom_qos_load load;
 	struct loom_qos_queue tenant[4];
 	double cost, wake; /* ns of CPU */
@@ -22,10 +21,7 @@ static void begin(struct machine *m, const char *name, const char *options, uint
 	snprintf(so, sizeof(so), "qos_%s", name);
 	const struct loom_plugin *p = fake_load(so);
 	m->ops = p->ops;
-	m->opts = calloc(1, p->opts_size);
-	m->settings = strdup(options);
-	fake_options(p, m->opts, m->settings);
-	fake_must(!m->ops->create(&fake_host, m->opts, &m->self, &err), so, &err);
+	fake_must(!m->ops->create(&fake_host, fake_settings(p, options), &m->self, &err), so, &err);
 	m->load = (struct loom_qos_load){.size = sizeof(m->load),
 					 .now_ns = 1000000000,
 					 .machine = 2,
@@ -40,8 +36,6 @@ static void begin(struct machine *m, const char *name, const char *options, uint
 static void end(struct machine *m)
 {
 	m->ops->destroy(m->self);
-	free(m->opts);
-	free(m->settings);
 }
 
 static void spend(struct machine *m, double ns)

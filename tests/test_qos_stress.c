@@ -26,7 +26,6 @@ struct job {
 	struct qos_rig *r;
 	uint32_t worker, buffer, socket, file, n;
 	uint64_t sent, wrong;
-	pthread_t id;
 };
 
 /* A request whose right answer is known: about a quarter must fail. */
@@ -131,7 +130,6 @@ static const struct {
 
 static void run_path(size_t i)
 {
-	struct loom_error err = {0};
 	struct qos_rig *r = qos_rig_create(WORKERS);
 	struct job job[WORKERS];
 	struct drain d = {0};
@@ -158,18 +156,16 @@ static void run_path(size_t i)
 		job[2 * t + 1] = *j;
 		job[2 * t + 1].worker++;
 	}
-	fake_must(!qos_rig_start(r, &err), "start", &err);
+	qos_rig_must_start(r);
 	fake_must(!pthread_create(&drainer, NULL, drain, &d), "thread", NULL);
-	for (uint32_t w = 0; w < WORKERS; w++)
-		fake_must(!pthread_create(&job[w].id, NULL, work, &job[w]), "thread", NULL);
 	uint64_t sent = 0, posted = 0;
+	in_threads(work, job, sizeof(*job), WORKERS);
 	for (uint32_t w = 0; w < WORKERS; w++) {
-		pthread_join(job[w].id, NULL);
 		CU_ASSERT_EQUAL(job[w].wrong, 0);
 		sent += job[w].sent;
 		posted += job[w].n;
 	}
-	CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+	qos_rig_collect(r);
 	CU_ASSERT_EQUAL(qos_rig_metric("ssr_requests"), (double)posted);
 	shutdown(pair[0], SHUT_WR);
 	pthread_join(drainer, NULL);
@@ -191,7 +187,6 @@ TEST(random)
 /* Worker 0 fills its slots with random words and moves its head anywhere; worker 1 must not notice. */
 static void fuzz(uint64_t seed, int wild_head)
 {
-	struct loom_error err = {0};
 	struct qos_rig *r = qos_rig_create(2);
 	char *mine, *other;
 	uint64_t x = seed * 0x9e3779b97f4a7c15ull | 1, id;
@@ -210,7 +205,7 @@ static void fuzz(uint64_t seed, int wild_head)
 		qos_rig_buffer(r, t, LOOM_GRANT_HEAP, 8 * PAGE, NULL, &at);
 		qos_rig_buffer(r, t, LOOM_GRANT_DEMAND, 8 * PAGE, NULL, &at);
 	}
-	fake_must(!qos_rig_start(r, &err), "start", &err);
+	qos_rig_must_start(r);
 	memset(other, 'o', 4 * PAGE);
 	struct loom_ctx *c = &r->ctx[0], *good = &r->ctx[1];
 	struct ssr_head *h = r->view.global;
@@ -254,7 +249,7 @@ static void fuzz(uint64_t seed, int wild_head)
 	if (wild_head)
 		CU_ASSERT(strstr(fake.log, "nonsense") != NULL);
 	*fake.log = 0;
-	CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+	qos_rig_collect(r);
 	qos_rig_close(r);
 	close(fd);
 }
@@ -278,7 +273,7 @@ TEST(abandoned)
 		qos_rig_stage(r, "budget", "limit=0.1%"); /* so that they are still waiting */
 		qos_rig_tenant(r, 0, 1, 1024, 1);
 		qos_rig_tenant(r, 1, 1, 16, 1);
-		fake_must(!qos_rig_start(r, &err), "start", &err);
+		qos_rig_must_start(r);
 		for (int sample = 0; sample < 20; sample++) {
 			struct loom_ctx *c = &r->ctx[0];
 			struct loom_request request = {0};
@@ -288,7 +283,7 @@ TEST(abandoned)
 			if (sample % 2) {
 				CU_ASSERT_EQUAL(qos_rig_do(r, 1, request), 0);
 			}
-			CU_ASSERT_EQUAL(qos_rig_collect(r, &err), 0);
+			qos_rig_collect(r);
 			CU_ASSERT_EQUAL(qos_rig_metric("ssr_requests") + qos_rig_metric("ssr_dropped"),
 					sample % 2 ? 1025.0 : 1024.0);
 			CU_ASSERT(qos_rig_metric("ssr_requests") >= sample % 2);

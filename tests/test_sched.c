@@ -81,13 +81,15 @@ static const struct setup apart_setups[] = {
 /* The same stack twice. How many tasks went from one worker to another. */
 static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, uint64_t shape, uint64_t seed)
 {
-	tree_term = s->term;
-	tree_apart = s->apart > 0;
-	tree_second_kind = s->gpu ? LOOM_ON_GPU : 0;
-	struct harness *h = open_tree(s->sched, s->opts, s->workers, s->lanes, initials, size,
-				      (enum loom__shape)(shape % SHAPES), seed);
-	tree_term = NULL;
-	tree_apart = tree_second_kind = 0;
+	struct harness_params p = tree_params(initials, size, (enum loom__shape)(shape % SHAPES), seed);
+	p.sched = s->sched;
+	p.sched_opts = s->opts;
+	p.term = s->term;
+	p.workers = s->workers;
+	p.lanes = s->lanes;
+	p.apart = s->apart > 0;
+	p.second_kind = s->gpu ? LOOM_ON_GPU : 0;
+	struct harness *h = harness_must(&p);
 	CU_ASSERT_EQUAL(run_tree(h, size), 0);
 	CU_ASSERT_EQUAL(run_tree(h, size), 0);
 	uint64_t stolen = harness_sum(h).stolen_in;
@@ -206,37 +208,19 @@ TEST(steals_happen)
 	CU_ASSERT_TRUE(stolen > 0);
 }
 
-static void refuse(const char *sched, const char *opts)
-{
-	struct loom_error err = {0};
-	struct harness *h = harness_open(
-		&(struct harness_params){
-			.sched = sched, .sched_opts = opts, .workers = 1, .lanes = 1},
-		&err);
-	CU_ASSERT_PTR_NULL(h);
-	REFUSED(err.code, LOOM_EINVAL, err, "power of two");
-	harness_close(h);
-}
-
 TEST(refusals)
 {
-	refuse("sched_mgws", "local_queue=3");
-	refuse("sched_mgws", "backlog=3");
-	refuse("sched_static", "local_queue=33");
-	refuse("sched_host", "batch=3");
-	struct loom_error err = {0};
-	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched_opts = "owners=3",
-								 .workers = 1},
-					&err));
-	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "1, 2 or 4"));
+	static const char *const wrong[][3] = {{"sched_mgws", "local_queue=3", "power of two"},
+					       {"sched_mgws", "backlog=3", "power of two"},
+					       {"sched_mgws", "owners=3", "1, 2 or 4"},
+					       {"sched_static", "local_queue=33", "power of two"},
+					       {"sched_host", "batch=3", "power of two"}};
+	for (size_t i = 0; i < COUNT(wrong); i++)
+		harness_refused(&(struct harness_params){.sched = wrong[i][0], .sched_opts = wrong[i][1], .workers = 1},
+				LOOM_EINVAL, wrong[i][2]);
 	/* A GPU's only worker would have to run tasks and carry mail. */
-	CU_ASSERT_PTR_NULL(harness_open(&(struct harness_params){.sched_opts = "",
-								 .term = "term_hcounter",
-								 .apart = 1,
-								 .second_kind = LOOM_ON_GPU,
-								 .workers = 2},
-					&err));
-	REFUSED(err.code, LOOM_ENOTSUP, err, "needs two");
+	harness_refused(&(struct harness_params){.term = "term_hcounter", .apart = 1, .second_kind = LOOM_ON_GPU, .workers = 2},
+			LOOM_ENOTSUP, "needs two");
 }
 
 /* A tag that nobody has registered fails the run; it is no address to jump to. */

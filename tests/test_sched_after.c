@@ -2,7 +2,6 @@
 /* The last of several tasks is found once, and sees what the others wrote: loom_last() and loom_last_apart() on threads.
  * tests/check-after.sh compiles this with planted faults. */
 #include <gpuloom/dev/dev.h>
-#include <pthread.h>
 #include <string.h>
 
 #include "support.h"
@@ -37,7 +36,6 @@ static void *worker(void *arg)
 
 static void play(uint32_t devices, uint32_t workers)
 {
-	pthread_t thread[WORKERS];
 	memset(rounds, 0, sizeof(rounds));
 	wrong = 0;
 	for (uint64_t r = 0; r < ROUNDS; r++)
@@ -51,10 +49,8 @@ static void play(uint32_t devices, uint32_t workers)
 					   .flags = LOOM_CTX_CROWDED,
 					   .ctl = &ctl};
 		ctx[w].on_device[LOOM_WORKLOAD] = lock[w % devices];
-		CU_ASSERT_EQUAL_FATAL(pthread_create(&thread[w], NULL, worker, &ctx[w]), 0);
 	}
-	for (uint32_t w = 0; w < workers; w++)
-		pthread_join(thread[w], NULL);
+	in_threads(worker, ctx, sizeof(*ctx), workers);
 	uint64_t not_once = 0;
 	for (uint64_t r = 0; r < ROUNDS; r++)
 		not_once += rounds[r].last != 1;

@@ -3,8 +3,6 @@
  * task runs once, nobody leaves early, nobody sleeps for ever. TURNS_SEED=n plays one game of each kind. */
 #include "turns_tree.h"
 
-#include "ranks.h"
-
 /* spin = 0: who is out of work sleeps at once, and the clock has no say. */
 #define PARK " idle=park spin=0"
 
@@ -85,71 +83,22 @@ static const struct ranks_setup {
 	{"local_queue=2 public_queue=2 idle=yield", 4, {1, 1, 1, 1}, 1, 16, COMB, 1, 2},
 };
 
-static struct ranks turns_ranks; /* of the game in progress */
-
-static void turns_rank_worker(uint32_t i)
+static void play_one(const struct turns_setup *s, size_t term)
 {
-	uint32_t r = 0;
-	for (; i >= turns_ranks.h[r]->p.workers; r++)
-		i -= turns_ranks.h[r]->p.workers;
-	turns_ranks.h[r]->rig.ctx[i].sched->run(&turns_ranks.h[r]->rig.ctx[i]);
-}
-
-static int turns_rank_game(uint32_t size, uint64_t seed, struct loom_error *err)
-{
-	uint32_t workers = 0;
-	ranks_init(&turns_ranks);
-	for (uint32_t r = 0; r < turns_ranks.n; r++)
-		for (uint32_t w = 0; w < turns_ranks.h[r]->p.workers; w++, workers++) {
-			turns_ranks.h[r]->rig.ctx[w].flags = 0;
-			turns_ranks.h[r]->rig.ctx[w].random = loom__mix(seed * 8 + workers + 1) | 1;
-		}
-	if (loom__turns_play(workers, turns_rank_worker, seed & 1 ? LOOM__TURNS_PRIORITIES : LOOM__TURNS_RANDOM, seed,
-			     60 * size, 400000))
-		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "stuck after %llu steps",
-				 (unsigned long long)loom__turns_steps());
-	return ranks_check(&turns_ranks, size, err);
-}
-
-/* Until one goes wrong: how many were right. */
-static uint64_t turns_rank_games(const struct ranks_setup *s, uint64_t games, uint64_t *crossed)
-{
-	static struct loom_task initial[MOST];
-	struct loom_error err = {0};
-	const char *only = getenv("TURNS_SEED");
-	uint64_t first = only ? strtoull(only, NULL, 0) : 0, seed = first;
-	int rc = 0;
-	loom__tree_roots(initial, s->initials, s->size, s->shape, 1);
-	ranks_open(&turns_ranks,
-		   &(struct harness_params){.sched_opts = s->opts,
-					    .term = turns_term[s->term].name,
-					    .task = tasks,
-					    .tasks = 2,
-					    .initial = initial,
-					    .initials = s->initials,
-					    .seed = 1,
-					    .sched_dev = &turns_sched,
-					    .term_dev = &turns_term[s->term].dev,
-					    .trigger_dev = s->asks ? &ranks_network : NULL},
-		   s->n, s->workers);
-	for (; seed < first + games && !rc; seed += !rc)
-		rc = turns_rank_game(s->size, seed, &err);
-	if (rc)
-		fprintf(stderr, "ranks, %s, %u ranks, shape %d: seed %llu: %s (repeat: TURNS_SEED=%llu)\n", s->opts, s->n,
-			(int)s->shape, (unsigned long long)seed, err.text, (unsigned long long)seed);
-	*crossed += turns_ranks.crossed;
-	ranks_close(&turns_ranks);
-	if (rc && getenv("TURNS_STOP"))
-		exit(1);
-	return seed - first;
+	struct harness_params p = turns_params(term, s->opts, s->initials, s->size, s->shape);
+	p.workers = s->workers;
+	p.apart = s->apart != ONE_DEVICE;
+	p.second_kind = s->apart == CPU_AND_GPU ? LOOM_ON_GPU : 0;
+	turns_ranks = (struct ranks){.n = 1, .h = {harness_must(&p)}};
+	turns_games(s->size, turns_term[term].name, s->opts, s->shape);
 }
 
 static void play(size_t term)
 {
 	for (size_t i = 0; i < COUNT(setups); i++)
-		CU_ASSERT_TRUE(turns_games(&setups[i], term, test_turns(), 0) == test_turns());
+		play_one(&setups[i], term);
 	for (size_t i = 0; term && i < COUNT(apart); i++)
-		CU_ASSERT_TRUE(turns_games(&apart[i], term, test_turns(), 0) == test_turns());
+		play_one(&apart[i], term);
 }
 
 TEST(counter)
@@ -170,8 +119,14 @@ TEST(tree)
 TEST(ranks)
 {
 	uint64_t crossed = 0;
-	for (size_t i = 0; i < COUNT(ranks_setups); i++)
-		CU_ASSERT_TRUE(turns_rank_games(&ranks_setups[i], test_turns(), &crossed) == test_turns());
+	for (size_t i = 0; i < COUNT(ranks_setups); i++) {
+		const struct ranks_setup *s = &ranks_setups[i];
+		struct harness_params p = turns_params(s->term, s->opts, s->initials, s->size, s->shape);
+		p.trigger_dev = s->asks ? &ranks_network : NULL;
+		ranks_open(&turns_ranks, &p, s->n, s->workers);
+		turns_games(s->size, "ranks", s->opts, s->shape);
+		crossed += turns_ranks.crossed;
+	}
 	CU_ASSERT_TRUE(crossed > 0 || test_turns() == 1);
 }
 

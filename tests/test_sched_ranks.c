@@ -40,7 +40,7 @@ static const struct ranks *job; /* that runs */
 /* A rank that fails ends the others, as whoever started them would. */
 static void *run_rank(void *rank)
 {
-	struct harness *h = rank;
+	struct harness *h = *(struct harness **)rank;
 	loom__rig_run(&h->rig, harness_body, 3600000000000ull);
 	for (uint32_t r = 0; h->rig.ctl->failed && r < job->n; r++)
 		__atomic_store_n(&job->h[r]->rig.ctl->stop, 1, __ATOMIC_RELAXED);
@@ -49,34 +49,23 @@ static void *run_rank(void *rank)
 
 static int run_ranks(struct ranks *ranks, uint32_t size, struct loom_error *err)
 {
-	pthread_t thread[RANKS_MOST];
 	ranks_init(ranks);
 	job = ranks;
-	for (uint32_t r = 0; r < ranks->n; r++)
-		fake_must(!pthread_create(&thread[r], NULL, run_rank, ranks->h[r]), "a thread", NULL);
-	for (uint32_t r = 0; r < ranks->n; r++)
-		pthread_join(thread[r], NULL);
+	in_threads(run_rank, ranks->h, sizeof(*ranks->h), ranks->n);
 	return ranks_check(ranks, size, err);
 }
 
 /* The same ranks twice. How many tasks crossed. */
 static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, enum loom__shape shape, uint64_t seed)
 {
-	static struct loom_task initial[MOST];
+	struct harness_params p = tree_params(initials, size, shape, seed);
 	struct ranks ranks;
 	struct loom_error err = {0};
 	int rc = 0;
-	loom__tree_roots(initial, initials, size, shape, seed);
-	ranks_open(&ranks,
-		   &(struct harness_params){.sched_opts = s->opts,
-					    .term = s->term,
-					    .task = tasks,
-					    .tasks = 2,
-					    .initial = initial,
-					    .initials = initials,
-					    .trigger_dev = s->asks ? &ranks_network : NULL,
-					    .seed = seed},
-		   s->n, s->workers);
+	p.sched_opts = s->opts;
+	p.term = s->term;
+	p.trigger_dev = s->asks ? &ranks_network : NULL;
+	ranks_open(&ranks, &p, s->n, s->workers);
 	for (int sample = 0; sample < 2 && !rc; sample++)
 		rc = run_ranks(&ranks, size, &err);
 	if (rc)
@@ -127,25 +116,16 @@ TEST(joins)
 TEST(refused)
 {
 	static const struct {
-		const char *opts, *words;
-	} wrong[] = {{"transfer=id", "transfer = body"}, {"owners=2", "owners = 1"}};
-	struct loom_task initial = {.tag = 0};
+		const char *opts;
+		int code;
+		const char *words;
+	} wrong[] = {{"transfer=id", LOOM_ENOTSUP, "transfer = body"}, {"owners=2", LOOM_ENOTSUP, "owners = 1"}};
 	for (size_t i = 0; i < COUNT(wrong); i++) {
-		struct loom_error err = {0};
-		struct harness *h = harness_open(&(struct harness_params){.sched_opts = wrong[i].opts,
-									.term = "term_hcounter",
-									.task = tasks,
-									.tasks = 2,
-									.initial = &initial,
-									.initials = 1,
-									.workers = 2,
-									.ranks = 2,
-									.far_workers = 2,
-									.far_devices = 2},
-						 &err);
-		CU_ASSERT_PTR_NULL(h);
-		CU_ASSERT(test_says(err.text, wrong[i].words));
-		harness_close(h);
+		struct harness_params p = tree_params(1, 1, STAR, 1);
+		p.sched_opts = wrong[i].opts;
+		p.term = "term_hcounter";
+		p.workers = p.ranks = p.far_workers = p.far_devices = 2;
+		harness_refused(&p, wrong[i].code, wrong[i].words);
 	}
 }
 

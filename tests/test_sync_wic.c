@@ -319,11 +319,8 @@ TEST(refusals)
 		"raise pages");
 	sync_rig_close(&rig);
 	struct loom_error err;
-	char settings[] = "companions=3";
-	uint64_t opts[16];
 	const struct loom_plugin *p = fake_load("sync_wic");
-	fake_options(p, opts, settings);
-	CU_ASSERT_EQUAL(p->check(&fake_host, opts, &err), LOOM_EINVAL);
+	CU_ASSERT_EQUAL(p->check(&fake_host, fake_settings(p, "companions=3"), &err), LOOM_EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(uffd_advice(EPERM), "seccomp"));
 }
 

@@ -11,8 +11,6 @@ static struct loom__drive rig;
 static struct {
 	const struct loom_transport_ops *ops;
 	void *self;
-	char settings[128];
-	uint64_t opts[32];
 	const struct loom_device_ops *device_ops[LOOM__DRIVE_DEVICES];
 	struct loom_devices devices;
 } way;
@@ -21,8 +19,6 @@ static int open_transport(const char *name, const char *settings)
 {
 	const struct loom_plugin *plugin = fake_load(name);
 	way.ops = plugin->ops;
-	snprintf(way.settings, sizeof(way.settings), "%s", settings);
-	fake_options(plugin, way.opts, way.settings);
 	for (uint32_t i = 0; i < rig.n; i++)
 		way.device_ops[i] = rig.ops;
 	way.devices = (struct loom_devices){.size = sizeof(way.devices),
@@ -30,7 +26,7 @@ static int open_transport(const char *name, const char *settings)
 					    .layout = &rig.layout,
 					    .ops = way.device_ops,
 					    .self = rig.self};
-	return way.ops->create(&fake_host, way.opts, &way.self, &rig.err);
+	return way.ops->create(&fake_host, fake_settings(plugin, settings), &way.self, &rig.err);
 }
 
 static const struct loom_segment_want wants[] = {

@@ -53,49 +53,53 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 
 static loom_task_fn *const tasks[] = {node, node};
 
-static uint32_t tree_apart, tree_second_kind __attribute__((unused)); /* harness_params */
-static const char *tree_term; /* the detector of the trees to be opened; NULL: term_counter */
+/* What runs trees: `initials` roots that share `size` ids. */
+FAKE_FN struct harness_params tree_params(uint32_t initials, uint32_t size, enum loom__shape shape, uint64_t seed)
+{
+	static struct loom_task initial[MOST];
+	loom__tree_roots(initial, initials, size, shape, seed);
+	return (struct harness_params){.task = tasks, .tasks = 2, .initial = initial, .initials = initials, .seed = seed};
+}
 
-/* The same as `initials` roots that share `size` ids. */
 FAKE_FN struct harness *open_tree(const char *sched, const char *opts, uint32_t workers,
 				     uint32_t lanes, uint32_t initials, uint32_t size,
 				     enum loom__shape shape, uint64_t seed)
 {
-	static struct loom_task initial[MOST];
-	loom__tree_roots(initial, initials, size, shape, seed);
-	return harness_must(&(struct harness_params){.sched = sched,
-								  .sched_opts = opts,
-								  .term = tree_term,
-								  .apart = tree_apart,
-								  .second_kind = tree_second_kind,
-								  .task = tasks,
-								  .tasks = 2,
-								  .initial = initial,
-								  .initials = initials,
-								  .workers = workers,
-								  .lanes = lanes,
-								  .seed = seed});
+	struct harness_params p = tree_params(initials, size, shape, seed);
+	p.sched = sched;
+	p.sched_opts = opts;
+	p.workers = workers;
+	p.lanes = lanes;
+	return harness_must(&p);
+}
+
+/* Before a sample. */
+FAKE_FN void tree_reset(void)
+{
+	memset(marks, 0, sizeof(marks));
+	torn = 0;
+}
+
+/* After it: every id was run once, by all `lanes`, and as it was made. */
+FAKE_FN int tree_check(uint32_t size, uint32_t lanes, struct loom_error *err)
+{
+	for (uint32_t i = 0; i < size; i++)
+		if (marks[i] != lanes)
+			return LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "task %u ran %u times", i, marks[i] / lanes);
+	return torn ? LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%u tasks arrived changed", torn) : 0;
 }
 
 FAKE_FN int run_tree(struct harness *h, uint32_t size)
 {
 	struct loom_error err;
-	memset(marks, 0, sizeof(marks));
-	torn = 0;
+	tree_reset();
 	int rc = harness_run(h, &err);
 	if (rc == LOOM_EFULL && !strstr(err.text, "raise "))
 		rc = LOOM_EWRONG;
+	if (!rc)
+		rc = tree_check(size, h->p.lanes, &err);
 	if (rc && rc != LOOM_EFULL)
-		fprintf(stderr, "%s, %s: %s\n", h->p.sched, h->p.sched_opts, err.text);
-	for (uint32_t i = 0; !rc && i < size; i++)
-		if (marks[i] != h->p.lanes) {
-			fprintf(stderr, "%s, %s, seed %llu: task %u ran %u times\n", h->p.sched,
-				h->p.sched_opts, (unsigned long long)h->p.seed, i,
-				marks[i] / h->p.lanes);
-			rc = LOOM_EWRONG;
-		}
-	if (!rc && torn)
-		rc = LOOM_EWRONG;
+		fprintf(stderr, "%s, %s, seed %llu: %s\n", h->p.sched, h->p.sched_opts, (unsigned long long)h->p.seed, err.text);
 	return rc;
 }
 

@@ -11,7 +11,7 @@
 
 #include "turns.h"
 
-#include "tree.h"
+#include "ranks.h"
 
 #include "../plugins/sched_mgws/sched_mgws.dev.h"
 #include "../plugins/sched_mgws/term_counter.dev.h"
@@ -46,76 +46,61 @@ struct turns_setup {
 	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } apart; /* two devices share no word that both change */
 };
 
-static struct harness *turns_harness; /* of the game in progress */
+static struct ranks turns_ranks; /* of the game in progress; one where tasks are not shared */
 
 static void turns_worker(uint32_t i)
 {
-	turns_harness->rig.ctx[i].sched->run(&turns_harness->rig.ctx[i]);
+	uint32_t r = 0;
+	for (; i >= turns_ranks.h[r]->p.workers; r++)
+		i -= turns_ranks.h[r]->p.workers;
+	turns_ranks.h[r]->rig.ctx[i].sched->run(&turns_ranks.h[r]->rig.ctx[i]);
 }
 
 /* One game: 0, or what went wrong is in *err. */
-static int turns_game(struct harness *h, uint32_t size, enum loom__turns_mode mode, uint64_t seed,
-		      struct loom_error *err)
+static int turns_game(uint32_t size, uint64_t seed, struct loom_error *err)
 {
-	harness_init(h);
-	memset(marks, 0, sizeof(marks));
-	torn = 0;
-	for (uint32_t w = 0; w < h->p.workers; w++) {
-		h->rig.ctx[w].flags = 0;
-		h->rig.ctx[w].random = loom__mix(seed * 8 + w + 1) | 1;
-	}
-	turns_harness = h;
-	if (loom__turns_play(h->p.workers, turns_worker, mode, seed, 60 * size, 400000))
+	uint32_t workers = 0;
+	ranks_init(&turns_ranks);
+	for (uint32_t r = 0; r < turns_ranks.n; r++)
+		for (uint32_t w = 0; w < turns_ranks.h[r]->p.workers; w++, workers++) {
+			turns_ranks.h[r]->rig.ctx[w].flags = 0;
+			turns_ranks.h[r]->rig.ctx[w].random = loom__mix(seed * 8 + workers + 1) | 1;
+		}
+	if (loom__turns_play(workers, turns_worker, seed & 1 ? LOOM__TURNS_PRIORITIES : LOOM__TURNS_RANDOM, seed, 60 * size, 400000))
 		return LOOM_FAIL(&fake_host, err, LOOM_ETIMEDOUT, "stuck after %llu steps",
 				 (unsigned long long)loom__turns_steps());
-	int rc = harness_check(h, err);
-	for (uint32_t i = 0; !rc && i < size; i++)
-		if (marks[i] != 1)
-			rc = LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "task %u ran %u times", i, marks[i]);
-	if (!rc && torn)
-		rc = LOOM_FAIL(&fake_host, err, LOOM_EWRONG, "%u tasks arrived changed", torn);
-	return rc;
+	return ranks_check(&turns_ranks, size, err);
 }
 
-static struct harness *turns_open(const struct turns_setup *s, size_t term, uint64_t seed)
+/* Plays with turns_ranks, which it closes, until something goes wrong: then it says with which seed, and what is played. */
+static void turns_games(uint32_t size, const char *what, const char *opts, enum loom__shape shape)
 {
-	static struct loom_task initial[MOST];
-	loom__tree_roots(initial, s->initials, s->size, s->shape, seed);
-	return harness_must(&(struct harness_params){.sched_opts = s->opts,
-						  .term = turns_term[term].name,
-						  .task = tasks,
-						  .tasks = 2,
-						  .initial = initial,
-						  .initials = s->initials,
-						  .workers = s->workers,
-						  .apart = s->apart != ONE_DEVICE,
-						  .second_kind = s->apart == CPU_AND_GPU ? LOOM_ON_GPU : 0,
-						  .seed = seed,
-						  .sched_dev = &turns_sched,
-						  .term_dev = &turns_term[term].dev});
-}
-
-/* Plays until something goes wrong or `games` are over: how many were right. Says which seed was wrong. */
-static uint64_t turns_games(const struct turns_setup *s, size_t term, uint64_t games, int expect_wrong)
-{
-	struct harness *h = turns_open(s, term, 1);
 	struct loom_error err = {0};
 	const char *only = getenv("TURNS_SEED");
-	uint64_t seed = only ? strtoull(only, NULL, 0) : 0, first = seed;
+	uint64_t first = only ? strtoull(only, NULL, 0) : 0, seed = first;
 	int rc = 0;
-	for (; seed < first + (only ? 1 : games); seed++) {
-		rc = turns_game(h, s->size, seed & 1 ? LOOM__TURNS_PRIORITIES : LOOM__TURNS_RANDOM, seed, &err);
-		if (rc)
-			break;
-	}
-	if (rc && !expect_wrong)
-		fprintf(stderr, "%s, %s, %u workers, shape %d: seed %llu: %s (repeat: TURNS_SEED=%llu)\n",
-			turns_term[term].name, s->opts, s->workers, (int)s->shape,
-			(unsigned long long)seed, err.text, (unsigned long long)seed);
-	harness_close(h);
+	for (; seed < first + test_turns() && !rc; seed += !rc)
+		rc = turns_game(size, seed, &err);
+	if (rc)
+		fprintf(stderr, "%s, %s, %u workers, %u ranks, shape %d: seed %llu: %s (repeat: TURNS_SEED=%llu)\n", what, opts,
+			turns_ranks.h[0]->p.workers, turns_ranks.n, (int)shape, (unsigned long long)seed, err.text,
+			(unsigned long long)seed);
+	CU_ASSERT_EQUAL(rc, 0);
+	ranks_close(&turns_ranks);
 	if (rc && getenv("TURNS_STOP")) /* who spoils the code on purpose has seen enough */
 		exit(1);
-	return seed - first;
+}
+
+/* Trees with the device code of this program. */
+static struct harness_params turns_params(size_t term, const char *opts, uint32_t initials, uint32_t size,
+					  enum loom__shape shape)
+{
+	struct harness_params p = tree_params(initials, size, shape, 1);
+	p.sched_opts = opts;
+	p.term = turns_term[term].name;
+	p.sched_dev = &turns_sched;
+	p.term_dev = &turns_term[term].dev;
+	return p;
 }
 
 #endif

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fails the n-th call of a class in small jobs, n by n, and judges how each run ends.
 
-usage: walk.py BUILD [--all] [--job NAME]... [--class NAME]... [--at N] [--how HOW] [--keep]
+usage: walk.py BUILD [--all] [--job NAME]... [--class NAME]... [--at N] [--how HOW]
 
 A run is right when it ends in time and either exits with a sentence and a status other than 0, or exits 0
 with results as complete as those of runs in which nothing failed. It is never ended by a signal, and leaves
@@ -280,7 +280,7 @@ def one(task):
     fault = r.judge(reference, kind)
     again = 'tests/faults/walk.py %s --job %s --class %s --how %s --at %d' % (
         os.path.relpath(build), job, kind, how, n)
-    return job, kind, how, n, r.failed > 0, fault, r.status, r.where, again, r.err.strip()[-300:]
+    return job, kind, how, n, r.failed > 0, fault, r.where, again
 
 
 def main():
@@ -291,12 +291,8 @@ def main():
     a.add_argument('--class', action='append', dest='kind', choices=CLASSES)
     a.add_argument('--how')
     a.add_argument('--at', type=int)
-    a.add_argument('--step', type=int, help='every STEP-th call')
     a.add_argument('--budget', type=float, default=60, help='seconds, without --all')
     a.add_argument('--seed', type=int, default=1, help='which calls are drawn')
-    a.add_argument('--keep', action='store_true')
-    a.add_argument('--log')
-    a.add_argument('--workers', type=int, default=os.cpu_count(), help='runs at a time: most of one is waiting')
     a = a.parse_args()
     build = os.path.abspath(a.build)
     prctl(36, 1, 0, 0, 0)
@@ -346,10 +342,10 @@ def walk(a, build, jobs, kinds, study):
         print('%-8s %.2f s' % (job, sorted(r.took for r in runs)[1]), runs[0].counts, file=sys.stderr)
         for kind in kinds:
             count = max(r.counts[kind] for r in runs)
-            calls = range(1, count + 1, a.step or 1)
-            if count > FEW and not a.all and not a.step:
+            calls = range(1, count + 1)
+            if count > FEW and not a.all:
                 calls = random.sample(calls, FEW)
-            elif count > FEW and not a.step:
+            elif count > FEW:
                 calls = places(build, job, kind, study, seen)
             for how in [a.how] if a.how else HOWS[kind]:
                 # A kernel lacks futexes from the first call on; other calls may come to be refused.
@@ -358,7 +354,7 @@ def walk(a, build, jobs, kinds, study):
     random.shuffle(tasks)
     total = len(tasks)
     print("%d calls to fail" % total, file=sys.stderr)
-    if not a.all and not a.step:  # some of each class and job first, then as many more as there is time for
+    if not a.all:  # some of each class and job first, then as many more as there is time for
         seen = collections.Counter()
         rank = []
         for t in tasks:
@@ -367,17 +363,14 @@ def walk(a, build, jobs, kinds, study):
         tasks = [t for _, t in sorted(zip(rank, tasks), key=lambda p: p[0])]
     failed, faults = collections.Counter(), []
     begin = time.monotonic()
-    with multiprocessing.Pool(a.workers, maxtasksperchild=200) as pool:
-        log = open(a.log, 'w') if a.log else None
-        for job, kind, how, n, hit, fault, status, where, again, err in pool.imap_unordered(one, tasks):
+    with multiprocessing.Pool(os.cpu_count(), maxtasksperchild=200) as pool:  # most of a run is waiting
+        for job, kind, how, n, hit, fault, where, again in pool.imap_unordered(one, tasks):
             failed[job, kind] += hit
-            if log:
-                print(job, kind, how, n, int(hit), status, where, err.replace('\n', ' | '), sep='\t', file=log, flush=True)
             if fault:
                 faults.append(fault[0])
             if fault and fault[0] != 'library':
                 print('%s %s %s %d: %s: %s\n    %s\n    %s' % (job, kind, how, n, *fault, where, again), flush=True)
-            if not a.all and not a.step and time.monotonic() - begin > a.budget:
+            if not a.all and time.monotonic() - begin > a.budget:
                 pool.terminate()
                 break
     print('%-9s' % 'failed' + ''.join('%9s' % j for j in jobs) + '%9s' % 'all')

@@ -430,24 +430,16 @@ process_runs() {
 	long_run
 	kill -9 $run
 	wait $run 2>/dev/null
-	for i in $(seq 50); do
-		state=$(sed 's/.*) //; s/ .*//' "/proc/$child/stat" 2>/dev/null)
-		[ -n "$state" ] && [ "$state" != Z ] || break
-		sleep 0.2
-	done
-	[ -z "$state" ] || [ "$state" = Z ] || fail "the device's process outlived the run: $state"
+	soon '! grep -q ") [^Z]" "/proc/$child/stat" 2>/dev/null' || fail "the device's process outlived the run"
 }
 
 # $run, and its device's process $child, whose workers run.
 long_run() {
 	export FAKE_GPU=none
 	"$G" run "$tmp/gpu.ini" --set workload.memset.tasks=100000000 --samples 1000 $own >"$tmp/out" 2>"$tmp/err" </dev/null &
-	run=$! child= tries=0
-	while [ $tries -lt 200 ] && [ "$(ls "/proc/${child:-none}/task" 2>/dev/null | wc -l)" -lt 9 ]; do
-		child=$(cut -d ' ' -f 1 "/proc/$run/task/$run/children" 2>/dev/null)
-		tries=$((tries + 1))
-		sleep 0.1
-	done
+	run=$!
+	soon 'child=$(cut -d " " -f 1 "/proc/$run/task/$run/children" 2>/dev/null)
+		[ "$(ls "/proc/${child:-none}/task" 2>/dev/null | wc -l)" -ge 9 ]'
 }
 
 refused_runs() {

@@ -5,62 +5,25 @@
  * after the other. Every fire is counted once, with its own argument, and all are.
  *
  *   -DP=2 producers  -DF=3 fires of each lane  -DE=2 entries, a power of two
- *   -DFAULT_LAP: the word has no lap: the NIC takes what a slot held before
- *   -DFAULT_ROOM: a producer does not wait for room
  *   -DFAULT_ORDER: the word is stored before the argument
  *   -DFAULT_TAIL: the NIC publishes its tail before it has read
  *   -DFAULT_MERGE: the word of two lanes counts for one
- *   -DFAULT_LOOK: who has looked at the NIC's tail does not let others look
- *   -DFAULT_OLD: who looks keeps the tail to itself and lets others wait by what was seen before */
-#ifndef P
-#define P 2
-#endif
+ *   -DFAULT_LAP, -DFAULT_ROOM, -DFAULT_LOOK, -DFAULT_OLD: as in fifo.pml */
+#include "fifo.pml"
 #ifndef F
 #define F 3
 #endif
-#ifndef E
-#define E 2
-#endif
 
-byte head, tail;
-byte near;    /* the tail that producers last saw, in the device's memory */
-bool looking; /* one of them reads the NIC's */
-byte word[E]; /* 0: never written; else 1 + number of the fire, see below */
+/* A word is 1 + number of the fire, see below. */
 byte count[E];
-bool lap[E];
 byte argument[E];
 byte taken[2 * P * F]; /* by number: lane, producer, fire */
 byte all;
 
-#define LAP(n) ((((n) / E) % 2) == 0)
-
-inline await_room()
-{
-	do
-	:: n - near < E -> break
-	:: else ->
-		atomic { mine = !looking; looking = 1 }; /* exchange */
-		if
-		:: mine ->
-			seen = tail;
-#ifndef FAULT_OLD
-			near = seen;
-#endif
-#ifndef FAULT_LOOK
-			looking = 0
-#endif
-		:: else /* another looks: its answer does for both */
-		fi
-	od
-}
-
 /* Fire number `number`, which counts for `lanes`. */
 inline push(number, lanes)
 {
-	atomic { n = head; head++ };
-#ifndef FAULT_ROOM
-	await_room();
-#endif
+	take_ticket();
 #ifdef FAULT_ORDER
 	atomic { word[n % E] = 1 + number; count[n % E] = lanes; lap[n % E] = LAP(n) };
 	argument[n % E] = 1 + number;
@@ -99,11 +62,7 @@ proctype nic()
 		/* One 8-byte word: lap, count and tag come together. */
 		d_step { w = word[cursor % E]; k = count[cursor % E]; l = lap[cursor % E] };
 		if
-#ifdef FAULT_LAP
-		:: w != 0 ->
-#else
-		:: w != 0 && l == LAP(cursor) ->
-#endif
+		:: filled(cursor) ->
 #ifdef FAULT_TAIL
 			tail = cursor + 1;
 #endif

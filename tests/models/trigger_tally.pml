@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Thresholds on the device (plugins/trigger_nic: nic_fire in nic.dev.h): fires of one tag are counted in the device's memory,
  * two lanes of a wave by one addition if they fire together, and whoever crosses a multiple of the threshold tells the NIC
- * of that many, through the FIFO of trigger_fifo.pml. An operation runs at each multiple, and all that was written before
+ * of that many, through the FIFO of fifo.pml. An operation runs at each multiple, and all that was written before
  * the fires that it waited for is seen then. Fires are ordered or not; a store may carry what its own lane wrote, what was
  * released to it, or nothing.
  *
@@ -13,18 +13,13 @@
  *   -DFAULT_RESET: who crosses sets the tally back to 0
  *   -DFAULT_ACQUIRE: who crosses by a fire without order has not seen what others released
  *   -DFAULT_RELEASE: and does not release it
- *   -DFAULT_ROOM, -DFAULT_LAP, -DFAULT_LOOK, -DFAULT_OLD: as in trigger_fifo.pml */
-#ifndef P
-#define P 2
-#endif
+ *   -DFAULT_ROOM, -DFAULT_LAP, -DFAULT_LOOK, -DFAULT_OLD: as in fifo.pml */
+#include "fifo.pml"
 #ifndef F
 #define F 2
 #endif
 #ifndef T
 #define T 2
-#endif
-#ifndef E
-#define E 2
 #endif
 #define N (2 * P * F)
 
@@ -32,42 +27,14 @@ byte value;      /* the tally */
 byte released;   /* ordered fires whose writes its releases carry */
 byte due[N + 3]; /* ordered fires among the first so many */
 
-byte head, tail, near;
-bool looking;
-byte word[E]; /* how many; 0: never written */
-bool lap[E];
+/* A word says how many. */
 byte carries[E]; /* ordered fires whose writes are seen with the word */
 
 byte told, seen_by_nic, ran;
 
-#define LAP(n) ((((n) / E) % 2) == 0)
-
-inline await_room()
-{
-	do
-	:: n - near < E -> break
-	:: else ->
-		atomic { mine = !looking; looking = 1 };
-		if
-		:: mine ->
-			seen = tail;
-#ifndef FAULT_OLD
-			near = seen;
-#endif
-#ifndef FAULT_LOOK
-			looking = 0
-#endif
-		:: else
-		fi
-	od
-}
-
 inline push(many)
 {
-	atomic { n = head; head++ };
-#ifndef FAULT_ROOM
-	await_room();
-#endif
+	take_ticket();
 	atomic { word[n % E] = many; carries[n % E] = knows; lap[n % E] = LAP(n) }
 }
 
@@ -146,11 +113,7 @@ proctype nic()
 	:: ran < N / T ->
 		d_step { w = word[cursor % E]; k = carries[cursor % E]; l = lap[cursor % E] };
 		if
-#ifdef FAULT_LAP
-		:: w != 0 ->
-#else
-		:: w != 0 && l == LAP(cursor) ->
-#endif
+		:: filled(cursor) ->
 			told = told + w;
 			seen_by_nic = (k > seen_by_nic -> k : seen_by_nic);
 			assert(told <= N);
