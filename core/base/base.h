@@ -51,9 +51,18 @@ int loom__write_file(const char *path, const char *bytes, size_t length, struct 
 /* Whether that could begin: before hours of work whose result it is to hold. The file stays as it is. */
 int loom__write_check(const char *path, struct loom_error *err);
 
-/* The candidate nearest to `word` by Damerau-Levenshtein distance, at most max(1, len/3) away, or
- * NULL. Case is ignored. */
+/* The search for the name nearest to `word` by Damerau-Levenshtein distance, at most max(1, len/3) away, the
+ * first of several. Case is ignored. */
+struct loom__near {
+	const char *word, *name; /* name: the nearest so far; NULL: none. Begins as {.word = ...} */
+	size_t edits;
+};
+/* 1: the candidate became the nearest, and must last as long as n. */
+int loom__nearer(struct loom__near *n, const char *candidate);
+/* Among all of a list, or NULL. */
 const char *loom__nearest(const char *word, const char *const *candidates, size_t n);
+/* Of a nearest name or NULL, for "%s%s%s". */
+#define LOOM__MEANT(name) (name) ? "; did you mean '" : "", (name) ? (name) : "", (name) ? "'?" : ""
 
 /* ASCII alone: the names in a conf must not depend on the process's locale. */
 static inline int loom__lower(int c)

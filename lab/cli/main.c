@@ -100,12 +100,11 @@ int main(int argc, char **argv)
 		if (!strcmp(hidden[i].name, name))
 			run = hidden[i].run;
 	if (!command && !run) {
-		const char *names[LOOM__COUNT(commands)], *near;
+		struct loom__near near = {.word = name};
 		for (size_t i = 0; i < LOOM__COUNT(commands); i++)
-			names[i] = commands[i].usage->command;
-		near = loom__nearest(name, names, LOOM__COUNT(commands));
-		if (near)
-			loom__say_error(&cli, "no command '%s'; did you mean '%s'?", name, near);
+			loom__nearer(&near, commands[i].usage->command);
+		if (near.name)
+			loom__say_error(&cli, "no command '%s'; did you mean '%s'?", name, near.name);
 		else
 			loom__say_error(&cli, "no command '%s': see `gpuloom --help`", name);
 		return LOOM_EXIT_USAGE;

@@ -148,16 +148,15 @@ static const struct loom__option *find(const struct loom__usage *u, const char *
 
 static int unknown(const struct reader *r, const char *arg, size_t n)
 {
-	const char *names[64] = {"help"}, *near;
 	char word[64];
-	size_t known = 1;
-	for (const struct loom__option *o = r->usage->options; o && o->name && known < 64; o++)
-		names[known++] = o->name;
+	struct loom__near near = {.word = word};
 	snprintf(word, sizeof(word), "%.*s", (int)(n > 2 ? n - 2 : 0), arg + (n > 2 ? 2 : 0));
-	near = loom__nearest(word, names, known);
-	if (near)
+	loom__nearer(&near, "help");
+	for (const struct loom__option *o = r->usage->options; o && o->name; o++)
+		loom__nearer(&near, o->name);
+	if (near.name)
 		loom__say_error(r->cli, "%s: no option '%s'; did you mean '--%s'?", r->usage->command, arg,
-				near);
+				near.name);
 	else
 		loom__say_error(r->cli, "%s: no option '%s': see `gpuloom %s --help`", r->usage->command,
 				arg, r->usage->command);

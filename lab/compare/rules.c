@@ -181,20 +181,17 @@ bad:
 
 static int find_label(const cJSON *doc, const char *label, size_t *variant, struct loom_error *err)
 {
-	const char *labels[64];
-	size_t n = loom__compare_variants(doc), k = 0;
+	struct loom__near near = {.word = label};
+	size_t n = loom__compare_variants(doc);
 	for (size_t v = 0; v < n; v++) {
 		const char *own = loom__compare_label(doc, v);
 		if (!strcmp(own, label)) {
 			*variant = v;
 			return 0;
 		}
-		if (k < LOOM__COUNT(labels))
-			labels[k++] = own;
+		loom__nearer(&near, own);
 	}
-	const char *near = loom__nearest(label, labels, k);
-	return LOOM__FAIL(err, LOOM_EINVAL, "--bar: no variant is labelled '%s'%s%s%s", label,
-			  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return LOOM__FAIL(err, LOOM_EINVAL, "--bar: no variant is labelled '%s'%s%s%s", label, LOOM__MEANT(near.name));
 }
 
 static int median(const cJSON *doc, size_t variant, const char *metric, double *out)
