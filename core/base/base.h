@@ -45,11 +45,10 @@ size_t loom__utf8(const char *s, size_t n);
 int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 		    struct loom_error *err);
 
-/* Writes through a temporary file beside it, fsync and rename: readers see old or new, never half.
- * A symbolic link stays; a pipe or a device is written to directly. */
-int loom__write_file(const char *path, const char *bytes, size_t length, struct loom_error *err);
-/* Whether that could begin: before hours of work whose result it is to hold. The file stays as it is. */
-int loom__write_check(const char *path, struct loom_error *err);
+/* All of it: 0 or errno. */
+int loom__write_all(int fd, const void *from, size_t length);
+/* LOOM_ENOENT, LOOM_ENOMEM or LOOM_EIO. */
+int loom__errno_code(int number);
 
 /* The search for the name nearest to `word` by Damerau-Levenshtein distance, at most max(1, len/3) away, the
  * first of several. Case is ignored. */

@@ -7,12 +7,9 @@
 
 /* Makes untrusted text fit to print: valid UTF-8 without control characters, terminated. */
 void loom__clean(char *text, size_t room);
-/* Appends text as loom__clean() leaves it; NULL adds nothing. */
-void loom__text_clean(struct loom__text *t, const char *text);
+void loom__manifest_clean(struct loom_manifest *m);
 /* The end of a long path: a sentence must have room left for the cause. */
 const char *loom__shown(const char *path);
-/* The sentence without the path that it begins with, for where the path is shown already. */
-const char *loom__cause(const char *path, const char *sentence);
 
 /* The identity that a descriptor states, in the form of a manifest. */
 void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out);

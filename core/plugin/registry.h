@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding, listing, probing and loading plug-ins. The core never names a plug-in. */
+/* Finding and loading plug-ins. The core never names a plug-in. */
 #ifndef LOOM_REGISTRY_H
 #define LOOM_REGISTRY_H
 
@@ -18,21 +18,6 @@ struct loom__search {
  * refused. */
 int loom__search_create(const char *configured, struct loom__search *out, struct loom_error *err);
 void loom__search_free(struct loom__search *s);
-
-/* One file that looks like a plug-in, read without running its code. */
-struct loom__candidate {
-	char *path;
-	int has_manifest;              /* the ELF note was there and sound */
-	struct loom_manifest manifest; /* strings NUL-terminated, control characters removed */
-	char fault[300];               /* why it cannot be used, or "" */
-};
-struct loom__candidates {
-	struct loom__candidate *list;
-	size_t count;
-};
-int loom__candidates_scan(const struct loom__search *s, struct loom__candidates *out,
-			  struct loom_error *err);
-void loom__candidates_free(struct loom__candidates *c);
 
 /* "mgws" of kind LOOM_SCHED -> the real path of sched_mgws.so; a name with a '/' is a path already.
  * Not found: LOOM_ENOENT, the sentence names the folders, the nearest name and what there is;
@@ -63,12 +48,6 @@ int loom__plugin_absent(const struct loom__search *s, enum loom_kind kind, const
  * any. */
 int loom__plugin_load(const char *path, enum loom_kind kind, const struct loom_plugin **out,
 		      struct loom_error *err);
-
-/* Loads it in a child first (the executable `self` with the hidden command "probe"), so that a
- * constructor that aborts, hangs (limit_ms) or writes to stdout is a sentence and not our end. */
-int loom__plugin_probe(const char *self, const char *path, unsigned limit_ms, struct loom_error *err);
-/* The child's side: loads, checks, and writes nothing but "ok\n" or the sentence to fd. */
-int loom__probe_main(const char *path, int fd);
 
 const char *loom__kind_name(enum loom_kind kind);    /* "sched" */
 const char *loom__kind_section(enum loom_kind kind); /* "scheduler" */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/options.h"
-#include "plugin/registry.h"
+#include "inspect/candidates.h"
 #include "cli/schema.h"
 
 struct request {

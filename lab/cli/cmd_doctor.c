@@ -9,7 +9,7 @@
 #include "cli/machine.h"
 #include "cli/profile.h"
 #include "plugin/identity.h"
-#include "plugin/registry.h"
+#include "inspect/candidates.h"
 
 /* First use of a device or of a fabric may take its time. */
 enum { LIMIT_MS = 20000 };

@@ -11,7 +11,7 @@
 #include "cli/options.h"
 #include "plugin/identity.h"
 #include "inspect/probe.h"
-#include "plugin/registry.h"
+#include "inspect/candidates.h"
 #include "report/markup.h"
 #include "facts/must.h"
 

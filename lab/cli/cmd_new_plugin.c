@@ -12,6 +12,7 @@
 #include "cli/templates.h"
 #include "plugin/registry.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 struct new_plugin {
 	enum loom_kind kind;

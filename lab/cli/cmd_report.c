@@ -7,6 +7,7 @@
 #include "cli/report.h"
 #include "sweep/spec.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 static const struct loom__option options[] = {
     {"output", "FILE",

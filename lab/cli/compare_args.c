@@ -6,6 +6,7 @@
 #include "cli/compare.h"
 #include "report/report.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 static int take_metric(void *args, const char *list, struct loom_error *err)
 {

@@ -2,6 +2,7 @@
 #include "cli/conf.h"
 #include "cli/rerun.h"
 #include "facts/must.h"
+#include "inspect/probe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -90,7 +91,7 @@ static int probe(void *arg, const char *path, struct loom_error *err)
 	for (const char *at = sound.at; at && *at; at = strchr(at, '\n') + 1)
 		if (!strncmp(at, path, n) && at[n] == '\n')
 			return 0;
-	int rc = loom__plugin_probe(cli->self, path, PROBE_LIMIT_MS, err);
+	int rc = loom__plugin_examine(cli->self, path, PROBE_LIMIT_MS, NULL, err);
 	if (!rc)
 		loom__text_add(&sound, "%s\n", path);
 	return rc;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/registry.h"
+#include "inspect/candidates.h"
 #include "facts/must.h"
 
 /* "scheduler.mgws", or "sched.mgws", names its kind: 1 when `name` did, and moves it on. */

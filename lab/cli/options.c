@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 const char *const loom__log_levels[] = {"error", "warn", "info", "debug", NULL};
 

@@ -11,6 +11,7 @@
 #include "facts/environment.h"
 #include "facts/facts.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 /* ---- progress
  * ------------------------------------------------------------------------------------*/
