@@ -149,15 +149,12 @@ static int run(struct loom__cli *cli, void *args)
 	struct loom_error err = {0};
 	cJSON *document = NULL;
 	struct sink s = {.out = cli->out};
-	if (r->word.n) {
-		loom__say_error(cli, "doctor: takes no argument '%s'", r->word.at[0]);
-		return LOOM_EXIT_USAGE;
-	}
-	if (r->profile ? r->json : r->conf.set.n != 0) {
-		loom__say_error(cli, r->profile ? "doctor: --json is for the report, and --profile prints a conf: leave one of them out" :
-						  "doctor: --set is for --profile");
-		return LOOM_EXIT_USAGE;
-	}
+	if (r->word.n)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "doctor: takes no argument '%s'", r->word.at[0]);
+	if (r->profile ? r->json : r->conf.set.n != 0)
+		return loom__refuse(cli, LOOM_EXIT_USAGE,
+				    r->profile ? "doctor: --json is for the report, and --profile prints a conf: leave one of them out" :
+				    "doctor: --set is for --profile");
 	if (r->profile)
 		return loom__profile(cli, r->profile, r->plugin_path, &r->conf.set);
 	if (r->json) {

@@ -259,10 +259,8 @@ static int run(struct loom__cli *cli, void *args)
 	struct list l = {0};
 	struct loom_error err;
 	int rc = 0;
-	if (!a->file.n) {
-		loom__say_error(cli, "history: which results? Try `gpuloom history results/`");
-		return LOOM_EXIT_USAGE;
-	}
+	if (!a->file.n)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "history: which results? Try `gpuloom history results/`");
 	for (size_t i = 0; i < a->file.n && !rc; i++) {
 		struct stat st;
 		int folder = !stat(a->file.at[i], &st) && S_ISDIR(st.st_mode);

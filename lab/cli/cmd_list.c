@@ -53,10 +53,8 @@ static int check(const struct loom__cli *cli, struct request *r)
 {
 	if (r->word.n && !(r->kind = loom__take_kind(cli, "list", r->word.at[0])))
 		return LOOM_EXIT_USAGE;
-	if (r->word.n > 1) {
-		loom__say_error(cli, "list: one kind at a time; '%s' is one too many", r->word.at[1]);
-		return LOOM_EXIT_USAGE;
-	}
+	if (r->word.n > 1)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "list: one kind at a time; '%s' is one too many", r->word.at[1]);
 	return 0;
 }
 

@@ -147,8 +147,7 @@ static int check(const struct loom__cli *cli, struct loom__compare_args *a)
 		fault = "--samples-per-block must be even for --order abba";
 	if (!fault)
 		return 0;
-	loom__say_error(cli, "compare: %s", fault);
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "compare: %s", fault);
 }
 
 void loom__compare_begin(struct loom__cli *cli, void *args)

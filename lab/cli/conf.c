@@ -58,10 +58,8 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 {
 	struct loom_error err;
 	struct loom__diag diag = {0};
-	if (loom_config_create(cfg, &err)) {
-		loom__say_error(cli, "%s", err.text);
-		return LOOM_EXIT_FAILURE;
-	}
+	if (loom_config_create(cfg, &err))
+		return loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
 	int status = LOOM_EXIT_OK;
 	for (size_t i = 0; i < a->file.n && !status; i++)
 		if (loom__is_result(a->file.at[i]))

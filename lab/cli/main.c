@@ -114,10 +114,9 @@ int main(int argc, char **argv)
 		usages[i] = commands[i].usage;
 	cli.commands = usages;
 	cli.out = guard_stdout();
-	if (!cli.out) {
-		loom__say_error(&cli, errno == EBADF ? "standard output is closed" : "cannot use standard output: %m");
-		return LOOM_EXIT_FAILURE;
-	}
+	if (!cli.out)
+		return loom__refuse(&cli, LOOM_EXIT_FAILURE,
+				    errno == EBADF ? "standard output is closed" : "cannot use standard output: %m");
 	int status = run ? run(&cli, argc - 1, argv + 1) : loom__command_run(&cli, command, argc - 1, argv + 1);
 	if (fflush(cli.out) || ferror(cli.out)) {
 		loom__say_error(&cli, "cannot write to standard output");

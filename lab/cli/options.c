@@ -175,10 +175,8 @@ static int take_option(const struct reader *r, int *i)
 	if (!o)
 		return unknown(r, arg, n);
 	if (is_switch(o)) {
-		if (value) {
-			loom__say_error(r->cli, "%s: --%s takes no value", r->usage->command, o->name);
-			return LOOM_EXIT_USAGE;
-		}
+		if (value)
+			return loom__refuse(r->cli, LOOM_EXIT_USAGE, "%s: --%s takes no value", r->usage->command, o->name);
 		value = "yes";
 	} else if (!value && !(value = r->argv[++*i])) {
 		struct loom__text shown = {0};

@@ -53,10 +53,8 @@ int loom__print_schema(const struct loom__cli *cli, int json)
 	struct loom__candidates found;
 	struct loom_error err;
 	struct loom__text text = {0};
-	if (loom__search_create(NULL, &search, &err)) {
-		loom__say_error(cli, "%s", err.text);
-		return LOOM_EXIT_USAGE;
-	}
+	if (loom__search_create(NULL, &search, &err))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	if (loom__candidates_scan(&search, &found, &err)) {
 		loom__say_error(cli, "%s", err.text);
 		loom__search_free(&search);

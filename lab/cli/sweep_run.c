@@ -195,10 +195,8 @@ static int show(const struct loom__sweep_session *s)
 	struct loom_error err;
 	if (!table && !*o->report)
 		return LOOM_EXIT_OK;
-	if (loom__journal_read(&s->journal, &doc, &err)) {
-		loom__say_error(s->cli, "%s", err.text);
-		return LOOM_EXIT_FAILURE;
-	}
+	if (loom__journal_read(&s->journal, &doc, &err))
+		return loom__refuse(s->cli, LOOM_EXIT_FAILURE, "%s", err.text);
 	int status = loom__report_view(s->cli, &args, &doc, 1, &view, &wish);
 	if (!status) {
 		struct loom__text text = {0};
@@ -313,26 +311,20 @@ static int prepare(struct loom__sweep_session *s)
 	const struct loom__sweep_spec *spec = s->spec;
 	struct loom_error err;
 	size_t runnable = 0;
-	if (*spec->opts.report && !s->wish->dry_run && loom__write_check(spec->opts.report, &err)) {
-		loom__say_error(s->cli, "sweep.report: %s", err.text);
-		return LOOM_EXIT_USAGE;
-	}
-	if (s->wish->resume && !loom__sweep_output(s)) {
-		loom__say_error(s->cli, "--resume needs the file of samples: set sweep.output");
-		return LOOM_EXIT_USAGE;
-	}
+	if (*spec->opts.report && !s->wish->dry_run && loom__write_check(spec->opts.report, &err))
+		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "sweep.report: %s", err.text);
+	if (s->wish->resume && !loom__sweep_output(s))
+		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "--resume needs the file of samples: set sweep.output");
 	if (loom__cells_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors,
-			     &s->cells, &err)) {
-		loom__say_error(s->cli, "sweep: %s", err.text);
-		return LOOM_EXIT_USAGE;
-	}
+			     &s->cells, &err))
+		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "sweep: %s", err.text);
 	int status = loom__sweep_resolve(s);
 	for (size_t i = 0; i < s->sweep.cells; i++)
 		runnable += !s->sweep.cell[i].skipped && !s->sweep.cell[i].elsewhere;
 	if (status || runnable || s->wish->dry_run)
 		return status;
-	loom__say_error(s->cli, "no cell can be run: the constraints%s leave none", s->wish->shards ? " and the shard" : "");
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(s->cli, LOOM_EXIT_USAGE,
+			    "no cell can be run: the constraints%s leave none", s->wish->shards ? " and the shard" : "");
 }
 
 static void end(struct loom__sweep_session *s)
