@@ -75,6 +75,10 @@ void loom__beside(struct loom__text *path, const char *file, const char *name);
 
 uint64_t loom__now_ns(void); /* CLOCK_MONOTONIC */
 
+/* The list of n things of `size` bytes with room for one more, or NULL: out of memory, and it is as it was. Room
+ * doubles: lists that grow by this alone need not note it. */
+void *loom__more(void *list, size_t n, size_t size);
+
 #define LOOM__COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 #endif

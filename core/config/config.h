@@ -23,7 +23,7 @@ struct loom__mistake {
 };
 struct loom__diag {
 	struct loom__mistake *list;
-	size_t count, room;
+	size_t count;
 	size_t errors, warnings; /* all, also those not kept */
 	int failed;		 /* out of memory: some could not be kept */
 };

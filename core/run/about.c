@@ -34,12 +34,11 @@ static void add_plugins(cJSON *about, const struct loom_stack *s)
 		const struct loom__choice *c = &s->plan.choice[i];
 		if (c->kind == LOOM_DEVICE && i > 0 && s->plan.choice[i - 1].plugin == c->plugin)
 			continue;
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(list);
 		loom__json_add_text(o, "kind", loom__kind_name(c->kind));
 		loom__json_add_text(o, "name", c->plugin->name);
 		loom__json_add_text(o, "version", c->plugin->version);
 		loom__json_add_text(o, "path", c->path);
-		loom__json_append(list, o);
 	}
 }
 
@@ -48,14 +47,13 @@ static void add_devices(cJSON *about, const struct loom_stack *s)
 	cJSON *list = loom__json_add_array(about, "devices");
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		const struct loom_device_shape *shape = &s->shape[d];
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(list);
 		loom__json_add_text(o, "name", shape->name);
 		loom__json_add_number(o, "first_worker", shape->first_worker);
 		loom__json_add_number(o, "workers", shape->workers);
 		loom__json_add_number(o, "lanes", shape->lanes);
 		if (shape->numa_node >= 0)
 			loom__json_add_number(o, "numa_node", shape->numa_node);
-		loom__json_append(list, o);
 	}
 }
 

@@ -24,7 +24,7 @@ struct loom_result {
 	const char *status; /* "ok", "interrupted", "timeout", "wrong", "failed" */
 	struct loom_error error; /* code 0 with "ok" */
 	struct loom__sample *sample; /* warm-ups included, in run order */
-	size_t samples, room;
+	size_t samples;
 	uint32_t workers; /* of all ranks that share tasks */
 	uint32_t *rank;	  /* [workers]: whose they are; NULL: ranks share none */
 	uint64_t began_ns;

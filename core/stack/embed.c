@@ -14,7 +14,7 @@ static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 	int rc = loom__stack_free(s, err);
 	if (rc)
 		return rc;
-	struct loom_task_entry *task = realloc(s->task, (s->tasks + 1) * sizeof(*task));
+	struct loom_task_entry *task = loom__more(s->task, s->tasks, sizeof(*task));
 	if (task)
 		s->task = task;
 	char *copy = strdup(name);
@@ -61,7 +61,7 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
 	int refused = check_names(s, file, names, n, err);
 	if (refused)
 		return refused;
-	struct loom_program_source *source = realloc(s->source, (s->sources + 1) * sizeof(*source));
+	struct loom_program_source *source = loom__more(s->source, s->sources, sizeof(*source));
 	if (!source)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	s->source = source;
@@ -108,7 +108,7 @@ int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size
 	int refused = check_names(s, file, names, n, err);
 	if (refused)
 		return refused;
-	struct loom_program_ir *ir = realloc(s->ir, (s->irs + 1) * sizeof(*ir));
+	struct loom_program_ir *ir = loom__more(s->ir, s->irs, sizeof(*ir));
 	if (!ir)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	s->ir = ir;

@@ -148,8 +148,7 @@ static struct loom__choice *choose(struct planner *p, enum loom_kind kind, const
 			p->lacking += p->diag->errors - before;
 		return NULL;
 	}
-	struct loom__choice *list =
-		realloc(p->plan->choice, (p->plan->choices + 1) * sizeof(*list));
+	struct loom__choice *list = loom__more(p->plan->choice, p->plan->choices, sizeof(*list));
 	if (!list) {
 		free(path);
 		p->failed = 1;

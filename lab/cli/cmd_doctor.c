@@ -63,13 +63,12 @@ static void take_row(void *arg, const char *topic, const char *state, const char
 		fflush(s->out);
 		return;
 	}
-	cJSON *row = cJSON_CreateObject();
+	cJSON *row = loom__json_append_object(s->rows);
 	loom__json_add_text(row, "topic", topic);
 	loom__json_add_text(row, "state", state);
 	loom__json_add_text(row, "found", found);
 	loom__json_add_text(row, "mend", mend);
 	loom__json_add_text(row, "source", s->source ? s->source : "gpuloom");
-	loom__json_append(s->rows, row);
 }
 
 static void ask(const struct loom__cli *cli, struct sink *s, const char *question, const char *path,

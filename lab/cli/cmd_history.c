@@ -171,8 +171,7 @@ static void line(const struct loom__cli *cli, const struct entry *e, const char 
 	int changed = c->verdict == LOOM__STATS_FASTER || c->verdict == LOOM__STATS_SLOWER;
 	double median = loom__json_number(m, "median");
 	if (runs) {
-		cJSON *o = cJSON_CreateObject();
-		loom__json_append(runs, o);
+		cJSON *o = loom__json_append_object(runs);
 		loom__json_add_text(o, "file", e->path);
 		loom__json_add_text(o, "started", loom__json_text(e->doc.root, "started"));
 		loom__json_add_text(o, "version", loom__json_text(version, "version"));
@@ -208,8 +207,7 @@ static void history(const struct loom__cli *cli, const struct history_args *a, c
 	cJSON *runs = NULL;
 	const char *workload = loom__json_text(from->doc.root, "workload"), *title = loom__json_text(from->doc.root, "title");
 	if (all) {
-		cJSON *o = cJSON_CreateObject();
-		loom__json_append(all, o);
+		cJSON *o = loom__json_append_object(all);
 		loom__json_add_text(o, "workload", workload);
 		loom__json_add_text(o, "metric", metric);
 		loom__json_add_text(o, "unit", loom__json_text(metric_of(from, metric), "unit"));

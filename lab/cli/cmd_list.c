@@ -202,12 +202,11 @@ static void print_json(const struct loom__cli *cli, const struct loom__search *s
 		loom__json_append(row[i].fault[0] ? bad : good, row_json(&row[i]));
 	cJSON *out = loom__json_add_array(j, "absent");
 	for (size_t i = 0; i < absents; i++) {
-		cJSON *one = cJSON_CreateObject();
+		cJSON *one = loom__json_append_object(out);
 		loom__json_add_text(one, "name", absent[i].name);
 		loom__json_add_text(one, "kind", loom__kind_section(absent[i].kind));
 		loom__json_add_text(one, "why", absent[i].why);
 		loom__json_add_text(one, "mend", absent[i].mend);
-		loom__json_append(out, one);
 	}
 	loom__print_json(cli, j);
 }

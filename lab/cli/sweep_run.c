@@ -82,19 +82,9 @@ static void show_end(const struct loom__sweep_session *s)
 /* ---- the file
  * ------------------------------------------------------------------------------------*/
 
-static void add_now(cJSON *o, const char *key)
-{
-	char when[32];
-	time_t now = time(NULL);
-	struct tm utc;
-	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-	loom__json_add_text(o, key, when);
-}
-
 static void add_factor(cJSON *list, const struct loom__factor *f)
 {
-	cJSON *item = cJSON_CreateObject(), *sets;
-	loom__json_append(list, item);
+	cJSON *item = loom__json_append_object(list), *sets;
 	loom__json_add_text(item, "key", f->key);
 	loom__json_add(item, "values",
 			      cJSON_CreateStringArray((const char *const *)f->value, (int)f->values));
@@ -162,7 +152,7 @@ static cJSON *header(const struct loom__sweep_session *s)
 	loom__json_append_text(list, "gpuloom");
 	for (int i = 0; i < s->wish->argc; i++)
 		loom__json_append_text(list, s->wish->argv[i]);
-	add_now(o, "started");
+	loom__json_add_time(o, "started", time(NULL));
 	item = loom__json_add_object(o, "gpuloom");
 	loom__json_add_text(item, "version", loom_version());
 	loom__build_revision(item);
@@ -173,7 +163,7 @@ static cJSON *header(const struct loom__sweep_session *s)
 static int add_end(struct loom__sweep_session *s, int rc, struct loom_error *err)
 {
 	cJSON *line = cJSON_CreateObject(), *facts = loom__environment();
-	add_now(line, "ended");
+	loom__json_add_time(line, "ended", time(NULL));
 	loom__json_add_text(line, "status", loom__status_name(rc));
 	loom__json_add(line, "environment", facts);
 	int failed = loom__journal_add(&s->journal, line, err);

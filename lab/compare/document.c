@@ -21,11 +21,7 @@ cJSON *loom__compare_document(const struct loom__compare_about *about)
 	o = loom__json_add_object(doc, "gpuloom");
 	loom__json_add_text(o, "version", loom_version());
 	loom__build_revision(o);
-	char when[32];
-	time_t now = time(NULL);
-	struct tm utc;
-	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-	loom__json_add_text(doc, "started", when);
+	loom__json_add_time(doc, "started", time(NULL));
 	cJSON *command = loom__json_add_array(doc, "command");
 	loom__json_append_text(command, "gpuloom");
 	for (int i = 0; i < about->argc; i++)
@@ -48,16 +44,15 @@ void loom__compare_warn(cJSON *doc, const char *id, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	cJSON *o = cJSON_CreateObject();
+	cJSON *o = loom__json_append_object(cJSON_GetObjectItemCaseSensitive(doc, "warnings"));
 	loom__json_add_text(o, "id", id);
 	loom__json_add_text(o, "text", text);
-	loom__json_append(cJSON_GetObjectItemCaseSensitive(doc, "warnings"), o);
 }
 
 void loom__compare_add_variant(cJSON *doc, const char *name, const char *label,
 			       const cJSON *varied, cJSON *result)
 {
-	cJSON *o = cJSON_CreateObject();
+	cJSON *o = loom__json_append_object(cJSON_GetObjectItemCaseSensitive(doc, "variants"));
 	loom__json_add_text(o, "name", name);
 	loom__json_add_text(o, "label", label);
 	if (varied)
@@ -65,7 +60,6 @@ void loom__compare_add_variant(cJSON *doc, const char *name, const char *label,
 	else
 		loom__json_add_object(o, "varied");
 	loom__json_add(o, "result", result);
-	loom__json_append(cJSON_GetObjectItemCaseSensitive(doc, "variants"), o);
 }
 
 /* The whole run lasts from the first variant's capture to the last one's. */
@@ -201,7 +195,7 @@ void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks)
 		free(b);
 		if (failed)
 			continue;
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(noise);
 		loom__json_add_text(o, "metric", metric);
 		static const char *const keys[] = {"effect", "low", "high"};
 		for (size_t k = 0; k < LOOM__COUNT(keys); k++)
@@ -210,7 +204,6 @@ void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks)
 		double floor = log1p(loom__stats_detectable(&s, alpha));
 		loom__json_add_number(o, "floor",
 					expm1(floor * sqrt((double)n / (double)(blocks ? blocks : 1))));
-		loom__json_append(noise, o);
 		if (!strcmp(word, "FASTER") || !strcmp(word, "SLOWER"))
 			loom__compare_warn(doc, "same_differs",
 					   "%s: the baseline differs from itself here: do not trust a "

@@ -120,12 +120,11 @@ void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t r
 		check(doc, &rule[i], alpha, &fails, &unsure, &text);
 		*failed += fails;
 		*undecided += unsure && !fails;
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(list);
 		loom__json_add_text(o, "rule", rule[i].text);
 		loom__json_add_bool(o, "failed", fails);
 		loom__json_add_bool(o, "undecided", unsure && !fails);
 		loom__json_add_text(o, "text", loom__must_text(&text));
-		loom__json_append(list, o);
 		loom__text_free(&text);
 	}
 }
@@ -244,13 +243,12 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: no metric '%s' to be had", b->figure,
 					  b->metric);
 		int met = b->at_most ? value <= b->target : value >= b->target;
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(list);
 		loom__json_add_text(o, "figure", b->figure);
 		loom__json_add_number(o, "value", value);
 		loom__json_add_text(o, "relation", b->at_most ? "<=" : ">=");
 		loom__json_add_number(o, "target", b->target);
 		loom__json_add_bool(o, "met", met);
-		loom__json_append(list, o);
 		loom__text_add(out, "bar %s %.4g %s %.6g %s\n", b->figure, value,
 			       b->at_most ? "<=" : ">=", b->target, met ? "ok" : "short");
 	}
