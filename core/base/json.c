@@ -29,14 +29,6 @@ void loom__json_append(cJSON *array, cJSON *item)
 	}
 }
 
-void loom__json_replace(cJSON *object, const char *name, cJSON *item)
-{
-	if (!item || !cJSON_ReplaceItemInObjectCaseSensitive(object, name, item)) {
-		cJSON_Delete(item);
-		loom__json_miss(object);
-	}
-}
-
 /* What was made for a broken object need not be filled. An item that it did not take is gone. */
 static cJSON *added(cJSON *object, const char *name, cJSON *item)
 {

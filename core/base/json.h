@@ -26,8 +26,6 @@ void loom__json_append_text(cJSON *array, const char *text);
 void loom__json_append_count(cJSON *array, uint64_t value);
 /* A copy of `of`; nothing for NULL. */
 void loom__json_add_copy(cJSON *object, const char *name, const cJSON *of);
-/* In the place of what has that name. Takes item. */
-void loom__json_replace(cJSON *object, const char *name, cJSON *item);
 
 /* Something was to be added and could not be made. */
 void loom__json_miss(cJSON *in);

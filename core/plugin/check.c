@@ -186,19 +186,14 @@ static int check_device_code(const char *path, const struct loom_plugin *p, stru
 	return check_table(path, p, "table of device functions", code->cpu, need[p->kind].dev, err);
 }
 
-int loom__ops_check(const char *path, const struct loom_plugin *p, struct loom_error *err)
-{
-	path = loom__shown(path);
-	int rc = check_table(path, p, "ops table", p->ops, need[p->kind].host, err);
-	return rc ? rc : check_device_code(path, p, err);
-}
-
-int loom__options_check(const char *path, const struct loom_plugin *p, struct loom_error *err)
+int loom__offer_check(const char *path, const struct loom_plugin *p, struct loom_error *err)
 {
 	struct loom_error cause = {0};
 	path = loom__shown(path);
-	if (p->opts && loom__rows_check(p->opts, p->opts_size, &cause))
-		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has a bad option row: %s",
-				  path, p->name, cause.text);
-	return 0;
+	int rc = check_table(path, p, "ops table", p->ops, need[p->kind].host, err);
+	if (!rc)
+		rc = check_device_code(path, p, err);
+	if (!rc && p->opts && loom__rows_check(p->opts, p->opts_size, &cause))
+		rc = LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has a bad option row: %s", path, p->name, cause.text);
+	return rc;
 }

@@ -153,9 +153,7 @@ static int check_descriptor(const char *path, const struct loom_manifest *note,
 	if (!rc)
 		rc = check_strings(path, &self, err);
 	if (!rc)
-		rc = loom__ops_check(path, &self, err);
-	if (!rc)
-		rc = loom__options_check(path, &self, err);
+		rc = loom__offer_check(path, &self, err);
 	return rc;
 }
 

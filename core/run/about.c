@@ -74,37 +74,15 @@ static cJSON *about_stack(const struct loom_stack *s)
 	return NULL;
 }
 
-static struct loom_result *make(const struct loom_stack *s)
+static struct loom__about *about_create(const struct loom_stack *s)
 {
-	uint32_t workers = s->layout.workers + s->layout.far_workers, ranks = s->layout.ranks > 1 ? s->layout.ranks : 0, at = 0;
-	struct loom_result *r = calloc(1, sizeof(*r));
-	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* whose they are */
-	if (!r || (ranks && !rank)) {
-		free(r);
-		free(rank);
+	struct loom__about *a = calloc(1, sizeof(*a));
+	if (!a)
 		return NULL;
-	}
-	for (uint32_t i = 0; i < ranks; i++)
-		for (uint32_t w = 0; w < s->rank[i].workers; w++)
-			rank[at++] = i;
-	*r = (struct loom_result){.status = "failed",
-				  .workers = workers,
-				  .rank = rank,
-				  .began_ns = loom__now_ns(),
-				  .began = time(NULL)};
-	return r;
-}
-
-struct loom_result *loom__result_create(const struct loom_stack *s)
-{
-	struct loom_result *r = make(s);
-	if (r)
-		r->about = about_stack(s);
-	if (r && r->about)
-		return r;
-	if (r)
-		free(r->rank);
-	free(r);
+	*a = (struct loom__about){.about = about_stack(s), .users = 1};
+	if (a->about)
+		return a;
+	free(a);
 	return NULL;
 }
 
@@ -118,26 +96,45 @@ void loom__about_drop(void *at)
 	free(a);
 }
 
+/* Takes over a use of `a`, which may be NULL. */
+static struct loom_result *make(const struct loom_stack *s, struct loom__about *a)
+{
+	uint32_t workers = s->layout.workers + s->layout.far_workers, ranks = s->layout.ranks > 1 ? s->layout.ranks : 0, at = 0;
+	struct loom_result *r = calloc(1, sizeof(*r));
+	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* whose they are */
+	if (!a || !r || (ranks && !rank)) {
+		loom__about_drop(a);
+		free(r);
+		free(rank);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < ranks; i++)
+		for (uint32_t w = 0; w < s->rank[i].workers; w++)
+			rank[at++] = i;
+	*r = (struct loom_result){.status = "failed",
+				  .workers = workers,
+				  .rank = rank,
+				  .began_ns = loom__now_ns(),
+				  .began = time(NULL),
+				  .about = a->about,
+				  .shared = a};
+	return r;
+}
+
+struct loom_result *loom__result_create(const struct loom_stack *s)
+{
+	return make(s, about_create(s));
+}
+
 struct loom_result *loom__result_share(struct loom_stack *s)
 {
 	struct loom__about *a = s->about;
 	if (!a) {
-		a = calloc(1, sizeof(*a));
-		if (a)
-			a->about = about_stack(s);
-		if (!a || !a->about) {
-			free(a);
-			return NULL;
-		}
-		a->users = 1;
-		s->about = a;
+		s->about = a = about_create(s);
 		s->about_drop = loom__about_drop;
 	}
-	struct loom_result *r = make(s);
-	if (!r)
-		return NULL;
 	/* Relaxed: the stack's own use keeps it alive. */
-	__atomic_fetch_add(&a->users, 1, __ATOMIC_RELAXED);
-	r->shared = a;
-	return r;
+	if (a)
+		__atomic_fetch_add(&a->users, 1, __ATOMIC_RELAXED);
+	return make(s, a);
 }

@@ -79,7 +79,7 @@ static void add_workers(cJSON *doc, const struct loom_result *r)
 
 cJSON *loom__result_document(const struct loom_result *r)
 {
-	cJSON *doc = cJSON_CreateObject(), *about = r->about ? r->about : r->shared->about, *part;
+	cJSON *doc = cJSON_CreateObject(), *about = r->about, *part;
 	loom__json_add_text(doc, "schema", LOOM__RESULT_SCHEMA);
 	loom__json_add_text(doc, "status", r->status);
 	if (r->error.code) {

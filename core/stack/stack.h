@@ -194,8 +194,6 @@ int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struc
 /* Until the last worker has left it: 0. LOOM_EAGAIN at `until`. LOOM_ETIMEDOUT, LOOM_EINTR (a stop request, the
  * second one for a workload's) and LOOM_EDIED leave the stack to be retired. */
 int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err);
-/* Both. */
-int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err);
 /* Tells the workers to leave the sample in progress, and waits a moment for that: 1 when they did. */
 int loom__gate_cancel(struct loom_stack *s);
 /* The opened plug-in of a kind, the first one of a pipeline; NULL: none. */

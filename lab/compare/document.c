@@ -113,12 +113,12 @@ void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int cod
 	loom__json_add_number(design, "seconds", (double)(loom__now_ns() - x->began_ns) / 1e9);
 	for (size_t i = 0; i < x->slots; i++)
 		loom__json_append(schedule, cJSON_CreateNumber(x->slot[i]));
-	loom__json_replace(doc, "status", cJSON_CreateString(loom__status_name(code)));
+	cJSON_ReplaceItemInObjectCaseSensitive(doc, "status", cJSON_CreateString(loom__status_name(code)));
 	if (code) {
 		cJSON *o = cJSON_CreateObject();
 		loom__json_add_number(o, "code", code);
 		loom__json_add_text(o, "text", error->text);
-		loom__json_replace(doc, "error", o);
+		cJSON_ReplaceItemInObjectCaseSensitive(doc, "error", o);
 	}
 	if (d->openings == 1 && d->blocks > 1)
 		loom__compare_warn(doc, "one_opening",
@@ -141,7 +141,7 @@ void loom__compare_add_files(cJSON *doc)
 	loom__json_add_null(design, "seed");
 	loom__json_add_bool(design, "interleaved", 0);
 	loom__json_add_array(doc, "schedule");
-	loom__json_replace(doc, "status", cJSON_CreateString("ok"));
+	cJSON_ReplaceItemInObjectCaseSensitive(doc, "status", cJSON_CreateString("ok"));
 	loom__compare_warn(doc, "not_interleaved",
 			   "the runs were not interleaved: what moved between them, such as load or "
 			   "clock rates, counts as a difference");
@@ -210,5 +210,5 @@ void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks)
 					   "difference of that size",
 					   metric);
 	}
-	loom__json_replace(doc, "noise", noise);
+	cJSON_ReplaceItemInObjectCaseSensitive(doc, "noise", noise);
 }
