@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The line scanner: where sections, keys and values stand. It refuses all on which iniparser would stop,
  * and all that it would silently read in another way than the user meant. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/inside.h"

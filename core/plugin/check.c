@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mandatory operations of every kind, as the comments in its header say: one row per kind. */
-#include "plugin/check.h"
+#include "plugin/identity.h"
 
 #include <gpuloom/barrier.h>
 #include <gpuloom/device.h>
@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "plugin/identity.h"
 
 struct op {
 	size_t offset; /* 0, which is `size`, ends a list */

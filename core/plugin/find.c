@@ -22,15 +22,16 @@ int loom__plugin_real(const char *name, char **path, struct loom_error *err)
 			  strerror(errno));
 }
 
-/* FOLDER/sched_mgws.so, for "mgws" and for "sched_mgws". NULL: it is not there. */
-static const char *try_folder(const char *folder, const char *prefix, const char *name, char path[PATH_MAX])
+/* FOLDER/sched_mgws.so, where that is the ending, for "mgws" and for "sched_mgws". NULL: it is not there. */
+static const char *try_folder(const char *folder, const char *prefix, const char *name, const char *ending,
+			      char path[PATH_MAX])
 {
 	size_t n = strlen(prefix);
 	int whole = !strncmp(name, prefix, n) && name[n] == '_';
-	int length = snprintf(path, PATH_MAX, "%s/%s_%s.so", folder, prefix, name);
+	int length = snprintf(path, PATH_MAX, "%s/%s_%s%s", folder, prefix, name, ending);
 	if (length > 0 && length < PATH_MAX && !access(path, F_OK))
 		return path;
-	length = snprintf(path, PATH_MAX, "%s/%s.so", folder, name);
+	length = snprintf(path, PATH_MAX, "%s/%s%s", folder, name, ending);
 	return whole && length > 0 && length < PATH_MAX && !access(path, F_OK) ? path : NULL;
 }
 
@@ -49,7 +50,7 @@ static size_t names_of(const struct loom__search *s, const char *prefix, char (*
 				size_t same = 0;
 				while (strcmp(out[same], out[count]))
 					same++;
-				count += same == count && try_folder(s->folder[i], prefix, out[count], path);
+				count += same == count && try_folder(s->folder[i], prefix, out[count], ".so", path);
 			}
 			free(entry[k]);
 		}
@@ -94,8 +95,11 @@ int loom__plugin_find(const struct loom__search *s, enum loom_kind kind, const c
 	if (strchr(name, '/'))
 		return loom__plugin_real(name, path, err);
 	for (size_t i = 0; i < s->count; i++)
-		if (try_folder(s->folder[i], loom__kind_name(kind), name, file))
+		if (try_folder(s->folder[i], loom__kind_name(kind), name, ".so", file))
 			return loom__plugin_real(file, path, err);
-	int rc = loom__plugin_absent(s, kind, name, err);
-	return rc ? rc : not_found(s, kind, name, err);
+	struct loom__absent absent;
+	for (size_t i = 0; i < s->count; i++)
+		if (try_folder(s->folder[i], loom__kind_name(kind), name, ".absent", file) && loom__absent_read(file, &absent))
+			return loom__absent_fail(&absent, err);
+	return not_found(s, kind, name, err);
 }

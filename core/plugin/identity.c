@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-
 void loom__clean(char *text, size_t room)
 {
 	text[room - 1] = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who a plug-in says it is: in its manifest, in its descriptor, and whether this core takes it. */
+/* Who a plug-in says it is, in its manifest and in its descriptor, what it offers, and whether this core takes it. */
 #ifndef LOOM_IDENTITY_H
 #define LOOM_IDENTITY_H
 
@@ -18,5 +18,8 @@ void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out);
 int loom__identity_judge(const char *path, const struct loom_manifest *m, struct loom_error *err);
 /* The first field in which the two differ, or NULL. */
 const char *loom__identity_differs(const struct loom_manifest *a, const struct loom_manifest *b);
+/* Operations, device code, option rows. `p` is a copy of the descriptor whose identity was judged; what it points
+ * to is not trusted. */
+int loom__offer_check(const char *path, const struct loom_plugin *p, struct loom_error *err);
 
 #endif

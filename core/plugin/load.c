@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/check.h"
 #include "plugin/elf.h"
 #include "plugin/identity.h"
 #include "plugin/registry.h"

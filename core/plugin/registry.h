@@ -31,16 +31,15 @@ int loom__plugin_real(const char *name, char **path, struct loom_error *err);
 /* A plug-in that the build left out, as FOLDER/KIND_NAME.absent says: its first line why, its second what
  * mends it. */
 struct loom__absent {
-	char name[64];     /* "sched_mgws" */
-	const char *brief; /* "mgws", in the above */
+	char name[64]; /* "sched_mgws" */
 	enum loom_kind kind;
 	char why[200], mend[200];
 };
-#define LOOM__ABSENT_MOST 32
-/* How many there are, without those that another folder has; *out moves with its array. */
-size_t loom__absent_scan(const struct loom__search *s, struct loom__absent *out, size_t most);
-/* `kind` 0: any. LOOM_EUNAVAIL in one sentence, or 0: no such plug-in was left out. */
-int loom__plugin_absent(const struct loom__search *s, enum loom_kind kind, const char *name, struct loom_error *err);
+/* 0: the file is not there, or no such note. */
+int loom__absent_read(const char *path, struct loom__absent *out);
+const char *loom__absent_brief(const struct loom__absent *a); /* "mgws" */
+/* LOOM_EUNAVAIL in one sentence. */
+int loom__absent_fail(const struct loom__absent *a, struct loom_error *err);
 
 /* Loads in this process: RTLD_NOW|RTLD_LOCAL|RTLD_NODELETE, never dlclose'd. Refuses in one sentence
  * (file, plug-in, cause, what to do) a wrong magic, major, kind ABI, missing mandatory op, bad rows, an

@@ -2,7 +2,6 @@
 /* What a result says about how it came to be: effective options with origin, plug-ins, devices. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "run/engine.h"
 

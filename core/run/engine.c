@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* Workers append to their buffers from the start, in each execution. */
 static void empty_traces(struct loom_stack *s)
 {

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The canonical document of a result: docs/results.md describes it. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "run/result.h"

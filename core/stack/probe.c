@@ -115,7 +115,7 @@ static int probe_all(struct loom_stack *s, struct finding *found, struct loom_er
 	int32_t home = found->segment ? s->segment[found->segment].memory->device : -1;
 	if (!rc && found->segment)
 		rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "transport %s: atomics of %s and %s are not coherent in %s memory: %s",
-				s->transport_choice->label, s->shape[found->a].name, s->shape[found->b].name,
+				loom__plan_get(&s->plan, LOOM_TRANSPORT)->label, s->shape[found->a].name, s->shape[found->b].name,
 				home < 0 ? "the host's" : s->shape[home].name, found->what);
 	loom__segments_release_last(s);
 	s->ctl = NULL;

@@ -64,7 +64,6 @@ struct loom_stack {
 	const struct loom_device_ops **device_ops; /* the same as arrays, for the transport */
 	void **device_self;
 	struct loom_devices devices;
-	const struct loom__choice *transport_choice;
 	const struct loom_transport_ops *transport;
 	void *transport_self;
 	struct loom__policy *policy;
@@ -182,7 +181,7 @@ int loom__qos_open(struct loom_stack *s, struct loom_error *err);
 int loom__qos_tenants(struct loom_stack *s, struct loom_error *err);
 int loom__qos_grants(struct loom_stack *s, struct loom_error *err);
 
-/* alarms.c: what policies find in the layout. */
+/* beside.c: what policies find in the layout. */
 void loom__alarms(struct loom_stack *s);
 
 /* probe.c: the coherence probe over all pairs of devices and all placements. */

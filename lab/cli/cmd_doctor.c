@@ -9,6 +9,7 @@
 #include "cli/machine.h"
 #include "cli/profile.h"
 #include "plugin/identity.h"
+#include "inspect/absent.h"
 #include "inspect/candidates.h"
 
 /* First use of a device or of a fabric may take its time. */

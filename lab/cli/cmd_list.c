@@ -11,6 +11,7 @@
 #include "cli/options.h"
 #include "plugin/identity.h"
 #include "inspect/probe.h"
+#include "inspect/absent.h"
 #include "inspect/candidates.h"
 #include "report/markup.h"
 #include "facts/must.h"
@@ -162,7 +163,7 @@ static void print_absent(const struct loom__cli *cli, const struct request *r, c
 	for (size_t i = 0; i < n; i++)
 		if (!r->kind || absent[i].kind == r->kind)
 			fprintf(cli->out, "%s  %s %s: %s; %s\n", any++ ? "" : "\nLeft out of this build:\n",
-				loom__kind_section(absent[i].kind), absent[i].brief, absent[i].why, absent[i].mend);
+				loom__kind_section(absent[i].kind), loom__absent_brief(&absent[i]), absent[i].why, absent[i].mend);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */

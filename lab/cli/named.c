@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspect/absent.h"
 #include "inspect/candidates.h"
 #include "facts/must.h"
 
@@ -117,7 +118,7 @@ int loom__plugin_named(const char *name, const char *plugin_path, char **path, s
 		rc = loom__plugin_find(&search, kind, name, path, err);
 	else if (!(rc = loom__candidates_scan(&search, &all, err)))
 		rc = find_among_all(&all, name, path, err);
-	if (rc == LOOM_ENOENT && loom__plugin_absent(&search, kind, name, err))
+	if (rc == LOOM_ENOENT && !kind && loom__absent_named(&search, name, err))
 		rc = LOOM_EUNAVAIL;
 	loom__candidates_free(&all);
 	loom__search_free(&search);
