@@ -132,7 +132,7 @@ $(eval $(call find_library,PMIX,pmix,pmix.h,-lpmix,libpmix-dev))
 # A plugin.mk says, with D set to its own folder:
 #   PLUGINS += name
 #   name_SRC := $D/a.c $D/b.c     name_LIBS := -lz     name_CFLAGS := ...
-# One that cannot be built here says so, and leaves a note for those who ask for it (core/plugin/absent.c):
+# One that cannot be built here says so, and leaves a note for those who ask for it (lab/inspect/absent.c):
 #   $(call leave_out,names,why,what mends it)
 PLUGINS :=
 ABSENT :=

@@ -38,7 +38,7 @@ char *loom__validate_json(const struct loom__verdicts *v)
 	cJSON *tests = loom__json_add_array(doc, "tests");
 	for (size_t i = 0; i < v->n; i++) {
 		const struct loom__outcome *o = &v->list[i];
-		cJSON *row = cJSON_CreateObject();
+		cJSON *row = loom__json_append_object(tests);
 		loom__json_add_text(row, "test", o->test);
 		loom__json_add_number(row, "level", o->level);
 		loom__json_add_text(row, "status", loom__ending_name(o->ending));
@@ -47,7 +47,6 @@ char *loom__validate_json(const struct loom__verdicts *v)
 		if (o->ending != LOOM__PASSED && o->ending != LOOM__SKIPPED)
 			loom__json_add_count(row, "seed", o->seed);
 		loom__json_add_number(row, "seconds", o->seconds);
-		loom__json_append(tests, row);
 	}
 	char *text = loom__json_print(doc, 1);
 	cJSON_Delete(doc);

@@ -12,6 +12,7 @@
 
 #include "base/base.h"
 #include "facts/text.h"
+#include "facts/write.h"
 
 /* A text that is too long is cut between characters and says so. */
 TEST(fail_cut)

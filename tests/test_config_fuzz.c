@@ -14,6 +14,7 @@
 
 #include "config/config.h"
 #include "support.h"
+#include "facts/write.h"
 
 /* ---- memory that runs out: glibc alone lets its malloc be replaced ---- */
 

@@ -21,7 +21,7 @@
 #include "inspect/describe.h"
 #include "plugin/identity.h"
 #include "inspect/probe.h"
-#include "plugin/registry.h"
+#include "inspect/candidates.h"
 #include "support.h"
 
 static char folder[TEST_FOLDER];
@@ -390,7 +390,7 @@ TEST(clean)
 static void probe_refused(const char *path, unsigned limit_ms, const char *words)
 {
 	struct loom_error err = {0};
-	REFUSED(loom__plugin_probe(self, path, limit_ms, &err), LOOM_EPLUGIN, err, words);
+	REFUSED(loom__plugin_examine(self, path, limit_ms, NULL, &err), LOOM_EPLUGIN, err, words);
 	CU_ASSERT(one_sentence(err.text));
 }
 
@@ -420,8 +420,8 @@ TEST(probe)
 
 	/* The child's own words and code arrive unchanged. */
 	char *path = place("bad_major_late", "term_major_late");
-	REFUSED(loom__plugin_probe(self, path, 20000, &err), LOOM_EABI, err, "ABI 7.0&rebuild it against");
-	CU_ASSERT_EQUAL(loom__plugin_probe(self, in_folder("absent.so"), 20000, &err), LOOM_ENOENT);
+	REFUSED(loom__plugin_examine(self, path, 20000, NULL, &err), LOOM_EABI, err, "ABI 7.0&rebuild it against");
+	CU_ASSERT_EQUAL(loom__plugin_examine(self, in_folder("absent.so"), 20000, NULL, &err), LOOM_ENOENT);
 
 	CU_ASSERT_EQUAL(
 		loom__plugin_examine(self, place("bad_print", "term_print"), 20000, &probed, &err),
@@ -434,7 +434,7 @@ TEST(probe)
 	CU_ASSERT_EQUAL(probed.identity.kind, LOOM_TERM);
 	CU_ASSERT_STRING_EQUAL(probed.noise, "");
 
-	REFUSED(loom__plugin_probe("/nonexistent/gpuloom", path, 20000, &err), LOOM_EIO, err,
+	REFUSED(loom__plugin_examine("/nonexistent/gpuloom", path, 20000, NULL, &err), LOOM_EIO, err,
 		"/nonexistent/gpuloom&cannot be started");
 
 	CU_ASSERT_PTR_NULL(loom__footprint_settles(&before, 0, text, sizeof(text)));

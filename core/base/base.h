@@ -45,15 +45,23 @@ size_t loom__utf8(const char *s, size_t n);
 int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,
 		    struct loom_error *err);
 
-/* Writes through a temporary file beside it, fsync and rename: readers see old or new, never half.
- * A symbolic link stays; a pipe or a device is written to directly. */
-int loom__write_file(const char *path, const char *bytes, size_t length, struct loom_error *err);
-/* Whether that could begin: before hours of work whose result it is to hold. The file stays as it is. */
-int loom__write_check(const char *path, struct loom_error *err);
+/* All of it: 0 or errno. */
+int loom__write_all(int fd, const void *from, size_t length);
+/* LOOM_ENOENT, LOOM_ENOMEM or LOOM_EIO. */
+int loom__errno_code(int number);
 
-/* The candidate nearest to `word` by Damerau-Levenshtein distance, at most max(1, len/3) away, or
- * NULL. Case is ignored. */
+/* The search for the name nearest to `word` by Damerau-Levenshtein distance, at most max(1, len/3) away, the
+ * first of several. Case is ignored. */
+struct loom__near {
+	const char *word, *name; /* name: the nearest so far; NULL: none. Begins as {.word = ...} */
+	size_t edits;
+};
+/* 1: the candidate became the nearest, and must last as long as n. */
+int loom__nearer(struct loom__near *n, const char *candidate);
+/* Among all of a list, or NULL. */
 const char *loom__nearest(const char *word, const char *const *candidates, size_t n);
+/* Of a nearest name or NULL, for "%s%s%s". */
+#define LOOM__MEANT(name) (name) ? "; did you mean '" : "", (name) ? (name) : "", (name) ? "'?" : ""
 
 /* ASCII alone: the names in a conf must not depend on the process's locale. */
 static inline int loom__lower(int c)
@@ -66,6 +74,10 @@ int loom__same(const char *a, const char *b); /* 1: equal but for case */
 void loom__beside(struct loom__text *path, const char *file, const char *name);
 
 uint64_t loom__now_ns(void); /* CLOCK_MONOTONIC */
+
+/* The list of n things of `size` bytes with room for one more, or NULL: out of memory, and it is as it was. Room
+ * doubles: lists that grow by this alone need not note it. */
+void *loom__more(void *list, size_t n, size_t size);
 
 #define LOOM__COUNT(a) (sizeof(a) / sizeof((a)[0]))
 

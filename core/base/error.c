@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <gpuloom/gpuloom.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
+
+const char *loom_version(void)
+{
+	return LOOM_VERSION_TEXT;
+}
 
 const char *loom_strerror(int code)
 {

@@ -29,14 +29,6 @@ void loom__json_append(cJSON *array, cJSON *item)
 	}
 }
 
-void loom__json_replace(cJSON *object, const char *name, cJSON *item)
-{
-	if (!item || !cJSON_ReplaceItemInObjectCaseSensitive(object, name, item)) {
-		cJSON_Delete(item);
-		loom__json_miss(object);
-	}
-}
-
 /* What was made for a broken object need not be filled. An item that it did not take is gone. */
 static cJSON *added(cJSON *object, const char *name, cJSON *item)
 {
@@ -52,6 +44,13 @@ cJSON *loom__json_add_object(cJSON *object, const char *name)
 cJSON *loom__json_add_array(cJSON *object, const char *name)
 {
 	return added(object, name, cJSON_CreateArray());
+}
+
+cJSON *loom__json_append_object(cJSON *array)
+{
+	cJSON *item = cJSON_CreateObject();
+	loom__json_append(array, item);
+	return array && !(array->type & BROKEN) ? item : NULL;
 }
 
 void loom__json_add_text(cJSON *object, const char *name, const char *text)
@@ -86,6 +85,14 @@ void loom__json_add_count(cJSON *object, const char *name, uint64_t value)
 void loom__json_add_bool(cJSON *object, const char *name, int value)
 {
 	loom__json_add(object, name, cJSON_CreateBool(value));
+}
+
+void loom__json_add_time(cJSON *object, const char *name, time_t value)
+{
+	char when[32];
+	struct tm utc;
+	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&value, &utc));
+	loom__json_add_text(object, name, when);
 }
 
 void loom__json_add_null(cJSON *object, const char *name)

@@ -7,6 +7,7 @@
 #include <cjson/cJSON.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /* Each adds to an object, which may be NULL: one that could not be made is missed where it was to go.
  * A text of NULL is one that could not be made. */
@@ -14,17 +15,17 @@ void loom__json_add(cJSON *object, const char *name, cJSON *item); /* takes item
 void loom__json_append(cJSON *array, cJSON *item);		    /* takes item */
 cJSON *loom__json_add_object(cJSON *object, const char *name);
 cJSON *loom__json_add_array(cJSON *object, const char *name);
+cJSON *loom__json_append_object(cJSON *array);
 void loom__json_add_text(cJSON *object, const char *name, const char *text);
 void loom__json_add_number(cJSON *object, const char *name, double value);
 void loom__json_add_count(cJSON *object, const char *name, uint64_t value); /* all 64 bits */
 void loom__json_add_bool(cJSON *object, const char *name, int value);
 void loom__json_add_null(cJSON *object, const char *name);
+void loom__json_add_time(cJSON *object, const char *name, time_t value); /* UTC, to the second */
 void loom__json_append_text(cJSON *array, const char *text);
 void loom__json_append_count(cJSON *array, uint64_t value);
 /* A copy of `of`; nothing for NULL. */
 void loom__json_add_copy(cJSON *object, const char *name, const cJSON *of);
-/* In the place of what has that name. Takes item. */
-void loom__json_replace(cJSON *object, const char *name, cJSON *item);
 
 /* Something was to be added and could not be made. */
 void loom__json_miss(cJSON *in);

@@ -43,25 +43,24 @@ static size_t distance(const char *a, size_t na, const char *b, size_t nb)
 	return last[nb];
 }
 
+int loom__nearer(struct loom__near *n, const char *candidate)
+{
+	size_t length = strlen(n->word), other = strlen(candidate), most = length / 3 ? length / 3 : 1;
+	if (length > WORD_MOST || other > WORD_MOST)
+		return 0;
+	size_t edits = distance(n->word, length, candidate, other);
+	/* Replacing every letter is no slip of the finger. */
+	if (edits > most || edits >= length || (n->name && edits >= n->edits))
+		return 0;
+	n->name = candidate;
+	n->edits = edits;
+	return 1;
+}
+
 const char *loom__nearest(const char *word, const char *const *candidates, size_t n)
 {
-	size_t length = strlen(word);
-	if (length > WORD_MOST)
-		return NULL;
-	size_t limit = length / 3 ? length / 3 : 1;
-	const char *nearest = NULL;
-	for (size_t i = 0; i < n; i++) {
-		size_t other = strlen(candidates[i]);
-		if (other > WORD_MOST)
-			continue;
-		size_t d = distance(word, length, candidates[i], other);
-		/* Replacing every letter is no slip of the finger. */
-		if (d > limit || d >= length)
-			continue;
-		nearest = candidates[i];
-		if (!d)
-			break;
-		limit = d - 1;
-	}
-	return nearest;
+	struct loom__near near = {.word = word};
+	for (size_t i = 0; i < n; i++)
+		loom__nearer(&near, candidates[i]);
+	return near.name;
 }

@@ -61,6 +61,15 @@ void loom__text_free(struct loom__text *t)
 	*t = (struct loom__text){0};
 }
 
+void *loom__more(void *list, size_t n, size_t size)
+{
+	enum { FIRST = 8 };
+	size_t bytes;
+	if (n && (n < FIRST || n & (n - 1)))
+		return list;
+	return __builtin_mul_overflow(n ? 2 * n : FIRST, size, &bytes) ? NULL : realloc(list, bytes);
+}
+
 size_t loom__utf8(const char *s, size_t n)
 {
 	const unsigned char *u = (const unsigned char *)s;

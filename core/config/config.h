@@ -23,7 +23,7 @@ struct loom__mistake {
 };
 struct loom__diag {
 	struct loom__mistake *list;
-	size_t count, room;
+	size_t count;
 	size_t errors, warnings; /* all, also those not kept */
 	int failed;		 /* out of memory: some could not be kept */
 };
@@ -82,9 +82,8 @@ int loom__config_entries(const struct loom_config *cfg, loom__entry_fn *fn, void
 int loom__config_declare(struct loom_config *cfg, const char *section, const struct loom_opt *rows,
 			 const char *owner);
 
-/* The sections that were named, in order of appearance; free each and the list. NULL with *n 0: none,
- * or out of memory, and then cfg is broken. */
-char **loom__config_sections(struct loom_config *cfg, size_t *n);
+/* The sections that were named, in order of appearance, from 0; NULL after the last. */
+const char *loom__config_section(const struct loom_config *cfg, size_t i);
 /* 1 when `section` was declared. */
 int loom__config_declared(const struct loom_config *cfg, const char *section);
 /* Keys of `section` are not reported by loom__config_unknown: its mistake was worded elsewhere. */

@@ -38,17 +38,13 @@ static struct loom__mistake *room_for(struct loom__diag *d, int warning)
 		memmove(&d->list[i - 1], &d->list[i], (d->count - i) * sizeof(*d->list));
 		d->count--;
 	}
-	if (d->count == d->room) {
-		size_t room = d->room ? d->room * 2 : 4;
-		struct loom__mistake *list = realloc(d->list, room * sizeof(*list));
-		if (!list) {
-			d->failed = 1;
-			return NULL;
-		}
-		d->list = list;
-		d->room = room;
+	struct loom__mistake *list = loom__more(d->list, d->count, sizeof(*list));
+	if (!list) {
+		d->failed = 1;
+		return NULL;
 	}
-	return &d->list[d->count];
+	d->list = list;
+	return &list[d->count];
 }
 
 /* Two devices may share a section, and then its mistakes. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* GPULOOM_SECTION__KEY. A variable's name cannot tell [a.b] from [a_b]: it waits until a declared
  * key has that name. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/inside.h"
@@ -97,50 +96,29 @@ int loom__config_read_environment(struct loom_config *cfg, char *const *environm
 	return loom__config_verdict(cfg, diag, before);
 }
 
-/* Every name that a variable may have, each allocated; NULL: out of memory. */
-static char **known_names(const struct loom_config *cfg, size_t *count)
+/* Of all names that a variable may have. */
+static void report_variable(const struct loom_config *cfg, const struct loom__variable *v, struct loom__diag *diag)
 {
-	size_t most = LOOM__COUNT(reserved), n = 0;
+	struct loom__near near = {.word = v->name};
+	struct loom__text best = {0};
 	for (const struct loom__declared *d = cfg->declared; d; d = d->next)
-		for (const struct loom_opt *row = d->rows; row->name; row++)
-			most++;
-	char **names = calloc(most, sizeof(*names));
-	if (!names)
-		return NULL;
-	for (const struct loom__declared *d = cfg->declared; d; d = d->next) {
 		for (const struct loom_opt *row = d->rows; row->name; row++) {
 			struct loom__text name = {0};
 			name_variable(&name, d->section, row->name);
-			if (loom__text_ok(&name))
-				names[n++] = name.at;
-			else
-				loom__text_free(&name);
+			int nearer = loom__text_ok(&name) && loom__nearer(&near, name.at);
+			loom__text_free(nearer ? &best : &name);
+			if (nearer)
+				best = name;
 		}
-	}
-	for (size_t i = 0; i < LOOM__COUNT(reserved); i++) {
-		char *name = strdup(reserved[i]);
-		if (name)
-			names[n++] = name;
-	}
-	*count = n;
-	return names;
+	for (size_t i = 0; i < LOOM__COUNT(reserved); i++)
+		loom__nearer(&near, reserved[i]);
+	loom__diag_add(diag, 1, v->name, 0, 0, "unknown variable%s%s%s", LOOM__MEANT(near.name));
+	loom__text_free(&best);
 }
 
 void loom__config_unbound(struct loom_config *cfg, struct loom__diag *diag)
 {
-	size_t n = 0;
-	char **names = NULL;
-	for (struct loom__variable *v = cfg->variables; v; v = v->next) {
-		if (v->bound)
-			continue;
-		if (!names)
-			names = known_names(cfg, &n);
-		const char *nearest = loom__nearest(v->name, (const char *const *)names, n);
-		loom__diag_add(diag, 1, v->name, 0, 0, "unknown variable%s%s%s",
-			       nearest ? "; did you mean '" : "", nearest ? nearest : "",
-			       nearest ? "'?" : "");
-	}
-	for (size_t i = 0; i < n; i++)
-		free(names[i]);
-	free(names);
+	for (const struct loom__variable *v = cfg->variables; v; v = v->next)
+		if (!v->bound)
+			report_variable(cfg, v, diag);
 }

@@ -163,11 +163,7 @@ void loom__config_check(struct loom_config *cfg, const char *section, const stru
 {
 	const struct fill f = {.cfg = cfg, .sections = &section, .n = 1, .diag = diag};
 	for (const struct loom_opt *row = rows; row->name; row++) {
-		union {
-			uint64_t number;
-			double real;
-			const char *text;
-		} field;
+		union loom__value field;
 		const struct loom__entry *e = entry_of(&f, row->name);
 		if (e)
 			take_entry(&f, row, e, &field);

@@ -42,7 +42,7 @@ struct loom__item {
 };
 struct loom__items {
 	struct loom__item *at;
-	size_t count, room;
+	size_t count;
 	int failed;		     /* out of memory */
 	struct _dictionary_ *values; /* iniparser's, where the values are once they are read */
 };

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files, and files that they include. */
 #include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -95,32 +97,22 @@ static void take_text(struct reading *r, const char *text, size_t length)
 	loom__items_free(&items);
 }
 
-/* The file in the same folder whose name is nearest to path's; free() it. */
-static char *neighbour(const char *path)
+/* The file in the same folder whose name is nearest to path's, or NULL. */
+static const char *neighbour(const char *path, char nearest[PATH_MAX])
 {
-	enum { MOST = 1000 };
 	const char *slash = strrchr(path, '/');
-	char *nearest = NULL, *names[MOST];
-	size_t n = 0;
-	struct loom__text folder = {0};
-	loom__text_put(&folder, path, slash ? (size_t)(slash - path) + 1 : 0);
-	DIR *dir = loom__text_ok(&folder) ? opendir(slash ? folder.at : ".") : NULL;
+	struct loom__near near = {.word = slash ? slash + 1 : path};
+	int n = (int)(near.word - path);
+	if (snprintf(nearest, PATH_MAX, "%.*s", n, path) >= PATH_MAX)
+		return NULL;
+	DIR *dir = opendir(slash ? nearest : ".");
 	struct dirent *e;
-	while (dir && n < MOST && (e = readdir(dir)))
-		if (e->d_name[0] != '.' && (names[n] = strdup(e->d_name)))
-			n++;
+	while (dir && (e = readdir(dir)))
+		if (e->d_name[0] != '.' && loom__nearer(&near, e->d_name))
+			snprintf(nearest + n, (size_t)(PATH_MAX - n), "%s", e->d_name);
 	if (dir)
 		closedir(dir);
-	const char *found = loom__nearest(slash ? slash + 1 : path, (const char *const *)names, n);
-	if (found) {
-		loom__text_add(&folder, "%s", found);
-		if (loom__text_ok(&folder))
-			nearest = strdup(folder.at);
-	}
-	while (n)
-		free(names[--n]);
-	loom__text_free(&folder);
-	return nearest;
+	return near.name ? nearest : NULL;
 }
 
 static int is_open(const struct reading *r)
@@ -156,10 +148,9 @@ static int take_file(struct reading *r)
 	} else if (err.code == LOOM_ENOMEM) {
 		r->cfg->failed = 1;
 	} else {
-		char *near = err.code == LOOM_ENOENT ? neighbour(r->path) : NULL;
-		REFUSE(r, "%s%s%s%s", err.text, near ? "; did you mean '" : "", near ? near : "",
-		       near ? "'?" : "");
-		free(near);
+		char nearest[PATH_MAX];
+		const char *near = err.code == LOOM_ENOENT ? neighbour(r->path, nearest) : NULL;
+		REFUSE(r, "%s%s%s%s", err.text, LOOM__MEANT(near));
 	}
 	return loom__config_verdict(r->cfg, r->diag, before);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The line scanner: where sections, keys and values stand. It refuses all on which iniparser would stop,
  * and all that it would silently read in another way than the user meant. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/inside.h"
@@ -95,18 +94,14 @@ const char *loom__name_fault(struct loom__slice name, int dots, size_t *where)
 static void keep(struct scan *s, struct loom__item item)
 {
 	struct loom__items *items = s->items;
-	if (items->count == items->room) {
-		size_t room = items->room ? items->room * 2 : 64;
-		struct loom__item *at = realloc(items->at, room * sizeof(*at));
-		if (!at) {
-			items->failed = 1;
-			return;
-		}
-		items->at = at;
-		items->room = room;
+	struct loom__item *at = loom__more(items->at, items->count, sizeof(*at));
+	if (!at) {
+		items->failed = 1;
+		return;
 	}
+	items->at = at;
 	item.line = s->line;
-	items->at[items->count++] = item;
+	at[items->count++] = item;
 }
 
 static void scan_header(struct scan *s, struct loom__slice line)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which sections and keys exist, and what to say about those that do not. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "config/inside.h"
@@ -40,18 +39,12 @@ int loom__config_declared(const struct loom_config *cfg, const char *section)
 	return find_section(cfg, section) != NULL;
 }
 
-char **loom__config_sections(struct loom_config *cfg, size_t *n)
+const char *loom__config_section(const struct loom_config *cfg, size_t i)
 {
-	size_t most = 0;
-	for (const struct loom__header *h = cfg->headers; h; h = h->next)
-		most++;
-	char **names = most ? calloc(most, sizeof(*names)) : NULL;
-	*n = 0;
-	for (const struct loom__header *h = cfg->headers; names && h; h = h->next)
-		if ((names[*n] = strdup(h->section)))
-			++*n;
-	cfg->failed |= *n < most;
-	return names;
+	const struct loom__header *h = cfg->headers;
+	for (; h && i; i--)
+		h = h->next;
+	return h ? h->section : NULL;
 }
 
 const char *loom__config_section_at(const struct loom_config *cfg, const char *section, int *line)
@@ -104,40 +97,22 @@ static const char *home_of(const struct loom_config *cfg, const char *key)
 	return home;
 }
 
-/* Room for the name of everything declared, sections or keys; NULL: none or out of memory. */
-static const char **candidates(const struct loom_config *cfg)
-{
-	size_t n = 0;
-	for (const struct loom__declared *d = cfg->declared; d; d = d->next) {
-		n++;
-		for (const struct loom_opt *row = d->rows; row->name; row++)
-			n++;
-	}
-	return n ? calloc(n, sizeof(char *)) : NULL;
-}
-
 static const char *nearest_section(const struct loom_config *cfg, const char *section)
 {
-	size_t n = 0;
-	const char **names = candidates(cfg);
-	for (const struct loom__declared *d = cfg->declared; names && d; d = d->next)
-		names[n++] = d->section;
-	const char *nearest = loom__nearest(section, names, n);
-	free(names);
-	return nearest;
+	struct loom__near near = {.word = section};
+	for (const struct loom__declared *d = cfg->declared; d; d = d->next)
+		loom__nearer(&near, d->section);
+	return near.name;
 }
 
 static const char *nearest_key(const struct loom_config *cfg, const char *section, const char *key)
 {
-	size_t n = 0;
-	const char **names = candidates(cfg);
-	for (const struct loom__declared *d = cfg->declared; names && d; d = d->next)
+	struct loom__near near = {.word = key};
+	for (const struct loom__declared *d = cfg->declared; d; d = d->next)
 		for (const struct loom_opt *row = d->rows; row->name; row++)
 			if (loom__same(d->section, section))
-				names[n++] = row->name;
-	const char *nearest = loom__nearest(key, names, n);
-	free(names);
-	return nearest;
+				loom__nearer(&near, row->name);
+	return near.name;
 }
 
 static void report_section(const struct loom_config *cfg, const struct loom__header *h,

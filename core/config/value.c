@@ -241,9 +241,7 @@ static int parse_enum(const struct loom_opt *row, const char *text, uint32_t *va
 	}
 	const char *nearest = loom__nearest(text, row->choices, n);
 	int code = loom__text_ok(&list)
-		       ? REFUSE("'%.80s' is none of %s%s%s%s", text, list.at ? list.at : "",
-				nearest ? "; did you mean '" : "", nearest ? nearest : "",
-				nearest ? "'?" : "")
+		       ? REFUSE("'%.80s' is none of %s%s%s%s", text, list.at ? list.at : "", LOOM__MEANT(nearest))
 		       : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	loom__text_free(&list);
 	return code;

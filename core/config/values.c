@@ -49,17 +49,11 @@ static void write_lines(const struct loom__items *items, struct loom__text *out)
 static int load(const struct loom__text *lines, dictionary **loaded)
 {
 	char path[40];
-	int number = 0, fd = memfd_create("gpuloom-conf", MFD_CLOEXEC);
+	int number, fd = memfd_create("gpuloom-conf", MFD_CLOEXEC);
 	if (fd < 0)
 		return errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	for (size_t done = 0; done < lines->length && !number;) {
-		ssize_t n = write(fd, lines->at + done, lines->length - done);
-		if (n >= 0)
-			done += (size_t)n;
-		else if (errno != EINTR)
-			number = errno;
-	}
+	number = loom__write_all(fd, lines->at, lines->length);
 	errno = 0;
 	/* Asked first, for iniparser would print its failure. */
 	if (!number && access(path, R_OK))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The mandatory operations of every kind, as the comments in its header say: one row per kind. */
-#include "plugin/check.h"
+#include "plugin/identity.h"
 
 #include <gpuloom/barrier.h>
 #include <gpuloom/device.h>
@@ -14,7 +14,6 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "plugin/identity.h"
 
 struct op {
 	size_t offset; /* 0, which is `size`, ends a list */
@@ -186,19 +185,14 @@ static int check_device_code(const char *path, const struct loom_plugin *p, stru
 	return check_table(path, p, "table of device functions", code->cpu, need[p->kind].dev, err);
 }
 
-int loom__ops_check(const char *path, const struct loom_plugin *p, struct loom_error *err)
-{
-	path = loom__shown(path);
-	int rc = check_table(path, p, "ops table", p->ops, need[p->kind].host, err);
-	return rc ? rc : check_device_code(path, p, err);
-}
-
-int loom__options_check(const char *path, const struct loom_plugin *p, struct loom_error *err)
+int loom__offer_check(const char *path, const struct loom_plugin *p, struct loom_error *err)
 {
 	struct loom_error cause = {0};
 	path = loom__shown(path);
-	if (p->opts && loom__rows_check(p->opts, p->opts_size, &cause))
-		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has a bad option row: %s",
-				  path, p->name, cause.text);
-	return 0;
+	int rc = check_table(path, p, "ops table", p->ops, need[p->kind].host, err);
+	if (!rc)
+		rc = check_device_code(path, p, err);
+	if (!rc && p->opts && loom__rows_check(p->opts, p->opts_size, &cause))
+		rc = LOOM__FAIL(err, LOOM_EPLUGIN, "%s: plug-in '%s' has a bad option row: %s", path, p->name, cause.text);
+	return rc;
 }

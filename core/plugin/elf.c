@@ -192,11 +192,6 @@ int loom__elf_read(const char *path, int *found, struct loom_manifest *out, stru
 			rc = unreadable(&f, f.number, err);
 	}
 	close(f.fd);
-	if (*found) {
-		loom__clean(out->name, sizeof(out->name));
-		loom__clean(out->version, sizeof(out->version));
-		loom__clean(out->license, sizeof(out->license));
-		loom__clean(out->summary, sizeof(out->summary));
-	}
+	loom__manifest_clean(out);
 	return rc;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From the name in a conf to the file. */
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -21,31 +22,40 @@ int loom__plugin_real(const char *name, char **path, struct loom_error *err)
 			  strerror(errno));
 }
 
-/* FOLDER/sched_mgws.so, for "mgws" and for "sched_mgws". NULL: it is not there. */
-static const char *try_folder(const char *folder, const char *prefix, const char *name, char path[PATH_MAX])
+/* FOLDER/sched_mgws.so, where that is the ending, for "mgws" and for "sched_mgws". NULL: it is not there. */
+static const char *try_folder(const char *folder, const char *prefix, const char *name, const char *ending,
+			      char path[PATH_MAX])
 {
 	size_t n = strlen(prefix);
 	int whole = !strncmp(name, prefix, n) && name[n] == '_';
-	int length = snprintf(path, PATH_MAX, "%s/%s_%s.so", folder, prefix, name);
+	int length = snprintf(path, PATH_MAX, "%s/%s_%s%s", folder, prefix, name, ending);
 	if (length > 0 && length < PATH_MAX && !access(path, F_OK))
 		return path;
-	length = snprintf(path, PATH_MAX, "%s/%s.so", folder, name);
+	length = snprintf(path, PATH_MAX, "%s/%s%s", folder, name, ending);
 	return whole && length > 0 && length < PATH_MAX && !access(path, F_OK) ? path : NULL;
 }
 
-/* The short names of that kind, told from file names alone. */
-static size_t names_of(const struct loom__candidates *all, const char *prefix, char (*out)[64],
-		       size_t most)
+/* The short names of that kind which the folders have, each once. */
+static size_t names_of(const struct loom__search *s, const char *prefix, char (*out)[64], size_t most)
 {
+	char path[PATH_MAX];
 	size_t count = 0, n = strlen(prefix);
-	for (size_t i = 0; i < all->count && count < most; i++) {
-		const char *file = strrchr(all->list[i].path, '/');
-		file = file ? file + 1 : all->list[i].path;
-		if (strncmp(file, prefix, n) || file[n] != '_' ||
-		    !strncmp(all->list[i].fault, "hidden by ", 10) || access(all->list[i].path, F_OK))
-			continue; /* the last: a link to nowhere */
-		file += n + 1;
-		snprintf(out[count++], sizeof(out[0]), "%.*s", (int)strcspn(file, "."), file);
+	for (size_t i = 0; i < s->count; i++) {
+		struct dirent **entry;
+		int found = scandir(s->folder[i], &entry, NULL, alphasort);
+		for (int k = 0; k < found; k++) {
+			const char *file = entry[k]->d_name, *name = file + n + 1;
+			if (count < most && !strncmp(file, prefix, n) && file[n] == '_') {
+				snprintf(out[count], sizeof(out[0]), "%.*s", (int)strcspn(name, "."), name);
+				size_t same = 0;
+				while (strcmp(out[same], out[count]))
+					same++;
+				count += same == count && try_folder(s->folder[i], prefix, out[count], ".so", path);
+			}
+			free(entry[k]);
+		}
+		if (found >= 0)
+			free(entry);
 	}
 	return count;
 }
@@ -55,30 +65,26 @@ static int not_found(const struct loom__search *s, enum loom_kind kind, const ch
 {
 	enum { MOST = 40 };
 	static const char *const none = "there is none of that kind";
-	const char *section = loom__kind_section(kind), *names[MOST];
-	char storage[MOST][64];
-	struct loom__candidates all = {0};
+	const char *section = loom__kind_section(kind);
+	char names[MOST + 1][64];
+	struct loom__near near = {.word = name};
 	struct loom__text there = {0}, folders = {0};
-	size_t count = 0;
+	size_t count = names_of(s, loom__kind_name(kind), names, MOST);
 
-	if (!loom__candidates_scan(s, &all, NULL))
-		count = names_of(&all, loom__kind_name(kind), storage, MOST);
 	for (size_t i = 0; i < count; i++) {
-		names[i] = storage[i];
+		loom__nearer(&near, names[i]);
 		loom__text_add(&there, "%s%s", i ? ", " : "there is: ", names[i]);
 	}
 	for (size_t i = 0; i < s->count; i++)
 		loom__text_add(&folders, "%s%s", i ? ", " : "", loom__shown(s->folder[i]));
-	const char *nearest = loom__nearest(name, names, count);
 	int rc = !loom__text_ok(&there) || !loom__text_ok(&folders) ?
 		LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while listing plug-ins") :
 		LOOM__FAIL(err, LOOM_ENOENT, "no %s plug-in '%s' in %s; %s%s%s%s", section, name,
 			   folders.at ? folders.at : "any folder (none was found: set plugin_path)",
-			   nearest ? "did you mean '" : "", nearest ? nearest : "",
-			   nearest ? "'? " : "", there.at ? there.at : none);
+			   near.name ? "did you mean '" : "", near.name ? near.name : "",
+			   near.name ? "'? " : "", there.at ? there.at : none);
 	loom__text_free(&there);
 	loom__text_free(&folders);
-	loom__candidates_free(&all);
 	return rc;
 }
 
@@ -89,8 +95,11 @@ int loom__plugin_find(const struct loom__search *s, enum loom_kind kind, const c
 	if (strchr(name, '/'))
 		return loom__plugin_real(name, path, err);
 	for (size_t i = 0; i < s->count; i++)
-		if (try_folder(s->folder[i], loom__kind_name(kind), name, file))
+		if (try_folder(s->folder[i], loom__kind_name(kind), name, ".so", file))
 			return loom__plugin_real(file, path, err);
-	int rc = loom__plugin_absent(s, kind, name, err);
-	return rc ? rc : not_found(s, kind, name, err);
+	struct loom__absent absent;
+	for (size_t i = 0; i < s->count; i++)
+		if (try_folder(s->folder[i], loom__kind_name(kind), name, ".absent", file) && loom__absent_read(file, &absent))
+			return loom__absent_fail(&absent, err);
+	return not_found(s, kind, name, err);
 }

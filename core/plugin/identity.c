@@ -3,9 +3,7 @@
 
 #include <gpuloom/gpuloom.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
 
 void loom__clean(char *text, size_t room)
 {
@@ -28,30 +26,18 @@ void loom__clean(char *text, size_t room)
 	memset(to, 0, (size_t)(text + room - to));
 }
 
-void loom__text_clean(struct loom__text *t, const char *text)
-{
-	char *copy = text ? strdup(text) : NULL;
-	if (copy) {
-		loom__clean(copy, strlen(copy) + 1);
-		loom__text_put(t, copy, strlen(copy));
-		free(copy);
-	} else if (text) {
-		t->failed = 1;
-	}
-}
-
 const char *loom__shown(const char *path)
 {
 	size_t n = strlen(path);
 	return n > 300 ? path + n - 300 : path;
 }
 
-const char *loom__cause(const char *path, const char *sentence)
+void loom__manifest_clean(struct loom_manifest *m)
 {
-	const char *file = loom__shown(path);
-	size_t n = strlen(file);
-	return !strncmp(sentence, file, n) && !strncmp(sentence + n, ": ", 2) ? sentence + n + 2
-									      : sentence;
+	loom__clean(m->name, sizeof(m->name));
+	loom__clean(m->version, sizeof(m->version));
+	loom__clean(m->license, sizeof(m->license));
+	loom__clean(m->summary, sizeof(m->summary));
 }
 
 void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out)
@@ -61,16 +47,13 @@ void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out)
 				      .kind = p->kind,
 				      .kind_abi = p->kind_abi,
 				      .min_host_abi = p->min_host_abi};
-#define TAKE(field)                                                                                \
-	do {                                                                                       \
-		snprintf(out->field, sizeof(out->field), "%s", p->field ? p->field : "");          \
-		loom__clean(out->field, sizeof(out->field));                                       \
-	} while (0)
+#define TAKE(field) snprintf(out->field, sizeof(out->field), "%s", p->field ? p->field : "")
 	TAKE(name);
 	TAKE(version);
 	TAKE(license);
 	TAKE(summary);
 #undef TAKE
+	loom__manifest_clean(out);
 }
 
 static unsigned kind_abi(unsigned kind)

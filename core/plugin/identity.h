@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who a plug-in says it is: in its manifest, in its descriptor, and whether this core takes it. */
+/* Who a plug-in says it is, in its manifest and in its descriptor, what it offers, and whether this core takes it. */
 #ifndef LOOM_IDENTITY_H
 #define LOOM_IDENTITY_H
 
@@ -7,12 +7,9 @@
 
 /* Makes untrusted text fit to print: valid UTF-8 without control characters, terminated. */
 void loom__clean(char *text, size_t room);
-/* Appends text as loom__clean() leaves it; NULL adds nothing. */
-void loom__text_clean(struct loom__text *t, const char *text);
+void loom__manifest_clean(struct loom_manifest *m);
 /* The end of a long path: a sentence must have room left for the cause. */
 const char *loom__shown(const char *path);
-/* The sentence without the path that it begins with, for where the path is shown already. */
-const char *loom__cause(const char *path, const char *sentence);
 
 /* The identity that a descriptor states, in the form of a manifest. */
 void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out);
@@ -21,5 +18,8 @@ void loom__identity_of(const struct loom_plugin *p, struct loom_manifest *out);
 int loom__identity_judge(const char *path, const struct loom_manifest *m, struct loom_error *err);
 /* The first field in which the two differ, or NULL. */
 const char *loom__identity_differs(const struct loom_manifest *a, const struct loom_manifest *b);
+/* Operations, device code, option rows. `p` is a copy of the descriptor whose identity was judged; what it points
+ * to is not trusted. */
+int loom__offer_check(const char *path, const struct loom_plugin *p, struct loom_error *err);
 
 #endif

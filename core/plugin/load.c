@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/check.h"
 #include "plugin/elf.h"
 #include "plugin/identity.h"
 #include "plugin/registry.h"
@@ -153,9 +152,7 @@ static int check_descriptor(const char *path, const struct loom_manifest *note,
 	if (!rc)
 		rc = check_strings(path, &self, err);
 	if (!rc)
-		rc = loom__ops_check(path, &self, err);
-	if (!rc)
-		rc = loom__options_check(path, &self, err);
+		rc = loom__offer_check(path, &self, err);
 	return rc;
 }
 

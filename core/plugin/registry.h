@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Finding, listing, probing and loading plug-ins. The core never names a plug-in. */
+/* Finding and loading plug-ins. The core never names a plug-in. */
 #ifndef LOOM_REGISTRY_H
 #define LOOM_REGISTRY_H
 
@@ -19,21 +19,6 @@ struct loom__search {
 int loom__search_create(const char *configured, struct loom__search *out, struct loom_error *err);
 void loom__search_free(struct loom__search *s);
 
-/* One file that looks like a plug-in, read without running its code. */
-struct loom__candidate {
-	char *path;
-	int has_manifest;              /* the ELF note was there and sound */
-	struct loom_manifest manifest; /* strings NUL-terminated, control characters removed */
-	char fault[300];               /* why it cannot be used, or "" */
-};
-struct loom__candidates {
-	struct loom__candidate *list;
-	size_t count;
-};
-int loom__candidates_scan(const struct loom__search *s, struct loom__candidates *out,
-			  struct loom_error *err);
-void loom__candidates_free(struct loom__candidates *c);
-
 /* "mgws" of kind LOOM_SCHED -> the real path of sched_mgws.so; a name with a '/' is a path already.
  * Not found: LOOM_ENOENT, the sentence names the folders, the nearest name and what there is;
  * LOOM_EUNAVAIL where the build left it out. */
@@ -46,16 +31,15 @@ int loom__plugin_real(const char *name, char **path, struct loom_error *err);
 /* A plug-in that the build left out, as FOLDER/KIND_NAME.absent says: its first line why, its second what
  * mends it. */
 struct loom__absent {
-	char name[64];     /* "sched_mgws" */
-	const char *brief; /* "mgws", in the above */
+	char name[64]; /* "sched_mgws" */
 	enum loom_kind kind;
 	char why[200], mend[200];
 };
-#define LOOM__ABSENT_MOST 32
-/* How many there are, without those that another folder has; *out moves with its array. */
-size_t loom__absent_scan(const struct loom__search *s, struct loom__absent *out, size_t most);
-/* `kind` 0: any. LOOM_EUNAVAIL in one sentence, or 0: no such plug-in was left out. */
-int loom__plugin_absent(const struct loom__search *s, enum loom_kind kind, const char *name, struct loom_error *err);
+/* 0: the file is not there, or no such note. */
+int loom__absent_read(const char *path, struct loom__absent *out);
+const char *loom__absent_brief(const struct loom__absent *a); /* "mgws" */
+/* LOOM_EUNAVAIL in one sentence. */
+int loom__absent_fail(const struct loom__absent *a, struct loom_error *err);
 
 /* Loads in this process: RTLD_NOW|RTLD_LOCAL|RTLD_NODELETE, never dlclose'd. Refuses in one sentence
  * (file, plug-in, cause, what to do) a wrong magic, major, kind ABI, missing mandatory op, bad rows, an
@@ -63,12 +47,6 @@ int loom__plugin_absent(const struct loom__search *s, enum loom_kind kind, const
  * any. */
 int loom__plugin_load(const char *path, enum loom_kind kind, const struct loom_plugin **out,
 		      struct loom_error *err);
-
-/* Loads it in a child first (the executable `self` with the hidden command "probe"), so that a
- * constructor that aborts, hangs (limit_ms) or writes to stdout is a sentence and not our end. */
-int loom__plugin_probe(const char *self, const char *path, unsigned limit_ms, struct loom_error *err);
-/* The child's side: loads, checks, and writes nothing but "ok\n" or the sentence to fd. */
-int loom__probe_main(const char *path, int fd);
 
 const char *loom__kind_name(enum loom_kind kind);    /* "sched" */
 const char *loom__kind_section(enum loom_kind kind); /* "scheduler" */

@@ -26,7 +26,7 @@ static int add(struct loom__search *s, char *folder, struct loom_error *err)
 			free(folder);
 			return 0;
 		}
-	char **more = realloc(s->folder, (s->count + 1) * sizeof(*more));
+	char **more = loom__more(s->folder, s->count, sizeof(*more));
 	if (!more) {
 		free(folder);
 		return no_memory(err);

@@ -2,7 +2,6 @@
 /* What a result says about how it came to be: effective options with origin, plug-ins, devices. */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "run/engine.h"
 
@@ -34,12 +33,11 @@ static void add_plugins(cJSON *about, const struct loom_stack *s)
 		const struct loom__choice *c = &s->plan.choice[i];
 		if (c->kind == LOOM_DEVICE && i > 0 && s->plan.choice[i - 1].plugin == c->plugin)
 			continue;
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(list);
 		loom__json_add_text(o, "kind", loom__kind_name(c->kind));
 		loom__json_add_text(o, "name", c->plugin->name);
 		loom__json_add_text(o, "version", c->plugin->version);
 		loom__json_add_text(o, "path", c->path);
-		loom__json_append(list, o);
 	}
 }
 
@@ -48,14 +46,13 @@ static void add_devices(cJSON *about, const struct loom_stack *s)
 	cJSON *list = loom__json_add_array(about, "devices");
 	for (uint32_t d = 0; d < s->layout.devices; d++) {
 		const struct loom_device_shape *shape = &s->shape[d];
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(list);
 		loom__json_add_text(o, "name", shape->name);
 		loom__json_add_number(o, "first_worker", shape->first_worker);
 		loom__json_add_number(o, "workers", shape->workers);
 		loom__json_add_number(o, "lanes", shape->lanes);
 		if (shape->numa_node >= 0)
 			loom__json_add_number(o, "numa_node", shape->numa_node);
-		loom__json_append(list, o);
 	}
 }
 
@@ -76,37 +73,15 @@ static cJSON *about_stack(const struct loom_stack *s)
 	return NULL;
 }
 
-static struct loom_result *make(const struct loom_stack *s)
+static struct loom__about *about_create(const struct loom_stack *s)
 {
-	uint32_t workers = s->layout.workers + s->layout.far_workers, ranks = s->layout.ranks > 1 ? s->layout.ranks : 0, at = 0;
-	struct loom_result *r = calloc(1, sizeof(*r));
-	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* whose they are */
-	if (!r || (ranks && !rank)) {
-		free(r);
-		free(rank);
+	struct loom__about *a = calloc(1, sizeof(*a));
+	if (!a)
 		return NULL;
-	}
-	for (uint32_t i = 0; i < ranks; i++)
-		for (uint32_t w = 0; w < s->rank[i].workers; w++)
-			rank[at++] = i;
-	*r = (struct loom_result){.status = "failed",
-				  .workers = workers,
-				  .rank = rank,
-				  .began_ns = loom__now_ns(),
-				  .began = time(NULL)};
-	return r;
-}
-
-struct loom_result *loom__result_create(const struct loom_stack *s)
-{
-	struct loom_result *r = make(s);
-	if (r)
-		r->about = about_stack(s);
-	if (r && r->about)
-		return r;
-	if (r)
-		free(r->rank);
-	free(r);
+	*a = (struct loom__about){.about = about_stack(s), .users = 1};
+	if (a->about)
+		return a;
+	free(a);
 	return NULL;
 }
 
@@ -120,26 +95,45 @@ void loom__about_drop(void *at)
 	free(a);
 }
 
+/* Takes over a use of `a`, which may be NULL. */
+static struct loom_result *make(const struct loom_stack *s, struct loom__about *a)
+{
+	uint32_t workers = s->layout.workers + s->layout.far_workers, ranks = s->layout.ranks > 1 ? s->layout.ranks : 0, at = 0;
+	struct loom_result *r = calloc(1, sizeof(*r));
+	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* whose they are */
+	if (!a || !r || (ranks && !rank)) {
+		loom__about_drop(a);
+		free(r);
+		free(rank);
+		return NULL;
+	}
+	for (uint32_t i = 0; i < ranks; i++)
+		for (uint32_t w = 0; w < s->rank[i].workers; w++)
+			rank[at++] = i;
+	*r = (struct loom_result){.status = "failed",
+				  .workers = workers,
+				  .rank = rank,
+				  .began_ns = loom__now_ns(),
+				  .began = time(NULL),
+				  .about = a->about,
+				  .shared = a};
+	return r;
+}
+
+struct loom_result *loom__result_create(const struct loom_stack *s)
+{
+	return make(s, about_create(s));
+}
+
 struct loom_result *loom__result_share(struct loom_stack *s)
 {
 	struct loom__about *a = s->about;
 	if (!a) {
-		a = calloc(1, sizeof(*a));
-		if (a)
-			a->about = about_stack(s);
-		if (!a || !a->about) {
-			free(a);
-			return NULL;
-		}
-		a->users = 1;
-		s->about = a;
+		s->about = a = about_create(s);
 		s->about_drop = loom__about_drop;
 	}
-	struct loom_result *r = make(s);
-	if (!r)
-		return NULL;
 	/* Relaxed: the stack's own use keeps it alive. */
-	__atomic_fetch_add(&a->users, 1, __ATOMIC_RELAXED);
-	r->shared = a;
-	return r;
+	if (a)
+		__atomic_fetch_add(&a->users, 1, __ATOMIC_RELAXED);
+	return make(s, a);
 }

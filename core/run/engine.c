@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 /* Workers append to their buffers from the start, in each execution. */
 static void empty_traces(struct loom_stack *s)
 {
@@ -107,15 +106,11 @@ static void lead_by_rate(struct loom_report *r, const char *work, double seconds
 
 static int append(struct loom_result *r, struct loom__sample *sample, struct loom_error *err)
 {
-	if (r->samples == r->room) {
-		size_t room = r->room ? 2 * r->room : 16;
-		struct loom__sample *list = realloc(r->sample, room * sizeof(*list));
-		if (!list)
-			return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-		r->sample = list;
-		r->room = room;
-	}
-	r->sample[r->samples++] = *sample;
+	struct loom__sample *list = loom__more(r->sample, r->samples, sizeof(*list));
+	if (!list)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	r->sample = list;
+	list[r->samples++] = *sample;
 	return 0;
 }
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The canonical document of a result: docs/results.md describes it. */
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "run/result.h"
@@ -35,13 +34,12 @@ static void add_samples(cJSON *doc, const struct loom_result *r)
 	cJSON *list = loom__json_add_array(doc, "samples");
 	for (size_t i = 0; i < r->samples; i++) {
 		const struct loom__sample *s = &r->sample[i];
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(list);
 		loom__json_add_number(o, "order", (double)i);
 		loom__json_add_bool(o, "warmup", s->warmup);
 		loom__json_add_count(o, "start_ns", s->start_ns);
 		loom__json_add_number(o, "seconds", s->seconds);
 		loom__json_add_bool(o, "verified", 1);
-		loom__json_append(list, o);
 	}
 }
 
@@ -80,9 +78,7 @@ static void add_workers(cJSON *doc, const struct loom_result *r)
 
 cJSON *loom__result_document(const struct loom_result *r)
 {
-	cJSON *doc = cJSON_CreateObject(), *about = r->about ? r->about : r->shared->about, *part;
-	char when[32];
-	struct tm utc;
+	cJSON *doc = cJSON_CreateObject(), *about = r->about, *part;
 	loom__json_add_text(doc, "schema", LOOM__RESULT_SCHEMA);
 	loom__json_add_text(doc, "status", r->status);
 	if (r->error.code) {
@@ -92,8 +88,7 @@ cJSON *loom__result_document(const struct loom_result *r)
 	} else {
 		loom__json_add_null(doc, "error");
 	}
-	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&r->began, &utc));
-	loom__json_add_text(doc, "started", when);
+	loom__json_add_time(doc, "started", r->began);
 	cJSON_ArrayForEach(part, about)
 	{
 		loom__json_add_copy(doc, part->string, part);

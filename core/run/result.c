@@ -98,7 +98,6 @@ void loom_result_destroy(struct loom_result *r)
 	}
 	free(r->sample);
 	free(r->rank);
-	cJSON_Delete(r->about);
 	loom__about_drop(r->shared);
 	free(r);
 }

@@ -24,25 +24,23 @@ struct loom_result {
 	const char *status; /* "ok", "interrupted", "timeout", "wrong", "failed" */
 	struct loom_error error; /* code 0 with "ok" */
 	struct loom__sample *sample; /* warm-ups included, in run order */
-	size_t samples, room;
+	size_t samples;
 	uint32_t workers; /* of all ranks that share tasks */
 	uint32_t *rank;	  /* [workers]: whose they are; NULL: ranks share none */
 	uint64_t began_ns;
 	time_t began;
-	/* Fixed parts of the document: config, plugins, devices, ... Its own, to which others may add; or shared
-	 * with all results of the stack, and NULL. */
+	/* Fixed parts of the document: config, plugins, devices, ... Of a result that shares them with no other, more
+	 * may be added. */
 	cJSON *about;
-	struct loom__about *shared;
+	struct loom__about *shared; /* whose they are */
 };
 
-/* Made once for a stack: a run shall not have to. */
+/* What is shared is made once for a stack: a run shall not have to. */
 struct loom__about {
 	cJSON *about;
-	uint32_t users; /* the stack, and its results */
+	uint32_t users; /* the stack, and its results; or one result */
 };
 void loom__about_drop(void *shared);
-
-/* The n-th sample that counts (not a warm-up), or NULL. */
 
 /* Each metric once, in the order in which samples brought them: name, unit and direction from its
  * first appearance. *list is to be freed. 0 or LOOM_ENOMEM. */

@@ -14,7 +14,7 @@ static int add_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 	int rc = loom__stack_free(s, err);
 	if (rc)
 		return rc;
-	struct loom_task_entry *task = realloc(s->task, (s->tasks + 1) * sizeof(*task));
+	struct loom_task_entry *task = loom__more(s->task, s->tasks, sizeof(*task));
 	if (task)
 		s->task = task;
 	char *copy = strdup(name);
@@ -53,6 +53,23 @@ static int check_names(struct loom_stack *s, const char *file, const char *const
 	return loom__stack_free(s, err);
 }
 
+/* Copies of the file's name and of `data`, or of what the file has for NULL. Both or none. */
+static int keep_file(const char *file, const void *data, size_t *bytes, char **name, char **copy, struct loom_error *err)
+{
+	*name = strdup(file);
+	*copy = data ? calloc(1, *bytes + 1) : NULL;
+	int code = data ? 0 : loom__read_file(file, SOURCE_MOST, copy, bytes, err);
+	if (!code && (!*copy || !*name))
+		code = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	if (!code && data)
+		memcpy(*copy, data, *bytes);
+	if (code) {
+		free(*copy);
+		free(*name);
+	}
+	return code;
+}
+
 int loom_stack_source(struct loom_stack *s, const char *file, const char *text, const char *const *names,
 		      uint32_t n, uint32_t *tags, struct loom_error *err)
 {
@@ -61,20 +78,15 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
 	int refused = check_names(s, file, names, n, err);
 	if (refused)
 		return refused;
-	struct loom_program_source *source = realloc(s->source, (s->sources + 1) * sizeof(*source));
+	struct loom_program_source *source = loom__more(s->source, s->sources, sizeof(*source));
 	if (!source)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	s->source = source;
-	char *copy = text ? strdup(text) : NULL, *name = strdup(file);
-	size_t length;
-	int code = text ? 0 : loom__read_file(file, SOURCE_MOST, &copy, &length, err);
-	if (!code && (!copy || !name))
-		code = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	if (code) {
-		free(copy);
-		free(name);
+	char *copy, *name;
+	size_t length = text ? strlen(text) : 0;
+	int code = keep_file(file, text, &length, &name, &copy, err);
+	if (code)
 		return code;
-	}
 	s->source[s->sources++] = (struct loom_program_source){name, copy};
 	for (uint32_t i = 0; i < n; i++) {
 		int rc = add_task(s, names[i], NULL, &tags[i], err);
@@ -108,17 +120,17 @@ int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size
 	int refused = check_names(s, file, names, n, err);
 	if (refused)
 		return refused;
-	struct loom_program_ir *ir = realloc(s->ir, (s->irs + 1) * sizeof(*ir));
+	struct loom_program_ir *ir = loom__more(s->ir, s->irs, sizeof(*ir));
 	if (!ir)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	s->ir = ir;
-	char *copy = data ? calloc(1, bytes + 1) : NULL, *name = strdup(file);
+	char *copy, *name;
+	int code = keep_file(file, data, &bytes, &name, &copy, err);
+	if (code)
+		return code;
 	uint32_t *tag = calloc(n, sizeof(*tag));
-	int code = data ? 0 : loom__read_file(file, SOURCE_MOST, &copy, &bytes, err);
-	if (!code && (!copy || !name || !tag))
+	if (!tag)
 		code = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	if (!code && data)
-		memcpy(copy, data, bytes);
 	for (uint32_t i = 0; i < n && !code; i++) {
 		code = ir_tag(s, names[i], &tag[i], err);
 		tags[i] = tag[i];

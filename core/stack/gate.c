@@ -177,9 +177,3 @@ int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err)
 		s->samples_done++;
 	return rc;
 }
-
-int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err)
-{
-	int rc = loom__gate_begin(s, 0, timeout_ns, err);
-	return rc ? rc : loom__gate_end(s, UINT64_MAX, err);
-}

@@ -130,17 +130,13 @@ int loom__report_add(struct loom_report *r, const char *name, const char *unit,
 	for (size_t i = 0; i < r->count; i++)
 		if (!strcmp(r->list[i].name, name))
 			return LOOM_EPLUGIN;
-	if (r->count == r->room) {
-		size_t room = r->room ? 2 * r->room : 32;
-		struct loom__metric *list = realloc(r->list, room * sizeof(*list));
-		if (!list) {
-			r->failed = 1;
-			return LOOM_ENOMEM;
-		}
-		r->list = list;
-		r->room = room;
+	struct loom__metric *list = loom__more(r->list, r->count, sizeof(*list));
+	if (!list) {
+		r->failed = 1;
+		return LOOM_ENOMEM;
 	}
-	struct loom__metric *m = &r->list[r->count++];
+	r->list = list;
+	struct loom__metric *m = &list[r->count++];
 	snprintf(m->name, sizeof(m->name), "%s", name);
 	snprintf(m->unit, sizeof(m->unit), "%s", unit ? unit : "");
 	m->better = better;

@@ -23,7 +23,7 @@ struct loom__metric {
 };
 struct loom_report {
 	struct loom__metric *list;
-	size_t count, room;
+	size_t count;
 	int unread; /* nobody wants them: what is added is dropped */
 	int failed; /* out of memory */
 	int retime; /* the workload may put its own "seconds" in the place of the core's */

@@ -68,7 +68,6 @@ static int open_devices(struct loom_stack *s, struct loom_error *err)
 static int open_transport(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom__choice *c = loom__plan_get(&s->plan, LOOM_TRANSPORT);
-	s->transport_choice = c;
 	s->transport = c->plugin->ops;
 	int rc = s->transport->create(&s->host.table, c->opts, &s->transport_self, err);
 	return rc ? rc : loom__stack_probe(s, err);

@@ -148,8 +148,7 @@ static struct loom__choice *choose(struct planner *p, enum loom_kind kind, const
 			p->lacking += p->diag->errors - before;
 		return NULL;
 	}
-	struct loom__choice *list =
-		realloc(p->plan->choice, (p->plan->choices + 1) * sizeof(*list));
+	struct loom__choice *list = loom__more(p->plan->choice, p->plan->choices, sizeof(*list));
 	if (!list) {
 		free(path);
 		p->failed = 1;
@@ -226,13 +225,12 @@ static void check_spare(struct planner *p, const char *section, const struct loo
  * line: such sections are checked against the plug-in they name. */
 static void declare_spares(struct planner *p)
 {
-	size_t n;
-	char **names = loom__config_sections(p->cfg, &n);
-	for (size_t i = 0; names && i < n; i++) {
+	const char *whole;
+	for (size_t i = 0; (whole = loom__config_section(p->cfg, i)); i++) {
 		char section[96];
-		snprintf(section, sizeof(section), "%s", names[i]);
+		snprintf(section, sizeof(section), "%s", whole);
 		char *name = strchr(section, '.');
-		if (!name || loom__config_declared(p->cfg, names[i]))
+		if (!name || loom__config_declared(p->cfg, whole))
 			continue;
 		*name++ = 0;
 		enum loom_kind kind = loom__kind_of_section(section);
@@ -247,19 +245,16 @@ static void declare_spares(struct planner *p)
 		int rc = load(p, kind, name, &path, &plugin, &err);
 		if (rc) {
 			int line = 0;
-			const char *file = loom__config_section_at(p->cfg, names[i], &line);
+			const char *file = loom__config_section_at(p->cfg, whole, &line);
 			if (rc != LOOM_EUNAVAIL) /* options of what was left out cannot be checked, nor can they matter */
-				loom__diag_add(p->diag, 0, file, line, 1, "[%s]: %s", names[i], err.text);
-			loom__config_declare(p->cfg, names[i], NULL, NULL);
-			loom__config_ignore(p->cfg, names[i]);
+				loom__diag_add(p->diag, 0, file, line, 1, "[%s]: %s", whole, err.text);
+			loom__config_declare(p->cfg, whole, NULL, NULL);
+			loom__config_ignore(p->cfg, whole);
 			continue;
 		}
-		check_spare(p, names[i], plugin);
+		check_spare(p, whole, plugin);
 		free(path);
 	}
-	for (size_t i = 0; names && i < n; i++)
-		free(names[i]);
-	free(names);
 }
 
 /* Where the mistake is that a plug-in found: at the value of the first option that its sentence names. */
@@ -339,14 +334,10 @@ static void need(struct planner *p, const struct loom_plugin *workload, enum loo
 /* [sweep] and [sweep.SECTION] are for the command: a plan is of one run. */
 static void leave_studies(struct loom_config *cfg)
 {
-	size_t n;
-	char **names = loom__config_sections(cfg, &n);
-	for (size_t i = 0; i < n; i++) {
-		if (!strcmp(names[i], "sweep") || !strncmp(names[i], "sweep.", 6))
-			loom__config_ignore(cfg, names[i]);
-		free(names[i]);
-	}
-	free(names);
+	const char *name;
+	for (size_t i = 0; (name = loom__config_section(cfg, i)); i++)
+		if (!strcmp(name, "sweep") || !strncmp(name, "sweep.", 6))
+			loom__config_ignore(cfg, name);
 }
 
 int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *hooks,

@@ -43,7 +43,9 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		rc = s->device[started].ops->launch(s->device[started].self, &launch, err);
 	}
 	if (!rc)
-		rc = loom__gate_run(s, timeout_ns, err);
+		rc = loom__gate_begin(s, 0, timeout_ns, err);
+	if (!rc)
+		rc = loom__gate_end(s, UINT64_MAX, err);
 	__atomic_store_n(&s->ctl->phase, LOOM_PHASE_RETIRE, __ATOMIC_RELEASE);
 	for (uint32_t d = 0; d < started; d++) {
 		int ended = s->device[d].ops->retire(s->device[d].self, PROBE_TIMEOUT_NS, rc ? NULL : err);
@@ -113,7 +115,7 @@ static int probe_all(struct loom_stack *s, struct finding *found, struct loom_er
 	int32_t home = found->segment ? s->segment[found->segment].memory->device : -1;
 	if (!rc && found->segment)
 		rc = LOOM__FAIL(err, LOOM_EUNAVAIL, "transport %s: atomics of %s and %s are not coherent in %s memory: %s",
-				s->transport_choice->label, s->shape[found->a].name, s->shape[found->b].name,
+				loom__plan_get(&s->plan, LOOM_TRANSPORT)->label, s->shape[found->a].name, s->shape[found->b].name,
 				home < 0 ? "the host's" : s->shape[home].name, found->what);
 	loom__segments_release_last(s);
 	s->ctl = NULL;

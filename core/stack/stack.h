@@ -64,7 +64,6 @@ struct loom_stack {
 	const struct loom_device_ops **device_ops; /* the same as arrays, for the transport */
 	void **device_self;
 	struct loom_devices devices;
-	const struct loom__choice *transport_choice;
 	const struct loom_transport_ops *transport;
 	void *transport_self;
 	struct loom__policy *policy;
@@ -182,7 +181,7 @@ int loom__qos_open(struct loom_stack *s, struct loom_error *err);
 int loom__qos_tenants(struct loom_stack *s, struct loom_error *err);
 int loom__qos_grants(struct loom_stack *s, struct loom_error *err);
 
-/* alarms.c: what policies find in the layout. */
+/* beside.c: what policies find in the layout. */
 void loom__alarms(struct loom_stack *s);
 
 /* probe.c: the coherence probe over all pairs of devices and all placements. */
@@ -194,8 +193,6 @@ int loom__gate_begin(struct loom_stack *s, int alone, uint64_t timeout_ns, struc
 /* Until the last worker has left it: 0. LOOM_EAGAIN at `until`. LOOM_ETIMEDOUT, LOOM_EINTR (a stop request, the
  * second one for a workload's) and LOOM_EDIED leave the stack to be retired. */
 int loom__gate_end(struct loom_stack *s, uint64_t until, struct loom_error *err);
-/* Both. */
-int loom__gate_run(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err);
 /* Tells the workers to leave the sample in progress, and waits a moment for that: 1 when they did. */
 int loom__gate_cancel(struct loom_stack *s);
 /* The opened plug-in of a kind, the first one of a pipeline; NULL: none. */

@@ -49,6 +49,8 @@ void loom__print_json(const struct loom__cli *cli, struct cJSON *document);
 void loom__put_table(const struct loom__cli *cli, const struct loom__text *table);
 /* "gpuloom: error: ..." on stderr. */
 void loom__say_error(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);
+/* The same, and `status`. */
+int loom__refuse(const struct loom__cli *cli, enum loom__exit status, const char *fmt, ...) LOOM_PRINTF(3, 4);
 void loom__say_warning(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);
 
 #endif

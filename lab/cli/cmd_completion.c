@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cli/options.h"
-#include "plugin/registry.h"
+#include "inspect/candidates.h"
 #include "cli/schema.h"
 
 struct request {
@@ -78,8 +78,7 @@ static int run(struct loom__cli *cli, void *args)
 			fputs(shells[i].script, cli->out);
 			return LOOM_EXIT_OK;
 		}
-	loom__say_error(cli, "completion: for which shell? There are bash, zsh and fish");
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "completion: for which shell? There are bash, zsh and fish");
 }
 
 /* ---- what may follow

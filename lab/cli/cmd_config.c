@@ -143,13 +143,10 @@ static int run(struct loom__cli *cli, void *args)
 	int check = !strcmp(action, "check");
 	if (!strcmp(action, "schema"))
 		return loom__print_schema(cli, a->json);
-	if (!check && strcmp(action, "show")) {
-		loom__say_error(cli, "config: say check, show or schema: see `gpuloom config --help`");
-		return LOOM_EXIT_USAGE;
-	}
+	if (!check && strcmp(action, "show"))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "config: say check, show or schema: see `gpuloom config --help`");
 	rest.conf.file.at++;
 	if (--rest.conf.file.n)
 		return show_conf(cli, &rest, check);
-	loom__say_error(cli, "config %s: which conf?", action);
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "config %s: which conf?", action);
 }

@@ -77,11 +77,9 @@ static int run(struct loom__cli *cli, void *args)
 	struct loom__probed probed;
 	const struct loom_plugin *p;
 	char *path = NULL;
-	if (r->word.n != 1) {
-		loom__say_error(cli, "describe: name one plug-in, as in: gpuloom describe NAME "
-				     "(gpuloom list shows the names)");
-		return LOOM_EXIT_USAGE;
-	}
+	if (r->word.n != 1)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "describe: name one plug-in, as in: gpuloom describe NAME "
+				    "(gpuloom list shows the names)");
 	r->name = r->word.at[0];
 	int rc = find(r, &path, &err);
 	/* In a child first: a constructor that aborts shall be a sentence and not our end. */

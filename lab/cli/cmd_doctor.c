@@ -9,7 +9,8 @@
 #include "cli/machine.h"
 #include "cli/profile.h"
 #include "plugin/identity.h"
-#include "plugin/registry.h"
+#include "inspect/absent.h"
+#include "inspect/candidates.h"
 
 /* First use of a device or of a fabric may take its time. */
 enum { LIMIT_MS = 20000 };
@@ -63,13 +64,12 @@ static void take_row(void *arg, const char *topic, const char *state, const char
 		fflush(s->out);
 		return;
 	}
-	cJSON *row = cJSON_CreateObject();
+	cJSON *row = loom__json_append_object(s->rows);
 	loom__json_add_text(row, "topic", topic);
 	loom__json_add_text(row, "state", state);
 	loom__json_add_text(row, "found", found);
 	loom__json_add_text(row, "mend", mend);
 	loom__json_add_text(row, "source", s->source ? s->source : "gpuloom");
-	loom__json_append(s->rows, row);
 }
 
 static void ask(const struct loom__cli *cli, struct sink *s, const char *question, const char *path,
@@ -149,15 +149,12 @@ static int run(struct loom__cli *cli, void *args)
 	struct loom_error err = {0};
 	cJSON *document = NULL;
 	struct sink s = {.out = cli->out};
-	if (r->word.n) {
-		loom__say_error(cli, "doctor: takes no argument '%s'", r->word.at[0]);
-		return LOOM_EXIT_USAGE;
-	}
-	if (r->profile ? r->json : r->conf.set.n != 0) {
-		loom__say_error(cli, r->profile ? "doctor: --json is for the report, and --profile prints a conf: leave one of them out" :
-						  "doctor: --set is for --profile");
-		return LOOM_EXIT_USAGE;
-	}
+	if (r->word.n)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "doctor: takes no argument '%s'", r->word.at[0]);
+	if (r->profile ? r->json : r->conf.set.n != 0)
+		return loom__refuse(cli, LOOM_EXIT_USAGE,
+				    r->profile ? "doctor: --json is for the report, and --profile prints a conf: leave one of them out" :
+				    "doctor: --set is for --profile");
 	if (r->profile)
 		return loom__profile(cli, r->profile, r->plugin_path, &r->conf.set);
 	if (r->json) {

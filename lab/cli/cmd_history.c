@@ -171,8 +171,7 @@ static void line(const struct loom__cli *cli, const struct entry *e, const char 
 	int changed = c->verdict == LOOM__STATS_FASTER || c->verdict == LOOM__STATS_SLOWER;
 	double median = loom__json_number(m, "median");
 	if (runs) {
-		cJSON *o = cJSON_CreateObject();
-		loom__json_append(runs, o);
+		cJSON *o = loom__json_append_object(runs);
 		loom__json_add_text(o, "file", e->path);
 		loom__json_add_text(o, "started", loom__json_text(e->doc.root, "started"));
 		loom__json_add_text(o, "version", loom__json_text(version, "version"));
@@ -208,8 +207,7 @@ static void history(const struct loom__cli *cli, const struct history_args *a, c
 	cJSON *runs = NULL;
 	const char *workload = loom__json_text(from->doc.root, "workload"), *title = loom__json_text(from->doc.root, "title");
 	if (all) {
-		cJSON *o = cJSON_CreateObject();
-		loom__json_append(all, o);
+		cJSON *o = loom__json_append_object(all);
 		loom__json_add_text(o, "workload", workload);
 		loom__json_add_text(o, "metric", metric);
 		loom__json_add_text(o, "unit", loom__json_text(metric_of(from, metric), "unit"));
@@ -259,10 +257,8 @@ static int run(struct loom__cli *cli, void *args)
 	struct list l = {0};
 	struct loom_error err;
 	int rc = 0;
-	if (!a->file.n) {
-		loom__say_error(cli, "history: which results? Try `gpuloom history results/`");
-		return LOOM_EXIT_USAGE;
-	}
+	if (!a->file.n)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "history: which results? Try `gpuloom history results/`");
 	for (size_t i = 0; i < a->file.n && !rc; i++) {
 		struct stat st;
 		int folder = !stat(a->file.at[i], &st) && S_ISDIR(st.st_mode);

@@ -11,7 +11,8 @@
 #include "cli/options.h"
 #include "plugin/identity.h"
 #include "inspect/probe.h"
-#include "plugin/registry.h"
+#include "inspect/absent.h"
+#include "inspect/candidates.h"
 #include "report/markup.h"
 #include "facts/must.h"
 
@@ -53,10 +54,8 @@ static int check(const struct loom__cli *cli, struct request *r)
 {
 	if (r->word.n && !(r->kind = loom__take_kind(cli, "list", r->word.at[0])))
 		return LOOM_EXIT_USAGE;
-	if (r->word.n > 1) {
-		loom__say_error(cli, "list: one kind at a time; '%s' is one too many", r->word.at[1]);
-		return LOOM_EXIT_USAGE;
-	}
+	if (r->word.n > 1)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "list: one kind at a time; '%s' is one too many", r->word.at[1]);
 	return 0;
 }
 
@@ -164,7 +163,7 @@ static void print_absent(const struct loom__cli *cli, const struct request *r, c
 	for (size_t i = 0; i < n; i++)
 		if (!r->kind || absent[i].kind == r->kind)
 			fprintf(cli->out, "%s  %s %s: %s; %s\n", any++ ? "" : "\nLeft out of this build:\n",
-				loom__kind_section(absent[i].kind), absent[i].brief, absent[i].why, absent[i].mend);
+				loom__kind_section(absent[i].kind), loom__absent_brief(&absent[i]), absent[i].why, absent[i].mend);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -204,12 +203,11 @@ static void print_json(const struct loom__cli *cli, const struct loom__search *s
 		loom__json_append(row[i].fault[0] ? bad : good, row_json(&row[i]));
 	cJSON *out = loom__json_add_array(j, "absent");
 	for (size_t i = 0; i < absents; i++) {
-		cJSON *one = cJSON_CreateObject();
+		cJSON *one = loom__json_append_object(out);
 		loom__json_add_text(one, "name", absent[i].name);
 		loom__json_add_text(one, "kind", loom__kind_section(absent[i].kind));
 		loom__json_add_text(one, "why", absent[i].why);
 		loom__json_add_text(one, "mend", absent[i].mend);
-		loom__json_append(out, one);
 	}
 	loom__print_json(cli, j);
 }

@@ -12,6 +12,7 @@
 #include "cli/templates.h"
 #include "plugin/registry.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 struct new_plugin {
 	enum loom_kind kind;
@@ -64,11 +65,9 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 		n->shorts += length + 1; /* "term_mine" will do */
 	length = strlen(n->shorts);
 	if (!length || length > 30 ||
-	    n->shorts[strspn(n->shorts, "abcdefghijklmnopqrstuvwxyz0123456789_")]) {
-		loom__say_error(cli, "new-plugin: the name '%s' is not 1 to 30 of a-z, 0-9 and _",
-				n->shorts);
-		return LOOM_EXIT_USAGE;
-	}
+	    n->shorts[strspn(n->shorts, "abcdefghijklmnopqrstuvwxyz0123456789_")])
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "new-plugin: the name '%s' is not 1 to 30 of a-z, 0-9 and _",
+				    n->shorts);
 	snprintf(n->name, sizeof(n->name), "%s_%s", prefix, n->shorts);
 	for (size_t i = 0; i <= strlen(n->name); i++)
 		n->macro[i] = (char)toupper((unsigned char)n->name[i]);
@@ -263,11 +262,9 @@ static int make(const struct loom__cli *cli, const struct new_plugin *n)
 {
 	const struct loom__template *t = loom__template_of(n->kind);
 	/* A folder that exists is somebody's work. */
-	if (mkdir(n->folder, 0777)) {
-		loom__say_error(cli, "new-plugin: cannot make the folder %s: %s", n->folder,
-				strerror(errno));
-		return LOOM_EXIT_USAGE;
-	}
+	if (mkdir(n->folder, 0777))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "new-plugin: cannot make the folder %s: %s", n->folder,
+				    strerror(errno));
 	int status = write_all(cli, n, t);
 	if (!status)
 		fprintf(cli->out,

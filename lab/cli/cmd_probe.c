@@ -18,7 +18,6 @@ int loom__cmd_probe(struct loom__cli *cli, int argc, char **argv)
 		_exit(0);
 	}
 	loom__probe_command(argc, argv);
-	loom__say_error(cli, "probe is what gpuloom runs itself to try a plug-in; "
-			     "you want: gpuloom describe NAME");
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "probe is what gpuloom runs itself to try a plug-in; "
+			    "you want: gpuloom describe NAME");
 }

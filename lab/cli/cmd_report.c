@@ -7,6 +7,7 @@
 #include "cli/report.h"
 #include "sweep/spec.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 static const struct loom__option options[] = {
     {"output", "FILE",
@@ -70,8 +71,7 @@ static int put(const struct loom__cli *cli, const char *path, const struct loom_
 	}
 	if (!loom__write_file(path, text, t->length, &err))
 		return LOOM_EXIT_OK;
-	loom__say_error(cli, "%s", err.text);
-	return LOOM_EXIT_FAILURE;
+	return loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
 }
 
 int loom__report_write(const struct loom__cli *cli, const struct loom__report_args *a,
@@ -121,8 +121,7 @@ int loom__derive_option(const struct loom__cli *cli, const char *text, struct lo
 	struct loom_error err;
 	if (!loom__derived_read(text, derived, &err))
 		return LOOM_EXIT_OK;
-	loom__say_error(cli, "--derive: %s", err.text);
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "--derive: %s", err.text);
 }
 
 enum wish { DERIVE, METRIC, PARETO, PLOT };
@@ -252,11 +251,9 @@ static int report(const struct loom__cli *cli, const struct loom__report_args *a
 static int run(struct loom__cli *cli, void *args)
 {
 	const struct loom__report_args *a = args;
-	if (!a->file.n) {
-		loom__say_error(cli, "report: which result? Try `gpuloom run CONF --json r.json`, then "
-				     "`gpuloom report r.json -o r.html`");
-		return LOOM_EXIT_USAGE;
-	}
+	if (!a->file.n)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "report: which result? Try `gpuloom run CONF --json r.json`, then "
+				    "`gpuloom report r.json -o r.html`");
 	struct loom__doc *doc = loom__must(calloc(a->file.n, sizeof(*doc)));
 	int status = report(cli, a, doc);
 	for (size_t i = 0; i < a->file.n; i++)

@@ -106,10 +106,8 @@ static int write_trace(const struct loom__cli *cli, const struct run_args *a, st
 {
 	struct loom_error err;
 	struct loom__traced traced;
-	if (loom__trace_write(stack, a->trace, &traced, &err)) {
-		loom__say_error(cli, "%s", err.text);
-		return LOOM_EXIT_FAILURE;
-	}
+	if (loom__trace_write(stack, a->trace, &traced, &err))
+		return loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
 	if (traced.lost && !a->quiet)
 		fprintf(stderr, "gpuloom: the trace lacks its last %llu events: raise --trace-every\n",
 			(unsigned long long)traced.lost);
@@ -188,9 +186,8 @@ static int check_sweep(const struct loom__cli *cli, const struct run_args *a)
 		option = "a launcher of several ranks";
 	if (!option)
 		return 0;
-	loom__say_error(cli, "run: %s is for a single run, and '%s' has [sweep]: add --no-sweep", option,
-			a->conf.file.at[0]);
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "run: %s is for a single run, and '%s' has [sweep]: add --no-sweep", option,
+			    a->conf.file.at[0]);
 }
 
 static int run_sweep(const struct loom__cli *cli, struct run_args *a, const struct loom__sweep_spec *spec)
@@ -230,10 +227,9 @@ static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_confi
 	struct loom__plan plan;
 	struct loom__boot boot;
 	struct loom_error err = {0};
-	if (a->sweep.resume || a->sweep.anew) {
-		loom__say_error(cli, "run: --%s is for a conf with [sweep]", a->sweep.resume ? "resume" : "anew");
-		return LOOM_EXIT_USAGE;
-	}
+	if (a->sweep.resume || a->sweep.anew)
+		return loom__refuse(cli, LOOM_EXIT_USAGE,
+				    "run: --%s is for a conf with [sweep]", a->sweep.resume ? "resume" : "anew");
 	int status = loom__conf_plan(cli, cfg, &plan);
 	if (status)
 		return status;
@@ -265,10 +261,8 @@ static int run(struct loom__cli *cli, void *args)
 	struct run_args *a = args;
 	struct loom_config *cfg = NULL;
 	struct loom__sweep_spec spec = {0};
-	if (!a->conf.file.n) {
-		loom__say_error(cli, "run: which conf? Try `gpuloom run conf/contains.ini`");
-		return LOOM_EXIT_USAGE;
-	}
+	if (!a->conf.file.n)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "run: which conf? Try `gpuloom run conf/contains.ini`");
 	int status = loom__derive_option(cli, a->derive, &a->derived);
 	if (status)
 		return status;
@@ -288,6 +282,6 @@ static int rerun(struct loom__cli *cli, void *args)
 	const struct run_args *a = args;
 	if (a->conf.file.n == 1 && loom__is_result(a->conf.file.at[0]))
 		return run(cli, args);
-	loom__say_error(cli, "rerun: which result? Try `gpuloom run CONF --json r.json`, then `gpuloom rerun r.json`");
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(cli, LOOM_EXIT_USAGE,
+			    "rerun: which result? Try `gpuloom run CONF --json r.json`, then `gpuloom rerun r.json`");
 }

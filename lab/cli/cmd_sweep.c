@@ -103,11 +103,9 @@ static int run(struct loom__cli *cli, void *args)
 	struct sweep_args *a = args;
 	struct loom_config *cfg = NULL;
 	struct loom__sweep_spec spec;
-	if (!a->conf.file.n) {
-		loom__say_error(cli, "sweep: which conf? Try `gpuloom sweep conf/contains.ini --vary "
-				     "scheduler.use=mgws,static`");
-		return LOOM_EXIT_USAGE;
-	}
+	if (!a->conf.file.n)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "sweep: which conf? Try `gpuloom sweep conf/contains.ini --vary "
+				    "scheduler.use=mgws,static`");
 	a->sweep.argc = cli->argc;
 	a->sweep.argv = cli->argv;
 	loom__catch_signals();

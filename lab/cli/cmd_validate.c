@@ -199,8 +199,7 @@ static int run(struct loom__cli *cli, void *args)
 	r->cli = cli;
 	if (r->word.n == 1 || (!r->word.n && r->list))
 		return r->list ? list(r) : validate(r);
-	loom__say_error(cli, "validate: name one plug-in, as in: gpuloom validate ./sched_mine.so");
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "validate: name one plug-in, as in: gpuloom validate ./sched_mine.so");
 }
 
 /* Hidden: a test of the suite, in the process that the suite starts for it. Once more with an

@@ -6,6 +6,7 @@
 #include "cli/compare.h"
 #include "report/report.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 static int take_metric(void *args, const char *list, struct loom_error *err)
 {
@@ -146,8 +147,7 @@ static int check(const struct loom__cli *cli, struct loom__compare_args *a)
 		fault = "--samples-per-block must be even for --order abba";
 	if (!fault)
 		return 0;
-	loom__say_error(cli, "compare: %s", fault);
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "compare: %s", fault);
 }
 
 void loom__compare_begin(struct loom__cli *cli, void *args)

@@ -172,10 +172,8 @@ int loom__variant_read(const struct loom__cli *cli, const struct loom__compare_a
 	*v = (struct loom__opened){0};
 	size_t none = 0;
 	name_variant(a, index, v, &none);
-	if (loom__doc_read(path, &doc, &err)) {
-		loom__say_error(cli, "%s", err.text);
-		return LOOM_EXIT_USAGE;
-	}
+	if (loom__doc_read(path, &doc, &err))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	const char *fault = NULL, *status = loom__json_text(doc.root, "status");
 	if (doc.kind != LOOM__DOC_RESULT)
 		fault = "is no result of `gpuloom run`; `gpuloom report` shows comparisons and sweeps";

@@ -2,6 +2,7 @@
 #include "cli/conf.h"
 #include "cli/rerun.h"
 #include "facts/must.h"
+#include "inspect/probe.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -57,10 +58,8 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 {
 	struct loom_error err;
 	struct loom__diag diag = {0};
-	if (loom_config_create(cfg, &err)) {
-		loom__say_error(cli, "%s", err.text);
-		return LOOM_EXIT_FAILURE;
-	}
+	if (loom_config_create(cfg, &err))
+		return loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
 	int status = LOOM_EXIT_OK;
 	for (size_t i = 0; i < a->file.n && !status; i++)
 		if (loom__is_result(a->file.at[i]))
@@ -90,7 +89,7 @@ static int probe(void *arg, const char *path, struct loom_error *err)
 	for (const char *at = sound.at; at && *at; at = strchr(at, '\n') + 1)
 		if (!strncmp(at, path, n) && at[n] == '\n')
 			return 0;
-	int rc = loom__plugin_probe(cli->self, path, PROBE_LIMIT_MS, err);
+	int rc = loom__plugin_examine(cli->self, path, PROBE_LIMIT_MS, NULL, err);
 	if (!rc)
 		loom__text_add(&sound, "%s\n", path);
 	return rc;

@@ -100,12 +100,11 @@ int main(int argc, char **argv)
 		if (!strcmp(hidden[i].name, name))
 			run = hidden[i].run;
 	if (!command && !run) {
-		const char *names[LOOM__COUNT(commands)], *near;
+		struct loom__near near = {.word = name};
 		for (size_t i = 0; i < LOOM__COUNT(commands); i++)
-			names[i] = commands[i].usage->command;
-		near = loom__nearest(name, names, LOOM__COUNT(commands));
-		if (near)
-			loom__say_error(&cli, "no command '%s'; did you mean '%s'?", name, near);
+			loom__nearer(&near, commands[i].usage->command);
+		if (near.name)
+			loom__say_error(&cli, "no command '%s'; did you mean '%s'?", name, near.name);
 		else
 			loom__say_error(&cli, "no command '%s': see `gpuloom --help`", name);
 		return LOOM_EXIT_USAGE;
@@ -115,10 +114,9 @@ int main(int argc, char **argv)
 		usages[i] = commands[i].usage;
 	cli.commands = usages;
 	cli.out = guard_stdout();
-	if (!cli.out) {
-		loom__say_error(&cli, errno == EBADF ? "standard output is closed" : "cannot use standard output: %m");
-		return LOOM_EXIT_FAILURE;
-	}
+	if (!cli.out)
+		return loom__refuse(&cli, LOOM_EXIT_FAILURE,
+				    errno == EBADF ? "standard output is closed" : "cannot use standard output: %m");
 	int status = run ? run(&cli, argc - 1, argv + 1) : loom__command_run(&cli, command, argc - 1, argv + 1);
 	if (fflush(cli.out) || ferror(cli.out)) {
 		loom__say_error(&cli, "cannot write to standard output");

@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin/registry.h"
+#include "inspect/absent.h"
+#include "inspect/candidates.h"
 #include "facts/must.h"
 
 /* "scheduler.mgws", or "sched.mgws", names its kind: 1 when `name` did, and moves it on. */
@@ -48,19 +49,14 @@ static struct file_name *file_names(const struct loom__candidates *all)
 static int not_found(const struct file_name *file, size_t n, const char *name,
 		     struct loom_error *err)
 {
-	const char **known = loom__must(calloc(2 * n + 1, sizeof(*known)));
-	size_t count = 0;
+	struct loom__near near = {.word = name};
 	for (size_t i = 0; i < n; i++)
 		if (file[i].kind) {
-			known[count++] = file[i].brief;
-			known[count++] = file[i].whole;
+			loom__nearer(&near, file[i].brief);
+			loom__nearer(&near, file[i].whole);
 		}
-	const char *nearest = loom__nearest(name, known, count);
-	int rc = LOOM__FAIL(
-		err, LOOM_ENOENT, "no plug-in '%s'%s%s%s `gpuloom list` shows what there is", name,
-		nearest ? "; did you mean '" : "", nearest ? nearest : "", nearest ? "'?" : ";");
-	free(known);
-	return rc;
+	return LOOM__FAIL(err, LOOM_ENOENT, "no plug-in '%s'%s%s%s%s `gpuloom list` shows what there is", name,
+			  LOOM__MEANT(near.name), near.name ? "" : ";");
 }
 
 /* "mgws" and "sched_mgws" both name sched_mgws.so. */
@@ -92,17 +88,15 @@ static int find_among_all(const struct loom__candidates *all, const char *name, 
 
 enum loom_kind loom__take_kind(const struct loom__cli *cli, const char *command, const char *word)
 {
-	const char *names[2 * LOOM_KINDS];
-	size_t n = 0;
+	struct loom__near near = {.word = word};
 	for (int k = 1; k < LOOM_KINDS; k++) {
-		names[n++] = loom__kind_section(k);
-		names[n++] = loom__kind_name(k);
-		if (!strcmp(word, names[n - 2]) || !strcmp(word, names[n - 1]))
+		if (!strcmp(word, loom__kind_section(k)) || !strcmp(word, loom__kind_name(k)))
 			return k;
+		loom__nearer(&near, loom__kind_section(k));
+		loom__nearer(&near, loom__kind_name(k));
 	}
-	const char *near = loom__nearest(word, names, n);
 	loom__say_error(cli, "%s: no kind '%s'%s%s%s; see gpuloom %s --help", command, word,
-			near ? ", did you mean '" : "", near ? near : "", near ? "'?" : "", command);
+			near.name ? ", did you mean '" : "", near.name ? near.name : "", near.name ? "'?" : "", command);
 	return LOOM_KIND_NONE;
 }
 
@@ -124,7 +118,7 @@ int loom__plugin_named(const char *name, const char *plugin_path, char **path, s
 		rc = loom__plugin_find(&search, kind, name, path, err);
 	else if (!(rc = loom__candidates_scan(&search, &all, err)))
 		rc = find_among_all(&all, name, path, err);
-	if (rc == LOOM_ENOENT && loom__plugin_absent(&search, kind, name, err))
+	if (rc == LOOM_ENOENT && !kind && loom__absent_named(&search, name, err))
 		rc = LOOM_EUNAVAIL;
 	loom__candidates_free(&all);
 	loom__search_free(&search);

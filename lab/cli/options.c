@@ -6,6 +6,7 @@
 
 #include "config/config.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 const char *const loom__log_levels[] = {"error", "warn", "info", "debug", NULL};
 
@@ -148,16 +149,15 @@ static const struct loom__option *find(const struct loom__usage *u, const char *
 
 static int unknown(const struct reader *r, const char *arg, size_t n)
 {
-	const char *names[64] = {"help"}, *near;
 	char word[64];
-	size_t known = 1;
-	for (const struct loom__option *o = r->usage->options; o && o->name && known < 64; o++)
-		names[known++] = o->name;
+	struct loom__near near = {.word = word};
 	snprintf(word, sizeof(word), "%.*s", (int)(n > 2 ? n - 2 : 0), arg + (n > 2 ? 2 : 0));
-	near = loom__nearest(word, names, known);
-	if (near)
+	loom__nearer(&near, "help");
+	for (const struct loom__option *o = r->usage->options; o && o->name; o++)
+		loom__nearer(&near, o->name);
+	if (near.name)
 		loom__say_error(r->cli, "%s: no option '%s'; did you mean '--%s'?", r->usage->command, arg,
-				near);
+				near.name);
 	else
 		loom__say_error(r->cli, "%s: no option '%s': see `gpuloom %s --help`", r->usage->command,
 				arg, r->usage->command);
@@ -175,10 +175,8 @@ static int take_option(const struct reader *r, int *i)
 	if (!o)
 		return unknown(r, arg, n);
 	if (is_switch(o)) {
-		if (value) {
-			loom__say_error(r->cli, "%s: --%s takes no value", r->usage->command, o->name);
-			return LOOM_EXIT_USAGE;
-		}
+		if (value)
+			return loom__refuse(r->cli, LOOM_EXIT_USAGE, "%s: --%s takes no value", r->usage->command, o->name);
 		value = "yes";
 	} else if (!value && !(value = r->argv[++*i])) {
 		struct loom__text shown = {0};

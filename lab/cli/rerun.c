@@ -21,10 +21,8 @@ static int read_result(const struct loom__cli *cli, const char *path, struct loo
 		"", "is a comparison, which has several confs; `gpuloom report` shows it",
 		"is a sweep, which has several confs: `gpuloom sweep CONF --resume` goes on with it, `gpuloom report` shows it"};
 	struct loom_error err;
-	if (loom__doc_read(path, doc, &err)) {
-		loom__say_error(cli, "%s", err.text);
-		return LOOM_EXIT_USAGE;
-	}
+	if (loom__doc_read(path, doc, &err))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	if (doc->kind == LOOM__DOC_RESULT && loom__json_object(doc->root, "config"))
 		return LOOM_EXIT_OK;
 	loom__say_error(cli, "'%s' %s", path, doc->kind == LOOM__DOC_RESULT ? "does not say how it was run" : not[doc->kind]);

@@ -30,6 +30,15 @@ void loom__say_error(const struct loom__cli *cli, const char *fmt, ...)
 	va_end(args);
 }
 
+int loom__refuse(const struct loom__cli *cli, enum loom__exit status, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	say(cli, "error", 31, fmt, args);
+	va_end(args);
+	return (int)status;
+}
+
 void loom__say_warning(const struct loom__cli *cli, const char *fmt, ...)
 {
 	va_list args;

@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspect/candidates.h"
 #include "inspect/describe.h"
+#include "inspect/probe.h"
 #include "sweep/spec.h"
 #include "facts/must.h"
-
-#define PROBE_LIMIT_MS 5000
 
 const struct loom__core_section *loom__sections(size_t *n)
 {
@@ -53,10 +53,8 @@ int loom__print_schema(const struct loom__cli *cli, int json)
 	struct loom__candidates found;
 	struct loom_error err;
 	struct loom__text text = {0};
-	if (loom__search_create(NULL, &search, &err)) {
-		loom__say_error(cli, "%s", err.text);
-		return LOOM_EXIT_USAGE;
-	}
+	if (loom__search_create(NULL, &search, &err))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	if (loom__candidates_scan(&search, &found, &err)) {
 		loom__say_error(cli, "%s", err.text);
 		loom__search_free(&search);
@@ -70,7 +68,7 @@ int loom__print_schema(const struct loom__cli *cli, int json)
 	for (size_t i = 0; i < found.count; i++) {
 		const struct loom__candidate *c = &found.list[i];
 		const struct loom_plugin *p;
-		if (*c->fault || loom__plugin_probe(cli->self, c->path, PROBE_LIMIT_MS, &err) ||
+		if (*c->fault || loom__plugin_examine(cli->self, c->path, LOOM__PROBE_MS, NULL, &err) ||
 		    loom__plugin_load(c->path, LOOM_KIND_NONE, &p, &err)) {
 			loom__say_warning(cli, "left out: %s", *c->fault ? c->fault : err.text);
 			continue;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/session.h"
+#include "facts/write.h"
 
 #include <signal.h>
 #include <string.h>

@@ -11,6 +11,7 @@
 #include "facts/environment.h"
 #include "facts/facts.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 /* ---- progress
  * ------------------------------------------------------------------------------------*/
@@ -81,19 +82,9 @@ static void show_end(const struct loom__sweep_session *s)
 /* ---- the file
  * ------------------------------------------------------------------------------------*/
 
-static void add_now(cJSON *o, const char *key)
-{
-	char when[32];
-	time_t now = time(NULL);
-	struct tm utc;
-	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-	loom__json_add_text(o, key, when);
-}
-
 static void add_factor(cJSON *list, const struct loom__factor *f)
 {
-	cJSON *item = cJSON_CreateObject(), *sets;
-	loom__json_append(list, item);
+	cJSON *item = loom__json_append_object(list), *sets;
 	loom__json_add_text(item, "key", f->key);
 	loom__json_add(item, "values",
 			      cJSON_CreateStringArray((const char *const *)f->value, (int)f->values));
@@ -161,7 +152,7 @@ static cJSON *header(const struct loom__sweep_session *s)
 	loom__json_append_text(list, "gpuloom");
 	for (int i = 0; i < s->wish->argc; i++)
 		loom__json_append_text(list, s->wish->argv[i]);
-	add_now(o, "started");
+	loom__json_add_time(o, "started", time(NULL));
 	item = loom__json_add_object(o, "gpuloom");
 	loom__json_add_text(item, "version", loom_version());
 	loom__build_revision(item);
@@ -172,7 +163,7 @@ static cJSON *header(const struct loom__sweep_session *s)
 static int add_end(struct loom__sweep_session *s, int rc, struct loom_error *err)
 {
 	cJSON *line = cJSON_CreateObject(), *facts = loom__environment();
-	add_now(line, "ended");
+	loom__json_add_time(line, "ended", time(NULL));
 	loom__json_add_text(line, "status", loom__status_name(rc));
 	loom__json_add(line, "environment", facts);
 	int failed = loom__journal_add(&s->journal, line, err);
@@ -194,10 +185,8 @@ static int show(const struct loom__sweep_session *s)
 	struct loom_error err;
 	if (!table && !*o->report)
 		return LOOM_EXIT_OK;
-	if (loom__journal_read(&s->journal, &doc, &err)) {
-		loom__say_error(s->cli, "%s", err.text);
-		return LOOM_EXIT_FAILURE;
-	}
+	if (loom__journal_read(&s->journal, &doc, &err))
+		return loom__refuse(s->cli, LOOM_EXIT_FAILURE, "%s", err.text);
 	int status = loom__report_view(s->cli, &args, &doc, 1, &view, &wish);
 	if (!status) {
 		struct loom__text text = {0};
@@ -312,26 +301,20 @@ static int prepare(struct loom__sweep_session *s)
 	const struct loom__sweep_spec *spec = s->spec;
 	struct loom_error err;
 	size_t runnable = 0;
-	if (*spec->opts.report && !s->wish->dry_run && loom__write_check(spec->opts.report, &err)) {
-		loom__say_error(s->cli, "sweep.report: %s", err.text);
-		return LOOM_EXIT_USAGE;
-	}
-	if (s->wish->resume && !loom__sweep_output(s)) {
-		loom__say_error(s->cli, "--resume needs the file of samples: set sweep.output");
-		return LOOM_EXIT_USAGE;
-	}
+	if (*spec->opts.report && !s->wish->dry_run && loom__write_check(spec->opts.report, &err))
+		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "sweep.report: %s", err.text);
+	if (s->wish->resume && !loom__sweep_output(s))
+		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "--resume needs the file of samples: set sweep.output");
 	if (loom__cells_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors,
-			     &s->cells, &err)) {
-		loom__say_error(s->cli, "sweep: %s", err.text);
-		return LOOM_EXIT_USAGE;
-	}
+			     &s->cells, &err))
+		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "sweep: %s", err.text);
 	int status = loom__sweep_resolve(s);
 	for (size_t i = 0; i < s->sweep.cells; i++)
 		runnable += !s->sweep.cell[i].skipped && !s->sweep.cell[i].elsewhere;
 	if (status || runnable || s->wish->dry_run)
 		return status;
-	loom__say_error(s->cli, "no cell can be run: the constraints%s leave none", s->wish->shards ? " and the shard" : "");
-	return LOOM_EXIT_USAGE;
+	return loom__refuse(s->cli, LOOM_EXIT_USAGE,
+			    "no cell can be run: the constraints%s leave none", s->wish->shards ? " and the shard" : "");
 }
 
 static void end(struct loom__sweep_session *s)

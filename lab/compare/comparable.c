@@ -58,7 +58,7 @@ static int check_allowed(const char *const *allowed, size_t n, struct loom_error
 			continue;
 		const char *near = loom__nearest(allowed[i], loom__environment_fixed, facts);
 		return LOOM__FAIL(err, LOOM_EINVAL, "--allow-mismatch=%s: no such fact%s%s%s", allowed[i],
-				  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+				  LOOM__MEANT(near));
 	}
 	return 0;
 }
@@ -155,24 +155,22 @@ int loom__compare_same_job(const struct loom__job *job, size_t jobs, const char 
 int loom__compare_known(const cJSON *const *results, size_t variants, const struct loom__compare_metric *metric,
 			size_t metrics, struct loom_error *err)
 {
-	const char *name[200];
 	for (size_t m = 0; m < metrics; m++) {
-		size_t have = 0, names = 0;
+		struct loom__near near = {.word = metric[m].name};
+		size_t have = 0;
 		const cJSON *o;
 		for (size_t v = 0; v < variants; v++) {
 			const cJSON *all = loom__json_object(results[v], "metrics");
 			have += has(all, metric[m].name);
 			cJSON_ArrayForEach(o, all)
 			{
-				if (names < LOOM__COUNT(name))
-					name[names++] = o->string;
+				loom__nearer(&near, o->string);
 			}
 		}
 		if (have == variants || (have && !metric[m].gate))
 			continue;
-		const char *near = have ? NULL : loom__nearest(metric[m].name, name, names);
 		return LOOM__FAIL(err, LOOM_EINVAL, "%s variant has a metric '%s'%s%s%s", have ? "not every" : "no",
-				  metric[m].name, near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+				  metric[m].name, LOOM__MEANT(have ? NULL : near.name));
 	}
 	return 0;
 }

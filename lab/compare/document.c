@@ -21,11 +21,7 @@ cJSON *loom__compare_document(const struct loom__compare_about *about)
 	o = loom__json_add_object(doc, "gpuloom");
 	loom__json_add_text(o, "version", loom_version());
 	loom__build_revision(o);
-	char when[32];
-	time_t now = time(NULL);
-	struct tm utc;
-	strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-	loom__json_add_text(doc, "started", when);
+	loom__json_add_time(doc, "started", time(NULL));
 	cJSON *command = loom__json_add_array(doc, "command");
 	loom__json_append_text(command, "gpuloom");
 	for (int i = 0; i < about->argc; i++)
@@ -48,16 +44,15 @@ void loom__compare_warn(cJSON *doc, const char *id, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	cJSON *o = cJSON_CreateObject();
+	cJSON *o = loom__json_append_object(cJSON_GetObjectItemCaseSensitive(doc, "warnings"));
 	loom__json_add_text(o, "id", id);
 	loom__json_add_text(o, "text", text);
-	loom__json_append(cJSON_GetObjectItemCaseSensitive(doc, "warnings"), o);
 }
 
 void loom__compare_add_variant(cJSON *doc, const char *name, const char *label,
 			       const cJSON *varied, cJSON *result)
 {
-	cJSON *o = cJSON_CreateObject();
+	cJSON *o = loom__json_append_object(cJSON_GetObjectItemCaseSensitive(doc, "variants"));
 	loom__json_add_text(o, "name", name);
 	loom__json_add_text(o, "label", label);
 	if (varied)
@@ -65,7 +60,6 @@ void loom__compare_add_variant(cJSON *doc, const char *name, const char *label,
 	else
 		loom__json_add_object(o, "varied");
 	loom__json_add(o, "result", result);
-	loom__json_append(cJSON_GetObjectItemCaseSensitive(doc, "variants"), o);
 }
 
 /* The whole run lasts from the first variant's capture to the last one's. */
@@ -119,12 +113,12 @@ void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int cod
 	loom__json_add_number(design, "seconds", (double)(loom__now_ns() - x->began_ns) / 1e9);
 	for (size_t i = 0; i < x->slots; i++)
 		loom__json_append(schedule, cJSON_CreateNumber(x->slot[i]));
-	loom__json_replace(doc, "status", cJSON_CreateString(loom__status_name(code)));
+	cJSON_ReplaceItemInObjectCaseSensitive(doc, "status", cJSON_CreateString(loom__status_name(code)));
 	if (code) {
 		cJSON *o = cJSON_CreateObject();
 		loom__json_add_number(o, "code", code);
 		loom__json_add_text(o, "text", error->text);
-		loom__json_replace(doc, "error", o);
+		cJSON_ReplaceItemInObjectCaseSensitive(doc, "error", o);
 	}
 	if (d->openings == 1 && d->blocks > 1)
 		loom__compare_warn(doc, "one_opening",
@@ -147,7 +141,7 @@ void loom__compare_add_files(cJSON *doc)
 	loom__json_add_null(design, "seed");
 	loom__json_add_bool(design, "interleaved", 0);
 	loom__json_add_array(doc, "schedule");
-	loom__json_replace(doc, "status", cJSON_CreateString("ok"));
+	cJSON_ReplaceItemInObjectCaseSensitive(doc, "status", cJSON_CreateString("ok"));
 	loom__compare_warn(doc, "not_interleaved",
 			   "the runs were not interleaved: what moved between them, such as load or "
 			   "clock rates, counts as a difference");
@@ -201,7 +195,7 @@ void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks)
 		free(b);
 		if (failed)
 			continue;
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(noise);
 		loom__json_add_text(o, "metric", metric);
 		static const char *const keys[] = {"effect", "low", "high"};
 		for (size_t k = 0; k < LOOM__COUNT(keys); k++)
@@ -210,12 +204,11 @@ void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks)
 		double floor = log1p(loom__stats_detectable(&s, alpha));
 		loom__json_add_number(o, "floor",
 					expm1(floor * sqrt((double)n / (double)(blocks ? blocks : 1))));
-		loom__json_append(noise, o);
 		if (!strcmp(word, "FASTER") || !strcmp(word, "SLOWER"))
 			loom__compare_warn(doc, "same_differs",
 					   "%s: the baseline differs from itself here: do not trust a "
 					   "difference of that size",
 					   metric);
 	}
-	loom__json_replace(doc, "noise", noise);
+	cJSON_ReplaceItemInObjectCaseSensitive(doc, "noise", noise);
 }

@@ -122,9 +122,8 @@ static const char *verdict(const struct pair *p, double p_holm, double margin, d
 static void add_comparison(cJSON *list, const struct pair *p, double p_holm, size_t family, double share,
 			   double margin, double alpha)
 {
-	cJSON *o = cJSON_CreateObject(), *notes;
+	cJSON *o = loom__json_append_object(list), *notes;
 	const char *word = verdict(p, p_holm, margin, alpha);
-	loom__json_append(list, o);
 	loom__json_add_text(o, "metric", p->metric->name);
 	loom__json_add_text(o, "unit", p->unit);
 	loom__json_add_text(o, "better", loom__better_name(p->better));

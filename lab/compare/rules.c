@@ -120,12 +120,11 @@ void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t r
 		check(doc, &rule[i], alpha, &fails, &unsure, &text);
 		*failed += fails;
 		*undecided += unsure && !fails;
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(list);
 		loom__json_add_text(o, "rule", rule[i].text);
 		loom__json_add_bool(o, "failed", fails);
 		loom__json_add_bool(o, "undecided", unsure && !fails);
 		loom__json_add_text(o, "text", loom__must_text(&text));
-		loom__json_append(list, o);
 		loom__text_free(&text);
 	}
 }
@@ -181,20 +180,17 @@ bad:
 
 static int find_label(const cJSON *doc, const char *label, size_t *variant, struct loom_error *err)
 {
-	const char *labels[64];
-	size_t n = loom__compare_variants(doc), k = 0;
+	struct loom__near near = {.word = label};
+	size_t n = loom__compare_variants(doc);
 	for (size_t v = 0; v < n; v++) {
 		const char *own = loom__compare_label(doc, v);
 		if (!strcmp(own, label)) {
 			*variant = v;
 			return 0;
 		}
-		if (k < LOOM__COUNT(labels))
-			labels[k++] = own;
+		loom__nearer(&near, own);
 	}
-	const char *near = loom__nearest(label, labels, k);
-	return LOOM__FAIL(err, LOOM_EINVAL, "--bar: no variant is labelled '%s'%s%s%s", label,
-			  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+	return LOOM__FAIL(err, LOOM_EINVAL, "--bar: no variant is labelled '%s'%s%s%s", label, LOOM__MEANT(near.name));
 }
 
 static int median(const cJSON *doc, size_t variant, const char *metric, double *out)
@@ -247,13 +243,12 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: no metric '%s' to be had", b->figure,
 					  b->metric);
 		int met = b->at_most ? value <= b->target : value >= b->target;
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(list);
 		loom__json_add_text(o, "figure", b->figure);
 		loom__json_add_number(o, "value", value);
 		loom__json_add_text(o, "relation", b->at_most ? "<=" : ">=");
 		loom__json_add_number(o, "target", b->target);
 		loom__json_add_bool(o, "met", met);
-		loom__json_append(list, o);
 		loom__text_add(out, "bar %s %.4g %s %.6g %s\n", b->figure, value,
 			       b->at_most ? "<=" : ">=", b->target, met ? "ok" : "short");
 	}

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/base.h"
+#include "facts/write.h"
 
 static const char *const kinds[] = {
 #define LOOM__TRACE_NAME(NAME, text, more) text,

@@ -21,15 +21,6 @@ static int load(const char *path, int fd, const struct loom_plugin **p)
 	return -rc;
 }
 
-int loom__probe_main(const char *path, int fd)
-{
-	const struct loom_plugin *p;
-	int rc = load(path, fd, &p);
-	if (!rc)
-		loom__child_answer(fd, "ok\n", 3);
-	return rc;
-}
-
 /* "ok\n" and a manifest: whoever probes a file without one wants to know what it is. */
 static int answer_identity(const char *path, int fd)
 {
@@ -81,9 +72,7 @@ void loom__probe_command(int argc, char **argv)
 	static const struct {
 		const char *question;
 		int (*answer)(const char *path, int fd);
-	} known[] = {{"check", loom__probe_main},
-		     {"identity", answer_identity},
-		     {"doctor", answer_doctor}};
+	} known[] = {{"identity", answer_identity}, {"doctor", answer_doctor}};
 	for (size_t i = 0; argc == 4 && i < LOOM__COUNT(known); i++)
 		if (!strcmp(argv[1], known[i].question)) {
 			int fd = atoi(argv[2]);

@@ -200,16 +200,9 @@ void loom__child_begin(int fd)
 
 void loom__child_answer(int fd, const void *bytes, size_t n)
 {
-	const char *at = bytes;
-	while (n) {
-		ssize_t done = write(fd, at, n);
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done <= 0) { /* the parent sees the status, and this as the reason */
-			fprintf(stderr, "cannot answer: %s\n", strerror(errno));
-			_exit(1);
-		}
-		at += done;
-		n -= (size_t)done;
+	int number = loom__write_all(fd, bytes, n);
+	if (number) { /* the parent sees the status, and this as the reason */
+		fprintf(stderr, "cannot answer: %s\n", strerror(number));
+		_exit(1);
 	}
 }

@@ -23,8 +23,11 @@ static const struct {
 
 static void clean(struct loom__text *t, const char *text, size_t most)
 {
+	char *copy = loom__must(strdup(text));
 	(void)most;
-	loom__text_clean(t, text);
+	loom__clean(copy, strlen(copy) + 1);
+	loom__text_put(t, copy, strlen(copy));
+	free(copy);
 }
 
 #define add(t, ...) loom__text_with(t, clean, __VA_ARGS__)
@@ -143,7 +146,7 @@ static void add_option_text(struct loom__text *t, const struct loom_opt *o)
 	if (allowed.at && allowed.at[0])
 		loom__text_add(t, "%s%s", o->type == LOOM_OPT_ENUM ? "" : "; ", allowed.at);
 	loom__text_add(t, "\n");
-	loom__text_clean(&help, o->help);
+	add(&help, "%s", o->help);
 	if (help.at && help.at[0])
 		add_wrapped(t, help.at, 6);
 	loom__text_free(&help);
@@ -236,13 +239,14 @@ void loom__describe_markdown(const struct loom_plugin *p, struct loom__text *out
 
 static void put(cJSON *object, const char *key, const char *text)
 {
-	struct loom__text clean = {0};
-	loom__text_clean(&clean, text);
-	if (text)
-		loom__json_add_text(object, key, loom__must_text(&clean));
-	else
+	struct loom__text shown = {0};
+	if (text) {
+		add(&shown, "%s", text);
+		loom__json_add_text(object, key, loom__must_text(&shown));
+	} else {
 		loom__json_add_null(object, key);
-	loom__text_free(&clean);
+	}
+	loom__text_free(&shown);
 }
 
 static void put_abi(cJSON *object, const char *key, uint32_t abi)

@@ -88,16 +88,15 @@ static int examine(const char *self, const char *path, unsigned limit_ms, struct
 				    strncmp(answer, ok, sizeof(ok) - 1) ? answer : "", err);
 	}
 	loom__child_free(&child);
-	loom__clean(out->identity.name, sizeof(out->identity.name));
-	loom__clean(out->identity.version, sizeof(out->identity.version));
-	loom__clean(out->identity.license, sizeof(out->identity.license));
-	loom__clean(out->identity.summary, sizeof(out->identity.summary));
+	loom__manifest_clean(&out->identity);
 	return rc;
 }
 
 int loom__plugin_examine(const char *self, const char *path, unsigned limit_ms,
 			 struct loom__probed *out, struct loom_error *err)
 {
+	struct loom__probed unread;
+	out = out ? out : &unread;
 	memset(out, 0, sizeof(*out));
 	char *real;
 	int rc = loom__plugin_real(path, &real, err);
@@ -105,13 +104,6 @@ int loom__plugin_examine(const char *self, const char *path, unsigned limit_ms,
 		rc = examine(self, real, limit_ms, out, err);
 	free(real);
 	return rc;
-}
-
-int loom__plugin_probe(const char *self, const char *path, unsigned limit_ms,
-		       struct loom_error *err)
-{
-	struct loom__probed probed;
-	return loom__plugin_examine(self, path, limit_ms, &probed, err);
 }
 
 /* The field at *at, terminated in the answer itself, or NULL when no whole one is left. */

@@ -15,7 +15,9 @@ struct loom__probed {
 	struct loom_manifest identity; /* strings cleaned */
 	char noise[200];               /* the first line that it printed when loaded, or "" */
 };
-/* loom__plugin_probe() and what was learnt by it. */
+/* Loads it in a child first (the executable `self` with the hidden command "probe"), so that a
+ * constructor that aborts, hangs (limit_ms) or writes to stdout is a sentence and not our end. `out`: what was
+ * learnt by it, or NULL. */
 int loom__plugin_examine(const char *self, const char *path, unsigned limit_ms,
 			 struct loom__probed *out, struct loom_error *err);
 

@@ -224,7 +224,7 @@ static int unknown(const struct loom__derived_one *d, const char *name, const ch
 {
 	const char *near = loom__nearest(name, names, n);
 	return LOOM__FAIL(err, LOOM_EINVAL, "%s = %s: no metric '%s'%s%s%s", d->name, d->text, name,
-			  near ? "; did you mean '" : "", near ? near : "", near ? "'?" : "");
+			  LOOM__MEANT(near));
 }
 
 /* ---- a sample --------------------------------------------------------------------------------------- */

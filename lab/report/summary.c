@@ -52,7 +52,7 @@ static void add_variants(cJSON *doc, const struct loom__view *view, const unsign
 	cJSON *list = loom__json_add_array(doc, "variants");
 	for (size_t i = 0; i < view->variants; i++) {
 		const struct loom__variant *v = &view->variant[i];
-		cJSON *o = cJSON_CreateObject(), *values, *metrics;
+		cJSON *o = loom__json_append_object(list), *values, *metrics;
 		text(o, "label", v->label);
 		text(o, "status", v->status);
 		text(o, "note", v->note);
@@ -67,7 +67,6 @@ static void add_variants(cJSON *doc, const struct loom__view *view, const unsign
 						      metric(&view->metric[m], &v->series[m]));
 		if (front)
 			text(o, "front", word[front[i]]);
-		loom__json_append(list, o);
 	}
 }
 
@@ -76,7 +75,7 @@ static void add_comparisons(cJSON *doc, const struct loom__view *view)
 	cJSON *list = loom__json_add_array(doc, "comparisons");
 	for (size_t i = 0; i < view->comparisons; i++) {
 		const struct loom__compared *c = &view->compared[i];
-		cJSON *o = cJSON_CreateObject();
+		cJSON *o = loom__json_append_object(list);
 		text(o, "metric", c->name);
 		loom__json_add_number(o, "baseline", (double)c->baseline);
 		loom__json_add_number(o, "variant", (double)c->variant);
@@ -87,7 +86,6 @@ static void add_comparisons(cJSON *doc, const struct loom__view *view)
 		number(o, "p", c->p);
 		number(o, "p_holm", c->p_holm);
 		number(o, "blocks", c->blocks);
-		loom__json_append(list, o);
 	}
 }
 
@@ -103,7 +101,7 @@ static void add_effects(cJSON *doc, const struct loom__view *view,
 				struct loom__stats_interval r = {.at = NAN};
 				size_t pairs =
 				    loom__effect(view, wish->metric[k], f, level[0], level[i], &r);
-				cJSON *o = cJSON_CreateObject();
+				cJSON *o = loom__json_append_object(list);
 				text(o, "metric", view->metric[wish->metric[k]].name);
 				text(o, "factor", view->factor[f]);
 				text(o, "level", level[i]);
@@ -112,7 +110,6 @@ static void add_effects(cJSON *doc, const struct loom__view *view,
 				number(o, "ratio", r.at);
 				number(o, "low", pairs && !r.open ? r.low : NAN);
 				number(o, "high", pairs && !r.open ? r.high : NAN);
-				loom__json_append(list, o);
 			}
 		}
 }

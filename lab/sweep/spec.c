@@ -72,14 +72,10 @@ static int is_point(const struct loom__entry *e)
 
 int loom__sweep_spec_in(struct loom_config *cfg)
 {
-	size_t n;
-	char **names = loom__config_sections(cfg, &n);
+	const char *name;
 	int found = 0;
-	for (size_t i = 0; i < n; i++) {
-		found |= !strcmp(names[i], "sweep") || !strncmp(names[i], LISTS, strlen(LISTS));
-		free(names[i]);
-	}
-	free(names);
+	for (size_t i = 0; (name = loom__config_section(cfg, i)); i++)
+		found |= !strcmp(name, "sweep") || !strncmp(name, LISTS, strlen(LISTS));
 	return found;
 }
 
@@ -273,17 +269,13 @@ static void check_report(struct reader *r)
 
 static void declare(struct reader *r)
 {
-	size_t n;
-	char **names = loom__config_sections(r->cfg, &n);
+	const char *name;
 	loom__config_declare(r->cfg, "sweep", loom__sweep_rows, NULL);
-	for (size_t i = 0; i < n; i++) {
-		if (!strncmp(names[i], LISTS, strlen(LISTS))) {
-			loom__config_declare(r->cfg, names[i], NULL, NULL);
-			loom__config_ignore(r->cfg, names[i]);
+	for (size_t i = 0; (name = loom__config_section(r->cfg, i)); i++)
+		if (!strncmp(name, LISTS, strlen(LISTS))) {
+			loom__config_declare(r->cfg, name, NULL, NULL);
+			loom__config_ignore(r->cfg, name);
 		}
-		free(names[i]);
-	}
-	free(names);
 }
 
 int loom__sweep_spec_read(struct loom_config *cfg, struct loom__sweep_spec *spec, struct loom__diag *diag)

@@ -318,12 +318,8 @@ static const struct loom_workload_ops meet_ops = {
 	.meetings = meet_meetings,
 };
 
-static const struct loom_workload_dev meet_cpu = {
-	.size = sizeof(struct loom_workload_dev),
-	.kernel = workload_barrier_kernel,
-};
-LOOM_DEVICE_CODE(meet_code, meet_cpu, "workload_barrier.dev.h", LOOM_CODE_FILE("workload_barrier.dev.h"));
+WORKLOAD_KERNEL(workload_barrier, LOOM_CODE_FILE("workload_barrier.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_barrier", "0.1.0", "Apache-2.0",
 		   "Rounds of a barrier, checked and timed", .opts = meet_rows,
-		   .opts_size = sizeof(struct meet_opts), .ops = &meet_ops, .dev = &meet_code)
+		   .opts_size = sizeof(struct meet_opts), .ops = &meet_ops, .dev = &workload_barrier_code)

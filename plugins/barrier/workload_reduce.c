@@ -218,12 +218,8 @@ static const struct loom_workload_ops reduce_ops = {
 	.meetings = reduce_meetings,
 };
 
-static const struct loom_workload_dev reduce_cpu = {
-	.size = sizeof(struct loom_workload_dev),
-	.kernel = workload_reduce_kernel,
-};
-LOOM_DEVICE_CODE(reduce_code, reduce_cpu, "workload_reduce.dev.h", LOOM_CODE_FILE("workload_reduce.dev.h"));
+WORKLOAD_KERNEL(workload_reduce, LOOM_CODE_FILE("workload_reduce.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_reduce", "0.1.0", "Apache-2.0",
 		   "The sum of many floats, by a warp, a worker, a device, all; and a model of which is the fastest",
-		   .opts = reduce_rows, .opts_size = sizeof(struct reduce_opts), .ops = &reduce_ops, .dev = &reduce_code)
+		   .opts = reduce_rows, .opts_size = sizeof(struct reduce_opts), .ops = &reduce_ops, .dev = &workload_reduce_code)

@@ -227,12 +227,6 @@ static int bfs_init(void *self, const struct loom_layout *layout, const struct l
 	return 0;
 }
 
-static uint64_t bfs_task_count(void *self, const struct loom_layout *layout)
-{
-	(void)self, (void)layout;
-	return 1;
-}
-
 static int bfs_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 		     struct loom_task *tasks, struct loom_error *err)
 {
@@ -270,7 +264,7 @@ static const struct loom_workload_ops bfs_ops = {
 	.destroy = bfs_destroy,
 	.need = bfs_need,
 	.init = bfs_init,
-	.task_count = bfs_task_count,
+	.task_count = workload_one_task,
 	.tasks = bfs_tasks,
 	.verify = bfs_verify,
 	.work = "arcs",

@@ -129,12 +129,6 @@ static int cholesky_init(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
-static uint64_t cholesky_count(void *self, const struct loom_layout *layout)
-{
-	(void)self, (void)layout;
-	return 1;
-}
-
 /* The first tile is factored; all else follows. */
 static int cholesky_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 			  struct loom_task *tasks, struct loom_error *err)
@@ -184,7 +178,7 @@ static const struct loom_workload_ops cholesky_ops = {
 	.destroy = cholesky_destroy,
 	.need = cholesky_need,
 	.init = cholesky_init,
-	.task_count = cholesky_count,
+	.task_count = workload_one_task,
 	.tasks = cholesky_tasks,
 	.verify = cholesky_verify,
 	.work = "flops",

@@ -32,11 +32,6 @@ static uint64_t rounds_of(const struct costs_opts *o)
 	return o->rounds - o->rounds % COSTS_BURST;
 }
 
-static int costs_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	return workload_create(host, opts, sizeof(struct workload), self, err);
-}
-
 static uint64_t most_workers(const struct loom_layout *layout)
 {
 	uint64_t most = 0;
@@ -150,7 +145,7 @@ static int costs_verify(void *self, const struct loom_layout *layout, const stru
 
 static const struct loom_workload_ops costs_ops = {
 	.size = sizeof(struct loom_workload_ops),
-	.create = costs_create,
+	.create = workload_create_plain,
 	.destroy = workload_destroy,
 	.need = costs_need,
 	.init = costs_init,
@@ -158,12 +153,8 @@ static const struct loom_workload_ops costs_ops = {
 	.verify = costs_verify,
 };
 
-static const struct loom_workload_dev costs_cpu = {
-	.size = sizeof(struct loom_workload_dev),
-	.kernel = workload_costs_kernel,
-};
-LOOM_DEVICE_CODE(costs_code, costs_cpu, "workload_costs.dev.h", LOOM_CODE_FILE("workload_costs.dev.h"));
+WORKLOAD_KERNEL(workload_costs, LOOM_CODE_FILE("workload_costs.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_costs", "0.1.0", "Apache-2.0",
 		   "what accesses to memory cost, by the names of a simulated device's options", .opts = costs_rows,
-		   .opts_size = sizeof(struct costs_opts), .ops = &costs_ops, .dev = &costs_code)
+		   .opts_size = sizeof(struct costs_opts), .ops = &costs_ops, .dev = &workload_costs_code)

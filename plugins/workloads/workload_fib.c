@@ -43,12 +43,6 @@ static uint64_t fib_frames(const void *self)
 	return fib_opts(self)->mode == MODE_JOIN ? fib_opts(self)->frames : 0;
 }
 
-static int fib_create(const struct loom_host *host, const void *opts, void **self,
-		      struct loom_error *err)
-{
-	return workload_create(host, opts, sizeof(struct workload), self, err);
-}
-
 static int fib_constants(void *self, const struct loom_layout *layout, char *text, size_t room,
 			 struct loom_error *err)
 {
@@ -82,12 +76,6 @@ static int fib_init(void *self, const struct loom_layout *layout, const struct l
 		*(struct workload_fib_sum *)view->worker[w] =
 			(struct workload_fib_sum){.frames = fib_frames(self)};
 	return 0;
-}
-
-static uint64_t fib_count(void *self, const struct loom_layout *layout)
-{
-	(void)self, (void)layout;
-	return 1;
 }
 
 static int fib_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -143,11 +131,11 @@ static int fib_explain(void *self, uint32_t worker, int code, uint64_t info, str
 
 static const struct loom_workload_ops fib_ops = {
 	.size = sizeof(struct loom_workload_ops),
-	.create = fib_create,
+	.create = workload_create_plain,
 	.destroy = workload_destroy,
 	.need = fib_need,
 	.init = fib_init,
-	.task_count = fib_count,
+	.task_count = workload_one_task,
 	.tasks = fib_tasks,
 	.verify = fib_verify,
 	.work = "tasks",

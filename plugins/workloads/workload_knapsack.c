@@ -129,12 +129,6 @@ static int knapsack_init(void *self, const struct loom_layout *layout, const str
 	return 0;
 }
 
-static uint64_t knapsack_task_count(void *self, const struct loom_layout *layout)
-{
-	(void)self, (void)layout;
-	return 1;
-}
-
 static int knapsack_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
 			  struct loom_task *tasks, struct loom_error *err)
 {
@@ -176,7 +170,7 @@ static const struct loom_workload_ops knapsack_ops = {
 	.destroy = workload_destroy,
 	.need = knapsack_need,
 	.init = knapsack_init,
-	.task_count = knapsack_task_count,
+	.task_count = workload_one_task,
 	.tasks = knapsack_tasks,
 	.verify = knapsack_verify,
 	.work = "nodes",

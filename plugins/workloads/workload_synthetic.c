@@ -50,11 +50,6 @@ static int synthetic_check(const struct loom_host *host, const void *opts, struc
 	return 0;
 }
 
-static int synthetic_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	return workload_create(host, opts, sizeof(struct workload), self, err);
-}
-
 static const struct synthetic_opts *synthetic_opts(const void *self)
 {
 	return ((const struct workload *)self)->opts;
@@ -138,7 +133,7 @@ static int synthetic_verify(void *self, const struct loom_layout *layout, const 
 
 static const struct loom_workload_ops synthetic_ops = {
 	.size = sizeof(struct loom_workload_ops),
-	.create = synthetic_create,
+	.create = workload_create_plain,
 	.destroy = workload_destroy,
 	.need = synthetic_need,
 	.init = synthetic_init,

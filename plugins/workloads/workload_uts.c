@@ -157,12 +157,6 @@ static int uts_init(void *self, const struct loom_layout *layout, const struct l
 	return 0;
 }
 
-static uint64_t uts_task_count(void *self, const struct loom_layout *layout)
-{
-	(void)self, (void)layout;
-	return 1;
-}
-
 static int uts_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		     loom_ref global, struct loom_task *tasks, struct loom_error *err)
 {
@@ -250,7 +244,7 @@ static const struct loom_workload_ops uts_ops = {
 	.destroy = workload_destroy,
 	.need = uts_need,
 	.init = uts_init,
-	.task_count = uts_task_count,
+	.task_count = workload_one_task,
 	.tasks = uts_tasks,
 	.verify = uts_verify,
 	.work = "nodes",

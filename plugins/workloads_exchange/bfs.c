@@ -85,10 +85,10 @@ static int load(struct ex *x, struct bfs *s)
 	return rc ? EX_NO_ROOM : 0;
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct bfs *s = x->own;
-	uint32_t workers = layout->workers, words = (workers + 63) / 64;
+	uint32_t workers = x->layout->workers, words = (workers + 63) / 64;
 	if (workers > MOST_WORKERS)
 		return LOOM_FAIL(x->host, x->err, LOOM_EINVAL, "workload_bfs: at most %d workers", MOST_WORKERS);
 	int rc = load(x, s);
@@ -101,12 +101,12 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 		s->first[w] = ex_share(s->g.n, w, workers);
 	if (find_most(x, s, workers))
 		return EX_NO_ROOM;
-	for (uint32_t d = 0; d < layout->devices; d++)
-		ex_channel(x, LOOM_ANY_DEVICE, d, layout->device[d].workers * workers, 1, 4 * (s->most + 2));
+	for (uint32_t d = 0; d < x->layout->devices; d++)
+		ex_channel(x, LOOM_ANY_DEVICE, d, x->layout->device[d].workers * workers, 1, 4 * (s->most + 2));
 	x->head.param[BFS_GATHER] =
 		ex_channel(x, LOOM_ANY_DEVICE, 0, workers, 1, 8 * (words + 1));
-	for (uint32_t d = 0; d < layout->devices; d++)
-		ex_channel(x, 0, d, 1, layout->device[d].workers, 8 * ((uint64_t)workers * words + 1));
+	for (uint32_t d = 0; d < x->layout->devices; d++)
+		ex_channel(x, 0, d, 1, x->layout->device[d].workers, 8 * ((uint64_t)workers * words + 1));
 	x->head.param[BFS_N] = s->g.n;
 	x->head.param[BFS_ROOM] = s->most;
 	x->head.param[BFS_WORDS] = words;
@@ -123,10 +123,10 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 	return 0;
 }
 
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+static void fill(struct ex *x, struct ex_head *h)
 {
 	const struct bfs *s = x->own;
-	uint32_t workers = layout->workers, *bucket = ex_of(h, BFS_BUCKETS);
+	uint32_t workers = x->layout->workers, *bucket = ex_of(h, BFS_BUCKETS);
 	memcpy(ex_of(h, BFS_ROWS), s->g.row, 4 * (s->g.n + 1ull));
 	memcpy(ex_of(h, BFS_COLUMNS), s->g.column, 4ull * s->g.row[s->g.n]);
 	memset(ex_of(h, BFS_LEVEL), 0xff, 4ull * s->g.n);
@@ -134,22 +134,19 @@ static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layou
 	memcpy(ex_of(h, BFS_FIRST), s->first, 8 * (workers + 1ull));
 	for (uint64_t i = 0; i < (uint64_t)workers * workers; i++)
 		bucket[i * (s->most + 2)] = 0;
-	ex_places(h, BFS_PLACES, layout);
-	return 0;
+	ex_places(h, BFS_PLACES, x->layout);
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct bfs *s = x->own;
 	const uint32_t *got = ex_of(h, BFS_LEVEL);
-	(void)layout;
 	for (uint32_t v = 0; v < s->g.n; v++)
 		if (got[v] != s->want[v])
 			return EX_WRONG(x, err, "vertex %u: expected level %d, found %d", v,
 					(int)s->want[v], (int)got[v]);
-	x->host->metric(x->host, report, "levels", "", LOOM_BETTER_NONE, s->levels);
-	x->host->metric(x->host, report, "vertices", "", LOOM_BETTER_NONE, s->g.n);
+	x->host->metric(x->host, x->report, "levels", "", LOOM_BETTER_NONE, s->levels);
+	x->host->metric(x->host, x->report, "vertices", "", LOOM_BETTER_NONE, s->g.n);
 	return 0;
 }
 

@@ -25,11 +25,11 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct bs *s = x->own;
 	uint64_t m = x->o->size, seed = x->seed;
-	for (s->ranks = 1; 2 * s->ranks <= layout->workers;)
+	for (s->ranks = 1; 2 * s->ranks <= x->layout->workers;)
 		s->ranks *= 2;
 	s->all = s->ranks * m;
 	s->input = ex_room(x, s->all, 4);
@@ -40,35 +40,32 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 		s->input[i] = (uint32_t)(ex_random(&seed) >> 32);
 	memcpy(s->want, s->input, 4 * s->all);
 	qsort(s->want, s->all, 4, ascending);
-	for (uint32_t d = 0; d < layout->devices; d++)
-		ex_channel(x, LOOM_ANY_DEVICE, d, 2 * layout->device[d].workers, 1, 4 * m);
+	for (uint32_t d = 0; d < x->layout->devices; d++)
+		ex_channel(x, LOOM_ANY_DEVICE, d, 2 * x->layout->device[d].workers, 1, 4 * m);
 	ex_array(x, BS_KEYS, 4 * s->all);
 	ex_array(x, BS_ROOM, 4 * s->all);
-	ex_array(x, BS_OF_DEVICE, layout->workers * sizeof(struct ex_place));
+	ex_array(x, BS_OF_DEVICE, x->layout->workers * sizeof(struct ex_place));
 	x->head.param[BS_M] = m;
 	x->head.param[BS_RANKS] = s->ranks;
 	return 0;
 }
 
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+static void fill(struct ex *x, struct ex_head *h)
 {
 	const struct bs *s = x->own;
 	memcpy(ex_of(h, BS_KEYS), s->input, 4 * s->all);
-	ex_places(h, BS_OF_DEVICE, layout);
-	return 0;
+	ex_places(h, BS_OF_DEVICE, x->layout);
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct bs *s = x->own;
 	const uint32_t *got = ex_of(h, BS_KEYS);
-	(void)layout;
 	for (uint64_t i = 0; i < s->all; i++)
 		if (got[i] != s->want[i])
 			return EX_WRONG(x, err, "key %llu: expected %u, found %u", (unsigned long long)i,
 					s->want[i], got[i]);
-	x->host->metric(x->host, report, "keys", "", LOOM_BETTER_NONE, (double)s->all);
+	x->host->metric(x->host, x->report, "keys", "", LOOM_BETTER_NONE, (double)s->all);
 	return 0;
 }
 

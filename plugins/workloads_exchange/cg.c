@@ -12,10 +12,10 @@ static const struct loom_opt rows[] = {
 	{.name = NULL},
 };
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct solver *s = x->own;
-	int rc = solver_pattern(x, s, x->o->size, layout->workers);
+	int rc = solver_pattern(x, s, x->o->size, x->layout->workers);
 	for (uint64_t i = 0; !rc && i < s->n; i++)
 		for (uint32_t k = s->row[i]; k < s->row[i + 1]; k++) {
 			s->value[k] = s->column[k] == i ? 27 : -1;
@@ -25,23 +25,20 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 		rc = solver_reference(x, s, x->o->iterations);
 	if (rc)
 		return EX_NO_ROOM;
-	return solver_channels(x, s, layout);
-}
-
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
-{
-	(void)layout;
-	solver_fill(x->own, h, 1);
+	solver_channels(x, s);
 	return 0;
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static void fill(struct ex *x, struct ex_head *h)
+{
+	solver_fill(x->own, h, 1);
+}
+
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct solver *s = x->own;
 	const double *u = ex_of(h, CG_X);
-	(void)layout;
-	int rc = solver_check(x, s, h, report, err);
+	int rc = solver_check(x, s, h, err);
 	/* It converges to 1: 20 iterations reach 1e-6 on every size that was tried. */
 	for (uint64_t i = 0; !rc && x->o->iterations >= 20 && i < s->n; i++)
 		if (!(fabs(u[i] - 1) < 1e-3))

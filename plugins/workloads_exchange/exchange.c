@@ -19,11 +19,11 @@ uint32_t ex_channel(struct ex *x, uint32_t from, uint32_t to, uint32_t slots, ui
 	return x->channels++;
 }
 
-uint32_t ex_sum_channels(struct ex *x, const struct loom_layout *layout)
+uint32_t ex_sum_channels(struct ex *x)
 {
-	uint32_t first = ex_channel(x, LOOM_ANY_DEVICE, 0, layout->workers, 1, sizeof(double));
-	for (uint32_t d = 0; d < layout->devices; d++)
-		ex_channel(x, 0, d, 1, layout->device[d].workers, sizeof(double));
+	uint32_t first = ex_channel(x, LOOM_ANY_DEVICE, 0, x->layout->workers, 1, sizeof(double));
+	for (uint32_t d = 0; d < x->layout->devices; d++)
+		ex_channel(x, 0, d, 1, x->layout->device[d].workers, sizeof(double));
 	return first;
 }
 
@@ -37,16 +37,15 @@ uint64_t ex_random(uint64_t *state)
 	return x * 0x2545f4914f6cdd1dull;
 }
 
-void ex_message_channels(struct ex *x, const struct loom_layout *layout, struct ex_message *m, uint32_t n,
-			 uint32_t rounds, uint64_t item_bytes)
+void ex_message_channels(struct ex *x, struct ex_message *m, uint32_t n, uint32_t rounds, uint64_t item_bytes)
 {
 	uint32_t first = x->channels, per_round[LOOM_MAX_DEVICES] = {0};
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t d = ex_device_of(layout, m[i].to);
+		uint32_t d = ex_device_of(x->layout, m[i].to);
 		m[i].channel = first + d;
 		m[i].slot = per_round[d]++;
 	}
-	for (uint32_t d = 0; d < layout->devices; d++)
+	for (uint32_t d = 0; d < x->layout->devices; d++)
 		ex_channel(x, LOOM_ANY_DEVICE, d, per_round[d] ? rounds * per_round[d] : 1, 1, item_bytes);
 	for (uint32_t i = 0; i < n; i++)
 		m[i].stride = per_round[m[i].channel - first];
@@ -90,12 +89,12 @@ double *ex_sweep(struct ex *x, uint64_t grids, uint64_t n, void (*input)(double 
 	return now;
 }
 
-uint32_t ex_pairs(struct ex *x, const struct loom_layout *layout, struct ex_pair **list)
+uint32_t ex_pairs(struct ex *x, struct ex_pair **list)
 {
 	uint32_t n = 0;
-	*list = ex_room(x, layout->workers, sizeof(**list));
-	for (uint32_t d = 0; *list && d + 1 < layout->devices; d += 2) {
-		const struct loom_device_shape *a = &layout->device[d], *b = a + 1;
+	*list = ex_room(x, x->layout->workers, sizeof(**list));
+	for (uint32_t d = 0; *list && d + 1 < x->layout->devices; d += 2) {
+		const struct loom_device_shape *a = &x->layout->device[d], *b = a + 1;
 		uint32_t both = a->workers < b->workers ? a->workers : b->workers;
 		for (uint32_t i = 0; i < both; i++)
 			(*list)[n++] = (struct ex_pair){a->first_worker + i, b->first_worker + i};
@@ -162,7 +161,8 @@ int ex_need(void *self, const struct loom_layout *layout, struct loom_need *need
 				 "workload_%s needs two devices or more: say devices = cpu:0 cpu:1 in [run]",
 				 x->app->name);
 	x->err = err;
-	int rc = x->app->plan(x, layout);
+	x->layout = layout;
+	int rc = x->app->plan(x);
 	if (rc == EX_NO_ROOM)
 		return LOOM_FAIL(x->host, err, LOOM_ENOMEM, "workload_%s: out of memory", x->app->name);
 	if (rc)
@@ -177,22 +177,26 @@ int ex_init(void *self, const struct loom_layout *layout, const struct loom_view
 {
 	struct ex *x = self;
 	struct ex_head *h = view->global;
+	(void)err;
 	*h = x->head;
 	for (uint32_t w = 0; w < layout->workers; w++)
 		memset(view->worker[w], 0, sizeof(struct ex_log));
-	int rc = x->app->fill(x, h, layout);
-	return rc ? LOOM_FAIL(x->host, err, rc, "workload_%s: out of memory", x->app->name) : 0;
+	x->layout = layout;
+	x->app->fill(x, h);
+	return 0;
 }
 
 int ex_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
 	      struct loom_report *report, struct loom_error *err)
 {
 	struct ex *x = self;
-	int rc = x->app->check(x, view->global, layout, report, err);
+	x->layout = layout;
+	x->report = report;
+	int rc = x->app->check(x, view->global, err);
 	if (rc)
 		return rc;
 	x->host->metric(x->host, report, "iterations", "", LOOM_BETTER_NONE, x->o->iterations);
-	ex_metrics(x, layout, view, report);
+	ex_metrics(x, view);
 	return 0;
 }
 

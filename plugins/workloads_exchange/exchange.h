@@ -39,12 +39,11 @@ struct ex_app {
 	size_t bytes; /* of the application's own state, behind ex->own */
 	/* Sizes arrays and channels with ex_array and ex_channel, prepares input and reference in ex_room. 0, an
 	 * error in words (x->err), or EX_NO_ROOM, which the engine words. */
-	int (*plan)(struct ex *x, const struct loom_layout *layout);
+	int (*plan)(struct ex *x);
 	/* Puts the input into the arrays: before every sample. */
-	int (*fill)(struct ex *x, struct ex_head *h, const struct loom_layout *layout);
-	/* Compares with the reference: 0, or LOOM_EWRONG in words. */
-	int (*check)(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		     struct loom_report *report, struct loom_error *err);
+	void (*fill)(struct ex *x, struct ex_head *h);
+	/* Compares with the reference, adds figures to x->report: 0, or LOOM_EWRONG in words. */
+	int (*check)(struct ex *x, struct ex_head *h, struct loom_error *err);
 };
 enum { EX_NO_ROOM = 1, EX_ROOMS = 24 };
 
@@ -52,12 +51,14 @@ struct ex {
 	const struct loom_host *host;
 	const struct ex_app *app;
 	const struct ex_opts *o;
+	const struct loom_layout *layout;
 	struct ex_head head; /* as the kernels will see it */
 	uint64_t bytes;
 	int planned;
 	struct loom_channel channel[EX_CHANNELS];
 	uint32_t channels;
 	struct loom_error *err; /* of plan */
+	struct loom_report *report; /* of check */
 	void *own, *room[EX_ROOMS];
 	uint32_t rooms;
 	uint64_t seed;
@@ -72,7 +73,7 @@ void ex_array(struct ex *x, uint32_t array, uint64_t bytes);
 uint32_t ex_channel(struct ex *x, uint32_t from, uint32_t to, uint32_t slots, uint32_t readers,
 		    uint64_t item_bytes);
 /* The two of ex_sum: the number of `gather`, `spread` is the one after. */
-uint32_t ex_sum_channels(struct ex *x, const struct loom_layout *layout);
+uint32_t ex_sum_channels(struct ex *x);
 static inline void *ex_of(struct ex_head *h, uint32_t array)
 {
 	return (char *)h + h->at[array];
@@ -89,14 +90,13 @@ static inline uint32_t ex_device_of(const struct loom_layout *layout, uint32_t w
 
 /* One channel per receiving device, with room for `rounds` iterations of the `n` messages, of at most
  * `item_bytes`; fills channel, slot and stride of each. */
-void ex_message_channels(struct ex *x, const struct loom_layout *layout, struct ex_message *m, uint32_t n,
-			 uint32_t rounds, uint64_t item_bytes);
+void ex_message_channels(struct ex *x, struct ex_message *m, uint32_t n, uint32_t rounds, uint64_t item_bytes);
 /* Pairs of workers on devices 0 and 1, 2 and 3, ...: worker i of the one with worker i of the other. How
  * many; *list is an ex_room. */
 struct ex_pair {
 	uint32_t a, b;
 };
-uint32_t ex_pairs(struct ex *x, const struct loom_layout *layout, struct ex_pair **list);
+uint32_t ex_pairs(struct ex *x, struct ex_pair **list);
 /* Where the workers are, into array `array`. */
 void ex_places(struct ex_head *h, uint32_t array, const struct loom_layout *layout);
 /* `iterations` sweeps over `grids` grids of n rows of n, whose rims stay: the result, an ex_room. */
@@ -122,8 +122,7 @@ int ex_channels_op(void *self, const struct loom_layout *layout, const struct lo
 		   uint32_t *n, struct loom_error *err);
 
 /* exchange_metrics.c */
-void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loom_view *view,
-		struct loom_report *report);
+void ex_metrics(struct ex *x, const struct loom_view *view);
 
 /* The plug-in workload_NAME: device code in NAME.dev.h with a kernel workload_NAME_kernel. FILES are the
  * texts before it, each a LOOM_CODE_FILE(); work: the metric that counts its unit of work. */

@@ -42,16 +42,16 @@ static uint64_t covered(struct ex_interval *list, uint64_t n)
 	return sum;
 }
 
-static void write_timeline(struct ex *x, const struct loom_layout *layout, const struct loom_view *view)
+static void write_timeline(struct ex *x, const struct loom_view *view)
 {
 	FILE *f = x->o->timeline && *x->o->timeline ? fopen(x->o->timeline, "we") : NULL;
 	const char *comma = "";
 	if (!f)
 		return;
 	fputs("[", f);
-	for (uint32_t w = 0; w < layout->workers; w++) {
+	for (uint32_t w = 0; w < x->layout->workers; w++) {
 		const struct ex_log *log = view->worker[w];
-		uint32_t device = ex_device_of(layout, w);
+		uint32_t device = ex_device_of(x->layout, w);
 		fprintf(f, "%s\n{\"name\":\"%s\",\"ph\":\"X\",\"pid\":%u,\"tid\":%u,\"ts\":%.3f,\"dur\":%.3f}",
 			comma, x->app->name, device, w, (double)log->begin_ns / 1e3,
 			(double)(log->end_ns - log->begin_ns) / 1e3);
@@ -111,17 +111,16 @@ static int device_overlap(const struct loom_device_shape *shape, const struct lo
 	return 0;
 }
 
-void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loom_view *view,
-		struct loom_report *report)
+void ex_metrics(struct ex *x, const struct loom_view *view)
 {
 	struct total sum = {0};
 	double waiting = 0, overlapped = 0, online = (double)sysconf(_SC_NPROCESSORS_ONLN);
 	int rc = 0, gpu = 0;
-	for (uint32_t d = 0; d < layout->devices; d++) {
-		const struct loom_device_shape *shape = &layout->device[d];
+	for (uint32_t d = 0; d < x->layout->devices; d++) {
+		const struct loom_device_shape *shape = &x->layout->device[d];
 		struct total t = add_up(shape, view);
 		gpu |= shape->kind == LOOM_ON_GPU;
-		double cores = online / layout->devices; /* each device has its share */
+		double cores = online / x->layout->devices; /* each device has its share */
 		cores = cores < 1 ? 1 : cores > shape->workers ? shape->workers : cores;
 		sum.lost += t.lost;
 		sum.wait_ns += t.wait_ns;
@@ -132,14 +131,14 @@ void ex_metrics(struct ex *x, const struct loom_layout *layout, const struct loo
 	}
 	if (!sum.life_ns)
 		return;
-	x->host->metric(x->host, report, "wait_share", "share", LOOM_BETTER_LESS,
+	x->host->metric(x->host, x->report, "wait_share", "share", LOOM_BETTER_LESS,
 			(double)sum.wait_ns / (double)sum.life_ns);
-	x->host->metric(x->host, report, "transfer_share", "share", LOOM_BETTER_LESS,
+	x->host->metric(x->host, x->report, "transfer_share", "share", LOOM_BETTER_LESS,
 			(double)sum.send_ns / (double)sum.life_ns);
 	if (!gpu)
-		x->host->metric(x->host, report, "work_s", "s", LOOM_BETTER_NONE, (double)sum.work_ns / 1e9);
-	write_timeline(x, layout, view);
+		x->host->metric(x->host, x->report, "work_s", "s", LOOM_BETTER_NONE, (double)sum.work_ns / 1e9);
+	write_timeline(x, view);
 	/* With waits that were not logged, a share of them would not be a figure. */
 	if (!rc && !gpu && !sum.lost && waiting > 0)
-		x->host->metric(x->host, report, "overlap", "share", LOOM_BETTER_MORE, overlapped / waiting);
+		x->host->metric(x->host, x->report, "overlap", "share", LOOM_BETTER_MORE, overlapped / waiting);
 }

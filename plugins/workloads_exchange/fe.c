@@ -59,11 +59,11 @@ static uint64_t list_bytes(const struct fe *f)
 	return 4ull * (f->solver.workers + 1 + f->messages);
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct fe *f = x->own;
 	struct solver *s = &f->solver;
-	int rc = solver_pattern(x, s, x->o->size, layout->workers);
+	int rc = solver_pattern(x, s, x->o->size, x->layout->workers);
 	for (uint64_t i = 0; !rc && i < s->n; i++)
 		fe_row(x->seed, s->edge, 0, s->n, i, s->column + s->row[i], s->row[i + 1] - s->row[i],
 		       s->value + s->row[i], &s->b[i]);
@@ -71,11 +71,10 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 		rc = solver_reference(x, s, x->o->iterations);
 	if (!rc)
 		rc = make_messages(x, f);
-	if (!rc)
-		rc = solver_channels(x, s, layout);
 	if (rc)
 		return EX_NO_ROOM;
-	ex_message_channels(x, layout, f->message, f->messages, 1, 8 * FE_ROW * FE_ROWS_MOST);
+	solver_channels(x, s);
+	ex_message_channels(x, f->message, f->messages, 1, 8 * FE_ROW * FE_ROWS_MOST);
 	ex_array(x, FE_MESSAGES, f->messages * sizeof(*f->message));
 	ex_array(x, FE_OUT, list_bytes(f));
 	ex_array(x, FE_IN, list_bytes(f));
@@ -84,27 +83,23 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 	return 0;
 }
 
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+static void fill(struct ex *x, struct ex_head *h)
 {
 	const struct fe *f = x->own;
-	(void)layout;
 	solver_fill(&f->solver, h, 0);
 	memcpy(ex_of(h, FE_MESSAGES), f->message, f->messages * sizeof(*f->message));
 	memcpy(ex_of(h, FE_OUT), f->out, list_bytes(f));
 	memcpy(ex_of(h, FE_IN), f->in, list_bytes(f));
-	return 0;
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct solver *s = x->own;
-	(void)layout;
 	/* What converges here is less than for C_CG: the mesh is distorted. */
 	if (x->o->iterations >= 20 && !(s->last_rr < 1e-2 * s->first_rr))
 		return EX_WRONG(x, err, "the reference does not converge: residual %g of %g", s->last_rr,
 				s->first_rr);
-	return solver_check(x, s, h, report, err);
+	return solver_check(x, s, h, err);
 }
 
 static const struct ex_app app = {.name = "fe", .bytes = sizeof(struct fe), .plan = plan, .fill = fill,

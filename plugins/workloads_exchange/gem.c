@@ -36,35 +36,31 @@ static int reference(struct ex *x, struct gem *s, uint64_t seed)
 	return 0;
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct gem *s = x->own;
-	uint64_t n = s->n = x->o->size > layout->workers ? x->o->size : layout->workers;
+	uint64_t n = s->n = x->o->size > x->layout->workers ? x->o->size : x->layout->workers;
 	if (reference(x, s, x->seed))
 		return EX_NO_ROOM;
-	for (uint32_t d = 0; d < layout->devices; d++)
-		ex_channel(x, LOOM_ANY_DEVICE, d, GEM_SLOTS, layout->device[d].workers, 8 * GEM_K * n);
+	for (uint32_t d = 0; d < x->layout->devices; d++)
+		ex_channel(x, LOOM_ANY_DEVICE, d, GEM_SLOTS, x->layout->device[d].workers, 8 * GEM_K * n);
 	ex_array(x, GEM_C, 8 * n * n);
 	ex_array(x, GEM_A, 8 * n * GEM_K);
-	ex_array(x, GEM_B, 8 * layout->workers * n * GEM_K);
+	ex_array(x, GEM_B, 8 * x->layout->workers * n * GEM_K);
 	x->head.param[GEM_N] = n;
 	x->head.param[GEM_SEED] = x->seed;
 	return 0;
 }
 
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+static void fill(struct ex *x, struct ex_head *h)
 {
 	const struct gem *s = x->own;
-	(void)layout;
 	memset(ex_of(h, GEM_C), 0, 8 * s->n * s->n);
-	return 0;
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct gem *s = x->own;
-	(void)layout, (void)report;
 	return ex_compare(x, ex_of(h, GEM_C), s->want, s->n * s->n, "element", err);
 }
 

@@ -90,10 +90,10 @@ static uint64_t global(const struct h3d *s, uint32_t worker, uint64_t i, uint64_
 	return ((pz * n + k) * s->grid[1] * n + py * n + j) * s->grid[0] * n + px * n + i;
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct h3d *s = x->own;
-	uint32_t workers = layout->workers, count = H3D_SIDES * workers;
+	uint32_t workers = x->layout->workers, count = H3D_SIDES * workers;
 	uint64_t n = s->n = x->o->size, block = (n + 2) * (n + 2) * (n + 2);
 	factor(workers, s->grid);
 	s->message = ex_room(x, count, sizeof(*s->message));
@@ -102,7 +102,7 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 	for (uint32_t i = 0; i < count; i++)
 		s->message[i] = (struct ex_message){.from = i / H3D_SIDES,
 						    .to = neighbour(s->grid, i / H3D_SIDES, i % H3D_SIDES)};
-	ex_message_channels(x, layout, s->message, count, 2, 8 * n * n);
+	ex_message_channels(x, s->message, count, 2, 8 * n * n);
 	ex_array(x, H3D_CELLS, 8 * workers * block);
 	ex_array(x, H3D_NEXT, 8 * workers * block);
 	ex_array(x, H3D_MESSAGES, count * sizeof(*s->message));
@@ -112,34 +112,31 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 	return 0;
 }
 
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+static void fill(struct ex *x, struct ex_head *h)
 {
 	const struct h3d *s = x->own;
 	uint64_t n = s->n, block = (n + 2) * (n + 2) * (n + 2);
-	uint32_t *beside = ex_of(h, H3D_NEIGHBOUR), count = H3D_SIDES * layout->workers;
+	uint32_t *beside = ex_of(h, H3D_NEIGHBOUR), count = H3D_SIDES * x->layout->workers;
 	double *cells = ex_of(h, H3D_CELLS);
 	memcpy(ex_of(h, H3D_MESSAGES), s->message, count * sizeof(*s->message));
 	for (uint32_t i = 0; i < count; i++)
 		beside[i] = s->message[i].to;
-	memset(cells, 0, 8 * layout->workers * block);
-	memset(ex_of(h, H3D_NEXT), 0, 8 * layout->workers * block);
-	for (uint32_t w = 0; w < layout->workers; w++)
+	memset(cells, 0, 8 * x->layout->workers * block);
+	memset(ex_of(h, H3D_NEXT), 0, 8 * x->layout->workers * block);
+	for (uint32_t w = 0; w < x->layout->workers; w++)
 		for (uint64_t i = 0; i < n * n * n; i++) {
 			uint64_t a = i % n, b = i / n % n, c = i / n / n;
 			cells[w * block + h3d_cell(n, a + 1, b + 1, c + 1)] =
 				start(x->seed, global(s, w, a, b, c));
 		}
-	return 0;
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct h3d *s = x->own;
 	uint64_t n = s->n, block = (n + 2) * (n + 2) * (n + 2);
 	const double *cells = ex_of(h, x->o->iterations % 2 ? H3D_NEXT : H3D_CELLS);
-	(void)report;
-	for (uint32_t w = 0; w < layout->workers; w++)
+	for (uint32_t w = 0; w < x->layout->workers; w++)
 		for (uint64_t i = 0; i < n * n * n; i++) {
 			uint64_t a = i % n, b = i / n % n, c = i / n / n;
 			double got = cells[w * block + h3d_cell(n, a + 1, b + 1, c + 1)];

@@ -33,13 +33,13 @@ static void reference(struct kmn *s, uint32_t iterations)
 	}
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct kmn *s = x->own;
 	uint64_t seed = x->seed;
-	if (layout->devices > EX_PARAMS - 8)
+	if (x->layout->devices > EX_PARAMS - 8)
 		return LOOM_FAIL(x->host, x->err, LOOM_EINVAL, "workload_kmn: at most %d devices", EX_PARAMS - 8);
-	s->consumers = layout->workers - layout->device[0].workers;
+	s->consumers = x->layout->workers - x->layout->device[0].workers;
 	s->blocks = 2 * s->consumers;
 	s->block = x->o->size;
 	s->n = (uint64_t)(s->blocks + s->consumers) * s->block;
@@ -53,15 +53,15 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 	for (uint32_t k = 0; k < KMN_K; k++)
 		s->start[k] = s->points[k * (s->n / KMN_K) + k];
 	reference(s, x->o->iterations);
-	for (uint32_t d = 1; d < layout->devices; d++) {
+	for (uint32_t d = 1; d < x->layout->devices; d++) {
 		ex_channel(x, 0, d, s->blocks, 1, s->block);
-		x->head.param[8 + d - 1] = layout->device[d].workers;
+		x->head.param[8 + d - 1] = x->layout->device[d].workers;
 	}
 	ex_channel(x, LOOM_ANY_DEVICE, 1, s->consumers, 1, sizeof(struct kmn_sums));
-	for (uint32_t d = 0; d < layout->devices; d++)
-		ex_channel(x, 1, d, 1, layout->device[d].workers, sizeof(s->start));
+	for (uint32_t d = 0; d < x->layout->devices; d++)
+		ex_channel(x, 1, d, 1, x->layout->device[d].workers, sizeof(s->start));
 	ex_array(x, KMN_POINTS, s->n * sizeof(*s->points));
-	ex_array(x, KMN_ROOM, (uint64_t)layout->workers * s->block);
+	ex_array(x, KMN_ROOM, (uint64_t)x->layout->workers * s->block);
 	ex_array(x, KMN_SUMS, (s->consumers + 1) * sizeof(struct kmn_sums));
 	ex_array(x, KMN_CENTROIDS, sizeof(s->start));
 	x->head.param[KMN_BLOCK] = s->block;
@@ -70,21 +70,17 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 	return 0;
 }
 
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+static void fill(struct ex *x, struct ex_head *h)
 {
 	const struct kmn *s = x->own;
-	(void)layout;
 	memcpy(ex_of(h, KMN_POINTS), s->points, s->n * sizeof(*s->points));
 	memcpy(ex_of(h, KMN_CENTROIDS), s->start, sizeof(s->start));
-	return 0;
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct kmn *s = x->own;
 	const struct kmn_point *got = ex_of(h, KMN_CENTROIDS);
-	(void)layout, (void)report;
 	for (uint32_t i = 0; i < KMN_K * KMN_DIM; i++)
 		if (got[i / KMN_DIM].x[i % KMN_DIM] != s->want[i / KMN_DIM].x[i % KMN_DIM])
 			return EX_WRONG(x, err, "centroid %u, coordinate %u: expected %d, found %d",

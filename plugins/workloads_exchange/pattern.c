@@ -65,14 +65,14 @@ static void make_index(struct pattern *s, const struct ex_opts *o, uint64_t seed
 	}
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct pattern *s = x->own;
 	const struct ex_opts *o = x->o;
 	s->fields = o->extra[ACCESS] == ADJACENT || o->extra[ACCESS] == RANDOM ? 8 * o->size : o->size;
-	s->pairs = ex_pairs(x, layout, &s->pair);
+	s->pairs = ex_pairs(x, &s->pair);
 	s->index = ex_room(x, o->size, 4);
-	s->expect = ex_room(x, layout->workers, 8);
+	s->expect = ex_room(x, x->layout->workers, 8);
 	if (!s->pair || !s->index || !s->expect)
 		return EX_NO_ROOM;
 	make_index(s, o, x->seed);
@@ -83,8 +83,8 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 	p[PATTERN_PERCENT] = o->extra[PERCENT];
 	p[PATTERN_PAIRS] = s->pairs;
 	p[PATTERN_FIELDS] = s->fields;
-	for (uint32_t d = 0; d < layout->devices; d++) {
-		uint32_t workers = layout->device[d].workers;
+	for (uint32_t d = 0; d < x->layout->devices; d++) {
+		uint32_t workers = x->layout->device[d].workers;
 		ex_channel(x, LOOM_ANY_DEVICE, d, 2 * workers, 1, 8ull * o->size);
 	}
 	for (uint32_t q = 0; q < s->pairs; q++)
@@ -92,42 +92,40 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 			s->expect[s->pair[q].b] += pattern_messages(p, q, 0, t);
 			s->expect[s->pair[q].a] += pattern_messages(p, q, 1, t);
 		}
-	ex_array(x, PATTERN_ROLES, layout->workers * sizeof(struct pattern_role));
+	ex_array(x, PATTERN_ROLES, x->layout->workers * sizeof(struct pattern_role));
 	ex_array(x, PATTERN_INDEX, 4ull * o->size);
-	ex_array(x, PATTERN_FIELD, 8ull * layout->workers * s->fields);
-	ex_array(x, PATTERN_PACKED, 8ull * layout->workers * o->size);
-	ex_array(x, PATTERN_COUNTS, layout->workers * sizeof(struct pattern_count));
+	ex_array(x, PATTERN_FIELD, 8ull * x->layout->workers * s->fields);
+	ex_array(x, PATTERN_PACKED, 8ull * x->layout->workers * o->size);
+	ex_array(x, PATTERN_COUNTS, x->layout->workers * sizeof(struct pattern_count));
 	return 0;
 }
 
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+static void fill(struct ex *x, struct ex_head *h)
 {
 	const struct pattern *s = x->own;
 	struct pattern_role *role = ex_of(h, PATTERN_ROLES);
 	memcpy(ex_of(h, PATTERN_INDEX), s->index, 4ull * x->o->size);
-	memset(ex_of(h, PATTERN_COUNTS), 0, layout->workers * sizeof(struct pattern_count));
-	for (uint32_t w = 0; w < layout->workers; w++)
+	memset(ex_of(h, PATTERN_COUNTS), 0, x->layout->workers * sizeof(struct pattern_count));
+	for (uint32_t w = 0; w < x->layout->workers; w++)
 		role[w].pair = PATTERN_NONE;
 	for (uint32_t q = 0; q < s->pairs; q++) {
 		uint32_t a = s->pair[q].a, b = s->pair[q].b;
-		uint32_t da = ex_device_of(layout, a), db = ex_device_of(layout, b);
-		uint32_t place = a - layout->device[da].first_worker;
-		uint32_t both = layout->device[da].workers < layout->device[db].workers ?
-					layout->device[da].workers :
-					layout->device[db].workers;
+		uint32_t da = ex_device_of(x->layout, a), db = ex_device_of(x->layout, b);
+		uint32_t place = a - x->layout->device[da].first_worker;
+		uint32_t both = x->layout->device[da].workers < x->layout->device[db].workers ?
+					x->layout->device[da].workers :
+					x->layout->device[db].workers;
 		role[a] = (struct pattern_role){q, 0, db, da, place, both};
 		role[b] = (struct pattern_role){q, 1, da, db, place, both};
 	}
-	return 0;
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct pattern *s = x->own;
 	const struct pattern_count *count = ex_of(h, PATTERN_COUNTS);
 	uint64_t all = 0;
-	for (uint32_t w = 0; w < layout->workers; w++) {
+	for (uint32_t w = 0; w < x->layout->workers; w++) {
 		if (count[w].wrong || count[w].messages != s->expect[w])
 			return EX_WRONG(x, err, "worker %u: expected %llu messages, found %llu, and %llu wrong words",
 					w, (unsigned long long)s->expect[w],
@@ -135,7 +133,7 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 					(unsigned long long)count[w].wrong);
 		all += count[w].messages;
 	}
-	x->host->metric(x->host, report, "messages", "", LOOM_BETTER_NONE, (double)all);
+	x->host->metric(x->host, x->report, "messages", "", LOOM_BETTER_NONE, (double)all);
 	return 0;
 }
 

@@ -34,12 +34,12 @@ struct resume {
 	uint32_t waiters, rounds;
 };
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct resume *s = x->own;
 	const struct ex_opts *o = x->o;
-	const struct loom_device_shape *to = &layout->device[1];
-	s->role = ex_room(x, layout->workers, sizeof(*s->role));
+	const struct loom_device_shape *to = &x->layout->device[1];
+	s->role = ex_room(x, x->layout->workers, sizeof(*s->role));
 	if (!s->role)
 		return EX_NO_ROOM;
 	for (uint32_t w = 0; w < to->workers; w++) {
@@ -50,28 +50,27 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 			r->what = RESUME_COMPUTES;
 	}
 	s->rounds = s->waiters ? o->iterations : 0;
-	s->role[layout->device[0].first_worker].what = s->rounds ? RESUME_SENDS : RESUME_IDLE;
+	s->role[x->layout->device[0].first_worker].what = s->rounds ? RESUME_SENDS : RESUME_IDLE;
 	x->head.iterations = s->rounds;
 	x->head.param[RESUME_WORDS] = o->size;
 	x->head.param[RESUME_WAITERS] = s->waiters;
 	x->head.param[RESUME_ROUNDS] = o->extra[WORK];
 	x->head.param[RESUME_ONE] = 1;
 	ex_channel(x, 0, 1, s->waiters ? s->waiters : 1, 1, 8ull * o->size);
-	ex_array(x, RESUME_ROLES, layout->workers * sizeof(struct resume_role));
+	ex_array(x, RESUME_ROLES, x->layout->workers * sizeof(struct resume_role));
 	ex_array(x, RESUME_TOLD, (s->waiters + 1) * sizeof(struct resume_told));
 	ex_array(x, RESUME_NS, (s->rounds + 1) * 8ull);
-	ex_array(x, RESUME_DID, layout->workers * sizeof(struct resume_did));
+	ex_array(x, RESUME_DID, x->layout->workers * sizeof(struct resume_did));
 	return 0;
 }
 
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+static void fill(struct ex *x, struct ex_head *h)
 {
 	const struct resume *s = x->own;
-	memcpy(ex_of(h, RESUME_ROLES), s->role, layout->workers * sizeof(struct resume_role));
+	memcpy(ex_of(h, RESUME_ROLES), s->role, x->layout->workers * sizeof(struct resume_role));
 	memset(ex_of(h, RESUME_TOLD), 0, (s->waiters + 1) * sizeof(struct resume_told));
 	memset(ex_of(h, RESUME_NS), 0, (s->rounds + 1) * 8ull);
-	memset(ex_of(h, RESUME_DID), 0, layout->workers * sizeof(struct resume_did));
-	return 0;
+	memset(ex_of(h, RESUME_DID), 0, x->layout->workers * sizeof(struct resume_did));
 }
 
 static int ascending(const void *a, const void *b)
@@ -96,13 +95,12 @@ static int check_worker(struct ex *x, struct ex_head *h, uint32_t worker, struct
 	return 0;
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct resume *s = x->own;
 	const struct resume_did *did = ex_of(h, RESUME_DID);
 	uint64_t *ns = ex_of(h, RESUME_NS), compute = 0, computing = 0, items = s->rounds;
-	for (uint32_t w = 0; w < layout->workers; w++) {
+	for (uint32_t w = 0; w < x->layout->workers; w++) {
 		int rc = check_worker(x, h, w, err);
 		if (rc)
 			return rc;
@@ -112,16 +110,16 @@ static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layo
 		}
 	}
 	if (computing && items)
-		items = did[layout->device[0].first_worker].beside + 1;
+		items = did[x->layout->device[0].first_worker].beside + 1;
 	qsort(ns, items, sizeof(*ns), ascending);
 	if (items) {
-		x->host->metric(x->host, report, "resumed_p50", "ns", LOOM_BETTER_LESS, (double)ns[items / 2]);
-		x->host->metric(x->host, report, "resumed_p99", "ns", LOOM_BETTER_LESS, (double)ns[items * 99 / 100]);
-		x->host->metric(x->host, report, "beside", "items", LOOM_BETTER_NONE, (double)items);
+		x->host->metric(x->host, x->report, "resumed_p50", "ns", LOOM_BETTER_LESS, (double)ns[items / 2]);
+		x->host->metric(x->host, x->report, "resumed_p99", "ns", LOOM_BETTER_LESS, (double)ns[items * 99 / 100]);
+		x->host->metric(x->host, x->report, "beside", "items", LOOM_BETTER_NONE, (double)items);
 	}
 	if (computing)
-		x->host->metric(x->host, report, "compute_s", "s", LOOM_BETTER_LESS, (double)compute / (double)computing / 1e9);
-	x->host->metric(x->host, report, "items", "", LOOM_BETTER_NONE, s->rounds);
+		x->host->metric(x->host, x->report, "compute_s", "s", LOOM_BETTER_LESS, (double)compute / (double)computing / 1e9);
+	x->host->metric(x->host, x->report, "items", "", LOOM_BETTER_NONE, s->rounds);
 	return 0;
 }
 

@@ -10,7 +10,7 @@ static int near(uint64_t edge, uint64_t at, uint64_t d)
 	return at + d >= 1 && at + d - 1 < edge;
 }
 
-static int make_rows(struct solver *s)
+static void make_rows(struct solver *s)
 {
 	uint64_t e = s->edge, at = 0;
 	for (uint64_t i = 0; i < s->n; i++) {
@@ -23,7 +23,6 @@ static int make_rows(struct solver *s)
 	}
 	s->row[s->n] = (uint32_t)at;
 	s->entries = at;
-	return 0;
 }
 
 static uint32_t owner(const struct solver *s, uint64_t row)
@@ -107,12 +106,12 @@ int solver_pattern(struct ex *x, struct solver *s, uint64_t edge, uint32_t worke
 	return s->out && s->in ? 0 : EX_NO_ROOM;
 }
 
-int solver_channels(struct ex *x, struct solver *s, const struct loom_layout *layout)
+void solver_channels(struct ex *x, const struct solver *s)
 {
-	ex_message_channels(x, layout, s->message, s->messages, 2, 8 * s->most);
+	ex_message_channels(x, s->message, s->messages, 2, 8 * s->most);
 	x->head.param[CG_N] = s->n;
 	x->head.param[CG_MOST] = s->most;
-	x->head.param[CG_SUM] = ex_sum_channels(x, layout);
+	x->head.param[CG_SUM] = ex_sum_channels(x);
 	ex_array(x, CG_ROWS, 4 * (s->n + 1));
 	ex_array(x, CG_COLUMNS, 4 * s->entries);
 	ex_array(x, CG_VALUES, 8 * s->entries);
@@ -128,7 +127,6 @@ int solver_channels(struct ex *x, struct solver *s, const struct loom_layout *la
 	ex_array(x, CG_IN, 4 * (s->workers + 1 + s->messages));
 	ex_array(x, CG_PACKED, 8 * s->most * s->workers);
 	ex_array(x, CG_RESIDUAL, 8);
-	return 0;
 }
 
 static double dot(const struct solver *s, const double *a, const double *b)
@@ -184,12 +182,11 @@ void solver_fill(const struct solver *s, struct ex_head *h, int values)
 	memcpy(ex_of(h, CG_IN), s->in, 4 * (s->workers + 1 + s->messages));
 }
 
-int solver_check(struct ex *x, const struct solver *s, struct ex_head *h, struct loom_report *report,
-		 struct loom_error *err)
+int solver_check(struct ex *x, const struct solver *s, struct ex_head *h, struct loom_error *err)
 {
 	double rr = *(const double *)ex_of(h, CG_RESIDUAL);
 	if (!(rr >= 0) || !(rr <= s->last_rr * (1 + 1e-6) + 1e-30 * s->first_rr))
 		return EX_WRONG(x, err, "residual: expected %g, found %g", sqrt(s->last_rr), sqrt(rr));
-	x->host->metric(x->host, report, "residual", "", LOOM_BETTER_LESS, sqrt(rr / s->first_rr));
+	x->host->metric(x->host, x->report, "residual", "", LOOM_BETTER_LESS, sqrt(rr / s->first_rr));
 	return ex_compare(x, ex_of(h, CG_X), s->want, s->n, "unknown", err);
 }

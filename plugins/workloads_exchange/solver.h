@@ -20,11 +20,10 @@ struct solver {
 int solver_pattern(struct ex *x, struct solver *s, uint64_t edge, uint32_t workers);
 /* The numbers of the messages from (out) or to each worker: see struct cg_part. NULL: out of memory. */
 uint32_t *solver_list(struct ex *x, const struct ex_message *m, uint32_t n, uint32_t workers, int out);
-int solver_channels(struct ex *x, struct solver *s, const struct loom_layout *layout);
+void solver_channels(struct ex *x, const struct solver *s);
 /* The same iterations, by one thread over whole vectors; sums in the workers' order. */
 int solver_reference(struct ex *x, struct solver *s, uint32_t iterations);
 void solver_fill(const struct solver *s, struct ex_head *h, int values);
-int solver_check(struct ex *x, const struct solver *s, struct ex_head *h, struct loom_report *report,
-		 struct loom_error *err);
+int solver_check(struct ex *x, const struct solver *s, struct ex_head *h, struct loom_error *err);
 
 #endif

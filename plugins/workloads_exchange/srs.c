@@ -17,16 +17,16 @@ struct srs {
 	uint32_t *want;
 };
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct srs *s = x->own;
 	struct loom_ctx one = {.lanes = 1};
 	uint64_t n = x->o->size;
 	uint32_t *first = (uint32_t *)&x->head.param[3];
-	if (layout->devices > 2 * (EX_PARAMS - 4))
+	if (x->layout->devices > 2 * (EX_PARAMS - 4))
 		return LOOM_FAIL(x->host, x->err, LOOM_EINVAL, "workload_srs: at most %d devices",
 				 2 * (EX_PARAMS - 4));
-	s->consumers = layout->workers - layout->device[0].workers;
+	s->consumers = x->layout->workers - x->layout->device[0].workers;
 	s->tiles = x->o->iterations * s->consumers;
 	s->want = ex_room(x, (uint64_t)s->tiles * SRS_BINS, sizeof(*s->want));
 	uint16_t *tile = ex_room(x, n * n, sizeof(*tile));
@@ -36,10 +36,10 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 		srs_make(&one, tile, x->seed, k, n);
 		srs_consume(&one, s->want + (size_t)k * SRS_BINS, tile, n);
 	}
-	for (uint32_t d = 1, at = 0; d < layout->devices; d++) {
-		ex_channel(x, 0, d, 2 * layout->device[d].workers, 1, 2 * n * n);
+	for (uint32_t d = 1, at = 0; d < x->layout->devices; d++) {
+		ex_channel(x, 0, d, 2 * x->layout->device[d].workers, 1, 2 * n * n);
 		first[d - 1] = at;
-		at += layout->device[d].workers;
+		at += x->layout->device[d].workers;
 		first[d] = at;
 	}
 	ex_array(x, SRS_HISTOGRAMS, (uint64_t)s->tiles * SRS_BINS * 4);
@@ -49,20 +49,16 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 	return 0;
 }
 
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+static void fill(struct ex *x, struct ex_head *h)
 {
 	const struct srs *s = x->own;
-	(void)layout;
 	memset(ex_of(h, SRS_HISTOGRAMS), 0, (size_t)s->tiles * SRS_BINS * 4);
-	return 0;
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct srs *s = x->own;
 	const uint32_t *got = ex_of(h, SRS_HISTOGRAMS);
-	(void)layout, (void)report;
 	for (uint32_t i = 0; i < s->tiles * SRS_BINS; i++)
 		if (got[i] != s->want[i])
 			return EX_WRONG(x, err, "tile %u, bin %u: expected %u pixels, found %u", i / SRS_BINS,

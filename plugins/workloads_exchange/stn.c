@@ -24,10 +24,10 @@ static void input(double *grid, uint64_t count, uint64_t seed)
 		grid[i] = (double)(ex_random(&seed) >> 40) / 65536.0;
 }
 
-static int plan(struct ex *x, const struct loom_layout *layout)
+static int plan(struct ex *x)
 {
 	struct stn *s = x->own;
-	uint32_t workers = layout->workers;
+	uint32_t workers = x->layout->workers;
 	uint64_t n = s->n = x->o->size > workers ? x->o->size : workers;
 	s->message = ex_room(x, 2 * workers, sizeof(*s->message));
 	s->want = ex_sweep(x, 1, n, input, stn_row);
@@ -37,7 +37,7 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 		s->message[2 * w] = (struct ex_message){.from = w, .to = w ? w - 1 : w};
 		s->message[2 * w + 1] = (struct ex_message){.from = w, .to = w + 1 < workers ? w + 1 : w};
 	}
-	ex_message_channels(x, layout, s->message, 2 * workers, 2, 8 * n);
+	ex_message_channels(x, s->message, 2 * workers, 2, 8 * n);
 	ex_array(x, STN_GRID, 8 * n * n);
 	ex_array(x, STN_NEXT, 8 * n * n);
 	ex_array(x, STN_MESSAGES, 2 * workers * sizeof(*s->message));
@@ -45,20 +45,17 @@ static int plan(struct ex *x, const struct loom_layout *layout)
 	return 0;
 }
 
-static int fill(struct ex *x, struct ex_head *h, const struct loom_layout *layout)
+static void fill(struct ex *x, struct ex_head *h)
 {
 	const struct stn *s = x->own;
 	input(ex_of(h, STN_GRID), s->n * s->n, x->seed);
 	memcpy(ex_of(h, STN_NEXT), ex_of(h, STN_GRID), 8 * s->n * s->n);
-	memcpy(ex_of(h, STN_MESSAGES), s->message, 2 * layout->workers * sizeof(*s->message));
-	return 0;
+	memcpy(ex_of(h, STN_MESSAGES), s->message, 2 * x->layout->workers * sizeof(*s->message));
 }
 
-static int check(struct ex *x, struct ex_head *h, const struct loom_layout *layout,
-		 struct loom_report *report, struct loom_error *err)
+static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 {
 	const struct stn *s = x->own;
-	(void)layout, (void)report;
 	return ex_compare(x, ex_of(h, x->o->iterations % 2 ? STN_NEXT : STN_GRID), s->want, s->n * s->n,
 			  "grid point", err);
 }

@@ -25,11 +25,24 @@ static inline int workload_create(const struct loom_host *host, const void *opts
 	return 0;
 }
 
+/* The create() of those that have nothing of their own. */
+static inline int workload_create_plain(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	return workload_create(host, opts, sizeof(struct workload), self, err);
+}
+
 static inline void workload_destroy(void *self)
 {
 	struct workload *w = self;
 	if (w)
 		w->host->free(w->host, w);
+}
+
+/* The task_count() of those whose other tasks follow from the first. */
+static inline uint64_t workload_one_task(void *self, const struct loom_layout *layout)
+{
+	(void)self, (void)layout;
+	return 1;
 }
 
 /* Tasks are mandatory for a workload's table; those with a kernel have none. */
@@ -80,6 +93,13 @@ static inline int workload_sum(const struct loom_host *host, const struct loom_l
 		.size = sizeof(struct loom_workload_dev),                                          \
 		.count = sizeof(table) / sizeof((table)[0]),                                       \
 		.task = table,                                                                     \
+	};                                                                                         \
+	LOOM_DEVICE_CODE(symbol##_code, symbol##_cpu, #symbol ".dev.h", files)
+/* The same of a workload that has a kernel in place of tasks. */
+#define WORKLOAD_KERNEL(symbol, files)                                                             \
+	static const struct loom_workload_dev symbol##_cpu = {                                     \
+		.size = sizeof(struct loom_workload_dev),                                          \
+		.kernel = symbol##_kernel,                                                         \
 	};                                                                                         \
 	LOOM_DEVICE_CODE(symbol##_code, symbol##_cpu, #symbol ".dev.h", files)
 

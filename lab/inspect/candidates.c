@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "inspect/candidates.h"
 #include "plugin/elf.h"
 #include "plugin/identity.h"
-#include "plugin/registry.h"
 
 static int looks_like_plugin(const struct dirent *entry)
 {
@@ -21,6 +21,14 @@ static const char *base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	return slash ? slash + 1 : path;
+}
+
+const char *loom__cause(const char *path, const char *sentence)
+{
+	const char *file = loom__shown(path);
+	size_t n = strlen(file);
+	return !strncmp(sentence, file, n) && !strncmp(sentence + n, ": ", 2) ? sentence + n + 2
+									      : sentence;
 }
 
 static void keep_fault(struct loom__candidate *c, const struct loom_error *e)

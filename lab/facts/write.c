@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "facts/write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static int finish(int fd, int number)
+{
+	if (close(fd) && !number)
+		number = errno;
+	return number;
+}
+
+/* Unlike mkstemp, leaves the permissions to the umask, as for any file that a user asked for. */
+static int open_new(struct loom__text *name, const char *path, mode_t mode)
+{
+	for (;;) {
+		name->length = 0;
+		loom__text_add(name, "%s.%ld.%llx.tmp", path, (long)getpid(),
+			       (unsigned long long)loom__now_ns());
+		if (!loom__text_ok(name)) {
+			errno = ENOMEM;
+			return -1;
+		}
+		int fd = open(name->at, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+		if (fd >= 0 || errno != EEXIST)
+			return fd;
+	}
+}
+
+/* 0 or errno. */
+static int replace(const char *path, mode_t mode, const char *bytes, size_t length)
+{
+	struct loom__text name = {0};
+	int number = 0, fd = open_new(&name, path, mode);
+	if (fd < 0) {
+		number = errno;
+	} else {
+		number = loom__write_all(fd, bytes, length);
+		if (!number && fsync(fd))
+			number = errno;
+		number = finish(fd, number);
+		if (!number && rename(name.at, path))
+			number = errno;
+		if (number)
+			unlink(name.at);
+	}
+	loom__text_free(&name);
+	return number;
+}
+
+int loom__write_file(const char *path, const char *bytes, size_t length, struct loom_error *err)
+{
+	struct stat st;
+	char *real = NULL;
+	int number = 0, exists = !stat(path, &st);
+	if (exists && !S_ISREG(st.st_mode)) {
+		int fd = open(path, O_WRONLY | O_CLOEXEC);
+		number = fd < 0 ? errno : finish(fd, loom__write_all(fd, bytes, length));
+	} else if (exists && !(real = realpath(path, NULL))) {
+		number = errno;
+	} else {
+		number =
+		    replace(real ? real : path, exists ? st.st_mode & 0777 : 0666, bytes, length);
+	}
+	free(real);
+	if (!number)
+		return 0;
+	errno = number;
+	return LOOM__FAIL(err, loom__errno_code(number), "cannot write '%s': %m", path);
+}
+
+int loom__write_check(const char *path, struct loom_error *err)
+{
+	struct stat st;
+	struct loom__text name = {0};
+	char *real = NULL;
+	int number = 0, exists = !stat(path, &st);
+	if (!*path) {
+		number = ENOENT;
+	} else if (exists && !S_ISREG(st.st_mode)) {
+		number = S_ISDIR(st.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
+	} else if (exists && !(real = realpath(path, NULL))) {
+		number = errno;
+	} else {
+		int fd = open_new(&name, real ? real : path, 0666);
+		number = fd < 0 ? errno : finish(fd, 0);
+		if (fd >= 0)
+			unlink(name.at);
+	}
+	loom__text_free(&name);
+	free(real);
+	errno = number;
+	return number ? LOOM__FAIL(err, loom__errno_code(number), "cannot write '%s': %m", path) : 0;
+}
