@@ -40,30 +40,16 @@ LOOM_FN int mgws_unclaimed(struct loom_ctx *c, struct mgws_block *b)
 	return b->claimed != MGWS_ALL;
 }
 
-/* Lane 0, between two tasks: looks now and then what other ranks ask of this one, where the NIC's thread would need this
- * worker's core for that. How many tasks run before it looks at the clock follows from how long they take. */
-#define MGWS_HELP_NS 20000u
-LOOM_FN void mgws_help(struct loom_ctx *c)
-{
-	struct mgws_mine *mine = mgws_mine(c);
-	uint64_t took = loom_clock_ns(c) - mine->helped;
-	if (took < MGWS_HELP_NS) {
-		mine->sprint += mine->sprint < MGWS_MAIL_TASKS;
-		return;
-	}
-	if (took > 2 * MGWS_HELP_NS)
-		mine->sprint /= 2;
-	(void)LOOM_CALL(trigger, ask, c, (const struct loom_ask *)NULL, (uint64_t *)NULL);
-	mine->helped = loom_clock_ns(c);
-}
-
 /* Lane 0: what the loop must know before the next task. These loads hit the cache. */
 LOOM_FN uint32_t mgws_look(struct loom_ctx *c, int can_share)
 {
 	if (loom_stopped(c))
 		return MGWS_STOP;
-	if (SCHED_CFG(c, asks))
-		mgws_help(c);
+	if (SCHED_CFG(c, asks)) { /* how many short tasks run before the next look follows from how long they take */
+		struct mgws_mine *mine = mgws_mine(c);
+		uint64_t took = mgws_help(c);
+		mine->sprint = took > 2 * MGWS_HELP_NS ? mine->sprint / 2 : mine->sprint + (mine->sprint < MGWS_MAIL_TASKS);
+	}
 	uint32_t news = can_share && !mgws_unclaimed(c, &mgws_keep(c)->block) &&
 					mgws_empty(mgws_known(c), mgws_queue(c)) ?
 				MGWS_SHARE :

@@ -278,7 +278,7 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
  * network has something, and not for long; where the network cannot wake it, for a moment. */
 #define ASKED_NS 100000u
 #define ASKED_MS 2
-#define HELPED_NS 500000u /* where a worker has looked in its place: in case that it does not go on */
+#define HELPED_NS 2000000u /* where a worker has looked in its place: in case that it does not go on */
 int nic_help(const struct nic_bell *bell)
 {
 	struct nic *nic = (struct nic *)(uintptr_t)bell->nic;
