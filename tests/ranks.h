@@ -35,6 +35,8 @@ __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *
 /* The network: an addition that nobody waits for is done when its worker asks again, after all that it did in between. */
 static int ranks_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *was)
 {
+	if (!ask)
+		return 0;
 	struct ranks_post *post = (struct ranks_post *)c->global[LOOM_TRIGGER] + c->worker;
 	const struct loom_task *from = (const struct loom_task *)(uintptr_t)ask->remote;
 	if (post->at)

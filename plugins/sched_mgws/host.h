@@ -65,7 +65,7 @@ static inline int sched_constants(const struct loom_host *host, const struct sch
 #define SCHED_BESIDE_GPU_NS 200000u
 #define SCHED_MAIL_NS 50000u
 /* The same where one asks for the memory of other ranks, each time at their cost. */
-#define SCHED_ASK_NS 200000u
+#define SCHED_ASK_NS 50000u
 
 /* No two devices change the same word. */
 static inline int sched_apart(const struct loom_layout *layout)

@@ -98,6 +98,14 @@ LOOM_FN int mgws_sees_work(struct loom_ctx *c)
 	return mgws_scan(c) || (SCHED_CFG(c, apart) && mgws_mail_waits(c));
 }
 
+/* The detector asks other ranks, too, at the cost of attempts to steal there. */
+#define MGWS_VAIN 4u
+LOOM_FN int mgws_asks_detector(struct loom_ctx *c)
+{
+	uint64_t yes = c->lane == 0 && (!SCHED_CFG(c, asks) || ++mgws_mine(c)->vain % MGWS_VAIN == 0);
+	return (int)loom_from_lane0(c, yes);
+}
+
 /* Searches until something is found. 0 when there is no work any more, or the run was stopped. */
 SCHED_SLOW int mgws_search(struct loom_ctx *c)
 {
@@ -124,7 +132,7 @@ SCHED_SLOW int mgws_search(struct loom_ctx *c)
 			if (idle)
 				LOOM_CALL(term, idle, c);
 		}
-		done = idle && LOOM_CALL(term, done, c, mgws_robbed(c));
+		done = idle && mgws_asks_detector(c) && LOOM_CALL(term, done, c, mgws_robbed(c));
 		if (done)
 			break;
 		if (c->lane == 0 && search.asking) /* mail rings no bell: the worker that waits for it does not sleep */

@@ -45,6 +45,11 @@ LOOM_FN uint32_t mgws_look(struct loom_ctx *c, int can_share)
 {
 	if (loom_stopped(c))
 		return MGWS_STOP;
+	if (SCHED_CFG(c, asks)) { /* how many short tasks run before the next look follows from how long they take */
+		struct mgws_mine *mine = mgws_mine(c);
+		uint64_t took = mgws_help(c);
+		mine->sprint = took > 2 * MGWS_HELP_NS ? mine->sprint / 2 : mine->sprint + (mine->sprint < MGWS_MAIL_TASKS);
+	}
 	uint32_t news = can_share && !mgws_unclaimed(c, &mgws_keep(c)->block) &&
 					mgws_empty(mgws_known(c), mgws_queue(c)) ?
 				MGWS_SHARE :

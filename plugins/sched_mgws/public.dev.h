@@ -92,6 +92,8 @@ struct mgws_mine {
 	 * many this worker has stolen there. */
 	uint32_t last, far_steals;
 	uint64_t far_tasks;
+	uint64_t helped; /* when it last looked what they ask of this rank, and how many tasks it runs before it looks at the clock */
+	uint32_t sprint, wanted, vain, pad[11];
 };
 
 LOOM_FN struct mgws_mine *mgws_mine(const struct loom_ctx *c)

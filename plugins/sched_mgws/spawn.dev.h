@@ -163,6 +163,23 @@ LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
 	       (SCHED_CFG(c, asks) && mgws_left(loom_load_relaxed_sys(&mgws_queue(c)->word)) < few);
 }
 
+#ifdef GPULOOM_DEV_CPU_H
+/* Lane 0, between two tasks and inside long ones: looks now and then what other ranks ask of this one, where the NIC's thread
+ * would need this worker's core for that. */
+#define MGWS_HELP_NS 20000u
+#define MGWS_HELP_WANTED 8u /* how often it is asked inside a task before it looks at the clock */
+LOOM_FN uint64_t mgws_help(struct loom_ctx *c)
+{
+	struct mgws_mine *mine = mgws_mine(c);
+	uint64_t took = loom_clock_ns(c) - mine->helped;
+	if (took >= MGWS_HELP_NS) {
+		(void)LOOM_CALL(trigger, ask, c, (const struct loom_ask *)NULL, (uint64_t *)NULL);
+		mine->helped = loom_clock_ns(c);
+	}
+	return took;
+}
+#endif
+
 /* A worker in a long task that can be divided asks whether to spawn. One task or more should be public at any time, unless
  * initial ones are unclaimed. Tasks that it has spawned already are shared first. */
 LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
@@ -171,6 +188,8 @@ LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 #ifdef GPULOOM_DEV_CPU_H
 	if (SCHED_CFG(c, apart) && mgws_mail_inside(c))
 		return 1;
+	if (SCHED_CFG(c, asks) && c->lane == 0 && ++mgws_mine(c)->wanted % MGWS_HELP_WANTED == 0)
+		(void)mgws_help(c);
 #endif
 	if (c->lane == 0) {
 		if (loom_stopped(c))

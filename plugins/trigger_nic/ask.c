@@ -110,7 +110,8 @@ int asks_bell(const struct nic *nic)
 
 void asks_begin(struct nic *nic)
 {
-	((struct nic_bell *)(nic->base + nic->shape.ask_at))->fd = asks_bell(nic);
+	*(struct nic_bell *)(nic->base + nic->shape.ask_at) =
+		(struct nic_bell){.fd = asks_bell(nic), .nic = (uint64_t)(uintptr_t)nic, .pid = (uint32_t)getpid()};
 	for (uint32_t w = 0; w < nic->workers; w++)
 		nic->asks->asking[w].taken = 0;
 }

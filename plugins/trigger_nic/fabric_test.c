@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEST_NS 3000000000ull /* less than the others are given to end when a rank has died */
+#define TEST_NS 3000000000ull /* where a rank has died the hub ends the others before */
 #define TEST_NOTIFY 0x7e57u
 
 struct test {

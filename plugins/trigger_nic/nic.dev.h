@@ -293,8 +293,9 @@ struct nic_bell {
 	uint32_t rings;  /* the NIC's thread sleeps on it, or on an eventfd ... */
 	uint32_t asleep; /* ... and says so here */
 	int32_t fd;	 /* that, which processes of devices have inherited; -1: none. Constant */
-	uint32_t pad0;
-	uint64_t pad[6];
+	uint32_t pid;
+	uint64_t nic; /* in the process `pid`. Constant */
+	uint64_t pad[5];
 };
 struct nic_ask {
 	uint32_t asked;  /* by the worker, as all of this line */
@@ -315,13 +316,23 @@ struct nic_ask {
 #ifdef LOOM_TRIGGER_ASKS
 #ifdef GPULOOM_DEV_CPU_H
 #define NIC_ASK_SPIN_NS 5000u
+#define NIC_ASK_HELP_NS 50000u /* then others may have the core: ranks that share it */
 #define NIC_ASK_SLEEP_NS 1000000u /* in case that the run is stopped */
 
+/* policy.c: a worker of the NIC's process looks in place of the NIC's thread, so that no other thread needs its core. 0: it
+ * is of another process. */
+int nic_help(const struct nic_bell *bell);
+
 /* Between two looks for the answer, of which `seen` is the last one's. */
-LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_ask *a, uint32_t seen, uint64_t *since)
+LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_bell *bell, struct nic_ask *a, uint32_t seen, uint64_t *since)
 {
 	uint64_t now = loom_clock_ns(c);
 	*since = *since ? *since : now;
+	if (nic_help(bell)) {
+		if (now - *since > NIC_ASK_HELP_NS)
+			loom_yield();
+		return;
+	}
 	if (now - *since < NIC_ASK_SPIN_NS) {
 		loom_pause(c);
 		return;
@@ -337,6 +348,8 @@ LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_ask *a, uint32_t seen, uint
 LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 {
 	uint64_t one = 1;
+	if (nic_help(bell))
+		return;
 	loom_fence_seq_cst_sys(); /* as above, with the sides changed: pairs with the fence in nap() */
 	if (!loom_load_relaxed_sys(&bell->asleep))
 		return;
@@ -345,12 +358,13 @@ LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 		loom_wake(c, &bell->rings, 1);
 }
 #else /* simulated: nobody sleeps, and a store wakes the NIC */
-#define nic_rest(c, a, seen, since) ((void)(seen), (void)(since), loom_pause(c))
+#define nic_help(bell) ((void)(bell))
+#define nic_rest(c, bell, a, seen, since) ((void)(seen), (void)(since), loom_pause(c))
 #define nic_ring_bell(c, bell) ((void)0)
 #endif
 
 /* Until this worker's last wish is done. */
-LOOM_FN int nic_await_answer(struct loom_ctx *c, struct nic_ask *a)
+LOOM_FN int nic_await_answer(struct loom_ctx *c, struct nic_bell *bell, struct nic_ask *a)
 {
 	uint64_t since = 0;
 	uint32_t seen;
@@ -358,7 +372,7 @@ LOOM_FN int nic_await_answer(struct loom_ctx *c, struct nic_ask *a)
 	while ((seen = loom_load_acquire_sys(&a->answered)) != a->asked) {
 		if (loom_stopped(c))
 			return LOOM_EINTR;
-		nic_rest(c, a, seen, &since);
+		nic_rest(c, bell, a, seen, &since);
 	}
 	if (!a->status)
 		return 0;
@@ -370,7 +384,12 @@ LOOM_FN int nic_do_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t 
 {
 	struct nic_bell *bell = (struct nic_bell *)nic_at(c, nic_shape(c)->ask_at);
 	struct nic_ask *a = (struct nic_ask *)(bell + 1) + c->worker;
-	int rc = nic_await_answer(c, a);
+	int rc;
+	if (!ask) {
+		(void)nic_help(bell);
+		return 0;
+	}
+	rc = nic_await_answer(c, bell, a);
 	if (rc)
 		return rc;
 	a->op = ask->op;
@@ -384,7 +403,7 @@ LOOM_FN int nic_do_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t 
 	nic_ring_bell(c, bell);
 	if (!was && ask->op == LOOM_NET_ADD)
 		return 0;
-	rc = nic_await_answer(c, a);
+	rc = nic_await_answer(c, bell, a);
 	if (!rc && was)
 		*was = a->was;
 	return rc;

@@ -167,6 +167,8 @@ struct nic {
 	/* With stamp = yes: when triggers were first and last taken, and how many were by the first time. */
 	uint64_t first_ns, last_ns, first_fires;
 	uint64_t cpu_ns; /* of the thread, when the sample began */
+	/* How often a worker has looked in place of the thread, and as far as that has seen it. */
+	uint32_t helps, helped;
 	int status;                     /* the first failure, an enum loom_err */
 	char failure[200];
 };

@@ -278,20 +278,44 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
  * network has something, and not for long; where the network cannot wake it, for a moment. */
 #define ASKED_NS 100000u
 #define ASKED_MS 2
+#define HELPED_NS 2000000u /* where a worker has looked in its place: in case that it does not go on */
+int nic_help(const struct nic_bell *bell)
+{
+	struct nic *nic = (struct nic *)(uintptr_t)bell->nic;
+	if (bell->pid != (uint32_t)getpid())
+		return 0;
+	if (__atomic_load_n(&nic->want, __ATOMIC_RELAXED) || pthread_mutex_trylock(&nic->lock))
+		return 1; /* somebody else looks */
+	(void)nic_step(nic);
+	__atomic_store_n(&nic->helps, nic->helps + 1, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&nic->lock);
+	return 1;
+}
+
+static int is_helped(const struct nic *nic)
+{
+	return __atomic_load_n(&nic->helps, __ATOMIC_RELAXED) != nic->helped;
+}
+
 static void nap(struct nic *nic, uint64_t waited_ns)
 {
 	struct nic_bell *bell = (struct nic_bell *)(nic->base + nic->shape.ask_at);
 	uint64_t ns = waited_ns / 4 < ASKED_NS ? waited_ns / 4 : ASKED_NS;
 	struct pollfd on[] = {{.fd = nic->fabric->fd, .events = POLLIN}, {.fd = asks_bell(nic), .events = POLLIN}};
 	uint32_t rings;
-	int sleeps, until_woken = on[0].fd >= 0 && on[1].fd >= 0;
+	int sleeps, until_woken = on[0].fd >= 0 && on[1].fd >= 0, helped = is_helped(nic);
+	if (helped) {
+		ns = HELPED_NS;
+		until_woken = 0;
+	}
 	pthread_mutex_lock(&nic->lock);
+	nic->helped = nic->helps;
 	rings = loom_load_relaxed_sys(&bell->rings);
 	loom_store_relaxed_sys(&bell->asleep, 1u);
 	/* Either the worker that asks sees that this thread sleeps, or its wish is seen here; pairs with nic_do_ask(). */
 	loom_fence_seq_cst_sys();
 	/* Where nobody wakes it, not while it is about to be answered. */
-	sleeps = !asks_wait(nic) && (until_woken ? fabric_may_sleep(nic->fabric) : waited_ns >= ASKED_NS || !nic->asker->busy(nic));
+	sleeps = helped || (!asks_wait(nic) && (until_woken ? fabric_may_sleep(nic->fabric) : waited_ns >= ASKED_NS || !nic->asker->busy(nic)));
 	pthread_mutex_unlock(&nic->lock);
 	if (!sleeps) /* who yields to a worker comes on again when that has used up its slice: milliseconds */
 		loom_relax();
@@ -307,13 +331,13 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 static void rest(struct nic *nic, uint32_t *idle, uint64_t *since)
 {
 	*idle += *idle < UINT32_MAX;
-	if (*idle <= nic->opts->spin || nic->opts->wait == NIC_SPIN) {
+	if ((*idle <= nic->opts->spin && !is_helped(nic)) || nic->opts->wait == NIC_SPIN) {
 		loom_relax();
 	} else if (nic->opts->wait == NIC_YIELD) {
 		loom_yield();
 	} else {
 		uint64_t now = loom_clock_ns(NULL);
-		*since = *idle == nic->opts->spin + 1 ? now : *since;
+		*since = *idle <= nic->opts->spin + 1 ? now : *since;
 		if (nic->asks)
 			nap(nic, now - *since);
 		else

@@ -24,7 +24,7 @@ static const char *const loom_allreduce_algorithms[] = {"auto", "ring", "halving
 		 "rank stores its vector into all others, each word with a mark; for small vectors. twoshot: reduce-scatter and gather; " \
 		 "for large ones. pull: each rank reads the vectors of all others; for large ones of two GPUs. auto: with such a trigger " \
 		 "oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all others; above, twoshot, or pull between two GPUs; without, " \
-		 "and with late or chained posts, ring.", \
+		 "and with late posts, halving by 4 ranks and more up to 16 KiB a rank, else ring; with chained posts ring.", \
 		 .choices = loom_allreduce_algorithms),                                            \
 	LOOM_OPT(type, group, LOOM_OPT_U32, "0",                                                   \
 		 "algorithm = levels: ranks with consecutive numbers that are summed first, as those of a host. It must divide the " \
@@ -35,6 +35,9 @@ static const char *const loom_allreduce_algorithms[] = {"auto", "ring", "halving
  * fewer. Between GPUs it takes one way over the link and twice the bytes. */
 #define LOOM_ALLREDUCE_ONESHOT_MOST 256u
 #define LOOM_ALLREDUCE_ONESHOT_MOST_GPU (3u << 19) /* to all other ranks together */
+/* The same for halving, bytes a rank, by so many ranks and more. Measured by 4 and 8: above, and with fewer, it gains nothing. */
+#define LOOM_ALLREDUCE_HALVING_MOST (16u << 10)
+#define LOOM_ALLREDUCE_HALVING_RANKS 4u
 #define LOOM_ALLREDUCE_PIECES 64u /* of a slice at most: each takes a post, a tag and an arrival word */
 
 /* Into how many chunks the vector is cut, and the steps that follow from it. */
@@ -60,7 +63,9 @@ static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host 
 	struct loom_allreduce a = {.rank = loom_net_rank(host), .ranks = loom_net_ranks(host), .algorithm = algorithm};
 	uint64_t parts = (uint64_t)a.ranks * layout->workers, slice = (bytes / sizeof(float) + parts - 1) / parts, unit;
 	if (algorithm == LOOM_ALLREDUCE_AUTO) /* where nothing has to be posted it is cut again */
-		algorithm = LOOM_ALLREDUCE_RING;
+		algorithm = a.ranks >= LOOM_ALLREDUCE_HALVING_RANKS && bytes <= (uint64_t)a.ranks * LOOM_ALLREDUCE_HALVING_MOST ?
+				    LOOM_ALLREDUCE_HALVING :
+				    LOOM_ALLREDUCE_RING;
 	loom_allreduce_cut(&a, algorithm, group);
 	/* All slices are halved without a rest: whatever power of two the number of groups has in it helps. */
 	unit = a.power / (a.ranks / a.group & -(a.ranks / a.group));
@@ -189,7 +194,7 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 		loom_allreduce_cut(a, a->algorithm, 0);
 		a->slice = a->floats / a->group / layout->workers;
 	} else if (a->algorithm == LOOM_ALLREDUCE_AUTO) {
-		a->algorithm = LOOM_ALLREDUCE_RING;
+		a->algorithm = a->group == a->ranks ? LOOM_ALLREDUCE_RING : LOOM_ALLREDUCE_HALVING;
 	}
 	if (a->algorithm == LOOM_ALLREDUCE_LEVELS && a->group == 1)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "algorithm = levels: group must be more than 1 and divide the %u ranks: say group = "
