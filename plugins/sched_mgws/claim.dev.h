@@ -112,9 +112,9 @@ LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
 	return b->next < b->end;
 }
 
-/* Lanes that run a task each: the next block, without the long way over mgws_refill(), which takes a GPU as long as several
- * small tasks. Public and spilled tasks wait until the set is used up; not so where a spilled task may be one that only this
- * kind of device runs. */
+/* For lanes that run a task each: claims the next block at once. The way over mgws_refill() takes a GPU as long as several small
+ * tasks. Public and spilled tasks then wait until the set is used up. This must not be where CPUs and GPUs share the lists, as a
+ * spilled task there may be one that only this kind of device runs. */
 LOOM_FN int mgws_claim_on(struct loom_ctx *c)
 {
 	return (!SCHED_CFG(c, mixed) || SCHED_CFG(c, apart)) && mgws_claim(c, 0);

@@ -37,7 +37,8 @@
 	       "workers of a device that share a public queue: 1, 2 or 4", .min = 1, .max = 4)     \
 	OPTION(ALL, uint32_t, claim, LOOM_OPT_ENUM, "guided",                                      \
 	       "initial tasks that a worker claims at a time: guided takes an eighth of its "      \
-	       "share of what is left, with grain = lane half of it, fixed takes claim_size", .choices = claims)                 \
+	       "share of what is left, with grain = lane half of it, fixed takes claim_size",      \
+	       .choices = claims)                                                                  \
 	OPTION(ALL, uint32_t, claim_size, LOOM_OPT_U32, "16", "for claim = fixed", .min = 1,       \
 	       .max = 1 << 20)                                                                     \
 	OPTION(ALL, uint32_t, victim, LOOM_OPT_ENUM, "random",                                     \

@@ -92,8 +92,11 @@ struct mgws_mine {
 	 * many this worker has stolen there. */
 	uint32_t last, far_steals;
 	uint64_t far_tasks;
-	uint64_t helped; /* when it last looked what they ask of this rank, and how many tasks it runs before it looks at the clock */
-	uint32_t sprint, wanted, vain, pad[11];
+	uint64_t helped; /* the time of its last look at what they ask of this rank */
+	uint32_t sprint; /* so many short tasks it runs between two looks at the clock */
+	uint32_t wanted; /* how often long tasks have asked whether to spawn */
+	uint32_t vain;	 /* searches in vain, of which it asks the detector after every fourth */
+	uint32_t pad[11];
 };
 
 LOOM_FN struct mgws_mine *mgws_mine(const struct loom_ctx *c)

@@ -138,8 +138,9 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 			break;
 #ifdef GPULOOM_DEV_CPU_H
 		if (!SCHED_SEVERAL(c) && n < sample) {
-			uint64_t most = sample - n, few = SCHED_CFG(c, asks) ? mgws_mine(c)->sprint + 1u : MGWS_MAIL_TASKS;
-			n += mgws_sprint(c, (SCHED_CFG(c, apart) || SCHED_CFG(c, asks)) && most > few ? few : most);
+			uint64_t most = sample - n;
+			uint64_t few = SCHED_CFG(c, asks) ? mgws_mine(c)->sprint + 1u : SCHED_CFG(c, apart) ? MGWS_MAIL_TASKS : most;
+			n += mgws_sprint(c, few < most ? few : most);
 			news = mgws_look_between(c);
 			continue;
 		}

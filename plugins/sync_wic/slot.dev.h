@@ -167,15 +167,16 @@ LOOM_FN void sync_saw(void)
 }
 #endif
 
-/* Copies by all lanes. Where both are aligned to 16 bytes eight loads of each lane are under way at once: from the
- * host's memory each takes a microsecond. A call, for else these loads took the registers of those who wait. Threads that
- * share a multiprocessor with many others have too few registers for it: they would spill, and go on later. */
+/* How many loads of 16 bytes each lane of a copy has under way. On a multiprocessor with many threads each of them has few
+ * registers: with eight loads the compiler spills what a waiting thread needs, and that thread goes on later. */
 #if defined(LOOM_BLOCKS) && LOOM_LANES * LOOM_WORKERS_PER_BLOCK * LOOM_BLOCKS > 512
 enum { SYNC_AT_ONCE = 1 };
 #else
 enum { SYNC_AT_ONCE = 8 };
 #endif
 
+/* Copies by all lanes. Several loads at once where both are aligned to 16 bytes: from the host's memory each takes a
+ * microsecond. It is called, not inlined: else these loads took the registers of those who wait. */
 LOOM_LEAF void sync_copy_by(uint32_t lane, uint32_t lanes, void *to, const void *from, uint64_t bytes)
 {
 #ifdef LOOM_DEVICE_COMPILE
