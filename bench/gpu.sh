@@ -3,14 +3,15 @@
 # What work stealing costs on a GPU: the tables of the MGWS thesis (its figures 8 to 21, 23 and 26) on
 # this machine's card, with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
-# Tables: floor lanes detectors queues owners gpus placement workers shapes contains both uts rivals monolithic waits switch
-# triggers requests barriers reduce peers. Default: all; peers needs two GPUs. GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS,
-# GPU_CONTAINS and GPU_RIVALS name gpu_link.cu and so on where they are compiled already. BARRIERS: those to measure.
+# Tables: floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch
+# triggers requests barriers reduce peers. Default: all. gpus and peers need two GPUs; with one, ranks shares it by NVIDIA's MPS.
+# GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS, GPU_CONTAINS and GPU_RIVALS name gpu_link.cu and so on where they are compiled
+# already. BARRIERS: those to measure.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 [ $# -lt 2 ] && shift $# || shift 2
-tables=${*:-floor lanes detectors queues owners gpus placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce peers}
+tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -204,6 +205,38 @@ for t in $tables; do
 			line 'two GPUs, apart: tasks cross by mail' "$@" --set run.devices='cuda:0 cuda:1' \
 				--set transport.p2p.atomics=no
 		done
+		;;
+	ranks)
+		some=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
+		together=
+		set -- --set run.workload=uts --set termination.use=hcounter --set scheduler.mgws.local_queue=64
+		if grep -q '^cuda: GPU 1  *ok' "$tmp/doctor"; then
+			one='two GPUs, one process' both='two GPUs, a process each' whole="--set run.devices='cuda:0 cuda:1'" half=
+		else
+			together=yes one='one process on all multiprocessors' both='two processes on half of them each'
+			whole="--set device.cuda.workers=$some" half="--set device.cuda.gpu=0 --set device.cuda.workers=$((some / 2))"
+			export CUDA_MPS_PIPE_DIRECTORY="$tmp" CUDA_MPS_LOG_DIRECTORY="$tmp"
+			nvidia-cuda-mps-control -d || continue
+		fi
+		for grain in worker lane; do
+			table "uts T1L by ranks that steal from each other, a task per $grain"
+			base=
+			eval 'line "$one" "$@" --set workload.uts.tree=T1L --set scheduler.mgws.grain=$grain' "$whole"
+			line "$both" --ranks 2 "$@" --set workload.uts.tree=T1L --set scheduler.mgws.grain=$grain --set run.tasks=shared \
+				--set trigger.use=peer $half
+			bar ranks_T1L_${grain}_over_process "$(awk -v a="${rate:-0}" -v b="$base" 'BEGIN { print b ? a / b : 0 }')" '>=' 0.95
+		done
+		if [ -z "$together" ]; then
+			table 'uts T1XXL, a task per lane'
+			base=
+			set -- "$@" --set workload.uts.tree=T1XXL --set scheduler.mgws.grain=lane
+			line 'one GPU' "$@"
+			line "$both" --ranks 2 "$@" --set run.tasks=shared --set trigger.use=peer
+			bar ranks_T1XXL_over_one_gpu "$(awk -v a="${rate:-0}" -v b="$base" 'BEGIN { print b ? a / b : 0 }')" '>=' 1.8
+		else
+			echo quit | nvidia-cuda-mps-control
+			unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+		fi
 		;;
 	placement)
 		table 'public queues in device and in host memory (the thesis: 246 times)'

@@ -105,6 +105,7 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 	h->rig.layout.rank = p->rank;
 	h->rig.layout.ranks = p->ranks;
 	h->rig.layout.far_workers = p->far_workers;
+	h->rig.layout.asks = p->ranks > 1 && p->trigger_dev;
 	h->rig.layout.far_devices = p->far_devices;
 	int rc = harness_add(h, h->p.sched, p->sched_opts, err);
 	if (!rc)

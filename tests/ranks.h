@@ -78,7 +78,6 @@ static void ranks_meet(struct ranks *ranks)
 			ranks->far[k][r] = (struct loom_far){.size = sizeof(struct loom_far),
 							     .workers = rig->layout.workers,
 							     .devices = rig->layout.devices,
-							     .asks = ranks->h[r]->p.trigger_dev != NULL,
 							     .global = rig->part[k].view.global,
 							     .worker = rig->part[k].view.worker};
 	}

@@ -211,6 +211,9 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .ir = s->ir,
 				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
+	if (s->layout.ranks > 1) /* see trigger.h */
+		strcpy(constants, s->layout.asks ? "#define LOOM_RANKS_SHARE 1\n#define LOOM_RANKS_ASK 1\n" :
+						   "#define LOOM_RANKS_SHARE 1\n");
 	program.constants = constants;
 	s->layout.meetings = meetings_of(s);
 	/* Schedulers and detectors are composed by it. Once more below: some devices have another shape by then. */

@@ -45,6 +45,7 @@ int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
 				  "other ranks: name one in [trigger], or say tasks = own in [run]");
 	s->layout.rank = host->rank;
 	s->layout.ranks = host->ranks;
+	s->layout.asks = !LOOM_HAS(ops, reach);
 	return 0;
 }
 
@@ -79,8 +80,8 @@ static int reach(struct loom_stack *s, uint32_t r, const struct place *place, co
 	const struct loom__policy *t = loom__policy_of(s, LOOM_TRIGGER);
 	const struct loom_trigger_ops *trigger = t->choice->plugin->ops;
 	uint64_t at = place->global;
-	int rc = 0, asks = !LOOM_HAS(trigger, reach);
-	*far = (struct loom_far){sizeof(*far), s->rank[r].workers, s->rank[r].devices, .asks = (uint64_t)asks};
+	int rc = 0, asks = (int)s->layout.asks;
+	*far = (struct loom_far){.size = sizeof(*far), .workers = s->rank[r].workers, .devices = s->rank[r].devices};
 	if (place->global_bytes && !asks)
 		rc = trigger->reach(t->self, r, place->global, place->global_bytes, &at, err);
 	far->global = (void *)(uintptr_t)at;

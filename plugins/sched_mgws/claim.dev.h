@@ -81,7 +81,7 @@ LOOM_FN uint64_t mgws_claim_set(struct loom_ctx *c, struct mgws_block *b, uint64
 		b->claimed = MGWS_ALL;
 		return 0;
 	}
-	uint64_t n = mgws_claim_of(c, all - next, c->workers + SCHED_CFG(c, far));
+	uint64_t n = mgws_claim_of(c, all - next, c->workers + mgws_far_count(c));
 	/* Relaxed: the set is constant, the counter orders nothing else. */
 	next = loom_fetch_add_relaxed_sys(word, n);
 	b->claimed = mgws_claimed_upto(c, next + n);
@@ -134,7 +134,7 @@ LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 	return (uint32_t)mgws_claim(c, was_idle);
 }
 
-#ifdef LOOM_TRIGGER_ASKS
+#ifdef LOOM_RANKS_ASK
 LOOM_FN uint64_t mgws_far_range(const struct loom_ctx *c, uint32_t victim)
 {
 	return mgws_far(c, victim)->global + offsetof(struct mgws_global, range);
@@ -162,7 +162,7 @@ LOOM_FN uint32_t mgws_claim_far(struct loom_ctx *c, uint32_t victim, int *idle)
 	*idle = 0;
 	if (c->lane == 0) {
 		/* A larger part than at home: the way is longer. */
-		n = mgws_fraction(left, 2 * (c->workers + SCHED_CFG(c, far)));
+		n = mgws_fraction(left, 2 * (c->workers + mgws_far_count(c)));
 		n = n < 1 ? 1 : n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
 		range = mgws_ask_word(c, mgws_far(c, victim), mgws_far_range(c, victim), n);
 		left = mgws_range_left(range);

@@ -78,7 +78,7 @@ LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search_state *
 		found = mgws_steal(c, *idle, 0);
 	if (!found && SCHED_CFG(c, far)) {
 		uint32_t victim = c->lane == 0 ? mgws_far_victim(c) : 0;
-#ifdef LOOM_TRIGGER_ASKS
+#ifdef LOOM_RANKS_ASK
 		if (SCHED_CFG(c, asks))
 			found = mgws_claim_far(c, victim, idle);
 #endif

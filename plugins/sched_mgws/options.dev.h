@@ -79,7 +79,7 @@
 	DERIVED(ALL, uint32_t, near)                                                               \
 	/* queued tasks may go by mail, too */                                                     \
 	DERIVED(ALL, uint32_t, mail_queued)                                                        \
-	/* workers of other ranks that run the same set of tasks; 0: there are none */             \
+	/* workers of other ranks that run the same set of tasks; 0: there are none. As a constant: 1 */             \
 	DERIVED(ALL, uint32_t, far)                                                                \
 	/* their memory is reached by asking the trigger */                                        \
 	DERIVED(ALL, uint32_t, asks)

@@ -111,14 +111,10 @@ static int mgws_shares(const struct loom_layout *layout)
 	return LOOM_HAS(layout, ranks) && layout->ranks > 1;
 }
 
-/* The memory of other ranks has no addresses here. Of CPUs that is known once ranks have met; a GPU's program must know it
- * before. */
-static int mgws_asks(const struct sched_mgws *s, const struct loom_layout *layout)
+/* The memory of other ranks has no addresses here. */
+static int mgws_asks(const struct loom_layout *layout)
 {
-	for (uint32_t r = 0; s->far && r < s->ranks; r++)
-		if (s->far[r].asks)
-			return 1;
-	return mgws_shares(layout) && sched_has(layout, 1);
+	return mgws_shares(layout) && layout->asks;
 }
 
 /* Workers of other ranks that run the same tasks. */
@@ -133,9 +129,13 @@ static int mgws_check_ranks(const struct sched_mgws *s, const struct loom_layout
 	int real = 0; /* GPUs */
 	for (uint32_t d = 0; d < layout->devices; d++)
 		real |= layout->device[d].kind == LOOM_ON_GPU && !(layout->device[d].flags & LOOM_SHAPE_IS_VIRTUAL);
-	if (sched_apart(layout) || real)
-		return MGWS_FAIL(LOOM_ENOTSUP, "ranks share tasks between workers that change the same words, so not yet with "
-					       "GPUs, but simulated ones, or devices that are apart: say tasks = own in [run]");
+	if (sched_apart(layout))
+		return MGWS_FAIL(LOOM_ENOTSUP, "ranks share tasks between workers that change the same words, and devices of this "
+					       "rank cannot: name one device in [run], or say tasks = own there");
+	if (real && layout->asks)
+		return MGWS_FAIL(LOOM_ENOTSUP, "a NIC cannot change the words of a GPU's queues while it works: ranks on GPUs share "
+					       "tasks by trigger peer, on one host: say use = peer in [trigger], or tasks = own "
+					       "in [run]");
 	if (s->cfg.transfer == MGWS_ID)
 		return MGWS_FAIL(LOOM_ENOTSUP, "transfer = id: other ranks do not reach the pools where tasks stay: say "
 					       "transfer = body");
@@ -202,7 +202,7 @@ static struct sched_config sched_mgws_config(const struct sched_mgws *s, const s
 	cfg.backlog = mgws_backlog_slots(s, layout);
 	cfg.far = mgws_far_workers(layout);
 	cfg.near = cfg.apart || (layout->devices == 1 && !cfg.far);
-	cfg.asks = (uint32_t)mgws_asks(s, layout);
+	cfg.asks = (uint32_t)mgws_asks(layout);
 	cfg.park_ns = cfg.asks ? SCHED_ASK_NS : sched_park_ns(layout);
 	return cfg;
 }
@@ -212,6 +212,7 @@ static int sched_mgws_constants(void *self, const struct loom_layout *layout, ch
 {
 	const struct sched_mgws *s = self;
 	struct sched_config cfg = sched_mgws_config(s, layout);
+	cfg.far = cfg.far != 0; /* how many is not known yet */
 	return sched_constants(s->host, &cfg, MGWS_KEEP_WORDS(s->cfg.priorities), text, room, err);
 }
 
@@ -274,7 +275,7 @@ static int sched_mgws_meet(void *self, const struct loom_layout *layout, const s
 	s->rank = layout->rank;
 	s->ranks = layout->ranks;
 	s->far = far;
-	if (!rc && mgws_asks(s, layout) && layout->initial_tasks >= MGWS_RANGE_MAX)
+	if (!rc && mgws_asks(layout) && layout->initial_tasks >= MGWS_RANGE_MAX)
 		rc = MGWS_FAIL(LOOM_ENOTSUP, "%llu initial tasks are more than ranks can share that reach each other through a "
 					     "network", (mgws_llu)layout->initial_tasks);
 	return rc;
@@ -405,7 +406,7 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout, cons
 			      struct loom_report *report, struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
-	int rc = 0, apart = sched_apart(layout), ranged = apart || mgws_asks(s, layout);
+	int rc = 0, apart = sched_apart(layout), ranged = apart || mgws_asks(layout);
 	for (uint32_t w = 0; !rc && w < layout->workers; w++)
 		rc = mgws_check_queue(s, view->worker[w], w, err);
 	for (uint32_t d = 0; !rc && d < (apart ? layout->devices : 1); d++) {
@@ -458,9 +459,11 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 	}
 	for (uint32_t d = 0; d < (sched_apart(layout) ? layout->devices : 1); d++) {
 		struct mgws_global *g = mgws_global_of(layout, view, d);
-		int ranged = sched_apart(layout) || mgws_asks(s, layout);
-		struct mgws_global *job = s->rank && !ranged ? s->far[0].global : g;
-		uint64_t next = loom_load_relaxed_sys(&job->next);
+		int ranged = sched_apart(layout) || mgws_asks(layout);
+		/* What other ranks have on GPUs the host does not reach. */
+		int far = s->rank && !ranged, hidden = far && sched_has(layout, 1);
+		struct mgws_global *job = far && !hidden ? s->far[0].global : g;
+		uint64_t next = hidden ? layout->initial_tasks : loom_load_relaxed_sys(&job->next);
 		for (uint32_t i = 0; i < MGWS_LISTS; i++)
 			listed += loom_load_relaxed_sys(&g->list[i].count);
 		asleep += loom_load_relaxed_sys(&job->common.bell.sleepers);

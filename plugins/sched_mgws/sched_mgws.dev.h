@@ -22,7 +22,7 @@ LOOM_FN void mgws_clear(struct loom_ctx *c)
 	if (c->lane != 0)
 		return;
 	*mgws_mine(c) = fresh;
-	for (uint32_t i = 0; i < MGWS_BITS_BYTES(c->workers + SCHED_CFG(c, far)) / 8; i++)
+	for (uint32_t i = 0; i < MGWS_BITS_BYTES(c->workers + mgws_far_count(c)) / 8; i++)
 		mgws_bits(c)[i] = 0;
 }
 #endif

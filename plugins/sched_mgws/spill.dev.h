@@ -99,9 +99,21 @@ LOOM_FN struct mgws_global *mgws_global(const struct loom_ctx *c)
 }
 #endif
 
+/* Workers of other ranks. */
+LOOM_FN uint32_t mgws_far_count(const struct loom_ctx *c)
+{
+	return SCHED_CFG(c, far) ? sched_common(c)->cfg.far : 0;
+}
+
 /* What the workers of all ranks share that run the same tasks. */
-#ifdef SCHED_CONSTANTS
+#if defined(SCHED_CONSTANTS) && !(SCHED_IS_far && !SCHED_IS_asks)
 #define mgws_job(c) mgws_find_global(c)
+#elif defined(SCHED_CONSTANTS)
+LOOM_FN struct mgws_global *mgws_job(const struct loom_ctx *c)
+{
+	struct mgws_global *own = mgws_find_global(c);
+	return own->job ? (struct mgws_global *)(uintptr_t)own->job : own;
+}
 #else
 LOOM_FN struct mgws_global *mgws_job(const struct loom_ctx *c)
 {

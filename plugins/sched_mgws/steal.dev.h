@@ -129,7 +129,7 @@ LOOM_FN int mgws_scan_near(struct loom_ctx *c)
 LOOM_FN uint32_t mgws_far_victims(const struct loom_ctx *c)
 {
 	uint32_t policy = SCHED_CFG(c, victim);
-	return policy == MGWS_LOCAL || policy == MGWS_NONE ? 0 : SCHED_CFG(c, far);
+	return policy == MGWS_LOCAL || policy == MGWS_NONE ? 0 : mgws_far_count(c);
 }
 
 /* Lane 0: the same in any rank that takes no asking. */
@@ -149,12 +149,21 @@ LOOM_FN int mgws_scan(struct loom_ctx *c)
 }
 
 /* Lane 0: a victim of another rank, where this rank has nothing: the one that had something last time, or any; with
- * victim = neighbour the next one. */
+ * victim = neighbour the next one. A look at hundreds of queues takes a GPU longer than a steal, so there searches in vain tell
+ * that the rank has nothing. */
+#define MGWS_NEAR_SEARCHES 8u
 LOOM_FN uint32_t mgws_far_victim(struct loom_ctx *c)
 {
 	uint32_t n = mgws_far_victims(c), last = mgws_mine(c)->last;
-	if (!n || mgws_scan_near(c))
+	if (!n)
 		return MGWS_NOBODY;
+#ifdef LOOM_RANKS_ASK
+	if (mgws_scan_near(c))
+		return MGWS_NOBODY;
+#else
+	if (!last && ++mgws_mine(c)->vain % MGWS_NEAR_SEARCHES)
+		return MGWS_NOBODY;
+#endif
 	if (last)
 		return last - 1;
 	return c->workers + (SCHED_CFG(c, victim) == MGWS_NEIGHBOUR ? mgws_mine(c)->looked++ % n : loom_random_below(c, n));
@@ -162,7 +171,7 @@ LOOM_FN uint32_t mgws_far_victim(struct loom_ctx *c)
 
 /* ---- asking: lane 0 ------------------------------------------------------------------------ */
 
-#ifdef LOOM_TRIGGER_ASKS
+#ifdef LOOM_RANKS_ASK
 /* A word of another rank, before something is added to it. 0 where the run has failed or was stopped, too. */
 LOOM_FN uint64_t mgws_ask_word(struct loom_ctx *c, const struct mgws_far *far, uint64_t at, uint64_t value)
 {

@@ -29,7 +29,7 @@ static int term_hcounter_init(void *self, const struct loom_layout *layout,
 		for (uint32_t d = 0; d < far->devices; d++)
 			*line++ = (struct term_hcounter_far){.at = (uintptr_t)far->global + d * sizeof(*device),
 							     .rank = rank,
-							     .asks = (uint32_t)far->asks};
+							     .asks = layout->asks};
 	}
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		device[d] = (struct term_hcounter_device){.workers = layout->device[d].workers,

@@ -98,14 +98,14 @@ LOOM_FN void term_hcounter_busy(struct loom_ctx *c)
 /* All devices, those of other ranks too. */
 LOOM_FN uint32_t term_hcounter_count(const struct loom_ctx *c)
 {
-#ifdef LOOM_TRIGGER_ASKS
+#ifdef LOOM_RANKS_SHARE
 	return c->devices + (uint32_t)term_hcounter_devices(c)[c->device].far;
 #else
 	return c->devices;
 #endif
 }
 
-#ifdef LOOM_TRIGGER_ASKS
+#ifdef LOOM_RANKS_ASK
 /* A word of another rank, by an addition of nothing: what is copied may come in halves. 0: the run has ended. */
 LOOM_FN uint64_t term_hcounter_ask_word(struct loom_ctx *c, const struct term_hcounter_far *far, uint64_t offset)
 {
@@ -120,10 +120,11 @@ LOOM_FN uint64_t term_hcounter_ask_word(struct loom_ctx *c, const struct term_hc
 LOOM_FN uint64_t term_hcounter_said(struct loom_ctx *c, uint32_t i, uint32_t *full)
 {
 	const struct term_hcounter_device *device = &term_hcounter_devices(c)[i];
-#ifdef LOOM_TRIGGER_ASKS
+#ifdef LOOM_RANKS_SHARE
 	if (i >= c->devices) {
 		struct term_hcounter_far *far = (struct term_hcounter_far *)&term_hcounter_devices(c)[c->devices] + (i - c->devices);
 		device = (const struct term_hcounter_device *)(uintptr_t)far->at;
+#ifdef LOOM_RANKS_ASK
 		if (far->asks) {
 			uint64_t workers = loom_load_relaxed_dev(&far->workers), said;
 			if (!workers) {
@@ -134,6 +135,7 @@ LOOM_FN uint64_t term_hcounter_said(struct loom_ctx *c, uint32_t i, uint32_t *fu
 			*full = workers && (uint32_t)said == workers;
 			return said;
 		}
+#endif
 	}
 #endif
 	uint64_t said = loom_load_acquire_sys(&device->said);

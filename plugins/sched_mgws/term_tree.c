@@ -32,7 +32,7 @@ static int term_tree_init(void *self, const struct loom_layout *layout,
 			continue;
 		own->around[i].at = (uintptr_t)t->far[rank].global + t->far[rank].devices * sizeof(struct term_tree_node);
 		own->around[i].rank = rank;
-		own->around[i].asks = (uint32_t)t->far[rank].asks;
+		own->around[i].asks = layout->asks;
 	}
 	for (uint32_t d = 0; d < layout->devices; d++)
 		memset(view->device[d], 0, layout->device[d].workers * sizeof(struct term_tree_node));

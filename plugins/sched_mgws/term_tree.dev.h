@@ -71,7 +71,7 @@ LOOM_FN struct term_tree_ranks *term_tree_ranks(const struct loom_ctx *c)
 /* A rank has such a neighbour. */
 LOOM_FN int term_tree_has(const struct loom_ctx *c, uint32_t which)
 {
-#ifdef LOOM_TRIGGER_ASKS
+#ifdef LOOM_RANKS_SHARE
 	return term_tree_ranks(c)->around[which].at != 0;
 #else
 	(void)c, (void)which;
@@ -83,9 +83,10 @@ LOOM_FN int term_tree_has(const struct loom_ctx *c, uint32_t which)
 LOOM_FN struct term_tree_node term_tree_rank(struct loom_ctx *c, uint32_t which)
 {
 	struct term_tree_node seen = {0, 0, {0}};
-#ifdef LOOM_TRIGGER_ASKS
+#ifdef LOOM_RANKS_SHARE
 	struct term_tree_ranks *ranks = term_tree_ranks(c);
 	const struct term_tree_node *there = (const struct term_tree_node *)(uintptr_t)ranks->around[which].at;
+#ifdef LOOM_RANKS_ASK
 	if (ranks->around[which].asks) {
 		/* An addition of nothing: what is copied may come in halves. */
 		struct loom_ask ask = {.op = LOOM_NET_ADD, .rank = ranks->around[which].rank, .remote = ranks->around[which].at};
@@ -94,6 +95,7 @@ LOOM_FN struct term_tree_node term_tree_rank(struct loom_ctx *c, uint32_t which)
 			__builtin_memcpy(&seen, &was, sizeof(was));
 		return seen;
 	}
+#endif
 	seen.vote = loom_load_acquire_sys(&there->vote);
 	seen.turn = loom_load_acquire_sys(&there->turn);
 #else

@@ -310,10 +310,7 @@ struct nic_ask {
 	uint64_t pad1[5];
 };
 
-#if defined(LOOM_SIM) && !defined(LOOM_TRIGGER_ASKS)
-#define LOOM_TRIGGER_ASKS
-#endif
-#ifdef LOOM_TRIGGER_ASKS
+#ifdef LOOM_RANKS_ASK
 #ifdef GPULOOM_DEV_CPU_H
 #define NIC_ASK_SPIN_NS 5000u
 #define NIC_ASK_HELP_NS 50000u /* then others may have the core: ranks that share it */

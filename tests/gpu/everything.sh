@@ -16,8 +16,8 @@
 #   triggers operations that workers fire, by one worker, some and all; and between ranks on GPUs of their own. TRIGGERS
 #            names some of them, as 'hdn gputn:counting=device'
 #   requests services that workers ask of the host, and applications: each pipeline and way of notice, by one worker, some and all
-#   turns    training and replay by two ranks that share a GPU, which runs them in turns
-#   peers    ranks on two GPUs that store into each other's memory
+#   turns    two ranks that share a GPU, which runs them in turns: shared tasks, training and replay
+#   peers    ranks on two GPUs that store into each other's memory, and steal from each other
 #   litmus   of the device layer's memory orders
 # and those of the caller. Exit 77: no GPU here.
 set -u
@@ -154,8 +154,22 @@ triggers() {
 	done
 }
 
+# share OWN...: two ranks that steal tasks from each other.
+share() {
+	for detector in hcounter tree; do
+		for workload in uts fib synthetic; do
+			for grain in worker lane; do
+				every "shared $workload, $detector, a task per $grain" --ranks 2 --set run.tasks=shared --set run.workload=$workload \
+					--set transport.use=p2p --set trigger.use=peer --set scheduler.use=mgws --set termination.use=$detector \
+					--set scheduler.mgws.grain=$grain --set workload.fib.mode=spawn --set workload.fib.n=18 "$@"
+			done
+		done
+	done
+}
+
 # A turn takes some 2 ms: few exchanges.
 turns() {
+	share --set device.$device.gpu=0 --set device.$device.workers=16
 	for trigger in $(cd "$B/plugins" && ls trigger_*.so | sed 's/trigger_\(.*\)\.so/\1/'); do
 		for workload in sgd replay; do
 			set -- --ranks 2 --set run.workload=$workload --set trigger.use=$trigger --set transport.use=p2p
@@ -173,6 +187,7 @@ peers() {
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
 	own="--ranks 2 --set transport.use=p2p --set trigger.use=peer --set trigger.peer.posts=16384 --set trigger.peer.tags=16384"
 	own="$own --set trigger.peer.arrivals=8192"
+	share
 	for workers in 1 $some 0; do
 		for bytes in 8 100000; do
 			every "peer pingpong of $bytes bytes, workers=$workers" $own --set device.$device.workers=$workers \

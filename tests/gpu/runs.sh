@@ -201,6 +201,16 @@ peer_ranks() {
 		--set workload.jacobi2d.n=24 --set workload.jacobi2d.sweeps=20 --set workload.allreduce.bytes=20000 "$@"
 }
 
+# shared_ranks STATUS PATTERN [ARGUMENTS]: $workload once by two ranks with a GPU each, whose workers steal from each other.
+shared_ranks() {
+	status=$1 wanted=$2
+	shift 2
+	export FAKE_GPU=ranks
+	export FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/sched_mgws.so $B/plugins/term_$detector.so $B/plugins/workload_$workload.so"
+	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload --set run.tasks=shared \
+		--set termination.use=$detector --set trigger.use=peer --set device.$device.workers=3 "$@"
+}
+
 # peer_runs CALL...: the driver's functions that nothing else uses.
 peer_runs() {
 	# ThreadSanitizer sees no order in what passes through another process.
@@ -214,6 +224,13 @@ peer_runs() {
 		peer_ranks 0 '3 samples, each verified' ranks --set workload.allreduce.algorithm=$algorithm \
 			--set workload.allreduce.rounds=$rounds
 	done
+	for detector in hcounter tree; do
+		for workload in $(ways uts fib synthetic); do
+			shared_ranks 0 '3 samples, each verified' --set workload.fib.mode=spawn
+		done
+	done
+	shared_ranks 4 'NIC cannot change the words of a GPU' --set trigger.use=gputn --set trigger.gputn.provider=tcp
+	detector=counter workload=allreduce
 	peer_ranks 4 'memory of rank [01] is out of reach: .*cannot reach the memory of GPU [01] directly' no-peer
 	peer_ranks 4 'has no place that GPUs of other ranks reach: choose transport p2p' ranks --set transport.use=host
 	peer_ranks 4 'say isolation = thread' ranks --set device.$device.isolation=process

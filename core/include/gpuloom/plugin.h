@@ -306,7 +306,9 @@ struct loom_layout {
 	/* 1: between devices only loads and stores are atomic, so no word may be changed by two devices. A policy
 	 * that needs such a word refuses in need(). */
 	uint32_t apart;
-	uint32_t reserved;
+	/* 1: workers reach the memory of other ranks by the trigger's ask() alone. 0: by loads, stores and atomics of the
+	 * scope of all. Of ranks that share tasks. */
+	uint32_t asks;
 	/* The clock of the devices where it is virtual: time.h. NULL: theirs is the host's. */
 	const struct loom_time *time;
 	/* Interrupts of devices: alarm.h. NULL: none, as in a test without a core. */
@@ -360,12 +362,11 @@ struct loom_view {
 	void *const *worker;
 };
 
-/* The blocks that the same policy has in another rank, with which this one shares tasks: workers of this rank reach them by
- * loads, stores and atomics of the scope of all; where `asks` by the trigger's ask(), to which the pointers are references. */
+/* The blocks that the same policy has in another rank, with which this one shares tasks. Pointers are addresses for the workers
+ * of this rank, and for the host where these are CPUs. Where layout->asks they are references for the trigger's ask(). */
 struct loom_far {
 	size_t size;
 	uint32_t workers, devices; /* of that rank */
-	uint64_t asks;
 	void *global;	     /* NULL: none */
 	void *const *worker; /* [workers]; NULL: none */
 };

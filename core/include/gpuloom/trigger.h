@@ -113,10 +113,14 @@ struct loom_trigger {
 	uint32_t rank, ranks;
 };
 
-/* What a worker asks of another rank's memory. In a program for GPUs it may where the trigger's code says so by this. */
+/* Code for CPUs is for every job. A program for GPUs defines the first where ranks share tasks, and the second where workers
+ * reach the memory of other ranks by ask() alone. */
 #ifndef LOOM_DEVICE_COMPILE
-#define LOOM_TRIGGER_ASKS
+#define LOOM_RANKS_SHARE
+#define LOOM_RANKS_ASK
 #endif
+
+/* What a worker asks of another rank's memory. */
 struct loom_ask {
 	uint32_t op, rank; /* LOOM_NET_GET: `bytes` of it to `local`. LOOM_NET_ADD: adds `value` to the 64 bits there */
 	loom_ref remote, local;
