@@ -23,12 +23,16 @@
 #define TELL_NS 700000000ull
 #define KILL_NS 2000000000ull /* where far too much runs it takes as long again until they are gone, and 5 s are promised */
 
+/* Nobody starts with fewer ranks. The others wait for rank 0 half as long. */
+#define JOIN_NS 60000000000ull
+
 struct hub {
 	struct loom__member *member;
 	uint32_t n;
 	int listener;
 	loom__boot_say *say;
 	void *arg;
+	uint64_t begun;
 	uint64_t failed_at; /* 0: nobody has */
 	int asked;          /* how often the others were asked to stop */
 	char reason[300];   /* what those who wait for an exchange are told */
@@ -238,6 +242,15 @@ static void welcome(struct hub *h)
 	h->member[f.value].fd = fd;
 }
 
+/* Ranks that are started by hand, and have not come. Nobody waits for them after a signal. */
+static void miss(struct hub *h, int stop)
+{
+	for (uint32_t r = 0; r < h->n && !h->failed_at; r++)
+		if (!h->member[r].pid && h->member[r].fd < 0 && (stop || loom__now_ns() - h->begun > JOIN_NS))
+			died(h, r, stop ? " has not come, and the job was stopped" :
+					  " has not come within 60 s: start it with GPULOOM_RANK and GPULOOM_ROOT of this job");
+}
+
 static int over(const struct hub *h)
 {
 	for (uint32_t r = 0; r < h->n; r++)
@@ -279,7 +292,7 @@ static void tell(struct hub *h)
 int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, int listener, loom__boot_say *say,
 		  void *arg)
 {
-	struct hub h = {.member = member, .n = n, .listener = listener, .say = say, .arg = arg};
+	struct hub h = {.member = member, .n = n, .listener = listener, .say = say, .arg = arg, .begun = loom__now_ns()};
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -301,6 +314,7 @@ int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, in
 			press(&h);
 		int signal_number = to_forward;
 		to_forward = 0;
+		miss(&h, signal_number != 0);
 		for (uint32_t r = 0; signal_number && r < n; r++)
 			if (member[r].pid > 0)
 				kill(member[r].pid, signal_number);
