@@ -84,6 +84,9 @@ other() { # PATTERN ARGUMENTS OF RANK 1
 }
 other 'has other options than rank' --set scheduler.mgws.public_queue=32
 other 'initial tasks of rank 1 are not those of rank 0' --set workload.uts.seed=77
+GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port GPULOOM_RANK=1 "$G" run conf/uts-ranks.ini $small --samples 1 --quiet >/dev/null 2>&1 &
+expect 1 'rank 1 has ended: .* the same --samples' env GPULOOM_RANK=0 GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
+wait $!
 # One signal ends the wait for a rank that does not come.
 expect 124 'rank 1 has not come' env GPULOOM_RANK=0 GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port timeout -k 8 1 "$G" run conf/uts-ranks.ini
 

@@ -201,10 +201,12 @@ static void exchange(struct hub *h)
 static void release(struct hub *h)
 {
 	int gone = h->failed_at != 0;
-	for (uint32_t r = 0; r < h->n; r++)
+	for (uint32_t r = 0; r < h->n; r++) {
 		gone |= h->member[r].ended;
-	if (gone && !*h->reason)
-		snprintf(h->reason, sizeof(h->reason), "another rank has ended");
+		if (h->member[r].ended && !*h->reason)
+			snprintf(h->reason, sizeof(h->reason),
+				 "rank %u has ended: if it was started by hand, start all with the same conf and the same --samples", r);
+	}
 	for (uint32_t r = 0; r < h->n && gone; r++)
 		if (h->member[r].given)
 			answer(h, r, LOOM__FRAME_END, h->reason, strlen(h->reason));
