@@ -31,7 +31,8 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 	done
 	expect 0 '' "$G" run -n 2 conf/uts-ranks.ini $small $asks --set trigger.gputn.provider=tcp --set device.cpu.workers=2 \
 		--set device.cpu.oversubscribe=yes --set device.cpu.isolation=process --set device.cpu.lanes=2 --samples 1 --quiet
-	expect 4 'provider = tcp' "$G" run -n 2 conf/uts-ranks.ini $asks --set trigger.gputn.provider=shm
+	expect 4 'provider = auto or tcp' "$G" run -n 2 conf/uts-ranks.ini $asks --set trigger.gputn.provider=shm
+	expect 0 '' "$G" run -n 2 conf/uts-ranks.ini $small $asks --samples 1 --quiet
 fi
 mkdir "$tmp/texts"
 for i in $(seq 60); do
@@ -83,6 +84,11 @@ other() { # PATTERN ARGUMENTS OF RANK 1
 }
 other 'has other options than rank' --set scheduler.mgws.public_queue=32
 other 'initial tasks of rank 1 are not those of rank 0' --set workload.uts.seed=77
+GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port GPULOOM_RANK=1 "$G" run conf/uts-ranks.ini $small --samples 1 --quiet >/dev/null 2>&1 &
+expect 1 'rank 1 has ended: .* the same --samples' env GPULOOM_RANK=0 GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
+wait $!
+# One signal ends the wait for a rank that does not come.
+expect 124 'rank 1 has not come' env GPULOOM_RANK=0 GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port timeout -k 8 1 "$G" run conf/uts-ranks.ini
 
 # A rank that is killed in mid-search: an error that names it, within 5 s, and nothing left behind. check-kills does it at
 # random moments.

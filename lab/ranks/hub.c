@@ -23,12 +23,16 @@
 #define TELL_NS 700000000ull
 #define KILL_NS 2000000000ull /* where far too much runs it takes as long again until they are gone, and 5 s are promised */
 
+/* Nobody starts with fewer ranks. The others wait for rank 0 half as long. */
+#define JOIN_NS 60000000000ull
+
 struct hub {
 	struct loom__member *member;
 	uint32_t n;
 	int listener;
 	loom__boot_say *say;
 	void *arg;
+	uint64_t begun;
 	uint64_t failed_at; /* 0: nobody has */
 	int asked;          /* how often the others were asked to stop */
 	char reason[300];   /* what those who wait for an exchange are told */
@@ -51,20 +55,27 @@ static void fail(struct hub *h, uint32_t rank, const char *what)
 		h->failed_at = loom__now_ns();
 }
 
-static void died(struct hub *h, uint32_t rank, const char *what)
+/* `first`: it had no part in what failed before, if anything did. */
+static void gone(struct hub *h, uint32_t rank, int first, const char *what)
 {
 	struct loom__member *m = &h->member[rank];
 	if (m->ended)
 		return;
 	m->ended = 1;
-	m->died = !h->failed_at; /* else it may be our doing */
+	m->died = first;
 	m->status = 1;
-	if (!h->failed_at) { /* those that follow are of our own making */
+	if (first) {
 		char text[400];
 		snprintf(text, sizeof(text), "rank %u%s", rank, what);
 		h->say(h->arg, text);
 	}
 	fail(h, rank, "died");
+}
+
+/* Those that follow a failure may be of our own making. */
+static void died(struct hub *h, uint32_t rank, const char *what)
+{
+	gone(h, rank, !h->failed_at, what);
 }
 
 static void hang_up(struct loom__member *m)
@@ -166,7 +177,8 @@ static void reap(struct hub *h)
 		/* What it said last may still be under way. */
 		while (m->fd >= 0 && !m->ended && poll(&(struct pollfd){.fd = m->fd, .events = POLLIN}, 1, 0) == 1)
 			take(h, r);
-		died(h, r, text);
+		/* Another rank may have noticed first that one was killed, and failed. The hub kills last of all. */
+		gone(h, r, !h->failed_at || (WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM && h->asked < 3), text);
 		hang_up(m);
 	}
 }
@@ -196,12 +208,14 @@ static void exchange(struct hub *h)
 /* Those who wait for somebody that will never come. */
 static void release(struct hub *h)
 {
-	int gone = h->failed_at != 0;
-	for (uint32_t r = 0; r < h->n; r++)
-		gone |= h->member[r].ended;
-	if (gone && !*h->reason)
-		snprintf(h->reason, sizeof(h->reason), "another rank has ended");
-	for (uint32_t r = 0; r < h->n && gone; r++)
+	int some = h->failed_at != 0;
+	for (uint32_t r = 0; r < h->n; r++) {
+		some |= h->member[r].ended;
+		if (h->member[r].ended && !*h->reason)
+			snprintf(h->reason, sizeof(h->reason),
+				 "rank %u has ended: if it was started by hand, start all with the same conf and the same --samples", r);
+	}
+	for (uint32_t r = 0; r < h->n && some; r++)
 		if (h->member[r].given)
 			answer(h, r, LOOM__FRAME_END, h->reason, strlen(h->reason));
 }
@@ -236,6 +250,15 @@ static void welcome(struct hub *h)
 	limit.tv_sec = 0;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 	h->member[f.value].fd = fd;
+}
+
+/* Ranks that are started by hand, and have not come. Nobody waits for them after a signal. */
+static void miss(struct hub *h, int stop)
+{
+	for (uint32_t r = 0; r < h->n && !h->failed_at; r++)
+		if (!h->member[r].pid && h->member[r].fd < 0 && (stop || loom__now_ns() - h->begun > JOIN_NS))
+			died(h, r, stop ? " has not come, and the job was stopped" :
+					  " has not come within 60 s: start it with GPULOOM_RANK and GPULOOM_ROOT of this job");
 }
 
 static int over(const struct hub *h)
@@ -279,7 +302,7 @@ static void tell(struct hub *h)
 int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, int listener, loom__boot_say *say,
 		  void *arg)
 {
-	struct hub h = {.member = member, .n = n, .listener = listener, .say = say, .arg = arg};
+	struct hub h = {.member = member, .n = n, .listener = listener, .say = say, .arg = arg, .begun = loom__now_ns()};
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -301,6 +324,7 @@ int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, in
 			press(&h);
 		int signal_number = to_forward;
 		to_forward = 0;
+		miss(&h, signal_number != 0);
 		for (uint32_t r = 0; signal_number && r < n; r++)
 			if (member[r].pid > 0)
 				kill(member[r].pid, signal_number);

@@ -16,7 +16,6 @@
 /* Notifications that are no workload's. The rest: from whom, and which place. */
 #define REQUEST 0x80000000u
 #define REPLY 0x40000000u
-#define MOST_RANKS (REPLY / SLOTS)
 
 struct request { /* a line; replies use `value` alone */
 	loom_ref at;
@@ -365,11 +364,11 @@ int asks_start(struct nic *nic, const struct loom_segments *segments, struct loo
 	struct asks *a;
 	/* libfabric 1.17's shm reads other memory than it is told, or crashes, when three ranks and more read from each other
 	 * and put at the same time. Ranks of one host need it not: they reach each other's memory. */
-	if (!strcmp(fabric_name(nic->fabric), "shm") || host->ranks > MOST_RANKS)
+	if (!strcmp(fabric_name(nic->fabric), "shm"))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "%s: up to %u ranks steal from each other by provider tcp, net or sockets, and not by %s: say "
-				 "provider = tcp in [trigger.*], or choose trigger peer where all ranks are on one host",
-				 nic->way->name, MOST_RANKS, fabric_name(nic->fabric));
+				 "%s: provider shm reads wrong memory where ranks steal from each other: say provider = auto or tcp in "
+				 "[trigger.*], or choose trigger peer where all ranks are on one host",
+				 nic->way->name);
 	all = host->alloc(host, host->ranks * sizeof(*all));
 	a = nic->asks = host->alloc(host, sizeof(*a));
 	nic->asker = &ops;

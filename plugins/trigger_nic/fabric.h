@@ -18,6 +18,7 @@ struct fabric_want {
 	const char *address;  /* of the interface; "": loopback when all ranks share a host */
 	uint32_t trigger;     /* libfabric's own triggered operations are needed */
 	uint32_t devices;     /* operations with memory that the host does not reach, too */
+	uint32_t asks;	      /* ranks steal from each other, which shm is not for: see asks_start() */
 	uint32_t sleep;	      /* its user sleeps until there is something to do */
 	const struct net_model *net; /* of "sim" */
 };

@@ -289,7 +289,7 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 		return same;
 	const char *address = *want->address ? want->address : same ? "127.0.0.1" : "";
 	int automatic = !strcmp(want->provider, "auto");
-	const char *const *candidate = !automatic ? named : want->trigger ? triggered : same ? near : far;
+	const char *const *candidate = !automatic ? named : want->trigger ? triggered : same && !want->asks ? near : far;
 	char why[TEXT], tried[TEXT] = "";
 	for (; *candidate; candidate++) {
 		int rc = try(host, want, *candidate, address, fabric, why, err);

@@ -22,6 +22,20 @@ const char *const nic_waits[] = {"spin", "yield", "sleep", NULL};
 const char *const nic_countings[] = {"nic", "device", NULL};
 const char *const nic_memories[] = {"host", "device", NULL};
 
+static int open_fabric(struct nic *nic, int asks, struct loom_error *err)
+{
+	/* Ranks that are threads of one process have simulated devices. */
+	int sim = LOOM_HAS(nic->host, job) && !strcmp(nic->opts->provider, "auto");
+	struct fabric_want want = {.provider = sim ? "sim" : nic->opts->provider,
+				   .address = nic->opts->address,
+				   .trigger = (uint32_t)nic->way->needs_trigger,
+				   .devices = nic->opts->memory == NIC_DEVICE_MEMORY,
+				   .asks = (uint32_t)asks,
+				   .sleep = nic->opts->wait == NIC_SLEEP,
+				   .net = &nic->opts->net};
+	return fabric_open(nic->host, &want, &nic->fabric, err);
+}
+
 int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_way *way,
 		      void **self, struct loom_error *err)
 {
@@ -39,15 +53,7 @@ int nic_policy_create(const struct loom_host *host, const void *opts, const stru
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", way->name);
 	int rc = nic_open(nic, host, opts, way, err);
 	if (!rc) {
-		/* Ranks that are threads of one process have simulated devices. */
-		int sim = LOOM_HAS(host, job) && !strcmp(nic->opts->provider, "auto");
-		struct fabric_want want = {.provider = sim ? "sim" : nic->opts->provider,
-					   .address = nic->opts->address,
-					   .trigger = (uint32_t)way->needs_trigger,
-					   .devices = nic->opts->memory == NIC_DEVICE_MEMORY,
-					   .sleep = nic->opts->wait == NIC_SLEEP,
-					   .net = &nic->opts->net};
-		rc = fabric_open(host, &want, &nic->fabric, err);
+		rc = open_fabric(nic, 0, err);
 		if (rc)
 			nic_close(nic);
 	}
@@ -148,6 +154,13 @@ int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_ne
 		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
 				 "%s: these devices cannot add to the same word: use another trigger, or one device",
 				 nic->way->name);
+	if (shares(layout) && !strcmp(nic->opts->provider, "auto") && !strcmp(fabric_name(nic->fabric), "shm")) {
+		fabric_close(nic->fabric);
+		nic->fabric = NULL;
+		int rc = open_fabric(nic, 1, err);
+		if (rc)
+			return rc;
+	}
 	nic->devices = layout->devices;
 	struct nic_shape shape = shape_of(nic, layout, &need->global);
 	if (shape.tallies && layout->devices > 1)

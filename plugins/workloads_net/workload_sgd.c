@@ -148,7 +148,7 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 	*all = loom_net_line(sizeof(struct sgd_head));
 	s.sample_at = take(&at, (samples + SGD_MOST) * s.layer[0].before * sizeof(float));
 	s.label_at = take(&at, samples * sizeof(uint32_t));
-	s.chance_at = take(&at, o->steps * o->batch * sizeof(float));
+	s.odds_at = take(&at, o->steps * o->batch * sizeof(struct sgd_odds));
 	for (uint32_t i = 0; i < s.layers; i++) {
 		struct sgd_layer *l = &s.layer[i];
 		uint64_t bytes = (uint64_t)l->rows * l->cols * sizeof(float);
@@ -419,10 +419,10 @@ static int solve(const struct sgd *s, const struct sgd_opts *o, uint64_t seed, u
 
 static double loss_of(struct sgd *s, uint64_t n)
 {
-	const float *chance = sgd_floats(s, s->chance_at) + n * s->batch;
+	const struct sgd_odds *odds = (const struct sgd_odds *)((const char *)s + s->odds_at) + n * s->batch;
 	double loss = 0;
 	for (uint32_t b = 0; b < s->batch; b++)
-		loss -= log(chance[b]) / s->batch;
+		loss += (odds[b].behind + log(odds[b].sum)) / s->batch;
 	return loss;
 }
 
@@ -437,8 +437,10 @@ static int compare_loss(const struct workload *w, const struct loom_layout *layo
 		double want = whole.loss[loom_net_rank(w->host) * steps + n], got = loss_of(s, n), by = fabs(got - want) / (1 + want);
 		*off = fmax(*off, by);
 		if (!(by <= whole.loss[loom_net_ranks(w->host) * steps + n]))
-			rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: in step %llu the loss on rank %u is %.9g instead of %.9g",
-				       (unsigned long long)n, loom_net_rank(w->host), got, want);
+			rc = LOOM_FAIL(w->host, err, LOOM_EWRONG,
+				       "sgd: in step %llu the loss on rank %u is %.9g instead of %.9g. With rate = %g rounding may grow: "
+				       "try a smaller one",
+				       (unsigned long long)n, loom_net_rank(w->host), got, want, o->rate);
 	}
 	pthread_mutex_unlock(&whole.lock);
 	return rc;

@@ -54,6 +54,11 @@ struct sgd_layer {
 	uint64_t weight_at, out_at, back_at; /* bytes from struct sgd; back: the loss by the neurons' sums */
 };
 
+/* What the network gave the right class of a sample: e^-behind of `sum`. Not as a quotient: that of a bad guess would be 0. */
+struct sgd_odds {
+	float behind, sum;
+};
+
 /* Head of the device's block, or of the one for the stack behind the gradients, where several devices share it. */
 struct sgd {
 	uint32_t layers, batch, batches, classes;
@@ -61,7 +66,7 @@ struct sgd {
 	float rate, scale;	      /* scale: 1 / samples of a step on all ranks */
 	uint32_t overlap, reserved;
 	uint64_t sample_at, label_at; /* [batches][batch][inputs padded]: floats; [batches][batch]: uint32_t */
-	uint64_t chance_at;	      /* [steps][batch]: what the network gave the right class */
+	uint64_t odds_at;	      /* [steps][batch] struct sgd_odds */
 	struct sgd_layer layer[SGD_LAYERS];
 	struct loom_allreduce sum[SGD_LAYERS]; /* of the gradients */
 };
@@ -284,7 +289,7 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 	}
 }
 
-/* Each sample's chance of each class; and what the loss, its mean over all samples, changes by with the last neurons. */
+/* Each sample's odds; and what the loss, its mean over all samples, changes by with the last neurons. */
 LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 {
 	const struct sgd_layer *l = &s->layer[s->layers - 1];
@@ -298,7 +303,9 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 			most = out[k] > most ? out[k] : most;
 		for (uint32_t k = 0; k < s->classes; k++)
 			sum += sgd_exp(out[k] - most);
-		sgd_floats(s, s->chance_at)[n * s->batch + b] = sgd_exp(out[label[b]] - most) / sum;
+		struct sgd_odds *odds = (struct sgd_odds *)((char *)s + s->odds_at) + n * s->batch + b;
+		odds->behind = most - out[label[b]];
+		odds->sum = sum;
 		for (uint32_t k = 0; k < s->classes; k++)
 			back[k] = (sgd_exp(out[k] - most) / sum - (float)(k == label[b])) * s->scale;
 	}
