@@ -171,7 +171,13 @@ def trial(key):
             what, took, '; '.join(wrong), text.strip().replace('\n', '\n    '), build, key), flush=True)
     return what, stop, took, bool(wrong)
 
-rows = [trial('%s.%d' % (seed, i) if '.' not in seed else seed) for i in range(int(kills) * (many or 1))]
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+rows = []
+try:
+    for i in range(int(kills) * (many or 1)):
+        rows.append(trial('%s.%d' % (seed, i) if '.' not in seed else seed))
+except KeyboardInterrupt: # what was done counts
+    pass
 killed = [took for what, stop, took, wrong in rows if not stop and not what.startswith('none')]
 print('%d killed, %d stopped; %d failures; seconds until all had ended after a kill: median %.2f, most %.2f (seed %s)' % (
     len(killed), sum(stop for _, stop, _, _ in rows), sum(wrong for *_, wrong in rows),
