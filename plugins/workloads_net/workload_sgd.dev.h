@@ -27,13 +27,11 @@
 /* A lane's tile: forward, samples by neurons; back and gradients, samples or neurons by SGD_WIDE columns. */
 #define SGD_NEURONS 4u
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM) /* a simulated GPU's worker may have one lane */
-#define SGD_WIDE 4u
 #define SGD_SAMPLES 8u
 #define SGD_ROWS 8u
 #define SGD_PARTS 8u
 #define SGD_SOME _Pragma("unroll 4") /* that many loads under way. Values loaded ahead of their use cost more in registers than they gain */
 #else
-#define SGD_WIDE 8u
 #define SGD_SAMPLES 2u
 #define SGD_ROWS 8u
 #define SGD_PARTS 1u
@@ -41,6 +39,11 @@
 #endif
 #define SGD_MOST 8u /* rows of a tile. So many less one lie behind each matrix: a tile may reach beyond its end */
 #define SGD_ROOM(lanes) ((uint64_t)SGD_MOST * ((lanes) + 1) * 16) /* bytes of a GPU's worker where parts meet */
+#ifdef LOOM_DEVICE_COMPILE
+#define SGD_WIDE 4u
+#else
+#define SGD_WIDE 8u
+#endif
 /* In front of a loop over a tile. */
 #if defined(LOOM_DEVICE_COMPILE) || defined(__clang__)
 #define SGD_EACH _Pragma("unroll")
