@@ -124,9 +124,9 @@ static struct sgd_layer layer_of(uint32_t rows, uint32_t before, uint32_t side)
 {
 	uint32_t across = side - SQUARE + 1;
 	struct sgd_layer l = {.rows = rows, .side = side, .places = side ? across * across : 1};
-	l.cols = ((side ? SQUARE * SQUARE : before) + 1 + 3) & ~3u;
+	l.cols = ((side ? SQUARE * SQUARE : before) + 1 + 7) & ~7u;
 	l.before = l.places * l.cols;
-	l.width = (l.places * rows + 1 + 3) & ~3u;
+	l.width = (l.places * rows + 1 + 7) & ~7u;
 	return l;
 }
 
@@ -464,8 +464,8 @@ static int compare_weights(const struct workload *w, const struct loom_layout *l
 				rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: after step %llu ranks %u and %u differ in their weights",
 					       (unsigned long long)n, rank, r);
 	for (uint32_t i = 0; i < s->layers; i++)
-		for (uint64_t e = 0; e < (uint64_t)s->layer[i].rows * s->layer[i].cols; e++)
-			last += sgd_hash(i, e, sgd_floats(s, s->layer[i].weight_at)[e]);
+		for (uint64_t e = 0; e < (uint64_t)s->layer[i].rows * s->layer[i].cols; e += 4)
+			last += sgd_hash(i, e, sgd_floats(s, s->layer[i].weight_at) + e);
 	if (!rc && last != mine[s->steps - 1])
 		rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: the weights on rank %u are not those of the last step", rank);
 	w->host->free(w->host, all);

@@ -6,7 +6,7 @@
  * computes the gradient in the slices that it sums afterwards (allreduce.dev.h), so it fires them as soon as it has them,
  * and looks after sums that are under way while it computes those of the layers before.
  *
- * A layer is a matrix of `rows` neurons with `cols` weights each, four of them together. It is applied once to all that is
+ * A layer is a matrix of `rows` neurons with `cols` weights each, eight of them together. It is applied once to all that is
  * before it, or, as a convolution, at several places of an image, whose squares of 3 by 3 lie one after the other in a
  * sample. After what it is applied to stand a 1, whose weight is the bias, and zeros: nothing needs a last few.
  *
@@ -24,7 +24,7 @@
 
 #define SGD_LAYERS 8u
 #define SGD_LOOKS 4u /* a layer's arithmetic, as a worker shares it, is cut into so many parts at most */
-/* A lane's tile: forward, samples by neurons; back and gradients, samples or neurons by four columns. */
+/* A lane's tile: forward, samples by neurons; back and gradients, samples or neurons by SGD_WIDE columns. */
 #define SGD_NEURONS 4u
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM) /* a simulated GPU's worker may have one lane */
 #define SGD_SAMPLES 8u
@@ -33,24 +33,29 @@
 #define SGD_SOME _Pragma("unroll 4") /* that many loads under way. Values loaded ahead of their use cost more in registers than they gain */
 #else
 #define SGD_SAMPLES 2u
-#define SGD_ROWS 4u
+#define SGD_ROWS 8u
 #define SGD_PARTS 1u
 #define SGD_SOME
 #endif
 #define SGD_MOST 8u /* rows of a tile. So many less one lie behind each matrix: a tile may reach beyond its end */
 #define SGD_ROOM(lanes) ((uint64_t)SGD_MOST * ((lanes) + 1) * 16) /* bytes of a GPU's worker where parts meet */
+#ifdef LOOM_DEVICE_COMPILE
+#define SGD_WIDE 4u
+#else
+#define SGD_WIDE 8u
+#endif
 /* In front of a loop over a tile. */
 #if defined(LOOM_DEVICE_COMPILE) || defined(__clang__)
 #define SGD_EACH _Pragma("unroll")
 #else
-#define SGD_EACH _Pragma("GCC unroll 4")
+#define SGD_EACH _Pragma("GCC unroll 8")
 #endif
 
 struct sgd_layer {
-	uint32_t rows, cols; /* cols: a multiple of 4 */
+	uint32_t rows, cols; /* cols: a multiple of 8 */
 	uint32_t places;     /* where it is applied, to `cols` floats each */
 	uint32_t side;	     /* of the image, for a convolution; else 0 */
-	uint32_t before, width; /* floats of a sample in front of it and behind it, multiples of 4 */
+	uint32_t before, width; /* floats of a sample in front of it and behind it, multiples of 8 */
 	uint64_t weight_at, out_at, back_at; /* bytes from struct sgd; back: the loss by the neurons' sums */
 };
 
@@ -83,13 +88,17 @@ struct sgd_took {
 	uint64_t pad[4];
 };
 
-LOOM_FN uint64_t sgd_hash(uint32_t layer, uint64_t i, float weight)
+/* Of four weights from the i-th on: by two multiplications, as each step takes it of all. */
+LOOM_FN uint64_t sgd_hash(uint32_t layer, uint64_t i, const float *weight)
 {
-	union loom_allreduce_bits w;
-	w.is = weight;
-	uint64_t x = ((uint64_t)layer << 58 ^ i << 32 ^ w.bits) * 0x9e3779b97f4a7c15ull;
+	uint64_t x = ((uint64_t)layer << 58) ^ (i * 0x9e3779b97f4a7c15ull);
+	union loom_allreduce_bits w[4];
+	SGD_EACH
+	for (uint32_t k = 0; k < 4; k++)
+		w[k].is = weight[k];
+	x = (x ^ w[0].bits ^ (uint64_t)w[1].bits << 32) * 0x9e3779b97f4a7c15ull;
 	x ^= x >> 29;
-	x *= 0xbf58476d1ce4e5b9ull;
+	x = (x ^ w[2].bits ^ (uint64_t)w[3].bits << 32) * 0xbf58476d1ce4e5b9ull;
 	return x ^ x >> 32;
 }
 
@@ -122,59 +131,57 @@ LOOM_FN float sgd_exp(float x)
 	return power.is * (p * r + 1.0f);
 }
 
-/* Four floats. Compilers for CPUs make no use of their wide registers here by themselves. */
-#ifdef LOOM_DEVICE_COMPILE
 typedef struct loom_allreduce_wide sgd_four;
-typedef float sgd_dot; /* the running sum of a product, which takes fours */
-LOOM_FN sgd_four sgd_add(sgd_four sum, sgd_four a, sgd_four b)
+LOOM_FN sgd_four sgd_four_add(sgd_four sum, float a, sgd_four b)
 {
-	sgd_four v = {sum.x + a.x * b.x, sum.y + a.y * b.y, sum.z + a.z * b.z, sum.w + a.w * b.w};
+	sgd_four v = {sum.x + a * b.x, sum.y + a * b.y, sum.z + a * b.z, sum.w + a * b.w};
 	return v;
 }
-LOOM_FN sgd_dot sgd_dot_add(sgd_dot sum, sgd_four a, sgd_four b)
+
+/* SGD_WIDE floats, and the running sum of a product of such. Compilers for CPUs make no use of their wide registers here by
+ * themselves. */
+#ifdef LOOM_DEVICE_COMPILE
+#define sgd_add_times sgd_four_add
+typedef sgd_four sgd_wide;
+typedef float sgd_dot;
+LOOM_FN sgd_dot sgd_dot_add(sgd_dot sum, sgd_wide a, sgd_wide b)
 {
 	return sum + a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
 }
-LOOM_FN float sgd_dot_end(sgd_dot sum)
+LOOM_FN float sgd_dot_end(const sgd_dot *sum)
 {
-	return sum;
+	return *sum;
 }
-#else
-typedef float sgd_four __attribute__((vector_size(16), __may_alias__));
-typedef sgd_four sgd_dot;
-LOOM_FN sgd_four sgd_add(sgd_four sum, sgd_four a, sgd_four b)
+#else /* without functions that pass such values: how depends on the processor */
+#define sgd_add_times(sum, a, b) ((sum) + (a) * (b))
+#define sgd_dot_add(sum, a, b) ((sum) + (a) * (b))
+typedef float sgd_wide __attribute__((vector_size(32), aligned(4), __may_alias__));
+typedef sgd_wide sgd_dot;
+LOOM_FN float sgd_dot_end(const sgd_dot *sum)
 {
-	return sum + a * b;
-}
-LOOM_FN sgd_dot sgd_dot_add(sgd_dot sum, sgd_four a, sgd_four b)
-{
-	return sum + a * b;
-}
-LOOM_FN float sgd_dot_end(sgd_dot sum)
-{
-	return (sum[0] + sum[1]) + (sum[2] + sum[3]);
+	return (((*sum)[0] + (*sum)[4]) + ((*sum)[1] + (*sum)[5])) + (((*sum)[2] + (*sum)[6]) + ((*sum)[3] + (*sum)[7]));
 }
 #endif
-LOOM_FN sgd_four sgd_add_times(sgd_four sum, float a, sgd_four b)
-{
-	sgd_four all = {a, a, a, a};
-	return sgd_add(sum, all, b);
-}
 
 /* A lane's tiles: its worker takes `units` of them at once, from begin to end, and this lane has part `part` of number `unit`. */
 struct sgd_work {
 	uint64_t begin, end;
 	uint32_t units, unit, part;
 	uint32_t first, step; /* the lanes with a tile's parts */
-	sgd_four *room;	      /* [rows of a tile][lanes + 1]: where parts meet. One more, so that columns lie in different banks */
+	sgd_wide *room;	      /* [rows of a tile][lanes + 1]: where parts meet. One more, so that columns lie in different banks */
 };
 
-/* beside: the parts of a tile are lanes side by side; else tiles are. */
-LOOM_FN struct sgd_work sgd_work(const struct loom_ctx *c, uint64_t begin, uint64_t end, int beside, sgd_four *own)
+/* beside: the parts of a tile are lanes side by side; else tiles are. On a CPU each lane takes a run of tiles. */
+LOOM_FN struct sgd_work sgd_work(const struct loom_ctx *c, uint64_t begin, uint64_t end, int beside, sgd_wide *own)
 {
+	if (SGD_PARTS == 1) {
+		uint64_t all = end - begin;
+		struct sgd_work w = {begin + all * c->lane / c->lanes, begin + all * (c->lane + 1) / c->lanes, 1, 0, 0, 0, 1, own};
+		return w;
+	}
 	uint32_t units = c->lanes / SGD_PARTS, unit = beside ? c->lane / SGD_PARTS : c->lane % units;
 	struct sgd_work w = {begin, end, units, unit, beside ? c->lane % SGD_PARTS : c->lane / units, beside ? unit * SGD_PARTS : unit,
-			     beside ? 1 : units, SGD_PARTS > 1 ? (sgd_four *)c->local[LOOM_WORKLOAD] : own};
+			     beside ? 1 : units, (sgd_wide *)c->local[LOOM_WORKLOAD]};
 	return w;
 }
 
@@ -184,20 +191,20 @@ LOOM_FN uint32_t sgd_part(uint32_t n, uint32_t part)
 	return (uint32_t)((uint64_t)n * part / SGD_PARTS);
 }
 
-LOOM_FN void sgd_give(const struct loom_ctx *c, const struct sgd_work *w, uint32_t row, sgd_four v)
+LOOM_FN void sgd_give(const struct loom_ctx *c, const struct sgd_work *w, uint32_t row, const sgd_wide *v)
 {
-	w->room[SGD_PARTS > 1 ? row * (c->lanes + 1) + c->lane : row] = v;
+	w->room[SGD_PARTS > 1 ? row * (c->lanes + 1) + c->lane : row] = *v;
 }
 
 /* All parts of a row of the tile, in their order. */
-LOOM_FN sgd_four sgd_sum(const struct loom_ctx *c, const struct sgd_work *w, uint32_t row)
+LOOM_FN void sgd_sum(const struct loom_ctx *c, const struct sgd_work *w, uint32_t row, sgd_wide *to)
 {
-	const sgd_four *from = w->room + (SGD_PARTS > 1 ? row * (c->lanes + 1) + w->first : row);
-	sgd_four sum = from[0];
+	const sgd_wide *from = w->room + (SGD_PARTS > 1 ? row * (c->lanes + 1) + w->first : row);
+	sgd_wide sum = from[0];
 	SGD_EACH
 	for (uint32_t p = 1; p < SGD_PARTS; p++)
 		sum = sgd_add_times(sum, 1, from[p * w->step]);
-	return sum;
+	*to = sum;
 }
 
 LOOM_FN void sgd_meet(struct loom_ctx *c)
@@ -206,17 +213,17 @@ LOOM_FN void sgd_meet(struct loom_ctx *c)
 		loom_barrier_lanes(c);
 }
 
-/* Rows of the left matrix, `by`, and a four of columns of the right one, whose products are added up. */
+/* Rows of the left matrix, `by`, and SGD_WIDE columns of the right one, whose products are added up. */
 struct sgd_matrix {
 	const float *by, *row;
 	uint64_t by_row, by_step, row_step; /* floats to the next row of `by`, and to what comes next */
 };
 
-LOOM_FN void sgd_outer(sgd_four *sum, const struct sgd_matrix *m, uint32_t n)
+LOOM_FN void sgd_outer(sgd_wide *sum, const struct sgd_matrix *m, uint32_t n)
 {
 	SGD_SOME
 	for (uint32_t t = 0; t < n; t++) {
-		sgd_four v = *(const sgd_four *)(m->row + t * m->row_step);
+		sgd_wide v = *(const sgd_wide *)(m->row + t * m->row_step);
 		SGD_EACH
 		for (uint32_t j = 0; j < SGD_ROWS; j++)
 			sum[j] = sgd_add_times(sum[j], m->by[t * m->by_step + j * m->by_row], v);
@@ -227,14 +234,14 @@ LOOM_FN void sgd_outer(sgd_four *sum, const struct sgd_matrix *m, uint32_t n)
 LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[SGD_NEURONS], const float *weight, const float *in)
 {
 	LOOM_NO_UNROLL
-	for (uint32_t e = 4 * part; e < l->cols; e += 4 * SGD_PARTS) {
-		sgd_four v[SGD_NEURONS];
+	for (uint32_t e = SGD_WIDE * part; e < l->cols; e += SGD_WIDE * SGD_PARTS) {
+		sgd_wide v[SGD_NEURONS];
 		SGD_EACH
 		for (uint32_t k = 0; k < SGD_NEURONS; k++)
-			v[k] = *(const sgd_four *)(weight + k * (uint64_t)l->cols + e);
+			v[k] = *(const sgd_wide *)(weight + k * (uint64_t)l->cols + e);
 		SGD_EACH
 		for (uint32_t j = 0; j < SGD_SAMPLES; j++) {
-			sgd_four x = *(const sgd_four *)(in + j * (uint64_t)l->before + e);
+			sgd_wide x = *(const sgd_wide *)(in + j * (uint64_t)l->before + e);
 			SGD_EACH
 			for (uint32_t k = 0; k < SGD_NEURONS; k++)
 				sum[j][k] = sgd_dot_add(sum[j][k], v[k], x);
@@ -258,7 +265,7 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 	float *out = sgd_floats(s, l->out_at);
 	uint32_t tiles = (s->batch + SGD_SAMPLES - 1) / SGD_SAMPLES, across = (l->rows + SGD_NEURONS - 1) / SGD_NEURONS;
 	int cut = i + 1 < s->layers;
-	sgd_four own[SGD_SAMPLES];
+	sgd_wide own[SGD_SAMPLES];
 	uint64_t all = (uint64_t)tiles * across * l->places;
 	const struct sgd_work w = sgd_work(c, all * c->worker / c->workers, all * (c->worker + 1) / c->workers, 1, own);
 	loom_stream(c, (uint64_t)s->batch * l->places * l->rows * l->cols * sizeof(float) / c->workers);
@@ -272,13 +279,14 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 			sgd_inner(l, w.part, sum, weight + (uint64_t)row * l->cols, in + sample * l->before + place * l->cols);
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_SAMPLES; j++) {
-				sgd_four v = {sgd_dot_end(sum[j][0]), sgd_dot_end(sum[j][1]), sgd_dot_end(sum[j][2]), sgd_dot_end(sum[j][3])};
-				sgd_give(c, &w, j, v);
+				sgd_wide v = {sgd_dot_end(&sum[j][0]), sgd_dot_end(&sum[j][1]), sgd_dot_end(&sum[j][2]), sgd_dot_end(&sum[j][3])};
+				sgd_give(c, &w, j, &v);
 			}
 		}
 		sgd_meet(c);
 		for (uint32_t j = w.part; j < SGD_SAMPLES && mine && sample + j < s->batch; j += SGD_PARTS) {
-			sgd_four v = sgd_sum(c, &w, j);
+			sgd_wide v;
+			sgd_sum(c, &w, j, &v);
 			float *to = out + (sample + j) * l->width + place * l->rows + row;
 			SGD_EACH
 			for (uint32_t k = 0; k < SGD_NEURONS; k++)
@@ -319,8 +327,17 @@ LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_a
 		loom_allreduce_go(c, &s->sum[i], &at[i], until, 0);
 }
 
-/* The gradient of layer i in a run of this worker's slices, wherever in a row that begins. A tile's fours are as far apart as
- * rows are long: they are the same columns of neurons side by side. */
+/* The least of a, b, c, and the fours of a tile's row. */
+LOOM_FN uint32_t sgd_fours(uint64_t a, uint64_t b, uint64_t c)
+{
+	uint64_t least = a < b ? a : b;
+	least = c < least ? c : least;
+	return least < SGD_WIDE / 4 ? (uint32_t)least : SGD_WIDE / 4;
+}
+
+/* The gradient of layer i in a run of this worker's slices, wherever in a row that begins. A tile's rows are as far apart as those
+ * of the matrix: they are the same columns of neurons side by side. They are counted in fours of columns: where a row or the run
+ * ends before a whole SGD_WIDE, what is beyond is not kept. */
 LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n, uint32_t run)
 {
 	const struct sgd_layer *l = &s->layer[i];
@@ -331,16 +348,18 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
 	loom_allreduce_run(a, c->workers, c->worker, run, &begin, &end);
 	end = end < weights ? end : weights;
 	uint64_t floats = begin < end ? end - begin : 0, rest = floats % band, across = l->cols / 4;
-	sgd_four own[SGD_ROWS];
+	sgd_wide own[SGD_ROWS];
 	const struct sgd_work w = sgd_work(c, 0, floats / band * across + (rest < l->cols ? rest / 4 : across), 0, own);
 	uint32_t sample = sgd_part(s->batch, w.part), samples = sgd_part(s->batch, w.part + 1) - sample;
 	loom_stream(c, s->batch * l->places * floats * sizeof(float));
 	LOOM_NO_UNROLL
-	for (uint64_t tile = w.unit; tile - w.unit < w.end; tile += w.units) {
+	for (uint64_t tile = w.begin + w.unit, next; tile - w.unit < w.end; tile = next) {
 		uint64_t at = begin + tile / across * band + tile % across * 4, row = at / l->cols;
+		uint32_t fours = sgd_fours((l->cols - at % l->cols) / 4, across - tile % across, w.end - tile);
 		int mine = tile < w.end;
+		next = tile + (SGD_PARTS > 1 ? w.units : fours);
 		if (mine) {
-			sgd_four sum[SGD_ROWS] = {{0, 0, 0, 0}};
+			sgd_wide sum[SGD_ROWS] = {{0, 0, 0, 0}};
 			LOOM_NO_UNROLL
 			for (uint32_t place = 0; place < l->places; place++) {
 				const struct sgd_matrix m = {back + sample * l->width + place * l->rows + row,
@@ -349,11 +368,17 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
 			}
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_ROWS; j++)
-				sgd_give(c, &w, j, sum[j]);
+				sgd_give(c, &w, j, &sum[j]);
 		}
 		sgd_meet(c);
-		for (uint32_t j = w.part; j < SGD_ROWS && mine && at + j * l->cols < end; j += SGD_PARTS)
-			*(sgd_four *)(gradient + at + j * l->cols) = sgd_sum(c, &w, j);
+		for (uint32_t j = w.part; j < SGD_ROWS && mine; j += SGD_PARTS) {
+			sgd_wide v;
+			sgd_sum(c, &w, j, &v);
+			SGD_EACH
+			for (uint32_t k = 0; k < SGD_WIDE / 4; k++)
+				if (k < fours && at + j * l->cols + 4 * k < end)
+					*(sgd_four *)(gradient + at + j * l->cols + 4 * k) = ((const sgd_four *)&v)[k];
+		}
 		sgd_meet(c);
 	}
 }
@@ -361,7 +386,7 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
 /* Tiles of sgd_back, and into how many parts it cuts them: no lane is to wait for others' parts. */
 LOOM_FN uint64_t sgd_back_tiles(const struct sgd *s, const struct sgd_layer *l)
 {
-	return (uint64_t)(s->batch + SGD_ROWS - 1) / SGD_ROWS * (l->before / 4);
+	return (uint64_t)(s->batch + SGD_ROWS - 1) / SGD_ROWS * (l->before / SGD_WIDE);
 }
 LOOM_FN uint32_t sgd_looks(const struct loom_ctx *c, const struct sgd *s, const struct sgd_layer *l)
 {
@@ -376,36 +401,67 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
 	const struct sgd_layer *l = &s->layer[i];
 	const float *in = sgd_before(s, i, 0), *back = sgd_floats(s, l->back_at), *weight = sgd_floats(s, l->weight_at);
 	float *to = sgd_floats(s, s->layer[i - 1].back_at);
-	uint64_t tiles = sgd_back_tiles(s, l), quads = l->before / 4;
-	sgd_four own[SGD_ROWS];
+	uint64_t tiles = sgd_back_tiles(s, l), across = l->before / SGD_WIDE;
+	sgd_wide own[SGD_ROWS];
 	uint64_t of = (uint64_t)c->workers * parts, which = (uint64_t)c->worker * parts + part;
 	const struct sgd_work w = sgd_work(c, tiles * which / of, tiles * (which + 1) / of, 0, own);
 	uint32_t begin = sgd_part(l->rows, w.part), end = sgd_part(l->rows, w.part + 1);
 	loom_stream(c, (uint64_t)s->batch * l->rows * l->cols * sizeof(float) / c->workers / parts);
 	LOOM_NO_UNROLL
 	for (uint64_t at = w.begin; at < w.end; at += w.units) {
-		uint64_t e = at + w.unit, down = SGD_PARTS > 1 ? e / quads : e % (tiles / quads);
-		uint64_t k = (SGD_PARTS > 1 ? e % quads : e / (tiles / quads)) * 4, sample = down * SGD_ROWS;
+		uint64_t e = at + w.unit, down = SGD_PARTS > 1 ? e / across : e % (tiles / across);
+		uint64_t k = (SGD_PARTS > 1 ? e % across : e / (tiles / across)) * SGD_WIDE, sample = down * SGD_ROWS;
 		int mine = e < w.end;
 		if (mine) {
 			const struct sgd_matrix m = {back + sample * l->width + begin, weight + (uint64_t)begin * l->cols + k, l->width, 1,
 						     l->cols};
-			sgd_four sum[SGD_ROWS] = {{0, 0, 0, 0}};
+			sgd_wide sum[SGD_ROWS] = {{0, 0, 0, 0}};
 			sgd_outer(sum, &m, end - begin);
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_ROWS; j++)
-				sgd_give(c, &w, j, sum[j]);
+				sgd_give(c, &w, j, &sum[j]);
 		}
 		sgd_meet(c);
 		for (uint32_t j = w.part; j < SGD_ROWS && mine && sample + j < s->batch; j += SGD_PARTS) {
 			const float *out = in + (sample + j) * l->before + k;
-			sgd_four v = sgd_sum(c, &w, j), none = {0, 0, 0, 0};
-			sgd_four kept = {(float)(out[0] > 0), (float)(out[1] > 0), (float)(out[2] > 0), (float)(out[3] > 0)};
-			*(sgd_four *)(to + (sample + j) * l->before + k) = sgd_add(none, kept, v);
+			sgd_wide v;
+			sgd_sum(c, &w, j, &v);
+			SGD_EACH
+			for (uint32_t d = 0; d < SGD_WIDE; d++)
+				((float *)&v)[d] = out[d] > 0 ? ((float *)&v)[d] : 0;
+			*(sgd_wide *)(to + (sample + j) * l->before + k) = v;
 		}
 		sgd_meet(c);
 	}
 }
+
+/* The products of layer i: forward, its gradient in run `part`, or back, part `part` of `parts`. */
+enum { SGD_FORWARD, SGD_GRADIENT, SGD_BACK };
+LOOM_FN void sgd_product(struct loom_ctx *c, struct sgd *s, int which, uint32_t i, uint64_t n, uint32_t part, uint32_t parts)
+{
+	if (which == SGD_FORWARD)
+		sgd_forward(c, s, i, n);
+	else if (which == SGD_GRADIENT)
+		sgd_gradient(c, s, i, n, part);
+	else
+		sgd_back(c, s, i, part, parts);
+}
+
+/* On x86 by the registers of 8 floats, where the processor has them. The products alone: they round once where others round twice,
+ * and the change of a weight, which each rank makes by itself, is to be the same bits everywhere. */
+#if !defined(LOOM_DEVICE_COMPILE) && defined(__x86_64__)
+__attribute__((target("avx2,fma"), flatten)) static void sgd_product_avx2(struct loom_ctx *c, struct sgd *s, int which, uint32_t i,
+									  uint64_t n, uint32_t part, uint32_t parts)
+{
+	sgd_product(c, s, which, i, n, part, parts);
+}
+#define SGD_PRODUCT(...)                                                       \
+	(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") ?     \
+		 sgd_product_avx2(__VA_ARGS__) :                               \
+		 sgd_product(__VA_ARGS__))
+#else
+#define SGD_PRODUCT sgd_product
+#endif
 
 /* This worker's slices of layer i's weights, by the sums of them. Returns what the lane adds to their hash. */
 LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
@@ -426,14 +482,12 @@ LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint6
 			SGD_EACH
 			for (uint32_t b = 0; b < BATCH; b++)
 				if (at + b * step < end)
-					v[b] = sgd_add_times(weight[b * c->lanes], -s->rate, sum[b * c->lanes]);
+					v[b] = sgd_four_add(weight[b * c->lanes], -s->rate, sum[b * c->lanes]);
 			SGD_EACH
 			for (uint32_t b = 0; b < BATCH; b++)
 				if (at + b * step < end) {
 					weight[b * c->lanes] = v[b];
-					SGD_EACH
-					for (uint32_t k = 0; k < 4; k++)
-						hash += sgd_hash(i, at + b * step + k, ((const float *)&v[b])[k]);
+					hash += sgd_hash(i, at + b * step, (const float *)&v[b]);
 				}
 		}
 	}
@@ -452,9 +506,9 @@ LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allredu
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < parts; part++) {
 		if (part < runs)
-			sgd_gradient(c, s, i, n, posts ? (a->rank + runs - part) % runs : part);
+			SGD_PRODUCT(c, s, SGD_GRADIENT, i, n, posts ? (a->rank + runs - part) % runs : part, runs);
 		else
-			sgd_back(c, s, i, part - runs, looks);
+			SGD_PRODUCT(c, s, SGD_BACK, i, n, part - runs, looks);
 		if (s->overlap && posts)
 			sgd_look(c, s, at, i, part + 1 >= runs ? ~0u : part + 1);
 		else if (s->overlap && part + 1 == runs)
@@ -503,7 +557,7 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 	/* Phases: the layers forward, the loss, and the layers back. The workers meet after each. */
 	for (uint64_t n = 0, phase = 0, first = 0; n < s->steps;) {
 		if (phase < layers) {
-			sgd_forward(c, s, (uint32_t)phase, n);
+			SGD_PRODUCT(c, s, SGD_FORWARD, (uint32_t)phase, n, 0, 1);
 			at[phase].round = n;
 			at[phase].step = at[phase].piece = 0;
 		} else if (phase == layers) {
