@@ -75,6 +75,12 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
 		}
 	}
 	sched_finish(c, ran);
+#ifdef GPULOOM_DEV_CPU_H
+	if (SCHED_CFG(c, asks) && c->lane == 0) { /* other ranks may still ask */
+		uint64_t leaves;
+		(void)LOOM_CALL(trigger, ask, c, (const struct loom_ask *)NULL, &leaves);
+	}
+#endif
 	return 0;
 }
 

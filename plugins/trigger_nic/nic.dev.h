@@ -320,6 +320,9 @@ struct nic_ask {
  * is of another process. */
 int nic_help(const struct nic_bell *bell);
 
+/* Such a worker will not look again: the NIC's thread sleeps no longer on its account. */
+void nic_leave(struct nic_bell *bell);
+
 /* Between two looks for the answer, of which `seen` is the last one's. */
 LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_bell *bell, struct nic_ask *a, uint32_t seen, uint64_t *since)
 {
@@ -356,6 +359,7 @@ LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 }
 #else /* simulated: nobody sleeps, and a store wakes the NIC */
 #define nic_help(bell) ((void)(bell))
+#define nic_leave(bell) ((void)(bell))
 #define nic_rest(c, bell, a, seen, since) ((void)(seen), (void)(since), loom_pause(c))
 #define nic_ring_bell(c, bell) ((void)0)
 #endif
@@ -383,7 +387,10 @@ LOOM_FN int nic_do_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t 
 	struct nic_ask *a = (struct nic_ask *)(bell + 1) + c->worker;
 	int rc;
 	if (!ask) {
-		(void)nic_help(bell);
+		if (was)
+			nic_leave(bell);
+		else
+			(void)nic_help(bell);
 		return 0;
 	}
 	rc = nic_await_answer(c, bell, a);

@@ -305,9 +305,22 @@ int nic_help(const struct nic_bell *bell)
 	return 1;
 }
 
+/* Under the lock: a nap that begins later does not count on the worker, and one that began before has seen fewer rings. */
+void nic_leave(struct nic_bell *bell)
+{
+	struct nic *nic = (struct nic *)(uintptr_t)bell->nic;
+	if (bell->pid != (uint32_t)getpid())
+		return;
+	pthread_mutex_lock(&nic->lock);
+	__atomic_store_n(&nic->helped, nic->helps, __ATOMIC_RELAXED);
+	pthread_mutex_unlock(&nic->lock);
+	loom_fetch_add_relaxed_sys(&bell->rings, 1u);
+	loom_wake(NULL, &bell->rings, 1);
+}
+
 static int is_helped(const struct nic *nic)
 {
-	return __atomic_load_n(&nic->helps, __ATOMIC_RELAXED) != nic->helped;
+	return __atomic_load_n(&nic->helps, __ATOMIC_RELAXED) != __atomic_load_n(&nic->helped, __ATOMIC_RELAXED);
 }
 
 static void nap(struct nic *nic, uint64_t waited_ns)
@@ -316,13 +329,14 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 	uint64_t ns = waited_ns / 4 < ASKED_NS ? waited_ns / 4 : ASKED_NS;
 	struct pollfd on[] = {{.fd = nic->fabric->fd, .events = POLLIN}, {.fd = asks_bell(nic), .events = POLLIN}};
 	uint32_t rings;
-	int sleeps, until_woken = on[0].fd >= 0 && on[1].fd >= 0, helped = is_helped(nic);
+	int sleeps, helped, until_woken = on[0].fd >= 0 && on[1].fd >= 0;
+	pthread_mutex_lock(&nic->lock);
+	helped = is_helped(nic);
 	if (helped) {
 		ns = HELPED_NS;
 		until_woken = 0;
 	}
-	pthread_mutex_lock(&nic->lock);
-	nic->helped = nic->helps;
+	__atomic_store_n(&nic->helped, nic->helps, __ATOMIC_RELAXED);
 	rings = loom_load_relaxed_sys(&bell->rings);
 	loom_store_relaxed_sys(&bell->asleep, 1u);
 	/* Either the worker that asks sees that this thread sleeps, or its wish is seen here; pairs with nic_do_ask(). */
