@@ -25,8 +25,8 @@ extern "C" {
 #define LOOM_KIND_MAP(X)                                                                           \
 	X(DEVICE, device, device, 1)                                                               \
 	X(TRANSPORT, transport, transport, 1)                                                      \
-	X(SCHED, sched, scheduler, 1)                                                              \
-	X(TERM, term, termination, 1)                                                              \
+	X(SCHED, sched, scheduler, 2)                                                              \
+	X(TERM, term, termination, 2)                                                              \
 	X(SYNC, sync, sync, 1)                                                                     \
 	X(BARRIER, barrier, barrier, 1)                                                            \
 	X(TRIGGER, trigger, trigger, 2)                                                            \
