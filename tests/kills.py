@@ -178,7 +178,7 @@ def trial(key):
     if wrong:
         print('FAILED: %s: over after %.2f s: %s\n    %s\n    repeat: tests/kills.py %s 1 %s' % (
             what, took, '; '.join(wrong), text.strip().replace('\n', '\n    '), build, key), flush=True)
-    return what, stop, took, bool(wrong), ranks.index(victim) if victim in ranks else -1, name
+    return what, stop, took, bool(wrong), key, ranks.index(victim) if victim in ranks else -1, name
 
 keys = ['%s.%d' % (seed, i) if '.' not in seed else seed for i in range(int(kills) * (many or 1))]
 deadline = time.monotonic() + seconds
@@ -190,6 +190,7 @@ if many:
         per = collections.Counter(rank for *_, rank, of in killed if of == name)
         print('%s: %s' % (name, ', '.join('rank %d killed %d times' % (rank, per[rank]) for rank in range(many))))
 took = [row[2] for row in killed] or [0]
-print('%d killed, %d stopped; %d failures; seconds until all had ended after a kill: median %.2f, most %.2f (seed %s)' % (
-    len(killed), sum(row[1] for row in rows), sum(row[3] for row in rows), statistics.median(took), max(took), seed))
+print('%d killed, %d stopped; %d failures; seconds until all had ended after a kill: median %.2f, most %.2f (%s)' % (
+    len(killed), sum(row[1] for row in rows), sum(row[3] for row in rows), statistics.median(took), max(took),
+    max(killed, key=lambda row: row[2])[4] if killed else seed))
 sys.exit(any(row[3] for row in rows))
