@@ -2,22 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kills or stops one process of a job at a random moment, again and again.
 
-usage: kills.py BUILD [KILLS [SEED]] [--ranks N]
+usage: kills.py BUILD [KILLS [SEED]] [--ranks N] [--jobs N] [--seconds N]
 
---ranks: jobs of so many ranks, of which each is killed KILLS times.
+--ranks: jobs of so many ranks, of which each is killed KILLS times. --jobs: so many at once. --seconds: begins none after that time.
 
 A job whose rank or device process is killed ends within 5 s, with a status other than 0 and an error that names who; when
 its first process is killed, all others die with it. A job one of whose processes is stopped for 3 s goes on afterwards, or
 ends with an error. Nothing is left behind: no process, no file in shared memory, no descriptor where main() returns. A failure prints what repeats it.
 """
-import os, random, re, signal, statistics, subprocess, sys, tempfile, time
+import collections, multiprocessing, os, random, re, signal, statistics, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'faults'))
 import soak, walk
 
 words = sys.argv[1:]
-many = int(words.pop(words.index('--ranks') + 1)) if '--ranks' in words else 0
-words = [word for word in words if word != '--ranks']
+def option(name, default):
+    if name not in words:
+        return default
+    words.pop(at := words.index(name))
+    return int(words.pop(at))
+
+many, at_once, seconds = option('--ranks', 0), option('--jobs', 1), option('--seconds', 1e9)
 build, kills, seed = (words + ['8', str(time.time_ns())][len(words) - 1:])[:3]
 G = os.path.join(build, 'gpuloom')
 SHIM = os.path.abspath(os.path.join(build, 'tests/faults.so'))
@@ -86,6 +91,9 @@ def where(pids):
     return text
 
 def trial(key):
+    """What was done to which job, whether it was stopped, how long it took, whether it went wrong; None: no time."""
+    if time.monotonic() > deadline:
+        return None
     draw = random.Random(key)
     name = draw.choice(list(jobs))
     before = set(os.listdir('/dev/shm')) # of others: process numbers come again
@@ -115,6 +123,7 @@ def trial(key):
         wrong = []
         try:
             missed = stop or (victim and soak.freeze(victim) and not soak.may_go(victim)) # one that has ended, or looks at a plug-in, is not
+            begin = time.monotonic() # to stop it took time, too, where much runs
             if victim:
                 os.kill(victim, signal.SIGSTOP if stop else signal.SIGKILL)
             if not missed:
@@ -169,17 +178,19 @@ def trial(key):
     if wrong:
         print('FAILED: %s: over after %.2f s: %s\n    %s\n    repeat: tests/kills.py %s 1 %s' % (
             what, took, '; '.join(wrong), text.strip().replace('\n', '\n    '), build, key), flush=True)
-    return what, stop, took, bool(wrong)
+    return what, stop, took, bool(wrong), key, ranks.index(victim) if victim in ranks else -1, name
 
-signal.signal(signal.SIGTERM, signal.default_int_handler)
-rows = []
-try:
-    for i in range(int(kills) * (many or 1)):
-        rows.append(trial('%s.%d' % (seed, i) if '.' not in seed else seed))
-except KeyboardInterrupt: # what was done counts
-    pass
-killed = [took for what, stop, took, wrong in rows if not stop and not what.startswith('none')]
-print('%d killed, %d stopped; %d failures; seconds until all had ended after a kill: median %.2f, most %.2f (seed %s)' % (
-    len(killed), sum(stop for _, stop, _, _ in rows), sum(wrong for *_, wrong in rows),
-    statistics.median(killed or [0]), max(killed or [0]), seed))
-sys.exit(any(wrong for *_, wrong in rows))
+keys = ['%s.%d' % (seed, i) if '.' not in seed else seed for i in range(int(kills) * (many or 1))]
+deadline = time.monotonic() + seconds
+with multiprocessing.Pool(at_once) as pool:
+    rows = [row for row in pool.imap(trial, keys) if row]
+killed = [row for row in rows if not row[1] and not row[0].startswith('none')]
+if many:
+    for name in jobs:
+        per = collections.Counter(rank for *_, rank, of in killed if of == name)
+        print('%s: %s' % (name, ', '.join('rank %d killed %d times' % (rank, per[rank]) for rank in range(many))))
+took = [row[2] for row in killed] or [0]
+print('%d killed, %d stopped; %d failures; seconds until all had ended after a kill: median %.2f, most %.2f (%s)' % (
+    len(killed), sum(row[1] for row in rows), sum(row[3] for row in rows), statistics.median(took), max(took),
+    max(killed, key=lambda row: row[2])[4] if killed else seed))
+sys.exit(any(row[3] for row in rows))
