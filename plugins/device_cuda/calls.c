@@ -328,7 +328,7 @@ static int reserve_stack(struct cuda *c, const struct gpu_kernel *k)
 		return rc;
 	rc = CALL(c, cuCtxSetLimit, CU_LIMIT_STACK_SIZE, want);
 	if (rc != 0)
-		snprintf(c->gpu.call, sizeof(c->gpu.call), "a stack of %zu bytes per thread (lower nesting)",
+		snprintf(c->gpu.call, sizeof(c->gpu.call), "cuCtxSetLimit: a stack of %zu bytes per thread (lower nesting)",
 			 want);
 	return rc;
 }
