@@ -128,7 +128,7 @@ TEST(refusals)
 		{"bad_min_host", "term_min_host", LOOM_EABI, "1.42&has 1.0&newer gpuloom&rebuild"},
 		{"bad_kind", "term_kind", LOOM_EABI, "kind number 77&does not know"},
 		{"bad_kind_abi", "term_kind_abi", LOOM_EABI,
-		 "version 33&termination&version 1&rebuild"},
+		 "version 33&termination&version 2&rebuild"},
 		{"bad_size", "term_size", LOOM_EABI, "'term_size'&40 bytes&rebuild"},
 		{"bad_prefix", "sched_prefix", LOOM_EPLUGIN,
 		 "'sched_prefix'&termination&'term_'&rename"},
