@@ -14,7 +14,19 @@ B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
-trap 'rm -rf "$tmp"' EXIT
+# From here on kernels of several processes run on the GPU at once (NVIDIA's MPS); no longer.
+together() {
+	export CUDA_MPS_PIPE_DIRECTORY="$tmp" CUDA_MPS_LOG_DIRECTORY="$tmp"
+	nvidia-cuda-mps-control -d && together=yes
+}
+apart() {
+	[ -z "$together" ] || echo quit | nvidia-cuda-mps-control
+	together=
+	unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+}
+together=
+trap 'apart; rm -rf "$tmp"' EXIT
+trap 'exit 130' INT
 "$G" doctor >"$tmp/doctor" || exit 1
 grep -q '^cuda: GPU 0  *ok' "$tmp/doctor" || { echo 'no usable NVIDIA GPU here' >&2; exit 77; }
 cat >"$tmp/gpu.ini" <<END
@@ -73,6 +85,11 @@ line() {
 	[ -n "$base" ] || base=$rate
 	awk -v l="$label" -v r="$rate" -v b="$base" -v e="$exit_ns" \
 		'BEGIN { printf "| %-44s | %12.1f | %7.3f | %12s |\n", l, r / 1e6, r / b, e }'
+}
+
+# The last line's ratio to the first one's.
+to_base() {
+	awk -v r="${rate:-0}" -v b="$base" 'BEGIN { print b ? r / b : 0 }'
 }
 
 # Documents whose sizes span three orders of magnitude, large ones next to each other.
@@ -156,7 +173,7 @@ for t in $tables; do
 		tasks=33554432
 		line 'plain loop' $big --set run.workload=memset_loop
 		line 'mgws, grain = lane' $big --set scheduler.mgws.grain=lane
-		bar memset_lane_to_loop "$(awk -v r="$rate" -v b="$base" 'BEGIN { print r / b }')" '>=' 0.92
+		bar memset_lane_to_loop "$(to_base)" '>=' 0.92
 		line 'mgws, grain = lane, 1056 workers' $big --set scheduler.mgws.grain=lane --set device.cuda.workers=1056
 		tasks=4194304
 		;;
@@ -208,15 +225,13 @@ for t in $tables; do
 		;;
 	ranks)
 		some=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
-		together=
 		set -- --set run.workload=uts --set termination.use=hcounter --set scheduler.mgws.local_queue=64
 		if grep -q '^cuda: GPU 1  *ok' "$tmp/doctor"; then
 			one='two GPUs, one process' both='two GPUs, a process each' whole="--set run.devices='cuda:0 cuda:1'" half=
 		else
-			together=yes one='one process on all multiprocessors' both='two processes on half of them each'
+			one='one process on all multiprocessors' both='two processes on half of them each'
 			whole="--set device.cuda.workers=$some" half="--set device.cuda.gpu=0 --set device.cuda.workers=$((some / 2))"
-			export CUDA_MPS_PIPE_DIRECTORY="$tmp" CUDA_MPS_LOG_DIRECTORY="$tmp"
-			nvidia-cuda-mps-control -d || continue
+			together || continue
 		fi
 		for grain in worker lane; do
 			table "uts T1L by ranks that steal from each other, a task per $grain"
@@ -224,7 +239,7 @@ for t in $tables; do
 			eval 'line "$one" "$@" --set workload.uts.tree=T1L --set scheduler.mgws.grain=$grain' "$whole"
 			line "$both" --ranks 2 "$@" --set workload.uts.tree=T1L --set scheduler.mgws.grain=$grain --set run.tasks=shared \
 				--set trigger.use=peer $half
-			bar ranks_T1L_${grain}_over_process "$(awk -v a="${rate:-0}" -v b="$base" 'BEGIN { print b ? a / b : 0 }')" '>=' 0.95
+			bar ranks_T1L_${grain}_over_process "$(to_base)" '>=' 0.95
 		done
 		if [ -z "$together" ]; then
 			table 'uts T1XXL, a task per lane'
@@ -232,11 +247,9 @@ for t in $tables; do
 			set -- "$@" --set workload.uts.tree=T1XXL --set scheduler.mgws.grain=lane
 			line 'one GPU' "$@"
 			line "$both" --ranks 2 "$@" --set run.tasks=shared --set trigger.use=peer
-			bar ranks_T1XXL_over_one_gpu "$(awk -v a="${rate:-0}" -v b="$base" 'BEGIN { print b ? a / b : 0 }')" '>=' 1.8
-		else
-			echo quit | nvidia-cuda-mps-control
-			unset CUDA_MPS_PIPE_DIRECTORY CUDA_MPS_LOG_DIRECTORY
+			bar ranks_T1XXL_over_one_gpu "$(to_base)" '>=' 1.8
 		fi
+		apart
 		;;
 	placement)
 		table 'public queues in device and in host memory (the thesis: 246 times)'

@@ -5,9 +5,9 @@
   bench/ranks.py BUILD [--rounds N] [--only PART,...] [--counts N,...]   parts: T1 T3 contains
 
 T1, T3: each round runs 1 rank with N workers, N ranks with a worker each that reach each other's memory, as many that ask
-for it over tcp, and the peer in bench/peers that steals by messages, in turn: through shared memory as `mpi`, beside our
-ranks that reach each other's memory, and over tcp as `mpi_tcp`, beside those that ask over tcp. N is 2, 4, 8 and so on, as far as there are
-cores, or one of --counts. contains: one rank and two, a worker each. Closing lines
+for it over tcp, and the peer in bench/peers that steals by messages, in turn. The peer runs twice: `mpi` goes through shared
+memory and is compared with ranks that reach each other's memory, `mpi_tcp` goes over tcp and is compared with those that
+ask over tcp. N is 2, 4, 8 and so on, as far as there are cores, or one of --counts. contains: one rank and two, a worker each. Closing lines
 `bar FIGURE VALUE >= TARGET ok|short|missing`; all figures go to BUILD/bench/ranks.json."""
 import json, os, shutil, statistics
 

@@ -104,6 +104,19 @@ for victim in 0 1 2; do
 	grep -q verified "$tmp/out" && ! grep -q '^  status: ' "$tmp/out" && fail "a result in spite of the loss of rank $victim"
 done
 
+# One that was killed is named though another has failed before it.
+"$G" run -n 3 conf/uts-ranks.ini --samples 100000 --set workload.uts.tree=T1 >"$tmp/out" 2>"$tmp/err" </dev/null &
+job=$!
+sleep 1
+pids=$(pgrep -P $job | sed 1d)
+kill -STOP $job # which then learns of both at once
+kill -KILL $pids
+kill -CONT $job
+wait $job
+for pid in $pids; do
+	grep -qE "rank [12] \(pid $pid\) was killed by signal 9" "$tmp/err" || { fail "of two ranks that were killed one is not named"; cat "$tmp/err"; }
+done
+
 # The same over mpirun.
 if command -v mpirun >/dev/null && [ -e /usr/lib/x86_64-linux-gnu/libpmix.so.2 ]; then
 	expect 0 verified mpirun --allow-run-as-root --oversubscribe -n 2 "$G" run conf/uts-ranks.ini $small

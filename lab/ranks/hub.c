@@ -21,7 +21,7 @@
 /* After a rank has failed the others are asked to stop, then told, then made to. */
 #define ASK_NS 200000000ull
 #define TELL_NS 700000000ull
-#define KILL_NS 1200000000ull /* where far too much runs the rest takes seconds, and 5 in all are promised */
+#define KILL_NS 1200000000ull /* on a crowded machine what follows takes seconds, and all is to end within 5 */
 
 /* Nobody starts with fewer ranks. The others wait for rank 0 half as long. */
 #define JOIN_NS 60000000000ull

@@ -155,8 +155,9 @@ struct loom_trigger_dev {
 	uint64_t (*arrived_at)(struct loom_ctx *c, uint32_t index);
 	/* By lane 0 of a worker where tasks are shared: atomic beside the CPUs there, after all that the worker did and
 	 * before what it does next. NULL: nobody asks. ADD gives what was there in *was; with NULL it returns at once, to be done later.
-	 * `ask` is NULL: the worker has time to serve what other ranks ask, as a scheduler says between tasks;
-	 * with `was` it leaves, and serves no more in this sample. 0, LOOM_EINTR when the run was stopped, LOOM_EIO after it was failed. */
+	 * Without `ask` the worker has time to serve what other ranks ask, as a scheduler says between tasks. Without
+	 * `ask` but with `was` the worker leaves: it serves no more in this sample.
+	 * 0, LOOM_EINTR when the run was stopped, LOOM_EIO after it was failed. */
 	int (*ask)(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *was);
 };
 
