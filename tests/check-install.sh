@@ -53,6 +53,19 @@ mkdir "$tmp/left"
 export TMPDIR="$tmp/left"
 expect 0 "^$steps\$" ./collatz 20000
 expect 0 '^332833500$' ./batches 1
+for ranks in 1 2 3; do
+	expect 0 '^y = 3.00 x [+] 2.00$' timeout 60 ./fit $ranks
+done
+# A rank that dies is an error of the others long before their run's time is over, wherever they wait.
+for turn in 1 2 3; do
+	timeout 60 ./fit 3 1000000000 2>"$tmp/fit" &
+	fit=$!
+	sleep 0.$turn
+	rank=$(pgrep -P "$(pgrep -P $fit)" | head -1)
+	kill -9 "$rank"
+	wait $fit && fail 'fit: a rank was killed, and nobody says so'
+	grep -Eq 'rank 0: (a rank is gone|rank [12] has died)' "$tmp/fit" || fail "fit: a rank was killed: $(cat "$tmp/fit")"
+done
 expect 0 '^333328333350000$' ./batches 100
 sed 's/uint64_t first = t->param\[0\]/no_such_type first = t->param[0]/' collatz.dev.h >wrong.dev.h
 line=$(grep -n no_such_type wrong.dev.h | cut -d: -f1)

@@ -52,13 +52,14 @@ elif tc qdisc add dev "$id-v1" root tbf rate 100mbit burst 32kbit latency 50ms 2
 fi
 echo "delay, loss, rate: $delay"
 
-# hosts N CONF OPTIONS...: one rank in each of so many namespaces; the status of rank 0.
+# hosts N CONF OPTIONS...: N ranks, `each` in a namespace; the status of rank 0.
+each=1
 hosts() {
 	hosts=$1
 	shift
 	for i in $(seq $((hosts - 1)) -1 0); do
-		GPULOOM_RANK=$i GPULOOM_RANKS=$hosts GPULOOM_ROOT=10.77.0.1:7741 ip netns exec "$id-$i" \
-			timeout 60 "$G" run "$@" --set trigger.gputn.address=10.77.0.$((i + 1)) >"$tmp/out$i" 2>"$tmp/err$i" </dev/null &
+		GPULOOM_RANK=$i GPULOOM_RANKS=$hosts GPULOOM_ROOT=10.77.0.1:7741 ip netns exec "$id-$((i / each))" \
+			timeout 60 "$G" run "$@" --set trigger.gputn.address=10.77.0.$((i / each + 1)) >"$tmp/out$i" 2>"$tmp/err$i" </dev/null &
 		eval "pid$i=$!"
 	done
 	wait $pid0
@@ -98,6 +99,20 @@ for n in 2 4; do
 		[ "$(awk '$1 == "matches" { print $2 }' "$tmp/out0")" = "$found" ] || { fail "$n hosts found another number than $found"; cat "$tmp/out0"; }
 	done
 done
+
+# Two ranks on each of two hosts: with victim = biased they steal within their host, or never there, as `bias` says.
+figure() { awk -v name="$1" '$1 == name { n = $2 } END { print n + 0 }' "$tmp/out0"; } # what is 0 is not shown
+each=2
+for bias in 100% 0%; do
+	hosts 4 conf/uts-ranks.ini $shared --samples 1 --set scheduler.mgws.victim=biased --set scheduler.mgws.bias=$bias
+	status=$?
+	rest
+	[ $status = 0 ] || { fail "bias = $bias: rank 0 ends with $status"; sed 's/^/    /' "$tmp"/err?; }
+	[ "$(figure far_steals)" -gt 0 ] || fail "bias = $bias: no rank stole from another"
+	[ $bias = 0% ] && expected=0 || expected=$(figure far_steals)
+	[ "$(figure far_steals_of_host)" = "$expected" ] || fail "bias = $bias: $(figure far_steals_of_host) of $(figure far_steals) steals in one host"
+done
+each=1
 
 # A rank of another host dies: rank 0 says which, and all end within 5 s.
 dies() { # CONF OPTIONS

@@ -194,7 +194,7 @@ spoil() {
 	'idle while thieves copy' | 'votes before the children' | 'a device stays full') ;;
 	*) [ "${RUNS:-}" ] || return 0 ;;
 	esac
-	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/sched_mgws "$tmp/plugins/"
+	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/sched_mgws plugins/shared "$tmp/plugins/"
 	python3 tests/spoil.py "$tmp/plugins/sched_mgws/$3" "$4" "$5" "$6" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
 	case $1 in 'a wish is granted twice') # of a GPU one worker alone grants: its hint says the same, once more

@@ -4,7 +4,7 @@
 . tests/lib.sh
 export TSAN_OPTIONS="die_after_fork=0 ${TSAN_OPTIONS-}"
 planted_conf "$tmp/p.ini"
-grid='--vary workload.planted.turns=1000,2000000,3000000 --vary device.cpu.spin=1us,50us'
+grid='--vary workload.planted.turns=1000,6000000,9000000 --vary device.cpu.spin=1us,50us'
 # In the background without a function around it: signals are for gpuloom, not for a shell.
 sweep="sweep $tmp/p.ini $grid --samples 8 --quiet"
 

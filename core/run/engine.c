@@ -170,8 +170,10 @@ enum {
 
 static int begin(struct loom_stack *s, int how, struct loom_error *err)
 {
-	struct loom__agreed agreed = {.tasks = s->digest};
+	struct loom__agreed agreed = {.tasks = s->digest, .call = s->call};
 	int rc = init_policies(s, err);
+	if (!rc)
+		rc = loom__ranks_watch(s, err);
 	if (!rc) /* no rank's data may come before the memory of all is ready */
 		rc = loom__ranks_agree(s, &agreed, err);
 	s->ctl->unmeasured = !(how & MEASURED);
@@ -373,6 +375,74 @@ static int finish(struct loom_stack *s, uint64_t until, struct loom_result **res
 		*result = r;
 	return rc;
 }
+
+/* ---- collectives ---------------------------------------------------------------------------------- */
+
+/* Workers of which this program sees nothing between samples. */
+static int may_stay(const struct loom_stack *s)
+{
+	uint32_t d = 0;
+	while (d < s->layout.devices && s->shape[d].flags & LOOM_SHAPE_RESTS)
+		d++;
+	return d == s->layout.devices;
+}
+
+static int collective(struct loom_stack *s, float *vector, uint64_t floats, int64_t root, struct loom_error *err)
+{
+	const struct loom__policy *p = loom__policy_of(s, LOOM_WORKLOAD);
+	const struct loom_workload_ops *w = p ? p->choice->plugin->ops : NULL;
+	struct loom__sample sample = {.report = {.unread = 1}};
+	struct loom_error own;
+	float none;
+	if (!err)
+		err = &own;
+	if (!vector && !floats)
+		vector = &none; /* to be refused as empty, by all ranks */
+	if (!LOOM_HAS(w, collective))
+		return LOOM__FAIL(err, LOOM_EINVAL, "no workload of this stack sums vectors of ranks: say workload = allreduce in [run]");
+	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED);
+	int rc = loom__stack_free(s, err);
+	if (!rc)
+		rc = loom__stack_prepare(s, err);
+	if (rc)
+		return rc;
+	rc = w->collective(p->self, &s->layout, vector, floats, root, err);
+	if (rc) {
+		struct loom__agreed no = {.tasks = s->digest, .call.refused = 1};
+		(void)loom__ranks_agree(s, &no, NULL);
+	}
+	if (rc || s->host.table.ranks == 1)
+		return rc;
+	s->call = (struct loom__call){floats, root, 0};
+	rc = loom__stack_launch(s, err);
+	if (!rc)
+		rc = begin(s, AWAITED, err);
+	if (!rc)
+		rc = end(s, UINT64_MAX, &sample, err);
+	drop(&sample);
+	s->call = (struct loom__call){0};
+	(void)w->collective(p->self, &s->layout, NULL, 0, -1, NULL);
+	return rc || !may_stay(s) ? rest(s, rc, err) : 0;
+}
+
+int loom_stack_allreduce(struct loom_stack *s, float *vector, uint64_t floats, struct loom_error *err)
+{
+	return collective(s, vector, floats, -1, err);
+}
+
+int loom_stack_broadcast(struct loom_stack *s, uint32_t root, float *vector, uint64_t floats, struct loom_error *err)
+{
+	return collective(s, vector, floats, root, err);
+}
+
+int loom_stack_barrier(struct loom_stack *s, struct loom_error *err)
+{
+	struct loom__agreed agreed = {0};
+	int rc = loom__stack_free(s, err);
+	return rc ? rc : loom__ranks_agree(s, &agreed, err);
+}
+
+/* ---- what was submitted --------------------------------------------------------------------------- */
 
 int loom_stack_start(struct loom_stack *s, struct loom_error *err)
 {

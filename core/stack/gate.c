@@ -100,6 +100,8 @@ static int wait_all(struct loom_stack *s, uint64_t until, int heed_stop, struct 
 			s->beat(s->beat_arg, s, loom__now_ns() - s->begin_ns);
 		if (left && heed_stop && __atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= stops)
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted in mid-sample");
+		if (left && heed_stop && loom__ranks_lost(s, err))
+			return LOOM_EDIED;
 		if (left && loom__now_ns() >= until)
 			return LOOM_EAGAIN;
 	}

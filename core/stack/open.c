@@ -211,6 +211,7 @@ void loom_stack_close(struct loom_stack *s)
 	free(s->orders);
 	free(s->rank);
 	free(s->all_counters);
+	loom__ranks_unwatch(s);
 	if (s->about)
 		s->about_drop(s->about);
 	loom__plan_free(&s->plan);

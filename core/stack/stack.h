@@ -54,6 +54,13 @@ struct loom__rank_size {
 	uint32_t workers, devices;
 };
 
+/* A collective of the program that embeds the stack. */
+struct loom__call {
+	uint64_t floats;
+	int64_t root;	  /* -1: a sum */
+	uint64_t refused; /* by this rank, which says why: the others then fail, too */
+};
+
 struct loom_stack {
 	struct loom__plan plan;
 	struct loom__host host;
@@ -89,6 +96,7 @@ struct loom_stack {
 	loom_ref initial_copy[LOOM_MAX_DEVICES]; /* a device's own; 0: none */
 	uint64_t initial_room;
 	uint64_t digest; /* of the initial set; see loom__ranks_digest() */
+	struct loom__call call; /* in progress; zeros where none is */
 	uint64_t trace_room, trace_every; /* see loom__trace_bytes */
 	loom_ref trace_ref;
 	struct loom_ctl *ctl;
@@ -99,6 +107,7 @@ struct loom_stack {
 	struct loom__rank_size *rank; /* [layout.ranks] where ranks share tasks; else NULL */
 	uint32_t most_workers;	      /* of a rank */
 	struct loom_counters *all_counters; /* see loom__ranks_counters() */
+	struct pollfd *watch; /* [ranks], see loom__ranks_watch() */
 	int met;			    /* their policies know each other's blocks */
 	int rests;    /* they may wait between runs: that costs nothing, and GO alone starts them */
 	struct loom__orders *orders; /* [layout.devices], of the last launch */
@@ -216,11 +225,18 @@ uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *
 /* What the workers counted, those of all ranks that share tasks, rank by rank: layout.workers + layout.far_workers of them.
  * Valid until the next call. */
 int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all, struct loom_error *err);
-/* A barrier of all ranks: afterwards any rank's stop is everybody's, and ns the largest. `tasks` must be the same. */
+/* A barrier of all ranks: afterwards any rank's stop is everybody's, and ns the largest. `tasks` must be the same, and so
+ * must the collective that a program calls. */
 struct loom__agreed {
 	uint64_t stop, ns, tasks;
+	struct loom__call call;
 };
 int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err);
+/* watch.c: learns once which processes of this host are the other ranks, by an allgather; LOOM_EDIED when one of them has
+ * ended since; lets go of them. */
+int loom__ranks_watch(struct loom_stack *s, struct loom_error *err);
+int loom__ranks_lost(struct loom_stack *s, struct loom_error *err);
+void loom__ranks_unwatch(struct loom_stack *s);
 /* The first failure that a worker latched, in words; 0 when there is none. */
 int loom__worker_failure(struct loom_stack *s, struct loom_error *err);
 /* "cpu:0: 1 in tasks (0), 3 looking for work (1-3)" of each device; nothing where that is not known. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../shared/host_mark.h"
 #include "../shared/workload/host.h"
 
 struct meet_opts {
@@ -199,19 +200,16 @@ struct meet_card {
 /* CPUs of one host, or simulated devices. */
 static uint64_t clock_of(const struct loom_layout *layout)
 {
-	char id[64];
+	struct host_mark mark;
 	uint64_t hash = 0;
 	if (LOOM_HAS(layout, time))
 		return 1;
 	for (uint32_t d = 0; d < layout->devices; d++)
 		if (layout->device[d].kind != LOOM_ON_CPU)
 			return 0;
-	FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
-	if (f && fgets(id, sizeof(id), f))
-		for (const char *p = id; *p; p++)
-			hash = (hash ^ (unsigned char)*p) * 0x100000001b3ull + 1;
-	if (f)
-		fclose(f);
+	host_mark_read(&mark);
+	for (const char *p = mark.boot; *p; p++)
+		hash = (hash ^ (unsigned char)*p) * 0x100000001b3ull + 1;
 	return hash;
 }
 

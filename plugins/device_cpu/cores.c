@@ -4,9 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "../shared/child/cores_list.h"
@@ -215,12 +218,34 @@ void cores_finish(const struct loom_host *host, struct cores *cores)
 }
 
 /* Workers of this process by core. Stacks do not know each other: two with one worker each would
- * share one. */
+ * share one. Nor do processes, as ranks of an MPI that binds them to nothing: each claims its cores by
+ * a socket's name in the abstract namespace, which ends with the process and leaves no file. */
 static struct {
 	pthread_mutex_t lock;
-	uint32_t workers[4096];
+	struct {
+		uint32_t workers;
+		int claim; /* its socket, or none where workers == 0 or no other core was free; + 1 */
+	} core[4096];
 } taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
-#define TAKEN_SLOT(cpu) (&taken.workers[(cpu) % (sizeof(taken.workers) / sizeof(taken.workers[0]))])
+#define TAKEN(cpu) (&taken.core[(cpu) % (sizeof(taken.core) / sizeof(taken.core[0]))])
+
+/* Whether the core is this process's from now on. Only a wish: where there are no sockets no core is. */
+static int claim(unsigned cpu)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "gpuloom.core.%u", cpu);
+	if (TAKEN(cpu)->claim)
+		return 1;
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return 0;
+	if (bind(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n))) {
+		close(fd);
+		return 0;
+	}
+	TAKEN(cpu)->claim = fd + 1;
+	return 1;
+}
 
 uint32_t cores_take(const struct cores *c, uint32_t from)
 {
@@ -228,10 +253,18 @@ uint32_t cores_take(const struct cores *c, uint32_t from)
 	pthread_mutex_lock(&taken.lock);
 	for (uint32_t i = 1; i < c->count; i++) {
 		uint32_t cpu = c->cpu[(from + i) % c->count];
-		if (*TAKEN_SLOT(cpu) < *TAKEN_SLOT(best))
+		if (TAKEN(cpu)->workers < TAKEN(best)->workers)
 			best = cpu;
 	}
-	++*TAKEN_SLOT(best);
+	/* Of those with as few workers the first that no other process has; else that one. */
+	for (uint32_t i = 0, few = TAKEN(best)->workers; i < c->count; i++) {
+		uint32_t cpu = c->cpu[(from + i) % c->count];
+		if (TAKEN(cpu)->workers == few && claim(cpu)) {
+			best = cpu;
+			break;
+		}
+	}
+	TAKEN(best)->workers++;
 	pthread_mutex_unlock(&taken.lock);
 	return best;
 }
@@ -239,6 +272,9 @@ uint32_t cores_take(const struct cores *c, uint32_t from)
 void cores_give_back(uint32_t cpu)
 {
 	pthread_mutex_lock(&taken.lock);
-	--*TAKEN_SLOT(cpu);
+	if (!--TAKEN(cpu)->workers && TAKEN(cpu)->claim) {
+		close(TAKEN(cpu)->claim - 1);
+		TAKEN(cpu)->claim = 0;
+	}
 	pthread_mutex_unlock(&taken.lock);
 }

@@ -49,7 +49,8 @@ int cores_find(const struct loom_host *host, const struct cores_want *want, stru
 void cores_finish(const struct loom_host *host, struct cores *cores);
 
 /* A core of the set for one worker: the first, from the `from`-th on, that has the fewest workers
- * of this process, of other stacks, too. Until it is given back. Any thread. */
+ * of this process, of other stacks, too; of several such one that no other process took. Until it is
+ * given back. Any thread. */
 uint32_t cores_take(const struct cores *cores, uint32_t from);
 void cores_give_back(uint32_t cpu);
 

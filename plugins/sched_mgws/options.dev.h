@@ -45,10 +45,12 @@
 	       "whom to steal from: random takes any other worker, biased one of the same device " \
 	       "with probability bias and else another device's, local only the same device's, "   \
 	       "neighbour the next worker and then the one after it, none nobody. Of other ranks " \
-	       "any, by random and biased, or one after the other, by neighbour",                  \
+	       "random takes any, neighbour one after the other, the nearest first, and biased "   \
+	       "with probability bias one of the same host and NUMA node, else with probability "  \
+	       "bias one of the same host, else one of another host; local none",                  \
 	       .choices = victims)                                                                 \
 	OPTION(CPU, double, bias, LOOM_OPT_SHARE, "90%",                                           \
-	       "victim = biased: how often a victim is of the same device", .min = 0, .max = 1)    \
+	       "victim = biased: how often a victim is of the same device, or a rank of the nearest", .min = 0, .max = 1)    \
 	OPTION(ALL, uint32_t, overflow, LOOM_OPT_ENUM, "two_atomics",                              \
 	       "what keeps the count of steal attempts from wrapping: two_atomics looks before "   \
 	       "each claim, damping only at queues that were empty last time",                     \

@@ -71,8 +71,9 @@ struct mgws_queue {
 	uint64_t moved;        /* several owners: tasks stolen or acquired, see mgws_robbed() */
 	uint32_t turn;         /* several owners: one of them acts */
 	uint32_t pad2;
-	uint64_t far_steals, far_tasks; /* left by the owner, for collect(): from other ranks */
-	uint64_t pad3[2];
+	/* Left by the owner, for collect(): from other ranks, and how often from those of this host. */
+	uint64_t far_steals, far_tasks, host_steals;
+	uint64_t pad3;
 	struct mgws_books books; /* of several owners; else left by the owner, for collect() */
 };
 
@@ -96,7 +97,8 @@ struct mgws_mine {
 	uint32_t sprint; /* so many short tasks it runs between two looks at the clock */
 	uint32_t wanted; /* how often long tasks have asked whether to spawn */
 	uint32_t vain;	 /* searches in vain, of which it asks the detector after every fourth */
-	uint32_t pad[11];
+	uint32_t host_steals; /* of far_steals, those from ranks of this host */
+	uint32_t pad[10];
 };
 
 LOOM_FN struct mgws_mine *mgws_mine(const struct loom_ctx *c)

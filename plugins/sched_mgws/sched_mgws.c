@@ -5,6 +5,7 @@
 
 #include "sched_mgws.dev.h"
 #include "host.h"
+#include "../shared/host_mark.h"
 
 _Static_assert(sizeof(struct mgws_queue) % 64 == 0, "the ring starts on a line");
 _Static_assert(sizeof(struct mgws_global) % 64 == 0, "so do the lists");
@@ -26,6 +27,7 @@ struct sched_mgws {
 	struct sched_config cfg; /* as given, with sizes that are chosen here */
 	uint32_t rank, ranks;	 /* that share tasks */
 	const struct loom_far *far; /* [ranks]; NULL: nobody shares any */
+	uint8_t *distance;	    /* [ranks] how far away they are */
 };
 
 #define MGWS_FAIL(code, ...) LOOM_FAIL(s->host, err, code, "sched_mgws: " __VA_ARGS__)
@@ -90,8 +92,10 @@ static int sched_mgws_create(const struct loom_host *host, const void *opts, voi
 static void sched_mgws_destroy(void *self)
 {
 	struct sched_mgws *s = self;
-	if (s)
-		s->host->free(s->host, s);
+	if (!s)
+		return;
+	s->host->free(s->host, s->distance);
+	s->host->free(s->host, s);
 }
 
 /* Slots. A GPU's stack is small: it runs no tasks in place. */
@@ -261,16 +265,37 @@ static uint64_t mgws_part_of(const struct loom_layout *layout, uint32_t ranks, u
 	return layout->initial_tasks * rank / ranks;
 }
 
+/* What a rank tells the others of itself. */
+struct mgws_card {
+	struct sched_config cfg;
+	struct host_mark mark;
+	int32_t node; /* the NUMA node of its first device */
+};
+
+static uint8_t mgws_distance(const struct mgws_card *a, const struct mgws_card *b)
+{
+	if (!a->mark.boot[0] || memcmp(&a->mark, &b->mark, sizeof(a->mark)))
+		return MGWS_OTHER_HOST;
+	return a->node >= 0 && a->node == b->node ? MGWS_SAME_NODE : MGWS_SAME_HOST;
+}
+
 static int sched_mgws_meet(void *self, const struct loom_layout *layout, const struct loom_far *far, struct loom_error *err)
 {
 	struct sched_mgws *s = self;
-	struct sched_config *all = s->host->alloc(s->host, layout->ranks * sizeof(*all));
-	int rc = all ? s->host->allgather(s->host, &s->cfg, all, sizeof(*all), err) :
-		       MGWS_FAIL(LOOM_ENOMEM, "out of memory");
-	for (uint32_t r = 0; !rc && r < layout->ranks; r++)
-		if (memcmp(&all[r], &s->cfg, sizeof(*all)))
+	struct mgws_card mine = {.node = layout->device[0].numa_node};
+	struct mgws_card *all = s->host->alloc(s->host, layout->ranks * sizeof(*all));
+	if (!s->distance)
+		s->distance = s->host->alloc(s->host, layout->ranks);
+	memcpy(&mine.cfg, &s->cfg, sizeof(mine.cfg)); /* padding as well: it is compared */
+	host_mark_read(&mine.mark);
+	int rc = all && s->distance ? s->host->allgather(s->host, &mine, all, sizeof(*all), err) :
+				      MGWS_FAIL(LOOM_ENOMEM, "out of memory");
+	for (uint32_t r = 0; !rc && r < layout->ranks; r++) {
+		s->distance[r] = mgws_distance(&mine, &all[r]);
+		if (memcmp(&all[r].cfg, &s->cfg, sizeof(s->cfg)))
 			rc = MGWS_FAIL(LOOM_EINVAL, "rank %u has other options than rank %u: start all ranks with the same conf",
 				       r, layout->rank);
+	}
 	s->host->free(s->host, all);
 	s->rank = layout->rank;
 	s->ranks = layout->ranks;
@@ -281,21 +306,25 @@ static int sched_mgws_meet(void *self, const struct loom_layout *layout, const s
 	return rc;
 }
 
-/* Where the workers of other ranks are: behind the lists. */
+/* Where the workers of other ranks are: behind the lists, the nearest first. */
 static void mgws_init_far(const struct sched_mgws *s, const struct loom_layout *layout, struct mgws_global *g)
 {
 	struct loom_task *slots = (struct loom_task *)(g + 1);
 	struct mgws_far *at = (struct mgws_far *)&slots[mgws_lists(layout) * s->cfg.spill];
 	uint32_t victim = layout->workers;
-	for (uint32_t i = 1; i < s->ranks; i++) {
-		uint32_t rank = (s->rank + i) % s->ranks, first = victim;
-		const struct loom_far *far = &s->far[rank];
-		for (uint32_t w = 0; w < far->workers; w++, victim++)
-			*at++ = (struct mgws_far){.queue = (uintptr_t)far->worker[w],
-						  .global = (uintptr_t)far->global,
-						  .rank = rank,
-						  .first = first,
-						  .used_up = mgws_part_of(layout, s->ranks, rank) == mgws_part_of(layout, s->ranks, rank + 1)};
+	for (uint32_t d = MGWS_SAME_NODE; d <= MGWS_OTHER_HOST; d++) {
+		for (uint32_t i = 1; i < s->ranks; i++) {
+			uint32_t rank = (s->rank + i) % s->ranks, first = victim;
+			const struct loom_far *far = &s->far[rank];
+			for (uint32_t w = 0; s->distance[rank] == d && w < far->workers; w++, victim++)
+				*at++ = (struct mgws_far){.queue = (uintptr_t)far->worker[w],
+							  .global = (uintptr_t)far->global,
+							  .rank = rank,
+							  .first = first,
+							  .used_up = mgws_part_of(layout, s->ranks, rank) == mgws_part_of(layout, s->ranks, rank + 1)};
+		}
+		if (d < MGWS_OTHER_HOST)
+			g->within[d] = victim - layout->workers;
 	}
 	if (g->common.cfg.asks)
 		g->range = mgws_part_of(layout, s->ranks, s->rank + 1) << 32 | mgws_part_of(layout, s->ranks, s->rank);
@@ -383,20 +412,23 @@ static int mgws_report_far(const struct sched_mgws *s, const struct loom_layout 
 {
 	const struct loom_host *host = s->host;
 	struct {
-		uint64_t steals, tasks;
+		uint64_t steals, tasks, host;
 	} mine = {0}, sum = {0}, *all = host->alloc(host, s->ranks * sizeof(*all));
 	for (uint32_t w = 0; w < layout->workers; w++) {
 		const struct mgws_queue *q = view->worker[w];
 		mine.steals += q->far_steals;
 		mine.tasks += q->far_tasks;
+		mine.host += q->host_steals;
 	}
 	int rc = all ? host->allgather(host, &mine, all, sizeof(mine), err) : MGWS_FAIL(LOOM_ENOMEM, "out of memory");
 	for (uint32_t r = 0; !rc && r < s->ranks; r++) {
 		sum.steals += all[r].steals;
 		sum.tasks += all[r].tasks;
+		sum.host += all[r].host;
 	}
 	host->free(host, all);
 	host->metric(host, report, "far_steals", "", LOOM_BETTER_NONE, (double)sum.steals);
+	host->metric(host, report, "far_steals_of_host", "", LOOM_BETTER_NONE, (double)sum.host);
 	host->metric(host, report, "far_stolen", "tasks", LOOM_BETTER_NONE, (double)sum.tasks);
 	return rc;
 }

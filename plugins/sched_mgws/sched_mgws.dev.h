@@ -61,6 +61,7 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
 		if (SCHED_CFG(c, far)) {
 			q->far_steals = mgws_mine(c)->far_steals;
 			q->far_tasks = mgws_mine(c)->far_tasks;
+			q->host_steals = mgws_mine(c)->host_steals;
 		}
 		/* One of several owners reports what was stolen. Another may have its turn yet, to find that the queue is
 		 * empty. */

@@ -26,6 +26,9 @@ struct mgws_list {
 
 #define MGWS_LISTS 3u /* by LOOM_ON_* */
 
+/* How far away another rank is: on the same host and NUMA node, on the same host, on another host. */
+enum { MGWS_SAME_NODE, MGWS_SAME_HOST, MGWS_OTHER_HOST };
+
 /* A worker of another rank: its queue and its rank's block, as addresses or, where one asks, as references. */
 struct mgws_far {
 	uint64_t queue, global;
@@ -39,14 +42,15 @@ struct mgws_far {
  * lists have slots only in a stack with several kinds of device. Where devices are apart each has one in its own block,
  * and the global one serves for the options and for the mail behind it. Where ranks share tasks the bell and `next` of
  * rank 0 are everybody's, unless one must ask for other ranks' memory: then each rank has a bell and a range of its own.
- * Behind the lists stands where the other ranks' workers are: cfg.far times struct mgws_far. */
+ * Behind the lists stands where the other ranks' workers are: cfg.far times struct mgws_far, the nearest first. */
 struct mgws_global {
 	struct sched_common common;
 	uint64_t next;  /* of the initial set */
 	uint64_t range;  /* apart: the device's part of it: see mail.dev.h. Ranks that ask: the rank's */
 	uint64_t ranges; /* how many have come by mail */
 	uint64_t job;	 /* rank 0's block, as this rank reaches it; 0: this one */
-	uint64_t pad[4];
+	uint32_t within[MGWS_OTHER_HOST]; /* so many workers of other ranks are at that distance or nearer */
+	uint64_t pad[3];
 	struct mgws_list list[MGWS_LISTS];
 };
 

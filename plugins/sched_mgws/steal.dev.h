@@ -64,8 +64,8 @@ LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 	}
 }
 
-/* Where the queues of other ranks are, those of the next rank first. As victims their numbers follow those of this rank's
- * workers. */
+/* Where the queues of other ranks are: the nearest ranks first, of those the next one. As victims their numbers follow those
+ * of this rank's workers. */
 LOOM_FN struct mgws_far *mgws_far(const struct loom_ctx *c, uint32_t victim)
 {
 	return (struct mgws_far *)mgws_list_slots(c, SCHED_CFG(c, mixed) ? MGWS_LISTS : 1) + (victim - c->workers);
@@ -148,8 +148,27 @@ LOOM_FN int mgws_scan(struct loom_ctx *c)
 	return 0;
 }
 
-/* Lane 0: a victim of another rank, where this rank has nothing: the one that had something last time, or any; with
- * victim = neighbour the next one. A look at hundreds of queues takes a GPU longer than a steal, so there searches in vain tell
+/* Lane 0: one of n victims of other ranks. `neighbour`: the next one. `biased`: with the probability that the option gives
+ * one of the nearest, else one that is further away, chosen in the same way. */
+LOOM_FN uint32_t mgws_pick_rank(struct loom_ctx *c, uint32_t n)
+{
+	uint32_t from = 0;
+	if (SCHED_CFG(c, victim) == MGWS_NEIGHBOUR)
+		return c->workers + mgws_mine(c)->looked++ % n;
+	for (uint32_t d = 0; d < MGWS_OTHER_HOST && SCHED_CFG(c, victim) == MGWS_BIASED; d++) {
+		uint32_t until = mgws_global(c)->within[d];
+		if (until == from)
+			continue;
+		if (until == n || loom_random(c) >> 32 < SCHED_CFG(c, near_of_2_32)) {
+			n = until;
+			break;
+		}
+		from = until;
+	}
+	return c->workers + from + loom_random_below(c, n - from);
+}
+
+/* Lane 0: a victim of another rank, where this rank has nothing: the one that had something last time, or another. A look at hundreds of queues takes a GPU longer than a steal, so there searches in vain tell
  * that the rank has nothing. */
 #define MGWS_NEAR_SEARCHES 8u
 LOOM_FN uint32_t mgws_far_victim(struct loom_ctx *c)
@@ -166,7 +185,7 @@ LOOM_FN uint32_t mgws_far_victim(struct loom_ctx *c)
 #endif
 	if (last)
 		return last - 1;
-	return c->workers + (SCHED_CFG(c, victim) == MGWS_NEIGHBOUR ? mgws_mine(c)->looked++ % n : loom_random_below(c, n));
+	return mgws_pick_rank(c, n);
 }
 
 /* ---- asking: lane 0 ------------------------------------------------------------------------ */
@@ -316,6 +335,7 @@ LOOM_FN uint32_t mgws_steal_from(struct loom_ctx *c, uint64_t victim, int idle, 
 		if (mgws_is_far(c, (uint32_t)victim)) {
 			mgws_mine(c)->far_steals++;
 			mgws_mine(c)->far_tasks += n;
+			mgws_mine(c)->host_steals += victim - c->workers < mgws_global(c)->within[MGWS_SAME_HOST];
 		}
 		loom_trace_add(c, LOOM_TRACE_STEAL, begin, (uint32_t)victim, n);
 	}

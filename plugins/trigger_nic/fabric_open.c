@@ -2,6 +2,7 @@
 /* Which provider, and the way to all ranks. Every step that can fail on one rank alone is followed by an
  * exchange, so that all ranks take the same way on. */
 #include "fabric_inside.h"
+#include "../shared/host_mark.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -27,34 +28,13 @@ static int all_agree(const struct loom_host *host, int mine, struct loom_error *
 	return rc ? rc : one;
 }
 
-/* A host that shares memory and loopback: one boot of one kernel, one network namespace. */
-struct place {
-	char boot[40];
-	uint64_t net_device, net_inode;
-};
-
-static void find_place(struct place *p)
-{
-	memset(p, 0, sizeof(*p));
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	struct stat s;
-	if (fd >= 0) {
-		if (read(fd, p->boot, sizeof(p->boot) - 1) < 0)
-			p->boot[0] = 0;
-		close(fd);
-	}
-	if (!stat("/proc/self/ns/net", &s)) {
-		p->net_device = s.st_dev;
-		p->net_inode = s.st_ino;
-	}
-}
-
+/* Memory and loopback are shared. */
 static int one_host(const struct loom_host *host, struct loom_error *err)
 {
-	struct place mine, *all = host->alloc(host, host->ranks * sizeof(*all));
+	struct host_mark mine, *all = host->alloc(host, host->ranks * sizeof(*all));
 	if (!all)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	find_place(&mine);
+	host_mark_read(&mine);
 	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
 	int same = 1;
 	for (uint32_t r = 0; r < host->ranks && !rc; r++)

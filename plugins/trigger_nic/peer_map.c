@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer_map.h"
+#include "../shared/host_mark.h"
 
 #include <gpuloom/device.h>
 
@@ -14,7 +15,7 @@
 
 /* What a rank tells the others of itself ... */
 struct card {
-	char boot[40];	    /* of the kernel that it runs on */
+	struct host_mark mark;
 	uint64_t processes; /* the namespace that its number is of */
 	uint64_t pid, token;
 	uint64_t on_gpu;
@@ -79,11 +80,7 @@ void peer_map_close(struct peer_map *m)
 static void introduce(const struct loom_segments *s, struct peer_head *head, struct card *card)
 {
 	struct stat ns;
-	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
-	if (fd >= 0 && read(fd, card->boot, sizeof(card->boot) - 1) < 0)
-		card->boot[0] = 0;
-	if (fd >= 0)
-		close(fd);
+	host_mark_read(&card->mark);
 	card->processes = stat("/proc/self/ns/pid", &ns) ? 0 : ns.st_ino;
 	card->pid = (uint64_t)getpid();
 	if (getrandom(&card->token, sizeof(card->token), 0) != sizeof(card->token))
@@ -183,7 +180,7 @@ static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
 	const struct place *place = &m->place[(uint64_t)rank * m->segments];
 	struct peer_window *window = &m->window[(uint64_t)rank * (m->segments + 1)];
 	uint64_t base[LOOM_MAX_SEGMENTS + 1];
-	if (!its->boot[0] || strcmp(its->boot, mine->boot) || its->processes != mine->processes)
+	if (!its->mark.boot[0] || strcmp(its->mark.boot, mine->mark.boot) || its->processes != mine->processes)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "trigger_peer: rank %u is on another host than rank %u, or in another container: workers store "
 				 "into memory of their own host alone: choose another trigger, as in --set trigger.use=gputn",

@@ -70,7 +70,8 @@ typedef void loom_log_fn(void *arg, int level, const char *who, const char *text
 
 /* The processes that run one job together, each with a stack of its own from the same configuration: how
  * they find each other. allgather() gives every rank what each gave, all[rank * bytes]; collective, in
- * the same order on all, called by the thread that runs the stack. LOOM_EDIED when a rank is gone. */
+ * the same order on all, called by the thread that runs the stack. LOOM_EDIED when a rank is gone. In mid-sample the
+ * stack sees within a second or two that a rank of this host has ended; one of another host at the end of [run] timeout. */
 struct loom_ranks {
 	size_t size;
 	uint32_t rank, ranks;
@@ -168,6 +169,21 @@ LOOM_EXPORT int loom_stack_wait(struct loom_stack *stack, uint64_t timeout_ns, s
  * return or look at loom_stopped(). A workload: once = after the current sample, again = now. Without a run in
  * progress nothing happens. Any thread, and signal handlers, as long as the stack is not closed. */
 LOOM_EXPORT void loom_stack_stop(struct loom_stack *stack);
+
+/* ---- collectives: all ranks call them, in the same order, between runs. The conf selects a workload that carries them out,
+ *      as `[run] workload = allreduce`, and a trigger: the workers of all ranks take part, in one sample, for [run] timeout at
+ *      most. Workers of CPUs stay for the next one, and the trigger's threads with them. Of one rank nothing is done.
+ *      LOOM_EINVAL: no such workload, or ranks do not call alike, which none of them then does; LOOM_EDIED: a rank is gone;
+ *      LOOM_EBUSY and others: as loom_stack_run(). After an error the vector is what it was. */
+
+/* The sum of all ranks' vectors, in the caller's memory: each rank has it, to the last bit the same, since the order of the
+ * additions is the algorithm's. At most as large as the workload's `bytes`. */
+LOOM_EXPORT int loom_stack_allreduce(struct loom_stack *stack, float *vector, uint64_t floats, struct loom_error *err);
+/* All ranks get the vector of rank `root`. A signalling NaN may come as a quiet one. */
+LOOM_EXPORT int loom_stack_broadcast(struct loom_stack *stack, uint32_t root, float *vector, uint64_t floats,
+				     struct loom_error *err);
+/* Returns when all ranks have called it. With any conf. */
+LOOM_EXPORT int loom_stack_barrier(struct loom_stack *stack, struct loom_error *err);
 
 /* ---- results ---------------------------------------------------------------------------------- */
 

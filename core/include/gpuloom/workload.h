@@ -70,6 +70,11 @@ struct loom_workload_ops {
 	 * and what must have arrived before step n begins: how much, at most LOOM_AWAITS_MOST. Both NULL: it has none. */
 	uint64_t (*steps)(void *self, const struct loom_layout *layout);
 	uint32_t (*awaits)(void *self, const struct loom_layout *layout, uint64_t n, struct loom_await *out);
+	/* What a program that embeds the stack asks for: the next sample sums the vectors of all ranks, or with root >= 0
+	 * gives all that of rank `root`. init() reads the vector, verify() writes the result there. Of one rank nothing
+	 * follows. No vector and 0 floats: nothing any more, which never fails. NULL: a workload of another kind. */
+	int (*collective)(void *self, const struct loom_layout *layout, float *vector, uint64_t floats, int64_t root,
+			  struct loom_error *err);
 };
 
 struct loom_task_entry {
