@@ -77,7 +77,8 @@ static int init_twice(struct loom__trial *t, struct loom__rig *r)
 	for (uint64_t at = 0; copy && at < r->bytes; at++)
 		if (copy[at] != r->host[at])
 			return loom__fault(
-			    t, "init() makes another starting state the second time (byte %llu of its blocks)",
+			    t, "init() makes another starting state the second time (byte %llu of its blocks): is it a "
+			       "value without initialiser, or padding of a struct?",
 			    (unsigned long long)at);
 	free(copy);
 	return loom__stand_guards(r);

@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <link.h>
 #include <malloc.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -121,6 +122,31 @@ const char *loom__footprint_settles(const struct loom__footprint *before, size_t
 		usleep(10000);
 	}
 	return differs;
+}
+
+static int is_loaded(struct dl_phdr_info *info, size_t size, void *library)
+{
+	(void)size;
+	const char *name = strrchr(info->dlpi_name, '/');
+	return name && !strncmp(name + 1, library, strlen(library));
+}
+
+/* Objects of a library that one instance may have. */
+#define OBJECTS 4u
+
+const struct loom_known_leak *loom__footprint_known(const struct loom__footprint *before, size_t rounds,
+						    const struct loom_known_leak *known)
+{
+	struct loom__footprint now;
+	loom__footprint_take(&now);
+	size_t grown = now.heap > before->heap ? now.heap - before->heap : 0;
+	for (; rounds && known && known->library; known++) {
+		size_t each = rounds * known->bytes;
+		if (each && grown % each == 0 && grown / each - 1 < OBJECTS &&
+		    dl_iterate_phdr(is_loaded, (void *)known->library))
+			return known;
+	}
+	return NULL;
 }
 
 int loom__hush_begin(struct loom__hush *h)

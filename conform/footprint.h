@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stddef.h>
 
+#include <gpuloom/plugin.h>
+
 enum { LOOM__SIGNALS = 65 };
 
 struct loom__footprint {
@@ -17,6 +19,10 @@ struct loom__footprint {
 };
 
 void loom__footprint_take(struct loom__footprint *f);
+/* Whether what the heap has grown by is lost by a library, as the plug-in declares: so many times `rounds` times its bytes,
+ * once or a few times an instance, while that library is loaded. NULL: it is not. */
+const struct loom_known_leak *loom__footprint_known(const struct loom__footprint *before, size_t rounds,
+						    const struct loom_known_leak *known);
 /* The first thing of which there is more than `before`, or that is different, in words; NULL: none. `rounds` 0: any
  * descriptor or thread counts; else what grows with each round, memory, too. Looks for a second: threads end a moment
  * after their join. */

@@ -258,6 +258,6 @@ void loom__trial_command(const char *self, const struct loom__test *test, int ar
 	/* A thread found a fault while the test thought that all was well. */
 	if (verdict == LOOM__PASSED && loom__faulted(&t))
 		verdict = LOOM__FAILED;
-	answer(t.fd, name[verdict], verdict == LOOM__PASSED ? "" : t.why);
+	answer(t.fd, name[verdict], verdict == LOOM__PASSED ? t.note : t.why);
 	_exit(0); /* destructors of a bad plug-in would still run */
 }

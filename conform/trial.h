@@ -27,6 +27,7 @@ struct loom__trial {
 	int fd;         /* where the answer goes */
 	uint32_t ended; /* atomic: 0 running, 1 being worded, 2 worded */
 	char why[1000];
+	char note[300]; /* what a reader should know although the test passed; "" */
 };
 
 /* The first fault is kept; always returns LOOM__FAILED. Any thread. */

@@ -18,6 +18,9 @@ done
 for program in bench/*.cu; do # compiled elsewhere only where there is a GPU
 	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_90 -rdc=true -ptx "$program" -o "$tmp/x.ptx" || fail "$program under nvcc"
 done
+# A struct of device code lies in shared blocks, which are compared as bytes: it has no padding (docs_F1).
+gcc -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -Iplugins -Wpadded -fsyntax-only plugins/*/*.c plugins/shared/*/*.c \
+	2>&1 | grep '\.dev\.h:.*-Wpadded' && fail 'padding in a struct of device code'
 # Another compiler has warnings of its own: the tests pass both.
 if command -v clang >/dev/null; then
 	for test in tests/test_*.c; do

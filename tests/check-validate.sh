@@ -11,6 +11,8 @@ term_row abi.rows share.a.field
 term_null life.destroy_null SIGSEGV
 term_leak life.create_destroy descriptors
 term_block_leak life.create_destroy blocks
+term_excused life.create_destroy memory stay
+term_padding blocks.init padding
 term_twice life.create_destroy freed
 term_shared life.two_instances one
 term_prints life.quiet created
@@ -148,11 +150,9 @@ for so in "$B"/plugins/*.so; do
 	workload_knapsack) sound "$name" --set items=12 ;;
 	workload_synthetic) sound "$name" --set tasks=100 --set length=10 ;;
 	workload_uts) sound "$name" --set tree=custom ;;
-	# libfabric 1.17 keeps 288 bytes of each endpoint of shm, which it would otherwise choose.
-	trigger_ofi) sound "$name" ;; # sockets: no other provider has triggered operations
-	trigger_gputn) sound "$name" --set provider=tcp ;;
+	trigger_peer | trigger_ofi | trigger_gputn) sound "$name" ;;
 	# Their create(), destroy() and options are those of trigger_gputn, word for word (NIC_PLUGIN), and slow.
-	trigger_*) sound "$name" --set provider=tcp --skip life.create_destroy --skip life.option_edges --skip life.option_mix ;;
+	trigger_*) sound "$name" --skip life.create_destroy --skip life.option_edges --skip life.option_mix ;;
 	*) sound "$name" ;;
 	esac
 done

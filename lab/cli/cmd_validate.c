@@ -40,7 +40,7 @@ static const struct loom__option options[] = {
      LOOM__AT(struct request, timeout, TIME), .min = 1e6, .max = 86400e9},
     {"json", NULL, "the verdicts as JSON", LOOM__AT(struct request, json, BOOL)},
     {"list", NULL, "list the tests and what they are about", LOOM__AT(struct request, list, BOOL)},
-    {"quiet", NULL, "print failures alone", LOOM__AT(struct request, quiet, BOOL)},
+    {"quiet", NULL, "print failures and notes alone", LOOM__AT(struct request, quiet, BOOL)},
     {0}};
 
 static int run(struct loom__cli *cli, void *args);
@@ -76,7 +76,7 @@ static void show(void *arg, const struct loom__outcome *o)
 {
 	const struct request *r = arg;
 	int good = o->ending == LOOM__PASSED || o->ending == LOOM__SKIPPED;
-	if (r->json || (r->quiet && good))
+	if (r->json || (r->quiet && good && !o->why[0]) || (r->quiet && o->ending == LOOM__SKIPPED))
 		return;
 	const char *name = loom__ending_name(o->ending);
 	const char *colour = !r->cli->out_is_tty || !r->cli->colour ? NULL
@@ -86,7 +86,7 @@ static void show(void *arg, const struct loom__outcome *o)
 	fprintf(r->cli->out, "  %s%s%s%-8s%s %-24s %6.2f s  %s\n", colour ? "\033[" : "",
 		colour ? colour : "", colour ? "m" : "", name, colour ? "\033[0m" : "", o->test,
 		o->seconds, o->what);
-	if (o->why[0] && !(r->quiet && good))
+	if (o->why[0])
 		fprintf(r->cli->out, "           %s\n", o->why);
 	if (!good && o->level >= 4)
 		fprintf(r->cli->out, "           again with --only %s --seed %llu\n", o->test,

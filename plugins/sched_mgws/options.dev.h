@@ -6,7 +6,8 @@
  *   OPTION(who, type, name, kind, default, help, bounds...)     what a user can set
  *   DERIVED(who, type, name)                                    follows from the stack
  *
- * `who`: ALL reads it; a GPU's program has it as a constant. CPU: only CPUs read it. */
+ * `who`: ALL reads it; a GPU's program has it as a constant. CPU: only CPUs read it. The order leaves no padding: the struct is
+ * stored in blocks and compared across ranks as bytes. */
 #ifndef SCHED_OPTIONS_DEV_H
 #define SCHED_OPTIONS_DEV_H
 
@@ -59,18 +60,17 @@
 	       "what public queues carry: tasks, or ids of 4 bytes of tasks that stay in a pool",  \
 	       .choices = transfers)                                                               \
 	OPTION(CPU, uint32_t, idle, SCHED_IDLE_ROW)                                                \
-	OPTION(CPU, uint64_t, spin, SCHED_SPIN_ROW)                                                \
-	OPTION(ALL, uint8_t, priorities, LOOM_OPT_BOOL, "no",                                      \
-	       "heed the priority of spawned tasks: a worker runs what it holds high first and "   \
-	       "low last; takes twice local_queue more private memory")                            \
 	OPTION(ALL, uint32_t, in_place_depth, LOOM_OPT_U32, "64",                                  \
 	       "when both queues are full, run new tasks inside their spawner, nested at most "    \
 	       "this deep; 0 never does", .max = 4096)                                             \
+	OPTION(CPU, uint64_t, spin, SCHED_SPIN_ROW)                                                \
 	OPTION(ALL, uint64_t, spill, LOOM_OPT_U64, "65536",                                        \
 	       "tasks that may be set aside on a list that all workers share when queues are full " \
 	       "and tasks are nested too deep; 0: none", .max = 1 << 28)                           \
-	/* how long an idle worker sleeps at most */                                               \
-	DERIVED(CPU, uint64_t, park_ns)                                                            \
+	OPTION(ALL, uint8_t, priorities, LOOM_OPT_BOOL, "no",                                      \
+	       "heed the priority of spawned tasks: a worker runs what it holds high first and "   \
+	       "low last; takes twice local_queue more private memory")                            \
+	DERIVED(CPU, uint8_t, unused[3])                                                           \
 	/* `bias`, of 2^32 */                                                                      \
 	DERIVED(ALL, uint32_t, near_of_2_32)                                                       \
 	/* the stack has devices of several kinds */                                               \
@@ -84,7 +84,9 @@
 	/* workers of other ranks that run the same set of tasks; 0: there are none. As a constant: 1 */             \
 	DERIVED(ALL, uint32_t, far)                                                                \
 	/* their memory is reached by asking the trigger */                                        \
-	DERIVED(ALL, uint32_t, asks)
+	DERIVED(ALL, uint32_t, asks)                                                               \
+	/* how long an idle worker sleeps at most */                                               \
+	DERIVED(CPU, uint64_t, park_ns)
 
 #define SCHED_FIELD(who, type, name, ...) type name;
 struct sched_config {

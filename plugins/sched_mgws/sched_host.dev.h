@@ -173,15 +173,16 @@ struct host_run {
 	const struct loom_task *ring;
 	uint64_t at, n, mask;
 	uint32_t records; /* that it is of */
+	uint32_t unused;
 };
 
 /* The next of the `n` records that lie in the private ring from the n-th on. */
 LOOM_FN struct host_run host_next_run(struct loom_ctx *c, uint32_t got, uint32_t n)
 {
 	const struct loom_task *ring = sched_ring(c), *first = &ring[got & sched_mask(c)];
-	struct host_run r = {ring, got, 0, sched_mask(c), 0};
+	struct host_run r = {ring, got, 0, sched_mask(c), 0, 0};
 	if (first->tag == HOST_RANGE) {
-		struct host_run range = {c->initial, first->param[0], first->param[1], ~0ull, 1};
+		struct host_run range = {c->initial, first->param[0], first->param[1], ~0ull, 1, 0};
 		if (c->lane == 0)
 			sched_local(c)->tally.claimed += range.n;
 		return range;

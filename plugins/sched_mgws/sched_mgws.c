@@ -266,11 +266,14 @@ static uint64_t mgws_part_of(const struct loom_layout *layout, uint32_t ranks, u
 }
 
 /* What a rank tells the others of itself. */
+LOOM_EXACT_BEGIN
 struct mgws_card {
 	struct sched_config cfg;
 	struct host_mark mark;
 	int32_t node; /* the NUMA node of its first device */
+	uint32_t unused;
 };
+LOOM_EXACT_END
 
 static uint8_t mgws_distance(const struct mgws_card *a, const struct mgws_card *b)
 {
@@ -282,11 +285,10 @@ static uint8_t mgws_distance(const struct mgws_card *a, const struct mgws_card *
 static int sched_mgws_meet(void *self, const struct loom_layout *layout, const struct loom_far *far, struct loom_error *err)
 {
 	struct sched_mgws *s = self;
-	struct mgws_card mine = {.node = layout->device[0].numa_node};
+	struct mgws_card mine = {.cfg = s->cfg, .node = layout->device[0].numa_node};
 	struct mgws_card *all = s->host->alloc(s->host, layout->ranks * sizeof(*all));
 	if (!s->distance)
 		s->distance = s->host->alloc(s->host, layout->ranks);
-	memcpy(&mine.cfg, &s->cfg, sizeof(mine.cfg)); /* padding as well: it is compared */
 	host_mark_read(&mine.mark);
 	int rc = all && s->distance ? s->host->allgather(s->host, &mine, all, sizeof(*all), err) :
 				      MGWS_FAIL(LOOM_ENOMEM, "out of memory");

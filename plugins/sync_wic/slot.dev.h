@@ -49,6 +49,7 @@ struct sync_channel {
 	uint32_t flag_at;  /* warp: its flags in each consumer's block */
 	uint32_t first, count; /* warp: workers of the device of its consumers */
 	uint32_t brings;   /* where devices are apart (wave.dev.h): how an item comes to where its consumers compute, */
+	uint32_t unused;
 	uint64_t word_at;  /* struct wave_word[slots], from the head; 0: they are not apart; */
 	uint64_t near_at;  /* and in the block of its consumers' device: copies of items, */
 	uint64_t done_at;  /* and how many readers have released */

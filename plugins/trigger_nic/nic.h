@@ -274,6 +274,8 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE("nic.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"), \
 			 .flags = LOOM_CODE_VIRTUAL)
 
+extern const struct loom_known_leak nic_known_leaks[]; /* of libfabric: fabric_shm.c */
+
 /* The tables and the descriptor of a plug-in whose device code is NAME.dev.h over nic.dev.h; then ops beyond those that
  * all have. */
 #define NIC_PLUGIN(NAME, SUMMARY, WAY, ...)                                                        \
@@ -305,6 +307,6 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 	static const struct loom_opt NAME##_rows[] = {NIC_ROWS, {.name = NULL}};                   \
 	LOOM_PLUGIN_DEFINE(TRIGGER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = NAME##_rows,    \
 			   .opts_size = sizeof(struct nic_opts), .ops = &NAME##_ops,               \
-			   .dev = &NAME##_code)
+			   .dev = &NAME##_code, .known_leaks = nic_known_leaks)
 
 #endif

@@ -14,12 +14,14 @@
 #define HELD_OUT 512u  /* samples that no rank is trained with */
 #define SQUARE 3u      /* the side of a convolution's square */
 
+LOOM_EXACT_BEGIN /* compared as bytes */
 struct sgd_opts {
 	uint32_t network, inputs, filters, layers, width, classes, batch, batches, algorithm, group;
 	uint64_t steps, checked;
 	double rate, accuracy;
-	uint8_t overlap;
+	uint8_t overlap, unused[7];
 };
+LOOM_EXACT_END
 enum { SGD_MLP, SGD_CONV };
 
 static const char *const networks[] = {"mlp", "conv", NULL};

@@ -168,6 +168,7 @@ struct sgd_work {
 	uint64_t begin, end;
 	uint32_t units, unit, part;
 	uint32_t first, step; /* the lanes with a tile's parts */
+	uint32_t unused;
 	sgd_wide *room;	      /* [rows of a tile][lanes + 1]: where parts meet. One more, so that columns lie in different banks */
 };
 
@@ -176,12 +177,12 @@ LOOM_FN struct sgd_work sgd_work(const struct loom_ctx *c, uint64_t begin, uint6
 {
 	if (SGD_PARTS == 1) {
 		uint64_t all = end - begin;
-		struct sgd_work w = {begin + all * c->lane / c->lanes, begin + all * (c->lane + 1) / c->lanes, 1, 0, 0, 0, 1, own};
+		struct sgd_work w = {begin + all * c->lane / c->lanes, begin + all * (c->lane + 1) / c->lanes, 1, 0, 0, 0, 1, 0, own};
 		return w;
 	}
 	uint32_t units = c->lanes / SGD_PARTS, unit = beside ? c->lane / SGD_PARTS : c->lane % units;
 	struct sgd_work w = {begin, end, units, unit, beside ? c->lane % SGD_PARTS : c->lane / units, beside ? unit * SGD_PARTS : unit,
-			     beside ? 1 : units, (sgd_wide *)c->local[LOOM_WORKLOAD]};
+			     beside ? 1 : units, 0, (sgd_wide *)c->local[LOOM_WORKLOAD]};
 	return w;
 }
 

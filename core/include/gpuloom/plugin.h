@@ -52,6 +52,12 @@ enum {
 	((ops) && (ops)->size >= (size_t)((const char *)(&(ops)->op + 1) - (const char *)(ops)) && \
 	 (ops)->op)
 
+/* For a struct that is hashed, compared or exchanged as bytes: between these two, one with padding does not compile. Padding
+ * of a struct that is copied by value holds whatever the stack held. Structs of device code, which lie in shared blocks,
+ * have none either (tests/check-headers.sh). */
+#define LOOM_EXACT_BEGIN _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic error \"-Wpadded\"")
+#define LOOM_EXACT_END _Pragma("GCC diagnostic pop")
+
 /* ---- options ------------------------------------------------------------------------------- */
 
 /* X(name, C type of the field, what a user writes) */
@@ -195,6 +201,7 @@ enum {
 
 /* ---- descriptor ------------------------------------------------------------------------------ */
 
+struct loom_known_leak;
 struct loom_plugin {
 	uint32_t magic, abi;
 	size_t size;
@@ -214,6 +221,16 @@ struct loom_plugin {
 	 * `gpuloom config check` and all cells of a sweep too, so it looks at `opts` alone: at no device, no file and no
 	 * rank. NULL: they always fit. */
 	int (*check)(const struct loom_host *host, const void *opts, struct loom_error *err);
+	/* For `gpuloom validate`, which prints each that it meets: what libraries of the plug-in do not free. The last one
+	 * has no library. NULL: they free all. */
+	const struct loom_known_leak *known_leaks;
+};
+
+/* So many bytes of malloc(), as mallinfo2() counts them, or a multiple, are lost at each create() and destroy(). */
+struct loom_known_leak {
+	const char *library; /* its soname without the number: "libfabric.so" */
+	size_t bytes;
+	const char *what; /* a sentence: which object of which versions, so that a reader can check it */
 };
 
 #ifndef LOOM_DEVICE_COMPILE

@@ -67,6 +67,7 @@ struct loom_allreduce {
 	uint32_t algorithm;
 	uint32_t first;	  /* its tags and arrival words are this and the `tags` next ones */
 	uint32_t tags;
+	uint32_t unused;
 	uint64_t turn_at; /* turns of workers with a host that posts late; 0: none */
 	/* Input of round n begins n * stride % cycle bytes further. inbox: what is to be added; or slots; or a chunk of each rank. */
 	uint64_t input_at, stride, cycle, inbox_at;
@@ -194,7 +195,8 @@ LOOM_FN uint32_t loom_allreduce_peer(const struct loom_allreduce *a, uint32_t ra
 struct loom_allreduce_part {
 	uint64_t begin, floats; /* of the vector */
 	uint64_t inbox;		/* where it lands, in floats, to be added */
-	int adds;		/* 0: it is finished, and lands where it belongs */
+	uint32_t adds;		/* 0: it is finished, and lands where it belongs */
+	uint32_t unused;
 };
 
 LOOM_FN struct loom_allreduce_part loom_allreduce_part(const struct loom_allreduce *a, uint32_t workers, uint32_t rank, uint32_t worker,
@@ -217,7 +219,7 @@ LOOM_FN struct loom_allreduce_part loom_allreduce_part(const struct loom_allredu
 		slot = ring + rest;
 	}
 	struct loom_allreduce_part p = {loom_allreduce_slice(a, workers, chunk, worker) + begin + skip, floats,
-					((uint64_t)slot * workers + worker) * a->slice + begin + part, step < ring || level < half};
+					((uint64_t)slot * workers + worker) * a->slice + begin + part, step < ring || level < half, 0};
 	return p;
 }
 

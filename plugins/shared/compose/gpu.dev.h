@@ -58,6 +58,7 @@ struct loom_gpu_launch {
 	uint32_t workers;      /* of the stack */
 	uint32_t first, count; /* of this launch */
 	uint32_t tasks;
+	uint32_t unused;
 	uint64_t seed;
 	uint64_t steps; /* with kernels = launched: of a sample */
 	char *trace;          /* struct loom_trace, one per worker of the stack; NULL: nobody asks */
