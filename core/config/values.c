@@ -6,6 +6,7 @@
  * through one callback for the whole process. We leave that alone: it may be the embedder's, and
  * after the scanner's checks iniparser has nothing to complain about. */
 #include <errno.h>
+#include <gpuloom/fd.h>
 #include <iniparser/iniparser.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -49,7 +50,7 @@ static void write_lines(const struct loom__items *items, struct loom__text *out)
 static int load(const struct loom__text *lines, dictionary **loaded)
 {
 	char path[40];
-	int number, fd = memfd_create("gpuloom-conf", MFD_CLOEXEC);
+	int number, fd = loom_fd(memfd_create("gpuloom-conf", MFD_CLOEXEC));
 	if (fd < 0)
 		return errno;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

@@ -2,6 +2,7 @@
 /* Ranks of this host that die in mid-sample. A launcher tells the others; the program that embeds a stack may have none. */
 #include <errno.h>
 #include <fcntl.h>
+#include <gpuloom/fd.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,7 +49,7 @@ int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].processes == mine.processes &&
 			    !memcmp(all[r].boot, mine.boot, sizeof(mine.boot));
 		/* poll() skips a negative one: a rank of another host, or one that may not be looked at. */
-		s->watch[r].fd = known ? (int)syscall(SYS_pidfd_open, (pid_t)all[r].pid, 0) : -1;
+		s->watch[r].fd = known ? loom_fd((int)syscall(SYS_pidfd_open, (pid_t)all[r].pid, 0)) : -1;
 		s->watch[r].events = POLLIN;
 		if (known && s->watch[r].fd < 0 && errno == ESRCH)
 			rc = LOOM__FAIL(err, LOOM_EDIED, "rank %u has died", r);

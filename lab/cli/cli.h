@@ -24,8 +24,11 @@ enum loom__exit loom__exit_of(int error_code);
 /* What main hands to a command. File descriptor 1 points at stderr by then, so that nothing a plug-in
  * prints can mix with data: data goes to `out` alone. */
 struct loom__cli {
-	FILE *out;        /* the real standard output */
+	/* The real standard output. Where it was closed before this began, writing fails; or, where a command's result goes
+	 * to a file, what is written is dropped. */
+	FILE *out;
 	int out_is_tty, err_is_tty;
+	enum loom__out { LOOM__OUT_OPEN, LOOM__OUT_CLOSED, LOOM__OUT_SPARE } out_state;
 	int colour, out_colour; /* on stderr, in tables: 1 allowed */
 	const char *self; /* path of this executable */
 	int argc;         /* of the command that runs */
@@ -47,6 +50,8 @@ struct cJSON;
 void loom__print_json(const struct loom__cli *cli, struct cJSON *document);
 /* A table on standard output. On a terminal its lines are as long as the terminal is wide, and verdicts have a colour. */
 void loom__put_table(const struct loom__cli *cli, const struct loom__text *table);
+/* 1: standard output is a pipe or socket whose reader has gone, which is no error to talk about. */
+int loom__stdout_unread(const struct loom__cli *cli);
 /* "gpuloom: error: ..." on stderr. */
 void loom__say_error(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);
 /* The same, and `status`. */

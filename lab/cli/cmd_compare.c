@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuloom compare: variants against each other, interleaved; or results that are already there. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli/compare.h"
@@ -9,6 +11,7 @@
 #include "facts/facts.h"
 #include "report/document.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 /* The baseline against itself needs no more to show the noise; fewer give no interval. */
 #define AA_BLOCKS 10
@@ -233,29 +236,26 @@ out:
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
-/* The report command reads a file: the one of --json, or one that is gone afterwards. */
+/* The report command reads a file: the one of --json, or one in memory. */
 static int report(struct loom__cli *cli, const struct loom__compare_args *a, const char *json)
 {
-	char path[] = "/tmp/gpuloom-compare-XXXXXX.json", command[] = "report", option[] = "-o";
+	char path[40], command[] = "report", option[] = "-o";
 	char *from = (char *)(uintptr_t)a->json, *to = (char *)(uintptr_t)a->output;
-	int own = !a->json || !strcmp(a->json, "-"), fd = own ? mkstemps(path, 5) : -1;
+	int own = !a->json || loom__names_stdout(a->json), fd = own ? memfd_create("comparison", MFD_CLOEXEC) : -1;
 	if (own) {
-		size_t n = strlen(json);
-		if (fd < 0 || write(fd, json, n) != (ssize_t)n) {
-			loom__say_error(cli, "cannot write %s for the report", path);
-			if (fd >= 0) {
+		int number = fd < 0 ? errno : loom__write_all(fd, json, strlen(json));
+		if (number) {
+			if (fd >= 0)
 				close(fd);
-				unlink(path);
-			}
-			return LOOM_EXIT_FAILURE;
+			return loom__refuse(cli, LOOM_EXIT_FAILURE, "no memory for the report: %s", strerror(number));
 		}
-		close(fd);
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 		from = path;
 	}
 	char *argv[] = {command, from, option, to, NULL};
 	int status = loom__command_run(cli, &loom__report_usage, 4, argv);
 	if (own)
-		unlink(path);
+		close(fd);
 	return status;
 }
 
@@ -423,6 +423,8 @@ static int run_command(struct loom__cli *cli, void *args)
 	struct loom__compare_args *a = args;
 	int argc = cli->argc, status = loom__compare_ready(cli, a);
 	char **argv = cli->argv; /* a report has others */
+	if (!status)
+		status = loom__check_stdout(cli, a->json ? a->json : a->output, a->quiet);
 	if (status)
 		return status;
 	loom__catch_signals();

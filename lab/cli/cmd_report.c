@@ -47,7 +47,7 @@ static enum loom__report_format format_of(const struct loom__cli *cli, const str
 	enum loom__report_format format = LOOM__AS_MARKDOWN;
 	if (a->format)
 		format = loom__report_format_named(a->format);
-	else if (a->output && strcmp(a->output, "-"))
+	else if (a->output && !loom__names_stdout(a->output))
 		format = loom__report_format_of(a->output);
 	if (format == LOOM__REPORT_FORMATS)
 		loom__say_error(cli,
@@ -65,7 +65,7 @@ static int put(const struct loom__cli *cli, const char *path, const struct loom_
 {
 	struct loom_error err;
 	const char *text = loom__must_text(t);
-	if (!path || !strcmp(path, "-")) {
+	if (!path || loom__names_stdout(path)) {
 		fwrite(text, 1, t->length, cli->out);
 		return LOOM_EXIT_OK;
 	}

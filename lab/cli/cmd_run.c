@@ -18,6 +18,7 @@
 #include "facts/facts.h"
 #include "facts/trace.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 struct run_args {
 	struct loom__conf_args conf;
@@ -195,7 +196,7 @@ static int run_sweep(const struct loom__cli *cli, struct run_args *a, const stru
 	struct loom__sweep_wish *w = &a->sweep;
 	int status = check_sweep(cli, a);
 	w->output = a->json;
-	w->lines = !strcmp(a->json ? a->json : spec->opts.output, "-");
+	w->lines = loom__names_stdout(a->json ? a->json : spec->opts.output);
 	w->quiet = a->quiet;
 	w->log = a->log;
 	w->argc = cli->argc;
@@ -270,6 +271,8 @@ static int run(struct loom__cli *cli, void *args)
 	status = loom__conf_load(cli, &a->conf, &cfg);
 	if (!status && !a->no_sweep)
 		status = loom__conf_sweep(cfg, &spec);
+	if (!status)
+		status = loom__check_stdout(cli, a->json ? a->json : spec.opts.output, a->quiet && !spec.factors);
 	if (!status)
 		status = spec.factors ? run_sweep(cli, a, &spec) : run_once(cli, a, cfg);
 	loom__sweep_spec_free(&spec);

@@ -5,6 +5,7 @@
 
 #include "cli/session.h"
 #include "cli/sweep.h"
+#include "facts/write.h"
 
 struct sweep_args {
 	struct loom__conf_args conf;
@@ -116,9 +117,10 @@ static int run(struct loom__cli *cli, void *args)
 		loom__say_error(cli, "sweep: what is to be varied? Try --vary scheduler.use=mgws,static");
 		status = LOOM_EXIT_USAGE;
 	} else if (!status) {
-		a->sweep.lines = !*spec.opts.output || !strcmp(spec.opts.output, "-");
+		a->sweep.lines = !*spec.opts.output || loom__names_stdout(spec.opts.output);
 		a->sweep.log = a->log;
-		status = loom__sweep_conf(cli, &a->conf, &spec, &a->sweep);
+		status = loom__check_stdout(cli, spec.opts.output, 0);
+		status = status ? status : loom__sweep_conf(cli, &a->conf, &spec, &a->sweep);
 		loom__sweep_spec_free(&spec);
 	}
 	loom_config_destroy(cfg);

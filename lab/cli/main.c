@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpuloom: one row per command; stdout is kept for data. */
 #include <errno.h>
-#include <gpuloom/gpuloom.h>
-
 #include <fcntl.h>
+#include <gpuloom/fd.h>
+#include <gpuloom/gpuloom.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/options.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 static const struct command {
 	const struct loom__usage *usage;
@@ -53,10 +55,37 @@ static void usage(FILE *to)
 	fputs("\n`gpuloom COMMAND --help` says more; `man gpuloom` says all.\n", to);
 }
 
+/* What the parent left: an ignored SIGCHLD would lose the status of children, blocked signals could not end this. Those
+ * stay that shells and nohup ignore on purpose. */
+static void reset_signals(void)
+{
+	static const int kept[] = {SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
+	struct sigaction how;
+	sigset_t none;
+	for (int s = 1; s < NSIG; s++) {
+		size_t i = 0;
+		while (i < LOOM__COUNT(kept) && kept[i] != s)
+			i++;
+		if (i == LOOM__COUNT(kept) && !sigaction(s, NULL, &how) && how.sa_handler == SIG_IGN)
+			signal(s, SIG_DFL);
+	}
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /* Standard output is for data alone: fd 1 is pointed at stderr, so that whatever a plug-in or a vendor's
  * library prints cannot mix with it. */
-static FILE *guard_stdout(void)
+static ssize_t to_closed(void *state, const char *bytes, size_t n)
 {
+	(void)bytes;
+	errno = EBADF;
+	return *(const enum loom__out *)state == LOOM__OUT_SPARE ? (ssize_t)n : 0;
+}
+
+static FILE *guard_stdout(struct loom__cli *cli)
+{
+	if (cli->out_state != LOOM__OUT_OPEN && dup2(2, 1) == 1)
+		return fopencookie(&cli->out_state, "w", (cookie_io_functions_t){.write = to_closed});
 	int data = fcntl(1, F_DUPFD_CLOEXEC, 3); /* no program we start may write there */
 	if (data < 0 || dup2(2, 1) < 0)
 		return NULL;
@@ -66,25 +95,28 @@ static FILE *guard_stdout(void)
 	return out;
 }
 
-int main(int argc, char **argv)
+/* Writes what is buffered. A reader that has closed its end wants no more: this ends as SIGPIPE would have ended it. */
+static int finish_stdout(const struct loom__cli *cli, int status)
 {
-	loom__must_begin();
-	static char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	struct loom__cli cli = {.self = n > 0 ? self : argv[0],
-				.out_is_tty = isatty(1),
-				.err_is_tty = isatty(2)};
-	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
-	int colour = !(no_colour && *no_colour) && !(term && !strcmp(term, "dumb"));
-	cli.colour = cli.err_is_tty && colour;
-	cli.out_colour = cli.out_is_tty && colour;
+	if (!fflush(cli->out) && !ferror(cli->out))
+		return status;
+	if (loom__stdout_unread(cli)) {
+		signal(SIGPIPE, SIG_DFL);
+		raise(SIGPIPE);
+	}
+	loom__say_error(cli, "cannot write to standard output%s", cli->out_state == LOOM__OUT_OPEN ? "" : ": it is closed");
+	return status ? status : LOOM_EXIT_FAILURE;
+}
+
+static int dispatch(struct loom__cli *cli, int argc, char **argv)
+{
 	const char *name = argc > 1 ? argv[1] : "";
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
-		printf("gpuloom %s\n", loom_version());
+		fprintf(cli->out, "gpuloom %s\n", loom_version());
 		return LOOM_EXIT_OK;
 	}
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
-		usage(stdout);
+		usage(cli->out);
 		return LOOM_EXIT_OK;
 	}
 	if (!*name) {
@@ -104,24 +136,38 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < LOOM__COUNT(commands); i++)
 			loom__nearer(&near, commands[i].usage->command);
 		if (near.name)
-			loom__say_error(&cli, "no command '%s'; did you mean '%s'?", name, near.name);
+			loom__say_error(cli, "no command '%s'; did you mean '%s'?", name, near.name);
 		else
-			loom__say_error(&cli, "no command '%s': see `gpuloom --help`", name);
+			loom__say_error(cli, "no command '%s': see `gpuloom --help`", name);
 		return LOOM_EXIT_USAGE;
 	}
 	const struct loom__usage *usages[LOOM__COUNT(commands) + 1] = {0};
 	for (size_t i = 0; i < LOOM__COUNT(commands); i++)
 		usages[i] = commands[i].usage;
-	cli.commands = usages;
-	cli.out = guard_stdout();
+	cli->commands = usages;
+	return run ? run(cli, argc - 1, argv + 1) : loom__command_run(cli, command, argc - 1, argv + 1);
+}
+
+int main(int argc, char **argv)
+{
+	reset_signals();
+	unsigned closed = loom_fd_hold(); /* or a file of ours would be a standard stream */
+	loom__must_begin();
+	static char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	struct loom__cli cli = {.self = n > 0 ? self : argv[0],
+				.out_is_tty = isatty(1),
+				.out_state = closed & 2 ? LOOM__OUT_CLOSED : LOOM__OUT_OPEN,
+				.err_is_tty = isatty(2)};
+	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+	int colour = !(no_colour && *no_colour) && !(term && !strcmp(term, "dumb"));
+	cli.colour = cli.err_is_tty && colour;
+	cli.out_colour = cli.out_is_tty && colour;
+	cli.out = guard_stdout(&cli);
 	if (!cli.out)
-		return loom__refuse(&cli, LOOM_EXIT_FAILURE,
-				    errno == EBADF ? "standard output is closed" : "cannot use standard output: %m");
-	int status = run ? run(&cli, argc - 1, argv + 1) : loom__command_run(&cli, command, argc - 1, argv + 1);
-	if (fflush(cli.out) || ferror(cli.out)) {
-		loom__say_error(&cli, "cannot write to standard output");
-		status = status ? status : LOOM_EXIT_FAILURE;
-	}
+		return loom__refuse(&cli, LOOM_EXIT_FAILURE, "cannot use standard output: %m");
+	loom__write_stdout(cli.out);
+	int status = finish_stdout(&cli, dispatch(&cli, argc, argv));
 	fclose(cli.out);
 	return status;
 }

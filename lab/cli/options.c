@@ -202,7 +202,7 @@ static int take_option(const struct reader *r, int *i)
 		loom__say_error(r->cli, "%s: %s", r->usage->command, err.text);
 	} else {
 		if (!read_value(o, value, r->args, &err) &&
-		    (!o->writes || !strcmp(value, "-") || !loom__write_check(value, &err)))
+		    (!o->writes || !loom__write_check(value, &err)))
 			return 0;
 		loom__say_error(r->cli, "%s: --%s: %s", r->usage->command, o->name, err.text);
 	}

@@ -44,7 +44,7 @@ struct loom__option {
 	const char *const *choices; /* ENUM only: NULL-terminated */
 	double min, max;            /* both 0: no bounds */
 	char letter;                /* 'o': -o does as well */
-	char writes;                /* 1: a file to be written at the end ('-': none); refused now if it cannot be */
+	char writes;                /* 1: a file to be written at the end ('-': standard output); refused now if it cannot be */
 };
 
 #define LOOM__AT(S, field, opt_type)                                                               \

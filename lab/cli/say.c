@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <gpuloom/gpuloom.h>
 
+#include <poll.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -132,4 +133,10 @@ void loom__put_table(const struct loom__cli *cli, const struct loom__text *table
 		line += strcspn(line, "\n");
 		line += *line == '\n';
 	}
+}
+
+int loom__stdout_unread(const struct loom__cli *cli)
+{
+	struct pollfd on = {.fd = fileno(cli->out)};
+	return poll(&on, 1, 0) == 1 && on.revents & POLLERR;
 }

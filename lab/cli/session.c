@@ -54,13 +54,25 @@ int loom__stop_asked(void)
 int loom__put_result(const struct loom__cli *cli, const char *path, const char *json, int *there)
 {
 	struct loom_error err;
-	int failed = strcmp(path, "-") && loom__write_file(path, json, strlen(json), &err);
-	*there = failed || !strcmp(path, "-");
+	int out = loom__names_stdout(path), failed = !out && loom__write_file(path, json, strlen(json), &err);
+	*there = failed || out;
 	if (failed)
 		loom__say_error(cli, "%s; the result goes to standard output", err.text);
 	if (*there)
 		fprintf(cli->out, "%s\n", json);
 	return failed ? LOOM_EXIT_FAILURE : LOOM_EXIT_OK;
+}
+
+int loom__check_stdout(struct loom__cli *cli, const char *file, int quiet)
+{
+	int named = file && *file;
+	if (cli->out_state == LOOM__OUT_OPEN || (!named && quiet))
+		return LOOM_EXIT_OK;
+	if (!named || loom__names_stdout(file))
+		return loom__refuse(cli, LOOM_EXIT_FAILURE,
+				    "standard output, where the result is to go, is closed: name a file for it, as `--help` says");
+	cli->out_state = LOOM__OUT_SPARE;
+	return LOOM_EXIT_OK;
 }
 
 void loom__log_line(void *arg, int level, const char *who, const char *text)

@@ -16,6 +16,10 @@ int loom__stop_asked(void); /* how often so far */
  * with a disk that has become full. *there: 1 when standard output has it. An exit code. */
 int loom__put_result(const struct loom__cli *cli, const char *path, const char *json, int *there);
 
+/* For a command that puts its result into `file` (NULL, "": none) and a table, unless `quiet`, to standard output. Where
+ * that is closed the table is dropped; without a file the command is refused before it begins. An exit code. */
+int loom__check_stdout(struct loom__cli *cli, const char *file, int quiet);
+
 /* For struct loom_stack_params: one line on stderr. */
 void loom__log_line(void *arg, int level, const char *who, const char *text);
 

@@ -8,6 +8,7 @@
 #include "cli/session.h"
 #include "cli/sweep.h"
 #include "facts/must.h"
+#include "facts/write.h"
 
 void loom__sweep_note_line(void *session, const cJSON *line)
 {
@@ -27,7 +28,7 @@ void loom__sweep_note_line(void *session, const cJSON *line)
 const char *loom__sweep_output(const struct loom__sweep_session *s)
 {
 	const char *path = s->wish->output ? s->wish->output : s->spec->opts.output;
-	return *path && strcmp(path, "-") ? path : NULL;
+	return *path && !loom__names_stdout(path) ? path : NULL;
 }
 
 static void look_for(struct loom__sweep_session *s, const char *list, int certain)

@@ -240,7 +240,8 @@ static int run(struct loom__sweep_session *s)
 	struct loom_error err = {0};
 	int rc = open_journal(s, &err);
 	if (rc) {
-		loom__say_error(s->cli, "%s", err.text);
+		if (!loom__stdout_unread(s->cli))
+			loom__say_error(s->cli, "%s", err.text);
 		loom__journal_close(&s->journal);
 		return loom__exit_of(rc);
 	}
@@ -259,7 +260,7 @@ static int run(struct loom__sweep_session *s)
 	if (s->mistake.code) {
 		loom__say_error(s->cli, "%s", s->mistake.text);
 		status = LOOM_EXIT_USAGE;
-	} else if (rc) {
+	} else if (rc && !loom__stdout_unread(s->cli)) {
 		loom__say_error(s->cli, "%s%s", err.text,
 				rc == LOOM_EINTR && loom__sweep_output(s) ? "; --resume goes on" : "");
 	}

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,12 +55,48 @@ static int replace(const char *path, mode_t mode, const char *bytes, size_t leng
 	return number;
 }
 
+static FILE *standard_output;
+
+void loom__write_stdout(FILE *out)
+{
+	standard_output = out;
+}
+
+int loom__names_stdout(const char *path)
+{
+	static const char *const names[] = {"-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"};
+	char own[40], here[PATH_MAX], next[PATH_MAX];
+	snprintf(own, sizeof(own), "/proc/%ld/fd/1", (long)getpid());
+	snprintf(here, sizeof(here), "%s", path);
+	for (int links = 0; links < 8; links++) { /* as from a log file to /dev/stdout */
+		for (size_t i = 0; i < LOOM__COUNT(names); i++)
+			if (!strcmp(here, names[i]))
+				return 1;
+		if (!strcmp(here, own))
+			return 1;
+		ssize_t n = readlink(here, next, sizeof(next) - 1);
+		if (n <= 0 || next[0] != '/')
+			return 0;
+		next[n] = 0;
+		memcpy(here, next, sizeof(here));
+	}
+	return 0;
+}
+
+static int to_stdout(const char *bytes, size_t length)
+{
+	FILE *out = standard_output ? standard_output : stdout;
+	return fwrite(bytes, 1, length, out) != length || fflush(out) ? errno : 0;
+}
+
 int loom__write_file(const char *path, const char *bytes, size_t length, struct loom_error *err)
 {
 	struct stat st;
 	char *real = NULL;
 	int number = 0, exists = !stat(path, &st);
-	if (exists && !S_ISREG(st.st_mode)) {
+	if (loom__names_stdout(path)) {
+		number = to_stdout(bytes, length);
+	} else if (exists && !S_ISREG(st.st_mode)) {
 		int fd = open(path, O_WRONLY | O_CLOEXEC);
 		number = fd < 0 ? errno : finish(fd, loom__write_all(fd, bytes, length));
 	} else if (exists && !(real = realpath(path, NULL))) {
@@ -82,6 +120,8 @@ int loom__write_check(const char *path, struct loom_error *err)
 	int number = 0, exists = !stat(path, &st);
 	if (!*path) {
 		number = ENOENT;
+	} else if (loom__names_stdout(path)) {
+		number = 0;
 	} else if (exists && !S_ISREG(st.st_mode)) {
 		number = S_ISDIR(st.st_mode) ? EISDIR : access(path, W_OK) ? errno : 0;
 	} else if (exists && !(real = realpath(path, NULL))) {

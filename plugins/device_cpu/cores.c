@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gpuloom/fd.h>
 #include <pthread.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -236,7 +237,7 @@ static int claim(unsigned cpu)
 	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "gpuloom.core.%u", cpu);
 	if (TAKEN(cpu)->claim)
 		return 1;
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fd = loom_fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	if (fd < 0)
 		return 0;
 	if (bind(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n))) {

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "../shared/child/child.h"
 #include "cores.h"
 #include "gate.h"
 
@@ -97,8 +98,8 @@ struct launch {
 	int late;         /* a sample that GO alone begins may end without some of the workers */
 	int owes;         /* those who sleep have not been woken for the sample in progress */
 	pid_t pid;        /* process isolation; 0: threads */
-	int pidfd;        /* -1: threads, or the process is reaped and `status` says how it ended */
-	int status;       /* as from waitpid(); -1: another took it */
+	struct child process; /* none: threads, or it was waited for and `status` says how it ended */
+	int status;       /* as from child_wait() */
 };
 
 /* program.c */

@@ -2,6 +2,7 @@
 #include "gate.h"
 
 #include <errno.h>
+#include <gpuloom/fd.h>
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
@@ -16,7 +17,7 @@ int gate_open(struct gate *g, int process)
 	if (p == MAP_FAILED)
 		return errno;
 	/* Who waits for a process waits for its end, too: poll() does both. */
-	int bell = process ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
+	int bell = process ? loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) : -1;
 	if (process && bell < 0) {
 		int code = errno;
 		munmap(p, sizeof(*g->words));

@@ -61,7 +61,7 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 			     .what = what,
 			     .workers = probe ? 1 : d->workers,
 			     .lanes = probe ? 1 : d->lanes,
-			     .pidfd = -1};
+			     .process = CHILD_NONE};
 	l->spare = l->workers * l->lanes < d->cores.count;
 	l->late = LOOM_HAS(what, flags) && what->flags & LOOM_LAUNCH_LATE && d->lanes == 1 &&
 		  d->options->isolation == ISOLATION_THREAD;
@@ -150,10 +150,10 @@ int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err)
 	l->phase = __atomic_load_n(&l->host_ctl->phase, __ATOMIC_RELAXED); /* our own store */
 	note_host(d);
 	gate_wake(&d->gate, l->host_ctl);
-	if (l->pid && l->pidfd < 0)
+	if (l->pid && !l->process.pid)
 		return process_died(l, err);
 	struct gate_words *w = d->gate.words;
-	int code = gate_await_within(&d->gate, &w->ready, l->phase, l->pidfd, timeout_ns);
+	int code = gate_await_within(&d->gate, &w->ready, l->phase, l->process.fd, timeout_ns);
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
 	if (code)
@@ -211,12 +211,12 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	struct launch *l = d->launch;
 	if (!l)
 		return LOOM_FAIL(d->host, err, LOOM_EINVAL, "%s: nothing is launched", d->name);
-	if (l->pid && l->pidfd < 0)
+	if (l->pid && !l->process.pid)
 		return process_died(l, err);
 	struct gate_words *w = d->gate.words;
 	if (l->owes && !gate_watch(&w->done, l->phase, HURRY_NS))
 		wake(d);
-	int code = gate_await(&d->gate, &w->done, l->phase, &l->host_ctl->stop, l->pidfd,
+	int code = gate_await(&d->gate, &w->done, l->phase, &l->host_ctl->stop, l->process.fd,
 			      gate_deadline(timeout_ns));
 	if (code == LOOM_EDIED)
 		return process_died(l, err);

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <errno.h>
 #include <gpuloom/dev/ir.h>
+#include <gpuloom/fd.h>
 #include <gpuloom/workload.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +37,7 @@ static void *open_object(const struct loom_program_ir *ir, char *why, size_t roo
 {
 	char path[64];
 	void *so = NULL;
-	int fd = memfd_create("gpuloom-ir", MFD_CLOEXEC);
+	int fd = loom_fd(memfd_create("gpuloom-ir", MFD_CLOEXEC));
 	const char *at = ir->data;
 	uint64_t left = ir->bytes;
 	while (fd >= 0 && left) {

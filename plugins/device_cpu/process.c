@@ -2,13 +2,10 @@
 /* isolation = process: the workers of a launch live in a forked child, which dies with its parent
  * and whose death the parent notices through a pidfd. */
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
-#include "../shared/child/child.h"
 #include "device_cpu.h"
 
 #define START_TIMEOUT_NS 30000000000ull
@@ -55,15 +52,8 @@ static _Noreturn void child_main(struct launch *l)
 
 static void reap(struct launch *l)
 {
-	if (l->pidfd < 0)
-		return;
-	while (waitpid(l->pid, &l->status, 0) < 0)
-		if (errno != EINTR) {
-			l->status = -1; /* the embedder ignores SIGCHLD, or waits for any child */
-			break;
-		}
-	close(l->pidfd);
-	l->pidfd = -1;
+	if (l->process.pid)
+		l->status = child_wait(&l->process, NULL);
 }
 
 int process_died(struct launch *l, struct loom_error *err)
@@ -72,43 +62,35 @@ int process_died(struct launch *l, struct loom_error *err)
 	const char *name = l->device->name;
 	int pid = (int)l->pid;
 	reap(l);
-	char how[80];
+	char how[160];
 	child_end_text(l->status, how, sizeof(how));
 	return LOOM_FAIL(host, err, LOOM_EDIED, "%s: its process (pid %d) %s", name, pid, how);
 }
 
-/* 1 when it has ended by the deadline. */
-static int ended_by(const struct launch *l, uint64_t end_ns)
+/* 1: it ended as it should. Its threads have told so where its status was lost. */
+static int ended_well(const struct launch *l)
 {
-	struct pollfd on = {.fd = l->pidfd, .events = POLLIN};
-	for (;;) {
-		uint64_t now = gate_clock();
-		uint64_t left = now < end_ns ? end_ns - now : 0;
-		struct timespec wait = {.tv_sec = (time_t)(left / 1000000000u),
-					.tv_nsec = (long)(left % 1000000000u)};
-		int n = ppoll(&on, 1, &wait, NULL);
-		if (n >= 0 || errno != EINTR)
-			return n == 1;
-	}
+	uint32_t gone = __atomic_load_n(&l->device->gate.words->gone, __ATOMIC_RELAXED);
+	return l->status == CHILD_LOST ? gone == l->workers * l->lanes : l->status == 0;
 }
 
 void process_retire(struct launch *l, uint64_t timeout_ns)
 {
-	if (l->pidfd < 0) /* it died, which wait() has said */
+	if (!l->process.pid) /* it died, which wait() has said */
 		return;
 	const struct loom_host *host = l->device->host;
 	const char *name = l->device->name;
-	int in_time = ended_by(l, gate_deadline(timeout_ns));
+	char how[160];
+	int in_time = child_ended(&l->process, timeout_ns);
 	if (!in_time)
-		syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0);
+		child_signal(&l->process, SIGKILL);
 	reap(l);
+	child_end_text(l->status, how, sizeof(how));
 	if (!in_time)
 		LOOM_LOG(host, LOOM_LOG_WARN, name,
 			 "its process (pid %d) did not leave in time: killed", (int)l->pid);
-	else if (l->status != 0 && l->status != -1)
-		LOOM_LOG(host, LOOM_LOG_WARN, name,
-			 "its process (pid %d) ended badly (wait status %#x)", (int)l->pid,
-			 (unsigned)l->status);
+	else if (!ended_well(l))
+		LOOM_LOG(host, LOOM_LOG_WARN, name, "its process (pid %d) %s", (int)l->pid, how);
 }
 
 /* Waits for the child to say that its threads run, or why not. */
@@ -116,7 +98,7 @@ static int await_start(struct launch *l, struct loom_error *err)
 {
 	struct device *d = l->device;
 	struct gate_words *w = d->gate.words;
-	int code = gate_await_within(&d->gate, &w->started, 1, l->pidfd, START_TIMEOUT_NS);
+	int code = gate_await_within(&d->gate, &w->started, 1, l->process.fd, START_TIMEOUT_NS);
 	if (code == LOOM_EDIED)
 		return process_died(l, err);
 	if (code)
@@ -131,19 +113,19 @@ static int await_start(struct launch *l, struct loom_error *err)
 int process_start(struct launch *l, struct loom_error *err)
 {
 	struct device *d = l->device;
-	pid_t pid = child_fork(d->name, 1);
-	if (pid == 0)
+	int inside = child_fork(&l->process, d->name, 1);
+	if (inside > 0)
 		child_main(l);
 	int failed = errno;
-	if (pid < 0)
+	if (inside < 0)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start its process: %s",
 				 d->name, strerror(failed));
-	l->pid = pid;
-	l->pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	if (l->pidfd < 0) {
-		failed = errno;
-		kill(pid, SIGKILL);
-		waitpid(pid, &l->status, 0);
+	l->pid = l->process.pid;
+	if (l->process.fd < 0) {
+		child_signal(&l->process, SIGKILL);
+		reap(l);
+		if (failed == ESRCH) /* it ended at once, and another wait took it */
+			return process_died(l, err);
 		return LOOM_FAIL(
 		    d->host, err, LOOM_EUNAVAIL,
 		    "%s: isolation = process needs pidfd_open, which this kernel or sandbox "
@@ -151,8 +133,8 @@ int process_start(struct launch *l, struct loom_error *err)
 		    d->name, strerror(failed));
 	}
 	int code = await_start(l, err);
-	if (code && l->pidfd >= 0) { /* it has said why, or will not */
-		syscall(SYS_pidfd_send_signal, l->pidfd, SIGKILL, NULL, 0);
+	if (code && l->process.pid) { /* it has said why, or will not */
+		child_signal(&l->process, SIGKILL);
 		reap(l);
 	}
 	return code;

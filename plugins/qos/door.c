@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Doors: where the path waits for requests. */
 #include <errno.h>
+#include <gpuloom/fd.h>
 #include <limits.h>
 #include <poll.h>
 #include <string.h>
@@ -31,20 +32,20 @@ int ssr_doors_open(struct service *s, struct loom_error *err)
 {
 	for (uint32_t v = 0; v < SSR_VECTORS; v++)
 		s->event_fd[v] = s->timer_fd[v] = -1;
-	s->awake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->awake_fd = loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 	if (s->awake_fd < 0)
 		return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no eventfd: %s", s->name,
 				 strerror(errno));
 	if (!ssr_is_watched(s)) {
-		s->bedside_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		s->bedside_fd = loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		if (s->bedside_fd < 0)
 			return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no eventfd: %s", s->name,
 					 strerror(errno));
 	}
 	for (uint32_t v = 0; v < s->vectors && s->path.notify == LOOM_QOS_EVENTFD; v++) {
 		/* Not blocking for the device, which must not hang on a bell that is never heard. */
-		s->event_fd[v] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-		s->timer_fd[v] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+		s->event_fd[v] = loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		s->timer_fd[v] = loom_fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 		if (s->event_fd[v] < 0 || s->timer_fd[v] < 0)
 			return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL, "%s: no doorbell: %s", s->name,
 					 strerror(errno));
@@ -301,7 +302,7 @@ void ssr_sleep_ahead(struct ssr_thread *t, uint64_t until_ns, uint64_t then_ns)
 	int k = t->ahead_ns[0] + near > until_ns && t->ahead_ns[0] < until_ns + near ? 0 : 1;
 	if (t->ahead_fd[0] < 0)
 		for (int i = 0; i < 2; i++)
-			t->ahead_fd[i] = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+			t->ahead_fd[i] = loom_fd(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
 	if (t->ahead_fd[0] < 0 || t->ahead_fd[1] < 0) {
 		ssr_sleep(t, until_ns, 1);
 		return;

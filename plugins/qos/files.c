@@ -6,6 +6,7 @@
  * which belong to this process. Their CPU time is the path's as much as that of our threads. */
 #include <dirent.h>
 #include <errno.h>
+#include <gpuloom/fd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,7 +42,9 @@ int ssr_files_open(struct service *s, struct loom_error *err)
 	if (!s->files)
 		return LOOM_FAIL(s->host, err, LOOM_ENOMEM, "%s: out of memory", s->name);
 	/* No interrupt to this thread for a completion that it will look for anyway. */
+	unsigned held = loom_fd_hold();
 	int rc = io_uring_queue_init(SSR_BATCH_MOST, &s->files->ring, IORING_SETUP_COOP_TASKRUN);
+	loom_fd_release(held);
 	/* The worker thread waits for them: more at a time would only be more to account. */
 	unsigned most[2] = {2, 2};
 	if (!rc && io_uring_register_iowq_max_workers(&s->files->ring, most))

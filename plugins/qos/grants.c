@@ -3,6 +3,7 @@
  * looked at once. A request then only indexes. */
 #include <errno.h>
 #include <fcntl.h>
+#include <gpuloom/fd.h>
 #include <linux/userfaultfd.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -22,7 +23,7 @@ static int open_faults(struct service *s, struct loom_error *err)
 	if (s->fault_fd >= 0)
 		return 0;
 	struct uffdio_api api = {.api = UFFD_API, .features = UFFD_FEATURE_SIGBUS};
-	s->fault_fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY);
+	s->fault_fd = loom_fd((int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK | UFFD_USER_MODE_ONLY));
 	if (s->fault_fd >= 0 && !ioctl(s->fault_fd, UFFDIO_API, &api))
 		return 0;
 	return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,

@@ -2,6 +2,7 @@
 /* sync_wic: consumers are interrupted by a page fault and resumed with the data on the page. Host half. */
 #include <errno.h>
 #include <fcntl.h>
+#include <gpuloom/fd.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -316,7 +317,7 @@ static int need(void *self, const struct loom_layout *layout, struct loom_need *
 	rc = make_spaces(w, layout);
 	if (rc)
 		return LOOM_FAIL(host, err, rc, "sync_wic: out of memory");
-	w->file = memfd_create("gpuloom-wic", MFD_CLOEXEC);
+	w->file = loom_fd(memfd_create("gpuloom-wic", MFD_CLOEXEC));
 	/* With all its pages: a fault on one that the file has not does not stall. */
 	int code = w->file < 0 || ftruncate(w->file, (off_t)w->file_bytes) != 0 ||
 				   fallocate(w->file, 0, 0, (off_t)w->file_bytes) != 0 ?

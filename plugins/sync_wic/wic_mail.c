@@ -3,6 +3,7 @@
  * UFFDIO_CONTINUE act on the space that opened the descriptor, from whichever process they are called; so each device
  * sends its descriptors through a socket pair that the host made before any fork. */
 #include <errno.h>
+#include <gpuloom/fd.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -24,9 +25,10 @@ void wic_ring(const struct wic *w, uint32_t device)
 int wic_open_mail(struct wic *w)
 {
 	for (uint32_t d = 0; d < w->devices; d++) {
-		w->bell[d] = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		w->bell[d] = loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		if (w->bell[d] < 0 ||
-		    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, w->mail[d]) != 0)
+		    loom_fd_pair(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, w->mail[d]),
+				 w->mail[d]) != 0)
 			return errno;
 	}
 	return 0;
@@ -99,6 +101,8 @@ static int receive(struct wic_space *sp)
 	if (!c)
 		return 1;
 	memcpy(fds, CMSG_DATA(c), m.count * sizeof(int));
+	for (uint32_t i = 0; i < m.count; i++)
+		fds[i] = loom_fd(fds[i]);
 	if (r->incoming != m.generation) /* of a launch that is over */
 		for (; r->shards > 0; r->shards--)
 			close(r->fd[r->shards - 1]);

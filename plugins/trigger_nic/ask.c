@@ -6,6 +6,7 @@
  * Two ranks have SLOTS places for requests from one to the other. A place is taken until its reply has come, so nothing is
  * overwritten before it was read. */
 #include <errno.h>
+#include <gpuloom/fd.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -373,7 +374,7 @@ int asks_start(struct nic *nic, const struct loom_segments *segments, struct loo
 	a = nic->asks = host->alloc(host, sizeof(*a));
 	nic->asker = &ops;
 	if (a) {
-		a->bell = nic->fabric->fd < 0 ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+		a->bell = nic->fabric->fd < 0 ? -1 : loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
 		a->ranks = host->ranks;
 		a->places = needs_boxes(nic) ? host->ranks * SLOTS : 0;
 		a->own = mine.own;

@@ -5,6 +5,7 @@
 #include "../shared/host_mark.h"
 
 #include <fcntl.h>
+#include <gpuloom/fd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -306,7 +307,9 @@ int ofi_open(const struct loom_host *host, const struct fabric_want *want, struc
 	pthread_sigmask(SIG_BLOCK, &stops, &mask);
 	for (int s = 1; s < NSIG; s++)
 		known[s] = !sigaction(s, NULL, &before[s]);
+	unsigned held = loom_fd_hold();
 	int rc = open_any(host, want, fabric, err);
+	loom_fd_release(held);
 	for (int s = 1; s < NSIG; s++)
 		if (known[s] && !sigaction(s, NULL, &now) && now.sa_handler != before[s].sa_handler)
 			sigaction(s, &before[s], NULL);

@@ -7,11 +7,11 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../shared/child/child.h"
@@ -22,7 +22,8 @@
  * nobody: its latency counts alone. */
 struct found {
 	uint32_t hosts; /* that the platform has; 0: libsimgrid is not there */
-	uint32_t links, longest, reserved;
+	uint32_t links, longest;
+	uint32_t whole; /* the child came to its end: says so where its status is lost */
 	uint64_t least, over;
 };
 
@@ -145,9 +146,9 @@ static void read_all(const char *path, uint32_t hosts, struct found *f, uint64_t
 static int check(const struct loom_host *host, const char *path, uint32_t hosts, const struct found *f, int status,
 		 struct loom_error *err)
 {
-	char how[80];
+	char how[120];
 	child_end_text(status, how, sizeof(how));
-	if (status)
+	if (status && !(status == CHILD_LOST && f->whole))
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: SimGrid cannot read it: its process %s", path, how);
 	if (!f->hosts)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "sim_platform: libsimgrid 3.32, which reads such files, is not installed: "
@@ -169,16 +170,17 @@ int platform_read(const struct loom_host *host, const char *path, uint32_t hosts
 	struct found *f = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (f == MAP_FAILED)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sim_platform: no memory for %llu routes", (unsigned long long)pairs);
-	int status = 0;
-	pid_t child = child_fork("simgrid", 1);
-	if (!child) {
+	struct child child;
+	int code, inside = child_fork(&child, "simgrid", 1);
+	if (inside > 0) {
 		read_all(path, hosts, f, room);
+		f->whole = 1;
 		_exit(0);
 	}
-	while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-		;
-	int code = child < 0 ? LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sim_platform: no process can be started: %s", strerror(errno)) :
-			       check(host, path, hosts, f, status, err);
+	if (inside < 0)
+		code = LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sim_platform: no process can be started: %s", strerror(errno));
+	else
+		code = check(host, path, hosts, f, child_wait(&child, NULL), err);
 	if (code) {
 		munmap(f, room);
 		return code;

@@ -4,15 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/dev/dev.h>
+#include <gpuloom/fd.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 
+#include "../shared/child/child.h"
 #include "exec.h"
 
 /* How long it takes at most until the stop word is seen. */
@@ -23,9 +21,8 @@ struct run {
 	struct answer *a;
 	const struct loom_ctx *c;
 	char *argv[EXEC_ARGS];
-	int null, out[2], err[2], pidfd;
-	pid_t pid;
-	volatile int child_errno; /* written by the child, which borrows our memory until it execs */
+	int null, out[2], err[2];
+	struct child child;
 };
 
 static void fail(struct run *run, const char *step, int code)
@@ -38,8 +35,9 @@ static void fail(struct run *run, const char *step, int code)
 
 static int open_pipes(struct run *run)
 {
-	run->null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (run->null < 0 || pipe2(run->out, O_CLOEXEC) || pipe2(run->err, O_CLOEXEC)) {
+	run->null = loom_fd(open("/dev/null", O_RDONLY | O_CLOEXEC));
+	if (run->null < 0 || loom_fd_pair(pipe2(run->out, O_CLOEXEC), run->out) ||
+	    loom_fd_pair(pipe2(run->err, O_CLOEXEC), run->err)) {
 		fail(run, "pipe", errno);
 		return -1;
 	}
@@ -55,37 +53,24 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* Only what is safe between vfork and exec. The handlers of the host's process go away at exec, but
- * what it ignores and what this thread blocks would stay. */
-static _Noreturn void become(struct run *run)
+/* It is killed when this worker dies. */
+static void start(struct run *run)
 {
-	sigset_t none;
-	sigemptyset(&none);
-	signal(SIGPIPE, SIG_DFL);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL); /* when the worker dies */
-	setpgid(0, 0);
-	sched_setaffinity(0, sizeof(run->r->cpus), (const cpu_set_t *)(const void *)run->r->cpus);
-	if (!*run->r->directory || !chdir(run->r->directory))
-		if (dup2(run->null, 0) >= 0 && dup2(run->out[1], 1) >= 0 && dup2(run->err[1], 2) >= 0)
-			execv(run->r->path, run->argv);
-	run->child_errno = errno;
-	_exit(127);
-}
-
-/* vfork: copying the tables of a process with much memory would be part of the sample's time. */
-static __attribute__((noinline)) void start(struct run *run)
-{
-	run->pid = vfork();
-	if (run->pid == 0)
-		become(run);
-	if (run->pid < 0) {
-		fail(run, "vfork", errno);
-		return;
-	}
-	setpgid(run->pid, run->pid); /* a stop may come before the child has done it */
-	run->pidfd = (int)syscall(SYS_pidfd_open, run->pid, 0);
-	if (run->pidfd < 0)
+	const struct request *r = run->r;
+	const struct child_program program = {.path = r->path,
+					      .argv = run->argv,
+					      .folder = r->directory,
+					      .in = run->null,
+					      .out = run->out[1],
+					      .err = run->err[1],
+					      .cores = r->cpus,
+					      .cores_bytes = sizeof(r->cpus),
+					      .end = SIGKILL};
+	const char *step;
+	int code = child_start(&run->child, &program, &step);
+	if (code)
+		fail(run, step, code);
+	else if (run->child.fd < 0 && run->child.fd != CHILD_TAKEN)
 		fail(run, "pidfd_open", errno);
 }
 
@@ -112,7 +97,7 @@ static void attend(struct loom_ctx *c, struct run *run, uint64_t begin)
 {
 	uint64_t limit = run->r->timeout_ns;
 	for (;;) {
-		struct pollfd on[3] = {{.fd = run->pidfd, .events = POLLIN},
+		struct pollfd on[3] = {{.fd = run->child.fd, .events = POLLIN},
 				       {.fd = run->out[0], .events = POLLIN},
 				       {.fd = run->err[0], .events = POLLIN}};
 		poll(on, 3, LOOK_MS);
@@ -128,21 +113,15 @@ static void attend(struct loom_ctx *c, struct run *run, uint64_t begin)
 
 static void end(struct run *run)
 {
-	struct rusage used = {0};
-	int status = 0;
-	/* Not reaped yet, so the number is still its own: those whom it left behind go now. */
-	kill(-run->pid, SIGKILL);
-	kill(run->pid, SIGKILL);
-	while (wait4(run->pid, &status, 0, &used) < 0 && errno == EINTR)
-		;
+	struct rusage used;
+	/* Not waited for yet, so the number is still its own: those whom it left behind go now. */
+	child_signal_group(&run->child, SIGKILL);
+	run->a->status = child_wait(&run->child, &used);
 	take_all(run);
-	run->a->status = status;
 	run->a->user_us = (uint64_t)used.ru_utime.tv_sec * 1000000u + (uint64_t)used.ru_utime.tv_usec;
 	run->a->system_us = (uint64_t)used.ru_stime.tv_sec * 1000000u + (uint64_t)used.ru_stime.tv_usec;
 	run->c->counters->cpu_ns += 1000 * (run->a->user_us + run->a->system_us);
 	run->a->peak_bytes = (uint64_t)used.ru_maxrss * 1024u;
-	if (run->child_errno)
-		fail(run, "exec", run->child_errno);
 }
 
 void exec_kernel(struct loom_ctx *c)
@@ -156,7 +135,7 @@ void exec_kernel(struct loom_ctx *c)
 			  .null = -1,
 			  .out = {-1, -1},
 			  .err = {-1, -1},
-			  .pidfd = -1};
+			  .child = CHILD_NONE};
 	char *text = b->request.text;
 	for (uint32_t i = 0; i < b->request.args; i++, text += strlen(text) + 1)
 		run.argv[i] = text;
@@ -165,14 +144,13 @@ void exec_kernel(struct loom_ctx *c)
 		start(&run);
 	shut(&run.out[1]);
 	shut(&run.err[1]);
-	if (run.pid > 0) {
+	if (run.child.pid > 0) {
 		run.a->started = 1;
-		if (run.pidfd >= 0)
+		if (run.child.fd >= 0)
 			attend(c, &run, begin);
 		end(&run);
 	}
 	shut(&run.out[0]);
 	shut(&run.err[0]);
 	shut(&run.null);
-	shut(&run.pidfd);
 }

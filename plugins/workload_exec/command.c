@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../shared/child/child.h"
 #include "../shared/child/cores_list.h"
 #include "exec.h"
 
@@ -62,18 +63,6 @@ static const char *split(const char *s, struct words *w)
 	return w->too_long ? "it is too long" : !w->r->args ? "it is empty" : NULL;
 }
 
-static int find_in(const char *folders, const char *name, char *path, size_t room)
-{
-	for (const char *at = folders; at && *at;) {
-		size_t n = strcspn(at, ":");
-		int length = snprintf(path, room, "%.*s%s%s", (int)n, at, n ? "/" : "", name);
-		if (length > 0 && (size_t)length < room && !access(path, X_OK))
-			return 0;
-		at += n + (at[n] == ':');
-	}
-	return -1;
-}
-
 /* A name with a slash is a path: from the folder where it will run. */
 static int find_program(const struct instance *x, struct request *r, struct loom_error *err)
 {
@@ -87,7 +76,7 @@ static int find_program(const struct instance *x, struct request *r, struct loom
 		return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL,
 				 "exec: %s: %s ([workload.exec] command)", r->path, strerror(errno));
 	}
-	if (!find_in(getenv("PATH"), name, r->path, sizeof(r->path)))
+	if (!child_find(name, r->path, sizeof(r->path)))
 		return 0;
 	return LOOM_FAIL(x->host, err, LOOM_EUNAVAIL,
 			 "exec: no program '%s' in PATH: install it, or give its path in "

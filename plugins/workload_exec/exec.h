@@ -47,7 +47,7 @@ struct answer {
 	uint32_t started, late;
 	int32_t failed; /* errno of the first step that failed, `step` names it */
 	char step[32];
-	int32_t status; /* as from wait4() */
+	int32_t status; /* as from child_wait() */
 	uint64_t wall_ns, user_us, system_us, peak_bytes;
 	uint64_t out_total, err_total;
 	char out[EXEC_OUT], err[EXEC_ERR];

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "../shared/child/child.h"
 #include "exec.h"
 
 static const struct loom_opt rows[] = {
@@ -129,6 +130,11 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 		return LOOM_FAIL(host, err, LOOM_ETIMEDOUT,
 				 "exec: %s: no end after %.3g s ([workload.exec] timeout)%s%.300s", name,
 				 (double)x->options->timeout / 1e9, colon, said);
+	if (a->status == CHILD_LOST) {
+		char how[120];
+		child_end_text(a->status, how, sizeof(how));
+		return LOOM_FAIL(host, err, LOOM_EWRONG, "exec: %s %s", name, how);
+	}
 	if (WIFSIGNALED(a->status))
 		return LOOM_FAIL(host, err, LOOM_EDIED, "exec: %s was killed by signal %d (%s)%s%.300s",
 				 name, WTERMSIG(a->status), strsignal(WTERMSIG(a->status)), colon, said);

@@ -24,6 +24,7 @@ void ssr_job_create(struct ssr_job *j, const struct loom_host *host, const struc
 	j->host = host;
 	j->opts = opts;
 	j->name = name;
+	j->victim = CHILD_NONE;
 	pthread_mutex_init(&j->lock, NULL);
 	pthread_condattr_init(&clock);
 	pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
@@ -189,10 +190,7 @@ void ssr_job_stop(struct ssr_job *j)
 		return;
 	pthread_mutex_lock(&j->lock);
 	j->leave = 1;
-	if (j->victim_pid) {
-		kill(-j->victim_pid, SIGKILL);
-		kill(j->victim_pid, SIGKILL);
-	}
+	child_signal_group(&j->victim, SIGKILL);
 	pthread_cond_broadcast(&j->changed);
 	pthread_mutex_unlock(&j->lock);
 	pthread_join(j->thread, NULL);
@@ -241,6 +239,11 @@ static int check_victim(const struct ssr_job *j, const struct ssr_run *r, struct
 		return LOOM_FAIL(j->host, err, LOOM_EUNAVAIL,
 				 "%s: cannot run the victim '%s': %s%s", j->name, j->opts->victim, strerror(r->failed),
 				 r->failed == ENOENT ? ": install it, or name another command by `victim`" : "");
+	if (r->status == CHILD_LOST) {
+		char how[120];
+		child_end_text(r->status, how, sizeof(how));
+		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' %s", j->name, j->opts->victim, how);
+	}
 	if (WIFSIGNALED(r->status))
 		return LOOM_FAIL(j->host, err, LOOM_EWRONG, "%s: the victim '%s' was ended by signal %d (%s)", j->name,
 				 j->opts->victim, WTERMSIG(r->status), strsignal(WTERMSIG(r->status)));

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # -I$D: where the assembler finds the device code that is embedded (.incbin).
 PLUGINS += workload_ssr_storm
-SSR_HOST := $D/job.c $D/victim.c
+SSR_HOST := $D/job.c $D/victim.c plugins/shared/child/child.c
 workload_ssr_storm_SRC := $D/workload_ssr_storm.c $(SSR_HOST)
 workload_ssr_storm_CFLAGS := -I$D
 workload_ssr_storm_LIBS := -lcjson

@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "../shared/child/child.h"
 #include "../shared/workload/host.h"
 #include "ssr.dev.h"
 
@@ -48,7 +49,7 @@ struct ssr_opts {
 /* One run of the victim. */
 struct ssr_run {
 	uint64_t wall_ns, user_ns, system_ns;
-	int status;	   /* as from wait4() */
+	int status;	   /* as from child_wait() */
 	int failed;	   /* errno: it could not be started */
 	double rate;	   /* what it said of itself; 0: nothing */
 	char figures[4096]; /* the last line that it printed */
@@ -76,7 +77,7 @@ struct ssr_job {
 	struct ssr_tally *const *tally;
 	struct ssr_run alone, beside;
 	uint64_t noisy_ns, noisy_done; /* of the part with requests */
-	int victim_pid;	       /* under `lock`; 0: none */
+	struct child victim;   /* under `lock` */
 };
 
 /* Of a plug-in whose options begin with struct ssr_opts. */

@@ -3,15 +3,12 @@
 #include <cjson/cJSON.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
+#include <gpuloom/fd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/wait.h>
 
 #include "../shared/child/cores_list.h"
 #include "ssr.h"
@@ -90,29 +87,11 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Only what is safe in the child of a program with threads. */
-static _Noreturn void become(char **argv, const cpu_set_t *set, const int as[3], int failure)
-{
-	sigset_t none;
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	setpgid(0, 0);
-	if (CPU_COUNT(set) && sched_setaffinity(0, sizeof(*set), set))
-		goto failed;
-	if (dup2(as[0], 0) >= 0 && dup2(as[1], 1) >= 0 && dup2(as[2], 2) >= 0)
-		execvp(argv[0], argv);
-failed:;
-	int code = errno;
-	if (write(failure, &code, sizeof(code)) < 0)
-		_exit(126);
-	_exit(127);
-}
-
 void ssr_victim_run(struct ssr_job *j, struct ssr_run *run)
 {
-	char text[4096], *argv[ARGS + 1], *rest = NULL;
-	int n = 0, said[2] = {-1, -1};
+	char text[4096], path[4096], *argv[ARGS + 1], *rest = NULL;
+	const char *step;
+	int n = 0;
 	struct rusage used = {0};
 	cpu_set_t set;
 	*run = (struct ssr_run){0};
@@ -122,46 +101,45 @@ void ssr_victim_run(struct ssr_job *j, struct ssr_run *run)
 		argv[n++] = one;
 	argv[n] = NULL;
 	cores_list(j->opts->victim_cores, &set, sizeof(set));
-	const int as[3] = {open("/dev/null", O_RDONLY | O_CLOEXEC), memfd_create("victim", MFD_CLOEXEC),
-			   memfd_create("victim", MFD_CLOEXEC)};
-	if (as[0] < 0 || as[1] < 0 || as[2] < 0 || pipe2(said, O_CLOEXEC)) {
+	if (!n || (!strchr(argv[0], '/') && child_find(argv[0], path, sizeof(path)))) {
+		run->failed = ENOENT;
+		return;
+	}
+	struct child_program program = {.path = strchr(argv[0], '/') ? argv[0] : path,
+					.argv = argv,
+					.in = loom_fd(open("/dev/null", O_RDONLY | O_CLOEXEC)),
+					.out = loom_fd(memfd_create("victim", MFD_CLOEXEC)),
+					.err = loom_fd(memfd_create("victim", MFD_CLOEXEC)),
+					.cores = CPU_COUNT(&set) ? &set : NULL,
+					.cores_bytes = sizeof(set),
+					.end = SIGKILL};
+	if (program.in < 0 || program.out < 0 || program.err < 0) {
 		run->failed = errno;
 		goto end;
 	}
 	uint64_t begin = now_ns();
+	struct child victim;
 	pthread_mutex_lock(&j->lock);
-	pid_t pid = j->leave ? -1 : fork();
-	if (pid == 0)
-		become(argv, &set, as, said[1]);
-	j->victim_pid = pid > 0 ? (int)pid : 0;
+	run->failed = j->leave ? ECANCELED : child_start(&j->victim, &program, &step);
+	victim = j->victim;
 	pthread_mutex_unlock(&j->lock);
-	close(said[1]);
-	said[1] = -1;
-	if (pid < 0) {
-		run->failed = errno ? errno : ECANCELED;
+	if (run->failed)
 		goto end;
-	}
-	siginfo_t ended;
-	while (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT) && errno == EINTR)
-		;
+	child_await(&victim);
 	run->wall_ns = now_ns() - begin;
-	/* Under the lock, so that nobody kills a number that is another's by now. */
+	/* Under the lock, so that nothing is sent to a number that is another's by now. */
 	pthread_mutex_lock(&j->lock);
-	while (wait4(pid, &run->status, 0, &used) < 0 && errno == EINTR)
-		;
-	j->victim_pid = 0;
+	run->status = child_wait(&j->victim, &used);
 	pthread_mutex_unlock(&j->lock);
 	run->user_ns = nanoseconds(&used.ru_utime);
 	run->system_ns = nanoseconds(&used.ru_stime);
-	if (read(said[0], &run->failed, sizeof(run->failed)) != sizeof(run->failed))
-		run->failed = 0;
-	read_figures(as[1], j->opts->victim, run);
-	read_complaint(as[2], run);
+	read_figures(program.out, j->opts->victim, run);
+	read_complaint(program.err, run);
 end:
-	for (int i = 0; i < 2; i++)
-		if (said[i] >= 0)
-			close(said[i]);
-	for (int i = 0; i < 3; i++)
-		if (as[i] >= 0)
-			close(as[i]);
+	if (program.in >= 0)
+		close(program.in);
+	if (program.out >= 0)
+		close(program.out);
+	if (program.err >= 0)
+		close(program.err);
 }

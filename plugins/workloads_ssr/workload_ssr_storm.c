@@ -3,14 +3,14 @@
 #include "workload_ssr_storm.dev.h"
 
 #include <errno.h>
+#include <gpuloom/fd.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 
+#include "../shared/child/child.h"
 #include "ssr.h"
 
 struct storm_opts {
@@ -24,8 +24,8 @@ struct storm {
 	const struct storm_opts *opts;
 	struct ssr_job job;
 	uint64_t room; /* of each worker; 0: its requests name no memory */
-	int file, sender, receiver, target;
-	pid_t listener;
+	int file, sender, receiver;
+	struct child listener;
 };
 
 static const char *const services[] = {
@@ -70,14 +70,11 @@ static void destroy(void *self)
 	if (!x)
 		return;
 	ssr_job_free(&x->job);
-	if (x->listener > 0) {
-		kill(x->listener, SIGKILL);
-		waitpid(x->listener, NULL, 0);
-	}
+	child_signal(&x->listener, SIGKILL);
+	child_wait(&x->listener, NULL);
 	shut(&x->file);
 	shut(&x->sender);
 	shut(&x->receiver);
-	shut(&x->target);
 	x->host->free(x->host, x);
 }
 
@@ -86,7 +83,7 @@ static void destroy(void *self)
 static int make_file(struct storm *x)
 {
 	char page[4096];
-	x->file = memfd_create("ssr_storm", MFD_CLOEXEC);
+	x->file = loom_fd(memfd_create("ssr_storm", MFD_CLOEXEC));
 	for (uint64_t at = 0; x->file >= 0 && at < x->opts->file; at += sizeof(page)) {
 		memset(page, (int)(at / sizeof(page)), sizeof(page));
 		if (write(x->file, page, sizeof(page)) != (ssize_t)sizeof(page))
@@ -103,8 +100,8 @@ static int make_sockets(struct storm *x)
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	socklen_t size = sizeof(to);
 	int least = 1;
-	x->receiver = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	x->sender = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	x->receiver = loom_fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	x->sender = loom_fd(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
 	if (x->receiver < 0 || x->sender < 0 ||
 	    setsockopt(x->receiver, SOL_SOCKET, SO_RCVBUF, &least, sizeof(least)) ||
 	    bind(x->receiver, (struct sockaddr *)&to, size) ||
@@ -113,27 +110,23 @@ static int make_sockets(struct storm *x)
 	return connect(x->sender, (struct sockaddr *)&to, size);
 }
 
-/* Another process that takes SIGUSR1: one that is pending already is not queued again. */
+/* Another process that takes SIGUSR1: one that is pending already is not queued again. It looks once a second whether
+ * this one is still there; the thread that opens a stack may end before it. */
 static int make_listener(struct storm *x)
 {
-	sigset_t set, old;
-	struct timespec nap = {.tv_nsec = 1000000};
+	const struct timespec nap = {.tv_nsec = 1000000}, look = {.tv_sec = 1};
+	pid_t host = getpid();
+	sigset_t set;
 	sigemptyset(&set);
 	sigaddset(&set, SIGUSR1);
-	sigprocmask(SIG_BLOCK, &set, &old);
-	x->listener = fork();
-	if (x->listener == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;) {
-			sigwaitinfo(&set, NULL);
-			nanosleep(&nap, NULL);
-		}
+	int inside = child_fork(&x->listener, "ssr_storm", 0); /* in the child the signal is blocked */
+	if (inside > 0) {
+		while (getppid() == host)
+			if (sigtimedwait(&set, NULL, &look) > 0)
+				nanosleep(&nap, NULL);
+		_exit(0);
 	}
-	sigprocmask(SIG_SETMASK, &old, NULL);
-	if (x->listener < 0)
-		return -1;
-	x->target = (int)syscall(SYS_pidfd_open, x->listener, 0);
-	return x->target < 0 ? -1 : 0;
+	return inside < 0 || x->listener.fd < 0 ? -1 : 0;
 }
 
 static int make_handle(struct storm *x)
@@ -207,7 +200,8 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "ssr_storm: out of memory");
 	x->host = host;
 	x->opts = opts;
-	x->file = x->sender = x->receiver = x->target = -1;
+	x->file = x->sender = x->receiver = -1;
+	x->listener = CHILD_NONE;
 	int rc = 0;
 	ssr_job_create(&x->job, host, &x->opts->common, "ssr_storm");
 	if (make_handle(x))
@@ -323,10 +317,10 @@ static int grants(void *self, const struct loom_layout *layout, const struct loo
 		else if (x->sender >= 0)
 			g[1] = (struct loom_grant){
 				.tenant = g->tenant, .kind = LOOM_GRANT_SOCKET, .fd = x->sender};
-		else if (x->target >= 0)
+		else if (x->listener.fd >= 0)
 			g[1] = (struct loom_grant){.tenant = g->tenant,
 						   .kind = LOOM_GRANT_PROCESS,
-						   .fd = x->target,
+						   .fd = x->listener.fd,
 						   .signals = 1ull << (SIGUSR1 - 1)};
 		if (kind != LOOM_GRANT_BUFFER && !g->near &&
 		    madvise((char *)view->global + at, x->room, MADV_REMOVE))

@@ -3,62 +3,275 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gpuloom/fd.h>
+#include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#ifndef P_PIDFD
+#define P_PIDFD 3
+#endif
+
+/* Signals that a thread causes itself. */
+static int is_fault(int number)
+{
+	static const int fault[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
+	for (size_t i = 0; i < sizeof(fault) / sizeof(fault[0]); i++)
+		if (fault[i] == number)
+			return 1;
+	return 0;
+}
+
 void child_block_signals(sigset_t *old)
 {
-	static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
 	sigset_t all;
 	sigfillset(&all);
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		sigdelset(&all, own[i]);
+	for (int s = 1; s < NSIG; s++)
+		if (is_fault(s))
+			sigdelset(&all, s);
 	pthread_sigmask(SIG_BLOCK, &all, old);
 }
 
-/* The command's stdin and stdout belong to the host: a pipe must not stay open because of us. */
+/* In the child: no handler of the parent's program runs there, and nothing that it ignores is ignored. */
+static void default_signals(int faults)
+{
+	struct sigaction how;
+	for (int s = 1; s < NSIG; s++)
+		if ((faults || !is_fault(s)) && !sigaction(s, NULL, &how) && how.sa_handler != SIG_DFL) {
+			how = (struct sigaction){.sa_handler = SIG_DFL};
+			sigaction(s, &how, NULL);
+		}
+}
+
+/* In the child: 0, or -1 when the parent died before the call, and nothing would end the child. */
+static int tie(pid_t parent, int number)
+{
+	return prctl(PR_SET_PDEATHSIG, number) || getppid() != parent ? -1 : 0;
+}
+
+/* The program's stdin and stdout belong to it: a pipe must not stay open because of us. A stderr that it has closed
+ * must not become one of our files. */
 static void leave_stdio(void)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = loom_fd(open("/dev/null", O_RDWR | O_CLOEXEC));
 	if (null < 0)
 		return;
 	dup2(null, STDIN_FILENO);
 	dup2(null, STDOUT_FILENO);
-	if (null > STDERR_FILENO)
-		close(null);
+	if (fcntl(STDERR_FILENO, F_GETFD) < 0)
+		dup2(null, STDERR_FILENO);
+	close(null);
 }
 
-pid_t child_fork(const char *name, int tied)
+static void open_pidfd(struct child *c)
+{
+	c->fd = loom_fd((int)syscall(SYS_pidfd_open, c->pid, 0));
+	if (c->fd < 0 && errno == ESRCH)
+		c->fd = CHILD_TAKEN; /* its number may be another's by now */
+}
+
+int child_fork(struct child *c, const char *name, int tied)
 {
 	pid_t parent = getpid();
 	sigset_t old;
+	*c = CHILD_NONE;
 	child_block_signals(&old); /* Ctrl-C reaches the whole process group, and is the host's */
 	pid_t pid = fork();
 	if (pid != 0) {
 		int failed = errno;
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
 		errno = failed;
-		return pid;
+		if (pid < 0)
+			return -1;
+		c->pid = pid;
+		open_pidfd(c);
+		return 0;
 	}
-	if (tied)
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != parent) /* it died before the line above */
+	if (tied && tie(parent, SIGKILL))
 		_exit(1);
+	default_signals(0);
 	char text[16];
 	snprintf(text, sizeof(text), "%.15s", name);
 	prctl(PR_SET_NAME, text);
 	leave_stdio();
+	return 1;
+}
+
+/* ---- another program ---- */
+
+/* What the child, which borrows the parent's memory until it executes, reads and writes. */
+struct start {
+	const struct child_program *program;
+	pid_t parent;
+	volatile int code;
+	const char *volatile step;
+};
+
+/* Only what is safe between vfork() and exec: no memory is taken, no lock, no buffer. */
+static _Noreturn void become(struct start *s)
+{
+	const struct child_program *p = s->program;
+	sigset_t none;
+	if (tie(s->parent, p->end))
+		_exit(127);
+	default_signals(1);
+	setpgid(0, 0);
+	s->step = "cores";
+	if (p->cores && sched_setaffinity(0, p->cores_bytes, p->cores) && errno == EINVAL)
+		goto failed; /* a sandbox that refuses the call is no reason */
+	s->step = "folder";
+	if (p->folder && *p->folder && chdir(p->folder))
+		goto failed;
+	s->step = "streams";
+	if (dup2(p->in, 0) < 0 || dup2(p->out, 1) < 0 || dup2(p->err, 2) < 0)
+		goto failed;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	s->step = "exec";
+	execv(p->path, p->argv);
+failed:
+	s->code = errno;
+	_exit(127);
+}
+
+/* All signals are blocked meanwhile: a handler of the parent's would run on the parent's memory, in the child. */
+static __attribute__((noinline)) pid_t start(struct start *s)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid_t pid = vfork();
+	if (pid == 0)
+		become(s);
+	int code = errno;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	errno = code;
+	return pid;
+}
+
+int child_start(struct child *c, const struct child_program *p, const char **step)
+{
+	struct start s = {.program = p, .parent = getpid(), .step = "vfork"};
+	*c = CHILD_NONE;
+	pid_t pid = start(&s);
+	int code = pid < 0 ? errno : s.code;
+	*step = s.step;
+	if (pid < 0)
+		return code;
+	c->pid = pid;
+	if (code) {
+		child_wait(c, NULL);
+		return code;
+	}
+	open_pidfd(c);
 	return 0;
+}
+
+int child_find(const char *name, char *path, size_t room)
+{
+	for (const char *at = getenv("PATH"); at && *at;) {
+		size_t n = strcspn(at, ":");
+		int length = snprintf(path, room, "%.*s%s%s", (int)n, at, n ? "/" : "", name);
+		if (length > 0 && (size_t)length < room && !access(path, X_OK))
+			return 0;
+		at += n + (at[n] == ':');
+	}
+	return -1;
+}
+
+/* ---- its end ---- */
+
+/* Without a pidfd the number is the child's own as long as nobody else has waited for it. */
+void child_signal(const struct child *c, int number)
+{
+	if (c->pid > 0 && c->fd >= 0)
+		syscall(SYS_pidfd_send_signal, c->fd, number, NULL, 0);
+	else if (c->pid > 0 && c->fd != CHILD_TAKEN)
+		kill(c->pid, number);
+}
+
+void child_signal_group(const struct child *c, int number)
+{
+	if (c->pid > 0 && c->fd != CHILD_TAKEN)
+		kill(-c->pid, number);
+	child_signal(c, number);
+}
+
+int child_ended(const struct child *c, uint64_t most_ns)
+{
+	struct pollfd on = {.fd = c->fd, .events = POLLIN};
+	struct timespec now, end;
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	end.tv_sec += (time_t)(most_ns / 1000000000u);
+	end.tv_nsec += (long)(most_ns % 1000000000u);
+	for (;;) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		int64_t left = (end.tv_sec - now.tv_sec) * 1000000000ll + (end.tv_nsec - now.tv_nsec);
+		left = left > 0 ? left : 0;
+		const struct timespec most = {.tv_sec = left / 1000000000, .tv_nsec = left % 1000000000};
+		int n = ppoll(&on, 1, &most, NULL);
+		if (n >= 0 || errno != EINTR)
+			return n == 1;
+	}
+}
+
+/* The wait of the system, and not waitid(): it alone gives the resources that were used. 0, or -1 and errno. */
+static int wait_for(const struct child *c, int how, siginfo_t *info, struct rusage *used)
+{
+	int by_fd = c->fd >= 0;
+	for (;;) {
+		long rc = syscall(SYS_waitid, by_fd ? P_PIDFD : P_PID, by_fd ? c->fd : c->pid, info, how, used);
+		if (rc == 0 || (errno != EINTR && !(errno == EINVAL && by_fd)))
+			return (int)rc;
+		if (errno == EINVAL)
+			by_fd = 0; /* Linux before 5.4 */
+	}
+}
+
+void child_await(const struct child *c)
+{
+	siginfo_t info;
+	struct pollfd on = {.fd = c->fd, .events = POLLIN};
+	/* Where the child was taken by another wait, or will be, its pidfd still tells. */
+	if (c->pid && wait_for(c, WEXITED | WNOWAIT, &info, NULL) && c->fd >= 0)
+		while (poll(&on, 1, -1) < 0 && errno == EINTR)
+			;
+}
+
+/* As from waitpid(). */
+static int status_of(const siginfo_t *info)
+{
+	return info->si_code == CLD_EXITED ? (info->si_status & 0xff) << 8 :
+					     info->si_status | (info->si_code == CLD_DUMPED ? 0x80 : 0);
+}
+
+int child_wait(struct child *c, struct rusage *used)
+{
+	siginfo_t info = {0};
+	struct rusage own = {0};
+	if (!c->pid)
+		return CHILD_LOST;
+	child_await(c);
+	int lost = wait_for(c, WEXITED, &info, &own);
+	if (c->fd >= 0)
+		close(c->fd);
+	*c = CHILD_NONE;
+	if (used)
+		*used = lost ? (struct rusage){0} : own;
+	return lost ? CHILD_LOST : status_of(&info);
 }
 
 void child_end_text(int status, char *text, size_t room)
 {
-	if (status == -1)
-		snprintf(text, room, "is gone");
+	if (status == CHILD_LOST)
+		snprintf(text, room, "has ended, and its status was lost: this program waits for any child, or ignores SIGCHLD");
 	else if (WIFSIGNALED(status))
 		snprintf(text, room, "was killed by signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
 	else

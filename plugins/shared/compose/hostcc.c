@@ -2,19 +2,18 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <gpuloom/fd.h>
 #include <limits.h>
-#include <spawn.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
+#include "../child/child.h"
 #include "compose.h"
 #include "hostcc.h"
-
-extern char **environ;
 
 static int write_file(const char *path, const char *text)
 {
@@ -56,36 +55,53 @@ static int write_program(const char *folder, const struct hostcc_want *want)
 	return write_file(path, want->text);
 }
 
-/* The exit status of the compiler, whose messages go to folder/log; 127: it cannot be run. */
-static int run_compiler(const char *folder, const struct hostcc_want *want)
+/* What the shell does: it runs the compiler, leaves its status in a file, since the program around us may lose that of
+ * the shell, and removes the folder when it is told that this thread has ended. $0 is the folder. */
+#define SCRIPT(compiler) \
+	"trap 'trap \"\" TERM; kill 0; wait; rm -rf \"$0\"; exit 143' TERM\n" \
+	compiler " \"$@\" & wait $!\n" \
+	"echo $? >\"$0/status\""
+
+/* The exit status of the compiler, or 128 + the signal that ended it, whose messages go to folder/log; 127: it cannot
+ * be run. -1: not known, `why` says more. */
+static int run_compiler(const char *folder, const struct hostcc_want *want, char *why, size_t room)
 {
-	char include[PATH_MAX + 2], in[PATH_MAX + 16], out[PATH_MAX + 16], log[PATH_MAX + 16];
+	char include[PATH_MAX + 2], in[PATH_MAX + 16], out[PATH_MAX + 16], path[PATH_MAX + 16];
 	snprintf(include, sizeof(include), "-I%s", folder);
 	snprintf(in, sizeof(in), "%s/program.c", folder);
 	snprintf(out, sizeof(out), "%s/program.so", folder);
-	snprintf(log, sizeof(log), "%s/log", folder);
-	char *const c[] = {"sh", "-c", "exec ${CC:-cc} \"$@\"", "cc", "-std=gnu11", "-O2", "-fPIC",
+	snprintf(path, sizeof(path), "%s/log", folder);
+	char *name = (char *)(uintptr_t)folder;
+	char *const c[] = {"sh", "-c", SCRIPT("${CC:-cc}"), name, "-std=gnu11", "-O2", "-fPIC",
 			   "-shared", "-pthread", include, "-o", out, in, NULL};
-	char *const cpp[] = {"sh", "-c", "exec ${CXX:-c++} \"$@\"", "c++", "-std=gnu++20", "-O2", "-fPIC", "-w",
+	char *const cpp[] = {"sh", "-c", SCRIPT("${CXX:-c++}"), name, "-std=gnu++20", "-O2", "-fPIC", "-w",
 			     "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-shared", include, "-o", out, "-x", "c++", in, NULL};
-	posix_spawn_file_actions_t actions;
-	pid_t pid;
-	int status = 0;
-	posix_spawn_file_actions_init(&actions);
-	posix_spawn_file_actions_addopen(&actions, 1, log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	posix_spawn_file_actions_adddup2(&actions, 1, 2);
-	int rc = posix_spawn(&pid, "/bin/sh", &actions, NULL, want->cpp ? cpp : c, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	if (rc)
-		return 127;
-	while (waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return 127;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
+	const char *step = "open";
+	struct child shell;
+	struct child_program program = {.path = "/bin/sh", .argv = want->cpp ? cpp : c, .end = SIGTERM,
+					.in = loom_fd(open("/dev/null", O_RDONLY | O_CLOEXEC))};
+	program.out = program.err = loom_fd(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+	int status = -1, code = program.in < 0 || program.out < 0 ? errno : child_start(&shell, &program, &step);
+	if (program.in >= 0)
+		close(program.in);
+	if (program.out >= 0)
+		close(program.out);
+	if (code) {
+		snprintf(why, room, "/bin/sh: %s: %s", step, strerror(code));
+		return -1;
+	}
+	child_end_text(child_wait(&shell, NULL), why, room);
+	snprintf(path, sizeof(path), "%s/status", folder);
+	FILE *f = fopen(path, "re");
+	if (!f || fscanf(f, "%d", &status) != 1)
+		status = -1;
+	if (f)
+		fclose(f);
+	return status;
 }
 
 static int fail_compile(const struct loom_host *host, const struct hostcc_want *want, const char *folder, int status,
-			struct loom_error *err)
+			const char *why, struct loom_error *err)
 {
 	char path[PATH_MAX], line[600] = "", first[600] = "";
 	const char *variable = want->cpp ? "CXX" : "CC", *cc = getenv(variable);
@@ -104,6 +120,14 @@ static int fail_compile(const struct loom_host *host, const struct hostcc_want *
 				 "in %s",
 				 want->who, want->what, want->cpp ? "C++" : "C",
 				 cc && *cc ? cc : want->cpp ? "c++" : "cc", variable);
+	if (status < 0)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiler of the %s did not come to an end: its shell %s",
+				 want->who, want->what, why);
+	if (status > 128)
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiler of the %s was killed by signal %d (%s)", want->who,
+				 want->what, status - 128, strsignal(status - 128));
+	if (!*first)
+		snprintf(first, sizeof(first), "the compiler ended with status %d and said nothing", status);
 	return LOOM_FAIL(host, err, LOOM_EPLUGIN, "%s: the %s' source does not compile: %s", want->who, want->what,
 			 first);
 }
@@ -122,7 +146,7 @@ static int load(const struct loom_host *host, const struct hostcc_want *want, co
 
 static void remove_all(const char *folder)
 {
-	static const char *const files[] = {"program.c", "program.so", "log"};
+	static const char *const files[] = {"program.c", "program.so", "log", "status"};
 	static const char *const folders[] = {"/gpuloom/dev", "/gpuloom", ""};
 	char path[PATH_MAX];
 	size_t n;
@@ -154,8 +178,9 @@ int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, vo
 		rc = LOOM_FAIL(host, err, LOOM_EIO, "%s: %s cannot be written: %s", want->who, folder,
 			       strerror(errno));
 	} else {
-		int status = run_compiler(folder, want);
-		rc = status ? fail_compile(host, want, folder, status, err) : load(host, want, folder, so, err);
+		char why[160];
+		int status = run_compiler(folder, want, why, sizeof(why));
+		rc = status ? fail_compile(host, want, folder, status, why, err) : load(host, want, folder, so, err);
 	}
 	remove_all(folder);
 	return rc;

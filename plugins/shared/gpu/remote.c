@@ -3,6 +3,7 @@
 #include "remote.h"
 
 #include <errno.h>
+#include <gpuloom/fd.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -11,7 +12,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../child/child.h"
@@ -22,7 +22,7 @@
 struct remote {
 	struct gpu_driver table; /* d->driver: the vendor's, with the calls below */
 	const struct gpu_driver *vendor;
-	pid_t pid;   /* 0: it is gone */
+	struct child process;
 	int was;     /* its number */
 	int socket;
 	char *shared; /* REMOTE_ROOM */
@@ -42,24 +42,16 @@ int remote_pid(const struct gpu *d)
 /* Waits for its end, which is near. */
 static void bury(struct remote *r)
 {
-	int status = -1;
-	char how[80];
-	if (!r->pid)
+	char how[120];
+	if (!r->process.pid)
 		return;
-	while (waitpid(r->pid, &status, 0) < 0)
-		if (errno != EINTR) {
-			status = -1;
-			break;
-		}
-	child_end_text(status, how, sizeof(how));
-	snprintf(r->end, sizeof(r->end), "its process (pid %d) %s", (int)r->pid, how);
-	r->pid = 0;
+	child_end_text(child_wait(&r->process, NULL), how, sizeof(how));
+	snprintf(r->end, sizeof(r->end), "its process (pid %d) %s", r->was, how);
 }
 
 void remote_kill(struct gpu *d)
 {
-	if (of(d)->pid)
-		kill(of(d)->pid, SIGKILL);
+	child_signal(&of(d)->process, SIGKILL);
 	bury(of(d));
 }
 
@@ -81,7 +73,7 @@ static int ask_with(struct gpu *d, const struct remote_ask *q, int fd, struct re
 	if (!came)
 		came = &none;
 	*came = -1;
-	if (!r->pid)
+	if (!r->process.pid)
 		return REMOTE_DIED;
 	if (remote_send(r->socket, q, sizeof(*q), fd) != 0 || !await_answer(r) ||
 	    remote_receive(r->socket, a, sizeof(*a), came) != 0) {
@@ -181,7 +173,7 @@ static const char *text(const struct gpu *d, int rc)
 /* Each call enters the context by itself. */
 static int enter(struct gpu *d)
 {
-	return of(d)->pid ? 0 : gpu_called(d, REMOTE_DIED, "a call in another process");
+	return of(d)->process.pid ? 0 : gpu_called(d, REMOTE_DIED, "a call in another process");
 }
 
 static void leave(struct gpu *d)
@@ -249,7 +241,7 @@ static void host_unmap(struct gpu *d, void *host)
 static int host_alloc(struct gpu *d, uint64_t bytes, void **host, uint64_t *view)
 {
 	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), all = page + ((bytes + page - 1) & ~(page - 1));
-	int ours, fd = memfd_create("gpuloom", MFD_CLOEXEC);
+	int ours, fd = loom_fd(memfd_create("gpuloom", MFD_CLOEXEC));
 	char *at = fd >= 0 && ftruncate(fd, (off_t)all) == 0 ?
 			   mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
 	int rc = at == MAP_FAILED ? gpu_called(d, d->driver->out_of_memory, "mmap") :
@@ -436,28 +428,30 @@ int remote_start(struct gpu *d, struct loom_error *err)
 	int pair[2] = {-1, -1};
 	struct remote *r = d->host->alloc(d->host, sizeof(*r));
 	char *shared = mmap(NULL, REMOTE_ROOM, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (!r || shared == MAP_FAILED || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0) {
+	if (!r || shared == MAP_FAILED ||
+	    loom_fd_pair(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair), pair) != 0) {
 		int failed = errno;
 		if (shared != MAP_FAILED)
 			munmap(shared, REMOTE_ROOM);
 		d->host->free(d->host, r);
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start its process: %s", d->name, strerror(failed));
 	}
-	pid_t host = getpid(), pid = child_fork(d->name, 0); /* whichever thread opens a stack may end before it */
-	if (pid == 0) {
+	struct child process;
+	pid_t host = getpid();
+	int inside = child_fork(&process, d->name, 0); /* whichever thread opens a stack may end before it */
+	if (inside > 0) {
 		close(pair[0]);
 		remote_serve(d, pair[1], host, shared);
 		_exit(0);
 	}
 	int failed = errno;
 	close(pair[1]);
-	*r = (struct remote){.table = table_for(d->driver), .vendor = d->driver, .pid = pid, .was = (int)pid, .socket = pair[0],
+	*r = (struct remote){.table = table_for(d->driver), .vendor = d->driver, .process = process, .was = (int)process.pid, .socket = pair[0],
 			     .shared = shared};
 	d->remote = r;
 	d->driver = &r->table;
-	if (pid > 0)
+	if (inside == 0)
 		return 0;
-	r->pid = 0;
 	return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: cannot start its process: %s", d->name, strerror(failed));
 }
 
@@ -469,8 +463,8 @@ void remote_end(struct gpu *d)
 	struct remote *r = of(d);
 	struct pollfd on = {.fd = r->socket, .events = POLLIN};
 	shutdown(r->socket, SHUT_WR); /* no more questions */
-	if (r->pid && poll(&on, 1, LEAVE_MS) != 1)
-		kill(r->pid, SIGKILL);
+	if (r->process.pid && poll(&on, 1, LEAVE_MS) != 1)
+		child_signal(&r->process, SIGKILL);
 	bury(r);
 	close(r->socket);
 	munmap(r->shared, REMOTE_ROOM);

@@ -2,6 +2,7 @@
 /* The process of a device with isolation = process: makes the driver's calls that the host asks for. */
 #include "remote.h"
 
+#include <gpuloom/fd.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -45,6 +46,7 @@ int remote_receive(int socket, void *packet, size_t bytes, int *fd)
 	struct cmsghdr *c = n > 0 ? CMSG_FIRSTHDR(&m) : NULL;
 	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS)
 		memcpy(fd, CMSG_DATA(c), sizeof(*fd));
+	*fd = loom_fd(*fd);
 	return n == (ssize_t)bytes ? 0 : -1;
 }
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <gpuloom/fd.h>
 #include <inttypes.h>
 #include <numa.h>
 #include <numaif.h>
@@ -59,7 +60,7 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want,
 				 want->bytes);
 	uint64_t bytes = hostmem_align(want->bytes, hostmem_page());
 	int code;
-	int fd = memfd_create("gpuloom", MFD_CLOEXEC);
+	int fd = loom_fd(memfd_create("gpuloom", MFD_CLOEXEC));
 	if (fd < 0)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
 				 "%s: cannot make shared memory: memfd_create: %s", want->who,
