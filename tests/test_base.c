@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/base.h"
+#include "base/json.h"
 #include "facts/text.h"
 #include "facts/write.h"
 
@@ -254,6 +255,73 @@ TEST(format)
 			'x', "e");
 	CU_ASSERT_STRING_EQUAL(t.at, "<a> <bc> 18446744073709551615 -5000000000 7 8% 0.2x <e>");
 	loom__text_free(&t);
+}
+
+/* Widths count characters, and may be arguments. */
+TEST(format_widths)
+{
+	struct loom__text t = {0};
+	loom__line_add(&t, "%-6s|%6s|%*s|%-*.2s|%5d|%02x", "h\xc3\xa9", "h\xc3\xa9", 4, "ab", 3, "cde", 42, 10);
+	CU_ASSERT_STRING_EQUAL(t.at, "h\xc3\xa9    |    h\xc3\xa9|  ab|cd |   42|0a");
+	loom__text_free(&t);
+}
+
+/* What is no UTF-8, control characters of all kinds and marks of direction; a half character goes away. */
+static const struct {
+	const char *text, *line, *lines;
+} unclean[] = {
+	{"plain h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80", "plain h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80",
+	 "plain h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80"},
+	{"a\033[2J\x07z", "a?[2J?z", "a?[2J?z"},
+	{"two\n\tlines\r", "two  lines ", "two\n\tlines "},
+	{"\x7f\xc2\x9b\xc2\x80.", "???.", "???."},
+	{"\xe2\x80\xae\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c\xe2\x80\xa8.", "?????.", "?????."},
+	{"n\xf6n \xed\xa0\x80 \xc0\xaf \xf4\x90\x80\x80", "n?n ??? ?? ????", "n?n ??? ?? ????"},
+	{"x\xc3\ny \xe2\x82 z \xf0\x9f\x98", "x y  z ", "x\ny  z "},
+	{"\xef\xbf\xbe\xef\xbf\xbd", "?\xef\xbf\xbd", "?\xef\xbf\xbd"},
+};
+
+TEST(clean_F8_S8)
+{
+	for (size_t i = 0; i < LOOM__COUNT(unclean); i++) {
+		char text[64];
+		struct loom__text t = {0};
+		snprintf(text, sizeof(text), "%s", unclean[i].text);
+		loom__clean(text, sizeof(text));
+		CU_ASSERT_STRING_EQUAL(text, unclean[i].line);
+		loom__text_add(&t, "\x01%s", unclean[i].text);
+		loom__text_clean(&t, 1, "\n\t");
+		CU_ASSERT_STRING_EQUAL(t.at + 1, unclean[i].lines);
+		CU_ASSERT(t.at[0] == 1 && t.length == strlen(t.at));
+		loom__text_free(&t);
+	}
+	char full[4] = {'\xe2', '\x82', '\xac', 'x'};
+	loom__clean(full, 3); /* the third byte is its end */
+	CU_ASSERT(!memcmp(full, "\0\0\0x", 4));
+}
+
+/* The same for each string and each name in a document, whoever put it there. */
+TEST(json_clean_F8)
+{
+	for (size_t i = 0; i < LOOM__COUNT(unclean); i++)
+		for (int pretty = 0; pretty < 2; pretty++) {
+			cJSON *doc = cJSON_CreateObject();
+			loom__json_add_text(doc, unclean[i].text, unclean[i].text);
+			loom__json_add_text(doc, "back\\u001b \"\\n\b\f/", "\\u0007\\\\u0007");
+			loom__json_add_count(doc, "count", UINT64_MAX);
+			char *text = loom__json_print(doc, pretty);
+			CU_ASSERT_PTR_NOT_NULL_FATAL(text);
+			CU_ASSERT_PTR_NOT_NULL(strstr(text, "18446744073709551615"));
+			cJSON *again = cJSON_ParseWithOpts(text, NULL, 1);
+			CU_ASSERT_PTR_NOT_NULL_FATAL(again);
+			CU_ASSERT_STRING_EQUAL(again->child->string, unclean[i].lines);
+			CU_ASSERT_STRING_EQUAL(again->child->valuestring, unclean[i].lines);
+			CU_ASSERT_STRING_EQUAL(again->child->next->string, "back\\u001b \"\\n?\?/");
+			CU_ASSERT_STRING_EQUAL(again->child->next->valuestring, "\\u0007\\\\u0007");
+			cJSON_Delete(again);
+			cJSON_Delete(doc);
+			free(text);
+		}
 }
 
 TEST_MAIN("base", 60)

@@ -288,7 +288,7 @@ TEST(diag)
 	loom__diag_add(&diag, 0, "f", 3, 0, "three");
 	loom__diag_add(&diag, 0, "f\n", 3, 4, "a\033[1m\xff\xc3\xa9\x7f");
 	expect(said(), "error: one 1\nf: warning: two\nf:3: error: three\n"
-		       "f?:3:4: error: a?[1m?\xc3\xa9?\n");
+		       "f :3:4: error: a?[1m?\xc3\xa9?\n");
 	for (int i = 0; i < 3; i++)
 		loom__diag_add(&diag, i == 2, "f", 1, 2, "the same");
 	expect(said(), "f:1:2: error: the same\nf:1:2: warning: the same\n");

@@ -344,6 +344,86 @@ TEST(hostile_markdown)
 	unload(&l);
 }
 
+/* A document of tests/data in which `to` stands for each `from`. */
+static void load_changed(struct loaded *l, const char *name, const char *from, const char *to)
+{
+	struct loom__text t = {0};
+	struct loom_error err = {0};
+	char *bytes;
+	size_t length, found = 0;
+	CU_ASSERT_EQUAL_FATAL(loom__read_file(data_path(name), LOOM__DOC_MOST, &bytes, &length, &err), 0);
+	for (const char *at = bytes, *next; *at; at = next) {
+		next = strstr(at, from);
+		found += next != NULL;
+		loom__text_put(&t, at, next ? (size_t)(next - at) : strlen(at));
+		if (next)
+			loom__text_add(&t, "%s", to);
+		next = next ? next + strlen(from) : at + strlen(at);
+	}
+	CU_ASSERT_FATAL(found > 0);
+	CU_ASSERT_EQUAL_FATAL(load_text(l, t.at, &err), 0);
+	loom__text_free(&t);
+	free(bytes);
+}
+
+/* Reads as gnuplot does what is a command and what is data, and demands that nothing of the payload is a command. */
+static void check_commands(const char *script)
+{
+	char mark[64] = "";
+	size_t tables = 0;
+	for (const char *line = script, *end; *line; line = end) {
+		char command[4096] = "";
+		size_t n = 0;
+		int quoted = 0;
+		end = strchrnul(line, '\n');
+		end += *end == '\n';
+		if (*mark) {
+			if (!strncmp(line, mark, strlen(mark)))
+				*mark = 0;
+			continue;
+		}
+		for (const char *s = line; s < end && n + 1 < sizeof(command); s++) {
+			quoted ^= *s == '\'';
+			if (!quoted)
+				command[n++] = *s;
+		}
+		CU_ASSERT(!quoted && !strpbrk(command, "`!@") && !strstr(command, "system") && !strstr(command, "TOUCH"));
+		if (sscanf(line, "$%*[a-z] << %63s", mark) == 1)
+			tables++;
+	}
+	CU_ASSERT(tables >= 1 && !*mark);
+}
+
+TEST(gnuplot_runs_no_command_S5)
+{
+	static const char payload[] = "x\\nEND_OF_DATA\\nsystem('TOUCH')\\n`TOUCH`\\n!TOUCH\\n\\rit's \\\\\\u001b";
+	static const struct {
+		const char *doc, *from, *to;
+	} given[] = {
+		{"result.json", "\"workload\":\"contains\"", "\"workload\":\"%s\""},
+		{"result.json", "\"unit\":\"s\"", "\"unit\":\"%s\""},
+		{"result.json", "\"seconds\":{\"unit\"", "\"%s\":{\"unit\""},
+		{"result.json", "\"seconds\":{\"unit\"", "\"END_OF_DATA\": {\"unit\""},
+		{"compare.json", "\"label\":\"", "\"label\":\"%s"},
+		{"compare.json", "\"verdict\":\"", "\"verdict\":\"%s"},
+		{"sweep.jsonl", "mgws", "%s"},
+		{"sweep.jsonl", "\"scheduler.mgws.public_queue\"", "\"%s\""},
+		{"sweep.jsonl", "\"scheduler.mgws.public_queue\": \"", "\"scheduler.mgws.public_queue\": \"END_OF_DATA"},
+	};
+	for (size_t i = 0; i < LOOM__COUNT(given); i++) {
+		struct loaded l;
+		struct loom_error err = {0};
+		char to[300];
+		snprintf(to, sizeof(to), given[i].to, payload);
+		load_changed(&l, given[i].doc, given[i].from, to);
+		loom__report_lines(&l.view, NULL, NULL, NULL, &l.wish, &err);
+		char *script = render(&l, LOOM__AS_GNUPLOT);
+		check_commands(script);
+		free(script);
+		unload(&l);
+	}
+}
+
 TEST(csv_fields)
 {
 	static const char *const pairs[][2] = {{"plain", "plain"},
@@ -353,7 +433,7 @@ TEST(csv_fields)
 					       {"-5", "-5"},
 					       {"-x", "\"'-x\""},
 					       {"@sum", "\"'@sum\""},
-					       {"two\nlines", "\"two\nlines\""},
+					       {"two\nlines", "two lines"},
 					       {"", ""}};
 	for (size_t i = 0; i < LOOM__COUNT(pairs); i++) {
 		struct loom__text t = {0};

@@ -40,6 +40,23 @@ int loom__read_double(const char *text, const char **end, double *value);
 /* Bytes of the UTF-8 character at s (n bytes are left, n > 0), or 0 when it is not one. */
 size_t loom__utf8(const char *s, size_t n);
 
+/* Text from outside (names, paths, figures and messages of programs, environment, /proc, other ranks, documents) passes
+ * one of these on its way to a terminal, a table or a document. What comes out is UTF-8 without control characters (C0,
+ * DEL, C1), line separators and marks that turn the direction of text. */
+enum loom__fit {
+	LOOM__FIT,
+	LOOM__UNFIT, /* '?' stands for it, a blank for white space */
+	LOOM__HALF,  /* what a limit of length left of a character: it goes away */
+};
+/* Bytes of what stands at s (n bytes are left, n > 0): a character, its beginning, or a byte that is neither. */
+size_t loom__character(const char *s, size_t n, enum loom__fit *fit);
+/* In place; the new length. `keep`: control characters that stay, as "\n\t" in text of several lines. */
+size_t loom__clean_bytes(char *text, size_t n, const char *keep);
+/* A line of its own in an array of `room` bytes: terminated, and zeros behind it. */
+void loom__clean(char *text, size_t room);
+/* What was appended behind the first `from` bytes. */
+void loom__text_clean(struct loom__text *t, size_t from, const char *keep);
+
 /* The whole of a regular file, NUL-terminated (the NUL not counted); free(*bytes). A directory, a
  * device or a file over `most` bytes is refused in words. */
 int loom__read_file(const char *path, size_t most, char **bytes, size_t *length,

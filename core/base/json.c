@@ -3,6 +3,9 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+
+#include "base/base.h"
 
 /* Above the bits that cJSON uses; it masks them where it asks for the type, and copies them. */
 #define BROKEN (1 << 20)
@@ -118,10 +121,29 @@ int loom__json_broken(const cJSON *doc)
 	return broken;
 }
 
+/* cJSON checks nothing of a string and writes \u00XX for control characters below U+0020. Those go as well, but for the
+ * ends of lines and tabs: what a reader makes of the text is as fit as the text. */
+static void clean(char *text)
+{
+	char *to = text;
+	for (const char *at = text; *at;) {
+		size_t n = *at == '\\' && at[1] ? at[1] == 'u' ? 6 : 2 : 1;
+		if (n == 6 || (n == 2 && (at[1] == 'b' || at[1] == 'f' || at[1] == 'r'))) {
+			*to++ = n == 2 && at[1] == 'r' ? ' ' : '?';
+		} else {
+			memmove(to, at, n);
+			to += n;
+		}
+		at += n;
+	}
+	text[loom__clean_bytes(text, (size_t)(to - text), "\n\t")] = 0;
+}
+
 char *loom__json_print(const cJSON *doc, int pretty)
 {
-	if (loom__json_broken(doc))
-		return NULL;
-	return pretty ? cJSON_Print(doc) : cJSON_PrintUnformatted(doc);
+	char *text = loom__json_broken(doc) ? NULL : pretty ? cJSON_Print(doc) : cJSON_PrintUnformatted(doc);
+	if (text)
+		clean(text);
+	return text;
 }
 

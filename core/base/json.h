@@ -32,7 +32,8 @@ void loom__json_miss(cJSON *in);
 
 /* A part of the document is missing for want of memory. NULL misses all of it. */
 int loom__json_broken(const cJSON *doc);
-/* NULL: out of memory, now or when it was built. free() it. */
+/* Its strings are fit to be shown, as base.h says; ends of lines and tabs stay, escaped. NULL: out of memory, now or
+ * when it was built. free() it. */
 char *loom__json_print(const cJSON *doc, int pretty);
 
 #endif

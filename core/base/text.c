@@ -69,32 +69,3 @@ void *loom__more(void *list, size_t n, size_t size)
 		return list;
 	return __builtin_mul_overflow(n ? 2 * n : FIRST, size, &bytes) ? NULL : realloc(list, bytes);
 }
-
-size_t loom__utf8(const char *s, size_t n)
-{
-	const unsigned char *u = (const unsigned char *)s;
-	/* The second byte's range excludes overlong forms, surrogates and all beyond U+10FFFF. */
-	unsigned low = 0x80, high = 0xbf;
-	size_t length;
-	if (u[0] < 0x80)
-		return 1;
-	if (u[0] >= 0xc2 && u[0] <= 0xdf) {
-		length = 2;
-	} else if (u[0] >= 0xe0 && u[0] <= 0xef) {
-		length = 3;
-		low = u[0] == 0xe0 ? 0xa0 : low;
-		high = u[0] == 0xed ? 0x9f : high;
-	} else if (u[0] >= 0xf0 && u[0] <= 0xf4) {
-		length = 4;
-		low = u[0] == 0xf0 ? 0x90 : low;
-		high = u[0] == 0xf4 ? 0x8f : high;
-	} else {
-		return 0;
-	}
-	if (n < length || u[1] < low || u[1] > high)
-		return 0;
-	for (size_t i = 2; i < length; i++)
-		if ((u[i] & 0xc0) != 0x80)
-			return 0;
-	return length;
-}

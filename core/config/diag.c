@@ -5,20 +5,6 @@
 
 #include "config/config.h"
 
-/* Messages quote what users wrote: nothing of it may steer a terminal or break a JSON file. */
-static void printable(char *text)
-{
-	for (size_t i = 0, left = strlen(text); left;) {
-		size_t n = loom__utf8(text + i, left);
-		if (!n || (n == 1 && ((unsigned char)text[i] < ' ' || text[i] == 0x7f))) {
-			text[i] = '?';
-			n = 1;
-		}
-		i += n;
-		left -= n;
-	}
-}
-
 static void drop(struct loom__mistake *m)
 {
 	free(m->file);
@@ -72,10 +58,11 @@ void loom__diag_add(struct loom__diag *d, int warning, const char *file, int lin
 	m.file = file ? strdup(file) : NULL;
 	int whole = m.text && (m.file || !file);
 	d->failed |= !whole;
+	/* Messages quote what users wrote. */
 	if (m.text)
-		printable(m.text);
+		loom__clean(m.text, strlen(m.text) + 1);
 	if (m.file)
-		printable(m.file);
+		loom__clean(m.file, strlen(m.file) + 1);
 	if (whole && is_known(d, &m)) {
 		drop(&m);
 		return;

@@ -5,27 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-void loom__clean(char *text, size_t room)
-{
-	text[room - 1] = 0;
-	char *to = text;
-	const char *from = text;
-	for (size_t left = strlen(text), n; left; from += n, left -= n) {
-		const unsigned char *u = (const unsigned char *)from;
-		n = loom__utf8(from, left);
-		if (!n) {
-			*to++ = '?';
-			n = 1;
-		} else if (u[0] >= 0x20 && u[0] != 0x7f && !(u[0] == 0xc2 && u[1] < 0xa0)) {
-			memmove(to, from, n);
-			to += n;
-		}
-	}
-	/* Nothing of what stood behind the end remains: records are compared and passed on whole.
-	 */
-	memset(to, 0, (size_t)(text + room - to));
-}
-
 const char *loom__shown(const char *path)
 {
 	size_t n = strlen(path);

@@ -5,8 +5,6 @@
 
 #include "plugin/registry.h"
 
-/* Makes untrusted text fit to print: valid UTF-8 without control characters, terminated. */
-void loom__clean(char *text, size_t room);
 void loom__manifest_clean(struct loom_manifest *m);
 /* The end of a long path: a sentence must have room left for the cause. */
 const char *loom__shown(const char *path);

@@ -57,5 +57,9 @@ void loom__say_error(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRI
 /* The same, and `status`. */
 int loom__refuse(const struct loom__cli *cli, enum loom__exit status, const char *fmt, ...) LOOM_PRINTF(3, 4);
 void loom__say_warning(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);
+/* "gpuloom: ..." on stderr. */
+void loom__say_note(const struct loom__cli *cli, const char *fmt, ...) LOOM_PRINTF(2, 3);
+/* Each %s becomes text of one line, fit to be shown: nothing that a name holds steers a terminal. */
+void loom__print(FILE *to, const char *fmt, ...) LOOM_PRINTF(2, 3);
 
 #endif

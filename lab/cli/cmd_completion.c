@@ -92,7 +92,7 @@ struct question {
 static void offer(const struct question *q, const char *candidate)
 {
 	if (!strncmp(candidate, q->word, strlen(q->word)))
-		fprintf(q->cli->out, "%s\n", candidate);
+		loom__print(q->cli->out, "%s\n", candidate);
 }
 
 LOOM_PRINTF(2, 3)

@@ -46,6 +46,13 @@ static const char *quotes_of(const char *v)
 	return strchr(v, '"') ? "'" : "\"";
 }
 
+static void show_place(FILE *out, const char *before, const char *file, int line)
+{
+	loom__print(out, "%s%s", before, file);
+	if (line)
+		fprintf(out, ":%d", line);
+}
+
 static int show_one(void *arg, const struct loom__effective *e)
 {
 	struct show *s = arg;
@@ -54,14 +61,14 @@ static int show_one(void *arg, const struct loom__effective *e)
 	const char *source = loom__source_name(e->entry ? e->entry->source : LOOM_FROM_DEFAULT);
 	if (strcmp(s->section, e->section)) {
 		if (s->as_ini)
-			fprintf(s->out, "%s[%s]\n", *s->section ? "\n" : "", e->section);
+			loom__print(s->out, "%s[%s]\n", *s->section ? "\n" : "", e->section);
 		snprintf(s->section, sizeof(s->section), "%s", e->section);
 	}
 	if (s->as_ini) {
 		if (e->row && e->row->help)
-			fprintf(s->out, "; %s\n", e->row->help);
+			loom__print(s->out, "; %s\n", e->row->help);
 		if (*shown || e->entry)
-			fprintf(s->out, "%s = %s%s%s\n", e->key, q, shown, q);
+			loom__print(s->out, "%s = %s%s%s\n", e->key, q, shown, q);
 		else
 			fprintf(s->out, ";%s =\n", e->key);
 		return 0;
@@ -69,16 +76,17 @@ static int show_one(void *arg, const struct loom__effective *e)
 	char name[200];
 	snprintf(name, sizeof(name), "%s.%s", e->section, e->key);
 	if (!s->origin) {
-		fprintf(s->out, "%s=%s\n", name, shown);
+		loom__print(s->out, "%s=%s\n", name, shown);
 		return 0;
 	}
-	fprintf(s->out, "%-36s %-20s %s", name, *shown ? shown : "(empty)", source);
+	loom__print(s->out, "%-36s %-20s %s", name, *shown ? shown : "(empty)", source);
 	if (e->entry && e->entry->file)
-		fprintf(s->out, e->entry->line ? "  %s:%d" : "  %s", e->entry->file, e->entry->line);
+		show_place(s->out, "  ", e->entry->file, e->entry->line);
 	if (e->entry && e->entry->was) {
 		const struct loom__entry *was = e->entry->was;
-		fprintf(s->out, was->line ? "  (was %s, %s:%d)" : "  (was %s, %s)", was->value,
-			was->file ? was->file : loom__source_name(was->source), was->line);
+		loom__print(s->out, "  (was %s", was->value);
+		show_place(s->out, ", ", was->file ? was->file : loom__source_name(was->source), was->line);
+		fputc(')', s->out);
 	}
 	fputc('\n', s->out);
 	return 0;
@@ -121,7 +129,7 @@ static int show_conf(const struct loom__cli *cli, const struct config_args *a, i
 		if (!spec.factors && !(status = loom__conf_plan(cli, cfg, &plan)))
 			loom__plan_free(&plan);
 		if (!status)
-			fprintf(stderr, "%s: ok\n", a->conf.file.at[0]);
+			loom__print(stderr, "%s: ok\n", a->conf.file.at[0]);
 	} else if (!status) {
 		struct loom_config *shown = NULL;
 		status = plan_shown(cli, a, &spec, &shown, &plan);

@@ -189,7 +189,7 @@ static void line(const struct loom__cli *cli, const struct entry *e, const char 
 	char figure[160], by[32] = "";
 	if (c->known)
 		snprintf(by, sizeof(by), "%+.1f %%", (c->ratio - 1) * 100);
-	fprintf(cli->out, "  %-20.20s  %-14.14s %14s %9s  %s%s\n", loom__json_text(e->doc.root, "started"),
+	loom__print(cli->out, "  %-20.20s  %-14.14s %14s %9s  %s%s\n", loom__json_text(e->doc.root, "started"),
 		*revision ? revision : loom__json_text(version, "version"), loom__figure(figure, median, loom__json_text(m, "unit")), by,
 		changed ? "<-- " : "", changed ? loom__stats_verdict_name(c->verdict) : "");
 }
@@ -213,7 +213,7 @@ static void history(const struct loom__cli *cli, const struct history_args *a, c
 		loom__json_add_text(o, "unit", loom__json_text(metric_of(from, metric), "unit"));
 		runs = loom__json_add_array(o, "runs");
 	} else {
-		fprintf(cli->out, "%s, %s\n", *title ? title : workload, metric);
+		loom__print(cli->out, "%s, %s\n", *title ? title : workload, metric);
 	}
 	for (const struct entry *e = from; e < to; e++) {
 		struct change c = {.verdict = LOOM__STATS_INCONCLUSIVE};

@@ -24,7 +24,7 @@ static void print_conf(const struct loom__cli *cli, const char *devices, uint32_
 	static const char *const cost[] = {"load_near",	"load_far",    "load_peer",  "store_near", "store_far", "store_peer", "atomic_near",
 					   "atomic_far", "atomic_peer", "fence_dev", "fence_sys",  "stream",	"task"};
 	struct loom__text left = {0};
-	fprintf(cli->out,
+	loom__print(cli->out,
 		"; What the memory of %s costs, measured by `gpuloom doctor --profile '%s'`, gpuloom %s.\n"
 		";   gpuloom run CONF THIS --set run.devices=sim:0\n"
 		"[device.sim]\nworkers = %u\n",

@@ -65,7 +65,7 @@ static void tell(struct teller *t, const char *what, const cJSON *was, const cJS
 		return;
 	loom__environment_text(was, &a);
 	loom__environment_text(is, &b);
-	fprintf(stderr, "gpuloom: since %s: %s was %.200s, is %.200s\n", t->path, what, loom__must_text(&a), loom__must_text(&b));
+	loom__say_note(t->cli, "since %s: %s was %.200s, is %.200s", t->path, what, loom__must_text(&a), loom__must_text(&b));
 	t->said++;
 	loom__text_free(&a);
 	loom__text_free(&b);
@@ -126,6 +126,6 @@ void loom__rerun_tell(const struct loom__cli *cli, const char *path, const cJSON
 	for (const char *const *fact = loom__environment_fixed; *fact; fact++)
 		tell(&t, *fact, cJSON_GetObjectItemCaseSensitive(a, *fact), cJSON_GetObjectItemCaseSensitive(b, *fact));
 	if (!t.said)
-		fprintf(stderr, "gpuloom: since %s: the same versions, options and machine\n", path);
+		loom__say_note(cli, "since %s: the same versions, options and machine", path);
 	loom__doc_free(&doc);
 }

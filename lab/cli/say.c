@@ -11,16 +11,56 @@
 #include "base/json.h"
 #include "cli/cli.h"
 #include "facts/must.h"
+#include "facts/text.h"
 #include "report/markup.h"
+
+/* Lines behind the first are indented: no text that is quoted can look like a message of its own. */
+static void put_lines(const struct loom__text *t)
+{
+	for (const char *line = loom__must_text(t), *end; *line; line = end) {
+		end = strchrnul(line, '\n');
+		end += *end == '\n';
+		if (line > t->at && *line != ' ' && *line != '\n')
+			fputs("  ", stderr);
+		fwrite(line, 1, (size_t)(end - line), stderr);
+	}
+	fputc('\n', stderr);
+}
 
 static void say(const struct loom__cli *cli, const char *what, int colour, const char *fmt, va_list args)
 {
-	if (cli->colour)
+	struct loom__text text = {0};
+	char *said = NULL;
+	if (cli->colour && *what)
 		fprintf(stderr, "gpuloom: \033[1;%dm%s:\033[0m ", colour, what);
 	else
-		fprintf(stderr, "gpuloom: %s: ", what);
-	vfprintf(stderr, fmt, args);
-	fputc('\n', stderr);
+		fprintf(stderr, *what ? "gpuloom: %s: " : "gpuloom: %s", what);
+	if (vasprintf(&said, fmt, args) < 0)
+		said = loom__must(NULL);
+	loom__text_add(&text, "%s", said);
+	loom__text_clean(&text, 0, "\n\t");
+	put_lines(&text);
+	loom__text_free(&text);
+	free(said);
+}
+
+void loom__say_note(const struct loom__cli *cli, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	say(cli, "", 0, fmt, args);
+	va_end(args);
+}
+
+void loom__print(FILE *to, const char *fmt, ...)
+{
+	struct loom__text text = {0};
+	va_list args;
+	va_start(args, fmt);
+	loom__text_vwith(&text, loom__put_line, fmt, args);
+	va_end(args);
+	fputs(loom__must_text(&text), to);
+	loom__text_free(&text);
 }
 
 void loom__say_error(const struct loom__cli *cli, const char *fmt, ...)

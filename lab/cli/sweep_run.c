@@ -73,7 +73,7 @@ static void show_end(const struct loom__sweep_session *s)
 	if (elsewhere)
 		fprintf(stderr, "; %zu more cells are other shards'", elsewhere);
 	if (loom__sweep_output(s))
-		fprintf(stderr, "; `gpuloom report %s -o sweep.html` shows them", loom__sweep_output(s));
+		loom__print(stderr, "; `gpuloom report %s -o sweep.html` shows them", loom__sweep_output(s));
 	fputs("\n", stderr);
 	if (s->sweep.out_of_budget && done + skipped + failed + elsewhere < s->sweep.cells)
 		loom__say_warning(s->cli, "the budget is used up%s", loom__sweep_output(s) ? "; --resume goes on" : "");
@@ -203,7 +203,7 @@ static int show(const struct loom__sweep_session *s)
 		if (*o->report && !s->mistake.code)
 			status = loom__report_write(s->cli, &args, &view, &wish);
 		if (*o->report && !status && !s->wish->quiet)
-			fprintf(stderr, "gpuloom: '%s' is written\n", o->report);
+			loom__say_note(s->cli, "'%s' is written", o->report);
 		loom__view_free(&view);
 	}
 	loom__doc_free(&doc);
@@ -284,16 +284,16 @@ static void list_cells(const struct loom__sweep_session *s)
 	for (size_t i = 0; i < s->sweep.cells; i++) {
 		const struct loom__sweep_cell *c = &s->sweep.cell[i];
 		const size_t *pick = s->cells.pick + i * s->cells.factors;
-		fprintf(s->cli->out, "%-8s", c->skipped ? "skip" : c->elsewhere ? "other" : "run");
+		loom__print(s->cli->out, "%-8s", c->skipped ? "skip" : c->elsewhere ? "other" : "run");
 		for (size_t f = 0; f < s->spec->factors; f++) {
 			const struct loom__factor *factor = &s->spec->factor[f];
-			fprintf(s->cli->out, " %s=%s", factor->key, factor->value[pick[f]]);
+			loom__print(s->cli->out, " %s=%s", factor->key, factor->value[pick[f]]);
 			for (char **set = factor->sets ? factor->sets[pick[f]] : NULL; set && *set; set++)
-				fprintf(s->cli->out, "%s%s", set == factor->sets[pick[f]] ? " (" : ", ", *set);
+				loom__print(s->cli->out, "%s%s", set == factor->sets[pick[f]] ? " (" : ", ", *set);
 			if (factor->sets && *factor->sets[pick[f]])
 				fputc(')', s->cli->out);
 		}
-		fprintf(s->cli->out, c->skipped ? ": %s\n" : "\n", c->skipped);
+		loom__print(s->cli->out, "%s%s\n", c->skipped ? ": " : "", c->skipped ? c->skipped : "");
 	}
 }
 

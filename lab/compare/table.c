@@ -7,6 +7,7 @@
 
 #include "compare/compare.h"
 #include "report/document.h"
+#include "facts/text.h"
 #include "report/markup.h"
 #include "report/table.h"
 
@@ -29,7 +30,7 @@ static const char *change(char text[32], double ratio)
 static void pad(struct loom__text *out, const char *text, size_t width)
 {
 	size_t have = loom__markup_width(text);
-	loom__text_add(out, "%s%*s", text, have < width ? (int)(width - have) : 0, "");
+	loom__line_add(out, "%s%*s", text, have < width ? (int)(width - have) : 0, "");
 }
 
 static size_t label_width(const cJSON *doc)
@@ -49,16 +50,16 @@ static void heading(const cJSON *doc, struct loom__text *out)
 	const char *title = loom__json_text(result, "title");
 	double done = loom__json_number(design, "complete"), planned = loom__json_number(design, "blocks");
 	const char *workload = loom__json_text(result, "workload"), *slash = strrchr(workload, '/');
-	loom__text_add(out, "%s\n", *title ? title : slash ? slash + 1 : workload);
+	loom__line_add(out, "%s\n", *title ? title : slash ? slash + 1 : workload);
 	if (!loom__json_true(design, "interleaved")) {
-		loom__text_add(out, "  from files, not interleaved; baseline %s\n",
+		loom__line_add(out, "  from files, not interleaved; baseline %s\n",
 			       loom__json_text(base, "name"));
 		return;
 	}
-	loom__text_add(out, "  baseline %s; %.0f", loom__json_text(base, "name"), done);
+	loom__line_add(out, "  baseline %s; %.0f", loom__json_text(base, "name"), done);
 	if (done < planned)
-		loom__text_add(out, " of %.0f", planned);
-	loom__text_add(out, " block%s of %.0f samples each%s, %s order, %.3g s\n",
+		loom__line_add(out, " of %.0f", planned);
+	loom__line_add(out, " block%s of %.0f samples each%s, %s order, %.3g s\n",
 		       planned == 1 ? "" : "s", loom__json_number(design, "samples_per_block"),
 		       strcmp(loom__json_text(design, "per_block"), "best") ? "" : " (the best counts)",
 		       loom__json_text(design, "order"), loom__json_number(design, "seconds"));
@@ -76,12 +77,12 @@ static void explain(const cJSON *c, const char *word, struct loom__text *out)
 	double more = loom__json_number(c, "more_blocks");
 	const cJSON *note;
 	if (!strcmp(word, "INCONCLUSIVE") && more > 0)
-		loom__text_add(out, ", about %.0f more blocks", more);
+		loom__line_add(out, ", about %.0f more blocks", more);
 	else if (!strcmp(word, "EQUIVALENT"))
-		loom__text_add(out, " within %.3g %%", 100 * loom__json_number(c, "margin"));
+		loom__line_add(out, " within %.3g %%", 100 * loom__json_number(c, "margin"));
 	cJSON_ArrayForEach(note, loom__json_list(c, "notes"))
 	{
-		loom__text_add(out, ", %s", loom__json_string(note));
+		loom__line_add(out, ", %s", loom__json_string(note));
 	}
 }
 
@@ -113,12 +114,12 @@ static void comparison(const cJSON *doc, const cJSON *c, size_t width, struct lo
 		snprintf(p, sizeof(p), "-");
 	else
 		snprintf(p, sizeof(p), p_holm < 0.001 ? "<0.001" : "%.3f", p_holm);
-	loom__text_add(out, "    ");
+	loom__line_add(out, "    ");
 	pad(out, loom__compare_label(doc, variant), width);
-	loom__text_add(out, " %13s %9s %20s %7s  %s", paired_median(doc, c, median),
+	loom__line_add(out, " %13s %9s %20s %7s  %s", paired_median(doc, c, median),
 		       isnan(effect) ? "-" : change(by, effect), interval, p, word);
 	explain(c, word, out);
-	loom__text_add(out, "\n");
+	loom__line_add(out, "\n");
 }
 
 static void all_comparisons(const cJSON *doc, struct loom__text *out)
@@ -133,13 +134,13 @@ static void all_comparisons(const cJSON *doc, struct loom__text *out)
 		const char *metric = loom__json_text(c, "metric"), *better = loom__json_text(c, "better");
 		if (strcmp(metric, last)) {
 			char median[160];
-			loom__text_add(out, "\n  %s%s%s%s\n    ", metric, *better ? " (" : "", better,
+			loom__line_add(out, "\n  %s%s%s%s\n    ", metric, *better ? " (" : "", better,
 				       *better ? " is better)" : "");
 			pad(out, "variant", width);
-			loom__text_add(out, " %13s %9s %20s %7s  verdict\n", "median", "change", title, "p");
-			loom__text_add(out, "    ");
+			loom__line_add(out, " %13s %9s %20s %7s  verdict\n", "median", "change", title, "p");
+			loom__line_add(out, "    ");
 			pad(out, loom__compare_label(doc, 0), width);
-			loom__text_add(out, " %13s %9s\n",
+			loom__line_add(out, " %13s %9s\n",
 				       median_of(doc, 0, metric, loom__json_text(c, "unit"), median),
 				       "baseline");
 			last = metric;
@@ -154,7 +155,7 @@ static void noise(const cJSON *doc, struct loom__text *out)
 	cJSON_ArrayForEach(o, loom__json_list(doc, "noise"))
 	{
 		char low[32], high[32];
-		loom__text_add(out,
+		loom__line_add(out,
 			       "  %s, the baseline against itself: %s .. %s; differences under about %.2g %% "
 			       "cannot be seen here\n",
 			       loom__json_text(o, "metric"), change(low, loom__json_number(o, "low")),
@@ -175,7 +176,7 @@ static void advise(const cJSON *doc, struct loom__text *out)
 		if (strcmp(loom__json_text(c, "verdict"), "INCONCLUSIVE") ||
 		    !(loom__json_number(c, "more_blocks") > 0))
 			continue;
-		loom__text_add(out, "  --per-block best may tell more while others use the machine\n");
+		loom__line_add(out, "  --per-block best may tell more while others use the machine\n");
 		return;
 	}
 }
@@ -184,23 +185,23 @@ static void remarks(const cJSON *doc, struct loom__text *out)
 {
 	const cJSON *o, *quiet = loom__json_object(doc, "quiet");
 	if (loom__json_length(loom__json_list(doc, "comparisons")) > 1)
-		loom__text_add(out, "  p is Holm's, over all %zu comparisons\n",
+		loom__line_add(out, "  p is Holm's, over all %zu comparisons\n",
 			       loom__json_length(loom__json_list(doc, "comparisons")));
 	if (loom__json_length(loom__json_list(doc, "comparisons")))
-		loom__text_add(out, "  the baseline's median is measured; the others are it and the change, which is of pairs\n");
+		loom__line_add(out, "  the baseline's median is measured; the others are it and the change, which is of pairs\n");
 	noise(doc, out);
 	cJSON_ArrayForEach(o, loom__json_list(quiet, "reasons"))
 	{
-		loom__text_add(out, "  not quiet: %s\n", loom__json_string(o));
+		loom__line_add(out, "  not quiet: %s\n", loom__json_string(o));
 	}
 	advise(doc, out);
 	cJSON_ArrayForEach(o, loom__json_list(doc, "warnings"))
 	{
-		loom__text_add(out, "  note: %s\n", loom__json_text(o, "text"));
+		loom__line_add(out, "  note: %s\n", loom__json_text(o, "text"));
 	}
 	cJSON_ArrayForEach(o, loom__json_list(doc, "gate"))
 	{
-		loom__text_add(out, "  gate '%s' %s: %s\n", loom__json_text(o, "rule"),
+		loom__line_add(out, "  gate '%s' %s: %s\n", loom__json_text(o, "rule"),
 			       loom__json_true(o, "failed")    ? "FAILED" :
 			       loom__json_true(o, "undecided") ? "is undecided" :
 								 "holds",
@@ -213,7 +214,7 @@ void loom__compare_table(const cJSON *doc, struct loom__text *out)
 	const char *status = loom__json_text(doc, "status");
 	heading(doc, out);
 	if (!loom__json_length(loom__json_list(doc, "comparisons")))
-		loom__text_add(out, "\n  nothing to compare: no block was completed\n");
+		loom__line_add(out, "\n  nothing to compare: no block was completed\n");
 	all_comparisons(doc, out);
 	struct loom__text below = {0};
 	remarks(doc, &below);
@@ -221,6 +222,6 @@ void loom__compare_table(const cJSON *doc, struct loom__text *out)
 		loom__text_add(out, "\n%s", below.at);
 	loom__text_free(&below);
 	if (strcmp(status, "ok"))
-		loom__text_add(out, "  status: %s: %s\n", status,
+		loom__line_add(out, "  status: %s: %s\n", status,
 			       loom__json_text(loom__json_object(doc, "error"), "text"));
 }

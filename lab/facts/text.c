@@ -1,36 +1,96 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "facts/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-void loom__text_with(struct loom__text *t, loom__put_fn *put, const char *fmt, ...)
+/* Columns of what stands behind the first `from` bytes: one each for a character. */
+static size_t columns(const struct loom__text *t, size_t from)
 {
-	va_list args;
-	va_start(args, fmt);
+	size_t n = 0;
+	for (size_t i = from; i < t->length; i++)
+		n += ((unsigned char)t->at[i] & 0xc0) != 0x80;
+	return n;
+}
+
+static void pad(struct loom__text *t, size_t have, size_t width)
+{
+	for (; have < width; have++)
+		loom__text_put(t, " ", 1);
+}
+
+/* %s with flags, width and precision. */
+static void add_string(struct loom__text *t, loom__put_fn *put, const char *spec, const char *text)
+{
+	int left = spec[1] == '-';
+	char *at;
+	size_t width = strtoul(spec + 1 + left, &at, 10), from = t->length;
+	size_t most = *at == '.' ? strtoul(at + 1, NULL, 10) : SIZE_MAX;
+	put(t, text, most);
+	size_t have = columns(t, from);
+	if (left || have >= width) {
+		pad(t, have, width);
+		return;
+	}
+	struct loom__text part = {0};
+	loom__text_put(&part, t->at ? t->at + from : "", t->length - from);
+	t->length = from;
+	pad(t, have, width);
+	loom__text_put(t, part.at ? part.at : "", part.length);
+	t->failed |= part.failed;
+	loom__text_free(&part);
+}
+
+void loom__text_vwith(struct loom__text *t, loom__put_fn *put, const char *fmt, va_list args)
+{
 	for (const char *at; *fmt; fmt = at) {
-		char spec[16] = "";
+		char spec[24] = "";
 		at = fmt + strcspn(fmt, "%");
 		loom__text_put(t, fmt, (size_t)(at - fmt));
 		if (!*at)
 			break;
-		size_t n = strcspn(at + 1, "%scduxgf") + 2;
-		memcpy(spec, at, n < sizeof(spec) ? n : sizeof(spec) - 1);
-		at += n;
-		if (at[-1] == '%')
+		size_t n = 0;
+		spec[n++] = *at++;
+		while (*at && n + 12 < sizeof(spec)) {
+			if (*at == '*') { /* becomes the number that it stands for */
+				n += (size_t)snprintf(spec + n, sizeof(spec) - n, "%d", va_arg(args, int));
+				at++;
+				continue;
+			}
+			spec[n++] = *at++;
+			if (strchr("%scduxgf", spec[n - 1]))
+				break;
+		}
+		char last = spec[n - 1];
+		if (last == '%')
 			loom__text_put(t, "%", 1);
-		else if (at[-1] == 's')
-			put(t, va_arg(args, const char *), spec[1] == '.' ? strtoul(spec + 2, NULL, 10) : SIZE_MAX);
+		else if (last == 's')
+			add_string(t, put, spec, va_arg(args, const char *));
 		else if (strchr(spec, 'z'))
 			loom__text_add(t, spec, va_arg(args, size_t));
 		else if (strstr(spec, "ll"))
 			loom__text_add(t, spec, va_arg(args, long long));
 		else if (strchr(spec, 'l'))
 			loom__text_add(t, spec, va_arg(args, long));
-		else if (strchr("gf", at[-1]))
+		else if (last == 'g' || last == 'f')
 			loom__text_add(t, spec, va_arg(args, double));
 		else
 			loom__text_add(t, spec, va_arg(args, int));
 	}
+}
+
+void loom__text_with(struct loom__text *t, loom__put_fn *put, const char *fmt, ...)
+{
+	va_list args;
+	va_start(args, fmt);
+	loom__text_vwith(t, put, fmt, args);
 	va_end(args);
+}
+
+void loom__put_line(struct loom__text *t, const char *text, size_t most)
+{
+	size_t from = t->length;
+	loom__text_put(t, text, strnlen(text, most));
+	loom__text_clean(t, from, "");
 }

@@ -5,8 +5,14 @@
 
 #include "base/base.h"
 
-/* loom__text_add with every %s through `put`, its precision as `most`. Knows %s, %c, %d, %u, their l, ll and z, %f and %g. */
+/* loom__text_add with every %s through `put`, its precision as `most`; a width counts characters. Knows %s, %c, %d, %u,
+ * %x, their l, ll and z, %f and %g. */
 typedef void loom__put_fn(struct loom__text *t, const char *text, size_t most);
 void loom__text_with(struct loom__text *t, loom__put_fn *put, const char *fmt, ...) LOOM_PRINTF(3, 4);
+void loom__text_vwith(struct loom__text *t, loom__put_fn *put, const char *fmt, va_list args) LOOM_PRINTF(3, 0);
+
+/* For tables and terminals: each %s becomes text of one line, fit to be shown (base.h). */
+loom__put_fn loom__put_line;
+#define loom__line_add(out, ...) loom__text_with(out, loom__put_line, __VA_ARGS__)
 
 #endif

@@ -3,8 +3,10 @@
 
 #include <gpuloom/dev/trace.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/base.h"
+#include "facts/text.h"
 #include "facts/write.h"
 
 static const char *const kinds[] = {
@@ -80,10 +82,12 @@ static uint64_t since(const struct scribe *p, uint32_t device, uint64_t ns)
 /* "key":"text". Names of an embedder's task functions may hold anything. */
 static void add_text(struct scribe *p, const char *key, const char *text)
 {
-	loom__text_add(&p->out, ",\"%s\":\"", key);
-	for (; *text; text++)
-		loom__text_add(&p->out, "%c",
-			       (unsigned char)*text < ' ' || *text == '"' || *text == '\\' ? '_' : *text);
+	loom__line_add(&p->out, ",\"%s\":\"", key);
+	size_t from = p->out.length;
+	loom__line_add(&p->out, "%s", text);
+	for (; from < p->out.length; from++)
+		if (strchr("\"\\", p->out.at[from]))
+			p->out.at[from] = '_';
 	loom__text_add(&p->out, "\"");
 }
 

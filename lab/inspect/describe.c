@@ -21,16 +21,7 @@ static const struct {
 #undef TYPE_ROW
 };
 
-static void clean(struct loom__text *t, const char *text, size_t most)
-{
-	char *copy = loom__must(strdup(text));
-	(void)most;
-	loom__clean(copy, strlen(copy) + 1);
-	loom__text_put(t, copy, strlen(copy));
-	free(copy);
-}
-
-#define add(t, ...) loom__text_with(t, clean, __VA_ARGS__)
+#define add(t, ...) loom__line_add(t, __VA_ARGS__)
 
 static void type_name(const struct loom_opt *o, char out[8])
 {
@@ -191,7 +182,7 @@ void loom__describe_text(const struct loom_plugin *p, const char *path, int by_p
 static void put_cell(struct loom__text *t, const char *text, size_t most)
 {
 	struct loom__text plain = {0};
-	clean(&plain, text, most);
+	loom__put_line(&plain, text, most);
 	for (const char *c = plain.at; c && *c; c++)
 		loom__text_add(t, *c == '|' ? "\\|" : *c == '<' ? "&lt;" : "%c", *c);
 	loom__text_free(&plain);

@@ -12,23 +12,26 @@ static int like_formula(const char *text)
 {
 	const char *end;
 	double v;
-	if (!*text || !strchr("=+-@\t\r", *text))
+	if (!*text || !strchr("=+-@", *text))
 		return 0;
 	return loom__read_double(text, &end, &v) != 0 || *end;
 }
 
 void loom__csv_field(struct loom__text *out, const char *text, size_t most)
 {
-	(void)most;
+	struct loom__text line = {0};
+	loom__put_line(&line, text, most);
+	text = loom__must_text(&line);
 	const char *guard = like_formula(text) ? "'" : "";
-	if (!strpbrk(text, ",\"\r\n") && *text != ' ' && !*guard) {
+	if (!strpbrk(text, ",\"") && *text != ' ' && !*guard) {
 		loom__text_add(out, "%s", text);
-		return;
+	} else {
+		loom__text_add(out, "\"%s", guard);
+		for (const char *s = text; *s; s++)
+			loom__text_put(out, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1);
+		loom__text_add(out, "\"");
 	}
-	loom__text_add(out, "\"%s", guard);
-	for (const char *s = text; *s; s++)
-		loom__text_put(out, *s == '"' ? "\"\"" : s, *s == '"' ? 2 : 1);
-	loom__text_add(out, "\"");
+	loom__text_free(&line);
 }
 
 void loom__csv_number(struct loom__text *out, double v)

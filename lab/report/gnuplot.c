@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A script with its table, for papers: everything that an author wants to change stands at the top. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "report/lines.h"
@@ -58,13 +59,31 @@ static void table(struct loom__text *out, const struct loom__view *view)
 /* In single quotes: gnuplot reads '' as a quote and nothing else in there. */
 static void quoted(struct loom__text *out, const char *text)
 {
+	struct loom__text line = {0};
+	loom__put_line(&line, text, SIZE_MAX);
 	loom__text_add(out, "'");
-	for (const char *s = text; *s; s++)
-		if (*s == '\'')
-			loom__text_add(out, "''");
-		else
-			loom__text_put(out, (unsigned char)*s < 0x20 ? " " : s, 1);
+	for (const char *s = loom__must_text(&line); *s; s++)
+		loom__text_put(out, *s == '\'' ? "''" : s, *s == '\'' ? 2 : 1);
 	loom__text_add(out, "'");
+	loom__text_free(&line);
+}
+
+/* A here-document ends at the first line that begins with its mark: one with which no line of the table begins. */
+static void here_document(struct loom__text *out, const char *name, const struct loom__text *rows)
+{
+	char mark[40] = "END_OF_DATA";
+	unsigned more = 0;
+	const char *text = loom__must_text(rows);
+	for (const char *line = text; *line;) {
+		if (!strncmp(line, mark, strlen(mark))) {
+			snprintf(mark, sizeof(mark), "END_OF_DATA_%u", ++more);
+			line = text;
+			continue;
+		}
+		line += strcspn(line, "\n");
+		line += *line == '\n';
+	}
+	loom__text_add(out, "%s << %s\n%s%s\n", name, mark, text, mark);
 }
 
 /* Names under the axis, where an author can shorten them. */
@@ -95,10 +114,11 @@ static void ticks(struct loom__text *out, const struct loom__view *view, size_t 
 }
 
 /* Blocks of points, one for each line of each panel: gnuplot counts them with `index`. */
-static void line_table(struct loom__text *out, const struct loom__view *view, const struct loom__report_wish *wish,
+static void line_table(struct loom__text *script, const struct loom__view *view, const struct loom__report_wish *wish,
 		       const struct loom__lines *l)
 {
-	loom__csv_add(out, "$lines << END_OF_DATA\n%s,place,x,median,low,high,lowest,highest,samples,%s,%s\n",
+	struct loom__text rows = {0}, *out = &rows;
+	loom__csv_add(out, "%s,place,x,median,low,high,lowest,highest,samples,%s,%s\n",
 		      view->factor[wish->x_factor], wish->lines == LOOM__NO_NAME ? "line" : view->factor[wish->lines],
 		      wish->facet == LOOM__NO_NAME ? "panel" : view->factor[wish->facet]);
 	for (size_t f = 0; f < l->facets; f++)
@@ -117,7 +137,8 @@ static void line_table(struct loom__text *out, const struct loom__view *view, co
 			}
 			loom__text_add(out, "\n\n");
 		}
-	loom__text_add(out, "END_OF_DATA\n");
+	here_document(script, "$lines", &rows);
+	loom__text_free(&rows);
 }
 
 static void line_plot(struct loom__text *out, const struct loom__view *view, const struct loom__report_wish *wish,
@@ -187,12 +208,15 @@ void loom__report_gnuplot(struct loom__text *script, const struct loom__view *vi
 			  const struct loom__report_wish *wish)
 {
 	size_t metric = wish->metrics ? wish->metric[0] : LOOM__NO_NAME, compared = 0;
+	struct loom__text rows = {0};
 	for (size_t k = 0; k < view->comparisons; k++)
 		compared += view->compared[k].metric == metric;
 	loom__text_add(script,
-		       "# gnuplot -c THIS.gp  (gnuplot 5.2 or later)\n$data << END_OF_DATA\n");
-	table(script, view);
-	loom__text_add(script, "END_OF_DATA\n# Change these.\nmetric = ");
+		       "# gnuplot -c THIS.gp  (gnuplot 5.2 or later)\n");
+	table(&rows, view);
+	here_document(script, "$data", &rows);
+	loom__text_free(&rows);
+	loom__text_add(script, "# Change these.\nmetric = ");
 	quoted(script, metric == LOOM__NO_NAME ? "" : view->metric[metric].name);
 	loom__text_add(script, "\nunit = ");
 	quoted(script, metric == LOOM__NO_NAME ? "" : view->metric[metric].unit);

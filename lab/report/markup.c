@@ -10,20 +10,9 @@
 
 #define REPLACEMENT "\xef\xbf\xbd"
 
-/* Marks that reorder what is shown, so that a file could make one name look like another. */
-static int turns_direction(const unsigned char *s, size_t n)
+static void put_character(struct loom__text *out, const char *s, size_t n, enum loom__fit fit)
 {
-	return n == 3 && s[0] == 0xe2 &&
-	       ((s[1] == 0x80 && s[2] >= 0xaa && s[2] <= 0xae) ||
-		(s[1] == 0x81 && s[2] >= 0xa6 && s[2] <= 0xa9));
-}
-
-static void put_character(struct loom__text *out, const char *s, size_t n)
-{
-	const unsigned char *u = (const unsigned char *)s;
-	if (!n || (u[0] < 0x20 && u[0] != '\n' && u[0] != '\t') || u[0] == 0x7f ||
-	    (n == 2 && u[0] == 0xc2 && u[1] < 0xa0) || turns_direction(u, n) ||
-	    (n == 3 && u[0] == 0xef && u[1] == 0xbf && u[2] >= 0xbe))
+	if (fit != LOOM__FIT && *s != '\n' && *s != '\t')
 		loom__text_put(out, REPLACEMENT, 3);
 	else if (*s == '<')
 		loom__text_put(out, "&lt;", 4);
@@ -39,20 +28,14 @@ static void put_character(struct loom__text *out, const char *s, size_t n)
 		loom__text_put(out, s, n);
 }
 
-/* Bytes to the next character; one that is broken counts as one byte. */
-static size_t step(const char *s, size_t left, size_t *n)
-{
-	*n = loom__utf8(s, left);
-	return *n ? *n : 1;
-}
-
 void loom__markup_cut(struct loom__text *out, const char *text, size_t most)
 {
-	size_t left = strlen(text), n, width = loom__markup_width(text);
+	size_t left = strlen(text), width = loom__markup_width(text);
 	size_t keep = width > most && most ? most - 1 : width;
+	enum loom__fit fit;
 	for (; left && keep; keep--) {
-		size_t used = step(text, left, &n);
-		put_character(out, text, n);
+		size_t used = loom__character(text, left, &fit);
+		put_character(out, text, used, fit);
 		text += used;
 		left -= used;
 	}
@@ -67,9 +50,10 @@ void loom__markup_text(struct loom__text *out, const char *text)
 
 size_t loom__markup_width(const char *text)
 {
-	size_t left = strlen(text), n, width = 0;
+	size_t left = strlen(text), width = 0;
+	enum loom__fit fit;
 	for (; left; width++) {
-		size_t used = step(text, left, &n);
+		size_t used = loom__character(text, left, &fit);
 		text += used;
 		left -= used;
 	}

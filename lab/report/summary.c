@@ -17,23 +17,10 @@ static void number(cJSON *o, const char *key, double v)
 		loom__json_add_null(o, key);
 }
 
-/* What cJSON would pass through unchecked. */
-static void text(cJSON *o, const char *key, const char *s)
-{
-	struct loom__text t = {0};
-	for (size_t left = strlen(s), n; left; s += n, left -= n) {
-		n = loom__utf8(s, left);
-		loom__text_put(&t, n ? s : "\xef\xbf\xbd", n ? n : 3);
-		n = n ? n : 1;
-	}
-	loom__json_add_text(o, key, loom__must_text(&t));
-	loom__text_free(&t);
-}
-
 static cJSON *metric(const struct loom__view_metric *m, const struct loom__series *s)
 {
 	cJSON *o = cJSON_CreateObject();
-	text(o, "unit", m->unit);
+	loom__json_add_text(o, "unit", m->unit);
 	loom__json_add_text(o, "better", loom__better_name(m->better));
 	loom__json_add_number(o, "samples", (double)s->n);
 	number(o, "median", s->median.at);
@@ -53,20 +40,20 @@ static void add_variants(cJSON *doc, const struct loom__view *view, const unsign
 	for (size_t i = 0; i < view->variants; i++) {
 		const struct loom__variant *v = &view->variant[i];
 		cJSON *o = loom__json_append_object(list), *values, *metrics;
-		text(o, "label", v->label);
-		text(o, "status", v->status);
-		text(o, "note", v->note);
+		loom__json_add_text(o, "label", v->label);
+		loom__json_add_text(o, "status", v->status);
+		loom__json_add_text(o, "note", v->note);
 		values = loom__json_add_object(o, "values");
 		for (size_t f = 0; f < view->factors; f++)
 			if (v->level && v->level[f])
-				text(values, view->factor[f], v->level[f]);
+				loom__json_add_text(values, view->factor[f], v->level[f]);
 		metrics = loom__json_add_object(o, "metrics");
 		for (size_t m = 0; v->series && m < view->metrics; m++)
 			if (v->series[m].n)
 				loom__json_add(metrics, view->metric[m].name,
 						      metric(&view->metric[m], &v->series[m]));
 		if (front)
-			text(o, "front", word[front[i]]);
+			loom__json_add_text(o, "front", word[front[i]]);
 	}
 }
 
@@ -76,10 +63,10 @@ static void add_comparisons(cJSON *doc, const struct loom__view *view)
 	for (size_t i = 0; i < view->comparisons; i++) {
 		const struct loom__compared *c = &view->compared[i];
 		cJSON *o = loom__json_append_object(list);
-		text(o, "metric", c->name);
+		loom__json_add_text(o, "metric", c->name);
 		loom__json_add_number(o, "baseline", (double)c->baseline);
 		loom__json_add_number(o, "variant", (double)c->variant);
-		text(o, "verdict", c->word);
+		loom__json_add_text(o, "verdict", c->word);
 		number(o, "effect", c->effect);
 		number(o, "low", c->low);
 		number(o, "high", c->high);
@@ -102,10 +89,10 @@ static void add_effects(cJSON *doc, const struct loom__view *view,
 				size_t pairs =
 				    loom__effect(view, wish->metric[k], f, level[0], level[i], &r);
 				cJSON *o = loom__json_append_object(list);
-				text(o, "metric", view->metric[wish->metric[k]].name);
-				text(o, "factor", view->factor[f]);
-				text(o, "level", level[i]);
-				text(o, "against", level[0]);
+				loom__json_add_text(o, "metric", view->metric[wish->metric[k]].name);
+				loom__json_add_text(o, "factor", view->factor[f]);
+				loom__json_add_text(o, "level", level[i]);
+				loom__json_add_text(o, "against", level[0]);
 				loom__json_add_number(o, "pairs", (double)pairs);
 				number(o, "ratio", r.at);
 				number(o, "low", pairs && !r.open ? r.low : NAN);
@@ -122,12 +109,12 @@ void loom__report_summary(struct loom__text *out, const struct loom__view *view,
 	cJSON *doc = cJSON_CreateObject();
 	loom__json_add_text(doc, "schema", "gpuloom.report/1");
 	loom__json_add_text(doc, "of", kind[view->kind]);
-	text(doc, "title", view->title);
+	loom__json_add_text(doc, "title", view->title);
 	if (wish->x != LOOM__NO_NAME && (front = loom__must(calloc(view->variants + 1, 1))) &&
 	    !loom__view_front(view, wish->x, wish->y, front)) {
 		cJSON *o = loom__json_add_object(doc, "pareto");
-		text(o, "x", view->metric[wish->x].name);
-		text(o, "y", view->metric[wish->y].name);
+		loom__json_add_text(o, "x", view->metric[wish->x].name);
+		loom__json_add_text(o, "y", view->metric[wish->y].name);
 	}
 	add_variants(doc, view, front);
 	add_comparisons(doc, view);

@@ -2,6 +2,7 @@
 #include "report/table.h"
 
 #include "report/document.h"
+#include "facts/text.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -68,27 +69,27 @@ static void heading(const cJSON *doc, struct loom__text *out)
 {
 	const cJSON *item, *plugins = cJSON_GetObjectItemCaseSensitive(doc, "plugins");
 	const char *title = loom__json_text(doc, "title"), *workload = loom__json_text(doc, "workload");
-	loom__text_add(out, "%s\n", *title ? title : *workload ? workload : "tasks of the program");
-	loom__text_add(out, "  on");
+	loom__line_add(out, "%s\n", *title ? title : *workload ? workload : "tasks of the program");
+	loom__line_add(out, "  on");
 	cJSON_ArrayForEach(item, cJSON_GetObjectItemCaseSensitive(doc, "devices"))
 	{
 		double workers = loom__json_number(item, "workers"), lanes = loom__json_number(item, "lanes");
-		loom__text_add(out, " %s (%.0f worker%s", loom__json_text(item, "name"), workers,
+		loom__line_add(out, " %s (%.0f worker%s", loom__json_text(item, "name"), workers,
 			       workers == 1 ? "" : "s");
-		loom__text_add(out, lanes > 1 ? ", %.0f lanes)" : ")", lanes);
+		loom__line_add(out, lanes > 1 ? ", %.0f lanes)" : ")", lanes);
 	}
-	loom__text_add(out, "\n  with");
+	loom__line_add(out, "\n  with");
 	cJSON_ArrayForEach(item, plugins)
 	{
-		loom__text_add(out, " %s", loom__json_text(item, "name"));
+		loom__line_add(out, " %s", loom__json_text(item, "name"));
 	}
-	loom__text_add(out, "\n\n");
+	loom__line_add(out, "\n\n");
 }
 
 static void metric_rows(const cJSON *doc, struct loom__text *out)
 {
 	const cJSON *m;
-	loom__text_add(out, "  %-22s %16s %16s %16s\n", "metric", "median", "lowest", "highest");
+	loom__line_add(out, "  %-22s %16s %16s %16s\n", "metric", "median", "lowest", "highest");
 	cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(doc, "metrics"))
 	{
 		double least, most;
@@ -96,7 +97,7 @@ static void metric_rows(const cJSON *doc, struct loom__text *out)
 		if (least == 0 && most == 0)
 			continue; /* a mechanism that took no part */
 		const char *unit = loom__json_text(m, "unit");
-		loom__text_add(out, "  %-22s %16s %16s %16s\n", m->string,
+		loom__line_add(out, "  %-22s %16s %16s %16s\n", m->string,
 			       LOOM__FIGURE(loom__json_number(m, "median"), unit), LOOM__FIGURE(least, unit),
 			       LOOM__FIGURE(most, unit));
 	}
@@ -110,19 +111,19 @@ static void worker_rows(const cJSON *doc, struct loom__text *out)
 	const cJSON *w, *workers = cJSON_GetObjectItemCaseSensitive(doc, "workers");
 	if (cJSON_GetArraySize(workers) < 2)
 		return;
-	loom__text_add(out, "\n  %-8s", "worker");
+	loom__line_add(out, "\n  %-8s", "worker");
 	for (size_t i = 0; i < LOOM__COUNT(column); i++)
-		loom__text_add(out, " %15s", column[i]);
-	loom__text_add(out, "   (last sample)\n");
+		loom__line_add(out, " %15s", column[i]);
+	loom__line_add(out, "   (last sample)\n");
 	int shown = 0;
 	cJSON_ArrayForEach(w, workers)
 	{
 		if (++shown > 32) {
-			loom__text_add(out, "  ... %d more: see --json\n",
+			loom__line_add(out, "  ... %d more: see --json\n",
 				       cJSON_GetArraySize(workers) - 32);
 			break;
 		}
-		loom__text_add(out, "  %-8.0f", loom__json_number(w, "worker"));
+		loom__line_add(out, "  %-8.0f", loom__json_number(w, "worker"));
 		for (size_t i = 0; i < LOOM__COUNT(column); i++) {
 			const cJSON *list = cJSON_GetObjectItemCaseSensitive(w, column[i]);
 			int n = cJSON_GetArraySize(list);
@@ -134,9 +135,9 @@ static void worker_rows(const cJSON *doc, struct loom__text *out)
 							       last->valuedouble;
 				loom__figure(figure, v, strcmp(column[i], "idle_ns") ? "" : "ns");
 			}
-			loom__text_add(out, " %15s", figure);
+			loom__line_add(out, " %15s", figure);
 		}
-		loom__text_add(out, "\n");
+		loom__line_add(out, "\n");
 	}
 }
 
@@ -152,13 +153,13 @@ void loom__table_result(const cJSON *doc, struct loom__text *out)
 	if (counted) {
 		metric_rows(doc, out);
 		worker_rows(doc, out);
-		loom__text_add(out, "\n  %d sample%s, each verified.\n", counted, counted == 1 ? "" : "s");
+		loom__line_add(out, "\n  %d sample%s, each verified.\n", counted, counted == 1 ? "" : "s");
 	} else {
-		loom__text_add(out, "  no sample was completed\n");
+		loom__line_add(out, "  no sample was completed\n");
 	}
 	const char *status = loom__json_text(doc, "status");
 	if (strcmp(status, "ok")) {
 		const cJSON *error = cJSON_GetObjectItemCaseSensitive(doc, "error");
-		loom__text_add(out, "  status: %s: %s\n", status, loom__json_text(error, "text"));
+		loom__line_add(out, "  status: %s: %s\n", status, loom__json_text(error, "text"));
 	}
 }

@@ -8,6 +8,7 @@
 #include "report/report.h"
 #include "report/table.h"
 #include "facts/must.h"
+#include "facts/text.h"
 
 #define MOST_COLUMNS 4
 #define MOST_ROWS    200
@@ -30,18 +31,9 @@ static void add_metric(struct sweep_table *t, size_t m)
 		t->metric[t->metrics++] = m;
 }
 
-/* Names come from files: nothing in them may steer the terminal. */
 static void put(struct loom__text *out, const char *text, int width)
 {
-	int used = 0;
-	for (const char *s = text; *s; used++) {
-		size_t n = loom__utf8(s, strlen(s));
-		int plain = n > 1 || (n == 1 && (unsigned char)*s >= ' ' && *s != 0x7f);
-		loom__text_put(out, plain ? s : "?", plain ? n : 1);
-		s += n ? n : 1;
-	}
-	while (used++ < width)
-		loom__text_add(out, " ");
+	loom__line_add(out, "%-*s", width, text);
 }
 
 /* "victim_speed" over its figures; its direction tells which end is the good one. */
@@ -49,31 +41,31 @@ static void heading(const struct sweep_table *t)
 {
 	struct loom__text keys = {0};
 	for (size_t f = 0; f < t->view->factors; f++)
-		loom__text_add(&keys, "%s%s", f ? ", " : "", t->view->factor[f]);
-	loom__text_add(t->out, "    ");
+		loom__line_add(&keys, "%s%s", f ? ", " : "", t->view->factor[f]);
+	loom__line_add(t->out, "    ");
 	put(t->out, loom__must_text(&keys), t->width);
 	for (size_t k = 0; k < t->metrics; k++)
-		loom__text_add(t->out, "  %20.20s", t->view->metric[t->metric[k]].name);
-	loom__text_add(t->out, "  samples\n");
+		loom__line_add(t->out, "  %20.20s", t->view->metric[t->metric[k]].name);
+	loom__line_add(t->out, "  samples\n");
 	loom__text_free(&keys);
 }
 
 static void row(const struct sweep_table *t, size_t i)
 {
 	const struct loom__variant *v = &t->view->variant[i];
-	loom__text_add(t->out, "  %c ", t->front ? " ~*"[t->front[i]] : ' ');
+	loom__line_add(t->out, "  %c ", t->front ? " ~*"[t->front[i]] : ' ');
 	put(t->out, v->label, t->width);
 	for (size_t k = 0; k < t->metrics; k++) {
 		const struct loom__series *s = v->series ? &v->series[t->metric[k]] : NULL;
 		const char *unit = t->view->metric[t->metric[k]].unit;
-		loom__text_add(t->out, "  %20s", s && s->n ? LOOM__FIGURE(s->median.at, unit) : "-");
+		loom__line_add(t->out, "  %20s", s && s->n ? LOOM__FIGURE(s->median.at, unit) : "-");
 	}
-	loom__text_add(t->out, "  %7zu", v->rows);
+	loom__line_add(t->out, "  %7zu", v->rows);
 	if (*v->note) {
-		loom__text_add(t->out, "  %s: ", v->status);
+		loom__line_add(t->out, "  %s: ", v->status);
 		put(t->out, v->note, 0);
 	}
-	loom__text_add(t->out, "\n");
+	loom__line_add(t->out, "\n");
 }
 
 /* Cells that were left out: once for each reason. */
@@ -89,9 +81,9 @@ static void say_skipped(const struct sweep_table *t)
 			continue;
 		for (size_t j = i; j < view->variants; j++)
 			same += !strcmp(view->variant[j].status, "skipped") && !strcmp(view->variant[j].note, v->note);
-		loom__text_add(t->out, "    %zu left out: ", same);
+		loom__line_add(t->out, "    %zu left out: ", same);
 		put(t->out, v->note, 0);
-		loom__text_add(t->out, "\n");
+		loom__line_add(t->out, "\n");
 	}
 	loom__pool_free(&pool);
 }
@@ -110,19 +102,19 @@ static void say_front(const struct sweep_table *t)
 		return;
 	for (size_t i = 0; i < view->variants; i++)
 		near += t->front[i] == LOOM__FRONT_NEAR;
-	loom__text_add(t->out, "\n");
+	loom__line_add(t->out, "\n");
 	if (near)
-		loom__text_add(t->out, "  ~ beaten by another median, but not surely\n");
-	loom__text_add(t->out, "  * the front of %s (%s is better) and %s (%s is better):\n    ", view->metric[x].name,
+		loom__line_add(t->out, "  ~ beaten by another median, but not surely\n");
+	loom__line_add(t->out, "  * the front of %s (%s is better) and %s (%s is better):\n    ", view->metric[x].name,
 		       direction(view, x), view->metric[y].name, direction(view, y));
 	for (size_t i = 0; i < view->variants; i++) {
 		if (t->front[i] != LOOM__FRONT_ON)
 			continue;
-		loom__text_add(t->out, "%s", between);
+		loom__line_add(t->out, "%s", between);
 		put(t->out, view->variant[i].label, 0);
 		between = "; ";
 	}
-	loom__text_add(t->out, "\n");
+	loom__line_add(t->out, "\n");
 }
 
 void loom__table_sweep(const struct loom__view *view, const struct loom__report_wish *wish, struct loom__text *out)
@@ -146,13 +138,13 @@ void loom__table_sweep(const struct loom__view *view, const struct loom__report_
 	for (size_t i = 0; i < view->variants; i++)
 		if ((int)loom__markup_width(view->variant[i].label) > t.width)
 			t.width = (int)loom__markup_width(view->variant[i].label);
-	loom__text_add(out, "%s, medians\n\n", *view->title ? view->title : "sweep");
+	loom__line_add(out, "%s, medians\n\n", *view->title ? view->title : "sweep");
 	heading(&t);
 	for (size_t i = 0; i < view->variants; i++)
 		if (strcmp(view->variant[i].status, "skipped") && shown++ < MOST_ROWS)
 			row(&t, i);
 	if (shown > MOST_ROWS)
-		loom__text_add(out, "    ... %zu more: see the report\n", shown - MOST_ROWS);
+		loom__line_add(out, "    ... %zu more: see the report\n", shown - MOST_ROWS);
 	say_skipped(&t);
 	say_front(&t);
 	free(t.front);
