@@ -10,6 +10,7 @@
 #include <poll.h>
 
 #include "base/base.h"
+#include "ranks/frame.h"
 
 enum loom__boot_how { LOOM__BOOT_ALONE = 0, LOOM__BOOT_FORK, LOOM__BOOT_ROOT, LOOM__BOOT_PMIX };
 
@@ -57,13 +58,7 @@ int loom__boot_worse(int a, int b);
 
 /* ---- between the files of this folder ----------------------------------------------------------- */
 
-/* Frames between rank and hub. */
-enum loom__frame_kind { LOOM__FRAME_HELLO = 1, LOOM__FRAME_GIVE, LOOM__FRAME_ALL, LOOM__FRAME_DONE, LOOM__FRAME_END };
-struct loom__frame {
-	uint32_t kind;
-	uint32_t value; /* HELLO: rank; GIVE: turn; DONE: status, before a text */
-	uint64_t bytes; /* that follow */
-};
+/* Frames between rank and hub: frame.h. */
 int loom__frame_send(int fd, uint32_t kind, uint32_t value, const void *data, uint64_t bytes);
 int loom__read_all(int fd, void *to, uint64_t bytes); /* 0, or -1 and errno: ECONNRESET at the end */
 

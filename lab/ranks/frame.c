@@ -1,105 +1,100 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <netdb.h>
-#include <stdio.h>
+#include "ranks/frame.h"
+
+#include <gpuloom/error.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "ranks/boot.h"
+#define FIRST_ROOM 4096u
 
-static int write_all(int fd, const void *from, uint64_t bytes)
+static int is_allowed(const struct loom__frame_reader *r)
 {
-	const char *at = from;
-	while (bytes) {
-		ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		at += n;
-		bytes -= (uint64_t)n;
+	uint64_t bytes = r->head.bytes;
+	if (r->head.kind >= LOOM__FRAME_KINDS || !(r->kinds & LOOM__FRAME_BIT(r->head.kind)))
+		return 0;
+	switch (r->head.kind) {
+	case LOOM__FRAME_HELLO:
+		return bytes == sizeof(struct loom__hello);
+	case LOOM__FRAME_GIVE:
+	case LOOM__FRAME_ALL:
+		return bytes <= r->most;
+	case LOOM__FRAME_DONE:
+	case LOOM__FRAME_END:
+		return bytes <= LOOM__TEXT_MOST;
+	default:
+		return bytes == 0;
 	}
+}
+
+/* Room for `bytes` of the body, which are at most those announced, and for a NUL. Doubles, so that few copies are made. */
+static int make_room(struct loom__frame_reader *r, uint64_t bytes)
+{
+	uint64_t room = r->room ? r->room : FIRST_ROOM;
+	if (bytes < r->room)
+		return 0;
+	while (room <= bytes)
+		room *= 2;
+	if (room > r->head.bytes + 1)
+		room = r->head.bytes + 1;
+	char *body = realloc(r->body, room);
+	if (!body)
+		return LOOM_ENOMEM;
+	r->body = body;
+	r->room = room;
 	return 0;
 }
 
-int loom__read_all(int fd, void *to, uint64_t bytes)
+static size_t least(uint64_t a, size_t b)
 {
-	char *at = to;
-	while (bytes) {
-		ssize_t n = recv(fd, at, bytes, 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n == 0)
-			errno = ECONNRESET;
-		if (n <= 0)
-			return -1;
-		at += n;
-		bytes -= (uint64_t)n;
-	}
-	return 0;
+	return a < b ? (size_t)a : b;
 }
 
-int loom__frame_send(int fd, uint32_t kind, uint32_t value, const void *data, uint64_t bytes)
+/* What is missing of the head. */
+static size_t take_head(struct loom__frame_reader *r, const char *data, size_t bytes)
 {
-	struct loom__frame f = {.kind = kind, .value = value, .bytes = bytes};
-	return write_all(fd, &f, sizeof(f)) || (bytes && write_all(fd, data, bytes)) ? -1 : 0;
+	size_t n = r->have < sizeof(r->head) ? least(sizeof(r->head) - r->have, bytes) : 0;
+	if (n)
+		memcpy((char *)&r->head + r->have, data, n);
+	r->have += n;
+	return n;
 }
 
-static struct addrinfo *resolve(const char *root, int passive, struct loom_error *err, int *code)
+int loom__frame_take(struct loom__frame_reader *r, const void *data, size_t bytes, size_t *used, struct loom__frame *frame)
 {
-	char host[256];
-	const char *colon = strrchr(root, ':');
-	snprintf(host, sizeof(host), "%.*s", (int)(colon - root), root);
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = passive ? AI_PASSIVE : 0}, *list = NULL;
-	int failed = getaddrinfo(*host ? host : NULL, colon + 1, &hints, &list);
-	*code = failed ? LOOM__FAIL(err, LOOM_EINVAL, "GPULOOM_ROOT=%s: %s", root, gai_strerror(failed)) : 0;
-	return failed ? NULL : list;
+	*used = 0;
+	if (r->failed)
+		return r->failed;
+	size_t n = take_head(r, data, bytes);
+	*used = n;
+	if (r->have < sizeof(r->head))
+		return 0;
+	if (!is_allowed(r))
+		return r->failed = LOOM_EINVAL;
+	uint64_t come = r->have - sizeof(r->head);
+	size_t more = least(r->head.bytes - come, bytes - n);
+	if (make_room(r, come + more))
+		return r->failed = LOOM_ENOMEM;
+	if (more)
+		memcpy(r->body + come, (const char *)data + n, more);
+	*used += more;
+	r->have += more;
+	if (come + more < r->head.bytes)
+		return 0;
+	r->body[r->head.bytes] = 0;
+	*frame = (struct loom__frame){.head = r->head, .body = r->body};
+	r->have = 0;
+	return 1;
 }
 
-int loom__tcp_listen(const char *root, struct loom_error *err)
+int loom__frame_is_cut(const struct loom__frame_reader *r)
 {
-	int code, one = 1;
-	struct addrinfo *a = resolve(root, 1, err, &code);
-	if (!a)
-		return code;
-	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd < 0 || bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 128)) {
-		code = LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot listen at GPULOOM_ROOT=%s: %s", root, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-	}
-	freeaddrinfo(a);
-	return code ? code : fd;
+	return r->have != 0;
 }
 
-#define CONNECT_NS 30000000000ull
-
-int loom__tcp_connect(const char *root, uint32_t rank, struct loom_error *err)
+void loom__frame_reader_free(struct loom__frame_reader *r)
 {
-	int code, failed = 0;
-	struct addrinfo *a = resolve(root, 0, err, &code);
-	uint64_t until = loom__now_ns() + CONNECT_NS;
-	if (!a)
-		return code;
-	for (;;) { /* rank 0 may be slower than we are */
-		int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (fd >= 0 && !connect(fd, a->ai_addr, a->ai_addrlen) &&
-		    !loom__frame_send(fd, LOOM__FRAME_HELLO, rank, NULL, 0)) {
-			freeaddrinfo(a);
-			return fd;
-		}
-		failed = errno;
-		if (fd >= 0)
-			close(fd);
-		if (loom__now_ns() > until)
-			break;
-		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
-	}
-	freeaddrinfo(a);
-	return LOOM__FAIL(err, LOOM_EUNAVAIL, "rank 0 does not answer at GPULOOM_ROOT=%s: %s", root,
-			  strerror(failed));
+	free(r->body);
+	r->body = NULL;
+	r->room = 0;
+	r->have = 0;
 }

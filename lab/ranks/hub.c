@@ -104,7 +104,7 @@ static void answer(struct hub *h, uint32_t rank, uint32_t kind, const void *data
 static void take(struct hub *h, uint32_t r)
 {
 	struct loom__member *m = &h->member[r];
-	struct loom__frame f;
+	struct loom__frame_head f;
 	if (loom__read_all(m->fd, &f, sizeof(f))) {
 		hang_up(m);
 		if (!m->pid) /* another host's; how a child died its status tells */
@@ -236,7 +236,7 @@ static void press(struct hub *h)
 
 static void welcome(struct hub *h)
 {
-	struct loom__frame f;
+	struct loom__frame_head f;
 	int fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
 	struct timeval limit = {.tv_sec = 2};
 	if (fd < 0)

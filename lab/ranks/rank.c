@@ -17,7 +17,7 @@
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
 {
 	struct loom__boot *b = self;
-	struct loom__frame f;
+	struct loom__frame_head f;
 	if (loom__frame_send(b->fd, LOOM__FRAME_GIVE, b->turn++, mine, bytes) ||
 	    loom__read_all(b->fd, &f, sizeof(f))) {
 		int gone = errno == ECONNRESET || errno == EPIPE;

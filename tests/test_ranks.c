@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages between ranks and hub: the reader of frames, byte by byte and beyond all bounds. */
+#include <gpuloom/error.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ranks/frame.h"
+#include "support.h"
+
+#define MEMBER (LOOM__FRAME_BIT(LOOM__FRAME_GIVE) | LOOM__FRAME_BIT(LOOM__FRAME_DONE))
+
+static size_t put(char *at, uint32_t kind, uint32_t value, const void *body, uint64_t bytes)
+{
+	struct loom__frame_head head = {.kind = kind, .value = value, .bytes = bytes};
+	memcpy(at, &head, sizeof(head));
+	if (body)
+		memcpy(at + sizeof(head), body, bytes);
+	return sizeof(head) + (body ? bytes : 0);
+}
+
+/* Frames come whole from pieces of any size, one after the other. */
+TEST(frames_come_in_pieces_F5)
+{
+	char in[400], text[100];
+	memset(text, 'x', sizeof(text));
+	size_t length = put(in, LOOM__FRAME_GIVE, 7, text, sizeof(text));
+	length += put(in + length, LOOM__FRAME_DONE, 3, "why", 3);
+	length += put(in + length, LOOM__FRAME_GIVE, 8, "", 0);
+	for (size_t piece = 1; piece <= length; piece++) {
+		struct loom__frame_reader r = {.kinds = MEMBER, .most = 100};
+		struct loom__frame f;
+		int frames = 0;
+		for (size_t at = 0; at < length;) {
+			size_t used, n = length - at < piece ? length - at : piece;
+			int rc = loom__frame_take(&r, in + at, n, &used, &f);
+			at += used;
+			CU_ASSERT(rc == 1 || (rc == 0 && used == n));
+			if (rc != 1)
+				continue;
+			frames++;
+			CU_ASSERT(frames != 1 || (f.head.value == 7 && f.head.bytes == 100 && !memcmp(f.body, text, 100)));
+			CU_ASSERT(frames != 2 || (f.head.kind == LOOM__FRAME_DONE && !strcmp(f.body, "why")));
+			CU_ASSERT(frames != 3 || (f.head.value == 8 && !f.head.bytes && !*f.body));
+		}
+		CU_ASSERT_EQUAL(frames, 3);
+		CU_ASSERT(!loom__frame_is_cut(&r));
+		loom__frame_reader_free(&r);
+	}
+}
+
+/* Half a frame is no frame, and is known to be half. */
+TEST(a_frame_that_is_cut_waits_F5)
+{
+	char in[64];
+	struct loom__frame_reader r = {.kinds = MEMBER, .most = 100};
+	struct loom__frame f;
+	size_t used, length = put(in, LOOM__FRAME_GIVE, 0, "12345678", 8);
+	CU_ASSERT(!loom__frame_is_cut(&r));
+	for (size_t at = 0; at + 1 < length; at++) {
+		CU_ASSERT_EQUAL(loom__frame_take(&r, in + at, 1, &used, &f), 0);
+		CU_ASSERT(loom__frame_is_cut(&r));
+	}
+	CU_ASSERT_EQUAL(loom__frame_take(&r, in + length - 1, 1, &used, &f), 1);
+	loom__frame_reader_free(&r);
+}
+
+/* A length is judged before memory is taken, and each kind has its own bound. */
+TEST(lengths_are_bounded_F2_S1)
+{
+	static const struct {
+		uint32_t kind;
+		uint64_t bytes;
+		int code;
+	} tried[] = {{LOOM__FRAME_GIVE, UINT64_MAX, LOOM_EINVAL},
+		     {LOOM__FRAME_GIVE, UINT64_MAX - 1, LOOM_EINVAL},
+		     {LOOM__FRAME_GIVE, 1ull << 40, LOOM_EINVAL},
+		     {LOOM__FRAME_GIVE, LOOM__GIVE_MOST + 1, LOOM_EINVAL},
+		     {LOOM__FRAME_GIVE, LOOM__GIVE_MOST, 0},
+		     {LOOM__FRAME_DONE, LOOM__TEXT_MOST + 1, LOOM_EINVAL},
+		     {LOOM__FRAME_DONE, LOOM__TEXT_MOST, 0},
+		     {LOOM__FRAME_HELLO, sizeof(struct loom__hello), LOOM_EINVAL},
+		     {LOOM__FRAME_ALL, 0, LOOM_EINVAL},
+		     {LOOM__FRAME_WELCOME, 0, LOOM_EINVAL},
+		     {0, 0, LOOM_EINVAL},
+		     {LOOM__FRAME_KINDS, 0, LOOM_EINVAL},
+		     {32 + LOOM__FRAME_GIVE, 0, LOOM_EINVAL},
+		     {UINT32_MAX, 0, LOOM_EINVAL}};
+	for (size_t i = 0; i < sizeof(tried) / sizeof(tried[0]); i++) {
+		struct loom__frame_reader r = {.kinds = MEMBER, .most = LOOM__GIVE_MOST};
+		struct loom__frame f;
+		char in[64] = {0};
+		size_t used, length = put(in, tried[i].kind, 0, NULL, tried[i].bytes);
+		CU_ASSERT_EQUAL(loom__frame_take(&r, in, length + 16, &used, &f), tried[i].code);
+		CU_ASSERT(r.room <= 8192); /* for what has come, not for what was announced */
+		if (tried[i].code) { /* for good */
+			CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), tried[i].code);
+			CU_ASSERT_EQUAL(used, 0);
+			CU_ASSERT(!r.body);
+		}
+		loom__frame_reader_free(&r);
+	}
+}
+
+TEST(a_stranger_may_only_greet_S2)
+{
+	struct loom__hello hello = {.ranks = 4, .version = LOOM__HELLO_VERSION};
+	char in[64];
+	size_t used;
+	struct loom__frame f;
+	struct loom__frame_reader r = {.kinds = LOOM__FRAME_BIT(LOOM__FRAME_HELLO)};
+	size_t length = put(in, LOOM__FRAME_HELLO, 2, &hello, sizeof(hello));
+	CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), 1);
+	CU_ASSERT(f.head.value == 2 && !memcmp(f.body, &hello, sizeof(hello)));
+	loom__frame_reader_free(&r);
+	static const char web[] = "GET / HTTP/1.0\r\nHost: localhost\r\n\r\n";
+	r = (struct loom__frame_reader){.kinds = LOOM__FRAME_BIT(LOOM__FRAME_HELLO)};
+	CU_ASSERT_EQUAL(loom__frame_take(&r, web, sizeof(web), &used, &f), LOOM_EINVAL);
+	for (uint64_t bytes = 0; bytes < 64; bytes++) {
+		r = (struct loom__frame_reader){.kinds = LOOM__FRAME_BIT(LOOM__FRAME_HELLO)};
+		length = put(in, LOOM__FRAME_HELLO, 2, NULL, bytes);
+		CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), bytes == sizeof(hello) ? 0 : LOOM_EINVAL);
+		loom__frame_reader_free(&r);
+	}
+}
+
+TEST_MAIN("ranks", 0)
