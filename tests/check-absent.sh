@@ -28,6 +28,8 @@ expect 0 verified "$G" run "$tmp/x.ini" --set run.devices=cpu:0 --set workload.m
 for name in ghost device_ghost device.ghost; do
 	expect 4 'left out' "$G" describe $name --plugin-path "$tmp/absent"
 done
+# A FIFO of that name is no note, and does not wait for a writer (S15).
+mkfifo "$tmp/absent/term_pipe.absent"
 expect 0 'device ghost: there was no ghost.h; install' "$G" list --plugin-path "$tmp/absent"
 expect 0 'device_ghost +no +left out' "$G" doctor --plugin-path "$tmp/absent"
 

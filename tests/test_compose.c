@@ -599,6 +599,54 @@ TEST(cache)
 	CU_ASSERT_EQUAL(cache_put("", "key", 3, &in), ENOENT);
 }
 
+/* A flipped bit in what the compiler said of the program, files of killed writers, a FIFO, too many programs. */
+TEST(cache_keeps_itself_S15)
+{
+	char folder[] = "/tmp/gpuloom-test-XXXXXX", path[400], stale[408], key[16];
+	char code[] = "machine code", byte;
+	struct cached in = {.resources = {.registers = 7}, .code = code, .bytes = sizeof(code)}, out;
+	CU_ASSERT_PTR_NOT_NULL_FATAL(mkdtemp(folder));
+	CU_ASSERT_EQUAL(cache_put(folder, "key", 3, &in), 0);
+	only_file(folder, path, sizeof(path));
+	int fd = open(path, O_RDWR), at = 4 * 8; /* the first byte of `resources` */
+	CU_ASSERT(pread(fd, &byte, 1, at) == 1 && byte == 7);
+	byte ^= 1;
+	CU_ASSERT_EQUAL(pwrite(fd, &byte, 1, at), 1);
+	close(fd);
+	CU_ASSERT(!cache_get(&fake_host, folder, "key", 3, &out));
+	unlink(path);
+	CU_ASSERT_EQUAL(mkfifo(path, 0600), 0);
+	CU_ASSERT(!cache_get(&fake_host, folder, "key", 3, &out)); /* and does not wait for a writer */
+	unlink(path);
+
+	snprintf(stale, sizeof(stale), "%s.abcdef", path);
+	CU_ASSERT(close(open(stale, O_CREAT | O_WRONLY, 0600)) == 0);
+	CU_ASSERT_EQUAL(cache_put(folder, "key", 3, &in), 0);
+	CU_ASSERT(!access(stale, F_OK)); /* its writer may be at work */
+	const struct timespec long_ago[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, stale, long_ago, 0), 0);
+	CU_ASSERT_EQUAL(utimensat(AT_FDCWD, path, long_ago, 0), 0);
+	CU_ASSERT_EQUAL(cache_put(folder, "kez", 3, &in), 0);
+	CU_ASSERT(access(stale, F_OK));
+	for (int i = 0; i < 600; i++) {
+		snprintf(key, sizeof(key), "%d", i);
+		CU_ASSERT_EQUAL(cache_put(folder, key, strlen(key), &in), 0);
+	}
+	CU_ASSERT(access(path, F_OK)); /* the oldest */
+	CU_ASSERT_FATAL(cache_get(&fake_host, folder, "599", 3, &out));
+	fake_host.free(&fake_host, out.code);
+	int files = 0;
+	DIR *dir = opendir(folder);
+	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;)
+		if (e->d_name[0] != '.') {
+			files++;
+			unlinkat(dirfd(dir), e->d_name, 0);
+		}
+	closedir(dir);
+	CU_ASSERT_EQUAL(files, 512);
+	CU_ASSERT_EQUAL(rmdir(folder), 0);
+}
+
 TEST_MAIN("compose", 540)
 
 #else

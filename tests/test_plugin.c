@@ -441,6 +441,32 @@ static void renew_folder(void)
 	CU_ASSERT_EQUAL(mkdir(folder, 0700), 0);
 }
 
+/* A file or folder that everybody may write to, and one below such a folder; below one like /tmp it is fine. */
+TEST(open_to_all_S15_T32b)
+{
+	struct loom__search s = {0};
+	struct loom_error err = {0};
+	const struct loom_plugin *plugin;
+	char so[PATH_MAX], *open = in_folder("open"), *inner = in_folder("open/inner");
+	snprintf(so, sizeof(so), "%s/open/inner/term_counter.so", folder);
+	mkdir(open, 0755);
+	mkdir(inner, 0755);
+	char command[3 * PATH_MAX];
+	snprintf(command, sizeof(command), "cp '%s/plugins/term_counter.so' '%s'", test_build_dir(), so);
+	CU_ASSERT_EQUAL_FATAL(system(command), 0);
+	CU_ASSERT_EQUAL(loom__plugin_load(so, LOOM_TERM, &plugin, &err), 0);
+	CU_ASSERT_EQUAL(chmod(so, 0666), 0);
+	REFUSED(loom__plugin_load(so, LOOM_TERM, &plugin, &err), LOOM_EINVAL, err, "term_counter.so&everybody may write&chmod o-w");
+	CU_ASSERT_EQUAL(chmod(so, 0644), 0);
+	CU_ASSERT_EQUAL(chmod(open, 0777), 0);
+	REFUSED(loom__plugin_load(so, LOOM_TERM, &plugin, &err), LOOM_EINVAL, err, "folder above it&open&chmod o-w");
+	REFUSED(loom__search_create(inner, &s, &err), LOOM_EINVAL, err, "folder above it&open&chmod o-w");
+	CU_ASSERT_EQUAL(chmod(open, 01777), 0);
+	CU_ASSERT_EQUAL(loom__plugin_load(so, LOOM_TERM, &plugin, &err), 0);
+	CU_ASSERT_EQUAL(loom__search_create(inner, &s, &err), 0);
+	loom__search_free(&s);
+}
+
 TEST(search)
 {
 	struct loom__search s = {0};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plug-ins that the build left out. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "plugin/identity.h"
@@ -16,17 +17,22 @@ int loom__absent_read(const char *path, struct loom__absent *out)
 	const char *file = strrchr(path, '/') + 1, *brief;
 	size_t n = strcspn(file, ".");
 	out->kind = loom__kind_of_file(file, &brief);
-	FILE *f = out->kind && n < sizeof(out->name) ? fopen(path, "re") : NULL;
-	if (!f)
+	char *text = NULL;
+	size_t length;
+	if (!out->kind || n >= sizeof(out->name) || loom__read_file(path, 4096, &text, &length, NULL))
 		return 0;
-	snprintf(out->name, sizeof(out->name), "%.*s", (int)n, file);
-	int whole = fgets(out->why, sizeof(out->why), f) && fgets(out->mend, sizeof(out->mend), f);
-	fclose(f);
-	out->why[strcspn(out->why, "\n")] = 0;
-	out->mend[strcspn(out->mend, "\n")] = 0;
-	loom__clean(out->why, sizeof(out->why));
-	loom__clean(out->mend, sizeof(out->mend));
-	return whole;
+	char *mend = strchr(text, '\n');
+	if (mend) {
+		*mend++ = 0;
+		mend[strcspn(mend, "\n")] = 0;
+		snprintf(out->name, sizeof(out->name), "%.*s", (int)n, file);
+		snprintf(out->why, sizeof(out->why), "%s", text);
+		snprintf(out->mend, sizeof(out->mend), "%s", mend);
+		loom__clean(out->why, sizeof(out->why));
+		loom__clean(out->mend, sizeof(out->mend));
+	}
+	free(text);
+	return mend && *mend;
 }
 
 int loom__absent_fail(const struct loom__absent *a, struct loom_error *err)

@@ -6,6 +6,9 @@
 #include "plugin/registry.h"
 
 void loom__manifest_clean(struct loom_manifest *m);
+/* 0: only this user and root could have put the file or folder there, as far as modes tell. LOOM_EINVAL where everybody may
+ * write to it or replace it; in a program with privileges also where another user or a group may. A real path. */
+int loom__trusted(const char *real, struct loom_error *err);
 /* The end of a long path: a sentence must have room left for the cause. */
 const char *loom__shown(const char *path);
 

@@ -212,6 +212,8 @@ int loom__plugin_load(const char *path, enum loom_kind kind, const struct loom_p
 	char *real;
 	int rc = loom__plugin_real(path, &real, err);
 	if (!rc)
+		rc = loom__trusted(real, err);
+	if (!rc)
 		rc = load(real, kind, out, err);
 	free(real);
 	return rc;

@@ -14,8 +14,8 @@ struct loom__search {
 };
 /* `configured` is [gpuloom] plugin_path (colon-separated, may be NULL), then GPULOOM_PLUGIN_PATH, then
  * the folder beside this executable or library (build/plugins), then the install folder. Folders that
- * do not exist are skipped when guessed and refused when configured; a world-writable folder is
- * refused. */
+ * do not exist are skipped when guessed and refused when configured; one that everybody may write to, or a
+ * folder above it, is refused. Programs with privileges do not look at GPULOOM_PLUGIN_PATH. */
 int loom__search_create(const char *configured, struct loom__search *out, struct loom_error *err);
 void loom__search_free(struct loom__search *s);
 

@@ -62,16 +62,11 @@ static int consider(struct loom__search *s, const char *folder, const char *orig
 					    "name the folder that it is in",
 					    loom__shown(folder), origin);
 	}
-	if (st.st_mode & S_IWOTH) {
-		int rc = LOOM__FAIL(
-			err, LOOM_EINVAL,
-			"%s: everybody may write to this plug-in folder, so anybody's code could "
-			"run as you; chmod o-w it or leave it out",
-			loom__shown(real));
-		free(real);
-		return rc;
-	}
-	return add(s, real, err);
+	int rc = loom__trusted(real, err);
+	if (!rc)
+		return add(s, real, err);
+	free(real);
+	return rc;
 }
 
 static int consider_list(struct loom__search *s, const char *list, const char *origin,
@@ -127,7 +122,7 @@ static int consider_own(struct loom__search *s, struct loom_error *err)
 int loom__search_create(const char *configured, struct loom__search *out, struct loom_error *err)
 {
 	struct loom__search s = {0};
-	const char *environment = getenv("GPULOOM_PLUGIN_PATH");
+	const char *environment = secure_getenv("GPULOOM_PLUGIN_PATH");
 	int rc = 0;
 	if (configured)
 		rc = consider_list(&s, configured, "plugin_path", err);

@@ -42,7 +42,7 @@ static void keep_fault(struct loom__candidate *c, const struct loom_error *e)
 static void examine(struct loom__candidate *c)
 {
 	struct loom_error e;
-	if (loom__elf_read(c->path, &c->has_manifest, &c->manifest, &e))
+	if (loom__elf_read(c->path, &c->has_manifest, &c->manifest, &e) || loom__trusted(c->path, &e))
 		c->has_manifest = 0, keep_fault(c, &e);
 	else if (c->has_manifest && loom__identity_judge(c->path, &c->manifest, &e))
 		keep_fault(c, &e);

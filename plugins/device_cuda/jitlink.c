@@ -34,7 +34,7 @@ static void *find_library(void)
 	for (size_t i = 0; i < 3 && !so; i++)
 		so = dlopen(names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	for (size_t k = 0; k < 4 && !so; k++) {
-		const char *home = k < 2 ? getenv(homes[k]) : folders[k - 2];
+		const char *home = k < 2 ? secure_getenv(homes[k]) : folders[k - 2];
 		for (size_t i = 0; i < 3 && home && !so; i++) {
 			snprintf(path, sizeof(path), "%s%s/%s", home, k < 2 ? "/lib64" : "", names[i]);
 			so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);

@@ -3,7 +3,8 @@
  * shows how, and what it costs.
  *
  * The library has no globals, never exits, prints or installs signal handlers. Of the environment it reads
- * GPULOOM_PLUGIN_PATH; options in GPULOOM_SECTION__KEY are the command's. Several stacks may live in one process, each
+ * GPULOOM_PLUGIN_PATH; options in GPULOOM_SECTION__KEY are the command's. A set-user-id program, or one with
+ * capabilities, takes nothing from the environment: no plug-ins, compilers, caches or temporary folders. Several stacks may live in one process, each
  * used by a thread of its own.
  *
  * Threads: a stack, its config and its results belong to one thread at a time: calls for them must not overlap. Only

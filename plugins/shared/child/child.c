@@ -135,7 +135,7 @@ static _Noreturn void become(struct start *s)
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	s->step = "exec";
-	execv(p->path, p->argv);
+	execve(p->path, p->argv, p->env ? p->env : environ);
 failed:
 	s->code = errno;
 	_exit(127);
@@ -176,7 +176,8 @@ int child_start(struct child *c, const struct child_program *p, const char **ste
 
 int child_find(const char *name, char *path, size_t room)
 {
-	for (const char *at = getenv("PATH"); at && *at;) {
+	const char *paths = secure_getenv("PATH");
+	for (const char *at = paths ? paths : "/usr/bin:/bin"; *at;) {
 		size_t n = strcspn(at, ":");
 		int length = snprintf(path, room, "%.*s%s%s", (int)n, at, n ? "/" : "", name);
 		if (length > 0 && (size_t)length < room && !access(path, X_OK))

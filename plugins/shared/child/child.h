@@ -36,6 +36,7 @@ int child_fork(struct child *c, const char *name, int tied);
 struct child_program {
 	const char *path;	 /* no search: child_find() */
 	char *const *argv;
+	char *const *env;	 /* NULL: this program's */
 	const char *folder;	 /* NULL or "": this one */
 	int in, out, err;	 /* its standard streams, above 2 each */
 	const void *cores;	 /* a cpu_set_t; NULL: those of this thread */
@@ -47,7 +48,8 @@ struct child_program {
  * names. The parent's memory is not copied, however large it is. */
 int child_start(struct child *c, const struct child_program *p, const char **step);
 
-/* The file that execvp() would take for a name without a slash, by PATH: 0, or -1. */
+/* The file that execvp() would take for a name without a slash, by PATH: 0, or -1. A program with privileges searches
+ * /usr/bin and /bin: PATH is its user's. */
 int child_find(const char *name, char *path, size_t room);
 
 /* To the child; to its process group, which child_start() made. Nothing where it has ended and was waited for. */

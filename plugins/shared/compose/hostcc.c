@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "../child/child.h"
@@ -72,25 +74,35 @@ static int run_compiler(const char *folder, const struct hostcc_want *want, char
 	snprintf(out, sizeof(out), "%s/program.so", folder);
 	snprintf(path, sizeof(path), "%s/log", folder);
 	char *name = (char *)(uintptr_t)folder;
-	char *const c[] = {"sh", "-c", SCRIPT("${CC:-cc}"), name, "-std=gnu11", "-O2", "-fPIC",
+	char *c[] = {"sh", "-c", SCRIPT("${CC:-cc}"), name, "-std=gnu11", "-O2", "-fPIC",
 			   "-shared", "-pthread", include, "-o", out, in, NULL};
-	char *const cpp[] = {"sh", "-c", SCRIPT("${CXX:-c++}"), name, "-std=gnu++20", "-O2", "-fPIC", "-w",
+	char *cpp[] = {"sh", "-c", SCRIPT("${CXX:-c++}"), name, "-std=gnu++20", "-O2", "-fPIC", "-w",
 			     "-fno-strict-aliasing", "-fno-exceptions", "-fno-rtti", "-shared", include, "-o", out, "-x", "c++", in, NULL};
-	const char *step = "open";
-	struct child shell;
-	struct child_program program = {.path = "/bin/sh", .argv = want->cpp ? cpp : c, .end = SIGTERM,
-					.in = loom_fd(open("/dev/null", O_RDONLY | O_CLOEXEC))};
+	/* A program with privileges takes the system's compiler and none of its user's variables, of which compilers read
+	 * dozens; and no shell, which would drop the privileges. */
+	static char variable[] = "PATH=/usr/bin:/bin", *const plain[] = {variable, NULL};
+	int secure = (int)getauxval(AT_SECURE);
+	char **command = want->cpp ? cpp : c;
+	const char *step = "open", *runs = secure ? want->cpp ? "/usr/bin/c++" : "/usr/bin/cc" : "/bin/sh";
+	struct child child;
+	if (secure)
+		command[3] = (char *)(uintptr_t)runs;
+	struct child_program program = {.path = runs, .argv = secure ? command + 3 : command, .env = secure ? plain : NULL,
+					.end = SIGTERM, .in = loom_fd(open("/dev/null", O_RDONLY | O_CLOEXEC))};
 	program.out = program.err = loom_fd(open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-	int status = -1, code = program.in < 0 || program.out < 0 ? errno : child_start(&shell, &program, &step);
+	int status = -1, code = program.in < 0 || program.out < 0 ? errno : child_start(&child, &program, &step);
 	if (program.in >= 0)
 		close(program.in);
 	if (program.out >= 0)
 		close(program.out);
 	if (code) {
-		snprintf(why, room, "/bin/sh: %s: %s", step, strerror(code));
+		snprintf(why, room, "%s: %s: %s", runs, step, strerror(code));
 		return -1;
 	}
-	child_end_text(child_wait(&shell, NULL), why, room);
+	int end = child_wait(&child, NULL);
+	child_end_text(end, why, room);
+	if (secure)
+		return end == CHILD_LOST ? -1 : WIFEXITED(end) ? WEXITSTATUS(end) : 128 + WTERMSIG(end);
 	snprintf(path, sizeof(path), "%s/status", folder);
 	FILE *f = fopen(path, "re");
 	if (!f || fscanf(f, "%d", &status) != 1)
@@ -104,7 +116,7 @@ static int fail_compile(const struct loom_host *host, const struct hostcc_want *
 			const char *why, struct loom_error *err)
 {
 	char path[PATH_MAX], line[600] = "", first[600] = "";
-	const char *variable = want->cpp ? "CXX" : "CC", *cc = getenv(variable);
+	const char *variable = want->cpp ? "CXX" : "CC", *cc = secure_getenv(variable);
 	snprintf(path, sizeof(path), "%s/log", folder);
 	FILE *f = fopen(path, "re");
 	while (f && fgets(line, sizeof(line), f)) {
@@ -169,8 +181,13 @@ static void remove_all(const char *folder)
 int hostcc_load(const struct loom_host *host, const struct hostcc_want *want, void **so, struct loom_error *err)
 {
 	char folder[PATH_MAX - 64];
-	const char *tmp = getenv("TMPDIR");
+	const char *tmp = secure_getenv("TMPDIR");
 	int rc;
+	/* A program with capabilities shares its user's id: the user could write to what is compiled before it is loaded. */
+	if (getauxval(AT_SECURE) && getuid() == geteuid())
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "%s: %s come as source, and a program with file capabilities compiles nothing: give them "
+				 "as functions of the program", want->who, want->what);
 	snprintf(folder, sizeof(folder), "%s/gpuloom-XXXXXX", tmp && *tmp ? tmp : "/tmp");
 	if (!mkdtemp(folder))
 		return LOOM_FAIL(host, err, LOOM_EIO, "%s: %s: %s", want->who, folder, strerror(errno));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cache.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,12 +9,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
-#define MAGIC 0x3145444f434f4f4cull /* "LOOCODE1", little-endian */
+#define MAGIC 0x3245444f434f4f4cull /* "LOOCODE2", little-endian */
+enum {
+	MOST_PROGRAMS = 512, /* of a folder; beyond that those that were not used for longest go */
+	STALE_S = 3600,	     /* a file that is not renamed by then has lost its writer */
+};
 
 struct head {
-	uint64_t magic, key_bytes, code_bytes, code_hash;
+	uint64_t magic, key_bytes, code_bytes, hash; /* of resources and code */
 	struct resources resources;
 	uint32_t pad;
 };
@@ -27,9 +33,14 @@ static uint64_t hash(const char *at, size_t n, uint64_t h)
 }
 #define HASH_START 0xcbf29ce484222325ull
 
+static uint64_t hash_of(const struct resources *r, const char *code, size_t bytes)
+{
+	return hash(code, bytes, hash((const char *)r, sizeof(*r), HASH_START));
+}
+
 void cache_folder(const char *path, char *folder, size_t room)
 {
-	const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+	const char *xdg = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
 	int n = 0;
 	if (path && *path)
 		n = snprintf(folder, room, "%s", path);
@@ -101,7 +112,7 @@ static char *read_file(const struct loom_host *host, int fd, const char *key, si
 		return NULL;
 	char *code = all + key_bytes;
 	if (read_all(fd, all, key_bytes + head->code_bytes) && !memcmp(all, key, key_bytes) &&
-	    hash(code, head->code_bytes, HASH_START) == head->code_hash) {
+	    hash_of(&head->resources, code, head->code_bytes) == head->hash) {
 		memmove(all, code, head->code_bytes);
 		return all;
 	}
@@ -116,10 +127,12 @@ int cache_get(const struct loom_host *host, const char *folder, const char *key,
 	struct head head;
 	if (!file_name(folder, key, key_bytes, path, sizeof(path)))
 		return 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); /* a FIFO must not block us */
 	if (fd < 0)
 		return 0;
 	char *code = read_file(host, fd, key, key_bytes, &head);
+	if (code)
+		(void)futimens(fd, NULL); /* used: see prune() */
 	close(fd);
 	if (!code)
 		return 0;
@@ -147,13 +160,51 @@ static int make_folder(const char *folder)
 	}
 }
 
+/* 16 digits, ".code", and what mkostemp() adds until the file is whole. */
+static int is_program(const char *name, int whole)
+{
+	size_t n = strlen(name);
+	return strspn(name, "0123456789abcdef") == 16 && !strncmp(name + 16, ".code", 5) &&
+	       (whole ? n == 21 : n == 28 && name[21] == '.');
+}
+
+/* Removes files of writers that were killed, and the oldest program where there are too many. Others may do the same
+ * at the same time. */
+static void prune(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	char oldest[64] = "";
+	struct timespec now, least = {0};
+	uint32_t programs = 0;
+	struct stat st;
+	clock_gettime(CLOCK_REALTIME, &now);
+	for (struct dirent *e; dir && (e = readdir(dir)) != NULL;) {
+		int whole = is_program(e->d_name, 1);
+		if ((!whole && !is_program(e->d_name, 0)) ||
+		    fstatat(dirfd(dir), e->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+			continue;
+		programs += (uint32_t)whole;
+		if (!whole && st.st_mtim.tv_sec + STALE_S < now.tv_sec)
+			unlinkat(dirfd(dir), e->d_name, 0);
+		if (whole && (!*oldest || st.st_mtim.tv_sec < least.tv_sec ||
+			      (st.st_mtim.tv_sec == least.tv_sec && st.st_mtim.tv_nsec < least.tv_nsec))) {
+			least = st.st_mtim;
+			snprintf(oldest, sizeof(oldest), "%.60s", e->d_name);
+		}
+	}
+	if (programs > MOST_PROGRAMS)
+		unlinkat(dirfd(dir), oldest, 0);
+	if (dir)
+		closedir(dir);
+}
+
 int cache_put(const char *folder, const char *key, size_t key_bytes, const struct cached *in)
 {
 	char path[PATH_MAX], beside[PATH_MAX + 16];
 	struct head head = {.magic = MAGIC,
 			    .key_bytes = key_bytes,
 			    .code_bytes = in->bytes,
-			    .code_hash = hash(in->code, in->bytes, HASH_START),
+			    .hash = hash_of(&in->resources, in->code, in->bytes),
 			    .resources = in->resources};
 	if (!file_name(folder, key, key_bytes, path, sizeof(path)))
 		return ENOENT;
@@ -175,5 +226,6 @@ int cache_put(const char *folder, const char *key, size_t key_bytes, const struc
 		code = errno;
 	if (code)
 		unlink(beside);
+	prune(folder);
 	return code;
 }

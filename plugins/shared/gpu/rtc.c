@@ -33,7 +33,7 @@ static void find(struct rtc *c, const char *path)
 	if (try_in(c, ""))
 		return;
 	for (const char *const *home = c->kind->home; *home; home++) {
-		const char *at = getenv(*home);
+		const char *at = secure_getenv(*home);
 		if (!at || !*at)
 			continue;
 		snprintf(folder, sizeof(folder), "%s/%s", at, c->kind->lib);

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which users could have put the code there that is about to run as this one. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plugin/identity.h"
+
+static int is_ours(const struct stat *st)
+{
+	return st->st_uid == geteuid() || st->st_uid == 0;
+}
+
+static int refuse(const char *path, const char *at, const char *why, const char *mend, struct loom_error *err)
+{
+	int same = !strcmp(path, at);
+	return LOOM__FAIL(err, LOOM_EINVAL, "%s: %s%s%s, so anybody's code could run as you; %s", loom__shown(path), why,
+			  same ? "" : " ", same ? "" : loom__shown(at), mend);
+}
+
+/* A set-user-id program or one with capabilities serves users that it must not believe: nothing on the way may belong to
+ * another user or be open to a group. Elsewhere both are usual, as in an installation that a group maintains. */
+static int check_privileged(const char *path, const char *at, const struct stat *st, struct loom_error *err)
+{
+	if (!is_ours(st))
+		return refuse(path, at, "a program with privileges takes no plug-in from another user's", "chown it to root", err);
+	if (st->st_mode & 022 && !(S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX))
+		return refuse(path, at, "a program with privileges takes no plug-in that a group may write to:", "chmod go-w it",
+			      err);
+	return 0;
+}
+
+int loom__trusted(const char *real, struct loom_error *err)
+{
+	char at[PATH_MAX];
+	struct stat st, inner;
+	int secure = getauxval(AT_SECURE) != 0, n = snprintf(at, sizeof(at), "%s", real), rc = 0;
+	if (n <= 0 || (size_t)n >= sizeof(at) || stat(at, &st))
+		return LOOM__FAIL(err, LOOM_ENOENT, "%s: %s; check the path", loom__shown(real),
+				  strerror(n <= 0 || (size_t)n >= sizeof(at) ? ENAMETOOLONG : errno));
+	if (st.st_mode & S_IWOTH)
+		return refuse(real, at,
+			      S_ISDIR(st.st_mode) ? "everybody may write to this plug-in folder" : "everybody may write to this file",
+			      "chmod o-w it or leave it out", err);
+	if (secure)
+		rc = check_privileged(real, at, &st, err);
+	while (!rc && strcmp(at, "/")) {
+		char *slash = strrchr(at, '/');
+		slash[slash == at] = 0;
+		inner = st;
+		if (stat(at, &st))
+			return LOOM__FAIL(err, LOOM_EIO, "%s: %s: %s", loom__shown(real), at, strerror(errno));
+		/* In a folder like /tmp all may make a file, and only its owner may put another in its place. */
+		if (st.st_mode & S_IWOTH && !(st.st_mode & S_ISVTX && is_ours(&inner)))
+			rc = refuse(real, at, "everybody may write to a folder above it,", "chmod o-w that, or put the plug-in elsewhere",
+				    err);
+		if (!rc && secure)
+			rc = check_privileged(real, at, &st, err);
+	}
+	return rc;
+}
