@@ -328,6 +328,55 @@ TEST(limits)
 	each("posts=8", limits);
 }
 
+/* Tables have room for what the workload says; where the conf sets a size, an error says what it must be. */
+static void post_needs(struct trig *t)
+{
+	struct loom_trigger_post post = {.threshold = 5, .op = LOOM_NET_PUT, .bytes = 8};
+	post.local = post.remote = trig_ref(t, t->data);
+	for (uint32_t i = 0; i < trig_net->posts; i++) {
+		post.tag = 1 + i;
+		post.slot = 1 + i % (trig_net->slots - 1);
+		post.notify = 1 + i % (trig_net->arrivals - 1);
+		trig_post(t, post);
+	}
+}
+static void refuse_needs(struct trig *t)
+{
+	char wanted[64];
+	struct loom_trigger_post post = {.tag = 1, .threshold = 5, .op = LOOM_NET_PUT, .bytes = 8};
+	post.local = post.remote = trig_ref(t, t->data);
+	post.notify = 8;
+	snprintf(wanted, sizeof(wanted), "trigger.%s.arrivals = 1200 or more", t->plugin->name + 8);
+	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, wanted);
+	post.notify = 1300; /* more than it said */
+	snprintf(wanted, sizeof(wanted), "trigger.%s.arrivals = 1301 or more", t->plugin->name + 8);
+	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, wanted);
+	post.notify = 0;
+	post.slot = 8;
+	snprintf(wanted, sizeof(wanted), "trigger.%s.slots = 1100 or more", t->plugin->name + 8);
+	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, wanted);
+	post.slot = 0;
+	for (int i = 0; i < 8; i++)
+		trig_post(t, post);
+	snprintf(wanted, sizeof(wanted), "trigger.%s.posts = 9000 or more", t->plugin->name + 8);
+	REFUSED(trig_post_fails(t, post), LOOM_EFULL, t->err, wanted);
+}
+TEST(sizes_follow_from_needs)
+{
+	static const struct loom_net_need net = {.posts = 9000, .tags = 9000, .slots = 1100, .arrivals = 1200};
+	struct trig t;
+	trig_net = &net;
+	for (size_t i = 0; i < PLUGINS; i++) {
+		if (i == OFI) /* sockets has no counters for so many tags */
+			continue;
+		CU_ASSERT_EQUAL_FATAL(trig_open(&t, plugins[i], ""), 0);
+		post_needs(&t);
+		trig_close(&t);
+	}
+	each("posts=8 slots=8 arrivals=8", refuse_needs);
+	trig_net = NULL;
+}
+
 /* Wide thresholds, reached by presetting the counter from the host. */
 static void wide(struct trig *t)
 {

@@ -25,6 +25,7 @@ struct trig {
 	struct loom_error err;
 };
 
+static const struct loom_net_need *trig_net; /* what a workload says to the next trigger; NULL: nothing */
 static uint32_t trig_ranks; /* that share tasks, as the next trigger is told; all of them are this one */
 
 FAKE_FN loom_ref trig_ref(const struct trig *t, const void *at)
@@ -50,6 +51,7 @@ FAKE_FN int trig_open(struct trig *t, const char *name, const char *settings)
 	want.bytes[LOOM_WORKLOAD] = RIG_DATA;
 	loom__rig_shape(&t->rig, &want);
 	t->rig.layout.ranks = trig_ranks;
+	t->rig.layout.net = trig_net;
 	int rc = loom__rig_add(&t->rig, t->plugin, &fake_host, fake_settings(t->plugin, settings), &t->err);
 	if (!rc)
 		rc = loom__rig_need(&t->rig, &t->err);

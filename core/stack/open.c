@@ -92,6 +92,8 @@ static int open_policies(struct loom_stack *s, struct loom_error *err)
 		if (!s->selected[c->kind])
 			s->selected[c->kind] = c->plugin;
 	}
+	const struct loom_trigger_ops *trigger = s->selected[LOOM_TRIGGER] ? s->selected[LOOM_TRIGGER]->ops : NULL;
+	s->layout.reaches = LOOM_HAS(trigger, reach);
 	return loom__qos_open(s, err);
 }
 

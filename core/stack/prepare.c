@@ -216,6 +216,7 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 						   "#define LOOM_RANKS_SHARE 1\n");
 	program.constants = constants;
 	s->layout.meetings = meetings_of(s);
+	s->layout.net = &s->net;
 	/* Schedulers and detectors are composed by it. Once more below: some devices have another shape by then. */
 	int code = loom__ranks_size(s, err);
 	if (code)
@@ -274,6 +275,27 @@ static int check_meetings(struct loom_stack *s, struct loom_error *err)
 	return 0;
 }
 
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+	return a > b ? a : b;
+}
+
+/* What the trigger's tables must have room for. */
+static int ask_net(struct loom_stack *s, const struct loom__policy *workload, struct loom_error *err)
+{
+	const struct loom__policy *barrier = loom__policy_of(s, LOOM_BARRIER);
+	struct loom_need need = {.size = sizeof(need)};
+	s->net = workload ? workload->need.net : (struct loom_net_need){0};
+	if (!barrier || !loom__ranks_meet(s))
+		return 0;
+	int rc = barrier->ops->need(barrier->self, &s->layout, &need, err);
+	s->net.posts += need.net.posts;
+	s->net.tags += need.net.tags;
+	s->net.slots = larger(s->net.slots, need.net.slots);
+	s->net.arrivals = larger(s->net.arrivals, need.net.arrivals);
+	return rc;
+}
+
 /* Blocks, and what a workload has to run. */
 static int make_room(struct loom_stack *s, struct loom_error *err)
 {
@@ -289,6 +311,7 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	}
 	rc = rc ? rc : loom__sync_channels(s, err);
 	rc = rc ? rc : check_meetings(s, err);
+	rc = rc ? rc : ask_net(s, workload, err);
 	rc = rc ? rc : loom__qos_tenants(s, err);
 	rc = rc ? rc : ask_needs(s, err);
 	rc = rc ? rc : allocate(s, err);

@@ -108,6 +108,9 @@ struct loom_stack {
 	uint32_t most_workers;	      /* of a rank */
 	struct loom_counters *all_counters; /* see loom__ranks_counters() */
 	struct pollfd *watch; /* [ranks], see loom__ranks_watch() */
+	struct loom_net_need net; /* of workload and barrier together */
+	uint32_t turns_with;  /* a rank that shares a device of this one, see LOOM_SHAPE_IN_TURNS */
+	int warned;	      /* of that */
 	int met;			    /* their policies know each other's blocks */
 	int rests;    /* they may wait between runs: that costs nothing, and GO alone starts them */
 	struct loom__orders *orders; /* [layout.devices], of the last launch */
@@ -233,8 +236,9 @@ struct loom__agreed {
 };
 int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err);
 /* watch.c: learns once which processes of this host are the other ranks, by an allgather; LOOM_EDIED when one of them has
- * ended since; lets go of them. */
+ * ended since; lets go of them. And whether a device is theirs, too: a warning. */
 int loom__ranks_watch(struct loom_stack *s, struct loom_error *err);
+void loom__ranks_warn(struct loom_stack *s);
 int loom__ranks_lost(struct loom_stack *s, struct loom_error *err);
 void loom__ranks_unwatch(struct loom_stack *s);
 /* The first failure that a worker latched, in words; 0 when there is none. */

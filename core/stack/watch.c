@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks of this host that die in mid-sample. A launcher tells the others; the program that embeds a stack may have none. */
+/* Other ranks of this host: those that die in mid-sample, of which a launcher tells the others, but the program that embeds a stack
+ * may have none; and those with which this rank shares a device. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/fd.h>
@@ -12,10 +13,13 @@
 
 #include "stack/stack.h"
 
-/* A pid means a process only in its own namespace, of its own kernel. */
+#define ENGINES 8 /* of a rank */
+
+/* A pid means a process only in its own namespace, of its own kernel; the name of an engine is one of its host. */
 struct badge {
 	char boot[40];
 	uint64_t processes, pid;
+	char engine[ENGINES][32]; /* whose processes take turns; "": none */
 };
 
 static void read_badge(struct badge *b)
@@ -31,6 +35,48 @@ static void read_badge(struct badge *b)
 		close(fd);
 }
 
+static const char *turns_of(const struct loom_stack *s, uint32_t d, char *name, size_t size)
+{
+	const struct loom_device_ops *ops = s->device[d].ops;
+	return LOOM_HAS(ops, turns) ? ops->turns(s->device[d].self, name, size) : NULL;
+}
+
+static int has_engine(const struct badge *b, const char *engine)
+{
+	int has = 0;
+	for (uint32_t d = 0; d < ENGINES; d++)
+		has |= !strncmp(b->engine[d], engine, sizeof(b->engine[d]));
+	return *engine && has;
+}
+
+/* Which device is another rank's, too. */
+static void find_shared(struct loom_stack *s, const struct badge *mine, const struct badge *all)
+{
+	const struct loom_host *host = &s->host.table;
+	for (uint32_t d = 0; d < s->layout.devices && d < ENGINES; d++)
+		for (uint32_t r = 0; r < host->ranks; r++)
+			if (r != host->rank && !(s->shape[d].flags & LOOM_SHAPE_IN_TURNS) && *mine->boot && !memcmp(all[r].boot, mine->boot, sizeof(mine->boot)) &&
+			    has_engine(&all[r], mine->engine[d])) {
+				s->shape[d].flags |= LOOM_SHAPE_IN_TURNS;
+				s->turns_with = r;
+			}
+}
+
+void loom__ranks_warn(struct loom_stack *s)
+{
+	const struct loom_host *host = &s->host.table;
+	for (uint32_t d = 0; d < s->layout.devices && !s->warned; d++) {
+		char name[32] = "";
+		const char *mend = s->shape[d].flags & LOOM_SHAPE_IN_TURNS ? turns_of(s, d, name, sizeof(name)) : NULL;
+		if (mend && host->rank < s->turns_with)
+			LOOM_LOG(host, LOOM_LOG_WARN, s->shape[d].name,
+				 "ranks %u and %u share the device at %s, which runs them in turns of milliseconds: whatever waits for "
+				 "the other rank takes a turn each time; give each rank a device of its own, or %s",
+				 host->rank, s->turns_with, name, mend);
+	}
+	s->warned = 1;
+}
+
 int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 {
 	const struct loom_host *host = &s->host.table;
@@ -44,6 +90,8 @@ int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
 	read_badge(&mine);
+	for (uint32_t d = 0; d < s->layout.devices && d < ENGINES; d++)
+		(void)turns_of(s, d, mine.engine[d], sizeof(mine.engine[d]));
 	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
 	for (uint32_t r = 0; r < host->ranks; r++) {
 		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].processes == mine.processes &&
@@ -54,6 +102,8 @@ int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 		if (known && s->watch[r].fd < 0 && errno == ESRCH)
 			rc = LOOM__FAIL(err, LOOM_EDIED, "rank %u has died", r);
 	}
+	if (!rc)
+		find_shared(s, &mine, all);
 	free(all);
 	return rc;
 }

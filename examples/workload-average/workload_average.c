@@ -49,7 +49,8 @@ static struct average shape_of(const struct self *s, const struct loom_layout *l
 static int need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	(void)err;
-	shape_of(self, layout, &need->global);
+	struct average v = shape_of(self, layout, &need->global);
+	loom_allreduce_needs(&v.sum, layout, need);
 	need->global_place = LOOM_PLACE_NET;
 	return 0;
 }

@@ -65,7 +65,8 @@ static uint64_t seat_bytes(const struct barrier_plan *p)
 int barrier_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 		 struct loom_error *err)
 {
-	struct barrier_plan p = plan_of(self, layout);
+	const struct barrier *b = self;
+	struct barrier_plan p = plan_of(b, layout);
 	(void)err;
 	need->device = hall_bytes(layout, &p) + groups_bytes(layout);
 	need->device_place = LOOM_PLACE_NEAR;
@@ -73,8 +74,10 @@ int barrier_need(void *self, const struct loom_layout *layout, struct loom_need 
 	/* Where devices are apart only host memory is seen by all. */
 	need->worker_place = layout->apart ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
 	need->local = sizeof(struct barrier_self);
-	need->global = ranks_of(((const struct barrier *)self)->host) > 1 ? sizeof(struct barrier_mail) : 0;
-	need->global_place = LOOM_PLACE_HOST;
+	need->global = ranks_of(b->host) > 1 ? sizeof(struct barrier_mail) : 0;
+	for (uint32_t k = 0; 1u << k < ranks_of(b->host); k++)
+		need->net = (struct loom_net_need){.posts = k + 1, .tags = k + 1, .arrivals = b->opts->tag + k + 1};
+	need->global_place = LOOM_PLACE_NET; /* of the messages: workers on GPUs that send by themselves reach no host memory */
 	return 0;
 }
 

@@ -112,11 +112,37 @@ static int meet_need(void *self, const struct loom_layout *layout, struct loom_n
 	return 0;
 }
 
+/* All that a worker goes through in a sample. */
+static uint64_t rounds_of(const struct meet_opts *o)
+{
+	return o->checked + o->parts * (2 + 2 * o->few + o->difference) + (o->work ? o->parts * (3 + 2 * o->few) : 0);
+}
+
+#define MEET_TURNS 1000u /* rounds of some 2 ms each */
+
+/* Ranks that share a GPU meet once in a turn: so many rounds take minutes, and time the turns. */
+static int check_turns(const struct workload *w, const struct loom_layout *layout, struct loom_error *err)
+{
+	const struct meet_opts *o = w->opts;
+	uint32_t turns = 0;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		turns |= layout->device[d].flags & LOOM_SHAPE_IN_TURNS;
+	if (!turns || o->scope != LOOM_SCOPE_JOB || rounds_of(o) <= MEET_TURNS)
+		return 0;
+	return LOOM_FAIL(w->host, err, LOOM_ENOTSUP,
+			 "ranks share a device, which runs them in turns of milliseconds, and %llu rounds of the job would take a turn "
+			 "each: give each rank a device of its own, or let the driver run them side by side (MPS); or say few = 5, "
+			 "difference = 10, checked = 40 in [workload.barrier]",
+			 (unsigned long long)rounds_of(o));
+}
+
 static int meet_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		     struct loom_error *err)
 {
 	const struct meet_opts *o = opts_of(self);
-	(void)err;
+	int rc = check_turns(self, layout, err);
+	if (rc)
+		return rc;
 	*(struct meet_head *)view->global = (struct meet_head){.few = o->few,
 							       .difference = o->difference,
 							       .checked = o->checked,
@@ -247,9 +273,7 @@ static int meet_verify(void *self, const struct loom_layout *layout, const struc
 {
 	const struct workload *w = self;
 	const struct meet_opts *o = w->opts;
-	uint64_t rounds = o->checked + o->parts * (2 + 2 * o->few + o->difference);
-	if (o->work)
-		rounds += o->parts * (3 + 2 * o->few);
+	uint64_t rounds = rounds_of(o);
 	for (uint32_t i = 0; i < layout->workers; i++) {
 		const struct meet_note *n = view->worker[i];
 		if (n->early)

@@ -28,6 +28,8 @@
 #define API_HANDLE_FLAGS   CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS
 #include "../shared/gpu/calls.h"
 
+#define MPS_ENABLED ((CUdevice_attribute)133) /* older headers do not name it */
+
 /* ---- the GPU ---- */
 
 static int open_driver(struct gpu *d, struct loom_error *err)
@@ -83,6 +85,9 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 				 "launches is needed (memory orders, resident workers)",
 				 d->name, major, minor, cooperative ? "" : " without cooperative launches");
 	snprintf(d->arch, sizeof(d->arch), "sm_%d%d", major, minor);
+	/* Older drivers do not know it. */
+	int mps = 1;
+	l->turns = c->api.cuDeviceGetAttribute(&mps, MPS_ENABLED, c->device) == CUDA_SUCCESS && !mps;
 	return 0;
 }
 
@@ -351,6 +356,7 @@ const struct gpu_driver cuda_driver = {
 	.name = "cuda",
 	.vendor = "NVIDIA",
 	.library = "driver",
+	.turns_mend = "start NVIDIA's MPS on this host (nvidia-cuda-mps-control -d)",
 	.atomics_mend = "a driver for CUDA 13 tells; mixed stacks are probed before use",
 	.mend = "make one visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the container's settings "
 		"hide them)",

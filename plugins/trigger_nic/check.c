@@ -1,6 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether a post can ever run: said when it is posted, not when it is fired. */
+#include <stdio.h>
+#include <string.h>
+
 #include "nic.h"
+
+static uint32_t places(uint32_t option, uint32_t least, uint64_t said, uint32_t most)
+{
+	return option ? option : said > most ? most : said > least ? (uint32_t)said : least;
+}
+
+struct nic_table nic_table(const struct nic_table *options, const struct loom_layout *layout, struct loom_net_need *said)
+{
+	*said = layout && LOOM_HAS(layout, net) ? *layout->net : (struct loom_net_need){0};
+	struct nic_table t = {.posts = places(options->posts, 4096, said->posts, 1u << 24),
+			      .tags = places(options->tags, 8192, said->tags + said->tags / 7 + 1ull, 1u << 24),
+			      .slots = places(options->slots, 1024, said->slots, 1u << 20),
+			      .arrivals = places(options->arrivals, 1024, said->arrivals, 1u << 20)};
+	uint32_t tags = 16;
+	while (tags < t.tags)
+		tags *= 2;
+	t.tags = tags;
+	return t;
+}
+
+const char *nic_raise(const char *plugin, const char *option, uint64_t least)
+{
+	static _Thread_local char text[128];
+	snprintf(text, sizeof(text), "raise %s: say trigger.%s.%s = %llu or more", option, plugin + strlen("trigger_"), option,
+		 (unsigned long long)least);
+	return text;
+}
+
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+uint64_t nic_more_tags(const struct nic_table *table, const struct loom_net_need *said)
+{
+	return larger(2ull * table->tags, said->tags + said->tags / 7 + 1ull);
+}
+
+uint64_t nic_more_posts(const struct nic_table *table, const struct loom_net_need *said)
+{
+	return larger(2ull * table->posts, said->posts);
+}
 
 static int check_places(const struct nic_bounds *b, const struct loom_trigger_post *w, struct loom_error *err)
 {
@@ -34,12 +79,12 @@ int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post 
 	if (w->tag == 0 || w->tag >> 48 || w->chain >> 48)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: tag %#llx, chain %#llx: tags have 47 bits",
 				 b->name, (unsigned long long)w->tag, (unsigned long long)w->chain);
-	if (w->slot >= b->slots)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: slot %u, but slots = %u", b->name, w->slot,
-				 b->slots);
-	if (w->notify >= b->arrivals)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: notify %u, but arrivals = %u",
-				 b->name, w->notify, b->arrivals);
+	if (w->slot >= b->table.slots)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: slot %u, but slots = %u; %s", b->name, w->slot, b->table.slots,
+				 nic_raise(b->name, "slots", larger(w->slot + 1ull, b->said.slots)));
+	if (w->notify >= b->table.arrivals)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: notify %u, but arrivals = %u; %s", b->name, w->notify,
+				 b->table.arrivals, nic_raise(b->name, "arrivals", larger(w->notify + 1ull, b->said.arrivals)));
 	if (w->notify && w->op != LOOM_NET_PUT && w->op != LOOM_NET_ADD)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: only put and add notify", b->name);
 	if (w->op == LOOM_NET_COUNT)

@@ -18,6 +18,16 @@ static uint64_t power_of_two(uint64_t n)
 	return p;
 }
 
+int nic_size(struct nic *nic, const struct loom_layout *layout)
+{
+	struct nic_table options = NIC_TABLE(nic->opts), table = nic_table(&options, layout, &nic->said);
+	if (nic->list.post && !memcmp(&table, &nic->table, sizeof(table)))
+		return 0;
+	list_close(nic->host, &nic->list);
+	nic->table = table;
+	return list_open(nic->host, &nic->list, table.tags, table.posts);
+}
+
 int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opts *opts,
 	     const struct nic_way *way, struct loom_error *err)
 {
@@ -25,8 +35,7 @@ int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opt
 	nic->fifo = (uint32_t)power_of_two(opts->fifo);
 	pthread_mutex_init(&nic->lock, NULL);
 	nic->flight = host->alloc(host, opts->flights * sizeof(*nic->flight));
-	if (!nic->flight ||
-	    list_open(host, &nic->list, (uint32_t)power_of_two(opts->tags), opts->posts)) {
+	if (!nic->flight || nic_size(nic, NULL)) {
 		nic_close(nic);
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", way->name);
 	}
@@ -102,8 +111,8 @@ void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument)
 		return;
 	if (list_count(&nic->list, tag, n, argument))
 		nic_fail(nic, LOOM_EFULL,
-			 "tag %#llx finds no counter: %u tags are in use; raise tags in [trigger.*]",
-			 (unsigned long long)tag, nic->list.counters);
+			 "tag %#llx finds no counter: %u tags are in use; %s", (unsigned long long)tag, nic->list.counters,
+			 nic_raise(nic->way->name, "tags", nic_more_tags(&nic->table, &nic->said)));
 }
 
 /* ---- completion ---------------------------------------------------------------------------------- */
@@ -260,8 +269,8 @@ int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struc
 	struct nic_bounds b = {.host = nic->host,
 			       .name = nic->way->name,
 			       .adder = fabric_name(nic->fabric),
-			       .slots = nic->opts->slots,
-			       .arrivals = nic->opts->arrivals,
+			       .table = nic->table,
+			       .said = nic->said,
 			       .of = nic,
 			       .reaches = reaches,
 			       .adds = adds};
@@ -272,6 +281,14 @@ int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struc
 	return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
 			 "%s: the network reaches a copy of the memory of rank %u's GPU, which %s would need as it is: put or send, or "
 			 "say memory = host", nic->way->name, what->target, what->op == LOOM_NET_GET ? "a get" : "an addition");
+}
+
+int nic_no_place(const struct nic *nic, struct loom_error *err)
+{
+	const char *more = nic->list.room ? nic_raise(nic->way->name, "tags", nic_more_tags(&nic->table, &nic->said)) :
+					    nic_raise(nic->way->name, "posts", nic_more_posts(&nic->table, &nic->said));
+	return LOOM_FAIL(nic->host, err, LOOM_EFULL, "%s: no place for another post: %u of %u posts are free, %u tags are in use; %s",
+			 nic->way->name, nic->list.room, nic->list.posts, nic->list.counters, more);
 }
 
 /* ---- runs ---------------------------------------------------------------------------------------- */

@@ -24,18 +24,23 @@ struct nic_opts {
 	struct net_model net;
 };
 
-/* Option rows of what a trigger keeps; of S, a struct with these fields. */
+/* Places that a trigger has. As options: 0: as many as the workload says, and no fewer than without its word. */
+struct nic_table {
+	uint32_t posts, tags, slots, arrivals;
+};
+#define NIC_TABLE(o) ((struct nic_table){(o)->posts, (o)->tags, (o)->slots, (o)->arrivals})
+
+/* Option rows of them; of S, a struct with these fields. */
 #define NIC_TABLE_ROWS(S)                                                                          \
-	LOOM_OPT(S, posts, LOOM_OPT_U32, "4096", "How many operations may be posted at once.", .min = 1, \
-		 .max = 1 << 24),                                                                  \
-		LOOM_OPT(S, tags, LOOM_OPT_U32, "8192",                                            \
-			 "How many tags may be in use, rounded up to a power of two; an eighth "   \
-			 "stays free.",                                                            \
-			 .min = 16, .max = 1 << 24),                                               \
-		LOOM_OPT(S, slots, LOOM_OPT_U32, "1024",                                           \
-			 "Completion slots; number 0 is not used.", .min = 2, .max = 1 << 20),     \
-		LOOM_OPT(S, arrivals, LOOM_OPT_U32, "1024",                                        \
-			 "Arrival words for notifications; number 0 is not used.", .min = 2,       \
+	LOOM_OPT(S, posts, LOOM_OPT_U32, "0", "How many operations may be posted at once. 0: as many as the workload says, 4096 " \
+		 "at least.", .max = 1 << 24),                                                     \
+		LOOM_OPT(S, tags, LOOM_OPT_U32, "0",                                               \
+			 "How many tags may be in use, rounded up to a power of two, 16 at least; an eighth stays free. 0: as many " \
+			 "as the workload says, of 8192 at least.", .max = 1 << 24),               \
+		LOOM_OPT(S, slots, LOOM_OPT_U32, "0",                                              \
+			 "Completion slots; number 0 is not used. 0: as many as the workload says, 1024 at least.", .max = 1 << 20), \
+		LOOM_OPT(S, arrivals, LOOM_OPT_U32, "0",                                           \
+			 "Arrival words for notifications; number 0 is not used. 0: as many as the workload says, 1024 at least.", \
 			 .max = 1 << 20)
 #define NIC_STAMP_ROW(S)                                                                           \
 	LOOM_OPT(S, stamp, LOOM_OPT_BOOL, "no",                                                    \
@@ -141,6 +146,8 @@ struct nic {
 	const struct loom_time *time;
 	struct loom_agent *agent;
 	struct fabric *fabric;
+	struct nic_table table;
+	struct loom_net_need said; /* by the workload */
 	struct list list;
 	struct nic_flight *flight; /* [opts->flights] */
 	uint32_t free_flight, flying, receiving;
@@ -177,6 +184,8 @@ struct nic {
 int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opts *opts,
 	     const struct nic_way *way, struct loom_error *err);
 void nic_close(struct nic *nic);
+/* Tables for what the workload needs: 0 or LOOM_ENOMEM. Before anything is posted. */
+int nic_size(struct nic *nic, const struct loom_layout *layout);
 void nic_lock(struct nic *nic); /* by host threads */
 void nic_unlock(struct nic *nic);
 uint64_t nic_now(const struct nic *nic);  /* the clock of the devices */
@@ -194,13 +203,22 @@ void nic_fail(struct nic *nic, int code, const char *fmt, ...) LOOM_PRINTF(3, 4)
 void nic_complete(struct nic *nic, uint32_t slot, uint64_t chain, int status);
 int nic_idle(struct nic *nic); /* nothing is under way but receives */
 int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
+int nic_no_place(const struct nic *nic, struct loom_error *err); /* LOOM_EFULL, of a post */
 
-/* check.c: whether a post can ever run, within what is told here. */
+/* check.c: how many places, from what options and the workload say; what the latter said. */
+struct nic_table nic_table(const struct nic_table *options, const struct loom_layout *layout, struct loom_net_need *said);
+/* "raise tags: say trigger.gputn.tags = 16384 or more", in a buffer of this thread; `least`: with less it fails again. */
+const char *nic_raise(const char *plugin, const char *option, uint64_t least);
+/* What these options must be, now that they do not do. */
+uint64_t nic_more_tags(const struct nic_table *table, const struct loom_net_need *said);
+uint64_t nic_more_posts(const struct nic_table *table, const struct loom_net_need *said);
+/* Whether a post can ever run, within what is told here. */
 struct nic_bounds {
 	const struct loom_host *host;
 	const char *name; /* of the plug-in */
 	const char *adder; /* who adds atomically */
-	uint32_t slots, arrivals;
+	struct nic_table table;
+	struct loom_net_need said; /* by the workload */
 	const void *of;
 	int (*reaches)(const void *of, uint32_t rank, loom_ref ref, uint64_t bytes);
 	int (*adds)(const void *of, const struct loom_trigger_post *what);

@@ -107,8 +107,8 @@ static int shares(const struct loom_layout *layout)
 static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout *layout, uint64_t *bytes)
 {
 	struct nic_shape s = {.entries = nic->fifo,
-			      .slots = nic->opts->slots,
-			      .arrivals = nic->opts->arrivals,
+			      .slots = nic->table.slots,
+			      .arrivals = nic->table.arrivals,
 			      .recorded = nic->way->has_record ? RECORDED : 0};
 	uint64_t at = 0, words = nic->way->has_fifo ? 2ull * s.entries : 0;
 	s.tallies = nic->opts->counting == NIC_DEVICE_COUNTS ? (uint64_t)nic->list.mask + 1 : 0;
@@ -136,7 +136,7 @@ static struct nic_shape shape_of(const struct nic *nic, const struct loom_layout
 /* The block of a device: where its tallies stand, and all. */
 static uint64_t tally_at(const struct nic *nic, const struct loom_device_shape *device)
 {
-	uint64_t words = (uint64_t)nic->opts->slots + nic->opts->arrivals;
+	uint64_t words = (uint64_t)nic->table.slots + nic->table.arrivals;
 	return lines(sizeof(struct nic_device) + sizeof(struct nic_ring) +
 		     (far_of(nic, device) == NIC_MANY ? words * sizeof(struct nic_seen) : 0));
 }
@@ -162,6 +162,8 @@ int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_ne
 			return rc;
 	}
 	nic->devices = layout->devices;
+	if (!nic->base && nic_size(nic, layout))
+		return LOOM_FAIL(nic->host, err, LOOM_ENOMEM, "%s: out of memory", nic->way->name);
 	struct nic_shape shape = shape_of(nic, layout, &need->global);
 	if (shape.tallies && layout->devices > 1)
 		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
@@ -564,11 +566,7 @@ int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *
 	if (!rc && !taken) {
 		rc = list_post(&nic->list, post, id);
 		if (rc)
-			rc = LOOM_FAIL(nic->host, err, rc,
-				       "%s: no place for another post: %u of %u posts are free, %u tags are "
-				       "in use; raise posts or tags in [trigger.*]",
-				       nic->way->name, nic->list.room, nic->list.posts,
-				       nic->list.counters);
+			rc = nic_no_place(nic, err);
 		else if (nic->way->posted)
 			nic->way->posted(nic, post->tag);
 	}

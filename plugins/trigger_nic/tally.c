@@ -25,9 +25,9 @@ static int know(struct nic *nic, uint64_t tag, uint64_t step, struct loom_error 
 	if (tag >= nic->shape.tallies)
 		return step <= 1 ? 0 :
 				   LOOM_FAIL(nic->host, err, LOOM_EINVAL,
-					     "%s: counting = device: tag %llu, but a device counts tags below %llu: raise tags in "
-					     "[trigger.gputn]",
-					     nic->way->name, (unsigned long long)tag, (unsigned long long)nic->shape.tallies);
+					     "%s: counting = device: tag %llu, but a device counts tags below %llu; %s",
+					     nic->way->name, (unsigned long long)tag, (unsigned long long)nic->shape.tallies,
+					     nic_raise(nic->way->name, "tags", tag + 1));
 	struct nic_tally *t = &nic->tally[tag];
 	uint64_t every = common(t->every, step);
 	if (early)

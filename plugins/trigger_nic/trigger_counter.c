@@ -62,9 +62,8 @@ static int counter_post(struct nic *nic, const struct loom_trigger_post *what, u
 		return 0; /* arrivals are counted by the NIC itself */
 	if (what->tag >= w->entries)
 		return LOOM_FAIL(nic->host, err, LOOM_EINVAL,
-				 "trigger_counter: tag %llu, but the page has %u counters: raise tags in "
-				 "[trigger.counter]",
-				 (unsigned long long)what->tag, w->entries);
+				 "trigger_counter: tag %llu, but the page has %u counters; %s", (unsigned long long)what->tag,
+				 w->entries, nic_raise("trigger_counter", "tags", what->tag + 1));
 	if (!w->watched[what->tag]) {
 		w->watched[what->tag] = 1;
 		w->tag[w->n++] = (uint32_t)what->tag;

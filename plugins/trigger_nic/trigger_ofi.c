@@ -28,7 +28,7 @@ struct work {
 };
 
 struct ofi {
-	struct work *work;              /* [opts->posts] */
+	struct work *work;              /* [list.posts] */
 	struct fabric_counter **fired;  /* [list.mask + 1], made when something waits for them */
 	uint32_t *waits;                /* [list.mask + 1]: works of a counter, as they were posted */
 	uint32_t free, runs, again, notifies; /* lists of works */
@@ -246,7 +246,7 @@ static int ofi_event(struct nic *nic, const void *context, int status)
 {
 	struct ofi *o = ofi_of(nic);
 	if (!o || (const char *)context < (const char *)o->work ||
-	    (const char *)context >= (const char *)(o->work + nic->opts->posts))
+	    (const char *)context >= (const char *)(o->work + nic->list.posts))
 		return 0;
 	uint32_t i = (uint32_t)((size_t)((const char *)context - (const char *)o->work) / sizeof(*o->work));
 	if (o->work[i].state == WORK_LOST)
@@ -296,10 +296,7 @@ static int ofi_post(struct nic *nic, const struct loom_trigger_post *p, uint64_t
 		return 0;
 	uint32_t counter = nic->list.room ? list_counter(&nic->list, p->tag) : LIST_NONE;
 	if (counter == LIST_NONE)
-		return LOOM_FAIL(nic->host, err, LOOM_EFULL,
-				 "trigger_ofi: no place for another post: %u of %u posts are free, %u tags are "
-				 "in use; raise posts or tags in [trigger.*]",
-				 nic->list.room, nic->list.posts, nic->list.counters);
+		return nic_no_place(nic, err);
 	uint32_t i = o->free;
 	struct work *w = &o->work[i];
 	int rc = new_counter(nic, p, counter, err);
@@ -326,7 +323,7 @@ static int ofi_cancel(struct nic *nic, uint64_t id)
 	uint32_t i = (uint32_t)id;
 	if (!(id >> 63))
 		return list_cancel(&nic->list, id);
-	if (i >= nic->opts->posts || o->work[i].state == WORK_FREE ||
+	if (i >= nic->list.posts || o->work[i].state == WORK_FREE ||
 	    (o->work[i].generation & INT32_MAX) != (id >> 32 & INT32_MAX))
 		return LOOM_ENOENT;
 	if (o->work[i].state != WORK_WAITS)
@@ -349,7 +346,7 @@ static int ofi_start(struct nic *nic, struct loom_error *err)
 	if (nic->own)
 		return 0;
 	const struct loom_host *host = nic->host;
-	uint32_t posts = nic->opts->posts;
+	uint32_t posts = nic->list.posts;
 	uint64_t counters = (uint64_t)nic->list.mask + 1;
 	struct ofi *o = host->alloc(host, sizeof(*o) + posts * sizeof(*o->work) +
 						  counters * (sizeof(*o->fired) + sizeof(*o->waits)));
@@ -378,7 +375,7 @@ static void ofi_reset(struct nic *nic)
 	}
 	o->free = o->runs = o->again = o->notifies = LIST_NONE;
 	o->running = o->receiving = 0;
-	for (uint32_t i = nic->opts->posts; i > 0; i--) {
+	for (uint32_t i = nic->list.posts; i > 0; i--) {
 		struct work *w = &o->work[i - 1];
 		if (w->state == WORK_RUNS || w->state == WORK_LOST) {
 			if (w->what.op == LOOM_NET_RECV && w->state == WORK_RUNS)
@@ -397,7 +394,7 @@ static void ofi_close(struct nic *nic)
 	struct ofi *o = ofi_of(nic);
 	for (uint32_t c = 0; c <= nic->list.mask; c++)
 		fabric_counter_close(o->fired[c]);
-	for (uint32_t i = 0; i < nic->opts->posts; i++)
+	for (uint32_t i = 0; i < nic->list.posts; i++)
 		fabric_counter_close(o->work[i].done);
 }
 

@@ -30,6 +30,8 @@ struct peer {
 	uint32_t next;	      /* where the search for a free post begins */
 	uint32_t generations; /* of posts, over all samples: no id is used twice */
 	uint64_t bytes; /* of the block, up to the windows */
+	struct nic_table table;
+	struct loom_net_need said; /* by the workload */
 	struct nic_shape shape;
 	struct peer_head head;
 	struct peer_map *map;
@@ -67,17 +69,21 @@ static void peer_destroy(void *self)
 
 /* ---- memory ------------------------------------------------------------------------------------------ */
 
-static uint64_t shape(struct peer *p)
+static uint64_t shape(struct peer *p, const struct loom_layout *layout)
 {
 	const struct peer_opts *o = p->opts;
-	struct nic_shape s = {.slots = o->slots, .arrivals = o->arrivals, .extra = 1, .slot_at = sizeof(struct peer_head)};
-	while (s.extra < o->tags)
-		s.extra *= 2;
+	struct nic_table options = NIC_TABLE(o);
+	if (!p->map) /* not for a later run */
+		p->table = nic_table(&options, layout, &p->said);
+	struct nic_shape s = {.slots = p->table.slots,
+			      .arrivals = p->table.arrivals,
+			      .extra = p->table.tags,
+			      .slot_at = sizeof(struct peer_head)};
 	s.arrival_at = s.slot_at + (uint64_t)s.slots * sizeof(struct nic_slot);
 	s.extra_at = s.arrival_at + (uint64_t)s.arrivals * sizeof(struct nic_arrival);
 	p->head.post_at = s.extra_at + s.extra * sizeof(struct peer_counter);
-	p->head.window_at = p->head.post_at + (uint64_t)o->posts * sizeof(struct peer_post);
-	p->head.posts = o->posts;
+	p->head.window_at = p->head.post_at + (uint64_t)p->table.posts * sizeof(struct peer_post);
+	p->head.posts = p->table.posts;
 	p->head.stamp = o->stamp;
 	p->head.rank = p->host->rank;
 	p->head.ranks = p->host->ranks;
@@ -100,7 +106,7 @@ static int peer_need(void *self, const struct loom_layout *layout, struct loom_n
 		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
 				 "trigger_peer: these devices cannot count in the same words: run one device, or choose another "
 				 "trigger, as in --set trigger.use=gputn");
-	need->global = shape(p);
+	need->global = shape(p, layout);
 	need->device = sizeof(struct nic_device);
 	need->device_place = LOOM_PLACE_NEAR;
 	return 0;
@@ -157,12 +163,10 @@ static int failure(const struct peer *p, struct loom_error *err)
 	int code = (int)__atomic_load_n(&peer_head(&p->ctx)->failed, __ATOMIC_ACQUIRE);
 	if (!code)
 		return 0;
-	return LOOM_FAIL(p->host, err, code,
-			 code == LOOM_EFULL ?
-				 "trigger_peer: a tag finds no counter: %llu are in use; raise tags in [trigger.peer]" :
-				 "trigger_peer: an operation names a rank or memory that the workers do not reach, of %llu "
-				 "counters",
-			 (unsigned long long)p->shape.extra);
+	if (code == LOOM_EFULL)
+		return LOOM_FAIL(p->host, err, code, "trigger_peer: a tag finds no counter: %u are in use; %s", p->table.tags,
+				 nic_raise("trigger_peer", "tags", nic_more_tags(&p->table, &p->said)));
+	return LOOM_FAIL(p->host, err, code, "trigger_peer: an operation names a rank or memory that the workers do not reach");
 }
 
 static int peer_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -210,8 +214,8 @@ static int peer_check(void *self, const struct loom_trigger_post *w, struct loom
 	struct nic_bounds b = {.host = p->host,
 			       .name = "trigger_peer",
 			       .adder = "a worker",
-			       .slots = p->opts->slots,
-			       .arrivals = p->opts->arrivals,
+			       .table = p->table,
+			       .said = p->said,
 			       .of = p,
 			       .reaches = reaches,
 			       .adds = adds};
@@ -253,11 +257,11 @@ static int visit(const struct peer *p, struct peer_counter *k, struct loom_error
 /* A free place, taken by nobody yet; 0: none. */
 static uint32_t free_post(struct peer *p)
 {
-	for (uint32_t n = 0; n < p->opts->posts; n++) {
-		uint32_t at = 1 + (p->next + n) % p->opts->posts;
+	for (uint32_t n = 0; n < p->table.posts; n++) {
+		uint32_t at = 1 + (p->next + n) % p->table.posts;
 		/* Acquire: pairs with the release in peer_first. Its last run is over. */
 		if (__atomic_load_n(&peer_post(&p->ctx, at)->state, __ATOMIC_ACQUIRE) == PEER_FREE) {
-			p->next = at % p->opts->posts;
+			p->next = at % p->table.posts;
 			return at;
 		}
 	}
@@ -269,8 +273,10 @@ static int post_locked(struct peer *p, const struct loom_trigger_post *w, uint64
 	uint32_t at = free_post(p), counter = at ? peer_find(&p->ctx, w->tag) : 0;
 	if (!counter)
 		return LOOM_FAIL(p->host, err, LOOM_EFULL,
-				 "trigger_peer: no place for another post: %s of %u are in use; raise %s in [trigger.peer]",
-				 at ? "tags" : "posts", at ? (uint32_t)p->shape.extra : p->opts->posts, at ? "tags" : "posts");
+				 "trigger_peer: no place for another post: %s of %u are in use; %s", at ? "tags" : "posts",
+				 at ? p->table.tags : p->table.posts,
+				 at ? nic_raise("trigger_peer", "tags", nic_more_tags(&p->table, &p->said)) :
+				      nic_raise("trigger_peer", "posts", nic_more_posts(&p->table, &p->said)));
 	struct peer_counter *k = peer_counter(&p->ctx, counter);
 	int rc = visit(p, k, err);
 	if (rc)
@@ -328,7 +334,7 @@ static void take_off(const struct peer *p, struct peer_counter *k, uint32_t at)
 static int cancel_locked(struct peer *p, uint64_t id, struct loom_error *err)
 {
 	uint32_t at = (uint32_t)id;
-	struct peer_post *post = at - 1 < p->opts->posts ? peer_post(&p->ctx, at) : NULL;
+	struct peer_post *post = at - 1 < p->table.posts ? peer_post(&p->ctx, at) : NULL;
 	int rc = LOOM_ENOENT;
 	if (post && post->generation == (uint32_t)(id >> 32) && post->counter) {
 		struct peer_counter *k = peer_counter(&p->ctx, post->counter);
@@ -368,7 +374,7 @@ static int peer_room(void *self, uint32_t *posts)
 	struct peer *p = self;
 	pthread_mutex_lock(&p->lock);
 	*posts = 0;
-	for (uint32_t at = 1; at <= p->opts->posts; at++)
+	for (uint32_t at = 1; at <= p->table.posts; at++)
 		*posts += __atomic_load_n(&peer_post(&p->ctx, at)->state, __ATOMIC_RELAXED) == PEER_FREE;
 	pthread_mutex_unlock(&p->lock);
 	return 0;

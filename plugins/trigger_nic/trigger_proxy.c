@@ -100,7 +100,7 @@ static int decode(const struct nic *nic, const uint64_t *word, uint32_t post, st
 	w->notify = (uint32_t)(word[PROXY_SLOTS] >> 32);
 	w->flags = 0; /* applied */
 	int far = w->op == LOOM_NET_PUT || w->op == LOOM_NET_GET || w->op == LOOM_NET_ADD;
-	if (w->op != posted->op || w->type != posted->type || w->slot >= nic->opts->slots)
+	if (w->op != posted->op || w->type != posted->type || w->slot >= nic->table.slots)
 		return 0;
 	if ((posted->flags & LOOM_NET_LOCAL_FROM_FIRE && w->local - posted->local > posted->window) ||
 	    (posted->flags & LOOM_NET_REMOTE_FROM_FIRE && w->remote - posted->remote > posted->window))

@@ -112,7 +112,8 @@ static int allreduce_need(void *self, const struct loom_layout *layout, struct l
 {
 	(void)err;
 	need->global_place = LOOM_PLACE_NET;
-	shape_of(self, layout, &need->global);
+	struct allreduce_job j = shape_of(self, layout, &need->global);
+	loom_allreduce_needs(&j.vector, layout, need);
 	need->worker = sizeof(struct allreduce_took);
 	return 0;
 }

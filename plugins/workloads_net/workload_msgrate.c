@@ -62,10 +62,19 @@ static uint64_t who_fires(const void *self, const struct loom_layout *layout)
 	return (uint64_t)layout->workers * items(self, layout);
 }
 
+/* Of those with one tag. */
+static uint32_t share_of(const void *self, const struct loom_layout *layout)
+{
+	uint32_t by = opts_of(self)->by;
+	return by == BY_KERNEL ? layout->workers : by == BY_MIXED ? 2 * items(self, layout) : 1;
+}
+
 static int msgrate_need(void *self, const struct loom_layout *layout, struct loom_need *need,
 			struct loom_error *err)
 {
 	(void)err;
+	uint64_t posts = (who_fires(self, layout) + share_of(self, layout) - 1) / share_of(self, layout);
+	need->net = (struct loom_net_need){.posts = (uint32_t)posts, .tags = (uint32_t)posts, .slots = (uint32_t)posts + 1};
 	need->global_place = LOOM_PLACE_NET;
 	need->worker = sizeof(struct msgrate_times);
 	need->global = sizeof(struct msgrate) + 2 * who_fires(self, layout) * sizeof(struct msgrate_line);
@@ -77,15 +86,13 @@ static int msgrate_init(void *self, const struct loom_layout *layout, const stru
 {
 	struct msgrate *m = view->global;
 	(void)err;
-	uint32_t lanes = items(self, layout), by = opts_of(self)->by;
+	uint32_t lanes = items(self, layout);
 	*m = (struct msgrate){.fires = opts_of(self)->fires,
 			      .per = opts_of(self)->per,
 			      .boundary = lanes < BOUNDARY ? BOUNDARY / lanes : 1,
 			      .items = lanes,
 			      .sends = opts_of(self)->operation == MSGRATE_PUT,
-			      .share = by == BY_KERNEL ? layout->workers :
-				       by == BY_MIXED  ? 2 * lanes :
-							 1};
+			      .share = share_of(self, layout)};
 	memset(m + 1, 0, 2 * who_fires(self, layout) * sizeof(struct msgrate_line));
 	return 0;
 }

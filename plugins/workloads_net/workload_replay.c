@@ -76,7 +76,9 @@ static int replay_create(const struct loom_host *host, const void *opts, void **
 static int replay_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	(void)err;
-	shape_of(self, layout, &need->global);
+	struct replay r = shape_of(self, layout, &need->global);
+	for (uint64_t i = 0; i < r.tensors; i++)
+		loom_allreduce_needs(&r.tensor[i].sum, layout, need);
 	need->global_place = LOOM_PLACE_NET;
 	need->worker = sizeof(struct replay_took);
 	return 0;

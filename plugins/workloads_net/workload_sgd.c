@@ -210,7 +210,9 @@ static int sgd_need(void *self, const struct loom_layout *layout, struct loom_ne
 	const struct sgd_opts *o = w->opts;
 	uint64_t state;
 	(void)err;
-	shape_of(self, layout, &need->global, &state);
+	struct sgd s = shape_of(self, layout, &need->global, &state);
+	for (uint32_t i = 0; i < s.layers; i++)
+		loom_allreduce_needs(&s.sum[i], layout, need);
 	need->global += layout->devices > 1 ? state : 0;
 	need->global_place = LOOM_PLACE_NET;
 	need->device = layout->devices > 1 ? 0 : state;

@@ -131,9 +131,7 @@ triggers() {
 		[ "$with" = "$trigger" ] || option="--set trigger.$trigger.${with#*:}"
 		case $with in *memory=device) per=1000 ;; esac # each message takes some 30 us
 		for workload in pingpong msgrate jacobi2d allreduce sgd replay; do
-			set -- --set run.workload=$workload --set trigger.use=$trigger $option --set trigger.$trigger.slots=8192 \
-				--set trigger.$trigger.arrivals=8192 --set trigger.$trigger.posts=16384 \
-				--set trigger.$trigger.tags=16384 --set workload.pingpong.rounds=200 \
+			set -- --set run.workload=$workload --set trigger.use=$trigger $option --set workload.pingpong.rounds=200 \
 				--set workload.msgrate.fires=1000 --set workload.msgrate.per=$per --set workload.jacobi2d.sweeps=20 \
 				--set workload.allreduce.bytes=256KiB
 			case $workload in jacobi2d | sgd) set -- "$@" --set barrier.use=auto ;; esac
@@ -167,6 +165,9 @@ share() {
 	done
 }
 
+# All workers of two ranks.
+meet="--ranks 2 --set transport.use=p2p --set run.workload=barrier --set workload.barrier.scope=job"
+
 # A turn takes some 2 ms: few exchanges.
 turns() {
 	share --set device.$device.gpu=0 --set device.$device.workers=16
@@ -175,9 +176,11 @@ turns() {
 			set -- --ranks 2 --set run.workload=$workload --set trigger.use=$trigger --set transport.use=p2p
 			[ $workload = replay ] || set -- "$@" --set barrier.use=auto
 			either "$trigger $workload, two ranks on a GPU" "$@" --set device.$device.gpu=0 --set device.$device.workers=16 \
-				--set trigger.$trigger.tags=16384 --set trigger.$trigger.posts=16384 --set trigger.$trigger.arrivals=8192 \
 				--set workload.sgd.steps=6 --set workload.replay.steps=2 --set workload.replay.most=16KiB
 		done
+		either "$trigger barrier of the job, two ranks on a GPU" $meet --set trigger.use=$trigger --set barrier.use=auto \
+			--set device.$device.gpu=0 --set device.$device.workers=16 --set workload.barrier.few=5 \
+			--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40
 	done
 }
 
@@ -185,13 +188,16 @@ turns() {
 peers() {
 	grep -q "^$device: GPU 1  *ok" "$tmp/doctor" || { echo '  --  peers: there is one GPU'; return; }
 	some=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
-	own="--ranks 2 --set transport.use=p2p --set trigger.use=peer --set trigger.peer.posts=16384 --set trigger.peer.tags=16384"
-	own="$own --set trigger.peer.arrivals=8192"
+	own="--ranks 2 --set transport.use=p2p --set trigger.use=peer"
 	share
 	for workers in 1 $some 0; do
 		for bytes in 8 100000; do
 			every "peer pingpong of $bytes bytes, workers=$workers" $own --set device.$device.workers=$workers \
 				--set run.workload=pingpong --set workload.pingpong.rounds=200 --set workload.pingpong.bytes=$bytes
+		done
+		for barrier in auto dissemination; do
+			every "peer barrier of the job, $barrier, workers=$workers" $meet --set trigger.use=peer --set barrier.use=$barrier \
+				--set device.$device.workers=$workers --set workload.barrier.parts=2
 		done
 		every "peer jacobi2d, workers=$workers" $own --set device.$device.workers=$workers --set run.workload=jacobi2d \
 			--set barrier.use=auto --set workload.jacobi2d.sweeps=100

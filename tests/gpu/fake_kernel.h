@@ -501,7 +501,7 @@ static struct {
 
 FAKE_FN int fake_has_ranks(void)
 {
-	return wrong("ranks") || wrong("no-peer");
+	return wrong("ranks") || wrong("no-peer") || wrong("mps");
 }
 
 /* A file's, for other processes. */

@@ -201,6 +201,31 @@ peer_ranks() {
 		--set workload.jacobi2d.n=24 --set workload.jacobi2d.sweeps=20 --set workload.allreduce.bytes=20000 "$@"
 }
 
+# met_ranks STATUS PATTERN WRONG [ARGUMENTS]: two ranks meet by barrier $barrier at the scope of the job, by what their workers
+# store into each other's memory.
+met_ranks() {
+	status=$1 wanted=$2
+	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_peer.so $B/plugins/barrier_$barrier.so $B/plugins/workload_barrier.so"
+	shift 3
+	expect "$status" "$wanted" "$G" run conf/barrier.ini --ranks 2 --samples 1 --set run.warmup=0 \
+		--set run.devices=$device:0 --set transport.use=p2p --set workload.barrier.scope=job --set trigger.use=peer \
+		--set barrier.use=$barrier --set device.$device.workers=3 --set workload.barrier.few=5 \
+		--set workload.barrier.difference=10 --set workload.barrier.parts=2 --set workload.barrier.checked=40 "$@"
+}
+
+# Two processes on one GPU take turns, if its driver tells so: a warning, and no thousands of rounds.
+turn_runs() {
+	alone="--set device.$device.gpu=0"
+	for driver in ranks mps; do
+		met_ranks 0 '1 sample, each verified' $driver $alone
+		[ $driver = ranks ] && n=1 || n=0
+		[ "$(grep -c 'ranks 0 and 1 share the device at .*own, or start .*MPS' "$tmp/err")" = $n ] ||
+			{ fail "not $n warnings that two ranks share a GPU:"; cat "$tmp/err"; }
+	done
+	met_ranks 4 'share a device, .* and 1064 rounds .*say few = 5' ranks $alone --set workload.barrier.difference=500
+	met_ranks 0 '1 sample, each verified' mps $alone --set workload.barrier.difference=500
+}
+
 # shared_ranks STATUS PATTERN [ARGUMENTS]: $workload once by two ranks with a GPU each, whose workers steal from each other.
 shared_ranks() {
 	status=$1 wanted=$2
@@ -219,6 +244,10 @@ peer_runs() {
 		peer_ranks 0 '3 samples, each verified' ranks
 	done
 	peer_ranks 0 '3 samples, each verified' ranks --set device.$device.gpu=0
+	for barrier in $(ways auto dissemination); do
+		met_ranks 0 '1 sample, each verified' ranks
+	done
+	[ $device != cuda ] || turn_runs # another vendor's driver does not tell
 	for algorithm in $(ways ring oneshot twoshot pull); do
 		[ $algorithm = ring ] && rounds=1 || rounds=70
 		peer_ranks 0 '3 samples, each verified' ranks --set workload.allreduce.algorithm=$algorithm \

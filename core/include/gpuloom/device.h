@@ -219,6 +219,10 @@ struct loom_device_ops {
 	 * device has no interrupts of this kind. */
 	int (*alarm)(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_alarm **alarm,
 		     struct loom_error *err);
+	/* Where kernels of several processes take turns on what these workers run on: its name, alike in all processes of the
+	 * host, to `name`, and what lets them run side by side, a clause that goes on behind "or". NULL, also of the
+	 * function: they do run so, or it is not known. */
+	const char *(*turns)(void *self, char *name, size_t size);
 };
 
 #ifdef __cplusplus

@@ -308,6 +308,9 @@ enum {
 	LOOM_SHAPE_RESTS = 2,
 	/* Its clock is virtual: what its wait() calls the end of a sample is how long the sample took. */
 	LOOM_SHAPE_IS_VIRTUAL = 4,
+	/* Set by the core, from the first sample on: another rank's device is the same hardware, which runs the kernels of
+	 * processes in turns. Whatever waits for that rank takes a turn each time: milliseconds. */
+	LOOM_SHAPE_IN_TURNS = 8,
 };
 
 struct loom_time;
@@ -334,6 +337,9 @@ struct loom_layout {
 	 * here. Workers and devices of the others, in sum, are known once the device code is composed. */
 	uint32_t rank, ranks, far_workers, far_devices;
 	const struct loom_meetings *meetings; /* of the workload: barrier.h. NULL: none */
+	/* What workload and barrier say that they need of the trigger; all 0 before they are asked. NULL: they are not. */
+	const struct loom_net_need *net;
+	uint32_t reaches; /* 1: the selected trigger has reach(), so that workers may do without posts */
 };
 
 /* Where a block lies. */
@@ -343,10 +349,18 @@ enum loom_place {
 	/* Of blocks per device alone: in that device's own memory, whatever the transport. No other device reaches
 	 * it, and the host only while no worker runs. */
 	LOOM_PLACE_NEAR,
-	/* Of a workload's block for the stack alone: where the selected trigger sends from and to. That is host memory,
-	 * unless that trigger reaches all (`anywhere` in struct loom_trigger_ops); then it is as ANY. */
+	/* Of blocks for the stack alone: where the selected trigger sends from and to. That is host memory, unless that
+	 * trigger reaches all (`anywhere` in struct loom_trigger_ops); then it is as ANY. */
 	LOOM_PLACE_NET,
 	LOOM_PLACES
+};
+
+/* What is posted and fired in a sample (trigger.h), as far as it is known before. The tables of a trigger have as many places,
+ * unless the conf sets them. */
+struct loom_net_need {
+	uint32_t posts; /* operations that are posted at once */
+	uint32_t tags;	/* that are fired, posted for or chained to; arrivals that posts wait for are some, too */
+	uint32_t slots, arrivals; /* the highest completion slot and arrival word, and 1 more */
 };
 
 /* Bytes a policy wants; the core makes them through the transport, zeroed and 64-byte aligned. */
@@ -359,6 +373,7 @@ struct loom_need {
 	uint32_t flags;  /* LOOM_NEED_* */
 	uint8_t global_place, device_place, worker_place; /* enum loom_place of the first three */
 	uint8_t reserved;
+	struct loom_net_need net; /* of workloads and barriers */
 };
 enum {
 	/* For workloads: tasks() fills the block for the stack, and nothing writes to it afterwards. So devices that

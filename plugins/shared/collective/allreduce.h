@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host's part of allreduce.dev.h, for workloads in this tree and elsewhere: there are only headers. A workload calls in
- * need(): loom_allreduce_shape, loom_allreduce_place; in init(): loom_allreduce_init; in wire(): loom_allreduce_wire. Its
+ * need(): loom_allreduce_shape, loom_allreduce_place, loom_allreduce_needs; in init(): loom_allreduce_init; in wire(): loom_allreduce_wire. Its
  * device code begins with LOOM_ALLREDUCE_FILES. examples/workload-average is one. */
 #ifndef LOOM_COLLECTIVE_ALLREDUCE_H
 #define LOOM_COLLECTIVE_ALLREDUCE_H
@@ -123,6 +123,23 @@ static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const stru
 	return a->inbox_at + inbox;
 }
 
+/* Vectors that rounds take in turn. */
+static inline uint32_t loom_allreduce_inputs_of(const struct loom_allreduce *a)
+{
+	return (uint32_t)(a->stride ? a->cycle / a->stride : 1);
+}
+
+/* Adds what the placed vector takes of the trigger's tables. The places of late posts are used again and again. */
+static inline void loom_allreduce_needs(const struct loom_allreduce *a, const struct loom_layout *layout, struct loom_need *need)
+{
+	uint32_t last = a->first + a->tags;
+	if (!loom_allreduce_posts(a) || (a->algorithm == LOOM_ALLREDUCE_AUTO && LOOM_HAS(layout, reaches) && !a->turn_at))
+		return;
+	need->net.posts += a->turn_at ? 0 : a->tags * loom_allreduce_inputs_of(a);
+	need->net.tags += a->chain ? 2 * a->tags : a->tags;
+	need->net.arrivals = last > need->net.arrivals ? last : need->net.arrivals;
+}
+
 /* All but the input. `all`: the workload's block for the stack. */
 static inline void loom_allreduce_init(const struct loom_allreduce *a, const struct loom_layout *layout, void *all)
 {
@@ -131,12 +148,6 @@ static inline void loom_allreduce_init(const struct loom_allreduce *a, const str
 	memset((char *)all + a->met_at, 0, a->input_at - a->met_at);
 	memset((char *)all + a->sum_at, 0xff, a->inbox_at - a->sum_at); /* NaN: a sum that was not made shows */
 	memset((char *)all + a->inbox_at, 0, loom_allreduce_slots_of(a, layout));
-}
-
-/* Vectors that rounds take in turn. */
-static inline uint32_t loom_allreduce_inputs_of(const struct loom_allreduce *a)
-{
-	return (uint32_t)(a->stride ? a->cycle / a->stride : 1);
 }
 
 /* The put, or the add of a chain, that sends a piece on, in all rounds that take that vector. */

@@ -75,6 +75,7 @@ struct gpu_limits {
 	int wave; /* threads that run in step */
 	int words; /* its streams can set and await words of 64 bits: set_word(), await_word() */
 	int parts; /* of a multiprocessor, each with registers of its own for whole waves */
+	int turns; /* the driver says that kernels of several processes take turns on this GPU */
 };
 
 /* A compiled program on the GPU. */
@@ -117,6 +118,7 @@ struct gpu_driver {
 	const char *mend;         /* what to do when no GPU is seen ... */
 	const char *atomics_mend; /* ... and when the driver does not tell about host_atomics() */
 	const char *call, *call_mend; /* ... and when this call fails, a clause; NULL: none */
+	const char *turns_mend; /* what lets kernels of several processes run side by side; NULL: not known */
 	const char *const *dialect; /* compose_cuda */
 	const struct rtc_kind *compiler;
 	int out_of_memory; /* the code that says so */
@@ -322,6 +324,7 @@ int shape_again(struct gpu *d, const struct gpu_kernel *k, uint64_t local_bytes,
 /* Dynamic shared memory of a block whose workers have so many bytes each. */
 uint32_t shape_shared(const struct gpu *d, uint32_t lanes, uint32_t per_block, uint64_t local_bytes);
 int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *err);
+const char *gpu_turns(void *self, char *name, size_t size);
 
 /* program.c */
 int gpu_build(void *self, const struct loom_program *program, struct loom_error *err);
@@ -378,7 +381,7 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.mem_key = gpu_mem_key, .mem_open = gpu_mem_open, .mem_close = gpu_mem_close,              \
 	.build = gpu_build, .launch = gpu_launch, .ready = gpu_ready, .go = gpu_go,                \
 	.wait = gpu_wait, .nudge = gpu_nudge, .doing = gpu_doing, .retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out, \
-	.alarm = gpu_alarm
+	.alarm = gpu_alarm, .turns = gpu_turns
 
 /* doctor.c: with a zeroed struct of the plug-in's own. */
 void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host,

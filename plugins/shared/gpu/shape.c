@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many workers. Before there is a program: by a bound on registers that the compiler is then held
  * to. With the program: by what it takes. */
+#include <stdio.h>
+
 #include "gpu.h"
 
 #define LEAST_REGISTERS 32 /* per thread: with fewer nearly everything spills */
@@ -106,4 +108,13 @@ int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *er
 	shape->kind = LOOM_ON_GPU;
 	shape->flags = link_is_plain(d) ? LOOM_SHAPE_LINK_IS_PLAIN : 0;
 	return 0;
+}
+
+const char *gpu_turns(void *self, char *name, size_t size)
+{
+	const struct gpu *d = self;
+	if (!d->limits.turns || !*d->bus)
+		return NULL;
+	snprintf(name, size, "%s", d->bus);
+	return d->driver->turns_mend;
 }
