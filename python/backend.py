@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What `pip install ./python` calls (PEP 517): a wheel is a zip file of the modules. So neither a compiler nor setuptools
-nor a network is needed."""
+"""What `pip install ./python` calls (PEP 517, PEP 660): a wheel is a zip file of the modules. So neither a compiler nor
+setuptools nor a network is needed."""
 import base64
 import glob
 import hashlib
+import io
+import os
 import re
+import tarfile
 import zipfile
 
-VERSION = re.search(r'__version__ = "(.*)"', open("gpuloom/__init__.py").read()).group(1)
+VERSION = re.search(r'__version__ = "(.*)"', open("gpuloom/__init__.py", encoding="utf-8").read()).group(1)
 METADATA = """Metadata-Version: 2.1
 Name: gpuloom
 Version: %s
@@ -20,14 +23,38 @@ Requires-Dist: matplotlib; extra == "plots"
 """ % VERSION
 
 
-def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+def _read(*patterns):
+    return [(path, open(path, "rb").read()) for pattern in patterns for path in sorted(glob.glob(pattern))]
+
+
+def _wheel(directory, files):
     name, info = "gpuloom-%s-py3-none-any.whl" % VERSION, "gpuloom-%s.dist-info/" % VERSION
-    files = [(path, open(path, "rb").read()) for path in sorted(glob.glob("gpuloom/*.py"))]
-    files += [(info + "METADATA", METADATA.encode()),
-              (info + "WHEEL", b"Wheel-Version: 1.0\nGenerator: gpuloom\nRoot-Is-Purelib: true\nTag: py3-none-any\n")]
+    files = files + [(info + "METADATA", METADATA.encode()),
+                     (info + "WHEEL", b"Wheel-Version: 1.0\nGenerator: gpuloom\nRoot-Is-Purelib: true\nTag: py3-none-any\n")]
     digest = lambda data: base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
     record = "".join("%s,sha256=%s,%d\n" % (path, digest(data), len(data)) for path, data in files)
-    with zipfile.ZipFile(wheel_directory + "/" + name, "w", zipfile.ZIP_DEFLATED) as wheel:
+    with zipfile.ZipFile(os.path.join(directory, name), "w", zipfile.ZIP_DEFLATED) as wheel:
         for path, data in files + [(info + "RECORD", (record + info + "RECORD,,\n").encode())]:
-            wheel.writestr(zipfile.ZipInfo(path), data, zipfile.ZIP_DEFLATED)
+            entry = zipfile.ZipInfo(path)
+            entry.external_attr = 0o100644 << 16  # ZipInfo's own is 0600, which root would install for root alone
+            wheel.writestr(entry, data, zipfile.ZIP_DEFLATED)
     return name
+
+
+def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
+    return _wheel(wheel_directory, _read("gpuloom/*.py"))
+
+
+def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
+    """`pip install -e`: the wheel names this folder."""
+    return _wheel(wheel_directory, [("gpuloom.pth", (os.getcwd() + "\n").encode())])
+
+
+def build_sdist(sdist_directory, config_settings=None):
+    top = "gpuloom-%s" % VERSION
+    with tarfile.open(os.path.join(sdist_directory, top + ".tar.gz"), "w:gz", format=tarfile.PAX_FORMAT) as tar:
+        for path, data in [("PKG-INFO", METADATA.encode())] + _read("pyproject.toml", "backend.py", "gpuloom/*.py", "examples/*.ipynb"):
+            entry = tarfile.TarInfo(top + "/" + path)
+            entry.size, entry.mode = len(data), 0o644
+            tar.addfile(entry, io.BytesIO(data))
+    return top + ".tar.gz"

@@ -16,8 +16,25 @@ for python in $(command -v python3) /usr/bin/python3; do
 	here=$tmp/$(echo "$real" | tr / -)
 	mkdir "$here" && cp -r python "$here/python"
 	if "$python" -c 'import pip' 2>/dev/null; then # without a compiler, without a network
-		CC=false "$python" -m pip install --quiet --no-index --disable-pip-version-check --root-user-action=ignore \
+		pip="$python -m pip --quiet --no-input --disable-pip-version-check"
+		CC=false $pip install --no-index --root-user-action=ignore \
 			--target "$here/installed" "$here/python" >"$tmp/log" 2>&1 || { fail "pip install with $real"; cat "$tmp/log"; }
+		# F17e: what root installs for all, all may read, whatever the umask of the build is. F17f: a source archive, and -e.
+		(umask 077 && cd "$here/python" && "$python" -c 'import backend; print(backend.build_sdist(".."), backend.build_wheel(".."))') >/dev/null ||
+			fail "sdist and wheel with $real"
+		"$python" - "$here"/*.whl "$here"/*.tar.gz <<'PYTHON' || fail "F17e: modes of files in the wheel and the source archive"
+import sys, tarfile, zipfile
+wheel, sdist = zipfile.ZipFile(sys.argv[1]), tarfile.open(sys.argv[2])
+modes = {e.filename: e.external_attr >> 16 & 0o777 for e in wheel.infolist()} | {e.name: e.mode for e in sdist}
+sys.exit([n for n, mode in modes.items() if mode != 0o644] != [] or len(modes) < 15)
+PYTHON
+		CC=false $pip install --no-index --root-user-action=ignore --target "$here/archive" "$here"/*.tar.gz >"$tmp/log" 2>&1 &&
+			[ -f "$here/archive/gpuloom/embed.py" ] || { fail "F17f: pip install of the source archive with $real"; cat "$tmp/log"; }
+		if "$python" -m venv "$here/venv" >/dev/null 2>&1; then
+			"$here/venv/bin/pip" --quiet --disable-pip-version-check install --no-index -e "$here/python" >"$tmp/log" 2>&1 &&
+				(cd / && "$here/venv/bin/python" -c 'import gpuloom; print(gpuloom.__file__)') | grep -qx "$here/python/gpuloom/__init__.py" ||
+				{ fail "F17f: pip install -e with $real"; cat "$tmp/log"; }
+		fi
 	else
 		echo "$real has no pip: used from the tree"
 		mv "$here/python" "$here/installed"

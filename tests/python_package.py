@@ -4,7 +4,10 @@ notebook. What pandas and matplotlib add is tested where they are; what is said 
 import importlib.util
 import json
 import os
+import signal
+import subprocess
 import sys
+import threading
 import unittest
 from xml.etree import ElementTree
 
@@ -60,6 +63,28 @@ class Documents(unittest.TestCase):
         table = gpuloom.frame(judged, pandas=False)
         self.assertEqual(len(table), 24)
         self.assertEqual(set(table["scheduler.mgws.victim"]), {"random", "neighbour"})
+
+    def test_values_F17d(self):
+        """Values with commas, quotes and backslashes reach the job as they are."""
+        with open("exec.ini", "w") as f:
+            f.write("[run]\nworkload = exec\ndevices = cpu:0\n[device.cpu]\nworkers = 1\n[transport]\nuse = host\n")
+        with open("note", "w") as f:
+            f.write('for w; do printf "[%s]" "$w"; done >>noted; echo >>noted')
+        commands = ["sh note 'true, false'", 'sh note "a \\" b, c"', "sh note plain"]
+        gpuloom.sweep("exec.ini", "e.jsonl", vary={"workload.exec.command": commands}, samples=1, set={"run.warmup": 0})
+        with open("noted") as f:
+            self.assertEqual(sorted(f.read().splitlines()), sorted(["[true, false]", '[a " b, c]', "[plain]"]))
+
+    def test_lists_F17c(self):
+        """A list as an option's value gives the option once for each, or one value where the command takes a list."""
+        self.assertEqual(gpuloom.command._options(fail_on=["a", "b"], aa=True, quiet=False, blocks=3),
+                         ["--fail-on", "a", "--fail-on", "b", "--aa", "--blocks", "3"])
+        rules = ["twice: slower > 900%", "cpu_seconds: slower > 900%"]
+        judged = gpuloom.compare("conf/uts.ini", vary={"scheduler.mgws.victim": ["random", "neighbour"]}, set=SMALL, blocks=6,
+                                 samples_per_block=2, spread="0s", fail_on=rules,
+                                 derive=["twice = seconds * 2 [s, less]", "half = seconds / 2 [s]"])
+        self.assertEqual([r["rule"] for r in judged["gate"]], rules)
+        self.assertIn("half", gpuloom.frame(judged, pandas=False).columns)
 
     def test_refusals(self):
         with self.assertRaisesRegex(gpuloom.Error, "victim.*random") as caught:
@@ -128,6 +153,130 @@ class Library(unittest.TestCase):
             with self.assertRaises(gpuloom.Error) as caught:
                 stack.submit(gpuloom.Task(tag=99))
             self.assertEqual(caught.exception.status, -1)
+
+
+    SPIN = ("LOOM_FN void spin(struct loom_ctx *c, const struct loom_task *t)\n"
+            "{ loom_store_relaxed_sys((uint64_t *)loom_at(c, t->data.ref), 1); while (!loom_stopped(c)) ; }\n")
+
+    def spinning(self, stack):
+        """A task that goes on until it is stopped, and the word that says that it has begun."""
+        tag = stack.source(self.SPIN, "spin")
+        ref, memory = stack.alloc(8)
+        return gpuloom.Task(tag=tag, ref=ref), memory
+
+    def when_begun(self, memory, act):
+        """Does `act` in another thread once the run has begun."""
+        def wait():
+            while not memory[0]:
+                threading.Event().wait(0.01)
+            act()
+        thread = threading.Thread(target=wait)
+        thread.start()
+        return thread
+
+    def test_closed_F17a(self):
+        stack = gpuloom.Stack(text=self.CONF)
+        memory = stack.alloc(1 << 20)[1]
+        stack.close()
+        stack.close()
+        for call in (stack.run, stack.stop, lambda: stack.submit(gpuloom.Task(tag=0)), lambda: stack.alloc(8), stack.__enter__,
+                     lambda: stack.source(self.SPIN, "spin"), lambda: stack.ir("none.so", "spin")):
+            with self.assertRaisesRegex(gpuloom.Error, "closed"):
+                call()
+        with self.assertRaises(ValueError):
+            memory[0]
+        with self.assertRaises(ValueError):
+            memory[0] = 1
+
+    def test_views_F17a(self):
+        """Memory that an array or a cast uses stays while they do."""
+        stack = gpuloom.Stack(text=self.CONF)
+        cast, other = stack.alloc(64)[1].cast("Q"), stack.alloc(64)[1]
+        with self.assertRaisesRegex(BufferError, "in use.*1 of alloc"):
+            stack.close()
+        cast[7] = 1
+        stack.alloc(8)
+        cast.release()
+        stack.close()
+        with gpuloom.Stack(text=self.CONF) as stack:
+            array = memoryview(stack.alloc(64)[1])
+            with self.assertRaises(BufferError):
+                stack.close()
+            del stack  # the array alone holds it now
+            array[0] = 1
+            array.obj.stack.stop()
+            del array
+
+    def test_sizes_S11(self):
+        with gpuloom.Stack(text=self.CONF) as stack:
+            for size in 0, -1, 1 << 62, 1 << 64:
+                with self.assertRaises((gpuloom.Error, ValueError)):
+                    stack.alloc(size)
+
+    def test_close_in_run_S11(self):
+        """close() in another thread ends the run, which says so."""
+        stack = gpuloom.Stack(text=self.CONF)
+        task, memory = self.spinning(stack)
+        stack.submit(task)
+        begun = threading.Event()
+        closer = self.when_begun(memory, lambda: (begun.set(), stack.close()))
+        with self.assertRaisesRegex(gpuloom.Error, "interrupted|closed"):
+            stack.run()
+        closer.join()
+        self.assertTrue(begun.is_set())
+        with self.assertRaisesRegex(gpuloom.Error, "closed"):
+            stack.run()
+
+    def test_interrupt_F17b(self):
+        """Ctrl-C ends a run of tasks; the stack can run again."""
+        with gpuloom.Stack(text=self.CONF, set={"run.timeout": "10m"}) as stack:
+            task, memory = self.spinning(stack)
+            for attempt in range(2):
+                memory[0] = 0
+                stack.submit(task)
+                killer = self.when_begun(memory, lambda: os.kill(os.getpid(), signal.SIGINT))
+                with self.assertRaises(KeyboardInterrupt):
+                    stack.run()
+                killer.join()
+
+    def test_interrupt_workload_F17b(self):
+        """Ctrl-C ends a workload in mid-sample, with processes as workers; what a signal handler raises does, too."""
+        class Alarm(Exception):
+            pass
+
+        def ring(*_):
+            raise Alarm
+        conf = self.CONF.replace("workers = 1", "workers = 1\nisolation = process") + "[workload.exec]\ncommand = sleep 600\n"
+        before = signal.signal(signal.SIGALRM, ring)
+        try:
+            with gpuloom.Stack(text=conf, set={"run.workload": "exec", "run.timeout": "10m", "run.samples": 100}) as stack:
+                for number, kind in (signal.SIGINT, KeyboardInterrupt), (signal.SIGALRM, Alarm):
+                    timer = threading.Timer(0.5, os.kill, (os.getpid(), number))
+                    timer.start()
+                    with self.assertRaises(kind):
+                        stack.run()
+                    timer.join()
+        finally:
+            signal.signal(signal.SIGALRM, before)
+
+    def test_forked_S12(self):
+        """In a forked child the calls are errors, and the parent's stack goes on."""
+        with gpuloom.Stack("conf/fib.ini", set={"workload.fib.n": 10}) as stack:
+            stack.run()
+            child = os.fork()
+            if not child:
+                wrong = 0
+                for call in (stack.run, stack.stop, lambda: stack.alloc(8), lambda: stack.submit(gpuloom.Task(tag=0)),
+                             lambda: stack.source(self.SPIN, "spin"), stack.__enter__):
+                    try:
+                        call()
+                        wrong += 1
+                    except gpuloom.Error as e:
+                        wrong += e.status != -14 or "forked" not in str(e)
+                stack.close()
+                os._exit(wrong)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            self.assertEqual(stack.run()["status"], "ok")
 
 
 class Notebook(unittest.TestCase):

@@ -35,9 +35,19 @@ def _value(v):
     return ("yes" if v else "no") if isinstance(v, bool) else str(v)
 
 
+def _quoted(value):
+    """One value of a --vary: what would end or change it is quoted."""
+    text = _value(value)
+    if text and text == text.strip() and not any(c in text for c in ',"\\'):
+        return text
+    return '"%s"' % text.replace("\\", "\\\\").replace('"', '\\"')
+
+
 def _list(values):
-    values = [values] if isinstance(values, (str, int, float)) else values
-    return ",".join('"%s"' % v if "," in v else v for v in map(_value, values))
+    return ",".join(map(_quoted, [values] if isinstance(values, (str, int, float)) else values))
+
+
+_JOINED = ("derive", "metric", "pareto", "plot")  # options whose value is a list; others are repeated
 
 
 def _options(set=None, vary=None, **others):
@@ -48,7 +58,9 @@ def _options(set=None, vary=None, **others):
         words += ["--vary", "%s=%s" % (k, _list(v))]
     for k, v in others.items():  # per_block="best" is --per-block best, aa=True is --aa
         name = "--" + k.replace("_", "-")
-        words += [name] if v is True else [] if v is None or v is False else [name, _value(v)]
+        several = isinstance(v, (list, tuple))
+        for one in [",".join(map(_value, v))] if several and k in _JOINED else v if several else [v]:
+            words += [name] if one is True else [] if one is None or one is False else [name, _value(one)]
     return words
 
 

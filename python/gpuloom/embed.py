@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """libgpuloom in this process, by ctypes: docs/embedding.md says what the calls do."""
+import concurrent.futures
 import ctypes as c
 import ctypes.util
 import glob
 import json
+import operator
 import os
+import queue
 import shutil
+import threading
+import weakref
 
-from .command import Error
+from .command import Error, _value
 
 
 class _Error(c.Structure):
@@ -34,6 +39,23 @@ def library():
     raise Error("there is no libgpuloom.so.0: install gpuloom, or set GPULOOM_LIBRARY=/path/to/libgpuloom.so.0", -6)
 
 
+_EINVAL, _EBUSY = -1, -14
+
+
+def _serve(jobs):
+    """The thread of a stack: makes its calls in their order."""
+    while True:
+        done, function, args = jobs.get()
+        if done is None:
+            return
+        if done.set_running_or_notify_cancel():
+            try:
+                done.set_result(function(*args))
+            except BaseException as why:
+                done.set_exception(why)
+        del done, function, args
+
+
 class Stack:
     """The plug-ins of a conf, opened in this process.
 
@@ -43,39 +65,96 @@ class Stack:
             stack.submit(gpuloom.Task(tag=add, ref=ref))
             result = stack.run()
 
-    `confs` are files; `set` is {"scheduler.mgws.victim": "random"}. With a workload in the conf run() runs that."""
+    `confs` are files; `set` is {"scheduler.mgws.victim": "random"}. With a workload in the conf run() runs that.
+
+    Any thread may call it: one call is made after the other, on a thread of the stack's own; only stop() and close() do
+    not wait for a run, they end it. After close(), and in a forked child, calls are an Error."""
+
+    # The library is called from one thread, because process isolation ends the children of a thread that exits. The thread
+    # that asks waits in Python, where signals are served: Ctrl-C ends run().
 
     def __init__(self, *confs, text=None, set=None):
+        self._pid, self._lock, self._closed = os.getpid(), threading.RLock(), False
+        self._config, self._stack = c.c_void_p(), None
+        self._views, self._memory = [], []
         self._lib = library()
         self._lib.loom_stack_close.restype = self._lib.loom_config_destroy.restype = None
         self._lib.loom_result_destroy.restype = self._lib.loom_stack_stop.restype = None
         self._lib.loom_result_json.restype = c.c_void_p
-        self._config, self._stack = c.c_void_p(), c.c_void_p()
+        self._jobs = queue.SimpleQueue()
+        threading.Thread(target=_serve, args=(self._jobs,), daemon=True, name="gpuloom").start()
         try:
-            self._call("loom_config_create", c.byref(self._config))
-            for conf in confs:
-                self._call("loom_config_load", self._config, os.fsencode(conf))
-            if text is not None:
-                self._call("loom_config_load_text", self._config, b"text", text.encode())
-            for name, value in (set or {}).items():
-                section, _, key = name.rpartition(".")
-                self._call("loom_config_set", self._config, section.encode(), key.encode(), str(value).encode())
-            self._call("loom_stack_open", self._config, None, c.byref(self._stack))
+            self._ask(self._open, confs, text, set)
         except BaseException:
             self.close()
             raise
+
+    def _open(self, confs, text, set):
+        self._call("loom_config_create", c.byref(self._config))
+        for conf in confs:
+            self._call("loom_config_load", self._config, os.fsencode(conf))
+        if text is not None:
+            self._call("loom_config_load_text", self._config, b"text", text.encode())
+        for name, value in (set or {}).items():
+            section, _, key = name.rpartition(".")
+            self._call("loom_config_set", self._config, section.encode(), key.encode(), _value(value).encode())
+        stack = c.c_void_p()
+        self._call("loom_stack_open", self._config, None, c.byref(stack))
+        self._stack = stack
+
+    def _check(self):
+        if self._pid != os.getpid():
+            raise Error("this stack was opened by process %d: a forked child cannot use it; open one there" % self._pid, _EBUSY)
+        if self._closed:
+            raise Error("this stack is closed", _EINVAL)
+
+    def _ask(self, function, *args):
+        """What `function` returns on the stack's thread. An exception here, as of Ctrl-C, ends the run in progress."""
+        done = concurrent.futures.Future()
+        # A signal that another thread gets does not wake the main thread, so that one looks ten times a second.
+        nap = 0.1 if threading.current_thread() is threading.main_thread() else None
+        try:
+            self._check()
+            with self._lock:
+                self._check()
+                self._jobs.put((done, function, args))
+            while not concurrent.futures.wait([done], nap).done:
+                pass
+        except BaseException:
+            if not done.cancel() and function == self._run:
+                self._end(done)
+            raise
+        return done.result()
+
+    def _end(self, done):
+        """Stops the run in progress until `done` is; the library ends it by force a second later. More signals do not
+        leave it behind."""
+        while not done.done():
+            try:
+                self._stop_now()
+                concurrent.futures.wait([done], 0.1)
+            except BaseException:
+                pass
+
+    def _stop_now(self):
+        with self._lock:
+            if self._stack:
+                self._lib.loom_stack_stop(self._stack)
 
     def _call(self, name, *args):
         error = _Error()
         code = getattr(self._lib, name)(*args, c.byref(error))
         if code:
-            raise Error(error.text.decode(errors="replace"), code)
+            raise Error(error.text.decode(errors="replace").rstrip(), code)
 
     def _tags(self, name, file, data, names):
         names = [names] if isinstance(names, str) else list(names)
         tags, words = (c.c_uint32 * len(names))(), (c.c_char_p * len(names))(*[n.encode() for n in names])
-        self._call(name, self._stack, os.fsencode(file), *data, words, c.c_uint32(len(names)), tags)
+        self._on_stack(name, os.fsencode(file), *data, words, c.c_uint32(len(names)), tags)
         return tags[0] if len(names) == 1 else list(tags)
+
+    def _on_stack(self, name, *args):
+        self._ask(lambda: self._call(name, self._stack, *args))
 
     def source(self, text, names, file="source.dev.h"):
         """Task functions as text in C11 that is C++ as well (docs/embedding.md). The tag of each name."""
@@ -86,17 +165,31 @@ class Stack:
         return self._tags("loom_stack_ir", file, [None, c.c_size_t(0)], names)
 
     def alloc(self, bytes):
-        """Zeroed memory that every worker sees: its reference for tasks, and a memoryview for this process that ends
-        with the stack."""
+        """Zeroed memory that every worker sees: its reference for tasks, and a memoryview for this process that close()
+        releases."""
+        bytes = operator.index(bytes)
+        if not 0 <= bytes < 1 << 63:
+            raise ValueError("alloc: %d is no number of bytes" % bytes)
         ref, host = c.c_uint64(), c.c_void_p()
-        self._call("loom_stack_alloc", self._stack, c.c_size_t(bytes), c.byref(ref), c.byref(host))
-        return ref.value, memoryview((c.c_char * bytes).from_address(host.value)).cast("B")
+        self._on_stack("loom_stack_alloc", c.c_size_t(bytes), c.byref(ref), c.byref(host))
+        with self._lock:
+            self._check()
+            memory = (c.c_char * bytes).from_address(host.value)
+            memory.stack = self  # not collected while its memory is in use
+            view = memoryview(memory).cast("B")
+            self._memory.append(weakref.ref(memory))
+            self._views.append(weakref.ref(view))
+        return ref.value, view
 
     def submit(self, *tasks):
-        self._call("loom_stack_submit", self._stack, (Task * len(tasks))(*tasks), c.c_size_t(len(tasks)))
+        self._on_stack("loom_stack_submit", (Task * len(tasks))(*tasks), c.c_size_t(len(tasks)))
 
     def run(self):
-        """Runs to the end; the result as a dictionary. The interpreter's other threads go on meanwhile."""
+        """Runs to the end; the result as a dictionary. The interpreter's other threads go on meanwhile. Ctrl-C ends it, and
+        what a signal handler raises does: the stack can run again."""
+        return self._ask(self._run)
+
+    def _run(self):
         result = c.c_void_p()
         try:
             self._call("loom_stack_run", self._stack, c.byref(result))
@@ -111,15 +204,53 @@ class Stack:
             self._lib.loom_result_destroy(result)
 
     def stop(self):
-        """Ends the run in progress: from another thread."""
-        self._lib.loom_stack_stop(self._stack)
+        """Ends the run in progress: from another thread, or a signal handler."""
+        self._check()
+        self._stop_now()
 
     def close(self):
-        self._lib.loom_stack_close(self._stack)
+        """Ends the workers and frees what the stack holds; a run in progress of another thread ends with an Error. Views
+        that alloc() returned are released. BufferError: another object uses such memory, as a cast or an array of numpy
+        does; delete it first. Of a closed stack, and in a forked child, nothing is done."""
+        if self._pid != os.getpid():
+            return
+        with self._lock:
+            if self._closed:
+                return
+            self._release()
+            self._closed, done = True, concurrent.futures.Future()
+            self._jobs.put((done, self._close, ()))
+            self._jobs.put((None, None, None))
+        while not done.done():
+            self._stop_now()
+            concurrent.futures.wait([done], 0.1)
+
+    def _release(self):
+        for view in self._views:
+            try:
+                if view() is not None:
+                    view().release()
+            except BufferError:
+                pass
+        in_use = sum(m() is not None for m in self._memory)
+        if in_use:
+            raise BufferError("memory of this stack is in use by casts of a view or by arrays (%d of alloc()): delete these "
+                              "before close()" % in_use)
+
+    def _close(self):
+        with self._lock:
+            stack, self._stack = self._stack, None
+        self._lib.loom_stack_close(stack)
         self._lib.loom_config_destroy(self._config)
-        self._stack, self._config = c.c_void_p(), c.c_void_p()
+
+    def __del__(self):
+        # No waiting: the thread that collects garbage may be the stack's own. Of a stack whose making failed nothing is there.
+        if getattr(self, "_jobs", None) and self._pid == os.getpid() and not self._closed:
+            self._jobs.put((concurrent.futures.Future(), self._close, ()))
+            self._jobs.put((None, None, None))
 
     def __enter__(self):
+        self._check()
         return self
 
     def __exit__(self, *_):
