@@ -4,43 +4,17 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include "facts/must.h"
+#include "inspect/child.h"
 #include "plugin/registry.h"
 #include "conform/tests.h"
+
+enum { MOST_MS = 600000 };
 
 static const char *selector(const struct loom_plugin *p)
 {
 	return p->kind == LOOM_WORKLOAD ? "run.workload" : loom__kind_section(p->kind);
-}
-
-/* The first line that says what went wrong. */
-static void first_line(FILE *f, char *text, size_t room)
-{
-	text[0] = 0;
-	while (!text[0] && fgets(text, (int)room, f))
-		text[strcspn(text, "\r\n")] = 0;
-}
-
-static int run(struct loom__trial *t, char *const *argv, char *text, size_t room)
-{
-	FILE *out = tmpfile();
-	if (!out)
-		return -1;
-	pid_t pid = fork();
-	if (pid == 0) {
-		dup2(fileno(out), 1);
-		dup2(fileno(out), 2);
-		execv(t->self, argv);
-		_exit(127);
-	}
-	int status = -1;
-	if (pid > 0)
-		waitpid(pid, &status, 0);
-	rewind(out);
-	first_line(out, text, room);
-	fclose(out);
-	return status;
 }
 
 int loom__test_stack_runs(struct loom__trial *t)
@@ -57,12 +31,19 @@ int loom__test_stack_runs(struct loom__trial *t)
 	snprintf(use, sizeof(use), t->plugin->kind == LOOM_WORKLOAD ? "%s=%s" : "%s.use=%s",
 		 selector(t->plugin), real ? real : t->path);
 	free(real);
-	char *argv[] = {"gpuloom", "run",       (char *)(uintptr_t)t->with,
-			"--quiet", "--samples", "3",
-			"--set",   use,         NULL};
-	int status = run(t, argv, text, sizeof(text));
-	if (status == -1)
-		return loom__skip(t, "no process for the run");
+	const char *const argv[] = {t->self, "run", t->with, "--quiet", "--samples", "3", "--set", use, NULL};
+	struct loom__child child;
+	struct loom_error err;
+	int failed = loom__child_run(argv, t->limit_ms ? t->limit_ms : MOST_MS, &child, &err), status = child.status;
+	const char *said = loom__must_text(&child.noise);
+	snprintf(text, sizeof(text), "%.*s", (int)strcspn(said, "\r\n"), said); /* what went wrong */
+	loom__child_free(&child);
+	if (failed)
+		return loom__skip(t, "no process for the run: %s", err.text);
+	if (child.timed_out)
+		return loom__fault(t, "in a stack of %s there is no end", t->with);
+	if (status == LOOM__CHILD_LOST)
+		return loom__skip(t, "how the run ended is not known");
 	if (WIFSIGNALED(status))
 		return loom__fault(t, "in a stack of %s the process dies of signal %d", t->with,
 				   WTERMSIG(status));

@@ -457,6 +457,8 @@ int loom_stack_wait(struct loom_stack *s, uint64_t timeout_ns, struct loom_resul
 	uint64_t now = loom__now_ns();
 	if (result)
 		*result = NULL;
+	if (loom__stack_own(s, err))
+		return LOOM_EBUSY;
 	if (!s->running)
 		return LOOM__FAIL(err, LOOM_EINVAL, "no run is in progress: loom_stack_start() begins one");
 	return finish(s, timeout_ns < UINT64_MAX - now ? now + timeout_ns : UINT64_MAX, result, err);

@@ -171,6 +171,8 @@ int loom_stack_alloc(struct loom_stack *s, size_t bytes, loom_ref *ref, void **h
 void loom_stack_stop(struct loom_stack *s)
 {
 	int number = errno; /* of whatever a signal came upon */
+	if (loom__stack_own(s, NULL))
+		return;
 	/* Release: who is woken by a nudge sees the request. A workload's first one can wait for the sample's end. */
 	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELEASE) || !s->selected[LOOM_WORKLOAD])
 		for (uint32_t d = 0; d < s->layout.devices; d++)

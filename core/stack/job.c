@@ -3,6 +3,7 @@
  * the run before have left. */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "stack/stack.h"
 
@@ -55,6 +56,8 @@ void loom__initial_copy(struct loom_stack *s)
 
 int loom_stack_submit(struct loom_stack *s, const struct loom_task *tasks, size_t n, struct loom_error *err)
 {
+	if (loom__stack_own(s, err))
+		return LOOM_EBUSY;
 	if (s->selected[LOOM_WORKLOAD])
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "the conf selects a workload: its tasks cannot be mixed with others");
@@ -194,9 +197,17 @@ int loom__stack_retire(struct loom_stack *s, struct loom_error *err)
 	return retire(s, RETIRE_TIMEOUT_NS, err);
 }
 
+int loom__stack_own(const struct loom_stack *s, struct loom_error *err)
+{
+	return s->owner == getpid() ? 0 : LOOM__FAIL(err, LOOM_EBUSY, "the stack belongs to the process that opened it, and this "
+						     "is a fork of that: open a stack here");
+}
+
 int loom__stack_free(struct loom_stack *s, struct loom_error *err)
 {
 	struct loom_error why;
+	if (loom__stack_own(s, err))
+		return LOOM_EBUSY;
 	if (s->broken)
 		return LOOM__FAIL(err, LOOM_EINVAL, "the stack could not be set up: close it");
 	if (s->running)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "stack/stack.h"
 
@@ -120,6 +121,7 @@ int loom__stack_open(struct loom__plan *plan, const struct loom_stack_params *pa
 		loom__plan_free(plan);
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
+	s->owner = getpid();
 	s->plan = *plan;
 	*plan = (struct loom__plan){0};
 	loom__host_init(&s->host, params);
@@ -161,19 +163,11 @@ int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *par
 	return rc ? rc : loom__stack_open(&plan, params, stack, err);
 }
 
-void loom_stack_close(struct loom_stack *s)
+/* What this process alone has. */
+static void drop(struct loom_stack *s)
 {
-	if (!s)
-		return;
-	if (s->running)
-		loom__gate_cancel(s);
-	s->running = 0;
-	loom__stack_retire(s, NULL);
-	if (s->launched)
-		return; /* workers that cannot be ended still use it all: leak rather than crash */
-	while (s->policies > 0) {
-		struct loom__policy *p = &s->policy[--s->policies];
-		p->ops->destroy(p->self);
+	for (size_t i = 0; s->policy && i < s->plan.choices; i++) {
+		struct loom__policy *p = &s->policy[i];
 		free(p->device_blocks);
 		free(p->worker_blocks);
 		free(p->near);
@@ -183,14 +177,6 @@ void loom_stack_close(struct loom_stack *s)
 		free(p->far_worker);
 	}
 	free(s->policy);
-	while (s->segments)
-		loom__segments_release_last(s);
-	if (s->transport_self)
-		s->transport->destroy(s->transport_self);
-	while (s->layout.devices > 0) {
-		s->layout.devices--;
-		s->device[s->layout.devices].ops->destroy(s->device[s->layout.devices].self);
-	}
 	for (uint32_t i = 0; i < s->tasks; i++)
 		free((char *)s->task[i].name);
 	free(s->task);
@@ -218,4 +204,35 @@ void loom_stack_close(struct loom_stack *s)
 		s->about_drop(s->about);
 	loom__plan_free(&s->plan);
 	free(s);
+}
+
+void loom_stack_close(struct loom_stack *s)
+{
+	if (!s)
+		return;
+	if (loom__stack_own(s, NULL)) { /* workers, shared memory and descriptors are the other process's */
+		for (uint32_t i = 1; i <= s->segments; i++)
+			free(s->image[i]);
+		drop(s);
+		return;
+	}
+	if (s->running)
+		loom__gate_cancel(s);
+	s->running = 0;
+	loom__stack_retire(s, NULL);
+	if (s->launched)
+		return; /* workers that cannot be ended still use it all: leak rather than crash */
+	while (s->policies > 0) {
+		struct loom__policy *p = &s->policy[--s->policies];
+		p->ops->destroy(p->self);
+	}
+	while (s->segments)
+		loom__segments_release_last(s);
+	if (s->transport_self)
+		s->transport->destroy(s->transport_self);
+	while (s->layout.devices > 0) {
+		s->layout.devices--;
+		s->device[s->layout.devices].ops->destroy(s->device[s->layout.devices].self);
+	}
+	drop(s);
 }

@@ -15,6 +15,7 @@
 #include <gpuloom/transport.h>
 #include <gpuloom/trigger.h>
 #include <gpuloom/workload.h>
+#include <sys/types.h>
 
 #include "stack/host.h"
 #include "stack/plan.h"
@@ -62,6 +63,7 @@ struct loom__call {
 };
 
 struct loom_stack {
+	pid_t owner; /* the process that opened it: a fork of it has a copy that must not touch workers or their memory */
 	struct loom__plan plan;
 	struct loom__host host;
 	struct loom__device *device;   /* [layout.devices] */
@@ -156,7 +158,9 @@ static inline struct loom_trace *loom__trace_of(struct loom_stack *s, uint32_t w
 /* job.c: starts the persistent workers, unless they are there, and ends them. */
 int loom__stack_launch(struct loom_stack *s, struct loom_error *err);
 int loom__stack_retire(struct loom_stack *s, struct loom_error *err);
-/* 0 when no run is in progress and no worker of one is left that was told to leave: only then may anything that
+/* 0 in the process that opened the stack. LOOM_EBUSY in a fork of it. */
+int loom__stack_own(const struct loom_stack *s, struct loom_error *err);
+/* The same, and no run is in progress and no worker of one is left that was told to leave: only then may anything that
  * workers read be touched. LOOM_EBUSY. */
 int loom__stack_free(struct loom_stack *s, struct loom_error *err);
 /* The initial set: room for so many tasks, wherever devices read them; and from the place that all see to the

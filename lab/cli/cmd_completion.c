@@ -6,6 +6,7 @@
 
 #include "cli/options.h"
 #include "inspect/candidates.h"
+#include "inspect/probe.h"
 #include "cli/schema.h"
 
 struct request {
@@ -167,8 +168,10 @@ static void offer_rows(const struct question *q, const char *section, const stru
 	}
 }
 
-/* "section.key=value". A plug-in is loaded only when its section is named: manifests tell the rest.
- */
+enum { COMPLETE_MS = 2000 }; /* for a plug-in's code, while a shell waits for the answer */
+
+/* "section.key=value". A plug-in is loaded only when its section is named, after a child has tried that: manifests tell
+ * the rest. */
 static void offer_settings(const struct question *q)
 {
 	size_t n;
@@ -189,7 +192,8 @@ static void offer_settings(const struct question *q)
 		snprintf(name, sizeof(name), "%s.%s", kind, short_name(&c->manifest));
 		size_t length = strlen(name);
 		if (!strncmp(q->word, name, length) && q->word[length] == '.') {
-			if (!loom__plugin_load(c->path, LOOM_KIND_NONE, &p, &err))
+			if (!loom__plugin_examine(q->cli->self, c->path, COMPLETE_MS, NULL, &err) &&
+			    !loom__plugin_load(c->path, LOOM_KIND_NONE, &p, &err))
 				offer_rows(q, name, p->opts);
 		} else {
 			offerf(q, "%s.", name);

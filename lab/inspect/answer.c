@@ -72,11 +72,16 @@ void loom__probe_command(int argc, char **argv)
 	static const struct {
 		const char *question;
 		int (*answer)(const char *path, int fd);
-	} known[] = {{"identity", answer_identity}, {"doctor", answer_doctor}};
+		int destructors;
+	} known[] = {{"identity", answer_identity, 1}, {"doctor", answer_doctor, 0}};
 	for (size_t i = 0; argc == 4 && i < LOOM__COUNT(known); i++)
 		if (!strcmp(argv[1], known[i].question)) {
 			int fd = atoi(argv[2]);
 			loom__child_begin(fd);
-			_exit(known[i].answer(argv[3], fd));
+			int status = known[i].answer(argv[3], fd);
+			/* A plug-in that is used runs its destructors at the end of the process: they are tried, too. */
+			if (!status && known[i].destructors)
+				exit(0);
+			_exit(status);
 		}
 }

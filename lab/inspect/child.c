@@ -4,18 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { MOST_ANSWER = 256 << 10, MOST_NOISE = 4 << 10, ABOVE_STDIO = 10 };
-
-extern char **environ;
 
 struct channel {
 	int fd; /* our end; -1: closed */
@@ -45,34 +44,73 @@ static int open_channel(struct channel *c)
 	return c->theirs < 0 || fcntl(c->fd, F_SETFL, O_NONBLOCK) ? -1 : 0;
 }
 
-/* posix_spawn and not fork: the caller may have threads. */
-static int spawn(const char *const *argv, int answer, int noise, pid_t *pid)
+/* ---- starting ---- */
+
+/* What the child, which borrows this memory until it executes, reads and writes. */
+struct start {
+	const char *const *argv;
+	const struct loom__streams *streams;
+	pid_t parent;
+	volatile int code;
+};
+
+/* Only what is safe between vfork() and exec: execvp() of the C library takes no memory and no lock. */
+static _Noreturn void become(struct start *s)
 {
-	posix_spawn_file_actions_t files;
-	posix_spawnattr_t attr;
-	sigset_t none, all;
+	const struct loom__streams *of = s->streams;
+	sigset_t none;
 	sigemptyset(&none);
-	sigfillset(&all);
-	posix_spawn_file_actions_init(&files);
-	posix_spawnattr_init(&attr);
-	/* Each may run out of memory, and then the child would speak into the wrong file. */
-	int rc = posix_spawn_file_actions_adddup2(&files, answer, LOOM__CHILD_FD);
-	rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, noise, STDOUT_FILENO);
-	rc = rc ? rc : posix_spawn_file_actions_adddup2(&files, noise, STDERR_FILENO);
-	rc = rc ? rc : posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-#if __GLIBC_PREREQ(2, 34)
-	rc = rc ? rc : posix_spawn_file_actions_addclosefrom_np(&files, LOOM__CHILD_FD + 1);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != s->parent)
+		_exit(127); /* the parent died before that, and nothing would end this */
+	for (int n = 1; n < NSIG; n++)
+		signal(n, SIG_DFL);
+	setpgid(0, 0);
+	if (dup2(of->in, STDIN_FILENO) >= 0 && dup2(of->out, STDOUT_FILENO) >= 0 && dup2(of->err, STDERR_FILENO) >= 0 &&
+	    (of->answer < 0 || dup2(of->answer, LOOM__CHILD_FD) >= 0)) {
+		/* What is open without O_CLOEXEC is none of the child's. A kernel without the call leaves it open. */
+#ifdef SYS_close_range
+		syscall(SYS_close_range, LOOM__CHILD_FD + (of->answer >= 0), ~0u, 0);
 #endif
-	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF |
-						POSIX_SPAWN_SETSIGMASK);
-	posix_spawnattr_setpgroup(&attr, 0);
-	posix_spawnattr_setsigmask(&attr, &none);
-	posix_spawnattr_setsigdefault(&attr, &all);
-	if (!rc)
-		rc = posix_spawn(pid, argv[0], &files, &attr, (char *const *)(uintptr_t)argv, environ);
-	posix_spawnattr_destroy(&attr);
-	posix_spawn_file_actions_destroy(&files);
-	return rc;
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		execvp(s->argv[0], (char *const *)(uintptr_t)s->argv);
+	}
+	s->code = errno;
+	_exit(127);
+}
+
+/* All signals are blocked meanwhile: a handler would run on this memory, in the child. */
+static __attribute__((noinline)) pid_t fork_into(struct start *s)
+{
+	sigset_t all, old;
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	pid_t pid = vfork();
+	if (pid == 0)
+		become(s);
+	s->code = pid < 0 ? errno : s->code;
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return pid;
+}
+
+int loom__child_start(const char *const *argv, const struct loom__streams *streams, pid_t *pid)
+{
+	struct start s = {.argv = argv, .streams = streams, .parent = getpid()};
+	*pid = fork_into(&s);
+	if (*pid > 0 && s.code)
+		loom__child_wait(*pid, 0);
+	return s.code;
+}
+
+/* ---- waiting ---- */
+
+int loom__child_wait(pid_t pid, int flags)
+{
+	int status;
+	pid_t got;
+	do
+		got = waitpid(pid, &status, flags & WNOHANG);
+	while (got < 0 && errno == EINTR);
+	return got == pid ? status : got == 0 ? LOOM__CHILD_RUNS : LOOM__CHILD_LOST;
 }
 
 /* Takes what there is; what exceeds the limit is read and dropped, so that the child never blocks.
@@ -127,14 +165,14 @@ static void attend(pid_t pid, struct channel channel[2], unsigned limit_ms, int 
 	kill(-pid, SIGKILL);
 }
 
-static int reap(pid_t pid)
+static int start_with(const char *const *argv, int answer, int noise, pid_t *pid)
 {
-	int status;
-	pid_t got;
-	do
-		got = waitpid(pid, &status, 0);
-	while (got < 0 && errno == EINTR);
-	return got == pid ? status : -1;
+	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	struct loom__streams streams = {.in = null, .out = noise, .err = noise, .answer = answer};
+	int code = null < 0 ? errno : loom__child_start(argv, &streams, pid);
+	if (null >= 0)
+		close(null);
+	return code;
 }
 
 int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__child *out,
@@ -148,7 +186,7 @@ int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__chi
 	if (open_channel(&channel[0]) || open_channel(&channel[1]))
 		why = errno;
 	else
-		why = spawn(argv, channel[0].theirs, channel[1].theirs, &pid);
+		why = start_with(argv, channel[0].theirs, channel[1].theirs, &pid);
 	shut(&channel[0].theirs);
 	shut(&channel[1].theirs);
 	if (why) {
@@ -156,7 +194,7 @@ int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__chi
 				argv[0], strerror(why));
 	} else {
 		attend(pid, channel, limit_ms, &out->timed_out);
-		out->status = reap(pid);
+		out->status = loom__child_wait(pid, 0);
 		take(&channel[0]);
 		take(&channel[1]);
 	}
@@ -180,29 +218,32 @@ void loom__child_fate(const struct loom__child *c, unsigned limit_ms, char *text
 {
 	if (c->timed_out)
 		snprintf(text, room, "did not return within %u ms", limit_ms);
-	else if (c->status != -1 && WIFSIGNALED(c->status) && sigabbrev_np(WTERMSIG(c->status)))
+	else if (c->status == LOOM__CHILD_LOST)
+		snprintf(text, room, "ended, and how is not known");
+	else if (WIFSIGNALED(c->status) && sigabbrev_np(WTERMSIG(c->status)))
 		snprintf(text, room, "crashed (SIG%s)", sigabbrev_np(WTERMSIG(c->status)));
-	else if (c->status != -1 && WIFSIGNALED(c->status))
+	else if (WIFSIGNALED(c->status))
 		snprintf(text, room, "crashed (signal %d)", WTERMSIG(c->status));
-	else if (c->status != -1 && WIFEXITED(c->status))
-		snprintf(text, room, "ended the process (status %d)", WEXITSTATUS(c->status));
 	else
-		snprintf(text, room, "ended the process");
+		snprintf(text, room, "ended the process (status %d)", WEXITSTATUS(c->status));
 }
 
 void loom__child_begin(int fd)
 {
 	const struct rlimit no_core = {0, 0};
 	setrlimit(RLIMIT_CORE, &no_core);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
+/* Handlers of signals come here, too. */
 void loom__child_answer(int fd, const void *bytes, size_t n)
 {
+	static const char cannot[] = "cannot answer: ";
 	int number = loom__write_all(fd, bytes, n);
 	if (number) { /* the parent sees the status, and this as the reason */
-		fprintf(stderr, "cannot answer: %s\n", strerror(number));
+		const char *why = strerrordesc_np(number);
+		loom__write_all(STDERR_FILENO, cannot, sizeof(cannot) - 1);
+		loom__write_all(STDERR_FILENO, why, strlen(why));
 		_exit(1);
 	}
 }

@@ -36,8 +36,7 @@ static int ask(const char *self, const char *question, const char *path, unsigne
 
 static int ended_well(const struct loom__child *c)
 {
-	return !c->timed_out &&
-	       (c->status == -1 || (WIFEXITED(c->status) && !WEXITSTATUS(c->status)));
+	return !c->timed_out && c->status == 0;
 }
 
 static void first_line(const struct loom__text *noise, char *out, size_t room)
@@ -55,14 +54,8 @@ static int refuse(const char *path, const char *what, const struct loom__child *
 	char fate[80], noise[200], text[sizeof(err->text)];
 	snprintf(text, sizeof(text), "%s", sentence);
 	loom__clean(text, sizeof(text));
-	/* The status is the error's code, where this process still sees the status of its children.
-	 */
-	int seen = c->status != -1 && WIFEXITED(c->status);
-	if (text[0] && !c->timed_out && (seen || c->status == -1))
-		return LOOM__FAIL(err,
-				  seen && WEXITSTATUS(c->status) ? -WEXITSTATUS(c->status)
-								 : LOOM_EPLUGIN,
-				  "%s", text);
+	if (text[0] && !c->timed_out && c->status > 0 && WIFEXITED(c->status)) /* the status is the error's code */
+		return LOOM__FAIL(err, -WEXITSTATUS(c->status), "%s", text);
 	loom__child_fate(c, limit_ms, fate, sizeof(fate));
 	first_line(&c->noise, noise, sizeof(noise));
 	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: %s %s%s%s%s; report it to its author",
@@ -79,12 +72,12 @@ static int examine(const char *self, const char *path, unsigned limit_ms, struct
 	if (!rc) {
 		const char *answer = loom__must_text(&child.answer);
 		first_line(&child.noise, out->noise, sizeof(out->noise));
-		if (ended_well(&child) &&
-		    child.answer.length == sizeof(ok) - 1 + sizeof(out->identity) &&
-		    !memcmp(answer, ok, sizeof(ok) - 1))
+		int whole = child.answer.length == sizeof(ok) - 1 + sizeof(out->identity) &&
+			    !memcmp(answer, ok, sizeof(ok) - 1);
+		if (ended_well(&child) && whole)
 			memcpy(&out->identity, answer + sizeof(ok) - 1, sizeof(out->identity));
 		else
-			rc = refuse(path, "its constructor or entry point", &child, limit_ms,
+			rc = refuse(path, whole ? "its destructor" : "its constructor or entry point", &child, limit_ms,
 				    strncmp(answer, ok, sizeof(ok) - 1) ? answer : "", err);
 	}
 	loom__child_free(&child);

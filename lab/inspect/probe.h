@@ -34,7 +34,7 @@ void loom__answer_row(int fd, const char *topic, const char *state, const char *
 		      const char *mend);
 
 /* The child's side of `probe QUESTION FD PATH`, for every executable that serves as `self`. Ends
- * the process, since destructors of a bad plug-in would still run; returns only on wrong usage. */
+ * the process; returns only on wrong usage. */
 void loom__probe_command(int argc, char **argv);
 
 #endif

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "inspect/child.h"
 #include "ranks/boot.h"
 
 #define LOOK_MS 50
@@ -162,11 +163,13 @@ static void reap(struct hub *h)
 {
 	for (uint32_t r = 0; r < h->n; r++) {
 		struct loom__member *m = &h->member[r];
-		int status;
-		if (m->pid <= 0 || waitpid(m->pid, &status, WNOHANG) != m->pid)
+		int status = m->pid > 0 ? loom__child_wait(m->pid, WNOHANG) : LOOM__CHILD_RUNS;
+		if (status == LOOM__CHILD_RUNS)
 			continue;
 		char text[200];
-		if (WIFSIGNALED(status))
+		if (status == LOOM__CHILD_LOST)
+			snprintf(text, sizeof(text), " (pid %d) has ended, and how is not known: the job ends", m->pid);
+		else if (WIFSIGNALED(status))
 			snprintf(text, sizeof(text), " (pid %d) was killed by signal %d (%s): the job ends", m->pid,
 				 WTERMSIG(status), strsignal(WTERMSIG(status)));
 		else
@@ -178,7 +181,7 @@ static void reap(struct hub *h)
 		while (m->fd >= 0 && !m->ended && poll(&(struct pollfd){.fd = m->fd, .events = POLLIN}, 1, 0) == 1)
 			take(h, r);
 		/* Another rank may have noticed first that one was killed, and failed. The hub kills last of all. */
-		gone(h, r, !h->failed_at || (WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM && h->asked < 3), text);
+		gone(h, r, !h->failed_at || (status != LOOM__CHILD_LOST && WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM && h->asked < 3), text);
 		hang_up(m);
 	}
 }

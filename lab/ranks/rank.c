@@ -74,7 +74,8 @@ static void *watch(void *arg)
 	static const char text[] = "gpuloom: error: this rank ends: whoever started the job has ended\n";
 	struct pollfd on = {.fd = b->fd, .events = POLLRDHUP};
 	while (poll(&on, 1, -1) <= 0)
-		;
+		if (errno != EINTR) /* memory is short, for a moment */
+			nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
 	for (int i = 0; i < 2; i++) { /* after this sample; at once */
 		nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
 		kill(getpid(), SIGTERM);

@@ -2,16 +2,13 @@
 /* PNG and PDF: the SVG file as librsvg draws it, which knows no variables of style sheets. */
 #include <ctype.h>
 #include <errno.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "report/report.h"
 #include "facts/must.h"
-
-extern char **environ;
+#include "inspect/child.h"
 
 /* Where the first value of a variable begins: "--name:". NULL: it has none. */
 static const char *value_of(const char *svg, const char *name, size_t length)
@@ -43,28 +40,13 @@ static void write_plain(const char *svg, FILE *to)
 	}
 }
 
-static int convert(char *const *command, FILE *in, FILE *out, int *status)
-{
-	posix_spawn_file_actions_t actions;
-	pid_t pid;
-	int rc = posix_spawn_file_actions_init(&actions);
-	if (rc)
-		return rc;
-	rc = posix_spawn_file_actions_adddup2(&actions, fileno(in), STDIN_FILENO);
-	rc = rc ? rc : posix_spawn_file_actions_adddup2(&actions, fileno(out), STDOUT_FILENO);
-	rc = rc ? rc : posix_spawnp(&pid, command[0], &actions, NULL, command, environ);
-	posix_spawn_file_actions_destroy(&actions);
-	while (!rc && waitpid(pid, status, 0) < 0)
-		rc = errno == EINTR ? 0 : errno;
-	return rc;
-}
-
 int loom__report_draw(const struct loom__text *svg, enum loom__report_format format, struct loom__text *out,
 		      struct loom_error *err)
 {
-	static char png[] = "--format=png", pdf[] = "--format=pdf", name[] = "rsvg-convert", twice[] = "--zoom=2";
-	char *command[] = {name, format == LOOM__AS_PNG ? png : pdf, format == LOOM__AS_PNG ? twice : NULL, NULL};
+	static const char png[] = "--format=png", pdf[] = "--format=pdf", name[] = "rsvg-convert", twice[] = "--zoom=2";
+	const char *const command[] = {name, format == LOOM__AS_PNG ? png : pdf, format == LOOM__AS_PNG ? twice : NULL, NULL};
 	FILE *in = tmpfile(), *drawn = tmpfile();
+	pid_t pid;
 	int status = 0, rc = in && drawn ? 0 : errno;
 	if (!rc) {
 		write_plain(loom__must_text(svg), in);
@@ -72,7 +54,8 @@ int loom__report_draw(const struct loom__text *svg, enum loom__report_format for
 	}
 	if (!rc) {
 		rewind(in);
-		rc = convert(command, in, drawn, &status);
+		rc = loom__child_start(command, &(struct loom__streams){fileno(in), fileno(drawn), STDERR_FILENO, -1}, &pid);
+		status = rc ? 0 : loom__child_wait(pid, 0);
 	}
 	char room[4096];
 	if (!rc && !status) {
