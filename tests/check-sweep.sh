@@ -37,6 +37,54 @@ PY
 python3 "$tmp/same.py" "$tmp/whole.jsonl" "$tmp/killed.jsonl" || fail 'not the samples of an undisturbed sweep'
 expect 0 '' "$G" report "$tmp/killed.jsonl" -o "$tmp/killed.html"
 
+# A file that is no sweep's is neither gone on with nor emptied, however short (security S9).
+"$G" report "$tmp/killed.jsonl" -o "$tmp/foreign.json"
+printf 'my notes' >"$tmp/foreign.txt"
+printf 'see gpuloom.sweep, without an end of line, and long enough for that: 64 bytes and more' >"$tmp/foreign.md"
+printf '{"schema":"gpuloom.r' >"$tmp/foreign.jsonl"
+printf '{"schema": "gpuloom.sweep/1"}\nnot ours\n' >"$tmp/foreign.lines"
+cp "$tmp/killed.jsonl" "$tmp/foreign.other"
+printf '{"torn' >>"$tmp/foreign.other"
+for file in json txt md jsonl lines other; do
+	cp "$tmp/foreign.$file" "$tmp/before"
+	for how in resume anew; do
+		[ $file-$how != other-anew ] || continue # a sweep's own, whose factors differ
+		expect 2 '' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples 1 -o "$tmp/foreign.$file" --$how
+		cmp -s "$tmp/foreign.$file" "$tmp/before" || fail "--$how touched foreign.$file"
+	done
+done
+expect 2 'foreign.txt. is not the file of a sweep, and is left as it is' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 \
+	-o "$tmp/foreign.txt" --anew
+expect 0 '' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples 1 -o "$tmp/foreign.other" --anew
+mkfifo "$tmp/fifo"
+expect 2 'not a regular file' timeout 10 "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 -o "$tmp/fifo" --anew
+
+# An axis that is not varied is a mistake before anything runs, and of a report (security S6).
+for axis in x lines facet; do
+	expect 2 "$axis = workload.planted.turn: .*did you mean 'workload.planted.turns'" "$G" sweep "$tmp/p.ini" $grid --samples 1 \
+		--set sweep.$axis=workload.planted.turn -o "$tmp/axis.jsonl"
+	[ ! -e "$tmp/axis.jsonl" ] || fail "a sweep with a wrong $axis began"
+	for format in html svg gp csv json; do
+		expect 2 "did you mean 'workload.planted.turns'" "$G" report "$tmp/killed.jsonl" --$axis workload.planted.turn \
+			--format $format
+	done
+done
+cp "$tmp/p.ini" "$tmp/axis.ini"
+printf '\n[sweep]\nx = device.cpu.spn\n\n[sweep.device.cpu]\nspin = 1us, 50us\n' >>"$tmp/axis.ini"
+line=$(grep -n '^x = ' "$tmp/axis.ini" | cut -d: -f1)
+expect 2 "axis.ini:$line:5: error: .sweep. x = device.cpu.spn: .*did you mean 'device.cpu.spin'" "$G" run "$tmp/axis.ini"
+# A document that wishes for one: without that plot.
+python3 - "$tmp/whole.jsonl" "$tmp/wish.jsonl" <<'PY'
+import json, sys
+lines = open(sys.argv[1]).read().splitlines()
+head = json.loads(lines[0])
+head["report"] = {"x": "no.such", "lines": "workload.planted.turn", "facet": "x"}
+open(sys.argv[2], "w").write("\n".join([json.dumps(head)] + lines[1:]) + "\n")
+PY
+for format in html svg gp csv json md; do
+	expect 0 'warning: report: the sweep.s own line plot is left out: --x no.such' "$G" report "$tmp/wish.jsonl" --format $format
+done
+
 # Ctrl-C: 130, whole lines, and the rest later.
 interrupted 0.3 "$G" $sweep -o "$tmp/int.jsonl"
 python3 -c 'import json,sys; l=list(map(json.loads, open(sys.argv[1]))); assert l[-1]["status"] == "interrupted"' \

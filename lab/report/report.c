@@ -136,9 +136,11 @@ static int find_factor(const struct loom__view *view, const char *option, const 
 	struct loom__text some = {0};
 	if (!name || !*name)
 		return 0;
-	for (*factor = 0; *factor < view->factors; ++*factor)
-		if (loom__same(view->factor[*factor], name))
+	for (size_t f = 0; f < view->factors; f++)
+		if (loom__same(view->factor[f], name)) {
+			*factor = f;
 			return 0;
+		}
 	const char *near = loom__nearest(name, view->factor, view->factors);
 	for (size_t f = 0; f < view->factors; f++)
 		loom__text_add(&some, "%s%.80s", f ? ", " : "", view->factor[f]);
@@ -167,8 +169,10 @@ int loom__report_lines(const struct loom__view *view, const char *x, const char 
 	int rc = find_factor(view, "x", x, &wish->x_factor, err);
 	rc = rc ? rc : find_factor(view, "lines", lines, &wish->lines, err);
 	rc = rc ? rc : find_factor(view, "facet", facet, &wish->facet, err);
-	if (rc)
+	if (rc) {
+		wish->x_factor = wish->lines = wish->facet = LOOM__NO_NAME;
 		return rc;
+	}
 	for (size_t f = 0; f < view->factors && wish->x_factor == LOOM__NO_NAME; f++)
 		if (f != wish->lines && f != wish->facet && has_numbers(view, f))
 			wish->x_factor = f;

@@ -61,7 +61,7 @@ int loom__report_wish(const struct loom__view *view, const char *metrics, const 
 		      struct loom__report_wish *wish, struct loom_error *err);
 
 /* The factors of the line plot: NULL or "" are chosen, the x first among those with numbers for levels. Without `x`
- * and with no such factor there is no line plot. */
+ * and with no such factor there is no line plot, nor after a mistake. */
 int loom__report_lines(const struct loom__view *view, const char *x, const char *lines, const char *facet,
 		       struct loom__report_wish *wish, struct loom_error *err);
 

@@ -11,6 +11,9 @@
 #include <time.h>
 #include <unistd.h>
 
+/* Of each file of a sweep, as open_journal() of lab/cli writes its head. */
+#define BEGINNING "{\"schema\":\"gpuloom.sweep/"
+
 static int say(const struct loom__journal *j, const char *what, struct loom_error *err)
 {
 	return LOOM__FAIL(err, LOOM_EIO, "cannot %s '%s': %m", what, j->path);
@@ -37,31 +40,31 @@ static int read_before(struct loom__journal *j, struct loom_error *err)
 		return rc;
 	const char *last = memrchr(bytes, '\n', length);
 	size_t whole = last ? (size_t)(last - bytes) + 1 : 0;
-	if (whole < length && last == NULL && !memmem(bytes, length, "gpuloom.sweep", 13) &&
-	    length > 64) {
-		free(bytes); /* no first line of ours, however torn */
-		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep", j->path);
-	}
 	if (!whole) {
+		/* A first line that is torn begins as ours does, or the file is somebody's. */
+		if (memcmp(bytes, BEGINNING, length < sizeof(BEGINNING) - 1 ? length : sizeof(BEGINNING) - 1))
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep, and is left as it is: name another "
+					"file, or remove this one", j->path);
 		free(bytes);
 	} else {
 		bytes[whole] = 0;
 		rc = loom__doc_parse(j->path, bytes, whole, &j->before, err);
 		if (!rc && j->before.kind != LOOM__DOC_SWEEP) {
 			loom__doc_free(&j->before);
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep",
-					j->path);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep, and is left as it is: name another "
+					"file, or remove this one", j->path);
 		}
 	}
-	if (!rc && whole < length && ftruncate(j->fd, (off_t)whole))
-		rc = say(j, "cut the last line of", err);
+	j->torn = !rc && whole < length;
+	j->whole = (off_t)whole;
 	return rc;
 }
 
 static int take_file(struct loom__journal *j, enum loom__journal_way way, struct loom_error *err)
 {
 	struct stat st;
-	j->fd = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	/* O_NONBLOCK: opening a terminal or a pipe must neither hang nor do anything to it. */
+	j->fd = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 	if (j->fd < 0 || fstat(j->fd, &st))
 		return say(j, "open", err);
 	if (!S_ISREG(st.st_mode))
@@ -78,8 +81,8 @@ static int take_file(struct loom__journal *j, enum loom__journal_way way, struct
 	int rc = read_before(j, err);
 	if (!rc && way == LOOM__JOURNAL_ANEW) {
 		loom__doc_free(&j->before);
-		if (ftruncate(j->fd, 0))
-			rc = say(j, "empty", err);
+		j->torn = 1;
+		j->whole = 0;
 	}
 	return rc;
 }
@@ -113,15 +116,20 @@ int loom__journal_read(const struct loom__journal *j, struct loom__doc *doc, str
 int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_error *err)
 {
 	char *text = loom__json_print(line, 0);
+	if (!text) {
+		j->failed = 1;
+		return LOOM__FAIL(err, LOOM_ENOMEM, "no memory for a line of the samples");
+	}
 	size_t length = strlen(text);
-	ssize_t n;
-	int rc = 0;
+	ssize_t n = -1;
+	/* Only now is it known that the file is this sweep's, and that there is something to add. */
+	int rc = j->torn && ftruncate(j->fd, j->whole) ? say(j, "cut what is torn off", err) : 0;
+	j->torn &= rc != 0;
 	text[length++] = '\n'; /* in place of the NUL: one write has the whole line */
-	if (j->stream && (fwrite(text, 1, length, j->stream) != length || fflush(j->stream)))
+	if (!rc && j->stream && (fwrite(text, 1, length, j->stream) != length || fflush(j->stream)))
 		rc = LOOM__FAIL(err, LOOM_EIO, "cannot write to standard output: %m");
-	do
-		n = write(j->fd, text, length);
-	while (n < 0 && errno == EINTR);
+	while (!rc && (n = write(j->fd, text, length)) < 0 && errno == EINTR)
+		;
 	if (n >= 0 && (size_t)n < length)
 		errno = ENOSPC; /* half a line: the disk is full, and resume cuts it */
 	if (!rc && n != (ssize_t)length)

@@ -14,6 +14,8 @@ struct loom__journal {
 	FILE *stream;     /* gets the lines, too; NULL: nothing does */
 	const char *path; /* NULL: no file, and nothing to resume from */
 	int failed; /* it could not be written */
+	int torn;     /* behind `whole` bytes stands what goes away when a line is added */
+	off_t whole;
 	struct loom__doc before; /* what was there; root NULL: nothing */
 };
 

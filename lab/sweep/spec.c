@@ -267,6 +267,35 @@ static void check_report(struct reader *r)
 	}
 }
 
+/* The factors of the line plot, once all are known. */
+static void check_axes(struct reader *r)
+{
+	static const char *const key[] = {"x", "lines", "facet"};
+	const struct loom__sweep_spec *s = r->spec;
+	const char *const value[] = {s->opts.x, s->opts.lines, s->opts.facet};
+	for (size_t i = 0; i < LOOM__COUNT(key); i++) {
+		const struct loom__entry *e = loom__config_get(r->cfg, "sweep", key[i]);
+		struct loom__near near = {.word = value[i]};
+		struct loom__text t = {0}, all = {0};
+		int found = !*value[i] || !s->factors; /* that nothing is varied is a mistake of its own */
+		for (size_t f = 0; f < s->factors && !found; f++) {
+			found = loom__same(s->factor[f].key, value[i]);
+			loom__nearer(&near, s->factor[f].key);
+			loom__text_add(&all, "%s%s", f ? ", " : "", s->factor[f].key);
+		}
+		if (!found && e) {
+			loom__text_add(&t, "[sweep] %s = %.100s: this sweep does not vary it", key[i], value[i]);
+			if (near.name)
+				loom__text_add(&t, "; did you mean '%s'?", near.name);
+			else
+				loom__text_add(&t, "; it varies %s", loom__must_text(&all));
+			mistake(r, e, loom__must_text(&t));
+		}
+		loom__text_free(&t);
+		loom__text_free(&all);
+	}
+}
+
 static void declare(struct reader *r)
 {
 	const char *name;
@@ -288,6 +317,8 @@ int loom__sweep_spec_read(struct loom_config *cfg, struct loom__sweep_spec *spec
 	if (!loom__config_fill(cfg, &section, 1, loom__sweep_rows, &spec->opts, sizeof(spec->opts), diag))
 		check_report(&r);
 	loom__config_entries(cfg, read_factor, &r);
+	if (diag->errors == before)
+		check_axes(&r);
 	if (diag->errors == before) {
 		check_both(&r);
 		loom__config_entries(cfg, read_rule, &r);
