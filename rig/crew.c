@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include "facts/fair.h"
+
 /* After the stop word is set, workers leave within this time. */
 #define GRACE_NS 3000000000ull
 
@@ -96,17 +98,28 @@ void loom__rig_hide(struct loom__rig *r, int hidden)
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
+static void after(struct timespec *t, uint64_t ns)
+{
+	clock_gettime(CLOCK_MONOTONIC, t);
+	uint64_t at = (uint64_t)t->tv_nsec + ns;
+	t->tv_sec += (time_t)(at / 1000000000ull);
+	t->tv_nsec = (long)(at % 1000000000ull);
+}
+
+/* `ns` of a fair share of the machine. */
 static int await(struct crew *crew, uint64_t ns)
 {
+	struct loom__fair fair;
 	struct timespec until;
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	uint64_t at = (uint64_t)until.tv_nsec + ns;
-	until.tv_sec += (time_t)(at / 1000000000ull);
-	until.tv_nsec = (long)(at % 1000000000ull);
-	int all = 0, late = 0;
+	int all = 0;
+	loom__fair_begin(&fair, 0);
 	pthread_mutex_lock(&crew->lock);
-	while (!(all = crew->left == crew->count) && !late)
-		late = pthread_cond_timedwait(&crew->ended, &crew->lock, &until) == ETIMEDOUT;
+	for (uint64_t had = 0; had < ns && !all; had = loom__fair_elapsed_ns(&fair)) {
+		int late = 0;
+		after(&until, ns - had);
+		while (!(all = crew->left == crew->count) && !late)
+			late = pthread_cond_timedwait(&crew->ended, &crew->lock, &until) == ETIMEDOUT;
+	}
 	pthread_mutex_unlock(&crew->lock);
 	return all ? 0 : LOOM_ETIMEDOUT;
 }

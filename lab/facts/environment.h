@@ -44,5 +44,9 @@ void loom__fact_file(cJSON *facts, const char *name, const char *path);
 
 void loom__environment_machine(cJSON *facts); /* environment_machine.c */
 void loom__environment_load(cJSON *facts);    /* environment_load.c */
+/* Since boot, of all cores. 0, or -1 with the reason where `why` is not NULL. */
+int loom__cpu_seconds(double *busy, double *idle, double *steal, char why[200]);
+/* Of this process and the children that it has waited for; NAN: not known. */
+double loom__own_cpu_seconds(void);
 
 #endif

@@ -41,41 +41,54 @@ none:
 }
 
 /* The first line of /proc/stat: ticks of all cores in each state since boot. */
-static void add_cpu_time(cJSON *facts)
+int loom__cpu_seconds(double *busy, double *idle, double *steal, char why[200])
 {
 	enum { USER, NICE, SYSTEM, IDLE, IOWAIT, IRQ, SOFTIRQ, STEAL, STATES };
-	char text[512], why[200];
+	char text[512], own[200];
 	double t[STATES], tick = (double)sysconf(_SC_CLK_TCK);
-	int read = loom__fact_read("/proc/stat", text, sizeof(text), why);
-	if (!read && sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[USER], &t[NICE], &t[SYSTEM],
-			    &t[IDLE], &t[IOWAIT], &t[IRQ], &t[SOFTIRQ], &t[STEAL]) != STATES) {
-		snprintf(why, sizeof(why), "/proc/stat: cannot be understood");
-		read = -1;
+	why = why ? why : own;
+	if (loom__fact_read("/proc/stat", text, sizeof(text), why))
+		return -1;
+	if (tick <= 0 || sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[USER], &t[NICE], &t[SYSTEM],
+				&t[IDLE], &t[IOWAIT], &t[IRQ], &t[SOFTIRQ], &t[STEAL]) != STATES) {
+		snprintf(why, 200, "/proc/stat: cannot be understood");
+		return -1;
 	}
-	if (read || tick <= 0) {
-		loom__fact_none(facts, "cpu_busy_s", "%s", why);
-		loom__fact_none(facts, "cpu_idle_s", "%s", why);
-		loom__fact_none(facts, "cpu_steal_s", "%s", why);
-		return;
-	}
-	loom__json_add_number(facts, "cpu_busy_s",
-				(t[USER] + t[NICE] + t[SYSTEM] + t[IRQ] + t[SOFTIRQ]) / tick);
-	loom__json_add_number(facts, "cpu_idle_s", (t[IDLE] + t[IOWAIT]) / tick);
-	loom__json_add_number(facts, "cpu_steal_s", t[STEAL] / tick);
+	*busy = (t[USER] + t[NICE] + t[SYSTEM] + t[IRQ] + t[SOFTIRQ]) / tick;
+	*idle = (t[IDLE] + t[IOWAIT]) / tick;
+	*steal = t[STEAL] / tick;
+	return 0;
 }
 
-/* This process and the children that it has waited for. */
-static void add_own_time(cJSON *facts)
+static void add_cpu_time(cJSON *facts)
+{
+	static const char *const name[] = {"cpu_busy_s", "cpu_idle_s", "cpu_steal_s"};
+	char why[200];
+	double seconds[3];
+	int none = loom__cpu_seconds(&seconds[0], &seconds[1], &seconds[2], why);
+	for (int i = 0; i < 3; i++)
+		if (none)
+			loom__fact_none(facts, name[i], "%s", why);
+		else
+			loom__json_add_number(facts, name[i], seconds[i]);
+}
+
+double loom__own_cpu_seconds(void)
 {
 	struct rusage self, children;
-	if (getrusage(RUSAGE_SELF, &self) || getrusage(RUSAGE_CHILDREN, &children)) {
+	if (getrusage(RUSAGE_SELF, &self) || getrusage(RUSAGE_CHILDREN, &children))
+		return NAN;
+	return seconds_of(&self.ru_utime) + seconds_of(&self.ru_stime) + seconds_of(&children.ru_utime) +
+	       seconds_of(&children.ru_stime);
+}
+
+static void add_own_time(cJSON *facts)
+{
+	double own = loom__own_cpu_seconds();
+	if (isnan(own))
 		loom__fact_none(facts, "own_cpu_s", "getrusage failed");
-		return;
-	}
-	loom__json_add_number(facts, "own_cpu_s",
-				seconds_of(&self.ru_utime) + seconds_of(&self.ru_stime) +
-					seconds_of(&children.ru_utime) +
-					seconds_of(&children.ru_stime));
+	else
+		loom__json_add_number(facts, "own_cpu_s", own);
 }
 
 void loom__environment_load(cJSON *facts)

@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "facts/fair.h"
+
 enum { MOST_ANSWER = 256 << 10, MOST_NOISE = 4 << 10, ABOVE_STDIO = 10 };
 
 struct channel {
@@ -145,7 +147,9 @@ static int has_ended(pid_t pid)
 
 static void attend(pid_t pid, struct channel channel[2], unsigned limit_ms, int *timed_out)
 {
-	uint64_t end = loom__now_ns() + (uint64_t)limit_ms * 1000000u;
+	struct loom__fair fair;
+	uint64_t limit = (uint64_t)limit_ms * 1000000u, begin = loom__now_ns();
+	loom__fair_begin(&fair, pid);
 	while (!has_ended(pid)) {
 		struct pollfd wait[2];
 		int open = 0;
@@ -153,7 +157,7 @@ static void attend(pid_t pid, struct channel channel[2], unsigned limit_ms, int 
 			wait[i] = (struct pollfd){.fd = channel[i].fd, .events = POLLIN};
 			open |= channel[i].fd >= 0;
 		}
-		if (loom__now_ns() >= end) {
+		if (loom__now_ns() - begin >= limit && loom__fair_elapsed_ns(&fair) >= limit) {
 			*timed_out = 1;
 			break;
 		}
@@ -217,7 +221,7 @@ void loom__child_free(struct loom__child *c)
 void loom__child_fate(const struct loom__child *c, unsigned limit_ms, char *text, size_t room)
 {
 	if (c->timed_out)
-		snprintf(text, room, "did not return within %u ms", limit_ms);
+		snprintf(text, room, "did not return within %u ms of a fair share of the machine", limit_ms);
 	else if (c->status == LOOM__CHILD_LOST)
 		snprintf(text, room, "ended, and how is not known");
 	else if (WIFSIGNALED(c->status) && sigabbrev_np(WTERMSIG(c->status)))
