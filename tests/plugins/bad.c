@@ -118,6 +118,15 @@ WHEN_LOADED
 
 BAD_DEFINE("term_answer", GOOD_PARTS)
 
+#elif defined BAD_destructor /* Aborts when the process that loaded it ends. */
+__attribute__((destructor)) static void when_over(void)
+{
+	fputs("too late\n", stderr);
+	abort();
+}
+
+BAD_DEFINE("term_destructor", GOOD_PARTS)
+
 #elif defined BAD_dev_op /* Its table of device functions lacks the mandatory 'done'. */
 static const struct loom_term_dev dev = {.size = sizeof(dev), .idle = bad_step, .busy = bad_step};
 static const struct loom_device_code code = {.size = sizeof(code), .cpu = &dev};

@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the command inherits from its parent, and what it leaves to its children: closed standard streams, ignored and
+# blocked signals, readers that have gone, compilers and plug-ins that do not end. Embedding programs: test_children.
+. tests/lib.sh
+small='--samples 2 --set workload.memset.size=1MiB'
+run="$G run conf/memset.ini $small"
+exec_conf "$tmp/exec.ini" true
+
+# launch SIGNALS COMMAND...: with these ignored, and all others blocked.
+launch() {
+	python3 -c '
+import os, signal, sys
+ignored = [getattr(signal, s) for s in sys.argv[1].split()]
+for s in ignored:
+    signal.signal(s, signal.SIG_IGN)
+signal.pthread_sigmask(signal.SIG_BLOCK, set(range(1, signal.NSIG)) - set(ignored))
+os.execvp(sys.argv[2], sys.argv[2:])' "$@"
+}
+
+# ---- F1: the status of children is seen whatever the parent left
+for command in "sh -c 'sleep 0.05; exit 1'" "sh -c 'exit 1'"; do
+	expect 3 'ended with status 1' launch SIGCHLD "$G" run "$tmp/exec.ini" --samples 2 --set "workload.exec.command=$command"
+done
+expect 0 '2 samples, each verified' launch SIGCHLD "$G" run "$tmp/exec.ini" --samples 2
+expect 0 'each verified' launch SIGCHLD $run --set device.cpu.isolation=process
+# A signal that the parent blocked still ends a run.
+launch SIGPIPE "$G" run "$tmp/exec.ini" --samples 100 --set "workload.exec.command=sleep 0.3" >"$tmp/out" 2>"$tmp/err" &
+pid=$!
+soon 'grep -q "[0-9]" /proc/$pid/task/$pid/children 2>/dev/null'
+kill -TERM $pid
+soon 'grep -q stopping "$tmp/err"' || kill -KILL $pid
+wait $pid
+got=$?
+[ $got -eq 130 ] || { fail "exit $got instead of 130 after a SIGTERM that the parent had blocked (F1)"; cat "$tmp/err"; }
+# ... and one that it ignored on purpose does not.
+expect 0 'each verified' launch SIGHUP "$G" run "$tmp/exec.ini" --samples 2 --set "workload.exec.command=sh -c 'kill -HUP \$PPID'"
+
+# ---- F9, S7: closed descriptors
+expect 0 'each verified' sh -c "$run --set device.cpu.isolation=process <&-"
+"$G" run conf/uts.ini --samples 1000 --quiet --set device.cpu.isolation=process <&- >&- 2>&- &
+pid=$!
+soon '[ "$(pgrep -P $pid | wc -l)" -ge 1 ]' || fail 'no process of a device (F9)'
+for p in $pid $(pgrep -P $pid); do
+	for fd in 0 1 2; do
+		to=$(readlink /proc/$p/fd/$fd)
+		[ "$to" = /dev/null ] || fail "descriptor $fd of process $p is '$to' (F9)"
+	done
+done
+kill -KILL $pid
+wait $pid 2>/dev/null
+
+# ---- F10: closed stdout and stderr
+closed() { # STATUS REDIRECTION ARGUMENTS
+	sh -c "$G $3 $2" >"$tmp/out" 2>"$tmp/err"
+	got=$?
+	[ $got -eq "$1" ] || { fail "exit $got instead of $1: $3 $2 (F10)"; cat "$tmp/err"; }
+}
+closed 0 '2>&-' "run conf/memset.ini $small --json $tmp/a.json"
+python3 -m json.tool "$tmp/a.json" >"$tmp/x" || fail 'no result where stderr is closed (F10)'
+grep -q verified "$tmp/out" || fail 'no table where stderr is closed (F10)'
+closed 0 '>&-' "run conf/memset.ini $small --json $tmp/b.json"
+python3 -m json.tool "$tmp/b.json" >"$tmp/x" || fail 'no result where stdout is closed (F10)'
+closed 0 '>&-' "run conf/memset.ini $small --quiet"
+closed 0 '>&-' "sweep conf/memset.ini $small --vary run.seed=1,2 -o $tmp/b.jsonl"
+closed 0 '>&-' "report $tmp/b.json -o $tmp/b.html"
+for command in "run conf/memset.ini --samples 100000" "run conf/memset.ini --samples 100000 --json -" \
+	"sweep conf/memset.ini --vary run.seed=1,2 --samples 100000" "compare conf/memset.ini --vary run.seed=1,2"; do
+	closed 1 '>&-' "$command"
+	grep -q 'standard output, where the result is to go, is closed: name a file' "$tmp/err" || fail "no word of a closed stdout: $command (F10)"
+done
+for command in list --version "report $tmp/b.json" "run conf/memset.ini --dry-run --quiet"; do
+	closed 1 '>&-' "$command"
+	grep -q 'cannot write to standard output: it is closed' "$tmp/err" || fail "no word of a closed stdout: $command (F10)"
+done
+closed 1 '>&- 2>&-' list
+
+# ---- F11: names of standard output
+ln -s /dev/stdout "$tmp/link.json"
+for name in - /dev/stdout /dev/fd/1 /proc/self/fd/1 "$tmp/link.json"; do
+	expect 0 '' $run --json $name
+	python3 -m json.tool "$tmp/out" >"$tmp/x" || fail "--json $name is not on standard output (F11)"
+	expect 0 '' "$G" report "$tmp/a.json" -o $name --format csv
+	grep -q ',' "$tmp/out" || fail "report -o $name is not on standard output (F11)"
+	expect 0 '' "$G" sweep conf/memset.ini $small --vary run.seed=1,2 -o $name
+	grep -q gpuloom.sweep "$tmp/out" || fail "sweep -o $name is not on standard output (F11)"
+	expect 0 '' $run --quiet --trace $name
+	grep -q traceEvents "$tmp/out" || fail "--trace $name is not on standard output (F11)"
+done
+[ -L "$tmp/link.json" ] || fail 'a link to standard output was replaced (F11)'
+$run --json /dev/stdout >"$tmp/file.json" 2>"$tmp/err"
+python3 -m json.tool "$tmp/file.json" >"$tmp/x" || fail '--json /dev/stdout into a file (F11)'
+
+# ---- a reader that has gone: no word, and the end that SIGPIPE makes, also where the parent ignored it
+for ignored in '' SIGPIPE; do
+	for command in list "run conf/memset.ini $small --json -" "sweep conf/memset.ini $small --vary run.seed=1,2"; do
+		mkfifo "$tmp/pipe"
+		(
+			exec 3<"$tmp/pipe"
+			exec 3<&-
+		) &
+		launch "$ignored" "$G" $command 2>"$tmp/err" >"$tmp/pipe"
+		got=$?
+		wait $!
+		rm "$tmp/pipe"
+		[ $got -eq 141 ] || fail "exit $got instead of 141: a reader that has gone, '$command' (F11)"
+		grep error "$tmp/err" && fail "an error where a reader has gone: $command (F11)"
+	done
+done
+
+# ---- S15: plug-ins that do not behave
+mkdir "$tmp/odd"
+cp "$B/tests/plugins/bad_abort.so" "$tmp/odd/term_abort.so"
+cp "$B/tests/plugins/bad_hang.so" "$tmp/odd/term_hang.so"
+cp "$B/tests/plugins/bad_destructor.so" "$tmp/term_destructor.so"
+for name in abort hang; do
+	expect 0 '' env GPULOOM_PLUGIN_PATH="$tmp/odd:$B/plugins" "$G" complete "termination.$name." run --set
+done
+expect 0 'scheduler.mgws.public_queue=' "$G" complete scheduler.mgws.pub run --set
+expect 2 'term_destructor.so: its destructor crashed .SIGABRT.*too late.*report it' "$G" describe "$tmp/term_destructor.so"
+expect 2 'its destructor crashed' "$G" run conf/memset.ini --set "termination.use=$tmp/term_destructor.so"
+
+# ---- S15: a compiler's folder goes with the process that wanted it, and a signal to the group does not reach it
+cat >"$tmp/sim.ini" <<'INI'
+[run]
+workload = memset
+devices = sim:0
+samples = 1
+warmup = 0
+[transport]
+use = host
+[scheduler]
+use = mgws
+[termination]
+use = counter
+
+
+INI
+mkdir "$tmp/t"
+cat >"$tmp/cc" <<CC
+#!/bin/sh
+touch "$tmp/begun"
+while [ ! -e "$tmp/go" ]; do sleep 0.05; done
+exec c++ "\$@"
+CC
+chmod +x "$tmp/cc"
+compile() { # in a process group of its own, as its number tells
+	rm -f "$tmp/begun"
+	TMPDIR=$tmp/t CXX=$tmp/cc setsid "$G" run "$tmp/sim.ini" --quiet >"$tmp/out" 2>"$tmp/err" &
+	pid=$!
+	soon '[ -e "$tmp/begun" ]' || fail 'no compiler'
+}
+if command -v c++ >/dev/null; then
+	compile
+	[ "$(ls "$tmp/t")" ] || fail 'no folder of a compiler'
+	kill -KILL $pid
+	wait $pid 2>/dev/null
+	soon '[ -z "$(ls "$tmp/t")" ]' || fail 'the folder of a compiler stays after SIGKILL (S15)'
+	soon '! pgrep -f "$tmp/cc" >/dev/null' || fail 'a compiler stays after SIGKILL (S15)'
+	compile
+	kill -TERM -$pid
+	soon 'grep -q stopping "$tmp/err"' || fail 'no answer to SIGTERM'
+	touch "$tmp/go"
+	wait $pid
+	got=$?
+	[ $got -eq 130 ] || { fail "exit $got instead of 130: SIGTERM to the group of a compiler (S15)"; cat "$tmp/err"; }
+	grep 'does not compile' "$tmp/err" && fail 'a compiler that was interrupted is no mistake of the source (S15)'
+	[ -z "$(ls "$tmp/t")" ] || fail 'the folder of a compiler stays (S15)'
+fi
+finish
