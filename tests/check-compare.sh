@@ -230,6 +230,74 @@ expect 0 '' "$G" compare "$tmp/p.ini" "$tmp/p77.ini" --allow-mismatch=workload.p
 	--samples-per-block 2
 for j in a p; do "$G" run "$tmp/$j.ini" --quiet --samples 2 --json "$tmp/job-$j.json"; done
 expect 2 'workload is exec in job-a and .*planted' "$G" compare "$tmp/job-a.json" "$tmp/job-p.json"
+# Options that are no numbers are of the job as well (docs F9, item 5): other trees, other input.
+small='--set workload.uts.tree=custom --set workload.uts.b0=4 --set workload.uts.q=0.1 --set workload.uts.depth=3'
+"$G" run conf/uts.ini $small --set workload.uts.type=binomial --samples 2 --quiet --json "$tmp/t1.json" &&
+	"$G" run conf/uts.ini $small --set workload.uts.type=geometric --samples 2 --quiet --json "$tmp/t3.json" &&
+	"$G" run conf/uts.ini $small --set workload.uts.type=binomial --set scheduler.use=static --samples 2 --quiet --json "$tmp/t1b.json" &&
+	"$G" run conf/uts.ini $small --set workload.uts.type=binomial --set run.seed=2 --samples 2 --quiet --json "$tmp/t1c.json" ||
+	fail 'four runs of uts'
+expect 2 'different jobs: workload.uts.type is binomial in t1 and geometric in t3; .*--allow-mismatch=workload.uts.type' \
+	"$G" compare "$tmp/t1.json" "$tmp/t3.json"
+expect 0 'not interleaved' "$G" compare "$tmp/t1.json" "$tmp/t3.json" --allow-mismatch=workload.uts.type
+expect 0 'not interleaved' "$G" compare "$tmp/t1.json" "$tmp/t1b.json"
+expect 0 '' "$G" compare conf/uts.ini $small --vary workload.uts.type=binomial,geometric $quick --blocks 1 --samples-per-block 2
+# ... and so is the answer, whatever the options say.
+python3 - "$tmp/t1.json" "$tmp/t1n.json" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+assert d["metrics"]["nodes"]["answer"] is True and "answer" not in d["metrics"]["steals"], d["metrics"]
+d["metrics"]["nodes"]["samples"] = [n + 1 for n in d["metrics"]["nodes"]["samples"]]
+json.dump(d, open(sys.argv[2], "w"))
+PY
+expect 2 'verified answers differ: nodes is [0-9]+ in t1 and [0-9]+ in t1n, so these are different jobs' \
+	"$G" compare "$tmp/t1.json" "$tmp/t1n.json"
+expect 0 '' "$G" compare "$tmp/t1.json" "$tmp/t1n.json" --allow-mismatch=workload
+# Units and directions are compared as they are, or not at all (bugs F4).
+wait_conf() { # NAME FIGURE
+	printf '%s\n' '#!/bin/sh' "echo '{\"wait\": $2}'" >"$tmp/wait-$1"
+	chmod +x "$tmp/wait-$1"
+}
+wait_conf ms '{"value": 5, "unit": "ms", "better": "less"}'
+wait_conf s '{"value": 0.005, "unit": "s", "better": "less"}'
+wait_conf more '{"value": 5, "unit": "ms", "better": "more"}'
+wait_conf none '{"value": 5, "better": "less"}'
+for other in s none; do
+	expect 2 "'wait' is in ms in .*wait-ms and in (s|no unit) in .*wait-$other: .*nothing is converted" "$G" compare "$tmp/a.ini" \
+		--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-$other" --metric wait --fail-on 'wait: faster > 3%' --spread 0
+done
+expect 2 "'wait' is better when it is less in .*wait-ms, and when it is more in .*wait-more" "$G" compare "$tmp/a.ini" \
+	--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-more" --metric wait --spread 0
+expect 0 '' "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-more" \
+	--metric wait:less $quick --blocks 1 --samples-per-block 2
+expect 0 '' "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" $quick --blocks 1 --samples-per-block 2
+expect 2 "bar two: 'wait' is in one unit in .*ms, and in another" "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" \
+	$quick --blocks 1 --samples-per-block 2 --bar 'two: wait(wait-ms) / wait(wait-s) >= 1'
+for unit in ms s more; do
+	"$G" run "$tmp/a.ini" --set "workload.exec.command=$tmp/wait-$unit" --samples 3 --quiet --json "$tmp/w-$unit.json" || fail "a run in $unit"
+done
+expect 2 "'wait' is in ms in w-ms and in s in w-s" "$G" compare "$tmp/w-ms.json" "$tmp/w-s.json" --metric wait
+for format in html md csv svg gp json; do
+	expect 2 "'wait' is in ms in .*w-ms.json and in s in .*w-s.json" "$G" report "$tmp/w-ms.json" "$tmp/w-s.json" --format $format
+done
+expect 2 "'wait' is better when it is less in .*w-ms.json, and when it is more in .*w-more.json" "$G" report "$tmp/w-ms.json" "$tmp/w-more.json"
+expect 2 "'wait' is in ms in .*wait-ms.* and in s in .*wait-s" "$G" sweep "$tmp/a.ini" \
+	--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" --samples 2 -o "$tmp/wait.jsonl"
+expect 2 "'wait' is in (ms|s) in .*exec.command=.*wait-(ms|s) and in (ms|s) in" "$G" report "$tmp/wait.jsonl"
+python3 - "$tmp/w-ms.json" "$tmp/w-old.json" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+d["started"] = "2020-01-01T00:00:00Z"
+d["metrics"]["wait"]["unit"] = "s"
+json.dump(d, open(sys.argv[2], "w"))
+PY
+expect 2 "'wait' is in s in .*w-old.json. and in ms in .*w-ms.json" "$G" history "$tmp/w-ms.json" "$tmp/w-old.json" --metric wait
+# One unit for all samples of a run, too.
+printf '%s\n' '#!/bin/sh' "echo x >>$tmp/turns" "[ \$(wc -l <$tmp/turns) -le 2 ] && unit=ms || unit=s" \
+	"echo '{\"wait\": {\"value\": 5, \"unit\": \"'\$unit'\"}}'" >"$tmp/wait-both"
+chmod +x "$tmp/wait-both"
+expect 3 "'wait' has the unit 's' .* in this sample, 'ms'" "$G" run "$tmp/a.ini" --set "workload.exec.command=$tmp/wait-both" \
+	--samples 6 --set run.warmup=0
 # A script of gnuplot holds its data: no other file is written.
 echo kept >"$tmp/plot.csv"
 expect 0 '' "$G" report "$tmp/a.json" -o "$tmp/plot.gp"

@@ -453,7 +453,7 @@ TEST(csv_units)
 		     {"rate", "GB/s", "rate_GB_per_s"}, {"steals", "", "steals"}};
 	for (size_t i = 0; i < LOOM__COUNT(given); i++) {
 		struct loom__text t = {0};
-		struct loom__view_metric m = {given[i].name, given[i].unit, 0, 1};
+		struct loom__view_metric m = {.name = given[i].name, .unit = given[i].unit, .shown = 1};
 		loom__csv_metric(&t, &m);
 		CU_ASSERT_STRING_EQUAL(t.at, given[i].column);
 		loom__text_free(&t);

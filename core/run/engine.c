@@ -104,8 +104,28 @@ static void lead_by_rate(struct loom_report *r, const char *work, double seconds
 	loom__report_lead(r, name);
 }
 
+/* One metric has one unit and one direction in all samples: they are said once. */
+static int check_units(const struct loom_result *r, const struct loom__sample *sample, struct loom_error *err)
+{
+	const struct loom_report *now = &sample->report, *before = r->samples ? &r->sample[r->samples - 1].report : now;
+	for (size_t i = 0; i < now->count; i++)
+		for (size_t k = 0; k < before->count && before != now; k++) {
+			const struct loom__metric *m = &now->list[i], *was = &before->list[k];
+			if (strcmp(m->name, was->name) || (!strcmp(m->unit, was->unit) && m->better == was->better))
+				continue;
+			return LOOM__FAIL(err, LOOM_EWRONG,
+					  "the metric '%s' has the unit '%s' and the direction '%s' in this sample, '%s' and '%s' in the "
+					  "one before: they must not change during a run", m->name, m->unit, loom__better_name(m->better),
+					  was->unit, loom__better_name(was->better));
+		}
+	return 0;
+}
+
 static int append(struct loom_result *r, struct loom__sample *sample, struct loom_error *err)
 {
+	int rc = check_units(r, sample, err);
+	if (rc)
+		return rc;
 	struct loom__sample *list = loom__more(r->sample, r->samples, sizeof(*list));
 	if (!list)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");

@@ -19,6 +19,8 @@ static void add_metrics(cJSON *doc, const struct loom_result *r)
 		cJSON *o = loom__json_add_object(all, metric[i].name);
 		loom__json_add_text(o, "unit", metric[i].unit);
 		loom__json_add_text(o, "better", loom__better_name(metric[i].better));
+		if (metric[i].answer)
+			loom__json_add_bool(o, "answer", 1);
 		cJSON *list = cJSON_CreateDoubleArray(values, (int)have); /* before the median sorts */
 		loom__json_add_number(o, "median", loom__median_of(values, have));
 		loom__json_add(o, "samples", list);

@@ -34,7 +34,7 @@ int loom__result_metrics(const struct loom_result *r, struct loom__metric **list
 	for (size_t i = 0; i < r->samples; i++)
 		for (size_t j = 0; !r->sample[i].warmup && j < r->sample[i].report.count; j++) {
 			const struct loom__metric *m = &r->sample[i].report.list[j];
-			loom__report_add(&all, m->name, m->unit, m->better, m->value);
+			loom__report_add(&all, m->name, m->unit, m->answer ? LOOM_BETTER_SAME : m->better, m->value);
 		}
 	*list = all.list;
 	*n = all.count;

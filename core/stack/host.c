@@ -139,7 +139,8 @@ int loom__report_add(struct loom_report *r, const char *name, const char *unit,
 	struct loom__metric *m = &list[r->count++];
 	snprintf(m->name, sizeof(m->name), "%s", name);
 	snprintf(m->unit, sizeof(m->unit), "%s", unit ? unit : "");
-	m->better = better;
+	m->answer = better == LOOM_BETTER_SAME;
+	m->better = m->answer ? LOOM_BETTER_NONE : better;
 	m->value = value;
 	return 0;
 }

@@ -20,6 +20,7 @@ struct loom__metric {
 	char name[48], unit[16];
 	enum loom_better better;
 	double value;
+	int answer; /* added as LOOM_BETTER_SAME; better is NONE then */
 };
 struct loom_report {
 	struct loom__metric *list;

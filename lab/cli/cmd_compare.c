@@ -66,38 +66,38 @@ static int reopen(void *arg, struct loom__interleave *x, unsigned arm, int open,
 	return status ? LOOM__FAIL(err, LOOM_EINTERNAL, "%s could be opened, but not once more", v->label) : 0;
 }
 
-/* For struct loom__interleave: a metric that is mistyped is said before all is measured. */
-static int check_metrics(void *arg, const struct loom__interleave *x, struct loom_error *err)
+#define MOST_VARIANTS 32 /* loom__compare_ready() sees to it */
+
+static void jobs_of(const struct loom__interleave *x, const struct loom__opened *v, struct loom__job job[MOST_VARIANTS])
 {
-	const struct loom__compare_args *a = ((const struct show *)arg)->args;
-	cJSON **doc = loom__must(calloc(x->arms, sizeof(*doc)));
+	for (unsigned i = 0; i < x->arms; i++)
+		job[i] = (struct loom__job){.label = v[i].label, .about = x->arm[i].result->about, .varied = v[i].varied};
+}
+
+/* For struct loom__interleave: what cannot be compared is said before all is measured. */
+static int check_figures(void *arg, const struct loom__interleave *x, struct loom_error *err)
+{
+	const struct show *show = arg;
+	const struct loom__compare_args *a = show->args;
+	struct loom__job job[MOST_VARIANTS];
+	cJSON *doc[MOST_VARIANTS] = {0};
 	int rc = 0;
-	/* Of documents of results the names alone: the other blocks wait. */
-	for (unsigned i = 0; i < x->arms && !rc; i++) {
-		struct loom__metric *metric = NULL;
-		size_t n = 0;
-		rc = loom__result_metrics(x->arm[i].result, &metric, &n);
-		cJSON *all = loom__json_add_object(doc[i] = cJSON_CreateObject(), "metrics");
-		for (size_t k = 0; k < n; k++)
-			loom__json_add_null(all, metric[k].name);
-		free(metric);
-		if (rc)
-			LOOM__FAIL(err, rc, "out of memory");
+	jobs_of(x, show->variant, job);
+	for (unsigned i = 0; i < x->arms; i++) {
+		doc[i] = loom__must(loom__result_document(x->arm[i].result));
+		job[i].metrics = loom__json_object(doc[i], "metrics");
 	}
-	if (!rc)
-		rc = loom__compare_known((const cJSON *const *)doc, x->arms, a->metric, a->metrics, err);
+	rc = loom__compare_figures(job, x->arms, a->metric, a->metrics, a->allowed.at, a->allowed.n, err);
 	for (unsigned i = 0; i < x->arms; i++)
 		cJSON_Delete(doc[i]);
-	free(doc);
 	return rc;
 }
 
 static int check_jobs(const struct loom__compare_args *a, const struct loom__interleave *x,
 		      const struct loom__opened *v, struct loom_error *err)
 {
-	struct loom__job job[32]; /* as many as variants may be */
-	for (unsigned i = 0; i < x->arms; i++)
-		job[i] = (struct loom__job){v[i].label, x->arm[i].result->about, v[i].varied};
+	struct loom__job job[MOST_VARIANTS];
+	jobs_of(x, v, job);
 	return loom__compare_same_job(job, x->arms, a->allowed.at, a->allowed.n, err);
 }
 
@@ -108,7 +108,7 @@ static int run(const struct loom__cli *cli, const struct loom__compare_args *a, 
 	struct show show = {.cli = cli, .what = what, .args = a, .variant = v};
 	int visible = cli->err_is_tty && !a->quiet;
 	x->progress = visible ? progress : NULL;
-	x->check = check_metrics;
+	x->check = check_figures;
 	x->reopen = reopen;
 	x->derived = &a->derived;
 	x->arg = &show;
@@ -378,8 +378,7 @@ static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, 
 	struct loom__compare_about about = about_of(a, argc, argv);
 	cJSON *doc = loom__compare_document(&about);
 	struct loom_error err = {0};
-	struct loom__job job[32];
-	const cJSON *result[32];
+	struct loom__job job[MOST_VARIANTS];
 	int status = LOOM_EXIT_OK, rc = 0;
 	for (size_t i = 0; i < a->conf.file.n && !status && !rc; i++) {
 		struct loom__opened v;
@@ -393,13 +392,14 @@ static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, 
 	}
 	for (size_t i = 0; i < a->conf.file.n && !status && !rc; i++) {
 		const cJSON *variant = loom__compare_variant(doc, i);
-		result[i] = loom__json_object(variant, "result");
-		job[i] = (struct loom__job){loom__compare_label(doc, i), result[i], loom__json_object(variant, "varied")};
+		const cJSON *result = loom__json_object(variant, "result");
+		job[i] = (struct loom__job){loom__compare_label(doc, i), result, loom__json_object(result, "metrics"),
+					    loom__json_object(variant, "varied")};
 	}
 	if (!status && !rc)
 		rc = loom__compare_same_job(job, a->conf.file.n, a->allowed.at, a->allowed.n, &err);
 	if (!status && !rc)
-		rc = loom__compare_known(result, a->conf.file.n, a->metric, a->metrics, &err);
+		rc = loom__compare_figures(job, a->conf.file.n, a->metric, a->metrics, a->allowed.at, a->allowed.n, &err);
 	if (!status && !rc)
 		loom__compare_add_files(doc);
 	if (!status && !rc)

@@ -194,6 +194,27 @@ static void line(const struct loom__cli *cli, const struct entry *e, const char 
 		changed ? "<-- " : "", changed ? loom__stats_verdict_name(c->verdict) : "");
 }
 
+/* Figures in different units, or with different directions, are no history. An exit code. */
+static int check_units(const struct loom__cli *cli, const struct entry *from, const struct entry *to, const char *metric)
+{
+	static const char *const key[] = {"unit", "better"};
+	const struct entry *first = NULL;
+	for (const struct entry *e = from; e < to; e++) {
+		const cJSON *m = metric_of(e, metric), *was = first ? metric_of(first, metric) : NULL;
+		for (size_t k = 0; m && was && k < LOOM__COUNT(key); k++) {
+			const char *a = loom__json_text(was, key[k]), *b = loom__json_text(m, key[k]);
+			if (strcmp(a, b))
+				return loom__refuse(cli, LOOM_EXIT_USAGE,
+						    "history: '%s' is %s %s in '%s' and %s %s in '%s': compare results of one kind, "
+						    "and let the others stand in another folder", metric, k ? "better when it is" : "in",
+						    *a ? a : k ? "(not said)" : "no unit", first->path, k ? "when it is" : "in",
+						    *b ? b : k ? "(not said)" : "no unit", e->path);
+		}
+		first = first ? first : m ? e : NULL;
+	}
+	return LOOM_EXIT_OK;
+}
+
 /* One job: entries [from, to). */
 static void history(const struct loom__cli *cli, const struct history_args *a, const struct entry *from, const struct entry *to,
 		    const char *metric, cJSON *all)
@@ -229,8 +250,9 @@ static void history(const struct loom__cli *cli, const struct history_args *a, c
 		fputs("\n", cli->out);
 }
 
-static void tell(const struct loom__cli *cli, const struct history_args *a, const struct list *l)
+static int tell(const struct loom__cli *cli, const struct history_args *a, const struct list *l)
 {
+	int status = LOOM_EXIT_OK;
 	cJSON *doc = a->json ? cJSON_CreateObject() : NULL, *all = NULL;
 	if (doc) {
 		loom__json_add_text(doc, "schema", "gpuloom.history/1");
@@ -244,11 +266,15 @@ static void tell(const struct loom__cli *cli, const struct history_args *a, cons
 			size_t n = strcspn(s, ", ");
 			snprintf(metric, sizeof(metric), "%.*s", (int)n, s);
 			s += n + strspn(s + n, ", ");
-			history(cli, a, l->at + from, l->at + to, metric, all);
+			int differ = check_units(cli, l->at + from, l->at + to, metric);
+			if (!differ)
+				history(cli, a, l->at + from, l->at + to, metric, all);
+			status = status ? status : differ;
 		}
 	}
 	if (doc)
 		loom__print_json(cli, doc);
+	return status;
 }
 
 static int run(struct loom__cli *cli, void *args)
@@ -274,7 +300,7 @@ static int run(struct loom__cli *cli, void *args)
 				  l.left_out == 1 ? " was" : "s were");
 	if (!rc) {
 		qsort(l.at, l.n, sizeof(*l.at), by_job_and_time);
-		tell(cli, a, &l);
+		status = tell(cli, a, &l);
 	}
 	for (size_t i = 0; i < l.n; i++) {
 		loom__doc_free(&l.at[i].doc);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be compared: results of the same job, from the same machine and build, that have the metric. */
+/* What can be compared: results of the same job, from the same machine and build, that have the metric in one unit. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,26 +108,27 @@ static const char *option(const struct loom__job *job, const char *key)
 	return loom__json_text(loom__json_object(loom__json_object(job->about, "config"), key), "value");
 }
 
-static int is_number(const char *text)
-{
-	const char *end;
-	double value;
-	return *text && !loom__read_double(text, &end, &value) && !*end;
-}
-
 static int differ(const struct loom__job *a, const struct loom__job *b, const char *key, const char *of_a,
 		  const char *of_b, struct loom_error *err)
 {
 	return LOOM__FAIL(err, LOOM_EINVAL,
-			  "these are different jobs: %s is %.100s in %.100s and %.100s in %.100s; if that is what you want to "
+			  "these are different jobs: %s is %.100s in %.100s and %.100s in %.100s; their times say nothing of each other; if that is what you want to "
 			  "compare: --allow-mismatch=%s",
 			  key, of_a, a->label, of_b, b->label, key);
+}
+
+/* "64" and "64.0" are one number. */
+static int same_value(const char *a, const char *b)
+{
+	const char *end_a, *end_b;
+	double x, y;
+	return !strcmp(a, b) || (!loom__read_double(a, &end_a, &x) && !*end_a && !loom__read_double(b, &end_b, &y) && !*end_b && x == y);
 }
 
 static int same_job(const struct loom__job *a, const struct loom__job *b, const char *const *allowed, size_t n,
 		    struct loom_error *err)
 {
-	const cJSON *o;
+	const cJSON *o, *other_config = loom__json_object(b->about, "config");
 	const char *name = loom__json_text(a->about, "workload"), *other = loom__json_text(b->about, "workload");
 	if (strcmp(name, other))
 		return has(b->varied, "run.workload") || is_in("workload", allowed, n) ?
@@ -135,7 +137,8 @@ static int same_job(const struct loom__job *a, const struct loom__job *b, const 
 	cJSON_ArrayForEach(o, loom__json_object(a->about, "config"))
 	{
 		const char *key = o->string, *of_a = option(a, key), *of_b = option(b, key);
-		if (strncmp(key, "workload.", 9) || !strcmp(of_a, of_b) || !is_number(of_a) || !is_number(of_b))
+		/* An option that one of them does not have is of another version. */
+		if (strncmp(key, "workload.", 9) || loom__runs_command(key) || !has(other_config, key) || same_value(of_a, of_b))
 			continue;
 		if (!has(b->varied, key) && !is_in(key, allowed, n) && !is_in("workload", allowed, n))
 			return differ(a, b, key, of_a, of_b, err);
@@ -152,25 +155,107 @@ int loom__compare_same_job(const struct loom__job *job, size_t jobs, const char 
 	return rc;
 }
 
-int loom__compare_known(const cJSON *const *results, size_t variants, const struct loom__compare_metric *metric,
-			size_t metrics, struct loom_error *err)
+/* ---- figures that can be compared -------------------------------------------------------------- */
+
+static const cJSON *metric_of(const struct loom__job *job, const char *name)
 {
-	for (size_t m = 0; m < metrics; m++) {
+	return cJSON_GetObjectItemCaseSensitive(job->metrics, name);
+}
+
+/* `metric` in all variants that have it. */
+static int same_unit(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric, struct loom_error *err)
+{
+	static const char *const key[] = {"unit", "better"};
+	const struct loom__job *first = NULL;
+	for (size_t v = 0; v < jobs; v++) {
+		const cJSON *m = metric_of(&job[v], metric->name), *was = first ? metric_of(first, metric->name) : NULL;
+		if (m && !first)
+			first = &job[v];
+		/* A direction that the user gives holds for all. */
+		for (size_t k = 0; m && was && k < (metric->better ? 1 : LOOM__COUNT(key)); k++) {
+			const char *a = loom__json_text(was, key[k]), *b = loom__json_text(m, key[k]);
+			if (!strcmp(a, b))
+				continue;
+			if (k)
+				return LOOM__FAIL(err, LOOM_EINVAL,
+						  "'%s' is better when it is %s in %.100s, and when it is %s in %.100s: let both say the same, "
+						  "or say it here, as in --metric %s:less", metric->name, *a ? a : "(not said)", first->label,
+						  *b ? b : "(not said)", job[v].label, metric->name);
+			return LOOM__FAIL(err, LOOM_EINVAL,
+					  "'%s' is in %s in %.100s and in %s in %.100s: figures in different units are not compared, and nothing "
+					  "is converted; let both report the same unit, or make one by --derive", metric->name,
+					  *a ? a : "no unit", first->label, *b ? b : "no unit", job[v].label);
+		}
+	}
+	return 0;
+}
+
+/* The one value of all samples; NAN: there is none. */
+static double constant(const cJSON *metric)
+{
+	const cJSON *s, *list = loom__json_list(metric, "samples");
+	double value = list && list->child ? loom__json_double(list->child) : NAN;
+	cJSON_ArrayForEach(s, list)
+	{
+		value = loom__json_double(s) == value ? value : NAN;
+	}
+	return value;
+}
+
+/* Who varies the job, or its seed, or allows another one, gets other answers. */
+static int may_differ(const struct loom__job *a, const struct loom__job *b, const char *const *allowed, size_t n)
+{
+	const cJSON *o;
+	int may = strcmp(loom__json_text(a->about, "workload"), loom__json_text(b->about, "workload")) != 0;
+	cJSON_ArrayForEach(o, b->varied)
+	{
+		may |= o->string && (!strncmp(o->string, "workload.", 9) || !strcmp(o->string, "run.workload") || !strcmp(o->string, "run.seed"));
+	}
+	for (size_t i = 0; i < n; i++)
+		may |= is_job(allowed[i]);
+	return may;
+}
+
+static int same_answers(const struct loom__job *a, const struct loom__job *b, struct loom_error *err)
+{
+	const cJSON *m;
+	cJSON_ArrayForEach(m, a->metrics)
+	{
+		const cJSON *other = metric_of(b, m->string);
+		double x = constant(m), y = constant(other);
+		if (!loom__json_true(m, "answer") || !loom__json_true(other, "answer") || isnan(x) || isnan(y) || x == y)
+			continue;
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "the verified answers differ: %s is %.15g in %.100s and %.15g in %.100s, so these are different jobs: give "
+				  "both the same input and seed; if that is what you want to compare: --allow-mismatch=workload",
+				  m->string, x, a->label, y, b->label);
+	}
+	return 0;
+}
+
+int loom__compare_figures(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric, size_t metrics,
+			  const char *const *allowed, size_t n, struct loom_error *err)
+{
+	int rc = 0;
+	for (size_t m = 0; m < metrics && !rc; m++) {
 		struct loom__near near = {.word = metric[m].name};
 		size_t have = 0;
 		const cJSON *o;
-		for (size_t v = 0; v < variants; v++) {
-			const cJSON *all = loom__json_object(results[v], "metrics");
-			have += has(all, metric[m].name);
-			cJSON_ArrayForEach(o, all)
+		for (size_t v = 0; v < jobs; v++) {
+			have += has(job[v].metrics, metric[m].name);
+			cJSON_ArrayForEach(o, job[v].metrics)
 			{
 				loom__nearer(&near, o->string);
 			}
 		}
-		if (have == variants || (have && !metric[m].gate))
-			continue;
-		return LOOM__FAIL(err, LOOM_EINVAL, "%s variant has a metric '%s'%s%s%s", have ? "not every" : "no",
-				  metric[m].name, LOOM__MEANT(have ? NULL : near.name));
+		if (have == jobs || (have && !metric[m].gate))
+			rc = same_unit(job, jobs, &metric[m], err);
+		else
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "%s variant has a metric '%s'%s%s%s", have ? "not every" : "no", metric[m].name,
+					LOOM__MEANT(have ? NULL : near.name));
 	}
-	return 0;
+	for (size_t v = 1; v < jobs && !rc; v++)
+		if (!may_differ(&job[0], &job[v], allowed, n))
+			rc = same_answers(&job[0], &job[v], err);
+	return rc;
 }

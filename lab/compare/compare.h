@@ -77,20 +77,23 @@ const cJSON *loom__compare_metric_of(const cJSON *doc, size_t variant, const cha
 int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_t n,
 				   struct loom_error *err);
 
-/* One variant's job: what its result says of itself, and what --vary gave it (NULL: nothing). */
+/* One variant's job: what its result says of itself, its metrics as in gpuloom.result/1, and what --vary gave it
+ * (NULL: nothing). */
 struct loom__job {
 	const char *label;
-	const cJSON *about, *varied;
+	const cJSON *about, *metrics, *varied;
 };
-/* Times of different jobs, or of the same job at different sizes, say nothing: the workload's name and its options
- * that are numbers must agree with the first variant's, but for what --vary varies or `allowed` names
- * ("workload", "workload.memset.tasks"). LOOM_EINVAL words the difference and how to allow it. */
+/* Times of different jobs, or of the same job with other input or at another size, say nothing: the workload's name and
+ * its options must agree with the first variant's, but for what --vary varies or `allowed` names
+ * ("workload", "workload.memset.tasks"). The command of an external program and what goes with it may differ: it is what
+ * such a comparison is about. LOOM_EINVAL words the difference and how to allow it. */
 int loom__compare_same_job(const struct loom__job *job, size_t jobs, const char *const *allowed, size_t n,
 			   struct loom_error *err);
-/* A metric that was asked for must be there: in each variant when a gate judges by it, else in one.
- * results[v]: documents of results. */
-int loom__compare_known(const cJSON *const *results, size_t variants, const struct loom__compare_metric *metric,
-			size_t metrics, struct loom_error *err);
+/* Whether figures can be compared. A metric that was asked for must be there: in each variant when a gate judges by it,
+ * else in one. Where it is, its unit and its direction must be the same; nothing is converted. The verified answers must
+ * be the same, too, unless the jobs may differ. */
+int loom__compare_figures(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric, size_t metrics,
+			  const char *const *allowed, size_t n, struct loom_error *err);
 
 /* ---- table.c ------------------------------------------------------------------------------------- */
 

@@ -238,6 +238,10 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 			rc = find_label(doc, b->by, &by, err);
 		if (rc)
 			return rc;
+		const char *unit = loom__json_text(loom__compare_metric_of(doc, of, b->metric), "unit");
+		if (*b->by && strcmp(unit, loom__json_text(loom__compare_metric_of(doc, by, b->metric), "unit")))
+			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: '%s' is in one unit in %.100s, and in another in %.100s",
+					  b->figure, b->metric, b->of, b->by);
 		rc = *b->by ? ratio(doc, of, by, b->metric, &value) : median(doc, of, b->metric, &value);
 		if (rc || !isfinite(value))
 			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: no metric '%s' to be had", b->figure,

@@ -336,9 +336,12 @@ static double of_view(const void *from, const char *name, int *known)
 
 static int derive_view(const struct loom__derived_one *one, struct loom__view *view, struct loom_error *err)
 {
-	size_t before = view->metrics, m = loom__view_metric(view, one->name, one->unit, loom__better_name(one->better));
+	size_t before = view->metrics, m = loom__view_metric(view, one->name, NULL, NULL, NULL);
 	if (m == LOOM__NO_NAME)
 		return LOOM__FAIL(err, LOOM_EINVAL, "%s: there are too many metrics", one->name);
+	/* All its figures are made anew, so what a metric of that name was in is no more. */
+	view->metric[m].unit = loom__pool_copy(&view->pool, one->unit);
+	view->metric[m].better = one->better;
 	for (size_t v = 0; v < view->variants; v++) {
 		struct loom__variant *variant = &view->variant[v];
 		struct loom__series *all = loom__pool_get(&view->pool, view->metrics, sizeof(*all));

@@ -9,6 +9,11 @@
 static const char *const schema_name[] = {"gpuloom.result/1", "gpuloom.compare/1",
 					  "gpuloom.sweep/1"};
 
+int loom__runs_command(const char *key)
+{
+	return !strncmp(key, "workload.exec.", 14);
+}
+
 const cJSON *loom__json_object(const cJSON *o, const char *key)
 {
 	const cJSON *item = cJSON_IsObject(o) ? cJSON_GetObjectItemCaseSensitive(o, key) : NULL;

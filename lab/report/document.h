@@ -35,6 +35,8 @@ cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at);
 
 /* NULL, "" or NaN when it is not there or is something else. Figures beyond 1e150 are taken for
  * mistakes, so that sums and products of what remains stay finite. */
+/* 1: the value of that option is a command, or says how one is run: it is executed. */
+int loom__runs_command(const char *key);
 const cJSON *loom__json_object(const cJSON *o, const char *key);
 const cJSON *loom__json_list(const cJSON *o, const char *key);
 const char *loom__json_text(const cJSON *o, const char *key);

@@ -70,6 +70,11 @@ int loom__view_create(const struct loom__doc *doc, size_t docs, struct loom__vie
 		loom__view_add_compare(view);
 	else
 		loom__view_add_sweep(view);
+	if (view->clash) {
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%.200s': %s", doc[0].path, view->clash);
+		loom__view_free(view);
+		return rc;
+	}
 	if (!view->too_large) {
 		for (size_t m = 0; m < view->metrics; m++)
 			loom__view_finish(view, m);

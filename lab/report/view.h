@@ -10,7 +10,7 @@
 #include "stats/stats.h"
 
 struct loom__view_metric {
-	const char *name, *unit;
+	const char *name, *unit, *unit_of; /* unit_of: where it was first said */
 	enum loom_better better;
 	int shown; /* some sample is not 0: a mechanism that took no part is not listed */
 };
@@ -79,6 +79,7 @@ struct loom__view {
 	size_t comparisons;
 	size_t values; /* taken so far, of LOOM__VIEW_VALUES */
 	int too_large; /* there were more */
+	const char *clash; /* a metric has two units or directions, in words; or NULL */
 };
 
 /* Metrics beyond these are counted, not read: a page with more is of no use to anybody. */
@@ -129,9 +130,14 @@ size_t loom__view_typical(const struct loom__view *view, const struct loom__vari
 void loom__view_add_results(struct loom__view *view);
 void loom__view_add_compare(struct loom__view *view);
 void loom__view_add_sweep(struct loom__view *view);
-/* For the readers: metric by name; its unit and direction when they are still missing. */
-size_t loom__view_metric(struct loom__view *view, const char *name, const char *unit,
-			 const char *better);
+/* For the readers: metric by name. Its unit and its direction, NULL where they are not said, must be the same in all of
+ * a view; `where` says of what in the document it is (name, else the values of a cell). */
+struct loom__where {
+	const char *name;
+	const cJSON *values;
+};
+size_t loom__view_metric(struct loom__view *view, const char *name, const char *unit, const char *better,
+			 const struct loom__where *where);
 /* Gives v its rows and empty series; a series its values, all NaN. Above the bound the view is marked as too large. */
 void loom__view_rows(struct loom__view *view, struct loom__variant *v, size_t rows);
 void loom__view_room(struct loom__view *view, struct loom__series *s, size_t rows);
@@ -139,7 +145,7 @@ void loom__view_room(struct loom__view *view, struct loom__series *s, size_t row
 void loom__view_finish(struct loom__view *view, size_t metric);
 double *loom__view_numbers(struct loom__view *view, size_t n); /* n times NaN; NULL above the bound */
 /* Names the metrics of a gpuloom.result/1, and fills a variant from it. */
-void loom__view_name_metrics(struct loom__view *view, const cJSON *result);
+void loom__view_name_metrics(struct loom__view *view, const cJSON *result, const char *where);
 void loom__view_fill(struct loom__view *view, struct loom__variant *v, const cJSON *result);
 /* A scalar as text in the pool; NULL for lists and objects. */
 const char *loom__view_scalar(struct loom__view *view, const cJSON *item);

@@ -136,7 +136,7 @@ void loom__view_add_compare(struct loom__view *view)
 	cJSON_ArrayForEach(o, variants)
 	{
 		loom__view_name_factors(view, loom__json_object(o, "varied"));
-		loom__view_name_metrics(view, loom__json_object(o, "result"));
+		loom__view_name_metrics(view, loom__json_object(o, "result"), loom__json_text(o, "label"));
 	}
 	cJSON_ArrayForEach(o, variants)
 	{

@@ -67,8 +67,42 @@ void loom__view_name_factors(struct loom__view *view, const cJSON *values)
 	}
 }
 
-size_t loom__view_metric(struct loom__view *view, const char *name, const char *unit,
-			 const char *better)
+static const char *place(struct loom__view *view, const struct loom__where *where)
+{
+	struct loom__text t = {0};
+	const cJSON *o;
+	if (where->name)
+		return where->name;
+	cJSON_ArrayForEach(o, where->values)
+	{
+		loom__text_add(&t, "%s%s=%s", t.length ? ", " : "", o->string, loom__json_string(o));
+	}
+	const char *copy = loom__pool_copy(&view->pool, t.length ? t.at : "a cell");
+	loom__text_free(&t);
+	return copy;
+}
+
+static void clash(struct loom__view *view, const struct loom__view_metric *m, const char *unit, const char *better,
+		  const struct loom__where *where)
+{
+	struct loom__text t = {0};
+	const char *was = loom__better_name(m->better), *at = place(view, where);
+	if (view->clash)
+		return;
+	if (unit && strcmp(unit, m->unit))
+		loom__text_add(&t, "'%.80s' is in %.40s in %.120s and in %.40s in %.120s", m->name, *m->unit ? m->unit : "no unit",
+			       m->unit_of, *unit ? unit : "no unit", at);
+	else
+		loom__text_add(&t, "'%.80s' is better when it is %s in %.120s, and when it is %.20s in %.120s", m->name,
+			       *was ? was : "(not said)", m->unit_of, *better ? better : "(not said)", at);
+	loom__text_add(&t, ": one view shows a metric in one unit and with one direction; make reports of their own, or let all report the "
+			   "same");
+	view->clash = loom__pool_copy(&view->pool, loom__must_text(&t));
+	loom__text_free(&t);
+}
+
+size_t loom__view_metric(struct loom__view *view, const char *name, const char *unit, const char *better,
+			 const struct loom__where *where)
 {
 	size_t known = view->metric_names.count;
 	size_t i = loom__names_find(&view->metric_names, name);
@@ -81,14 +115,17 @@ size_t loom__view_metric(struct loom__view *view, const char *name, const char *
 			view->metric =
 			    loom__pool_get(&view->pool, LOOM__VIEW_METRICS, sizeof(*view->metric));
 		i = loom__names_add(&view->pool, &view->metric_names, name);
-		view->metric[i] = (struct loom__view_metric){view->metric_names.name[i], "", 0, 0};
+		view->metric[i] = (struct loom__view_metric){.name = view->metric_names.name[i], .unit = ""};
 		view->metrics = i + 1;
 	}
 	struct loom__view_metric *m = &view->metric[i];
-	if (!*m->unit && *unit)
-		m->unit = loom__pool_copy(&view->pool, unit);
-	if (!m->better)
-		m->better = loom__better_named(better);
+	if (!m->unit_of && (unit || better)) {
+		m->unit = unit ? loom__pool_copy(&view->pool, unit) : "";
+		m->better = loom__better_named(better ? better : "");
+		m->unit_of = place(view, where);
+	} else if ((unit && strcmp(unit, m->unit)) || (better && loom__better_named(better) != m->better)) {
+		clash(view, m, unit, better, where);
+	}
 	return i;
 }
 

@@ -6,14 +6,15 @@
 
 #include "report/view.h"
 
-void loom__view_name_metrics(struct loom__view *view, const cJSON *result)
+void loom__view_name_metrics(struct loom__view *view, const cJSON *result, const char *where)
 {
 	const cJSON *m;
 	cJSON_ArrayForEach(m, loom__json_object(result, "metrics"))
 	{
 		if (m->string)
-			loom__view_metric(view, m->string, loom__json_text(m, "unit"),
-					  loom__json_text(m, "better"));
+			loom__view_metric(view, m->string, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "unit")),
+					  cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "better")),
+					  &(struct loom__where){.name = where});
 	}
 }
 
@@ -112,7 +113,7 @@ void loom__view_add_results(struct loom__view *view)
 	if (view->docs > 1)
 		find_factors(view);
 	for (size_t i = 0; i < view->docs; i++)
-		loom__view_name_metrics(view, view->doc[i].root);
+		loom__view_name_metrics(view, view->doc[i].root, view->doc[i].path);
 	for (size_t i = 0; i < view->docs; i++) {
 		struct loom__variant *v = &view->variant[i];
 		const cJSON *result = view->doc[i].root;

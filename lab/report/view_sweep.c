@@ -44,6 +44,14 @@ static int is_sample(const cJSON *line)
 	return cJSON_GetObjectItemCaseSensitive(line, "sample") != NULL;
 }
 
+/* A line leaves out units and directions that are empty. */
+static void name_metric(struct loom__view *view, const char *name, const cJSON *line)
+{
+	const cJSON *units = loom__json_object(line, "units"), *better = loom__json_object(line, "better");
+	loom__view_metric(view, name, units ? loom__json_text(units, name) : NULL, better ? loom__json_text(better, name) : NULL,
+			  &(struct loom__where){.values = loom__json_object(line, "values")});
+}
+
 static void first_pass(struct loom__view *view, struct cells *cells)
 {
 	const cJSON *o;
@@ -63,10 +71,7 @@ static void first_pass(struct loom__view *view, struct cells *cells)
 		cJSON_ArrayForEach(o, loom__json_object(line, "metrics"))
 		{
 			if (o->string)
-				loom__view_metric(
-				    view, o->string,
-				    loom__json_text(loom__json_object(line, "units"), o->string),
-				    loom__json_text(loom__json_object(line, "better"), o->string));
+				name_metric(view, o->string, line);
 		}
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The figures of a program: the last line of its output that is a JSON object, as in
- *   {"tasks_per_s": 1.5e6, "wait": {"value": 12, "unit": "ns", "better": "less"}}  */
+/* The figures of a program: the last line of its output that begins with '{', which must be a JSON object, as in
+ *   {"tasks_per_s": 1.5e6, "wait": {"value": 12, "unit": "ns", "better": "less"}}
+ * What is wrong with it is an error: a figure that goes missing without a word would be replaced by the time. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,70 +19,206 @@ void tail_text(char *out, size_t room, const char *bytes, size_t size, uint64_t 
 	out[kept] = 0;
 }
 
-/* Cuts `text` from its end, line by line. */
-static cJSON *last_object(char *text)
+/* What the last line of figures is: one that begins with '{', after blanks. */
+struct line {
+	char *text;	/* NULL: there is none */
+	size_t number;	/* from 1; 0: what came before was not kept */
+	int part;	/* of a JSON text of several lines */
+	int cut;	/* no line is whole, and it may have been one of figures */
+};
+
+static int is_object(const char *text)
 {
-	for (size_t n = strlen(text); n > 0;) {
-		while (n && (text[n - 1] == '\n' || text[n - 1] == '\r' || text[n - 1] == ' '))
+	const char *end;
+	cJSON *o = cJSON_ParseWithOpts(text, &end, 1);
+	int object = cJSON_IsObject(o);
+	cJSON_Delete(o);
+	return object;
+}
+
+static struct line last_line(char *text, int whole)
+{
+	struct line found = {0};
+	size_t number = 0, n = strlen(text);
+	int open = 0; /* a line before opened an object and did not close it */
+	if (!whole) { /* the first line that is kept lacks its beginning */
+		while (n && strchr("\n\r\t ", text[n - 1]))
 			n--;
-		text[n] = 0;
-		char *line = strrchr(text, '\n');
-		line = line ? line + 1 : text;
-		const char *end = NULL;
-		cJSON *o = *line == '{' ? cJSON_ParseWithOpts(line, &end, 1) : NULL;
-		if (cJSON_IsObject(o))
-			return o;
-		cJSON_Delete(o);
-		n = (size_t)(line - text);
+		found.cut = n && text[n - 1] == '}' && !memchr(text, '\n', n);
+		text += strcspn(text, "\n");
 	}
+	for (char *at = text, *next; *at; at = next) {
+		n = strcspn(at, "\n");
+		next = at + n + (at[n] == '\n');
+		at[n] = 0;
+		number++;
+		at += strspn(at, " \t");
+		if (*at == '{') {
+			open |= found.text && !is_object(found.text);
+			found = (struct line){.text = at, .number = whole ? number : 0};
+		} else if (*at == '}' || *at == ']') {
+			found.part |= open;
+		}
+	}
+	return found;
+}
+
+/* "line 3 of its output" */
+static const char *place(const struct line *l, char text[48])
+{
+	if (l->number)
+		snprintf(text, 48, "line %zu of its output", l->number);
+	else
+		snprintf(text, 48, "the last line that begins with {");
+	return text;
+}
+
+/* The object in that line; NULL and no error: the program prints no figures. */
+static cJSON *read_line(const struct instance *x, const struct line *l, struct loom_error *err, int *code)
+{
+	const char *end = NULL, *why;
+	char where[48];
+	if (l->cut)
+		*code = LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s: the last line of its output is longer than %d bytes: figures "
+				  "must stand in a shorter one", x->request->path, EXEC_OUT);
+	if (!l->text)
+		return NULL;
+	cJSON *o = cJSON_ParseWithOpts(l->text, &end, 1);
+	if (cJSON_IsObject(o) && !l->part)
+		return o;
+	cJSON_Delete(o);
+	if (l->part || !strchr(l->text, '}'))
+		why = "figures stand in one line: print the JSON without line ends in it";
+	else if (strstr(l->text, "NaN") || strstr(l->text, "Infinity") || strstr(l->text, "nan") || strstr(l->text, "inf"))
+		why = "NaN and Infinity are no numbers of JSON: leave such a figure out, or end with an error";
+	else
+		why = "mend it, or let no other line begin with {";
+	*code = LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s: %s is not one JSON object%s: '%.120s'; %s",
+			  x->request->path, place(l, where), l->part ? ", but a part of one" : "", l->text, why);
 	return NULL;
 }
 
+/* A number, or {"value": number, ...}: 1. What has no number: 0. */
 static int is_figure(const cJSON *item, double *value)
 {
 	if (cJSON_IsObject(item))
 		item = cJSON_GetObjectItemCaseSensitive(item, "value");
-	if (!cJSON_IsNumber(item) || !isfinite(item->valuedouble))
+	if (!cJSON_IsNumber(item))
 		return 0;
 	*value = item->valuedouble;
 	return 1;
 }
 
-static enum loom_better direction(const char *word, size_t n)
+static int is_ours(const char *name)
 {
-	return n == 4 && !strncmp(word, "more", 4) ? LOOM_BETTER_MORE :
-	       n == 4 && !strncmp(word, "less", 4) ? LOOM_BETTER_LESS :
-						       LOOM_BETTER_NONE;
+	static const char *const ours[] = {"wall_seconds", "user_seconds", "system_seconds", "peak_bytes"};
+	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+		if (!strcmp(ours[i], name))
+			return 1;
+	return 0;
 }
 
-/* Direction and unit of `name`: from the program, else from "name:more:unit name:less". */
-static enum loom_better meaning(const struct instance *x, const cJSON *item, char unit[16])
+static int direction(const char *word, enum loom_better *better)
 {
-	const char *own = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "better"));
-	const char *own_unit = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(item, "unit"));
-	enum loom_better better = own ? direction(own, strlen(own)) : LOOM_BETTER_NONE;
-	size_t length = strlen(item->string);
-	snprintf(unit, 16, "%s", own_unit ? own_unit : "");
-	for (const char *s = x->options->metrics; s && *s;) {
-		size_t n = strcspn(s, " \t,");
-		if (n > length && !strncmp(s, item->string, length) && s[length] == ':') {
-			const char *word = s + length + 1, *end = s + n;
-			size_t w = strcspn(word, ": \t,");
-			if (!better)
-				better = direction(word, w);
-			if (word + w < end && !*unit)
-				snprintf(unit, 16, "%.*s", (int)(end - word - w - 1), word + w + 1);
-		}
-		s += n + (s[n] != 0);
+	*better = !strcmp(word, "more") ? LOOM_BETTER_MORE : !strcmp(word, "less") ? LOOM_BETTER_LESS : LOOM_BETTER_NONE;
+	return *better || !*word;
+}
+
+/* One of "name:more:unit name:less". */
+struct promise {
+	char name[48], unit[16];
+	enum loom_better better;
+};
+
+/* The next of `metrics` at *at, which moves on. 1: there was one; 0: none is left; else an error. */
+static int next_promise(const struct instance *x, const char **at, struct promise *p, struct loom_error *err)
+{
+	char text[128], *word = NULL, *unit = NULL;
+	*at += strspn(*at ? *at : "", " \t,");
+	size_t n = strcspn(*at, " \t,");
+	if (!n)
+		return 0;
+	int fits = n < sizeof(text);
+	snprintf(text, sizeof(text), "%.*s", fits ? (int)n : 100, *at);
+	*at += n;
+	if ((word = strchr(text, ':'))) {
+		*word++ = 0;
+		if ((unit = strchr(word, ':')))
+			*unit++ = 0;
 	}
-	return better;
+	if (fits && *text && strlen(text) < sizeof(p->name) && direction(word ? word : "", &p->better) &&
+	    strlen(unit ? unit : "") < sizeof(p->unit)) {
+		snprintf(p->name, sizeof(p->name), "%s", text);
+		snprintf(p->unit, sizeof(p->unit), "%s", unit ? unit : "");
+		return 1;
+	}
+	return LOOM_FAIL(x->host, err, LOOM_EINVAL,
+			 "metrics: '%.*s' is not of the form name:more:unit or name:less:unit, with at most 47 and 15 bytes "
+			 "of name and unit", (int)n, *at - n);
+}
+
+/* Direction and unit of a figure: the program's, or those of `metrics`. They must agree. */
+static int meaning(const struct instance *x, const cJSON *item, struct promise *p, struct loom_error *err)
+{
+	const cJSON *better = cJSON_GetObjectItemCaseSensitive(item, "better");
+	const cJSON *unit = cJSON_GetObjectItemCaseSensitive(item, "unit");
+	const char *list = x->options->metrics ? x->options->metrics : "", *said = cJSON_GetStringValue(unit);
+	const char *expect = x->options->expect ? x->options->expect : "", *at = strstr(expect, item->string);
+	size_t length = strlen(item->string);
+	struct promise one;
+	*p = (struct promise){.better = LOOM_BETTER_NONE};
+	if (better && (!cJSON_IsString(better) || !direction(better->valuestring, &p->better)))
+		return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s prints '%s' with \"better\" that is neither \"more\" nor \"less\"",
+				 x->request->path, item->string);
+	if (unit && (!said || strlen(said) >= sizeof(p->unit)))
+		return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s prints '%s' with a \"unit\" that is no text of at most 15 bytes",
+				 x->request->path, item->string);
+	snprintf(p->unit, sizeof(p->unit), "%s", said ? said : "");
+	while (next_promise(x, &list, &one, err) == 1) {
+		if (strcmp(one.name, item->string))
+			continue;
+		if ((*one.unit && *p->unit && strcmp(one.unit, p->unit)) || (one.better && p->better && one.better != p->better))
+			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
+					 "exec: %s prints '%s' with another unit or direction than [workload.exec] metrics gives it: "
+					 "mend one of them", x->request->path, item->string);
+		p->better = p->better ? p->better : one.better;
+		if (!*p->unit)
+			memcpy(p->unit, one.unit, sizeof(p->unit));
+	}
+	/* What must have a certain value is the answer. */
+	for (; at && !p->better; at = strstr(at + 1, item->string))
+		if ((at == expect || strchr(" \t,", at[-1])) && at[length] == '=')
+			p->better = LOOM_BETTER_SAME;
+	return 0;
+}
+
+/* What `metrics` names must be there, as a number. */
+static int check_promises(const struct instance *x, const struct line *l, const cJSON *figures, struct loom_error *err)
+{
+	const char *list = x->options->metrics ? x->options->metrics : "";
+	char where[48];
+	struct promise p;
+	double value;
+	int more;
+	while ((more = next_promise(x, &list, &p, err)) == 1) {
+		const cJSON *item = cJSON_GetObjectItemCaseSensitive(figures, p.name);
+		if ((item && is_figure(item, &value)) || (!item && is_ours(p.name)))
+			continue;
+		return LOOM_FAIL(x->host, err, LOOM_EWRONG,
+				 item ? "exec: %s: '%s', which [workload.exec] metrics names, is no number in %s" :
+					"exec: %s did not print '%s', which [workload.exec] metrics names%s%s",
+				 x->request->path, p.name, item ? place(l, where) : figures ? ", in " : ": no line of its output begins with {",
+				 item || !figures ? "" : place(l, where));
+	}
+	return more;
 }
 
 /* "matches=412 words=9": each must be there, and be that. Before something was printed: the form alone. */
 static int expected(const struct instance *x, int printed, const cJSON *figures, struct loom_error *err)
 {
 	char text[1024], *rest = NULL;
-	snprintf(text, sizeof(text), "%s", x->options->expect ? x->options->expect : "");
+	if (snprintf(text, sizeof(text), "%s", x->options->expect ? x->options->expect : "") >= (int)sizeof(text))
+		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "expect: over 1023 bytes");
 	for (char *one = strtok_r(text, " \t,", &rest); one; one = strtok_r(NULL, " \t,", &rest)) {
 		char *equals = strchr(one, '='), *end = NULL;
 		double want = equals ? strtod(equals + 1, &end) : 0, found;
@@ -106,19 +243,32 @@ static int expected(const struct instance *x, int printed, const cJSON *figures,
 
 int figures_check(const struct instance *x, struct loom_error *err)
 {
-	return expected(x, 0, NULL, err);
+	const char *list = x->options->metrics ? x->options->metrics : "";
+	struct promise p;
+	int more = 1;
+	while (more == 1)
+		more = next_promise(x, &list, &p, err);
+	return more ? more : expected(x, 0, NULL, err);
 }
 
-static int add_own(const struct instance *x, const cJSON *figures, struct loom_report *report,
+/* Text, lists and such are left to whoever reads the output, but not where a number is due. */
+static int add_own(const struct instance *x, const struct line *l, const cJSON *figures, struct loom_report *report,
 		   struct loom_error *err)
 {
 	const cJSON *item;
+	char where[48];
 	cJSON_ArrayForEach(item, figures)
 	{
-		char unit[16];
+		struct promise p;
 		double value;
-		if (!is_figure(item, &value))
+		int number = is_figure(item, &value), due = !strcmp(item->string, "seconds");
+		due |= cJSON_IsObject(item) && (cJSON_HasObjectItem(item, "value") || cJSON_HasObjectItem(item, "unit") ||
+						cJSON_HasObjectItem(item, "better"));
+		if (!number && !due)
 			continue;
+		if (!number || !isfinite(value))
+			return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s: '%s' is no %snumber in %s", x->request->path,
+					 item->string, number ? "finite " : "", place(l, where));
 		if (strlen(item->string) > 47 || !*item->string)
 			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
 					 "exec: %s prints a figure with a name of no or over 47 bytes",
@@ -126,13 +276,15 @@ static int add_own(const struct instance *x, const cJSON *figures, struct loom_r
 		if (!strcmp(item->string, "seconds") && !(value > 0))
 			return LOOM_FAIL(x->host, err, LOOM_EWRONG, "exec: %s prints seconds = %g",
 					 x->request->path, value);
-		enum loom_better better = meaning(x, item, unit);
-		if (x->host->metric(x->host, report, item->string, unit, better, value))
+		int code = meaning(x, item, &p, err);
+		if (code)
+			return code;
+		if (x->host->metric(x->host, report, item->string, p.unit, p.better, value))
 			return LOOM_FAIL(x->host, err, LOOM_EWRONG,
 					 "exec: %s prints '%s' twice, or a name that gpuloom uses",
 					 x->request->path, item->string);
 	}
-	return 0;
+	return check_promises(x, l, figures, err);
 }
 
 int figures_add(const struct instance *x, const struct answer *a, struct loom_report *report,
@@ -143,11 +295,14 @@ int figures_add(const struct instance *x, const struct answer *a, struct loom_re
 	if (!text)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "exec: out of memory");
 	tail_text(text, sizeof(a->out) + 1, a->out, sizeof(a->out), a->out_total);
-	cJSON *figures = last_object(text);
-	host->free(host, text);
-	int code = expected(x, 1, figures, err);
+	int code = 0, whole = a->out_total <= sizeof(a->out);
+	struct line line = last_line(text, whole);
+	cJSON *figures = read_line(x, &line, err, &code);
 	if (!code)
-		code = add_own(x, figures, report, err);
+		code = expected(x, 1, figures, err);
+	if (!code)
+		code = add_own(x, &line, figures, report, err);
+	host->free(host, text);
 	/* Ours come last and give way to figures of the same name. */
 	if (!code) {
 		host->metric(host, report, "wall_seconds", "s", LOOM_BETTER_LESS,

@@ -19,7 +19,7 @@ static const struct loom_opt rows[] = {
 	LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "",
 		 "Cores that it may use. Empty: all that gpuloom may use, whatever the device has."),
 	LOOM_OPT(struct options, metrics, LOOM_OPT_STR, "",
-		 "What the figures mean that it prints, as in 'tasks_per_s:more:tasks/s wait:less:ns': "
+		 "Figures that it must print and what they mean, as in 'tasks_per_s:more:tasks/s wait:less:ns': "
 		 "name, which direction is better, unit."),
 	LOOM_OPT(struct options, expect, LOOM_OPT_STR, "",
 		 "Figures that it must print, as in 'matches=412 words=9': anything else is a wrong "

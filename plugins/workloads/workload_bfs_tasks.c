@@ -252,9 +252,9 @@ static int bfs_verify(void *self, const struct loom_layout *layout, const struct
 				 "bfs_tasks: %llu of %llu vertices have a wrong level; the first is vertex %llu: level %lld in place of %lld",
 				 (unsigned long long)wrong, (unsigned long long)j->vertices, (unsigned long long)which,
 				 (long long)(int32_t)level[which], (long long)(int32_t)j->level[which]);
-	host->metric(host, report, "arcs", "", LOOM_BETTER_NONE, (double)j->followed);
-	host->metric(host, report, "reached", "", LOOM_BETTER_NONE, (double)j->reached);
-	host->metric(host, report, "levels", "", LOOM_BETTER_NONE, (double)j->levels);
+	host->metric(host, report, "arcs", "", LOOM_BETTER_SAME, (double)j->followed);
+	host->metric(host, report, "reached", "", LOOM_BETTER_SAME, (double)j->reached);
+	host->metric(host, report, "levels", "", LOOM_BETTER_SAME, (double)j->levels);
 	return 0;
 }
 

@@ -318,10 +318,10 @@ static int contains_verify(void *self, const struct loom_layout *layout,
 			(unsigned long long)expect, (unsigned long long)found,
 			(unsigned long long)wrong, first, w->list.source[first].path,
 			say(says), say(w->list.source[first].expected));
-	host->metric(host, report, "documents", "", LOOM_BETTER_NONE, (double)w->list.count);
-	host->metric(host, report, "matches", "", LOOM_BETTER_NONE, (double)found);
-	host->metric(host, report, "bytes", "B", LOOM_BETTER_NONE, (double)w->bytes);
-	host->metric(host, report, "unreadable", "", LOOM_BETTER_NONE, (double)unreadable);
+	host->metric(host, report, "documents", "", LOOM_BETTER_SAME, (double)w->list.count);
+	host->metric(host, report, "matches", "", LOOM_BETTER_SAME, (double)found);
+	host->metric(host, report, "bytes", "B", LOOM_BETTER_SAME, (double)w->bytes);
+	host->metric(host, report, "unreadable", "", LOOM_BETTER_SAME, (double)unreadable);
 	return 0;
 }
 

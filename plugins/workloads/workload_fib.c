@@ -110,7 +110,7 @@ static int fib_verify(void *self, const struct loom_layout *layout, const struct
 	if (sum != expect)
 		return LOOM_FAIL(host, err, LOOM_EWRONG, "fib(%u): expected %llu, found %llu",
 				 fib_n(self), (unsigned long long)expect, (unsigned long long)sum);
-	host->metric(host, report, "fib", "", LOOM_BETTER_NONE, (double)sum);
+	host->metric(host, report, "fib", "", LOOM_BETTER_SAME, (double)sum);
 	return 0;
 }
 

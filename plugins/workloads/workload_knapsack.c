@@ -160,7 +160,7 @@ static int knapsack_verify(void *self, const struct loom_layout *layout, const s
 		return LOOM_FAIL(host, err, LOOM_EWRONG, "knapsack: the best value is %llu, found was %llu",
 				 (unsigned long long)j->best, (unsigned long long)best);
 	host->metric(host, report, "nodes", "", LOOM_BETTER_NONE, (double)nodes);
-	host->metric(host, report, "best", "", LOOM_BETTER_NONE, (double)best);
+	host->metric(host, report, "best", "", LOOM_BETTER_SAME, (double)best);
 	return 0;
 }
 

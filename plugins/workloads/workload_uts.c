@@ -232,9 +232,9 @@ static int uts_verify(void *self, const struct loom_layout *layout, const struct
 			e->name, (unsigned long long)e->nodes, (unsigned long long)e->leaves,
 			(unsigned long long)e->depth, (unsigned long long)n.nodes,
 			(unsigned long long)n.leaves, (unsigned long long)n.depth);
-	host->metric(host, report, "nodes", "", LOOM_BETTER_NONE, (double)n.nodes);
-	host->metric(host, report, "leaves", "", LOOM_BETTER_NONE, (double)n.leaves);
-	host->metric(host, report, "depth", "", LOOM_BETTER_NONE, (double)n.depth);
+	host->metric(host, report, "nodes", "", LOOM_BETTER_SAME, (double)n.nodes);
+	host->metric(host, report, "leaves", "", LOOM_BETTER_SAME, (double)n.leaves);
+	host->metric(host, report, "depth", "", LOOM_BETTER_SAME, (double)n.depth);
 	return 0;
 }
 

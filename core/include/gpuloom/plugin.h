@@ -111,7 +111,12 @@ struct loom_opt {
 /* ---- what the core offers a plug-in --------------------------------------------------------- */
 
 enum loom_level { LOOM_LOG_ERROR = 0, LOOM_LOG_WARN, LOOM_LOG_INFO, LOOM_LOG_DEBUG };
-enum loom_better { LOOM_BETTER_NONE = 0, LOOM_BETTER_MORE, LOOM_BETTER_LESS };
+enum loom_better {
+	LOOM_BETTER_NONE = 0,
+	LOOM_BETTER_MORE,
+	LOOM_BETTER_LESS,
+	LOOM_BETTER_SAME, /* neither: of the answer, the same in each right result of a job, however it is run */
+};
 
 struct loom_report; /* the results of one sample, filled through the host table */
 

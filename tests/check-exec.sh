@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+# The figures of an external program (workload exec): what is wrong with them is an error that names the line, and no
+# figure is replaced by the time without a word (bugs F3, T22, T22b, T22c).
+. tests/lib.sh
+exec_conf "$tmp/e.ini" "cat $tmp/output"
+one="--set device.cpu.isolation=thread --samples 1 --set run.warmup=0 --json $tmp/r.json --quiet"
+
+# figure NAME: of the result that was just made, or nothing.
+figure() {
+	python3 -c 'import json,sys; m=json.load(open(sys.argv[1]))["metrics"]; print("%g" % m[sys.argv[2]]["median"] if sys.argv[2] in m else "none")' \
+		"$tmp/r.json" "$1"
+}
+# right TEXT NAME FIGURE [OPTIONS...]: of a program that prints TEXT (as printf reads it).
+right() {
+	printf "$1" >"$tmp/output"
+	name=$2 value=$3 text=$1
+	shift 3
+	expect 0 '' "$G" run "$tmp/e.ini" $one "$@"
+	[ "$(figure $name)" = "$value" ] || fail "$name is $(figure $name) in place of $value: $text"
+}
+# wrong TEXT WORDS [OPTIONS...]
+wrong() {
+	printf "$1" >"$tmp/output"
+	words=$2
+	shift 2
+	expect 3 "$words" "$G" run "$tmp/e.ini" $one "$@"
+}
+
+right 'no figures\n' x none
+right '{"seconds": 1.5, "label": "fio", "error": null, "jobs": [1, 2]}\n' seconds 1.5
+right '{"seconds": 7}\n{"seconds": 1.5}\n' seconds 1.5
+right 'text\n \t{"seconds": 1.5}\t\r\nmore text\n\n' seconds 1.5
+right '{"x": 2}\n' x 2
+right '{"x": {"value": 2, "unit": "MB/s", "better": "more"}}' x 2
+right '{"x": 2, "x2": 3}' x2 3 --set 'workload.exec.metrics=x:more:MB/s x2, wall_seconds:less'
+right '{"x": {"value": 2, "unit": "MB/s"}}' x 2 --set workload.exec.metrics=x:more:MB/s
+right "$(yes | head -c 70000)"'\n{"seconds": 1.5}\n' seconds 1.5
+
+wrong '{"seconds": 1.5, "x": NaN}\n' 'line 1 of its output is not one JSON object: .*NaN and Infinity are no numbers of JSON'
+wrong 'text\n{"seconds": 7}\n{"seconds": 1.5, "x": -Infinity}\n' 'line 3 .*NaN and Infinity'
+wrong '{"seconds": 7}\n{"seconds": 1.5, \n' "line 2 .*one line"
+wrong '{"seconds": 7}\n{ok}\n' "line 2 of its output is not one JSON object: '\{ok\}'; .*let no other line begin"
+wrong '{"seconds": 7} and more\n' 'line 1 '
+wrong '{\n  "seconds": 1.5\n}\n' 'line 1 .*figures stand in one line'
+wrong '{\n "jobs": [\n  {"seconds": 1.5}\n ]\n}\n' 'line 3 of its output .*, but a part of one: .*figures stand in one line'
+wrong '{"seconds": 1e999}\n' "'seconds' is no finite number in line 1"
+wrong '{"seconds": 1.5, "x": 1e999}\n' "'x' is no finite number in line 1"
+wrong '\n{"seconds": "1.5"}\n' "'seconds' is no number in line 2"
+wrong '{"seconds": null}\n' "'seconds' is no number in line 1"
+wrong '{"x": {"value": "1.5"}}\n' "'x' is no number"
+wrong '{"x": {"unit": "s"}}\n' "'x' is no number"
+wrong '{"x": {"value": 1, "unit": "a unit of over 15"}}\n' "'x' with a .unit. that is no text of at most 15"
+wrong '{"x": {"value": 1, "better": "mroe"}}\n' "'x' with .better. that is neither"
+wrong '{"x": 1}\n' "did not print 'y', which .workload.exec. metrics names, in line 1" --set workload.exec.metrics=x:more,y:less
+wrong 'x\n' "did not print 'y', which .workload.exec. metrics names: no line of its output begins" --set workload.exec.metrics=y
+wrong '{"x": "1"}\n' "'x', which .workload.exec. metrics names, is no number in line 1" --set workload.exec.metrics=x:more
+wrong '{"x": {"value": 1, "unit": "s"}}\n' 'another unit or direction' --set workload.exec.metrics=x:less:ms
+wrong '{"x": {"value": 1, "better": "more"}}\n' 'another unit or direction' --set workload.exec.metrics=x:less
+{
+	printf '{"seconds": 1.5, "text": "'
+	yes | tr -d '\n' | head -c 70000
+	printf '"}\n'
+} >"$tmp/output"
+expect 3 'last line of its output is longer than 65536 bytes' "$G" run "$tmp/e.ini" $one
+for metrics in x:mroe x:more:a-unit-of-over-15 :more; do
+	expect 2 "metrics: '$metrics' is not of the form" "$G" config check "$tmp/e.ini" --set workload.exec.metrics=$metrics
+done
+
+# What a program says is text of no trust: a result is UTF-8, and nothing of it steers a terminal (F8).
+cat >"$tmp/rude" <<'SH'
+#!/bin/sh
+printf 'x\303\n\033[2Jn\366\302\233\n' >&2
+exit 3
+SH
+chmod +x "$tmp/rude"
+exec_conf "$tmp/r.ini" "$tmp/rude"
+expect 3 'status 3.*n\?' "$G" run "$tmp/r.ini" --samples 1 --json "$tmp/u.json"
+bad=$(printf '%s/n\366\302\233n.ini' "$tmp")
+cp "$tmp/e.ini" "$bad"
+printf '{"x\\u001b\\u009b\302\233\377": {"value": 1, "unit": "\303"}}\n' >"$tmp/output"
+expect 0 'x\?\?\?\?' "$G" run "$bad" --samples 1 --json "$tmp/v.json"
+expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.html"
+expect 0 '' "$G" report "$tmp/v.json" -o "$tmp/v.gp"
+python3 - "$tmp/u.json" "$tmp/v.json" "$tmp/v.html" "$tmp/v.gp" "$tmp/out" <<'PY' || fail 'what came out is not fit to be shown'
+import json, sys
+def look(item):
+    if isinstance(item, dict):
+        for key, value in item.items():
+            look(key), look(value)
+    elif isinstance(item, list):
+        for value in item:
+            look(value)
+    elif isinstance(item, str):
+        assert not any(ord(c) < 32 and c not in "\n\t" or 127 <= ord(c) < 160 for c in item), repr(item)
+for path in sys.argv[1:]:
+    text = open(path, encoding="utf-8").read()
+    look(text)
+    if path.endswith(".json"):
+        look(json.loads(text))
+PY
+"$G" run "$tmp/r.ini" --samples 1 2>&1 | LC_ALL=C grep -q "$(printf '[\033\233\366]')" && fail 'bytes of a program reach the terminal'
+finish
