@@ -14,7 +14,7 @@ expect 2 'no trigger is selected' "$G" run conf/pingpong.ini --set trigger.use=
 expect 2 '1 to 1024 ranks' "$G" run -n 0 conf/pingpong.ini
 expect 4 'srun --mpi=pmix' env SLURM_STEP_NUM_TASKS=4 "$G" run conf/pingpong.ini
 expect 4 'let gpuloom start them with -n 4' env PMI_SIZE=4 "$G" run conf/pingpong.ini
-expect 2 'drop one of the two' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/pingpong.ini
+expect 2 'drop -n' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/pingpong.ini
 expect 2 'set GPULOOM_RANK' env GPULOOM_RANKS=2 "$G" run conf/pingpong.ini
 
 # A kernel ends when all workers of its device have come to its end, those without messages too.

@@ -5,6 +5,8 @@ case $B in /*) ;; *) B=$PWD/$B ;; esac
 G=$B/gpuloom
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
+# Of ranks that a test starts by hand.
+export GPULOOM_TOKEN=$(od -An -N16 -tx1 /dev/urandom | tr -d ' \n')
 failures=0
 
 fail() {

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages between ranks and hub: the reader of frames, byte by byte and beyond all bounds. */
+/* Messages between ranks and hub: the reader of frames, byte by byte and beyond all bounds. Addresses, tokens, and keys of
+ * memory. */
 #include <gpuloom/error.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "../plugins/trigger_nic/fabric_key.h"
+#include "ranks/boot.h"
 #include "ranks/frame.h"
 #include "support.h"
 
@@ -121,6 +124,104 @@ TEST(a_stranger_may_only_greet_S2)
 		CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), bytes == sizeof(hello) ? 0 : LOOM_EINVAL);
 		loom__frame_reader_free(&r);
 	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return x < y ? -1 : x > y;
+}
+
+/* Nobody guesses a key of registered memory by counting, and no run has those of another. */
+TEST(keys_of_memory_are_random_S2)
+{
+	static uint64_t key[4096];
+	uint64_t all = 0, any = UINT64_MAX;
+	for (size_t i = 0; i < COUNT(key); i++) {
+		CU_ASSERT_EQUAL(fabric_key(8, &key[i]), 0);
+		CU_ASSERT(key[i] >= 0x10000);
+		all |= key[i];
+		any &= key[i];
+	}
+	CU_ASSERT_EQUAL(all, UINT64_MAX); /* each bit is drawn */
+	CU_ASSERT_EQUAL(any, 0);
+	qsort(key, COUNT(key), sizeof(key[0]), by_value);
+	for (size_t i = 1; i < COUNT(key); i++)
+		CU_ASSERT_NOT_EQUAL(key[i - 1], key[i]);
+	for (uint64_t bytes = 1; bytes < 8; bytes++)
+		for (int i = 0; i < 100; i++) {
+			CU_ASSERT_EQUAL(fabric_key(bytes, &key[0]), 0);
+			CU_ASSERT_EQUAL(key[0] >> 8 * bytes, 0);
+			CU_ASSERT(bytes < 4 || key[0] >= 0x10000);
+		}
+}
+
+TEST(addresses_of_rank_0_F20_S15)
+{
+	static const struct {
+		const char *text, *host, *port, *words;
+	} tried[] = {{"node1:7741", "node1", "7741", NULL},
+		     {"10.0.0.1:1", "10.0.0.1", "1", NULL},
+		     {"[::1]:65535", "::1", "65535", NULL},
+		     {"[fe80::1%eth0]:007", "fe80::1%eth0", "7", NULL},
+		     {"::1:7741", NULL, NULL, "in brackets"},
+		     {":7741", NULL, NULL, "say the host"},
+		     {"node1", NULL, NULL, "say the host"},
+		     {"[]:7741", NULL, NULL, "say the host"},
+		     {"[::1]", NULL, NULL, "say the host"},
+		     {"[::1:7741", NULL, NULL, "say the host"},
+		     {"node1:", NULL, NULL, "1 to 65535"},
+		     {"node1:0", NULL, NULL, "1 to 65535"},
+		     {"node1:65536", NULL, NULL, "1 to 65535"},
+		     {"node1:99999", NULL, NULL, "1 to 65535"},
+		     {"node1:18446744073709551617", NULL, NULL, "1 to 65535"},
+		     {"node1:+1", NULL, NULL, "1 to 65535"},
+		     {"node1:1x", NULL, NULL, "1 to 65535"},
+		     {"", NULL, NULL, "say the host"}};
+	for (size_t i = 0; i < COUNT(tried); i++) {
+		struct loom__root root;
+		struct loom_error err = {0};
+		int rc = loom__root_read(tried[i].text, &root, &err);
+		if (tried[i].words)
+			REFUSED(rc, LOOM_EINVAL, err, tried[i].words);
+		else
+			CU_ASSERT(!rc && !strcmp(root.host, tried[i].host) && !strcmp(root.port, tried[i].port));
+	}
+}
+
+TEST(a_token_is_compared_whole_S2)
+{
+	unsigned char token[16], other[16];
+	struct loom_error err;
+	unsetenv("GPULOOM_TOKEN_FILE");
+	setenv("GPULOOM_TOKEN", "000102030405060708090a0b0c0d0E0F", 1);
+	CU_ASSERT_EQUAL(loom__token_read(token, &err), 0);
+	for (unsigned i = 0; i < 16; i++)
+		CU_ASSERT_EQUAL(token[i], i);
+	CU_ASSERT(loom__token_is(token, token));
+	for (unsigned bit = 0; bit < 128; bit++) {
+		memcpy(other, token, sizeof(other));
+		other[bit / 8] ^= (unsigned char)(1u << bit % 8);
+		CU_ASSERT(!loom__token_is(token, other));
+	}
+}
+
+/* Ranks that are threads: those that give other sizes are told, and nothing is mixed. */
+static int give(void *arg, const struct loom_ranks *ranks, struct loom_error *err)
+{
+	char mine[64] = {0}, all[3 * 64];
+	(void)arg;
+	int rc = ranks->allgather(ranks->self, mine, all, 8, err);
+	return rc ? rc : ranks->allgather(ranks->self, mine, all, ranks->rank == 1 ? 16 : 8, err);
+}
+
+TEST(threads_compare_the_sizes_of_an_exchange_D3)
+{
+	struct loom__threads *t;
+	struct loom_error err = {0};
+	CU_ASSERT_EQUAL_FATAL(loom__threads_begin(3, give, NULL, &t, &err), 0);
+	int rc = give(NULL, loom__threads_first(t), &err);
+	REFUSED(loom__threads_end(t, rc, &err), LOOM_EINVAL, err, "is not in step with rank&do all run the same conf");
 }
 
 TEST_MAIN("ranks", 0)

@@ -8,7 +8,8 @@
 #define PREFIX "GPULOOM_"
 
 /* Variables of that prefix which mean something else. */
-static const char *const reserved[] = {PREFIX "PLUGIN_PATH", PREFIX "LOG", PREFIX "RANK", PREFIX "RANKS", PREFIX "ROOT"};
+static const char *const reserved[] = {PREFIX "PLUGIN_PATH", PREFIX "LOG", PREFIX "RANK", PREFIX "RANKS", PREFIX "ROOT",
+				       PREFIX "TOKEN", PREFIX "TOKEN_FILE"};
 
 static void add_upper(struct loom__text *t, const char *s)
 {

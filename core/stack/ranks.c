@@ -11,6 +11,9 @@ struct place {
 	uint64_t global_bytes, worker_bytes;
 };
 
+/* More than any device has: what other ranks say is believed up to here. */
+#define MOST_WORKERS (LOOM_MAX_DEVICES * 65536u)
+
 typedef int meet_fn(void *self, const struct loom_layout *layout, const struct loom_far *far, struct loom_error *err);
 
 static meet_fn *meet_of(const struct loom__policy *p)
@@ -62,6 +65,10 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 			   LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	uint64_t workers = 0, devices = 0;
 	for (uint32_t r = 0; !rc && r < s->layout.ranks; r++) {
+		if (!s->rank[r].workers || s->rank[r].workers > MOST_WORKERS || !s->rank[r].devices ||
+		    s->rank[r].devices > LOOM_MAX_DEVICES)
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u says that it has %u workers on %u devices, which cannot be", r,
+					s->rank[r].workers, s->rank[r].devices);
 		workers += s->rank[r].workers;
 		devices += s->rank[r].devices;
 		s->most_workers = s->rank[r].workers > s->most_workers ? s->rank[r].workers : s->most_workers;
@@ -106,6 +113,10 @@ static int find(struct loom_stack *s, struct loom__policy *p, struct place *plac
 	if (p->need.worker)
 		memcpy(own, loom__host_at(s, p->registry[0]), s->layout.workers * sizeof(*own));
 	int rc = host->allgather(host, mine, places, sizeof(*mine), err);
+	for (uint32_t r = 0; !rc && r < ranks; r++)
+		if (!places[r].worker_bytes != !mine->worker_bytes || !places[r].global_bytes != !mine->global_bytes)
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "%s: rank %u has other options than rank %u: start all ranks with the same conf",
+					p->choice->plugin->name, r, s->layout.rank);
 	if (!rc)
 		rc = host->allgather(host, own, refs, most * sizeof(*own), err);
 	for (uint32_t r = 0; !rc && r < ranks; r++)

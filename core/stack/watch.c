@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/fd.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,7 +95,7 @@ int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 		(void)turns_of(s, d, mine.engine[d], sizeof(mine.engine[d]));
 	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
 	for (uint32_t r = 0; r < host->ranks; r++) {
-		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].processes == mine.processes &&
+		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].pid - 1 < INT_MAX && all[r].processes == mine.processes &&
 			    !memcmp(all[r].boot, mine.boot, sizeof(mine.boot));
 		/* poll() skips a negative one: a rank of another host, or one that may not be looked at. */
 		s->watch[r].fd = known ? loom_fd((int)syscall(SYS_pidfd_open, (pid_t)all[r].pid, 0)) : -1;

@@ -9,6 +9,7 @@
 #include "cli/compare.h"
 #include "cli/session.h"
 #include "facts/facts.h"
+#include "ranks/boot.h"
 #include "report/document.h"
 #include "facts/must.h"
 #include "facts/write.h"
@@ -423,10 +424,13 @@ static int run_command(struct loom__cli *cli, void *args)
 	struct loom__compare_args *a = args;
 	int argc = cli->argc, status = loom__compare_ready(cli, a);
 	char **argv = cli->argv; /* a report has others */
+	struct loom_error err;
 	if (!status)
 		status = loom__check_stdout(cli, a->json ? a->json : a->output, a->quiet);
 	if (status)
 		return status;
+	if (!a->from_results && loom__boot_alone("compare", &err))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	loom__catch_signals();
 	return a->from_results ? compare_results(cli, a, argc, argv) : compare_confs(cli, a, argc, argv);
 }

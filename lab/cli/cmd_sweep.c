@@ -6,6 +6,7 @@
 #include "cli/session.h"
 #include "cli/sweep.h"
 #include "facts/write.h"
+#include "ranks/boot.h"
 
 struct sweep_args {
 	struct loom__conf_args conf;
@@ -104,6 +105,9 @@ static int run(struct loom__cli *cli, void *args)
 	struct sweep_args *a = args;
 	struct loom_config *cfg = NULL;
 	struct loom__sweep_spec spec;
+	struct loom_error err;
+	if (!a->sweep.shards && loom__boot_alone("sweep", &err))
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s; or give each --shard K/N", err.text);
 	if (!a->conf.file.n)
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "sweep: which conf? Try `gpuloom sweep conf/contains.ini --vary "
 				    "scheduler.use=mgws,static`");

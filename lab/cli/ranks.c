@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_RANKS 1024
 #define MOST_THREADS 65536
 
 static void say(void *arg, const char *text)
@@ -50,7 +49,7 @@ int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, stru
 {
 	struct loom__boot_plan plan;
 	struct loom_error err;
-	uint32_t number = wanted(cli, n, ranks, MOST_RANKS, status);
+	uint32_t number = wanted(cli, n, ranks, LOOM__BOOT_RANKS, status);
 	if (!number)
 		return 0;
 	int rc = loom__boot_plan(n ? number : 0, &plan, &err);

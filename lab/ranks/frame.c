@@ -86,6 +86,11 @@ int loom__frame_take(struct loom__frame_reader *r, const void *data, size_t byte
 	return 1;
 }
 
+uint64_t loom__frame_wants(const struct loom__frame_reader *r)
+{
+	return r->have < sizeof(r->head) ? sizeof(r->head) - r->have : r->head.bytes - (r->have - sizeof(r->head));
+}
+
 int loom__frame_is_cut(const struct loom__frame_reader *r)
 {
 	return r->have != 0;

@@ -56,6 +56,8 @@ struct loom__frame_reader {
  * kind that may not come here or a body longer than its kind may have; LOOM_ENOMEM. Both are final. Memory is taken
  * for bytes that have come, not for those that were announced. */
 int loom__frame_take(struct loom__frame_reader *r, const void *data, size_t bytes, size_t *used, struct loom__frame *frame);
+/* How many bytes are missing of the head, or, once that is known, of the body. */
+uint64_t loom__frame_wants(const struct loom__frame_reader *r);
 /* Whether a frame has begun and is not whole. */
 int loom__frame_is_cut(const struct loom__frame_reader *r);
 void loom__frame_reader_free(struct loom__frame_reader *r);

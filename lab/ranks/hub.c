@@ -27,16 +27,29 @@
 /* Nobody starts with fewer ranks. The others wait for rank 0 half as long. */
 #define JOIN_NS 60000000000ull
 
+/* A rank of another host that has begun a message ends it within this, and what its length may take besides. One of this
+ * host may be stopped in a debugger: how it ends its status tells. */
+#define FRAME_NS 20000000000ull
+#define BYTE_NS 4000ull
+
+/* After a signal: where all ranks of this host wait for others, nothing of theirs is left to end in order. */
+#define STOP_NS 500000000ull
+
 struct hub {
 	struct loom__member *member;
 	uint32_t n;
-	int listener;
+	struct loom__door *door; /* NULL: none, or all have come */
 	loom__boot_say *say;
 	void *arg;
-	uint64_t begun;
-	uint64_t failed_at; /* 0: nobody has */
-	int asked;          /* how often the others were asked to stop */
-	char reason[300];   /* what those who wait for an exchange are told */
+	uint64_t seen, clock; /* the clock stands still while this process is stopped */
+	uint64_t failed_at;   /* 0: nobody has */
+	uint32_t turn;	      /* exchanges so far */
+	int asked;	      /* how often the others were asked to stop */
+	int stops;	      /* signals so far ... */
+	uint64_t idle_since;  /* ... since when ranks of this host only wait; 0: they do not ... */
+	int stopped;	      /* ... and the job ends for that */
+	char *all;	      /* of the last exchange: it may still be on its way to some */
+	char reason[300];     /* what those who wait for an exchange are told */
 };
 
 int loom__boot_worse(int a, int b)
@@ -81,18 +94,14 @@ static void died(struct hub *h, uint32_t rank, const char *what)
 
 static void hang_up(struct loom__member *m)
 {
-	if (m->fd >= 0)
-		close(m->fd);
-	m->fd = -1;
+	loom__link_close(&m->link);
+	m->given = 0;
 }
 
 /* A rank that cannot be told what it waits for is hung up on, which ends its wait. */
-static void answer(struct hub *h, uint32_t rank, uint32_t kind, const void *data, uint64_t bytes)
+static void unreachable(struct hub *h, uint32_t rank)
 {
 	struct loom__member *m = &h->member[rank];
-	m->given = 0;
-	if (m->fd < 0 || !loom__frame_send(m->fd, kind, 0, data, bytes))
-		return;
 	char text[200];
 	snprintf(text, sizeof(text), "rank %u cannot be answered (%s): the job ends", rank, strerror(errno));
 	hang_up(m);
@@ -101,43 +110,61 @@ static void answer(struct hub *h, uint32_t rank, uint32_t kind, const void *data
 	fail(h, rank, "cannot be reached");
 }
 
-/* A frame of rank r. */
+static void lost(struct hub *h, uint32_t r)
+{
+	struct loom__member *m = &h->member[r];
+	int ended = errno == ECONNRESET;
+	char text[200], why[100];
+	snprintf(why, sizeof(why), " (%s)", strerror(errno));
+	snprintf(text, sizeof(text), " %s%s: the job ends",
+		 errno == EPROTO ? "sent what is no message" :
+		 errno == ENOMEM ? "sent more than there is memory for" :
+		 errno == ETIME	 ? "did not go on with a message" :
+				   "lost its connection",
+		 errno == EPROTO || errno == ENOMEM || errno == ETIME || ended ? "" : why);
+	hang_up(m);
+	if (!m->pid || !ended) /* another host's; how a child died its status tells */
+		died(h, r, text);
+}
+
+static void done(struct hub *h, uint32_t r, const struct loom__frame *f)
+{
+	struct loom__member *m = &h->member[r];
+	m->ended = 1;
+	m->status = (int)f->head.value;
+	memcpy(m->text, f->body, f->head.bytes + 1);
+	if ((h->asked || h->stopped) && m->status == 130) { /* only did what it was asked to */
+		m->status = 0;
+		*m->text = 0;
+	}
+	if (m->status) {
+		char what[64];
+		snprintf(what, sizeof(what), "ended with status %d", m->status);
+		fail(h, r, what);
+	}
+}
+
+/* What there is of rank r. */
 static void take(struct hub *h, uint32_t r)
 {
 	struct loom__member *m = &h->member[r];
-	struct loom__frame_head f;
-	if (loom__read_all(m->fd, &f, sizeof(f))) {
-		hang_up(m);
-		if (!m->pid) /* another host's; how a child died its status tells */
-			died(h, r, " lost its connection: the job ends");
-		return;
+	struct loom__frame f;
+	int was_busy = loom__link_is_busy(&m->link), rc = loom__link_read(&m->link, &f);
+	if (!was_busy || rc == 1)
+		m->busy_since = h->clock;
+	if (rc == 1 && (m->given || m->link.out || m->ended || (f.head.kind == LOOM__FRAME_GIVE && f.head.value != h->turn))) {
+		errno = EPROTO; /* it speaks while it should listen, or is in another exchange than the others */
+		rc = -1;
 	}
-	if (f.kind == LOOM__FRAME_DONE) {
-		m->ended = 1;
-		m->status = (int)f.value;
-		if (f.bytes >= sizeof(m->text) || loom__read_all(m->fd, m->text, f.bytes))
-			*m->text = 0;
-		if (h->asked && m->status == 130) { /* only did what it was asked to */
-			m->status = 0;
-			*m->text = 0;
-		}
-		if (m->status) {
-			char what[64];
-			snprintf(what, sizeof(what), "ended with status %d", m->status);
-			fail(h, r, what);
-		}
-		return;
+	if (rc < 0) {
+		lost(h, r);
+	} else if (rc && f.head.kind == LOOM__FRAME_DONE) {
+		done(h, r, &f);
+	} else if (rc) {
+		m->given = 1;
+		m->data = f.body; /* until the next frame, which comes after an answer */
+		m->bytes = f.head.bytes;
 	}
-	free(m->data);
-	m->data = malloc(f.bytes + 1);
-	m->bytes = f.bytes;
-	if (f.kind != LOOM__FRAME_GIVE || !m->data || loom__read_all(m->fd, m->data, f.bytes)) {
-		hang_up(m);
-		died(h, r, f.kind == LOOM__FRAME_GIVE && !m->data ? " sent more than there is memory for: the job ends" :
-								    " sent what is no message: the job ends");
-		return;
-	}
-	m->given = 1;
 }
 
 /* What a rank that was killed left in shared memory: trigger plug-ins call it gpuloom-NAMESPACE-PROCESS-... */
@@ -178,7 +205,7 @@ static void reap(struct hub *h)
 		sweep(m->pid);
 		m->pid = -1;
 		/* What it said last may still be under way. */
-		while (m->fd >= 0 && !m->ended && poll(&(struct pollfd){.fd = m->fd, .events = POLLIN}, 1, 0) == 1)
+		while (m->link.fd >= 0 && !m->ended && poll(&(struct pollfd){.fd = m->link.fd, .events = POLLIN}, 1, 0) == 1)
 			take(h, r);
 		/* Another rank may have noticed first that one was killed, and failed. The hub kills last of all. */
 		gone(h, r, !h->failed_at || (status != LOOM__CHILD_LOST && WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM && h->asked < 3), text);
@@ -195,17 +222,23 @@ static void exchange(struct hub *h)
 		if (h->member[r].bytes != bytes)
 			return died(h, r, " is not in step with rank 0: do all run the same conf?");
 	}
-	char *all = malloc(h->n * bytes + 1);
+	char *all = realloc(h->all, h->n * bytes + 1); /* none of them waits for the last one any more */
 	if (!all) { /* release() tells them */
 		snprintf(h->reason, sizeof(h->reason), "out of memory for an exchange of all ranks");
 		h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
 		return;
 	}
+	h->all = all;
+	h->turn++;
 	for (uint32_t r = 0; r < h->n; r++)
 		memcpy(all + r * bytes, h->member[r].data, bytes);
-	for (uint32_t r = 0; r < h->n; r++)
-		answer(h, r, LOOM__FRAME_ALL, all, h->n * bytes);
-	free(all);
+	for (uint32_t r = 0; r < h->n; r++) {
+		struct loom__member *m = &h->member[r];
+		m->given = 0;
+		m->busy_since = h->clock;
+		if (loom__link_give(&m->link, LOOM__FRAME_ALL, all, h->n * bytes) < 0)
+			unreachable(h, r);
+	}
 }
 
 /* Those who wait for somebody that will never come. */
@@ -218,15 +251,28 @@ static void release(struct hub *h)
 			snprintf(h->reason, sizeof(h->reason),
 				 "rank %u has ended: if it was started by hand, start all with the same conf and the same --samples", r);
 	}
-	for (uint32_t r = 0; r < h->n && some; r++)
-		if (h->member[r].given)
-			answer(h, r, LOOM__FRAME_END, h->reason, strlen(h->reason));
+	for (uint32_t r = 0; r < h->n && some; r++) {
+		struct loom__member *m = &h->member[r];
+		if (!m->given)
+			continue;
+		m->given = 0;
+		if (loom__link_tell(&m->link, LOOM__FRAME_END, h->reason) < 0)
+			unreachable(h, r);
+	}
+}
+
+static int is_left(const struct hub *h)
+{
+	for (uint32_t r = 0; r < h->n; r++)
+		if (h->member[r].pid > 0)
+			return 1;
+	return 0;
 }
 
 static void press(struct hub *h)
 {
 	uint64_t since = loom__now_ns() - h->failed_at;
-	int stage = since > KILL_NS ? 3 : since > TELL_NS ? 2 : since > ASK_NS ? 1 : 0;
+	int stage = since > KILL_NS || (h->stopped && !is_left(h)) ? 3 : since > TELL_NS ? 2 : since > ASK_NS ? 1 : 0;
 	for (; h->asked < stage; h->asked++)
 		for (uint32_t r = 0; r < h->n; r++) {
 			struct loom__member *m = &h->member[r];
@@ -237,31 +283,58 @@ static void press(struct hub *h)
 		}
 }
 
-static void welcome(struct hub *h)
+static const char *join(void *arg, uint32_t rank, int fd)
 {
-	struct loom__frame_head f;
-	int fd = accept4(h->listener, NULL, NULL, SOCK_CLOEXEC);
-	struct timeval limit = {.tv_sec = 2};
-	if (fd < 0)
-		return;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit)); /* a stranger says nothing */
-	if (loom__read_all(fd, &f, sizeof(f)) || f.kind != LOOM__FRAME_HELLO || f.value >= h->n ||
-	    h->member[f.value].fd >= 0 || h->member[f.value].ended) {
-		close(fd);
-		return;
-	}
-	limit.tv_sec = 0;
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
-	h->member[f.value].fd = fd;
+	struct hub *h = arg;
+	struct loom__member *m = rank < h->n ? &h->member[rank] : NULL;
+	if (!m || m->pid)
+		return "its GPULOOM_RANK is no number of a rank that is to come: 1 to GPULOOM_RANKS - 1";
+	if (m->link.fd >= 0 || m->ended)
+		return "another process with its GPULOOM_RANK has come before: each rank has a number of its own";
+	m->link = (struct loom__link){.fd = fd, .in = {.kinds = LOOM__HUB_HEARS, .most = LOOM__GIVE_MOST}};
+	m->busy_since = h->clock;
+	loom__tcp_keep(fd);
+	if (loom__link_give(&m->link, LOOM__FRAME_WELCOME, NULL, 0) < 0)
+		unreachable(h, rank);
+	return NULL;
 }
 
 /* Ranks that are started by hand, and have not come. Nobody waits for them after a signal. */
-static void miss(struct hub *h, int stop)
+static void miss(struct hub *h)
 {
-	for (uint32_t r = 0; r < h->n && !h->failed_at; r++)
-		if (!h->member[r].pid && h->member[r].fd < 0 && (stop || loom__now_ns() - h->begun > JOIN_NS))
-			died(h, r, stop ? " has not come, and the job was stopped" :
-					  " has not come within 60 s: start it with GPULOOM_RANK and GPULOOM_ROOT of this job");
+	int missing = 0;
+	char text[300], refused[100] = "";
+	if (!h->door)
+		return;
+	if (h->door->refused)
+		snprintf(refused, sizeof(refused), " (%u others were refused)", h->door->refused);
+	for (uint32_t r = 0; r < h->n; r++) {
+		if (h->member[r].pid || h->member[r].link.fd >= 0 || h->member[r].ended)
+			continue;
+		missing = 1;
+		if (h->failed_at || (!h->stops && h->clock < JOIN_NS))
+			continue;
+		snprintf(text, sizeof(text), h->stops ? " has not come%s, and the job was stopped" :
+			 " has not come within 60 s%s: start it with GPULOOM_RANK, GPULOOM_ROOT and the token of this job", refused);
+		died(h, r, text);
+	}
+	if (missing)
+		return;
+	loom__door_shut(h->door);
+	h->door = NULL;
+}
+
+/* Members of other hosts that stop in mid-message. */
+static void hurry(struct hub *h)
+{
+	for (uint32_t r = 0; r < h->n; r++) {
+		struct loom__member *m = &h->member[r];
+		uint64_t bytes = m->link.out + m->link.in.have;
+		if (m->pid || m->link.fd < 0 || !loom__link_is_busy(&m->link) || h->clock - m->busy_since < FRAME_NS + bytes * BYTE_NS)
+			continue;
+		errno = ETIME;
+		lost(h, r);
+	}
 }
 
 static int over(const struct hub *h)
@@ -273,10 +346,11 @@ static int over(const struct hub *h)
 }
 
 /* A signal that only this process got is meant for all of them. */
-static volatile sig_atomic_t to_forward;
+static volatile sig_atomic_t to_forward, signals;
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	(void)context;
+	signals++;
 	if (info->si_code != SI_KERNEL) /* from a terminal all have it already */
 		to_forward = number;
 }
@@ -288,7 +362,7 @@ static void tell(struct hub *h)
 	int reasons = 0;
 	for (uint32_t r = 0; r < h->n; r++)
 		reasons += h->member[r].died || *h->member[r].text;
-	if (h->failed_at && !reasons)
+	if (h->failed_at && !reasons && !h->stopped)
 		h->say(h->arg, h->reason);
 	for (uint32_t r = 1; r < h->n; r++) {
 		const char *text = h->member[r].text;
@@ -302,43 +376,117 @@ static void tell(struct hub *h)
 	}
 }
 
-int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, int listener, loom__boot_say *say,
+/* Whether some rank of this host does more than wait for ranks of others. */
+static int some_work(const struct hub *h)
+{
+	for (uint32_t r = 0; r < h->n; r++)
+		if (h->member[r].pid && !h->member[r].ended && !h->member[r].given)
+			return 1;
+	return 0;
+}
+
+static void stop(struct hub *h)
+{
+	snprintf(h->reason, sizeof(h->reason), "the job was stopped");
+	h->stopped = 1;
+	h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
+}
+
+/* The first signal has the ranks end in order, after their sample; the second has them end now, and by force what has not ended
+ * a second later; the third does not wait for that. */
+static void obey(struct hub *h)
+{
+	int number = to_forward, before = h->stops;
+	to_forward = 0;
+	h->stops = signals;
+	for (uint32_t r = 0; number && r < h->n; r++)
+		if (h->member[r].pid > 0)
+			kill(h->member[r].pid, number);
+	if (!h->stops || h->failed_at) {
+		h->idle_since = 0;
+	} else if (some_work(h)) {
+		h->idle_since = 0;
+	} else if (!h->idle_since) {
+		h->idle_since = h->clock;
+	} else if (h->clock - h->idle_since > STOP_NS) {
+		stop(h);
+	}
+	if (before < 2 && h->stops >= 2 && !h->failed_at) {
+		stop(h);
+		h->asked = 2; /* they have got both signals themselves */
+	}
+	if (before < 3 && h->stops >= 3) {
+		stop(h);
+		h->asked = 3;
+	}
+	for (uint32_t r = 0; before < 3 && h->stops >= 3 && r < h->n; r++) {
+		if (h->member[r].pid > 0)
+			kill(h->member[r].pid, SIGKILL);
+		else
+			hang_up(&h->member[r]), h->member[r].ended = 1;
+	}
+}
+
+static void tick(struct hub *h)
+{
+	uint64_t now = loom__now_ns(), passed = now - h->seen;
+	h->clock += passed < 1000000000ull ? passed : 1000000000ull;
+	h->seen = now;
+}
+
+static void wait_for_some(struct hub *h, struct pollfd *on)
+{
+	for (uint32_t r = 0; r < h->n; r++) {
+		const struct loom__link *l = &h->member[r].link;
+		on[r] = (struct pollfd){.fd = l->fd, .events = (short)(POLLIN | (l->out ? POLLOUT : 0))};
+	}
+	if (h->door)
+		loom__door_wait(h->door, h->clock, on + h->n);
+	if (poll(on, h->n + (h->door ? LOOM__DOOR_FDS : 0), LOOK_MS) >= 0)
+		return;
+	memset(on, 0, (h->n + LOOM__DOOR_FDS) * sizeof(*on));
+	if (errno != EINTR)
+		usleep(LOOK_MS * 1000);
+}
+
+int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, struct loom__door *door, loom__boot_say *say,
 		  void *arg)
 {
-	struct hub h = {.member = member, .n = n, .listener = listener, .say = say, .arg = arg, .begun = loom__now_ns()};
+	struct hub h = {.member = member, .n = n, .door = door, .say = say, .arg = arg, .seen = loom__now_ns()};
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	while (!over(&h)) {
-		for (uint32_t r = 0; r < n; r++)
-			on[r] = (struct pollfd){.fd = member[r].fd, .events = POLLIN};
-		on[n] = (struct pollfd){.fd = listener, .events = POLLIN};
-		if (poll(on, n + 1, LOOK_MS) < 0)
-			memset(on, 0, (n + 1) * sizeof(*on));
-		for (uint32_t r = 0; r < n; r++)
-			if (on[r].revents && member[r].fd >= 0)
+		wait_for_some(&h, on);
+		tick(&h);
+		for (uint32_t r = 0; r < n; r++) {
+			if (on[r].revents & POLLOUT && member[r].link.fd >= 0 && loom__link_flush(&member[r].link) < 0)
+				unreachable(&h, r);
+			if (on[r].revents & ~POLLOUT && member[r].link.fd >= 0)
 				take(&h, r);
-		if (on[n].revents)
-			welcome(&h);
+		}
+		if (h.door)
+			loom__door_serve(h.door, on + n, h.clock, join, &h);
 		reap(&h);
 		exchange(&h);
 		release(&h);
+		hurry(&h);
+		obey(&h);
+		miss(&h);
 		if (h.failed_at)
 			press(&h);
-		int signal_number = to_forward;
-		to_forward = 0;
-		miss(&h, signal_number != 0);
-		for (uint32_t r = 0; signal_number && r < n; r++)
-			if (member[r].pid > 0)
-				kill(member[r].pid, signal_number);
 	}
-	int status = 0, dead = 0;
+	int status = h.stopped ? 130 : 0, dead = 0;
 	tell(&h);
 	for (uint32_t r = 0; r < n; r++) {
 		dead |= member[r].died;
 		status = loom__boot_worse(status, member[r].status);
 		hang_up(&member[r]);
-		free(member[r].data);
 	}
+	if (h.door)
+		loom__door_shut(h.door);
+	free(h.all);
+	if (h.stopped && !dead && status != 3)
+		return 130;
 	return dead && status != 3 ? 1 : status; /* that others were stopped is its doing */
 }

@@ -29,14 +29,17 @@ static const struct {
 
 static int plan_root(struct loom__boot_plan *plan, struct loom_error *err)
 {
-	plan->root = getenv("GPULOOM_ROOT");
-	if (!number("GPULOOM_RANK", &plan->rank) || !number("GPULOOM_RANKS", &plan->ranks) ||
-	    !plan->ranks || plan->rank >= plan->ranks || !plan->root || !strchr(plan->root, ':'))
+	const char *root = getenv("GPULOOM_ROOT");
+	if (!number("GPULOOM_RANK", &plan->rank) || !number("GPULOOM_RANKS", &plan->ranks) || !plan->ranks ||
+	    plan->rank >= plan->ranks || !root)
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "GPULOOM_RANKS is set: also set GPULOOM_RANK to 0 .. ranks - 1 and GPULOOM_ROOT to "
 				  "the address:port where rank 0 can be reached");
+	if (plan->ranks > LOOM__BOOT_RANKS)
+		return LOOM__FAIL(err, LOOM_EINVAL, "GPULOOM_RANKS is 1 to %u, not %u", LOOM__BOOT_RANKS, plan->ranks);
 	plan->how = LOOM__BOOT_ROOT;
-	return 0;
+	int rc = loom__root_read(root, &plan->root, err);
+	return rc ? rc : loom__token_read(plan->token, err);
 }
 
 int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_error *err)
@@ -44,9 +47,13 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 	uint32_t n = 0;
 	int pmix = getenv("PMIX_RANK") && getenv("PMIX_NAMESPACE");
 	*plan = (struct loom__boot_plan){.ranks = 1};
-	if (wanted && (pmix || getenv("GPULOOM_RANKS")))
-		return LOOM__FAIL(err, LOOM_EINVAL, "-n %u within %s, which starts ranks itself: drop one of the two",
-				  wanted, pmix ? "mpirun or srun" : "GPULOOM_RANKS");
+	if (wanted && getenv("GPULOOM_RANKS"))
+		return LOOM__FAIL(err, LOOM_EINVAL, "-n %u beside GPULOOM_RANKS, which makes this process a rank itself: drop one of "
+						    "the two", wanted);
+	if (wanted && pmix) /* or the variables are left over from a launcher's shell, which looks the same from here */
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "-n %u under a launcher that starts ranks itself (PMIX_RANK is set): drop -n; if no launcher started this "
+				  "process, `unset PMIX_RANK PMIX_NAMESPACE` first", wanted);
 	if (wanted > 1)
 		*plan = (struct loom__boot_plan){.how = LOOM__BOOT_FORK, .ranks = wanted};
 	if (wanted)
@@ -63,5 +70,18 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 					  "%s started %u processes (%s) that cannot meet: each would be a job of its own; "
 					  "%s, or let gpuloom start them with -n %u",
 					  launchers[i].launcher, n, launchers[i].size, launchers[i].mend, n);
+	return 0;
+}
+
+int loom__boot_alone(const char *command, struct loom_error *err)
+{
+	static const char mend[] = "each would run the whole command: start it once";
+	uint32_t n = 0;
+	if (number("GPULOOM_RANKS", &n) && n > 1)
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: GPULOOM_RANKS says that this is one of %u processes: %s", command, n, mend);
+	for (size_t i = 0; i < LOOM__COUNT(launchers); i++)
+		if (number(launchers[i].size, &n) && n > 1)
+			return LOOM__FAIL(err, LOOM_EINVAL, "%s: %s started %u processes (%s): %s", command, launchers[i].launcher, n,
+					  launchers[i].size, mend);
 	return 0;
 }

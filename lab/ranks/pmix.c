@@ -106,10 +106,10 @@ int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 	uint32_t ranks = 0;
 	if (status != PMIX_SUCCESS)
 		return LOOM__FAIL(err, LOOM_EUNAVAIL,
-				  "PMIX_RANK is set, but the launcher does not answer (%s): start gpuloom by mpirun or "
-				  "`srun --mpi=pmix`, or with -n",
+				  "PMIX_RANK is set, but no launcher answers (%s): start gpuloom by mpirun or `srun --mpi=pmix`; if no "
+				  "launcher is to start it, `unset PMIX_RANK PMIX_NAMESPACE` first",
 				  p.text(status));
-	if (number(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD, &ranks) || !ranks)
+	if (number(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD, &ranks) || p.self.rank >= ranks)
 		return LOOM__FAIL(err, LOOM_EUNAVAIL, "the launcher does not say how many ranks there are");
 	boot->how = LOOM__BOOT_PMIX;
 	boot->ranks = (struct loom_ranks){.size = sizeof(boot->ranks),

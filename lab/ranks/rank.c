@@ -8,6 +8,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -18,6 +20,9 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 {
 	struct loom__boot *b = self;
 	struct loom__frame_head f;
+	if (bytes > LOOM__GIVE_MOST)
+		return LOOM__FAIL(err, LOOM_EFULL, "rank %u: an exchange of %zu bytes is more than ranks exchange at once, %u",
+				  b->ranks.rank, bytes, LOOM__GIVE_MOST);
 	if (loom__frame_send(b->fd, LOOM__FRAME_GIVE, b->turn++, mine, bytes) ||
 	    loom__read_all(b->fd, &f, sizeof(f))) {
 		int gone = errno == ECONNRESET || errno == EPIPE;
@@ -108,34 +113,57 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 	int pair[2];
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair))
 		return -1;
-	pid_t pid = fork();
+	pid_t parent = getpid(), pid = fork();
 	if (pid == 0) {
+		/* If this rank is stopped when the hub dies, it goes on, and sees that (watch()). */
+		if (prctl(PR_SET_PDEATHSIG, SIGCONT) || getppid() != parent)
+			_exit(1);
 		close(pair[0]);
 		for (uint32_t r = 0; r < rank; r++)
-			close(member[r].fd);
+			close(member[r].link.fd);
 		*fd = pair[1];
 		return 0;
 	}
 	close(pair[1]);
 	if (pid < 0)
 		close(pair[0]);
-	member[rank] = (struct loom__member){.fd = pid < 0 ? -1 : pair[0], .pid = pid < 0 ? 0 : pid};
+	member[rank].link = (struct loom__link){.fd = pid < 0 ? -1 : pair[0], .in = {.kinds = LOOM__HUB_HEARS, .most = LOOM__GIVE_MOST}};
+	member[rank].pid = pid < 0 ? 0 : pid;
 	return pid;
 }
 
+/* A connection to each rank, and what the process has besides. *before: the limit as it was, which the ranks keep. */
+static int want_files(uint32_t ranks, struct rlimit *before, struct loom_error *err)
+{
+	struct rlimit now;
+	rlim_t need = ranks + LOOM__DOOR_FDS + 40u;
+	if (getrlimit(RLIMIT_NOFILE, before) || before->rlim_cur >= need)
+		return 0;
+	now = (struct rlimit){.rlim_cur = need, .rlim_max = before->rlim_max};
+	if (need <= before->rlim_max && !setrlimit(RLIMIT_NOFILE, &now))
+		return 0;
+	return LOOM__FAIL(err, LOOM_EUNAVAIL,
+			  "%u ranks need %llu open files, and this process may have %llu: raise the limit (ulimit -n), or run fewer ranks",
+			  ranks, (unsigned long long)need, (unsigned long long)before->rlim_max);
+}
+
 /* Forks the first `local` of n ranks and serves them all. */
-static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, int listener, loom__boot_say *say,
+static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loom__door *door, loom__boot_say *say,
 		 void *arg, int *status, struct loom_error *err)
 {
+	struct rlimit files;
+	int rc = want_files(n, &files, err);
+	if (rc)
+		return rc;
 	struct loom__member *member = calloc(n, sizeof(*member));
-	struct pollfd *on = calloc(n + 1u, sizeof(*on));
+	struct pollfd *on = calloc(n + LOOM__DOOR_FDS, sizeof(*on));
 	if (!member || !on) {
 		free(member);
 		free(on);
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
 	for (uint32_t r = 0; r < n; r++)
-		member[r].fd = -1;
+		member[r].link.fd = -1;
 	fflush(NULL); /* or every child would print what is buffered here */
 	for (uint32_t r = 0; r < local; r++) {
 		int fd = -1, failed;
@@ -144,8 +172,9 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, int listen
 		if (pid == 0) {
 			free(member);
 			free(on);
-			if (listener >= 0)
-				close(listener);
+			if (door)
+				loom__door_shut(door);
+			setrlimit(RLIMIT_NOFILE, &files);
 			become(boot, r, n, fd);
 			boot->how = local == n ? LOOM__BOOT_FORK : LOOM__BOOT_ROOT;
 			if (local > 1) {
@@ -164,7 +193,7 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, int listen
 					  strerror(failed));
 		}
 	}
-	*status = loom__hub_run(member, on, n, listener, say, arg);
+	*status = loom__hub_run(member, on, n, door, say, arg);
 	free(member);
 	free(on);
 	return LOOM__BOOT_PARENT;
@@ -172,7 +201,7 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, int listen
 
 static int join(const struct loom__boot_plan *plan, struct loom__boot *boot, struct loom_error *err)
 {
-	int fd = loom__tcp_connect(plan->root, plan->rank, err);
+	int fd = loom__tcp_connect(plan, err);
 	if (fd < 0)
 		return fd;
 	become(boot, plan->rank, plan->ranks, fd);
@@ -185,19 +214,25 @@ int loom__boot_begin(const struct loom__boot_plan *plan, loom__boot_say *say, vo
 {
 	*boot = (struct loom__boot){.fd = -1, .ranks = {.size = sizeof(boot->ranks), .ranks = 1}};
 	if (plan->how == LOOM__BOOT_FORK)
-		return serve(boot, plan->ranks, plan->ranks, -1, say, arg, status, err);
+		return serve(boot, plan->ranks, plan->ranks, NULL, say, arg, status, err);
 	if (plan->how == LOOM__BOOT_PMIX)
 		return loom__pmix_begin(boot, err);
 	if (plan->how != LOOM__BOOT_ROOT)
 		return 0;
 	if (plan->rank)
 		return join(plan, boot, err);
-	int listener = loom__tcp_listen(plan->root, err);
-	if (listener < 0)
-		return listener;
-	int rc = serve(boot, plan->ranks, 1, listener, say, arg, status, err);
-	if (rc)
-		close(listener);
+	struct loom__door *door = calloc(1, sizeof(*door));
+	if (!door)
+		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	door->token = plan->token;
+	door->ranks = plan->ranks;
+	for (uint32_t i = 0; i < LOOM__DOOR_STRANGERS; i++)
+		door->stranger[i].link.fd = -1;
+	int rc = loom__tcp_listen(&plan->root, door, err);
+	if (!rc)
+		rc = serve(boot, plan->ranks, 1, door, say, arg, status, err);
+	loom__door_shut(door);
+	free(door);
 	return rc;
 }
 

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* How ranks of several hosts find rank 0. */
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
-#include <stdio.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -9,97 +12,149 @@
 
 #include "ranks/boot.h"
 
-static int write_all(int fd, const void *from, uint64_t bytes)
-{
-	const char *at = from;
-	while (bytes) {
-		ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -1;
-		at += n;
-		bytes -= (uint64_t)n;
-	}
-	return 0;
-}
-
-int loom__read_all(int fd, void *to, uint64_t bytes)
-{
-	char *at = to;
-	while (bytes) {
-		ssize_t n = recv(fd, at, bytes, 0);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n == 0)
-			errno = ECONNRESET;
-		if (n <= 0)
-			return -1;
-		at += n;
-		bytes -= (uint64_t)n;
-	}
-	return 0;
-}
-
-int loom__frame_send(int fd, uint32_t kind, uint32_t value, const void *data, uint64_t bytes)
-{
-	struct loom__frame_head f = {.kind = kind, .value = value, .bytes = bytes};
-	return write_all(fd, &f, sizeof(f)) || (bytes && write_all(fd, data, bytes)) ? -1 : 0;
-}
-
-static struct addrinfo *resolve(const char *root, int passive, struct loom_error *err, int *code)
-{
-	char host[256];
-	const char *colon = strrchr(root, ':');
-	snprintf(host, sizeof(host), "%.*s", (int)(colon - root), root);
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = passive ? AI_PASSIVE : 0}, *list = NULL;
-	int failed = getaddrinfo(*host ? host : NULL, colon + 1, &hints, &list);
-	*code = failed ? LOOM__FAIL(err, LOOM_EINVAL, "GPULOOM_ROOT=%s: %s", root, gai_strerror(failed)) : 0;
-	return failed ? NULL : list;
-}
-
-int loom__tcp_listen(const char *root, struct loom_error *err)
-{
-	int code, one = 1;
-	struct addrinfo *a = resolve(root, 1, err, &code);
-	if (!a)
-		return code;
-	int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (fd >= 0)
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd < 0 || bind(fd, a->ai_addr, a->ai_addrlen) || listen(fd, 128)) {
-		code = LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot listen at GPULOOM_ROOT=%s: %s", root, strerror(errno));
-		if (fd >= 0)
-			close(fd);
-	}
-	freeaddrinfo(a);
-	return code ? code : fd;
-}
-
 #define CONNECT_NS 30000000000ull
+#define ONE_MS 5000 /* for one address */
+#define BACKLOG 128
 
-int loom__tcp_connect(const char *root, uint32_t rank, struct loom_error *err)
+void loom__tcp_keep(int fd)
 {
-	int code, failed = 0;
-	struct addrinfo *a = resolve(root, 0, err, &code);
-	uint64_t until = loom__now_ns() + CONNECT_NS;
-	if (!a)
-		return code;
-	for (;;) { /* rank 0 may be slower than we are */
-		int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		if (fd >= 0 && !connect(fd, a->ai_addr, a->ai_addrlen) &&
-		    !loom__frame_send(fd, LOOM__FRAME_HELLO, rank, NULL, 0)) {
-			freeaddrinfo(a);
-			return fd;
-		}
-		failed = errno;
+	int one = 1, idle = LOOM__TCP_SECONDS / 2, every = LOOM__TCP_SECONDS / 4, probes = 2;
+	unsigned unanswered = LOOM__TCP_SECONDS * 1000;
+	/* Wishes: without them such a peer is noticed late. */
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &every, sizeof(every));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof(probes));
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unanswered, sizeof(unanswered));
+}
+
+static int resolve(const struct loom__root *root, int flags, struct addrinfo **list, struct loom_error *err)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = flags | AI_NUMERICSERV};
+	int failed = getaddrinfo(root->host, root->port, &hints, list);
+	return failed ? LOOM__FAIL(err, LOOM_EINVAL, "GPULOOM_ROOT=%s: %s", root->text, gai_strerror(failed)) : 0;
+}
+
+/* ---- rank 0 ------------------------------------------------------------------------------------------ */
+
+static int listen_at(const struct addrinfo *a)
+{
+	int one = 1, fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), number;
+	if (fd < 0)
+		return -1;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (a->ai_family == AF_INET6) /* its IPv4 addresses are in the list, too */
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	if (!bind(fd, a->ai_addr, a->ai_addrlen) && !listen(fd, BACKLOG))
+		return fd;
+	number = errno;
+	close(fd);
+	errno = number;
+	return -1;
+}
+
+int loom__tcp_listen(const struct loom__root *root, struct loom__door *door, struct loom_error *err)
+{
+	struct addrinfo *list;
+	int failed = 0, rc = resolve(root, AI_PASSIVE, &list, err);
+	if (rc)
+		return rc;
+	/* Others may know the host by any of its addresses. One that is another job's must not be left to it. */
+	for (const struct addrinfo *a = list; a && door->listeners < LOOM__DOOR_LISTENERS && failed != EADDRINUSE; a = a->ai_next) {
+		int fd = listen_at(a);
 		if (fd >= 0)
-			close(fd);
-		if (loom__now_ns() > until)
-			break;
-		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+			door->listener[door->listeners++] = fd;
+		else
+			failed = errno;
 	}
-	freeaddrinfo(a);
-	return LOOM__FAIL(err, LOOM_EUNAVAIL, "rank 0 does not answer at GPULOOM_ROOT=%s: %s", root,
-			  strerror(failed));
+	freeaddrinfo(list);
+	if (door->listeners && failed != EADDRINUSE)
+		return 0;
+	loom__door_shut(door);
+	return LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot listen at GPULOOM_ROOT=%s: %s%s", root->text, strerror(failed),
+			  failed == EADDRINUSE ? ": another job or program has this port; choose another one for all ranks" :
+			  failed == EADDRNOTAVAIL ? ": start rank 0 on the host that GPULOOM_ROOT names" : "");
+}
+
+/* ---- the others ------------------------------------------------------------------------------------------ */
+
+/* 1: something has come or, for POLLOUT, gone; 0: not in time; -1: a signal. */
+static int await(int fd, short what, uint64_t until)
+{
+	uint64_t now = loom__now_ns();
+	struct pollfd on = {.fd = fd, .events = what};
+	int n = now < until ? poll(&on, 1, (int)((until - now) / 1000000 + 1)) : 0;
+	return n < 0 && errno == EINTR ? -1 : n > 0;
+}
+
+/* What the hub says to a rank that has said which it is: 0, or a negative error; LOOM_EAGAIN and errno: try again. */
+static int await_welcome(struct loom__link *l, const struct loom__boot_plan *plan, uint64_t until, struct loom_error *err)
+{
+	struct loom__frame f;
+	int rc = 0, ready = 1;
+	while (!rc && (ready = await(l->fd, POLLIN, until)) > 0)
+		rc = loom__link_read(l, &f);
+	if (rc == 1 && f.head.kind == LOOM__FRAME_WELCOME)
+		return 0;
+	if (rc == 1)
+		return LOOM__FAIL(err, LOOM_EUNAVAIL, "rank %u is refused at GPULOOM_ROOT=%s: %s", plan->rank, plan->root.text, f.body);
+	if (!ready)
+		errno = ETIMEDOUT;
+	return ready < 0 ? LOOM_EINTR : LOOM_EAGAIN;
+}
+
+static int connect_to(const struct addrinfo *a, const struct loom__boot_plan *plan, uint64_t until, int *out, struct loom_error *err)
+{
+	struct loom__hello hello = {.ranks = plan->ranks, .version = LOOM__HELLO_VERSION};
+	struct loom__link l = {.in = {.kinds = LOOM__FRAME_BIT(LOOM__FRAME_WELCOME) | LOOM__FRAME_BIT(LOOM__FRAME_END)}};
+	uint64_t soon = loom__now_ns() + ONE_MS * 1000000ull;
+	int failed = 0, rc = LOOM_EAGAIN, ready = 1;
+	socklen_t size = sizeof(failed);
+	memcpy(hello.token, plan->token, sizeof(hello.token));
+	l.fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l.fd >= 0 && connect(l.fd, a->ai_addr, a->ai_addrlen)) {
+		failed = errno;
+		if (failed == EINPROGRESS && (ready = await(l.fd, POLLOUT, soon < until ? soon : until)) > 0)
+			getsockopt(l.fd, SOL_SOCKET, SO_ERROR, &failed, &size);
+		failed = failed == EINPROGRESS ? ETIMEDOUT : failed;
+	}
+	if (l.fd >= 0 && !failed && !loom__frame_send(l.fd, LOOM__FRAME_HELLO, plan->rank, &hello, sizeof(hello)))
+		rc = await_welcome(&l, plan, until, err);
+	failed = failed ? failed : errno;
+	if (!rc) {
+		*out = l.fd;
+		l.fd = -1;
+		(void)fcntl(*out, F_SETFL, 0); /* a rank has nothing else to do while it waits for the others */
+		loom__tcp_keep(*out);
+	}
+	loom__link_close(&l);
+	errno = failed;
+	return ready < 0 ? LOOM_EINTR : rc;
+}
+
+int loom__tcp_connect(const struct loom__boot_plan *plan, struct loom_error *err)
+{
+	struct addrinfo *list;
+	uint64_t until = loom__now_ns() + CONNECT_NS;
+	int fd = -1, failed = 0, rc = resolve(&plan->root, 0, &list, err);
+	if (rc)
+		return rc;
+	do { /* rank 0 may be slower than this one */
+		rc = LOOM_EAGAIN;
+		for (const struct addrinfo *a = list; a && rc == LOOM_EAGAIN; a = a->ai_next) {
+			rc = connect_to(a, plan, until, &fd, err);
+			failed = errno;
+		}
+	} while (rc == LOOM_EAGAIN && loom__now_ns() < until &&
+		 (!nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL) || (rc = LOOM_EINTR, 0)));
+	freeaddrinfo(list);
+	if (!rc)
+		return fd;
+	if (rc == LOOM_EINTR)
+		return LOOM__FAIL(err, rc, "stopped before rank 0 answered at GPULOOM_ROOT=%s", plan->root.text);
+	return rc != LOOM_EAGAIN ? rc :
+				   LOOM__FAIL(err, LOOM_EUNAVAIL,
+					      "rank 0 does not answer at GPULOOM_ROOT=%s: %s. It must run, and its job must not be complete "
+					      "without this rank", plan->root.text, strerror(failed));
 }

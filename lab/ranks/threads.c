@@ -22,7 +22,9 @@ struct loom__threads {
 	void *arg;
 	pthread_mutex_t lock;
 	pthread_cond_t met;
-	uint32_t turn, came; /* exchanges that are over; ranks that have come to the next one */
+	uint32_t turn, came; /* exchanges that are over; ranks that have come to the next one ... */
+	uint32_t first;	     /* ... of these the first, ... */
+	size_t bytes;	     /* ... and what it gives: the others give as much */
 	char *data[2];	     /* of exchanges in turn: who reads one may be overtaken by those who fill the other */
 	size_t room[2];
 	int over, code; /* a rank has ended: nobody exchanges any more. `code` and `why`: the first that failed by itself */
@@ -46,13 +48,26 @@ static int make_room(struct loom__threads *t, uint32_t which, size_t bytes)
 	return 0;
 }
 
+static int in_step(struct loom__threads *t, const struct thread_rank *me, uint32_t turn, size_t bytes, struct loom_error *err)
+{
+	if (!t->came) {
+		t->first = me->ranks.rank;
+		t->bytes = bytes;
+	}
+	return turn == t->turn && bytes == t->bytes ? 0 :
+						      LOOM__FAIL(err, LOOM_EINVAL, "rank %u is not in step with rank %u: do all run the same conf?",
+								 me->ranks.rank, t->first);
+}
+
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
 {
 	struct thread_rank *me = self;
 	struct loom__threads *t = me->all;
 	uint32_t turn = me->turn++, which = turn & 1;
 	pthread_mutex_lock(&t->lock);
-	int rc = t->over ? end_of(t, me, err) : make_room(t, which, bytes * t->ranks);
+	int rc = t->over ? end_of(t, me, err) : in_step(t, me, turn, bytes, err);
+	if (!rc)
+		rc = make_room(t, which, bytes * t->ranks);
 	if (!rc) {
 		memcpy(t->data[which] + me->ranks.rank * bytes, mine, bytes);
 		if (++t->came == t->ranks) {

@@ -49,7 +49,8 @@ struct asks {
 	struct asking *asking;	/* [workers] */
 	uint32_t *holder;	/* [places]: 1 plus the worker whose request is under way */
 	struct replying *reply; /* [places] */
-	int bell;		/* an eventfd, or -1 */
+	int bell;		/* an eventfd, or -1 ... */
+	uint32_t place;		/* ... and where workers find it */
 };
 
 static uint64_t box_at(uint32_t workers)
@@ -66,6 +67,11 @@ static int needs_boxes(const struct nic *nic)
 uint64_t asks_bytes(const struct nic *nic, uint32_t ranks, uint32_t workers)
 {
 	return box_at(workers) + (needs_boxes(nic) ? (uint64_t)BOXES * ranks * SLOTS * sizeof(struct request) : 0);
+}
+
+static struct nic_bell *bell_of(const struct nic *nic)
+{
+	return (struct nic_bell *)(nic->base + nic->shape.ask_at);
 }
 
 static struct nic_ask *line(const struct nic *nic, uint32_t worker)
@@ -91,6 +97,7 @@ void asks_close(struct nic *nic)
 	struct asks *a = nic->asks;
 	if (!a)
 		return;
+	nic_bell_remove(a->place);
 	if (a->bell >= 0)
 		close(a->bell);
 	host->free(host, a->theirs);
@@ -110,8 +117,7 @@ int asks_bell(const struct nic *nic)
 
 void asks_begin(struct nic *nic)
 {
-	*(struct nic_bell *)(nic->base + nic->shape.ask_at) =
-		(struct nic_bell){.fd = asks_bell(nic), .nic = (uint64_t)(uintptr_t)nic, .pid = (uint32_t)getpid()};
+	*bell_of(nic) = (struct nic_bell){.place = nic->asks->place};
 	for (uint32_t w = 0; w < nic->workers; w++)
 		nic->asks->asking[w].taken = 0;
 }
@@ -375,6 +381,7 @@ int asks_start(struct nic *nic, const struct loom_segments *segments, struct loo
 	nic->asker = &ops;
 	if (a) {
 		a->bell = nic->fabric->fd < 0 ? -1 : loom_fd(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+		a->place = nic_bell_add(nic, bell_of(nic), a->bell);
 		a->ranks = host->ranks;
 		a->places = needs_boxes(nic) ? host->ranks * SLOTS : 0;
 		a->own = mine.own;
@@ -392,6 +399,11 @@ int asks_start(struct nic *nic, const struct loom_segments *segments, struct loo
 	memcpy(a->memory, segments->at, segments->count * sizeof(*a->memory));
 	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
 	for (uint32_t r = 0; !rc && r < host->ranks; r++) {
+		uint64_t bytes = (uint64_t)BOXES * a->places * sizeof(struct request);
+		if (a->places && (all[r].box_at > UINT32_MAX - bytes || all[r].own % 8 || all[r].box_at % 8 ||
+				  fabric_check(nic->fabric, r, all[r].own, all[r].box_at + bytes)))
+			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "%s: rank %u names a place for requests that it does not have",
+				       nic->way->name, r);
 		a->theirs[r] = all[r].own;
 		a->box_at[r] = (uint32_t)all[r].box_at;
 	}

@@ -63,7 +63,7 @@ static int check_places(const struct nic_bounds *b, const struct loom_trigger_po
 	reach = w->bytes + (w->flags & LOOM_NET_REMOTE_FROM_FIRE ? w->window : 0);
 	if (reach < w->bytes || !b->reaches(b->of, w->target, w->remote, reach))
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: %llu bytes at segment %u offset %llu are no memory of rank %u",
+				 "%s: %llu bytes at segment %u offset %llu are no memory of rank %u: do all ranks run the same conf?",
 				 b->name, (unsigned long long)reach, LOOM_REF_SEGMENT(w->remote),
 				 (unsigned long long)LOOM_REF_OFFSET(w->remote), w->target);
 	return 0;

@@ -53,10 +53,8 @@ int fabric_hmem(struct ofi *f, const struct loom_segments *segments, uint32_t se
 	/* By its address the memory is that of one GPU, whose number is not asked for. */
 	struct fi_mr_attr attr = {.mr_iov = &memory,
 				  .iov_count = 1,
-				  .access = FABRIC_ACCESS,
-				  .requested_key = FABRIC_FIRST_KEY + segment,
 				  .iface = strcmp(key->maker, "cuda") ? FI_HMEM_ROCR : FI_HMEM_CUDA};
-	int code = fi_mr_regattr(f->domain, &attr, 0, &there.mr);
+	int code = fabric_register(f, &attr, &there.mr);
 	const char *what = "registers";
 	if (!code && (code = look(f, segments, segment, &there))) {
 		what = "writes to";

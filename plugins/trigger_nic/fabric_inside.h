@@ -19,7 +19,6 @@
 #define FABRIC_API FI_VERSION(1, 9)
 #define FABRIC_BATCH 16u
 #define FABRIC_TESTS 8u /* operations under way at a time */
-#define FABRIC_FIRST_KEY 0x100u
 #define FABRIC_ADDRESS 128u /* longest endpoint name */
 
 /* The scratch memory of a rank: what its neighbour's test writes, and where bare notifications go. */
@@ -75,8 +74,10 @@ static inline struct ofi *ofi_of(const struct fabric *f)
 	return (struct ofi *)(uintptr_t)f;
 }
 
-#define FABRIC_ACCESS (FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE)
-int fabric_register(struct ofi *f, void *at, uint64_t bytes, uint64_t key, struct fid_mr **mr);
+/* Registers memory for all that operations do, with a key that nobody can guess (where providers do not choose their own).
+ * `attr` says which memory. 0, or libfabric's error. */
+int fabric_register(struct ofi *f, struct fi_mr_attr *attr, struct fid_mr **mr);
+int fabric_register_host(struct ofi *f, void *at, uint64_t bytes, struct fid_mr **mr);
 struct fabric_there fabric_there(const struct ofi *f, const struct fabric_here *here);
 
 /* fabric_shm.c: a name of its own for an endpoint of the shm provider. 0, or libfabric's error. */

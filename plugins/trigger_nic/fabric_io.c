@@ -1,10 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory and operations, one by one, as libfabric is told of them. */
 #include "fabric_inside.h"
+#include "fabric_key.h"
 
-int fabric_register(struct ofi *f, void *at, uint64_t bytes, uint64_t key, struct fid_mr **mr)
+#define TRIES 8 /* where keys are short two may be equal */
+
+int fabric_register(struct ofi *f, struct fi_mr_attr *attr, struct fid_mr **mr)
 {
-	return fi_mr_reg(f->domain, at, bytes, FABRIC_ACCESS, 0, key, 0, mr, NULL);
+	int code = -FI_ENOKEY;
+	attr->access = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
+	for (int i = 0; i < TRIES && code == -FI_ENOKEY; i++) {
+		if (fabric_key(f->info->domain_attr->mr_key_size, &attr->requested_key))
+			return -FI_EOTHER;
+		code = fi_mr_regattr(f->domain, attr, 0, mr);
+	}
+	return code;
+}
+
+int fabric_register_host(struct ofi *f, void *at, uint64_t bytes, struct fid_mr **mr)
+{
+	struct iovec memory = {.iov_base = at, .iov_len = bytes};
+	struct fi_mr_attr attr = {.mr_iov = &memory, .iov_count = 1};
+	return fabric_register(f, &attr, mr);
 }
 
 struct fabric_there fabric_there(const struct ofi *f, const struct fabric_here *here)

@@ -2,6 +2,8 @@
 /* An endpoint of libfabric: memory, operations, events. */
 #include "fabric_inside.h"
 
+#include <gpuloom/device.h>
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,8 +60,11 @@ static int share(struct fabric *of, const struct loom_segments *segments, struct
 	if (!counts)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	int rc = host->allgather(host, &n, counts, sizeof(n), err);
-	for (uint32_t r = 0; !rc && r < host->ranks; r++)
+	for (uint32_t r = 0; !rc && r < host->ranks; r++) {
+		if (counts[r] > LOOM_MAX_SEGMENTS)
+			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "rank %u says that it has %u segments, more than there can be", r, counts[r]);
 		most = counts[r] > most ? counts[r] : most;
+	}
 	host->free(host, counts);
 	if (rc)
 		return rc;
@@ -76,8 +81,7 @@ static int share(struct fabric *of, const struct loom_segments *segments, struct
 			rc = find_device(f, segments, i, &f->mine[i], err);
 		if (rc || !f->mine[i].at || !f->mine[i].bytes)
 			continue; /* never a place for an operation: its size stays 0 */
-		int code = f->mine[i].mr ? 0 : fabric_register(f, f->mine[i].at, f->mine[i].bytes, FABRIC_FIRST_KEY + i,
-					   &f->mine[i].mr);
+		int code = f->mine[i].mr ? 0 : fabric_register_host(f, f->mine[i].at, f->mine[i].bytes, &f->mine[i].mr);
 		if (code)
 			rc = LOOM_FAIL(host, err, LOOM_EUNAVAIL,
 				       "%s: cannot register %llu KiB of memory: %s", f->is.name,

@@ -128,8 +128,7 @@ static int set_up(struct ofi *f, int sleep, char *why)
 		code = fi_enable(f->ep);
 	if (!code) {
 		what = "it registers no memory";
-		code = fabric_register(f, f->scratch, FABRIC_SCRATCH_BYTES, FABRIC_FIRST_KEY,
-				       &f->scratch_mr);
+		code = fabric_register_host(f, f->scratch, FABRIC_SCRATCH_BYTES, &f->scratch_mr);
 	}
 	if (code)
 		snprintf(why, TEXT, "%s: %s", what, fi_strerror(-code));
@@ -178,6 +177,7 @@ static int meet(struct ofi *f, char *why, struct loom_error *err)
 							     .mr = f->scratch_mr});
 	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
 	for (uint32_t r = 0; !rc && !code && r < host->ranks; r++) {
+		all[r].name[sizeof(all[r].name) - 1] = 0;
 		f->scratch_there[r] = all[r].scratch;
 		if (fi_av_insert(f->av, all[r].name, 1, &f->peer[r], 0, NULL) != 1)
 			code = -FI_EADDRNOTAVAIL;

@@ -221,7 +221,7 @@ int fabric_staged_open(struct ofi *f, const struct loom_segments *segments, stru
 	}
 	if (!s || !s->landing || !s->there || !s->answer)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	int code = fabric_register(f, s->landing, bytes, FABRIC_FIRST_KEY + f->segments, &s->mr);
+	int code = fabric_register_host(f, s->landing, bytes, &s->mr);
 	if (code)
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: cannot register memory: %s", f->is.name, fi_strerror(-code));
 	mine = fabric_there(f, &(struct fabric_here){.at = s->landing, .bytes = bytes, .mr = s->mr});

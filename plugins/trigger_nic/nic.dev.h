@@ -290,12 +290,11 @@ LOOM_FN uint64_t nic_arrived_at(struct loom_ctx *c, uint32_t index)
  * A worker writes what it wants into a place of its own and counts `asked` up; the NIC does it and counts `answered` up. */
 
 struct nic_bell {
-	uint32_t rings;  /* the NIC's thread sleeps on it, or on an eventfd ... */
+	uint32_t rings;	 /* the NIC's thread sleeps on it, or on an eventfd ... */
 	uint32_t asleep; /* ... and says so here */
-	int32_t fd;	 /* that, which processes of devices have inherited; -1: none. Constant */
-	uint32_t pid;
-	uint64_t nic; /* in the process `pid`. Constant */
-	uint64_t pad[5];
+	uint32_t place;	 /* in the table of bell.c. Other ranks may write here: no address, no descriptor */
+	uint32_t pad0;
+	uint64_t pad[6];
 };
 struct nic_ask {
 	uint32_t asked;  /* by the worker, as all of this line */
@@ -316,12 +315,15 @@ struct nic_ask {
 #define NIC_ASK_HELP_NS 50000u /* then others may have the core: ranks that share it */
 #define NIC_ASK_SLEEP_NS 1000000u /* in case that the run is stopped */
 
-/* policy.c: a worker of the NIC's process looks in place of the NIC's thread, so that no other thread needs its core. 0: it
+/* bell.c: a worker of the NIC's process looks in place of the NIC's thread, so that no other thread needs its core. 0: it
  * is of another process. */
 int nic_help(const struct nic_bell *bell);
 
 /* Such a worker will not look again: the NIC's thread sleeps no longer on its account. */
 void nic_leave(struct nic_bell *bell);
+
+/* What wakes the NIC's thread from poll(); -1: nothing. */
+int nic_bell_fd(const struct nic_bell *bell);
 
 /* Between two looks for the answer, of which `seen` is the last one's. */
 LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_bell *bell, struct nic_ask *a, uint32_t seen, uint64_t *since)
@@ -348,13 +350,15 @@ LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_bell *bell, struct nic_ask 
 LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 {
 	uint64_t one = 1;
+	int fd;
 	if (nic_help(bell))
 		return;
 	loom_fence_seq_cst_sys(); /* as above, with the sides changed: pairs with the fence in nap() */
 	if (!loom_load_relaxed_sys(&bell->asleep))
 		return;
 	loom_fetch_add_relaxed_sys(&bell->rings, 1u);
-	if (bell->fd < 0 || write(bell->fd, &one, sizeof(one)) != sizeof(one))
+	fd = nic_bell_fd(bell);
+	if (fd < 0 || write(fd, &one, sizeof(one)) != sizeof(one))
 		loom_wake(c, &bell->rings, 1);
 }
 #else /* simulated: nobody sleeps, and a store wakes the NIC */

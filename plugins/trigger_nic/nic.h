@@ -234,6 +234,10 @@ uint64_t asks_bytes(const struct nic *nic, uint32_t ranks, uint32_t workers); /*
 int asks_start(struct nic *nic, const struct loom_segments *segments, struct loom_error *err);
 void asks_close(struct nic *nic); /* the fabric is closed */
 void asks_begin(struct nic *nic); /* a sample: the block was cleared */
+/* bell.c. The place of a bell of this NIC, which workers ring by `fd` (-1: by its word alone); a place beyond the table's end
+ * where that is full: workers then ring and do not help. Added before workers start, and removed when they have ended. */
+uint32_t nic_bell_add(struct nic *nic, const struct nic_bell *bell, int fd);
+void nic_bell_remove(uint32_t place);
 int asks_wait(const struct nic *nic); /* a worker has asked, and that is not seen yet */
 int asks_bell(const struct nic *nic); /* the descriptor that workers ring; -1: there is none ... */
 void asks_heard(struct nic *nic);     /* ... and it is readable */

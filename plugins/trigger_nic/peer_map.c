@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -24,11 +25,13 @@ struct card {
 };
 /* ... and of each segment. The same file, or the same key: one memory. */
 struct place {
-	uint64_t device, file; /* as fstat says */
+	uint64_t device, file; /* as fstat() says */
 	uint64_t offset, bytes;
 	int64_t fd; /* -1: none */
 	struct loom_memory_key key; /* of a GPU's memory */
 };
+
+#define MOST_BYTES (1ull << 56) /* of a segment: so that sums do not wrap */
 
 struct region { /* a memory of another rank, here: a file of `bytes`, or 0, a GPU's */
 	uint64_t at, bytes;
@@ -115,6 +118,18 @@ static int describe(const struct peer_map *m, const struct loom_segments *s, uin
 
 /* ---- what the others have told ---------------------------------------------------------------------- */
 
+/* Whether that name in /proc is a memfd: no other file of that process is opened, whatever number another rank has told. */
+static int is_memfd(const char *path)
+{
+	static const char memfd[] = "/memfd:gpuloom";
+	char target[64];
+	ssize_t n = readlink(path, target, sizeof(target));
+	if (n >= (ssize_t)sizeof(memfd) - 1 && !memcmp(target, memfd, sizeof(memfd) - 1))
+		return 1;
+	errno = n < 0 ? errno : EBADF;
+	return 0;
+}
+
 /* The file of a place, mapped whole. The path may name another process's by now: the file's number tells. */
 static int map_file(struct peer_map *m, uint32_t rank, const struct place *p, uint64_t *at, struct loom_error *err)
 {
@@ -122,9 +137,10 @@ static int map_file(struct peer_map *m, uint32_t rank, const struct place *p, ui
 	char path[64];
 	struct stat file;
 	snprintf(path, sizeof(path), "/proc/%llu/fd/%lld", (unsigned long long)m->card[rank].pid, (long long)p->fd);
-	int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY), code = errno;
+	int fd = is_memfd(path) ? open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1, code = errno;
 	void *map = MAP_FAILED;
-	if (fd >= 0 && (fstat(fd, &file) || file.st_dev != p->device || file.st_ino != p->file))
+	if (fd >= 0 && (fstat(fd, &file) || file.st_dev != p->device || file.st_ino != p->file || !S_ISREG(file.st_mode) ||
+			file.st_size <= 0))
 		code = ESTALE;
 	else if (fd >= 0) {
 		map = mmap(NULL, (size_t)file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -173,13 +189,34 @@ static int is_block(const struct peer_map *m, const struct peer_head *head, uint
 	return m->on_gpu || __atomic_load_n(&head->token, __ATOMIC_RELAXED) == token;
 }
 
+/* What a rank tells is within bounds before it is a place in a table or an address. */
+static int check_card(const struct peer_map *m, uint32_t rank, struct loom_error *err)
+{
+	const struct card *its = &m->card[rank];
+	const struct place *place = &m->place[(uint64_t)rank * m->segments];
+	uint32_t block = LOOM_REF_SEGMENT(its->block);
+	uint64_t head = LOOM_REF_OFFSET(its->block), bytes = block < m->segments ? place[block].bytes : 0;
+	int good = memchr(its->mark.boot, 0, sizeof(its->mark.boot)) && its->pid - 1 < INT_MAX;
+	for (uint32_t i = 1; good && i < m->segments; i++)
+		good = place[i].fd >= -1 && place[i].fd <= INT_MAX && place[i].bytes < MOST_BYTES && place[i].offset < MOST_BYTES &&
+		       memchr(place[i].key.maker, 0, sizeof(place[i].key.maker));
+	if (good && its->block)
+		good = block < m->segments && head % sizeof(uint64_t) == 0 && its->arrival_at % sizeof(uint64_t) == 0 &&
+		       bytes >= sizeof(struct peer_head) && head <= bytes - sizeof(struct peer_head) &&
+		       its->arrival_at <= bytes - head && its->arrival_bytes <= bytes - head - its->arrival_at;
+	return good ? 0 : LOOM_FAIL(m->host, err, LOOM_EINVAL, "trigger_peer: rank %u says of its memory what cannot be", rank);
+}
+
 static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
 {
 	const struct loom_host *host = m->host;
 	const struct card *its = &m->card[rank], *mine = &m->card[host->rank];
 	const struct place *place = &m->place[(uint64_t)rank * m->segments];
 	struct peer_window *window = &m->window[(uint64_t)rank * (m->segments + 1)];
-	uint64_t base[LOOM_MAX_SEGMENTS + 1];
+	uint64_t base[LOOM_MAX_SEGMENTS + 1], size[LOOM_MAX_SEGMENTS + 1];
+	int rc = check_card(m, rank, err);
+	if (rc)
+		return rc;
 	if (!its->mark.boot[0] || strcmp(its->mark.boot, mine->mark.boot) || its->processes != mine->processes)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "trigger_peer: rank %u is on another host than rank %u, or in another container: workers store "
@@ -196,12 +233,17 @@ static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
 			continue;
 		while (!is_same(&place[same], &place[i]))
 			same++;
-		int rc = same < i	   ? 0 :
-			 place[i].fd < 0 ? open_key(m, rank, &place[i], &base[i], err) :
-					   map_file(m, rank, &place[i], &base[i], err);
+		rc = same < i	     ? 0 :
+		     place[i].fd < 0 ? open_key(m, rank, &place[i], &base[i], err) :
+				       map_file(m, rank, &place[i], &base[i], err);
 		if (rc)
 			return rc;
+		if (same == i)
+			size[i] = m->region[m->regions - 1].bytes;
 		base[i] = base[same];
+		size[i] = size[same];
+		if (place[i].fd >= 0 && place[i].offset + place[i].bytes > size[i])
+			return LOOM_FAIL(host, err, LOOM_EINVAL, "trigger_peer: segment %u of rank %u is longer than its file", i, rank);
 		window[i].at = base[i] + place[i].offset;
 	}
 	uint64_t block = its->block ? window[LOOM_REF_SEGMENT(its->block)].at : 0;
@@ -227,8 +269,11 @@ static int exchange(struct peer_map *m, const struct loom_segments *s, const str
 	uint32_t *counts = host->alloc(host, ranks * sizeof(*counts));
 	int rc = counts ? host->allgather(host, &n, counts, sizeof(n), err) :
 			  LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	for (uint32_t r = 0; !rc && r < ranks; r++)
+	for (uint32_t r = 0; !rc && r < ranks; r++) {
+		if (counts[r] > LOOM_MAX_SEGMENTS)
+			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "rank %u says that it has %u segments, more than there can be", r, counts[r]);
 		m->segments = counts[r] > m->segments ? counts[r] : m->segments;
+	}
 	host->free(host, counts);
 	if (rc)
 		return rc;

@@ -294,31 +294,6 @@ int nic_policy_collect(void *self, const struct loom_layout *layout, const struc
 #define ASKED_NS 100000u
 #define ASKED_MS 2
 #define HELPED_NS 2000000u /* where a worker has looked in its place: in case that it does not go on */
-int nic_help(const struct nic_bell *bell)
-{
-	struct nic *nic = (struct nic *)(uintptr_t)bell->nic;
-	if (bell->pid != (uint32_t)getpid())
-		return 0;
-	if (__atomic_load_n(&nic->want, __ATOMIC_RELAXED) || pthread_mutex_trylock(&nic->lock))
-		return 1; /* somebody else looks */
-	(void)nic_step(nic);
-	__atomic_store_n(&nic->helps, nic->helps + 1, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&nic->lock);
-	return 1;
-}
-
-/* Under the lock: a nap that begins later does not count on the worker, and one that began before has seen fewer rings. */
-void nic_leave(struct nic_bell *bell)
-{
-	struct nic *nic = (struct nic *)(uintptr_t)bell->nic;
-	if (bell->pid != (uint32_t)getpid())
-		return;
-	pthread_mutex_lock(&nic->lock);
-	__atomic_store_n(&nic->helped, nic->helps, __ATOMIC_RELAXED);
-	pthread_mutex_unlock(&nic->lock);
-	loom_fetch_add_relaxed_sys(&bell->rings, 1u);
-	loom_wake(NULL, &bell->rings, 1);
-}
 
 static int is_helped(const struct nic *nic)
 {

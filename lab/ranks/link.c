@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "ranks/boot.h"
+
+#define PIECE 65536u
+#define TURN (16u * PIECE) /* of one connection, before the next one's turn */
+
+/* ---- without blocking ------------------------------------------------------------------------------ */
+
+int loom__link_read(struct loom__link *l, struct loom__frame *frame)
+{
+	static char piece[PIECE]; /* the hub has one thread */
+	for (size_t turn = 0; turn < TURN;) {
+		uint64_t wants = loom__frame_wants(&l->in);
+		ssize_t n = recv(l->fd, piece, wants < PIECE ? wants : PIECE, MSG_DONTWAIT);
+		size_t used;
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN || errno == EWOULDBLOCK ? 0 : -1;
+		int rc = n ? loom__frame_take(&l->in, piece, (size_t)n, &used, frame) : -1;
+		if (rc < 0) {
+			errno = !n ? ECONNRESET : rc == LOOM_ENOMEM ? ENOMEM : EPROTO;
+			return -1;
+		}
+		if (rc)
+			return 1;
+		turn += (size_t)n;
+	}
+	return 0;
+}
+
+int loom__link_flush(struct loom__link *l)
+{
+	while (l->sent < l->out) {
+		size_t of_head = l->sent < sizeof(l->head) ? (size_t)l->sent : sizeof(l->head);
+		struct iovec part[] = {{(char *)&l->head + of_head, sizeof(l->head) - of_head},
+				       {(char *)(uintptr_t)l->body + (l->sent - of_head), l->out - sizeof(l->head) - (l->sent - of_head)}};
+		struct msghdr m = {.msg_iov = part, .msg_iovlen = part[1].iov_len ? 2 : 1};
+		ssize_t n = sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return errno == EAGAIN || errno == EWOULDBLOCK ? 1 : -1;
+		l->sent += (uint64_t)n;
+	}
+	l->sent = l->out = 0;
+	l->body = NULL;
+	return 0;
+}
+
+int loom__link_give(struct loom__link *l, uint32_t kind, const void *body, uint64_t bytes)
+{
+	l->head = (struct loom__frame_head){.kind = kind, .bytes = bytes};
+	l->body = body;
+	l->out = sizeof(l->head) + bytes;
+	l->sent = 0;
+	return loom__link_flush(l);
+}
+
+int loom__link_tell(struct loom__link *l, uint32_t kind, const char *text)
+{
+	size_t length = strnlen(text, LOOM__TEXT_MOST);
+	memcpy(l->text, text, length);
+	return loom__link_give(l, kind, l->text, length);
+}
+
+int loom__link_is_busy(const struct loom__link *l)
+{
+	return l->out || loom__frame_is_cut(&l->in);
+}
+
+void loom__link_close(struct loom__link *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+	l->out = l->sent = 0;
+	loom__frame_reader_free(&l->in);
+}
+
+/* ---- blocking -------------------------------------------------------------------------------------- */
+
+static int write_all(int fd, const void *from, uint64_t bytes)
+{
+	const char *at = from;
+	while (bytes) {
+		ssize_t n = send(fd, at, bytes, MSG_NOSIGNAL);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return -1;
+		at += n;
+		bytes -= (uint64_t)n;
+	}
+	return 0;
+}
+
+int loom__read_all(int fd, void *to, uint64_t bytes)
+{
+	char *at = to;
+	while (bytes) {
+		ssize_t n = recv(fd, at, bytes, 0);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n == 0)
+			errno = ECONNRESET;
+		if (n <= 0)
+			return -1;
+		at += n;
+		bytes -= (uint64_t)n;
+	}
+	return 0;
+}
+
+int loom__frame_send(int fd, uint32_t kind, uint32_t value, const void *data, uint64_t bytes)
+{
+	struct loom__frame_head f = {.kind = kind, .value = value, .bytes = bytes};
+	return write_all(fd, &f, sizeof(f)) || (bytes && write_all(fd, data, bytes)) ? -1 : 0;
+}
