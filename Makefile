@@ -42,7 +42,9 @@ say = $(if $(V),@:,@printf '  %-7s %s\n' $1 $2)
 CORE_LIBS := -liniparser -lcjson -lm -ldl
 
 # ---- core/ is the library; lab/ and conform/ are what the command has besides ---------------------------
-LIB_SRC := $(sort $(wildcard core/*/*.c))
+# In libgpuloom.so alone: it loads what the others link to.
+BORROWED := core/base/borrowed.c
+LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)))
 LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c))
 CLI_SRC := $(sort $(wildcard lab/cli/*.c))
 LIB_OBJ := $(LIB_SRC:%.c=$B/obj/%.o)
@@ -101,9 +103,12 @@ $B/lab.a: $(LAB_OBJ)
 	$(call say,AR,$@)
 	$Qrm -f $@ && ar rcs $@ $^
 
-$B/libgpuloom.so: $(LIB_OBJ)
+soname = $(shell readelf -d "$$($(CC) -print-file-name=lib$1.so)" 2>/dev/null | sed -n 's/.*SONAME.*\[\(.*\)\].*/\1/p')
+$B/obj/$(BORROWED:.c=.o): CPPFLAGS += -DLOOM_CJSON_SONAME='"$(call soname,cjson)"' \
+  -DLOOM_INIPARSER_SONAME='"$(call soname,iniparser)"'
+$B/libgpuloom.so: $(LIB_OBJ) $B/obj/$(BORROWED:.c=.o)
 	$(call say,LINK,$@)
-	$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) -Wl,-soname,libgpuloom.so.0 $^ $(CORE_LIBS) -o $@
+	$Q$(CC) $(CFLAGS) -shared $(LDFLAGS) -Wl,-soname,libgpuloom.so.0 $^ -lm -ldl -o $@
 	$Qln -sf libgpuloom.so $B/libgpuloom.so.0
 
 $B/gpuloom: $(CLI_OBJ) $B/lab.a $B/libgpuloom.a
@@ -203,7 +208,7 @@ $(filter %_weak.so,$(BROKEN)): PLANTED := -fsanitize=thread -Wl,-z,undefs # clan
 
 tests: all $(TESTS) $B/tests/soak_two $B/tests/faults.so $(FIXTURES) $(BROKEN)
 
--include $(LIB_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d
+-include $(LIB_OBJ:.o=.d) $B/obj/$(BORROWED:.c=.d) $(LAB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d
 -include $(FIXTURES:=.d)
 
 .PHONY: all tests

@@ -185,6 +185,31 @@ static int watch_metric(const struct loom_host *host, struct loom_report *report
 	return 0;
 }
 
+const char *loom__rig_host_fact(const struct loom__rig_host *h, const char *name)
+{
+	for (uint32_t i = 0; i < h->facts; i++)
+		if (!strcmp(h->fact[i].name, name))
+			return h->fact[i].text;
+	return NULL;
+}
+
+static void watch_fact(const struct loom_host *host, const char *name, const char *text)
+{
+	struct loom__rig_host *h = of(host);
+	uint32_t i = 0;
+	if (!name || !strchr(name, '.') || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_.:")] || !text || !*text) {
+		misuse(h, "it calls fact() without a name as in section.choice, or without a text");
+		return;
+	}
+	while (i < h->facts && strcmp(h->fact[i].name, name))
+		i++;
+	if (i == sizeof(h->fact) / sizeof(h->fact[0]))
+		return;
+	h->facts += i == h->facts;
+	snprintf(h->fact[i].name, sizeof(h->fact[i].name), "%s", name);
+	snprintf(h->fact[i].text, sizeof(h->fact[i].text), "%s", text);
+}
+
 /* A job of one rank. */
 static int watch_allgather(const struct loom_host *host, const void *mine, void *all, size_t bytes,
 			   struct loom_error *err)
@@ -208,7 +233,8 @@ void loom__rig_host_init(struct loom__rig_host *h)
 		      .now_ns = watch_now,
 		      .metric = watch_metric,
 		      .ranks = 1,
-		      .allgather = watch_allgather},
+		      .allgather = watch_allgather,
+		      .fact = watch_fact},
 	    .lock = PTHREAD_MUTEX_INITIALIZER,
 	};
 }

@@ -21,6 +21,10 @@ struct loom__rig_host {
 		char name[64];
 		double value;
 	} metric[256];
+	uint32_t facts;
+	struct {
+		char name[64], text[120];
+	} fact[64];
 	char log[4096]; /* warnings and errors: lines since it was last emptied */
 };
 /* Where a plug-in is asked to report a sample. */
@@ -34,5 +38,7 @@ const char *loom__rig_host_misuse(struct loom__rig_host *h);
 void loom__rig_host_clear(struct loom__rig_host *h);
 /* -1: there is none of that name. */
 double loom__rig_host_metric(const struct loom__rig_host *h, const char *name);
+/* NULL: there is none of that name. */
+const char *loom__rig_host_fact(const struct loom__rig_host *h, const char *name);
 
 #endif

@@ -272,4 +272,33 @@ expect 0 'rev6 .*8.. % +<-- SLOWER' "$G" history "$tmp/days"
 grep -q '1 other file was left out' "$tmp/err" || fail 'a file that is no result'
 expect 0 '"revision":.*"rev9"' "$G" history "$tmp/days" --json --metric seconds,cpu_seconds
 expect 2 'no such folder|cannot read' "$G" history "$tmp/nowhere"
+# F19: paths with blanks, in a single name as they are, in lists with a backslash; and a conf in such a folder.
+mkdir -p "$tmp/my own/plug ins"
+cp "$B/plugins/sched_static.so" "$B/plugins/device_cpu.so" "$B/plugins/workload_fib.so" "$tmp/my own/plug ins/"
+cat >"$tmp/my own/x.ini" <<INI
+[gpuloom]
+plugin_path = plug ins:$B/plugins
+[run]
+workload = ./plug ins/workload_fib.so
+devices = ./plug\\ ins/device_cpu.so:0
+samples = 1
+[device.cpu]
+workers = 1
+[transport]
+use = host
+[scheduler]
+use = $tmp/my own/plug ins/sched_static.so
+[termination]
+use = counter
+[workload.fib]
+n = 18
+INI
+expect 0 'verified' "$G" run "$tmp/my own/x.ini" --json "$tmp/blank.json" --set scheduler.use=mgws
+expect 0 "use *= *$tmp/my own/plug ins/sched_static.so" "$G" config show "$tmp/my own/x.ini" --as-ini
+"$G" config show "$tmp/my own/x.ini" --as-ini >"$tmp/as.ini" && expect 0 'verified' "$G" run "$tmp/as.ini"
+expect 0 'verified' "$G" rerun "$tmp/blank.json"
+# T4b, T4d: variables of other programs are no concern of ours; one that is empty is named.
+expect 0 '' env GPULOOM_HOME=/sw GPULOOM_SERVICE_HOST=10.0.0.1 GPULOOM_LIBRARY=/x "$G" run conf/memset.ini $small
+! grep -q GPULOOM "$tmp/err" || { fail 'T4b, F25: a warning of a variable that means something else'; cat "$tmp/err"; }
+expect 2 'GPULOOM_SCHEDULER__USE: error: the value is empty: .*no scheduler is selected' env GPULOOM_SCHEDULER__USE= "$G" run conf/memset.ini
 finish

@@ -18,6 +18,56 @@ done >"$tmp/lacking"
 # The core has no vendor's name and no plug-in's.
 grep -rniE 'nvidia|cuda|\brocm|\bhip\b|\bamd\b' core --include='*.c' | grep -v 'core/include' >"$tmp/vendors"
 [ ! -s "$tmp/vendors" ] || { fail 'the core names vendors'; cat "$tmp/vendors"; }
+# F16: a program's own functions of these names stay its own, and the library's are not called in their place.
+cat >"$tmp/clash.c" <<'C'
+#include <gpuloom/gpuloom.h>
+#include <stdio.h>
+#include <stdlib.h>
+const char *dictionary_get(const void *d, const char *key, const char *none);
+int dictionary_set(void *d, const char *key, const char *value);
+void *cJSON_CreateObject(void);
+char *cJSON_Print(const void *item);
+const char *dictionary_get(const void *d, const char *key, const char *none)
+{
+	return (void)d, (void)key, (void)none, "own";
+}
+int dictionary_set(void *d, const char *key, const char *value)
+{
+	return (void)d, (void)key, (void)value, 7;
+}
+void *cJSON_CreateObject(void)
+{
+	return NULL;
+}
+char *cJSON_Print(const void *item)
+{
+	return (void)item, NULL;
+}
+int main(void)
+{
+	struct loom_error err = {0};
+	struct loom_config *config = NULL;
+	struct loom_stack *stack = NULL;
+	struct loom_result *result = NULL;
+	int rc = loom_config_create(&config, &err);
+	rc = rc ? rc : loom_config_load_text(config, "conf", "[run]\ndevices = cpu:0\nworkload = fib\nsamples = 1\n[device.cpu]\n"
+		"workers = 1\n[transport]\nuse = host\n[scheduler]\nuse = mgws\n[termination]\nuse = counter\n[workload.fib]\nn = 18\n",
+		&err);
+	rc = rc ? rc : loom_stack_open(config, NULL, &stack, &err);
+	rc = rc ? rc : loom_stack_run(stack, &result, &err);
+	char *json = rc ? NULL : loom_result_json(result);
+	puts(rc ? err.text : json && json[0] == '{' ? dictionary_get(NULL, "", "") : "no JSON");
+	free(json);
+	loom_result_destroy(result);
+	loom_stack_close(stack);
+	loom_config_destroy(config);
+	return 0;
+}
+C
+gcc -Icore/include "$tmp/clash.c" -L"$B" -lgpuloom -Wl,-rpath,"$B" -o "$tmp/clash" 2>"$tmp/out" ||
+	{ fail 'the program does not build'; cat "$tmp/out"; }
+expect 0 '^own$' "$tmp/clash"
+! readelf -d "$B/libgpuloom.so" | grep -E 'NEEDED.*(cjson|iniparser)' || fail 'F16: the program would lend it functions'
 # In a set-user-id program the environment is of a user that is not trusted.
 grep -rnE '(^|[^_a-z])getenv *\(' core plugins rig conform --include='*.[ch]' >"$tmp/getenv"
 [ ! -s "$tmp/getenv" ] || { fail 'F7: getenv() where secure_getenv() is due'; cat "$tmp/getenv"; }

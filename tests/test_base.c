@@ -324,4 +324,36 @@ TEST(json_clean_F8)
 		}
 }
 
+static void words_are(const char *list, const char *gaps, const char *want)
+{
+	char copy[100], got[200] = "", *rest = copy, *word;
+	struct loom__text again = {0};
+	snprintf(copy, sizeof(copy), "%s", list);
+	while ((word = loom__word(&rest, gaps))) {
+		snprintf(got + strlen(got), sizeof(got) - strlen(got), "<%s>", word);
+		loom__text_put(&again, gaps, again.length ? 1 : 0);
+		loom__word_put(&again, word, gaps);
+	}
+	CU_ASSERT_STRING_EQUAL(got, want);
+	/* What is put together reads back. */
+	snprintf(copy, sizeof(copy), "%s", again.at ? again.at : "");
+	got[0] = 0;
+	rest = copy;
+	while ((word = loom__word(&rest, gaps)))
+		snprintf(got + strlen(got), sizeof(got) - strlen(got), "<%s>", word);
+	CU_ASSERT_STRING_EQUAL(got, want);
+	loom__text_free(&again);
+}
+
+TEST(words_with_gaps_F19)
+{
+	words_are("", " ,", "");
+	words_are(" , ", " ,", "");
+	words_are("cpu:0 cpu:1", " \t,", "<cpu:0><cpu:1>");
+	words_are(" a,, b ", " ,", "<a><b>");
+	words_are("/my\\ own/x.so:1 b", " ,", "</my own/x.so:1><b>");
+	words_are("a\\,b \\\\c d\\e f\\", " ,", "<a,b><\\c><d\\e><f\\>");
+	words_are("/a\\:b:/c d", ":", "</a:b></c d>");
+}
+
 TEST_MAIN("base", 60)

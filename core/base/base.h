@@ -80,6 +80,12 @@ const char *loom__nearest(const char *word, const char *const *candidates, size_
 /* Of a nearest name or NULL, for "%s%s%s". */
 #define LOOM__MEANT(name) (name) ? "; did you mean '" : "", (name) ? (name) : "", (name) ? "'?" : ""
 
+/* The next word of a list that *rest is, which is changed, or NULL: words stand between any of `gaps`. A backslash before one
+ * of these, or before another backslash, makes it a part of the word. */
+char *loom__word(char **rest, const char *gaps);
+/* Appends `word` so that loom__word() gives it back. */
+void loom__word_put(struct loom__text *t, const char *word, const char *gaps);
+
 /* ASCII alone: the names in a conf must not depend on the process's locale. */
 static inline int loom__lower(int c)
 {
@@ -89,6 +95,9 @@ int loom__same(const char *a, const char *b); /* 1: equal but for case */
 
 /* Appends `name` as seen from the folder of `file`; an absolute name stays as it is. */
 void loom__beside(struct loom__text *path, const char *file, const char *name);
+
+/* 0: the libraries are there that libgpuloom.so loads by itself. Elsewhere the function is not: the linker sees to them. */
+int loom__borrowed(struct loom_error *err) __attribute__((weak));
 
 uint64_t loom__now_ns(void); /* CLOCK_MONOTONIC */
 

@@ -64,3 +64,31 @@ const char *loom__nearest(const char *word, const char *const *candidates, size_
 		loom__nearer(&near, candidates[i]);
 	return near.name;
 }
+
+static int is_escaped(const char *at, const char *gaps)
+{
+	return *at == '\\' && at[1] && (at[1] == '\\' || strchr(gaps, at[1]));
+}
+
+char *loom__word(char **rest, const char *gaps)
+{
+	char *word = *rest + strspn(*rest, gaps), *to = word, *at = word;
+	if (!*word)
+		return NULL;
+	for (; *at && !strchr(gaps, *at); at++) {
+		at += is_escaped(at, gaps);
+		*to++ = *at;
+	}
+	*rest = at + (*at != 0);
+	*to = 0;
+	return word;
+}
+
+void loom__word_put(struct loom__text *t, const char *word, const char *gaps)
+{
+	for (; *word; word++) {
+		if (strchr(gaps, *word) || is_escaped(word, gaps))
+			loom__text_put(t, "\\", 1);
+		loom__text_put(t, word, 1);
+	}
+}

@@ -16,11 +16,13 @@ const char *loom__source_name(enum loom_source source)
 
 int loom_config_create(struct loom_config **cfg, struct loom_error *err)
 {
-	struct loom_config *c = calloc(1, sizeof(*c));
-	if (!c)
-		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	*cfg = c;
-	return 0;
+	int rc = loom__borrowed ? loom__borrowed(err) : 0;
+	struct loom_config *c = rc ? NULL : calloc(1, sizeof(*c));
+	if (!rc && !c)
+		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	if (!rc)
+		*cfg = c;
+	return rc;
 }
 
 void loom_config_destroy(struct loom_config *cfg)

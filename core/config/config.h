@@ -44,9 +44,9 @@ struct loom__entry {
 	struct loom__entry *was; /* the entry that this one overrode, or NULL */
 };
 
-/* Flags of the core's own rows, behind LOOM_OPT_DEPRECATED: words that may be paths of plug-ins, folders between
- * colons. Like a LOOM_OPT_PATH they are relative to the conf. */
-enum { LOOM__OPT_FILES = 64, LOOM__OPT_FOLDERS = 128 };
+/* Flags of the core's own rows, behind LOOM_OPT_DEPRECATED: a value that may be the path of a plug-in,
+ * words that may be such paths, folders between colons (loom__word()). Like a LOOM_OPT_PATH they are relative to the conf. */
+enum { LOOM__OPT_FILE = 32, LOOM__OPT_FILES = 64, LOOM__OPT_FOLDERS = 128 };
 
 /* 1: memory ran out, entries or values got lost: nothing that cfg says can be relied on. */
 int loom__config_broken(const struct loom_config *cfg);

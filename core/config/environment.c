@@ -8,7 +8,7 @@
 #define PREFIX "GPULOOM_"
 
 /* Variables of that prefix which mean something else. */
-static const char *const reserved[] = {PREFIX "PLUGIN_PATH", PREFIX "LOG", PREFIX "RANK", PREFIX "RANKS", PREFIX "ROOT",
+static const char *const reserved[] = {PREFIX "PLUGIN_PATH", PREFIX "LOG", PREFIX "LIBRARY", PREFIX "RANK", PREFIX "RANKS", PREFIX "ROOT",
 				       PREFIX "TOKEN", PREFIX "TOKEN_FILE"};
 
 static void add_upper(struct loom__text *t, const char *s)
@@ -49,6 +49,11 @@ static void bind_key(struct loom_config *cfg, const char *section, const char *k
 			continue;
 		struct loom__place place = {.source = LOOM_FROM_ENVIRONMENT, .file = v->name};
 		v->bound = 1;
+		const char *fault = loom__value_fault((struct loom__slice){v->value, strlen(v->value)});
+		if (fault) {
+			loom__diag_add(diag, 0, v->name, 0, 0, "%s", fault);
+			continue;
+		}
 		loom__config_add(cfg, &place, (struct loom__slice){section, strlen(section)},
 				 (struct loom__slice){key, strlen(key)},
 				 (struct loom__slice){v->value, strlen(v->value)}, diag);
@@ -84,11 +89,6 @@ int loom__config_read_environment(struct loom_config *cfg, char *const *environm
 		v->value = loom__config_keep(cfg, value.at, value.n);
 		if (cfg->failed || is_reserved(v->name))
 			continue;
-		const char *fault = loom__value_fault(value);
-		if (fault) {
-			loom__diag_add(diag, 0, v->name, 0, 0, "%s", fault);
-			continue;
-		}
 		*tail = v;
 		tail = &v->next;
 	}
@@ -97,23 +97,27 @@ int loom__config_read_environment(struct loom_config *cfg, char *const *environm
 	return loom__config_verdict(cfg, diag, before);
 }
 
-/* Of all names that a variable may have. */
+/* Of all names that a variable may have. Other programs have names of that prefix as well, as GPULOOM_HOME of an environment
+ * module or GPULOOM_SERVICE_HOST of Kubernetes: only what looks like SECTION__KEY, or like a slip, is worth a word. */
 static void report_variable(const struct loom_config *cfg, const struct loom__variable *v, struct loom__diag *diag)
 {
-	struct loom__near near = {.word = v->name};
+	const size_t prefix = strlen(PREFIX);
+	struct loom__near near = {.word = v->name + prefix};
 	struct loom__text best = {0};
 	for (const struct loom__declared *d = cfg->declared; d; d = d->next)
 		for (const struct loom_opt *row = d->rows; row->name; row++) {
 			struct loom__text name = {0};
 			name_variable(&name, d->section, row->name);
-			int nearer = loom__text_ok(&name) && loom__nearer(&near, name.at);
+			int nearer = loom__text_ok(&name) && loom__nearer(&near, name.at + prefix);
 			loom__text_free(nearer ? &best : &name);
 			if (nearer)
 				best = name;
 		}
 	for (size_t i = 0; i < LOOM__COUNT(reserved); i++)
-		loom__nearer(&near, reserved[i]);
-	loom__diag_add(diag, 1, v->name, 0, 0, "unknown variable%s%s%s", LOOM__MEANT(near.name));
+		loom__nearer(&near, reserved[i] + prefix);
+	if (near.name || strstr(v->name + prefix, "__"))
+		loom__diag_add(diag, 1, v->name, 0, 0, "unknown variable%s%s%s", near.name ? "; did you mean '" PREFIX : "",
+			       near.name ? near.name : "", near.name ? "'?" : "");
 	loom__text_free(&best);
 }
 

@@ -56,20 +56,23 @@ static const char *resolve(struct loom_config *cfg, const struct loom__entry *e,
 	return absolute;
 }
 
-/* The value with the files among its words, or all of its folders, as absolute paths. */
+/* The value with its file, with the files among its words, or with all of its folders as absolute paths. */
 static const char *resolve_words(struct loom_config *cfg, const struct loom_opt *row, const struct loom__entry *e)
 {
-	const char *gaps = row->flags & LOOM__OPT_FOLDERS ? ":" : " \t,", *at = e->value;
+	const char *gaps = row->flags & LOOM__OPT_FOLDERS ? ":" : " \t,";
+	if (row->flags & LOOM__OPT_FILE)
+		return strchr(e->value, '/') ? resolve(cfg, e, e->value) : e->value;
+	char *copy = strdup(e->value), *rest = copy, *word;
 	struct loom__text out = {0};
-	while (*at && !cfg->failed) {
-		size_t gap = strspn(at, gaps), n = strcspn(at + gap, gaps);
-		loom__text_put(&out, at, gap);
-		const char *word = loom__config_keep(cfg, at + gap, n);
-		int is_path = word && n && (row->flags & LOOM__OPT_FOLDERS || strchr(word, '/'));
+	cfg->failed |= !copy;
+	while (copy && !cfg->failed && (word = loom__word(&rest, gaps))) {
+		int is_path = row->flags & LOOM__OPT_FOLDERS || strchr(word, '/');
 		const char *path = is_path ? resolve(cfg, e, word) : word;
-		loom__text_add(&out, "%s", path ? path : "");
-		at += gap + n;
+		if (out.length)
+			loom__text_put(&out, gaps, 1);
+		loom__word_put(&out, path ? path : "", gaps);
 	}
+	free(copy);
 	const char *all = loom__text_ok(&out) ? loom__config_keep(cfg, out.at ? out.at : "", out.length) : NULL;
 	loom__text_free(&out);
 	cfg->failed |= !all;
@@ -115,7 +118,7 @@ static int take_entry(const struct fill *f, const struct loom_opt *row, const st
 			       row->help);
 	if (row->type == LOOM_OPT_PATH && text[0] && !(text = resolve(f->cfg, e, text)))
 		return LOOM_ENOMEM;
-	if (row->flags & (LOOM__OPT_FILES | LOOM__OPT_FOLDERS) && text[0] && !(text = resolve_words(f->cfg, row, e)))
+	if (row->flags & (LOOM__OPT_FILE | LOOM__OPT_FILES | LOOM__OPT_FOLDERS) && text[0] && !(text = resolve_words(f->cfg, row, e)))
 		return LOOM_ENOMEM;
 	int code = loom__value_parse(row, text, field, &err);
 	if (code)

@@ -74,9 +74,8 @@ static int consider_list(struct loom__search *s, const char *list, const char *o
 {
 	char *copy = strdup(list), *rest = copy, *one;
 	int rc = copy ? 0 : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while reading %s", origin);
-	while (!rc && (one = strsep(&rest, ":")))
-		if (*one)
-			rc = consider(s, one, origin, err);
+	while (!rc && (one = loom__word(&rest, ":")))
+		rc = consider(s, one, origin, err);
 	free(copy);
 	return rc;
 }

@@ -56,6 +56,23 @@ static void add_devices(cJSON *about, const struct loom_stack *s)
 	}
 }
 
+static cJSON *choices(const struct loom_stack *s)
+{
+	cJSON *o = cJSON_CreateObject();
+	for (uint32_t i = 0; i < s->host.facts; i++)
+		loom__json_add_text(o, s->host.fact[i].name, s->host.fact[i].text);
+	return o;
+}
+
+void loom__result_choices(struct loom_result *r, const struct loom_stack *s)
+{
+	if (r->choices == s->host.fact_changes)
+		return;
+	r->choices = s->host.fact_changes;
+	cJSON_DeleteItemFromObjectCaseSensitive(r->about, "choices");
+	loom__json_add(r->about, "choices", choices(s));
+}
+
 /* Of all results of a stack. */
 static cJSON *about_stack(const struct loom_stack *s)
 {
@@ -67,6 +84,7 @@ static cJSON *about_stack(const struct loom_stack *s)
 	loom__config_each(s->plan.cfg, add_option, loom__json_add_object(about, "config"));
 	add_plugins(about, s);
 	add_devices(about, s);
+	loom__json_add(about, "choices", choices(s));
 	if (!loom__json_broken(about))
 		return about;
 	cJSON_Delete(about);
@@ -116,6 +134,7 @@ static struct loom_result *make(const struct loom_stack *s, struct loom__about *
 				  .began_ns = loom__now_ns(),
 				  .began = time(NULL),
 				  .about = a->about,
+				  .choices = s->host.fact_changes,
 				  .shared = a};
 	return r;
 }

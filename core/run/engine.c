@@ -254,6 +254,7 @@ int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
 		       struct loom_error *err)
 {
 	struct loom__sample sample = {.warmup = warmup};
+	loom__result_choices(r, s);
 	int rc = begin(s, MEASURED | AWAITED, err);
 	if (!rc)
 		rc = end(s, UINT64_MAX, &sample, err);

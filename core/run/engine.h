@@ -30,6 +30,9 @@ int loom__stack_sample(struct loom_stack *s, struct loom_result *r, int warmup,
 struct loom_result *loom__result_create(const struct loom_stack *s);
 struct loom_result *loom__result_share(struct loom_stack *s);
 
+/* Puts what plug-ins have chosen by now into the result, which shares nothing. */
+void loom__result_choices(struct loom_result *r, const struct loom_stack *s);
+
 /* Sets status and error from a code. */
 void loom__result_end(struct loom_result *r, int code, const struct loom_error *err);
 /* "ok", "interrupted", "timeout", "wrong" or "failed" */

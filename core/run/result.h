@@ -33,6 +33,7 @@ struct loom_result {
 	 * may be added. */
 	cJSON *about;
 	struct loom__about *shared; /* whose they are */
+	uint32_t choices;	    /* the stack's fact_changes when `about` got them */
 };
 
 /* What is shared is made once for a stack: a run shall not have to. */

@@ -87,6 +87,22 @@ static int host_allgather(const struct loom_host *host, const void *mine, void *
 	return 0;
 }
 
+static void host_fact(const struct loom_host *host, const char *name, const char *text)
+{
+	struct loom__host *h = host->ctx;
+	struct loom__fact one = {0};
+	uint32_t i = 0;
+	snprintf(one.name, sizeof(one.name), "%s", name);
+	snprintf(one.text, sizeof(one.text), "%s", text);
+	while (i < h->facts && strcmp(h->fact[i].name, one.name))
+		i++;
+	if (i == LOOM__FACTS || (i < h->facts && !strcmp(h->fact[i].text, one.text)))
+		return;
+	h->facts += i == h->facts;
+	h->fact[i] = one;
+	h->fact_changes++;
+}
+
 /* The params as far as the caller, who may be older, knows them. */
 #define HAS_RANKS(params)                                                                          \
 	((params) && (params)->size >= offsetof(struct loom_stack_params, ranks) + sizeof(void *) && \
@@ -106,7 +122,8 @@ void loom__host_init(struct loom__host *h, const struct loom_stack_params *param
 			  .now_ns = host_now_ns,
 			  .metric = host_metric,
 			  .ranks = 1,
-			  .allgather = host_allgather},
+			  .allgather = host_allgather,
+			  .fact = host_fact},
 		.log = params ? params->log : NULL,
 		.log_arg = params ? params->log_arg : NULL,
 		.log_level = params ? params->log_level : 0,

@@ -6,12 +6,20 @@
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/plugin.h>
 
+/* As the host table's fact(). */
+struct loom__fact {
+	char name[64], text[120];
+};
+enum { LOOM__FACTS = 64 };
+
 struct loom__host {
 	struct loom_host table; /* table.ctx points back here */
 	loom_log_fn *log;       /* NULL: silent */
 	void *log_arg;
 	int log_level;
 	const struct loom_ranks *ranks; /* NULL: alone */
+	struct loom__fact fact[LOOM__FACTS];
+	uint32_t facts, fact_changes; /* fact_changes: how often one was new, or got another text */
 };
 void loom__host_init(struct loom__host *h, const struct loom_stack_params *params);
 

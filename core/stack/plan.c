@@ -17,7 +17,7 @@ struct gpuloom_opts {
 static const struct loom_opt gpuloom_rows[] = {
 	LOOM_OPT(struct gpuloom_opts, plugin_path, LOOM_OPT_STR, "",
 		 "Folders with plug-ins, separated by ':', relative to the conf file, searched before the installed "
-		 "ones.", .flags = LOOM__OPT_FOLDERS),
+		 "ones. A ':' in a path is written with a backslash before it.", .flags = LOOM__OPT_FOLDERS),
 	{0},
 };
 
@@ -26,10 +26,10 @@ static const char *const tasks_choices[] = {"own", "shared", NULL}; /* enum loom
 static const struct loom_opt run_rows[] = {
 	LOOM_OPT(struct loom__run_opts, workload, LOOM_OPT_STR, "",
 		 "Which job to run: the name of a workload plug-in. Empty: tasks come from the "
-		 "embedding program.", .flags = LOOM__OPT_FILES),
+		 "embedding program.", .flags = LOOM__OPT_FILE),
 	LOOM_OPT(struct loom__run_opts, devices, LOOM_OPT_STR, NULL,
 		 "Engines that run workers, as in 'cpu:0 cpu:1': a device plug-in and the number of "
-		 "the engine.",
+		 "the engine. In a path a blank or comma is written with a backslash before it.",
 		 .flags = LOOM_OPT_REQUIRED | LOOM__OPT_FILES),
 	LOOM_OPT(struct loom__run_opts, title, LOOM_OPT_STR, "",
 		 "A line about this run, shown in its results."),
@@ -57,16 +57,16 @@ static const struct loom_opt run_rows[] = {
 struct use_opts {
 	const char *use;
 };
-#define USE_ROWS(kind, help_)                                                                      \
+#define USE_ROWS(kind, help_, flags_)                                                              \
 	static const struct loom_opt use_##kind[] = {                                              \
-		LOOM_OPT(struct use_opts, use, LOOM_OPT_STR, "", help_, .flags = LOOM__OPT_FILES), {0}}
-USE_ROWS(transport, "Where the memory lies that devices share: the name of a transport plug-in.");
-USE_ROWS(sched, "How tasks reach workers: the name of a scheduler plug-in.");
-USE_ROWS(term, "How workers learn that all work is done: the name of a termination plug-in.");
-USE_ROWS(sync, "How consumers wait for producers: the name of a sync plug-in.");
-USE_ROWS(barrier, "How workers meet: the name of a barrier plug-in.");
-USE_ROWS(trigger, "How workers start network operations: the name of a trigger plug-in.");
-USE_ROWS(qos, "Policies for service requests, in the order of the pipeline: names of qos plug-ins.");
+		LOOM_OPT(struct use_opts, use, LOOM_OPT_STR, "", help_, .flags = flags_), {0}}
+USE_ROWS(transport, "Where the memory lies that devices share: the name of a transport plug-in.", LOOM__OPT_FILE);
+USE_ROWS(sched, "How tasks reach workers: the name of a scheduler plug-in.", LOOM__OPT_FILE);
+USE_ROWS(term, "How workers learn that all work is done: the name of a termination plug-in.", LOOM__OPT_FILE);
+USE_ROWS(sync, "How consumers wait for producers: the name of a sync plug-in.", LOOM__OPT_FILE);
+USE_ROWS(barrier, "How workers meet: the name of a barrier plug-in.", LOOM__OPT_FILE);
+USE_ROWS(trigger, "How workers start network operations: the name of a trigger plug-in.", LOOM__OPT_FILE);
+USE_ROWS(qos, "Policies for service requests, in the order of the pipeline: names of qos plug-ins.", LOOM__OPT_FILES);
 
 static const struct loom__core_section core_sections[] = {
 	{"gpuloom", gpuloom_rows, "the framework itself"},
@@ -164,13 +164,12 @@ static struct loom__choice *choose(struct planner *p, enum loom_kind kind, const
 	return c;
 }
 
-/* Calls fn for each word of a list separated by blanks or commas. */
+/* Calls fn for each word of a list. */
 static void each_word(const char *list, void (*fn)(struct planner *, char *), struct planner *p)
 {
-	char *copy = strdup(list), *rest = NULL;
+	char *copy = strdup(list), *rest = copy, *word;
 	p->failed |= !copy;
-	for (char *word = copy ? strtok_r(copy, " \t,", &rest) : NULL; word;
-	     word = strtok_r(NULL, " \t,", &rest))
+	while (copy && (word = loom__word(&rest, " \t,")))
 		fn(p, word);
 	free(copy);
 }
@@ -325,10 +324,13 @@ static void need(struct planner *p, const struct loom_plugin *workload, enum loo
 		return; /* named but not usable: said already */
 	const char *section = loom__kind_section(kind);
 	int own = workload && kind != LOOM_TRANSPORT;
-	loom__diag_add(p->diag, 0, NULL, 0, 0,
-		       "%s%s%s%sno %s is selected: add 'use = NAME' to [%s] (`gpuloom list %s` shows what there is)",
-		       own ? loom__plugin_short(workload) : "", own ? " needs a " : "", own ? section : "",
-		       own ? ", and " : "", section, section, loom__kind_name(kind));
+	/* What is written and empty, as compose files leave variables, is where the mistake is. */
+	loom__diag_add(p->diag, 0, e ? e->file : NULL, e ? e->line : 0, e ? e->value_column : 0,
+		       "%s%s%s%s%sno %s is selected: %s [%s] (`gpuloom list %s` shows what there is)",
+		       e ? "the value is empty: " : "", own ? loom__plugin_short(workload) : "", own ? " needs a " : "", own ? section : "",
+		       own ? ", and " : "", section,
+		       e ? "give a name, or leave this out and add 'use = NAME' to" : "add 'use = NAME' to", section,
+		       loom__kind_name(kind));
 }
 
 /* [sweep] and [sweep.SECTION] are for the command: a plan is of one run. */

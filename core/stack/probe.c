@@ -148,6 +148,9 @@ int loom__stack_probe(struct loom_stack *s, struct loom_error *err)
 		LOOM_LOG(&s->host.table, LOOM_LOG_WARN, "gpuloom", "%s; devices are kept apart: tasks cross by mail", why.text);
 		rc = probe_all(s, &found, &why);
 	}
+	if (!rc)
+		s->host.table.fact(&s->host.table, "transport.atomics",
+				   s->layout.apart ? "within a device: tasks cross by mail" : "between devices");
 	if (rc && found.segment)
 		return LOOM__FAIL(err, rc, "%s; choose another transport or other devices", why.text);
 	if (rc && err)

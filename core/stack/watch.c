@@ -6,6 +6,7 @@
 #include <gpuloom/fd.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -21,9 +22,11 @@ struct badge {
 	char boot[40];
 	uint64_t processes, pid;
 	char engine[ENGINES][32]; /* whose processes take turns; "": none */
+	uint64_t threads;  /* of workers on CPUs */
+	cpu_set_t allowed; /* cores; none: not known */
 };
 
-static void read_badge(struct badge *b)
+static void read_badge(const struct loom_stack *s, struct badge *b)
 {
 	struct stat ns;
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
@@ -34,6 +37,34 @@ static void read_badge(struct badge *b)
 	}
 	if (fd >= 0)
 		close(fd);
+	if (sched_getaffinity(0, sizeof(b->allowed), &b->allowed))
+		CPU_ZERO(&b->allowed);
+	for (uint32_t d = 0; d < s->layout.devices; d++)
+		if (s->shape[d].kind != LOOM_ON_GPU)
+			b->threads += (uint64_t)s->shape[d].workers * s->shape[d].lanes;
+}
+
+/* Ranks that may run on the same cores, as started by hand or by an MPI that binds nothing, and have more workers than
+ * these: the first of them says so. */
+static void look_at_cores(const struct loom_stack *s, const struct badge *all)
+{
+	const struct loom_host *host = &s->host.table;
+	const struct badge *mine = &all[host->rank];
+	unsigned cores = (unsigned)CPU_COUNT(&mine->allowed), ranks = 0;
+	uint64_t threads = 0;
+	for (uint32_t r = 0; r < host->ranks; r++) {
+		if (memcmp(all[r].boot, mine->boot, sizeof(mine->boot)) || !CPU_EQUAL(&all[r].allowed, &mine->allowed))
+			continue;
+		if (r < host->rank)
+			return;
+		ranks++;
+		threads += all[r].threads;
+	}
+	if (cores && ranks > 1 && threads > cores)
+		LOOM_LOG(host, LOOM_LOG_WARN, "gpuloom",
+			 "%u ranks have %llu workers on the same %u core%s, which they share: say workers = in [device.cpu], start them "
+			 "by `gpuloom run -n %u`, or let the launcher bind them (mpirun --bind-to core)",
+			 ranks, (unsigned long long)threads, cores, cores == 1 ? "" : "s", host->ranks);
 }
 
 static const char *turns_of(const struct loom_stack *s, uint32_t d, char *name, size_t size)
@@ -90,10 +121,12 @@ int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 		free(all);
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	}
-	read_badge(&mine);
+	read_badge(s, &mine);
 	for (uint32_t d = 0; d < s->layout.devices && d < ENGINES; d++)
 		(void)turns_of(s, d, mine.engine[d], sizeof(mine.engine[d]));
 	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
+	if (!rc && *mine.boot)
+		look_at_cores(s, all);
 	for (uint32_t r = 0; r < host->ranks; r++) {
 		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].pid - 1 < INT_MAX && all[r].processes == mine.processes &&
 			    !memcmp(all[r].boot, mine.boot, sizeof(mine.boot));

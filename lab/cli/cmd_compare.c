@@ -406,6 +406,7 @@ static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, 
 	if (!status && !rc)
 		rc = loom__compare_same_environment(doc, a->allowed.at, a->allowed.n, &err);
 	if (!status && !rc) {
+		loom__compare_choices(doc);
 		add_usual_metrics(a, doc);
 		rc = loom__compare_judge(doc, a->metric, a->metrics, &err);
 	}

@@ -25,7 +25,7 @@ struct run_args {
 	const char *json, *ranks, *trace, *derive;
 	struct loom__derived derived;
 	uint32_t trace_every, log;
-	uint8_t quiet, watch, no_sweep;
+	uint8_t quiet, watch, no_sweep, verbose;
 	struct loom__sweep_wish sweep;
 };
 
@@ -40,6 +40,8 @@ static const struct loom__option options[] = {
 	 "the table",
 	 LOOM__AT(struct run_args, json, STR), .writes = 1},
 	LOOM__OPTION_DERIVE(struct run_args),
+	{"verbose", NULL, "show also what was chosen where the conf leaves a choice open: providers, cores and the like",
+	 LOOM__AT(struct run_args, verbose, BOOL), .letter = 'v'},
 	{"watch", NULL, "show after each sample what every worker did",
 	 LOOM__AT(struct run_args, watch, BOOL)},
 	{"trace", "FILE",
@@ -92,7 +94,7 @@ static int print(const struct loom__cli *cli, const struct run_args *a, const st
 	char *json = a->json ? loom__must(loom__json_print(doc, 1)) : NULL;
 	struct loom__text text = {0};
 	int there = 0, status = json ? loom__put_result(cli, a->json, json, &there) : LOOM_EXIT_OK;
-	loom__table_result(doc, &text);
+	loom__table_result(doc, a->verbose, &text);
 	if (!there && !a->quiet)
 		loom__put_table(cli, &text);
 	loom__text_free(&text);

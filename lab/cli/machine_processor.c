@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <gpuloom/machine.h>
+
 #include "cli/machine.h"
 #include "facts/environment.h"
 
@@ -63,11 +65,11 @@ static void cores_row(loom__doctor_fn *row, void *arg)
 {
 	unsigned threads = (unsigned)sysconf(_SC_NPROCESSORS_ONLN), mine = allowed_cores(), cores,
 		 packages;
-	char why[200];
-	double granted;
+	struct loom_machine_quota quota;
 	struct loom__text t = {0};
 	count_cores(&cores, &packages);
-	loom__fact_quota(&granted, why);
+	loom_machine_quota(&quota);
+	double granted = quota.cpus;
 	loom__text_add(&t, "%u hardware thread%s", threads, threads == 1 ? "" : "s");
 	if (cores)
 		loom__text_add(&t, " on %u core%s in %u package%s", cores, cores == 1 ? "" : "s",
@@ -78,7 +80,7 @@ static void cores_row(loom__doctor_fn *row, void *arg)
 	int short_of_time = granted > 0 && granted < mine;
 	row(arg, "cores", mine < 2 || mine < threads || short_of_time ? "limited" : "ok", t.at,
 	    mine < threads  ? "start gpuloom without taskset, or in a cpuset with more cores"
-	    : short_of_time ? "raise cpu.max of its control group (a container's --cpus)"
+	    : short_of_time ? "raise the CPU limit of its control group (a container's --cpus)"
 	    : mine < 2      ? "workers will take turns on one core: measure nothing here"
 			    : "");
 	loom__text_free(&t);

@@ -96,6 +96,35 @@ int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_
 	return rc;
 }
 
+/* Of the first variant and another, which lacks a name in one place only: each pair once. */
+static void warn_of_choice(cJSON *doc, size_t variant, const char *name, const char *first, const char *other)
+{
+	loom__compare_warn(doc, "choice_differs", "%s: %.120s in %.100s, %.120s in %.100s: what differs may be of that", name,
+			   *first ? first : "not chosen", loom__compare_label(doc, 0), *other ? other : "not chosen",
+			   loom__compare_label(doc, variant));
+}
+
+void loom__compare_choices(cJSON *doc)
+{
+	const cJSON *o, *a = loom__json_object(loom__json_object(loom__compare_variant(doc, 0), "result"), "choices");
+	for (size_t v = 1; v < loom__compare_variants(doc); v++) {
+		const cJSON *b = loom__json_object(loom__json_object(loom__compare_variant(doc, v), "result"), "choices");
+		if (!a || !b) /* of a gpuloom that did not say */
+			continue;
+		cJSON_ArrayForEach(o, a)
+		{
+			const char *first = loom__json_text(a, o->string), *other = loom__json_text(b, o->string);
+			if (strcmp(first, other))
+				warn_of_choice(doc, v, o->string, first, other);
+		}
+		cJSON_ArrayForEach(o, b)
+		{
+			if (!*loom__json_text(a, o->string))
+				warn_of_choice(doc, v, o->string, "", loom__json_text(b, o->string));
+		}
+	}
+}
+
 /* ---- the same job ------------------------------------------------------------------------------ */
 
 static int has(const cJSON *o, const char *key)

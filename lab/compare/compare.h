@@ -76,6 +76,8 @@ const cJSON *loom__compare_metric_of(const cJSON *doc, size_t variant, const cha
  * worded in err. Those that are allowed become warnings. */
 int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_t n,
 				   struct loom_error *err);
+/* Warns of what plug-ins chose differently: `choices` of results. */
+void loom__compare_choices(cJSON *doc);
 
 /* One variant's job: what its result says of itself, its metrics as in gpuloom.result/1, and what --vary gave it
  * (NULL: nothing). */

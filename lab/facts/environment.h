@@ -23,16 +23,13 @@ struct loom__activity {
 	double seconds;
 	double others;              /* CPU time of programs that are not ours, of all cores' time */
 	double steal;               /* CPU time that the hypervisor gave to others */
+	double throttled;           /* periods in which the CPU quota was used up */
 	double cpu, memory, io;     /* time in which some task waited for it: pressure stall */
 };
 void loom__environment_activity(const cJSON *before, const cJSON *after, struct loom__activity *out);
 
 /* Says in words what was not quiet, one string each; returns how many were added to `reasons`. */
 size_t loom__environment_disturbed(const cJSON *before, const cJSON *after, cJSON *reasons);
-
-/* CPU time that this process's control group and those above it grant, in cores; 0: all. 0, or -1 and why it is not
- * known. */
-int loom__fact_quota(double *cores, char why[200]);
 
 /* ---- for the files that gather facts */
 

@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <gpuloom/machine.h>
+
 #include "facts/environment.h"
 
 static double seconds_of(const struct timeval *t)
@@ -91,6 +93,16 @@ static void add_own_time(cJSON *facts)
 		loom__json_add_number(facts, "own_cpu_s", own);
 }
 
+/* Periods in which the control group's share of CPU time was used up. */
+static void add_throttled(cJSON *facts)
+{
+	struct loom_machine_quota quota;
+	if (loom_machine_quota(&quota))
+		loom__fact_none(facts, "cpu_throttled", "no control group with the controller 'cpu'");
+	else
+		loom__json_add_number(facts, "cpu_throttled", (double)quota.throttled);
+}
+
 void loom__environment_load(cJSON *facts)
 {
 	double load;
@@ -102,6 +114,7 @@ void loom__environment_load(cJSON *facts)
 	add_pressure(facts, "memory");
 	add_pressure(facts, "io");
 	add_cpu_time(facts);
+	add_throttled(facts);
 	add_own_time(facts);
 	/* Last: what was between is at most what the figures say. */
 	loom__json_add_number(facts, "uptime_s", (double)loom__now_ns() / 1e9);
@@ -130,6 +143,7 @@ void loom__environment_activity(const cJSON *before, const cJSON *after, struct 
 	out->steal = enough ? steal / all : NAN;
 	out->cpu = moved(before, after, "pressure_cpu_s") / out->seconds;
 	out->memory = moved(before, after, "pressure_memory_s") / out->seconds;
+	out->throttled = moved(before, after, "cpu_throttled");
 	out->io = moved(before, after, "pressure_io_s") / out->seconds;
 }
 
@@ -157,5 +171,12 @@ size_t loom__environment_disturbed(const cJSON *before, const cJSON *after, cJSO
 	n += reason(reasons, a.io, 0.05,
 		    "tasks waited for input or output during %.0f %% of the time (pressure stall "
 		    "information)");
+	if (a.throttled > 0) {
+		char text[200];
+		snprintf(text, sizeof(text), "the control group's CPU quota was used up in %.0f period%s, in which no worker ran: use "
+			 "fewer workers, or raise the limit", a.throttled, a.throttled == 1 ? "" : "s");
+		loom__json_append_text(reasons, text);
+		n++;
+	}
 	return n;
 }

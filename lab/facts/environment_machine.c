@@ -12,6 +12,8 @@
 #include <cpuid.h>
 #endif
 
+#include <gpuloom/machine.h>
+
 #include "facts/environment.h"
 #include "facts/must.h"
 
@@ -72,48 +74,16 @@ static void add_affinity(cJSON *facts)
 	CPU_FREE(set);
 }
 
-int loom__fact_quota(double *cores, char why[200])
-{
-	char text[1024], *group, path[1200], line[128];
-	int seen = 0;
-	*cores = 0;
-	if (loom__fact_read("/proc/self/cgroup", text, sizeof(text), why))
-		return -1;
-	group = strstr(text, "0::/");
-	if (!group || (group != text && group[-1] != '\n')) {
-		snprintf(why, 200, "no control group of version 2");
-		return -1;
-	}
-	group += 3;
-	group[strcspn(group, "\n")] = 0;
-	for (;;) {
-		double share, period;
-		snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", strcmp(group, "/") ? group : "");
-		if (!loom__fact_read(path, line, sizeof(line), why)) {
-			seen = 1;
-			if (sscanf(line, "%lf %lf", &share, &period) == 2 && period > 0 &&
-			    (!*cores || share / period < *cores))
-				*cores = share / period;
-		}
-		char *slash = strrchr(group, '/');
-		if (!slash || !group[1])
-			break;
-		slash[slash == group] = 0; /* one level up; the last one is "/" */
-	}
-	snprintf(why, 200, "the control group has no cpu.max");
-	return seen ? 0 : -1;
-}
-
 static void add_quota(cJSON *facts)
 {
-	char text[64] = "none", why[200];
-	double cores;
-	if (loom__fact_quota(&cores, why)) {
-		loom__fact_none(facts, "cpu_quota", "%s", why);
+	struct loom_machine_quota quota;
+	char text[64] = "none";
+	if (loom_machine_quota(&quota)) {
+		loom__fact_none(facts, "cpu_quota", "no control group with the controller 'cpu'");
 		return;
 	}
-	if (cores > 0)
-		snprintf(text, sizeof(text), "%.3g cores", cores);
+	if (quota.cpus > 0)
+		snprintf(text, sizeof(text), "%.3g cores", quota.cpus);
 	loom__json_add_text(facts, "cpu_quota", text);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A rank's end: begins as a child of this command or by itself, exchanges, ends. */
 #include <errno.h>
+#include <gpuloom/machine.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -40,24 +41,24 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	return LOOM__FAIL(err, LOOM_EDIED, "rank %u ends: %s", b->ranks.rank, why);
 }
 
-/* Ranks of one host take turns over its cores; more ranks than cores share them. */
+/* Ranks of one host share its cores, cut where devices cut theirs; more ranks than cores share them. */
 static void take_cores(uint32_t rank, uint32_t ranks)
 {
 	cpu_set_t have, mine;
-	int core[CPU_SETSIZE];
-	uint32_t n = 0;
+	struct loom_machine_cpu list[CPU_SETSIZE];
+	uint32_t n = 0, from, to;
 	if (sched_getaffinity(0, sizeof(have), &have))
 		return;
-	for (int i = 0; i < CPU_SETSIZE; i++)
+	for (unsigned i = 0; i < CPU_SETSIZE; i++)
 		if (CPU_ISSET(i, &have))
-			core[n++] = i;
+			list[n++] = (struct loom_machine_cpu){.cpu = i};
 	if (n < 2)
 		return;
+	loom_machine_place(list, n);
+	loom_machine_share(list, n, rank, ranks, &from, &to);
 	CPU_ZERO(&mine);
-	uint32_t from = ranks <= n ? rank * n / ranks : rank % n;
-	uint32_t to = ranks <= n ? (rank + 1) * n / ranks : from + 1;
-	for (uint32_t i = from; i < to; i++)
-		CPU_SET(core[i], &mine);
+	for (; from < to; from++)
+		CPU_SET(list[from].cpu, &mine);
 	(void)sched_setaffinity(0, sizeof(mine), &mine); /* a wish: without it they still run */
 }
 

@@ -65,7 +65,7 @@ static void spread(const cJSON *samples, double *low, double *high)
 	}
 }
 
-static void heading(const cJSON *doc, struct loom__text *out)
+static void heading(const cJSON *doc, int choices, struct loom__text *out)
 {
 	const cJSON *item, *plugins = cJSON_GetObjectItemCaseSensitive(doc, "plugins");
 	const char *title = loom__json_text(doc, "title"), *workload = loom__json_text(doc, "workload");
@@ -83,7 +83,13 @@ static void heading(const cJSON *doc, struct loom__text *out)
 	{
 		loom__line_add(out, " %s", loom__json_text(item, "name"));
 	}
-	loom__line_add(out, "\n\n");
+	loom__line_add(out, "\n");
+	const cJSON *all = choices ? cJSON_GetObjectItemCaseSensitive(doc, "choices") : NULL;
+	cJSON_ArrayForEach(item, all)
+	{
+		loom__line_add(out, "  %s: %s\n", item->string, loom__json_string(item));
+	}
+	loom__line_add(out, "\n");
 }
 
 static void metric_rows(const cJSON *doc, struct loom__text *out)
@@ -141,7 +147,7 @@ static void worker_rows(const cJSON *doc, struct loom__text *out)
 	}
 }
 
-void loom__table_result(const cJSON *doc, struct loom__text *out)
+void loom__table_result(const cJSON *doc, int choices, struct loom__text *out)
 {
 	int counted = 0;
 	const cJSON *s;
@@ -149,7 +155,7 @@ void loom__table_result(const cJSON *doc, struct loom__text *out)
 	{
 		counted += !cJSON_IsTrue(cJSON_GetObjectItemCaseSensitive(s, "warmup"));
 	}
-	heading(doc, out);
+	heading(doc, choices, out);
 	if (counted) {
 		metric_rows(doc, out);
 		worker_rows(doc, out);

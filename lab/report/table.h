@@ -10,8 +10,8 @@
 struct loom__view;
 struct loom__report_wish;
 
-/* Renders a result document (gpuloom.result/1). */
-void loom__table_result(const cJSON *document, struct loom__text *out);
+/* Renders a result document (gpuloom.result/1); with `choices` also what was chosen. */
+void loom__table_result(const cJSON *document, int choices, struct loom__text *out);
 
 /* The cells of a sweep, one a row, and its front. */
 void loom__table_sweep(const struct loom__view *view, const struct loom__report_wish *wish, struct loom__text *out);

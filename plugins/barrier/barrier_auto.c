@@ -27,6 +27,7 @@ static void plan_auto(const struct loom_layout *layout, const struct barrier_opt
 {
 	barrier_counter_plan(layout, o, plan);
 	plan->how = how;
+	plan->chooses = 1;
 }
 
 BARRIER_PLUGIN(barrier_auto, "A counter, looked at where few meet; where many do, the last to come releases another word",

@@ -62,25 +62,6 @@ static uint64_t seat_bytes(const struct barrier_plan *p)
 	return sizeof(struct barrier_seat) + p->seat_words * sizeof(struct barrier_word);
 }
 
-int barrier_need(void *self, const struct loom_layout *layout, struct loom_need *need,
-		 struct loom_error *err)
-{
-	const struct barrier *b = self;
-	struct barrier_plan p = plan_of(b, layout);
-	(void)err;
-	need->device = hall_bytes(layout, &p) + groups_bytes(layout);
-	need->device_place = LOOM_PLACE_NEAR;
-	need->worker = seat_bytes(&p);
-	/* Where devices are apart only host memory is seen by all. */
-	need->worker_place = layout->apart ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
-	need->local = sizeof(struct barrier_self);
-	need->global = ranks_of(b->host) > 1 ? sizeof(struct barrier_mail) : 0;
-	for (uint32_t k = 0; 1u << k < ranks_of(b->host); k++)
-		need->net = (struct loom_net_need){.posts = k + 1, .tags = k + 1, .arrivals = b->opts->tag + k + 1};
-	need->global_place = LOOM_PLACE_NET; /* of the messages: workers on GPUs that send by themselves reach no host memory */
-	return 0;
-}
-
 /* Threads on CPUs, of all ranks, as if all of these were on this machine, beside cores that this
  * process may use. */
 static int crowded(const struct loom_host *host, const struct loom_layout *layout)
@@ -97,6 +78,47 @@ static int crowded(const struct loom_host *host, const struct loom_layout *layou
 static uint32_t how_of(const struct barrier *b, const struct barrier_plan *p, const struct loom_device_shape *device, int many)
 {
 	return p->how ? p->how(b->opts, device, many) : 1;
+}
+
+static uint32_t end_of(const struct barrier *b, int many)
+{
+	return b->opts->end != END_AUTO ? b->opts->end - 1 : many ? BARRIER_FUTEX : BARRIER_NAP;
+}
+
+/* What `auto` came to. */
+static void tell(const struct barrier *b, const struct loom_layout *layout, const struct barrier_plan *p)
+{
+	int many = crowded(b->host, layout);
+	char name[64];
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *device = &layout->device[d];
+		snprintf(name, sizeof(name), "barrier.%.48s.how", device->name);
+		if (p->chooses)
+			LOOM_FACT(b->host, name, "%s", how_of(b, p, device, many) == BARRIER_COUNTED ? "counter" : "released word");
+		snprintf(name, sizeof(name), "barrier.%.48s.end", device->name);
+		if (device->kind != LOOM_ON_GPU && b->opts->end == END_AUTO)
+			LOOM_FACT(b->host, name, "%s", barrier_ends[1 + end_of(b, many)]);
+	}
+}
+
+int barrier_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+		 struct loom_error *err)
+{
+	const struct barrier *b = self;
+	struct barrier_plan p = plan_of(b, layout);
+	(void)err;
+	tell(b, layout, &p);
+	need->device = hall_bytes(layout, &p) + groups_bytes(layout);
+	need->device_place = LOOM_PLACE_NEAR;
+	need->worker = seat_bytes(&p);
+	/* Where devices are apart only host memory is seen by all. */
+	need->worker_place = layout->apart ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
+	need->local = sizeof(struct barrier_self);
+	need->global = ranks_of(b->host) > 1 ? sizeof(struct barrier_mail) : 0;
+	for (uint32_t k = 0; 1u << k < ranks_of(b->host); k++)
+		need->net = (struct loom_net_need){.posts = k + 1, .tags = k + 1, .arrivals = b->opts->tag + k + 1};
+	need->global_place = LOOM_PLACE_NET; /* of the messages: workers on GPUs that send by themselves reach no host memory */
+	return 0;
 }
 
 static uint32_t drops_of(const struct loom_layout *layout)
@@ -171,9 +193,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 		struct barrier_hall *h = view->device[d];
 		memset(h, 0, hall_bytes(layout, &p) + groups_bytes(layout));
 		h->spin = full ? 0 : b->opts->spin; /* who is waited for needs this core */
-		h->end = b->opts->end != END_AUTO ? b->opts->end - 1
-			 : full                   ? BARRIER_FUTEX
-						  : BARRIER_NAP;
+		h->end = end_of(b, many);
 		if (layout->device[d].kind == LOOM_ON_GPU) /* it looks on; where its code runs on a
 							      CPU, others need the core */
 			h->end = BARRIER_YIELD;

@@ -35,6 +35,7 @@ struct barrier_plan {
 	uint32_t nodes, seat_words, flags;
 	/* Of struct barrier_hall. crowded: workers outnumber cores. NULL: 1. */
 	uint32_t (*how)(const struct barrier_opts *o, const struct loom_device_shape *device, int crowded);
+	int chooses; /* `how` is BARRIER_RELEASED or BARRIER_COUNTED, and no option says which */
 };
 typedef void barrier_plan_fn(const struct loom_layout *layout, const struct barrier_opts *o, struct barrier_plan *plan);
 

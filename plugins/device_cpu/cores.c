@@ -2,7 +2,6 @@
 #include "cores.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <gpuloom/fd.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -47,81 +46,21 @@ int cores_allowed(struct cores_set *set)
 	return sched_getaffinity(0, sizeof(set->part), set->part) ? errno : 0;
 }
 
-/* ---- the topology, as /sys tells it --------------------------------------------------------- */
-
-#define CPUS  "/sys/devices/system/cpu/cpu%u/topology/%s"
-#define NODES "/sys/devices/system/node/"
-
-/* -1: it cannot be read, or is no list. */
-static int read_list(const char *path, struct cores_set *set)
-{
-	char text[4096];
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-	do
-		n = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-	while (fd >= 0 && n < 0 && errno == EINTR);
-	if (fd >= 0)
-		close(fd);
-	if (n <= 0)
-		return -1;
-	text[n] = 0;
-	return cores_parse(text, set);
-}
-
-/* The first of those that share something with `cpu`; `otherwise` where that is not known. */
-static unsigned first_of(unsigned cpu, const char *what, unsigned otherwise)
-{
-	char path[96];
-	struct cores_set set;
-	unsigned first = 0;
-	snprintf(path, sizeof(path), CPUS, cpu, what);
-	if (read_list(path, &set))
-		return otherwise;
-	while (!cores_has(&set, first))
-		first++;
-	return first;
-}
-
-static int in_order(const void *a, const void *b)
-{
-	const struct cores_unit *x = a, *y = b;
-	return x->package != y->package ? (x->package > y->package) - (x->package < y->package)
-	       : x->node != y->node     ? (x->node > y->node) - (x->node < y->node)
-	       : x->core != y->core     ? (x->core > y->core) - (x->core < y->core)
-					: (x->cpu > y->cpu) - (x->cpu < y->cpu);
-}
-
-uint32_t cores_units(const struct cores_set *set, struct cores_unit *unit)
+uint32_t cores_units(const struct cores_set *set, struct loom_machine_cpu *unit)
 {
 	uint32_t n = 0;
-	struct cores_set nodes, of;
 	for (unsigned cpu = 0; cpu < CORES_MOST; cpu++)
 		if (cores_has(set, cpu))
-			unit[n++] =
-			    (struct cores_unit){.cpu = cpu,
-						.core = first_of(cpu, "thread_siblings_list", cpu),
-						.package = first_of(cpu, "core_siblings_list", 0)};
-	int known = !read_list(NODES "online", &nodes);
-	for (unsigned node = 0; known && node < CORES_MOST; node++) {
-		char path[64];
-		snprintf(path, sizeof(path), NODES "node%u/cpulist", node);
-		if (!cores_has(&nodes, node) || read_list(path, &of))
-			continue;
-		for (uint32_t i = 0; i < n; i++)
-			if (cores_has(&of, unit[i].cpu))
-				unit[i].node = node;
-	}
-	qsort(unit, n, sizeof(*unit), in_order);
+			unit[n++] = (struct loom_machine_cpu){.cpu = cpu};
+	loom_machine_place(unit, n);
 	return n;
 }
 
 /* ---- an instance's cores -------------------------------------------------------------------- */
 
-/* Instance i's share: contiguous in the topology. Splits between physical cores when there are
- * enough of them, so that two devices do not compete for one as hyper-threads. */
+/* Instance i's share. */
 static int share(const struct loom_host *host, const struct cores_want *want, struct cores *c,
-		 const struct cores_unit *unit, uint32_t all, struct loom_error *err)
+		 const struct loom_machine_cpu *unit, uint32_t all, struct loom_error *err)
 {
 	if (all < want->instances && !want->oversubscribe)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
@@ -133,19 +72,10 @@ static int share(const struct loom_host *host, const struct cores_want *want, st
 				 "%s: [run] devices names %u of this kind: number them from 0 on, or say cores = in "
 				 "[device.cpu.%u]",
 				 want->who, want->instances, want->instance);
-	uint32_t whole = 0;
-	for (uint32_t i = 0; i < all; i++)
-		whole += !i || unit[i].core != unit[i - 1].core;
-	int split = whole < want->instances; /* physical cores, too */
-	uint64_t units = split ? all : whole, i = want->instance, of = want->instances;
-	c->shared = units < of; /* several devices take the same unit */
-	uint64_t from = units >= of ? i * units / of : i % units;
-	uint64_t to = units >= of ? (i + 1) * units / of : from + 1;
-	for (uint64_t k = 0, at = 0; k < all; k++) {
-		at += k && (split || unit[k].core != unit[k - 1].core);
-		if (at >= from && at < to)
-			cores_add(&c->set, unit[k].cpu);
-	}
+	uint32_t from, to;
+	c->shared = loom_machine_share(unit, all, want->instance, want->instances, &from, &to);
+	for (; from < to; from++)
+		cores_add(&c->set, unit[from].cpu);
 	return 0;
 }
 
@@ -171,19 +101,29 @@ static int explicit_set(const struct loom_host *host, const struct cores_want *w
 	    want->who, want->cores, text);
 }
 
-/* The cores of the set in the order of the topology, which need not be that of their numbers. */
-static int list(const struct loom_host *host, struct cores *c, const struct cores_unit *unit,
+/* Which of the hyper-threads of its core unit i is, among those of the set: 0 is the first. */
+static uint32_t thread_of(const struct cores *c, const struct loom_machine_cpu *unit, uint32_t i)
+{
+	uint32_t before = 0;
+	for (uint32_t k = i; k > 0 && unit[k - 1].core == unit[i].core; k--)
+		before += (uint32_t)cores_has(&c->set, unit[k - 1].cpu);
+	return before;
+}
+
+static int list(const struct loom_host *host, struct cores *c, const struct loom_machine_cpu *unit,
 		uint32_t all)
 {
-	c->cpu = host->alloc(host, cores_weight(&c->set) * sizeof(*c->cpu));
+	uint32_t want = cores_weight(&c->set);
+	c->cpu = host->alloc(host, want * sizeof(*c->cpu));
 	if (!c->cpu)
 		return LOOM_ENOMEM;
-	for (uint32_t i = 0; i < all; i++) {
-		if (!cores_has(&c->set, unit[i].cpu))
-			continue;
-		c->node = !c->count || c->node == (int)unit[i].node ? (int)unit[i].node : -1;
-		c->cpu[c->count++] = unit[i].cpu;
-	}
+	for (uint32_t thread = 0; c->count < want && thread < all; thread++)
+		for (uint32_t i = 0; i < all; i++) {
+			if (!cores_has(&c->set, unit[i].cpu) || thread_of(c, unit, i) != thread)
+				continue;
+			c->node = !c->count || c->node == (int)unit[i].node ? (int)unit[i].node : -1;
+			c->cpu[c->count++] = unit[i];
+		}
 	cores_print(&c->set, c->text, sizeof(c->text));
 	return 0;
 }
@@ -198,7 +138,7 @@ int cores_find(const struct loom_host *host, const struct cores_want *want, stru
 		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
 				 "%s: cannot read which cores it may use: %s", want->who,
 				 strerror(failed));
-	struct cores_unit *unit = host->alloc(host, cores_weight(&allowed) * sizeof(*unit));
+	struct loom_machine_cpu *unit = host->alloc(host, cores_weight(&allowed) * sizeof(*unit));
 	if (!unit)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "%s: out of memory", want->who);
 	uint32_t all = cores_units(&allowed, unit);
@@ -219,53 +159,77 @@ void cores_finish(const struct loom_host *host, struct cores *cores)
 }
 
 /* Workers of this process by core. Stacks do not know each other: two with one worker each would
- * share one. Nor do processes, as ranks of an MPI that binds them to nothing: each claims its cores by
- * a socket's name in the abstract namespace, which ends with the process and leaves no file. */
+ * share one. Nor do processes, as ranks of an MPI that binds them to nothing, or unrelated runs: each claims its cores by
+ * a socket's name in the abstract namespace, which ends with the process, however that ends, and leaves no file. That is a
+ * hint among processes of one network namespace: one that takes all names can make others share cores, no more. */
 static struct {
 	pthread_mutex_t lock;
 	struct {
 		uint32_t workers;
 		int claim; /* its socket, or none where workers == 0 or no other core was free; + 1 */
-	} core[4096];
+	} core[CORES_MOST];
 } taken = {.lock = PTHREAD_MUTEX_INITIALIZER};
-#define TAKEN(cpu) (&taken.core[(cpu) % (sizeof(taken.core) / sizeof(taken.core[0]))])
+
+/* A socket that is bound to a core's name, or, with `look`, connected to the one that is: 0, or -1. */
+static int name_core(unsigned cpu, int look)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "gpuloom.core.%u", cpu);
+	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	int fd = loom_fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+	if (fd < 0)
+		return -1;
+	if (look ? connect(fd, (struct sockaddr *)&name, size) : bind(fd, (struct sockaddr *)&name, size)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
 
 /* Whether the core is this process's from now on. Only a wish: where there are no sockets no core is. */
 static int claim(unsigned cpu)
 {
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	int n = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "gpuloom.core.%u", cpu);
-	if (TAKEN(cpu)->claim)
-		return 1;
-	int fd = loom_fd(socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-	if (fd < 0)
-		return 0;
-	if (bind(fd, (struct sockaddr *)&name, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n))) {
-		close(fd);
-		return 0;
-	}
-	TAKEN(cpu)->claim = fd + 1;
-	return 1;
+	if (!taken.core[cpu].claim)
+		taken.core[cpu].claim = name_core(cpu, 0) + 1;
+	return taken.core[cpu].claim != 0;
 }
 
-uint32_t cores_take(const struct cores *c, uint32_t from)
+/* Whether another hyper-thread of the core, of those in the set, runs a worker of any process. */
+static int has_neighbour(const struct cores *c, const struct loom_machine_cpu *of)
 {
-	uint32_t best = c->cpu[from % c->count];
+	for (uint32_t i = 0; i < c->count; i++) {
+		const struct loom_machine_cpu *one = &c->cpu[i];
+		if (one->core != of->core || one->cpu == of->cpu)
+			continue;
+		int other = taken.core[one->cpu].workers ? -1 : name_core(one->cpu, 1);
+		if (other >= 0)
+			close(other);
+		if (other >= 0 || taken.core[one->cpu].workers)
+			return 1;
+	}
+	return 0;
+}
+
+uint32_t cores_take(const struct cores *c, uint32_t from, int *crowded)
+{
+	uint32_t best = c->cpu[from % c->count].cpu;
 	pthread_mutex_lock(&taken.lock);
 	for (uint32_t i = 1; i < c->count; i++) {
-		uint32_t cpu = c->cpu[(from + i) % c->count];
-		if (TAKEN(cpu)->workers < TAKEN(best)->workers)
+		uint32_t cpu = c->cpu[(from + i) % c->count].cpu;
+		if (taken.core[cpu].workers < taken.core[best].workers)
 			best = cpu;
 	}
-	/* Of those with as few workers the first that no other process has; else that one. */
-	for (uint32_t i = 0, few = TAKEN(best)->workers; i < c->count; i++) {
-		uint32_t cpu = c->cpu[(from + i) % c->count];
-		if (TAKEN(cpu)->workers == few && claim(cpu)) {
-			best = cpu;
-			break;
+	int found = 0;
+	for (int whole = 1; whole >= 0; whole--) /* a physical core; a hyper-thread */
+		for (uint32_t i = 0, few = taken.core[best].workers; i < c->count && !found; i++) {
+			const struct loom_machine_cpu *one = &c->cpu[(from + i) % c->count];
+			if (taken.core[one->cpu].workers != few || (whole && (few || has_neighbour(c, one))) || !claim(one->cpu))
+				continue;
+			best = one->cpu;
+			found = 1;
 		}
-	}
-	TAKEN(best)->workers++;
+	*crowded = !found;
+	taken.core[best].workers++;
 	pthread_mutex_unlock(&taken.lock);
 	return best;
 }
@@ -273,9 +237,9 @@ uint32_t cores_take(const struct cores *c, uint32_t from)
 void cores_give_back(uint32_t cpu)
 {
 	pthread_mutex_lock(&taken.lock);
-	if (!--TAKEN(cpu)->workers && TAKEN(cpu)->claim) {
-		close(TAKEN(cpu)->claim - 1);
-		TAKEN(cpu)->claim = 0;
+	if (!--taken.core[cpu].workers && taken.core[cpu].claim) {
+		close(taken.core[cpu].claim - 1);
+		taken.core[cpu].claim = 0;
 	}
 	pthread_mutex_unlock(&taken.lock);
 }

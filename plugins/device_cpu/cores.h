@@ -4,6 +4,7 @@
 #ifndef GPULOOM_CPU_CORES_H
 #define GPULOOM_CPU_CORES_H
 
+#include <gpuloom/machine.h>
 #include <gpuloom/plugin.h>
 #include <sched.h>
 
@@ -30,7 +31,8 @@ void cores_print(const struct cores_set *set, char *text, size_t size);
 
 struct cores {
 	struct cores_set set;
-	unsigned *cpu; /* [count]: OS numbers, neighbours in the topology side by side */
+	/* [count]: as the topology has them, but the first hyper-threads of all physical cores before the second ones */
+	struct loom_machine_cpu *cpu;
 	uint32_t count;
 	int shared;    /* another device may have some of them too */
 	int node;      /* NUMA node that has them all; -1: several */
@@ -48,22 +50,16 @@ int cores_find(const struct loom_host *host, const struct cores_want *want, stru
 	       struct loom_error *err);
 void cores_finish(const struct loom_host *host, struct cores *cores);
 
-/* A core of the set for one worker: the first, from the `from`-th on, that has the fewest workers
- * of this process, of other stacks, too; of several such one that no other process took. Until it is
- * given back. Any thread. */
-uint32_t cores_take(const struct cores *cores, uint32_t from);
+/* A core of the set for one worker: of those that have the fewest workers of this process, of other stacks, too, the first
+ * from the `from`-th on whose physical core is free; else one that no other process took; else any, and *crowded is 1. Until
+ * it is given back. Any thread. */
+uint32_t cores_take(const struct cores *cores, uint32_t from, int *crowded);
 void cores_give_back(uint32_t cpu);
 
 /* The cores that this process may use. 0 or errno. */
 int cores_allowed(struct cores_set *set);
 
-/* Where a core lies. Those of one physical core, or of one package, have the number of its first
- * one. */
-struct cores_unit {
-	unsigned cpu, core, package, node;
-};
-/* All of the set, in the order of the topology; what /sys does not tell is taken for a flat
- * machine. Returns how many. */
-uint32_t cores_units(const struct cores_set *set, struct cores_unit *unit);
+/* All of the set, in the order of the topology: how many. */
+uint32_t cores_units(const struct cores_set *set, struct loom_machine_cpu *unit);
 
 #endif

@@ -94,6 +94,7 @@ struct launch {
 	uint32_t here;    /* futex: threads that wait for it */
 	uint32_t started; /* threads that this process has to join */
 	uint32_t phase;   /* the host's, when ready() or go() was called */
+	uint32_t crowded; /* workers whose cores other processes have as well */
 	int spare;        /* the device has a core for the host's thread besides those of its workers */
 	int late;         /* a sample that GO alone begins may end without some of the workers */
 	int owes;         /* those who sleep have not been woken for the sample in progress */
@@ -101,6 +102,14 @@ struct launch {
 	struct child process; /* none: threads, or it was waited for and `status` says how it ended */
 	int status;       /* as from child_wait() */
 };
+
+/* Whether a waiting worker lets others run. */
+static inline int launch_yields(const struct launch *l)
+{
+	const struct device *d = l->device;
+	return d->options->yield == YIELD_AUTO ? d->cores.shared || l->crowded || l->workers * l->lanes > d->cores.count :
+						 d->options->yield == YIELD_YES;
+}
 
 /* program.c */
 int device_build(void *self, const struct loom_program *program, struct loom_error *err);

@@ -6,9 +6,8 @@
 #include <string.h>
 
 #include "device_cpu.h"
-#include "limits.h"
 
-static void topology_row(struct loom_doctor *out, const struct cores_unit *unit, uint32_t n)
+static void topology_row(struct loom_doctor *out, const struct loom_machine_cpu *unit, uint32_t n)
 {
 	char found[128];
 	uint32_t packages = 0, cores = 0, nodes = 0;
@@ -68,7 +67,9 @@ static void pinning_row(struct loom_doctor *out, unsigned cpu)
 static void time_row(struct loom_doctor *out, uint32_t allowed)
 {
 	char found[64];
-	double cpus = limits_cpus();
+	struct loom_machine_quota quota;
+	loom_machine_quota(&quota);
+	double cpus = quota.cpus;
 	int tight = cpus > 0 && cpus < allowed;
 	if (cpus > 0)
 		snprintf(found, sizeof(found), "%.2f CPUs by the control group", cpus);
@@ -97,7 +98,7 @@ void device_doctor(const struct loom_host *host, struct loom_doctor *out)
 {
 	struct cores_set allowed;
 	int code = cores_allowed(&allowed);
-	struct cores_unit *unit =
+	struct loom_machine_cpu *unit =
 	    code ? NULL : host->alloc(host, cores_weight(&allowed) * sizeof(*unit));
 	if (!unit) {
 		out->row(out, "cpu: topology", "no", strerror(code ? code : ENOMEM),

@@ -5,6 +5,7 @@
 #include <gpuloom/term.h>
 #include <inttypes.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "device_cpu.h"
@@ -48,6 +49,25 @@ static int choose_entry(struct launch *l, struct loom_error *err)
 	return 0;
 }
 
+/* Which cores, and whether waiting workers yield, where the conf leaves that open. */
+static void tell(const struct launch *l)
+{
+	const struct device *d = l->device;
+	char name[64], text[100];
+	struct cores_set set = {0};
+	for (uint32_t i = 0; i < l->workers * l->lanes; i++)
+		if (l->lane[i].core != CORE_ANY)
+			cores_add(&set, l->lane[i].core);
+	cores_print(cores_weight(&set) ? &set : &d->cores.set, text, sizeof(text));
+	snprintf(name, sizeof(name), "device.%s.cores", d->name);
+	LOOM_FACT(d->host, name, "%s%s", d->options->pin == PIN_NO ? "any of " : "", text);
+	snprintf(name, sizeof(name), "device.%s.yield", d->name);
+	LOOM_FACT(d->host, name, "%s", launch_yields(l) ? "yes" : "no");
+	if (l->crowded)
+		LOOM_LOG(d->host, LOOM_LOG_INFO, d->name, "%u of its %u workers share their cores with other processes",
+			 l->crowded, l->workers);
+}
+
 /* All memory of a launch, before any fork: a child of a process with threads had better not
  * allocate. */
 static struct launch *launch_make(struct device *d, const struct loom_launch *what)
@@ -80,8 +100,12 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 		l->lane[i].launch = l;
 		l->lane[i].worker = &l->worker[i / l->lanes];
 		/* Here and not by a child, of whose workers other stacks would not know. */
-		l->lane[i].core = d->options->pin == PIN_CORE && l->lanes == 1 ? cores_take(&d->cores, i) : CORE_ANY;
+		int crowded = 0;
+		l->lane[i].core = d->options->pin == PIN_CORE && l->lanes == 1 ? cores_take(&d->cores, i, &crowded) : CORE_ANY;
+		l->crowded += (uint32_t)crowded;
 	}
+	if (!probe)
+		tell(l);
 	views_inherit(l);
 	char *ctl = l->view[LOOM_REF_SEGMENT(what->ctl)];
 	l->host_ctl = (struct loom_ctl *)(ctl + LOOM_REF_OFFSET(what->ctl));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The CPU as a device: options, instance, descriptor. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,7 +14,7 @@ static const char *const huge_choices[] = {"no", "try", NULL};
 
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, workers, LOOM_OPT_U32, "0",
-	     "How many workers this device has. 0: one per core.", .max = 4096),
+	     "How many workers this device has. 0: one per core, but no more than its control group grants CPU time for.", .max = 4096),
     LOOM_OPT(struct options, lanes, LOOM_OPT_U32, "1",
 	     "Threads per worker. More than 1 is for finding missing barriers, not for speed.",
 	     .min = 1, .max = 64),
@@ -38,7 +39,8 @@ static const struct loom_opt rows[] = {
 	     "them if it has any.",
 	     .choices = huge_choices),
     LOOM_OPT(struct options, yield, LOOM_OPT_ENUM, "auto",
-	     "Whether a waiting worker lets other threads run. auto: where workers outnumber cores. "
+	     "Whether a waiting worker lets other threads run. auto: where workers outnumber cores, or share them with "
+	     "workers of other processes. "
 	     "yes: where progress threads or other ranks need the same cores.",
 	     .choices = yield_choices),
     LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
@@ -50,10 +52,24 @@ static const struct loom_opt rows[] = {
     {.name = NULL},
 };
 
-static int size_up(struct device *d, struct loom_error *err)
+static int size_up(struct device *d, uint32_t instances, struct loom_error *err)
 {
 	const struct options *o = d->options;
-	d->workers = o->workers ? o->workers : d->cores.count;
+	struct loom_machine_quota quota;
+	uint32_t granted = d->cores.count;
+	loom_machine_quota(&quota);
+	if (quota.cpus > 0 && quota.cpus / instances < granted)
+		granted = (uint32_t)ceil(quota.cpus / instances);
+	d->workers = o->workers ? o->workers : granted;
+	if (granted < d->cores.count && !o->workers)
+		LOOM_LOG(d->host, LOOM_LOG_INFO, d->name, "%u workers on %u cores: the control group grants time for %.3g CPUs",
+			 d->workers, d->cores.count, quota.cpus);
+	if (quota.cpus > 0 && (double)d->workers * instances > quota.cpus)
+		LOOM_LOG(d->host, LOOM_LOG_WARN, d->name,
+			 "%u worker%s%s in a control group that grants time for %.3g CPUs: the kernel stops all of them whenever it is "
+			 "used up; raise the limit (a container's --cpus)%s",
+			 d->workers, d->workers == 1 ? "" : "s", instances > 1 ? " beside those of other devices" : "", quota.cpus,
+			 d->workers > 1 ? ", or say workers = 1 in [device.cpu]" : "");
 	d->lanes = o->lanes ? o->lanes : 1;
 	if (d->workers <= d->cores.count || o->oversubscribe)
 		return 0;
@@ -94,7 +110,7 @@ static int create(const struct loom_host *host, const void *opts, uint32_t insta
 				  .oversubscribe = d->options->oversubscribe};
 	int code = cores_find(host, &want, &d->cores, err);
 	if (!code)
-		code = size_up(d, err);
+		code = size_up(d, instances, err);
 	if (!code) {
 		int failed = gate_open(&d->gate, d->options->isolation == ISOLATION_PROCESS);
 		if (failed)

@@ -29,10 +29,6 @@ static void fill(struct launch *l, struct worker *w, struct loom_ctx *c, uint32_
 	const struct loom_device_shape *shape = &what->layout->device[what->device];
 	struct loom_counters *counters = at(l, what->counters);
 	uint32_t id = shape->first_worker + worker;
-	uint32_t yield = d->options->yield;
-	int crowded = yield == YIELD_AUTO ?
-			      d->cores.shared || l->workers * l->lanes > d->cores.count :
-			      yield == YIELD_YES;
 	*c = (struct loom_ctx){
 	    .worker = id,
 	    .workers = what->layout->workers,
@@ -42,7 +38,7 @@ static void fill(struct launch *l, struct worker *w, struct loom_ctx *c, uint32_
 	    .count = shape->workers,
 	    .lane = lane,
 	    .lanes = l->lanes,
-	    .flags = crowded ? LOOM_CTX_CROWDED : 0,
+	    .flags = launch_yields(l) ? LOOM_CTX_CROWDED : 0,
 	    .ctl = l->ctl,
 	    .counters = counters ? &counters[id] : &w->unseen,
 	    .segment = l->view,

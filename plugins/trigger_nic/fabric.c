@@ -2,15 +2,24 @@
 /* To what stands behind an endpoint. */
 #include "fabric.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "fabric_inside.h"
 #include "net.h"
 
+const char *fabric_name(const struct fabric *f)
+{
+	return f->name;
+}
+
 int fabric_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		struct loom_error *err)
 {
-	return strcmp(want->provider, "sim") ? ofi_open(host, want, fabric, err) : net_open(host, want, fabric, err);
+	int rc = strcmp(want->provider, "sim") ? ofi_open(host, want, fabric, err) : net_open(host, want, fabric, err);
+	if (!rc)
+		LOOM_FACT(host, "trigger.provider", "%s", fabric_name(*fabric));
+	return rc;
 }
 
 void fabric_stop(struct fabric *f)
@@ -23,11 +32,6 @@ void fabric_close(struct fabric *f)
 {
 	if (f)
 		f->ops->close(f);
-}
-
-const char *fabric_name(const struct fabric *f)
-{
-	return f->name;
 }
 
 int fabric_share(struct fabric *f, const struct loom_segments *segments, struct loom_error *err)

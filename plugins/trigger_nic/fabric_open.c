@@ -4,13 +4,16 @@
 #include "fabric_inside.h"
 #include "../shared/host_mark.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/fd.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define TEXT 400
@@ -258,6 +261,35 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 	return 0;
 }
 
+/* The provider shm keeps 16 MiB and more of each rank there; its own error is "No data available". */
+#define SHM_FOLDER "/dev/shm"
+#define SHM_LEAST ((uint64_t)20 << 20)
+
+/* Why shared memory may be lacking, as a clause with the remedy; "" where there is enough. */
+static void look_at_shm(uint32_t ranks, char *text, size_t room)
+{
+	struct statvfs st;
+	*text = 0;
+	if (statvfs(SHM_FOLDER, &st))
+		snprintf(text, room, " (" SHM_FOLDER ": %s; mount a tmpfs there)", strerror(errno));
+	else if (st.f_flag & ST_RDONLY || access(SHM_FOLDER, W_OK))
+		snprintf(text, room, " (" SHM_FOLDER " cannot be written to; mount it writable)");
+	else if ((uint64_t)st.f_bavail * st.f_frsize < ranks * SHM_LEAST)
+		snprintf(text, room, " (" SHM_FOLDER " has %.1f MiB free, and each rank takes 16 MiB and more; enlarge it: "
+			 "mount -o remount,size=1g " SHM_FOLDER ", or a container's --shm-size=1g)",
+			 (double)st.f_bavail * (double)st.f_frsize / (1 << 20));
+}
+
+/* libfabric takes providers from the folder that this variable names, in programs with privileges, too. */
+static int loads_foreign_code(void)
+{
+	static const char name[] = "FI_PROVIDER_PATH=";
+	char **at = environ;
+	while (getauxval(AT_SECURE) && at && *at && strncmp(*at, name, sizeof(name) - 1))
+		at++;
+	return getauxval(AT_SECURE) && at && *at;
+}
+
 static int open_any(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		    struct loom_error *err)
 {
@@ -265,24 +297,33 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 	static const char *const far[] = {"tcp", "net", "sockets", NULL};
 	static const char *const triggered[] = {"sockets", NULL};
 	const char *named[] = {want->provider, NULL};
+	if (loads_foreign_code())
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
+				 "FI_PROVIDER_PATH names code that a program with privileges must not load: unset it");
 	int same = one_host(host, err);
 	if (same < 0)
 		return same;
 	const char *address = *want->address ? want->address : same ? "127.0.0.1" : "";
 	int automatic = !strcmp(want->provider, "auto");
-	const char *const *candidate = !automatic ? named : want->trigger ? triggered : same && !want->asks ? near : far;
-	char why[TEXT], tried[TEXT] = "";
+	const char *const *first = !automatic ? named : want->trigger ? triggered : same && !want->asks ? near : far, *const *candidate = first;
+	char why[TEXT], tried[2 * TEXT] = "", lacking[300] = "";
 	for (; *candidate; candidate++) {
 		int rc = try(host, want, *candidate, address, fabric, why, err);
 		if (!rc) {
-			LOOM_LOG(host, LOOM_LOG_INFO, "fabric", "provider %s, atomics %s%s",
-				 (*fabric)->name, ofi_of(*fabric)->most_add[0] ? "yes" : "no", tried);
+			struct ofi *f = ofi_of(*fabric);
+			LOOM_FACT(host, "trigger.atomics", "%s", f->most_add[0] ? "yes" : "no");
+			/* Memory that is lacking can be had: said once, not by every rank. */
+			LOOM_LOG(host, *lacking && !host->rank ? LOOM_LOG_WARN : LOOM_LOG_INFO, "fabric",
+				 "provider %s%s%s%s", f->is.name, f->most_add[0] ? "" : ", without atomics",
+				 *lacking ? ", which is slower than the one that came first" : "", tried);
 			return 0;
 		}
 		if (rc != LOOM_EAGAIN)
 			return rc;
-		snprintf(tried + strlen(tried), sizeof(tried) - strlen(tried), "; %.20s: %.100s", *candidate,
-			 why);
+		if (!strcmp(*candidate, "shm"))
+			look_at_shm(host->ranks, lacking, sizeof(lacking));
+		snprintf(tried + strlen(tried), sizeof(tried) - strlen(tried), "; %.20s: %.100s%s", *candidate, why,
+			 strcmp(*candidate, "shm") ? "" : lacking);
 		LOOM_LOG(host, LOOM_LOG_INFO, "fabric", "provider %s is of no use: %s", *candidate, why);
 	}
 	return LOOM_FAIL(host, err, LOOM_EUNAVAIL,

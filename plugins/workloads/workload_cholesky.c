@@ -74,6 +74,7 @@ static int cholesky_create(const struct loom_host *host, const void *opts, void 
 		}
 		LOOM_LOG(host, LOOM_LOG_INFO, "workload_cholesky", "tiles are computed by plain functions: %s", why);
 	}
+	LOOM_FACT(host, "workload.blas", "%s", job->blas.library ? "library" : "plain functions");
 	*self = job;
 	return 0;
 }

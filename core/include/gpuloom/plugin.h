@@ -154,7 +154,21 @@ struct loom_host {
 	/* The same for all ranks where they are threads of one process, under one virtual clock; NULL where each is a
 	 * process. Only to be compared. */
 	const void *job;
+	/* What this instance chose where its conf left the choice to it, or got in place of what it asked for: a name as
+	 * in "trigger.provider", section first, and a short text. Results have it among `choices`, `run -v` prints it, and a
+	 * comparison of two results says where it differs. Copied; the last text of a name counts. By the core's thread, in
+	 * any op from create() to a launch. */
+	void (*fact)(const struct loom_host *host, const char *name, const char *text);
 };
+
+/* As printf(), where the core has fact(); for files that include stdio.h. */
+#define LOOM_FACT(host, name, ...)                                                                 \
+	do {                                                                                       \
+		char loom_fact_text[120];                                                          \
+		snprintf(loom_fact_text, sizeof(loom_fact_text), __VA_ARGS__);                     \
+		if (LOOM_HAS(host, fact))                                                          \
+			(host)->fact((host), (name), loom_fact_text);                              \
+	} while (0)
 
 #define LOOM_FAIL(host, err, code, ...)                                                            \
 	((host)->fail((host), (err), (code), __FILE__, __LINE__, __VA_ARGS__))

@@ -7,10 +7,12 @@
 #include <inttypes.h>
 #include <numa.h>
 #include <numaif.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#define HUGE_PAGE ((uint64_t)2 << 20) /* of most machines: only what is said depends on it */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23 /* Linux 5.14 */
 #endif
@@ -51,6 +53,41 @@ static int populate(int fd, void *p, uint64_t bytes)
 	return 0;
 }
 
+/* How much of the mapping at p lies in huge pages; -1: the kernel does not tell. */
+static int64_t huge_bytes(const void *p)
+{
+	char line[256];
+	char rights[8];
+	unsigned long begin, end;
+	int64_t kib = -1;
+	int inside = 0;
+	FILE *f = fopen("/proc/self/smaps", "re");
+	while (f && kib < 0 && fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "%lx-%lx %4s", &begin, &end, rights) == 3)
+			inside = begin == (unsigned long)(uintptr_t)p;
+		else if (inside)
+			(void)sscanf(line, "ShmemPmdMapped: %" SCNd64, &kib);
+	}
+	if (f)
+		fclose(f);
+	return kib < 0 ? -1 : kib * 1024;
+}
+
+/* Advice need not be taken: says what came of it, for blocks in which a huge page fits. */
+static void tell_huge(const struct loom_host *host, const char *who, const void *p, uint64_t bytes)
+{
+	char name[64];
+	int64_t got = bytes < HUGE_PAGE ? -1 : huge_bytes(p);
+	if (got < 0)
+		return;
+	snprintf(name, sizeof(name), "memory.%.40s.huge_pages", who);
+	LOOM_FACT(host, name, "%s", !got ? "none" : (uint64_t)got < bytes / HUGE_PAGE * HUGE_PAGE ? "partly" : "yes");
+	if (!got)
+		LOOM_LOG(host, LOOM_LOG_WARN, who,
+			 "huge_pages = try: the kernel gave none, so small pages are used; as root: "
+			 "echo advise >/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+}
+
 int hostmem_make(const struct loom_host *host, const struct hostmem_want *want,
 		 struct loom_memory *memory, struct loom_error *err)
 {
@@ -80,6 +117,8 @@ int hostmem_make(const struct loom_host *host, const struct hostmem_want *want,
 	code = populate(fd, p, bytes);
 	if (code)
 		goto err_map;
+	if (want->huge)
+		tell_huge(host, want->who, p, bytes);
 	*memory = (struct loom_memory){
 	    .size = sizeof(*memory), .bytes = bytes, .fd = fd, .device = -1, .host = p};
 	return 0;

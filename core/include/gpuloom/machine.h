@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel tells of the CPUs that this process gets: which of them share a core, and how much time control groups
+ * grant. The command and plug-ins read it by this header alone, so that they cannot disagree.
+ *
+ * Not by hwloc: it has the topology, of which a first sibling is all that is needed, but no CPU quotas, which are most of
+ * the code below; and its discovery costs each process milliseconds. */
+#ifndef GPULOOM_MACHINE_H
+#define GPULOOM_MACHINE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#ifndef LOOM_MACHINE_ROOT
+#define LOOM_MACHINE_ROOT "" /* a test has a tree of its own */
+#endif
+enum { LOOM_MACHINE_PATH = 2048 };
+
+/* A short file, terminated: its length, or -1 and errno. */
+static inline ssize_t loom_machine_read(const char *path, char *text, size_t room)
+{
+	size_t n = 0;
+	int fd = open(path, O_RDONLY | O_CLOEXEC), code;
+	if (fd < 0)
+		return -1;
+	while (n + 1 < room) {
+		ssize_t got = read(fd, text + n, room - 1 - n);
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0) {
+			code = errno;
+			close(fd);
+			errno = code;
+			return -1;
+		}
+		if (!got)
+			break;
+		n += (size_t)got;
+	}
+	close(fd);
+	text[n] = 0;
+	return (ssize_t)n;
+}
+
+/* ---- topology ----------------------------------------------------------------------------------- */
+
+/* A CPU as the operating system numbers it. Those of one core, or of one package, have the number of its first one. */
+struct loom_machine_cpu {
+	unsigned cpu, core, package, node;
+};
+
+/* The first of the CPUs that share something with `cpu`; `otherwise` where that is not known. */
+static inline unsigned loom_machine_first(unsigned cpu, const char *what, unsigned otherwise)
+{
+	char path[sizeof(LOOM_MACHINE_ROOT) + 128], text[64], *end;
+	snprintf(path, sizeof(path), LOOM_MACHINE_ROOT "/sys/devices/system/cpu/cpu%u/topology/%.40s", cpu, what);
+	if (loom_machine_read(path, text, sizeof(text)) <= 0) /* the list begins with the least */
+		return otherwise;
+	unsigned long first = strtoul(text, &end, 10);
+	return end == text ? otherwise : (unsigned)first;
+}
+
+/* `likely` is tried first. */
+static inline unsigned loom_machine_node(unsigned cpu, unsigned likely)
+{
+	char path[sizeof(LOOM_MACHINE_ROOT) + 128];
+	for (unsigned i = 0; i <= 64; i++) {
+		unsigned node = i ? i - 1 : likely;
+		snprintf(path, sizeof(path), LOOM_MACHINE_ROOT "/sys/devices/system/cpu/cpu%u/node%u", cpu, node);
+		if (!access(path, F_OK))
+			return node;
+	}
+	return 0;
+}
+
+static inline int loom_machine_order(const void *a, const void *b)
+{
+	const struct loom_machine_cpu *x = (const struct loom_machine_cpu *)a, *y = (const struct loom_machine_cpu *)b;
+	return x->package != y->package ? (x->package > y->package) - (x->package < y->package)
+	       : x->node != y->node     ? (x->node > y->node) - (x->node < y->node)
+	       : x->core != y->core     ? (x->core > y->core) - (x->core < y->core)
+					: (x->cpu > y->cpu) - (x->cpu < y->cpu);
+}
+
+/* Of n CPUs, whose numbers are set: where they lie, and in that order. What /sys does not tell is taken for a flat machine. */
+static inline void loom_machine_place(struct loom_machine_cpu *list, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		list[i].core = loom_machine_first(list[i].cpu, "thread_siblings_list", list[i].cpu);
+		list[i].package = loom_machine_first(list[i].cpu, "core_siblings_list", 0);
+		list[i].node = loom_machine_node(list[i].cpu, i ? list[i - 1].node : 0);
+	}
+	qsort(list, n, sizeof(*list), loom_machine_order);
+}
+
+/* The share of one among `of` equals: list[*from] to list[*to - 1], neighbours. The cut is between cores where there are
+ * enough, so that no two have hyper-threads of one. 1: there are more takers than CPUs, and others have the same one. */
+static inline int loom_machine_share(const struct loom_machine_cpu *list, uint32_t n, uint32_t one, uint32_t of, uint32_t *from,
+				     uint32_t *to)
+{
+	uint32_t cores = 0, at = 0;
+	for (uint32_t i = 0; i < n; i++)
+		cores += !i || list[i].core != list[i - 1].core;
+	int split = cores < of; /* cores, too */
+	uint64_t units = split ? n : cores;
+	uint64_t first = units >= of ? one * units / of : one % units, end = units >= of ? (one + 1ull) * units / of : first + 1;
+	*from = *to = n;
+	for (uint32_t i = 0; i < n; i++) {
+		at += i && (split || list[i].core != list[i - 1].core);
+		if (at >= first && *from == n)
+			*from = i;
+		if (at >= end && *to == n)
+			*to = i;
+	}
+	return units < of;
+}
+
+/* ---- control groups, versions 1 and 2 ---------------------------------------------------------- */
+
+struct loom_machine_quota {
+	double cpus;	    /* what the tightest of the group and those above it grants, as in 1.5; 0: no limit */
+	uint64_t throttled; /* periods in which that group had used up its share */
+};
+
+/* The group in folder `at`. 1: it tells of CPU time. */
+static inline int loom_machine_group(const char *at, struct loom_machine_quota *q)
+{
+	static const char *const v2[] = {"cpu.max"}, *const v1[] = {"cpu.cfs_quota_us", "cpu.cfs_period_us"};
+	char path[LOOM_MACHINE_PATH + 32], text[2][128], stat[1024];
+	double share = 0, period = 0;
+	int known = 0;
+	snprintf(path, sizeof(path), "%s/%s", at, v2[0]);
+	if (loom_machine_read(path, text[0], sizeof(text[0])) > 0) {
+		known = 1;
+		if (sscanf(text[0], "%lf %lf", &share, &period) != 2) /* "max 100000" */
+			share = 0;
+	} else {
+		for (int i = 0; i < 2; i++) {
+			snprintf(path, sizeof(path), "%s/%s", at, v1[i]);
+			if (loom_machine_read(path, text[i], sizeof(text[i])) <= 0)
+				return 0;
+		}
+		known = 1;
+		share = strtod(text[0], NULL); /* -1: no limit */
+		period = strtod(text[1], NULL);
+	}
+	if (!(share > 0 && period > 0) || (q->cpus > 0 && share / period >= q->cpus))
+		return known;
+	q->cpus = share / period;
+	q->throttled = 0;
+	snprintf(path, sizeof(path), "%s/cpu.stat", at);
+	const char *line = loom_machine_read(path, stat, sizeof(stat)) > 0 ? strstr(stat, "nr_throttled ") : NULL;
+	if (line)
+		q->throttled = strtoull(line + 13, NULL, 10);
+	return known;
+}
+
+/* The group `path`, as /proc/self/cgroup names it, and those above it, below the folder where its hierarchy is mounted. */
+static inline int loom_machine_groups(const char *mount, const char *path, struct loom_machine_quota *q)
+{
+	char at[LOOM_MACHINE_PATH];
+	int n = snprintf(at, sizeof(at), "%s%s", mount, strcmp(path, "/") ? path : ""), known = 0;
+	if (n <= 0 || (size_t)n >= sizeof(at))
+		return 0;
+	for (;;) {
+		known |= loom_machine_group(at, q);
+		char *slash = strrchr(at, '/');
+		if (strlen(at) <= strlen(mount) || !slash)
+			return known;
+		*slash = 0;
+	}
+}
+
+/* Whether `list`, as in "cpu,cpuacct", has the word. */
+static inline int loom_machine_has(const char *list, const char *word)
+{
+	size_t n = strlen(word);
+	for (const char *at = list; (at = strstr(at, word)); at += n)
+		if ((at == list || at[-1] == ',') && (!at[n] || at[n] == ',' || at[n] == '\n'))
+			return 1;
+	return 0;
+}
+
+/* The path of this process's group in the hierarchy of version 2, or of version 1 with the controller "cpu". 0: none. */
+static inline int loom_machine_path(const char *groups, int v2, char path[LOOM_MACHINE_PATH])
+{
+	char list[256];
+	for (const char *line = groups; line && *line; line = strchr(line, '\n') ? strchr(line, '\n') + 1 : NULL) {
+		const char *first = strchr(line, ':'), *second = first ? strchr(first + 1, ':') : NULL;
+		if (!second)
+			continue;
+		snprintf(list, sizeof(list), "%.*s", (int)(second - first - 1), first + 1);
+		if (v2 ? *list != 0 : !loom_machine_has(list, "cpu"))
+			continue;
+		snprintf(path, LOOM_MACHINE_PATH, "%.*s", (int)strcspn(second + 1, "\n"), second + 1);
+		return 1;
+	}
+	return 0;
+}
+
+/* 0, or -1: no control group tells of CPU time. In a container the path may be that of the outside: what is below the mount
+ * point counts, and the mount point itself shows the container's own limit. */
+static inline int loom_machine_quota(struct loom_machine_quota *q)
+{
+	static const char standard[] = LOOM_MACHINE_ROOT "/sys/fs/cgroup";
+	const size_t room = 1 << 16;
+	char path[LOOM_MACHINE_PATH], root[512], mount[512], whole[1040], *line, *rest = NULL, *groups = (char *)malloc(2 * room);
+	char *mounts = groups ? groups + room : NULL;
+	int known = 0;
+	q->cpus = 0;
+	q->throttled = 0;
+	if (!groups || loom_machine_read(LOOM_MACHINE_ROOT "/proc/self/cgroup", groups, room) < 0)
+		*(groups ? groups : path) = 0;
+	if (groups && loom_machine_read(LOOM_MACHINE_ROOT "/proc/self/mountinfo", mounts, room) < 0)
+		*mounts = 0;
+	for (line = mounts ? strtok_r(mounts, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+		const char *type = strstr(line, " - "), *options = type ? strrchr(type, ' ') + 1 : "";
+		int v2 = type && !strncmp(type, " - cgroup2 ", 11), v1 = type && !strncmp(type, " - cgroup ", 10);
+		if ((!v2 && !(v1 && loom_machine_has(options, "cpu"))) ||
+		    sscanf(line, "%*s %*s %*s %511s %511s", root, mount) != 2)
+			continue;
+		if (!loom_machine_path(groups, v2, path))
+			snprintf(path, sizeof(path), "/");
+		size_t n = strcmp(root, "/") ? strlen(root) : 0;
+		int below = !strncmp(path, root, n) && (path[n] == '/' || !path[n]);
+		snprintf(whole, sizeof(whole), "%s%s", LOOM_MACHINE_ROOT, mount);
+		known |= loom_machine_groups(whole, below ? path + n : "", q);
+	}
+	if (groups && !known && loom_machine_path(groups, 1, path))
+		known = loom_machine_groups(standard, path, q);
+	if (!known)
+		known = loom_machine_groups(standard, "", q);
+	free(groups);
+	return known ? 0 : -1;
+}
+
+#endif
