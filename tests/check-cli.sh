@@ -301,4 +301,27 @@ expect 0 'verified' "$G" rerun "$tmp/blank.json"
 expect 0 '' env GPULOOM_HOME=/sw GPULOOM_SERVICE_HOST=10.0.0.1 GPULOOM_LIBRARY=/x "$G" run conf/memset.ini $small
 ! grep -q GPULOOM "$tmp/err" || { fail 'T4b, F25: a warning of a variable that means something else'; cat "$tmp/err"; }
 expect 2 'GPULOOM_SCHEDULER__USE: error: the value is empty: .*no scheduler is selected' env GPULOOM_SCHEDULER__USE= "$G" run conf/memset.ini
+
+# A check that takes long says how far it is, and ends when the run is told to, for the second time, or its time is over.
+checks="$B/tests/plugins/workload_checks.so"
+cat >"$tmp/checks.ini" <<END
+[run]
+workload = $checks
+devices  = cpu:0
+samples  = 1
+warmup   = 0
+[device.cpu]
+workers = 1
+[transport]
+use = host
+END
+expect 0 'verified' "$G" run "$tmp/checks.ini" --set workload.checks.seconds=0
+expect 124 'time_limit reached while a sample was verified' "$G" run "$tmp/checks.ini" --set run.time_limit=300ms
+"$G" run "$tmp/checks.ini" --watch >"$tmp/out" 2>"$tmp/err" </dev/null &
+run=$!
+soon 'grep -q "verifying for .* done, some .* to go" "$tmp/err"' || fail 'a check does not say how far it is'
+kill -INT $run
+soon 'grep -q "again" "$tmp/err"' || fail 'no word about the first interrupt'
+ended_by INT $run $run
+[ $status -eq 130 ] && grep -q 'interrupted while a sample was verified' "$tmp/err" || { fail "exit $status of a check that was interrupted"; cat "$tmp/err"; }
 finish

@@ -416,4 +416,16 @@ TEST(mem_map_refuses)
 	}
 }
 
+/* Yields sleep now and then on kernels that need that, and on no others. */
+TEST(gaps_by_kernel_D20)
+{
+	static const struct {
+		const char *release;
+		int gap;
+	} kernel[] = {{"6.18.44-x", 1}, {"6.6.0", 1}, {"7.0", 1}, {"", 1}, {"x", 1}, {"6.", 1}, {"6.5.13", 0}, {"6.1.0-49-amd64", 0},
+		      {"5.15.0-1", 0}, {"4.18.0-553.el8", 0}, {"10.0", 1}};
+	for (size_t i = 0; i < sizeof(kernel) / sizeof(*kernel); i++)
+		CU_ASSERT_EQUAL(loom_needs_gap(kernel[i].release), kernel[i].gap);
+}
+
 TEST_MAIN("device_cpu", 120)

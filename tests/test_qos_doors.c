@@ -95,6 +95,26 @@ TEST(first_found_shut)
 	}
 }
 
+/* A worker that ended between its word and its request: the host says so, and does not wait for ever. */
+TEST(quiet_ends_D13)
+{
+	struct loom_error err = {0};
+	for (size_t i = 0; i < COUNT(halves); i++) {
+		struct qos_rig *r = open_path(i, 1, 0, 1);
+		struct service *s = ((struct qos *)r->stage[0].self)->service;
+		s->patience_ns = 50000000;
+		__atomic_fetch_add(s->source[0].told, 1, __ATOMIC_RELEASE);
+		CU_ASSERT_EQUAL(loom__rig_collect(&r->rig, LOOM__RIG_REPORT(&fake), &err), LOOM_ETIMEDOUT);
+		CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "one of worker 0 is under way"));
+		CU_ASSERT_EQUAL(loom__rig_init(&r->rig, &err), LOOM_ETIMEDOUT);
+		__atomic_fetch_sub(s->source[0].told, 1, __ATOMIC_RELEASE);
+		s->patience_ns = SSR_PATIENCE_NS;
+		CU_ASSERT_EQUAL(loom__rig_init(&r->rig, &err), 0);
+		CU_ASSERT_EQUAL(qos_rig_do(r, 0, (struct loom_request){0}), 0); /* the path serves on */
+		qos_rig_close(r);
+	}
+}
+
 struct flood {
 	struct qos_rig *r;
 	uint32_t worker, stop;

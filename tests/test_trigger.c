@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Trigger plug-ins over each provider that this machine has: every operation, chaining, cancelling,
  * full FIFOs and tables, arguments, failures in words. */
+#include "../plugins/trigger_nic/trigger_proxy.dev.h"
 #include "trigger_rig.h"
 
 #include <unistd.h>
@@ -269,10 +270,58 @@ static void arguments(struct trig *t)
 	trig_post(t, post);
 	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(3, 0)), 0);
 	CU_ASSERT_EQUAL(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EIO);
+	/* Behind the fire that it would take its argument from (D7). */
+	CU_ASSERT_EQUAL(trig_reset(t), 0);
+	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, 64)), 0);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	REFUSED(trig_post_fails(t, post), LOOM_EBUSY, t->err, "was fired before");
+	post.threshold = 2;
+	trig_post(t, post);
+	CU_ASSERT_EQUAL(t->dev->fire_with(&t->ctx[0], 6, LOOM_ARGUMENT(0, 8)), 0);
+	CU_ASSERT_EQUAL(trig_flush(t), 0);
+	CU_ASSERT_EQUAL(to[1], from[1]);
+	CU_ASSERT_EQUAL(to[8], 0);
 }
 TEST(arguments)
 {
 	each("", arguments);
+}
+
+/* A fire may not place an addition across words (D8). */
+TEST(additions_are_aligned_D8)
+{
+	struct trig t;
+	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_peer", ""), 0);
+	uint64_t *from = (uint64_t *)t.data, *to = from + 1024;
+	for (uint32_t type = LOOM_NET_U64; type <= LOOM_NET_F32; type++)
+		for (uint32_t flag = LOOM_NET_LOCAL_FROM_FIRE; flag <= LOOM_NET_REMOTE_FROM_FIRE; flag *= 2) {
+			uint64_t size = type == LOOM_NET_F32 ? 4 : 8;
+			CU_ASSERT_EQUAL(trig_reset(&t), 0);
+			trig_post(&t, (struct loom_trigger_post){.tag = 6, .threshold = 1, .rearm = 1, .op = LOOM_NET_ADD, .type = type,
+								 .local = trig_ref(&t, from), .remote = trig_ref(&t, to),
+								 .bytes = size, .slot = 1, .flags = flag, .window = 64});
+			CU_ASSERT_EQUAL(t.dev->fire_with(&t.ctx[0], 6, LOOM_ARGUMENT(0, size)), 0);
+			CU_ASSERT_EQUAL(trig_flush(&t), 0);
+			CU_ASSERT_EQUAL(t.dev->fire_with(&t.ctx[0], 6, LOOM_ARGUMENT(0, size / 2)), 0);
+			REFUSED(t.ops->flush(t.self, 1000000000, &t.err), LOOM_EINVAL, t.err, "not aligned");
+			CU_ASSERT(t.dev->completed(&t.ctx[0], 1) < 0);
+		}
+	trig_close(&t);
+}
+
+/* A device finds what to build its descriptor from where the host has put it. */
+TEST(proxy_builds_on_the_device)
+{
+	struct trig t;
+	CU_ASSERT_EQUAL_FATAL(trig_open(&t, "trigger_proxy", ""), 0);
+	uint64_t word[PROXY_BUILT], missing = 0;
+	for (uint64_t tag = 1; tag <= 1000; tag++) {
+		uint64_t id = trig_post(&t, (struct loom_trigger_post){.tag = tag, .threshold = 9, .op = LOOM_NET_COUNT});
+		proxy_look(&t.ctx[0], tag, word);
+		missing += word[PROXY_ID] != id;
+	}
+	CU_ASSERT_EQUAL(missing, 0);
+	trig_close(&t);
 }
 
 /* ---- limits and mistakes ------------------------------------------------------------------------------ */

@@ -128,7 +128,7 @@ struct rig {
 	struct loom_error err;
 };
 
-static void rig_open(struct rig *r)
+static void rig_open_as(struct rig *r, const struct nic_way *as, struct loom_device_shape shape)
 {
 	void *self;
 	struct loom_need need = {.size = sizeof(need)};
@@ -136,15 +136,20 @@ static void rig_open(struct rig *r)
 	net.count = 0;
 	net.ended = NULL;
 	net.full = 0;
-	CU_ASSERT_EQUAL_FATAL(nic_policy_create(&fake_host, &r->opts, &way, &self, &r->err), 0);
+	CU_ASSERT_EQUAL_FATAL(nic_policy_create(&fake_host, &r->opts, as, &self, &r->err), 0);
 	r->nic = self;
-	r->shape = (struct loom_device_shape){.name = "cpu:0", .workers = 1, .lanes = 1, .numa_node = -1};
-	r->layout = (struct loom_layout){.size = sizeof(r->layout), .devices = 1, .workers = 1, .device = &r->shape};
+	r->shape = shape;
+	r->layout = (struct loom_layout){.size = sizeof(r->layout), .devices = 1, .workers = shape.workers, .device = &r->shape};
 	r->device[0] = &r->on_device;
 	r->view = (struct loom_view){.size = sizeof(r->view), .global = r->block, .device = r->device};
 	CU_ASSERT_EQUAL_FATAL(nic_policy_need(self, &r->layout, &need, &r->err), 0);
 	CU_ASSERT_FATAL(need.global <= sizeof(r->block));
 	CU_ASSERT_EQUAL_FATAL(take_blocks(r->nic, &r->layout, &r->view, &r->err), 0);
+}
+
+static void rig_open(struct rig *r)
+{
+	rig_open_as(r, &way, (struct loom_device_shape){.name = "cpu:0", .workers = 1, .lanes = 1, .numa_node = -1});
 }
 
 static void sample(struct rig *r)
@@ -171,6 +176,41 @@ static int flushed(struct rig *r)
 }
 
 /* ---- tests ----------------------------------------------------------------------------------------- */
+
+/* A worker's trigger, in the FIFO that is its own. */
+static void push(struct rig *r, uint32_t ring, uint64_t n, uint64_t tag)
+{
+	uint64_t *words = (uint64_t *)(r->nic->fifos[ring] + 1);
+	__atomic_store_n(&words[n & (r->nic->fifo - 1)], nic_word(tag, 1) | nic_lap(n, r->nic->fifo), __ATOMIC_RELEASE);
+}
+
+/* Each trigger of the first worker takes all that the network has room for, and the next is there at once. The second worker's
+ * is taken nevertheless. */
+TEST(no_ring_starves_D6)
+{
+	static const struct nic_way fifo = {.name = "trigger_test", .has_fifo = 1, .poll = nic_poll_fifo, .drained = nic_drained_fifo};
+	struct rig r;
+	uint64_t id, pushed = 0;
+	rig_open_as(&r, &fifo, (struct loom_device_shape){.name = "gpu:0", .kind = LOOM_ON_GPU, .workers = 2, .lanes = 1, .numa_node = -1});
+	CU_ASSERT_EQUAL_FATAL(r.nic->rings, 2);
+	sample(&r);
+	struct loom_trigger_post post = {.size = sizeof(post), .tag = 1, .threshold = 1, .rearm = 1, .op = LOOM_NET_PUT, .bytes = 8};
+	CU_ASSERT_EQUAL_FATAL(nic_policy_post(r.nic, &post, &id, &r.err), 0);
+	post.tag = 2;
+	CU_ASSERT_EQUAL_FATAL(nic_policy_post(r.nic, &post, &id, &r.err), 0);
+	for (uint32_t i = 0; i < 100 && !r.nic->cursor[1]; i++) {
+		while (pushed - r.nic->cursor[0] < r.nic->fifo)
+			push(&r, 0, pushed++, 1);
+		if (net.count < FLIGHTS)
+			nic_step(r.nic);
+		else
+			end(&r, 0);
+		if (i == 10) /* the network is full by now */
+			push(&r, 1, 0, 2);
+	}
+	CU_ASSERT_EQUAL(r.nic->cursor[1], 1);
+	nic_policy_destroy(r.nic);
+}
 
 TEST(left_by_a_sample)
 {
@@ -438,6 +478,32 @@ static uint64_t post_one(struct list *l, uint64_t tag, uint64_t threshold, uint6
 	uint64_t id = 0;
 	CU_ASSERT_EQUAL(list_post(l, &what, &id), 0);
 	return id;
+}
+
+/* What an operation takes from a fire is that fire's, also when the queue had no room for it; and there is none for an operation
+ * that comes after the fire. */
+TEST(arguments_are_kept_D7)
+{
+	struct list l;
+	struct due due;
+	uint64_t id, runs = 0, wrong = 0;
+	struct loom_trigger_post what = {.size = sizeof(what), .tag = 1, .threshold = 1, .flags = LOOM_NET_REMOTE_FROM_FIRE};
+	CU_ASSERT_EQUAL_FATAL(list_open(&fake_host, &l, 16, 4096), 0);
+	uint32_t n = (uint32_t)l.due_mask + 100;
+	for (uint32_t i = 0; i < n; i++)
+		CU_ASSERT_EQUAL(list_post(&l, &what, &id), 0);
+	what.threshold = 2;
+	CU_ASSERT_EQUAL(list_post(&l, &what, &id), 0);
+	CU_ASSERT_EQUAL(list_count(&l, 1, 1, 77), 0);
+	CU_ASSERT_EQUAL(list_count(&l, 1, 1, 88), 0); /* the queue is full by now */
+	for (; list_next(&l, &due); list_landed(&l, due.post))
+		wrong += runs++ < n ? due.argument != 77 : due.argument == 77;
+	CU_ASSERT_EQUAL(runs, n + 1ull);
+	CU_ASSERT_EQUAL(wrong, 0);
+	CU_ASSERT_EQUAL(list_post(&l, &what, &id), LOOM_EBUSY);
+	what.threshold = 3;
+	CU_ASSERT_EQUAL(list_post(&l, &what, &id), 0);
+	list_close(&fake_host, &l);
 }
 
 /* A counter that jumps over more runs than the queue holds: none is lost, order stays. */

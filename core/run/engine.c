@@ -134,6 +134,33 @@ static int append(struct loom_result *r, struct loom__sample *sample, struct loo
 	return 0;
 }
 
+/* A check that takes long: users see how far it is, and it ends as a sample does. */
+static int verifying(void *arg, double done, struct loom_error *err)
+{
+	struct loom_stack *s = arg;
+	uint64_t now = loom__now_ns();
+	if (s->verifying)
+		s->verifying(s->beat_arg, s, now - s->verify_ns, done);
+	if (__atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= 2) /* see gpuloom.h */
+		return LOOM__FAIL(err, LOOM_EINTR, "interrupted while a sample was verified: %.0f %% of it, after %.3g s", 100 * done,
+				  (double)(now - s->verify_ns) / 1e9);
+	if (s->until_ns && now > s->until_ns)
+		return LOOM__FAIL(err, LOOM_ETIMEDOUT, "[run] time_limit reached while a sample was verified: %.0f %% of it, after "
+				  "%.3g s", 100 * done, (double)(now - s->verify_ns) / 1e9);
+	return 0;
+}
+
+static int verify(struct loom_stack *s, const struct loom__policy *p, struct loom_report *report, struct loom_error *err)
+{
+	const struct loom_workload_ops *w = p->choice->plugin->ops;
+	s->verify_ns = loom__now_ns();
+	s->host.verifying_arg = s;
+	s->host.verifying = verifying;
+	int rc = w->verify(p->self, &s->layout, &p->view, report, err);
+	s->host.verifying = NULL;
+	return rc;
+}
+
 static int finish_sample(struct loom_stack *s, struct loom__sample *sample, struct loom_error *err)
 {
 	uint32_t workers = s->layout.workers + s->layout.far_workers;
@@ -169,7 +196,7 @@ static int finish_sample(struct loom_stack *s, struct loom__sample *sample, stru
 			continue;
 		/* A job without tasks may know its time better: an external program that reports it. */
 		sample->report.retime = runs_kernel(s);
-		rc = w->verify(p->self, &s->layout, &p->view, &sample->report, err);
+		rc = verify(s, p, &sample->report, err);
 		sample->report.retime = 0;
 		if (sample->report.count)
 			sample->seconds = sample->report.list[0].value;
@@ -318,7 +345,9 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	const struct loom__run_opts *run = &s->plan.run;
 	uint32_t total = run->warmup + run->samples;
 	s->beat = hooks ? hooks->beat : NULL;
+	s->verifying = hooks ? hooks->verifying : NULL;
 	s->beat_arg = hooks ? hooks->arg : NULL;
+	s->until_ns = run->time_limit ? r->began_ns + run->time_limit : 0;
 	if (hooks && hooks->begin)
 		hooks->begin(hooks->arg, r);
 	rc = loom__stack_launch(s, err);
@@ -342,6 +371,8 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	}
 	rc = rest(s, rc, err);
 	s->beat = NULL;
+	s->verifying = NULL;
+	s->until_ns = 0;
 	loom__result_end(r, rc, err);
 	*result = r;
 	return rc;

@@ -13,6 +13,8 @@ struct loom__run_hooks {
 	/* After each execution, which is the last of r; an error ends the run. */
 	int (*sample)(void *arg, const struct loom_stack *s, struct loom_result *r, struct loom_error *err);
 	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
+	/* The same while it is verified, of which `done`, from 0 to 1, is over. */
+	void (*verifying)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
 	void *arg;
 };
 

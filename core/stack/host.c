@@ -103,6 +103,12 @@ static void host_fact(const struct loom_host *host, const char *name, const char
 	h->fact_changes++;
 }
 
+static int host_verifying(const struct loom_host *host, double done, struct loom_error *err)
+{
+	const struct loom__host *h = host->ctx;
+	return h->verifying ? h->verifying(h->verifying_arg, done, err) : 0;
+}
+
 /* The params as far as the caller, who may be older, knows them. */
 #define HAS_RANKS(params)                                                                          \
 	((params) && (params)->size >= offsetof(struct loom_stack_params, ranks) + sizeof(void *) && \
@@ -123,7 +129,8 @@ void loom__host_init(struct loom__host *h, const struct loom_stack_params *param
 			  .metric = host_metric,
 			  .ranks = 1,
 			  .allgather = host_allgather,
-			  .fact = host_fact},
+			  .fact = host_fact,
+			  .verifying = host_verifying},
 		.log = params ? params->log : NULL,
 		.log_arg = params ? params->log_arg : NULL,
 		.log_level = params ? params->log_level : 0,

@@ -125,6 +125,10 @@ struct loom_stack {
 	 * devices 50 times a second. May be NULL. */
 	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
 	void *beat_arg;
+	/* The same while a workload verifies a sample, of which `done`, 0 to 1, is over. */
+	void (*verifying)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
+	uint64_t verify_ns; /* when that began */
+	uint64_t until_ns;  /* when [run] time_limit is over; 0: there is none */
 	uint64_t begin_ns, deadline_ns; /* of the sample in progress */
 	uint64_t end_ns; /* when the last worker left it, as far as devices have told */
 };

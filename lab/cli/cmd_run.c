@@ -147,7 +147,8 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 					  .workers = a->watch && first},
 				.derived = &a->derived};
 	struct loom__run_hooks hooks = {
-		.begin = loom__facts_begin, .sample = after_sample, .beat = loom__watch_beat, .arg = &beside};
+		.begin = loom__facts_begin, .sample = after_sample, .beat = loom__watch_beat,
+		.verifying = loom__watch_verifying, .arg = &beside};
 	if (ranks && first && !loom__plan_get(plan, LOOM_TRIGGER))
 		loom__say_warning(cli, "the conf has no [trigger], so the ranks do not work together: each of the %u runs "
 				       "the whole job", ranks->ranks);

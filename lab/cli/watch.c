@@ -91,25 +91,47 @@ static uint64_t cpu_time_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* "sample 2/5", at the start of a line; 0: it is too early for another one. */
+static int begin_beat(struct loom__watch *w, const struct loom_stack *s, uint64_t since_ns, uint64_t now)
+{
+	uint32_t warmups = s->plan.run.warmup;
+	int warm = w->executions < warmups;
+	if (!(w->workers || w->line) || since_ns < BEAT_NS || now - w->beat_ns < BEAT_NS)
+		return 0;
+	fprintf(stderr, "%s%s %zu/%u", w->cli->err_is_tty ? "\r\033[K" : "", warm ? "warm-up" : "sample",
+		(warm ? w->executions : w->executions - warmups) + 1, warm ? warmups : s->plan.run.samples);
+	return 1;
+}
+
 /* Below what is drawn of the last sample on a terminal, a line of its own elsewhere. What the workers have
  * counted is not known before the end; how many cores they keep busy is, unless they are processes. */
 void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns)
 {
 	struct loom__watch *w = arg;
 	uint64_t now = loom__now_ns(), cpu = cpu_time_ns();
-	uint32_t warmups = s->plan.run.warmup;
-	if (!(w->workers || w->line) || since_ns < BEAT_NS || now - w->beat_ns < BEAT_NS)
+	int shown = w->beat_ns > now - since_ns;
+	if (!begin_beat(w, s, since_ns, now))
 		return;
-	int warm = w->executions < warmups, shown = w->beat_ns > now - since_ns;
-	fprintf(stderr, "%s%s %zu/%u  in progress for %.0f s of at most %.4g s",
-		w->cli->err_is_tty ? "\r\033[K" : "", warm ? "warm-up" : "sample",
-		(warm ? w->executions : w->executions - warmups) + 1, warm ? warmups : s->plan.run.samples,
-		(double)since_ns / 1e9, (double)s->plan.run.timeout / 1e9);
+	fprintf(stderr, "  in progress for %.0f s of at most %.4g s", (double)since_ns / 1e9, (double)s->plan.run.timeout / 1e9);
 	if (shown)
 		fprintf(stderr, "  %.1f cores busy", (double)(cpu - w->beat_cpu_ns) / (double)(now - w->beat_ns));
 	fputs(w->cli->err_is_tty ? "" : "\n", stderr);
 	w->beat_ns = now;
 	w->beat_cpu_ns = cpu;
+}
+
+void loom__watch_verifying(void *arg, const struct loom_stack *s, uint64_t since_ns, double done)
+{
+	struct loom__watch *w = arg;
+	uint64_t now = loom__now_ns();
+	double seconds = (double)since_ns / 1e9;
+	if (!begin_beat(w, s, since_ns, now))
+		return;
+	fprintf(stderr, "  verifying for %.0f s, %.0f %% done", seconds, 100 * done);
+	if (done > 0)
+		fprintf(stderr, ", some %.0f s to go", seconds / done - seconds);
+	fputs(w->cli->err_is_tty ? "" : "\n", stderr);
+	w->beat_ns = now;
 }
 
 void loom__watch_sample(void *arg, const struct loom_stack *s, const struct loom_result *r)

@@ -19,6 +19,8 @@ struct loom__watch {
 
 /* Called while an execution is in progress: says once a second how long it has been. */
 void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns);
+/* The same while it is verified: how much of that is done, from 0 to 1, and how long the rest may take. */
+void loom__watch_verifying(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
 /* Called after each execution: workers write their counters at the end of one, so that looking
  * costs them nothing, and there is nothing newer to be seen. */
 void loom__watch_sample(void *arg, const struct loom_stack *s, const struct loom_result *r);

@@ -19,6 +19,9 @@
 
 #define SEEN_MOST 1024u
 #define LOOK_NS 50000000u
+#define SUBMIT_NAP_NS 100000u
+#define SUBMIT_TRIES 1000u
+#define REAP_NS 10000000000u
 
 /* A thread of this process that was looked at. */
 struct seen {
@@ -31,6 +34,7 @@ struct ssr_files {
 	struct io_uring ring;
 	struct ssr_call *call[SSR_BATCH_MOST];
 	uint32_t n;
+	int broken; /* the ring: pread does it all */
 	struct seen seen[SEEN_MOST];
 	uint32_t seen_count;
 	uint64_t looked_ns;
@@ -71,7 +75,7 @@ void ssr_files_close(struct service *s)
 int ssr_files_add(struct service *s, struct ssr_call *call)
 {
 	struct ssr_files *f = s->files;
-	if (!f || !ssr_is_read(call))
+	if (!f || f->broken || !ssr_is_read(call))
 		return 0;
 	struct io_uring_sqe *e = f->n < SSR_BATCH_MOST ? io_uring_get_sqe(&f->ring) : NULL;
 	if (!e)
@@ -82,36 +86,69 @@ int ssr_files_add(struct service *s, struct ssr_call *call)
 	return 1;
 }
 
+/* The kernel takes no more calls of the ring. Those that it has not taken stay in it, so it is not used again. */
+static void give_up(struct service *s, const char *what, int rc)
+{
+	if (!s->files->broken)
+		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name, "io_uring %s: %s; from now on files are read by pread", what, strerror(-rc));
+	s->files->broken = 1;
+}
+
+/* How many of `n` the kernel has taken. */
+static uint32_t submit(struct service *s, uint32_t n)
+{
+	struct timespec nap = {.tv_nsec = SUBMIT_NAP_NS};
+	uint32_t taken = 0, tries = 0;
+	while (taken < n) {
+		int rc = io_uring_submit_and_wait(&s->files->ring, n - taken);
+		int again = rc == -EAGAIN || rc == -EBUSY;
+		if (rc > 0) {
+			taken += (uint32_t)rc;
+		} else if (again && tries++ < SUBMIT_TRIES) {
+			nanosleep(&nap, NULL);
+		} else if (rc != -EINTR) {
+			give_up(s, "takes no calls", rc ? rc : -EIO);
+			break;
+		}
+	}
+	return taken;
+}
+
+/* The next completion: 0, or none comes. */
+static int next(struct service *s, struct io_uring_cqe **c)
+{
+	struct timespec nap = {.tv_nsec = SUBMIT_NAP_NS};
+	struct ssr_files *f = s->files;
+	uint64_t begin = ssr_now();
+	int rc;
+	while ((rc = f->broken ? io_uring_peek_cqe(&f->ring, c) : io_uring_wait_cqe(&f->ring, c)) != 0) {
+		if (!f->broken && (rc == -EINTR || rc == -EAGAIN))
+			continue;
+		give_up(s, "cannot be waited for", rc);
+		/* What it has taken it still does: the memory must not be given back before. */
+		if (ssr_now() - begin > REAP_NS)
+			return rc;
+		nanosleep(&nap, NULL);
+	}
+	return 0;
+}
+
 void ssr_files_flush(struct service *s, struct ssr_tenant *tenant)
 {
 	struct ssr_files *f = s->files;
-	uint32_t left = f ? f->n : 0, submitted = 0;
-	if (!left)
-		return;
-	while (submitted < left) {
-		int rc = io_uring_submit_and_wait(&f->ring, left - submitted);
-		if (rc > 0)
-			submitted += (uint32_t)rc;
-		else if (rc != -EINTR && rc != -EAGAIN && rc != -EBUSY)
-			break;
-	}
-	uint32_t lost = left - submitted;
-	left = submitted;
-	while (left) {
-		struct io_uring_cqe *c;
-		int rc = io_uring_wait_cqe(&f->ring, &c);
-		if (rc == -EINTR || rc == -EAGAIN)
-			continue;
-		if (rc)
-			break;
-		ssr_complete(s, tenant, f->call[io_uring_cqe_get_data64(c)], c->res, ssr_now());
+	uint32_t n = f ? f->n : 0, taken = n ? submit(s, n) : 0;
+	struct io_uring_cqe *c;
+	for (uint32_t left = taken; left && !next(s, &c); left--) {
+		uint64_t i = io_uring_cqe_get_data64(c);
+		ssr_complete(s, tenant, f->call[i], c->res, ssr_now());
+		f->call[i] = NULL;
 		io_uring_cqe_seen(&f->ring, c);
-		left--;
 	}
-	/* The kernel takes no more: these were not begun. */
-	for (uint32_t i = f->n - lost; i < f->n; i++)
-		ssr_complete(s, tenant, f->call[i], -EIO, ssr_now());
-	f->n = 0;
+	for (uint32_t i = 0; i < n; i++)
+		if (f->call[i]) /* not begun; or it does not end */
+			ssr_complete(s, tenant, f->call[i], i < taken ? -EIO : ssr_work(s, f->call[i]), ssr_now());
+	if (f)
+		f->n = 0;
 }
 
 /* ---- the kernel's threads ------------------------------------------------------------------------- */

@@ -267,26 +267,54 @@ void ssr_path_stop(struct service *s)
 	}
 }
 
-void ssr_path_quiet(struct service *s)
+/* A worker whose request has not ended; s->workers: only queues have some; -1: all have ended. */
+static int64_t unanswered(struct service *s)
+{
+	for (uint32_t w = 0; w < s->workers; w++)
+		if (!__atomic_load_n(&s->source[w].broken, __ATOMIC_RELAXED) &&
+		    (uint32_t)__atomic_load_n(&s->source[w].served, __ATOMIC_ACQUIRE) !=
+			    __atomic_load_n(s->source[w].told, __ATOMIC_ACQUIRE))
+			return w;
+	/* What a ring held before it turned out to be broken is queued, too. */
+	return ssr_posted(s) || ssr_waiting(s) ? (int64_t)s->workers : -1;
+}
+
+static uint64_t all_served(const struct service *s)
+{
+	uint64_t sum = 0;
+	for (uint32_t w = 0; w < s->workers; w++)
+		sum += __atomic_load_n(&s->source[w].served, __ATOMIC_ACQUIRE);
+	return sum;
+}
+
+int ssr_path_quiet(struct service *s, struct loom_error *err)
 {
 	struct timespec nap = {.tv_nsec = 200000};
+	uint64_t since = ssr_now(), served = all_served(s);
+	int64_t worker;
+	int rc = 0;
 	__atomic_store_n(&s->dropping, 1, __ATOMIC_RELEASE);
 	ssr_awake(s, 1);
 	/* Whoever serves drops it; then nothing is posted, for no worker runs. */
-	for (;;) {
-		/* What a ring held before it turned out to be broken is queued, too. */
-		int left = ssr_posted(s) || ssr_waiting(s);
-		for (uint32_t w = 0; w < s->workers && !left; w++)
-			left = !__atomic_load_n(&s->source[w].broken, __ATOMIC_RELAXED) &&
-			       (uint32_t)__atomic_load_n(&s->source[w].served, __ATOMIC_ACQUIRE) !=
-				       __atomic_load_n(s->source[w].told, __ATOMIC_ACQUIRE);
-		if (!left)
+	while ((worker = unanswered(s)) >= 0) {
+		uint64_t now = all_served(s);
+		since = now != served ? ssr_now() : since;
+		served = now;
+		if (ssr_now() - since > s->patience_ns) {
+			rc = LOOM_FAIL(s->host, err, LOOM_ETIMEDOUT,
+				       "%s: no request has ended for %.3g s, but one of worker %lld is under way: what serves it hangs, or "
+				       "the worker ended while it asked",
+				       s->name, (double)s->patience_ns / 1e9, (long long)worker);
 			break;
+		}
 		ssr_doors_ring(s);
 		nanosleep(&nap, NULL);
 	}
-	pthread_mutex_lock(&s->drain);
-	pthread_mutex_unlock(&s->drain);
+	if (!rc) { /* whoever serves has left */
+		pthread_mutex_lock(&s->drain);
+		pthread_mutex_unlock(&s->drain);
+	}
 	__atomic_store_n(&s->dropping, 0, __ATOMIC_RELEASE);
 	ssr_awake(s, 0);
+	return rc;
 }

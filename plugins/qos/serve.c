@@ -223,7 +223,8 @@ void ssr_serve(struct ssr_thread *t, int fills)
 			break;
 		/* The threads of a path wake each other thousands of times a second, and one of them always can run: see
 		 * LOOM_GAP_NS. So they, too, leave their cores, for less time: requests wait for them. */
-		loom_leave_gap(now, GAP_NS);
+		if (loom_has_gap())
+			loom_leave_gap(now, GAP_NS);
 		take_turn(t, now);
 	}
 	ssr_ask(t, ssr_now());

@@ -73,6 +73,7 @@ int qos_lead(void *self, const struct loom_qos_stage *stage, uint32_t n, struct 
 	s->host = q->host;
 	s->name = q->name;
 	s->fault_fd = s->awake_fd = s->bedside_fd = -1;
+	s->patience_ns = SSR_PATIENCE_NS;
 	pthread_mutex_init(&s->drain, NULL);
 	pthread_mutex_init(&s->serving, NULL);
 	memcpy(s->stage, stage, n * sizeof(*stage));
@@ -237,10 +238,9 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 	     struct loom_error *err)
 {
 	struct service *s = ((struct qos *)self)->service;
-	(void)err;
-	if (!s || !s->head)
-		return 0;
-	ssr_path_quiet(s);
+	int rc = s && s->head ? ssr_path_quiet(s, err) : 0;
+	if (rc || !s || !s->head)
+		return rc;
 	pthread_mutex_lock(&s->drain);
 	pthread_mutex_lock(&s->serving);
 	for (uint32_t w = 0; w < s->workers; w++) {
@@ -334,13 +334,13 @@ int qos_collect(void *self, const struct loom_layout *layout, const struct loom_
 {
 	struct service *s = ((struct qos *)self)->service;
 	(void)layout, (void)view;
-	if (!s || !s->head)
-		return 0;
-	ssr_path_quiet(s);
+	int rc = s && s->head ? ssr_path_quiet(s, err) : 0;
+	if (rc || !s || !s->head)
+		return rc;
 	pthread_mutex_lock(&s->drain);
 	pthread_mutex_lock(&s->serving);
 	uint64_t filled = s->filled, served = s->served + s->dropped;
-	int rc = ssr_account_report(s, report, err);
+	rc = ssr_account_report(s, report, err);
 	pthread_mutex_unlock(&s->serving);
 	pthread_mutex_unlock(&s->drain);
 	if (!rc && filled != served)

@@ -223,6 +223,7 @@ struct service {
 	uint32_t looks;	       /* futex: the worker thread reads the rings, and the watcher need not look */
 	uint64_t heed;	       /* of the turn under way: its tenants' requests end it */
 	uint32_t dropping;     /* requests are ended with -ECANCELED instead of served */
+	uint64_t patience_ns;  /* so long nothing may end while something is under way: SSR_PATIENCE_NS, but for tests */
 	int timed;             /* a policy moderates interrupts */
 	int plain;             /* a GPU is in the stack: see service.dev.h */
 	/* Accounts. The serving thread writes, but for the stages' times, which are atomic. */
@@ -267,7 +268,7 @@ void qos_stop(void *self);
 			  struct loom_error *err)                                                  \
 	{                                                                                          \
 		struct TYPE *p = host->alloc(host, sizeof(*p));                                    \
-		int rc = qos_create(&p->base, host, "qos_" #TYPE, err);                            \
+		int rc = qos_create(p ? &p->base : NULL, host, "qos_" #TYPE, err);                 \
 		*self = p;                                                                         \
 		if (rc)                                                                            \
 			return rc;                                                                 \
@@ -333,7 +334,9 @@ void ssr_controller(struct ssr_thread *t); /* the thread of a device */
 /* ---- path.c */
 int ssr_path_start(struct service *s, struct loom_error *err);
 void ssr_path_stop(struct service *s);
-void ssr_path_quiet(struct service *s); /* drops what is under way; returns when nothing is */
+#define SSR_PATIENCE_NS 30000000000ull /* longer than any request takes */
+/* Drops what is under way; returns when nothing is, or LOOM_ETIMEDOUT. */
+int ssr_path_quiet(struct service *s, struct loom_error *err);
 void ssr_path_bind(struct service *s, uint64_t vectors); /* of threads that are bound to no door */
 
 /* ---- fill.c */

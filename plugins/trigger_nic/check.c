@@ -47,6 +47,14 @@ uint64_t nic_more_posts(const struct nic_table *table, const struct loom_net_nee
 	return larger(2ull * table->posts, said->posts);
 }
 
+int nic_too_late(const struct loom_host *host, const char *plugin, const struct loom_trigger_post *what, struct loom_error *err)
+{
+	return LOOM_FAIL(host, err, LOOM_EBUSY,
+			 "%s: tag %#llx was fired before this operation was posted, which takes its place or rank from the fire: post "
+			 "such operations before workers start",
+			 plugin, (unsigned long long)what->tag);
+}
+
 static int check_places(const struct nic_bounds *b, const struct loom_trigger_post *w, struct loom_error *err)
 {
 	const struct loom_host *host = b->host;

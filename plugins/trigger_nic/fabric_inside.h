@@ -100,13 +100,13 @@ int fabric_hmem(struct ofi *f, const struct loom_segments *segments, uint32_t se
 
 /* fabric_staged.c. Collective, once the segments are known. The others where f->staging is there: as fabric_start(); the
  * context that the provider has of one that was given there; 1 when an event is for the caller, who is given it as it is now;
- * messages that found no room. */
+ * messages that found no room, and operations that failed meanwhile: so many events. */
 int fabric_staged_open(struct ofi *f, const struct loom_segments *segments, struct loom_error *err);
 void fabric_staged_close(struct ofi *f);
 int fabric_staged_start(struct ofi *f, const struct fabric_io *io, struct fabric_context *context, int *status);
 struct fabric_context *fabric_staged_context(struct ofi *f, struct fabric_context *owner);
 int fabric_staged_event(struct ofi *f, struct fabric_event *e);
-void fabric_staged_retry(struct ofi *f);
+int fabric_staged_retry(struct ofi *f, struct fabric_event *event, uint32_t room);
 
 /* What libfabric says, as fabric.h gives it: 0, LOOM_EAGAIN, or LOOM_EIO with *status. */
 int fabric_verdict(ssize_t code, int *status);

@@ -204,15 +204,14 @@ static int take_events(struct fabric *of, struct fabric_event *event, uint32_t r
 {
 	struct ofi *f = ofi_of(of);
 	struct fi_cq_data_entry entry[FABRIC_BATCH];
-	int events = 0;
-	if (f->staging)
-		fabric_staged_retry(f);
-	ssize_t n = fi_cq_read(f->cq, entry, room < FABRIC_BATCH ? room : FABRIC_BATCH);
+	int events = f->staging ? fabric_staged_retry(f, event, room) : 0;
+	room -= (uint32_t)events;
+	ssize_t n = room ? fi_cq_read(f->cq, entry, room < FABRIC_BATCH ? room : FABRIC_BATCH) : -FI_EAGAIN;
 	if (n == -FI_EAGAIN)
-		return 0;
+		return events;
 	if (n == -FI_EAVAIL) {
-		failed(f, event);
-		return is_for_caller(f, event);
+		failed(f, &event[events]);
+		return events + is_for_caller(f, &event[events]);
 	}
 	if (n < 0)
 		return LOOM_EIO;

@@ -18,13 +18,14 @@ struct landing {
 	uint64_t ref, bytes, notify, pad;
 };
 
-enum { OP_FREE, OP_BRINGS, OP_PUTS, OP_DUE, OP_TELLS };
+enum { OP_FREE, OP_BRINGS, OP_PUTS, OP_DUE, OP_TELLS, OP_FAILED };
 struct staged_op {
 	struct fabric_context context; /* first: events give its address */
 	struct fabric_context *owner;
 	struct fabric_io io;
 	uint32_t state;
 	uint32_t left; /* OP_TELLS: of the message's end and the answer */
+	int32_t status; /* OP_FAILED */
 };
 
 struct answer { /* to one operation of another rank */
@@ -40,6 +41,8 @@ struct fabric_staging {
 	struct fabric_there *there; /* [ranks]: of the others */
 	struct answer *answer;	    /* [ranks][MOST] */
 	uint32_t due;		    /* messages that the provider had no room for */
+	uint32_t failed;	    /* operations that are over without an event of the provider's */
+	int32_t unanswered;	    /* why an answer could not be sent; 0: there is none */
 	struct staged_op op[MOST];
 };
 
@@ -71,10 +74,11 @@ static void tell(struct ofi *f, struct staged_op *op)
 	s->due -= op->state == OP_DUE;
 	ssize_t code = fi_writedata(f->ep, &s->landing[i], sizeof(s->landing[i]), fi_mr_desc(s->mr), LANDED | (rank * MOST + i),
 				    f->peer[op->io.target], to->base + at, to->key, &op->context);
-	/* Another failure comes back at the next poll, as often as there is one. */
-	op->state = code ? OP_DUE : OP_TELLS;
+	op->state = !code ? OP_TELLS : code == -FI_EAGAIN ? OP_DUE : OP_FAILED;
 	op->left = 2;
+	op->status = (int32_t)-code;
 	s->due += op->state == OP_DUE;
+	s->failed += op->state == OP_FAILED;
 }
 
 int fabric_staged_start(struct ofi *f, const struct fabric_io *io, struct fabric_context *context, int *status)
@@ -144,10 +148,11 @@ static void answer(struct ofi *f, struct answer *a)
 	const struct fabric_there *to = &f->scratch_there[rank];
 	ssize_t code = fi_writedata(f->ep, f->scratch, sizeof(uint64_t), fi_mr_desc(f->scratch_mr), ANSWER | slot % MOST,
 				    f->peer[rank], to->base + FABRIC_SCRATCH_SINK, to->key, &a->context);
-	s->due -= a->due && !code;
-	s->due += !a->due && code;
-	a->due = code != 0;
+	s->due -= a->due;
+	a->due = code == -FI_EAGAIN;
+	s->due += a->due;
 	a->under_way = !code;
+	s->unanswered = code && !a->due ? (int32_t)-code : s->unanswered;
 }
 
 /* Another rank wrote it: believe nothing. */
@@ -193,7 +198,22 @@ int fabric_staged_event(struct ofi *f, struct fabric_event *e)
 	return e->what == FABRIC_FAILED;
 }
 
-void fabric_staged_retry(struct ofi *f)
+static int failures(struct fabric_staging *s, struct fabric_event *event, uint32_t room)
+{
+	uint32_t events = 0;
+	for (uint32_t i = 0; s->failed && i < MOST && events < room; i++)
+		if (s->op[i].state == OP_FAILED) {
+			over(&s->op[i], s->op[i].status, &event[events++]);
+			s->failed--;
+		}
+	if (s->unanswered && events < room) {
+		event[events++] = (struct fabric_event){.what = FABRIC_FAILED, .status = s->unanswered};
+		s->unanswered = 0;
+	}
+	return (int)events;
+}
+
+int fabric_staged_retry(struct ofi *f, struct fabric_event *event, uint32_t room)
 {
 	struct fabric_staging *s = f->staging;
 	for (uint32_t i = 0; s->due && i < MOST; i++)
@@ -202,6 +222,7 @@ void fabric_staged_retry(struct ofi *f)
 	for (uint32_t i = 0; s->due && i < f->is.host->ranks * MOST; i++)
 		if (s->answer[i].due && !s->answer[i].under_way)
 			answer(f, &s->answer[i]);
+	return failures(s, event, room);
 }
 
 /* ---- opening ------------------------------------------------------------------------------------------------- */

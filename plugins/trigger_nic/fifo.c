@@ -46,8 +46,11 @@ static uint32_t poll_one(struct nic *nic, uint32_t ring)
 uint32_t nic_poll_fifo(struct nic *nic)
 {
 	uint32_t work = 0;
-	for (uint32_t r = 0; r < nic->rings && !nic_backlog(nic); r++)
-		work += poll_one(nic, r);
+	/* From the ring behind the last one: the first ones may cause a backlog each time. */
+	for (uint32_t r = 0; r < nic->rings && !nic_backlog(nic); r++) {
+		work += poll_one(nic, nic->next_ring);
+		nic->next_ring = (nic->next_ring + 1) % nic->rings;
+	}
 	if (work && nic->opts->stamp) {
 		nic->last_ns = nic_now(nic);
 		if (!nic->first_ns) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "list.h"
+#include "nic.dev.h"
 
 #include <string.h>
 
@@ -41,10 +42,9 @@ void list_clear(struct list *l)
 
 /* ---- counters ------------------------------------------------------------------------------------ */
 
-/* Fibonacci hashing: tags are mostly consecutive. Eight such stay together, as they are mostly counted one after the other. */
 static uint32_t slot_of(const struct list *l, uint64_t tag)
 {
-	return ((uint32_t)(((tag >> 3) * 0x9e3779b97f4a7c15ull) >> 32) << 3 | (uint32_t)(tag & 7)) & l->mask;
+	return (uint32_t)nic_hash(tag) & l->mask;
 }
 
 uint32_t list_counter(struct list *l, uint64_t tag)
@@ -98,7 +98,7 @@ static void give_back(struct list *l, uint32_t i)
 }
 
 /* Queues whatever the counter has reached, as far as there is room. */
-static void settle(struct list *l, uint32_t counter, uint64_t argument)
+static void settle(struct list *l, uint32_t counter)
 {
 	struct counter *c = &l->counter[counter];
 	while (c->first != LIST_NONE && l->post[c->first].threshold <= c->value) {
@@ -112,7 +112,7 @@ static void settle(struct list *l, uint32_t counter, uint64_t argument)
 			}
 			return;
 		}
-		l->due[l->due_head++ & l->due_mask] = (struct due){.post = i, .argument = argument};
+		l->due[l->due_head++ & l->due_mask] = (struct due){.post = i, .argument = p->threshold <= c->argued ? c->argument : 0};
 		p->flying++;
 		remove_first(l, c);
 		/* A threshold past the end of the counter is never reached. */
@@ -130,6 +130,8 @@ int list_post(struct list *l, const struct loom_trigger_post *what, uint64_t *id
 	uint32_t counter = l->free == LIST_NONE ? LIST_NONE : list_counter(l, what->tag);
 	if (counter == LIST_NONE)
 		return LOOM_EFULL;
+	if (what->flags && what->threshold <= l->counter[counter].value)
+		return LOOM_EBUSY;
 	uint32_t i = l->free;
 	struct post *p = &l->post[i];
 	l->free = p->next;
@@ -141,7 +143,7 @@ int list_post(struct list *l, const struct loom_trigger_post *what, uint64_t *id
 			   .counter = counter};
 	insert(l, &l->counter[counter], i);
 	*id = (uint64_t)p->generation << 32 | i;
-	settle(l, counter, 0); /* fired before it was posted (3.2) */
+	settle(l, counter); /* fired before it was posted (3.2) */
 	return 0;
 }
 
@@ -182,8 +184,12 @@ void list_count_at(struct list *l, uint32_t counter, uint64_t n, uint64_t argume
 {
 	struct counter *c = &l->counter[counter];
 	c->value = n > UINT64_MAX - c->value ? UINT64_MAX : c->value + n;
+	if (!c->unsettled) { /* else what is due by an earlier fire has yet to get that one's */
+		c->argument = argument;
+		c->argued = c->value;
+	}
 	if (c->first != LIST_NONE && l->post[c->first].threshold <= c->value)
-		settle(l, counter, argument);
+		settle(l, counter);
 }
 
 int list_count(struct list *l, uint64_t tag, uint64_t n, uint64_t argument)
@@ -205,7 +211,7 @@ int list_next(struct list *l, struct due *due)
 		uint32_t counter = l->unsettled;
 		l->unsettled = c->next_unsettled;
 		c->unsettled = 0;
-		settle(l, counter, 0);
+		settle(l, counter);
 	}
 	return 1;
 }

@@ -27,6 +27,7 @@ struct post {
 struct counter {
 	uint64_t tag; /* 0: free */
 	uint64_t value;
+	uint64_t argument, argued; /* of the fire that raised it to `argued`; for what is due by then */
 	uint32_t first; /* post with the smallest threshold */
 	uint32_t last;  /* the largest: most posts are appended */
 	uint32_t next_unsettled;
@@ -59,7 +60,8 @@ void list_clear(struct list *l); /* no counters, no posts; ids of before stay un
 
 /* The counter of a tag, made when there is none; LIST_NONE when the table is full (7/8). */
 uint32_t list_counter(struct list *l, uint64_t tag);
-/* Adds a post to its counter. LOOM_EFULL: no place for the post, or none for its counter. */
+/* Adds a post to its counter. LOOM_EFULL: no place for the post, or none for its counter. LOOM_EBUSY: it wants the argument of a fire
+ * that has been, which is gone. */
 int list_post(struct list *l, const struct loom_trigger_post *what, uint64_t *id);
 /* 0, LOOM_EBUSY, LOOM_ENOENT as in trigger.h. */
 int list_cancel(struct list *l, uint64_t id);

@@ -121,6 +121,12 @@ LOOM_FN struct nic_ring *nic_ring(struct loom_ctx *c)
 	struct nic_device *d = nic_device(c);
 	return (struct nic_ring *)(d->shape.far == NIC_FEW ? c->local[LOOM_TRIGGER] : (void *)(d + 1));
 }
+/* Where the counter of a tag stands, in the list of the host and in tables that devices look into. Fibonacci hashing: tags are mostly
+ * consecutive. Eight such stay together, as they are mostly counted one after the other. */
+LOOM_FN uint64_t nic_hash(uint64_t tag)
+{
+	return ((((tag >> 3) * 0x9e3779b97f4a7c15ull) >> 32) << 3 | (tag & 7)) & 0xffffffffull;
+}
 LOOM_FN uint64_t nic_lap(uint64_t n, uint32_t entries)
 {
 	return (n & entries) == 0;

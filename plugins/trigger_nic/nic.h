@@ -162,6 +162,7 @@ struct nic {
 	char *base; /* the block for the stack; NULL: not yet */
 	uint64_t bytes; /* of it */
 	uint32_t rings;		 /* FIFOs of all devices */
+	uint32_t next_ring;	 /* that is looked at next */
 	struct nic_fifo **fifos; /* [rings] */
 	uint64_t *cursor;	 /* [rings]: words taken */
 	struct nic_record **record; /* [workers] */
@@ -212,6 +213,8 @@ const char *nic_raise(const char *plugin, const char *option, uint64_t least);
 /* What these options must be, now that they do not do. */
 uint64_t nic_more_tags(const struct nic_table *table, const struct loom_net_need *said);
 uint64_t nic_more_posts(const struct nic_table *table, const struct loom_net_need *said);
+/* LOOM_EBUSY: the fire that has its argument has been. */
+int nic_too_late(const struct loom_host *host, const char *plugin, const struct loom_trigger_post *what, struct loom_error *err);
 /* Whether a post can ever run, within what is told here. */
 struct nic_bounds {
 	const struct loom_host *host;

@@ -540,7 +540,9 @@ int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *
 		rc = nic->way->post(nic, post, id, &taken, err);
 	if (!rc && !taken) {
 		rc = list_post(&nic->list, post, id);
-		if (rc)
+		if (rc == LOOM_EBUSY)
+			rc = nic_too_late(nic->host, nic->way->name, post, err);
+		else if (rc)
 			rc = nic_no_place(nic, err);
 		else if (nic->way->posted)
 			nic->way->posted(nic, post->tag);

@@ -166,7 +166,9 @@ static int failure(const struct peer *p, struct loom_error *err)
 	if (code == LOOM_EFULL)
 		return LOOM_FAIL(p->host, err, code, "trigger_peer: a tag finds no counter: %u are in use; %s", p->table.tags,
 				 nic_raise("trigger_peer", "tags", nic_more_tags(&p->table, &p->said)));
-	return LOOM_FAIL(p->host, err, code, "trigger_peer: an operation names a rank or memory that the workers do not reach");
+	return LOOM_FAIL(p->host, err, code,
+			 code == LOOM_EINVAL ? "trigger_peer: a fire places an addition where its elements are not aligned to their size" :
+					       "trigger_peer: an operation names a rank or memory that the workers do not reach");
 }
 
 static int peer_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -281,6 +283,10 @@ static int post_locked(struct peer *p, const struct loom_trigger_post *w, uint64
 	int rc = visit(p, k, err);
 	if (rc)
 		return rc;
+	if (w->flags && w->threshold <= k->value) {
+		peer_serve(&p->ctx, counter, 0);
+		return nic_too_late(p->host, "trigger_peer", w, err);
+	}
 	struct peer_post *place = peer_post(&p->ctx, at);
 	*place = (struct peer_post){.threshold = w->threshold,
 				    .rearm = w->rearm,

@@ -181,13 +181,15 @@ LOOM_FN int peer_apply(struct peer_post *w, uint64_t argument)
 	return 1;
 }
 
-/* Moves the data. 0 when a place is out of reach. */
+/* Moves the data. 0; LOOM_EIO: a place is out of reach; LOOM_EINVAL: elements that are added lie across words. */
 LOOM_FN int peer_move(const struct loom_ctx *c, const struct peer_post *w)
 {
 	char *here = peer_reach(c, peer_head(c)->rank, w->local, w->bytes);
 	char *there = peer_reach(c, w->target, w->remote, w->bytes);
 	if (!here || !there)
-		return 0;
+		return LOOM_EIO;
+	if (w->op == LOOM_NET_ADD && ((uintptr_t)here | (uintptr_t)there) % (w->type == LOOM_NET_F32 ? 4 : 8))
+		return LOOM_EINVAL;
 	if (w->op == LOOM_NET_PUT)
 		peer_copy(there, here, w->bytes);
 	else if (w->op == LOOM_NET_GET)
@@ -197,7 +199,7 @@ LOOM_FN int peer_move(const struct loom_ctx *c, const struct peer_post *w)
 	else
 		for (uint64_t i = 0; i < w->bytes / 8; i++)
 			loom_fetch_add_relaxed_sys((uint64_t *)there + i, ((const uint64_t *)here)[i]);
-	return 1;
+	return 0;
 }
 
 LOOM_FN struct nic_arrival *peer_arrivals(const struct loom_ctx *c, uint32_t rank, uint64_t *words)
@@ -208,25 +210,26 @@ LOOM_FN struct nic_arrival *peer_arrivals(const struct loom_ctx *c, uint32_t ran
 	return (struct nic_arrival *)(rank == h->rank ? nic_at(c, nic_shape(c)->arrival_at) : (void *)w->at);
 }
 
-/* One operation, whole. 0 when it cannot be done. */
+/* One operation, whole: 0, or why it cannot be done. */
 LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t argument)
 {
 	if (w->flags && !peer_apply(w, argument))
-		return 0;
-	if (w->op != LOOM_NET_COUNT && !peer_move(c, w))
-		return 0;
+		return LOOM_EIO;
+	int rc = w->op != LOOM_NET_COUNT ? peer_move(c, w) : 0;
+	if (rc)
+		return rc;
 	if (w->notify) {
 		uint64_t words;
 		struct nic_arrival *a = peer_arrivals(c, w->target, &words);
 		if (w->notify >= words)
-			return 0;
+			return LOOM_EIO;
 		if (peer_head(c)->stamp)
 			loom_store_relaxed_sys(&a[w->notify].at_ns, loom_clock_ns(c));
 		/* Release at the scope of all: pairs with the acquire in nic_see at the target. The data, which this lane
 		 * stored, are before it; and what other lanes wrote here has been acquired with `work`, and copied. */
 		loom_fetch_add_release_sys((uint64_t *)&a[w->notify].count, (uint64_t)1);
 	}
-	return 1;
+	return 0;
 }
 
 /* ---- counters and their posts ---------------------------------------------------------------------------- */
@@ -273,18 +276,18 @@ LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, ui
 {
 	struct peer_post w;
 	uint32_t at = k->first, next;
-	int spent = peer_take(c, k, &w), ok = peer_run(c, &w, argument);
-	if (w.slot && ok)
+	int spent = peer_take(c, k, &w), rc = peer_run(c, &w, argument);
+	if (w.slot && !rc)
 		/* Release: pairs with the acquire in nic_see. The buffer has been read; of a get it has been filled. */
 		loom_fetch_add_release_dev((uint64_t *)&peer_slot(c, w.slot)->completed, (uint64_t)1);
 	else if (w.slot)
 		loom_store_release_dev((uint64_t *)&peer_slot(c, w.slot)->completed, (uint64_t)PEER_FAILED);
-	if (!ok)
-		peer_fail(c, LOOM_EIO);
+	if (rc)
+		peer_fail(c, rc);
 	if (spent)
 		/* Release: pairs with the host's acquire, when it gives the place to another post. */
 		loom_store_release_sys(&peer_post(c, at)->state, (uint32_t)PEER_FREE);
-	if (!w.chain || !ok)
+	if (!w.chain || rc)
 		return 0;
 	next = peer_find(c, w.chain);
 	if (!next) {

@@ -43,19 +43,13 @@ LOOM_FN uint64_t proxy_ring_bytes(uint64_t entries)
 	return sizeof(struct proxy_ring) + entries * PROXY_WORDS * sizeof(uint64_t);
 }
 
-/* As the list of the host hashes: a tag stands in the same place in both. */
-LOOM_FN uint64_t proxy_hash(uint64_t tag)
-{
-	return (tag * 0x9e3779b97f4a7c15ull) >> 32;
-}
-
 /* What the host knows of the tag, into word[0 .. PROXY_BUILT - 1]. */
 LOOM_FN void proxy_look(const struct loom_ctx *c, uint64_t tag, uint64_t *word)
 {
 	const struct nic_shape *s = nic_shape(c);
 	struct proxy_entry *table = (struct proxy_entry *)nic_at(c, s->extra_at);
 	word[PROXY_ID] = 0;
-	for (uint64_t i = proxy_hash(tag), n = 0; n < s->extra; i++, n++) {
+	for (uint64_t i = nic_hash(tag), n = 0; n < s->extra; i++, n++) {
 		struct proxy_entry *e = &table[i & (s->extra - 1)];
 		/* Acquire: pairs with the host's release of the tag. */
 		uint64_t have = loom_load_acquire_sys(&e->tag);

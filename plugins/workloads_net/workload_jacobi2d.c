@@ -175,13 +175,16 @@ static int jacobi_wire(void *self, const struct loom_layout *layout, const struc
 	return rc;
 }
 
-/* The whole grid on one processor. */
-static const double *sequential(uint64_t n, uint64_t sweeps, double *grid)
+/* The whole grid on one processor: 0, or why it was ended; where the last sweep is. */
+static int sequential(const struct loom_host *host, uint64_t n, uint64_t sweeps, double *grid, const double **last, struct loom_error *err)
 {
 	uint64_t width = n + 2, size = width * width;
 	for (uint64_t i = 0; i < size; i++)
 		grid[i] = grid[size + i] = initial(n, i / width, i % width);
 	for (uint64_t s = 0; s < sweeps; s++) {
+		int rc = LOOM_HAS(host, verifying) ? host->verifying(host, (double)s / (double)sweeps, err) : 0;
+		if (rc)
+			return rc;
 		const double *old = grid + (s & 1) * size;
 		double *next = grid + ((s & 1) ^ 1) * size;
 		for (uint64_t r = 1; r <= n; r++)
@@ -190,22 +193,27 @@ static const double *sequential(uint64_t n, uint64_t sweeps, double *grid)
 				next[i] = 0.25 * ((old[i - width] + old[i + width]) + (old[i - 1] + old[i + 1]));
 			}
 	}
-	return grid + (sweeps & 1) * size;
+	*last = grid + (sweeps & 1) * size;
+	return 0;
 }
 
-/* With the lock: 0 or LOOM_ENOMEM. */
-static int solve(const struct jacobi_opts *o)
+/* With the lock. */
+static int solve(const struct loom_host *host, const struct jacobi_opts *o, struct loom_error *err)
 {
 	if (whole.room && whole.n == o->n && whole.sweeps == o->sweeps)
 		return 0;
 	free(whole.room);
 	whole.room = malloc(2 * (o->n + 2) * (o->n + 2) * sizeof(double));
 	if (!whole.room)
-		return LOOM_ENOMEM;
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	whole.n = o->n;
 	whole.sweeps = o->sweeps;
-	whole.want = sequential(o->n, o->sweeps, whole.room);
-	return 0;
+	int rc = sequential(host, o->n, o->sweeps, whole.room, &whole.want, err);
+	if (rc) {
+		free(whole.room);
+		whole.room = NULL;
+	}
+	return rc;
 }
 
 static int jacobi_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -217,7 +225,7 @@ static int jacobi_verify(void *self, const struct loom_layout *layout, const str
 	struct part p = part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
 	(void)layout;
 	pthread_mutex_lock(&whole.lock);
-	int rc = solve(o) ? LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory") : 0;
+	int rc = solve(w->host, o, err);
 	const double *want = whole.want, *got = jacobi_grid(j, j, view->device[0], j->sweeps & 1);
 	for (uint64_t r = 1; r <= j->rows && !rc; r++)
 		for (uint64_t k = 1; k <= j->cols && !rc; k++) {

@@ -159,6 +159,10 @@ struct loom_host {
 	 * comparison of two results says where it differs. Copied; the last text of a name counts. By the core's thread, in
 	 * any op from create() to a launch. */
 	void (*fact)(const struct loom_host *host, const char *name, const char *text);
+	/* By verify() of a workload where it may take seconds, some times a second or more often: `done`, from 0 to 1, of the
+	 * check is over. Users are told. Not 0: the check is to end, with this code: LOOM_EINTR, the run was asked to stop;
+	 * LOOM_ETIMEDOUT, its time is over ([run] time_limit). */
+	int (*verifying)(const struct loom_host *host, double done, struct loom_error *err);
 };
 
 /* As printf(), where the core has fact(); for files that include stdio.h. */

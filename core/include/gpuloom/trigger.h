@@ -78,7 +78,8 @@ struct loom_await {
 struct loom_trigger_ops {
 	LOOM_POLICY_OPS
 	/* LOOM_EFULL when every place is taken, LOOM_ENOTSUP when this plug-in or provider lacks the
-	 * operation; *id is for cancel(). */
+	 * operation, LOOM_EBUSY when it takes an argument (LOOM_NET_*_FROM_FIRE) of a fire that has been; *id is for
+	 * cancel(). */
 	int (*post)(void *self, const struct loom_trigger_post *post, uint64_t *id,
 		    struct loom_error *err);
 	/* 0: it will not run (again). LOOM_EBUSY: too late, it runs. LOOM_ENOENT: it has run. */

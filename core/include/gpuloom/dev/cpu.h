@@ -4,6 +4,7 @@
 #define GPULOOM_DEV_CPU_H
 
 #include <sched.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -85,9 +86,12 @@ LOOM_FN void loom_perturb(int waits)
 	}))
 #define loom_cas_acq_rel_dev(p, expected, v) LOOM_CPU_CAS(p, expected, v)
 #define loom_cas_acq_rel_sys(p, expected, v) LOOM_CPU_CAS(p, expected, v)
+/* A variable that a program or plug-in has once, whatever number of its files reads this. */
+#define LOOM_ONCE __attribute__((weak, visibility("hidden")))
+
 #ifdef __SANITIZE_THREAD__
 /* Thread sanitizer knows no fences. Changes of one word have an order that all agree on. */
-static uint64_t loom_fence_word __attribute__((unused));
+LOOM_ONCE uint64_t loom_fence_word;
 #define LOOM_CPU_FENCE(order) ((void)__atomic_fetch_add(&loom_fence_word, 0, __ATOMIC_SEQ_CST))
 #else
 #define LOOM_CPU_FENCE(order) __atomic_thread_fence(order)
@@ -120,7 +124,8 @@ LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
 }
 
 /* All who yield in a loop, in whatever process, sleep at the same time: in the first half millisecond of each 20 ms, the
- * gap. Linux 6.18 needs that. It weighs a session or control group anew when one of its threads
+ * gap. A wait by loom_yield() that would end there ends up to half a millisecond later. Linux 6.18 needs that, and so may all
+ * since 6.6, which have the same scheduler; those before have another one, and yield without a gap. 6.18 weighs a session or control group anew when one of its threads
  * falls asleep or wakes up, and gives back to it what it has run already. So as long as one thread sleeps and wakes
  * some hundred times a second, and another of the group on that core always can run, nothing else runs there, for
  * seconds. Where nobody of the group can run, the others do. */
@@ -137,13 +142,44 @@ LOOM_FN int loom_leave_gap(uint64_t now_ns, uint32_t gap_ns)
 	return nap.tv_nsec != 0;
 }
 
+/* "6.1.0-49-amd64": whether that kernel needs the gap. One that is not known does. */
+LOOM_FN int loom_needs_gap(const char *release)
+{
+	uint32_t number[2] = {0, 0};
+	for (uint32_t i = 0; i < 2; i++) {
+		if (*release < '0' || *release > '9')
+			return 1;
+		for (; *release >= '0' && *release <= '9'; release++)
+			number[i] = number[i] * 10 + (uint32_t)(*release - '0');
+		release += *release == '.';
+	}
+	return number[0] > 6 || (number[0] == 6 && number[1] >= 6);
+}
+
+/* Of this kernel: 1: it does; 2: it does not; 0: nobody has asked yet. */
+LOOM_ONCE uint32_t loom_gap;
+LOOM_FN int loom_has_gap(void)
+{
+	/* Relaxed: whoever finds 0 finds out the same. */
+	uint32_t gap = __atomic_load_n(&loom_gap, __ATOMIC_RELAXED);
+	if (!gap) {
+		struct utsname of_host;
+		gap = uname(&of_host) || loom_needs_gap(of_host.release) ? 1 : 2;
+		__atomic_store_n(&loom_gap, gap, __ATOMIC_RELAXED);
+	}
+	return gap == 1;
+}
+
 /* Gives the core to others. */
 LOOM_FN void loom_yield(void)
 {
 	struct timespec now;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (!loom_leave_gap((uint64_t)now.tv_nsec, LOOM_GAP_NS))
-		sched_yield();
+	if (loom_has_gap()) {
+		clock_gettime(CLOCK_MONOTONIC, &now);
+		if (loom_leave_gap((uint64_t)now.tv_nsec, LOOM_GAP_NS))
+			return;
+	}
+	sched_yield();
 }
 
 /* A nap in a wait that has lasted that long: longer by a quarter of it at most, unless `least_ns` is more. Whoever naps
