@@ -239,7 +239,7 @@ else
 	$(MAKE) bench-peers
 endif
 
-bench-aa: tests ## what compare claims and finds on a loaded machine: 95 minutes, resumable
+bench-aa: tests ## what compare claims and finds on a loaded machine: two hours and a half, resumable
 	tools/deps run
 	bench/aa.py $B $(BENCH)
 

@@ -324,4 +324,35 @@ kill -INT $run
 soon 'grep -q "again" "$tmp/err"' || fail 'no word about the first interrupt'
 ended_by INT $run $run
 [ $status -eq 130 ] && grep -q 'interrupted while a sample was verified' "$tmp/err" || { fail "exit $status of a check that was interrupted"; cat "$tmp/err"; }
+
+# docs 1.2 no. 10: the help of a command in both ways.
+"$G" run --help >"$tmp/help"
+expect 0 '^usage: gpuloom run ' "$G" help run
+cmp -s "$tmp/help" "$tmp/out" || fail 'docs_10: help run is not run --help'
+expect 2 "no command 'rum'; did you mean 'run'" "$G" help rum
+
+# docs 1.2 no. 13: why a run failed is said once, on stderr; what the library says of a conf ends without a newline (test_config).
+expect 124 'no end after' "$G" run conf/uts.ini --set run.timeout=1ms --samples 1
+[ "$(cat "$tmp/out" "$tmp/err" | grep -c 'no end after')" = 1 ] || fail 'docs_13: a cause that is not said once'
+grep -q '^  status: timeout$' "$tmp/out" || fail 'docs_13: the status in the table'
+
+# docs 1.2 no. 14: a language whose manual pages are missing.
+expect 2 'man/xx: No such.*manpages-xx .*man-pages-xx .*tools/deps run' "$G" run contains --set workload.contains.path=/usr/share/man/xx
+expect 2 'path = /nowhere/man: No such file or directory$' "$G" run contains --set workload.contains.path=/nowhere/man
+
+# docs_F12: a shipped conf by name, from everywhere; a file of that name comes first, and a folder of it does not count.
+mkdir "$tmp/elsewhere" "$tmp/elsewhere/uts"
+for name in uts uts.ini conf/uts.ini; do
+	(cd "$tmp/elsewhere" && expect 0 'verified' "$G" run $name --samples 1 --set workload.uts.tree=custom --set workload.uts.depth=4
+		exit $failures) || fail "docs_F12: run $name from elsewhere"
+done
+(cd "$tmp/elsewhere" && expect 0 'trigger.use=gputn' "$G" sweep sim/figure-08 --dry-run; expect 0 'mgws' "$G" config show conf/memset.ini
+	expect 2 "no file 'utts'.*did you mean 'uts'.*list confs" "$G" run utts
+	mkdir both && expect 2 "'both' is a folder" "$G" run both
+	printf '[run]\nworkload = none_such\n' >fib && expect 2 'fib:2' "$G" run fib
+	exit $failures) || fail 'docs_F12: names of confs'
+expect 0 '^sim/allreduce-1024 +Ring allreduce over 1,024 ranks' "$G" list confs
+[ "$(grep -c . "$tmp/out")" -eq "$(find conf -name '*.ini' | wc -l)" ] || fail 'docs_F12: list confs lacks some'
+awk 'NF < 4 { bad = 1 } END { exit bad }' "$tmp/out" || fail 'docs_F12: a conf whose first comment says nothing'
+[ "$("$G" complete sim/fig run | wc -l)" = 4 ] || fail 'docs_F12: completion of run sim/fig'
 finish

@@ -44,7 +44,7 @@ esac
 exec '{real}' "$@"
 ''')
     os.chmod(f'{tmp}/bin/{name}', 0o755)
-env = dict(os.environ, PATH=tmp + '/bin:' + os.environ['PATH'], PYTHONPATH=root + '/python', PYTHONDONTWRITEBYTECODE='1')
+env = dict(os.environ, PATH=tmp + '/bin:' + os.environ['PATH'], PYTHONDONTWRITEBYTECODE='1')
 
 def blocks(text):
     """(directives, language, lines with their numbers) of each code block; text in between as language None."""
@@ -155,7 +155,7 @@ for page in pages:
         shutil.copytree(os.path.dirname(page), where)
     else:
         os.makedirs(where)
-        for name in ('conf', 'examples', 'core'):
+        for name in ('conf', 'examples', 'core', 'python'):
             os.symlink(root + '/' + name, where + '/' + name)
     for notes, kind, lines in blocks(open(page).read()):
         if kind is None:

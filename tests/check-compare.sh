@@ -307,8 +307,33 @@ if command -v rsvg-convert >/dev/null; then
 	[ "$(head -c 4 "$tmp/plot.png" | tail -c 3)" = PNG ] || fail 'plot.png is no PNG'
 	expect 0 '' "$G" report tests/data/compare.json -o "$tmp/plot.pdf"
 	[ "$(head -c 4 "$tmp/plot.pdf")" = %PDF ] || fail 'plot.pdf is no PDF'
+	# docs_F11: the SVG file itself, as a program draws it that knows no variables of style sheets: paper, ink and colours.
 	"$G" report tests/data/compare.json -o "$tmp/plot.svg"
-	grep -q 'var(--c)' "$tmp/plot.svg" && fail 'a colour that librsvg cannot find'
+	rsvg-convert "$tmp/plot.svg" -o "$tmp/plain.png"
+	python3 - "$tmp/plain.png" <<'PY' || fail 'docs_F11: rsvg-convert draws the SVG file black'
+import struct, sys, zlib
+data, at, packed = open(sys.argv[1], 'rb').read(), 8, b''
+while at < len(data):
+    n, kind = struct.unpack('>I4s', data[at:at + 8])
+    if kind == b'IHDR':
+        width, height, depth, colour = struct.unpack('>IIBB', data[at + 8:at + 18])
+    packed += data[at + 8:at + 8 + n] if kind == b'IDAT' else b''
+    at += 12 + n
+assert depth == 8 and colour in (2, 6)
+k = 4 if colour == 6 else 3
+raw, before, seen = zlib.decompress(packed), bytes(width * k), {}
+for y in range(height):
+    kind, line = raw[y * (width * k + 1)], bytearray(raw[y * (width * k + 1) + 1:(y + 1) * (width * k + 1)])
+    for i in range(len(line)):
+        a, b, c = line[i - k] if i >= k else 0, before[i], before[i - k] if i >= k else 0
+        paeth = min((a, b, c), key=lambda v: abs(a + b - c - v))
+        line[i] = line[i] + (0, a, b, (a + b) // 2, paeth)[kind] & 255
+    before = bytes(line)
+    for i in range(0, len(line), k):
+        seen[before[i:i + 3]] = seen.get(before[i:i + 3], 0) + 1
+white, black = seen.get(b'\xff\xff\xff', 0), seen.get(b'\0\0\0', 0)
+sys.exit(not (white > width * height // 2 and black < width * height // 100 and len(seen) > 20))
+PY
 fi
 expect 1 'rsvg-convert, which draws PNG and PDF, is not there: install it .Debian: librsvg2-bin.' \
 	env PATH=/nonexistent "$(realpath "$G")" report tests/data/compare.json -o "$tmp/no.png"

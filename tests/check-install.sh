@@ -12,7 +12,7 @@ layout() { # FOLDER OPTION...: installs, finds its plug-ins and the files beside
 	make -s install B="$tmp/b" "$@" >"$tmp/out" 2>&1 || { fail "make install $*"; cat "$tmp/out"; }
 	expect 0 "^device +cpu .* $at/.*/gpuloom/plugins/device_cpu.so" "$at/bin/gpuloom" list
 	for f in gpuloom/conf/wic.ini gpuloom/conf/qos/storm.ini man/man1/gpuloom.1 bash-completion/completions/gpuloom \
-		zsh/site-functions/_gpuloom doc/gpuloom/LICENSE doc/gpuloom/options.md doc/gpuloom/docs/plugins.md \
+		zsh/site-functions/_gpuloom doc/gpuloom/LICENSE doc/gpuloom/docs/options.md doc/gpuloom/docs/plugins.md \
 		doc/gpuloom/examples/embed/collatz.c; do
 		[ -s "$at/share/$f" ] || fail "make install $*: no share/$f"
 	done
@@ -23,12 +23,28 @@ layout() { # FOLDER OPTION...: installs, finds its plug-ins and the files beside
 	make -s uninstall B="$tmp/b" "$@" >/dev/null || fail "make uninstall $*"
 	[ -z "$(find "$at" ! -type d)" ] && [ ! -e "$at/share/gpuloom" ] || fail "make uninstall $*: left files"
 }
+# docs_F10: links of the installed pages lead somewhere, the ones to plug-ins among them.
+doc=$tmp/usr/share/doc/gpuloom
+find "$doc" -name '*.md' | while read -r page; do
+	grep -o '](\([^)#]*\)' "$page" | cut -c3- | grep -v '://' | while read -r link; do
+		[ -z "$link" ] || [ -e "$(dirname "$page")/$link" ] || echo "$page: dead link $link"
+	done
+done >"$tmp/dead"
+[ ! -s "$tmp/dead" ] || { fail 'docs_F10: dead links in installed pages'; cat "$tmp/dead"; }
+for f in plugins/sched_mgws/README.md plugins/shared/gpu/README.md examples/slurm/README.md; do
+	[ -s "$doc/$f" ] || fail "docs_F10: no $f"
+done
+grep -q '](\.\./plugins/sched_mgws/README.md)' "$doc/docs/scheduling.md" || fail 'docs_F10: a link that leads somewhere is lost'
 layout "$tmp/x/usr" DESTDIR="$tmp/x" PREFIX=/usr LIBDIR=/usr/lib/x86_64-linux-gnu
 rel=$(realpath --relative-to=. "$tmp/stage")
 layout "$tmp/stage/opt" DESTDIR="$rel" PREFIX=/opt
 layout "$tmp/a b/c d" DESTDIR= PREFIX="$tmp/a b/c d"
 export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" PATH="$tmp/usr/bin:$PATH"
 [ "$(pkg-config --variable=plugindir gpuloom)" = "$tmp/usr/lib/gpuloom/plugins" ] || fail plugindir
+# docs_F12: the installed confs by name, from everywhere.
+(cd / && expect 0 'verified' gpuloom run conf/uts.ini --samples 1 --set workload.uts.tree=custom --set workload.uts.depth=4
+	expect 0 '^thesis/figure-26 ' gpuloom list confs
+	exit $failures) || fail 'docs_F12: installed confs'
 cp -r examples "$tmp/examples"
 cd "$tmp/examples" || exit 1
 make -s -C embed || fail 'examples/embed does not build'

@@ -261,6 +261,20 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 		'loom_take_number_dev(&ring->head)' "$(steps '&ring->head' 1)"
 fi
 
+# docs_F6: the page has the figures that the confs give; the cheap ones, all with ALL=1. docs_F5: a busy machine has ten minutes,
+# and a run that has none says which rank waits.
+if [ -e "$B/plugins/trigger_gputn.so" ]; then
+	python3 tests/simulated.py "$B" ${ALL:+all} >"$tmp/figures" || { fail 'docs_F6: figures of docs/simulation.md'; cat "$tmp/figures"; }
+	for conf in conf/sim/*.ini; do
+		expect 0 '^run.timeout=10m$' "$G" config show "$conf"
+	done
+	expect 124 '^gpuloom: error: rank [0-9]+: no end after 0.05 s' "$G" run conf/sim/gputn-paper.ini \
+		--set workload.pingpong.rounds=100000 --set run.timeout=50ms
+	if [ -n "${ALL-}" ]; then
+		timeout 900 "$G" run conf/sim/allreduce-1024.ini 2>&1 | grep -q verified || fail 'docs_F5: 1,024 ranks'
+	fi
+fi
+
 # More workers are faster: each has a time of its own.
 python3 - "$G" <<'PY' || fail '64 workers are not 30 times as fast as one'
 import json, subprocess, sys

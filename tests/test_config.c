@@ -302,6 +302,21 @@ TEST(diag)
 	CU_ASSERT_PTR_NOT_NULL(strstr(text, "error: e19\n26 more not shown\n"));
 }
 
+/* A sentence for the user ends without a newline, whichever call words it. */
+TEST(no_newline_docs_13)
+{
+	struct loom_error err = {0};
+	struct loom_stack *stack;
+	renew();
+	CU_ASSERT_EQUAL(loom_config_load_text(cfg, "t.ini", "a\n", &err), LOOM_EINVAL);
+	CU_ASSERT(err.text[0] && err.text[strlen(err.text) - 1] != '\n');
+	renew();
+	CU_ASSERT_EQUAL(loom_config_load_text(cfg, "t.ini", "[run]\ndevices = cpu:0\nsamplse = 3\n", &err), 0);
+	CU_ASSERT_EQUAL(loom_stack_open(cfg, NULL, &stack, &err), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "samplse"));
+	CU_ASSERT(err.text[0] && err.text[strlen(err.text) - 1] != '\n');
+}
+
 /* The public calls word all mistakes in one error and keep warnings for later. */
 TEST(public)
 {

@@ -42,13 +42,8 @@ void loom_config_destroy(struct loom_config *cfg)
 static int conclude(struct loom_config *cfg, int code, struct loom__diag *diag,
 		    struct loom_error *err)
 {
-	struct loom__text text = {0};
 	if (code == LOOM_EINVAL) {
-		loom__diag_text(diag, &text);
-		if (loom__text_ok(&text))
-			LOOM__FAIL(err, code, "%.*s", (int)text.length - 1, text.at);
-		else
-			code = LOOM_ENOMEM;
+		code = loom__diag_fail(diag, code, err);
 	} else if (!code) {
 		for (size_t i = 0; i < diag->count; i++)
 			loom__diag_add(&cfg->notes, 1, diag->list[i].file, diag->list[i].line,
@@ -56,7 +51,6 @@ static int conclude(struct loom_config *cfg, int code, struct loom__diag *diag,
 	}
 	if (code == LOOM_ENOMEM)
 		LOOM__FAIL(err, code, "out of memory");
-	loom__text_free(&text);
 	loom__diag_free(diag);
 	return code;
 }

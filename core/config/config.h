@@ -32,6 +32,8 @@ void loom__diag_add(struct loom__diag *d, int warning, const char *file, int lin
 void loom__diag_free(struct loom__diag *d);
 /* All as text, one line each: "bench.ini:12:1: error: ..." */
 void loom__diag_text(const struct loom__diag *d, struct loom__text *out);
+/* The same in err->text, without the last newline: `code`, or LOOM_ENOMEM. */
+int loom__diag_fail(const struct loom__diag *d, int code, struct loom_error *err);
 
 /* One raw value and where it came from. Precedence is the order of `enum loom_source`; within one
  * source the later wins, and a file wins over the files that it includes. */

@@ -107,3 +107,20 @@ void loom__diag_text(const struct loom__diag *d, struct loom__text *out)
 	if (hidden)
 		loom__text_add(out, "%zu more not shown\n", hidden);
 }
+
+int loom__diag_fail(const struct loom__diag *d, int code, struct loom_error *err)
+{
+	struct loom__text text = {0};
+	loom__diag_text(d, &text);
+	if (!loom__text_ok(&text))
+		code = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	else if (!text.length)
+		code = LOOM__FAIL(err, code, "the configuration is wrong");
+	else
+		code = LOOM__FAIL(err, code, "%.*s", (int)text.length - 1, text.at);
+	loom__text_free(&text);
+	size_t n = err ? strlen(err->text) : 0;
+	if (n && err->text[n - 1] == '\n') /* cut short just there */
+		err->text[n - 1] = 0;
+	return code;
+}

@@ -153,12 +153,8 @@ int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *par
 		return LOOM__FAIL(err, LOOM_EINVAL, "loom_stack_open: no config or no place for the stack");
 	/* Plug-ins are loaded unprobed: a library cannot start processes behind its embedder's back. */
 	int rc = loom__plan_create(cfg, NULL, &plan, &diag);
-	if (rc) {
-		struct loom__text text = {0};
-		loom__diag_text(&diag, &text);
-		LOOM__FAIL(err, rc, "%s", loom__text_ok(&text) && text.at ? text.at : "bad configuration");
-		loom__text_free(&text);
-	}
+	if (rc)
+		rc = loom__diag_fail(&diag, rc, err);
 	loom__diag_free(&diag);
 	return rc ? rc : loom__stack_open(&plan, params, stack, err);
 }

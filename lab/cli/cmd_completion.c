@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "inspect/candidates.h"
 #include "inspect/probe.h"
+#include "cli/confs.h"
 #include "cli/schema.h"
 
 struct request {
@@ -220,6 +221,15 @@ static void offer_kinds(const struct question *q)
 		offer(q, loom__kind_name((enum loom_kind)k));
 }
 
+static void offer_confs(const struct question *q)
+{
+	struct loom__confs all;
+	loom__confs_list(q->cli, &all);
+	for (size_t i = 0; i < all.n; i++)
+		offer(q, all.at[i].name);
+	loom__confs_free(&all);
+}
+
 /* Hidden: complete WORD BEFORE...: what WORD, behind the words before it, may become. */
 int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 {
@@ -237,8 +247,14 @@ int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 		offer_options(&q, command);
 	else if (plugins && before[0] != '-')
 		offer_plugins(&q);
-	else if ((!strcmp(command, "new-plugin") && argc == 3) || !strcmp(command, "list"))
+	else if ((!strcmp(command, "new-plugin") && argc == 3) || !strcmp(command, "list")) {
 		offer_kinds(&q);
+		if (!strcmp(command, "list"))
+			offer(&q, "confs");
+	} else if (!strcmp(command, "help"))
+		offer_commands(&q);
+	else if (!strcmp(command, "run") && argc == 3)
+		offer_confs(&q);
 	else if (!strcmp(command, "completion")) {
 		for (size_t i = 0; i < LOOM__COUNT(shells); i++)
 			offer(&q, shells[i].name);

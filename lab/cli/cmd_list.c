@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/confs.h"
 #include "cli/named.h"
 #include "cli/options.h"
 #include "plugin/identity.h"
@@ -34,8 +35,9 @@ static int run(struct loom__cli *cli, void *args);
 
 const struct loom__usage loom__list_usage = {
 	.command = "list",
-	.synopsis = "[KIND] [options]",
-	.about = "Lists every plug-in of the search path, or those of one kind.\n",
+	.synopsis = "[KIND] [options]\nconfs",
+	.about = "Lists every plug-in of the search path, or those of one kind; or the confs that come with gpuloom, which\n"
+		 "`gpuloom run NAME` finds from everywhere.\n",
 	.notes = "Kinds: device, transport, scheduler, termination, sync, barrier, trigger, qos, "
 		 "workload.\n",
 	.options = options,
@@ -249,9 +251,34 @@ static void list(const struct loom__cli *cli, const struct request *r, struct lo
 	free(row);
 }
 
+static int list_confs(const struct loom__cli *cli, const struct request *r)
+{
+	struct loom__confs all;
+	struct loom__text out = {0};
+	int width = 0;
+	if (r->word.n > 1 || r->json || r->probe || r->plugin_path)
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "list: confs takes neither options nor more words");
+	loom__confs_list(cli, &all);
+	for (size_t i = 0; i < all.n; i++)
+		width = (int)strlen(all.at[i].name) > width ? (int)strlen(all.at[i].name) : width;
+	for (size_t i = 0; i < all.n; i++) {
+		loom__text_add(&out, "%-*s  ", width, all.at[i].name);
+		loom__conf_summary(all.at[i].path, &out);
+		loom__text_add(&out, "\n");
+	}
+	loom__put_table(cli, &out);
+	if (!all.n)
+		loom__say_warning(cli, "no confs are installed beside %s", cli->self);
+	loom__text_free(&out);
+	loom__confs_free(&all);
+	return LOOM_EXIT_OK;
+}
+
 static int run(struct loom__cli *cli, void *args)
 {
 	struct request *r = args;
+	if (r->word.n && !strcmp(r->word.at[0], "confs"))
+		return list_confs(cli, r);
 	struct loom__search search = {0};
 	struct loom__candidates all = {0};
 	struct loom_error err = {0};

@@ -266,7 +266,7 @@ static int run(struct loom__cli *cli, void *args)
 	struct loom_config *cfg = NULL;
 	struct loom__sweep_spec spec = {0};
 	if (!a->conf.file.n)
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "run: which conf? Try `gpuloom run conf/contains.ini`");
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "run: which conf? Try `gpuloom run contains`; `gpuloom list confs` shows more");
 	int status = loom__derive_option(cli, a->derive, &a->derived);
 	if (status)
 		return status;

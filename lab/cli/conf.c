@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/conf.h"
+#include "cli/confs.h"
 #include "cli/rerun.h"
 #include "facts/must.h"
 #include "inspect/probe.h"
@@ -53,6 +54,17 @@ static void set_one(struct loom_config *cfg, const struct loom__setting *s, size
 	loom__text_free(&text);
 }
 
+static void read_named(const struct loom__cli *cli, const char *name, struct loom_config *cfg, struct loom__diag *diag)
+{
+	struct loom_error err;
+	char *path;
+	if (loom__conf_named(cli, name, &path, &err))
+		loom__diag_add(diag, 0, NULL, 0, 0, "%s", err.text);
+	else
+		loom__config_read(cfg, path, diag);
+	free(path);
+}
+
 int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a,
 		    struct loom_config **cfg)
 {
@@ -65,7 +77,7 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 		if (loom__is_result(a->file.at[i]))
 			status = loom__result_conf(cli, a->file.at[i], *cfg, &diag);
 		else
-			loom__config_read(*cfg, a->file.at[i], &diag);
+			read_named(cli, a->file.at[i], *cfg, &diag);
 	loom__config_read_environment(*cfg, environ, &diag);
 	for (size_t i = 0; i < a->set.n; i++)
 		set_one(*cfg, &a->set.at[i], i + 1, &diag);

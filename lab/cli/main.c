@@ -45,14 +45,15 @@ static const struct {
 static void usage(FILE *to)
 {
 	fputs("usage: gpuloom COMMAND ...\n\n"
-	      "  gpuloom run conf/contains.ini              run a job, print a table\n"
-	      "  gpuloom run conf/contains.ini --json -     the same as JSON\n"
+	      "  gpuloom run contains                       run a job, print a table\n"
+	      "  gpuloom run contains --json -              the same as JSON\n"
+	      "  gpuloom list confs                         the jobs that come with gpuloom; a conf of yours is a file\n"
 	      "  gpuloom describe mgws                      what a plug-in does and its options\n\n"
 	      "commands:\n",
 	      to);
 	for (size_t i = 0; i < LOOM__COUNT(commands); i++)
 		fprintf(to, "  %-10s %s\n", commands[i].usage->command, commands[i].summary);
-	fputs("\n`gpuloom COMMAND --help` says more; `man gpuloom` says all.\n", to);
+	fputs("\n`gpuloom help COMMAND` says more; `man gpuloom` says all.\n", to);
 }
 
 /* What the parent left: an ignored SIGCHLD would lose the status of children, blocked signals could not end this. Those
@@ -114,6 +115,11 @@ static int dispatch(struct loom__cli *cli, int argc, char **argv)
 	if (!strcmp(name, "--version") || !strcmp(name, "-V")) {
 		fprintf(cli->out, "gpuloom %s\n", loom_version());
 		return LOOM_EXIT_OK;
+	}
+	if (!strcmp(name, "help") && argc == 3) { /* help run: run --help */
+		static char help[] = "--help";
+		name = argv[1] = argv[2];
+		argv[2] = help;
 	}
 	if (!strcmp(name, "--help") || !strcmp(name, "-h") || !strcmp(name, "help")) {
 		usage(cli->out);

@@ -2,6 +2,7 @@
 /* Ranks as threads of this process, for devices whose time is virtual: thousands of them cost little. */
 #include <pthread.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -85,14 +86,16 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	return rc == LOOM_ENOMEM ? LOOM__FAIL(err, rc, "out of memory") : rc;
 }
 
-/* A rank has ended: the others cannot meet it any more. */
-static void leave(struct loom__threads *t, int code, const struct loom_error *err)
+/* A rank has ended: the others cannot meet it any more. What one rank alone fails with names it. */
+static void leave(struct loom__threads *t, uint32_t rank, int code, const struct loom_error *err)
 {
 	pthread_mutex_lock(&t->lock);
 	t->over = 1;
 	if (code && (!t->code || (t->code == LOOM_EDIED && code != LOOM_EDIED))) {
 		t->code = code;
 		t->why = *err;
+		if (code == LOOM_ETIMEDOUT || code == LOOM_EWRONG)
+			snprintf(t->why.text, sizeof(t->why.text), "rank %u: %.980s", rank, err->text);
 	}
 	pthread_cond_broadcast(&t->met);
 	pthread_mutex_unlock(&t->lock);
@@ -103,7 +106,7 @@ static void *main_of_rank(void *arg)
 	struct thread_rank *me = arg;
 	struct loom_error err = {0};
 	int code = me->all->run(me->all->arg, &me->ranks, &err);
-	leave(me->all, code, &err);
+	leave(me->all, me->ranks.rank, code, &err);
 	return NULL;
 }
 
@@ -159,7 +162,7 @@ const struct loom_ranks *loom__threads_first(const struct loom__threads *t)
 
 int loom__threads_end(struct loom__threads *t, int code, struct loom_error *err)
 {
-	leave(t, code, err);
+	leave(t, 0, code, err);
 	for (uint32_t r = 1; r < t->started; r++)
 		pthread_join(t->rank[r].thread, NULL);
 	code = t->code;

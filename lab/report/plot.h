@@ -81,5 +81,7 @@ size_t loom__effect_levels(const struct loom__view *view, size_t factor, const c
 extern const char *const loom__verdict_style[], *const loom__verdict_sign[];
 /* style.c: the style sheet of the plots, for a page and for an SVG file. */
 extern const char loom__plot_style[];
+/* The same without variables, which few programs that draw an SVG file know. */
+void loom__plot_style_plain(struct loom__text *out);
 
 #endif

@@ -62,10 +62,9 @@ void loom__report_svg(struct loom__text *out, const struct loom__view *view,
 			 "height=\"%s\">\n<title>%s</title>\n",
 			 LOOM__WIDE + 48, LOOM__XY(y), LOOM__WIDE + 48, LOOM__XY(y),
 			 *view->title ? view->title : "gpuloom");
-	loom__text_add(out,
-		       "<style>\n%s.paper{fill:var(--paper)}\n</style>\n"
-		       "<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n",
-		       loom__plot_style);
+	loom__text_add(out, "<style>\n");
+	loom__plot_style_plain(out);
+	loom__text_add(out, "</style>\n<rect class=\"paper\" width=\"100%%\" height=\"100%%\"/>\n");
 	if (*view->title) {
 		loom__text_add(out, "<g class=\"plot\">");
 		loom__svg_text(out, "title", 24, 34, 's', view->title, 90);

@@ -3,6 +3,8 @@
  * vision can tell apart, its dark members lightened on a dark page. */
 #include "report/plot.h"
 
+#include <string.h>
+
 const char loom__plot_style[] =
     ":root,svg{--paper:#fff;--ink:#1d2125;--soft:#5a646e;--hair:#e4e6e3;--axis:#aab0b5;--band:#"
     "eef1ee;"
@@ -45,8 +47,36 @@ const char loom__plot_style[] =
     ".plot .front{fill:none;stroke:var(--even);stroke-width:2;stroke-linejoin:round}\n"
     ".plot .v-open .whiskers .span{stroke-opacity:.35;stroke-width:1}\n"
     ".plot .idle{fill:var(--band);stroke:var(--axis);stroke-width:.7}\n"
-    ".plot .last{stroke:var(--ink);stroke-width:1.5}\n";
+    ".plot .last{stroke:var(--ink);stroke-width:1.5}.paper{fill:var(--paper)}\n";
 
 const char *const loom__verdict_style[] = {"v-faster", "v-slower", "v-equivalent", "v-trivial", "v-open", "v-open"};
 const char *const loom__verdict_sign[] = {"\xe2\x96\xb2", "\xe2\x96\xbc", "\xe2\x96\xa0",
 					  "\xe2\x97\x86", "\xe2\x97\x8b", ""};
+
+/* The rules behind the variables, with each var(--name) as its value in `colours`. */
+static void put_rules(struct loom__text *out, const char *colours)
+{
+	static const char head[] = "var(";
+	for (const char *at = strstr(loom__plot_style, ".plot{"), *next; *at; at = next) {
+		next = strstr(at, head);
+		next = next ? next : at + strlen(at);
+		loom__text_put(out, at, (size_t)(next - at));
+		if (!*next)
+			break;
+		const char *name = next + sizeof(head) - 1, *value = colours;
+		size_t length = strcspn(name, ")");
+		while ((value = strstr(value, "--")) && (strncmp(value, name, length) || value[length] != ':'))
+			value += 2;
+		if (value)
+			loom__text_put(out, value + length + 1, strcspn(value + length + 1, ";}"));
+		next = name + length + 1;
+	}
+}
+
+void loom__plot_style_plain(struct loom__text *out)
+{
+	put_rules(out, loom__plot_style);
+	loom__text_add(out, "@media (prefers-color-scheme:dark){\n");
+	put_rules(out, strstr(loom__plot_style, "prefers-color-scheme:dark"));
+	loom__text_add(out, "}\n");
+}

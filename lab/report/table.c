@@ -164,8 +164,6 @@ void loom__table_result(const cJSON *doc, int choices, struct loom__text *out)
 		loom__line_add(out, "  no sample was completed\n");
 	}
 	const char *status = loom__json_text(doc, "status");
-	if (strcmp(status, "ok")) {
-		const cJSON *error = cJSON_GetObjectItemCaseSensitive(doc, "error");
-		loom__line_add(out, "  status: %s: %s\n", status, loom__json_text(error, "text"));
-	}
+	if (strcmp(status, "ok")) /* why is on stderr */
+		loom__line_add(out, "  status: %s\n", status);
 }

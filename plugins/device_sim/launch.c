@@ -206,6 +206,8 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	int code = launched(d, err);
 	if (code)
 		return code;
+	if (__atomic_load_n(&d->member.crew->ctl->stop, __ATOMIC_RELAXED))
+		__atomic_store_n(&d->world->stops, 1, __ATOMIC_RELAXED);
 	if (!await(d, d->sample, 1, deadline(d, timeout_ns)))
 		return LOOM_EAGAIN;
 	if (d->world->failed) /* ordered by the end of the sample */

@@ -97,15 +97,26 @@ static void fail(struct world *w, enum world_fault fault)
 	go_home(w);
 }
 
-/* What the hosts have written meanwhile: of each rank in turn. */
-static void look(struct world *w)
+static void hear(const struct sim_crew *c)
 {
-	struct sim_crew *c = w->looked ? w->looked->next : NULL;
-	w->looked = c = c ? c : w->crew;
 	uint32_t stop = c->ctl ? __atomic_load_n(&c->ctl->stop, __ATOMIC_RELAXED) : 0;
 	for (uint32_t i = 0; i < c->members && stop; i++)
 		if (c->member[i] && c->member[i]->launched)
 			c->member[i]->ctl->stop = stop;
+}
+
+/* What the hosts have written meanwhile: of each rank in turn; of all, once a host waits for the end of workers that it has
+ * told to stop. */
+static void look(struct world *w)
+{
+	struct sim_crew *c = w->looked ? w->looked->next : NULL;
+	w->looked = c = c ? c : w->crew;
+	hear(c);
+	if (__atomic_load_n(&w->stops, __ATOMIC_RELAXED)) {
+		__atomic_store_n(&w->stops, 0, __ATOMIC_RELAXED);
+		for (c = w->crew; c; c = c->next)
+			hear(c);
+	}
 	if (__atomic_load_n(&w->halt, __ATOMIC_RELAXED))
 		fail(w, WORLD_HALTED);
 }

@@ -134,6 +134,7 @@ struct world {
 	uint32_t probed, probe_armed; /* the same of a probe */
 	uint32_t order, idle, rings; /* see above; acquire and release */
 	uint32_t halt, leave;
+	uint32_t stops; /* a host waits for workers that it has told to stop */
 	uint32_t failed; /* the sample has no end: `why` says it */
 	char why[700];
 };

@@ -142,13 +142,26 @@ static int scan_index(const struct loom_host *host, const struct contains_opts *
 	return rc;
 }
 
+/* Manual pages of a language are in a package that many machines lack. */
+static int no_path(const struct loom_host *host, const struct contains_opts *o, int why, struct loom_error *err)
+{
+	static const char man[] = "/usr/share/man/";
+	const char *language = strncmp(o->path, man, sizeof(man) - 1) ? "" : o->path + sizeof(man) - 1;
+	int n = (int)strcspn(language, "/"), code = why == ENOENT ? LOOM_ENOENT : LOOM_EIO;
+	if (why != ENOENT || !n)
+		return LOOM_FAIL(host, err, code, "contains: path = %s: %s", o->path, strerror(why));
+	return LOOM_FAIL(host, err, code,
+			 "contains: path = %s: %s; install manpages-%.*s (Debian, Ubuntu) or man-pages-%.*s (Fedora, Arch), or name "
+			 "another folder of documents; in the source tree `tools/deps run` installs the German pages",
+			 o->path, strerror(why), n, language, n, language);
+}
+
 int contains_scan(const struct loom_host *host, const struct contains_opts *o,
 		  struct contains_list *list, struct loom_error *err)
 {
 	struct stat st;
 	if (stat(o->path, &st))
-		return LOOM_FAIL(host, err, errno == ENOENT ? LOOM_ENOENT : LOOM_EIO,
-				 "contains: path = %s: %s", o->path, strerror(errno));
+		return no_path(host, o, errno, err);
 	if (o->index[0]) {
 		if (!S_ISREG(st.st_mode))
 			return LOOM_FAIL(host, err, LOOM_EINVAL,

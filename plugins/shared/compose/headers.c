@@ -19,6 +19,7 @@ LOOM_EMBED(text_dev, "gpuloom/dev/dev.h");
 LOOM_EMBED(text_gpu_layer, "gpuloom/dev/gpu.h");
 LOOM_EMBED(text_cpu, "gpuloom/dev/cpu.h");
 LOOM_EMBED(text_futex, "gpuloom/dev/futex.h");
+LOOM_EMBED(text_libc, "gpuloom/dev/libc.h");
 LOOM_EMBED(text_cuda, "gpuloom/dev/cuda.h");
 LOOM_EMBED(text_hip, "gpuloom/dev/hip.h");
 LOOM_EMBED(text_probe, "gpuloom/dev/probe.h");
@@ -47,8 +48,8 @@ LOOM_EMBED(text_dialect_hip, "hip.dev.h");
 static const struct compose_header headers[] = {
 	TOP(error), TOP(plugin), TOP(task), TOP(device), TOP(sched), TOP(term), TOP(sync),
 	TOP(barrier), TOP(trigger), TOP(qos), TOP(workload),
-	DEV(types), DEV(ctx), DEV(dev), DEV(cpu), DEV(futex), DEV(cuda), DEV(hip), DEV(sim), DEV(probe), DEV(after),
-	DEV(trace), DEV(ir),
+	DEV(types), DEV(ctx), DEV(dev), DEV(cpu), DEV(futex), DEV(libc), DEV(cuda), DEV(hip), DEV(sim), DEV(probe),
+	DEV(after), DEV(trace), DEV(ir),
 	{"gpu.h", text_gpu_layer}, {"gpuloom/dev/gpu.h", text_gpu_layer}, {"dev/gpu.h", text_gpu_layer},
 	{"gpu.dev.h", text_gpu}, {"kernel.dev.h", text_kernel}, {"ir.dev.h", text_gpu_ir},
 };

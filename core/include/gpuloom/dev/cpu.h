@@ -3,17 +3,9 @@
 #ifndef GPULOOM_DEV_CPU_H
 #define GPULOOM_DEV_CPU_H
 
-#include <sched.h>
-#include <sys/utsname.h>
-#include <time.h>
-#include <unistd.h>
-
 #include "ctx.h"
 #include "futex.h"
-
-#ifndef CLOCK_MONOTONIC
-#error "gpuloom: the C library hides clock_gettime(): compile with -std=gnu11, or define _GNU_SOURCE first"
-#endif
+#include "libc.h"
 
 #define LOOM_FN static inline __attribute__((unused))
 
@@ -39,7 +31,7 @@ LOOM_FN void loom_perturb(int waits)
 	if (!(state & 0x1f))
 		sched_yield();
 	if (!(state & 0xfff))
-		usleep((useconds_t)(state >> 56));
+		usleep((unsigned)(state >> 56));
 }
 #define LOOM_YIELD() loom_perturb(0)
 #define LOOM_YIELD_WAITS() loom_perturb(1)
@@ -175,7 +167,7 @@ LOOM_FN void loom_yield(void)
 {
 	struct timespec now;
 	if (loom_has_gap()) {
-		clock_gettime(CLOCK_MONOTONIC, &now);
+		clock_gettime(LOOM_CLOCK, &now);
 		if (loom_leave_gap((uint64_t)now.tv_nsec, LOOM_GAP_NS))
 			return;
 	}
@@ -222,7 +214,7 @@ LOOM_FN void loom_sleep_on(const struct loom_ctx *c, uint32_t *word, uint32_t se
 		return;
 	}
 #endif
-	clock_gettime(CLOCK_MONOTONIC, &now);
+	clock_gettime(LOOM_CLOCK, &now);
 	loom_futex_sleep(word, seen, (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec + most_ns, 0);
 }
 
@@ -237,7 +229,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 {
 	struct timespec t;
 	(void)c;
-	clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(LOOM_CLOCK, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 

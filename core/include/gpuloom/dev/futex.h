@@ -8,8 +8,8 @@
 #include <linux/futex.h>
 #include <stdint.h>
 #include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
+
+#include "libc.h"
 
 /* While *word is `seen`, until a wake, `until_ns` on CLOCK_MONOTONIC (0: none), or for no reason. 1:
  * until_ns has passed. `mine`: FUTEX_PRIVATE_FLAG where no other process has the word, else 0. */
@@ -28,7 +28,7 @@ static inline int loom_futex_sleep(uint32_t *word, uint32_t seen, uint64_t until
 	nanosleep(&nap, NULL);
 	if (!until_ns)
 		return 0;
-	clock_gettime(CLOCK_MONOTONIC, &at);
+	clock_gettime(LOOM_CLOCK, &at);
 	return (uint64_t)at.tv_sec * 1000000000u + (uint64_t)at.tv_nsec >= until_ns;
 }
 

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls of the C library that the device layer of CPUs makes, declared where the library hides them: with -std=c11 (CMake's
+ * C_EXTENSIONS OFF) and no feature macro. C++ compilers hide none. */
+#ifndef GPULOOM_DEV_LIBC_H
+#define GPULOOM_DEV_LIBC_H
+
+#include <sched.h>
+#include <sys/utsname.h>
+#include <time.h>
+#include <unistd.h>
+
+#if !defined(__cplusplus) && !defined(_DEFAULT_SOURCE)
+long syscall(long number, ...);
+int usleep(unsigned microseconds);
+#endif
+#ifdef CLOCK_MONOTONIC
+#define LOOM_CLOCK CLOCK_MONOTONIC
+#else
+#define LOOM_CLOCK 1 /* Linux's CLOCK_MONOTONIC */
+int nanosleep(const struct timespec *length, struct timespec *left);
+int clock_gettime(int clock, struct timespec *now);
+#endif
+
+#endif

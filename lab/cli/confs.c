@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/confs.h"
+
+#include <errno.h>
+#include <fts.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "facts/must.h"
+
+static int is_folder(const char *path)
+{
+	struct stat st;
+	return !stat(path, &st) && S_ISDIR(st.st_mode);
+}
+
+/* The folder of the shipped confs, beside the command: free it. NULL: there is none. */
+static char *folder_of(const struct loom__cli *cli)
+{
+	/* Beside a build's command lies what its Makefile wrote; the build folder may be build/address. */
+	static const struct {
+		const char *mark, *folder;
+	} places[] = {{"layout.h", "../conf"}, {"layout.h", "../../conf"}, {NULL, "../share/gpuloom/conf"}};
+	const char *slash = strrchr(cli->self, '/');
+	char path[PATH_MAX];
+	for (size_t i = 0; slash && i < LOOM__COUNT(places); i++) {
+		int n = (int)(slash - cli->self);
+		snprintf(path, sizeof(path), "%.*s/%s", n, cli->self, places[i].mark ? places[i].mark : "");
+		if (places[i].mark && access(path, F_OK))
+			continue;
+		snprintf(path, sizeof(path), "%.*s/%s", n, cli->self, places[i].folder);
+		if (is_folder(path))
+			return realpath(path, NULL);
+	}
+	return NULL;
+}
+
+static int is_conf(const char *name)
+{
+	size_t n = strlen(name);
+	return n > 4 && !strcmp(name + n - 4, ".ini");
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct loom__shipped *x = a, *y = b;
+	int deep = !!strchr(x->name, '/') - !!strchr(y->name, '/');
+	return deep ? deep : strcmp(x->name, y->name);
+}
+
+void loom__confs_list(const struct loom__cli *cli, struct loom__confs *out)
+{
+	char *folder = folder_of(cli), *root[] = {folder, NULL};
+	*out = (struct loom__confs){0};
+	FTS *walk = folder ? fts_open(root, FTS_PHYSICAL | FTS_NOCHDIR, NULL) : NULL;
+	for (FTSENT *e; walk && (e = fts_read(walk));) {
+		if (e->fts_info != FTS_F || !is_conf(e->fts_name))
+			continue;
+		const char *name = e->fts_path + strlen(folder) + 1;
+		out->at = loom__must(realloc(out->at, (out->n + 1) * sizeof(*out->at)));
+		out->at[out->n++] = (struct loom__shipped){.name = loom__must(strndup(name, strlen(name) - 4)),
+							   .path = loom__must(strdup(e->fts_path))};
+	}
+	if (walk)
+		fts_close(walk);
+	free(folder);
+	if (out->n)
+		qsort(out->at, out->n, sizeof(*out->at), by_name);
+}
+
+void loom__confs_free(struct loom__confs *c)
+{
+	for (size_t i = 0; i < c->n; i++) {
+		free(c->at[i].name);
+		free(c->at[i].path);
+	}
+	free(c->at);
+	*c = (struct loom__confs){0};
+}
+
+int loom__conf_named(const struct loom__cli *cli, const char *name, char **path, struct loom_error *err)
+{
+	struct loom__confs all;
+	struct stat st;
+	*path = NULL;
+	if (!stat(name, &st) ? !S_ISDIR(st.st_mode) : errno != ENOENT && errno != ENOTDIR) {
+		*path = loom__must(strdup(name)); /* what keeps it from being read is said by the reader */
+		return 0;
+	}
+	const char *brief = !strncmp(name, "conf/", 5) ? name + 5 : name;
+	char *word = loom__must(strndup(brief, strlen(brief) - (is_conf(brief) ? 4 : 0)));
+	struct loom__near near = {.word = word};
+	loom__confs_list(cli, &all);
+	for (size_t i = 0; i < all.n && !*path; i++) {
+		const char *last = strrchr(all.at[i].name, '/');
+		if (!strcmp(all.at[i].name, word))
+			*path = loom__must(strdup(all.at[i].path));
+		loom__nearer(&near, all.at[i].name);
+		if (last)
+			loom__nearer(&near, last + 1);
+	}
+	int rc = 0;
+	if (!*path && is_folder(name))
+		rc = LOOM__FAIL(err, LOOM_ENOENT, "'%s' is a folder; a conf is a file", name);
+	else if (!*path)
+		rc = LOOM__FAIL(err, LOOM_ENOENT, "there is no file '%s', nor such a conf of gpuloom%s%s%s%s `gpuloom list confs` shows "
+				"those", name, LOOM__MEANT(near.name), near.name ? "" : ";");
+	loom__confs_free(&all);
+	free(word);
+	return rc;
+}
+
+void loom__conf_summary(const char *path, struct loom__text *out)
+{
+	FILE *f = fopen(path, "re");
+	char line[400];
+	for (int lines = 0; f && fgets(line, sizeof(line), f) && *line == ';'; lines++) {
+		const char *text = line + strspn(line, "; ");
+		size_t n = strcspn(text, "\n"), end = 0;
+		if (!strncmp(text, "gpuloom ", 8))
+			break;
+		while (end < n && !(strchr(".?", text[end]) && (text[end + 1] == ' ' || end + 1 == n)) &&
+		       strncmp(text + end, ": gpuloom ", 10))
+			end++;
+		loom__text_add(out, "%s%.*s", lines ? " " : "", (int)(end + (text[end] == '?')), text);
+		if (end < n)
+			break;
+	}
+	if (f)
+		fclose(f);
+}
