@@ -182,8 +182,10 @@ int loom__turns_play(uint32_t n, void (*body)(uint32_t), enum loom__turns_mode m
 		turns.change[i] = 1 + turns_draw(length);
 	for (uint32_t i = 0; i < n; i++) {
 		struct turns_player *p = &turns.player[i];
-		if (!p->stack)
-			p->stack = malloc(TURNS_STACK);
+		if (!p->stack && !(p->stack = malloc(TURNS_STACK))) {
+			fprintf(stderr, "turns: no memory for the stack of player %u\n", i);
+			abort();
+		}
 		p->over = 0;
 		p->asleep = NULL;
 		p->priority = (1ull << 33) + turns_draw(1u << 20);

@@ -140,4 +140,13 @@ rm -f "$tmp/s.svg" "$tmp/s.jsonl"
 interrupted 1 "$G" run "$tmp/s.ini" --samples 100000
 grep -q 'interrupted after .*resume goes on' "$tmp/err" && grep -q 'front of' "$tmp/out" && [ -s "$tmp/s.svg" ] ||
 	fail 'what an interrupted run of a sweep shows'
+
+# What no cell finds is said once, before any is opened and a file is made.
+for conf in 24 25 26; do
+	expect 2 'path = /usr/share/man/none: No such file .*tools/deps run.*no cell can be run' "$G" run conf/thesis/figure-$conf.ini \
+		--set workload.contains.path=/usr/share/man/none --set sweep.output="$tmp/none.jsonl"
+	[ "$(wc -l <"$tmp/err")" -eq 1 ] || fail 'not one line about what is missing'
+	[ ! -e "$tmp/none.jsonl" ] || fail 'a sweep that cannot run wrote a file'
+done
+expect 0 '' "$G" run conf/thesis/figure-24.ini --dry-run --set workload.contains.path=/usr/share/man/none
 finish

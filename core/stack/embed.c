@@ -36,6 +36,13 @@ int loom_stack_task(struct loom_stack *s, const char *name, loom_task_fn *fn, ui
 	return add_task(s, name, fn, tag, err);
 }
 
+/* Of a call that fails, which leaves nothing. */
+static void forget_tasks(struct loom_stack *s, uint32_t before)
+{
+	while (s->tasks > before)
+		free((char *)s->task[--s->tasks].name);
+}
+
 static int is_identifier(const char *name)
 {
 	return name && *name && (*name < '0' || *name > '9') &&
@@ -87,12 +94,18 @@ int loom_stack_source(struct loom_stack *s, const char *file, const char *text, 
 	int code = keep_file(file, text, &length, &name, &copy, err);
 	if (code)
 		return code;
-	s->source[s->sources++] = (struct loom_program_source){name, copy};
-	for (uint32_t i = 0; i < n; i++) {
-		int rc = add_task(s, names[i], NULL, &tags[i], err);
-		if (rc)
-			return rc;
+	uint32_t before = s->tasks, tag;
+	for (uint32_t i = 0; i < n && !code; i++)
+		code = add_task(s, names[i], NULL, &tag, err);
+	if (code) {
+		forget_tasks(s, before);
+		free(copy);
+		free(name);
+		return code;
 	}
+	for (uint32_t i = 0; i < n; i++)
+		tags[i] = before + i;
+	s->source[s->sources++] = (struct loom_program_source){name, copy};
 	return 0;
 }
 
@@ -128,19 +141,19 @@ int loom_stack_ir(struct loom_stack *s, const char *file, const void *data, size
 	int code = keep_file(file, data, &bytes, &name, &copy, err);
 	if (code)
 		return code;
-	uint32_t *tag = calloc(n, sizeof(*tag));
+	uint32_t *tag = calloc(n, sizeof(*tag)), before = s->tasks;
 	if (!tag)
 		code = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	for (uint32_t i = 0; i < n && !code; i++) {
+	for (uint32_t i = 0; i < n && !code; i++)
 		code = ir_tag(s, names[i], &tag[i], err);
-		tags[i] = tag[i];
-	}
 	if (code) {
+		forget_tasks(s, before);
 		free(copy);
 		free(name);
 		free(tag);
 		return code;
 	}
+	memcpy(tags, tag, n * sizeof(*tags));
 	s->composed = 0;
 	s->ir[s->irs++] = (struct loom_program_ir){.file = name, .data = copy, .bytes = bytes, .tag = tag, .tags = n};
 	return 0;

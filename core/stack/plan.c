@@ -38,10 +38,10 @@ static const struct loom_opt run_rows[] = {
 	LOOM_OPT(struct loom__run_opts, warmup, LOOM_OPT_U32, "1",
 		 "Executions before the samples: verified, but not counted.", .min = 0, .max = 1e6),
 	LOOM_OPT(struct loom__run_opts, timeout, LOOM_OPT_TIME, "60s",
-		 "Longest time of one execution before it is ended as hanging.", .min = 1e6,
+		 "Longest time of one execution, without the check of its answer, before it is ended as hanging.", .min = 1e6,
 		 .max = 1e14),
 	LOOM_OPT(struct loom__run_opts, time_limit, LOOM_OPT_TIME, "0",
-		 "Longest time of the whole run: no sample begins after it. 0: no limit.", .min = 0,
+		 "Longest time of the whole run: no sample begins after it, and no long check of one goes on. 0: no limit.", .min = 0,
 		 .max = 1e15),
 	LOOM_OPT(struct loom__run_opts, ranks, LOOM_OPT_U32, "1",
 		 "`gpuloom run` without -n: how many ranks. On simulated devices they are threads of one process, else "
@@ -431,4 +431,13 @@ const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum lo
 		if (plan->choice[i].kind == kind)
 			return &plan->choice[i];
 	return NULL;
+}
+
+int loom__plan_inputs(const struct loom__plan *plan, struct loom_error *err)
+{
+	const struct loom__choice *c = loom__plan_get(plan, LOOM_WORKLOAD);
+	const struct loom_workload_ops *ops = c ? c->plugin->ops : NULL;
+	struct loom__host host;
+	loom__host_init(&host, NULL);
+	return LOOM_HAS(ops, inputs) && c->opts ? ops->inputs(&host.table, c->opts, err) : 0;
 }

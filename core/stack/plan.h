@@ -57,6 +57,9 @@ void loom__plan_free(struct loom__plan *plan);
 /* The single choice of a kind, or NULL. */
 const struct loom__choice *loom__plan_get(const struct loom__plan *plan, enum loom_kind kind);
 
+/* Whether what the workload reads is there, as it says itself. */
+int loom__plan_inputs(const struct loom__plan *plan, struct loom_error *err);
+
 /* The core's own sections: NULL-terminated names, and their rows. For docs and completion. */
 struct loom__core_section {
 	const char *name;

@@ -6,7 +6,10 @@
 
 #include "stack/stack.h"
 
-/* A segment while it is laid out: blocks are cache-line aligned and never share a line. */
+#define SEGMENT_MOST (1ull << 48) /* what a loom_ref can name */
+
+/* A segment while it is laid out: blocks are cache-line aligned and never share a line. At SEGMENT_MOST it has no room, and stays
+ * there. */
 struct carve {
 	uint32_t segment;
 	uint64_t at;
@@ -17,7 +20,8 @@ static loom_ref take(struct carve *c, uint64_t bytes)
 	if (!bytes)
 		return 0;
 	loom_ref ref = LOOM_REF(c->segment, c->at);
-	c->at += (bytes + 63) & ~63ull;
+	bytes = (bytes + 63) & ~63ull;
+	c->at = bytes < SEGMENT_MOST - c->at ? c->at + bytes : SEGMENT_MOST;
 	return ref;
 }
 
@@ -153,6 +157,11 @@ static int allocate(struct loom_stack *s, struct loom_error *err)
 	struct room room = {0};
 	struct loom_segment_want want[(LOOM_MAX_DEVICES + 1) * LOOM_PLACES];
 	lay_out(s, &room, 0);
+	for (uint32_t d = 0; d <= devices; d++)
+		for (uint32_t place = 0; place < LOOM_PLACES; place++)
+			if (room.at[d][place].at >= SEGMENT_MOST)
+				return LOOM__FAIL(err, LOOM_ENOMEM, "the blocks of all workers take more than 256 TiB: have fewer workers, or "
+						  "smaller queues");
 	for (uint32_t d = 0; d <= devices; d++)
 		for (uint32_t place = 0; place < LOOM_PLACES; place++)
 			if (room.at[d][place].at)

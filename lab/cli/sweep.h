@@ -48,6 +48,8 @@ struct loom__sweep_session {
 	struct loom__journal journal;
 	struct loom__pool pool;
 	char *title, *workload; /* of the first cell */
+	size_t ready;	      /* cells whose workload finds what it reads */
+	struct loom_error missing; /* what the first of the others lacks; code 0: nothing */
 	int told;               /* the file has the about line of this session */
 	size_t at;              /* the cell that is open */
 	struct loom__text said; /* why cells failed, a line each: once is enough */

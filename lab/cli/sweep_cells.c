@@ -110,6 +110,11 @@ static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *
 		s->workload = loom__must(strdup(plan.run.workload));
 		s->sweep.samples = plan.run.samples;
 	}
+	struct loom_error err;
+	if (!c->skipped && !loom__plan_inputs(&plan, &err))
+		s->ready++;
+	else if (!c->skipped && !s->missing.code)
+		s->missing = err;
 	loom__plan_free(&plan);
 	loom_config_destroy(cfg);
 	return 0;

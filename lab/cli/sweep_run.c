@@ -312,7 +312,11 @@ static int prepare(struct loom__sweep_session *s)
 	int status = loom__sweep_resolve(s);
 	for (size_t i = 0; i < s->sweep.cells; i++)
 		runnable += !s->sweep.cell[i].skipped && !s->sweep.cell[i].elsewhere;
-	if (status || runnable || s->wish->dry_run)
+	if (status || s->wish->dry_run)
+		return status;
+	if (s->missing.code && !s->ready) /* before the first is opened: devices take seconds */
+		return loom__refuse(s->cli, loom__exit_of(s->missing.code), "%s; no cell can be run", s->missing.text);
+	if (runnable)
 		return status;
 	return loom__refuse(s->cli, LOOM_EXIT_USAGE,
 			    "no cell can be run: the constraints%s leave none", s->wish->shards ? " and the shard" : "");

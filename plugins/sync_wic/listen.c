@@ -165,6 +165,7 @@ void listen_stop(void *self)
 		l->alarm->close(l->alarm);
 	l->alarm = NULL;
 	l->looking = l->awaiting = 0;
+	pthread_mutex_destroy(&l->door);
 	l->s->host->free(l->s->host, l->seen);
 	l->seen = NULL;
 }

@@ -341,9 +341,9 @@ int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post
 	f->notify = native ? 0 : what->notify;
 	f->post = post;
 	/* What was posted next is mostly due next, and was not seen since. */
-	__builtin_prefetch(what + 1);
-	__builtin_prefetch((const char *)(what + 1) + 64);
-	__builtin_prefetch((const char *)(what + 1) + 128);
+	uintptr_t behind = (uintptr_t)what + sizeof(*what); /* of the last there is none: as a number it may be */
+	for (uint32_t i = 0; i < 192; i += 64)
+		__builtin_prefetch((const void *)(behind + i));
 	if (what->op == LOOM_NET_RECV)
 		nic->receiving++;
 	int status = NIC_REFUSED;

@@ -31,6 +31,8 @@ struct contains_list {
 /* Lists the documents, in the order of their names. */
 int contains_scan(const struct loom_host *host, const struct contains_opts *o,
 		  struct contains_list *list, struct loom_error *err);
+/* Whether there is something to list. */
+int contains_inputs(const struct loom_host *host, const void *opts, struct loom_error *err);
 void contains_list_free(struct contains_list *list);
 
 /* The file that documents were last read from: those of one file need it opened once. {0}: none. */

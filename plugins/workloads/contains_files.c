@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define WHO "workload_contains"
 
@@ -67,6 +68,20 @@ static void skip(const struct loom_host *host, struct contains_list *list, const
 		LOOM_LOG(host, LOOM_LOG_WARN, WHO, "%s: %s: left out", path, why);
 }
 
+/* Where to get what is not there: manual pages of a language are in a package that many machines lack. */
+static const char *mend_of(const char *path, char *text, size_t room)
+{
+	static const char man[] = "/usr/share/man/";
+	const char *language = strncmp(path, man, sizeof(man) - 1) ? "" : path + sizeof(man) - 1;
+	int n = (int)strcspn(language, "/");
+	*text = 0;
+	if (n)
+		snprintf(text, room,
+			 "; install manpages-%.*s (Debian, Ubuntu) or man-pages-%.*s (Fedora, Arch), or name another folder of "
+			 "documents; in the source tree `tools/deps run` installs the German pages", n, language, n, language);
+	return text;
+}
+
 /* As `find FOLDER -name GLOB` lists them: links to files count, links to folders are left alone. */
 static int scan_folder(const struct loom_host *host, const struct contains_opts *o,
 		       struct contains_list *list, struct loom_error *err)
@@ -74,6 +89,7 @@ static int scan_folder(const struct loom_host *host, const struct contains_opts 
 	char *const roots[] = {(char *)o->path, NULL};
 	FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_COMFOLLOW | FTS_NOCHDIR, by_name);
 	const FTSENT *e;
+	char mend[300];
 	struct stat st;
 	int rc = 0;
 	if (!walk)
@@ -96,8 +112,8 @@ static int scan_folder(const struct loom_host *host, const struct contains_opts 
 	if (rc)
 		return no_memory(host, err);
 	if (!list->count)
-		return LOOM_FAIL(host, err, LOOM_ENOENT, "contains: no file in %s is called as glob = %s says",
-				 o->path, o->glob);
+		return LOOM_FAIL(host, err, LOOM_ENOENT, "contains: no file in %s is called as glob = %s says%s", o->path,
+				 o->glob, mend_of(o->path, mend, sizeof(mend)));
 	return 0;
 }
 
@@ -142,18 +158,17 @@ static int scan_index(const struct loom_host *host, const struct contains_opts *
 	return rc;
 }
 
-/* Manual pages of a language are in a package that many machines lack. */
 static int no_path(const struct loom_host *host, const struct contains_opts *o, int why, struct loom_error *err)
 {
-	static const char man[] = "/usr/share/man/";
-	const char *language = strncmp(o->path, man, sizeof(man) - 1) ? "" : o->path + sizeof(man) - 1;
-	int n = (int)strcspn(language, "/"), code = why == ENOENT ? LOOM_ENOENT : LOOM_EIO;
-	if (why != ENOENT || !n)
-		return LOOM_FAIL(host, err, code, "contains: path = %s: %s", o->path, strerror(why));
-	return LOOM_FAIL(host, err, code,
-			 "contains: path = %s: %s; install manpages-%.*s (Debian, Ubuntu) or man-pages-%.*s (Fedora, Arch), or name "
-			 "another folder of documents; in the source tree `tools/deps run` installs the German pages",
-			 o->path, strerror(why), n, language, n, language);
+	char mend[300];
+	return LOOM_FAIL(host, err, why == ENOENT ? LOOM_ENOENT : LOOM_EIO, "contains: path = %s: %s%s", o->path, strerror(why),
+			 why == ENOENT ? mend_of(o->path, mend, sizeof(mend)) : "");
+}
+
+int contains_inputs(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct contains_opts *o = opts;
+	return access(o->path, R_OK) ? no_path(host, o, errno, err) : 0;
 }
 
 int contains_scan(const struct loom_host *host, const struct contains_opts *o,

@@ -326,6 +326,7 @@ static int contains_verify(void *self, const struct loom_layout *layout,
 }
 
 static const struct loom_workload_ops contains_ops = {
+	.inputs = contains_inputs,
 	.size = sizeof(struct loom_workload_ops),
 	.create = contains_create,
 	.destroy = contains_destroy,

@@ -22,7 +22,6 @@ static int plan(struct ex *x)
 	struct srs *s = x->own;
 	struct loom_ctx one = {.lanes = 1};
 	uint64_t n = x->o->size;
-	uint32_t *first = (uint32_t *)&x->head.param[3];
 	if (x->layout->devices > 2 * (EX_PARAMS - 4))
 		return LOOM_FAIL(x->host, x->err, LOOM_EINVAL, "workload_srs: at most %d devices",
 				 2 * (EX_PARAMS - 4));
@@ -36,11 +35,11 @@ static int plan(struct ex *x)
 		srs_make(&one, tile, x->seed, k, n);
 		srs_consume(&one, s->want + (size_t)k * SRS_BINS, tile, n);
 	}
+	memset(&x->head.param[SRS_FIRST], 0, (x->layout->devices + 1) / 2 * sizeof(uint64_t));
 	for (uint32_t d = 1, at = 0; d < x->layout->devices; d++) {
 		ex_channel(x, 0, d, 2 * x->layout->device[d].workers, 1, 2 * n * n);
-		first[d - 1] = at;
 		at += x->layout->device[d].workers;
-		first[d] = at;
+		x->head.param[SRS_FIRST + d / 2] |= (uint64_t)at << 32 * (d % 2);
 	}
 	ex_array(x, SRS_HISTOGRAMS, (uint64_t)s->tiles * SRS_BINS * 4);
 	x->head.param[SRS_N] = n;

@@ -9,7 +9,14 @@
 #endif
 
 enum { SRS_HISTOGRAMS = 0, SRS_TILES }; /* SRS_TILES: room for a filtered tile per worker */
-enum { SRS_N = 0, SRS_SEED };
+enum { SRS_N = 0, SRS_SEED, SRS_CONSUMERS, SRS_FIRST };
+
+/* The first consumer of channel i, two to a parameter from SRS_FIRST on; behind the last channel how many there are. */
+LOOM_FN uint32_t srs_first(const struct ex_head *h, uint32_t i)
+{
+	return (uint32_t)(h->param[SRS_FIRST + i / 2] >> 32 * (i % 2));
+}
+
 enum { SRS_BINS = 256 };
 
 /* The sensor: a scene, with a gain and an offset that differ by column. */
@@ -70,11 +77,10 @@ LOOM_FN void workload_srs_kernel(struct loom_ctx *c)
 		for (uint32_t k = c->worker; k < tiles; k += producers) {
 			uint32_t consumer = k % consumers, channel = 0;
 			void *at;
-			const uint32_t *first = (const uint32_t *)&h->param[3];
-			while (channel + 2 < c->devices && consumer >= first[channel + 1])
+			while (channel + 2 < c->devices && consumer >= srs_first(h, channel + 1))
 				channel++;
-			uint32_t count = first[channel + 1] - first[channel];
-			uint32_t tag = k / consumers * count + consumer - first[channel];
+			uint32_t count = srs_first(h, channel + 1) - srs_first(h, channel);
+			uint32_t tag = k / consumers * count + consumer - srs_first(h, channel);
 			if (ex_place(c, channel, tag, &at))
 				break;
 			srs_make(c, (uint16_t *)at, seed, k, n);

@@ -75,6 +75,9 @@ struct loom_workload_ops {
 	 * follows. No vector and 0 floats: nothing any more, which never fails. NULL: a workload of another kind. */
 	int (*collective)(void *self, const struct loom_layout *layout, float *vector, uint64_t floats, int64_t root,
 			  struct loom_error *err);
+	/* Whether the files are there that it reads, with these options: 0, or what create() would fail with, soon. For commands
+	 * that run many confs, before the first. NULL: it reads none. */
+	int (*inputs)(const struct loom_host *host, const void *opts, struct loom_error *err);
 };
 
 struct loom_task_entry {
