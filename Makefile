@@ -204,9 +204,16 @@ $B/tests/broken/%.so: tests/broken/plant.awk $(TEMPLATES)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -I$(@D) -shared $(LDFLAGS) $(PLANTED) $(@D)/$*.c -o $@
 # What only a played schedule, or a thread sanitizer, can see.
 $B/tests/broken/term_once.so: PLANTED := -DLOOM_PERTURB
-$(filter %_weak.so,$(BROKEN)): PLANTED := -fsanitize=thread -Wl,-z,undefs # clang links no library of the sanitizer
+# Of the thread sanitizer alone, whatever the others have: two sanitizers do not go together. clang links no library of it.
+$(filter %_weak.so,$(BROKEN)): PLANTED := -fno-sanitize=all -fsanitize=thread -Wl,-z,undefs
 
-tests: all $(TESTS) $B/tests/soak_two $B/tests/faults.so $(FIXTURES) $(BROKEN)
+# Ends tests that make no progress. Its seconds are longer under a sanitizer and a perturbed schedule.
+$B/tests/limit: tests/limit.c Makefile
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$Q$(CC) $(CSTD) $(WARN) -O2 -D_GNU_SOURCE -DLIMIT_SCALE=$(if $(SAN)$(PERTURB),8,1) $< -o $@
+
+tests: all $(TESTS) $B/tests/limit $B/tests/soak_two $B/tests/faults.so $(FIXTURES) $(BROKEN)
 
 -include $(LIB_OBJ:.o=.d) $B/obj/$(BORROWED:.c=.d) $(LAB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(PLUGIN_OBJ:.o=.d) $(TEST_SRC:%.c=$B/obj/%.d) $B/obj/tests/support.d
 -include $(FIXTURES:=.d)
@@ -251,7 +258,7 @@ help: ## this list
 	@for which in -v -e; do \
 	  sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | grep $$which 'make bench'; \
 	done | expand -t 24
-	@echo "  make SAN=address|undefined|thread check    the tests under a sanitizer, in build/SAN/"
+	@echo "  make SAN=address|undefined|thread check    the tests under a sanitizer, in build/SAN/: 3 to 5 times as long"
 	@echo "  make PERTURB=1 check                       the tests with a perturbed schedule"
 	@echo "  make B=/path                               build there, in place of build/"
 	@echo "  make CUDA=0 HIP=0 FABRIC=0 URING=0 PMIX=0  without these; =1 insists on one"
@@ -262,12 +269,15 @@ run: ## install what is missing, build, run the main job
 	$(MAKE) all
 	$B/gpuloom run conf/contains.ini
 
-check: ## install what is missing, build, run all tests
+check: ## install what is missing, build, run the tests (ten minutes on two cores)
 	tools/deps build run check
 	$(MAKE) check-built
+check-all: ## the same with all tests, and those of check in full (twenty minutes)
+	tools/deps build run check
+	$(MAKE) check-built ALL=--all
 
 check-built: tests
-	tests/run-all $B
+	tests/run-all $(ALL) $B
 
 # What a sanitizer build is for: the programs whose threads meet. Small queues make rare paths common.
 CONCURRENT := $(filter $B/tests/test_device_cpu $B/tests/test_transport $B/tests/test_workloads \
@@ -280,11 +290,11 @@ $B/tests/faults.so: tests/faults/shim.c Makefile
 	$Q$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -shared $< -ldl -o $@
 check-faults: ## calls that fail, each judged: a sample, or all with FAULTS=all (a quarter of an hour)
 	tools/deps build run check
-	$(MAKE) all $B/tests/faults.so
+	$(MAKE) all $B/tests/limit $B/tests/faults.so
 	FAULTS=$(FAULTS) sh tests/check-faults.sh $B
 .PHONY: check-faults
 
-check-concurrent: all $(CONCURRENT) ## run the concurrent tests alone, for SAN=thread
+check-concurrent: all $B/tests/limit $(CONCURRENT) ## run the concurrent tests alone, for SAN=thread
 	tests/run-all $B $(CONCURRENT) tests/check-matrix.sh tests/check-sync.sh tests/check-barrier.sh tests/check-sim.sh
 
 # Packagers' tools set INSTALL on the command line, so this has a name of its own.
@@ -298,7 +308,7 @@ uninstall: ## remove what install put there, given the same PREFIX, LIBDIR and D
 deb: ## Debian packages, in build/deb
 	tools/deps build deb
 	tools/deb $B/deb
-check-deb: ## the same, and installs them into a fresh Debian (as root)
+check-deb: $B/tests/limit ## the same, and installs them into a fresh Debian (as root)
 	tools/deps build deb
 	tools/deb $B/deb
 	tests/deb-chroot $B/deb || [ $$? -eq 77 ] # it says why it cannot
@@ -321,7 +331,7 @@ lint: ## cppcheck over the core and the plug-ins
 clean: ## remove what was built
 	rm -rf build
 
-.PHONY: help run check check-built install uninstall format lint clean
+.PHONY: help run check check-all check-built install uninstall format lint clean
 
 # ---- networks: libfabric and PMIx where they are installed -------------------------------------------
 # No -lpmix: the client library is loaded when a launcher asks for it.
@@ -447,7 +457,7 @@ bench-embed: all ## what a run costs a program that embeds, beside a pool of thr
 check-models: ## all states of the models of queues, detectors and sleep, and their seeded faults
 	tools/deps check
 	tests/models/check-models.sh
-check-sim: all ## random schedules on simulated GPUs, and planted faults: make check-sim RUNS=10000
+check-sim: all $B/tests/limit ## random schedules on simulated GPUs, and planted faults: make check-sim RUNS=10000
 	tools/deps build run check
 	RUNS=$(or $(RUNS),1000) sh tests/check-sim.sh $B
 .PHONY: check-sim
@@ -457,6 +467,6 @@ soak: ## random configurations, stops and kills: make soak TIME=1h SEED=2
 	python3 tests/soak.py $B --long --time $(or $(TIME),20m) --seed $(or $(SEED),1)
 check-kills: all ## kill and stop processes of jobs at random moments: make check-kills KILLS=200
 	python3 tests/kills.py $B $(or $(KILLS),200)
-check-bystanders: all ## how late a program comes to run beside jobs that wait in all ways
+check-bystanders: all $B/tests/limit ## how late a program comes to run beside jobs that wait in all ways
 	BYSTANDER=all sh tests/check-bystander.sh $B
 .PHONY: check-models soak check-kills check-bystanders

@@ -19,7 +19,7 @@ spoil() {
 	sed "s/$old/$new/" core/include/gpuloom/dev/after.h >"$after"
 	! cmp -s core/include/gpuloom/dev/after.h "$after" || { fail "$what: no such place"; return; }
 	compile spoilt "$@" || { fail "$what does not compile"; cat "$tmp/cc"; return; }
-	if timeout 100 "$tmp/spoilt" >"$tmp/out" 2>&1; then
+	if "$limit" 100 "$tmp/spoilt" >"$tmp/out" 2>&1; then
 		fail "$what was not noticed"
 	else
 		echo "noticed: $what"

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # Every command of the documentation does what the page says. Commands are the lines of indented blocks and of ``` and
-# ```sh blocks that begin with a program that is known here; they run in order, in a folder of each page's own, with the
-# command that `make install` has put there, on one sample. Commands of make are looked up with make -n, tests are not
-# run again. Of what stands in `backticks` the subcommand, its options, targets and files must exist. In front of a
+# ```sh blocks that begin with a program that is known here; all of a page run in order, in one shell, as a reader who
+# pastes them, in a folder of each page's own, with the command that `make install` has put there, on one sample. What takes
+# minutes is smaller, except for CHECK=all. Commands of make are looked up with make -n, tests are not run again. Of what stands in `backticks` the subcommand, its options, targets and files must exist. In front of a
 # block a page may say:
 #   <!-- commands: skip, REASON -->          none of these lines can run here
 #   <!-- commands: skip WORD, REASON -->     those that contain WORD
@@ -16,15 +16,16 @@ make -s install DESTDIR= PREFIX="$tmp/usr" >/dev/null || { fail 'make install'; 
 [ -d /usr/share/man/de ] || no_manual=contains.ini
 export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" GPULOOM_RUN__SAMPLES=1 GPULOOM_RUN__WARMUP=0 OMPI_ALLOW_RUN_AS_ROOT=1 \
 	OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1
-python3 - "$tmp" "$B" "${no_manual-}" <<'PYTHON' || failures=1
-import glob, os, re, shutil, subprocess, sys
+env -u PYTHONPATH python3 - "$tmp" "$B" "${no_manual-}" <<'PYTHON' || failures=1
+import glob, os, re, shutil, subprocess, sys, tempfile
 
 tmp, build, no_manual = sys.argv[1:]
 root = os.getcwd()
+everything = os.environ.get('CHECK') == 'all'
 pages = ['README.md', 'CONTRIBUTING.md', 'tests/README.md'] + sorted(
     sum((glob.glob(p) for p in ('docs/*.md', 'plugins/*/README.md', 'plugins/shared/*/README.md', 'examples/*/README.md')), []))
 installed = tmp + '/usr/bin/gpuloom'
-programs = 'sed make gpuloom build/gpuloom sh cc cd mpirun srun python3 cp mkdir'.split()
+programs = 'sed make gpuloom build/gpuloom sh cc cd mpirun srun python3 venv/bin/pip venv/bin/python cp mkdir export'.split()
 targets = set(re.findall(r'^([a-z][a-z-]*):', ''.join(open(f).read() for f in ['Makefile'] + glob.glob('plugins/*/plugin.mk')
                                                      + glob.glob('plugins/shared/*/plugin.mk')), re.M))
 faults, skipped, counts = [], {}, dict.fromkeys(('ran', 'make -n', 'looked up'), 0)
@@ -38,7 +39,8 @@ case $1 in
 compare) case $2 in *.json) ;; *) set -- "$@" --blocks 6 --samples-per-block 2 --spread 0s ;; esac ;;
 validate) set -- "$@" --fuzz 1s ;;
 run) case "$*" in *pareto*) set -- "$@" --set sweep.budget=3s ;; *1024*) set -- "$@" --set run.ranks=64 ;;
-	*figure-11*) set -- "$@" --set sweep.workload.replay.job=mnist_hidden ;; esac ;;
+	*figure-11*) set -- "$@" --set sweep.workload.replay.job=mnist_hidden ;;
+	*sim/barriers*) {'' if everything else 'set -- "$@" --set sweep.run.ranks=4,8'} ;; esac ;;
 sweep) set -- "$@" --samples 1 ;;
 esac
 exec '{real}' "$@"
@@ -76,51 +78,81 @@ def blocks(text):
     if kind:
         yield notes, kind, lines
 
-def run(shell, where, limit=100):
-    try:
-        p = subprocess.run(['sh', '-c', shell], cwd=where, env=env, stdin=subprocess.DEVNULL, capture_output=True,
-                           text=True, errors='replace', timeout=limit)
-        return p.returncode, p.stdout + p.stderr
-    except subprocess.TimeoutExpired:
-        return 124, 'no end after %d s' % limit
+limit = [build + '/tests/limit', '1800' if everything else '600']
+
+def run(shell, where):
+    p = subprocess.run(limit + ['sh', '-c', shell], cwd=where, env=env, stdin=subprocess.DEVNULL, capture_output=True,
+                       text=True, errors='replace')
+    return p.returncode, p.stdout + p.stderr
 
 def skip(why):
     skipped[why] = skipped.get(why, 0) + 1
 
+class Page:
+    """The commands of a page, for one shell."""
+
+    def __init__(self, name, where):
+        self.name, self.where, self.steps = name, where, []
+
+    def add(self, at, line, shell):
+        """line: what the page says; shell: what is run. Returns the step, in which its output will be."""
+        self.steps.append({'at': at, 'line': line, 'shell': shell, 'rc': None, 'out': '', 'took': 0})
+        return self.steps[-1]
+
+    def go(self):
+        out = tempfile.mkdtemp(dir=tmp)
+        script = ['exec </dev/null']
+        for n, step in enumerate(self.steps):
+            script += ['date +%s.%N >' + f'{out}/{n}.begin', '{ ' + step['shell'], '} >%s/%d.out 2>&1' % (out, n),
+                       'echo $? >%s/%d.rc' % (out, n), 'date +%s.%N >' + f'{out}/{n}.end']
+        with open(out + '/page.sh', 'w') as f:
+            f.write('\n'.join(script) + '\n')
+        p = subprocess.run(limit + ['sh', out + '/page.sh'], cwd=self.where, env=env, stdin=subprocess.DEVNULL,
+                           capture_output=True, text=True, errors='replace')
+        for n, step in enumerate(self.steps):
+            read = lambda what: open(f'{out}/{n}.{what}', errors='replace').read()
+            step['out'] = read('out') if os.path.exists(f'{out}/{n}.out') else ''
+            if not os.path.exists(f'{out}/{n}.end'):
+                faults.append(f"{step['at']}: the shell ends here, exit {p.returncode}: {step['line']}\n    {p.stderr.strip()}")
+                return
+            step['rc'], step['took'] = int(read('rc')), float(read('end')) - float(read('begin'))
+            if step['rc'] == 4:
+                skip('not available here: ' + step['out'].strip().split('\n')[-1][:100])
+                continue
+            counts['ran'] += 1
+            if step['rc']:
+                faults.append(f"{step['at']}: exit {step['rc']}: {step['line']}\n    " +
+                              '\n    '.join(step['out'].strip().split('\n')[-8:]))
+
 seen = set()
-here = tmp + '/here'  # where the reader stands
-def one(at, line, where, own):
-    """Runs one line of a page; its output, or None."""
+def one(at, line, page, own):
+    """Runs one line of a page, or gives it to the page's shell: then, the step."""
     command = re.sub(r'(?<!\w)/usr/local/share', tmp + '/usr/share', line)
     words = re.sub(r'^([A-Z_]+=("[^"]*"|\S*) +)*', '', re.sub(r' +#.*', '', command)).split()
-    if words[0].startswith(('tests/', 'bench/')) or words[0] == 'sh' or (words[0] == 'python3' and words[1] != '-c'):
+    if words[0].startswith(('tests/', 'bench/')) or words[0] == 'sh' or (words[0] == 'python3' and words[1] not in ('-c', '-m')):
         for w in words:
             if re.match(r'(tests|bench)/\w', w) and not os.path.exists(w):
                 faults.append(f'{at}: there is no {w}')
         counts['looked up'] += 1
         return None
-    if words[0] == 'make' and not own:
+    if words[0] == 'make' and not own or words[0].startswith('build/tests/'):
         if line in seen:
             return None
         seen.add(line)
-        rc, out = run(re.sub(r'\bmake\b', 'make -n', re.sub(' +#.*', '', command), 1) + f' B={build} >/dev/null', root)
-        counts['make -n'] += 1
-    elif words[0].startswith('build/tests/'):
-        rc, out = run(words[0].replace('build', build, 1) + ' -l', root)
-        counts['ran'] += 1
-    else:
-        if 'mpirun' in words and not shutil.which('mpirun'):
-            return skip('there is no mpirun')
-        if no_manual and no_manual in line:
-            return skip('the German manual pages are not installed')
-        rc, out = run('cd "$(cat %s)" && { %s\n} && pwd >%s' % (here, re.sub(r'(^|(?<=\s))build/gpuloom', 'build-gpuloom',
-                                                                            command), here), where)
-        if rc == 4:
-            return skip('not available here: ' + out.strip().split('\n')[-1][:100])
-        counts['ran'] += 1
-    if rc:
-        faults.append(f'{at}: exit {rc}: {line}\n    ' + '\n    '.join(out.strip().split('\n')[-8:]))
-    return out
+        if words[0] == 'make':
+            rc, out = run(re.sub(r'\bmake\b', 'make -n', re.sub(' +#.*', '', command), 1) + f' B={build} >/dev/null', root)
+            counts['make -n'] += 1
+        else:
+            rc, out = run(words[0].replace('build', build, 1) + ' -l', root)
+            counts['ran'] += 1
+        if rc:
+            faults.append(f'{at}: exit {rc}: {line}\n    ' + '\n    '.join(out.strip().split('\n')[-8:]))
+        return None
+    if 'mpirun' in words and not shutil.which('mpirun'):
+        return skip('there is no mpirun')
+    if no_manual and no_manual in line:
+        return skip('the German manual pages are not installed')
+    return page.add(at, line, re.sub(r'(^|(?<=\s))build/gpuloom', 'build-gpuloom', command))
 
 def inline(at, text):
     """What stands in backticks exists."""
@@ -146,7 +178,7 @@ def inline(at, text):
                 counts['looked up'] += 1
                 if not os.path.exists(path) and not os.path.exists('core/include/' + path):
                     faults.append(f'{at}: there is no {path}')
-helps = {}
+helps, every = {}, []
 
 for page in pages:
     own = page.startswith('examples/')
@@ -157,23 +189,24 @@ for page in pages:
         os.makedirs(where)
         for name in ('conf', 'examples', 'core', 'python'):
             os.symlink(root + '/' + name, where + '/' + name)
+    shell, wanted = Page(page, where), []
     for notes, kind, lines in blocks(open(page).read()):
         if kind is None:
             inline(f'{page}:{lines[0][0]}', lines[0][1])
             continue
         for note in notes:
             if note.startswith('first '):
-                rc, out = run(note[6:], where)
-                if rc:
-                    faults.append(f'{page}: exit {rc}: {note[6:]}\n{out}')
+                shell.add(page, note[6:], note[6:])
         name = [n[5:] for n in notes if n.startswith('file ')] or re.findall(r'^/\* (\w\S+) \*/$', lines[0][1])
-        if name:
-            open(where + '/' + name[0], 'w').write(''.join(l + '\n' for _, l in lines))
+        if name: # comes to be when the reader is there
+            text = tempfile.NamedTemporaryFile('w', dir=tmp, delete=False)
+            with text:
+                text.write(''.join(l + '\n' for _, l in lines))
+            shell.add(f'{page}:{lines[0][0]}', 'the file ' + name[0], f'cp {text.name} {name[0]}')
         if name or kind not in ('sh', 'indented'):
             continue
         skips = [re.match(r'skip ?(\S*), (.*)', n).groups() for n in notes if n.startswith('skip')]
-        open(here, 'w').write(where)
-        joined, output = [], ''
+        joined, steps = [], []
         for number, line in lines:
             if joined and joined[-1][1].endswith('\\'):
                 joined[-1] = (joined[-1][0], joined[-1][1][:-1] + ' ' + line)
@@ -189,11 +222,16 @@ for page in pages:
             if why:
                 skip(why[0])
             else:
-                output += one(f'{page}:{number}', line, where, own) or ''
-        for note in notes:
-            if note.startswith('expect ') and note[7:] not in output:
-                faults.append(f'{page}:{lines[0][0]}: no "{note[7:]}" in what its commands print')
+                steps.append(one(f'{page}:{number}', line, shell, own))
+        wanted += [(f'{page}:{lines[0][0]}', note[7:], steps) for note in notes if note.startswith('expect ')]
+    shell.go()
+    every += shell.steps
+    for at, text, steps in wanted:
+        if text not in ''.join(step['out'] for step in steps if step):
+            faults.append(f'{at}: no "{text}" in what its commands print')
 
+every.sort(key=lambda step: -step['took'])
+print('the longest:', ''.join('\n  %5.1f s  %s: %s' % (step['took'], step['at'], step['line'][:80]) for step in every[:12]))
 for f in faults:
     print(f)
 print('%d commands ran, %d by make -n, %d looked up; skipped: %s' % (

@@ -342,8 +342,10 @@ expect 1 'rsvg-convert, which draws PNG and PDF, is not there: install it .Debia
 expect 2 'no result' "$G" compare "$tmp/a.json" "$tmp/ab.json"
 
 # Ctrl-C keeps complete blocks and leaves nothing behind.
-exec_conf "$tmp/sleep.ini" 'sleep 0.04'
-interrupted 3 "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --blocks 1000 --openings 1000 --samples-per-block 2 --quiet \
+printf '#!/bin/sh\necho >>"%s"\nsleep 0.04\n' "$tmp/naps" >"$tmp/nap"
+chmod +x "$tmp/nap"
+exec_conf "$tmp/sleep.ini" "$tmp/nap"
+interrupted '[ "$(wc -l <"$tmp/naps")" -ge 20 ]' "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --blocks 1000 --openings 1000 --samples-per-block 2 --quiet \
 	--json "$tmp/part.json"
 python3 -c 'import json,sys; d=json.load(open(sys.argv[1])); g=d["design"]
 assert d["status"] == "interrupted" and 0 < g["complete"] < 1000
@@ -351,7 +353,8 @@ assert d["comparisons"][0]["blocks"] == g["complete"] <= len(d["schedule"]) / 4'
 	fail 'no partial comparison after Ctrl-C'
 
 # ... while the noise floor is measured, too.
-interrupted 1 "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --aa --spread 0 --quiet --json "$tmp/floor.json"
+: >"$tmp/naps"
+interrupted '[ "$(wc -l <"$tmp/naps")" -ge 6 ]' "$G" compare "$tmp/sleep.ini" "$tmp/a.ini" --aa --spread 0 --quiet --json "$tmp/floor.json"
 python3 -c 'import json,sys; assert json.load(open(sys.argv[1]))["status"] == "interrupted"' "$tmp/floor.json" ||
 	fail 'nothing is left after Ctrl-C during --aa'
 [ "$(grep -c interrupted "$tmp/err")" -eq 1 ] || fail 'an interruption is not said once'

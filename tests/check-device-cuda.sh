@@ -127,12 +127,7 @@ crossing_death() {
 		--set device.cpu.workers=2 --set device.cuda.workers=2 --set sync.use=$1 --set run.workload=pattern \
 		--set workload.pattern.iterations=100000 --set workload.pattern.tp=1000 >"$tmp/out" 2>"$tmp/err" &
 	run=$!
-	both=0
-	for i in $(seq 400); do # plug-ins are looked at in short-lived processes first
-		[ "$(pgrep -P $run | wc -l)" -eq 2 ] && both=$((both + 1)) || both=0
-		[ $both -lt 12 ] || break
-		sleep 0.05
-	done
+	soon 'at_work $run 2'
 	ended_by KILL "$(pgrep $2 -P $run)" $run
 	[ $status -eq 1 ] && grep -q "$4.*killed by signal 9" "$tmp/err" || fail "$1: exit $status: $(cat "$tmp/err")"
 	[ $took -lt 3000 ] || fail "$1: $took ms until a killed producer was noticed"

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# Allocations and system calls that fail: a sample for a minute; FAULTS=all: all of them (a quarter of an hour).
+# Allocations and system calls that fail: a sample for half a minute, in check-all for a minute; FAULTS=all: all of them (a quarter of an hour).
 . tests/lib.sh
 case $B in */thread* | */address* | */undefined*) skip 'not under a sanitizer' ;; esac
 need python3
 if [ "${FAULTS:-}" = all ]; then
 	exec python3 tests/faults/walk.py "$B" --all
 fi
-exec python3 tests/faults/walk.py "$B" --budget 60
+[ "$CHECK" = all ] && budget=60 || budget=30
+exec python3 tests/faults/walk.py "$B" --budget $budget

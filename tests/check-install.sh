@@ -70,14 +70,14 @@ export TMPDIR="$tmp/left"
 expect 0 "^$steps\$" ./collatz 20000
 expect 0 '^332833500$' ./batches 1
 for ranks in 1 2 3; do
-	expect 0 '^y = 3.00 x [+] 2.00$' timeout 60 ./fit $ranks
+	expect 0 '^y = 3.00 x [+] 2.00$' ./fit $ranks
 done
 # A rank that dies is an error of the others long before their run's time is over, wherever they wait.
 for turn in 1 2 3; do
-	timeout 60 ./fit 3 1000000000 2>"$tmp/fit" &
+	"$limit" 100 ./fit 3 1000000000 2>"$tmp/fit" &
 	fit=$!
+	soon 'rank=$(pgrep -P "$(pgrep -P $fit)" | head -1); [ "$rank" ]'
 	sleep 0.$turn
-	rank=$(pgrep -P "$(pgrep -P $fit)" | head -1)
 	kill -9 "$rank"
 	wait $fit && fail 'fit: a rank was killed, and nobody says so'
 	grep -Eq 'rank 0: (a rank is gone|rank [12] has died)' "$tmp/fit" || fail "fit: a rank was killed: $(cat "$tmp/fit")"

@@ -59,7 +59,7 @@ hosts() {
 	shift
 	for i in $(seq $((hosts - 1)) -1 0); do
 		GPULOOM_RANK=$i GPULOOM_RANKS=$hosts GPULOOM_ROOT=10.77.0.1:7741 ip netns exec "$id-$((i / each))" \
-			timeout 60 "$G" run "$@" --set trigger.gputn.address=10.77.0.$((i / each + 1)) >"$tmp/out$i" 2>"$tmp/err$i" </dev/null &
+			"$limit" 100 "$G" run "$@" --set trigger.gputn.address=10.77.0.$((i / each + 1)) >"$tmp/out$i" 2>"$tmp/err$i" </dev/null &
 		eval "pid$i=$!"
 	done
 	wait $pid0
@@ -114,26 +114,29 @@ for bias in 100% 0%; do
 done
 each=1
 
+# ranks_here VARIABLE: the processes of the job with this in their environment.
+ranks_here() {
+	pgrep -x gpuloom | while read -r p; do
+		tr '\0' '\n' <"/proc/$p/environ" 2>/dev/null >"$tmp/environ"
+		grep -qx 'GPULOOM_ROOT=10.77.0.1:7741' "$tmp/environ" && grep -q "$1" "$tmp/environ" &&
+			ip netns identify "$p" 2>/dev/null | grep -q "^$id-" && echo "$p"
+	done
+}
+
 # A rank of another host dies: rank 0 says which, and all end within 5 s.
 dies() { # CONF OPTIONS
 	conf=$1
 	shift
 	hosts 4 "$conf" "$@" &
 	job=$!
-	sleep 3
-	victim=$(pgrep -x gpuloom | while read -r p; do
-		grep -qz 'GPULOOM_RANK=2' "/proc/$p/environ" 2>/dev/null && tr '\0' ' ' <"/proc/$p/cmdline" | grep -q "run $conf" && echo "$p"
-	done | head -n 1)
+	soon 'victim=$(ranks_here GPULOOM_RANK=2); has_used "$victim" 30'
 	begin=$(date +%s%N)
 	[ -n "$victim" ] && kill -9 "$victim" || fail 'no rank 2 to kill'
 	wait $job && fail 'a job with a dead rank ends well'
-	took=$((($(date +%s%N) - begin) / 1000000))
+	took_since "$begin"
 	[ $took -lt 5000 ] || fail "$conf: it took $took ms"
 	grep -q 'rank 2' "$tmp/err0" || { fail "$conf: no word of rank 2"; sed 's/^/    /' "$tmp/err0"; }
-	sleep 3
-	pgrep -x gpuloom | while read -r p; do
-		grep -qz 'GPULOOM_ROOT=10.77.0.1:7741' "/proc/$p/environ" 2>/dev/null && echo "$p"
-	done | grep -q . && fail "$conf: ranks outlive the job"
+	soon '[ -z "$(ranks_here .)" ]' || fail "$conf: ranks outlive the job"
 }
 dies conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.sweeps=100000000 --set trigger.gputn.provider=tcp
 dies conf/uts-ranks.ini --samples 100000 $shared

@@ -88,14 +88,19 @@ GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port GPULOOM_RANK=1 "$G" run conf/uts-ra
 expect 1 'rank 1 has ended: .* the same --samples' env GPULOOM_RANK=0 GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
 wait $!
 # One signal ends the wait for a rank that does not come.
-expect 124 'rank 1 has not come' env GPULOOM_RANK=0 GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port timeout -k 8 1 "$G" run conf/uts-ranks.ini
+GPULOOM_RANK=0 GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini >"$tmp/out" 2>"$tmp/err" </dev/null &
+job=$!
+soon 'grep -q ":$(printf %04X $port) 00000000:0000 0A" /proc/net/tcp' || fail 'rank 0 does not listen'
+ended_by TERM $job $job
+[ $status -ne 0 ] && [ $took -lt 8000 ] && grep -q 'rank 1 has not come' "$tmp/err" ||
+	{ fail "exit $status, $took ms after a signal to rank 0, which waits for rank 1"; cat "$tmp/err"; }
 
 # A rank that is killed in mid-search: an error that names it, within 5 s, and nothing left behind. check-kills does it at
 # random moments.
 for victim in 0 1 2; do
 	"$G" run -n 3 conf/uts-ranks.ini --samples 100000 --set workload.uts.tree=T1 >"$tmp/out" 2>"$tmp/err" </dev/null &
 	job=$!
-	sleep 1
+	soon 'at_work $job 3'
 	pid=$(pgrep -P $job | sed -n "$((victim + 1))p")
 	ended_by KILL "$pid" $job
 	[ $status = 1 ] && grep -qE "rank $victim \(pid $pid\) was killed by signal 9" "$tmp/err" ||
@@ -107,7 +112,7 @@ done
 # One that was killed is named though another has failed before it.
 "$G" run -n 3 conf/uts-ranks.ini --samples 100000 --set workload.uts.tree=T1 >"$tmp/out" 2>"$tmp/err" </dev/null &
 job=$!
-sleep 1
+soon 'at_work $job 3'
 pids=$(pgrep -P $job | sed 1d)
 kill -STOP $job # which then learns of both at once
 kill -KILL $pids

@@ -3,6 +3,7 @@
 # find and repeat, refusals. RUNS=N tries N random schedules of each setup, and all planted faults (make check-sim).
 . tests/lib.sh
 need python3
+[ "$CHECK" = all ] && few=30 || few=10
 sh -c 'command -v ${CXX:-c++}' >/dev/null || skip 'no C++ compiler'
 
 # same WORKLOAD OPTION...: figures, counters and verdict of two runs are equal.
@@ -37,7 +38,7 @@ ranks() {
 			--set trigger.$trigger.sim_jitter=3us --set trigger.$trigger.sim_loss=2% $small \
 			$(for o in $net; do echo "--set trigger.$trigger.sim_$o"; done)
 		# Whatever goes on first, sums are exact.
-		expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples "${RUNS:-30}" --set run.warmup=0 \
+		expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples "${RUNS:-$few}" --set run.warmup=0 \
 			--set device.sim.schedule=random:1 --set trigger.use=$trigger $small
 	done
 	same allreduce -n 16 --set device.sim.workers=3 --set workload.allreduce.bytes=4KiB --set workload.allreduce.algorithm=levels \
@@ -156,7 +157,7 @@ play() { # RUNS SEED SETUP ARGUMENT...: its messages
 		options="$options --set $set_to"
 	done
 	shift 3
-	timeout 500 "$G" run conf/fib.ini "$tmp/tree.ini" --set "device.sim.schedule=random:$seed" \
+	"$limit" 500 "$G" run conf/fib.ini "$tmp/tree.ini" --set "device.sim.schedule=random:$seed" \
 		--samples "$runs" --json "$tmp/play.json" $options "$@" 2>&1 >/dev/null
 }
 cat >"$tmp/tree.ini" <<'INI'
@@ -181,7 +182,7 @@ echo "$setups" | sed -n "$some" | while read -r setup; do
 	case $setup in '') continue ;; apart* | ranks*) terms='hcounter tree' ;; *) terms='counter tree hcounter' ;; esac
 	for term in $terms; do
 		[ "${RUNS:-}" ] || [ "$term" = "${terms%% *}" ] || continue
-		play "${RUNS:-300}" 1 "$setup" --set termination.use=$term || { echo "$term: $setup"; exit 1; }
+		play "${RUNS:-${few}0}" 1 "$setup" --set termination.use=$term || { echo "$term: $setup"; exit 1; }
 	done
 done || fail 'random schedules'
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 # Random configurations, some of them stopped, interrupted or killed; `make soak TIME=1h` does more.
 command -v python3 >/dev/null || { echo 'skipped: no python3'; exit 77; }
-exec python3 tests/soak.py "$1" --runs "${SOAK_RUNS:-300}" --seed "${SOAK_SEED:-1}"
+[ "${CHECK:-}" = all ] && runs=300 || runs=60
+exec python3 tests/soak.py "$1" --runs "${SOAK_RUNS:-$runs}" --seed "${SOAK_SEED:-1}"

@@ -86,7 +86,7 @@ for format in html svg gp csv json md; do
 done
 
 # Ctrl-C: 130, whole lines, and the rest later.
-interrupted 0.3 "$G" $sweep -o "$tmp/int.jsonl"
+interrupted 'grep -q "\"sample\":" "$tmp/int.jsonl" 2>/dev/null' "$G" $sweep -o "$tmp/int.jsonl"
 python3 -c 'import json,sys; l=list(map(json.loads, open(sys.argv[1]))); assert l[-1]["status"] == "interrupted"' \
 	"$tmp/int.jsonl" || fail 'what an interrupted sweep leaves'
 "$G" $sweep -o "$tmp/int.jsonl" --resume || fail 'resuming after Ctrl-C'

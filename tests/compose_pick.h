@@ -180,8 +180,6 @@ FAKE_FN void each_combination(const char *const *arch, size_t archs,
 	struct names scheds, terms;
 	const char *term[COUNT(terms.at)];
 	size_t tried = 0, all = 0;
-	if (getenv("COMPOSE_ALL"))
-		alarm(0);
 	find_plugins("sched_", &scheds);
 	find_plugins("term_", &terms);
 	CU_ASSERT(scheds.count && terms.count);

@@ -51,13 +51,23 @@ FAKE_FN const struct loom_plugin *fake_load(const char *name)
 /* Options that live until the program ends: the defaults, then "name=value name=value". */
 FAKE_FN void *fake_settings(const struct loom_plugin *plugin, const char *settings)
 {
+	/* In a list, so that no sanitizer takes them for lost. */
+	static struct kept {
+		struct kept *next;
+		char *text;
+		void *opts; /* some rigs free them */
+	} *all;
 	struct loom_error err = {0};
-	void *opts = calloc(1, plugin->opts_size + 8);
+	struct kept *kept = calloc(1, sizeof(*kept));
+	void *opts = kept->opts = calloc(1, plugin->opts_size + 8);
+	kept->text = strdup(settings ? settings : "");
+	kept->next = all;
+	all = kept;
 	for (const struct loom_opt *row = plugin->opts; row && row->name; row++)
 		if (row->dflt)
 			loom__value_parse(row, row->dflt, (char *)opts + row->offset, &err);
 	char *rest = NULL; /* the options point to its pieces */
-	for (char *one = strtok_r(strdup(settings ? settings : ""), " ", &rest); one; one = strtok_r(NULL, " ", &rest)) {
+	for (char *one = strtok_r(kept->text, " ", &rest); one; one = strtok_r(NULL, " ", &rest)) {
 		char *value = strchr(one, '=');
 		if (value)
 			*value++ = 0;

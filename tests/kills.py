@@ -13,7 +13,7 @@ ends with an error. Nothing is left behind: no process, no file in shared memory
 import collections, multiprocessing, os, random, re, signal, statistics, subprocess, sys, tempfile, time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), 'faults'))
-import soak, walk
+import pace, soak, walk
 
 words = sys.argv[1:]
 def option(name, default):
@@ -28,7 +28,7 @@ G = os.path.join(build, 'gpuloom')
 SHIM = os.path.abspath(os.path.join(build, 'tests/faults.so'))
 PRELOADS = os.path.exists(SHIM) and not re.search(r'/(thread|address|undefined)', build) # sanitizers come first
 NOTICED, STOPPED = 5, 3
-endless = ['--samples', '1000000', '--set', 'run.timeout=20s']
+endless = ['--samples', '1000000', '--set', 'run.timeout=10m']
 uts = ['conf/uts.ini', '--set', 'device.cpu.isolation=process', '--set', 'workload.uts.tree=T1', *endless]
 mail = ['--set', 'transport.host.atomics=no', '--set', 'termination.use=hcounter']
 jobs = {
@@ -138,13 +138,14 @@ def trial(key):
             if job.poll() is None:
                 os.kill(job.pid, signal.SIGINT)
             what, victim = 'none of ' + name, 0
-        over = soak.wait_for(job, NOTICED + (STOPPED if stop else 0))
-        took = time.monotonic() - begin
+        clock = pace.Clock()
+        over = pace.wait(job, NOTICED + (STOPPED if stop else 0))
+        took = clock.read()
         if not over:
             wrong.append('no end in %d s' % NOTICED)
             wrong.append(where(family(job.pid)))
-        until = time.monotonic() + NOTICED
-        while over and left(job.pid) and time.monotonic() < until:
+        clock = pace.Clock()
+        while over and left(job.pid) and clock.read() < NOTICED:
             time.sleep(0.02)
         behind = left(job.pid)
         if over and behind:
@@ -152,7 +153,7 @@ def trial(key):
         for pid in behind:
             os.kill(pid, signal.SIGKILL)
         job.wait()
-        took = took if victim != job.pid or stop else time.monotonic() - begin
+        took = took if victim != job.pid or stop else took + clock.read()
         names = '|'.join(map(str, pids | set(now)))
         files = [f for f in set(os.listdir('/dev/shm')) - before if re.search(r'(?<!\d)(%s)(?!\d)' % names, f)]
         if files and not wrong:

@@ -28,7 +28,10 @@ import tempfile
 import time
 import zlib
 
-SAMPLE = 100  # seconds of a sample's own time-out, which ends in a verdict of its own
+import pace
+
+SAMPLE = 100  # seconds that a sample may take, and those of its own time-out, which ends in a verdict of its own
+TIMEOUT = 20 * SAMPLE  # in real time: the limits here are seconds of an idle machine (pace.py)
 LIMIT = 120  # seconds until a run counts as hanging, with one sample
 OWN_SHM = False
 LEAVE = 30  # seconds in which a job ends after an interrupt or a kill, and its processes have left
@@ -204,7 +207,7 @@ class Case:
         self.workload = workload
         needs = set(NEEDS.get(workload, names) if workload else TASKS) | {"transport"}
         self.draw_options("run")
-        self.set("run", "timeout", f"{SAMPLE}s")
+        self.set("run", "timeout", f"{TIMEOUT}s")
         if rng.random() < 0.9:
             self.options.pop("run.time_limit", None)
         self.options.pop("run.ranks", None)  # -n says it
@@ -436,7 +439,7 @@ def send(pid, number):
         pass
 
 
-def wait_for(p, seconds):
+def wait_for(p, seconds):  # of real time
     try:
         p.wait(max(0, seconds))
         return True
@@ -448,11 +451,11 @@ class Verdict(Exception):
     """Why a run failed: the kind that is counted, and a sentence."""
 
 
-def disturb(p, case, rng, until):
+def disturb(p, case, rng, clock, limit):
     """What happens to the run. Returns what was killed: a pid, or 0."""
     if case.happens == "stops":
         long = case.args.long
-        while p.poll() is None and time.monotonic() < until:
+        while p.poll() is None and clock.read() < limit:
             if wait_for(p, rng.expovariate(1 / (0.1 if long else 0.03))):
                 break
             target = rng.choice([p.pid] + 3 * descendants(p.pid))
@@ -464,15 +467,15 @@ def disturb(p, case, rng, until):
         for pause in (rng.choice([0, 0.01, 3]), LEAVE):  # after the sample in progress; now
             send(p.pid, rng.choice([signal.SIGINT, signal.SIGTERM]))
             case.count += 1
-            if wait_for(p, pause):
+            if pace.wait(p, pause):
                 return 0
         raise Verdict("hang", f"no end within {LEAVE} s of the second interrupt")
-    while case.happens == "kill" and not wait_for(p, rng.expovariate(1 / 0.2)) and time.monotonic() < until:
+    while case.happens == "kill" and not wait_for(p, rng.expovariate(1 / 0.2)) and clock.read() < limit:
         target = rng.choice([p.pid] + 3 * descendants(p.pid))
         unmissed = not freeze(target) or may_go(target)
         send(target, signal.SIGKILL)
         case.count += 1
-        if wait_for(p, 1 if unmissed else LEAVE):
+        if pace.wait(p, 1 if unmissed else LEAVE):
             return target
         if not unmissed and "ended badly" not in case.heard():  # when it was about to go
             raise Verdict("hang", f"no end within {LEAVE} s of the end of process {target}")
@@ -541,8 +544,8 @@ def next_run(build):
 
 def leavings(first, before, folder, killed, build):
     """Processes of the job that outlive it (we are their reaper), and its files."""
-    until, left = time.monotonic() + LEAVE, []
-    while time.monotonic() < until:
+    clock, left = pace.Clock(), []
+    while clock.read() < LEAVE:
         try:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -578,10 +581,10 @@ def run(case, rng, root):
         p = subprocess.Popen(case.command(), stdin=subprocess.DEVNULL, stdout=talk, stderr=talk,
                              env=dict(os.environ, TMPDIR=scratch, HOME=scratch, FI_SOCKETS_PE_WAITTIME="0"))
         limit = limit_of(case)
-        until = time.monotonic() + limit
+        clock = pace.Clock()
         try:
-            killed = disturb(p, case, rng, until)
-            if not wait_for(p, until - time.monotonic()):
+            killed = disturb(p, case, rng, clock, limit)
+            if not pace.wait(p, limit - clock.read()):
                 raise Verdict("hang", f"no end in {limit} s")
         except Verdict as v:
             verdict = v

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What every test program shares: a main over CUnit that returns the number of failures, takes -l
- * (list) and -t NAME (one test), and ends a hanging test. */
+ * (list) and -t NAME (one test), and ends when a test hangs. */
 #ifndef LOOM_TEST_SUPPORT_H
 #define LOOM_TEST_SUPPORT_H
 
@@ -26,7 +26,8 @@ struct test {
 	static void test_##name_(void)
 void test_add(struct test *test);
 
-/* Runs the tests, each bounded by `limit_s` seconds (0: 60); returns the exit status for main. */
+/* Runs the tests, which together are bounded by `limit_s` seconds of an idle machine (0: 60; tests/limit.c). Returns the exit
+ * status for main. */
 int test_main(int argc, char **argv, const char *suite, unsigned limit_s);
 
 /* The skip status: prints the reason and exits 77. */

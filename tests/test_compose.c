@@ -647,7 +647,7 @@ TEST(cache_keeps_itself_S15)
 	CU_ASSERT_EQUAL(rmdir(folder), 0);
 }
 
-TEST_MAIN("compose", 540)
+TEST_MAIN("compose", getenv("COMPOSE_ALL") ? 7200 : 540)
 
 #else
 #include "support.h"

@@ -217,7 +217,7 @@ TEST(resources)
 	CU_ASSERT(!code_resources("", 0, &r));
 }
 
-TEST_MAIN("compose_hip", 540)
+TEST_MAIN("compose_hip", getenv("COMPOSE_ALL") ? 7200 : 540)
 
 #else
 #include "support.h"

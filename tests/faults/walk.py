@@ -12,6 +12,9 @@ failed call's stack.
 import argparse, collections, ctypes, errno, json, mmap, multiprocessing, os, random, re, shutil, signal
 import struct, subprocess, sys, tempfile, time
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import pace
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 CLASSES = ('malloc mmap memfd thread eventfd epoll futex userfaultfd ioctl uring syscall open read write fork '
@@ -173,17 +176,15 @@ class Run:
             self.command = ['setarch', '-R'] + self.command
         self.hung = False
         with open(self.folder + '/out', 'wb') as out, open(self.folder + '/err', 'wb') as err:
-            begin = time.monotonic()
+            clock = pace.Clock()
             p = subprocess.Popen(self.command, cwd=work, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                  start_new_session=True)
             self.limit = TIMEOUT + LIMIT + usual
-            try:
-                p.wait(self.limit)
-            except subprocess.TimeoutExpired:
+            if not pace.wait(p, self.limit):
                 self.hung = True
                 os.killpg(p.pid, signal.SIGKILL)
                 p.wait()
-            self.took = time.monotonic() - begin
+            self.took = clock.read()
         self.status = p.returncode
         # Processes that the run leaves are given to us; a moment for those that are just ending.
         self.left = []

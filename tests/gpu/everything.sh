@@ -76,7 +76,7 @@ once() {
 	label=$1 status=$2
 	shift 2
 	fake "$@"
-	timeout 300 $wrap "$G" run "$tmp/gpu.ini" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	"$limit" 300 $wrap "$G" run "$tmp/gpu.ini" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
 	got=$?
 	if [ "$got" -ne "$status" ]; then
 		echo "FAILED  $label: exit $got instead of $status"
@@ -103,7 +103,7 @@ either() {
 	name=$1
 	shift
 	fake "$@"
-	timeout 120 "$G" run "$tmp/gpu.ini" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	"$limit" 150 "$G" run "$tmp/gpu.ini" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
 	got=$?
 	if [ $got -eq 0 ]; then
 		printf '  ok  %s\n' "$name"
