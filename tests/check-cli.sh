@@ -292,7 +292,7 @@ n = 18
 INI
 expect 0 'verified' "$G" run "$tmp/my own/x.ini" --json "$tmp/blank.json" --set scheduler.use=mgws
 expect 0 "use *= *$tmp/my own/plug ins/sched_static.so" "$G" config show "$tmp/my own/x.ini" --as-ini
-"$G" config show "$tmp/my own/x.ini" --as-ini >"$tmp/as.ini" && expect 0 'verified' "$G" run "$tmp/as.ini"
+"$G" config show "$tmp/my own/x.ini" --as-ini >"$tmp/my own/as.ini" && expect 0 verified "$G" run "$tmp/my own/as.ini"
 expect 0 'verified' "$G" rerun "$tmp/blank.json"
 # T4b, T4d: variables of other programs are no concern of ours; one that is empty is named.
 expect 0 '' env GPULOOM_HOME=/sw GPULOOM_SERVICE_HOST=10.0.0.1 GPULOOM_LIBRARY=/x "$G" run conf/memset.ini $small
@@ -352,4 +352,18 @@ expect 0 '^sim/allreduce-1024 +Ring allreduce over 1,024 ranks' "$G" list confs
 [ "$(grep -c . "$tmp/out")" -eq "$(find conf -name '*.ini' | wc -l)" ] || fail 'docs_F12: list confs lacks some'
 awk 'NF < 4 { bad = 1 } END { exit bad }' "$tmp/out" || fail 'docs_F12: a conf whose first comment says nothing'
 [ "$("$G" complete sim/fig run | wc -l)" = 4 ] || fail 'docs_F12: completion of run sim/fig'
+# S14: one request to stop ends set-up, between its steps or, where a step looks at nothing, by force; so does time_limit.
+planted_conf "$tmp/planted.ini"
+for step in create need; do
+	interrupted 'grep -q "takes its time" "$tmp/err"' "$G" run "$tmp/planted.ini" --set workload.planted.${step}_time=30s
+	grep -q 'interrupted while the run was set up' "$tmp/err" || { fail "S14: set-up in $step() went on"; cat "$tmp/err"; }
+done
+expect 124 'time_limit reached while the run was set up' "$G" run "$tmp/planted.ini" --set workload.planted.need_time=300ms \
+	--set run.time_limit=100ms
+# T26: a script without its first line; T41: limits of the shell.
+printf 'echo 1\n' >"$tmp/script" && chmod +x "$tmp/script"
+exec_conf "$tmp/script.ini" "$tmp/script"
+expect 4 'Exec format error; a script needs a first line such as #!/bin/sh' "$G" run "$tmp/script.ini" --samples 1
+expect 2 'raise that limit' sh -c "ulimit -n 8; exec '$G' run conf/fib.ini --samples 1"
+expect 0 'File too large' sh -c "(ulimit -f 0; exec '$G' run conf/fib.ini --samples 1) 2>&1 | cat" # no file takes the message
 finish

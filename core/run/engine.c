@@ -335,6 +335,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	if (!err)
 		err = &own;
 	int rc = loom__stack_free(s, err);
+	s->run_ns = loom__now_ns();
 	if (!rc)
 		rc = loom__stack_prepare(s, err);
 	if (rc)
@@ -347,13 +348,13 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	s->beat = hooks ? hooks->beat : NULL;
 	s->verifying = hooks ? hooks->verifying : NULL;
 	s->beat_arg = hooks ? hooks->arg : NULL;
-	s->until_ns = run->time_limit ? r->began_ns + run->time_limit : 0;
+	s->until_ns = run->time_limit ? s->run_ns + run->time_limit : 0;
 	if (hooks && hooks->begin)
 		hooks->begin(hooks->arg, r);
 	rc = loom__stack_launch(s, err);
 	for (uint32_t i = 0; i < total && !rc; i++) {
 		/* Ctrl-C may reach one rank before and another after its last sample; and clocks differ. */
-		int late = run->time_limit && loom__now_ns() - r->began_ns > run->time_limit;
+		int late = s->until_ns && loom__now_ns() > s->until_ns;
 		struct loom__agreed agreed = {
 			.stop = (__atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED) ? STOPPED : 0) |
 				(late ? LATE : 0)};

@@ -122,6 +122,7 @@ static int run(const struct loom__cli *cli, const struct loom__compare_args *a, 
 		loom__on_stop(stop, x, "gpuloom: stopping after this sample; again to stop now\n");
 		if (loom__stop_asked())
 			loom__interleave_stop(x);
+		loom__measured();
 		rc = loom__interleave_run(x, err);
 		loom__on_stop(NULL, NULL, NULL);
 	}

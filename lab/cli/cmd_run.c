@@ -129,8 +129,15 @@ struct beside {
 static int after_sample(void *arg, const struct loom_stack *s, struct loom_result *r, struct loom_error *err)
 {
 	struct beside *b = arg;
+	loom__measured();
 	loom__watch_sample(&b->watch, s, r);
 	return loom__derived_sample(b->derived, &r->sample[r->samples - 1], err);
+}
+
+static void while_running(void *arg, const struct loom_stack *s, uint64_t since_ns)
+{
+	loom__measured();
+	loom__watch_beat(arg, s, since_ns);
 }
 
 /* `crowd`: of ranks that are threads; NULL: none are. */
@@ -147,7 +154,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 					  .workers = a->watch && first},
 				.derived = &a->derived};
 	struct loom__run_hooks hooks = {
-		.begin = loom__facts_begin, .sample = after_sample, .beat = loom__watch_beat,
+		.begin = loom__facts_begin, .sample = after_sample, .beat = while_running,
 		.verifying = loom__watch_verifying, .arg = &beside};
 	if (ranks && first && !loom__plan_get(plan, LOOM_TRIGGER))
 		loom__say_warning(cli, "the conf has no [trigger], so the ranks do not work together: each of the %u runs "

@@ -109,6 +109,13 @@ static int finish_stdout(const struct loom__cli *cli, int status)
 	return status ? status : LOOM_EXIT_FAILURE;
 }
 
+/* A file that would exceed `ulimit -f` is an error of its write, with a message. A handler, because what is ignored would
+ * be so in programs that are started, too. */
+static void on_file_size(int number)
+{
+	(void)number;
+}
+
 static int dispatch(struct loom__cli *cli, int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";

@@ -10,7 +10,20 @@
 static void (*stop_fn)(void *arg);
 static void *stop_arg;
 static const char *stop_text;
-static volatile sig_atomic_t asked;
+static volatile sig_atomic_t asked, measured;
+#define SETUP_ENDS_S 1
+
+/* Nothing was measured that could be kept, and a plug-in's set-up of gigabytes looks at nothing. */
+static void on_alarm(int number)
+{
+	static const char text[] = "gpuloom: error: interrupted while the run was set up\n";
+	(void)number;
+	if (measured || !asked)
+		return;
+	if (write(2, text, sizeof(text) - 1) < 0)
+		_exit(LOOM_EXIT_INTERRUPTED);
+	_exit(LOOM_EXIT_INTERRUPTED);
+}
 
 static void on_signal(int number)
 {
@@ -21,6 +34,8 @@ static void on_signal(int number)
 		signal(number, SIG_DFL);
 		raise(number);
 	}
+	if (!measured && asked == 1)
+		alarm(SETUP_ENDS_S); /* so long it has to end in order */
 	if (stop)
 		stop(stop_arg);
 	if (asked == 1 && stop && text && write(2, text, strlen(text)) < 0)
@@ -32,6 +47,7 @@ void loom__catch_signals(void)
 	struct sigaction action = {.sa_handler = on_signal};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
+	signal(SIGALRM, on_alarm);
 	if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* the terminal is gone; under nohup nobody minds */
 		sigaction(SIGHUP, &action, NULL);
 	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of a write */
@@ -44,6 +60,11 @@ void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text)
 	stop_arg = arg;
 	__atomic_store_n(&stop_text, text, __ATOMIC_RELAXED);
 	__atomic_store_n(&stop_fn, stop, __ATOMIC_RELEASE);
+}
+
+void loom__measured(void)
+{
+	measured = 1;
 }
 
 int loom__stop_asked(void)

@@ -11,6 +11,9 @@ void loom__catch_signals(void);
  * printed the first time, NULL: nothing. */
 void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text);
 int loom__stop_asked(void); /* how often so far */
+/* The first execution is in progress or over: from now on there is something to keep. Before, a run that was told to end is
+ * ended by force after a second: set-up of a large job may last for minutes, in loops that look at nothing. */
+void loom__measured(void);
 
 /* A result goes to `path`; to standard output for "-", and where `path` cannot take it: what was measured is not lost
  * with a disk that has become full. *there: 1 when standard output has it. An exit code. */

@@ -194,6 +194,7 @@ static int get_ready(struct loom__sweep_session *s, struct run *r, struct loom_e
 	}
 	if (!rc)
 		rc = loom__stack_launch(r->stack, err);
+	loom__measured();
 	for (uint32_t i = 0; i < r->stack->plan.run.warmup && !rc; i++) {
 		if (loom__stop_asked())
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted");

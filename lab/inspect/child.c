@@ -194,8 +194,9 @@ int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__chi
 	shut(&channel[0].theirs);
 	shut(&channel[1].theirs);
 	if (why) {
-		rc = LOOM__FAIL(err, LOOM_EIO, "%s: cannot be started to probe plug-ins: %s",
-				argv[0], strerror(why));
+		int files = why == EMFILE || why == EBADF || why == EINVAL; /* one above the limit is invalid, too */
+		rc = LOOM__FAIL(err, LOOM_EIO, "%s: cannot be started to probe plug-ins: %s%s", argv[0], strerror(why),
+				files ? "; if few files may be open, raise that limit (ulimit -n 1024)" : "");
 	} else {
 		attend(pid, channel, limit_ms, &out->timed_out);
 		out->status = loom__child_wait(pid, 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options, verification, descriptor. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -122,8 +123,9 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 	const char *said = last_words(a, text, sizeof(text)), *colon = *said ? ": " : "";
 	(void)layout;
 	if (a->failed)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "exec: %s: cannot run it (%s: %s)", name,
-				 a->step, strerror(a->failed));
+		return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "exec: %s: cannot run it (%s: %s%s)", name,
+				 a->step, strerror(a->failed),
+				 a->failed == ENOEXEC ? "; a script needs a first line such as #!/bin/sh, or shell = yes" : "");
 	if (!a->started)
 		return LOOM_FAIL(host, err, LOOM_EINTERNAL, "exec: %s was not run", name);
 	if (a->late)

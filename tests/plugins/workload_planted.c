@@ -12,6 +12,7 @@ struct options {
 	uint64_t turns;
 	double luck;
 	uint8_t wrong;
+	uint64_t create_time, need_time;
 };
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct options, turns, LOOM_OPT_U64, "1000000", "How often each worker turns."),
@@ -19,6 +20,8 @@ static const struct loom_opt rows[] = {
 		 "Not 0: samples claim to take 1 ms and up to this share of it more, which is drawn when the stack is "
 		 "opened."),
 	LOOM_OPT(struct options, wrong, LOOM_OPT_BOOL, "no", "Whether the third sample is wrong."),
+	LOOM_OPT(struct options, create_time, LOOM_OPT_TIME, "0", "How long create() lasts, which looks at nothing."),
+	LOOM_OPT(struct options, need_time, LOOM_OPT_TIME, "0", "The same of need()."),
 	{.name = NULL},
 };
 
@@ -35,12 +38,22 @@ struct own {
 	uint64_t turns, state;
 } __attribute__((aligned(64)));
 
-#define BORN(x) (x)->drawn = (x)->options->luck > 0 ? (x)->options->luck * draw() : 0
+static void last(const struct loom_host *host, uint64_t ns)
+{
+	if (ns)
+		LOOM_LOG(host, LOOM_LOG_WARN, "planted", "takes its time");
+	for (uint64_t end = host->now_ns(host) + ns; ns && host->now_ns(host) < end;)
+		;
+}
+
+#define BORN(x) (last(host, (x)->options->create_time), (x)->drawn = (x)->options->luck > 0 ? (x)->options->luck * draw() : 0)
 #include "instance.h"
 
 static int need(void *self, const struct loom_layout *layout, struct loom_need *n, struct loom_error *err)
 {
-	(void)self, (void)layout, (void)err;
+	const struct instance *x = self;
+	(void)layout, (void)err;
+	last(x->host, x->options->need_time);
 	n->worker = sizeof(struct own);
 	return 0;
 }

@@ -152,8 +152,11 @@ static int load(const struct loom_host *host, const struct hostcc_want *want, co
 	*so = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 	if (*so)
 		return 0;
-	return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiled %s cannot be loaded: %s", want->who, want->what,
-			 dlerror());
+	const char *why = dlerror();
+	int noexec = why && strstr(why, "failed to map segment") != NULL;
+	return LOOM_FAIL(host, err, LOOM_EUNAVAIL, "%s: the compiled %s cannot be loaded: %s%s", want->who, want->what,
+			 why ? why : "no reason given",
+			 noexec ? "; that folder may be mounted noexec: name another one in TMPDIR" : "");
 }
 
 static void remove_all(const char *folder)
