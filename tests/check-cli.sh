@@ -329,7 +329,8 @@ cmp -s "$tmp/help" "$tmp/out" || fail 'docs_10: help run is not run --help'
 expect 2 "no command 'rum'; did you mean 'run'" "$G" help rum
 
 # docs 1.2 no. 13: why a run failed is said once, on stderr; what the library says of a conf ends without a newline (test_config).
-expect 124 'no end after' "$G" run conf/uts.ini --set run.timeout=1ms --samples 1
+exec_conf "$tmp/sleep.ini" 'sleep 60'
+expect 124 'no end after' "$G" run "$tmp/sleep.ini" --set run.timeout=2s --samples 1
 [ "$(cat "$tmp/out" "$tmp/err" | grep -c 'no end after')" = 1 ] || fail 'docs_13: a cause that is not said once'
 grep -q '^  status: timeout$' "$tmp/out" || fail 'docs_13: the status in the table'
 
@@ -340,10 +341,10 @@ expect 2 'path = /nowhere/man: No such file or directory$' "$G" run contains --s
 # docs_F12: a shipped conf by name, from everywhere; a file of that name comes first, and a folder of it does not count.
 mkdir "$tmp/elsewhere" "$tmp/elsewhere/uts"
 for name in uts uts.ini conf/uts.ini; do
-	(cd "$tmp/elsewhere" && expect 0 'verified' "$G" run $name --samples 1 --set workload.uts.tree=custom --set workload.uts.depth=4
+	(failures=0; cd "$tmp/elsewhere" && expect 0 'verified' "$G" run $name --samples 1 --set workload.uts.tree=custom --set workload.uts.depth=4
 		exit $failures) || fail "docs_F12: run $name from elsewhere"
 done
-(cd "$tmp/elsewhere" && expect 0 'trigger.use=gputn' "$G" sweep sim/figure-08 --dry-run; expect 0 'mgws' "$G" config show conf/memset.ini
+(failures=0; cd "$tmp/elsewhere" && expect 0 'trigger.use=gputn' "$G" sweep sim/figure-08 --dry-run; expect 0 'mgws' "$G" config show conf/memset.ini
 	expect 2 "no file 'utts'.*did you mean 'uts'.*list confs" "$G" run utts
 	mkdir both && expect 2 "'both' is a folder" "$G" run both
 	printf '[run]\nworkload = none_such\n' >fib && expect 2 'fib:2' "$G" run fib

@@ -42,7 +42,7 @@ layout "$tmp/a b/c d" DESTDIR= PREFIX="$tmp/a b/c d"
 export PKG_CONFIG_PATH="$tmp/usr/lib/pkgconfig" PATH="$tmp/usr/bin:$PATH"
 [ "$(pkg-config --variable=plugindir gpuloom)" = "$tmp/usr/lib/gpuloom/plugins" ] || fail plugindir
 # docs_F12: the installed confs by name, from everywhere.
-(cd / && expect 0 'verified' gpuloom run conf/uts.ini --samples 1 --set workload.uts.tree=custom --set workload.uts.depth=4
+(failures=0; cd / && expect 0 'verified' gpuloom run conf/uts.ini --samples 1 --set workload.uts.tree=custom --set workload.uts.depth=4
 	expect 0 '^thesis/figure-26 ' gpuloom list confs
 	exit $failures) || fail 'docs_F12: installed confs'
 cp -r examples "$tmp/examples"
