@@ -242,6 +242,81 @@ expect 0 'scheduler.mgws.public_queue=128' "$G" config show "$tmp/was.json"
 expect 2 'which result' "$G" rerun conf/memset.ini
 expect 2 'is a sweep' "$G" run tests/data/sweep.jsonl
 expect 2 'is a comparison' "$G" config check tests/data/compare.json
+# contains: the check reads documents in pieces, whose ends may lie in a word, and what a small file inflates to is not held
+# in memory (security S14).
+python3 - "$G" "$tmp" <<'PY' || fail 'contains reads documents in pieces'
+import gzip, json, os, resource, subprocess, sys
+gpuloom, tmp = sys.argv[1:]
+def run(files):
+    folder = os.path.join(tmp, "pieces")
+    os.makedirs(folder, exist_ok=True)
+    for old in os.listdir(folder):
+        os.unlink(os.path.join(folder, old))
+    for name, text in files.items():
+        open(os.path.join(folder, name), "wb").write(text)
+    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    subprocess.run([gpuloom, "run", "conf/contains.ini", "--set", f"workload.contains.path={folder}", "--set", "workload.contains.glob=*", "--set", "workload.contains.match=word",
+                    "--samples", "1", "--set", "run.warmup=0", "--quiet", "--json", f"{tmp}/pieces.json"], check=True)
+    return {k: m["median"] for k, m in json.load(open(f"{tmp}/pieces.json"))["metrics"].items()}
+edge = 1 << 20
+files = {}
+for k in range(-10, 3):
+    text = b"." * (edge + k) + b"zwischen" + b"." * 70000
+    files[f"yes{k}"], files[f"yes{k}.gz"] = text, gzip.compress(text, 1)
+    files[f"no{k}"] = text.replace(b"zwischen", b"zwischenx")
+    files[f"end{k}"] = text[:edge + k + 8]
+m = run(files)
+assert (m["documents"], m["matches"], m["unreadable"]) == (52, 39, 0), m
+small = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+run({"bomb.gz": gzip.compress(bytes(150 << 20), 1)})
+assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < small + (100 << 10), (small, resource.getrusage(resource.RUSAGE_CHILDREN))
+PY
+
+# Nothing in a result is trusted: what would be run, loaded or written to is named, and left alone without --trust
+# (security S13).
+exec_conf "$tmp/mark.ini" "touch $tmp/MARK"
+expect 0 '' "$G" run "$tmp/mark.ini" --samples 1 --quiet --json "$tmp/mark.json"
+rm -f "$tmp/MARK"
+cp "$B/plugins/workload_memset.so" "$tmp/workload_memset.so"
+cat >"$tmp/hostile.py" <<'PY'
+import json, sys
+d = json.load(open(sys.argv[1]))
+for setting in sys.argv[3:]:
+    key, value = setting.split("=", 1)
+    d["config"][key] = {"value": value, "written": value, "source": "file", "default": ""}
+json.dump(d, open(sys.argv[2], "w"))
+PY
+hostile() { # SETTING...: a result of memset with them
+	python3 "$tmp/hostile.py" "$tmp/was.json" "$tmp/hostile.json" "$@"
+}
+for command in rerun run 'sweep --vary run.seed=1,2' 'config show' 'config check'; do
+	set -- $command
+	expect 2 "mark.json: error: .workload.exec. command = touch $tmp/MARK: .*would be run, .*a result is not trusted; .*--trust" \
+		"$G" "$@" "$tmp/mark.json"
+	hostile gpuloom.plugin_path="$tmp"
+	expect 2 "hostile.json: error: .gpuloom. plugin_path = $tmp: .*would be loaded" "$G" "$@" "$tmp/hostile.json"
+	hostile run.workload="$tmp/workload_memset.so"
+	expect 2 "run. workload = $tmp/workload_memset.so: .*would be loaded" "$G" "$@" "$tmp/hostile.json"
+	hostile scheduler.use=./x.so
+	expect 2 'scheduler. use = ./x.so: .*would be loaded' "$G" "$@" "$tmp/hostile.json"
+	hostile 'run.devices=cpu:0 ./x.so:1'
+	expect 2 'run. devices = cpu:0 ./x.so:1: .*would be loaded' "$G" "$@" "$tmp/hostile.json"
+done
+expect 2 'would be run' "$G" rerun "$tmp/mark.json" --set workload.exec.shell=no
+[ ! -e "$tmp/MARK" ] || fail 'a result ran its command'
+expect 0 '' "$G" rerun "$tmp/mark.json" --set workload.exec.command=true --quiet
+[ ! -e "$tmp/MARK" ] || fail 'a result ran its command in place of that of --set'
+expect 0 '' "$G" rerun "$tmp/mark.json" --trust --quiet
+[ -e "$tmp/MARK" ] || fail 'a result of trust did not run its command'
+hostile run.workload="$tmp/workload_memset.so"
+expect 0 '' "$G" rerun "$tmp/hostile.json" --trust --quiet
+hostile run.workload=ssr_storm "workload.ssr_storm.victim=touch $tmp/MARK2" qos.use=monolithic
+expect 2 'victim = touch .*would be run' "$G" rerun "$tmp/hostile.json"
+# A sweep, and the files that one writes, are no options of a run.
+hostile sweep.scheduler.use=mgws,static sweep.report="$tmp/MARK3.html" sweep.output="$tmp/MARK3.jsonl"
+expect 0 'sample' "$G" rerun "$tmp/hostile.json"
+expect 0 '' "$G" sweep "$tmp/hostile.json" --vary run.seed=1,2 --samples 1
+ls "$tmp" | grep -q MARK[23] && fail 'a result wrote a file or ran a victim'
 # What is odd about a run is in its warnings.
 python3 - "$tmp/was.json" <<'PY' || fail 'a result without warnings'
 import json, sys

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <locale.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -354,6 +355,23 @@ TEST(words_with_gaps_F19)
 	words_are("/my\\ own/x.so:1 b", " ,", "</my own/x.so:1><b>");
 	words_are("a\\,b \\\\c d\\e f\\", " ,", "<a,b><\\c><d\\e><f\\>");
 	words_are("/a\\:b:/c d", ":", "</a:b></c d>");
+}
+
+/* A part that could not be made is missed, in copies too; a number that is none is no such mark (architecture D18). */
+TEST(json_miss_D18)
+{
+	cJSON *doc = cJSON_CreateObject(), *list = loom__json_add_array(doc, "list"), *copy;
+	loom__json_append(list, cJSON_CreateNumber(NAN));
+	CU_ASSERT(!loom__json_broken(doc));
+	CU_ASSERT(cJSON_IsArray(list) && !(list->type & ~0x3ff));
+	loom__json_miss(list);
+	CU_ASSERT(!(list->type & ~0x3ff)); /* cJSON's own bits alone */
+	CU_ASSERT(loom__json_broken(doc));
+	CU_ASSERT_PTR_NULL(loom__json_print(doc, 0));
+	copy = cJSON_Duplicate(doc, 1);
+	CU_ASSERT(loom__json_broken(copy));
+	cJSON_Delete(copy);
+	cJSON_Delete(doc);
 }
 
 TEST_MAIN("base", 60)

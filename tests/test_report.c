@@ -733,6 +733,12 @@ TEST(derived_values)
 	CU_ASSERT(isnan(derived_value("y = x + 1, x = seconds"))); /* x comes later */
 	CU_ASSERT_DOUBLE_EQUAL(derived_value("x = seconds * 2, y = x + 1"), 1, 0);
 	CU_ASSERT(isnan(derived_value("x = bytes / 0"))); /* no number: none */
+	/* The longest expression that fits: nothing behind its end is read (architecture D5). */
+	char longest[200] = "x = 1";
+	while (strlen(longest) < 4 + 159)
+		strcat(longest, "+1");
+	strcat(longest, " [s, more]");
+	CU_ASSERT_DOUBLE_EQUAL(derived_value(longest), 80, 0);
 	static const char *const wrong[][2] = {
 		{"x", "NAME = EXPRESSION"}, {"= 1", "NAME = EXPRESSION"}, {"x =", "missing at the end"},
 		{"x = 1 +", "missing at the end"}, {"x = (1", "')' is missing"}, {"x = 1 2", "operator is missing at '2'"},
@@ -824,6 +830,43 @@ TEST(large)
 
 /* ---- what is in a view
  * --------------------------------------------------------------------------*/
+
+/* Cells that have next to nothing take room for all metrics: as many as 1 MB of text can name are refused (security S14). */
+TEST(many_cells_S14)
+{
+	struct loom__text t = {0};
+	struct loaded l;
+	struct loom_error err = {0};
+	loom__text_add(&t, "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[]}\n{\"cell\":\"a\",\"sample\":0,\"metrics\":{\"m\":1");
+	for (int i = 0; i < LOOM__VIEW_METRICS - 1; i++)
+		loom__text_add(&t, ",\"m%d\":1", i);
+	loom__text_add(&t, "}}\n");
+	for (int i = 0; i < 60000; i++)
+		loom__text_add(&t, "{\"cell\":\"%d\"}\n", i);
+	CU_ASSERT_EQUAL(load_text(&l, t.at, &err), LOOM_EINVAL);
+	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "too many samples, or variants times metrics"));
+	loom__text_free(&t);
+}
+
+/* Results with options by the hundred thousand: each is looked up once in each of the others (security S14). */
+TEST(many_options_S14)
+{
+	struct loaded l = {0};
+	struct loom_error err = {0};
+	for (int d = 0; d < 2; d++) {
+		struct loom__text t = {0};
+		loom__text_add(&t, "{\"schema\":\"gpuloom.result/1\",\"config\":{\"run.title\":{\"value\":\"%d\"}", d);
+		for (int i = 0; i < 200000; i++)
+			loom__text_add(&t, ",\"x.k%d\":{\"value\":\"%d\"}", i, i > 199900 ? i + d : i);
+		loom__text_add(&t, "}}");
+		CU_ASSERT_EQUAL_FATAL(loom__doc_parse(d ? "b.json" : "a.json", t.at, t.length, &l.doc[d], &err), 0);
+	}
+	CU_ASSERT_EQUAL_FATAL(open_view(&l, 2, &err), 0);
+	CU_ASSERT_EQUAL(l.view.factors, LOOM__VIEW_FACTORS);
+	CU_ASSERT_STRING_EQUAL(l.view.factor[0], "x.k199901");
+	CU_ASSERT_STRING_EQUAL(l.view.variant[1].level[0], "199902");
+	unload(&l);
+}
 
 TEST(main_effect)
 {

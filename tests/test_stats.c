@@ -278,6 +278,28 @@ TEST(first_and_modes)
 	CU_ASSERT(loom__stats_modes(grid, 12, &m) == 0 && m.two && m.d == INFINITY && m.lower == 6);
 }
 
+/* Where half of the values are equal, the median of deviations is 0, and tells nothing of the others (bugs F21). */
+TEST(ticks_F21)
+{
+	double z, ticks[20], one[160];
+	for (size_t i = 0; i < COUNT(ticks); i++)
+		ticks[i] = i % 2 ? 1.1 : 1.0;
+	CU_ASSERT(loom__stats_first(ticks, 20, &z) == 0 && fabs(z) < 1);
+	const double counts[] = {6, 5, 5, 5, 5, 5, 6, 5, 5, 5, 4}, near[] = {1.15, 1, 1, 1, 1, 1, 1.1, 1.1, 1, 1, 1.1},
+		     cold[] = {9, 5, 5, 5, 5, 5, 6, 5, 5, 5, 4}, flat[] = {2.5, 2, 2, 2};
+	CU_ASSERT(loom__stats_first(counts, COUNT(counts), &z) == 0 && z == 0);
+	CU_ASSERT(loom__stats_first(near, COUNT(near), &z) == 0 && fabs(z) < LOOM__STATS_FIRST_UNUSUAL);
+	CU_ASSERT(loom__stats_first(cold, COUNT(cold), &z) == 0 && z > LOOM__STATS_FIRST_UNUSUAL);
+	CU_ASSERT(loom__stats_first(flat, 4, &z) == 0 && z == INFINITY);
+	/* The same of quartiles: 36 of 160 that differ are a part of the spread, one is far. */
+	for (size_t i = 0; i < COUNT(one); i++)
+		one[i] = i < 124 ? 1 : 1.1;
+	CU_ASSERT_EQUAL(loom__stats_far_out(one, COUNT(one)), 0);
+	for (size_t i = 0; i < COUNT(one); i++)
+		one[i] = i < 159 ? 1 : 1.1;
+	CU_ASSERT_EQUAL(loom__stats_far_out(one, COUNT(one)), 1);
+}
+
 static int beats(const struct loom__stats_point *j, const struct loom__stats_point *i)
 {
 	/* x: more is better, y: less */

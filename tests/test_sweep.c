@@ -447,4 +447,18 @@ TEST(visits_and_budget)
 	unlink(path);
 }
 
+/* A line that could not be made for want of memory is an error (architecture D4). */
+TEST(broken_line_D4)
+{
+	struct loom__journal j;
+	struct loom_error err = {0};
+	CU_ASSERT_EQUAL_FATAL(loom__journal_open(NULL, NULL, LOOM__JOURNAL_NEW, &j, &err), 0);
+	cJSON *line = cJSON_CreateObject();
+	loom__json_miss(line);
+	REFUSED(loom__journal_add(&j, line, &err), LOOM_ENOMEM, err, "no memory for a line");
+	CU_ASSERT(j.failed);
+	cJSON_Delete(line);
+	loom__journal_close(&j);
+}
+
 TEST_MAIN("sweep", 120)

@@ -2,18 +2,22 @@
 #include "base/json.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/base.h"
 
-/* Above the bits that cJSON uses; it masks them where it asks for the type, and copies them. */
-#define BROKEN (1 << 20)
+/* The number of an object or a list is of no use to cJSON, which sets it to 0 and copies it. */
+static int is_marked(const cJSON *item)
+{
+	return (cJSON_IsObject(item) || cJSON_IsArray(item)) && isnan(item->valuedouble);
+}
 
 void loom__json_miss(cJSON *in)
 {
 	if (in)
-		in->type |= BROKEN;
+		in->valuedouble = NAN;
 }
 
 void loom__json_add(cJSON *object, const char *name, cJSON *item)
@@ -36,7 +40,7 @@ void loom__json_append(cJSON *array, cJSON *item)
 static cJSON *added(cJSON *object, const char *name, cJSON *item)
 {
 	loom__json_add(object, name, item);
-	return object && !(object->type & BROKEN) ? item : NULL;
+	return object && !is_marked(object) ? item : NULL;
 }
 
 cJSON *loom__json_add_object(cJSON *object, const char *name)
@@ -53,7 +57,7 @@ cJSON *loom__json_append_object(cJSON *array)
 {
 	cJSON *item = cJSON_CreateObject();
 	loom__json_append(array, item);
-	return array && !(array->type & BROKEN) ? item : NULL;
+	return array && !is_marked(array) ? item : NULL;
 }
 
 void loom__json_add_text(cJSON *object, const char *name, const char *text)
@@ -115,7 +119,7 @@ void loom__json_append_count(cJSON *array, uint64_t value)
 
 int loom__json_broken(const cJSON *doc)
 {
-	int broken = !doc || doc->type & BROKEN;
+	int broken = !doc || is_marked(doc);
 	for (const cJSON *part = doc ? doc->child : NULL; part && !broken; part = part->next)
 		broken = loom__json_broken(part);
 	return broken;

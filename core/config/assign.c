@@ -32,7 +32,8 @@ int loom__config_assign(struct loom_config *cfg, const struct loom__entry *where
 				    .file = loom__config_keep(cfg, where->file, strlen(where->file)),
 				    .line = where->line,
 				    .column = where->column,
-				    .value_column = where->value_column};
+				    .value_column = where->value_column,
+				    .untrusted = where->untrusted};
 	loom__config_name_section(cfg, section, &place);
 	loom__config_add(cfg, &place, section, key, value, diag);
 	return loom__config_verdict(cfg, diag, before);

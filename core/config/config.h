@@ -43,6 +43,7 @@ struct loom__entry {
 	enum loom_source source;
 	char *file; /* file, or the variable's name, or the --set text */
 	int line, column, value_column;
+	int untrusted; /* said by a document of no trust: it must name nothing that is run, loaded or written to */
 	struct loom__entry *was; /* the entry that this one overrode, or NULL */
 };
 

@@ -112,7 +112,8 @@ int loom__config_add(struct loom_config *cfg, const struct loom__place *place,
 				  .file = place->file,
 				  .line = place->line,
 				  .column = place->column,
-				  .value_column = place->value_column};
+				  .value_column = place->value_column,
+				  .untrusted = place->untrusted};
 	if (cfg->failed)
 		return LOOM_ENOMEM;
 	if (cfg->entry_count >= LOOM__ENTRY_MOST)

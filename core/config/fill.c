@@ -106,12 +106,26 @@ static void record(const struct fill *f, const struct loom_opt *row, const void 
 						   .entry = e};
 }
 
+/* Nothing in a document is trusted: a path of a plug-in, a command and the like are taken from people alone. */
+static int refuse_untrusted(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e)
+{
+	int loads = row->flags & LOOM__OPT_FOLDERS || (row->flags & LOOM__OPT_FILES && strchr(e->value, '/'));
+	if (!e->untrusted || !e->value[0] || !(loads || row->flags & LOOM_OPT_TRUST))
+		return 0;
+	loom__diag_add(f->diag, 0, e->file, 0, 0,
+		       "[%s] %s = %s: what that names would be %s, and a result is not trusted; if you know where it comes from: "
+		       "--trust", e->section, e->key, e->value, loads ? "loaded" : "run, loaded or written to");
+	return LOOM_EINVAL;
+}
+
 /* The user's value over the default; 0 when the field has one. */
 static int take_entry(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e,
 		      void *field)
 {
 	struct loom_error err;
 	const char *text = e->value;
+	if (refuse_untrusted(f, row, e))
+		return LOOM_EINVAL;
 	if (row->flags & LOOM_OPT_DEPRECATED)
 		loom__diag_add(f->diag, 1, e->file, e->line, e->column,
 			       "'%s' in [%s] is deprecated: %s", e->spelling, e->section,

@@ -71,7 +71,7 @@ static inline int loom__blank(char c)
 struct loom__place {
 	enum loom_source source;
 	char *file;
-	int line, column, value_column;
+	int line, column, value_column, untrusted;
 };
 
 /* ---- the config ----------------------------------------------------------------------------- */

@@ -15,6 +15,7 @@ struct config_args {
 
 static const struct loom__option options[] = {
 	LOOM__OPTION_SET(struct config_args),
+	LOOM__OPTION_TRUST(struct config_args),
 	{"origin", NULL, "show: where each value comes from", LOOM__AT(struct config_args, origin, BOOL)},
 	{"as-ini", NULL, "show: one conf file that gives the same run",
 	 LOOM__AT(struct config_args, as_ini, BOOL)},

@@ -31,6 +31,7 @@ struct run_args {
 
 static const struct loom__option options[] = {
 	LOOM__OPTION_SET(struct run_args),
+	LOOM__OPTION_TRUST(struct run_args),
 	LOOM__OPTION_SAMPLES(struct run_args),
 	{"ranks", "N", "run one job in N processes, on simulated devices in N threads, for workloads that use the network and "
 	 "for tasks that ranks share; mpirun and srun serve as well",

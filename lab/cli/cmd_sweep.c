@@ -79,6 +79,7 @@ static const struct loom__option options[] = {
     ROW("show", NULL),
     ROW("axes", NULL),
     LOOM__OPTION_SET(struct sweep_args),
+    LOOM__OPTION_TRUST(struct sweep_args),
     ROW("seed", "N"),
     {"quiet", NULL, "no table, no progress", LOOM__AT(struct sweep_args, sweep.quiet, BOOL)},
     LOOM__OPTION_LOG(struct sweep_args),

@@ -75,7 +75,7 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 	int status = LOOM_EXIT_OK;
 	for (size_t i = 0; i < a->file.n && !status; i++)
 		if (loom__is_result(a->file.at[i]))
-			status = loom__result_conf(cli, a->file.at[i], *cfg, &diag);
+			status = loom__result_conf(cli, a->file.at[i], a->trust, *cfg, &diag);
 		else
 			read_named(cli, a->file.at[i], *cfg, &diag);
 	loom__config_read_environment(*cfg, environ, &diag);

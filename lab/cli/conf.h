@@ -11,13 +11,19 @@
 struct loom__conf_args {
 	struct loom__words file;
 	struct loom__settings set;
+	uint8_t trust; /* a result may name what is run, loaded or written to */
 };
 
-/* The rows of --set and --samples, for a struct S with a struct loom__conf_args called conf. */
+/* The rows of --set, --trust and --samples, for a struct S with a struct loom__conf_args called conf. */
 #define LOOM__OPTION_SET(S)                                                                        \
 	{                                                                                          \
 		"set", "SECTION.KEY=VALUE", "set one option; may be repeated", .sets = "",    \
 		    LOOM__AT(S, conf.set, NONE)                                                    \
+	}
+#define LOOM__OPTION_TRUST(S)                                                                      \
+	{                                                                                          \
+		"trust", NULL, "of a RESULT.json as a conf: run its commands, load the plug-ins whose paths it names, " \
+		"and write its files", LOOM__AT(S, conf.trust, BOOL)                                \
 	}
 #define LOOM__OPTION_SAMPLES(S)                                                                    \
 	{                                                                                          \

@@ -164,6 +164,7 @@ static int dispatch(struct loom__cli *cli, int argc, char **argv)
 int main(int argc, char **argv)
 {
 	reset_signals();
+	signal(SIGXFSZ, on_file_size);
 	unsigned closed = loom_fd_hold(); /* or a file of ours would be a standard stream */
 	loom__must_begin();
 	static char self[PATH_MAX];

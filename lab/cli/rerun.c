@@ -30,7 +30,7 @@ static int read_result(const struct loom__cli *cli, const char *path, struct loo
 	return LOOM_EXIT_USAGE;
 }
 
-int loom__result_conf(const struct loom__cli *cli, const char *path, struct loom_config *cfg, struct loom__diag *diag)
+int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, struct loom_config *cfg, struct loom__diag *diag)
 {
 	struct loom__doc doc;
 	const cJSON *o;
@@ -43,7 +43,10 @@ int loom__result_conf(const struct loom__cli *cli, const char *path, struct loom
 		/* What was a default is left to be one: a change of it is told afterwards. */
 		if (!o->string || !strcmp(loom__json_text(o, "source"), "default"))
 			continue;
-		struct loom__entry where = {.source = LOOM_FROM_FILE, .file = (char *)(uintptr_t)path};
+		/* It is of one run: a sweep, with the files that it writes, is none of its options. */
+		if (!strncmp(o->string, "sweep.", 6))
+			continue;
+		struct loom__entry where = {.source = LOOM_FROM_FILE, .file = (char *)(uintptr_t)path, .untrusted = !trust};
 		loom__text_add(&text, "%s=%s", o->string, loom__json_text(o, "value"));
 		loom__config_set_at(cfg, loom__must_text(&text), &where, diag);
 		loom__text_free(&text);

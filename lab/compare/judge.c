@@ -159,7 +159,7 @@ static void add_comparison(cJSON *list, const struct pair *p, double p_holm, siz
 }
 
 /* What samples look like in the order in which they ran: warnings of doc. */
-static void look_at(cJSON *doc, const char *metric, const char *label, const double *x, size_t n)
+static void look_at(cJSON *doc, const char *metric, const char *label, const char *more, const double *x, size_t n)
 {
 	double *sorted = NULL, z;
 	struct loom__stats_modes modes;
@@ -172,8 +172,7 @@ static void look_at(cJSON *doc, const char *metric, const char *label, const dou
 				   metric, far, n, label);
 	if (!loom__stats_first(x, n, &z) && fabs(z) > LOOM__STATS_FIRST_UNUSUAL)
 		loom__compare_warn(doc, "first_sample",
-				   "%s: the first sample of %s is unlike the others: more --warmup may help",
-				   metric, label);
+				   "%s: the first sample of %s is unlike the others: more %s may help", metric, label, more);
 	if (!loom__stats_modes(x, n, &modes) && modes.two)
 		loom__compare_warn(doc, "two_modes",
 				   "%s: the samples of %s fall into two groups, %zu low and %zu high",
@@ -185,7 +184,7 @@ static void look(cJSON *doc, size_t variant, const char *metric)
 {
 	double *x;
 	size_t n = loom__compare_values(doc, variant, metric, &x);
-	look_at(doc, metric, loom__compare_label(doc, variant), x, n);
+	look_at(doc, metric, loom__compare_label(doc, variant), "--warmup", x, n);
 	free(x);
 }
 
@@ -209,7 +208,7 @@ void loom__look_at_result(cJSON *result)
 		{
 			x[n++] = loom__json_double(o);
 		}
-		look_at(result, metric[i], "this run", x, n);
+		look_at(result, metric[i], "this run", "warm-up, [run] warmup,", x, n);
 		free(x);
 	}
 }

@@ -131,7 +131,8 @@ static double compute(struct reader *r, const char *text)
 {
 	r->at = text;
 	double v = sum(r);
-	if (!*r->fault && (take(r, 0), *r->at))
+	r->at += strspn(r->at, " \t");
+	if (!*r->fault && *r->at)
 		fail(r, "an operator is missing");
 	return isfinite(v) ? v : NAN;
 }

@@ -81,7 +81,7 @@ int loom__view_create(const struct loom__doc *doc, size_t docs, struct loom__vie
 		return 0;
 	}
 	loom__view_free(view);
-	return LOOM__FAIL(err, LOOM_EINVAL, "'%s' has too many samples for one report", doc[0].path);
+	return LOOM__FAIL(err, LOOM_EINVAL, "'%s' has too many samples, or variants times metrics, for one report", doc[0].path);
 }
 
 void loom__view_free(struct loom__view *view)

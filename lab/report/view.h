@@ -85,7 +85,7 @@ struct loom__view {
 /* Metrics beyond these are counted, not read: a page with more is of no use to anybody. */
 #define LOOM__VIEW_METRICS 200
 #define LOOM__VIEW_FACTORS 32
-/* Samples times metrics: a bound on memory. */
+/* Samples times metrics, and what each metric of each variant takes: a bound on memory. */
 #define LOOM__VIEW_VALUES ((size_t)1 << 25)
 
 /* Documents (one comparison, one sweep or its shards, or any number of results) as a view that points into them.

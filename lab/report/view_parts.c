@@ -24,8 +24,14 @@ void loom__view_rows(struct loom__view *view, struct loom__variant *v, size_t ro
 {
 	v->order = loom__view_numbers(view, rows);
 	v->start_ns = loom__view_numbers(view, rows);
-	v->series = loom__pool_get(&view->pool, view->metrics, sizeof(*v->series));
+	/* Each metric of each variant has room, also where it has no value. */
+	size_t figures = view->metrics * sizeof(*v->series) / sizeof(double);
+	view->too_large |= figures > LOOM__VIEW_VALUES - view->values;
 	v->rows = view->too_large ? 0 : rows;
+	if (view->too_large)
+		return;
+	view->values += figures;
+	v->series = loom__pool_get(&view->pool, view->metrics, sizeof(*v->series));
 }
 
 void loom__view_room(struct loom__view *view, struct loom__series *s, size_t rows)

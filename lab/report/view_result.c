@@ -82,19 +82,40 @@ static const char *value_of(const cJSON *result, const char *key)
 	return loom__json_text(loom__json_object(config, key), "value");
 }
 
+/* The values of a document's options by their names: documents may have many. */
+struct options {
+	struct loom__names key;
+	const char **value; /* [key.count] */
+};
+
+static void read_options(struct loom__view *view, const cJSON *result, struct options *x)
+{
+	const cJSON *o, *config = loom__json_object(result, "config");
+	x->value = loom__pool_get(&view->pool, loom__json_length(config), sizeof(*x->value));
+	cJSON_ArrayForEach(o, config)
+	{
+		size_t known = x->key.count, i = o->string ? loom__names_add(&view->pool, &x->key, o->string) : LOOM__NO_NAME;
+		if (i == known)
+			x->value[i] = loom__json_text(o, "value");
+	}
+}
+
 /* What differs between the results' confs is what was varied. */
 static void find_factors(struct loom__view *view)
 {
-	const cJSON *o;
-	cJSON_ArrayForEach(o, loom__json_object(view->doc[0].root, "config"))
-	{
+	struct options *all = loom__pool_get(&view->pool, view->docs, sizeof(*all));
+	for (size_t d = 0; d < view->docs; d++)
+		read_options(view, view->doc[d].root, &all[d]);
+	for (size_t k = 0; k < all[0].key.count && view->factors < LOOM__VIEW_FACTORS; k++) {
+		const char *name = all[0].key.name[k];
 		int differs = 0;
-		for (size_t d = 1; o->string && d < view->docs && !differs; d++)
-			differs = strcmp(value_of(view->doc[0].root, o->string),
-					 value_of(view->doc[d].root, o->string)) != 0;
+		for (size_t d = 1; d < view->docs && !differs; d++) {
+			size_t i = loom__names_find(&all[d].key, name);
+			differs = strcmp(all[0].value[k], i == LOOM__NO_NAME ? "" : all[d].value[i]) != 0;
+		}
 		/* A title names a run, it does not change it. */
-		if (differs && strcmp(o->string, "run.title"))
-			loom__view_name_factor(view, o->string);
+		if (differs && strcmp(name, "run.title"))
+			loom__view_name_factor(view, name);
 	}
 }
 

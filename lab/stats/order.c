@@ -60,11 +60,20 @@ double loom__stats_mad(const double *sorted, size_t n)
 	return n % 2 ? last : (before + last) / 2;
 }
 
+double loom__stats_mean_deviation(const double *sorted, size_t n)
+{
+	double centre = loom__stats_quantile(sorted, n, 0.5), sum = 0;
+	for (size_t i = 0; i < n; i++)
+		sum += fabs(sorted[i] - centre);
+	return sum / (double)n;
+}
+
 size_t loom__stats_far_out(const double *sorted, size_t n)
 {
 	double q1 = loom__stats_quantile(sorted, n, 0.25);
 	double q3 = loom__stats_quantile(sorted, n, 0.75);
-	double reach = 3 * (q3 - q1);
+	/* The interquartile range of normal data is 1.349 standard deviations. */
+	double reach = 3 * (q3 > q1 ? q3 - q1 : 1.349 * 1.2533 * loom__stats_mean_deviation(sorted, n));
 	size_t far = 0;
 	for (size_t i = 0; i < n; i++)
 		far += sorted[i] < q1 - reach || sorted[i] > q3 + reach;

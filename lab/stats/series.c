@@ -17,9 +17,13 @@ int loom__stats_first(const double *x, size_t n, double *z)
 	if (rc)
 		return rc;
 	double off = x[0] - loom__stats_quantile(rest, n - 1, 0.5);
-	double mad = loom__stats_mad(rest, n - 1);
+	double unit = 1.4826 * loom__stats_mad(rest, n - 1);
+	if (unit == 0 && x[0] >= rest[0] && x[0] <= rest[n - 2])
+		off = 0;
+	else if (unit == 0)
+		unit = 1.2533 * loom__stats_mean_deviation(rest, n - 1);
 	free(rest);
-	*z = off == 0 ? 0 : mad > 0 ? off / (1.4826 * mad) : copysign(INFINITY, off);
+	*z = off == 0 ? 0 : unit > 0 ? off / unit : copysign(INFINITY, off);
 	return 0;
 }
 

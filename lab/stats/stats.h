@@ -31,8 +31,11 @@ double loom__stats_quantile(const double *sorted, size_t n, double q);
 /* Median absolute deviation from the median, unscaled (times 1.4826 it estimates the standard
  * deviation of normal data). */
 double loom__stats_mad(const double *sorted, size_t n);
+/* Mean absolute deviation from the median, unscaled (times 1.2533 it estimates the standard deviation of normal data). 0
+ * only when all are equal, where a median of deviations is 0 when half of them are. */
+double loom__stats_mean_deviation(const double *sorted, size_t n);
 /* How many of sorted[n] lie further than 3 interquartile ranges outside the quartiles (Tukey 1977,
- * outer fences): to be reported, not removed. */
+ * outer fences): to be reported, not removed. Where the quartiles are equal the mean deviation tells the range. */
 size_t loom__stats_far_out(const double *sorted, size_t n);
 
 enum { LOOM__STATS_OPEN_LOW = 1, LOOM__STATS_OPEN_HIGH = 2 };
@@ -182,8 +185,9 @@ size_t loom__stats_block_order(uint64_t seed, uint64_t block, enum loom__stats_o
 /* ---- the series in run order (series.c) -------------------------------------------------------*/
 
 /* The first value against the median of the others in units of 1.4826 of their MAD (Iglewicz and
- * Hoaglin 1993), signed, infinite when the others agree and it does not. Beyond
- * LOOM__STATS_FIRST_UNUSUAL the warm-up was probably too short. n >= 4. */
+ * Hoaglin 1993), signed, infinite when all others are equal and it is not. With a MAD of 0 (clock ticks, counts) one that
+ * lies among the others is 0, and the unit is 1.2533 of their mean deviation. Beyond LOOM__STATS_FIRST_UNUSUAL the warm-up
+ * was probably too short. n >= 4. */
 #define LOOM__STATS_FIRST_UNUSUAL 5.0
 int loom__stats_first(const double *x, size_t n, double *z);
 

@@ -41,6 +41,10 @@ struct contains_reader {
 	const char *path; /* as the source has it */
 };
 
+/* The next bytes of a document's text, of which `done` were read, without a break, by this reader: how many, at most `room`. 0:
+ * there are no more, and then *bad = 1 when it could not be read to its end. */
+uint64_t contains_next(struct contains_reader *r, const struct contains_source *s, uint64_t done, char *to, uint64_t room,
+		       uint8_t *bad);
 /* The text of a document, inflated if need be; free() it. On a read error: what was read before it,
  * and *bad = 1. NULL: out of memory. */
 char *contains_read(struct contains_reader *r, const struct contains_source *s, uint64_t *bytes, uint8_t *bad);

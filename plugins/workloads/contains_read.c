@@ -45,33 +45,39 @@ static gzFile go_to(struct contains_reader *r, const struct contains_source *s)
 	return r->file && gzseek(r->file, (z_off_t)s->at, SEEK_SET) >= 0 ? r->file : NULL;
 }
 
-char *contains_read(struct contains_reader *r, const struct contains_source *s, uint64_t *bytes, uint8_t *bad)
+uint64_t contains_next(struct contains_reader *r, const struct contains_source *s, uint64_t done, char *to, uint64_t room,
+		       uint8_t *bad)
 {
-	uint64_t room = s->bytes ? s->bytes : 65536, most = s->bytes ? s->bytes : ~0ull, have = 0;
-	char *text = malloc(room);
-	gzFile f = text ? go_to(r, s) : NULL;
+	uint64_t left = s->bytes ? s->bytes - done : ~0ull;
+	gzFile f = done ? r->file : go_to(r, s);
 	int n = 0;
+	room = room < left ? room : left;
 	*bad = !f;
-	while (f && have < most) {
-		if (have == room) {
-			char *more = realloc(text, room *= 2);
-			if (!more) {
-				free(text);
-				return NULL;
-			}
-			text = more;
-		}
-		uint64_t ask = room - have < most - have ? room - have : most - have;
-		n = gzread(f, text + have, ask < 1u << 30 ? (unsigned)ask : 1u << 30);
-		if (n <= 0)
-			break;
-		have += (uint64_t)n;
-	}
-	if (n < 0 || (s->bytes && have < s->bytes)) /* the index goes beyond the file */
+	if (f && room)
+		n = gzread(f, to, room < 1u << 30 ? (unsigned)room : 1u << 30);
+	if (n > 0)
+		return (uint64_t)n;
+	if (n < 0 || (s->bytes && left)) /* the index goes beyond the file */
 		*bad = 1;
 	/* Closing a whole file also says that it ends too early; after an error nothing more can be read. */
 	if ((*bad || !s->bytes) && contains_reader_close(r) != Z_OK)
 		*bad = 1;
+	return 0;
+}
+
+char *contains_read(struct contains_reader *r, const struct contains_source *s, uint64_t *bytes, uint8_t *bad)
+{
+	uint64_t room = s->bytes ? s->bytes : 65536, have = 0, n;
+	char *text = malloc(room);
+	while (text && (n = contains_next(r, s, have, text + have, room - have, bad))) {
+		have += n;
+		if (have < room || have == s->bytes)
+			continue;
+		char *more = realloc(text, room *= 2);
+		if (!more)
+			free(text);
+		text = more;
+	}
 	*bytes = have;
 	return text;
 }

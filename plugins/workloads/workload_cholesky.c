@@ -21,7 +21,8 @@ static const struct loom_opt cholesky_options[] = {
 	LOOM_OPT(struct cholesky_opts, real, LOOM_OPT_ENUM, "double", "type of the numbers", .choices = reals),
 	LOOM_OPT(struct cholesky_opts, blas, LOOM_OPT_STR, "auto",
 		 "what CPUs compute tiles with: auto takes libopenblas or libblas if it is installed, none our own plain "
-		 "functions, and else this is the library's name or path. GPUs take the plain functions"),
+		 "functions, and else this is the library's name or path. GPUs take the plain functions",
+		 .flags = LOOM_OPT_TRUST),
 	{.name = NULL},
 };
 

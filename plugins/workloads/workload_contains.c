@@ -224,17 +224,20 @@ static int contains_tasks(void *self, const struct loom_layout *layout,
 
 /* ---- the check: another reader and another search than the tasks use -------------------- */
 
+#define CHECK_ROOM (1u << 20) /* far more than a word */
+
 static int letter(unsigned char b)
 {
 	return b >= 128 || b == '_' || (b >= '0' && b <= '9') || (b >= 'A' && b <= 'Z') ||
 	       (b >= 'a' && b <= 'z');
 }
 
-static int naive(const struct contains_opts *o, const unsigned char *text, uint64_t bytes)
+/* From text[*at] on, as far as the byte behind a match is there; the document ends behind `bytes` when `last`. */
+static int naive(const struct contains_opts *o, const unsigned char *text, uint64_t bytes, int last, uint64_t *at)
 {
 	const unsigned char *word = (const unsigned char *)o->word;
 	uint64_t n = strlen(o->word);
-	for (uint64_t i = 0; i + n <= bytes; i++) {
+	for (uint64_t i = *at; last ? i + n <= bytes : i + n < bytes; *at = ++i) {
 		uint64_t k = 0;
 		while (k < n && text[i + k] == word[k])
 			k++;
@@ -248,6 +251,30 @@ static int naive(const struct contains_opts *o, const unsigned char *text, uint6
 	return 0;
 }
 
+/* A document in pieces: it may be one that a small file inflates to. */
+static uint32_t check_one(const struct contains_opts *o, struct contains_reader *reader, const struct contains_source *s,
+			  char *text, uint64_t room, uint64_t *bytes)
+{
+	uint64_t have = 0, at = 0, done = 0, n;
+	uint8_t bad;
+	int found = 0;
+	do {
+		n = contains_next(reader, s, done, text + have, room - have, &bad);
+		done += n;
+		have += n;
+		found = found || naive(o, (unsigned char *)text, have, !n, &at);
+		if (found)
+			at = have;
+		/* What was not searched goes on in front, and the byte before it. */
+		uint64_t gone = at ? at - 1 : 0;
+		memmove(text, text + gone, have - gone);
+		have -= gone;
+		at -= gone;
+	} while (n);
+	*bytes += done;
+	return found ? CONTAINS_YES : bad ? CONTAINS_UNREADABLE : CONTAINS_NO;
+}
+
 /* Once, on this thread; the samples are compared with it. */
 static int check(struct contains *w, struct loom_error *err)
 {
@@ -256,21 +283,12 @@ static int check(struct contains *w, struct loom_error *err)
 	if (w->checked)
 		return 0;
 	w->bytes = 0;
-	for (size_t i = 0; i < w->list.count; i++) {
-		struct contains_source *s = &w->list.source[i];
-		uint64_t bytes;
-		uint8_t bad;
-		char *text = contains_read(&reader, s, &bytes, &bad);
-		if (!text) {
-			contains_reader_close(&reader);
-			return LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
-		}
-		s->expected = naive(o, (unsigned char *)text, bytes) ? CONTAINS_YES
-			      : bad                                  ? CONTAINS_UNREADABLE
-								     : CONTAINS_NO;
-		w->bytes += bytes;
-		free(text);
-	}
+	char *text = malloc(CHECK_ROOM);
+	if (!text)
+		return LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
+	for (size_t i = 0; i < w->list.count; i++)
+		w->list.source[i].expected = (uint8_t)check_one(o, &reader, &w->list.source[i], text, CHECK_ROOM, &w->bytes);
+	free(text);
 	contains_reader_close(&reader);
 	w->checked = 1;
 	return 0;

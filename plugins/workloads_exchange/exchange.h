@@ -30,7 +30,7 @@ struct ex_opts {
 		 .max = 1e6),                                                                       \
 	LOOM_OPT(struct ex_opts, timeline, LOOM_OPT_PATH, "",                                       \
 		 "Writes the workers' waits of the last sample to this file, in Chrome's trace "    \
-		 "format. Empty: no file.")
+		 "format. Empty: no file.", .flags = LOOM_OPT_TRUST)
 
 struct ex;
 

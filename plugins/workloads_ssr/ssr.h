@@ -28,7 +28,8 @@ struct ssr_opts {
 #define SSR_ROWS(S)                                                                                \
 	SSR_ROW(S, victim, LOOM_OPT_STR, "",                                                       \
 		"A command that runs beside the workers twice per sample, without and with requests: " \
-		"its speed is compared. Blanks separate its arguments. Empty: none.", .min = 0),   \
+		"its speed is compared. Blanks separate its arguments. Empty: none.",              \
+		.flags = LOOM_OPT_TRUST),                                                          \
 	SSR_ROW(S, victim_cores, LOOM_OPT_CPUS, "",                                                \
 		"Cores that the victim may use. Empty: all.", .min = 0),                           \
 	SSR_ROW(S, duration, LOOM_OPT_TIME, "0",                                                   \

@@ -84,6 +84,7 @@ enum loom_opt_type {
 enum {
 	LOOM_OPT_REQUIRED = 1,   /* no default: the user must give it */
 	LOOM_OPT_DEPRECATED = 2, /* still read, with a warning that quotes `help` */
+	LOOM_OPT_TRUST = 4, /* its value is run, loaded or written to: from a result as a conf only with --trust */
 };
 
 /* One option: serves parsing, default, range, help, `describe`, `config show`, docs. Times are

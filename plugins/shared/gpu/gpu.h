@@ -54,7 +54,7 @@ extern const char *const gpu_compile_choices[], *const gpu_isolation_choices[], 
 		 .choices = gpu_kernels_choices),                                                  \
 	LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "",                                     \
 		 "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or "                \
-		 "~/.cache/gpuloom."),                                                             \
+		 "~/.cache/gpuloom.", .flags = LOOM_OPT_TRUST),                                    \
 	LOOM_OPT(struct gpu_options, compile, LOOM_OPT_ENUM, "cached",                             \
 		 "cached: a program that was compiled before is taken from the cache. always: "    \
 		 "compile anew.",                                                                  \
