@@ -138,6 +138,32 @@ dies() { # CONF OPTIONS
 	grep -q 'rank 2' "$tmp/err0" || { fail "$conf: no word of rank 2"; sed 's/^/    /' "$tmp/err0"; }
 	soon '[ -z "$(ranks_here .)" ]' || fail "$conf: ranks outlive the job"
 }
+# The cable of a host is pulled, S3, F5: all ranks end, soon after [run] timeout.
+cable() { # CONF OPTIONS
+	conf=$1
+	shift
+	hosts 3 "$conf" "$@" --set run.timeout=5s &
+	job=$!
+	sleep 3
+	ip link set "$id-v2" down
+	begin=$(date +%s%N)
+	wait $job
+	status=$?
+	took=$((($(date +%s%N) - begin) / 1000000))
+	[ $took -lt 40000 ] || fail "$conf: it took $took ms after a cable was pulled" # hosts would end it by force after 60 s
+	[ $status != 0 ] && [ $status != 137 ] || fail "$conf: status $status after a cable was pulled"
+	grep -q 'no end after 5 s\|rank 2' "$tmp/err0" || { fail "$conf: not a word of the cable"; sed 's/^/    /' "$tmp/err0"; }
+	for i in $(seq 400); do
+		pgrep -x gpuloom | while read -r p; do
+			grep -qz 'GPULOOM_ROOT=10.77.0.1:7741' "/proc/$p/environ" 2>/dev/null && echo "$p"
+		done | grep -q . || break
+		sleep 0.1
+	done
+	[ "$i" -lt 400 ] || fail "$conf: ranks outlive the job"
+	ip link set "$id-v2" up
+}
+cable conf/uts-ranks.ini --samples 100000 $shared
+cable conf/uts-ranks.ini --samples 100000 $shared --set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12
 dies conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.sweeps=100000000 --set trigger.gputn.provider=tcp
 dies conf/uts-ranks.ini --samples 100000 $shared
 finish

@@ -49,6 +49,18 @@ refused 'GPULOOM_RANKS is 1 to 1024, not 1000000' GPULOOM_RANKS=1000000
 expect 4 '100 ranks need 164 open files, and this process may have 64: raise the limit' sh -c 'ulimit -n 64 && exec "$@"' few "$G" run -n 100 conf/uts-ranks.ini $small
 expect 124 'rank 1 has not come' sh -c 'ulimit -Sn 64 && exec "$@"' few timeout -k 8 2 env GPULOOM_RANKS=100 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
 
+# Ranks with other confs, and a port that is taken, T47.
+GPULOOM_RANKS=2 GPULOOM_RANK=1 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/allreduce.ini --quiet >/dev/null 2>&1 &
+expect 2 'rank 1 has selected other plug-ins than rank 0: do all run the same conf' env GPULOOM_RANKS=2 GPULOOM_RANK=0 \
+	GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/pingpong.ini --quiet
+wait $!
+GPULOOM_RANKS=2 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small >/dev/null 2>&1 &
+holder=$!
+soon "python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", $port)).close()' 2>/dev/null" || fail 'no rank 0'
+expect 4 'Address already in use: another job or program has this port' env $by_hand GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
+kill $holder
+wait $holder
+
 # Variables that a launcher's shell left, F18, T12: either way says how to go on, and neither advises the other.
 expect 2 'unset PMIX_RANK PMIX_NAMESPACE' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/uts-ranks.ini $small
 env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run conf/uts-ranks.ini $small >"$tmp/out" 2>"$tmp/err" && fail 'a launcher that is not there'

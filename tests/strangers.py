@@ -332,8 +332,52 @@ def lies_S10():
             job.end(other)
 
 
+def listening(pid):
+    """Ports of TCP that a process listens on."""
+    inodes = set()
+    for fd in os.listdir("/proc/%d/fd" % pid):
+        try:
+            inodes.add(os.readlink("/proc/%d/fd/%s" % (pid, fd)).removeprefix("socket:[").rstrip("]"))
+        except OSError:
+            pass
+    lines = [line.split() for line in open("/proc/%d/net/tcp" % pid).read().split("\n")[1:] if line]
+    return [int(f[1].split(":")[1], 16) for f in lines if f[3] == "0A" and f[9] in inodes]
+
+
+def guess_S2():
+    """A stranger guesses keys of memory that ranks registered with libfabric."""
+    if not os.path.exists(os.path.join(os.path.dirname(GPULOOM), "plugins", "trigger_gputn.so")):
+        return print("built without libfabric")
+    with tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "rma")
+        subprocess.run([os.environ.get("CC", "cc"), "-O1", "-Wall", "-Werror", "tests/stranger_rma.c", "-lfabric", "-o", program],
+                       check=True)
+        job = subprocess.Popen([GPULOOM, "run", "-n", "2", "conf/uts-ranks.ini"] + SMALL +
+                               ["--samples", "1000000", "--set", "trigger.use=gputn", "--set", "trigger.gputn.wait=sleep",
+                                "--set", "trigger.gputn.provider=tcp"],
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                               start_new_session=True)
+        ports = []
+        for _ in range(LIMIT * 20):
+            children = open("/proc/%d/task/%d/children" % (job.pid, job.pid)).read().split()
+            ports = [p for child in children for p in listening(int(child))]
+            if len(ports) >= 2:
+                break
+            time.sleep(0.05)
+        time.sleep(1)
+        check("ports of endpoints", len(ports) >= 2, ports)
+        for port, key in zip(ports, ("0x100", "0x102")):
+            tried = subprocess.run([program, str(port), key, "1"], capture_output=True, text=True, timeout=LIMIT)
+            check("keys can be tried", tried.returncode == 0, tried.returncode, tried.stderr)
+            check("a key is guessed", not tried.stdout, tried.stdout)
+        for _ in range(2):
+            os.kill(job.pid, signal.SIGTERM)
+            time.sleep(0.1)
+        check("the job goes on until it is stopped", job.wait(timeout=LIMIT) == 130, job.returncode)
+
+
 CASES = [given_up_S3, overflow_F2_S1, huge_S1, stall_F5_S3, silent_S4_T9b, trickle_S4, closed_S4, squat_S2, steps_D3,
-         addresses_F20_T13, lies_S10]
+         addresses_F20_T13, guess_S2, lies_S10]
 for case in CASES:
     if sys.argv[2:] and case.__name__ not in sys.argv[2:]:
         continue

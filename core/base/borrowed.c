@@ -19,6 +19,8 @@
 	X(JSON, cJSON *, cJSON_CreateRaw, (const char *text), (text))                                                           \
 	X(JSON, cJSON *, cJSON_CreateString, (const char *text), (text))                                                        \
 	X(JSON, cJSON *, cJSON_CreateDoubleArray, (const double *list, int n), (list, n))                                       \
+	X(JSON, cJSON_bool, cJSON_IsArray, (const cJSON *const item), (item))\
+	X(JSON, cJSON_bool, cJSON_IsObject, (const cJSON *const item), (item))\
 	X(JSON, cJSON_bool, cJSON_AddItemToArray, (cJSON * to, cJSON *item), (to, item))                                        \
 	X(JSON, cJSON_bool, cJSON_AddItemToObject, (cJSON * to, const char *name, cJSON *item), (to, name, item))               \
 	X(JSON, void, cJSON_Delete, (cJSON * item), (item))                                                                     \

@@ -218,9 +218,7 @@ enum {
 static int begin(struct loom_stack *s, int how, struct loom_error *err)
 {
 	struct loom__agreed agreed = {.tasks = s->digest, .call = s->call};
-	int rc = loom__ranks_watch(s, err);
-	if (!rc)
-		rc = init_policies(s, err);
+	int rc = init_policies(s, err);
 	if (!rc)
 		loom__ranks_warn(s);
 	if (!rc) /* no rank's data may come before the memory of all is ready */

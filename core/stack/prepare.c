@@ -357,7 +357,9 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 {
 	uint32_t workers = s->layout.workers;
-	int rc = 0;
+	int rc = loom__ranks_watch(s, err);
+	if (rc)
+		return rc;
 	if (!s->composed) {
 		rc = loom__stack_retire(s, err);
 		rc = rc ? rc : halted(s, err);

@@ -152,13 +152,30 @@ int loom__ranks_reach(struct loom_stack *s, struct loom_error *err)
 	return rc;
 }
 
+#define DIGEST_START 0xcbf29ce484222325ull
+
 /* FNV-1a. */
+static uint64_t digest_of(uint64_t digest, const void *data, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++)
+		digest = (digest ^ ((const unsigned char *)data)[i]) * 0x100000001b3ull;
+	return digest;
+}
+
 uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *tasks, uint64_t n)
 {
-	const unsigned char *byte = (const void *)tasks;
-	uint64_t digest = 0xcbf29ce484222325ull;
-	for (uint64_t i = 0; s->layout.ranks > 1 && i < n * sizeof(*tasks); i++)
-		digest = (digest ^ byte[i]) * 0x100000001b3ull;
+	return digest_of(DIGEST_START, tasks, s->layout.ranks > 1 ? n * sizeof(*tasks) : 0);
+}
+
+/* Devices may differ, and options as far as plug-ins say nothing else. */
+uint64_t loom__ranks_conf(const struct loom_stack *s)
+{
+	uint64_t digest = DIGEST_START;
+	for (size_t i = 0; i < s->plan.choices; i++) {
+		const struct loom__choice *c = &s->plan.choice[i];
+		if (c->kind != LOOM_DEVICE)
+			digest = digest_of(digest, c->plugin->name, strlen(c->plugin->name) + 1);
+	}
 	return digest;
 }
 

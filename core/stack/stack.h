@@ -230,6 +230,7 @@ int loom__settle(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *e
  * workers the others have, once the device code is composed; where their blocks are, once the policies have started.
  * Otherwise nothing. */
 int loom__ranks_share(struct loom_stack *s, struct loom_error *err);
+uint64_t loom__ranks_conf(const struct loom_stack *s); /* a digest of the plug-ins that are selected */
 int loom__ranks_size(struct loom_stack *s, struct loom_error *err);
 int loom__ranks_reach(struct loom_stack *s, struct loom_error *err);
 /* Of the initial set, where ranks share it: all must have the same. */
@@ -244,8 +245,9 @@ struct loom__agreed {
 	struct loom__call call;
 };
 int loom__ranks_agree(struct loom_stack *s, struct loom__agreed *mine, struct loom_error *err);
-/* watch.c: learns once which processes of this host are the other ranks, by an allgather; LOOM_EDIED when one of them has
- * ended since; lets go of them. And whether a device is theirs, too: a warning. */
+/* watch.c: learns once, by the first allgather of a stack, which processes of this host are the other ranks, whether a device is
+ * theirs, too, and that all ranks have the plug-ins of one conf. Then: a warning of shared devices; LOOM_EDIED when a rank
+ * has ended since; lets go of them. */
 int loom__ranks_watch(struct loom_stack *s, struct loom_error *err);
 void loom__ranks_warn(struct loom_stack *s);
 int loom__ranks_lost(struct loom_stack *s, struct loom_error *err);

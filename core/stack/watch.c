@@ -24,6 +24,7 @@ struct badge {
 	char engine[ENGINES][32]; /* whose processes take turns; "": none */
 	uint64_t threads;  /* of workers on CPUs */
 	cpu_set_t allowed; /* cores; none: not known */
+	uint64_t conf;
 };
 
 static void read_badge(const struct loom_stack *s, struct badge *b)
@@ -124,10 +125,13 @@ int loom__ranks_watch(struct loom_stack *s, struct loom_error *err)
 	read_badge(s, &mine);
 	for (uint32_t d = 0; d < s->layout.devices && d < ENGINES; d++)
 		(void)turns_of(s, d, mine.engine[d], sizeof(mine.engine[d]));
+	mine.conf = loom__ranks_conf(s);
 	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
 	if (!rc && *mine.boot)
 		look_at_cores(s, all);
 	for (uint32_t r = 0; r < host->ranks; r++) {
+		if (!rc && all[r].conf != all[0].conf)
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "rank %u has selected other plug-ins than rank 0: do all run the same conf?", r);
 		int known = !rc && mine.pid && all[r].pid != mine.pid && all[r].pid - 1 < INT_MAX && all[r].processes == mine.processes &&
 			    !memcmp(all[r].boot, mine.boot, sizeof(mine.boot));
 		/* poll() skips a negative one: a rank of another host, or one that may not be looked at. */
