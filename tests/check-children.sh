@@ -2,38 +2,41 @@
 # What the command inherits from its parent, and what it leaves to its children: closed standard streams, ignored and
 # blocked signals, readers that have gone, compilers and plug-ins that do not end. Embedding programs: test_children.
 . tests/lib.sh
-small='--samples 2 --set workload.memset.size=1MiB'
+small='--samples 2 --set workload.memset.tasks=1000'
 run="$G run conf/memset.ini $small"
 exec_conf "$tmp/exec.ini" true
 
-# launch SIGNALS COMMAND...: with these ignored, and all others blocked.
-launch() {
-	python3 -c '
+# "$launch" SIGNALS COMMAND...: with these ignored, and all others blocked.
+need python3
+cat >"$tmp/launch" <<'PYTHON'
+#!/usr/bin/env python3
 import os, signal, sys
 ignored = [getattr(signal, s) for s in sys.argv[1].split()]
 for s in ignored:
     signal.signal(s, signal.SIG_IGN)
-signal.pthread_sigmask(signal.SIG_BLOCK, set(range(1, signal.NSIG)) - set(ignored))
-os.execvp(sys.argv[2], sys.argv[2:])' "$@"
-}
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals() - set(ignored))
+os.execvp(sys.argv[2], sys.argv[2:])
+PYTHON
+chmod +x "$tmp/launch"
+launch=$tmp/launch
 
 # ---- F1: the status of children is seen whatever the parent left
 for command in "sh -c 'sleep 0.05; exit 1'" "sh -c 'exit 1'"; do
-	expect 3 'ended with status 1' launch SIGCHLD "$G" run "$tmp/exec.ini" --samples 2 --set "workload.exec.command=$command"
+	expect 3 'ended with status 1' "$launch" SIGCHLD "$G" run "$tmp/exec.ini" --samples 2 --set "workload.exec.command=$command"
 done
-expect 0 '2 samples, each verified' launch SIGCHLD "$G" run "$tmp/exec.ini" --samples 2
-expect 0 'each verified' launch SIGCHLD $run --set device.cpu.isolation=process
+expect 0 '2 samples, each verified' "$launch" SIGCHLD "$G" run "$tmp/exec.ini" --samples 2
+expect 0 'each verified' "$launch" SIGCHLD $run --set device.cpu.isolation=process
 # A signal that the parent blocked still ends a run.
-launch SIGPIPE "$G" run "$tmp/exec.ini" --samples 100 --set "workload.exec.command=sleep 0.3" >"$tmp/out" 2>"$tmp/err" &
+"$launch" SIGPIPE "$G" run "$tmp/exec.ini" --samples 100 --set "workload.exec.command=sh -c 'touch $tmp/runs; sleep 0.3'" >"$tmp/out" 2>"$tmp/err" &
 pid=$!
-soon 'grep -q "[0-9]" /proc/$pid/task/$pid/children 2>/dev/null'
+soon '[ -e "$tmp/runs" ]'
 kill -TERM $pid
 soon 'grep -q stopping "$tmp/err"' || kill -KILL $pid
 wait $pid
 got=$?
 [ $got -eq 130 ] || { fail "exit $got instead of 130 after a SIGTERM that the parent had blocked (F1)"; cat "$tmp/err"; }
 # ... and one that it ignored on purpose does not.
-expect 0 'each verified' launch SIGHUP "$G" run "$tmp/exec.ini" --samples 2 --set "workload.exec.command=sh -c 'kill -HUP \$PPID'"
+expect 0 'each verified' "$launch" SIGHUP "$G" run "$tmp/exec.ini" --samples 2 --set "workload.exec.command=sh -c 'kill -HUP \$PPID'"
 
 # ---- F9, S7: closed descriptors
 expect 0 'each verified' sh -c "$run --set device.cpu.isolation=process <&-"
@@ -98,7 +101,7 @@ for ignored in '' SIGPIPE; do
 			exec 3<"$tmp/pipe"
 			exec 3<&-
 		) &
-		launch "$ignored" "$G" $command 2>"$tmp/err" >"$tmp/pipe"
+		"$launch" "$ignored" "$G" $command 2>"$tmp/err" >"$tmp/pipe"
 		got=$?
 		wait $!
 		rm "$tmp/pipe"
@@ -166,4 +169,9 @@ if command -v c++ >/dev/null; then
 	grep 'does not compile' "$tmp/err" && fail 'a compiler that was interrupted is no mistake of the source (S15)'
 	[ -z "$(ls "$tmp/t")" ] || fail 'the folder of a compiler stays (S15)'
 fi
+
+# ---- D32: what a command keeps for itself has no name in /tmp
+grep -aq '/tmp/gpuloom-compare' "$G" && fail 'compare puts a file into /tmp, whatever TMPDIR is (D32)'
+expect 0 '' "$G" compare conf/memset.ini --vary run.seed=1,2 --blocks 6 -o "$tmp/c.html"
+grep -q '</html>' "$tmp/c.html" || fail 'no page of a comparison (D32)'
 finish

@@ -62,7 +62,8 @@ static _Noreturn void become(struct start *s)
 	const struct loom__streams *of = s->streams;
 	sigset_t none;
 	sigemptyset(&none);
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL) || getppid() != s->parent)
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a sandbox may refuse it */
+	if (getppid() != s->parent)
 		_exit(127); /* the parent died before that, and nothing would end this */
 	for (int n = 1; n < NSIG; n++)
 		signal(n, SIG_DFL);

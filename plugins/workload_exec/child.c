@@ -114,7 +114,7 @@ static void attend(struct loom_ctx *c, struct run *run, uint64_t begin)
 static void end(struct run *run)
 {
 	struct rusage used;
-	/* Not waited for yet, so the number is still its own: those whom it left behind go now. */
+	/* Not waited for yet, so the number is still its own: the processes that it left behind end now. */
 	child_signal_group(&run->child, SIGKILL);
 	run->a->status = child_wait(&run->child, &used);
 	take_all(run);

@@ -10,6 +10,11 @@
  * Threads: a stack, its config and its results belong to one thread at a time: calls for them must not overlap. Only
  * loom_stack_stop() and loom_strerror() may be called at any time, from any thread or signal handler.
  *
+ * Processes: a stack belongs to the process that opened it. In a fork of that process every call for it is LOOM_EBUSY,
+ * loom_stack_stop() does nothing, and loom_stack_close() frees private memory only: the workers, what they share and the
+ * results of the parent stay as they are. A fork can open stacks of its own. The program may ignore SIGCHLD or wait for
+ * any child, and may have closed its standard streams: descriptors of the library and its plug-ins are above 2.
+ *
  * Errors: 0 or a negative enum loom_err. `err` may be NULL; it is written when a call fails, and err->text is a
  * sentence for the user. What a failed call would have made does not exist, unless it says so. Outputs are the last
  * arguments but `err`. A pointer must not be NULL unless it says so. */
@@ -97,8 +102,8 @@ struct loom_stack_params {
  * go together; LOOM_ENOMEM, and what plug-ins return. */
 LOOM_EXPORT int loom_stack_open(struct loom_config *cfg, const struct loom_stack_params *params,
 				struct loom_stack **stack, struct loom_error *err);
-/* Ends the workers, within a second or two, and frees what the stack holds; a run in progress is stopped first. NULL is
- * legal. Where a task does not return though it was told to, its thread cannot be ended: the memory of the stack then
+/* Ends the workers, within a second or two, and frees what the stack holds; a run in progress is stopped first. In a fork
+ * of the process that opened it: frees private memory, nothing else. NULL is legal. Where a task does not return though it was told to, its thread cannot be ended: the memory of the stack then
  * stays for good, and so must what the task uses. */
 LOOM_EXPORT void loom_stack_close(struct loom_stack *stack);
 

@@ -50,10 +50,12 @@ static void default_signals(int faults)
 		}
 }
 
-/* In the child: 0, or -1 when the parent died before the call, and nothing would end the child. */
+/* In the child: 0, or -1 when the parent died before the call, and nothing would end the child. A sandbox that refuses
+ * the call is no reason to do without the child. */
 static int tie(pid_t parent, int number)
 {
-	return prctl(PR_SET_PDEATHSIG, number) || getppid() != parent ? -1 : 0;
+	(void)prctl(PR_SET_PDEATHSIG, number);
+	return getppid() == parent ? 0 : -1;
 }
 
 /* The program's stdin and stdout belong to it: a pipe must not stay open because of us. A stderr that it has closed
@@ -189,7 +191,7 @@ int child_find(const char *name, char *path, size_t room)
 
 /* ---- its end ---- */
 
-/* Without a pidfd the number is the child's own as long as nobody else has waited for it. */
+/* Without a pidfd the number is the child's own as long as no other wait has taken it. */
 void child_signal(const struct child *c, int number)
 {
 	if (c->pid > 0 && c->fd >= 0)
