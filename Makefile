@@ -470,3 +470,30 @@ check-kills: all ## kill and stop processes of jobs at random moments: make chec
 check-bystanders: all $B/tests/limit ## how late a program comes to run beside jobs that wait in all ways
 	BYSTANDER=all sh tests/check-bystander.sh $B
 .PHONY: check-models soak check-kills check-bystanders
+
+# ---- any bytes where input comes from outside ---------------------------------------------------------
+# Each tests/fuzz/fuzz_NAME.c is a target. In a build folder of their own, with sanitizers: FUZZ_ENGINE is libFuzzer, or the
+# program that replays files.
+FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
+FUZZ_SAN := address,undefined,float-cast-overflow
+FUZZ_ENGINE ?= $B/obj/tests/fuzz/replay.o
+FUZZ_FLAGS ?=
+$B/fuzz.a $B/target/%: CFLAGS += $(FUZZ_FLAGS)
+FUZZ_OBJ := $(FUZZ_TARGETS:%=$B/obj/tests/fuzz/fuzz_%.o)
+FUZZ_COMMON := $(addprefix $B/obj/tests/fuzz/,input.o formats.o) $(filter $B/%,$(FUZZ_ENGINE))
+$B/fuzz.a: $(LIB_OBJ) $(filter $B/obj/lab/%,$(LAB_OBJ)) $(filter-out %/main.o %/cmd_config.o %/cmd_validate.o,$(CLI_OBJ))
+	$(call say,AR,$@)
+	$Qrm -f $@ && ar rcs $@ $^
+$B/target/%: $B/obj/tests/fuzz/fuzz_%.o $(FUZZ_COMMON) $B/fuzz.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)
+	$Q$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $B/fuzz.a $(CORE_LIBS) -lz $(filter -%,$(FUZZ_ENGINE)) -o $@
+fuzz-targets: $(FUZZ_TARGETS:%=$B/target/%)
+-include $(FUZZ_OBJ:.o=.d) $(FUZZ_COMMON:.o=.d)
+FUZZ_MAKE = $(MAKE) B=$B/fuzz CC=clang SAN=$(FUZZ_SAN) FUZZ_ENGINE=-fsanitize=fuzzer \
+  OPT='-O1 -g' FUZZ_FLAGS='-fsanitize=fuzzer-no-link -fno-sanitize-recover=all'
+fuzz: ## random bytes for all that reads files: make fuzz TIME=10m TARGET=conf JOBS=2
+	tools/deps build fuzz
+	$(FUZZ_MAKE) fuzz-targets
+	tests/fuzz/run $B/fuzz $(or $(TIME),10m) $(or $(JOBS),2) $(or $(TARGET),$(FUZZ_TARGETS))
+.PHONY: fuzz fuzz-targets

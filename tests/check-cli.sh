@@ -150,6 +150,12 @@ done
 "$G" config show conf/memset.ini --as-ini >"$tmp/full.ini" 2>/dev/null || fail 'config show --as-ini'
 "$G" config show conf/memset.ini >"$tmp/a" && "$G" config show "$tmp/full.ini" >"$tmp/b"
 cmp -s "$tmp/a" "$tmp/b" || { fail 'as-ini differs'; diff "$tmp/a" "$tmp/b"; }
+long=$(printf '%01200d' 0)
+expect 2 'no conf can say .title = 000.*the most is 1000' "$G" config show conf/memset.ini --set run.title="$long" --as-ini
+expect 2 'no conf can say .title = ' "$G" config show conf/memset.ini --set "run.title=;'\"" --as-ini
+# ... wherever that conf is kept: paths do not begin at its folder.
+(cd conf && "$G" config show contains.ini --set workload.contains.path=../docs --as-ini) >"$tmp/full.ini" 2>/dev/null
+expect 0 "^workload.contains.path=$PWD/(conf/../)?docs" "$G" config show "$tmp/full.ini"
 expect 0 'conf/memset.ini:[0-9]' "$G" config show conf/memset.ini --origin
 for conf in conf/*.ini conf/*/*.ini; do
 	absent=
@@ -226,7 +232,7 @@ for signal in INT HUP; do # Ctrl-C, and a terminal that goes away
 done
 
 # A result is run again with its options, and what differs is said, a sentence each.
-set='--set workload.memset.tasks=1000 --set scheduler.mgws.public_queue=128'
+set='--set workload.memset.tasks=1000 --set scheduler.mgws.public_queue=128 --set run.timeout=50s'
 expect 0 '' "$G" run conf/memset.ini $set --samples 12 --quiet --json "$tmp/was.json"
 expect 0 'the same versions, options and machine' "$G" rerun "$tmp/was.json" --json "$tmp/is.json"
 python3 - "$tmp/was.json" "$tmp/is.json" <<'PY' || fail 'a result that is run again has other options'

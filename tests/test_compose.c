@@ -588,6 +588,11 @@ TEST(cache)
 	int fd = open(path, O_WRONLY);
 	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, lseek(fd, 0, SEEK_END) - 2), 1); /* a bad disk */
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
+	CU_ASSERT_EQUAL(cache_put(deep, "key", 3, &in), 0);
+	close(fd);
+	fd = open(path, O_WRONLY);
+	CU_ASSERT_EQUAL(pwrite(fd, "X", 1, 32), 1); /* S15: in what is known of the code */
+	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));
 	CU_ASSERT_EQUAL(ftruncate(fd, 20), 0);
 	close(fd);
 	CU_ASSERT(!cache_get(&fake_host, deep, "key", 3, &out));

@@ -66,6 +66,10 @@ static int show_one(void *arg, const struct loom__effective *e)
 		snprintf(s->section, sizeof(s->section), "%s", e->section);
 	}
 	if (s->as_ini) {
+		/* The conf may be kept in another folder. */
+		if (e->row && (e->row->type == LOOM_OPT_PATH || e->row->flags & (LOOM__OPT_FILES | LOOM__OPT_FOLDERS)))
+			shown = e->value;
+		q = quotes_of(shown);
 		if (e->row && e->row->help)
 			loom__print(s->out, "; %s\n", e->row->help);
 		if (*shown || e->entry)
@@ -93,6 +97,39 @@ static int show_one(void *arg, const struct loom__effective *e)
 	return 0;
 }
 
+/* All values as a conf, from malloc. A mistake: what --set says need not fit into a line of a conf, and may have quotes
+ * of both kinds. */
+static int as_ini(const struct loom_config *cfg, char **ini, struct loom__diag *diag)
+{
+	struct loom_config *again = NULL;
+	size_t n;
+	struct show show = {.out = loom__must(open_memstream(ini, &n)), .as_ini = 1};
+	loom__config_each(cfg, show_one, &show);
+	fclose(show.out);
+	loom_config_create(&again, NULL);
+	int rc = loom__config_read_text(loom__must(again), "this conf", loom__must(*ini), n, diag);
+	loom_config_destroy(again);
+	return rc;
+}
+
+static int put_ini(const struct loom__cli *cli, const struct loom_config *cfg)
+{
+	struct loom__diag diag = {0};
+	char *ini;
+	int rc = as_ini(cfg, &ini, &diag);
+	if (rc && diag.count) {
+		const char *line = ini;
+		for (int i = 1; i < diag.list[0].line && strchr(line, '\n'); i++)
+			line = strchr(line, '\n') + 1;
+		loom__say_error(cli, "config show: no conf can say '%.60s...': %s", line, diag.list[0].text);
+	}
+	if (!rc)
+		fputs(ini, cli->out);
+	free(ini);
+	loom__diag_free(&diag);
+	return rc ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
+}
+
 /* The conf's own values, whose plan is known to be good; of a sweep that must be given some, those of its first
  * cell: the lists show the others. */
 static int plan_shown(const struct loom__cli *cli, const struct config_args *a, const struct loom__sweep_spec *spec,
@@ -117,7 +154,7 @@ static int plan_shown(const struct loom__cli *cli, const struct config_args *a, 
 
 static int show_conf(const struct loom__cli *cli, const struct config_args *a, int check)
 {
-	struct show show = {.out = cli->out, .origin = a->origin, .as_ini = a->as_ini};
+	struct show show = {.out = cli->out, .origin = a->origin};
 	struct loom_config *cfg = NULL;
 	struct loom__sweep_spec spec = {0};
 	struct loom__plan plan;
@@ -135,7 +172,10 @@ static int show_conf(const struct loom__cli *cli, const struct config_args *a, i
 		struct loom_config *shown = NULL;
 		status = plan_shown(cli, a, &spec, &shown, &plan);
 		if (!status) {
-			loom__config_each(shown, show_one, &show);
+			if (a->as_ini)
+				status = put_ini(cli, shown);
+			else
+				loom__config_each(shown, show_one, &show);
 			loom__plan_free(&plan);
 		}
 		loom_config_destroy(shown);

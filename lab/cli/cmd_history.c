@@ -72,7 +72,8 @@ static char *job_of(const cJSON *result)
 		if (o->string && is_identity(o->string) && strcmp(loom__json_text(o, "source"), "default"))
 			loom__text_add(&t, "\n%s=%s", o->string, loom__json_text(o, "value"));
 	}
-	return loom__must(strdup(loom__must_text(&t)));
+	loom__must_text(&t);
+	return t.at;
 }
 
 static int add(struct list *l, const char *path, struct loom_error *err)

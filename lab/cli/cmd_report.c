@@ -164,8 +164,10 @@ static int choose(const char *option, const char *text, const char *const *names
 {
 	struct loom__text all = {0};
 	for (*number = 0; names[*number]; ++*number) {
-		if (!text || !*text || loom__same(text, names[*number]))
+		if (!text || !*text || loom__same(text, names[*number])) {
+			loom__text_free(&all);
 			return 0;
+		}
 		loom__text_add(&all, "%s%s", *number ? ", " : "", names[*number]);
 	}
 	int rc = LOOM__FAIL(err, LOOM_EINVAL, "--%s %.40s: choose from %s", option, text, loom__must_text(&all));

@@ -47,7 +47,9 @@ int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, 
 		if (!strncmp(o->string, "sweep.", 6))
 			continue;
 		struct loom__entry where = {.source = LOOM_FROM_FILE, .file = (char *)(uintptr_t)path, .untrusted = !trust};
-		loom__text_add(&text, "%s=%s", o->string, loom__json_text(o, "value"));
+		/* A time's value lacks the unit that a conf must give. Of a path, what was written is relative. */
+		const char *value = loom__json_text(o, "value"), *written = loom__json_text(o, "written");
+		loom__text_add(&text, "%s=%s", o->string, *written && !strchr(value, '/') ? written : value);
 		loom__config_set_at(cfg, loom__must_text(&text), &where, diag);
 		loom__text_free(&text);
 	}

@@ -131,7 +131,7 @@ static void done(struct hub *h, uint32_t r, const struct loom__frame *f)
 {
 	struct loom__member *m = &h->member[r];
 	m->ended = 1;
-	m->status = (int)f->head.value;
+	m->status = f->head.value <= 255 ? (int)f->head.value : 1; /* no exit status is larger */
 	memcpy(m->text, f->body, f->head.bytes + 1);
 	if ((h->asked || h->stopped) && m->status == 130) { /* only did what it was asked to */
 		m->status = 0;

@@ -56,7 +56,7 @@ int loom__link_flush(struct loom__link *l)
 int loom__link_give(struct loom__link *l, uint32_t kind, const void *body, uint64_t bytes)
 {
 	l->head = (struct loom__frame_head){.kind = kind, .bytes = bytes};
-	l->body = body;
+	l->body = bytes ? body : ""; /* a pointer into it may be computed */
 	l->out = sizeof(l->head) + bytes;
 	l->sent = 0;
 	return loom__link_flush(l);

@@ -134,9 +134,10 @@ void loom__html_command(struct loom__text *out, const struct loom__view *view)
 }
 
 /* As it is in the file, but for '<': the browser must not see an end tag or a comment in it.
- * Outside of strings JSON has no '<', so that the data stay the same. */
+ * Outside of strings JSON has no '<', so that the data stay the same. What is no text does not. */
 static void add_data(struct loom__text *out, const struct loom__doc *doc)
 {
+	size_t from = out->length;
 	const char *at = doc->bytes, *end = doc->bytes + doc->length;
 	while (at < end) {
 		const char *less = memchr(at, '<', (size_t)(end - at));
@@ -146,6 +147,7 @@ static void add_data(struct loom__text *out, const struct loom__doc *doc)
 			loom__text_add(out, "\\u003c");
 		at += n + (less != NULL);
 	}
+	loom__text_clean(out, from, "\n\t");
 }
 
 void loom__html_data(struct loom__text *out, const struct loom__view *view)

@@ -12,10 +12,12 @@ int resources_read(const char *log, const char *kernel, struct resources *out)
 {
 	int of_kernel = 0, found = 0;
 	*out = (struct resources){0};
-	for (const char *line = log; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+	for (const char *line = log ? log : "", *next; *line; line = next) {
 		char text[512], name[400];
 		unsigned a, b, c;
-		snprintf(text, sizeof(text), "%.*s", (int)strcspn(line, "\n"), line);
+		next = line + strcspn(line, "\n");
+		snprintf(text, sizeof(text), "%.*s", (int)(next - line), line);
+		next += *next == '\n';
 		const char *at = strstr(text, "Function properties for ");
 		if (at && sscanf(at, "Function properties for %399s", name) == 1)
 			of_kernel = !strcmp(name, kernel);

@@ -17,15 +17,21 @@
 #include "../shared/child/child.h"
 
 #define PATIENCE_S 60u /* for the child */
+/* Seconds, and bytes per ns: times are added up in 64 bits of ns. */
+#define LATENCY_MOST 3600.0
+#define RATE_LEAST 1e-9
+#define RATE_MOST 1e9
 
 /* What the child leaves: this, rates of links, routes, and the links of routes. A link that is not shared (FATPIPE) slows down
  * nobody: its latency counts alone. */
 struct found {
 	uint32_t hosts; /* that the platform has; 0: libsimgrid is not there */
-	uint32_t links, longest;
+	uint32_t links, longest, fault; /* enum fault */
 	uint32_t whole; /* the child came to its end: says so where its status is lost */
 	uint64_t least, over;
 };
+
+enum fault { FINE, TOO_MANY, NO_NUMBER };
 
 /* The functions of libsimgrid that are used; handles are opaque. */
 struct simgrid {
@@ -96,7 +102,12 @@ static void read_routes(const struct simgrid *s, void **host, uint32_t hosts, st
 			continue;
 		s->list_reset(list);
 		s->route(from, to, list);
-		uint64_t ns = (uint64_t)(s->latency(from, to) * 1e9 + 0.5);
+		double latency = s->latency(from, to);
+		if (!(latency >= 0 && latency < LATENCY_MOST)) {
+			f->fault = NO_NUMBER;
+			return;
+		}
+		uint64_t ns = (uint64_t)(latency * 1e9 + 0.5);
 		uint32_t count = 0, all = (uint32_t)s->list_length(list);
 		for (uint32_t k = 0; k < all; k++) {
 			s->list_get(list, k, &link);
@@ -132,12 +143,18 @@ static void read_all(const char *path, uint32_t hosts, struct found *f, uint64_t
 	struct platform_route *route = (struct platform_route *)(rate + f->links);
 	uint32_t *over = (uint32_t *)(route + (uint64_t)hosts * hosts);
 	void **host = s.hosts(), **links = s.links();
-	if (f->hosts < hosts || (char *)(over + (uint64_t)hosts * hosts * ROUTE_LINKS) > (char *)f + room)
+	if (f->hosts < hosts || (char *)(over + (uint64_t)hosts * hosts * ROUTE_LINKS) > (char *)f + room) {
+		f->fault = TOO_MANY;
 		return;
+	}
 	for (uint32_t i = 0; i < f->links; i++) {
 		rate[i] = s.bandwidth(links[i]) / 1e9;
+		if (!(rate[i] >= RATE_LEAST && rate[i] <= RATE_MOST))
+			f->fault = NO_NUMBER;
 		s.set_data(links[i], (void *)(uintptr_t)i);
 	}
+	if (f->fault)
+		return;
 	naming = &s;
 	qsort(host, f->hosts, sizeof(*host), by_name);
 	read_routes(&s, host, hosts, f, route, over);
@@ -156,7 +173,10 @@ static int check(const struct loom_host *host, const char *path, uint32_t hosts,
 	if (f->hosts < hosts)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: it has %u hosts, and %u are needed: take fewer ranks, or "
 				 "raise sim_ranks_per_host", path, f->hosts, hosts);
-	if (f->longest > ROUTE_LINKS || !f->over)
+	if (f->fault == NO_NUMBER)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: each link needs a bandwidth from 1 B/s to 1e18 B/s, and each "
+				 "pair of hosts a route with a latency from 0 to 1 h: mend the file", path);
+	if (f->longest > ROUTE_LINKS || f->fault == TOO_MANY)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "sim_platform = %s: %u links, and up to %u of a route, are too many: a route "
 				 "may have %u", path, f->links, f->longest, ROUTE_LINKS);
 	return 0;

@@ -38,7 +38,7 @@ struct request {
 	char path[4096];
 	char directory[4096]; /* "": where the core runs */
 	char text[EXEC_TEXT]; /* the arguments, each with its NUL */
-	unsigned char cpus[EXEC_CPUS / 8];
+	_Alignas(cpu_set_t) unsigned char cpus[EXEC_CPUS / 8];
 };
 
 

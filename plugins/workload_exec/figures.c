@@ -148,8 +148,8 @@ static int next_promise(const struct instance *x, const char **at, struct promis
 	}
 	if (fits && *text && strlen(text) < sizeof(p->name) && direction(word ? word : "", &p->better) &&
 	    strlen(unit ? unit : "") < sizeof(p->unit)) {
-		snprintf(p->name, sizeof(p->name), "%s", text);
-		snprintf(p->unit, sizeof(p->unit), "%s", unit ? unit : "");
+		snprintf(p->name, sizeof(p->name), "%.47s", text);
+		snprintf(p->unit, sizeof(p->unit), "%.15s", unit ? unit : "");
 		return 1;
 	}
 	return LOOM_FAIL(x->host, err, LOOM_EINVAL,

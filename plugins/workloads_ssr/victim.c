@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/fd.h>
+#include <math.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +23,7 @@ static double openssl_rate(const char *text)
 	const char *last = strrchr(text, ' ');
 	char *end = NULL;
 	double rate = last ? strtod(last, &end) : 0;
-	return end && *end == 'k' ? rate : 0;
+	return end && *end == 'k' && isfinite(rate) ? rate : 0;
 }
 
 /* The end of what it printed. */
@@ -70,7 +72,7 @@ double ssr_victim_figure(const struct ssr_run *run, const char *name)
 {
 	cJSON *o = cJSON_Parse(run->figures);
 	const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
-	double value = cJSON_IsNumber(item) ? item->valuedouble : -1;
+	double value = cJSON_IsNumber(item) && isfinite(item->valuedouble) ? item->valuedouble : -1;
 	cJSON_Delete(o);
 	return value;
 }

@@ -19,7 +19,7 @@ enum {
 };
 
 struct head {
-	uint64_t magic, key_bytes, code_bytes, hash; /* of resources and code */
+	uint64_t magic, key_bytes, code_bytes, sum; /* of this with a sum of 0, and the code */
 	struct resources resources;
 	uint32_t pad;
 };
@@ -33,9 +33,10 @@ static uint64_t hash(const char *at, size_t n, uint64_t h)
 }
 #define HASH_START 0xcbf29ce484222325ull
 
-static uint64_t hash_of(const struct resources *r, const char *code, size_t bytes)
+static uint64_t sum_of(struct head head, const char *code)
 {
-	return hash(code, bytes, hash((const char *)r, sizeof(*r), HASH_START));
+	head.sum = 0;
+	return hash(code, head.code_bytes, hash((const char *)&head, sizeof(head), HASH_START));
 }
 
 void cache_folder(const char *path, char *folder, size_t room)
@@ -112,7 +113,7 @@ static char *read_file(const struct loom_host *host, int fd, const char *key, si
 		return NULL;
 	char *code = all + key_bytes;
 	if (read_all(fd, all, key_bytes + head->code_bytes) && !memcmp(all, key, key_bytes) &&
-	    hash_of(&head->resources, code, head->code_bytes) == head->hash) {
+	    sum_of(*head, code) == head->sum) {
 		memmove(all, code, head->code_bytes);
 		return all;
 	}
@@ -204,8 +205,8 @@ int cache_put(const char *folder, const char *key, size_t key_bytes, const struc
 	struct head head = {.magic = MAGIC,
 			    .key_bytes = key_bytes,
 			    .code_bytes = in->bytes,
-			    .hash = hash_of(&in->resources, in->code, in->bytes),
 			    .resources = in->resources};
+	head.sum = sum_of(head, in->code);
 	if (!file_name(folder, key, key_bytes, path, sizeof(path)))
 		return ENOENT;
 	int code = make_folder(folder);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A conf, two files that it may include (as "901" and "902"), assignments of --set and of the environment, one a line:
+ * four more parts of the input. All that is said about them is printable. What `config show --as-ini` prints reads back
+ * as the same values. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lab/cli/cmd_config.c"
+
+#include "config/config.h"
+#include "input.h"
+
+struct job {
+	uint8_t yes;
+	uint32_t count, kind;
+	uint64_t large, bytes, wait;
+	int64_t number;
+	double real, part;
+	const char *title, *file, *cores;
+};
+static const char *const kinds[] = {"baised", "random", "ring", NULL};
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct job, yes, LOOM_OPT_BOOL, "no", "a"), LOOM_OPT(struct job, count, LOOM_OPT_U32, "4", "b", .min = 1, .max = 99),
+	LOOM_OPT(struct job, kind, LOOM_OPT_ENUM, "ring", "c", .choices = kinds), LOOM_OPT(struct job, large, LOOM_OPT_U64, "5", "d"),
+	LOOM_OPT(struct job, bytes, LOOM_OPT_SIZE, "64KiB", "e"), LOOM_OPT(struct job, wait, LOOM_OPT_TIME, "10us", "f"),
+	LOOM_OPT(struct job, number, LOOM_OPT_I64, "-1", "g"), LOOM_OPT(struct job, real, LOOM_OPT_F64, "0.5", "h"),
+	LOOM_OPT(struct job, part, LOOM_OPT_SHARE, "5%", "i"), LOOM_OPT(struct job, title, LOOM_OPT_STR, "", "j"),
+	LOOM_OPT(struct job, file, LOOM_OPT_PATH, "", "k"), LOOM_OPT(struct job, cores, LOOM_OPT_CPUS, "", "l"), {0}};
+static const char *const section[] = {"run", "scheduler.mgws", "x_y"};
+
+static void told(struct loom__diag *diag)
+{
+	struct loom__text t = {0};
+	loom__diag_text(diag, &t);
+	if (t.at)
+		fuzz_printable("diag", t.at, t.length);
+	loom__text_free(&t);
+	loom__diag_free(diag);
+}
+
+struct setting {
+	struct loom_config *cfg;
+	struct loom__diag *diag;
+};
+
+static void set(void *arg, char *line)
+{
+	struct setting *s = arg;
+	loom__config_set_text(s->cfg, line, LOOM_FROM_COMMAND_LINE, s->diag);
+}
+
+static void in_environment(void *arg, char *line)
+{
+	struct setting *s = arg;
+	char *environment[] = {line, NULL};
+	loom__config_read_environment(s->cfg, environment, s->diag);
+}
+
+static int fill(struct loom_config *cfg, struct loom__diag *diag)
+{
+	struct job job;
+	for (size_t i = 0; i < LOOM__COUNT(section); i++) {
+		loom__config_declare(cfg, section[i], rows, section[i]);
+		loom__config_fill(cfg, &section[i], 1, rows, &job, sizeof(job), diag);
+	}
+	loom__config_unknown(cfg, diag);
+	return diag->errors ? LOOM_EINVAL : 0;
+}
+
+static int list(void *arg, const struct loom__effective *e)
+{
+	if (e->row)
+		loom__text_add(arg, "%s.%s=%s\n", e->section, e->key, e->value);
+	return 0;
+}
+
+static void reads_back(struct loom_config *cfg)
+{
+	struct loom_config *again;
+	struct loom__diag diag = {0};
+	struct loom__text was = {0}, is = {0};
+	char *ini;
+	if (loom_config_create(&again, NULL))
+		abort();
+	if (!as_ini(cfg, &ini, &diag)) {
+		fuzz_printable("as-ini", ini, strlen(ini));
+		FUZZ_CHECK(!loom__config_read_text(again, "/elsewhere/again.ini", ini, strlen(ini), &diag));
+		FUZZ_CHECK(!fill(again, &diag));
+		loom__config_each(cfg, list, &was);
+		loom__config_each(again, list, &is);
+		FUZZ_CHECK(was.length == is.length && !memcmp(was.at, is.at, is.length));
+	}
+	loom__text_free(&was);
+	loom__text_free(&is);
+	free(ini);
+	told(&diag);
+	loom_config_destroy(again);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_parts parts = {data, size};
+	struct loom_config *cfg;
+	struct loom__diag diag = {0};
+	const char *path = NULL;
+	if (chdir("/") || loom_config_create(&cfg, NULL)) /* where relative paths begin */
+		abort();
+	for (unsigned i = 0; i < 3; i++) {
+		size_t n;
+		char *text = fuzz_part(&parts, &n);
+		const char *file = fuzz_file(i, text, n);
+		path = path ? path : file;
+		free(text);
+	}
+	char *settings = fuzz_part(&parts, NULL), *environment = fuzz_part(&parts, NULL);
+	struct setting s = {cfg, &diag};
+	loom__config_read(cfg, path, &diag);
+	fuzz_lines(environment, in_environment, &s);
+	fuzz_lines(settings, set, &s);
+	if (!fill(cfg, &diag) && !diag.errors)
+		reads_back(cfg);
+	told(&diag);
+	loom_config_destroy(cfg);
+	free(settings);
+	free(environment);
+	return 0;
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file as a plug-in that is looked at before it is loaded, and as the note that a build leaves in place of one. What
+ * is shown of both is printable. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "input.h"
+
+static FILE *note; /* what absent.c opens */
+#define fopen(path, mode) ((void)(path), note)
+#include "core/plugin/absent.c"
+#undef fopen
+#include "plugin/elf.h"
+
+static void shown(const char *text)
+{
+	fuzz_printable("manifest", text, strlen(text));
+	FUZZ_CHECK(!strpbrk(text, "\n\t"));
+}
+
+static void as_plugin(const uint8_t *data, size_t size)
+{
+	struct loom_manifest m;
+	struct loom_error err = {0};
+	int found, rc = loom__elf_read(fuzz_file(0, data, size), &found, &m, &err);
+	FUZZ_CHECK(!rc || *err.text);
+	shown(m.name);
+	shown(m.version);
+	shown(m.license);
+	shown(m.summary);
+	if (!rc && found && loom__identity_judge("/a/sched_x.so", &m, &err))
+		shown(err.text);
+}
+
+static void as_note(const uint8_t *data, size_t size)
+{
+	struct loom__absent a;
+	struct loom_error err;
+	char *text = malloc(size + 1);
+	if (!text || !(note = fmemopen(memcpy(text, size ? (const char *)data : "", size), size ? size : 1, "r")))
+		abort();
+	if (loom__absent_read("/a/sched_x.absent", &a)) {
+		loom__absent_fail(&a, &err);
+		shown(err.text);
+	}
+	free(text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	as_plugin(data, size);
+	as_note(data, size);
+	return 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A conf as what a sweep is to do: factors, points, rules, wishes for the report; and its cells applied to the conf.
+ * Behind a line "%%": expressions and lists as options say them, one a line. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "compare/rules.h"
+#include "input.h"
+#include "sweep/spec.h"
+
+enum { CELLS = 64 };
+
+static void told(struct loom__diag *diag)
+{
+	struct loom__text t = {0};
+	loom__diag_text(diag, &t);
+	fuzz_printable("diag", t.at ? t.at : "", t.length);
+	loom__text_free(&t);
+	loom__diag_free(diag);
+}
+
+/* Each cell is in the product; one that is kept sets what the spec says, in a conf of its own. */
+static void cells(const struct loom__sweep_spec *spec, const char *text, size_t n)
+{
+	struct loom__cells cells;
+	struct loom_error err;
+	if (loom__cells_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors, &cells, &err)) {
+		FUZZ_CHECK(*err.text);
+		return;
+	}
+	for (size_t i = 0; i < cells.count && i < CELLS; i++) {
+		const size_t *pick = cells.pick + i * cells.factors;
+		struct loom_config *cell;
+		struct loom__diag diag = {0};
+		for (size_t f = 0; f < cells.factors; f++)
+			FUZZ_CHECK(pick[f] < spec->factor[f].values);
+		const struct loom__constraint *c = loom__constraint_of(spec->constraint, spec->constraints, pick);
+		FUZZ_CHECK(!c || *c->reason);
+		if (loom_config_create(&cell, NULL))
+			abort();
+		loom__config_read_text(cell, "x.ini", text, n, &diag);
+		loom__sweep_spec_overruled(spec, pick, cell, &diag);
+		loom__sweep_spec_apply(spec, pick, cell, &diag);
+		told(&diag);
+		loom_config_destroy(cell);
+	}
+	loom__cells_free(&cells);
+}
+
+static void expression(void *arg, char *line)
+{
+	struct loom__derived derived;
+	struct loom__gate_rule rule;
+	struct loom__bar bar;
+	struct loom__factor factor = {0};
+	struct loom__compare_metric metric;
+	struct loom_error err = {0};
+	unsigned plots;
+	(void)arg;
+	loom__derived_read(line, &derived, &err);
+	loom__gate_rule_parse(line, &rule, &err);
+	loom__bar_parse(line, &bar, &err);
+	loom__compare_metric_parse(line, &metric, &err);
+	loom__report_plots(line, &plots, &err);
+	if (!loom__factor_parse(line, &factor, &err))
+		FUZZ_CHECK(factor.values && *factor.key);
+	loom__factor_free(&factor);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct fuzz_parts parts = {data, size};
+	size_t n;
+	char *text = fuzz_part(&parts, &n), *lines = fuzz_part(&parts, NULL);
+	struct loom_config *cfg;
+	struct loom__diag diag = {0};
+	struct loom__sweep_spec spec;
+	if (loom_config_create(&cfg, NULL))
+		abort();
+	loom__config_read_text(cfg, "x.ini", text, n, &diag);
+	if (loom__sweep_spec_in(cfg) && !loom__sweep_spec_read(cfg, &spec, &diag)) {
+		cells(&spec, text, n);
+		loom__sweep_spec_free(&spec);
+	}
+	told(&diag);
+	fuzz_lines(lines, expression, NULL);
+	loom_config_destroy(cfg);
+	free(text);
+	free(lines);
+	return 0;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a victim of service requests, a program of the user's, printed: its figures, and its last words as they are shown. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "input.h"
+
+#include "plugins/workloads_ssr/victim.c"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct ssr_run run = {0};
+	int fd = open(fuzz_file(0, data, size), O_RDONLY | O_CLOEXEC);
+	read_figures(fd, "program", &run);
+	FUZZ_CHECK(run.rate >= 0 && isfinite(run.rate));
+	FUZZ_CHECK(!isnan(ssr_victim_figure(&run, "latency")));
+	run.rate = 0;
+	read_figures(fd, "openssl speed sha256", &run);
+	FUZZ_CHECK(!isnan(run.rate));
+	read_complaint(fd, &run);
+	fuzz_printable("complaint", run.complaint, strlen(run.complaint));
+	close(fd);
+	return 0;
+}

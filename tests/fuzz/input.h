@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the targets share. A target reads any bytes as one kind of outside input, and checks more than that nothing
+ * crashes: what it writes is whole and printable, what it refuses is left as it was. */
+#ifndef LOOM_FUZZ_INPUT_H
+#define LOOM_FUZZ_INPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/* A target is one function. It leaves nothing behind: the next input finds the process as this one did. */
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+/* Ends the process, and with it the search, with a message. */
+#define FUZZ_CHECK(holds)                                                                          \
+	((holds) ? (void)0 : fuzz_fail(__FILE__, __LINE__, #holds))
+_Noreturn void fuzz_fail(const char *file, int line, const char *what);
+
+/* An input that consists of several texts: a line "%%" stands between two of them, with the line feed in front of it. */
+struct fuzz_parts {
+	const uint8_t *at;
+	size_t left;
+};
+/* The next one, NUL-terminated; free() it. "" after the last. n may be NULL. */
+char *fuzz_part(struct fuzz_parts *parts, size_t *n);
+/* Calls each() for each line of a text, which it cuts at the line ends. */
+void fuzz_lines(char *text, void (*each)(void *arg, char *line), void *arg);
+
+/* A regular file with these bytes, and the path under which it can be opened: /proc/self/fd/90N. It has no name
+ * elsewhere. There are FUZZ_FILES of them. */
+enum { FUZZ_FILES = 4 };
+const char *fuzz_file(unsigned number, const void *bytes, size_t n);
+/* What it holds now; free(). */
+char *fuzz_file_bytes(unsigned number, size_t *n);
+
+/* Text for terminals and files: valid UTF-8, and no control character but line feed and tab. */
+void fuzz_printable(const char *what, const char *text, size_t n);
+/* The same for what is written to stderr from fuzz_hear() on until fuzz_heard(). */
+void fuzz_hear(void);
+void fuzz_heard(void);
+
+#endif
