@@ -481,7 +481,7 @@ FUZZ_FLAGS ?=
 $B/fuzz.a $B/target/%: CFLAGS += $(FUZZ_FLAGS)
 FUZZ_OBJ := $(FUZZ_TARGETS:%=$B/obj/tests/fuzz/fuzz_%.o)
 FUZZ_COMMON := $(addprefix $B/obj/tests/fuzz/,input.o formats.o) $(filter $B/%,$(FUZZ_ENGINE))
-$B/fuzz.a: $(LIB_OBJ) $(filter $B/obj/lab/%,$(LAB_OBJ)) $(filter-out %/main.o %/cmd_config.o %/cmd_validate.o,$(CLI_OBJ))
+$B/fuzz.a: $(LIB_OBJ) $B/obj/plugins/shared/child/child.o $(filter $B/obj/lab/%,$(LAB_OBJ)) $(filter-out %/main.o %/cmd_config.o %/cmd_validate.o,$(CLI_OBJ))
 	$(call say,AR,$@)
 	$Qrm -f $@ && ar rcs $@ $^
 $B/target/%: $B/obj/tests/fuzz/fuzz_%.o $(FUZZ_COMMON) $B/fuzz.a

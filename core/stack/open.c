@@ -17,6 +17,8 @@ int loom__stack_shape(struct loom_stack *s, struct loom_error *err)
 			return rc;
 		if (!shape->workers || !shape->lanes)
 			return LOOM__FAIL(err, LOOM_EPLUGIN, "device %s offers no workers", shape->name);
+		if (s->in_turns >> d & 1)
+			shape->flags |= LOOM_SHAPE_IN_TURNS;
 		shape->first_worker = (uint32_t)workers;
 		workers += shape->workers;
 		if (workers > UINT32_MAX / 2)

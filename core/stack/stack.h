@@ -111,6 +111,7 @@ struct loom_stack {
 	struct loom_counters *all_counters; /* see loom__ranks_counters() */
 	struct pollfd *watch; /* [ranks], see loom__ranks_watch() */
 	struct loom_net_need net; /* of workload and barrier together */
+	uint32_t in_turns;    /* bits of such devices */
 	uint32_t turns_with;  /* a rank that shares a device of this one, see LOOM_SHAPE_IN_TURNS */
 	int warned;	      /* of that */
 	int met;			    /* their policies know each other's blocks */

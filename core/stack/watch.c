@@ -91,6 +91,7 @@ static void find_shared(struct loom_stack *s, const struct badge *mine, const st
 			if (r != host->rank && !(s->shape[d].flags & LOOM_SHAPE_IN_TURNS) && *mine->boot && !memcmp(all[r].boot, mine->boot, sizeof(mine->boot)) &&
 			    has_engine(&all[r], mine->engine[d])) {
 				s->shape[d].flags |= LOOM_SHAPE_IN_TURNS;
+				s->in_turns |= 1u << d; /* for when shapes are asked again */
 				s->turns_with = r;
 			}
 }
