@@ -441,6 +441,22 @@ static void in_fork(struct embedder *e, int use)
 	MUST(waitpid(pid, &status, 0) == pid && status == 0, "the fork");
 }
 
+/* While the parent runs: what a fork did to shared words would meet its workers at some time. */
+static void beside_runs(struct embedder *e)
+{
+	int status = -1;
+	pid_t pid = fork();
+	if (pid == 0) {
+		for (int i = 0; i < 500; i++)
+			use_in_fork(e);
+		_exit(0);
+	}
+	while (waitpid(pid, &status, WNOHANG) == 0)
+		run_tasks(e, 2);
+	MUST(status == 0, "the fork");
+	run_tasks(e, 2);
+}
+
 static void forks(void)
 {
 	struct embedder e;
@@ -451,6 +467,7 @@ static void forks(void)
 		in_fork(&e, use);
 		run_tasks(&e, 8);
 	}
+	beside_runs(&e);
 	submit(&e, 3);
 	in_fork(&e, 1);
 	MUST(!loom_stack_run(e.stack, NULL, &e.err), e.err.text);

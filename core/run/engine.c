@@ -381,6 +381,8 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 
 static int start(struct loom_stack *s, int how, struct loom_error *err)
 {
+	if (loom__stack_own(s, err))
+		return LOOM_EBUSY;
 	__atomic_store_n(&s->stop_requests, 0, __ATOMIC_RELAXED); /* while nothing ran: not for this run */
 	int rc = loom__stack_free(s, err);
 	if (!rc && s->selected[LOOM_WORKLOAD])

@@ -190,6 +190,8 @@ int loom__stack_retire(struct loom_stack *s, struct loom_error *err)
 {
 	if (!s->launched)
 		return 0;
+	if (loom__stack_own(s, err))
+		return LOOM_EBUSY;
 	if (s->running)
 		return LOOM__FAIL(err, LOOM_EBUSY, "a run is in progress: loom_stack_wait() first");
 	/* Release, as all words that workers wait for. */
