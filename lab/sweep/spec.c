@@ -314,10 +314,13 @@ int loom__sweep_spec_read(struct loom_config *cfg, struct loom__sweep_spec *spec
 	size_t before = diag->errors;
 	*spec = (struct loom__sweep_spec){0};
 	declare(&r);
-	if (!loom__config_fill(cfg, &section, 1, loom__sweep_rows, &spec->opts, sizeof(spec->opts), diag))
+	/* Filled by half where memory is short, which is no mistake of the conf. */
+	int filled = !loom__config_fill(cfg, &section, 1, loom__sweep_rows, &spec->opts, sizeof(spec->opts), diag) &&
+		     !loom__config_broken(cfg);
+	if (filled)
 		check_report(&r);
 	loom__config_entries(cfg, read_factor, &r);
-	if (diag->errors == before)
+	if (filled && diag->errors == before)
 		check_axes(&r);
 	if (diag->errors == before) {
 		check_both(&r);

@@ -227,6 +227,8 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 		f->hmem = way < 2;
 		f->info = ask(want, provider, address, way % 2 == 0, f->hmem, &code);
 	}
+	if (f->info && !provider[0]) /* the conf leaves it to libfabric */
+		snprintf(f->is.name, sizeof(f->is.name), "%s", f->info->fabric_attr->prov_name);
 	if (code)
 		snprintf(why, TEXT, "libfabric offers no such endpoint%s: %s",
 			 want->trigger ? " with triggered operations" : "", fi_strerror(-code));

@@ -59,7 +59,7 @@ JOBS = {
 LIBRARIES = ('libiniparser.', 'libfabric.')
 # Leaves of results that differ from run to run.
 VARY = re.compile(r'verdict|seed|started|ended|begin|time|date|load|freq|mhz|governor|hash|argv|command|pid|hint|reason|'
-                  r'concl|text|note|warn|order|digest|id$|host|quiet')
+                  r'concl|text|note|warn|order|digest|id$|host|quiet|choices')
 
 prctl = ctypes.CDLL(None).prctl
 

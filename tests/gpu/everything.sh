@@ -22,7 +22,7 @@
 # and those of the caller. Exit 77: no GPU here.
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-50} parts=${PARTS:-tasks waits barriers triggers turns requests peers litmus}
-G=$B/gpuloom
+G=$B/gpuloom limit=$B/tests/limit
 export GPULOOM_PLUGIN_PATH="$B/plugins"
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
