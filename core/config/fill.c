@@ -109,7 +109,7 @@ static void record(const struct fill *f, const struct loom_opt *row, const void 
 /* Nothing in a document is trusted: a path of a plug-in, a command and the like are taken from people alone. */
 static int refuse_untrusted(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e)
 {
-	int loads = row->flags & LOOM__OPT_FOLDERS || (row->flags & LOOM__OPT_FILES && strchr(e->value, '/'));
+	int loads = row->flags & LOOM__OPT_FOLDERS || (row->flags & (LOOM__OPT_FILE | LOOM__OPT_FILES) && strchr(e->value, '/'));
 	if (!e->untrusted || !e->value[0] || !(loads || row->flags & LOOM_OPT_TRUST))
 		return 0;
 	loom__diag_add(f->diag, 0, e->file, 0, 0,
