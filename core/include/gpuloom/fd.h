@@ -13,6 +13,15 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+/* The C library hides these with -std=c11 and no feature macro. */
+#ifdef F_DUPFD_CLOEXEC
+#define LOOM_FD_ABOVE F_DUPFD_CLOEXEC
+#define LOOM_FD_CLOEXEC O_CLOEXEC
+#else
+#define LOOM_FD_ABOVE 1030
+#define LOOM_FD_CLOEXEC 02000000
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -22,7 +31,7 @@ static inline int loom_fd(int fd)
 {
 	if (fd < 0 || fd > STDERR_FILENO)
 		return fd;
-	int above = fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1), code = errno;
+	int above = fcntl(fd, LOOM_FD_ABOVE, STDERR_FILENO + 1), code = errno;
 	close(fd);
 	errno = code;
 	return above;
@@ -53,7 +62,7 @@ static inline unsigned loom_fd_hold(void)
 	unsigned held = 0;
 	for (int i = 0; i <= STDERR_FILENO; i++)
 		if (fcntl(i, F_GETFD) < 0) {
-			int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+			int null = open("/dev/null", O_RDONLY | LOOM_FD_CLOEXEC);
 			if (null == i)
 				held |= 1u << i;
 			else if (null >= 0)
