@@ -70,6 +70,7 @@ ended_by() {
 
 # has_used PROCESS TICKS: it has had so much processor time, in hundredths of a second: it is at work.
 has_used() {
+	[ -n "$1" ] || return
 	sed 's/.*) //' "/proc/$1/stat" 2>/dev/null | awk -v least="$2" '{ enough = $12 + $13 >= least } END { exit !enough }'
 }
 

@@ -15,6 +15,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "fd.h"
+
 #ifndef LOOM_MACHINE_ROOT
 #define LOOM_MACHINE_ROOT "" /* a test has a tree of its own */
 #endif
@@ -24,7 +26,7 @@ enum { LOOM_MACHINE_PATH = 2048 };
 static inline ssize_t loom_machine_read(const char *path, char *text, size_t room)
 {
 	size_t n = 0;
-	int fd = open(path, O_RDONLY | O_CLOEXEC), code;
+	int fd = open(path, O_RDONLY | LOOM_FD_CLOEXEC), code;
 	if (fd < 0)
 		return -1;
 	while (n + 1 < room) {
@@ -217,7 +219,10 @@ static inline int loom_machine_quota(struct loom_machine_quota *q)
 		*(groups ? groups : path) = 0;
 	if (groups && loom_machine_read(LOOM_MACHINE_ROOT "/proc/self/mountinfo", mounts, room) < 0)
 		*mounts = 0;
-	for (line = mounts ? strtok_r(mounts, "\n", &rest) : NULL; line; line = strtok_r(NULL, "\n", &rest)) {
+	for (line = mounts; line && *line; line = rest) {
+		size_t length = strcspn(line, "\n");
+		rest = line + length + (line[length] == '\n');
+		line[length] = 0;
 		const char *type = strstr(line, " - "), *options = type ? strrchr(type, ' ') + 1 : "";
 		int v2 = type && !strncmp(type, " - cgroup2 ", 11), v1 = type && !strncmp(type, " - cgroup ", 10);
 		if ((!v2 && !(v1 && loom_machine_has(options, "cpu"))) ||
