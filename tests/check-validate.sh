@@ -130,7 +130,9 @@ echo "$n broken plug-ins"
 
 # Ours. What a plug-in needs to be created stands in the conf beside it.
 sound() {
-	"$limit" 600 "$G" validate "$@" --level 4 --quiet --jobs 2 --timeout 10m >"$tmp/out" 2>&1 </dev/null
+	level=3 # in `make check` threads are halted at any instruction for these alone
+	case $CHECK:$1 in all:* | *:sched_mgws | *:term_* | *:barrier_auto | *:sync_wic) level=4 ;; esac
+	"$limit" 600 "$G" validate "$@" --level $level --quiet --jobs 2 --timeout 10m >"$tmp/out" 2>&1 </dev/null
 	case $? in
 	0 | 4) ;;
 	*) fail "$1 does not conform"; sed 's/^/    /' "$tmp/out" ;;
