@@ -334,6 +334,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 		err = &own;
 	int rc = loom__stack_free(s, err);
 	s->run_ns = loom__now_ns();
+	s->closes = hooks && hooks->begin;
 	if (!rc)
 		rc = loom__stack_prepare(s, err);
 	if (rc)

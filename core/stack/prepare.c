@@ -62,10 +62,13 @@ static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct l
 	return 0;
 }
 
-/* Set-up of a large job lasts: a request to stop, or the end of the run's time, counts between its steps. */
-static int halted(struct loom_stack *s, struct loom_error *err)
+/* Set-up of a large job lasts: a request to stop, or the end of the run's time, counts between its steps. A stack that is
+ * set up by half serves no other run: after the first step they count where the caller closes it in any case. */
+static int halted(struct loom_stack *s, int begun, struct loom_error *err)
 {
 	uint64_t limit = s->plan.run.time_limit;
+	if (begun && !s->closes)
+		return 0;
 	if (__atomic_load_n(&s->stop_requests, __ATOMIC_RELAXED))
 		return LOOM__FAIL(err, LOOM_EINTR, "interrupted while the run was set up");
 	if (limit && s->run_ns && loom__now_ns() - s->run_ns > limit)
@@ -78,7 +81,7 @@ static int ask_needs(struct loom_stack *s, struct loom_error *err)
 	for (size_t i = 0; i < s->policies; i++) {
 		struct loom__policy *p = &s->policy[i];
 		int rc = ask_need(s, p, &p->need, err);
-		rc = rc ? rc : halted(s, err);
+		rc = rc ? rc : halted(s, 1, err);
 		if (rc)
 			return rc;
 		p->device_blocks = calloc(s->layout.devices, sizeof(void *));
@@ -336,13 +339,13 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 	rc = rc ? rc : loom__qos_tenants(s, err);
 	rc = rc ? rc : ask_needs(s, err);
 	rc = rc ? rc : allocate(s, err);
-	rc = rc ? rc : halted(s, err);
+	rc = rc ? rc : halted(s, 1, err);
 	rc = rc ? rc : loom__initial_room(s, s->layout.initial_tasks, err);
-	rc = rc ? rc : halted(s, err);
+	rc = rc ? rc : halted(s, 1, err);
 	if (!rc && ops && s->layout.initial_tasks)
 		rc = ops->tasks(workload->self, &s->layout, &workload->view, workload->global,
 				loom__host_at(s, s->initial_ref), err);
-	rc = rc ? rc : halted(s, err);
+	rc = rc ? rc : halted(s, 1, err);
 	if (rc || !workload)
 		return rc;
 	s->digest = loom__ranks_digest(s, loom__host_at(s, s->initial_ref), s->layout.initial_tasks);
@@ -362,7 +365,7 @@ int loom__stack_prepare(struct loom_stack *s, struct loom_error *err)
 		return rc;
 	if (!s->composed) {
 		rc = loom__stack_retire(s, err);
-		rc = rc ? rc : halted(s, err);
+		rc = rc ? rc : halted(s, 0, err);
 		rc = rc ? rc : compose(s, err);
 		if (rc)
 			return rc;

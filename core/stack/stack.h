@@ -130,6 +130,7 @@ struct loom_stack {
 	void (*verifying)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
 	uint64_t verify_ns; /* when that began */
 	uint64_t until_ns;  /* when [run] time_limit is over; 0: there is none */
+	int closes;	 /* the run is the last one of the stack, whatever comes of it */
 	uint64_t run_ns; /* when a run of the workload was asked for, with its set-up; 0: none */
 	uint64_t begin_ns, deadline_ns; /* of the sample in progress */
 	uint64_t end_ns; /* when the last worker left it, as far as devices have told */

@@ -355,7 +355,7 @@ static int sched_host_explain(void *self, uint32_t worker, int code, uint64_t in
 				 "sched_host: the lanes of worker %u made more than %llu tasks at a time: raise returns, or say "
 				 "grain = worker",
 				 worker, (unsigned long long)info);
-	if (code == LOOM_ENOMEM)
+	if (code == LOOM_ENOMEM && !info) /* a workload that lacks room says how much it has */
 		return LOOM_FAIL(s->host, err, code, "sched_host: the host has no memory for its tasks: use the scheduler mgws");
 	if (code == LOOM_EUNAVAIL)
 		return LOOM_FAIL(s->host, err, code,
