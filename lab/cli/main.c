@@ -74,8 +74,7 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* Standard output is for data alone: fd 1 is pointed at stderr, so that whatever a plug-in or a vendor's
- * library prints cannot mix with it. */
+/* In place of a standard output that is closed: writes fail, or go nowhere where a file takes the result. */
 static ssize_t to_closed(void *state, const char *bytes, size_t n)
 {
 	(void)bytes;
@@ -83,6 +82,8 @@ static ssize_t to_closed(void *state, const char *bytes, size_t n)
 	return *(const enum loom__out *)state == LOOM__OUT_SPARE ? (ssize_t)n : 0;
 }
 
+/* Standard output is for data alone: fd 1 is pointed at stderr, so that whatever a plug-in or a vendor's
+ * library prints cannot mix with it. */
 static FILE *guard_stdout(struct loom__cli *cli)
 {
 	if (cli->out_state != LOOM__OUT_OPEN && dup2(2, 1) == 1)
