@@ -333,14 +333,14 @@ def lies_S10():
 
 
 def listening(pid):
-    """Ports of TCP that a process listens on."""
+    """Ports of TCP that a process listens on; none of a process that has ended."""
     inodes = set()
-    for fd in os.listdir("/proc/%d/fd" % pid):
-        try:
+    try:
+        for fd in os.listdir("/proc/%d/fd" % pid):
             inodes.add(os.readlink("/proc/%d/fd/%s" % (pid, fd)).removeprefix("socket:[").rstrip("]"))
-        except OSError:
-            pass
-    lines = [line.split() for line in open("/proc/%d/net/tcp" % pid).read().split("\n")[1:] if line]
+        lines = [line.split() for line in open("/proc/%d/net/tcp" % pid).read().split("\n")[1:] if line]
+    except OSError: # the process, or the descriptor, is gone: the caller looks again
+        return []
     return [int(f[1].split(":")[1], 16) for f in lines if f[3] == "0A" and f[9] in inodes]
 
 
