@@ -220,9 +220,9 @@ unset GPULOOM_PLUGIN_PATH
 expect 124 'no end' "$G" run conf/uts.ini --set workload.uts.tree=T1L --set run.timeout=50ms
 expect 124 'of 1 initial tasks unclaimed, .* tasks public' "$G" run conf/uts.ini --set workload.uts.tree=T1L \
 	--set run.timeout=50ms
-for signal in INT HUP; do # Ctrl-C, and a terminal that goes away
+for signal in INT HUP; do # Ctrl-C, and a terminal that goes away; env, because nohup makes commands ignore SIGHUP
 	rm -f "$tmp/part.json"
-	"$G" run conf/fib.ini --samples 100000 --json "$tmp/part.json" --quiet 2>/dev/null &
+	env --default-signal=HUP "$G" run conf/fib.ini --samples 100000 --json "$tmp/part.json" --quiet 2>/dev/null &
 	pid=$!
 	soon 'has_used $pid 50' # as much as a start and many samples take
 	kill -$signal $pid
