@@ -133,7 +133,7 @@ $(eval $(call find_library,FABRIC,libfabric,rdma/fabric.h,-lfabric,libfabric-dev
 $(eval $(call find_library,URING,liburing,liburing.h,-luring,liburing-dev))
 $(eval $(call find_library,PMIX,pmix,pmix.h,-lpmix,libpmix-dev))
 
-# ---- plug-ins: plugins/*/plugin.mk names them ----------------------------------------------------
+# ---- plug-ins: plugins/*/plugin.mk and plugins/workloads/*/plugin.mk name them ----------------------------------------------------
 # A plugin.mk says, with D set to its own folder:
 #   PLUGINS += name
 #   name_SRC := $D/a.c $D/b.c     name_LIBS := -lz     name_CFLAGS := ...
@@ -146,7 +146,7 @@ define include_plugin
 D := $(patsubst %/,%,$(dir $1))
 include $1
 endef
-$(foreach mk,$(sort $(wildcard plugins/shared/*/plugin.mk)) $(sort $(wildcard plugins/*/plugin.mk)),$(eval $(call include_plugin,$(mk))))
+$(foreach mk,$(sort $(wildcard plugins/shared/*/plugin.mk)) $(sort $(wildcard plugins/*/plugin.mk plugins/workloads/*/plugin.mk)),$(eval $(call include_plugin,$(mk))))
 
 define plugin_rules
 $1_OBJ := $$(patsubst %.c,$B/obj/%.o,$$($1_SRC))
@@ -329,7 +329,7 @@ lint: ## cppcheck over the core and the plug-ins
 	  --suppress=duplicateAssignExpression --suppress=leakReturnValNotUsed --suppress=uninitvar:conform/workload.c \
 	  --suppress=uninitvar:lab/report/plot_runs.c --suppress=uninitvar:plugins/sync_wic/wic_space.c \
 	  --suppress=syntaxError:core/config/value.c -D__x86_64__ -D__GNUC__ -DSSR_URING \
-	  -Icore/include -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/shared/*)) core lab conform plugins
+	  -Icore/include -Icore -Ilab -I. $(addprefix -I,$(wildcard plugins/* plugins/shared/* plugins/workloads/*)) core lab conform plugins
 
 clean: ## remove what was built
 	rm -rf build
@@ -376,10 +376,10 @@ bench-pareto: all ## the paper's figure 7: a victim's speed against requests, dr
 # Each peer is built where its package is; bench/tasks-peers says which are missing.
 PEERS := $B/bench/peers
 PEER_COMMON := $(PEERS)/peer.o $(PEERS)/uts_trees.o
-$(PEERS)/peer.o: bench/peers/peer.c bench/peers/peer.h bench/times.h plugins/workloads/uts_trees.h
+$(PEERS)/peer.o: bench/peers/peer.c bench/peers/peer.h bench/times.h plugins/workloads/tasks/uts_trees.h
 	@mkdir -p $(@D)
 	$Q$(CC) $(CPPFLAGS) $(CSTD) -O2 $(WARN) -c $< -o $@
-$(PEERS)/uts_trees.o: plugins/workloads/uts_trees.c plugins/workloads/uts_trees.h
+$(PEERS)/uts_trees.o: plugins/workloads/tasks/uts_trees.c plugins/workloads/tasks/uts_trees.h
 	@mkdir -p $(@D)
 	$Q$(CC) $(CPPFLAGS) $(CSTD) -O2 $(WARN) -c $< -o $@
 peer = $Qrm -f $@; $1 -O2 -Wall -Wextra $2 $(filter %.c %.cpp %.o,$^) $3 -lm -o $@ 2>$@.log || echo "  left out: $@: $$(head -n 1 $@.log)"
@@ -403,7 +403,7 @@ bench-ranks: all $(PEERS)/mpi ## ranks that share tasks beside workers of one ra
 	python3 bench/ranks.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/ranks.txt
 DAG_COMMON := $(addprefix $(PEERS)/,dag.o cholesky_matrix.o cholesky_blas.o)
 $(PEERS)/dag.o: bench/peers/dag.c bench/peers/dag.h bench/times.h
-$(DAG_COMMON): $(wildcard plugins/workloads/*cholesky*)
+$(DAG_COMMON): $(wildcard plugins/workloads/tasks/*cholesky*)
 	@mkdir -p $(@D)
 	$Q$(CC) $(CPPFLAGS) $(CSTD) $(OPT) $(WARN) -D_GNU_SOURCE -c $(filter %/$(@F:.o=.c),$^) -o $@
 $(PEERS)/dag-gomp: bench/peers/dag_omp.c $(DAG_COMMON)
@@ -434,7 +434,7 @@ bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU beside pthread, Open
 $(PEERS)/ring_simgrid: bench/peers/ring_simgrid.c | $(PEERS)
 	$(call peer,gcc,,-lsimgrid)
 $B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,device_sim/%.o,world turns agent play describe fiber) \
-  $(patsubst %,trigger_nic/%.o,wire links platform) shared/child/child.o)
+  $(patsubst %,shared/simnet/%.o,wire links platform) shared/child/child.o)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ -ldl -o $@

@@ -172,9 +172,9 @@ for t in $tables; do
 		big='--set workload.memset.tasks=33554432 --set workload.memset_loop.tasks=33554432'
 		tasks=33554432
 		line 'plain loop' $big --set run.workload=memset_loop
-		line 'mgws, grain = lane' $big --set scheduler.mgws.grain=lane
+		line 'mgws, granularity = lane' $big --set scheduler.mgws.granularity=lane
 		bar memset_lane_to_loop "$(to_base)" '>=' 0.92
-		line 'mgws, grain = lane, 1056 workers' $big --set scheduler.mgws.grain=lane --set device.cuda.workers=1056
+		line 'mgws, granularity = lane, 1056 workers' $big --set scheduler.mgws.granularity=lane --set device.cuda.workers=1056
 		tasks=4194304
 		;;
 	detectors)
@@ -215,7 +215,7 @@ for t in $tables; do
 		for job in 'memset workload.memset.tasks=33554432' 'fib workload.fib.n=36' 'uts workload.uts.tree=T1L' \
 			'uts workload.uts.tree=T3L'; do
 			table "$job: a task per lane, on one GPU and on two"
-			set -- --set run.workload="${job% *}" --set "${job#* }" --set scheduler.mgws.grain=lane \
+			set -- --set run.workload="${job% *}" --set "${job#* }" --set scheduler.mgws.granularity=lane \
 				--set termination.use=hcounter
 			line 'one GPU' "$@"
 			line 'two GPUs, a queue where its worker is' "$@" --set run.devices='cuda:0 cuda:1'
@@ -233,18 +233,18 @@ for t in $tables; do
 			whole="--set device.cuda.workers=$some" half="--set device.cuda.gpu=0 --set device.cuda.workers=$((some / 2))"
 			together || continue
 		fi
-		for grain in worker lane; do
-			table "uts T1L by ranks that steal from each other, a task per $grain"
+		for granularity in worker lane; do
+			table "uts T1L by ranks that steal from each other, a task per $granularity"
 			base=
-			eval 'line "$one" "$@" --set workload.uts.tree=T1L --set scheduler.mgws.grain=$grain' "$whole"
-			line "$both" --ranks 2 "$@" --set workload.uts.tree=T1L --set scheduler.mgws.grain=$grain --set run.tasks=shared \
+			eval 'line "$one" "$@" --set workload.uts.tree=T1L --set scheduler.mgws.granularity=$granularity' "$whole"
+			line "$both" --ranks 2 "$@" --set workload.uts.tree=T1L --set scheduler.mgws.granularity=$granularity --set run.tasks=shared \
 				--set trigger.use=peer $half
-			bar ranks_T1L_${grain}_over_process "$(to_base)" '>=' 0.95
+			bar ranks_T1L_${granularity}_over_process "$(to_base)" '>=' 0.95
 		done
 		if [ -z "$together" ]; then
 			table 'uts T1XXL, a task per lane'
 			base=
-			set -- "$@" --set workload.uts.tree=T1XXL --set scheduler.mgws.grain=lane
+			set -- "$@" --set workload.uts.tree=T1XXL --set scheduler.mgws.granularity=lane
 			line 'one GPU' "$@"
 			line "$both" --ranks 2 "$@" --set run.tasks=shared --set trigger.use=peer
 			bar ranks_T1XXL_over_one_gpu "$(to_base)" '>=' 1.8
@@ -315,9 +315,9 @@ for t in $tables; do
 			[ "${job% *}" != contains ] || make_docs
 			table "${job% *}, CPU and GPU in one run (figures 23 and 26)"
 			set -- --set run.workload="${job% *}" --set "${job#* }" --set termination.use=hcounter
-			for grain in worker lane; do
-				line "GPU, grain = $grain" "$@" --set scheduler.mgws.grain=$grain
-				line "CPU and GPU, grain = $grain" "$@" --set scheduler.mgws.grain=$grain \
+			for granularity in worker lane; do
+				line "GPU, granularity = $granularity" "$@" --set scheduler.mgws.granularity=$granularity
+				line "CPU and GPU, granularity = $granularity" "$@" --set scheduler.mgws.granularity=$granularity \
 					--set run.devices='cpu:0 cuda:0'
 			done
 			line 'CPU' "$@" --set run.devices=cpu:0
@@ -330,7 +330,7 @@ for t in $tables; do
 			case $tree in *XXL) ;; *) line "$tree, a task per worker" --set run.workload=uts --set workload.uts.tree=$tree ;; esac
 			for queue in 32 64 128; do
 				line "$tree, a task per lane, local queue $queue" --set run.workload=uts \
-					--set workload.uts.tree=$tree --set scheduler.mgws.grain=lane \
+					--set workload.uts.tree=$tree --set scheduler.mgws.granularity=lane \
 					--set scheduler.mgws.local_queue=$queue \
 					--set scheduler.mgws.public_queue=1024
 				most=$(awk -v a="$most" -v b="${rate:-0}" 'BEGIN { print (b > a ? b : a) }')
@@ -345,7 +345,7 @@ for t in $tables; do
 			name=${job% *}
 			"$rivals" "$name" >"$tmp/rivals" || continue
 			table "$name, a task per lane, and what else people use (gpu_rivals.cu)"
-			line 'mgws' --set run.workload="$name" --set "${job#* }" --set scheduler.mgws.grain=lane
+			line 'mgws' --set run.workload="$name" --set "${job#* }" --set scheduler.mgws.granularity=lane
 			while read -r _ rival value _; do
 				awk -v l="$rival" -v r="$value" -v b="$base" \
 					'BEGIN { printf "| %-44s | %12.1f | %7.3f | %12s |\n", l, r / 1e6, b ? r / b : 0, "" }'

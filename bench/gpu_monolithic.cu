@@ -116,7 +116,7 @@ FN bool stopped(worker &w)
 	w.stop = load_relaxed(&words->stop);
 	return false;
 }
-/* Time for another look at words that others change: see loom_look_due(). */
+/* Time for another look at words that others change: see loom_poll_due(). */
 FN bool due(worker &w)
 {
 	uint32_t now;

@@ -22,7 +22,7 @@
 
 #define LOOM_DEVICE_COMPILE
 #define LOOM_FN static __device__ __host__ __forceinline__
-#include "../plugins/workloads/sha1.dev.h"
+#include "../plugins/workloads/tasks/sha1.dev.h"
 
 #define TURNS 5
 #define THREADS 128

@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "../plugins/device_sim/world.h"
-#include "../plugins/trigger_nic/wire.h"
+#include "../plugins/shared/simnet/wire.h"
 
 #define STACK_BYTES 16384u
 
@@ -45,7 +45,7 @@ static void must(int ok, const char *what)
 
 static uint64_t now_of(const struct rank *r)
 {
-	return r->port.time->now_ns(r->port.time);
+	return r->port.clock->now_ns(r->port.clock);
 }
 
 /* ---- a rank ------------------------------------------------------------------------------------------ */
@@ -130,7 +130,7 @@ int main(int argc, char *argv[])
 			wire_create(&r->host, &model, &wire, NULL);
 		wire_join(wire, i, &r->port);
 		r->to = &ranks[(i + 1) % all];
-		const struct loom_time *clock = &r->member.crew->time;
+		const struct loom_clock *clock = &r->member.crew->clock;
 		must(!fiber_make(&r->fiber, STACK_BYTES, main_of_rank) && !clock->start(clock, "rank", step, r, &r->agent), "out of memory");
 		wire_attach(&r->port, clock, r->agent);
 	}

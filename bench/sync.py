@@ -168,7 +168,7 @@ def parked(rounds):
 
 
 def fine(rounds):
-    print('\nfine grain: wic beside futex')
+    print('\nfine granularity: wic beside futex')
     beside_futex(FINE, min(rounds, 2))
 
 

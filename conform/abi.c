@@ -72,7 +72,7 @@ static const char *string(const struct file *f, const Elf64_Shdr *of, uint64_t a
 static int is_foreign(const char *name)
 {
 	static const char *const own[] = {"_init", "_fini",	   "_edata",
-					  "_end",  "__bss_start", "loom_yield_hook" /* of LOOM_PERTURB */};
+					  "_end",  "__bss_start", "loom_cpu_yield_hook" /* of LOOM_PERTURB */};
 	for (size_t i = 0; i < LOOM__COUNT(own); i++)
 		if (!strcmp(own[i], name))
 			return 1;

@@ -148,7 +148,7 @@ struct party {
 	uint32_t devices, workers, lanes, scope, absent;
 	uint64_t rounds, seed, limit_ns;
 	int stopped; /* it is to be stopped: that is the test */
-	int split, apart, groups;
+	int split, noncoherent, groups;
 	uint32_t leave;
 	int died; /* ... because the device of the worker that is absent died */
 };
@@ -179,15 +179,15 @@ static int meet(struct loom__trial *t, const struct party *p, struct loom__setti
 	struct loom__rig r;
 	struct loom__rig_want want = {
 	    .devices = p->devices, .workers = p->workers, .lanes = p->lanes, .seed = p->seed, .hidden = 1,
-	    .apart = (uint32_t)p->apart};
+	    .noncoherent = (uint32_t)p->noncoherent};
 	char text[300];
 	uint32_t group[2 * LOOM__RIG_WORKERS];
 	for (uint32_t w = 0; w < 2 * p->workers; w++)
 		group[w] = group_of(w / p->workers, w % p->workers);
-	const struct loom_meetings meetings = {.groupings = p->groups ? 2 : 0, .drops = p->leave > 0, .group = group};
-	want.meetings = &meetings;
+	const struct loom_barrier_scopes meetings = {.groupings = p->groups ? 2 : 0, .drops = p->leave > 0, .group = group};
+	want.barrier_scopes = &meetings;
 	want.bytes[LOOM_WORKLOAD] = sizeof(struct hall);
-	int opened = (p->apart ? loom__stand_try : loom__stand_open)(&r, t, &want, s);
+	int opened = (p->noncoherent ? loom__stand_try : loom__stand_open)(&r, t, &want, s);
 	if (opened)
 		return opened == LOOM__REFUSED ? loom__skip(t, "%s", t->refusal) : opened;
 	if (p->died) {
@@ -278,11 +278,11 @@ int loom__test_barrier_split(struct loom__trial *t)
 	return 0;
 }
 
-int loom__test_barrier_apart(struct loom__trial *t)
+int loom__test_barrier_noncoherent(struct loom__trial *t)
 {
 	for (uint32_t i = 0; i < 6; i++)
 		LOOM__TRY(MEET(2, .devices = 2 + i / 2, .workers = 5, .lanes = 1, .scope = i ? LOOM_SCOPE_STACK : MIXED,
-			       .absent = ~0u, .rounds = 500, .seed = t->seed, .split = i % 2, .apart = 1,
+			       .absent = ~0u, .rounds = 500, .seed = t->seed, .split = i % 2, .noncoherent = 1,
 			       .groups = i > 3 && has_groups(t), .leave = i > 2 && has_drop(t) ? 3 : 0));
 	return 0;
 }

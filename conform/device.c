@@ -404,16 +404,16 @@ static int lanes_test(struct loom__trial *t, const char *const *wish)
 	return retired(&b);
 }
 
-/* LOOM_SHAPE_RESTS: workers stay from run to run, and are called by GO alone. */
-int loom__test_device_rests(struct loom__trial *t)
+/* LOOM_SHAPE_PERSISTENT: workers stay from run to run, and are called by GO alone. */
+int loom__test_device_persistent(struct loom__trial *t)
 {
 	static const char *const *const wishes[] = {NULL, two, lanes};
 	for (size_t i = 0; i < LOOM__COUNT(wishes); i++) {
 		struct loom__drive b;
 		LOOM__TRY(open_with(&b, t, 1, wishes[i], note));
-		if (!(b.shape[0].flags & LOOM_SHAPE_RESTS)) {
+		if (!(b.shape[0].flags & LOOM_SHAPE_PERSISTENT)) {
 			loom__drive_close(&b);
-			return loom__skip(t, "its workers do not rest (LOOM_SHAPE_RESTS)");
+			return loom__skip(t, "its workers do not rest (LOOM_SHAPE_PERSISTENT)");
 		}
 		memset(loom__bench_board(&b)->row, 0, sizeof(loom__bench_board(&b)->row));
 		LOOM__TRY(must(&b, "launch()", loom__drive_launch(&b, LOOM_ENTRY_WORK)));
@@ -503,16 +503,16 @@ static void *nudge(void *arg)
 {
 	struct loom__drive *b = arg;
 	usleep(50000); /* into the wait, most likely; before it does as well */
-	b->ops->nudge(b->self[0]);
+	b->ops->wake(b->self[0]);
 	return NULL;
 }
 
 /* Another thread's nudge ends a wait of five seconds. */
-static int check_nudge(struct loom__drive *b)
+static int check_wake(struct loom__drive *b)
 {
 	pthread_t thread;
 	uint64_t end, begin = loom__now_ns();
-	if (!LOOM_HAS(b->ops, nudge))
+	if (!LOOM_HAS(b->ops, wake))
 		return 0;
 	if (pthread_create(&thread, NULL, nudge, b))
 		return loom__fault(trial_of(b), "no thread for nudge()");
@@ -544,7 +544,7 @@ int loom__test_device_wait(struct loom__trial *t)
 			    code);
 		if (took > 2 * LOOM__SECOND)
 			return loom__fault(t, "wait() of 20 ms takes %.1f s", (double)took / 1e9);
-		LOOM__TRY(check_nudge(&b));
+		LOOM__TRY(check_wake(&b));
 		__atomic_store_n(&b.shared->ctl.stop, 1u, __ATOMIC_RELAXED);
 		for (int n = 0; n < 50 && code == LOOM_EAGAIN; n++)
 			code = b.ops->wait(b.self[0], LOOM__SECOND / 10, &end, &b.err);

@@ -49,16 +49,16 @@ static void refterm_busy(struct loom_ctx *c)
 	__atomic_fetch_sub(&t->idle, 1, __ATOMIC_ACQ_REL);
 }
 
-static int refterm_done(struct loom_ctx *c, uint64_t robbed)
+static int refterm_done(struct loom_ctx *c, uint64_t stolen_out)
 {
 	struct loom__refterm *t = block(c);
 	uint64_t all = 0;
 	if (c->lane == 0) {
 		if (!t->worker[c->worker].idle)
 			fault(c, "asked the detector's done() without having called idle()");
-		if (robbed < t->worker[c->worker].robbed)
-			fault(c, "told done() of fewer robbed tasks than the time before");
-		t->worker[c->worker].robbed = robbed;
+		if (stolen_out < t->worker[c->worker].stolen_out)
+			fault(c, "told done() of fewer stolen_out tasks than the time before");
+		t->worker[c->worker].stolen_out = stolen_out;
 		all = !t->never && __atomic_load_n(&t->idle, __ATOMIC_ACQUIRE) == c->workers;
 		t->worker[c->worker].told_done |= (uint32_t)all;
 	}

@@ -18,7 +18,7 @@ struct loom__refterm {
 	uint64_t trial; /* struct loom__trial *: the suite's workers share its process */
 	struct {
 		uint32_t idle, told_done;
-		uint64_t robbed, turns;
+		uint64_t stolen_out, turns;
 	} worker[LOOM__RIG_WORKERS];
 };
 

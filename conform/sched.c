@@ -70,7 +70,7 @@ static void node(struct loom_ctx *c, const struct loom_task *t)
 	if (c->lane == 0) /* what the spawner wrote before */
 		loom__note_read(&truth->mark[id], sizeof(truth->mark[0]));
 	/* A lane that runs a task of its own stands for all of its worker. */
-	__atomic_add_fetch(&truth->mark[id], c->alone ? truth->lanes : 1, __ATOMIC_RELAXED);
+	__atomic_add_fetch(&truth->mark[id], c->single_lane ? truth->lanes : 1, __ATOMIC_RELAXED);
 	if (c->lane == 0 && term->worker[c->worker].idle)
 		loom__fault((struct loom__trial *)(uintptr_t)term->trial,
 			    "worker %u runs a task while the detector counts it as idle: busy() "

@@ -13,7 +13,7 @@
 
 struct worker {
 	uint32_t lock, copying; /* thieves that are copying from this worker */
-	uint64_t units, robbed;
+	uint64_t units, stolen_out;
 	uint64_t note; /* written with plain stores by whoever has units */
 	uint64_t pad[4];
 };
@@ -129,7 +129,7 @@ static int rob(struct loom_ctx *c, uint32_t me)
 		return 0;
 	uint64_t n = 1 + loom__draw_below(&table.chance, victim->units);
 	victim->units -= n;
-	victim->robbed += n;
+	victim->stolen_out += n;
 	victim->copying++;
 	turn(me, 0);
 	table.term->busy(c);
@@ -144,10 +144,10 @@ static int ask(struct loom_ctx *c, uint32_t me)
 {
 	enum { PATIENCE = 3000 };
 	struct loom__trial *t = loom__trial_of(table.rig);
-	int done = table.term->done(c, table.sim->worker[me].robbed);
+	int done = table.term->done(c, table.sim->worker[me].stolen_out);
 	if (done && table.sim->units)
 		early(t, me, table.sim->units);
-	else if (done && !table.late && !table.term->done(c, table.sim->worker[me].robbed))
+	else if (done && !table.late && !table.term->done(c, table.sim->worker[me].stolen_out))
 		loom__fault(t, "done() said yes to worker %u and then no again", me);
 	if (done) {
 		table.told++;
@@ -171,7 +171,7 @@ static int rest(uint32_t me)
 	struct loom__trial *t = loom__trial_of(table.rig);
 	if (!table.told && !table.sim->units && table.asleep == table.workers)
 		loom__fault(t,
-			    "missing end: it says LOOM_TERM_RESTS, but after the idle() of all %u workers the next "
+			    "missing end: it says LOOM_TERM_MAY_SLEEP, but after the idle() of all %u workers the next "
 			    "done() of none of them says yes",
 			    table.workers);
 	turn(me, 1);
@@ -182,7 +182,7 @@ static void player(uint32_t me)
 {
 	struct loom_ctx *c = &table.rig->ctx[me];
 	struct worker *w = &table.sim->worker[me];
-	int rests = LOOM_HAS(table.term, flags) && table.term->flags & LOOM_TERM_RESTS;
+	int rests = LOOM_HAS(table.term, flags) && table.term->flags & LOOM_TERM_MAY_SLEEP;
 	if (table.late) {
 		for (uint64_t n = loom__draw_below(&table.chance, 60); n > 0; n--)
 			turn(me, 0);
@@ -226,7 +226,7 @@ static int play(struct loom__rig *r, const struct game *game, uint64_t seed)
 {
 	struct loom__trial *t = loom__trial_of(r);
 	void *so = dlopen(t->path, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-	void (**hook)(int waits) = so ? (void (**)(int))dlsym(so, "loom_yield_hook") : NULL;
+	void (**hook)(int waits) = so ? (void (**)(int))dlsym(so, "loom_cpu_yield_hook") : NULL;
 	table = (struct table){.rig = r,
 			       .term = dev(t),
 			       .sim = r->ctx[0].global[LOOM_SCHED], /* a device's view: the host's is hidden */
@@ -367,7 +367,7 @@ static uint64_t take(struct loom_ctx *c, uint32_t *from)
 	if (victim->units) {
 		n = (victim->units + 1) / 2;
 		victim->units -= n;
-		__atomic_add_fetch(&victim->robbed, n, __ATOMIC_RELAXED);
+		__atomic_add_fetch(&victim->stolen_out, n, __ATOMIC_RELAXED);
 		__atomic_add_fetch(&victim->copying, 1, __ATOMIC_ACQ_REL);
 	}
 	unlock(victim);
@@ -407,8 +407,8 @@ static int wait_idle(struct loom_ctx *c)
 			}
 			return 1;
 		}
-		uint64_t robbed = __atomic_load_n(&me->robbed, __ATOMIC_RELAXED);
-		if (c->term->done(c, loom_from_lane0(c, robbed))) {
+		uint64_t stolen_out = __atomic_load_n(&me->stolen_out, __ATOMIC_RELAXED);
+		if (c->term->done(c, loom_from_lane0(c, stolen_out))) {
 			see_end(c);
 			return 0;
 		}

@@ -35,7 +35,7 @@ static void wish(struct batch *b, uint32_t devices, struct loom__chance *chance)
 		    .bytes = sizes[loom__draw_below(chance, LOOM__COUNT(sizes))],
 		    .owner = owner,
 		    .flags = loom__one_in(chance, 3)		   ? LOOM_MEMORY_HOST :
-			     owner >= 0 && loom__one_in(chance, 3) ? LOOM_MEMORY_ALONE :
+			     owner >= 0 && loom__one_in(chance, 3) ? LOOM_MEMORY_PRIVATE :
 								     0};
 	}
 	b->want[0] =
@@ -92,7 +92,7 @@ static int check_one(struct loom__trial *t, const struct loom__refdevices *r, co
 				   i, m->device);
 	for (uint32_t d = 0; d < r->table.count; d++) {
 		const char *view = loom__refdevice_view(r, d, m);
-		if (!view && w->flags & LOOM_MEMORY_ALONE && !LOOM_SEGMENT_REACHES(s, d))
+		if (!view && w->flags & LOOM_MEMORY_PRIVATE && !LOOM_SEGMENT_REACHES(s, d))
 			continue;
 		if (!view)
 			return loom__fault(
@@ -286,7 +286,7 @@ static int probe(struct loom__trial *t, const struct loom__refdevices *r,
 					     .first = who[i],
 					     .count = 1,
 					     .lanes = 1,
-					     .flags = LOOM_CTX_CROWDED,
+					     .flags = LOOM_CTX_OVERSUBSCRIBED,
 					     .ctl = &ctl}};
 		first = first ? first : p[i].probe;
 	}

@@ -229,7 +229,7 @@ static int needs_companions(struct loom__trial *t, const struct loom_workload_op
 	const char *what = LOOM_HAS(ops, channels)  ? "synchronisation"
 			   : LOOM_HAS(ops, wire)    ? "a network"
 			   : LOOM_HAS(ops, tenants) ? "services of the host"
-			   : LOOM_HAS(ops, meetings)  ? "a barrier"
+			   : LOOM_HAS(ops, barrier_scopes)  ? "a barrier"
 						    : NULL;
 	return what ? loom__skip(t, "it uses %s: validate it in a stack, with --with CONF", what)
 		    : 0;
@@ -290,7 +290,7 @@ static int execute_so(struct job *j, uint64_t skip_at, int alone)
 	for (uint32_t i = 0; is_kernel(j) && i < r->layout.workers; i++)
 		r->ctx[i].initial = j->tasks;
 	for (uint32_t i = 0; alone && i < r->layout.workers * r->want.lanes; i++) {
-		r->ctx[i].alone = 1 + r->ctx[i].lane;
+		r->ctx[i].single_lane = 1 + r->ctx[i].lane;
 		r->ctx[i].lane = 0;
 		r->ctx[i].lanes = 1;
 	}

@@ -188,8 +188,8 @@ static int watch_metric(const struct loom_host *host, struct loom_report *report
 const char *loom__rig_host_fact(const struct loom__rig_host *h, const char *name)
 {
 	for (uint32_t i = 0; i < h->facts; i++)
-		if (!strcmp(h->fact[i].name, name))
-			return h->fact[i].text;
+		if (!strcmp(h->choice[i].name, name))
+			return h->choice[i].text;
 	return NULL;
 }
 
@@ -201,13 +201,13 @@ static void watch_fact(const struct loom_host *host, const char *name, const cha
 		misuse(h, "it calls fact() without a name as in section.choice, or without a text");
 		return;
 	}
-	while (i < h->facts && strcmp(h->fact[i].name, name))
+	while (i < h->facts && strcmp(h->choice[i].name, name))
 		i++;
-	if (i == sizeof(h->fact) / sizeof(h->fact[0]))
+	if (i == sizeof(h->choice) / sizeof(h->choice[0]))
 		return;
 	h->facts += i == h->facts;
-	snprintf(h->fact[i].name, sizeof(h->fact[i].name), "%s", name);
-	snprintf(h->fact[i].text, sizeof(h->fact[i].text), "%s", text);
+	snprintf(h->choice[i].name, sizeof(h->choice[i].name), "%s", name);
+	snprintf(h->choice[i].text, sizeof(h->choice[i].text), "%s", text);
 }
 
 /* A job of one rank. */
@@ -234,7 +234,7 @@ void loom__rig_host_init(struct loom__rig_host *h)
 		      .metric = watch_metric,
 		      .ranks = 1,
 		      .allgather = watch_allgather,
-		      .fact = watch_fact},
+		      .choice = watch_fact},
 	    .lock = PTHREAD_MUTEX_INITIALIZER,
 	};
 }

@@ -24,7 +24,7 @@ struct loom__rig_host {
 	uint32_t facts;
 	struct {
 		char name[64], text[120];
-	} fact[64];
+	} choice[64];
 	char log[4096]; /* warnings and errors: lines since it was last emptied */
 };
 /* Where a plug-in is asked to report a sample. */

@@ -34,8 +34,8 @@ void loom__rig_shape(struct loom__rig *r, const struct loom__rig_want *w)
 					 .device = r->shape,
 					 .initial_tasks = w->initial_tasks,
 					 .seed = w->seed,
-					 .apart = w->apart,
-					 .meetings = w->meetings};
+					 .noncoherent = w->noncoherent,
+					 .barrier_scopes = w->barrier_scopes};
 }
 
 int loom__rig_add(struct loom__rig *r, const struct loom_plugin *p, const struct loom_host *host, const void *opts,
@@ -342,7 +342,7 @@ static void fill(struct loom__rig *r, uint32_t w, uint32_t lane)
 			       .count = r->shape[d].workers,
 			       .lane = lane,
 			       .lanes = want->lanes,
-			       .flags = LOOM_CTX_CROWDED, /* other tests may run beside this one */
+			       .flags = LOOM_CTX_OVERSUBSCRIBED, /* other tests may run beside this one */
 			       .random = loom__mix(want->seed + r->samples * 1000ull + w) | 1,
 			       .ctl = r->ctl,
 			       .counters = &r->counters[w],

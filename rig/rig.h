@@ -21,8 +21,8 @@ struct loom__rig_want {
 	uint32_t devices, workers, lanes;
 	uint32_t first;                   /* workers of device 0; 0: as many as the others */
 	uint32_t kind[LOOM__RIG_DEVICES]; /* LOOM_ON_*; 0: a CPU */
-	uint32_t apart;                   /* loom_layout.apart */
-	const struct loom_meetings *meetings; /* loom_layout.meetings */
+	uint32_t noncoherent;                   /* loom_layout.noncoherent */
+	const struct loom_barrier_scopes *barrier_scopes; /* loom_layout.barrier_scopes */
 	uint64_t seed, initial_tasks;
 	uint64_t bytes[LOOM_KINDS];    /* of kinds without a plug-in: a block for the stack of the test's own */
 	const void *table[LOOM_KINDS]; /* device functions; NULL: the plug-in's */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Spoils loom_last() and loom_last_apart() in one place at a time: test_sched_after must notice each, by what it counts or
+# Spoils loom_last() and loom_last_noncoherent() in one place at a time: test_sched_after must notice each, by what it counts or
 # because a thread sanitizer sees it. The fence between devices is the model's business (tests/models/turns.pml).
 . tests/lib.sh
 cp -r core/include "$tmp/include"

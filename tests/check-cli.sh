@@ -35,7 +35,7 @@ expect 2 "x.ini:11:1: error: .*'public_queu'.*public_queue" "$G" run "$tmp/x.ini
 conf "$base" '[scheduler.mgws]' 'public_queue = 64k5'
 expect 2 "x.ini:11:16: error: .*64k5" "$G" run "$tmp/x.ini"
 # What a plug-in itself has against its options is found without a device, and where it stands.
-conf "$base" '[scheduler.mgws]' 'grain = worker' 'public_queue = 63'
+conf "$base" '[scheduler.mgws]' 'granularity = worker' 'public_queue = 63'
 expect 2 "x.ini:12:16: error: .scheduler.mgws. public_queue = 63: must be a power of two" "$G" config check "$tmp/x.ini"
 for set in uts:workload.uts.tree=custom,workload.uts.type=binomial,workload.uts.q=0.5:q qos/storm:workload.ssr_storm.outstanding=3:outstanding \
 	memset:transport.use=p2p,transport.p2p.placement=there:placement allreduce:workload.allreduce.chain=yes,workload.allreduce.order=fire-first:order \

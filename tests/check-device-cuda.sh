@@ -81,7 +81,7 @@ launched_refusals
 graph_runs
 page_runs cuMemcpyHtoDAsync cuStreamSynchronize
 interrupt_runs cuEventCreate cuEventSynchronize cuEventRecord
-apart_runs
+noncoherent_runs
 
 # A sync that wants a warp of its own in each block.
 waits() { # STATUS PATTERN [ARGUMENTS]

@@ -6,11 +6,11 @@ tools/man "$B" >"$tmp/gpuloom.1" && grep -q '^\.SS gpuloom validate' "$tmp/gpulo
 ! command -v man >/dev/null || { man -l "$tmp/gpuloom.1" >"$tmp/man" 2>"$tmp/err" && [ ! -s "$tmp/err" ]; } ||
 	fail 'the man page is no troff'
 # Each folder of plug-ins says what it models.
-for folder in plugins/*/; do
-	[ "$folder" = plugins/shared/ ] || [ -s "$folder/README.md" ] || fail "no README in $folder"
+for folder in plugins/*/ plugins/workloads/*/; do
+	[ "$folder" = plugins/shared/ ] || [ "$folder" = plugins/workloads/ ] || [ -s "$folder/README.md" ] || fail "no README in $folder"
 done
 # Links between pages lead somewhere.
-for page in README.md CONTRIBUTING.md tests/README.md docs/*.md plugins/*/README.md plugins/shared/*/README.md examples/*/README.md; do
+for page in README.md CONTRIBUTING.md tests/README.md docs/*.md plugins/*/README.md plugins/shared/*/README.md plugins/workloads/*/README.md examples/*/README.md; do
 	[ -e "$page" ] || continue
 	grep -o '](\([^)#]*\)' "$page" | cut -c3- | grep -v '://' | while read -r link; do
 		[ -z "$link" ] || [ -e "$(dirname "$page")/$link" ] || echo "$page: dead link $link"

@@ -24,7 +24,7 @@ for program in bench/*.cu; do # compiled elsewhere only where there is a GPU
 	[ -z "$nvcc" ] || "$nvcc" -std=c++17 -arch=sm_90 -rdc=true -ptx "$program" -o "$tmp/x.ptx" || fail "$program under nvcc"
 done
 # A struct of device code lies in shared blocks, which are compared as bytes: it has no padding (docs_F1).
-gcc -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -Iplugins -Wpadded -fsyntax-only plugins/*/*.c plugins/shared/*/*.c \
+gcc -std=gnu11 -D_GNU_SOURCE -Icore/include -I. -Iplugins -Wpadded -fsyntax-only plugins/*/*.c plugins/shared/*/*.c plugins/workloads/*/*.c \
 	2>&1 | grep '\.dev\.h:.*-Wpadded' && fail 'padding in a struct of device code'
 # Another compiler has warnings of its own: the tests pass both.
 if command -v clang >/dev/null; then

@@ -5,7 +5,7 @@
 . tests/lib.sh
 work=$tmp/tree
 mkdir -p "$work/plugins"
-cp -r plugins/sched_mgws plugins/shared "$work/plugins/"
+cp -r plugins/sched_* plugins/term plugins/shared "$work/plugins/"
 mkdir "$work/tests" && cp tests/*.h "$work/tests/" && cp tests/test_sched_deterministic.c "$work/tests/"
 mkdir "$tmp/run" && ln -s "$B/plugins" "$tmp/run/plugins" && mkdir "$tmp/run/tests"
 
@@ -16,7 +16,7 @@ mutants=0
 # says which is alive.
 spoil() {
 	mutants=$((mutants + 1))
-	python3 tests/spoil.py "$work/plugins/sched_mgws/$3" "$4" "$5" "$6" "loom_spoilt == $mutants" ||
+	python3 tests/spoil.py "$(find "$work/plugins" -name "$3")" "$4" "$5" "$6" "loom_spoilt == $mutants" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
 	echo "$mutants ${2%:*} $1" >>"$tmp/mutants"
 }

@@ -195,8 +195,8 @@ spoil() {
 	'idle while thieves copy' | 'votes before the children' | 'a device stays full') ;;
 	*) [ "${RUNS:-}" ] || return 0 ;;
 	esac
-	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/sched_mgws plugins/shared "$tmp/plugins/"
-	python3 tests/spoil.py "$tmp/plugins/sched_mgws/$3" "$4" "$5" "$6" ||
+	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/sched_mgws plugins/term plugins/shared "$tmp/plugins/"
+	python3 tests/spoil.py "$(find "$tmp/plugins" -name "$3")" "$4" "$5" "$6" ||
 		{ fail "$1: not one such place in $4() of $3"; return; }
 	case $1 in 'a wish is granted twice') # of a GPU one worker alone grants: its hint says the same, once more
 		python3 tests/spoil.py "$tmp/plugins/sched_mgws/mail.dev.h" mgws_wish_stands '> 0' '>= 0' ;;
@@ -208,8 +208,8 @@ spoil() {
 		sched_*) use="$use --set scheduler.use=$tmp/plugins/$part.so" ;;
 		*) use="$use --set termination.use=$tmp/plugins/$part.so" ;;
 		esac
-		${CC:-cc} -std=gnu11 -O0 -w -fPIC -shared -Icore/include -I"$tmp/plugins/sched_mgws" -D_GNU_SOURCE \
-			"$tmp/plugins/sched_mgws/$part.c" -o "$tmp/plugins/$part.so" || { fail "$1 does not compile"; return; }
+		${CC:-cc} -std=gnu11 -O0 -w -fPIC -shared -Icore/include -I"$tmp/plugins/sched_mgws" -I"$tmp/plugins/shared/sched" \
+			-I"$tmp/plugins/term" -D_GNU_SOURCE "$(find "$tmp/plugins" -name "$part.c")" -o "$tmp/plugins/$part.so" || { fail "$1 does not compile"; return; }
 	done
 	runs=${RUNS:-1000}
 	[ "$1" != 'does not look again' ] || [ "$runs" -gt 8000 ] || runs=8000 # its answer must come late
@@ -230,9 +230,9 @@ spoil() {
 spoil_trigger() {
 	case $1 in 'ends of a kernel'*) ;; *) [ "${RUNS:-}" ] || return 0 ;; esac
 	rm -rf "$tmp/plugins" && mkdir "$tmp/plugins" && cp -r plugins/trigger_nic plugins/shared "$tmp/plugins/"
-	python3 tests/spoil.py "$tmp/plugins/trigger_nic/nic.dev.h" "$4" "$5" "$6" || { fail "$1: not one such place in $4()"; return; }
-	objects=$(ls "$B"/obj/plugins/trigger_nic/*.o | grep -v -e /trigger_nic/trigger_ -e /peer_map -e /fabric_work)
-	(cd "$tmp/plugins/trigger_nic" && ${CC:-cc} -std=gnu11 -O0 -w -fPIC -c -I"$OLDPWD/core/include" -I. -D_GNU_SOURCE \
+	python3 tests/spoil.py "$tmp/plugins/shared/nic/nic.dev.h" "$4" "$5" "$6" || { fail "$1: not one such place in $4()"; return; }
+	objects=$(ls "$B"/obj/plugins/shared/nic/*.o "$B"/obj/plugins/shared/fabric/*.o "$B"/obj/plugins/shared/simnet/*.o | grep -v /fabric_work)
+	(cd "$tmp/plugins/trigger_nic" && ${CC:-cc} -std=gnu11 -O0 -w -fPIC -c -I"$OLDPWD/core/include" -I. -I../shared/nic -D_GNU_SOURCE \
 		"trigger_$2.c" -o "$tmp/plugins/trigger_$2.o") &&
 		${CC:-cc} -shared "$tmp/plugins/trigger_$2.o" $objects "$B/obj/plugins/shared/child/child.o" -lfabric -lpthread -ldl \
 			-o "$tmp/plugins/trigger_$2.so" || { fail "$1 does not compile"; return; }
@@ -259,7 +259,7 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 	spoil_trigger 'nobody waits for a place in the FIFO' gputn "$rate trigger.gputn.fifo=2" nic_take_slot \
 		'nic_await_slot(c, ring, tail, entries, *n)' 0
 	spoil_trigger 'places of the FIFO are taken in two steps' gputn "$rate device.sim.workers=17" nic_take_slot \
-		'loom_take_number_dev(&ring->head)' "$(steps '&ring->head' 1)"
+		'loom_take_ticket_dev(&ring->head)' "$(steps '&ring->head' 1)"
 fi
 
 # docs_F6: the page has the figures that the confs give; the cheap ones, all with ALL=1. docs_F5: a busy machine has ten minutes,

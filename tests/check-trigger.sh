@@ -73,7 +73,7 @@ done
 
 # A rank that is there and never answers: its peer waits for a message, or, as the NIC takes no more triggers, for room in the
 # FIFO. With a deadline of 1 s the job ends within 5 s. The three run side by side.
-silent() { # THREADS DOING ARGUMENTS...
+silent() { # THREADS STATE ARGUMENTS...
 	threads=$1 doing=$2
 	shift 2
 	"$G" run -n 2 "$@" --samples 1000000 --quiet --set run.timeout=$(slack)s >/dev/null 2>"$tmp/silent" </dev/null &

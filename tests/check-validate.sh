@@ -30,7 +30,7 @@ term_early term.orders early.end
 term_never term.orders missing.end
 term_late term.late missing
 term_once term.orders early.end|and.then.no.again
-term_first term.orders LOOM_TERM_RESTS
+term_first term.orders LOOM_TERM_MAY_SLEEP
 term_weak term.steals ThreadSanitizer
 term_no_busy term.orders early.end
 term_no_reset term.orders early.end
@@ -61,7 +61,7 @@ device_local device.samples c->local
 device_twice device.samples lanes
 device_context device.samples first
 device_random device.samples loom_random
-device_rests device.rests wait
+device_is_persistent device.persistent wait
 device_early device.wait wait
 device_late device.wait wait
 device_deaf device.wait nudge

@@ -54,8 +54,8 @@ static const struct loom_device_shape compose_shapes[] = {{.workers = 64, .lanes
 							  {.workers = 2, .lanes = 1, .kind = LOOM_ON_CPU}};
 static const struct loom_layout compose_alone = {
 	.size = sizeof(compose_alone), .devices = 1, .workers = 64, .device = compose_shapes};
-static const struct loom_layout compose_apart = {
-	.size = sizeof(compose_apart), .devices = 2, .workers = 66, .device = compose_shapes, .apart = 1};
+static const struct loom_layout compose_noncoherent = {
+	.size = sizeof(compose_noncoherent), .devices = 2, .workers = 66, .device = compose_shapes, .noncoherent = 1};
 
 /* The selected scheduler with these options ("a=b, c=d"): the constants of the program. */
 FAKE_FN void pick_options_for(struct selection *s, const struct loom_layout *layout, const char *settings)
@@ -133,7 +133,7 @@ FAKE_FN void add_factor(struct matrix *m, const char *name, const char *const *v
 /* Of a scheduler's options, those that change the code of a program, with all values that they have. */
 FAKE_FN void add_options(struct matrix *m, const struct loom_plugin *sched)
 {
-	static const char *const wanted[] = {"overflow", "victim", "transfer", "grain"};
+	static const char *const wanted[] = {"overflow", "victim", "transfer", "granularity"};
 	for (size_t i = 0; i < COUNT(wanted); i++)
 		for (const struct loom_opt *row = sched->opts; row && row->name; row++) {
 			size_t n = 0;
@@ -285,7 +285,7 @@ FAKE_FN void each_sync(void (*run)(struct selection *s, const char *label))
 /* Beside a CPU, over a link without atomic read-modify-writes: the first with the defaults. */
 FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 {
-	static const char *const settings[] = {"", "grain=lane", "transfer=id overflow=damping", "victim=none"};
+	static const char *const settings[] = {"", "granularity=lane", "transfer=id overflow=damping", "victim=none"};
 	static const char *const terms[] = {"term_hcounter", "term_tree"};
 	for (size_t i = 0; i < COUNT(settings); i++) {
 		struct selection s = {0};
@@ -293,7 +293,7 @@ FAKE_FN void each_apart(void (*run)(struct selection *s, const char *label))
 		pick(&s, "sched_mgws");
 		pick(&s, terms[i & 1]);
 		pick(&s, compose_workloads[COUNT(compose_workloads) - 1 - i]);
-		pick_options_for(&s, &compose_apart, settings[i]);
+		pick_options_for(&s, &compose_noncoherent, settings[i]);
 		snprintf(label, sizeof(label), "apart %s %s", terms[i & 1], settings[i]);
 		run(&s, label);
 	}
@@ -306,10 +306,10 @@ FAKE_FN void each_other(void (*run)(struct selection *s, const char *label))
 		const char *workload, *settings;
 		const struct loom_layout *layout;
 	} others[] = {
-		{"workload_cholesky", "grain=worker", &compose_apart},
-		{"workload_synthetic", "grain=lane", &compose_alone},
-		{"workload_bfs_tasks", "grain=worker", &compose_alone},
-		{"workload_knapsack", "grain=lane priorities=no", &compose_apart},
+		{"workload_cholesky", "granularity=worker", &compose_noncoherent},
+		{"workload_synthetic", "granularity=lane", &compose_alone},
+		{"workload_bfs_tasks", "granularity=worker", &compose_alone},
+		{"workload_knapsack", "granularity=lane priorities=no", &compose_noncoherent},
 	};
 	for (size_t i = 0; i < COUNT(others); i++) {
 		struct selection s = {0};

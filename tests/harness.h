@@ -21,8 +21,8 @@ struct harness_params {
 	uint32_t tasks;
 	uint32_t workers, lanes; /* lanes 0: 1 */
 	uint32_t second_kind; /* of the second device: LOOM_ON_GPU plays one; 0: a CPU */
-	uint32_t apart;	      /* no word is changed by both devices */
-	uint32_t rank, ranks, far_workers, far_devices; /* loom_layout: see ranks.h */
+	uint32_t noncoherent;	      /* no word is changed by both devices */
+	uint32_t rank, ranks, remote_workers, remote_devices; /* loom_layout: see ranks.h */
 	uint64_t seed;
 	void *extra; /* memory of the test's own: segment 2 */
 	/* Device code compiled into the test, in place of the plug-ins'; NULL: theirs. */
@@ -88,7 +88,7 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 				      .workers = p->workers,
 				      .lanes = p->lanes ? p->lanes : 1,
 				      .kind = {0, p->second_kind},
-				      .apart = p->apart,
+				      .noncoherent = p->noncoherent,
 				      .seed = p->seed,
 				      .one_view = 1,
 				      .dirty = 1u << LOOM_SCHED, /* schedulers are held to set theirs up */
@@ -104,9 +104,9 @@ FAKE_FN struct harness *harness_open(const struct harness_params *p, struct loom
 	loom__rig_shape(&h->rig, &want);
 	h->rig.layout.rank = p->rank;
 	h->rig.layout.ranks = p->ranks;
-	h->rig.layout.far_workers = p->far_workers;
-	h->rig.layout.asks = p->ranks > 1 && p->trigger_dev;
-	h->rig.layout.far_devices = p->far_devices;
+	h->rig.layout.remote_workers = p->remote_workers;
+	h->rig.layout.rma = p->ranks > 1 && p->trigger_dev;
+	h->rig.layout.remote_devices = p->remote_devices;
 	int rc = harness_add(h, h->p.sched, p->sched_opts, err);
 	if (!rc)
 		rc = harness_add(h, p->term ? p->term : "term_counter", NULL, err);

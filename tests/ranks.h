@@ -12,7 +12,7 @@ enum { RANKS_MOST = 4 };
 struct ranks {
 	uint32_t n;
 	struct harness *h[RANKS_MOST];
-	struct loom_far far[LOOM_KINDS][RANKS_MOST];
+	struct loom_remote_blocks far[LOOM_KINDS][RANKS_MOST];
 	uint64_t crossed; /* tasks that went from rank to rank, in all samples */
 };
 
@@ -33,7 +33,7 @@ __attribute__((no_sanitize("thread"))) static void ranks_read(struct loom_task *
 }
 
 /* The network: an addition that nobody waits for is done when its worker asks again, after all that it did in between. */
-static int ranks_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *was)
+static int ranks_ask(struct loom_ctx *c, const struct loom_rma *ask, uint64_t *was)
 {
 	if (!ask)
 		return 0;
@@ -55,7 +55,7 @@ static int ranks_ask(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *w
 	return 0;
 }
 
-static const struct loom_trigger_dev ranks_network = {.size = sizeof(ranks_network), .ask = ranks_ask};
+static const struct loom_trigger_dev ranks_network = {.size = sizeof(ranks_network), .rma = ranks_ask};
 
 static uint32_t ranks_now; /* of the job that is set up */
 
@@ -75,7 +75,7 @@ static void ranks_meet(struct ranks *ranks)
 	for (uint32_t r = 0; r < ranks->n; r++) {
 		const struct loom__rig *rig = &ranks->h[r]->rig;
 		for (int k = 0; k < LOOM_KINDS; k++)
-			ranks->far[k][r] = (struct loom_far){.size = sizeof(struct loom_far),
+			ranks->far[k][r] = (struct loom_remote_blocks){.size = sizeof(struct loom_remote_blocks),
 							     .workers = rig->layout.workers,
 							     .devices = rig->layout.devices,
 							     .global = rig->part[k].view.global,
@@ -85,8 +85,8 @@ static void ranks_meet(struct ranks *ranks)
 		const struct loom__rig *rig = &ranks->h[r]->rig;
 		const struct loom_sched_ops *sched = rig->part[LOOM_SCHED].plugin->ops;
 		const struct loom_term_ops *term = rig->part[LOOM_TERM].plugin->ops;
-		fake_must(!sched->meet(rig->part[LOOM_SCHED].self, &rig->layout, ranks->far[LOOM_SCHED], &err), "meet", &err);
-		fake_must(!term->meet(rig->part[LOOM_TERM].self, &rig->layout, ranks->far[LOOM_TERM], &err), "meet", &err);
+		fake_must(!sched->connect(rig->part[LOOM_SCHED].self, &rig->layout, ranks->far[LOOM_SCHED], &err), "meet", &err);
+		fake_must(!term->connect(rig->part[LOOM_TERM].self, &rig->layout, ranks->far[LOOM_TERM], &err), "meet", &err);
 	}
 }
 
@@ -106,8 +106,8 @@ FAKE_FN void ranks_open(struct ranks *ranks, const struct harness_params *p, uin
 		own.workers = workers[r];
 		own.rank = r;
 		own.ranks = n;
-		own.far_workers = all - workers[r];
-		own.far_devices = devices - (workers[r] > 1 ? 2 : 1);
+		own.remote_workers = all - workers[r];
+		own.remote_devices = devices - (workers[r] > 1 ? 2 : 1);
 		own.seed += r;
 		ranks->h[r] = harness_must(&own);
 	}

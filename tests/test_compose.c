@@ -99,8 +99,8 @@ static int calls_nothing(const char *ptx, const char *name)
 	return end && !next_call(body, end, callee, sizeof(callee));
 }
 
-/* Everything is inlined into the worker's loop but nested tasks, LOOM_FAR, and functions that call nothing. */
-static int calls_only_far(const char *ptx)
+/* Everything is inlined into the worker's loop but nested tasks, LOOM_OUTLINED, and functions that call nothing. */
+static int calls_only_outlined(const char *ptx)
 {
 	char callee[600];
 	const char *at = body_of(ptx, ".entry " COMPOSE_KERNEL), *end = at ? strstr(at, "\n}") : NULL;
@@ -133,7 +133,7 @@ static void check_program_has(const char *text, const char *label, const char *a
 	CU_ASSERT(r.spills == 0 || flags & MAY_SPILL);
 	CU_ASSERT(r.registers <= REGISTERS_MAX);
 	CU_ASSERT(!has_indirect_call(out.assembly));
-	CU_ASSERT(calls_only_far(out.assembly));
+	CU_ASSERT(calls_only_outlined(out.assembly));
 	CU_ASSERT(out.bytes > 64 && !memcmp(out.code, "\177ELF", 4));
 	if (!strstr(out.assembly, has)) {
 		printf("%s: no %s\n", arch, has);
@@ -228,7 +228,7 @@ TEST(parking)
 
 /* ---- a GPU beside a CPU, over a link without atomic read-modify-writes ---- */
 
-static void check_apart(struct selection *s, const char *label)
+static void check_noncoherent(struct selection *s, const char *label)
 {
 	for (size_t i = 0; i < COUNT(archs); i++)
 		if (!strchr(label, '=') || !strcmp(archs[i], "sm_90") || getenv("COMPOSE_ALL"))
@@ -238,8 +238,8 @@ static void check_apart(struct selection *s, const char *label)
 TEST(apart)
 {
 	need_nvrtc();
-	each_apart(check_apart);
-	each_other(check_apart);
+	each_apart(check_noncoherent);
+	each_other(check_noncoherent);
 }
 
 /* ---- other shapes of workers ---- */

@@ -99,7 +99,7 @@ TEST(crowded_flag)
 		return;
 	launch_rig(1, "workers=1 lanes=64", note);
 	CU_ASSERT_EQUAL(rig_sample(&rig, 0), 0);
-	CU_ASSERT_EQUAL(board()[0].flags, LOOM_CTX_CROWDED);
+	CU_ASSERT_EQUAL(board()[0].flags, LOOM_CTX_OVERSUBSCRIBED);
 	end_rig(5 * SECOND);
 }
 

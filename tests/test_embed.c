@@ -537,7 +537,7 @@ TEST(quiet)
 	shut(&e);
 }
 
-/* ---- devices that are apart: the initial set is read from copies. tests/gpu/runs.sh says which. ---- */
+/* ---- devices that are non-coherent: the initial set is read from copies. tests/gpu/runs.sh says which. ---- */
 
 static uint64_t collatz(uint64_t from, uint64_t n)
 {

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <gpuloom/alarm.h>
+#include <gpuloom/interrupt.h>
 
 #include "qos_rig.h"
 
@@ -276,7 +276,7 @@ TEST(services)
 /* ---- memory of a GPU: copies there are done when they are awaited, and not before ---- */
 
 static struct {
-	struct loom_alarm is;
+	struct loom_interrupt is;
 	char *at; /* the block of the workload */
 	unsigned copies;
 	struct {
@@ -287,7 +287,7 @@ static struct {
 	int broken;
 } line;
 
-static int copy_later(struct loom_alarm *alarm, uint64_t offset, void *to, const void *from, uint64_t bytes, struct loom_error *err)
+static int copy_later(struct loom_interrupt *alarm, uint64_t offset, void *to, const void *from, uint64_t bytes, struct loom_error *err)
 {
 	(void)alarm, (void)err;
 	CU_ASSERT(line.copies < COUNT(line.copy) && !to != !from);
@@ -297,7 +297,7 @@ static int copy_later(struct loom_alarm *alarm, uint64_t offset, void *to, const
 	return 0;
 }
 
-static int settle(struct loom_alarm *alarm, struct loom_error *err)
+static int settle(struct loom_interrupt *alarm, struct loom_error *err)
 {
 	(void)alarm, (void)err;
 	for (unsigned i = 0; i < line.copies; i++)
@@ -306,19 +306,19 @@ static int settle(struct loom_alarm *alarm, struct loom_error *err)
 	return line.broken ? LOOM_EDIED : 0;
 }
 
-static void hang_up(struct loom_alarm *alarm)
+static void hang_up(struct loom_interrupt *alarm)
 {
 	(void)alarm;
 	free(line.at);
 	line.at = NULL;
 }
 
-static int open_line(const struct loom_alarms *alarms, uint32_t device, uint32_t kind, uint64_t offset, struct loom_alarm **alarm,
+static int open_line(const struct loom_interrupts *interrupts, uint32_t device, uint32_t kind, uint64_t offset, struct loom_interrupt **alarm,
 		     struct loom_error *err)
 {
-	(void)alarms, (void)err;
+	(void)interrupts, (void)err;
 	CU_ASSERT(device == 0 && kind == LOOM_WORKLOAD && offset == 0);
-	line.is = (struct loom_alarm){.size = sizeof(line.is), .copy = copy_later, .settle = settle, .close = hang_up};
+	line.is = (struct loom_interrupt){.size = sizeof(line.is), .copy = copy_later, .flush = settle, .close = hang_up};
 	line.at = malloc(64 * PAGE);
 	line.copies = 0;
 	line.broken = 0;
@@ -327,13 +327,13 @@ static int open_line(const struct loom_alarms *alarms, uint32_t device, uint32_t
 	return 0;
 }
 
-static const struct loom_alarms lines = {.size = sizeof(lines), .open = open_line};
+static const struct loom_interrupts lines = {.size = sizeof(lines), .open = open_line};
 
-static struct qos_rig *near_rig(const struct loom_alarms *alarms)
+static struct qos_rig *near_rig(const struct loom_interrupts *interrupts)
 {
 	struct qos_rig *r = qos_rig_create(2);
 	r->rig.shape[0].kind = LOOM_ON_GPU;
-	r->rig.layout.alarms = r->layout.alarms = alarms;
+	r->rig.layout.interrupts = r->layout.interrupts = interrupts;
 	qos_rig_stage(r, "monolithic", "class=other");
 	qos_rig_tenant(r, 0, 1, 16, 1);
 	qos_rig_tenant(r, 1, 1, 16, 1);
@@ -350,7 +350,7 @@ TEST(frames)
 {
 	struct world world, *w = &world;
 	struct qos_rig *r = near_rig(&lines);
-	struct loom_grant demand = {.kind = LOOM_GRANT_DEMAND, .at = 2 * PAGE, .bytes = 8 * PAGE, .near = 1, .frames = 3};
+	struct loom_grant demand = {.kind = LOOM_GRANT_DEMAND, .at = 2 * PAGE, .bytes = 8 * PAGE, .device = 1, .frames = 3};
 	char *frame, *content = malloc(8 * PAGE);
 	const uint32_t worker = 0;
 	w->r = r;
@@ -360,7 +360,7 @@ TEST(frames)
 	qos_rig_grant(r, demand);
 	demand.tenant = 1;
 	qos_rig_grant(r, demand);
-	w->heap = qos_rig_grant(r, (struct loom_grant){.kind = LOOM_GRANT_HEAP, .at = 5 * PAGE, .bytes = 4 * PAGE, .near = 1});
+	w->heap = qos_rig_grant(r, (struct loom_grant){.kind = LOOM_GRANT_HEAP, .at = 5 * PAGE, .bytes = 4 * PAGE, .device = 1});
 	w->buffer = qos_rig_buffer(r, 0, LOOM_GRANT_BUFFER, PAGE, NULL, &w->at);
 	w->demand = qos_rig_buffer(r, 0, LOOM_GRANT_DEMAND, PAGE, NULL, &w->demand_at);
 	w->zeroes = qos_rig_buffer(r, 0, LOOM_GRANT_HEAP, PAGE, NULL, &w->zeroes_at);
@@ -414,7 +414,7 @@ TEST(frames_of_a_turn)
 	for (uint64_t i = 0; i < sizeof(content); i++)
 		content[i] = (char)(i / PAGE + 1);
 	qos_rig_grant(r, (struct loom_grant){
-				 .kind = LOOM_GRANT_DEMAND, .bytes = sizeof(content), .near = 1, .frames = 16, .content = content});
+				 .kind = LOOM_GRANT_DEMAND, .bytes = sizeof(content), .device = 1, .frames = 16, .content = content});
 	qos_rig_must_start(r);
 	c = &r->ctx[0];
 	for (int round = 0; round < 50; round++) {
@@ -583,17 +583,17 @@ TEST(bad_grants)
 	/* Near a device that there is not, without frames, and where nothing can be copied. */
 	const struct {
 		struct loom_grant grant;
-		const struct loom_alarms *alarms;
+		const struct loom_interrupts *interrupts;
 		int code;
 	} near[] = {
-		{{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .near = 2, .frames = 1}, &lines, LOOM_EPLUGIN},
-		{{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .near = 1}, &lines, LOOM_EPLUGIN},
-		{{.kind = LOOM_GRANT_BUFFER, .bytes = PAGE, .near = 1, .frames = 1}, &lines, LOOM_EPLUGIN},
-		{{.kind = LOOM_GRANT_HEAP, .bytes = PAGE, .near = 1}, NULL, LOOM_ENOTSUP},
+		{{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .device = 2, .frames = 1}, &lines, LOOM_EPLUGIN},
+		{{.kind = LOOM_GRANT_DEMAND, .bytes = PAGE, .device = 1}, &lines, LOOM_EPLUGIN},
+		{{.kind = LOOM_GRANT_BUFFER, .bytes = PAGE, .device = 1, .frames = 1}, &lines, LOOM_EPLUGIN},
+		{{.kind = LOOM_GRANT_HEAP, .bytes = PAGE, .device = 1}, NULL, LOOM_ENOTSUP},
 	};
 	for (size_t i = 0; i < COUNT(near); i++) {
 		struct loom_error err = {0};
-		struct qos_rig *r = near_rig(near[i].alarms);
+		struct qos_rig *r = near_rig(near[i].interrupts);
 		qos_rig_grant(r, near[i].grant);
 		CU_ASSERT_EQUAL(qos_rig_start(r, &err), near[i].code);
 		CU_ASSERT(strlen(err.text) > 0);

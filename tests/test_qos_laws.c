@@ -177,7 +177,7 @@ static double ask_now_and_then(struct machine *m, uint64_t ns, uint64_t pace, ui
 		}
 		struct loom_qos_turn turn = {.requests = 64, .tenant = m->tenant[1].waiting ? 1 : 0};
 		m->ops->admit(m->self, &m->load, &turn);
-		int heeded = turn.heed >> 1 & 1;
+		int heeded = turn.wake_mask >> 1 & 1;
 		CU_ASSERT(!heeded || !m->tenant[1].waiting);
 		if (!turn.requests) {
 			uint64_t to = turn.retry_ns + turn.slack_ns / 2;

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../plugins/trigger_nic/fabric_key.h"
+#include "../plugins/shared/fabric/fabric_key.h"
 #include "ranks/boot.h"
 #include "ranks/frame.h"
 #include "support.h"

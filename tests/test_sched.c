@@ -7,7 +7,7 @@ struct setup {
 	const char *sched, *opts;
 	uint32_t workers, lanes;
 	const char *term;
-	uint32_t apart; /* initial tasks of two devices that exchange tasks by mail */
+	uint32_t noncoherent; /* initial tasks of two devices that exchange tasks by mail */
 	uint32_t gpu;   /* 1: the second plays a GPU, affinity lists and all */
 };
 static const struct setup setups[] = {
@@ -57,7 +57,7 @@ static const struct setup lane_setups[] = {
 	{"sched_host", "batch=4 returns=2", 2, 4, NULL, 0, 0},
 };
 
-static const struct setup apart_setups[] = {
+static const struct setup noncoherent_setups[] = {
 	{"sched_mgws", "local_queue=2 public_queue=2", 4, 1, "term_hcounter", 1, 0},
 	{"sched_mgws", "local_queue=4 public_queue=4 in_place_depth=0", 3, 1, "term_tree", 200, 0},
 	{"sched_mgws", "local_queue=8 public_queue=8 claim=fixed claim_size=3 spin=0", 5, 1, "term_hcounter", 500, 0},
@@ -87,7 +87,7 @@ static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, ui
 	p.term = s->term;
 	p.workers = s->workers;
 	p.lanes = s->lanes;
-	p.apart = s->apart > 0;
+	p.noncoherent = s->noncoherent > 0;
 	p.second_kind = s->gpu ? LOOM_ON_GPU : 0;
 	struct harness *h = harness_must(&p);
 	CU_ASSERT_EQUAL(run_tree(h, size), 0);
@@ -116,9 +116,9 @@ TEST(apart)
 {
 	uint64_t crossed = 0;
 	for (uint64_t seed = 0; seed < SEEDS / 2; seed++) {
-		const struct setup *s = &apart_setups[seed % COUNT(apart_setups)];
+		const struct setup *s = &noncoherent_setups[seed % COUNT(noncoherent_setups)];
 		uint32_t size = SIZE + (uint32_t)(loom__mix(seed) % 100);
-		crossed += grow(s, s->apart, size, seed / COUNT(apart_setups), seed);
+		crossed += grow(s, s->noncoherent, size, seed / COUNT(noncoherent_setups), seed);
 	}
 	CU_ASSERT_TRUE(crossed > 0);
 }
@@ -175,7 +175,7 @@ TEST(full_stops_all)
 	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
 	harness_close(h);
 	/* Lanes that run a task each cannot wait for the host; together they can. */
-	h = open_tree("sched_host", "returns=16 grain=lane", 2, 4, 1, 5000, STAR, 3);
+	h = open_tree("sched_host", "returns=16 granularity=lane", 2, 4, 1, 5000, STAR, 3);
 	CU_ASSERT_EQUAL(run_tree(h, 5000), LOOM_EFULL);
 	harness_close(h);
 	h = open_tree("sched_host", "returns=16", 2, 4, 1, 500, STAR, 3);
@@ -219,7 +219,7 @@ TEST(refusals)
 		harness_refused(&(struct harness_params){.sched = wrong[i][0], .sched_opts = wrong[i][1], .workers = 1},
 				LOOM_EINVAL, wrong[i][2]);
 	/* A GPU's only worker would have to run tasks and carry mail. */
-	harness_refused(&(struct harness_params){.term = "term_hcounter", .apart = 1, .second_kind = LOOM_ON_GPU, .workers = 2},
+	harness_refused(&(struct harness_params){.term = "term_hcounter", .noncoherent = 1, .second_kind = LOOM_ON_GPU, .workers = 2},
 			LOOM_ENOTSUP, "needs two");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The last of several tasks is found once, and sees what the others wrote: loom_last() and loom_last_apart() on threads.
+/* The last of several tasks is found once, and sees what the others wrote: loom_last() and loom_last_noncoherent() on threads.
  * tests/check-after.sh compiles this with planted faults. */
 #include <gpuloom/dev/dev.h>
 #include <string.h>
@@ -13,8 +13,8 @@ static struct {
 	uint64_t result[WORKERS]; /* plain words: a thread sanitizer looks at their order */
 	uint64_t last;
 } rounds[ROUNDS];
-static struct loom_turn turns[LOOM_MAX_DEVICES];
-static uint32_t lock[LOOM_MAX_DEVICES][LOOM_TURN_LOCK / 4];
+static struct loom_onebit_lock turns[LOOM_MAX_DEVICES];
+static uint32_t lock[LOOM_MAX_DEVICES][LOOM_ONEBIT_LOCAL_BYTES / 4];
 static struct loom_ctl ctl;
 static struct loom_ctx ctx[WORKERS];
 static uint64_t wrong;
@@ -24,7 +24,7 @@ static void *worker(void *arg)
 	struct loom_ctx *c = arg;
 	for (uint64_t r = 0; r < ROUNDS; r++) {
 		rounds[r].result[c->worker] = r + c->worker;
-		if (!(c->devices > 1 ? loom_last_apart(c, turns, &rounds[r].pending) : loom_last(c, &rounds[r].pending)))
+		if (!(c->devices > 1 ? loom_last_noncoherent(c, turns, &rounds[r].pending) : loom_last(c, &rounds[r].pending)))
 			continue;
 		rounds[r].last++;
 		for (uint32_t w = 0; w < c->workers; w++)
@@ -46,7 +46,7 @@ static void play(uint32_t devices, uint32_t workers)
 					   .device = w % devices,
 					   .devices = devices,
 					   .lanes = 1,
-					   .flags = LOOM_CTX_CROWDED,
+					   .flags = LOOM_CTX_OVERSUBSCRIBED,
 					   .ctl = &ctl};
 		ctx[w].on_device[LOOM_WORKLOAD] = lock[w % devices];
 	}
@@ -84,8 +84,8 @@ TEST(stopped)
 		c.on_device[LOOM_WORKLOAD] = lock[d];
 		turns[1 - d].wants = 1;
 		ctl.stop = 1;
-		CU_ASSERT_EQUAL(loom_turn_begin(&c, turns), 0);
-		CU_ASSERT_EQUAL(loom_last_apart(&c, turns, &pending), 0);
+		CU_ASSERT_EQUAL(loom_onebit_lock_acquire(&c, turns), 0);
+		CU_ASSERT_EQUAL(loom_last_noncoherent(&c, turns, &pending), 0);
 		ctl.stop = turns[1 - d].wants = 0;
 		CU_ASSERT_EQUAL(turns[d].wants, 0);
 	}

@@ -60,7 +60,7 @@ static const struct ranks_setup {
 	const char *opts;
 	uint32_t n, workers[RANKS_MOST], initials, size;
 	enum loom__shape shape;
-	int asks; /* for each other's memory */
+	int rma; /* for each other's memory */
 	size_t term; /* of turns_term */
 } ranks_setups[] = {
 	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, BINARY, 0, 1},
@@ -87,8 +87,8 @@ static void play_one(const struct turns_setup *s, size_t term)
 {
 	struct harness_params p = turns_params(term, s->opts, s->initials, s->size, s->shape);
 	p.workers = s->workers;
-	p.apart = s->apart != ONE_DEVICE;
-	p.second_kind = s->apart == CPU_AND_GPU ? LOOM_ON_GPU : 0;
+	p.noncoherent = s->noncoherent != ONE_DEVICE;
+	p.second_kind = s->noncoherent == CPU_AND_GPU ? LOOM_ON_GPU : 0;
 	turns_ranks = (struct ranks){.n = 1, .h = {harness_must(&p)}};
 	turns_games(s->size, turns_term[term].name, s->opts, s->shape);
 }
@@ -122,7 +122,7 @@ TEST(ranks)
 	for (size_t i = 0; i < COUNT(ranks_setups); i++) {
 		const struct ranks_setup *s = &ranks_setups[i];
 		struct harness_params p = turns_params(s->term, s->opts, s->initials, s->size, s->shape);
-		p.trigger_dev = s->asks ? &ranks_network : NULL;
+		p.trigger_dev = s->rma ? &ranks_network : NULL;
 		ranks_open(&turns_ranks, &p, s->n, s->workers);
 		turns_games(s->size, "ranks", s->opts, s->shape);
 		crossed += turns_ranks.crossed;

@@ -6,7 +6,7 @@
 static const struct setup {
 	const char *opts;
 	uint32_t n, workers[RANKS_MOST];
-	int asks; /* for each other's memory */
+	int rma; /* for each other's memory */
 	const char *term;
 } setups[] = {
 	{"", 2, {1, 1}, 0, "term_hcounter"},
@@ -64,7 +64,7 @@ static uint64_t grow(const struct setup *s, uint32_t initials, uint32_t size, en
 	int rc = 0;
 	p.sched_opts = s->opts;
 	p.term = s->term;
-	p.trigger_dev = s->asks ? &ranks_network : NULL;
+	p.trigger_dev = s->rma ? &ranks_network : NULL;
 	ranks_open(&ranks, &p, s->n, s->workers);
 	for (int sample = 0; sample < 2 && !rc; sample++)
 		rc = run_ranks(&ranks, size, &err);
@@ -124,7 +124,7 @@ TEST(refused)
 		struct harness_params p = tree_params(1, 1, STAR, 1);
 		p.sched_opts = wrong[i].opts;
 		p.term = "term_hcounter";
-		p.workers = p.ranks = p.far_workers = p.far_devices = 2;
+		p.workers = p.ranks = p.remote_workers = p.remote_devices = 2;
 		harness_refused(&p, wrong[i].code, wrong[i].words);
 	}
 }

@@ -8,7 +8,7 @@ static void stall(void);
 #include "tree.h"
 
 #include "../plugins/sched_mgws/sched_mgws.dev.h"
-#include "../plugins/sched_mgws/term_counter.dev.h"
+#include "../plugins/term/term_counter.dev.h"
 
 static int stalled;
 

@@ -691,16 +691,16 @@ static void *ask_often(void *arg)
 	struct asker *a = arg;
 	struct trig *t = a->t;
 	char *from = t->data + 4096, *to = t->data + 65536 * (1 + a->worker);
-	struct loom_ask sum = {.op = LOOM_NET_ADD, .remote = trig_ref(t, t->data), .value = 1};
-	struct loom_ask posted = {.op = LOOM_NET_ADD, .remote = trig_ref(t, t->data + 64), .value = 1ull << 32};
-	struct loom_ask copy = {.op = LOOM_NET_GET, .remote = trig_ref(t, from), .local = trig_ref(t, to)};
+	struct loom_rma sum = {.op = LOOM_NET_ADD, .remote = trig_ref(t, t->data), .value = 1};
+	struct loom_rma posted = {.op = LOOM_NET_ADD, .remote = trig_ref(t, t->data + 64), .value = 1ull << 32};
+	struct loom_rma copy = {.op = LOOM_NET_GET, .remote = trig_ref(t, from), .local = trig_ref(t, to)};
 	for (uint32_t i = 0; i < ASKS; i++) {
 		uint64_t was = 0;
-		a->bad += t->dev->ask(&t->ctx[a->worker], &sum, &was) != 0 || was >= RIG_WORKERS * ASKS || a->seen[was]++;
-		a->bad += t->dev->ask(&t->ctx[a->worker], &posted, NULL) != 0;
+		a->bad += t->dev->rma(&t->ctx[a->worker], &sum, &was) != 0 || was >= RIG_WORKERS * ASKS || a->seen[was]++;
+		a->bad += t->dev->rma(&t->ctx[a->worker], &posted, NULL) != 0;
 		copy.bytes = 64 * (1 + i % 64);
 		memset(to, 0, copy.bytes);
-		a->bad += t->dev->ask(&t->ctx[a->worker], &copy, NULL) != 0 || memcmp(from, to, copy.bytes);
+		a->bad += t->dev->rma(&t->ctx[a->worker], &copy, NULL) != 0 || memcmp(from, to, copy.bytes);
 	}
 	return NULL;
 }
@@ -738,8 +738,8 @@ static void ask_all(struct trig *t)
 	ask_often(&a[0]);
 	CU_ASSERT_EQUAL(a[0].bad, 0);
 	CU_ASSERT_EQUAL(sum[0], ASKS);
-	struct loom_ask wrong = {.op = LOOM_NET_ADD, .rank = 7, .remote = trig_ref(t, t->data)};
-	CU_ASSERT_EQUAL(t->dev->ask(&t->ctx[1], &wrong, &own), LOOM_EIO);
+	struct loom_rma wrong = {.op = LOOM_NET_ADD, .rank = 7, .remote = trig_ref(t, t->data)};
+	CU_ASSERT_EQUAL(t->dev->rma(&t->ctx[1], &wrong, &own), LOOM_EIO);
 	CU_ASSERT_EQUAL(t->ctl->failed, (uint32_t)-LOOM_EIO);
 	REFUSED(t->ops->flush(t->self, 1000000000, &t->err), LOOM_EIO, t->err, "rank 7");
 }

@@ -2,9 +2,9 @@
 /* The parts of the software NIC. Which operations are under way, with a network whose operations end when the test says
  * so: a flush waits for this sample's, neither for receives nor for what a sample before has left. And in which order the
  * list of triggers runs what is due. */
-#include "../plugins/trigger_nic/policy.c"
+#include "../plugins/shared/nic/policy.c"
 
-#include "../plugins/trigger_nic/links.h"
+#include "../plugins/shared/simnet/links.h"
 #include "fake_host.h"
 
 /* ---- the network ----------------------------------------------------------------------------------- */
@@ -70,7 +70,7 @@ int fabric_notify(struct fabric *f, uint32_t target, uint32_t notify, struct fab
 	return net.full ? LOOM_EAGAIN : take_off(context);
 }
 /* Time is real here. */
-void fabric_attach(struct fabric *f, const struct loom_time *time, struct loom_agent *agent)
+void fabric_attach(struct fabric *f, const struct loom_clock *time, struct loom_agent *agent)
 {
 }
 

@@ -3,7 +3,7 @@
 #include "support.h"
 
 #if __has_include(<rdma/fabric.h>)
-#include "../plugins/trigger_nic/fabric_staged.c"
+#include "../plugins/shared/fabric/fabric_staged.c"
 #include "fake_host.h"
 
 static ssize_t verdict; /* of the next messages */

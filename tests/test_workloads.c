@@ -7,14 +7,14 @@
 
 #include "harness.h"
 
-#include "../plugins/workloads/cholesky_matrix.h"
-#include "../plugins/workloads/sha1.dev.h"
-#include "../plugins/workloads/workload_bfs_tasks.dev.h"
-#include "../plugins/workloads/workload_contains.dev.h"
-#include "../plugins/workloads/workload_fib.dev.h"
-#include "../plugins/workloads/workload_knapsack.dev.h"
-#include "../plugins/workloads/workload_synthetic.dev.h"
-#include "../plugins/workloads/workload_uts.dev.h"
+#include "../plugins/workloads/tasks/cholesky_matrix.h"
+#include "../plugins/workloads/tasks/sha1.dev.h"
+#include "../plugins/workloads/tasks/workload_bfs_tasks.dev.h"
+#include "../plugins/workloads/tasks/workload_contains.dev.h"
+#include "../plugins/workloads/tasks/workload_fib.dev.h"
+#include "../plugins/workloads/tasks/workload_knapsack.dev.h"
+#include "../plugins/workloads/tasks/workload_synthetic.dev.h"
+#include "../plugins/workloads/tasks/workload_uts.dev.h"
 
 static struct loom_error err;
 
@@ -80,15 +80,15 @@ TEST(memset)
 	harness_close(h);
 }
 
-/* Devices that are apart have slots of their own. */
-TEST(memset_apart)
+/* Devices that are non-coherent have slots of their own. */
+TEST(memset_noncoherent)
 {
 	struct harness *h = harness_must(&(struct harness_params){.term = "term_hcounter",
 								  .workload = "workload_memset",
 								  .workload_opts = "tasks=1000",
 								  .workers = 2,
 								  .seed = 1,
-								  .apart = 1});
+								  .noncoherent = 1});
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	uint64_t *first = h->rig.part[LOOM_WORKLOAD].view.device[0], *second = h->rig.part[LOOM_WORKLOAD].view.device[1];
 	CU_ASSERT_EQUAL(first[3] & second[3], 3); /* all ones in the other */
@@ -145,7 +145,7 @@ TEST(cholesky)
 TEST(cholesky_queues)
 {
 	static const char *const opts[] = {"local_queue=2 public_queue=1", "local_queue=2 public_queue=4 in_place_depth=0",
-					   "local_queue=4 public_queue=4 transfer=id owners=2", "grain=lane"};
+					   "local_queue=4 public_queue=4 transfer=id owners=2", "granularity=lane"};
 	for (size_t i = 0; i < 4; i++) {
 		struct harness *h = harness_must(&(struct harness_params){.sched_opts = opts[i],
 									  .workload = "workload_cholesky",
@@ -161,9 +161,9 @@ TEST(cholesky_queues)
 }
 
 /* Devices that cannot change the same word: two CPUs, and a CPU with what plays a GPU. */
-TEST(cholesky_apart)
+TEST(cholesky_noncoherent)
 {
-	static const char *const opts[] = {"", "local_queue=2 public_queue=4", "grain=lane"};
+	static const char *const opts[] = {"", "local_queue=2 public_queue=4", "granularity=lane"};
 	for (size_t i = 0; i < 6; i++) {
 		struct harness *h = harness_must(&(struct harness_params){.sched_opts = opts[i % 3],
 									  .term = "term_hcounter",
@@ -173,7 +173,7 @@ TEST(cholesky_apart)
 									  .lanes = i % 3 == 2 ? 3 : 1,
 									  .second_kind = i < 3 ? 0 : LOOM_ON_GPU,
 									  .seed = 1,
-									  .apart = 1});
+									  .noncoherent = 1});
 		uint64_t moved = 0;
 		for (int sample = 0; sample < 5; sample++) {
 			int rc = harness_run(h, &err);
@@ -273,9 +273,9 @@ TEST(synthetic_affinity)
 		      {"sched_mgws", "spill=4", 1},
 		      {"sched_mgws", "spill=1", 1},
 		      {"sched_mgws", "spill=4", 2},
-		      {"sched_mgws", "grain=lane", 2},
+		      {"sched_mgws", "granularity=lane", 2},
 		      {"sched_host", "", 1},
-		      {"sched_host", "grain=lane returns=1024", 2}};
+		      {"sched_host", "granularity=lane returns=1024", 2}};
 	for (size_t i = 0; i < 4 * COUNT(scheds); i++) {
 		struct harness *h = harness_must(&(struct harness_params){.sched = scheds[i / 4].name,
 									  .sched_opts = scheds[i / 4].opts,
@@ -285,7 +285,7 @@ TEST(synthetic_affinity)
 									  .workload_opts = opts[i % 4],
 									  .workers = 4,
 									  .second_kind = LOOM_ON_GPU,
-									  .apart = i % 4 / 2,
+									  .noncoherent = i % 4 / 2,
 									  .seed = 1});
 		for (int sample = 0; sample < 3; sample++) {
 			int rc = harness_run(h, &err);
@@ -313,7 +313,7 @@ TEST(bfs_tasks)
 	must_be_wrong(h, "vertex 65: level 3 in place of 2");
 	harness_close(h);
 	/* A task for each lane; vertices whose arcs are several tasks. */
-	h = harness_must(&(struct harness_params){.sched_opts = "grain=lane",
+	h = harness_must(&(struct harness_params){.sched_opts = "granularity=lane",
 						  .workload = "workload_bfs_tasks",
 						  .workload_opts = "scale=9 heavy=2",
 						  .workers = 2,
@@ -336,7 +336,7 @@ TEST(knapsack)
 								  .workload = "workload_knapsack",
 								  .workload_opts = "items=22 correlation=strong",
 								  .workers = 4,
-								  .apart = 1,
+								  .noncoherent = 1,
 								  .seed = 1});
 	CU_ASSERT_EQUAL(harness_run(h, &err), 0);
 	struct knapsack_count *count = h->rig.part[LOOM_WORKLOAD].view.worker[2];

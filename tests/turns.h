@@ -16,7 +16,7 @@ static __attribute__((unused)) void loom_pause(const struct loom_ctx *c)
 	loom__turns_pause();
 }
 
-static __attribute__((unused)) void loom_give_way(const struct loom_ctx *c)
+static __attribute__((unused)) void loom_yield(const struct loom_ctx *c)
 {
 	loom_pause(c);
 }

@@ -14,9 +14,9 @@
 #include "ranks.h"
 
 #include "../plugins/sched_mgws/sched_mgws.dev.h"
-#include "../plugins/sched_mgws/term_counter.dev.h"
-#include "../plugins/sched_mgws/term_hcounter.dev.h"
-#include "../plugins/sched_mgws/term_tree.dev.h"
+#include "../plugins/term/term_counter.dev.h"
+#include "../plugins/term/term_hcounter.dev.h"
+#include "../plugins/term/term_tree.dev.h"
 
 static const struct loom_sched_dev turns_sched = {
 	.size = sizeof(turns_sched), .run = sched_mgws_run, .spawn = sched_mgws_spawn, .wanted = sched_mgws_wanted};
@@ -27,8 +27,8 @@ static const struct {
 	const char *name;
 	struct loom_term_dev dev;
 } turns_term[] = {
-	TURNS_TERM(term_counter, LOOM_TERM_RESTS),
-	TURNS_TERM(term_hcounter, LOOM_TERM_RESTS),
+	TURNS_TERM(term_counter, LOOM_TERM_MAY_SLEEP),
+	TURNS_TERM(term_hcounter, LOOM_TERM_MAY_SLEEP),
 	TURNS_TERM(term_tree, 0),
 };
 
@@ -43,7 +43,7 @@ struct turns_setup {
 	const char *opts;
 	uint32_t workers, initials, size;
 	enum loom__shape shape;
-	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } apart; /* two devices share no word that both change */
+	enum { ONE_DEVICE, TWO_CPUS, CPU_AND_GPU } noncoherent; /* two devices share no word that both change */
 };
 
 static struct ranks turns_ranks; /* of the game in progress; one where tasks are not shared */

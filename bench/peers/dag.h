@@ -5,7 +5,7 @@
 #ifndef DAG_H
 #define DAG_H
 
-#include "../../plugins/workloads/cholesky_matrix.h"
+#include "../../plugins/workloads/tasks/cholesky_matrix.h"
 
 extern const struct cholesky_blas *dag_blas;
 

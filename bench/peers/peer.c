@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../plugins/workloads/uts_trees.h"
+#include "../../plugins/workloads/tasks/uts_trees.h"
 #include "../times.h"
 
 _Static_assert(sizeof(struct peer_node) == sizeof(struct uts_node), "the same node");

@@ -27,9 +27,9 @@ int loom__absent_read(const char *path, struct loom__absent *out)
 		mend[strcspn(mend, "\n")] = 0;
 		snprintf(out->name, sizeof(out->name), "%.*s", (int)n, file);
 		snprintf(out->why, sizeof(out->why), "%s", text);
-		snprintf(out->mend, sizeof(out->mend), "%s", mend);
+		snprintf(out->fix, sizeof(out->fix), "%s", mend);
 		loom__clean(out->why, sizeof(out->why));
-		loom__clean(out->mend, sizeof(out->mend));
+		loom__clean(out->fix, sizeof(out->fix));
 	}
 	free(text);
 	return mend && *mend;
@@ -38,5 +38,5 @@ int loom__absent_read(const char *path, struct loom__absent *out)
 int loom__absent_fail(const struct loom__absent *a, struct loom_error *err)
 {
 	return LOOM__FAIL(err, LOOM_EUNAVAIL, "%s plug-in '%s' was left out when gpuloom was built: %s; %s",
-			  loom__kind_section(a->kind), loom__absent_brief(a), a->why, a->mend);
+			  loom__kind_section(a->kind), loom__absent_brief(a), a->why, a->fix);
 }

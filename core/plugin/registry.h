@@ -33,7 +33,7 @@ int loom__plugin_real(const char *name, char **path, struct loom_error *err);
 struct loom__absent {
 	char name[64]; /* "sched_mgws" */
 	enum loom_kind kind;
-	char why[200], mend[200];
+	char why[200], fix[200];
 };
 /* 0: the file is not there, or no such note. */
 int loom__absent_read(const char *path, struct loom__absent *out);

@@ -60,7 +60,7 @@ static cJSON *choices(const struct loom_stack *s)
 {
 	cJSON *o = cJSON_CreateObject();
 	for (uint32_t i = 0; i < s->host.facts; i++)
-		loom__json_add_text(o, s->host.fact[i].name, s->host.fact[i].text);
+		loom__json_add_text(o, s->host.choice[i].name, s->host.choice[i].text);
 	return o;
 }
 
@@ -116,7 +116,7 @@ void loom__about_drop(void *at)
 /* Takes over a use of `a`, which may be NULL. */
 static struct loom_result *make(const struct loom_stack *s, struct loom__about *a)
 {
-	uint32_t workers = s->layout.workers + s->layout.far_workers, ranks = s->layout.ranks > 1 ? s->layout.ranks : 0, at = 0;
+	uint32_t workers = s->layout.workers + s->layout.remote_workers, ranks = s->layout.ranks > 1 ? s->layout.ranks : 0, at = 0;
 	struct loom_result *r = calloc(1, sizeof(*r));
 	uint32_t *rank = ranks ? calloc(workers, sizeof(*rank)) : NULL; /* whose they are */
 	if (!a || !r || (ranks && !rank)) {

@@ -139,8 +139,8 @@ static int verifying(void *arg, double done, struct loom_error *err)
 {
 	struct loom_stack *s = arg;
 	uint64_t now = loom__now_ns();
-	if (s->verifying)
-		s->verifying(s->beat_arg, s, now - s->verify_ns, done);
+	if (s->progress)
+		s->progress(s->beat_arg, s, now - s->verify_ns, done);
 	if (__atomic_load_n(&s->stop_requests, __ATOMIC_ACQUIRE) >= 2) /* see gpuloom.h */
 		return LOOM__FAIL(err, LOOM_EINTR, "interrupted while a sample was verified: %.0f %% of it, after %.3g s", 100 * done,
 				  (double)(now - s->verify_ns) / 1e9);
@@ -155,15 +155,15 @@ static int verify(struct loom_stack *s, const struct loom__policy *p, struct loo
 	const struct loom_workload_ops *w = p->choice->plugin->ops;
 	s->verify_ns = loom__now_ns();
 	s->host.verifying_arg = s;
-	s->host.verifying = verifying;
+	s->host.progress = verifying;
 	int rc = w->verify(p->self, &s->layout, &p->view, report, err);
-	s->host.verifying = NULL;
+	s->host.progress = NULL;
 	return rc;
 }
 
 static int finish_sample(struct loom_stack *s, struct loom__sample *sample, struct loom_error *err)
 {
-	uint32_t workers = s->layout.workers + s->layout.far_workers;
+	uint32_t workers = s->layout.workers + s->layout.remote_workers;
 	const struct loom_counters *counters;
 	struct loom_counters sum;
 	int rc = loom__images_copy(s, 0, err);
@@ -345,7 +345,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	const struct loom__run_opts *run = &s->plan.run;
 	uint32_t total = run->warmup + run->samples;
 	s->beat = hooks ? hooks->beat : NULL;
-	s->verifying = hooks ? hooks->verifying : NULL;
+	s->progress = hooks ? hooks->progress : NULL;
 	s->beat_arg = hooks ? hooks->arg : NULL;
 	s->until_ns = run->time_limit ? s->run_ns + run->time_limit : 0;
 	if (hooks && hooks->begin)
@@ -371,7 +371,7 @@ int loom__stack_run(struct loom_stack *s, const struct loom__run_hooks *hooks,
 	}
 	rc = rest(s, rc, err);
 	s->beat = NULL;
-	s->verifying = NULL;
+	s->progress = NULL;
 	s->until_ns = 0;
 	loom__result_end(r, rc, err);
 	*result = r;
@@ -438,7 +438,7 @@ static int finish(struct loom_stack *s, uint64_t until, struct loom_result **res
 static int may_stay(const struct loom_stack *s)
 {
 	uint32_t d = 0;
-	while (d < s->layout.devices && s->shape[d].flags & LOOM_SHAPE_RESTS)
+	while (d < s->layout.devices && s->shape[d].flags & LOOM_SHAPE_PERSISTENT)
 		d++;
 	return d == s->layout.devices;
 }

@@ -14,7 +14,7 @@ struct loom__run_hooks {
 	int (*sample)(void *arg, const struct loom_stack *s, struct loom_result *r, struct loom_error *err);
 	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
 	/* The same while it is verified, of which `done`, from 0 to 1, is over. */
-	void (*verifying)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
+	void (*progress)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
 	void *arg;
 };
 

@@ -34,8 +34,8 @@ static void close_key(void *ctx, uint32_t device, uint64_t at)
 
 /* ---- alarms for policies: from a word in a block to the device that has it ---- */
 
-static int open_alarm(const struct loom_alarms *alarms, uint32_t device, uint32_t kind, uint64_t offset,
-		      struct loom_alarm **alarm, struct loom_error *err)
+static int open_alarm(const struct loom_interrupts *alarms, uint32_t device, uint32_t kind, uint64_t offset,
+		      struct loom_interrupt **alarm, struct loom_error *err)
 {
 	struct loom_stack *s = alarms->stack;
 	const struct loom__device *d = &s->device[device];
@@ -43,18 +43,18 @@ static int open_alarm(const struct loom_alarms *alarms, uint32_t device, uint32_
 		const struct loom__policy *p = &s->policy[i];
 		if (p->choice->plugin != s->selected[kind] || !p->on_device[device])
 			continue;
-		if (!LOOM_HAS(d->ops, alarm))
+		if (!LOOM_HAS(d->ops, interrupt))
 			return LOOM__FAIL(err, LOOM_ENOTSUP, "%s has no interrupts", s->shape[device].name);
 		loom_ref at = p->on_device[device] + offset;
-		return d->ops->alarm(d->self, &s->segment[LOOM_REF_SEGMENT(at)], LOOM_REF_OFFSET(at), alarm, err);
+		return d->ops->interrupt(d->self, &s->segment[LOOM_REF_SEGMENT(at)], LOOM_REF_OFFSET(at), alarm, err);
 	}
 	return LOOM__FAIL(err, LOOM_EPLUGIN, "an alarm in a block that there is not");
 }
 
 void loom__alarms(struct loom_stack *s)
 {
-	s->alarms = (struct loom_alarms){.size = sizeof(s->alarms), .stack = s, .open = open_alarm};
-	s->layout.alarms = &s->alarms;
+	s->interrupts = (struct loom_interrupts){.size = sizeof(s->interrupts), .stack = s, .open = open_alarm};
+	s->layout.interrupts = &s->interrupts;
 }
 
 /* ---- host threads of policies ---- */
@@ -106,9 +106,9 @@ struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind)
 	return NULL;
 }
 
-int loom__ranks_meet(struct loom_stack *s)
+int loom__ranks_share_tasks(struct loom_stack *s)
 {
-	return s->host.table.ranks > 1 && s->layout.meetings && s->layout.meetings->scopes & LOOM_CAP_BARRIER(LOOM_SCOPE_JOB);
+	return s->host.table.ranks > 1 && s->layout.barrier_scopes && s->layout.barrier_scopes->scopes & LOOM_CAP_BARRIER(LOOM_SCOPE_JOB);
 }
 
 int loom__wire(struct loom_stack *s, struct loom_error *err)
@@ -125,7 +125,7 @@ int loom__wire(struct loom_stack *s, struct loom_error *err)
 				       .self = t->self,
 				       .rank = s->host.table.rank,
 				       .ranks = s->host.table.ranks};
-	if (LOOM_HAS(barrier, wire) && loom__ranks_meet(s))
+	if (LOOM_HAS(barrier, wire) && loom__ranks_share_tasks(s))
 		rc = barrier->wire(b->self, &s->layout, &b->view, b->global, &trigger, err);
 	return rc || !LOOM_HAS(ops, wire) ? rc : ops->wire(w->self, &s->layout, &w->view, w->global, &trigger, err);
 }

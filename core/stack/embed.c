@@ -189,7 +189,7 @@ void loom_stack_stop(struct loom_stack *s)
 	/* Release: who is woken by a nudge sees the request. A workload's first one can wait for the sample's end. */
 	if (__atomic_fetch_add(&s->stop_requests, 1, __ATOMIC_RELEASE) || !s->selected[LOOM_WORKLOAD])
 		for (uint32_t d = 0; d < s->layout.devices; d++)
-			if (LOOM_HAS(s->device[d].ops, nudge))
-				s->device[d].ops->nudge(s->device[d].self);
+			if (LOOM_HAS(s->device[d].ops, wake))
+				s->device[d].ops->wake(s->device[d].self);
 	errno = number;
 }

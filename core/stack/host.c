@@ -94,19 +94,19 @@ static void host_fact(const struct loom_host *host, const char *name, const char
 	uint32_t i = 0;
 	snprintf(one.name, sizeof(one.name), "%s", name);
 	snprintf(one.text, sizeof(one.text), "%s", text);
-	while (i < h->facts && strcmp(h->fact[i].name, one.name))
+	while (i < h->facts && strcmp(h->choice[i].name, one.name))
 		i++;
-	if (i == LOOM__FACTS || (i < h->facts && !strcmp(h->fact[i].text, one.text)))
+	if (i == LOOM__FACTS || (i < h->facts && !strcmp(h->choice[i].text, one.text)))
 		return;
 	h->facts += i == h->facts;
-	h->fact[i] = one;
+	h->choice[i] = one;
 	h->fact_changes++;
 }
 
 static int host_verifying(const struct loom_host *host, double done, struct loom_error *err)
 {
 	const struct loom__host *h = host->ctx;
-	return h->verifying ? h->verifying(h->verifying_arg, done, err) : 0;
+	return h->progress ? h->progress(h->verifying_arg, done, err) : 0;
 }
 
 /* The params as far as the caller, who may be older, knows them. */
@@ -129,8 +129,8 @@ void loom__host_init(struct loom__host *h, const struct loom_stack_params *param
 			  .metric = host_metric,
 			  .ranks = 1,
 			  .allgather = host_allgather,
-			  .fact = host_fact,
-			  .verifying = host_verifying},
+			  .choice = host_fact,
+			  .progress = host_verifying},
 		.log = params ? params->log : NULL,
 		.log_arg = params ? params->log_arg : NULL,
 		.log_level = params ? params->log_level : 0,

@@ -18,10 +18,10 @@ struct loom__host {
 	void *log_arg;
 	int log_level;
 	const struct loom_ranks *ranks; /* NULL: alone */
-	struct loom__fact fact[LOOM__FACTS];
+	struct loom__fact choice[LOOM__FACTS];
 	uint32_t facts, fact_changes; /* fact_changes: how often one was new, or got another text */
 	/* Who is told of a check's progress; NULL: nobody is. */
-	int (*verifying)(void *arg, double done, struct loom_error *err);
+	int (*progress)(void *arg, double done, struct loom_error *err);
 	void *verifying_arg;
 };
 void loom__host_init(struct loom__host *h, const struct loom_stack_params *params);

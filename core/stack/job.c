@@ -35,7 +35,7 @@ int loom__initial_room(struct loom_stack *s, uint64_t tasks, struct loom_error *
 	for (uint32_t d = 0; d < devices; d++)
 		if (loom__wants_copies(s, d))
 			want[n++] = (struct loom_segment_want){
-				.bytes = want[0].bytes, .owner = (int32_t)d, .flags = LOOM_MEMORY_ALONE};
+				.bytes = want[0].bytes, .owner = (int32_t)d, .flags = LOOM_MEMORY_PRIVATE};
 	rc = loom__segments_add(s, want, n, &first, err);
 	if (rc)
 		return rc;
@@ -163,7 +163,7 @@ int loom__stack_launch(struct loom_stack *s, struct loom_error *err)
 	}
 	s->rests = !attachments && !s->host.ranks;
 	for (uint32_t d = 0; d < s->layout.devices; d++)
-		s->rests &= (s->shape[d].flags & LOOM_SHAPE_RESTS) != 0;
+		s->rests &= (s->shape[d].flags & LOOM_SHAPE_PERSISTENT) != 0;
 	for (size_t i = 0; i < s->policies; i++)
 		s->rests &= !s->policy[i].started;
 	if (rc)

@@ -18,7 +18,7 @@ int loom__stack_shape(struct loom_stack *s, struct loom_error *err)
 		if (!shape->workers || !shape->lanes)
 			return LOOM__FAIL(err, LOOM_EPLUGIN, "device %s offers no workers", shape->name);
 		if (s->in_turns >> d & 1)
-			shape->flags |= LOOM_SHAPE_IN_TURNS;
+			shape->flags |= LOOM_SHAPE_TIME_SLICED;
 		shape->first_worker = (uint32_t)workers;
 		workers += shape->workers;
 		if (workers > UINT32_MAX / 2)
@@ -62,8 +62,8 @@ static int open_devices(struct loom_stack *s, struct loom_error *err)
 					   .layout = &s->layout,
 					   .ops = s->device_ops,
 					   .self = s->device_self};
-	if (s->layout.devices && LOOM_HAS(s->device_ops[0], time))
-		s->layout.time = s->device_ops[0]->time(s->device_self[0]);
+	if (s->layout.devices && LOOM_HAS(s->device_ops[0], clock))
+		s->layout.clock = s->device_ops[0]->clock(s->device_self[0]);
 	loom__alarms(s);
 	return 0;
 }

@@ -47,7 +47,7 @@ static int ask_need(struct loom_stack *s, const struct loom__policy *p, struct l
 		return LOOM__FAIL(err, LOOM_EPLUGIN, "%s asks for an impossible amount of memory", p->choice->plugin->name);
 	if (need->global_place == LOOM_PLACE_NET)
 		need->global_place = sends_from_anywhere(s) ? LOOM_PLACE_ANY : LOOM_PLACE_HOST;
-	if (need->global_place > LOOM_PLACE_HOST || need->device_place > LOOM_PLACE_NEAR ||
+	if (need->global_place > LOOM_PLACE_HOST || need->device_place > LOOM_PLACE_DEVICE ||
 	    need->worker_place > LOOM_PLACE_HOST)
 		return LOOM__FAIL(err, LOOM_EPLUGIN,
 				  "%s asks for memory in a place that there is not: only a block per device may be near",
@@ -118,13 +118,13 @@ struct room {
 };
 
 static const uint32_t memory_flags[LOOM_PLACES] = {
-	[LOOM_PLACE_HOST] = LOOM_MEMORY_HOST, [LOOM_PLACE_NEAR] = LOOM_MEMORY_ALONE};
+	[LOOM_PLACE_HOST] = LOOM_MEMORY_HOST, [LOOM_PLACE_DEVICE] = LOOM_MEMORY_PRIVATE};
 
 /* The blocks per worker of one policy, and where each device finds them. */
 static void lay_out_workers(struct loom_stack *s, struct loom__policy *p, struct room *room, int write)
 {
 	for (uint32_t d = 0; d < s->layout.devices; d++)
-		p->registry[d] = take(&room->at[d][LOOM_PLACE_NEAR], s->layout.workers * sizeof(loom_ref));
+		p->registry[d] = take(&room->at[d][LOOM_PLACE_DEVICE], s->layout.workers * sizeof(loom_ref));
 	for (uint32_t d = 0; d < s->layout.devices; d++)
 		for (uint32_t w = 0; w < s->shape[d].workers; w++) {
 			loom_ref ref = take(&room->at[d][p->need.worker_place], p->need.worker);
@@ -150,7 +150,7 @@ static void lay_out(struct loom_stack *s, struct room *room, int write)
 		p->global = take(&shared[p->need.global_place], p->need.global);
 		for (uint32_t d = 0; d < s->layout.devices; d++) {
 			int copied = p->need.flags & LOOM_NEED_CONSTANT && s->layout.devices > 1 && s->shape[d].kind == LOOM_ON_GPU;
-			p->near[d] = copied ? take(&room->at[d][LOOM_PLACE_NEAR], p->need.global) : 0;
+			p->near[d] = copied ? take(&room->at[d][LOOM_PLACE_DEVICE], p->need.global) : 0;
 			p->on_device[d] = take(&room->at[d][p->need.device_place], p->need.device);
 			if (write && p->need.device)
 				p->device_blocks[d] = loom__host_at(s, p->on_device[d]);
@@ -215,11 +215,11 @@ static int add_constants(struct loom_stack *s, const struct loom__policy *p, cha
 	return 0;
 }
 
-static const struct loom_meetings *meetings_of(struct loom_stack *s)
+static const struct loom_barrier_scopes *barrier_scopes_of(struct loom_stack *s)
 {
 	struct loom__policy *w = loom__policy_of(s, LOOM_WORKLOAD);
 	const struct loom_workload_ops *ops = w ? w->choice->plugin->ops : NULL;
-	return LOOM_HAS(ops, meetings) ? ops->meetings(w->self, &s->layout) : NULL;
+	return LOOM_HAS(ops, barrier_scopes) ? ops->barrier_scopes(w->self, &s->layout) : NULL;
 }
 
 static int compose(struct loom_stack *s, struct loom_error *err)
@@ -236,10 +236,10 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 				       .traced = loom__trace_bytes(s) != 0};
 	char constants[2048] = "";
 	if (s->layout.ranks > 1) /* see trigger.h */
-		strcpy(constants, s->layout.asks ? "#define LOOM_RANKS_SHARE 1\n#define LOOM_RANKS_ASK 1\n" :
+		strcpy(constants, s->layout.rma ? "#define LOOM_RANKS_SHARE 1\n#define LOOM_RANKS_RMA 1\n" :
 						   "#define LOOM_RANKS_SHARE 1\n");
 	program.constants = constants;
-	s->layout.meetings = meetings_of(s);
+	s->layout.barrier_scopes = barrier_scopes_of(s);
 	s->layout.net = &s->net;
 	/* Schedulers and detectors are composed by it. Once more below: some devices have another shape by then. */
 	int code = loom__ranks_size(s, err);
@@ -272,12 +272,12 @@ static int compose(struct loom_stack *s, struct loom_error *err)
 }
 
 /* The barrier has the scopes at which the workload says that its workers meet. */
-static int check_meetings(struct loom_stack *s, struct loom_error *err)
+static int check_barrier_scopes(struct loom_stack *s, struct loom_error *err)
 {
 #define SCOPE_NAME(NAME, value, text) text,
 	static const char *const names[] = {LOOM_SCOPE_MAP(SCOPE_NAME)};
 	const struct loom_plugin *barrier = s->selected[LOOM_BARRIER], *workload = s->selected[LOOM_WORKLOAD];
-	const struct loom_meetings *m = s->layout.meetings = meetings_of(s);
+	const struct loom_barrier_scopes *m = s->layout.barrier_scopes = barrier_scopes_of(s);
 	if (!barrier || !m)
 		return 0;
 	uint64_t has = barrier->caps ? barrier->caps : LOOM_CAP_BARRIER_DEFAULT, lacks = m->scopes & ~has;
@@ -291,7 +291,7 @@ static int check_meetings(struct loom_stack *s, struct loom_error *err)
 					  "the workers of %s meet at the scope '%s', which %s does not have: choose another "
 					  "scope, or another barrier",
 					  workload->name, names[i], barrier->name);
-	if (loom__ranks_meet(s) && !loom__policy_of(s, LOOM_TRIGGER))
+	if (loom__ranks_share_tasks(s) && !loom__policy_of(s, LOOM_TRIGGER))
 		return LOOM__FAIL(err, LOOM_EINVAL,
 				  "the workers of %s meet at the scope 'job', and %u ranks meet by messages: say 'use = NAME' in "
 				  "[trigger] (`gpuloom list trigger` shows what there is)",
@@ -310,7 +310,7 @@ static int ask_net(struct loom_stack *s, const struct loom__policy *workload, st
 	const struct loom__policy *barrier = loom__policy_of(s, LOOM_BARRIER);
 	struct loom_need need = {.size = sizeof(need)};
 	s->net = workload ? workload->need.net : (struct loom_net_need){0};
-	if (!barrier || !loom__ranks_meet(s))
+	if (!barrier || !loom__ranks_share_tasks(s))
 		return 0;
 	int rc = barrier->ops->need(barrier->self, &s->layout, &need, err);
 	s->net.posts += need.net.posts;
@@ -334,7 +334,7 @@ static int make_room(struct loom_stack *s, struct loom_error *err)
 		s->layout.initial_tasks = LOOM_HAS(ops, task_count) && !rc ? ops->task_count(workload->self, &s->layout) : 0;
 	}
 	rc = rc ? rc : loom__sync_channels(s, err);
-	rc = rc ? rc : check_meetings(s, err);
+	rc = rc ? rc : check_barrier_scopes(s, err);
 	rc = rc ? rc : ask_net(s, workload, err);
 	rc = rc ? rc : loom__qos_tenants(s, err);
 	rc = rc ? rc : ask_needs(s, err);

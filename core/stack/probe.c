@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The coherence probe (MGWS thesis, 5.9): before a stack is used, each pair of devices passes a word
  * to and fro with atomics, in memory of every placement that the transport uses. Devices whose atomics fail are
- * kept apart (loom_layout.apart) and probed again, with loads and stores. */
+ * kept apart (loom_layout.noncoherent) and probed again, with loads and stores. */
 #include "gpuloom/dev/probe.h"
 #include "stack/stack.h"
 
@@ -19,7 +19,7 @@ static int probe_once(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 		      struct loom_error *err)
 {
 	struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
-	*p = (struct loom_probe){.a = a, .b = b, .apart = s->layout.apart};
+	*p = (struct loom_probe){.a = a, .b = b, .noncoherent = s->layout.noncoherent};
 	loom_ref none[LOOM_KINDS] = {0};
 	uint64_t no_bytes[LOOM_KINDS] = {0};
 	struct loom_launch launch = {.size = sizeof(launch),
@@ -61,14 +61,14 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 {
 	const struct loom_probe *p = loom__host_at(s, LOOM_REF(segment, 0));
 	uint64_t timeout_ns = PROBE_TIMEOUT_NS;
-	if (!s->layout.apart && s->segment[segment].memory->device < 0 &&
-	    (s->shape[a].flags | s->shape[b].flags) & LOOM_SHAPE_LINK_IS_PLAIN) { /* the probe need not notice */
+	if (!s->layout.noncoherent && s->segment[segment].memory->device < 0 &&
+	    (s->shape[a].flags | s->shape[b].flags) & LOOM_SHAPE_NO_LINK_ATOMICS) { /* the probe need not notice */
 		*found = (struct finding){segment, a, b, "a link has no atomic read-modify-writes"};
 		return 0;
 	}
 	int rc = probe_once(s, segment, a, b, timeout_ns, err);
 	/* Who has seen changes of the other probably lacks time. */
-	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && (p->apart ? p->back > 1 : p->word > 2) &&
+	while (rc == LOOM_ETIMEDOUT && p->reached != LOOM_PROBE_ROUNDS && (p->noncoherent ? p->back > 1 : p->word > 2) &&
 	       timeout_ns < 8 * PROBE_TIMEOUT_NS)
 		rc = probe_once(s, segment, a, b, timeout_ns *= 2, err);
 	if (rc && rc != LOOM_ETIMEDOUT)
@@ -76,7 +76,7 @@ static int probe_pair(struct loom_stack *s, uint32_t segment, uint32_t a, uint32
 	/* Words that did not arrive explain a time-out; without them it is a fault of its own. */
 	if (p->reached != LOOM_PROBE_ROUNDS)
 		*found = (struct finding){segment, a, b, "one never saw the other's change"};
-	else if (!p->apart && (p->sum != 2ull * LOOM_PROBE_ADDS || p->swaps != 2 * LOOM_PROBE_ADDS))
+	else if (!p->noncoherent && (p->sum != 2ull * LOOM_PROBE_ADDS || p->swaps != 2 * LOOM_PROBE_ADDS))
 		*found = (struct finding){segment, a, b, "additions or compare-and-swaps were lost"};
 	else
 		return rc;
@@ -103,7 +103,7 @@ static int probe_all(struct loom_stack *s, struct finding *found, struct loom_er
 	s->counters_ref = LOOM_REF(first, sizeof(struct loom_ctl));
 	s->ctl = loom__host_at(s, s->ctl_ref);
 	for (uint32_t i = 0; !rc && i <= devices; i++) {
-		if (s->segment[first + 1 + i].flags & LOOM_MEMORY_ALONE)
+		if (s->segment[first + 1 + i].flags & LOOM_MEMORY_PRIVATE)
 			continue;
 		int alone = 1; /* one probe is enough for segments of one memory */
 		for (uint32_t j = 0; j < i; j++)
@@ -129,7 +129,7 @@ static int link_is_plain(const struct loom_layout *layout)
 	int cpu = 0, plain = 0;
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		cpu |= layout->device[d].kind != LOOM_ON_GPU;
-		plain |= (layout->device[d].flags & LOOM_SHAPE_LINK_IS_PLAIN) != 0;
+		plain |= (layout->device[d].flags & LOOM_SHAPE_NO_LINK_ATOMICS) != 0;
 	}
 	return cpu && plain;
 }
@@ -140,17 +140,17 @@ int loom__stack_probe(struct loom_stack *s, struct loom_error *err)
 	struct loom_error why;
 	if (s->layout.devices < 2)
 		return 0;
-	s->layout.apart = link_is_plain(&s->layout) ||
-			  (LOOM_HAS(s->transport, apart) && s->transport->apart(s->transport_self, &s->devices));
+	s->layout.noncoherent = link_is_plain(&s->layout) ||
+			  (LOOM_HAS(s->transport, noncoherent) && s->transport->noncoherent(s->transport_self, &s->devices));
 	int rc = probe_all(s, &found, &why);
-	if (rc && found.segment && !s->layout.apart) {
-		s->layout.apart = 1;
+	if (rc && found.segment && !s->layout.noncoherent) {
+		s->layout.noncoherent = 1;
 		LOOM_LOG(&s->host.table, LOOM_LOG_WARN, "gpuloom", "%s; devices are kept apart: tasks cross by mail", why.text);
 		rc = probe_all(s, &found, &why);
 	}
 	if (!rc)
-		s->host.table.fact(&s->host.table, "transport.atomics",
-				   s->layout.apart ? "within a device: tasks cross by mail" : "between devices");
+		s->host.table.choice(&s->host.table, "transport.atomics",
+				   s->layout.noncoherent ? "within a device: tasks cross by mail" : "between devices");
 	if (rc && found.segment)
 		return LOOM__FAIL(err, rc, "%s; choose another transport or other devices", why.text);
 	if (rc && err)

@@ -14,15 +14,15 @@ struct place {
 /* More than any device has: what other ranks say is believed up to here. */
 #define MOST_WORKERS (LOOM_MAX_DEVICES * 65536u)
 
-typedef int meet_fn(void *self, const struct loom_layout *layout, const struct loom_far *far, struct loom_error *err);
+typedef int meet_fn(void *self, const struct loom_layout *layout, const struct loom_remote_blocks *far, struct loom_error *err);
 
 static meet_fn *meet_of(const struct loom__policy *p)
 {
 	const struct loom_sched_ops *sched = p->choice->plugin->ops;
 	const struct loom_term_ops *term = p->choice->plugin->ops;
-	if (p->choice->kind == LOOM_SCHED && LOOM_HAS(sched, meet))
-		return sched->meet;
-	return p->choice->kind == LOOM_TERM && LOOM_HAS(term, meet) ? term->meet : NULL;
+	if (p->choice->kind == LOOM_SCHED && LOOM_HAS(sched, connect))
+		return sched->connect;
+	return p->choice->kind == LOOM_TERM && LOOM_HAS(term, connect) ? term->connect : NULL;
 }
 
 int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
@@ -43,12 +43,12 @@ int loom__ranks_share(struct loom_stack *s, struct loom_error *err)
 			return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: %s knows the workers of one rank only: %s",
 					  s->policy[i].choice->plugin->name, mend);
 	}
-	if (!LOOM_HAS(ops, reach) && !LOOM_HAS(dev, ask))
+	if (!LOOM_HAS(ops, reach) && !LOOM_HAS(dev, rma))
 		return LOOM__FAIL(err, LOOM_ENOTSUP, "tasks = shared: no trigger is selected that lets workers reach the memory of "
 				  "other ranks: name one in [trigger], or say tasks = own in [run]");
 	s->layout.rank = host->rank;
 	s->layout.ranks = host->ranks;
-	s->layout.asks = !LOOM_HAS(ops, reach);
+	s->layout.rma = !LOOM_HAS(ops, reach);
 	return 0;
 }
 
@@ -75,20 +75,20 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err)
 	}
 	if (!rc && workers > UINT32_MAX / 2)
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "too many workers in all ranks");
-	s->layout.far_workers = (uint32_t)(workers - mine.workers);
-	s->layout.far_devices = (uint32_t)(devices - mine.devices);
+	s->layout.remote_workers = (uint32_t)(workers - mine.workers);
+	s->layout.remote_devices = (uint32_t)(devices - mine.devices);
 	return rc;
 }
 
 /* What a policy has in rank r, as this one reaches it. worker[]: where its workers' blocks go. */
 static int reach(struct loom_stack *s, uint32_t r, const struct place *place, const loom_ref *refs, void **worker,
-		 struct loom_far *far, struct loom_error *err)
+		 struct loom_remote_blocks *far, struct loom_error *err)
 {
 	const struct loom__policy *t = loom__policy_of(s, LOOM_TRIGGER);
 	const struct loom_trigger_ops *trigger = t->choice->plugin->ops;
 	uint64_t at = place->global;
-	int rc = 0, asks = (int)s->layout.asks;
-	*far = (struct loom_far){.size = sizeof(*far), .workers = s->rank[r].workers, .devices = s->rank[r].devices};
+	int rc = 0, asks = (int)s->layout.rma;
+	*far = (struct loom_remote_blocks){.size = sizeof(*far), .workers = s->rank[r].workers, .devices = s->rank[r].devices};
 	if (place->global_bytes && !asks)
 		rc = trigger->reach(t->self, r, place->global, place->global_bytes, &at, err);
 	far->global = (void *)(uintptr_t)at;

@@ -3,7 +3,7 @@
 #ifndef LOOM_STACK_H
 #define LOOM_STACK_H
 
-#include <gpuloom/alarm.h>
+#include <gpuloom/interrupt.h>
 #include <gpuloom/barrier.h>
 #include <gpuloom/device.h>
 #include <gpuloom/dev/trace.h>
@@ -33,7 +33,7 @@ struct loom__policy {
 	loom_ref *on_device; /* [devices] */
 	loom_ref *registry;  /* [devices]: where this device's replica of the registry is */
 	int started;         /* its host threads run */
-	struct loom_far *far; /* [ranks] where ranks share tasks, with lists of workers' blocks; else NULL */
+	struct loom_remote_blocks *far; /* [ranks] where ranks share tasks, with lists of workers' blocks; else NULL */
 	void **far_worker;
 };
 
@@ -69,7 +69,7 @@ struct loom_stack {
 	struct loom__device *device;   /* [layout.devices] */
 	struct loom_device_shape *shape;
 	struct loom_layout layout;
-	struct loom_alarms alarms; /* what it names */
+	struct loom_interrupts interrupts; /* what it names */
 	const struct loom_device_ops **device_ops; /* the same as arrays, for the transport */
 	void **device_self;
 	struct loom_devices devices;
@@ -112,7 +112,7 @@ struct loom_stack {
 	struct pollfd *watch; /* [ranks], see loom__ranks_watch() */
 	struct loom_net_need net; /* of workload and barrier together */
 	uint32_t in_turns;    /* bits of such devices */
-	uint32_t turns_with;  /* a rank that shares a device of this one, see LOOM_SHAPE_IN_TURNS */
+	uint32_t turns_with;  /* a rank that shares a device of this one, see LOOM_SHAPE_TIME_SLICED */
 	int warned;	      /* of that */
 	int met;			    /* their policies know each other's blocks */
 	int rests;    /* they may wait between runs: that costs nothing, and GO alone starts them */
@@ -127,7 +127,7 @@ struct loom_stack {
 	void (*beat)(void *arg, const struct loom_stack *s, uint64_t since_ns);
 	void *beat_arg;
 	/* The same while a workload verifies a sample, of which `done`, 0 to 1, is over. */
-	void (*verifying)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
+	void (*progress)(void *arg, const struct loom_stack *s, uint64_t since_ns, double done);
 	uint64_t verify_ns; /* when that began */
 	uint64_t until_ns;  /* when [run] time_limit is over; 0: there is none */
 	int closes;	 /* the run is the last one of the stack, whatever comes of it */
@@ -180,7 +180,7 @@ int loom__initial_take(struct loom_stack *s, struct loom_error *err);
 /* What is constant is near a GPU that is apart: it need not read each piece over the link. */
 static inline int loom__wants_copies(const struct loom_stack *s, uint32_t device)
 {
-	return s->layout.apart && s->shape[device].kind == LOOM_ON_GPU;
+	return s->layout.noncoherent && s->shape[device].kind == LOOM_ON_GPU;
 }
 
 /* memory.c: segments and the host's way to them. */
@@ -224,7 +224,7 @@ struct loom__policy *loom__policy_of(struct loom_stack *s, enum loom_kind kind);
 int loom__policies_start(struct loom_stack *s, struct loom_error *err);
 void loom__policies_stop(struct loom_stack *s);
 /* 1: there are several ranks, and the workload says that they meet. */
-int loom__ranks_meet(struct loom_stack *s);
+int loom__ranks_share_tasks(struct loom_stack *s);
 /* Network operations of a sample: posted by barrier and workload; later complete, here and at their targets. */
 int loom__wire(struct loom_stack *s, struct loom_error *err);
 int loom__settle(struct loom_stack *s, uint64_t timeout_ns, struct loom_error *err);
@@ -237,7 +237,7 @@ int loom__ranks_size(struct loom_stack *s, struct loom_error *err);
 int loom__ranks_reach(struct loom_stack *s, struct loom_error *err);
 /* Of the initial set, where ranks share it: all must have the same. */
 uint64_t loom__ranks_digest(const struct loom_stack *s, const struct loom_task *tasks, uint64_t n);
-/* What the workers counted, those of all ranks that share tasks, rank by rank: layout.workers + layout.far_workers of them.
+/* What the workers counted, those of all ranks that share tasks, rank by rank: layout.workers + layout.remote_workers of them.
  * Valid until the next call. */
 int loom__ranks_counters(struct loom_stack *s, const struct loom_counters **all, struct loom_error *err);
 /* A barrier of all ranks: afterwards any rank's stop is everybody's, and ns the largest. `tasks` must be the same, and so

@@ -71,7 +71,7 @@ static void look_at_cores(const struct loom_stack *s, const struct badge *all)
 static const char *turns_of(const struct loom_stack *s, uint32_t d, char *name, size_t size)
 {
 	const struct loom_device_ops *ops = s->device[d].ops;
-	return LOOM_HAS(ops, turns) ? ops->turns(s->device[d].self, name, size) : NULL;
+	return LOOM_HAS(ops, time_slicing) ? ops->time_slicing(s->device[d].self, name, size) : NULL;
 }
 
 static int has_engine(const struct badge *b, const char *engine)
@@ -88,9 +88,9 @@ static void find_shared(struct loom_stack *s, const struct badge *mine, const st
 	const struct loom_host *host = &s->host.table;
 	for (uint32_t d = 0; d < s->layout.devices && d < ENGINES; d++)
 		for (uint32_t r = 0; r < host->ranks; r++)
-			if (r != host->rank && !(s->shape[d].flags & LOOM_SHAPE_IN_TURNS) && *mine->boot && !memcmp(all[r].boot, mine->boot, sizeof(mine->boot)) &&
+			if (r != host->rank && !(s->shape[d].flags & LOOM_SHAPE_TIME_SLICED) && *mine->boot && !memcmp(all[r].boot, mine->boot, sizeof(mine->boot)) &&
 			    has_engine(&all[r], mine->engine[d])) {
-				s->shape[d].flags |= LOOM_SHAPE_IN_TURNS;
+				s->shape[d].flags |= LOOM_SHAPE_TIME_SLICED;
 				s->in_turns |= 1u << d; /* for when shapes are asked again */
 				s->turns_with = r;
 			}
@@ -101,7 +101,7 @@ void loom__ranks_warn(struct loom_stack *s)
 	const struct loom_host *host = &s->host.table;
 	for (uint32_t d = 0; d < s->layout.devices && !s->warned; d++) {
 		char name[32] = "";
-		const char *mend = s->shape[d].flags & LOOM_SHAPE_IN_TURNS ? turns_of(s, d, name, sizeof(name)) : NULL;
+		const char *mend = s->shape[d].flags & LOOM_SHAPE_TIME_SLICED ? turns_of(s, d, name, sizeof(name)) : NULL;
 		if (mend && host->rank < s->turns_with)
 			LOOM_LOG(host, LOOM_LOG_WARN, s->shape[d].name,
 				 "ranks %u and %u share the device at %s, which runs them in turns of milliseconds: whatever waits for "

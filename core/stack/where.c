@@ -7,16 +7,16 @@
 
 #define GROUPS_ROOM 160 /* characters of one device's worker numbers */
 
-static const char *const doing_text[] = {
-#define DOING_TEXT(NAME, text) text,
-	LOOM_DOING_MAP(DOING_TEXT)
-#undef DOING_TEXT
+static const char *const state_text[] = {
+#define STATE_TEXT(NAME, text) text,
+	LOOM_STATE_MAP(STATE_TEXT)
+#undef STATE_TEXT
 };
 
 /* A worker that leaves writes its counters as a whole, beside this look: whichever value there is will do. */
-__attribute__((no_sanitize("thread"))) static uint32_t doing_of(const struct loom_counters *c)
+__attribute__((no_sanitize("thread"))) static uint32_t state_of(const struct loom_counters *c)
 {
-	return (uint32_t)__atomic_load_n(&c->doing, __ATOMIC_RELAXED);
+	return (uint32_t)__atomic_load_n(&c->state, __ATOMIC_RELAXED);
 }
 
 /* out[i] for each worker of device d. */
@@ -24,10 +24,10 @@ static int ask(const struct loom_stack *s, uint32_t d, uint32_t *out)
 {
 	const struct loom_device_ops *ops = s->device[d].ops;
 	const struct loom_device_shape *shape = &s->shape[d];
-	if (LOOM_HAS(ops, doing))
-		return ops->doing(s->device[d].self, out, shape->workers);
+	if (LOOM_HAS(ops, states))
+		return ops->states(s->device[d].self, out, shape->workers);
 	for (uint32_t i = 0; s->counters && i < shape->workers; i++)
-		out[i] = doing_of(&s->counters[shape->first_worker + i]);
+		out[i] = state_of(&s->counters[shape->first_worker + i]);
 	return s->counters ? 0 : LOOM_EINVAL; /* none in the probe */
 }
 
@@ -59,12 +59,12 @@ void loom__whereabouts(const struct loom_stack *s, struct loom__text *out)
 		const struct loom_device_shape *shape = &s->shape[d];
 		uint32_t *doing = calloc(shape->workers, sizeof(*doing));
 		int told = doing && !ask(s, d, doing), any = 0;
-		for (uint32_t what = 0; told && what < LOOM_DOINGS; what++) {
+		for (uint32_t what = 0; told && what < LOOM_STATES; what++) {
 			struct loom__text numbers = {0};
 			uint32_t n = add_numbers(doing, shape->workers, shape->first_worker, what, &numbers);
 			if (n && loom__text_ok(&numbers))
 				loom__text_add(out, "%s%s%s%u %s (%s)", any ? ", " : out->length ? "; " : "",
-					       any ? "" : shape->name, any ? "" : ": ", n, doing_text[what], numbers.at);
+					       any ? "" : shape->name, any ? "" : ": ", n, state_text[what], numbers.at);
 			any |= n != 0;
 			loom__text_free(&numbers);
 		}

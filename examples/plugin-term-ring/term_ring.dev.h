@@ -3,7 +3,7 @@
  * "Derivation of a termination detection algorithm for distributed computations", 1983).
  *
  * The token carries a colour. An idle worker that holds it passes it on, blackened if the worker has
- * been busy or robbed since it last passed it: such a worker may have made another one busy behind the
+ * been busy or stolen_out since it last passed it: such a worker may have made another one busy behind the
  * token's back. When worker 0 gets a white token back after a round in which it was itself white and
  * idle throughout, no task exists. */
 #ifndef TERM_RING_DEV_H
@@ -21,7 +21,7 @@ struct term_ring {
 
 /* One per worker, on a line of its own; lane 0 alone uses it. */
 struct term_ring_own {
-	uint64_t robbed; /* as of the last pass */
+	uint64_t stolen_out; /* as of the last pass */
 	uint32_t black;  /* busy since the last pass */
 	uint32_t asked;  /* worker 0: a round that it started is on its way */
 	uint32_t pad[12];
@@ -39,7 +39,7 @@ LOOM_FN void term_ring_busy(struct loom_ctx *c)
 		own->black = 1;
 }
 
-LOOM_FN int term_ring_done(struct loom_ctx *c, uint64_t robbed)
+LOOM_FN int term_ring_done(struct loom_ctx *c, uint64_t stolen_out)
 {
 	struct term_ring *ring = (struct term_ring *)c->global[LOOM_TERM];
 	struct term_ring_own *own = (struct term_ring_own *)c->own[LOOM_TERM];
@@ -49,14 +49,14 @@ LOOM_FN int term_ring_done(struct loom_ctx *c, uint64_t robbed)
 		done = loom_load_acquire_sys(&ring->done);
 		/* Acquire: pairs with the pass; the colour is valid behind it. */
 		if (!done && loom_load_acquire_sys(&ring->holder) == c->worker) {
-			uint32_t mine = own->black | (own->robbed != robbed);
+			uint32_t mine = own->black | (own->stolen_out != stolen_out);
 			uint32_t black = loom_load_relaxed_sys(&ring->black) | mine;
 			if (c->worker == 0 && own->asked && !black) {
 				done = 1;
 				loom_store_release_sys(&ring->done, 1u);
 			} else {
 				own->black = 0;
-				own->robbed = robbed;
+				own->stolen_out = stolen_out;
 				own->asked = 1;
 				/* Worker 0 starts each round with a white token. */
 				loom_store_relaxed_sys(&ring->black, c->worker == 0 ? 0u : black);

@@ -121,7 +121,7 @@ static void absent_rows(struct sink *s, const struct loom__search *search)
 	for (size_t i = 0; i < n; i++) {
 		char found[300];
 		snprintf(found, sizeof(found), "left out when gpuloom was built: %s", absent[i].why);
-		take_row(s, absent[i].name, "no", found, absent[i].mend);
+		take_row(s, absent[i].name, "no", found, absent[i].fix);
 	}
 }
 

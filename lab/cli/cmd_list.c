@@ -165,7 +165,7 @@ static void print_absent(const struct loom__cli *cli, const struct request *r, c
 	for (size_t i = 0; i < n; i++)
 		if (!r->kind || absent[i].kind == r->kind)
 			fprintf(cli->out, "%s  %s %s: %s; %s\n", any++ ? "" : "\nLeft out of this build:\n",
-				loom__kind_section(absent[i].kind), loom__absent_brief(&absent[i]), absent[i].why, absent[i].mend);
+				loom__kind_section(absent[i].kind), loom__absent_brief(&absent[i]), absent[i].why, absent[i].fix);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -209,7 +209,7 @@ static void print_json(const struct loom__cli *cli, const struct loom__search *s
 		loom__json_add_text(one, "name", absent[i].name);
 		loom__json_add_text(one, "kind", loom__kind_section(absent[i].kind));
 		loom__json_add_text(one, "why", absent[i].why);
-		loom__json_add_text(one, "mend", absent[i].mend);
+		loom__json_add_text(one, "mend", absent[i].fix);
 	}
 	loom__print_json(cli, j);
 }

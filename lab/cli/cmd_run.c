@@ -156,7 +156,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 				.derived = &a->derived};
 	struct loom__run_hooks hooks = {
 		.begin = loom__facts_begin, .sample = after_sample, .beat = while_running,
-		.verifying = loom__watch_verifying, .arg = &beside};
+		.progress = loom__watch_verifying, .arg = &beside};
 	if (ranks && first && !loom__plan_get(plan, LOOM_TRIGGER))
 		loom__say_warning(cli, "the conf has no [trigger], so the ranks do not work together: each of the %u runs "
 				       "the whole job", ranks->ranks);

@@ -20,7 +20,7 @@ static int number(const char *name, uint32_t *value)
 
 /* Launchers that say how many they started; and what makes them say more. */
 static const struct {
-	const char *size, *launcher, *mend;
+	const char *size, *launcher, *fix;
 } launchers[] = {
 	{"SLURM_STEP_NUM_TASKS", "srun", "start it with `srun --mpi=pmix`"},
 	{"OMPI_COMM_WORLD_SIZE", "mpirun", "use an mpirun with PMIx (Open MPI 4 or later)"},
@@ -69,19 +69,19 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 			return LOOM__FAIL(err, LOOM_EUNAVAIL,
 					  "%s started %u processes (%s) that cannot meet: each would be a job of its own; "
 					  "%s, or let gpuloom start them with -n %u",
-					  launchers[i].launcher, n, launchers[i].size, launchers[i].mend, n);
+					  launchers[i].launcher, n, launchers[i].size, launchers[i].fix, n);
 	return 0;
 }
 
 int loom__boot_alone(const char *command, struct loom_error *err)
 {
-	static const char mend[] = "each would run the whole command: start it once";
+	static const char fix[] = "each would run the whole command: start it once";
 	uint32_t n = 0;
 	if (number("GPULOOM_RANKS", &n) && n > 1)
-		return LOOM__FAIL(err, LOOM_EINVAL, "%s: GPULOOM_RANKS says that this is one of %u processes: %s", command, n, mend);
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: GPULOOM_RANKS says that this is one of %u processes: %s", command, n, fix);
 	for (size_t i = 0; i < LOOM__COUNT(launchers); i++)
 		if (number(launchers[i].size, &n) && n > 1)
 			return LOOM__FAIL(err, LOOM_EINVAL, "%s: %s started %u processes (%s): %s", command, launchers[i].launcher, n,
-					  launchers[i].size, mend);
+					  launchers[i].size, fix);
 	return 0;
 }

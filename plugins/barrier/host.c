@@ -94,10 +94,10 @@ static void tell(const struct barrier *b, const struct loom_layout *layout, cons
 		const struct loom_device_shape *device = &layout->device[d];
 		snprintf(name, sizeof(name), "barrier.%.48s.how", device->name);
 		if (p->chooses)
-			LOOM_FACT(b->host, name, "%s", how_of(b, p, device, many) == BARRIER_COUNTED ? "counter" : "released word");
+			LOOM_CHOICE(b->host, name, "%s", how_of(b, p, device, many) == BARRIER_COUNTED ? "counter" : "released word");
 		snprintf(name, sizeof(name), "barrier.%.48s.end", device->name);
 		if (device->kind != LOOM_ON_GPU && b->opts->end == END_AUTO)
-			LOOM_FACT(b->host, name, "%s", barrier_ends[1 + end_of(b, many)]);
+			LOOM_CHOICE(b->host, name, "%s", barrier_ends[1 + end_of(b, many)]);
 	}
 }
 
@@ -109,10 +109,10 @@ int barrier_need(void *self, const struct loom_layout *layout, struct loom_need 
 	(void)err;
 	tell(b, layout, &p);
 	need->device = hall_bytes(layout, &p) + groups_bytes(layout);
-	need->device_place = LOOM_PLACE_NEAR;
+	need->device_place = LOOM_PLACE_DEVICE;
 	need->worker = seat_bytes(&p);
-	/* Where devices are apart only host memory is seen by all. */
-	need->worker_place = layout->apart ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
+	/* Where devices are non-coherent only host memory is seen by all. */
+	need->worker_place = layout->noncoherent ? LOOM_PLACE_HOST : LOOM_PLACE_ANY;
 	need->local = sizeof(struct barrier_self);
 	need->global = ranks_of(b->host) > 1 ? sizeof(struct barrier_mail) : 0;
 	for (uint32_t k = 0; 1u << k < ranks_of(b->host); k++)
@@ -123,7 +123,7 @@ int barrier_need(void *self, const struct loom_layout *layout, struct loom_need 
 
 static uint32_t drops_of(const struct loom_layout *layout)
 {
-	return layout->meetings && layout->meetings->drops ? BARRIER_DROP : BARRIER_STAY;
+	return layout->barrier_scopes && layout->barrier_scopes->drops ? BARRIER_DROP : BARRIER_STAY;
 }
 
 enum { MIXED = ~0 }; /* not the same on all GPUs */
@@ -185,7 +185,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 	const struct barrier *b = self;
 	struct barrier_plan p = plan_of(b, layout);
 	int many = crowded(b->host, layout), full = b->opts->end == END_AUTO && many;
-	uint32_t deaf = layout->apart;
+	uint32_t deaf = layout->noncoherent;
 	(void)err;
 	for (uint32_t d = 0; d < layout->devices; d++)
 		deaf |= layout->device[d].kind == LOOM_ON_GPU;
@@ -211,7 +211,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 		h->groups_at = hall_bytes(layout, &p);
 		for (uint32_t k = 0; k < h->groupings; k++) {
 			struct loom_ctx c = {.devices = layout->devices, .workers = layout->workers};
-			place_groups(layout, d, layout->meetings->group + (uint64_t)k * layout->workers,
+			place_groups(layout, d, layout->barrier_scopes->group + (uint64_t)k * layout->workers,
 				     barrier_group_places(&c, h, BARRIER_GROUP + k), barrier_group_firsts(&c, h, BARRIER_GROUP + k, 0),
 				     barrier_group_of(&c, h, BARRIER_GROUP + k));
 		}

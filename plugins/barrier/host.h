@@ -65,7 +65,7 @@ static inline uint32_t barrier_most(const struct loom_layout *layout)
 
 static inline uint64_t barrier_groupings(const struct loom_layout *layout)
 {
-	return layout->meetings ? layout->meetings->groupings : 0;
+	return layout->barrier_scopes ? layout->barrier_scopes->groupings : 0;
 }
 
 /* The words of a worker's block where devices speak for their workers. */

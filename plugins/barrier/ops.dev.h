@@ -99,14 +99,14 @@ LOOM_FN int barrier_await(struct loom_ctx *c, uint32_t slot, uint32_t round, uin
 			}
 		}
 		if (looks == BARRIER_SAYS && c->lane == 0)
-			loom_doing(c, LOOM_DOING_MEETING);
+			loom_set_state(c, LOOM_STATE_BARRIER);
 		/* So is a pause. */
 		if (!w.counted || looks % BARRIER_ASKS == BARRIER_ASKS - 1)
 			barrier_rest(c, h, &w, looks, &since, left);
 		looks = looks < ~0u ? looks + 1 : BARRIER_SAYS + 1;
 	}
 	if (looks > BARRIER_SAYS && c->lane == 0)
-		loom_doing(c, LOOM_DOING_TASKS);
+		loom_set_state(c, LOOM_STATE_TASKS);
 	return rc;
 }
 
@@ -251,7 +251,7 @@ LOOM_FN int barrier_ranks_await(struct loom_ctx *c, uint64_t timeout_ns)
 	struct barrier_watch w = {0};
 	uint64_t since = 0, begin = timeout_ns ? loom_clock_ns(c) : 0, left = 0;
 	int rc = 0;
-	loom_doing(c, LOOM_DOING_MESSAGE);
+	loom_set_state(c, LOOM_STATE_MESSAGE);
 	for (uint32_t looks = 0; c->lane == 0 && (rc = barrier_ranks_look(c, h)) == LOOM_EAGAIN; looks += looks < ~0u) {
 		left = barrier_left(c, begin, timeout_ns);
 		if (loom_stopped(c))
@@ -262,7 +262,7 @@ LOOM_FN int barrier_ranks_await(struct loom_ctx *c, uint64_t timeout_ns)
 			break;
 		barrier_rest(c, h, &w, looks, &since, left);
 	}
-	loom_doing(c, LOOM_DOING_TASKS);
+	loom_set_state(c, LOOM_STATE_TASKS);
 	return -(int)loom_word_from_lane0(c, (uint32_t)-rc);
 }
 

@@ -218,11 +218,11 @@ LOOM_FN int barrier_saw(struct barrier_watch *w, struct barrier_word *word, uint
 {
 	w->word = word;
 	w->shared = shared;
-	w->seen = shared ? loom_load_acquire_sys(&word->value) : loom_load_look_dev(&word->value);
+	w->seen = shared ? loom_load_acquire_sys(&word->value) : loom_load_poll_dev(&word->value);
 	if (!barrier_reached(w->seen, want))
 		return 0;
 	if (!shared)
-		loom_fence_look_dev();
+		loom_fence_poll_dev();
 	return 1;
 }
 
@@ -329,7 +329,7 @@ LOOM_FN void barrier_rest(const struct loom_ctx *c, const struct barrier_hall *h
 	}
 	/* Nobody wakes who waits for another rank; that may need this core. */
 	if (end == BARRIER_YIELD || (!w->word && looks - h->spin < BARRIER_SAYS)) {
-		loom_give_way(c);
+		loom_yield(c);
 		return;
 	}
 	if (end == BARRIER_NAP || !w->word) {

@@ -94,7 +94,7 @@ struct launch {
 	uint32_t here;    /* futex: threads that wait for it */
 	uint32_t started; /* threads that this process has to join */
 	uint32_t phase;   /* the host's, when ready() or go() was called */
-	uint32_t crowded; /* workers whose cores other processes have as well */
+	uint32_t oversubscribed; /* workers whose cores other processes have as well */
 	int spare;        /* the device has a core for the host's thread besides those of its workers */
 	int late;         /* a sample that GO alone begins may end without some of the workers */
 	int owes;         /* those who sleep have not been woken for the sample in progress */
@@ -107,7 +107,7 @@ struct launch {
 static inline int launch_yields(const struct launch *l)
 {
 	const struct device *d = l->device;
-	return d->options->yield == YIELD_AUTO ? d->cores.shared || l->crowded || l->workers * l->lanes > d->cores.count :
+	return d->options->yield == YIELD_AUTO ? d->cores.shared || l->oversubscribed || l->workers * l->lanes > d->cores.count :
 						 d->options->yield == YIELD_YES;
 }
 
@@ -157,7 +157,7 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err);
 int device_go(void *self, struct loom_error *err);
 int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
-void device_nudge(void *self);
+void device_wake(void *self);
 int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 
 /* doctor.c */

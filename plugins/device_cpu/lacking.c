@@ -27,7 +27,7 @@ static int lacks(struct loom_ctx *c, enum loom_kind kind)
 
 LACKS(int, SCHED, spawn, (struct loom_ctx * c, const struct loom_task *task), (void)task)
 LACKS(int, SCHED, wanted, (struct loom_ctx * c), (void)0)
-LACKS(int, TERM, done, (struct loom_ctx * c, uint64_t robbed), (void)robbed)
+LACKS(int, TERM, done, (struct loom_ctx * c, uint64_t stolen_out), (void)stolen_out)
 LACKS(int, SYNC, reserve, (struct loom_ctx * c, uint32_t ch, uint32_t tag, uint64_t ns, void **at),
       ((void)ch, (void)tag, (void)ns, (void)at))
 LACKS(int, SYNC, publish,
@@ -47,7 +47,7 @@ LACKS(int, TRIGGER, fire_with, (struct loom_ctx * c, uint64_t tag, uint64_t arg)
 LACKS(int64_t, TRIGGER, completed, (struct loom_ctx * c, uint32_t slot), (void)slot)
 LACKS(int64_t, TRIGGER, arrived, (struct loom_ctx * c, uint32_t index), (void)index)
 LACKS(int, TRIGGER, boundary, (struct loom_ctx * c), (void)0)
-LACKS(int, TRIGGER, ask, (struct loom_ctx * c, const struct loom_ask *ask, uint64_t *was), ((void)ask, (void)was))
+LACKS(int, TRIGGER, ask, (struct loom_ctx * c, const struct loom_rma *ask, uint64_t *was), ((void)ask, (void)was))
 LACKS(int, QOS, request, (struct loom_ctx * c, const struct loom_request *what, uint64_t *id), ((void)what, (void)id))
 LACKS(int, QOS, wait, (struct loom_ctx * c, uint64_t id, uint64_t ns, int64_t *result),
       ((void)id, (void)ns, (void)result))

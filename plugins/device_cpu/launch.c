@@ -60,12 +60,12 @@ static void tell(const struct launch *l)
 			cores_add(&set, l->lane[i].core);
 	cores_print(cores_weight(&set) ? &set : &d->cores.set, text, sizeof(text));
 	snprintf(name, sizeof(name), "device.%s.cores", d->name);
-	LOOM_FACT(d->host, name, "%s%s", d->options->pin == PIN_NO ? "any of " : "", text);
+	LOOM_CHOICE(d->host, name, "%s%s", d->options->pin == PIN_NO ? "any of " : "", text);
 	snprintf(name, sizeof(name), "device.%s.yield", d->name);
-	LOOM_FACT(d->host, name, "%s", launch_yields(l) ? "yes" : "no");
-	if (l->crowded)
+	LOOM_CHOICE(d->host, name, "%s", launch_yields(l) ? "yes" : "no");
+	if (l->oversubscribed)
 		LOOM_LOG(d->host, LOOM_LOG_INFO, d->name, "%u of its %u workers share their cores with other processes",
-			 l->crowded, l->workers);
+			 l->oversubscribed, l->workers);
 }
 
 /* All memory of a launch, before any fork: a child of a process with threads had better not
@@ -102,7 +102,7 @@ static struct launch *launch_make(struct device *d, const struct loom_launch *wh
 		/* Here and not by a child, of whose workers other stacks would not know. */
 		int crowded = 0;
 		l->lane[i].core = d->options->pin == PIN_CORE && l->lanes == 1 ? cores_take(&d->cores, i, &crowded) : CORE_ANY;
-		l->crowded += (uint32_t)crowded;
+		l->oversubscribed += (uint32_t)crowded;
 	}
 	if (!probe)
 		tell(l);
@@ -250,7 +250,7 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	return 0;
 }
 
-void device_nudge(void *self)
+void device_wake(void *self)
 {
 	struct device *d = self;
 	gate_nudge(&d->gate);

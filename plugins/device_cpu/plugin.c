@@ -137,7 +137,7 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	shape->local_bytes = LOCAL_BYTES_MAX;
 	shape->kind = LOOM_ON_CPU;
 	/* A child would go on with the memory of its parent as it was when it was forked. */
-	shape->flags = d->options->isolation == ISOLATION_THREAD ? LOOM_SHAPE_RESTS : 0;
+	shape->flags = d->options->isolation == ISOLATION_THREAD ? LOOM_SHAPE_PERSISTENT : 0;
 	shape->launch_ns = d->options->launch_cost;
 	shape->teardown_ns = d->options->teardown_cost;
 	return 0;
@@ -159,7 +159,7 @@ static const struct loom_device_ops ops = {
     .wait = device_wait,
     .retire = device_retire,
     .doctor = device_doctor,
-    .nudge = device_nudge,
+    .wake = device_wake,
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_cpu", "1.0.0", "Apache-2.0",

@@ -38,7 +38,7 @@ static void fill(struct launch *l, struct worker *w, struct loom_ctx *c, uint32_
 	    .count = shape->workers,
 	    .lane = lane,
 	    .lanes = l->lanes,
-	    .flags = launch_yields(l) ? LOOM_CTX_CROWDED : 0,
+	    .flags = launch_yields(l) ? LOOM_CTX_OVERSUBSCRIBED : 0,
 	    .ctl = l->ctl,
 	    .counters = counters ? &counters[id] : &w->unseen,
 	    .segment = l->view,
@@ -123,7 +123,7 @@ static void finish(struct lane *me, uint32_t go, int late)
 		now = loom_clock_ns(&me->ctx); /* after all of them */
 	}
 	me->ctx.counters->end_ns = now;
-	__atomic_store_n(&me->ctx.counters->doing, LOOM_DOING_DONE, __ATOMIC_RELAXED);
+	__atomic_store_n(&me->ctx.counters->state, LOOM_STATE_DONE, __ATOMIC_RELAXED);
 	me->ctx.counters->cpu_ns += w->cpu_ns;
 	w->cpu_ns = 0;
 	if (late)

@@ -87,7 +87,7 @@ static int find_limits(struct cuda *c, struct loom_error *err)
 	snprintf(d->arch, sizeof(d->arch), "sm_%d%d", major, minor);
 	/* Older drivers do not know it. */
 	int mps = 1;
-	l->turns = c->api.cuDeviceGetAttribute(&mps, MPS_ENABLED, c->device) == CUDA_SUCCESS && !mps;
+	l->time_slicing = c->api.cuDeviceGetAttribute(&mps, MPS_ENABLED, c->device) == CUDA_SUCCESS && !mps;
 	return 0;
 }
 
@@ -358,7 +358,7 @@ const struct gpu_driver cuda_driver = {
 	.library = "driver",
 	.turns_mend = "start NVIDIA's MPS on this host (nvidia-cuda-mps-control -d)",
 	.atomics_mend = "a driver for CUDA 13 tells; mixed stacks are probed before use",
-	.mend = "make one visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the container's settings "
+	.fix = "make one visible (nvidia-smi lists them, CUDA_VISIBLE_DEVICES and the container's settings "
 		"hide them)",
 	.dialect = &compose_cuda,
 	.compiler = &cuda_compiler,

@@ -305,7 +305,7 @@ const struct gpu_driver hip_driver = {
 	.atomics_mend = "mixed stacks are probed before use",
 	.call = "hipExtMallocWithFlags",
 	.call_mend = "a GPU without fine-grained memory of its own may give it with HSA_FORCE_FINE_GRAIN_PCIE=1 in the environment",
-	.mend = "make one visible (rocminfo lists them, HIP_VISIBLE_DEVICES and the container's settings hide "
+	.fix = "make one visible (rocminfo lists them, HIP_VISIBLE_DEVICES and the container's settings hide "
 		"them; /dev/kfd and /dev/dri must be open to this user)",
 	.dialect = &compose_hip,
 	.compiler = &hip_compiler,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Agents: what plug-ins do beside the workers, under the virtual clock (gpuloom/time.h). */
+/* Agents: what plug-ins do beside the workers, under the virtual clock (gpuloom/clock.h). */
 #include <stdlib.h>
 
 #include "world.h"
 
-static struct sim_crew *crew_of(const struct loom_time *t)
+static struct sim_crew *crew_of(const struct loom_clock *t)
 {
 	return (struct sim_crew *)(uintptr_t)t;
 }
 
-static uint64_t now_ns(const struct loom_time *t)
+static uint64_t now_ns(const struct loom_clock *t)
 {
 	return crew_of(t)->world->sim.now;
 }
@@ -36,7 +36,7 @@ static int add(struct sim_crew *c, const char *name, uint64_t (*step)(void *arg,
 	return 0;
 }
 
-static int start(const struct loom_time *t, const char *name, uint64_t (*step)(void *arg, uint64_t now_ns), void *arg,
+static int start(const struct loom_clock *t, const char *name, uint64_t (*step)(void *arg, uint64_t now_ns), void *arg,
 		 struct loom_agent **agent)
 {
 	struct sim_crew *c = crew_of(t);
@@ -46,7 +46,7 @@ static int start(const struct loom_time *t, const char *name, uint64_t (*step)(v
 	return code;
 }
 
-static int start_between(const struct loom_time *t, const char *name, uint64_t (*step)(void *arg, uint64_t now_ns), void *arg,
+static int start_between(const struct loom_clock *t, const char *name, uint64_t (*step)(void *arg, uint64_t now_ns), void *arg,
 			 uint64_t distance_ns, struct loom_agent **agent)
 {
 	struct world *w = crew_of(t)->world;
@@ -60,7 +60,7 @@ static int start_between(const struct loom_time *t, const char *name, uint64_t (
 	return code;
 }
 
-static void stop(const struct loom_time *t, struct loom_agent *a)
+static void stop(const struct loom_clock *t, struct loom_agent *a)
 {
 	(void)t;
 	if (!a)
@@ -81,13 +81,13 @@ static void stop(const struct loom_time *t, struct loom_agent *a)
 	free(a);
 }
 
-static void wake(const struct loom_time *t, struct loom_agent *a, uint64_t at_ns)
+static void wake(const struct loom_clock *t, struct loom_agent *a, uint64_t at_ns)
 {
 	(void)t;
 	turns_wake(a->at.crew->world, a, at_ns);
 }
 
-static int watch(const struct loom_time *t, struct loom_agent *a, const void *from, uint64_t bytes, uint64_t after_ns)
+static int watch(const struct loom_clock *t, struct loom_agent *a, const void *from, uint64_t bytes, uint64_t after_ns)
 {
 	struct sim_crew *c = crew_of(t);
 	struct sim_watch *place = NULL;
@@ -105,7 +105,7 @@ static int watch(const struct loom_time *t, struct loom_agent *a, const void *fr
 void agents_open(struct sim_crew *c)
 {
 	c->after_ns = LOOM_NEVER;
-	c->time = (struct loom_time){.size = sizeof(c->time),
+	c->clock = (struct loom_clock){.size = sizeof(c->clock),
 				     .now_ns = now_ns,
 				     .start = start,
 				     .stop = stop,
@@ -117,7 +117,7 @@ void agents_open(struct sim_crew *c)
 void agents_close(struct sim_crew *c)
 {
 	while (c->agents)
-		stop(&c->time, c->agents);
+		stop(&c->clock, c->agents);
 }
 
 void agents_clip(const struct sim_crew *c, uintptr_t address, struct loom_sim_range *range)

@@ -5,10 +5,10 @@
 
 #include "world.h"
 
-static const char *const doing_text[] = {
-#define DOING_TEXT(NAME, text) text,
-	LOOM_DOING_MAP(DOING_TEXT)
-#undef DOING_TEXT
+static const char *const state_text[] = {
+#define STATE_TEXT(NAME, text) text,
+	LOOM_STATE_MAP(STATE_TEXT)
+#undef STATE_TEXT
 };
 
 static void add(struct world *w, size_t *at, const char *fmt, ...)
@@ -26,15 +26,15 @@ static void add_member(struct world *w, size_t *at, const struct sim_crew *c, co
 		add(w, at, "; rank %u %s:", c->host->rank, m->name);
 	else
 		add(w, at, "; %s:", m->name);
-	for (uint32_t what = 0, any = 0; what < LOOM_DOINGS; what++) {
+	for (uint32_t what = 0, any = 0; what < LOOM_STATES; what++) {
 		uint32_t n = 0, first = 0;
 		for (uint32_t i = m->workers; i-- > 0;)
-			if (m->worker[i].ctx.counters->doing == what) {
+			if (m->worker[i].ctx.counters->state == what) {
 				first = m->worker[i].ctx.worker;
 				n++;
 			}
 		if (n)
-			add(w, at, "%s %u %s (worker %u%s)", any++ ? "," : "", n, doing_text[what], first,
+			add(w, at, "%s %u %s (worker %u%s)", any++ ? "," : "", n, state_text[what], first,
 			    n > 1 ? " first" : "");
 	}
 }

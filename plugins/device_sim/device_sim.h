@@ -52,7 +52,7 @@ int device_launch(void *self, const struct loom_launch *what, struct loom_error 
 int device_ready(void *self, uint64_t timeout_ns, struct loom_error *err);
 int device_go(void *self, struct loom_error *err);
 int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
-void device_nudge(void *self);
+void device_wake(void *self);
 int device_repeat(void *self, char *text, size_t size);
 int device_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 

@@ -216,7 +216,7 @@ int device_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_e
 	return 0;
 }
 
-void device_nudge(void *self)
+void device_wake(void *self)
 {
 	struct device *d = self;
 	__atomic_store_n(&d->nudged, 1, __ATOMIC_RELAXED);

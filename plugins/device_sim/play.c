@@ -246,7 +246,7 @@ static void main_of_worker(void)
 	me->device->run(&me->ctx);
 	counters->end_ns = w->sim.now;
 	counters->cpu_ns = 0;
-	counters->doing = LOOM_DOING_DONE;
+	counters->state = LOOM_STATE_DONE;
 	leave(w, me);
 }
 

@@ -140,9 +140,9 @@ static int shape(void *self, struct loom_device_shape *shape, struct loom_error 
 	return 0;
 }
 
-static const struct loom_time *time_of(void *self)
+static const struct loom_clock *time_of(void *self)
 {
-	return &((struct device *)self)->member.crew->time;
+	return &((struct device *)self)->member.crew->clock;
 }
 
 static const struct loom_device_ops ops = {
@@ -160,9 +160,9 @@ static const struct loom_device_ops ops = {
 	.go = device_go,
 	.wait = device_wait,
 	.retire = device_retire,
-	.nudge = device_nudge,
+	.wake = device_wake,
 	.repeat = device_repeat,
-	.time = time_of,
+	.clock = time_of,
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_sim", "0.1.0", "Apache-2.0",

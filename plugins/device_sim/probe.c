@@ -4,7 +4,7 @@
 
 #define LOOM_OWN_SLEEP
 static void loom_pause(const struct loom_ctx *c);
-static __attribute__((unused)) void loom_give_way(const struct loom_ctx *c)
+static __attribute__((unused)) void loom_yield(const struct loom_ctx *c)
 {
 	loom_pause(c);
 }

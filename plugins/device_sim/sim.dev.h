@@ -11,9 +11,9 @@ struct loom_ctl *loom_gpu_host_ctl(void)
 	return loom_sim->ctl;
 }
 
-LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
+LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state what)
 {
-	c->counters->doing = what;
+	c->counters->state = what;
 }
 
 LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)

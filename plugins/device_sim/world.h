@@ -8,7 +8,7 @@
 #define GPULOOM_SIM_WORLD_H
 
 #include <gpuloom/device.h>
-#include <gpuloom/time.h>
+#include <gpuloom/clock.h>
 #include <pthread.h>
 
 #include "../shared/compose/sim.h"
@@ -68,9 +68,9 @@ struct sim_member {
 
 /* The devices of one stack. */
 struct sim_crew {
-	struct loom_time time; /* first: what plug-ins see */
+	struct loom_clock clock; /* first: what plug-ins see */
 	uint32_t number;       /* from 0: in world.places */
-	struct heap live;      /* schedule = time: its workers and agents */
+	struct heap live;      /* schedule = clock: its workers and agents */
 	uint64_t after_ns;     /* the least of what agents that watch have said; LOOM_NEVER: none does */
 	const void *warm[SIM_WARM]; /* what it goes on with: a worker, its stack, an agent's memory */
 	struct world *world;
@@ -171,7 +171,7 @@ struct sim_turn *turns_next(struct world *w);
 uint64_t turns_horizon(const struct world *w);
 
 /* agent.c */
-void agents_open(struct sim_crew *c); /* fills c->time */
+void agents_open(struct sim_crew *c); /* fills c->clock */
 void agents_close(struct sim_crew *c);
 /* Where no watched byte is in between, the part of *range around `address`; or a watched range. */
 void agents_clip(const struct sim_crew *c, uintptr_t address, struct loom_sim_range *range);

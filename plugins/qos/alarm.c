@@ -15,7 +15,7 @@ int ssr_alarms_open(struct service *s, const struct loom_layout *layout, struct 
 	int rc = 0;
 	s->deaf = 0;
 	s->devices = layout->devices;
-	memset(s->alarm, 0, sizeof(s->alarm));
+	memset(s->interrupt, 0, sizeof(s->interrupt));
 	if (s->path.notify < LOOM_QOS_INTERRUPT)
 		return 0;
 	for (uint32_t d = 0; d < layout->devices && !rc; d++) {
@@ -24,9 +24,9 @@ int ssr_alarms_open(struct service *s, const struct loom_layout *layout, struct 
 			return LOOM_FAIL(s->host, err, LOOM_ENOTSUP,
 					 "%s: notify = %s is for GPUs alone, and %s is none: say eventfd, futex or poll", s->name,
 					 s->path.notify == LOOM_QOS_HYBRID ? "hybrid" : "interrupt", has->name);
-		if (!LOOM_HAS(layout, alarms) || !layout->alarms)
+		if (!LOOM_HAS(layout, interrupts) || !layout->interrupts)
 			return LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "%s: no interrupts here: say notify = poll", s->name);
-		rc = layout->alarms->open(layout->alarms, d, LOOM_QOS, offsetof(struct ssr_near, posted), &s->alarm[d].alarm, err);
+		rc = layout->interrupts->open(layout->interrupts, d, LOOM_QOS, offsetof(struct ssr_near, posted), &s->interrupt[d].interrupt, err);
 	}
 	return rc;
 }
@@ -34,26 +34,26 @@ int ssr_alarms_open(struct service *s, const struct loom_layout *layout, struct 
 void ssr_alarms_wake(struct service *s)
 {
 	for (uint32_t d = 0; d < s->devices; d++) {
-		if (s->alarm[d].alarm)
-			s->alarm[d].alarm->wake(s->alarm[d].alarm);
-		ssr_bell_ring(&s->alarm[d].armed);
+		if (s->interrupt[d].interrupt)
+			s->interrupt[d].interrupt->wake(s->interrupt[d].interrupt);
+		ssr_bell_ring(&s->interrupt[d].armed);
 	}
 }
 
 void ssr_alarms_close(struct service *s)
 {
 	for (uint32_t d = 0; d < s->devices; d++) {
-		if (s->alarm[d].alarm)
-			s->alarm[d].alarm->close(s->alarm[d].alarm);
-		s->alarm[d].alarm = NULL;
+		if (s->interrupt[d].interrupt)
+			s->interrupt[d].interrupt->close(s->interrupt[d].interrupt);
+		s->interrupt[d].interrupt = NULL;
 	}
 }
 
 void ssr_alarms_arm(struct service *s)
 {
 	for (uint32_t d = 0; d < s->devices; d++)
-		if (s->alarm[d].alarm)
-			ssr_bell_ring(&s->alarm[d].armed);
+		if (s->interrupt[d].interrupt)
+			ssr_bell_ring(&s->interrupt[d].armed);
 }
 
 /* Counted and heard, even by one who is about to sleep. */
@@ -68,14 +68,14 @@ static void ring_watcher(struct service *s)
 void ssr_controller(struct ssr_thread *t)
 {
 	struct service *s = t->s;
-	struct ssr_alarm *a = &s->alarm[t->vector];
+	struct ssr_alarm *a = &s->interrupt[t->vector];
 	struct loom_error err = {0};
 	while (ssr_bell_wait(s, &a->armed)) {
 		if (__atomic_load_n(&s->deaf, __ATOMIC_ACQUIRE))
 			continue; /* until the end: the accounts know this thread */
 		/* After it was armed: what is read later is not waited for again. */
 		uint64_t taken = __atomic_load_n(&a->taken, __ATOMIC_ACQUIRE);
-		int rc = a->alarm->wait(a->alarm, taken + 1, &err);
+		int rc = a->interrupt->wait(a->interrupt, taken + 1, &err);
 		ssr_charge(t, SSR_CONTROLLER);
 		if (rc && rc != LOOM_EINTR && !__atomic_exchange_n(&s->deaf, 1, __ATOMIC_ACQ_REL))
 			LOOM_LOG(s->host, LOOM_LOG_WARN, s->name, "%s; the host polls", err.text);

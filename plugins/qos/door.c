@@ -109,7 +109,7 @@ void ssr_listen(struct service *s, uint64_t tenants)
 {
 	if (!tenants || s->bedside_fd < 0)
 		return;
-	__atomic_store_n(&s->head->heed, tenants, __ATOMIC_RELAXED);
+	__atomic_store_n(&s->head->wake_mask, tenants, __ATOMIC_RELAXED);
 	/* Release: whoever sees it armed sees whom it is for. */
 	__atomic_store_n(&s->head->bedside.armed, (uint32_t)SSR_OPEN, __ATOMIC_RELEASE);
 	/* Pairs with the worker's fence after it has set its bit, and with the one in ssr_rouse_server(). */
@@ -136,7 +136,7 @@ void ssr_rouse_server(struct service *s)
 	/* Pairs with the fence in ssr_listen(): we see it armed, or it sees what we have queued. */
 	loom_fence_seq_cst_sys();
 	if (__atomic_load_n(&d->armed, __ATOMIC_ACQUIRE) == SSR_SHUT ||
-	    !ssr_came(s, __atomic_load_n(&s->head->heed, __ATOMIC_RELAXED)) ||
+	    !ssr_came(s, __atomic_load_n(&s->head->wake_mask, __ATOMIC_RELAXED)) ||
 	    __atomic_exchange_n(&d->armed, (uint32_t)SSR_SHUT, __ATOMIC_ACQ_REL) == SSR_SHUT)
 		return;
 	ssr_ring_fd(s->bedside_fd);

@@ -14,7 +14,7 @@ static struct ssr_grant *grant_of(const struct ssr_tenant *t, uint32_t number)
 /* A GPU keeps the host's pages that it was shown: it would go on with those that were taken away, or moved. */
 static int is_kept(const struct ssr_grant *g, int gpu)
 {
-	return gpu && !g->is.near && g->is.kind != LOOM_GRANT_BUFFER;
+	return gpu && !g->is.device && g->is.kind != LOOM_GRANT_BUFFER;
 }
 
 /* Memory: what kinds of grant the service takes, in whole pages or not. `gpu`: its worker is on one. */
@@ -22,7 +22,7 @@ static int check_memory(const struct ssr_tenant *t, const struct loom_request *r
 			int pages, int gpu, struct ssr_call *call)
 {
 	struct ssr_grant *g = grant_of(t, r->buffer);
-	if (!g || !(kinds >> g->is.kind & 1) || (g->is.near && g->is.kind == LOOM_GRANT_HEAP))
+	if (!g || !(kinds >> g->is.kind & 1) || (g->is.device && g->is.kind == LOOM_GRANT_HEAP))
 		return -EFAULT;
 	if (is_kept(g, gpu))
 		return -EOPNOTSUPP;
@@ -92,7 +92,7 @@ static int check(const struct ssr_tenant *t, const struct loom_request *r, int g
 		if (r->argument > 1023)
 			return -EINVAL;
 		rc = check_memory(t, r, BUFFERS | 1u << LOOM_GRANT_DEMAND, 0, gpu, call);
-		return !rc && gpu && !call->grant->is.near ? -EOPNOTSUPP : rc;
+		return !rc && gpu && !call->grant->is.device ? -EOPNOTSUPP : rc;
 	case LOOM_SERVICE_SEND:
 		rc = check_handle(t, r, LOOM_GRANT_SOCKET, 0, call);
 		return rc ? rc : check_memory(t, r, BUFFERS, 0, gpu, call);
@@ -155,7 +155,7 @@ static uint32_t fill_ring(struct service *s, struct ssr_source *from)
 		__atomic_fetch_or(&s->bits[worker / 64], 1ull << worker % 64, __ATOMIC_ACQ_REL);
 	}
 	/* Release: pairs with the controller's acquire. */
-	__atomic_fetch_add(&s->alarm[from->device].taken, from->taken - first, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&s->interrupt[from->device].taken, from->taken - first, __ATOMIC_RELEASE);
 	/* Relaxed: who sees it late looks at this ring again. */
 	__atomic_store_n(&s->known[worker], (uint32_t)from->taken, __ATOMIC_RELAXED);
 	return (uint32_t)(from->taken - first);

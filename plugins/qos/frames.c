@@ -21,9 +21,9 @@ struct ssr_frames {
 	char *home;	 /* the host's pages: zeroes, until they are moved there */
 };
 
-static struct loom_alarm *line_of(const struct service *s, const struct ssr_grant *g)
+static struct loom_interrupt *line_of(const struct service *s, const struct ssr_grant *g)
 {
-	return s->line[g->is.near - 1];
+	return s->line[g->is.device - 1];
 }
 
 static void reset(struct ssr_frames *f, uint32_t frames)
@@ -57,7 +57,7 @@ void ssr_near_close(struct service *s, struct ssr_grant *g)
 static int open_frames(struct service *s, struct ssr_grant *g)
 {
 	for (struct ssr_grant *other = s->tenants > 1 ? s->grants : NULL; other; other = other->next)
-		if (other->frames && other->is.near == g->is.near && other->is.at == g->is.at) {
+		if (other->frames && other->is.device == g->is.device && other->is.at == g->is.at) {
 			g->frames = other->frames;
 			g->frames->users++;
 			return 0;
@@ -80,13 +80,13 @@ static int open_frames(struct service *s, struct ssr_grant *g)
 
 int ssr_near_open(struct service *s, struct ssr_grant *g, const struct loom_layout *layout, struct loom_error *err)
 {
-	uint32_t device = g->is.near - 1;
+	uint32_t device = g->is.device - 1;
 	if (device >= layout->devices || g->is.bytes % SSR_PAGE || !g->is.bytes ||
 	    (g->is.kind == LOOM_GRANT_DEMAND && !g->is.frames) || g->is.kind == LOOM_GRANT_BUFFER)
 		return LOOM_FAIL(s->host, err, LOOM_EPLUGIN, "%s: a grant near a device is impossible", s->name);
 	if (!s->line[device]) {
 		struct loom_error why = {0};
-		const struct loom_alarms *alarms = LOOM_HAS(layout, alarms) ? layout->alarms : NULL;
+		const struct loom_interrupts *alarms = LOOM_HAS(layout, interrupts) ? layout->interrupts : NULL;
 		int rc = alarms ? alarms->open(alarms, device, LOOM_WORKLOAD, 0, &s->line[device], &why) : LOOM_ENOTSUP;
 		if (rc)
 			return LOOM_FAIL(s->host, err, rc,
@@ -105,7 +105,7 @@ int ssr_near_open(struct service *s, struct ssr_grant *g, const struct loom_layo
 static int64_t write_page(const struct service *s, const struct ssr_grant *g, uint64_t offset, const void *from)
 {
 	struct loom_error err;
-	struct loom_alarm *line = line_of(s, g);
+	struct loom_interrupt *line = line_of(s, g);
 	return line->copy(line, g->is.at + offset, NULL, from, SSR_PAGE, &err) ? -EIO : 0;
 }
 
@@ -160,7 +160,7 @@ static int64_t migrate(struct service *s, const struct ssr_call *call)
 {
 	struct ssr_grant *g = call->grant;
 	struct ssr_frames *f = g->frames;
-	struct loom_alarm *line = line_of(s, g);
+	struct loom_interrupt *line = line_of(s, g);
 	struct loom_error err;
 	uint64_t first = (uint64_t)(call->at - g->at) / SSR_PAGE;
 	uint64_t end = ((uint64_t)(call->at - g->at) + call->bytes + SSR_PAGE - 1) / SSR_PAGE;
@@ -169,7 +169,7 @@ static int64_t migrate(struct service *s, const struct ssr_call *call)
 		if (f->of[page])
 			rc = line->copy(line, g->is.at + (f->of[page] - 1ull) * SSR_PAGE, g->at + page * SSR_PAGE, NULL, SSR_PAGE,
 					&err);
-	if (rc || line->settle(line, &err))
+	if (rc || line->flush(line, &err))
 		return -EIO;
 	for (uint64_t page = first; page < end; page++)
 		if (f->of[page]) {
@@ -207,7 +207,7 @@ static int64_t serve(struct service *s, const struct ssr_call *call)
 
 int ssr_near_add(struct service *s, struct ssr_call *call)
 {
-	if (!call->grant || !call->grant->is.near)
+	if (!call->grant || !call->grant->is.device)
 		return 0;
 	s->later[s->laters++] = (struct ssr_later){call, serve(s, call)};
 	return 1;
@@ -219,10 +219,10 @@ void ssr_near_flush(struct service *s, struct ssr_tenant *tenant)
 	int failed = 0;
 	struct loom_error err;
 	for (uint32_t i = 0; i < s->laters; i++)
-		used |= 1ull << (s->later[i].call->grant->is.near - 1);
+		used |= 1ull << (s->later[i].call->grant->is.device - 1);
 	for (; used; used &= used - 1) {
-		struct loom_alarm *line = s->line[__builtin_ctzll(used)];
-		failed |= line->settle(line, &err) != 0;
+		struct loom_interrupt *line = s->line[__builtin_ctzll(used)];
+		failed |= line->flush(line, &err) != 0;
 	}
 	for (uint32_t i = 0; i < s->laters; i++)
 		ssr_complete(s, tenant, s->later[i].call, failed ? -EIO : s->later[i].result, ssr_now());

@@ -34,7 +34,7 @@ static int open_faults(struct service *s, struct loom_error *err)
 static int resolve_memory(struct service *s, struct ssr_grant *g, const struct loom_layout *layout,
 			  const struct loom_segments *segments, struct loom_error *err)
 {
-	if (g->is.near)
+	if (g->is.device)
 		return ssr_near_open(s, g, layout, err);
 	uint32_t segment = LOOM_REF_SEGMENT(g->is.at);
 	uint64_t offset = LOOM_REF_OFFSET(g->is.at);

@@ -197,7 +197,7 @@ static int start_one(struct service *s, enum ssr_stage role, uint32_t vector, st
 	snprintf(text, sizeof(text), role == SSR_TOP || role == SSR_CONTROLLER ? "%s%u" : "%s", name[role], vector % 100u);
 	pthread_setname_np(t->id, text);
 	while (!__atomic_load_n(&t->tid, __ATOMIC_ACQUIRE))
-		loom_yield();
+		loom_cpu_yield();
 	rc = set_class(s->path.sched_class, t->tid);
 	if (rc && s->threads == 1)
 		LOOM_LOG(s->host, LOOM_LOG_WARN, s->name,
@@ -231,7 +231,7 @@ int ssr_path_start(struct service *s, struct loom_error *err)
 	if (!rc && s->path.halves != LOOM_QOS_MONOLITHIC)
 		rc = start_one(s, SSR_WORKER, 0, err);
 	for (uint32_t d = 0; d < s->devices && !rc; d++)
-		if (s->alarm[d].alarm)
+		if (s->interrupt[d].interrupt)
 			rc = start_one(s, SSR_CONTROLLER, d, err);
 	for (uint32_t v = 0; v < s->vectors && !rc; v++)
 		rc = start_one(s, SSR_TOP, v, err);

@@ -292,7 +292,7 @@ static void admit(void *self, const struct loom_qos_load *load, struct loom_qos_
 	struct law law = law_of(p, load);
 	int slept = p->slept;
 	settle(p, load, &law);
-	uint32_t first = look_at_savings(p, load, &law, &turn->heed);
+	uint32_t first = look_at_savings(p, load, &law, &turn->wake_mask);
 	double room = law.burst - p->burst_ns;
 	p->urgent = first < load->tenants;
 	if (p->urgent && room > -law.burst / CRUMBS) {

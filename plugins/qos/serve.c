@@ -132,7 +132,7 @@ static uint32_t serve_some(struct service *s, struct ssr_tenant *tenant, uint32_
 		if (n % CHECK_EVERY)
 			continue;
 		/* Wall time of this thread: it includes being preempted, and then ends the turn early. */
-		if ((cpu_ns && now - begin >= cpu_ns) || ssr_came(s, s->heed))
+		if ((cpu_ns && now - begin >= cpu_ns) || ssr_came(s, s->wake_mask))
 			break;
 	}
 	ssr_files_flush(s, tenant);
@@ -148,8 +148,8 @@ static void rest(struct ssr_thread *t, const struct loom_qos_turn *turn, uint64_
 	uint64_t latest = now + RETRY_MOST_NS;
 	s->naps++;
 	ssr_point(s, now);
-	ssr_listen(s, turn->heed);
-	if (ssr_came(s, turn->heed)) /* since the policies looked */
+	ssr_listen(s, turn->wake_mask);
+	if (ssr_came(s, turn->wake_mask)) /* since the policies looked */
 		;
 	else if (turn->then_ns > turn->retry_ns && turn->retry_ns > now && turn->retry_ns < latest)
 		ssr_sleep_ahead(t, turn->retry_ns, turn->then_ns);
@@ -158,7 +158,7 @@ static void rest(struct ssr_thread *t, const struct loom_qos_turn *turn, uint64_
 	else if (turn->requests)
 		ssr_sleep(t, now + 1000, 1); /* a policy that chose nobody: ask again */
 	ssr_listen_end(s);
-	s->roused += ssr_came(s, turn->heed);
+	s->roused += ssr_came(s, turn->wake_mask);
 	ssr_charge(t, SSR_WORKER);
 	ssr_point(s, ssr_now());
 }
@@ -180,7 +180,7 @@ static void take_turn(struct ssr_thread *t, uint64_t now)
 		rest(t, &turn, now);
 		return;
 	}
-	s->heed = turn.heed;
+	s->wake_mask = turn.wake_mask;
 	struct ssr_tenant *tenant = &s->tenant[turn.tenant];
 	uint64_t most = s->seen[turn.tenant].waiting;
 	most = most < turn.requests ? most : turn.requests;

@@ -207,7 +207,7 @@ static struct ssr_port port_of(const struct service *s, uint32_t worker, uint32_
 				 .shift = from->shift,
 				 .tenant = from->tenant,
 				 .plain = (uint32_t)s->plain,
-				 .raises = s->alarm[from->device].alarm != NULL,
+				 .raises = s->interrupt[from->device].interrupt != NULL,
 				 .nap_ns = 32 + (uint32_t)(neighbours * 1000000000ull / LOOKS_PER_S)};
 }
 
@@ -219,7 +219,7 @@ int qos_need(void *self, const struct loom_layout *layout, struct loom_need *nee
 {
 	struct service *s = ((struct qos *)self)->service;
 	need->global_place = LOOM_PLACE_HOST;
-	need->device_place = LOOM_PLACE_NEAR;
+	need->device_place = LOOM_PLACE_DEVICE;
 	if (!s || !s->source)
 		return 0;
 	need->global = lay_out(s, NULL);
@@ -259,7 +259,7 @@ int qos_init(void *self, const struct loom_layout *layout, const struct loom_vie
 		/* An alarm may be waiting for the next request: this word goes on from sample to sample. */
 		if (s->fresh) {
 			near->posted = 0;
-			__atomic_store_n(&s->alarm[d].taken, 0, __ATOMIC_RELEASE);
+			__atomic_store_n(&s->interrupt[d].taken, 0, __ATOMIC_RELEASE);
 		}
 		for (uint32_t i = 0; i < has->workers; i++)
 			port[i] = port_of(s, has->first_worker + i, has->workers);

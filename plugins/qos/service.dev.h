@@ -33,7 +33,7 @@ struct ssr_slot {
 
 /* At the begin of a device's block; a port for each of its workers follows. */
 struct ssr_near {
-	uint64_t posted; /* requests of all workers, in all samples: see loom_alarm */
+	uint64_t posted; /* requests of all workers, in all samples: see loom_interrupt */
 	uint64_t pad[7];
 };
 
@@ -77,7 +77,7 @@ struct ssr_head {
 	uint32_t pad2;
 	uint64_t window_ns; /* ... or after so long */
 	uint64_t route;     /* bits of doors that take interrupts */
-	uint64_t heed;      /* bits of tenants that may ring at `bedside` */
+	uint64_t wake_mask;      /* bits of tenants that may ring at `bedside` */
 	uint64_t pad3[4];
 	uint32_t next; /* whose turn it is among several doors */
 	uint32_t pad4[15];
@@ -170,7 +170,7 @@ LOOM_FN void ssr_rouse(struct ssr_head *h, const struct ssr_port *p)
 {
 	struct ssr_door *d = &h->bedside;
 	/* Acquire: pairs with the release of arming; `heed` was stored before. */
-	if (loom_load_acquire_sys(&d->armed) == SSR_SHUT || !(loom_load_relaxed_sys(&h->heed) >> p->tenant & 1) ||
+	if (loom_load_acquire_sys(&d->armed) == SSR_SHUT || !(loom_load_relaxed_sys(&h->wake_mask) >> p->tenant & 1) ||
 	    loom_exchange_acq_rel_sys(&d->armed, (uint32_t)SSR_SHUT) == SSR_SHUT)
 		return;
 	ssr_ring_fd(d->event_fd);
@@ -334,9 +334,9 @@ LOOM_FN int ssr_wait(struct loom_ctx *c, uint64_t id, uint64_t timeout_ns, int64
 		return LOOM_EINVAL;
 	if (head - id > p->slots)
 		return LOOM_ENOENT;
-	loom_doing(c, LOOM_DOING_SERVICE);
+	loom_set_state(c, LOOM_STATE_SERVICE);
 	int rc = ssr_await(c, p, id, timeout_ns, &answer);
-	loom_doing(c, LOOM_DOING_TASKS);
+	loom_set_state(c, LOOM_STATE_TASKS);
 	if (rc)
 		return rc;
 	p->answered += p->answered == id;

@@ -17,7 +17,7 @@
 
 #include <pthread.h>
 
-#include <gpuloom/alarm.h>
+#include <gpuloom/interrupt.h>
 
 #include "service.dev.h"
 
@@ -167,7 +167,7 @@ struct ssr_later {
 
 /* The interrupts of a device. */
 struct ssr_alarm {
-	struct loom_alarm *alarm; /* NULL: it has none */
+	struct loom_interrupt *interrupt; /* NULL: it has none */
 	struct ssr_bell armed;
 	uint64_t taken; /* requests of its workers that were read, in all samples of a launch */
 };
@@ -193,7 +193,7 @@ struct service {
 	struct ssr_grant *grants;
 	int fault_fd; /* userfaultfd; -1: no demand buffer */
 	struct ssr_files *files;
-	struct loom_alarm *line[LOOM_MAX_DEVICES]; /* by which grants near that device are filled */
+	struct loom_interrupt *line[LOOM_MAX_DEVICES]; /* by which grants near that device are filled */
 	struct ssr_later later[SSR_BATCH_MOST];
 	uint32_t laters;
 	uint64_t gpus; /* bits of devices */
@@ -210,7 +210,7 @@ struct service {
 	struct ssr_thread thread[SSR_VECTORS + 2 + LOOM_MAX_DEVICES];
 	uint32_t threads;
 	struct ssr_bell bottom, work;
-	struct ssr_alarm alarm[LOOM_MAX_DEVICES];
+	struct ssr_alarm interrupt[LOOM_MAX_DEVICES];
 	uint32_t devices;
 	int deaf;  /* atomic: an alarm has failed, so the host polls */
 	int fresh; /* no sample of this launch has begun */
@@ -221,7 +221,7 @@ struct service {
 	int awake_fd;          /* eventfd: nobody sleeps while it is not 0 */
 	int bedside_fd;	       /* eventfd: rung by tenants that are heeded; -1: nobody rings */
 	uint32_t looks;	       /* futex: the worker thread reads the rings, and the watcher need not look */
-	uint64_t heed;	       /* of the turn under way: its tenants' requests end it */
+	uint64_t wake_mask;	       /* of the turn under way: its tenants' requests end it */
 	uint32_t dropping;     /* requests are ended with -ECANCELED instead of served */
 	uint64_t patience_ns;  /* so long nothing may end while something is under way: SSR_PATIENCE_NS, but for tests */
 	int timed;             /* a policy moderates interrupts */

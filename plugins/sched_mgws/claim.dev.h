@@ -8,10 +8,10 @@
 #include "mail.dev.h"
 #endif
 
-/* Devices that are apart and ranks that ask have a range each. */
+/* Devices that are non-coherent and ranks that ask have a range each. */
 LOOM_FN int mgws_ranged(const struct loom_ctx *c)
 {
-	return SCHED_CFG(c, apart) || SCHED_CFG(c, asks);
+	return SCHED_CFG(c, noncoherent) || SCHED_CFG(c, rma);
 }
 
 /* Lane 0: initial tasks that nobody has claimed, as far as this worker claims them. */
@@ -38,10 +38,10 @@ LOOM_FN uint64_t mgws_fraction(uint64_t n, uint32_t of)
  * share, so that blocks are long at first (few claims) and short at the end (balance). */
 LOOM_FN uint64_t mgws_claim_of(const struct loom_ctx *c, uint64_t left, uint32_t workers)
 {
-	uint32_t parts = SCHED_GRAIN(c) == SCHED_LANE ? 2 : 8; /* by lanes a claim costs as much as many tasks */
+	uint32_t parts = SCHED_GRANULARITY(c) == SCHED_LANE ? 2 : 8; /* by lanes a claim costs as much as many tasks */
 	uint64_t n = SCHED_CFG(c, claim) ? SCHED_CFG(c, claim_size) : mgws_fraction(left, parts * workers);
 	n = n ? n : 1;
-	if (SCHED_GRAIN(c) == SCHED_LANE) /* whole rounds */
+	if (SCHED_GRANULARITY(c) == SCHED_LANE) /* whole rounds */
 		n = (n + c->lanes - 1) / c->lanes * c->lanes;
 	return n;
 }
@@ -56,7 +56,7 @@ LOOM_FN uint64_t mgws_claim_range(struct loom_ctx *c, uint64_t *looked, uint64_t
 	left = mgws_range_left(range);
 	if (!left)
 		return 0;
-	n = mgws_claim_of(c, left, SCHED_CFG(c, apart) ? c->count : c->workers);
+	n = mgws_claim_of(c, left, SCHED_CFG(c, noncoherent) ? c->count : c->workers);
 	n = n < MGWS_CLAIM_MAX ? n : MGWS_CLAIM_MAX;
 	n = n < left ? n : left;
 	/* Release where the worker was idle, behind its busy(): pairs with the acquire of who sees the range used up.
@@ -117,7 +117,7 @@ LOOM_FN int mgws_claim(struct loom_ctx *c, int was_idle)
  * spilled task there may be one that only this kind of device runs. */
 LOOM_FN int mgws_claim_on(struct loom_ctx *c)
 {
-	return (!SCHED_CFG(c, mixed) || SCHED_CFG(c, apart)) && mgws_claim(c, 0);
+	return (!SCHED_CFG(c, mixed) || SCHED_CFG(c, noncoherent)) && mgws_claim(c, 0);
 }
 
 /* A worker without work claims from the device's range. If it has reported idle it calls busy() first, now and
@@ -134,7 +134,7 @@ LOOM_FN uint32_t mgws_claim_again(struct loom_ctx *c, int *idle)
 	return (uint32_t)mgws_claim(c, was_idle);
 }
 
-#ifdef LOOM_RANKS_ASK
+#ifdef LOOM_RANKS_RMA
 LOOM_FN uint64_t mgws_far_range(const struct loom_ctx *c, uint32_t victim)
 {
 	return mgws_far(c, victim)->global + offsetof(struct mgws_global, range);

@@ -44,7 +44,7 @@ LOOM_FN uint64_t mgws_robbed(struct loom_ctx *c)
 LOOM_FN int mgws_may_idle(struct loom_ctx *c)
 {
 	uint64_t yes = 0;
-	if (c->lane == 0 && !mgws_filled_for_others(c) && !(SCHED_CFG(c, apart) && mgws_owes(c)) &&
+	if (c->lane == 0 && !mgws_filled_for_others(c) && !(SCHED_CFG(c, noncoherent) && mgws_owes(c)) &&
 	    mgws_try_turn(c, mgws_queue(c))) {
 		yes = (uint64_t)mgws_quiet(mgws_books(c), mgws_queue(c));
 		mgws_settle(c, mgws_books(c), mgws_queue(c));
@@ -62,7 +62,7 @@ LOOM_FN int mgws_looks_at_range(const struct loom_ctx *c, struct mgws_search_sta
 	(void)s;
 	return mgws_ranged(c);
 #else
-	return SCHED_CFG(c, asks) || (SCHED_CFG(c, apart) && s->looks++ % MGWS_RANGE_LOOKS == 0);
+	return SCHED_CFG(c, rma) || (SCHED_CFG(c, noncoherent) && s->looks++ % MGWS_RANGE_LOOKS == 0);
 #endif
 }
 
@@ -78,14 +78,14 @@ LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search_state *
 		found = mgws_steal(c, *idle, 0);
 	if (!found && SCHED_CFG(c, far)) {
 		uint32_t victim = c->lane == 0 ? mgws_far_victim(c) : 0;
-#ifdef LOOM_RANKS_ASK
-		if (SCHED_CFG(c, asks))
+#ifdef LOOM_RANKS_RMA
+		if (SCHED_CFG(c, rma))
 			found = mgws_claim_far(c, victim, idle);
 #endif
 		if (!found)
 			found = mgws_steal_from(c, victim, *idle, 0);
 	}
-	if (found || !SCHED_CFG(c, apart) || !mgws_at_desk(c, s))
+	if (found || !SCHED_CFG(c, noncoherent) || !mgws_at_desk(c, s))
 		return found;
 	*idle = mgws_tend_desk(c, *idle);
 	found = sched_lane(c)->count;
@@ -95,14 +95,14 @@ LOOM_FN uint32_t mgws_search_once(struct loom_ctx *c, struct mgws_search_state *
 /* Lane 0: a search would find something. */
 LOOM_FN int mgws_sees_work(struct loom_ctx *c)
 {
-	return mgws_scan(c) || (SCHED_CFG(c, apart) && mgws_mail_waits(c));
+	return mgws_scan(c) || (SCHED_CFG(c, noncoherent) && mgws_mail_waits(c));
 }
 
 /* The detector asks other ranks, too, at the cost of attempts to steal there. */
 #define MGWS_VAIN 4u
 LOOM_FN int mgws_asks_detector(struct loom_ctx *c)
 {
-	uint64_t yes = c->lane == 0 && (!SCHED_CFG(c, asks) || ++mgws_mine(c)->vain % MGWS_VAIN == 0);
+	uint64_t yes = c->lane == 0 && (!SCHED_CFG(c, rma) || ++mgws_mine(c)->vain % MGWS_VAIN == 0);
 	return (int)loom_from_lane0(c, yes);
 }
 
@@ -113,13 +113,13 @@ SCHED_SLOW int mgws_search(struct loom_ctx *c)
 	struct loom_counters *tally = &sched_local(c)->tally;
 	struct sched_rest rest = {0, 1, 0, 0, 0};
 	struct mgws_search_state search = {0, 0};
-	uint32_t *hungry = SCHED_CFG(c, apart) ? &mgws_desk(c)->hungry : (uint32_t *)NULL;
+	uint32_t *hungry = SCHED_CFG(c, noncoherent) ? &mgws_desk(c)->hungry : (uint32_t *)NULL;
 	uint32_t found = 0;
 	int idle = 0, done = 0;
 	if (c->lane == 0) {
 		rest.since = tally->last_task_ns = loom_clock_ns(c);
 		tally->idle_entries++;
-		loom_doing(c, LOOM_DOING_SEARCH);
+		loom_set_state(c, LOOM_STATE_SEARCH);
 		if (hungry)
 			loom_fetch_add_relaxed_dev(hungry, 1u);
 	}
@@ -144,7 +144,7 @@ SCHED_SLOW int mgws_search(struct loom_ctx *c)
 	if (c->lane == 0) {
 		uint64_t now = loom_clock_ns(c);
 		sched_unlist(&rest, bell);
-		if (SCHED_CFG(c, apart))
+		if (SCHED_CFG(c, noncoherent))
 			mgws_leave_desk(c, &search);
 		if (hungry)
 			loom_fetch_add_relaxed_dev(hungry, ~0u);
@@ -152,7 +152,7 @@ SCHED_SLOW int mgws_search(struct loom_ctx *c)
 			sched_wake(c, bell, ~0u);
 		else if (sched_sleepers(bell) && mgws_sees_work(c))
 			sched_wake(c, bell, 1u); /* there is more: see rest.dev.h */
-		loom_doing(c, LOOM_DOING_TASKS);
+		loom_set_state(c, LOOM_STATE_TASKS);
 		tally->idle_ns += now - tally->last_task_ns;
 		loom_trace_add(c, done ? LOOM_TRACE_END : LOOM_TRACE_IDLE, tally->last_task_ns, c->worker, 0);
 	}
@@ -165,7 +165,7 @@ SCHED_SLOW int mgws_postmaster(struct loom_ctx *c)
 	const uint64_t *range = &mgws_global(c)->range;
 	int idle = 0, done = 0;
 	if (c->lane == 0)
-		loom_doing(c, LOOM_DOING_SEARCH);
+		loom_set_state(c, LOOM_STATE_SEARCH);
 	while (!done && !loom_from_lane0(c, (uint64_t)loom_stopped(c))) {
 		uint32_t pauses = MGWS_POST_PAUSES;
 		uint64_t some;

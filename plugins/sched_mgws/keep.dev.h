@@ -28,7 +28,7 @@ struct mgws_keep {
 	struct mgws_level backlog;
 	struct mgws_level level[MGWS_LEVELS];
 };
-#define MGWS_KEEP_WORDS(priorities) ((priorities) ? 9 : 7) /* of loom_ctx.keep; the levels come last */
+#define MGWS_REGISTER_WORDS(priorities) ((priorities) ? 9 : 7) /* of loom_ctx.regs; the levels come last */
 
 /* Behind the view: what lanes keep, the rings of priorities.dev.h, and the bits of damping.dev.h. */
 #define MGWS_KEEP_BYTES(lanes) SCHED_PER_LANE(lanes, sizeof(struct mgws_keep))
@@ -42,7 +42,7 @@ struct mgws_keep {
 LOOM_FN struct mgws_keep *mgws_keep(const struct loom_ctx *c)
 {
 #ifdef LOOM_DEVICE_COMPILE
-	return (struct mgws_keep *)&c->keep[SCHED_KEEP_REST];
+	return (struct mgws_keep *)&c->regs[SCHED_KEEP_REST];
 #else
 	return (struct mgws_keep *)(mgws_mine(c) + 1) + c->lane;
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* grain = lane: each lane of a worker runs a task of its own. Device code.
+/* granularity = lane: each lane of a worker runs a task of its own. Device code.
  *
  * The worker's loop hands out up to one task per lane, and its lanes meet again when all have ended. In between a lane
- * is alone (loom_ctx.alone). It sees itself as the only lane. It pushes what it spawns to the worker's local queue, at a
+ * is alone (loom_ctx.single_lane). It sees itself as the only lane. It pushes what it spawns to the worker's local queue, at a
  * place that it gets from a counter in the private block. No lane pops while others push, so a queue that is full stays
  * full until the lanes meet. Tasks for which there is no room go to the backlog, a larger ring that only this worker
  * reads: its lanes walk as many paths of a task tree at a time, and hold what branches off all of them. */
@@ -35,7 +35,7 @@ LOOM_FN int mgws_alone_push(struct loom_ctx *c, const struct loom_task *task)
 LOOM_FN int mgws_alone_push_any(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c) || !mgws_alone_push(c, task))
-		return LOOM_FAR(mgws_push_full, c, task);
+		return LOOM_OUTLINED(mgws_push_full, c, task);
 	return 0;
 }
 
@@ -53,7 +53,7 @@ static const struct loom_sched_dev mgws_alone_cpu; /* with mgws_alone_spawn */
 LOOM_FN struct loom_ctx mgws_alone(const struct loom_ctx *c)
 {
 	struct loom_ctx alone = *c;
-	alone.alone = c->lane + 1;
+	alone.single_lane = c->lane + 1;
 	alone.lane = 0;
 	alone.lanes = 1;
 #ifdef GPULOOM_DEV_CPU_H
@@ -73,7 +73,7 @@ LOOM_FN void mgws_alone_send(struct loom_ctx *c, const struct loom_task *slot)
 {
 	struct loom_ctx alone = mgws_alone(c);
 	loom_fetch_add_relaxed_dev(&sched_local(c)->sent, 1u);
-	LOOM_FAR(mgws_spill_slot, &alone, (struct loom_task *)slot);
+	LOOM_OUTLINED(mgws_spill_slot, &alone, (struct loom_task *)slot);
 	c->stop_seen = alone.stop_seen;
 }
 

@@ -45,7 +45,7 @@ LOOM_FN uint32_t mgws_look(struct loom_ctx *c, int can_share)
 {
 	if (loom_stopped(c))
 		return MGWS_STOP;
-	if (SCHED_CFG(c, asks)) { /* how many short tasks run before the next look follows from how long they take */
+	if (SCHED_CFG(c, rma)) { /* how many short tasks run before the next look follows from how long they take */
 		struct mgws_mine *mine = mgws_mine(c);
 		uint64_t took = mgws_help(c);
 		mine->sprint = took > 2 * MGWS_HELP_NS ? mine->sprint / 2 : mine->sprint + (mine->sprint < MGWS_MAIL_TASKS);
@@ -54,7 +54,7 @@ LOOM_FN uint32_t mgws_look(struct loom_ctx *c, int can_share)
 					mgws_empty(mgws_known(c), mgws_queue(c)) ?
 				MGWS_SHARE :
 				0;
-	return SCHED_CFG(c, apart) && mgws_can_grant(c, sched_lane(c)->count >= 2) ? news | MGWS_ASKED : news;
+	return SCHED_CFG(c, noncoherent) && mgws_can_grant(c, sched_lane(c)->count >= 2) ? news | MGWS_ASKED : news;
 }
 #else
 /* The same on a GPU, where an answer takes longer than a short task. It judges by the look before, and then looks again
@@ -65,7 +65,7 @@ LOOM_FN uint32_t mgws_look(struct loom_ctx *c, int can_share)
 	struct mgws_block *b = &mgws_keep(c)->block;
 	if (c->stop_seen)
 		return MGWS_STOP;
-	loom_look_at_stop(c);
+	loom_poll_stop(c);
 	int unclaimed = mgws_ranged(c) ? mgws_range_left(b->claimed) != 0 : b->claimed < c->ctl->initial_tasks;
 	if (can_share && !unclaimed && mgws_word_is_empty(c, b->word))
 		return MGWS_SHARE;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Between devices that are apart (loom_layout.apart) tasks go by mail. Device code.
+/* Between devices that are non-coherent (loom_layout.noncoherent) tasks go by mail. Device code.
  *
  * Each device has a part of the initial set, lists and a bell of its own, and its workers steal from each other only.
  * For each pair of devices there is a mail box in the stack's block. Each word of a box is written by one device and
@@ -142,7 +142,7 @@ LOOM_FN uint64_t mgws_range_left(uint64_t range)
 /* The first worker of a GPU, which has others. */
 LOOM_FN int mgws_is_postmaster(const struct loom_ctx *c)
 {
-	return SCHED_CFG(c, apart) && c->worker == c->first && mgws_kind(c) == LOOM_ON_GPU;
+	return SCHED_CFG(c, noncoherent) && c->worker == c->first && mgws_kind(c) == LOOM_ON_GPU;
 }
 
 /* Lane 0: how many of `left` initial tasks go to another device. A device has dealt with what it had less what is left. */
@@ -270,7 +270,7 @@ LOOM_FN int mgws_wish_stands(uint32_t hint, uint32_t granted)
 LOOM_FN uint32_t mgws_next_wish(struct loom_ctx *c)
 {
 	struct mgws_mine *mine = mgws_mine(c);
-	uint32_t device = mine->looked = mgws_next_peer(c, mine->looked);
+	uint32_t device = mine->polled = mgws_next_peer(c, mine->polled);
 	return mgws_wish_stands(loom_load_relaxed_sys(&mgws_box(c, c->device, device)->hint),
 				loom_load_relaxed_dev(&mgws_peer(c, device)->granted)) ?
 		       device :
@@ -295,7 +295,7 @@ LOOM_FN int mgws_can_grant(struct loom_ctx *c, int spare)
  * workers than this one. */
 LOOM_FN void mgws_mail_to_looked(struct loom_ctx *c, uint32_t most, uint32_t most_large)
 {
-	uint32_t to = loom_word_from_lane0(c, c->lane == 0 ? mgws_mine(c)->looked : 0);
+	uint32_t to = loom_word_from_lane0(c, c->lane == 0 ? mgws_mine(c)->polled : 0);
 	mgws_mail(c, to, mgws_peer(c, to)->workers > c->count ? most_large : most);
 }
 

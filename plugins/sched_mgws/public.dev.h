@@ -85,8 +85,8 @@ struct mgws_mine {
 	uint32_t distance; /* victim = neighbour: how far away the next victim is */
 	uint32_t next;     /* the victim to try first, plus 1; 0: none */
 	uint32_t pool;     /* transfer = id: where the search for a free slot of the pool begins */
-	/* Where devices are apart: see mail.dev.h. */
-	uint32_t looked; /* at which device's wishes, last. Where ranks share tasks: at how many of their victims */
+	/* Where devices are non-coherent: see mail.dev.h. */
+	uint32_t polled; /* at which device's wishes, last. Where ranks share tasks: at how many of their victims */
 	uint64_t owed;   /* a bit per device that has yet to take what this worker mailed */
 	uint64_t mailed; /* how often it mailed */
 	/* Where ranks share tasks: the victim in another rank that had some last time, plus 1, or 0; and how often and how

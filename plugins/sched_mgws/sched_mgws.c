@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "sched_mgws.dev.h"
-#include "host.h"
+#include "../shared/sched/schedulers.h"
 #include "../shared/host_mark.h"
 
 _Static_assert(sizeof(struct mgws_queue) % 64 == 0, "the ring starts on a line");
@@ -26,7 +26,7 @@ struct sched_mgws {
 	const struct loom_host *host;
 	struct sched_config cfg; /* as given, with sizes that are chosen here */
 	uint32_t rank, ranks;	 /* that share tasks */
-	const struct loom_far *far; /* [ranks]; NULL: nobody shares any */
+	const struct loom_remote_blocks *far; /* [ranks]; NULL: nobody shares any */
 	uint8_t *distance;	    /* [ranks] how far away they are */
 };
 
@@ -53,7 +53,7 @@ static uint32_t mgws_lists(const struct loom_layout *layout)
 static struct sched_config mgws_chosen(const void *opts)
 {
 	struct sched_config o = *(const struct sched_config *)opts;
-	int many = o.grain == SCHED_LANE; /* lanes hold as much as a worker each */
+	int many = o.granularity == SCHED_LANE; /* lanes hold as much as a worker each */
 	o.local_queue = mgws_or(o.local_queue, many ? 128 : 32);
 	o.public_queue = mgws_or(o.public_queue, many ? 1024 : 64);
 	if (many)
@@ -71,9 +71,9 @@ static int sched_mgws_check(const struct loom_host *host, const void *opts, stru
 		rc = sched_check_ring(host, "backlog", o.backlog, 1, 1 << 20, err);
 	if (!rc && o.owners == 3)
 		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "owners = 3: must be 1, 2 or 4");
-	if (!rc && o.grain == SCHED_LANE && o.priorities)
+	if (!rc && o.granularity == SCHED_LANE && o.priorities)
 		rc = LOOM_FAIL(host, err, LOOM_EINVAL,
-			       "grain = lane heeds no priorities: say priorities = no, or grain = worker");
+			       "granularity = lane heeds no priorities: say priorities = no, or granularity = worker");
 	return rc;
 }
 
@@ -118,13 +118,13 @@ static int mgws_shares(const struct loom_layout *layout)
 /* The memory of other ranks has no addresses here. */
 static int mgws_asks(const struct loom_layout *layout)
 {
-	return mgws_shares(layout) && layout->asks;
+	return mgws_shares(layout) && layout->rma;
 }
 
 /* Workers of other ranks that run the same tasks. */
 static uint32_t mgws_far_workers(const struct loom_layout *layout)
 {
-	return mgws_shares(layout) ? layout->far_workers : 0;
+	return mgws_shares(layout) ? layout->remote_workers : 0;
 }
 
 /* What other ranks can take from this one. */
@@ -133,10 +133,10 @@ static int mgws_check_ranks(const struct sched_mgws *s, const struct loom_layout
 	int real = 0; /* GPUs */
 	for (uint32_t d = 0; d < layout->devices; d++)
 		real |= layout->device[d].kind == LOOM_ON_GPU && !(layout->device[d].flags & LOOM_SHAPE_IS_VIRTUAL);
-	if (sched_apart(layout))
+	if (sched_noncoherent(layout))
 		return MGWS_FAIL(LOOM_ENOTSUP, "ranks share tasks between workers that change the same words, and devices of this "
 					       "rank cannot: name one device in [run], or say tasks = own there");
-	if (real && layout->asks)
+	if (real && layout->rma)
 		return MGWS_FAIL(LOOM_ENOTSUP, "a NIC cannot change the words of a GPU's queues while it works: ranks on GPUs share "
 					       "tasks by trigger peer, on one host: say use = peer in [trigger], or tasks = own "
 					       "in [run]");
@@ -166,25 +166,25 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 	if (s->cfg.transfer == MGWS_ID && layout->initial_tasks >= MGWS_ID_INITIAL)
 		return MGWS_FAIL(LOOM_ENOTSUP, "transfer = id cannot number %llu initial tasks",
 				 (mgws_llu)layout->initial_tasks);
-	if (sched_apart(layout) && layout->initial_tasks >= MGWS_RANGE_MAX)
+	if (sched_noncoherent(layout) && layout->initial_tasks >= MGWS_RANGE_MAX)
 		return MGWS_FAIL(LOOM_ENOTSUP, "%llu initial tasks are more than devices that cannot change the "
 					       "same word can share", (mgws_llu)layout->initial_tasks);
-	for (uint32_t d = 0; sched_apart(layout) && d < layout->devices; d++)
+	for (uint32_t d = 0; sched_noncoherent(layout) && d < layout->devices; d++)
 		if (layout->device[d].workers == 1 && mgws_kind_of(&layout->device[d]) == LOOM_ON_GPU)
 			return MGWS_FAIL(LOOM_ENOTSUP, "%s has one worker; beside a device with which it cannot change "
 						       "the same word a GPU needs two, of which one carries mail",
 					 layout->device[d].name);
 	/* What is stolen from a queue of several owners is told by one of them, who must come. */
-	if (s->cfg.owners == 1 && !sched_apart(layout) && !mgws_shares(layout))
+	if (s->cfg.owners == 1 && !sched_noncoherent(layout) && !mgws_shares(layout))
 		need->flags |= LOOM_NEED_LATE;
 	uint32_t lanes = sched_most_lanes(layout);
 	uint64_t shared = sizeof(struct mgws_global) +
 			  mgws_lists(layout) * s->cfg.spill * sizeof(struct loom_task);
-	need->global = sched_apart(layout) ?
+	need->global = sched_noncoherent(layout) ?
 			       sizeof(struct mgws_global) + MGWS_MAIL_BYTES(layout->devices) :
 			       shared + mgws_far_workers(layout) * sizeof(struct mgws_far);
 	need->device = sizeof(struct mgws_site) +
-		       (sched_apart(layout) ? shared + MGWS_DESK_BYTES(layout->devices) : 0);
+		       (sched_noncoherent(layout) ? shared + MGWS_DESK_BYTES(layout->devices) : 0);
 	need->worker = MGWS_QUEUE_BYTES(s->cfg.public_queue, s->cfg.transfer) +
 		       (uint64_t)mgws_backlog_slots(s, layout) * sizeof(struct loom_task) +
 		       (mgws_shares(layout) ? MGWS_QUEUE_BYTES(s->cfg.public_queue, MGWS_BODY) : 0); /* mgws_landing() */
@@ -197,17 +197,17 @@ static int sched_mgws_need(void *self, const struct loom_layout *layout, struct 
 static struct sched_config sched_mgws_config(const struct sched_mgws *s, const struct loom_layout *layout)
 {
 	struct sched_config cfg = s->cfg;
-	cfg.apart = (uint32_t)sched_apart(layout);
+	cfg.noncoherent = (uint32_t)sched_noncoherent(layout);
 	cfg.mixed = (uint32_t)mgws_mixed(layout);
 	cfg.mail_queued = cfg.victim != MGWS_LOCAL && cfg.victim != MGWS_NONE;
-	if (cfg.apart && (cfg.victim == MGWS_RANDOM || cfg.victim == MGWS_BIASED))
+	if (cfg.noncoherent && (cfg.victim == MGWS_RANDOM || cfg.victim == MGWS_BIASED))
 		cfg.victim = MGWS_LOCAL; /* what crosses between devices goes by mail */
 	cfg.near_of_2_32 = cfg.bias < 1 ? (uint32_t)(cfg.bias * 4294967296.0) : ~0u;
 	cfg.backlog = mgws_backlog_slots(s, layout);
 	cfg.far = mgws_far_workers(layout);
-	cfg.near = cfg.apart || (layout->devices == 1 && !cfg.far);
-	cfg.asks = (uint32_t)mgws_asks(layout);
-	cfg.park_ns = cfg.asks ? SCHED_ASK_NS : sched_park_ns(layout);
+	cfg.near = cfg.noncoherent || (layout->devices == 1 && !cfg.far);
+	cfg.rma = (uint32_t)mgws_asks(layout);
+	cfg.park_ns = cfg.rma ? SCHED_ASK_NS : sched_park_ns(layout);
 	return cfg;
 }
 
@@ -217,14 +217,14 @@ static int sched_mgws_constants(void *self, const struct loom_layout *layout, ch
 	const struct sched_mgws *s = self;
 	struct sched_config cfg = sched_mgws_config(s, layout);
 	cfg.far = cfg.far != 0; /* how many is not known yet */
-	return sched_constants(s->host, &cfg, MGWS_KEEP_WORDS(s->cfg.priorities), text, room, err);
+	return sched_constants(s->host, &cfg, MGWS_REGISTER_WORDS(s->cfg.priorities), text, room, err);
 }
 
 /* What the workers of a device share: the stack's, or the device's own. */
 static struct mgws_global *mgws_global_of(const struct loom_layout *layout, const struct loom_view *view,
 						   uint32_t device)
 {
-	return sched_apart(layout) ? (void *)((struct mgws_site *)view->device[device] + 1) : view->global;
+	return sched_noncoherent(layout) ? (void *)((struct mgws_site *)view->device[device] + 1) : view->global;
 }
 
 /* The first task of a device's part of the initial set: as many per worker, with every device. Rounded, so that the root of
@@ -235,8 +235,8 @@ static uint64_t mgws_first_of(const struct loom_layout *layout, uint32_t device)
 	return (layout->initial_tasks * worker + layout->workers / 2) / layout->workers;
 }
 
-/* Devices that are apart: a part of the initial set for each; desks and mail. */
-static void mgws_init_apart(const struct sched_mgws *s, const struct loom_layout *layout,
+/* Devices that are non-coherent: a part of the initial set for each; desks and mail. */
+static void mgws_init_noncoherent(const struct sched_mgws *s, const struct loom_layout *layout,
 			    const struct loom_view *view)
 {
 	const struct mgws_global *all = view->global;
@@ -282,7 +282,7 @@ static uint8_t mgws_distance(const struct mgws_card *a, const struct mgws_card *
 	return a->node >= 0 && a->node == b->node ? MGWS_SAME_NODE : MGWS_SAME_HOST;
 }
 
-static int sched_mgws_meet(void *self, const struct loom_layout *layout, const struct loom_far *far, struct loom_error *err)
+static int sched_mgws_meet(void *self, const struct loom_layout *layout, const struct loom_remote_blocks *far, struct loom_error *err)
 {
 	struct sched_mgws *s = self;
 	struct mgws_card mine = {.cfg = s->cfg, .node = layout->device[0].numa_node};
@@ -317,7 +317,7 @@ static void mgws_init_far(const struct sched_mgws *s, const struct loom_layout *
 	for (uint32_t d = MGWS_SAME_NODE; d <= MGWS_OTHER_HOST; d++) {
 		for (uint32_t i = 1; i < s->ranks; i++) {
 			uint32_t rank = (s->rank + i) % s->ranks, first = victim;
-			const struct loom_far *far = &s->far[rank];
+			const struct loom_remote_blocks *far = &s->far[rank];
 			for (uint32_t w = 0; s->distance[rank] == d && w < far->workers; w++, victim++)
 				*at++ = (struct mgws_far){.queue = (uintptr_t)far->worker[w],
 							  .global = (uintptr_t)far->global,
@@ -328,7 +328,7 @@ static void mgws_init_far(const struct sched_mgws *s, const struct loom_layout *
 		if (d < MGWS_OTHER_HOST)
 			g->within[d] = victim - layout->workers;
 	}
-	if (g->common.cfg.asks)
+	if (g->common.cfg.rma)
 		g->range = mgws_part_of(layout, s->ranks, s->rank + 1) << 32 | mgws_part_of(layout, s->ranks, s->rank);
 	else if (s->rank)
 		g->job = (uintptr_t)s->far[0].global;
@@ -358,8 +358,8 @@ static int sched_mgws_init(void *self, const struct loom_layout *layout,
 				       MGWS_POOL_MARKS(o->public_queue));
 		}
 	}
-	if (sched_apart(layout))
-		mgws_init_apart(s, layout, view);
+	if (sched_noncoherent(layout))
+		mgws_init_noncoherent(s, layout, view);
 	if (s->far)
 		mgws_init_far(s, layout, g);
 	return 0;
@@ -440,7 +440,7 @@ static int sched_mgws_collect(void *self, const struct loom_layout *layout, cons
 			      struct loom_report *report, struct loom_error *err)
 {
 	const struct sched_mgws *s = self;
-	int rc = 0, apart = sched_apart(layout), ranged = apart || mgws_asks(layout);
+	int rc = 0, apart = sched_noncoherent(layout), ranged = apart || mgws_asks(layout);
 	for (uint32_t w = 0; !rc && w < layout->workers; w++)
 		rc = mgws_check_queue(s, view->worker[w], w, err);
 	for (uint32_t d = 0; !rc && d < (apart ? layout->devices : 1); d++) {
@@ -491,9 +491,9 @@ static void sched_mgws_stuck(void *self, const struct loom_layout *layout, const
 			where = w;
 		}
 	}
-	for (uint32_t d = 0; d < (sched_apart(layout) ? layout->devices : 1); d++) {
+	for (uint32_t d = 0; d < (sched_noncoherent(layout) ? layout->devices : 1); d++) {
 		struct mgws_global *g = mgws_global_of(layout, view, d);
-		int ranged = sched_apart(layout) || mgws_asks(layout);
+		int ranged = sched_noncoherent(layout) || mgws_asks(layout);
 		/* What other ranks have on GPUs the host does not reach. */
 		int far = s->rank && !ranged, hidden = far && sched_has(layout, 1);
 		struct mgws_global *job = far && !hidden ? s->far[0].global : g;
@@ -528,7 +528,7 @@ static const struct loom_sched_ops sched_mgws_ops = {
 	.explain = sched_mgws_explain,
 	.constants = sched_mgws_constants,
 	.stuck = sched_mgws_stuck,
-	.meet = sched_mgws_meet,
+	.connect = sched_mgws_meet,
 };
 
 static const struct loom_sched_dev sched_mgws_cpu = {

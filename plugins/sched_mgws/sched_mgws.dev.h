@@ -4,7 +4,7 @@
  *
  * A worker runs, in this order: tasks of high priority, its local queue, its backlog, the block it claimed of the initial
  * set, its public queue, what others spilled, a new block of the initial set, tasks of low priority, and what it steals.
- * With grain = lane the new block comes before public and spilled tasks. Whenever its public queue is empty and it holds two
+ * With granularity = lane the new block comes before public and spilled tasks. Whenever its public queue is empty and it holds two
  * tasks or more, it shares half of them. */
 #ifndef SCHED_MGWS_DEV_H
 #define SCHED_MGWS_DEV_H
@@ -35,7 +35,7 @@ LOOM_FN int mgws_begin(struct loom_ctx *c)
 #endif
 	if (c->lane == 0) {
 		struct mgws_mine *mine = mgws_mine(c);
-		mine->looked = c->device;
+		mine->polled = c->device;
 		struct mgws_global *g = mgws_find_global(c);
 		sched_local(c)->shared = g;
 		sched_local(c)->job = SCHED_CFG(c, far) && g->job ? (void *)g->job : (void *)g;
@@ -77,9 +77,9 @@ LOOM_FN int mgws_end(struct loom_ctx *c, uint64_t ran)
 	}
 	sched_finish(c, ran);
 #ifdef GPULOOM_DEV_CPU_H
-	if (SCHED_CFG(c, asks) && c->lane == 0) { /* other ranks may still ask */
+	if (SCHED_CFG(c, rma) && c->lane == 0) { /* other ranks may still ask */
 		uint64_t leaves;
-		(void)LOOM_CALL(trigger, ask, c, (const struct loom_ask *)NULL, &leaves);
+		(void)LOOM_CALL(trigger, rma, c, (const struct loom_rma *)NULL, &leaves);
 	}
 #endif
 	return 0;
@@ -95,17 +95,17 @@ LOOM_FN int mgws_refill(struct loom_ctx *c)
 LOOM_FN void sched_mgws_run(struct loom_ctx *c)
 {
 	uint64_t ran = 0;
-	LOOM_FAR_TOGETHER(mgws_begin, c);
+	LOOM_OUTLINED_COLLECTIVE(mgws_begin, c);
 	if (mgws_is_postmaster(c)) {
-		LOOM_FAR_TOGETHER(mgws_postmaster, c);
-	} else if (SCHED_GRAIN(c) == SCHED_LANE && SCHED_SEVERAL(c)) {
-		while (mgws_rounds(c, &ran) && LOOM_FAR_TOGETHER(mgws_refill, c))
+		LOOM_OUTLINED_COLLECTIVE(mgws_postmaster, c);
+	} else if (SCHED_GRANULARITY(c) == SCHED_LANE && SCHED_SEVERAL(c)) {
+		while (mgws_rounds(c, &ran) && LOOM_OUTLINED_COLLECTIVE(mgws_refill, c))
 			;
 	} else {
-		while (mgws_work(c, &ran) && LOOM_FAR_TOGETHER(mgws_refill, c))
+		while (mgws_work(c, &ran) && LOOM_OUTLINED_COLLECTIVE(mgws_refill, c))
 			;
 	}
-	LOOM_FAR_TOGETHER(mgws_end, c, ran);
+	LOOM_OUTLINED_COLLECTIVE(mgws_end, c, ran);
 }
 
 #endif

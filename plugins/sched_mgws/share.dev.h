@@ -104,7 +104,7 @@ LOOM_FN uint32_t mgws_share_out(struct loom_ctx *c, struct loom_task *from, uint
 LOOM_FN uint32_t mgws_share(struct loom_ctx *c, const struct loom_task *from, uint64_t at, uint64_t mask,
 			    uint64_t want)
 {
-	return (uint32_t)LOOM_FAR_TOGETHER(mgws_share_out, c, (struct loom_task *)from, at, mask, want);
+	return (uint32_t)LOOM_OUTLINED_COLLECTIVE(mgws_share_out, c, (struct loom_task *)from, at, mask, want);
 }
 
 /* The same for the oldest tasks of a ring of this worker's, which then holds so many fewer. */

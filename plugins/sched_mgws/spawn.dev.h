@@ -26,7 +26,7 @@ LOOM_FN void mgws_stow(struct loom_ctx *c, uint32_t n)
 }
 
 /* Up to half of the local queue; 1 when that made room. */
-SCHED_APART int mgws_stow_half(struct loom_ctx *c)
+SCHED_NOINLINE int mgws_stow_half(struct loom_ctx *c)
 {
 	uint32_t room = SCHED_CFG(c, backlog) - mgws_keep(c)->backlog.count, n = sched_lane(c)->count / 2;
 	n = n < room ? n : room;
@@ -39,7 +39,7 @@ SCHED_APART int mgws_stow_half(struct loom_ctx *c)
 }
 
 /* The newest of the backlog into the empty local queue, up to half of it, for they may spawn. */
-SCHED_APART int mgws_unstow(struct loom_ctx *c)
+SCHED_NOINLINE int mgws_unstow(struct loom_ctx *c)
 {
 	struct sched_lane *mine = sched_lane(c);
 	struct mgws_level *b = &mgws_keep(c)->backlog;
@@ -62,7 +62,7 @@ LOOM_FN int mgws_place(struct loom_ctx *c, const struct loom_task *task)
 {
 	if (task->affinity == mgws_other_kind(c))
 		return mgws_spill_other(c, task);
-	if (SCHED_ALONE(c)) /* the worker's lanes would have to meet to share */
+	if (SCHED_SINGLE_LANE(c)) /* the worker's lanes would have to meet to share */
 		return !mgws_alone_push(c, task);
 	if (sched_push(c, task))
 		return 0;
@@ -72,7 +72,7 @@ LOOM_FN int mgws_place(struct loom_ctx *c, const struct loom_task *task)
 	return !(mgws_stow_half(c) && sched_push(c, task));
 }
 
-SCHED_APART int mgws_push_full(struct loom_ctx *c, const struct loom_task *task)
+SCHED_NOINLINE int mgws_push_full(struct loom_ctx *c, const struct loom_task *task)
 {
 	return sched_ladder(c, task, mgws_place, mgws_spill_any);
 }
@@ -94,7 +94,7 @@ SCHED_SLOW int mgws_push_next(struct loom_ctx *c, loom_ref join)
 	struct loom_task next;
 	if (!sched_lower_join(c, join, &next))
 		return 0;
-	return sched_push(c, &next) ? 0 : (int)LOOM_FAR(mgws_push_full, c, (const struct loom_task *)&next);
+	return sched_push(c, &next) ? 0 : (int)LOOM_OUTLINED(mgws_push_full, c, (const struct loom_task *)&next);
 }
 
 /* A task with a priority or an affinity. Where the ring of its priority is full it is like any other. */
@@ -113,17 +113,17 @@ LOOM_FN int mgws_alone_spawn(struct loom_ctx *c, const struct loom_task *task);
 LOOM_FN int mgws_spawn_any(struct loom_ctx *c, const struct loom_task *task)
 {
 #ifdef LOOM_DEVICE_COMPILE /* the CPU has a table for this */
-	if (SCHED_ALONE(c))
+	if (SCHED_SINGLE_LANE(c))
 		return mgws_alone_spawn(c, task);
 #endif
 	sched_lane(c)->spawned++;
 	if (SCHED_ODD(task))
-		return LOOM_FAR(mgws_push_odd, c, task);
-	return sched_push(c, task) ? 0 : LOOM_FAR(mgws_push_full, c, task);
+		return LOOM_OUTLINED(mgws_push_odd, c, task);
+	return sched_push(c, task) ? 0 : LOOM_OUTLINED(mgws_push_full, c, task);
 }
 
 #ifdef GPULOOM_DEV_CPU_H
-SCHED_APART int mgws_spawn_rare(struct loom_ctx *c, const struct loom_task *task)
+SCHED_NOINLINE int mgws_spawn_rare(struct loom_ctx *c, const struct loom_task *task)
 {
 	return mgws_spawn_any(c, task);
 }
@@ -160,7 +160,7 @@ LOOM_FN int mgws_lacks_public(struct loom_ctx *c)
 {
 	uint32_t few = mgws_known(c)->mask / 2 < MGWS_ASKED_TASKS ? mgws_known(c)->mask / 2 : MGWS_ASKED_TASKS;
 	return mgws_empty(mgws_known(c), mgws_queue(c)) ||
-	       (SCHED_CFG(c, asks) && mgws_left(loom_load_relaxed_sys(&mgws_queue(c)->word)) < few);
+	       (SCHED_CFG(c, rma) && mgws_left(loom_load_relaxed_sys(&mgws_queue(c)->word)) < few);
 }
 
 #ifdef GPULOOM_DEV_CPU_H
@@ -173,7 +173,7 @@ LOOM_FN uint64_t mgws_help(struct loom_ctx *c)
 	struct mgws_mine *mine = mgws_mine(c);
 	uint64_t took = loom_clock_ns(c) - mine->helped;
 	if (took >= MGWS_HELP_NS) {
-		(void)LOOM_CALL(trigger, ask, c, (const struct loom_ask *)NULL, (uint64_t *)NULL);
+		(void)LOOM_CALL(trigger, rma, c, (const struct loom_rma *)NULL, (uint64_t *)NULL);
 		mine->helped = loom_clock_ns(c);
 	}
 	return took;
@@ -186,9 +186,9 @@ LOOM_FN int sched_mgws_wanted(struct loom_ctx *c)
 {
 	int64_t yes = 0;
 #ifdef GPULOOM_DEV_CPU_H
-	if (SCHED_CFG(c, apart) && mgws_mail_inside(c))
+	if (SCHED_CFG(c, noncoherent) && mgws_mail_inside(c))
 		return 1;
-	if (SCHED_CFG(c, asks) && c->lane == 0 && ++mgws_mine(c)->wanted % MGWS_HELP_WANTED == 0)
+	if (SCHED_CFG(c, rma) && c->lane == 0 && ++mgws_mine(c)->wanted % MGWS_HELP_WANTED == 0)
 		(void)mgws_help(c);
 #endif
 	if (c->lane == 0) {

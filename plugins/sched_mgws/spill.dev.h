@@ -13,14 +13,14 @@
 #define SCHED_MGWS_SPILL_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "queue.dev.h"
+#include "../shared/sched/queue.dev.h"
 #endif
 
 struct mgws_list {
 	uint32_t lock;
 	uint32_t pad0[15];
 	uint64_t count; /* written under the lock, looked at without */
-	uint64_t taken; /* tasks ever taken: raises everybody's `robbed` */
+	uint64_t taken; /* tasks ever taken: raises everybody's `stolen_out` */
 	uint64_t pad1[6];
 };
 
@@ -39,7 +39,7 @@ struct mgws_far {
 };
 
 /* What workers share: the scheduler's global block. The slots of the lists follow, cfg.spill for each; the last two
- * lists have slots only in a stack with several kinds of device. Where devices are apart each has one in its own block,
+ * lists have slots only in a stack with several kinds of device. Where devices are non-coherent each has one in its own block,
  * and the global one serves for the options and for the mail behind it. Where ranks share tasks the bell and `next` of
  * rank 0 are everybody's, unless one must ask for other ranks' memory: then each rank has a bell and a range of its own.
  * Behind the lists stands where the other ranks' workers are: cfg.far times struct mgws_far, the nearest first. */
@@ -89,7 +89,7 @@ LOOM_FN uint32_t mgws_other_kind(const struct loom_ctx *c)
 
 LOOM_FN struct mgws_global *mgws_find_global(const struct loom_ctx *c)
 {
-	return SCHED_CFG(c, apart) ? (struct mgws_global *)((char *)c->on_device[LOOM_SCHED] +
+	return SCHED_CFG(c, noncoherent) ? (struct mgws_global *)((char *)c->on_device[LOOM_SCHED] +
 								   sizeof(struct mgws_site)) :
 				     (struct mgws_global *)c->global[LOOM_SCHED];
 }
@@ -110,7 +110,7 @@ LOOM_FN uint32_t mgws_far_count(const struct loom_ctx *c)
 }
 
 /* What the workers of all ranks share that run the same tasks. */
-#if defined(SCHED_CONSTANTS) && !(SCHED_IS_far && !SCHED_IS_asks)
+#if defined(SCHED_CONSTANTS) && !(SCHED_IS_far && !SCHED_IS_rma)
 #define mgws_job(c) mgws_find_global(c)
 #elif defined(SCHED_CONSTANTS)
 LOOM_FN struct mgws_global *mgws_job(const struct loom_ctx *c)
@@ -260,7 +260,7 @@ LOOM_FN int mgws_alone_try_spill(struct loom_ctx *c, uint32_t which, const struc
 LOOM_FN int mgws_spill(struct loom_ctx *c, uint32_t which, const struct loom_task *task)
 {
 	int there = which == LOOM_ON_ANY || SCHED_CFG(c, mixed);
-	if (there && (SCHED_ALONE(c) ? mgws_alone_try_spill(c, which, task) : mgws_try_spill(c, which, task)))
+	if (there && (SCHED_SINGLE_LANE(c) ? mgws_alone_try_spill(c, which, task) : mgws_try_spill(c, which, task)))
 		return 0;
 	if (c->lane == 0 && !loom_stopped(c))
 		loom_worker_fail(c, there ? LOOM_EFULL : LOOM_ENOTSUP, SCHED_CFG(c, spill));
@@ -309,7 +309,7 @@ LOOM_FN void mgws_close_list(struct loom_ctx *c, struct mgws_list *s, uint64_t c
 	}
 }
 
-/* Lane 0: the lists that this worker may take from hold something. Where devices are apart, tasks for a kind of device
+/* Lane 0: the lists that this worker may take from hold something. Where devices are non-coherent, tasks for a kind of device
  * come by mail instead. */
 LOOM_FN uint32_t mgws_filled_for_us(const struct loom_ctx *c)
 {
@@ -317,7 +317,7 @@ LOOM_FN uint32_t mgws_filled_for_us(const struct loom_ctx *c)
 	uint32_t kind = mgws_kind(c);
 	if (mgws_list_filled(&list[LOOM_ON_ANY]))
 		return LOOM_ON_ANY;
-	return SCHED_CFG(c, mixed) && !SCHED_CFG(c, apart) && mgws_list_filled(&list[kind]) ? kind : MGWS_LISTS;
+	return SCHED_CFG(c, mixed) && !SCHED_CFG(c, noncoherent) && mgws_list_filled(&list[kind]) ? kind : MGWS_LISTS;
 }
 
 /* Lane 0: a list that this worker may not take from holds something. It must not report idle. */
@@ -327,7 +327,7 @@ LOOM_FN int mgws_filled_for_others(const struct loom_ctx *c)
 }
 
 /* While this worker waits for room in the others' list it takes a task from its own kind's, if it has room: so two kinds
- * cannot wait for each other. Where devices are apart, a CPU's workers also carry the mail that empties the list. */
+ * cannot wait for each other. Where devices are non-coherent, a CPU's workers also carry the mail that empties the list. */
 #ifdef GPULOOM_DEV_CPU_H
 LOOM_FN int mgws_mail_inside(struct loom_ctx *c);
 #endif
@@ -336,7 +336,7 @@ LOOM_FN void mgws_relieve(struct loom_ctx *c)
 	struct sched_lane *mine = sched_lane(c);
 	struct mgws_list *s = &mgws_global(c)->list[mgws_kind(c)];
 	uint64_t count = 0;
-	if (SCHED_CFG(c, apart)) {
+	if (SCHED_CFG(c, noncoherent)) {
 #ifdef GPULOOM_DEV_CPU_H
 		mgws_mail_inside(c);
 #endif

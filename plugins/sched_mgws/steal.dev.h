@@ -39,8 +39,8 @@ LOOM_FN uint32_t mgws_pick_far(struct loom_ctx *c)
 LOOM_FN uint32_t mgws_victim(struct loom_ctx *c)
 {
 	struct mgws_mine *mine = mgws_mine(c);
-	uint32_t v = mine->next, from = SCHED_CFG(c, apart) ? c->first : 0;
-	uint32_t n = SCHED_CFG(c, apart) ? c->count : c->workers;
+	uint32_t v = mine->next, from = SCHED_CFG(c, noncoherent) ? c->first : 0;
+	uint32_t n = SCHED_CFG(c, noncoherent) ? c->count : c->workers;
 	if (v) {
 		mine->next = 0;
 		return v - 1;
@@ -79,7 +79,7 @@ LOOM_FN int mgws_is_far(const struct loom_ctx *c, uint32_t victim)
 /* It takes asking to reach it. */
 LOOM_FN int mgws_is_asked(const struct loom_ctx *c, uint32_t victim)
 {
-	return SCHED_CFG(c, asks) && mgws_is_far(c, victim);
+	return SCHED_CFG(c, rma) && mgws_is_far(c, victim);
 }
 
 /* Where tasks land that were asked for: behind the backlog, a queue like the victim's, with a ring as large. */
@@ -109,7 +109,7 @@ LOOM_FN int mgws_scan_near(struct loom_ctx *c)
 {
 	struct mgws_mine *mine = mgws_mine(c);
 	uint32_t policy = SCHED_CFG(c, victim);
-	int local = policy == MGWS_LOCAL || SCHED_CFG(c, apart);
+	int local = policy == MGWS_LOCAL || SCHED_CFG(c, noncoherent);
 	uint32_t from = local ? c->first : 0;
 	uint32_t n = policy == MGWS_NONE ? 0 : local ? c->count : c->workers;
 	if (mgws_filled_for_us(c) != MGWS_LISTS || !mgws_empty(mgws_known(c), mgws_queue(c)))
@@ -135,7 +135,7 @@ LOOM_FN uint32_t mgws_far_victims(const struct loom_ctx *c)
 /* Lane 0: the same in any rank that takes no asking. */
 LOOM_FN int mgws_scan(struct loom_ctx *c)
 {
-	uint32_t n = SCHED_CFG(c, asks) ? 0 : mgws_far_victims(c);
+	uint32_t n = SCHED_CFG(c, rma) ? 0 : mgws_far_victims(c);
 	if (mgws_scan_near(c))
 		return 1;
 	for (uint32_t i = 0; i < n; i++) {
@@ -154,7 +154,7 @@ LOOM_FN uint32_t mgws_pick_rank(struct loom_ctx *c, uint32_t n)
 {
 	uint32_t from = 0;
 	if (SCHED_CFG(c, victim) == MGWS_NEIGHBOUR)
-		return c->workers + mgws_mine(c)->looked++ % n;
+		return c->workers + mgws_mine(c)->polled++ % n;
 	for (uint32_t d = 0; d < MGWS_OTHER_HOST && SCHED_CFG(c, victim) == MGWS_BIASED; d++) {
 		uint32_t until = mgws_global(c)->within[d];
 		if (until == from)
@@ -176,7 +176,7 @@ LOOM_FN uint32_t mgws_far_victim(struct loom_ctx *c)
 	uint32_t n = mgws_far_victims(c), last = mgws_mine(c)->last;
 	if (!n)
 		return MGWS_NOBODY;
-#ifdef LOOM_RANKS_ASK
+#ifdef LOOM_RANKS_RMA
 	if (mgws_scan_near(c))
 		return MGWS_NOBODY;
 #else
@@ -190,13 +190,13 @@ LOOM_FN uint32_t mgws_far_victim(struct loom_ctx *c)
 
 /* ---- asking: lane 0 ------------------------------------------------------------------------ */
 
-#ifdef LOOM_RANKS_ASK
+#ifdef LOOM_RANKS_RMA
 /* A word of another rank, before something is added to it. 0 where the run has failed or was stopped, too. */
 LOOM_FN uint64_t mgws_ask_word(struct loom_ctx *c, const struct mgws_far *far, uint64_t at, uint64_t value)
 {
-	struct loom_ask ask = {.op = LOOM_NET_ADD, .rank = far->rank, .remote = at, .value = value};
+	struct loom_rma ask = {.op = LOOM_NET_ADD, .rank = far->rank, .remote = at, .value = value};
 	uint64_t was = 0;
-	return LOOM_CALL(trigger, ask, c, &ask, &was) ? 0 : was;
+	return LOOM_CALL(trigger, rma, c, &ask, &was) ? 0 : was;
 }
 
 /* Attempt and copy, a round trip each. Nothing is looked at before, so attempts on an empty queue add up. A thief that
@@ -219,23 +219,23 @@ static __attribute__((noinline)) uint64_t mgws_ask_steal(struct loom_ctx *c, uin
 		n = slots;
 	}
 	uint64_t behind = sizeof(struct mgws_queue) + slot * sizeof(struct loom_task);
-	struct loom_ask copy = {.op = LOOM_NET_GET,
+	struct loom_rma copy = {.op = LOOM_NET_GET,
 				.rank = far->rank,
 				.remote = far->queue + behind,
 				.local = c->registry[LOOM_SCHED][c->worker] + mgws_landing_at(c) + behind,
 				.bytes = n * sizeof(struct loom_task)};
-	return LOOM_CALL(trigger, ask, c, &copy, (uint64_t *)NULL) ? 0 : word;
+	return LOOM_CALL(trigger, rma, c, &copy, (uint64_t *)NULL) ? 0 : word;
 }
 
 /* The copies of a steal are complete: posted, since nobody here waits for it. */
 LOOM_FN void mgws_ask_complete(struct loom_ctx *c, uint32_t victim, uint32_t epoch, uint64_t n)
 {
 	const struct mgws_far *far = mgws_far(c, victim);
-	struct loom_ask ask = {.op = LOOM_NET_ADD,
+	struct loom_rma ask = {.op = LOOM_NET_ADD,
 			       .rank = far->rank,
 			       .remote = far->queue + offsetof(struct mgws_queue, completed) + epoch * sizeof(uint64_t),
 			       .value = n};
-	(void)LOOM_CALL(trigger, ask, c, &ask, (uint64_t *)NULL);
+	(void)LOOM_CALL(trigger, rma, c, &ask, (uint64_t *)NULL);
 }
 #else
 #define mgws_ask_steal(c, victim) 0

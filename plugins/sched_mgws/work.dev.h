@@ -3,7 +3,7 @@
  *
  *   mgws_work     lanes run a task together. On one lane of a CPU mgws_sprint() takes the place of the inner loop, except
  *                 for a task that is traced
- *   mgws_rounds   grain = lane: each lane runs a task of its own */
+ *   mgws_rounds   granularity = lane: each lane runs a task of its own */
 #ifndef SCHED_MGWS_WORK_DEV_H
 #define SCHED_MGWS_WORK_DEV_H
 
@@ -104,7 +104,7 @@ LOOM_FN uint32_t mgws_look_between(struct loom_ctx *c)
 LOOM_FN void mgws_act_on(struct loom_ctx *c, uint32_t news)
 {
 	if (news & MGWS_SHARE)
-		LOOM_FAR_TOGETHER(mgws_share_some, c);
+		LOOM_OUTLINED_COLLECTIVE(mgws_share_some, c);
 	if (MGWS_IS_ASKED(news))
 		mgws_mail_between(c);
 }
@@ -117,10 +117,10 @@ LOOM_FN int mgws_ready(struct loom_ctx *c)
 	if (mgws_held(c, MGWS_HIGH)) { /* on top of the others */
 		mgws_pop_level(c, MGWS_HIGH, &t);
 		if (!sched_push(c, &t))
-			LOOM_FAR(mgws_push_full, c, (const struct loom_task *)&t);
+			LOOM_OUTLINED(mgws_push_full, c, (const struct loom_task *)&t);
 		loom_barrier_lanes(c);
 	}
-	if (sched_lane(c)->count || (mgws_keep(c)->backlog.count && LOOM_FAR_TOGETHER(mgws_unstow, c)))
+	if (sched_lane(c)->count || (mgws_keep(c)->backlog.count && LOOM_OUTLINED_COLLECTIVE(mgws_unstow, c)))
 		return 1;
 	return b->next != b->end;
 }
@@ -139,7 +139,7 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 #ifdef GPULOOM_DEV_CPU_H
 		if (!SCHED_SEVERAL(c) && n < sample) {
 			uint64_t most = sample - n;
-			uint64_t few = SCHED_CFG(c, asks) ? mgws_mine(c)->sprint + 1u : SCHED_CFG(c, apart) ? MGWS_MAIL_TASKS : most;
+			uint64_t few = SCHED_CFG(c, rma) ? mgws_mine(c)->sprint + 1u : SCHED_CFG(c, noncoherent) ? MGWS_MAIL_TASKS : most;
 			n += mgws_sprint(c, few < most ? few : most);
 			news = mgws_look_between(c);
 			continue;
@@ -150,9 +150,9 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 		do {
 			struct loom_task t;
 			sched_pop(c, mine, ring, mask, &t);
-			int due = loom_look_due(c);
+			int due = loom_poll_due(c);
 			if (SCHED_ODD(&t) && t.affinity == other) {
-				LOOM_FAR_TOGETHER(mgws_spill_popped, c);
+				LOOM_OUTLINED_COLLECTIVE(mgws_spill_popped, c);
 			} else {
 				if (LOOM_TRACE_OF(c) && n >= sample)
 					sample = loom_trace_task(c, n, &t);
@@ -160,7 +160,7 @@ LOOM_FN int mgws_work(struct loom_ctx *c, uint64_t *ran)
 					loom_task_run(c, &t);
 				n++;
 				if (t.join)
-					LOOM_FAR_TOGETHER(mgws_push_next, c, t.join);
+					LOOM_OUTLINED_COLLECTIVE(mgws_push_next, c, t.join);
 			}
 			news = 0;
 			if (due)
@@ -193,7 +193,7 @@ LOOM_FN int mgws_rounds(struct loom_ctx *c, uint64_t *ran)
 							     (!mine->count && b->end - b->next > c->lanes));
 		else
 			loom_barrier_lanes(c);
-		due = loom_look_due(c);
+		due = loom_poll_due(c);
 		if (news & MGWS_STOP)
 			return 0;
 		if (news & MGWS_SHARE && older->count) { /* as mgws_share_some(), which takes more registers */

@@ -7,7 +7,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#include "wave.dev.h"
+#include "../shared/sync/wave.dev.h"
 #include "wic.h"
 
 static const char *const mode_choices[] = {"copy", "in_place", NULL};
@@ -288,7 +288,7 @@ static void say_need(const struct wic *w, const struct loom_layout *layout, stru
 	need_->worker = sizeof(struct sync_tally);
 	need_->global = w->bytes;
 	if (w->sync.crosses)
-		sync_lay_out_apart(&w->sync, layout, NULL, need_);
+		sync_lay_out_noncoherent(&w->sync, layout, NULL, need_);
 }
 
 static int need(void *self, const struct loom_layout *layout, struct loom_need *need_,
@@ -365,7 +365,7 @@ static int init(void *self, const struct loom_layout *layout, const struct loom_
 	for (uint32_t i = 0; i < layout->workers; i++)
 		memset(view->worker[i], 0, sizeof(struct sync_tally));
 	if (w->sync.crosses)
-		sync_init_apart(&w->sync, layout, view, w->bytes);
+		sync_init_noncoherent(&w->sync, layout, view, w->bytes);
 	listen_open(&w->listen);
 	return 0;
 }

@@ -29,8 +29,8 @@
 
 #include <pthread.h>
 
-#include "listen.h"
-#include "park.h"
+#include "../shared/sync/listen.h"
+#include "../shared/sync/park.h"
 #include "pcm.h"
 #include "uffd.h"
 
@@ -140,7 +140,7 @@ static inline __attribute__((warn_unused_result)) int wic_lock(const struct loom
 	/* Acquire: pairs with the release in wic_unlock. The stop word ends it when the holder was killed. */
 	while (__atomic_exchange_n(lock, 1u, __ATOMIC_ACQUIRE)) {
 		if (++spins % 64 == 0) {
-			loom_yield();
+			loom_cpu_yield();
 			if (spins > 1u << 16 && __atomic_load_n(&ctl->stop, __ATOMIC_RELAXED))
 				return LOOM_EINTR;
 		}

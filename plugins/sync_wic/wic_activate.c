@@ -13,7 +13,7 @@
  * core. */
 #include <sys/mman.h>
 
-#include "wave.dev.h"
+#include "../shared/sync/wave.dev.h"
 #include "wic.h"
 
 struct target {

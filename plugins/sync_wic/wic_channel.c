@@ -6,7 +6,7 @@
 
 /* Where a GPU is at the other end: as sync_futex. */
 #define SYNC_OP(op) wic_crossing_##op
-#include "wave.dev.h"
+#include "../shared/sync/wave.dev.h"
 LOOM_FN int sync_await(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers, uint32_t want, uint64_t until_ns)
 {
 	return park_await(c, word, sleepers, want, until_ns);
@@ -16,7 +16,7 @@ LOOM_FN void sync_wake(struct loom_ctx *c, uint32_t *word, uint32_t *sleepers)
 	if (!wave_leaves_it(c))
 		park_wake_sleepers(word, sleepers);
 }
-#include "channel.dev.h"
+#include "../shared/sync/channel.dev.h"
 
 static int crosses(const struct loom_ctx *c, uint32_t channel)
 {
@@ -45,9 +45,9 @@ static int await_free(struct loom_ctx *c, const struct sync_channel *k, struct s
 	if (sync_reached(word, round) && !(word & SYNC_POISON))
 		return 0;
 	uint64_t begin = loom_clock_ns(c);
-	loom_doing(c, LOOM_DOING_DATA);
+	loom_set_state(c, LOOM_STATE_DATA);
 	int rc = park_await(c, &s->released, &s->blocked, round, timeout_ns ? begin + timeout_ns : 0);
-	loom_doing(c, LOOM_DOING_TASKS);
+	loom_set_state(c, LOOM_STATE_TASKS);
 	sync_tally(c)->blocked_ns += loom_clock_ns(c) - begin;
 	return rc == LOOM_EDIED ? sync_poisoned(c, k) : rc;
 }
@@ -218,7 +218,7 @@ static int take(struct loom_ctx *c, struct sync_head *h, uint32_t channel, const
 		if (!begin) {
 			begin = loom_clock_ns(c);
 			until = timeout_ns ? begin + timeout_ns : 0;
-			loom_doing(c, LOOM_DOING_DATA);
+			loom_set_state(c, LOOM_STATE_DATA);
 		}
 		/* Before the look at `full` in there. */
 		__atomic_fetch_add(&s->sleepers, 1u, __ATOMIC_SEQ_CST);
@@ -227,7 +227,7 @@ static int take(struct loom_ctx *c, struct sync_head *h, uint32_t channel, const
 	}
 	if (begin) {
 		t->wait_ns += loom_clock_ns(c) - begin;
-		loom_doing(c, LOOM_DOING_TASKS);
+		loom_set_state(c, LOOM_STATE_TASKS);
 	}
 	return rc;
 }

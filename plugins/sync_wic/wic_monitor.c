@@ -12,7 +12,7 @@
 #include <sys/eventfd.h>
 
 #include "../shared/child/thread.h"
-#include "wave.dev.h"
+#include "../shared/sync/wave.dev.h"
 #include "wic.h"
 
 #define MESSAGES 64
@@ -49,7 +49,7 @@ int wic_shut_out(struct wic_device *d)
 		until = until ? until : now + PATIENCE_NS;
 		if (now >= until)
 			return LOOM_EDIED;
-		loom_yield();
+		loom_cpu_yield();
 	}
 	return 0;
 }
@@ -221,7 +221,7 @@ int wic_monitor_start(struct wic_space *sp)
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	/* The caller may fork next: by then the start-up of the thread has let go of all locks. */
 	while (!code && !__atomic_load_n(&sp->began, __ATOMIC_ACQUIRE))
-		loom_yield();
+		loom_cpu_yield();
 	return code;
 }
 

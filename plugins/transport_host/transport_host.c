@@ -46,7 +46,7 @@ static int create(const struct loom_host *host, const void *opts, void **self,
 
 static const struct loom_transport_ops ops = {
     .size = sizeof(ops),
-    .apart = segments_apart,
+    .noncoherent = segments_noncoherent,
     .create = create,
     .destroy = segments_destroy,
     .segments = segments_make,

@@ -80,7 +80,7 @@ static int segments(void *self, const struct loom_devices *devices,
 	struct transport *t = self;
 	const struct loom_host *host = t->segments.host;
 	int code = placement_check(host, &t->placement, devices->count, err);
-	if (!code && devices->layout->apart && t->placement.kind != PLACE_OWNER && t->placement.kind != PLACE_HOST)
+	if (!code && devices->layout->noncoherent && t->placement.kind != PLACE_OWNER && t->placement.kind != PLACE_HOST)
 		code = LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "[transport.p2p] placement = %s: these devices cannot change the same word, so each "
 				 "needs its own segments near: say owner or host",
@@ -90,7 +90,7 @@ static int segments(void *self, const struct loom_devices *devices,
 
 static const struct loom_transport_ops ops = {
     .size = sizeof(ops),
-    .apart = segments_apart,
+    .noncoherent = segments_noncoherent,
     .create = create,
     .destroy = segments_destroy,
     .segments = segments,

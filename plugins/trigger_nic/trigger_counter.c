@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trigger_counter: a page of counters in memory, which the NIC watches. Host half. */
-#include "nic.h"
+#include "../shared/nic/nic.h"
 #include "trigger_counter.dev.h"
 
 /* The counters that posts wait on: only these are looked at. */

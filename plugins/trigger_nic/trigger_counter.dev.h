@@ -8,7 +8,7 @@
 #define TRIGGER_COUNTER_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "nic.dev.h"
+#include "../shared/nic/nic.dev.h"
 #endif
 
 /* A line of its own: workers that fire different tags do not meet. */
@@ -23,11 +23,11 @@ LOOM_FN int trigger_counter_fire(struct loom_ctx *c, uint64_t tag, uint32_t coun
 	if (tag - 1 >= s->extra - 1 || count - 1 >= NIC_COUNT_MAX)
 		return LOOM_EINVAL;
 	struct trigger_counter *page = (struct trigger_counter *)nic_at(c, s->extra_at);
-	struct loom_peers peers = loom_peers(tag);
-	uint64_t sum = loom_peers_sum(peers, count);
+	struct loom_match peers = loom_match(tag);
+	uint64_t sum = loom_match_sum(peers, count);
 	/* Release: pairs with the NIC's acquire in trigger_counter_poll; the payload is before it. An
 	 * add by another worker in between carries on its release sequence. */
-	if (loom_peers_lead(peers))
+	if (loom_match_leader(peers))
 		loom_fetch_add_release_sys(&page[tag].value, sum);
 	return 0;
 }

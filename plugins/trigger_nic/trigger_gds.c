@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trigger_gds: operations wait in the NIC and are rung for at kernel boundaries. Host half. */
-#include "nic.h"
+#include "../shared/nic/nic.h"
 #include "trigger_gds.dev.h"
 
 static int gds_post(struct nic *nic, const struct loom_trigger_post *what, uint64_t *id, int *taken,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trigger_gputn: a FIFO of tags, matched by the NIC (GPU-TN, section 3). Host half. */
-#include "nic.h"
+#include "../shared/nic/nic.h"
 #include "trigger_gputn.dev.h"
 
 static const struct nic_way gputn = {.name = "trigger_gputn",

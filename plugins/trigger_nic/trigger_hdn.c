@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trigger_hdn: the host waits for the end of a kernel, builds the operations and sends. Host half: the
  * NIC's thread is that host. */
-#include "nic.h"
+#include "../shared/nic/nic.h"
 #include "trigger_hdn.dev.h"
 
 /* The sample has ended, which ends the kernel too. */

@@ -3,7 +3,7 @@
  *
  * The list counts, as for all others, and says which posts are due. What is sent is what the device wrote, if
  * it built it from the post that is due; else, as when the fire was first, what was posted. */
-#include "nic.h"
+#include "../shared/nic/nic.h"
 #include "trigger_proxy.dev.h"
 
 #define BATCH 64u

@@ -8,7 +8,7 @@
 #define TRIGGER_PROXY_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
-#include "nic.dev.h"
+#include "../shared/nic/nic.dev.h"
 #endif
 
 /* A descriptor. COMMIT is a trigger word (nic.dev.h); OP: target << 32 | flags << 16 | type << 8 | op. */

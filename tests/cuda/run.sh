@@ -43,12 +43,12 @@ apart() {
 sanitize() {
 	wrap="compute-sanitizer --tool $1 --error-exitcode 99"
 	for workload in memset fib uts; do
-		for grain in worker lane; do
-			once "$1 $workload $grain" 0 $base --set run.workload="$workload" --samples 1 \
+		for granularity in worker lane; do
+			once "$1 $workload $granularity" 0 $base --set run.workload="$workload" --samples 1 \
 				--set workload.memset.tasks=20000 --set workload.fib.n=14 \
 				--set workload.uts.tree=custom --set workload.uts.depth=5 \
-				--set scheduler.mgws.grain=$grain --set device.$device.workers=64 \
-				--set run.timeout=200s && printf '  ok  %s\n' "$1 $workload $grain"
+				--set scheduler.mgws.granularity=$granularity --set device.$device.workers=64 \
+				--set run.timeout=200s && printf '  ok  %s\n' "$1 $workload $granularity"
 		done
 	done
 	wrap=

@@ -8,9 +8,9 @@
 #include "input.h"
 #include "stack/host.h"
 
-#include "plugins/workloads/contains_files.c"
+#include "plugins/workloads/tasks/contains_files.c"
 #define add contains_add
-#include "plugins/workloads/contains_read.c"
+#include "plugins/workloads/tasks/contains_read.c"
 #undef add
 
 enum { MOST = 1 << 20, LISTED = 16 };

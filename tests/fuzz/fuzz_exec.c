@@ -11,8 +11,8 @@
 #include "formats.h"
 #include "stack/host.h"
 
-#include "plugins/workload_exec/command.c"
-#include "plugins/workload_exec/figures.c"
+#include "plugins/workloads/exec/command.c"
+#include "plugins/workloads/exec/figures.c"
 
 static void split_command(struct instance *x)
 {

@@ -4,7 +4,7 @@
 
 #include "input.h"
 
-#include "plugins/workloads_exchange/bfs_graph.c"
+#include "plugins/workloads/exchange/bfs_graph.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

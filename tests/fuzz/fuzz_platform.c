@@ -22,8 +22,8 @@ static void *function(const char *name);
 #define child_end_text(status, text, room) ((void)(status), (void)snprintf(text, room, "ended"))
 #define _exit(status) ((void)0)
 #define alarm(seconds) ((void)0)
-#include "plugins/trigger_nic/platform.c"
-#include "plugins/trigger_nic/links.c"
+#include "plugins/shared/simnet/platform.c"
+#include "plugins/shared/simnet/links.c"
 
 enum { HOSTS = 12 };
 

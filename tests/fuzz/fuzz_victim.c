@@ -6,7 +6,7 @@
 
 #include "input.h"
 
-#include "plugins/workloads_ssr/victim.c"
+#include "plugins/workloads/requests/victim.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

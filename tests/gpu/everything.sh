@@ -156,10 +156,10 @@ triggers() {
 share() {
 	for detector in hcounter tree; do
 		for workload in uts fib synthetic; do
-			for grain in worker lane; do
-				every "shared $workload, $detector, a task per $grain" --ranks 2 --set run.tasks=shared --set run.workload=$workload \
+			for granularity in worker lane; do
+				every "shared $workload, $detector, a task per $granularity" --ranks 2 --set run.tasks=shared --set run.workload=$workload \
 					--set transport.use=p2p --set trigger.use=peer --set scheduler.use=mgws --set termination.use=$detector \
-					--set scheduler.mgws.grain=$grain --set workload.fib.mode=spawn --set workload.fib.n=18 "$@"
+					--set scheduler.mgws.granularity=$granularity --set workload.fib.mode=spawn --set workload.fib.n=18 "$@"
 			done
 		done
 	done
@@ -220,7 +220,7 @@ combinations() {
 	wanted=$*
 	# Static keeps what tasks spawn where it is, and polls of host memory are slow: smaller jobs there.
 	for transport in p2p host; do
-		for scheduler in $schedulers 'mgws grain=lane'; do
+		for scheduler in $schedulers 'mgws granularity=lane'; do
 			for detector in $wanted; do
 				for workload in memset contains fib uts; do
 					set -- --set transport.use="$transport" --set scheduler.use="${scheduler% *}" \
@@ -246,14 +246,14 @@ tree() { combinations tree; }
 base='--set transport.use=p2p --set scheduler.use=mgws --set termination.use=counter'
 # The scheduler's policies, and queues in host memory with everything else on the device.
 policies() {
-	for grain in worker lane; do
+	for granularity in worker lane; do
 		for policy in overflow=damping transfer=id victim=biased victim=local victim=neighbour claim=fixed \
 			owners=2; do
-			every "uts grain=$grain $policy" $base --set run.workload=uts \
-				--set scheduler.mgws.grain=$grain --set scheduler.mgws.$policy
+			every "uts granularity=$granularity $policy" $base --set run.workload=uts \
+				--set scheduler.mgws.granularity=$granularity --set scheduler.mgws.$policy
 		done
-		every "uts grain=$grain, queues in host memory" $base --set run.workload=uts \
-			--set scheduler.mgws.grain=$grain --set transport.p2p.placement=host --set workload.uts.tree=custom
+		every "uts granularity=$granularity, queues in host memory" $base --set run.workload=uts \
+			--set scheduler.mgws.granularity=$granularity --set transport.p2p.placement=host --set workload.uts.tree=custom
 	done
 }
 
@@ -289,16 +289,16 @@ pairs() {
 	done
 	# Over a bus, additions of two GPUs to a word of the host's are lost: the probe has them kept apart there.
 	if grep -q "^$device: GPU 1  *ok" "$tmp/doctor"; then
-		for grain in worker lane; do
+		for granularity in worker lane; do
 			set -- --set run.devices="$device:0 $device:1" --set run.workload=uts --set scheduler.use=mgws \
-				--set scheduler.mgws.grain=$grain
+				--set scheduler.mgws.granularity=$granularity
 			for detector in $detectors; do
-				every "two GPUs, p2p $detector $grain" "$@" --set transport.use=p2p \
+				every "two GPUs, p2p $detector $granularity" "$@" --set transport.use=p2p \
 					--set termination.use=$detector
 			done
 			for transport in p2p host; do
 				for detector in hcounter tree; do
-					every "two GPUs apart, $transport $detector $grain" "$@" --set transport.use=$transport \
+					every "two GPUs apart, $transport $detector $granularity" "$@" --set transport.use=$transport \
 						--set transport.p2p.atomics=no --set termination.use=$detector \
 						--set workload.uts.tree=custom --set workload.uts.depth=7
 				done
@@ -309,12 +309,12 @@ pairs() {
 	# others bear.
 	for transport in p2p host; do
 		for detector in hcounter tree; do
-			for grain in worker lane; do
+			for granularity in worker lane; do
 				for workload in memset fib uts; do
-					every "CPU and GPU, $transport $detector $grain $workload" \
+					every "CPU and GPU, $transport $detector $granularity $workload" \
 						--set run.devices="cpu:0 $device:0" --set run.workload=$workload \
 						--set transport.use=$transport --set transport.$transport.atomics=no \
-						--set termination.use=$detector --set scheduler.use=mgws --set scheduler.mgws.grain=$grain \
+						--set termination.use=$detector --set scheduler.use=mgws --set scheduler.mgws.granularity=$granularity \
 						--set device.$device.workers=264 --set workload.memset.tasks=200000 \
 						--set workload.fib.n=18 --set workload.uts.tree=custom --set workload.uts.depth=6
 				done
@@ -331,11 +331,11 @@ processes() {
 	done
 	half=$("$G" doctor | sed -n "s/^$device: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p")
 	for transport in $between; do
-		for grain in worker lane; do
-			every "two processes on one GPU, $transport $grain" $own --set run.devices="$device:0 $device:1" \
+		for granularity in worker lane; do
+			every "two processes on one GPU, $transport $granularity" $own --set run.devices="$device:0 $device:1" \
 				--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
 				--set transport.use="$transport" --set scheduler.use=mgws --set termination.use=hcounter \
-				--set scheduler.mgws.grain=$grain --set workload.uts.tree=custom --set workload.uts.depth=6
+				--set scheduler.mgws.granularity=$granularity --set workload.uts.tree=custom --set workload.uts.depth=6
 		done
 	done
 }

@@ -198,7 +198,7 @@ static void fill(struct worker *w, uint32_t slot)
 		.first = l->first,
 		.count = l->count,
 		.lanes = 1,
-		.flags = LOOM_CTX_CROWDED,
+		.flags = LOOM_CTX_OVERSUBSCRIBED,
 		.random = l->seed + slot + 1,
 		.ctl = &l->gate->ctl,
 		.segment = l->segment,
@@ -338,7 +338,7 @@ static void *step_main(void *arg)
 		__atomic_store_n(&w->stream->failed, 1, __ATOMIC_RELEASE);
 	else
 		workload->step(c, w->step);
-	stage(w, w->step + 1 < w->record->steps ? (uint32_t)LOOM_GPU_WORKING + LOOM_DOING_MESSAGE : (uint32_t)LOOM_GPU_FINISHED);
+	stage(w, w->step + 1 < w->record->steps ? (uint32_t)LOOM_GPU_WORKING + LOOM_STATE_MESSAGE : (uint32_t)LOOM_GPU_FINISHED);
 	return NULL;
 }
 

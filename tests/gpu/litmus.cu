@@ -51,8 +51,8 @@ struct tally {
 		}                                                                                  \
 	} while (0)
 
-#define LOOK_dev loom_load_look_dev
-#define LOOKED_dev loom_fence_look_dev
+#define LOOK_dev loom_load_poll_dev
+#define LOOKED_dev loom_fence_poll_dev
 #define LOOK_sys loom_load_acquire_sys
 #define LOOKED_sys()
 

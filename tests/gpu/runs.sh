@@ -421,7 +421,7 @@ lossy_runs() {
 }
 
 # A CPU and a GPU whose link has no atomic read-modify-writes: mail. With p2p neither reaches the other's memory.
-apart_runs() {
+noncoherent_runs() {
 	set -- --set run.devices="cpu:0 $device:0" --set device.cpu.workers=2
 	for transport in p2p host; do
 		for detector in hcounter tree; do

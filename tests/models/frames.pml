@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pages in frames of a GPU's memory (plugins/workloads_ssr/app.dev.h, plugins/qos/frames.c). R readers read K words each, of
+/* Pages in frames of a GPU's memory (plugins/workloads/requests/app.dev.h, plugins/qos/frames.c). R readers read K words each, of
  * any of P pages, through a table that they alone change; there are F frames. Who finds a page absent claims it, takes the right
  * to a frame, or gives back a page that nobody is counted in, and asks the host. The host fills a frame and answers which.
  * Every read finds its own page, and where nobody can move all have read.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listener of sync_futex and sync_wic (plugins/sync_wic/listen.c) with interrupts: a GPU and a CPU each raise a word of
+/* The listener of sync_futex and sync_wic (plugins/shared/sync/listen.c) with interrupts: a GPU and a CPU each raise a word of
  * theirs K times. The GPU's count in its memory may get ahead of its words, as the host sees them, or lag behind; the CPU
  * counts before it raises. The listener looks at the words, and sleeps until the GPU has counted more than the words
  * have risen, less what CPUs have counted. A consumer of the GPU's, which the listener alone wakes, must get through.

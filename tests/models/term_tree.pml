@@ -61,7 +61,7 @@ inline term_done(w, verdict)
 		if
 		:: round == OVER -> verdict = 1
 		:: round != OVER && !voted ->
-			has_work = (work[w].robbed != seen && FAULT != robbed_ignored);
+			has_work = (work[w].stolen_out != seen && FAULT != robbed_ignored);
 			ready = 1;
 			c = 1;
 			do
@@ -71,7 +71,7 @@ inline term_done(w, verdict)
 			c = 0;
 			if
 			:: ready ->
-				seen = work[w].robbed;
+				seen = work[w].stolen_out;
 				if
 				:: w == 0 && has_work -> round = ROUND(round + 1); tell(0)
 				:: w == 0 && !has_work -> round = OVER; tell(0); verdict = 1

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* loom_last_apart() (dev/after.h): D devices that have only loads and stores in common lower a counter. Exactly one finds
+/* loom_last_noncoherent() (dev/after.h): D devices that have only loads and stores in common lower a counter. Exactly one finds
  * that it is the last. Each access to a word that others see is a step; the workers of a device have a lock, so a device
  * is one process, which lowers the counter E times.
  *   FAULT=no_turns: each lowers the counter as it comes

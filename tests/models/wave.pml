@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sync_warp's monitor (plugins/sync_wic/wave.dev.h), from sm_90 on, where devices are apart: a producer stages items
+/* sync_warp's monitor (plugins/shared/sync/wave.dev.h), from sm_90 on, where devices are apart: a producer stages items
  * of two slots in its memory and stores flags, a worker takes R rounds of both before it releases either, and the
  * monitor has items brought into the worker's place for one: that of slot 0 by an engine that counts the bytes at the worker's
  * barrier, that of slot 1 from the two halves of its flag, which it carries.

@@ -11,7 +11,7 @@
 #define completed_early 2
 
 typedef worker_state {
-	byte tasks, copying, robbed;
+	byte tasks, copying, stolen_out;
 };
 worker_state work[N];
 byte made, robberies;
@@ -31,7 +31,7 @@ inline claim(w)
 	:: work[v].tasks && robberies < S ->
 		work[v].tasks--; work[v].copying++; robberies++; took = 1;
 #ifdef ROBBED
-		work[v].robbed++
+		work[v].stolen_out++
 #endif
 	:: else -> v = 0
 	fi

@@ -42,9 +42,9 @@ static BAD_UNUSED void bad_step(struct loom_ctx *c)
 	(void)c;
 }
 
-static BAD_UNUSED int bad_done(struct loom_ctx *c, uint64_t robbed)
+static BAD_UNUSED int bad_done(struct loom_ctx *c, uint64_t stolen_out)
 {
-	(void)c, (void)robbed;
+	(void)c, (void)stolen_out;
 	return 1;
 }
 

@@ -35,7 +35,7 @@ static int verify(void *self, const struct loom_layout *layout, const struct loo
 	int rc = 0;
 	(void)layout, (void)view, (void)report;
 	for (uint32_t i = 0; i < 100 * x->options->seconds && !rc; i++) {
-		rc = x->host->verifying(x->host, i / (100.0 * x->options->seconds), err);
+		rc = x->host->progress(x->host, i / (100.0 * x->options->seconds), err);
 		nanosleep(&nap, NULL);
 	}
 	return rc;

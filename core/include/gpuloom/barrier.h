@@ -19,7 +19,7 @@ extern "C" {
 	X(DEVICE, 1, "device")  /* the workers of a device */                                      \
 	X(STACK, 2, "stack")    /* of all devices of this process */                               \
 	X(JOB, 3, "job")        /* of all ranks */                                                 \
-	X(GROUP, 4, "group")    /* GROUP + k: of the caller's group in grouping k of struct loom_meetings */
+	X(GROUP, 4, "group")    /* GROUP + k: of the caller's group in grouping k of struct loom_barrier_scopes */
 enum loom_scope {
 #define LOOM_SCOPE_ENUM(NAME, value, text) LOOM_SCOPE_##NAME = value,
 	LOOM_SCOPE_MAP(LOOM_SCOPE_ENUM)
@@ -27,8 +27,8 @@ enum loom_scope {
 	LOOM_SCOPES
 };
 
-/* Where a workload's workers meet (struct loom_workload_ops, `meetings`): its barrier finds it in loom_layout. */
-struct loom_meetings {
+/* Where a workload's workers meet (struct loom_workload_ops, `barrier_scopes`): its barrier finds it in loom_layout. */
+struct loom_barrier_scopes {
 	uint32_t scopes;       /* as 1u << LOOM_SCOPE_STACK */
 	uint32_t drops;        /* 1: workers may leave a scope for good */
 	uint32_t groupings;    /* 0 to LOOM_GROUPINGS */
@@ -54,7 +54,7 @@ struct loom_barrier_ops {
 		    const struct loom_trigger *trigger, struct loom_error *err);
 };
 
-/* Device half. All ops are collective over the lanes of a worker, and give all lanes the same. Where devices are apart
+/* Device half. All ops are collective over the lanes of a worker, and give all lanes the same. Where devices are non-coherent
  * (loom_layout), a word that several devices look at has one writer.
  *
  * Errors: LOOM_EINTR when the run was stopped; LOOM_EDIED when it was stopped because a device of the scope has died;

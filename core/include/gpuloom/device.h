@@ -11,14 +11,14 @@
 extern "C" {
 #endif
 
-struct loom_alarm;
+struct loom_interrupt;
 
 /* One row of `gpuloom doctor`: state is "ok", "limited" or "no". Strings are copied. */
 struct loom_doctor {
 	size_t size;
 	void *ctx;
 	void (*row)(struct loom_doctor *out, const char *topic, const char *state, const char *found,
-		    const char *mend);
+		    const char *fix);
 };
 
 /* Memory that devices share. Made by a device (its own) or a transport (the host's). */
@@ -32,7 +32,7 @@ struct loom_memory {
 };
 enum {
 	LOOM_MEMORY_HOST = 1,  /* mem_alloc: must be visible to the host while workers run */
-	LOOM_MEMORY_ALONE = 2, /* a segment: mapped by the device that owns it, and by no other */
+	LOOM_MEMORY_PRIVATE = 2, /* a segment: mapped by the device that owns it, and by no other */
 	LOOM_MEMORY_TASKS = 4, /* a segment that is wanted: the initial tasks, which workers only read */
 };
 
@@ -45,7 +45,7 @@ struct loom_segment {
 };
 #define LOOM_MAX_SEGMENTS 320
 #define LOOM_SEGMENT_REACHES(segment, device)                                                      \
-	(!((segment)->flags & LOOM_MEMORY_ALONE) || (segment)->owner == (int32_t)(device))
+	(!((segment)->flags & LOOM_MEMORY_PRIVATE) || (segment)->owner == (int32_t)(device))
 
 /* Device code of the embedding program: text of a file. */
 struct loom_program_source {
@@ -150,7 +150,7 @@ enum {
 	LOOM_CAP_DEVICE_IS_VIRTUAL = 2, /* its clock is virtual; ranks are threads of one process, which share it */
 };
 
-/* All ops but nudge() are called by one thread of the core. Mandatory down to `retire`. */
+/* All ops but wake() are called by one thread of the core. Mandatory down to `retire`. */
 struct loom_device_ops {
 	size_t size;
 	/* Opens engine number `instance` ("cpu:1" is instance 1) of the `instances` of this plug-in
@@ -180,7 +180,7 @@ struct loom_device_ops {
 	/* The core has stored LOOM_PHASE_GO(n): ring a doorbell if one is needed. */
 	int (*go)(void *self, struct loom_error *err);
 	/* Waits until all workers have finished the sample. 0: they have; *end_ns says when the last one did
-	 * (CLOCK_MONOTONIC; LOOM_SHAPE_IS_VIRTUAL). LOOM_EAGAIN: not yet, but timeout_ns have passed, a signal or nudge() came, or a
+	 * (CLOCK_MONOTONIC; LOOM_SHAPE_IS_VIRTUAL). LOOM_EAGAIN: not yet, but timeout_ns have passed, a signal or wake() came, or a
 	 * worker left because `stop` was set. LOOM_EDIED: they never will. */
 	int (*wait)(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
 	/* Ends the launch: the core has stored LOOM_PHASE_RETIRE (and `stop` when in mid-sample).
@@ -198,16 +198,16 @@ struct loom_device_ops {
 	void (*doctor)(const struct loom_host *host, struct loom_doctor *out);
 	/* From any thread and from signal handlers: ends the wait() in progress early, or the next one if none is in
 	 * progress. NULL: another thread's stop request is seen when a wait() has reached its timeout_ns. */
-	void (*nudge)(void *self);
-	/* Between go() and the end of a sample: out[i] is what worker i of this device is doing, enum loom_doing.
+	void (*wake)(void *self);
+	/* Between go() and the end of a sample: out[i] is what worker i of this device is state, enum loom_worker_state.
 	 * NULL: the workers' counters tell. */
-	int (*doing)(void *self, uint32_t *out, uint32_t workers);
+	int (*states)(void *self, uint32_t *out, uint32_t workers);
 	/* After a sample that failed, while the launch is there: what in a conf repeats exactly that sample, to `text`. How
 	 * many characters; 0: nothing does. NULL: the same. */
 	int (*repeat)(void *self, char *text, size_t size);
 	/* The clock of a device whose time is virtual: one for all devices of a stack, and for all ranks with the same
 	 * host->job. Valid until destroy(). NULL: the host's. */
-	const struct loom_time *(*time)(void *self);
+	const struct loom_clock *(*clock)(void *self);
 	/* For processes that have devices of their own on this host: what they open a memory of mem_alloc by. It lives on
 	 * where it is open, whatever its maker frees. NULL: no others reach this device's memory. */
 	int (*mem_key)(void *self, const struct loom_memory *memory, struct loom_memory_key *key, struct loom_error *err);
@@ -217,12 +217,12 @@ struct loom_device_ops {
 	void (*mem_close)(void *self, uint64_t at);
 	/* An alarm for the uint64_t at `offset` in a segment of this device's memory. LOOM_ENOTSUP with the reason; NULL: this
 	 * device has no interrupts of this kind. */
-	int (*alarm)(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_alarm **alarm,
+	int (*interrupt)(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **interrupt,
 		     struct loom_error *err);
 	/* Where kernels of several processes take turns on what these workers run on: its name, alike in all processes of the
 	 * host, to `name`, and what lets them run side by side, a clause that goes on behind "or". NULL, also of the
 	 * function: they do run so, or it is not known. */
-	const char *(*turns)(void *self, char *name, size_t size);
+	const char *(*time_slicing)(void *self, char *name, size_t size);
 };
 
 #ifdef __cplusplus

@@ -159,20 +159,20 @@ struct loom_host {
 	 * in "trigger.provider", section first, and a short text. Results have it among `choices`, `run -v` prints it, and a
 	 * comparison of two results says where it differs. Copied; the last text of a name counts. By the core's thread, in
 	 * any op from create() to a launch. */
-	void (*fact)(const struct loom_host *host, const char *name, const char *text);
+	void (*choice)(const struct loom_host *host, const char *name, const char *text);
 	/* By verify() of a workload where it may take seconds, some times a second or more often: `done`, from 0 to 1, of the
 	 * check is over. Users are told. Not 0: the check is to end, with this code: LOOM_EINTR, the run was asked to stop;
 	 * LOOM_ETIMEDOUT, its time is over ([run] time_limit). */
-	int (*verifying)(const struct loom_host *host, double done, struct loom_error *err);
+	int (*progress)(const struct loom_host *host, double done, struct loom_error *err);
 };
 
 /* As printf(), where the core has fact(); for files that include stdio.h. */
-#define LOOM_FACT(host, name, ...)                                                                 \
+#define LOOM_CHOICE(host, name, ...)                                                                 \
 	do {                                                                                       \
-		char loom_fact_text[120];                                                          \
-		snprintf(loom_fact_text, sizeof(loom_fact_text), __VA_ARGS__);                     \
-		if (LOOM_HAS(host, fact))                                                          \
-			(host)->fact((host), (name), loom_fact_text);                              \
+		char loom_choice_text[120];                                                          \
+		snprintf(loom_choice_text, sizeof(loom_choice_text), __VA_ARGS__);                     \
+		if (LOOM_HAS(host, choice))                                                          \
+			(host)->choice((host), (name), loom_choice_text);                              \
 	} while (0)
 
 #define LOOM_FAIL(host, err, code, ...)                                                            \
@@ -204,7 +204,7 @@ struct loom_device_code {
  *   void NAME_watch_end(struct loom_ctx *c)   each worker, collective, when it leaves the kernel */
 enum {
 	LOOM_CODE_WATCHES = 1,
-	/* Where time is virtual, the host half has no threads: what they would do are agents (time.h). */
+	/* Where time is virtual, the host half has no threads: what they would do are agents (clock.h). */
 	LOOM_CODE_VIRTUAL = 2,
 };
 
@@ -326,19 +326,19 @@ struct loom_device_shape {
 enum { LOOM_ON_ANY = 0, LOOM_ON_CPU = 1, LOOM_ON_GPU = 2 };
 enum {
 	/* Its read-modify-writes of host memory are not atomic with those of CPUs: x86 over PCIe. */
-	LOOM_SHAPE_LINK_IS_PLAIN = 1,
+	LOOM_SHAPE_NO_LINK_ATOMICS = 1,
 	/* Its workers cost nothing between samples, see the host's memory as it is, and start at GO if no READY
 	 * came before: they may stay launched from run to run. */
-	LOOM_SHAPE_RESTS = 2,
+	LOOM_SHAPE_PERSISTENT = 2,
 	/* Its clock is virtual: what its wait() calls the end of a sample is how long the sample took. */
 	LOOM_SHAPE_IS_VIRTUAL = 4,
 	/* Set by the core, from the first sample on: another rank's device is the same hardware, which runs the kernels of
 	 * processes in turns. Whatever waits for that rank takes a turn each time: milliseconds. */
-	LOOM_SHAPE_IN_TURNS = 8,
+	LOOM_SHAPE_TIME_SLICED = 8,
 };
 
-struct loom_time;
-struct loom_alarms;
+struct loom_clock;
+struct loom_interrupts;
 
 /* All workers of a stack. Constant from the first need() to destroy(). */
 struct loom_layout {
@@ -349,18 +349,18 @@ struct loom_layout {
 	uint64_t seed;          /* [run] seed: the same seed gives the same choices */
 	/* 1: between devices only loads and stores are atomic, so no word may be changed by two devices. A policy
 	 * that needs such a word refuses in need(). */
-	uint32_t apart;
-	/* 1: workers reach the memory of other ranks by the trigger's ask() alone. 0: by loads, stores and atomics of the
+	uint32_t noncoherent;
+	/* 1: workers reach the memory of other ranks by the trigger's rma() alone. 0: by loads, stores and atomics of the
 	 * scope of all. Of ranks that share tasks. */
-	uint32_t asks;
-	/* The clock of the devices where it is virtual: time.h. NULL: theirs is the host's. */
-	const struct loom_time *time;
-	/* Interrupts of devices: alarm.h. NULL: none, as in a test without a core. */
-	const struct loom_alarms *alarms;
+	uint32_t rma;
+	/* The clock of the devices where it is virtual: clock.h. NULL: theirs is the host's. */
+	const struct loom_clock *clock;
+	/* Interrupts of devices: interrupt.h. NULL: none, as in a test without a core. */
+	const struct loom_interrupts *interrupts;
 	/* Ranks that run one set of tasks together ([run] tasks = shared): this one, and how many. 0 or 1: tasks stay
 	 * here. Workers and devices of the others, in sum, are known once the device code is composed. */
-	uint32_t rank, ranks, far_workers, far_devices;
-	const struct loom_meetings *meetings; /* of the workload: barrier.h. NULL: none */
+	uint32_t rank, ranks, remote_workers, remote_devices;
+	const struct loom_barrier_scopes *barrier_scopes; /* of the workload: barrier.h. NULL: none */
 	/* What workload and barrier say that they need of the trigger; all 0 before they are asked. NULL: they are not. */
 	const struct loom_net_need *net;
 	uint32_t reaches; /* 1: the selected trigger has reach(), so that workers may do without posts */
@@ -372,7 +372,7 @@ enum loom_place {
 	LOOM_PLACE_HOST,    /* in host memory: the host reads or writes it while workers run */
 	/* Of blocks per device alone: in that device's own memory, whatever the transport. No other device reaches
 	 * it, and the host only while no worker runs. */
-	LOOM_PLACE_NEAR,
+	LOOM_PLACE_DEVICE,
 	/* Of blocks for the stack alone: where the selected trigger sends from and to. That is host memory, unless that
 	 * trigger reaches all (`anywhere` in struct loom_trigger_ops); then it is as ANY. */
 	LOOM_PLACE_NET,
@@ -401,7 +401,7 @@ struct loom_need {
 };
 enum {
 	/* For workloads: tasks() fills the block for the stack, and nothing writes to it afterwards. So devices that
-	 * are apart (loom_layout) may read copies in their own memory. */
+	 * are non-coherent (loom_layout) may read copies in their own memory. */
 	LOOM_NEED_CONSTANT = 1,
 	/* Of a scheduler: all work is there for every worker, so a run may end without one that is slow to wake up.
 	 * Of a detector: the host may call idle() for a worker before the run begins, and the worker, if it comes,
@@ -419,8 +419,8 @@ struct loom_view {
 };
 
 /* The blocks that the same policy has in another rank, with which this one shares tasks. Pointers are addresses for the workers
- * of this rank, and for the host where these are CPUs. Where layout->asks they are references for the trigger's ask(). */
-struct loom_far {
+ * of this rank, and for the host where these are CPUs. Where layout->rma they are references for the trigger's rma(). */
+struct loom_remote_blocks {
 	size_t size;
 	uint32_t workers, devices; /* of that rank */
 	void *global;	     /* NULL: none */

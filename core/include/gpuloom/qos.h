@@ -69,16 +69,16 @@ enum loom_grant_kind {
 struct loom_grant {
 	uint32_t tenant;
 	uint32_t kind;   /* enum loom_grant_kind */
-	loom_ref at;     /* BUFFER, DEMAND, HEAP: in memory that the host sees; with `near` bytes from the begin of a block */
+	loom_ref at;     /* BUFFER, DEMAND, HEAP: in memory that the host sees; with `device` bytes from the begin of a block */
 	uint64_t bytes;
 	int fd;          /* FILE, SOCKET, PROCESS: stays the workload's, open while workers run */
 	uint32_t access; /* FILE: LOOM_READ | LOOM_WRITE */
 	uint64_t signals;    /* PROCESS: bit n - 1 allows signal n */
 	const void *content; /* DEMAND: what its pages hold, `bytes` of host memory; NULL: zeroes */
-	/* DEMAND, HEAP: 1 plus the device in whose block of the workload (LOOM_PLACE_NEAR) it lies, for workers on GPUs. Then a
+	/* DEMAND, HEAP: 1 plus the device in whose block of the workload (LOOM_PLACE_DEVICE) it lies, for workers on GPUs. Then a
 	 * demand buffer has so many frames of a page at `at`. FAULT is of one page: it fills a frame, and gives where in the
 	 * grant that begins; -ENOMEM when none is free. MIGRATE takes pages out of their frames; FAULT brings them back. */
-	uint32_t near, frames;
+	uint32_t device, frames;
 };
 
 /* ---- deciding ----------------------------------------------------------------------------------- */
@@ -97,7 +97,7 @@ enum loom_qos_notify {
 	LOOM_QOS_EVENTFD = 0,
 	LOOM_QOS_FUTEX,
 	LOOM_QOS_POLL,	    /* nobody interrupts */
-	LOOM_QOS_INTERRUPT, /* of GPUs: alarm.h */
+	LOOM_QOS_INTERRUPT, /* of GPUs: interrupt.h */
 	LOOM_QOS_HYBRID,    /* polls while requests come, and is interrupted when they come again */
 };
 enum loom_qos_class { LOOM_QOS_NICE = 0, LOOM_QOS_FIFO, LOOM_QOS_OTHER, LOOM_QOS_IDLE };
@@ -150,7 +150,7 @@ struct loom_qos_turn {
 	uint64_t retry_ns; /* CLOCK_MONOTONIC */
 	uint64_t slack_ns; /* how much later that may become */
 	uint64_t then_ns;  /* when the retry after that will be; setting its timer now costs less. 0: not known */
-	uint64_t heed;     /* bit t: a request of tenant t ends the turn, or the wait for retry_ns, at once. For a
+	uint64_t wake_mask;     /* bit t: a request of tenant t ends the turn, or the wait for retry_ns, at once. For a
 			    * path that masks interrupts */
 };
 

@@ -26,10 +26,10 @@ struct loom_sched_ops {
 	void (*stuck)(void *self, const struct loom_layout *layout, const struct loom_view *view, char *text,
 		      size_t size);
 	/* Ranks share tasks (loom_layout.ranks), and all have the same initial set, which they run once together:
-	 * far[r] are this scheduler's blocks in rank r; that of this rank is empty. Once, after start() and before
-	 * workers are launched, on all ranks: it may allgather. `far` is valid until destroy(). NULL: this scheduler
+	 * remote[r] are this scheduler's blocks in rank r; that of this rank is empty. Once, after start() and before
+	 * workers are launched, on all ranks: it may allgather. `remote` is valid until destroy(). NULL: this scheduler
 	 * keeps tasks in their rank, and a conf that shares them is refused. */
-	int (*meet)(void *self, const struct loom_layout *layout, const struct loom_far *far,
+	int (*connect)(void *self, const struct loom_layout *layout, const struct loom_remote_blocks *remote,
 		    struct loom_error *err);
 };
 

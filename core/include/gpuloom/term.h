@@ -14,7 +14,7 @@ struct loom_term_ops {
 	LOOM_POLICY_OPS
 	/* As in struct loom_sched_ops: then done() is about the workers of all ranks. NULL: about those of this rank
 	 * alone, and a conf that shares tasks is refused. */
-	int (*meet)(void *self, const struct loom_layout *layout, const struct loom_far *far,
+	int (*connect)(void *self, const struct loom_layout *layout, const struct loom_remote_blocks *remote,
 		    struct loom_error *err);
 };
 
@@ -28,10 +28,10 @@ struct loom_term_dev {
 	void (*idle)(struct loom_ctx *c);
 	void (*busy)(struct loom_ctx *c);
 	/* Asked by an idle worker again and again. 1: no task exists or can come to exist. Once it is 1 for one
-	 * worker it becomes 1 for all. `robbed` counts the tasks that others took from this worker in this sample,
-	 * for detectors that vote in rounds (5.6.3). A detector that does not use `robbed` may define
+	 * worker it becomes 1 for all. `stolen_out` counts the tasks that others took from this worker in this sample,
+	 * for detectors that vote in rounds (5.6.3). A detector that does not use `stolen_out` may define
 	 * LOOM_TERM_COUNTS in its device code; on GPUs it then gets 0, which saves the counting. */
-	int (*done)(struct loom_ctx *c, uint64_t robbed);
+	int (*done)(struct loom_ctx *c, uint64_t stolen_out);
 	/* LOOM_TERM_*, for schedulers of the CPU. Absent: 0. */
 	uint32_t flags;
 	uint32_t reserved;
@@ -39,7 +39,7 @@ struct loom_term_dev {
 /* With this flag only a worker's idle() can complete the detection, and that worker's next done() gives 1. So the
  * other idle workers may sleep until that worker wakes them. Without the flag every idle worker must go on asking,
  * because the detector makes progress inside done(). */
-enum { LOOM_TERM_RESTS = 1 };
+enum { LOOM_TERM_MAY_SLEEP = 1 };
 
 #ifdef __cplusplus
 }

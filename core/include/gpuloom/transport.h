@@ -23,7 +23,7 @@ struct loom_devices {
 struct loom_segment_want {
 	uint64_t bytes; /* a multiple of 64 */
 	int32_t owner;  /* the device whose workers own it; -1: the stack as a whole */
-	/* LOOM_MEMORY_HOST: the host reads and writes it while workers run. LOOM_MEMORY_ALONE: only the owner's workers
+	/* LOOM_MEMORY_HOST: the host reads and writes it while workers run. LOOM_MEMORY_PRIVATE: only the owner's workers
 	 * use it, so it should lie in that device's own memory. */
 	uint32_t flags;
 };
@@ -34,18 +34,18 @@ struct loom_transport_ops {
 	int (*create)(const struct loom_host *host, const void *opts, void **self,
 		      struct loom_error *err);
 	void (*destroy)(void *self);
-	/* Makes all wanted segments, zeroed, 64-byte aligned, and maps them into every device; where devices are apart, those
-	 * with an owner may be LOOM_MEMORY_ALONE. Several may lie in one memory. May be called again (first the probe). */
+	/* Makes all wanted segments, zeroed, 64-byte aligned, and maps them into every device; where devices are non-coherent, those
+	 * with an owner may be LOOM_MEMORY_PRIVATE. Several may lie in one memory. May be called again (first the probe). */
 	int (*segments)(void *self, const struct loom_devices *devices,
 			const struct loom_segment_want *want, uint32_t n, struct loom_segment *out,
 			struct loom_error *err);
 	/* Unmaps and frees what one call of segments() gave. */
 	void (*release)(void *self, const struct loom_devices *devices, const struct loom_segment *segment,
 			uint32_t n);
-	/* Called first. 1: keep these devices apart (loom_layout.apart) in any case. The core also keeps them apart
+	/* Called first. 1: keep these devices apart (loom_layout.noncoherent) in any case. The core also keeps them apart
 	 * where a device's link to the CPUs has no atomic read-modify-writes, and where additions get lost in its
 	 * probe; then it calls segments() anew. NULL: 0. */
-	int (*apart)(void *self, const struct loom_devices *devices);
+	int (*noncoherent)(void *self, const struct loom_devices *devices);
 };
 
 #ifdef __cplusplus

@@ -96,7 +96,7 @@ struct loom_trigger_ops {
 	int (*check)(void *self, const struct loom_trigger_post *post, struct loom_error *err);
 	/* Where `bytes` of another rank's memory lie for the workers of this one, who may load and store there without a post,
 	 * by atomics of the scope of all: *at, in any address space of this rank's devices. LOOM_ENOTSUP: they do not reach it.
-	 * NULL: nobody's, but by ask(), if there is one. */
+	 * NULL: nobody's, but by rma(), if there is one. */
 	int (*reach)(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err);
 	/* After start(). NULL: no fire waits for the end of a kernel. */
 	void (*edge)(void *self, uint32_t device, struct loom_edge *out);
@@ -115,14 +115,14 @@ struct loom_trigger {
 };
 
 /* Code for CPUs is for every job. A program for GPUs defines the first where ranks share tasks, and the second where workers
- * reach the memory of other ranks by ask() alone. */
+ * reach the memory of other ranks by rma() alone. */
 #ifndef LOOM_DEVICE_COMPILE
 #define LOOM_RANKS_SHARE
-#define LOOM_RANKS_ASK
+#define LOOM_RANKS_RMA
 #endif
 
 /* What a worker asks of another rank's memory. */
-struct loom_ask {
+struct loom_rma {
 	uint32_t op, rank; /* LOOM_NET_GET: `bytes` of it to `local`. LOOM_NET_ADD: adds `value` to the 64 bits there */
 	loom_ref remote, local;
 	uint64_t bytes, value;
@@ -159,7 +159,7 @@ struct loom_trigger_dev {
 	 * Without `ask` the worker has time to serve what other ranks ask, as a scheduler says between tasks. Without
 	 * `ask` but with `was` the worker leaves: it serves no more in this sample.
 	 * 0, LOOM_EINTR when the run was stopped, LOOM_EIO after it was failed. */
-	int (*ask)(struct loom_ctx *c, const struct loom_ask *ask, uint64_t *was);
+	int (*rma)(struct loom_ctx *c, const struct loom_rma *ask, uint64_t *was);
 };
 
 #ifdef __cplusplus

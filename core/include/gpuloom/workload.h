@@ -65,7 +65,7 @@ struct loom_workload_ops {
 	const char *work;
 	/* Where the workers meet (barrier.h): asked before device code is composed, when only `drops` matters and not all
 	 * workers are known, and after need(). It belongs to the workload. Not NULL: `needs` has LOOM_BARRIER. */
-	const struct loom_meetings *(*meetings)(void *self, const struct loom_layout *layout);
+	const struct loom_barrier_scopes *(*barrier_scopes)(void *self, const struct loom_layout *layout);
 	/* For devices that launch each step (struct loom_workload_dev) as a kernel of its own: how many steps a sample has,
 	 * and what must have arrived before step n begins: how much, at most LOOM_AWAITS_MOST. Both NULL: it has none. */
 	uint64_t (*steps)(void *self, const struct loom_layout *layout);

@@ -520,7 +520,7 @@ LOOM_FN int loom_allreduce_finish(struct loom_ctx *c, const struct loom_allreduc
 	for (uint32_t i = 0; i < n; i++) /* some may halve, others go round */
 		fired = loom_allreduce_fired(&a[i]) > fired ? loom_allreduce_fired(&a[i]) : fired;
 	last = fired + 1 > 3 ? fired + 1 : 3;
-	loom_doing(c, LOOM_DOING_MESSAGE);
+	loom_set_state(c, LOOM_STATE_MESSAGE);
 	for (uint32_t until = 1; until <= last; until++) {
 		for (uint32_t i = 0; i < n; i++)
 			if (!loom_allreduce_go(c, &a[i], &at[i], until < last ? until : loom_allreduce_last(&a[i]), 1))
@@ -529,7 +529,7 @@ LOOM_FN int loom_allreduce_finish(struct loom_ctx *c, const struct loom_allreduc
 			return 0;
 	}
 	loom_barrier_lanes(c); /* as may the sums be that it reads now */
-	loom_doing(c, LOOM_DOING_TASKS);
+	loom_set_state(c, LOOM_STATE_TASKS);
 	return 1;
 }
 

@@ -208,7 +208,7 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 	} else if (a->algorithm == LOOM_ALLREDUCE_AUTO) {
 		a->algorithm = a->group == a->ranks ? LOOM_ALLREDUCE_RING : LOOM_ALLREDUCE_HALVING;
 	}
-	LOOM_FACT(host, "workload.algorithm", "%s", loom_allreduce_algorithms[a->algorithm]);
+	LOOM_CHOICE(host, "workload.algorithm", "%s", loom_allreduce_algorithms[a->algorithm]);
 	if (a->algorithm == LOOM_ALLREDUCE_LEVELS && a->group == 1)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "algorithm = levels: group must be more than 1 and divide the %u ranks: say group = "
 				 "ranks of a host", a->ranks);

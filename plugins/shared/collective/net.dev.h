@@ -26,7 +26,7 @@ LOOM_FN int loom_net_await_turn(struct loom_ctx *c, const struct loom_net_turn *
 {
 	enum { LOOK_AGAIN, CAME, STOPPED };
 	uint32_t over = LOOK_AGAIN;
-	loom_doing(c, LOOM_DOING_MESSAGE);
+	loom_set_state(c, LOOM_STATE_MESSAGE);
 	if (c->lane < LOOM_WAVE)
 		for (uint32_t looks = 1;; looks++) {
 			int64_t seen = LOOM_CALL(trigger, arrived, c, index);
@@ -40,7 +40,7 @@ LOOM_FN int loom_net_await_turn(struct loom_ctx *c, const struct loom_net_turn *
 				break;
 			loom_pause(c);
 		}
-	loom_doing(c, LOOM_DOING_TASKS);
+	loom_set_state(c, LOOM_STATE_TASKS);
 	/* Also the barrier that lets all lanes read what arrived. A wave has agreed. */
 	return (LOOM_WAVE > 1 ? over : loom_word_from_lane0(c, over)) == CAME;
 }

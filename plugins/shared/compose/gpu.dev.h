@@ -16,7 +16,7 @@ enum {
 	LOOM_GPU_PARKED,
 	LOOM_GPU_READY,
 	LOOM_GPU_FINISHED,
-	LOOM_GPU_WORKING, /* and, added to it, enum loom_doing */
+	LOOM_GPU_WORKING, /* and, added to it, enum loom_worker_state */
 };
 
 /* In the device's memory: where its workers meet. */

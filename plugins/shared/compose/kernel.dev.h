@@ -82,7 +82,7 @@ LOOM_FN void loom_task_run(struct loom_ctx *c, const struct loom_task *t)
 
 /* What of a context a call cannot find anew: it goes there and back by value. */
 struct loom_gpu_state {
-	uint64_t random, keep[LOOM_KEEP_WORDS];
+	uint64_t random, keep[LOOM_REGISTER_WORDS];
 	uint32_t turn, stop_seen;
 };
 
@@ -90,8 +90,8 @@ LOOM_FN struct loom_gpu_state loom_gpu_save(const struct loom_ctx *c)
 {
 	struct loom_gpu_state s;
 	s.random = c->random;
-	for (int i = 0; i < LOOM_KEEP_WORDS; i++)
-		s.keep[i] = c->keep[i];
+	for (int i = 0; i < LOOM_REGISTER_WORDS; i++)
+		s.regs[i] = c->regs[i];
 	s.turn = LOOM_GPU_TOGETHER == NULL ? 0 : c->turn;
 	s.stop_seen = c->stop_seen;
 	return s;
@@ -100,8 +100,8 @@ LOOM_FN struct loom_gpu_state loom_gpu_save(const struct loom_ctx *c)
 LOOM_FN void loom_gpu_restore(struct loom_ctx *c, const struct loom_gpu_state *s)
 {
 	c->random = s->random;
-	for (int i = 0; i < LOOM_KEEP_WORDS; i++)
-		c->keep[i] = s->keep[i];
+	for (int i = 0; i < LOOM_REGISTER_WORDS; i++)
+		c->regs[i] = s->regs[i];
 	c->turn = LOOM_GPU_TOGETHER == NULL ? 0 : s->turn;
 	c->stop_seen = s->stop_seen;
 }
@@ -118,8 +118,8 @@ LOOM_FN void loom_gpu_context_at(struct loom_ctx *c, const struct loom_gpu_state
 LOOM_FN void loom_gpu_task_context_at(struct loom_ctx *c, const struct loom_gpu_state *s, uint32_t depth)
 {
 	loom_gpu_context_at(c, s, depth);
-#ifdef LOOM_ALONE
-	c->alone = c->lane + 1;
+#ifdef LOOM_SINGLE_LANE
+	c->single_lane = c->lane + 1;
 	c->lane = 0;
 	c->lanes = 1;
 #endif
@@ -149,7 +149,7 @@ LOOM_FN void loom_task_run_nested(struct loom_ctx *c, const struct loom_task *t)
 #endif
 
 #define LOOM_INLINE LOOM_DEVICE __attribute__((always_inline))
-/* The same for LOOM_FAR: how an argument travels, and what it is there. */
+/* The same for LOOM_OUTLINED: how an argument travels, and what it is there. */
 template <typename T> struct loom_gpu_argument {
 	T value;
 	LOOM_INLINE T get() { return value; }
@@ -192,7 +192,7 @@ struct loom_gpu_out_of_line<fn, together, R (*)(struct loom_ctx *, P...)> {
 	}
 };
 
-template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_far(struct loom_ctx *c, A... a)
+template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_outlined(struct loom_ctx *c, A... a)
 {
 	return loom_gpu_out_of_line<fn, together>::call(c, a...);
 }
@@ -205,7 +205,7 @@ LOOM_FN void loom_gpu_stage(struct loom_ctx *c, uint32_t stage)
 		loom_store_relaxed_dev(&loom_gpu.stage[c->worker - c->first], stage);
 }
 
-LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
+LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state what)
 {
 	if (c->lane == 0)
 		loom_store_relaxed_dev(&loom_gpu.stage[c->worker - c->first], (uint32_t)LOOM_GPU_WORKING + what);
@@ -328,7 +328,7 @@ LOOM_FN void loom_gpu_samples(struct loom_ctx *c)
 		uint32_t go = loom_gpu_await_go(c, ready);
 		if (go == LOOM_PHASE_RETIRE)
 			return;
-		loom_doing(c, LOOM_DOING_TASKS);
+		loom_set_state(c, LOOM_STATE_TASKS);
 		loom_gpu_sample(c->random);
 		loom_gpu_finish(c, go);
 	}
@@ -343,13 +343,13 @@ LOOM_KERNEL loom_gpu_work(uint64_t step)
 	if (loom_from_lane0(&c, loom_load_relaxed_dev(&c.ctl->stop)))
 		return; /* it is behind the step in which the sample was stopped */
 	loom_gpu_refresh(&c, step);
-	loom_doing(&c, LOOM_DOING_TASKS);
+	loom_set_state(&c, LOOM_STATE_TASKS);
 	if (step == 0 && c.lane == 0 && c.counters)
 		c.counters->begin_ns = loom_clock_ns(&c);
 	LOOM_GPU_STEP(&c, step);
 	loom_barrier_lanes(&c);
 	if (step + 1 < loom_gpu.steps) {
-		loom_doing(&c, LOOM_DOING_MESSAGE);
+		loom_set_state(&c, LOOM_STATE_MESSAGE);
 		return;
 	}
 	if (c.lane == 0 && c.counters)

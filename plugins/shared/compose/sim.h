@@ -266,8 +266,8 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 #include "gpu.h"
 
 /* A call is a call: there are no registers to save. */
-#undef LOOM_FAR
-#undef LOOM_FAR_TOGETHER
+#undef LOOM_OUTLINED
+#undef LOOM_OUTLINED_COLLECTIVE
 
 #endif
 #endif

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Interrupts: a running kernel wakes a thread of the host. A stream of its own awaits the word, and then comes an event
  * on whose interrupt the thread sleeps. And copies in such a stream, which wait for no kernel. */
-#include <gpuloom/alarm.h>
+#include <gpuloom/interrupt.h>
 
 #include "gpu.h"
 
 struct alarm {
-	struct loom_alarm is;
+	struct loom_interrupt is;
 	struct gpu *gpu;
 	void *bell; /* the driver's */
 	uint64_t at;
 	int over; /* atomic */
 };
 
-static int wait_alarm(struct loom_alarm *alarm, uint64_t least, struct loom_error *err)
+static int wait_alarm(struct loom_interrupt *alarm, uint64_t least, struct loom_error *err)
 {
 	struct alarm *a = (struct alarm *)alarm;
 	struct gpu *d = a->gpu;
@@ -25,7 +25,7 @@ static int wait_alarm(struct loom_alarm *alarm, uint64_t least, struct loom_erro
 
 #define HIGHEST (1ull << 62) /* the stream compares signed numbers */
 
-static void wake_alarm(struct loom_alarm *alarm)
+static void wake_alarm(struct loom_interrupt *alarm)
 {
 	struct alarm *a = (struct alarm *)alarm;
 	uint64_t highest = HIGHEST;
@@ -42,19 +42,19 @@ static int failed_copy(const struct gpu *d, int rc, struct loom_error *err)
 			 0;
 }
 
-static int copy(struct loom_alarm *alarm, uint64_t offset, void *to, const void *from, uint64_t bytes, struct loom_error *err)
+static int copy(struct loom_interrupt *alarm, uint64_t offset, void *to, const void *from, uint64_t bytes, struct loom_error *err)
 {
 	struct alarm *a = (struct alarm *)alarm;
 	return failed_copy(a->gpu, a->gpu->driver->bell_copy(a->gpu, a->bell, a->at + offset, to, from, bytes), err);
 }
 
-static int settle(struct loom_alarm *alarm, struct loom_error *err)
+static int settle(struct loom_interrupt *alarm, struct loom_error *err)
 {
 	struct alarm *a = (struct alarm *)alarm;
 	return failed_copy(a->gpu, a->gpu->driver->bell_settle(a->gpu, a->bell), err);
 }
 
-static void close_alarm(struct loom_alarm *alarm)
+static void close_alarm(struct loom_interrupt *alarm)
 {
 	struct alarm *a = (struct alarm *)alarm;
 	if (!a)
@@ -66,7 +66,7 @@ static void close_alarm(struct loom_alarm *alarm)
 	a->gpu->host->free(a->gpu->host, a);
 }
 
-int gpu_alarm(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_alarm **alarm,
+int gpu_alarm(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **alarm,
 	      struct loom_error *err)
 {
 	struct gpu *d = self;
@@ -81,8 +81,8 @@ int gpu_alarm(void *self, const struct loom_segment *segment, uint64_t offset, s
 	struct alarm *a = d->host->alloc(d->host, sizeof(*a));
 	if (!a)
 		return LOOM_FAIL(d->host, err, LOOM_ENOMEM, "%s: out of memory", d->name);
-	a->is = (struct loom_alarm){
-		.size = sizeof(a->is), .wait = wait_alarm, .wake = wake_alarm, .close = close_alarm, .copy = copy, .settle = settle};
+	a->is = (struct loom_interrupt){
+		.size = sizeof(a->is), .wait = wait_alarm, .wake = wake_alarm, .close = close_alarm, .copy = copy, .flush = settle};
 	a->gpu = d;
 	int code = gpu_enter(d, err);
 	if (!code) {

@@ -119,7 +119,7 @@ void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loo
 	}
 	int usable = driver->count(d, &count) == 0 && count;
 	snprintf(found, sizeof(found), "%s, %d GPU(s)", d->version, count);
-	out->row(out, topic, usable ? "ok" : "no", found, usable ? "" : driver->mend);
+	out->row(out, topic, usable ? "ok" : "no", found, usable ? "" : driver->fix);
 	for (int i = 0; i < count; i++) {
 		gpu_row(d, out, i);
 		atomics_row(d, out, i);

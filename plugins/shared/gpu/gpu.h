@@ -75,7 +75,7 @@ struct gpu_limits {
 	int wave; /* threads that run in step */
 	int words; /* its streams can set and await words of 64 bits: set_word(), await_word() */
 	int parts; /* of a multiprocessor, each with registers of its own for whole waves */
-	int turns; /* the driver says that kernels of several processes take turns on this GPU */
+	int time_slicing; /* the driver says that kernels of several processes take turns on this GPU */
 };
 
 /* A compiled program on the GPU. */
@@ -115,7 +115,7 @@ struct gpu_driver {
 	const char *name;   /* "cuda": devices are "cuda:0", options stand in [device.cuda] */
 	const char *vendor; /* "NVIDIA" */
 	const char *library;      /* what open() loads: "driver" */
-	const char *mend;         /* what to do when no GPU is seen ... */
+	const char *fix;         /* what to do when no GPU is seen ... */
 	const char *atomics_mend; /* ... and when the driver does not tell about host_atomics() */
 	const char *call, *call_mend; /* ... and when this call fails, a clause; NULL: none */
 	const char *turns_mend; /* what lets kernels of several processes run side by side; NULL: not known */
@@ -351,7 +351,7 @@ int memory_view(struct gpu *d, const struct loom_segment *segment, uint64_t *vie
 int gpu_launch(void *self, const struct loom_launch *what, struct loom_error *err);
 
 /* alarm.c */
-int gpu_alarm(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_alarm **alarm,
+int gpu_alarm(void *self, const struct loom_segment *segment, uint64_t offset, struct loom_interrupt **alarm,
 	      struct loom_error *err);
 
 /* chain.c */
@@ -370,8 +370,8 @@ void chain_release(struct launch *l);
 int gpu_ready(void *self, uint64_t timeout_ns, struct loom_error *err);
 int gpu_go(void *self, struct loom_error *err);
 int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_error *err);
-void gpu_nudge(void *self);
-int gpu_doing(void *self, uint32_t *out, uint32_t workers);
+void gpu_wake(void *self);
+int gpu_states(void *self, uint32_t *out, uint32_t workers);
 int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 
 /* The ops of a device plug-in, but for create and doctor. */
@@ -380,8 +380,8 @@ int gpu_retire(void *self, uint64_t timeout_ns, struct loom_error *err);
 	.mem_free = gpu_mem_free, .mem_map = gpu_mem_map, .mem_unmap = gpu_mem_unmap,              \
 	.mem_key = gpu_mem_key, .mem_open = gpu_mem_open, .mem_close = gpu_mem_close,              \
 	.build = gpu_build, .launch = gpu_launch, .ready = gpu_ready, .go = gpu_go,                \
-	.wait = gpu_wait, .nudge = gpu_nudge, .doing = gpu_doing, .retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out, \
-	.alarm = gpu_alarm, .turns = gpu_turns
+	.wait = gpu_wait, .wake = gpu_wake, .states = gpu_states, .retire = gpu_retire, .copy_in = gpu_copy_in, .copy_out = gpu_copy_out, \
+	.interrupt = gpu_alarm, .time_slicing = gpu_turns
 
 /* doctor.c: with a zeroed struct of the plug-in's own. */
 void gpu_doctor(struct gpu *d, const struct gpu_driver *driver, const struct loom_host *host,

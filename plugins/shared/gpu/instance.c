@@ -30,7 +30,7 @@ static int choose(struct gpu *d, uint32_t instance, uint32_t instances, int *num
 		return gpu_fail(d, err, rc, NULL);
 	if (!count)
 		return LOOM_FAIL(d->host, err, LOOM_EUNAVAIL, "%s: the driver sees no GPU: %s", d->name,
-				 d->driver->mend);
+				 d->driver->fix);
 	/* Ranks of one host take the next GPUs each; where there are too few, they share. */
 	*number = d->options->gpu >= 0 ? (int)d->options->gpu :
 		  rank		       ? (int)((rank * instances + instance) % (uint32_t)count) :

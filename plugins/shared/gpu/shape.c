@@ -106,14 +106,14 @@ int gpu_shape(void *self, struct loom_device_shape *shape, struct loom_error *er
 	shape->numa_node = d->node;
 	shape->local_bytes = d->local_bytes;
 	shape->kind = LOOM_ON_GPU;
-	shape->flags = link_is_plain(d) ? LOOM_SHAPE_LINK_IS_PLAIN : 0;
+	shape->flags = link_is_plain(d) ? LOOM_SHAPE_NO_LINK_ATOMICS : 0;
 	return 0;
 }
 
 const char *gpu_turns(void *self, char *name, size_t size)
 {
 	const struct gpu *d = self;
-	if (!d->limits.turns || !*d->bus)
+	if (!d->limits.time_slicing || !*d->bus)
 		return NULL;
 	snprintf(name, size, "%s", d->bus);
 	return d->driver->turns_mend;

@@ -40,9 +40,9 @@ static const char *stage_text(uint32_t stage)
 {
 	static const char *const text[] = {
 		"has not started", "waits for a sample", "waits for the start", "has finished",
-#define DOING_TEXT(NAME, text) "is " text,
-		LOOM_DOING_MAP(DOING_TEXT)
-#undef DOING_TEXT
+#define STATE_TEXT(NAME, text) "is " text,
+		LOOM_STATE_MAP(STATE_TEXT)
+#undef STATE_TEXT
 	};
 	return stage < sizeof(text) / sizeof(text[0]) ? text[stage] : "is in no known state";
 }
@@ -130,7 +130,7 @@ static int watch(struct gpu *d, struct launch *l, const uint32_t *word, uint32_t
 	return 0;
 }
 
-void gpu_nudge(void *self)
+void gpu_wake(void *self)
 {
 	struct gpu *d = self;
 	/* Release: pairs with the acquire in watch(), which looks between naps: no ring is needed. */
@@ -214,7 +214,7 @@ int gpu_wait(void *self, uint64_t timeout_ns, uint64_t *end_ns, struct loom_erro
 	return code;
 }
 
-int gpu_doing(void *self, uint32_t *out, uint32_t workers)
+int gpu_states(void *self, uint32_t *out, uint32_t workers)
 {
 	struct gpu *d = self;
 	uint32_t *at = NULL;
@@ -223,8 +223,8 @@ int gpu_doing(void *self, uint32_t *out, uint32_t workers)
 	at = read_stages(d, d->launch);
 	for (uint32_t i = 0; at && i < workers; i++)
 		out[i] = at[i] >= LOOM_GPU_WORKING   ? at[i] - LOOM_GPU_WORKING :
-			 at[i] == LOOM_GPU_FINISHED ? (uint32_t)LOOM_DOING_DONE :
-						      (uint32_t)LOOM_DOING_PARKED;
+			 at[i] == LOOM_GPU_FINISHED ? (uint32_t)LOOM_STATE_DONE :
+						      (uint32_t)LOOM_STATE_PARKED;
 	d->host->free(d->host, at);
 	gpu_leave(d);
 	return at ? 0 : LOOM_EIO;

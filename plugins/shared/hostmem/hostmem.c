@@ -81,7 +81,7 @@ static void tell_huge(const struct loom_host *host, const char *who, const void 
 	if (got < 0)
 		return;
 	snprintf(name, sizeof(name), "memory.%.40s.huge_pages", who);
-	LOOM_FACT(host, name, "%s", !got ? "none" : (uint64_t)got < bytes / HUGE_PAGE * HUGE_PAGE ? "partly" : "yes");
+	LOOM_CHOICE(host, name, "%s", !got ? "none" : (uint64_t)got < bytes / HUGE_PAGE * HUGE_PAGE ? "partly" : "yes");
 	if (!got)
 		LOOM_LOG(host, LOOM_LOG_WARN, who,
 			 "huge_pages = try: the kernel gave none, so small pages are used; as root: "

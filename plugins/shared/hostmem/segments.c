@@ -29,7 +29,7 @@ static void add(struct home *home, const struct loom_segment_want *want, const s
 				     .flags = want->flags & LOOM_MEMORY_HOST};
 	home->bytes = out->offset + out->bytes;
 	home->owner = want->owner;
-	home->shared += !(want->flags & LOOM_MEMORY_ALONE);
+	home->shared += !(want->flags & LOOM_MEMORY_PRIVATE);
 }
 
 static uint32_t home_of(const struct segments *s, const struct loom_devices *devices,
@@ -37,9 +37,9 @@ static uint32_t home_of(const struct segments *s, const struct loom_devices *dev
 {
 	if (want->flags & LOOM_MEMORY_HOST)
 		return devices->count;
-	if (want->flags & LOOM_MEMORY_ALONE)
+	if (want->flags & LOOM_MEMORY_PRIVATE)
 		return (uint32_t)want->owner;
-	return devices->layout->apart && want->owner < 0 ? devices->count : s->home(s, devices, want);
+	return devices->layout->noncoherent && want->owner < 0 ? devices->count : s->home(s, devices, want);
 }
 
 static void lay_out(const struct segments *s, const struct loom_devices *devices, struct segments_batch *b,
@@ -52,13 +52,13 @@ static void lay_out(const struct segments *s, const struct loom_devices *devices
 	}
 	for (uint32_t d = 0; d < b->memories; d++) {
 		b->memory[d].bytes = home[d].bytes;
-		/* Devices that are apart need not reach each other's memory: what they share is the host's. */
-		if (d < devices->count && (devices->layout->apart || !home[d].shared))
+		/* Devices that are non-coherent need not reach each other's memory: what they share is the host's. */
+		if (d < devices->count && (devices->layout->noncoherent || !home[d].shared))
 			b->alone |= 1ull << d;
 	}
 	for (uint32_t i = 0; i < n; i++)
 		if (b->alone >> (out[i].memory - b->memory) & 1)
-			out[i].flags |= LOOM_MEMORY_ALONE;
+			out[i].flags |= LOOM_MEMORY_PRIVATE;
 }
 
 /* Unmaps memory `home` from the first `mapped` devices and frees it. */
@@ -147,7 +147,7 @@ void segments_release(void *self, const struct loom_devices *devices, const stru
 	}
 }
 
-int segments_apart(void *self, const struct loom_devices *devices)
+int segments_noncoherent(void *self, const struct loom_devices *devices)
 {
 	const struct segments *s = self;
 	(void)devices;

@@ -6,7 +6,7 @@
 
 #include <gpuloom/transport.h>
 
-/* For loom_transport_ops.apart, as an option of a transport. */
+/* For loom_transport_ops.noncoherent, as an option of a transport. */
 enum { ATOMICS_AUTO, ATOMICS_NO };
 static const char *const segments_atomics[] = {"auto", "no", NULL};
 #define SEGMENTS_ATOMICS_ROW(S)                                                                            \
@@ -27,7 +27,7 @@ struct segments {
 	uint32_t atomics;
 	int node, huge; /* of host memory, as in struct hostmem_want */
 	/* Whose memory the segment lies in: the device's number, or devices->count for the host's. Segments with
-	 * LOOM_MEMORY_ALONE and LOOM_MEMORY_HOST are not asked about. */
+	 * LOOM_MEMORY_PRIVATE and LOOM_MEMORY_HOST are not asked about. */
 	uint32_t (*home)(const struct segments *s, const struct loom_devices *devices,
 			 const struct loom_segment_want *want);
 	struct segments_batch *batches; /* what each call of segments_make() made */
@@ -39,7 +39,7 @@ int segments_make(void *self, const struct loom_devices *devices, const struct l
 		  struct loom_segment *out, struct loom_error *err);
 void segments_release(void *self, const struct loom_devices *devices, const struct loom_segment *segment,
 		      uint32_t n);
-int segments_apart(void *self, const struct loom_devices *devices);
+int segments_noncoherent(void *self, const struct loom_devices *devices);
 void segments_destroy(void *self);
 
 #endif

@@ -6,11 +6,11 @@
  * they wrote is seen by the task. No worker waits, and a scheduler sees spawned tasks like any others.
  *
  *   loom_after(c, turns, pending, task)   inside a task function, collective: 0, or what spawn() answers when the run
- *                       was stopped. `turns` is NULL, unless devices are apart (loom_layout.apart)
+ *                       was stopped. `turns` is NULL, unless devices are non-coherent (loom_layout.noncoherent)
  *
- * Where devices are apart no two of them can lower the same word by atomic operations. They take turns then, by loads
- * and stores alone. The workload asks for a struct loom_turn per device and for the words `pending` in its block for the
- * stack, in host memory; and for LOOM_TURN_LOCK bytes per device, near. All are 0 before a sample, but `pending`. */
+ * Where devices are non-coherent no two of them can lower the same word by atomic operations. They take turns then, by loads
+ * and stores alone. The workload asks for a struct loom_onebit_lock per device and for the words `pending` in its block for the
+ * stack, in host memory; and for LOOM_ONEBIT_LOCAL_BYTES bytes per device, near. All are 0 before a sample, but `pending`. */
 #ifndef GPULOOM_DEV_AFTER_H
 #define GPULOOM_DEV_AFTER_H
 
@@ -30,17 +30,17 @@ LOOM_FN int loom_last(struct loom_ctx *c, uint64_t *pending)
 }
 
 /* One line per device; only that device writes it. */
-struct loom_turn {
+struct loom_onebit_lock {
 	uint32_t wants;
 	uint32_t pad[15];
 };
 
-#define LOOM_TURN_LOCK 64u /* bytes: a lock among the workers of the device begins the workload's block for it */
+#define LOOM_ONEBIT_LOCAL_BYTES 64u /* bytes: a lock among the workers of the device begins the workload's block for it */
 
 /* Lane 0, one worker of a device at a time: waits for the device's turn. 0 when the run was stopped instead. This is the
  * one-bit algorithm of Burns and of Lamport: of two devices that want it the lower number goes first. Every store of 0
  * releases: whoever loads it has all that was done in earlier turns. */
-LOOM_FN int loom_turn_begin(struct loom_ctx *c, struct loom_turn *turn)
+LOOM_FN int loom_onebit_lock_acquire(struct loom_ctx *c, struct loom_onebit_lock *turn)
 {
 	uint32_t *mine = &turn[c->device].wants, d;
 	LOOM_NO_UNROLL
@@ -67,8 +67,8 @@ LOOM_FN int loom_turn_begin(struct loom_ctx *c, struct loom_turn *turn)
 	return 1;
 }
 
-/* loom_last() where devices are apart. */
-LOOM_FN int loom_last_apart(struct loom_ctx *c, struct loom_turn *turn, uint64_t *pending)
+/* loom_last() where devices are non-coherent. */
+LOOM_FN int loom_last_noncoherent(struct loom_ctx *c, struct loom_onebit_lock *turn, uint64_t *pending)
 {
 	uint32_t *lock = (uint32_t *)c->on_device[LOOM_WORKLOAD];
 	uint64_t last = 0, left;
@@ -83,7 +83,7 @@ LOOM_FN int loom_last_apart(struct loom_ctx *c, struct loom_turn *turn, uint64_t
 			loom_pause(c);
 			continue;
 		}
-		if (loom_turn_begin(c, turn)) {
+		if (loom_onebit_lock_acquire(c, turn)) {
 			left = loom_load_relaxed_sys(pending) - 1;
 			loom_store_relaxed_sys(pending, left);
 			last = !left;
@@ -95,7 +95,7 @@ LOOM_FN int loom_last_apart(struct loom_ctx *c, struct loom_turn *turn, uint64_t
 }
 
 #define loom_after(c, turns, pending, task)                                                        \
-	(((turns) ? loom_last_apart(c, turns, pending) : loom_last(c, pending)) ?                  \
+	(((turns) ? loom_last_noncoherent(c, turns, pending) : loom_last(c, pending)) ?                  \
 		 LOOM_CALL(sched, spawn, c, task) :                                                \
 		 0)
 

@@ -11,16 +11,16 @@
 
 /* A point where another thread may come between: a test build defines LOOM_YIELD to take control of
  * the schedule there. With LOOM_PERTURB (`make PERTURB=1`) it sleeps and yields at random, or asks whoever has
- * set loom_yield_hook, as `gpuloom validate` does; `waits`: the caller waits for what others do. */
+ * set loom_cpu_yield_hook, as `gpuloom validate` does; `waits`: the caller waits for what others do. */
 #ifndef LOOM_YIELD
 #ifdef LOOM_PERTURB
-extern void (*loom_yield_hook)(int waits);
-__attribute__((weak, visibility("default"))) void (*loom_yield_hook)(int waits);
+extern void (*loom_cpu_yield_hook)(int waits);
+__attribute__((weak, visibility("default"))) void (*loom_cpu_yield_hook)(int waits);
 LOOM_FN void loom_perturb(int waits)
 {
 	static __thread uint64_t state;
-	if (loom_yield_hook) {
-		loom_yield_hook(waits);
+	if (loom_cpu_yield_hook) {
+		loom_cpu_yield_hook(waits);
 		return;
 	}
 	if (!state)
@@ -109,14 +109,14 @@ LOOM_FN void loom_relax(void)
 #endif
 }
 
-LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
+LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state what)
 {
 	if (c->lane == 0 && c->counters)
-		__atomic_store_n(&c->counters->doing, (uint64_t)what, __ATOMIC_RELAXED);
+		__atomic_store_n(&c->counters->state, (uint64_t)what, __ATOMIC_RELAXED);
 }
 
 /* All who yield in a loop, in whatever process, sleep at the same time: in the first half millisecond of each 20 ms, the
- * gap. A wait by loom_yield() that would end there ends up to half a millisecond later. Linux 6.18 needs that, and so may all
+ * gap. A wait by loom_cpu_yield() that would end there ends up to half a millisecond later. Linux 6.18 needs that, and so may all
  * since 6.6, which have the same scheduler; those before have another one, and yield without a gap. 6.18 weighs a session or control group anew when one of its threads
  * falls asleep or wakes up, and gives back to it what it has run already. So as long as one thread sleeps and wakes
  * some hundred times a second, and another of the group on that core always can run, nothing else runs there, for
@@ -163,7 +163,7 @@ LOOM_FN int loom_has_gap(void)
 }
 
 /* Gives the core to others. */
-LOOM_FN void loom_yield(void)
+LOOM_FN void loom_cpu_yield(void)
 {
 	struct timespec now;
 	if (loom_has_gap()) {
@@ -190,17 +190,17 @@ LOOM_FN void loom_nap(uint64_t waited_ns, uint64_t least_ns)
 LOOM_FN void loom_pause(const struct loom_ctx *c)
 {
 	LOOM_YIELD_WAITS();
-	if (c->flags & LOOM_CTX_CROWDED)
-		loom_yield();
+	if (c->flags & LOOM_CTX_OVERSUBSCRIBED)
+		loom_cpu_yield();
 	else
 		loom_relax();
 }
 
-LOOM_FN void loom_give_way(const struct loom_ctx *c)
+LOOM_FN void loom_yield(const struct loom_ctx *c)
 {
 	(void)c;
 	LOOM_YIELD_WAITS();
-	loom_yield();
+	loom_cpu_yield();
 }
 
 /* Not FUTEX_PRIVATE: workers of one stack may be threads of several processes. */
@@ -209,8 +209,8 @@ LOOM_FN void loom_sleep_on(const struct loom_ctx *c, uint32_t *word, uint32_t se
 	struct timespec now;
 	(void)c;
 #ifdef LOOM_PERTURB
-	if (loom_yield_hook) { /* sleeps may end for no reason */
-		loom_yield_hook(1);
+	if (loom_cpu_yield_hook) { /* sleeps may end for no reason */
+		loom_cpu_yield_hook(1);
 		return;
 	}
 #endif

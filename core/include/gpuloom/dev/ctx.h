@@ -30,7 +30,7 @@ struct loom_ctl {
 };
 /* With LOOM_ENOENT: device code called a kind that the conf does not select. */
 #define LOOM_LACKS_KIND(kind) (1ull << 63 | (uint64_t)(kind))
-/* Phase words: sample n is 4n+2 (get ready: leave the futex, spin) and then 4n+4 (go). Devices with LOOM_SHAPE_RESTS
+/* Phase words: sample n is 4n+2 (get ready: leave the futex, spin) and then 4n+4 (go). Devices with LOOM_SHAPE_PERSISTENT
  * may see the second alone. */
 #define LOOM_PHASE_READY(n) ((uint32_t)(4u * (n) + 2u))
 #define LOOM_PHASE_GO(n) ((uint32_t)(4u * (n) + 4u))
@@ -60,29 +60,29 @@ struct loom_ctl {
 	X(end_ns, "ns", "when it left the run")                                                    \
 	X(cpu_ns, "ns", "CPU time of its threads; 0 where the device does not tell")
 
-/* What a worker is doing, for the message about a sample that does not end. loom_doing() says so before and after
+/* What a worker is doing, for the message about a sample that does not end. loom_set_state() says so before and after
  * whatever may take long. X(NAME, text). */
-#define LOOM_DOING_MAP(X)                                                                          \
+#define LOOM_STATE_MAP(X)                                                                          \
 	X(TASKS, "at work")                                                                        \
 	X(SEARCH, "looking for work")                                                              \
 	X(DATA, "waiting for data of others")                                                      \
 	X(MESSAGE, "waiting for messages")                                                         \
 	X(SERVICE, "waiting for answers to requests")                                              \
-	X(MEETING, "waiting for the others to come")                                               \
+	X(BARRIER, "waiting at a barrier")                                               \
 	X(DONE, "done")                                                                            \
 	X(PARKED, "parked")
-enum loom_doing {
-#define LOOM_DOING_ENUM(NAME, text) LOOM_DOING_##NAME,
-	LOOM_DOING_MAP(LOOM_DOING_ENUM)
-#undef LOOM_DOING_ENUM
-	LOOM_DOINGS
+enum loom_worker_state {
+#define LOOM_STATE_ENUM(NAME, text) LOOM_STATE_##NAME,
+	LOOM_STATE_MAP(LOOM_STATE_ENUM)
+#undef LOOM_STATE_ENUM
+	LOOM_STATES
 };
 
 struct loom_counters {
 #define LOOM_COUNTER_FIELD(name, unit, text) uint64_t name;
 	LOOM_COUNTER_MAP(LOOM_COUNTER_FIELD)
 #undef LOOM_COUNTER_FIELD
-	uint64_t doing; /* enum loom_doing; where the device does not tell by itself */
+	uint64_t state; /* enum loom_worker_state; where the device does not tell by itself */
 	uint64_t reserved[5]; /* three lines of 64 bytes: workers do not share a line */
 };
 #ifdef __cplusplus
@@ -103,11 +103,11 @@ struct loom_workload_dev;
 struct loom_trace;
 struct loom_lanes; /* meeting point of a worker's lanes, private to the device */
 
-enum { LOOM_CTX_CROWDED = 1 }; /* more workers or lanes than cores: yield while spinning */
+enum { LOOM_CTX_OVERSUBSCRIBED = 1 }; /* more workers or lanes than cores: yield while spinning */
 
 /* How many words a scheduler keeps per lane in a program for GPUs. Its constants() may define a smaller number. */
-#ifndef LOOM_KEEP_WORDS
-#define LOOM_KEEP_WORDS 8
+#ifndef LOOM_REGISTER_WORDS
+#define LOOM_REGISTER_WORDS 8
 #endif
 
 /* One per lane. Constant while workers run, except `depth`, `turn`, `stop_seen` and `random`. */
@@ -143,11 +143,11 @@ struct loom_ctx {
 	uint32_t tasks;            /* how many tags there are */
 	/* 0: the lanes of the worker run a task together. Else this lane runs a task of its own. Then `lane` is 0,
 	 * `lanes` is 1, and this is 1 plus the lane's number in its worker: see loom_own_add(). */
-	uint32_t alone;
+	uint32_t single_lane;
 	struct loom_trace *trace; /* where to note events: dev/trace.h; NULL: no trace is wanted */
 #ifdef LOOM_DEVICE_COMPILE
-	uint32_t looked; /* the device layer's: time of the last look, see loom_look_due() */
-	uint64_t keep[LOOM_KEEP_WORDS]; /* the scheduler's, of this lane: registers */
+	uint32_t polled; /* the device layer's: time of the last look, see loom_poll_due() */
+	uint64_t regs[LOOM_REGISTER_WORDS]; /* the scheduler's, of this lane: registers */
 #endif
 };
 

@@ -110,8 +110,8 @@ LOOM_PTX_FENCE(release_sys, "acq_rel.sys")
 LOOM_PTX_FENCE(seq_cst_dev, "sc.gpu")
 LOOM_PTX_FENCE(seq_cst_sys, "sc.sys")
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900 && __CUDACC_VER_MAJOR__ >= 13
-#define LOOM_OWN_LOOK
-#define loom_load_look_dev(p) loom_load_relaxed_dev(p)
+#define LOOM_OWN_POLL
+#define loom_load_poll_dev(p) loom_load_relaxed_dev(p)
 LOOM_PTX_FENCE(look_dev, "acquire.gpu")
 LOOM_PTX_FENCE(look_sys, "acquire.sys")
 #endif
@@ -149,13 +149,13 @@ LOOM_IR_LANES
 #elif defined(LOOM_LANES) && LOOM_LANES == 32
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	if (!LOOM_IS_ALONE(c))
+	if (!LOOM_IS_SINGLE_LANE(c))
 		__syncwarp();
 }
 
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
-	if (LOOM_IS_ALONE(c))
+	if (LOOM_IS_SINGLE_LANE(c))
 		return value;
 	loom_barrier_lanes(c); /* a shuffle alone orders no memory */
 	return __shfl_sync(0xffffffffu, value, 0);
@@ -164,7 +164,7 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 #define LOOM_OWN_WORD_FROM_LANE0
 LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
 {
-	if (LOOM_IS_ALONE(c))
+	if (LOOM_IS_SINGLE_LANE(c))
 		return v;
 	loom_barrier_lanes(c);
 	return __shfl_sync(0xffffffffu, v, 0);
@@ -174,7 +174,7 @@ LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
 #else
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	if (LOOM_IS_ALONE(c))
+	if (LOOM_IS_SINGLE_LANE(c))
 		return;
 #ifdef LOOM_GPU_WATCH /* threads of the block that are no lanes */
 	asm volatile("bar.sync 1, %0;" ::"n"(LOOM_LANES) : "memory");
@@ -188,7 +188,7 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 #define LOOM_OWN_FLAG_FROM_LANE0
 LOOM_FN int loom_flag_from_lane0(struct loom_ctx *c, uint32_t v)
 {
-	if (LOOM_IS_ALONE(c))
+	if (LOOM_IS_SINGLE_LANE(c))
 		return v != 0;
 	v = c->lane == 0 ? v : 0;
 #ifdef LOOM_GPU_WATCH
@@ -212,7 +212,7 @@ LOOM_FN int loom_flag_from_lane0(struct loom_ctx *c, uint32_t v)
 #define LOOM_OWN_ADD
 LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 {
-	if (!LOOM_IS_ALONE(c)) {
+	if (!LOOM_IS_SINGLE_LANE(c)) {
 		*p += v;
 		return;
 	}
@@ -229,8 +229,8 @@ LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 }
 #endif
 
-#define LOOM_OWN_PEERS
-struct loom_peers {
+#define LOOM_OWN_MATCH
+struct loom_match {
 	uint32_t mask;
 };
 
@@ -239,10 +239,10 @@ LOOM_FN uint32_t loom_cuda_lane(void)
 	return threadIdx.x & 31;
 }
 
-LOOM_FN struct loom_peers loom_peers(uint64_t key)
+LOOM_FN struct loom_match loom_match(uint64_t key)
 {
 	uint32_t active = __activemask();
-	struct loom_peers g = {1u << loom_cuda_lane()};
+	struct loom_match g = {1u << loom_cuda_lane()};
 	int equal = 0;
 	/* To sort lanes by different keys (match.any) costs more than to let each act for itself. */
 	if (active != g.mask && __match_all_sync(active, key, &equal)) {
@@ -252,12 +252,12 @@ LOOM_FN struct loom_peers loom_peers(uint64_t key)
 	return g;
 }
 
-LOOM_FN int loom_peers_lead(struct loom_peers g)
+LOOM_FN int loom_match_leader(struct loom_match g)
 {
 	return (g.mask & ((1u << loom_cuda_lane()) - 1)) == 0;
 }
 
-LOOM_FN uint32_t loom_peers_sum(struct loom_peers g, uint32_t v)
+LOOM_FN uint32_t loom_match_sum(struct loom_match g, uint32_t v)
 {
 	if (!(g.mask & (g.mask - 1)))
 		return v;
@@ -271,33 +271,33 @@ LOOM_FN uint32_t loom_peers_sum(struct loom_peers g, uint32_t v)
 #endif
 }
 
-LOOM_FN uint64_t loom_peers_tell(struct loom_peers g, uint64_t v)
+LOOM_FN uint64_t loom_match_broadcast(struct loom_match g, uint64_t v)
 {
 	return g.mask & (g.mask - 1) ? __shfl_sync(g.mask, v, __ffs((int)g.mask) - 1) : v;
 }
 
-LOOM_FN uint64_t loom_take_number_dev(uint64_t *p)
+LOOM_FN uint64_t loom_take_ticket_dev(uint64_t *p)
 {
-	struct loom_peers g = {__activemask()};
+	struct loom_match g = {__activemask()};
 	uint64_t first = 0;
-	if (loom_peers_lead(g))
+	if (loom_match_leader(g))
 		first = loom_fetch_add_relaxed_dev(p, (uint64_t)__popc(g.mask));
-	return loom_peers_tell(g, first) + (uint64_t)__popc(g.mask & ((1u << loom_cuda_lane()) - 1));
+	return loom_match_broadcast(g, first) + (uint64_t)__popc(g.mask & ((1u << loom_cuda_lane()) - 1));
 }
 
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-#define LOOM_OWN_DEAL
-struct loom_deal {
+#define LOOM_OWN_DISTRIBUTE
+struct loom_distribute {
 	uint32_t n, item, mine; /* n: of this lane */
 	uint32_t mask, rank;	/* the lanes; this one's number among them */
 	uint32_t before, total; /* pieces of the lanes before this one, and of all */
 	uint32_t at, from;	/* the first piece of the round, that of rank 0; whose piece this lane has */
 };
 
-LOOM_FN struct loom_deal loom_deal(const struct loom_ctx *c, uint32_t n)
+LOOM_FN struct loom_distribute loom_distribute(const struct loom_ctx *c, uint32_t n)
 {
-	struct loom_deal d = {n, 0, 0, 1u << loom_cuda_lane(), 0, 0, n, 0, loom_cuda_lane()};
-	if (!LOOM_IS_ALONE(c))
+	struct loom_distribute d = {n, 0, 0, 1u << loom_cuda_lane(), 0, 0, n, 0, loom_cuda_lane()};
+	if (!LOOM_IS_SINGLE_LANE(c))
 		return d;
 	d.mask = __activemask();
 	uint32_t below = d.mask & ((1u << loom_cuda_lane()) - 1);
@@ -324,7 +324,7 @@ LOOM_FN uint32_t loom_cuda_bit(uint32_t set, uint32_t k)
 	return lane;
 }
 
-LOOM_FN int loom_deal_next(struct loom_deal *d)
+LOOM_FN int loom_distribute_next(struct loom_distribute *d)
 {
 	if (d->at >= d->total)
 		return 0;
@@ -347,7 +347,7 @@ LOOM_FN int loom_deal_next(struct loom_deal *d)
 	return 1;
 }
 
-LOOM_FN const uint32_t *loom_deal_words(const struct loom_deal *d, const uint32_t *v, uint32_t n, uint32_t *room)
+LOOM_FN const uint32_t *loom_distribute_words(const struct loom_distribute *d, const uint32_t *v, uint32_t n, uint32_t *room)
 {
 #pragma unroll
 	for (uint32_t i = 0; i < n; i++)
@@ -358,16 +358,16 @@ LOOM_FN const uint32_t *loom_deal_words(const struct loom_deal *d, const uint32_
 
 /* In cycles of a multiprocessor: about 8 us. A load takes 1 us at most. Looks that are farther apart cost less, but
  * then others hear later of this worker's tasks. */
-#define LOOM_LOOK_TICKS 16384u
+#define LOOM_POLL_TICKS 16384u
 #if defined(LOOM_LANES) && LOOM_LANES == 32
-#define LOOM_LOOKS_ARE_TIMED 1
-LOOM_FN int loom_look_due(struct loom_ctx *c)
+#define LOOM_POLLS_ARE_TIMED 1
+LOOM_FN int loom_poll_due(struct loom_ctx *c)
 {
 	uint32_t now;
 	asm volatile("mov.u32 %0, %%clock;" : "=r"(now));
-	int due = __any_sync(0xffffffffu, now - c->looked >= LOOM_LOOK_TICKS);
+	int due = __any_sync(0xffffffffu, now - c->polled >= LOOM_POLL_TICKS);
 	if (due)
-		c->looked = now;
+		c->polled = now;
 	return due;
 }
 #endif

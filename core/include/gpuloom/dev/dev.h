@@ -9,21 +9,21 @@
  *   loom_fetch_add_{relaxed,acquire,release,acq_rel}_{dev,sys}(p, v)     (sub: add of the negative)
  *   loom_fetch_or_{relaxed,acq_rel}_{dev,sys}(p, v)     loom_exchange_acq_rel_{dev,sys}(p, v)
  *   loom_cas_acq_rel_{dev,sys}(p, &expected, v) -> 1 if set     loom_fence_{acquire,release,seq_cst}_{dev,sys}()
- *   loom_load_look_dev(p)    a load in a loop that waits; loom_fence_look_dev() behind the last one makes it an acquire
- *   loom_fence_look_sys()    behind a relaxed load: makes it an acquire; not as dear as loom_fence_acquire_sys(), which orders more
+ *   loom_load_poll_dev(p)    a load in a loop that waits; loom_fence_poll_dev() behind the last one makes it an acquire
+ *   loom_fence_poll_sys()    behind a relaxed load: makes it an acquire; not as dear as loom_fence_acquire_sys(), which orders more
  *   loom_load_guard_dev(p)   a relaxed load in front of a branch: stores behind the branch are after it, loads need not be
  *
  *   loom_pause(c)            be polite for a moment inside a spin loop
- *   loom_give_way(c)         let others have the core, where that is possible; else a pause
+ *   loom_yield(c)         let others have the core, where that is possible; else a pause
  *   loom_sleep_on(c, p, v, ns)   sleep while the uint32_t at p is v. It ends when loom_wake(c, p, n) wakes up to n
  *                            sleepers, when ns have passed, or for no reason at all. A device that cannot
  *                            sleep pauses. The word is in memory that all processes see
  *   loom_clock_ns(c)         the device's clock
  *   loom_stream(c, n)        the caller reads and writes n bytes of ordinary memory from here on. Nothing on a real device;
  *                            on a simulated one the time that takes: what does not go through this layer costs nothing else
- *   loom_look_due(c)         1: a loop of short tasks should look again at words that others change; collective.
- *                            With LOOM_LOOKS_ARE_TIMED looks are some us apart; without, the answer is always 1
- *   loom_doing(c, what)      lane 0: what this worker does from now on, enum loom_doing; a store, for messages
+ *   loom_poll_due(c)         1: a loop of short tasks should look again at words that others change; collective.
+ *                            With LOOM_POLLS_ARE_TIMED looks are some us apart; without, the answer is always 1
+ *   loom_set_state(c, what)      lane 0: what this worker does from now on, enum loom_worker_state; a store, for messages
  *   loom_barrier_lanes(c)    all lanes of the worker meet; orders their memory
  *   loom_from_lane0(c, v)    lane 0's uint64_t v, to all lanes; collective, also a barrier
  *   loom_word_from_lane0(c, v)   the same for a uint32_t
@@ -31,19 +31,19 @@
  *   LOOM_WAVE                lanes of a worker that is one wave of a GPU; elsewhere 1. Such a worker loses 0.25 us where
  *                            lane 0 waits in a loop and the others for lane 0, so all of its lanes run such a loop
  *   loom_wave_word(c, v)     lane 0's uint32_t v, to the lanes below LOOM_WAVE, which all call; orders their memory
- *   loom_take_number_dev(p)  counts the uint64_t at p up, relaxed: what it was. Lanes that call it together, with the
+ *   loom_take_ticket_dev(p)  counts the uint64_t at p up, relaxed: what it was. Lanes that call it together, with the
  *                            same p, are given consecutive numbers for one access
- *   loom_peers(key)          the lanes of a wave that are here at this moment, if their 64-bit keys are equal; else the
- *                            lane itself: a struct loom_peers. What they wrote before is before what the one who leads
+ *   loom_match(key)          the lanes of a wave that are here at this moment, if their 64-bit keys are equal; else the
+ *                            lane itself: a struct loom_match. What they wrote before is before what the one who leads
  *                            does next. Any lanes may call
- *   loom_peers_lead(g)       1 for one of them
- *   loom_peers_sum(g, v)     their uint32_t added up; all of them call it
- *   loom_peers_tell(g, v)    the leader's uint64_t, to all of them
- *   loom_deal(c, n)          lanes that run a task each, and are here at this moment, deal out the pieces of work that they have,
- *                            n of each one's own: a struct loom_deal. So a lane with much work does not hold the others up.
+ *   loom_match_leader(g)       1 for one of them
+ *   loom_match_sum(g, v)     their uint32_t added up; all of them call it
+ *   loom_match_broadcast(g, v)    the leader's uint64_t, to all of them
+ *   loom_distribute(c, n)          lanes that run a task each, and are here at this moment, deal out the pieces of work that they have,
+ *                            n of each one's own: a struct loom_distribute. So a lane with much work does not hold the others up.
  *                            Lanes that run a task together all have the same pieces, and all do all of them
- *   loom_deal_next(&d)       1: there are more. d.mine: this lane has piece d.item of one of them. All call it until it says 0
- *   loom_deal_words(&d, v, n, room)    after each of these, the n uint32_t at v of the lane that the piece is from: where they are,
+ *   loom_distribute_next(&d)       1: there are more. d.mine: this lane has piece d.item of one of them. All call it until it says 0
+ *   loom_distribute_words(&d, v, n, room)    after each of these, the n uint32_t at v of the lane that the piece is from: where they are,
  *                            in `room` or still at v; all of them call it
  *   loom_own_add(c, p, v), loom_own_max(c, p, v)   add v to, or raise to v, a uint64_t of the worker's own
  *                            block; lane 0 only. Task functions change that block in no other way, because
@@ -53,12 +53,12 @@
  *   loom_task_run_nested(c, t)   the same from inside a task function: a call on a GPU, where the
  *                                first is inlined
  *   LOOM_NESTING_MAX             how deep those may be nested
- *   LOOM_FAR(fn, c, ...)     fn(c, ...) for a function that is rare and large: on a GPU it is called instead of
+ *   LOOM_OUTLINED(fn, c, ...)     fn(c, ...) for a function that is rare and large: on a GPU it is called instead of
  *                            inlined. Arguments and result are integers, pointers into memory that lanes
  *                            share, or const struct loom_task *, which is copied
- *   LOOM_FAR_TOGETHER(fn, c, ...)    the same where no lane runs a task of its own, as in a scheduler's loop
+ *   LOOM_OUTLINED_COLLECTIVE(fn, c, ...)    the same where no lane runs a task of its own, as in a scheduler's loop
  *   LOOM_LEAF                in place of LOOM_FN, for such a function that takes no context
- *   LOOM_IS_ALONE(c)         1: this lane runs a task of its own (c->alone)
+ *   LOOM_IS_SINGLE_LANE(c)         1: this lane runs a task of its own (c->single_lane)
  *   loom_after(c, turns, pending, task)   one of the tasks that this one waits for has ended: after.h
  * A backend that lacks a name does not compile: there is no weaker fallback. */
 #ifndef GPULOOM_DEV_DEV_H
@@ -71,10 +71,10 @@
 #endif
 
 /* Constant in a program for GPUs whose scheduler never gives a lane a task of its own. */
-#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_ALONE)
-#define LOOM_IS_ALONE(c) 0
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SINGLE_LANE)
+#define LOOM_IS_SINGLE_LANE(c) 0
 #else
-#define LOOM_IS_ALONE(c) ((c)->alone != 0)
+#define LOOM_IS_SINGLE_LANE(c) ((c)->single_lane != 0)
 #endif
 
 #if defined(LOOM_SIM)
@@ -98,15 +98,15 @@
 #define LOOM_LEAF LOOM_FN
 #endif
 
-#ifndef LOOM_OWN_LOOK
-#define loom_load_look_dev(p) loom_load_acquire_dev(p)
-#define loom_fence_look_dev() ((void)0)
-#define loom_fence_look_sys() loom_fence_acquire_sys()
+#ifndef LOOM_OWN_POLL
+#define loom_load_poll_dev(p) loom_load_acquire_dev(p)
+#define loom_fence_poll_dev() ((void)0)
+#define loom_fence_poll_sys() loom_fence_acquire_sys()
 #endif
 
-#ifndef LOOM_FAR
-#define LOOM_FAR(fn, ...) fn(__VA_ARGS__)
-#define LOOM_FAR_TOGETHER(fn, ...) fn(__VA_ARGS__)
+#ifndef LOOM_OUTLINED
+#define LOOM_OUTLINED(fn, ...) fn(__VA_ARGS__)
+#define LOOM_OUTLINED_COLLECTIVE(fn, ...) fn(__VA_ARGS__)
 #endif
 
 #ifndef LOOM_OWN_WORD_FROM_LANE0
@@ -145,7 +145,7 @@ LOOM_FN void *loom_public(const struct loom_ctx *c, int kind, uint32_t worker)
 }
 
 /* 1: that worker belongs to another device than this one. */
-LOOM_FN int loom_remote(const struct loom_ctx *c, uint32_t worker)
+LOOM_FN int loom_on_other_device(const struct loom_ctx *c, uint32_t worker)
 {
 	return worker - c->first >= c->count;
 }
@@ -168,58 +168,58 @@ LOOM_FN uint32_t loom_random_below(struct loom_ctx *c, uint32_t n)
 }
 
 /* A device layer that lets no lanes act for each other. */
-#ifndef LOOM_OWN_PEERS
-struct loom_peers {
+#ifndef LOOM_OWN_MATCH
+struct loom_match {
 	uint32_t one;
 };
 
-LOOM_FN struct loom_peers loom_peers(uint64_t key)
+LOOM_FN struct loom_match loom_match(uint64_t key)
 {
-	struct loom_peers g = {1};
+	struct loom_match g = {1};
 	(void)key;
 	return g;
 }
 
-LOOM_FN int loom_peers_lead(struct loom_peers g)
+LOOM_FN int loom_match_leader(struct loom_match g)
 {
 	return (int)g.one;
 }
 
-LOOM_FN uint32_t loom_peers_sum(struct loom_peers g, uint32_t v)
+LOOM_FN uint32_t loom_match_sum(struct loom_match g, uint32_t v)
 {
 	(void)g;
 	return v;
 }
 
-LOOM_FN uint64_t loom_peers_tell(struct loom_peers g, uint64_t v)
+LOOM_FN uint64_t loom_match_broadcast(struct loom_match g, uint64_t v)
 {
 	(void)g;
 	return v;
 }
 
-LOOM_FN uint64_t loom_take_number_dev(uint64_t *p)
+LOOM_FN uint64_t loom_take_ticket_dev(uint64_t *p)
 {
 	return loom_fetch_add_relaxed_dev(p, (uint64_t)1);
 }
 #endif
 
-#ifndef LOOM_OWN_DEAL
-struct loom_deal {
+#ifndef LOOM_OWN_DISTRIBUTE
+struct loom_distribute {
 	uint32_t n, item, mine;
 };
 
-LOOM_FN struct loom_deal loom_deal(const struct loom_ctx *c, uint32_t n)
+LOOM_FN struct loom_distribute loom_distribute(const struct loom_ctx *c, uint32_t n)
 {
-	struct loom_deal d = {n, ~0u, 1};
+	struct loom_distribute d = {n, ~0u, 1};
 	(void)c;
 	return d;
 }
 
-LOOM_FN int loom_deal_next(struct loom_deal *d)
+LOOM_FN int loom_distribute_next(struct loom_distribute *d)
 {
 	return ++d->item < d->n;
 }
-LOOM_FN const uint32_t *loom_deal_words(const struct loom_deal *d, const uint32_t *v, uint32_t n, uint32_t *room)
+LOOM_FN const uint32_t *loom_distribute_words(const struct loom_distribute *d, const uint32_t *v, uint32_t n, uint32_t *room)
 {
 	(void)d, (void)n, (void)room;
 	return v;
@@ -231,7 +231,7 @@ LOOM_FN const uint32_t *loom_deal_words(const struct loom_deal *d, const uint32_
 #ifndef LOOM_OWN_ADD
 LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 {
-	if (LOOM_IS_ALONE(c))
+	if (LOOM_IS_SINGLE_LANE(c))
 		loom_fetch_add_relaxed_dev(p, v);
 	else
 		*p += v;
@@ -240,7 +240,7 @@ LOOM_FN void loom_own_add(struct loom_ctx *c, uint64_t *p, uint64_t v)
 
 LOOM_FN void loom_own_max(struct loom_ctx *c, uint64_t *p, uint64_t v)
 {
-	if (LOOM_IS_ALONE(c)) {
+	if (LOOM_IS_SINGLE_LANE(c)) {
 		uint64_t seen = loom_load_relaxed_dev(p);
 		while (seen < v && !loom_cas_acq_rel_dev(p, &seen, v))
 			;
@@ -259,9 +259,9 @@ LOOM_FN int loom_stopped(const struct loom_ctx *c)
 #endif
 
 /* Collective: 1 when it is time to look again at words that others change. See gpu.h. */
-#ifndef LOOM_LOOKS_ARE_TIMED
-#define LOOM_LOOKS_ARE_TIMED 0
-LOOM_FN int loom_look_due(struct loom_ctx *c)
+#ifndef LOOM_POLLS_ARE_TIMED
+#define LOOM_POLLS_ARE_TIMED 0
+LOOM_FN int loom_poll_due(struct loom_ctx *c)
 {
 	(void)c;
 	return 1;
@@ -270,7 +270,7 @@ LOOM_FN int loom_look_due(struct loom_ctx *c)
 
 /* A device that can neither yield nor sleep. */
 #ifndef LOOM_OWN_SLEEP
-LOOM_FN void loom_give_way(const struct loom_ctx *c)
+LOOM_FN void loom_yield(const struct loom_ctx *c)
 {
 	loom_pause(c);
 }

@@ -21,7 +21,7 @@ struct loom_lanes {
 /* Two slots in turn, as on the CPU. */
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
-	if (LOOM_IS_ALONE(c))
+	if (LOOM_IS_SINGLE_LANE(c))
 		return value;
 	uint32_t turn = c->turn;
 	c->turn = turn ^ 1;
@@ -40,8 +40,8 @@ LOOM_FN uint64_t loom_load_guard_dev(const uint64_t *p)
 
 /* A look reads words that others change, between short tasks. The answer takes as long as several tasks, and the
  * processor stops where it needs a value that has not come. So a look judges by the answers of the look before it.
- * The next look comes when these answers must have come: loom_look_due(c). */
-LOOM_FN void loom_look_at_stop(struct loom_ctx *c)
+ * The next look comes when these answers must have come: loom_poll_due(c). */
+LOOM_FN void loom_poll_stop(struct loom_ctx *c)
 {
 	c->stop_seen = loom_load_relaxed_dev(&c->ctl->stop);
 }
@@ -52,7 +52,7 @@ LOOM_FN int loom_stopped(const struct loom_ctx *c)
 	struct loom_ctx *own = (struct loom_ctx *)c;
 	if (own->stop_seen)
 		return 1;
-	loom_look_at_stop(own);
+	loom_poll_stop(own);
 	return 0;
 }
 
@@ -63,9 +63,9 @@ __device__ struct loom_ctl *loom_gpu_host_ctl(void);
 #endif
 
 #ifdef LOOM_DEVICE_COMPILE
-LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what);
+LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state what);
 #else
-LOOM_FN void loom_doing(const struct loom_ctx *c, enum loom_doing what)
+LOOM_FN void loom_set_state(const struct loom_ctx *c, enum loom_worker_state what)
 {
 	(void)c, (void)what; /* the composed program notes it */
 }
@@ -90,16 +90,16 @@ __device__ void loom_task_run_nested(struct loom_ctx *c, const struct loom_task 
 #define LOOM_LEAF static __device__ __attribute__((noinline, unused))
 #endif
 
-/* Everything else is inlined into the kernel. A LOOM_FAR function is called, so that it takes neither the kernel's
+/* Everything else is inlined into the kernel. A LOOM_OUTLINED function is called, so that it takes neither the kernel's
  * registers nor its place in the instruction cache. The callee makes a context of its own: if the address of the
  * caller's went into a call, the caller's would have to lie in memory instead of registers. */
 #ifdef LOOM_DEVICE_COMPILE
-template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_far(struct loom_ctx *c, A... a);
-#define LOOM_FAR_TOGETHER(fn, ...) loom_gpu_far<fn, 1>(__VA_ARGS__)
-#ifdef LOOM_ALONE
-#define LOOM_FAR(fn, ...) loom_gpu_far<fn, 0>(__VA_ARGS__)
+template <auto fn, int together, typename... A> LOOM_FN uint64_t loom_gpu_outlined(struct loom_ctx *c, A... a);
+#define LOOM_OUTLINED_COLLECTIVE(fn, ...) loom_gpu_outlined<fn, 1>(__VA_ARGS__)
+#ifdef LOOM_SINGLE_LANE
+#define LOOM_OUTLINED(fn, ...) loom_gpu_outlined<fn, 0>(__VA_ARGS__)
 #else
-#define LOOM_FAR LOOM_FAR_TOGETHER
+#define LOOM_OUTLINED LOOM_OUTLINED_COLLECTIVE
 #endif
 #endif
 

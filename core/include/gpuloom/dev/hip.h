@@ -151,7 +151,7 @@ LOOM_FN uint64_t loom_clock_ns(const struct loom_ctx *c)
 /* A wavefront runs in step: what is left to do is to order memory. */
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	if (LOOM_IS_ALONE(c))
+	if (LOOM_IS_SINGLE_LANE(c))
 		return;
 	__builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
 	__builtin_amdgcn_wave_barrier();
@@ -160,7 +160,7 @@ LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 
 LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 {
-	if (LOOM_IS_ALONE(c))
+	if (LOOM_IS_SINGLE_LANE(c))
 		return value;
 	loom_barrier_lanes(c);
 	uint32_t low = (uint32_t)__builtin_amdgcn_readlane((int)(uint32_t)value, 0);
@@ -171,7 +171,7 @@ LOOM_FN uint64_t loom_from_lane0(struct loom_ctx *c, uint64_t value)
 #define LOOM_OWN_WORD_FROM_LANE0
 LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
 {
-	if (LOOM_IS_ALONE(c))
+	if (LOOM_IS_SINGLE_LANE(c))
 		return v;
 	loom_barrier_lanes(c);
 	return (uint32_t)__builtin_amdgcn_readlane((int)v, 0);
@@ -181,7 +181,7 @@ LOOM_FN uint32_t loom_word_from_lane0(struct loom_ctx *c, uint32_t v)
 #else
 LOOM_FN void loom_barrier_lanes(struct loom_ctx *c)
 {
-	if (LOOM_IS_ALONE(c))
+	if (LOOM_IS_SINGLE_LANE(c))
 		return;
 	__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
 	__builtin_amdgcn_s_barrier();

@@ -3,7 +3,7 @@
  * (MGWS thesis, 5.9 and listing C10: a spinning device that never sees the other's atomic.)
  *
  * One worker per device. Round r of a pair: `a` adds 1 to `word` and waits for `b` to add 1, and so on;
- * then all devices add to `sum` and swap `swaps` at once: both must come out exact. Where devices are apart
+ * then all devices add to `sum` and swap `swaps` at once: both must come out exact. Where devices are non-coherent
  * each has a word of its own instead, and stores the round there. Every wait ends: by the stop word that the
  * host sets after the deadline. */
 #ifndef GPULOOM_DEV_PROBE_H
@@ -23,7 +23,7 @@ struct loom_probe {
 	uint32_t swaps, pad1[13]; /* ... and raise this by compare-and-swap: a link may know but one width */
 	uint32_t a, b;    /* devices of the pair, set by the host */
 	uint32_t reached; /* rounds done, written by b's device */
-	uint32_t apart;   /* loom_layout.apart, set by the host: no word is changed by both */
+	uint32_t noncoherent;   /* loom_layout.noncoherent, set by the host: no word is changed by both */
 	uint32_t pad2[12];
 };
 
@@ -34,12 +34,12 @@ LOOM_FN int loom_probe_await(struct loom_ctx *c, const uint64_t *word, uint64_t 
 	while (loom_load_acquire_sys(word) != value) {
 		if (loom_stopped(c))
 			return 0;
-		loom_give_way(c); /* the other one may need this core */
+		loom_yield(c); /* the other one may need this core */
 	}
 	return 1;
 }
 
-LOOM_FN void loom_probe_apart(struct loom_ctx *c, struct loom_probe *p, int mine)
+LOOM_FN void loom_probe_noncoherent(struct loom_ctx *c, struct loom_probe *p, int mine)
 {
 	for (uint64_t round = 1; round <= LOOM_PROBE_ROUNDS; round++) {
 		if (!mine)
@@ -58,8 +58,8 @@ LOOM_FN void loom_probe_run(struct loom_ctx *c, struct loom_probe *p)
 	if (c->lane != 0 || (c->device != p->a && c->device != p->b) || c->worker != c->first)
 		return;
 	uint64_t mine = c->device == p->b;
-	if (p->apart) {
-		loom_probe_apart(c, p, mine != 0);
+	if (p->noncoherent) {
+		loom_probe_noncoherent(c, p, mine != 0);
 		return;
 	}
 	for (uint64_t turn = mine; turn < 2 * LOOM_PROBE_ROUNDS; turn += 2) {

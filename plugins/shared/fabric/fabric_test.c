@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a provider claims and what it does differ: each rank puts 8 bytes and 64 KiB to the next one, with
+ * notification, and adds atomically; the next one looks at what came. Then it adds beside a CPU that adds to the same
+ * word: a provider that loads and stores loses additions. */
+#include "fabric_inside.h"
+
+#include <gpuloom/dev/dev.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEST_NS 3000000000ull /* where a rank has died the hub ends the others before */
+#define TEST_NOTIFY 0x7e57u
+
+struct test {
+	struct ofi *f;
+	uint64_t until;
+	int done, arrived, status;
+	uint32_t failed; /* the first rank on which it did */
+};
+
+static void poll_once(struct test *t)
+{
+	struct fabric_event e[4];
+	int n = ofi_ops.poll(&t->f->is, e, 4);
+	for (int i = 0; i < n; i++) {
+		if (e[i].what == FABRIC_ARRIVED)
+			t->arrived += e[i].notify == TEST_NOTIFY;
+		else if (e[i].what == FABRIC_DONE)
+			t->done++;
+		else
+			t->status = e[i].status ? e[i].status : FI_EOTHER;
+	}
+	if (n < 0)
+		t->status = FI_EIO;
+	if (n == 0)
+		loom_cpu_yield();
+	if (t->f->is.host->now_ns(t->f->is.host) > t->until)
+		t->status = FI_ETIMEDOUT;
+}
+
+static void pattern(char *at, uint64_t bytes, uint64_t from)
+{
+	for (uint64_t i = 0; i < bytes; i++)
+		at[i] = (char)(i * 131 + (i >> 8) + from + bytes);
+}
+
+/* Serves progress, which the neighbours may need, until all ranks are through. */
+static int leave_together(struct test *t, struct loom_error *err)
+{
+	/* Delivery is complete at the target: this rank's own work is done, and the last word of its
+	 * neighbour has arrived; nobody needs it any more. */
+	uint8_t ok = !t->status, all[256];
+	const struct loom_host *host = t->f->is.host;
+	uint8_t *list = host->ranks <= sizeof(all) ? all : host->alloc(host, host->ranks);
+	if (!list)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	int rc = host->allgather(host, &ok, list, 1, err);
+	for (uint32_t r = 0; r < host->ranks && !rc; r++)
+		if (!list[r]) {
+			t->failed = r;
+			rc = LOOM_EAGAIN;
+		}
+	if (list != all)
+		host->free(host, list);
+	return rc;
+}
+
+static int put_and_look(struct test *t, uint64_t bytes, struct loom_error *err)
+{
+	struct ofi *f = t->f;
+	const struct loom_host *host = f->is.host;
+	uint32_t next = (host->rank + 1) % host->ranks, before = (host->rank + host->ranks - 1) % host->ranks;
+	const struct fabric_there *to = &f->scratch_there[next];
+	*t = (struct test){.f = f, .until = host->now_ns(host) + TEST_NS};
+	pattern(f->scratch + FABRIC_SCRATCH_FROM, bytes, host->rank);
+	ssize_t code;
+	while ((code = fi_writedata(f->ep, f->scratch, bytes, fi_mr_desc(f->scratch_mr), TEST_NOTIFY,
+				    f->peer[next], to->base + FABRIC_SCRATCH_TO, to->key, f->test)) ==
+		       -FI_EAGAIN &&
+	       !t->status)
+		poll_once(t);
+	if (code && !t->status)
+		t->status = (int)-code;
+	while (!t->status && !(t->done && t->arrived))
+		poll_once(t);
+	pattern(f->scratch + FABRIC_SCRATCH_FROM, bytes, before);
+	if (!t->status && memcmp(f->scratch, f->scratch + FABRIC_SCRATCH_TO, bytes))
+		t->status = FI_EIO;
+	return leave_together(t, err);
+}
+
+/* 8 bytes to each other rank, and as many come. The provider shm of libfabric 1.17 makes itself known to a peer at its first
+ * operation, by a buffer of the peer's. When payloads have been there before, the peer may take away the memory of a third,
+ * and crashes: ranks get to know each other while all is new. */
+static int greet_all(struct test *t, struct loom_error *err)
+{
+	struct ofi *f = t->f;
+	const struct loom_host *host = f->is.host;
+	int others = (int)host->ranks - 1, sent = 0;
+	*t = (struct test){.f = f, .until = host->now_ns(host) + TEST_NS};
+	while (!t->status && (sent < others || t->done < others || t->arrived < others)) {
+		uint32_t to = (host->rank + 1 + (uint32_t)sent) % host->ranks;
+		const struct fabric_there *there = &f->scratch_there[to];
+		ssize_t code = sent == others ? -FI_EAGAIN
+					      : fi_writedata(f->ep, f->scratch, 8, fi_mr_desc(f->scratch_mr), TEST_NOTIFY, f->peer[to],
+							     there->base + FABRIC_SCRATCH_TO, there->key, f->test);
+		if (!code)
+			sent++;
+		else if (code != -FI_EAGAIN)
+			t->status = (int)-code;
+		poll_once(t);
+	}
+	return leave_together(t, err);
+}
+
+#define ADDS ((int)FABRIC_TESTS)
+
+static int add_one(struct test *t, uint64_t *from, struct fabric_context *context)
+{
+	struct ofi *f = t->f;
+	uint32_t rank = f->is.host->rank;
+	const struct fabric_there *to = &f->scratch_there[rank];
+	ssize_t code;
+	while ((code = fi_atomic(f->ep, from, 1, fi_mr_desc(f->scratch_mr), f->peer[rank],
+				 to->base + FABRIC_SCRATCH_TO, to->key, FI_UINT64, FI_SUM, context)) ==
+		       -FI_EAGAIN &&
+	       !t->status)
+		poll_once(t);
+	return code ? (int)-code : 0;
+}
+
+/* Adds to the own memory, all at once or one after the other. */
+static int add_and_look(struct test *t, int at_once, struct loom_error *err)
+{
+	struct ofi *f = t->f;
+	uint64_t *from = (uint64_t *)f->scratch, *sum = (uint64_t *)(f->scratch + FABRIC_SCRATCH_TO);
+	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + TEST_NS};
+	*sum = 5;
+	for (int i = 0; i < ADDS && !t->status; i++) {
+		from[8 * i] = 1ull << 8 * i;
+		int code = add_one(t, &from[8 * i], &f->test[i]);
+		t->status = t->status ? t->status : code;
+		while (!t->status && !at_once && t->done <= i)
+			poll_once(t);
+	}
+	while (!t->status && t->done < ADDS)
+		poll_once(t);
+	if (!t->status && __atomic_load_n(sum, __ATOMIC_RELAXED) != 0x0101010101010106ull)
+		t->status = FI_EIO;
+	return leave_together(t, err);
+}
+
+static int test_adds(struct test *t, struct loom_error *err)
+{
+	struct ofi *f = t->f;
+	int rc = f->add_alone ? LOOM_EAGAIN : add_and_look(t, 1, err);
+	if (rc == LOOM_EAGAIN) {
+		rc = add_and_look(t, 0, err);
+		f->add_alone = 1;
+	}
+	if (rc != LOOM_EAGAIN)
+		return rc;
+	LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s claims atomics that do not work: %s", f->is.name,
+		 t->status ? fi_strerror(t->status) : "on another rank");
+	f->most_add[LOOM_NET_U64] = f->most_add[LOOM_NET_F32] = 0;
+	return 0;
+}
+
+#define FETCHES 64
+#define FETCH_NS 50000000ull
+
+/* Adds to the upper half of a word, as fast as it can. */
+struct rival {
+	uint64_t *word, added;
+	uint32_t stop;
+};
+
+static void *rival(void *arg)
+{
+	struct rival *r = arg;
+	while (!__atomic_load_n(&r->stop, __ATOMIC_RELAXED)) {
+		__atomic_fetch_add(r->word, 1ull << 32, __ATOMIC_RELAXED);
+		r->added++;
+	}
+	return NULL;
+}
+
+/* Fetches and adds to the lower half; how often. One after the other, since what each finds is known then. */
+static int fetch_beside(struct test *t)
+{
+	struct ofi *f = t->f;
+	uint64_t *from = (uint64_t *)f->scratch, begin = f->is.host->now_ns(f->is.host);
+	uint32_t rank = f->is.host->rank;
+	int n = 0;
+	for (; n < FETCHES && !t->status && f->is.host->now_ns(f->is.host) - begin < FETCH_NS; n++) {
+		ssize_t code;
+		from[0] = 1;
+		while ((code = fi_fetch_atomic(f->ep, from, 1, fi_mr_desc(f->scratch_mr), from + 1, fi_mr_desc(f->scratch_mr),
+					       f->peer[rank], f->scratch_there[rank].base + FABRIC_SCRATCH_TO,
+					       f->scratch_there[rank].key, FI_UINT64, FI_SUM, f->test)) == -FI_EAGAIN &&
+		       !t->status)
+			poll_once(t);
+		t->status = t->status ? t->status : (int)-code;
+		while (!t->status && t->done <= n)
+			poll_once(t);
+		if (!t->status && (uint32_t)from[1] != (uint32_t)n)
+			t->status = FI_EIO;
+	}
+	return n;
+}
+
+/* Sets fetches where nothing is lost on any rank. */
+static int test_fetches(struct test *t, struct loom_error *err)
+{
+	struct ofi *f = t->f;
+	struct rival r = {.word = (uint64_t *)(f->scratch + FABRIC_SCRATCH_TO)};
+	pthread_t thread;
+	size_t count = 0;
+	int n = 0;
+	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + TEST_NS};
+	*r.word = 0;
+	if (fi_fetch_atomicvalid(f->ep, FI_UINT64, FI_SUM, &count) || !count || pthread_create(&thread, NULL, rival, &r)) {
+		t->status = FI_ENOSYS;
+	} else {
+		n = fetch_beside(t);
+		__atomic_store_n(&r.stop, 1u, __ATOMIC_RELAXED);
+		pthread_join(thread, NULL);
+		if (!t->status && *r.word != (r.added << 32) + (uint64_t)n)
+			t->status = FI_EIO;
+	}
+	int rc = leave_together(t, err);
+	f->is.fetches = !rc;
+	LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s: its atomics are %s beside those of CPUs", f->is.name,
+		 rc ? "not safe" : "safe");
+	return rc == LOOM_EAGAIN ? 0 : rc;
+}
+
+int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err)
+{
+	struct test t = {.f = f};
+	static const uint64_t bytes[] = {8, FABRIC_TEST_BYTES};
+	int rc = strcmp(f->is.name, "shm") ? 0 : greet_all(&t, err);
+	if (rc)
+		snprintf(why, size, "rank %u cannot put 8 bytes to each of the others", t.failed);
+	for (size_t i = 0; !rc && i < 2; i++) {
+		rc = put_and_look(&t, bytes[i], err);
+		if (rc)
+			snprintf(why, size, "a put of %llu bytes with notification fails its test on rank %u%s%s",
+				 (unsigned long long)bytes[i], t.failed, t.status ? ": " : "",
+				 t.status ? fi_strerror(t.status) : "");
+	}
+	if (!rc && f->most_add[LOOM_NET_U64])
+		rc = test_adds(&t, err);
+	if (!rc && f->most_add[LOOM_NET_U64] && !f->add_alone)
+		rc = test_fetches(&t, err);
+	f->tested = 1;
+	return rc;
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What begins the global block of both schedulers. Device code. */
+#ifndef SCHED_COMMON_DEV_H
+#define SCHED_COMMON_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/sched.h>
+#include <gpuloom/term.h>
+#include <gpuloom/trigger.h>
+#include <gpuloom/workload.h>
+
+#include "options.dev.h"
+#endif
+
+/* For the stack; a line of its own. */
+struct sched_bell {
+	uint32_t rings;    /* the word that sleepers sleep on */
+	uint32_t sleepers; /* workers that sleep or are about to */
+	uint32_t waking;   /* a ring is on its way to one of them */
+	uint32_t pad[13];
+};
+
+struct sched_common {
+	struct sched_config cfg; /* constant while workers run */
+	char pad[64 - sizeof(struct sched_config) % 64];
+	struct sched_bell bell;
+};
+
+LOOM_FN struct sched_common *sched_common(const struct loom_ctx *c)
+{
+	return (struct sched_common *)c->global[LOOM_SCHED];
+}
+
+/* An option. A program composed for a GPU has them as constants: see sched_constants() in host.h. */
+#ifdef SCHED_CONSTANTS
+#define SCHED_CFG(c, option) SCHED_IS_##option
+#else
+#define SCHED_CFG(c, option) (sched_common(c)->cfg.option)
+#endif
+/* Code for an option that few choose: a CPU's plug-in has it always, a GPU's program where it is selected. */
+#ifdef SCHED_CONSTANTS
+#define SCHED_MAY(selected) (selected)
+#else
+#define SCHED_MAY(selected) 1
+#endif
+#if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SINGLE_LANE)
+#define SCHED_GRANULARITY(c) SCHED_WORKER /* what the program's out-of-line code is made for */
+#else
+#define SCHED_GRANULARITY(c) SCHED_CFG(c, granularity)
+#endif
+
+#endif

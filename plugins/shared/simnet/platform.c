@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libsimgrid is loaded where it is installed, by a child: it installs handlers of signals, and ends its process when a file
+ * is wrong. The child leaves what it has read in memory that both share. */
+#include "platform.h"
+
+#include "links.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../child/child.h"
+
+#define PATIENCE_S 60u /* for the child */
+/* Seconds, and bytes per ns: times are added up in 64 bits of ns. */
+#define LATENCY_MOST 3600.0
+#define RATE_LEAST 1e-9
+#define RATE_MOST 1e9
+
+/* What the child leaves: this, rates of links, routes, and the links of routes. A link that is not shared (FATPIPE) slows down
+ * nobody: its latency counts alone. */
+struct found {
+	uint32_t hosts; /* that the platform has; 0: libsimgrid is not there */
+	uint32_t links, longest, fault; /* enum fault */
+	uint32_t whole; /* the child came to its end: says so where its status is lost */
+	uint64_t least, over;
+};
+
+enum fault { FINE, TOO_MANY, NO_NUMBER };
+
+/* The functions of libsimgrid that are used; handles are opaque. */
+struct simgrid {
+	void (*init)(int *argc, char **argv);
+	void (*load)(const char *path);
+	void **(*hosts)(void);
+	size_t (*host_count)(void);
+	const char *(*host_name)(const void *host);
+	void **(*links)(void);
+	size_t (*link_count)(void);
+	double (*bandwidth)(const void *link);
+	int (*is_shared)(const void *link);
+	void *(*get_data)(const void *link);
+	void (*set_data)(void *link, void *data);
+	void (*route)(const void *from, const void *to, void *links);
+	double (*latency)(const void *from, const void *to);
+	void *(*list_new)(unsigned long each, void (*drop)(void *));
+	void (*list_reset)(void *list);
+	unsigned long (*list_length)(const void *list);
+	void (*list_get)(const void *list, unsigned long i, void *out);
+};
+
+static int open_simgrid(struct simgrid *s)
+{
+	void *so = dlopen("libsimgrid.so.3.32", RTLD_NOW);
+	so = so ? so : dlopen("libsimgrid.so", RTLD_NOW);
+	if (!so)
+		return -1;
+	const struct {
+		void *to;
+		const char *name;
+	} need[] = {{&s->init, "simgrid_init"},
+		    {&s->load, "simgrid_load_platform"},
+		    {&s->hosts, "sg_host_list"},
+		    {&s->host_count, "sg_host_count"},
+		    {&s->host_name, "sg_host_get_name"},
+		    {&s->links, "sg_link_list"},
+		    {&s->link_count, "sg_link_count"},
+		    {&s->bandwidth, "sg_link_get_bandwidth"},
+		    {&s->is_shared, "sg_link_is_shared"},
+		    {&s->get_data, "sg_link_get_data"},
+		    {&s->set_data, "sg_link_set_data"},
+		    {&s->route, "sg_host_get_route"},
+		    {&s->latency, "sg_host_get_route_latency"},
+		    {&s->list_new, "xbt_dynar_new"},
+		    {&s->list_reset, "xbt_dynar_reset"},
+		    {&s->list_length, "xbt_dynar_length"},
+		    {&s->list_get, "xbt_dynar_get_cpy"}};
+	for (size_t i = 0; i < sizeof(need) / sizeof(need[0]); i++)
+		if (!(*(void **)need[i].to = dlsym(so, need[i].name)))
+			return -1;
+	return 0;
+}
+
+static const struct simgrid *naming; /* of the child */
+static int by_name(const void *a, const void *b)
+{
+	return strverscmp(naming->host_name(*(void *const *)a), naming->host_name(*(void *const *)b));
+}
+
+static void read_routes(const struct simgrid *s, void **host, uint32_t hosts, struct found *f, struct platform_route *route,
+			uint32_t *over)
+{
+	void *list = s->list_new(sizeof(void *), NULL);
+	for (uint64_t i = 0; i < (uint64_t)hosts * hosts; i++) {
+		void *link, *from = host[i / hosts], *to = host[i % hosts];
+		if (from == to)
+			continue;
+		s->list_reset(list);
+		s->route(from, to, list);
+		double latency = s->latency(from, to);
+		if (!(latency >= 0 && latency < LATENCY_MOST)) {
+			f->fault = NO_NUMBER;
+			return;
+		}
+		uint64_t ns = (uint64_t)(latency * 1e9 + 0.5);
+		uint32_t count = 0, all = (uint32_t)s->list_length(list);
+		for (uint32_t k = 0; k < all; k++) {
+			s->list_get(list, k, &link);
+			if (s->is_shared(link) && count++ < ROUTE_LINKS)
+				over[f->over + count - 1] = (uint32_t)(uintptr_t)s->get_data(link);
+		}
+		route[i] = (struct platform_route){.latency = ns, .first = (uint32_t)f->over, .count = count};
+		f->over += count < ROUTE_LINKS ? count : ROUTE_LINKS;
+		f->longest = count > f->longest ? count : f->longest;
+		f->least = ns < f->least ? ns : f->least;
+	}
+}
+
+/* The child's work. */
+static void read_all(const char *path, uint32_t hosts, struct found *f, uint64_t room)
+{
+	struct simgrid s;
+	int argc = 2;
+	char program[] = "gpuloom", quiet[] = "--log=root.thresh:error";
+	char *argv[] = {program, quiet, NULL};
+	sigset_t none;
+	sigemptyset(&none);
+	pthread_sigmask(SIG_SETMASK, &none, NULL);
+	alarm(PATIENCE_S);
+	if (open_simgrid(&s))
+		return;
+	s.init(&argc, argv);
+	s.load(path);
+	f->hosts = (uint32_t)s.host_count();
+	f->links = (uint32_t)s.link_count();
+	f->least = UINT64_MAX;
+	double *rate = (double *)(f + 1);
+	struct platform_route *route = (struct platform_route *)(rate + f->links);
+	uint32_t *over = (uint32_t *)(route + (uint64_t)hosts * hosts);
+	void **host = s.hosts(), **links = s.links();
+	if (f->hosts < hosts || (char *)(over + (uint64_t)hosts * hosts * ROUTE_LINKS) > (char *)f + room) {
+		f->fault = TOO_MANY;
+		return;
+	}
+	for (uint32_t i = 0; i < f->links; i++) {
+		rate[i] = s.bandwidth(links[i]) / 1e9;
+		if (!(rate[i] >= RATE_LEAST && rate[i] <= RATE_MOST))
+			f->fault = NO_NUMBER;
+		s.set_data(links[i], (void *)(uintptr_t)i);
+	}
+	if (f->fault)
+		return;
+	naming = &s;
+	qsort(host, f->hosts, sizeof(*host), by_name);
+	read_routes(&s, host, hosts, f, route, over);
+}
+
+static int check(const struct loom_host *host, const char *path, uint32_t hosts, const struct found *f, int status,
+		 struct loom_error *err)
+{
+	char how[120];
+	child_end_text(status, how, sizeof(how));
+	if (status && !(status == CHILD_LOST && f->whole))
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: SimGrid cannot read it: its process %s", path, how);
+	if (!f->hosts)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "sim_platform: libsimgrid 3.32, which reads such files, is not installed: "
+				 "install it (Debian: libsimgrid3.32), or describe the network by the other options sim_*");
+	if (f->hosts < hosts)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: it has %u hosts, and %u are needed: take fewer ranks, or "
+				 "raise sim_ranks_per_host", path, f->hosts, hosts);
+	if (f->fault == NO_NUMBER)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: each link needs a bandwidth from 1 B/s to 1e18 B/s, and each "
+				 "pair of hosts a route with a latency from 0 to 1 h: mend the file", path);
+	if (f->longest > ROUTE_LINKS || f->fault == TOO_MANY)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "sim_platform = %s: %u links, and up to %u of a route, are too many: a route "
+				 "may have %u", path, f->links, f->longest, ROUTE_LINKS);
+	return 0;
+}
+
+int platform_read(const struct loom_host *host, const char *path, uint32_t hosts, struct platform *p, struct loom_error *err)
+{
+	uint64_t pairs = (uint64_t)hosts * hosts;
+	/* Pages that nobody writes cost nothing. */
+	uint64_t room = pairs * (sizeof(*p->route) + ROUTE_LINKS * sizeof(uint32_t)) + (64ull << 20);
+	struct found *f = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (f == MAP_FAILED)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sim_platform: no memory for %llu routes", (unsigned long long)pairs);
+	struct child child;
+	int code, inside = child_fork(&child, "simgrid", 1);
+	if (inside > 0) {
+		read_all(path, hosts, f, room);
+		f->whole = 1;
+		_exit(0);
+	}
+	if (inside < 0)
+		code = LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sim_platform: no process can be started: %s", strerror(errno));
+	else
+		code = check(host, path, hosts, f, child_wait(&child, NULL), err);
+	if (code) {
+		munmap(f, room);
+		return code;
+	}
+	const double *rate = (const double *)(f + 1);
+	const struct platform_route *route = (const struct platform_route *)(rate + f->links);
+	*p = (struct platform){.hosts = hosts, .links = f->links, .least = f->least, .rate = rate,
+			       .route = route, .over = (const uint32_t *)(route + pairs), .map = f, .bytes = room};
+	return 0;
+}
+
+void platform_drop(struct platform *p)
+{
+	if (p->map)
+		munmap(p->map, p->bytes);
+	*p = (struct platform){0};
+}

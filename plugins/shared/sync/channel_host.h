@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host halves of the sync plug-ins share. */
+#ifndef SYNC_HOST_H
+#define SYNC_HOST_H
+
+#include "slot.dev.h"
+
+/* An instance begins with this. */
+struct sync {
+	const struct loom_host *host;
+	const char *name;
+	struct loom_channel *channel; /* [channels] */
+	uint32_t channels;
+	int wic;              /* has the figures of that one too */
+	struct listen *listen; /* listen.h; NULL: it has none */
+	int crosses;          /* the layout of its need() is that of wave.dev.h for devices that are non-coherent */
+	uint32_t setting[15]; /* copied to the head before every sample */
+};
+
+void sync_init_instance(struct sync *s, const struct loom_host *host, const char *name);
+void sync_finish(struct sync *s); /* frees what the functions below made, not *s */
+/* An instance that is a struct sync and no more; its settings are the caller's to fill. 0 or an error. */
+int sync_create(const struct loom_host *host, const char *name, struct sync **out, struct loom_error *err);
+void sync_destroy(void *self);
+
+/* ---- ops of loom_sync_ops, for plug-ins whose items lie in the global block */
+int sync_channels(void *self, const struct loom_layout *layout, const struct loom_channel *channel,
+		  uint32_t n, struct loom_error *err);
+int sync_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+	      struct loom_error *err);
+int sync_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+	      struct loom_error *err);
+int sync_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		 struct loom_report *report, struct loom_error *err);
+void sync_interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		    int code, uint32_t device);
+
+/* Head, channels and slots without items; offsets into *head when it is not NULL. The bytes. */
+uint64_t sync_lay_out(const struct sync *s, struct sync_head *head);
+/* Where devices are non-coherent: a global block that begins as need_->global says, with the slots in it, gets items and flags behind,
+ * and each device a block near it. Into *head when it is not NULL. */
+void sync_lay_out_noncoherent(const struct sync *s, const struct loom_layout *layout, struct sync_head *head,
+			struct loom_need *need_);
+/* init() of these blocks; `begin` is what need_->global said. */
+void sync_init_noncoherent(const struct sync *s, const struct loom_layout *layout, const struct loom_view *view, uint64_t begin);
+int sync_has_gpu(const struct loom_layout *layout);
+/* Sets the poison bit in all words and wakes who sleeps on them. */
+void sync_poison_all(const struct loom_layout *layout, struct sync_head *head, int code,
+		     uint32_t device);
+
+/* The table of a plug-in made by sync_create, with a create() of its own. */
+#define SYNC_OPS_TABLE(name)                                                                       \
+	static const struct loom_sync_ops name##_ops = {                                           \
+		.size = sizeof(struct loom_sync_ops),                                              \
+		.create = create,                                                                  \
+		.destroy = sync_destroy,                                                           \
+		.need = sync_need,                                                                 \
+		.init = sync_init,                                                                 \
+		.collect = sync_collect,                                                           \
+		.channels = sync_channels,                                                         \
+		.interrupt = sync_interrupt,                                                       \
+	}
+
+/* create() of a plug-in whose instance is a struct sync; `...` fills s->setting from *o. */
+#define SYNC_CREATE(NAME, OPTS, ...)                                                               \
+	static int create(const struct loom_host *host, const void *opts, void **self,             \
+			  struct loom_error *err)                                                  \
+	{                                                                                          \
+		const struct OPTS *o = opts;                                                       \
+		struct sync *s;                                                                    \
+		int rc = sync_create(host, NAME, &s, err);                                         \
+		if (rc)                                                                            \
+			return rc;                                                                 \
+		__VA_ARGS__;                                                                       \
+		*self = s;                                                                         \
+		return 0;                                                                          \
+	}
+
+/* The device half of NAME, whose texts are slot.dev.h, NAME.dev.h and channel.dev.h; with a monitor wave.dev.h, too. */
+#define SYNC_CODE(NAME) SYNC_CODE_OF(NAME, LOOM_CODE_FILE("channel.dev.h"), 0)
+#define SYNC_WAVE_CODE(NAME)                                                                       \
+	SYNC_CODE_OF(NAME, LOOM_CODE_FILE("wave.dev.h") LOOM_CODE_FILE("channel.dev.h"), LOOM_CODE_WATCHES)
+#define SYNC_CODE_OF(NAME, FILES, FLAGS)                                                           \
+	SYNC_DEV_TABLE(NAME);                                                                      \
+	LOOM_DEVICE_CODE(code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE("slot.dev.h")            \
+			 LOOM_CODE_FILE(#NAME ".dev.h") FILES, .flags = FLAGS)
+
+#define SYNC_DEV_TABLE(name)                                                                       \
+	static const struct loom_sync_dev name##_cpu = {                                           \
+		.size = sizeof(struct loom_sync_dev),                                              \
+		.reserve = name##_reserve,                                                         \
+		.publish = name##_publish,                                                         \
+		.wait = name##_wait,                                                               \
+		.wait_all = name##_wait_all,                                                       \
+		.release = name##_release,                                                         \
+	}
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sync_poll: host half. */
+#include "sync_poll.dev.h"
+/* needs SYNC_OP and sync_await */
+#include "../shared/sync/channel.dev.h"
+#include "../shared/sync/channel_host.h"
+
+struct poll_opts {
+	uint32_t probe;
+};
+
+static const char *const probe_choices[] = {"load", "atomic", NULL};
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct poll_opts, probe, LOOM_OPT_ENUM, "load",
+		 "How the flag is looked at. load: an acquiring load. atomic: an atomic addition of 0, as in "
+		 "the paper's algorithm 1.",
+		 .choices = probe_choices),
+	{.name = NULL},
+};
+
+SYNC_CREATE("sync_poll", poll_opts, s->setting[SYNC_POLL_PROBE] = o->probe)
+
+SYNC_OPS_TABLE(sync_poll);
+SYNC_CODE(sync_poll);
+
+LOOM_PLUGIN_DEFINE(SYNC, "sync_poll", "0.1.0", "Apache-2.0",
+		   "Waits by looking again and again (WIC, algorithm 1)", .opts = rows,
+		   .opts_size = sizeof(struct poll_opts), .ops = &sync_poll_ops, .dev = &code)

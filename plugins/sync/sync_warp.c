@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sync_warp: host half. The flags lie in the workers' blocks, behind their tallies; where devices are non-coherent, as host.c
+ * has it. */
+#include "sync_warp.dev.h"
+/* needs SYNC_OP and sync_await */
+#include "../shared/sync/channel.dev.h"
+#include "../shared/sync/channel_host.h"
+
+#include <string.h>
+
+struct warp_opts {
+	uint64_t pause;
+};
+
+static const struct loom_opt rows[] = {
+	LOOM_OPT(struct warp_opts, pause, LOOM_OPT_TIME, "0",
+		 "What a monitor sleeps between two looks for workers that wait. 0: nothing, it is the only "
+		 "warp of its block that looks; over a link to the host's memory 200 ns, for the looks of all blocks hold up "
+		 "each other there.",
+		 .max = 1e6),
+	{.name = NULL},
+};
+
+SYNC_CREATE("sync_warp", warp_opts, s->setting[WAVE_PAUSE_NS] = (uint32_t)o->pause)
+
+/* Bytes of a worker's block; fills `head` when it is not NULL. Each worker has as many lines of a channel as
+ * any worker of its consumers' device. */
+static uint64_t lay_out_flags(const struct sync *s, const struct loom_layout *layout, struct sync_head *head)
+{
+	uint64_t at = (sizeof(struct sync_tally) + WAVE_LINE_BYTES - 1) & ~(uint64_t)(WAVE_LINE_BYTES - 1);
+	for (uint32_t i = 0; i < s->channels; i++) {
+		const struct loom_device_shape *to = &layout->device[s->channel[i].to];
+		uint32_t lines = (s->channel[i].slots + WAVE_LINE - 1) / WAVE_LINE;
+		if (head) {
+			struct sync_channel *k = sync_channel(head, i);
+			k->flag_at = (uint32_t)at;
+			k->first = to->first_worker;
+			k->count = to->workers;
+		}
+		at += (uint64_t)((lines + to->workers - 1) / to->workers) * WAVE_LINE_BYTES;
+	}
+	return at;
+}
+
+static int need(void *self, const struct loom_layout *layout, struct loom_need *need_, struct loom_error *err)
+{
+	struct sync *s = self;
+	s->crosses = layout->noncoherent != 0;
+	int rc = sync_need(self, layout, need_, err);
+	if (rc || s->crosses)
+		return rc;
+	need_->worker = lay_out_flags(s, layout, NULL);
+	if (need_->worker > UINT32_MAX)
+		return LOOM_FAIL(s->host, err, LOOM_ENOTSUP, "sync_warp: the channels have too many slots");
+	return 0;
+}
+
+static int init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
+{
+	const struct sync *s = self;
+	int rc = sync_init(self, layout, view, err);
+	if (s->crosses)
+		return rc;
+	uint64_t bytes = lay_out_flags(s, layout, view->global) - sizeof(struct sync_tally);
+	for (uint32_t w = 0; w < layout->workers; w++)
+		memset((struct sync_tally *)view->worker[w] + 1, 0, bytes);
+	return rc;
+}
+
+/* The released words, and the flags, whose channels tell why. Where devices are non-coherent a word has one writer, and the
+ * stop word ends the waits. */
+static void interrupt(void *self, const struct loom_layout *layout, const struct loom_view *view, int code,
+		      uint32_t device)
+{
+	const struct sync *s = self;
+	const struct sync_head *head = view->global;
+	if (s->crosses)
+		return;
+	sync_poison_all(layout, view->global, code, device);
+	for (uint32_t i = 0; i < s->channels; i++) {
+		const struct sync_channel *k = sync_channel((struct sync_head *)head, i);
+		for (uint32_t slot = 0; slot < k->slots; slot++) {
+			char *block = view->worker[wave_home(k, slot)];
+			/* Release: `died` before the poison. */
+			__atomic_fetch_or(wave_flag(block, k, slot), SYNC_POISON, __ATOMIC_RELEASE);
+		}
+	}
+}
+
+static const struct loom_sync_ops sync_warp_ops = {
+	.size = sizeof(struct loom_sync_ops),
+	.create = create,
+	.destroy = sync_destroy,
+	.need = need,
+	.init = init,
+	.collect = sync_collect,
+	.channels = sync_channels,
+	.interrupt = interrupt,
+};
+SYNC_WAVE_CODE(sync_warp);
+
+LOOM_PLUGIN_DEFINE(SYNC, "sync_warp", "0.1.0", "Apache-2.0",
+		   "On a GPU: waiting warps are parked in hardware, and a monitor warp per block resumes them",
+		   .opts = rows, .opts_size = sizeof(struct warp_opts), .ops = &sync_warp_ops, .dev = &code)

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Termination by one counter of idle workers (MGWS thesis, 5.6.1). Device code.
+ *
+ * Why it is right: a task lies with a worker that is not idle, or is on its way between a victim
+ * and a thief. The victim cannot become idle before the thief marks the steal as complete, and the
+ * thief calls busy() before that mark. So while a task exists the counter stays below the number of
+ * workers, and an idle worker makes no task: once equal, it stays equal. */
+#ifndef TERM_COUNTER_DEV_H
+#define TERM_COUNTER_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/dev/dev.h>
+#include <gpuloom/term.h>
+#endif
+
+/* The global block: a line of its own. */
+struct term_counter {
+	uint64_t idle;
+	uint64_t pad[7];
+};
+
+LOOM_FN struct term_counter *term_counter(const struct loom_ctx *c)
+{
+	return (struct term_counter *)c->global[LOOM_TERM];
+}
+
+LOOM_FN void term_counter_idle(struct loom_ctx *c)
+{
+	/* Release: pairs with the acquire in done(), so that who leaves has seen all work. */
+	if (c->lane == 0)
+		loom_fetch_add_acq_rel_sys(&term_counter(c)->idle, (uint64_t)1);
+}
+
+LOOM_FN void term_counter_busy(struct loom_ctx *c)
+{
+	/* The order that matters, before the victim's idle(), comes from the scheduler's completion
+	 * mark (release) and the victim's look at it (acquire). */
+	if (c->lane == 0)
+		loom_fetch_add_acq_rel_sys(&term_counter(c)->idle, ~(uint64_t)0);
+}
+
+#ifdef LOOM_DEVICE_COMPILE
+#define LOOM_TERM_COUNTS /* done() has no use for `stolen_out` */
+#endif
+LOOM_FN int term_counter_done(struct loom_ctx *c, uint64_t stolen_out)
+{
+	(void)stolen_out;
+	uint64_t all = 0;
+	if (c->lane == 0)
+		all = loom_load_acquire_sys(&term_counter(c)->idle) == c->workers;
+	return (int)loom_from_lane0(c, all);
+}
+
+#endif

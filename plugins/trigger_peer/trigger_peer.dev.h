@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trigger_peer: no NIC. The lane whose fire reaches a threshold moves the data itself, into the memory of the other
+ * rank, and then raises the arrival word there. Device code; the host posts, and runs what is due at once, by the same.
+ *
+ * Each tag that is in use has a counter with its posts in the order of their thresholds. A fire adds to `work` of the
+ * counter. Who finds 0 there serves the counter: it alone takes what was added, changes the posts and runs those that
+ * are due. It leaves by setting back to 0 what it has taken, which fails when more was added meanwhile. So nobody waits,
+ * operations of a counter never overlap, and those who only add are served by the other. The host, and a fire that
+ * brings an argument, come to serve with an addition of their own kind, PEER_VISIT, when nobody else does.
+ *
+ * The counters are words of one device: its atomics are of that scope. Only the data, and the arrival word after them,
+ * go to others. */
+#ifndef TRIGGER_PEER_DEV_H
+#define TRIGGER_PEER_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "../shared/nic/nic.dev.h"
+#endif
+
+/* Where a rank's segment lies for the workers of this one; at = 0: they do not reach it. */
+struct peer_window {
+	uint64_t at, bytes;
+};
+
+/* Head of the block for the stack. The rest of it is named by struct nic_shape, whose extra_at is the counters, `extra`
+ * of them, and then by this. */
+struct peer_head {
+	int64_t failed; /* the first failure, an enum loom_err */
+	uint64_t post_at, window_at; /* bytes from the start of the block */
+	uint64_t posts;
+	uint32_t rank, ranks;
+	uint32_t segments; /* windows of each rank; then one more: its arrival words */
+	uint32_t stamp;
+	uint64_t token; /* tells other ranks that they have mapped this very block */
+	uint64_t pad[1];
+};
+
+enum { PEER_FREE = 0, PEER_WAITS };
+
+/* A post. Indices of posts and counters are 1 higher than their place, 0 is none. */
+struct peer_post {
+	uint64_t threshold, rearm;
+	loom_ref local, remote;
+	uint64_t bytes, window, chain;
+	uint32_t op, target, slot, notify, type, flags;
+	uint32_t next;	  /* on its counter */
+	uint32_t counter; /* written by the host alone, as is the generation */
+	uint32_t generation;
+	uint32_t state;
+};
+
+struct peer_counter {
+	uint64_t tag;  /* 0: free; set once in a sample */
+	uint64_t work; /* 0: nobody serves it; else what was added since then */
+	/* Of the one who serves it. */
+	uint64_t taken; /* of `work` */
+	uint64_t value;
+	uint64_t runs;
+	uint32_t first, last; /* posts */
+	uint32_t below; /* the counter that it goes back to: it has triggered this one */
+	uint32_t pad[3];
+};
+#define PEER_VISIT (1ull << 63)
+/* In slots and arrival words, which others go on counting up: struct peer_head says which failure it is. */
+#define PEER_FAILED (INT64_MIN / 2)
+
+LOOM_FN struct peer_head *peer_head(const struct loom_ctx *c)
+{
+	return (struct peer_head *)c->global[LOOM_TRIGGER];
+}
+LOOM_FN struct peer_counter *peer_counter(const struct loom_ctx *c, uint32_t at)
+{
+	return (struct peer_counter *)nic_at(c, nic_shape(c)->extra_at) + (at - 1);
+}
+LOOM_FN struct peer_post *peer_post(const struct loom_ctx *c, uint32_t at)
+{
+	return (struct peer_post *)nic_at(c, peer_head(c)->post_at) + (at - 1);
+}
+LOOM_FN struct nic_slot *peer_slot(const struct loom_ctx *c, uint32_t slot)
+{
+	return (struct nic_slot *)nic_at(c, nic_shape(c)->slot_at) + slot;
+}
+
+/* The counter of a tag, made where there is none; 0: there is no room. Any number of lanes may look at once. */
+LOOM_FN uint32_t peer_find(const struct loom_ctx *c, uint64_t tag)
+{
+	uint64_t entries = nic_shape(c)->extra, i = (tag * 0x9e3779b97f4a7c15ull) >> 32;
+	for (uint64_t n = 0; n < entries - entries / 8; n++, i++) {
+		uint32_t at = (uint32_t)(i & (entries - 1)) + 1;
+		uint64_t *have = &peer_counter(c, at)->tag, is = loom_load_relaxed_dev(have);
+		/* Nothing else of a counter is there to be seen with its tag: all of it begins at 0. */
+		if (is == tag || (!is && (loom_cas_acq_rel_dev(have, &is, tag) || is == tag)))
+			return at;
+	}
+	return 0;
+}
+
+/* All waits of this rank end. */
+LOOM_FN void peer_fail(const struct loom_ctx *c, int code)
+{
+	const struct nic_shape *s = nic_shape(c);
+	struct nic_arrival *a = (struct nic_arrival *)nic_at(c, s->arrival_at);
+	uint64_t none = 0;
+	/* Release: pairs with the acquires in nic_see. Who sees a word negative finds the cause. */
+	if (loom_cas_acq_rel_sys((uint64_t *)&peer_head(c)->failed, &none, (uint64_t)(int64_t)code))
+		for (uint32_t i = 0; i < s->arrivals; i++)
+			loom_store_release_sys((uint64_t *)&a[i].count, (uint64_t)PEER_FAILED);
+}
+
+/* ---- operations --------------------------------------------------------------------------------------- */
+
+LOOM_FN const struct peer_window *peer_window(const struct loom_ctx *c, uint32_t rank, uint32_t segment)
+{
+	const struct peer_head *h = peer_head(c);
+	return (const struct peer_window *)nic_at(c, h->window_at) + rank * (h->segments + 1) + segment;
+}
+
+/* `bytes` at `ref` of a rank; NULL: these workers do not reach that. */
+LOOM_FN char *peer_reach(const struct loom_ctx *c, uint32_t rank, loom_ref ref, uint64_t bytes)
+{
+	const struct peer_head *h = peer_head(c);
+	uint32_t segment = LOOM_REF_SEGMENT(ref);
+	uint64_t offset = LOOM_REF_OFFSET(ref);
+	if (rank >= h->ranks || segment >= h->segments)
+		return (char *)NULL;
+	const struct peer_window *w = peer_window(c, rank, segment);
+	if (offset > w->bytes || bytes > w->bytes - offset)
+		return (char *)NULL;
+	if (rank == h->rank) /* each device has views of its own */
+		return c->segment[segment] ? (char *)loom_at(c, ref) : (char *)NULL;
+	return w->at ? (char *)w->at + offset : (char *)NULL;
+}
+
+/* Words are moved whole, several at once: on a GPU each load takes as long as all of them. Relaxed: what is before and after
+ * them is said by others, see peer_run. */
+#define PEER_WORDS 16u
+LOOM_FN void peer_copy(char *to, const char *from, uint64_t bytes)
+{
+	uint64_t i = 0, word[PEER_WORDS];
+	int whole = (((uintptr_t)to | (uintptr_t)from) & 7) == 0;
+	for (; whole && i + sizeof(word) <= bytes; i += sizeof(word)) {
+		for (uint32_t k = 0; k < PEER_WORDS; k++)
+			word[k] = loom_load_relaxed_sys((const uint64_t *)(from + i) + k);
+		for (uint32_t k = 0; k < PEER_WORDS; k++)
+			loom_store_relaxed_sys((uint64_t *)(to + i) + k, word[k]);
+	}
+	for (; whole && i + 8 <= bytes; i += 8)
+		loom_store_relaxed_sys((uint64_t *)(to + i), loom_load_relaxed_sys((const uint64_t *)(from + i)));
+	for (; i < bytes; i++)
+		to[i] = from[i];
+}
+
+LOOM_FN void peer_add_floats(uint32_t *to, const uint32_t *from, uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		union {
+			uint32_t bits;
+			float is;
+		} add, sum;
+		add.bits = from[i];
+		uint32_t had = loom_load_relaxed_sys(&to[i]);
+		do {
+			sum.bits = had;
+			sum.is += add.is;
+		} while (!loom_cas_acq_rel_sys(&to[i], &had, sum.bits));
+	}
+}
+
+/* What a fire supplied (3.4). 0 when the post does not allow it. */
+LOOM_FN int peer_apply(struct peer_post *w, uint64_t argument)
+{
+	uint64_t offset = argument & 0xffffffffffffull;
+	if (w->flags & (LOOM_NET_LOCAL_FROM_FIRE | LOOM_NET_REMOTE_FROM_FIRE) && offset > w->window)
+		return 0;
+	if (w->flags & LOOM_NET_TARGET_FROM_FIRE)
+		w->target = (uint32_t)(argument >> 48);
+	if (w->flags & LOOM_NET_LOCAL_FROM_FIRE)
+		w->local += offset;
+	if (w->flags & LOOM_NET_REMOTE_FROM_FIRE)
+		w->remote += offset;
+	return 1;
+}
+
+/* Moves the data. 0; LOOM_EIO: a place is out of reach; LOOM_EINVAL: elements that are added lie across words. */
+LOOM_FN int peer_move(const struct loom_ctx *c, const struct peer_post *w)
+{
+	char *here = peer_reach(c, peer_head(c)->rank, w->local, w->bytes);
+	char *there = peer_reach(c, w->target, w->remote, w->bytes);
+	if (!here || !there)
+		return LOOM_EIO;
+	if (w->op == LOOM_NET_ADD && ((uintptr_t)here | (uintptr_t)there) % (w->type == LOOM_NET_F32 ? 4 : 8))
+		return LOOM_EINVAL;
+	if (w->op == LOOM_NET_PUT)
+		peer_copy(there, here, w->bytes);
+	else if (w->op == LOOM_NET_GET)
+		peer_copy(here, there, w->bytes);
+	else if (w->type == LOOM_NET_F32)
+		peer_add_floats((uint32_t *)there, (const uint32_t *)here, w->bytes / 4);
+	else
+		for (uint64_t i = 0; i < w->bytes / 8; i++)
+			loom_fetch_add_relaxed_sys((uint64_t *)there + i, ((const uint64_t *)here)[i]);
+	return 0;
+}
+
+LOOM_FN struct nic_arrival *peer_arrivals(const struct loom_ctx *c, uint32_t rank, uint64_t *words)
+{
+	const struct peer_head *h = peer_head(c);
+	const struct peer_window *w = peer_window(c, rank, h->segments);
+	*words = w->bytes / sizeof(struct nic_arrival);
+	return (struct nic_arrival *)(rank == h->rank ? nic_at(c, nic_shape(c)->arrival_at) : (void *)w->at);
+}
+
+/* One operation, whole: 0, or why it cannot be done. */
+LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t argument)
+{
+	if (w->flags && !peer_apply(w, argument))
+		return LOOM_EIO;
+	int rc = w->op != LOOM_NET_COUNT ? peer_move(c, w) : 0;
+	if (rc)
+		return rc;
+	if (w->notify) {
+		uint64_t words;
+		struct nic_arrival *a = peer_arrivals(c, w->target, &words);
+		if (w->notify >= words)
+			return LOOM_EIO;
+		if (peer_head(c)->stamp)
+			loom_store_relaxed_sys(&a[w->notify].at_ns, loom_clock_ns(c));
+		/* Release at the scope of all: pairs with the acquire in nic_see at the target. The data, which this lane
+		 * stored, are before it; and what other lanes wrote here has been acquired with `work`, and copied. */
+		loom_fetch_add_release_sys((uint64_t *)&a[w->notify].count, (uint64_t)1);
+	}
+	return 0;
+}
+
+/* ---- counters and their posts ---------------------------------------------------------------------------- */
+
+/* In the order of thresholds, behind those that are equal. By who serves the counter. */
+LOOM_FN void peer_insert(const struct loom_ctx *c, struct peer_counter *k, uint32_t at)
+{
+	struct peer_post *p = peer_post(c, at);
+	uint32_t before = k->last;
+	if (before && peer_post(c, before)->threshold > p->threshold) { /* seldom: look from the front */
+		before = 0;
+		for (uint32_t i = k->first; peer_post(c, i)->threshold <= p->threshold; i = peer_post(c, i)->next)
+			before = i;
+	}
+	p->next = before ? peer_post(c, before)->next : k->first;
+	if (before)
+		peer_post(c, before)->next = at;
+	else
+		k->first = at;
+	if (!p->next)
+		k->last = at;
+}
+
+/* Takes the first post off, and puts it back where it arms itself again. Its place is free when it has run. */
+LOOM_FN int peer_take(const struct loom_ctx *c, struct peer_counter *k, struct peer_post *copy)
+{
+	uint32_t at = k->first;
+	struct peer_post *p = peer_post(c, at);
+	*copy = *p;
+	k->first = p->next;
+	if (!k->first)
+		k->last = 0;
+	k->runs++;
+	/* A threshold past the end of the counter is never reached. */
+	if (!p->rearm || p->threshold + p->rearm < p->threshold)
+		return 1;
+	p->threshold += p->rearm;
+	peer_insert(c, k, at);
+	return 0;
+}
+
+/* The first post is due: runs it. The counter that its completion makes this lane serve, or 0. */
+LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, uint64_t argument)
+{
+	struct peer_post w;
+	uint32_t at = k->first, next;
+	int spent = peer_take(c, k, &w), rc = peer_run(c, &w, argument);
+	if (w.slot && !rc)
+		/* Release: pairs with the acquire in nic_see. The buffer has been read; of a get it has been filled. */
+		loom_fetch_add_release_dev((uint64_t *)&peer_slot(c, w.slot)->completed, (uint64_t)1);
+	else if (w.slot)
+		loom_store_release_dev((uint64_t *)&peer_slot(c, w.slot)->completed, (uint64_t)PEER_FAILED);
+	if (rc)
+		peer_fail(c, rc);
+	if (spent)
+		/* Release: pairs with the host's acquire, when it gives the place to another post. */
+		loom_store_release_sys(&peer_post(c, at)->state, (uint32_t)PEER_FREE);
+	if (!w.chain || rc)
+		return 0;
+	next = peer_find(c, w.chain);
+	if (!next) {
+		peer_fail(c, LOOM_EFULL);
+		return 0;
+	}
+	return loom_fetch_add_acq_rel_dev(&peer_counter(c, next)->work, (uint64_t)1) == 0 ? next : 0;
+}
+
+/* By the one who has come to serve the counter: takes n more of what was added to `work`, up to `taken`. */
+LOOM_FN void peer_add(struct peer_counter *k, uint64_t n, uint64_t taken)
+{
+	k->value = n > UINT64_MAX - k->value ? UINT64_MAX : k->value + n;
+	k->taken = taken;
+}
+
+/* All that is due, and may become due meanwhile, by the one who has come to serve counter `bottom`: its `taken` stands.
+ * `argument` is for what is due at its value as it is now. */
+LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argument)
+{
+	uint32_t at = bottom;
+	peer_counter(c, bottom)->below = 0;
+	while (at) {
+		struct peer_counter *k = peer_counter(c, at);
+		if (k->first && peer_post(c, k->first)->threshold <= k->value) {
+			uint32_t next = peer_first(c, k, at == bottom ? argument : 0);
+			if (next) { /* first what it has triggered, then the rest of this one */
+				peer_counter(c, next)->below = at;
+				peer_add(peer_counter(c, next), 1, 1);
+				at = next;
+			}
+			continue;
+		}
+		argument = at == bottom ? 0 : argument;
+		/* Acquire: pairs with the releases of those who added. What they wrote before their fires is seen. */
+		uint64_t work = loom_load_acquire_dev(&k->work);
+		if (work != k->taken) {
+			peer_add(k, work - k->taken, work);
+			continue;
+		}
+		uint32_t below = k->below;
+		/* Release: pairs with the acquire of who serves it next, who finds the posts as they were left here. */
+		if (loom_cas_acq_rel_dev(&k->work, &work, (uint64_t)0))
+			at = below;
+	}
+}
+
+/* Comes to serve the counter while nobody does: 1. Else 0. */
+LOOM_FN int peer_visit(struct peer_counter *k)
+{
+	uint64_t none = 0;
+	if (!loom_cas_acq_rel_dev(&k->work, &none, PEER_VISIT))
+		return 0;
+	k->taken = PEER_VISIT;
+	return 1;
+}
+
+/* ---- ops -------------------------------------------------------------------------------------------------- */
+
+LOOM_FN int trigger_peer_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
+{
+	if (!nic_may_fire(tag, count))
+		return LOOM_EINVAL;
+	struct loom_match peers = loom_match(tag);
+	uint64_t sum = loom_match_sum(peers, count);
+	if (!loom_match_leader(peers))
+		return 0;
+	uint32_t at = peer_find(c, tag);
+	if (!at) {
+		peer_fail(c, LOOM_EFULL);
+		return 0;
+	}
+	/* Release: the payload is before it. Acquire, for who serves: what others wrote before their fires. */
+	if (loom_fetch_add_acq_rel_dev(&peer_counter(c, at)->work, sum) == 0) {
+		peer_add(peer_counter(c, at), sum, sum);
+		peer_serve(c, at, 0);
+	}
+	return 0;
+}
+
+LOOM_FN int trigger_peer_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)
+{
+	if (tag - 1 >= LOOM_TAG_MAX)
+		return LOOM_EINVAL;
+	uint32_t at = peer_find(c, tag);
+	if (!at) {
+		peer_fail(c, LOOM_EFULL);
+		return 0;
+	}
+	/* Lanes of a wave that is no more than its slowest lane may all want it: who comes in leaves in the same turn. */
+	for (int served = 0; !served;) {
+		struct peer_counter *k = peer_counter(c, at);
+		served = peer_visit(k);
+		if (served) {
+			k->value += k->value < UINT64_MAX;
+			peer_serve(c, at, argument);
+		} else if (loom_stopped(c)) {
+			return LOOM_EINTR;
+		} else {
+			loom_pause(c);
+		}
+	}
+	return 0;
+}
+
+LOOM_FN int64_t peer_seen(struct loom_ctx *c, int64_t n)
+{
+	/* Acquired with the word, see peer_fail. */
+	int64_t failed = n < PEER_FAILED / 2 ? (int64_t)loom_load_relaxed_sys((uint64_t *)&peer_head(c)->failed) : 0;
+	return failed ? failed : n < PEER_FAILED / 2 ? LOOM_EIO : n;
+}
+
+LOOM_FN int64_t trigger_peer_completed(struct loom_ctx *c, uint32_t slot)
+{
+	return peer_seen(c, nic_completed(c, slot));
+}
+
+LOOM_FN int64_t trigger_peer_arrived(struct loom_ctx *c, uint32_t index)
+{
+	return peer_seen(c, nic_arrived(c, index));
+}
+
+LOOM_FN uint64_t trigger_peer_arrived_at(struct loom_ctx *c, uint32_t index)
+{
+	return nic_arrived_at(c, index);
+}
+
+NIC_RELAXED_IS_ORDERED(trigger_peer)
+NIC_AT_ONCE(trigger_peer)
+
+#endif

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host halves of the network workloads share. */
+#ifndef WORKLOAD_NET_H
+#define WORKLOAD_NET_H
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../shared/collective/net.h"
+#include "../../shared/workload/host.h"
+
+static inline int net_ascending(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	return (x > y) - (x < y);
+}
+
+/* p in 0..1 of sorted values. */
+static inline double net_quantile(const uint64_t *sorted, uint64_t n, double p)
+{
+	uint64_t i = (uint64_t)(p * (double)(n - 1) + 0.5);
+	return (double)sorted[i < n ? i : n - 1];
+}
+
+/* A fire or a look that the trigger refused: posts are checked, but a fire may precede its post. */
+static inline int net_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
+{
+	const struct workload *w = self;
+	if (code != LOOM_EINVAL)
+		return 0;
+	return LOOM_FAIL(w->host, err, code, "worker %u used the tag, slot or arrival %llu, for which the trigger has no room: "
+			 "raise tags, slots or arrivals in its section", worker, (unsigned long long)info);
+}
+
+/* The device half of a workload whose kernel is NAME_kernel, in FILES; then what else its table has. */
+#define NET_CODE_IN(NAME, FILES, ...)                                                              \
+	static const struct loom_workload_dev NAME##_cpu = {                                       \
+		.size = sizeof(struct loom_workload_dev), .kernel = NAME##_kernel, __VA_ARGS__};   \
+	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", FILES)
+#define NET_CODE(NAME, ...) \
+	NET_CODE_IN(NAME, LOOM_CODE_FILE("collective/net.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"), __VA_ARGS__)
+
+#endif

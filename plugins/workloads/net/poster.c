@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "poster.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include "../../shared/child/thread.h"
+
+const char *const net_orders[] = {"post-first", "fire-first", "random", NULL};
+
+struct net_poster {
+	const struct loom_host *host;
+	struct loom_trigger trigger;
+	struct loom_net_turn *turn;
+	uint32_t order, room, posts, workers;
+	uint32_t stop;
+	int running, status;
+	pthread_t thread;
+	struct loom_error err;
+	struct loom_trigger_post post[];
+};
+
+int net_poster_add(void *poster, const struct loom_trigger_post *post, struct loom_error *err)
+{
+	struct net_poster *p = poster;
+	struct loom_trigger_post one = *post;
+	if (p->order == NET_POST_FIRST)
+		return loom_net_post(&p->trigger, &one, err);
+	if (p->posts == p->room)
+		return LOOM_FAIL(p->host, err, LOOM_EINVAL, "more posts than were announced");
+	one.size = sizeof(one);
+	p->post[p->posts++] = one;
+	/* Late, workers would pass a mere code on: what will be refused is refused now, in words. */
+	return LOOM_HAS(p->trigger.ops, check) ? p->trigger.ops->check(p->trigger.self, &one, err) : 0;
+}
+
+static int stopped(const struct net_poster *p)
+{
+	return (int)__atomic_load_n(&p->stop, __ATOMIC_RELAXED);
+}
+
+static void *run(void *arg)
+{
+	struct net_poster *p = arg;
+	pthread_setname_np(pthread_self(), "loom-poster");
+	for (uint32_t i = 0; i < p->posts && !p->status && !stopped(p); i++) {
+		struct loom_net_turn *t = &p->turn[i % p->workers];
+		/* Relaxed: the word only says when. What the worker wrote goes with its fire. */
+		while (p->order == NET_FIRE_FIRST && !stopped(p) &&
+		       __atomic_load_n(&t->fired, __ATOMIC_RELAXED) <= i / p->workers)
+			loom_cpu_yield();
+		uint64_t pause = p->order == NET_RANDOM ? (i * 0x9e3779b97f4a7c15ull) >> 60 : 0;
+		while (pause-- > 0)
+			loom_cpu_yield();
+		/* Full: places come back as operations end. */
+		while (!stopped(p) && (p->status = loom_net_post(&p->trigger, &p->post[i], &p->err)) == LOOM_EFULL)
+			loom_cpu_yield();
+	}
+	if (p->status && p->status != LOOM_EFULL) /* workers only pass the code on */
+		LOOM_LOG(p->host, LOOM_LOG_ERROR, "a late post", "%s", p->err.text);
+	for (uint32_t w = 0; w < p->workers && p->status; w++)
+		__atomic_store_n(&p->turn[w].failed, (uint64_t)(int64_t)p->status, __ATOMIC_RELAXED);
+	return NULL;
+}
+
+int net_poster_start(struct net_poster *p, struct loom_net_turn *turn, struct loom_error *err)
+{
+	p->turn = turn;
+	if (p->order == NET_POST_FIRST)
+		return 0;
+	sigset_t all, old;
+	sigfillset(&all); /* signals are the host's */
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	int failed = thread_create(&p->thread, run, p);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (failed)
+		return LOOM_FAIL(p->host, err, LOOM_EUNAVAIL, "cannot start a thread that posts: %s",
+				 strerror(failed));
+	p->running = 1;
+	return 0;
+}
+
+static int end(struct net_poster *p, struct loom_error *err)
+{
+	if (!p)
+		return 0;
+	__atomic_store_n(&p->stop, 1, __ATOMIC_RELAXED); /* join orders */
+	if (p->running)
+		pthread_join(p->thread, NULL);
+	int rc = p->status;
+	if (rc && rc != LOOM_EFULL && err)
+		*err = p->err;
+	p->host->free(p->host, p);
+	return rc;
+}
+
+int net_instance_wire(struct net_instance *i, const struct loom_layout *layout, const struct loom_trigger *trigger,
+		      uint32_t order, uint32_t posts, uint32_t workers, struct loom_error *err)
+{
+	const struct loom_host *host = i->workload.host;
+	if (order != NET_POST_FIRST && LOOM_HAS(layout, clock))
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "order = %s: a thread of the host posts late, which virtual time does not reach: choose order = "
+				 "post-first", net_orders[order]);
+	if (order != NET_POST_FIRST && layout->device[0].kind == LOOM_ON_GPU && LOOM_HAS(trigger->ops, anywhere) &&
+	    trigger->ops->anywhere(trigger->self))
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "order = %s: a thread of the host posts late, and does not see fires in a GPU's memory: choose order = "
+				 "post-first, or a trigger with memory = host", net_orders[order]);
+	int rc = end(i->poster, err);
+	i->poster = rc ? NULL : host->alloc(host, sizeof(*i->poster) + posts * sizeof(i->poster->post[0]));
+	if (!i->poster)
+		return rc ? rc : LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	i->poster->host = host;
+	i->poster->trigger = *trigger;
+	i->poster->order = order;
+	i->poster->room = posts;
+	i->poster->workers = workers;
+	return 0;
+}
+
+void net_instance_stop(void *self)
+{
+	struct net_instance *i = self;
+	end(i->poster, NULL);
+	i->poster = NULL;
+}
+
+void net_instance_destroy(void *self)
+{
+	if (self)
+		net_instance_stop(self);
+	workload_destroy(self);
+}

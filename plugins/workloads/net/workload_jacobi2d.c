@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* jacobi2d: heat on a square plate, equal to the last bit to the sequential result. Host half. */
+#include "workload_jacobi2d.dev.h"
+
+#include <pthread.h>
+
+#include "net.h"
+
+/* The result that all ranks together must equal. One for all ranks and samples of this process. */
+static struct {
+	pthread_mutex_t lock;
+	uint32_t users;
+	uint64_t n, sweeps;
+	double *room;	    /* two grids; NULL: not there */
+	const double *want; /* the one that counts */
+} whole = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+struct jacobi_opts {
+	uint64_t n, sweeps;
+};
+
+static const struct loom_opt jacobi_rows[] = {
+	LOOM_OPT(struct jacobi_opts, n, LOOM_OPT_U64, "256", "Rows and columns of the whole grid.", .min = 1,
+		 .max = 65536),
+	LOOM_OPT(struct jacobi_opts, sweeps, LOOM_OPT_U64, "100", "How many times the grid is swept.",
+		 .min = 1, .max = 1e9),
+	{.name = NULL},
+};
+
+/* Which part of the grid is a rank's: down * across ranks, as square as their number allows. */
+struct part {
+	uint32_t down, across, row, col;
+	uint64_t first_row, rows, first_col, cols;
+};
+
+static struct part part_of(uint64_t n, uint32_t rank, uint32_t ranks)
+{
+	struct part p = {.down = 1};
+	for (uint32_t d = 1; (uint64_t)d * d <= ranks; d++)
+		if (ranks % d == 0)
+			p.down = d;
+	p.across = ranks / p.down;
+	p.row = rank / p.across;
+	p.col = rank % p.across;
+	p.first_row = n * p.row / p.down;
+	p.rows = n * (p.row + 1) / p.down - p.first_row;
+	p.first_col = n * p.col / p.across;
+	p.cols = n * (p.col + 1) / p.across - p.first_col;
+	return p;
+}
+
+/* Behind the edges. */
+static uint64_t grid_at(const struct jacobi *j)
+{
+	return j->edges_at + 4ull * JACOBI_SIDES * j->edge * sizeof(double);
+}
+
+static struct jacobi shape_of(const void *self, const struct loom_layout *layout)
+{
+	const struct workload *w = self;
+	const struct jacobi_opts *o = w->opts;
+	struct part p = part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
+	uint32_t least = p.down < p.across ? p.down : p.across;
+	struct jacobi j = {.rows = p.rows, .cols = p.cols, .sweeps = o->sweeps};
+	j.edge = (o->n / least + 1 + 7) & ~7ull;
+	j.edges_at = loom_net_line(sizeof(j));
+	/* Several devices share a grid where all reach it. */
+	j.grid_at = layout->devices > 1 ? grid_at(&j) : 0;
+	int32_t rank = (int32_t)loom_net_rank(w->host);
+	j.neighbour[JACOBI_NORTH] = p.row > 0 ? rank - (int32_t)p.across : -1;
+	j.neighbour[JACOBI_SOUTH] = p.row + 1 < p.down ? rank + (int32_t)p.across : -1;
+	j.neighbour[JACOBI_WEST] = p.col > 0 ? rank - 1 : -1;
+	j.neighbour[JACOBI_EAST] = p.col + 1 < p.across ? rank + 1 : -1;
+	return j;
+}
+
+static int jacobi_create(const struct loom_host *host, const void *opts, void **self,
+			 struct loom_error *err)
+{
+	const struct jacobi_opts *o = opts;
+	struct part p = part_of(o->n, 0, loom_net_ranks(host));
+	if (o->n < p.down || o->n < p.across)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "jacobi2d: n = %llu is too small for %u x %u ranks",
+				 (unsigned long long)o->n, p.down, p.across);
+	int rc = workload_create(host, opts, sizeof(struct workload), self, err);
+	pthread_mutex_lock(&whole.lock);
+	whole.users += !rc;
+	pthread_mutex_unlock(&whole.lock);
+	return rc;
+}
+
+static void jacobi_destroy(void *self)
+{
+	if (!self)
+		return;
+	pthread_mutex_lock(&whole.lock);
+	if (!--whole.users) {
+		free(whole.room);
+		whole.room = NULL;
+	}
+	pthread_mutex_unlock(&whole.lock);
+	workload_destroy(self);
+}
+
+static int jacobi_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+		       struct loom_error *err)
+{
+	struct jacobi j = shape_of(self, layout);
+	uint64_t grid = 2 * (j.rows + 2) * (j.cols + 2) * sizeof(double);
+	(void)err;
+	need->global = grid_at(&j) + (j.grid_at ? grid : 0);
+	need->global_place = LOOM_PLACE_NET;
+	need->device = j.grid_at ? 0 : grid;
+	need->device_place = LOOM_PLACE_DEVICE;
+	return 0;
+}
+
+/* The plate at the start, rim included: hot in the north, warm in the west. */
+static double initial(uint64_t n, uint64_t row, uint64_t col)
+{
+	if (row == 0)
+		return 100.0;
+	if (col == 0)
+		return 100.0 * (double)(n + 1 - row) / (double)(n + 1);
+	return 0;
+}
+
+static int jacobi_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		       struct loom_error *err)
+{
+	const struct workload *w = self;
+	const struct jacobi_opts *o = w->opts;
+	struct jacobi *j = view->global;
+	struct part p = part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
+	(void)err;
+	*j = shape_of(self, layout);
+	memset((char *)j + j->edges_at, 0xff, grid_at(j) - j->edges_at); /* NaN: an edge not received shows */
+	for (uint64_t parity = 0; parity < 2; parity++) {
+		double *grid = jacobi_grid(j, j, view->device[0], parity);
+		for (uint64_t r = 0; r < j->rows + 2; r++)
+			for (uint64_t k = 0; k < j->cols + 2; k++)
+				grid[r * (j->cols + 2) + k] = initial(o->n, p.first_row + r, p.first_col + k);
+	}
+	return 0;
+}
+
+static int jacobi_wire(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		       loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
+{
+	struct jacobi *j = view->global;
+	int rc = 0;
+	(void)self;
+	for (uint32_t side = 0; side < JACOBI_SIDES; side++) {
+		uint64_t workers = 0; /* that fire */
+		for (uint32_t w = 0; w < layout->workers; w++)
+			workers += (uint64_t)jacobi_is_at(j, side, jacobi_from(j, w, layout->workers),
+							  jacobi_from(j, w + 1, layout->workers));
+		for (uint64_t parity = 0; parity < 2 && !rc && j->neighbour[side] >= 0; parity++) {
+			uint32_t opposite = side ^ 1;
+			const char *from = (const char *)jacobi_edge(j, j, parity, 0, side);
+			const char *to = (const char *)jacobi_edge(j, j, parity, 1, opposite);
+			struct loom_trigger_post post = {
+				.tag = JACOBI_TAG(side),
+				.threshold = workers * (parity + 1),
+				.rearm = 2 * workers,
+				.op = LOOM_NET_PUT,
+				.target = (uint32_t)j->neighbour[side],
+				.local = global + (uint64_t)(from - (const char *)j),
+				.remote = global + (uint64_t)(to - (const char *)j),
+				.bytes = (side <= JACOBI_SOUTH ? j->cols : j->rows) * sizeof(double),
+				.notify = JACOBI_ARRIVAL(opposite)};
+			rc = loom_net_post(trigger, &post, err);
+		}
+	}
+	return rc;
+}
+
+/* The whole grid on one processor: 0, or why it was ended; where the last sweep is. */
+static int sequential(const struct loom_host *host, uint64_t n, uint64_t sweeps, double *grid, const double **last, struct loom_error *err)
+{
+	uint64_t width = n + 2, size = width * width;
+	for (uint64_t i = 0; i < size; i++)
+		grid[i] = grid[size + i] = initial(n, i / width, i % width);
+	for (uint64_t s = 0; s < sweeps; s++) {
+		int rc = LOOM_HAS(host, progress) ? host->progress(host, (double)s / (double)sweeps, err) : 0;
+		if (rc)
+			return rc;
+		const double *old = grid + (s & 1) * size;
+		double *next = grid + ((s & 1) ^ 1) * size;
+		for (uint64_t r = 1; r <= n; r++)
+			for (uint64_t k = 1; k <= n; k++) {
+				uint64_t i = r * width + k;
+				next[i] = 0.25 * ((old[i - width] + old[i + width]) + (old[i - 1] + old[i + 1]));
+			}
+	}
+	*last = grid + (sweeps & 1) * size;
+	return 0;
+}
+
+/* With the lock. */
+static int solve(const struct loom_host *host, const struct jacobi_opts *o, struct loom_error *err)
+{
+	if (whole.room && whole.n == o->n && whole.sweeps == o->sweeps)
+		return 0;
+	free(whole.room);
+	whole.room = malloc(2 * (o->n + 2) * (o->n + 2) * sizeof(double));
+	if (!whole.room)
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	whole.n = o->n;
+	whole.sweeps = o->sweeps;
+	int rc = sequential(host, o->n, o->sweeps, whole.room, &whole.want, err);
+	if (rc) {
+		free(whole.room);
+		whole.room = NULL;
+	}
+	return rc;
+}
+
+static int jacobi_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			 struct loom_report *report, struct loom_error *err)
+{
+	struct workload *w = self;
+	const struct jacobi_opts *o = w->opts;
+	struct jacobi *j = view->global;
+	struct part p = part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
+	(void)layout;
+	pthread_mutex_lock(&whole.lock);
+	int rc = solve(w->host, o, err);
+	const double *want = whole.want, *got = jacobi_grid(j, j, view->device[0], j->sweeps & 1);
+	for (uint64_t r = 1; r <= j->rows && !rc; r++)
+		for (uint64_t k = 1; k <= j->cols && !rc; k++) {
+			double g = got[r * (j->cols + 2) + k];
+			double e = want[(p.first_row + r) * (o->n + 2) + p.first_col + k];
+			if (g != e)
+				rc = LOOM_FAIL(w->host, err, LOOM_EWRONG,
+					       "jacobi2d: row %llu column %llu is %.17g instead of %.17g",
+					       (unsigned long long)(p.first_row + r),
+					       (unsigned long long)(p.first_col + k), g, e);
+		}
+	pthread_mutex_unlock(&whole.lock);
+	if (!rc)
+		w->host->metric(w->host, report, "cells", "", LOOM_BETTER_NONE,
+				(double)(o->n * o->n * o->sweeps));
+	return rc;
+}
+
+static uint64_t jacobi_steps(void *self, const struct loom_layout *layout)
+{
+	(void)layout;
+	return ((const struct jacobi_opts *)((const struct workload *)self)->opts)->sweeps + 1;
+}
+
+static uint32_t jacobi_awaits(void *self, const struct loom_layout *layout, uint64_t n, struct loom_await *out)
+{
+	struct jacobi j = shape_of(self, layout);
+	uint32_t count = 0;
+	for (uint32_t side = 0; side < JACOBI_SIDES; side++)
+		if (j.neighbour[side] >= 0)
+			out[count++] = (struct loom_await){.index = JACOBI_ARRIVAL(side), .count = n};
+	return count;
+}
+
+static const struct loom_barrier_scopes *jacobi_barrier_scopes(void *self, const struct loom_layout *layout)
+{
+	static const struct loom_barrier_scopes meetings = {.scopes = 1u << LOOM_SCOPE_STACK};
+	(void)self, (void)layout;
+	return &meetings;
+}
+
+static const struct loom_workload_ops jacobi_ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = jacobi_create,
+	.destroy = jacobi_destroy,
+	.need = jacobi_need,
+	.init = jacobi_init,
+	.tasks = workload_no_tasks,
+	.wire = jacobi_wire,
+	.verify = jacobi_verify,
+	.explain = net_explain,
+	.needs = 1u << LOOM_BARRIER,
+	.work = "cells",
+	.barrier_scopes = jacobi_barrier_scopes,
+	.steps = jacobi_steps,
+	.awaits = jacobi_awaits,
+};
+
+NET_CODE(workload_jacobi2d, .step = workload_jacobi2d_step);
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_jacobi2d", "0.1.0", "Apache-2.0",
+		   "Jacobi relaxation with halos exchanged by triggered puts", .opts = jacobi_rows,
+		   .opts_size = sizeof(struct jacobi_opts), .ops = &jacobi_ops,
+		   .dev = &workload_jacobi2d_code)

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* msgrate: fires as fast as they go, by work-items, work-groups, the kernel, or a mix of them (GPU-TN, 4.2);
+ * every `per` fires of all who share a tag are an operation. Device code. */
+#ifndef WORKLOAD_MSGRATE_DEV_H
+#define WORKLOAD_MSGRATE_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include "../../shared/collective/net.dev.h"
+#endif
+
+/* Head of the global block; then a line for each who fires, to send from, and as many to arrive. Who shares
+ * a tag has lines side by side, which go as one message. */
+struct msgrate {
+	uint64_t fires; /* of each */
+	uint64_t per;
+	uint64_t boundary; /* fires between two deliveries */
+	uint32_t items;    /* lanes that fire, of each worker: all or 1 */
+	uint32_t share;    /* who shares a tag: so many of them, in order */
+	uint32_t sends;    /* an operation sends what its fires wrote */
+	uint32_t reserved;
+	uint64_t pad[3];
+};
+/* A worker's own block: its fires alone, on its device's clock. */
+struct msgrate_times {
+	uint64_t begin_ns, end_ns;
+	uint64_t pad[6];
+};
+struct msgrate_line {
+	uint64_t word[8];
+};
+
+/* The tag and the completion slot of who is number i. */
+LOOM_FN uint32_t msgrate_tag(const struct msgrate *m, uint64_t i)
+{
+	return (uint32_t)(1 + i / m->share);
+}
+
+/* One fire by this lane: 1, or 0 when it failed, which fails the run. */
+LOOM_FN int msgrate_fire(struct loom_ctx *c, const struct msgrate *m, struct msgrate_line *from, uint32_t tag,
+			 uint64_t value)
+{
+	int rc;
+	if (m->sends) {
+		loom_store_relaxed_dev(&from->word[0], value);
+		rc = LOOM_CALL(trigger, fire, c, tag, 1);
+	} else {
+		rc = LOOM_CALL(trigger, fire_relaxed, c, tag, 1);
+	}
+	if (rc && rc != LOOM_EINTR)
+		loom_worker_fail(c, rc, tag);
+	return rc == 0;
+}
+
+LOOM_FN void workload_msgrate_kernel(struct loom_ctx *c)
+{
+	struct msgrate *m = (struct msgrate *)c->global[LOOM_WORKLOAD];
+	struct msgrate_times *times = (struct msgrate_times *)c->own[LOOM_WORKLOAD];
+	uint64_t who = (uint64_t)c->worker * m->items + (m->items > 1 ? c->lane : 0);
+	uint64_t fires = m->fires, boundary = m->boundary;
+	struct msgrate_line *from = (struct msgrate_line *)(m + 1) + who;
+	uint32_t tag = msgrate_tag(m, who);
+	int fails = c->lane >= m->items; /* or has no part in it; its worker's deliveries are for all lanes */
+	int over = 0;
+	uint64_t begin = loom_clock_ns(c);
+	for (uint64_t i = 0; i < fires && !over;) {
+		uint64_t until = fires - i < boundary ? fires : i + boundary;
+		for (; i < until && !fails; i++)
+			fails = !msgrate_fire(c, m, from, tag, i + 1);
+		i = until;
+		over = !loom_net_deliver(c);
+	}
+	loom_barrier_lanes(c);
+	uint64_t end = loom_clock_ns(c);
+	if (c->lane != 0)
+		return;
+	int64_t want = (int64_t)(fires / m->per), done = 0;
+	loom_set_state(c, LOOM_STATE_MESSAGE);
+	while (!over && (done = LOOM_CALL(trigger, completed, c, tag)) < want) {
+		if (done < 0)
+			loom_worker_fail(c, (int)done, tag);
+		if (loom_stopped(c))
+			return;
+		loom_pause(c);
+	}
+	times->begin_ns = begin;
+	times->end_ns = end;
+}
+
+#endif

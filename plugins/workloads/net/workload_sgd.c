@@ -1,0 +1,630 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sgd: training whose loss is that of a sequential computation, and whose weights are the same bits on all ranks. Host half. */
+#include "workload_sgd.dev.h"
+
+#include <math.h>
+#include <pthread.h>
+
+#include "../../shared/mix.h"
+#include "../../shared/collective/allreduce.h"
+#include "net.h"
+
+#define TOLERANCE 1e-5 /* of a step's loss: float32 here, double there, over all the steps before */
+#define NEAR_ZERO 1e-6 /* float32 may find a neuron's sum on the other side of 0, where its derivative jumps */
+#define HELD_OUT 512u  /* samples that no rank is trained with: a multiple of BLOCK */
+#define SQUARE 3u      /* the side of a convolution's square */
+
+LOOM_EXACT_BEGIN /* compared as bytes */
+struct sgd_opts {
+	uint32_t network, inputs, filters, layers, width, classes, batch, batches, algorithm, group;
+	uint64_t steps, checked;
+	double rate, accuracy;
+	uint8_t overlap, unused[7];
+};
+LOOM_EXACT_END
+enum { SGD_MLP, SGD_CONV };
+
+static const char *const networks[] = {"mlp", "conv", NULL};
+static const struct loom_opt sgd_rows[] = {
+	LOOM_OPT(struct sgd_opts, network, LOOM_OPT_ENUM, "mlp",
+		 "mlp: layers of neurons that see all of the layer before. conv: in front of them a convolution by squares of 3 by 3 "
+		 "over the inputs as a square image.", .choices = networks),
+	LOOM_OPT(struct sgd_opts, inputs, LOOM_OPT_U32, "64", "Numbers of a sample; for conv a square.", .min = 9, .max = 65536),
+	LOOM_OPT(struct sgd_opts, filters, LOOM_OPT_U32, "4", "Convolutions side by side, for conv.", .min = 1, .max = 256),
+	LOOM_OPT(struct sgd_opts, layers, LOOM_OPT_U32, "2", "Hidden layers, without the convolution.", .max = 6),
+	LOOM_OPT(struct sgd_opts, width, LOOM_OPT_U32, "64", "Neurons of a hidden layer.", .min = 1, .max = 16384),
+	LOOM_OPT(struct sgd_opts, classes, LOOM_OPT_U32, "8", "Classes to tell apart.", .min = 2, .max = 1024),
+	LOOM_OPT(struct sgd_opts, batch, LOOM_OPT_U32, "32", "Samples of a step on each rank.", .min = 1, .max = 65536),
+	LOOM_OPT(struct sgd_opts, batches, LOOM_OPT_U32, "16", "So many steps have samples of their own, then these come again.",
+		 .min = 1, .max = 65536),
+	LOOM_OPT(struct sgd_opts, steps, LOOM_OPT_U64, "60", "Steps of a sample, which begins with the same weights each time.",
+		 .min = 1, .max = 1e6),
+	LOOM_OPT(struct sgd_opts, rate, LOOM_OPT_F64, "0.1", "Weights change by so much of the gradient.", .min = 0, .max = 10),
+	LOOM_ALLREDUCE_ROWS(struct sgd_opts),
+	LOOM_OPT(struct sgd_opts, overlap, LOOM_OPT_BOOL, "yes",
+		 "Whether a layer's gradients are summed over the ranks while those of the layers before are computed, or all at the end."),
+	LOOM_OPT(struct sgd_opts, checked, LOOM_OPT_U64, "60",
+		 "So many steps, from the first, are computed again by one processor with the samples of all ranks, to compare the loss.",
+		 .min = 1, .max = 1e6),
+	LOOM_OPT(struct sgd_opts, accuracy, LOOM_OPT_SHARE, "0%",
+		 "The least share of 512 samples that were kept back which the trained network must put into their class.", .max = 1),
+	{.name = NULL},
+};
+
+/* What one processor computes with the samples of all ranks. One for all ranks and samples of this process. */
+static struct {
+	pthread_mutex_t lock;
+	uint32_t users, ranks;
+	uint64_t seed;
+	struct sgd_opts opts;
+	double *loss; /* [rank][step], and behind all ranks' the tolerance of each step; NULL: not there */
+} whole = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/* ---- samples and weights, from a seed ---- */
+
+static double chance(uint64_t seed, uint64_t a, uint64_t b) /* -1 to 1 */
+{
+	return (double)(int64_t)mix64(seed ^ mix64(a ^ mix64(b))) / 9223372036854775808.0;
+}
+
+/* Sample i lies near one of 4 places of its class. Returns that. */
+static uint32_t sample_of(const struct sgd_opts *o, uint64_t seed, uint64_t i, float *x)
+{
+	uint64_t at = mix64(seed ^ ~i) % (4ull * o->classes);
+	for (uint32_t k = 0; k < o->inputs; k++)
+		x[k] = (float)(chance(seed, at, k) + 0.8 * chance(~seed, i, k));
+	return (uint32_t)(at % o->classes);
+}
+
+/* Which neuron in front of the layer its k-th weight is for, at a place. */
+static uint32_t input_at(const struct sgd_layer *l, uint32_t place, uint32_t k)
+{
+	uint32_t across = l->side - SQUARE + 1;
+	return l->side ? (place / across + k / SQUARE) * l->side + place % across + k % SQUARE : k;
+}
+
+/* A sample as layer 0 takes it: its inputs for each place, and a 1. */
+static void lay_out(const struct sgd_layer *l, const float *inputs, uint32_t bias, float *x)
+{
+	for (uint32_t place = 0; place < l->places; place++, x += l->cols) {
+		for (uint32_t k = 0; k < bias; k++)
+			x[k] = inputs[input_at(l, place, k)];
+		x[bias] = 1;
+	}
+}
+
+/* The numbers of a rank's samples; those that are kept back are a further rank's. */
+static uint64_t sample_number(const struct sgd_opts *o, uint32_t rank, uint64_t batch, uint64_t b)
+{
+	return ((uint64_t)rank * o->batches + batch % o->batches) * o->batch + b;
+}
+
+/* The column of layer i that is for the 1. */
+static uint32_t bias_of(const struct sgd *s, const struct sgd_opts *o, uint32_t i)
+{
+	return s->layer[i].side ? SQUARE * SQUARE : i ? s->layer[i - 1].rows * s->layer[i - 1].places : o->inputs;
+}
+
+static void weights_of(const struct sgd *s, const struct sgd_opts *o, uint64_t seed, uint32_t i, float *weight)
+{
+	const struct sgd_layer *l = &s->layer[i];
+	uint32_t bias = bias_of(s, o, i);
+	for (uint64_t e = 0; e < (uint64_t)l->rows * l->cols; e++)
+		weight[e] = e % l->cols < bias ? (float)(sqrt(6.0 / bias) * chance(seed, i + 1ull, e + 7)) : 0;
+}
+
+/* ---- shape ---- */
+
+static uint64_t take(uint64_t *at, uint64_t bytes)
+{
+	uint64_t begin = *at;
+	*at += loom_net_line(bytes);
+	return begin;
+}
+
+static struct sgd_layer layer_of(uint32_t rows, uint32_t before, uint32_t side)
+{
+	uint32_t across = side - SQUARE + 1;
+	struct sgd_layer l = {.rows = rows, .side = side, .places = side ? across * across : 1};
+	l.cols = ((side ? SQUARE * SQUARE : before) + 1 + 7) & ~7u;
+	l.before = l.places * l.cols;
+	l.width = (l.places * rows + 1 + 7) & ~7u;
+	return l;
+}
+
+/* *all: bytes of the block for the stack without the state, *state: of that. */
+static struct sgd shape_of(const void *self, const struct loom_layout *layout, uint64_t *all, uint64_t *state)
+{
+	const struct workload *w = self;
+	const struct sgd_opts *o = w->opts;
+	struct sgd s = {.batch = o->batch, .batches = o->batches, .classes = o->classes, .steps = o->steps, .overlap = o->overlap,
+			.rate = (float)o->rate, .scale = 1.0f / ((float)o->batch * (float)loom_net_ranks(w->host))};
+	uint64_t at = loom_net_line(sizeof(s)), samples = (uint64_t)o->batches * o->batch;
+	uint32_t before = o->inputs, tag = 1;
+	if (o->network == SGD_CONV)
+		s.layer[s.layers++] = layer_of(o->filters, before, (uint32_t)sqrt(before));
+	for (uint32_t i = 0; i <= o->layers; i++) {
+		before = s.layers ? s.layer[s.layers - 1].places * s.layer[s.layers - 1].rows : before;
+		s.layer[s.layers++] = layer_of(i < o->layers ? o->width : o->classes, before, 0);
+	}
+	*all = loom_net_line(sizeof(struct sgd_head));
+	s.sample_at = take(&at, (samples + SGD_MOST) * s.layer[0].before * sizeof(float));
+	s.label_at = take(&at, samples * sizeof(uint32_t));
+	s.odds_at = take(&at, o->steps * o->batch * sizeof(struct sgd_odds));
+	for (uint32_t i = 0; i < s.layers; i++) {
+		struct sgd_layer *l = &s.layer[i];
+		uint64_t bytes = (uint64_t)l->rows * l->cols * sizeof(float);
+		l->weight_at = take(&at, bytes + SGD_MOST * l->cols * sizeof(float));
+		l->out_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
+		l->back_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
+		uint32_t algorithm = loom_net_ranks(w->host) > 1 ? o->algorithm : LOOM_ALLREDUCE_RING; /* one rank's sums are its input */
+		s.sum[i] = loom_allreduce_shape(w->host, layout, algorithm, o->group, bytes, LOOM_ALLREDUCE_PIECE);
+		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
+		tag += s.sum[i].tags;
+	}
+	*state = at;
+	return s;
+}
+
+static struct sgd *state_of(const struct loom_view *view)
+{
+	const struct sgd_head *head = view->global;
+	return head->state_at ? (struct sgd *)((char *)view->global + head->state_at) : view->device[0];
+}
+
+static int sgd_check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct sgd_opts *o = opts;
+	uint32_t side = (uint32_t)sqrt(o->inputs);
+	if (o->network == SGD_CONV && side * side != o->inputs)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "inputs = %u is no square image, which network = conv needs: choose %u",
+				 o->inputs, (side + 1) * (side + 1));
+	return 0;
+}
+
+static int sgd_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	int rc = workload_create(host, opts, sizeof(struct workload), self, err);
+	pthread_mutex_lock(&whole.lock);
+	whole.users += !rc;
+	pthread_mutex_unlock(&whole.lock);
+	return rc;
+}
+
+static void sgd_destroy(void *self)
+{
+	if (!self)
+		return;
+	pthread_mutex_lock(&whole.lock);
+	if (!--whole.users) {
+		free(whole.loss);
+		whole.loss = NULL;
+	}
+	pthread_mutex_unlock(&whole.lock);
+	workload_destroy(self);
+}
+
+static int sgd_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
+{
+	const struct workload *w = self;
+	const struct sgd_opts *o = w->opts;
+	uint64_t state;
+	(void)err;
+	struct sgd s = shape_of(self, layout, &need->global, &state);
+	for (uint32_t i = 0; i < s.layers; i++)
+		loom_allreduce_needs(&s.sum[i], layout, need);
+	need->global += layout->devices > 1 ? state : 0;
+	need->global_place = LOOM_PLACE_NET;
+	need->device = layout->devices > 1 ? 0 : state;
+	need->device_place = LOOM_PLACE_DEVICE;
+	need->worker = sizeof(struct sgd_took) + loom_net_line(o->steps * sizeof(uint64_t));
+	for (uint32_t d = 0; d < layout->devices; d++) {
+		const struct loom_device_shape *shape = &layout->device[d];
+		uint64_t room = shape->kind == LOOM_ON_GPU && !(shape->flags & LOOM_SHAPE_IS_VIRTUAL) ? SGD_ROOM(shape->lanes) : 0;
+		need->local = room > need->local ? room : need->local;
+	}
+	return 0;
+}
+
+static int sgd_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
+{
+	const struct workload *w = self;
+	const struct sgd_opts *o = w->opts;
+	struct sgd_head *head = view->global;
+	uint64_t all, bytes;
+	struct sgd shape = shape_of(self, layout, &all, &bytes);
+	float *inputs = w->host->alloc(w->host, o->inputs * sizeof(float));
+	if (!inputs)
+		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
+	memset(head, 0, all);
+	head->state_at = layout->devices > 1 ? all : 0;
+	struct sgd *s = state_of(view);
+	memset(s, 0, bytes);
+	*s = shape;
+	for (uint64_t i = 0; i < (uint64_t)o->batches * o->batch; i++) {
+		float *x = sgd_floats(s, s->sample_at) + i * s->layer[0].before;
+		uint64_t number = sample_number(o, loom_net_rank(w->host), i / o->batch, i % o->batch);
+		((uint32_t *)((char *)s + s->label_at))[i] = sample_of(o, layout->seed, number, inputs);
+		lay_out(&s->layer[0], inputs, bias_of(s, o, 0), x);
+	}
+	w->host->free(w->host, inputs);
+	for (uint32_t i = 0; i < s->layers; i++) {
+		const struct sgd_layer *l = &s->layer[i];
+		weights_of(s, o, layout->seed, i, sgd_floats(s, l->weight_at));
+		for (uint32_t b = 0; b < o->batch; b++)
+			sgd_floats(s, l->out_at)[(uint64_t)b * l->width + l->places * l->rows] = 1;
+		loom_allreduce_init(&s->sum[i], layout, view->global);
+	}
+	for (uint32_t k = 0; k < layout->workers; k++)
+		memset(view->worker[k], 0, sizeof(struct sgd_took) + o->steps * sizeof(uint64_t));
+	return 0;
+}
+
+static int sgd_wire(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+		    const struct loom_trigger *trigger, struct loom_error *err)
+{
+	const struct workload *w = self;
+	struct loom_need need = {.size = sizeof(need)};
+	struct sgd *s = state_of(view);
+	int rc = sgd_need(self, layout, &need, err);
+	for (uint32_t i = 0; i < s->layers && !rc; i++)
+		rc = loom_allreduce_wire(&s->sum[i], w->host, layout, view, global, need.global, trigger, NULL, NULL, err);
+	return rc;
+}
+
+/* ---- what must come out ---- */
+
+/* Samples that go through the network together, so that a weight is read once for all of them: neuron k of sample b is
+ * [k * BLOCK + b]. The sums of each are made in one order, whatever stands beside it. */
+#define BLOCK 16u
+
+/* Through the network whose layer i has its weights at weight[i], in double: out[i] gets its neurons. near[b]: how many hidden
+ * ones of a sample are near 0. */
+static void forward(const struct sgd *s, double *const *weight, const double *in, double *const *out, uint32_t *near)
+{
+	memset(near, 0, BLOCK * sizeof(*near));
+	for (uint32_t i = 0; i < s->layers; in = out[i++]) {
+		const struct sgd_layer *l = &s->layer[i];
+		uint32_t bias = l->side ? SQUARE * SQUARE : 0;
+		for (uint32_t e = 0; e < l->places * l->rows; e++) {
+			const double *of = weight[i] + (uint64_t)(e % l->rows) * l->cols;
+			double sum[BLOCK];
+			for (uint32_t b = 0; b < BLOCK; b++)
+				sum[b] = l->side ? of[bias] : 0;
+			for (uint32_t k = 0; k < (l->side ? bias : l->cols); k++) {
+				const double *x = in + (uint64_t)input_at(l, e / l->rows, k) * BLOCK;
+				double by = of[k];
+				for (uint32_t b = 0; b < BLOCK; b++)
+					sum[b] += by * x[b];
+			}
+			for (uint32_t b = 0; b < BLOCK; b++) {
+				near[b] += i + 1 < s->layers && fabs(sum[b]) < NEAR_ZERO;
+				out[i][(uint64_t)e * BLOCK + b] = i + 1 < s->layers && sum[b] < 0 ? 0 : sum[b];
+			}
+		}
+		for (uint32_t b = 0; b < BLOCK; b++)
+			out[i][(uint64_t)l->places * l->rows * BLOCK + b] = 1;
+	}
+}
+
+/* Buffers of the sequential computation. */
+struct slow {
+	double *room, *in, *weight[SGD_LAYERS], *gradient[SGD_LAYERS], *out[SGD_LAYERS], *back[SGD_LAYERS];
+	float *single;
+	uint32_t label[BLOCK], near[BLOCK];
+};
+
+static int slow_create(const struct sgd *s, struct slow *t)
+{
+	uint64_t floats = s->layer[0].before * (uint64_t)BLOCK, most = s->layer[0].before;
+	for (uint32_t i = 0; i < s->layers; i++) {
+		uint64_t weights = (uint64_t)s->layer[i].rows * s->layer[i].cols;
+		floats += 2 * weights + 2ull * s->layer[i].width * BLOCK;
+		most = weights > most ? weights : most;
+	}
+	*t = (struct slow){.room = calloc(floats, sizeof(double)), .single = calloc(most, sizeof(float))};
+	if (!t->room || !t->single) {
+		free(t->room);
+		free(t->single);
+		return LOOM_ENOMEM;
+	}
+	double *at = t->in = t->room;
+	at += s->layer[0].before * (uint64_t)BLOCK;
+	for (uint32_t i = 0; i < s->layers; i++) {
+		uint64_t weights = (uint64_t)s->layer[i].rows * s->layer[i].cols;
+		t->weight[i] = at;
+		t->gradient[i] = at + weights;
+		t->out[i] = at + 2 * weights;
+		t->back[i] = t->out[i] + (uint64_t)s->layer[i].width * BLOCK;
+		at = t->back[i] + (uint64_t)s->layer[i].width * BLOCK;
+	}
+	return 0;
+}
+
+static void slow_destroy(struct slow *t)
+{
+	free(t->room);
+	free(t->single);
+}
+
+static void slow_weights(const struct sgd *s, struct slow *t, uint32_t i)
+{
+	for (uint64_t e = 0; e < (uint64_t)s->layer[i].rows * s->layer[i].cols; e++)
+		t->weight[i][e] = t->single[e];
+}
+
+static void slow_sample(const struct sgd_opts *o, uint64_t seed, uint64_t number, struct slow *t, uint32_t b)
+{
+	t->label[b] = sample_of(o, seed, number, t->single);
+	for (uint32_t k = 0; k < o->inputs; k++)
+		t->in[(uint64_t)k * BLOCK + b] = t->single[k];
+	t->in[(uint64_t)o->inputs * BLOCK + b] = 1;
+}
+
+/* What the last layer's neurons are off by, of `n` samples; their losses. */
+static void lose(const struct sgd *s, struct slow *t, uint32_t n, double *loss)
+{
+	const double *out = t->out[s->layers - 1];
+	double *back = t->back[s->layers - 1];
+	memset(back, 0, (uint64_t)s->classes * BLOCK * sizeof(*back));
+	for (uint32_t b = 0; b < n; b++) {
+		double most = out[b], sum = 0;
+		for (uint32_t k = 0; k < s->classes; k++)
+			most = fmax(most, out[k * BLOCK + b]);
+		for (uint32_t k = 0; k < s->classes; k++)
+			sum += back[k * BLOCK + b] = exp(out[k * BLOCK + b] - most);
+		for (uint32_t k = 0; k < s->classes; k++)
+			back[k * BLOCK + b] = back[k * BLOCK + b] / sum - (k == t->label[b]);
+		loss[b] = most + log(sum) - out[t->label[b] * BLOCK + b];
+	}
+}
+
+/* Adds the gradients of `n` samples, after forward(); their losses. */
+static void backward(const struct sgd *s, struct slow *t, uint32_t n, double *loss)
+{
+	lose(s, t, n, loss);
+	for (uint32_t i = s->layers; i-- > 0;) {
+		const struct sgd_layer *l = &s->layer[i];
+		const double *in = i ? t->out[i - 1] : t->in;
+		uint64_t before = (uint64_t)l->before * BLOCK;
+		for (uint64_t k = 0; k < before && i; k++)
+			t->back[i - 1][k] = 0;
+		for (uint32_t e = 0; e < l->places * l->rows; e++) {
+			uint64_t row = (uint64_t)(e % l->rows) * l->cols;
+			double by[BLOCK], all = 0;
+			for (uint32_t b = 0; b < BLOCK; b++)
+				all += by[b] = t->back[i][(uint64_t)e * BLOCK + b];
+			for (uint32_t k = 0; k < (l->side ? SQUARE * SQUARE : l->cols); k++) {
+				uint64_t at = (uint64_t)input_at(l, e / l->rows, k) * BLOCK;
+				double part[4] = {0}, weight = t->weight[i][row + k];
+				for (uint32_t b = 0; b < BLOCK; b += 4)
+					for (uint32_t j = 0; j < 4; j++)
+						part[j] += by[b + j] * in[at + b + j];
+				t->gradient[i][row + k] += (part[0] + part[1]) + (part[2] + part[3]);
+				double *back = i ? t->back[i - 1] + at : NULL;
+				for (uint32_t b = 0; b < BLOCK && back; b++)
+					back[b] += by[b] * weight;
+			}
+			t->gradient[i][row + SQUARE * SQUARE] += l->side ? all : 0;
+		}
+		for (uint64_t k = 0; k < before && i; k++) /* of a neuron that is 0 nothing goes on */
+			t->back[i - 1][k] = in[k] > 0 ? t->back[i - 1][k] : 0;
+	}
+}
+
+static int tell(const struct loom_host *host, double done, struct loom_error *err)
+{
+	return LOOM_HAS(host, progress) ? host->progress(host, done, err) : 0;
+}
+
+/* One step: the losses of the ranks, and how far rounding may have moved a weight, to *tolerance. */
+static int slow_step(const struct sgd *s, const struct workload *w, uint64_t seed, struct slow *t, uint64_t n, uint64_t steps,
+		     double *tolerance, struct loom_error *err)
+{
+	const struct sgd_opts *o = w->opts;
+	uint64_t samples = (uint64_t)whole.ranks * o->batch;
+	double part = o->rate / (double)samples, loss[BLOCK]; /* part: of a sample's gradient, in a step */
+	int rc = 0;
+	for (uint64_t k = 0; k < samples && !rc; k += BLOCK) {
+		uint32_t block = samples - k < BLOCK ? (uint32_t)(samples - k) : BLOCK;
+		rc = tell(w->host, ((double)n + (double)k / (double)samples) / (double)steps, err);
+		for (uint32_t b = 0; b < block; b++) {
+			uint32_t rank = (uint32_t)((k + b) / o->batch);
+			slow_sample(o, seed, sample_number(o, rank, n, (k + b) % o->batch), t, b);
+		}
+		forward(s, t->weight, t->in, t->out, t->near);
+		backward(s, t, block, loss);
+		for (uint32_t b = 0; b < block; b++) {
+			/* Where both derivatives are right this sample may have moved the weights of a neuron, or not. */
+			*tolerance += part * t->near[b];
+			whole.loss[(k + b) / o->batch * steps + n] += loss[b] / o->batch;
+		}
+	}
+	for (uint32_t i = 0; i < s->layers; i++)
+		for (uint64_t e = 0; e < (uint64_t)s->layer[i].rows * s->layer[i].cols; e++) {
+			t->weight[i][e] -= part * t->gradient[i][e];
+			t->gradient[i][e] = 0;
+		}
+	return rc;
+}
+
+/* With the lock: each rank's loss in the first steps. */
+static int solve(const struct sgd *s, const struct workload *w, uint64_t seed, struct loom_error *err)
+{
+	const struct sgd_opts *o = w->opts;
+	uint32_t ranks = loom_net_ranks(w->host);
+	uint64_t steps = o->checked < o->steps ? o->checked : o->steps;
+	double tolerance = TOLERANCE;
+	struct slow t;
+	if (whole.loss && whole.ranks == ranks && whole.seed == seed && !memcmp(&whole.opts, o, sizeof(*o)))
+		return 0;
+	free(whole.loss);
+	whole.loss = calloc((ranks + 1) * steps, sizeof(double));
+	int rc = !whole.loss || slow_create(s, &t) ? LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory") : 0;
+	whole.ranks = ranks;
+	whole.seed = seed;
+	memcpy(&whole.opts, o, sizeof(*o));
+	for (uint32_t i = 0; i < s->layers && !rc; i++) {
+		weights_of(s, o, seed, i, t.single);
+		slow_weights(s, &t, i);
+	}
+	for (uint64_t n = 0; n < steps && !rc; n++) {
+		whole.loss[ranks * steps + n] = tolerance;
+		rc = slow_step(s, w, seed, &t, n, steps, &tolerance, err);
+	}
+	if (rc != LOOM_ENOMEM)
+		slow_destroy(&t);
+	if (rc) {
+		free(whole.loss);
+		whole.loss = NULL;
+	}
+	return rc;
+}
+
+static double loss_of(struct sgd *s, uint64_t n)
+{
+	const struct sgd_odds *odds = (const struct sgd_odds *)((const char *)s + s->odds_at) + n * s->batch;
+	double loss = 0;
+	for (uint32_t b = 0; b < s->batch; b++)
+		loss += (odds[b].behind + log(odds[b].sum)) / s->batch;
+	return loss;
+}
+
+static int compare_loss(const struct workload *w, const struct loom_layout *layout, struct sgd *s, double *off,
+			struct loom_error *err)
+{
+	const struct sgd_opts *o = w->opts;
+	uint64_t steps = o->checked < o->steps ? o->checked : o->steps;
+	pthread_mutex_lock(&whole.lock);
+	int rc = solve(s, w, layout->seed, err);
+	for (uint64_t n = 0; n < steps && !rc; n++) {
+		double want = whole.loss[loom_net_rank(w->host) * steps + n], got = loss_of(s, n), by = fabs(got - want) / (1 + want);
+		*off = fmax(*off, by);
+		if (!(by <= whole.loss[loom_net_ranks(w->host) * steps + n]))
+			rc = LOOM_FAIL(w->host, err, LOOM_EWRONG,
+				       "sgd: in step %llu the loss on rank %u is %.9g instead of %.9g. With rate = %g rounding may grow: "
+				       "try a smaller one",
+				       (unsigned long long)n, loom_net_rank(w->host), got, want, o->rate);
+	}
+	pthread_mutex_unlock(&whole.lock);
+	return rc;
+}
+
+/* The weights after each step are the same bits on all ranks. */
+static int compare_weights(const struct workload *w, const struct loom_layout *layout, const struct loom_view *view, struct sgd *s,
+			   struct loom_error *err)
+{
+	uint32_t ranks = loom_net_ranks(w->host), rank = loom_net_rank(w->host);
+	uint64_t *all = w->host->alloc(w->host, (ranks + 1) * s->steps * sizeof(uint64_t)), last = 0;
+	if (!all)
+		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
+	uint64_t *mine = all + ranks * s->steps;
+	for (uint64_t n = 0; n < s->steps * layout->workers; n++)
+		mine[n % s->steps] += ((const uint64_t *)((struct sgd_took *)view->worker[n / s->steps] + 1))[n % s->steps];
+	int rc = ranks > 1 ? w->host->allgather(w->host, mine, all, s->steps * sizeof(uint64_t), err) : 0;
+	for (uint64_t n = 0; n < s->steps && ranks > 1 && !rc; n++)
+		for (uint32_t r = 0; r < ranks && !rc; r++)
+			if (all[r * s->steps + n] != mine[n])
+				rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: after step %llu ranks %u and %u differ in their weights",
+					       (unsigned long long)n, rank, r);
+	for (uint32_t i = 0; i < s->layers; i++)
+		for (uint64_t e = 0; e < (uint64_t)s->layer[i].rows * s->layer[i].cols; e += 4)
+			last += sgd_hash(i, e, sgd_floats(s, s->layer[i].weight_at) + e);
+	if (!rc && last != mine[s->steps - 1])
+		rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: the weights on rank %u are not those of the last step", rank);
+	w->host->free(w->host, all);
+	return rc;
+}
+
+/* The share of samples that were kept back, and which the trained network puts into their class. */
+static int accuracy_of(const struct workload *w, const struct loom_layout *layout, struct sgd *s, double *share,
+		       struct loom_error *err)
+{
+	const struct sgd_opts *o = w->opts;
+	uint64_t first = sample_number(o, loom_net_ranks(w->host), 0, 0);
+	struct slow t;
+	uint32_t right = 0;
+	if (slow_create(s, &t))
+		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
+	for (uint32_t i = 0; i < s->layers; i++) {
+		memcpy(t.single, sgd_floats(s, s->layer[i].weight_at), (uint64_t)s->layer[i].rows * s->layer[i].cols * sizeof(float));
+		slow_weights(s, &t, i);
+	}
+	for (uint32_t k = 0; k < HELD_OUT; k += BLOCK) {
+		for (uint32_t b = 0; b < BLOCK; b++)
+			slow_sample(o, layout->seed, first + k + b, &t, b);
+		forward(s, t.weight, t.in, t.out, t.near);
+		for (uint32_t b = 0; b < BLOCK; b++) {
+			const double *out = t.out[s->layers - 1] + b;
+			uint32_t best = 0;
+			for (uint32_t j = 1; j < o->classes; j++)
+				best = out[(uint64_t)j * BLOCK] > out[(uint64_t)best * BLOCK] ? j : best;
+			right += best == t.label[b];
+		}
+	}
+	slow_destroy(&t);
+	*share = (double)right / HELD_OUT;
+	if (*share < o->accuracy)
+		return LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: accuracy is %.1f %% instead of at least %.1f %%", 100 * *share,
+				 100 * o->accuracy);
+	return 0;
+}
+
+static int sgd_verify(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_report *report,
+		      struct loom_error *err)
+{
+	const struct workload *w = self;
+	struct sgd *s = state_of(view);
+	struct sgd_took took = {0};
+	double off = 0, share = 0;
+	int rc = compare_weights(w, layout, view, s, err); /* first: all ranks come to it */
+	if (!rc)
+		rc = compare_loss(w, layout, s, &off, err);
+	if (!rc)
+		rc = accuracy_of(w, layout, s, &share, err);
+	if (rc)
+		return rc;
+	for (uint32_t k = 0; k < layout->workers; k++) {
+		const struct sgd_took *one = view->worker[k];
+		took = one->exposed_ns >= took.exposed_ns ? *one : took; /* of the worker that waited the longest */
+	}
+	double steps = (double)s->steps, exchange = (double)took.exchange_ns;
+	w->host->metric(w->host, report, "samples", "", LOOM_BETTER_NONE, steps * s->batch * loom_net_ranks(w->host));
+	w->host->metric(w->host, report, "step_ns", "ns", LOOM_BETTER_LESS, (double)took.ns / steps);
+	w->host->metric(w->host, report, "exchange_ns", "ns", LOOM_BETTER_LESS, exchange / steps);
+	w->host->metric(w->host, report, "exposed_ns", "ns", LOOM_BETTER_LESS, (double)took.exposed_ns / steps);
+	w->host->metric(w->host, report, "meeting_ns", "ns", LOOM_BETTER_LESS, (double)took.meeting_ns / steps);
+	w->host->metric(w->host, report, "hidden", "", LOOM_BETTER_MORE, exchange > 0 ? 1 - (double)took.exposed_ns / exchange : 0);
+	w->host->metric(w->host, report, "loss", "", LOOM_BETTER_LESS, loss_of(s, s->steps - 1));
+	w->host->metric(w->host, report, "loss_error", "", LOOM_BETTER_LESS, off);
+	w->host->metric(w->host, report, "accuracy", "", LOOM_BETTER_MORE, share);
+	return 0;
+}
+
+static const struct loom_barrier_scopes *sgd_barrier_scopes(void *self, const struct loom_layout *layout)
+{
+	static const struct loom_barrier_scopes meetings = {.scopes = 1u << LOOM_SCOPE_STACK};
+	(void)self, (void)layout;
+	return &meetings;
+}
+
+static const struct loom_workload_ops sgd_ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = sgd_create,
+	.destroy = sgd_destroy,
+	.need = sgd_need,
+	.init = sgd_init,
+	.tasks = workload_no_tasks,
+	.wire = sgd_wire,
+	.verify = sgd_verify,
+	.explain = net_explain,
+	.needs = 1u << LOOM_BARRIER,
+	.work = "samples",
+	.barrier_scopes = sgd_barrier_scopes,
+};
+
+NET_CODE_IN(workload_sgd, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_sgd.dev.h"));
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_sgd", "0.1.0", "Apache-2.0",
+		   "Training of a network on all ranks, gradients summed while others are computed", .opts = sgd_rows,
+		   .opts_size = sizeof(struct sgd_opts), .check = sgd_check, .ops = &sgd_ops, .dev = &workload_sgd_code)

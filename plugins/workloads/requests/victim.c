@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The victim: an unrelated program on the CPU. */
+#include <cjson/cJSON.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <gpuloom/fd.h>
+#include <math.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../../shared/child/cores_list.h"
+#include "ssr.h"
+
+#define ARGS 64
+
+/* `openssl speed` runs for a time of its own: its last line ends in thousands of bytes per second. */
+static double openssl_rate(const char *text)
+{
+	const char *last = strrchr(text, ' ');
+	char *end = NULL;
+	double rate = last ? strtod(last, &end) : 0;
+	return end && *end == 'k' && isfinite(rate) ? rate : 0;
+}
+
+/* The end of what it printed. */
+static void read_end(int fd, char *text, size_t size)
+{
+	off_t all = lseek(fd, 0, SEEK_END), most = (off_t)size - 1;
+	ssize_t n = pread(fd, text, size - 1, all > most ? all - most : 0);
+	text[n > 0 ? n : 0] = 0;
+}
+
+/* The last line of its error output that says something, as far as a terminal may show it. */
+static void read_complaint(int fd, struct ssr_run *run)
+{
+	char text[1024], *line = text;
+	read_end(fd, text, sizeof(text));
+	for (char *end = text + strlen(text); end > text && end[-1] == '\n'; *--end = 0)
+		;
+	if (strrchr(text, '\n'))
+		line = strrchr(text, '\n') + 1;
+	snprintf(run->complaint, sizeof(run->complaint), "%.*s", (int)sizeof(run->complaint) - 1, line);
+	for (char *c = run->complaint; *c; c++)
+		if ((unsigned char)*c < ' ' || (unsigned char)*c >= 0x7f) /* cut UTF-8 is none */
+			*c = ' ';
+}
+
+/* The last line that looks like a JSON object, or what a program that we know says of its speed. */
+static void read_figures(int fd, const char *command, struct ssr_run *run)
+{
+	char text[8192];
+	read_end(fd, text, sizeof(text));
+	if (strstr(command, "openssl speed")) {
+		run->rate = openssl_rate(text);
+		return;
+	}
+	char *line = strrchr(text, '{');
+	while (line && line > text && line[-1] != '\n')
+		line--;
+	if (!line)
+		return;
+	snprintf(run->figures, sizeof(run->figures), "%.*s", (int)sizeof(run->figures) - 1, line);
+	double rate = ssr_victim_figure(run, "rate");
+	run->rate = rate > 0 ? rate : 0;
+}
+
+double ssr_victim_figure(const struct ssr_run *run, const char *name)
+{
+	cJSON *o = cJSON_Parse(run->figures);
+	const cJSON *item = cJSON_GetObjectItemCaseSensitive(o, name);
+	double value = cJSON_IsNumber(item) && isfinite(item->valuedouble) ? item->valuedouble : -1;
+	cJSON_Delete(o);
+	return value;
+}
+
+static uint64_t nanoseconds(const struct timeval *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000u + (uint64_t)t->tv_usec * 1000u;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void ssr_victim_run(struct ssr_job *j, struct ssr_run *run)
+{
+	char text[4096], path[4096], *argv[ARGS + 1], *rest = NULL;
+	const char *step;
+	int n = 0;
+	struct rusage used = {0};
+	cpu_set_t set;
+	*run = (struct ssr_run){0};
+	strncpy(text, j->opts->victim, sizeof(text) - 1);
+	text[sizeof(text) - 1] = 0;
+	for (char *one = strtok_r(text, " \t", &rest); one && n < ARGS; one = strtok_r(NULL, " \t", &rest))
+		argv[n++] = one;
+	argv[n] = NULL;
+	cores_list(j->opts->victim_cores, &set, sizeof(set));
+	if (!n || (!strchr(argv[0], '/') && child_find(argv[0], path, sizeof(path)))) {
+		run->failed = ENOENT;
+		return;
+	}
+	struct child_program program = {.path = strchr(argv[0], '/') ? argv[0] : path,
+					.argv = argv,
+					.in = loom_fd(open("/dev/null", O_RDONLY | O_CLOEXEC)),
+					.out = loom_fd(memfd_create("victim", MFD_CLOEXEC)),
+					.err = loom_fd(memfd_create("victim", MFD_CLOEXEC)),
+					.cores = CPU_COUNT(&set) ? &set : NULL,
+					.cores_bytes = sizeof(set),
+					.end = SIGKILL};
+	if (program.in < 0 || program.out < 0 || program.err < 0) {
+		run->failed = errno;
+		goto end;
+	}
+	uint64_t begin = now_ns();
+	struct child victim;
+	pthread_mutex_lock(&j->lock);
+	run->failed = j->leave ? ECANCELED : child_start(&j->victim, &program, &step);
+	victim = j->victim;
+	pthread_mutex_unlock(&j->lock);
+	if (run->failed)
+		goto end;
+	child_await(&victim);
+	run->wall_ns = now_ns() - begin;
+	/* Under the lock, so that nothing is sent to a number that is another's by now. */
+	pthread_mutex_lock(&j->lock);
+	run->status = child_wait(&j->victim, &used);
+	pthread_mutex_unlock(&j->lock);
+	run->user_ns = nanoseconds(&used.ru_utime);
+	run->system_ns = nanoseconds(&used.ru_stime);
+	read_figures(program.out, j->opts->victim, run);
+	read_complaint(program.err, run);
+end:
+	if (program.in >= 0)
+		close(program.in);
+	if (program.out >= 0)
+		close(program.out);
+	if (program.err >= 0)
+		close(program.err);
+}

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The host half of memset, for the plug-in with tasks and for the one with a loop. */
+#ifndef WORKLOAD_MEMSET_HOST_H
+#define WORKLOAD_MEMSET_HOST_H
+
+#include "../../shared/workload/host.h"
+
+#define POISON (~0ull)
+#define MEMSET_TWICE (~0ull - 1)
+
+struct memset_opts {
+	uint64_t tasks;
+};
+
+static const struct loom_opt memset_rows[] = {
+	LOOM_OPT(struct memset_opts, tasks, LOOM_OPT_U64, "1048576",
+		 "how many tasks: task x writes x at slot x", .min = 1, .max = 1ull << 32),
+	{.name = NULL},
+};
+
+static uint64_t memset_count(void *self, const struct loom_layout *layout)
+{
+	(void)layout;
+	return ((const struct memset_opts *)((struct workload *)self)->opts)->tasks;
+}
+
+static int memset_create(const struct loom_host *host, const void *opts, void **self,
+			 struct loom_error *err)
+{
+	return workload_create(host, opts, sizeof(struct workload), self, err);
+}
+
+/* Slots in a block for the stack. Devices that are non-coherent have all of them each, near: else a device would write
+ * each over its link. */
+static int memset_is_noncoherent(const struct loom_layout *layout)
+{
+	return LOOM_HAS(layout, noncoherent) && layout->noncoherent;
+}
+
+static int memset_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+		       struct loom_error *err)
+{
+	(void)err;
+	*(memset_is_noncoherent(layout) ? &need->device : &need->global) = memset_count(self, layout) * sizeof(uint64_t);
+	return 0;
+}
+
+static uint64_t *memset_slots(const struct loom_layout *layout, const struct loom_view *view, uint32_t device)
+{
+	return memset_is_noncoherent(layout) ? view->device[device] : view->global;
+}
+
+static int memset_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		       struct loom_error *err)
+{
+	uint64_t n = memset_count(self, layout);
+	(void)err;
+	for (uint32_t d = 0; d < (memset_is_noncoherent(layout) ? layout->devices : 1); d++)
+		for (uint64_t x = 0; x < n; x++)
+			memset_slots(layout, view, d)[x] = POISON;
+	return 0;
+}
+
+static int memset_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			loom_ref global, struct loom_task *tasks, struct loom_error *err)
+{
+	uint64_t n = memset_count(self, layout);
+	(void)view, (void)err;
+	for (uint64_t x = 0; x < n; x++) {
+		tasks[x].param[0] = x;
+		tasks[x].data.ref = memset_is_noncoherent(layout) ? 0 : global + x * sizeof(uint64_t);
+		tasks[x].data.bytes = sizeof(uint64_t);
+		tasks[x].data.access = LOOM_WRITE;
+	}
+	return 0;
+}
+
+/* What slot x holds, on whichever device it was written. */
+static uint64_t memset_written(const struct loom_layout *layout, const struct loom_view *view, uint64_t x)
+{
+	uint64_t value = memset_slots(layout, view, 0)[x];
+	for (uint32_t d = 1; memset_is_noncoherent(layout) && d < layout->devices; d++) {
+		uint64_t here = memset_slots(layout, view, d)[x];
+		if (here != POISON)
+			value = value == POISON ? here : MEMSET_TWICE;
+	}
+	return value;
+}
+
+static int memset_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			 struct loom_report *report, struct loom_error *err)
+{
+	const struct workload *w = self;
+	uint64_t n = memset_count(self, layout), wrong = 0, first = 0;
+	for (uint64_t x = n; x-- > 0;)
+		if (memset_written(layout, view, x) != x) {
+			wrong++;
+			first = x;
+		}
+	if (!wrong) {
+		w->host->metric(w->host, report, "bytes", "B", LOOM_BETTER_NONE, (double)n * sizeof(uint64_t));
+		return 0;
+	}
+	uint64_t value = memset_written(layout, view, first);
+	return LOOM_FAIL(w->host, err, LOOM_EWRONG,
+			 "memset: %llu of %llu slots are wrong; the first is slot %llu, which holds %#llx%s",
+			 (unsigned long long)wrong, (unsigned long long)n, (unsigned long long)first,
+			 (unsigned long long)value,
+			 value == POISON       ? " (never written)" :
+			 value == MEMSET_TWICE ? " (written on two devices)" :
+						 "");
+}
+
+static const struct loom_workload_ops memset_ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = memset_create,
+	.destroy = workload_destroy,
+	.need = memset_need,
+	.init = memset_init,
+	.task_count = memset_count,
+	.tasks = memset_tasks,
+	.verify = memset_verify,
+	.work = "bytes",
+};
+
+#endif

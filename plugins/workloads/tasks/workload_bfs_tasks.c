@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_bfs_tasks: breadth-first search in a graph that is made by a seed. Host half: the graph, and a search by a queue. */
+#include "workload_bfs_tasks.dev.h"
+#include "../../shared/workload/host.h"
+
+enum { GRAPH_RMAT, GRAPH_GRID };
+static const char *const graphs[] = {"rmat", "grid", NULL};
+
+struct bfs_opts {
+	uint32_t graph, scale, degree, chunk, heavy;
+	uint64_t seed;
+};
+
+static const struct loom_opt bfs_rows[] = {
+	LOOM_OPT(struct bfs_opts, graph, LOOM_OPT_ENUM, "rmat",
+		 "rmat: recursively made as in Graph500 (0.57, 0.19, 0.19), few levels, a few vertices have most arcs; the search "
+		 "begins at the one that has most. grid: a square of vertices, each tied to up to four, many levels; it begins at "
+		 "a corner",
+		 .choices = graphs),
+	LOOM_OPT(struct bfs_opts, scale, LOOM_OPT_U32, "16", "2^scale vertices; of a grid, 2^(scale / 2) on a side", .min = 1,
+		 .max = 30),
+	LOOM_OPT(struct bfs_opts, degree, LOOM_OPT_U32, "16", "rmat: edges for each vertex; each is two arcs", .min = 1, .max = 1024),
+	LOOM_OPT(struct bfs_opts, seed, LOOM_OPT_U64, "1", "rmat: which graph"),
+	LOOM_OPT(struct bfs_opts, chunk, LOOM_OPT_U32, "64", "vertices that a task looks at, at most", .min = 1, .max = 1 << 20),
+	LOOM_OPT(struct bfs_opts, heavy, LOOM_OPT_U32, "4096",
+		 "arcs of a vertex that stay in one task; further ones are tasks of high priority, of so many each", .min = 1,
+		 .max = 1 << 30),
+	{.name = NULL},
+};
+
+struct bfs_job {
+	struct workload base;
+	uint64_t vertices, arcs, reached, followed; /* what a right search comes to */
+	uint64_t *first; /* NULL: not made yet */
+	uint32_t *arc, *level, start, levels;
+};
+
+static const struct bfs_opts *bfs_opts(const struct bfs_job *j)
+{
+	return j->base.opts;
+}
+
+/* ---- the graph ------------------------------------------------------------------------------- */
+
+static uint64_t bfs_random(uint64_t *state)
+{
+	uint64_t x = *state += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+struct edges {
+	uint32_t *end; /* two of each */
+	uint64_t n;
+};
+
+static void add_edge(struct edges *e, uint64_t a, uint64_t b)
+{
+	if (a == b)
+		return;
+	e->end[2 * e->n] = (uint32_t)a;
+	e->end[2 * e->n++ + 1] = (uint32_t)b;
+}
+
+static void make_rmat(const struct bfs_opts *o, struct edges *e)
+{
+	uint64_t state = o->seed;
+	for (uint64_t i = 0; i < (uint64_t)o->degree << o->scale; i++) {
+		uint64_t a = 0, b = 0;
+		for (uint32_t bit = 0; bit < o->scale; bit++) {
+			uint64_t draw = bfs_random(&state) % 100;
+			a = 2 * a + (draw >= 76);
+			b = 2 * b + ((draw >= 57 && draw < 76) || draw >= 95);
+		}
+		add_edge(e, a, b);
+	}
+}
+
+static void make_grid(const struct bfs_opts *o, struct edges *e)
+{
+	uint64_t side = 1ull << o->scale / 2;
+	for (uint64_t y = 0; y < side; y++)
+		for (uint64_t x = 0; x < side; x++) {
+			if (x + 1 < side)
+				add_edge(e, y * side + x, y * side + x + 1);
+			if (y + 1 < side)
+				add_edge(e, y * side + x, (y + 1) * side + x);
+		}
+}
+
+/* Arcs sorted by where they begin. */
+static void sort_arcs(struct bfs_job *j, const struct edges *e)
+{
+	for (uint64_t i = 0; i < 2 * e->n; i++)
+		j->first[e->end[i] + 1]++;
+	for (uint64_t v = 0, most = 0; v < j->vertices; v++) {
+		if (j->first[v + 1] > most && bfs_opts(j)->graph == GRAPH_RMAT) {
+			most = j->first[v + 1];
+			j->start = (uint32_t)v;
+		}
+		j->first[v + 1] += j->first[v];
+	}
+	for (uint64_t i = 0; i < 2 * e->n; i++) /* first[v] moves to its end, which is where the next one begins */
+		j->arc[j->first[e->end[i]]++] = e->end[i ^ 1];
+	memmove(j->first + 1, j->first, j->vertices * sizeof(*j->first));
+	j->first[0] = 0;
+}
+
+/* By a queue, as in textbooks. */
+static void search(struct bfs_job *j, uint32_t *queue)
+{
+	uint64_t head = 0;
+	for (uint64_t v = 0; v < j->vertices; v++)
+		j->level[v] = BFS_NEVER;
+	j->level[j->start] = 0;
+	queue[0] = j->start;
+	j->followed = 0;
+	for (j->reached = 1; head < j->reached; head++) {
+		uint32_t v = queue[head];
+		j->levels = j->level[v] + 1;
+		for (uint64_t a = j->first[v]; a < j->first[v + 1]; a++, j->followed++)
+			if (j->level[j->arc[a]] == BFS_NEVER) {
+				j->level[j->arc[a]] = j->level[v] + 1;
+				queue[j->reached++] = j->arc[a];
+			}
+	}
+}
+
+static int make_graph(struct bfs_job *j, struct loom_error *err)
+{
+	const struct bfs_opts *o = bfs_opts(j);
+	const struct loom_host *host = j->base.host;
+	uint64_t most = o->graph == GRAPH_GRID ? 2 * j->vertices : (uint64_t)o->degree << o->scale;
+	struct edges e = {.end = host->alloc(host, 2 * most * sizeof(uint32_t))};
+	j->first = host->alloc(host, (j->vertices + 1) * sizeof(*j->first));
+	j->arc = host->alloc(host, (2 * most + 1) * sizeof(*j->arc));
+	j->level = host->alloc(host, j->vertices * sizeof(*j->level));
+	uint32_t *queue = host->alloc(host, j->vertices * sizeof(*queue));
+	int there = e.end && j->first && j->arc && j->level && queue;
+	if (there) {
+		(o->graph == GRAPH_GRID ? make_grid : make_rmat)(o, &e);
+		j->arcs = 2 * e.n;
+		sort_arcs(j, &e);
+		search(j, queue);
+	}
+	host->free(host, queue);
+	host->free(host, e.end);
+	return there ? 0 : LOOM_FAIL(host, err, LOOM_ENOMEM, "bfs_tasks: out of memory for a graph of %llu vertices: choose a smaller scale",
+				     (unsigned long long)j->vertices);
+}
+
+/* ---- the workload ---------------------------------------------------------------------------- */
+
+static int bfs_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
+{
+	int rc = workload_create(host, opts, sizeof(struct bfs_job), self, err);
+	if (rc)
+		return rc;
+	struct bfs_job *j = *self;
+	uint32_t scale = bfs_opts(j)->graph == GRAPH_GRID ? bfs_opts(j)->scale / 2 * 2 : bfs_opts(j)->scale;
+	j->vertices = 1ull << scale;
+	return 0;
+}
+
+static void bfs_destroy(void *self)
+{
+	struct bfs_job *j = self;
+	if (!j)
+		return;
+	const struct loom_host *host = j->base.host;
+	host->free(host, j->first);
+	host->free(host, j->arc);
+	host->free(host, j->level);
+	host->free(host, j);
+}
+
+static uint64_t take(uint64_t *at, uint64_t bytes)
+{
+	uint64_t from = *at;
+	*at += (bytes + 63) & ~63ull;
+	return from;
+}
+
+static struct bfs bfs_lay_out(const struct bfs_job *j, uint64_t *bytes)
+{
+	uint64_t at = sizeof(struct bfs), n = j->vertices;
+	struct bfs b = {.vertices = n, .arcs = j->arcs, .chunk = bfs_opts(j)->chunk, .heavy = bfs_opts(j)->heavy};
+	b.first = take(&at, (n + 1) * sizeof(uint64_t));
+	b.arc = take(&at, j->arcs * sizeof(uint32_t));
+	b.seen = take(&at, n / 8 + sizeof(uint32_t));
+	b.level = take(&at, n * sizeof(uint32_t));
+	b.list = take(&at, 2 * n * sizeof(uint32_t));
+	*bytes = at;
+	return b;
+}
+
+static int bfs_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
+{
+	struct bfs_job *j = self;
+	if (layout->noncoherent && layout->devices > 1)
+		return LOOM_FAIL(j->base.host, err, LOOM_ENOTSUP,
+				 "bfs_tasks: all workers mark the vertices that they find in one set, and these devices cannot change the "
+				 "same word: use one device");
+	int rc = j->first ? 0 : make_graph(j, err);
+	if (!rc)
+		bfs_lay_out(j, &need->global);
+	return rc;
+}
+
+static int bfs_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
+{
+	const struct bfs_job *j = self;
+	struct bfs *b = view->global;
+	uint64_t bytes;
+	(void)layout, (void)err;
+	*b = bfs_lay_out(j, &bytes);
+	memcpy(BFS_AT(b, first, uint64_t), j->first, (j->vertices + 1) * sizeof(uint64_t));
+	memcpy(BFS_AT(b, arc, uint32_t), j->arc, j->arcs * sizeof(uint32_t));
+	memset(BFS_AT(b, seen, uint32_t), 0, j->vertices / 8 + sizeof(uint32_t));
+	memset(BFS_AT(b, level, uint32_t), 0xff, j->vertices * sizeof(uint32_t));
+	memset(BFS_AT(b, list, uint32_t), 0, 2 * j->vertices * sizeof(uint32_t));
+	BFS_AT(b, seen, uint32_t)[j->start / 32] = 1u << j->start % 32;
+	BFS_AT(b, level, uint32_t)[j->start] = 0;
+	BFS_LIST(b, 0)[0] = j->start;
+	b->found[0] = b->pending = 1;
+	return 0;
+}
+
+static int bfs_tasks(void *self, const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+		     struct loom_task *tasks, struct loom_error *err)
+{
+	(void)self, (void)layout, (void)view, (void)global, (void)err;
+	tasks[0] = (struct loom_task){.tag = BFS_PART, .param = {0, 0, 1}};
+	return 0;
+}
+
+static int bfs_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		      struct loom_report *report, struct loom_error *err)
+{
+	const struct bfs_job *j = self;
+	const struct loom_host *host = j->base.host;
+	const struct bfs *b = view->global;
+	const uint32_t *level = BFS_AT(b, level, uint32_t);
+	uint64_t wrong = 0, which = 0;
+	(void)layout;
+	for (uint64_t v = 0; v < j->vertices; v++)
+		if (level[v] != j->level[v] && !wrong++)
+			which = v;
+	if (wrong)
+		return LOOM_FAIL(host, err, LOOM_EWRONG,
+				 "bfs_tasks: %llu of %llu vertices have a wrong level; the first is vertex %llu: level %lld in place of %lld",
+				 (unsigned long long)wrong, (unsigned long long)j->vertices, (unsigned long long)which,
+				 (long long)(int32_t)level[which], (long long)(int32_t)j->level[which]);
+	host->metric(host, report, "arcs", "", LOOM_BETTER_SAME, (double)j->followed);
+	host->metric(host, report, "reached", "", LOOM_BETTER_SAME, (double)j->reached);
+	host->metric(host, report, "levels", "", LOOM_BETTER_SAME, (double)j->levels);
+	return 0;
+}
+
+static const struct loom_workload_ops bfs_ops = {
+	.size = sizeof(struct loom_workload_ops),
+	.create = bfs_create,
+	.destroy = bfs_destroy,
+	.need = bfs_need,
+	.init = bfs_init,
+	.task_count = workload_one_task,
+	.tasks = bfs_tasks,
+	.verify = bfs_verify,
+	.work = "arcs",
+};
+
+static const struct loom_task_entry bfs_entries[] = {
+	{"workload_bfs_tasks_part", workload_bfs_tasks_part},
+	{"workload_bfs_tasks_heavy", workload_bfs_tasks_heavy},
+};
+WORKLOAD_CODE(workload_bfs_tasks, bfs_entries, LOOM_CODE_FILE("task.dev.h")
+	      LOOM_CODE_FILE("workload_bfs_tasks.dev.h"));
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_bfs_tasks", "0.1.0", "Apache-2.0",
+		   "breadth-first search in a generated graph, level by level", .opts = bfs_rows,
+		   .opts_size = sizeof(struct bfs_opts), .ops = &bfs_ops, .dev = &workload_bfs_tasks_code)

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_cholesky: A = L L^T by tiles. A task is a step on one tile, and waits for those whose tiles it reads or changes.
+ * Device code.
+ *
+ * Tile (i, j), i >= j, goes through steps 0 to j. Step k < j subtracts what columns k contribute: tile (i, k) times tile
+ * (j, k) transposed. Step j divides by tile (j, j), or, on the diagonal, factors. So step k of a tile waits for its step
+ * k - 1 and for the last steps of the tiles that it reads. */
+#ifndef WORKLOAD_CHOLESKY_DEV_H
+#define WORKLOAD_CHOLESKY_DEV_H
+
+#ifndef LOOM_DEVICE_COMPILE
+#include <gpuloom/sched.h>
+
+#include "cholesky_blas.h"
+#include "cholesky_shape.dev.h"
+#include "task.dev.h"
+#define CHOLESKY_REAL float
+#define CHOLESKY_NAME(name) cholesky_float_##name
+#include "cholesky_real.dev.h"
+#undef CHOLESKY_REAL
+#undef CHOLESKY_NAME
+#define CHOLESKY_REAL double
+#define CHOLESKY_NAME(name) cholesky_double_##name
+#include "cholesky_real.dev.h"
+#endif
+
+/* Tags. */
+enum { CHOLESKY_FACTOR, CHOLESKY_SOLVE, CHOLESKY_UPDATE };
+
+/* Begins the stack's block. The lines of devices that are non-coherent follow, the words `pending` of all steps, and the tiles of the
+ * lower half by rows. */
+struct cholesky {
+	uint32_t size, tile, tiles, wide; /* wide: double */
+	uint32_t noncoherent, pad;
+	uint64_t pending_at, tiles_at; /* bytes from here */
+	uint64_t blas;		       /* on CPUs: const struct cholesky_blas *, or 0 */
+	uint64_t pad2[2];
+};
+
+/* The number of a tile, and of its step 0. */
+LOOM_FN uint64_t cholesky_tile_number(uint64_t i, uint64_t j)
+{
+	return i * (i + 1) / 2 + j;
+}
+
+LOOM_FN uint64_t cholesky_step_number(uint64_t i, uint64_t j)
+{
+	return i * (i + 1) * (i + 2) / 6 + j * (j + 1) / 2;
+}
+
+/* How many tasks step k of a tile waits for. */
+LOOM_FN uint64_t cholesky_before(uint32_t i, uint32_t j, uint32_t k)
+{
+	return (k > 0) + (k < j) + (i != j);
+}
+
+LOOM_FN uint32_t cholesky_rows(const struct cholesky *m, uint32_t i)
+{
+	return i + 1 < m->tiles ? m->tile : m->size - i * m->tile;
+}
+
+LOOM_FN void *cholesky_tile(const struct cholesky *m, uint32_t i, uint32_t j)
+{
+	uint64_t bytes = (uint64_t)m->tile * m->tile * (m->wide ? 8 : 4);
+	return (char *)m + m->tiles_at + cholesky_tile_number(i, j) * bytes;
+}
+
+/* A step that the next one of tile (i, j) waits for has ended. 0, or the run was stopped. */
+LOOM_FN int cholesky_next(struct loom_ctx *c, struct cholesky *m, uint32_t i, uint32_t j, uint32_t k)
+{
+	uint64_t *pending = (uint64_t *)((char *)m + m->pending_at) + cholesky_step_number(i, j) + k;
+	struct loom_task next;
+	workload_task(&next, k < j ? CHOLESKY_UPDATE : i == j ? CHOLESKY_FACTOR : CHOLESKY_SOLVE);
+	next.param[0] = i;
+	next.param[1] = j;
+	next.param[2] = k;
+	return loom_after(c, m->noncoherent ? (struct loom_onebit_lock *)(m + 1) : NULL, pending, &next);
+}
+
+LOOM_FN struct cholesky *cholesky_of(const struct loom_ctx *c)
+{
+	return (struct cholesky *)c->global[LOOM_WORKLOAD];
+}
+
+LOOM_FN struct cholesky_shape cholesky_shape(const struct cholesky *m, uint32_t i, uint32_t j)
+{
+	struct cholesky_shape s = {cholesky_rows(m, i), cholesky_rows(m, j), m->tile, m->tile};
+	return s;
+}
+
+/* CHOLESKY_DO(m, op, c, shape, tile...): by the plain functions of the matrix's type. */
+#ifdef LOOM_DEVICE_COMPILE
+#define CHOLESKY_TILE(at) (CHOLESKY_REAL *)(at)
+#define CHOLESKY_DO(m, op, ...) CHOLESKY_NAME(op)(__VA_ARGS__)
+#else
+#define CHOLESKY_TILE(at) (at)
+#define CHOLESKY_DO(m, op, ...) ((m)->wide ? cholesky_double_##op(__VA_ARGS__) : cholesky_float_##op(__VA_ARGS__))
+#endif
+
+/* The BLAS of a CPU works on lane 0; 1 when there is one. */
+#ifdef GPULOOM_DEV_CPU_H
+#define CHOLESKY_BLAS(c, m, call)                                                                  \
+	if ((m)->blas) {                                                                           \
+		const struct cholesky_blas *blas = (const struct cholesky_blas *)(uintptr_t)(m)->blas; \
+		if ((c)->lane == 0)                                                                \
+			call;                                                                      \
+	} else
+#else
+#define CHOLESKY_BLAS(c, m, call)
+#endif
+
+/* param[0], param[1]: the tile. */
+LOOM_FN void workload_cholesky_factor(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct cholesky *m = cholesky_of(c);
+	uint32_t j = (uint32_t)t->param[1], wrong = 0;
+	struct cholesky_shape s = cholesky_shape(m, j, j);
+	void *tile = cholesky_tile(m, j, j);
+	CHOLESKY_BLAS(c, m, wrong = cholesky_blas_factor(blas, m->wide, s, tile))
+	wrong = CHOLESKY_DO(m, factor, c, s, CHOLESKY_TILE(tile));
+	wrong = loom_word_from_lane0(c, wrong);
+	if (wrong && c->lane == 0)
+		loom_worker_fail(c, LOOM_EWRONG, (uint64_t)j * m->tile + wrong);
+	if (wrong)
+		return;
+	/* Newest first: the tile below is needed first. */
+	for (uint32_t i = m->tiles - 1; i > j; i--)
+		if (cholesky_next(c, m, i, j, j))
+			return;
+}
+
+LOOM_FN void workload_cholesky_solve(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct cholesky *m = cholesky_of(c);
+	uint32_t i = (uint32_t)t->param[0], j = (uint32_t)t->param[1];
+	struct cholesky_shape s = cholesky_shape(m, i, j);
+	void *tile = cholesky_tile(m, i, j), *factor = cholesky_tile(m, j, j);
+	CHOLESKY_BLAS(c, m, cholesky_blas_solve(blas, m->wide, s, tile, factor))
+	CHOLESKY_DO(m, solve, c, s, CHOLESKY_TILE(tile), CHOLESKY_TILE(factor));
+	for (uint32_t o = m->tiles - 1; o > j; o--)
+		if (o <= i ? cholesky_next(c, m, i, o, j) : cholesky_next(c, m, o, i, j))
+			return;
+}
+
+/* param[2]: the step. */
+LOOM_FN void workload_cholesky_update(struct loom_ctx *c, const struct loom_task *t)
+{
+	struct cholesky *m = cholesky_of(c);
+	uint32_t i = (uint32_t)t->param[0], j = (uint32_t)t->param[1], k = (uint32_t)t->param[2];
+	struct cholesky_shape s = cholesky_shape(m, i, j);
+	void *tile = cholesky_tile(m, i, j), *left = cholesky_tile(m, i, k), *right = cholesky_tile(m, j, k);
+	CHOLESKY_BLAS(c, m, cholesky_blas_update(blas, m->wide, s, tile, left, right))
+	CHOLESKY_DO(m, update, c, s, CHOLESKY_TILE(tile), CHOLESKY_TILE(left), CHOLESKY_TILE(right));
+	cholesky_next(c, m, i, j, k + 1);
+}
+
+#endif

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* workload_contains: how many documents contain a word? Real input, tasks of very different size.
+ * Host half. */
+#include "workload_contains.dev.h"
+#include "contains.h"
+#include "../../shared/workload/host.h"
+
+#include <stdlib.h>
+
+#define WORD_MOST 1024u
+
+static const char *const matches[] = {"substring", "word", NULL};
+enum { LOAD_TASK, LOAD_AHEAD };
+static const char *const loads[] = {"task", "ahead", NULL};
+
+static const struct loom_opt contains_rows[] = {
+	LOOM_OPT(struct contains_opts, path, LOOM_OPT_PATH, NULL,
+		 "a folder, searched with all below it, or one file; plain or gzip",
+		 .flags = LOOM_OPT_REQUIRED),
+	LOOM_OPT(struct contains_opts, glob, LOOM_OPT_STR, "*",
+		 "which names in the folder are documents, as in *.gz"),
+	LOOM_OPT(struct contains_opts, index, LOOM_OPT_PATH, "",
+		 "a file of lines \"offset length\": each names a part of the file `path` as a "
+		 "document"),
+	LOOM_OPT(struct contains_opts, word, LOOM_OPT_STR, NULL, "what to search for, UTF-8",
+		 .flags = LOOM_OPT_REQUIRED),
+	LOOM_OPT(
+		struct contains_opts, match, LOOM_OPT_ENUM, "substring",
+		"substring: anywhere; word: no letter, digit, underscore or non-ASCII character on "
+		"either side",
+		.choices = matches),
+	LOOM_OPT(struct contains_opts, load, LOOM_OPT_ENUM, "task",
+		 "task: each task opens, inflates and searches its file (CPU only); ahead: all "
+		 "texts are "
+		 "in shared memory before the run",
+		 .choices = loads),
+	LOOM_OPT(struct contains_opts, limit, LOOM_OPT_U64, "0",
+		 "only the first so many documents; 0: all"),
+	{.name = NULL},
+};
+
+struct contains {
+	struct workload base;
+	struct contains_list list;
+	uint64_t bytes, job_bytes; /* texts; the global block */
+	int checked;
+};
+
+static void contains_destroy(void *self)
+{
+	struct contains *w = self;
+	if (w)
+		contains_list_free(&w->list);
+	workload_destroy(w);
+}
+
+static int load_ahead(struct contains *w, struct loom_error *err)
+{
+	struct contains_reader reader = {0};
+	int code = 0;
+	for (size_t i = 0; i < w->list.count && !code; i++) {
+		struct contains_source *s = &w->list.source[i];
+		s->text = contains_read(&reader, s, &s->text_bytes, &s->bad);
+		if (!s->text)
+			code = LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
+	}
+	contains_reader_close(&reader);
+	return code;
+}
+
+static int contains_check(const struct loom_host *host, const void *opts, struct loom_error *err)
+{
+	const struct contains_opts *o = opts;
+	size_t n = strlen(o->word);
+	if (n < 1 || n > WORD_MOST)
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "word has %zu bytes: must be from 1 to %u", n, WORD_MOST);
+	return 0;
+}
+
+static int contains_create(const struct loom_host *host, const void *opts, void **self,
+			   struct loom_error *err)
+{
+	const struct contains_opts *o = opts;
+	void *made = NULL;
+	int rc = workload_create(host, opts, sizeof(struct contains), &made, err);
+	if (rc)
+		return rc;
+	struct contains *w = made;
+	rc = contains_scan(host, o, &w->list, err);
+	if (!rc && o->load == LOAD_AHEAD)
+		rc = load_ahead(w, err);
+	if (rc)
+		contains_destroy(w);
+	else
+		*self = w;
+	return rc;
+}
+
+static uint64_t aligned(uint64_t at)
+{
+	return (at + CONTAINS_ALIGN - 1) & ~(uint64_t)(CONTAINS_ALIGN - 1);
+}
+
+/* The block: job, documents, word, names and texts. */
+static int contains_need(void *self, const struct loom_layout *layout, struct loom_need *need,
+			 struct loom_error *err)
+{
+	struct contains *w = self;
+	const struct contains_opts *o = w->base.opts;
+	(void)layout, (void)err;
+	w->job_bytes = sizeof(struct contains_job) +
+		       w->list.count * sizeof(struct contains_document) + strlen(o->word);
+	for (size_t i = 0; i < w->list.count; i++) {
+		const struct contains_source *s = &w->list.source[i];
+		w->job_bytes += s->owned ? strlen(s->path) + 1 : 0;
+		w->job_bytes = aligned(w->job_bytes) + s->text_bytes;
+	}
+	need->global = aligned(w->job_bytes) + CONTAINS_ALIGN;
+	need->device = w->list.count * sizeof(uint32_t);
+	need->device_place = LOOM_PLACE_DEVICE;
+	need->flags = LOOM_NEED_CONSTANT;
+	return 0;
+}
+
+static uint64_t contains_count(void *self, const struct loom_layout *layout)
+{
+	(void)layout;
+	return ((struct contains *)self)->list.count;
+}
+
+static struct contains_document *documents(const struct loom_view *view)
+{
+	return (struct contains_document *)((struct contains_job *)view->global + 1);
+}
+
+#define NOT_RUN (~0u)
+static int contains_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			 struct loom_error *err)
+{
+	const struct contains *w = self;
+	(void)err;
+	for (uint32_t d = 0; d < layout->devices; d++)
+		for (size_t i = 0; i < w->list.count; i++)
+			((uint32_t *)view->device[d])[i] = NOT_RUN;
+	return 0;
+}
+
+/* A document is searched on one device, of one rank. */
+static void contains_merge(uint32_t *result, const uint32_t *here, size_t documents)
+{
+	for (size_t i = 0; i < documents; i++)
+		if (here[i] != NOT_RUN)
+			result[i] = result[i] == NOT_RUN ? here[i] : CONTAINS_TWICE;
+}
+
+/* Of all documents, into `result`. */
+static int contains_found(const struct contains *w, const struct loom_layout *layout, const struct loom_view *view,
+			  uint32_t *result, struct loom_error *err)
+{
+	const struct loom_host *host = w->base.host;
+	size_t n = w->list.count;
+	uint32_t ranks;
+	void *all;
+	memset(result, 0xff, n * sizeof(*result));
+	for (uint32_t d = 0; d < layout->devices; d++)
+		contains_merge(result, view->device[d], n);
+	int rc = workload_gather(host, layout, result, n * sizeof(*result), &all, &ranks, err);
+	if (rc)
+		return rc;
+	memset(result, 0xff, n * sizeof(*result));
+	for (uint32_t r = 0; r < ranks; r++)
+		contains_merge(result, (const uint32_t *)all + r * n, n);
+	host->free(host, all);
+	return 0;
+}
+
+static uint64_t put(char *block, uint64_t *used, const void *from, size_t bytes)
+{
+	uint64_t at = *used;
+	memcpy(block + at, from, bytes);
+	*used += bytes;
+	return at;
+}
+
+static int contains_tasks(void *self, const struct loom_layout *layout,
+			  const struct loom_view *view, loom_ref global, struct loom_task *tasks,
+			  struct loom_error *err)
+{
+	struct contains *w = self;
+	const struct contains_opts *o = w->base.opts;
+	struct contains_document *d = documents(view);
+	char *block = view->global;
+	uint64_t used = sizeof(struct contains_job) + w->list.count * sizeof(*d), name = 0;
+	(void)layout, (void)err;
+	*(struct contains_job *)block =
+		(struct contains_job){.documents = w->list.count,
+				      .list = sizeof(struct contains_job),
+				      .word = used,
+				      .word_bytes = (uint32_t)strlen(o->word),
+				      .match = o->match};
+	put(block, &used, o->word, strlen(o->word));
+	for (size_t i = 0; i < w->list.count; i++) {
+		struct contains_source *s = &w->list.source[i];
+		if (s->owned)
+			name = put(block, &used, s->path, strlen(s->path) + 1);
+		d[i] = (struct contains_document){
+			.name = name, .at = s->at, .bytes = s->bytes, .text_bytes = s->text_bytes, .bad = s->bad};
+		tasks[i].tag = o->load == LOAD_TASK;
+		tasks[i].param[0] = i;
+		if (o->load == LOAD_TASK) {
+			tasks[i].affinity = LOOM_ON_CPU;
+			continue;
+		}
+		used = aligned(used);
+		d[i].text = put(block, &used, s->text, s->text_bytes);
+		tasks[i].data.ref = global + d[i].text;
+		tasks[i].data.bytes = s->text_bytes;
+		tasks[i].data.access = LOOM_READ;
+		free(s->text); /* the check reads the file again */
+		s->text = NULL;
+	}
+	return 0;
+}
+
+/* ---- the check: another reader and another search than the tasks use -------------------- */
+
+#define CHECK_ROOM (1u << 20) /* far more than a word */
+
+static int letter(unsigned char b)
+{
+	return b >= 128 || b == '_' || (b >= '0' && b <= '9') || (b >= 'A' && b <= 'Z') ||
+	       (b >= 'a' && b <= 'z');
+}
+
+/* From text[*at] on, as far as the byte behind a match is there; the document ends behind `bytes` when `last`. */
+static int naive(const struct contains_opts *o, const unsigned char *text, uint64_t bytes, int last, uint64_t *at)
+{
+	const unsigned char *word = (const unsigned char *)o->word;
+	uint64_t n = strlen(o->word);
+	for (uint64_t i = *at; last ? i + n <= bytes : i + n < bytes; *at = ++i) {
+		uint64_t k = 0;
+		while (k < n && text[i + k] == word[k])
+			k++;
+		if (k < n)
+			continue;
+		if (o->match == CONTAINS_SUBSTRING)
+			return 1;
+		if ((i == 0 || !letter(text[i - 1])) && (i + n == bytes || !letter(text[i + n])))
+			return 1;
+	}
+	return 0;
+}
+
+/* A document in pieces: it may be one that a small file inflates to. */
+static uint32_t check_one(const struct contains_opts *o, struct contains_reader *reader, const struct contains_source *s,
+			  char *text, uint64_t room, uint64_t *bytes)
+{
+	uint64_t have = 0, at = 0, done = 0, n;
+	uint8_t bad;
+	int found = 0;
+	do {
+		n = contains_next(reader, s, done, text + have, room - have, &bad);
+		done += n;
+		have += n;
+		found = found || naive(o, (unsigned char *)text, have, !n, &at);
+		if (found)
+			at = have;
+		/* What was not searched goes on in front, and the byte before it. */
+		uint64_t gone = at ? at - 1 : 0;
+		memmove(text, text + gone, have - gone);
+		have -= gone;
+		at -= gone;
+	} while (n);
+	*bytes += done;
+	return found ? CONTAINS_YES : bad ? CONTAINS_UNREADABLE : CONTAINS_NO;
+}
+
+/* Once, on this thread; the samples are compared with it. */
+static int check(struct contains *w, struct loom_error *err)
+{
+	const struct contains_opts *o = w->base.opts;
+	struct contains_reader reader = {0};
+	if (w->checked)
+		return 0;
+	w->bytes = 0;
+	char *text = malloc(CHECK_ROOM);
+	if (!text)
+		return LOOM_FAIL(w->base.host, err, LOOM_ENOMEM, "contains: out of memory");
+	for (size_t i = 0; i < w->list.count; i++)
+		w->list.source[i].expected = (uint8_t)check_one(o, &reader, &w->list.source[i], text, CHECK_ROOM, &w->bytes);
+	free(text);
+	contains_reader_close(&reader);
+	w->checked = 1;
+	return 0;
+}
+
+static const char *say(uint32_t result)
+{
+	return result == CONTAINS_YES          ? "contains it"
+	       : result == CONTAINS_NO         ? "does not"
+	       : result == CONTAINS_UNREADABLE ? "cannot be read"
+	       : result == CONTAINS_TWICE      ? "was searched twice"
+					       : "was not searched";
+}
+
+static int contains_verify(void *self, const struct loom_layout *layout,
+			   const struct loom_view *view, struct loom_report *report,
+			   struct loom_error *err)
+{
+	struct contains *w = self;
+	const struct loom_host *host = w->base.host;
+	uint64_t found = 0, expect = 0, unreadable = w->list.skipped, wrong = 0;
+	uint32_t *result = host->alloc(host, w->list.count * sizeof(*result)), says = 0;
+	size_t first = 0;
+	int rc = result ? check(w, err) : LOOM_FAIL(host, err, LOOM_ENOMEM, "contains: out of memory");
+	if (!rc)
+		rc = contains_found(w, layout, view, result, err);
+	for (size_t i = w->list.count; !rc && i-- > 0;) {
+		found += result[i] == CONTAINS_YES;
+		unreadable += result[i] == CONTAINS_UNREADABLE;
+		expect += w->list.source[i].expected == CONTAINS_YES;
+		if (result[i] != w->list.source[i].expected) {
+			wrong++;
+			first = i;
+			says = result[i];
+		}
+	}
+	host->free(host, result);
+	if (rc)
+		return rc;
+	if (wrong)
+		return LOOM_FAIL(
+			host, err, LOOM_EWRONG,
+			"contains: expected %llu documents, found %llu; %llu differ, the first "
+			"is number %zu, %s: the task says it %s, the check that it %s",
+			(unsigned long long)expect, (unsigned long long)found,
+			(unsigned long long)wrong, first, w->list.source[first].path,
+			say(says), say(w->list.source[first].expected));
+	host->metric(host, report, "documents", "", LOOM_BETTER_SAME, (double)w->list.count);
+	host->metric(host, report, "matches", "", LOOM_BETTER_SAME, (double)found);
+	host->metric(host, report, "bytes", "B", LOOM_BETTER_SAME, (double)w->bytes);
+	host->metric(host, report, "unreadable", "", LOOM_BETTER_SAME, (double)unreadable);
+	return 0;
+}
+
+static const struct loom_workload_ops contains_ops = {
+	.inputs = contains_inputs,
+	.size = sizeof(struct loom_workload_ops),
+	.create = contains_create,
+	.destroy = contains_destroy,
+	.need = contains_need,
+	.init = contains_init,
+	.task_count = contains_count,
+	.tasks = contains_tasks,
+	.verify = contains_verify,
+	.work = "documents",
+};
+
+/* By load. */
+static const struct loom_task_entry contains_entries[] = {
+	{"workload_contains_search", workload_contains_search},
+	{"workload_contains_file", workload_contains_file},
+};
+WORKLOAD_CODE(workload_contains, contains_entries, LOOM_CODE_FILE("workload_contains.dev.h"));
+
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_contains", "0.1.0", "Apache-2.0",
+		   "How many documents contain a word: real files, tasks of very different size",
+		   .opts = contains_rows, .opts_size = sizeof(struct contains_opts),
+		   .caps = LOOM_CAP_WORKLOAD_IS_SHARED, .check = contains_check, .ops = &contains_ops, .dev = &workload_contains_code)
