@@ -172,9 +172,9 @@ for t in $tables; do
 		big='--set workload.memset.tasks=33554432 --set workload.memset_loop.tasks=33554432'
 		tasks=33554432
 		line 'plain loop' $big --set run.workload=memset_loop
-		line 'mgws, granularity = lane' $big --set scheduler.mgws.granularity=lane
+		line 'mgws, granularity = lane' $big --set scheduler.granularity=lane
 		bar memset_lane_to_loop "$(to_base)" '>=' 0.92
-		line 'mgws, granularity = lane, 1056 workers' $big --set scheduler.mgws.granularity=lane --set device.cuda.workers=1056
+		line 'mgws, granularity = lane, 1056 workers' $big --set scheduler.granularity=lane --set device.cuda.workers=1056
 		tasks=4194304
 		;;
 	detectors)
@@ -215,7 +215,7 @@ for t in $tables; do
 		for job in 'memset workload.memset.tasks=33554432' 'fib workload.fib.n=36' 'uts workload.uts.tree=T1L' \
 			'uts workload.uts.tree=T3L'; do
 			table "$job: a task per lane, on one GPU and on two"
-			set -- --set run.workload="${job% *}" --set "${job#* }" --set scheduler.mgws.granularity=lane \
+			set -- --set run.workload="${job% *}" --set "${job#* }" --set scheduler.granularity=lane \
 				--set termination.use=hcounter
 			line 'one GPU' "$@"
 			line 'two GPUs, a queue where its worker is' "$@" --set run.devices='cuda:0 cuda:1'
@@ -236,15 +236,15 @@ for t in $tables; do
 		for granularity in worker lane; do
 			table "uts T1L by ranks that steal from each other, a task per $granularity"
 			base=
-			eval 'line "$one" "$@" --set workload.uts.tree=T1L --set scheduler.mgws.granularity=$granularity' "$whole"
-			line "$both" --ranks 2 "$@" --set workload.uts.tree=T1L --set scheduler.mgws.granularity=$granularity --set run.tasks=shared \
+			eval 'line "$one" "$@" --set workload.uts.tree=T1L --set scheduler.granularity=$granularity' "$whole"
+			line "$both" --ranks 2 "$@" --set workload.uts.tree=T1L --set scheduler.granularity=$granularity --set run.tasks=shared \
 				--set trigger.use=peer $half
 			bar ranks_T1L_${granularity}_over_process "$(to_base)" '>=' 0.95
 		done
 		if [ -z "$together" ]; then
 			table 'uts T1XXL, a task per lane'
 			base=
-			set -- "$@" --set workload.uts.tree=T1XXL --set scheduler.mgws.granularity=lane
+			set -- "$@" --set workload.uts.tree=T1XXL --set scheduler.granularity=lane
 			line 'one GPU' "$@"
 			line "$both" --ranks 2 "$@" --set run.tasks=shared --set trigger.use=peer
 			bar ranks_T1XXL_over_one_gpu "$(to_base)" '>=' 1.8
@@ -316,8 +316,8 @@ for t in $tables; do
 			table "${job% *}, CPU and GPU in one run (figures 23 and 26)"
 			set -- --set run.workload="${job% *}" --set "${job#* }" --set termination.use=hcounter
 			for granularity in worker lane; do
-				line "GPU, granularity = $granularity" "$@" --set scheduler.mgws.granularity=$granularity
-				line "CPU and GPU, granularity = $granularity" "$@" --set scheduler.mgws.granularity=$granularity \
+				line "GPU, granularity = $granularity" "$@" --set scheduler.granularity=$granularity
+				line "CPU and GPU, granularity = $granularity" "$@" --set scheduler.granularity=$granularity \
 					--set run.devices='cpu:0 cuda:0'
 			done
 			line 'CPU' "$@" --set run.devices=cpu:0
@@ -330,7 +330,7 @@ for t in $tables; do
 			case $tree in *XXL) ;; *) line "$tree, a task per worker" --set run.workload=uts --set workload.uts.tree=$tree ;; esac
 			for queue in 32 64 128; do
 				line "$tree, a task per lane, local queue $queue" --set run.workload=uts \
-					--set workload.uts.tree=$tree --set scheduler.mgws.granularity=lane \
+					--set workload.uts.tree=$tree --set scheduler.granularity=lane \
 					--set scheduler.mgws.local_queue=$queue \
 					--set scheduler.mgws.public_queue=1024
 				most=$(awk -v a="$most" -v b="${rate:-0}" 'BEGIN { print (b > a ? b : a) }')
@@ -345,7 +345,7 @@ for t in $tables; do
 			name=${job% *}
 			"$rivals" "$name" >"$tmp/rivals" || continue
 			table "$name, a task per lane, and what else people use (gpu_rivals.cu)"
-			line 'mgws' --set run.workload="$name" --set "${job#* }" --set scheduler.mgws.granularity=lane
+			line 'mgws' --set run.workload="$name" --set "${job#* }" --set scheduler.granularity=lane
 			while read -r _ rival value _; do
 				awk -v l="$rival" -v r="$value" -v b="$base" \
 					'BEGIN { printf "| %-44s | %12.1f | %7.3f | %12s |\n", l, r / 1e6, b ? r / b : 0, "" }'
@@ -454,8 +454,8 @@ for t in $tables; do
 		printf 'a word there and back %s us; an empty kernel until the host knows its end %s us\n' \
 			"$(floor_of round_trip_us)" "$(floor_of launch_us)"
 		table 'triggers that the NIC counted, in millions a second, and of the posted stores of the same kind'
-		common='--set trigger.use=gputn --set trigger.gputn.provider=shm --set trigger.gputn.stamp=yes
-			--set trigger.gputn.slots=16384 --set trigger.gputn.posts=16384 --set trigger.gputn.tags=32768
+		common='--set trigger.use=gputn --set trigger.provider=shm --set trigger.stamp=yes
+			--set trigger.slots=16384 --set trigger.posts=16384 --set trigger.tags=32768
 			--set workload.msgrate.operation=count --set workload.msgrate.per=1000'
 		rate 'one lane' "$lane" trigger.taken_per_s $common --set device.cuda.workers=1 --set workload.msgrate.fires=1000000
 		one_lane=$value
@@ -479,7 +479,7 @@ for t in $tables; do
 			for counting in nic device; do
 				rate "${who#* * * * }: $counting" "$by_nic" trigger.taken_per_s $common --set device.cuda.workers="$1" \
 					--set workload.msgrate.$2 --set workload.msgrate.$3 --set workload.msgrate.$4 \
-					--set trigger.gputn.counting=$counting
+					--set trigger.counting=$counting
 				by_nic=$value
 			done
 		done
@@ -493,7 +493,7 @@ for t in $tables; do
 			[ $kernels != memory ] || { kernels=persistent memory=device; }
 			for workers in 1 "$sms"; do
 				row="$row $(median one_way_p50 --set run.workload=pingpong --set trigger.use=$trigger \
-					--set trigger.$trigger.provider=shm --set trigger.$trigger.memory=$memory \
+					--set trigger.provider=shm --set trigger.memory=$memory \
 					--set device.cuda.workers=$workers --set device.cuda.kernels=$kernels || echo 0)"
 			done
 			echo "$row" | awk -v l="$kind" '{ printf "| %-44s | %12.2f | %12.2f |\n", l, $1 * 1e6, $2 * 1e6 }'
@@ -524,14 +524,14 @@ for t in $tables; do
 			for notify in poll hybrid interrupt; do
 				[ $notify != interrupt ] || n=$((n / 20))
 				seconds=$(median seconds --set run.workload=ssr_storm --set qos.use=monolithic \
-					--set qos.monolithic.notify=$notify --set workload.ssr_storm.service=nothing \
-					--set workload.ssr_storm.settle=0 --set workload.ssr_storm.requests=$n "$@" || echo 0)
+					--set qos.notify=$notify --set workload.ssr_storm.service=nothing \
+					--set workload.requests.settle=0 --set workload.ssr_storm.requests=$n "$@" || echo 0)
 				eval "$notify=\$(awk -v n=$n -v s=$seconds 'BEGIN { print (s > 0 ? n / s : 0) }')"
 			done
 			echo "$poll $hybrid $interrupt" | awk -v l="$label" '{ printf "| %-44s | %12.1f | %12.1f | %12.1f |\n", l, $1 / 1e3,
 				$2 / 1e3, $3 / 1e3 }'
 		}
-		asked 'one worker that waits for each answer' 100000 --set device.cuda.workers=1 --set workload.ssr_storm.outstanding=1
+		asked 'one worker that waits for each answer' 100000 --set device.cuda.workers=1 --set workload.requests.outstanding=1
 		one_poll=$poll one_hybrid=$hybrid
 		asked 'one worker, 64 under way' 300000 --set device.cuda.workers=1
 		asked "$sms workers, 64 each" 4000000 --set device.cuda.workers="$sms"
@@ -540,22 +540,22 @@ for t in $tables; do
 		all_poll=$poll
 		for service in fault alloc migrate; do
 			asked "$service: $sms workers, 16 each" 100000 --set device.cuda.workers="$sms" \
-				--set workload.ssr_storm.outstanding=16 --set workload.ssr_storm.service=$service
+				--set workload.requests.outstanding=16 --set workload.ssr_storm.service=$service
 		done
 		printf '\napplications whose input faults in; ms\n\n| | one worker | %s | all |\n|---|---|---|---|\n' "$sms"
 		for app in bfs spmv sssp bpt xsbench; do
 			row=
 			for workers in 1 "$sms" 0; do
 				row="$row $(median seconds --set run.workload=ssr_$app --set qos.use=monolithic \
-					--set workload.ssr_$app.settle=0 --set device.cuda.workers="$workers" || echo 0)"
+					--set workload.requests.settle=0 --set device.cuda.workers="$workers" || echo 0)"
 			done
 			echo "$row" | awk -v l=$app '{ printf "| %s | %.2f | %.2f | %.2f |\n", l, $1 * 1e3, $2 * 1e3, $3 * 1e3 }'
 		done
 		printf '\none worker that asks 1,000 times a second: CPU of the path, of a core\n\n| notify | |\n|---|---|\n'
 		for notify in poll hybrid interrupt; do
-			cpu=$(median ssr_cpu --set run.workload=ssr_storm --set qos.use=monolithic --set qos.monolithic.notify=$notify \
+			cpu=$(median ssr_cpu --set run.workload=ssr_storm --set qos.use=monolithic --set qos.notify=$notify \
 				--set workload.ssr_storm.service=nothing --set workload.ssr_storm.pace=1ms --set device.cuda.workers=1 \
-				--set workload.ssr_storm.duration=1s --set workload.ssr_storm.settle=0 || echo 9)
+				--set workload.requests.duration=1s --set workload.requests.settle=0 || echo 9)
 			echo "$cpu" | awk -v l=$notify '{ printf "| %s | %.1f %% |\n", l, $1 * 100 }'
 		done
 		echo
@@ -658,7 +658,7 @@ for t in $tables; do
 		printf '\n8 bytes to the other rank, half of there and back; us, median\n\n| %-9s | %12s |\n|---|---|\n' ''  ''
 		for trigger in peer gputn gputn.memory=device proxy counter gds hdn; do
 			label=$trigger memory=${trigger#*.} trigger=${trigger%.*}
-			[ $trigger = peer ] && provider= || provider="--set trigger.$trigger.provider=shm"
+			[ $trigger = peer ] && provider= || provider="--set trigger.provider=shm"
 			[ $memory = $trigger ] || provider="$provider --set trigger.$label"
 			way=$(median one_way_p50 --ranks 2 --set run.workload=pingpong --set trigger.use=$trigger $provider \
 				--set device.cuda.workers=1 --set workload.pingpong.rounds=500 || echo 0)
@@ -680,7 +680,7 @@ for t in $tables; do
 			row="$bytes $(of copy_${bytes}_us) $(of nccl_${bytes}_us | grep . || echo 0) $peer"
 			for trigger in gputn gds hdn; do
 				row="$row $(median seconds --ranks 2 --set run.workload=allreduce --set trigger.use=$trigger \
-					--set trigger.$trigger.provider=shm --set device.cuda.workers=1 --set workload.allreduce.bytes=$bytes ||
+					--set trigger.provider=shm --set device.cuda.workers=1 --set workload.allreduce.bytes=$bytes ||
 					echo 0)"
 			done
 			echo "$row" | awk '{ printf "| %9d | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f | %10.2f |\n", $1, $2, $3, $4 * 1e6,

@@ -37,7 +37,7 @@ class Bench:
         storm = 'workload.ssr_storm.'
         base = [storm + f'settle={SETTLE}s', 'run.warmup=0', 'run.samples=1', f'qos.use={use}', 'device.cpu.cores=0',
                 storm + 'outstanding=1024', storm + 'pause=500us',
-                'qos.split.files=pread', 'qos.monolithic.files=pread']
+                'qos.files=pread']
         base += [storm + 'victim=' + self.victim] if victim else []
         command = [f'{self.o.build}/gpuloom', 'run', 'conf/qos/storm.ini', '--quiet', '--json', '-']
         for one in base + list(sets) + self.o.set:
@@ -120,12 +120,12 @@ ELSEWHERE = [f'qos.steer.cores={CORES - 1}']
 
 
 def waiting(n, order='place'):
-    return [f'workload.ssr_storm.outstanding={n}', f'qos.monolithic.order={order}']
+    return [f'workload.requests.outstanding={n}', f'qos.order={order}']
 
 
 def storm_of(n, order='place'):
     """Unthrottled; its worker looks more often, for no more than 512 answers each time."""
-    return ('monolithic steer', *ELSEWHERE, *waiting(n, order), 'workload.ssr_storm.pause=100us')
+    return ('monolithic steer', *ELSEWHERE, *waiting(n, order), 'workload.requests.pause=100us')
 
 
 def budget_of(text, n=WAITING, order='place', *sets):
@@ -215,7 +215,7 @@ def tenants(b):
     is woken for), the other floods; against the first one alone. In the real-time class, for whatever the
     scheduler keeps a woken thread waiting behind the victim is in both latencies otherwise."""
     storm = 'workload.ssr_storm.'
-    pace = [storm + 'pace=500us', 'qos.budget.limit=5%', storm + 'pause=50us', 'qos.monolithic.class=fifo']
+    pace = [storm + 'pace=500us', 'qos.budget.limit=5%', storm + 'pause=50us', 'qos.class=fifo']
     two = ['device.cpu.workers=2', storm + 'tenants=2', 'device.cpu.cores=']
     variants = {'alone': ('monolithic budget', *pace, storm + 'outstanding=64'),
                 'flooded': ('monolithic budget', *pace, *two, storm + 'outstanding=64'),
@@ -280,8 +280,8 @@ def idle(b):
         return idle_window(length)
 
     def beside():
-        p = b.begin('split', f'workload.ssr_storm.duration={length + 1}s', 'workload.ssr_storm.pace=10s',
-                    'workload.ssr_storm.pause=100s', victim=False)
+        p = b.begin('split', f'workload.requests.duration={length + 1}s', 'workload.ssr_storm.pace=10s',
+                    'workload.requests.pause=100s', victim=False)
         time.sleep(0.6)
         window = idle_window(length, p.pid)
         m = b.end(p, 'idle')
@@ -322,8 +322,8 @@ def latency(b):
         direct.append(json.loads(p.stdout))
         for service in found:
             m = b.run('monolithic steer', 'qos.steer.cores=0', f'workload.ssr_storm.service={service}',
-                      'workload.ssr_storm.outstanding=1', 'workload.ssr_storm.pause=0',
-                      'workload.ssr_storm.requests=20000', 'qos.monolithic.class=fifo', victim=False)
+                      'workload.requests.outstanding=1', 'workload.requests.pause=0',
+                      'workload.ssr_storm.requests=20000', 'qos.class=fifo', victim=False)
             if m:
                 found[service].append(m['ssr_p50'])
     wake = median([d['wake_ns'] for d in direct])

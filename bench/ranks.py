@@ -18,7 +18,7 @@ build = asked.build
 cores = len(os.sched_getaffinity(0))
 counts = [int(n) for n in asked.counts.split(',') if n] or [n for n in (2, 4, 8, 16, 32, 64, 128) if n <= cores]
 PEER = f'{build}/bench/peers/mpi'
-TCP = ['trigger.use=gputn', 'trigger.gputn.provider=tcp', 'trigger.gputn.wait=sleep']
+TCP = ['trigger.use=gputn', 'trigger.provider=tcp', 'trigger.wait=nap']
 times = {}
 
 

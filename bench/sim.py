@@ -17,9 +17,9 @@ asked = arguments(__doc__, 3, 'events,twice,ring,real')
 build = asked.build
 HUGE = 'conf/sim/allreduce-1024.ini'
 # Costs that a model of a network alone does not have.
-BARE = ['trigger.gputn.sim_trigger=0', 'trigger.gputn.sim_overhead=0', 'trigger.gputn.sim_gap=0', 'device.sim.stream=0',
-        'trigger.gputn.sim_hosts_per_leaf=0', 'trigger.gputn.sim_latency=800ns', 'device.sim.load_far=50ns',
-        'device.sim.load_near=10ns', 'device.sim.fence_sys=0', 'device.sim.atomic_near=10ns']
+BARE = ['trigger.gputn.sim_trigger=0', 'trigger.sim_overhead=0', 'trigger.sim_gap=0', 'device.sim.stream=0',
+        'trigger.sim_hosts_per_leaf=0', 'trigger.sim_latency=800ns', 'device.sim.load_host=50ns',
+        'device.sim.load_local=10ns', 'device.sim.fence_sys=0', 'device.sim.atomic_local=10ns']
 
 
 def play(conf, *own):
@@ -118,18 +118,18 @@ class Network:
     """A provider on this machine, and the same simulated."""
 
     def __init__(self, provider, profile, rounds):
-        self.real = [f'trigger.gputn.provider={provider}', 'run.samples=7', 'run.warmup=2']
+        self.real = [f'trigger.provider={provider}', 'run.samples=7', 'run.warmup=2']
         self.sim = ['run.devices=sim:0', 'run.samples=1', 'run.warmup=0']
         self.profile, self.rounds = profile, rounds
         # The gap between two messages that follow each other at once; what is left of one alone when the simulated network costs
         # nothing else is its latency, and what bytes cost is its rate.
-        self.net = ['trigger.gputn.sim_latency=0ns', 'trigger.gputn.sim_rate=1e15', 'trigger.gputn.sim_gap=1us']
+        self.net = ['trigger.sim_latency=0ns', 'trigger.sim_rate=1e15', 'trigger.sim_gap=1us']
         here, there = (self.run('msgrate', 2, ['workload.msgrate.operation=put', 'workload.msgrate.per=1',
                                                'workload.msgrate.fires=20000'], simulated) for simulated in (False, True))
-        self.net[2] = f'trigger.gputn.sim_gap={1000 * here / there:.0f}ns'
+        self.net[2] = f'trigger.sim_gap={1000 * here / there:.0f}ns'
         free, whole = ([self.one_way(size, simulated) for size in (8, 65536)] for simulated in (True, False))
-        self.net[0] = f'trigger.gputn.sim_latency={max(whole[0] - free[0], 0) * 1e9:.0f}ns'
-        self.net[1] = f'trigger.gputn.sim_rate={(65536 - 8) / max(whole[1] - whole[0] - (free[1] - free[0]), 1e-9):.6g}'
+        self.net[0] = f'trigger.sim_latency={max(whole[0] - free[0], 0) * 1e9:.0f}ns'
+        self.net[1] = f'trigger.sim_rate={(65536 - 8) / max(whole[1] - whole[0] - (free[1] - free[0]), 1e-9):.6g}'
 
     def run(self, conf, ranks, own, simulated, stream=0):
         """Of several real runs the least median: others of the host may be busy in some."""

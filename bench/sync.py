@@ -43,7 +43,7 @@ def beside(rounds):
     """The rivals without a bar get one round: their figures are far from 1."""
     rounds = min(rounds, 3)
     print('compute beside k waiters on its core: speed relative to k = 0 (share of the processor time)')
-    kinds = ['sync_poll', 'sync_backoff how=yield', 'sync_backoff how=sleep', 'sync_futex', 'sync_wic']
+    kinds = ['sync_poll', 'sync_backoff wait=yield', 'sync_backoff wait=nap', 'sync_futex', 'sync_wic']
     ks, found, share = [1, 2, 4, 8, 16, 64], {}, {}
 
     def once(kind, k):
@@ -244,7 +244,7 @@ def scale(rounds):
         found, devices = {'futex': [], 'wic': []}, max(2, workers // 4096)
         for turn in range(min(rounds, 3 if workers < 4096 else 2)):
             for sync in rotated(['futex', 'wic'], turn):
-                m = run('conf/wic.ini', sync, 'run.workload=pattern', 'workload.pattern.iterations=3', 'workload.pattern.tp=5',
+                m = run('conf/wic.ini', sync, 'run.workload=pattern', 'workload.pattern.iterations=3', 'workload.exchange.tp=5',
                         'workload.pattern.model=alternating', f'device.cpu.workers={workers // devices}',
                         'run.devices=' + ' '.join(f'cpu:{d}' for d in range(devices)), 'sync.wic.pages=65536')
                 found[sync].append(m['seconds'][0])

@@ -54,7 +54,7 @@ int main(int argc, char **argv)
 	struct loom_error err;
 	rounds = argc > 1 ? strtoull(argv[1], NULL, 10) : 400;
 	rounds = rounds < 100000 ? rounds : 100000;
-	struct harness *h = harness_open(&(struct harness_params){.sched_opts = "idle=park",
+	struct harness *h = harness_open(&(struct harness_params){.sched_opts = "wait=sleep",
 								  .task = fns,
 								  .tasks = 2,
 								  .initial = &first,

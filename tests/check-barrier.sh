@@ -36,12 +36,12 @@ expect 4 "meet at the scope 'group', which barrier_flags does not have" "$G" run
 expect 4 'leave the barrier for good, which nobody may with barrier_tree' "$G" run conf/barrier.ini --set barrier.use=tree \
 	--set workload.barrier.leave=1
 barrier=release
-for end in spin yield nap futex; do
-	meets --set barrier.release.end=$end --set workload.barrier.work=50
+for end in spin yield nap sleep; do
+	meets --set barrier.wait=$end --set workload.barrier.work=50
 done
 barrier=tree
 meets --set barrier.tree.arity=2 --set device.cpu.workers=7 --set workload.barrier.scope=worker
-expect 2 'arity = 5: not a power of two from 2 on' "$G" run conf/barrier.ini $small --set barrier.use=tree --set barrier.tree.arity=5
+expect 2 'arity = 5: must be a power of two from 2 on' "$G" run conf/barrier.ini $small --set barrier.use=tree --set barrier.tree.arity=5
 expect 2 'no barrier is selected' "$G" run conf/barrier.ini --set barrier.use=
 # Who never comes is named. The deadline is long enough for a busy machine to start the others.
 for barrier in release dissemination flags; do
@@ -52,7 +52,7 @@ done
 # All ranks, which tell each other by messages. One rank needs none.
 job() {
 	expect 0 'verified' "$G" run conf/barrier.ini $small --set barrier.use=$barrier --set workload.barrier.scope=job \
-		--set device.cpu.yield=yes "$@"
+		--set device.cpu.wait=yield "$@"
 }
 barrier=auto
 job
@@ -62,14 +62,14 @@ expect 124 'has not come to the barrier' "$G" run conf/barrier.ini $small --rank
 	--set trigger.use=peer --set workload.barrier.absent=1 --set workload.barrier.deadline=500ms
 job --ranks 4 --set trigger.use=peer --set 'run.devices=cpu:0 cpu:1' --set workload.barrier.work=50
 if [ -e "$B/plugins/trigger_gputn.so" ]; then # there is libfabric
-	job --ranks 3 --set trigger.use=gputn --set trigger.gputn.provider=tcp --set device.cpu.lanes=2
+	job --ranks 3 --set trigger.use=gputn --set trigger.provider=tcp --set device.cpu.lanes=2
 	for trigger in counter proxy; do
-		job --ranks 2 --set trigger.use=$trigger --set trigger.$trigger.provider=shm
+		job --ranks 2 --set trigger.use=$trigger --set trigger.provider=shm
 	done
 	expect 4 'needs a trigger that sends while a kernel runs' "$G" run conf/barrier.ini --ranks 2 --set workload.barrier.scope=job \
-		--set trigger.use=hdn --set trigger.hdn.provider=tcp
+		--set trigger.use=hdn --set trigger.provider=tcp
 	for barrier in $plugins; do
-		job --ranks 4 --set trigger.use=gputn --set trigger.gputn.provider=shm
+		job --ranks 4 --set trigger.use=gputn --set trigger.provider=shm
 	done
 fi
 

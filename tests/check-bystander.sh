@@ -73,31 +73,31 @@ def conf(name, ranks=0, **values):
 n = str(2 * len(cores))
 crowd = dict(device__cpu__workers=n, device__cpu__oversubscribe='yes', run__devices='cpu:0')
 cases, stopped = [], []
-yields, idles = ways('device.cpu', 'yield'), ways('scheduler.mgws', 'idle')
+yields, idles = ways('device.cpu', 'wait'), ways('scheduler.mgws', 'wait')
 waits = ways('trigger.gputn', 'wait') if network else []
 if wish != 'all': # each way once
-    pairs = [(y, 'yield') for y in yields] + [('yes', w) for w in waits if w != 'yield']
+    pairs = [(y, 'yield') for y in yields] + [('yield', w) for w in waits if w != 'yield']
 else:
     pairs = itertools.product(yields, waits)
 for y, w in pairs if network else ():
     for job in ('jacobi2d', 'allreduce') if wish == 'all' else ('jacobi2d',):
-        cases.append(conf(job, 4, device__cpu__yield=y, trigger__gputn__wait=w))
-        stopped += cases[-1:] if y == 'yes' or wish == 'all' else []
+        cases.append(conf(job, 4, device__cpu__wait=y, trigger__wait=w))
+        stopped += cases[-1:] if y == 'yield' or wish == 'all' else []
 if network:
     cases += [conf('allreduce', 4)] if wish != 'all' else []
     stopped.append(conf('jacobi2d', 4))
 for i, term, y in itertools.product(idles, ('counter', 'tree'), yields if wish == 'all' else yields[:1]):
-    if wish == 'all' or term == 'counter' or i == 'park':
-        cases.append(conf('uts', scheduler__mgws__idle=i, termination__use=term, device__cpu__yield=y, **crowd))
+    if wish == 'all' or term == 'counter' or i == 'sleep':
+        cases.append(conf('uts', scheduler__wait=i, termination__use=term, device__cpu__wait=y, **crowd))
 for sync in ('poll', 'futex', 'warp', 'wic'):
     cases.append(conf('wic', run__workload='c2d', sync__use=sync))
-for how in ways('sync.backoff', 'how'):
-    cases.append(conf('wic', run__workload='c2d', sync__use='backoff', sync__backoff__how=how))
+for how in ways('sync.backoff', 'wait'):
+    cases.append(conf('wic', run__workload='c2d', sync__use='backoff', sync__backoff__wait=how))
 for use in ('split', 'monolithic'):
     for notify in ways('qos.' + use, 'notify'):
         if notify in ('interrupt', 'hybrid'): # GPUs alone have these
             continue
-        cases.append(conf('qos/storm', qos__use=use, **{'qos__%s__notify' % use: notify}))
+        cases.append(conf('qos/storm', qos__use=use, qos__notify=notify))
 
 late = 0
 for command, stop in [(c, False) for c in cases] + [(c, True) for c in stopped]:

@@ -38,7 +38,7 @@ else
 		expect 0 'provider tcp.*slower.*/dev/shm has 0.0 MiB free.*enlarge it' unshare -m sh "$tmp/tight" "$G" run -n 2 \
 			conf/pingpong.ini --samples 1 --set workload.pingpong.rounds=20
 		expect 4 '/dev/shm has 0.0 MiB free.*enlarge it' unshare -m sh "$tmp/tight" "$G" run -n 2 conf/pingpong.ini \
-			--samples 1 --set trigger.gputn.provider=shm
+			--samples 1 --set trigger.provider=shm
 	else
 		left 'libfabric offers no shm here'
 	fi

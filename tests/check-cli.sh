@@ -37,7 +37,7 @@ expect 2 "x.ini:11:16: error: .*64k5" "$G" run "$tmp/x.ini"
 # What a plug-in itself has against its options is found without a device, and where it stands.
 conf "$base" '[scheduler.mgws]' 'granularity = worker' 'public_queue = 63'
 expect 2 "x.ini:12:16: error: .scheduler.mgws. public_queue = 63: must be a power of two" "$G" config check "$tmp/x.ini"
-for set in uts:workload.uts.tree=custom,workload.uts.type=binomial,workload.uts.q=0.5:q qos/storm:workload.ssr_storm.outstanding=3:outstanding \
+for set in uts:workload.uts.tree=custom,workload.uts.type=binomial,workload.uts.q=0.5:q qos/storm:workload.requests.outstanding=3:outstanding \
 	memset:transport.use=p2p,transport.p2p.placement=there:placement allreduce:workload.allreduce.chain=yes,workload.allreduce.order=fire-first:order \
 	msgrate:workload.msgrate.per=7:per pingpong:workload.pingpong.bytes=12:bytes memset:scheduler.use=static,scheduler.static.local_queue=3:local_queue \
 	memset:run.workload=exec,workload.exec.command=true,workload.exec.expect=x:expect; do
@@ -144,7 +144,7 @@ expect 124 'no end after [0-9.]* s .*: cpu:0: 1 at work \(0\); cpu:1: 1 at work 
 	--set workload.uts.tree=T1XXL --set run.timeout=$(slack)s
 for sync in poll futex wic backoff; do
 	expect 124 'cpu:0: 2 at work \(0-1\); cpu:1: 2 waiting for data of others \(2-3\); the workers' "$G" run conf/wic.ini --set run.workload=pattern \
-		--set sync.use=$sync --set device.cpu.workers=2 --set run.timeout=$(slack)s --set workload.pattern.tp=1000000
+		--set sync.use=$sync --set device.cpu.workers=2 --set run.timeout=$(slack)s --set workload.exchange.tp=1000000
 done
 
 # What `show --as-ini` writes gives the same values.
@@ -317,7 +317,7 @@ expect 0 '' "$G" rerun "$tmp/mark.json" --trust --quiet
 [ -e "$tmp/MARK" ] || fail 'a result of trust did not run its command'
 hostile run.workload="$tmp/workload_memset.so"
 expect 0 '' "$G" rerun "$tmp/hostile.json" --trust --quiet
-hostile run.workload=ssr_storm "workload.ssr_storm.victim=touch $tmp/MARK2" qos.use=monolithic
+hostile run.workload=ssr_storm "workload.requests.victim=touch $tmp/MARK2" qos.use=monolithic
 expect 2 'victim = touch .*would be run' "$G" rerun "$tmp/hostile.json"
 # A sweep, and the files that one writes, are no options of a run.
 hostile sweep.scheduler.use=mgws,static sweep.report="$tmp/MARK3.html" sweep.output="$tmp/MARK3.jsonl"

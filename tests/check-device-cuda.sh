@@ -106,7 +106,7 @@ crossings() {
 		crossing $sync resume 0 verified --set run.devices='cpu:0 cuda:0'
 		crossing $sync pattern 0 verified --set run.devices='cuda:0 cpu:0' --set workload.pattern.model=alternating
 		crossing $sync pattern 124 'no end after 0.3 s' --set run.devices='cpu:0 cuda:0' --set run.timeout=300ms \
-			--set workload.pattern.tp=400000
+			--set workload.exchange.tp=400000
 	done
 	for sync in futex wic; do
 		crossing $sync resume 0 verified --set run.devices='cuda:0 cpu:0' --set sync.$sync.notify=interrupt
@@ -118,14 +118,14 @@ crossings() {
 	crossing futex pattern 4 'is for one GPU' --set run.devices='cuda:0 cpu:0 cuda:1' --set device.cuda.1.gpu=0 \
 		--set sync.futex.notify=interrupt
 	crossing wic pattern 124 'no end after 0.3 s' --set run.devices='cuda:0 cpu:0' --set run.timeout=300ms \
-		--set sync.wic.notify=interrupt --set workload.pattern.tp=400000
+		--set sync.wic.notify=interrupt --set workload.exchange.tp=400000
 }
 # crossing_death SYNC -o|-n DEVICES NAME: the producer's process, the GPU's being the older one, is killed in mid-run.
 crossing_death() {
 	FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/sync_$1.so $B/plugins/workload_pattern.so" "$G" run conf/wic.ini --samples 1 \
 		--set run.devices="$3" --set transport.use=p2p --set device.cpu.isolation=process --set device.cuda.isolation=process \
 		--set device.cpu.workers=2 --set device.cuda.workers=2 --set sync.use=$1 --set run.workload=pattern \
-		--set workload.pattern.iterations=100000 --set workload.pattern.tp=1000 >"$tmp/out" 2>"$tmp/err" &
+		--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000 >"$tmp/out" 2>"$tmp/err" &
 	run=$!
 	soon 'at_work $run 2'
 	ended_by KILL "$(pgrep $2 -P $run)" $run

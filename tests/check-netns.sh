@@ -59,7 +59,7 @@ hosts() {
 	shift
 	for i in $(seq $((hosts - 1)) -1 0); do
 		GPULOOM_RANK=$i GPULOOM_RANKS=$hosts GPULOOM_ROOT=10.77.0.1:7741 ip netns exec "$id-$((i / each))" \
-			"$limit" 100 "$G" run "$@" --set trigger.gputn.address=10.77.0.$((i / each + 1)) >"$tmp/out$i" 2>"$tmp/err$i" </dev/null &
+			"$limit" 100 "$G" run "$@" --set trigger.address=10.77.0.$((i / each + 1)) >"$tmp/out$i" 2>"$tmp/err$i" </dev/null &
 		eval "pid$i=$!"
 	done
 	wait $pid0
@@ -73,7 +73,7 @@ rest() {
 for provider in tcp net sockets; do
 	for job in jacobi2d allreduce; do
 		hosts 4 conf/$job.ini --samples 2 --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=10 \
-			--set workload.allreduce.bytes=100KB --set trigger.gputn.provider=$provider
+			--set workload.allreduce.bytes=100KB --set trigger.provider=$provider
 		status=$?
 		rest
 		[ $status = 0 ] || { fail "$job over $provider: rank 0 ends with $status"; sed 's/^/    /' "$tmp"/err?; }
@@ -87,7 +87,7 @@ mkdir "$tmp/texts"
 for i in $(seq 120); do
 	seq $((i * i * 3)) | gzip -1 >"$tmp/texts/$i.gz"
 done
-shared='--set trigger.use=gputn --set trigger.gputn.provider=tcp --set trigger.gputn.wait=sleep'
+shared='--set trigger.use=gputn --set trigger.provider=tcp --set trigger.wait=nap'
 found=$(zgrep -lw 5000 "$tmp"/texts/* | wc -l)
 for n in 2 4; do
 	for term in hcounter tree; do
@@ -164,6 +164,6 @@ cable() { # CONF OPTIONS
 }
 cable conf/uts-ranks.ini --samples 100000 $shared
 cable conf/uts-ranks.ini --samples 100000 $shared --set workload.uts.tree=custom --set workload.uts.type=binomial --set workload.uts.b0=500 --set workload.uts.q=0.12
-dies conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.sweeps=100000000 --set trigger.gputn.provider=tcp
+dies conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.sweeps=100000000 --set trigger.provider=tcp
 dies conf/uts-ranks.ini --samples 100000 $shared
 finish

@@ -31,8 +31,8 @@ PY
 for use in split monolithic 'coalesce monolithic steer budget'; do
 	for notify in eventfd futex; do
 		expect 0 '' python3 "$tmp/wakes.py" "$G" run "$conf" --quiet $asleep --set $W.duration=50s \
-			--set "qos.use=$use" --set qos.split.notify=$notify --set qos.monolithic.notify=$notify \
-			--set qos.split.class=other --set qos.monolithic.class=other
+			--set "qos.use=$use" --set qos.notify=$notify \
+			--set qos.class=other
 		[ "$got" -eq 0 ] || cat "$tmp/out"
 	done
 done

@@ -8,7 +8,7 @@ run() {
 	expect 0 'verified' "$G" run "$conf" --samples 2 --set run.warmup=0 "$@"
 }
 # Real-time and nice classes would let tests starve each other.
-other='--set qos.split.class=other --set qos.monolithic.class=other'
+other='--set qos.class=other'
 
 for service in nothing signal fault alloc read write migrate send; do
 	for use in split monolithic; do
@@ -22,8 +22,8 @@ for use in coalesce 'split coalesce steer' 'steer monolithic' 'coalesce monolith
 	'throttle' 'split throttle' 'monolithic throttle steer' 'budget' 'monolithic budget' \
 	'coalesce steer monolithic budget' 'split coalesce throttle budget'; do
 	for notify in eventfd futex poll; do
-		run $other --set $W.requests=1500 --set "qos.use=$use" --set qos.split.notify=$notify \
-			--set qos.monolithic.notify=$notify --set qos.budget.limit=50% \
+		run $other --set $W.requests=1500 --set "qos.use=$use" \
+			--set qos.notify=$notify --set qos.budget.limit=50% \
 			--set qos.throttle.limit=50% --set qos.throttle.delay_most=1ms
 	done
 done
@@ -31,7 +31,7 @@ for to in one idle away; do
 	run $other --set $W.requests=1500 --set 'qos.use=split steer' --set qos.steer.to=$to --set qos.steer.cores=0
 done
 run $other --set $W.requests=5000 --set 'qos.use=split coalesce' --set qos.coalesce.adaptive=yes
-run $other --set $W.requests=1000 --set qos.split.files=pread --set qos.use=split
+run $other --set $W.requests=1000 --set qos.files=pread --set qos.use=split
 run $other --set $W.requests=1000 --set qos.use=split --set transport.use=p2p --set 'run.devices=cpu:0 cpu:1' \
 	--set $W.tenants=2
 
@@ -39,13 +39,13 @@ for app in bfs spmv sssp bpt xsbench; do
 	for isolation in thread process; do
 		expect 0 'verified' "$G" run conf/qos/apps.ini --samples 2 $other --set run.workload=ssr_$app \
 			--set device.cpu.isolation=$isolation --set device.cpu.workers=2 --set device.cpu.lanes=2 \
-			--set workload.ssr_$app.size=3000 --set workload.ssr_$app.lookups=3000
+			--set workload.requests.size=3000 --set workload.requests.lookups=3000
 	done
 	# Repeated beside a victim, with and without requests: the same answers.
 	for isolation in thread process; do
 		expect 0 'victim_speed' "$G" run conf/qos/apps.ini --samples 2 --set run.warmup=0 $other \
-			--set run.workload=ssr_$app --set workload.ssr_$app.size=1000 \
-			--set device.cpu.isolation=$isolation --set "workload.ssr_$app.victim=sleep 0.05"
+			--set run.workload=ssr_$app --set workload.requests.size=1000 \
+			--set device.cpu.isolation=$isolation --set "workload.requests.victim=sleep 0.05"
 	done
 done
 
@@ -55,7 +55,7 @@ expect 0 'victim_speed' "$G" run "$conf" --samples 2 --set run.warmup=0 $other \
 expect 0 'requests_per_s' "$G" run "$conf" --samples 2 --set run.warmup=0 $other --set $W.duration=100ms
 # Looks that poll are charged, too: while nobody is served they must not take all of a small budget.
 expect 0 verified "$G" run conf/qos/storm.ini --samples 1 --set run.warmup=0 --set 'qos.use=split budget' \
-	--set qos.split.notify=poll --set qos.budget.limit=2% --set 'run.devices=cpu:0 cpu:1' --set $W.service=migrate \
+	--set qos.notify=poll --set qos.budget.limit=2% --set 'run.devices=cpu:0 cpu:1' --set $W.service=migrate \
 	--set $W.bytes=65536 --set $W.room=65536 --set $W.requests=300
 # A budget is kept: CPU time by the clocks of the path's threads, over a second, with room for noise.
 expect 0 verified "$G" run "$conf" --samples 1 --set run.warmup=0 $other --set $W.duration=1500ms \
@@ -82,14 +82,14 @@ printf '#!/bin/sh\nkill -9 $$\n' >"$tmp/dies"
 chmod +x "$tmp/dies"
 expect 3 "was ended by signal 9" "$G" run "$conf" --set "$W.victim=$tmp/dies" --set run.warmup=0
 expect 2 'bytes = 65536: a datagram' "$G" run "$conf" --set $W.service=send --set $W.bytes=64KiB
-expect 2 'service = alloc asks for both' "$G" run "$conf" --set $W.service=free
+expect 2 'service = alloc requests both' "$G" run "$conf" --set $W.service=free
 expect 2 'may hold 2359296 bytes, and room is 1048576: raise room' "$G" config check "$conf" --set $W.service=alloc \
 	--set $W.bytes=32769 --set $W.outstanding=64
 expect 0 verified "$G" run "$conf" --set $W.service=alloc --set $W.bytes=32769 --set $W.outstanding=16 --samples 1
-expect 2 'service = fault asks for both' "$G" run "$conf" --set $W.service=evict
+expect 2 'service = fault requests both' "$G" run "$conf" --set $W.service=evict
 expect 2 'power of two' "$G" run "$conf" --set $W.outstanding=33
 expect 2 'the rings of 256 workers would take 1152 MiB, and 1024 are the most' "$G" run "$conf" --set $W.service=nothing \
 	--set $W.outstanding=65536 --set device.cpu.workers=256
-expect 4 'for GPUs alone, and cpu:0 is none: say eventfd, futex or poll' "$G" run "$conf" --set qos.split.notify=hybrid
+expect 4 'for GPUs alone, and cpu:0 is none: say eventfd, futex or poll' "$G" run "$conf" --set qos.notify=hybrid
 expect 2 'tenants need as many workers' "$G" run "$conf" --set $W.tenants=9
 finish

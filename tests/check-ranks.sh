@@ -12,26 +12,26 @@ for n in 2 3 8; do
 	for seed in 1 2; do
 		more="--set run.seed=$seed --samples 3 --quiet"
 		expect 0 '' "$G" run -n $n conf/uts-ranks.ini $small --set workload.uts.seed=$seed $more
-		expect 0 '' "$G" run -n $n conf/fib.ini $shared --set workload.fib.n=19 --set scheduler.mgws.idle=yield $own $more
+		expect 0 '' "$G" run -n $n conf/fib.ini $shared --set workload.fib.n=19 --set scheduler.wait=yield $own $more
 		expect 0 '' "$G" run -n $n conf/synthetic.ini $shared --set workload.synthetic.tasks=300 --set workload.synthetic.length=1000 $own $more
 	done
 done
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --samples 1 --set workload.uts.create=eager $small --set device.cpu.isolation=process --quiet
 expect 0 '' "$G" run -n 2 conf/uts-ranks.ini --set run.devices='cpu:0 cpu:1' --set device.cpu.oversubscribe=yes \
 	--set device.cpu.workers=2 $small --quiet
-expect 0 '' "$G" run -n 3 conf/uts-ranks.ini --set transport.use=p2p --set scheduler.mgws.idle=spin --set device.cpu.yield=yes $small --quiet
+expect 0 '' "$G" run -n 3 conf/uts-ranks.ini --set transport.use=p2p --set scheduler.wait=spin --set device.cpu.wait=yield $small --quiet
 # Ranks that ask for each other's memory, under both detectors: by the provider's atomics, and by the other NIC's.
-asks='--set trigger.use=gputn --set trigger.gputn.wait=sleep'
+asks='--set trigger.use=gputn --set trigger.wait=nap'
 if [ -e "$B/plugins/trigger_gputn.so" ]; then
 	for way in '2 tcp hcounter' '5 tcp tree' '3 net tree' '4 net hcounter' '2 sockets hcounter'; do
 		set -- $way
 		for more in "conf/uts-ranks.ini $small" "conf/synthetic.ini $shared $own --set workload.synthetic.tasks=300 --set workload.synthetic.length=1000"; do
-			expect 0 '' "$G" run -n $1 $more $asks --set trigger.gputn.provider=$2 --set termination.use=$3 --samples 3 --quiet
+			expect 0 '' "$G" run -n $1 $more $asks --set trigger.provider=$2 --set termination.use=$3 --samples 3 --quiet
 		done
 	done
-	expect 0 '' "$G" run -n 2 conf/uts-ranks.ini $small $asks --set trigger.gputn.provider=tcp --set device.cpu.workers=2 \
+	expect 0 '' "$G" run -n 2 conf/uts-ranks.ini $small $asks --set trigger.provider=tcp --set device.cpu.workers=2 \
 		--set device.cpu.oversubscribe=yes --set device.cpu.isolation=process --set device.cpu.lanes=2 --samples 1 --quiet
-	expect 4 'provider = auto or tcp' "$G" run -n 2 conf/uts-ranks.ini $asks --set trigger.gputn.provider=shm
+	expect 4 'provider = auto or tcp' "$G" run -n 2 conf/uts-ranks.ini $asks --set trigger.provider=shm
 	expect 0 '' "$G" run -n 2 conf/uts-ranks.ini $small $asks --samples 1 --quiet
 fi
 mkdir "$tmp/texts"

@@ -34,8 +34,8 @@ ranks() {
 			expect 0 'verified' "$G" run conf/$job.ini -n 2 --set run.devices=sim:0 --samples 1 --set trigger.use=$trigger $small
 		done
 		expect 0 'verified' "$G" run conf/allreduce.ini -n 7 --set run.devices=sim:0,sim:1 --samples 2 --set trigger.use=$trigger \
-			--set trigger.$trigger.sim_ranks_per_host=2 --set trigger.$trigger.sim_hosts_per_leaf=2 \
-			--set trigger.$trigger.sim_jitter=3us --set trigger.$trigger.sim_loss=2% $small \
+			--set trigger.sim_ranks_per_host=2 --set trigger.sim_hosts_per_leaf=2 \
+			--set trigger.sim_jitter=3us --set trigger.sim_loss=2% $small \
 			$(for o in $net; do echo "--set trigger.$trigger.sim_$o"; done)
 		# Whatever goes on first, sums are exact.
 		expect 0 'verified' "$G" run conf/allreduce.ini -n 3 --set run.devices=sim:0 --samples "${RUNS:-$few}" --set run.warmup=0 \
@@ -43,8 +43,8 @@ ranks() {
 	done
 	same allreduce -n 16 --set device.sim.workers=3 --set workload.allreduce.bytes=4KiB --set workload.allreduce.algorithm=levels \
 		--set workload.allreduce.group=4
-	same allreduce -n 20 --set device.sim.workers=2 --set trigger.gputn.sim_hosts_per_leaf=2 --set trigger.gputn.sim_leaves_per_group=3 \
-		--set trigger.gputn.sim_routing=valiant --set trigger.gputn.sim_sharing=fair --set workload.allreduce.bytes=64KiB
+	same allreduce -n 20 --set device.sim.workers=2 --set trigger.sim_hosts_per_leaf=2 --set trigger.sim_leaves_per_group=3 \
+		--set trigger.sim_routing=valiant --set trigger.sim_sharing=fair --set workload.allreduce.bytes=64KiB
 	same jacobi2d --set run.ranks=4 --set device.sim.workers=4 --set workload.jacobi2d.n=32
 	# Ranks that steal from each other, through the network; a barrier of all ranks, whose times are compared.
 	for term in tree hcounter; do
@@ -54,12 +54,12 @@ ranks() {
 	expect 0 '2 complete, 0 skipped, 0 failed' "$G" run conf/sim/barriers.ini --set sweep.run.ranks=5 --set sweep.barrier.use=tree,auto --set device.sim.workers=3 \
 		--json "$tmp/barriers.jsonl"
 	expect 2 'say sim_hosts_per_leaf, too' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 \
-		--set trigger.gputn.sim_leaves_per_group=2
+		--set trigger.sim_leaves_per_group=2
 	expect 1 'an operation with rank 1 failed: Connection timed out' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 $small \
-		--set trigger.gputn.sim_dead=0-1
-	expect 2 'say two ranks, as in 0-3' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.sim_dead=0
-	expect 4 'choose devices = sim:0' "$G" run conf/pingpong.ini --set trigger.gputn.provider=sim
-	expect 4 'choose provider = sim' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.gputn.provider=tcp
+		--set trigger.sim_dead=0-1
+	expect 2 'say two ranks, as in 0-3' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.sim_dead=0
+	expect 4 'choose devices = sim:0' "$G" run conf/pingpong.ini --set trigger.provider=sim
+	expect 4 'choose provider = sim' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.provider=tcp
 	expect 4 'a thread of the host posts late' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 \
 		--set workload.pingpong.order=random
 	expect 4 'the simulated network triggers nothing by itself' "$G" run conf/pingpong.ini -n 2 --set run.devices=sim:0 --set trigger.use=ofi
@@ -71,7 +71,7 @@ ranks() {
 		printf '%s' '<?xml version="1.0"?><!DOCTYPE platform SYSTEM "https://simgrid.org/simgrid.dtd"><platform version="4.1">' \
 			"<cluster id=\"c\" prefix=\"h\" suffix=\"\" radical=\"0-$1\" speed=\"1Gf\" bw=\"12.5GBps\" lat=\"400ns\" " \
 			'sharing_policy="SPLITDUPLEX"/></platform>' >"$tmp/platform.xml"
-		echo "--set trigger.gputn.sim_platform=$tmp/platform.xml"
+		echo "--set trigger.sim_platform=$tmp/platform.xml"
 	}
 	if ldconfig -p 2>/dev/null | grep -q 'libsimgrid\.so\.3\.32'; then
 		expect 0 '"samples"' $one
@@ -81,7 +81,7 @@ ranks() {
 one, two = (json.load(open(path))["samples"][0]["seconds"] for path in sys.argv[1:])
 sys.exit(one != two)' "$tmp/plain.json" "$tmp/out" || fail 'a platform file gives another time'
 		expect 2 'it has 3 hosts, and 4 are needed' $one $(platform 2)
-		expect 2 'SimGrid cannot read it' $one --set trigger.gputn.sim_platform="$tmp/plain.json"
+		expect 2 'SimGrid cannot read it' $one --set trigger.sim_platform="$tmp/plain.json"
 	else
 		expect 4 'libsimgrid 3.32, which reads such files, is not installed' $one $(platform 11)
 	fi
@@ -113,7 +113,7 @@ for word in w ww 33 3zwischen zwischen 19; do
 done
 
 # What is measured on a simulated device is what its conf says.
-costs='load_near=210 load_far=1110 load_peer=810 store_near=11 store_far=21 store_peer=31 atomic_near=220 atomic_far=1320
+costs='load_local=210 load_host=1110 load_peer=810 store_local=11 store_host=21 store_peer=31 atomic_local=220 atomic_host=1320
 	atomic_peer=930 fence_dev=101 fence_sys=701 stream=29'
 set_costs=
 for cost in $costs; do set_costs="$set_costs --set device.sim.${cost}ns"; done
@@ -121,7 +121,7 @@ expect 0 'workers = 4' "$G" doctor --profile 'sim:0 sim:1' --set device.sim.work
 for cost in $costs; do
 	grep -qx "${cost%=*} = ${cost#*=}ns" "$tmp/out" || fail "profile: $cost: $(grep "^${cost%=*} " "$tmp/out")"
 done
-expect 0 '^load_near = ' "$G" doctor --profile cpu:0 --set device.cpu.workers=1
+expect 0 '^load_local = ' "$G" doctor --profile cpu:0 --set device.cpu.workers=1
 cp "$tmp/out" "$tmp/profile.ini"
 expect 0 verified "$G" run conf/fib.ini "$tmp/profile.ini" --set run.devices=sim:0 --set workload.fib.n=10 --samples 1
 expect 2 'nothing:0' "$G" doctor --profile nothing:0
@@ -256,7 +256,7 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 	steps() { echo "({ uint64_t n_ = loom_load_relaxed_dev($1); loom_store_relaxed_dev($1, n_ + $2); n_; })"; }
 	spoil_trigger 'ends of a kernel are counted in two steps' hdn "$grid" nic_kernel_end \
 		'loom_fetch_add_acq_rel_dev(&d->arrived, (uint64_t)1)' "$(steps '&d->arrived' 1)"
-	spoil_trigger 'nobody waits for a place in the FIFO' gputn "$rate trigger.gputn.fifo=2" nic_take_slot \
+	spoil_trigger 'nobody waits for a place in the FIFO' gputn "$rate trigger.fifo=2" nic_take_slot \
 		'nic_await_slot(c, ring, tail, entries, *n)' 0
 	spoil_trigger 'places of the FIFO are taken in two steps' gputn "$rate device.sim.workers=17" nic_take_slot \
 		'loom_take_ticket_dev(&ring->head)' "$(steps '&ring->head' 1)"

@@ -72,10 +72,10 @@ expect 2 'two devices' "$G" run conf/wic.ini --set run.devices=cpu:0
 # A producer killed in mid-run ends the run with its name, at once, under every plug-in.
 for sync in $plugins; do
 	without_a_device $sync conf/wic.ini --set run.workload=pattern --set sync.use=$sync --set device.cpu.workers=2 \
-		--set workload.pattern.iterations=100000 --set workload.pattern.tp=1000
+		--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000
 	[ $took -lt 3000 ] || fail "$sync: $took ms until a killed producer was noticed"
 done
 without_a_device apart conf/wic.ini --set run.workload=pattern $apart --set device.cpu.workers=2 \
-	--set workload.pattern.iterations=100000 --set workload.pattern.tp=1000
+	--set workload.pattern.iterations=100000 --set workload.exchange.tp=1000
 [ $took -lt 3000 ] || fail "apart: $took ms until a killed producer was noticed"
 finish

@@ -65,7 +65,7 @@ for so in "$B"/plugins/trigger_*.so; do
 done
 for pid in $pids; do wait "$pid" || failures=$((failures + 1)); done
 # Counted on the device: the same results.
-count='--samples 2 --set trigger.use=gputn --set trigger.gputn.counting=device --set device.cpu.workers=2'
+count='--samples 2 --set trigger.use=gputn --set trigger.counting=device --set device.cpu.workers=2'
 for by in item group kernel mixed; do
 	expect 0 verified "$G" run -n 2 conf/msgrate.ini $count --set workload.msgrate.by=$by --set workload.msgrate.operation=put \
 		--set workload.msgrate.fires=400 --set workload.msgrate.per=40 --set device.cpu.lanes=2 $two
@@ -78,17 +78,17 @@ expect 4 'what 2 devices fire adds up at the NIC alone' "$G" run conf/msgrate.in
 expect 2 'arrivals fire most' "$G" run -n 2 conf/allreduce.ini --set workload.allreduce.chain=yes \
 	--set workload.allreduce.order=fire-first
 expect 4 'no such endpoint with triggered operations' "$G" run conf/pingpong.ini --set trigger.use=ofi \
-	--set trigger.ofi.provider=shm
+	--set trigger.provider=shm
 [ "$CHECK" = all ] && providers='tcp net sockets shm' || providers='tcp shm'
 for provider in $providers; do
 	expect 0 verified "$G" run -n 2 conf/jacobi2d.ini --samples 1 --set workload.jacobi2d.n=40 \
-		--set workload.jacobi2d.sweeps=12 --set trigger.gputn.provider=$provider
+		--set workload.jacobi2d.sweeps=12 --set trigger.provider=$provider
 	expect 0 verified "$G" run -n 2 conf/allreduce.ini --samples 1 --set workload.allreduce.bytes=100KB \
-		--set trigger.use=counter --set trigger.counter.provider=$provider --set trigger.counter.wait=sleep
+		--set trigger.use=counter --set trigger.provider=$provider --set trigger.wait=nap
 	# Nothing tells a target of these puts that they are there, but that the sample is over.
-	expect 0 verified "$G" run -n 3 conf/msgrate.ini --samples 10 --set trigger.use=proxy --set trigger.proxy.provider=$provider \
+	expect 0 verified "$G" run -n 3 conf/msgrate.ini --samples 10 --set trigger.use=proxy --set trigger.provider=$provider \
 		--set workload.msgrate.operation=put --set workload.msgrate.fires=300 --set workload.msgrate.per=20 \
-		--set trigger.proxy.flights=2 --set device.cpu.workers=6 $two
+		--set trigger.flights=2 --set device.cpu.workers=6 $two
 done
 # Without posts: all lanes of all workers, the same bits on all ranks, in rounds that use buffers again.
 for way in oneshot twoshot pull; do

@@ -9,7 +9,7 @@ small='--samples 2 --set workload.pingpong.rounds=50 --set workload.msgrate.fire
 expect 124 'no end after .*waiting for messages' "$G" run -n 2 conf/pingpong.ini --set run.timeout=300ms --set workload.pingpong.rounds=10000000
 expect 2 '^gpuloom: error: pingpong: 3 ranks' "$G" run -n 3 conf/pingpong.ini
 [ "$(grep -c 'pingpong: 3 ranks' "$tmp/err")" = 1 ] || fail 'three ranks say the same thing thrice'
-expect 4 'provider of libfabric that the conf names' "$G" run conf/pingpong.ini --set trigger.gputn.provider=nonesuch
+expect 4 'provider of libfabric that the conf names' "$G" run conf/pingpong.ini --set trigger.provider=nonesuch
 expect 2 'no trigger is selected' "$G" run conf/pingpong.ini --set trigger.use=
 expect 2 '1 to 1024 ranks' "$G" run -n 0 conf/pingpong.ini
 expect 4 'srun --mpi=pmix' env SLURM_STEP_NUM_TASKS=4 "$G" run conf/pingpong.ini
@@ -35,14 +35,14 @@ expect 0 '' "$G" run -n 2 conf/sgd.ini $crowd --set device.cpu.workers=80 --set 
 	--set workload.sgd.steps=1 --set workload.sgd.accuracy=0 --set workload.sgd.algorithm=ring
 
 # A post that would come late and cannot be made is refused before, in its own words.
-expect 2 'error: trigger_gputn: notify 2, but arrivals = 2; .*say trigger.gputn.arrivals = 3 or more' "$G" run -n 2 conf/allreduce.ini $small --set workload.allreduce.order=random \
-	--set trigger.gputn.arrivals=2
+expect 2 'error: trigger_gputn: notify 2, but arrivals = 2; .*say trigger.arrivals = 3 or more' "$G" run -n 2 conf/allreduce.ini $small --set workload.allreduce.order=random \
+	--set trigger.arrivals=2
 # What one rank cannot do is the job's exit code, not that the others were told to stop.
 expect 1 'raise tags' "$G" run -n 3 conf/allreduce.ini --samples 1 --quiet --set workload.allreduce.bytes=1000 \
-	--set workload.allreduce.order=random --set workload.allreduce.piece=4 --set trigger.gputn.tags=16
+	--set workload.allreduce.order=random --set workload.allreduce.piece=4 --set trigger.tags=16
 # A fire may come before the post that would have been refused.
 expect 2 'raise tags' "$G" run -n 4 conf/allreduce.ini --samples 1 --quiet --set workload.allreduce.order=fire-first \
-	--set trigger.use=counter --set trigger.counter.tags=16 --set workload.allreduce.bytes=88987 --set workload.allreduce.piece=1KiB
+	--set trigger.use=counter --set trigger.tags=16 --set workload.allreduce.bytes=88987 --set workload.allreduce.piece=1KiB
 
 # One rank dies as by kill -9, in each phase: the job ends within 5 s, and the message names the rank. The job takes some
 # time to start, too, as it does when nobody dies: much on a busy machine.
@@ -89,14 +89,14 @@ silent() { # THREADS STATE ARGUMENTS...
 }
 pids=
 for what in '3 waiting.for.messages conf/pingpong.ini' '2 waiting.for.messages conf/pingpong.ini --set trigger.use=peer' \
-	'3 at.work conf/msgrate.ini --set workload.msgrate.operation=put --set trigger.gputn.fifo=2 --set trigger.gputn.flights=1'; do
+	'3 at.work conf/msgrate.ini --set workload.msgrate.operation=put --set trigger.fifo=2 --set trigger.flights=1'; do
 	(trap - EXIT; tmp=$(mktemp -d "$tmp/XXXXXX"); silent $what) &
 	pids="$pids $!"
 done
 for pid in $pids; do wait "$pid" || failures=$((failures + 1)); done
 
 # Nor does a command without anybody to tidy up after it leave anything in shared memory.
-"$G" run conf/pingpong.ini --set trigger.gputn.provider=shm --samples 1000000 --log info >"$tmp/out" 2>"$tmp/err" &
+"$G" run conf/pingpong.ini --set trigger.provider=shm --samples 1000000 --log info >"$tmp/out" 2>"$tmp/err" &
 job=$!
 soon 'grep -q "provider shm" "$tmp/err"'
 kill -9 $job

@@ -165,9 +165,9 @@ while read -r name options; do
 	sound "$name" $options --only sync --skip sync.fuzz
 done <<'END'
 sync_poll --set probe=atomic
-sync_backoff --set how=pause
-sync_backoff --set how=sleep
-sync_futex --set spin=50
+sync_backoff --set wait=spin
+sync_backoff --set wait=nap
+sync_futex --set polls=50
 sync_wic --set mode=copy
 sync_wic --set eager=no
 sync_wic --set eager=no --set mode=copy

@@ -36,10 +36,10 @@ jobs = {
     '4 ranks, sgd': ['-n', '4', 'conf/sgd.ini', *endless],
     '4 ranks, allreduce': ['-n', '4', 'conf/allreduce.ini', '--set', 'workload.allreduce.bytes=64KiB', *endless],
     '4 ranks that meet': ['-n', '4', 'conf/barrier.ini', '--set', 'trigger.use=gputn', '--set', 'workload.barrier.scope=job',
-                          '--set', 'workload.barrier.difference=500', '--set', 'device.cpu.yield=yes', *endless],
+                          '--set', 'workload.barrier.difference=500', '--set', 'device.cpu.wait=yield', *endless],
     '3 ranks that share tasks': ['-n', '3', 'conf/uts-ranks.ini', *endless],
-    '3 ranks that ask for tasks': ['-n', '3', 'conf/uts-ranks.ini', '--set', 'trigger.use=gputn', '--set', 'trigger.gputn.provider=tcp',
-                                   '--set', 'trigger.gputn.wait=sleep', '--set', 'termination.use=tree', *endless],
+    '3 ranks that ask for tasks': ['-n', '3', 'conf/uts-ranks.ini', '--set', 'trigger.use=gputn', '--set', 'trigger.provider=tcp',
+                                   '--set', 'trigger.wait=nap', '--set', 'termination.use=tree', *endless],
     '2 device processes': uts,
     '2 that exchange mail': uts + mail,
 }

@@ -43,8 +43,8 @@ LEAVE = 30  # seconds in which a job ends after an interrupt or a kill, and its 
 MOST = {
     "samples": 3, "warmup": 1, "workers": 6, "lanes": 4, "launch_cost": 100e3, "teardown_cost": 100e3,
     "scheduler.mgws.backlog": 4096, "scheduler.mgws.spill": 65536, "scheduler.static.spill": 65536, "scheduler.host.returns": 4096,
-    "scheduler.mgws.public_queue": 4096, "spin": 1e6, "pauses": 10000, "sync.backoff.first": 1e6,
-    "sync.backoff.last": 1e6, "sync.futex.spin": 10000, "nap": 1e6, "posts": 65536, "tags": 65536, "slots": 65536,
+    "scheduler.mgws.public_queue": 4096, "spin": 1e6, "sync.backoff.nap": 1e6,
+    "sync.backoff.nap_most": 1e6, "polls": 10000, "nap": 1e6, "posts": 65536, "tags": 65536, "slots": 65536,
     "arrivals": 65536, "fifo": 65536, "qos.coalesce.window": 3e6, "qos.throttle.delay": 1e6,
     "qos.throttle.delay_most": 2e6, "qos.budget.latency": 1e7,
     "cholesky.size": 100, "synthetic.tasks": 500, "synthetic.length": 5000, "synthetic.spawn": 3, "synthetic.depth": 4, "synthetic.on_gpu": 0,
@@ -57,7 +57,7 @@ MOST = {
     "sgd.rate": 0.1, "sgd.accuracy": 0, "replay.steps": 3, "replay.most": 4096, "replay.latency": 1e5, "lookups": 300,
     "barrier.few": 60, "barrier.difference": 300, "barrier.parts": 3, "barrier.checked": 100, "barrier.work": 2000,
     "requests": 300, "ssr_storm.bytes": 65536, "ssr_storm.file": 1 << 20, "duration": 50e6, "settle": 5e6,
-    "pause": 1e6, "pace": 1e6, "outstanding": 1024, "trigger.*.spin": 10000, "exec.timeout": 0,
+    "pause": 1e6, "pace": 1e6, "outstanding": 1024, "exec.timeout": 0,
     **{f"ssr_{app}.size": 300 for app in ("bfs", "bpt", "spmv", "sssp", "xsbench")},
 }
 LEAST = {"sgd.inputs": 9, "replay.rate": 1e8, "qos.budget.limit": 0.02, "qos.throttle.limit": 0.02, "run.timeout": 60e9, "run.time_limit": 0}
@@ -280,8 +280,7 @@ class Case:
         if self.get("device.cpu.workers") == "":
             self.set("device.cpu", "workers", 2)
         threads = workers * devices * lanes
-        spins = self.get("device.cpu.yield") == "no" or self.get("sync.use") == "poll" or "how=pause" in \
-            (f"how={self.get('sync.backoff.how')}",)
+        spins = "spin" in (self.get("device.cpu.wait"), self.get("sync.backoff.wait")) or self.get("sync.use") == "poll"
         if threads > 4 and (spins or lanes > 1):  # each hand-over takes a slice of time
             self.set("device.cpu", "workers", 2 if devices < 3 and lanes == 1 else 1)
             self.set("device.cpu", "lanes", min(lanes, 2))
@@ -538,7 +537,7 @@ def next_run(build):
     """Takes away what a killed one left in shared memory. A command that is killed between its provider's making of a region
     and the removal of the region's name can do nothing about it, and nobody else is there."""
     subprocess.run([f"{build}/gpuloom", "run", "conf/pingpong.ini", "--samples", "1", "--quiet", "--set",
-                    "trigger.gputn.provider=shm"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                    "trigger.provider=shm"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, timeout=LIMIT)
 
 

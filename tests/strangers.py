@@ -292,8 +292,8 @@ def lies_S10():
     import random
     import threading
     jobs = [["--set", "run.timeout=4s", "--set", "run.warmup=0", "--samples", "1"],
-            "--set run.timeout=4s --set run.warmup=0 --samples 1 --set trigger.use=gputn --set trigger.gputn.wait=sleep "
-            "--set trigger.gputn.provider=tcp".split()]
+            "--set run.timeout=4s --set run.warmup=0 --samples 1 --set trigger.use=gputn --set trigger.wait=nap "
+            "--set trigger.provider=tcp".split()]
     if not os.path.exists(os.path.join(os.path.dirname(GPULOOM), "plugins", "trigger_gputn.so")):
         jobs.pop()
     first, last = (int(x) for x in os.environ.get("LIES", "0-20").split("-"))
@@ -353,8 +353,8 @@ def guess_S2():
         subprocess.run([os.environ.get("CC", "cc"), "-O1", "-Wall", "-Werror", "tests/stranger_rma.c", "-lfabric", "-o", program],
                        check=True)
         job = subprocess.Popen([GPULOOM, "run", "-n", "2", "conf/uts-ranks.ini"] + SMALL +
-                               ["--samples", "1000000", "--set", "trigger.use=gputn", "--set", "trigger.gputn.wait=sleep",
-                                "--set", "trigger.gputn.provider=tcp"],
+                               ["--samples", "1000000", "--set", "trigger.use=gputn", "--set", "trigger.wait=nap",
+                                "--set", "trigger.provider=tcp"],
                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                                start_new_session=True)
         ports = []

@@ -181,9 +181,9 @@ TEST(accepts)
 TEST(refuses)
 {
 	static const struct talk rows[] = {
-		{"[s]\nk = 1\n\n k = 2\n", "4:2 key 'k' stands twice in [s]; the first is on line 2"},
-		{"[s]\nk = 1\n[t]\n[S]\nK = 2\n", "5:1 key 'K' stands twice in [S]; the first is on line 2"},
-		{"k = 1\n[s]\n", "1:1 key 'k' stands before the first section; put it under its [section]"},
+		{"[s]\nk = 1\n\n k = 2\n", "4:2 key 'k' is twice in [s]; the first is on line 2"},
+		{"[s]\nk = 1\n[t]\n[S]\nK = 2\n", "5:1 key 'K' is twice in [S]; the first is on line 2"},
+		{"k = 1\n[s]\n", "1:1 key 'k' is before the first section; put it under its [section]"},
 		{"[s]\n  junk\n", "2:3 " LINE},
 		{"[s]\nk: 1\n", "2:1 " LINE " (with '=', not ':')"},
 		{" [s\nk = 1\n", "1:2 no ']' after the name of the section"},
@@ -693,7 +693,8 @@ TEST(values_refused)
 TEST(rows_check)
 {
 	static const char *const nothing[] = {NULL};
-	static const struct loom_opt good = {"a", "1", "h", NULL, 0, 0, 4, 4, LOOM_OPT_U32, 0};
+	static const struct loom_opt good = {
+		.name = "a", .dflt = "1", .help = "h", .offset = 4, .size = 4, .type = LOOM_OPT_U32};
 	struct loom_error err;
 #define ROW(want, ...)                                                                             \
 	do {                                                                                       \
@@ -710,11 +711,14 @@ TEST(rows_check)
 	ROW("option 'a' has no help", r.help = "");
 	ROW("option 'a' has the unknown type 99", r.type = 99);
 	ROW("option 'a' has a field of 8 bytes; its type needs 4", r.size = 8);
-	ROW("option 'a' lies outside of the option struct", r.offset = 5);
-	ROW("option 'a' lies outside of the option struct", r.offset = UINT32_MAX);
+	ROW("option 'a' is outside of the option struct", r.offset = 5);
+	ROW("option 'a' is outside of the option struct", r.offset = UINT32_MAX);
 	ROW("option 'a' has no choices", r.type = LOOM_OPT_ENUM);
 	ROW("option 'a' has no choices", r.type = LOOM_OPT_ENUM, r.choices = nothing);
 	ROW("option 'a' has a minimum above its maximum; give both", r.min = 1);
+	ROW("option 'a' has an empty section", r.section = "");
+	ROW("option 'a' has auto as a value and is no integer, size or time", r.type = LOOM_OPT_STR, r.size = 8, r.offset = 0,
+	    r.flags = LOOM_OPT_AUTO);
 	ROW("option 'a' is required and has a default", r.flags = LOOM_OPT_REQUIRED);
 	ROW("option 'a' has no default and is not required", r.dflt = NULL);
 	ROW("the default of option 'a' is wrong: 'x' is not a valid integer", r.dflt = "x");
@@ -723,7 +727,7 @@ TEST(rows_check)
 #undef ROW
 	const struct loom_opt twice[] = {good, good, {0}};
 	CU_ASSERT_EQUAL(loom__rows_check(twice, 8, &err), LOOM_EPLUGIN);
-	expect(err.text, "option 'a' stands twice in its table");
+	expect(err.text, "option 'a' is twice in its table");
 	CU_ASSERT_EQUAL(loom__rows_check(rows_all, sizeof(struct options), &err), 0);
 	CU_ASSERT_EQUAL(loom__rows_check(NULL, 0, &err), 0);
 }
@@ -746,6 +750,59 @@ TEST(fill)
 	told("");
 }
 
+/* An option that plug-ins share: in the shared section for all of them, in a plug-in's own for it alone. */
+static int list_shared(void *arg, const struct loom__effective *e)
+{
+	loom__text_add(arg, "%s.%s=%s ", e->section, e->key, e->value);
+	return 0;
+}
+
+static struct two { uint32_t own, common; } two_of(const char *section, const struct loom_opt *rows)
+{
+	struct two two;
+	CU_ASSERT_EQUAL(loom__config_fill(cfg, &section, 1, rows, &two, sizeof(two), &diag), 0);
+	return two;
+}
+
+TEST(shared_section)
+{
+	static const struct loom_opt rows[] = {
+		LOOM_OPT(struct two, own, LOOM_OPT_U32, "1", "own"),
+		LOOM_OPT(struct two, common, LOOM_OPT_U32, "auto", "common", .max = 100, .section = "k",
+			 .flags = LOOM_OPT_AUTO), {0}};
+	struct loom_opt other[] = {rows[0], rows[1], {0}};
+	struct loom__text text = {0};
+	char *environment[] = {"GPULOOM_K__COMMON=9", NULL};
+	renew();
+	declare("k.a", rows, "a");
+	declare("k.b", rows, "b");
+	CU_ASSERT_EQUAL(two_of("k.a", rows).common, 0);
+	read_string("[k]\ncommon = 5\n[k.b]\ncommon = 6\nown = 2\n", 0);
+	CU_ASSERT_EQUAL(two_of("k.a", rows).common, 5);
+	CU_ASSERT_EQUAL(two_of("k.b", rows).common, 6);
+	loom__config_each(cfg, list_shared, &text);
+	CU_ASSERT_STRING_EQUAL(text.at, "k.a.own=1 k.common=5 k.b.own=2 k.b.common=6 ");
+	loom__text_free(&text);
+	told("");
+	/* What has the higher source counts over what is more specific. */
+	set_text("k.common=7", 0);
+	CU_ASSERT_EQUAL(two_of("k.b", rows).common, 7);
+	set_text("k.b.common=auto", 0);
+	CU_ASSERT_EQUAL(two_of("k.b", rows).common, 0);
+	CU_ASSERT_EQUAL(two_of("k.a", rows).common, 7);
+	set_text("k.comon=1", 0);
+	CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), LOOM_EINVAL);
+	told("--set k.comon=1: error: unknown key 'comon' in [k]; did you mean 'common'?\n");
+	renew();
+	CU_ASSERT_EQUAL(loom__config_read_environment(cfg, environment, &diag), 0);
+	declare("k.a", rows, "a");
+	CU_ASSERT_EQUAL(two_of("k.a", rows).common, 9);
+	other[1].max = 200;
+	declare("k.b", other, "b");
+	CU_ASSERT_EQUAL(loom__config_unknown(cfg, &diag), LOOM_EINVAL);
+	told("error: a and b declare the option 'common' of [k], which they share, in different ways\n");
+}
+
 /* Every mistake has its place, and leaves the default. */
 TEST(fill_mistakes)
 {
@@ -764,7 +821,7 @@ TEST(fill_mistakes)
 	CU_ASSERT(o.count == 7 && o.size == 65536 && o.time == 10000 && o.flag == 1);
 	/* A table that was not checked does no harm. */
 	CU_ASSERT_EQUAL(loom__config_fill(cfg, sections, 1, rows_all, &o, 8, &diag), LOOM_EPLUGIN);
-	told("error: option 'count' lies outside of the option struct");
+	told("error: option 'count' is outside of the option struct");
 }
 
 TEST(required)

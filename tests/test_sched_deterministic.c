@@ -4,7 +4,7 @@
 #include "turns_tree.h"
 
 /* spin = 0: who is out of work sleeps at once, and the clock has no say. */
-#define PARK " idle=park spin=0"
+#define PARK " wait=sleep spin=0"
 
 static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=4" PARK, 4, 1, 24, BINARY, 0},
@@ -26,10 +26,10 @@ static const struct turns_setup setups[] = {
 	{"local_queue=2 public_queue=1 in_place_depth=0" PARK, 3, 2, 20, LAZY, 0},
 	{"local_queue=2 public_queue=4 owners=2 transfer=id" PARK, 4, 1, 24, LAZY, 0},
 	/* Without sleepers tasks stay with their makers for longer: more of them are spilled, or left to co-owners. */
-	{"local_queue=2 public_queue=1 in_place_depth=0 idle=spin", 2, 1, 10, STAR, 0},
-	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour idle=spin", 3, 1, 16, STAR, 0},
-	{"local_queue=2 public_queue=4 owners=2 idle=spin", 4, 1, 24, BINARY, 0},
-	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0 idle=yield", 3, 2, 20, COMB, 0},
+	{"local_queue=2 public_queue=1 in_place_depth=0 wait=spin", 2, 1, 10, STAR, 0},
+	{"local_queue=2 public_queue=2 in_place_depth=0 victim=neighbour wait=spin", 3, 1, 16, STAR, 0},
+	{"local_queue=2 public_queue=4 owners=2 wait=spin", 4, 1, 24, BINARY, 0},
+	{"local_queue=2 public_queue=4 owners=2 in_place_depth=0 wait=yield", 3, 2, 20, COMB, 0},
 	{"local_queue=2 public_queue=4 victim=biased bias=0.5 claim=fixed claim_size=2" PARK, 4, 12, 24, COMB, 0},
 };
 
@@ -42,14 +42,14 @@ static const struct turns_setup apart[] = {
 	{"local_queue=2 public_queue=4 transfer=id" PARK, 4, 2, 30, RANDOM, TWO_CPUS},
 	{"local_queue=2 public_queue=4 owners=2 victim=neighbour" PARK, 5, 3, 24, BINARY, TWO_CPUS},
 	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 3, 2, 20, STAR, TWO_CPUS},
-	{"local_queue=4 public_queue=4 idle=spin", 4, 9, 40, RANDOM, TWO_CPUS},
-	{"local_queue=4 public_queue=4 victim=none idle=spin", 4, 9, 40, BINARY, TWO_CPUS},
-	{"local_queue=8 public_queue=4 idle=yield", 2, 2, 40, STAR, TWO_CPUS},
+	{"local_queue=4 public_queue=4 wait=spin", 4, 9, 40, RANDOM, TWO_CPUS},
+	{"local_queue=4 public_queue=4 victim=none wait=spin", 4, 9, 40, BINARY, TWO_CPUS},
+	{"local_queue=8 public_queue=4 wait=yield", 2, 2, 40, STAR, TWO_CPUS},
 	{"local_queue=4 public_queue=1 in_place_depth=0 backlog=4" PARK, 3, 3, 24, RANDOM, TWO_CPUS},
 	{"local_queue=4 public_queue=4" PARK, 4, 2, 30, LAZY, TWO_CPUS},
 	/* A postmaster, and others. */
 	{"local_queue=2 public_queue=4" PARK, 4, 1, 30, BINARY, CPU_AND_GPU},
-	{"local_queue=4 public_queue=4 idle=spin", 4, 9, 40, RANDOM, CPU_AND_GPU},
+	{"local_queue=4 public_queue=4 wait=spin", 4, 9, 40, RANDOM, CPU_AND_GPU},
 	{"local_queue=4 public_queue=2 owners=2" PARK, 6, 24, 24, COMB, CPU_AND_GPU},
 	{"local_queue=4 public_queue=4 transfer=id" PARK, 5, 2, 40, STAR, CPU_AND_GPU},
 	{"local_queue=2 public_queue=1 in_place_depth=0 backlog=4" PARK, 4, 3, 30, LAZY, CPU_AND_GPU},
@@ -74,13 +74,13 @@ static const struct ranks_setup {
 	{"local_queue=2 public_queue=2 in_place_depth=0" PARK, 4, {1, 1, 1, 1}, 1, 12, COMB, 0, 1},
 	{"local_queue=2 public_queue=4 victim=local" PARK, 2, {2, 2}, 6, 24, BINARY, 0, 1},
 	{"local_queue=2 public_queue=4" PARK, 2, {1, 1}, 1, 24, LAZY, 0, 1},
-	{"local_queue=2 public_queue=4 idle=spin", 2, {2, 2}, 1, 24, BINARY, 0, 1},
-	{"local_queue=4 public_queue=4 idle=yield victim=biased", 4, {1, 1, 1, 1}, 3, 30, LAZY, 0, 2},
-	{"local_queue=2 public_queue=4 idle=spin", 2, {1, 1}, 1, 24, BINARY, 1, 1},
-	{"local_queue=2 public_queue=4 idle=spin", 3, {1, 1, 1}, 9, 24, STAR, 1, 1},
-	{"local_queue=2 public_queue=2 in_place_depth=0 idle=yield", 3, {1, 2, 1}, 2, 24, RANDOM, 1, 1},
-	{"local_queue=2 public_queue=4 idle=spin", 3, {1, 1, 1}, 9, 24, STAR, 1, 2},
-	{"local_queue=2 public_queue=2 idle=yield", 4, {1, 1, 1, 1}, 1, 16, COMB, 1, 2},
+	{"local_queue=2 public_queue=4 wait=spin", 2, {2, 2}, 1, 24, BINARY, 0, 1},
+	{"local_queue=4 public_queue=4 wait=yield victim=biased", 4, {1, 1, 1, 1}, 3, 30, LAZY, 0, 2},
+	{"local_queue=2 public_queue=4 wait=spin", 2, {1, 1}, 1, 24, BINARY, 1, 1},
+	{"local_queue=2 public_queue=4 wait=spin", 3, {1, 1, 1}, 9, 24, STAR, 1, 1},
+	{"local_queue=2 public_queue=2 in_place_depth=0 wait=yield", 3, {1, 2, 1}, 2, 24, RANDOM, 1, 1},
+	{"local_queue=2 public_queue=4 wait=spin", 3, {1, 1, 1}, 9, 24, STAR, 1, 2},
+	{"local_queue=2 public_queue=2 wait=yield", 4, {1, 1, 1, 1}, 1, 16, COMB, 1, 2},
 };
 
 static void play_one(const struct turns_setup *s, size_t term)

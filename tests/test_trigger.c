@@ -391,24 +391,19 @@ static void post_needs(struct trig *t)
 }
 static void refuse_needs(struct trig *t)
 {
-	char wanted[64];
 	struct loom_trigger_post post = {.tag = 1, .threshold = 5, .op = LOOM_NET_PUT, .bytes = 8};
 	post.local = post.remote = trig_ref(t, t->data);
 	post.notify = 8;
-	snprintf(wanted, sizeof(wanted), "trigger.%s.arrivals = 1200 or more", t->plugin->name + 8);
-	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, wanted);
+	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, "say trigger.arrivals = 1200 or more");
 	post.notify = 1300; /* more than it said */
-	snprintf(wanted, sizeof(wanted), "trigger.%s.arrivals = 1301 or more", t->plugin->name + 8);
-	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, wanted);
+	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, "say trigger.arrivals = 1301 or more");
 	post.notify = 0;
 	post.slot = 8;
-	snprintf(wanted, sizeof(wanted), "trigger.%s.slots = 1100 or more", t->plugin->name + 8);
-	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, wanted);
+	REFUSED(trig_post_fails(t, post), LOOM_EINVAL, t->err, "say trigger.slots = 1100 or more");
 	post.slot = 0;
 	for (int i = 0; i < 8; i++)
 		trig_post(t, post);
-	snprintf(wanted, sizeof(wanted), "trigger.%s.posts = 9000 or more", t->plugin->name + 8);
-	REFUSED(trig_post_fails(t, post), LOOM_EFULL, t->err, wanted);
+	REFUSED(trig_post_fails(t, post), LOOM_EFULL, t->err, "say trigger.posts = 9000 or more");
 }
 TEST(sizes_follow_from_needs)
 {
@@ -503,7 +498,7 @@ static void *produce(void *arg)
 
 TEST(producers)
 {
-	static const char *const settings[] = {"fifo=2", "fifo=64", "fifo=4 wait=sleep spin=1"};
+	static const char *const settings[] = {"fifo=2", "fifo=64", "fifo=4 wait=nap polls=1"};
 	static const size_t which[] = {0, COUNTER, PEER};
 	for (size_t s = 0; s < sizeof(settings) / sizeof(*settings); s++)
 		for (size_t i = 0; i < sizeof(which) / sizeof(*which); i++) {
@@ -746,8 +741,8 @@ static void ask_all(struct trig *t)
 
 TEST(asks)
 {
-	static const char *const ways[] = {"provider=tcp wait=sleep", "provider=tcp", "provider=net wait=sleep", "provider=net",
-					   "provider=sockets wait=sleep"};
+	static const char *const ways[] = {"provider=tcp wait=nap", "provider=tcp", "provider=net wait=nap", "provider=net",
+					   "provider=sockets wait=nap"};
 	struct trig t;
 	trig_ranks = 2;
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++) {

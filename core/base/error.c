@@ -32,6 +32,7 @@ int loom__vfail(struct loom_error *err, int code, const char *file, int line, co
 	err->code = code;
 	err->file = file;
 	err->line = line;
+	err->option = NULL;
 	int n = vsnprintf(err->text, sizeof(err->text), fmt, args);
 	if (n < 0) {
 		snprintf(err->text, sizeof(err->text), "%s", loom_strerror(code));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a config, and the public calls. */
+/* Creating and destroying a config; the public calls. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,8 +7,7 @@
 
 const char *loom__source_name(enum loom_source source)
 {
-	static const char *const names[] = {"default", "file", "environment", "command line",
-					    "api"};
+	static const char *const names[] = {"default", "file", "environment", "command line", "api"};
 	return (size_t)source < LOOM__COUNT(names) ? names[source] : "unknown";
 }
 
@@ -38,16 +37,15 @@ void loom_config_destroy(struct loom_config *cfg)
 	free(cfg);
 }
 
-/* Words the outcome for a caller who has no diag, and keeps warnings for the one who has. */
-static int conclude(struct loom_config *cfg, int code, struct loom__diag *diag,
-		    struct loom_error *err)
+/* The outcome of a public call, which has no diag: errors as one text; warnings are kept for loom__config_unknown(). */
+static int conclude(struct loom_config *cfg, int code, struct loom__diag *diag, struct loom_error *err)
 {
 	if (code == LOOM_EINVAL) {
 		code = loom__diag_fail(diag, code, err);
 	} else if (!code) {
 		for (size_t i = 0; i < diag->count; i++)
-			loom__diag_add(&cfg->notes, 1, diag->list[i].file, diag->list[i].line,
-				       diag->list[i].column, "%s", diag->list[i].text);
+			loom__diag_add(&cfg->notes, 1, diag->list[i].file, diag->list[i].line, diag->list[i].column,
+				       "%s", diag->list[i].text);
 	}
 	if (code == LOOM_ENOMEM)
 		LOOM__FAIL(err, code, "out of memory");
@@ -62,22 +60,19 @@ int loom_config_load(struct loom_config *cfg, const char *path, struct loom_erro
 	return conclude(cfg, code, &diag, err);
 }
 
-int loom_config_load_text(struct loom_config *cfg, const char *name, const char *text,
-			  struct loom_error *err)
+int loom_config_load_text(struct loom_config *cfg, const char *name, const char *text, struct loom_error *err)
 {
 	struct loom__diag diag = {0};
 	int code = loom__config_read_text(cfg, name, text, strlen(text), &diag);
 	return conclude(cfg, code, &diag, err);
 }
 
-int loom_config_set(struct loom_config *cfg, const char *section, const char *key,
-		    const char *value, struct loom_error *err)
+int loom_config_set(struct loom_config *cfg, const char *section, const char *key, const char *value,
+		    struct loom_error *err)
 {
 	struct loom__diag diag = {0};
-	static char from[] = "loom_config_set";
-	const struct loom__entry where = {.source = LOOM_FROM_API, .file = from};
-	int code = loom__config_assign(cfg, &where, (struct loom__slice){section, strlen(section)},
-				       (struct loom__slice){key, strlen(key)},
-				       (struct loom__slice){value, strlen(value)}, &diag);
+	const struct loom__entry where = {.source = LOOM_FROM_API, .file = "loom_config_set"};
+	int code = loom__config_assign(cfg, &where, loom__slice_of(section), loom__slice_of(key), loom__slice_of(value),
+				       &diag);
 	return conclude(cfg, code, &diag, err);
 }

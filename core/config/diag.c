@@ -33,21 +33,19 @@ static struct loom__mistake *room_for(struct loom__diag *d, int warning)
 	return &list[d->count];
 }
 
-/* Two devices may share a section, and then its mistakes. */
+/* Two devices may share a section, with its mistakes. */
 static int is_known(const struct loom__diag *d, const struct loom__mistake *m)
 {
 	for (size_t i = 0; i < d->count; i++) {
 		const struct loom__mistake *k = &d->list[i];
-		if (k->line == m->line && k->column == m->column && k->warning == m->warning &&
-		    !k->file == !m->file && (!k->file || !strcmp(k->file, m->file)) &&
-		    !strcmp(k->text, m->text))
+		if (k->line == m->line && k->column == m->column && k->warning == m->warning && !k->file == !m->file &&
+		    (!k->file || !strcmp(k->file, m->file)) && !strcmp(k->text, m->text))
 			return 1;
 	}
 	return 0;
 }
 
-void loom__diag_add(struct loom__diag *d, int warning, const char *file, int line, int column,
-		    const char *fmt, ...)
+void loom__diag_add(struct loom__diag *d, int warning, const char *file, int line, int column, const char *fmt, ...)
 {
 	struct loom__mistake m = {.line = line, .column = column, .warning = warning};
 	va_list args;
@@ -58,7 +56,7 @@ void loom__diag_add(struct loom__diag *d, int warning, const char *file, int lin
 	m.file = file ? strdup(file) : NULL;
 	int whole = m.text && (m.file || !file);
 	d->failed |= !whole;
-	/* Messages quote what users wrote. */
+	/* Messages quote user input. */
 	if (m.text)
 		loom__clean(m.text, strlen(m.text) + 1);
 	if (m.file)
@@ -76,7 +74,7 @@ void loom__diag_add(struct loom__diag *d, int warning, const char *file, int lin
 		*at = m;
 		d->count++;
 	} else {
-		drop(&m); /* counted, and loom__diag_text says that it is not shown */
+		drop(&m); /* counted: loom__diag_text() shows how many are missing */
 	}
 }
 
@@ -98,11 +96,10 @@ void loom__diag_text(const struct loom__diag *d, struct loom__text *out)
 			loom__text_add(out, "%d:", m->line);
 		if (m->line && m->column)
 			loom__text_add(out, "%d:", m->column);
-		loom__text_add(out, "%s%s: %s\n", m->file ? " " : "",
-			       m->warning ? "warning" : "error", m->text);
+		loom__text_add(out, "%s%s: %s\n", m->file ? " " : "", m->warning ? "warning" : "error", m->text);
 	}
 	if (d->failed)
-		loom__text_add(out, "error: out of memory for all that is to be said\n");
+		loom__text_add(out, "error: out of memory: some mistakes are not shown\n");
 	size_t hidden = d->errors + d->warnings - d->count;
 	if (hidden)
 		loom__text_add(out, "%zu more not shown\n", hidden);
@@ -120,7 +117,7 @@ int loom__diag_fail(const struct loom__diag *d, int code, struct loom_error *err
 		code = LOOM__FAIL(err, code, "%.*s", (int)text.length - 1, text.at);
 	loom__text_free(&text);
 	size_t n = err ? strlen(err->text) : 0;
-	if (n && err->text[n - 1] == '\n') /* cut short just there */
+	if (n && err->text[n - 1] == '\n') /* the text was cut there */
 		err->text[n - 1] = 0;
 	return code;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The entries of a configuration: what was said, where, and what it overrode. */
+/* The entries of a configuration, in the order of precedence. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,103 +33,141 @@ static char *keep_lower(struct loom_config *cfg, struct loom__slice s)
 	return copy;
 }
 
-static struct loom__slot *find(const struct loom_config *cfg, const char *section, const char *key)
+/* The link to the entry in force, or to the end of the list. */
+static struct loom__entry **find(struct loom_config *cfg, const char *section, const char *key)
 {
-	for (struct loom__slot *s = cfg->slots; s; s = s->next)
-		if (loom__same(s->top->key, key) && loom__same(s->top->section, section))
-			return s;
-	return NULL;
+	struct loom__entry **e = &cfg->entries;
+	while (*e && !(loom__same((*e)->key, key) && loom__same((*e)->section, section)))
+		e = &(*e)->next;
+	return e;
 }
 
-const struct loom__entry *loom__config_get(const struct loom_config *cfg, const char *section,
-					   const char *key)
+const struct loom__entry *loom__config_get(const struct loom_config *cfg, const char *section, const char *key)
 {
-	const struct loom__slot *slot = find(cfg, section, key);
-	return slot ? slot->top : NULL;
+	return *find((struct loom_config *)(uintptr_t)cfg, section, key);
 }
 
 int loom__config_entries(const struct loom_config *cfg, loom__entry_fn *fn, void *arg)
 {
 	int code = 0;
-	for (const struct loom__slot *s = cfg->slots; s && !code; s = s->next)
-		code = fn(arg, s->top);
+	for (const struct loom__entry *e = cfg->entries; e && !code; e = e->next)
+		code = fn(arg, e);
 	return code;
 }
 
-struct loom__header *loom__config_header(const struct loom_config *cfg, const char *section)
+struct loom__entry *loom__config_header(const struct loom_config *cfg, const char *section)
 {
-	struct loom__header *h = cfg->headers;
+	struct loom__entry *h = cfg->headers;
 	while (h && !loom__same(h->section, section))
 		h = h->next;
 	return h;
 }
 
-void loom__config_name_section(struct loom_config *cfg, struct loom__slice section,
-			       const struct loom__place *place)
+void loom__config_name_section(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section)
 {
 	char *name = keep_lower(cfg, section);
-	if (!name)
+	struct loom__entry **h = &cfg->headers;
+	while (name && *h && strcmp((*h)->section, name))
+		h = &(*h)->next;
+	if (!name || *h || !(*h = loom__config_alloc(cfg, sizeof(**h))))
 		return;
-	struct loom__header **h = &cfg->headers;
-	for (; *h; h = &(*h)->next)
-		if (!strcmp((*h)->section, name))
-			return;
-	*h = loom__config_alloc(cfg, sizeof(**h));
-	if (*h)
-		**h = (struct loom__header){.section = name, .place = *place};
+	**h = *where;
+	(*h)->section = name;
+	(*h)->next = NULL;
 }
 
-static int too_many(struct loom__diag *diag, const struct loom__place *place, const char *what,
-		    int most)
+static int too_many(struct loom__diag *diag, const struct loom__entry *e, const char *what, int most)
 {
-	loom__diag_add(diag, 0, place->file, place->line, place->column,
-		       "more than %d %s in one configuration", most, what);
+	loom__diag_add(diag, 0, e->file, e->line, e->column, "more than %d %s in one configuration", most, what);
 	return LOOM_EINVAL;
 }
 
-static struct loom__slot *new_slot(struct loom_config *cfg)
-{
-	struct loom__slot **s = &cfg->slots;
-	while (*s)
-		s = &(*s)->next;
-	*s = loom__config_alloc(cfg, sizeof(**s));
-	cfg->slot_count += *s != NULL;
-	return *s;
-}
-
-int loom__config_add(struct loom_config *cfg, const struct loom__place *place,
-		     struct loom__slice section, struct loom__slice key, struct loom__slice value,
-		     struct loom__diag *diag)
+int loom__config_add(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section,
+		     struct loom__slice key, struct loom__slice value, struct loom__diag *diag)
 {
 	struct loom__entry *e = loom__config_alloc(cfg, sizeof(*e));
 	if (!e)
 		return LOOM_ENOMEM;
-	*e = (struct loom__entry){.section = keep_lower(cfg, section),
-				  .key = keep_lower(cfg, key),
-				  .value = loom__config_keep(cfg, value.at, value.n),
-				  .spelling = loom__config_keep(cfg, key.at, key.n),
-				  .source = place->source,
-				  .file = place->file,
-				  .line = place->line,
-				  .column = place->column,
-				  .value_column = place->value_column,
-				  .untrusted = place->untrusted};
+	*e = *where;
+	e->section = keep_lower(cfg, section);
+	e->key = keep_lower(cfg, key);
+	e->value = loom__config_keep(cfg, value.at, value.n);
+	e->spelling = loom__config_keep(cfg, key.at, key.n);
 	if (cfg->failed)
 		return LOOM_ENOMEM;
 	if (cfg->entry_count >= LOOM__ENTRY_MOST)
-		return too_many(diag, place, "values", LOOM__ENTRY_MOST);
-	struct loom__slot *slot = find(cfg, e->section, e->key);
-	if (!slot && cfg->slot_count >= LOOM__ITEMS_MOST)
-		return too_many(diag, place, "keys", LOOM__ITEMS_MOST);
-	if (!slot && !(slot = new_slot(cfg)))
-		return LOOM_ENOMEM;
-	struct loom__entry **above = &slot->top;
-	while (*above && (*above)->source > e->source)
-		above = &(*above)->was;
-	e->was = *above;
-	*above = e;
+		return too_many(diag, e, "values", LOOM__ENTRY_MOST);
+	struct loom__entry **at = find(cfg, e->section, e->key);
+	if (!*at && cfg->key_count >= LOOM__ITEMS_MOST)
+		return too_many(diag, e, "keys", LOOM__ITEMS_MOST);
+	cfg->key_count += !*at;
 	cfg->entry_count++;
+	e->next = *at && (*at)->source <= e->source ? (*at)->next : NULL;
+	while (*at && (*at)->source > e->source)
+		at = &(*at)->was;
+	e->was = *at;
+	*at = e;
 	return 0;
+}
+
+/* ---- values that are in no file: --set and the API ------------------------------------------ */
+
+const char *loom__value_fault(struct loom__slice value)
+{
+	size_t where;
+	if (value.n > LOOM__VALUE_MOST)
+		return "the value is too long: at most 4096 bytes";
+	return loom__text_fault(value, &where);
+}
+
+int loom__config_assign(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section,
+			struct loom__slice key, struct loom__slice value, struct loom__diag *diag)
+{
+	size_t at, before = diag->errors;
+	const char *fault = loom__name_fault(section, 1, &at);
+	if (!fault)
+		fault = loom__name_fault(key, 0, &at);
+	if (!fault)
+		fault = loom__value_fault(value);
+	if (!fault && loom__slice_is(section, "gpuloom") && loom__slice_is(key, "include"))
+		fault = "include works in files alone; name another file instead";
+	if (fault) {
+		loom__diag_add(diag, 0, where->file, where->line, where->value_column, "%s", fault);
+		return LOOM_EINVAL;
+	}
+	struct loom__entry place = *where;
+	place.file = loom__config_keep(cfg, where->file, strlen(where->file));
+	loom__config_name_section(cfg, &place, section);
+	loom__config_add(cfg, &place, section, key, value, diag);
+	return loom__config_verdict(cfg, diag, before);
+}
+
+int loom__config_set_at(struct loom_config *cfg, const char *assignment, const struct loom__entry *where,
+			struct loom__diag *diag)
+{
+	const char *equals = strchr(assignment, '=');
+	const char *dot = equals ? memrchr(assignment, '.', (size_t)(equals - assignment)) : NULL;
+	if (!dot) {
+		loom__diag_add(diag, 0, where->file, where->line, where->value_column, "expected section.key=value");
+		return LOOM_EINVAL;
+	}
+	struct loom__slice section = {assignment, (size_t)(dot - assignment)};
+	struct loom__slice key = {dot + 1, (size_t)(equals - dot - 1)};
+	struct loom__slice value = {equals + 1, strlen(equals + 1)};
+	return loom__config_assign(cfg, where, loom__strip(section), loom__strip(key), loom__strip(value), diag);
+}
+
+int loom__config_set_text(struct loom_config *cfg, const char *assignment, enum loom_source source,
+			  struct loom__diag *diag)
+{
+	struct loom__text from = {0};
+	int code = LOOM_ENOMEM;
+	loom__text_add(&from, "%s%.200s", source == LOOM_FROM_COMMAND_LINE ? "--set " : "", assignment);
+	if (loom__text_ok(&from))
+		code = loom__config_set_at(cfg, assignment, &(struct loom__entry){.source = source, .file = from.at},
+					   diag);
+	loom__text_free(&from);
+	return code;
 }
 
 int loom__config_broken(const struct loom_config *cfg)
@@ -137,8 +175,7 @@ int loom__config_broken(const struct loom_config *cfg)
 	return cfg->failed;
 }
 
-int loom__config_verdict(const struct loom_config *cfg, const struct loom__diag *diag,
-			 size_t before)
+int loom__config_verdict(const struct loom_config *cfg, const struct loom__diag *diag, size_t before)
 {
 	if (cfg->failed)
 		return LOOM_ENOMEM;

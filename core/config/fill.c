@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From entries to an option struct, and the record of what it became. */
+/* From entries to an option struct, and the list of the effective values. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,25 +14,32 @@ struct fill {
 	struct loom__diag *diag;
 };
 
-static const struct loom__entry *entry_of(const struct fill *f, const char *key)
+const struct loom__entry *loom__config_entry(const struct loom_config *cfg, const char *const *sections,
+					     size_t n_sections, const struct loom_opt *row)
 {
 	const struct loom__entry *e = NULL;
-	for (size_t i = f->n; i && !e; i--)
-		e = loom__config_get(f->cfg, f->sections[i - 1], key);
-	return e;
+	for (size_t i = n_sections; i && !e; i--)
+		e = loom__config_get(cfg, sections[i - 1], row->name);
+	/* The shared section gives way to the plug-in's own, unless its value has the higher source: a --set counts. */
+	const struct loom__entry *shared = row->section ? loom__config_get(cfg, row->section, row->name) : NULL;
+	return shared && (!e || shared->source > e->source) ? shared : e;
 }
 
-/* Where the user would add a key: below the section's header, if there is one. */
+static const struct loom__entry *entry_of(const struct fill *f, const struct loom_opt *row)
+{
+	return loom__config_entry(f->cfg, f->sections, f->n, row);
+}
+
+/* At the section's header, if there is one, below which the key is missing. */
 static void report_missing(const struct fill *f, const struct loom_opt *row)
 {
 	const char *section = f->n ? f->sections[f->n - 1] : "";
-	const struct loom__header *h = loom__config_header(f->cfg, section);
-	loom__diag_add(f->diag, 0, h ? h->place.file : NULL, h ? h->place.line : 0,
-		       h ? h->place.column : 0, "[%s] needs '%s': %s", section, row->name,
-		       row->help);
+	const struct loom__entry *h = loom__config_header(f->cfg, section);
+	loom__diag_add(f->diag, 0, h ? h->file : NULL, h ? h->line : 0, h ? h->column : 0, "[%s] needs '%s': %s",
+		       section, row->name, row->help);
 }
 
-/* `name`, which e's value is or has in it, as an absolute path, or NULL with cfg->failed. */
+/* `name`, the value of e or a part of it, as an absolute path, or NULL with cfg->failed. */
 static const char *resolve(struct loom_config *cfg, const struct loom__entry *e, const char *name)
 {
 	struct loom__text near = {0}, path = {0};
@@ -44,7 +51,7 @@ static const char *resolve(struct loom_config *cfg, const struct loom__entry *e,
 			loom__text_add(&path, "%s/", here);
 		else if (errno == ENOMEM)
 			cfg->failed = 1;
-		/* else the folder is gone, and opening the file will say so */
+		/* else the folder is gone, and opening the file fails */
 		free(here);
 	}
 	loom__text_put(&path, near.at, near.length);
@@ -56,7 +63,7 @@ static const char *resolve(struct loom_config *cfg, const struct loom__entry *e,
 	return absolute;
 }
 
-/* The value with its file, with the files among its words, or with all of its folders as absolute paths. */
+/* The value with absolute paths: of its file, of the files among its words, or of all of its folders. */
 static const char *resolve_words(struct loom_config *cfg, const struct loom_opt *row, const struct loom__entry *e)
 {
 	const char *gaps = row->flags & LOOM__OPT_FOLDERS ? ":" : " \t,";
@@ -79,77 +86,78 @@ static const char *resolve_words(struct loom_config *cfg, const struct loom_opt 
 	return cfg->failed ? NULL : all;
 }
 
-static void record(const struct fill *f, const struct loom_opt *row, const void *field,
-		   const struct loom__entry *e)
+static void record(const struct fill *f, const struct loom_opt *row, const void *field, const struct loom__entry *e)
 {
-	const char *home = f->n ? f->sections[f->n - 1] : "";
+	int is_shared = row->section && (!e || loom__same(e->section, row->section));
+	const char *section = is_shared ? row->section : f->n ? f->sections[f->n - 1] : "";
 	struct loom__text text = {0};
-	struct loom__record **r = &f->cfg->records;
+	struct loom__effective **at = &f->cfg->effective;
 	loom__value_canonical(row, field, &text);
-	if (!loom__text_ok(&text))
-		f->cfg->failed = 1;
+	f->cfg->failed |= !loom__text_ok(&text);
 	const char *value = loom__config_keep(f->cfg, text.at, text.length);
 	loom__text_free(&text);
-	home = loom__config_keep(f->cfg, home, strlen(home));
+	section = loom__config_keep(f->cfg, section, strlen(section));
 	if (f->cfg->failed)
 		return;
-	while (*r && !(loom__same((*r)->effective.section, home) &&
-		       loom__same((*r)->effective.key, row->name)))
-		r = &(*r)->next;
-	if (!*r && !(*r = loom__config_alloc(f->cfg, sizeof(**r))))
+	while (*at && !(loom__same((*at)->section, section) && loom__same((*at)->key, row->name)))
+		at = &(*at)->next;
+	if (!*at && !(*at = loom__config_alloc(f->cfg, sizeof(**at))))
 		return;
-	(*r)->effective = (struct loom__effective){.section = home,
-						   .key = row->name,
-						   .row = row,
-						   .value = value,
-						   .shown = e ? e->value : row->dflt,
-						   .entry = e};
+	**at = (struct loom__effective){.section = section,
+					.key = row->name,
+					.row = row,
+					.value = value,
+					.shown = e ? e->value : row->dflt,
+					.entry = e,
+					.next = (*at)->next};
 }
 
-/* Nothing in a document is trusted: a path of a plug-in, a command and the like are taken from people alone. */
+/* A document is not trusted: a path of a plug-in or a command in it is refused. */
 static int refuse_untrusted(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e)
 {
-	int loads = row->flags & LOOM__OPT_FOLDERS || (row->flags & (LOOM__OPT_FILE | LOOM__OPT_FILES) && strchr(e->value, '/'));
+	int loads = row->flags & LOOM__OPT_FOLDERS ||
+		    (row->flags & (LOOM__OPT_FILE | LOOM__OPT_FILES) && strchr(e->value, '/'));
 	if (!e->untrusted || !e->value[0] || !(loads || row->flags & LOOM_OPT_TRUST))
 		return 0;
-	loom__diag_add(f->diag, 0, e->file, 0, 0,
-		       "[%s] %s = %s: what that names would be %s, and a result is not trusted; if you know where it comes from: "
-		       "--trust", e->section, e->key, e->value, loads ? "loaded" : "run, loaded or written to");
+	loom__diag_add(
+	    f->diag, 0, e->file, 0, 0,
+	    "[%s] %s = %s: what that names would be %s, and a result is not trusted; if you know where it comes from: "
+	    "--trust",
+	    e->section, e->key, e->value, loads ? "loaded" : "run, loaded or written to");
 	return LOOM_EINVAL;
 }
 
 /* The user's value over the default; 0 when the field has one. */
-static int take_entry(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e,
-		      void *field)
+static int take_entry(const struct fill *f, const struct loom_opt *row, const struct loom__entry *e, void *field)
 {
 	struct loom_error err;
 	const char *text = e->value;
 	if (refuse_untrusted(f, row, e))
 		return LOOM_EINVAL;
 	if (row->flags & LOOM_OPT_DEPRECATED)
-		loom__diag_add(f->diag, 1, e->file, e->line, e->column,
-			       "'%s' in [%s] is deprecated: %s", e->spelling, e->section,
-			       row->help);
+		loom__diag_add(f->diag, 1, e->file, e->line, e->column, "'%s' in [%s] is deprecated: %s", e->spelling,
+			       e->section, row->help);
 	if (row->type == LOOM_OPT_PATH && text[0] && !(text = resolve(f->cfg, e, text)))
 		return LOOM_ENOMEM;
-	if (row->flags & (LOOM__OPT_FILE | LOOM__OPT_FILES | LOOM__OPT_FOLDERS) && text[0] && !(text = resolve_words(f->cfg, row, e)))
+	if (row->flags & (LOOM__OPT_FILE | LOOM__OPT_FILES | LOOM__OPT_FOLDERS) && text[0] &&
+	    !(text = resolve_words(f->cfg, row, e)))
 		return LOOM_ENOMEM;
 	int code = loom__value_parse(row, text, field, &err);
 	if (code)
-		loom__diag_add(f->diag, 0, e->file, e->line, e->value_column, "%s in [%s]: %s",
-			       e->spelling, e->section, err.text);
+		loom__diag_add(f->diag, 0, e->file, e->line, e->value_column, "%s in [%s]: %s", e->spelling, e->section,
+			       err.text);
 	return code;
 }
 
 static void fill_row(const struct fill *f, const struct loom_opt *row, void *field)
 {
 	static const char *const empty = "";
-	const struct loom__entry *e = entry_of(f, row->name);
+	const struct loom__entry *e = entry_of(f, row);
 	if (loom__value_is_text(row->type))
 		memcpy(field, &empty, sizeof(empty));
 	if (row->dflt)
-		loom__value_parse(row, row->dflt, field, NULL); /* loom__rows_check has tried it */
-	/* An empty text is as good as none. */
+		loom__value_parse(row, row->dflt, field, NULL); /* loom__rows_check() has parsed it */
+	/* An empty text counts as missing. */
 	int missing = !e || (loom__value_is_text(row->type) && !e->value[0]);
 	if ((row->flags & LOOM_OPT_REQUIRED) && missing)
 		report_missing(f, row);
@@ -158,8 +166,7 @@ static void fill_row(const struct fill *f, const struct loom_opt *row, void *fie
 }
 
 int loom__config_fill(struct loom_config *cfg, const char *const *sections, size_t n_sections,
-		      const struct loom_opt *rows, void *opts, size_t opts_size,
-		      struct loom__diag *diag)
+		      const struct loom_opt *rows, void *opts, size_t opts_size, struct loom__diag *diag)
 {
 	struct fill f = {.cfg = cfg, .sections = sections, .n = n_sections, .diag = diag};
 	struct loom_error err;
@@ -181,7 +188,7 @@ void loom__config_check(struct loom_config *cfg, const char *section, const stru
 	const struct fill f = {.cfg = cfg, .sections = &section, .n = 1, .diag = diag};
 	for (const struct loom_opt *row = rows; row->name; row++) {
 		union loom__value field;
-		const struct loom__entry *e = entry_of(&f, row->name);
+		const struct loom__entry *e = entry_of(&f, row);
 		if (e)
 			take_entry(&f, row, e, &field);
 	}
@@ -197,19 +204,13 @@ static int is_first(const struct loom_config *cfg, const struct loom__declared *
 	return first == d;
 }
 
-/* Records of one section, or with NULL of all sections that nobody declared. */
-static int each_record(const struct loom_config *cfg, const char *section, loom__effective_fn *fn,
-		       void *arg)
+/* Of one section, or with NULL of all sections that no plug-in declares. */
+static int each_of(const struct loom_config *cfg, const char *section, loom__effective_fn *fn, void *arg)
 {
 	int code = 0;
-	for (const struct loom__record *r = cfg->records; r && !code; r = r->next) {
-		const char *of = r->effective.section;
-		const struct loom__declared *d = cfg->declared;
-		while (!section && d && !loom__same(d->section, of))
-			d = d->next;
-		if (section ? loom__same(section, of) : !d)
-			code = fn(arg, &r->effective);
-	}
+	for (const struct loom__effective *e = cfg->effective; e && !code; e = e->next)
+		if (section ? loom__same(section, e->section) : !loom__config_declared(cfg, e->section))
+			code = fn(arg, e);
 	return code;
 }
 
@@ -218,20 +219,14 @@ int loom__config_each(const struct loom_config *cfg, loom__effective_fn *fn, voi
 	int code = 0;
 	for (const struct loom__declared *d = cfg->declared; d && !code; d = d->next)
 		if (is_first(cfg, d))
-			code = each_record(cfg, d->section, fn, arg);
+			code = each_of(cfg, d->section, fn, arg);
 	if (!code)
-		code = each_record(cfg, NULL, fn, arg);
-	for (const struct loom__slot *s = cfg->slots; s && !code; s = s->next) {
-		const struct loom__entry *e = s->top;
-		if (!loom__is_private(e->section) && !loom__is_private(e->key) &&
-		    strncmp(e->section, "sweep.", 6))
-			continue;
-		struct loom__effective free_key = {.section = e->section,
-						   .key = e->spelling,
-						   .value = e->value,
-						   .shown = e->value,
-						   .entry = e};
-		code = fn(arg, &free_key);
+		code = each_of(cfg, NULL, fn, arg);
+	for (const struct loom__entry *e = cfg->entries; e && !code; e = e->next) {
+		const struct loom__effective of = {
+		    .section = e->section, .key = e->spelling, .value = e->value, .shown = e->value, .entry = e};
+		if (loom__is_private(e->section) || loom__is_private(e->key) || !strncmp(e->section, "sweep.", 6))
+			code = fn(arg, &of);
 	}
 	return code;
 }

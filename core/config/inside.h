@@ -4,12 +4,12 @@
 #define LOOM_CONFIG_INSIDE_H
 
 #include <stddef.h>
+#include <string.h>
 
 #include "config/config.h"
 
-/* Bounds: no conf comes near them, and searching lists one by one stays cheap. */
+/* Bounds, far above any conf, so that searching lists one by one is cheap. */
 enum {
-	LOOM__NAME_MOST = 64,     /* bytes in the name of a section or key */
 	LOOM__LINE_MOST = 1000,   /* bytes in a line; iniparser gives up at 1024 */
 	LOOM__VALUE_MOST = 4096,  /* bytes in a value that comes from no file */
 	LOOM__ITEMS_MOST = 4096,  /* lines with content in a file; distinct keys in a config */
@@ -43,13 +43,12 @@ struct loom__item {
 struct loom__items {
 	struct loom__item *at;
 	size_t count;
-	int failed;		     /* out of memory */
+	int failed;                  /* out of memory */
 	struct _dictionary_ *values; /* iniparser's, where the values are once they are read */
 };
 
 /* Cuts the text into items, as many as are without fault. */
-void loom__scan(const char *file, const char *text, size_t length, struct loom__items *items,
-		struct loom__diag *diag);
+void loom__scan(const char *file, const char *text, size_t length, struct loom__items *items, struct loom__diag *diag);
 
 /* Lets iniparser read the values. 0 or LOOM_ENOMEM. */
 int loom__items_read(const char *file, struct loom__items *items, struct loom__diag *diag);
@@ -67,51 +66,26 @@ static inline int loom__blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-/* Where a value comes from, for loom__config_add. `file` is kept by the config. */
-struct loom__place {
-	enum loom_source source;
-	char *file;
-	int line, column, value_column, untrusted;
-};
-
 /* ---- the config ----------------------------------------------------------------------------- */
 
-struct loom__slot { /* one key: its entry in force and, through `was`, those below it */
-	struct loom__entry *top;
-	struct loom__slot *next;
-};
-struct loom__header { /* where a section was first named */
-	char *section;
-	struct loom__place place;
-	int ignored; /* by loom__config_unknown */
-	struct loom__header *next;
-};
-struct loom__variable { /* of the environment */
-	char *name, *value;
-	int bound; /* to a declared key */
-	struct loom__variable *next;
-};
-struct loom__declared {
+struct loom__declared { /* a section with the rows of one plug-in or part of the core */
 	char *section, *owner;
 	const struct loom_opt *rows; /* never NULL */
 	struct loom__declared *next;
 };
-struct loom__record { /* section and key are its identity */
-	struct loom__effective effective;
-	struct loom__record *next;
-};
 
-/* Everything inside lives in `blocks` until the config is destroyed. */
+/* All memory is in `blocks` until the config is destroyed. */
 struct loom_config {
 	struct loom__block *blocks;
-	struct loom__slot *slots;
-	struct loom__header *headers;
-	struct loom__variable *variables;
+	struct loom__entry *entries; /* in force; below each, by `was`, those that it overrode */
+	struct loom__entry
+	    *headers; /* where each section was first named; done: its keys are not reported as unknown */
+	struct loom__entry *variables; /* of the environment: name in `file`; done: a declared key has taken it */
 	struct loom__declared *declared;
-	struct loom__record *records;
-	size_t slot_count, entry_count, file_count;
-	struct loom__diag notes; /* warnings of the public calls, for the first who asks */
-	int failed;              /* out of memory: nothing in here can be trusted to be whole */
+	struct loom__effective *effective;
+	size_t key_count, entry_count, file_count;
+	struct loom__diag notes; /* mistakes of public calls and declarations, until loom__config_unknown() */
+	int failed;              /* out of memory: contents may be incomplete */
 };
 
 /* Zeroed, or NULL and cfg->failed. */
@@ -119,30 +93,31 @@ void *loom__config_alloc(struct loom_config *cfg, size_t bytes);
 char *loom__config_keep(struct loom_config *cfg, const char *s, size_t n);
 
 /* Where the section was first named, or NULL. */
-struct loom__header *loom__config_header(const struct loom_config *cfg, const char *section);
-/* Notes that the section was named; the first place is kept. */
-void loom__config_name_section(struct loom_config *cfg, struct loom__slice section,
-			       const struct loom__place *place);
-/* Adds a value in the order of precedence. 0, LOOM_ENOMEM, or LOOM_EINVAL when there are too many,
- * which goes to diag. */
-int loom__config_add(struct loom_config *cfg, const struct loom__place *place,
-		     struct loom__slice section, struct loom__slice key, struct loom__slice value,
-		     struct loom__diag *diag);
+struct loom__entry *loom__config_header(const struct loom_config *cfg, const char *section);
+/* Notes that the section was named; the first place is kept. Of `where` only the place counts here and below; its file
+ * is kept by the config. */
+void loom__config_name_section(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section);
+/* Adds a value in the order of precedence. 0, LOOM_ENOMEM, or LOOM_EINVAL when there are too many, with a mistake in
+ * diag. */
+int loom__config_add(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section,
+		     struct loom__slice key, struct loom__slice value, struct loom__diag *diag);
+/* The same for a value that is in no file that is being read: checks names and value, and copies the place. */
+int loom__config_assign(struct loom_config *cfg, const struct loom__entry *where, struct loom__slice section,
+			struct loom__slice key, struct loom__slice value, struct loom__diag *diag);
 
-/* The one way for values that stand in no line of a file that is being read. */
-int loom__config_assign(struct loom_config *cfg, const struct loom__entry *where,
-			struct loom__slice section, struct loom__slice key,
-			struct loom__slice value, struct loom__diag *diag);
-
-/* Turns variables into entries of the keys in d. */
-void loom__config_bind(struct loom_config *cfg, const struct loom__declared *d,
+/* Turns variables into entries of the keys that the rows of `section` declare. */
+void loom__config_bind(struct loom_config *cfg, const char *section, const struct loom_opt *rows,
 		       struct loom__diag *diag);
-/* A warning for each variable that no declared key has claimed. */
+/* A warning for each variable that no declared key has taken. */
 void loom__config_unbound(struct loom_config *cfg, struct loom__diag *diag);
 
 /* LOOM_ENOMEM, LOOM_EINVAL if diag has more errors than `before`, or 0. */
-int loom__config_verdict(const struct loom_config *cfg, const struct loom__diag *diag,
-			 size_t before);
+int loom__config_verdict(const struct loom_config *cfg, const struct loom__diag *diag, size_t before);
+
+static inline struct loom__slice loom__slice_of(const char *text)
+{
+	return (struct loom__slice){text, strlen(text)};
+}
 
 static inline int loom__is_private(const char *name)
 {
@@ -161,6 +136,8 @@ union loom__value {
 	const char *text;
 };
 
+/* 1: the field has the value that `auto` stands for. */
+int loom__value_is_auto(const struct loom_opt *row, const void *field);
 /* Appends a field's value in canonical form: no units, as results have it. */
 void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out);
 /* Appends a bound of a row as its user would write it: 64KiB, 10us, 5%. */

@@ -24,19 +24,15 @@ struct reading {
 
 static int take_file(struct reading *r);
 
-/* The mistake is where the file was named: in the outer file, or on the command line. */
-#define REFUSE(r, ...)                                                                             \
-	loom__diag_add((r)->diag, 0, (r)->outer ? (r)->outer->path : (r)->path,                    \
-		       (r)->outer ? (r)->at->line : 0, (r)->outer ? (r)->at->value_column : 0,     \
-		       __VA_ARGS__)
+/* The mistake is at the place that names the file: in the outer file, or on the command line. */
+#define REFUSE(r, ...)                                                                                                 \
+	loom__diag_add((r)->diag, 0, (r)->outer ? (r)->outer->path : (r)->path, (r)->outer ? (r)->at->line : 0,        \
+		       (r)->outer ? (r)->at->value_column : 0, __VA_ARGS__)
 
 static void include(const struct reading *outer, const struct loom__item *item)
 {
-	struct reading inner = {.cfg = outer->cfg,
-				.diag = outer->diag,
-				.outer = outer,
-				.at = item,
-				.depth = outer->depth + 1};
+	struct reading inner = {
+	    .cfg = outer->cfg, .diag = outer->diag, .outer = outer, .at = item, .depth = outer->depth + 1};
 	struct loom__text name = {0}, path = {0};
 	loom__text_put(&name, item->value.at, item->value.n);
 	if (loom__text_ok(&name))
@@ -54,7 +50,7 @@ static void include(const struct reading *outer, const struct loom__item *item)
 	loom__text_free(&path);
 }
 
-/* What is included comes first, so that the file itself wins. */
+/* Included files come first, so that the file itself counts over them. */
 static void take_items(struct reading *r, const struct loom__items *items)
 {
 	char *file = loom__config_keep(r->cfg, r->path, strlen(r->path));
@@ -63,16 +59,15 @@ static void take_items(struct reading *r, const struct loom__items *items)
 			include(r, &items->at[i]);
 	for (size_t i = 0; i < items->count && !r->cfg->failed; i++) {
 		const struct loom__item *item = &items->at[i];
-		struct loom__place place = {.source = LOOM_FROM_FILE,
-					    .file = file,
-					    .line = item->line,
-					    .column = item->column,
-					    .value_column = item->value_column};
+		const struct loom__entry where = {.source = LOOM_FROM_FILE,
+						  .file = file,
+						  .line = item->line,
+						  .column = item->column,
+						  .value_column = item->value_column};
 		if (item->kind == LOOM__ITEM_SECTION)
-			loom__config_name_section(r->cfg, item->section, &place);
+			loom__config_name_section(r->cfg, &where, item->section);
 		else if (item->kind == LOOM__ITEM_KEY &&
-			 loom__config_add(r->cfg, &place, item->section, item->key, item->value,
-					  r->diag))
+			 loom__config_add(r->cfg, &where, item->section, item->key, item->value, r->diag))
 			break;
 	}
 }
@@ -81,11 +76,10 @@ static void take_text(struct reading *r, const char *text, size_t length)
 {
 	struct loom__items items = {0};
 	if (length >= 2 && (!memcmp(text, "\xff\xfe", 2) || !memcmp(text, "\xfe\xff", 2))) {
-		loom__diag_add(r->diag, 0, r->path, 1, 1,
-			       "the file is in UTF-16; save it as UTF-8");
+		loom__diag_add(r->diag, 0, r->path, 1, 1, "the file is in UTF-16; save it as UTF-8");
 		return;
 	}
-	/* Editors on Windows mark UTF-8 so. */
+	/* The byte order mark of editors on Windows. */
 	if (length >= 3 && !memcmp(text, "\xef\xbb\xbf", 3)) {
 		text += 3;
 		length -= 3;
@@ -161,14 +155,13 @@ int loom__config_read(struct loom_config *cfg, const char *path, struct loom__di
 	return take_file(&r);
 }
 
-int loom__config_read_text(struct loom_config *cfg, const char *name, const char *text,
-			   size_t length, struct loom__diag *diag)
+int loom__config_read_text(struct loom_config *cfg, const char *name, const char *text, size_t length,
+			   struct loom__diag *diag)
 {
 	struct reading r = {.cfg = cfg, .diag = diag, .path = name, .depth = 1};
 	size_t before = diag->errors;
 	if (length > LOOM__FILE_MOST)
-		loom__diag_add(diag, 0, name, 0, 0, "larger than the limit of %d bytes",
-			       LOOM__FILE_MOST);
+		loom__diag_add(diag, 0, name, 0, 0, "larger than the limit of %d bytes", LOOM__FILE_MOST);
 	else
 		take_text(&r, text, length);
 	return loom__config_verdict(cfg, diag, before);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A table of rows comes from a plug-in: nothing in it is trusted before this check. */
+/* A table of rows comes from a plug-in: it is checked before any other use. */
 #include <string.h>
 
 #include "config/inside.h"
@@ -19,10 +19,9 @@ static int check_field(const struct loom_opt *row, size_t opts_size, struct loom
 	if (!size)
 		return REFUSE("option '%s' has the unknown type %u", row->name, row->type);
 	if (row->size != size)
-		return REFUSE("option '%s' has a field of %u bytes; its type needs %zu", row->name,
-			      row->size, size);
+		return REFUSE("option '%s' has a field of %u bytes; its type needs %zu", row->name, row->size, size);
 	if (row->offset > opts_size || opts_size - row->offset < size)
-		return REFUSE("option '%s' lies outside of the option struct", row->name);
+		return REFUSE("option '%s' is outside of the option struct", row->name);
 	return 0;
 }
 
@@ -31,8 +30,7 @@ static int check_default(const struct loom_opt *row, struct loom_error *err)
 	struct loom_error cause;
 	uint64_t field;
 	if (row->flags & LOOM_OPT_REQUIRED)
-		return row->dflt ? REFUSE("option '%s' is required and has a default", row->name)
-				 : 0;
+		return row->dflt ? REFUSE("option '%s' is required and has a default", row->name) : 0;
 	if (!row->dflt)
 		return REFUSE("option '%s' has no default and is not required", row->name);
 	if (loom__value_parse(row, row->dflt, &field, &cause))
@@ -48,15 +46,37 @@ static int check_row(const struct loom_opt *row, size_t opts_size, struct loom_e
 		return REFUSE("option name 'include' is taken by the configuration itself");
 	if (!row->help || !row->help[0])
 		return REFUSE("option '%s' has no help", row->name);
+	if (row->section && !row->section[0])
+		return REFUSE("option '%s' has an empty section", row->name);
 	int code = check_field(row, opts_size, err);
 	if (code)
 		return code;
 	if (row->type == LOOM_OPT_ENUM && (!row->choices || !row->choices[0]))
 		return REFUSE("option '%s' has no choices", row->name);
-	/* Written so that a NaN is refused too. */
+	if (row->flags & LOOM_OPT_AUTO && (row->type < LOOM_OPT_U32 || row->type > LOOM_OPT_TIME))
+		return REFUSE("option '%s' has auto as a value and is no integer, size or time", row->name);
+	/* A NaN is refused, too. */
 	if (!(row->min <= row->max))
 		return REFUSE("option '%s' has a minimum above its maximum; give both", row->name);
 	return check_default(row, err);
+}
+
+static int same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+int loom__rows_same(const struct loom_opt *a, const struct loom_opt *b)
+{
+	size_t i = 0;
+	if (a == b)
+		return 1;
+	if (!same_text(a->dflt, b->dflt) || !same_text(a->help, b->help) || a->min != b->min || a->max != b->max ||
+	    a->type != b->type || a->flags != b->flags || !a->choices != !b->choices)
+		return 0;
+	while (a->choices && a->choices[i] && same_text(a->choices[i], b->choices[i]))
+		i++;
+	return !a->choices || a->choices[i] == b->choices[i]; /* both at their end */
 }
 
 int loom__rows_check(const struct loom_opt *rows, size_t opts_size, struct loom_error *err)
@@ -67,7 +87,7 @@ int loom__rows_check(const struct loom_opt *rows, size_t opts_size, struct loom_
 			return code;
 		for (const struct loom_opt *other = rows; other < row; other++)
 			if (!strcmp(other->name, row->name))
-				return REFUSE("option '%s' stands twice in its table", row->name);
+				return REFUSE("option '%s' is twice in its table", row->name);
 	}
 	return 0;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The line scanner: where sections, keys and values stand. It refuses all on which iniparser would stop,
- * and all that it would silently read in another way than the user meant. */
+/* The line scanner: places of sections, keys and values. It refuses lines at which iniparser would stop, and lines that
+ * iniparser would accept with another meaning. */
 #include <string.h>
 
 #include "config/inside.h"
 
-enum where { TOP, INSIDE, LOST /* under a section whose header is wrong: say so once */ };
+enum where { TOP, INSIDE, LOST /* below a wrong header, which is reported once */ };
 
 struct scan {
 	const char *file;
@@ -20,8 +20,7 @@ struct scan {
 /* For %.*s */
 #define WORDS(s) (int)(s).n, (s).at
 
-#define REFUSE(s, at, ...)                                                                         \
-	loom__diag_add((s)->diag, 0, (s)->file, (s)->line, column_of((s), (at)), __VA_ARGS__)
+#define REFUSE(s, at, ...) loom__diag_add((s)->diag, 0, (s)->file, (s)->line, column_of((s), (at)), __VA_ARGS__)
 
 static int column_of(const struct scan *s, const char *at)
 {
@@ -61,8 +60,7 @@ const char *loom__text_fault(struct loom__slice text, size_t *where)
 		n = loom__utf8(text.at + i, text.n - i);
 		if (!n)
 			return "this is not UTF-8 text";
-		if (n == 1 && text.at[i] != '\t' &&
-		    ((unsigned char)text.at[i] < ' ' || text.at[i] == 0x7f))
+		if (n == 1 && text.at[i] != '\t' && ((unsigned char)text.at[i] < ' ' || text.at[i] == 0x7f))
 			return "a control character";
 	}
 	return NULL;
@@ -124,8 +122,7 @@ static void scan_header(struct scan *s, struct loom__slice line)
 		char dotted[LOOM__NAME_MOST];
 		for (size_t i = 0; i < name.n; i++)
 			dotted[i] = name.at[i] == ':' ? '.' : name.at[i];
-		REFUSE(s, colon, "names of sections have dots, not ':'; write [%.*s]", (int)name.n,
-		       dotted);
+		REFUSE(s, colon, "names of sections have dots, not ':'; write [%.*s]", (int)name.n, dotted);
 		return;
 	}
 	if ((fault = loom__name_fault(name, 1, &where))) {
@@ -134,8 +131,7 @@ static void scan_header(struct scan *s, struct loom__slice line)
 	}
 	s->where = INSIDE;
 	s->section = name;
-	keep(s, (struct loom__item){
-		    .kind = LOOM__ITEM_SECTION, .column = column_of(s, line.at), .section = name});
+	keep(s, (struct loom__item){.kind = LOOM__ITEM_SECTION, .column = column_of(s, line.at), .section = name});
 }
 
 /* Nothing but a comment may follow the closing quote. 0 when it is wrong. */
@@ -170,12 +166,11 @@ static void check_plain(const struct scan *s, struct loom__slice value)
 		n++;
 	if (n && n < value.n && !loom__blank(value.at[n - 1]))
 		loom__diag_add(s->diag, 1, s->file, s->line, column_of(s, value.at + n),
-			       "value cut at '%c'; quote it, or put a blank before a comment",
-			       value.at[n]);
+			       "value cut at '%c'; quote it, or put a blank before a comment", value.at[n]);
 }
 
-static const struct loom__item *first_of(const struct loom__items *items,
-					 struct loom__slice section, struct loom__slice key)
+static const struct loom__item *first_of(const struct loom__items *items, struct loom__slice section,
+					 struct loom__slice key)
 {
 	for (size_t i = 0; i < items->count; i++)
 		if (items->at[i].kind == LOOM__ITEM_KEY && same(items->at[i].key, key) &&
@@ -185,8 +180,7 @@ static const struct loom__item *first_of(const struct loom__items *items,
 }
 
 /* key = value, both stripped and well-formed. */
-static void scan_pair(struct scan *s, struct loom__slice key, struct loom__slice value,
-		      int value_column)
+static void scan_pair(struct scan *s, struct loom__slice key, struct loom__slice value, int value_column)
 {
 	struct loom__item item = {.kind = LOOM__ITEM_KEY,
 				  .column = column_of(s, key.at),
@@ -195,20 +189,19 @@ static void scan_pair(struct scan *s, struct loom__slice key, struct loom__slice
 				  .key = key,
 				  .value = value};
 	const struct loom__item *first;
-	if (loom__slice_is(key, "include") && s->where == INSIDE &&
-	    !loom__slice_is(s->section, "gpuloom")) {
+	if (loom__slice_is(key, "include") && s->where == INSIDE && !loom__slice_is(s->section, "gpuloom")) {
 		REFUSE(s, key.at, "include goes before the first section or into [gpuloom]");
 	} else if (loom__slice_is(key, "include") && s->where != LOST) {
 		item.kind = LOOM__ITEM_INCLUDE;
 		keep(s, item);
 	} else if (s->where == TOP) {
 		REFUSE(s, key.at,
-		       "key '%.*s' stands before the first section; put it under its "
+		       "key '%.*s' is before the first section; put it under its "
 		       "[section]",
 		       WORDS(key));
 	} else if (s->where == INSIDE && (first = first_of(s->items, s->section, key))) {
-		REFUSE(s, key.at, "key '%.*s' stands twice in [%.*s]; the first is on line %d",
-		       WORDS(key), WORDS(s->section), first->line);
+		REFUSE(s, key.at, "key '%.*s' is twice in [%.*s]; the first is on line %d", WORDS(key),
+		       WORDS(s->section), first->line);
 	} else if (s->where == INSIDE) {
 		keep(s, item);
 	}
@@ -229,8 +222,8 @@ static void scan_key(struct scan *s, struct loom__slice line)
 		const char *dot = memrchr(key.at, '.', key.n);
 		if (dot && dot > key.at && s->where == INSIDE)
 			REFUSE(s, dot, "a key has no dots; write [%.*s.%.*s] and below it %.*s = ...",
-			       WORDS(s->section), (int)(dot - key.at), key.at,
-			       (int)(key.at + key.n - dot - 1), dot + 1);
+			       WORDS(s->section), (int)(dot - key.at), key.at, (int)(key.at + key.n - dot - 1),
+			       dot + 1);
 		else
 			REFUSE(s, key.at + where, "%s", fault);
 		return;
@@ -256,8 +249,7 @@ static void scan_line(struct scan *s, struct loom__slice line)
 	if (line.n && line.at[line.n - 1] == '\r')
 		line.n--;
 	if (line.n > LOOM__LINE_MOST) {
-		REFUSE(s, line.at + LOOM__LINE_MOST, "the line has %zu bytes; the most is %d",
-		       line.n, LOOM__LINE_MOST);
+		REFUSE(s, line.at + LOOM__LINE_MOST, "the line has %zu bytes; the most is %d", line.n, LOOM__LINE_MOST);
 		return;
 	}
 	if ((fault = loom__text_fault(line, &where))) {
@@ -267,18 +259,16 @@ static void scan_line(struct scan *s, struct loom__slice line)
 	line = loom__strip(line);
 	if (!line.n)
 		return;
-	/* Even at the end of a comment: iniparser would swallow the next line. */
+	/* Also at the end of a comment: iniparser would join the next line. */
 	if (line.at[line.n - 1] == '\\')
-		REFUSE(s, line.at + line.n - 1,
-		       "a line may not end in '\\': there are no continuation lines");
+		REFUSE(s, line.at + line.n - 1, "a line may not end in '\\': there are no continuation lines");
 	else if (line.at[0] == '[')
 		scan_header(s, line);
 	else if (line.at[0] != ';' && line.at[0] != '#')
 		scan_key(s, line);
 }
 
-void loom__scan(const char *file, const char *text, size_t length, struct loom__items *items,
-		struct loom__diag *diag)
+void loom__scan(const char *file, const char *text, size_t length, struct loom__items *items, struct loom__diag *diag)
 {
 	struct scan s = {.file = file, .items = items, .diag = diag};
 	const char *end = text + length;
@@ -288,8 +278,7 @@ void loom__scan(const char *file, const char *text, size_t length, struct loom__
 			stop = end;
 		scan_line(&s, (struct loom__slice){text, (size_t)(stop - text)});
 		if (items->count > LOOM__ITEMS_MOST) {
-			REFUSE(&s, s.line_at, "more than %d sections and keys in one file",
-			       LOOM__ITEMS_MOST);
+			REFUSE(&s, s.line_at, "more than %d sections and keys in one file", LOOM__ITEMS_MOST);
 			return;
 		}
 		text = stop < end ? stop + 1 : end;

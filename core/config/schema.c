@@ -1,29 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which sections and keys exist, and what to say about those that do not. */
+/* The sections and keys that exist, and mistakes for those that do not. */
 #include <string.h>
 
 #include "config/inside.h"
-
-int loom__config_declare(struct loom_config *cfg, const char *section, const struct loom_opt *rows,
-			 const char *owner)
-{
-	static const struct loom_opt none[] = {{0}};
-	struct loom__declared **tail = &cfg->declared;
-	struct loom__declared *d = loom__config_alloc(cfg, sizeof(*d));
-	if (!d)
-		return LOOM_ENOMEM;
-	owner = owner ? owner : "";
-	*d = (struct loom__declared){.section = loom__config_keep(cfg, section, strlen(section)),
-				     .owner = loom__config_keep(cfg, owner, strlen(owner)),
-				     .rows = rows ? rows : none};
-	if (cfg->failed)
-		return LOOM_ENOMEM;
-	while (*tail)
-		tail = &(*tail)->next;
-	*tail = d;
-	loom__config_bind(cfg, d, &cfg->notes);
-	return cfg->failed ? LOOM_ENOMEM : 0;
-}
 
 /* The first declaration of the section, or NULL. */
 static const struct loom__declared *find_section(const struct loom_config *cfg, const char *section)
@@ -34,6 +13,64 @@ static const struct loom__declared *find_section(const struct loom_config *cfg, 
 	return d;
 }
 
+static void append(struct loom_config *cfg, const char *section, const struct loom_opt *rows, const char *owner)
+{
+	static const struct loom_opt none[] = {{0}};
+	struct loom__declared **tail = &cfg->declared;
+	struct loom__declared *d = loom__config_alloc(cfg, sizeof(*d));
+	if (!d)
+		return;
+	owner = owner ? owner : "";
+	*d = (struct loom__declared){.section = loom__config_keep(cfg, section, strlen(section)),
+				     .owner = loom__config_keep(cfg, owner, strlen(owner)),
+				     .rows = rows ? rows : none};
+	while (*tail)
+		tail = &(*tail)->next;
+	if (!cfg->failed)
+		*tail = d;
+}
+
+static int is_in(const struct loom__declared *d, const struct loom_opt *row, const char *section)
+{
+	return loom__same(d->section, section) || (row->section && loom__same(row->section, section));
+}
+
+/* The shared option `key` of `section` as the first plug-in that has it declares it, or NULL. */
+static const struct loom_opt *find_shared(const struct loom_config *cfg, const char *section, const char *key,
+					  const struct loom__declared **by)
+{
+	for (const struct loom__declared *d = cfg->declared; d; d = d->next)
+		for (const struct loom_opt *row = d->rows; row->name; row++)
+			if (row->section && loom__same(row->section, section) && loom__same(row->name, key)) {
+				*by = d;
+				return row;
+			}
+	return NULL;
+}
+
+static void check_shared(struct loom_config *cfg, const struct loom_opt *row, const char *owner)
+{
+	const struct loom__declared *by;
+	const struct loom_opt *first = find_shared(cfg, row->section, row->name, &by);
+	if (first && !loom__rows_same(first, row))
+		loom__diag_add(&cfg->notes, 0, NULL, 0, 0,
+			       "%s and %s declare the option '%s' of [%s], which they share, in different ways",
+			       by->owner, owner, row->name, row->section);
+}
+
+int loom__config_declare(struct loom_config *cfg, const char *section, const struct loom_opt *rows, const char *owner)
+{
+	for (const struct loom_opt *row = rows; row && row->name; row++)
+		if (row->section)
+			check_shared(cfg, row, owner ? owner : "");
+	append(cfg, section, rows, owner);
+	for (const struct loom_opt *row = rows; row && row->name; row++)
+		if (row->section && !find_section(cfg, row->section))
+			append(cfg, row->section, NULL, owner);
+	loom__config_bind(cfg, section, rows, &cfg->notes);
+	return cfg->failed ? LOOM_ENOMEM : 0;
+}
+
 int loom__config_declared(const struct loom_config *cfg, const char *section)
 {
 	return find_section(cfg, section) != NULL;
@@ -41,7 +78,7 @@ int loom__config_declared(const struct loom_config *cfg, const char *section)
 
 const char *loom__config_section(const struct loom_config *cfg, size_t i)
 {
-	const struct loom__header *h = cfg->headers;
+	const struct loom__entry *h = cfg->headers;
 	for (; h && i; i--)
 		h = h->next;
 	return h ? h->section : NULL;
@@ -49,51 +86,46 @@ const char *loom__config_section(const struct loom_config *cfg, size_t i)
 
 const char *loom__config_section_at(const struct loom_config *cfg, const char *section, int *line)
 {
-	const struct loom__header *h = loom__config_header(cfg, section);
-	*line = h ? h->place.line : 0;
-	return h ? h->place.file : NULL;
+	const struct loom__entry *h = loom__config_header(cfg, section);
+	*line = h ? h->line : 0;
+	return h ? h->file : NULL;
 }
 
 void loom__config_ignore(struct loom_config *cfg, const char *section)
 {
-	struct loom__header *h = loom__config_header(cfg, section);
+	struct loom__entry *h = loom__config_header(cfg, section);
 	if (h)
-		h->ignored = 1;
+		h->done = 1;
 }
 
 static int is_ignored(const struct loom_config *cfg, const char *section)
 {
-	const struct loom__header *h = loom__config_header(cfg, section);
-	return loom__is_private(section) || (h && h->ignored);
-}
-
-static int has_key(const struct loom__declared *d, const char *key)
-{
-	for (const struct loom_opt *row = d->rows; row->name; row++)
-		if (loom__same(row->name, key))
-			return 1;
-	return 0;
+	const struct loom__entry *h = loom__config_header(cfg, section);
+	return loom__is_private(section) || (h && h->done);
 }
 
 static int is_declared(const struct loom_config *cfg, const char *section, const char *key)
 {
 	for (const struct loom__declared *d = cfg->declared; d; d = d->next)
-		if (loom__same(d->section, section) && has_key(d, key))
-			return 1;
+		for (const struct loom_opt *row = d->rows; row->name; row++)
+			if (loom__same(row->name, key) && is_in(d, row, section))
+				return 1;
 	return 0;
 }
 
-/* The one section that has the key, or NULL when there is none or a choice. */
+/* The only section that has the key, or NULL. */
 static const char *home_of(const struct loom_config *cfg, const char *key)
 {
 	const char *home = NULL;
-	for (const struct loom__declared *d = cfg->declared; d; d = d->next) {
-		if (!has_key(d, key))
-			continue;
-		if (home && !loom__same(home, d->section))
-			return NULL;
-		home = d->section;
-	}
+	for (const struct loom__declared *d = cfg->declared; d; d = d->next)
+		for (const struct loom_opt *row = d->rows; row->name; row++) {
+			const char *own = row->section ? row->section : d->section;
+			if (!loom__same(row->name, key))
+				continue;
+			if (home && !loom__same(home, own))
+				return NULL;
+			home = own;
+		}
 	return home;
 }
 
@@ -110,22 +142,20 @@ static const char *nearest_key(const struct loom_config *cfg, const char *sectio
 	struct loom__near near = {.word = key};
 	for (const struct loom__declared *d = cfg->declared; d; d = d->next)
 		for (const struct loom_opt *row = d->rows; row->name; row++)
-			if (loom__same(d->section, section))
+			if (is_in(d, row, section))
 				loom__nearer(&near, row->name);
 	return near.name;
 }
 
-static void report_section(const struct loom_config *cfg, const struct loom__header *h,
-			   struct loom__diag *diag)
+static void report_section(const struct loom_config *cfg, const struct loom__entry *h, struct loom__diag *diag)
 {
 	const char *nearest = nearest_section(cfg, h->section);
-	loom__diag_add(diag, 0, h->place.file, h->place.line, h->place.column,
-		       "unknown section [%s]%s%s%s", h->section, nearest ? "; did you mean [" : "",
-		       nearest ? nearest : "", nearest ? "]?" : "");
+	loom__diag_add(diag, 0, h->file, h->line, h->column, "unknown section [%s]%s%s%s", h->section,
+		       nearest ? "; did you mean [" : "", nearest ? nearest : "", nearest ? "]?" : "");
 }
 
-static void report_key(const struct loom_config *cfg, const struct loom__entry *e,
-		       const struct loom__declared *d, struct loom__diag *diag)
+static void report_key(const struct loom_config *cfg, const struct loom__entry *e, const struct loom__declared *d,
+		       struct loom__diag *diag)
 {
 	struct loom__text hint = {0};
 	const char *nearest = nearest_key(cfg, e->section, e->key), *home = home_of(cfg, e->key);
@@ -135,9 +165,23 @@ static void report_key(const struct loom_config *cfg, const struct loom__entry *
 		loom__text_add(&hint, "; it belongs in [%s]", home);
 	else if (d->owner[0])
 		loom__text_add(&hint, " (see: gpuloom describe %s)", d->owner);
-	loom__diag_add(diag, 0, e->file, e->line, e->column, "unknown key '%s' in [%s]%s",
-		       e->spelling, e->section, hint.length && loom__text_ok(&hint) ? hint.at : "");
+	loom__diag_add(diag, 0, e->file, e->line, e->column, "unknown key '%s' in [%s]%s", e->spelling, e->section,
+		       hint.length && loom__text_ok(&hint) ? hint.at : "");
 	loom__text_free(&hint);
+}
+
+static int is_unknown(const struct loom_config *cfg, const struct loom__entry *e)
+{
+	return !is_ignored(cfg, e->section) && !loom__is_private(e->key) && !is_declared(cfg, e->section, e->key);
+}
+
+int loom__config_each_unknown(const struct loom_config *cfg, loom__entry_fn *fn, void *arg)
+{
+	int code = 0;
+	for (const struct loom__entry *e = cfg->entries; e && !code; e = e->next)
+		if (is_unknown(cfg, e))
+			code = fn(arg, e);
+	return code;
 }
 
 int loom__config_unknown(struct loom_config *cfg, struct loom__diag *diag)
@@ -148,17 +192,13 @@ int loom__config_unknown(struct loom_config *cfg, struct loom__diag *diag)
 		loom__diag_add(diag, m->warning, m->file, m->line, m->column, "%s", m->text);
 	}
 	loom__diag_free(&cfg->notes);
-	/* A section that does not exist is one mistake, however many keys it has. */
-	for (const struct loom__header *h = cfg->headers; h; h = h->next)
+	/* An unknown section is one mistake, for all of its keys. */
+	for (const struct loom__entry *h = cfg->headers; h; h = h->next)
 		if (!find_section(cfg, h->section) && !is_ignored(cfg, h->section))
 			report_section(cfg, h, diag);
-	for (const struct loom__slot *s = cfg->slots; s; s = s->next) {
-		const struct loom__entry *e = s->top;
-		const struct loom__declared *d = find_section(cfg, e->section);
-		if (!d || is_ignored(cfg, e->section) || loom__is_private(e->key) ||
-		    is_declared(cfg, e->section, e->key))
-			continue;
-		for (; e; e = e->was)
+	for (const struct loom__entry *top = cfg->entries; top; top = top->next) {
+		const struct loom__declared *d = find_section(cfg, top->section);
+		for (const struct loom__entry *e = d && is_unknown(cfg, top) ? top : NULL; e; e = e->was)
 			report_key(cfg, e, d, diag);
 	}
 	loom__config_unbound(cfg, diag);

@@ -8,8 +8,8 @@
 size_t loom__value_size(unsigned type)
 {
 	switch (type) {
-#define SIZE(name, ctype, text)                                                                    \
-	case LOOM_OPT_##name:                                                                      \
+#define SIZE(name, ctype, text)                                                                                        \
+	case LOOM_OPT_##name:                                                                                          \
 		return sizeof(ctype);
 		LOOM_OPT_MAP(SIZE)
 #undef SIZE
@@ -29,7 +29,7 @@ static void add_scaled(const struct loom__unit *units, uint64_t v, struct loom__
 
 void loom__value_amount(const struct loom_opt *row, double v, struct loom__text *out)
 {
-	/* A bound beyond 2^64 cannot be met by any value: show the number as it is. */
+	/* No value reaches a bound beyond 2^64: it is shown as a plain number. */
 	int whole = v >= 0 && v < 18446744073709551616.0 && v == (double)(uint64_t)v;
 	if (row->type == LOOM_OPT_SIZE && whole) {
 		add_scaled(loom__size_units, (uint64_t)v, out);
@@ -43,9 +43,22 @@ void loom__value_amount(const struct loom_opt *row, double v, struct loom__text 
 	}
 }
 
+int loom__value_is_auto(const struct loom_opt *row, const void *field)
+{
+	union loom__value v = {0};
+	if (!(row->flags & LOOM_OPT_AUTO))
+		return 0;
+	memcpy(&v, field, loom__value_size(row->type));
+	return row->type == LOOM_OPT_I64 ? v.i64 == -1 : !v.u64; /* smaller fields leave the rest 0 */
+}
+
 void loom__value_canonical(const struct loom_opt *row, const void *field, struct loom__text *out)
 {
 	union loom__value v = {0};
+	if (loom__value_is_auto(row, field)) {
+		loom__text_add(out, "auto");
+		return;
+	}
 	memcpy(&v, field, loom__value_size(row->type));
 	switch (row->type) {
 	case LOOM_OPT_BOOL:

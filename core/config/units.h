@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Units of sizes and times. The first of each scale is the one that messages use. */
+/* Units of sizes and times. Messages use the first one of each scale. */
 #ifndef LOOM_CONFIG_UNITS_H
 #define LOOM_CONFIG_UNITS_H
 

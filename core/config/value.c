@@ -9,8 +9,8 @@
 static const char *kind_of(const struct loom_opt *row)
 {
 	switch (row->type) {
-#define KIND(name, type, text)                                                                     \
-	case LOOM_OPT_##name:                                                                      \
+#define KIND(name, type, text)                                                                                         \
+	case LOOM_OPT_##name:                                                                                          \
 		return text;
 		LOOM_OPT_MAP(KIND)
 #undef KIND
@@ -20,8 +20,9 @@ static const char *kind_of(const struct loom_opt *row)
 
 /* Texts are cut: what is wrong must fit into the message too. */
 #define REFUSE(...) LOOM__FAIL(err, LOOM_EINVAL, __VA_ARGS__)
-#define NOT_ONE(fmt, ...)                                                                          \
-	REFUSE("'%.80s' is not a valid %s" fmt, text, kind_of(row) __VA_OPT__(, ) __VA_ARGS__)
+#define NOT_ONE(fmt, ...)                                                                                              \
+	REFUSE("'%.80s' is not a valid %s%s" fmt, text, kind_of(row),                                                  \
+	       (row->flags & LOOM_OPT_AUTO) ? ", nor auto" : "" __VA_OPT__(, ) __VA_ARGS__)
 
 static int is_digit(char c)
 {
@@ -32,13 +33,10 @@ static int is_digit(char c)
 static unsigned digit(char c)
 {
 	c = (char)loom__lower(c);
-	return is_digit(c)            ? (unsigned)(c - '0')
-	       : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
-				      : 16;
+	return is_digit(c) ? (unsigned)(c - '0') : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10 : 16;
 }
 
-static int check_range(const struct loom_opt *row, const char *text, double v,
-		       struct loom_error *err)
+static int check_range(const struct loom_opt *row, const char *text, double v, struct loom_error *err)
 {
 	double min = row->min, max = row->max;
 	if (min == 0 && max == 0) {
@@ -52,13 +50,11 @@ static int check_range(const struct loom_opt *row, const char *text, double v,
 	loom__value_amount(row, min, &low);
 	loom__value_amount(row, max, &high);
 	/* 5 for 5% is the usual slip; the text is all digits then. */
-	int percent = row->type == LOOM_OPT_SHARE && v > max && v / 100 >= min && v / 100 <= max &&
-		      !strchr(text, '%');
-	int code =
-	    loom__text_ok(&low) && loom__text_ok(&high)
-		? REFUSE("'%.80s' is out of range: from %s to %s%s%s%s", text, low.at, high.at,
-			 percent ? "; did you mean " : "", percent ? text : "", percent ? "%?" : "")
-		: LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
+	int percent = row->type == LOOM_OPT_SHARE && v > max && v / 100 >= min && v / 100 <= max && !strchr(text, '%');
+	int code = loom__text_ok(&low) && loom__text_ok(&high)
+		       ? REFUSE("'%.80s' is out of range: from %s to %s%s%s%s", text, low.at, high.at,
+				percent ? "; did you mean " : "", percent ? text : "", percent ? "%?" : "")
+		       : LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
 	loom__text_free(&low);
 	loom__text_free(&high);
 	return code;
@@ -67,8 +63,8 @@ static int check_range(const struct loom_opt *row, const char *text, double v,
 /* ---- integers ------------------------------------------------------------------------------- */
 
 /* The whole number at `at`, decimal or 0x; *end is the first byte not read. */
-static int read_whole(const struct loom_opt *row, const char *text, const char *at, uint64_t *value,
-		      const char **end, struct loom_error *err)
+static int read_whole(const struct loom_opt *row, const char *text, const char *at, uint64_t *value, const char **end,
+		      struct loom_error *err)
 {
 	unsigned base = 10;
 	uint64_t v = 0;
@@ -93,21 +89,19 @@ static int read_whole(const struct loom_opt *row, const char *text, const char *
 	return 0;
 }
 
-static int parse_unsigned(const struct loom_opt *row, const char *text, uint64_t most,
-			  uint64_t *value, struct loom_error *err)
+static int parse_unsigned(const struct loom_opt *row, const char *text, uint64_t most, uint64_t *value,
+			  struct loom_error *err)
 {
 	const char *end;
 	int code = read_whole(row, text, text, value, &end, err);
 	if (!code && *end)
 		code = NOT_ONE(": '%.40s' is left over", end);
 	if (!code && *value > most)
-		code = REFUSE("'%.80s' is too large: the most is %llu", text,
-			      (unsigned long long)most);
+		code = REFUSE("'%.80s' is too large: the most is %llu", text, (unsigned long long)most);
 	return code ? code : check_range(row, text, (double)*value, err);
 }
 
-static int parse_u32(const struct loom_opt *row, const char *text, uint32_t *value,
-		     struct loom_error *err)
+static int parse_u32(const struct loom_opt *row, const char *text, uint32_t *value, struct loom_error *err)
 {
 	uint64_t large;
 	int code = parse_unsigned(row, text, UINT32_MAX, &large, err);
@@ -116,8 +110,7 @@ static int parse_u32(const struct loom_opt *row, const char *text, uint32_t *val
 	return code;
 }
 
-static int parse_signed(const struct loom_opt *row, const char *text, int64_t *value,
-			struct loom_error *err)
+static int parse_signed(const struct loom_opt *row, const char *text, int64_t *value, struct loom_error *err)
 {
 	const char *end;
 	int minus = *text == '-';
@@ -128,9 +121,8 @@ static int parse_signed(const struct loom_opt *row, const char *text, int64_t *v
 	if (!code && *end)
 		code = NOT_ONE(": '%.40s' is left over", end);
 	if (!code && v > most)
-		code =
-		    REFUSE("'%.80s' is too %s: the limit is %s%llu", text,
-			   minus ? "small" : "large", minus ? "-" : "", (unsigned long long)most);
+		code = REFUSE("'%.80s' is too %s: the limit is %s%llu", text, minus ? "small" : "large",
+			      minus ? "-" : "", (unsigned long long)most);
 	if (code)
 		return code;
 	*value = (int64_t)(minus ? 0 - v : v);
@@ -147,23 +139,19 @@ static const struct loom__unit *find_unit(const struct loom__unit *units, const 
 	return NULL;
 }
 
-static int unknown_unit(const struct loom_opt *row, const char *text, const char *unit,
-			struct loom_error *err)
+static int unknown_unit(const struct loom_opt *row, const char *text, const char *unit, struct loom_error *err)
 {
 	if (row->type == LOOM_OPT_TIME)
 		return NOT_ONE(": unknown unit '%.40s'; there are ns, us, ms, s, m (min), h", unit);
-	return NOT_ONE(
-	    ": unknown unit '%.40s'; there are B, KiB, MiB, GiB, TiB (or K, M, G, T) and "
-	    "KB, MB, GB, TB of 1000",
-	    unit);
+	return NOT_ONE(": unknown unit '%.40s'; there are B, KiB, MiB, GiB, TiB (or K, M, G, T) and "
+		       "KB, MB, GB, TB of 1000",
+		       unit);
 }
 
 /* Digits with a unit: 64KiB, 1.5ms. A fraction is exact or refused. */
-static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *value,
-			struct loom_error *err)
+static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *value, struct loom_error *err)
 {
-	const struct loom__unit *units =
-	    row->type == LOOM_OPT_TIME ? loom__time_units : loom__size_units;
+	const struct loom__unit *units = row->type == LOOM_OPT_TIME ? loom__time_units : loom__size_units;
 	const char *at;
 	uint64_t whole, part = 0, parts = 1, scale = 1;
 	int code = read_whole(row, text, text, &whole, &at, err);
@@ -184,18 +172,15 @@ static int parse_scaled(const struct loom_opt *row, const char *text, uint64_t *
 		return REFUSE("'%.80s' has no unit; give one, as in 10us", text);
 	}
 	if (part * scale % parts)
-		return NOT_ONE(": it is not a whole number of %s",
-			       row->type == LOOM_OPT_TIME ? "ns" : "bytes");
-	if (__builtin_mul_overflow(whole, scale, value) ||
-	    __builtin_add_overflow(*value, part * scale / parts, value))
+		return NOT_ONE(": it is not a whole number of %s", row->type == LOOM_OPT_TIME ? "ns" : "bytes");
+	if (__builtin_mul_overflow(whole, scale, value) || __builtin_add_overflow(*value, part * scale / parts, value))
 		return REFUSE("'%.80s' is too large", text);
 	return check_range(row, text, (double)*value, err);
 }
 
 /* ---- the rest ------------------------------------------------------------------------------- */
 
-static int parse_real(const struct loom_opt *row, const char *text, double *value,
-		      struct loom_error *err)
+static int parse_real(const struct loom_opt *row, const char *text, double *value, struct loom_error *err)
 {
 	const char *end;
 	if (loom__read_double(text, &end, value))
@@ -226,8 +211,7 @@ static int parse_bool(const char *text, uint8_t *value, struct loom_error *err)
 	return REFUSE("'%.80s' is neither yes nor no (nor on, off, true, false, 1, 0)", text);
 }
 
-static int parse_enum(const struct loom_opt *row, const char *text, uint32_t *value,
-		      struct loom_error *err)
+static int parse_enum(const struct loom_opt *row, const char *text, uint32_t *value, struct loom_error *err)
 {
 	struct loom__text list = {0};
 	uint32_t n = 0;
@@ -280,11 +264,14 @@ static int check_cpus(const struct loom_opt *row, const char *text, struct loom_
 	}
 }
 
-int loom__value_parse(const struct loom_opt *row, const char *text, void *out,
-		      struct loom_error *err)
+int loom__value_parse(const struct loom_opt *row, const char *text, void *out, struct loom_error *err)
 {
 	union loom__value v = {.text = text};
 	int code = 0;
+	if (row->flags & LOOM_OPT_AUTO && loom__same(text, "auto")) {
+		memset(out, row->type == LOOM_OPT_I64 ? 0xff : 0, loom__value_size(row->type));
+		return 0;
+	}
 	switch (row->type) {
 	case LOOM_OPT_BOOL:
 		code = parse_bool(text, &v.u8, err);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The values: iniparser reads them, and the scanner has said where they stand.
+/* The values: iniparser parses them; the scanner has their places.
  *
- * iniparser gets what the scanner has accepted, line by line, with names in lower case (it folds
- * them in the process's locale) and includes under names of their own (it has none). It reports
- * through one callback for the whole process. We leave that alone: it may be the embedder's, and
- * after the scanner's checks iniparser has nothing to complain about. */
+ * iniparser gets the lines that the scanner has accepted, with names in lower case (it folds them in the process's
+ * locale) and with a name for each include (iniparser has no includes). Its callback for errors is one of the whole
+ * process, maybe the embedding program's, and is not changed: after the scanner's checks iniparser reports no error. */
 #include <errno.h>
 #include <gpuloom/fd.h>
 #include <iniparser/iniparser.h>
@@ -25,8 +24,8 @@ static const char *name_of(const struct loom__items *items, size_t i, char out[R
 	if (item->kind == LOOM__ITEM_INCLUDE) /* no name of a user has two dots */
 		snprintf(out, ROOM, "..:%zu", i);
 	else
-		snprintf(out, ROOM, "%.*s:%.*s", (int)item->section.n, item->section.at,
-			 (int)item->key.n, item->key.at);
+		snprintf(out, ROOM, "%.*s:%.*s", (int)item->section.n, item->section.at, (int)item->key.n,
+			 item->key.at);
 	for (char *c = out; *c; c++)
 		*c = (char)loom__lower(*c);
 	return out;
@@ -40,13 +39,12 @@ static void write_lines(const struct loom__items *items, struct loom__text *out)
 		if (item->kind == LOOM__ITEM_SECTION)
 			continue;
 		key = strchr(name_of(items, i, name), ':');
-		loom__text_add(out, "[%.*s]\n%s=%.*s\n", (int)(key - name), name, key + 1,
-			       (int)item->value.n, item->value.at);
+		loom__text_add(out, "[%.*s]\n%s=%.*s\n", (int)(key - name), name, key + 1, (int)item->value.n,
+			       item->value.at);
 	}
 }
 
-/* Version 4.1 loads by path alone: the path is that of a file in memory. 0, or errno when the text
- * could not be handed over. */
+/* iniparser 4.1 loads from a path alone: that of a file in memory. 0, or errno when the text could not be passed. */
 static int load(const struct loom__text *lines, dictionary **loaded)
 {
 	char path[40];
@@ -56,12 +54,12 @@ static int load(const struct loom__text *lines, dictionary **loaded)
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	number = loom__write_all(fd, lines->at, lines->length);
 	errno = 0;
-	/* Asked first, for iniparser would print its failure. */
+	/* Checked first: iniparser prints its failure. */
 	if (!number && access(path, R_OK))
 		number = errno;
 	if (!number)
 		*loaded = iniparser_load(path);
-	if (!number && errno == ENOMEM) /* it lost some, or all of it */
+	if (!number && errno == ENOMEM) /* the dictionary is incomplete */
 		number = ENOMEM;
 	close(fd);
 	return number;
@@ -75,21 +73,18 @@ int loom__items_read(const char *file, struct loom__items *items, struct loom__d
 	int ok = loom__text_ok(&lines), number = ok ? load(&lines, &items->values) : 0;
 	loom__text_free(&lines);
 	if (!ok || number == ENOMEM)
-		return LOOM_ENOMEM; /* who called drops what was read, too */
+		return LOOM_ENOMEM; /* the caller frees items->values */
 	errno = number;
 	if (number)
-		loom__diag_add(diag, 0, file, 0, 0, "cannot hand the text to iniparser: %m");
+		loom__diag_add(diag, 0, file, 0, 0, "cannot pass the text to iniparser: %m");
 	for (size_t i = 0; i < items->count; i++) {
 		struct loom__item *item = &items->at[i];
 		if (item->kind == LOOM__ITEM_SECTION)
 			continue;
-		const char *value =
-		    items->values ? dictionary_get(items->values, name_of(items, i, name), NULL)
-				  : NULL;
+		const char *value = items->values ? dictionary_get(items->values, name_of(items, i, name), NULL) : NULL;
 		if (!value && !number)
-			loom__diag_add(
-			    diag, 0, file, item->line, item->value_column,
-			    "internal error, please report: iniparser reads no value here");
+			loom__diag_add(diag, 0, file, item->line, item->value_column,
+				       "internal error, please report: iniparser parses no value here");
 		item->value = (struct loom__slice){value ? value : "", value ? strlen(value) : 0};
 	}
 	return 0;

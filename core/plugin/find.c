@@ -35,9 +35,9 @@ static const char *try_folder(const char *folder, const char *prefix, const char
 	return whole && length > 0 && length < PATH_MAX && !access(path, F_OK) ? path : NULL;
 }
 
-/* The short names of that kind which the folders have, each once. */
-static size_t names_of(const struct loom__search *s, const char *prefix, char (*out)[64], size_t most)
+size_t loom__plugin_names(const struct loom__search *s, enum loom_kind kind, char (*out)[64], size_t most)
 {
+	const char *prefix = loom__kind_name(kind);
 	char path[PATH_MAX];
 	size_t count = 0, n = strlen(prefix);
 	for (size_t i = 0; i < s->count; i++) {
@@ -45,7 +45,7 @@ static size_t names_of(const struct loom__search *s, const char *prefix, char (*
 		int found = scandir(s->folder[i], &entry, NULL, alphasort);
 		for (int k = 0; k < found; k++) {
 			const char *file = entry[k]->d_name, *name = file + n + 1;
-			if (count < most && !strncmp(file, prefix, n) && file[n] == '_') {
+			if (count + 1 < most && !strncmp(file, prefix, n) && file[n] == '_') {
 				snprintf(out[count], sizeof(out[0]), "%.*s", (int)strcspn(name, "."), name);
 				size_t same = 0;
 				while (strcmp(out[same], out[count]))
@@ -63,13 +63,12 @@ static size_t names_of(const struct loom__search *s, const char *prefix, char (*
 static int not_found(const struct loom__search *s, enum loom_kind kind, const char *name,
 		     struct loom_error *err)
 {
-	enum { MOST = 40 };
 	static const char *const none = "there is none of that kind";
 	const char *section = loom__kind_section(kind);
-	char names[MOST + 1][64];
+	char names[LOOM__NAMES_MOST][64];
 	struct loom__near near = {.word = name};
 	struct loom__text there = {0}, folders = {0};
-	size_t count = names_of(s, loom__kind_name(kind), names, MOST);
+	size_t count = loom__plugin_names(s, kind, names, LOOM__COUNT(names));
 
 	for (size_t i = 0; i < count; i++) {
 		loom__nearer(&near, names[i]);

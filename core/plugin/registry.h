@@ -25,6 +25,10 @@ void loom__search_free(struct loom__search *s);
 int loom__plugin_find(const struct loom__search *s, enum loom_kind kind, const char *name, char **path,
 		      struct loom_error *err);
 
+/* The short names of the plug-ins of that kind which the folders have, each once: how many. One place of `out` is not used. */
+enum { LOOM__NAMES_MOST = 101 };
+size_t loom__plugin_names(const struct loom__search *s, enum loom_kind kind, char (*out)[64], size_t most);
+
 /* The real path of a file; else *path is NULL. */
 int loom__plugin_real(const char *name, char **path, struct loom_error *err);
 

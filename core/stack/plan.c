@@ -16,8 +16,9 @@ struct gpuloom_opts {
 };
 static const struct loom_opt gpuloom_rows[] = {
 	LOOM_OPT(struct gpuloom_opts, plugin_path, LOOM_OPT_STR, "",
-		 "Folders with plug-ins, separated by ':', relative to the conf file, searched before the installed "
-		 "ones. A ':' in a path is written with a backslash before it.", .flags = LOOM__OPT_FOLDERS),
+			 "Folders with plug-ins, separated by ':', relative to the conf file; they are searched "
+			 "before the installed ones. A ':' in a path is written with a backslash before it.",
+			 .flags = LOOM__OPT_FOLDERS),
 	{0},
 };
 
@@ -25,32 +26,31 @@ static const char *const tasks_choices[] = {"own", "shared", NULL}; /* enum loom
 
 static const struct loom_opt run_rows[] = {
 	LOOM_OPT(struct loom__run_opts, workload, LOOM_OPT_STR, "",
-		 "Which job to run: the name of a workload plug-in. Empty: tasks come from the "
-		 "embedding program.", .flags = LOOM__OPT_FILE),
+			 "The workload: the name of its plug-in. Empty: tasks come from the embedding program.",
+			 .flags = LOOM__OPT_FILE),
 	LOOM_OPT(struct loom__run_opts, devices, LOOM_OPT_STR, NULL,
-		 "Engines that run workers, as in 'cpu:0 cpu:1': a device plug-in and the number of "
-		 "the engine. In a path a blank or comma is written with a backslash before it.",
-		 .flags = LOOM_OPT_REQUIRED | LOOM__OPT_FILES),
-	LOOM_OPT(struct loom__run_opts, title, LOOM_OPT_STR, "",
-		 "A line about this run, shown in its results."),
+			 "Devices that run workers, as in 'cpu:0 cpu:1': device plug-ins, each with the number of "
+			 "the engine. In a path a blank or comma is written with a backslash before it.",
+			 .flags = LOOM_OPT_REQUIRED | LOOM__OPT_FILES),
+	LOOM_OPT(struct loom__run_opts, title, LOOM_OPT_STR, "", "A line about this run, shown in its results."),
 	LOOM_OPT(struct loom__run_opts, samples, LOOM_OPT_U32, "5",
-		 "Timed executions of the workload.", .min = 1, .max = 1e6),
+			 "Timed executions of the workload.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct loom__run_opts, warmup, LOOM_OPT_U32, "1",
-		 "Executions before the samples: verified, but not counted.", .min = 0, .max = 1e6),
+			 "Executions before the samples: verified, but not counted.", .min = 0, .max = 1e6),
 	LOOM_OPT(struct loom__run_opts, timeout, LOOM_OPT_TIME, "60s",
-		 "Longest time of one execution, without the check of its answer, before it is ended as hanging.", .min = 1e6,
-		 .max = 1e14),
+			 "Longest time of one execution, without the verification of its result; then it is ended as "
+			 "hanging.", .min = 1e6, .max = 1e14),
 	LOOM_OPT(struct loom__run_opts, time_limit, LOOM_OPT_TIME, "0",
-		 "Longest time of the whole run: no sample begins after it, and no long check of one goes on. 0: no limit.", .min = 0,
-		 .max = 1e15),
+			 "Longest time of the whole run: no sample begins after it, and a long verification is "
+			 "ended. 0: no limit.", .min = 0, .max = 1e15),
 	LOOM_OPT(struct loom__run_opts, ranks, LOOM_OPT_U32, "1",
-		 "`gpuloom run` without -n: how many ranks. On simulated devices they are threads of one process, else "
-		 "processes.", .min = 1, .max = 65536),
+			 "How many ranks `gpuloom run` starts without -n. On simulated devices they are threads of "
+			 "one process, else processes.", .min = 1, .max = 65536),
 	LOOM_OPT(struct loom__run_opts, tasks, LOOM_OPT_ENUM, "own",
-		 "With several ranks: own, each of them runs all tasks by itself. shared: they run one set of tasks "
-		 "together, and workers without work take tasks of other ranks.", .choices = tasks_choices),
+			 "With several ranks: own, each rank runs all tasks by itself. shared: the ranks run one set "
+			 "of tasks together, and idle workers steal from other ranks.", .choices = tasks_choices),
 	LOOM_OPT(struct loom__run_opts, seed, LOOM_OPT_U64, "1",
-		 "Start of all random choices: the same seed gives the same choices."),
+			 "Seed of all random choices: the same seed gives the same choices."),
 	{0},
 };
 
@@ -212,12 +212,28 @@ static void choose_qos(struct planner *p, char *word)
 	choose(p, LOOM_QOS, word, "qos", "use");
 }
 
-/* Keys and values of a section that nobody uses now; what is missing there is no mistake yet. */
+/* Keys and values of a section of a plug-in that is not selected; a missing key there is no mistake. */
 static void check_spare(struct planner *p, const char *section, const struct loom_plugin *plugin)
 {
 	loom__config_declare(p->cfg, section, plugin->opts, plugin->name);
 	if (plugin->opts)
 		loom__config_check(p->cfg, section, plugin->opts, p->diag);
+}
+
+/* All plug-ins of a kind: those of them that share a section tell which options it has. */
+static void declare_kind(struct planner *p, enum loom_kind kind)
+{
+	char names[LOOM__NAMES_MOST][64];
+	size_t n = loom__plugin_names(&p->plan->search, kind, names, LOOM__COUNT(names));
+	for (size_t i = 0; i < n; i++) {
+		char *path = NULL, section[96];
+		const struct loom_plugin *plugin = NULL;
+		struct loom_error err;
+		snprintf(section, sizeof(section), "%s.%s", loom__kind_section(kind), names[i]);
+		if (!loom__config_declared(p->cfg, section) && !load(p, kind, names[i], &path, &plugin, &err))
+			check_spare(p, section, plugin);
+		free(path);
+	}
 }
 
 /* A conf may carry the options of plug-ins that it does not select, to vary `use` from the command
@@ -242,6 +258,10 @@ static void declare_spares(struct planner *p)
 		const struct loom_plugin *plugin = NULL;
 		struct loom_error err;
 		int rc = load(p, kind, name, &path, &plugin, &err);
+		if (rc == LOOM_ENOENT)
+			declare_kind(p, kind);
+		if (rc == LOOM_ENOENT && loom__config_declared(p->cfg, whole))
+			continue;
 		if (rc) {
 			int line = 0;
 			const char *file = loom__config_section_at(p->cfg, whole, &line);
@@ -256,21 +276,49 @@ static void declare_spares(struct planner *p)
 	}
 }
 
-/* Where the mistake is that a plug-in found: at the value of the first option that its sentence names. */
-static void refused(struct planner *p, const struct loom__choice *c, const char *const *section, const char *text)
+struct unused {
+	struct planner *p;
+	unsigned declared; /* kinds, as bits */
+};
+
+static int declare_unused_one(void *arg, const struct loom__entry *e)
 {
-	const struct loom__entry *at = NULL;
-	for (const char *word = text; *word && !at;) {
-		size_t n = strspn(word, "abcdefghijklmnopqrstuvwxyz0123456789_");
-		for (const struct loom_opt *o = c->plugin->opts; n && o->name && !at; o++)
-			for (size_t i = 0; i < 2 && section[i] && !strncmp(o->name, word, n) && !o->name[n]; i++) {
-				const struct loom__entry *e = loom__config_get(p->cfg, section[i], o->name);
-				at = e ? e : at; /* the engine's own value counts over that of all */
-			}
-		word += n ? n : 1;
+	struct unused *u = arg;
+	struct loom_error err;
+	char section[LOOM__NAME_MOST + 1], *path = NULL;
+	snprintf(section, sizeof(section), "%s", e->section);
+	char *name = strchr(section, '.');
+	if (name)
+		*name++ = 0;
+	enum loom_kind kind = loom__kind_of_section(section);
+	if (kind == LOOM_KIND_NONE || u->declared & 1u << kind)
+		return 0;
+	if (name && !loom__plugin_find(&u->p->plan->search, kind, name, &path, &err)) {
+		free(path); /* a plug-in's own section, which has no such option */
+		return 0;
 	}
+	u->declared |= 1u << kind;
+	declare_kind(u->p, kind);
+	return 0;
+}
+
+/* A shared section may have options that none of the selected plug-ins has. */
+static void declare_unused(struct planner *p)
+{
+	struct unused u = {.p = p};
+	loom__config_each_unknown(p->cfg, declare_unused_one, &u);
+}
+
+/* A plug-in refuses an option: the mistake is at its value. An instance's own section counts over that of all. */
+static void refused(struct planner *p, const struct loom__choice *c, const char *const *section, const struct loom_error *err)
+{
+	const struct loom_opt *row = c->plugin->opts;
+	while (row && row->name && !(err->option && !strcmp(row->name, err->option)))
+		row++;
+	size_t n = section[1] ? 2 : 1;
+	const struct loom__entry *at = row && row->name ? loom__config_entry(p->cfg, section, n, row) : NULL;
 	loom__diag_add(p->diag, 0, at ? at->file : NULL, at ? at->line : 0, at ? at->value_column : 0, "[%s] %s",
-		       section[0], text);
+		       section[0], err->text);
 }
 
 static void check_choice(struct planner *p, const struct loom__choice *c, const char *const *section)
@@ -282,7 +330,7 @@ static void check_choice(struct planner *p, const struct loom__choice *c, const 
 	if (rc == LOOM_ENOMEM)
 		p->failed = 1;
 	else if (rc)
-		refused(p, c, section, err.text);
+		refused(p, c, section, &err);
 }
 
 static void fill_choice(struct planner *p, struct loom__choice *c)
@@ -391,6 +439,7 @@ int loom__plan_create(struct loom_config *cfg, const struct loom__plan_hooks *ho
 		choose(&p, LOOM_WORKLOAD, plan->run.workload, "run", "workload");
 
 	declare_spares(&p);
+	declare_unused(&p);
 	loom__config_unknown(cfg, diag);
 	for (size_t i = 0; i < plan->choices; i++)
 		fill_choice(&p, &plan->choice[i]);

@@ -48,7 +48,7 @@ static void set_one(struct loom_config *cfg, const struct loom__setting *s, size
 			       s->value);
 	else
 		loom__text_add(&text, "%s%s", s->before, s->value);
-	struct loom__entry where = {.source = LOOM_FROM_COMMAND_LINE, .file = (char *)(uintptr_t)loom__must_text(&from)};
+	struct loom__entry where = {.source = LOOM_FROM_COMMAND_LINE, .file = loom__must_text(&from)};
 	loom__config_set_at(cfg, loom__must_text(&text), &where, diag);
 	loom__text_free(&from);
 	loom__text_free(&text);

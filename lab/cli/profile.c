@@ -21,8 +21,8 @@ enum { JOB = sizeof(job) / sizeof(job[0]) };
 /* The options of a simulated device, as the workload names what it measures. */
 static void print_conf(const struct loom__cli *cli, const char *devices, uint32_t workers, const struct loom_result *result)
 {
-	static const char *const cost[] = {"load_near",	"load_far",    "load_peer",  "store_near", "store_far", "store_peer", "atomic_near",
-					   "atomic_far", "atomic_peer", "fence_dev", "fence_sys",  "stream",	"task"};
+	static const char *const cost[] = {"load_local",	"load_host",    "load_peer",  "store_local", "store_host", "store_peer", "atomic_local",
+					   "atomic_host", "atomic_peer", "fence_dev", "fence_sys",  "stream",	"task"};
 	struct loom__text left = {0};
 	loom__print(cli->out,
 		"; What the memory of %s costs, measured by `gpuloom doctor --profile '%s'`, gpuloom %s.\n"

@@ -46,7 +46,7 @@ int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, 
 		/* It is of one run: a sweep, with the files that it writes, is none of its options. */
 		if (!strncmp(o->string, "sweep.", 6))
 			continue;
-		struct loom__entry where = {.source = LOOM_FROM_FILE, .file = (char *)(uintptr_t)path, .untrusted = !trust};
+		struct loom__entry where = {.source = LOOM_FROM_FILE, .file = path, .untrusted = !trust};
 		/* A time's value lacks the unit that a conf must give. Of a path, what was written is relative. */
 		const char *value = loom__json_text(o, "value"), *written = loom__json_text(o, "written");
 		loom__text_add(&text, "%s=%s", o->string, *written && !strchr(value, '/') ? written : value);

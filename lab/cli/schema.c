@@ -17,9 +17,9 @@ const struct loom__core_section *loom__sections(size_t *n)
 	const struct loom__core_section *core = loom__core_sections(n);
 	memcpy(all, core, *n * sizeof(*all));
 	all[(*n)++] = (struct loom__core_section){
-		"sweep", loom__sweep_rows,
-		"many configurations in one run; what is varied stands in `[sweep.SECTION]` and `[sweep.points]` "
-		"([sweeps](report.md#sweeps))"};
+	    "sweep", loom__sweep_rows,
+	    "many configurations in one run; what is varied stands in `[sweep.SECTION]` and `[sweep.points]` "
+	    "([sweeps](report.md#sweeps))"};
 	return all;
 }
 
@@ -29,7 +29,7 @@ static void core_markdown(struct loom__text *out)
 	const struct loom__core_section *section = loom__sections(&n);
 	for (size_t i = 0; i < n; i++) {
 		loom__text_add(out, "### %s\n\n%s\n", section[i].name, section[i].summary);
-		loom__describe_rows_markdown(section[i].name, section[i].rows, out);
+		loom__describe_rows_markdown(section[i].name, section[i].rows, NULL, out);
 		loom__text_add(out, "\n");
 	}
 }
@@ -47,12 +47,66 @@ static cJSON *core_json(void)
 	return all;
 }
 
+enum { SHARED_MOST = 16, SHARED_ROWS = 65 };
+struct shared {
+	const char *section[SHARED_MOST];
+	struct loom_opt rows[SHARED_MOST][SHARED_ROWS];
+	struct loom__text by[SHARED_MOST]; /* names of the plug-ins */
+	const char *kind[SHARED_MOST];
+	size_t n;
+};
+
+static size_t shared_section(struct shared *s, const char *section)
+{
+	size_t i = 0;
+	while (i < s->n && strcmp(s->section[i], section))
+		i++;
+	if (i == s->n && i < SHARED_MOST)
+		s->section[s->n++] = section;
+	return i;
+}
+
+/* Adds the shared options of p, each once. Two plug-ins that differ in one are a fault of them. */
+static void add_shared(const struct loom__cli *cli, struct shared *s, const struct loom_plugin *p)
+{
+	const char *last = NULL;
+	for (const struct loom_opt *o = p->opts; o && o->name; o++) {
+		size_t i = o->section ? shared_section(s, o->section) : SHARED_MOST, k = 0;
+		if (i == SHARED_MOST)
+			continue;
+		while (s->rows[i][k].name && strcmp(s->rows[i][k].name, o->name))
+			k++;
+		if (s->rows[i][k].name && !loom__rows_same(&s->rows[i][k], o))
+			loom__say_warning(cli, "%s declares the shared option '%s' of [%s] in another way", p->name,
+					  o->name, o->section);
+		else if (k + 1 < SHARED_ROWS)
+			s->rows[i][k] = *o;
+		s->kind[i] = loom__kind_section(p->kind);
+		if (!last || strcmp(last, o->section))
+			loom__text_add(&s->by[i], "%s%s", s->by[i].length ? ", " : "", loom__plugin_short(p));
+		last = o->section;
+	}
+}
+
+static void shared_markdown(const struct shared *s, struct loom__text *out)
+{
+	for (size_t i = 0; i < s->n; i++) {
+		loom__text_add(out,
+			       "### Options of `[%s]` that plug-ins share\n\n"
+			       "%s have them. `[%s.NAME]`, the section of a plug-in, counts over `[%s]`.\n",
+			       s->section[i], s->by[i].at, s->kind[i], s->section[i]);
+		loom__describe_rows_markdown(s->section[i], s->rows[i], s->section[i], out);
+		loom__text_add(out, "\n");
+	}
+}
+
 int loom__print_schema(const struct loom__cli *cli, int json)
 {
 	struct loom__search search;
 	struct loom__candidates found;
 	struct loom_error err;
-	struct loom__text text = {0};
+	struct loom__text text = {0}, own = {0};
+	struct shared shared = {0};
 	if (loom__search_create(NULL, &search, &err))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	if (loom__candidates_scan(&search, &found, &err)) {
@@ -73,19 +127,25 @@ int loom__print_schema(const struct loom__cli *cli, int json)
 			loom__say_warning(cli, "left out: %s", *c->fault ? c->fault : err.text);
 			continue;
 		}
-		loom__describe_markdown(p, &text);
-		loom__text_add(&text, "\n");
+		add_shared(cli, &shared, p);
+		loom__describe_markdown(p, &own);
+		loom__text_add(&own, "\n");
 		char *one = loom__describe_json(p, c->path, 0);
 		loom__json_append(plugins, cJSON_Parse(one));
 		free(one);
 	}
+	shared_markdown(&shared, &text);
 	if (!json) {
 		fputs(loom__must_text(&text), cli->out);
+		fputs(loom__must_text(&own), cli->out);
 		cJSON_Delete(doc);
 	} else {
 		loom__print_json(cli, doc);
 	}
 	loom__text_free(&text);
+	loom__text_free(&own);
+	for (size_t i = 0; i < shared.n; i++)
+		loom__text_free(&shared.by[i]);
 	loom__candidates_free(&found);
 	loom__search_free(&search);
 	return LOOM_EXIT_OK;

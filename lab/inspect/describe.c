@@ -107,6 +107,34 @@ static int has_options(const struct loom_plugin *p)
 	return p->opts && p->opts[0].name;
 }
 
+static int is_of(const struct loom_opt *o, const char *section)
+{
+	return section ? o->section && !strcmp(o->section, section) : !o->section;
+}
+
+/* The sections of the options: NULL, the plug-in's own, then those that it shares, each once. */
+static size_t sections_of(const struct loom_plugin *p, const char *section[8])
+{
+	size_t n = 1;
+	section[0] = NULL;
+	for (const struct loom_opt *o = p->opts; o && o->name; o++) {
+		size_t i = 0;
+		while (i < n && !is_of(o, section[i]))
+			i++;
+		if (i == n && n < 8)
+			section[n++] = o->section;
+	}
+	return n;
+}
+
+static size_t count_of(const struct loom_plugin *p, const char *section)
+{
+	size_t n = 0;
+	for (const struct loom_opt *o = p->opts; o && o->name; o++)
+		n += (size_t)is_of(o, section);
+	return n;
+}
+
 /* ---- text ----------------------------------------------------------------------------------- */
 
 /* Words of `text`, broken before column 96, every line behind `indent` blanks. */
@@ -134,6 +162,8 @@ static void add_option_text(struct loom__text *t, const struct loom_opt *o)
 	    o->flags & LOOM_OPT_REQUIRED ? "  (required)" : "",
 	    o->flags & LOOM_OPT_DEPRECATED ? "  (deprecated)" : "",
 	    o->type == LOOM_OPT_ENUM ? "one of " : types[o->type].syntax);
+	if (o->flags & LOOM_OPT_AUTO)
+		loom__text_add(t, ", or auto");
 	if (allowed.at && allowed.at[0])
 		loom__text_add(t, "%s%s", o->type == LOOM_OPT_ENUM ? "" : "; ", allowed.at);
 	loom__text_add(t, "\n");
@@ -156,19 +186,28 @@ void loom__describe_text(const struct loom_plugin *p, const char *path, int by_p
 	    (unsigned)LOOM_ABI_MINOR(p->min_host_abi), path, where_it_runs(p));
 	if (gpu_source(p))
 		add(out, "  source    %s\n", gpu_source(p));
-	if (has_options(p)) {
-		loom__text_add(out, "\nOptions, with their defaults:\n");
-		for (const struct loom_opt *o = p->opts; o && o->name; o++)
-			add_option_text(out, o);
-	} else {
+	const char *of[8];
+	size_t n = sections_of(p, of);
+	if (!has_options(p))
 		loom__text_add(out, "\nIt has no options.\n");
+	for (size_t i = 0; i < n; i++) {
+		if (!count_of(p, of[i]))
+			continue;
+		add(out, of[i] ? "\nOptions of [%s], which it shares with other plug-ins, with their defaults:\n" :
+		    "\nOptions, with their defaults:\n", of[i]);
+		for (const struct loom_opt *o = p->opts; o && o->name; o++)
+			if (is_of(o, of[i]))
+				add_option_text(out, o);
 	}
 	loom__text_add(out, "\nTo use it:\n\n");
 	add_use(out, p, by_path ? path : name);
-	if (has_options(p)) {
-		loom__text_add(out, "[%s.%s]\n", section, name);
+	for (size_t i = 0; i < n; i++) {
+		if (count_of(p, of[i]) && !of[i])
+			add(out, "[%s.%s]\n", section, name);
+		else if (count_of(p, of[i]) && strcmp(of[i], section))
+			add(out, "[%s]\n", of[i]);
 		for (const struct loom_opt *o = p->opts; o && o->name; o++)
-			if (!(o->flags & LOOM_OPT_DEPRECATED)) {
+			if (is_of(o, of[i]) && !(o->flags & LOOM_OPT_DEPRECATED)) {
 				int empty = o->dflt && !o->dflt[0];
 				add(out, "%s%s =%s%s\n", empty ? ";" : "", o->name, empty ? "" : " ",
 				    o->dflt ? o->dflt : "...");
@@ -190,18 +229,21 @@ static void put_cell(struct loom__text *t, const char *text, size_t most)
 
 #define add_cells(t, ...) loom__text_with(t, put_cell, __VA_ARGS__)
 
-void loom__describe_rows_markdown(const char *section, const struct loom_opt *rows,
+void loom__describe_rows_markdown(const char *section, const struct loom_opt *rows, const char *shared,
 				  struct loom__text *out)
 {
 	loom__text_add(out,
 		       "\n| option of `[%s]` | type | default | allowed | meaning |\n|---|---|---|---|---|\n", section);
 	for (const struct loom_opt *o = rows; o && o->name; o++) {
 		struct loom__text allowed = {0};
+		if (!is_of(o, shared))
+			continue;
 		int required = o->flags & LOOM_OPT_REQUIRED, given = !required && o->dflt && o->dflt[0];
 		const char *quote = given ? "`" : "";
 		add_allowed(&allowed, o, ", ");
-		add_cells(out, "| `%s` | %s | %s%s%s | %s | %s%s |\n", o->name,
-			  o->type == LOOM_OPT_ENUM ? "choice" : types[o->type].syntax, quote,
+		add_cells(out, "| `%s` | %s%s | %s%s%s | %s | %s%s |\n", o->name,
+			  o->type == LOOM_OPT_ENUM ? "choice" : types[o->type].syntax,
+			  o->flags & LOOM_OPT_AUTO ? ", or auto" : "", quote,
 			  required ? "required" : given ? o->dflt : "", quote, loom__must_text(&allowed),
 			  o->flags & LOOM_OPT_DEPRECATED ? "Deprecated. " : "", o->help);
 		loom__text_free(&allowed);
@@ -223,7 +265,12 @@ void loom__describe_markdown(const struct loom_plugin *p, struct loom__text *out
 		return;
 	}
 	snprintf(section, sizeof(section), "%s.%s", kind, name);
-	loom__describe_rows_markdown(section, p->opts, out);
+	if (count_of(p, NULL))
+		loom__describe_rows_markdown(section, p->opts, NULL, out);
+	const char *of[8];
+	for (size_t i = 1, n = sections_of(p, of); i < n; i++)
+		add(out, "\nIt has the %soptions of `[%s]`%s.\n", count_of(p, of[i]) > 1 ? "shared " : "", of[i],
+		    count_of(p, NULL) ? ", too" : "");
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -258,6 +305,7 @@ cJSON *loom__describe_row_json(const struct loom_opt *o)
 	put(j, "syntax", types[o->type].syntax);
 	put(j, "default", o->dflt);
 	loom__json_add_bool(j, "required", o->flags & LOOM_OPT_REQUIRED);
+	loom__json_add_bool(j, "auto", o->flags & LOOM_OPT_AUTO);
 	loom__json_add_bool(j, "deprecated", o->flags & LOOM_OPT_DEPRECATED);
 	if (o->type == LOOM_OPT_ENUM && o->choices) {
 		cJSON *choices = loom__json_add_array(j, "choices");
@@ -267,6 +315,8 @@ cJSON *loom__describe_row_json(const struct loom_opt *o)
 		loom__json_add_number(j, "min", o->min);
 		loom__json_add_number(j, "max", o->max);
 	}
+	if (o->section)
+		put(j, "section", o->section);
 	put(j, "help", o->help);
 	return j;
 }

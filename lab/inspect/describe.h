@@ -10,8 +10,8 @@ void loom__describe_text(const struct loom_plugin *p, const char *path, int by_p
 /* A Markdown section. Depends on the descriptor alone, so that documents made from it are stable.
  */
 void loom__describe_markdown(const struct loom_plugin *p, struct loom__text *out);
-/* The table of its options alone, for a section of the core, too. */
-void loom__describe_rows_markdown(const char *section, const struct loom_opt *rows,
+/* A table of those of `rows` that belong to the shared section `shared`, NULL: to none. */
+void loom__describe_rows_markdown(const char *section, const struct loom_opt *rows, const char *shared,
 				  struct loom__text *out);
 /* One option as JSON: type, default, range or choices. */
 struct cJSON *loom__describe_row_json(const struct loom_opt *o);

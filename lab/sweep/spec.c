@@ -10,37 +10,41 @@
 
 const struct loom_opt loom__sweep_rows[] = {
 	LOOM_OPT(struct loom__sweep_opts, design, LOOM_OPT_ENUM, "full",
-		 "Which combinations are run. full: all. one: the first values of all, and each other value on its own.",
-		 .choices = loom__design_name),
+			 "Which combinations are run. full: all. one: the first value of each option, and each other "
+			 "value by itself.", .choices = loom__design_name),
 	LOOM_OPT(struct loom__sweep_opts, budget, LOOM_OPT_TIME, "0",
-		 "No sample begins after that long; what was measured stays. 0: no limit.", .min = 0, .max = 9e18),
-	LOOM_OPT(struct loom__sweep_opts, seed, LOOM_OPT_U64, "1", "Start of the random order.", .min = 0,
-		 .max = 0x1p53),
+			 "Longest time of the sweep: no sample begins after it; what was measured is kept. 0: no "
+			 "limit.", .min = 0, .max = 9e18),
+	LOOM_OPT(struct loom__sweep_opts, seed, LOOM_OPT_U64, "1",
+			 "Seed of the random order of the samples.", .min = 0, .max = 0x1p53),
 	LOOM_OPT(struct loom__sweep_opts, output, LOOM_OPT_STR, "",
-		 "File for one JSON line per sample, with which --resume goes on; '-' is standard output. Empty: no file."),
+			 "File for one JSON line per sample, with which --resume continues; '-' is standard output. "
+			 "Empty: no file."),
 	LOOM_OPT(struct loom__sweep_opts, report, LOOM_OPT_STR, "",
-		 "File for a report at the end; its name ends in .html, .md, .csv, .svg, .png, .pdf, .gp or .json."),
+			 "File for a report at the end; its name ends in .html, .md, .csv, .svg, .png, .pdf, .gp or "
+			 ".json. Empty: none."),
 	LOOM_OPT(struct loom__sweep_opts, metric, LOOM_OPT_STR, "",
-		 "Which metrics are shown and plotted, the leading one first; up to 6."),
+			 "Metrics that are shown and plotted, the main one first; up to 6."),
 	LOOM_OPT(struct loom__sweep_opts, derive, LOOM_OPT_STR, "",
-		 "Metrics made of others, as in 'gb_s = bytes / seconds / 1e9 [GB/s, more]'; several separated by commas. "
-		 "There are + - * / ^, parentheses, abs, exp, log, log2, max, min and sqrt."),
+			 "Metrics computed from others, as in 'gb_s = bytes / seconds / 1e9 [GB/s, more]', separated "
+			 "by commas. Operators + - * / ^, parentheses, and abs, exp, log, log2, max, min, sqrt."),
 	LOOM_OPT(struct loom__sweep_opts, pareto, LOOM_OPT_STR, "",
-		 "The two metrics of the Pareto front, as in seconds,cpu_seconds."),
+			 "The two metrics of the Pareto front, as in seconds,cpu_seconds."),
 	LOOM_OPT(struct loom__sweep_opts, plot, LOOM_OPT_STR, "",
-		 "Plots of an SVG: forest, runs, distribution, effects, pareto, workers, lines. Empty: all that show "
-		 "something."),
+			 "Plots of an SVG: forest, runs, distribution, effects, pareto, workers, lines. Empty: all "
+			 "for which there are data."),
 	LOOM_OPT(struct loom__sweep_opts, x, LOOM_OPT_STR, "",
-		 "The option on the x axis of the line plot, as in device.cpu.workers. Empty: one whose values are numbers."),
+			 "The option on the x axis of the line plot, as in device.cpu.workers. Empty: one whose "
+			 "values are numbers."),
 	LOOM_OPT(struct loom__sweep_opts, lines, LOOM_OPT_STR, "",
-		 "The option of which each value has a line of its own. Empty: another one that is varied."),
+			 "The option of which each value has a line. Empty: another option that is varied."),
 	LOOM_OPT(struct loom__sweep_opts, facet, LOOM_OPT_STR, "",
-		 "The option of which each value has a panel of its own. Empty: a third one that is varied."),
+			 "The option of which each value has a panel. Empty: a third option that is varied."),
 	LOOM_OPT(struct loom__sweep_opts, show, LOOM_OPT_ENUM, "value",
-		 "What the lines show: the metric, or what is gained over the first x, by itself or per x.",
-		 .choices = loom__show_name),
-	LOOM_OPT(struct loom__sweep_opts, axes, LOOM_OPT_ENUM, "linear", "The axes of the line plot.",
-		 .choices = loom__axes_name),
+			 "What the lines show: value: the metric. speed-up: its ratio to the first x. efficiency: "
+			 "the speed-up per x.", .choices = loom__show_name),
+	LOOM_OPT(struct loom__sweep_opts, axes, LOOM_OPT_ENUM, "linear",
+			 "Scales of the axes of the line plot.", .choices = loom__axes_name),
 	{0},
 };
 

@@ -9,10 +9,9 @@
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct barrier_opts, counted, LOOM_OPT_U32, "1100",
-		 "Workers of a GPU up to which those who wait look at the counter itself; of more, the last to come releases a "
-		 "word. Measured on an H200: 8 for each of 132 multiprocessors. On a CPU: the counter, where each worker has a "
-		 "core.",
-		 .max = 1 << 30),
+			 "Workers of a GPU up to which waiting workers poll the counter itself; with more, the last "
+			 "arriver releases a second word. Measured on an H200: 8 for each of its 132 "
+			 "multiprocessors. A CPU polls the counter where each worker has a core.", .max = 1 << 30),
 	BARRIER_ROWS,
 	{.name = NULL},
 };
@@ -30,5 +29,5 @@ static void plan_auto(const struct loom_layout *layout, const struct barrier_opt
 	plan->chooses = 1;
 }
 
-BARRIER_PLUGIN(barrier_auto, "A counter, looked at where few meet; where many do, the last to come releases another word",
+BARRIER_PLUGIN(barrier_auto, "A counter that few workers poll; with many, the last arriver releases a second word",
 	       plan_auto, rows)

@@ -9,4 +9,4 @@
 
 static const struct loom_opt rows[] = {BARRIER_ROWS, {.name = NULL}};
 
-BARRIER_PLUGIN(barrier_central, "A counter that all add to and all look at", barrier_counter_plan, rows)
+BARRIER_PLUGIN(barrier_central, "A counter that all workers add to and poll", barrier_counter_plan, rows)

@@ -17,5 +17,5 @@ static void plan_dissemination(const struct loom_layout *layout,
 }
 
 BARRIER_PLUGIN(barrier_dissemination,
-	       "Pairs at growing distances tell each other; no word has two writers", plan_dissemination,
+	       "Pairs at growing distances notify each other; each word has one writer", plan_dissemination,
 	       rows)

@@ -15,4 +15,4 @@ static void plan_flags(const struct loom_layout *layout, const struct barrier_op
 	plan->seat_words = barrier_speakers(layout);
 }
 
-BARRIER_PLUGIN(barrier_flags, "Each worker raises a flag and looks at those of all others", plan_flags, rows)
+BARRIER_PLUGIN(barrier_flags, "Each worker sets a flag and polls those of all others", plan_flags, rows)

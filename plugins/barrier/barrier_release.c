@@ -9,4 +9,4 @@
 
 static const struct loom_opt rows[] = {BARRIER_ROWS, {.name = NULL}};
 
-BARRIER_PLUGIN(barrier_release, "A counter; the last to come releases another word", barrier_counter_plan, rows)
+BARRIER_PLUGIN(barrier_release, "A counter; the last arriver releases a second word", barrier_counter_plan, rows)

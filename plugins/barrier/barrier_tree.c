@@ -6,10 +6,9 @@
 #include "ops.dev.h"
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct barrier_opts, arity, LOOM_OPT_U32, "0",
-	     "Workers, or counters, that share a counter: a power of two. 0: 4 on a CPU; 256 on a GPU, "
-	     "where a level costs as much as some hundred additions to one word.",
-	     .max = 1024),
+	LOOM_OPT(struct barrier_opts, arity, LOOM_OPT_U32, "auto",
+			 "Workers, or counters, that share a counter: a power of two. auto: 4 on a CPU; 256 on a "
+			 "GPU, where a level costs as much as several hundred additions to one word.", .max = 1024, .flags = LOOM_OPT_AUTO),
 	BARRIER_ROWS,
 	{.name = NULL},
 };
@@ -18,7 +17,7 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 {
 	const struct barrier_opts *o = opts;
 	if (o->arity & (o->arity - 1) || o->arity == 1)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "arity = %u: not a power of two from 2 on",
+		return LOOM_REFUSE(host, err, "arity", "arity = %u: must be a power of two from 2 on",
 				 o->arity);
 	return 0;
 }
@@ -45,5 +44,5 @@ static void plan_tree(const struct loom_layout *layout, const struct barrier_opt
 	plan->how = shift_of;
 }
 
-BARRIER_PLUGIN(barrier_tree, "A combining tree of counters, whose last worker releases a word",
+BARRIER_PLUGIN(barrier_tree, "A combining tree of counters, whose last arriver releases a word",
 	       plan_tree, rows, .check = check)

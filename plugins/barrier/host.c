@@ -6,7 +6,7 @@
 #include <string.h>
 
 enum { END_AUTO = 0 }; /* the others: 1 + BARRIER_SPIN ... */
-const char *const barrier_ends[] = {"auto", "spin", "yield", "nap", "futex", NULL};
+const char *const barrier_waits[] = {"auto", "spin", "yield", "nap", "sleep", NULL};
 
 /* What messages to other ranks carry, since they have to carry something: nobody reads it. */
 struct barrier_mail {
@@ -82,7 +82,7 @@ static uint32_t how_of(const struct barrier *b, const struct barrier_plan *p, co
 
 static uint32_t end_of(const struct barrier *b, int many)
 {
-	return b->opts->end != END_AUTO ? b->opts->end - 1 : many ? BARRIER_FUTEX : BARRIER_NAP;
+	return b->opts->wait != END_AUTO ? b->opts->wait - 1 : many ? BARRIER_FUTEX : BARRIER_NAP;
 }
 
 /* What `auto` came to. */
@@ -96,8 +96,8 @@ static void tell(const struct barrier *b, const struct loom_layout *layout, cons
 		if (p->chooses)
 			LOOM_CHOICE(b->host, name, "%s", how_of(b, p, device, many) == BARRIER_COUNTED ? "counter" : "released word");
 		snprintf(name, sizeof(name), "barrier.%.48s.end", device->name);
-		if (device->kind != LOOM_ON_GPU && b->opts->end == END_AUTO)
-			LOOM_CHOICE(b->host, name, "%s", barrier_ends[1 + end_of(b, many)]);
+		if (device->kind != LOOM_ON_GPU && b->opts->wait == END_AUTO)
+			LOOM_CHOICE(b->host, name, "%s", barrier_waits[1 + end_of(b, many)]);
 	}
 }
 
@@ -184,7 +184,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 {
 	const struct barrier *b = self;
 	struct barrier_plan p = plan_of(b, layout);
-	int many = crowded(b->host, layout), full = b->opts->end == END_AUTO && many;
+	int many = crowded(b->host, layout), full = b->opts->wait == END_AUTO && many;
 	uint32_t deaf = layout->noncoherent;
 	(void)err;
 	for (uint32_t d = 0; d < layout->devices; d++)
@@ -192,7 +192,7 @@ int barrier_init(void *self, const struct loom_layout *layout, const struct loom
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		struct barrier_hall *h = view->device[d];
 		memset(h, 0, hall_bytes(layout, &p) + groups_bytes(layout));
-		h->spin = full ? 0 : b->opts->spin; /* who is waited for needs this core */
+		h->spin = full ? 0 : b->opts->polls; /* who is waited for needs this core */
 		h->end = end_of(b, many);
 		if (layout->device[d].kind == LOOM_ON_GPU) /* it looks on; where its code runs on a
 							      CPU, others need the core */

@@ -7,28 +7,27 @@
 
 /* Options that all have: the first fields of each option struct. */
 struct barrier_opts {
-	uint32_t end, spin;
+	uint32_t wait, polls;
 	uint32_t tag;
 	uint32_t arity; /* tree alone; 0: by device */
 	uint32_t counted; /* auto alone */
 };
 
-extern const char *const barrier_ends[];
+extern const char *const barrier_waits[];
 #define BARRIER_ROWS                                                                               \
-	LOOM_OPT(struct barrier_opts, end, LOOM_OPT_ENUM, "auto",                                  \
-		 "What a worker on a CPU does when it has looked `spin` times in vain. spin: looks on, and yields on a " \
-		 "device with more workers than cores. yield: gives its core to whoever else can run. nap: sleeps, at " \
-		 "most a quarter of the time that it has waited. futex: sleeps until it is woken. auto: futex where " \
-		 "workers outnumber cores, else nap. A GPU looks on.",                             \
-		 .choices = barrier_ends),                                                         \
-	LOOM_OPT(struct barrier_opts, spin, LOOM_OPT_U32, "4000",                                  \
-		 "Looks, with a pause instruction after each, before that. With end = auto, where workers " \
-		 "outnumber cores: none.",                                                         \
-		 .max = 1e9),                                                                      \
-	LOOM_OPT(struct barrier_opts, tag, LOOM_OPT_U32, "960",                                    \
-		 "Scope job: tag and arrival word of the trigger that are the barrier's, and those that follow: one for " \
-		 "each doubling of ranks. The workload must use others.",                          \
-		 .min = 1, .max = 1 << 30)
+	LOOM_OPT(struct barrier_opts, wait, LOOM_OPT_ENUM, "auto", \
+			 "How a worker on a CPU waits after `polls` polls without success. spin: polls on, and " \
+			 "yields where workers outnumber cores. yield: yields its core between polls. nap: sleeps " \
+			 "between polls, at most a quarter of the time that it has waited. sleep: sleeps until it is " \
+			 "woken. auto: sleep where workers outnumber cores, else nap. A GPU polls.", \
+			 .choices = barrier_waits, .section = "barrier"), \
+	LOOM_OPT(struct barrier_opts, polls, LOOM_OPT_U32, "4000", \
+			 "Polls, with a pause instruction after each, before that. With wait = auto, where workers " \
+			 "outnumber cores: none.", .max = 1e9, .section = "barrier"), \
+	LOOM_OPT(struct barrier_opts, tag, LOOM_OPT_U32, "960", \
+			 "Scope job: first of the tags and arrival words of the trigger that the barrier uses, one " \
+			 "for each doubling of the ranks. The workload must use others.", \
+			 .min = 1, .max = 1 << 30, .section = "barrier")
 
 /* What a plug-in wants of memory, in words of a device and of a worker; and settings of its own. */
 struct barrier_plan {

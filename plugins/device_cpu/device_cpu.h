@@ -16,7 +16,7 @@
 
 enum { ISOLATION_THREAD, ISOLATION_PROCESS };
 enum { PIN_CORE, PIN_SET, PIN_NO };
-enum { YIELD_AUTO, YIELD_YES, YIELD_NO };
+enum { WAIT_AUTO, WAIT_YIELD, WAIT_SPIN };
 
 struct options {
 	uint32_t workers;
@@ -27,7 +27,7 @@ struct options {
 	uint32_t pin;
 	uint64_t spin;
 	uint32_t huge_pages;
-	uint32_t yield;
+	uint32_t wait;
 	uint64_t launch_cost, teardown_cost;
 };
 
@@ -107,8 +107,8 @@ struct launch {
 static inline int launch_yields(const struct launch *l)
 {
 	const struct device *d = l->device;
-	return d->options->yield == YIELD_AUTO ? d->cores.shared || l->oversubscribed || l->workers * l->lanes > d->cores.count :
-						 d->options->yield == YIELD_YES;
+	return d->options->wait == WAIT_AUTO ? d->cores.shared || l->oversubscribed || l->workers * l->lanes > d->cores.count :
+						 d->options->wait == WAIT_YIELD;
 }
 
 /* program.c */

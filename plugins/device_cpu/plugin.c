@@ -9,47 +9,42 @@
 
 static const char *const isolation_choices[] = {"thread", "process", NULL};
 static const char *const pin_choices[] = {"core", "set", "no", NULL};
-static const char *const yield_choices[] = {"auto", "yes", "no", NULL};
+static const char *const wait_choices[] = {"auto", "yield", "spin", NULL};
 static const char *const huge_choices[] = {"no", "try", NULL};
 
 static const struct loom_opt rows[] = {
-    LOOM_OPT(struct options, workers, LOOM_OPT_U32, "0",
-	     "How many workers this device has. 0: one per core, but no more than its control group grants CPU time for.", .max = 4096),
-    LOOM_OPT(struct options, lanes, LOOM_OPT_U32, "1",
-	     "Threads per worker. More than 1 is for finding missing barriers, not for speed.",
-	     .min = 1, .max = 64),
-    LOOM_OPT(struct options, isolation, LOOM_OPT_ENUM, "thread",
-	     "thread: workers are threads of this process. process: each device is a process of "
-	     "its own that maps shared memory at another address.",
-	     .choices = isolation_choices),
-    LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "",
-	     "The cores of this device, by the operating system's numbers. Empty: an equal, "
-	     "contiguous share of all that this process may use."),
-    LOOM_OPT(struct options, oversubscribe, LOOM_OPT_BOOL, "no",
-	     "Whether there may be more workers than cores, and more devices than cores."),
-    LOOM_OPT(struct options, pin, LOOM_OPT_ENUM, "core",
-	     "core: worker i runs on core i of the device (with lanes > 1 on any of its cores). "
-	     "set: on any of its cores. no: where the kernel likes.",
-	     .choices = pin_choices),
-    LOOM_OPT(struct options, spin, LOOM_OPT_TIME, "50us",
-	     "How long a worker spins between samples before it sleeps, if the device has a core besides those of "
-	     "its workers."),
-    LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
-	     "Whether to ask the kernel for huge pages for this device's memory. try: it gives "
-	     "them if it has any.",
-	     .choices = huge_choices),
-    LOOM_OPT(struct options, yield, LOOM_OPT_ENUM, "auto",
-	     "Whether a waiting worker lets other threads run. auto: where workers outnumber cores, or share them with "
-	     "workers of other processes. "
-	     "yes: where progress threads or other ranks need the same cores.",
-	     .choices = yield_choices),
-    LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
-	     "Model of a GPU's kernel launch: each worker waits so long at the begin of a sample, and "
-	     "of each kernel within it.",
-	     .max = 1e9),
-    LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0",
-	     "The same at the end of a kernel.", .max = 1e9),
-    {.name = NULL},
+	LOOM_OPT(struct options, workers, LOOM_OPT_U32, "auto",
+		 "Workers of the device. auto: one per core, limited by the CPU time that the control group grants.",
+		 .max = 4096, .flags = LOOM_OPT_AUTO),
+	LOOM_OPT(struct options, lanes, LOOM_OPT_U32, "1",
+		 "Threads per worker. More than 1 finds missing barriers; it is not fast.", .min = 1, .max = 64),
+	LOOM_OPT(struct options, isolation, LOOM_OPT_ENUM, "thread",
+		 "thread: workers are threads of this process. process: each device is a process, which maps shared "
+		 "memory at another address.", .choices = isolation_choices),
+	LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "",
+		 "Cores of the device, by the operating system's numbers. Empty: an equal, contiguous share of all "
+		 "that this process may use."),
+	LOOM_OPT(struct options, oversubscribe, LOOM_OPT_BOOL, "no",
+		 "Whether there may be more workers than cores, and more devices than cores."),
+	LOOM_OPT(struct options, pin, LOOM_OPT_ENUM, "core",
+		 "core: worker i runs on core i of the device (with lanes > 1 on any of its cores). set: on any of "
+		 "its cores. no: where the kernel puts it.", .choices = pin_choices),
+	LOOM_OPT(struct options, spin, LOOM_OPT_TIME, "50us",
+		 "Time for which a worker spins between samples before it sleeps, if the device has more cores than "
+		 "its workers use."),
+	LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
+		 "Whether to request huge pages for the device's memory. try: requests them; the kernel may give "
+		 "none.", .choices = huge_choices),
+	LOOM_OPT(struct options, wait, LOOM_OPT_ENUM, "auto",
+		 "How a worker waits. spin: polls. yield: yields its core between polls, for progress threads or other "
+		 "ranks that need it. auto: yield where workers outnumber cores, or share them with other processes, else spin.",
+		 .choices = wait_choices),
+	LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
+		 "Model of a GPU's kernel launch: delay of each worker at the start of a sample and of each kernel "
+		 "in it.", .max = 1e9),
+	LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0",
+		 "Model of the end of a kernel: delay of each worker there.", .max = 1e9),
+	{.name = NULL},
 };
 
 static int size_up(struct device *d, uint32_t instances, struct loom_error *err)
@@ -163,6 +158,6 @@ static const struct loom_device_ops ops = {
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_cpu", "1.0.0", "Apache-2.0",
-		   "the CPU: workers are pinned threads, in this process or in one per device",
+		   "The CPU: workers are pinned threads, in this process or in one per device",
 		   .opts = rows, .opts_size = sizeof(struct options),
 		   .caps = LOOM_CAP_DEVICE_IS_CPU, .ops = &ops)

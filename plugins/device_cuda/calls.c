@@ -287,8 +287,6 @@ static void identify(const struct gpu *d, struct text *key)
 	text_add(key, " -arch=%s", d->arch);
 	for (size_t i = 0; i < COUNT(flags); i++)
 		text_add(key, " %s", flags[i]);
-	if (d->options->lineinfo)
-		text_add(key, " -lineinfo");
 }
 
 /* Per thread, with as many blocks resident as were promised: the hardware gives them in eights. */
@@ -303,10 +301,8 @@ static int compile(struct gpu *d, const struct gpu_program *program, struct cach
 {
 	char arch[80];
 	struct compiled compiled;
-	const char *option[CUDA_OPTIONS_MOST + 2] = {arch};
+	const char *option[CUDA_OPTIONS_MOST + 1] = {arch};
 	int n = 1 + cuda_compiler_options(&d->compiler, program->irs != 0, option + 1);
-	if (d->options->lineinfo)
-		option[n++] = "-lineinfo";
 	snprintf(arch, sizeof(arch), "-arch=%s", d->arch);
 	int code = rtc_run(d->host, d->name, &d->compiler, program->text.at, option, n,
 			   program->irs ? RTC_IR : RTC_CODE, &compiled, err);

@@ -7,26 +7,21 @@ static const char *const worker_choices[] = {"block", "warp", NULL};
 static const struct loom_opt rows[] = {
 	GPU_OPTIONS,
 	LOOM_OPT(struct gpu_options, lanes, LOOM_OPT_U32, "32",
-		 "Threads per worker, a multiple of 32. One warp meets without a barrier of the block, "
-		 "so the scheduler's steps cost least; more lanes suit tasks that use them.",
-		 .min = 32, .max = 1024),
+			 "Threads per worker, a multiple of 32. One warp needs no barrier of the block, so the "
+			 "scheduler costs least; more lanes suit tasks that use them.", .min = 32, .max = 1024),
 	LOOM_OPT(struct gpu_options, worker, LOOM_OPT_ENUM, "block",
-		 "block: a worker is a thread block. warp: it is a warp, and several share a block, "
-		 "which lifts the limit of resident blocks.",
-		 .choices = worker_choices),
+			 "block: a worker is a thread block. warp: a worker is a warp, and several share a block, so "
+			 "that the limit of resident blocks matters less.", .choices = worker_choices),
 	GPU_OPTION_AS(group, "warps", .type = LOOM_OPT_U32, .dflt = "4",
-		      .help = "With worker = warp: workers per thread block.", .min = 1, .max = 32),
+		      .help = "worker = warp: workers per thread block.", .min = 1, .max = 32),
 	LOOM_OPT(struct gpu_options, arch, LOOM_OPT_STR, "",
-		 "What to compile for, as in sm_90. Empty: this GPU."),
+			 "Architecture to compile for, as in sm_90. Empty: that of this GPU."),
 	LOOM_OPT(struct gpu_options, carveout, LOOM_OPT_U32, "100",
-		 "Percent of what can be shared memory of a multiprocessor that is; the rest is its cache, which also holds "
-		 "what is under way. With less than its blocks need the driver takes more, or they do not fit.",
-		 .max = 100),
-	LOOM_OPT(struct gpu_options, lineinfo, LOOM_OPT_BOOL, "no",
-		 "Whether compiled programs know the lines of their sources: for profilers, and at no cost but in "
-		 "compilation. A mistake in device code names its line anyway."),
+			 "Shared memory of a multiprocessor, in percent of its largest size; the rest is cache, "
+			 "which also holds loads in flight. If blocks need more, the driver takes more, or they do "
+			 "not fit.", .max = 100),
 	GPU_OPTION_AS(compiler, "nvrtc", .type = LOOM_OPT_PATH, .dflt = "",
-		      .help = "The run-time compiler's file, libnvrtc.so. Empty: where toolkits put it."),
+		      .help = "Path of the run-time compiler, libnvrtc.so. Empty: where toolkits install it."),
 	{.name = NULL},
 };
 

@@ -10,22 +10,25 @@
 #define LOCAL_BYTES_MAX (227u << 10) /* an H200's shared memory */
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct options, workers, LOOM_OPT_U32, "132", "Workers of the device, of one lane each.", .min = 1,
-		 .max = 65536),
+	LOOM_OPT(struct options, workers, LOOM_OPT_U32, "132",
+			 "Workers of the device, of one lane each.", .min = 1, .max = 65536),
 	LOOM_OPT(struct options, schedule, LOOM_OPT_STR, "time",
-		 "Who goes on. time: whose virtual time is the least, so that the same conf and [run] seed have the "
-		 "same result. random:SEED: anybody, for tests; sample n of a launch has the schedule of SEED + n."),
+			 "Which worker runs next. time: that of the least virtual time, so that the same conf and "
+			 "[run] seed give the same result. random:SEED: a random one, for tests; sample n of a "
+			 "launch uses SEED + n."),
 	LOOM_OPT(struct options, stall, LOOM_OPT_TIME, "10ms",
-		 "A sample ends as an error if no worker changes anything for so long, in virtual time.", .min = 1000, .max = 1e15),
-	LOOM_OPT(struct options, limit, LOOM_OPT_TIME, "0",
-		 "A sample ends as an error after so much virtual time. 0: never."),
+			 "Virtual time without any change by a worker after which a sample fails.",
+			 .min = 1000, .max = 1e15),
+	LOOM_OPT(struct options, limit, LOOM_OPT_TIME, "0", "Virtual time after which a sample fails. 0: no limit."),
 	LOOM_OPT(struct options, nesting, LOOM_OPT_U32, "16",
-		 "How deep tasks may run inside their spawners, as on a GPU.", .max = 256),
+			 "How deep tasks may run inside their spawners, as on a GPU.", .max = 256),
 	LOOM_OPT(struct options, stack, LOOM_OPT_SIZE, "128KiB",
-		 "Stack of a worker. Memory is taken for what it uses of it.", .min = 16384, .max = 1 << 30),
+			 "Stack of a worker. Only what is used takes memory.", .min = 16384, .max = 1 << 30),
 	LOOM_OPT(struct options, launch_cost, LOOM_OPT_TIME, "0",
-		 "A kernel's launch: each worker begins a sample so late.", .max = 1e9),
-	LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0", "The same at the end of a sample.", .max = 1e9),
+			 "Virtual time of a kernel's launch: delay of each worker at the start of a sample.",
+			 .max = 1e9),
+	LOOM_OPT(struct options, teardown_cost, LOOM_OPT_TIME, "0",
+			 "Virtual time of the end of a kernel.", .max = 1e9),
 #define ROW_OF_COST(name, ns, text)                                                                \
 	LOOM_OPT(struct options, name, LOOM_OPT_TIME, ns "ns", "Virtual time of " text ".", .max = 1e9),
 	LOOM_SIM_COSTS(ROW_OF_COST)
@@ -52,7 +55,7 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 	uint64_t seed;
 	if (read_schedule(o->schedule, &seed) >= 0)
 		return 0;
-	return LOOM_FAIL(host, err, LOOM_EINVAL, "schedule = %s: say time, or random:SEED with a number", o->schedule);
+	return LOOM_REFUSE(host, err, "schedule", "schedule = %s: say time, or random:SEED with a number", o->schedule);
 }
 
 static void destroy(void *self)
@@ -166,5 +169,5 @@ static const struct loom_device_ops ops = {
 };
 
 LOOM_PLUGIN_DEFINE(DEVICE, "device_sim", "0.1.0", "Apache-2.0",
-		   "simulated GPUs: workers are fibers under a virtual clock; costs are not calibrated",
+		   "Simulated GPUs: workers are fibers under a virtual clock; costs are not calibrated",
 		   .caps = LOOM_CAP_DEVICE_IS_VIRTUAL, .opts = rows, .opts_size = sizeof(struct options), .check = check, .ops = &ops)

@@ -21,27 +21,25 @@ static const char *const arrange_files[] = {"uring", "pread", NULL};
 		.size = sizeof(uint32_t), .type = opt_type, __VA_ARGS__                            \
 	}
 #define ARRANGE_ROWS(S)                                                                            \
-	ARRANGE_ROW(S, notify, "notify", LOOM_OPT_ENUM, "eventfd",                                 \
-		    "How workers interrupt the host: by an eventfd, by a futex, or not at all, so that " \
-		    "the host polls. Workers on GPUs know neither of the first two: there they mean poll. GPUs alone have " \
-		    "interrupt, and hybrid: it polls while requests come, and is interrupted when they come again.", \
-		    .choices = arrange_notify),                                                    \
-	ARRANGE_ROW(S, sched_class, "class", LOOM_OPT_ENUM, "nice",                                \
-		    "Scheduling class of the path's threads: nice (-20), fifo (real time), other, or " \
-		    "idle. Refused ones are a warning.",                                           \
-		    .choices = arrange_class),                                                     \
-	ARRANGE_ROW(S, files, "files", LOOM_OPT_ENUM, SSR_FILES_NAME,                              \
-		    "How files are read: through io_uring, the reads of a turn together, or by one system " \
-		    "call each. Writes are system calls.",                                         \
-		    .choices = arrange_files),                                                     \
-	ARRANGE_ROW(S, batch, "batch", LOOM_OPT_U32, "64",                                         \
-		    "Requests of one turn at most: between two decisions of the policies.",        \
-		    .min = 1, .max = SSR_BATCH_MOST),                                              \
-	ARRANGE_ROW(S, order, "order", LOOM_OPT_ENUM, "place",                                     \
-		    "In what order a tenant's reads of files are served that wait together: as they came, " \
-		    "or by their places in the file, from its begin to its end and again. Whatever is no read " \
-		    "stays where it is: it waits for the reads before it, and those behind it wait for it.", \
-		    .choices = arrange_order)
+	ARRANGE_ROW(S, notify, "notify", LOOM_OPT_ENUM, "eventfd", \
+			 "How workers notify the host. eventfd, futex: they wake its thread. poll: the host polls. " \
+			 "interrupt (GPUs): by an interrupt. hybrid (GPUs): the host polls while requests come, else " \
+			 "by an interrupt. Workers on GPUs have neither eventfd nor futex: these mean poll.", \
+			 .choices = arrange_notify, .section = "qos"), \
+	ARRANGE_ROW(S, sched_class, "class", LOOM_OPT_ENUM, "nice", \
+			 "Scheduling class of the path's threads: nice (-20), fifo (real time), other, or idle. A " \
+			 "class that is not permitted is a warning.", .choices = arrange_class, .section = "qos"), \
+	ARRANGE_ROW(S, files, "files", LOOM_OPT_ENUM, SSR_FILES_NAME, \
+			 "How files are read. uring: by io_uring, all reads of a batch together. pread: by one " \
+			 "system call each. Writes are system calls.", .choices = arrange_files, .section = "qos"), \
+	ARRANGE_ROW(S, batch, "batch", LOOM_OPT_U32, "64", \
+			 "Most requests that are served between two decisions of the policies.", \
+			 .min = 1, .max = SSR_BATCH_MOST, .section = "qos"), \
+	ARRANGE_ROW(S, order, "order", LOOM_OPT_ENUM, "place", \
+			 "Order in which the waiting reads of a tenant are served. arrival: as they came. place: by " \
+			 "offset in the file, upwards, and again from its start. Other requests keep their position: " \
+			 "reads before one are served before it, reads behind it after it.", \
+			 .choices = arrange_order, .section = "qos")
 
 static inline void arrange_common(const struct arrange_opts *o, struct loom_qos_path *path)
 {

@@ -58,8 +58,7 @@ int ssr_files_open(struct service *s, struct loom_error *err)
 	s->host->free(s->host, s->files);
 	s->files = NULL;
 	return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
-			 "%s: io_uring is refused (%s): say 'files = pread' in [qos.split] or "
-			 "[qos.monolithic]",
+			 "%s: io_uring is refused (%s): say 'files = pread' in [qos]",
 			 s->name, strerror(-rc));
 }
 
@@ -228,8 +227,8 @@ uint64_t ssr_files_charge(struct service *s, int all)
 int ssr_files_open(struct service *s, struct loom_error *err)
 {
 	return LOOM_FAIL(s->host, err, LOOM_EUNAVAIL,
-			 "%s: built without liburing: say 'files = pread' in [qos.split] or "
-			 "[qos.monolithic], or install liburing-dev and build again",
+			 "%s: built without liburing: say 'files = pread' in [qos], "
+			 "or install liburing-dev and build again",
 			 s->name);
 }
 void ssr_files_close(struct service *s)

@@ -20,9 +20,11 @@
 
 #include "service.h"
 
+#define QUANTUM_NS 20e3 /* CPU time of a tenant of weight 1 in a round */
+
 struct budget_opts {
 	double limit;
-	uint64_t stall, quantum, latency;
+	uint64_t stall, latency;
 	uint8_t tick;
 };
 
@@ -57,20 +59,16 @@ struct budget {
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct budget_opts, limit, LOOM_OPT_SHARE, "5%",
-		 "Share of the machine's CPU time for requests, all threads of the path together.",
-		 .min = 1e-4, .max = 1),
+			 "Share of the machine's CPU time for requests, all threads of the path together.",
+			 .min = 1e-4, .max = 1),
 	LOOM_OPT(struct budget_opts, stall, LOOM_OPT_TIME, "165us",
-		 "Longest time that a burst of requests takes from whatever else runs on its core, for limits "
-		 "below nine tenths of one core.",
-		 .min = 3e4, .max = 1e8),
+			 "Longest time that a burst of requests takes from other threads on its core, for limits "
+			 "below 0.9 cores.", .min = 3e4, .max = 1e8),
 	LOOM_OPT(struct budget_opts, latency, LOOM_OPT_TIME, "0",
-		 "Bursts follow each other at least as often, at the price of throughput. 0: as seldom as "
-		 "`stall` allows.",
-		 .min = 0, .max = 1e10),
-	LOOM_OPT(struct budget_opts, quantum, LOOM_OPT_TIME, "20us",
-		 "CPU time of a tenant of weight 1 before the next one's turn.", .min = 1e3, .max = 1e9),
+			 "Longest time between two bursts; a short one costs throughput. 0: as long as `stall` "
+			 "allows.", .min = 0, .max = 1e10),
 	LOOM_OPT(struct budget_opts, tick, LOOM_OPT_BOOL, "yes",
-		 "Whether bursts may wait for the kernel's tick where they are that far apart."),
+			 "Whether bursts may wait for the kernel's timer tick where they are that far between."),
 	{.name = NULL},
 };
 
@@ -253,7 +251,7 @@ static int may_spend(struct budget *p, const struct loom_qos_load *load, uint32_
 	if (a->round != p->round) {
 		a->round = p->round;
 		a->deficit = (a->deficit < 0 ? a->deficit : 0) +
-			     (double)p->opts->quantum * load->tenant[i].weight;
+			     QUANTUM_NS * load->tenant[i].weight;
 	}
 	return a->deficit > 0;
 }
@@ -371,5 +369,5 @@ static int collect(void *self, const struct loom_layout *layout, const struct lo
 static const struct loom_qos_ops ops = {
 	QOS_OPS(collect), .arrange = arrange, .admit = admit, .account = account};
 
-QOS_PLUGIN(qos_budget, "A share of CPU time, kept to the letter and used to the full", rows,
+QOS_PLUGIN(qos_budget, "A share of CPU time, never exceeded and fully used", rows,
 	   struct budget_opts, ops)

@@ -35,12 +35,12 @@ struct coalesce {
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct coalesce_opts, window, LOOM_OPT_TIME, "13us",
-		 "Longest time from the first waiting request to the interrupt.", .min = 1, .max = 1e9),
+			 "Longest time from the first waiting request to the interrupt.", .min = 1, .max = 1e9),
 	LOOM_OPT(struct coalesce_opts, count, LOOM_OPT_U32, "64",
-		 "Waiting requests that interrupt at once.", .min = 1, .max = 1e6),
+			 "Waiting requests that cause an interrupt at once.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct coalesce_opts, adaptive, LOOM_OPT_BOOL, "no",
-		 "Whether window and count are found by trial while requests come; the two above are "
-		 "then the most that is tried."),
+			 "Whether window and count are tuned while requests come; `window` and `count` are then the "
+			 "largest values tried."),
 	{.name = NULL},
 };
 

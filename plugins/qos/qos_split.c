@@ -15,8 +15,8 @@ struct split {
 static const struct loom_opt rows[] = {
 	ARRANGE_ROWS(struct split_opts),
 	LOOM_OPT(struct split_opts, mask, LOOM_OPT_BOOL, "no",
-		 "Whether interrupts stay masked until no request is left, as network drivers do. no: the "
-		 "top half acknowledges at once."),
+			 "Whether interrupts stay masked until no request is left, as in network drivers. no: the "
+			 "top half acknowledges at once."),
 	{.name = NULL},
 };
 

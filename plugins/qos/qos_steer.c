@@ -24,13 +24,11 @@ struct steer {
 static const char *const to_choices[] = {"one", "idle", "away", NULL};
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct steer_opts, to, LOOM_OPT_ENUM, "one",
-		 "one: the first of `cores` takes all interrupts; idle: the core that was idle for the "
-		 "longest part of the last period; away: any core but `cores`.",
-		 .choices = to_choices),
-	LOOM_OPT(struct steer_opts, cores, LOOM_OPT_CPUS, "",
-		 "The cores that `to` speaks of. Empty: the last one."),
+			 "Core that takes interrupts. one: the first of `cores`. idle: the core that was idle for "
+			 "the longest part of the last period. away: any core but `cores`.", .choices = to_choices),
+	LOOM_OPT(struct steer_opts, cores, LOOM_OPT_CPUS, "", "Cores that `to` refers to. Empty: the last one."),
 	LOOM_OPT(struct steer_opts, period, LOOM_OPT_TIME, "100ms",
-		 "How often idle cores are compared.", .min = 1e6, .max = 1e12),
+			 "Time between two comparisons of idle cores.", .min = 1e6, .max = 1e12),
 	{.name = NULL},
 };
 

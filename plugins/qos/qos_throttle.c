@@ -27,25 +27,22 @@ struct throttle {
 static const char *const charge_choices[] = {"handler", "path", NULL};
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct throttle_opts, limit, LOOM_OPT_SHARE, "5%",
-		 "Share of the machine's CPU time above which requests are delayed: the paper's th_x.",
-		 .min = 1e-4, .max = 1),
+			 "Share of the machine's CPU time above which requests are delayed: th_x of the paper.",
+			 .min = 1e-4, .max = 1),
 	LOOM_OPT(struct throttle_opts, sample, LOOM_OPT_TIME, "10us",
-		 "Least length of a window over which the share is taken.", .min = 1e3, .max = 1e9),
+			 "Shortest window over which the share is measured.", .min = 1e3, .max = 1e9),
 	LOOM_OPT(struct throttle_opts, memory, LOOM_OPT_TIME, "1ms",
-		 "Over how long windows are averaged.", .min = 1e3, .max = 1e10),
-	LOOM_OPT(struct throttle_opts, delay, LOOM_OPT_TIME, "10us", "First delay.", .min = 1e3,
-		 .max = 1e9),
+			 "Time over which windows are averaged.", .min = 1e3, .max = 1e10),
+	LOOM_OPT(struct throttle_opts, delay, LOOM_OPT_TIME, "10us", "First delay.", .min = 1e3, .max = 1e9),
 	LOOM_OPT(struct throttle_opts, delay_most, LOOM_OPT_TIME, "100ms",
-		 "Longest delay. After it one turn is served, whatever the share: with charge = path, and a delay so short "
-		 "that waking up for it costs more than the limit, the share never sinks.",
-		 .min = 1e3, .max = 1e9),
+			 "Longest delay. After it one batch is served whatever the share is: with charge = path, and "
+			 "a delay so short that waking up costs more than the limit, the share would never fall.",
+			 .min = 1e3, .max = 1e9),
 	LOOM_OPT(struct throttle_opts, batch, LOOM_OPT_U32, "1",
-		 "Requests that are released at once while below the limit.", .min = 1,
-		 .max = SSR_BATCH_MOST),
+			 "Requests that are released at once below the limit.", .min = 1, .max = SSR_BATCH_MOST),
 	LOOM_OPT(struct throttle_opts, charge, LOOM_OPT_ENUM, "handler",
-		 "What counts: handler is the time in the service's code, path all CPU time of its "
-		 "threads.",
-		 .choices = charge_choices),
+			 "CPU time that counts. handler: the time in the service's code. path: all CPU time of the "
+			 "path's threads.", .choices = charge_choices),
 	{.name = NULL},
 };
 

@@ -14,19 +14,16 @@ struct host_options {
 	uint32_t batch, returns, granularity;
 };
 
-static const char *const host_grains[] = {"worker", "lane", NULL};
+#define HOST_ROW(name, ...) LOOM_OPT(struct host_options, name, __VA_ARGS__)
 static const struct loom_opt sched_host_rows[] = {
 	LOOM_OPT(struct host_options, batch, LOOM_OPT_U32, "64",
-		 "tasks that a worker is given ahead, at most; a power of two. It is given more when half of them are done",
-		 .min = 2, .max = 4096),
+			 "Most tasks that the host gives a worker ahead; a power of two. It gives more when half of "
+			 "them are done.", .min = 2, .max = 4096),
 	LOOM_OPT(struct host_options, returns, LOOM_OPT_U32, "256",
-		 "tasks that a worker has room for which it made and the host has not taken yet; a power of two. A worker "
-		 "without room waits; with granularity = lane it cannot, and a run whose tasks make more at a time fails",
-		 .min = 2, .max = 1 << 20),
-	LOOM_OPT(struct host_options, granularity, LOOM_OPT_ENUM, "worker",
-		 "on workers of several lanes, as on a GPU: worker runs a task by all lanes together, lane gives each lane a "
-		 "task of its own",
-		 .choices = host_grains),
+			 "Spawned tasks of a worker that the host has not taken yet, at most; a power of two. A "
+			 "worker whose list is full waits; with granularity = lane it cannot, and the run fails.",
+			 .min = 2, .max = 1 << 20),
+	HOST_ROW(granularity, SCHED_GRANULARITY_ROW),
 	{.name = NULL},
 };
 
@@ -85,7 +82,7 @@ static int sched_host_create(const struct loom_host *host, const void *opts, voi
 	if (!s)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sched_host: out of memory");
 	s->host = host;
-	s->cfg = (struct sched_config){.local_queue = o->batch, .spill = o->returns, .granularity = o->granularity, .idle = SCHED_YIELD};
+	s->cfg = (struct sched_config){.local_queue = o->batch, .spill = o->returns, .granularity = o->granularity, .wait = SCHED_YIELD};
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->changed, NULL);
 	*self = s;

@@ -14,7 +14,6 @@ _Static_assert(offsetof(struct sched_common, bell) % 64 == 0, "nothing hot share
 
 static const char *const victims[] = {"random", "biased", "local", "neighbour", "none", NULL};
 static const char *const overflows[] = {"two_atomics", "damping", NULL};
-static const char *const grains[] = {"worker", "lane", NULL};
 static const char *const transfers[] = {"body", "id", NULL};
 static const char *const claims[] = {"guided", "fixed", NULL};
 
@@ -70,10 +69,10 @@ static int sched_mgws_check(const struct loom_host *host, const void *opts, stru
 	if (!rc && o.backlog)
 		rc = sched_check_ring(host, "backlog", o.backlog, 1, 1 << 20, err);
 	if (!rc && o.owners == 3)
-		rc = LOOM_FAIL(host, err, LOOM_EINVAL, "owners = 3: must be 1, 2 or 4");
+		rc = LOOM_REFUSE(host, err, "owners", "owners = 3: must be 1, 2 or 4");
 	if (!rc && o.granularity == SCHED_LANE && o.priorities)
-		rc = LOOM_FAIL(host, err, LOOM_EINVAL,
-			       "granularity = lane heeds no priorities: say priorities = no, or granularity = worker");
+		rc = LOOM_REFUSE(host, err, "priorities",
+			       "priorities = yes: lanes have none: set priorities = no, or granularity = worker");
 	return rc;
 }
 

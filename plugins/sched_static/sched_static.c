@@ -6,16 +6,13 @@
 #include "../shared/sched/schedulers.h"
 
 static const struct loom_opt sched_static_rows[] = {
-	SCHED_ROW(local_queue, LOOM_OPT_U32, "32", "tasks in a worker's queue of spawned tasks; a power of two", .min = 2,
+	SCHED_ROW(local_queue, LOOM_OPT_U32, "32", "Tasks in a worker's queue of spawned tasks; a power of two.", .min = 2,
 		  .max = 4096),
-	SCHED_ROW(in_place_depth, LOOM_OPT_U32, "64",
-		  "when the queue is full, run new tasks inside their spawner, nested at most this deep; 0 never does",
-		  .max = 4096),
+	SCHED_ROW(in_place_depth, SCHED_IN_PLACE_ROW),
 	SCHED_ROW(spill, LOOM_OPT_U64, "65536",
-		  "tasks that may be set aside when queues are full and tasks are nested too deep, shared out equally "
-		  "among the workers",
-		  .max = 1 << 28),
-	SCHED_ROW(idle, SCHED_IDLE_ROW),
+		  "Tasks in the overflow lists, for when queues are full and tasks are nested too deep; an equal part for "
+		  "each worker.", .max = 1 << 28),
+	SCHED_ROW(wait, SCHED_WAIT_ROW),
 	SCHED_ROW(spin, SCHED_SPIN_ROW),
 	{.name = NULL},
 };

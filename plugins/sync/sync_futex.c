@@ -6,12 +6,12 @@
 #include "../shared/sync/listen.h"
 
 struct futex_opts {
-	uint32_t spin, notify;
+	uint32_t polls, notify;
 };
 
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct futex_opts, spin, LOOM_OPT_U32, "0",
-		 "Looks at the flag before a consumer goes to sleep.", .max = 1e9),
+	LOOM_OPT(struct futex_opts, polls, LOOM_OPT_U32, "0",
+			 "Polls of the flag before a consumer sleeps.", .max = 1e9),
 	LOOM_OPT(struct futex_opts, notify, LOOM_OPT_ENUM, "poll", LISTEN_HELP, .choices = listen_choices),
 	{.name = NULL},
 };
@@ -34,7 +34,7 @@ static int create(const struct loom_host *host, const void *opts, void **self, s
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sync_futex: out of memory");
 	f->o = opts;
 	sync_init_instance(&f->sync, host, "sync_futex");
-	f->sync.setting[SYNC_FUTEX_SPIN] = f->o->spin;
+	f->sync.setting[SYNC_FUTEX_SPIN] = f->o->polls;
 	f->sync.setting[WAVE_COUNTS] = f->o->notify == LISTEN_INTERRUPT;
 	f->listen = (struct listen){.s = &f->sync, .notify = f->o->notify, .published = published};
 	f->sync.listen = &f->listen;
@@ -83,5 +83,5 @@ static const struct loom_sync_ops ops = {
 SYNC_WAVE_CODE(sync_futex);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_futex", "0.1.0", "Apache-2.0",
-		   "Waits asleep in the kernel, on a futex", .opts = rows,
+		   "Sleeps on a futex", .opts = rows,
 		   .opts_size = sizeof(struct futex_opts), .ops = &ops, .dev = &code)

@@ -13,9 +13,8 @@ static const char *const probe_choices[] = {"load", "atomic", NULL};
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct poll_opts, probe, LOOM_OPT_ENUM, "load",
-		 "How the flag is looked at. load: an acquiring load. atomic: an atomic addition of 0, as in "
-		 "the paper's algorithm 1.",
-		 .choices = probe_choices),
+			 "How the flag is polled. load: by an acquiring load. atomic: by an atomic addition of 0, as "
+			 "in algorithm 1 of the paper.", .choices = probe_choices),
 	{.name = NULL},
 };
 
@@ -25,5 +24,5 @@ SYNC_OPS_TABLE(sync_poll);
 SYNC_CODE(sync_poll);
 
 LOOM_PLUGIN_DEFINE(SYNC, "sync_poll", "0.1.0", "Apache-2.0",
-		   "Waits by looking again and again (WIC, algorithm 1)", .opts = rows,
+		   "Polls (WIC, algorithm 1)", .opts = rows,
 		   .opts_size = sizeof(struct poll_opts), .ops = &sync_poll_ops, .dev = &code)

@@ -14,10 +14,9 @@ struct warp_opts {
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct warp_opts, pause, LOOM_OPT_TIME, "0",
-		 "What a monitor sleeps between two looks for workers that wait. 0: nothing, it is the only "
-		 "warp of its block that looks; over a link to the host's memory 200 ns, for the looks of all blocks hold up "
-		 "each other there.",
-		 .max = 1e6),
+			 "Sleep of a monitor between two polls for waiting workers. 0: none, the monitor is the only "
+			 "warp of its block that polls; over a link to host memory 200 ns, because there the polls "
+			 "of all blocks delay each other.", .max = 1e6),
 	{.name = NULL},
 };
 

@@ -15,29 +15,27 @@ static const char *const activate_choices[] = {"producer", "monitor", NULL};
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct wic_opts, pages, LOOM_OPT_U32, "16384",
-		 "Most pages of 4 KiB of communication medium (PCM) per device, in powers of two; as many are "
-		 "taken as the channels need. Every slot of a channel takes its item's pages and one per companion, "
-		 "with mode = copy its item's pages once per companion.",
-		 .min = 64, .max = 1 << 20),
-	LOOM_OPT(struct wic_opts, companions, LOOM_OPT_U32, "0",
-		 "Pages that take turns when rounds of a slot stall, a power of two: the more, the more are "
-		 "recycled at once. 0: as many as there is room for, up to 16. The paper has 2.",
-		 .max = WIC_SIDES_MAX),
-	LOOM_OPT(struct wic_opts, shards, LOOM_OPT_U32, "0",
-		 "Into how many userfaultfd descriptors a device's pages are divided, a power of two: a "
-		 "release takes longer the more consumers wait at one. 0: one for each 8 workers, as far as the "
-		 "limit of open files allows.",
-		 .max = WIC_SHARDS_MAX),
+			 "Most pages of 4 KiB of the communication medium (PCM) of a device, a power of two; as many "
+			 "are taken as the channels need. Each slot of a channel takes the pages of its item and one "
+			 "per companion; with mode = copy the item's pages once per companion.",
+			 .min = 64, .max = 1 << 20),
+	LOOM_OPT(struct wic_opts, companions, LOOM_OPT_U32, "auto",
+			 "Pages that alternate when rounds of a slot stall, a power of two; with more of them more "
+			 "are recycled at once. auto: as many as there is memory for, up to 16. The paper has 2.",
+			 .max = WIC_SIDES_MAX, .flags = LOOM_OPT_AUTO),
+	LOOM_OPT(struct wic_opts, shards, LOOM_OPT_U32, "auto",
+			 "userfaultfd descriptors among which the pages of a device are divided, a power of two: "
+			 "with more consumers at a descriptor a release takes longer. auto: one for each 8 workers, "
+			 "within the limit of open files.", .max = WIC_SHARDS_MAX, .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct wic_opts, mode, LOOM_OPT_ENUM, "in_place",
-		 "in_place: producers write into the page's memory, and resuming a consumer maps it. copy: the "
-		 "data are copied onto a page of the consumer's own when it is resumed.",
-		 .choices = mode_choices),
+			 "in_place: producers write to the memory of the page, and resuming a consumer maps it. "
+			 "copy: the data are copied to a page of the consumer when it is resumed.",
+			 .choices = mode_choices),
 	LOOM_OPT(struct wic_opts, eager, LOOM_OPT_BOOL, "yes",
-		 "Whether a consumer whose data came before it takes them without a fault. The paper's WIC faults."),
+			 "Whether a consumer whose data are there takes them without a fault. The paper's WIC faults."),
 	LOOM_OPT(struct wic_opts, activate, LOOM_OPT_ENUM, "producer",
-		 "Who resumes a consumer that waits. producer: its producer. monitor: the Monitor thread of "
-		 "its device, as in the paper.",
-		 .choices = activate_choices),
+			 "Thread that resumes a waiting consumer. producer: that of its producer. monitor: the "
+			 "monitor thread of its device, as in the paper.", .choices = activate_choices),
 	LOOM_OPT(struct wic_opts, notify, LOOM_OPT_ENUM, "poll", LISTEN_HELP, .choices = listen_choices),
 	{.name = NULL},
 };
@@ -85,11 +83,11 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 {
 	const struct wic_opts *o = opts;
 	if (o->shards & (o->shards - 1))
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "sync_wic: shards = %u: must be a power of two or 0",
+		return LOOM_REFUSE(host, err, "shards", "shards = %u: must be a power of two, or auto",
 				 o->shards);
 	if (o->companions == 1 || (o->companions & (o->companions - 1)))
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "sync_wic: companions = %u: must be 0, 2, 4, 8 or 16", o->companions);
+		return LOOM_REFUSE(host, err, "companions",
+				 "companions = %u: must be 2, 4, 8, 16 or auto", o->companions);
 	return 0;
 }
 

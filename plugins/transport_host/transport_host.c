@@ -12,11 +12,10 @@ struct options {
 static const char *const huge_choices[] = {"no", "try", NULL};
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
-	     "Whether to ask the kernel for huge pages. try: it gives them if it has any.",
-	     .choices = huge_choices),
-    LOOM_OPT(struct options, node, LOOM_OPT_I64, "-1",
-	     "NUMA node that the memory is bound to. -1: the kernel decides.", .min = -1,
-	     .max = 1023),
+    		 "Whether to request huge pages. try: requests them; the kernel may give none.",
+    		 .choices = huge_choices),
+    LOOM_OPT(struct options, node, LOOM_OPT_I64, "auto",
+    		 "NUMA node to which the memory is bound. auto: the kernel decides.", .min = -1, .max = 1023, .flags = LOOM_OPT_AUTO),
     SEGMENTS_ATOMICS_ROW(struct options),
     {.name = NULL},
 };
@@ -54,5 +53,5 @@ static const struct loom_transport_ops ops = {
 };
 
 LOOM_PLUGIN_DEFINE(TRANSPORT, "transport_host", "1.0.0", "Apache-2.0",
-		   "one region of host memory that every device maps", .opts = rows,
+		   "One region of host memory that every device maps", .opts = rows,
 		   .opts_size = sizeof(struct options), .ops = &ops)

@@ -31,8 +31,8 @@ int placement_parse(const struct loom_host *host, const char *text, struct place
 			return 0;
 		}
 	}
-	return LOOM_FAIL(
-	    host, err, LOOM_EINVAL,
+	return LOOM_REFUSE(
+	    host, err, "placement",
 	    "placement = '%s' is none of owner, remote, host, device:N (N from 0 "
 	    "to %d, in the order of [run] devices)",
 	    text, LOOM_MAX_DEVICES - 1);

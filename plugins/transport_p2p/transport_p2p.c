@@ -15,17 +15,15 @@ static const char *const tasks_choices[] = {"stack", "host", NULL};
 static const char *const huge_choices[] = {"no", "try", NULL};
 static const struct loom_opt rows[] = {
     LOOM_OPT(struct options, placement, LOOM_OPT_STR, "owner",
-	     "Whose memory a device's segments lie in. owner: its own. remote: that of the next "
-	     "device. host: the host's, so that queues are there while the stack's own segments, with tasks and "
-	     "results, lie on the first device. device:N: all in that of device N, in the order of [run] devices."),
+    		 "Memory of a device's segments. owner: its own. remote: that of the next device. host: host memory, "
+    		 "so that queues are there while the stack's own segments, with tasks and results, are in the memory "
+    		 "of the first device. device:N: that of device N for all, in the order of [run] devices."),
     LOOM_OPT(struct options, tasks, LOOM_OPT_ENUM, "stack",
-	     "Where the initial tasks lie. stack: with the stack's own segments. host: in host memory. Devices that are "
-	     "apart have copies near in any case.",
-	     .choices = tasks_choices),
+    		 "Memory of the initial tasks. stack: that of the stack's own segments. host: host memory. "
+    		 "Non-coherent devices have local copies in any case.", .choices = tasks_choices),
     LOOM_OPT(struct options, huge_pages, LOOM_OPT_ENUM, "no",
-	     "Whether to ask the kernel for huge pages for the part in host memory. try: it gives "
-	     "them if it has any. The devices' own option says it for theirs.",
-	     .choices = huge_choices),
+    		 "Whether to request huge pages for the part in host memory. try: requests them; the kernel may give "
+    		 "none. The devices have an option of their own.", .choices = huge_choices),
     SEGMENTS_ATOMICS_ROW(struct options),
     {.name = NULL},
 };
@@ -98,5 +96,5 @@ static const struct loom_transport_ops ops = {
 };
 
 LOOM_PLUGIN_DEFINE(TRANSPORT, "transport_p2p", "1.0.0", "Apache-2.0",
-		   "each device owns its memory and the others reach it directly", .opts = rows,
+		   "Each device owns its memory and the others reach it directly", .opts = rows,
 		   .opts_size = sizeof(struct options), .check = check, .ops = &ops)

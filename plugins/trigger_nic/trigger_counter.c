@@ -63,7 +63,7 @@ static int counter_post(struct nic *nic, const struct loom_trigger_post *what, u
 	if (what->tag >= w->entries)
 		return LOOM_FAIL(nic->host, err, LOOM_EINVAL,
 				 "trigger_counter: tag %llu, but the page has %u counters; %s", (unsigned long long)what->tag,
-				 w->entries, nic_raise("trigger_counter", "tags", what->tag + 1));
+				 w->entries, nic_raise("tags", what->tag + 1));
 	if (!w->watched[what->tag]) {
 		w->watched[what->tag] = 1;
 		w->tag[w->n++] = (uint32_t)what->tag;
@@ -115,4 +115,4 @@ static const struct nic_way counter = {.name = "trigger_counter",
 				       .poll = counter_poll,
 				       .drained = counter_drained};
 
-NIC_PLUGIN(trigger_counter, "a page of counters: the address names one, the value is added to it", counter)
+NIC_PLUGIN(trigger_counter, "A page of counters: the address names one, the value is added to it", counter)

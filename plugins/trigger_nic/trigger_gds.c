@@ -33,5 +33,5 @@ static const struct nic_way gds = {.name = "trigger_gds",
 				   .poll = gds_poll,
 				   .drained = gds_drained};
 
-NIC_PLUGIN(trigger_gds, "GPUDirect Async: ready operations, rung for when a kernel has ended", gds,
+NIC_PLUGIN(trigger_gds, "GPUDirect Async: ready operations, started by a doorbell when a kernel has ended", gds,
 	   .edge = nic_policy_edge)

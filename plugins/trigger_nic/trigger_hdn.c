@@ -26,5 +26,5 @@ static const struct nic_way hdn = {.name = "trigger_hdn",
 				   .poll = nic_poll_gates,
 				   .drained = hdn_drained};
 
-NIC_PLUGIN(trigger_hdn, "host-driven networking: the host sends when the kernel has ended", hdn,
+NIC_PLUGIN(trigger_hdn, "Host-driven networking: the host sends when the kernel has ended", hdn,
 	   .edge = nic_policy_edge)

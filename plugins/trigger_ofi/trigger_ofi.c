@@ -413,4 +413,4 @@ static const struct nic_way ofi = {.name = "trigger_ofi",
 				   .start = ofi_start,
 				   .close = ofi_close};
 
-NIC_PLUGIN(trigger_ofi, "the provider's own deferred work queue: counters and thresholds of libfabric", ofi)
+NIC_PLUGIN(trigger_ofi, "The provider's own deferred work queue: counters and thresholds of libfabric", ofi)

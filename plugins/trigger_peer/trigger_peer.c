@@ -165,7 +165,7 @@ static int failure(const struct peer *p, struct loom_error *err)
 		return 0;
 	if (code == LOOM_EFULL)
 		return LOOM_FAIL(p->host, err, code, "trigger_peer: a tag finds no counter: %u are in use; %s", p->table.tags,
-				 nic_raise("trigger_peer", "tags", nic_more_tags(&p->table, &p->said)));
+				 nic_raise("tags", nic_more_tags(&p->table, &p->said)));
 	return LOOM_FAIL(p->host, err, code,
 			 code == LOOM_EINVAL ? "trigger_peer: a fire places an addition where its elements are not aligned to their size" :
 					       "trigger_peer: an operation names a rank or memory that the workers do not reach");
@@ -277,8 +277,8 @@ static int post_locked(struct peer *p, const struct loom_trigger_post *w, uint64
 		return LOOM_FAIL(p->host, err, LOOM_EFULL,
 				 "trigger_peer: no place for another post: %s of %u are in use; %s", at ? "tags" : "posts",
 				 at ? p->table.tags : p->table.posts,
-				 at ? nic_raise("trigger_peer", "tags", nic_more_tags(&p->table, &p->said)) :
-				      nic_raise("trigger_peer", "posts", nic_more_posts(&p->table, &p->said)));
+				 at ? nic_raise("tags", nic_more_tags(&p->table, &p->said)) :
+				      nic_raise("posts", nic_more_posts(&p->table, &p->said)));
 	struct peer_counter *k = peer_counter(&p->ctx, counter);
 	int rc = visit(p, k, err);
 	if (rc)
@@ -444,6 +444,6 @@ static const struct loom_trigger_ops peer_ops = {
 NIC_DEVICE_CODE(trigger_peer);
 
 LOOM_PLUGIN_DEFINE(TRIGGER, "trigger_peer", "0.1.0", "Apache-2.0",
-		   "no NIC: workers store into the memory of other ranks of the host", .opts = peer_rows,
+		   "No NIC: workers store into the memory of other ranks of the host", .opts = peer_rows,
 		   .opts_size = sizeof(struct peer_opts), .ops = &peer_ops,
 		   .dev = &trigger_peer_code)

@@ -47,7 +47,7 @@ sanitize() {
 			once "$1 $workload $granularity" 0 $base --set run.workload="$workload" --samples 1 \
 				--set workload.memset.tasks=20000 --set workload.fib.n=14 \
 				--set workload.uts.tree=custom --set workload.uts.depth=5 \
-				--set scheduler.mgws.granularity=$granularity --set device.$device.workers=64 \
+				--set scheduler.granularity=$granularity --set device.$device.workers=64 \
 				--set run.timeout=200s && printf '  ok  %s\n' "$1 $workload $granularity"
 		done
 	done

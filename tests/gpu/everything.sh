@@ -159,7 +159,7 @@ share() {
 			for granularity in worker lane; do
 				every "shared $workload, $detector, a task per $granularity" --ranks 2 --set run.tasks=shared --set run.workload=$workload \
 					--set transport.use=p2p --set trigger.use=peer --set scheduler.use=mgws --set termination.use=$detector \
-					--set scheduler.mgws.granularity=$granularity --set workload.fib.mode=spawn --set workload.fib.n=18 "$@"
+					--set scheduler.granularity=$granularity --set workload.fib.mode=spawn --set workload.fib.n=18 "$@"
 			done
 		done
 	done
@@ -250,10 +250,10 @@ policies() {
 		for policy in overflow=damping transfer=id victim=biased victim=local victim=neighbour claim=fixed \
 			owners=2; do
 			every "uts granularity=$granularity $policy" $base --set run.workload=uts \
-				--set scheduler.mgws.granularity=$granularity --set scheduler.mgws.$policy
+				--set scheduler.granularity=$granularity --set scheduler.mgws.$policy
 		done
 		every "uts granularity=$granularity, queues in host memory" $base --set run.workload=uts \
-			--set scheduler.mgws.granularity=$granularity --set transport.p2p.placement=host --set workload.uts.tree=custom
+			--set scheduler.granularity=$granularity --set transport.p2p.placement=host --set workload.uts.tree=custom
 	done
 }
 
@@ -291,7 +291,7 @@ pairs() {
 	if grep -q "^$device: GPU 1  *ok" "$tmp/doctor"; then
 		for granularity in worker lane; do
 			set -- --set run.devices="$device:0 $device:1" --set run.workload=uts --set scheduler.use=mgws \
-				--set scheduler.mgws.granularity=$granularity
+				--set scheduler.granularity=$granularity
 			for detector in $detectors; do
 				every "two GPUs, p2p $detector $granularity" "$@" --set transport.use=p2p \
 					--set termination.use=$detector
@@ -314,7 +314,7 @@ pairs() {
 					every "CPU and GPU, $transport $detector $granularity $workload" \
 						--set run.devices="cpu:0 $device:0" --set run.workload=$workload \
 						--set transport.use=$transport --set transport.$transport.atomics=no \
-						--set termination.use=$detector --set scheduler.use=mgws --set scheduler.mgws.granularity=$granularity \
+						--set termination.use=$detector --set scheduler.use=mgws --set scheduler.granularity=$granularity \
 						--set device.$device.workers=264 --set workload.memset.tasks=200000 \
 						--set workload.fib.n=18 --set workload.uts.tree=custom --set workload.uts.depth=6
 				done
@@ -335,7 +335,7 @@ processes() {
 			every "two processes on one GPU, $transport $granularity" $own --set run.devices="$device:0 $device:1" \
 				--set device.$device.1.gpu=0 --set device.$device.workers="$half" --set run.workload=uts \
 				--set transport.use="$transport" --set scheduler.use=mgws --set termination.use=hcounter \
-				--set scheduler.mgws.granularity=$granularity --set workload.uts.tree=custom --set workload.uts.depth=6
+				--set scheduler.granularity=$granularity --set workload.uts.tree=custom --set workload.uts.depth=6
 		done
 	done
 }
@@ -380,7 +380,7 @@ waits() {
 	done
 	for sync in $syncs; do
 		eval once "'sync $sync, a deadline'" 124 "$pair" --set device.$device.workers=4 --set sync.use=$sync \
-			--set run.workload=stn --set workload.stn.tp=20000 --set workload.stn.iterations=10000 \
+			--set run.workload=stn --set workload.exchange.tp=20000 --set workload.stn.iterations=10000 \
 			--set run.timeout=300ms && printf '  ok  %s\n' "sync $sync, a deadline ends waits"
 	done
 }
@@ -393,7 +393,7 @@ barriers() {
 		own="$own --set workload.barrier.few=20 --set workload.barrier.difference=100 --set workload.barrier.parts=2"
 		every "barrier $barrier" $own --set workload.barrier.work=100
 		for lanes in 32 256; do # all workers that fit
-			every "barrier $barrier, all workers of $lanes lanes" $own --set device.$device.workers=0 \
+			every "barrier $barrier, all workers of $lanes lanes" $own --set device.$device.workers=auto \
 				--set device.$device.lanes=$lanes
 		done
 		for gpu in $instances; do
@@ -446,7 +446,7 @@ request_run() {
 		--set device.$device.workers="$workers" --set workload.$workload.settle=0
 	if [ $workload = ssr_storm ]; then
 		set -- "$@" --set workload.ssr_storm.service="$service" --set workload.ssr_storm.requests=$n \
-			--set workload.ssr_storm.outstanding=$few
+			--set workload.requests.outstanding=$few
 	else
 		set -- "$@" --set workload.$workload.size=10000 --set workload.$workload.lookups=10000
 	fi

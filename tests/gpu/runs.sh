@@ -161,7 +161,7 @@ in_device_memory() {
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_gputn.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 	shift 3
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --ranks 2 --set run.workload=$workload --set trigger.use=gputn \
-		--set trigger.gputn.provider=shm --set trigger.gputn.memory=device --set device.$device.workers=2 \
+		--set trigger.provider=shm --set trigger.memory=device --set device.$device.workers=2 \
 		--set workload.pingpong.rounds=50 --set workload.pingpong.bytes=20000 --set workload.jacobi2d.n=24 \
 		--set workload.jacobi2d.sweeps=8 --set workload.msgrate.fires=400 --set workload.msgrate.per=4 \
 		--set workload.allreduce.bytes=20000 $(meets $workload '--set barrier.use=auto') "$@"
@@ -174,7 +174,7 @@ memory_runs() {
 	case $B in *thread*) return ;; esac
 	for workload in $(ways pingpong jacobi2d allreduce msgrate); do
 		for provider in $(ways shm tcp); do
-			in_device_memory 0 '3 samples, each verified' ranks --set trigger.gputn.provider=$provider
+			in_device_memory 0 '3 samples, each verified' ranks --set trigger.provider=$provider
 		done
 	done
 	workload=pingpong
@@ -187,7 +187,7 @@ memory_runs() {
 	in_device_memory 0 '3 samples, each verified' ranks --set transport.use=host # no memory of the GPU's then
 	workload=allreduce
 	in_device_memory 4 'which an addition would need as it is' ranks --set workload.allreduce.chain=yes \
-		--set workload.allreduce.piece=1KiB --set trigger.gputn.provider=tcp
+		--set workload.allreduce.piece=1KiB --set trigger.provider=tcp
 }
 
 # peer_ranks STATUS PATTERN WRONG [ARGUMENTS]: $workload on two ranks with a GPU each, whose workers store into each other's
@@ -258,7 +258,7 @@ peer_runs() {
 			shared_ranks 0 '3 samples, each verified' --set workload.fib.mode=spawn
 		done
 	done
-	shared_ranks 4 'NIC cannot change the words of a GPU' --set trigger.use=gputn --set trigger.gputn.provider=tcp
+	shared_ranks 4 'NIC cannot change the words of a GPU' --set trigger.use=gputn --set trigger.provider=tcp
 	detector=counter workload=allreduce
 	peer_ranks 4 'memory of rank [01] is out of reach: .*cannot reach the memory of GPU [01] directly' no-peer
 	peer_ranks 4 'has no place that GPUs of other ranks reach: choose transport p2p' ranks --set transport.use=host
@@ -274,7 +274,7 @@ launched() {
 	export FAKE_GPU="$3" FAKE_GPU_PLUGINS="$B/plugins/trigger_$with.so $B/plugins/workload_$workload.so$(meets $workload " $B/plugins/barrier_auto.so")"
 	shift 3
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" $(meets $workload '--set barrier.use=auto') --set device.$device.kernels=launched --set run.workload=$workload \
-		--set trigger.use=$with --set trigger.$with.provider=shm --set device.$device.workers=4 \
+		--set trigger.use=$with --set trigger.provider=shm --set device.$device.workers=4 \
 		--set workload.pingpong.rounds=100 --set workload.jacobi2d.n=48 --set workload.jacobi2d.sweeps=20 "$@"
 }
 
@@ -326,18 +326,18 @@ pages() {
 # page_runs CALL...: the driver's functions by which frames are filled.
 page_runs() {
 	for app in bfs spmv sssp bpt xsbench; do
-		small="--set workload.ssr_$app.size=4000 --set workload.ssr_$app.lookups=3000"
+		small="--set workload.requests.size=4000 --set workload.requests.lookups=3000"
 		pages 0 '3 samples, each verified' $app $small
 	done
 	# With fewer frames than lanes that look, they are given back and filled all the time.
 	for app in sssp bpt; do
-		small="--set workload.ssr_$app.size=2000 --set workload.ssr_$app.lookups=1000"
-		pages 0 '3 samples, each verified' $app $small --set workload.ssr_$app.frames=3 --set workload.ssr_$app.outstanding=2 \
-			--set transport.use=p2p --set qos.monolithic.notify=hybrid
+		small="--set workload.requests.size=2000 --set workload.requests.lookups=1000"
+		pages 0 '3 samples, each verified' $app $small --set workload.requests.frames=3 --set workload.requests.outstanding=2 \
+			--set transport.use=p2p --set qos.notify=hybrid
 	done
-	pages 0 '3 samples, each verified' bfs --set workload.ssr_bfs.size=3000 --set "run.devices=cpu:0 $device:0" --set transport.use=host \
-		--set termination.use=hcounter --set device.cpu.workers=3 --set workload.ssr_bfs.tenants=2
-	pages 0 'victim_speed' bpt --set workload.ssr_bpt.size=300 --set 'workload.ssr_bpt.victim=sleep 0.05'
+	pages 0 '3 samples, each verified' bfs --set workload.requests.size=3000 --set "run.devices=cpu:0 $device:0" --set transport.use=host \
+		--set termination.use=hcounter --set device.cpu.workers=3 --set workload.requests.tenants=2
+	pages 0 'victim_speed' bpt --set workload.requests.size=300 --set 'workload.requests.victim=sleep 0.05'
 	for service in alloc migrate; do
 		pages 0 '3 samples, each verified' storm --set workload.ssr_storm.service=$service --set workload.ssr_storm.requests=3000
 	done
@@ -361,7 +361,7 @@ storms() {
 			expect 0 verified "$G" run "$tmp/gpu.ini" --samples 2 --set run.workload=ssr_storm --set "qos.use=$qos" \
 				--set "run.devices=$devices" --set transport.use=host --set termination.use=hcounter --set device.$device.workers=8 --set device.cpu.workers=58 \
 				--set workload.ssr_storm.service=nothing --set workload.ssr_storm.requests=20000 \
-				--set workload.ssr_storm.outstanding=512 --set workload.ssr_storm.settle=0
+				--set workload.requests.outstanding=512 --set workload.requests.settle=0
 		done
 	done
 }
@@ -373,7 +373,7 @@ interrupts() {
 	export FAKE_GPU=none FAKE_GPU_PLUGINS="$B/plugins/qos_split.so $B/plugins/workload_ssr_storm.so"
 	expect "$status" "$wanted" "$G" run "$tmp/gpu.ini" --samples 3 --set run.workload=ssr_storm --set qos.use=split \
 		--set device.$device.workers=4 --set workload.ssr_storm.service=nothing --set workload.ssr_storm.requests=100 \
-		--set workload.ssr_storm.outstanding=1 --set workload.ssr_storm.pace=2ms --set workload.ssr_storm.settle=0 "$@"
+		--set workload.requests.outstanding=1 --set workload.ssr_storm.pace=2ms --set workload.requests.settle=0 "$@"
 }
 
 # interrupt_runs CALL: the driver's function by which the host sleeps, after CALL... that prepare it.
@@ -386,17 +386,17 @@ interrupt_runs() {
 			done
 		done
 	done
-	interrupts 0 'ssr_interrupts +[1-9]' --set qos.split.notify=interrupt --set run.devices="$device:0 $device:1" \
+	interrupts 0 'ssr_interrupts +[1-9]' --set qos.notify=interrupt --set run.devices="$device:0 $device:1" \
 		--set device.$device.1.gpu=0
-	interrupts 4 'notify = hybrid is for GPUs alone, and cpu:0 is none' --set qos.split.notify=hybrid \
+	interrupts 4 'notify = hybrid is for GPUs alone, and cpu:0 is none' --set qos.notify=hybrid \
 		--set run.devices="cpu:0 $device:0" --set transport.use=host --set termination.use=hcounter
-	interrupts 4 'say isolation = thread' --set qos.split.notify=interrupt --set device.$device.isolation=process
+	interrupts 4 'say isolation = thread' --set qos.notify=interrupt --set device.$device.isolation=process
 	# Without interrupts, and when they fail: at first and later.
-	FAKE_GPU_FAIL=$1:1 interrupts 1 "$1" --set qos.split.notify=interrupt
+	FAKE_GPU_FAIL=$1:1 interrupts 1 "$1" --set qos.notify=interrupt
 	shift
 	for call; do
 		for n in 1 3; do
-			FAKE_GPU_FAIL=$call:$n interrupts 0 verified --set qos.split.notify=interrupt
+			FAKE_GPU_FAIL=$call:$n interrupts 0 verified --set qos.notify=interrupt
 			grep -q 'no interrupts: .*; the host polls' "$tmp/err" || { fail "$call failed, and nobody said so"; cat "$tmp/err"; }
 		done
 	done

@@ -51,6 +51,7 @@ struct loom_error {
 	int code;
 	int line;
 	const char *file;
+	const char *option; /* by check() of a plug-in: the name of the option that it refuses; else NULL */
 	char text[1000];
 };
 

@@ -85,6 +85,8 @@ enum {
 	LOOM_OPT_REQUIRED = 1,   /* no default: the user must give it */
 	LOOM_OPT_DEPRECATED = 2, /* still read, with a warning that quotes `help` */
 	LOOM_OPT_TRUST = 4, /* its value is run, loaded or written to: from a result as a conf only with --trust */
+	/* Of a number: the word auto is 0, of an I64 -1, and the plug-in finds the value: `help` says how. */
+	LOOM_OPT_AUTO = 8,
 };
 
 /* One option: serves parsing, default, range, help, `describe`, `config show`, docs. Times are
@@ -95,12 +97,17 @@ struct loom_opt {
 	const char *dflt;           /* default as a user would write it; NULL with REQUIRED */
 	const char *help;           /* one or two sentences, says the unit and what values mean */
 	const char *const *choices; /* ENUM only: NULL-terminated */
+	const char *section;        /* NULL: the plug-in's own; else one that plug-ins of this kind share, see below */
 	double min, max;            /* both 0: no bounds beyond those of the type */
 	uint32_t offset;            /* of the field in the plug-in's option struct */
 	uint16_t size;              /* of the field; checked against the type */
 	uint8_t type;               /* enum loom_opt_type */
 	uint8_t flags;
 };
+
+/* An option that several plug-ins of a kind have is declared by a row that all of them include, with the shared section:
+ * that of the kind, "trigger", or one below it, "workload.exchange". It is set once for all of them there, and for one plug-in
+ * alone in that plug-in's own section, which counts over the shared one. Two plug-ins that declare it differently are refused. */
 
 /* LOOM_OPT(struct my_opts, field, LOOM_OPT_U32, "default", "help", .min = 1, .max = 256) */
 #define LOOM_OPT(S, field, opt_type, default_, help_, ...)                                         \
@@ -177,6 +184,15 @@ struct loom_host {
 
 #define LOOM_FAIL(host, err, code, ...)                                                            \
 	((host)->fail((host), (err), (code), __FILE__, __LINE__, __VA_ARGS__))
+/* In check(): refuses the value of `option`, and returns LOOM_EINVAL. */
+#define LOOM_REFUSE(host, err, option, ...) \
+	(LOOM_FAIL(host, err, LOOM_EINVAL, __VA_ARGS__), loom_refuse((err), (option)))
+static inline int loom_refuse(struct loom_error *err, const char *option)
+{
+	if (err)
+		err->option = option;
+	return LOOM_EINVAL;
+}
 #define LOOM_LOG(host, level, who, ...)                                                            \
 	do {                                                                                       \
 		if ((host)->log_on((host), (level)))                                               \
@@ -240,10 +256,9 @@ struct loom_plugin {
 	uint64_t caps;               /* LOOM_CAP_* of the kind's header */
 	const void *ops;             /* struct loom_<kind>_ops */
 	const struct loom_device_code *dev; /* NULL for device and transport */
-	/* Whether options fit each other, beyond what the rows say: 0, or one sentence in *err, whose first word that is
-	 * an option's name tells where the mistake is shown. Called for every conf before anything is opened, for
-	 * `gpuloom config check` and all cells of a sweep too, so it looks at `opts` alone: at no device, no file and no
-	 * rank. NULL: they always fit. */
+	/* Whether options fit each other, beyond what the rows say: 0, or LOOM_REFUSE() with the option at fault and one
+	 * sentence. Called for every conf before anything is opened, also for `gpuloom config check` and all cells of a sweep,
+	 * so it reads `opts` alone: no device, no file, no rank. NULL: they always fit. */
 	int (*check)(const struct loom_host *host, const void *opts, struct loom_error *err);
 	/* For `gpuloom validate`, which prints each that it meets: what libraries of the plug-in do not free. The last one
 	 * has no library. NULL: they free all. */

@@ -18,18 +18,21 @@
 /* Rows of options, for members `algorithm` and `group` of uint32_t. */
 static const char *const loom_allreduce_algorithms[] = {"auto", "ring", "halving", "levels", "oneshot", "twoshot", "pull", NULL};
 #define LOOM_ALLREDUCE_ROWS(type)                                                                  \
-	LOOM_OPT(type, algorithm, LOOM_OPT_ENUM, "auto",                                           \
-		 "By posted operations, under any trigger: ring: pieces go round. halving: halves are exchanged and added, over " \
-		 "longer and longer distances, and go back; for small vectors of many ranks. levels: a ring in each `group`, halving " \
-		 "between them. By stores or loads, with a trigger whose workers reach the memory of other ranks (peer): oneshot: each " \
-		 "rank stores its vector into all others, each word with a mark; for small vectors. twoshot: reduce-scatter and gather; " \
-		 "for large ones. pull: each rank reads the vectors of all others; for large ones of two GPUs. auto: with such a trigger " \
-		 "oneshot up to 256 bytes, on GPUs up to 1.5 MiB to all others; above, twoshot, or pull between two GPUs; without, " \
-		 "and with late posts, halving by 4 ranks and more up to 16 KiB a rank, else ring; with chained posts ring.", \
-		 .choices = loom_allreduce_algorithms),                                            \
-	LOOM_OPT(type, group, LOOM_OPT_U32, "0",                                                   \
-		 "algorithm = levels: ranks with consecutive numbers that are summed first, as those of a host. It must divide the " \
-		 "number of ranks.", .max = 65535)
+	LOOM_OPT(type, algorithm, LOOM_OPT_ENUM, "auto", \
+			 "With posted operations, under any trigger: ring: pieces go round. halving: recursive " \
+			 "halving and doubling, for small vectors of many ranks. levels: a ring in each `group`, " \
+			 "halving between groups. With loads and stores, under a trigger that reaches the memory of " \
+			 "other ranks (peer): oneshot: each rank stores its vector to all others, for small vectors. " \
+			 "twoshot: reduce-scatter and allgather, for large ones. pull: each rank reads the vectors " \
+			 "of all others, for large ones of two GPUs. auto: with such a trigger oneshot up to 256 " \
+			 "bytes, on GPUs up to 1.5 MiB to all others, above that twoshot, or pull between two GPUs; " \
+			 "without, and with late posts, halving for 4 ranks and more up to 16 KiB a rank, else ring; " \
+			 "with chained posts ring.", \
+			 .choices = loom_allreduce_algorithms, .section = "workload.collective"), \
+	LOOM_OPT(type, group, LOOM_OPT_U32, "0", \
+			 "algorithm = levels: ranks with consecutive numbers that are summed first, as those of a " \
+			 "host. It must divide the number of ranks.", \
+			 .max = 65535, .section = "workload.collective")
 
 #define LOOM_ALLREDUCE_PIECE (4u << 20) /* bytes, where a workload has no option for it */
 /* algorithm = auto: bytes up to which oneshot is chosen. On CPUs lines that go to and fro cost the most, and twoshot has

@@ -187,7 +187,7 @@ static int add_tasks(const struct loom_host *host, const struct compose_target *
 		text_add(out, "\tcase %u:\n\t\t%s(c, t);\n\t\tbreak;\n", tag, name);
 	}
 	text_add(out, "\tdefault:\n"
-		      "\t\tLOOM_FAR(loom_gpu_no_task, c, t->tag);\n"
+		      "\t\tLOOM_OUTLINED(loom_gpu_no_task, c, t->tag);\n"
 		      "\t}\n"
 		      "}\n");
 	return 0;

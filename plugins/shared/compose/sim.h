@@ -16,19 +16,19 @@ extern "C" {
 /* What the simulator charges, in ns. X(name, default, what). NEAR: memory of the worker's own device. FAR: of the host.
  * PEER: of another device. */
 #define LOOM_SIM_COSTS(X)                                                                          \
-	X(load_near, "200", "a load from the device's own memory")                                 \
-	X(load_far, "1100", "a load from host memory")                                             \
+	X(load_local, "200", "a load from the device's own memory")                                 \
+	X(load_host, "1100", "a load from host memory")                                             \
 	X(load_peer, "800", "a load from another device's memory")                                 \
-	X(store_near, "10", "a store to the device's own memory, which nobody waits for")          \
-	X(store_far, "20", "a store to host memory")                                               \
+	X(store_local, "10", "a store to the device's own memory")          \
+	X(store_host, "20", "a store to host memory")                                               \
 	X(store_peer, "20", "a store to another device's memory")                                  \
-	X(atomic_near, "200", "a read-modify-write in the device's own memory")                    \
-	X(atomic_far, "1300", "a read-modify-write in host memory")                                \
+	X(atomic_local, "200", "a read-modify-write in the device's own memory")                    \
+	X(atomic_host, "1300", "a read-modify-write in host memory")                                \
 	X(atomic_peer, "900", "a read-modify-write in another device's memory")                    \
 	X(fence_dev, "100", "a fence for the workers of the device")                               \
 	X(fence_sys, "700", "a fence for all devices and the host")                                \
 	X(stream, "28", "1 KiB of ordinary memory that a worker reads or writes, where the code says so (loom_stream)") \
-	X(task, "1000", "the body of a task, besides what it does through the device layer")
+	X(task, "1000", "the body of a task, without its accesses through the device layer")
 
 enum loom_sim_cost {
 #define LOOM_SIM_COST(name, ns, text) LOOM_SIM_##name,
@@ -121,7 +121,7 @@ LOOM_FN uint32_t loom_sim_access(const void *p, uint32_t near)
 
 template <typename T> LOOM_FN T loom_sim_load(const T *p)
 {
-	loom_sim_access(p, LOOM_SIM_load_near);
+	loom_sim_access(p, LOOM_SIM_load_local);
 	return *(const volatile T *)p;
 }
 
@@ -142,7 +142,7 @@ LOOM_FN void loom_sim_change(const void *p, uint32_t near)
 
 template <typename T, typename V> LOOM_FN void loom_sim_store(T *p, V v)
 {
-	loom_sim_change(p, LOOM_SIM_store_near);
+	loom_sim_change(p, LOOM_SIM_store_local);
 	*(volatile T *)p = (T)v;
 }
 
@@ -155,26 +155,26 @@ template <typename T> LOOM_FN T loom_sim_swap(T *p, T v)
 
 template <typename T, typename V> LOOM_FN T loom_sim_add(T *p, V v)
 {
-	loom_sim_change(p, LOOM_SIM_atomic_near);
+	loom_sim_change(p, LOOM_SIM_atomic_local);
 	return loom_sim_swap(p, (T)(*(volatile T *)p + (T)v));
 }
 
 template <typename T, typename V> LOOM_FN T loom_sim_or(T *p, V v)
 {
-	loom_sim_change(p, LOOM_SIM_atomic_near);
+	loom_sim_change(p, LOOM_SIM_atomic_local);
 	return loom_sim_swap(p, (T)(*(volatile T *)p | (T)v));
 }
 
 template <typename T, typename V> LOOM_FN T loom_sim_exchange(T *p, V v)
 {
-	loom_sim_change(p, LOOM_SIM_atomic_near);
+	loom_sim_change(p, LOOM_SIM_atomic_local);
 	return loom_sim_swap(p, (T)v);
 }
 
 /* In vain it changes nothing. */
 template <typename T, typename V> LOOM_FN int loom_sim_cas(T *p, T *expected, V v)
 {
-	uint32_t watched = loom_sim_access(p, LOOM_SIM_atomic_near);
+	uint32_t watched = loom_sim_access(p, LOOM_SIM_atomic_local);
 	T old = *(volatile T *)p;
 	if (old != *expected) {
 		*expected = old;

@@ -25,40 +25,38 @@ struct gpu_options {
 	uint32_t group; /* warps or waves: workers per block, with worker = warp or wave */
 	const char *compiler;
 	uint32_t carveout; /* CUDA: percent of a multiprocessor's memory that is shared memory */
-	uint8_t lineinfo;  /* CUDA: programs know the lines of their sources */
 };
 extern const char *const gpu_compile_choices[], *const gpu_isolation_choices[], *const gpu_kernels_choices[];
 #define GPU_OPTIONS                                                                                \
-	LOOM_OPT(struct gpu_options, gpu, LOOM_OPT_I64, "-1",                                      \
-		 "Which GPU, by the driver's number. -1: that of the instance, so :1 is GPU 1; a further rank takes the next ones, and ranks share where these are too few.",   \
-		 .min = -1, .max = 1023),                                                          \
-	LOOM_OPT(struct gpu_options, workers, LOOM_OPT_U32, "0",                                   \
-		 "How many workers this device has. 0: as many as the GPU keeps resident at "      \
-		 "once. More make the compiler spill registers until they fit."),                  \
-	LOOM_OPT(struct gpu_options, max_registers, LOOM_OPT_U32, "128",                           \
-		 "With workers = 0: registers per thread that the program may use. 0: as many as " \
-		 "it wants. A bound below that lets more workers be resident, and makes the "      \
-		 "compiler spill (--log info shows both).",                                        \
-		 .max = 255),                                                                      \
-	LOOM_OPT(struct gpu_options, nesting, LOOM_OPT_U32, "0",                                   \
-		 "How deep tasks may run inside each other when queues are full. Each level "      \
-		 "takes stack in every thread. 0: they go to a list in memory instead.",           \
-		 .max = 64),                                                                       \
-	LOOM_OPT(struct gpu_options, isolation, LOOM_OPT_ENUM, "thread",                           \
-		 "thread: this process drives the GPU. process: one of its own does, with which "  \
-		 "a kernel that hangs is ended; say so of all GPUs of a vendor.",                  \
-		 .choices = gpu_isolation_choices),                                                \
-	LOOM_OPT(struct gpu_options, kernels, LOOM_OPT_ENUM, "persistent",                         \
-		 "persistent: one kernel runs all samples. launched: each step of the workload is " \
-		 "a kernel of its own, with trigger gds or hdn. graph (CUDA): all of them are one graph, with trigger gds.", \
-		 .choices = gpu_kernels_choices),                                                  \
-	LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "",                                     \
-		 "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or "                \
-		 "~/.cache/gpuloom.", .flags = LOOM_OPT_TRUST),                                    \
-	LOOM_OPT(struct gpu_options, compile, LOOM_OPT_ENUM, "cached",                             \
-		 "cached: a program that was compiled before is taken from the cache. always: "    \
-		 "compile anew.",                                                                  \
-		 .choices = gpu_compile_choices)
+	LOOM_OPT(struct gpu_options, gpu, LOOM_OPT_I64, "auto", \
+			 "Which GPU, by the driver's number. auto: the number of the engine, so that :1 is GPU 1; a " \
+			 "further rank takes the next ones, and ranks share GPUs where these are too few.", \
+			 .min = -1, .max = 1023, .section = "device.gpu", .flags = LOOM_OPT_AUTO), \
+	LOOM_OPT(struct gpu_options, workers, LOOM_OPT_U32, "auto", \
+			 "Workers of the device. auto: as many as the GPU keeps resident at once. With more, the " \
+			 "compiler spills registers until they fit.", .section = "device.gpu", .flags = LOOM_OPT_AUTO), \
+	LOOM_OPT(struct gpu_options, max_registers, LOOM_OPT_U32, "128", \
+			 "workers = auto: registers per thread that the program may use. A small limit lets more " \
+			 "workers be resident and makes the compiler spill (--log info shows both). 0: no limit.", \
+			 .max = 255, .section = "device.gpu"), \
+	LOOM_OPT(struct gpu_options, nesting, LOOM_OPT_U32, "0", \
+			 "How deep tasks may run inside each other when queues are full; each level takes stack of " \
+			 "every thread. 0: they go to the overflow list in memory.", \
+			 .max = 64, .section = "device.gpu"), \
+	LOOM_OPT(struct gpu_options, isolation, LOOM_OPT_ENUM, "thread", \
+			 "thread: this process drives the GPU. process: a child drives it, so that a kernel that " \
+			 "hangs can be ended; all GPUs of a vendor must be set to the same.", \
+			 .choices = gpu_isolation_choices, .section = "device.gpu"), \
+	LOOM_OPT(struct gpu_options, kernels, LOOM_OPT_ENUM, "persistent", \
+			 "persistent: one kernel runs all samples. launched: each step of the workload is a kernel, " \
+			 "with trigger gds or hdn. graph (CUDA): all steps are one graph, with trigger gds.", \
+			 .choices = gpu_kernels_choices, .section = "device.gpu"), \
+	LOOM_OPT(struct gpu_options, cache, LOOM_OPT_PATH, "", \
+			 "Folder for compiled programs. Empty: $XDG_CACHE_HOME/gpuloom or ~/.cache/gpuloom.", \
+			 .flags = LOOM_OPT_TRUST, .section = "device.gpu"), \
+	LOOM_OPT(struct gpu_options, compile, LOOM_OPT_ENUM, "cached", \
+			 "cached: takes a program that was compiled before from the cache. always: compiles it again.", \
+			 .choices = gpu_compile_choices, .section = "device.gpu")
 /* An option whose name differs from its field's: what vendors call by other names. */
 #define GPU_OPTION_AS(field, name_, ...)                                                           \
 	{                                                                                          \

@@ -10,13 +10,11 @@
 enum { ATOMICS_AUTO, ATOMICS_NO };
 static const char *const segments_atomics[] = {"auto", "no", NULL};
 #define SEGMENTS_ATOMICS_ROW(S)                                                                            \
-	LOOM_OPT(S, atomics, LOOM_OPT_ENUM, "auto",                                                        \
-		 "Whether devices may change the same word. auto: yes, unless a link between a device "    \
-		 "and the CPUs of the stack has no atomic read-modify-writes, or the coherence probe "     \
-		 "finds that additions or swaps of two devices get lost. no: they are kept apart in any case: "     \
-		 "tasks go from device to device by mail, in words that one side writes and the other "    \
-		 "reads.",                                                                                 \
-		 .choices = segments_atomics)
+	LOOM_OPT(S, atomics, LOOM_OPT_ENUM, "auto", \
+			 "Whether devices may change the same word. auto: yes, unless a link between a device and " \
+			 "the CPUs of the stack has no atomic read-modify-writes, or the coherence probe finds that " \
+			 "additions or swaps of two devices get lost. no: devices are non-coherent: tasks go between " \
+			 "them through mailboxes, whose words have one writer.", .choices = segments_atomics)
 
 struct segments_batch;
 

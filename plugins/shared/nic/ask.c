@@ -374,7 +374,7 @@ int asks_start(struct nic *nic, const struct loom_segments *segments, struct loo
 	if (!strcmp(fabric_name(nic->fabric), "shm"))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: provider shm reads wrong memory where ranks steal from each other: say provider = auto or tcp in "
-				 "[trigger.*], or choose trigger peer where all ranks are on one host",
+				 "[trigger], or choose trigger peer where all ranks are on one host",
 				 nic->way->name);
 	all = host->alloc(host, host->ranks * sizeof(*all));
 	a = nic->rma = host->alloc(host, sizeof(*a));

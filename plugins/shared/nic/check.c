@@ -24,11 +24,10 @@ struct nic_table nic_table(const struct nic_table *options, const struct loom_la
 	return t;
 }
 
-const char *nic_raise(const char *plugin, const char *option, uint64_t least)
+const char *nic_raise(const char *option, uint64_t least)
 {
 	static _Thread_local char text[128];
-	snprintf(text, sizeof(text), "raise %s: say trigger.%s.%s = %llu or more", option, plugin + strlen("trigger_"), option,
-		 (unsigned long long)least);
+	snprintf(text, sizeof(text), "raise %s: say trigger.%s = %llu or more", option, option, (unsigned long long)least);
 	return text;
 }
 
@@ -89,10 +88,10 @@ int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post 
 				 b->name, (unsigned long long)w->tag, (unsigned long long)w->chain);
 	if (w->slot >= b->table.slots)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: slot %u, but slots = %u; %s", b->name, w->slot, b->table.slots,
-				 nic_raise(b->name, "slots", larger(w->slot + 1ull, b->said.slots)));
+				 nic_raise("slots", larger(w->slot + 1ull, b->said.slots)));
 	if (w->notify >= b->table.arrivals)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: notify %u, but arrivals = %u; %s", b->name, w->notify,
-				 b->table.arrivals, nic_raise(b->name, "arrivals", larger(w->notify + 1ull, b->said.arrivals)));
+				 b->table.arrivals, nic_raise("arrivals", larger(w->notify + 1ull, b->said.arrivals)));
 	if (w->notify && w->op != LOOM_NET_PUT && w->op != LOOM_NET_ADD)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: only put and add notify", b->name);
 	if (w->op == LOOM_NET_COUNT)

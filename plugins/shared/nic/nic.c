@@ -112,7 +112,7 @@ void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument)
 	if (list_count(&nic->list, tag, n, argument))
 		nic_fail(nic, LOOM_EFULL,
 			 "tag %#llx finds no counter: %u tags are in use; %s", (unsigned long long)tag, nic->list.counters,
-			 nic_raise(nic->way->name, "tags", nic_more_tags(&nic->table, &nic->said)));
+			 nic_raise("tags", nic_more_tags(&nic->table, &nic->said)));
 }
 
 /* ---- completion ---------------------------------------------------------------------------------- */
@@ -285,8 +285,8 @@ int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struc
 
 int nic_no_place(const struct nic *nic, struct loom_error *err)
 {
-	const char *more = nic->list.room ? nic_raise(nic->way->name, "tags", nic_more_tags(&nic->table, &nic->said)) :
-					    nic_raise(nic->way->name, "posts", nic_more_posts(&nic->table, &nic->said));
+	const char *more = nic->list.room ? nic_raise("tags", nic_more_tags(&nic->table, &nic->said)) :
+					    nic_raise("posts", nic_more_posts(&nic->table, &nic->said));
 	return LOOM_FAIL(nic->host, err, LOOM_EFULL, "%s: no place for another post: %u of %u posts are free, %u tags are in use; %s",
 			 nic->way->name, nic->list.room, nic->list.posts, nic->list.counters, more);
 }

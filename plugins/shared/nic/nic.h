@@ -18,7 +18,7 @@ enum { NIC_HOST_MEMORY, NIC_DEVICE_MEMORY };
 struct nic_opts {
 	const char *provider, *address, *core;
 	uint32_t posts, tags, slots, arrivals, fifo, flights;
-	uint32_t wait, spin, counting, memory;
+	uint32_t wait, polls, counting, memory;
 	uint64_t nap;
 	uint8_t stamp;
 	struct net_model net;
@@ -32,56 +32,62 @@ struct nic_table {
 
 /* Option rows of them; of S, a struct with these fields. */
 #define NIC_TABLE_ROWS(S)                                                                          \
-	LOOM_OPT(S, posts, LOOM_OPT_U32, "0", "How many operations may be posted at once. 0: as many as the workload says, 4096 " \
-		 "at least.", .max = 1 << 24),                                                     \
-		LOOM_OPT(S, tags, LOOM_OPT_U32, "0",                                               \
-			 "How many tags may be in use, rounded up to a power of two, 16 at least; an eighth stays free. 0: as many " \
-			 "as the workload says, of 8192 at least.", .max = 1 << 24),               \
-		LOOM_OPT(S, slots, LOOM_OPT_U32, "0",                                              \
-			 "Completion slots; number 0 is not used. 0: as many as the workload says, 1024 at least.", .max = 1 << 20), \
-		LOOM_OPT(S, arrivals, LOOM_OPT_U32, "0",                                           \
-			 "Arrival words for notifications; number 0 is not used. 0: as many as the workload says, 1024 at least.", \
-			 .max = 1 << 20)
+	LOOM_OPT(S, posts, LOOM_OPT_U32, "auto", \
+			 "Operations that may be posted at once. auto: as many as the workload needs, at least 4096.", \
+			 .max = 1 << 24, .section = "trigger", .flags = LOOM_OPT_AUTO), \
+		LOOM_OPT(S, tags, LOOM_OPT_U32, "auto", \
+				 "Tags in use at once, rounded up to a power of two, at least 16; an eighth is kept " \
+				 "free. auto: as many as the workload needs, at least 8192.", \
+				 .max = 1 << 24, .section = "trigger", .flags = LOOM_OPT_AUTO), \
+		LOOM_OPT(S, slots, LOOM_OPT_U32, "auto", \
+				 "Completion slots; number 0 is not used. auto: as many as the workload needs, at " \
+				 "least 1024.", .max = 1 << 20, .section = "trigger", .flags = LOOM_OPT_AUTO), \
+		LOOM_OPT(S, arrivals, LOOM_OPT_U32, "auto", \
+				 "Arrival words for notifications; number 0 is not used. auto: as many as the " \
+				 "workload needs, at least 1024.", .max = 1 << 20, .section = "trigger", .flags = LOOM_OPT_AUTO)
 #define NIC_STAMP_ROW(S)                                                                           \
-	LOOM_OPT(S, stamp, LOOM_OPT_BOOL, "no",                                                    \
-		 "Whether completions and arrivals carry the time, for measurements.")
+	LOOM_OPT(S, stamp, LOOM_OPT_BOOL, "no", \
+			 "Whether completions and arrivals carry the time, for measurements.", .section = "trigger")
 
 /* The option rows of all that have a NIC. */
 extern const char *const nic_waits[], *const nic_countings[], *const nic_memories[];
 #define NIC_ROWS                                                                                   \
-	LOOM_OPT(struct nic_opts, provider, LOOM_OPT_STR, "auto",                                  \
-		 "Provider of libfabric: auto (the first that passes a test), shm, tcp, net, "     \
-		 "sockets, or its full name with + for ;. sim: a simulated network, for simulated " \
-		 "devices, where auto chooses it."),                                               \
-		LOOM_OPT(struct nic_opts, address, LOOM_OPT_STR, "",                               \
-			 "Address of the network interface. Empty: loopback when all ranks share " \
-			 "a host, else the provider's choice."),                                   \
+	LOOM_OPT(struct nic_opts, provider, LOOM_OPT_STR, "auto", \
+			 "Provider of libfabric: shm, tcp, net, sockets, or its full name with + for ;. auto: the " \
+			 "first that passes a test. sim: a simulated network, for simulated devices, where it is " \
+			 "what auto selects.", .section = "trigger"), \
+		LOOM_OPT(struct nic_opts, address, LOOM_OPT_STR, "", \
+				 "Address of the network interface. Empty: loopback when all ranks share a host, " \
+				 "else selected by the provider.", .section = "trigger"), \
 		NIC_TABLE_ROWS(struct nic_opts),                                                   \
-		LOOM_OPT(struct nic_opts, fifo, LOOM_OPT_U32, "1024",                              \
-			 "Entries of each trigger FIFO, rounded up to a power of two.",   \
-			 .min = 2, .max = 1 << 24),                                                \
-		LOOM_OPT(struct nic_opts, counting, LOOM_OPT_ENUM, "nic",                          \
-			 "Who counts the fires of a tag. nic: each fire is a store to the NIC. device (gputn, one device): "  \
-			 "workers count in the device's memory, and one stores when as many have fired as an operation "  \
-			 "waits for.",                                                             \
-			 .choices = nic_countings),                                                \
-		LOOM_OPT(struct nic_opts, memory, LOOM_OPT_ENUM, "host",                           \
-			 "Where the buffers of workloads lie, which operations send from and to. host: in host memory. "  \
-			 "device: where the transport puts memory of devices; the NIC's thread copies what is in a GPU's.", \
-			 .choices = nic_memories),                                                 \
-		LOOM_OPT(struct nic_opts, flights, LOOM_OPT_U32, "256",                            \
-			 "Operations that the provider is given at once.", .min = 1, .max = 2048), \
-		LOOM_OPT(struct nic_opts, wait, LOOM_OPT_ENUM, "yield",                            \
-			 "What the NIC's thread does without work. spin: look again. yield: let "  \
-			 "others run, look again. sleep: nap in between, for longer and longer.",  \
-			 .choices = nic_waits),                                                    \
-		LOOM_OPT(struct nic_opts, spin, LOOM_OPT_U32, "64",                                \
-			 "How often it looks before it yields or naps.", .max = 1 << 30),          \
-		LOOM_OPT(struct nic_opts, nap, LOOM_OPT_TIME, "20us", "wait = sleep: the first nap.",          \
-			 .min = 1000, .max = 1e9),                                                 \
-		LOOM_OPT(struct nic_opts, core, LOOM_OPT_CPUS, "",                                 \
-			 "Cores that the NIC's thread may use. Empty: those of the process, but "  \
-			 "for cores to which other threads of it are bound, as workers are."),     \
+		LOOM_OPT(struct nic_opts, fifo, LOOM_OPT_U32, "1024", \
+				 "Entries of each trigger FIFO, rounded up to a power of two.", \
+				 .min = 2, .max = 1 << 24, .section = "trigger"), \
+		LOOM_OPT(struct nic_opts, counting, LOOM_OPT_ENUM, "nic", \
+				 "What counts the fires of a tag. nic: the NIC, to which each fire is a store. " \
+				 "device (gputn, one device): workers count in the device's memory, and one stores " \
+				 "to the NIC when an operation's threshold is reached.", \
+				 .choices = nic_countings, .section = "trigger"), \
+		LOOM_OPT(struct nic_opts, memory, LOOM_OPT_ENUM, "host", \
+				 "Memory of the buffers of workloads, from and to which operations send. host: host " \
+				 "memory. device: where the transport puts memory of devices; the NIC's thread " \
+				 "copies data of a GPU.", .choices = nic_memories, .section = "trigger"), \
+		LOOM_OPT(struct nic_opts, flights, LOOM_OPT_U32, "256", \
+				 "Operations in flight with the provider at once.", \
+				 .min = 1, .max = 2048, .section = "trigger"), \
+		LOOM_OPT(struct nic_opts, wait, LOOM_OPT_ENUM, "yield", \
+				 "How the NIC's thread waits for work. spin: polls. yield: yields its core between " \
+				 "polls. nap: sleeps between polls, longer each time, or until it is woken, where the " \
+				 "network can wake it.", \
+				 .choices = nic_waits, .section = "trigger"), \
+		LOOM_OPT(struct nic_opts, polls, LOOM_OPT_U32, "64", \
+				 "Polls without success before it yields or naps.", \
+				 .max = 1 << 30, .section = "trigger"), \
+		LOOM_OPT(struct nic_opts, nap, LOOM_OPT_TIME, "20us", \
+				 "wait = nap: the first sleep.", .min = 1000, .max = 1e9, .section = "trigger"), \
+		LOOM_OPT(struct nic_opts, core, LOOM_OPT_CPUS, "", \
+				 "Cores of the NIC's thread. Empty: those of the process without the cores to which " \
+				 "its other threads are bound, as workers are.", .section = "trigger"), \
 		NIC_STAMP_ROW(struct nic_opts), NET_ROWS(struct nic_opts)
 
 /* One operation with the provider. */
@@ -208,8 +214,8 @@ int nic_no_place(const struct nic *nic, struct loom_error *err); /* LOOM_EFULL, 
 
 /* check.c: how many places, from what options and the workload say; what the latter said. */
 struct nic_table nic_table(const struct nic_table *options, const struct loom_layout *layout, struct loom_net_need *said);
-/* "raise tags: say trigger.gputn.tags = 16384 or more", in a buffer of this thread; `least`: with less it fails again. */
-const char *nic_raise(const char *plugin, const char *option, uint64_t least);
+/* "raise tags: say trigger.tags = 16384 or more", in a buffer of this thread; `least`: with less it fails again. */
+const char *nic_raise(const char *option, uint64_t least);
 /* What these options must be, now that they do not do. */
 uint64_t nic_more_tags(const struct nic_table *table, const struct loom_net_need *said);
 uint64_t nic_more_posts(const struct nic_table *table, const struct loom_net_need *said);

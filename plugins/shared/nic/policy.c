@@ -18,7 +18,7 @@
 #include "nic.h"
 
 #define RECORDED 1024u
-const char *const nic_waits[] = {"spin", "yield", "sleep", NULL};
+const char *const nic_waits[] = {"spin", "yield", "nap", NULL};
 const char *const nic_countings[] = {"nic", "device", NULL};
 const char *const nic_memories[] = {"host", "device", NULL};
 
@@ -335,13 +335,13 @@ static void nap(struct nic *nic, uint64_t waited_ns)
 static void rest(struct nic *nic, uint32_t *idle, uint64_t *since)
 {
 	*idle += *idle < UINT32_MAX;
-	if ((*idle <= nic->opts->spin && !is_helped(nic)) || nic->opts->wait == NIC_SPIN) {
+	if ((*idle <= nic->opts->polls && !is_helped(nic)) || nic->opts->wait == NIC_SPIN) {
 		loom_relax();
 	} else if (nic->opts->wait == NIC_YIELD) {
 		loom_cpu_yield();
 	} else {
 		uint64_t now = loom_clock_ns(NULL);
-		*since = *idle <= nic->opts->spin + 1 ? now : *since;
+		*since = *idle <= nic->opts->polls + 1 ? now : *since;
 		if (nic->rma)
 			nap(nic, now - *since);
 		else

@@ -27,7 +27,7 @@ static int know(struct nic *nic, uint64_t tag, uint64_t step, struct loom_error 
 				   LOOM_FAIL(nic->host, err, LOOM_EINVAL,
 					     "%s: counting = device: tag %llu, but a device counts tags below %llu; %s",
 					     nic->way->name, (unsigned long long)tag, (unsigned long long)nic->shape.tallies,
-					     nic_raise(nic->way->name, "tags", tag + 1));
+					     nic_raise("tags", tag + 1));
 	struct nic_tally *t = &nic->tally[tag];
 	uint64_t every = common(t->every, step);
 	if (early)

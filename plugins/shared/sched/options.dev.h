@@ -11,65 +11,61 @@
 #ifndef SCHED_OPTIONS_DEV_H
 #define SCHED_OPTIONS_DEV_H
 
-/* The same for both schedulers. */
-#define SCHED_IDLE_ROW                                                                             \
-	LOOM_OPT_ENUM, "park",                                                                     \
-		"what a worker without work does: spin, yield its core, or park: spin for a while, " \
-		"then sleep until there is work. GPUs always spin",                                \
-		.choices = sched_idles
-#define SCHED_SPIN_ROW LOOM_OPT_TIME, "50us", "idle = park: how long it spins first", .max = 1e9
+/* The same for several schedulers. */
+#define SCHED_SHARED .section = "scheduler"
+#define SCHED_WAIT_ROW                                                                             \
+	LOOM_OPT_ENUM, "sleep", "How a worker on a CPU waits for tasks. spin: polls. yield: yields its core between polls. " \
+		"sleep: polls for `spin`, then sleeps until it is woken. A GPU polls.", .choices = sched_waits, SCHED_SHARED
+#define SCHED_SPIN_ROW                                                                             \
+	LOOM_OPT_TIME, "50us", "wait = sleep: time for which a worker polls first.", .max = 1e9, SCHED_SHARED
+#define SCHED_GRANULARITY_ROW                                                                      \
+	LOOM_OPT_ENUM, "worker", "On workers of several lanes, as on a GPU. worker: all lanes run a task together. lane: each " \
+		"lane runs a task, which suits small tasks that use one lane.", .choices = sched_grains, SCHED_SHARED
+#define SCHED_IN_PLACE_ROW                                                                         \
+	LOOM_OPT_U32, "64", "When the queues of a worker are full, new tasks run inside their spawner, nested at most this " \
+		"deep. 0: none does.", .max = 4096, SCHED_SHARED
 
 #define SCHED_CONFIG(OPTION, DERIVED)                                                              \
-	OPTION(ALL, uint32_t, local_queue, LOOM_OPT_U32, "0",                                      \
-	       "tasks in a worker's private queue; a power of two from 2 on. 0: 32, or 128 with "  \
-	       "granularity = lane", .min = 0, .max = 4096)                                              \
-	OPTION(ALL, uint32_t, public_queue, LOOM_OPT_U32, "0",                                     \
-	       "tasks in the queue that others steal from; a power of two. 0: 64, or 1024 with "   \
-	       "granularity = lane", .min = 0, .max = 65536)                                             \
-	OPTION(ALL, uint32_t, backlog, LOOM_OPT_U32, "0",                                          \
-	       "tasks that a worker keeps for itself in a third, larger queue when both of its "   \
-	       "queues are full; a power of two. 0: four times public_queue with granularity = lane, "   \
-	       "at least 256 where GPUs take part, else none", .min = 0, .max = 1 << 20)           \
-	OPTION(ALL, uint32_t, granularity, LOOM_OPT_ENUM, "worker",                                      \
-	       "on workers of several lanes, as on a GPU: worker runs a task by all lanes "        \
-	       "together, lane gives each lane a task of its own, which suits small tasks that "   \
-	       "use one lane", .choices = grains)                                                  \
+	OPTION(ALL, uint32_t, local_queue, LOOM_OPT_U32, "auto",                                   \
+	       "Tasks in the local queue of a worker; a power of two from 2 on. auto: 32, or 128 with "  \
+	       "granularity = lane.", .max = 4096, .flags = LOOM_OPT_AUTO)                         \
+	OPTION(ALL, uint32_t, public_queue, LOOM_OPT_U32, "auto",                                  \
+	       "Tasks in the public queue of a worker; a power of two. auto: 64, or 1024 with "    \
+	       "granularity = lane.", .max = 65536, .flags = LOOM_OPT_AUTO)                        \
+	OPTION(ALL, uint32_t, backlog, LOOM_OPT_U32, "auto",                                       \
+	       "Tasks in a third queue of a worker, for when its other queues are full; a power of two. auto: four " \
+	       "times public_queue with granularity = lane, else none, but at least 256 where GPUs take part.", \
+	       .max = 1 << 20, .flags = LOOM_OPT_AUTO)                                             \
+	OPTION(ALL, uint32_t, granularity, SCHED_GRANULARITY_ROW)                                  \
 	OPTION(ALL, uint32_t, owners, LOOM_OPT_U32, "1",                                           \
-	       "workers of a device that share a public queue: 1, 2 or 4", .min = 1, .max = 4)     \
+	       "Workers of a device that share a public queue: 1, 2 or 4.", .min = 1, .max = 4)    \
 	OPTION(ALL, uint32_t, claim, LOOM_OPT_ENUM, "guided",                                      \
-	       "initial tasks that a worker claims at a time: guided takes an eighth of its "      \
-	       "share of what is left, with granularity = lane half of it, fixed takes claim_size",      \
-	       .choices = claims)                                                                  \
-	OPTION(ALL, uint32_t, claim_size, LOOM_OPT_U32, "16", "for claim = fixed", .min = 1,       \
-	       .max = 1 << 20)                                                                     \
+	       "Initial tasks that a worker claims at a time. guided: an eighth of its share of what is left, with " \
+	       "granularity = lane half of it. fixed: claim_size.", .choices = claims)             \
+	OPTION(ALL, uint32_t, claim_size, LOOM_OPT_U32, "16", "claim = fixed: tasks of a claim.", .min = 1, .max = 1 << 20) \
 	OPTION(ALL, uint32_t, victim, LOOM_OPT_ENUM, "random",                                     \
-	       "whom to steal from: random takes any other worker, biased one of the same device " \
-	       "with probability bias and else another device's, local only the same device's, "   \
-	       "neighbour the next worker and then the one after it, none nobody. Of other ranks " \
-	       "random takes any, neighbour one after the other, the nearest first, and biased "   \
-	       "with probability bias one of the same host and NUMA node, else with probability "  \
-	       "bias one of the same host, else one of another host; local none",                  \
-	       .choices = victims)                                                                 \
+	       "Worker to steal from. random: any other one. biased: one of the same device with probability bias, else of " \
+	       "another one. local: one of the same device. neighbour: the next one, then the one after it. none: no stealing. " \
+	       "Of other ranks random takes any, neighbour one after the other, the nearest first, biased with probability " \
+	       "bias one of the same host and NUMA node, else with probability bias one of the same host, else one of " \
+	       "another host; local none.", .choices = victims)                                    \
 	OPTION(CPU, double, bias, LOOM_OPT_SHARE, "90%",                                           \
-	       "victim = biased: how often a victim is of the same device, or a rank of the nearest", .min = 0, .max = 1)    \
+	       "victim = biased: probability that a victim is of the same device, or a nearest rank.", .min = 0, .max = 1) \
 	OPTION(ALL, uint32_t, overflow, LOOM_OPT_ENUM, "two_atomics",                              \
-	       "what keeps the count of steal attempts from wrapping: two_atomics looks before "   \
-	       "each claim, damping only at queues that were empty last time",                     \
-	       .choices = overflows)                                                               \
+	       "What keeps the counter of steal attempts from wrapping. two_atomics: a load before each claim. damping: a load " \
+	       "only at queues that were empty last time.", .choices = overflows)                  \
 	OPTION(ALL, uint32_t, transfer, LOOM_OPT_ENUM, "body",                                     \
-	       "what public queues carry: tasks, or ids of 4 bytes of tasks that stay in a pool",  \
+	       "What public queues contain. body: tasks. id: ids of 4 bytes of tasks that stay in a pool.", \
 	       .choices = transfers)                                                               \
-	OPTION(CPU, uint32_t, idle, SCHED_IDLE_ROW)                                                \
-	OPTION(ALL, uint32_t, in_place_depth, LOOM_OPT_U32, "64",                                  \
-	       "when both queues are full, run new tasks inside their spawner, nested at most "    \
-	       "this deep; 0 never does", .max = 4096)                                             \
+	OPTION(CPU, uint32_t, wait, SCHED_WAIT_ROW)                                                \
+	OPTION(ALL, uint32_t, in_place_depth, SCHED_IN_PLACE_ROW)                                  \
 	OPTION(CPU, uint64_t, spin, SCHED_SPIN_ROW)                                                \
 	OPTION(ALL, uint64_t, spill, LOOM_OPT_U64, "65536",                                        \
-	       "tasks that may be set aside on a list that all workers share when queues are full " \
-	       "and tasks are nested too deep; 0: none", .max = 1 << 28)                           \
+	       "Tasks in the overflow list that all workers share, for when queues are full and tasks are nested too " \
+	       "deep. 0: no list.", .max = 1 << 28)                                                \
 	OPTION(ALL, uint8_t, priorities, LOOM_OPT_BOOL, "no",                                      \
-	       "heed the priority of spawned tasks: a worker runs what it holds high first and "   \
-	       "low last; takes twice local_queue more private memory")                            \
+	       "Whether tasks have priorities: a worker runs its tasks of high priority first and of low priority last. " \
+	       "It takes the memory of local_queue three times.")                                  \
 	DERIVED(CPU, uint8_t, unused[3])                                                           \
 	/* `bias`, of 2^32 */                                                                      \
 	DERIVED(ALL, uint32_t, near_of_2_32)                                                       \

@@ -93,9 +93,9 @@ LOOM_FN void sched_unlist(struct sched_rest *r, struct sched_bell *bell)
 LOOM_FN void sched_rest(struct loom_ctx *c, const struct sched_config *cfg, struct sched_bell *bell,
 			struct sched_rest *r, int idle, int found)
 {
-	if (cfg->idle == SCHED_YIELD) {
+	if (cfg->wait == SCHED_YIELD) {
 		loom_yield(c);
-	} else if (cfg->idle == SCHED_SPIN || !idle) {
+	} else if (cfg->wait == SCHED_SPIN || !idle) {
 		sched_pause(c, &r->pauses);
 	} else if (!r->listed) {
 		if (loom_clock_ns(c) - r->since < cfg->spin)

@@ -8,7 +8,8 @@
 
 #include "queue.dev.h"
 
-static const char *const sched_idles[] = {"spin", "yield", "park", NULL};
+static const char *const sched_waits[] = {"spin", "yield", "sleep", NULL};
+static const char *const sched_grains[] = {"worker", "lane", NULL};
 
 /* A row of an option that is a field of struct sched_config. */
 #define SCHED_ROW(name, ...) LOOM_OPT(struct sched_config, name, __VA_ARGS__)
@@ -84,7 +85,7 @@ static inline int sched_check_ring(const struct loom_host *host, const char *opt
 {
 	if (slots >= min && slots <= max && !(slots & (slots - 1)))
 		return 0;
-	return LOOM_FAIL(host, err, LOOM_EINVAL, "%s = %u: must be a power of two from %u to %u",
+	return LOOM_REFUSE(host, err, option, "%s = %u: must be a power of two from %u to %u",
 			 option, slots, min, max);
 }
 

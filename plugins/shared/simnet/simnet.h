@@ -14,40 +14,63 @@ extern const char *const net_routings[], *const net_sharings[];
 	{.name = #field, .dflt = default_, .help = "provider = sim: " help_, .offset = offsetof(S, net.field),          \
 	 .size = sizeof(((S *)0)->net.field), .type = opt_type, __VA_ARGS__}
 #define NET_ROWS(S)                                                                                                    \
-	NET_OPT(S, sim_trigger, LOOM_OPT_TIME, "150ns", "from a worker's store to the NIC that has matched the tag.",   \
-		.max = 1e9),                                                                                           \
-		NET_OPT(S, sim_overhead, LOOM_OPT_TIME, "100ns", "o, what the NIC needs to start an operation.",        \
-			.max = 1e9),                                                                                   \
-		NET_OPT(S, sim_latency, LOOM_OPT_TIME, "800ns", "L, from NIC to NIC over one switch.", .max = 1e9),      \
-		NET_OPT(S, sim_gap, LOOM_OPT_TIME, "10ns", "g, from one message of a port to the next.", .max = 1e9),    \
-		NET_OPT(S, sim_rate, LOOM_OPT_F64, "12.5e9", "1/G, bytes per second of each link.", .min = 1e3,          \
-			.max = 1e15),                                                                                  \
-		NET_OPT(S, sim_ranks_per_host, LOOM_OPT_U32, "1", "ranks of a host share its port.", .min = 1,           \
-			.max = 65536),                                                                                 \
-		NET_OPT(S, sim_local, LOOM_OPT_TIME, "300ns", "L between ranks of one host.", .max = 1e9),               \
-		NET_OPT(S, sim_local_rate, LOOM_OPT_F64, "50e9", "1/G between ranks of one host.", .min = 1e3,           \
-			.max = 1e15),                                                                                  \
-		NET_OPT(S, sim_hosts_per_leaf, LOOM_OPT_U32, "0", "hosts under one switch of a tree of two levels. 0: "  \
-			"one switch for all.", .max = 65536),                                                          \
-		NET_OPT(S, sim_leaves_per_group, LOOM_OPT_U32, "0", "as many of these switches are a group of a "        \
-			"dragonfly: each has a link to each other one of its group, and each group to each other group. " \
-			"0: no groups, upper switches connect them.", .max = 65536),                                    \
-		NET_OPT(S, sim_uplinks, LOOM_OPT_U32, "1", "links from each switch of a tree to the upper ones, or from " \
-			"one group to another; a pair of hosts always takes the same.", .min = 1, .max = 1024),         \
-		NET_OPT(S, sim_routing, LOOM_OPT_ENUM, "minimal", "between groups. minimal: by the link between the two. " \
-			"valiant: through a third group, drawn for each message.", .choices = net_routings),            \
-		NET_OPT(S, sim_sharing, LOOM_OPT_ENUM, "queue", "of a link that several messages want. queue: one after " \
-			"the other. fair: all at once, with equal shares as far as they can use them; it costs more time " \
-			"the more messages meet.", .choices = net_sharings),                                            \
-		NET_OPT(S, sim_hop, LOOM_OPT_TIME, "100ns", "what a switch more costs.", .max = 1e9),                    \
-		NET_OPT(S, sim_jitter, LOOM_OPT_TIME, "0", "a message takes up to so much longer, by chance.", .max = 1e9), \
-		NET_OPT(S, sim_loss, LOOM_OPT_SHARE, "0", "messages that get lost and are sent again.", .max = 0.5),      \
-		NET_OPT(S, sim_retry, LOOM_OPT_TIME, "20us", "when a lost message is sent again. After the 7th loss the " \
-			"operation fails.", .min = 1, .max = 1e12),                                                     \
-		NET_OPT(S, sim_platform, LOOM_OPT_PATH, "", "a platform file of SimGrid, read by libsimgrid where that is installed: its "  \
-			"links and routes instead of sim_latency, sim_rate and the tree. Ranks are placed in the order of its " \
-			"hosts' names."),                                                                                  \
-		NET_OPT(S, sim_dead, LOOM_OPT_STR, "", "two ranks, as in '0-3', between which all messages get lost.")
+	NET_OPT(S, sim_trigger, LOOM_OPT_TIME, "150ns", \
+			 "time from a worker's store to the NIC's match of the tag.", \
+			 .max = 1e9, .section = "trigger"), \
+		NET_OPT(S, sim_overhead, LOOM_OPT_TIME, "100ns", \
+				 "time of the NIC to start an operation (o of LogGP).", \
+				 .max = 1e9, .section = "trigger"), \
+		NET_OPT(S, sim_latency, LOOM_OPT_TIME, "800ns", \
+				 "time from NIC to NIC over one switch (L).", .max = 1e9, .section = "trigger"), \
+		NET_OPT(S, sim_gap, LOOM_OPT_TIME, "10ns", \
+				 "time between two messages of a port (g).", .max = 1e9, .section = "trigger"), \
+		NET_OPT(S, sim_rate, LOOM_OPT_F64, "12.5e9", \
+				 "bytes per second of each link (1/G).", \
+				 .min = 1e3, .max = 1e15, .section = "trigger"), \
+		NET_OPT(S, sim_ranks_per_host, LOOM_OPT_U32, "1", \
+				 "ranks that share the port of a host.", \
+				 .min = 1, .max = 65536, .section = "trigger"), \
+		NET_OPT(S, sim_local, LOOM_OPT_TIME, "300ns", \
+				 "latency between ranks of one host.", .max = 1e9, .section = "trigger"), \
+		NET_OPT(S, sim_local_rate, LOOM_OPT_F64, "50e9", \
+				 "bytes per second between ranks of one host.", \
+				 .min = 1e3, .max = 1e15, .section = "trigger"), \
+		NET_OPT(S, sim_hosts_per_leaf, LOOM_OPT_U32, "0", \
+				 "hosts under one leaf switch of a tree of two levels. 0: one switch for all.", \
+				 .max = 65536, .section = "trigger"), \
+		NET_OPT(S, sim_leaves_per_group, LOOM_OPT_U32, "0", \
+				 "leaf switches of a group of a dragonfly: each has a link to each other switch of " \
+				 "its group, and each group to each other group. 0: no groups, upper switches " \
+				 "connect the leaves.", .max = 65536, .section = "trigger"), \
+		NET_OPT(S, sim_uplinks, LOOM_OPT_U32, "1", \
+				 "links from each leaf switch of a tree to the upper ones, or from one group to " \
+				 "another; a pair of hosts always takes the same one.", \
+				 .min = 1, .max = 1024, .section = "trigger"), \
+		NET_OPT(S, sim_routing, LOOM_OPT_ENUM, "minimal", \
+				 "routing between groups. minimal: by the link between the two. valiant: through a " \
+				 "third group, drawn for each message.", \
+				 .choices = net_routings, .section = "trigger"), \
+		NET_OPT(S, sim_sharing, LOOM_OPT_ENUM, "queue", \
+				 "sharing of a link by several messages. queue: one after the other. fair: all at " \
+				 "once, with equal shares as far as they can use them; it costs more time with more " \
+				 "messages.", .choices = net_sharings, .section = "trigger"), \
+		NET_OPT(S, sim_hop, LOOM_OPT_TIME, "100ns", \
+				 "latency of each further switch.", .max = 1e9, .section = "trigger"), \
+		NET_OPT(S, sim_jitter, LOOM_OPT_TIME, "0", \
+				 "longest random delay of a message.", .max = 1e9, .section = "trigger"), \
+		NET_OPT(S, sim_loss, LOOM_OPT_SHARE, "0", \
+				 "share of the messages that are lost and sent again.", \
+				 .max = 0.5, .section = "trigger"), \
+		NET_OPT(S, sim_retry, LOOM_OPT_TIME, "20us", \
+				 "time after which a lost message is sent again. After the 7th loss the operation " \
+				 "fails.", .min = 1, .max = 1e12, .section = "trigger"), \
+		NET_OPT(S, sim_platform, LOOM_OPT_PATH, "", \
+				 "platform file of SimGrid, read by libsimgrid where that is installed: its links " \
+				 "and routes replace sim_latency, sim_rate and the tree. Ranks are placed in the " \
+				 "order of the hosts' names.", .section = "trigger"), \
+		NET_OPT(S, sim_dead, LOOM_OPT_STR, "", \
+				 "two ranks, as in '0-3', between which all messages are lost.", \
+				 .section = "trigger")
 
 int net_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric, struct loom_error *err);
 

@@ -48,7 +48,7 @@ void listen_over(struct listen *l);
 /* An option. */
 extern const char *const listen_choices[];
 #define LISTEN_HELP                                                                                \
-	"Beside a GPU: how the host hears what it has published, and wakes CPUs. poll: a thread looks all the time. "      \
-	"interrupt: it sleeps until the GPU interrupts it."
+	"With a GPU: how the host is notified of what the GPU has published, to wake CPUs. poll: a thread polls. " \
+	"interrupt: a thread sleeps until the GPU interrupts it."
 
 #endif

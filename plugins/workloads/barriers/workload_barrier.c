@@ -27,34 +27,29 @@ static const char *const meet_scopes[] = {"worker", "device", "stack", "job", "g
 
 static const struct loom_opt meet_rows[] = {
 	LOOM_OPT(struct meet_opts, scope, LOOM_OPT_ENUM, "stack",
-	     "Who meets: the lanes of a worker, the workers of a device, those of all devices, "
-	     "those of all ranks, those of a team.",
-	     .choices = meet_scopes),
-	LOOM_OPT(struct meet_opts, few, LOOM_OPT_U64, "512", "Rounds of a timed part.", .min = 1,
-	     .max = 1e9),
+			 "Scope of the barrier: the lanes of a worker, the workers of a device, of all devices "
+			 "(stack), of all ranks (job), of a team (group).", .choices = meet_scopes),
+	LOOM_OPT(struct meet_opts, few, LOOM_OPT_U64, "512", "Rounds of a short timed part.", .min = 1, .max = 1e9),
 	LOOM_OPT(struct meet_opts, difference, LOOM_OPT_U64, "5120",
-	     "How many rounds more the long part has: a barrier costs the difference in time "
-	     "divided by this.",
-	     .min = 1, .max = 1e9),
-	LOOM_OPT(struct meet_opts, parts, LOOM_OPT_U64, "5", "How often a sample times each part.",
-	     .min = 2, .max = 10000),
+			 "Additional rounds of a long timed part: a barrier costs the difference in time divided by "
+			 "this.", .min = 1, .max = 1e9),
+	LOOM_OPT(struct meet_opts, parts, LOOM_OPT_U64, "5",
+			 "Timed parts of each length in a sample.", .min = 2, .max = 10000),
 	LOOM_OPT(struct meet_opts, checked, LOOM_OPT_U64, "500",
-	     "Rounds before, in which workers look for others that have not come.", .min = 1,
-	     .max = 1e9),
+			 "Rounds before the timed parts in which workers verify that all others have arrived.",
+			 .min = 1, .max = 1e9),
 	LOOM_OPT(struct meet_opts, work, LOOM_OPT_U32, "0",
-	     "Steps of a computation, 1 ns or so each, beside which rounds are timed too: a worker "
-	     "comes late in each "
-	     "second round, and has work to do between arrive and await. 0: none.",
-	     .max = 1e9),
-	LOOM_OPT(struct meet_opts, teams, LOOM_OPT_U32, "2", "Scope group: so many teams, to which workers belong in turn.",
-	     .min = 1, .max = 1e6),
+			 "Steps of a computation, about 1 ns each, with which rounds are timed, too: a worker is "
+			 "late in each second round, and computes between arrive and await. 0: none.", .max = 1e9),
+	LOOM_OPT(struct meet_opts, teams, LOOM_OPT_U32, "2",
+			 "scope = group: number of teams; worker i is in team i modulo this.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct meet_opts, leave, LOOM_OPT_U32, "0",
-	     "So many workers, the last ones, leave for good after half of the checked rounds. Worker 0 stays.", .max = 1e6),
+			 "Workers, the last ones, that leave for good after half of the checked rounds. Worker 0 "
+			 "stays.", .max = 1e6),
 	LOOM_OPT(struct meet_opts, deadline, LOOM_OPT_TIME, "0",
-	     "How long a worker waits for the others before the run fails. 0: as long as the run "
-	     "lasts."),
+			 "Longest time that a worker waits for the others; then the run fails. 0: no limit."),
 	LOOM_OPT(struct meet_opts, absent, LOOM_OPT_I64, "-1",
-	     "A worker that never comes, to see how that ends. -1: none.", .min = -1, .max = 1e6),
+			 "A worker that never arrives, to test how that ends. -1: none.", .min = -1, .max = 1e6),
 	{.name = NULL},
 };
 

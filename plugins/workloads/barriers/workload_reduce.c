@@ -18,15 +18,15 @@ static const char *const ways[] = {"all", "warp", "worker", "device", "stack", N
 
 static const struct loom_opt reduce_rows[] = {
 	LOOM_OPT(struct reduce_opts, floats, LOOM_OPT_U64, "1048576",
-		 "How many are summed: a multiple of 4. Each device has all of them in its own memory.", .min = 4,
-		 .max = 1ll << 34),
+			 "Number of floats that are summed: a multiple of 4. Each device has all of them in its own "
+			 "memory.", .min = 4, .max = 1ll << 34),
 	LOOM_OPT(struct reduce_opts, way, LOOM_OPT_ENUM, "all",
-		 "Who sums. warp: 32 lanes of worker 0. worker: all its lanes. device: the workers of the first device. "
-		 "stack: those of all devices. all: each of these after the other; warp where a worker has more lanes, "
-		 "stack where there are several devices.",
-		 .choices = ways),
-	LOOM_OPT(struct reduce_opts, rounds, LOOM_OPT_U64, "0",
-		 "Sums of each way in a sample. 0: 4 to 1,000, so that about 16 million floats are summed.", .max = 1e9),
+			 "What sums together. warp: 32 lanes of worker 0. worker: all its lanes. device: the workers "
+			 "of the first device. stack: those of all devices. all: each of these in turn; warp where a "
+			 "worker has more lanes, stack where there are several devices.", .choices = ways),
+	LOOM_OPT(struct reduce_opts, rounds, LOOM_OPT_U64, "auto",
+			 "Sums of each kind in a sample. auto: 4 to 1,000, so that about 16 million floats are "
+			 "summed.", .max = 1e9, .flags = LOOM_OPT_AUTO),
 	{.name = NULL},
 };
 

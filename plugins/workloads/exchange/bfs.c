@@ -16,7 +16,7 @@ static const struct loom_opt rows[] = {
 	{.name = "graph", .dflt = "rmat", .type = LOOM_OPT_ENUM, .choices = graph_choices,
 	 .offset = offsetof(struct ex_opts, extra), .size = sizeof(uint32_t),
 	 .help = "rmat: a random graph with few large vertices. packages: the Debian packages of this machine "
-		 "and what they depend on."},
+		 "and their dependencies."},
 	LOOM_OPT(struct ex_opts, path, LOOM_OPT_PATH, "/var/lib/dpkg/status",
 		 "With graph = packages: a file in the format of dpkg's status file."),
 	{.name = NULL},

@@ -19,18 +19,18 @@ struct ex_opts {
 
 #define EX_ROWS(size_default, size_min, size_max, size_help, iterations_default)                    \
 	LOOM_OPT(struct ex_opts, size, LOOM_OPT_U32, size_default, size_help, .min = size_min,      \
-		 .max = size_max),                                                                  \
-	LOOM_OPT(struct ex_opts, iterations, LOOM_OPT_U32, iterations_default,                      \
-		 "Iterations of communication.", .min = 1, .max = 100000),                          \
-	LOOM_OPT(struct ex_opts, tc, LOOM_OPT_U32, "0",                                             \
-		 "Extra work of a consumer before it asks for data (Tc), in rounds of about 1 us.", \
-		 .max = 1e6),                                                                       \
-	LOOM_OPT(struct ex_opts, tp, LOOM_OPT_U32, "0",                                             \
-		 "Extra work of a producer before it publishes (Tp), in rounds of about 1 us.",     \
-		 .max = 1e6),                                                                       \
-	LOOM_OPT(struct ex_opts, timeline, LOOM_OPT_PATH, "",                                       \
-		 "Writes the workers' waits of the last sample to this file, in Chrome's trace "    \
-		 "format. Empty: no file.", .flags = LOOM_OPT_TRUST)
+		 .max = size_max), \
+	LOOM_OPT(struct ex_opts, iterations, LOOM_OPT_U32, iterations_default, \
+			 "Iterations of communication.", .min = 1, .max = 100000), \
+	LOOM_OPT(struct ex_opts, tc, LOOM_OPT_U32, "0", \
+			 "Extra work of a consumer before it waits for data (Tc), in units of about 1 us.", \
+			 .max = 1e6, .section = "workload.exchange"), \
+	LOOM_OPT(struct ex_opts, tp, LOOM_OPT_U32, "0", \
+			 "Extra work of a producer before it publishes (Tp), in units of about 1 us.", \
+			 .max = 1e6, .section = "workload.exchange"), \
+	LOOM_OPT(struct ex_opts, timeline, LOOM_OPT_PATH, "", \
+			 "File for the workers' waits of the last sample, in Chrome's trace format. Empty: no file.", \
+			 .flags = LOOM_OPT_TRUST, .section = "workload.exchange")
 
 struct ex;
 

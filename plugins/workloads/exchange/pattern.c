@@ -22,17 +22,17 @@ enum { MODEL, ACCESS, MESSAGES, PERCENT }; /* ex_opts.extra */
 static const struct loom_opt rows[] = {
 	EX_ROWS("512", 1, 1 << 20, "Words of 8 bytes per message.", "10"),
 	EXTRA(MODEL, "model", LOOM_OPT_ENUM, "unidirectional",
-	      "Who sends in an iteration. unidirectional: the first of a pair of workers. alternating: the first, "
-	      "then the second. multiple: each several times. probabilistic: each several times or not at all.",
+	      "Which workers of a pair send in an iteration. unidirectional: the first. alternating: the first, then the second. "
+	      "multiple: each, several messages. probabilistic: each, several messages or none.",
 	      .choices = model_choices),
 	EXTRA(ACCESS, "access", LOOM_OPT_ENUM, "streaming",
-	      "Where a message's values come from in their owner's field. streaming: one after the other. "
-	      "adjacent: a column of a grid. scatter_gather: a permutation. random: anywhere.",
+	      "Order of a message's values in the memory of their owner. streaming: consecutive. adjacent: a column of a grid. "
+	      "scatter_gather: a permutation. random: random places.",
 	      .choices = access_choices),
 	EXTRA(MESSAGES, "messages", LOOM_OPT_U32, "3",
-	      "With model = multiple or probabilistic: messages each way per iteration.", .min = 1, .max = 1000),
+	      "model = multiple or probabilistic: messages each way per iteration.", .min = 1, .max = 1000),
 	EXTRA(PERCENT, "percent", LOOM_OPT_U32, "40",
-	      "With model = probabilistic: how likely each of them is sent.", .max = 100),
+	      "model = probabilistic: probability in percent that each of them is sent.", .max = 100),
 	{.name = NULL},
 };
 
@@ -140,4 +140,4 @@ static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 static const struct ex_app app = {.name = "pattern", .bytes = sizeof(struct pattern), .plan = plan,
 				  .fill = fill, .check = check};
 
-EX_PLUGIN(pattern, app, rows, "messages", "Every model of communication with every pattern of access", "")
+EX_PLUGIN(pattern, app, rows, "messages", "All models of communication with all patterns of access", "")

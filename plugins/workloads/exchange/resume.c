@@ -19,12 +19,12 @@ enum { OF, WAITERS, COMPUTING, WORK }; /* ex_opts.extra */
 static const struct loom_opt rows[] = {
 	EX_ROWS("1", 1, 1 << 20, "Words of 8 bytes per item.", "1000"),
 	EXTRA(OF, "of", "32",
-	      "Workers of the second device form groups of so many, such as those of a GPU's block.",
+	      "Size of the groups of workers of the second device, such as those of a GPU's block.",
 	      .min = 1, .max = 1 << 20),
-	EXTRA(WAITERS, "waiters", "16", "The first so many of each group wait. 0: nobody does, and nothing is sent.",
+	EXTRA(WAITERS, "waiters", "16", "Workers of each group that wait, the first ones. 0: none, and nothing is sent.",
 	      .max = 1 << 20),
-	EXTRA(COMPUTING, "computing", "16", "The last so many of the others compute.", .max = 1 << 20),
-	EXTRA(WORK, "work", "1000", "What each of these computes: rounds of 8,000 multiplications and additions.", .min = 1,
+	EXTRA(COMPUTING, "computing", "16", "Workers of each group that compute, the last ones.", .max = 1 << 20),
+	EXTRA(WORK, "work", "1000", "Computation of each of these: rounds of 8,000 multiplications and additions.", .min = 1,
 	      .max = 1e9),
 	{.name = NULL},
 };
@@ -126,4 +126,4 @@ static int check(struct ex *x, struct ex_head *h, struct loom_error *err)
 static const struct ex_app app = {.name = "resume", .bytes = sizeof(struct resume), .plan = plan,
 				  .fill = fill, .check = check};
 
-EX_PLUGIN(resume, app, rows, "items", "Waiters beside a computation: how soon they go on, and what they cost it", "")
+EX_PLUGIN(resume, app, rows, "items", "Waiters beside a computation: how soon they resume, and what they cost it", "")

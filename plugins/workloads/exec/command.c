@@ -89,7 +89,7 @@ static int read_cores(const struct instance *x, struct request *r, struct loom_e
 	const char *list = x->options->cores;
 	return !list || !cores_list(list, (cpu_set_t *)(void *)r->cpus, sizeof(r->cpus))
 		       ? 0
-		       : LOOM_FAIL(x->host, err, LOOM_EINVAL, "cores = %s is no list as in 0-3,8", list);
+		       : LOOM_REFUSE(x->host, err, "cores", "cores = %s is no list as in 0-3,8", list);
 }
 
 int command_split(const struct instance *x, struct request *r, struct loom_error *err)
@@ -100,7 +100,7 @@ int command_split(const struct instance *x, struct request *r, struct loom_error
 	r->timeout_ns = o->timeout;
 	if (o->directory && snprintf(r->directory, sizeof(r->directory), "%s", o->directory) >=
 				    (int)sizeof(r->directory))
-		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "directory: its name is too long");
+		return LOOM_REFUSE(x->host, err, "directory", "directory: its name is too long");
 	if (o->shell) {
 		const char *const args[] = {"/bin/sh", "-c", o->command};
 		for (int i = 0; i < 3; i++) {
@@ -114,7 +114,7 @@ int command_split(const struct instance *x, struct request *r, struct loom_error
 		fault = split(o->command, &w);
 	}
 	if (fault)
-		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "command: %s", fault);
+		return LOOM_REFUSE(x->host, err, "command", "command: %s", fault);
 	return read_cores(x, r, err);
 }
 

@@ -152,7 +152,7 @@ static int next_promise(const struct instance *x, const char **at, struct promis
 		snprintf(p->unit, sizeof(p->unit), "%.15s", unit ? unit : "");
 		return 1;
 	}
-	return LOOM_FAIL(x->host, err, LOOM_EINVAL,
+	return LOOM_REFUSE(x->host, err, "metrics",
 			 "metrics: '%.*s' is not of the form name:more:unit or name:less:unit, with at most 47 and 15 bytes "
 			 "of name and unit", (int)n, *at - n);
 }
@@ -218,12 +218,12 @@ static int expected(const struct instance *x, int printed, const cJSON *figures,
 {
 	char text[1024], *rest = NULL;
 	if (snprintf(text, sizeof(text), "%s", x->options->expect ? x->options->expect : "") >= (int)sizeof(text))
-		return LOOM_FAIL(x->host, err, LOOM_EINVAL, "expect: over 1023 bytes");
+		return LOOM_REFUSE(x->host, err, "expect", "expect: over 1023 bytes");
 	for (char *one = strtok_r(text, " \t,", &rest); one; one = strtok_r(NULL, " \t,", &rest)) {
 		char *equals = strchr(one, '='), *end = NULL;
 		double want = equals ? strtod(equals + 1, &end) : 0, found;
 		if (!equals || end == equals + 1 || *end)
-			return LOOM_FAIL(x->host, err, LOOM_EINVAL,
+			return LOOM_REFUSE(x->host, err, "expect",
 					 "expect: '%s' is not of the form name=number",
 					 one);
 		if (!printed)

@@ -10,25 +10,23 @@
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct options, command, LOOM_OPT_STR, NULL,
-		 "The program and its arguments, separated by blanks; quotes and backslashes as in a "
-		 "shell. It is searched in PATH.",
-		 .flags = LOOM_OPT_REQUIRED | LOOM_OPT_TRUST),
+			 "The program and its arguments, separated by blanks; quotes and backslashes as in a shell. "
+			 "It is searched in PATH.", .flags = LOOM_OPT_REQUIRED | LOOM_OPT_TRUST),
 	LOOM_OPT(struct options, shell, LOOM_OPT_BOOL, "no",
-		 "Whether /bin/sh runs the command, for pipes and variables.", .flags = LOOM_OPT_TRUST),
+			 "Whether /bin/sh runs the command, for pipes and variables.", .flags = LOOM_OPT_TRUST),
 	LOOM_OPT(struct options, directory, LOOM_OPT_PATH, "",
-		 "Folder in which it runs. Empty: where gpuloom was started.", .flags = LOOM_OPT_TRUST),
-	LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "",
-		 "Cores that it may use. Empty: all that gpuloom may use, whatever the device has."),
+			 "Folder in which it runs. Empty: the working directory of gpuloom.",
+			 .flags = LOOM_OPT_TRUST),
+	LOOM_OPT(struct options, cores, LOOM_OPT_CPUS, "", "Cores that it may use. Empty: all that gpuloom may use."),
 	LOOM_OPT(struct options, metrics, LOOM_OPT_STR, "",
-		 "Figures that it must print and what they mean, as in 'tasks_per_s:more:tasks/s wait:less:ns': "
-		 "name, which direction is better, unit."),
+			 "Figures that it must print, as in 'tasks_per_s:more:tasks/s wait:less:ns': name, better "
+			 "direction, unit."),
 	LOOM_OPT(struct options, expect, LOOM_OPT_STR, "",
-		 "Figures that it must print, as in 'matches=412 words=9': anything else is a wrong "
-		 "result."),
-	LOOM_OPT(struct options, expect_exit, LOOM_OPT_U32, "0",
-		 "Exit status of a right result.", .max = 255),
+			 "Figures with values that it must print, as in 'matches=412 words=9': other values are a "
+			 "wrong result."),
+	LOOM_OPT(struct options, expect_exit, LOOM_OPT_U32, "0", "Exit status of a right result.", .max = 255),
 	LOOM_OPT(struct options, timeout, LOOM_OPT_TIME, "0",
-		 "Longest time of one execution. 0: [run] timeout alone.", .max = 1e14),
+			 "Longest time of one execution. 0: [run] timeout alone.", .max = 1e14),
 	{.name = NULL},
 };
 
@@ -161,5 +159,5 @@ static const struct loom_workload_dev table = {.size = sizeof(table), .kernel = 
 static const struct loom_device_code dev = {.size = sizeof(dev), .cpu = &table};
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_exec", "1.0.0", "Apache-2.0",
-		   "an external program: its time, its exit status and the figures that it prints",
+		   "An external program: its time, its exit status and the figures that it prints",
 		   .opts = rows, .opts_size = sizeof(struct options), .check = check, .ops = &ops, .dev = &dev)

@@ -11,8 +11,8 @@ enum { NET_POST_FIRST, NET_FIRE_FIRST, NET_RANDOM };
 extern const char *const net_orders[];
 #define NET_ORDER_ROW(type, field)                                                                 \
 	LOOM_OPT(type, field, LOOM_OPT_ENUM, "post-first",                                         \
-		 "Which comes first. post-first: all is posted before the workers start. fire-first: each " \
-		 "operation is posted once it was fired. random: posts and fires race.",           \
+		 "Order of posts and fires. post-first: all is posted before the workers start. fire-first: each operation is " \
+		 "posted once it was fired. random: posts and fires race.",           \
 		 .choices = net_orders)
 
 /* One sample's posts, in the order in which they are fired: number i is worker i % workers' next one. */

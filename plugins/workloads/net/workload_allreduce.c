@@ -13,24 +13,23 @@ struct allreduce_opts {
 
 static const struct loom_opt allreduce_rows[] = {
 	LOOM_OPT(struct allreduce_opts, bytes, LOOM_OPT_SIZE, "8MiB",
-		 "Size of the vector, rounded up so that every worker of every rank has equal slices. Of a program that embeds the "
-		 "stack: the largest that it sums.",
-		 .min = 4, .max = 1ull << 36),
+			 "Size of the vector, rounded up so that all workers of all ranks have equal slices. With an "
+			 "embedding program: the largest vector.", .min = 4, .max = 1ull << 36),
 	LOOM_ALLREDUCE_ROWS(struct allreduce_opts),
 	LOOM_OPT(struct allreduce_opts, rounds, LOOM_OPT_U64, "1",
-		 "How often oneshot, twoshot and pull do it in one sample: round_ns is then what one costs inside a kernel.",
-		 .min = 1, .max = 1e9),
+			 "Executions of oneshot, twoshot or pull in one sample; round_ns is then the time of one in "
+			 "a kernel.", .min = 1, .max = 1e9),
 	LOOM_OPT(struct allreduce_opts, root, LOOM_OPT_I64, "-1",
-		 "A broadcast, once in a sample: all ranks get the vector of this one, as the sum to which the others give -0. -1: a sum "
-		 "of what all have.", .min = -1, .max = 65535),
+			 "Rank whose vector all ranks get: a broadcast, made as a sum to which the other ranks "
+			 "contribute -0. -1: a sum.", .min = -1, .max = 65535),
 	LOOM_OPT(struct allreduce_opts, piece, LOOM_OPT_SIZE, "4MiB",
-		 "Each worker's slices are sent in pieces of so much, at most 64 of them. Pieces overlap sums "
-		 "with transfers where cores are free for both; each costs an operation.", .min = 4,
-		 .max = 1ull << 36),
+			 "Size of the pieces in which a worker's slices are sent, at most 64 of them. Pieces overlap "
+			 "sums with transfers where both have cores; each costs an operation.",
+			 .min = 4, .max = 1ull << 36),
 	NET_ORDER_ROW(struct allreduce_opts, order),
 	LOOM_OPT(struct allreduce_opts, chain, LOOM_OPT_BOOL, "no",
-		 "Whether each arrival triggers the next step, with atomic adds of the network: workers only "
-		 "fire the first. Pieces must then be as small as the provider's atomics."),
+			 "Whether each arrival triggers the next step, with atomic adds of the network, so that "
+			 "workers only fire the first. Pieces must then be as small as the provider's atomics."),
 	{.name = NULL},
 };
 
@@ -78,22 +77,22 @@ static int allreduce_check(const struct loom_host *host, const void *opts, struc
 {
 	const struct allreduce_opts *o = opts;
 	if (o->algorithm > LOOM_ALLREDUCE_LEVELS && (o->chain || o->order != NET_POST_FIRST))
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
+		return LOOM_REFUSE(host, err, o->chain ? "chain" : "order",
 				 "%s: oneshot, twoshot and pull post nothing: choose algorithm = ring",
 				 o->chain ? "chain = yes" : "order");
 	if (o->chain && o->algorithm > LOOM_ALLREDUCE_RING)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
+		return LOOM_REFUSE(host, err, "chain",
 				 "chain = yes: additions of several ranks to one vector would come in any order: choose algorithm = ring");
 	if (o->rounds > 1 && o->algorithm && o->algorithm <= LOOM_ALLREDUCE_LEVELS)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "rounds = %llu: posts are made once in a sample: choose "
+		return LOOM_REFUSE(host, err, "rounds", "rounds = %llu: posts are made once in a sample: choose "
 				 "algorithm = oneshot, twoshot or pull", (unsigned long long)o->rounds);
 	if (o->root >= 0 && o->rounds > 1)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "rounds = %llu: a broadcast (root) is made once in a sample",
+		return LOOM_REFUSE(host, err, "rounds", "rounds = %llu: a broadcast (root) is made once in a sample",
 				 (unsigned long long)o->rounds);
 	if (o->chain && o->order == NET_FIRE_FIRST)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "order = fire-first: with chain = yes arrivals fire most operations, which no host can "
-				 "wait for: choose order = post-first or random");
+		return LOOM_REFUSE(host, err, "order",
+				 "order = fire-first: with chain = yes arrivals fire most operations, for which no host can "
+				 "wait: choose order = post-first or random");
 	return 0;
 }
 

@@ -20,10 +20,9 @@ struct jacobi_opts {
 };
 
 static const struct loom_opt jacobi_rows[] = {
-	LOOM_OPT(struct jacobi_opts, n, LOOM_OPT_U64, "256", "Rows and columns of the whole grid.", .min = 1,
-		 .max = 65536),
-	LOOM_OPT(struct jacobi_opts, sweeps, LOOM_OPT_U64, "100", "How many times the grid is swept.",
-		 .min = 1, .max = 1e9),
+	LOOM_OPT(struct jacobi_opts, n, LOOM_OPT_U64, "256",
+			 "Rows and columns of the whole grid.", .min = 1, .max = 65536),
+	LOOM_OPT(struct jacobi_opts, sweeps, LOOM_OPT_U64, "100", "Sweeps over the grid.", .min = 1, .max = 1e9),
 	{.name = NULL},
 };
 

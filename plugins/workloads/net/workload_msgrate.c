@@ -14,17 +14,18 @@ struct msgrate_opts {
 static const char *const operations[] = {"count", "put", NULL};
 static const char *const granularities[] = {"item", "group", "kernel", "mixed", NULL};
 static const struct loom_opt msgrate_rows[] = {
-	LOOM_OPT(struct msgrate_opts, fires, LOOM_OPT_U64, "1000000", "How often each of those who fire does so.",
-		 .min = 1, .max = 1e12),
-	LOOM_OPT(struct msgrate_opts, per, LOOM_OPT_U64, "1", "How many fires of each who share a tag make one operation.",
-		 .min = 1, .max = 1e12),
+	LOOM_OPT(struct msgrate_opts, fires, LOOM_OPT_U64, "1000000",
+			 "Fires of each firing lane or worker.", .min = 1, .max = 1e12),
+	LOOM_OPT(struct msgrate_opts, per, LOOM_OPT_U64, "1",
+			 "Fires, of each lane or worker that shares a tag, that make one operation.",
+			 .min = 1, .max = 1e12),
 	LOOM_OPT(struct msgrate_opts, operation, LOOM_OPT_ENUM, "put",
-		 "count: nothing is sent, which measures the trigger path alone. put: 8 bytes to the next rank.",
-		 .choices = operations),
+			 "count: nothing is sent, which measures the trigger path alone. put: 8 bytes to the next "
+			 "rank.", .choices = operations),
 	LOOM_OPT(struct msgrate_opts, by, LOOM_OPT_ENUM, "group",
-		 "Who fires. item: each lane, with a tag of its own. group: each worker. kernel: each worker, "
-		 "all with one tag. mixed: each lane, the lanes of two workers with one tag.",
-		 .choices = granularities),
+			 "What fires. item: each lane, with its own tag. group: each worker. kernel: each worker, "
+			 "all with one tag. mixed: each lane, the lanes of two workers with one tag.",
+			 .choices = granularities),
 	{.name = NULL},
 };
 
@@ -40,7 +41,7 @@ static int msgrate_check(const struct loom_host *host, const void *opts, struct 
 {
 	const struct msgrate_opts *o = opts;
 	if (o->fires % o->per)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "per = %llu does not divide fires = %llu",
+		return LOOM_REFUSE(host, err, "per", "per = %llu does not divide fires = %llu",
 				 (unsigned long long)o->per, (unsigned long long)o->fires);
 	return 0;
 }

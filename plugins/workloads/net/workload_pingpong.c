@@ -10,13 +10,12 @@ struct pingpong_opts {
 };
 
 static const struct loom_opt pingpong_rows[] = {
-	LOOM_OPT(struct pingpong_opts, rounds, LOOM_OPT_U64, "2000", "Messages that each side sends.",
-		 .min = 1, .max = 1e7),
-	LOOM_OPT(struct pingpong_opts, bytes, LOOM_OPT_SIZE, "8", "Size of a message: a multiple of 8.",
-		 .min = 8, .max = 1ull << 30),
+	LOOM_OPT(struct pingpong_opts, rounds, LOOM_OPT_U64, "2000", "Messages of each side.", .min = 1, .max = 1e7),
+	LOOM_OPT(struct pingpong_opts, bytes, LOOM_OPT_SIZE, "8",
+			 "Size of a message: a multiple of 8.", .min = 8, .max = 1ull << 30),
 	LOOM_OPT(struct pingpong_opts, kernel, LOOM_OPT_BOOL, "no",
-		 "Whether each message is a kernel of its own. The device's launch_cost and teardown_cost "
-		 "say what that costs. On a GPU with kernels = launched each is one anyway."),
+			 "Whether each message is a kernel, which costs the device's launch_cost and teardown_cost. "
+			 "On a GPU with kernels = launched each one is a kernel in any case."),
 	NET_ORDER_ROW(struct pingpong_opts, order),
 	{.name = NULL},
 };
@@ -30,7 +29,7 @@ static int pingpong_check(const struct loom_host *host, const void *opts, struct
 {
 	const struct pingpong_opts *o = opts;
 	if (o->bytes % 8)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "bytes = %llu: not a multiple of 8",
+		return LOOM_REFUSE(host, err, "bytes", "bytes = %llu: not a multiple of 8",
 				 (unsigned long long)o->bytes);
 	return 0;
 }

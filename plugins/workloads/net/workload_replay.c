@@ -34,15 +34,19 @@ struct replay_opts {
 static const char *const names[] = {"alexnet", "an4_lstm", "cifar", "large_synth", "mnist_conv", "mnist_hidden", NULL};
 static const struct loom_opt replay_rows[] = {
 	LOOM_OPT(struct replay_opts, job, LOOM_OPT_ENUM, "mnist_hidden",
-		 "Which training job of the GPU-TN paper's table 3. The sizes of its gradients are ours.", .choices = names),
+			 "Training job of table 3 of the GPU-TN paper. The sizes of its gradients are ours.",
+			 .choices = names),
 	LOOM_OPT(struct replay_opts, steps, LOOM_OPT_U64, "4", "Steps of training.", .min = 1, .max = 1e6),
-	LOOM_OPT(struct replay_opts, most, LOOM_OPT_SIZE, "1MiB", "Larger gradients are cut to so much, and their gaps with them.",
-		 .min = 4, .max = 1ull << 32),
+	LOOM_OPT(struct replay_opts, most, LOOM_OPT_SIZE, "1MiB",
+			 "Size to which larger gradients are cut, and their gaps with them.",
+			 .min = 4, .max = 1ull << 32),
 	LOOM_ALLREDUCE_ROWS(struct replay_opts),
 	LOOM_OPT(struct replay_opts, latency, LOOM_OPT_TIME, "5us",
-		 "With `rate`, a network that is driven by hosts: in front of each allreduce the job computes for so long that on this network "
-		 "it would be blocked for the table's share of its time. latency: of one message.", .max = 1e9),
-	LOOM_OPT(struct replay_opts, rate, LOOM_OPT_F64, "12.5e9", "Bytes in a second.", .min = 1e3, .max = 1e15),
+			 "With `rate`, the network of a host-driven job: before each allreduce the job computes for "
+			 "so long that on this network it would be blocked for the table's share of its time. "
+			 "latency: time of one message.", .max = 1e9),
+	LOOM_OPT(struct replay_opts, rate, LOOM_OPT_F64, "12.5e9",
+			 "Bytes per second of that network.", .min = 1e3, .max = 1e15),
 	{.name = NULL},
 };
 

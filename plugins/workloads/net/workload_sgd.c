@@ -27,27 +27,36 @@ enum { SGD_MLP, SGD_CONV };
 static const char *const networks[] = {"mlp", "conv", NULL};
 static const struct loom_opt sgd_rows[] = {
 	LOOM_OPT(struct sgd_opts, network, LOOM_OPT_ENUM, "mlp",
-		 "mlp: layers of neurons that see all of the layer before. conv: in front of them a convolution by squares of 3 by 3 "
-		 "over the inputs as a square image.", .choices = networks),
-	LOOM_OPT(struct sgd_opts, inputs, LOOM_OPT_U32, "64", "Numbers of a sample; for conv a square.", .min = 9, .max = 65536),
-	LOOM_OPT(struct sgd_opts, filters, LOOM_OPT_U32, "4", "Convolutions side by side, for conv.", .min = 1, .max = 256),
+			 "mlp: fully connected layers. conv: in front of them a convolution by squares of 3 by 3 "
+			 "over the inputs as a square image.", .choices = networks),
+	LOOM_OPT(struct sgd_opts, inputs, LOOM_OPT_U32, "64",
+			 "Numbers of a training sample; for conv a square.", .min = 9, .max = 65536),
+	LOOM_OPT(struct sgd_opts, filters, LOOM_OPT_U32, "4",
+			 "network = conv: number of filters.", .min = 1, .max = 256),
 	LOOM_OPT(struct sgd_opts, layers, LOOM_OPT_U32, "2", "Hidden layers, without the convolution.", .max = 6),
 	LOOM_OPT(struct sgd_opts, width, LOOM_OPT_U32, "64", "Neurons of a hidden layer.", .min = 1, .max = 16384),
-	LOOM_OPT(struct sgd_opts, classes, LOOM_OPT_U32, "8", "Classes to tell apart.", .min = 2, .max = 1024),
-	LOOM_OPT(struct sgd_opts, batch, LOOM_OPT_U32, "32", "Samples of a step on each rank.", .min = 1, .max = 65536),
-	LOOM_OPT(struct sgd_opts, batches, LOOM_OPT_U32, "16", "So many steps have samples of their own, then these come again.",
-		 .min = 1, .max = 65536),
-	LOOM_OPT(struct sgd_opts, steps, LOOM_OPT_U64, "60", "Steps of a sample, which begins with the same weights each time.",
-		 .min = 1, .max = 1e6),
-	LOOM_OPT(struct sgd_opts, rate, LOOM_OPT_F64, "0.1", "Weights change by so much of the gradient.", .min = 0, .max = 10),
+	LOOM_OPT(struct sgd_opts, classes, LOOM_OPT_U32, "8",
+			 "Classes of the training samples.", .min = 2, .max = 1024),
+	LOOM_OPT(struct sgd_opts, batch, LOOM_OPT_U32, "32",
+			 "Training samples of a step on each rank.", .min = 1, .max = 65536),
+	LOOM_OPT(struct sgd_opts, batches, LOOM_OPT_U32, "16",
+			 "Steps with training samples of their own; then these are used again.",
+			 .min = 1, .max = 65536),
+	LOOM_OPT(struct sgd_opts, steps, LOOM_OPT_U64, "60",
+			 "Training steps of a sample; each sample begins with the same weights.",
+			 .min = 1, .max = 1e6),
+	LOOM_OPT(struct sgd_opts, rate, LOOM_OPT_F64, "0.1",
+			 "Learning rate: change of a weight per gradient.", .min = 0, .max = 10),
 	LOOM_ALLREDUCE_ROWS(struct sgd_opts),
 	LOOM_OPT(struct sgd_opts, overlap, LOOM_OPT_BOOL, "yes",
-		 "Whether a layer's gradients are summed over the ranks while those of the layers before are computed, or all at the end."),
+			 "Whether the gradients of a layer are summed over the ranks while those of the layers "
+			 "before are computed. no: all at the end."),
 	LOOM_OPT(struct sgd_opts, checked, LOOM_OPT_U64, "60",
-		 "So many steps, from the first, are computed again by one processor with the samples of all ranks, to compare the loss.",
-		 .min = 1, .max = 1e6),
+			 "Steps, from the first, that one processor computes again with the training samples of all "
+			 "ranks, to verify the loss.", .min = 1, .max = 1e6),
 	LOOM_OPT(struct sgd_opts, accuracy, LOOM_OPT_SHARE, "0%",
-		 "The least share of 512 samples that were kept back which the trained network must put into their class.", .max = 1),
+			 "Least share of 512 held-out samples that the trained network must classify correctly.",
+			 .max = 1),
 	{.name = NULL},
 };
 
@@ -177,7 +186,7 @@ static int sgd_check(const struct loom_host *host, const void *opts, struct loom
 	const struct sgd_opts *o = opts;
 	uint32_t side = (uint32_t)sqrt(o->inputs);
 	if (o->network == SGD_CONV && side * side != o->inputs)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "inputs = %u is no square image, which network = conv needs: choose %u",
+		return LOOM_REFUSE(host, err, "inputs", "inputs = %u is no square image, which network = conv needs: choose %u",
 				 o->inputs, (side + 1) * (side + 1));
 	return 0;
 }

@@ -7,11 +7,14 @@
 
 const struct loom_opt app_rows[] = {
 	LOOM_OPT(struct app_opts, size, LOOM_OPT_U64, "20000",
-		 "Vertices, rows, leaves or grid points: how large the input is.", .min = 16, .max = 1e8),
+			 "Size of the input: vertices, rows, leaves or grid points.",
+			 .min = 16, .max = 1e8, .section = "workload.requests"),
 	LOOM_OPT(struct app_opts, lookups, LOOM_OPT_U64, "20000",
-		 "Look-ups of a device's workers together per round, in bpt and xsbench.", .min = 1, .max = 1e12),
+			 "Look-ups of a device's workers together per round, in bpt and xsbench.",
+			 .min = 1, .max = 1e12, .section = "workload.requests"),
 	LOOM_OPT(struct app_opts, frames, LOOM_OPT_U64, "0",
-		 "On GPUs: how many pages of the input its memory has room for at a time; without a victim. 0: all.", .max = 1e8),
+			 "GPUs: pages of the input that fit into its memory at a time; without a victim. 0: all.",
+			 .max = 1e8, .section = "workload.requests"),
 	SSR_ROWS(struct app_opts),
 	{.name = NULL},
 };
@@ -20,8 +23,8 @@ int app_check(const struct loom_host *host, const void *opts, struct loom_error 
 {
 	const struct app_opts *o = opts;
 	if (o->frames && *o->common.victim)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "frames = %llu: workers that give pages back ask even while the victim is to be alone: say frames = 0",
+		return LOOM_REFUSE(host, err, "frames",
+				 "frames = %llu: workers that release pages send requests even while the victim is to run alone: set frames = 0",
 				 (unsigned long long)o->frames);
 	return ssr_check(host, &o->common, err);
 }

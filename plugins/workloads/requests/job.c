@@ -14,7 +14,7 @@ int ssr_check(const struct loom_host *host, const void *opts, struct loom_error 
 {
 	const struct ssr_opts *o = opts;
 	if (o->outstanding & (o->outstanding - 1))
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "outstanding = %u is no power of two", o->outstanding);
+		return LOOM_REFUSE(host, err, "outstanding", "outstanding = %u is no power of two", o->outstanding);
 	return 0;
 }
 

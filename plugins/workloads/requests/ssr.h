@@ -26,26 +26,28 @@ struct ssr_opts {
 	}
 
 #define SSR_ROWS(S)                                                                                \
-	SSR_ROW(S, victim, LOOM_OPT_STR, "",                                                       \
-		"A command that runs beside the workers twice per sample, without and with requests: " \
-		"its speed is compared. Blanks separate its arguments. Empty: none.",              \
-		.flags = LOOM_OPT_TRUST),                                                          \
-	SSR_ROW(S, victim_cores, LOOM_OPT_CPUS, "",                                                \
-		"Cores that the victim may use. Empty: all.", .min = 0),                           \
-	SSR_ROW(S, duration, LOOM_OPT_TIME, "0",                                                   \
-		"How long a sample lasts without a victim. 0: until the job is done.",             \
-		.min = 0, .max = 1e12),                                                            \
-	SSR_ROW(S, settle, LOOM_OPT_TIME, "20ms", "Rest before each run of the victim.",           \
-		.min = 0, .max = 1e11),                                                            \
-	SSR_ROW(S, pause, LOOM_OPT_TIME, "0",                                                      \
-		"How long a worker sleeps when it can neither ask nor go on, or has taken 512 answers, so " \
-		"that a CPU that plays the accelerator is out of the way. It then asks for no more than " \
-		"512 requests a pause. 0: it spins.", .min = 0, .max = 1e12),                      \
-	SSR_ROW(S, tenants, LOOM_OPT_U32, "1", "Tenants that share the workers evenly.",           \
-		.min = 1, .max = LOOM_MAX_TENANTS),                                                \
-	SSR_ROW(S, outstanding, LOOM_OPT_U32, "64",                                                \
-		"Requests that one worker may have under way: a power of two.",                    \
-		.min = 1, .max = 65536)
+	SSR_ROW(S, victim, LOOM_OPT_STR, "", \
+			 "A command that runs beside the workers twice per sample, without and with requests, to " \
+			 "compare its speed. Blanks separate its arguments. Empty: none.", \
+			 .flags = LOOM_OPT_TRUST, .section = "workload.requests"), \
+	SSR_ROW(S, victim_cores, LOOM_OPT_CPUS, "", \
+			 "Cores that the victim may use. Empty: all.", .min = 0, .section = "workload.requests"), \
+	SSR_ROW(S, duration, LOOM_OPT_TIME, "0", \
+			 "Length of a sample without a victim. 0: until the job is done.", \
+			 .min = 0, .max = 1e12, .section = "workload.requests"), \
+	SSR_ROW(S, settle, LOOM_OPT_TIME, "20ms", \
+			 "Pause before each run of the victim.", \
+			 .min = 0, .max = 1e11, .section = "workload.requests"), \
+	SSR_ROW(S, pause, LOOM_OPT_TIME, "0", \
+			 "Sleep of a worker that can neither request nor continue, or has taken 512 responses, to " \
+			 "keep a CPU that models the accelerator idle. It then sends at most 512 requests per pause. " \
+			 "0: it spins.", .min = 0, .max = 1e12, .section = "workload.requests"), \
+	SSR_ROW(S, tenants, LOOM_OPT_U32, "1", \
+			 "Tenants among which the workers are divided evenly.", \
+			 .min = 1, .max = LOOM_MAX_TENANTS, .section = "workload.requests"), \
+	SSR_ROW(S, outstanding, LOOM_OPT_U32, "64", \
+			 "Requests of one worker in flight: a power of two.", \
+			 .min = 1, .max = 65536, .section = "workload.requests")
 
 /* One run of the victim. */
 struct ssr_run {

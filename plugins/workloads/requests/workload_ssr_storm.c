@@ -36,23 +36,20 @@ static const char *const services[] = {
 
 static const struct loom_opt rows[] = {
 	LOOM_OPT(struct storm_opts, service, LOOM_OPT_ENUM, "read",
-		 "What every request asks for. fault and alloc empty their memory again. On a GPU migrate faults pages, and moves them "
-		 "to the host.",
-		 .choices = services),
+			 "Service of all requests. fault and alloc release their memory again. On a GPU migrate "
+			 "faults pages and moves them to the host.", .choices = services),
 	LOOM_OPT(struct storm_opts, requests, LOOM_OPT_U64, "20000",
-		 "Requests of all workers together, shared evenly, when there is neither victim nor duration.",
-		 .min = 1, .max = 1e12),
-	LOOM_OPT(struct storm_opts, bytes, LOOM_OPT_SIZE, "4KiB", "Bytes of a request.", .min = 1,
-		 .max = 1 << 20),
-	LOOM_OPT(struct storm_opts, room, LOOM_OPT_SIZE, "0",
-		 "A worker's buffer, whole pages; at least `bytes`. 0: 1 MiB, and less where the buffers of all workers "
-		 "would take more than 64 MiB.", .min = 0, .max = 1 << 30),
+			 "Requests of all workers together, divided evenly, if there is neither victim nor duration.",
+			 .min = 1, .max = 1e12),
+	LOOM_OPT(struct storm_opts, bytes, LOOM_OPT_SIZE, "4KiB", "Size of a request.", .min = 1, .max = 1 << 20),
+	LOOM_OPT(struct storm_opts, room, LOOM_OPT_SIZE, "auto",
+			 "Buffer of a worker, whole pages; at least `bytes`. auto: 1 MiB, and less where the buffers "
+			 "of all workers would take more than 64 MiB.", .min = 0, .max = 1 << 30, .flags = LOOM_OPT_AUTO),
 	LOOM_OPT(struct storm_opts, file, LOOM_OPT_SIZE, "16MiB",
-		 "The file that read and write use, in memory.", .min = 4096, .max = 1ll << 34),
+			 "Size of the file that read and write use, in memory.", .min = 4096, .max = 1ll << 34),
 	LOOM_OPT(struct storm_opts, pace, LOOM_OPT_TIME, "0",
-		 "The last tenant's workers let so much time pass between two requests, while the others "
-		 "flood. 0: it floods, too.",
-		 .min = 0, .max = 1e10),
+			 "Time between two requests of the last tenant's workers, while the others send without "
+			 "pause. 0: none.", .min = 0, .max = 1e10),
 	SSR_ROWS(struct storm_opts),
 	{.name = NULL},
 };
@@ -177,18 +174,18 @@ static int check(const struct loom_host *host, const void *opts, struct loom_err
 		return rc;
 	uint64_t room = o->room ? o->room : ROOM, most = least_room(o);
 	if (room % SSR_PAGE_BYTES || o->bytes > room || o->bytes > o->file)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "room must be whole pages, and bytes fit into room and file");
+		return LOOM_REFUSE(host, err, "room", "room must be whole pages, and bytes fit into room and file");
 	if (o->service == LOOM_SERVICE_ALLOC && most > room)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
+		return LOOM_REFUSE(host, err, "service",
 				 "service = alloc: with outstanding = %u requests of whole pages a worker may hold %llu bytes, and room "
 				 "is %llu: raise room, or lower outstanding or bytes", o->common.outstanding, (unsigned long long)most,
 				 (unsigned long long)room);
 	if (o->service == LOOM_SERVICE_EVICT || o->service == LOOM_SERVICE_FREE)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "service = %s: there is nothing to give back; service = %s asks for both in turn",
+		return LOOM_REFUSE(host, err, "service",
+				 "service = %s: nothing is there to be released; service = %s requests both in turn",
 				 services[o->service], o->service == LOOM_SERVICE_FREE ? "alloc" : "fault");
 	if (o->service == LOOM_SERVICE_SEND && o->bytes > MOST_SENT)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "bytes = %llu: a datagram holds at most %d",
+		return LOOM_REFUSE(host, err, "bytes", "bytes = %llu: a datagram holds at most %d",
 				 (unsigned long long)o->bytes, MOST_SENT);
 	return 0;
 }

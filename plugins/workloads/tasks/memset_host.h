@@ -14,7 +14,7 @@ struct memset_opts {
 
 static const struct loom_opt memset_rows[] = {
 	LOOM_OPT(struct memset_opts, tasks, LOOM_OPT_U64, "1048576",
-		 "how many tasks: task x writes x at slot x", .min = 1, .max = 1ull << 32),
+			 "Number of tasks: task x writes x to slot x.", .min = 1, .max = 1ull << 32),
 	{.name = NULL},
 };
 

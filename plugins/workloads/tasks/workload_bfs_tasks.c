@@ -13,18 +13,19 @@ struct bfs_opts {
 
 static const struct loom_opt bfs_rows[] = {
 	LOOM_OPT(struct bfs_opts, graph, LOOM_OPT_ENUM, "rmat",
-		 "rmat: recursively made as in Graph500 (0.57, 0.19, 0.19), few levels, a few vertices have most arcs; the search "
-		 "begins at the one that has most. grid: a square of vertices, each tied to up to four, many levels; it begins at "
-		 "a corner",
-		 .choices = graphs),
-	LOOM_OPT(struct bfs_opts, scale, LOOM_OPT_U32, "16", "2^scale vertices; of a grid, 2^(scale / 2) on a side", .min = 1,
-		 .max = 30),
-	LOOM_OPT(struct bfs_opts, degree, LOOM_OPT_U32, "16", "rmat: edges for each vertex; each is two arcs", .min = 1, .max = 1024),
-	LOOM_OPT(struct bfs_opts, seed, LOOM_OPT_U64, "1", "rmat: which graph"),
-	LOOM_OPT(struct bfs_opts, chunk, LOOM_OPT_U32, "64", "vertices that a task looks at, at most", .min = 1, .max = 1 << 20),
+			 "rmat: random as in Graph500 (0.57, 0.19, 0.19), few levels, a few vertices with most arcs; "
+			 "the search begins at the largest. grid: a square of vertices, each with up to four "
+			 "neighbours, many levels; it begins at a corner.", .choices = graphs),
+	LOOM_OPT(struct bfs_opts, scale, LOOM_OPT_U32, "16",
+			 "2^scale vertices; a grid has 2^(scale / 2) on a side.", .min = 1, .max = 30),
+	LOOM_OPT(struct bfs_opts, degree, LOOM_OPT_U32, "16",
+			 "graph = rmat: edges per vertex; each is two arcs.", .min = 1, .max = 1024),
+	LOOM_OPT(struct bfs_opts, seed, LOOM_OPT_U64, "1", "graph = rmat: seed of the graph."),
+	LOOM_OPT(struct bfs_opts, chunk, LOOM_OPT_U32, "64",
+			 "Most vertices that a task visits.", .min = 1, .max = 1 << 20),
 	LOOM_OPT(struct bfs_opts, heavy, LOOM_OPT_U32, "4096",
-		 "arcs of a vertex that stay in one task; further ones are tasks of high priority, of so many each", .min = 1,
-		 .max = 1 << 30),
+			 "Most arcs of a vertex in one task; further ones are tasks of high priority, of at most as "
+			 "many each.", .min = 1, .max = 1 << 30),
 	{.name = NULL},
 };
 
@@ -278,5 +279,5 @@ WORKLOAD_CODE(workload_bfs_tasks, bfs_entries, LOOM_CODE_FILE("task.dev.h")
 	      LOOM_CODE_FILE("workload_bfs_tasks.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_bfs_tasks", "0.1.0", "Apache-2.0",
-		   "breadth-first search in a generated graph, level by level", .opts = bfs_rows,
+		   "Breadth-first search in a generated graph, level by level", .opts = bfs_rows,
 		   .opts_size = sizeof(struct bfs_opts), .ops = &bfs_ops, .dev = &workload_bfs_tasks_code)

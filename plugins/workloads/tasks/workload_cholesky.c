@@ -15,14 +15,15 @@ struct cholesky_opts {
 };
 
 static const struct loom_opt cholesky_options[] = {
-	LOOM_OPT(struct cholesky_opts, size, LOOM_OPT_U32, "1024", "rows of the matrix", .min = 1, .max = 65536),
+	LOOM_OPT(struct cholesky_opts, size, LOOM_OPT_U32, "1024", "Rows of the matrix.", .min = 1, .max = 65536),
 	LOOM_OPT(struct cholesky_opts, tile, LOOM_OPT_U32, "128",
-		 "rows of a tile, which a task works on; the last tile may have fewer", .min = 1, .max = 4096),
-	LOOM_OPT(struct cholesky_opts, real, LOOM_OPT_ENUM, "double", "type of the numbers", .choices = reals),
+			 "Rows of a tile, which a task works on; the last tile may have fewer.",
+			 .min = 1, .max = 4096),
+	LOOM_OPT(struct cholesky_opts, real, LOOM_OPT_ENUM, "double", "Type of the numbers.", .choices = reals),
 	LOOM_OPT(struct cholesky_opts, blas, LOOM_OPT_STR, "auto",
-		 "what CPUs compute tiles with: auto takes libopenblas or libblas if it is installed, none our own plain "
-		 "functions, and else this is the library's name or path. GPUs take the plain functions",
-		 .flags = LOOM_OPT_TRUST),
+			 "Library with which CPUs compute tiles. auto: libopenblas or libblas if installed. none: "
+			 "plain functions of the workload. Else the library's name or path. GPUs use the plain "
+			 "functions.", .flags = LOOM_OPT_TRUST),
 	{.name = NULL},
 };
 
@@ -42,7 +43,7 @@ static int cholesky_check(const struct loom_host *host, const void *opts, struct
 {
 	const struct cholesky_opts *o = opts;
 	if (tiles_of(o) > MOST_TILES)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
+		return LOOM_REFUSE(host, err, "tile",
 				 "tile = %u divides size = %u into %u tiles on a side: at most %d; make it at least %u", o->tile,
 				 o->size, tiles_of(o), MOST_TILES, (o->size + MOST_TILES - 1) / MOST_TILES);
 	return 0;

@@ -15,27 +15,21 @@ static const char *const loads[] = {"task", "ahead", NULL};
 
 static const struct loom_opt contains_rows[] = {
 	LOOM_OPT(struct contains_opts, path, LOOM_OPT_PATH, NULL,
-		 "a folder, searched with all below it, or one file; plain or gzip",
-		 .flags = LOOM_OPT_REQUIRED),
-	LOOM_OPT(struct contains_opts, glob, LOOM_OPT_STR, "*",
-		 "which names in the folder are documents, as in *.gz"),
+			 "A folder, searched recursively, or one file; plain or gzip.", .flags = LOOM_OPT_REQUIRED),
+	LOOM_OPT(struct contains_opts, glob, LOOM_OPT_STR, "*", "Names in the folder that are documents, as in *.gz."),
 	LOOM_OPT(struct contains_opts, index, LOOM_OPT_PATH, "",
-		 "a file of lines \"offset length\": each names a part of the file `path` as a "
-		 "document"),
-	LOOM_OPT(struct contains_opts, word, LOOM_OPT_STR, NULL, "what to search for, UTF-8",
-		 .flags = LOOM_OPT_REQUIRED),
-	LOOM_OPT(
-		struct contains_opts, match, LOOM_OPT_ENUM, "substring",
-		"substring: anywhere; word: no letter, digit, underscore or non-ASCII character on "
-		"either side",
-		.choices = matches),
+			 "A file of lines \"offset length\": each names a part of the file `path` as a document. "
+			 "Empty: none."),
+	LOOM_OPT(struct contains_opts, word, LOOM_OPT_STR, NULL,
+			 "The word to search for, UTF-8.", .flags = LOOM_OPT_REQUIRED),
+	LOOM_OPT(struct contains_opts, match, LOOM_OPT_ENUM, "substring",
+			 "substring: anywhere. word: with no letter, digit, underscore or non-ASCII character on "
+			 "either side.", .choices = matches),
 	LOOM_OPT(struct contains_opts, load, LOOM_OPT_ENUM, "task",
-		 "task: each task opens, inflates and searches its file (CPU only); ahead: all "
-		 "texts are "
-		 "in shared memory before the run",
-		 .choices = loads),
+			 "task: each task opens, inflates and searches its file (CPU only). ahead: all texts are in "
+			 "shared memory before the run.", .choices = loads),
 	LOOM_OPT(struct contains_opts, limit, LOOM_OPT_U64, "0",
-		 "only the first so many documents; 0: all"),
+			 "Documents that are searched, the first ones. 0: all."),
 	{.name = NULL},
 };
 
@@ -73,7 +67,7 @@ static int contains_check(const struct loom_host *host, const void *opts, struct
 	const struct contains_opts *o = opts;
 	size_t n = strlen(o->word);
 	if (n < 1 || n > WORD_MOST)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "word has %zu bytes: must be from 1 to %u", n, WORD_MOST);
+		return LOOM_REFUSE(host, err, "word", "word has %zu bytes: must be from 1 to %u", n, WORD_MOST);
 	return 0;
 }
 

@@ -10,9 +10,11 @@ struct costs_opts {
 };
 
 static const struct loom_opt costs_rows[] = {
-	LOOM_OPT(struct costs_opts, rounds, LOOM_OPT_U64, "1024", "Accesses of each kind.", .min = COSTS_BURST, .max = 1e7),
+	LOOM_OPT(struct costs_opts, rounds, LOOM_OPT_U64, "1024",
+			 "Accesses of each kind.", .min = COSTS_BURST, .max = 1e7),
 	LOOM_OPT(struct costs_opts, bytes, LOOM_OPT_SIZE, "1MiB",
-		 "What each worker reads and writes at the same time as the others.", .min = 1024, .max = 1ull << 30),
+			 "Bytes that each worker reads and writes at the same time as the others.",
+			 .min = 1024, .max = 1ull << 30),
 	{.name = NULL},
 };
 
@@ -109,8 +111,8 @@ static int check_streams(const struct workload *w, const struct loom_layout *lay
 
 static void report_costs(const struct workload *w, const struct costs_note *n, int has_peer, struct loom_report *report)
 {
-	static const char *const name[COSTS_COUNT] = {"load_near", "load_far", "load_peer", "store_near", "store_far", "store_peer",
-						      "atomic_near", "atomic_far", "atomic_peer", "fence_dev", "fence_sys", "stream"};
+	static const char *const name[COSTS_COUNT] = {"load_local", "load_host", "load_peer", "store_local", "store_host", "store_peer",
+						      "atomic_local", "atomic_host", "atomic_peer", "fence_dev", "fence_sys", "stream"};
 	const struct costs_opts *o = w->opts;
 	double each[COSTS_COUNT], rounds = (double)rounds_of(o);
 	for (int i = 0; i < COSTS_COUNT; i++)
@@ -156,5 +158,5 @@ static const struct loom_workload_ops costs_ops = {
 WORKLOAD_KERNEL(workload_costs, LOOM_CODE_FILE("workload_costs.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_costs", "0.1.0", "Apache-2.0",
-		   "what accesses to memory cost, by the names of a simulated device's options", .opts = costs_rows,
+		   "Costs of accesses to memory, by the names of a simulated device's options", .opts = costs_rows,
 		   .opts_size = sizeof(struct costs_opts), .ops = &costs_ops, .dev = &workload_costs_code)

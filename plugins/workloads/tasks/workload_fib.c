@@ -16,15 +16,13 @@ struct fib_opts {
 };
 
 static const struct loom_opt fib_rows[] = {
-	LOOM_OPT(struct fib_opts, n, LOOM_OPT_U32, "30",
-		 "which Fibonacci number: 2 fib(n + 1) - 1 calls", .max = 60),
+	LOOM_OPT(struct fib_opts, n, LOOM_OPT_U32, "30", "Which Fibonacci number: 2 fib(n + 1) - 1 calls.", .max = 60),
 	LOOM_OPT(struct fib_opts, mode, LOOM_OPT_ENUM, "spawn",
-		 "spawn: a task per call, nobody waits; join: in addition a task per sum, which follows "
-		 "when both calls have ended",
-		 .choices = fib_modes),
+			 "spawn: a task per call; nothing waits. join: in addition a task per sum, which follows "
+			 "when both calls have ended.", .choices = fib_modes),
 	LOOM_OPT(struct fib_opts, frames, LOOM_OPT_U32, "4096",
-		 "mode = join: calls of one worker that may wait for others at a time, 128 bytes each",
-		 .min = 1, .max = 1 << 24),
+			 "mode = join: calls of one worker that may wait for others at a time, 128 bytes each.",
+			 .min = 1, .max = 1 << 24),
 	{.name = NULL},
 };
 
@@ -120,7 +118,7 @@ static int fib_explain(void *self, uint32_t worker, int code, uint64_t info, str
 	if (code == LOOM_EINVAL)
 		return LOOM_FAIL(host, err, code,
 				 "fib: mode = join needs the lanes of a worker together: say granularity = worker "
-				 "in [scheduler.mgws]");
+				 "in [scheduler]");
 	if (code != LOOM_ENOMEM)
 		return 0;
 	return LOOM_FAIL(host, err, code,

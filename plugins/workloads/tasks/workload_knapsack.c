@@ -15,18 +15,19 @@ struct knapsack_opts {
 };
 
 static const struct loom_opt knapsack_rows[] = {
-	LOOM_OPT(struct knapsack_opts, items, LOOM_OPT_U32, "24", "how many there are to choose from; half of their weight fits",
-		 .min = 1, .max = KNAPSACK_ITEMS),
-	LOOM_OPT(struct knapsack_opts, range, LOOM_OPT_U32, "1000", "weights are drawn from 1 to this", .min = 1, .max = 100000),
+	LOOM_OPT(struct knapsack_opts, items, LOOM_OPT_U32, "24",
+			 "Number of items; half of their weight fits.", .min = 1, .max = KNAPSACK_ITEMS),
+	LOOM_OPT(struct knapsack_opts, range, LOOM_OPT_U32, "1000",
+			 "Weights are drawn from 1 to this.", .min = 1, .max = 100000),
 	LOOM_OPT(struct knapsack_opts, correlation, LOOM_OPT_ENUM, "equal",
-		 "how an item's value follows from its weight: none, drawn like it; weak, within a tenth of range of it; strong, a "
-		 "tenth of range above it; equal, the same and both even, where the room is odd: the bound is never reached, so that "
-		 "only what does not fit is cut off, and time doubles with each item",
-		 .choices = correlations),
+			 "How an item's value follows from its weight. none: drawn in the same way. weak: within a "
+			 "tenth of range of it. strong: a tenth of range above it. equal: the same, both even, with "
+			 "an odd capacity, so that the bound is never reached, only items that do not fit are cut "
+			 "off, and time doubles with each item.", .choices = correlations),
 	LOOM_OPT(struct knapsack_opts, split, LOOM_OPT_U32, "12",
-		 "nodes that have decided on fewer items make tasks of their branches; others are searched by one task",
-		 .max = KNAPSACK_ITEMS),
-	LOOM_OPT(struct knapsack_opts, seed, LOOM_OPT_U64, "1", "which items"),
+			 "Nodes that have decided on fewer items make tasks of their branches; others are searched "
+			 "by one task.", .max = KNAPSACK_ITEMS),
+	LOOM_OPT(struct knapsack_opts, seed, LOOM_OPT_U64, "1", "Seed of the items."),
 	{.name = NULL},
 };
 
@@ -181,5 +182,5 @@ WORKLOAD_CODE(workload_knapsack, knapsack_entries, LOOM_CODE_FILE("task.dev.h")
 	      LOOM_CODE_FILE("workload_knapsack.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_knapsack", "0.1.0", "Apache-2.0",
-		   "the best choice of items for a knapsack, by branch and bound", .opts = knapsack_rows,
+		   "The best choice of items for a knapsack, by branch and bound", .opts = knapsack_rows,
 		   .opts_size = sizeof(struct knapsack_opts), .ops = &knapsack_ops, .dev = &workload_knapsack_code)

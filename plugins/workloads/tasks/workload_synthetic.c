@@ -10,18 +10,20 @@ struct synthetic_opts {
 };
 
 static const struct loom_opt synthetic_rows[] = {
-	LOOM_OPT(struct synthetic_opts, tasks, LOOM_OPT_U64, "1024", "initial tasks", .min = 1, .max = 1ull << 31),
+	LOOM_OPT(struct synthetic_opts, tasks, LOOM_OPT_U64, "1024", "Initial tasks.", .min = 1, .max = 1ull << 31),
 	LOOM_OPT(struct synthetic_opts, length, LOOM_OPT_U32, "1000",
-		 "how long a task is: steps of a multiplication and an addition, each of which waits for the one before; "
-		 "on a CPU about 1.5 ns each",
-		 .max = 1 << 30),
+			 "Length of a task: steps of a multiplication and an addition, each of which depends on the "
+			 "one before; on a CPU about 1.5 ns each.", .max = 1 << 30),
 	LOOM_OPT(struct synthetic_opts, variance, LOOM_OPT_SHARE, "0",
-		 "by how much lengths differ: evenly drawn within this share of length, to either side", .max = 1),
-	LOOM_OPT(struct synthetic_opts, spawn, LOOM_OPT_U32, "2", "tasks that a task makes, unless it is of the last level",
-		 .max = 1 << 20),
-	LOOM_OPT(struct synthetic_opts, depth, LOOM_OPT_U32, "4", "levels below the initial tasks", .max = 1 << 20),
-	LOOM_OPT(struct synthetic_opts, on_cpu, LOOM_OPT_SHARE, "0", "share of the tasks that only CPUs may run", .max = 1),
-	LOOM_OPT(struct synthetic_opts, on_gpu, LOOM_OPT_SHARE, "0", "share of the tasks that only GPUs may run", .max = 1),
+			 "Variation of lengths: evenly drawn within this share of length, to either side.",
+			 .max = 1),
+	LOOM_OPT(struct synthetic_opts, spawn, LOOM_OPT_U32, "2",
+			 "Tasks that a task spawns, unless it is of the last level.", .max = 1 << 20),
+	LOOM_OPT(struct synthetic_opts, depth, LOOM_OPT_U32, "4", "Levels below the initial tasks.", .max = 1 << 20),
+	LOOM_OPT(struct synthetic_opts, on_cpu, LOOM_OPT_SHARE, "0",
+			 "Share of the tasks that only CPUs may run.", .max = 1),
+	LOOM_OPT(struct synthetic_opts, on_gpu, LOOM_OPT_SHARE, "0",
+			 "Share of the tasks that only GPUs may run.", .max = 1),
 	{.name = NULL},
 };
 
@@ -42,10 +44,10 @@ static int synthetic_check(const struct loom_host *host, const void *opts, struc
 {
 	const struct synthetic_opts *o = opts;
 	if (o->on_cpu + o->on_gpu > 1)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "on_cpu and on_gpu are shares of the same tasks: %g and %g are more than all",
+		return LOOM_REFUSE(host, err, "on_gpu", "on_cpu and on_gpu are shares of the same tasks: %g and %g are more than all",
 				 o->on_cpu, o->on_gpu);
 	if (total_of(o) > most_tasks)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "depth = %u with spawn = %u and tasks = %llu makes more than 2^40 tasks",
+		return LOOM_REFUSE(host, err, "depth", "depth = %u with spawn = %u and tasks = %llu makes more than 2^40 tasks",
 				 o->depth, o->spawn, (unsigned long long)o->tasks);
 	return 0;
 }
@@ -148,6 +150,6 @@ WORKLOAD_CODE(workload_synthetic, synthetic_entries, LOOM_CODE_FILE("task.dev.h"
 	      LOOM_CODE_FILE("workload_synthetic.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_synthetic", "0.1.0", "Apache-2.0",
-		   "tasks of given length, variance, spawn degree, depth and affinity", .opts = synthetic_rows,
+		   "Tasks of given length, variance, spawn degree, depth and affinity", .opts = synthetic_rows,
 		   .opts_size = sizeof(struct synthetic_opts), .caps = LOOM_CAP_WORKLOAD_IS_SHARED, .check = synthetic_check, .ops = &synthetic_ops,
 		   .dev = &workload_synthetic_code)

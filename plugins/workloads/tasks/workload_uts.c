@@ -26,38 +26,34 @@ struct uts_opts {
 #define CUSTOM " (tree = custom)"
 static const struct loom_opt uts_options[] = {
 	LOOM_OPT(struct uts_opts, tree, LOOM_OPT_ENUM, "T1",
-		 "a published tree (T1 to T5: 4.1 million nodes; T1L, T3L: 100 million; T1XL, "
-		 "T3XXL, "
-		 "T1XXL: 1.6, 2.8, 4.2 thousand million), or custom",
-		 .choices = trees),
+			 "A published tree (T1 to T5: 4.1 million nodes; T1L, T3L: 100 million; T1XL, T3XXL, T1XXL: "
+			 "1.6, 2.8, 4.2 thousand million), or custom.", .choices = trees),
 	LOOM_OPT(struct uts_opts, create, LOOM_OPT_ENUM, "lazy",
-		 "when nodes become tasks: lazy searches depth-first and makes tasks of the nodes nearest to "
-		 "the root when the scheduler says that some are wanted, where it says so and no GPU takes "
-		 "part; eager, and else, each node is a task",
-		 .choices = creations),
+			 "When nodes become tasks. lazy: depth-first search that makes tasks of the nodes nearest to "
+			 "the root when the scheduler requests some, where it does so and no GPU takes part, else as "
+			 "eager. eager: each node is a task.", .choices = creations),
 	LOOM_OPT(struct uts_opts, keep, LOOM_OPT_U32, "2048",
-		 "create = lazy: nodes that a worker keeps to itself; the children of further ones are tasks",
-		 .min = 1, .max = 65536),
+			 "create = lazy: nodes that a worker keeps; the children of further ones are tasks.",
+			 .min = 1, .max = 65536),
 	LOOM_OPT(struct uts_opts, type, LOOM_OPT_ENUM, "geometric",
-		 "law of the number of children" CUSTOM, .choices = types),
+			 "tree = custom: distribution of the number of children.", .choices = types),
 	LOOM_OPT(struct uts_opts, shape, LOOM_OPT_ENUM, "fixed",
-		 "how the expected number of children changes with depth, if not binomial" CUSTOM,
-		 .choices = shapes),
+			 "tree = custom: how the expected number of children changes with depth, if not binomial.",
+			 .choices = shapes),
 	LOOM_OPT(struct uts_opts, b0, LOOM_OPT_F64, "4",
-		 "children of the root: expected, or exact if binomial" CUSTOM, .min = 1,
-		 .max = 1e6),
-	LOOM_OPT(struct uts_opts, seed, LOOM_OPT_U32, "19", "number of the tree" CUSTOM,
-		 .max = 0x7fffffff),
+			 "tree = custom: children of the root: expected, or exact if binomial.",
+			 .min = 1, .max = 1e6),
+	LOOM_OPT(struct uts_opts, seed, LOOM_OPT_U32, "19", "tree = custom: seed of the tree.", .max = 0x7fffffff),
 	LOOM_OPT(struct uts_opts, depth, LOOM_OPT_U32, "8",
-		 "depth of the geometric part; cyclic trees are up to five times as deep" CUSTOM,
-		 .min = 1, .max = 4096),
+			 "tree = custom: depth of the geometric part; cyclic trees are up to five times as deep.",
+			 .min = 1, .max = 4096),
 	LOOM_OPT(struct uts_opts, q, LOOM_OPT_F64, "0.12",
-		 "binomial: probability that a node has children" CUSTOM, .max = 1),
+			 "tree = custom, binomial: probability that a node has children.", .max = 1),
 	LOOM_OPT(struct uts_opts, m, LOOM_OPT_U32, "8",
-		 "binomial: how many it has then; q m must be below 1" CUSTOM, .min = 1,
-		 .max = 100),
+			 "tree = custom, binomial: number of these children; q m must be below 1.",
+			 .min = 1, .max = 100),
 	LOOM_OPT(struct uts_opts, shift, LOOM_OPT_SHARE, "0.5",
-		 "hybrid: binomial from this share of depth on" CUSTOM, .max = 1),
+			 "tree = custom, hybrid: binomial from this share of depth on.", .max = 1),
 	{.name = NULL},
 };
 
@@ -81,7 +77,7 @@ static int uts_check(const struct loom_host *host, const void *opts, struct loom
 {
 	const struct uts_opts *o = opts;
 	if (!uts_find(o) && o->type != UTS_GEOMETRIC && o->q * o->m >= 1)
-		return LOOM_FAIL(host, err, LOOM_EINVAL,
+		return LOOM_REFUSE(host, err, "q",
 				 "q = %g times m = %u is %g: such a tree does not end; make it smaller than 1", o->q,
 				 o->m, o->q * o->m);
 	return 0;
