@@ -15,7 +15,7 @@
 #define STACK_BYTES 16384u
 
 struct message {
-	struct wire_message way; /* first */
+	struct wire_message ops; /* first */
 	struct message *next;
 };
 struct rank {
@@ -65,7 +65,7 @@ static void main_of_rank(void)
 		struct message *x = r->unused;
 		r->unused = x ? x->next : NULL;
 		must(x || (x = calloc(1, sizeof(*x))), "out of memory");
-		wire_send(&r->port, &r->to->port, &x->way, now_of(r), bytes);
+		wire_send(&r->port, &r->to->port, &x->ops, now_of(r), bytes);
 		for (r->awaited = i + 1; r->came < r->awaited;)
 			sleep_until_woken(r);
 	}
@@ -79,7 +79,7 @@ static uint64_t step(void *arg, uint64_t now_ns)
 	struct rank *r = arg;
 	(void)now_ns;
 	for (struct message *x; (x = (struct message *)wire_take(&r->port)); r->came++) {
-		struct rank *sender = (struct rank *)x->way.from; /* its first member */
+		struct rank *sender = (struct rank *)x->ops.from; /* its first member */
 		x->next = sender->unused;
 		sender->unused = x;
 	}
@@ -108,12 +108,12 @@ static int fail(const struct loom_host *host, struct loom_error *err, int code, 
 
 int main(int argc, char *argv[])
 {
-	struct net_model model = {.sim_latency = 800, .sim_rate = 12.5e9, .sim_ranks_per_host = 1, .sim_uplinks = 1, .sim_dead = "",
+	struct simnet_model model = {.sim_latency = 800, .sim_rate = 12.5e9, .sim_ranks_per_host = 1, .sim_uplinks = 1, .sim_dead = "",
 				  .sim_platform = ""};
 	uint32_t all = argc == 4 ? (uint32_t)strtoul(argv[1], NULL, 10) : 0;
 	must(all > 1, "usage: sim_ring RANKS BYTES queue|fair");
 	bytes = strtoull(argv[2], NULL, 10);
-	model.sim_sharing = strcmp(argv[3], "fair") ? NET_QUEUE : NET_FAIR;
+	model.sim_sharing = strcmp(argv[3], "fair") ? SIMNET_QUEUE : SIMNET_FAIR;
 	steps = 2 * (all - 1);
 	static struct loom_ctl ctl;
 	struct world *w = NULL;

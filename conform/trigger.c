@@ -226,43 +226,6 @@ int loom__test_trigger_fire_first(struct loom__trial *t)
 	return 0;
 }
 
-int loom__test_trigger_cancel(struct loom__trial *t)
-{
-	struct wire w;
-	uint64_t id, other;
-	uint32_t before = 0, with = 0, after = 0;
-	struct loom_error err = {0};
-	LOOM__TRY(open_wire(&w, t, 1));
-	LOOM__TRY(begin(&w));
-	struct loom_trigger_post p = put(&w, 4, 2, 0, 1);
-	w.ops->room(w.self, &before);
-	LOOM__TRY(post(&w, &p, &id));
-	p.remote = buffer(&w, 2);
-	LOOM__TRY(post(&w, &p, &other));
-	w.ops->room(w.self, &with);
-	if (with >= before && before)
-		return loom__fault(t, "room() says %u before and %u after two posts", before, with);
-	int code = w.ops->cancel(w.self, id, &err);
-	if (code == LOOM_ENOTSUP)
-		return loom__skip(t, "it cannot take operations back: %s", err.text);
-	if (code)
-		return loom__fault(t, "cancel() of an operation that waits returns %d (%s): %s", code,
-				   loom_strerror(code), err.text);
-	LOOM__TRY(fire(&w, 4, 3, 1));
-	LOOM__TRY(expect(&w, 1, 2, 0x10, "when one of two operations was cancelled"));
-	if (!holds(&w, 1, 0x11))
-		return loom__fault(t, "an operation runs although cancel() returned 0");
-	code = w.ops->cancel(w.self, other, &err);
-	if (code != LOOM_ENOENT && code != LOOM_EBUSY)
-		return loom__fault(t, "cancel() of an operation that has run returns %d, where LOOM_ENOENT is due",
-				   code);
-	w.ops->room(w.self, &after);
-	if (after != before)
-		return loom__fault(t, "room() is %u after all is done, and was %u", after, before);
-	loom__stand_close(&w.rig);
-	return 0;
-}
-
 int loom__test_trigger_chain(struct loom__trial *t)
 {
 	struct wire w;

@@ -37,7 +37,7 @@ def may(path, target):
         inside = target.split('/')
         if inside[:2] != ['plugins', 'shared']:
             return False
-        return part[1] != 'shared' or shared.index(inside[2]) <= shared.index(part[2])
+        return part[1] != 'shared' or len(inside) == 3 or shared.index(inside[2]) <= shared.index(part[2])
     return other is not None and rooms.index(other) <= rooms.index(room)
 
 files = [f for top in ('core', 'lab', 'rig', 'conform', 'plugins') for f in

@@ -258,7 +258,7 @@ if [ -e "$B/plugins/trigger_gputn.so" ]; then
 		'loom_fetch_add_acq_rel_dev(&d->arrived, (uint64_t)1)' "$(steps '&d->arrived' 1)"
 	spoil_trigger 'nobody waits for a place in the FIFO' gputn "$rate trigger.fifo=2" nic_take_slot \
 		'nic_await_slot(c, ring, tail, entries, *n)' 0
-	spoil_trigger 'places of the FIFO are taken in two steps' gputn "$rate device.sim.workers=17" nic_take_slot \
+	spoil_trigger 'slots of the FIFO are taken in two steps' gputn "$rate device.sim.workers=17" nic_take_slot \
 		'loom_take_ticket_dev(&ring->head)' "$(steps '&ring->head' 1)"
 fi
 

@@ -5,7 +5,7 @@
 export FI_SOCKETS_PE_WAITTIME=0
 small='--samples 2 --set workload.pingpong.rounds=50 --set workload.msgrate.fires=20000 --set workload.msgrate.per=100
  --set workload.jacobi2d.n=40 --set workload.jacobi2d.sweeps=12 --set workload.allreduce.bytes=100KB'
-# Every rank's result is looked at, not only the printed one's; the exit status is the worst.
+# Every rank's result is checked, not only the printed one; the exit status is the worst.
 expect 124 'no end after .*waiting for messages' "$G" run -n 2 conf/pingpong.ini --set run.timeout=300ms --set workload.pingpong.rounds=10000000
 expect 2 '^gpuloom: error: pingpong: 3 ranks' "$G" run -n 3 conf/pingpong.ini
 [ "$(grep -c 'pingpong: 3 ranks' "$tmp/err")" = 1 ] || fail 'three ranks say the same thing thrice'
@@ -17,7 +17,7 @@ expect 4 'let gpuloom start them with -n 4' env PMI_SIZE=4 "$G" run conf/pingpon
 expect 2 'drop -n' env PMIX_RANK=0 PMIX_NAMESPACE=x "$G" run -n 2 conf/pingpong.ini
 expect 2 'set GPULOOM_RANK' env GPULOOM_RANKS=2 "$G" run conf/pingpong.ini
 
-# A kernel ends when all workers of its device have come to its end, those without messages too.
+# A kernel ends when all workers of its device have reached its end, also those without messages.
 for trigger in hdn gds; do
 	for kernel in yes no; do
 		expect 0 '' "$G" run -n 2 conf/pingpong.ini $small --quiet --set trigger.use=$trigger --set device.cpu.workers=2 \
@@ -34,13 +34,13 @@ done
 expect 0 '' "$G" run -n 2 conf/sgd.ini $crowd --set device.cpu.workers=80 --set workload.sgd.layers=6 --set workload.sgd.width=8 \
 	--set workload.sgd.steps=1 --set workload.sgd.accuracy=0 --set workload.sgd.algorithm=ring
 
-# A post that would come late and cannot be made is refused before, in its own words.
-expect 2 'error: trigger_gputn: notify 2, but arrivals = 2; .*say trigger.arrivals = 3 or more' "$G" run -n 2 conf/allreduce.ini $small --set workload.allreduce.order=random \
+# A late post that cannot be made is rejected at start, with its message.
+expect 2 'error: trigger_gputn: notify 2, but arrivals = 2; .*set trigger.arrivals = 3 or more' "$G" run -n 2 conf/allreduce.ini $small --set workload.allreduce.order=random \
 	--set trigger.arrivals=2
-# What one rank cannot do is the job's exit code, not that the others were told to stop.
+# The exit code of the job is that of the rank that failed, not of those that were stopped.
 expect 1 'raise tags' "$G" run -n 3 conf/allreduce.ini --samples 1 --quiet --set workload.allreduce.bytes=1000 \
 	--set workload.allreduce.order=random --set workload.allreduce.piece=4 --set trigger.tags=16
-# A fire may come before the post that would have been refused.
+# A fire may precede the post that would be rejected.
 expect 2 'raise tags' "$G" run -n 4 conf/allreduce.ini --samples 1 --quiet --set workload.allreduce.order=fire-first \
 	--set trigger.use=counter --set trigger.tags=16 --set workload.allreduce.bytes=88987 --set workload.allreduce.piece=1KiB
 
@@ -89,7 +89,7 @@ silent() { # THREADS STATE ARGUMENTS...
 }
 pids=
 for what in '3 waiting.for.messages conf/pingpong.ini' '2 waiting.for.messages conf/pingpong.ini --set trigger.use=peer' \
-	'3 at.work conf/msgrate.ini --set workload.msgrate.operation=put --set trigger.fifo=2 --set trigger.flights=1'; do
+	'3 at.work conf/msgrate.ini --set workload.msgrate.operation=put --set trigger.fifo=2 --set trigger.in_flight=1'; do
 	(trap - EXIT; tmp=$(mktemp -d "$tmp/XXXXXX"); silent $what) &
 	pids="$pids $!"
 done
@@ -106,15 +106,15 @@ for pid in $dead $job; do
 		fail "process $pid left shared memory behind"
 done
 
-# Memory is shared within one container, and another is refused. In a network of its own, where the port is free.
+# Memory is shared within one container, and another one is rejected. In a network of its own, where the port is free.
 if command -v ip >/dev/null && unshare -nfp --mount-proc true 2>/dev/null; then
-	cat >"$tmp/apart.sh" <<END
+	cat >"$tmp/container.sh" <<END
 ip link set lo up
 GPULOOM_RANK=1 unshare -fp --mount-proc "$G" run conf/pingpong.ini --set trigger.use=peer >/dev/null 2>&1 &
 GPULOOM_RANK=0 exec "$G" run conf/pingpong.ini --set trigger.use=peer
 END
 	expect 4 'rank 1 is on another host than rank 0, or in another container' env GPULOOM_RANKS=2 \
-		GPULOOM_ROOT=127.0.0.1:7741 unshare -n sh "$tmp/apart.sh"
+		GPULOOM_ROOT=127.0.0.1:7741 unshare -n sh "$tmp/container.sh"
 fi
 
 # The same over mpirun.

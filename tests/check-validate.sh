@@ -96,7 +96,6 @@ trigger_early trigger.threshold threshold
 trigger_twice trigger.threshold complete
 trigger_weak trigger.threshold ThreadSanitizer
 trigger_forgets trigger.fire_first complete
-trigger_cancel trigger.cancel cancel
 trigger_order trigger.chain order
 trigger_loses trigger.race complete
 qos_generous qos.bounds requests

@@ -94,7 +94,7 @@ TEST(lengths_are_bounded_F2_S1)
 		char in[64] = {0};
 		size_t used, length = put(in, tried[i].kind, 0, NULL, tried[i].bytes);
 		CU_ASSERT_EQUAL(loom__frame_take(&r, in, length + 16, &used, &f), tried[i].code);
-		CU_ASSERT(r.room <= 8192); /* for what has come, not for what was announced */
+		CU_ASSERT(r.room <= 8192); /* for what arrived, not for what was announced */
 		if (tried[i].code) { /* for good */
 			CU_ASSERT_EQUAL(loom__frame_take(&r, in, length, &used, &f), tried[i].code);
 			CU_ASSERT_EQUAL(used, 0);
@@ -132,7 +132,7 @@ static int by_value(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Nobody guesses a key of registered memory by counting, and no run has those of another. */
+/* A key of registered memory cannot be found by counting, and differs between runs. */
 TEST(keys_of_memory_are_random_S2)
 {
 	static uint64_t key[4096];
@@ -206,7 +206,7 @@ TEST(a_token_is_compared_whole_S2)
 	}
 }
 
-/* Ranks that are threads: those that give other sizes are told, and nothing is mixed. */
+/* Ranks that are threads: a rank with another size gets an error, and data are not mixed. */
 static int give(void *arg, const struct loom_ranks *ranks, struct loom_error *err)
 {
 	char mine[64] = {0}, all[3 * 64];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A trigger plug-in on the rig, one device, workers as the test's own threads. The network is a provider's loop to
+/* A trigger plug-in on the rig: one device, workers are the test's own threads. The network is a provider's loop to
  * the own rank. */
 #ifndef LOOM_TEST_TRIGGER_RIG_H
 #define LOOM_TEST_TRIGGER_RIG_H
@@ -25,8 +25,8 @@ struct trig {
 	struct loom_error err;
 };
 
-static const struct loom_net_need *trig_net; /* what a workload says to the next trigger; NULL: nothing */
-static uint32_t trig_ranks; /* that share tasks, as the next trigger is told; all of them are this one */
+static const struct loom_net_need *trig_net; /* the needs of the next trigger's workload; NULL: none */
+static uint32_t trig_ranks; /* ranks that share tasks, for the next trigger; all of them are this one */
 
 FAKE_FN loom_ref trig_ref(const struct trig *t, const void *at)
 {
@@ -39,7 +39,7 @@ FAKE_FN int trig_reset(struct trig *t)
 	return loom__rig_init(&t->rig, &t->err);
 }
 
-/* 0, or the plug-in's refusal: LOOM_EUNAVAIL where the provider does not work. */
+/* 0, or the error of the plug-in: LOOM_EUNAVAIL where the provider does not work. */
 FAKE_FN int trig_open(struct trig *t, const char *name, const char *settings)
 {
 	struct loom__rig_want want = {.devices = 1, .workers = RIG_WORKERS, .lanes = 1, .one_view = 1};

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_counter: a page of counters in memory, which the NIC watches. Host half. */
+/* trigger_counter: a page of counters in memory, which the NIC polls. Host half. */
 #include "../shared/nic/nic.h"
 #include "trigger_counter.dev.h"
 
-/* The counters that posts wait on: only these are looked at. */
-struct watch {
+/* The counters with posts: only these are polled. */
+struct counter_watch {
 	uint32_t n;
 	uint32_t entries;
 	uint32_t *tag;  /* [n] */
@@ -29,7 +29,7 @@ static int counter_start(struct nic *nic, struct loom_error *err)
 		return 0;
 	const struct loom_host *host = nic->host;
 	uint64_t n = entries_of(nic);
-	struct watch *w = host->alloc(host, sizeof(*w) + n * (sizeof(*w->seen) + sizeof(*w->tag) + 1));
+	struct counter_watch *w = host->alloc(host, sizeof(*w) + n * (sizeof(*w->seen) + sizeof(*w->tag) + 1));
 	if (!w)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "trigger_counter: out of memory");
 	w->entries = (uint32_t)n;
@@ -42,7 +42,7 @@ static int counter_start(struct nic *nic, struct loom_error *err)
 
 static void counter_reset(struct nic *nic)
 {
-	struct watch *w = nic->own;
+	struct counter_watch *w = nic->own;
 	for (uint32_t i = 0; i < w->n; i++) {
 		w->seen[w->tag[i]] = 0;
 		w->watched[w->tag[i]] = 0;
@@ -53,17 +53,14 @@ static void counter_reset(struct nic *nic)
 static int counter_post(struct nic *nic, const struct loom_trigger_post *what, uint64_t *id, int *taken,
 			struct loom_error *err)
 {
-	struct watch *w = nic->own;
+	struct counter_watch *w = nic->own;
 	(void)id, (void)taken;
-	if (what->flags)
-		return LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
-				 "trigger_counter: a counter cannot carry an argument");
 	if (what->tag > LOOM_TAG_MAX)
 		return 0; /* arrivals are counted by the NIC itself */
 	if (what->tag >= w->entries)
-		return LOOM_FAIL(nic->host, err, LOOM_EINVAL,
-				 "trigger_counter: tag %llu, but the page has %u counters; %s", (unsigned long long)what->tag,
-				 w->entries, nic_raise("tags", what->tag + 1));
+		return LOOM_FAIL(
+		    nic->host, err, LOOM_EINVAL, "trigger_counter: tag %llu, but the page has %u counters; %s",
+		    (unsigned long long)what->tag, w->entries, nic_raise("tags", what->tag + 1));
 	if (!w->watched[what->tag]) {
 		w->watched[what->tag] = 1;
 		w->tag[w->n++] = (uint32_t)what->tag;
@@ -71,7 +68,7 @@ static int counter_post(struct nic *nic, const struct loom_trigger_post *what, u
 	return 0;
 }
 
-static uint64_t look(struct nic *nic, uint32_t tag)
+static uint64_t read_counter(struct nic *nic, uint32_t tag)
 {
 	const struct trigger_counter *page =
 		(const struct trigger_counter *)(nic->base + nic->shape.extra_at);
@@ -81,11 +78,11 @@ static uint64_t look(struct nic *nic, uint32_t tag)
 
 static uint32_t counter_poll(struct nic *nic)
 {
-	struct watch *w = nic->own;
+	struct counter_watch *w = nic->own;
 	uint32_t work = 0;
 	for (uint32_t i = 0; i < w->n; i++) {
 		uint32_t tag = w->tag[i];
-		uint64_t value = look(nic, tag);
+		uint64_t value = read_counter(nic, tag);
 		if (value == w->seen[tag])
 			continue;
 		nic->fires += value - w->seen[tag];
@@ -98,15 +95,16 @@ static uint32_t counter_poll(struct nic *nic)
 
 static int counter_drained(struct nic *nic)
 {
-	const struct watch *w = nic->own;
+	const struct counter_watch *w = nic->own;
 	for (uint32_t i = 0; i < w->n; i++)
-		if (look(nic, w->tag[i]) != w->seen[w->tag[i]])
+		if (read_counter(nic, w->tag[i]) != w->seen[w->tag[i]])
 			return 0;
 	return 1;
 }
 
-static const struct nic_way counter = {.name = "trigger_counter",
-				       .counter = "a page that the NIC watches is the counter",
+static const struct nic_ops counter = {.name = "trigger_counter",
+				       .counter = "a page that the NIC polls is the counter",
+				       .no_argument = "a counter cannot carry an argument",
 				       .adds = 1,
 				       .extra = counter_extra,
 				       .start = counter_start,

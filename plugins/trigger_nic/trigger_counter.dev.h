@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_counter: a page of counters, the address is the counter and the value the increment, as hardware
- * with counter doorbells has it. Device code.
- *
- * A NIC adds what is stored to its page. Memory does not, so here it is an atomic add: for workers of
- * devices that have atomics on the host's memory. */
+/* trigger_counter: a page of counters: the address selects the counter, the value is the increment, as with hardware
+ * counter doorbells. Device code.
+ * A NIC adds what is stored to its page. Memory does not, so a fire is an atomic add: for devices with atomics on the
+ * host's memory. */
 #ifndef TRIGGER_COUNTER_DEV_H
 #define TRIGGER_COUNTER_DEV_H
 
@@ -11,7 +10,7 @@
 #include "../shared/nic/nic.dev.h"
 #endif
 
-/* A line of its own: workers that fire different tags do not meet. */
+/* One line each: fires of different tags do not contend. */
 struct trigger_counter {
 	uint64_t value;
 	uint64_t pad[7];
@@ -25,18 +24,14 @@ LOOM_FN int trigger_counter_fire(struct loom_ctx *c, uint64_t tag, uint32_t coun
 	struct trigger_counter *page = (struct trigger_counter *)nic_at(c, s->extra_at);
 	struct loom_match peers = loom_match(tag);
 	uint64_t sum = loom_match_sum(peers, count);
-	/* Release: pairs with the NIC's acquire in trigger_counter_poll; the payload is before it. An
-	 * add by another worker in between carries on its release sequence. */
+	/* Release: pairs with the acquire in read_counter(); the payload precedes it. An add by another worker in
+	 * between continues its release sequence. */
 	if (loom_match_leader(peers))
 		loom_fetch_add_release_sys(&page[tag].value, sum);
 	return 0;
 }
 
-/* A counter has no room for an argument. */
-NIC_NO_ARGUMENT(trigger_counter)
-
-NIC_RELAXED_IS_ORDERED(trigger_counter)
-NIC_READS(trigger_counter)
+NIC_FIRE_ALONE(trigger_counter)
 NIC_AT_ONCE(trigger_counter)
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_gds: operations are ready, and the device's front end rings for them at the kernel's end, without
+/* trigger_gds: operations are ready, and the device's front end rings their doorbells when the kernel ends, without
  * the host (GPU-TN, sections 1 and 5.1: GPUDirect Async). Device code. */
 #ifndef TRIGGER_GDS_DEV_H
 #define TRIGGER_GDS_DEV_H
@@ -15,19 +15,18 @@ LOOM_FN int trigger_gds_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 	return nic_record(c, nic_word(tag, count));
 }
 
-/* The stream was written before the kernel ran. */
-NIC_NO_ARGUMENT(trigger_gds)
+NIC_FIRE_ALONE(trigger_gds)
 
 #ifdef LOOM_SIM
-/* Where time is virtual the NIC rings for itself, at the cost of a doorbell: a worker that did the front end's work would
- * take the time of a worker. The launch of the next kernel goes on meanwhile. */
+/* Under virtual time the NIC performs the work of the front end, at the cost of a doorbell: a worker would spend its
+ * own time on it. The launch of the next kernel overlaps. */
 LOOM_FN int trigger_gds_boundary(struct loom_ctx *c)
 {
 	uint64_t kernel = 0;
 	if (nic_kernel_end(c, &kernel)) {
-		struct nic_gate *g = (struct nic_gate *)nic_at(c, nic_shape(c)->gate_at) + c->device;
+		struct nic_kernel_ends *g = (struct nic_kernel_ends *)nic_at(c, nic_shape(c)->ends_at) + c->device;
 		loom_store_release_sys(&g->ended, kernel + 1);
-		nic_spend(c, nic_device(c)->launch_ns);
+		nic_wait_ns(c, nic_device(c)->launch_ns);
 		while (loom_load_acquire_sys(&g->begun) != kernel + 1 && !loom_stopped(c))
 			loom_pause(c);
 		nic_kernel_next(c, kernel);
@@ -35,8 +34,8 @@ LOOM_FN int trigger_gds_boundary(struct loom_ctx *c)
 	return nic_kernel_await(c, kernel);
 }
 #else
-/* The front end: what the workers of this device noted goes to the NIC. The lanes share it, because each look at a
- * record may take a round trip to the host's memory. */
+/* The front end: pushes what the workers of this device recorded. Lanes share the work, as each load of a record may
+ * take a round trip to the host's memory. */
 LOOM_FN void trigger_gds_ring(struct loom_ctx *c)
 {
 	uint64_t most = nic_shape(c)->recorded;
@@ -44,7 +43,7 @@ LOOM_FN void trigger_gds_ring(struct loom_ctx *c)
 	for (uint32_t w = c->first + c->lane; w < c->first + c->count; w += c->lanes) {
 		struct nic_record *r = (struct nic_record *)loom_public(c, LOOM_TRIGGER, w);
 		uint64_t n = r->fires < most ? r->fires : most;
-		/* A push fails only when the run is stopped, which all will see. */
+		/* A push fails only when the run is stopped, which every worker observes. */
 		for (uint64_t i = 0; i < n && !rc; i++)
 			rc = nic_push(c, ((uint64_t *)(r + 1))[i], 0, 1);
 		r->fires = 0; /* the workers wait */
@@ -64,7 +63,6 @@ LOOM_FN int trigger_gds_boundary(struct loom_ctx *c)
 }
 #endif
 
-NIC_READS(trigger_gds)
 NIC_AT_END(trigger_gds)
 
 #endif

@@ -3,7 +3,7 @@
 #include "../shared/nic/nic.h"
 #include "trigger_gputn.dev.h"
 
-static const struct nic_way gputn = {.name = "trigger_gputn",
+static const struct nic_ops gputn = {.name = "trigger_gputn",
 				     .has_fifo = 1,
 				     .poll = nic_poll_fifo,
 				     .drained = nic_drained_fifo};

@@ -25,11 +25,10 @@ LOOM_FN int trigger_gputn_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t a
 {
 	if (tag - 1 >= LOOM_TAG_MAX)
 		return LOOM_EINVAL;
-	/* Operations that heed an argument are none that the device counts for. */
+	/* Operations with an argument are never counted by the device. */
 	return nic_counts(c, tag) ? nic_fire(c, tag, 1, 1) : nic_push(c, nic_word(tag, 1) | 2, argument, 1);
 }
 
-NIC_READS(trigger_gputn)
 NIC_AT_ONCE(trigger_gputn)
 
 #endif

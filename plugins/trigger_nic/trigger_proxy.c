@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_proxy: the host's thread takes descriptors that devices built, counts them, and sends. Host half.
- *
- * The list counts, as for all others, and says which posts are due. What is sent is what the device wrote, if
- * it built it from the post that is due; else, as when the fire was first, what was posted. */
+/* trigger_proxy: a thread of the host takes descriptors that devices built, counts them, and sends. Host half.
+ * The list counts and queues as for the other plug-ins. A run uses the descriptor if it was built from the post that
+ * is due; otherwise, as when the fire came first, it uses the post. */
 #include "../shared/nic/nic.h"
 #include "trigger_proxy.dev.h"
 
 #define BATCH 64u
 
-struct proxy {
+struct proxy_state {
 	struct loom_trigger_post what; /* a run that the provider had no room for */
 	uint32_t post;
-	int held;
+	int is_stalled;
 };
 
 static struct proxy_entry *table(const struct nic *nic)
@@ -21,8 +20,7 @@ static struct proxy_entry *table(const struct nic *nic)
 
 static struct proxy_ring *ring(const struct nic *nic, uint32_t device)
 {
-	return (struct proxy_ring *)((char *)(table(nic) + nic->shape.extra) +
-				     device * proxy_ring_bytes(nic->fifo));
+	return (struct proxy_ring *)((char *)(table(nic) + nic->shape.extra) + device * proxy_ring_bytes(nic->fifo));
 }
 
 static uint64_t proxy_extra(const struct nic *nic, uint64_t *entries)
@@ -34,13 +32,13 @@ static uint64_t proxy_extra(const struct nic *nic, uint64_t *entries)
 static int proxy_start(struct nic *nic, struct loom_error *err)
 {
 	if (!nic->own)
-		nic->own = nic->host->alloc(nic->host, sizeof(struct proxy));
+		nic->own = nic->host->alloc(nic->host, sizeof(struct proxy_state));
 	return nic->own ? 0 : LOOM_FAIL(nic->host, err, LOOM_ENOMEM, "trigger_proxy: out of memory");
 }
 
 static void proxy_reset(struct nic *nic)
 {
-	((struct proxy *)nic->own)->held = 0;
+	((struct proxy_state *)nic->own)->is_stalled = 0;
 }
 
 /* ---- what devices build from -------------------------------------------------------------------------- */
@@ -50,10 +48,10 @@ static uint64_t id_of(const struct nic *nic, uint32_t post)
 	return (uint64_t)nic->list.post[post].generation << 32 | post;
 }
 
-/* Shows the devices the next post of a counter, or that there is none. */
-static void proxy_show(struct nic *nic, uint32_t counter)
+/* Publishes the next post of a counter to the devices, or that there is none. */
+static void proxy_publish(struct nic *nic, uint32_t counter)
 {
-	const struct counter *c = &nic->list.counter[counter];
+	const struct list_counter *c = &nic->list.counter[counter];
 	struct proxy_entry *e = &table(nic)[counter];
 	uint64_t word[PROXY_BUILT] = {0};
 	if (c->first != LIST_NONE) {
@@ -68,7 +66,7 @@ static void proxy_show(struct nic *nic, uint32_t counter)
 	if (e->tag == c->tag && e->word[PROXY_ID] == word[PROXY_ID])
 		return;
 	__atomic_store_n(&e->version, e->version + 1, __ATOMIC_RELAXED);
-	/* Release, each of them: pairs with the devices' fence. Who sees a word sees the odd version too. */
+	/* Release, each: pairs with the devices' fence. A device that reads a new word reads the odd version, too. */
 	for (uint32_t k = 0; k < PROXY_BUILT; k++)
 		__atomic_store_n(&e->word[k], word[k], __ATOMIC_RELEASE);
 	/* Release: pairs with the acquires in proxy_look. */
@@ -78,14 +76,14 @@ static void proxy_show(struct nic *nic, uint32_t counter)
 
 static void proxy_posted(struct nic *nic, uint64_t tag)
 {
-	uint32_t counter = tag > LOOM_TAG_MAX ? LIST_NONE : list_counter(&nic->list, tag);
+	uint32_t counter = tag > LOOM_TAG_MAX ? LIST_NONE : list_find(&nic->list, tag);
 	if (counter != LIST_NONE)
-		proxy_show(nic, counter);
+		proxy_publish(nic, counter);
 }
 
 /* ---- descriptors -------------------------------------------------------------------------------------- */
 
-/* The post as the device has it. A device wrote it: believe nothing. 0 when it cannot be run. */
+/* The post as the descriptor has it. A device wrote it: it is checked. 0 when it cannot run. */
 static int decode(const struct nic *nic, const uint64_t *word, uint32_t post, struct loom_trigger_post *w)
 {
 	const struct loom_trigger_post *posted = &nic->list.post[post].what;
@@ -98,8 +96,8 @@ static int decode(const struct nic *nic, const uint64_t *word, uint32_t post, st
 	w->bytes = word[PROXY_BYTES];
 	w->slot = (uint32_t)word[PROXY_SLOTS];
 	w->notify = (uint32_t)(word[PROXY_SLOTS] >> 32);
-	w->flags = 0; /* applied */
-	int far = w->op == LOOM_NET_PUT || w->op == LOOM_NET_GET || w->op == LOOM_NET_ADD;
+	w->flags = 0; /* applied by the device */
+	int remote = w->op == LOOM_NET_PUT || w->op == LOOM_NET_GET || w->op == LOOM_NET_ADD;
 	if (w->op != posted->op || w->type != posted->type || w->slot >= nic->table.slots)
 		return 0;
 	if ((posted->flags & LOOM_NET_LOCAL_FROM_FIRE && w->local - posted->local > posted->window) ||
@@ -107,29 +105,29 @@ static int decode(const struct nic *nic, const uint64_t *word, uint32_t post, st
 		return 0;
 	return w->op == LOOM_NET_COUNT ||
 	       (w->target < nic->host->ranks &&
-		!fabric_check(nic->fabric, nic->host->rank, w->local, w->bytes) &&
-		!(far && fabric_check(nic->fabric, w->target, w->remote, w->bytes)));
+		!nic_fabric_check(nic, nic->host->rank, w->local, w->bytes) &&
+		!(remote && nic_fabric_check(nic, w->target, w->remote, w->bytes)));
 }
 
-/* Runs what one descriptor made due, in the order of the list. */
+/* Runs what a descriptor made due, in the order of the list. */
 static void run(struct nic *nic, const uint64_t *word)
 {
-	struct proxy *own = nic->own;
-	struct due due;
-	while (!own->held && list_next(&nic->list, &due)) {
+	struct proxy_state *own = nic->own;
+	struct list_run due;
+	while (!own->is_stalled && list_next(&nic->list, &due)) {
 		struct loom_trigger_post w;
 		if (word[PROXY_ID] != id_of(nic, due.post)) {
-			nic->held = due;
-			nic->holding = 1;
+			nic->stalled = due;
+			nic->is_stalled = 1;
 			nic_run_due(nic);
-			return; /* the rest of the queue with it */
+			return; /* the rest of the queue follows */
 		}
 		if (!decode(nic, word, due.post, &w)) {
 			nic_fail(nic, LOOM_EIO, "a descriptor from the device names no operation, rank or memory");
-			list_landed(&nic->list, due.post);
+			list_done(&nic->list, due.post);
 			continue;
 		}
-		own->held = nic_run(nic, &w, due.post, 0) == LOOM_EAGAIN;
+		own->is_stalled = nic_run(nic, &w, due.post, 0) == LOOM_EAGAIN;
 		own->what = w;
 		own->post = due.post;
 	}
@@ -139,7 +137,7 @@ static void take(struct nic *nic, const uint64_t *word)
 {
 	uint64_t tag = word[PROXY_COMMIT] >> 16;
 	nic_count(nic, tag, word[PROXY_COMMIT] >> 2 & NIC_COUNT_MAX, word[PROXY_ARGUMENT]);
-	if (!list_waiting(&nic->list))
+	if (!list_queued(&nic->list))
 		return;
 	run(nic, word);
 	proxy_posted(nic, tag);
@@ -155,14 +153,14 @@ static int committed(const struct nic *nic, uint32_t device, const uint64_t **wo
 
 static uint32_t proxy_poll(struct nic *nic)
 {
-	struct proxy *own = nic->own;
+	struct proxy_state *own = nic->own;
 	uint32_t work = 0;
-	if (own->held)
-		own->held = nic_run(nic, &own->what, own->post, 0) == LOOM_EAGAIN;
+	if (own->is_stalled)
+		own->is_stalled = nic_run(nic, &own->what, own->post, 0) == LOOM_EAGAIN;
 	for (uint32_t d = 0; d < nic->devices; d++) {
 		uint64_t begin = nic->cursor[d];
 		const uint64_t *word;
-		while (nic->cursor[d] - begin < BATCH && !own->held && !nic_backlog(nic) &&
+		while (nic->cursor[d] - begin < BATCH && !own->is_stalled && !nic_backlog(nic) &&
 		       committed(nic, d, &word)) {
 			take(nic, word);
 			nic->cursor[d]++;
@@ -179,7 +177,7 @@ static uint32_t proxy_poll(struct nic *nic)
 
 static int proxy_busy(struct nic *nic)
 {
-	return ((const struct proxy *)nic->own)->held;
+	return ((const struct proxy_state *)nic->own)->is_stalled;
 }
 
 static int proxy_drained(struct nic *nic)
@@ -191,7 +189,7 @@ static int proxy_drained(struct nic *nic)
 	return 1;
 }
 
-static const struct nic_way proxy = {.name = "trigger_proxy",
+static const struct nic_ops proxy = {.name = "trigger_proxy",
 				     .counter = "a thread of the host counts descriptors",
 				     .extra = proxy_extra,
 				     .reset = proxy_reset,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trigger_proxy: GPU host networking: each fire is a whole descriptor of 64 bytes, which the device builds and
- * a thread of the host takes, counts and sends (GPU-TN, section 1). Device code.
- *
- * What to build it from stands in a table by tag, which the host fills as operations are posted. A fire that
- * finds nothing there sends its tag alone; the host then builds the operation. */
+/* trigger_proxy: GPU host networking: each fire is a descriptor of 64 bytes, which the device builds, and which a
+ * thread of the host takes, counts and sends (GPU-TN, section 1). Device code.
+ * A table by tag has what descriptors are built from; the host fills it as operations are posted. A fire without an
+ * entry sends its tag alone, and the host builds the operation. */
 #ifndef TRIGGER_PROXY_DEV_H
 #define TRIGGER_PROXY_DEV_H
 
@@ -13,7 +12,7 @@
 
 /* A descriptor. COMMIT is a trigger word (nic.dev.h); OP: target << 32 | flags << 16 | type << 8 | op. */
 enum {
-	PROXY_ID, /* of the post that it was built from; 0: of none */
+	PROXY_ID, /* of the post it was built from; 0: none */
 	PROXY_OP,
 	PROXY_LOCAL,
 	PROXY_REMOTE,
@@ -27,12 +26,12 @@ enum {
 
 /* At extra_at: `extra` of them, hashed by tag. */
 struct proxy_entry {
-	uint64_t tag;     /* stored once by the host, 0: free */
+	uint64_t tag;     /* stored once by the host; 0: free */
 	uint64_t version; /* odd: the host is writing */
 	uint64_t word[PROXY_BUILT];
 };
 
-/* Then one ring a device. */
+/* Then one ring per device. */
 struct proxy_ring {
 	uint64_t tail;
 	uint64_t pad[7];
@@ -43,8 +42,8 @@ LOOM_FN uint64_t proxy_ring_bytes(uint64_t entries)
 	return sizeof(struct proxy_ring) + entries * PROXY_WORDS * sizeof(uint64_t);
 }
 
-/* What the host knows of the tag, into word[0 .. PROXY_BUILT - 1]. */
-LOOM_FN void proxy_look(const struct loom_ctx *c, uint64_t tag, uint64_t *word)
+/* Copies the entry of a tag into word[0 .. PROXY_BUILT - 1]. */
+LOOM_FN void proxy_read_entry(const struct loom_ctx *c, uint64_t tag, uint64_t *word)
 {
 	const struct nic_shape *s = nic_shape(c);
 	struct proxy_entry *table = (struct proxy_entry *)nic_at(c, s->extra_at);
@@ -57,11 +56,12 @@ LOOM_FN void proxy_look(const struct loom_ctx *c, uint64_t tag, uint64_t *word)
 			return;
 		if (have != tag)
 			continue;
-		/* Acquire: pairs with the release of the even version, after the words of it. */
+		/* Acquire: pairs with the release of the even version, which follows its words. */
 		uint64_t version = loom_load_acquire_sys(&e->version);
 		for (uint32_t k = 0; k < PROXY_BUILT; k++)
 			word[k] = loom_load_relaxed_sys(&e->word[k]);
-		/* Pairs with the host's releases of the words, behind the odd version: new words are seen with it. */
+		/* Pairs with the host's releases of the words, which follow the odd version: a new word implies that
+		 * version. */
 		loom_fence_acquire_sys();
 		if (version & 1 || loom_load_relaxed_sys(&e->version) != version)
 			word[PROXY_ID] = 0;
@@ -69,7 +69,7 @@ LOOM_FN void proxy_look(const struct loom_ctx *c, uint64_t tag, uint64_t *word)
 	}
 }
 
-/* The dynamic extension (3.4) is the device's own work here. */
+/* Dynamic communication (3.4): here the device applies the argument. */
 LOOM_FN void proxy_apply(uint64_t *word, uint64_t argument)
 {
 	uint64_t flags = word[PROXY_OP] >> 16 & 0xffff, offset = argument & 0xffffffffffffull;
@@ -88,7 +88,7 @@ LOOM_FN int proxy_send(struct loom_ctx *c, uint64_t trigger, uint64_t argument)
 	struct proxy_ring *r =
 		(struct proxy_ring *)nic_at(c, rings + c->device * proxy_ring_bytes(s->entries));
 	uint64_t word[PROXY_BUILT], n;
-	proxy_look(c, trigger >> 16, word);
+	proxy_read_entry(c, trigger >> 16, word);
 	if (trigger & 2 && word[PROXY_ID])
 		proxy_apply(word, argument);
 	int rc = nic_take_slot(c, &r->tail, s->entries, &n);
@@ -98,7 +98,7 @@ LOOM_FN int proxy_send(struct loom_ctx *c, uint64_t trigger, uint64_t argument)
 	for (uint32_t k = 0; k < PROXY_BUILT; k++)
 		to[k] = word[k];
 	to[PROXY_ARGUMENT] = argument;
-	/* Release: pairs with the host's acquire; the descriptor and the payload are before it. */
+	/* Release: pairs with the host's acquire; descriptor and payload precede it. */
 	loom_store_release_sys(&to[PROXY_COMMIT], trigger | nic_lap(n, s->entries));
 	return 0;
 }
@@ -118,7 +118,6 @@ LOOM_FN int trigger_proxy_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t a
 }
 
 NIC_RELAXED_IS_ORDERED(trigger_proxy)
-NIC_READS(trigger_proxy)
 NIC_AT_ONCE(trigger_proxy)
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "peer_map.h"
 #include "../shared/host_mark.h"
+#include "../shared/segment_count.h"
 
 #include <gpuloom/device.h>
 
@@ -14,40 +15,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* What a rank tells the others of itself ... */
-struct card {
+/* What a rank publishes about itself. */
+struct peer_identity {
 	struct host_mark mark;
-	uint64_t processes; /* the namespace that its number is of */
+	uint64_t processes; /* the namespace of its process number */
 	uint64_t pid, token;
 	uint64_t on_gpu;
-	loom_ref block; /* where its head is; 0: not to be reached */
+	loom_ref block; /* where its head is; 0: not reachable */
 	uint64_t arrival_at, arrival_bytes;
 };
-/* ... and of each segment. The same file, or the same key: one memory. */
-struct place {
+/* And about each segment. Same file, or same key: one memory. */
+struct peer_segment {
 	uint64_t device, file; /* as fstat() says */
 	uint64_t offset, bytes;
 	int64_t fd; /* -1: none */
-	struct loom_memory_key key; /* of a GPU's memory */
+	struct loom_memory_key key; /* of device memory */
 };
 
-#define MOST_BYTES (1ull << 56) /* of a segment: so that sums do not wrap */
+#define MOST_BYTES (1ull << 56) /* of a segment: sums do not wrap */
 
-struct region { /* a memory of another rank, here: a file of `bytes`, or 0, a GPU's */
+struct mapping { /* a mapped memory of another rank: a file of `bytes`, or 0: device memory */
 	uint64_t at, bytes;
 };
 
 struct peer_map {
 	const struct loom_host *host;
-	uint32_t segments, regions;
-	struct card *card;   /* [ranks] */
-	struct place *place; /* [ranks * segments] */
+	uint32_t segments, mappings;
+	struct peer_identity *identity; /* [ranks] */
+	struct peer_segment *segment;   /* [ranks * segments] */
 	struct peer_window *window;
-	struct region *region; /* [ranks * segments] at most */
-	int on_gpu;	       /* workers here are a GPU's: they reach GPUs' memory alone */
-	/* For those, as struct loom_segments has them. */
+	struct mapping *mapping; /* [ranks * segments] at most */
+	int on_gpu;	       /* the workers are a GPU's: they reach device memory alone */
+	/* For those, as in struct loom_segments: */
 	void *ctx;
-	int (*open)(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at, struct loom_error *err);
+	int (*open)(void *ctx, uint32_t device, const struct loom_memory_key *key, uint64_t *at,
+		    struct loom_error *err);
 	void (*close)(void *ctx, uint32_t device, uint64_t at);
 };
 
@@ -66,43 +68,43 @@ void peer_map_close(struct peer_map *m)
 	if (!m)
 		return;
 	const struct loom_host *host = m->host;
-	for (uint32_t i = 0; i < m->regions; i++)
-		if (m->region[i].bytes)
-			munmap((void *)(uintptr_t)m->region[i].at, m->region[i].bytes);
+	for (uint32_t i = 0; i < m->mappings; i++)
+		if (m->mapping[i].bytes)
+			munmap((void *)(uintptr_t)m->mapping[i].at, m->mapping[i].bytes);
 		else
-			m->close(m->ctx, 0, m->region[i].at);
-	host->free(host, m->card);
-	host->free(host, m->place);
+			m->close(m->ctx, 0, m->mapping[i].at);
+	host->free(host, m->identity);
+	host->free(host, m->segment);
 	host->free(host, m->window);
-	host->free(host, m->region);
+	host->free(host, m->mapping);
 	host->free(host, m);
 }
 
-/* ---- what this rank tells -------------------------------------------------------------------------- */
+/* ---- what this rank publishes ---------------------------------------------------------------------- */
 
-static void introduce(const struct loom_segments *s, struct peer_head *head, struct card *card)
+static void identify(const struct loom_segments *s, struct peer_head *head, struct peer_identity *identity)
 {
 	struct stat ns;
-	host_mark_read(&card->mark);
-	card->processes = stat("/proc/self/ns/pid", &ns) ? 0 : ns.st_ino;
-	card->pid = (uint64_t)getpid();
-	if (getrandom(&card->token, sizeof(card->token), 0) != sizeof(card->token))
-		card->token = card->pid ^ (uint64_t)(uintptr_t)card;
-	head->token = card->token;
+	host_mark_read(&identity->mark);
+	identity->processes = stat("/proc/self/ns/pid", &ns) ? 0 : ns.st_ino;
+	identity->pid = (uint64_t)getpid();
+	if (getrandom(&identity->token, sizeof(identity->token), 0) != sizeof(identity->token))
+		identity->token = identity->pid ^ (uint64_t)(uintptr_t)identity;
+	head->token = identity->token;
 	for (uint32_t i = 1; i < s->count; i++) {
 		char *at = s->at[i] ? s->at[i] : LOOM_HAS(s, image) ? s->image[i] : NULL;
 		uint64_t offset = (uint64_t)((char *)head - at);
 		if (at && (char *)head >= at && offset < s->bytes[i])
-			card->block = LOOM_REF(i, offset);
+			identity->block = LOOM_REF(i, offset);
 	}
 }
 
-/* Of a rank on a GPU the GPU's memory, which is what the host does not reach; of others the files. */
-static int describe(const struct peer_map *m, const struct loom_segments *s, uint32_t i, struct place *p,
+/* Of a rank on a GPU: its device memory, which the host does not reach. Of other ranks: the files. */
+static int describe_segment(const struct peer_map *m, const struct loom_segments *s, uint32_t i, struct peer_segment *p,
 		    struct loom_error *err)
 {
 	struct stat file;
-	*p = (struct place){.fd = -1, .bytes = s->bytes[i]};
+	*p = (struct peer_segment){.fd = -1, .bytes = s->bytes[i]};
 	if (m->on_gpu && !s->at[i] && LOOM_HAS(s, key)) {
 		p->offset = s->offset[i];
 		return m->host->ranks > 1 ? s->key(s->ctx, i, &p->key, err) : 0;
@@ -116,9 +118,9 @@ static int describe(const struct peer_map *m, const struct loom_segments *s, uin
 	return 0;
 }
 
-/* ---- what the others have told ---------------------------------------------------------------------- */
+/* ---- what other ranks have published ---------------------------------------------------------------- */
 
-/* Whether that name in /proc is a memfd: no other file of that process is opened, whatever number another rank has told. */
+/* Whether that name in /proc is a memfd of ours: no other file is opened, whatever number a rank has sent. */
 static int is_memfd(const char *path)
 {
 	static const char memfd[] = "/memfd:gpuloom";
@@ -130,17 +132,19 @@ static int is_memfd(const char *path)
 	return 0;
 }
 
-/* The file of a place, mapped whole. The path may name another process's by now: the file's number tells. */
-static int map_file(struct peer_map *m, uint32_t rank, const struct place *p, uint64_t *at, struct loom_error *err)
+/* Maps the file of a segment. The path may name another process by now: device and inode are compared. */
+static int map_file(struct peer_map *m, uint32_t rank, const struct peer_segment *p, uint64_t *at,
+		    struct loom_error *err)
 {
 	const struct loom_host *host = m->host;
 	char path[64];
 	struct stat file;
-	snprintf(path, sizeof(path), "/proc/%llu/fd/%lld", (unsigned long long)m->card[rank].pid, (long long)p->fd);
+	snprintf(path, sizeof(path), "/proc/%llu/fd/%lld", (unsigned long long)m->identity[rank].pid,
+		 (long long)p->fd);
 	int fd = is_memfd(path) ? open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY) : -1, code = errno;
 	void *map = MAP_FAILED;
-	if (fd >= 0 && (fstat(fd, &file) || file.st_dev != p->device || file.st_ino != p->file || !S_ISREG(file.st_mode) ||
-			file.st_size <= 0))
+	if (fd >= 0 && (fstat(fd, &file) || file.st_dev != p->device || file.st_ino != p->file ||
+			!S_ISREG(file.st_mode) || file.st_size <= 0))
 		code = ESTALE;
 	else if (fd >= 0) {
 		map = mmap(NULL, (size_t)file.st_size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
@@ -149,159 +153,165 @@ static int map_file(struct peer_map *m, uint32_t rank, const struct place *p, ui
 	if (fd >= 0)
 		close(fd);
 	if (map == MAP_FAILED)
-		return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
-				 "trigger_peer: cannot map the memory of rank %u (%s: %s): run all ranks as one user on one "
-				 "host, or choose another trigger, as in --set trigger.use=gputn",
-				 rank, path, strerror(code));
+		return LOOM_FAIL(
+		    host, err, LOOM_EUNAVAIL,
+		    "trigger_peer: cannot map the memory of rank %u (%s: %s): run all ranks as one user on one "
+		    "host, or choose another trigger, as in --set trigger.use=gputn",
+		    rank, path, strerror(code));
 	*at = (uint64_t)(uintptr_t)map;
-	m->region[m->regions++] = (struct region){.at = *at, .bytes = (uint64_t)file.st_size};
+	m->mapping[m->mappings++] = (struct mapping){.at = *at, .bytes = (uint64_t)file.st_size};
 	return 0;
 }
 
-static int open_key(struct peer_map *m, uint32_t rank, const struct place *p, uint64_t *at, struct loom_error *err)
+static int open_key(struct peer_map *m, uint32_t rank, const struct peer_segment *p, uint64_t *at,
+		    struct loom_error *err)
 {
 	struct loom_error why = {0};
 	int rc = m->open(m->ctx, 0, &p->key, at, &why);
 	if (rc)
-		return LOOM_FAIL(m->host, err, rc,
-				 "trigger_peer: the memory of rank %u is out of reach: %s; or choose another trigger, as in --set "
-				 "trigger.use=gputn",
-				 rank, why.text);
-	m->region[m->regions++] = (struct region){.at = *at};
+		return LOOM_FAIL(
+		    m->host, err, rc,
+		    "trigger_peer: the memory of rank %u is out of reach: %s; or choose another trigger, as in --set "
+		    "trigger.use=gputn",
+		    rank, why.text);
+	m->mapping[m->mappings++] = (struct mapping){.at = *at};
 	return 0;
 }
 
-static int is_there(const struct place *p)
+static int is_shared(const struct peer_segment *p)
 {
 	return p->fd >= 0 || *p->key.maker;
 }
 
-static int is_same(const struct place *a, const struct place *b)
+static int is_same(const struct peer_segment *a, const struct peer_segment *b)
 {
-	if (!is_there(a) || (a->fd >= 0) != (b->fd >= 0))
+	if (!is_shared(a) || (a->fd >= 0) != (b->fd >= 0))
 		return 0;
 	return a->fd >= 0 ? a->device == b->device && a->file == b->file : !memcmp(&a->key, &b->key, sizeof(a->key));
 }
 
-/* That this is the very block; a key can be of no other. */
+/* Whether this is the block of that rank. A key can open no other. */
 static int is_block(const struct peer_map *m, const struct peer_head *head, uint64_t token)
 {
 	return m->on_gpu || __atomic_load_n(&head->token, __ATOMIC_RELAXED) == token;
 }
 
-/* What a rank tells is within bounds before it is a place in a table or an address. */
+/* Checks what a rank sent before it is used as an index or an address. */
 static int check_card(const struct peer_map *m, uint32_t rank, struct loom_error *err)
 {
-	const struct card *its = &m->card[rank];
-	const struct place *place = &m->place[(uint64_t)rank * m->segments];
-	uint32_t block = LOOM_REF_SEGMENT(its->block);
-	uint64_t head = LOOM_REF_OFFSET(its->block), bytes = block < m->segments ? place[block].bytes : 0;
-	int good = memchr(its->mark.boot, 0, sizeof(its->mark.boot)) && its->pid - 1 < INT_MAX;
+	const struct peer_identity *identity = &m->identity[rank];
+	const struct peer_segment *peer_segment = &m->segment[(uint64_t)rank * m->segments];
+	uint32_t block = LOOM_REF_SEGMENT(identity->block);
+	uint64_t head = LOOM_REF_OFFSET(identity->block), bytes = block < m->segments ? peer_segment[block].bytes : 0;
+	int good = memchr(identity->mark.boot, 0, sizeof(identity->mark.boot)) && identity->pid - 1 < INT_MAX;
 	for (uint32_t i = 1; good && i < m->segments; i++)
-		good = place[i].fd >= -1 && place[i].fd <= INT_MAX && place[i].bytes < MOST_BYTES && place[i].offset < MOST_BYTES &&
-		       memchr(place[i].key.maker, 0, sizeof(place[i].key.maker));
-	if (good && its->block)
-		good = block < m->segments && head % sizeof(uint64_t) == 0 && its->arrival_at % sizeof(uint64_t) == 0 &&
-		       bytes >= sizeof(struct peer_head) && head <= bytes - sizeof(struct peer_head) &&
-		       its->arrival_at <= bytes - head && its->arrival_bytes <= bytes - head - its->arrival_at;
-	return good ? 0 : LOOM_FAIL(m->host, err, LOOM_EINVAL, "trigger_peer: rank %u says of its memory what cannot be", rank);
+		good = peer_segment[i].fd >= -1 && peer_segment[i].fd <= INT_MAX &&
+		       peer_segment[i].bytes < MOST_BYTES && peer_segment[i].offset < MOST_BYTES &&
+		       memchr(peer_segment[i].key.maker, 0, sizeof(peer_segment[i].key.maker));
+	if (good && identity->block)
+		good = block < m->segments && head % sizeof(uint64_t) == 0 &&
+		       identity->arrival_at % sizeof(uint64_t) == 0 && bytes >= sizeof(struct peer_head) &&
+		       head <= bytes - sizeof(struct peer_head) && identity->arrival_at <= bytes - head &&
+		       identity->arrival_bytes <= bytes - head - identity->arrival_at;
+	return good ? 0
+		    : LOOM_FAIL(m->host, err, LOOM_EINVAL, "trigger_peer: rank %u describes impossible memory", rank);
 }
 
 static int map_rank(struct peer_map *m, uint32_t rank, struct loom_error *err)
 {
 	const struct loom_host *host = m->host;
-	const struct card *its = &m->card[rank], *mine = &m->card[host->rank];
-	const struct place *place = &m->place[(uint64_t)rank * m->segments];
+	const struct peer_identity *identity = &m->identity[rank], *mine = &m->identity[host->rank];
+	const struct peer_segment *peer_segment = &m->segment[(uint64_t)rank * m->segments];
 	struct peer_window *window = &m->window[(uint64_t)rank * (m->segments + 1)];
 	uint64_t base[LOOM_MAX_SEGMENTS + 1], size[LOOM_MAX_SEGMENTS + 1];
 	int rc = check_card(m, rank, err);
 	if (rc)
 		return rc;
-	if (!its->mark.boot[0] || strcmp(its->mark.boot, mine->mark.boot) || its->processes != mine->processes)
+	if (!identity->mark.boot[0] || strcmp(identity->mark.boot, mine->mark.boot) ||
+	    identity->processes != mine->processes)
+		return LOOM_FAIL(
+		    host, err, LOOM_ENOTSUP,
+		    "trigger_peer: rank %u is on another host than rank %u, or in another container: workers store "
+		    "into memory of their own host alone: choose another trigger, as in --set trigger.use=gputn",
+		    rank, host->rank);
+	if (identity->on_gpu != mine->on_gpu)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "trigger_peer: rank %u is on another host than rank %u, or in another container: workers store "
-				 "into memory of their own host alone: choose another trigger, as in --set trigger.use=gputn",
-				 rank, host->rank);
-	if (its->on_gpu != mine->on_gpu)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "trigger_peer: of rank %u and rank %u one has a GPU, the other a CPU: take the same kind of device in "
+				 "trigger_peer: rank %u and rank %u: one uses a GPU, the other a CPU: use the same "
+				 "kind of device in "
 				 "all ranks, or another trigger, as in --set trigger.use=gputn",
 				 rank, host->rank);
 	for (uint32_t i = 1; i < m->segments; i++) {
 		uint32_t same = 1;
-		if (!is_there(&place[i]))
+		if (!is_shared(&peer_segment[i]))
 			continue;
-		while (!is_same(&place[same], &place[i]))
+		while (!is_same(&peer_segment[same], &peer_segment[i]))
 			same++;
 		rc = same < i	     ? 0 :
-		     place[i].fd < 0 ? open_key(m, rank, &place[i], &base[i], err) :
-				       map_file(m, rank, &place[i], &base[i], err);
+		     peer_segment[i].fd < 0 ? open_key(m, rank, &peer_segment[i], &base[i], err) :
+				       map_file(m, rank, &peer_segment[i], &base[i], err);
 		if (rc)
 			return rc;
 		if (same == i)
-			size[i] = m->region[m->regions - 1].bytes;
+			size[i] = m->mapping[m->mappings - 1].bytes;
 		base[i] = base[same];
 		size[i] = size[same];
-		if (place[i].fd >= 0 && place[i].offset + place[i].bytes > size[i])
-			return LOOM_FAIL(host, err, LOOM_EINVAL, "trigger_peer: segment %u of rank %u is longer than its file", i, rank);
-		window[i].at = base[i] + place[i].offset;
+		if (peer_segment[i].fd >= 0 && peer_segment[i].offset + peer_segment[i].bytes > size[i])
+			return LOOM_FAIL(host, err, LOOM_EINVAL,
+					 "trigger_peer: segment %u of rank %u is longer than its file", i, rank);
+		window[i].at = base[i] + peer_segment[i].offset;
 	}
-	uint64_t block = its->block ? window[LOOM_REF_SEGMENT(its->block)].at : 0;
-	struct peer_head *head = (struct peer_head *)(uintptr_t)(block + LOOM_REF_OFFSET(its->block));
-	if (!block || !is_block(m, head, its->token))
+	uint64_t block = identity->block ? window[LOOM_REF_SEGMENT(identity->block)].at : 0;
+	struct peer_head *head = (struct peer_head *)(uintptr_t)(block + LOOM_REF_OFFSET(identity->block));
+	if (!block || !is_block(m, head, identity->token))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "trigger_peer: the memory of rank %u has no %s: choose transport %s, or another trigger, as in --set "
+				 "trigger_peer: the memory of rank %u has no %s: choose transport %s, or another "
+				 "trigger, as in --set "
 				 "trigger.use=gputn",
-				 rank, m->on_gpu ? "place that GPUs of other ranks reach" : "file that other ranks could map",
+				 rank,
+				 m->on_gpu ? "place that GPUs of other ranks reach" : "file that other ranks could map",
 				 m->on_gpu ? "p2p" : "host");
-	window[m->segments] = (struct peer_window){.at = (uint64_t)(uintptr_t)head + its->arrival_at,
-						   .bytes = its->arrival_bytes};
+	window[m->segments] = (struct peer_window){.at = (uint64_t)(uintptr_t)head + identity->arrival_at,
+						   .bytes = identity->arrival_bytes};
 	return 0;
 }
 
 /* ---- together ---------------------------------------------------------------------------------------- */
 
-static int exchange(struct peer_map *m, const struct loom_segments *s, const struct card *mine,
+static int exchange(struct peer_map *m, const struct loom_segments *s, const struct peer_identity *mine,
 		    struct loom_error *err)
 {
 	const struct loom_host *host = m->host;
 	uint32_t n = s->count, ranks = host->ranks;
-	uint32_t *counts = host->alloc(host, ranks * sizeof(*counts));
-	int rc = counts ? host->allgather(host, &n, counts, sizeof(n), err) :
-			  LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	for (uint32_t r = 0; !rc && r < ranks; r++) {
-		if (counts[r] > LOOM_MAX_SEGMENTS)
-			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "rank %u says that it has %u segments, more than there can be", r, counts[r]);
-		m->segments = counts[r] > m->segments ? counts[r] : m->segments;
-	}
-	host->free(host, counts);
+	int rc = segment_count_most(host, n, &m->segments, err);
 	if (rc)
 		return rc;
 	uint64_t places = (uint64_t)ranks * m->segments;
-	m->card = host->alloc(host, ranks * sizeof(*m->card));
-	m->place = host->alloc(host, places * sizeof(*m->place));
+	m->identity = host->alloc(host, ranks * sizeof(*m->identity));
+	m->segment = host->alloc(host, places * sizeof(*m->segment));
 	m->window = host->alloc(host, (places + ranks) * sizeof(*m->window));
-	m->region = host->alloc(host, places * sizeof(*m->region));
-	struct place *own = host->alloc(host, m->segments * sizeof(*own));
-	if (!m->card || !m->place || !m->window || !m->region || !own)
+	m->mapping = host->alloc(host, places * sizeof(*m->mapping));
+	struct peer_segment *own = host->alloc(host, m->segments * sizeof(*own));
+	if (!m->identity || !m->segment || !m->window || !m->mapping || !own)
 		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	for (uint32_t i = 0; !rc && i < m->segments; i++)
 		if (i > 0 && i < n)
-			rc = describe(m, s, i, &own[i], err);
+			rc = describe_segment(m, s, i, &own[i], err);
 		else
 			own[i].fd = -1;
 	if (!rc)
-		rc = host->allgather(host, mine, m->card, sizeof(*mine), err);
+		rc = host->allgather(host, mine, m->identity, sizeof(*mine), err);
 	if (!rc)
-		rc = host->allgather(host, own, m->place, m->segments * sizeof(*own), err);
+		rc = host->allgather(host, own, m->segment, m->segments * sizeof(*own), err);
 	host->free(host, own);
 	return rc;
 }
 
-int peer_map_open(const struct loom_host *host, const struct loom_segments *segments, int on_gpu, struct peer_head *head,
-		  uint64_t arrival_at, uint32_t arrivals, struct peer_map **map, struct loom_error *err)
+int peer_map_open(const struct loom_host *host, const struct loom_segments *segments, int on_gpu,
+		  struct peer_head *head, uint64_t arrival_at, uint32_t arrivals, struct peer_map **map,
+		  struct loom_error *err)
 {
-	struct card mine = {.on_gpu = on_gpu != 0, .arrival_at = arrival_at, .arrival_bytes = arrivals * sizeof(struct nic_arrival)};
+	struct peer_identity mine = {
+	    .on_gpu = on_gpu != 0, .arrival_at = arrival_at, .arrival_bytes = arrivals * sizeof(struct nic_arrival)};
 	struct peer_map *m = host->alloc(host, sizeof(*m));
 	if (!m)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
@@ -312,16 +322,16 @@ int peer_map_open(const struct loom_host *host, const struct loom_segments *segm
 		m->open = segments->open;
 		m->close = segments->close;
 	}
-	introduce(segments, head, &mine);
+	identify(segments, head, &mine);
 	int rc = exchange(m, segments, &mine, err);
 	for (uint64_t i = 0; !rc && i < (uint64_t)host->ranks * m->segments; i++)
-		m->window[i + i / m->segments].bytes = m->place[i].bytes;
+		m->window[i + i / m->segments].bytes = m->segment[i].bytes;
 	for (uint32_t r = 0; !rc && r < host->ranks; r++)
 		if (r == host->rank)
 			m->window[(uint64_t)r * (m->segments + 1) + m->segments].bytes = mine.arrival_bytes;
 		else
 			rc = map_rank(m, r, err);
-	/* None goes on, and clears its block, before all have seen the tokens. */
+	/* No rank continues, and clears its block, before all have read the tokens. */
 	uint32_t done = 1, *all = rc ? NULL : host->alloc(host, host->ranks * sizeof(*all));
 	if (!rc)
 		rc = all ? host->allgather(host, &done, all, sizeof(done), err) :

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The memory of the other ranks of this host, mapped: what trigger_peer stores into. Through the files that their
- * processes hold open, or the keys of their GPUs' memory: no name is left behind by a rank that is killed. */
+/* Maps the memory of the other ranks of this host, which trigger_peer stores into: through the files that their
+ * processes have open, or the keys of their GPUs' memory. A killed rank leaves no name behind. */
 #ifndef TRIGGER_PEER_MAP_H
 #define TRIGGER_PEER_MAP_H
 
@@ -10,11 +10,12 @@
 #include "trigger_peer.dev.h"
 
 struct peer_map;
-/* Collective. `on_gpu`: workers are those of one GPU, device 0, and so must be those of all ranks. `head` is where this rank's block begins, and lies in one of the segments; `arrivals` of its words stand
- * at arrival_at in it. peer_windows() is [rank * (peer_segments() + 1) + segment], the last of a rank its arrival
- * words. */
-int peer_map_open(const struct loom_host *host, const struct loom_segments *segments, int on_gpu, struct peer_head *head,
-		  uint64_t arrival_at, uint32_t arrivals, struct peer_map **map, struct loom_error *err);
+/* Collective. `on_gpu`: all workers of all ranks are those of one GPU, device 0. `head`: start of this rank's block,
+ * in one of the segments; `arrivals` words are at arrival_at in it. peer_windows() is [rank * (peer_segments() + 1) +
+ * segment]; the last of a rank is its arrival words. */
+int peer_map_open(const struct loom_host *host, const struct loom_segments *segments, int on_gpu,
+		  struct peer_head *head, uint64_t arrival_at, uint32_t arrivals, struct peer_map **map,
+		  struct loom_error *err);
 void peer_map_close(struct peer_map *m); /* NULL is legal */
 const struct peer_window *peer_windows(const struct peer_map *m);
 uint32_t peer_segments(const struct peer_map *m);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trigger_peer: workers store into the memory of other ranks themselves. Host half: the tables, and host threads that
- * post, cancel and count by the code of the workers. */
+ * post by the code of the workers. */
 #include "trigger_peer.dev.h"
 
 #include <gpuloom/device.h>
@@ -10,7 +10,7 @@
 #include "../shared/nic/nic.h"
 #include "peer_map.h"
 
-/* How long a host thread waits for the worker that serves a counter. That one may have been killed. */
+/* How long a host thread waits for the worker that serves a counter, which may have been killed. */
 #define PATIENCE_NS 10000000000ull
 
 struct peer_opts {
@@ -25,17 +25,17 @@ struct peer {
 	const struct loom_host *host;
 	const struct peer_opts *opts;
 	pthread_mutex_t lock; /* of host threads */
-	pthread_t core;	      /* posts while no worker runs; others may not */
+	pthread_t core;	      /* posts while no worker runs; other threads may not */
 	int on_gpu;
-	uint32_t next;	      /* where the search for a free post begins */
-	uint32_t generations; /* of posts, over all samples: no id is used twice */
-	uint64_t bytes; /* of the block, up to the windows */
+	uint32_t next;	      /* start of the search for a free post */
+	uint32_t generations; /* of posts, over all samples: ids are unique */
+	uint64_t bytes; /* of the block, without the windows */
 	struct nic_table table;
-	struct loom_net_need said; /* by the workload */
+	struct loom_net_need needs; /* by the workload */
 	struct nic_shape shape;
 	struct peer_head head;
 	struct peer_map *map;
-	struct loom_ctx ctx; /* of host threads, as if they were workers */
+	struct loom_ctx ctx; /* of host threads, which run device code */
 	struct loom_ctl ctl;
 	struct nic_device device;
 };
@@ -44,7 +44,7 @@ static int peer_create(const struct loom_host *host, const void *opts, void **se
 {
 	struct peer *p;
 	if (!LOOM_HAS(host, allgather))
-		return LOOM_FAIL(host, err, LOOM_EABI, "trigger_peer needs a gpuloom that knows ranks");
+		return LOOM_FAIL(host, err, LOOM_EABI, "trigger_peer needs a gpuloom with ranks");
 	p = host->alloc(host, sizeof(*p));
 	if (!p)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "trigger_peer: out of memory");
@@ -73,8 +73,8 @@ static uint64_t shape(struct peer *p, const struct loom_layout *layout)
 {
 	const struct peer_opts *o = p->opts;
 	struct nic_table options = NIC_TABLE(o);
-	if (!p->map) /* not for a later run */
-		p->table = nic_table(&options, layout, &p->said);
+	if (!p->map) /* fixed by the first run */
+		p->table = nic_table(&options, layout, &p->needs);
 	struct nic_shape s = {.slots = p->table.slots,
 			      .arrivals = p->table.arrivals,
 			      .extra = p->table.tags,
@@ -99,13 +99,15 @@ static int peer_need(void *self, const struct loom_layout *layout, struct loom_n
 	for (uint32_t d = 0; d < layout->devices; d++)
 		p->on_gpu |= layout->device[d].kind == LOOM_ON_GPU;
 	if (LOOM_HAS(layout, clock) && p->host->ranks > 1)
-		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
-				 "trigger_peer: simulated GPUs of different ranks share no memory: run one rank, or choose another "
-				 "trigger, as in --set trigger.use=gputn");
+		return LOOM_FAIL(
+		    p->host, err, LOOM_ENOTSUP,
+		    "trigger_peer: simulated GPUs of different ranks share no memory: run one rank, or choose another "
+		    "trigger, as in --set trigger.use=gputn");
 	if (layout->noncoherent || (p->on_gpu && layout->devices > 1))
-		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
-				 "trigger_peer: these devices cannot count in the same words: run one device, or choose another "
-				 "trigger, as in --set trigger.use=gputn");
+		return LOOM_FAIL(
+		    p->host, err, LOOM_ENOTSUP,
+		    "trigger_peer: these devices cannot count in the same words: run one device, or choose another "
+		    "trigger, as in --set trigger.use=gputn");
 	need->global = shape(p, layout);
 	need->device = sizeof(struct nic_device);
 	need->device_place = LOOM_PLACE_DEVICE;
@@ -132,7 +134,8 @@ static int peer_start(void *self, const struct loom_layout *layout, const struct
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "trigger_peer: out of memory");
 	memcpy(at, segments->at, segments->count * sizeof(*at));
 	p->device.shape = p->shape;
-	p->ctx = (struct loom_ctx){.lanes = 1, .workers = 1, .count = 1, .flags = LOOM_CTX_OVERSUBSCRIBED, .segment = at, .ctl = &p->ctl};
+	p->ctx = (struct loom_ctx){
+	    .lanes = 1, .workers = 1, .count = 1, .flags = LOOM_CTX_OVERSUBSCRIBED, .segment = at, .ctl = &p->ctl};
 	p->ctx.global[LOOM_TRIGGER] = view->global;
 	p->ctx.on_device[LOOM_TRIGGER] = &p->device;
 	return 0;
@@ -164,11 +167,13 @@ static int failure(const struct peer *p, struct loom_error *err)
 	if (!code)
 		return 0;
 	if (code == LOOM_EFULL)
-		return LOOM_FAIL(p->host, err, code, "trigger_peer: a tag finds no counter: %u are in use; %s", p->table.tags,
-				 nic_raise("tags", nic_more_tags(&p->table, &p->said)));
-	return LOOM_FAIL(p->host, err, code,
-			 code == LOOM_EINVAL ? "trigger_peer: a fire places an addition where its elements are not aligned to their size" :
-					       "trigger_peer: an operation names a rank or memory that the workers do not reach");
+		return LOOM_FAIL(p->host, err, code, "trigger_peer: a tag finds no counter: %u are in use; %s",
+				 p->table.tags, nic_raise("tags", nic_more_tags(&p->table, &p->needs)));
+	return LOOM_FAIL(
+	    p->host, err, code,
+	    code == LOOM_EINVAL
+		? "trigger_peer: a fire places an addition where its elements are not aligned to their size"
+		: "trigger_peer: an operation names a rank or memory that the workers do not reach");
 }
 
 static int peer_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -185,7 +190,7 @@ static int peer_collect(void *self, const struct loom_layout *layout, const stru
 		arrivals += (uint64_t)a[i].count;
 	host->metric(host, report, "trigger.operations", "", LOOM_BETTER_NONE, (double)runs);
 	host->metric(host, report, "trigger.arrivals", "", LOOM_BETTER_NONE, (double)arrivals);
-	/* No thread of the host takes part: for comparisons with triggers that have one. */
+	/* No host thread takes part: for comparisons with other triggers. */
 	host->metric(host, report, "trigger.cpu_ns", "ns", LOOM_BETTER_LESS, 0);
 	return failure(p, err);
 }
@@ -217,7 +222,7 @@ static int peer_check(void *self, const struct loom_trigger_post *w, struct loom
 			       .name = "trigger_peer",
 			       .adder = "a worker",
 			       .table = p->table,
-			       .said = p->said,
+			       .needs = p->needs,
 			       .of = p,
 			       .reaches = reaches,
 			       .adds = adds};
@@ -225,28 +230,32 @@ static int peer_check(void *self, const struct loom_trigger_post *w, struct loom
 	if (rc)
 		return rc;
 	if (w->op == LOOM_NET_SEND || w->op == LOOM_NET_RECV)
-		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
-				 "trigger_peer: nobody is there to match sends and receives: put, or choose another trigger");
+		return LOOM_FAIL(
+		    p->host, err, LOOM_ENOTSUP,
+		    "trigger_peer: there is no NIC to match sends and receives: use put, or choose another trigger");
 	if (w->tag > LOOM_TAG_MAX || w->chain > LOOM_TAG_MAX)
-		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
-				 "trigger_peer: an arrival triggers nothing, for no network card sees it: wait for it in a worker "
-				 "(chain = no), or choose another trigger, as in --set trigger.use=gputn");
+		return LOOM_FAIL(
+		    p->host, err, LOOM_ENOTSUP,
+		    "trigger_peer: an arrival triggers nothing, as no NIC sees it: wait for it in a worker "
+		    "(chain = no), or choose another trigger, as in --set trigger.use=gputn");
 	if (p->on_gpu && !w->threshold)
 		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
-				 "trigger_peer: threshold = 0: the host does not reach a GPU's memory to do it at once: fire it, or choose "
+				 "trigger_peer: threshold = 0: the host does not reach a GPU's memory to run it at "
+				 "once: fire it, or choose "
 				 "another trigger, as in --set trigger.use=gputn");
 	if (p->on_gpu && !pthread_equal(p->core, pthread_self()))
-		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
-				 "trigger_peer: on a GPU all is posted before the workers start: choose order = post-first, or "
-				 "another trigger, as in --set trigger.use=gputn");
+		return LOOM_FAIL(
+		    p->host, err, LOOM_ENOTSUP,
+		    "trigger_peer: on a GPU all is posted before the workers start: choose order = post-first, or "
+		    "another trigger, as in --set trigger.use=gputn");
 	return 0;
 }
 
-/* Until this thread serves the counter: 0, or LOOM_ETIMEDOUT. */
+/* Waits until this thread serves the counter: 0, or LOOM_ETIMEDOUT. */
 static int visit(const struct peer *p, struct peer_counter *k, struct loom_error *err)
 {
 	uint64_t begin = p->host->now_ns(p->host);
-	while (!peer_visit(k)) {
+	while (!peer_claim(k)) {
 		if (p->host->now_ns(p->host) - begin > PATIENCE_NS)
 			return LOOM_FAIL(p->host, err, LOOM_ETIMEDOUT,
 					 "trigger_peer: a worker has been running operations of tag %#llx for 10 s",
@@ -256,12 +265,12 @@ static int visit(const struct peer *p, struct peer_counter *k, struct loom_error
 	return 0;
 }
 
-/* A free place, taken by nobody yet; 0: none. */
+/* A free post; 0: none. */
 static uint32_t free_post(struct peer *p)
 {
 	for (uint32_t n = 0; n < p->table.posts; n++) {
 		uint32_t at = 1 + (p->next + n) % p->table.posts;
-		/* Acquire: pairs with the release in peer_first. Its last run is over. */
+		/* Acquire: pairs with the release in peer_first; its last run has ended. */
 		if (__atomic_load_n(&peer_post(&p->ctx, at)->state, __ATOMIC_ACQUIRE) == PEER_FREE) {
 			p->next = at % p->table.posts;
 			return at;
@@ -275,10 +284,10 @@ static int post_locked(struct peer *p, const struct loom_trigger_post *w, uint64
 	uint32_t at = free_post(p), counter = at ? peer_find(&p->ctx, w->tag) : 0;
 	if (!counter)
 		return LOOM_FAIL(p->host, err, LOOM_EFULL,
-				 "trigger_peer: no place for another post: %s of %u are in use; %s", at ? "tags" : "posts",
-				 at ? p->table.tags : p->table.posts,
-				 at ? nic_raise("tags", nic_more_tags(&p->table, &p->said)) :
-				      nic_raise("posts", nic_more_posts(&p->table, &p->said)));
+				 "trigger_peer: no place for another post: %s of %u are in use; %s",
+				 at ? "tags" : "posts", at ? p->table.tags : p->table.posts,
+				 at ? nic_raise("tags", nic_more_tags(&p->table, &p->needs))
+				    : nic_raise("posts", nic_more_posts(&p->table, &p->needs)));
 	struct peer_counter *k = peer_counter(&p->ctx, counter);
 	int rc = visit(p, k, err);
 	if (rc)
@@ -322,52 +331,7 @@ static int peer_do_post(void *self, const struct loom_trigger_post *w, uint64_t 
 	return rc;
 }
 
-/* Takes the post off its counter. Whoever serves has run what is due, so a post that waits is in the list. */
-static void take_off(const struct peer *p, struct peer_counter *k, uint32_t at)
-{
-	uint32_t before = 0, i = k->first;
-	for (; i != at; i = peer_post(&p->ctx, i)->next)
-		before = i;
-	uint32_t next = peer_post(&p->ctx, at)->next;
-	if (before)
-		peer_post(&p->ctx, before)->next = next;
-	else
-		k->first = next;
-	if (!next)
-		k->last = before;
-}
-
-static int cancel_locked(struct peer *p, uint64_t id, struct loom_error *err)
-{
-	uint32_t at = (uint32_t)id;
-	struct peer_post *post = at - 1 < p->table.posts ? peer_post(&p->ctx, at) : NULL;
-	int rc = LOOM_ENOENT;
-	if (post && post->generation == (uint32_t)(id >> 32) && post->counter) {
-		struct peer_counter *k = peer_counter(&p->ctx, post->counter);
-		rc = visit(p, k, err);
-		if (rc)
-			return rc;
-		if (post->state == PEER_WAITS) {
-			take_off(p, k, at);
-			__atomic_store_n(&post->state, PEER_FREE, __ATOMIC_RELAXED);
-		} else {
-			rc = LOOM_ENOENT;
-		}
-		peer_serve(&p->ctx, post->counter, 0);
-	}
-	return rc ? LOOM_FAIL(p->host, err, rc, "trigger_peer: the operation is over, or never was") : 0;
-}
-
-static int peer_cancel(void *self, uint64_t id, struct loom_error *err)
-{
-	struct peer *p = self;
-	pthread_mutex_lock(&p->lock);
-	int rc = cancel_locked(p, id, err);
-	pthread_mutex_unlock(&p->lock);
-	return rc;
-}
-
-/* A fire returns when what it triggered has been done, or when another lane does it, whose fire has not returned: once
+/* A fire returns when what it triggered is done, or when another lane does it, whose fire has not returned: once
  * workers are parked, all is done. */
 static int peer_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 {
@@ -375,42 +339,12 @@ static int peer_flush(void *self, uint64_t timeout_ns, struct loom_error *err)
 	return failure(self, err);
 }
 
-static int peer_room(void *self, uint32_t *posts)
-{
-	struct peer *p = self;
-	pthread_mutex_lock(&p->lock);
-	*posts = 0;
-	for (uint32_t at = 1; at <= p->table.posts; at++)
-		*posts += __atomic_load_n(&peer_post(&p->ctx, at)->state, __ATOMIC_RELAXED) == PEER_FREE;
-	pthread_mutex_unlock(&p->lock);
-	return 0;
-}
-
-static int peer_do_count(void *self, uint64_t tag, uint64_t n, struct loom_error *err)
-{
-	struct peer *p = self;
-	if (tag - 1 >= LOOM_TAG_MAX)
-		return LOOM_FAIL(p->host, err, tag >> 47 == 1 ? LOOM_ENOTSUP : LOOM_EINVAL,
-				 "trigger_peer: tag %#llx: no tag that is counted here", (unsigned long long)tag);
-	pthread_mutex_lock(&p->lock);
-	uint32_t at = peer_find(&p->ctx, tag);
-	int rc = 0;
-	if (!at) {
-		peer_fail(&p->ctx, LOOM_EFULL);
-	} else if (!(rc = visit(p, peer_counter(&p->ctx, at), err))) {
-		struct peer_counter *k = peer_counter(&p->ctx, at);
-		k->value = n > UINT64_MAX - k->value ? UINT64_MAX : k->value + n;
-		peer_serve(&p->ctx, at, 0);
-	}
-	pthread_mutex_unlock(&p->lock);
-	return rc;
-}
-
 static int peer_do_reach(void *self, uint32_t rank, loom_ref ref, uint64_t bytes, uint64_t *at, struct loom_error *err)
 {
 	struct peer *p = self;
 	if (rank >= p->head.ranks || rank == p->head.rank || !reaches(p, rank, ref, bytes))
-		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP, "trigger_peer: %llu bytes at segment %u are no memory of rank %u",
+		return LOOM_FAIL(p->host, err, LOOM_ENOTSUP,
+				 "trigger_peer: %llu bytes at segment %u are no memory of rank %u",
 				 (unsigned long long)bytes, LOOM_REF_SEGMENT(ref), rank);
 	*at = peer_windows(p->map)[(uint64_t)rank * (p->head.segments + 1) + LOOM_REF_SEGMENT(ref)].at +
 	      LOOM_REF_OFFSET(ref);
@@ -432,10 +366,7 @@ static const struct loom_trigger_ops peer_ops = {
 	.collect = peer_collect,
 	.start = peer_start,
 	.post = peer_do_post,
-	.cancel = peer_cancel,
 	.flush = peer_flush,
-	.room = peer_room,
-	.count = peer_do_count,
 	.check = peer_check,
 	.reach = peer_do_reach,
 	.anywhere = peer_anywhere,

@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trigger_peer: no NIC. The lane whose fire reaches a threshold moves the data itself, into the memory of the other
- * rank, and then raises the arrival word there. Device code; the host posts, and runs what is due at once, by the same.
- *
- * Each tag that is in use has a counter with its posts in the order of their thresholds. A fire adds to `work` of the
- * counter. Who finds 0 there serves the counter: it alone takes what was added, changes the posts and runs those that
- * are due. It leaves by setting back to 0 what it has taken, which fails when more was added meanwhile. So nobody waits,
- * operations of a counter never overlap, and those who only add are served by the other. The host, and a fire that
- * brings an argument, come to serve with an addition of their own kind, PEER_VISIT, when nobody else does.
- *
- * The counters are words of one device: its atomics are of that scope. Only the data, and the arrival word after them,
- * go to others. */
+ * rank, and then raises the arrival word there. Device code; the host posts, and runs what is due at once, by the
+ * same code.
+ * Each tag in use has a counter with its posts in the order of thresholds. A fire adds to `work` of the counter. The
+ * lane that found 0 there serves the counter: it alone takes what was added, changes the posts and runs those that
+ * are due. It ends by resetting `work` from what it has taken to 0, which fails when more was added meanwhile. So
+ * lanes that only add do not wait, and operations of a counter never overlap. The host, and a fire with an argument,
+ * claim an idle counter by the addition PEER_CLAIM.
+ * Counters are words of one device, with atomics of device scope. Only the data, and the arrival word after them, go
+ * to other ranks. */
 #ifndef TRIGGER_PEER_DEV_H
 #define TRIGGER_PEER_DEV_H
 
@@ -17,27 +16,27 @@
 #include "../shared/nic/nic.dev.h"
 #endif
 
-/* Where a rank's segment lies for the workers of this one; at = 0: they do not reach it. */
+/* A rank's segment in the address space of these workers; at = 0: not reachable. */
 struct peer_window {
 	uint64_t at, bytes;
 };
 
-/* Head of the block for the stack. The rest of it is named by struct nic_shape, whose extra_at is the counters, `extra`
- * of them, and then by this. */
+/* Head of the block for the stack. struct nic_shape names the rest, with the counters, `extra` of them, at extra_at;
+ * then the fields here do. */
 struct peer_head {
 	int64_t failed; /* the first failure, an enum loom_err */
 	uint64_t post_at, window_at; /* bytes from the start of the block */
 	uint64_t posts;
 	uint32_t rank, ranks;
-	uint32_t segments; /* windows of each rank; then one more: its arrival words */
+	uint32_t segments; /* windows of each rank; one more: its arrival words */
 	uint32_t stamp;
-	uint64_t token; /* tells other ranks that they have mapped this very block */
+	uint64_t token; /* lets other ranks check that they have mapped this block */
 	uint64_t pad[1];
 };
 
 enum { PEER_FREE = 0, PEER_WAITS };
 
-/* A post. Indices of posts and counters are 1 higher than their place, 0 is none. */
+/* A post. Indices of posts and counters start at 1; 0 is none. */
 struct peer_post {
 	uint64_t threshold, rearm;
 	loom_ref local, remote;
@@ -51,17 +50,17 @@ struct peer_post {
 
 struct peer_counter {
 	uint64_t tag;  /* 0: free; set once in a sample */
-	uint64_t work; /* 0: nobody serves it; else what was added since then */
-	/* Of the one who serves it. */
+	uint64_t work; /* 0: not served; else what was added since then */
+	/* Of the lane that serves it: */
 	uint64_t taken; /* of `work` */
 	uint64_t value;
 	uint64_t runs;
 	uint32_t first, last; /* posts */
-	uint32_t below; /* the counter that it goes back to: it has triggered this one */
+	uint32_t return_to; /* the counter that has triggered this one, and is served next */
 	uint32_t pad[3];
 };
-#define PEER_VISIT (1ull << 63)
-/* In slots and arrival words, which others go on counting up: struct peer_head says which failure it is. */
+#define PEER_CLAIM (1ull << 63)
+/* In slots and arrival words, which may be incremented further: struct peer_head has the failure. */
 #define PEER_FAILED (INT64_MIN / 2)
 
 LOOM_FN struct peer_head *peer_head(const struct loom_ctx *c)
@@ -81,27 +80,27 @@ LOOM_FN struct nic_slot *peer_slot(const struct loom_ctx *c, uint32_t slot)
 	return (struct nic_slot *)nic_at(c, nic_shape(c)->slot_at) + slot;
 }
 
-/* The counter of a tag, made where there is none; 0: there is no room. Any number of lanes may look at once. */
+/* The counter of a tag, created if needed; 0: no room. Any number of lanes may search at once. */
 LOOM_FN uint32_t peer_find(const struct loom_ctx *c, uint64_t tag)
 {
 	uint64_t entries = nic_shape(c)->extra, i = (tag * 0x9e3779b97f4a7c15ull) >> 32;
 	for (uint64_t n = 0; n < entries - entries / 8; n++, i++) {
 		uint32_t at = (uint32_t)(i & (entries - 1)) + 1;
 		uint64_t *have = &peer_counter(c, at)->tag, is = loom_load_relaxed_dev(have);
-		/* Nothing else of a counter is there to be seen with its tag: all of it begins at 0. */
+		/* Relaxed: nothing else of a counter is published with its tag, all of it starts at 0. */
 		if (is == tag || (!is && (loom_cas_acq_rel_dev(have, &is, tag) || is == tag)))
 			return at;
 	}
 	return 0;
 }
 
-/* All waits of this rank end. */
+/* Ends all waits of this rank. */
 LOOM_FN void peer_fail(const struct loom_ctx *c, int code)
 {
 	const struct nic_shape *s = nic_shape(c);
 	struct nic_arrival *a = (struct nic_arrival *)nic_at(c, s->arrival_at);
 	uint64_t none = 0;
-	/* Release: pairs with the acquires in nic_see. Who sees a word negative finds the cause. */
+	/* Release: pairs with the acquires in nic_poll_word: a negative word implies the cause. */
 	if (loom_cas_acq_rel_sys((uint64_t *)&peer_head(c)->failed, &none, (uint64_t)(int64_t)code))
 		for (uint32_t i = 0; i < s->arrivals; i++)
 			loom_store_release_sys((uint64_t *)&a[i].count, (uint64_t)PEER_FAILED);
@@ -115,7 +114,7 @@ LOOM_FN const struct peer_window *peer_window(const struct loom_ctx *c, uint32_t
 	return (const struct peer_window *)nic_at(c, h->window_at) + rank * (h->segments + 1) + segment;
 }
 
-/* `bytes` at `ref` of a rank; NULL: these workers do not reach that. */
+/* `bytes` at `ref` of a rank; NULL: not reachable by these workers. */
 LOOM_FN char *peer_reach(const struct loom_ctx *c, uint32_t rank, loom_ref ref, uint64_t bytes)
 {
 	const struct peer_head *h = peer_head(c);
@@ -126,13 +125,12 @@ LOOM_FN char *peer_reach(const struct loom_ctx *c, uint32_t rank, loom_ref ref, 
 	const struct peer_window *w = peer_window(c, rank, segment);
 	if (offset > w->bytes || bytes > w->bytes - offset)
 		return (char *)NULL;
-	if (rank == h->rank) /* each device has views of its own */
+	if (rank == h->rank) /* each device has its own view */
 		return c->segment[segment] ? (char *)loom_at(c, ref) : (char *)NULL;
 	return w->at ? (char *)w->at + offset : (char *)NULL;
 }
 
-/* Words are moved whole, several at once: on a GPU each load takes as long as all of them. Relaxed: what is before and after
- * them is said by others, see peer_run. */
+/* Moves whole words, several at once: on a GPU the loads overlap. Relaxed: peer_run() orders them. */
 #define PEER_WORDS 16u
 LOOM_FN void peer_copy(char *to, const char *from, uint64_t bytes)
 {
@@ -166,7 +164,7 @@ LOOM_FN void peer_add_floats(uint32_t *to, const uint32_t *from, uint64_t n)
 	}
 }
 
-/* What a fire supplied (3.4). 0 when the post does not allow it. */
+/* Applies what a fire supplied (3.4). 0 when the post does not allow it. */
 LOOM_FN int peer_apply(struct peer_post *w, uint64_t argument)
 {
 	uint64_t offset = argument & 0xffffffffffffull;
@@ -181,7 +179,7 @@ LOOM_FN int peer_apply(struct peer_post *w, uint64_t argument)
 	return 1;
 }
 
-/* Moves the data. 0; LOOM_EIO: a place is out of reach; LOOM_EINVAL: elements that are added lie across words. */
+/* Moves the data. 0; LOOM_EIO: unreachable memory; LOOM_EINVAL: elements to add are not aligned. */
 LOOM_FN int peer_move(const struct loom_ctx *c, const struct peer_post *w)
 {
 	char *here = peer_reach(c, peer_head(c)->rank, w->local, w->bytes);
@@ -210,7 +208,7 @@ LOOM_FN struct nic_arrival *peer_arrivals(const struct loom_ctx *c, uint32_t ran
 	return (struct nic_arrival *)(rank == h->rank ? nic_at(c, nic_shape(c)->arrival_at) : (void *)w->at);
 }
 
-/* One operation, whole: 0, or why it cannot be done. */
+/* Runs one operation: 0, or why it failed. */
 LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t argument)
 {
 	if (w->flags && !peer_apply(w, argument))
@@ -225,8 +223,8 @@ LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t arg
 			return LOOM_EIO;
 		if (peer_head(c)->stamp)
 			loom_store_relaxed_sys(&a[w->notify].at_ns, loom_clock_ns(c));
-		/* Release at the scope of all: pairs with the acquire in nic_see at the target. The data, which this lane
-		 * stored, are before it; and what other lanes wrote here has been acquired with `work`, and copied. */
+		/* Release at system scope: pairs with the acquire in nic_poll_word at the target. The data, stored by
+		 * this lane, precede it; what other lanes wrote here was acquired with `work` and copied. */
 		loom_fetch_add_release_sys((uint64_t *)&a[w->notify].count, (uint64_t)1);
 	}
 	return 0;
@@ -234,12 +232,12 @@ LOOM_FN int peer_run(const struct loom_ctx *c, struct peer_post *w, uint64_t arg
 
 /* ---- counters and their posts ---------------------------------------------------------------------------- */
 
-/* In the order of thresholds, behind those that are equal. By who serves the counter. */
+/* In the order of thresholds, behind equal ones. By the lane that serves the counter. */
 LOOM_FN void peer_insert(const struct loom_ctx *c, struct peer_counter *k, uint32_t at)
 {
 	struct peer_post *p = peer_post(c, at);
 	uint32_t before = k->last;
-	if (before && peer_post(c, before)->threshold > p->threshold) { /* seldom: look from the front */
+	if (before && peer_post(c, before)->threshold > p->threshold) { /* rare: search from the front */
 		before = 0;
 		for (uint32_t i = k->first; peer_post(c, i)->threshold <= p->threshold; i = peer_post(c, i)->next)
 			before = i;
@@ -253,7 +251,7 @@ LOOM_FN void peer_insert(const struct loom_ctx *c, struct peer_counter *k, uint3
 		k->last = at;
 }
 
-/* Takes the first post off, and puts it back where it arms itself again. Its place is free when it has run. */
+/* Removes the first post, and inserts it again if it re-arms. Its place is free when it has run. */
 LOOM_FN int peer_take(const struct loom_ctx *c, struct peer_counter *k, struct peer_post *copy)
 {
 	uint32_t at = k->first;
@@ -263,7 +261,7 @@ LOOM_FN int peer_take(const struct loom_ctx *c, struct peer_counter *k, struct p
 	if (!k->first)
 		k->last = 0;
 	k->runs++;
-	/* A threshold past the end of the counter is never reached. */
+	/* A threshold beyond the counter's range is never reached. */
 	if (!p->rearm || p->threshold + p->rearm < p->threshold)
 		return 1;
 	p->threshold += p->rearm;
@@ -271,21 +269,22 @@ LOOM_FN int peer_take(const struct loom_ctx *c, struct peer_counter *k, struct p
 	return 0;
 }
 
-/* The first post is due: runs it. The counter that its completion makes this lane serve, or 0. */
+/* Runs the first post, which is due. Returns the counter that its completion makes this lane serve, or 0. */
 LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, uint64_t argument)
 {
 	struct peer_post w;
 	uint32_t at = k->first, next;
 	int spent = peer_take(c, k, &w), rc = peer_run(c, &w, argument);
 	if (w.slot && !rc)
-		/* Release: pairs with the acquire in nic_see. The buffer has been read; of a get it has been filled. */
+		/* Release: pairs with the acquire in nic_poll_word. The buffer has been read; that of a get is
+		 * filled. */
 		loom_fetch_add_release_dev((uint64_t *)&peer_slot(c, w.slot)->completed, (uint64_t)1);
 	else if (w.slot)
 		loom_store_release_dev((uint64_t *)&peer_slot(c, w.slot)->completed, (uint64_t)PEER_FAILED);
 	if (rc)
 		peer_fail(c, rc);
 	if (spent)
-		/* Release: pairs with the host's acquire, when it gives the place to another post. */
+		/* Release: pairs with the host's acquire, when it reuses the place. */
 		loom_store_release_sys(&peer_post(c, at)->state, (uint32_t)PEER_FREE);
 	if (!w.chain || rc)
 		return 0;
@@ -297,51 +296,51 @@ LOOM_FN uint32_t peer_first(const struct loom_ctx *c, struct peer_counter *k, ui
 	return loom_fetch_add_acq_rel_dev(&peer_counter(c, next)->work, (uint64_t)1) == 0 ? next : 0;
 }
 
-/* By the one who has come to serve the counter: takes n more of what was added to `work`, up to `taken`. */
+/* By the lane that serves the counter: takes n more of what was added to `work`, up to `taken`. */
 LOOM_FN void peer_add(struct peer_counter *k, uint64_t n, uint64_t taken)
 {
 	k->value = n > UINT64_MAX - k->value ? UINT64_MAX : k->value + n;
 	k->taken = taken;
 }
 
-/* All that is due, and may become due meanwhile, by the one who has come to serve counter `bottom`: its `taken` stands.
- * `argument` is for what is due at its value as it is now. */
+/* By the lane that serves counter `bottom`, whose `taken` is set: runs all that is due, or becomes due meanwhile.
+ * `argument` is for posts due at the present value. */
 LOOM_FN void peer_serve(const struct loom_ctx *c, uint32_t bottom, uint64_t argument)
 {
 	uint32_t at = bottom;
-	peer_counter(c, bottom)->below = 0;
+	peer_counter(c, bottom)->return_to = 0;
 	while (at) {
 		struct peer_counter *k = peer_counter(c, at);
 		if (k->first && peer_post(c, k->first)->threshold <= k->value) {
 			uint32_t next = peer_first(c, k, at == bottom ? argument : 0);
-			if (next) { /* first what it has triggered, then the rest of this one */
-				peer_counter(c, next)->below = at;
+			if (next) { /* first the counter that it has triggered, then the rest of this one */
+				peer_counter(c, next)->return_to = at;
 				peer_add(peer_counter(c, next), 1, 1);
 				at = next;
 			}
 			continue;
 		}
 		argument = at == bottom ? 0 : argument;
-		/* Acquire: pairs with the releases of those who added. What they wrote before their fires is seen. */
+		/* Acquire: pairs with the releases of fires. What their lanes wrote before is visible. */
 		uint64_t work = loom_load_acquire_dev(&k->work);
 		if (work != k->taken) {
 			peer_add(k, work - k->taken, work);
 			continue;
 		}
-		uint32_t below = k->below;
-		/* Release: pairs with the acquire of who serves it next, who finds the posts as they were left here. */
+		uint32_t return_to = k->return_to;
+		/* Release: pairs with the acquire of the next lane that serves it, for the posts. */
 		if (loom_cas_acq_rel_dev(&k->work, &work, (uint64_t)0))
-			at = below;
+			at = return_to;
 	}
 }
 
-/* Comes to serve the counter while nobody does: 1. Else 0. */
-LOOM_FN int peer_visit(struct peer_counter *k)
+/* Claims a counter that is not served: 1, else 0. */
+LOOM_FN int peer_claim(struct peer_counter *k)
 {
 	uint64_t none = 0;
-	if (!loom_cas_acq_rel_dev(&k->work, &none, PEER_VISIT))
+	if (!loom_cas_acq_rel_dev(&k->work, &none, PEER_CLAIM))
 		return 0;
-	k->taken = PEER_VISIT;
+	k->taken = PEER_CLAIM;
 	return 1;
 }
 
@@ -360,7 +359,7 @@ LOOM_FN int trigger_peer_fire(struct loom_ctx *c, uint64_t tag, uint32_t count)
 		peer_fail(c, LOOM_EFULL);
 		return 0;
 	}
-	/* Release: the payload is before it. Acquire, for who serves: what others wrote before their fires. */
+	/* Release: the payload precedes it. Acquire, to serve: what other lanes wrote before their fires. */
 	if (loom_fetch_add_acq_rel_dev(&peer_counter(c, at)->work, sum) == 0) {
 		peer_add(peer_counter(c, at), sum, sum);
 		peer_serve(c, at, 0);
@@ -377,10 +376,10 @@ LOOM_FN int trigger_peer_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t ar
 		peer_fail(c, LOOM_EFULL);
 		return 0;
 	}
-	/* Lanes of a wave that is no more than its slowest lane may all want it: who comes in leaves in the same turn. */
+	/* Under lock-step execution a lane must claim and release the counter in one iteration, or lanes deadlock. */
 	for (int served = 0; !served;) {
 		struct peer_counter *k = peer_counter(c, at);
-		served = peer_visit(k);
+		served = peer_claim(k);
 		if (served) {
 			k->value += k->value < UINT64_MAX;
 			peer_serve(c, at, argument);
@@ -395,7 +394,7 @@ LOOM_FN int trigger_peer_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t ar
 
 LOOM_FN int64_t peer_seen(struct loom_ctx *c, int64_t n)
 {
-	/* Acquired with the word, see peer_fail. */
+	/* Acquired with the word: see peer_fail. */
 	int64_t failed = n < PEER_FAILED / 2 ? (int64_t)loom_load_relaxed_sys((uint64_t *)&peer_head(c)->failed) : 0;
 	return failed ? failed : n < PEER_FAILED / 2 ? LOOM_EIO : n;
 }
@@ -416,6 +415,6 @@ LOOM_FN uint64_t trigger_peer_arrived_at(struct loom_ctx *c, uint32_t index)
 }
 
 NIC_RELAXED_IS_ORDERED(trigger_peer)
-NIC_AT_ONCE(trigger_peer)
+NIC_SENDS_AT_ONCE(trigger_peer)
 
 #endif

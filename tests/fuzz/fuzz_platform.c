@@ -156,11 +156,11 @@ static void *function(const char *name)
 
 static void use(const struct platform *p)
 {
-	const struct net_model model = {.sim_rate = 1, .sim_sharing = NET_QUEUE};
+	const struct simnet_model model = {.sim_rate = 1, .sim_sharing = SIMNET_QUEUE};
 	struct links *l = links_of_platform(&model, p);
 	for (uint32_t i = 0; l && i < p->hosts * p->hosts; i++) {
-		struct route r = links_route(l, i / p->hosts, i % p->hosts, 0);
-		FUZZ_CHECK(r.count <= ROUTE_LINKS);
+		struct link_route r = links_route(l, i / p->hosts, i % p->hosts, 0);
+		FUZZ_CHECK(r.count <= LINKS_OF_ROUTE);
 		for (uint32_t k = 0; k < r.count; k++)
 			FUZZ_CHECK(r.link[k] < p->links);
 		FUZZ_CHECK(r.latency < UINT64_MAX / 4); /* times are added to it */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the models of the trigger FIFO share (plugins/trigger_nic: nic.dev.h, fifo.c): a ring of E entries, the tail that
- * producers wait by, and who reads it of the NIC for all. A producer has `n`, its ticket, `seen` and `mine`.
+/* What the models of the trigger FIFO share (plugins/shared/nic: nic.dev.h, fifo.c): a ring of E entries, the tail that
+ * producers wait by, and the producer that reads the NIC's for all. A producer has `n`, its ticket, `seen` and `mine`.
  *   -DFAULT_LAP: the word has no lap: the NIC takes what a slot held before
  *   -DFAULT_ROOM: a producer does not wait for room
- *   -DFAULT_LOOK: who has looked at the NIC's tail does not let others look
- *   -DFAULT_OLD: who looks keeps the tail to itself and lets others wait by what was seen before */
+ *   -DFAULT_POLL: the producer that has polled the NIC's tail does not let others poll
+ *   -DFAULT_OLD: the producer that polls does not publish the tail: others wait by the old one */
 #ifndef P
 #define P 2
 #endif
@@ -13,8 +13,8 @@
 #endif
 
 byte head, tail;
-byte near;    /* the tail that producers last saw, in the device's memory */
-bool looking; /* one of them reads the NIC's */
+byte cached;    /* a copy of the tail, in the device's memory */
+bool polling; /* a producer reads the NIC's */
 byte word[E]; /* 0: never written */
 bool lap[E];
 
@@ -31,19 +31,19 @@ inline take_ticket()
 	atomic { n = head; head++ };
 #ifndef FAULT_ROOM
 	do
-	:: n - near < E -> break
+	:: n - cached < E -> break
 	:: else ->
-		atomic { mine = !looking; looking = 1 }; /* exchange */
+		atomic { mine = !polling; polling = 1 }; /* exchange */
 		if
 		:: mine ->
 			seen = tail;
 #ifndef FAULT_OLD
-			near = seen;
+			cached = seen;
 #endif
-#ifndef FAULT_LOOK
-			looking = 0
+#ifndef FAULT_POLL
+			polling = 0
 #endif
-		:: else /* another looks: its answer does for both */
+		:: else /* another producer polls, for both */
 		fi
 	od
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The trigger FIFO (plugins/trigger_nic: nic.dev.h, fifo.c): producers take a ticket, wait for room by a tail that
+/* The trigger FIFO (plugins/shared/nic: nic.dev.h, fifo.c): producers take a ticket, wait for room by a tail that
  * one of them last saw, write an argument and then the word with its lap; the NIC reads while the lap fits and then
  * publishes its tail. A producer is two lanes of a wave: they fire together, as one word that counts for both, or one
  * after the other. Every fire is counted once, with its own argument, and all are.
@@ -8,7 +8,7 @@
  *   -DFAULT_ORDER: the word is stored before the argument
  *   -DFAULT_TAIL: the NIC publishes its tail before it has read
  *   -DFAULT_MERGE: the word of two lanes counts for one
- *   -DFAULT_LAP, -DFAULT_ROOM, -DFAULT_LOOK, -DFAULT_OLD: as in fifo.pml */
+ *   -DFAULT_LAP, -DFAULT_ROOM, -DFAULT_POLL, -DFAULT_OLD: as in fifo.pml */
 #include "fifo.pml"
 #ifndef F
 #define F 3

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A counter of trigger_peer (trigger_peer.dev.h): L lanes fire it and the host posts, all at once. Whoever finds `work`
+/* A counter of trigger_peer (trigger_peer.dev.h): L lanes fire it and the host posts, all at once. The lane that finds `work`
  * at 0 serves; the others only add. The operation, whose threshold is all fires, runs once, and what it stored in the
- * other rank is there before the arrival word says so: stores go through a link that keeps no order but a release.
- * Faults: FAULT_FIRST: a lane serves whatever it found; FAULT_LEAVE: the one who serves leaves without a look at what was
+ * other rank precedes the arrival word: stores go through a link that keeps no order but a release.
+ * Faults: FAULT_FIRST: a lane serves whatever it found; FAULT_LEAVE: the serving lane ends without a check of what was
  * added; FAULT_TAKEN: it begins with what another had taken; FAULT_POST: the host posts without serving; FAULT_ORDER: the
  * arrival word is raised by a relaxed store. */
 #ifndef L
 #define L 3
 #endif
-#define VISIT 16
+#define CLAIM 16
 
 byte work, taken, value, servers, ran, paid;
 bool posted;
@@ -79,9 +79,9 @@ active proctype host()
 	posted = true
 #else
 	atomic {
-		work == 0 -> work = VISIT
+		work == 0 -> work = CLAIM
 	}
-	taken = VISIT;
+	taken = CLAIM;
 	posted = true;
 	serve()
 #endif

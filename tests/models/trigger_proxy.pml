@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of trigger_proxy: the host replaces what devices build descriptors from, devices copy it
- * (proxy_show and proxy_look). A copy that is accepted is one that the host wrote as a whole.
- * Faults: FAULT_ODD: the host does not say that it is writing; FAULT_AGAIN: the device does not look again. */
+ * (proxy_publish and proxy_read_entry). A copy that is accepted is one that the host wrote as a whole.
+ * Faults: FAULT_ODD: the host does not mark that it is writing; FAULT_AGAIN: the device does not check the version again. */
 #ifndef N
 #define N 3 /* posts shown */
 #endif
@@ -34,9 +34,9 @@ active proctype host()
 
 active [D] proctype device()
 {
-	byte seen, i, p, looks;
+	byte seen, i, p, copies;
 	do
-	:: looks < 2 ->
+	:: copies < 2 ->
 		seen = version;
 		i = id;
 		p = place;
@@ -51,7 +51,7 @@ active [D] proctype device()
 		:: else -> skip
 		fi;
 #endif
-		looks++
+		copies++
 	:: else -> break
 	od
 }

@@ -74,23 +74,17 @@ struct loom_await {
 };
 #define LOOM_AWAITS_MOST 8 /* in front of one kernel */
 
-/* Host half. post, cancel, room and count may be called from any thread, also while workers run. */
+/* Host half. post may be called from any thread, also while workers run. */
 struct loom_trigger_ops {
 	LOOM_POLICY_OPS
 	/* LOOM_EFULL when every place is taken, LOOM_ENOTSUP when this plug-in or provider lacks the
-	 * operation, LOOM_EBUSY when it takes an argument (LOOM_NET_*_FROM_FIRE) of a fire that has been; *id is for
-	 * cancel(). */
+	 * operation, LOOM_EBUSY when it takes an argument (LOOM_NET_*_FROM_FIRE) of a fire that has happened. *id is
+	 * unique within the stack. */
 	int (*post)(void *self, const struct loom_trigger_post *post, uint64_t *id,
 		    struct loom_error *err);
-	/* 0: it will not run (again). LOOM_EBUSY: too late, it runs. LOOM_ENOENT: it has run. */
-	int (*cancel)(void *self, uint64_t id, struct loom_error *err);
 	/* Waits until all that was fired is complete, also at its targets. The workers are parked: their
 	 * kernel has ended. Gives the first failure. */
 	int (*flush)(void *self, uint64_t timeout_ns, struct loom_error *err);
-	/* Free places for posts. */
-	int (*room)(void *self, uint32_t *posts);
-	/* Adds to a counter, as the NIC itself would: from the host, or to begin at a value. NULL: not supported. */
-	int (*count)(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
 	/* What post() would refuse at any time, for operations that are posted later: 0, or an error in its
 	 * words. Takes no place. NULL: post() alone tells. */
 	int (*check)(void *self, const struct loom_trigger_post *post, struct loom_error *err);

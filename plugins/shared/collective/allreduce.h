@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The host's part of allreduce.dev.h, for workloads in this tree and elsewhere: there are only headers. A workload calls in
- * need(): loom_allreduce_shape, loom_allreduce_place, loom_allreduce_needs; in init(): loom_allreduce_init; in wire(): loom_allreduce_wire. Its
- * device code begins with LOOM_ALLREDUCE_FILES. examples/workload-average is one. */
+/* Host half of allreduce.dev.h, for workloads in this tree and elsewhere: headers only. A workload calls in need():
+ * loom_allreduce_shape, loom_allreduce_place, loom_allreduce_needs; in init(): loom_allreduce_init; in wire():
+ * loom_allreduce_wire. Its device code begins with LOOM_ALLREDUCE_FILES. Example: examples/workload-average. */
 #ifndef LOOM_COLLECTIVE_ALLREDUCE_H
 #define LOOM_COLLECTIVE_ALLREDUCE_H
 
@@ -11,12 +11,13 @@
 #include "allreduce.dev.h"
 #include "net.h"
 
-/* For LOOM_DEVICE_CODE(), in front of the workload's own file. The assembler finds them by -Wa,-I and the folder that has
- * `collective`: `pkg-config --variable=includedir gpuloom`/gpuloom. */
+/* For LOOM_DEVICE_CODE(), before the workload's own file. The assembler finds them by -Wa,-I and the folder that
+ * contains `collective`: `pkg-config --variable=includedir gpuloom`/gpuloom. */
 #define LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("collective/net.dev.h") LOOM_CODE_FILE("collective/allreduce.dev.h")
 
-/* Rows of options, for members `algorithm` and `group` of uint32_t. */
-static const char *const loom_allreduce_algorithms[] = {"auto", "ring", "halving", "levels", "oneshot", "twoshot", "pull", NULL};
+/* Option rows for the members `algorithm` and `group`, uint32_t. */
+static const char *const loom_allreduce_algorithms[] = {"auto",    "ring",    "halving", "levels",
+							"oneshot", "twoshot", "pull",    NULL};
 #define LOOM_ALLREDUCE_ROWS(type)                                                                  \
 	LOOM_OPT(type, algorithm, LOOM_OPT_ENUM, "auto", \
 			 "With posted operations, under any trigger: ring: pieces go round. halving: recursive " \
@@ -35,16 +36,16 @@ static const char *const loom_allreduce_algorithms[] = {"auto", "ring", "halving
 			 .max = 65535, .section = "workload.collective")
 
 #define LOOM_ALLREDUCE_PIECE (4u << 20) /* bytes, where a workload has no option for it */
-/* algorithm = auto: bytes up to which oneshot is chosen. On CPUs lines that go to and fro cost the most, and twoshot has
- * fewer. Between GPUs it takes one way over the link and twice the bytes. */
+/* algorithm = auto: bytes up to which oneshot is chosen. On CPUs cache-line transfers dominate, and twoshot has
+ * fewer. Between GPUs oneshot crosses the link once, with twice the bytes. */
 #define LOOM_ALLREDUCE_ONESHOT_MOST 256u
 #define LOOM_ALLREDUCE_ONESHOT_MOST_GPU (3u << 19) /* to all other ranks together */
-/* The same for halving, bytes a rank, by so many ranks and more. Measured by 4 and 8: above, and with fewer, it gains nothing. */
+/* algorithm = auto: bytes per rank, and ranks, for halving. Measured with 4 and 8 ranks: elsewhere it gains nothing. */
 #define LOOM_ALLREDUCE_HALVING_MOST (16u << 10)
 #define LOOM_ALLREDUCE_HALVING_RANKS 4u
 #define LOOM_ALLREDUCE_PIECES 64u /* of a slice at most: each takes a post, a tag and an arrival word */
 
-/* Into how many chunks the vector is cut, and the steps that follow from it. */
+/* The number of chunks, and the steps that follow from it. */
 static inline void loom_allreduce_cut(struct loom_allreduce *a, uint32_t algorithm, uint32_t group)
 {
 	int chunks = algorithm == LOOM_ALLREDUCE_RING || algorithm == LOOM_ALLREDUCE_TWOSHOT;
@@ -59,19 +60,21 @@ static inline void loom_allreduce_cut(struct loom_allreduce *a, uint32_t algorit
 	a->steps = a->between + 2 * (a->group - 1);
 }
 
-/* How a vector of `bytes`, rounded up, is cut for all workers of all ranks; `group`: with algorithm = levels; `piece`: bytes that
- * are sent at once. */
+/* Divides a vector of `bytes`, rounded up, among all workers of all ranks. `group`: of algorithm = levels; `piece`:
+ * bytes that are sent at once. */
 static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host *host, const struct loom_layout *layout,
-							 uint32_t algorithm, uint32_t group, uint64_t bytes, uint64_t piece)
+							 uint32_t algorithm, uint32_t group, uint64_t bytes,
+							 uint64_t piece)
 {
 	struct loom_allreduce a = {.rank = loom_net_rank(host), .ranks = loom_net_ranks(host), .algorithm = algorithm};
 	uint64_t parts = (uint64_t)a.ranks * layout->workers, slice = (bytes / sizeof(float) + parts - 1) / parts, unit;
-	if (algorithm == LOOM_ALLREDUCE_AUTO) /* where nothing has to be posted it is cut again */
-		algorithm = a.ranks >= LOOM_ALLREDUCE_HALVING_RANKS && bytes <= (uint64_t)a.ranks * LOOM_ALLREDUCE_HALVING_MOST ?
-				    LOOM_ALLREDUCE_HALVING :
-				    LOOM_ALLREDUCE_RING;
+	if (algorithm == LOOM_ALLREDUCE_AUTO) /* divided again in loom_allreduce_wire() if nothing has to be posted */
+		algorithm =
+		    a.ranks >= LOOM_ALLREDUCE_HALVING_RANKS && bytes <= (uint64_t)a.ranks * LOOM_ALLREDUCE_HALVING_MOST
+			? LOOM_ALLREDUCE_HALVING
+			: LOOM_ALLREDUCE_RING;
 	loom_allreduce_cut(&a, algorithm, group);
-	/* All slices are halved without a rest: whatever power of two the number of groups has in it helps. */
+	/* Slices must halve without a remainder: powers of two in the number of groups count already. */
 	unit = a.power / (a.ranks / a.group & -(a.ranks / a.group));
 	unit = unit < LOOM_ALLREDUCE_WIDE ? LOOM_ALLREDUCE_WIDE : unit;
 	a.floats = (slice + unit - 1) / unit * unit * parts;
@@ -85,7 +88,7 @@ static inline struct loom_allreduce loom_allreduce_shape(const struct loom_host 
 	return a;
 }
 
-/* What auto chooses where workers reach other ranks. */
+/* The choice of auto where workers reach other ranks. */
 static inline uint32_t loom_allreduce_fastest(const struct loom_allreduce *a, const struct loom_layout *layout)
 {
 	uint64_t bytes = a->floats * sizeof(float);
@@ -96,21 +99,21 @@ static inline uint32_t loom_allreduce_fastest(const struct loom_allreduce *a, co
 							    LOOM_ALLREDUCE_TWOSHOT;
 }
 
-/* Bytes of the slots of oneshot, where it may be chosen. */
+/* Bytes of the slots of oneshot, if it may be chosen. */
 static inline uint64_t loom_allreduce_slots_of(const struct loom_allreduce *a, const struct loom_layout *layout)
 {
 	uint32_t algorithm = a->algorithm == LOOM_ALLREDUCE_AUTO ? loom_allreduce_fastest(a, layout) : a->algorithm;
 	return algorithm == LOOM_ALLREDUCE_ONESHOT ? 2ull * a->ranks * a->floats * sizeof(uint64_t) : 0;
 }
 
-/* Gives it memory from `at` on, in bytes from the start of the workload's block for the stack, which is LOOM_PLACE_NET; and
- * tags and arrival words from `first` on: a->tags of them. `inputs`: vectors that rounds of a ring take in turn, 2 for more
- * than one round; or else rounds begin `stride` bytes further each, modulo 64 strides. Returns where its memory ends. */
+/* Assigns memory from offset `at` of the workload's block for the stack, which is LOOM_PLACE_NET, and a->tags tags
+ * and arrival words from `first`. `inputs`: vectors that rounds alternate between, 2 for more than one round with
+ * posts; otherwise rounds begin `stride` bytes further each, modulo 64 strides. Returns where its memory ends. */
 static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const struct loom_layout *layout, uint64_t at,
 					    uint32_t first, uint32_t inputs, uint64_t stride)
 {
 	uint64_t vector = loom_net_line(a->floats * sizeof(float)), inbox = loom_allreduce_slots_of(a, layout);
-	uint64_t met = 2ull * a->ranks * layout->workers * sizeof(struct loom_allreduce_met);
+	uint64_t flags = 2ull * a->ranks * layout->workers * sizeof(struct loom_allreduce_flag);
 	uint64_t added = a->group - 1 + (a->power > 1) + (a->power < a->ranks / a->group); /* chunks */
 	int posts = a->algorithm && loom_allreduce_posts(a);
 	added *= a->slice * layout->workers * sizeof(float);
@@ -120,43 +123,47 @@ static inline uint64_t loom_allreduce_place(struct loom_allreduce *a, const stru
 	a->stride = inputs > 1 ? vector : stride;
 	a->cycle = inputs > 1 ? inputs * vector : stride ? 64 * stride : 1;
 	a->base_at = loom_net_line(at); /* wide accesses need 16 bytes */
-	a->met_at = a->base_at + loom_net_line(a->ranks * sizeof(uint64_t));
-	a->input_at = a->met_at + (posts ? 0 : met);
-	a->sum_at = a->input_at + (inputs > 1 ? inputs * vector : loom_net_line(a->floats * sizeof(float) + 64 * stride));
+	a->flag_at = a->base_at + loom_net_line(a->ranks * sizeof(uint64_t));
+	a->input_at = a->flag_at + (posts ? 0 : flags);
+	a->sum_at =
+	    a->input_at + (inputs > 1 ? inputs * vector : loom_net_line(a->floats * sizeof(float) + 64 * stride));
 	a->inbox_at = a->sum_at + (posts ? 0 : vector);
 	return a->inbox_at + inbox;
 }
 
-/* Vectors that rounds take in turn. */
+/* The number of vectors that rounds alternate between. */
 static inline uint32_t loom_allreduce_inputs_of(const struct loom_allreduce *a)
 {
 	return (uint32_t)(a->stride ? a->cycle / a->stride : 1);
 }
 
-/* Adds what the placed vector takes of the trigger's tables. The places of late posts are used again and again. */
-static inline void loom_allreduce_needs(const struct loom_allreduce *a, const struct loom_layout *layout, struct loom_need *need)
+/* Adds what the placed vector needs of the trigger's tables. Places of late posts are reused. */
+static inline void loom_allreduce_needs(const struct loom_allreduce *a, const struct loom_layout *layout,
+					struct loom_need *need)
 {
 	uint32_t last = a->first + a->tags;
-	if (!loom_allreduce_posts(a) || (a->algorithm == LOOM_ALLREDUCE_AUTO && LOOM_HAS(layout, reaches) && !a->turn_at))
+	if (!loom_allreduce_posts(a) ||
+	    (a->algorithm == LOOM_ALLREDUCE_AUTO && LOOM_HAS(layout, reaches) && !a->late_at))
 		return;
-	need->net.posts += a->turn_at ? 0 : a->tags * loom_allreduce_inputs_of(a);
+	need->net.posts += a->late_at ? 0 : a->tags * loom_allreduce_inputs_of(a);
 	need->net.tags += a->chain ? 2 * a->tags : a->tags;
 	need->net.arrivals = last > need->net.arrivals ? last : need->net.arrivals;
 }
 
-/* All but the input. `all`: the workload's block for the stack. */
+/* Initialises all but the input. `all`: the workload's block for the stack. */
 static inline void loom_allreduce_init(const struct loom_allreduce *a, const struct loom_layout *layout, void *all)
 {
 	if (a->algorithm && loom_allreduce_posts(a))
 		return;
-	memset((char *)all + a->met_at, 0, a->input_at - a->met_at);
-	memset((char *)all + a->sum_at, 0xff, a->inbox_at - a->sum_at); /* NaN: a sum that was not made shows */
+	memset((char *)all + a->flag_at, 0, a->input_at - a->flag_at);
+	memset((char *)all + a->sum_at, 0xff, a->inbox_at - a->sum_at); /* NaN: a missing sum shows */
 	memset((char *)all + a->inbox_at, 0, loom_allreduce_slots_of(a, layout));
 }
 
-/* The put, or the add of a chain, that sends a piece on, in all rounds that take that vector. */
-static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_allreduce *a, uint32_t workers, loom_ref global,
-							      uint32_t w, uint32_t step, uint32_t piece, uint32_t input)
+/* The put, or with a chain the add, that sends a piece, in all rounds that use that vector. */
+static inline struct loom_trigger_post loom_allreduce_post_of(const struct loom_allreduce *a, uint32_t workers,
+							      loom_ref global, uint32_t w, uint32_t step,
+							      uint32_t piece, uint32_t input)
 {
 	struct loom_allreduce_part p = loom_allreduce_part(a, workers, a->rank, w, step, piece);
 	uint64_t at = a->input_at + input * a->stride + p.begin * sizeof(float);
@@ -187,7 +194,9 @@ static inline int loom_allreduce_post_all(const struct loom_allreduce *a, uint32
 	for (uint32_t input = 0; input < inputs; input++)
 		for (uint32_t step = 0; step < a->steps; step++)
 			for (uint32_t piece = 0; piece < a->pieces; piece++)
-				for (uint32_t w = 0; w < workers && !rc && loom_allreduce_peer(a, a->rank, step, 0) != LOOM_ALLREDUCE_NOBODY; w++) {
+				for (uint32_t w = 0; w < workers && !rc &&
+						     loom_allreduce_peer(a, a->rank, step, 0) != LOOM_ALLREDUCE_NONE;
+				     w++) {
 					struct loom_trigger_post post =
 					    loom_allreduce_post_of(a, workers, global, w, step, piece, input);
 					rc = late ? late(to, &post, err) : loom_net_post(trigger, &post, err);
@@ -195,16 +204,16 @@ static inline int loom_allreduce_post_all(const struct loom_allreduce *a, uint32
 	return rc;
 }
 
-/* Chooses for auto. Then posts, or gives the posts to `late` where that is not NULL; or finds out where the block of the other
- * ranks is, all `bytes` of it. LOOM_ENOTSUP: the algorithm and this trigger do not go together; and what posts fail with. */
-static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loom_host *host, const struct loom_layout *layout,
-				      const struct loom_view *view, loom_ref global, uint64_t bytes,
-				      const struct loom_trigger *trigger, loom_allreduce_poster *late, void *to,
-				      struct loom_error *err)
+/* Resolves auto. Then posts, or gives the posts to `late` if that is not NULL; or finds the block of each other rank,
+ * all `bytes` of it. LOOM_ENOTSUP: this trigger does not support the algorithm. Also fails as posts do. */
+static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loom_host *host,
+				      const struct loom_layout *layout, const struct loom_view *view, loom_ref global,
+				      uint64_t bytes, const struct loom_trigger *trigger, loom_allreduce_poster *late,
+				      void *to, struct loom_error *err)
 {
 	int reaches = LOOM_HAS(trigger->ops, reach), rc = 0;
 	uint64_t *base = (uint64_t *)((char *)view->global + a->base_at);
-	if (a->algorithm == LOOM_ALLREDUCE_AUTO && reaches && !a->turn_at) {
+	if (a->algorithm == LOOM_ALLREDUCE_AUTO && reaches && !a->late_at) {
 		a->algorithm = loom_allreduce_fastest(a, layout);
 		loom_allreduce_cut(a, a->algorithm, 0);
 		a->slice = a->floats / a->group / layout->workers;
@@ -213,13 +222,16 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 	}
 	LOOM_CHOICE(host, "workload.algorithm", "%s", loom_allreduce_algorithms[a->algorithm]);
 	if (a->algorithm == LOOM_ALLREDUCE_LEVELS && a->group == 1)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "algorithm = levels: group must be more than 1 and divide the %u ranks: say group = "
-				 "ranks of a host", a->ranks);
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "algorithm = levels: group must be more than 1 and divide the %u ranks: set group = "
+				 "ranks of a host",
+				 a->ranks);
 	if (loom_allreduce_posts(a))
 		return loom_allreduce_post_all(a, layout->workers, global, trigger, late, to, err);
 	if (!reaches)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "algorithm = %s needs a trigger whose workers store into other ranks: choose --set trigger.use=peer",
+				 "algorithm = %s needs a trigger whose workers store into other ranks: choose --set "
+				 "trigger.use=peer",
 				 loom_allreduce_algorithms[a->algorithm]);
 	for (uint32_t r = 0; r < a->ranks && !rc; r++)
 		if (r != a->rank)
@@ -229,8 +241,9 @@ static inline int loom_allreduce_wire(struct loom_allreduce *a, const struct loo
 
 #define LOOM_ALLREDUCE_BLOCK 64u /* elements that are checked at once */
 
-/* Sums of loom_allreduce_element(i[]) over `ranks` behind the `from`-th, in turn from the `first` on ... */
-static inline void loom_allreduce_in_turn(const uint64_t *i, uint32_t n, uint32_t from, uint32_t first, uint32_t ranks, float *sum)
+/* Sums of loom_allreduce_element(i[]) over `ranks` ranks from `from`, in cyclic order from the `first` of them. */
+static inline void loom_allreduce_in_turn(const uint64_t *i, uint32_t n, uint32_t from, uint32_t first, uint32_t ranks,
+					  float *sum)
 {
 	for (uint32_t r = 0; r < ranks; r++)
 		for (uint32_t e = 0; e < n; e++) {
@@ -239,9 +252,9 @@ static inline void loom_allreduce_in_turn(const uint64_t *i, uint32_t n, uint32_
 		}
 }
 
-/* ... and over `groups` from the `from`-th on, by halves. */
-static inline void loom_allreduce_by_halves(const struct loom_allreduce *a, const uint64_t *i, uint32_t n, uint32_t from,
-					    uint32_t first, uint32_t groups, float *sum)
+/* Sums over `groups` groups from group `from`, by halves. */
+static inline void loom_allreduce_by_halves(const struct loom_allreduce *a, const uint64_t *i, uint32_t n,
+					    uint32_t from, uint32_t first, uint32_t groups, float *sum)
 {
 	float more[LOOM_ALLREDUCE_BLOCK] = {0};
 	uint32_t rest = from + a->power;
@@ -257,14 +270,15 @@ static inline void loom_allreduce_by_halves(const struct loom_allreduce *a, cons
 		sum[e] = more[e] + sum[e];
 }
 
-/* Whether the sums of a round are those of loom_allreduce_element((i + turned) % of, rank), made in this algorithm's order:
- * along a ring chunk c begins at rank c of the group; without posts it is that of the ranks. */
+/* Compares the sums of a round with those of loom_allreduce_element((i + turned) % of, rank), in the order of this
+ * algorithm: in a ring, chunk c begins at rank c of the group; without posts, the order of ranks. */
 static inline int loom_allreduce_compare(const struct loom_allreduce *a, const struct loom_host *host,
-					 const struct loom_layout *layout, const void *all, uint64_t round, uint64_t turned,
-					 uint64_t of, struct loom_error *err)
+					 const struct loom_layout *layout, const void *all, uint64_t round,
+					 uint64_t shifted, uint64_t of, struct loom_error *err)
 {
 	int posts = loom_allreduce_posts(a);
-	const float *got = (const float *)((const char *)all + (posts ? a->input_at + round * a->stride % a->cycle : a->sum_at));
+	const float *got =
+	    (const float *)((const char *)all + (posts ? a->input_at + round * a->stride % a->cycle : a->sum_at));
 	uint64_t chunk = a->slice * layout->workers;
 	for (uint64_t begin = 0, n; begin < a->floats; begin += n) {
 		uint64_t i[LOOM_ALLREDUCE_BLOCK];
@@ -272,15 +286,17 @@ static inline int loom_allreduce_compare(const struct loom_allreduce *a, const s
 		n = chunk - begin % chunk;
 		n = n < LOOM_ALLREDUCE_BLOCK ? n : LOOM_ALLREDUCE_BLOCK;
 		for (uint64_t e = 0; e < n; e++)
-			i[e] = (begin + e + turned) % of;
+			i[e] = (begin + e + shifted) % of;
 		if (posts)
 			loom_allreduce_by_halves(a, i, (uint32_t)n, 0, (uint32_t)(begin / chunk), a->power, sum);
 		else
 			loom_allreduce_in_turn(i, (uint32_t)n, 0, 0, a->ranks, sum);
 		for (uint64_t e = 0; e < n; e++)
 			if (sum[e] != got[begin + e])
-				return LOOM_FAIL(host, err, LOOM_EWRONG, "allreduce: element %llu on rank %u is %.9g instead of %.9g",
-						 (unsigned long long)(begin + e), a->rank, (double)got[begin + e], (double)sum[e]);
+				return LOOM_FAIL(host, err, LOOM_EWRONG,
+						 "allreduce: element %llu on rank %u is %.9g instead of %.9g",
+						 (unsigned long long)(begin + e), a->rank, (double)got[begin + e],
+						 (double)sum[e]);
 	}
 	return 0;
 }

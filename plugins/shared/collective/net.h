@@ -7,8 +7,7 @@
 #include <gpuloom/trigger.h>
 #include <gpuloom/workload.h>
 
-static inline int loom_net_post(const struct loom_trigger *t, struct loom_trigger_post *post,
-			   struct loom_error *err)
+static inline int loom_net_post(const struct loom_trigger *t, struct loom_trigger_post *post, struct loom_error *err)
 {
 	uint64_t id;
 	post->size = sizeof(*post);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory of GPUs that the provider itself reaches (FI_HMEM). That it claims to is not enough: the registration may be
- * refused, and what it writes there is looked at. */
-#include "fabric_inside.h"
+/* Device memory that the provider reaches itself (FI_HMEM). The claim is tested: the registration may be rejected,
+ * and what the provider writes there is compared. */
+#include "fabric_ofi.h"
 
 #include <gpuloom/dev/dev.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #define TEST_NS 1000000000ull
 
-static int await_own(struct ofi *f, const void *context)
+static int await_completion(struct fabric_ofi *f, const void *context)
 {
 	const struct loom_host *host = f->is.host;
 	uint64_t until = host->now_ns(host) + TEST_NS;
@@ -20,49 +20,52 @@ static int await_own(struct ofi *f, const void *context)
 	return n == 1 && entry.op_context == context ? 0 : -FI_EIO;
 }
 
-/* Eight bytes through the provider, looked at by a copy of the device's own. The memory is zeroed then, as it was. */
-static int look(struct ofi *f, const struct loom_segments *segments, uint32_t segment, const struct fabric_here *here)
+/* Writes eight bytes through the provider and reads them by the device's copy. Then zeroes them, as they were. */
+static int test_write(struct fabric_ofi *f, const struct loom_segments *segments, uint32_t segment,
+		      const struct fabric_local *here)
 {
 	static const uint64_t mark = 0x6870755f6d656d21u;
-	struct fabric_there to = fabric_there(f, here);
+	struct fabric_remote to = fabric_remote(f, here);
 	struct fabric_context context;
 	const struct loom_host *host = f->is.host;
 	uint64_t seen = 0, none = 0, until = host->now_ns(host) + TEST_NS;
 	ssize_t code;
 	memcpy(f->scratch, &mark, sizeof(mark));
-	while ((code = fi_write(f->ep, f->scratch, sizeof(mark), fi_mr_desc(f->scratch_mr), f->peer[host->rank], to.base,
-				to.key, &context)) == -FI_EAGAIN && host->now_ns(host) < until)
+	while ((code = fi_write(f->ep, f->scratch, sizeof(mark), fi_mr_desc(f->scratch_mr), f->peer[host->rank],
+				to.base, to.key, &context)) == -FI_EAGAIN &&
+	       host->now_ns(host) < until)
 		(void)fi_cq_read(f->cq, NULL, 0);
 	if (!code)
-		code = await_own(f, &context);
+		code = await_completion(f, &context);
 	if (!code && (segments->copy(segments->ctx, segment, 0, &seen, sizeof(seen), 0, NULL) || seen != mark ||
 		      segments->copy(segments->ctx, segment, 0, &none, sizeof(none), 1, NULL)))
 		code = -FI_EIO;
 	return (int)code;
 }
 
-int fabric_hmem(struct ofi *f, const struct loom_segments *segments, uint32_t segment, const struct loom_memory_key *key,
-		struct fabric_here *here)
+int fabric_hmem(struct fabric_ofi *f, const struct loom_segments *segments, uint32_t segment,
+		const struct loom_memory_key *key, struct fabric_local *here)
 {
 	uint64_t at = 0;
-	struct fabric_here there = {.bytes = segments->bytes[segment]};
+	struct fabric_local there = {.bytes = segments->bytes[segment]};
 	if (!f->hmem || there.bytes < sizeof(uint64_t) || segments->open(segments->ctx, 0, key, &at, NULL))
 		return 0;
 	there.at = (void *)(uintptr_t)(at + segments->offset[segment]);
 	struct iovec memory = {.iov_base = there.at, .iov_len = there.bytes};
-	/* By its address the memory is that of one GPU, whose number is not asked for. */
+	/* The address determines the GPU: no device number is needed. */
 	struct fi_mr_attr attr = {.mr_iov = &memory,
 				  .iov_count = 1,
 				  .iface = strcmp(key->maker, "cuda") ? FI_HMEM_ROCR : FI_HMEM_CUDA};
 	int code = fabric_register(f, &attr, &there.mr);
 	const char *what = "registers";
-	if (!code && (code = look(f, segments, segment, &there))) {
+	if (!code && (code = test_write(f, segments, segment, &there))) {
 		what = "writes to";
 		fi_close(&there.mr->fid);
 	}
 	if (code) {
-		LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s claims FI_HMEM, but %s no memory of a GPU here: %s; it is given copies",
-			 f->is.name, what, fi_strerror(-code));
+		LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric",
+			 "%s claims FI_HMEM, but %s no memory of a GPU here: %s; it is given copies", f->is.name, what,
+			 fi_strerror(-code));
 		f->hmem = 0;
 		return 0;
 	}

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory and operations, one by one, as libfabric is told of them. */
-#include "fabric_inside.h"
+/* Registration of memory, and single operations. */
+#include "fabric_ofi.h"
 #include "fabric_key.h"
 
-#define TRIES 8 /* where keys are short two may be equal */
+#define TRIES 8 /* short keys may collide */
 
-int fabric_register(struct ofi *f, struct fi_mr_attr *attr, struct fid_mr **mr)
+int fabric_register(struct fabric_ofi *f, struct fi_mr_attr *attr, struct fid_mr **mr)
 {
 	int code = -FI_ENOKEY;
 	attr->access = FI_SEND | FI_RECV | FI_READ | FI_WRITE | FI_REMOTE_READ | FI_REMOTE_WRITE;
@@ -17,24 +17,24 @@ int fabric_register(struct ofi *f, struct fi_mr_attr *attr, struct fid_mr **mr)
 	return code;
 }
 
-int fabric_register_host(struct ofi *f, void *at, uint64_t bytes, struct fid_mr **mr)
+int fabric_register_host(struct fabric_ofi *f, void *at, uint64_t bytes, struct fid_mr **mr)
 {
 	struct iovec memory = {.iov_base = at, .iov_len = bytes};
 	struct fi_mr_attr attr = {.mr_iov = &memory, .iov_count = 1};
 	return fabric_register(f, &attr, mr);
 }
 
-struct fabric_there fabric_there(const struct ofi *f, const struct fabric_here *here)
+struct fabric_remote fabric_remote(const struct fabric_ofi *f, const struct fabric_local *here)
 {
 	int virtual = (f->info->domain_attr->mr_mode & FI_MR_VIRT_ADDR) != 0;
-	return (struct fabric_there){.base = virtual ? (uint64_t)(uintptr_t)here->at : 0,
+	return (struct fabric_remote){.base = virtual ? (uint64_t)(uintptr_t)here->at : 0,
 				     .key = fi_mr_key(here->mr),
 				     .bytes = here->bytes,
 				     .staged = here->staged != 0};
 }
 
-/* EAGAIN of libfabric is ours; anything else is a failure of this operation. */
-int fabric_verdict(ssize_t code, int *status)
+/* EAGAIN of libfabric is LOOM_EAGAIN; any other code is a failure of this operation. */
+int fabric_result(ssize_t code, int *status)
 {
 	if (code == 0)
 		return 0;
@@ -44,8 +44,8 @@ int fabric_verdict(ssize_t code, int *status)
 	return LOOM_EIO;
 }
 
-static ssize_t put(struct ofi *f, const struct fabric_io *io, void *from, void *desc,
-		   const struct fabric_there *to, void *context)
+static ssize_t put(struct fabric_ofi *f, const struct fabric_io *io, void *from, void *desc,
+		   const struct fabric_remote *to, void *context)
 {
 	uint64_t at = to->base + LOOM_REF_OFFSET(io->remote);
 	if (f->ask_delivery) {
@@ -62,11 +62,11 @@ static ssize_t put(struct ofi *f, const struct fabric_io *io, void *from, void *
 	return fi_write(f->ep, from, io->bytes, desc, f->peer[io->target], at, to->key, context);
 }
 
-ssize_t fabric_issue(struct ofi *f, const struct fabric_io *io, struct fabric_context *context)
+ssize_t fabric_issue(struct fabric_ofi *f, const struct fabric_io *io, struct fabric_context *context)
 {
-	const struct fabric_here *here = &f->mine[LOOM_REF_SEGMENT(io->local)];
-	const struct fabric_there *to =
-		&f->theirs[io->target * f->segments + LOOM_REF_SEGMENT(io->remote)];
+	const struct fabric_local *here = &f->local[LOOM_REF_SEGMENT(io->local)];
+	const struct fabric_remote *to =
+		&f->remote[io->target * f->segments + LOOM_REF_SEGMENT(io->remote)];
 	void *local = (char *)here->at + LOOM_REF_OFFSET(io->local);
 	void *desc = here->mr ? fi_mr_desc(here->mr) : NULL;
 	fi_addr_t peer = f->peer[io->target];
@@ -88,10 +88,10 @@ ssize_t fabric_issue(struct ofi *f, const struct fabric_io *io, struct fabric_co
 	case LOOM_NET_ADD:
 		if (f->adding)
 			return -FI_EAGAIN;
-		code = io->fetch ? fi_fetch_atomic(f->ep, local, 1, desc, (char *)local + 8, desc, peer, at, to->key, FI_UINT64,
-						   FI_SUM, context) :
-				   fi_atomic(f->ep, local, io->bytes / fabric_type_bytes(io->type), desc, peer, at, to->key,
-					     fabric_type(io->type), FI_SUM, context);
+		code = io->fetch ? fi_fetch_atomic(f->ep, local, 1, desc, (char *)local + 8, desc, peer, at, to->key,
+						   FI_UINT64, FI_SUM, context)
+				 : fi_atomic(f->ep, local, io->bytes / fabric_type_bytes(io->type), desc, peer, at,
+					     to->key, fabric_type(io->type), FI_SUM, context);
 		if (!code && f->add_alone)
 			f->adding = context;
 		break;

@@ -3,7 +3,7 @@
 
 #include <sys/random.h>
 
-/* Keys that somebody may try one after the other. */
+/* Keys below this could be found by trial. */
 #define GUESSED 0x10000u
 
 int fabric_key(uint64_t bytes, uint64_t *key)

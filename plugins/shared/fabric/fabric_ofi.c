@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An endpoint of libfabric: memory, operations, events. */
-#include "fabric_inside.h"
+/* The back end over libfabric: memory, operations, events. */
+#include "fabric_ofi.h"
+#include "../segment_count.h"
 
 #include <gpuloom/device.h>
 
@@ -17,20 +18,20 @@ const char *fabric_strerror(int status)
 
 static int check(const struct fabric *of, uint32_t rank, loom_ref ref, uint64_t bytes)
 {
-	const struct ofi *f = ofi_of(of);
+	const struct fabric_ofi *f = fabric_ofi(of);
 	uint32_t segment = LOOM_REF_SEGMENT(ref);
 	if (rank >= f->is.host->ranks || segment == 0 || segment >= f->segments)
 		return LOOM_EINVAL;
-	uint64_t size = f->theirs[rank * f->segments + segment].bytes;
+	uint64_t size = f->remote[rank * f->segments + segment].bytes;
 	return LOOM_REF_OFFSET(ref) > size || bytes > size - LOOM_REF_OFFSET(ref) ? LOOM_EINVAL : 0;
 }
 
 /* ---- memory ------------------------------------------------------------------------------------ */
 
-/* Memory of a device, where operations with it are wanted: as it is, or the host's copy. That is this process's to make, but
- * not where another one makes the device's calls. */
-static int find_device(struct ofi *f, const struct loom_segments *segments, uint32_t i, struct fabric_here *here,
-		       struct loom_error *err)
+/* Device memory, if operations on it are wanted: as it is, or a copy on the host. This process must make the device's
+ * calls itself. */
+static int find_device(struct fabric_ofi *f, const struct loom_segments *segments, uint32_t i,
+		       struct fabric_local *here, struct loom_error *err)
 {
 	struct loom_memory_key key = {0};
 	if (!f->devices || !LOOM_HAS(segments, copy) || !segments->image[i])
@@ -39,78 +40,70 @@ static int find_device(struct ofi *f, const struct loom_segments *segments, uint
 	if (rc == LOOM_ENOTSUP)
 		return rc;
 	if (rc || !fabric_hmem(f, segments, i, &key, here))
-		*here = (struct fabric_here){.at = segments->image[i], .bytes = segments->bytes[i], .staged = 1};
+		*here = (struct fabric_local){.at = segments->image[i], .bytes = segments->bytes[i], .staged = 1};
 	return 0;
 }
 
-static int any_staged(const struct ofi *f)
+static int any_staged(const struct fabric_ofi *f)
 {
 	int any = 0;
 	for (uint32_t i = 0; i < f->is.host->ranks * f->segments; i++)
-		any |= f->theirs[i].staged != 0;
+		any |= f->remote[i].staged != 0;
 	return any;
 }
 
 static int share(struct fabric *of, const struct loom_segments *segments, struct loom_error *err)
 {
-	struct ofi *f = ofi_of(of);
+	struct fabric_ofi *f = fabric_ofi(of);
 	const struct loom_host *host = f->is.host;
-	uint32_t n = segments->count, most = n;
-	uint32_t *counts = host->alloc(host, host->ranks * sizeof(*counts));
-	if (!counts)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	int rc = host->allgather(host, &n, counts, sizeof(n), err);
-	for (uint32_t r = 0; !rc && r < host->ranks; r++) {
-		if (counts[r] > LOOM_MAX_SEGMENTS)
-			rc = LOOM_FAIL(host, err, LOOM_EINVAL, "rank %u says that it has %u segments, more than there can be", r, counts[r]);
-		most = counts[r] > most ? counts[r] : most;
-	}
-	host->free(host, counts);
+	uint32_t n = segments->count, most;
+	int rc = segment_count_most(host, n, &most, err);
 	if (rc)
 		return rc;
-	f->mine = host->alloc(host, most * sizeof(*f->mine));
-	f->theirs = host->alloc(host, (size_t)host->ranks * most * sizeof(*f->theirs));
-	struct fabric_there *mine = host->alloc(host, most * sizeof(*mine));
-	if (!f->mine || !f->theirs || !mine)
+	f->local = host->alloc(host, most * sizeof(*f->local));
+	f->remote = host->alloc(host, (size_t)host->ranks * most * sizeof(*f->remote));
+	struct fabric_remote *mine = host->alloc(host, most * sizeof(*mine));
+	if (!f->local || !f->remote || !mine)
 		rc = LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	else
 		f->segments = most;
 	for (uint32_t i = 1; !rc && i < n; i++) {
-		f->mine[i] = (struct fabric_here){.at = segments->at[i], .bytes = segments->bytes[i]};
+		f->local[i] = (struct fabric_local){.at = segments->at[i], .bytes = segments->bytes[i]};
 		if (!segments->at[i])
-			rc = find_device(f, segments, i, &f->mine[i], err);
-		if (rc || !f->mine[i].at || !f->mine[i].bytes)
-			continue; /* never a place for an operation: its size stays 0 */
-		int code = f->mine[i].mr ? 0 : fabric_register_host(f, f->mine[i].at, f->mine[i].bytes, &f->mine[i].mr);
+			rc = find_device(f, segments, i, &f->local[i], err);
+		if (rc || !f->local[i].at || !f->local[i].bytes)
+			continue; /* of size 0: no operation is allowed there */
+		int code =
+		    f->local[i].mr ? 0 : fabric_register_host(f, f->local[i].at, f->local[i].bytes, &f->local[i].mr);
 		if (code)
 			rc = LOOM_FAIL(host, err, LOOM_EUNAVAIL,
 				       "%s: cannot register %llu KiB of memory: %s", f->is.name,
-				       (unsigned long long)f->mine[i].bytes >> 10, fi_strerror(-code));
+				       (unsigned long long)f->local[i].bytes >> 10, fi_strerror(-code));
 		else
-			mine[i] = fabric_there(f, &f->mine[i]);
+			mine[i] = fabric_remote(f, &f->local[i]);
 	}
 	if (!rc)
-		rc = host->allgather(host, mine, f->theirs, most * sizeof(*mine), err);
+		rc = host->allgather(host, mine, f->remote, most * sizeof(*mine), err);
 	host->free(host, mine);
 	return rc || !any_staged(f) ? rc : fabric_staged_open(f, segments, err);
 }
 
-void ofi_stop(struct fabric *of)
+void fabric_ofi_stop(struct fabric *of)
 {
-	struct ofi *f = ofi_of(of);
+	struct fabric_ofi *f = fabric_ofi(of);
 	if (f->ep)
 		fi_close(&f->ep->fid);
 	f->ep = NULL;
 }
 
-void ofi_close(struct fabric *of)
+void fabric_ofi_close(struct fabric *of)
 {
-	struct ofi *f = ofi_of(of);
+	struct fabric_ofi *f = fabric_ofi(of);
 	const struct loom_host *host = of->host;
-	ofi_stop(of);
+	fabric_ofi_stop(of);
 	for (uint32_t i = 1; i < f->segments; i++)
-		if (f->mine[i].mr)
-			fi_close(&f->mine[i].mr->fid);
+		if (f->local[i].mr)
+			fi_close(&f->local[i].mr->fid);
 	fabric_staged_close(f);
 	if (f->scratch_mr)
 		fi_close(&f->scratch_mr->fid);
@@ -124,12 +117,12 @@ void ofi_close(struct fabric *of)
 		fi_close(&f->fabric->fid);
 	if (f->info)
 		fi_freeinfo(f->info);
-	if (!strcmp(f->is.name, "shm")) /* a rank that died is why this one ends, perhaps */
+	if (!strcmp(f->is.name, "shm")) /* perhaps this one ends because a rank died */
 		fabric_sweep_shm();
-	host->free(host, f->mine);
-	host->free(host, f->theirs);
+	host->free(host, f->local);
+	host->free(host, f->remote);
 	host->free(host, f->scratch);
-	host->free(host, f->scratch_there);
+	host->free(host, f->scratch_remote);
 	host->free(host, f->peer);
 	host->free(host, f);
 }
@@ -138,36 +131,36 @@ void ofi_close(struct fabric *of)
 
 static int start(struct fabric *of, const struct fabric_io *io, struct fabric_context *context, int *status)
 {
-	struct ofi *f = ofi_of(of);
+	struct fabric_ofi *f = fabric_ofi(of);
 	return f->staging ? fabric_staged_start(f, io, context, status) :
-			    fabric_verdict(fabric_issue(f, io, context), status);
+			    fabric_result(fabric_issue(f, io, context), status);
 }
 
 static int staged(const struct fabric *of, uint32_t rank, loom_ref ref)
 {
-	const struct ofi *f = ofi_of(of);
-	return f->theirs[rank * f->segments + LOOM_REF_SEGMENT(ref)].staged != 0;
+	const struct fabric_ofi *f = fabric_ofi(of);
+	return f->remote[rank * f->segments + LOOM_REF_SEGMENT(ref)].staged != 0;
 }
 
 static int notify_only(struct fabric *of, uint32_t target, uint32_t notify, struct fabric_context *context, int *status)
 {
-	struct ofi *f = ofi_of(of);
-	const struct fabric_there *to = &f->scratch_there[target];
-	return fabric_verdict(fi_writedata(f->ep, f->scratch, sizeof(uint64_t), fi_mr_desc(f->scratch_mr), notify,
+	struct fabric_ofi *f = fabric_ofi(of);
+	const struct fabric_remote *to = &f->scratch_remote[target];
+	return fabric_result(fi_writedata(f->ep, f->scratch, sizeof(uint64_t), fi_mr_desc(f->scratch_mr), notify,
 				    f->peer[target], to->base + FABRIC_SCRATCH_SINK, to->key, context),
 		       status);
 }
 
 static void cancel(struct fabric *of, struct fabric_context *context)
 {
-	struct ofi *f = ofi_of(of);
-	/* Its event says whether it came too late. */
+	struct fabric_ofi *f = fabric_ofi(of);
+	/* The event of the receive shows whether the cancel was too late. */
 	(void)fi_cancel(&f->ep->fid, f->staging ? fabric_staged_context(f, context) : context);
 }
 
 static int can_add(const struct fabric *of, uint32_t type, uint64_t bytes)
 {
-	const struct ofi *f = ofi_of(of);
+	const struct fabric_ofi *f = fabric_ofi(of);
 	uint64_t size = fabric_type_bytes(type);
 	return !size || bytes % size || !f->most_add[type] || bytes / size > f->most_add[type] ?
 		       LOOM_ENOTSUP :
@@ -176,21 +169,21 @@ static int can_add(const struct fabric *of, uint32_t type, uint64_t bytes)
 
 /* ---- events ------------------------------------------------------------------------------------ */
 
-static void ended(struct ofi *f, const struct fabric_context *context)
+static void ended(struct fabric_ofi *f, const struct fabric_context *context)
 {
 	if (context && context == f->adding)
 		f->adding = NULL;
 }
 
-/* Whether the caller gets it: an operation of fabric_test() that had taken too long then is nobody's. */
-static int is_for_caller(struct ofi *f, struct fabric_event *e)
+/* Whether the event is the caller's: not if it is a late one of fabric_test(). */
+static int is_for_caller(struct fabric_ofi *f, struct fabric_event *e)
 {
 	if (f->tested && e->context >= f->test && e->context < f->test + FABRIC_TESTS)
 		return 0;
 	return !f->staging || fabric_staged_event(f, e);
 }
 
-static void failed(struct ofi *f, struct fabric_event *e)
+static void failed(struct fabric_ofi *f, struct fabric_event *e)
 {
 	struct fi_cq_err_entry entry = {0};
 	ssize_t n = fi_cq_readerr(f->cq, &entry, 0);
@@ -202,7 +195,7 @@ static void failed(struct ofi *f, struct fabric_event *e)
 
 static int take_events(struct fabric *of, struct fabric_event *event, uint32_t room)
 {
-	struct ofi *f = ofi_of(of);
+	struct fabric_ofi *f = fabric_ofi(of);
 	struct fi_cq_data_entry entry[FABRIC_BATCH];
 	int events = f->staging ? fabric_staged_retry(f, event, room) : 0;
 	room -= (uint32_t)events;
@@ -216,8 +209,8 @@ static int take_events(struct fabric *of, struct fabric_event *event, uint32_t r
 	if (n < 0)
 		return LOOM_EIO;
 	for (ssize_t i = 0; i < n; i++) {
-		/* The sockets provider repeats the immediate data in the local completion too: only
-		 * FI_REMOTE_WRITE tells the two apart. */
+		/* The sockets provider repeats the immediate data in the local completion: only FI_REMOTE_WRITE tells
+		 * the two apart. */
 		int arrived = (entry[i].flags & (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA)) ==
 			      (FI_REMOTE_WRITE | FI_REMOTE_CQ_DATA);
 		event[events] = (struct fabric_event){.what = arrived ? FABRIC_ARRIVED : FABRIC_DONE,
@@ -231,13 +224,13 @@ static int take_events(struct fabric *of, struct fabric_event *event, uint32_t r
 
 static int may_sleep(struct fabric *of)
 {
-	struct ofi *f = ofi_of(of);
+	struct fabric_ofi *f = fabric_ofi(of);
 	struct fid *cq = &f->cq->fid;
 	return fi_trywait(f->fabric, &cq, 1) == FI_SUCCESS;
 }
 
-const struct fabric_ops ofi_ops = {.stop = ofi_stop,
-				   .close = ofi_close,
+const struct fabric_ops fabric_ofi_ops = {.stop = fabric_ofi_stop,
+				   .close = fabric_ofi_close,
 				   .share = share,
 				   .check = check,
 				   .staged = staged,

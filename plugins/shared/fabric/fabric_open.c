@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which provider, and the way to all ranks. Every step that can fail on one rank alone is followed by an
- * exchange, so that all ranks take the same way on. */
-#include "fabric_inside.h"
+/* Selects a provider and connects all ranks. Every step that can fail on a single rank is followed by an exchange, so
+ * that all ranks continue in the same way. */
+#include "fabric_ofi.h"
 #include "../host_mark.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 
 #define TEXT 400
 
-/* 1 when all ranks say so; negative when a rank is gone. */
+/* 1 when all ranks agree; negative when a rank has died. */
 static int all_agree(const struct loom_host *host, int mine, struct loom_error *err)
 {
 	uint8_t one = mine != 0;
@@ -32,7 +32,7 @@ static int all_agree(const struct loom_host *host, int mine, struct loom_error *
 	return rc ? rc : one;
 }
 
-/* Memory and loopback are shared. */
+/* 1 when all ranks are on one host: memory and loopback are shared. */
 static int one_host(const struct loom_host *host, struct loom_error *err)
 {
 	struct host_mark mine, *all = host->alloc(host, host->ranks * sizeof(*all));
@@ -49,7 +49,7 @@ static int one_host(const struct loom_host *host, struct loom_error *err)
 
 /* ---- one provider -------------------------------------------------------------------------------- */
 
-/* "tcp" as users say it, and '+' for the ';' that INI files take for a comment. */
+/* "tcp" is an abbreviation; '+' stands for ';', which begins a comment in INI files. */
 static void full_name(const char *name, char *out, size_t size)
 {
 	snprintf(out, size, "%s", !strcmp(name, "tcp") ? "tcp;ofi_rxm" : name);
@@ -58,7 +58,7 @@ static void full_name(const char *name, char *out, size_t size)
 			*c = ';';
 }
 
-static struct fi_info *ask(const struct fabric_want *want, const char *provider, const char *address,
+static struct fi_info *get_info(const struct fabric_want *want, const char *provider, const char *address,
 			   int atomics, int devices, int *code)
 {
 	struct fi_info *hints = fi_allocinfo(), *info = NULL;
@@ -75,7 +75,7 @@ static struct fi_info *ask(const struct fabric_want *want, const char *provider,
 	hints->domain_attr->threading = FI_THREAD_DOMAIN;
 	hints->domain_attr->resource_mgmt = FI_RM_ENABLED;
 	hints->domain_attr->av_type = FI_AV_TABLE;
-	/* An operation is complete when its data are in the target's memory: flush() builds on it. */
+	/* An operation is complete when its data are in the target's memory: flush() relies on it. */
 	hints->tx_attr->op_flags = FI_DELIVERY_COMPLETE;
 	hints->fabric_attr->prov_name = strdup(provider);
 	int shared_memory = !strcmp(provider, "shm"); /* named by process, not by address */
@@ -85,10 +85,11 @@ static struct fi_info *ask(const struct fabric_want *want, const char *provider,
 	return *code ? NULL : info;
 }
 
-/* With something to sleep on, where the provider has that. It costs each event a little. */
-static int open_queue(struct ofi *f, int sleep)
+/* With a descriptor to sleep on, if the provider has one. It makes each event a little slower. */
+static int open_queue(struct fabric_ofi *f, int sleep)
 {
-	struct fi_cq_attr cq = {.format = FI_CQ_FORMAT_DATA, .size = 4096, .wait_obj = sleep ? FI_WAIT_FD : FI_WAIT_NONE};
+	struct fi_cq_attr cq = {
+	    .format = FI_CQ_FORMAT_DATA, .size = 4096, .wait_obj = sleep ? FI_WAIT_FD : FI_WAIT_NONE};
 	int code = fi_cq_open(f->domain, &cq, &f->cq, NULL);
 	f->is.fd = -1;
 	if (sleep && code)
@@ -98,7 +99,7 @@ static int open_queue(struct ofi *f, int sleep)
 	return code;
 }
 
-static int set_up(struct ofi *f, int sleep, char *why)
+static int open_endpoint(struct fabric_ofi *f, int sleep, char *why)
 {
 	struct fi_av_attr av = {.type = FI_AV_TABLE};
 	const char *what = "its fabric does not open";
@@ -138,8 +139,8 @@ static int set_up(struct ofi *f, int sleep, char *why)
 	return code;
 }
 
-/* What all ranks have: one that lacked the memory to look is not to go on in another way than the others. */
-static int find_atomics(struct ofi *f, struct loom_error *err)
+/* The atomics that all ranks have. */
+static int find_atomics(struct fabric_ofi *f, struct loom_error *err)
 {
 	const struct loom_host *host = f->is.host;
 	uint64_t(*all)[2] = host->alloc(host, host->ranks * sizeof(*all));
@@ -162,33 +163,33 @@ static int find_atomics(struct ofi *f, struct loom_error *err)
 }
 
 /* Endpoint names and scratch memory of all ranks. */
-struct card {
+struct endpoint {
 	char name[FABRIC_ADDRESS];
-	struct fabric_there scratch;
+	struct fabric_remote scratch;
 };
 
-static int meet(struct ofi *f, char *why, struct loom_error *err)
+static int exchange_addresses(struct fabric_ofi *f, char *why, struct loom_error *err)
 {
 	const struct loom_host *host = f->is.host;
-	struct card mine = {.name = {0}}, *all = host->alloc(host, host->ranks * sizeof(*all));
+	struct endpoint mine = {.name = {0}}, *all = host->alloc(host, host->ranks * sizeof(*all));
 	size_t size = sizeof(mine.name);
 	if (!all)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	int code = fi_getname(&f->ep->fid, mine.name, &size);
-	mine.scratch = fabric_there(f, &(struct fabric_here){.at = f->scratch,
+	mine.scratch = fabric_remote(f, &(struct fabric_local){.at = f->scratch,
 							     .bytes = FABRIC_SCRATCH_BYTES,
 							     .mr = f->scratch_mr});
 	int rc = host->allgather(host, &mine, all, sizeof(mine), err);
 	for (uint32_t r = 0; !rc && !code && r < host->ranks; r++) {
 		all[r].name[sizeof(all[r].name) - 1] = 0;
-		f->scratch_there[r] = all[r].scratch;
+		f->scratch_remote[r] = all[r].scratch;
 		if (fi_av_insert(f->av, all[r].name, 1, &f->peer[r], 0, NULL) != 1)
 			code = -FI_EADDRNOTAVAIL;
 		else if (!strcmp(f->is.name, "shm") && !fabric_mapped_shm(all[r].name))
 			code = -FI_ENOMEM;
 	}
-	/* The provider shm of libfabric 1.17 says nothing when it cannot map a peer. It crashes at the first write to
-	 * that peer, and when the peers are closed: they stay open. */
+	/* shm of libfabric 1.17 does not report that it cannot map a peer. It crashes at the first write to that
+	 * peer, and when the peers are closed: they are left open. */
 	if (code == -FI_ENOMEM)
 		f->av = NULL;
 	if (code)
@@ -198,63 +199,63 @@ static int meet(struct ofi *f, char *why, struct loom_error *err)
 }
 
 /* Opens and tests `name`. 0 with *out, LOOM_EAGAIN with `why` (on all ranks), or an error. */
-static int try(const struct loom_host *host, const struct fabric_want *want, const char *name,
+static int try_provider(const struct loom_host *host, const struct fabric_want *want, const char *name,
 	       const char *address, struct fabric **out, char *why, struct loom_error *err)
 {
-	struct ofi *f = host->alloc(host, sizeof(*f));
+	struct fabric_ofi *f = host->alloc(host, sizeof(*f));
 	int code = 0;
 	char provider[64];
 	full_name(name, provider, sizeof(provider));
 	why[0] = 0;
 	if (f) {
-		f->is.ops = &ofi_ops;
+		f->is.ops = &fabric_ofi_ops;
 		f->is.host = host;
 		f->devices = (int)want->devices;
 		f->scratch = host->alloc(host, FABRIC_SCRATCH_BYTES);
 		f->peer = host->alloc(host, host->ranks * sizeof(*f->peer));
-		f->scratch_there = host->alloc(host, host->ranks * sizeof(*f->scratch_there));
+		f->scratch_remote = host->alloc(host, host->ranks * sizeof(*f->scratch_remote));
 	}
-	if (!f || !f->scratch || !f->peer || !f->scratch_there) {
+	if (!f || !f->scratch || !f->peer || !f->scratch_remote) {
 		if (f)
-			ofi_close(&f->is);
+			fabric_ofi_close(&f->is);
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	}
 	snprintf(f->is.name, sizeof(f->is.name), "%s", provider);
-	/* libfabric 1.17's net says that a put is complete when it has left, whatever its endpoint's op_flags are. */
+	/* net of libfabric 1.17 completes a put when it has left, whatever op_flags say. */
 	f->ask_delivery = !strcmp(provider, "net");
-	/* Atomics are not claimed everywhere, nor needed by all; by shm not beside FI_HMEM. */
-	for (int way = want->devices ? 0 : 2; way < 4 && !f->info; way++) {
-		f->hmem = way < 2;
-		f->info = ask(want, provider, address, way % 2 == 0, f->hmem, &code);
+	/* Atomics are optional; shm has none together with FI_HMEM. */
+	for (int variant = want->devices ? 0 : 2; variant < 4 && !f->info; variant++) {
+		f->hmem = variant < 2;
+		f->info = get_info(want, provider, address, variant % 2 == 0, f->hmem, &code);
 	}
-	if (f->info && !provider[0]) /* the conf leaves it to libfabric */
+	if (f->info && !provider[0]) /* the conf leaves the choice to libfabric */
 		snprintf(f->is.name, sizeof(f->is.name), "%s", f->info->fabric_attr->prov_name);
 	if (code)
 		snprintf(why, TEXT, "libfabric offers no such endpoint%s: %s",
 			 want->trigger ? " with triggered operations" : "", fi_strerror(-code));
 	else
-		code = set_up(f, (int)want->sleep, why);
+		code = open_endpoint(f, (int)want->sleep, why);
 	int rc = all_agree(host, !code, err);
 	if (rc == 1)
-		rc = meet(f, why, err);
+		rc = exchange_addresses(f, why, err);
 	else if (rc == 0)
 		rc = LOOM_EAGAIN;
 	if (!rc || rc == LOOM_EAGAIN) {
-		int met = all_agree(host, !rc, err);
-		rc = met < 0 ? met : met ? 0 : LOOM_EAGAIN;
+		int all_connected = all_agree(host, !rc, err);
+		rc = all_connected < 0 ? all_connected : all_connected ? 0 : LOOM_EAGAIN;
 	}
-	if (!rc && !strcmp(f->is.name, "shm")) /* all have mapped all */
+	if (!rc && !strcmp(f->is.name, "shm")) /* every rank has mapped every other one */
 		fabric_forget_shm(f);
 	if (!rc)
 		rc = find_atomics(f, err);
 	if (!rc) {
-		/* libfabric 1.17's shm mixes up the operands of atomics that are under way together and
-		 * shall say when they are delivered: not at once, so that no test finds it for sure. */
+		/* shm of libfabric 1.17 mixes up the operands of atomics in flight together with
+		 * FI_DELIVERY_COMPLETE. It happens too rarely for a test to find it. */
 		f->add_alone = !strcmp(f->is.name, "shm");
 		rc = fabric_test(f, why, TEXT, err);
 	}
 	if (rc) {
-		ofi_close(&f->is);
+		fabric_ofi_close(&f->is);
 		if (!why[0])
 			snprintf(why, TEXT, "another rank cannot use it");
 		return rc;
@@ -263,12 +264,12 @@ static int try(const struct loom_host *host, const struct fabric_want *want, con
 	return 0;
 }
 
-/* The provider shm keeps 16 MiB and more of each rank there; its own error is "No data available". */
+/* shm keeps 16 MiB and more per rank there; its own error is "No data available". */
 #define SHM_FOLDER "/dev/shm"
 #define SHM_LEAST ((uint64_t)20 << 20)
 
-/* Why shared memory may be lacking, as a clause with the remedy; "" where there is enough. */
-static void look_at_shm(uint32_t ranks, char *text, size_t room)
+/* Why shared memory may be short, as a clause with the fix; "" where there is enough. */
+static void check_shm_space(uint32_t ranks, char *text, size_t room)
 {
 	struct statvfs st;
 	*text = 0;
@@ -277,12 +278,13 @@ static void look_at_shm(uint32_t ranks, char *text, size_t room)
 	else if (st.f_flag & ST_RDONLY || access(SHM_FOLDER, W_OK))
 		snprintf(text, room, " (" SHM_FOLDER " cannot be written to; mount it writable)");
 	else if ((uint64_t)st.f_bavail * st.f_frsize < ranks * SHM_LEAST)
-		snprintf(text, room, " (" SHM_FOLDER " has %.1f MiB free, and each rank takes 16 MiB and more; enlarge it: "
+		snprintf(text, room,
+			 " (" SHM_FOLDER " has %.1f MiB free, and each rank takes 16 MiB and more; enlarge it: "
 			 "mount -o remount,size=1g " SHM_FOLDER ", or a container's --shm-size=1g)",
 			 (double)st.f_bavail * (double)st.f_frsize / (1 << 20));
 }
 
-/* libfabric takes providers from the folder that this variable names, in programs with privileges, too. */
+/* libfabric loads providers from the folder in this variable, even in a program with privileges. */
 static int loads_foreign_code(void)
 {
 	static const char name[] = "FI_PROVIDER_PATH=";
@@ -295,8 +297,8 @@ static int loads_foreign_code(void)
 static int open_any(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 		    struct loom_error *err)
 {
-	static const char *const near[] = {"shm", "tcp", "net", "sockets", NULL};
-	static const char *const far[] = {"tcp", "net", "sockets", NULL};
+	static const char *const on_one_host[] = {"shm", "tcp", "net", "sockets", NULL};
+	static const char *const on_many_hosts[] = {"tcp", "net", "sockets", NULL};
 	static const char *const triggered[] = {"sockets", NULL};
 	const char *named[] = {want->provider, NULL};
 	if (loads_foreign_code())
@@ -307,26 +309,30 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 		return same;
 	const char *address = *want->address ? want->address : same ? "127.0.0.1" : "";
 	int automatic = !strcmp(want->provider, "auto");
-	const char *const *first = !automatic ? named : want->trigger ? triggered : same && !want->rma ? near : far, *const *candidate = first;
-	char why[TEXT], tried[2 * TEXT] = "", lacking[300] = "";
+	const char *const *first = !automatic           ? named
+				   : want->trigger      ? triggered
+				   : same && !want->rma ? on_one_host
+							: on_many_hosts,
+			  *const *candidate = first;
+	char why[TEXT], tried[2 * TEXT] = "", shortage[300] = "";
 	for (; *candidate; candidate++) {
-		int rc = try(host, want, *candidate, address, fabric, why, err);
+		int rc = try_provider(host, want, *candidate, address, fabric, why, err);
 		if (!rc) {
-			struct ofi *f = ofi_of(*fabric);
+			struct fabric_ofi *f = fabric_ofi(*fabric);
 			LOOM_CHOICE(host, "trigger.atomics", "%s", f->most_add[0] ? "yes" : "no");
-			/* Memory that is lacking can be had: said once, not by every rank. */
-			LOOM_LOG(host, *lacking && !host->rank ? LOOM_LOG_WARN : LOOM_LOG_INFO, "fabric",
+			/* Lacking shared memory can be fixed: rank 0 warns. */
+			LOOM_LOG(host, *shortage && !host->rank ? LOOM_LOG_WARN : LOOM_LOG_INFO, "fabric",
 				 "provider %s%s%s%s", f->is.name, f->most_add[0] ? "" : ", without atomics",
-				 *lacking ? ", which is slower than the one that came first" : "", tried);
+				 *shortage ? ", which is slower than the first choice" : "", tried);
 			return 0;
 		}
 		if (rc != LOOM_EAGAIN)
 			return rc;
 		if (!strcmp(*candidate, "shm"))
-			look_at_shm(host->ranks, lacking, sizeof(lacking));
+			check_shm_space(host->ranks, shortage, sizeof(shortage));
 		snprintf(tried + strlen(tried), sizeof(tried) - strlen(tried), "; %.20s: %.100s%s", *candidate, why,
-			 strcmp(*candidate, "shm") ? "" : lacking);
-		LOOM_LOG(host, LOOM_LOG_INFO, "fabric", "provider %s is of no use: %s", *candidate, why);
+			 strcmp(*candidate, "shm") ? "" : shortage);
+		LOOM_LOG(host, LOOM_LOG_INFO, "fabric", "provider %s does not work: %s", *candidate, why);
 	}
 	return LOOM_FAIL(host, err, LOOM_EUNAVAIL,
 			 automatic ? "no provider of libfabric works here%s" :
@@ -335,9 +341,9 @@ static int open_any(const struct loom_host *host, const struct fabric_want *want
 			 tried);
 }
 
-/* Signals are the host's, but providers set handlers when they open (shm: for SIGINT, SIGTERM, SIGBUS and
- * SIGSEGV, to unlink its files). A request to stop waits until they are put back. */
-int ofi_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
+/* Providers install signal handlers when they open (shm: SIGINT, SIGTERM, SIGBUS, SIGSEGV, to unlink its files), but
+ * signals are the host's: the old handlers are restored. A stop request waits until then. */
+int fabric_ofi_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric,
 	     struct loom_error *err)
 {
 	struct sigaction before[NSIG], now;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of shared-memory endpoints. The provider calls its region after the process number: a rank that was
- * killed leaves 16 MiB behind under it, and the next process of that number cannot open its own. So here the
- * name goes away as soon as all ranks have mapped the region. It says which process it was, and what those left who
- * were killed before is taken away by the next. */
-#include "fabric_inside.h"
+/* Names of shared-memory endpoints. The provider names its region after the process: a killed rank leaves 16 MiB
+ * behind, and a later process of the same number cannot open its own. Here the name is removed as soon as all ranks
+ * have mapped the region. It contains the identity of the process, so that the next process can remove what killed
+ * ones left. */
+#include "fabric_ofi.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -14,16 +14,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define NAMES "gpuloom-%llu-%llu-%llu-%llu" /* namespace of processes, number, start; time */
+#define NAMES "gpuloom-%llu-%llu-%llu-%llu" /* process namespace, process, start time; time */
 
-static uint64_t processes(void)
+static uint64_t process_namespace(void)
 {
 	struct stat s;
 	return stat("/proc/self/ns/pid", &s) ? 0 : s.st_ino;
 }
 
-/* When a process began, in ticks since the system did; 0: there is none. */
-static uint64_t began(uint64_t pid)
+/* When a process started, in ticks since boot; 0: it does not exist. */
+static uint64_t start_time(uint64_t pid)
 {
 	char path[64], text[512], *at;
 	snprintf(path, sizeof(path), "/proc/%llu/stat", (unsigned long long)pid);
@@ -34,7 +34,7 @@ static uint64_t began(uint64_t pid)
 	if (n <= 0)
 		return 0;
 	text[n] = 0;
-	at = strrchr(text, ')'); /* the program's name may hold anything; 20 fields follow it */
+	at = strrchr(text, ')'); /* the program's name may contain any character; 20 fields follow it */
 	for (int field = 2; at && field < 22; field++)
 		at = strchr(at + 1, ' ');
 	return at ? strtoull(at, NULL, 10) : 0;
@@ -43,26 +43,26 @@ static uint64_t began(uint64_t pid)
 void fabric_sweep_shm(void)
 {
 	DIR *d = opendir("/dev/shm");
-	uint64_t here = processes();
+	uint64_t here = process_namespace();
 	struct dirent *e;
 	while (d && (e = readdir(d))) {
 		unsigned long long space, pid, start, time;
-		/* Only of this namespace: others' process numbers say nothing here. */
+		/* Of this namespace alone: process numbers of others mean nothing here. */
 		if (sscanf(e->d_name, NAMES, &space, &pid, &start, &time) == 4 && space == here &&
-		    began(pid) != start)
+		    start_time(pid) != start)
 			shm_unlink(e->d_name);
 	}
 	if (d)
 		closedir(d);
 }
 
-int fabric_name_shm(struct ofi *f)
+int fabric_name_shm(struct fabric_ofi *f)
 {
 	char name[FABRIC_ADDRESS];
 	uint64_t me = (uint64_t)getpid();
 	fabric_sweep_shm();
-	snprintf(name, sizeof(name), NAMES, (unsigned long long)processes(), (unsigned long long)me,
-		 (unsigned long long)began(me), (unsigned long long)f->is.host->now_ns(f->is.host));
+	snprintf(name, sizeof(name), NAMES, (unsigned long long)process_namespace(), (unsigned long long)me,
+		 (unsigned long long)start_time(me), (unsigned long long)f->is.host->now_ns(f->is.host));
 	char *copy = strdup(name);
 	if (!copy)
 		return -FI_ENOMEM;
@@ -72,7 +72,7 @@ int fabric_name_shm(struct ofi *f)
 	return 0;
 }
 
-void fabric_forget_shm(const struct ofi *f)
+void fabric_forget_shm(const struct fabric_ofi *f)
 {
 	shm_unlink(f->info->src_addr);
 }
@@ -84,15 +84,16 @@ int fabric_mapped_shm(const char *peer)
 	int found = 0;
 	FILE *maps = fopen("/proc/self/maps", "re");
 	if (!maps)
-		return 1; /* not known: the provider is trusted */
+		return 1; /* unknown: trust the provider */
 	while (!found && fgets(line, sizeof(line), maps))
 		found = strstr(line, name) != NULL;
 	fclose(maps);
 	return found;
 }
 
-/* A node of its list of names, which a signal handler of libfabric walks: 256 bytes of name, an address, two links. */
-const struct loom_known_leak nic_known_leaks[] = {
-	{"libfabric.so", 288, "libfabric 1.17 keeps the name of each endpoint of its provider shm, 288 bytes, until the process ends"},
-	{0},
+/* A node of its list of names, which libfabric's signal handler walks: a name of 256 bytes, an address, two links. */
+const struct loom_known_leak fabric_known_leaks[] = {
+    {"libfabric.so", 288,
+     "libfabric 1.17 keeps the name of each endpoint of its provider shm, 288 bytes, until the process ends"},
+    {0},
 };

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a provider claims and what it does differ: each rank puts 8 bytes and 64 KiB to the next one, with
- * notification, and adds atomically; the next one looks at what came. Then it adds beside a CPU that adds to the same
- * word: a provider that loads and stores loses additions. */
-#include "fabric_inside.h"
+/* Tests what a provider claims: each rank puts 8 bytes and 64 KiB to the next one, with notification, which compares
+ * them, and adds atomically. Then it adds to a word to which a CPU adds, too: a provider that loads and stores loses
+ * additions. */
+#include "fabric_ofi.h"
 
 #include <gpuloom/dev/dev.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-#define TEST_NS 3000000000ull /* where a rank has died the hub ends the others before */
+#define TEST_NS 3000000000ull /* longer than the hub takes to end all ranks after one has died */
 #define TEST_NOTIFY 0x7e57u
 
 struct test {
-	struct ofi *f;
+	struct fabric_ofi *f;
 	uint64_t until;
 	int done, arrived, status;
-	uint32_t failed; /* the first rank on which it did */
+	uint32_t failed; /* first rank that failed */
 };
 
 static void poll_once(struct test *t)
 {
 	struct fabric_event e[4];
-	int n = ofi_ops.poll(&t->f->is, e, 4);
+	int n = fabric_ofi_ops.poll(&t->f->is, e, 4);
 	for (int i = 0; i < n; i++) {
 		if (e[i].what == FABRIC_ARRIVED)
 			t->arrived += e[i].notify == TEST_NOTIFY;
@@ -45,11 +45,11 @@ static void pattern(char *at, uint64_t bytes, uint64_t from)
 		at[i] = (char)(i * 131 + (i >> 8) + from + bytes);
 }
 
-/* Serves progress, which the neighbours may need, until all ranks are through. */
-static int leave_together(struct test *t, struct loom_error *err)
+/* Makes progress, which the neighbours may need, until all ranks are done. */
+static int agree(struct test *t, struct loom_error *err)
 {
-	/* Delivery is complete at the target: this rank's own work is done, and the last word of its
-	 * neighbour has arrived; nobody needs it any more. */
+	/* Delivery is complete at the target, so this rank's operations are done and those of its neighbour have
+	 * arrived: no rank needs its progress any more. */
 	uint8_t ok = !t->status, all[256];
 	const struct loom_host *host = t->f->is.host;
 	uint8_t *list = host->ranks <= sizeof(all) ? all : host->alloc(host, host->ranks);
@@ -66,12 +66,12 @@ static int leave_together(struct test *t, struct loom_error *err)
 	return rc;
 }
 
-static int put_and_look(struct test *t, uint64_t bytes, struct loom_error *err)
+static int put_and_compare(struct test *t, uint64_t bytes, struct loom_error *err)
 {
-	struct ofi *f = t->f;
+	struct fabric_ofi *f = t->f;
 	const struct loom_host *host = f->is.host;
 	uint32_t next = (host->rank + 1) % host->ranks, before = (host->rank + host->ranks - 1) % host->ranks;
-	const struct fabric_there *to = &f->scratch_there[next];
+	const struct fabric_remote *to = &f->scratch_remote[next];
 	*t = (struct test){.f = f, .until = host->now_ns(host) + TEST_NS};
 	pattern(f->scratch + FABRIC_SCRATCH_FROM, bytes, host->rank);
 	ssize_t code;
@@ -87,40 +87,41 @@ static int put_and_look(struct test *t, uint64_t bytes, struct loom_error *err)
 	pattern(f->scratch + FABRIC_SCRATCH_FROM, bytes, before);
 	if (!t->status && memcmp(f->scratch, f->scratch + FABRIC_SCRATCH_TO, bytes))
 		t->status = FI_EIO;
-	return leave_together(t, err);
+	return agree(t, err);
 }
 
-/* 8 bytes to each other rank, and as many come. The provider shm of libfabric 1.17 makes itself known to a peer at its first
- * operation, by a buffer of the peer's. When payloads have been there before, the peer may take away the memory of a third,
- * and crashes: ranks get to know each other while all is new. */
-static int greet_all(struct test *t, struct loom_error *err)
+/* Puts 8 bytes to each other rank, and receives as many. shm of libfabric 1.17 connects to a peer at the first
+ * operation, by a buffer of that peer. After payloads, the peer may unmap the memory of a third rank and crash: so
+ * all ranks connect first. */
+static int connect_all(struct test *t, struct loom_error *err)
 {
-	struct ofi *f = t->f;
+	struct fabric_ofi *f = t->f;
 	const struct loom_host *host = f->is.host;
 	int others = (int)host->ranks - 1, sent = 0;
 	*t = (struct test){.f = f, .until = host->now_ns(host) + TEST_NS};
 	while (!t->status && (sent < others || t->done < others || t->arrived < others)) {
 		uint32_t to = (host->rank + 1 + (uint32_t)sent) % host->ranks;
-		const struct fabric_there *there = &f->scratch_there[to];
-		ssize_t code = sent == others ? -FI_EAGAIN
-					      : fi_writedata(f->ep, f->scratch, 8, fi_mr_desc(f->scratch_mr), TEST_NOTIFY, f->peer[to],
-							     there->base + FABRIC_SCRATCH_TO, there->key, f->test);
+		const struct fabric_remote *there = &f->scratch_remote[to];
+		ssize_t code = sent == others
+				   ? -FI_EAGAIN
+				   : fi_writedata(f->ep, f->scratch, 8, fi_mr_desc(f->scratch_mr), TEST_NOTIFY,
+						  f->peer[to], there->base + FABRIC_SCRATCH_TO, there->key, f->test);
 		if (!code)
 			sent++;
 		else if (code != -FI_EAGAIN)
 			t->status = (int)-code;
 		poll_once(t);
 	}
-	return leave_together(t, err);
+	return agree(t, err);
 }
 
 #define ADDS ((int)FABRIC_TESTS)
 
 static int add_one(struct test *t, uint64_t *from, struct fabric_context *context)
 {
-	struct ofi *f = t->f;
+	struct fabric_ofi *f = t->f;
 	uint32_t rank = f->is.host->rank;
-	const struct fabric_there *to = &f->scratch_there[rank];
+	const struct fabric_remote *to = &f->scratch_remote[rank];
 	ssize_t code;
 	while ((code = fi_atomic(f->ep, from, 1, fi_mr_desc(f->scratch_mr), f->peer[rank],
 				 to->base + FABRIC_SCRATCH_TO, to->key, FI_UINT64, FI_SUM, context)) ==
@@ -131,9 +132,9 @@ static int add_one(struct test *t, uint64_t *from, struct fabric_context *contex
 }
 
 /* Adds to the own memory, all at once or one after the other. */
-static int add_and_look(struct test *t, int at_once, struct loom_error *err)
+static int add_and_compare(struct test *t, int at_once, struct loom_error *err)
 {
-	struct ofi *f = t->f;
+	struct fabric_ofi *f = t->f;
 	uint64_t *from = (uint64_t *)f->scratch, *sum = (uint64_t *)(f->scratch + FABRIC_SCRATCH_TO);
 	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + TEST_NS};
 	*sum = 5;
@@ -148,15 +149,15 @@ static int add_and_look(struct test *t, int at_once, struct loom_error *err)
 		poll_once(t);
 	if (!t->status && __atomic_load_n(sum, __ATOMIC_RELAXED) != 0x0101010101010106ull)
 		t->status = FI_EIO;
-	return leave_together(t, err);
+	return agree(t, err);
 }
 
 static int test_adds(struct test *t, struct loom_error *err)
 {
-	struct ofi *f = t->f;
-	int rc = f->add_alone ? LOOM_EAGAIN : add_and_look(t, 1, err);
+	struct fabric_ofi *f = t->f;
+	int rc = f->add_alone ? LOOM_EAGAIN : add_and_compare(t, 1, err);
 	if (rc == LOOM_EAGAIN) {
-		rc = add_and_look(t, 0, err);
+		rc = add_and_compare(t, 0, err);
 		f->add_alone = 1;
 	}
 	if (rc != LOOM_EAGAIN)
@@ -170,15 +171,15 @@ static int test_adds(struct test *t, struct loom_error *err)
 #define FETCHES 64
 #define FETCH_NS 50000000ull
 
-/* Adds to the upper half of a word, as fast as it can. */
-struct rival {
+/* Adds to the upper half of a word. */
+struct competitor {
 	uint64_t *word, added;
 	uint32_t stop;
 };
 
-static void *rival(void *arg)
+static void *competitor(void *arg)
 {
-	struct rival *r = arg;
+	struct competitor *r = arg;
 	while (!__atomic_load_n(&r->stop, __ATOMIC_RELAXED)) {
 		__atomic_fetch_add(r->word, 1ull << 32, __ATOMIC_RELAXED);
 		r->added++;
@@ -186,19 +187,20 @@ static void *rival(void *arg)
 	return NULL;
 }
 
-/* Fetches and adds to the lower half; how often. One after the other, since what each finds is known then. */
+/* Fetches and adds to the lower half, one at a time, as each result is known then. Returns how often. */
 static int fetch_beside(struct test *t)
 {
-	struct ofi *f = t->f;
+	struct fabric_ofi *f = t->f;
 	uint64_t *from = (uint64_t *)f->scratch, begin = f->is.host->now_ns(f->is.host);
 	uint32_t rank = f->is.host->rank;
 	int n = 0;
 	for (; n < FETCHES && !t->status && f->is.host->now_ns(f->is.host) - begin < FETCH_NS; n++) {
 		ssize_t code;
 		from[0] = 1;
-		while ((code = fi_fetch_atomic(f->ep, from, 1, fi_mr_desc(f->scratch_mr), from + 1, fi_mr_desc(f->scratch_mr),
-					       f->peer[rank], f->scratch_there[rank].base + FABRIC_SCRATCH_TO,
-					       f->scratch_there[rank].key, FI_UINT64, FI_SUM, f->test)) == -FI_EAGAIN &&
+		while ((code = fi_fetch_atomic(
+			    f->ep, from, 1, fi_mr_desc(f->scratch_mr), from + 1, fi_mr_desc(f->scratch_mr),
+			    f->peer[rank], f->scratch_remote[rank].base + FABRIC_SCRATCH_TO,
+			    f->scratch_remote[rank].key, FI_UINT64, FI_SUM, f->test)) == -FI_EAGAIN &&
 		       !t->status)
 			poll_once(t);
 		t->status = t->status ? t->status : (int)-code;
@@ -210,17 +212,18 @@ static int fetch_beside(struct test *t)
 	return n;
 }
 
-/* Sets fetches where nothing is lost on any rank. */
+/* Sets fetches where no rank lost an addition. */
 static int test_fetches(struct test *t, struct loom_error *err)
 {
-	struct ofi *f = t->f;
-	struct rival r = {.word = (uint64_t *)(f->scratch + FABRIC_SCRATCH_TO)};
+	struct fabric_ofi *f = t->f;
+	struct competitor r = {.word = (uint64_t *)(f->scratch + FABRIC_SCRATCH_TO)};
 	pthread_t thread;
 	size_t count = 0;
 	int n = 0;
 	*t = (struct test){.f = f, .until = f->is.host->now_ns(f->is.host) + TEST_NS};
 	*r.word = 0;
-	if (fi_fetch_atomicvalid(f->ep, FI_UINT64, FI_SUM, &count) || !count || pthread_create(&thread, NULL, rival, &r)) {
+	if (fi_fetch_atomicvalid(f->ep, FI_UINT64, FI_SUM, &count) || !count ||
+	    pthread_create(&thread, NULL, competitor, &r)) {
 		t->status = FI_ENOSYS;
 	} else {
 		n = fetch_beside(t);
@@ -229,22 +232,22 @@ static int test_fetches(struct test *t, struct loom_error *err)
 		if (!t->status && *r.word != (r.added << 32) + (uint64_t)n)
 			t->status = FI_EIO;
 	}
-	int rc = leave_together(t, err);
+	int rc = agree(t, err);
 	f->is.fetches = !rc;
 	LOOM_LOG(f->is.host, LOOM_LOG_INFO, "fabric", "%s: its atomics are %s beside those of CPUs", f->is.name,
 		 rc ? "not safe" : "safe");
 	return rc == LOOM_EAGAIN ? 0 : rc;
 }
 
-int fabric_test(struct ofi *f, char *why, size_t size, struct loom_error *err)
+int fabric_test(struct fabric_ofi *f, char *why, size_t size, struct loom_error *err)
 {
 	struct test t = {.f = f};
 	static const uint64_t bytes[] = {8, FABRIC_TEST_BYTES};
-	int rc = strcmp(f->is.name, "shm") ? 0 : greet_all(&t, err);
+	int rc = strcmp(f->is.name, "shm") ? 0 : connect_all(&t, err);
 	if (rc)
 		snprintf(why, size, "rank %u cannot put 8 bytes to each of the others", t.failed);
 	for (size_t i = 0; !rc && i < 2; i++) {
-		rc = put_and_look(&t, bytes[i], err);
+		rc = put_and_compare(&t, bytes[i], err);
 		if (rc)
 			snprintf(why, size, "a put of %llu bytes with notification fails its test on rank %u%s%s",
 				 (unsigned long long)bytes[i], t.failed, t.status ? ": " : "",

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The provider's deferred work queue (fi_trigger(3)). Only the sockets provider has one without special
- * hardware; what is peculiar here is as libfabric 1.17 has it: completions come by counter alone. */
-#include "fabric_inside.h"
+/* The provider's deferred work queue (fi_trigger(3)). Without special hardware only the sockets provider has one; as
+ * in libfabric 1.17, completions are reported by counters alone. */
+#include "fabric_ofi.h"
 
 #include <rdma/fi_trigger.h>
 #include <string.h>
 
-struct work {
+struct deferred {
 	struct fi_deferred_work work;
 	union {
 		struct fi_op_rma rma;
@@ -23,11 +23,11 @@ struct work {
 	} there;
 	void *desc;
 };
-_Static_assert(sizeof(struct work) <= sizeof(struct fabric_work), "its place");
+_Static_assert(sizeof(struct deferred) <= sizeof(struct fabric_work), "its place");
 
 struct fabric_counter *fabric_counter_open(struct fabric *of)
 {
-	struct ofi *f = ofi_of(of);
+	struct fabric_ofi *f = fabric_ofi(of);
 	struct fi_cntr_attr attr = {.events = FI_CNTR_EVENTS_COMP};
 	struct fid_cntr *c;
 	return fi_cntr_open(f->domain, &attr, &c, NULL) ? NULL : (struct fabric_counter *)c;
@@ -50,8 +50,8 @@ uint64_t fabric_counter_read(struct fabric_counter *c, uint64_t *failed)
 	return fi_cntr_read((struct fid_cntr *)c);
 }
 
-static void fill_rma(struct ofi *f, struct work *w, const struct fabric_io *io, void *local,
-		     const struct fabric_there *to)
+static void fill_rma(struct fabric_ofi *f, struct deferred *w, const struct fabric_io *io, void *local,
+		     const struct fabric_remote *to)
 {
 	int put = io->op == LOOM_NET_PUT;
 	w->here.bytes = (struct iovec){.iov_base = local, .iov_len = io->bytes};
@@ -72,7 +72,7 @@ static void fill_rma(struct ofi *f, struct work *w, const struct fabric_io *io, 
 	w->work.op.rma = &w->op.rma;
 }
 
-static void fill_tagged(struct ofi *f, struct work *w, const struct fabric_io *io, void *local)
+static void fill_tagged(struct fabric_ofi *f, struct deferred *w, const struct fabric_io *io, void *local)
 {
 	int send = io->op == LOOM_NET_SEND;
 	w->here.bytes = (struct iovec){.iov_base = local, .iov_len = io->bytes};
@@ -88,8 +88,8 @@ static void fill_tagged(struct ofi *f, struct work *w, const struct fabric_io *i
 	w->work.op.tagged = &w->op.tagged;
 }
 
-static void fill_add(struct ofi *f, struct work *w, const struct fabric_io *io, void *local,
-		     const struct fabric_there *to)
+static void fill_add(struct fabric_ofi *f, struct deferred *w, const struct fabric_io *io, void *local,
+		     const struct fabric_remote *to)
 {
 	uint64_t count = io->bytes / fabric_type_bytes(io->type);
 	w->here.elements = (struct fi_ioc){.addr = local, .count = count};
@@ -114,11 +114,11 @@ int fabric_defer(struct fabric *of, const struct fabric_io *io, uint64_t thresho
 		 struct fabric_counter *fired, struct fabric_counter *done, struct fabric_work *work,
 		 int *status)
 {
-	struct ofi *f = ofi_of(of);
-	struct work *w = (struct work *)work;
-	const struct fabric_here *here = &f->mine[LOOM_REF_SEGMENT(io->local)];
-	const struct fabric_there *to =
-		&f->theirs[io->target * f->segments + LOOM_REF_SEGMENT(io->remote)];
+	struct fabric_ofi *f = fabric_ofi(of);
+	struct deferred *w = (struct deferred *)work;
+	const struct fabric_local *here = &f->local[LOOM_REF_SEGMENT(io->local)];
+	const struct fabric_remote *to =
+		&f->remote[io->target * f->segments + LOOM_REF_SEGMENT(io->remote)];
 	void *local = (char *)here->at + LOOM_REF_OFFSET(io->local);
 	memset(w, 0, sizeof(*w));
 	w->work.threshold = threshold;
@@ -131,10 +131,5 @@ int fabric_defer(struct fabric *of, const struct fabric_io *io, uint64_t thresho
 		fill_add(f, w, io, local, to);
 	else
 		fill_tagged(f, w, io, local);
-	return fabric_verdict(fi_control(&f->domain->fid, FI_QUEUE_WORK, &w->work), status);
-}
-
-int fabric_undefer(struct fabric *f, struct fabric_work *work)
-{
-	return fi_control(&ofi_of(f)->domain->fid, FI_CANCEL_WORK, &((struct work *)work)->work) ? LOOM_ENOTSUP : 0;
+	return fabric_result(fi_control(&f->domain->fid, FI_QUEUE_WORK, &w->work), status);
 }

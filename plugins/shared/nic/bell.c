@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which NIC a bell is of. The bell lies in memory that other ranks may write, so it holds neither an address nor a
- * descriptor: it holds a place in a table of this process, and a place that another rank has written leads to no other NIC. */
+/* Which NIC a bell belongs to. Other ranks may write the memory of a bell, so it holds neither an address nor a
+ * descriptor but an index in a table of this process. An index that another rank has overwritten leads to no other
+ * NIC. */
 #include "nic.h"
 
 #include <pthread.h>
@@ -11,12 +12,12 @@
 #define BELLS 256u
 
 /* Device processes are forked from this one: they ring by the descriptors, which they inherit, and have no NIC. */
-static int ring_fd[BELLS]; /* 1 higher; 0: none */
+static int ring_fd[BELLS]; /* descriptor + 1; 0: none */
 static uint32_t bells;	   /* in use */
 static struct known {
 	const struct nic_bell *bell;
 	struct nic *nic;
-} *known; /* [BELLS], of memory that a fork wipes; NULL: there is none, and workers do not help */
+} *known; /* [BELLS], in memory that a fork wipes; NULL: none, and workers do not help */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct known *make_table(void)
@@ -66,7 +67,7 @@ void nic_bell_remove(uint32_t at)
 	pthread_mutex_unlock(&lock);
 }
 
-/* The caller is a worker of the NIC, which therefore stays; or of a device process, and finds none. */
+/* The caller is a worker of the NIC, which therefore exists; or of a device process, which finds none. */
 static struct nic *find(const struct nic_bell *bell)
 {
 	uint32_t at = loom_load_relaxed_sys(&bell->place);
@@ -86,15 +87,16 @@ int nic_help(const struct nic_bell *bell)
 	struct nic *nic = find(bell);
 	if (!nic)
 		return 0;
-	if (__atomic_load_n(&nic->want, __ATOMIC_RELAXED) || pthread_mutex_trylock(&nic->lock))
-		return 1; /* another thread looks */
+	if (__atomic_load_n(&nic->waiters, __ATOMIC_RELAXED) || pthread_mutex_trylock(&nic->lock))
+		return 1; /* another thread polls */
 	(void)nic_step(nic);
 	__atomic_store_n(&nic->helps, nic->helps + 1, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&nic->lock);
 	return 1;
 }
 
-/* Under the lock: a nap that begins later does not count on the worker, and one that began before has seen fewer rings. */
+/* Under the lock: a nap that begins later does not count on the worker, and one that began before has seen fewer
+ * rings. */
 void nic_leave(struct nic_bell *bell)
 {
 	struct nic *nic = find(bell);

@@ -1,22 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether a post can ever run: said when it is posted, not when it is fired. */
+/* Whether a post can ever run: checked when it is posted, not when it is fired. */
 #include <stdio.h>
 #include <string.h>
 
 #include "nic.h"
 
-static uint32_t places(uint32_t option, uint32_t least, uint64_t said, uint32_t most)
+static uint32_t places(uint32_t option, uint32_t least, uint64_t needed, uint32_t most)
 {
-	return option ? option : said > most ? most : said > least ? (uint32_t)said : least;
+	return option ? option : needed > most ? most : needed > least ? (uint32_t)needed : least;
 }
 
-struct nic_table nic_table(const struct nic_table *options, const struct loom_layout *layout, struct loom_net_need *said)
+struct nic_table nic_table(const struct nic_table *options, const struct loom_layout *layout,
+			   struct loom_net_need *needed)
 {
-	*said = layout && LOOM_HAS(layout, net) ? *layout->net : (struct loom_net_need){0};
-	struct nic_table t = {.posts = places(options->posts, 4096, said->posts, 1u << 24),
-			      .tags = places(options->tags, 8192, said->tags + said->tags / 7 + 1ull, 1u << 24),
-			      .slots = places(options->slots, 1024, said->slots, 1u << 20),
-			      .arrivals = places(options->arrivals, 1024, said->arrivals, 1u << 20)};
+	*needed = layout && LOOM_HAS(layout, net) ? *layout->net : (struct loom_net_need){0};
+	struct nic_table t = {.posts = places(options->posts, 4096, needed->posts, 1u << 24),
+			      .tags = places(options->tags, 8192, needed->tags + needed->tags / 7 + 1ull, 1u << 24),
+			      .slots = places(options->slots, 1024, needed->slots, 1u << 20),
+			      .arrivals = places(options->arrivals, 1024, needed->arrivals, 1u << 20)};
 	uint32_t tags = 16;
 	while (tags < t.tags)
 		tags *= 2;
@@ -27,7 +28,7 @@ struct nic_table nic_table(const struct nic_table *options, const struct loom_la
 const char *nic_raise(const char *option, uint64_t least)
 {
 	static _Thread_local char text[128];
-	snprintf(text, sizeof(text), "raise %s: say trigger.%s = %llu or more", option, option, (unsigned long long)least);
+	snprintf(text, sizeof(text), "raise %s: set trigger.%s = %llu or more", option, option, (unsigned long long)least);
 	return text;
 }
 
@@ -36,21 +37,22 @@ static uint64_t larger(uint64_t a, uint64_t b)
 	return a > b ? a : b;
 }
 
-uint64_t nic_more_tags(const struct nic_table *table, const struct loom_net_need *said)
+uint64_t nic_more_tags(const struct nic_table *table, const struct loom_net_need *needed)
 {
-	return larger(2ull * table->tags, said->tags + said->tags / 7 + 1ull);
+	return larger(2ull * table->tags, needed->tags + needed->tags / 7 + 1ull);
 }
 
-uint64_t nic_more_posts(const struct nic_table *table, const struct loom_net_need *said)
+uint64_t nic_more_posts(const struct nic_table *table, const struct loom_net_need *needed)
 {
-	return larger(2ull * table->posts, said->posts);
+	return larger(2ull * table->posts, needed->posts);
 }
 
-int nic_too_late(const struct loom_host *host, const char *plugin, const struct loom_trigger_post *what, struct loom_error *err)
+int nic_too_late(const struct loom_host *host, const char *plugin, const struct loom_trigger_post *what,
+		 struct loom_error *err)
 {
 	return LOOM_FAIL(host, err, LOOM_EBUSY,
-			 "%s: tag %#llx was fired before this operation was posted, which takes its place or rank from the fire: post "
-			 "such operations before workers start",
+			 "%s: tag %#llx was fired before this operation was posted, which takes its place or rank from "
+			 "the fire: post such operations before workers start",
 			 plugin, (unsigned long long)what->tag);
 }
 
@@ -61,7 +63,7 @@ static int check_places(const struct nic_bounds *b, const struct loom_trigger_po
 	uint64_t reach = w->bytes + shift;
 	if (reach < w->bytes || !b->reaches(b->of, host->rank, w->local, reach))
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: %llu bytes at segment %u offset %llu are no memory of this rank that "
+				 "%s: %llu bytes at segment %u offset %llu are not memory of this rank that "
 				 "the network reaches",
 				 b->name, (unsigned long long)reach, LOOM_REF_SEGMENT(w->local),
 				 (unsigned long long)LOOM_REF_OFFSET(w->local));
@@ -70,7 +72,8 @@ static int check_places(const struct nic_bounds *b, const struct loom_trigger_po
 	reach = w->bytes + (w->flags & LOOM_NET_REMOTE_FROM_FIRE ? w->window : 0);
 	if (reach < w->bytes || !b->reaches(b->of, w->target, w->remote, reach))
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
-				 "%s: %llu bytes at segment %u offset %llu are no memory of rank %u: do all ranks run the same conf?",
+				 "%s: %llu bytes at segment %u offset %llu are not memory of rank %u: do all ranks run "
+				 "the same conf?",
 				 b->name, (unsigned long long)reach, LOOM_REF_SEGMENT(w->remote),
 				 (unsigned long long)LOOM_REF_OFFSET(w->remote), w->target);
 	return 0;
@@ -82,23 +85,23 @@ int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post 
 	if (w->size < sizeof(*w))
 		return LOOM_FAIL(host, err, LOOM_EABI, "%s: a post of %zu bytes: set .size", b->name, w->size);
 	if (w->op < LOOM_NET_PUT || w->op > LOOM_NET_COUNT)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: operation %u is not known", b->name, w->op);
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: unknown operation %u", b->name, w->op);
 	if (w->tag == 0 || w->tag >> 48 || w->chain >> 48)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: tag %#llx, chain %#llx: tags have 47 bits",
 				 b->name, (unsigned long long)w->tag, (unsigned long long)w->chain);
 	if (w->slot >= b->table.slots)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: slot %u, but slots = %u; %s", b->name, w->slot, b->table.slots,
-				 nic_raise("slots", larger(w->slot + 1ull, b->said.slots)));
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: slot %u, but slots = %u; %s", b->name, w->slot,
+				 b->table.slots, nic_raise("slots", larger(w->slot + 1ull, b->needs.slots)));
 	if (w->notify >= b->table.arrivals)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: notify %u, but arrivals = %u; %s", b->name, w->notify,
-				 b->table.arrivals, nic_raise("arrivals", larger(w->notify + 1ull, b->said.arrivals)));
+				 b->table.arrivals,
+				 nic_raise("arrivals", larger(w->notify + 1ull, b->needs.arrivals)));
 	if (w->notify && w->op != LOOM_NET_PUT && w->op != LOOM_NET_ADD)
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "%s: only put and add notify", b->name);
 	if (w->op == LOOM_NET_COUNT)
 		return 0;
 	if (w->target >= host->ranks)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: target %u of %u ranks", b->name, w->target,
-				 host->ranks);
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "%s: target %u of %u ranks", b->name, w->target, host->ranks);
 	if (w->op == LOOM_NET_ADD && !b->adds(b->of, w))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
 				 "%s: %s cannot add %llu bytes of %s atomically", b->name,

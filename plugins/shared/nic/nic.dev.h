@@ -1,93 +1,98 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers and the NIC share: the trigger FIFO of each device, completion slots, arrival words, and
- * the gate of kernel boundaries. Device code, common to all trigger plug-ins.
+/* What workers and the NIC share: the trigger FIFO of each device, completion slots, arrival words, and the words of
+ * kernel boundaries. Device code, common to all trigger plug-ins.
  *
  * A trigger is one 8-byte word whose store is its commit:
- *   bit 0      lap: 1 in the first pass over the ring, 0 in the second, ... so nobody clears slots
- *   bit 1      an argument stands in the slot of the same number
+ *   bit 0      lap: 1 in the first pass over the ring, 0 in the second, ... so slots need no clearing
+ *   bit 1      the argument slot of the same index is valid
  *   bits 2-15  count
  *   bits 16-63 tag */
-#ifndef TRIGGER_NIC_DEV_H
-#define TRIGGER_NIC_DEV_H
+#ifndef NIC_DEV_H
+#define NIC_DEV_H
 
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/trigger.h>
+
+#include "bell.h"
 #endif
 
 #define NIC_COUNT_MAX 0x3fffu
 
-/* One completion slot: written by the NIC alone. */
+/* Completion slots and arrival words: written by the NIC alone. A negative value is the first failure, an enum
+ * loom_err, and stays. at_ns, with stamp = yes: the time of the last count, CLOCK_MONOTONIC. */
 struct nic_slot {
-	int64_t completed; /* how many; or the first failure, an enum loom_err, which stays */
-	uint64_t at_ns; /* with stamp = yes: when the last one completed, CLOCK_MONOTONIC */
+	int64_t completed;
+	uint64_t at_ns;
 	uint64_t pad[6];
 };
 struct nic_arrival {
-	int64_t count; /* how many; or the failure of the NIC itself, which stays */
+	int64_t count;
 	uint64_t at_ns;
 	uint64_t pad[6];
 };
 
-/* A FIFO: tail and then `entries` words, then as many arguments. Those of a device follow each other. */
+/* A FIFO: this head, `entries` words, as many arguments. The FIFOs of a device are consecutive. */
 struct nic_fifo {
-	uint64_t tail; /* how many words the NIC has taken */
+	uint64_t tail; /* words that the NIC has taken */
 	uint64_t pad[7];
 };
 
-/* Between a device and the host, where the host takes part in kernel boundaries. */
-struct nic_gate {
-	uint64_t ended; /* kernels that have ended; by the device */
+/* Per device: the handshake of kernel boundaries that involve the host. */
+struct nic_kernel_ends {
+	uint64_t ended; /* by the device: kernels that have ended */
 	uint64_t pad0[7];
-	uint64_t begun; /* ends that the host has dealt with */
+	uint64_t begun; /* by the host: ends that it has handled */
 	uint64_t pad1[7];
 };
 
-/* What stands where in the block for the stack, which is host memory: bytes from its start. Constant. The NIC has it,
- * and each device has a copy in its own memory. */
+/* Layout of the block for the stack, which is host memory: offsets in bytes. Constant. The NIC has it, and each device
+ * has a copy in its own memory. */
 struct nic_shape {
 	uint32_t entries; /* of a FIFO, a power of two; 0: this plug-in has none */
 	uint32_t slots, arrivals;
 	uint32_t recorded; /* fires that one worker may record in a kernel */
-	uint64_t slot_at, arrival_at, fifo_at, fifo_bytes, gate_at, extra_at;
-	uint64_t extra; /* entries of what stands at extra_at, a power of two or 0 */
-	uint64_t far; /* of this device: enum nic_far */
-	/* Tags that the device counts, from 0, and where in its block their tallies stand. 0: the NIC counts all. */
-	uint64_t tallies, tally_at;
-	uint64_t ask_at; /* what workers ask of other ranks: a struct nic_bell, a struct nic_ask per worker; 0: nothing */
+	uint64_t slot_at, arrival_at, fifo_at, fifo_bytes, ends_at, extra_at;
+	uint64_t extra; /* entries of the plug-in's own part at extra_at, a power of two or 0 */
+	uint64_t link; /* of this device: enum nic_link */
+	/* Tags below `counted` are counted by the device; counters_at: offset of their counters in its block. 0: by the
+	 * NIC. */
+	uint64_t counted, counters_at;
+	uint64_t rma_at; /* a struct nic_bell, then a struct nic_rma per worker; 0: none */
 	uint64_t pad[1];
 };
-/* How a device's workers lie to the host. */
-enum nic_far {
-	NIC_NEAR = 0, /* in the same memory */
-	NIC_FEW,      /* across a link, each with a FIFO of its own */
-	NIC_MANY,     /* across a link, with one FIFO; they share what one of them has seen of the host's words */
+/* How the workers of a device reach the host's memory. */
+enum nic_link {
+	NIC_LINK_NONE = 0, /* it is their own memory */
+	NIC_LINK_FEW,      /* across a link, with a FIFO for each worker */
+	NIC_LINK_MANY,     /* across a link, with one FIFO; one worker at a time polls the host's words, for all */
 };
 
-/* A slot or an arrival word as the workers of a device last saw it. */
-struct nic_seen {
+/* A device's copy of a slot or an arrival word. */
+struct nic_cached {
 	int64_t value;
-	uint64_t looking; /* 1: one of them reads the host's word */
+	uint64_t polling; /* 1: a worker reads the host's word */
 };
 
-/* The producers' side of a FIFO: in the device's block; of NIC_FEW in the worker's private memory. */
+/* The producers' side of a FIFO: in the device's block; NIC_LINK_FEW: in the worker's private memory. */
 struct nic_ring {
-	uint64_t head; /* slots given to producers */
+	uint64_t head; /* tickets given to producers */
 	uint64_t pad0[7];
-	uint64_t tail; /* what was last seen of the NIC's */
-	uint64_t looking; /* 1: one worker reads that */
+	uint64_t tail; /* a copy of the NIC's tail */
+	uint64_t polling; /* 1: a worker reads the NIC's */
 	uint64_t pad1[6];
 };
 
-/* The fires of a tag that its device counts; by tag. */
-struct nic_tally {
-	uint64_t every; /* the NIC is told of multiples of it alone; 0 and 1: of each fire. Below 2^30, constant while workers run */
+/* A counter that the device keeps; by tag. */
+struct nic_dev_counter {
+	uint64_t every; /* only multiples of it are sent to the NIC; 0 and 1: each fire. Below 2^30, constant while
+			   workers run */
 	uint64_t value;
 	uint64_t pad[6];
 };
 
-/* A device's own block, in its own memory; then a ring; then, of NIC_MANY, a struct nic_seen for all slots and
- * arrival words; then the tallies. */
+/* A device's own block, in its own memory; then a ring; NIC_LINK_MANY: then a struct nic_cached for each slot and
+ * arrival word; then the device's counters. */
 struct nic_device {
 	struct nic_shape shape;
 	uint64_t arrived; /* workers at the boundary */
@@ -98,7 +103,7 @@ struct nic_device {
 	uint64_t pad4[6];
 };
 
-/* A worker's block where fires wait for the end of the kernel: `recorded` words of {tag, count}. */
+/* A worker's block where fires wait for the end of the kernel; then `recorded` trigger words. */
 struct nic_record {
 	uint64_t fires;
 	uint64_t pad[7];
@@ -119,10 +124,10 @@ LOOM_FN void *nic_at(const struct loom_ctx *c, uint64_t offset)
 LOOM_FN struct nic_ring *nic_ring(struct loom_ctx *c)
 {
 	struct nic_device *d = nic_device(c);
-	return (struct nic_ring *)(d->shape.far == NIC_FEW ? c->local[LOOM_TRIGGER] : (void *)(d + 1));
+	return (struct nic_ring *)(d->shape.link == NIC_LINK_FEW ? c->local[LOOM_TRIGGER] : (void *)(d + 1));
 }
-/* Where the counter of a tag stands, in the list of the host and in tables that devices look into. Fibonacci hashing: tags are mostly
- * consecutive. Eight such stay together, as they are mostly counted one after the other. */
+/* Index of a tag's counter in the host's list, and in tables that devices search. Fibonacci hashing, as tags are mostly
+ * consecutive; groups of eight stay adjacent, as they are mostly counted one after the other. */
 LOOM_FN uint64_t nic_hash(uint64_t tag)
 {
 	return ((((tag >> 3) * 0x9e3779b97f4a7c15ull) >> 32) << 3 | (tag & 7)) & 0xffffffffull;
@@ -138,20 +143,21 @@ LOOM_FN uint64_t nic_word(uint64_t tag, uint32_t count)
 
 /* ---- the trigger FIFO ------------------------------------------------------------------------------
  *
- * On a GPU the words lie across a link: a store is on its way at once, a load takes a round trip. So the head is near,
- * and so is what was last seen of the tail; a producer only stores. Near means the device's memory or, as even a load
- * from there waits for the store before it, a worker's private one. */
+ * On a GPU the words are across a link: a store is posted, a load takes a round trip. So the head and a copy of the
+ * tail are local, and a producer only stores. Local means the device's memory or, as even a load from there waits for
+ * the store before it, a worker's private memory. */
 
-/* Until the NIC has emptied slot n. One worker looks across the link for all. 0 or LOOM_EINTR. */
+/* Waits until the NIC has emptied slot n. One worker at a time polls across the link. 0 or LOOM_EINTR. */
 LOOM_FN int nic_await_slot(struct loom_ctx *c, struct nic_ring *d, const uint64_t *tail, uint32_t entries, uint64_t n)
 {
 	for (;;) {
-		if (loom_load_relaxed_dev(&d->looking) == 0 && loom_exchange_acq_rel_dev(&d->looking, (uint64_t)1) == 0) {
-			/* Acquire: pairs with the NIC's release of tail. It has read the words before. */
+		if (loom_load_relaxed_dev(&d->polling) == 0 &&
+		    loom_exchange_acq_rel_dev(&d->polling, (uint64_t)1) == 0) {
+			/* Acquire: pairs with the NIC's release of tail, before which it has read the words. */
 			uint64_t seen = loom_load_acquire_sys(tail);
-			/* Release, both: pair with the acquires of tail here and of looking above. */
+			/* Release, both: pair with the acquires of tail here and of polling above. */
 			loom_store_release_dev(&d->tail, seen);
-			loom_store_release_dev(&d->looking, (uint64_t)0);
+			loom_store_release_dev(&d->polling, (uint64_t)0);
 		}
 		if (n - loom_load_acquire_dev(&d->tail) < entries)
 			return 0;
@@ -161,20 +167,20 @@ LOOM_FN int nic_await_slot(struct loom_ctx *c, struct nic_ring *d, const uint64_
 	}
 }
 
-/* Takes slot n, once the NIC, whose tail that is, has emptied it. */
+/* Takes slot *n once it is empty. `tail` is the NIC's. */
 LOOM_FN int nic_take_slot(struct loom_ctx *c, const uint64_t *tail, uint32_t entries, uint64_t *n)
 {
 	struct nic_ring *ring = nic_ring(c);
 	*n = loom_take_ticket_dev(&ring->head);
-	/* The store into the slot must not pass this load of a tail behind which the NIC has read. */
+	/* Guard: the store into the slot must not pass this load. */
 	return *n - loom_load_guard_dev(&ring->tail) < entries ? 0 : nic_await_slot(c, ring, tail, entries, *n);
 }
 
-/* `ordered`: what this lane wrote before is sent with it. */
+/* `ordered`: earlier writes of this lane precede the trigger. */
 LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int ordered)
 {
 	const struct nic_shape *s = nic_shape(c);
-	uint32_t own = s->far == NIC_FEW ? c->worker - c->first : 0;
+	uint32_t own = s->link == NIC_LINK_FEW ? c->worker - c->first : 0;
 	struct nic_fifo *f = (struct nic_fifo *)nic_at(c, s->fifo_at + own * s->fifo_bytes);
 	uint64_t *words = (uint64_t *)(f + 1), n;
 	uint32_t entries = s->entries;
@@ -186,50 +192,50 @@ LOOM_FN int nic_push(struct loom_ctx *c, uint64_t word, uint64_t argument, int o
 		words[entries + i] = argument;
 	word |= nic_lap(n, entries);
 	if (ordered || word & 2)
-		/* Release: pairs with the NIC's acquire of the word. The payload and the argument precede it. */
+		/* Release: pairs with the NIC's acquire of the word; payload and argument precede it. */
 		loom_store_release_sys(&words[i], word);
 	else
 		loom_store_relaxed_sys(&words[i], word);
 	return 0;
 }
 
-/* Whether the device counts this tag, and of n more fires how many the NIC is to be told now. Whoever crosses a multiple
- * tells of the fires since the last one, those of others too, and sends what those wrote. Constant in a program for GPUs that do
- * not count: one load more before each store takes a quarter of the rate. */
-#if defined(LOOM_DEVICE_COMPILE) && !defined(NIC_TALLIES)
+/* nic_counts: whether the device counts this tag. nic_due: of n more fires, how many are sent to the NIC now. The fire
+ * that crosses a multiple sends all fires since the last multiple, and orders what their lanes wrote. Constant in GPU
+ * programs without counters: one more load before each store costs a quarter of the rate. */
+#if defined(LOOM_DEVICE_COMPILE) && !defined(NIC_COUNTS_HERE)
 #define nic_counts(c, tag) 0
 #define nic_due(c, tag, n, ordered) (n)
 #else
-LOOM_FN struct nic_tally *nic_tally(const struct loom_ctx *c, uint64_t tag)
+LOOM_FN struct nic_dev_counter *nic_dev_counter(const struct loom_ctx *c, uint64_t tag)
 {
-	return (struct nic_tally *)((char *)nic_device(c) + nic_shape(c)->tally_at) + tag;
+	return (struct nic_dev_counter *)((char *)nic_device(c) + nic_shape(c)->counters_at) + tag;
 }
 
 LOOM_FN int nic_counts(const struct loom_ctx *c, uint64_t tag)
 {
-	return tag < nic_shape(c)->tallies && nic_tally(c, tag)->every > 1;
+	return tag < nic_shape(c)->counted && nic_dev_counter(c, tag)->every > 1;
 }
 
 LOOM_FN uint32_t nic_due(struct loom_ctx *c, uint64_t tag, uint32_t n, int *ordered)
 {
 	if (!nic_counts(c, tag))
 		return n;
-	struct nic_tally *t = nic_tally(c, tag);
+	struct nic_dev_counter *t = nic_dev_counter(c, tag);
 	uint64_t every = t->every;
-	/* Release: pairs with the acquire of the one who crosses the next multiple. */
+	/* Release: pairs with the acquire of the fire that crosses the next multiple. */
 	uint64_t before = *ordered ? loom_fetch_add_acq_rel_dev(&t->value, (uint64_t)n) :
 				     loom_fetch_add_relaxed_dev(&t->value, (uint64_t)n);
 	uint64_t since = before % every + n;
 	if (since < every)
 		return 0;
 	if (!*ordered)
-		(void)loom_load_acquire_dev(&t->value); /* pairs with the releases of those who ordered theirs */
+		(void)loom_load_acquire_dev(&t->value); /* pairs with the releases of ordered fires */
 	*ordered = 1;
 	return (uint32_t)(since - since % every);
 }
 #endif
 
-/* Lanes that fire the same tag at the same time make one trigger. */
+/* Lanes that fire the same tag together make one trigger. */
 LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int ordered)
 {
 	struct loom_match peers = loom_match(tag);
@@ -246,22 +252,22 @@ LOOM_FN int nic_fire(struct loom_ctx *c, uint64_t tag, uint32_t count, int order
 
 /* ---- completion and arrival ------------------------------------------------------------------------ */
 
-/* A word that the NIC counts up, number `i` of all. */
-LOOM_FN int64_t nic_see(struct loom_ctx *c, const int64_t *word, uint32_t i)
+/* A word that the NIC counts up: number `i` of all slots and arrival words. */
+LOOM_FN int64_t nic_poll_word(struct loom_ctx *c, const int64_t *word, uint32_t i)
 {
 	struct nic_device *d = nic_device(c);
-	/* Acquire: pairs with the NIC's release. What the operation brought is visible. */
-	if (d->shape.far != NIC_MANY)
+	/* Acquire: pairs with the NIC's release; the data of the operation precede it. */
+	if (d->shape.link != NIC_LINK_MANY)
 		return (int64_t)loom_load_acquire_sys((const uint64_t *)word);
-	struct nic_seen *n = (struct nic_seen *)((struct nic_ring *)(d + 1) + 1) + i;
-	/* Of the lanes that look together, one. */
-	if (loom_match_leader(loom_match((uint64_t)(uintptr_t)word)) && loom_load_relaxed_dev(&n->looking) == 0 &&
-	    loom_exchange_acq_rel_dev(&n->looking, (uint64_t)1) == 0) {
+	struct nic_cached *n = (struct nic_cached *)((struct nic_ring *)(d + 1) + 1) + i;
+	/* One of the lanes that poll together. */
+	if (loom_match_leader(loom_match((uint64_t)(uintptr_t)word)) && loom_load_relaxed_dev(&n->polling) == 0 &&
+	    loom_exchange_acq_rel_dev(&n->polling, (uint64_t)1) == 0) {
 		uint64_t seen = loom_load_acquire_sys((const uint64_t *)word);
-		/* Release, both: pair with the acquires of value below and of looking above, and pass on what the acquire
-		 * of the NIC's word brought. */
+		/* Release, both: pair with the acquires of value below and of polling above. They pass on what the
+		 * acquire of the NIC's word made visible. */
 		loom_store_release_dev((uint64_t *)&n->value, seen);
-		loom_store_release_dev(&n->looking, (uint64_t)0);
+		loom_store_release_dev(&n->polling, (uint64_t)0);
 	}
 	return (int64_t)loom_load_acquire_dev((const uint64_t *)&n->value);
 }
@@ -271,7 +277,7 @@ LOOM_FN int64_t nic_completed(struct loom_ctx *c, uint32_t slot)
 	const struct nic_shape *s = nic_shape(c);
 	if (slot == 0 || slot >= s->slots)
 		return LOOM_EINVAL;
-	return nic_see(c, &((struct nic_slot *)nic_at(c, s->slot_at) + slot)->completed, slot);
+	return nic_poll_word(c, &((struct nic_slot *)nic_at(c, s->slot_at) + slot)->completed, slot);
 }
 
 LOOM_FN int64_t nic_arrived(struct loom_ctx *c, uint32_t index)
@@ -279,7 +285,7 @@ LOOM_FN int64_t nic_arrived(struct loom_ctx *c, uint32_t index)
 	const struct nic_shape *s = nic_shape(c);
 	if (index == 0 || index >= s->arrivals)
 		return LOOM_EINVAL;
-	return nic_see(c, &((struct nic_arrival *)nic_at(c, s->arrival_at) + index)->count, s->slots + index);
+	return nic_poll_word(c, &((struct nic_arrival *)nic_at(c, s->arrival_at) + index)->count, s->slots + index);
 }
 
 LOOM_FN uint64_t nic_arrived_at(struct loom_ctx *c, uint32_t index)
@@ -287,79 +293,70 @@ LOOM_FN uint64_t nic_arrived_at(struct loom_ctx *c, uint32_t index)
 	const struct nic_shape *s = nic_shape(c);
 	if (index == 0 || index >= s->arrivals)
 		return 0;
-	/* Stored before the count that its caller has seen. */
+	/* Stored before the count that the caller has read. */
 	return loom_load_relaxed_sys(&((struct nic_arrival *)nic_at(c, s->arrival_at) + index)->at_ns);
 }
 
-/* ---- what workers ask of other ranks' memory ---------------------------------------------------------
+/* ---- remote memory access --------------------------------------------------------------------------
  *
- * A worker writes what it wants into a place of its own and counts `asked` up; the NIC does it and counts `answered` up. */
+ * A worker writes an operation into its own struct nic_rma and increments `issued`; the NIC performs the operation and
+ * increments `completed`. */
 
 struct nic_bell {
-	uint32_t rings;	 /* the NIC's thread sleeps on it, or on an eventfd ... */
-	uint32_t asleep; /* ... and says so here */
-	uint32_t place;	 /* in the table of bell.c. Other ranks may write here: no address, no descriptor */
+	uint32_t rings;	 /* the NIC's thread sleeps on it, or on an eventfd */
+	uint32_t asleep; /* 1: it does */
+	uint32_t place;  /* index in the table of bell.c. Other ranks may write here: no address, no descriptor */
 	uint32_t pad0;
 	uint64_t pad[6];
 };
-struct nic_ask {
-	uint32_t asked;  /* by the worker, as all of this line */
-	uint32_t sleeps; /* 1: it sleeps on `answered` */
+struct nic_rma {
+	uint32_t issued; /* by the worker, as all of this line */
+	uint32_t sleeps; /* 1: it sleeps on `completed` */
 	uint32_t op, rank;
 	loom_ref remote, local;
 	uint64_t bytes;
 	uint64_t pad0[3];
-	uint64_t value, was; /* operand and result: next to each other */
-	uint32_t answered;   /* by the NIC */
+	uint64_t value, was; /* operand and result: adjacent */
+	uint32_t completed;  /* by the NIC */
 	int32_t status;	     /* 0, or how an operation failed */
 	uint64_t pad1[5];
 };
 
 #ifdef LOOM_RANKS_RMA
 #ifdef GPULOOM_DEV_CPU_H
-#define NIC_ASK_SPIN_NS 5000u
-#define NIC_ASK_HELP_NS 50000u /* then others may have the core: ranks that share it */
-#define NIC_ASK_SLEEP_NS 1000000u /* in case that the run is stopped */
+#define NIC_RMA_SPIN_NS 5000u
+#define NIC_RMA_HELP_NS 50000u /* then yield: other ranks may share the core */
+#define NIC_RMA_SLEEP_NS 1000000u /* in case the run is stopped */
 
-/* bell.c: a worker of the NIC's process looks in place of the NIC's thread, so that no other thread needs its core. 0: it
- * is of another process. */
-int nic_help(const struct nic_bell *bell);
-
-/* Such a worker will not look again: the NIC's thread sleeps no longer on its account. */
-void nic_leave(struct nic_bell *bell);
-
-/* What wakes the NIC's thread from poll(); -1: nothing. */
-int nic_bell_fd(const struct nic_bell *bell);
-
-/* Between two looks for the answer, of which `seen` is the last one's. */
-LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_bell *bell, struct nic_ask *a, uint32_t seen, uint64_t *since)
+/* Between two polls for the completion; `seen` is the last value. */
+LOOM_FN void nic_rest(struct loom_ctx *c, struct nic_bell *bell, struct nic_rma *a, uint32_t seen, uint64_t *since)
 {
 	uint64_t now = loom_clock_ns(c);
 	*since = *since ? *since : now;
 	if (nic_help(bell)) {
-		if (now - *since > NIC_ASK_HELP_NS)
+		if (now - *since > NIC_RMA_HELP_NS)
 			loom_cpu_yield();
 		return;
 	}
-	if (now - *since < NIC_ASK_SPIN_NS) {
+	if (now - *since < NIC_RMA_SPIN_NS) {
 		loom_pause(c);
 		return;
 	}
 	loom_store_relaxed_sys(&a->sleeps, 1u);
-	/* Either the NIC sees that this worker sleeps, or the sleep ends at once: the word has changed. */
+	/* Either the NIC sees that this worker sleeps, or the word has changed and the sleep ends at once. */
 	loom_fence_seq_cst_sys();
-	loom_sleep_on(c, &a->answered, seen, NIC_ASK_SLEEP_NS);
+	loom_sleep_on(c, &a->completed, seen, NIC_RMA_SLEEP_NS);
 	loom_store_relaxed_sys(&a->sleeps, 0u);
 }
 
-/* Where the NIC's thread sleeps. */
+/* Wakes the NIC's thread. */
 LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 {
 	uint64_t one = 1;
 	int fd;
 	if (nic_help(bell))
 		return;
-	loom_fence_seq_cst_sys(); /* as above, with the sides changed: pairs with the fence in nap() */
+	loom_fence_seq_cst_sys(); /* pairs with the fence in nap() */
 	if (!loom_load_relaxed_sys(&bell->asleep))
 		return;
 	loom_fetch_add_relaxed_sys(&bell->rings, 1u);
@@ -367,20 +364,20 @@ LOOM_FN void nic_ring_bell(struct loom_ctx *c, struct nic_bell *bell)
 	if (fd < 0 || write(fd, &one, sizeof(one)) != sizeof(one))
 		loom_wake(c, &bell->rings, 1);
 }
-#else /* simulated: nobody sleeps, and a store wakes the NIC */
+#else /* simulated: no thread sleeps, and a store wakes the NIC */
 #define nic_help(bell) ((void)(bell))
 #define nic_leave(bell) ((void)(bell))
 #define nic_rest(c, bell, a, seen, since) ((void)(seen), (void)(since), loom_pause(c))
 #define nic_ring_bell(c, bell) ((void)0)
 #endif
 
-/* Until this worker's last wish is done. */
-LOOM_FN int nic_await_answer(struct loom_ctx *c, struct nic_bell *bell, struct nic_ask *a)
+/* Waits until this worker's last operation is complete. */
+LOOM_FN int nic_rma_await(struct loom_ctx *c, struct nic_bell *bell, struct nic_rma *a)
 {
 	uint64_t since = 0;
 	uint32_t seen;
-	/* Acquire: pairs with the release in answer(); what the operation brought is here. */
-	while ((seen = loom_load_acquire_sys(&a->answered)) != a->asked) {
+	/* Acquire: pairs with the release in finish(); the data of the operation precede it. */
+	while ((seen = loom_load_acquire_sys(&a->completed)) != a->issued) {
 		if (loom_stopped(c))
 			return LOOM_EINTR;
 		nic_rest(c, bell, a, seen, &since);
@@ -391,50 +388,50 @@ LOOM_FN int nic_await_answer(struct loom_ctx *c, struct nic_bell *bell, struct n
 	return LOOM_EIO;
 }
 
-LOOM_FN int nic_do_ask(struct loom_ctx *c, const struct loom_rma *ask, uint64_t *was)
+LOOM_FN int nic_rma_do(struct loom_ctx *c, const struct loom_rma *what, uint64_t *was)
 {
-	struct nic_bell *bell = (struct nic_bell *)nic_at(c, nic_shape(c)->ask_at);
-	struct nic_ask *a = (struct nic_ask *)(bell + 1) + c->worker;
+	struct nic_bell *bell = (struct nic_bell *)nic_at(c, nic_shape(c)->rma_at);
+	struct nic_rma *a = (struct nic_rma *)(bell + 1) + c->worker;
 	int rc;
-	if (!ask) {
+	if (!what) {
 		if (was)
 			nic_leave(bell);
 		else
 			(void)nic_help(bell);
 		return 0;
 	}
-	rc = nic_await_answer(c, bell, a);
+	rc = nic_rma_await(c, bell, a);
 	if (rc)
 		return rc;
-	a->op = ask->op;
-	a->rank = ask->rank;
-	a->remote = ask->remote;
-	a->local = ask->local;
-	a->bytes = ask->bytes;
-	a->value = ask->value;
-	/* Release: pairs with the NIC's acquire. */
-	loom_store_release_sys(&a->asked, a->asked + 1);
+	a->op = what->op;
+	a->rank = what->rank;
+	a->remote = what->remote;
+	a->local = what->local;
+	a->bytes = what->bytes;
+	a->value = what->value;
+	/* Release: pairs with the acquire in issued(). */
+	loom_store_release_sys(&a->issued, a->issued + 1);
 	nic_ring_bell(c, bell);
-	if (!was && ask->op == LOOM_NET_ADD)
+	if (!was && what->op == LOOM_NET_ADD)
 		return 0;
-	rc = nic_await_answer(c, bell, a);
+	rc = nic_rma_await(c, bell, a);
 	if (!rc && was)
 		*was = a->was;
 	return rc;
 }
 
-#define NIC_ASK(NAME)                                                                              \
-	LOOM_FN int NAME##_rma(struct loom_ctx *c, const struct loom_rma *ask, uint64_t *was)      \
+#define NIC_RMA(NAME)                                                                              \
+	LOOM_FN int NAME##_rma(struct loom_ctx *c, const struct loom_rma *what, uint64_t *was)      \
 	{                                                                                          \
-		return nic_do_ask(c, ask, was);                                                    \
+		return nic_rma_do(c, what, was);                                                   \
 	}
 #else
-#define NIC_ASK(NAME)
+#define NIC_RMA(NAME)
 #endif
 
 /* ---- kernel boundaries ----------------------------------------------------------------------------- */
 
-LOOM_FN void nic_spend(struct loom_ctx *c, uint64_t ns)
+LOOM_FN void nic_wait_ns(struct loom_ctx *c, uint64_t ns)
 {
 	if (!ns)
 		return;
@@ -443,8 +440,8 @@ LOOM_FN void nic_spend(struct loom_ctx *c, uint64_t ns)
 		loom_pause(c);
 }
 
-/* The kernel of this device ends: 1 for the last worker's lane 0, after the teardown, 0 for all others.
- * *kernel is the number of the boundary. */
+/* The kernel of this device ends: 1 for lane 0 of the last worker, after the teardown, else 0. *kernel is the number of
+ * the boundary. */
 LOOM_FN int nic_kernel_end(struct loom_ctx *c, uint64_t *kernel)
 {
 	struct nic_device *d = nic_device(c);
@@ -452,14 +449,14 @@ LOOM_FN int nic_kernel_end(struct loom_ctx *c, uint64_t *kernel)
 	if (c->lane != 0)
 		return 0;
 	*kernel = loom_load_relaxed_dev(&d->kernel);
-	/* Each worker releases what it wrote; the last acquires it all, for the NIC or the host. */
+	/* Each worker releases what it wrote; the last one acquires it, for the NIC or the host. */
 	if (loom_fetch_add_acq_rel_dev(&d->arrived, (uint64_t)1) + 1 != c->count)
 		return 0;
-	nic_spend(c, d->teardown_ns);
+	nic_wait_ns(c, d->teardown_ns);
 	return 1;
 }
 
-/* The next kernel begins: called by the one who ended the last. */
+/* The next kernel begins. By the caller for which nic_kernel_end() returned 1. */
 LOOM_FN void nic_kernel_next(struct loom_ctx *c, uint64_t kernel)
 {
 	struct nic_device *d = nic_device(c);
@@ -471,11 +468,11 @@ LOOM_FN void nic_kernel_next(struct loom_ctx *c, uint64_t kernel)
 /* The same after its launch. */
 LOOM_FN void nic_kernel_begin(struct loom_ctx *c, uint64_t kernel)
 {
-	nic_spend(c, nic_device(c)->launch_ns);
+	nic_wait_ns(c, nic_device(c)->launch_ns);
 	nic_kernel_next(c, kernel);
 }
 
-/* All workers: until the next kernel has begun. */
+/* All workers: waits until the next kernel has begun. */
 LOOM_FN int nic_kernel_await(struct loom_ctx *c, uint64_t kernel)
 {
 	struct nic_device *d = nic_device(c);
@@ -488,7 +485,7 @@ LOOM_FN int nic_kernel_await(struct loom_ctx *c, uint64_t kernel)
 	return loom_from_lane0(c, stopped) ? LOOM_EINTR : 0;
 }
 
-/* A boundary that sends nothing: the mechanism needs none for that. */
+/* A boundary of a mechanism that sends without one. */
 LOOM_FN int nic_boundary(struct loom_ctx *c)
 {
 	uint64_t kernel = 0;
@@ -505,21 +502,29 @@ LOOM_FN int nic_record(struct loom_ctx *c, uint64_t word)
 	uint64_t n = loom_fetch_add_relaxed_dev(&r->fires, (uint64_t)1);
 	if (n >= nic_shape(c)->recorded)
 		return LOOM_EFULL;
-	/* Plain: the boundary's add releases it, and its reader has acquired that. */
+	/* Plain: the add of the boundary releases it, and its reader has acquired that. */
 	((uint64_t *)(r + 1))[n] = word;
 	return 0;
 }
 
-/* ---- ops that plug-ins share, under the names of one of them ---- */
+/* ---- ops that plug-ins share ------------------------------------------------------------------------- */
 
 LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 {
 	return tag - 1 < LOOM_TAG_MAX && count - 1 < NIC_COUNT_MAX;
 }
 
-/* fire_with() where an argument has no way to the NIC. */
-#define NIC_NO_ARGUMENT(policy)                                                                    \
-	LOOM_FN int policy##_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)        \
+/* Where an unordered fire is no cheaper: it waits for the kernel's end, or is an atomic addition anyway. */
+#define NIC_RELAXED_IS_ORDERED(NAME)                                                               \
+	LOOM_FN int NAME##_fire_relaxed(struct loom_ctx *c, uint64_t tag, uint32_t count)          \
+	{                                                                                          \
+		return NAME##_fire(c, tag, count);                                                 \
+	}
+
+/* Where a fire also cannot carry an argument: NAME##_fire is the only kind. */
+#define NIC_FIRE_ALONE(NAME)                                                                       \
+	NIC_RELAXED_IS_ORDERED(NAME)                                                               \
+	LOOM_FN int NAME##_fire_with(struct loom_ctx *c, uint64_t tag, uint64_t argument)          \
 	{                                                                                          \
 		(void)c, (void)tag, (void)argument;                                                \
 		return LOOM_ENOTSUP;                                                               \
@@ -538,25 +543,18 @@ LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 	{                                                                                          \
 		return nic_arrived_at(c, index);                                                   \
 	}                                                                                          \
-	NIC_ASK(NAME)
+	NIC_RMA(NAME)
 
-/* A fire without order is none the cheaper: it waits for the kernel's end, or is an atomic addition anyway. */
-#define NIC_RELAXED_IS_ORDERED(policy)                                                             \
-	LOOM_FN int policy##_fire_relaxed(struct loom_ctx *c, uint64_t tag, uint32_t count)        \
+/* Operations are sent when the kernel ends, by NAME##_boundary. */
+#define NIC_AT_END(NAME)                                                                           \
+	NIC_READS(NAME)                                                                            \
+	LOOM_FN int NAME##_deliver(struct loom_ctx *c)                                             \
 	{                                                                                          \
-		return policy##_fire(c, tag, count);                                               \
+		return NAME##_boundary(c);                                                         \
 	}
 
-/* Nothing is sent before the kernel ends. */
-#define NIC_AT_END(policy)                                                                         \
-	NIC_RELAXED_IS_ORDERED(policy)                                                             \
-	LOOM_FN int policy##_deliver(struct loom_ctx *c)                                           \
-	{                                                                                          \
-		return policy##_boundary(c);                                                       \
-	}
-
-/* Where a fire is on its way at once: nothing waits for the end of a kernel. */
-#define NIC_AT_ONCE(NAME)                                                                          \
+/* Operations are sent at once: a boundary sends nothing. */
+#define NIC_SENDS_AT_ONCE(NAME)                                                                    \
 	LOOM_FN int NAME##_boundary(struct loom_ctx *c)                                            \
 	{                                                                                          \
 		return nic_boundary(c);                                                            \
@@ -566,5 +564,8 @@ LOOM_FN int nic_may_fire(uint64_t tag, uint32_t count)
 		(void)c;                                                                           \
 		return 0;                                                                          \
 	}
+#define NIC_AT_ONCE(NAME)                                                                          \
+	NIC_READS(NAME)                                                                            \
+	NIC_SENDS_AT_ONCE(NAME)
 
 #endif

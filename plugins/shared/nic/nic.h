@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The software NIC: a thread that takes triggers, counts them and runs the posts that become ready. The
- * trigger plug-ins are this NIC with as many ways in which a fire reaches it. */
-#ifndef TRIGGER_NIC_H
-#define TRIGGER_NIC_H
+/* The software NIC: takes triggers, counts them, and runs the posts that become ready. The trigger plug-ins that have a
+ * NIC differ in how a fire reaches it (struct nic_ops). */
+#ifndef LOOM_SHARED_NIC_H
+#define LOOM_SHARED_NIC_H
 
 #include <pthread.h>
 
 #include "../fabric/fabric.h"
-#include "list.h"
+#include "trigger_list.h"
 #include "../simnet/simnet.h"
 #include "nic.dev.h"
 
@@ -17,20 +17,20 @@ enum { NIC_HOST_MEMORY, NIC_DEVICE_MEMORY };
 
 struct nic_opts {
 	const char *provider, *address, *core;
-	uint32_t posts, tags, slots, arrivals, fifo, flights;
+	uint32_t posts, tags, slots, arrivals, fifo, in_flight;
 	uint32_t wait, polls, counting, memory;
 	uint64_t nap;
 	uint8_t stamp;
-	struct net_model net;
+	struct simnet_model net;
 };
 
-/* Places that a trigger has. As options: 0: as many as the workload says, and no fewer than without its word. */
+/* Table sizes. Of an option 0 means: what the workload needs, at least the default. */
 struct nic_table {
 	uint32_t posts, tags, slots, arrivals;
 };
 #define NIC_TABLE(o) ((struct nic_table){(o)->posts, (o)->tags, (o)->slots, (o)->arrivals})
 
-/* Option rows of them; of S, a struct with these fields. */
+/* Their option rows, for a struct S with these fields. */
 #define NIC_TABLE_ROWS(S)                                                                          \
 	LOOM_OPT(S, posts, LOOM_OPT_U32, "auto", \
 			 "Operations that may be posted at once. auto: as many as the workload needs, at least 4096.", \
@@ -49,7 +49,7 @@ struct nic_table {
 	LOOM_OPT(S, stamp, LOOM_OPT_BOOL, "no", \
 			 "Whether completions and arrivals carry the time, for measurements.", .section = "trigger")
 
-/* The option rows of all that have a NIC. */
+/* The option rows of every plug-in with a NIC. */
 extern const char *const nic_waits[], *const nic_countings[], *const nic_memories[];
 #define NIC_ROWS                                                                                   \
 	LOOM_OPT(struct nic_opts, provider, LOOM_OPT_STR, "auto", \
@@ -72,7 +72,7 @@ extern const char *const nic_waits[], *const nic_countings[], *const nic_memorie
 				 "Memory of the buffers of workloads, from and to which operations send. host: host " \
 				 "memory. device: where the transport puts memory of devices; the NIC's thread " \
 				 "copies data of a GPU.", .choices = nic_memories, .section = "trigger"), \
-		LOOM_OPT(struct nic_opts, flights, LOOM_OPT_U32, "256", \
+		LOOM_OPT(struct nic_opts, in_flight, LOOM_OPT_U32, "256", \
 				 "Operations in flight with the provider at once.", \
 				 .min = 1, .max = 2048, .section = "trigger"), \
 		LOOM_OPT(struct nic_opts, wait, LOOM_OPT_ENUM, "yield", \
@@ -90,12 +90,12 @@ extern const char *const nic_waits[], *const nic_countings[], *const nic_memorie
 				 "its other threads are bound, as workers are.", .section = "trigger"), \
 		NIC_STAMP_ROW(struct nic_opts), NET_ROWS(struct nic_opts)
 
-/* One operation with the provider. */
-struct nic_flight {
-	struct fabric_context context; /* first: events give its address */
+/* An operation in flight. A request is free, an operation, or a notification that follows an operation. */
+struct nic_request {
+	struct fabric_context context; /* first: events carry its address */
 	struct fabric_io io;
 	uint64_t chain;
-	uint64_t epoch; /* flights of an earlier sample only give their place back */
+	uint64_t epoch; /* a request of an earlier sample is only released */
 	uint32_t slot, notify;
 	uint32_t post;
 	uint32_t state; /* 0: free */
@@ -103,192 +103,203 @@ struct nic_flight {
 };
 
 struct nic;
-struct asks;
-struct asks_ops;
+struct nic_rma_state;
 
-/* What sets one trigger plug-in apart. All are called with the lock held. */
-struct nic_way {
+/* How fires reach the NIC: what differs between trigger plug-ins. Every op is called with the lock held; those without
+ * a default are mandatory. */
+struct nic_ops {
 	const char *name;
 	int has_fifo, has_record, needs_trigger;
-	int by_stream; /* kernels' ends are the front end's, not the host's */
+	int by_stream; /* kernel ends are handled by the device's front end, not by the host */
 	int adds; /* workers of all devices add to the same words */
-	const char *counter; /* who counts, where a device cannot; NULL: it can */
-	/* Bytes of what stands at extra_at, and how many entries that is; NULL: none. */
+	const char *counter; /* what counts, where a device cannot; NULL: a device can */
+	const char *no_argument; /* why a fire cannot supply part of an operation; NULL: it can */
+	/* Bytes of the plug-in's own part at extra_at, and its entries; NULL: none. */
 	uint64_t (*extra)(const struct nic *nic, uint64_t *entries);
-	/* Blocks were cleared for a new sample. */
+	/* A sample begins: the blocks are cleared. */
 	void (*reset)(struct nic *nic);
-	/* A post to be taken, beyond the list: 0 with *taken = 1 when the list shall not see it. */
+	/* Called before the list gets a post. *taken = 1: the plug-in keeps the post itself. */
 	int (*post)(struct nic *nic, const struct loom_trigger_post *what, uint64_t *id, int *taken,
 		    struct loom_error *err);
-	/* The list has a new post that waits for `tag`. */
+	/* The list has a new post with this tag. */
 	void (*posted)(struct nic *nic, uint64_t tag);
-	int (*cancel)(struct nic *nic, uint64_t id);
-	/* A count from the network's side, before the list gets it: 1 when it is dealt with. */
-	int (*count)(struct nic *nic, uint64_t tag, uint64_t n);
-	/* Takes what workers fired; how much work it was. */
+	/* A count by the NIC itself, before the list gets it. */
+	void (*count)(struct nic *nic, uint64_t tag, uint64_t n);
+	/* Takes what workers fired; returns the amount of work done. */
 	uint32_t (*poll)(struct nic *nic);
-	/* 1 when nothing that workers fired is left to be taken. Workers are parked: what they fired
-	 * since the last boundary counts now. */
+	/* 1: every fire has been taken. Workers are parked; fires recorded since the last boundary count now. */
 	int (*drained)(struct nic *nic);
-	/* An event of an operation that is not in `flight`: 1 when it is this way's. status: 0, or what failed. */
+	/* An event whose context is not in nic.request: 1 if it is the plug-in's. status: 0, or the failure. */
 	int (*event)(struct nic *nic, const void *context, int status);
-	/* Operations under way that are not in `flying`. */
+	/* Whether operations are in flight that nic.in_flight does not count. */
 	int (*busy)(struct nic *nic);
 	int (*start)(struct nic *nic, struct loom_error *err);
-	void (*close)(struct nic *nic); /* `own` is there, the fabric open but for its endpoint */
+	void (*close)(struct nic *nic); /* `own` exists; the fabric is open, its endpoint is closed */
 };
 
 struct nic {
 	const struct loom_host *host;
 	const struct nic_opts *opts;
-	const struct nic_way *way;
-	void *own; /* the way's */
+	const struct nic_ops *ops;
+	void *own; /* state of the plug-in */
 	pthread_mutex_t lock;
-	uint32_t want; /* host threads that want the lock: the NIC's thread lets them */
+	uint32_t waiters; /* host threads that wait for the lock: the engine thread yields to them */
 	uint32_t stop;
-	int running, shared, placed; /* placed: its thread is where workers are not */
+	int running, shared, placed; /* placed: the engine thread has been moved off the workers' cores */
 	pthread_t thread;
-	/* Under virtual clock, in place of the thread; NULL: time is real. */
+	/* Under virtual time an agent replaces the thread; clock is NULL under real time. */
 	const struct loom_clock *clock;
 	struct loom_agent *agent;
 	struct fabric *fabric;
 	struct nic_table table;
-	struct loom_net_need said; /* by the workload */
-	struct list list;
-	struct nic_flight *flight; /* [opts->flights] */
-	uint32_t free_flight, flying, receiving;
-	uint32_t first_notify; /* flights whose notification has to be sent yet */
-	struct due held;       /* a run that the provider had no room for */
-	int holding;
-	struct asks *rma; /* ask.c; NULL: workers ask nothing */
-	const struct asks_ops *asker;
-	uint64_t epoch;
+	struct loom_net_need needs; /* of the workload */
+	struct trigger_list list;
+	struct nic_request *request; /* [opts->in_flight] */
+	uint32_t free_request, in_flight, receiving;
+	uint32_t first_notify; /* requests whose notification is not sent yet */
+	struct list_run stalled; /* a run that the provider had no room for */
+	int is_stalled;
+	struct nic_rma_state *rma; /* rma.c; NULL: workers do not access the memory of other ranks */
+	const struct nic_rma_ops *rma_ops;
+	uint64_t epoch; /* samples */
 	uint32_t fifo; /* entries */
 	struct nic_shape shape;
 	char *base; /* the block for the stack; NULL: not yet */
-	uint64_t bytes; /* of it */
+	uint64_t bytes; /* of that block */
 	uint32_t rings;		 /* FIFOs of all devices */
-	uint32_t next_ring;	 /* that is looked at next */
+	uint32_t next_ring;	 /* polled next */
 	struct nic_fifo **fifos; /* [rings] */
 	uint64_t *cursor;	 /* [rings]: words taken */
 	struct nic_record **record; /* [workers] */
-	struct nic_tally *tally; /* [shape.tallies], as the device will have them; NULL: none */
-	pthread_t preparer; /* who prepares samples: what it posts comes before workers run */
+	struct nic_dev_counter *dev_counter; /* [shape.counted], for the device; NULL: none */
+	pthread_t preparer; /* prepares samples: it posts before workers run */
 	uint32_t devices, workers;
 	uint32_t first_worker[LOOM_MAX_DEVICES + 1];
 	uint64_t fires, runs, arrivals; /* of this sample */
-	int counts_arrivals;		/* there are posts that wait for some */
-	/* With stamp = yes: when triggers were first and last taken, and how many were by the first time. */
+	int counts_arrivals;		/* some posts wait for arrivals */
+	/* With stamp = yes: when triggers were taken first and last, and how many at the first time. */
 	uint64_t first_ns, last_ns, first_fires;
 	uint64_t cpu_ns; /* of the thread, when the sample began */
-	/* How often a worker has looked in place of the thread, and as far as that has seen it. */
+	/* Steps that workers took for the engine thread, and as many as the thread has seen. */
 	uint32_t helps, helped;
 	int status;                     /* the first failure, an enum loom_err */
 	char failure[200];
 };
 
-/* nic.c: the engine. */
-int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opts *opts,
-	     const struct nic_way *way, struct loom_error *err);
+/* backend.c. `rma`: workers access the memory of other ranks. */
+int nic_open_fabric(struct nic *nic, int rma, struct loom_error *err);
+int nic_is_simulated(const struct nic *nic);
+
+/* engine.c: matches fires with posts, hands operations to the fabric and completes them. */
+int nic_open(struct nic *nic, const struct loom_host *host, const struct nic_opts *opts, const struct nic_ops *ops,
+	     struct loom_error *err);
 void nic_close(struct nic *nic);
-/* Tables for what the workload needs: 0 or LOOM_ENOMEM. Before anything is posted. */
+/* Sizes the tables by the options and the workload: 0 or LOOM_ENOMEM. Before anything is posted. */
 int nic_size(struct nic *nic, const struct loom_layout *layout);
 void nic_lock(struct nic *nic); /* by host threads */
 void nic_unlock(struct nic *nic);
-uint64_t nic_now(const struct nic *nic);  /* the clock of the devices */
-uint32_t nic_step(struct nic *nic); /* one look at everything; 0: nothing to do. Locked */
+uint64_t nic_now(const struct nic *nic); /* the clock of the devices */
+uint32_t nic_step(struct nic *nic); /* polls everything once; 0: no work. Locked */
 void nic_count(struct nic *nic, uint64_t tag, uint64_t n, uint64_t argument);
-void nic_count_arrivals(struct nic *nic); /* from now on, and those that have come */
+void nic_count_arrivals(struct nic *nic); /* from now on, and those that have arrived */
 /* Hands a run to the provider: 0, or LOOM_EAGAIN. */
 int nic_run(struct nic *nic, const struct loom_trigger_post *what, uint32_t post, uint64_t argument);
-/* An operation without immediate data is complete at `target`: tells it there, then completes here. 0, or
+/* An operation without immediate data is complete at `target`: notifies the target, then completes here. 0, or
  * LOOM_EAGAIN. */
 int nic_notify(struct nic *nic, const struct loom_trigger_post *what);
 uint32_t nic_run_due(struct nic *nic);
-int nic_backlog(const struct nic *nic); /* runs that wait for the provider: take no more triggers */
+int nic_backlog(const struct nic *nic); /* runs wait for the provider: no more triggers are taken */
 void nic_fail(struct nic *nic, int code, const char *fmt, ...) LOOM_PRINTF(3, 4);
 void nic_complete(struct nic *nic, uint32_t slot, uint64_t chain, int status);
-int nic_idle(struct nic *nic); /* nothing is under way but receives */
+int nic_idle(struct nic *nic); /* nothing is in flight but receives */
 int nic_check(const struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
-int nic_no_place(const struct nic *nic, struct loom_error *err); /* LOOM_EFULL, of a post */
+int nic_full(const struct nic *nic, struct loom_error *err); /* LOOM_EFULL, of a post */
+static inline int nic_fabric_check(const struct nic *nic, uint32_t rank, loom_ref ref, uint64_t bytes)
+{
+	return nic->fabric->ops->check(nic->fabric, rank, ref, bytes);
+}
 
-/* check.c: how many places, from what options and the workload say; what the latter said. */
-struct nic_table nic_table(const struct nic_table *options, const struct loom_layout *layout, struct loom_net_need *said);
-/* "raise tags: say trigger.tags = 16384 or more", in a buffer of this thread; `least`: with less it fails again. */
+/* thread.c: runs the engine: a thread, or under virtual time an agent. */
+int nic_start_thread(struct nic *nic, struct loom_error *err);
+int nic_start_agent(struct nic *nic, const struct loom_layout *layout, struct loom_error *err);
+void nic_policy_stop(void *self); /* the host op */
+void nic_place_thread(struct nic *nic); /* keeps it off the workers' cores, once these run */
+uint64_t nic_thread_cpu_ns(const struct nic *nic); /* used since the thread started */
+
+/* check.c: table sizes from the options and the needs of the workload, which are returned. */
+struct nic_table nic_table(const struct nic_table *options, const struct loom_layout *layout,
+			   struct loom_net_need *needs);
+/* "raise tags: set trigger.gputn.tags = 16384 or more", in a thread-local buffer. `least`: less would fail again. */
 const char *nic_raise(const char *option, uint64_t least);
-/* What these options must be, now that they do not do. */
-uint64_t nic_more_tags(const struct nic_table *table, const struct loom_net_need *said);
-uint64_t nic_more_posts(const struct nic_table *table, const struct loom_net_need *said);
-/* LOOM_EBUSY: the fire that has its argument has been. */
-int nic_too_late(const struct loom_host *host, const char *plugin, const struct loom_trigger_post *what, struct loom_error *err);
-/* Whether a post can ever run, within what is told here. */
+/* Values of these options that suffice. */
+uint64_t nic_more_tags(const struct nic_table *table, const struct loom_net_need *needs);
+uint64_t nic_more_posts(const struct nic_table *table, const struct loom_net_need *needs);
+/* LOOM_EBUSY: the fire that carries the post's argument has happened. */
+int nic_too_late(const struct loom_host *host, const char *plugin, const struct loom_trigger_post *what,
+		 struct loom_error *err);
+/* Whether a post can ever run, within these bounds. */
 struct nic_bounds {
 	const struct loom_host *host;
 	const char *name; /* of the plug-in */
-	const char *adder; /* who adds atomically */
+	const char *adder; /* what performs atomic additions */
 	struct nic_table table;
-	struct loom_net_need said; /* by the workload */
+	struct loom_net_need needs; /* of the workload */
 	const void *of;
 	int (*reaches)(const void *of, uint32_t rank, loom_ref ref, uint64_t bytes);
 	int (*adds)(const void *of, const struct loom_trigger_post *what);
 };
 int nic_check_bounds(const struct nic_bounds *b, const struct loom_trigger_post *what, struct loom_error *err);
 
-/* tally.c: where the device counts. Locked: what its tallies are told of a post, or of counts from elsewhere, and what
- * comes too late for that. */
-int nic_tally_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
-int nic_tally_count(struct nic *nic, uint64_t tag, struct loom_error *err);
-/* ask.c: one-sided operations for workers, where ranks share tasks. Collective: start. */
-uint64_t asks_bytes(const struct nic *nic, uint32_t ranks, uint32_t workers); /* of the block */
-int asks_start(struct nic *nic, const struct loom_segments *segments, struct loom_error *err);
-void asks_close(struct nic *nic); /* the fabric is closed */
-void asks_begin(struct nic *nic); /* a sample: the block was cleared */
-/* bell.c. The place of a bell of this NIC, which workers ring by `fd` (-1: by its word alone); a place beyond the table's end
- * where that is full: workers then ring and do not help. Added before workers start, and removed when they have ended. */
-uint32_t nic_bell_add(struct nic *nic, const struct nic_bell *bell, int fd);
-void nic_bell_remove(uint32_t place);
-int asks_wait(const struct nic *nic); /* a worker has asked, and that is not seen yet */
-int asks_bell(const struct nic *nic); /* the descriptor that workers ring; -1: there is none ... */
-void asks_heard(struct nic *nic);     /* ... and it is readable */
+/* dev_counter.c, counting = device: what the device's counters must report for a post, and the error of a post that
+ * is too late for that. Locked. */
+int nic_dev_counter_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err);
+
+/* rma.c: one-sided operations of workers, where ranks share tasks. Collective: start. */
+uint64_t nic_rma_bytes(const struct nic *nic, uint32_t ranks, uint32_t workers); /* of the block */
+int nic_rma_start(struct nic *nic, const struct loom_segments *segments, struct loom_error *err);
+void nic_rma_close(struct nic *nic); /* the fabric is closed */
+void nic_rma_begin(struct nic *nic); /* a sample begins: the block was cleared */
+int nic_rma_pending(const struct nic *nic); /* a worker has issued an operation that is not taken yet */
+int nic_rma_bell(const struct nic *nic); /* the descriptor by which workers wake the thread; -1: none */
+void nic_rma_drain_bell(struct nic *nic); /* once that is readable */
 /* What the engine calls. */
-struct asks_ops {
+struct nic_rma_ops {
 	uint32_t (*serve)(struct nic *nic);
 	int (*busy)(const struct nic *nic);
-	int (*event)(struct nic *nic, const void *context, int status); /* 1: it was theirs */
+	int (*event)(struct nic *nic, const void *context, int status); /* 1: it was of this kind */
 	int (*arrive)(struct nic *nic, uint64_t notify);		/* the same of a notification */
 };
 
-/* fifo.c, record.c: parts of several ways. */
+/* bell.c. The table index of a bell of this NIC, which workers ring by `fd` (-1: by its word alone); an index beyond
+ * the table's end where that is full: workers then ring and do not help. Added before workers start, removed after they
+ * end. */
+uint32_t nic_bell_add(struct nic *nic, const struct nic_bell *bell, int fd);
+void nic_bell_remove(uint32_t place);
+
+/* fifo.c: takes fires from FIFOs, and fires that workers recorded until the end of a kernel. */
 uint32_t nic_poll_fifo(struct nic *nic);
 int nic_drained_fifo(struct nic *nic);
 uint32_t nic_take_records(struct nic *nic, uint32_t first, uint32_t workers);
-uint32_t nic_poll_gates(struct nic *nic); /* the same for each device whose kernel has ended */
+uint32_t nic_poll_kernel_ends(struct nic *nic); /* the records of each device whose kernel has ended */
 
-/* policy.c: the host half that all plug-ins share. */
-int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_way *way,
-		      void **self, struct loom_error *err);
+/* policy.c: the host ops that all plug-ins with a NIC share. */
+int nic_policy_create(const struct loom_host *host, const void *opts, const struct nic_ops *ops, void **self,
+		      struct loom_error *err);
 void nic_policy_destroy(void *self);
-int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_need *need,
-		    struct loom_error *err);
-int nic_policy_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
-		    struct loom_error *err);
+int nic_policy_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err);
+int nic_policy_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err);
 int nic_policy_collect(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		       struct loom_report *report, struct loom_error *err);
 int nic_policy_start(void *self, const struct loom_layout *layout, const struct loom_view *view,
 		     const struct loom_segments *segments, struct loom_error *err);
-void nic_policy_stop(void *self);
-int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *id,
-		    struct loom_error *err);
-int nic_policy_cancel(void *self, uint64_t id, struct loom_error *err);
+int nic_policy_post(void *self, const struct loom_trigger_post *post, uint64_t *id, struct loom_error *err);
 int nic_policy_flush(void *self, uint64_t timeout_ns, struct loom_error *err);
-int nic_policy_room(void *self, uint32_t *posts);
 int nic_policy_anywhere(void *self);
 int nic_policy_constants(void *self, const struct loom_layout *layout, char *text, size_t room, struct loom_error *err);
-int nic_policy_count(void *self, uint64_t tag, uint64_t n, struct loom_error *err);
 int nic_policy_check(void *self, const struct loom_trigger_post *post, struct loom_error *err);
-void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of ways with nic_poll_gates() */
+void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of plug-ins with nic_poll_kernel_ends() */
 
-/* The device half of a plug-in whose code is NAME.dev.h over nic.dev.h; then ops beyond those that all have. */
+/* The device half of a plug-in whose code is NAME.dev.h over nic.dev.h; then additional ops. */
 #define NIC_DEVICE_CODE(NAME, ...)                                                                 \
 	static const struct loom_trigger_dev NAME##_cpu = {                                        \
 		.size = sizeof(struct loom_trigger_dev),                                           \
@@ -305,15 +316,12 @@ void nic_policy_edge(void *self, uint32_t device, struct loom_edge *out); /* of 
 	LOOM_DEVICE_CODE(NAME##_code, NAME##_cpu, #NAME ".dev.h", LOOM_CODE_FILE("nic.dev.h") LOOM_CODE_FILE(#NAME ".dev.h"), \
 			 .flags = LOOM_CODE_VIRTUAL)
 
-extern const struct loom_known_leak nic_known_leaks[]; /* of libfabric: fabric_shm.c */
-
-/* The tables and the descriptor of a plug-in whose device code is NAME.dev.h over nic.dev.h; then ops beyond those that
- * all have. */
-#define NIC_PLUGIN(NAME, SUMMARY, WAY, ...)                                                        \
+/* The tables and the descriptor of such a plug-in; then additional host ops. */
+#define NIC_PLUGIN(NAME, SUMMARY, OPS, ...)                                                        \
 	static int NAME##_create(const struct loom_host *host, const void *opts, void **self,      \
 				 struct loom_error *err)                                           \
 	{                                                                                          \
-		return nic_policy_create(host, opts, &(WAY), self, err);                           \
+		return nic_policy_create(host, opts, &(OPS), self, err);                           \
 	}                                                                                          \
 	static const struct loom_trigger_ops NAME##_ops = {                                        \
 		.size = sizeof(struct loom_trigger_ops),                                           \
@@ -325,10 +333,7 @@ extern const struct loom_known_leak nic_known_leaks[]; /* of libfabric: fabric_s
 		.start = nic_policy_start,                                                         \
 		.stop = nic_policy_stop,                                                           \
 		.post = nic_policy_post,                                                           \
-		.cancel = nic_policy_cancel,                                                       \
 		.flush = nic_policy_flush,                                                         \
-		.room = nic_policy_room,                                                           \
-		.count = nic_policy_count,                                                         \
 		.check = nic_policy_check,                                                         \
 		.anywhere = nic_policy_anywhere,                                                   \
 		.constants = nic_policy_constants,                                                 \
@@ -338,6 +343,6 @@ extern const struct loom_known_leak nic_known_leaks[]; /* of libfabric: fabric_s
 	static const struct loom_opt NAME##_rows[] = {NIC_ROWS, {.name = NULL}};                   \
 	LOOM_PLUGIN_DEFINE(TRIGGER, #NAME, "0.1.0", "Apache-2.0", SUMMARY, .opts = NAME##_rows,    \
 			   .opts_size = sizeof(struct nic_opts), .ops = &NAME##_ops,               \
-			   .dev = &NAME##_code, .known_leaks = nic_known_leaks)
+			   .dev = &NAME##_code, .known_leaks = fabric_known_leaks)
 
 #endif

@@ -6,26 +6,26 @@
 
 #include "platform.h"
 
-struct link {
+struct link_state {
 	double rate; /* bytes per ns */
 	uint64_t free_at;
-	struct member *flows;
-	/* While shares are computed. */
+	struct link_member *flows;
+	/* While shares are computed: */
 	double left;
 	uint32_t open; /* flows without a share */
 	uint64_t seen;
 };
 
 struct links {
-	const struct net_model *model;
+	const struct simnet_model *model;
 	const struct platform *platform; /* NULL: what the model says */
 	uint64_t hop;
-	uint32_t hosts, leaves, groups; /* groups of leaves: of a dragonfly */
-	uint32_t uplinks, locals, globals, count; /* the first of each sort; all */
-	struct link *link; /* [count]; first a way out of each host, then a way into each */
+	uint32_t hosts, leaves, groups; /* leaves; groups of leaves: of a dragonfly */
+	uint32_t uplinks, locals, globals, count; /* index of the first link of each kind; all links */
+	struct link_state *link; /* [count]; first the link out of each host, then the link into each */
 	uint32_t *reached; /* [count]: while shares are computed */
-	struct flow *moved;
-	uint64_t look;
+	struct link_flow *moved;
+	uint64_t epoch;
 };
 
 static uint32_t parts(uint32_t all, uint32_t of_each)
@@ -33,7 +33,7 @@ static uint32_t parts(uint32_t all, uint32_t of_each)
 	return of_each ? (all + of_each - 1) / of_each : 1;
 }
 
-static struct links *make(struct links *l, uint64_t count)
+static struct links *allocate(struct links *l, uint64_t count)
 {
 	l->count = (uint32_t)count;
 	if (count <= LINKS_MAX) {
@@ -46,7 +46,7 @@ static struct links *make(struct links *l, uint64_t count)
 	return NULL;
 }
 
-struct links *links_of_platform(const struct net_model *m, const struct platform *p)
+struct links *links_of_platform(const struct simnet_model *m, const struct platform *p)
 {
 	struct links *l = calloc(1, sizeof(*l));
 	if (!l)
@@ -54,13 +54,13 @@ struct links *links_of_platform(const struct net_model *m, const struct platform
 	l->model = m;
 	l->platform = p;
 	l->hosts = p->hosts;
-	l = make(l, p->links);
+	l = allocate(l, p->links);
 	for (uint32_t i = 0; l && i < p->links; i++)
 		l->link[i].rate = p->rate[i];
 	return l;
 }
 
-struct links *links_create(const struct net_model *m, uint32_t hosts)
+struct links *links_create(const struct simnet_model *m, uint32_t hosts)
 {
 	struct links *l = calloc(1, sizeof(*l));
 	uint64_t count = 2 * (uint64_t)hosts;
@@ -79,7 +79,7 @@ struct links *links_create(const struct net_model *m, uint32_t hosts)
 		l->globals = (uint32_t)count;
 		count += (uint64_t)l->groups * l->groups * m->sim_uplinks;
 	}
-	l = make(l, count);
+	l = allocate(l, count);
 	for (uint32_t i = 0; l && i < l->count; i++)
 		l->link[i].rate = m->sim_rate / 1e9;
 	return l;
@@ -104,35 +104,35 @@ void links_reset(struct links *l)
 
 /* ---- routes ---------------------------------------------------------------------------------------------- */
 
-static void over(struct route *r, uint32_t link)
+static void add_link(struct link_route *r, uint32_t link)
 {
 	r->link[r->count++] = link;
 }
 
-/* Inside a group of a dragonfly each leaf has a link to each other one. */
-static uint32_t to_leaf(const struct links *l, struct route *r, uint32_t from, uint32_t to)
+/* Within a group of a dragonfly each leaf has a link to each other one. */
+static uint32_t to_leaf(const struct links *l, struct link_route *r, uint32_t from, uint32_t to)
 {
 	if (from != to)
-		over(r, l->locals + from * l->model->sim_leaves_per_group + to % l->model->sim_leaves_per_group);
+		add_link(r, l->locals + from * l->model->sim_leaves_per_group + to % l->model->sim_leaves_per_group);
 	return to;
 }
 
-/* From one group to another, over the link numbered `which` between the two: the leaf that it ends at. */
-static uint32_t to_group(const struct links *l, struct route *r, uint32_t leaf, uint32_t to, uint32_t which)
+/* To another group, over link `which` between the two. Returns the leaf where that link ends. */
+static uint32_t to_group(const struct links *l, struct link_route *r, uint32_t leaf, uint32_t to, uint32_t which)
 {
 	uint32_t size = l->model->sim_leaves_per_group, links = l->model->sim_uplinks, from = leaf / size;
 	uint64_t here = (uint64_t)to * links + which, there = (uint64_t)from * links + which;
 	uint32_t last = l->leaves - to * size; /* the last group may be small */
 	uint32_t own = l->leaves - from * size;
 	to_leaf(l, r, leaf, from * size + (uint32_t)(here % (own < size ? own : size)));
-	over(r, l->globals + (from * l->groups + to) * links + which);
+	add_link(r, l->globals + (from * l->groups + to) * links + which);
 	return to * size + (uint32_t)(there % (last < size ? last : size));
 }
 
-struct route links_route(const struct links *l, uint32_t from, uint32_t to, uint64_t chance)
+struct link_route links_route(const struct links *l, uint32_t from, uint32_t to, uint64_t chance)
 {
-	const struct net_model *m = l->model;
-	struct route r;
+	const struct simnet_model *m = l->model;
+	struct link_route r;
 	r.count = 0;
 	if (l->platform) {
 		const struct platform_route *has = &l->platform->route[(uint64_t)from * l->hosts + to];
@@ -144,19 +144,20 @@ struct route links_route(const struct links *l, uint32_t from, uint32_t to, uint
 	uint32_t a = m->sim_hosts_per_leaf ? from / m->sim_hosts_per_leaf : 0;
 	uint32_t b = m->sim_hosts_per_leaf ? to / m->sim_hosts_per_leaf : 0;
 	uint32_t which = (from + to) % m->sim_uplinks;
-	over(&r, from);
+	add_link(&r, from);
 	if (a != b && !m->sim_leaves_per_group) {
-		over(&r, l->uplinks + 2 * (a * m->sim_uplinks + which));
-		over(&r, l->uplinks + 2 * (b * m->sim_uplinks + which) + 1);
+		add_link(&r, l->uplinks + 2 * (a * m->sim_uplinks + which));
+		add_link(&r, l->uplinks + 2 * (b * m->sim_uplinks + which) + 1);
 	} else if (a != b) {
-		uint32_t g = a / m->sim_leaves_per_group, h = b / m->sim_leaves_per_group, by = (uint32_t)(chance % l->groups);
-		if (g != h && m->sim_routing == NET_VALIANT && by != g && by != h)
+		uint32_t g = a / m->sim_leaves_per_group, h = b / m->sim_leaves_per_group,
+			 by = (uint32_t)(chance % l->groups);
+		if (g != h && m->sim_routing == SIMNET_VALIANT && by != g && by != h)
 			a = to_group(l, &r, a, by, which);
 		if (g != h)
 			a = to_group(l, &r, a, h, which);
 		to_leaf(l, &r, a, b);
 	}
-	over(&r, l->hosts + to);
+	add_link(&r, l->hosts + to);
 	r.latency = m->sim_latency + (r.count - 2) * m->sim_hop;
 	return r;
 }
@@ -164,23 +165,23 @@ struct route links_route(const struct links *l, uint32_t from, uint32_t to, uint
 /* ---- one after the other --------------------------------------------------------------------------------- */
 
 /* When the first byte has passed. */
-static uint64_t pass(struct link *l, uint64_t at, uint64_t takes)
+static uint64_t pass(struct link_state *l, uint64_t at, uint64_t takes)
 {
 	at = at > l->free_at ? at : l->free_at;
 	l->free_at = at + takes;
 	return at;
 }
 
-uint64_t links_enter(struct links *l, const struct route *r, uint64_t begin)
+uint64_t links_enter(struct links *l, const struct link_route *r, uint64_t begin)
 {
 	return r->count ? pass(&l->link[r->link[0]], begin, l->model->sim_gap) : begin;
 }
 
-uint64_t links_queue(struct links *l, const struct route *r, uint64_t begin, uint64_t bytes)
+uint64_t links_queue(struct links *l, const struct link_route *r, uint64_t begin, uint64_t bytes)
 {
 	uint64_t at = begin, slowest = 0, first = r->latency - (l->hop ? (r->count - 2) * l->hop : 0);
 	for (uint32_t i = 0; i < r->count; i++) {
-		struct link *link = &l->link[r->link[i]];
+		struct link_state *link = &l->link[r->link[i]];
 		uint64_t takes = (uint64_t)((double)bytes / link->rate);
 		slowest = takes > slowest ? takes : slowest;
 		at = pass(link, at, takes + (i ? 0 : l->model->sim_gap));
@@ -191,13 +192,13 @@ uint64_t links_queue(struct links *l, const struct route *r, uint64_t begin, uin
 
 /* ---- fair shares ----------------------------------------------------------------------------------------- */
 
-static uint32_t reach(struct links *l, uint32_t n, const struct route *r)
+static uint32_t reach(struct links *l, uint32_t n, const struct link_route *r)
 {
 	for (uint32_t i = 0; i < r->count; i++) {
-		struct link *link = &l->link[r->link[i]];
-		if (link->seen == l->look)
+		struct link_state *link = &l->link[r->link[i]];
+		if (link->seen == l->epoch)
 			continue;
-		link->seen = l->look;
+		link->seen = l->epoch;
 		link->left = link->rate;
 		link->open = 0;
 		l->reached[n++] = r->link[i];
@@ -205,7 +206,7 @@ static uint32_t reach(struct links *l, uint32_t n, const struct route *r)
 	return n;
 }
 
-static void settle(struct links *l, struct flow *f, double share, uint64_t now)
+static void set_rate(struct links *l, struct link_flow *f, double share, uint64_t now)
 {
 	for (uint32_t i = 0; i < f->route.count; i++) {
 		l->link[f->route.link[i]].left -= share;
@@ -223,45 +224,46 @@ static void settle(struct links *l, struct flow *f, double share, uint64_t now)
 	l->moved = f;
 }
 
-/* New shares for all flows that meet these links, or flows that meet theirs. Progressive filling: again and again the link
- * that has least for each of its flows gives it to them, and they take as much from their other links. */
-static struct flow *fill(struct links *l, const struct route *first, uint64_t now)
+/* Recomputes the shares of all flows that use these links, and of all connected flows. Progressive filling: the link
+ * with the least capacity per flow gives each of its flows that share, which the flows also use of their other links;
+ * repeated until every flow has a share. */
+static struct link_flow *share_links(struct links *l, const struct link_route *first, uint64_t now)
 {
-	l->look++;
+	l->epoch++;
 	l->moved = NULL;
 	uint32_t links = reach(l, 0, first);
 	for (uint32_t i = 0; i < links; i++) /* `links` grows */
-		for (struct member *m = l->link[l->reached[i]].flows; m; m = m->next) {
+		for (struct link_member *m = l->link[l->reached[i]].flows; m; m = m->next) {
 			l->link[l->reached[i]].open++;
-			m->flow->seen = l->look;
+			m->flow->seen = l->epoch;
 			links = reach(l, links, &m->flow->route);
 		}
 	for (;;) {
-		struct link *least = NULL;
+		struct link_state *least = NULL;
 		for (uint32_t i = 0; i < links; i++) {
-			struct link *link = &l->link[l->reached[i]];
+			struct link_state *link = &l->link[l->reached[i]];
 			if (link->open && (!least || link->left / link->open < least->left / least->open))
 				least = link;
 		}
 		if (!least)
 			return l->moved;
-		double share = least->left / least->open, some = least->rate * 1e-9;
-		share = share > some ? share : some; /* rounding must leave nobody nothing */
-		for (struct member *m = least->flows; m; m = m->next)
-			if (m->flow->seen == l->look)
-				settle(l, m->flow, share, now);
+		double share = least->left / least->open, least_share = least->rate * 1e-9;
+		share = share > least_share ? share : least_share; /* avoid zero shares by rounding */
+		for (struct link_member *m = least->flows; m; m = m->next)
+			if (m->flow->seen == l->epoch)
+				set_rate(l, m->flow, share, now);
 	}
 }
 
-struct flow *links_begin(struct links *l, struct flow *f, uint64_t now)
+struct link_flow *links_begin(struct links *l, struct link_flow *f, uint64_t now)
 {
 	uint32_t others = 0;
 	double least = 0;
 	for (uint32_t i = 0; i < f->route.count; i++) {
-		struct link *link = &l->link[f->route.link[i]];
+		struct link_state *link = &l->link[f->route.link[i]];
 		others += link->flows != NULL;
 		least = !i || link->rate < least ? link->rate : least;
-		f->on[i] = (struct member){.flow = f, .next = link->flows, .at = &link->flows};
+		f->on[i] = (struct link_member){.flow = f, .next = link->flows, .at = &link->flows};
 		if (link->flows)
 			link->flows->at = &f->on[i].next;
 		link->flows = &f->on[i];
@@ -269,21 +271,21 @@ struct flow *links_begin(struct links *l, struct flow *f, uint64_t now)
 	f->rate = others ? 0 : least;
 	f->since = now;
 	if (others || !f->route.count)
-		return fill(l, &f->route, now);
-	f->ends = now + (uint64_t)(f->left / least + 0.999); /* as settle() has it */
+		return share_links(l, &f->route, now);
+	f->ends = now + (uint64_t)(f->left / least + 0.999); /* as in set_rate() */
 	f->moved = NULL;
 	return f;
 }
 
-struct flow *links_end(struct links *l, struct flow *f, uint64_t now)
+struct link_flow *links_end(struct links *l, struct link_flow *f, uint64_t now)
 {
 	uint32_t others = 0;
 	for (uint32_t i = 0; i < f->route.count; i++) {
-		struct member *m = &f->on[i];
+		struct link_member *m = &f->on[i];
 		*m->at = m->next;
 		if (m->next)
 			m->next->at = m->at;
 		others += l->link[f->route.link[i]].flows != NULL;
 	}
-	return others ? fill(l, &f->route, now) : NULL;
+	return others ? share_links(l, &f->route, now) : NULL;
 }

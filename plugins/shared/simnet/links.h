@@ -1,68 +1,68 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The links of a simulated network: which of them a message takes, and how they serve several at once. */
+/* The links of a simulated network: routes of messages, and how a link serves several messages. */
 #ifndef TRIGGER_LINKS_H
 #define TRIGGER_LINKS_H
 
 #include <stdint.h>
 
-#define ROUTE_LINKS 24 /* the longest */
+#define LINKS_OF_ROUTE 24 /* the longest route */
 
-/* What a simulated network costs: the options of net.h. */
-struct net_model {
+/* What a simulated network costs: the options in simnet.h. */
+struct simnet_model {
 	uint64_t sim_trigger, sim_overhead, sim_latency, sim_gap, sim_local, sim_hop, sim_jitter, sim_retry;
 	double sim_rate, sim_local_rate, sim_loss;
 	uint32_t sim_ranks_per_host, sim_hosts_per_leaf, sim_leaves_per_group, sim_uplinks, sim_routing, sim_sharing;
 	const char *sim_dead, *sim_platform;
 };
 
-enum net_routing { NET_MINIMAL, NET_VALIANT };
-enum net_sharing { NET_QUEUE, NET_FAIR };
+enum simnet_routing { SIMNET_MINIMAL, SIMNET_VALIANT };
+enum simnet_sharing { SIMNET_QUEUE, SIMNET_FAIR };
 
 struct platform;
 struct links;
 
-/* The way from one host to another. */
-struct route {
+/* From one host to another. */
+struct link_route {
 	uint32_t count;
-	uint32_t link[ROUTE_LINKS]; /* [count] */
+	uint32_t link[LINKS_OF_ROUTE]; /* [count] */
 	uint64_t latency;	    /* ns, all links and switches together */
 };
 
-/* A message whose bytes share the links of its way with others. Zeroed before its first use. */
-struct flow {
-	struct route route;
+/* A message whose bytes share the links of its route with others. Zeroed before its first use. */
+struct link_flow {
+	struct link_route route;
 	double left, rate; /* bytes; bytes per ns */
-	uint64_t since;	   /* when `left` was right */
-	uint64_t ends;	   /* if no other message comes or goes */
-	struct member {
-		struct flow *flow;
-		struct member *next, **at;
-	} on[ROUTE_LINKS]; /* in the lists of its links */
-	struct flow *moved; /* the next in the list that links_begin() gives */
+	uint64_t since;	   /* the time of `left` */
+	uint64_t ends;	   /* unless another message begins or ends */
+	struct link_member {
+		struct link_flow *flow;
+		struct link_member *next, **at;
+	} on[LINKS_OF_ROUTE]; /* in the lists of its links */
+	struct link_flow *moved; /* next in the list that links_begin() returns */
 	uint64_t seen;
 };
 
 /* NULL: no memory, or more links than LINKS_MAX. */
 #define LINKS_MAX (1u << 24)
-struct links *links_create(const struct net_model *m, uint32_t hosts);
+struct links *links_create(const struct simnet_model *m, uint32_t hosts);
 /* The same with the links and routes of a platform, which stays the caller's. */
-struct links *links_of_platform(const struct net_model *m, const struct platform *p);
+struct links *links_of_platform(const struct simnet_model *m, const struct platform *p);
 void links_destroy(struct links *l); /* NULL is legal */
-/* All links are free, and no message is under way. */
+/* All links are free, and no message is in flight. */
 void links_reset(struct links *l);
 
-/* Between two hosts. `chance` chooses among the ways of sim_routing = valiant. */
-struct route links_route(const struct links *l, uint32_t from, uint32_t to, uint64_t chance);
+/* Between two hosts. `chance` selects a route of sim_routing = valiant. */
+struct link_route links_route(const struct links *l, uint32_t from, uint32_t to, uint64_t chance);
 
-/* sim_sharing = queue: each link serves one message after the other, and the next link begins with the first byte. When
- * the last byte has come of a message that begins now. */
-uint64_t links_queue(struct links *l, const struct route *r, uint64_t begin, uint64_t bytes);
+/* sim_sharing = queue: a link serves one message at a time, and the next link begins with the first byte. Returns
+ * when the last byte arrives of a message that begins now. */
+uint64_t links_queue(struct links *l, const struct link_route *r, uint64_t begin, uint64_t bytes);
 
-/* sim_sharing = fair: all that are under way on a link share its rate, and who cannot use his share because of another link
- * leaves it to the others (max-min fairness, by progressive filling). The first link takes one more in every sim_gap. */
-uint64_t links_enter(struct links *l, const struct route *r, uint64_t begin); /* when it may begin */
-/* f->route and f->left are set. Give the flows whose end has changed, f among them when it begins: a list by `moved`. */
-struct flow *links_begin(struct links *l, struct flow *f, uint64_t now);
-struct flow *links_end(struct links *l, struct flow *f, uint64_t now);
+/* sim_sharing = fair: all messages in flight on a link share its rate; a message limited by another link leaves its
+ * remainder to the others (max-min fairness by progressive filling). The first link accepts one message per sim_gap. */
+uint64_t links_enter(struct links *l, const struct link_route *r, uint64_t begin); /* when it may begin */
+/* f->route and f->left are set. Return the flows whose end changed, with f if it begins: a list by `moved`. */
+struct link_flow *links_begin(struct links *l, struct link_flow *f, uint64_t now);
+struct link_flow *links_end(struct links *l, struct link_flow *f, uint64_t now);
 
 #endif

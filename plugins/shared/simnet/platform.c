@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libsimgrid is loaded where it is installed, by a child: it installs handlers of signals, and ends its process when a file
- * is wrong. The child leaves what it has read in memory that both share. */
+/* A child process loads libsimgrid, if it is installed: the library installs signal handlers, and ends its process
+ * when a file is wrong. The child leaves the result in shared memory. */
 #include "platform.h"
 
 #include "links.h"
@@ -17,23 +17,23 @@
 #include "../child/child.h"
 
 #define PATIENCE_S 60u /* for the child */
-/* Seconds, and bytes per ns: times are added up in 64 bits of ns. */
+/* Seconds, and bytes per ns: times are added in 64 bits of ns. */
 #define LATENCY_MOST 3600.0
 #define RATE_LEAST 1e-9
 #define RATE_MOST 1e9
 
-/* What the child leaves: this, rates of links, routes, and the links of routes. A link that is not shared (FATPIPE) slows down
- * nobody: its latency counts alone. */
+/* The result: this head, rates of links, routes, links of routes. A link that is not shared (FATPIPE) limits no flow:
+ * only its latency counts. */
 struct found {
-	uint32_t hosts; /* that the platform has; 0: libsimgrid is not there */
+	uint32_t hosts; /* of the platform; 0: libsimgrid is not installed */
 	uint32_t links, longest, fault; /* enum fault */
-	uint32_t whole; /* the child came to its end: says so where its status is lost */
+	uint32_t whole; /* the child completed: for when its status is lost */
 	uint64_t least, over;
 };
 
 enum fault { FINE, TOO_MANY, NO_NUMBER };
 
-/* The functions of libsimgrid that are used; handles are opaque. */
+/* The functions of libsimgrid in use; handles are opaque. */
 struct simgrid {
 	void (*init)(int *argc, char **argv);
 	void (*load)(const char *path);
@@ -86,14 +86,14 @@ static int open_simgrid(struct simgrid *s)
 	return 0;
 }
 
-static const struct simgrid *naming; /* of the child */
+static const struct simgrid *naming; /* in the child */
 static int by_name(const void *a, const void *b)
 {
 	return strverscmp(naming->host_name(*(void *const *)a), naming->host_name(*(void *const *)b));
 }
 
-static void read_routes(const struct simgrid *s, void **host, uint32_t hosts, struct found *f, struct platform_route *route,
-			uint32_t *over)
+static void read_routes(const struct simgrid *s, void **host, uint32_t hosts, struct found *f,
+			struct platform_route *route, uint32_t *over)
 {
 	void *list = s->list_new(sizeof(void *), NULL);
 	for (uint64_t i = 0; i < (uint64_t)hosts * hosts; i++) {
@@ -111,17 +111,17 @@ static void read_routes(const struct simgrid *s, void **host, uint32_t hosts, st
 		uint32_t count = 0, all = (uint32_t)s->list_length(list);
 		for (uint32_t k = 0; k < all; k++) {
 			s->list_get(list, k, &link);
-			if (s->is_shared(link) && count++ < ROUTE_LINKS)
+			if (s->is_shared(link) && count++ < LINKS_OF_ROUTE)
 				over[f->over + count - 1] = (uint32_t)(uintptr_t)s->get_data(link);
 		}
 		route[i] = (struct platform_route){.latency = ns, .first = (uint32_t)f->over, .count = count};
-		f->over += count < ROUTE_LINKS ? count : ROUTE_LINKS;
+		f->over += count < LINKS_OF_ROUTE ? count : LINKS_OF_ROUTE;
 		f->longest = count > f->longest ? count : f->longest;
 		f->least = ns < f->least ? ns : f->least;
 	}
 }
 
-/* The child's work. */
+/* Runs in the child. */
 static void read_all(const char *path, uint32_t hosts, struct found *f, uint64_t room)
 {
 	struct simgrid s;
@@ -143,7 +143,7 @@ static void read_all(const char *path, uint32_t hosts, struct found *f, uint64_t
 	struct platform_route *route = (struct platform_route *)(rate + f->links);
 	uint32_t *over = (uint32_t *)(route + (uint64_t)hosts * hosts);
 	void **host = s.hosts(), **links = s.links();
-	if (f->hosts < hosts || (char *)(over + (uint64_t)hosts * hosts * ROUTE_LINKS) > (char *)f + room) {
+	if (f->hosts < hosts || (char *)(over + (uint64_t)hosts * hosts * LINKS_OF_ROUTE) > (char *)f + room) {
 		f->fault = TOO_MANY;
 		return;
 	}
@@ -166,30 +166,41 @@ static int check(const struct loom_host *host, const char *path, uint32_t hosts,
 	char how[120];
 	child_end_text(status, how, sizeof(how));
 	if (status && !(status == CHILD_LOST && f->whole))
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: SimGrid cannot read it: its process %s", path, how);
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: SimGrid cannot read it: its process %s",
+				 path, how);
 	if (!f->hosts)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "sim_platform: libsimgrid 3.32, which reads such files, is not installed: "
-				 "install it (Debian: libsimgrid3.32), or describe the network by the other options sim_*");
+		return LOOM_FAIL(
+		    host, err, LOOM_ENOTSUP,
+		    "sim_platform: libsimgrid 3.32, which reads such files, is not installed: "
+		    "install it (Debian: libsimgrid3.32), or describe the network by the other options sim_*");
 	if (f->hosts < hosts)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: it has %u hosts, and %u are needed: take fewer ranks, or "
-				 "raise sim_ranks_per_host", path, f->hosts, hosts);
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "sim_platform = %s: it has %u hosts, and %u are needed: take fewer ranks, or "
+				 "raise sim_ranks_per_host",
+				 path, f->hosts, hosts);
 	if (f->fault == NO_NUMBER)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_platform = %s: each link needs a bandwidth from 1 B/s to 1e18 B/s, and each "
-				 "pair of hosts a route with a latency from 0 to 1 h: mend the file", path);
-	if (f->longest > ROUTE_LINKS || f->fault == TOO_MANY)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "sim_platform = %s: %u links, and up to %u of a route, are too many: a route "
-				 "may have %u", path, f->links, f->longest, ROUTE_LINKS);
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "sim_platform = %s: each link needs a bandwidth from 1 B/s to 1e18 B/s, and each "
+				 "pair of hosts a route with a latency from 0 to 1 h: fix the file",
+				 path);
+	if (f->longest > LINKS_OF_ROUTE || f->fault == TOO_MANY)
+		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
+				 "sim_platform = %s: %u links, and up to %u of a route, are too many: a route "
+				 "may have %u",
+				 path, f->links, f->longest, LINKS_OF_ROUTE);
 	return 0;
 }
 
-int platform_read(const struct loom_host *host, const char *path, uint32_t hosts, struct platform *p, struct loom_error *err)
+int platform_read(const struct loom_host *host, const char *path, uint32_t hosts, struct platform *p,
+		  struct loom_error *err)
 {
 	uint64_t pairs = (uint64_t)hosts * hosts;
-	/* Pages that nobody writes cost nothing. */
-	uint64_t room = pairs * (sizeof(*p->route) + ROUTE_LINKS * sizeof(uint32_t)) + (64ull << 20);
+	/* Pages that are not written cost nothing. */
+	uint64_t room = pairs * (sizeof(*p->route) + LINKS_OF_ROUTE * sizeof(uint32_t)) + (64ull << 20);
 	struct found *f = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (f == MAP_FAILED)
-		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sim_platform: no memory for %llu routes", (unsigned long long)pairs);
+		return LOOM_FAIL(host, err, LOOM_ENOMEM, "sim_platform: no memory for %llu routes",
+				 (unsigned long long)pairs);
 	struct child child;
 	int code, inside = child_fork(&child, "simgrid", 1);
 	if (inside > 0) {
@@ -198,7 +209,8 @@ int platform_read(const struct loom_host *host, const char *path, uint32_t hosts
 		_exit(0);
 	}
 	if (inside < 0)
-		code = LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sim_platform: no process can be started: %s", strerror(errno));
+		code =
+		    LOOM_FAIL(host, err, LOOM_EUNAVAIL, "sim_platform: no process can be started: %s", strerror(errno));
 	else
 		code = check(host, path, hosts, f, child_wait(&child, NULL), err);
 	if (code) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A platform file of SimGrid as the topology of a simulated network: its hosts, links and routes, as libsimgrid reads them. */
+/* A platform file of SimGrid as the topology of a simulated network: its hosts, links and routes, as libsimgrid reads
+ * them. */
 #ifndef TRIGGER_PLATFORM_H
 #define TRIGGER_PLATFORM_H
 
@@ -19,7 +20,8 @@ struct platform {
 };
 
 /* Of the first `hosts` hosts by name, h2 before h10. 0, or an error that says what to do. */
-int platform_read(const struct loom_host *host, const char *path, uint32_t hosts, struct platform *p, struct loom_error *err);
+int platform_read(const struct loom_host *host, const char *path, uint32_t hosts, struct platform *p,
+		  struct loom_error *err);
 void platform_drop(struct platform *p);
 
 #endif

@@ -7,55 +7,55 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An operation, or the news of its end, on its way to a port. */
+/* An operation, or its completion, on its way to a port. */
 enum parcel_kind { ARRIVES, ENDS };
-struct parcel {
-	struct wire_message way; /* first */
-	struct parcel *next;	 /* in a list */
+struct simnet_op {
+	struct wire_message message; /* first */
+	struct simnet_op *next;	 /* in a list */
 	uint32_t kind;
 	int32_t status;
 	struct fabric_io io;
-	struct port *from; /* whose operation it is */
+	struct simnet_port *from; /* origin of the operation */
 	void *local, *remote;
-	struct fabric_context *context; /* of `from`; NULL: the message alone */
-	struct parcel *made;		/* the next one of the network's */
+	struct fabric_context *context; /* of `from`; NULL: no completion */
+	struct simnet_op *all;		/* the next of all operations of the network */
 };
 
 /* A rank's endpoint. */
-struct port {
+struct simnet_port {
 	struct fabric is;      /* first */
-	struct wire_port wire; /* its end of the network */
-	struct net *net;
+	struct wire_port wire; /* its port in wire.c */
+	struct simnet *net;
 	struct loom_segments memory;
-	struct parcel *receives, *early; /* posted; come before a receive */
-	struct parcel *unused;		 /* an operation's parcel comes back with its end */
+	struct simnet_op *receives, *unmatched; /* posted receives; messages without a receive yet */
+	struct simnet_op *free;		 /* free: an operation returns with its completion */
 };
 
-/* What the ranks of a job have in common. */
-struct net {
+/* The network of a job. */
+struct simnet {
 	const void *job;
-	struct net *next;
+	struct simnet *next;
 	uint32_t ranks, opened;
 	uint64_t overhead;
-	struct port **port; /* [ranks] */
+	struct simnet_port **port; /* [ranks] */
 	struct wire *wire;
-	struct parcel *made; /* all; under `lock` */
+	struct simnet_op *all; /* all operations; under `lock` */
 };
 
-const char *const net_routings[] = {"minimal", "valiant", NULL};
-const char *const net_sharings[] = {"queue", "fair", NULL};
+const char *const simnet_routings[] = {"minimal", "valiant", NULL};
+const char *const simnet_sharings[] = {"queue", "fair", NULL};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct net *nets;
+static struct simnet *networks;
 
-/* ---- who is there ---------------------------------------------------------------------------------- */
+/* ---- networks and ports ---------------------------------------------------------------------------- */
 
-static void net_free(struct net *n)
+static void simnet_free(struct simnet *n)
 {
-	while (n->made) {
-		struct parcel *x = n->made;
-		n->made = x->made;
-		wire_forget(&x->way);
+	while (n->all) {
+		struct simnet_op *x = n->all;
+		n->all = x->all;
+		wire_forget(&x->message);
 		free(x);
 	}
 	free(n->port);
@@ -63,32 +63,33 @@ static void net_free(struct net *n)
 	free(n);
 }
 
-static int net_make(const struct loom_host *host, const void *job, const struct net_model *model, struct net **net,
-		    struct loom_error *err)
+static int simnet_create(const struct loom_host *host, const void *job, const struct simnet_model *model,
+			 struct simnet **net, struct loom_error *err)
 {
-	struct net *n = calloc(1, sizeof(*n));
+	struct simnet *n = calloc(1, sizeof(*n));
 	if (n)
-		*n = (struct net){.job = job, .ranks = host->ranks, .overhead = model->sim_overhead,
+		*n = (struct simnet){.job = job, .ranks = host->ranks, .overhead = model->sim_overhead,
 				  .port = calloc(host->ranks, sizeof(*n->port))};
-	int rc = n && n->port ? wire_create(host, model, &n->wire, err) : LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
+	int rc =
+	    n && n->port ? wire_create(host, model, &n->wire, err) : LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	if (!rc)
 		*net = n;
 	else if (n)
-		net_free(n);
+		simnet_free(n);
 	return rc;
 }
 
-static int join(struct port *p, const void *job, const struct net_model *model, struct loom_error *err)
+static int join(struct simnet_port *p, const void *job, const struct simnet_model *model, struct loom_error *err)
 {
-	struct net *n = nets;
+	struct simnet *n = networks;
 	while (n && n->job != job)
 		n = n->next;
 	if (!n) {
-		int rc = net_make(p->is.host, job, model, &n, err);
+		int rc = simnet_create(p->is.host, job, model, &n, err);
 		if (rc)
 			return rc;
-		n->next = nets;
-		nets = n;
+		n->next = networks;
+		networks = n;
 	}
 	n->opened++;
 	n->port[p->is.host->rank] = p;
@@ -97,47 +98,47 @@ static int join(struct port *p, const void *job, const struct net_model *model, 
 	return 0;
 }
 
-static void leave(struct port *p)
+static void leave(struct simnet_port *p)
 {
-	struct net *n = p->net;
+	struct simnet *n = p->net;
 	n->port[p->wire.rank] = NULL;
 	if (--n->opened)
 		return;
-	for (struct net **at = &nets; *at; at = &(*at)->next)
+	for (struct simnet **at = &networks; *at; at = &(*at)->next)
 		if (*at == n) {
 			*at = n->next;
 			break;
 		}
-	net_free(n);
+	simnet_free(n);
 }
 
 /* ---- parcels ------------------------------------------------------------------------------------------- */
 
-static struct parcel *pack(struct port *p)
+static struct simnet_op *take_op(struct simnet_port *p)
 {
-	struct parcel *x = p->unused;
+	struct simnet_op *x = p->free;
 	if (x) {
-		p->unused = x->next;
+		p->free = x->next;
 	} else {
 		x = calloc(1, sizeof(*x));
 		if (!x)
 			return NULL;
 		pthread_mutex_lock(&lock);
-		x->made = p->net->made;
-		p->net->made = x;
+		x->all = p->net->all;
+		p->net->all = x;
 		pthread_mutex_unlock(&lock);
 	}
-	*x = (struct parcel){.from = p, .way.passage = x->way.passage, .made = x->made};
+	*x = (struct simnet_op){.from = p, .message.flow = x->message.flow, .all = x->all};
 	return x;
 }
 
-static void unpack(struct port *p, struct parcel *x)
+static void free_op(struct simnet_port *p, struct simnet_op *x)
 {
-	x->next = p->unused;
-	p->unused = x;
+	x->next = p->free;
+	p->free = x;
 }
 
-static void append(struct parcel **list, struct parcel *x)
+static void append(struct simnet_op **list, struct simnet_op *x)
 {
 	x->next = NULL;
 	while (*list)
@@ -145,52 +146,53 @@ static void append(struct parcel **list, struct parcel *x)
 	*list = x;
 }
 
-/* Takes the first one with that match out of the list; NULL: none. */
-static struct parcel *matching(struct parcel **list, uint64_t match)
+/* Removes the first one with that match from the list; NULL: none. */
+static struct simnet_op *remove_match(struct simnet_op **list, uint64_t match)
 {
 	for (; *list; list = &(*list)->next)
 		if ((*list)->io.match == match) {
-			struct parcel *x = *list;
+			struct simnet_op *x = *list;
 			*list = x->next;
 			return x;
 		}
 	return NULL;
 }
 
-static uint64_t now_of(const struct port *p)
+static uint64_t now_of(const struct simnet_port *p)
 {
 	return p->wire.clock->now_ns(p->wire.clock);
 }
 
-static void send(struct port *from, struct port *to, struct parcel *x, uint64_t begin, uint64_t bytes)
+static void send_op(struct simnet_port *from, struct simnet_port *to, struct simnet_op *x, uint64_t begin,
+		    uint64_t bytes)
 {
-	wire_send(&from->wire, &to->wire, &x->way, begin, bytes);
+	wire_send(&from->wire, &to->wire, &x->message, begin, bytes);
 }
 
-/* An operation has ended at `p`: its parcel goes back with the news. */
-static void end(struct port *p, struct parcel *x, int status, uint64_t bytes)
+/* An operation has ended at `p`: the completion returns to its origin. */
+static void end(struct simnet_port *p, struct simnet_op *x, int status, uint64_t bytes)
 {
 	if (!x->context) {
-		unpack(p, x);
+		free_op(p, x);
 		return;
 	}
 	x->kind = ENDS;
 	x->status = status;
-	x->way.sure = 1;
-	send(p, x->from, x, now_of(p), bytes);
+	x->message.sure = 1;
+	send_op(p, x->from, x, now_of(p), bytes);
 }
 
 /* ---- operations ------------------------------------------------------------------------------------------ */
 
-static struct port *port_of(const struct fabric *f)
+static struct simnet_port *port_of(const struct fabric *f)
 {
-	return (struct port *)(uintptr_t)f;
+	return (struct simnet_port *)(uintptr_t)f;
 }
 
 static int check(const struct fabric *f, uint32_t rank, loom_ref ref, uint64_t bytes)
 {
-	const struct net *n = port_of(f)->net;
-	const struct port *p = rank < n->ranks ? n->port[rank] : NULL;
+	const struct simnet *n = port_of(f)->net;
+	const struct simnet_port *p = rank < n->ranks ? n->port[rank] : NULL;
 	uint32_t segment = LOOM_REF_SEGMENT(ref);
 	if (!p || !segment || segment >= p->memory.count || !p->memory.at[segment])
 		return LOOM_EINVAL;
@@ -205,29 +207,29 @@ static int can_add(const struct fabric *f, uint32_t type, uint64_t bytes)
 	return !size || bytes % size ? LOOM_ENOTSUP : 0;
 }
 
-static void *at(const struct port *p, loom_ref ref)
+static void *at(const struct simnet_port *p, loom_ref ref)
 {
 	return (char *)p->memory.at[LOOM_REF_SEGMENT(ref)] + LOOM_REF_OFFSET(ref);
 }
 
-/* A message has met its receive, at `p`. */
-static void meet(struct port *p, struct parcel *sent, struct parcel *received)
+/* A message and its receive are both at `p`. */
+static void match_receive(struct simnet_port *p, struct simnet_op *sent, struct simnet_op *received)
 {
 	int status = sent->io.bytes > received->io.bytes ? EMSGSIZE : 0;
 	if (!status && sent->io.bytes)
 		memcpy(received->local, sent->local, sent->io.bytes);
 	received->kind = ENDS;
 	received->status = status;
-	received->way.turn = sent->way.turn;
-	wire_put(&p->wire, &received->way, now_of(p));
+	received->message.turn = sent->message.turn;
+	wire_put(&p->wire, &received->message, now_of(p));
 	p->wire.clock->wake(p->wire.clock, p->wire.agent, now_of(p));
 	end(p, sent, status, 0);
 }
 
 static int start(struct fabric *f, const struct fabric_io *io, struct fabric_context *context, int *status)
 {
-	struct port *p = port_of(f);
-	struct parcel *x = pack(p), *sent;
+	struct simnet_port *p = port_of(f);
+	struct simnet_op *x = take_op(p), *sent;
 	(void)status;
 	if (!x)
 		return LOOM_EAGAIN;
@@ -235,47 +237,47 @@ static int start(struct fabric *f, const struct fabric_io *io, struct fabric_con
 	x->context = context;
 	x->local = at(p, io->local);
 	if (io->op == LOOM_NET_RECV) {
-		if ((sent = matching(&p->early, io->match)))
-			meet(p, sent, x);
+		if ((sent = remove_match(&p->unmatched, io->match)))
+			match_receive(p, sent, x);
 		else
 			append(&p->receives, x);
 		return 0;
 	}
-	struct port *to = p->net->port[io->target];
+	struct simnet_port *to = p->net->port[io->target];
 	if (io->op != LOOM_NET_SEND)
 		x->remote = at(to, io->remote);
-	send(p, to, x, now_of(p) + p->net->overhead, io->op == LOOM_NET_GET ? 0 : io->bytes);
+	send_op(p, to, x, now_of(p) + p->net->overhead, io->op == LOOM_NET_GET ? 0 : io->bytes);
 	return 0;
 }
 
 static int notify(struct fabric *f, uint32_t target, uint32_t word, struct fabric_context *context, int *status)
 {
-	struct port *p = port_of(f);
-	struct parcel *x = pack(p);
+	struct simnet_port *p = port_of(f);
+	struct simnet_op *x = take_op(p);
 	(void)status;
 	if (!x)
 		return LOOM_EAGAIN;
 	x->io = (struct fabric_io){.op = LOOM_NET_COUNT, .notify = word};
 	x->context = context;
-	send(p, p->net->port[target], x, now_of(p) + p->net->overhead, sizeof(uint64_t));
+	send_op(p, p->net->port[target], x, now_of(p) + p->net->overhead, sizeof(uint64_t));
 	return 0;
 }
 
 static void cancel(struct fabric *f, struct fabric_context *context)
 {
-	struct port *p = port_of(f);
-	for (struct parcel **list = &p->receives; *list; list = &(*list)->next)
+	struct simnet_port *p = port_of(f);
+	for (struct simnet_op **list = &p->receives; *list; list = &(*list)->next)
 		if ((*list)->context == context) {
-			struct parcel *x = *list;
+			struct simnet_op *x = *list;
 			*list = x->next;
 			x->kind = ENDS;
 			x->status = ECANCELED;
-			wire_put(&p->wire, &x->way, 0); /* between samples: at the begin of the next one it is found */
+			wire_put(&p->wire, &x->message, 0); /* between samples: delivered when the next one begins */
 			return;
 		}
 }
 
-static void sum(const struct parcel *x)
+static void sum(const struct simnet_op *x)
 {
 	uint64_t n = x->io.bytes / fabric_type_bytes(x->io.type);
 	for (uint64_t i = 0; i < n; i++)
@@ -285,10 +287,10 @@ static void sum(const struct parcel *x)
 			((uint64_t *)x->remote)[i] += ((const uint64_t *)x->local)[i];
 }
 
-/* An operation reaches this port. */
-static void arrive(struct port *p, struct parcel *x)
+/* An operation arrives at this port. */
+static void arrive(struct simnet_port *p, struct simnet_op *x)
 {
-	struct parcel *mine;
+	struct simnet_op *mine;
 	switch (x->io.op) {
 	case LOOM_NET_PUT:
 		memcpy(x->remote, x->local, x->io.bytes);
@@ -302,20 +304,20 @@ static void arrive(struct port *p, struct parcel *x)
 		sum(x);
 		break;
 	case LOOM_NET_SEND:
-		if ((mine = matching(&p->receives, x->io.match)))
-			meet(p, x, mine);
+		if ((mine = remove_match(&p->receives, x->io.match)))
+			match_receive(p, x, mine);
 		else
-			append(&p->early, x);
+			append(&p->unmatched, x);
 		return;
 	default:;
 	}
 	end(p, x, 0, x->io.op == LOOM_NET_GET || x->io.fetch ? x->io.bytes : 0);
 }
 
-/* What has come. 1: it is an event of the caller's, *out. */
-static uint32_t happen(struct port *p, struct parcel *x, struct fabric_event *out)
+/* Processes what arrived. 1: *out is an event for the caller. */
+static uint32_t process(struct simnet_port *p, struct simnet_op *x, struct fabric_event *out)
 {
-	if (x->way.lost) { /* the sender gives up */
+	if (x->message.lost) { /* the sender gives up */
 		x->kind = ENDS;
 		x->status = ETIMEDOUT;
 	}
@@ -324,18 +326,19 @@ static uint32_t happen(struct port *p, struct parcel *x, struct fabric_event *ou
 		arrive(p, x);
 		return out->notify != 0;
 	}
-	*out = (struct fabric_event){.what = x->status ? FABRIC_FAILED : FABRIC_DONE, .status = x->status, .context = x->context};
-	unpack(p, x);
+	*out = (struct fabric_event){
+	    .what = x->status ? FABRIC_FAILED : FABRIC_DONE, .status = x->status, .context = x->context};
+	free_op(p, x);
 	return 1;
 }
 
 static int poll(struct fabric *f, struct fabric_event *out, uint32_t room)
 {
-	struct port *p = port_of(f);
+	struct simnet_port *p = port_of(f);
 	struct wire_message *x;
 	uint32_t n = 0;
 	while (n < room && (x = wire_take(&p->wire)))
-		n += happen(p, (struct parcel *)x, &out[n]);
+		n += process(p, (struct simnet_op *)x, &out[n]);
 	return p->wire.lost_memory ? LOOM_ENOMEM : (int)n;
 }
 
@@ -343,7 +346,7 @@ static int poll(struct fabric *f, struct fabric_event *out, uint32_t room)
 
 static int share(struct fabric *f, const struct loom_segments *s, struct loom_error *err)
 {
-	struct port *p = port_of(f);
+	struct simnet_port *p = port_of(f);
 	const struct loom_host *host = f->host;
 	uint8_t mine = 1, *all = host->alloc(host, host->ranks);
 	void **to = host->alloc(host, s->count * sizeof(*to));
@@ -357,7 +360,7 @@ static int share(struct fabric *f, const struct loom_segments *s, struct loom_er
 	memcpy(to, s->at, s->count * sizeof(*to));
 	memcpy(bytes, s->bytes, s->count * sizeof(*bytes));
 	p->memory = (struct loom_segments){.size = sizeof(p->memory), .count = s->count, .at = to, .bytes = bytes};
-	int rc = host->allgather(host, &mine, all, sizeof(mine), err); /* now all ranks have */
+	int rc = host->allgather(host, &mine, all, sizeof(mine), err); /* all ranks have stored theirs now */
 	host->free(host, all);
 	return rc;
 }
@@ -382,9 +385,9 @@ static void stop(struct fabric *f)
 	attach(f, NULL, NULL);
 }
 
-static void net_close(struct fabric *f)
+static void simnet_close(struct fabric *f)
 {
-	struct port *p = port_of(f);
+	struct simnet_port *p = port_of(f);
 	const struct loom_host *host = f->host;
 	pthread_mutex_lock(&lock);
 	leave(p);
@@ -395,8 +398,8 @@ static void net_close(struct fabric *f)
 	host->free(host, p);
 }
 
-static const struct fabric_ops net_ops = {.stop = stop,
-					  .close = net_close,
+static const struct fabric_ops simnet_ops = {.stop = stop,
+					  .close = simnet_close,
 					  .share = share,
 					  .check = check,
 					  .can_add = can_add,
@@ -408,20 +411,18 @@ static const struct fabric_ops net_ops = {.stop = stop,
 					  .due = due,
 					  .begin = begin};
 
-int net_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric, struct loom_error *err)
+int simnet_open(const struct loom_host *host, const struct simnet_model *model, struct fabric **fabric,
+		struct loom_error *err)
 {
-	const struct net_model *model = want->net;
 	const void *job = LOOM_HAS(host, job) ? host->job : host;
-	if (want->trigger || !model)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP, "provider = sim: the simulated network triggers nothing by itself: "
-				 "choose another trigger");
 	if (host->ranks > 1 && job == host)
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "provider = sim: the network is simulated together with the devices: choose devices = sim:0");
-	struct port *p = host->alloc(host, sizeof(*p));
+		return LOOM_FAIL(
+		    host, err, LOOM_ENOTSUP,
+		    "provider = sim: the network is simulated together with the devices: choose devices = sim:0");
+	struct simnet_port *p = host->alloc(host, sizeof(*p));
 	if (!p)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
-	p->is = (struct fabric){.ops = &net_ops, .host = host, .name = "sim", .fetches = 1, .fd = -1};
+	p->is = (struct fabric){.ops = &simnet_ops, .host = host, .name = "sim", .fetches = 1, .fd = -1};
 	pthread_mutex_lock(&lock);
 	int rc = join(p, job, model, err);
 	pthread_mutex_unlock(&lock);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* provider = sim: operations over a network under virtual time (wire.h). All ranks are in this process, so an operation copies
- * from one rank's memory to another's, at the time at which it arrives. */
+/* provider = sim: a back end of struct fabric_ops over a network under virtual time (wire.h). All ranks are in this
+ * process: an operation copies memory when it arrives. */
 #ifndef TRIGGER_NET_H
 #define TRIGGER_NET_H
 
 #include "../fabric/fabric.h"
 #include "links.h"
 
-extern const char *const net_routings[], *const net_sharings[];
+extern const char *const simnet_routings[], *const simnet_sharings[];
 
-/* Option rows of what the network costs; of S, a struct whose field `net` is a net_model. */
+/* Option rows of its costs, for a struct S with a field `net` of type struct simnet_model. */
 #define NET_OPT(S, field, opt_type, default_, help_, ...)                                                              \
 	{.name = #field, .dflt = default_, .help = "provider = sim: " help_, .offset = offsetof(S, net.field),          \
 	 .size = sizeof(((S *)0)->net.field), .type = opt_type, __VA_ARGS__}
@@ -49,11 +49,11 @@ extern const char *const net_routings[], *const net_sharings[];
 		NET_OPT(S, sim_routing, LOOM_OPT_ENUM, "minimal", \
 				 "routing between groups. minimal: by the link between the two. valiant: through a " \
 				 "third group, drawn for each message.", \
-				 .choices = net_routings, .section = "trigger"), \
+				 .choices = simnet_routings, .section = "trigger"), \
 		NET_OPT(S, sim_sharing, LOOM_OPT_ENUM, "queue", \
 				 "sharing of a link by several messages. queue: one after the other. fair: all at " \
 				 "once, with equal shares as far as they can use them; it costs more time with more " \
-				 "messages.", .choices = net_sharings, .section = "trigger"), \
+				 "messages.", .choices = simnet_sharings, .section = "trigger"), \
 		NET_OPT(S, sim_hop, LOOM_OPT_TIME, "100ns", \
 				 "latency of each further switch.", .max = 1e9, .section = "trigger"), \
 		NET_OPT(S, sim_jitter, LOOM_OPT_TIME, "0", \
@@ -72,6 +72,8 @@ extern const char *const net_routings[], *const net_sharings[];
 				 "two ranks, as in '0-3', between which all messages are lost.", \
 				 .section = "trigger")
 
-int net_open(const struct loom_host *host, const struct fabric_want *want, struct fabric **fabric, struct loom_error *err);
+/* Joins the network of the job; the first rank creates it. The model stays the caller's. */
+int simnet_open(const struct loom_host *host, const struct simnet_model *model, struct fabric **fabric,
+		struct loom_error *err);
 
 #endif

@@ -9,31 +9,35 @@
 
 #define TRIES 7
 
-enum stage { WHOLE, WAITS, FLOWS }; /* for its time to come; sim_sharing = fair: for its first byte, for its last */
+enum stage {
+	WHOLE,
+	FIRST_BYTE,
+	LAST_BYTE
+}; /* WHOLE: until its time; sim_sharing = fair: until its first byte, until its last byte */
 
-struct passage {
-	struct flow flow; /* first */
+struct wire_flow {
+	struct link_flow flow; /* first */
 	struct wire_message *message;
 	struct wire_port *to;
 };
 
 struct wire {
-	const struct net_model *model;
+	const struct simnet_model *model;
 	uint32_t ranks, attached; /* attached: under `lock` */
 	uint32_t dead[2];
 	uint64_t messages;
 	struct links *links;
-	struct platform platform; /* that these are of; or nothing */
-	/* Messages take their links in the order of time, whoever is played first: an agent of the network's own sees to that.
-	 * NULL: they do so by themselves. */
+	struct platform platform; /* the topology of these links, or empty */
+	/* Messages enter links in the order of time, whichever rank is simulated first: an agent of the network
+	 * ensures that. NULL: ranks are simulated together, and messages enter by themselves. */
 	struct loom_agent *agent;
-	struct heap leaving;
+	struct heap sending;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* "0-3" */
-static int read_dead(const char *text, uint32_t dead[2])
+static int parse_pair(const char *text, uint32_t dead[2])
 {
 	char *end;
 	dead[0] = (uint32_t)strtoul(text, &end, 10);
@@ -46,22 +50,25 @@ static int read_dead(const char *text, uint32_t dead[2])
 
 static int fill(struct wire *w, const struct loom_host *host, struct loom_error *err)
 {
-	const struct net_model *m = w->model;
+	const struct simnet_model *m = w->model;
 	uint32_t hosts = (w->ranks + m->sim_ranks_per_host - 1) / m->sim_ranks_per_host;
 	w->dead[0] = w->dead[1] = UINT32_MAX;
-	if (*m->sim_dead && read_dead(m->sim_dead, w->dead))
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_dead = %s: say two ranks, as in 0-3", m->sim_dead);
+	if (*m->sim_dead && parse_pair(m->sim_dead, w->dead))
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_dead = %s: name two ranks, as in 0-3", m->sim_dead);
 	if (m->sim_leaves_per_group && !m->sim_hosts_per_leaf)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_leaves_per_group = %u: say sim_hosts_per_leaf, too",
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "sim_leaves_per_group = %u: set sim_hosts_per_leaf, too",
 				 m->sim_leaves_per_group);
 	int rc = *m->sim_platform ? platform_read(host, m->sim_platform, hosts, &w->platform, err) : 0;
 	if (rc)
 		return rc;
 	w->links = *m->sim_platform ? links_of_platform(m, &w->platform) : links_create(m, hosts);
-	return w->links ? 0 : LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory, or a network of more than %u links", LINKS_MAX);
+	return w->links
+		   ? 0
+		   : LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory, or a network of more than %u links", LINKS_MAX);
 }
 
-int wire_create(const struct loom_host *host, const struct net_model *model, struct wire **wire, struct loom_error *err)
+int wire_create(const struct loom_host *host, const struct simnet_model *model, struct wire **wire,
+		struct loom_error *err)
 {
 	struct wire *w = calloc(1, sizeof(*w));
 	if (!w)
@@ -80,7 +87,7 @@ void wire_destroy(struct wire *w)
 {
 	if (!w)
 		return;
-	free(w->leaving.at);
+	free(w->sending.at);
 	links_destroy(w->links);
 	platform_drop(&w->platform);
 	free(w);
@@ -99,7 +106,7 @@ void wire_close(struct wire_port *p)
 
 void wire_forget(struct wire_message *x)
 {
-	free(x->passage);
+	free(x->flow);
 }
 
 /* ---- events ------------------------------------------------------------------------------------------ */
@@ -109,7 +116,7 @@ static uint64_t now_of(const struct wire_port *p)
 	return p->clock->now_ns(p->clock);
 }
 
-/* On behalf of p. */
+/* By the thread of p. */
 static void insert(struct wire_port *p, struct heap *h, struct wire_message *x, uint64_t due, uint32_t *seat)
 {
 	if (heap_make_room(h, h->live + 1))
@@ -132,10 +139,10 @@ uint64_t wire_due(const struct wire_port *p)
 
 /* ---- the way of a message ------------------------------------------------------------------------------ */
 
-/* What losses cost; *lost: it never comes. */
+/* Delay by losses and jitter; *lost: it never arrives. */
 static uint64_t losses(const struct wire *w, uint64_t id, uint32_t from, uint32_t to, uint8_t *lost)
 {
-	const struct net_model *m = w->model;
+	const struct simnet_model *m = w->model;
 	uint64_t late = m->sim_jitter ? mix64(id) % m->sim_jitter : 0;
 	if (!(m->sim_loss > 0) && w->dead[0] == UINT32_MAX)
 		return late;
@@ -150,48 +157,48 @@ static uint64_t losses(const struct wire *w, uint64_t id, uint32_t from, uint32_
 	return late;
 }
 
-/* New ends for these flows: their messages come earlier or later. */
-static void reschedule(struct flow *f)
+/* These flows end at new times. */
+static void reschedule(struct link_flow *f)
 {
 	for (; f; f = f->moved) {
-		struct wire_port *to = ((struct passage *)f)->to;
-		heap_move(&to->due, ((struct passage *)f)->message->seat, f->ends);
+		struct wire_port *to = ((struct wire_flow *)f)->to;
+		heap_move(&to->due, ((struct wire_flow *)f)->message->seat, f->ends);
 		to->clock->wake(to->clock, to->agent, f->ends);
 	}
 }
 
-/* The first byte leaves: from now on the message shares its links. */
-static void depart(struct wire_port *to, struct wire_message *x, uint64_t now)
+/* The first byte leaves: the message shares its links from now on. */
+static void begin_flow(struct wire_port *to, struct wire_message *x, uint64_t now)
 {
-	x->stage = FLOWS;
-	x->passage->to = to;
-	x->passage->message = x;
+	x->stage = LAST_BYTE;
+	x->flow->to = to;
+	x->flow->message = x;
 	insert(to, &to->due, x, LOOM_NEVER, &x->seat);
 	if (to->lost_memory)
 		return;
-	reschedule(links_begin(to->wire->links, &x->passage->flow, now));
+	reschedule(links_begin(to->wire->links, &x->flow->flow, now));
 }
 
-/* Between hosts. When it comes; where links are shared, when its first byte does. */
+/* Between hosts. Returns when the message arrives; with fair sharing, when its first byte does. */
 static uint64_t over_links(struct wire *w, struct wire_message *x, uint32_t a, uint32_t b, uint64_t id)
 {
-	struct route route = links_route(w->links, a, b, w->model->sim_routing == NET_VALIANT ? mix64(~id) : 0);
-	if (w->model->sim_sharing == NET_QUEUE)
+	struct link_route route = links_route(w->links, a, b, w->model->sim_routing == SIMNET_VALIANT ? mix64(~id) : 0);
+	if (w->model->sim_sharing == SIMNET_QUEUE)
 		return links_queue(w->links, &route, x->begin, x->bytes);
-	if (x->bytes && !x->passage)
-		x->passage = calloc(1, sizeof(*x->passage));
-	x->from->lost_memory |= x->bytes && !x->passage;
-	if (x->bytes && x->passage) {
-		x->stage = WAITS;
-		x->passage->flow.route = route;
-		x->passage->flow.left = (double)x->bytes;
+	if (x->bytes && !x->flow)
+		x->flow = calloc(1, sizeof(*x->flow));
+	x->from->lost_memory |= x->bytes && !x->flow;
+	if (x->bytes && x->flow) {
+		x->stage = FIRST_BYTE;
+		x->flow->flow.route = route;
+		x->flow->flow.left = (double)x->bytes;
 	}
 	return links_enter(w->links, &route, x->begin) + route.latency;
 }
 
-static void pass(struct wire *w, struct wire_message *x)
+static void route_message(struct wire *w, struct wire_message *x)
 {
-	const struct net_model *m = w->model;
+	const struct simnet_model *m = w->model;
 	struct wire_port *to = x->to;
 	uint32_t a = x->from->host, b = to->host;
 	uint64_t id = ++w->messages, due, late = losses(w, id, x->from->rank, to->rank, &x->lost);
@@ -204,23 +211,23 @@ static void pass(struct wire *w, struct wire_message *x)
 	to->clock->wake(to->clock, to->agent, due + late);
 }
 
-static uint64_t let_leave(void *arg, uint64_t now_ns)
+static uint64_t send_due(void *arg, uint64_t now_ns)
 {
 	struct wire *w = arg;
-	struct wire_message *some[32]; /* whose memory is asked for in time */
+	struct wire_message *due[32]; /* prefetched */
 	for (uint32_t all = 1; all;) {
-		for (all = 0; all < 32 && w->leaving.live && w->leaving.at[0].due <= now_ns; all++)
-			__builtin_prefetch(some[all] = heap_take(&w->leaving));
+		for (all = 0; all < 32 && w->sending.live && w->sending.at[0].due <= now_ns; all++)
+			__builtin_prefetch(due[all] = heap_take(&w->sending));
 		for (uint32_t i = 0; i < all; i++)
-			__builtin_prefetch(some[i]->to);
+			__builtin_prefetch(due[i]->to);
 		for (uint32_t i = 0; i < all; i++) {
-			__builtin_prefetch(some[i]->to->agent);
-			__builtin_prefetch(some[i]->to->due.at);
+			__builtin_prefetch(due[i]->to->agent);
+			__builtin_prefetch(due[i]->to->due.at);
 		}
 		for (uint32_t i = 0; i < all; i++)
-			pass(w, some[i]);
+			route_message(w, due[i]);
 	}
-	return w->leaving.live ? w->leaving.at[0].due : LOOM_NEVER;
+	return w->sending.live ? w->sending.at[0].due : LOOM_NEVER;
 }
 
 void wire_send(struct wire_port *from, struct wire_port *to, struct wire_message *x, uint64_t begin, uint64_t bytes)
@@ -233,11 +240,11 @@ void wire_send(struct wire_port *from, struct wire_port *to, struct wire_message
 	x->stage = WHOLE;
 	x->lost = 0;
 	if (!w->agent) {
-		pass(w, x);
+		route_message(w, x);
 		return;
 	}
-	x->turn = (uint64_t)from->rank << 40 | ++from->sent; /* whose time is the same */
-	insert(from, &w->leaving, x, begin, NULL);
+	x->turn = (uint64_t)from->rank << 40 | ++from->sent; /* breaks ties of equal times */
+	insert(from, &w->sending, x, begin, NULL);
 	from->clock->wake(from->clock, w->agent, begin);
 }
 
@@ -245,12 +252,12 @@ struct wire_message *wire_take(struct wire_port *p)
 {
 	while (p->due.live && p->due.at[0].due <= now_of(p)) {
 		struct wire_message *x = heap_take(&p->due);
-		if (x->stage == WAITS) {
-			depart(p, x, now_of(p));
+		if (x->stage == FIRST_BYTE) {
+			begin_flow(p, x, now_of(p));
 			continue;
 		}
-		if (x->stage == FLOWS)
-			reschedule(links_end(p->wire->links, &x->passage->flow, now_of(p)));
+		if (x->stage == LAST_BYTE)
+			reschedule(links_end(p->wire->links, &x->flow->flow, now_of(p)));
 		return x;
 	}
 	return NULL;
@@ -258,22 +265,23 @@ struct wire_message *wire_take(struct wire_port *p)
 
 /* ---- samples ------------------------------------------------------------------------------------------- */
 
-/* What a message needs at least. Where messages share links the end of one changes when others end, at once. */
-static uint64_t distance(const struct wire *w)
+/* The least time that a message takes: the lookahead between ranks. With fair sharing the end of one message changes
+ * as soon as another ends. */
+static uint64_t lookahead(const struct wire *w)
 {
-	const struct net_model *m = w->model;
+	const struct simnet_model *m = w->model;
 	uint64_t local = m->sim_ranks_per_host > 1 ? m->sim_local : LOOM_NEVER;
 	uint64_t least = w->platform.map ? w->platform.least : m->sim_latency;
-	return m->sim_sharing == NET_FAIR ? 0 : local < least ? local : least;
+	return m->sim_sharing == SIMNET_FAIR ? 0 : local < least ? local : least;
 }
 
 void wire_attach(struct wire_port *p, const struct loom_clock *time, struct loom_agent *agent)
 {
 	struct wire *w = p->wire;
 	pthread_mutex_lock(&lock);
-	if (!p->clock && time && !w->attached++ && distance(w) && LOOM_HAS(time, start_between) &&
-	    time->start_between(time, "network", let_leave, w, distance(w), &w->agent))
-		w->agent = NULL; /* then ranks are played together */
+	if (!p->clock && time && !w->attached++ && lookahead(w) && LOOM_HAS(time, start_between) &&
+	    time->start_between(time, "network", send_due, w, lookahead(w), &w->agent))
+		w->agent = NULL; /* ranks are simulated together */
 	if (p->clock && !time && !--w->attached) {
 		p->clock->stop(p->clock, w->agent);
 		w->agent = NULL;
@@ -296,6 +304,6 @@ void wire_begin(struct wire_port *p)
 	if (p->rank)
 		return;
 	w->messages = 0;
-	w->leaving.live = 0; /* of a sample that failed */
+	w->sending.live = 0; /* of a sample that failed */
 	links_reset(w->links);
 }

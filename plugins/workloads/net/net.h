@@ -3,6 +3,8 @@
 #ifndef WORKLOAD_NET_H
 #define WORKLOAD_NET_H
 
+#include <gpuloom/barrier.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,17 +25,57 @@ static inline double net_quantile(const uint64_t *sorted, uint64_t n, double p)
 	return (double)sorted[i < n ? i : n - 1];
 }
 
-/* A fire or a look that the trigger refused: posts are checked, but a fire may precede its post. */
+/* A rejected fire or poll: posts are checked, but a fire may precede its post. */
 static inline int net_explain(void *self, uint32_t worker, int code, uint64_t info, struct loom_error *err)
 {
 	const struct workload *w = self;
 	if (code != LOOM_EINVAL)
 		return 0;
-	return LOOM_FAIL(w->host, err, code, "worker %u used the tag, slot or arrival %llu, for which the trigger has no room: "
-			 "raise tags, slots or arrivals in its section", worker, (unsigned long long)info);
+	return LOOM_FAIL(w->host, err, code,
+			 "worker %u used the tag, slot or arrival %llu, for which the trigger has no room: "
+			 "raise tags, slots or arrivals in its section",
+			 worker, (unsigned long long)info);
 }
 
-/* The device half of a workload whose kernel is NAME_kernel, in FILES; then what else its table has. */
+/* The workers of a stack synchronise. */
+static inline const struct loom_barrier_scopes *net_barrier_scopes(void *self, const struct loom_layout *layout)
+{
+	static const struct loom_barrier_scopes scopes = {.scopes = 1u << LOOM_SCOPE_STACK};
+	(void)self, (void)layout;
+	return &scopes;
+}
+
+/* A sequential result that all ranks and samples of this process share; freed with its last user. */
+struct net_reference {
+	pthread_mutex_t lock;
+	uint32_t users;
+	void *result; /* NULL: not computed */
+};
+
+static inline int net_reference_create(struct net_reference *r, const struct loom_host *host, const void *opts,
+				       void **self, struct loom_error *err)
+{
+	int rc = workload_create_plain(host, opts, self, err);
+	pthread_mutex_lock(&r->lock);
+	r->users += !rc;
+	pthread_mutex_unlock(&r->lock);
+	return rc;
+}
+
+static inline void net_reference_destroy(struct net_reference *r, void *self)
+{
+	if (!self)
+		return;
+	pthread_mutex_lock(&r->lock);
+	if (!--r->users) {
+		free(r->result);
+		r->result = NULL;
+	}
+	pthread_mutex_unlock(&r->lock);
+	workload_destroy(self);
+}
+
+/* The device half of a workload with NAME_kernel, in FILES; then additional ops. */
 #define NET_CODE_IN(NAME, FILES, ...)                                                              \
 	static const struct loom_workload_dev NAME##_cpu = {                                       \
 		.size = sizeof(struct loom_workload_dev), .kernel = NAME##_kernel, __VA_ARGS__};   \

@@ -2,7 +2,7 @@
 /* allreduce: the sum of all ranks' float vectors, exact to the last bit. Host half. */
 #include "workload_allreduce.dev.h"
 #include "../../shared/collective/allreduce.h"
-#include "poster.h"
+#include "late_posts.h"
 
 struct allreduce_opts {
 	uint64_t bytes, piece, rounds;
@@ -33,12 +33,13 @@ static const struct loom_opt allreduce_rows[] = {
 	{.name = NULL},
 };
 
-/* Input differs from round to round: it begins a few floats further each time. With posts there is one round. */
+/* The input of each round begins some floats further. With posts there is one round. */
 #define STRIDE (LOOM_ALLREDUCE_WIDE * sizeof(float))
 
 struct allreduce {
-	struct net_instance net;
-	/* What a program asked for: a sum, or with root >= 0 a broadcast. NULL: the workload's own vector. */
+	struct late_workload net;
+	/* The request of an embedding program: a sum, or with root >= 0 a broadcast. NULL: the workload's own
+	 * vector. */
 	float *vector;
 	uint64_t floats;
 	int64_t root;
@@ -50,16 +51,18 @@ static struct allreduce_job shape_for(const struct allreduce *i, const struct lo
 	const struct workload *w = &i->net.workload;
 	const struct allreduce_opts *o = w->opts;
 	uint32_t algorithm = o->chain ? LOOM_ALLREDUCE_RING : o->algorithm;
-	struct allreduce_job j = {.vector = loom_allreduce_shape(w->host, layout, algorithm, o->group, vector, o->piece),
-				  .rounds = o->rounds, .root = i->vector ? i->root : o->root};
-	uint64_t turns = sizeof(j) + layout->workers * sizeof(struct loom_net_turn);
+	struct allreduce_job j = {.vector =
+				      loom_allreduce_shape(w->host, layout, algorithm, o->group, vector, o->piece),
+				  .rounds = o->rounds,
+				  .root = i->vector ? i->root : o->root};
+	uint64_t late = sizeof(j) + layout->workers * sizeof(struct loom_net_late);
 	j.vector.chain = o->chain;
-	j.vector.turn_at = o->order != NET_POST_FIRST ? sizeof(j) : 0;
-	*bytes = loom_allreduce_place(&j.vector, layout, loom_net_line(turns), 1, 1, o->rounds > 1 ? STRIDE : 0);
+	j.vector.late_at = o->order != NET_POST_FIRST ? sizeof(j) : 0;
+	*bytes = loom_allreduce_place(&j.vector, layout, loom_net_line(late), 1, 1, o->rounds > 1 ? STRIDE : 0);
 	return j;
 }
 
-/* Of a program's vector alone, unless its algorithm takes more room than there is. */
+/* For the program's vector alone, unless its algorithm takes more memory than there is. */
 static struct allreduce_job shape_of(const void *self, const struct loom_layout *layout, uint64_t *bytes)
 {
 	const struct allreduce *i = self;
@@ -96,29 +99,27 @@ static int allreduce_check(const struct loom_host *host, const void *opts, struc
 	return 0;
 }
 
-static int allreduce_create(const struct loom_host *host, const void *opts, void **self,
-			    struct loom_error *err)
+static int allreduce_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	const struct allreduce_opts *o = opts;
 	if (o->root >= (int64_t)loom_net_ranks(host))
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "root = %lld: there are %u ranks, the last is %u", (long long)o->root,
-				 loom_net_ranks(host), loom_net_ranks(host) - 1);
+		return LOOM_FAIL(host, err, LOOM_EINVAL, "root = %lld: there are %u ranks, the last is %u",
+				 (long long)o->root, loom_net_ranks(host), loom_net_ranks(host) - 1);
 	return workload_create(host, opts, sizeof(struct allreduce), self, err);
 }
 
-static int allreduce_need(void *self, const struct loom_layout *layout, struct loom_need *need,
-			  struct loom_error *err)
+static int allreduce_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	(void)err;
 	need->global_place = LOOM_PLACE_NET;
 	struct allreduce_job j = shape_of(self, layout, &need->global);
 	loom_allreduce_needs(&j.vector, layout, need);
-	need->worker = sizeof(struct allreduce_took);
+	need->worker = sizeof(struct allreduce_times);
 	return 0;
 }
 
-static int allreduce_collective(void *self, const struct loom_layout *layout, float *vector, uint64_t floats, int64_t root,
-				struct loom_error *err)
+static int allreduce_collective(void *self, const struct loom_layout *layout, float *vector, uint64_t floats,
+				int64_t root, struct loom_error *err)
 {
 	struct allreduce *i = self;
 	const struct loom_host *host = i->net.workload.host;
@@ -132,12 +133,15 @@ static int allreduce_collective(void *self, const struct loom_layout *layout, fl
 	if (!vector)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "there is no vector");
 	if (!floats || floats > most)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "a vector of %llu floats: there is room for 1 to %llu: raise bytes in "
-				 "[workload.allreduce]", (unsigned long long)floats, (unsigned long long)most);
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "a vector of %llu floats: there is room for 1 to %llu: raise bytes in "
+				 "[workload.allreduce]",
+				 (unsigned long long)floats, (unsigned long long)most);
 	if (root >= (int64_t)ranks)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "root %lld: there are %u ranks", (long long)root, ranks);
 	if (o->rounds > 1)
-		return LOOM_FAIL(host, err, LOOM_EINVAL, "rounds = %llu in [workload.allreduce]: a program's vector is summed once",
+		return LOOM_FAIL(host, err, LOOM_EINVAL,
+				 "rounds = %llu in [workload.allreduce]: a program's vector is summed once",
 				 (unsigned long long)o->rounds);
 	i->vector = vector;
 	i->floats = floats;
@@ -145,14 +149,15 @@ static int allreduce_collective(void *self, const struct loom_layout *layout, fl
 	return 0;
 }
 
-static int allreduce_job_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
+static int allreduce_job_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			      struct loom_error *err)
 {
 	const struct allreduce *own = self;
 	struct allreduce_job *j = view->global;
 	uint64_t bytes;
 	(void)err;
 	*j = shape_of(self, layout, &bytes);
-	memset(j + 1, 0, layout->workers * sizeof(struct loom_net_turn));
+	memset(j + 1, 0, layout->workers * sizeof(struct loom_net_late));
 	loom_allreduce_init(&j->vector, layout, j);
 	float *vector = (float *)((char *)j + j->vector.input_at);
 	uint64_t floats = j->vector.floats + (j->rounds > 1 ? 64 * LOOM_ALLREDUCE_WIDE : 0);
@@ -169,20 +174,21 @@ static int allreduce_job_init(void *self, const struct loom_layout *layout, cons
 static int allreduce_job_wire(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			      loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
 {
-	struct net_instance *i = self;
+	struct late_workload *i = self;
 	const struct allreduce_opts *o = i->workload.opts;
 	struct allreduce_job *j = view->global;
 	struct loom_allreduce *a = &j->vector;
 	uint64_t bytes;
 	shape_of(self, layout, &bytes);
 	if (o->rounds > 1 && !LOOM_HAS(trigger->ops, reach))
-		return LOOM_FAIL(i->workload.host, err, LOOM_ENOTSUP,
-				 "rounds needs a trigger whose workers store into other ranks: choose --set trigger.use=peer");
-	int rc = net_instance_wire(i, layout, trigger, o->order, a->tags, layout->workers, err);
+		return LOOM_FAIL(
+		    i->workload.host, err, LOOM_ENOTSUP,
+		    "rounds needs a trigger whose workers store into other ranks: choose --set trigger.use=peer");
+	int rc = late_workload_wire(i, layout, trigger, o->order, a->tags, layout->workers, err);
 	if (!rc)
 		rc = loom_allreduce_wire(a, i->workload.host, layout, view, global, bytes, trigger,
-					 net_poster_add, i->poster, err);
-	return rc ? rc : net_poster_start(i->poster, (struct loom_net_turn *)(j + 1), err);
+					 late_posts_add, i->poster, err);
+	return rc ? rc : late_posts_start(i->poster, (struct loom_net_late *)(j + 1), err);
 }
 
 static int allreduce_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
@@ -192,16 +198,18 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 	const struct workload *w = self;
 	const struct allreduce_job *j = view->global;
 	const struct loom_allreduce *a = &j->vector;
-	uint64_t turned = (j->rounds - 1) * a->stride % a->cycle / sizeof(float), took = 0;
+	uint64_t shifted = (j->rounds - 1) * a->stride % a->cycle / sizeof(float), took = 0;
 	const float *got = (const float *)((const char *)j + (loom_allreduce_posts(a) ? a->input_at : a->sum_at));
 	if (own->vector) {
 		memcpy(own->vector, got, own->floats * sizeof(float));
 		return 0;
 	}
-	int rc = j->root >= 0 ? 0 : loom_allreduce_compare(a, w->host, layout, j, j->rounds - 1, turned, a->floats, err);
+	int rc =
+	    j->root >= 0 ? 0 : loom_allreduce_compare(a, w->host, layout, j, j->rounds - 1, shifted, a->floats, err);
 	for (uint64_t i = 0; i < a->floats && j->root >= 0 && !rc; i++)
 		if (got[i] != loom_allreduce_element(i, (uint32_t)j->root))
-			rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "broadcast: element %llu on rank %u is %.9g instead of %.9g",
+			rc = LOOM_FAIL(w->host, err, LOOM_EWRONG,
+				       "broadcast: element %llu on rank %u is %.9g instead of %.9g",
 				       (unsigned long long)i, a->rank, (double)got[i],
 				       (double)loom_allreduce_element(i, (uint32_t)j->root));
 	if (rc)
@@ -209,7 +217,7 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 	w->host->metric(w->host, report, "vector_bytes", "B", LOOM_BETTER_NONE,
 			(double)j->rounds * (double)(a->floats * sizeof(float)));
 	for (uint32_t k = 0; k < layout->workers; k++) {
-		uint64_t ns = ((const struct allreduce_took *)view->worker[k])->ns;
+		uint64_t ns = ((const struct allreduce_times *)view->worker[k])->ns;
 		took = ns > took ? ns : took;
 	}
 	if (!loom_allreduce_posts(a))
@@ -220,10 +228,10 @@ static int allreduce_verify(void *self, const struct loom_layout *layout, const 
 static const struct loom_workload_ops allreduce_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = allreduce_create,
-	.destroy = net_instance_destroy,
+	.destroy = late_workload_destroy,
 	.need = allreduce_need,
 	.init = allreduce_job_init,
-	.stop = net_instance_stop,
+	.stop = late_workload_stop,
 	.tasks = workload_no_tasks,
 	.wire = allreduce_job_wire,
 	.verify = allreduce_verify,
@@ -235,6 +243,6 @@ static const struct loom_workload_ops allreduce_ops = {
 NET_CODE_IN(workload_allreduce, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_allreduce.dev.h"));
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_allreduce", "0.1.0", "Apache-2.0",
-		   "Sum of all ranks' float vectors, by triggered puts or by stores into other ranks", .opts = allreduce_rows,
-		   .opts_size = sizeof(struct allreduce_opts), .check = allreduce_check, .ops = &allreduce_ops,
-		   .dev = &workload_allreduce_code)
+		   "Sum of all ranks' float vectors, by triggered puts or by stores into other ranks",
+		   .opts = allreduce_rows, .opts_size = sizeof(struct allreduce_opts), .check = allreduce_check,
+		   .ops = &allreduce_ops, .dev = &workload_allreduce_code)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* allreduce: one vector, whose sum is made once or in rounds. Device code. */
+/* allreduce: one vector, summed once or in rounds. Device code. */
 #ifndef WORKLOAD_ALLREDUCE_DEV_H
 #define WORKLOAD_ALLREDUCE_DEV_H
 
@@ -7,16 +7,16 @@
 #include "../../shared/collective/allreduce.dev.h"
 #endif
 
-/* Head of the global block; then a turn for each worker. */
+/* Head of the global block; then a struct loom_net_late for each worker. */
 struct allreduce_job {
 	struct loom_allreduce vector;
 	uint64_t rounds;
-	int64_t root; /* of a broadcast; -1: it is a sum */
+	int64_t root; /* of a broadcast; -1: a sum */
 	uint64_t pad[6];
 };
 
 /* A worker's own block. */
-struct allreduce_took {
+struct allreduce_times {
 	uint64_t ns; /* all rounds */
 	uint64_t pad[7];
 };
@@ -27,18 +27,18 @@ LOOM_FN void workload_allreduce_kernel(struct loom_ctx *c)
 	struct loom_allreduce *a = &copy.vector;
 	struct loom_allreduce_at at = {0, 0, 0};
 	int going = 1;
-	if (!loom_allreduce_posts(a)) { /* a rank that begins late is not what a round costs */
-		loom_allreduce_tell(c, a, 1, 1);
-		going = loom_allreduce_told(c, a, 1, 1, 1);
+	if (!loom_allreduce_posts(a)) { /* ranks start together: a late start is not part of a round's cost */
+		loom_allreduce_signal(c, a, 1, 1);
+		going = loom_allreduce_await_signals(c, a, 1, 1, 1);
 	}
 	uint64_t begin = loom_clock_ns(c);
 	if (copy.root >= 0)
-		loom_allreduce_from(c, a, 0, (uint32_t)copy.root);
+		loom_allreduce_broadcast(c, a, 0, (uint32_t)copy.root);
 	for (; going && copy.rounds > at.round; at.round++, at.step = 0)
 		going = loom_allreduce_finish(c, a, &at, 1);
 	loom_barrier_lanes(c);
 	if (going && c->lane == 0)
-		((struct allreduce_took *)c->own[LOOM_WORKLOAD])->ns = loom_clock_ns(c) - begin;
+		((struct allreduce_times *)c->own[LOOM_WORKLOAD])->ns = loom_clock_ns(c) - begin;
 }
 
 #endif

@@ -6,14 +6,12 @@
 
 #include "net.h"
 
-/* The result that all ranks together must equal. One for all ranks and samples of this process. */
+/* The expected result of all ranks together, shared by all ranks and samples of this process. */
+static struct net_reference reference = {.lock = PTHREAD_MUTEX_INITIALIZER}; /* two grids */
 static struct {
-	pthread_mutex_t lock;
-	uint32_t users;
 	uint64_t n, sweeps;
-	double *room;	    /* two grids; NULL: not there */
-	const double *want; /* the one that counts */
-} whole = {.lock = PTHREAD_MUTEX_INITIALIZER};
+	const double *want; /* the grid with the last sweep */
+} whole;
 
 struct jacobi_opts {
 	uint64_t n, sweeps;
@@ -26,15 +24,15 @@ static const struct loom_opt jacobi_rows[] = {
 	{.name = NULL},
 };
 
-/* Which part of the grid is a rank's: down * across ranks, as square as their number allows. */
-struct part {
+/* A rank's part of the grid: down * across ranks, as square as their number allows. */
+struct jacobi_part {
 	uint32_t down, across, row, col;
 	uint64_t first_row, rows, first_col, cols;
 };
 
-static struct part part_of(uint64_t n, uint32_t rank, uint32_t ranks)
+static struct jacobi_part jacobi_part_of(uint64_t n, uint32_t rank, uint32_t ranks)
 {
-	struct part p = {.down = 1};
+	struct jacobi_part p = {.down = 1};
 	for (uint32_t d = 1; (uint64_t)d * d <= ranks; d++)
 		if (ranks % d == 0)
 			p.down = d;
@@ -58,12 +56,12 @@ static struct jacobi shape_of(const void *self, const struct loom_layout *layout
 {
 	const struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
-	struct part p = part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
+	struct jacobi_part p = jacobi_part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
 	uint32_t least = p.down < p.across ? p.down : p.across;
 	struct jacobi j = {.rows = p.rows, .cols = p.cols, .sweeps = o->sweeps};
 	j.edge = (o->n / least + 1 + 7) & ~7ull;
 	j.edges_at = loom_net_line(sizeof(j));
-	/* Several devices share a grid where all reach it. */
+	/* Several devices share a grid in memory that all of them reach. */
 	j.grid_at = layout->devices > 1 ? grid_at(&j) : 0;
 	int32_t rank = (int32_t)loom_net_rank(w->host);
 	j.neighbour[JACOBI_NORTH] = p.row > 0 ? rank - (int32_t)p.across : -1;
@@ -73,36 +71,22 @@ static struct jacobi shape_of(const void *self, const struct loom_layout *layout
 	return j;
 }
 
-static int jacobi_create(const struct loom_host *host, const void *opts, void **self,
-			 struct loom_error *err)
+static int jacobi_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	const struct jacobi_opts *o = opts;
-	struct part p = part_of(o->n, 0, loom_net_ranks(host));
+	struct jacobi_part p = jacobi_part_of(o->n, 0, loom_net_ranks(host));
 	if (o->n < p.down || o->n < p.across)
 		return LOOM_FAIL(host, err, LOOM_EINVAL, "jacobi2d: n = %llu is too small for %u x %u ranks",
 				 (unsigned long long)o->n, p.down, p.across);
-	int rc = workload_create(host, opts, sizeof(struct workload), self, err);
-	pthread_mutex_lock(&whole.lock);
-	whole.users += !rc;
-	pthread_mutex_unlock(&whole.lock);
-	return rc;
+	return net_reference_create(&reference, host, opts, self, err);
 }
 
 static void jacobi_destroy(void *self)
 {
-	if (!self)
-		return;
-	pthread_mutex_lock(&whole.lock);
-	if (!--whole.users) {
-		free(whole.room);
-		whole.room = NULL;
-	}
-	pthread_mutex_unlock(&whole.lock);
-	workload_destroy(self);
+	net_reference_destroy(&reference, self);
 }
 
-static int jacobi_need(void *self, const struct loom_layout *layout, struct loom_need *need,
-		       struct loom_error *err)
+static int jacobi_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	struct jacobi j = shape_of(self, layout);
 	uint64_t grid = 2 * (j.rows + 2) * (j.cols + 2) * sizeof(double);
@@ -114,7 +98,7 @@ static int jacobi_need(void *self, const struct loom_layout *layout, struct loom
 	return 0;
 }
 
-/* The plate at the start, rim included: hot in the north, warm in the west. */
+/* The plate at the start, with its rim: hot in the north, warm in the west. */
 static double initial(uint64_t n, uint64_t row, uint64_t col)
 {
 	if (row == 0)
@@ -130,7 +114,7 @@ static int jacobi_init(void *self, const struct loom_layout *layout, const struc
 	const struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
 	struct jacobi *j = view->global;
-	struct part p = part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
+	struct jacobi_part p = jacobi_part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
 	(void)err;
 	*j = shape_of(self, layout);
 	memset((char *)j + j->edges_at, 0xff, grid_at(j) - j->edges_at); /* NaN: an edge not received shows */
@@ -150,7 +134,7 @@ static int jacobi_wire(void *self, const struct loom_layout *layout, const struc
 	int rc = 0;
 	(void)self;
 	for (uint32_t side = 0; side < JACOBI_SIDES; side++) {
-		uint64_t workers = 0; /* that fire */
+		uint64_t workers = 0; /* at this edge, which fire */
 		for (uint32_t w = 0; w < layout->workers; w++)
 			workers += (uint64_t)jacobi_is_at(j, side, jacobi_from(j, w, layout->workers),
 							  jacobi_from(j, w + 1, layout->workers));
@@ -174,8 +158,9 @@ static int jacobi_wire(void *self, const struct loom_layout *layout, const struc
 	return rc;
 }
 
-/* The whole grid on one processor: 0, or why it was ended; where the last sweep is. */
-static int sequential(const struct loom_host *host, uint64_t n, uint64_t sweeps, double *grid, const double **last, struct loom_error *err)
+/* Sweeps the whole grid on one processor: 0, or why it was stopped; *last: the last sweep. */
+static int sequential(const struct loom_host *host, uint64_t n, uint64_t sweeps, double *grid, const double **last,
+		      struct loom_error *err)
 {
 	uint64_t width = n + 2, size = width * width;
 	for (uint64_t i = 0; i < size; i++)
@@ -196,21 +181,21 @@ static int sequential(const struct loom_host *host, uint64_t n, uint64_t sweeps,
 	return 0;
 }
 
-/* With the lock. */
+/* Holds the lock. */
 static int solve(const struct loom_host *host, const struct jacobi_opts *o, struct loom_error *err)
 {
-	if (whole.room && whole.n == o->n && whole.sweeps == o->sweeps)
+	if (reference.result && whole.n == o->n && whole.sweeps == o->sweeps)
 		return 0;
-	free(whole.room);
-	whole.room = malloc(2 * (o->n + 2) * (o->n + 2) * sizeof(double));
-	if (!whole.room)
+	free(reference.result);
+	reference.result = malloc(2 * (o->n + 2) * (o->n + 2) * sizeof(double));
+	if (!reference.result)
 		return LOOM_FAIL(host, err, LOOM_ENOMEM, "out of memory");
 	whole.n = o->n;
 	whole.sweeps = o->sweeps;
-	int rc = sequential(host, o->n, o->sweeps, whole.room, &whole.want, err);
+	int rc = sequential(host, o->n, o->sweeps, reference.result, &whole.want, err);
 	if (rc) {
-		free(whole.room);
-		whole.room = NULL;
+		free(reference.result);
+		reference.result = NULL;
 	}
 	return rc;
 }
@@ -221,9 +206,9 @@ static int jacobi_verify(void *self, const struct loom_layout *layout, const str
 	struct workload *w = self;
 	const struct jacobi_opts *o = w->opts;
 	struct jacobi *j = view->global;
-	struct part p = part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
+	struct jacobi_part p = jacobi_part_of(o->n, loom_net_rank(w->host), loom_net_ranks(w->host));
 	(void)layout;
-	pthread_mutex_lock(&whole.lock);
+	pthread_mutex_lock(&reference.lock);
 	int rc = solve(w->host, o, err);
 	const double *want = whole.want, *got = jacobi_grid(j, j, view->device[0], j->sweeps & 1);
 	for (uint64_t r = 1; r <= j->rows && !rc; r++)
@@ -236,10 +221,9 @@ static int jacobi_verify(void *self, const struct loom_layout *layout, const str
 					       (unsigned long long)(p.first_row + r),
 					       (unsigned long long)(p.first_col + k), g, e);
 		}
-	pthread_mutex_unlock(&whole.lock);
+	pthread_mutex_unlock(&reference.lock);
 	if (!rc)
-		w->host->metric(w->host, report, "cells", "", LOOM_BETTER_NONE,
-				(double)(o->n * o->n * o->sweeps));
+		w->host->metric(w->host, report, "cells", "", LOOM_BETTER_NONE, (double)(o->n * o->n * o->sweeps));
 	return rc;
 }
 
@@ -259,13 +243,6 @@ static uint32_t jacobi_awaits(void *self, const struct loom_layout *layout, uint
 	return count;
 }
 
-static const struct loom_barrier_scopes *jacobi_barrier_scopes(void *self, const struct loom_layout *layout)
-{
-	static const struct loom_barrier_scopes meetings = {.scopes = 1u << LOOM_SCOPE_STACK};
-	(void)self, (void)layout;
-	return &meetings;
-}
-
 static const struct loom_workload_ops jacobi_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = jacobi_create,
@@ -278,7 +255,7 @@ static const struct loom_workload_ops jacobi_ops = {
 	.explain = net_explain,
 	.needs = 1u << LOOM_BARRIER,
 	.work = "cells",
-	.barrier_scopes = jacobi_barrier_scopes,
+	.barrier_scopes = net_barrier_scopes,
 	.steps = jacobi_steps,
 	.awaits = jacobi_awaits,
 };

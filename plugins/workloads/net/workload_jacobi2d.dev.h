@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* jacobi2d: relaxation on a grid that is cut in two dimensions, halos exchanged by triggered puts at the
- * granularity of the kernel: every worker at an edge fires, and the NIC counts to how many these are (GPU-TN, 4.2.2
- * and 5.3). Device code.
- *
- * The edges are where the network finds them. The grid is in the memory of the device, where there is
- * but one.
- *
- * Exchange e follows sweep e and uses the buffers of parity e & 1. Two are enough: a neighbour's exchange
- * e + 1 is fired after it has taken exchange e in, so what it took can be written again in e + 2. */
+/* jacobi2d: relaxation on a grid that is cut in two dimensions. Triggered puts exchange halos at the granularity of
+ * the kernel: every worker at an edge fires, and the threshold is their number (GPU-TN, 4.2.2 and 5.3). Device code.
+ * The edges are in memory that the network reaches. The grid is in the memory of the device, if there is only one.
+ * Exchange e follows sweep e and uses the buffers of parity e & 1. Two suffice: a neighbour fires exchange e + 1
+ * after it has copied exchange e, so those buffers may be overwritten in e + 2. */
 #ifndef WORKLOAD_JACOBI2D_DEV_H
 #define WORKLOAD_JACOBI2D_DEV_H
 
@@ -19,23 +15,23 @@
 
 enum { JACOBI_NORTH, JACOBI_SOUTH, JACOBI_WEST, JACOBI_EAST, JACOBI_SIDES };
 #define JACOBI_TAG(side) (1u + (side))
-#define JACOBI_ARRIVAL(side) (1u + (side)) /* at the receiver: the side that it came from */
+#define JACOBI_ARRIVAL(side) (1u + (side)) /* at the receiver: the side of the sender */
 
 /* Head of the global block. All ranks have edges at the same offsets. */
 struct jacobi {
 	uint64_t rows, cols;  /* of this rank's part */
 	uint64_t sweeps;
-	uint64_t edge;        /* doubles of the longest edge of any rank */
+	uint64_t edge;        /* doubles of the longest edge of all ranks */
 	uint64_t edges_at;    /* [parity][out, in][side][edge] */
 	uint64_t grid_at;     /* [2][rows + 2][cols + 2]; 0: it is the device's block */
 	int32_t neighbour[4]; /* rank by side; -1: the rim of the grid */
 	uint64_t pad[5];
 };
 
-/* `all`: the block for the stack, of which *j may be a copy. `near`: the device's block. */
-LOOM_FN double *jacobi_grid(const struct jacobi *j, void *all, void *near, uint64_t parity)
+/* `all`: the block for the stack, of which *j may be a copy. `on_device`: the device's block. */
+LOOM_FN double *jacobi_grid(const struct jacobi *j, void *all, void *on_device, uint64_t parity)
 {
-	char *grid = j->grid_at ? (char *)all + j->grid_at : (char *)near;
+	char *grid = j->grid_at ? (char *)all + j->grid_at : (char *)on_device;
 	return (double *)grid + parity * (j->rows + 2) * (j->cols + 2);
 }
 
@@ -58,12 +54,11 @@ LOOM_FN double *jacobi_edge(const struct jacobi *j, void *all, uint64_t parity, 
 }
 
 /* Rows `from` to `to` (exclusive, from 1) of the next grid. */
-LOOM_FN void jacobi_sweep(struct loom_ctx *c, const struct jacobi *j, uint64_t sweep, uint64_t from,
-			  uint64_t to)
+LOOM_FN void jacobi_sweep(struct loom_ctx *c, const struct jacobi *j, uint64_t sweep, uint64_t from, uint64_t to)
 {
-	void *all = c->global[LOOM_WORKLOAD], *near = c->on_device[LOOM_WORKLOAD];
-	const double *old = jacobi_grid(j, all, near, sweep & 1);
-	double *next = jacobi_grid(j, all, near, (sweep & 1) ^ 1);
+	void *all = c->global[LOOM_WORKLOAD], *on_device = c->on_device[LOOM_WORKLOAD];
+	const double *old = jacobi_grid(j, all, on_device, sweep & 1);
+	double *next = jacobi_grid(j, all, on_device, (sweep & 1) ^ 1);
 	uint64_t width = j->cols + 2;
 	loom_stream(c, 2 * sizeof(double) * (to - from) * j->cols);
 	for (uint64_t r = from; r < to; r++)
@@ -74,7 +69,7 @@ LOOM_FN void jacobi_sweep(struct loom_ctx *c, const struct jacobi *j, uint64_t s
 	loom_barrier_lanes(c);
 }
 
-/* This worker's part of the edges of the next grid: out, or back in from the neighbours. */
+/* This worker's part of the edges of the next grid: copies it out, or copies the neighbours' edges in. */
 LOOM_FN void jacobi_edges(struct loom_ctx *c, const struct jacobi *j, uint64_t sweep, uint64_t from,
 			  uint64_t to, uint32_t in)
 {
@@ -106,7 +101,7 @@ LOOM_FN void jacobi_edges(struct loom_ctx *c, const struct jacobi *j, uint64_t s
 	loom_barrier_lanes(c);
 }
 
-/* Takes in what the neighbours sent after sweep n - 1, sweeps, and sends: 1, or 0 when the run is over. */
+/* Copies in what the neighbours sent after sweep n - 1, sweeps, and sends: 1, or 0 when the run is over. */
 LOOM_FN int jacobi_step(struct loom_ctx *c, const struct jacobi *j, uint64_t n, uint64_t from, uint64_t to)
 {
 	if (n > 0)

@@ -23,13 +23,13 @@ static const struct loom_opt msgrate_rows[] = {
 			 "count: nothing is sent, which measures the trigger path alone. put: 8 bytes to the next "
 			 "rank.", .choices = operations),
 	LOOM_OPT(struct msgrate_opts, by, LOOM_OPT_ENUM, "group",
-			 "What fires. item: each lane, with its own tag. group: each worker. kernel: each worker, "
-			 "all with one tag. mixed: each lane, the lanes of two workers with one tag.",
-			 .choices = granularities),
+		 "What fires. item: each lane, with a tag of its own. group: each worker. kernel: each worker, "
+		 "all with one tag. mixed: each lane, the lanes of two workers with one tag.",
+		 .choices = granularities),
 	{.name = NULL},
 };
 
-/* Where triggers wait for a kernel's end, a kernel records at most so many. */
+/* Where triggers wait for a kernel's end: records of a kernel at most. */
 #define BOUNDARY 512u
 
 static const struct msgrate_opts *opts_of(const void *self)
@@ -46,39 +46,33 @@ static int msgrate_check(const struct loom_host *host, const void *opts, struct 
 	return 0;
 }
 
-static int msgrate_create(const struct loom_host *host, const void *opts, void **self,
-			  struct loom_error *err)
-{
-	return workload_create(host, opts, sizeof(struct workload), self, err);
-}
-
 static uint32_t items(const void *self, const struct loom_layout *layout)
 {
 	uint32_t by = opts_of(self)->by;
 	return by == BY_ITEM || by == BY_MIXED ? layout->device[0].lanes : 1;
 }
 
-static uint64_t who_fires(const void *self, const struct loom_layout *layout)
+static uint64_t firing_lanes(const void *self, const struct loom_layout *layout)
 {
 	return (uint64_t)layout->workers * items(self, layout);
 }
 
-/* Of those with one tag. */
+/* Fires that share a tag. */
 static uint32_t share_of(const void *self, const struct loom_layout *layout)
 {
 	uint32_t by = opts_of(self)->by;
 	return by == BY_KERNEL ? layout->workers : by == BY_MIXED ? 2 * items(self, layout) : 1;
 }
 
-static int msgrate_need(void *self, const struct loom_layout *layout, struct loom_need *need,
-			struct loom_error *err)
+static int msgrate_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	(void)err;
-	uint64_t posts = (who_fires(self, layout) + share_of(self, layout) - 1) / share_of(self, layout);
-	need->net = (struct loom_net_need){.posts = (uint32_t)posts, .tags = (uint32_t)posts, .slots = (uint32_t)posts + 1};
+	uint64_t posts = (firing_lanes(self, layout) + share_of(self, layout) - 1) / share_of(self, layout);
+	need->net =
+	    (struct loom_net_need){.posts = (uint32_t)posts, .tags = (uint32_t)posts, .slots = (uint32_t)posts + 1};
 	need->global_place = LOOM_PLACE_NET;
 	need->worker = sizeof(struct msgrate_times);
-	need->global = sizeof(struct msgrate) + 2 * who_fires(self, layout) * sizeof(struct msgrate_line);
+	need->global = sizeof(struct msgrate) + 2 * firing_lanes(self, layout) * sizeof(struct msgrate_line);
 	return 0;
 }
 
@@ -94,7 +88,7 @@ static int msgrate_init(void *self, const struct loom_layout *layout, const stru
 			      .items = lanes,
 			      .sends = opts_of(self)->operation == MSGRATE_PUT,
 			      .share = share_of(self, layout)};
-	memset(m + 1, 0, 2 * who_fires(self, layout) * sizeof(struct msgrate_line));
+	memset(m + 1, 0, 2 * firing_lanes(self, layout) * sizeof(struct msgrate_line));
 	return 0;
 }
 
@@ -103,7 +97,7 @@ static int msgrate_wire(void *self, const struct loom_layout *layout, const stru
 {
 	const struct msgrate_opts *o = opts_of(self);
 	const struct msgrate *m = view->global;
-	uint64_t n = who_fires(self, layout);
+	uint64_t n = firing_lanes(self, layout);
 	int rc = 0;
 	for (uint32_t d = 1; d < layout->devices && m->items > 1; d++)
 		if (layout->device[d].lanes != m->items)
@@ -127,7 +121,7 @@ static int msgrate_wire(void *self, const struct loom_layout *layout, const stru
 	return rc;
 }
 
-/* Of all fires: from the first one that began to the last one that ended, on the slowest device. */
+/* Of all fires: from the first start to the last end, on the slowest device. */
 static double seconds_of(const struct loom_layout *layout, const struct loom_view *view)
 {
 	double most = 0;
@@ -151,9 +145,9 @@ static int msgrate_verify(void *self, const struct loom_layout *layout, const st
 	const struct workload *w = self;
 	const struct msgrate_opts *o = w->opts;
 	const struct msgrate *m = view->global;
-	uint64_t n = who_fires(self, layout);
+	uint64_t n = firing_lanes(self, layout);
 	const struct msgrate_line *to = (const struct msgrate_line *)(m + 1) + n;
-	/* The last put left after the last fire: it carries the last values, and came last. */
+	/* The last put left after the last fire: it carries the last values, and arrived last. */
 	for (uint64_t i = 0; i < n && o->operation == MSGRATE_PUT; i++)
 		if (to[i].word[0] != o->fires)
 			return LOOM_FAIL(w->host, err, LOOM_EWRONG,
@@ -169,7 +163,7 @@ static int msgrate_verify(void *self, const struct loom_layout *layout, const st
 
 static const struct loom_workload_ops msgrate_ops = {
 	.size = sizeof(struct loom_workload_ops),
-	.create = msgrate_create,
+	.create = workload_create_plain,
 	.destroy = workload_destroy,
 	.need = msgrate_need,
 	.init = msgrate_init,

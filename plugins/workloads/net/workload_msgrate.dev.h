@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* msgrate: fires as fast as they go, by work-items, work-groups, the kernel, or a mix of them (GPU-TN, 4.2);
- * every `per` fires of all who share a tag are an operation. Device code. */
+/* msgrate: fires at the highest rate, by work-items, work-groups, the kernel, or a mix of them (GPU-TN, 4.2); `per`
+ * fires of each lane that shares a tag make an operation. Device code. */
 #ifndef WORKLOAD_MSGRATE_DEV_H
 #define WORKLOAD_MSGRATE_DEV_H
 
@@ -8,19 +8,19 @@
 #include "../../shared/collective/net.dev.h"
 #endif
 
-/* Head of the global block; then a line for each who fires, to send from, and as many to arrive. Who shares
- * a tag has lines side by side, which go as one message. */
+/* Head of the global block; then a line to send from for each firing lane, and as many to receive into. Lanes with
+ * the same tag have adjacent lines, which are sent as one message. */
 struct msgrate {
-	uint64_t fires; /* of each */
+	uint64_t fires; /* of each lane */
 	uint64_t per;
 	uint64_t boundary; /* fires between two deliveries */
-	uint32_t items;    /* lanes that fire, of each worker: all or 1 */
-	uint32_t share;    /* who shares a tag: so many of them, in order */
+	uint32_t items;    /* lanes of a worker that fire: all or 1 */
+	uint32_t share;    /* consecutive lanes with the same tag */
 	uint32_t sends;    /* an operation sends what its fires wrote */
 	uint32_t reserved;
 	uint64_t pad[3];
 };
-/* A worker's own block: its fires alone, on its device's clock. */
+/* A worker's own block: the duration of its fires, on its device's clock. */
 struct msgrate_times {
 	uint64_t begin_ns, end_ns;
 	uint64_t pad[6];
@@ -29,13 +29,13 @@ struct msgrate_line {
 	uint64_t word[8];
 };
 
-/* The tag and the completion slot of who is number i. */
+/* Tag and completion slot of firing lane i. */
 LOOM_FN uint32_t msgrate_tag(const struct msgrate *m, uint64_t i)
 {
 	return (uint32_t)(1 + i / m->share);
 }
 
-/* One fire by this lane: 1, or 0 when it failed, which fails the run. */
+/* Fires once: 1, or 0 when it failed, which fails the run. */
 LOOM_FN int msgrate_fire(struct loom_ctx *c, const struct msgrate *m, struct msgrate_line *from, uint32_t tag,
 			 uint64_t value)
 {
@@ -55,11 +55,11 @@ LOOM_FN void workload_msgrate_kernel(struct loom_ctx *c)
 {
 	struct msgrate *m = (struct msgrate *)c->global[LOOM_WORKLOAD];
 	struct msgrate_times *times = (struct msgrate_times *)c->own[LOOM_WORKLOAD];
-	uint64_t who = (uint64_t)c->worker * m->items + (m->items > 1 ? c->lane : 0);
+	uint64_t index = (uint64_t)c->worker * m->items + (m->items > 1 ? c->lane : 0);
 	uint64_t fires = m->fires, boundary = m->boundary;
-	struct msgrate_line *from = (struct msgrate_line *)(m + 1) + who;
-	uint32_t tag = msgrate_tag(m, who);
-	int fails = c->lane >= m->items; /* or has no part in it; its worker's deliveries are for all lanes */
+	struct msgrate_line *from = (struct msgrate_line *)(m + 1) + index;
+	uint32_t tag = msgrate_tag(m, index);
+	int fails = c->lane >= m->items; /* or does not fire; deliveries involve all lanes */
 	int over = 0;
 	uint64_t begin = loom_clock_ns(c);
 	for (uint64_t i = 0; i < fires && !over;) {

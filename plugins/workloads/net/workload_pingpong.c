@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pingpong: the latency of a triggered message. Host half. */
 #include "workload_pingpong.dev.h"
-#include "poster.h"
+#include "late_posts.h"
 
 struct pingpong_opts {
 	uint64_t rounds, bytes;
@@ -14,8 +14,8 @@ static const struct loom_opt pingpong_rows[] = {
 	LOOM_OPT(struct pingpong_opts, bytes, LOOM_OPT_SIZE, "8",
 			 "Size of a message: a multiple of 8.", .min = 8, .max = 1ull << 30),
 	LOOM_OPT(struct pingpong_opts, kernel, LOOM_OPT_BOOL, "no",
-			 "Whether each message is a kernel, which costs the device's launch_cost and teardown_cost. "
-			 "On a GPU with kernels = launched each one is a kernel in any case."),
+		 "Whether each message is a kernel of its own. The device's launch_cost and teardown_cost "
+		 "are its cost. On a GPU with kernels = launched each is one anyway."),
 	NET_ORDER_ROW(struct pingpong_opts, order),
 	{.name = NULL},
 };
@@ -34,14 +34,13 @@ static int pingpong_check(const struct loom_host *host, const void *opts, struct
 	return 0;
 }
 
-static int pingpong_create(const struct loom_host *host, const void *opts, void **self,
-			   struct loom_error *err)
+static int pingpong_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	if (loom_net_ranks(host) > 2)
 		return LOOM_FAIL(host, err, LOOM_EINVAL,
 				 "pingpong: %u ranks: it is for 2 (-n 2), or for 1 that sends to itself",
 				 loom_net_ranks(host));
-	return workload_create(host, opts, sizeof(struct net_instance), self, err);
+	return workload_create(host, opts, sizeof(struct late_workload), self, err);
 }
 
 static struct pingpong shape_of(const void *self)
@@ -60,8 +59,7 @@ static struct pingpong shape_of(const void *self)
 	return p;
 }
 
-static int pingpong_need(void *self, const struct loom_layout *layout, struct loom_need *need,
-			 struct loom_error *err)
+static int pingpong_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	(void)layout, (void)err;
 	need->global_place = LOOM_PLACE_NET;
@@ -85,12 +83,12 @@ static int pingpong_init(void *self, const struct loom_layout *layout, const str
 static int pingpong_wire(void *self, const struct loom_layout *layout, const struct loom_view *view,
 			 loom_ref global, const struct loom_trigger *trigger, struct loom_error *err)
 {
-	struct net_instance *i = self;
+	struct late_workload *i = self;
 	const struct pingpong_opts *o = i->workload.opts;
 	struct pingpong *p = view->global;
-	int once = o->order != NET_POST_FIRST; /* else one post that arms itself again */
+	int once = o->order != NET_POST_FIRST; /* otherwise one post that re-arms */
 	uint32_t posts = once ? (uint32_t)p->rounds : 1;
-	int rc = net_instance_wire(i, layout, trigger, o->order, posts, 1, err);
+	int rc = late_workload_wire(i, layout, trigger, o->order, posts, 1, err);
 	struct loom_trigger_post post = {.tag = PINGPONG_TAG,
 					 .rearm = !once,
 					 .op = LOOM_NET_PUT,
@@ -103,12 +101,12 @@ static int pingpong_wire(void *self, const struct loom_layout *layout, const str
 	(void)layout;
 	for (uint32_t k = 0; k < posts && !rc; k++) {
 		post.threshold = k + 1;
-		rc = net_poster_add(i->poster, &post, err);
+		rc = late_posts_add(i->poster, &post, err);
 	}
-	return rc ? rc : net_poster_start(i->poster, &p->turn, err);
+	return rc ? rc : late_posts_start(i->poster, &p->fires, err);
 }
 
-/* Adds median, 99th percentile and minimum of what `from` to `to` took. */
+/* Adds median, 99th percentile and minimum of the times from `from` to `to`. */
 static int add_times(const struct workload *w, struct loom_report *report, const char *name,
 		     const struct pingpong_times *t, uint64_t n, size_t from, size_t to, double share,
 		     uint64_t *room)
@@ -154,10 +152,10 @@ static int pingpong_verify(void *self, const struct loom_layout *layout, const s
 	if (!room)
 		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
 	w->host->metric(w->host, report, "messages", "", LOOM_BETTER_NONE, (double)p->rounds * p->ranks);
-	/* One way: half of the way there and back, or the whole way to the own rank. */
+	/* One way: half of the round trip, or the whole trip to the own rank. */
 	add_times(w, report, "one_way", t, p->rounds, AT(fire), AT(back), p->ranks == 1 ? 1 : .5, room);
 	add_times(w, report, "trigger", t, p->rounds, AT(fire), AT(fired), 1, room);
-	/* From the launch of the kernel to its message at the target (figure 8). */
+	/* From the launch of the kernel to the arrival of its message (figure 8). */
 	if (p->kernel && p->ranks == 1 && t[0].visible)
 		add_times(w, report, "visible", t, p->rounds, AT(launched), AT(visible), 1, room);
 	if (p->kernel && t[0].ended)
@@ -177,17 +175,17 @@ static uint32_t pingpong_awaits(void *self, const struct loom_layout *layout, ui
 {
 	struct pingpong p = shape_of(self);
 	(void)layout;
-	*out = (struct loom_await){.index = PINGPONG_ARRIVAL, .count = pingpong_come(&p, n)};
+	*out = (struct loom_await){.index = PINGPONG_ARRIVAL, .count = pingpong_arrived(&p, n)};
 	return 1;
 }
 
 static const struct loom_workload_ops pingpong_ops = {
 	.size = sizeof(struct loom_workload_ops),
 	.create = pingpong_create,
-	.destroy = net_instance_destroy,
+	.destroy = late_workload_destroy,
 	.need = pingpong_need,
 	.init = pingpong_init,
-	.stop = net_instance_stop,
+	.stop = late_workload_stop,
 	.tasks = workload_no_tasks,
 	.wire = pingpong_wire,
 	.verify = pingpong_verify,
@@ -200,6 +198,6 @@ static const struct loom_workload_ops pingpong_ops = {
 NET_CODE(workload_pingpong, .step = workload_pingpong_step);
 
 LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_pingpong", "0.1.0", "Apache-2.0",
-		   "Triggered messages there and back between two ranks, or to the own one",
-		   .opts = pingpong_rows, .opts_size = sizeof(struct pingpong_opts), .check = pingpong_check, .ops = &pingpong_ops,
+		   "Triggered messages there and back between two ranks, or to the own one", .opts = pingpong_rows,
+		   .opts_size = sizeof(struct pingpong_opts), .check = pingpong_check, .ops = &pingpong_ops,
 		   .dev = &workload_pingpong_code)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pingpong: messages there and back (ranks 0 and 1), or to the own rank. With kernel = yes each message is
- * a kernel of its own: launch, copy of the payload, fire, teardown (GPU-TN, 5.2). Device code. */
+/* pingpong: messages back and forth (ranks 0 and 1), or to the own rank. With kernel = yes each message is a kernel
+ * of its own: launch, copy of the payload, fire, teardown (GPU-TN, 5.2). Device code. */
 #ifndef WORKLOAD_PINGPONG_DEV_H
 #define WORKLOAD_PINGPONG_DEV_H
 
@@ -12,15 +12,15 @@
 #define PINGPONG_ARRIVAL 1u
 #define PINGPONG_SLOT 1u
 
-/* What one message took, on this rank's clock. */
+/* Times of one message, on this rank's clock. */
 struct pingpong_times {
-	uint64_t begin;   /* the modelled launch of a kernel begins */
+	uint64_t begin;   /* start of the modelled launch */
 	uint64_t fire;    /* just before the trigger */
-	uint64_t fired;   /* it is stored */
+	uint64_t fired;   /* the trigger is stored */
 	uint64_t ended;   /* the modelled kernel has ended, its successor runs */
-	uint64_t back;    /* the answer, or the own message, is there */
-	uint64_t visible; /* when the NIC saw it there, if it keeps times */
-	uint64_t launched; /* `begin` less what the launch took */
+	uint64_t back;    /* the answer, or the own message, has arrived */
+	uint64_t visible; /* when the NIC notified it, with stamp = yes */
+	uint64_t launched; /* `begin` less the duration of the launch */
 	uint64_t pad[1];
 };
 
@@ -29,12 +29,12 @@ struct pingpong {
 	uint64_t rounds, words; /* words of 8 bytes in a message */
 	uint32_t rank, ranks;
 	uint32_t kernel;
-	uint32_t late; /* posts come late: the host is told of fires */
-	uint64_t wrong; /* words that were not as expected */
+	uint32_t late; /* posts come late: fires are counted for the host */
+	uint64_t wrong; /* wrong words received */
 	uint64_t from_at, to_at, times_at;
 	uint64_t launch_ns;
 	uint64_t pad[7];
-	struct loom_net_turn turn;
+	struct loom_net_late fires;
 };
 
 LOOM_FN uint64_t pingpong_value(uint64_t round, uint64_t word)
@@ -42,7 +42,7 @@ LOOM_FN uint64_t pingpong_value(uint64_t round, uint64_t word)
 	return (round + 1) * 0x9e3779b97f4a7c15ull + word;
 }
 
-/* Lanes share the copy; the last word is checked to be there as well as the first. */
+/* Lanes share the copy, so that first and last word are checked. */
 LOOM_FN void pingpong_fill(struct loom_ctx *c, const struct pingpong *p, uint64_t round)
 {
 	uint64_t *from = (uint64_t *)((char *)c->global[LOOM_WORKLOAD] + p->from_at);
@@ -50,7 +50,7 @@ LOOM_FN void pingpong_fill(struct loom_ctx *c, const struct pingpong *p, uint64_
 		from[i] = pingpong_value(round, i);
 }
 
-LOOM_FN void pingpong_look(struct loom_ctx *c, const struct pingpong *p, uint64_t round)
+LOOM_FN void pingpong_compare(struct loom_ctx *c, const struct pingpong *p, uint64_t round)
 {
 	struct pingpong *all = (struct pingpong *)c->global[LOOM_WORKLOAD];
 	const uint64_t *to = (const uint64_t *)((char *)all + p->to_at);
@@ -62,15 +62,15 @@ LOOM_FN void pingpong_look(struct loom_ctx *c, const struct pingpong *p, uint64_
 	loom_barrier_lanes(c);
 }
 
-/* The kernel's end, or where the trigger has none in the kernel what sends: collective over the device's workers. */
+/* The end of the kernel, or its replacement: collective over the device's workers. */
 LOOM_FN int pingpong_end(struct loom_ctx *c, const struct pingpong *p)
 {
 	return p->kernel ? LOOM_CALL(trigger, boundary, c) == 0 : loom_net_deliver(c);
 }
 
-LOOM_FN struct loom_net_turn *pingpong_turn(struct loom_ctx *c, const struct pingpong *p)
+LOOM_FN struct loom_net_late *pingpong_late(struct loom_ctx *c, const struct pingpong *p)
 {
-	return p->late ? &((struct pingpong *)c->global[LOOM_WORKLOAD])->turn : (struct loom_net_turn *)0;
+	return p->late ? &((struct pingpong *)c->global[LOOM_WORKLOAD])->fires : (struct loom_net_late *)0;
 }
 
 LOOM_FN struct pingpong_times *pingpong_times(struct loom_ctx *c, const struct pingpong *p)
@@ -78,30 +78,30 @@ LOOM_FN struct pingpong_times *pingpong_times(struct loom_ctx *c, const struct p
 	return (struct pingpong_times *)((char *)c->global[LOOM_WORKLOAD] + p->times_at);
 }
 
-/* Rank 0 begins, and has a last step for the last answer. */
+/* Rank 0 begins, and has one more step for the last answer. */
 LOOM_FN uint64_t pingpong_steps(const struct pingpong *p)
 {
 	return p->rounds + (p->rank == 0);
 }
 
-/* Messages that have come before step n. */
-LOOM_FN uint64_t pingpong_come(const struct pingpong *p, uint64_t n)
+/* Messages that have arrived before step n. */
+LOOM_FN uint64_t pingpong_arrived(const struct pingpong *p, uint64_t n)
 {
 	return n + p->rank;
 }
 
-/* Takes in the last message that came, and sends the next: 1, or 0 when the run is over. */
+/* Takes in the last message that arrived, and sends the next: 1, or 0 when the run is over. */
 LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t n)
 {
 	struct pingpong_times *sent = pingpong_times(c, p) + n;
-	uint64_t come = pingpong_come(p, n);
-	if (come > 0) {
-		struct pingpong_times *came = pingpong_times(c, p) + come - 1;
+	uint64_t arrived = pingpong_arrived(p, n);
+	if (arrived > 0) {
+		struct pingpong_times *arrival = pingpong_times(c, p) + arrived - 1;
 		uint64_t back = loom_clock_ns(c), visible = LOOM_CALL(trigger, arrived_at, c, PINGPONG_ARRIVAL);
-		pingpong_look(c, p, come - 1);
+		pingpong_compare(c, p, arrived - 1);
 		if (c->lane == 0) {
-			came->back = back;
-			came->visible = visible;
+			arrival->back = back;
+			arrival->visible = visible;
 		}
 	}
 	if (n == p->rounds)
@@ -109,7 +109,7 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 	uint64_t begin = loom_clock_ns(c);
 	pingpong_fill(c, p, n);
 	uint64_t fire = loom_clock_ns(c);
-	if (!loom_net_fire_turn(c, pingpong_turn(c, p), PINGPONG_TAG))
+	if (!loom_net_fire_late(c, pingpong_late(c, p), PINGPONG_TAG))
 		return 0;
 	if (c->lane == 0) {
 		sent->fired = loom_clock_ns(c);
@@ -120,13 +120,14 @@ LOOM_FN int pingpong_step(struct loom_ctx *c, const struct pingpong *p, uint64_t
 	return 1;
 }
 
-/* The first worker sends and receives; the others of its device only meet it at the kernels' ends. */
+/* The first worker sends and receives; the others of its device only take part in the ends of kernels. */
 LOOM_FN void workload_pingpong_kernel(struct loom_ctx *c)
 {
 	struct pingpong copy = LOOM_NET_HEAD(c, struct pingpong), *p = &copy;
 	for (uint64_t n = 0, steps = pingpong_steps(p); c->device == 0 && n < steps; n++) {
-		uint64_t come = pingpong_come(p, n);
-		if (c->worker == 0 && come > 0 && !loom_net_await_turn(c, pingpong_turn(c, p), PINGPONG_ARRIVAL, come))
+		uint64_t arrived = pingpong_arrived(p, n);
+		if (c->worker == 0 && arrived > 0 &&
+		    !loom_net_await_late(c, pingpong_late(c, p), PINGPONG_ARRIVAL, arrived))
 			return;
 		if (c->worker == 0 && !pingpong_step(c, p, n))
 			return;

@@ -4,25 +4,27 @@
 #include "../../shared/collective/allreduce.h"
 #include "net.h"
 
-/* The share of time that is blocked in allreduce is the paper's. It does not tell sizes: these are the parameters of such
- * networks, a gradient each, the last layer's first. */
+/* `blocked`, the share of time blocked in allreduce, is the paper's. Sizes are not in the paper: these are the
+ * gradients of such networks, last layer first. */
 static const struct job {
 	double blocked;
 	uint32_t floats[REPLAY_TENSORS];
 } jobs[] = {
-	/* AlexNet: five convolutions and three layers, 61 million parameters */
-	{0.14, {4096000, 1000, 16777216, 4096, 37748736, 4096, 589824, 256, 884736, 256, 663552, 384, 307200, 192, 23232, 64}},
-	/* AN4 LSTM: 363 features, three layers of 1,024 cells with a projection to 512, 132 classes */
-	{0.50, {67584, 132, 524288, 3072, 4096, 2097152, 2097152, 524288, 3072, 4096, 2097152, 2097152, 524288, 3072, 4096, 2097152,
-		1486848}},
-	/* CIFAR: three convolutions of 5 by 5 and two layers */
-	{0.04, {640, 10, 36864, 64, 51200, 64, 25600, 32, 2400, 32}},
-	/* a synthetic job: layers of 2,048 neurons between 512 inputs and as many outputs */
-	{0.28, {1048576, 512, 4194304, 2048, 4194304, 2048, 1048576, 2048}},
-	/* MNIST Conv: two convolutions of 5 by 5, 16 and 32 wide, and layers of 128 and 10 */
-	{0.12, {1280, 10, 200704, 128, 12800, 32, 400, 16}},
-	/* MNIST Hidden: one hidden layer of 200 */
-	{0.29, {2000, 10, 156800, 200}},
+    /* AlexNet: five convolutions and three layers, 61 million parameters */
+    {0.14,
+     {4096000, 1000, 16777216, 4096, 37748736, 4096, 589824, 256, 884736, 256, 663552, 384, 307200, 192, 23232, 64}},
+    /* AN4 LSTM: 363 features, three layers of 1,024 cells with a projection to 512, 132 classes */
+    {0.50,
+     {67584, 132, 524288, 3072, 4096, 2097152, 2097152, 524288, 3072, 4096, 2097152, 2097152, 524288, 3072, 4096,
+      2097152, 1486848}},
+    /* CIFAR: three convolutions of 5 by 5 and two layers */
+    {0.04, {640, 10, 36864, 64, 51200, 64, 25600, 32, 2400, 32}},
+    /* a synthetic job: layers of 2,048 neurons between 512 inputs and 512 outputs */
+    {0.28, {1048576, 512, 4194304, 2048, 4194304, 2048, 1048576, 2048}},
+    /* MNIST Conv: two convolutions of 5 by 5, 16 and 32 wide, and layers of 128 and 10 */
+    {0.12, {1280, 10, 200704, 128, 12800, 32, 400, 16}},
+    /* MNIST Hidden: one hidden layer of 200 */
+    {0.29, {2000, 10, 156800, 200}},
 };
 
 struct replay_opts {
@@ -72,11 +74,6 @@ static struct replay shape_of(const void *self, const struct loom_layout *layout
 	return r;
 }
 
-static int replay_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
-{
-	return workload_create(host, opts, sizeof(struct workload), self, err);
-}
-
 static int replay_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
 {
 	(void)err;
@@ -84,11 +81,12 @@ static int replay_need(void *self, const struct loom_layout *layout, struct loom
 	for (uint64_t i = 0; i < r.tensors; i++)
 		loom_allreduce_needs(&r.tensor[i].sum, layout, need);
 	need->global_place = LOOM_PLACE_NET;
-	need->worker = sizeof(struct replay_took);
+	need->worker = sizeof(struct replay_times);
 	return 0;
 }
 
-static int replay_init(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_error *err)
+static int replay_init(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		       struct loom_error *err)
 {
 	struct replay *r = view->global;
 	uint64_t end;
@@ -108,34 +106,37 @@ static int replay_wire(void *self, const struct loom_layout *layout, const struc
 	int rc = 0;
 	shape_of(self, layout, &end);
 	for (uint64_t i = 0; i < r->tensors && !rc; i++)
-		rc = loom_allreduce_wire(&r->tensor[i].sum, w->host, layout, view, global, end, trigger, NULL, NULL, err);
+		rc = loom_allreduce_wire(&r->tensor[i].sum, w->host, layout, view, global, end, trigger, NULL, NULL,
+					 err);
 	return rc;
 }
 
-static int replay_verify(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_report *report,
-			 struct loom_error *err)
+static int replay_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+			 struct loom_report *report, struct loom_error *err)
 {
 	const struct workload *w = self;
 	const struct replay *r = view->global;
-	struct replay_took took = {0};
+	struct replay_times times = {0};
 	int rc = 0;
 	for (uint64_t i = 0; i < r->tensors && !rc; i++)
-		rc = loom_allreduce_compare(&r->tensor[i].sum, w->host, layout, r, r->steps - 1, replay_first(r->steps - 1, i), ~0ull, err);
+		rc = loom_allreduce_compare(&r->tensor[i].sum, w->host, layout, r, r->steps - 1,
+					    replay_first(r->steps - 1, i), ~0ull, err);
 	if (rc)
 		return rc;
 	for (uint32_t k = 0; k < layout->workers; k++) {
-		const struct replay_took *one = view->worker[k];
-		took = one->blocked_ns >= took.blocked_ns ? *one : took;
+		const struct replay_times *one = view->worker[k];
+		times = one->blocked_ns >= times.blocked_ns ? *one : times;
 	}
 	w->host->metric(w->host, report, "reductions", "", LOOM_BETTER_NONE, (double)(r->steps * r->tensors));
-	w->host->metric(w->host, report, "step_ns", "ns", LOOM_BETTER_LESS, (double)took.ns / (double)r->steps);
-	w->host->metric(w->host, report, "blocked", "", LOOM_BETTER_LESS, took.ns ? (double)took.blocked_ns / (double)took.ns : 0);
+	w->host->metric(w->host, report, "step_ns", "ns", LOOM_BETTER_LESS, (double)times.ns / (double)r->steps);
+	w->host->metric(w->host, report, "blocked", "", LOOM_BETTER_LESS,
+			times.ns ? (double)times.blocked_ns / (double)times.ns : 0);
 	return 0;
 }
 
 static const struct loom_workload_ops replay_ops = {
 	.size = sizeof(struct loom_workload_ops),
-	.create = replay_create,
+	.create = workload_create_plain,
 	.destroy = workload_destroy,
 	.need = replay_need,
 	.init = replay_init,

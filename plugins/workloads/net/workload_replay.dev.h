@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay: the allreduces of a training job, with the time that it computes in front of each. Device code. */
+/* replay: the allreduces of a training job, with its computation time before each. Device code. */
 #ifndef WORKLOAD_REPLAY_DEV_H
 #define WORKLOAD_REPLAY_DEV_H
 
@@ -21,18 +21,18 @@ struct replay {
 };
 
 /* A worker's own block. */
-struct replay_took {
+struct replay_times {
 	uint64_t ns, blocked_ns;
 	uint64_t pad[6];
 };
 
-/* Values of a tensor in a step are elements from here on. */
+/* First element number of a tensor's values in a step. */
 LOOM_FN uint64_t replay_first(uint64_t step, uint64_t tensor)
 {
 	return (step * REPLAY_TENSORS + tensor) << 32;
 }
 
-/* This worker's slices of a gradient. */
+/* Fills this worker's slices of a gradient. */
 LOOM_FN void replay_fill(struct loom_ctx *c, const struct loom_allreduce *a, uint64_t step, uint64_t tensor)
 {
 	float *to = loom_allreduce_input(c, a, step);
@@ -55,7 +55,7 @@ LOOM_FN void workload_replay_kernel(struct loom_ctx *c)
 		uint64_t until = loom_clock_ns(c) + copy.gap_ns;
 		replay_fill(c, &copy.sum, at.round, n % tensors);
 		while (loom_clock_ns(c) < until && !loom_stopped(c)) {
-			loom_stream(c, 4096); /* where time is virtual, each look at the clock is an event */
+			loom_stream(c, 4096); /* under virtual time each read of the clock is an event */
 			loom_pause(c);
 		}
 		uint64_t from = loom_clock_ns(c);
@@ -65,9 +65,9 @@ LOOM_FN void workload_replay_kernel(struct loom_ctx *c)
 	}
 	loom_barrier_lanes(c);
 	if (c->lane == 0) {
-		struct replay_took *took = (struct replay_took *)c->own[LOOM_WORKLOAD];
-		took->ns = loom_clock_ns(c) - begin;
-		took->blocked_ns = blocked;
+		struct replay_times *times = (struct replay_times *)c->own[LOOM_WORKLOAD];
+		times->ns = loom_clock_ns(c) - begin;
+		times->blocked_ns = blocked;
 	}
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sgd: training whose loss is that of a sequential computation, and whose weights are the same bits on all ranks. Host half. */
+/* sgd: training whose loss equals that of a sequential computation, and whose weights are the same bits on all ranks.
+ * Host half. */
 #include "workload_sgd.dev.h"
 
 #include <math.h>
@@ -9,10 +10,10 @@
 #include "../../shared/collective/allreduce.h"
 #include "net.h"
 
-#define TOLERANCE 1e-5 /* of a step's loss: float32 here, double there, over all the steps before */
-#define NEAR_ZERO 1e-6 /* float32 may find a neuron's sum on the other side of 0, where its derivative jumps */
-#define HELD_OUT 512u  /* samples that no rank is trained with: a multiple of BLOCK */
-#define SQUARE 3u      /* the side of a convolution's square */
+#define TOLERANCE 1e-5 /* of a step's loss: float32 here, double there, over all earlier steps */
+#define NEAR_ZERO 1e-6 /* float32 may put a neuron's sum on the other side of 0, where its derivative jumps */
+#define HELD_OUT 512u  /* samples kept out of training: a multiple of BLOCK */
+#define SQUARE 3u      /* side of a convolution's square */
 
 LOOM_EXACT_BEGIN /* compared as bytes */
 struct sgd_opts {
@@ -60,14 +61,18 @@ static const struct loom_opt sgd_rows[] = {
 	{.name = NULL},
 };
 
-/* What one processor computes with the samples of all ranks. One for all ranks and samples of this process. */
+/* The sequential result with the samples of all ranks, shared by all ranks and samples of this process. */
+static struct net_reference reference = {.lock = PTHREAD_MUTEX_INITIALIZER};
 static struct {
-	pthread_mutex_t lock;
-	uint32_t users, ranks;
+	uint32_t ranks;
 	uint64_t seed;
 	struct sgd_opts opts;
-	double *loss; /* [rank][step], and behind all ranks' the tolerance of each step; NULL: not there */
-} whole = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} whole;
+
+static double *shared_loss(void) /* [rank][step], then the tolerance of each step */
+{
+	return reference.result;
+}
 
 /* ---- samples and weights, from a seed ---- */
 
@@ -76,7 +81,7 @@ static double chance(uint64_t seed, uint64_t a, uint64_t b) /* -1 to 1 */
 	return (double)(int64_t)mix64(seed ^ mix64(a ^ mix64(b))) / 9223372036854775808.0;
 }
 
-/* Sample i lies near one of 4 places of its class. Returns that. */
+/* Sample i is near one of 4 centres of its class. Returns the class. */
 static uint32_t sample_of(const struct sgd_opts *o, uint64_t seed, uint64_t i, float *x)
 {
 	uint64_t at = mix64(seed ^ ~i) % (4ull * o->classes);
@@ -85,14 +90,14 @@ static uint32_t sample_of(const struct sgd_opts *o, uint64_t seed, uint64_t i, f
 	return (uint32_t)(at % o->classes);
 }
 
-/* Which neuron in front of the layer its k-th weight is for, at a place. */
+/* The input neuron of a layer that its k-th weight applies to, at a place. */
 static uint32_t input_at(const struct sgd_layer *l, uint32_t place, uint32_t k)
 {
 	uint32_t across = l->side - SQUARE + 1;
 	return l->side ? (place / across + k / SQUARE) * l->side + place % across + k % SQUARE : k;
 }
 
-/* A sample as layer 0 takes it: its inputs for each place, and a 1. */
+/* A sample as layer 0 takes it: the inputs for each place, and a 1. */
 static void lay_out(const struct sgd_layer *l, const float *inputs, uint32_t bias, float *x)
 {
 	for (uint32_t place = 0; place < l->places; place++, x += l->cols) {
@@ -102,13 +107,13 @@ static void lay_out(const struct sgd_layer *l, const float *inputs, uint32_t bia
 	}
 }
 
-/* The numbers of a rank's samples; those that are kept back are a further rank's. */
+/* The number of a rank's sample; held-out samples are those of one more rank. */
 static uint64_t sample_number(const struct sgd_opts *o, uint32_t rank, uint64_t batch, uint64_t b)
 {
 	return ((uint64_t)rank * o->batches + batch % o->batches) * o->batch + b;
 }
 
-/* The column of layer i that is for the 1. */
+/* The column of layer i for the bias. */
 static uint32_t bias_of(const struct sgd *s, const struct sgd_opts *o, uint32_t i)
 {
 	return s->layer[i].side ? SQUARE * SQUARE : i ? s->layer[i - 1].rows * s->layer[i - 1].places : o->inputs;
@@ -141,13 +146,18 @@ static struct sgd_layer layer_of(uint32_t rows, uint32_t before, uint32_t side)
 	return l;
 }
 
-/* *all: bytes of the block for the stack without the state, *state: of that. */
+/* *all: bytes of the block for the stack without the state; *state: bytes of the state. */
 static struct sgd shape_of(const void *self, const struct loom_layout *layout, uint64_t *all, uint64_t *state)
 {
 	const struct workload *w = self;
 	const struct sgd_opts *o = w->opts;
-	struct sgd s = {.batch = o->batch, .batches = o->batches, .classes = o->classes, .steps = o->steps, .overlap = o->overlap,
-			.rate = (float)o->rate, .scale = 1.0f / ((float)o->batch * (float)loom_net_ranks(w->host))};
+	struct sgd s = {.batch = o->batch,
+			.batches = o->batches,
+			.classes = o->classes,
+			.steps = o->steps,
+			.overlap = o->overlap,
+			.rate = (float)o->rate,
+			.scale = 1.0f / ((float)o->batch * (float)loom_net_ranks(w->host))};
 	uint64_t at = loom_net_line(sizeof(s)), samples = (uint64_t)o->batches * o->batch;
 	uint32_t before = o->inputs, tag = 1;
 	if (o->network == SGD_CONV)
@@ -166,7 +176,9 @@ static struct sgd shape_of(const void *self, const struct loom_layout *layout, u
 		l->weight_at = take(&at, bytes + SGD_MOST * l->cols * sizeof(float));
 		l->out_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
 		l->back_at = take(&at, ((uint64_t)o->batch + SGD_MOST) * l->width * sizeof(float));
-		uint32_t algorithm = loom_net_ranks(w->host) > 1 ? o->algorithm : LOOM_ALLREDUCE_RING; /* one rank's sums are its input */
+		uint32_t algorithm = loom_net_ranks(w->host) > 1
+					 ? o->algorithm
+					 : LOOM_ALLREDUCE_RING; /* one rank's sums are its input */
 		s.sum[i] = loom_allreduce_shape(w->host, layout, algorithm, o->group, bytes, LOOM_ALLREDUCE_PIECE);
 		*all = loom_allreduce_place(&s.sum[i], layout, *all, tag, 2, 0);
 		tag += s.sum[i].tags;
@@ -193,24 +205,12 @@ static int sgd_check(const struct loom_host *host, const void *opts, struct loom
 
 static int sgd_create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
-	int rc = workload_create(host, opts, sizeof(struct workload), self, err);
-	pthread_mutex_lock(&whole.lock);
-	whole.users += !rc;
-	pthread_mutex_unlock(&whole.lock);
-	return rc;
+	return net_reference_create(&reference, host, opts, self, err);
 }
 
 static void sgd_destroy(void *self)
 {
-	if (!self)
-		return;
-	pthread_mutex_lock(&whole.lock);
-	if (!--whole.users) {
-		free(whole.loss);
-		whole.loss = NULL;
-	}
-	pthread_mutex_unlock(&whole.lock);
-	workload_destroy(self);
+	net_reference_destroy(&reference, self);
 }
 
 static int sgd_need(void *self, const struct loom_layout *layout, struct loom_need *need, struct loom_error *err)
@@ -226,10 +226,11 @@ static int sgd_need(void *self, const struct loom_layout *layout, struct loom_ne
 	need->global_place = LOOM_PLACE_NET;
 	need->device = layout->devices > 1 ? 0 : state;
 	need->device_place = LOOM_PLACE_DEVICE;
-	need->worker = sizeof(struct sgd_took) + loom_net_line(o->steps * sizeof(uint64_t));
+	need->worker = sizeof(struct sgd_times) + loom_net_line(o->steps * sizeof(uint64_t));
 	for (uint32_t d = 0; d < layout->devices; d++) {
 		const struct loom_device_shape *shape = &layout->device[d];
-		uint64_t room = shape->kind == LOOM_ON_GPU && !(shape->flags & LOOM_SHAPE_IS_VIRTUAL) ? SGD_ROOM(shape->lanes) : 0;
+		uint64_t room =
+		    shape->kind == LOOM_ON_GPU && !(shape->flags & LOOM_SHAPE_IS_VIRTUAL) ? SGD_ROOM(shape->lanes) : 0;
 		need->local = room > need->local ? room : need->local;
 	}
 	return 0;
@@ -265,7 +266,7 @@ static int sgd_init(void *self, const struct loom_layout *layout, const struct l
 		loom_allreduce_init(&s->sum[i], layout, view->global);
 	}
 	for (uint32_t k = 0; k < layout->workers; k++)
-		memset(view->worker[k], 0, sizeof(struct sgd_took) + o->steps * sizeof(uint64_t));
+		memset(view->worker[k], 0, sizeof(struct sgd_times) + o->steps * sizeof(uint64_t));
 	return 0;
 }
 
@@ -277,21 +278,23 @@ static int sgd_wire(void *self, const struct loom_layout *layout, const struct l
 	struct sgd *s = state_of(view);
 	int rc = sgd_need(self, layout, &need, err);
 	for (uint32_t i = 0; i < s->layers && !rc; i++)
-		rc = loom_allreduce_wire(&s->sum[i], w->host, layout, view, global, need.global, trigger, NULL, NULL, err);
+		rc = loom_allreduce_wire(&s->sum[i], w->host, layout, view, global, need.global, trigger, NULL, NULL,
+					 err);
 	return rc;
 }
 
-/* ---- what must come out ---- */
+/* ---- the sequential computation ---- */
 
-/* Samples that go through the network together, so that a weight is read once for all of them: neuron k of sample b is
- * [k * BLOCK + b]. The sums of each are made in one order, whatever stands beside it. */
+/* Samples that are computed together, so that a weight is loaded once for all: neuron k of sample b is [k * BLOCK +
+ * b]. The sums of a sample are made in the same order whatever the others are. */
 #define BLOCK 16u
 
-/* Through the network whose layer i has its weights at weight[i], in double: out[i] gets its neurons. near[b]: how many hidden
- * ones of a sample are near 0. */
-static void forward(const struct sgd *s, double *const *weight, const double *in, double *const *out, uint32_t *near)
+/* Forward pass, in double: out[i] gets the neurons of layer i, whose weights are weight[i]. near_zero[b]: hidden
+ * neurons of a sample that are near 0. */
+static void forward(const struct sgd *s, double *const *weight, const double *in, double *const *out,
+		    uint32_t *near_zero)
 {
-	memset(near, 0, BLOCK * sizeof(*near));
+	memset(near_zero, 0, BLOCK * sizeof(*near_zero));
 	for (uint32_t i = 0; i < s->layers; in = out[i++]) {
 		const struct sgd_layer *l = &s->layer[i];
 		uint32_t bias = l->side ? SQUARE * SQUARE : 0;
@@ -307,7 +310,7 @@ static void forward(const struct sgd *s, double *const *weight, const double *in
 					sum[b] += by * x[b];
 			}
 			for (uint32_t b = 0; b < BLOCK; b++) {
-				near[b] += i + 1 < s->layers && fabs(sum[b]) < NEAR_ZERO;
+				near_zero[b] += i + 1 < s->layers && fabs(sum[b]) < NEAR_ZERO;
 				out[i][(uint64_t)e * BLOCK + b] = i + 1 < s->layers && sum[b] < 0 ? 0 : sum[b];
 			}
 		}
@@ -317,13 +320,13 @@ static void forward(const struct sgd *s, double *const *weight, const double *in
 }
 
 /* Buffers of the sequential computation. */
-struct slow {
+struct sequential {
 	double *room, *in, *weight[SGD_LAYERS], *gradient[SGD_LAYERS], *out[SGD_LAYERS], *back[SGD_LAYERS];
 	float *single;
-	uint32_t label[BLOCK], near[BLOCK];
+	uint32_t label[BLOCK], near_zero[BLOCK];
 };
 
-static int slow_create(const struct sgd *s, struct slow *t)
+static int sequential_create(const struct sgd *s, struct sequential *t)
 {
 	uint64_t floats = s->layer[0].before * (uint64_t)BLOCK, most = s->layer[0].before;
 	for (uint32_t i = 0; i < s->layers; i++) {
@@ -331,7 +334,7 @@ static int slow_create(const struct sgd *s, struct slow *t)
 		floats += 2 * weights + 2ull * s->layer[i].width * BLOCK;
 		most = weights > most ? weights : most;
 	}
-	*t = (struct slow){.room = calloc(floats, sizeof(double)), .single = calloc(most, sizeof(float))};
+	*t = (struct sequential){.room = calloc(floats, sizeof(double)), .single = calloc(most, sizeof(float))};
 	if (!t->room || !t->single) {
 		free(t->room);
 		free(t->single);
@@ -350,19 +353,20 @@ static int slow_create(const struct sgd *s, struct slow *t)
 	return 0;
 }
 
-static void slow_destroy(struct slow *t)
+static void sequential_destroy(struct sequential *t)
 {
 	free(t->room);
 	free(t->single);
 }
 
-static void slow_weights(const struct sgd *s, struct slow *t, uint32_t i)
+static void sequential_weights(const struct sgd *s, struct sequential *t, uint32_t i)
 {
 	for (uint64_t e = 0; e < (uint64_t)s->layer[i].rows * s->layer[i].cols; e++)
 		t->weight[i][e] = t->single[e];
 }
 
-static void slow_sample(const struct sgd_opts *o, uint64_t seed, uint64_t number, struct slow *t, uint32_t b)
+static void sequential_sample(const struct sgd_opts *o, uint64_t seed, uint64_t number, struct sequential *t,
+			      uint32_t b)
 {
 	t->label[b] = sample_of(o, seed, number, t->single);
 	for (uint32_t k = 0; k < o->inputs; k++)
@@ -370,8 +374,8 @@ static void slow_sample(const struct sgd_opts *o, uint64_t seed, uint64_t number
 	t->in[(uint64_t)o->inputs * BLOCK + b] = 1;
 }
 
-/* What the last layer's neurons are off by, of `n` samples; their losses. */
-static void lose(const struct sgd *s, struct slow *t, uint32_t n, double *loss)
+/* The errors of the last layer's neurons, of `n` samples; their losses. */
+static void losses(const struct sgd *s, struct sequential *t, uint32_t n, double *loss)
 {
 	const double *out = t->out[s->layers - 1];
 	double *back = t->back[s->layers - 1];
@@ -389,9 +393,9 @@ static void lose(const struct sgd *s, struct slow *t, uint32_t n, double *loss)
 }
 
 /* Adds the gradients of `n` samples, after forward(); their losses. */
-static void backward(const struct sgd *s, struct slow *t, uint32_t n, double *loss)
+static void backward(const struct sgd *s, struct sequential *t, uint32_t n, double *loss)
 {
-	lose(s, t, n, loss);
+	losses(s, t, n, loss);
 	for (uint32_t i = s->layers; i-- > 0;) {
 		const struct sgd_layer *l = &s->layer[i];
 		const double *in = i ? t->out[i - 1] : t->in;
@@ -416,37 +420,38 @@ static void backward(const struct sgd *s, struct slow *t, uint32_t n, double *lo
 			}
 			t->gradient[i][row + SQUARE * SQUARE] += l->side ? all : 0;
 		}
-		for (uint64_t k = 0; k < before && i; k++) /* of a neuron that is 0 nothing goes on */
+		for (uint64_t k = 0; k < before && i; k++) /* a neuron at 0 propagates nothing */
 			t->back[i - 1][k] = in[k] > 0 ? t->back[i - 1][k] : 0;
 	}
 }
 
-static int tell(const struct loom_host *host, double done, struct loom_error *err)
+static int report_progress(const struct loom_host *host, double done, struct loom_error *err)
 {
 	return LOOM_HAS(host, progress) ? host->progress(host, done, err) : 0;
 }
 
-/* One step: the losses of the ranks, and how far rounding may have moved a weight, to *tolerance. */
-static int slow_step(const struct sgd *s, const struct workload *w, uint64_t seed, struct slow *t, uint64_t n, uint64_t steps,
-		     double *tolerance, struct loom_error *err)
+/* One step: the losses of the ranks; *tolerance grows by what rounding may have moved a weight. */
+static int sequential_step(const struct sgd *s, const struct workload *w, uint64_t seed, struct sequential *t,
+			   uint64_t n, uint64_t steps, double *tolerance, struct loom_error *err)
 {
 	const struct sgd_opts *o = w->opts;
 	uint64_t samples = (uint64_t)whole.ranks * o->batch;
-	double part = o->rate / (double)samples, loss[BLOCK]; /* part: of a sample's gradient, in a step */
+	double part = o->rate / (double)samples, loss[BLOCK]; /* part: weight of one sample's gradient in a step */
 	int rc = 0;
 	for (uint64_t k = 0; k < samples && !rc; k += BLOCK) {
 		uint32_t block = samples - k < BLOCK ? (uint32_t)(samples - k) : BLOCK;
-		rc = tell(w->host, ((double)n + (double)k / (double)samples) / (double)steps, err);
+		rc = report_progress(w->host, ((double)n + (double)k / (double)samples) / (double)steps, err);
 		for (uint32_t b = 0; b < block; b++) {
 			uint32_t rank = (uint32_t)((k + b) / o->batch);
-			slow_sample(o, seed, sample_number(o, rank, n, (k + b) % o->batch), t, b);
+			sequential_sample(o, seed, sample_number(o, rank, n, (k + b) % o->batch), t, b);
 		}
-		forward(s, t->weight, t->in, t->out, t->near);
+		forward(s, t->weight, t->in, t->out, t->near_zero);
 		backward(s, t, block, loss);
 		for (uint32_t b = 0; b < block; b++) {
-			/* Where both derivatives are right this sample may have moved the weights of a neuron, or not. */
-			*tolerance += part * t->near[b];
-			whole.loss[(k + b) / o->batch * steps + n] += loss[b] / o->batch;
+			/* Either derivative may be right: this sample may have moved the weights of a neuron, or
+			 * not. */
+			*tolerance += part * t->near_zero[b];
+			shared_loss()[(k + b) / o->batch * steps + n] += loss[b] / o->batch;
 		}
 	}
 	for (uint32_t i = 0; i < s->layers; i++)
@@ -457,35 +462,36 @@ static int slow_step(const struct sgd *s, const struct workload *w, uint64_t see
 	return rc;
 }
 
-/* With the lock: each rank's loss in the first steps. */
+/* Holds the lock. Each rank's loss in the first steps. */
 static int solve(const struct sgd *s, const struct workload *w, uint64_t seed, struct loom_error *err)
 {
 	const struct sgd_opts *o = w->opts;
 	uint32_t ranks = loom_net_ranks(w->host);
 	uint64_t steps = o->checked < o->steps ? o->checked : o->steps;
 	double tolerance = TOLERANCE;
-	struct slow t;
-	if (whole.loss && whole.ranks == ranks && whole.seed == seed && !memcmp(&whole.opts, o, sizeof(*o)))
+	struct sequential t;
+	if (reference.result && whole.ranks == ranks && whole.seed == seed && !memcmp(&whole.opts, o, sizeof(*o)))
 		return 0;
-	free(whole.loss);
-	whole.loss = calloc((ranks + 1) * steps, sizeof(double));
-	int rc = !whole.loss || slow_create(s, &t) ? LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory") : 0;
+	free(reference.result);
+	reference.result = calloc((ranks + 1) * steps, sizeof(double));
+	int rc =
+	    !reference.result || sequential_create(s, &t) ? LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory") : 0;
 	whole.ranks = ranks;
 	whole.seed = seed;
 	memcpy(&whole.opts, o, sizeof(*o));
 	for (uint32_t i = 0; i < s->layers && !rc; i++) {
 		weights_of(s, o, seed, i, t.single);
-		slow_weights(s, &t, i);
+		sequential_weights(s, &t, i);
 	}
 	for (uint64_t n = 0; n < steps && !rc; n++) {
-		whole.loss[ranks * steps + n] = tolerance;
-		rc = slow_step(s, w, seed, &t, n, steps, &tolerance, err);
+		shared_loss()[ranks * steps + n] = tolerance;
+		rc = sequential_step(s, w, seed, &t, n, steps, &tolerance, err);
 	}
 	if (rc != LOOM_ENOMEM)
-		slow_destroy(&t);
+		sequential_destroy(&t);
 	if (rc) {
-		free(whole.loss);
-		whole.loss = NULL;
+		free(reference.result);
+		reference.result = NULL;
 	}
 	return rc;
 }
@@ -504,24 +510,26 @@ static int compare_loss(const struct workload *w, const struct loom_layout *layo
 {
 	const struct sgd_opts *o = w->opts;
 	uint64_t steps = o->checked < o->steps ? o->checked : o->steps;
-	pthread_mutex_lock(&whole.lock);
+	pthread_mutex_lock(&reference.lock);
 	int rc = solve(s, w, layout->seed, err);
 	for (uint64_t n = 0; n < steps && !rc; n++) {
-		double want = whole.loss[loom_net_rank(w->host) * steps + n], got = loss_of(s, n), by = fabs(got - want) / (1 + want);
+		double want = shared_loss()[loom_net_rank(w->host) * steps + n], got = loss_of(s, n),
+		       by = fabs(got - want) / (1 + want);
 		*off = fmax(*off, by);
-		if (!(by <= whole.loss[loom_net_ranks(w->host) * steps + n]))
+		if (!(by <= shared_loss()[loom_net_ranks(w->host) * steps + n]))
 			rc = LOOM_FAIL(w->host, err, LOOM_EWRONG,
-				       "sgd: in step %llu the loss on rank %u is %.9g instead of %.9g. With rate = %g rounding may grow: "
+				       "sgd: in step %llu the loss on rank %u is %.9g instead of %.9g. With rate = %g "
+				       "rounding may grow: "
 				       "try a smaller one",
 				       (unsigned long long)n, loom_net_rank(w->host), got, want, o->rate);
 	}
-	pthread_mutex_unlock(&whole.lock);
+	pthread_mutex_unlock(&reference.lock);
 	return rc;
 }
 
-/* The weights after each step are the same bits on all ranks. */
-static int compare_weights(const struct workload *w, const struct loom_layout *layout, const struct loom_view *view, struct sgd *s,
-			   struct loom_error *err)
+/* Whether the weights after each step are the same bits on all ranks. */
+static int compare_weights(const struct workload *w, const struct loom_layout *layout, const struct loom_view *view,
+			   struct sgd *s, struct loom_error *err)
 {
 	uint32_t ranks = loom_net_ranks(w->host), rank = loom_net_rank(w->host);
 	uint64_t *all = w->host->alloc(w->host, (ranks + 1) * s->steps * sizeof(uint64_t)), last = 0;
@@ -529,40 +537,44 @@ static int compare_weights(const struct workload *w, const struct loom_layout *l
 		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
 	uint64_t *mine = all + ranks * s->steps;
 	for (uint64_t n = 0; n < s->steps * layout->workers; n++)
-		mine[n % s->steps] += ((const uint64_t *)((struct sgd_took *)view->worker[n / s->steps] + 1))[n % s->steps];
+		mine[n % s->steps] +=
+		    ((const uint64_t *)((struct sgd_times *)view->worker[n / s->steps] + 1))[n % s->steps];
 	int rc = ranks > 1 ? w->host->allgather(w->host, mine, all, s->steps * sizeof(uint64_t), err) : 0;
 	for (uint64_t n = 0; n < s->steps && ranks > 1 && !rc; n++)
 		for (uint32_t r = 0; r < ranks && !rc; r++)
 			if (all[r * s->steps + n] != mine[n])
-				rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: after step %llu ranks %u and %u differ in their weights",
+				rc = LOOM_FAIL(w->host, err, LOOM_EWRONG,
+					       "sgd: after step %llu ranks %u and %u differ in their weights",
 					       (unsigned long long)n, rank, r);
 	for (uint32_t i = 0; i < s->layers; i++)
 		for (uint64_t e = 0; e < (uint64_t)s->layer[i].rows * s->layer[i].cols; e += 4)
 			last += sgd_hash(i, e, sgd_floats(s, s->layer[i].weight_at) + e);
 	if (!rc && last != mine[s->steps - 1])
-		rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: the weights on rank %u are not those of the last step", rank);
+		rc = LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: the weights on rank %u are not those of the last step",
+			       rank);
 	w->host->free(w->host, all);
 	return rc;
 }
 
-/* The share of samples that were kept back, and which the trained network puts into their class. */
+/* The share of held-out samples that the trained network classifies correctly. */
 static int accuracy_of(const struct workload *w, const struct loom_layout *layout, struct sgd *s, double *share,
 		       struct loom_error *err)
 {
 	const struct sgd_opts *o = w->opts;
 	uint64_t first = sample_number(o, loom_net_ranks(w->host), 0, 0);
-	struct slow t;
+	struct sequential t;
 	uint32_t right = 0;
-	if (slow_create(s, &t))
+	if (sequential_create(s, &t))
 		return LOOM_FAIL(w->host, err, LOOM_ENOMEM, "out of memory");
 	for (uint32_t i = 0; i < s->layers; i++) {
-		memcpy(t.single, sgd_floats(s, s->layer[i].weight_at), (uint64_t)s->layer[i].rows * s->layer[i].cols * sizeof(float));
-		slow_weights(s, &t, i);
+		memcpy(t.single, sgd_floats(s, s->layer[i].weight_at),
+		       (uint64_t)s->layer[i].rows * s->layer[i].cols * sizeof(float));
+		sequential_weights(s, &t, i);
 	}
 	for (uint32_t k = 0; k < HELD_OUT; k += BLOCK) {
 		for (uint32_t b = 0; b < BLOCK; b++)
-			slow_sample(o, layout->seed, first + k + b, &t, b);
-		forward(s, t.weight, t.in, t.out, t.near);
+			sequential_sample(o, layout->seed, first + k + b, &t, b);
+		forward(s, t.weight, t.in, t.out, t.near_zero);
 		for (uint32_t b = 0; b < BLOCK; b++) {
 			const double *out = t.out[s->layers - 1] + b;
 			uint32_t best = 0;
@@ -571,22 +583,22 @@ static int accuracy_of(const struct workload *w, const struct loom_layout *layou
 			right += best == t.label[b];
 		}
 	}
-	slow_destroy(&t);
+	sequential_destroy(&t);
 	*share = (double)right / HELD_OUT;
 	if (*share < o->accuracy)
-		return LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: accuracy is %.1f %% instead of at least %.1f %%", 100 * *share,
-				 100 * o->accuracy);
+		return LOOM_FAIL(w->host, err, LOOM_EWRONG, "sgd: accuracy is %.1f %% instead of at least %.1f %%",
+				 100 * *share, 100 * o->accuracy);
 	return 0;
 }
 
-static int sgd_verify(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_report *report,
-		      struct loom_error *err)
+static int sgd_verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		      struct loom_report *report, struct loom_error *err)
 {
 	const struct workload *w = self;
 	struct sgd *s = state_of(view);
-	struct sgd_took took = {0};
+	struct sgd_times times = {0};
 	double off = 0, share = 0;
-	int rc = compare_weights(w, layout, view, s, err); /* first: all ranks come to it */
+	int rc = compare_weights(w, layout, view, s, err); /* first: it is collective */
 	if (!rc)
 		rc = compare_loss(w, layout, s, &off, err);
 	if (!rc)
@@ -594,27 +606,21 @@ static int sgd_verify(void *self, const struct loom_layout *layout, const struct
 	if (rc)
 		return rc;
 	for (uint32_t k = 0; k < layout->workers; k++) {
-		const struct sgd_took *one = view->worker[k];
-		took = one->exposed_ns >= took.exposed_ns ? *one : took; /* of the worker that waited the longest */
+		const struct sgd_times *one = view->worker[k];
+		times = one->exposed_ns >= times.exposed_ns ? *one : times; /* of the worker that waited longest */
 	}
-	double steps = (double)s->steps, exchange = (double)took.exchange_ns;
+	double steps = (double)s->steps, exchange = (double)times.exchange_ns;
 	w->host->metric(w->host, report, "samples", "", LOOM_BETTER_NONE, steps * s->batch * loom_net_ranks(w->host));
-	w->host->metric(w->host, report, "step_ns", "ns", LOOM_BETTER_LESS, (double)took.ns / steps);
+	w->host->metric(w->host, report, "step_ns", "ns", LOOM_BETTER_LESS, (double)times.ns / steps);
 	w->host->metric(w->host, report, "exchange_ns", "ns", LOOM_BETTER_LESS, exchange / steps);
-	w->host->metric(w->host, report, "exposed_ns", "ns", LOOM_BETTER_LESS, (double)took.exposed_ns / steps);
-	w->host->metric(w->host, report, "meeting_ns", "ns", LOOM_BETTER_LESS, (double)took.meeting_ns / steps);
-	w->host->metric(w->host, report, "hidden", "", LOOM_BETTER_MORE, exchange > 0 ? 1 - (double)took.exposed_ns / exchange : 0);
+	w->host->metric(w->host, report, "exposed_ns", "ns", LOOM_BETTER_LESS, (double)times.exposed_ns / steps);
+	w->host->metric(w->host, report, "barrier_ns", "ns", LOOM_BETTER_LESS, (double)times.barrier_ns / steps);
+	w->host->metric(w->host, report, "hidden", "", LOOM_BETTER_MORE,
+			exchange > 0 ? 1 - (double)times.exposed_ns / exchange : 0);
 	w->host->metric(w->host, report, "loss", "", LOOM_BETTER_LESS, loss_of(s, s->steps - 1));
 	w->host->metric(w->host, report, "loss_error", "", LOOM_BETTER_LESS, off);
 	w->host->metric(w->host, report, "accuracy", "", LOOM_BETTER_MORE, share);
 	return 0;
-}
-
-static const struct loom_barrier_scopes *sgd_barrier_scopes(void *self, const struct loom_layout *layout)
-{
-	static const struct loom_barrier_scopes meetings = {.scopes = 1u << LOOM_SCOPE_STACK};
-	(void)self, (void)layout;
-	return &meetings;
 }
 
 static const struct loom_workload_ops sgd_ops = {
@@ -629,7 +635,7 @@ static const struct loom_workload_ops sgd_ops = {
 	.explain = net_explain,
 	.needs = 1u << LOOM_BARRIER,
 	.work = "samples",
-	.barrier_scopes = sgd_barrier_scopes,
+	.barrier_scopes = net_barrier_scopes,
 };
 
 NET_CODE_IN(workload_sgd, LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_sgd.dev.h"));

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sgd: data-parallel training by stochastic gradient descent. Device code.
  *
- * Each rank has the whole network and samples of its own. A step: forward, back, the gradients of all ranks are summed,
- * each rank changes its weights by the sum. All workers of a rank share each layer's arithmetic and meet after it. A worker
- * computes the gradient in the slices that it sums afterwards (allreduce.dev.h), so it fires them as soon as it has them,
- * and looks after sums that are under way while it computes those of the layers before.
+ * Each rank has the whole network and samples of its own. A step: forward, backward, the gradients of all ranks are
+ * summed, each rank changes its weights by the sum. All workers of a rank share each layer's arithmetic, with a
+ * barrier after it. A worker computes the gradient in the slices that it sums afterwards (allreduce.dev.h), so it
+ * fires them as soon as they are ready, and polls sums in flight while it computes those of the layers before.
  *
- * A layer is a matrix of `rows` neurons with `cols` weights each, eight of them together. It is applied once to all that is
- * before it, or, as a convolution, at several places of an image, whose squares of 3 by 3 lie one after the other in a
- * sample. After what it is applied to stand a 1, whose weight is the bias, and zeros: nothing needs a last few.
+ * A layer is a matrix of `rows` neurons with `cols` weights each, a multiple of eight. It is applied once to all
+ * neurons before it, or, as a convolution, at several places of an image, whose squares of 3 by 3 are consecutive in
+ * a sample. The input is followed by a 1, whose weight is the bias, and by zeros as padding.
  *
- * Forward, back and gradients are products of matrices. A lane has a tile of the result in registers, so that what it loads
- * for one element serves a row or a column of them. On a GPU SGD_PARTS lanes share the sums of a tile: each adds up a part,
- * and the parts are added in their order. Nothing of this depends on how many workers there are. */
+ * Forward, backward and gradients are matrix products. A lane keeps a tile of the result in registers, so that a
+ * loaded element serves a row or a column of it. On a GPU SGD_PARTS lanes share the sums of a tile: each adds up a
+ * part, and the parts are added in order. Nothing depends on the number of workers. */
 #ifndef WORKLOAD_SGD_DEV_H
 #define WORKLOAD_SGD_DEV_H
 
@@ -23,28 +23,29 @@
 #endif
 
 #define SGD_LAYERS 8u
-#define SGD_LOOKS 4u /* a layer's arithmetic, as a worker shares it, is cut into so many parts at most */
-/* A lane's tile: forward, samples by neurons; back and gradients, samples or neurons by SGD_WIDE columns. */
+#define SGD_POLLS 4u /* a layer's arithmetic, per worker, is cut into this many parts at most, with a poll after each */
+/* A lane's tile: forward, samples by neurons; backward and gradients, samples or neurons by SGD_WIDE columns. */
 #define SGD_NEURONS 4u
 #if defined(LOOM_DEVICE_COMPILE) && !defined(LOOM_SIM) /* a simulated GPU's worker may have one lane */
 #define SGD_SAMPLES 8u
 #define SGD_ROWS 8u
 #define SGD_PARTS 8u
-#define SGD_SOME _Pragma("unroll 4") /* that many loads under way. Values loaded ahead of their use cost more in registers than they gain */
+#define SGD_UNROLL _Pragma("unroll 4") /* loads in flight; more prefetching costs more registers than it gains */
 #else
 #define SGD_SAMPLES 2u
 #define SGD_ROWS 8u
 #define SGD_PARTS 1u
-#define SGD_SOME
+#define SGD_UNROLL
 #endif
-#define SGD_MOST 8u /* rows of a tile. So many less one lie behind each matrix: a tile may reach beyond its end */
-#define SGD_ROOM(lanes) ((uint64_t)SGD_MOST * ((lanes) + 1) * 16) /* bytes of a GPU's worker where parts meet */
+#define SGD_MOST 8u /* rows of a tile. Padding of one row less follows each matrix: a tile may exceed its end */
+/* Bytes of a GPU's worker for the exchange of parts. */
+#define SGD_ROOM(lanes) ((uint64_t)SGD_MOST * ((lanes) + 1) * 16)
 #ifdef LOOM_DEVICE_COMPILE
 #define SGD_WIDE 4u
 #else
 #define SGD_WIDE 8u
 #endif
-/* In front of a loop over a tile. */
+/* Precedes a loop over a tile. */
 #if defined(LOOM_DEVICE_COMPILE) || defined(__clang__)
 #define SGD_EACH _Pragma("unroll")
 #else
@@ -55,16 +56,17 @@ struct sgd_layer {
 	uint32_t rows, cols; /* cols: a multiple of 8 */
 	uint32_t places;     /* where it is applied, to `cols` floats each */
 	uint32_t side;	     /* of the image, for a convolution; else 0 */
-	uint32_t before, width; /* floats of a sample in front of it and behind it, multiples of 8 */
-	uint64_t weight_at, out_at, back_at; /* bytes from struct sgd; back: the loss by the neurons' sums */
+	uint32_t before, width; /* floats of a sample at its input and its output, multiples of 8 */
+	/* Bytes from struct sgd. back: derivatives of the loss by the neurons' sums. */
+	uint64_t weight_at, out_at, back_at;
 };
 
-/* What the network gave the right class of a sample: e^-behind of `sum`. Not as a quotient: that of a bad guess would be 0. */
+/* Probability of a sample's class: e^-behind / sum. Not stored as a quotient, which would be 0 for a bad guess. */
 struct sgd_odds {
 	float behind, sum;
 };
 
-/* Head of the device's block, or of the one for the stack behind the gradients, where several devices share it. */
+/* Head of the device's block; of several devices, in the block for the stack, behind the gradients. */
 struct sgd {
 	uint32_t layers, batch, batches, classes;
 	uint64_t steps;
@@ -82,13 +84,13 @@ struct sgd_head {
 	uint64_t pad[7];
 };
 
-/* A worker's own block; then a hash of its weights after each step: a sum, so that their order does not matter. */
-struct sgd_took {
-	uint64_t ns, exchange_ns, exposed_ns, meeting_ns;
+/* A worker's own block; then a hash of its weights after each step: a sum, independent of their order. */
+struct sgd_times {
+	uint64_t ns, exchange_ns, exposed_ns, barrier_ns;
 	uint64_t pad[4];
 };
 
-/* Of four weights from the i-th on: by two multiplications, as each step takes it of all. */
+/* Hash of four weights from the i-th on: two multiplications, as each step hashes all weights. */
 LOOM_FN uint64_t sgd_hash(uint32_t layer, uint64_t i, const float *weight)
 {
 	uint64_t x = ((uint64_t)layer << 58) ^ (i * 0x9e3779b97f4a7c15ull);
@@ -114,7 +116,7 @@ LOOM_FN float *sgd_floats(struct sgd *s, uint64_t at)
 	return (float *)((char *)s + at);
 }
 
-/* e to the power x, for x <= 0: no library for it on every device. Relative error below 1e-6. */
+/* e to the power x, for x <= 0: not every device has a library. Relative error below 1e-6. */
 LOOM_FN float sgd_exp(float x)
 {
 	if (x < -80.0f)
@@ -138,8 +140,7 @@ LOOM_FN sgd_four sgd_four_add(sgd_four sum, float a, sgd_four b)
 	return v;
 }
 
-/* SGD_WIDE floats, and the running sum of a product of such. Compilers for CPUs make no use of their wide registers here by
- * themselves. */
+/* SGD_WIDE floats, and the running sum of a product of such. Compilers for CPUs do not vectorise this by themselves. */
 #ifdef LOOM_DEVICE_COMPILE
 #define sgd_add_times sgd_four_add
 typedef sgd_four sgd_wide;
@@ -152,41 +153,46 @@ LOOM_FN float sgd_dot_end(const sgd_dot *sum)
 {
 	return *sum;
 }
-#else /* without functions that pass such values: how depends on the processor */
+#else /* macros: how such values are passed to functions depends on the processor */
 #define sgd_add_times(sum, a, b) ((sum) + (a) * (b))
 #define sgd_dot_add(sum, a, b) ((sum) + (a) * (b))
 typedef float sgd_wide __attribute__((vector_size(32), aligned(4), __may_alias__));
 typedef sgd_wide sgd_dot;
 LOOM_FN float sgd_dot_end(const sgd_dot *sum)
 {
-	return (((*sum)[0] + (*sum)[4]) + ((*sum)[1] + (*sum)[5])) + (((*sum)[2] + (*sum)[6]) + ((*sum)[3] + (*sum)[7]));
+	return (((*sum)[0] + (*sum)[4]) + ((*sum)[1] + (*sum)[5])) +
+	       (((*sum)[2] + (*sum)[6]) + ((*sum)[3] + (*sum)[7]));
 }
 #endif
 
-/* A lane's tiles: its worker takes `units` of them at once, from begin to end, and this lane has part `part` of number `unit`. */
+/* A lane's tiles: its worker takes `units` at once, from begin to end; this lane has part `part` of tile `unit`. */
 struct sgd_work {
 	uint64_t begin, end;
 	uint32_t units, unit, part;
-	uint32_t first, step; /* the lanes with a tile's parts */
+	uint32_t first, step; /* the lanes that share a tile */
 	uint32_t unused;
-	sgd_wide *room;	      /* [rows of a tile][lanes + 1]: where parts meet. One more, so that columns lie in different banks */
+	/* [rows of a tile][lanes + 1]: for the exchange of parts. One more lane, so that columns are in different
+	 * banks. */
+	sgd_wide *room;
 };
 
-/* beside: the parts of a tile are lanes side by side; else tiles are. On a CPU each lane takes a run of tiles. */
+/* beside: the parts of a tile are adjacent lanes; else tiles are. On a CPU each lane takes a range of tiles. */
 LOOM_FN struct sgd_work sgd_work(const struct loom_ctx *c, uint64_t begin, uint64_t end, int beside, sgd_wide *own)
 {
 	if (SGD_PARTS == 1) {
 		uint64_t all = end - begin;
-		struct sgd_work w = {begin + all * c->lane / c->lanes, begin + all * (c->lane + 1) / c->lanes, 1, 0, 0, 0, 1, 0, own};
+		struct sgd_work w = {
+		    begin + all * c->lane / c->lanes, begin + all * (c->lane + 1) / c->lanes, 1, 0, 0, 0, 1, 0, own};
 		return w;
 	}
 	uint32_t units = c->lanes / SGD_PARTS, unit = beside ? c->lane / SGD_PARTS : c->lane % units;
-	struct sgd_work w = {begin, end, units, unit, beside ? c->lane % SGD_PARTS : c->lane / units, beside ? unit * SGD_PARTS : unit,
-			     beside ? 1 : units, 0, (sgd_wide *)c->local[LOOM_WORKLOAD]};
+	uint32_t part = beside ? c->lane % SGD_PARTS : c->lane / units, first = beside ? unit * SGD_PARTS : unit;
+	struct sgd_work w = {
+	    begin, end, units, unit, part, first, beside ? 1 : units, 0, (sgd_wide *)c->local[LOOM_WORKLOAD]};
 	return w;
 }
 
-/* Where part `part` of n begins. */
+/* The start of part `part` of n. */
 LOOM_FN uint32_t sgd_part(uint32_t n, uint32_t part)
 {
 	return (uint32_t)((uint64_t)n * part / SGD_PARTS);
@@ -197,7 +203,7 @@ LOOM_FN void sgd_give(const struct loom_ctx *c, const struct sgd_work *w, uint32
 	w->room[SGD_PARTS > 1 ? row * (c->lanes + 1) + c->lane : row] = *v;
 }
 
-/* All parts of a row of the tile, in their order. */
+/* Adds all parts of a row of the tile, in order. */
 LOOM_FN void sgd_sum(const struct loom_ctx *c, const struct sgd_work *w, uint32_t row, sgd_wide *to)
 {
 	const sgd_wide *from = w->room + (SGD_PARTS > 1 ? row * (c->lanes + 1) + w->first : row);
@@ -208,21 +214,21 @@ LOOM_FN void sgd_sum(const struct loom_ctx *c, const struct sgd_work *w, uint32_
 	*to = sum;
 }
 
-LOOM_FN void sgd_meet(struct loom_ctx *c)
+LOOM_FN void sgd_sync(struct loom_ctx *c)
 {
 	if (SGD_PARTS > 1)
 		loom_barrier_lanes(c);
 }
 
-/* Rows of the left matrix, `by`, and SGD_WIDE columns of the right one, whose products are added up. */
+/* Rows of the left matrix, `by`, and SGD_WIDE columns of the right one, whose products are summed. */
 struct sgd_matrix {
 	const float *by, *row;
-	uint64_t by_row, by_step, row_step; /* floats to the next row of `by`, and to what comes next */
+	uint64_t by_row, by_step, row_step; /* floats to the next row of `by`, and to the next element */
 };
 
 LOOM_FN void sgd_outer(sgd_wide *sum, const struct sgd_matrix *m, uint32_t n)
 {
-	SGD_SOME
+	SGD_UNROLL
 	for (uint32_t t = 0; t < n; t++) {
 		sgd_wide v = *(const sgd_wide *)(m->row + t * m->row_step);
 		SGD_EACH
@@ -231,8 +237,9 @@ LOOM_FN void sgd_outer(sgd_wide *sum, const struct sgd_matrix *m, uint32_t n)
 	}
 }
 
-/* This lane's part of a tile: the neurons whose weights begin there, of the samples whose input begins there. */
-LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[SGD_NEURONS], const float *weight, const float *in)
+/* This lane's part of a tile: neurons from `weight` on, samples from `in` on. */
+LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[SGD_NEURONS], const float *weight,
+		       const float *in)
 {
 	LOOM_NO_UNROLL
 	for (uint32_t e = SGD_WIDE * part; e < l->cols; e += SGD_WIDE * SGD_PARTS) {
@@ -250,15 +257,15 @@ LOOM_FN void sgd_inner(const struct sgd_layer *l, uint32_t part, sgd_dot (*sum)[
 	}
 }
 
-/* What is in front of layer i in step n: a sample's beginning is `before` floats after the last one's. */
+/* The input of layer i in step n: samples are `before` floats apart. */
 LOOM_FN const float *sgd_before(struct sgd *s, uint32_t i, uint64_t n)
 {
 	uint64_t samples = s->sample_at + n % s->batches * s->batch * s->layer[0].before * sizeof(float);
 	return sgd_floats(s, i ? s->layer[i - 1].out_at : samples);
 }
 
-/* The neurons of layer i; all but the last one's cut off what is below 0. Neighbours have the same weights, so that a worker needs
- * few of them. */
+/* The neurons of layer i; all but the last layer cut off negative values. Adjacent tiles have the same weights, so
+ * that a worker needs few of them. */
 LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
 {
 	const struct sgd_layer *l = &s->layer[i];
@@ -272,19 +279,22 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 	loom_stream(c, (uint64_t)s->batch * l->places * l->rows * l->cols * sizeof(float) / c->workers);
 	LOOM_NO_UNROLL
 	for (uint64_t at = w.begin; at < w.end; at += w.units) {
-		uint32_t tile = (uint32_t)((at + w.unit) / tiles), place = tile / across, row = tile % across * SGD_NEURONS;
+		uint32_t tile = (uint32_t)((at + w.unit) / tiles), place = tile / across,
+			 row = tile % across * SGD_NEURONS;
 		uint64_t sample = (at + w.unit) % tiles * SGD_SAMPLES;
 		int mine = at + w.unit < w.end;
 		if (mine) {
 			sgd_dot sum[SGD_SAMPLES][SGD_NEURONS] = {0};
-			sgd_inner(l, w.part, sum, weight + (uint64_t)row * l->cols, in + sample * l->before + place * l->cols);
+			sgd_inner(l, w.part, sum, weight + (uint64_t)row * l->cols,
+				  in + sample * l->before + place * l->cols);
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_SAMPLES; j++) {
-				sgd_wide v = {sgd_dot_end(&sum[j][0]), sgd_dot_end(&sum[j][1]), sgd_dot_end(&sum[j][2]), sgd_dot_end(&sum[j][3])};
+				sgd_wide v = {sgd_dot_end(&sum[j][0]), sgd_dot_end(&sum[j][1]), sgd_dot_end(&sum[j][2]),
+					      sgd_dot_end(&sum[j][3])};
 				sgd_give(c, &w, j, &v);
 			}
 		}
-		sgd_meet(c);
+		sgd_sync(c);
 		for (uint32_t j = w.part; j < SGD_SAMPLES && mine && sample + j < s->batch; j += SGD_PARTS) {
 			sgd_wide v;
 			sgd_sum(c, &w, j, &v);
@@ -294,11 +304,11 @@ LOOM_FN void sgd_forward(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t
 				if (row + k < l->rows)
 					to[k] = cut && ((float *)&v)[k] < 0 ? 0 : ((float *)&v)[k];
 		}
-		sgd_meet(c);
+		sgd_sync(c);
 	}
 }
 
-/* Each sample's odds; and what the loss, its mean over all samples, changes by with the last neurons. */
+/* Each sample's odds, and the derivative of the loss, the mean over all samples, by the last neurons. */
 LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 {
 	const struct sgd_layer *l = &s->layer[s->layers - 1];
@@ -320,15 +330,15 @@ LOOM_FN void sgd_loss(struct loom_ctx *c, struct sgd *s, uint64_t n)
 	}
 }
 
-/* Goes on with the sums of the layers from i on, of layer i up to step `until`. */
-LOOM_FN void sgd_look(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint32_t until)
+/* Polls the sums of the layers from i on; of layer i up to step `until`. */
+LOOM_FN void sgd_poll(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint32_t until)
 {
 	LOOM_NO_UNROLL
 	for (; i < s->layers; i++, until = ~0u)
 		loom_allreduce_go(c, &s->sum[i], &at[i], until, 0);
 }
 
-/* The least of a, b, c, and the fours of a tile's row. */
+/* The least of a, b, c, and the groups of four columns in a tile's row. */
 LOOM_FN uint32_t sgd_fours(uint64_t a, uint64_t b, uint64_t c)
 {
 	uint64_t least = a < b ? a : b;
@@ -336,9 +346,9 @@ LOOM_FN uint32_t sgd_fours(uint64_t a, uint64_t b, uint64_t c)
 	return least < SGD_WIDE / 4 ? (uint32_t)least : SGD_WIDE / 4;
 }
 
-/* The gradient of layer i in a run of this worker's slices, wherever in a row that begins. A tile's rows are as far apart as those
- * of the matrix: they are the same columns of neurons side by side. They are counted in fours of columns: where a row or the run
- * ends before a whole SGD_WIDE, what is beyond is not kept. */
+/* The gradient of layer i in a run of this worker's slices, which may begin anywhere in a row. The rows of a tile are
+ * rows of the matrix: the same columns of adjacent neurons. Tiles advance in groups of four columns: where a row or
+ * the run ends within SGD_WIDE, the excess is dropped. */
 LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n, uint32_t run)
 {
 	const struct sgd_layer *l = &s->layer[i];
@@ -364,14 +374,15 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
 			LOOM_NO_UNROLL
 			for (uint32_t place = 0; place < l->places; place++) {
 				const struct sgd_matrix m = {back + sample * l->width + place * l->rows + row,
-							     in + sample * l->before + place * l->cols + at % l->cols, 1, l->width, l->before};
+							     in + sample * l->before + place * l->cols + at % l->cols,
+							     1, l->width, l->before};
 				sgd_outer(sum, &m, samples);
 			}
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_ROWS; j++)
 				sgd_give(c, &w, j, &sum[j]);
 		}
-		sgd_meet(c);
+		sgd_sync(c);
 		for (uint32_t j = w.part; j < SGD_ROWS && mine; j += SGD_PARTS) {
 			sgd_wide v;
 			sgd_sum(c, &w, j, &v);
@@ -380,23 +391,23 @@ LOOM_FN void sgd_gradient(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_
 				if (k < fours && at + j * l->cols + 4 * k < end)
 					*(sgd_four *)(gradient + at + j * l->cols + 4 * k) = ((const sgd_four *)&v)[k];
 		}
-		sgd_meet(c);
+		sgd_sync(c);
 	}
 }
 
-/* Tiles of sgd_back, and into how many parts it cuts them: no lane is to wait for others' parts. */
+/* Tiles of sgd_back, and the parts it is cut into: every lane gets work. */
 LOOM_FN uint64_t sgd_back_tiles(const struct sgd *s, const struct sgd_layer *l)
 {
 	return (uint64_t)(s->batch + SGD_ROWS - 1) / SGD_ROWS * (l->before / SGD_WIDE);
 }
-LOOM_FN uint32_t sgd_looks(const struct loom_ctx *c, const struct sgd *s, const struct sgd_layer *l)
+LOOM_FN uint32_t sgd_polls(const struct loom_ctx *c, const struct sgd *s, const struct sgd_layer *l)
 {
 	uint64_t each = sgd_back_tiles(s, l) * SGD_PARTS / ((uint64_t)c->workers * c->lanes);
-	return each > SGD_LOOKS ? SGD_LOOKS : each ? (uint32_t)each : 1;
+	return each > SGD_POLLS ? SGD_POLLS : each ? (uint32_t)each : 1;
 }
 
-/* What the loss changes by with the neurons in front of layer i, where those are not cut off. Lanes of a GPU load columns side by
- * side; a thread takes all samples while it has some columns in its cache. */
+/* The derivative of the loss by the input of layer i, where that is not cut off. Adjacent lanes of a GPU load
+ * adjacent columns; a thread takes all samples while it has some columns in its cache. */
 LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t part, uint32_t parts)
 {
 	const struct sgd_layer *l = &s->layer[i];
@@ -414,15 +425,15 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
 		uint64_t k = (SGD_PARTS > 1 ? e % across : e / (tiles / across)) * SGD_WIDE, sample = down * SGD_ROWS;
 		int mine = e < w.end;
 		if (mine) {
-			const struct sgd_matrix m = {back + sample * l->width + begin, weight + (uint64_t)begin * l->cols + k, l->width, 1,
-						     l->cols};
+			const struct sgd_matrix m = {back + sample * l->width + begin,
+						     weight + (uint64_t)begin * l->cols + k, l->width, 1, l->cols};
 			sgd_wide sum[SGD_ROWS] = {{0, 0, 0, 0}};
 			sgd_outer(sum, &m, end - begin);
 			SGD_EACH
 			for (uint32_t j = 0; j < SGD_ROWS; j++)
 				sgd_give(c, &w, j, &sum[j]);
 		}
-		sgd_meet(c);
+		sgd_sync(c);
 		for (uint32_t j = w.part; j < SGD_ROWS && mine && sample + j < s->batch; j += SGD_PARTS) {
 			const float *out = in + (sample + j) * l->before + k;
 			sgd_wide v;
@@ -432,13 +443,14 @@ LOOM_FN void sgd_back(struct loom_ctx *c, struct sgd *s, uint32_t i, uint32_t pa
 				((float *)&v)[d] = out[d] > 0 ? ((float *)&v)[d] : 0;
 			*(sgd_wide *)(to + (sample + j) * l->before + k) = v;
 		}
-		sgd_meet(c);
+		sgd_sync(c);
 	}
 }
 
-/* The products of layer i: forward, its gradient in run `part`, or back, part `part` of `parts`. */
+/* The products of layer i: forward, its gradient in run `part`, or backward, part `part` of `parts`. */
 enum { SGD_FORWARD, SGD_GRADIENT, SGD_BACK };
-LOOM_FN void sgd_product(struct loom_ctx *c, struct sgd *s, int which, uint32_t i, uint64_t n, uint32_t part, uint32_t parts)
+LOOM_FN void sgd_product(struct loom_ctx *c, struct sgd *s, int which, uint32_t i, uint64_t n, uint32_t part,
+			 uint32_t parts)
 {
 	if (which == SGD_FORWARD)
 		sgd_forward(c, s, i, n);
@@ -448,11 +460,11 @@ LOOM_FN void sgd_product(struct loom_ctx *c, struct sgd *s, int which, uint32_t 
 		sgd_back(c, s, i, part, parts);
 }
 
-/* On x86 by the registers of 8 floats, where the processor has them. The products alone: they round once where others round twice,
- * and the change of a weight, which each rank makes by itself, is to be the same bits everywhere. */
+/* On x86 by vector registers of 8 floats, where available. For the products alone: fused operations round once, and
+ * the update of a weight, which each rank computes itself, must give the same bits everywhere. */
 #if !defined(LOOM_DEVICE_COMPILE) && defined(__x86_64__)
-__attribute__((target("avx2,fma"), flatten)) static void sgd_product_avx2(struct loom_ctx *c, struct sgd *s, int which, uint32_t i,
-									  uint64_t n, uint32_t part, uint32_t parts)
+__attribute__((target("avx2,fma"), flatten)) static void
+sgd_product_avx2(struct loom_ctx *c, struct sgd *s, int which, uint32_t i, uint64_t n, uint32_t part, uint32_t parts)
 {
 	sgd_product(c, s, which, i, n, part, parts);
 }
@@ -464,7 +476,7 @@ __attribute__((target("avx2,fma"), flatten)) static void sgd_product_avx2(struct
 #define SGD_PRODUCT sgd_product
 #endif
 
-/* This worker's slices of layer i's weights, by the sums of them. Returns what the lane adds to their hash. */
+/* Updates this worker's slices of layer i's weights by their sums. Returns the lane's part of their hash. */
 LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint64_t n)
 {
 	enum { BATCH = LOOM_ALLREDUCE_BATCH };
@@ -496,22 +508,23 @@ LOOM_FN uint64_t sgd_update(struct loom_ctx *c, struct sgd *s, uint32_t i, uint6
 	return hash;
 }
 
-/* The gradients of layer i, and what the layer before needs for its own. A ring's step p takes the chunk that is p before the
- * rank's own: in that order they are computed, and each is on its way while the next one is. Elsewhere the workers sum, which
- * takes all of them as long as the slowest: all do it in the same phase, the one after that in which they sent. */
+/* The gradients of layer i, and the derivatives that the layer before needs. A ring's step p takes the chunk p before
+ * the rank's own: gradients are computed in that order, so that each is in flight while the next is computed.
+ * Elsewhere the workers sum, as slowly as the slowest: all do so in the same phase, the one after that in which they
+ * sent. */
 LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint32_t i, uint64_t n)
 {
 	const struct loom_allreduce *a = &s->sum[i];
 	uint32_t runs = loom_allreduce_runs(a), posts = (uint32_t)loom_allreduce_posts(a);
-	uint32_t looks = posts ? sgd_looks(c, s, &s->layer[i]) : 1, parts = runs + (i ? looks : 0);
+	uint32_t polls = posts ? sgd_polls(c, s, &s->layer[i]) : 1, parts = runs + (i ? polls : 0);
 	LOOM_NO_UNROLL
 	for (uint32_t part = 0; part < parts; part++) {
 		if (part < runs)
 			SGD_PRODUCT(c, s, SGD_GRADIENT, i, n, posts ? (a->rank + runs - part) % runs : part, runs);
 		else
-			SGD_PRODUCT(c, s, SGD_BACK, i, n, part - runs, looks);
+			SGD_PRODUCT(c, s, SGD_BACK, i, n, part - runs, polls);
 		if (s->overlap && posts)
-			sgd_look(c, s, at, i, part + 1 >= runs ? ~0u : part + 1);
+			sgd_poll(c, s, at, i, part + 1 >= runs ? ~0u : part + 1);
 		else if (s->overlap && part + 1 == runs)
 			loom_allreduce_go(c, a, &at[i], 1, 0);
 	}
@@ -519,19 +532,22 @@ LOOM_FN void sgd_backward(struct loom_ctx *c, struct sgd *s, struct loom_allredu
 		loom_allreduce_go(c, &s->sum[i + 1], &at[i + 1], 2, 1);
 }
 
-/* The rest of the sums, and the weights. The first layer's sum is the last one on its way: meanwhile the weights of the others change.
- * Adds what it waited for sums, ns. When all were there; 0: the run is over. */
-LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint64_t n, uint64_t *hash, uint64_t *exposed)
+/* Completes the sums, and updates the weights. The first layer's sum is the last one in flight: meanwhile the other
+ * layers are updated. Adds the time spent waiting for sums, ns. Returns when all had arrived; 0: the run is over. */
+LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allreduce_at *at, uint64_t n, uint64_t *hash,
+			    uint64_t *exposed)
 {
 	uint32_t updated = 0;
 	LOOM_NO_UNROLL
 	for (uint32_t i = s->layers - 1; s->overlap && i > 0; i--) {
 		const struct loom_allreduce *a = &s->sum[i];
 		uint64_t begin = loom_clock_ns(c);
-		/* What is posted may need the ends of kernels: these sums are there, or wait for those of all layers. */
-		if (loom_allreduce_posts(a) ? at[i].step < loom_allreduce_last(a) : !loom_allreduce_go(c, a, &at[i], ~0u, 1))
+		/* Posted sums may need the ends of kernels: use those that are complete, leave the others to
+		 * loom_allreduce_finish(). */
+		if (loom_allreduce_posts(a) ? at[i].step < loom_allreduce_last(a)
+					    : !loom_allreduce_go(c, a, &at[i], ~0u, 1))
 			continue;
-		loom_barrier_lanes(c); /* a lane's sums may be another's work */
+		loom_barrier_lanes(c); /* a lane may read sums of another lane */
 		*exposed += loom_clock_ns(c) - begin;
 		*hash += sgd_update(c, s, i, n);
 		updated |= 1u << i;
@@ -550,12 +566,12 @@ LOOM_FN uint64_t sgd_finish(struct loom_ctx *c, struct sgd *s, struct loom_allre
 LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 {
 	struct sgd *s = sgd_state(c);
-	struct sgd_took *took = (struct sgd_took *)c->own[LOOM_WORKLOAD];
-	uint64_t *hashes = (uint64_t *)(took + 1);
+	struct sgd_times *times = (struct sgd_times *)c->own[LOOM_WORKLOAD];
+	uint64_t *hashes = (uint64_t *)(times + 1);
 	struct loom_allreduce_at at[SGD_LAYERS];
-	uint64_t begin = loom_clock_ns(c), exchange = 0, exposed = 0, meeting = 0;
+	uint64_t begin = loom_clock_ns(c), exchange = 0, exposed = 0, in_barrier = 0;
 	uint32_t layers = s->layers, last = 2 * layers;
-	/* Phases: the layers forward, the loss, and the layers back. The workers meet after each. */
+	/* Phases: the layers forward, the loss, the layers backward, with a barrier after each. */
 	for (uint64_t n = 0, phase = 0, first = 0; n < s->steps;) {
 		if (phase < layers) {
 			SGD_PRODUCT(c, s, SGD_FORWARD, (uint32_t)phase, n, 0, 1);
@@ -578,17 +594,17 @@ LOOM_FN void workload_sgd_kernel(struct loom_ctx *c)
 		}
 		if (LOOM_CALL(barrier, wait, c, LOOM_SCOPE_STACK))
 			return;
-		meeting += loom_clock_ns(c) - done;
+		in_barrier += loom_clock_ns(c) - done;
 		if (s->overlap && phase > layers && phase < last && !loom_net_deliver(c))
 			return;
 		n += phase == last;
 		phase = phase == last ? 0 : phase + 1;
 	}
 	if (c->lane == 0) {
-		took->ns = loom_clock_ns(c) - begin;
-		took->exchange_ns = exchange;
-		took->exposed_ns = exposed;
-		took->meeting_ns = meeting;
+		times->ns = loom_clock_ns(c) - begin;
+		times->exchange_ns = exchange;
+		times->exposed_ns = exposed;
+		times->barrier_ns = in_barrier;
 	}
 }
 

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Thresholds on the device (plugins/trigger_nic: nic_fire in nic.dev.h): fires of one tag are counted in the device's memory,
- * two lanes of a wave by one addition if they fire together, and whoever crosses a multiple of the threshold tells the NIC
- * of that many, through the FIFO of fifo.pml. An operation runs at each multiple, and all that was written before
+/* Thresholds on the device (plugins/shared/nic: nic_fire in nic.dev.h): fires of one tag are counted in the device's memory,
+ * two lanes of a wave by one addition if they fire together, and the fire that crosses a multiple of the threshold
+ * sends that many to the NIC, through the FIFO of fifo.pml. An operation runs at each multiple, and all that was written before
  * the fires that it waited for is seen then. Fires are ordered or not; a store may carry what its own lane wrote, what was
  * released to it, or nothing.
  *
  *   -DP=2 producers  -DF=2 fires of each lane  -DT=2 threshold  -DE=2 entries, a power of two
  *   -DFAULT_MERGE: two lanes count for one
- *   -DFAULT_SPLIT: the tally is read and written, not added to
- *   -DFAULT_CROSS: who comes to a multiple tells, who passes one does not
- *   -DFAULT_OWN: who crosses tells of its own fires alone
- *   -DFAULT_RESET: who crosses sets the tally back to 0
- *   -DFAULT_ACQUIRE: who crosses by a fire without order has not seen what others released
+ *   -DFAULT_SPLIT: the counter is read and written, not added to
+ *   -DFAULT_CROSS: a fire sends at a multiple alone, not when it passes one
+ *   -DFAULT_OWN: the fire that crosses sends its own count alone
+ *   -DFAULT_RESET: the fire that crosses resets the counter to 0
+ *   -DFAULT_ACQUIRE: an unordered fire that crosses does not acquire what others released
  *   -DFAULT_RELEASE: and does not release it
- *   -DFAULT_ROOM, -DFAULT_LAP, -DFAULT_LOOK, -DFAULT_OLD: as in fifo.pml */
+ *   -DFAULT_ROOM, -DFAULT_LAP, -DFAULT_POLL, -DFAULT_OLD: as in fifo.pml */
 #include "fifo.pml"
 #ifndef F
 #define F 2
@@ -23,19 +23,19 @@
 #endif
 #define N (2 * P * F)
 
-byte value;      /* the tally */
+byte value;      /* the counter */
 byte released;   /* ordered fires whose writes its releases carry */
 byte due[N + 3]; /* ordered fires among the first so many */
 
-/* A word says how many. */
+/* A word carries a count. */
 byte carries[E]; /* ordered fires whose writes are seen with the word */
 
-byte told, seen_by_nic, ran;
+byte sent, seen_by_nic, ran;
 
 inline push(many)
 {
 	take_ticket();
-	atomic { word[n % E] = many; carries[n % E] = knows; lap[n % E] = LAP(n) }
+	atomic { word[n % E] = many; carries[n % E] = carried; lap[n % E] = LAP(n) }
 }
 
 #ifdef FAULT_MERGE
@@ -60,7 +60,7 @@ inline fire(lanes)
 		value = before + ADDED;
 #endif
 		released = released + (ordered -> lanes : 0);
-		knows = (ordered -> released : 0);
+		carried = (ordered -> released : 0);
 		/* What an operation at one of these counts has to see. */
 		due[before + 1] = released;
 		due[before + 2] = released
@@ -73,10 +73,10 @@ inline fire(lanes)
 	:: since >= T ->
 #endif
 #ifndef FAULT_ACQUIRE
-		knows = released;
+		carried = released;
 #endif
 #ifdef FAULT_RELEASE
-		knows = (ordered -> knows : 0);
+		carried = (ordered -> carried : 0);
 #endif
 #ifdef FAULT_RESET
 		value = 0;
@@ -92,7 +92,7 @@ inline fire(lanes)
 
 proctype producer()
 {
-	byte i, n, seen, before, since, knows;
+	byte i, n, seen, before, since, carried;
 	bool mine, ordered;
 	do
 	:: i < F ->
@@ -114,11 +114,11 @@ proctype nic()
 		d_step { w = word[cursor % E]; k = carries[cursor % E]; l = lap[cursor % E] };
 		if
 		:: filled(cursor) ->
-			told = told + w;
+			sent = sent + w;
 			seen_by_nic = (k > seen_by_nic -> k : seen_by_nic);
-			assert(told <= N);
+			assert(sent <= N);
 			do
-			:: told >= (ran + 1) * T ->
+			:: sent >= (ran + 1) * T ->
 				ran++;
 				assert(seen_by_nic >= due[ran * T])
 			:: else -> break
@@ -143,5 +143,5 @@ init {
 	}
 }
 
-/* Under weak fairness every multiple is told of. */
+/* Under weak fairness every multiple is sent. */
 ltl served { <> (ran == N / T) }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "poster.h"
+#include "late_posts.h"
 
 #include <pthread.h>
 #include <signal.h>
 
 #include "../../shared/child/thread.h"
 
-const char *const net_orders[] = {"post-first", "fire-first", "random", NULL};
+const char *const late_orders[] = {"post-first", "fire-first", "random", NULL};
 
-struct net_poster {
+struct late_posts {
 	const struct loom_host *host;
 	struct loom_trigger trigger;
-	struct loom_net_turn *turn;
+	struct loom_net_late *late;
 	uint32_t order, room, posts, workers;
 	uint32_t stop;
 	int running, status;
@@ -20,9 +20,9 @@ struct net_poster {
 	struct loom_trigger_post post[];
 };
 
-int net_poster_add(void *poster, const struct loom_trigger_post *post, struct loom_error *err)
+int late_posts_add(void *poster, const struct loom_trigger_post *post, struct loom_error *err)
 {
-	struct net_poster *p = poster;
+	struct late_posts *p = poster;
 	struct loom_trigger_post one = *post;
 	if (p->order == NET_POST_FIRST)
 		return loom_net_post(&p->trigger, &one, err);
@@ -30,42 +30,43 @@ int net_poster_add(void *poster, const struct loom_trigger_post *post, struct lo
 		return LOOM_FAIL(p->host, err, LOOM_EINVAL, "more posts than were announced");
 	one.size = sizeof(one);
 	p->post[p->posts++] = one;
-	/* Late, workers would pass a mere code on: what will be refused is refused now, in words. */
+	/* A late failure reaches workers as a mere code: what would be rejected later is rejected now, with a
+	 * message. */
 	return LOOM_HAS(p->trigger.ops, check) ? p->trigger.ops->check(p->trigger.self, &one, err) : 0;
 }
 
-static int stopped(const struct net_poster *p)
+static int stopped(const struct late_posts *p)
 {
 	return (int)__atomic_load_n(&p->stop, __ATOMIC_RELAXED);
 }
 
 static void *run(void *arg)
 {
-	struct net_poster *p = arg;
-	pthread_setname_np(pthread_self(), "loom-poster");
+	struct late_posts *p = arg;
+	pthread_setname_np(pthread_self(), "loom-late-posts");
 	for (uint32_t i = 0; i < p->posts && !p->status && !stopped(p); i++) {
-		struct loom_net_turn *t = &p->turn[i % p->workers];
-		/* Relaxed: the word only says when. What the worker wrote goes with its fire. */
+		struct loom_net_late *t = &p->late[i % p->workers];
+		/* Relaxed: a hint when to post. The worker's data go with its fire. */
 		while (p->order == NET_FIRE_FIRST && !stopped(p) &&
 		       __atomic_load_n(&t->fired, __ATOMIC_RELAXED) <= i / p->workers)
 			loom_cpu_yield();
 		uint64_t pause = p->order == NET_RANDOM ? (i * 0x9e3779b97f4a7c15ull) >> 60 : 0;
 		while (pause-- > 0)
 			loom_cpu_yield();
-		/* Full: places come back as operations end. */
+		/* Full: operations that end free places. */
 		while (!stopped(p) && (p->status = loom_net_post(&p->trigger, &p->post[i], &p->err)) == LOOM_EFULL)
 			loom_cpu_yield();
 	}
-	if (p->status && p->status != LOOM_EFULL) /* workers only pass the code on */
+	if (p->status && p->status != LOOM_EFULL) /* workers only report the code */
 		LOOM_LOG(p->host, LOOM_LOG_ERROR, "a late post", "%s", p->err.text);
 	for (uint32_t w = 0; w < p->workers && p->status; w++)
-		__atomic_store_n(&p->turn[w].failed, (uint64_t)(int64_t)p->status, __ATOMIC_RELAXED);
+		__atomic_store_n(&p->late[w].failed, (uint64_t)(int64_t)p->status, __ATOMIC_RELAXED);
 	return NULL;
 }
 
-int net_poster_start(struct net_poster *p, struct loom_net_turn *turn, struct loom_error *err)
+int late_posts_start(struct late_posts *p, struct loom_net_late *late, struct loom_error *err)
 {
-	p->turn = turn;
+	p->late = late;
 	if (p->order == NET_POST_FIRST)
 		return 0;
 	sigset_t all, old;
@@ -74,13 +75,12 @@ int net_poster_start(struct net_poster *p, struct loom_net_turn *turn, struct lo
 	int failed = thread_create(&p->thread, run, p);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (failed)
-		return LOOM_FAIL(p->host, err, LOOM_EUNAVAIL, "cannot start a thread that posts: %s",
-				 strerror(failed));
+		return LOOM_FAIL(p->host, err, LOOM_EUNAVAIL, "cannot start a thread that posts: %s", strerror(failed));
 	p->running = 1;
 	return 0;
 }
 
-static int end(struct net_poster *p, struct loom_error *err)
+static int end(struct late_posts *p, struct loom_error *err)
 {
 	if (!p)
 		return 0;
@@ -94,19 +94,23 @@ static int end(struct net_poster *p, struct loom_error *err)
 	return rc;
 }
 
-int net_instance_wire(struct net_instance *i, const struct loom_layout *layout, const struct loom_trigger *trigger,
+int late_workload_wire(struct late_workload *i, const struct loom_layout *layout, const struct loom_trigger *trigger,
 		      uint32_t order, uint32_t posts, uint32_t workers, struct loom_error *err)
 {
 	const struct loom_host *host = i->workload.host;
 	if (order != NET_POST_FIRST && LOOM_HAS(layout, clock))
-		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "order = %s: a thread of the host posts late, which virtual time does not reach: choose order = "
-				 "post-first", net_orders[order]);
+		return LOOM_FAIL(
+		    host, err, LOOM_ENOTSUP,
+		    "order = %s: a thread of the host posts late, which virtual time does not reach: choose order = "
+		    "post-first",
+		    late_orders[order]);
 	if (order != NET_POST_FIRST && layout->device[0].kind == LOOM_ON_GPU && LOOM_HAS(trigger->ops, anywhere) &&
 	    trigger->ops->anywhere(trigger->self))
 		return LOOM_FAIL(host, err, LOOM_ENOTSUP,
-				 "order = %s: a thread of the host posts late, and does not see fires in a GPU's memory: choose order = "
-				 "post-first, or a trigger with memory = host", net_orders[order]);
+				 "order = %s: a thread of the host posts late, and does not see fires in a GPU's "
+				 "memory: choose order = "
+				 "post-first, or a trigger with memory = host",
+				 late_orders[order]);
 	int rc = end(i->poster, err);
 	i->poster = rc ? NULL : host->alloc(host, sizeof(*i->poster) + posts * sizeof(i->poster->post[0]));
 	if (!i->poster)
@@ -119,16 +123,16 @@ int net_instance_wire(struct net_instance *i, const struct loom_layout *layout, 
 	return 0;
 }
 
-void net_instance_stop(void *self)
+void late_workload_stop(void *self)
 {
-	struct net_instance *i = self;
+	struct late_workload *i = self;
 	end(i->poster, NULL);
 	i->poster = NULL;
 }
 
-void net_instance_destroy(void *self)
+void late_workload_destroy(void *self)
 {
 	if (self)
-		net_instance_stop(self);
+		late_workload_stop(self);
 	workload_destroy(self);
 }

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Thresholds on the device: it counts fires, and sends the NIC the multiples of a common divisor of all thresholds of
+ * the tag. The divisors are fixed before workers start, since the host does not reach the device's memory while they
+ * run. Later posts must be multiples. */
+#include "nic.h"
+
+#define COUNT_MOST (1u << 30) /* a fire carries no larger count */
+
+static uint64_t gcd(uint64_t a, uint64_t b)
+{
+	while (b) {
+		uint64_t remainder = a % b;
+		a = b;
+		b = remainder;
+	}
+	return a;
+}
+
+/* The NIC must receive counts of the tag in steps of `step` fires; 0: nothing waits for the tag. */
+static int set_step(struct nic *nic, uint64_t tag, uint64_t step, struct loom_error *err)
+{
+	if (tag > LOOM_TAG_MAX) /* arrivals, which the NIC counts */
+		return 0;
+	int before_start = pthread_equal(nic->preparer, pthread_self());
+	if (tag >= nic->shape.counted)
+		return step <= 1
+			   ? 0
+			   : LOOM_FAIL(nic->host, err, LOOM_EINVAL,
+				       "%s: counting = device: tag %llu, but a device counts tags below %llu; %s",
+				       nic->ops->name, (unsigned long long)tag, (unsigned long long)nic->shape.counted,
+				       nic_raise("tags", tag + 1));
+	struct nic_dev_counter *t = &nic->dev_counter[tag];
+	uint64_t every = gcd(t->every, step);
+	if (before_start)
+		t->every = every < COUNT_MOST ? every : 1;
+	return before_start || t->every <= 1 || every == t->every
+		   ? 0
+		   : LOOM_FAIL(nic->host, err, LOOM_ENOTSUP,
+			       "%s: counting = device: workers run already, and the NIC receives every %lluth fire of "
+			       "tag %llu: post "
+			       "earlier, or set counting = nic",
+			       nic->ops->name, (unsigned long long)t->every, (unsigned long long)tag);
+}
+
+int nic_dev_counter_post(struct nic *nic, const struct loom_trigger_post *what, struct loom_error *err)
+{
+	/* An argument belongs to one fire. */
+	int rc = set_step(nic, what->tag, what->flags ? 1 : gcd(what->threshold, what->rearm), err);
+	/* A chain adds at the NIC, between those multiples. */
+	return rc || !what->chain ? rc : set_step(nic, what->chain, 1, err);
+}
