@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-# One non-recursive Makefile. `make help` lists the targets; CONTRIBUTING.md says where things are.
+# One non-recursive Makefile. `make help` lists the targets; CONTRIBUTING.md describes the folders.
 .DEFAULT_GOAL := all
 .DELETE_ON_ERROR:
 MAKEFLAGS += --no-builtin-rules
 .SUFFIXES:
-.SECONDARY: # objects of tests are kept, too
+.SECONDARY: # keep objects of tests
 
 VERSION := 0.1.0
 SAN ?=
@@ -22,7 +22,7 @@ CSTD := -std=gnu11
 WARN := -Wall -Wextra -Werror -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wvla
 OPT  ?= -O2 -g
 CPPFLAGS += -Icore/include -Icore -Ilab -I. -D_GNU_SOURCE -DLOOM_VERSION_TEXT='"$(VERSION)"'
-# A function in which a task spends its time is up to 4 % slower across a cache line's edge: where it lies is not left to chance.
+# A hot function that crosses a cache line is up to 4 % slower, so functions are aligned.
 CFLAGS += $(CSTD) $(OPT) $(WARN) -fPIC -fvisibility=hidden -fno-common -falign-functions=64 -pthread
 LDFLAGS += -pthread -Wl,-z,defs -Wl,--as-needed -Wl,--build-id=sha1
 PERTURB ?=
@@ -41,8 +41,8 @@ say = $(if $(V),@:,@printf '  %-7s %s\n' $1 $2)
 
 CORE_LIBS := -liniparser -lcjson -lm -ldl
 
-# ---- core/ is the library; lab/ and conform/ are what the command has besides ---------------------------
-# In libgpuloom.so alone: it loads what the others link to.
+# ---- core/ is the library; lab/ and conform/ belong to the command only ---------------------------
+# Only in libgpuloom.so: loads what others link to.
 BORROWED := core/base/borrowed.c
 LIB_SRC := $(sort $(filter-out $(BORROWED),$(wildcard core/*/*.c)))
 LAB_SRC := $(sort $(filter-out lab/cli/%,$(wildcard lab/*/*.c)) $(wildcard conform/*.c rig/*.c))
@@ -53,12 +53,12 @@ CLI_OBJ := $(CLI_SRC:%.c=$B/obj/%.o)
 
 all: $B/gpuloom $B/libgpuloom.so
 
-# Once in a build folder: what nothing here can do without.
-ALL_FLAGS := $(CPPFLAGS) $(CFLAGS) # whichever object asks first
+# Once per build folder: checks mandatory dependencies.
+ALL_FLAGS := $(CPPFLAGS) $(CFLAGS) # for the first object
 REQUIRED := iniparser/iniparser.h cjson/cJSON.h numa.h zlib.h
 $B/required: Makefile
 	@mkdir -p $(@D)
-	@echo | $(CC) $(ALL_FLAGS) -x c -E - >/dev/null # flags that are wrong are another fault
+	@echo | $(CC) $(ALL_FLAGS) -x c -E - >/dev/null # wrong flags are a different error
 	@for header in $(REQUIRED); do \
 	  echo "#include <$$header>" | $(CC) $(ALL_FLAGS) -x c -E - >/dev/null 2>&1 || missing="$$missing $$header"; \
 	done; [ -z "$$missing" ] || { echo "not found:$$missing; 'tools/deps build' installs what the build needs" >&2; exit 1; }
@@ -68,8 +68,8 @@ $B/obj/%.o: %.c Makefile | $B/required
 	$(call say,CC,$<)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(EXTRA_CFLAGS) -MMD -MP -c $< -o $@
 
-# What results say about the build: written only when it differs, so that nothing is rebuilt in vain.
-# REVISION=TEXT is for a tree without its repository.
+# Build facts for results: written only if they change, to avoid rebuilds.
+# REVISION=TEXT is for a tree without a repository.
 REVISION ?= $(shell git --no-optional-locks describe --always --dirty --abbrev=12 2>/dev/null)
 REVISION := $(REVISION)
 $B/build-facts.h: FORCE
@@ -77,7 +77,7 @@ $B/build-facts.h: FORCE
 	@printf '#define LOOM_BUILD_FLAGS "%s"\n#define LOOM_BUILD_REVISION "%s"\n' \
 	  '$(CSTD) $(OPT)$(if $(SAN), -fsanitize=$(SAN))$(if $(PERTURB), -DLOOM_PERTURB)' '$(REVISION)' >$@.new
 	$(unless_same)
-# Where the installed command finds the plug-ins, wherever the tree is moved to.
+# Plug-in path of the installed command, relative, so that the tree can be moved.
 $B/layout.h: FORCE
 	@mkdir -p $(@D)
 	@printf '#define LOOM_LIBDIR_FROM_BINDIR "%s"\n' \
@@ -92,7 +92,7 @@ $(BUILD_FACTS): CPPFLAGS += -I$B
 $B/obj/core/plugin/search.o: $B/layout.h
 $B/obj/core/plugin/search.o: CPPFLAGS += -include $B/layout.h
 
-# Embedded files are no headers: the compiler does not tell of them.
+# Embedded files are not headers, so the compiler reports no dependency.
 $B/obj/lab/cli/templates.o: $(wildcard conform/templates/*)
 
 $B/libgpuloom.a: $(LIB_OBJ)
@@ -115,9 +115,9 @@ $B/gpuloom: $(CLI_OBJ) $B/lab.a $B/libgpuloom.a
 	$(call say,LINK,$@)
 	$Q$(CC) $(CFLAGS) $(LDFLAGS) $^ $(CORE_LIBS) -o $@
 
-# ---- libraries that are of use where they are -----------------------------------------------------
+# ---- optional libraries -----------------------------------------------------
 # $(call find_library,NAME,as pkg-config calls it,a header,-l...,Debian's package): sets NAME_FOUND, NAME_CFLAGS, NAME_LIBS,
-# and why and how to mend it where NAME_FOUND is empty. NAME=0 does without the library, NAME=1 insists on it.
+# and the reason and the fix if NAME_FOUND is empty. NAME=0 builds without the library, NAME=1 requires it.
 define find_library
 $1 ?= auto
 $1_FLAGS := $$(if $$(filter 0,$$($1)),,$$(shell pkg-config --cflags --libs $2 2>/dev/null || \
@@ -133,12 +133,12 @@ $(eval $(call find_library,FABRIC,libfabric,rdma/fabric.h,-lfabric,libfabric-dev
 $(eval $(call find_library,URING,liburing,liburing.h,-luring,liburing-dev))
 $(eval $(call find_library,PMIX,pmix,pmix.h,-lpmix,libpmix-dev))
 
-# ---- plug-ins: plugins/*/plugin.mk and plugins/workloads/*/plugin.mk name them ----------------------------------------------------
-# A plugin.mk says, with D set to its own folder:
+# ---- plug-ins: plugins/*/plugin.mk and plugins/workloads/*/plugin.mk ----------------------------------------------------
+# A plugin.mk sets, with D as its own folder:
 #   PLUGINS += name
 #   name_SRC := $D/a.c $D/b.c     name_LIBS := -lz     name_CFLAGS := ...
-# One that cannot be built here says so, and leaves a note for those who ask for it (lab/inspect/absent.c):
-#   $(call leave_out,names,why,what mends it)
+# Plug-ins that cannot be built are reported, with a note for later requests (lab/inspect/absent.c):
+#   $(call leave_out,names,reason,fix)
 PLUGINS :=
 ABSENT :=
 leave_out = $(info left out: $(strip $1): $2; $3)$(foreach p,$1,$(eval ABSENT += $p)$(eval $p_WHY := $2)$(eval $p_MEND := $3))
@@ -150,7 +150,7 @@ $(foreach mk,$(sort $(wildcard plugins/shared/*/plugin.mk)) $(sort $(wildcard pl
 
 define plugin_rules
 $1_OBJ := $$(patsubst %.c,$B/obj/%.o,$$($1_SRC))
-# Files that several plug-ins compile into themselves get the flags of all.
+# Files that several plug-ins compile get the flags of all of them.
 $$($1_OBJ): EXTRA_CFLAGS += $$($1_CFLAGS)
 $B/plugins/$1.so: $$($1_OBJ)
 	@mkdir -p $$(@D)
@@ -169,14 +169,14 @@ endef
 $(foreach p,$(ABSENT),$(eval $(call absent_rules,$p)))
 PLUGIN_OBJ := $(foreach p,$(PLUGINS),$($p_OBJ))
 
-# ---- tests: tests/test_*.c is one program each; tests/plugins: deliberately odd .so ----
+# ---- tests: tests/test_*.c is one program each; tests/plugins: deliberately faulty .so ----
 TEST_SRC := $(sort $(wildcard tests/test_*.c))
 TESTS := $(TEST_SRC:tests/%.c=$B/tests/%)
 BAD := $(shell sed -n 's/^#[a-z]* defined \(BAD_[a-z_]*\).*/\1/p' tests/plugins/bad.c)
 FIXTURE_SRC := $(sort $(wildcard tests/plugins/workload_*.c))
 FIXTURES := $(FIXTURE_SRC:tests/plugins/%.c=$B/tests/plugins/%.so) $(BAD:BAD_%=$B/tests/plugins/bad_%.so)
 
-# Counts what libraries open, through functions of its own.
+# Interposes functions to count what libraries open.
 TEST_LIBS_test_embed := -rdynamic
 $B/tests/%: $B/obj/tests/%.o $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
@@ -202,9 +202,9 @@ $B/tests/broken/%.so: tests/broken/plant.awk $(TEMPLATES)
 	$Qfor f in $(filter conform/templates/$(firstword $(subst _, ,$*)).%,$^); do \
 	  awk -v fault=$* -f $< $$f >$(@D)/$*.$$(basename $$f .in | cut -d. -f2-) || exit 1; done
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) -I$(@D) -shared $(LDFLAGS) $(PLANTED) $(@D)/$*.c -o $@
-# What only a played schedule, or a thread sanitizer, can see.
+# Faults that only a deterministic schedule or ThreadSanitizer finds.
 $B/tests/broken/term_once.so: PLANTED := -DLOOM_PERTURB
-# Of the thread sanitizer alone, whatever the others have: two sanitizers do not go together. clang links no library of it.
+# ThreadSanitizer only, since sanitizers cannot be combined. clang links no library of it.
 $(filter %_weak.so,$(BROKEN)): PLANTED := -fno-sanitize=all -fsanitize=thread -Wl,-z,undefs
 
 # Ends tests that make no progress. Its seconds are longer under a sanitizer and a perturbed schedule.
@@ -221,7 +221,7 @@ tests: all $(TESTS) $B/tests/limit $B/tests/soak_two $B/tests/faults.so $(FIXTUR
 .PHONY: all tests
 
 # ---- benchmarks: bench-NAME writes build/bench/NAME*.json, and ends with a line for each figure:
-#      bar FIGURE VALUE >=|<= TARGET ok|short
+#      bar NAME VALUE >=|<= TARGET ok|missed
 # BENCH='--blocks 60 --per-block best' goes to every comparison. docs/compare.md
 BENCH ?=
 define compare
@@ -231,7 +231,7 @@ define compare
 endef
 bars = @grep -h '^bar ' $(1:%=$B/bench/%.txt)
 
-bench-tasks: all ## what schedulers cost, and what a second worker gains; OTHER=FOLDER: beside another build
+bench-tasks: all ## cost of schedulers, and speed-up of a second worker; OTHER=FOLDER: against another build
 	tools/deps run
 ifdef OTHER
 	bench/tasks-two $B $(OTHER) $(BENCH)
@@ -246,13 +246,13 @@ else
 	$(MAKE) bench-peers
 endif
 
-bench-aa: tests ## what compare claims and finds on a loaded machine: two hours and a half, resumable
+bench-aa: tests ## false and missed differences of compare on a loaded machine: two hours and a half, resumable
 	tools/deps run
 	bench/aa.py $B $(BENCH)
 
 .PHONY: bench-tasks bench-aa
 
-# ---- what people type ------------------------------------------------------------------------------
+# ---- targets for users ------------------------------------------------------------------------------
 help: ## this list
 	@echo "gpuloom $(VERSION): targets"
 	@for which in -v -e; do \
@@ -282,11 +282,11 @@ check-all: ## all tests, and those of check in full (half an hour)
 check-built: tests
 	tests/run-all $(ALL) $B
 
-# What a sanitizer build is for: the programs whose threads meet. Small queues make rare paths common.
+# For sanitizer builds: the programs with several threads. Small queues make rare paths common.
 CONCURRENT := $(filter $B/tests/test_device_cpu $B/tests/test_transport $B/tests/test_workloads \
   $B/tests/test_sched% $B/tests/test_stall $B/tests/test_embed $B/tests/test_sync% $B/tests/test_term%,$(TESTS))
 
-# Preloaded: under a sanitizer it would stand between the program and the sanitizer's own.
+# Preloaded, so it would conflict with the interposition of a sanitizer.
 $B/tests/faults.so: tests/faults/shim.c Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
@@ -300,7 +300,7 @@ check-faults: ## calls that fail, each judged: a sample, or all with FAULTS=all 
 check-concurrent: all $B/tests/limit $(CONCURRENT) ## run the concurrent tests alone, for SAN=thread
 	tests/run-all $B $(CONCURRENT) tests/check-matrix.sh tests/check-sync.sh tests/check-barrier.sh tests/check-sim.sh
 
-# Packagers' tools set INSTALL on the command line, so this has a name of its own.
+# Packaging tools set INSTALL on the command line, so use another name.
 INSTALLER = DESTDIR='$(DESTDIR)' PREFIX='$(PREFIX)' LIBDIR='$(LIBDIR)' VERSION='$(VERSION)' PLUGINS='$(PLUGINS)' \
   ABSENT='$(ABSENT)' tools/install
 install: all ## install under PREFIX (/usr/local), libraries in LIBDIR (PREFIX/lib); honours DESTDIR
@@ -314,7 +314,7 @@ deb: ## Debian packages, in build/deb
 check-deb: $B/tests/limit ## the same, and installs them into a fresh Debian (as root)
 	tools/deps build deb
 	tools/deb $B/deb
-	tests/deb-chroot $B/deb || [ $$? -eq 77 ] # it says why it cannot
+	tests/deb-chroot $B/deb || [ $$? -eq 77 ] # prints the reason of a failure
 .PHONY: deb check-deb
 
 format: ## clang-format all sources in place
@@ -336,26 +336,26 @@ clean: ## remove what was built
 
 .PHONY: help run check check-rest check-all check-built install uninstall format lint clean
 
-# ---- networks: libfabric and PMIx where they are installed -------------------------------------------
-# No -lpmix: the client library is loaded when a launcher asks for it.
+# ---- networks: libfabric and PMIx, if installed -------------------------------------------
+# No -lpmix: the client library is loaded at run time.
 $(if $(PMIX_FOUND),,$(info left out: launchers with PMIx: $(PMIX_WHY); $(PMIX_MEND)))
 $B/obj/lab/ranks/pmix.o: CPPFLAGS += $(if $(PMIX_FOUND),-DLOOM_PMIX $(PMIX_CFLAGS))
 $B/bench/trigger_floor: bench/trigger_floor.c bench/times.h Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(FABRIC_CFLAGS) $< $(FABRIC_LIBS) -o $@
-bench-trigger: all $B/bench/trigger_floor ## triggered messages beside the floors of their providers
+bench-trigger: all $B/bench/trigger_floor ## triggered messages against the lower bounds of their providers
 	bench/trigger $B $(BENCH_TRIGGER)
 .PHONY: bench-trigger
 
 # ---- synchronisation: waiting consumers ----------------------------------------------------------------
 SYNC_BENCH := $(addprefix $B/bench/sync_,beside release floor)
-# On a rig of the tests.
+# Uses a test rig.
 $(SYNC_BENCH) $B/bench/tasks_idle: $B/bench/%: bench/%.c bench/times.h $(wildcard tests/*.h) $B/obj/tests/support.o $B/lab.a $B/libgpuloom.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $(filter %.o %.a,$^) $(CORE_LIBS) -lcunit -o $@
-bench-sync: all $(SYNC_BENCH) ## consumers that are interrupted beside those that poll, sleep and park
+bench-sync: all $(SYNC_BENCH) ## consumers that are interrupted against those that poll, sleep and park
 	@mkdir -p $B/bench
 	python3 bench/sync.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/sync.txt
 .PHONY: bench-sync
@@ -365,15 +365,15 @@ $B/bench/qos_%: bench/qos_%.c bench/times.h Makefile
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -pthread $< -o $@
-bench-qos: all $B/bench/qos_victim $B/bench/qos_direct ## what service requests cost a victim, under every policy
+bench-qos: all $B/bench/qos_victim $B/bench/qos_direct ## cost of service requests for a victim, under every policy
 	python3 bench/qos.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/qos.txt
 bench-pareto: all ## the paper's figure 7: a victim's speed against requests, drawn (four minutes)
 	@mkdir -p $B/bench
-	$B/gpuloom run conf/qos/pareto.ini --json $B/bench/pareto.jsonl --anew --set sweep.report=$B/bench/pareto.svg
+	$B/gpuloom run conf/qos/pareto.ini --json $B/bench/pareto.jsonl --restart --set sweep.report=$B/bench/pareto.svg
 .PHONY: bench-qos bench-pareto
 
 # ---- work stealing -------------------------------------------------------------------------------------
-# Each peer is built where its package is; bench/tasks-peers says which are missing.
+# Each peer is built if its package is installed; bench/tasks-peers reports missing ones.
 PEERS := $B/bench/peers
 PEER_COMMON := $(PEERS)/peer.o $(PEERS)/uts_trees.o
 $(PEERS)/peer.o: bench/peers/peer.c bench/peers/peer.h bench/times.h plugins/workloads/tasks/uts_trees.h
@@ -393,12 +393,12 @@ $(PEERS)/tbb: bench/peers/peer_tbb.cpp $(PEER_COMMON)
 	$(call peer,g++ -std=c++17,,-ltbb)
 $(PEERS)/starpu: bench/peers/peer_starpu.c $(PEER_COMMON)
 	$(call peer,$(CC),$(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null))
-bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/tasks_idle ## work stealing beside oneTBB, OpenMP and StarPU
+bench-peers: all $(addprefix $(PEERS)/,seq gomp libomp tbb starpu) $B/bench/tasks_idle ## work stealing against oneTBB, OpenMP and StarPU
 	tools/deps run bench
 	bench/tasks-peers $B $(BENCH)
 $(PEERS)/mpi: bench/peers/peer_mpi.c $(PEER_COMMON)
 	$(call peer,mpicc)
-bench-ranks: all $(PEERS)/mpi ## ranks that share tasks beside workers of one rank, and beside stealing by MPI messages
+bench-ranks: all $(PEERS)/mpi ## ranks that share tasks against workers of one rank and stealing by MPI messages
 	tools/deps run bench
 	python3 bench/ranks.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/ranks.txt
 DAG_COMMON := $(addprefix $(PEERS)/,dag.o cholesky_matrix.o cholesky_blas.o)
@@ -410,7 +410,7 @@ $(PEERS)/dag-gomp: bench/peers/dag_omp.c $(DAG_COMMON)
 	$(call peer,gcc,-fopenmp $(CPPFLAGS),-ldl)
 $(PEERS)/dag-starpu: bench/peers/dag_starpu.c $(DAG_COMMON)
 	$(call peer,$(CC),$(CPPFLAGS) $(shell pkg-config --cflags starpu-1.3 2>/dev/null),$(shell pkg-config --libs starpu-1.3 2>/dev/null) -ldl)
-bench-dag: all $(addprefix $(PEERS)/dag-,gomp starpu) ## tasks that wait for others, beside OpenMP and StarPU with the same BLAS
+bench-dag: all $(addprefix $(PEERS)/dag-,gomp starpu) ## tasks with dependencies, against OpenMP and StarPU with the same BLAS
 	tools/deps run bench
 	PARTS=dag bench/tasks-peers $B $(BENCH)
 .PHONY: bench-peers bench-dag bench-ranks
@@ -427,7 +427,7 @@ $(PEERS)/barrier_libomp:
 	$(call peer,clang++ -std=c++17,-DPEER_OMP -fopenmp=libomp $(addprefix -L,$(lastword $(sort $(wildcard /usr/lib/llvm-*/lib)))))
 $(PEERS)/barrier_std:
 	$(call peer,g++ -std=c++20,,-pthread)
-bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU beside pthread, OpenMP and std::barrier
+bench-barriers: all $(BARRIER_PEERS) ## barriers on the CPU against pthread, OpenMP and std::barrier
 	tools/deps bench
 	python3 bench/barriers.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/barriers.txt
 .PHONY: bench-barriers
@@ -438,7 +438,7 @@ $B/bench/sim_ring: bench/sim_ring.c $(addprefix $B/obj/plugins/,$(patsubst %,dev
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $^ -ldl -o $@
-bench-sim: all $B/bench/sim_ring $(PEERS)/ring_simgrid ## virtual time: events per second, 1,024 ranks, the network beside SimGrid's
+bench-sim: all $B/bench/sim_ring $(PEERS)/ring_simgrid ## virtual time: events per second, 1,024 ranks, the network against SimGrid's
 	tools/deps bench
 	python3 bench/sim.py $B $(if $(REPEATS),--rounds $(REPEATS)) | tee $B/bench/sim.txt
 .PHONY: bench-sim
@@ -451,7 +451,7 @@ $B/bench/embed: bench/embed.c bench/embed_tbb.cpp bench/embed.h bench/times.h $B
 	$Qg++ -std=c++17 -O2 -Wall -Wextra -I. -c bench/embed_tbb.cpp -o $@_tbb.o
 	$Q$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $< $@_tbb.o $B/libgpuloom.a $(CORE_LIBS) \
 	  $(addprefix -l,$(if $(wildcard /usr/include/oneapi/tbb/task_arena.h),tbb) stdc++) -o $@
-bench-embed: all ## what a run costs a program that embeds, beside a pool of threads and oneTBB
+bench-embed: all ## cost of a run for an embedding program, against a thread pool and oneTBB
 	tools/deps bench
 	$(MAKE) $B/bench/embed
 	$B/bench/embed $B/bench/embed.json $(RUNS) >$B/bench/embed.txt
@@ -474,8 +474,8 @@ check-bystanders: all $B/tests/limit ## how late a program comes to run beside j
 	BYSTANDER=all sh tests/check-bystander.sh $B
 .PHONY: check-models soak check-kills check-bystanders
 
-# ---- any bytes where input comes from outside ---------------------------------------------------------
-# Each tests/fuzz/fuzz_NAME.c is a target. In a build folder of their own, with sanitizers: FUZZ_ENGINE is libFuzzer, or the
+# ---- fuzzing of external input ---------------------------------------------------------
+# Each tests/fuzz/fuzz_NAME.c is a target, built in a separate folder with sanitizers: FUZZ_ENGINE is libFuzzer, or the
 # program that replays files.
 FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz_%.c,%,$(sort $(wildcard tests/fuzz/fuzz_*.c)))
 FUZZ_SAN := address,undefined,float-cast-overflow

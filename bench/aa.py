@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How often does `gpuloom compare` claim a difference where there is none, on a machine that other
-programs load? And how often does it find one that was planted?
+"""How often does `gpuloom compare` report a difference between equal variants on a loaded machine, and how often does it find
+a planted difference?
 
     bench/aa.py [BUILD] [--for SECONDS] [--spinners N] [--jobs NAME,NAME] [--only same|planted]
 
-Nine jobs of 0.5 ms to 1 s run against themselves, every other time by the best sample of each block, and six of 10 ms and
-longer against 3 % more of their work, always by the best sample, as docs/compare.md advises where others interfere. 20 blocks
-each, more for two, while programs beside them are busy half of the time, in spells of up to 0.1 s (--spinners 0: none). Every trial is
-written down at once: --for ends after that long, and the next call goes on. --jobs names some, separated by commas; --only same
-leaves out the planted differences. The whole takes two hours and a half on two cores, a
-third of them for what is the same. The last lines are `bar FIGURE VALUE RELATION TARGET ok|short`.
+Nine jobs of 0.5 ms to 1 s are compared with themselves, half of the trials by the best sample of each block; six jobs of
+10 ms and longer are compared with 3 % more work, always by the best sample, as docs/compare.md advises for loaded machines.
+20 blocks each, more for two jobs, while other programs are busy half of the time, in bursts of up to 0.1 s (--spinners 0:
+none). Every trial is recorded at once: --for ends after the given time, and the next call continues. --jobs selects jobs,
+separated by commas; --only same omits the planted differences. All trials take two hours and a half on two cores, a third
+of it for the equal variants. The last lines are `bar NAME VALUE RELATION TARGET ok|short`.
 """
 import argparse
 import glob
@@ -32,15 +32,15 @@ while os.getppid() == parent:
     while time.monotonic() < end: pass
     time.sleep(random.uniform(0, 0.1))
 """
-DOCUMENTS = '/usr/share/man/de'  # what conf/contains.ini searches
+DOCUMENTS = '/usr/share/man/de'  # the files that conf/contains.ini searches
 CLAIMS = ('FASTER', 'SLOWER')
 BLOCKS = ['--blocks', '20', '--spread', '0']
 BEST = ['--per-block', 'best']
 
 
 def plant_documents(folder):
-    """base: the documents; more: with copies of some of them. Both paths and the share in bytes. One of 36
-    is 2.8 %, which takes 3 % more time: a document costs more than its bytes (measured on a quiet machine)."""
+    """base: the documents; more: with copies of some of them. Returns both paths and the share in bytes. One of 36
+    is 2.8 %, which takes 3 % more time, because a document costs more than its bytes (measured on a quiet machine)."""
     base, more = os.path.join(folder, 'base'), os.path.join(folder, 'more')
     share = os.path.join(folder, 'share')
     if os.path.exists(share):
@@ -56,7 +56,7 @@ def plant_documents(folder):
         for i, f in enumerate(files):
             shutil.copy(f, os.path.join(target, f'{i:05d}.gz'))
             if target == more and i % 36 == best:
-                # Far from the first: what has just been inflated is inflated faster again.
+                # Not next to the original: data that were just inflated are inflated faster.
                 shutil.copy(f, os.path.join(target, f'{(i + len(files) // 2) % len(files):05d}-again.gz'))
     value = sum(size[best::36]) / sum(size)
     with open(share, 'w') as out:
@@ -84,11 +84,11 @@ def parts(build, folder):
     same, few = ['--vary', 'run.title=a,b'], ['--samples-per-block', '2']
     many = ['--samples-per-block', '32']
     digest = ['--vary', 'workload.exec.command=' + ','.join(f'sha1sum {f}' for f in files)]
-    # A block of a longer job has few samples, for the sake of time: for false claims that makes no difference.
+    # A block of a longer job has few samples to save time, which does not matter for false claims.
     jobs = {
         'memset_100k': (['conf/memset.ini', '--set', 'workload.memset.tasks=100000'], [], None),
         'memset_1m': (['conf/memset.ini'], [], None),
-        # What memory a stack got differs by more than 3 %: rather more blocks than more samples in each.
+        # Memory placement of a stack changes times by more than 3 %: more blocks help more than more samples.
         'memset_2m': (['conf/memset.ini'], None, ['--vary', 'workload.memset.tasks=2000000,2060000', '--blocks', '120',
                                                   '--samples-per-block', '8']),
         'fib': (['conf/fib.ini'], few, None),
@@ -96,7 +96,7 @@ def parts(build, folder):
         'contains': (['conf/contains.ini'], few, ['--vary', f'workload.contains.path={base},{more}']),
         'wic': (['conf/wic.ini'], [], None),
         'trigger': (['conf/msgrate.ini'], few, ['--vary', 'workload.msgrate.fires=300000,309000', *many]),
-        # Of split four threads share the cores, and the best sample of a block varies by 5 to 10 %. Monolithic has two.
+        # With `split` four threads share the cores, and the best sample of a block varies by 5 to 10 %. Monolithic has two threads.
         'qos': (['conf/qos/storm.ini'], few, ['--set', 'qos.use=monolithic', '--vary', 'workload.ssr_storm.requests=5000,5150',
                                               '--blocks', '60', *many]),
         'exec': ([program, '--set', f'workload.exec.command=sha1sum {files[0]}'], few, digest),
@@ -115,7 +115,7 @@ def parts(build, folder):
 
 
 def order(parts):
-    """All trials, each part evenly over the whole, so that what is there so far says something of each."""
+    """All trials, with the parts interleaved evenly, so that partial results cover each part."""
     every = []
     for name, (trials, _) in parts.items():
         every += [((i + 0.5) / trials, name, i) for i in range(trials)]
@@ -134,7 +134,7 @@ def trial(gpuloom, args, seed, out):
 
 
 def key_of(gpuloom, spinners, args):
-    """What a trial is of: trials of another build, load or command are none of this benchmark's."""
+    """The identity of a trial: trials of another build, load or command are ignored."""
     with open(gpuloom, 'rb') as f:
         binary = hashlib.sha256(f.read()).hexdigest()
     return hashlib.sha256(json.dumps([binary, spinners, args]).encode()).hexdigest()
@@ -191,7 +191,7 @@ def main():
     done = read_journal(journal, key)
     have = {(t['part'], t['trial']) for t in done}
     wanted = order(todo)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no spinner is left
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # leave no spinner running
     spinners = [subprocess.Popen([sys.executable, '-c', SPELLS]) for _ in range(a.spinners)]
     try:
         with open(journal, 'a') as out:

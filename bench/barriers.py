@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Barriers on the CPU beside those of others, and work beside a wait.
+"""Barriers on the CPU compared with other libraries, and work that overlaps a wait.
 
   bench/barriers.py BUILD [--rounds N] [--only PART,...]   parts: two many overlap
 
-All variants of a part run once in each round, in a rotated order. A figure is the median over the rounds of ratios within
-a round. Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing` are what the project wants to show; all figures go
+All variants of a part run once in each round, in a rotated order. A value is the median over the rounds of ratios within
+a round. Closing lines `bar NAME VALUE >=|<= TARGET ok|short|missing` are the targets of the project; all values go
 to BUILD/bench/barriers.json."""
 import json, os, statistics, sys
 
@@ -34,7 +34,7 @@ def there(name):
 
 
 def interleaved(rounds, runs):
-    """What each of `runs` {name: function} gave, round by round; the order rotates."""
+    """The results of `runs` {name: function} per round; the order rotates."""
     found, names = {name: [] for name in runs}, list(runs)
     for turn in range(rounds):
         for name in rotated(names, turn):
@@ -51,7 +51,7 @@ def table(title, found, unit):
 
 
 def beside(title, figure, workers, count, peers, target, rounds, each, *own):
-    """Our best, and each of ours, beside the best of the peers in the same round."""
+    """The best barrier, and each barrier, relative to the best peer in the same round."""
     runs = {b: (lambda b=b: ours(b, workers, *count, *own)['latency']) for b in each}
     runs.update({p: (lambda p=p: peer(p, workers, *count)) for p in peers if there(p)})
     found = interleaved(rounds, runs)
@@ -73,13 +73,13 @@ def two(rounds):
 
 
 def many(rounds):
-    """Threads that are not pinned, as those of pthread."""
+    """Threads that are not pinned, like those of pthread."""
     beside('64 workers: ns per barrier', 'many_workers_to_pthread', 64, (20, 200, 3), ['pthread'], 1.5, min(rounds, 5),
            ['central', 'release', 'tree', 'flags'], 'device.cpu.pin=no')
 
 
 def overlap(rounds):
-    """Work of about 2 us between arrive and await, each second worker late by as much."""
+    """Work of about 2 us between arrive and await; every second worker arrives late by the same time."""
     runs = {b: (lambda b=b: ours(b, 2, 5000, 1, 5, 'workload.barrier.work=2000').get('overlap', 0)) for b in OURS}
     found = interleaved(rounds, runs)
     table('overlap: share of what waiting adds that split rounds hide', found, 'share')

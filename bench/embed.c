@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a run of ten small tasks costs on an open stack of two CPU workers, beside a plain pool of two threads with a
- * mutex and a condition variable, and oneTBB's task_arena, whose caller works along.
+/* Cost of a run of ten small tasks on an open stack of two CPU workers, compared with a plain pool of two threads with
+ * a mutex and a condition variable, and with oneTBB's task_arena, whose caller takes part.
  *   BUILD/bench/embed JSON [RUNS]; uses the plug-ins of BUILD */
 #include <pthread.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "bench/times.h"
 
 #define TASKS 10
-#define BLOCK 50 /* runs of one kind in a row */
+#define BLOCK 50 /* consecutive runs of one kind */
 
 static uint64_t done[TASKS];
 
@@ -49,10 +49,11 @@ static void ours_open(struct ours *o, const char *build)
 	struct loom_error err;
 	char conf[4500];
 	uint32_t tag;
-	snprintf(conf, sizeof(conf),
-		 "[gpuloom]\nplugin_path = %s/plugins\n[run]\ndevices = cpu:0\n[device.cpu]\nworkers = 2\n"
-		 "oversubscribe = yes\n[transport]\nuse = host\n[scheduler]\nuse = mgws\n[termination]\nuse = counter\n",
-		 build);
+	snprintf(
+	    conf, sizeof(conf),
+	    "[gpuloom]\nplugin_path = %s/plugins\n[run]\ndevices = cpu:0\n[device.cpu]\nworkers = 2\n"
+	    "oversubscribe = yes\n[transport]\nuse = host\n[scheduler]\nuse = mgws\n[termination]\nuse = counter\n",
+	    build);
 	must(loom_config_create(&o->cfg, &err), &err);
 	must(loom_config_load_text(o->cfg, "embed", conf, &err), &err);
 	must(loom_stack_open(o->cfg, NULL, &o->stack, &err), &err);
@@ -229,8 +230,8 @@ int main(int argc, char **argv)
 			return 1;
 	}
 	execute(runs);
-	printf("%u tasks on 2 workers, %u runs of each kind in turns of %d; us\n%30s %10s %10s %10s\n", TASKS, runs, BLOCK,
-	       "", "10 %", "median", "90 %");
+	printf("%u tasks on 2 workers, %u runs of each kind in turns of %d; us\n%30s %10s %10s %10s\n", TASKS, runs,
+	       BLOCK, "", "10 %", "median", "90 %");
 	fprintf(json, "{\"runs\": %u", runs);
 	for (struct kind *k = kinds; k < kinds + KINDS; k++) {
 		if (!k->run)

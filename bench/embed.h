@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneTBB as a program in C sees it: bench/embed_tbb.cpp. */
+/* The C interface of oneTBB: bench/embed_tbb.cpp. */
 #ifndef BENCH_EMBED_H
 #define BENCH_EMBED_H
 
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* NULL: this program was built without it. */
+/* NULL: built without oneTBB */
 void *embed_tbb_open(int threads);
 void embed_tbb_run(void *arena, void (*work)(uint64_t i), uint64_t n);
 void embed_tbb_close(void *arena);

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmarks in Python share: commands, figures with a target, parts that are chosen on the command line."""
+"""Shared by the benchmarks in Python: commands, values with a target, selection of parts on the command line."""
 import argparse, json, os, subprocess, sys, time
 
 bars, figures = [], {}
 
 
 def bar(name, value, relation, target):
-    """A figure and what it shall be; None: what it needs is not here."""
+    """A value and its target; None: a requirement is missing."""
     figures[name] = value
     if value is None:
         bars.append(f'bar {name} - {relation} {target:g} missing')
@@ -48,7 +48,7 @@ def run_parts(asked, parts):
 
 
 def finish(path, **more):
-    """The bars, and all figures in a file."""
+    """Prints the bars and writes all values to a file."""
     print('\n' + '\n'.join(bars))
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, 'w') as out:

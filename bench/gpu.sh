@@ -1,12 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# What work stealing costs on a GPU: the tables of the MGWS thesis (its figures 8 to 21, 23 and 26) on
-# this machine's card, with ratios. Each line is the median of SAMPLES verified executions.
+# Cost of work stealing on a GPU: the tables of the MGWS thesis (its figures 8 to 21, 23 and 26) on
+# this machine's GPU, with ratios. Each line is the median of SAMPLES verified executions.
 #   bench/gpu.sh [BUILD] [SAMPLES] [TABLE...]
 # Tables: floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch
 # triggers requests barriers reduce peers. Default: all. gpus and peers need two GPUs; with one, ranks shares it by NVIDIA's MPS.
-# GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS, GPU_CONTAINS and GPU_RIVALS name gpu_link.cu and so on where they are compiled
-# already. BARRIERS: those to measure.
+# GPU_LINK, GPU_BARRIERS, GPU_REDUCE, GPU_PEERS, GPU_CONTAINS and GPU_RIVALS name gpu_link.cu etc. if they are already
+# compiled. BARRIERS: barriers to measure.
 # Floor: memset as a plain loop over the tasks in the same persistent kernel (workload memset_loop).
 set -u
 B=$(cd "${1:-build}" && pwd) samples=${2:-10}
@@ -14,7 +14,7 @@ B=$(cd "${1:-build}" && pwd) samples=${2:-10}
 tables=${*:-floor lanes detectors queues owners gpus ranks placement workers shapes contains both uts rivals monolithic waits switch triggers requests barriers reduce peers}
 G=$B/gpuloom
 tmp=$(mktemp -d)
-# From here on kernels of several processes run on the GPU at once (NVIDIA's MPS); no longer.
+# Starts NVIDIA's MPS, with which kernels of several processes run at once; stops it.
 together() {
 	export CUDA_MPS_PIPE_DIRECTORY="$tmp" CUDA_MPS_LOG_DIRECTORY="$tmp"
 	nvidia-cuda-mps-control -d && together=yes
@@ -54,7 +54,7 @@ word = zwischen
 load = ahead
 END
 
-# median METRIC ARGUMENTS...: in base units, or nothing when the run failed.
+# median METRIC ARGUMENTS...: in base units, or nothing if the run failed.
 median() {
 	metric=$1
 	shift
@@ -62,7 +62,7 @@ median() {
 	another "$metric"
 }
 
-# another METRIC: of the same run.
+# another METRIC: from the same run.
 another() {
 	awk -v metric="$1" '$1 == metric {
 		v = $2; gsub(",", "", v); u = $3
@@ -77,7 +77,7 @@ line() {
 	label=$1
 	shift
 	rate=$(median tasks_per_s "$@") || { printf '| %-44s | %12s |\n' "$label" failed; return; }
-	[ -n "$rate" ] || { # a kernel workload has no tasks of its own
+	[ -n "$rate" ] || { # a kernel workload has no tasks
 		seconds=$(median seconds "$@")
 		rate=$(awk -v s="$seconds" -v n="${tasks:-4194304}" 'BEGIN { printf "%.6g", n / s }')
 	}
@@ -87,12 +87,12 @@ line() {
 		'BEGIN { printf "| %-44s | %12.1f | %7.3f | %12s |\n", l, r / 1e6, r / b, e }'
 }
 
-# The last line's ratio to the first one's.
+# Ratio of the last line to the first one.
 to_base() {
 	awk -v r="${rate:-0}" -v b="$base" 'BEGIN { print b ? r / b : 0 }'
 }
 
-# Documents whose sizes span three orders of magnitude, large ones next to each other.
+# Documents whose sizes span three orders of magnitude; large ones are adjacent.
 make_docs() {
 	[ ! -d "$tmp/docs" ] || return 0
 	mkdir -p "$tmp/docs"
@@ -109,14 +109,14 @@ make_docs() {
 	}'
 }
 
-# This project's pages over and over, and an index that makes documents of 64 KiB of them.
+# The pages of this project, repeated, with an index that divides them into documents of 64 KiB.
 make_text() {
 	cat "$(dirname "$0")"/../docs/*.md >"$tmp/pages"
 	while :; do cat "$tmp/pages" || break; done 2>/dev/null | head -c 536870912 >"$tmp/text"
 	seq 0 65536 536805376 | sed 's/$/ 65536/' >"$tmp/index"
 }
 
-# rate LABEL FLOOR METRIC ARGUMENTS...: millions a second, and its ratio to the floor; into $value.
+# rate LABEL FLOOR METRIC ARGUMENTS...: millions per second, and its ratio to the floor; into $value.
 rate() {
 	label=$1 floor=$2 metric=$3
 	shift 3
@@ -125,7 +125,7 @@ rate() {
 		'BEGIN { printf "| %-44s | %12.2f | %7.3f | %12s |\n", l, r / 1e6, b ? r / b : 0, "" }'
 }
 
-# bar FIGURE VALUE >=|<= TARGET
+# bar NAME VALUE >=|<= TARGET
 bar() {
 	awk -v f="$1" -v v="$2" -v o="$3" -v t="$4" 'BEGIN {
 		good = o == ">=" ? v >= t : v <= t
@@ -374,7 +374,7 @@ for t in $tables; do
 		[ -s "$tmp/link" ] || "$link" >"$tmp/link" || continue
 		trip=$(awk '$1 == "round_trip_us" { print $2 }' "$tmp/link") load=$(awk '$1 == "load_us" { print $2 }' "$tmp/link")
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
-		# The time until the host has seen that the consumer goes on, less the way back: half of a load.
+		# Time until the host detects that the consumer resumed, minus the latency back: half of a load.
 		printf '\nfrom the release by a CPU until its consumer on the GPU goes on; us, median. A word there and back takes %s us,\n' "$trip"
 		printf 'a load over the link %s. %s blocks of 8 warps that wait and 8 that compute\n\n' "$load" "$((2 * sms))"
 		printf '| %-24s | %12s | %12s | %20s |\n|---|---|---|---|\n' '' '8 bytes' '4 KiB' 'computing, of alone'
@@ -391,7 +391,7 @@ for t in $tables; do
 			echo "$small $large $alone ${beside:-0}" | awk -v l=$sync -v b="$load" '{ printf "| %-24s | %12.2f | %12.2f | %20.4f |\n", l,
 				$1 * 1e6 - b / 2, $2 * 1e6 - b / 2, $4 ? $3 / $4 : 0 }'
 		done
-		# On two cores, a thread that computes beside 64 waiters on each; in turn with alone, for cores change their clock.
+		# On two cores, a computing thread next to 64 waiters on each; alternating with the thread alone, since clock rates change.
 		printf '\nfrom the release by the GPU until its consumer, one of 64 on a core, goes on, us; and a thread that computes there, of alone\n\n'
 		printf '| %-24s | %12s | %20s |\n|---|---|---|\n' '' us computing
 		set -- --set run.devices='cuda:0 cpu:0' --set scheduler.use= --set termination.use= --set run.workload=resume \
@@ -433,7 +433,7 @@ for t in $tables; do
 		;;
 	switch)
 		printf '\nswitching a policy by conf: compilation, or the cache, and the whole command with one task\n\n'
-		export XDG_CACHE_HOME="$tmp/cache" CUDA_CACHE_DISABLE=1 # NVRTC has a cache of its own
+		export XDG_CACHE_HOME="$tmp/cache" CUDA_CACHE_DISABLE=1 # NVRTC has its own cache
 		for run in mgws.random static.random mgws.local mgws.random static.random mgws.local; do
 			begin=$(date +%s%N)
 			"$G" run "$tmp/gpu.ini" --quiet --samples 1 --set run.warmup=0 --set workload.memset.tasks=1 \
@@ -485,8 +485,8 @@ for t in $tables; do
 		done
 		printf '\n8 bytes to the own rank, from the fire to the word that its worker sees; us, median\n\n'
 		printf '| %-44s | %12s | %12s |\n|---|---|---|\n' '' 'one worker' "$sms workers"
-		# .launched, .graph: with kernels that begin and end; the others model that, or need none. .memory: in the GPU's memory,
-		# through a copy in the host's.
+		# .launched, .graph: with real launches of kernels; the others model them, or need none. .memory: in GPU memory, by a copy
+		# in host memory.
 		for kind in gputn gputn.memory proxy counter gds hdn gds.launched hdn.launched gds.graph; do
 			row= trigger=${kind%.*} kernels=${kind#*.} memory=host
 			[ $kind != $trigger ] || kernels=persistent
@@ -505,7 +505,7 @@ for t in $tables; do
 		bar trigger_warp_over_floor "$(awk -v a="$one_warp" -v b="$warp" 'BEGIN { print a / b }')" '>=' 0.5
 		bar trigger_all_per_s "$all_mixed" '>=' 5e7
 		bar trigger_one_way_us "$way" '<=' 4.5
-		# The paper's figure 8.
+		# Figure 8 of the paper.
 		bar hdn_to_gputn "$(awk -v a="$hdn" -v b="$way" 'BEGIN { print b ? a / b : 0 }')" '>=' 2.5
 		bar gds_to_gputn "$(awk -v a="$gds" -v b="$way" 'BEGIN { print b ? a / b : 0 }')" '>=' 1.5
 		;;
@@ -517,7 +517,7 @@ for t in $tables; do
 		sms=$(sed -n 's/^cuda: GPU 0 .* \([0-9]*\) multiprocessors.*/\1/p' "$tmp/doctor")
 		printf '\nservice requests, for nothing unless a line says so, k/s; a word there and back takes %s us\n\n' "$trip"
 		printf '| %-44s | %12s | %12s | %12s |\n|---|---|---|---|\n' '' poll hybrid interrupt
-		# asked LABEL REQUESTS ARGUMENTS...: of each way to notify, into $poll, $hybrid, $interrupt.
+		# asked LABEL REQUESTS ARGUMENTS...: for each value of notify, into $poll, $hybrid, $interrupt.
 		asked() {
 			label=$1 n=$2
 			shift 2
@@ -591,7 +591,7 @@ for t in $tables; do
 				for (i = 2; i <= NF; i++) printf " %6.2f %6.3f |", $i * 1e6, $i * 1e6 / $1
 				print "" }'
 		done
-		# Of the best of ours for each shape: what a conf would name.
+		# The best barrier for each shape, as a conf would select it.
 		awk '{ best = 0
 			for (i = 4; i <= NF; i++) if ($i > 0 && (!best || $i < best)) best = $i
 			r = best * 1e6 / $3; n++; sum += log(r)
@@ -671,7 +671,7 @@ for t in $tables; do
 			gputn gds hdn
 		: >"$tmp/rounds"
 		for bytes in 8 4096 65536 262144 1048576 8388608; do
-			# What keeps the link busy: reading takes more lanes than storing.
+			# Enough lanes to saturate the link: reading takes more than storing.
 			case $bytes in 8388608) lanes=1024 ;; 1048576) lanes=512 ;; *) lanes=256 ;; esac
 			peer=$(median round_ns --ranks 2 --set run.workload=allreduce --set trigger.use=peer \
 				--set device.cuda.workers="$sms" --set device.cuda.lanes=$lanes \

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the vendor's barriers cost on a GPU, for bench/gpu.sh barriers: no gpuloom is in it.
+/* Cost of the vendor's barriers on a GPU, for bench/gpu.sh barriers; does not use gpuloom.
  *
  *   gpu_barriers
  *
- * grid_BLOCKS_THREADS_us: grid.sync() of cooperative groups with BLOCKS blocks of THREADS threads on each multiprocessor.
- * block_THREADS_us, warp_us: __syncthreads() and __syncwarp() of one block. cluster_us: the hardware barrier of clusters of 8
- * blocks of 256 threads, one block on each multiprocessor. host_us: the host launches an empty cooperative kernel and waits
- * for its end.
- * By repeat differences, as workload_barrier does it: the median of 11 differences between few and many rounds. */
+ * grid_BLOCKS_THREADS_us: grid.sync() of cooperative groups with BLOCKS blocks of THREADS threads on each
+ * multiprocessor. block_THREADS_us, warp_us: __syncthreads() and __syncwarp() of one block. cluster_us: the hardware
+ * barrier of clusters of 8 blocks of 256 threads, one block per multiprocessor. host_us: launch of an empty cooperative
+ * kernel until the host detects its end. Computed from repetitions, like workload_barrier: the median of 11 differences
+ * between few and many rounds. */
 #include <algorithm>
 #include <cooperative_groups.h>
 #include <cstdio>
@@ -81,7 +81,8 @@ int main(void)
 			int fit = 0;
 			MUST(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, grid, (int)threads, 0));
 			if (blocks <= (unsigned)fit)
-				printf("grid_%u_%u_us %.4f\n", blocks, threads, cost(grid, blocks * sms, threads, true));
+				printf("grid_%u_%u_us %.4f\n", blocks, threads,
+				       cost(grid, blocks * sms, threads, true));
 		}
 	for (unsigned threads = 32; threads <= 1024; threads *= 2)
 		printf("block_%u_us %.5f\n", threads, cost(block, 1, threads, false));

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How fast a plain kernel searches a text, for bench/gpu.sh contains: no gpuloom is in it.
+/* Speed of a plain kernel that searches a text, for bench/gpu.sh contains; does not use gpuloom.
  *
  *   gpu_contains WORD FILE
  *
- * plain_bytes_per_s: one launch over the whole file, 16 bytes a lane and step, which it looks through for
- * the first two bytes of the word; median of 20. places: where the word
- * begins. */
+ * plain_bytes_per_s: one launch over the whole file, 16 bytes per lane and step, searching for the first two bytes of
+ * the word; median of 20. places: matches of the word. */
 #include <cuda_runtime.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -35,10 +34,12 @@ __global__ void search(const uint4 *text, uint64_t bytes, int n, unsigned long l
 		uint4 v = text[i];
 		uint32_t next = ((const unsigned char *)text)[i * 16 + 16], part[5] = {v.x, v.y, v.z, v.w, next};
 		for (int k = 0; k < 4; k++)
-			for (uint32_t mask = __vcmpeq4(part[k], first) & (__vcmpeq4(part[k] >> 8 | part[k + 1] << 24, second) | any);
+			for (uint32_t mask = __vcmpeq4(part[k], first) &
+					     (__vcmpeq4(part[k] >> 8 | part[k + 1] << 24, second) | any);
 			     mask; mask &= mask - 1) {
 				int bit = __ffs(mask) - 1;
-				if (bit % 8 == 0 && begins((const unsigned char *)text, bytes, i * 16 + k * 4 + bit / 8, n))
+				if (bit % 8 == 0 &&
+				    begins((const unsigned char *)text, bytes, i * 16 + k * 4 + bit / 8, n))
 					atomicAdd(places, 1);
 			}
 	}
@@ -73,7 +74,7 @@ int main(int argc, char **argv)
 	MUST(cudaMemcpy(near, text, room, cudaMemcpyHostToDevice));
 	MUST(cudaMemcpyToSymbol(word, argv[1], strlen(argv[1])));
 	MUST(cudaDeviceGetAttribute(&processors, cudaDevAttrMultiProcessorCount, 0));
-	for (int turn = -2; turn < TURNS; turn++) { /* the first two are for the caches */
+	for (int turn = -2; turn < TURNS; turn++) { /* the first two warm the caches */
 		MUST(cudaMemset(places, 0, sizeof(*places)));
 		us[turn < 0 ? 0 : turn] =
 			gpu_us([&] { search<<<processors * 16, 128>>>(near, bytes, (int)strlen(argv[1]), places); });

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the link between a GPU and the host gives, for bench/gpu.sh triggers, requests and waits: no gpuloom is in it.
- *
+/* Performance of the link between a GPU and the host, for bench/gpu.sh triggers, requests and waits; does not use
+ * gpuloom.
  *   gpu_link
  *
- * stores_lane, stores_warp, stores_grid: words of 8 bytes, stored by one lane, by a warp, by all multiprocessors into a
- * ring in host memory, and counted there by one thread; per second. The producers check for room as rarely as the
- * ring allows.
- * round_trip_us: a word of host memory that the GPU raises and the host answers. load_us: a load from there, of which half
- * is about what a posted store takes the other way. launch_us: from the launch of an empty
- * kernel until the host knows its end. */
+ * stores_lane, stores_warp, stores_grid: 8-byte words per second that one lane, a warp, or all multiprocessors store
+ * into a ring in host memory and one thread counts there. The producers check for space as rarely as the ring allows.
+ * round_trip_us: the GPU increments a word of host memory and the host answers. load_us: a load from host memory; half
+ * of it is about the latency of a posted store. launch_us: launch of an empty kernel until the host detects its end. */
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <pthread.h>
@@ -35,12 +33,12 @@ struct ring {
 	uint64_t word[ENTRIES];
 };
 
-/* Each lane stores words first + lane * 1, then strides on; the number of the lap is the word. */
+/* Each lane stores words first + lane * 1, then advances by the stride; the lap number is the word. */
 __global__ void produce(volatile struct ring *ring, uint64_t n, uint64_t *seen)
 {
 	uint64_t lanes = (uint64_t)gridDim.x * blockDim.x, me = (uint64_t)blockIdx.x * blockDim.x + threadIdx.x;
 	for (uint64_t i = me; i < n; i += lanes) {
-		/* Half a ring of room, known by what one lane of all reads now and then. */
+		/* Half a ring of space, checked by one lane now and then. */
 		while (i >= *(volatile uint64_t *)seen + ENTRIES)
 			if (me == 0)
 				*(volatile uint64_t *)seen = ring->tail;
@@ -49,7 +47,7 @@ __global__ void produce(volatile struct ring *ring, uint64_t n, uint64_t *seen)
 		asm volatile("st.relaxed.sys.u64 [%0], %1;" ::"l"(&ring->word[i % ENTRIES]), "l"(1 + i / ENTRIES)
 			     : "memory");
 	}
-	/* The others may have a last word to store. */
+	/* The other lanes may have a last word to store. */
 	while (me == 0 && *(volatile uint64_t *)seen + ENTRIES < n)
 		*(volatile uint64_t *)seen = ring->tail;
 }
@@ -108,10 +106,10 @@ __global__ void load(const uint64_t *from, uint64_t n, uint64_t *took)
 {
 	uint64_t begin, end, at = 0;
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(begin)::"memory");
-	for (uint64_t i = 0; i < n; i++) /* the word is 0: where each load begins depends on the one before */
+	for (uint64_t i = 0; i < n; i++) /* the word is 0: the address of each load depends on the previous one */
 		asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(at) : "l"(from + at) : "memory");
 	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(end)::"memory");
-	*took = end - begin + at; /* a load whose value nobody wants is dropped, and with it the chain */
+	*took = end - begin + at; /* an unused load would be removed, and with it the chain */
 }
 
 __global__ void nothing(void)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fib(n) by work stealing in one hand-written kernel: the algorithm of sched_mgws (defaults), term_counter
- * and workload_fib without plug-ins, options, references or composition: the same queues, epochs and orders, the
- * same looks at the stop word and the public queue's. What bench/gpu.sh compares the composed kernel with. It lacks
- * what a fib does not need: joins, priorities, affinity, the initial set, lists for tasks that find no room.
+/* fib(n) by work stealing in one hand-written kernel: the algorithm of sched_mgws (defaults), term_counter and
+ * workload_fib without plug-ins, options, references or composition, but with the same queues, epochs, memory orders,
+ * and polls of the stop word and of the public queue's words. Baseline of the composed kernel in bench/gpu.sh. It omits
+ * what fib does not need: joins, priorities, affinity, the initial set, overflow lists.
  *   gpu_monolithic N WORKERS SAMPLES     prints the median of tasks per second */
 #include <cstdint>
 #include <algorithm>
@@ -31,7 +31,7 @@ struct own {
 	uint64_t word, open, tail, head, begin[2], started[2];
 	uint32_t epoch;
 };
-/* Of a worker, in shared memory. */
+/* State of a worker, in shared memory. */
 struct local {
 	own own;
 	uint64_t executed, spawned, steals;
@@ -42,7 +42,7 @@ __constant__ queue *queues;
 __constant__ shared_words *words;
 __constant__ uint32_t workers;
 extern __shared__ __align__(64) char memory[];
-#define L ((local *)memory) /* by name, so that the compiler knows where it lies */
+#define L ((local *)memory) /* a macro, so that the compiler infers the address space */
 
 /* attempts 24 | lock 1 | epoch 1 | initial 19 | tail 19 */
 constexpr uint64_t COUNT_MASK = (1ull << 19) - 1, LOCK = 1ull << 39, ATTEMPT = 1ull << 40;
@@ -116,7 +116,7 @@ FN bool stopped(worker &w)
 	w.stop = load_relaxed(&words->stop);
 	return false;
 }
-/* Time for another look at words that others change: see loom_poll_due(). */
+/* 1: time to poll words that other workers change: see loom_poll_due(). */
 FN bool due(worker &w)
 {
 	uint32_t now;
@@ -126,7 +126,7 @@ FN bool due(worker &w)
 	w.looked = now;
 	return true;
 }
-/* All lanes: n tasks from ring to ring. */
+/* All lanes: copies n tasks between rings. */
 FN void move(const worker &w, task *to, uint64_t to_at, uint32_t to_mask, const task *from, uint64_t at,
 	     uint32_t mask, uint32_t n)
 {
@@ -274,8 +274,7 @@ struct state {
 };
 static __device__ __noinline__ state overflow(state s, uint64_t k, uint64_t random);
 
-/* A task, and what it spawns. A template so that the kernel's copy is not part of the recursion, and is
- * inlined. */
+/* A task and its children. A template, so that the kernel's copy is not recursive and is inlined. */
 template <int NESTED> FN void run(worker &w, const task &t)
 {
 	uint64_t k = t.param[0];
@@ -312,7 +311,7 @@ static __device__ __noinline__ state overflow(state s, uint64_t k, uint64_t rand
 	t.param[0] = k;
 	if (!(release(w) && push(w, t))) {
 		if (w.depth >= NESTING)
-			__trap(); /* does not come with these queues */
+			__trap(); /* not possible with these queues */
 		w.depth++;
 		run<1>(w, t);
 		w.depth--;
@@ -328,7 +327,8 @@ FN bool work(worker &w, uint64_t &ran)
 	for (;;) {
 		bool can_share = w.count >= 2;
 		uint64_t news = 0;
-		/* The old look's words are used before the new look, which nothing waits for. */
+		/* Uses the words of the previous poll before it issues the next one, so that nothing waits for the
+		 * loads. */
 		if (w.lane == 0 && due(w)) {
 			if (stopped(w))
 				news = 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What two GPUs of a host give each other, for bench/gpu.sh peers: no gpuloom is in it.
+/* Communication between two GPUs of a host, for bench/gpu.sh peers; does not use gpuloom.
  *
- *   gpu_peers          exit 77 where there are no two GPUs that reach each other
+ *   gpu_peers          exit 77 without two GPUs that access each other's memory
  *
- * relaxed_us, release_us: a word of the other GPU's memory, raised by a relaxed or by a releasing store, and its answer.
- * copy_BYTES_us: both GPUs copy so much to each other at once, half of what an allreduce must send.
- * nccl_BYTES_us: ncclAllReduce of floats, one of many in a stream; only where libnccl.so.2 is found. */
+ * relaxed_us, release_us: a round trip of a word in the other GPU's memory, written by a relaxed or by a releasing
+ * store. copy_BYTES_us: both GPUs copy this amount to each other at once, half of what an allreduce must send.
+ * nccl_BYTES_us: ncclAllReduce of floats, one of many in a stream; only if libnccl.so.2 is found. */
 #include <cuda_runtime.h>
 #include <dlfcn.h>
 #include <stdint.h>
@@ -83,7 +83,7 @@ static double copy_us(size_t bytes)
 	return (now() - begin) / 100 * 1e6;
 }
 
-/* ---- NCCL, if it is there: loaded, so that nobody needs it to build this ---------------------------------------- */
+/* ---- NCCL, loaded at run time, so that it is not needed to build this ------------------------ */
 
 typedef int init_all(void **comm, int n, const int *device);
 typedef int all_reduce(const void *from, void *to, size_t n, int type, int op, void *comm, cudaStream_t stream);
@@ -141,7 +141,8 @@ int main(void)
 	void *so = dlopen("libnccl.so.2", RTLD_NOW);
 	init_all *init = so ? (init_all *)dlsym(so, "ncclCommInitAll") : NULL;
 	all_reduce *reduce = so ? (all_reduce *)dlsym(so, "ncclAllReduce") : NULL;
-	group *begin = so ? (group *)dlsym(so, "ncclGroupStart") : NULL, *end = so ? (group *)dlsym(so, "ncclGroupEnd") : NULL;
+	group *begin = so ? (group *)dlsym(so, "ncclGroupStart") : NULL,
+	      *end = so ? (group *)dlsym(so, "ncclGroupEnd") : NULL;
 	if (!init || !reduce || !begin || !end)
 		fprintf(stderr, "no libnccl.so.2 here: its figures are left out\n");
 	else if (nccl_us(init, reduce, begin, end))

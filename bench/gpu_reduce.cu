@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vendor's sum of n floats, for bench/gpu.sh reduce: no gpuloom is in it.
+/* The vendor's sum of n floats, for bench/gpu.sh reduce; does not use gpuloom.
  *
  *   gpu_reduce
  *
- * For n = 2^9 ... 2^28: cub_N_us: cub::DeviceReduce::Sum. launched_N_us: two kernels, a sum of each block and the sum of these: the
- * end of the first is the barrier. Both: the median of 11 times of many in a row, by events, divided by how many. */
+ * For n = 2^9 ... 2^28: cub_N_us: cub::DeviceReduce::Sum. launched_N_us: two kernels, a sum of each block and the sum
+ * of these; the end of the first is the barrier. Both: the median of 11 times of many consecutive calls, by events,
+ * divided by their number. */
 #include <algorithm>
 #include <cstdio>
 #include <cub/cub.cuh>
@@ -80,7 +81,8 @@ int main(void)
 	MUST(cub::DeviceReduce::Sum(room, bytes, in, out, (int)most));
 	MUST(cudaMalloc(&room, bytes));
 	for (size_t n = 512; n <= most; n *= 2) {
-		printf("cub_%zu_us %.4f\n", n, cost([&] { MUST(cub::DeviceReduce::Sum(room, bytes, in, out, (int)n)); }, n));
+		printf("cub_%zu_us %.4f\n", n,
+		       cost([&] { MUST(cub::DeviceReduce::Sum(room, bytes, in, out, (int)n)); }, n));
 		printf("launched_%zu_us %.4f\n", n, cost([&] {
 			unsigned some = (unsigned)std::clamp<size_t>(n / 4 / THREADS, 1, all);
 			sums<<<some, THREADS>>>((const float4 *)in, n / 4, blocks);

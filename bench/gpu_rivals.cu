@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What GPU programs use for tasks that make tasks, without gpuloom, for bench/gpu.sh rivals.
+/* Common GPU implementations of tasks that spawn tasks, without gpuloom, for bench/gpu.sh rivals.
  *
  *   gpu_rivals [fib|uts]...
  *
- * global: one array that all threads append to and take from, each warp by one fetch-and-add.
- * broker: a ring with a counter in front that says whether there is room or work, and a ticket in each slot (Kerbl et al.,
- *         "The Broker Queue", ICS 2018).
- * tail:   a kernel for each level of the tree, launched by the kernel before it (dynamic parallelism, tail launch).
- * levels: the same, launched by the host, which reads how large the level is.
- * Each line: job, rival, tasks a second, tasks, seconds: the median of 5, checked. A task is a node of fib(32)'s spawn tree,
- * or of the tree T1L of Unbalanced Tree Search. nvcc -rdc=true is needed. */
+ * global: one array that all threads append to and take from, by one fetch-and-add per warp. broker: a ring with a
+ * counter that reserves space or work, and a ticket in each slot (Kerbl et al., "The Broker Queue", ICS 2018). tail: a
+ * kernel for each level of the tree, launched by the previous kernel (dynamic parallelism, tail launch). levels: the
+ * same, launched by the host, which reads the size of each level. Each line: job, rival, tasks per second, tasks,
+ * seconds: the median of 5, verified. A task is a node of the spawn tree of fib(32), or of the tree T1L of Unbalanced
+ * Tree Search. Requires nvcc -rdc=true. */
 #include <algorithm>
 #include <cmath>
 #include <cuda_runtime.h>
@@ -46,7 +45,7 @@ struct Fib {
 
 #define DEPTH 13
 #define MOST 100
-__constant__ uint32_t bounds[MOST]; /* a node whose number is at least bounds[k] has more than k children */
+__constant__ uint32_t bounds[MOST]; /* a node with a number of at least bounds[k] has more than k children */
 
 struct Uts {
 	static constexpr const char *name = "uts";
@@ -105,7 +104,7 @@ struct Uts {
 struct State {
 	unsigned long long tasks, answer;
 	unsigned long long head, tail; /* global */
-	long long pending;             /* nodes that are made and not done */
+	long long pending;             /* nodes that were created and are not done */
 	unsigned int bhead, btail;     /* broker */
 	int count;
 	unsigned int level, size[2]; /* levels */
@@ -114,7 +113,7 @@ struct State {
 
 template <class T> __device__ T look(const T *p) { return *(const volatile T *)p; }
 
-/* A queue that loses a task, or waits for itself, would go on for ever. */
+/* Ends queues that lose a task or deadlock. */
 #define LIMIT_NS 5000000000ull
 enum { FULL = 1, LATE };
 
@@ -133,7 +132,7 @@ __device__ int late(State *s, unsigned long long begin)
 	return 1;
 }
 
-/* A thread's own sums, at the end. */
+/* Adds a thread's own sums, at the end. */
 __device__ void note(State *s, unsigned long long tasks, unsigned long long answer)
 {
 	for (int half = 16; half; half /= 2) {
@@ -146,7 +145,7 @@ __device__ void note(State *s, unsigned long long tasks, unsigned long long answ
 	}
 }
 
-/* For all lanes of a warp: where the n of each begin. */
+/* For all lanes of a warp: the offset of each lane's n. */
 __device__ uint32_t scan(uint32_t n, uint32_t *total)
 {
 	uint32_t sum = n, lane = threadIdx.x % 32;
@@ -158,7 +157,7 @@ __device__ uint32_t scan(uint32_t n, uint32_t *total)
 	return sum - n;
 }
 
-/* ---- one array for all -------------------------------------------------------------------------------- */
+/* ---- global: one array for all --------------------------------------------------------------- */
 
 template <class Job>
 __global__ void global_queue(State *s, typename Job::Node *node, uint32_t *ready, uint32_t mark)
@@ -166,7 +165,7 @@ __global__ void global_queue(State *s, typename Job::Node *node, uint32_t *ready
 	unsigned long long tasks = 0, answer = 0;
 	uint32_t lane = threadIdx.x % 32;
 	unsigned long long at = 0, begin = clock_ns();
-	int has = 0; /* a ticket that was not served yet */
+	int has = 0; /* a ticket that is not served yet */
 	for (;;) {
 		/* Lanes without a ticket draw one, all by one addition. */
 		unsigned need = __ballot_sync(~0u, !has);
@@ -224,7 +223,8 @@ template <class Job> struct Slot {
 	uint32_t ticket;
 };
 
-template <class Job> __device__ int broker_put(State *s, Slot<Job> *ring, const typename Job::Node &x, unsigned long long begin)
+template <class Job>
+__device__ int broker_put(State *s, Slot<Job> *ring, const typename Job::Node &x, unsigned long long begin)
 {
 	for (int n = look(&s->count); n < (int)RING; n = look(&s->count)) {
 		if (atomicAdd(&s->count, 1) < (int)RING) {
@@ -243,7 +243,8 @@ template <class Job> __device__ int broker_put(State *s, Slot<Job> *ring, const 
 	return 0;
 }
 
-template <class Job> __device__ int broker_take(State *s, Slot<Job> *ring, typename Job::Node *x, unsigned long long begin)
+template <class Job>
+__device__ int broker_take(State *s, Slot<Job> *ring, typename Job::Node *x, unsigned long long begin)
 {
 	for (int n = look(&s->count); n > 0; n = look(&s->count)) {
 		if (atomicSub(&s->count, 1) > 0) {
@@ -286,8 +287,9 @@ template <class Job> __global__ void broker_queue(State *s, Slot<Job> *ring)
 
 /* ---- level by level ----------------------------------------------------------------------------------- */
 
-/* The last level's nodes into the next one's. */
-template <class Job> __device__ void level_step(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t which)
+/* Expands the last level's nodes into the next level. */
+template <class Job>
+__device__ void level_step(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t which)
 {
 	uint32_t n = look(&s->size[which]), lanes = gridDim.x * blockDim.x;
 	unsigned long long tasks = 0, answer = 0;
@@ -313,21 +315,25 @@ template <class Job> __device__ void level_step(State *s, const typename Job::No
 	note(s, tasks, answer);
 }
 
-template <class Job> __global__ void level(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t which)
+template <class Job>
+__global__ void level(State *s, const typename Job::Node *from, typename Job::Node *to, uint32_t which)
 {
 	level_step<Job>(s, from, to, which);
 }
 
-template <class Job> __global__ void tail_next(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks);
+template <class Job>
+__global__ void tail_next(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks);
 
-template <class Job> __global__ void tail_level(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks)
+template <class Job>
+__global__ void tail_level(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks)
 {
 	level_step<Job>(s, from, to, which);
-	if (blockIdx.x == 0 && threadIdx.x == 0) /* when all blocks have ended */
+	if (blockIdx.x == 0 && threadIdx.x == 0) /* after all blocks have ended */
 		tail_next<Job><<<1, 1, 0, cudaStreamTailLaunch>>>(s, to, from, 1 - which, blocks);
 }
 
-template <class Job> __global__ void tail_next(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks)
+template <class Job>
+__global__ void tail_next(State *s, typename Job::Node *from, typename Job::Node *to, uint32_t which, int blocks)
 {
 	s->size[1 - which] = 0;
 	if (s->size[which])
@@ -407,7 +413,8 @@ template <class Job> static void measure(int processors)
 		}
 		double seconds = median(us, TURNS) / 1e6;
 		if (s.overflow)
-			printf("%s %s 0 - %s\n", Job::name, rival, s.overflow == LATE ? "did not end in 5 s" : "the queue was full");
+			printf("%s %s 0 - %s\n", Job::name, rival,
+			       s.overflow == LATE ? "did not end in 5 s" : "the queue was full");
 		else if (s.tasks != Job::tasks || s.answer != Job::answer)
 			printf("%s %s 0 - wrong: %llu tasks, %llu\n", Job::name, rival, s.tasks, s.answer);
 		else

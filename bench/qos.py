@@ -1,21 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What service requests cost a victim, and what the policies make of it (docs/qos.md).
+"""Cost of service requests for a victim, under each policy (docs/qos.md).
 
   bench/qos.py BUILD [--rounds N] [--ms N] [--part NAME]... [--set KEY=VALUE]...
 
 Parts: pareto (eight combinations, throttle and budget), budget, frontier (longer bursts, fewer waiting), tenants, idle,
-latency. All variants of a part run in turn, in an order shuffled anew each round, so that whatever else the machine does hits
-all. All of them take about seven minutes.
-Prints `bar FIGURE VALUE >=|<= TARGET ok|short` lines. `make bench-pareto` draws the front."""
+latency. All variants of a part run in each round, in random order, so that other load affects all of them. All parts take
+about seven minutes.
+Prints `bar NAME VALUE >=|<= TARGET ok|short` lines. `make bench-pareto` draws the front."""
 import argparse, json, os, random, statistics, subprocess, sys, time
 
 from figures import bar, bars
 
 CORES = os.cpu_count()
-SETTLE = 0.02  # s of requests before the victim begins
-QUIET_US = 100  # p99.9 of the victim's stalls alone, on a machine that has nothing else to do
-WAITING = 16384  # requests of the budget's part that are always under way
+SETTLE = 0.02  # s of requests before the victim starts
+QUIET_US = 100  # p99.9 of the victim's stalls alone, on an idle machine
+WAITING = 16384  # requests in flight in the part `budget`
 LIMITS = {'1%': 0.01, '5%': 0.05, '20%': 0.20}
 
 
@@ -52,8 +52,8 @@ class Bench:
         return {k: v['median'] for k, v in json.loads(out)['metrics'].items()}
 
     def rotate(self, variants):
-        """variants: name -> (use, sets). name -> list of metrics. Where the victim is disturbed before there are any
-        requests, something else runs: such a sample is taken again, as long as that is no more than half of all."""
+        """variants: name -> (use, sets). Returns name -> list of metrics. A victim that is disturbed before there are any
+        requests indicates other load: such a sample is repeated, for at most half of all samples."""
         found = {name: [] for name in variants}
         again = disturbed = 0
         for _ in range(self.rounds):
@@ -80,12 +80,12 @@ def share(m):
 
 
 def rate(m):
-    """Requests served per second. Workers take answers in order, so that theirs lag behind by up to a sweep."""
+    """Requests served per second. Workers take answers in order, so that their counters lag by up to a sweep."""
     return m['ssr_requests'] / seconds(m)
 
 
 def peak(m):
-    """The dearest second, as a share of the machine (the whole sample where it is shorter)."""
+    """Peak over any one-second window, as a share of the machine (the whole sample if it is shorter)."""
     return m['ssr_cpu_share_peak_1s']
 
 
@@ -95,7 +95,7 @@ def of(found, name, key):
 
 COMBINATIONS = ['split', 'coalesce split', 'steer split', 'coalesce steer split', 'monolithic',
                 'coalesce monolithic', 'steer monolithic', 'coalesce steer monolithic']
-PAPER = 'qos.monolithic.worker=yes'  # the paper's monolithic keeps its worker thread
+PAPER = 'qos.monolithic.worker=yes'  # the paper's monolithic path keeps its worker thread
 
 
 def pareto(b):
@@ -115,7 +115,7 @@ def pareto(b):
 # ---- a budget: throughput, CPU time, stalls
 
 STORM = 'storm'
-# The thread that plays the accelerator has core 0: what it takes from the victim there is not the path's doing.
+# The thread that simulates the accelerator uses core 0: its cost there is not caused by the path.
 ELSEWHERE = [f'qos.steer.cores={CORES - 1}']
 
 
@@ -124,7 +124,7 @@ def waiting(n, order='place'):
 
 
 def storm_of(n, order='place'):
-    """Unthrottled; its worker looks more often, for no more than 512 answers each time."""
+    """Unthrottled; its worker polls more often, for at most 512 answers each time."""
     return ('monolithic steer', *ELSEWHERE, *waiting(n, order), 'workload.requests.pause=100us')
 
 
@@ -133,25 +133,25 @@ def budget_of(text, n=WAITING, order='place', *sets):
 
 
 def in_turns(m):
-    """What a request costs once a burst is under way: waking and falling asleep are left out."""
+    """Cost of a request within a burst, without waking and falling asleep."""
     return m['ssr_cpu_turns'] / m['ssr_requests'] if m['ssr_requests'] else None
 
 
 def of_ideal(found, name, text, storm=STORM):
-    """Throughput over what the limit would buy at the cost of a request in a storm: the median over rounds, in each of
+    """Throughput relative to the ideal (CPU limit / cost of a request in a storm): the median over rounds, in each of
     which both ran within a minute."""
     pairs = zip(found[name], found[storm])
     return median([rate(m) * s['ssr_cpu_per_request'] / (LIMITS[text] * CORES * 1e9) for m, s in pairs])
 
 
 def per_burst(m):
-    """us of CPU time of a burst, and of that what it pays for waking and falling asleep."""
+    """us of CPU time of a burst, and the part for waking and falling asleep."""
     n = max(m['ssr_naps'], 1)
     return m['ssr_cpu'] / n / 1e3, (m['ssr_cpu'] - m['ssr_cpu_turns']) / n / 1e3
 
 
 def explain(found, name, text, storm=STORM):
-    """The same share from its parts: what waking leaves of a burst, times the cost in a storm over the cost here."""
+    """The same share from its parts: the share of a burst without waking, times the cost in a storm over the cost here."""
     whole, wake = (median([per_burst(m)[i] for m in found[name]]) for i in (0, 1))
     warm, here = of(found, storm, 'ssr_cpu_per_request'), of(found, name, in_turns)
     used = of(found, name, share) / LIMITS[text]
@@ -161,7 +161,7 @@ def explain(found, name, text, storm=STORM):
 
 
 def budget(b):
-    """The three bars at each limit; the paper's governor charged as honestly; the order of arrival beside it."""
+    """The three bars at each limit; the paper's governor with the same accounting; the order of arrival."""
     variants = {STORM: storm_of(WAITING), 'arrival storm': storm_of(WAITING, 'arrival')}
     for text in LIMITS:
         variants['budget ' + text] = budget_of(text)
@@ -190,7 +190,7 @@ def budget(b):
 
 
 def frontier(b):
-    """What longer bursts buy, and how many must wait: throughput against the victim's stall, at each limit."""
+    """Throughput against the victim's stall for longer bursts, at each limit."""
     stalls, fewer = ('75us', '165us', '300us', '1ms'), 1024
     variants = {STORM: storm_of(WAITING), f'storm {fewer}': storm_of(fewer)}
     for text in LIMITS:
@@ -211,9 +211,9 @@ def frontier(b):
 
 
 def tenants(b):
-    """Two tenants at 5%: one asks every 500 us, about half of its share (11 us of CPU time for each request that
-    is woken for), the other floods; against the first one alone. In the real-time class, for whatever the
-    scheduler keeps a woken thread waiting behind the victim is in both latencies otherwise."""
+    """Two tenants at 5%: one sends a request every 500 us, about half of its share (11 us of CPU time for each request
+    with a wake-up), the other floods; relative to the first one alone. In the real-time class, because otherwise both
+    latencies include the time for which a woken thread waits for the victim."""
     storm = 'workload.ssr_storm.'
     pace = [storm + 'pace=500us', 'qos.budget.limit=5%', storm + 'pause=50us', 'qos.class=fifo']
     two = ['device.cpu.workers=2', storm + 'tenants=2', 'device.cpu.cores=']
@@ -247,7 +247,7 @@ def idle_counters():
 
 
 def wakeups(pid):
-    """How often the threads of a process have gone to sleep so far, which is how often they woke."""
+    """How often the threads of a process have slept so far, which equals their wake-ups."""
     n = 0
     for task in os.listdir(f'/proc/{pid}/task'):
         with open(f'/proc/{pid}/task/{task}/status') as f:
@@ -256,7 +256,7 @@ def wakeups(pid):
 
 
 def idle_window(seconds, pid=None):
-    """Share of the time that cores were idle, how often a second they became it, wake-ups of a process."""
+    """Share of time that cores were idle, idle entries per second, wake-ups of a process."""
     begin, woke = idle_counters(), wakeups(pid) if pid else 0
     time.sleep(seconds)
     end = idle_counters()
@@ -265,15 +265,15 @@ def idle_window(seconds, pid=None):
 
 
 def interval(values, n=2000):
-    """95 % of the medians of as many drawn again (bootstrap)."""
+    """95 % interval of the median by bootstrap."""
     medians = sorted(statistics.median(random.choices(values, k=len(values))) for _ in range(n))
     return medians[n // 40], medians[-n // 40 - 1]
 
 
 def idle(b):
-    """A service that nobody asks: pairs of windows, without and with it, in turn the one or the other first. Idle
-    entries of the machine vary by half from one second to the next, for reasons of its own. So the bar is on what
-    the process can have added: each wake-up of one of its threads ends at most one rest of a core."""
+    """An idle service: pairs of windows without and with it, in alternating order. Idle entries of the machine vary by
+    half from one second to the next. So the bar is on what the process can have added: each wake-up of one of its
+    threads ends at most one idle period of a core."""
     length, pairs = 1, []
 
     def without():
@@ -285,14 +285,14 @@ def idle(b):
         time.sleep(0.6)
         window = idle_window(length, p.pid)
         m = b.end(p, 'idle')
-        time.sleep(0.2)  # its end is not of the next window
+        time.sleep(0.2)  # keep its end out of the next window
         return window + (m['ssr_cpu_share'], m['ssr_wakeups']) if m else None
 
     for i in range(2 * b.rounds):
         first = without() if i % 2 else beside()
         second = beside() if i % 2 else without()
         pairs.append((first, second) if i % 2 else (second, first))
-        # Both idle, or something else ran: the service's own CPU time is known to be far less than this.
+        # Both idle, or other load: the service's own CPU time is far less than this.
         quiet = [p for p in pairs if p[1] and min(p[0][0], p[1][0]) >= 0.9]
         if len(quiet) == b.rounds:
             break
@@ -315,7 +315,7 @@ def idle(b):
 
 
 def latency(b):
-    """One request at a time, same core, monolithic, against the direct call and one thread's wake."""
+    """One request at a time, same core, monolithic, relative to the direct call and the wake-up of a thread."""
     found, direct = {'signal': [], 'fault': []}, []
     for _ in range(b.rounds):
         p = subprocess.run([f'{b.o.build}/bench/qos_direct'], capture_output=True, text=True)

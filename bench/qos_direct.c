@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a request is compared with: the system calls themselves, and one thread waking another on its own
- * core. Medians, ns, as one line of JSON. */
+/* Baselines of a request: the system calls themselves, and one thread that wakes another on its own core. Medians, ns,
+ * as one line of JSON. */
 #include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
@@ -93,7 +93,7 @@ static void *sleeper(void *arg)
 	return NULL;
 }
 
-/* The sleeper is of a real-time class, so that the write itself hands the core over. */
+/* The sleeper has a real-time priority, so that the write itself switches to it. */
 static double wake(void)
 {
 	pthread_t id;

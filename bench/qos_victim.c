@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A victim whose stalls can be seen: one thread per core does chunks of dependent integer work, about
- * 20 us each, for a given time, and says how many it did and how late the latest were.
+/* A victim with measurable stalls: one thread per core executes chunks of dependent integer work, about 20 us each, for
+ * a given time, and prints their number and the longest delays.
  *   qos_victim CORE,CORE... MILLISECONDS
- * A stall is how much longer a chunk took than the shortest did. */
+ *
+ * A stall is the time of a chunk minus that of the shortest. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdint.h>
@@ -47,7 +48,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* us above the shortest chunk, below which a share of all chunks lies. */
+/* us above the shortest chunk, at a quantile of all chunks. */
 static double stall(const uint64_t *bins, uint64_t chunks, double share, uint64_t shortest)
 {
 	uint64_t seen = 0;

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Ranks that share tasks beside workers of one rank, and beside MPI: conf/uts-ranks.ini, conf/contains-ranks.ini.
+"""Ranks that share tasks, compared with workers of one rank and with MPI: conf/uts-ranks.ini, conf/contains-ranks.ini.
 
   bench/ranks.py BUILD [--rounds N] [--only PART,...] [--counts N,...]   parts: T1 T3 contains
 
-T1, T3: each round runs 1 rank with N workers, N ranks with a worker each that reach each other's memory, as many that ask
-for it over tcp, and the peer in bench/peers that steals by messages, in turn. The peer runs twice: `mpi` goes through shared
-memory and is compared with ranks that reach each other's memory, `mpi_tcp` goes over tcp and is compared with those that
-ask over tcp. N is 2, 4, 8 and so on, as far as there are cores, or one of --counts. contains: one rank and two, a worker each. Closing lines
-`bar FIGURE VALUE >= TARGET ok|short|missing`; all figures go to BUILD/bench/ranks.json."""
+T1, T3: each round runs 1 rank with N workers, N ranks with one worker each that access each other's memory, N ranks that
+steal over tcp, and the peer in bench/peers, which steals by MPI messages. The peer runs twice: `mpi` uses shared memory and
+is compared with ranks that access each other's memory, `mpi_tcp` uses tcp and is compared with ranks that steal over tcp.
+N is 2, 4, 8 etc. up to the number of cores, or one of --counts. contains: one rank and two, one worker each. Closing lines
+`bar NAME VALUE >= TARGET ok|short|missing`; all values go to BUILD/bench/ranks.json."""
 import json, os, shutil, statistics
 
 from figures import arguments, bar, call, finish, rotated, run_parts, settings

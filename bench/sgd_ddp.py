@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network of workload sgd in PyTorch's DistributedDataParallel, with the same batch: prints `step_ns N`, the median of a
-rank's steps. sgd_ddp.py RANKS INPUTS WIDTH LAYERS CLASSES BATCH STEPS; on GPUs, one a rank, where there are so many."""
+rank's steps. sgd_ddp.py RANKS INPUTS WIDTH LAYERS CLASSES BATCH STEPS; on GPUs, one per rank, if there are enough."""
 import os
 import statistics
 import sys

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Virtual time: how fast it goes, the same twice, and the network beside SimGrid's.
+"""Virtual time: simulation speed, reproducibility, and the network compared with SimGrid's.
 
   bench/sim.py BUILD [--rounds N] [--only PART,...]   parts: events twice ring real
 
-events: accesses and steps that one core plays in a second of its own time, tasks on 132 workers and a ring of 256 ranks. twice:
-1,024 ranks, the same, their memory and time, and whether two runs give the same. ring: simulated time of a ring beside SimGrid's
-model CM02, and seconds of a core at 1,024 ranks, of the whole and of the network with ranks that only sleep and send. real: the same confs on this machine's cores and simulated, with costs that
-`gpuloom doctor --profile`, the rate and two sizes of messages, and ranks that compute beside each other say; a rank needs two cores.
-Closing lines `bar FIGURE VALUE >=|<= TARGET ok|short|missing`; all figures go to BUILD/bench/sim.json."""
+events: accesses and steps simulated per CPU second, for tasks on 132 workers and a ring of 256 ranks. twice: the same for
+1,024 ranks, with memory and time, and whether two runs are identical. ring: simulated time of a ring compared with
+SimGrid's model CM02, and CPU seconds at 1,024 ranks, in total and for the network with ranks that only sleep and send.
+real: the same confs on real cores and simulated, with costs from `gpuloom doctor --profile`, from the rate and two sizes of
+messages, and from ranks that compute concurrently; a rank needs two cores. Closing lines
+`bar NAME VALUE >=|<= TARGET ok|short|missing`; all values go to BUILD/bench/sim.json."""
 import json, os, re, resource, statistics, subprocess, time
 
 from figures import arguments, bar, call, finish, run_parts, settings
@@ -23,7 +24,7 @@ BARE = ['trigger.gputn.sim_trigger=0', 'trigger.sim_overhead=0', 'trigger.sim_ga
 
 
 def play(conf, *own):
-    """The result, the events, and the seconds of a core that the world took to play them."""
+    """The result, the events, and the CPU seconds of the simulation."""
     done = subprocess.run([build + '/gpuloom', 'run', conf, '--samples', '1', '--log', 'info', '--quiet', '--json', '-',
                            *settings(['run.warmup=0', 'run.timeout=10m', *own])], capture_output=True, text=True)
     if done.returncode:
@@ -45,7 +46,7 @@ def events(rounds):
 
 
 def same(result):
-    """What does not depend on the machine."""
+    """The parts that do not depend on the machine."""
     return [result[k] for k in ('status', 'metrics', 'workers')] + [s['seconds'] for s in result['samples']]
 
 
@@ -72,14 +73,14 @@ def platform(ranks):
 
 
 def simgrid(ranks, size):
-    """Simulated seconds, and those of a core."""
+    """Simulated seconds and CPU seconds."""
     out = call([f'{build}/bench/peers/ring_simgrid', platform(ranks), str(ranks), str(size), '--cfg=network/model:CM02',
                 '--cfg=network/TCP-gamma:0', '--cfg=network/crosstraffic:0', '--log=root.thresh:error'])
     return tuple(map(float, out.split()))
 
 
 def network(ranks, size, sharing):
-    """The same of our network alone."""
+    """The same for the simulated network only."""
     return tuple(map(float, call([f'{build}/bench/sim_ring', str(ranks), str(size), sharing]).split()))
 
 
@@ -115,7 +116,7 @@ def seconds(conf, *own):
 
 
 class Network:
-    """A provider on this machine, and the same simulated."""
+    """A provider on this machine, and its simulation."""
 
     def __init__(self, provider, profile, rounds):
         self.real = [f'trigger.provider={provider}', 'run.samples=7', 'run.warmup=2']
@@ -132,7 +133,7 @@ class Network:
         self.net[1] = f'trigger.sim_rate={(65536 - 8) / max(whole[1] - whole[0] - (free[1] - free[0]), 1e-9):.6g}'
 
     def run(self, conf, ranks, own, simulated, stream=0):
-        """Of several real runs the least median: others of the host may be busy in some."""
+        """The smallest median of several real runs, since other load may affect some."""
         if simulated:
             return seconds([f'conf/{conf}.ini', self.profile], f'run.ranks={ranks}', f'device.sim.stream={stream:.0f}ns',
                            *self.sim, *self.net, *own)
@@ -143,8 +144,8 @@ class Network:
 
 
 def computing(ranks):
-    """Seconds of a rank that computes and sends nothing while others do the same: cores share more than one sees. The slowest's,
-    as ranks wait for each other."""
+    """Seconds of a rank that only computes while others do the same, because cores share resources. The slowest rank counts,
+    since ranks wait for each other."""
     mine = sorted(os.sched_getaffinity(0))
     share = [mine[len(mine) * r // ranks:len(mine) * (r + 1) // ranks] for r in range(ranks)]
     jobs = [subprocess.Popen(['taskset', '-c', ','.join(map(str, cores)), build + '/gpuloom', 'run', 'conf/jacobi2d.ini', '--quiet',
@@ -159,7 +160,7 @@ def real(rounds):
     with open(profile, 'w') as out:
         out.write(call([build + '/gpuloom', 'doctor', '--profile', 'cpu:0', '--set', 'device.cpu.workers=1']))
     jobs = {'jacobi2d': ['workload.jacobi2d.n=256'], 'allreduce': ['workload.allreduce.bytes=64KiB']}
-    # What a workload computes is charged as memory that it streams: one rank, which sends nothing, says how much that is.
+    # The computation of a workload is modelled as streamed memory: one rank without messages gives the amount.
     there = seconds(['conf/jacobi2d.ini', profile], 'workload.jacobi2d.n=128', 'run.samples=1', 'run.devices=sim:0', 'device.sim.stream=100ns')
     stream = {n: 100 * min(computing(n) for _ in range(rounds)) / there for n in (2, 4, 8) if 2 * n <= cores}
     print('1 KiB streamed, by ranks:', {n: f'{ns:.0f} ns' for n, ns in stream.items()})

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What bench/peers/ring_simgrid.c does in SimGrid, by the same parts of ours: each rank is a fiber that sends to the next one and
- * sleeps until a message comes, in 2 (N - 1) steps. The clock, the agents and their turns are device_sim's, and the network is the
- * triggers'; there are no workers, triggers, memory or data.
- *
- * usage: sim_ring RANKS BYTES queue|fair: prints the simulated seconds, and those of the core. */
+/* Counterpart of bench/peers/ring_simgrid.c with parts of gpuloom: each rank is a fiber that sends to the next one and
+ * sleeps until a message arrives, in 2 (N - 1) steps. Clock, agents and turns are from device_sim, the network from the
+ * triggers; there are no workers, triggers, memory or data.
+ *   sim_ring RANKS BYTES queue|fair: prints the simulated seconds and the CPU seconds. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,7 +90,7 @@ static uint64_t step(void *arg, uint64_t now_ns)
 	return wire_due(&r->port);
 }
 
-/* ---- all ------------------------------------------------------------------------------------------------ */
+/* ---- main ------------------------------------------------------------------------------------ */
 
 static int log_on(const struct loom_host *host, int level)
 {
@@ -99,7 +98,8 @@ static int log_on(const struct loom_host *host, int level)
 	return 0;
 }
 
-static int fail(const struct loom_host *host, struct loom_error *err, int code, const char *file, int line, const char *fmt, ...)
+static int fail(const struct loom_host *host, struct loom_error *err, int code, const char *file, int line,
+		const char *fmt, ...)
 {
 	(void)host, (void)err, (void)code, (void)file, (void)line;
 	must(0, fmt);
@@ -122,7 +122,8 @@ int main(int argc, char *argv[])
 	must(ranks != NULL, "out of memory");
 	for (uint32_t i = 0; i < all; i++) {
 		struct rank *r = &ranks[i];
-		r->host = (struct loom_host){.size = sizeof(r->host), .log_on = log_on, .fail = fail, .rank = i, .ranks = all, .job = ranks};
+		r->host = (struct loom_host){
+		    .size = sizeof(r->host), .log_on = log_on, .fail = fail, .rank = i, .ranks = all, .job = ranks};
 		r->member.name = "ring";
 		world_join(&r->host, 1, &r->member, &w, NULL);
 		r->member.crew->ctl = &ctl;
@@ -131,7 +132,9 @@ int main(int argc, char *argv[])
 		wire_join(wire, i, &r->port);
 		r->to = &ranks[(i + 1) % all];
 		const struct loom_clock *clock = &r->member.crew->clock;
-		must(!fiber_make(&r->fiber, STACK_BYTES, main_of_rank) && !clock->start(clock, "rank", step, r, &r->agent), "out of memory");
+		must(!fiber_make(&r->fiber, STACK_BYTES, main_of_rank) &&
+			 !clock->start(clock, "rank", step, r, &r->agent),
+		     "out of memory");
 		wire_attach(&r->port, clock, r->agent);
 	}
 	struct timespec begin, end;
@@ -141,10 +144,10 @@ int main(int argc, char *argv[])
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
 	uint64_t last = 0;
 	for (uint32_t i = 0; i < all; i++) {
-		must(ranks[i].came == steps && ranks[i].ended, "a rank waits in vain");
+		must(ranks[i].came == steps && ranks[i].ended, "a rank waits forever");
 		last = ranks[i].ended > last ? ranks[i].ended : last;
 	}
 	printf("%.9g %.6g\n", (double)(last - ranks[0].began) / 1e9,
 	       (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
-	return 0; /* all that there is ends with the process */
+	return 0; /* all resources end with the process */
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A compute thread beside k consumers that wait: what is left of its speed (WIC, observation 3.1, on a CPU).
- *   sync_beside PLUGIN K MS      prints rounds of work per ms, and the share of this process's processor
- *                                time that the work got; all threads on core 0
- * K = 0 is the base. The share says the same on a machine that others use too, where speed does not. One measurement per call: the caller interleaves. */
+/* A compute thread next to k waiting consumers: the remaining speed of its work (WIC, observation 3.1, on a CPU).
+ *
+ *   sync_beside PLUGIN K MS      prints rounds of work per ms, and the work's share of this process's CPU time; all
+ * threads on core 0
+ *
+ * K = 0 is the baseline. The share is robust to other load on the machine; the speed is not. One measurement per call:
+ * the caller interleaves. */
 #include "../tests/sync_rig.h"
 #include "times.h"
 
@@ -17,7 +20,7 @@ static void run(struct loom_ctx *c)
 			LOOM_CALL(sync, wait, c, 0, c->worker - c->first, 0, &data);
 		return;
 	}
-	usleep(100000); /* the others wait by then */
+	usleep(100000); /* the consumers wait by then */
 	uint64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID), all = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t begin = loom_clock_ns(c), end = begin + window_ms * 1000000ull, x = 1, rounds = 0, now;
 	do {

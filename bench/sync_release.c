@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One of many consumers is resumed, always one of the same 16, and the others stay asleep.
- *   sync_release PLUGIN WAITERS CORE       prints microseconds, medians: what publish() took; from its begin
- *                                          until the consumer was back; until both were through
- * On the core of its producer a consumer may come between the release and the end of publish(), which then lasts
- * longer, or after it: there only the third figure is of one thing. The producer is on core 0, the consumers on CORE. Every consumer stalls before its item comes. */
+/* Resumes one of many consumers, always one of the same 16, while the others sleep.
+ *
+ *   sync_release PLUGIN WAITERS CORE       prints microseconds, medians: duration of publish(); from its start until
+ * the consumer resumed; until both were done
+ *
+ * On the core of its producer a consumer may run between the release and the end of publish(), which then takes longer,
+ * or after it: there only the third value is well defined. The producer is on core 0, the consumers on CORE. Every
+ * consumer stalls before its item arrives. */
 #define SYNC_RIG_WORKERS 4200
 #include "../tests/sync_rig.h"
 #include "times.h"
@@ -35,7 +38,7 @@ static void run(struct loom_ctx *c)
 		consume(c);
 		return;
 	}
-	usleep(300000 + 100 * waiters); /* all are asleep by then */
+	usleep(300000 + 100 * waiters); /* all sleep by then */
 	for (uint64_t i = 0; i < RELEASES; i++) {
 		uint32_t w = (uint32_t)(i % VICTIMS) * (waiters < VICTIMS ? 1 : waiters / VICTIMS) % waiters;
 		usleep(300);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One worker runs a long task, the other has nothing to do: what share of a core that takes, and how soon
- * a task that the long one makes is begun by the other.
+/* One worker runs a long task while the other is idle: the share of a core that the idle worker takes, and how soon it
+ * starts a task that the long one spawns.
  *   BUILD/bench/tasks_idle [ROUNDS]; uses the plug-ins of BUILD */
 #include "../tests/harness.h"
 #include "times.h"
@@ -27,14 +27,14 @@ static void begun(struct loom_ctx *c, const struct loom_task *t)
 static void long_task(struct loom_ctx *c, const struct loom_task *t)
 {
 	(void)t;
-	/* First: nothing happens for a while. */
+	/* First phase: idle. */
 	uint64_t wall = now_ns(), all = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	uint64_t own = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	compute(wall + 200 * (uint64_t)ROUND_NS);
 	all = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - all;
 	own = clock_ns(CLOCK_THREAD_CPUTIME_ID) - own;
 	other_share = ((double)all - (double)own) / (double)(now_ns() - wall);
-	/* Then: a new task every now and then. */
+	/* Second phase: a new task now and then. */
 	for (uint64_t i = 0; i < rounds; i++) {
 		struct loom_task child = {.tag = 1};
 		child.param[0] = i;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nanoseconds: clocks, and lists of what things took. */
+/* Clocks in nanoseconds, and lists of durations. */
 #ifndef BENCH_TIMES_H
 #define BENCH_TIMES_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The floors of bench/trigger: 8 bytes to the own endpoint, from the call to visible data, by plain
- * fi_write and, where the provider has one, by its deferred work queue fired with fi_cntr_add; and to another
- * process and back, of which half is said. And that by one word of memory that two processes share, each on a core of its
- * own, without any network: the floor of workers that store into other ranks.
+/* Lower bounds for bench/trigger: 8 bytes to the own endpoint, from the call to visible data, by plain fi_write and, if
+ * the provider supports it, by its deferred work queue fired with fi_cntr_add; half of a round trip to another process;
+ * and the same by one word of memory shared by two processes, each on its own core, without a network: the lower bound
+ * for workers that store into other ranks.
  *   trigger_floor PROVIDER write|deferred|pair ROUNDS    prints "p50 p99" in ns
  *   trigger_floor memory word ROUNDS                     the same */
 #include <rdma/fabric.h>
@@ -45,7 +45,7 @@ static void must(const char *what, long rc)
 	exit(rc == -FI_ENODATA ? 77 : 1);
 }
 
-/* Where the other end is: this process, or the one at the end of `other`. */
+/* The other end: this process, or the one connected by `other`. */
 struct card {
 	char name[128];
 	uint64_t base, key;
@@ -146,7 +146,7 @@ static void await_word(const uint64_t *word, uint64_t round)
 	}
 }
 
-/* There and back by two words, each on a line of its own. */
+/* A round trip by two words, each on its own line. */
 static int by_memory(uint64_t rounds, uint64_t warm, uint64_t *took)
 {
 	uint64_t *word = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -212,7 +212,7 @@ int main(int argc, char **argv)
 		while (deferred && fi_cntr_read(done) < r)
 			progress();
 	}
-	if (!first) { /* its last answer may need progress still */
+	if (!first) { /* its last answer may still need progress */
 		for (int i = 0; i < 100000; i++)
 			progress();
 		fi_close(&ep->fid); /* shm removes its file */

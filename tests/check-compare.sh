@@ -263,7 +263,7 @@ wait_conf s '{"value": 0.005, "unit": "s", "better": "less"}'
 wait_conf more '{"value": 5, "unit": "ms", "better": "more"}'
 wait_conf none '{"value": 5, "better": "less"}'
 for other in s none; do
-	expect 2 "'wait' is in ms in .*wait-ms and in (s|no unit) in .*wait-$other: .*nothing is converted" "$G" compare "$tmp/a.ini" \
+	expect 2 "'wait' is in ms in .*wait-ms and in (s|no unit) in .*wait-$other: .*cannot be compared" "$G" compare "$tmp/a.ini" \
 		--vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-$other" --metric wait --fail-on 'wait: faster > 3%' --spread 0
 done
 expect 2 "'wait' is better when it is less in .*wait-ms, and when it is more in .*wait-more" "$G" compare "$tmp/a.ini" \
@@ -271,7 +271,7 @@ expect 2 "'wait' is better when it is less in .*wait-ms, and when it is more in 
 expect 0 '' "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-more" \
 	--metric wait:less $quick --blocks 1 --samples-per-block 2
 expect 0 '' "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" $quick --blocks 1 --samples-per-block 2
-expect 2 "bar two: 'wait' is in one unit in .*ms, and in another" "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" \
+expect 2 "bar two: 'wait' has different units in .*ms and" "$G" compare "$tmp/a.ini" --vary "workload.exec.command=$tmp/wait-ms,$tmp/wait-s" \
 	$quick --blocks 1 --samples-per-block 2 --bar 'two: wait(wait-ms) / wait(wait-s) >= 1'
 for unit in ms s more; do
 	"$G" run "$tmp/a.ini" --set "workload.exec.command=$tmp/wait-$unit" --samples 3 --quiet --json "$tmp/w-$unit.json" || fail "a run in $unit"
@@ -335,11 +335,11 @@ white, black = seen.get(b'\xff\xff\xff', 0), seen.get(b'\0\0\0', 0)
 sys.exit(not (white > width * height // 2 and black < width * height // 100 and len(seen) > 20))
 PY
 fi
-expect 1 'rsvg-convert, which draws PNG and PDF, is not there: install it .Debian: librsvg2-bin.' \
+expect 1 'rsvg-convert, which converts plots to PNG and PDF, is not installed .Debian: librsvg2-bin' \
 	env PATH=/nonexistent "$(realpath "$G")" report tests/data/compare.json -o "$tmp/no.png"
 [ -e "$tmp/no.png" ] && fail 'a picture that was not drawn'
 "$G" compare "$tmp/a.json" "$tmp/b.json" --quiet --json "$tmp/ab.json"
-expect 2 'no result' "$G" compare "$tmp/a.json" "$tmp/ab.json"
+expect 2 'not a result' "$G" compare "$tmp/a.json" "$tmp/ab.json"
 
 # Ctrl-C keeps complete blocks and leaves nothing behind.
 printf '#!/bin/sh\necho >>"%s"\nsleep 0.04\n' "$tmp/naps" >"$tmp/nap"

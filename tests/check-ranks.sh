@@ -92,7 +92,7 @@ GPULOOM_RANK=0 GPULOOM_RANKS=2 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ra
 job=$!
 soon 'grep -q ":$(printf %04X $port) 00000000:0000 0A" /proc/net/tcp' || fail 'rank 0 does not listen'
 ended_by TERM $job $job
-[ $status -ne 0 ] && [ $took -lt 8000 ] && grep -q 'rank 1 has not come' "$tmp/err" ||
+[ $status -ne 0 ] && [ $took -lt 8000 ] && grep -q 'rank 1 has not joined' "$tmp/err" ||
 	{ fail "exit $status, $took ms after a signal to rank 0, which waits for rank 1"; cat "$tmp/err"; }
 
 # A rank that is killed in mid-search: an error that names it, within 5 s, and nothing left behind. check-kills does it at

@@ -47,7 +47,7 @@ at "1 to 65535, not ''" localhost:
 # How many, S14: a bound, and files for all of them.
 refused 'GPULOOM_RANKS is 1 to 1024, not 1000000' GPULOOM_RANKS=1000000
 expect 4 '100 ranks need 164 open files, and this process may have 64: raise the limit' sh -c 'ulimit -n 64 && exec "$@"' few "$G" run -n 100 conf/uts-ranks.ini $small
-expect 124 'rank 1 has not come' sh -c 'ulimit -Sn 64 && exec "$@"' few timeout -k 8 2 env GPULOOM_RANKS=100 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
+expect 124 'rank 1 has not joined' sh -c 'ulimit -Sn 64 && exec "$@"' few timeout -k 8 2 env GPULOOM_RANKS=100 GPULOOM_RANK=0 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/uts-ranks.ini $small
 
 # Ranks with other confs, and a port that is taken, T47.
 GPULOOM_RANKS=2 GPULOOM_RANK=1 GPULOOM_ROOT=127.0.0.1:$port "$G" run conf/allreduce.ini --quiet >/dev/null 2>&1 &

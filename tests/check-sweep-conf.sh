@@ -20,11 +20,11 @@ INI
 cat "$tmp/p.ini" >>"$tmp/s.ini"
 
 expect 0 '' "$G" run "$tmp/s.ini" --dry-run
-[ "$(grep -c '^run' "$tmp/out")" = 5 ] || fail 'five cells to run'
-grep -q '^skip .*point=large .*run.seed=2: tired$' "$tmp/out" || fail 'a cell left out, with its reason'
+[ "$(grep -c '^run' "$tmp/out")" = 5 ] || fail 'five configurations to run'
+grep -q '^skip .*point=large .*run.seed=2: tired$' "$tmp/out" || fail 'a configuration left out, with its reason'
 [ ! -e "$tmp/s.jsonl" ] || fail 'a dry run wrote a file'
 expect 0 '' "$G" run "$tmp/s.ini" --samples 6
-grep -q '^  [*~] Small, 1 .* 6$' "$tmp/out" && grep -q '^    large, 1 .* 6$' "$tmp/out" || fail 'rows, and what is on the front'
+grep -q '^  [*~] * Small, 1 .* 6$' "$tmp/out" && grep -q '^ * large, 1 .* 6$' "$tmp/out" || fail 'rows, and what is on the front'
 grep -q '1 left out: tired' "$tmp/out" || fail 'what was left out'
 tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' || fail 'it does not end with the front'
 grep -q '<svg' "$tmp/s.svg" || fail 'no drawing'
@@ -42,15 +42,15 @@ point = head['factors'][0]
 assert point['key'] == 'point' and point['values'] == ['Small', 'large', 'as-it-is'], point
 assert point['sets']['large'] == ['workload.planted.turns=40000000', 'device.cpu.spin=1us'], point
 assert len(samples) == 5 * 6
-# In rounds: each cell has been there before any is done.
+# In rounds: each configuration has been there before any is done.
 names = [json.dumps(l['values']) for l in samples]
 assert len(set(names[:5])) == 5, names
 PY
-expect 2 'anew' "$G" run "$tmp/s.ini" --samples 6
+expect 2 'restart' "$G" run "$tmp/s.ini" --samples 6
 expect 0 ' 0 new samples' "$G" run "$tmp/s.ini" --samples 6 --resume
 expect 0 ' 5 new samples' "$G" sweep "$tmp/s.ini" --samples 7 --resume --set sweep.pareto=
 tail -n 2 "$tmp/out" | grep -q 'front of seconds' || fail 'the front that the file knows of'
-expect 0 ' 5 new samples' "$G" run "$tmp/s.ini" --samples 1 --anew
+expect 0 ' 5 new samples' "$G" run "$tmp/s.ini" --samples 1 --restart
 # Lines on standard output in place of the table; without a file none are kept.
 expect 0 '' "$G" run "$tmp/s.ini" --samples 1 --json - --set sweep.output=
 head -n 1 "$tmp/out" | grep -q '"gpuloom.sweep/1"' || fail 'run --json -'
@@ -71,8 +71,8 @@ expect 2 'varied twice' "$G" sweep "$tmp/s.ini" --vary run.seed=3 --vary run.see
 expect 2 'vary seed=3: not of the form' "$G" sweep "$tmp/s.ini" --vary seed=3
 expect 2 'design ful: error: .*did you mean .full' "$G" sweep "$tmp/s.ini" --design ful
 expect 0 '1 sample' "$G" run "$tmp/s.ini" --set run.seed=7 --samples 1 --no-sweep
-expect 2 'trace is for a single run' "$G" run "$tmp/s.ini" --trace "$tmp/t"
-expect 2 'resume is for a conf with .sweep.' "$G" run "$tmp/p.ini" --resume
+expect 2 'trace requires a single run' "$G" run "$tmp/s.ini" --trace "$tmp/t"
+expect 2 'resume requires a conf with .sweep.' "$G" run "$tmp/p.ini" --resume
 expect 0 '^run .*planted.*: 5 samples' "$G" run "$tmp/p.ini" --dry-run
 expect 0 'ok' "$G" config check "$tmp/s.ini"
 expect 0 'sweep.points.Small +workload.planted.turns=1000 +file +.*s.ini:6' "$G" config show "$tmp/s.ini" --origin
@@ -94,7 +94,7 @@ wrong "w.ini:9:1: error: .*'desgin'.*did you mean 'design'" '[sweep]' 'desgin = 
 wrong 'w.ini:8: error: .sweep. varies nothing' '[sweep]' 'design = one'
 wrong 'w.ini:9:10: error: .*two metrics' '[sweep]' 'pareto = seconds' "$seeds"
 wrong 'w.ini:9:8: error: .*did you mean forest' '[sweep]' 'plot = forst' "$seeds"
-wrong 'w.ini:9:10: error: .*ends in .html' '[sweep]' 'report = x.exe' "$seeds"
+wrong 'w.ini:9:10: error: .*end in .html' '[sweep]' 'report = x.exe' "$seeds"
 wrong 'w.ini:9:4: error: a key has no dots; write .sweep.run.' '[sweep]' 'run.seed = 1, 2'
 wrong "w.ini:9:8: error: seed in .run.: 'x'" '[sweep.run]' 'seed = 1, x'
 wrong "w.ini:9:1: error: unknown key 'sed' in .run.; did you mean 'seed'" '[sweep.run]' 'sed = 1, 2'
@@ -103,11 +103,11 @@ wrong 'w.ini:9:8: error: run.seed=1,1: the same value twice' '[sweep.run]' 'seed
 wrong "w.ini:9:5: error: 'seed=1' is not of the form section.key=value" '[sweep.points]' 'a = seed=1'
 wrong "w.ini:9:5: error: point 'a' sets run.seed twice" '[sweep.points]' 'a = run.seed=1, run.seed=2'
 wrong "w.ini:9:8: error: run.seed is varied by a list, and set by point 'a'" "$seeds" '[sweep.points]' 'a = run.seed=3'
-wrong "w.ini:11:6: error: .*does not take '3'" "$seeds" '[sweep.skip]' 'no = run.seed=3'
+wrong "w.ini:11:6: error: .*has no value '3'" "$seeds" '[sweep.skip]' 'no = run.seed=3'
 wrong "w.ini:10:5: error: .*did you mean .*'host'" '[sweep.points]' 'a = transport.use=host' 'b = transport.use=hots'
-expect 2 "sweep.report: cannot write '.*no/r.html'" "$G" run "$tmp/s.ini" --samples 100000 --anew \
+expect 2 "sweep.report: cannot write '.*no/r.html'" "$G" run "$tmp/s.ini" --samples 100000 --restart \
 	--set "sweep.report=$tmp/no/r.html"
-# A reader of the lines that goes away ends the sweep, without a word and without a fault of a cell.
+# A reader of the lines that goes away ends the sweep, without a word and without a fault of a configuration.
 "$G" sweep "$tmp/s.ini" --samples 100000 -o - 2>"$tmp/err" | head -n 1 >"$tmp/out"
 ! grep -qE 'error:|warning:' "$tmp/err" ||
 	{ fail 'a reader that goes away'; cat "$tmp/err"; }
@@ -117,33 +117,33 @@ expect 2 "sweep.report: cannot write '.*no/r.html'" "$G" run "$tmp/s.ini" --samp
 expect 2 "no metric 'secnds'; did you mean 'seconds'" "$G" run "$tmp/s.ini" --samples 100000 \
 	--set sweep.pareto=secnds,cpu_seconds --set sweep.output= --set sweep.report=
 rm -f "$tmp/s.jsonl"
-expect 2 "did you mean 'seconds'. What was measured is in '.*s.jsonl': --resume" "$G" run "$tmp/s.ini" --samples 2 \
+expect 2 "did you mean 'seconds'. The samples are in '.*s.jsonl': --resume" "$G" run "$tmp/s.ini" --samples 2 \
 	--set sweep.pareto=secnds,cpu_seconds --set sweep.report=
-expect 0 "warning: report: the sweep's own 'pareto' is left out: no metric 'secnds'" "$G" report "$tmp/s.jsonl"
+expect 0 "warning: report: ignoring 'pareto' of the sweep: no metric 'secnds'" "$G" report "$tmp/s.jsonl"
 grep -qE '^\| .*(Small|large|as-it-is)' "$tmp/out" || fail 'a report in spite of a slip in its front'
 expect 2 "no metric 'secnds'" "$G" report "$tmp/s.jsonl" --pareto secnds,cpu_seconds
 expect 0 ' 9 new samples' "$G" run "$tmp/s.ini" --samples 2 --resume
 tail -n 2 "$tmp/out" | grep -q 'front of seconds (less is better) and cpu_seconds' || fail 'the front that it was told then'
 expect 0 '' "$G" report "$tmp/s.jsonl"
 ! grep -q warning "$tmp/err" || fail 'the file still wishes for what there is not'
-expect 2 "warning: no metric 'beauty' in the first sample" "$G" run "$tmp/s.ini" --samples 100000 --anew \
+expect 2 "warning: no metric 'beauty' in the first sample" "$G" run "$tmp/s.ini" --samples 100000 --restart \
 	--set sweep.pareto=seconds,beauty
-grep -q "error: no metric 'beauty' in any cell; there are seconds, .*--resume" "$tmp/err" && grep -q ' 5 new samples' "$tmp/err" ||
-	fail 'a metric of no cell, after the first round'
+grep -q "error: no metric 'beauty' in any configuration; there are seconds, .*--resume" "$tmp/err" && grep -q ' 5 new samples' "$tmp/err" ||
+	fail 'a metric of no configuration, after the first round'
 grep -q 'Small, 1' "$tmp/out" || fail 'no table, for want of a metric'
-expect 2 "no metric 'ugliness' in any cell" "$G" run "$tmp/s.ini" --samples 1 --resume --set sweep.pareto=seconds,ugliness
-expect 2 "no metric 'beauty' in any cell" "$G" run "$tmp/s.ini" --samples 1 --set sweep.pareto=seconds,beauty \
+expect 2 "no metric 'ugliness' in any configuration" "$G" run "$tmp/s.ini" --samples 1 --resume --set sweep.pareto=seconds,ugliness
+expect 2 "no metric 'beauty' in any configuration" "$G" run "$tmp/s.ini" --samples 1 --set sweep.pareto=seconds,beauty \
 	--set sweep.output=
 
 # Ctrl-C: 130, the table of what there is, the drawing, and how to go on.
 rm -f "$tmp/s.svg" "$tmp/s.jsonl"
 interrupted '[ "$(grep -c "\"sample\":" "$tmp/s.jsonl" 2>/dev/null || :)" -ge 20 ] 2>/dev/null' "$G" run "$tmp/s.ini" --samples 100000
-grep -q 'interrupted after .*resume goes on' "$tmp/err" && grep -q 'front of' "$tmp/out" && [ -s "$tmp/s.svg" ] ||
+grep -q 'interrupted after .*resume continues' "$tmp/err" && grep -q 'front of' "$tmp/out" && [ -s "$tmp/s.svg" ] ||
 	fail 'what an interrupted run of a sweep shows'
 
-# What no cell finds is said once, before any is opened and a file is made.
+# What no configuration finds is said once, before any is opened and a file is made.
 for conf in 24 25 26; do
-	expect 2 'path = /usr/share/man/none: No such file .*tools/deps run.*no cell can be run' "$G" run conf/thesis/figure-$conf.ini \
+	expect 2 'path = /usr/share/man/none: No such file .*tools/deps run.*no configuration can run' "$G" run conf/thesis/figure-$conf.ini \
 		--set workload.contains.path=/usr/share/man/none --set sweep.output="$tmp/none.jsonl"
 	[ "$(wc -l <"$tmp/err")" -eq 1 ] || fail 'not one line about what is missing'
 	[ ! -e "$tmp/none.jsonl" ] || fail 'a sweep that cannot run wrote a file'

@@ -18,9 +18,9 @@ for wait in 0.05 0.1 0.15 0.2 0.25 0.3 0.1 0.05; do
 	wait $pid 2>/dev/null
 done
 [ $kills -gt 2 ] || fail "only $kills of the sweeps were killed: they are too short"
-printf '{"cell":"half a li' >>"$tmp/killed.jsonl" # as a power cut leaves it
+printf '{"configuration":"half a li' >>"$tmp/killed.jsonl" # as a power cut leaves it
 "$G" $sweep -o "$tmp/killed.jsonl" --resume || fail 'resuming a sweep that was killed'
-expect 2 'resume.*anew' "$G" sweep "$tmp/p.ini" $grid --samples 8 -o "$tmp/killed.jsonl"
+expect 2 'resume.*restart' "$G" sweep "$tmp/p.ini" $grid --samples 8 -o "$tmp/killed.jsonl"
 expect 2 'other factors' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 -o "$tmp/killed.jsonl" --resume
 cat >"$tmp/same.py" <<'PY'
 import collections, json, sys
@@ -28,7 +28,7 @@ def samples(path):
     n = collections.Counter()
     for line in map(json.loads, open(path)):
         if 'sample' in line:
-            n[line['cell'], line['sample']] += 1
+            n[line['configuration'], line['sample']] += 1
     return n
 whole, killed = map(samples, sys.argv[1:])
 assert len(whole) == 6 * 8 and set(whole.values()) == {1}, whole
@@ -47,17 +47,17 @@ cp "$tmp/killed.jsonl" "$tmp/foreign.other"
 printf '{"torn' >>"$tmp/foreign.other"
 for file in json txt md jsonl lines other; do
 	cp "$tmp/foreign.$file" "$tmp/before"
-	for how in resume anew; do
-		[ $file-$how != other-anew ] || continue # a sweep's own, whose factors differ
+	for how in resume restart; do
+		[ $file-$how != other-restart ] || continue # a sweep's own, whose factors differ
 		expect 2 '' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples 1 -o "$tmp/foreign.$file" --$how
 		cmp -s "$tmp/foreign.$file" "$tmp/before" || fail "--$how touched foreign.$file"
 	done
 done
-expect 2 'foreign.txt. is not the file of a sweep, and is left as it is' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 \
-	-o "$tmp/foreign.txt" --anew
-expect 0 '' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples 1 -o "$tmp/foreign.other" --anew
+expect 2 'foreign.txt. is not the file of a sweep, and was not changed' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 \
+	-o "$tmp/foreign.txt" --restart
+expect 0 '' "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 --samples 1 -o "$tmp/foreign.other" --restart
 mkfifo "$tmp/fifo"
-expect 2 'not a regular file' timeout 10 "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 -o "$tmp/fifo" --anew
+expect 2 'not a regular file' timeout 10 "$G" sweep "$tmp/p.ini" --vary workload.planted.turns=1,2 -o "$tmp/fifo" --restart
 
 # An axis that is not varied is a mistake before anything runs, and of a report (security S6).
 for axis in x lines facet; do
@@ -82,7 +82,7 @@ head["report"] = {"x": "no.such", "lines": "workload.planted.turn", "facet": "x"
 open(sys.argv[2], "w").write("\n".join([json.dumps(head)] + lines[1:]) + "\n")
 PY
 for format in html svg gp csv json md; do
-	expect 0 'warning: report: the sweep.s own line plot is left out: --x no.such' "$G" report "$tmp/wish.jsonl" --format $format
+	expect 0 'warning: report: ignoring the line plot of the sweep: --x no.such' "$G" report "$tmp/wish.jsonl" --format $format
 done
 
 # Ctrl-C: 130, whole lines, and the rest later.
@@ -117,7 +117,7 @@ cat "$tmp"/part-*.jsonl >"$tmp/all.jsonl"
 python3 - "$tmp" <<'PY' || fail 'the shards are not the sweep'
 import collections, json, sys
 def samples(path):
-    return collections.Counter((l['cell'], l['sample']) for l in map(json.loads, open(path)) if 'sample' in l)
+    return collections.Counter((l['configuration'], l['sample']) for l in map(json.loads, open(path)) if 'sample' in l)
 assert samples(sys.argv[1] + '/all.jsonl') == samples(sys.argv[1] + '/alone.jsonl')
 PY
 "$G" report "$tmp"/part-*.jsonl -o "$tmp/parts.csv" && "$G" report "$tmp/alone.jsonl" -o "$tmp/alone.csv"

@@ -35,7 +35,7 @@ for app in srs cg fe h3d bfs bs c2d stn gem kmn; do
 		workers=4
 		[ $sync != poll ] || workers=1 # spinning takes whole slices from who is waited for
 		for isolation in $isolations; do
-			expect 0 "$repeat samples?, each verified" "$G" run conf/wic.ini --set run.workload=$app --samples $repeat $devices $own \
+			expect 0 "$repeat samples?, (each )?verified" "$G" run conf/wic.ini --set run.workload=$app --samples $repeat $devices $own \
 				--set sync.use=$sync --set device.cpu.workers=$workers --set device.cpu.isolation=$isolation
 		done
 		[ $sync = poll ] || expect 0 'verified' "$G" run conf/wic.ini --set run.workload=$app --samples 1 $devices $own \

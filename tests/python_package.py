@@ -20,7 +20,7 @@ PANDAS, MATPLOTLIB = (importlib.util.find_spec(m) is not None for m in ("pandas"
 
 class Documents(unittest.TestCase):
     def test_sweep(self):
-        gpuloom.sweep("conf/uts.ini", "s.jsonl", set=SMALL, samples=3, anew=True,
+        gpuloom.sweep("conf/uts.ini", "s.jsonl", set=SMALL, samples=3, restart=True,
                       vary={"device.cpu.workers": [1, 2], "scheduler.mgws.victim": ["random", "neighbour"]})
         table = gpuloom.load("s.jsonl", pandas=False)
         self.assertEqual(len(table), 12)
@@ -34,7 +34,7 @@ class Documents(unittest.TestCase):
         with self.assertRaisesRegex(KeyError, "no column 'secnds'; there are: .*seconds"):
             table.groupby("device.cpu.workers")["secnds"]
         with open("s.jsonl", "a") as f:
-            f.write('{"cell": "half')  # as a crash leaves it
+            f.write('{"configuration": "half')  # as a crash leaves it
         self.assertEqual(len(gpuloom.load("s.jsonl", pandas=False)), 12)
         if PANDAS:
             frame = gpuloom.load("s.jsonl")

@@ -118,7 +118,7 @@ def overflow_F2_S1():
             s.sendall(head(GIVE, 0, n) + b"A" * (1 << 20))
         except OSError:
             pass
-        job.ends("GIVE of %d bytes" % n, job.root, 1, "rank 1 sent what is no message")
+        job.ends("GIVE of %d bytes" % n, job.root, 1, "rank 1 sent an invalid message")
 
 
 def huge_S1():
@@ -150,7 +150,7 @@ def given_up_S3():
     job = Job()
     s = job.member()
     s.sendall(head(GIVE, 0, 64)[:8])
-    job.ends("half a message", job.root, 1, "rank 1 did not go on with a message")
+    job.ends("half a message", job.root, 1, "rank 1 did not complete a message")
     s.close()
 
 
@@ -170,7 +170,7 @@ def trickle_S4():
         s.sendall(bytes([byte]))
         time.sleep(0.3)
     os.kill(job.root.pid, signal.SIGTERM)
-    job.ends("a stranger that trickles, and SIGTERM", job.root, 1, "rank 1 has not come", 15)
+    job.ends("a stranger that trickles, and SIGTERM", job.root, 1, "rank 1 has not joined", 15)
 
 
 def closed_S4():
@@ -225,7 +225,7 @@ def squat_S2():
         else:
             check("noise", receive(s) is None)
     other = job.start(1, GPULOOM_TOKEN=secrets.token_hex(16))
-    job.ends("a rank with another token", other, 4, "rank 1 is refused")
+    job.ends("a rank with another token", other, 4, "rank 1 is rejected")
     other = job.start(1)
     job.ends("the true rank 1", other, 0, "")
     job.ends("rank 0 among strangers", job.root, 0, "")
@@ -233,18 +233,18 @@ def squat_S2():
     job = Job(ranks=3)
     s = job.member(1)
     other = job.start(1)
-    job.ends("a rank whose place is taken", other, 4, "another process with its GPULOOM_RANK has come before")
+    job.ends("a rank whose place is taken", other, 4, "another process has joined with the same GPULOOM_RANK")
     s.close()
     job.ends("HELLO and away", job.root, 1, "rank 1 lost its connection")
 
 
 def steps_D3():
-    for first, words in ((head(GIVE, 5, 8) + b"x" * 8, "rank 1 sent what is no message"),
-                         (head(ALL, 0, 8) + b"x" * 8, "rank 1 sent what is no message"),
+    for first, words in ((head(GIVE, 5, 8) + b"x" * 8, "rank 1 sent an invalid message"),
+                         (head(ALL, 0, 8) + b"x" * 8, "rank 1 sent an invalid message"),
                          (head(GIVE, 0, 7) + b"x" * 7 + head(GIVE, 1, 7) + b"x" * 7, "rank 1"),
                          (head(GIVE, 0, 3) + b"xyz", "rank 1 is not in step with rank 0"),
                          (head(DONE, 0, 0), "rank 1 has ended"),
-                         (head(DONE, 1, 4000) + b"x" * 4000, "rank 1 sent what is no message")):
+                         (head(DONE, 1, 4000) + b"x" * 4000, "rank 1 sent an invalid message")):
         job = Job()
         s = job.member()
         s.sendall(first)

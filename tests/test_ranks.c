@@ -165,11 +165,11 @@ TEST(addresses_of_rank_0_F20_S15)
 		     {"[::1]:65535", "::1", "65535", NULL},
 		     {"[fe80::1%eth0]:007", "fe80::1%eth0", "7", NULL},
 		     {"::1:7741", NULL, NULL, "in brackets"},
-		     {":7741", NULL, NULL, "say the host"},
-		     {"node1", NULL, NULL, "say the host"},
-		     {"[]:7741", NULL, NULL, "say the host"},
-		     {"[::1]", NULL, NULL, "say the host"},
-		     {"[::1:7741", NULL, NULL, "say the host"},
+		     {":7741", NULL, NULL, "expected the host name"},
+		     {"node1", NULL, NULL, "expected the host name"},
+		     {"[]:7741", NULL, NULL, "expected the host name"},
+		     {"[::1]", NULL, NULL, "expected the host name"},
+		     {"[::1:7741", NULL, NULL, "expected the host name"},
 		     {"node1:", NULL, NULL, "1 to 65535"},
 		     {"node1:0", NULL, NULL, "1 to 65535"},
 		     {"node1:65536", NULL, NULL, "1 to 65535"},
@@ -177,7 +177,7 @@ TEST(addresses_of_rank_0_F20_S15)
 		     {"node1:18446744073709551617", NULL, NULL, "1 to 65535"},
 		     {"node1:+1", NULL, NULL, "1 to 65535"},
 		     {"node1:1x", NULL, NULL, "1 to 65535"},
-		     {"", NULL, NULL, "say the host"}};
+		     {"", NULL, NULL, "expected the host name"}};
 	for (size_t i = 0; i < COUNT(tried); i++) {
 		struct loom__root root;
 		struct loom_error err = {0};

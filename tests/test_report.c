@@ -35,13 +35,13 @@ static const char *data_path(const char *name)
 struct loaded {
 	struct loom__doc doc[2];
 	struct loom__view view;
-	struct loom__report_wish wish;
+	struct loom__report_settings settings;
 };
 
 static int open_view(struct loaded *l, size_t docs, struct loom_error *err)
 {
 	int rc = loom__view_create(l->doc, docs, &l->view, err);
-	if (!rc && loom__report_wish(&l->view, NULL, NULL, &l->wish, err)) {
+	if (!rc && loom__report_settings(&l->view, NULL, NULL, &l->settings, err)) {
 		loom__view_free(&l->view);
 		rc = -1;
 	}
@@ -84,22 +84,22 @@ static char *render(const struct loaded *l, enum loom__report_format format)
 	struct loom__text t = {0};
 	switch (format) {
 	case LOOM__AS_HTML:
-		loom__report_html(&t, &l->view, &l->wish);
+		loom__report_html(&t, &l->view, &l->settings);
 		break;
 	case LOOM__AS_MARKDOWN:
-		loom__report_markdown(&t, &l->view, &l->wish);
+		loom__report_markdown(&t, &l->view, &l->settings);
 		break;
 	case LOOM__AS_CSV:
 		loom__report_csv(&t, &l->view);
 		break;
 	case LOOM__AS_SVG:
-		loom__report_svg(&t, &l->view, &l->wish);
+		loom__report_svg(&t, &l->view, &l->settings);
 		break;
 	case LOOM__AS_GNUPLOT:
-		loom__report_gnuplot(&t, &l->view, &l->wish);
+		loom__report_gnuplot(&t, &l->view, &l->settings);
 		break;
 	default:
-		loom__report_summary(&t, &l->view, &l->wish);
+		loom__report_summary(&t, &l->view, &l->settings);
 	}
 	CU_ASSERT(loom__text_ok(&t));
 	return t.at ? t.at : strdup("");
@@ -289,13 +289,13 @@ TEST(ratios_from_zero)
 {
 	struct loaded l;
 	load(&l, "sweep.jsonl");
-	size_t m = l.wish.metric[0];
+	size_t m = l.settings.metric[0];
 	for (size_t i = 0; i < l.view.variants; i++)
 		if (l.view.variant[i].series && l.view.variant[i].series[m].rows) {
 			l.view.variant[i].series[m].value[0] *= 1000;
 			break;
 		}
-	l.wish.plots = 1u << LOOM__PLOT_RUNS;
+	l.settings.plots = 1u << LOOM__PLOT_RUNS;
 	char *page = render(&l, LOOM__AS_SVG);
 	CU_ASSERT_PTR_NOT_NULL(strstr(page, ">1000</text>"));
 	CU_ASSERT_PTR_NULL(strstr(page, ">-500</text>"));
@@ -416,7 +416,7 @@ TEST(gnuplot_runs_no_command_S5)
 		char to[300];
 		snprintf(to, sizeof(to), given[i].to, payload);
 		load_changed(&l, given[i].doc, given[i].from, to);
-		loom__report_lines(&l.view, NULL, NULL, NULL, &l.wish, &err);
+		loom__report_lines(&l.view, NULL, NULL, NULL, &l.settings, &err);
 		char *script = render(&l, LOOM__AS_GNUPLOT);
 		check_commands(script);
 		free(script);
@@ -512,14 +512,14 @@ TEST(broken_files)
 	static const struct {
 		const char *text, *says;
 	} given[] = {
-	    {"{", "ends too early"},
+	    {"{", "is incomplete"},
 	    {"{\"schema\":\"gpuloom.result/1\"} x", "line 1, column 31"},
 	    {"{\"schema\":\n\"gpuloom.result/1\",,}", "line 2"},
 	    {"[]", "not a result of gpuloom"},
 	    {"7", "not a result of gpuloom"},
 	    {"{\"schema\":\"gpuloom.result/2\"}", "gpuloom.result/2"},
 	    {"{\"schema\":7}", "not a result of gpuloom"},
-	    {"{\"schema\":\"gpuloom.sweep/1\"}\n{\"cell\":\n{}\n", "line 2"},
+	    {"{\"schema\":\"gpuloom.sweep/1\"}\n{\"configuration\":\n{}\n", "line 2"},
 	    {"{\"schema\":\"gpuloom.sweep/1\"}\n{} x\n", "line 2"},
 	    {"{\"schema\":\"gpuloom.sweep/1\"}\n[]\n", "line 2"},
 	};
@@ -545,7 +545,7 @@ TEST(empty_documents)
 	    "{\"schema\":\"gpuloom.sweep/1\"}",
 	    "{\"schema\":\"gpuloom.sweep/1\"}\n",
 	    "{\"schema\":\"gpuloom.sweep/"
-	    "1\"}\n\n{\"cell\":\"a\",\"sample\":0,\"metrics\":{\"x\":1}}\n{\"ce",
+	    "1\"}\n\n{\"configuration\":\"a\",\"sample\":0,\"metrics\":{\"x\":1}}\n{\"ce",
 	    ("{\"schema\":\"gpuloom.compare/1\",\"variants\":[{}],\"comparisons\":[{\"baseline\":0,"
 	     "\"variant\":0}]}")};
 	for (size_t i = 0; i < LOOM__COUNT(text); i++) {
@@ -611,7 +611,7 @@ static void load_grid(struct loaded *l)
 		for (int p = 0; p < 2; p++)
 			for (int q = 0; q < 2; q++)
 				for (int i = 0; i < 9; i++)
-					loom__text_add(&t, "{\"cell\":\"%d%d%d\",\"values\":{\"device.cpu.workers\":\"%d\",\"scheduler.policy\":\"%s\","
+					loom__text_add(&t, "{\"configuration\":\"%d%d%d\",\"values\":{\"device.cpu.workers\":\"%d\",\"scheduler.policy\":\"%s\","
 							   "\"q.size\":\"%s\"},\"sample\":%d,\"metrics\":{\"seconds\":%.6f},\"units\":{\"seconds\":\"s\"},"
 							   "\"better\":{\"seconds\":\"less\"}}\n",
 						       w, p, q, w, p ? "b" : "a", q ? "64" : "8k", i,
@@ -638,8 +638,8 @@ TEST(line_plots)
 	struct loom_error err = {0};
 	load_grid(&l);
 	/* Chosen: numbers on the x axis, in their order; a line and a panel for the others. */
-	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, NULL, NULL, NULL, &l.wish, &err), 0);
-	loom__lines_create(&l.view, &l.wish, 0, &lines);
+	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, NULL, NULL, NULL, &l.settings, &err), 0);
+	loom__lines_create(&l.view, &l.settings, 0, &lines);
 	CU_ASSERT(lines.xs == 3 && lines.lines == 2 && lines.facets == 2 && lines.points == 12 && lines.pooled == 1);
 	CU_ASSERT(lines.numbers && !strcmp(lines.x[1], "2"));
 	const struct loom__lines_point *p = point_at(&lines, "8k", "b", "4");
@@ -649,22 +649,22 @@ TEST(line_plots)
 	CU_ASSERT(!p->open && p->low >= p->least && p->low < p->median && p->high > p->median && p->n == 9);
 	loom__lines_free(&lines);
 	/* A time that halves is a speed-up of 2, and of 4 an efficiency of 1. */
-	l.wish.show = LOOM__SHOW_SPEEDUP;
-	loom__lines_create(&l.view, &l.wish, 0, &lines);
+	l.settings.show = LOOM__SHOW_SPEEDUP;
+	loom__lines_create(&l.view, &l.settings, 0, &lines);
 	p = point_at(&lines, "64", "a", "4");
 	CU_ASSERT_DOUBLE_EQUAL(p->median, 4, 1e-9);
 	CU_ASSERT(p->low <= p->median && p->median <= p->high && p->least <= p->low);
 	CU_ASSERT_DOUBLE_EQUAL(point_at(&lines, "64", "b", "1")->median, 1, 1e-9);
 	loom__lines_free(&lines);
-	l.wish.show = LOOM__SHOW_EFFICIENCY;
-	loom__lines_create(&l.view, &l.wish, 0, &lines);
+	l.settings.show = LOOM__SHOW_EFFICIENCY;
+	loom__lines_create(&l.view, &l.settings, 0, &lines);
 	CU_ASSERT_DOUBLE_EQUAL(point_at(&lines, "64", "a", "2")->median, 1, 1e-9);
 	loom__lines_free(&lines);
 	for (unsigned log = 0; log < 4; log++) {
-		l.wish.log = log;
+		l.settings.log = log;
 		render_all(&l);
 	}
-	l.wish.show = LOOM__SHOW_VALUE;
+	l.settings.show = LOOM__SHOW_VALUE;
 	char *script = render(&l, LOOM__AS_GNUPLOT), *page = render(&l, LOOM__AS_HTML);
 	CU_ASSERT_PTR_NOT_NULL(strstr(script, "scheduler.policy,q.size\n")); /* the factors are columns */
 	CU_ASSERT_PTR_NOT_NULL(strstr(script, "set xlabel 'device.cpu.workers'"));
@@ -675,13 +675,13 @@ TEST(line_plots)
 	unload(&l);
 	/* Of other factors the cells are taken together. */
 	load_grid(&l);
-	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, "q.size", "device.cpu.workers", NULL, &l.wish, &err), 0);
-	l.wish.facet = LOOM__NO_NAME;
-	loom__lines_create(&l.view, &l.wish, 0, &lines);
+	CU_ASSERT_EQUAL_FATAL(loom__report_lines(&l.view, "q.size", "device.cpu.workers", NULL, &l.settings, &err), 0);
+	l.settings.facet = LOOM__NO_NAME;
+	loom__lines_create(&l.view, &l.settings, 0, &lines);
 	CU_ASSERT(lines.numbers && !strcmp(lines.x[0], "64") && lines.pooled == 2);
 	CU_ASSERT_EQUAL(point_at(&lines, "", "2", "8k")->n, 18);
 	loom__lines_free(&lines);
-	REFUSED(loom__report_lines(&l.view, "device.cpu.worker", NULL, NULL, &l.wish, &err), LOOM_EINVAL, err,
+	REFUSED(loom__report_lines(&l.view, "device.cpu.worker", NULL, NULL, &l.settings, &err), LOOM_EINVAL, err,
 		"'device.cpu.workers'");
 	unload(&l);
 }
@@ -811,7 +811,7 @@ TEST(large)
 	for (int i = 0; i < 20000; i++)
 		loom__text_add(
 		    &t,
-		    "{\"cell\":\"c%d\",\"values\":{\"a.b\":\"%d\",\"a.c\":\"%d\"},\"sample\":%d,"
+		    "{\"configuration\":\"c%d\",\"values\":{\"a.b\":\"%d\",\"a.c\":\"%d\"},\"sample\":%d,"
 		    "\"metrics\":{\"seconds\":%d.5,\"m%d\":1},\"better\":{\"seconds\":\"less\"}}\n",
 		    i % 2500, i % 50, i % 2500 / 50, i / 2500, i % 97 + 1, i % 300);
 	struct loaded l;
@@ -837,12 +837,12 @@ TEST(many_cells_S14)
 	struct loom__text t = {0};
 	struct loaded l;
 	struct loom_error err = {0};
-	loom__text_add(&t, "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[]}\n{\"cell\":\"a\",\"sample\":0,\"metrics\":{\"m\":1");
+	loom__text_add(&t, "{\"schema\":\"gpuloom.sweep/1\",\"factors\":[]}\n{\"configuration\":\"a\",\"sample\":0,\"metrics\":{\"m\":1");
 	for (int i = 0; i < LOOM__VIEW_METRICS - 1; i++)
 		loom__text_add(&t, ",\"m%d\":1", i);
 	loom__text_add(&t, "}}\n");
 	for (int i = 0; i < 60000; i++)
-		loom__text_add(&t, "{\"cell\":\"%d\"}\n", i);
+		loom__text_add(&t, "{\"configuration\":\"%d\"}\n", i);
 	CU_ASSERT_EQUAL(load_text(&l, t.at, &err), LOOM_EINVAL);
 	CU_ASSERT_PTR_NOT_NULL(strstr(err.text, "too many samples, or variants times metrics"));
 	loom__text_free(&t);
@@ -873,15 +873,15 @@ TEST(main_effect)
 	static const char text[] = "{\"schema\":\"gpuloom.sweep/"
 				   "1\",\"factors\":[{\"key\":\"a.x\",\"values\":[\"0\",\"1\"]},"
 				   "{\"key\":\"a.y\",\"values\":[\"p\",\"q\"]}]}\n"
-				   "{\"cell\":\"1\",\"values\":{\"a.x\":\"1\",\"a.y\":\"p\"},"
+				   "{\"configuration\":\"1\",\"values\":{\"a.x\":\"1\",\"a.y\":\"p\"},"
 				   "\"sample\":0,\"metrics\":{\"m\":20}}\n"
-				   "{\"cell\":\"2\",\"values\":{\"a.x\":\"0\",\"a.y\":\"p\"},"
+				   "{\"configuration\":\"2\",\"values\":{\"a.x\":\"0\",\"a.y\":\"p\"},"
 				   "\"sample\":0,\"metrics\":{\"m\":10}}\n"
-				   "{\"cell\":\"3\",\"values\":{\"a.x\":\"0\",\"a.y\":\"q\"},"
+				   "{\"configuration\":\"3\",\"values\":{\"a.x\":\"0\",\"a.y\":\"q\"},"
 				   "\"sample\":0,\"metrics\":{\"m\":100}}\n"
-				   "{\"cell\":\"4\",\"values\":{\"a.x\":\"1\",\"a.y\":\"q\"},"
+				   "{\"configuration\":\"4\",\"values\":{\"a.x\":\"1\",\"a.y\":\"q\"},"
 				   "\"sample\":0,\"metrics\":{\"m\":200}}\n"
-				   "{\"cell\":\"4\",\"done\":true}\n{\"cell\":\"5\",\"values\":{"
+				   "{\"configuration\":\"4\",\"done\":true}\n{\"configuration\":\"5\",\"values\":{"
 				   "\"a.x\":\"2\"},\"failed\":\"no\"}\n";
 	const char *level[8];
 	struct loaded l;
@@ -923,17 +923,17 @@ TEST(many_results)
 	loom__doc_free(&l.doc[1]);
 }
 
-TEST(wishes)
+TEST(settings)
 {
 	struct loaded l;
 	struct loom_error err = {0};
-	struct loom__report_wish wish;
+	struct loom__report_settings settings;
 	load(&l, "result.json");
 	CU_ASSERT_EQUAL(
-	    loom__report_wish(&l.view, "exit_ns,seconds", "seconds,exit_ns", &wish, &err), 0);
-	CU_ASSERT_EQUAL(wish.metrics, 2);
-	REFUSED(loom__report_wish(&l.view, "exit_n", NULL, &wish, &err), LOOM_EINVAL, err, "exit_ns");
-	REFUSED(loom__report_wish(&l.view, NULL, "seconds", &wish, &err), LOOM_EINVAL, err, "two");
+	    loom__report_settings(&l.view, "exit_ns,seconds", "seconds,exit_ns", &settings, &err), 0);
+	CU_ASSERT_EQUAL(settings.metrics, 2);
+	REFUSED(loom__report_settings(&l.view, "exit_n", NULL, &settings, &err), LOOM_EINVAL, err, "exit_ns");
+	REFUSED(loom__report_settings(&l.view, NULL, "seconds", &settings, &err), LOOM_EINVAL, err, "two");
 	CU_ASSERT_EQUAL(loom__report_format_of("a.b/x.HTML"), LOOM__AS_HTML);
 	CU_ASSERT_EQUAL(loom__report_format_of("a.html/x"), LOOM__REPORT_FORMATS);
 	unload(&l);

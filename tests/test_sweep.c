@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sweeps without plug-ins: designs cover what they promise, constraints leave out what they say,
- * and a sweep that is killed after any byte ends with the same cells and no sample twice. */
+ * and a sweep that is killed after any byte ends with the same configurations and no sample twice. */
 #include "support.h"
 
 #include <fcntl.h>
@@ -34,21 +34,21 @@ static const char *const few[] = {"a.x=1,2,3", "a.y=p,q", "a.z=u,v,w,t"};
 TEST(design_sizes)
 {
 	struct loom__factor f[3];
-	struct loom__cells cells;
+	struct loom__configs configs;
 	struct loom_error err;
 	make_factors(f, few, 3);
-	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_FULL, f, 3, &cells, &err), 0);
-	CU_ASSERT_EQUAL(cells.count, 24);
-	loom__cells_free(&cells);
-	CU_ASSERT_EQUAL_FATAL(loom__cells_make(LOOM__DESIGN_ONE, f, 3, &cells, &err), 0);
-	CU_ASSERT_EQUAL(cells.count, 1 + 2 + 1 + 3);
-	for (size_t i = 0; i < cells.count; i++) {
+	CU_ASSERT_EQUAL_FATAL(loom__configs_make(LOOM__DESIGN_FULL, f, 3, &configs, &err), 0);
+	CU_ASSERT_EQUAL(configs.count, 24);
+	loom__configs_free(&configs);
+	CU_ASSERT_EQUAL_FATAL(loom__configs_make(LOOM__DESIGN_ONE, f, 3, &configs, &err), 0);
+	CU_ASSERT_EQUAL(configs.count, 1 + 2 + 1 + 3);
+	for (size_t i = 0; i < configs.count; i++) {
 		size_t off = 0;
 		for (size_t k = 0; k < 3; k++)
-			off += cells.pick[3 * i + k] != 0;
+			off += configs.pick[3 * i + k] != 0;
 		CU_ASSERT_EQUAL(off, i ? 1u : 0u);
 	}
-	loom__cells_free(&cells);
+	loom__configs_free(&configs);
 	free_factors(f, 3);
 }
 
@@ -56,11 +56,11 @@ TEST(too_many)
 {
 	static const char text[] = "a.x=1,2,3,4,5,6,7,8,9,10";
 	struct loom__factor f[8];
-	struct loom__cells cells;
+	struct loom__configs configs;
 	struct loom_error err;
 	for (size_t i = 0; i < 8; i++)
 		make_factors(&f[i], (const char *const[]){text}, 1);
-	CU_ASSERT_EQUAL(loom__cells_make(LOOM__DESIGN_FULL, f, 8, &cells, &err),
+	CU_ASSERT_EQUAL(loom__configs_make(LOOM__DESIGN_FULL, f, 8, &configs, &err),
 			LOOM_EINVAL);
 	free_factors(f, 8);
 }
@@ -133,7 +133,7 @@ TEST(spec)
 {
 	static const char text[] = "[sweep]\ndesign = one\n[sweep.a.b]\nc = 1, x y\n[sweep.points]\n"
 				   "Fast = s.k = v,s.l=\"p,q\"\nplain =\n[sweep.only]\nthese = point=Fast|plain, a.b.c=1\n";
-	struct loom_config *cfg, *cell;
+	struct loom_config *cfg, *config;
 	struct loom__sweep_spec spec;
 	struct loom__diag diag = {0};
 	char said[500];
@@ -149,23 +149,23 @@ TEST(spec)
 	CU_ASSERT_STRING_EQUAL(spec.factor[1].key, LOOM__SWEEP_POINT);
 	CU_ASSERT_STRING_EQUAL(spec.factor[1].value[0], "Fast"); /* as it was written */
 	CU_ASSERT_STRING_EQUAL(spec.constraint[0].reason, "these");
-	/* A cell has the values, and their places. */
-	CU_ASSERT_EQUAL_FATAL(loom_config_create(&cell, NULL), 0);
-	loom__sweep_spec_apply(&spec, (size_t[]){0, 0}, cell, &diag);
+	/* A configuration has the values, and their places. */
+	CU_ASSERT_EQUAL_FATAL(loom_config_create(&config, NULL), 0);
+	loom__sweep_spec_apply(&spec, (size_t[]){0, 0}, config, &diag);
 	CU_ASSERT_EQUAL(diag.errors, 0);
-	CU_ASSERT_STRING_EQUAL(value_of(cell, "s", "k"), "v");
-	CU_ASSERT_STRING_EQUAL(value_of(cell, "s", "l"), "p,q");
-	CU_ASSERT_STRING_EQUAL(value_of(cell, "a.b", "c"), "1");
-	CU_ASSERT_EQUAL(loom__config_get(cell, "s", "k")->line, 6);
-	loom__sweep_spec_overruled(&spec, (size_t[]){0, 0}, cell, &diag);
+	CU_ASSERT_STRING_EQUAL(value_of(config, "s", "k"), "v");
+	CU_ASSERT_STRING_EQUAL(value_of(config, "s", "l"), "p,q");
+	CU_ASSERT_STRING_EQUAL(value_of(config, "a.b", "c"), "1");
+	CU_ASSERT_EQUAL(loom__config_get(config, "s", "k")->line, 6);
+	loom__sweep_spec_overruled(&spec, (size_t[]){0, 0}, config, &diag);
 	CU_ASSERT_EQUAL(diag.errors, 0);
-	loom__config_set_text(cell, "s.k=w", LOOM_FROM_COMMAND_LINE, &diag);
-	loom__sweep_spec_overruled(&spec, (size_t[]){0, 0}, cell, &diag);
+	loom__config_set_text(config, "s.k=w", LOOM_FROM_COMMAND_LINE, &diag);
+	loom__sweep_spec_overruled(&spec, (size_t[]){0, 0}, config, &diag);
 	CU_ASSERT_EQUAL(diag.errors, 1);
-	loom__sweep_spec_overruled(&spec, (size_t[]){0, 1}, cell, &diag); /* this point does not set it */
+	loom__sweep_spec_overruled(&spec, (size_t[]){0, 1}, config, &diag); /* this point does not set it */
 	CU_ASSERT_EQUAL(diag.errors, 1);
 	loom__diag_free(&diag);
-	loom_config_destroy(cell);
+	loom_config_destroy(config);
 	loom__sweep_spec_free(&spec);
 	loom_config_destroy(cfg);
 }
@@ -182,7 +182,7 @@ TEST(spec_mistakes)
 		{"[sweep.points]\na = s.k=1, S.K =2\n", "t.ini:2:5: error: point 'a' sets S.K twice"},
 		{"[sweep.points]\na = s.k=1\n[sweep.s]\nk = 2\n", "t.ini:4:5: error: s.k is varied by a list, and set by"},
 		{"[sweep.s]\nk = 1, 2\n[sweep.skip]\nno = s.k=3\n", "t.ini:4:6: error: constraint 's.k=3'"},
-		{"[sweep]\npareto = a\n", "t.ini:2:10: error: 'a': a front has two metrics"},
+		{"[sweep]\npareto = a\n", "t.ini:2:10: error: 'a': a front needs two metrics"},
 		{"[sweep]\nreport = x\n", "t.ini:2:10: error: 'x': the name of a report"},
 		{"[sweep]\nplot = forest,hat\n", "t.ini:2:8: error: no plot 'hat'"},
 	};
@@ -199,7 +199,7 @@ TEST(spec_mistakes)
 /* ---- running
  * ------------------------------------------------------------------------------------*/
 
-#define CELLS   5
+#define CONFIGS   5
 #define SAMPLES 3
 
 struct fake {
@@ -207,10 +207,10 @@ struct fake {
 	int order[256];
 };
 
-static int fake_open(void *arg, size_t cell, void **run, struct loom_error *err)
+static int fake_open(void *arg, size_t config, void **run, struct loom_error *err)
 {
 	struct fake *k = arg;
-	k->order[k->visits++ % 256] = (int)cell;
+	k->order[k->visits++ % 256] = (int)config;
 	(void)err;
 	k->opened++;
 	*run = &k->opened;
@@ -237,20 +237,20 @@ static const struct loom__sweep_ops fake_ops = {fake_open, fake_sample, fake_clo
 
 static void make_sweep(struct loom__sweep *s, struct loom__journal *j, struct fake *k)
 {
-	*s = (struct loom__sweep){.cell = calloc(CELLS + 1, sizeof(*s->cell)),
-				  .cells = CELLS + 1,
+	*s = (struct loom__sweep){.config = calloc(CONFIGS + 1, sizeof(*s->config)),
+				  .configs = CONFIGS + 1,
 				  .samples = SAMPLES,
 				  .seed = 3,
 				  .journal = j,
 				  .ops = &fake_ops,
 				  .arg = k};
-	for (int i = 0; i <= CELLS; i++) {
-		struct loom__sweep_cell *c = &s->cell[i];
-		snprintf(c->id, sizeof(c->id), "cell%d", i);
+	for (int i = 0; i <= CONFIGS; i++) {
+		struct loom__sweep_config *c = &s->config[i];
+		snprintf(c->id, sizeof(c->id), "configuration%d", i);
 		c->values = cJSON_CreateObject();
 		cJSON_AddNumberToObject(c->values, "a.b", i);
 	}
-	s->cell[CELLS].skipped = strdup("left out");
+	s->config[CONFIGS].skipped = strdup("left out");
 }
 
 static cJSON *make_header(const char *design)
@@ -282,25 +282,25 @@ static int part(const char *path, int resume, struct fake *k, struct loom_error 
 	return rc;
 }
 
-/* Every sample of every cell once, the end of each cell once, the skipped cell once. */
+/* Every sample of every configuration once, the end of each configuration once, the skipped configuration once. */
 static int is_complete(const char *path)
 {
 	struct loom__doc doc;
 	struct loom_error err;
-	int seen[CELLS][SAMPLES] = {{0}}, done[CELLS] = {0}, skipped = 0, good = 1;
+	int seen[CONFIGS][SAMPLES] = {{0}}, done[CONFIGS] = {0}, skipped = 0, good = 1;
 	size_t at = 0;
 	if (loom__doc_read(path, &doc, &err))
 		return 0;
 	for (cJSON *line; (line = loom__doc_line(&doc, &at)); cJSON_Delete(line)) {
-		int cell = atoi(loom__json_text(line, "cell") + 4);
+		int config = atoi(loom__json_text(line, "configuration") + strlen("configuration"));
 		double sample = loom__json_number(line, "sample");
-		if (cell < CELLS && sample >= 0 && sample < SAMPLES)
-			seen[cell][(int)sample]++;
-		if (cell < CELLS && loom__json_true(line, "done"))
-			done[cell]++;
+		if (config < CONFIGS && sample >= 0 && sample < SAMPLES)
+			seen[config][(int)sample]++;
+		if (config < CONFIGS && loom__json_true(line, "done"))
+			done[config]++;
 		skipped += *loom__json_text(line, "skipped") != 0;
 	}
-	for (int i = 0; i < CELLS; i++) {
+	for (int i = 0; i < CONFIGS; i++) {
 		good = good && done[i] == 1;
 		for (int k = 0; k < SAMPLES; k++)
 			good = good && seen[i][k] == 1;
@@ -335,18 +335,18 @@ TEST(run)
 	fresh();
 	CU_ASSERT_EQUAL_FATAL(part(path, 0, &k, &err), 0);
 	CU_ASSERT(is_complete(path));
-	CU_ASSERT_EQUAL(k.taken, CELLS * SAMPLES);
+	CU_ASSERT_EQUAL(k.taken, CONFIGS * SAMPLES);
 	CU_ASSERT_EQUAL(k.opened, 0);
-	/* In rounds: within the first, every cell once. */
-	int seen[CELLS] = {0};
-	for (int i = 0; i < CELLS; i++)
+	/* In rounds: within the first, every configuration once. */
+	int seen[CONFIGS] = {0};
+	for (int i = 0; i < CONFIGS; i++)
 		seen[k.order[i]]++;
-	for (int i = 0; i < CELLS; i++)
+	for (int i = 0; i < CONFIGS; i++)
 		CU_ASSERT_EQUAL(seen[i], 1);
 	/* Again: refused without --resume, nothing to do with it. */
 	REFUSED(part(path, 0, &k, &err), LOOM_EINVAL, err, "--resume");
 	CU_ASSERT_EQUAL(part(path, 1, &k, &err), 0);
-	CU_ASSERT_EQUAL(k.taken, CELLS * SAMPLES);
+	CU_ASSERT_EQUAL(k.taken, CONFIGS * SAMPLES);
 	CU_ASSERT(is_complete(path));
 	unlink(path);
 }
@@ -383,8 +383,8 @@ TEST(refusals)
 	} given[] = {
 	    {"{\"schema\":\"gpuloom.sweep/1\",\"design\":\"one\"}\n", "--design"},
 	    {"{\"schema\":\"gpuloom.sweep/"
-	     "1\",\"design\":\"full\"}\n{\"cell\":\"other\",\"sample\":0}\n",
-	     "another configuration"},
+	     "1\",\"design\":\"full\"}\n{\"configuration\":\"other\",\"sample\":0}\n",
+	     "has other configurations"},
 	    {"{\"schema\":\"gpuloom.result/1\"}\n", "not the file of a sweep"},
 	    {"a text that somebody would be sorry to lose, without any newline at all, longer than "
 	     "a line",
@@ -412,10 +412,10 @@ static int slow_sample(void *arg, void *run, cJSON *line, struct loom_error *err
 	return fake_sample(arg, run, line, err);
 }
 
-static int slow_open(void *arg, size_t cell, void **run, struct loom_error *err)
+static int slow_open(void *arg, size_t config, void **run, struct loom_error *err)
 {
 	usleep(20000);
-	return fake_open(arg, cell, run, err);
+	return fake_open(arg, config, run, err);
 }
 
 /* Opening is dear: later visits take several samples. A budget ends the sweep without an error. */
@@ -433,8 +433,8 @@ TEST(visits_and_budget)
 	s.samples = 20;
 	CU_ASSERT_EQUAL(loom__sweep_run(&s, &err), 0);
 	CU_ASSERT(s.at_a_time > 1);
-	CU_ASSERT(k.visits < CELLS * 20);
-	CU_ASSERT_EQUAL(k.taken, CELLS * 20);
+	CU_ASSERT(k.visits < CONFIGS * 20);
+	CU_ASSERT_EQUAL(k.taken, CONFIGS * 20);
 	loom__sweep_free(&s);
 	make_sweep(&s, &j, &k);
 	s.ops = &slow;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The barriers of others, timed like workload_barrier: few and more rounds in turn, of which the medians are compared.
- *   barrier_peer THREADS FEW DIFFERENCE PARTS      prints nanoseconds per barrier
- * PEER_OMP: the compiler's OpenMP; PEER_PTHREAD: pthread_barrier; else C++20's std::barrier. */
+/* Barriers of other libraries, timed like workload_barrier: alternating few and more rounds, whose medians are
+ * compared. barrier_peer THREADS FEW DIFFERENCE PARTS prints nanoseconds per barrier. PEER_OMP: the compiler's OpenMP;
+ * PEER_PTHREAD: pthread_barrier; else C++20's std::barrier. */
 #include <pthread.h>
 #include <sched.h>
 #include <time.h>
@@ -25,7 +25,7 @@ static double now()
 	return 1e9 * (double)t.tv_sec + (double)t.tv_nsec;
 }
 
-/* Each on a core of its own, while there are so many. */
+/* Pins each thread to its own core, as far as there are cores. */
 static void pin(long i)
 {
 	cpu_set_t all, one;

@@ -22,7 +22,7 @@ static struct cholesky *matrix(uint32_t size, uint32_t tile)
 	return m;
 }
 
-/* One factorization: its seconds. */
+/* One factorization; returns its seconds. */
 static double run(uint32_t size, uint32_t tile)
 {
 	struct cholesky *m = matrix(size, tile);
@@ -54,10 +54,11 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	dag_begin(workers);
-	run(size < 4 * tile ? size : 4 * tile, tile); /* warms up */
+	run(size < 4 * tile ? size : 4 * tile, tile); /* warm-up */
 	double seconds = run(size, tile);
 	dag_end();
 	uint32_t tiles = (size + tile - 1) / tile;
-	printf("{\"seconds\": %.9f, \"calls_per_s\": %.1f}\n", seconds, (double)cholesky_step_number(tiles, 0) / seconds);
+	printf("{\"seconds\": %.9f, \"calls_per_s\": %.1f}\n", seconds,
+	       (double)cholesky_step_number(tiles, 0) / seconds);
 	return 0;
 }

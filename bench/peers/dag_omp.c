@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* OpenMP tasks with depend, one per step on a tile, as people write it. */
+/* OpenMP tasks with depend, one per step on a tile. */
 #include "dag.h"
 
 #include <omp.h>
@@ -29,7 +29,8 @@ void dag_run(struct cholesky *m)
 		}
 		for (uint32_t i = k + 1; i < m->tiles; i++)
 			for (uint32_t j = k + 1; j <= i; j++) {
-				double *c = cholesky_tile(m, i, j), *a = cholesky_tile(m, i, k), *b = cholesky_tile(m, j, k);
+				double *c = cholesky_tile(m, i, j), *a = cholesky_tile(m, i, k),
+				       *b = cholesky_tile(m, j, k);
 #pragma omp task depend(in : a[0], b[0]) depend(inout : c[0]) firstprivate(i, j, a, b, c)
 				dag_update(m, i, j, c, a, b);
 			}

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StarPU: the same tasks, submitted by the main thread beside the workers (scheduler lws); it finds dependencies by the
- * tiles that they name. */
+/* StarPU: the same tasks, submitted by the main thread (scheduler lws); StarPU derives dependencies from the tiles. */
 #include "dag.h"
 
 #include <starpu.h>
@@ -77,12 +76,14 @@ void dag_run(struct cholesky *m)
 	for (uint32_t k = 0; k < n; k++) {
 		must(starpu_task_insert(&factor_codelet, INDEX(k), STARPU_RW, H(k, k), 0));
 		for (uint32_t i = k + 1; i < n; i++)
-			must(starpu_task_insert(&solve_codelet, INDEX(i), INDEX(k), STARPU_RW, H(i, k), STARPU_R, H(k, k), 0));
+			must(starpu_task_insert(&solve_codelet, INDEX(i), INDEX(k), STARPU_RW, H(i, k), STARPU_R,
+						H(k, k), 0));
 		for (uint32_t i = k + 1; i < n; i++) {
 			for (uint32_t j = k + 1; j < i; j++)
-				must(starpu_task_insert(&update_codelet, INDEX(i), INDEX(j), STARPU_RW, H(i, j), STARPU_R,
-							H(i, k), STARPU_R, H(j, k), 0));
-			must(starpu_task_insert(&diagonal_codelet, INDEX(i), INDEX(i), STARPU_RW, H(i, i), STARPU_R, H(i, k), 0));
+				must(starpu_task_insert(&update_codelet, INDEX(i), INDEX(j), STARPU_RW, H(i, j),
+							STARPU_R, H(i, k), STARPU_R, H(j, k), 0));
+			must(starpu_task_insert(&diagonal_codelet, INDEX(i), INDEX(i), STARPU_RW, H(i, i), STARPU_R,
+						H(i, k), 0));
 		}
 	}
 	starpu_task_wait_for_all();

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the programs around other runtimes share: one job, timed inside, its result checked, printed as a
- * line of JSON that workload_exec reads.
+/* Shared by the programs for other runtimes: one job, timed inside, verified, and printed as a line of JSON that
+ * workload_exec reads.
  *   PROGRAM memset|fib|join|uts [-w WORKERS] [-n SIZE] [-t TREE]
- * memset: SIZE tasks (1048576), task x writes x at slot x. fib: fib(SIZE) (30) as a tree of tasks without
- * waiting; join: the same as fork-join. uts: the tree TREE (T1), one task per node, with gpuloom's own
- * SHA-1. */
+ *
+ * memset: SIZE tasks (1048576), task x writes x at slot x. fib: fib(SIZE) (30) as a tree of tasks without waiting;
+ * join: the same as fork-join. uts: the tree TREE (T1), one task per node, with gpuloom's SHA-1. */
 #ifndef PEER_H
 #define PEER_H
 
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* What gpuloom's tasks are: 64 bytes, here with the address of their slot. */
+/* Like a task of gpuloom: 64 bytes, here with the address of its slot. */
 struct peer_task {
 	uint64_t tag, join, x, param[3];
 	uint64_t *slot;
@@ -42,8 +42,8 @@ static inline void peer_memset(const struct peer_task *t)
 	*t->slot = t->x;
 }
 
-/* The runtime's own part. Each runs the job once, all its workers awake, and returns the result: memset:
- * ignored; fib and join: the number; uts: the nodes. NULL: this runtime cannot do it. */
+/* Implemented by the runtime. Each function runs the job once, with all workers awake, and returns the result: memset:
+ * ignored; fib and join: the number; uts: the nodes. NULL: not possible with this runtime. */
 struct peer_runtime {
 	void (*begin)(uint32_t workers);
 	uint64_t (*memset)(const struct peer *p);
@@ -53,7 +53,7 @@ struct peer_runtime {
 	void (*end)(void);
 };
 
-/* Runs the job twice, checks each result, and reports the second. The exit status. */
+/* Runs the job twice, verifies each result, and reports the second. Returns the exit status. */
 int peer_main(int argc, char **argv, const struct peer_runtime *runtime);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unbalanced Tree Search over MPI in the two-sided style: who searches looks for requests now and then, and answers with
- * the older half of what it has; who has nothing asks one rank after the other, at random. Safra's token tells the end. */
+/* Unbalanced Tree Search over MPI with two-sided messages: a busy rank polls for requests and answers with the older
+ * half of its nodes; an idle rank sends requests to random ranks, one at a time. Safra's token detects termination. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,20 +8,20 @@
 
 #include "peer.h"
 
-#define POLL 16u   /* nodes between two looks for requests */
-#define MOST 4096u /* nodes of an answer */
+#define POLL 16u   /* nodes between two polls for requests */
+#define MOST 4096u /* maximum nodes of an answer */
 
 enum { ASK, WORK, TOKEN, STOP };
 
 struct token {
-	int64_t messages; /* sent less received, of those that carried work */
+	int64_t messages; /* messages with work: sent minus received */
 	int64_t black;
 };
 
 static struct peer_node *stack;
 static size_t used, room;
 static int rank, ranks;
-static struct token mine, token; /* what this rank has to say; the one that is here */
+static struct token mine, token; /* this rank's part; the token at this rank */
 static int has_token, stopped;
 
 static void reserve(size_t nodes)
@@ -41,7 +41,7 @@ static void push(const struct peer_node *node)
 	stack[used++] = *node;
 }
 
-/* The older half goes to a rank that asked. */
+/* Sends the older half to a rank that requested work. */
 static void answer(int to)
 {
 	size_t n = used / 2 < MOST ? used / 2 : MOST;
@@ -60,7 +60,7 @@ static void answer_all(void)
 		answer(s.MPI_SOURCE);
 }
 
-/* Whatever has come; 1: the answer to this rank's own request. */
+/* Handles received messages. Returns 1 for the answer to this rank's own request. */
 static int receive(void)
 {
 	int there, bytes;
@@ -79,7 +79,7 @@ static int receive(void)
 		MPI_Recv(NULL, 0, MPI_BYTE, s.MPI_SOURCE, STOP, MPI_COMM_WORLD, &s);
 		stopped = 1;
 		return 0;
-	default: /* this rank has none */
+	default: /* the victim has no work */
 		MPI_Get_count(&s, MPI_BYTE, &bytes);
 		reserve((size_t)bytes / sizeof(*stack));
 		MPI_Recv(stack, bytes, MPI_BYTE, s.MPI_SOURCE, WORK, MPI_COMM_WORLD, &s);
@@ -92,7 +92,7 @@ static int receive(void)
 	}
 }
 
-/* A rank without work passes the token on. The first has it back: all are done, or it goes round again. */
+/* An idle rank passes the token on. When it returns to rank 0, all ranks are done, or it starts another round. */
 static void pass(void)
 {
 	struct token next = {token.messages + mine.messages, token.black | mine.black};
@@ -126,7 +126,7 @@ static uint64_t search(void)
 	return nodes;
 }
 
-/* Until work comes, or all is done. */
+/* Requests work until some arrives, or all ranks are done. */
 static void ask(uint64_t *x)
 {
 	int asked = 0;
@@ -144,7 +144,7 @@ static void ask(uint64_t *x)
 	}
 }
 
-/* Others may still wait for an answer. */
+/* Answers ranks that still wait. */
 static void leave(void)
 {
 	MPI_Request all;
@@ -162,7 +162,7 @@ static uint64_t uts(void)
 	used = 0;
 	stopped = 0;
 	has_token = rank == 0;
-	token.black = 1; /* the first round tells nothing */
+	token.black = 1; /* the first round is inconclusive */
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (rank == 0) {
 		peer_root(&root);
@@ -185,7 +185,7 @@ static void begin(uint32_t workers)
 	MPI_Init(NULL, NULL);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &ranks);
-	if (rank && !freopen("/dev/null", "w", stdout)) /* the first speaks for all */
+	if (rank && !freopen("/dev/null", "w", stdout)) /* only rank 0 prints */
 		exit(1);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No runtime: one thread, plain loops and calls. The floor. */
+/* No runtime: one thread, plain loops and calls. The lower bound. */
 #include "peer.h"
 
 static void begin(uint32_t workers)

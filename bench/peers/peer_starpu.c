@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* StarPU: one task per index, submitted by the main thread beside the workers (scheduler lws). It has no
- * fork-join; UTS spawns from inside tasks. */
+/* StarPU: one task per index, submitted by the main thread (scheduler lws). It has no fork-join; UTS spawns from inside
+ * tasks. */
 #include "peer.h"
 
 #include <starpu.h>

@@ -58,7 +58,7 @@ uint64_t fib(uint64_t n)
 	return collect();
 }
 
-/* As the library's own example has it: one call is a task, the other is the caller's. */
+/* As in the library's example: one call is a task, the caller executes the other. */
 uint64_t join(uint64_t n)
 {
 	if (n < 2)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A ring allreduce in SimGrid: N hosts on one switch, each sends a chunk to the next in 2 (N - 1) steps.
  *
- * usage: ring_simgrid PLATFORM.xml RANKS BYTES: prints the simulated seconds, and those of the core. */
+ *   ring_simgrid PLATFORM.xml RANKS BYTES: prints the simulated seconds and the CPU seconds. */
 #include <simgrid/actor.h>
 #include <simgrid/comm.h>
 #include <simgrid/engine.h>
@@ -52,6 +52,7 @@ int main(int argc, char *argv[])
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
 	simgrid_run();
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
-	printf("%.9g %.6g\n", simgrid_get_clock(), (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
+	printf("%.9g %.6g\n", simgrid_get_clock(),
+	       (double)(end.tv_sec - begin.tv_sec) + (double)(end.tv_nsec - begin.tv_nsec) / 1e9);
 	return 0;
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Task functions that come as source, or as IR: counts the Collatz steps of the numbers from 1 to N on any devices.
+/* Task functions as source or as IR: counts the Collatz steps of the numbers from 1 to N on any devices.
  *
  *   ./collatz N [DEVICES [FILE...]]      DEVICES: "cpu:0" (default), "cuda:0", ...
  *
- * A FILE *.h (default: collatz.dev.h) is source and is compiled when the run begins, for each device. Others are made
- * of collatz_ir.c: collatz.so for CPUs, collatz.ltoir or collatz.ptx for NVIDIA GPUs; one for each kind of device. */
+ * A FILE *.h (default: collatz.dev.h) is source, compiled for each device when the run starts. Other files are made
+ * from collatz_ir.c: collatz.so for CPUs, collatz.ltoir or collatz.ptx for NVIDIA GPUs; one per kind of device. */
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/plugin.h>
 
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 	}
 	snprintf(conf, sizeof(conf),
 		 "[run]\ndevices = %s\n[transport]\nuse = p2p\n[scheduler]\nuse = mgws\n[scheduler.mgws]\n"
-		 "granularity = lane\n[termination]\nuse = hcounter\n", /* a task for each lane, near its device */
+		 "granularity = lane\n[termination]\nuse = hcounter\n", /* one task per lane, local to its device */
 		 argc > 2 ? argv[2] : "cpu:0");
 	if (loom_config_create(&cfg, &err) || loom_config_load_text(cfg, "built in", conf, &err) ||
 	    loom_stack_open(cfg, NULL, &stack, &err) ||

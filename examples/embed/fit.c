@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data-parallel training: N ranks, each a process with data of its own, fit one line y = a x + b. In each step a rank
- * computes the gradients of its own data, the ranks add them up, and each moves by the same step, so that all keep the same
- * a and b.
- *
+/* Data-parallel training: N ranks, each a process with its own data, fit one line y = a x + b. In each step a rank
+ * computes the gradients of its data, the ranks sum them, and all take the same step, so that a and b stay equal.
  *   ./fit N [STEPS [DEVICES]]       DEVICES as in "cpu:0" or "cuda:0"
  *
- * The ranks meet through sockets to rank 0. A program under MPI has MPI_Allgather instead. */
+ * The ranks are connected by sockets to rank 0. A program under MPI has MPI_Allgather instead. */
 #include <gpuloom/gpuloom.h>
 
 #include <stdio.h>
@@ -19,17 +17,18 @@
 #define POINTS 1000
 
 static const char conf[] = "[run]\nworkload = allreduce\ntimeout = 10s\n"
-			   /* yield: of the cores that they share, a worker that waits leaves the next rank its turn. */
+			   /* yield: the ranks share cores, so a waiting worker yields to the next rank. */
 			   "[device.cpu]\nworkers = 1\nyield = yes\n"
 			   "[transport]\nuse = host\n[trigger]\nuse = peer\n[workload.allreduce]\nbytes = 64KiB\n";
 
-/* Of rank 0: to[r] leads to rank r. Of the others: to[0] leads to rank 0. */
+/* Of rank 0: to[r] is connected to rank r. Of the others: to[0] is connected to rank 0. */
 static int to[RANKS_MOST];
 
 static int whole(int sent, int fd, void *at, size_t bytes, struct loom_error *err)
 {
 	for (size_t done = 0; done < bytes;) {
-		ssize_t n = sent ? send(fd, (char *)at + done, bytes - done, MSG_NOSIGNAL) : recv(fd, (char *)at + done, bytes - done, 0);
+		ssize_t n = sent ? send(fd, (char *)at + done, bytes - done, MSG_NOSIGNAL)
+				 : recv(fd, (char *)at + done, bytes - done, 0);
 		if (n <= 0) {
 			snprintf(err->text, sizeof(err->text), "a rank is gone");
 			return LOOM_EDIED;
@@ -73,7 +72,7 @@ static int fit(struct loom_ranks *me, long steps, const char *devices)
 		rc = loom_config_set(cfg, "run", "devices", devices, &err);
 	if (!rc)
 		rc = loom_stack_open(cfg, &params, &stack, &err);
-	/* All begin with the line of rank 0. */
+	/* All start with the line of rank 0. */
 	if (!rc)
 		rc = loom_stack_broadcast(stack, 0, line, 2, &err);
 	for (long step = 0; step < steps && !rc; step++) {
@@ -98,7 +97,9 @@ static int fit(struct loom_ranks *me, long steps, const char *devices)
 
 int main(int argc, char **argv)
 {
-	struct loom_ranks me = {.size = sizeof(me), .ranks = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 2, .self = &me,
+	struct loom_ranks me = {.size = sizeof(me),
+				.ranks = argc > 1 ? (uint32_t)strtoul(argv[1], NULL, 10) : 2,
+				.self = &me,
 				.allgather = allgather};
 	long steps = argc > 2 ? strtol(argv[2], NULL, 10) : 1000;
 	int status, failed = 0;
@@ -127,7 +128,7 @@ int main(int argc, char **argv)
 	}
 	failed = fit(&me, steps, argc > 3 ? argv[3] : "cpu:0");
 	for (uint32_t r = 1; r < me.ranks && !me.rank; r++)
-		close(to[r]); /* those that still wait for rank 0 learn that it is gone */
+		close(to[r]); /* ranks that still wait for rank 0 detect its end */
 	while (!me.rank && wait(&status) > 0)
 		failed |= status != 0;
 	return failed;

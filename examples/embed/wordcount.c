@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Counts words in files, as `wc -w` does, with a gpuloom stack inside a program of its own.
+/* Counts words in files, like `wc -w`, with a gpuloom stack inside a program.
  *
  *   ./wordcount FILE...
  *
- * One task per file cuts it into pieces at white space and spawns a task for each; stealing spreads
- * them over the workers. Results go to one slot per piece: no atomics are needed. */
+ * One task per file cuts it into pieces at white space and spawns a task for each; stealing distributes them over the
+ * workers. Each piece has its own result slot, so no atomics are needed. */
 #include <gpuloom/dev/dev.h>
 #include <gpuloom/gpuloom.h>
 #include <gpuloom/sched.h>
@@ -15,7 +15,7 @@
 
 #define PIECE 65536u
 
-/* Which characters separate words, as isspace() in the C locale. */
+/* Characters that separate words, as isspace() in the C locale. */
 static int is_space(unsigned char c)
 {
 	return c == ' ' || (c >= '\t' && c <= '\r');
@@ -38,7 +38,7 @@ static void split_file(struct loom_ctx *c, const struct loom_task *t)
 		piece.param[1] = cut - at;
 		piece.param[2] = slot++;
 		if (LOOM_CALL(sched, spawn, c, &piece))
-			return; /* the run was failed: the host hears of it */
+			return; /* the run has failed: the host reports it */
 		at = cut;
 	}
 }

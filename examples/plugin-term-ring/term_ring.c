@@ -15,7 +15,7 @@ static const struct loom_host *the_host_of(void *self)
 static int create(const struct loom_host *host, const void *opts, void **self, struct loom_error *err)
 {
 	(void)opts, (void)err;
-	*self = (void *)(uintptr_t)host; /* no state of our own */
+	*self = (void *)(uintptr_t)host; /* no state */
 	return 0;
 }
 

@@ -1,35 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device half of term_ring: a token walks the ring of workers (Dijkstra, Feijen and van Gasteren,
- * "Derivation of a termination detection algorithm for distributed computations", 1983).
- *
- * The token carries a colour. An idle worker that holds it passes it on, blackened if the worker has
- * been busy or stolen_out since it last passed it: such a worker may have made another one busy behind the
- * token's back. When worker 0 gets a white token back after a round in which it was itself white and
- * idle throughout, no task exists. */
+/* Device half of term_ring: a token circulates in a ring of workers (Dijkstra, Feijen and van Gasteren, "Derivation
+ * of a termination detection algorithm for distributed computations", 1983).¶The token has a colour. An idle worker
+ * that holds it passes it on, black if the worker was busy or stolen_out has changed since it last passed it,
+ * because it may have made another worker busy after the token had passed that one. When worker 0 gets a white token
+ * back after a round in which it was itself white and idle throughout, no task exists. */
 #ifndef TERM_RING_DEV_H
 #define TERM_RING_DEV_H
 
 #include <gpuloom/dev/dev.h>
 
-/* The stack's block. */
+/* Block of the stack. */
 struct term_ring {
 	uint32_t holder; /* worker that has the token */
-	uint32_t black;  /* colour of the token; written by the holder alone */
+	uint32_t black;  /* colour of the token; written by the holder only */
 	uint32_t done;   /* set once, by worker 0 */
 	uint32_t pad[13];
 };
 
-/* One per worker, on a line of its own; lane 0 alone uses it. */
+/* One per worker, on its own line; used by lane 0 only. */
 struct term_ring_own {
 	uint64_t stolen_out; /* as of the last pass */
 	uint32_t black;  /* busy since the last pass */
-	uint32_t asked;  /* worker 0: a round that it started is on its way */
+	uint32_t asked;  /* worker 0: its round is in progress */
 	uint32_t pad[12];
 };
 
 LOOM_FN void term_ring_idle(struct loom_ctx *c)
 {
-	(void)c; /* idleness shows in that done() is asked */
+	(void)c; /* done() is called only by idle workers */
 }
 
 LOOM_FN void term_ring_busy(struct loom_ctx *c)
@@ -47,7 +45,7 @@ LOOM_FN int term_ring_done(struct loom_ctx *c, uint64_t stolen_out)
 	if (c->lane == 0) {
 		/* Acquire: pairs with the release of worker 0 below. */
 		done = loom_load_acquire_sys(&ring->done);
-		/* Acquire: pairs with the pass; the colour is valid behind it. */
+		/* Acquire: pairs with the release when the token is passed, and orders the colour. */
 		if (!done && loom_load_acquire_sys(&ring->holder) == c->worker) {
 			uint32_t mine = own->black | (own->stolen_out != stolen_out);
 			uint32_t black = loom_load_relaxed_sys(&ring->black) | mine;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* workload_average: a workload of its own that adds up vectors over ranks. See README.md. */
+/* workload_average: an out-of-tree workload that sums vectors over ranks. See README.md. */
 #include <gpuloom/collective/allreduce.h>
 #include <math.h>
 
@@ -10,10 +10,10 @@ struct opts {
 	uint32_t algorithm, group;
 };
 static const struct loom_opt rows[] = {
-	LOOM_OPT(struct opts, bytes, LOOM_OPT_SIZE, "64KiB", "Size of a vector.", .min = 4, .max = 1 << 30),
-	LOOM_OPT(struct opts, rounds, LOOM_OPT_U64, "10", "How often a vector comes half the way.", .min = 1, .max = 100),
-	LOOM_ALLREDUCE_ROWS(struct opts),
-	{.name = NULL},
+    LOOM_OPT(struct opts, bytes, LOOM_OPT_SIZE, "64KiB", "Size of a vector.", .min = 4, .max = 1 << 30),
+    LOOM_OPT(struct opts, rounds, LOOM_OPT_U64, "10", "How often a vector comes half the way.", .min = 1, .max = 100),
+    LOOM_ALLREDUCE_ROWS(struct opts),
+    {.name = NULL},
 };
 struct self {
 	const struct loom_host *host;
@@ -37,11 +37,12 @@ static void destroy(void *self)
 		s->host->free(s->host, s);
 }
 
-/* *end: bytes of the block for the stack. */
+/* *end: bytes of the block of the stack. */
 static struct average shape_of(const struct self *s, const struct loom_layout *layout, uint64_t *end)
 {
 	struct average v = {.rounds = s->opts->rounds, .mine_at = sizeof(v)};
-	v.sum = loom_allreduce_shape(s->host, layout, s->opts->algorithm, s->opts->group, s->opts->bytes, LOOM_ALLREDUCE_PIECE);
+	v.sum = loom_allreduce_shape(s->host, layout, s->opts->algorithm, s->opts->group, s->opts->bytes,
+				     LOOM_ALLREDUCE_PIECE);
 	*end = loom_allreduce_place(&v.sum, layout, sizeof(v) + loom_net_line(v.sum.floats * sizeof(float)), 1, 2, 0);
 	return v;
 }
@@ -85,18 +86,20 @@ static int wire(void *self, const struct loom_layout *layout, const struct loom_
 	struct self *s = self;
 	uint64_t end;
 	shape_of(s, layout, &end);
-	return loom_allreduce_wire(&((struct average *)view->global)->sum, s->host, layout, view, global, end, trigger, NULL, NULL, err);
+	return loom_allreduce_wire(&((struct average *)view->global)->sum, s->host, layout, view, global, end, trigger,
+				   NULL, NULL, err);
 }
 
-static int verify(void *self, const struct loom_layout *layout, const struct loom_view *view, struct loom_report *report,
-		  struct loom_error *err)
+static int verify(void *self, const struct loom_layout *layout, const struct loom_view *view,
+		  struct loom_report *report, struct loom_error *err)
 {
 	struct self *s = self;
 	const struct average *v = view->global;
-	double far = v->sum.rank - (v->sum.ranks - 1) / 2.0; /* from the average, in the beginning */
+	double far = v->sum.rank - (v->sum.ranks - 1) / 2.0; /* initial distance from the average */
 	(void)layout, (void)report;
 	for (uint64_t i = 0; i < v->sum.floats; i++) {
-		double want = (v->sum.ranks - 1) / 2.0 + (double)(i % 7) + ldexp(far, -(int)v->rounds), got = vector_of(view)[i];
+		double want = (v->sum.ranks - 1) / 2.0 + (double)(i % 7) + ldexp(far, -(int)v->rounds),
+		       got = vector_of(view)[i];
 		if (!(fabs(got - want) < 1e-3))
 			return LOOM_FAIL(s->host, err, LOOM_EWRONG, "average: element %llu is %g instead of %g",
 					 (unsigned long long)i, got, want);
@@ -109,5 +112,6 @@ static const struct loom_workload_ops ops = {.size = sizeof(ops), .create = crea
 static const struct loom_workload_dev cpu = {.size = sizeof(cpu), .kernel = workload_average_kernel};
 LOOM_DEVICE_CODE(dev, cpu, "workload_average.dev.h", LOOM_ALLREDUCE_FILES LOOM_CODE_FILE("workload_average.dev.h"));
 
-LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_average", "1.0.0", "Apache-2.0", "Vectors that come closer to the average of all ranks",
-		   .opts = rows, .opts_size = sizeof(struct opts), .ops = &ops, .dev = &dev)
+LOOM_PLUGIN_DEFINE(WORKLOAD, "workload_average", "1.0.0", "Apache-2.0",
+		   "Vectors that come closer to the average of all ranks", .opts = rows,
+		   .opts_size = sizeof(struct opts), .ops = &ops, .dev = &dev)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What workers do. Device code. */
+/* Device code. */
 #ifndef LOOM_DEVICE_COMPILE
 #include <gpuloom/collective/allreduce.dev.h>
 #endif
 
-/* Head of the workload's block for the stack. */
+/* Head of the workload's block of the stack. */
 struct average {
 	struct loom_allreduce sum;
 	uint64_t rounds, mine_at; /* bytes from here to this rank's vector */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom compare: variants against each other, interleaved; or results that are already there. */
+/* gpuloom compare: compares interleaved variants, or existing results. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 #include "facts/must.h"
 #include "facts/write.h"
 
-/* The baseline against itself needs no more to show the noise; fewer give no interval. */
+/* Blocks of the A/A comparison. More add little; fewer give no interval. */
 #define AA_BLOCKS 10
 #define AA_LEAST 6
 
@@ -26,7 +26,7 @@ struct show {
 	uint64_t last_ns;
 };
 
-/* On a terminal only, on one line, a few times a second. */
+/* One line, on a terminal only, redrawn a few times per second. */
 static void progress(void *arg, const struct loom__interleave *x)
 {
 	struct show *show = arg;
@@ -51,7 +51,7 @@ static void stop(void *arg)
 	loom__interleave_stop(arg);
 }
 
-/* For struct loom__interleave. A stack that stays open leaves its memory to nobody. */
+/* Callback of struct loom__interleave. Stacks stay open across blocks; memory is not shared between variants. */
 static int reopen(void *arg, struct loom__interleave *x, unsigned arm, int open, struct loom_error *err)
 {
 	const struct show *show = arg;
@@ -64,18 +64,19 @@ static int reopen(void *arg, struct loom__interleave *x, unsigned arm, int open,
 	}
 	int status = loom__variant_again(show->cli, show->args, v);
 	x->arm[arm].stack = v->stack;
-	return status ? LOOM__FAIL(err, LOOM_EINTERNAL, "%s could be opened, but not once more", v->label) : 0;
+	return status ? LOOM__FAIL(err, LOOM_EINTERNAL, "%s could not be opened again", v->label) : 0;
 }
 
-#define MOST_VARIANTS 32 /* loom__compare_ready() sees to it */
+#define MOST_VARIANTS 32 /* checked by loom__compare_ready() */
 
 static void jobs_of(const struct loom__interleave *x, const struct loom__opened *v, struct loom__job job[MOST_VARIANTS])
 {
 	for (unsigned i = 0; i < x->arms; i++)
-		job[i] = (struct loom__job){.label = v[i].label, .about = x->arm[i].result->about, .varied = v[i].varied};
+		job[i] =
+		    (struct loom__job){.label = v[i].label, .about = x->arm[i].result->about, .varied = v[i].varied};
 }
 
-/* For struct loom__interleave: what cannot be compared is said before all is measured. */
+/* Callback of struct loom__interleave: rejects incomparable results after the first block. */
 static int check_figures(void *arg, const struct loom__interleave *x, struct loom_error *err)
 {
 	const struct show *show = arg;
@@ -102,7 +103,7 @@ static int check_jobs(const struct loom__compare_args *a, const struct loom__int
 	return loom__compare_same_job(job, x->arms, a->allowed.at, a->allowed.n, err);
 }
 
-/* Runs the arms; then their workers leave, and the environment is captured a second time. */
+/* Runs the arms, stops their workers, and captures the environment again. */
 static int run(const struct loom__cli *cli, const struct loom__compare_args *a, const char *what,
 	       struct loom__interleave *x, struct loom__opened *v, struct loom_error *err)
 {
@@ -176,7 +177,7 @@ static struct loom__compare_about about_of(const struct loom__compare_args *a, i
 					    .best = a->per_block == 1};
 }
 
-/* CPU time says what wall time cannot while other programs use the cores. */
+/* CPU time is informative when other programs use the cores. */
 static void add_usual_metrics(struct loom__compare_args *a, const cJSON *doc)
 {
 	for (size_t v = 0; v < loom__compare_variants(doc); v++)
@@ -186,8 +187,8 @@ static void add_usual_metrics(struct loom__compare_args *a, const cJSON *doc)
 		loom__compare_want(a, "cpu_seconds");
 }
 
-/* A document of what ran: variants, design, and verdicts over the complete blocks. A run with a wrong
- * answer has none. */
+/* Fills the document: variants, design, and verdicts over complete blocks. There are no verdicts after a wrong
+ * result. */
 static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interleave *x,
 		 struct loom__opened *v, int rc, const struct loom_error *error, struct loom_error *err)
 {
@@ -199,8 +200,7 @@ static int judge(struct loom__compare_args *a, cJSON *doc, struct loom__interlea
 	return loom__compare_judge(doc, a->metric, rc == LOOM_EWRONG || !x->blocks ? 0 : a->metrics, err);
 }
 
-/* A against A, each with a stack of its own, so that where memory happens to lie counts too. The
- * names are those of the baseline. */
+/* A/A comparison. Each copy has its own stack, so that memory placement counts. The names are those of the baseline. */
 static int run_aa(const struct loom__cli *cli, struct loom__compare_args *a,
 		  const struct loom__compare_about *about, struct loom__opened *base,
 		  const struct loom__design *design, uint64_t opening_ns, cJSON *doc)
@@ -217,11 +217,11 @@ static int run_aa(const struct loom__cli *cli, struct loom__compare_args *a,
 	x.design.budget_ns = design->budget_ns / 4;
 	x.design.spread_ns = design->spread_ns / 2;
 	int rc = run(cli, a, "noise floor: ", &x, pair, &err);
-	base->stack = pair[0].stack; /* opened anew meanwhile */
+	base->stack = pair[0].stack; /* may have been opened again */
 	end_results(&x, rc, &err);
 	cJSON *same = loom__compare_document(about);
 	if (rc == LOOM_EINTR)
-		; /* the comparison itself says so */
+		; /* the main comparison reports this */
 	else if (rc)
 		loom__say_error(cli, "%s", err.text);
 	else if ((rc = judge(a, same, &x, pair, rc, &err, &more)))
@@ -238,7 +238,7 @@ out:
 
 /* ---- output --------------------------------------------------------------------------------------- */
 
-/* The report command reads a file: the one of --json, or one in memory. */
+/* The report command reads a file: that of --json, or one in memory. */
 static int report(struct loom__cli *cli, const struct loom__compare_args *a, const char *json)
 {
 	char path[40], command[] = "report", option[] = "-o";
@@ -261,7 +261,7 @@ static int report(struct loom__cli *cli, const struct loom__compare_args *a, con
 	return status;
 }
 
-/* Of the metrics that the user named, else of the leading one. */
+/* Checks the metrics that the user named, else the leading one. */
 static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 {
 	const cJSON *c;
@@ -274,7 +274,7 @@ static int inconclusive(const struct loom__compare_args *a, const cJSON *doc)
 	return 0;
 }
 
-/* Rules, then JSON, table, bars and report; the exit code that they give by themselves. */
+/* Prints rules, JSON, table, bars and report. Returns the exit code that follows from them. */
 static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJSON *doc)
 {
 	size_t failed = 0, undecided = 0;
@@ -316,7 +316,7 @@ static int finish(struct loom__cli *cli, const struct loom__compare_args *a, cJS
 	return status;
 }
 
-/* ---- both ways ------------------------------------------------------------------------------------ */
+/* ---- confs and results ----------------------------------------------------------------------- */
 
 static int compare_confs(struct loom__cli *cli, struct loom__compare_args *a, int argc, char **argv)
 {
@@ -341,10 +341,10 @@ static int compare_confs(struct loom__cli *cli, struct loom__compare_args *a, in
 	x.opening_ns = loom__now_ns() - began;
 	status = a->aa ? run_aa(cli, a, &about, &v[0], &x.design, x.opening_ns / n, doc) : LOOM_EXIT_OK;
 	arm[0].stack = v[0].stack;
-	if (status && status != LOOM_EXIT_INTERRUPTED) /* interrupted, it ends as it always does */
+	if (status && status != LOOM_EXIT_INTERRUPTED) /* after an interrupt, report as usual */
 		goto out;
 	rc = run(cli, a, "", &x, v, &error);
-	for (size_t i = 0; i < n; i++) { /* so that a child's CPU time is counted as ours */
+	for (size_t i = 0; i < n; i++) { /* so that the CPU time of child processes is counted */
 		struct loom_error ending;
 		int ended = v[i].stack ? loom__stack_retire(v[i].stack, &ending) : 0;
 		if (!rc && ended) {
@@ -401,7 +401,8 @@ static int compare_results(struct loom__cli *cli, struct loom__compare_args *a, 
 	if (!status && !rc)
 		rc = loom__compare_same_job(job, a->conf.file.n, a->allowed.at, a->allowed.n, &err);
 	if (!status && !rc)
-		rc = loom__compare_figures(job, a->conf.file.n, a->metric, a->metrics, a->allowed.at, a->allowed.n, &err);
+		rc = loom__compare_figures(job, a->conf.file.n, a->metric, a->metrics, a->allowed.at, a->allowed.n,
+					   &err);
 	if (!status && !rc)
 		loom__compare_add_files(doc);
 	if (!status && !rc)
@@ -425,7 +426,7 @@ static int run_command(struct loom__cli *cli, void *args)
 {
 	struct loom__compare_args *a = args;
 	int argc = cli->argc, status = loom__compare_ready(cli, a);
-	char **argv = cli->argv; /* a report has others */
+	char **argv = cli->argv; /* the report command replaces it */
 	struct loom_error err;
 	if (!status)
 		status = loom__check_stdout(cli, a->json ? a->json : a->output, a->quiet);
@@ -438,17 +439,17 @@ static int run_command(struct loom__cli *cli, void *args)
 }
 
 const struct loom__usage loom__compare_usage = {
-	.command = "compare",
-	.synopsis = "CONF --vary SECTION.KEY=VALUE,VALUE [--vary ...] [options]\n"
-		    "A.ini B.ini [C.ini ...] [options]\n"
-		    "A.json B.json [C.json ...] [options]",
-	.about = "Runs variants against each other, interleaved in blocks, and says which differences are real. The\n"
-		 "first variant is the baseline. Results of `gpuloom run` (JSON) can be compared, too, although they\n"
-		 "were not interleaved, if their environments agree.\n",
-	.notes = "Ctrl-C ends after the sample in progress and keeps the complete blocks.\n"
-		 "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 5 a rule of --fail-on\n"
-		 "failed, 6 inconclusive with --strict, 124 timeout, 130 interrupted.\n",
-	.options = loom__compare_options,
-	LOOM__REQUEST(struct loom__compare_args, conf.file, run_command),
-	.begin = loom__compare_begin,
-	.end = loom__compare_end};
+    .command = "compare",
+    .synopsis = "CONF --vary SECTION.KEY=VALUE,VALUE [--vary ...] [options]\n"
+		"A.ini B.ini [C.ini ...] [options]\n"
+		"A.json B.json [C.json ...] [options]",
+    .about = "Runs variants interleaved in blocks and reports which differences are significant. The\n"
+	     "first variant is the baseline. Results of `gpuloom run` (JSON) can be compared as well, although they\n"
+	     "were not interleaved, if their environments agree.\n",
+    .notes = "Ctrl-C ends after the sample in progress and keeps the complete blocks.\n"
+	     "Exit: 0 ok, 1 failed, 2 usage or conf, 3 wrong result, 4 not available here, 5 a rule of --fail-on\n"
+	     "failed, 6 inconclusive with --strict, 124 timeout, 130 interrupted.\n",
+    .options = loom__compare_options,
+    LOOM__REQUEST(struct loom__compare_args, conf.file, run_command),
+    .begin = loom__compare_begin,
+    .end = loom__compare_end};

@@ -7,7 +7,7 @@
 #include "cli/options.h"
 #include "inspect/candidates.h"
 #include "inspect/probe.h"
-#include "cli/confs.h"
+#include "cli/conf.h"
 #include "cli/schema.h"
 
 struct request {
@@ -79,15 +79,14 @@ static int run(struct loom__cli *cli, void *args)
 			fputs(shells[i].script, cli->out);
 			return LOOM_EXIT_OK;
 		}
-	return loom__refuse(cli, LOOM_EXIT_USAGE, "completion: for which shell? There are bash, zsh and fish");
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "completion: expected a shell: bash, zsh or fish");
 }
 
-/* ---- what may follow
- * ----------------------------------------------------------------------------- */
+/* ---- candidates ------------------------------------------------------------------------------ */
 
 struct question {
 	const struct loom__cli *cli;
-	const char *word; /* what is typed so far */
+	const char *word; /* the text typed so far */
 };
 
 static void offer(const struct question *q, const char *candidate)
@@ -273,7 +272,7 @@ static void offer_confs(const struct question *q)
 	loom__confs_free(&all);
 }
 
-/* Hidden: complete WORD BEFORE...: what WORD, behind the words before it, may become. */
+/* Hidden command: complete WORD BEFORE... lists completions of WORD after the words BEFORE. */
 int loom__cmd_complete(struct loom__cli *cli, int argc, char **argv)
 {
 	struct question q = {.cli = cli, .word = argc > 1 ? argv[1] : ""};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom config: check a conf, show its effective values and where they come from, or the schema. */
+/* gpuloom config: checks a conf, shows its effective values and their origin, or prints the schema. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,10 +16,10 @@ struct config_args {
 static const struct loom__option options[] = {
 	LOOM__OPTION_SET(struct config_args),
 	LOOM__OPTION_TRUST(struct config_args),
-	{"origin", NULL, "show: where each value comes from", LOOM__AT(struct config_args, origin, BOOL)},
-	{"as-ini", NULL, "show: one conf file that gives the same run",
+	{"origin", NULL, "show: print the origin of each value", LOOM__AT(struct config_args, origin, BOOL)},
+	{"as-ini", NULL, "show: print one conf file that gives the same run",
 	 LOOM__AT(struct config_args, as_ini, BOOL)},
-	{"json", NULL, "schema: as JSON", LOOM__AT(struct config_args, json, BOOL)},
+	{"json", NULL, "schema: print JSON", LOOM__AT(struct config_args, json, BOOL)},
 	{0}};
 
 static int run(struct loom__cli *cli, void *args);
@@ -27,9 +27,9 @@ static int run(struct loom__cli *cli, void *args);
 const struct loom__usage loom__config_usage = {
 	.command = "config",
 	.synopsis = "check CONF... [options]\nshow CONF... [options]\nschema [options]",
-	.about = "check   reads the conf and its plug-ins, says every mistake, runs nothing\n"
-		 "show    the effective value of every option\n"
-		 "schema  all options of the core and of every plug-in found\n",
+	.about = "check   read the conf and its plug-ins, report every error, run nothing\n"
+		 "show    print the effective value of every option\n"
+		 "schema  print all options of the core and of every plug-in found\n",
 	.options = options,
 	LOOM__REQUEST(struct config_args, conf.file, run)};
 
@@ -39,7 +39,7 @@ struct show {
 	char section[128];
 };
 
-/* A value that would be cut, trimmed or taken for a quoted one is quoted. */
+/* Quotes for a value that would be cut, trimmed or unquoted when read back. */
 static const char *quotes_of(const char *v)
 {
 	if (!*v || !(strpbrk(v, ";#") || strchr(" \"'", v[0]) || v[strlen(v) - 1] == ' '))
@@ -66,7 +66,7 @@ static int show_one(void *arg, const struct loom__effective *e)
 		snprintf(s->section, sizeof(s->section), "%s", e->section);
 	}
 	if (s->as_ini) {
-		/* The conf may be kept in another folder. */
+		/* The printed conf may be stored in another folder. */
 		if (e->row && (e->row->type == LOOM_OPT_PATH || e->row->flags & (LOOM__OPT_FILES | LOOM__OPT_FOLDERS)))
 			shown = e->value;
 		q = quotes_of(shown);
@@ -97,8 +97,8 @@ static int show_one(void *arg, const struct loom__effective *e)
 	return 0;
 }
 
-/* All values as a conf, from malloc. A mistake: what --set says need not fit into a line of a conf, and may have quotes
- * of both kinds. */
+/* All values as a conf, from malloc. Reports an error for values from --set that no line of a conf can hold, such as
+ * those with quotes of both kinds. */
 static int as_ini(const struct loom_config *cfg, char **ini, struct loom__diag *diag)
 {
 	struct loom_config *again = NULL;
@@ -121,7 +121,7 @@ static int put_ini(const struct loom__cli *cli, const struct loom_config *cfg)
 		const char *line = ini;
 		for (int i = 1; i < diag.list[0].line && strchr(line, '\n'); i++)
 			line = strchr(line, '\n') + 1;
-		loom__say_error(cli, "config show: no conf can say '%.60s...': %s", line, diag.list[0].text);
+		loom__say_error(cli, "config show: no conf can hold '%.60s...': %s", line, diag.list[0].text);
 	}
 	if (!rc)
 		fputs(ini, cli->out);
@@ -130,8 +130,7 @@ static int put_ini(const struct loom__cli *cli, const struct loom_config *cfg)
 	return rc ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
 }
 
-/* The conf's own values, whose plan is known to be good; of a sweep that must be given some, those of its first
- * cell: the lists show the others. */
+/* The conf's own values, if they form a valid plan; else those of the sweep's first configuration. */
 static int plan_shown(const struct loom__cli *cli, const struct config_args *a, const struct loom__sweep_spec *spec,
 		      struct loom_config **cfg, struct loom__plan *plan)
 {
@@ -143,7 +142,7 @@ static int plan_shown(const struct loom__cli *cli, const struct config_args *a, 
 		loom_config_destroy(*cfg);
 		status = loom__conf_load(cli, &a->conf, cfg);
 		if (!status)
-			status = loom__conf_plan_cell(cli, *cfg, spec, first, plan);
+			status = loom__conf_plan_config(cli, *cfg, spec, first, plan);
 	} else if (!status && !spec->factors) {
 		status = loom__conf_plan(cli, *cfg, plan);
 	}
@@ -193,9 +192,10 @@ static int run(struct loom__cli *cli, void *args)
 	if (!strcmp(action, "schema"))
 		return loom__print_schema(cli, a->json);
 	if (!check && strcmp(action, "show"))
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "config: say check, show or schema: see `gpuloom config --help`");
+		return loom__refuse(cli, LOOM_EXIT_USAGE,
+				    "config: expected check, show or schema: see `gpuloom config --help`");
 	rest.conf.file.at++;
 	if (--rest.conf.file.n)
 		return show_conf(cli, &rest, check);
-	return loom__refuse(cli, LOOM_EXIT_USAGE, "config %s: which conf?", action);
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "config %s: no conf given", action);
 }

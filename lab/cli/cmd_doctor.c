@@ -1,18 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom doctor: what this machine can run, why not the rest, and what mends it. */
+/* gpuloom doctor: what this machine can run, what it cannot, and how to fix that. */
 #include "base/json.h"
 #include <gpuloom/gpuloom.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/conf.h"
-#include "cli/machine.h"
-#include "cli/profile.h"
+#include "cli/doctor.h"
 #include "plugin/identity.h"
-#include "inspect/absent.h"
 #include "inspect/candidates.h"
 
-/* First use of a device or of a fabric may take its time. */
+/* The first use of a device or a fabric may be slow. */
 enum { LIMIT_MS = 20000 };
 
 struct request {
@@ -23,35 +21,35 @@ struct request {
 };
 
 static const struct loom__option options[] = {
-	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
-	LOOM__OPTION_PLUGIN_PATH(struct request),
-	{"profile", "DEVICES",
-	 "measure instead what the memory of the first of these devices costs, as in 'cuda:0' or 'cuda:0 cuda:1', and print it as "
-	 "a conf for simulated devices; the others are its peers",
-	 LOOM__AT(struct request, profile, STR)},
-	{"set", "SECTION.KEY=VALUE", "with --profile: set one option, as in device.cuda.workers=132; may be repeated", .sets = "",
-	 LOOM__AT(struct request, conf.set, NONE)},
-	{0}};
+    {"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
+    LOOM__OPTION_PLUGIN_PATH(struct request),
+    {"profile", "DEVICES",
+     "instead measure memory costs of the first of these devices, as in 'cuda:0' or 'cuda:0 cuda:1', and print them as "
+     "a conf for simulated devices; the others are its peers",
+     LOOM__AT(struct request, profile, STR)},
+    {"set", "SECTION.KEY=VALUE", "with --profile: set one option, as in device.cuda.workers=132; may be repeated",
+     .sets = "", LOOM__AT(struct request, conf.set, NONE)},
+    {0}};
 
 static int run(struct loom__cli *cli, void *args);
 
 const struct loom__usage loom__doctor_usage = {
 	.command = "doctor",
 	.synopsis = "[options]\n--profile DEVICES [--set SECTION.KEY=VALUE]...",
-	.about = "  ok: usable   limited: usable within limits   no: not usable here\n"
-		 "  Exit status 0 whatever is found.\n",
+	.about = "  ok: usable   limited: usable with restrictions   no: not usable here\n"
+		 "  The exit status is 0, whatever the findings.\n",
 	.options = options,
 	LOOM__REQUEST(struct request, word, run)};
 
-/* Where rows go as they come: to the terminal or into the document. */
+/* Receives the rows: prints them, or adds them to the document. */
 struct sink {
 	FILE *out;
 	cJSON *rows;        /* NULL: text */
-	const char *source; /* the plug-in that reports, or NULL: the core */
+	const char *source; /* the reporting plug-in; NULL: the core */
 };
 
 static void take_row(void *arg, const char *topic, const char *state, const char *found,
-		     const char *mend)
+		     const char *fix)
 {
 	const struct sink *s = arg;
 	int known = !strcmp(state, "ok") || !strcmp(state, "limited") || !strcmp(state, "no");
@@ -59,8 +57,8 @@ static void take_row(void *arg, const char *topic, const char *state, const char
 		state = "no";
 	if (!s->rows) {
 		fprintf(s->out, "%-24s %-8s %s\n", topic, state, found);
-		if (mend[0])
-			fprintf(s->out, "%-24s %-8s to mend: %s\n", "", "", mend);
+		if (fix[0])
+			fprintf(s->out, "%-24s %-8s to fix: %s\n", "", "", fix);
 		fflush(s->out);
 		return;
 	}
@@ -68,7 +66,7 @@ static void take_row(void *arg, const char *topic, const char *state, const char
 	loom__json_add_text(row, "topic", topic);
 	loom__json_add_text(row, "state", state);
 	loom__json_add_text(row, "found", found);
-	loom__json_add_text(row, "mend", mend);
+	loom__json_add_text(row, "fix", fix);
 	loom__json_add_text(row, "source", s->source ? s->source : "gpuloom");
 }
 
@@ -79,7 +77,7 @@ static void ask(const struct loom__cli *cli, struct sink *s, const char *questio
 	if (loom__ask_rows(cli->self, question, path, LIMIT_MS, take_row, s, &err)) {
 		loom__clean(err.text, sizeof(err.text));
 		take_row(s, topic, "no", err.text,
-			 "gpuloom list --probe tells what else cannot be used");
+			 "see `gpuloom list --probe` for what else cannot be used");
 	}
 }
 
@@ -101,9 +99,9 @@ static void plugin_rows(const struct loom__cli *cli, struct sink *s,
 				      : "ok",
 		 found,
 		 all->count == 0 ? "name their folder with --plugin-path or GPULOOM_PLUGIN_PATH"
-		 : faulty        ? "gpuloom list tells which and why"
+		 : faulty        ? "`gpuloom list` shows which and why"
 				 : "");
-	/* Without a manifest the kind is not known before it is asked. */
+	/* Without a manifest the kind is known only after probing. */
 	for (size_t i = 0; i < all->count; i++) {
 		const struct loom__candidate *c = &all->list[i];
 		if (c->fault[0] || (c->has_manifest && c->manifest.kind != LOOM_DEVICE))
@@ -150,11 +148,11 @@ static int run(struct loom__cli *cli, void *args)
 	cJSON *document = NULL;
 	struct sink s = {.out = cli->out};
 	if (r->word.n)
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "doctor: takes no argument '%s'", r->word.at[0]);
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "doctor: unexpected argument '%s'", r->word.at[0]);
 	if (r->profile ? r->json : r->conf.set.n != 0)
 		return loom__refuse(cli, LOOM_EXIT_USAGE,
-				    r->profile ? "doctor: --json is for the report, and --profile prints a conf: leave one of them out" :
-				    "doctor: --set is for --profile");
+				    r->profile ? "doctor: --json and --profile, which prints a conf, cannot be combined"
+					       : "doctor: --set requires --profile");
 	if (r->profile)
 		return loom__profile(cli, r->profile, r->plugin_path, &r->conf.set);
 	if (r->json) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom history: results of one job over time, and where they changed. */
+/* gpuloom history: results of one job over time, with changes marked. */
 #include <dirent.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,9 +7,10 @@
 #include <sys/stat.h>
 
 #include "cli/options.h"
-#include "cli/rerun.h"
+#include "cli/conf.h"
 #include "facts/must.h"
 #include "report/document.h"
+#include "report/grid.h"
 #include "report/table.h"
 #include "stats/stats.h"
 
@@ -22,29 +23,29 @@ struct history_args {
 
 #define AT(field, type) LOOM__AT(struct history_args, field, type)
 static const struct loom__option options[] = {
-	{"metric", "NAME[,NAME]", "which metrics; the first is enough for most", AT(metric, STR), .dflt = "seconds"},
-	{"margin", "SHARE", "changes up to this are none", AT(margin, SHARE), .dflt = "1%", .max = 1},
-	{"confidence", "SHARE", "confidence that a history has no false change", AT(confidence, SHARE), .dflt = "95%", .min = 0.5,
-	 .max = 0.9999},
-	{"json", NULL, "as JSON", AT(json, BOOL)},
-	{0}};
+    {"metric", "NAME[,NAME]", "which metrics", AT(metric, STR), .dflt = "seconds"},
+    {"margin", "SHARE", "ignore changes smaller than this", AT(margin, SHARE), .dflt = "1%", .max = 1},
+    {"confidence", "SHARE", "confidence that a history has no false change", AT(confidence, SHARE), .dflt = "95%",
+     .min = 0.5, .max = 0.9999},
+    {"json", NULL, "as JSON", AT(json, BOOL)},
+    {0}};
 #undef AT
 
 static int run(struct loom__cli *cli, void *args);
 
 const struct loom__usage loom__history_usage = {
-	.command = "history",
-	.synopsis = "DIR|RESULT.json... [options]",
-	.about = "Orders results of `gpuloom run --json` by the time at which they began, a list for each job and its\n"
-		 "options, and marks where samples changed: a result is compared with all since the last change.\n",
-	.notes = "Runs of different days are not interleaved: a change may be one of the machine. Exit: 0, 2 usage.\n",
-	.options = options,
-	LOOM__REQUEST(struct history_args, file, run)};
+    .command = "history",
+    .synopsis = "DIR|RESULT.json... [options]",
+    .about = "Sorts results of `gpuloom run --json` by their start, in a list for each job and its options, and marks\n"
+	     "significant changes. Each result is compared with all results since the last change.\n",
+    .notes = "Runs are not interleaved, so the machine may cause a change. Exit: 0 ok, 2 usage.\n",
+    .options = options,
+    LOOM__REQUEST(struct history_args, file, run)};
 
 struct entry {
 	struct loom__doc doc;
 	char *path;
-	char *job; /* what must agree: workload, devices, options */
+	char *job; /* key that must agree: workload, devices, options */
 };
 
 struct list {
@@ -52,7 +53,7 @@ struct list {
 	size_t n, left_out;
 };
 
-/* Options that change how often or under which name something runs, but not what it is. */
+/* Options that affect how often or under which title a job runs, but not its identity. */
 static int is_identity(const char *key)
 {
 	static const char *const other[] = {"run.samples", "run.title", "run.time_limit", "run.warmup"};
@@ -83,7 +84,7 @@ static int add(struct list *l, const char *path, struct loom_error *err)
 	if (rc || e.doc.kind != LOOM__DOC_RESULT) {
 		if (!rc) {
 			loom__doc_free(&e.doc);
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is no result of `gpuloom run`", path);
+			rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not a result of `gpuloom run`", path);
 		}
 		free(e.path);
 		return rc;
@@ -94,7 +95,7 @@ static int add(struct list *l, const char *path, struct loom_error *err)
 	return 0;
 }
 
-/* All results in a folder; other documents are counted. */
+/* Adds all results of a folder; counts other documents. */
 static int add_folder(struct list *l, const char *path, struct loom_error *err)
 {
 	DIR *d = opendir(path);
@@ -116,7 +117,8 @@ static int by_job_and_time(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
 	int order = strcmp(x->job, y->job);
-	order = order ? order : strcmp(loom__json_text(x->doc.root, "started"), loom__json_text(y->doc.root, "started"));
+	order =
+	    order ? order : strcmp(loom__json_text(x->doc.root, "started"), loom__json_text(y->doc.root, "started"));
 	return order ? order : strcmp(x->path, y->path);
 }
 
@@ -143,8 +145,8 @@ struct change {
 	int known;
 };
 
-static struct change compare(const struct history_args *a, const struct entry *since, const struct entry *now, const char *metric,
-			     size_t tests)
+static struct change compare(const struct history_args *a, const struct entry *since, const struct entry *now,
+			     const char *metric, size_t tests)
 {
 	double *x = NULL, *y = NULL, alpha = 1 - a->confidence;
 	size_t n = 0, m = take(now, metric, &y, 0);
@@ -153,19 +155,21 @@ static struct change compare(const struct history_args *a, const struct entry *s
 	for (const struct entry *e = since; e < now; e++)
 		n = take(e, metric, &x, n);
 	const char *better = loom__json_text(metric_of(now, metric), "better");
-	/* Bonferroni: each result of a history is a chance for a false change. */
+	/* Bonferroni correction: each result may cause a false change. */
 	if (n && m && !loom__stats_compare_unpaired(x, n, y, m, 1 - alpha / (double)tests, &s)) {
 		double p = fmin(1, s.test.p * (double)tests);
 		c.known = 1;
 		c.ratio = s.ratio.at;
-		c.verdict = loom__stats_judge(&s, p, strcmp(better, "more") ? LOOM__STATS_LESS : LOOM__STATS_MORE, a->margin, alpha);
+		c.verdict = loom__stats_judge(&s, p, strcmp(better, "more") ? LOOM__STATS_LESS : LOOM__STATS_MORE,
+					      a->margin, alpha);
 	}
 	free(x);
 	free(y);
 	return c;
 }
 
-static void line(const struct loom__cli *cli, const struct entry *e, const char *metric, const struct change *c, cJSON *runs)
+static void add_run(const struct entry *e, const char *metric, const struct change *c, cJSON *runs,
+		    struct loom__grid *g)
 {
 	const cJSON *m = metric_of(e, metric), *version = loom__json_object(e->doc.root, "gpuloom");
 	const char *revision = loom__json_text(version, "revision");
@@ -187,16 +191,16 @@ static void line(const struct loom__cli *cli, const struct entry *e, const char 
 		loom__json_add_text(o, "verdict", c->known ? loom__stats_verdict_name(c->verdict) : "");
 		return;
 	}
-	char figure[160], by[32] = "";
-	if (c->known)
-		snprintf(by, sizeof(by), "%+.1f %%", (c->ratio - 1) * 100);
-	loom__print(cli->out, "  %-20.20s  %-14.14s %14s %9s  %s%s\n", loom__json_text(e->doc.root, "started"),
-		*revision ? revision : loom__json_text(version, "version"), loom__figure(figure, median, loom__json_text(m, "unit")), by,
-		changed ? "<-- " : "", changed ? loom__stats_verdict_name(c->verdict) : "");
+	loom__grid_cell(g, 0, "%.20s", loom__json_text(e->doc.root, "started"));
+	loom__grid_cell(g, 0, "%.14s", *revision ? revision : loom__json_text(version, "version"));
+	loom__grid_cell(g, 0, "%s", LOOM__FIGURE(median, loom__json_text(m, "unit")));
+	loom__grid_cell(g, 0, "%s", c->known ? LOOM__CHANGE(c->ratio) : "");
+	loom__grid_cell(g, 0, "%s%s", changed ? "<-- " : "", changed ? loom__stats_verdict_name(c->verdict) : "");
 }
 
-/* Figures in different units, or with different directions, are no history. An exit code. */
-static int check_units(const struct loom__cli *cli, const struct entry *from, const struct entry *to, const char *metric)
+/* Rejects results that give a metric different units or directions. Returns an exit code. */
+static int check_units(const struct loom__cli *cli, const struct entry *from, const struct entry *to,
+		       const char *metric)
 {
 	static const char *const key[] = {"unit", "better"};
 	const struct entry *first = NULL;
@@ -206,28 +210,39 @@ static int check_units(const struct loom__cli *cli, const struct entry *from, co
 			const char *a = loom__json_text(was, key[k]), *b = loom__json_text(m, key[k]);
 			if (strcmp(a, b))
 				return loom__refuse(cli, LOOM_EXIT_USAGE,
-						    "history: '%s' is %s %s in '%s' and %s %s in '%s': compare results of one kind, "
-						    "and let the others stand in another folder", metric, k ? "better when it is" : "in",
-						    *a ? a : k ? "(not said)" : "no unit", first->path, k ? "when it is" : "in",
-						    *b ? b : k ? "(not said)" : "no unit", e->path);
+						    "history: '%s' is %s %s in '%s' and %s %s in '%s': use one unit, "
+						    "and move the other results to another folder",
+						    metric, k ? "better when it is" : "in",
+						    *a  ? a
+						    : k ? "(not given)"
+							: "no unit",
+						    first->path, k ? "when it is" : "in",
+						    *b  ? b
+						    : k ? "(not given)"
+							: "no unit",
+						    e->path);
 		}
 		first = first ? first : m ? e : NULL;
 	}
 	return LOOM_EXIT_OK;
 }
 
-/* One job: entries [from, to). */
-static void history(const struct loom__cli *cli, const struct history_args *a, const struct entry *from, const struct entry *to,
-		    const char *metric, cJSON *all)
+/* The history of one job: entries [from, to). */
+static void history(const struct loom__cli *cli, const struct history_args *a, const struct entry *from,
+		    const struct entry *to, const char *metric, cJSON *all)
 {
 	const struct entry *since = NULL;
+	struct loom__grid g = {0};
 	size_t tests = 0;
 	for (const struct entry *e = from; e < to; e++)
 		tests += metric_of(e, metric) != NULL;
 	if (!tests)
 		return;
 	cJSON *runs = NULL;
-	const char *workload = loom__json_text(from->doc.root, "workload"), *title = loom__json_text(from->doc.root, "title");
+	loom__grid_columns(&g, "started|version|#median|#change");
+	loom__grid_column(&g, 0, "");
+	const char *workload = loom__json_text(from->doc.root, "workload"),
+		   *title = loom__json_text(from->doc.root, "title");
 	if (all) {
 		cJSON *o = loom__json_append_object(all);
 		loom__json_add_text(o, "workload", workload);
@@ -245,13 +260,17 @@ static void history(const struct loom__cli *cli, const struct history_args *a, c
 			c = compare(a, since, e, metric, tests > 1 ? tests - 1 : 1);
 		if (!since || c.verdict == LOOM__STATS_FASTER || c.verdict == LOOM__STATS_SLOWER)
 			since = e;
-		line(cli, e, metric, &c, runs);
+		add_run(e, metric, &c, runs, &g);
 	}
-	if (!all)
-		fputs("\n", cli->out);
+	if (!all) {
+		struct loom__text text = {0};
+		loom__grid_text(&g, &text, 2);
+		fprintf(cli->out, "%s\n", loom__must_text(&text));
+		loom__text_free(&text);
+	}
 }
 
-static int tell(const struct loom__cli *cli, const struct history_args *a, const struct list *l)
+static int print(const struct loom__cli *cli, const struct history_args *a, const struct list *l)
 {
 	int status = LOOM_EXIT_OK;
 	cJSON *doc = a->json ? cJSON_CreateObject() : NULL, *all = NULL;
@@ -285,7 +304,7 @@ static int run(struct loom__cli *cli, void *args)
 	struct loom_error err;
 	int rc = 0;
 	if (!a->file.n)
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "history: which results? Try `gpuloom history results/`");
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "history: no result given: try `gpuloom history results/`");
 	for (size_t i = 0; i < a->file.n && !rc; i++) {
 		struct stat st;
 		int folder = !stat(a->file.at[i], &st) && S_ISDIR(st.st_mode);
@@ -295,13 +314,13 @@ static int run(struct loom__cli *cli, void *args)
 	if (rc)
 		loom__say_error(cli, "%s", err.text);
 	else if (!l.n)
-		loom__say_warning(cli, "no result of `gpuloom run` is there");
+		loom__say_warning(cli, "found no result of `gpuloom run`");
 	if (l.left_out)
-		loom__say_warning(cli, "%zu other file%s left out: history is of results of `gpuloom run`", l.left_out,
+		loom__say_warning(cli, "%zu other file%s ignored: not a result of `gpuloom run`", l.left_out,
 				  l.left_out == 1 ? " was" : "s were");
 	if (!rc) {
 		qsort(l.at, l.n, sizeof(*l.at), by_job_and_time);
-		status = tell(cli, a, &l);
+		status = print(cli, a, &l);
 	}
 	for (size_t i = 0; i < l.n; i++) {
 		loom__doc_free(&l.at[i].doc);

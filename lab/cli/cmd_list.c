@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom list: what there is, without running its code unless asked or there is no other way. */
+/* gpuloom list: lists plug-ins without running their code, unless --probe is given or a file has no manifest. */
 #include "base/json.h"
 #include <gpuloom/gpuloom.h>
 #include <limits.h>
@@ -7,14 +7,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/confs.h"
+#include "cli/conf.h"
 #include "cli/named.h"
 #include "cli/options.h"
 #include "plugin/identity.h"
 #include "inspect/probe.h"
-#include "inspect/absent.h"
 #include "inspect/candidates.h"
-#include "report/markup.h"
+#include "report/grid.h"
 #include "facts/must.h"
 
 struct request {
@@ -25,7 +24,7 @@ struct request {
 };
 
 static const struct loom__option options[] = {
-	{"probe", NULL, "load each in a process of its own, report those that fail",
+	{"probe", NULL, "load each plug-in in its own process, and report failures",
 	 LOOM__AT(struct request, probe, BOOL)},
 	{"json", NULL, "as JSON", LOOM__AT(struct request, json, BOOL)},
 	LOOM__OPTION_PLUGIN_PATH(struct request),
@@ -34,19 +33,19 @@ static const struct loom__option options[] = {
 static int run(struct loom__cli *cli, void *args);
 
 const struct loom__usage loom__list_usage = {
-	.command = "list",
-	.synopsis = "[KIND] [options]\nconfs",
-	.about = "Lists every plug-in of the search path, or those of one kind; or the confs that come with gpuloom, which\n"
-		 "`gpuloom run NAME` finds from everywhere.\n",
-	.notes = "Kinds: device, transport, scheduler, termination, sync, barrier, trigger, qos, "
-		 "workload.\n",
-	.options = options,
-	LOOM__REQUEST(struct request, word, run)};
+    .command = "list",
+    .synopsis = "[KIND] [options]\nconfs",
+    .about = "Lists every plug-in of the search path, or those of one kind; or the confs shipped with gpuloom, which\n"
+	     "`gpuloom run NAME` finds from any folder.\n",
+    .notes = "Kinds: device, transport, scheduler, termination, sync, barrier, trigger, qos, "
+	     "workload.\n",
+    .options = options,
+    LOOM__REQUEST(struct request, word, run)};
 
-/* A candidate as it is shown. */
+/* A candidate as printed. */
 struct row {
 	const struct loom__candidate *candidate;
-	struct loom_manifest who;
+	struct loom_manifest is;
 	int known, probed;
 	char fault[sizeof(((struct loom_error *)0)->text)];
 	char warning[240];
@@ -57,11 +56,12 @@ static int check(const struct loom__cli *cli, struct request *r)
 	if (r->word.n && !(r->kind = loom__take_kind(cli, "list", r->word.at[0])))
 		return LOOM_EXIT_USAGE;
 	if (r->word.n > 1)
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "list: one kind at a time; '%s' is one too many", r->word.at[1]);
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "list: one kind at a time: unexpected argument '%s'",
+				    r->word.at[1]);
 	return 0;
 }
 
-/* The path below the current folder is shown without it. */
+/* Removes the current folder from a path. */
 static const char *short_path(const char *path)
 {
 	char here[PATH_MAX];
@@ -79,7 +79,7 @@ static void examine(const struct loom__cli *cli, struct row *row)
 			 loom__cause(row->candidate->path, err.text));
 		return;
 	}
-	row->who = probed.identity;
+	row->is = probed.identity;
 	row->known = 1;
 	if (probed.noise[0])
 		snprintf(row->warning, sizeof(row->warning), "prints when loaded: %s",
@@ -89,7 +89,7 @@ static void examine(const struct loom__cli *cli, struct row *row)
 static void fill(const struct loom__cli *cli, const struct request *r,
 		 const struct loom__candidate *c, struct row *row)
 {
-	*row = (struct row){.candidate = c, .who = c->manifest, .known = c->has_manifest};
+	*row = (struct row){.candidate = c, .is = c->manifest, .known = c->has_manifest};
 	if (c->fault[0])
 		snprintf(row->fault, sizeof(row->fault), "%s", c->fault);
 	else if (r->probe || !c->has_manifest)
@@ -99,73 +99,56 @@ static void fill(const struct loom__cli *cli, const struct request *r,
 static int by_kind(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
-	return x->who.kind != y->who.kind ? (int)x->who.kind - (int)y->who.kind
-					  : strcmp(x->who.name, y->who.name);
+	return x->is.kind != y->is.kind ? (int)x->is.kind - (int)y->is.kind
+					  : strcmp(x->is.name, y->is.name);
 }
 
 static const char *short_name(const struct row *row)
 {
-	struct loom_plugin p = {.kind = row->who.kind, .name = row->who.name};
+	struct loom_plugin p = {.kind = row->is.kind, .name = row->is.name};
 	return loom__plugin_short(&p);
 }
 
 /* ---- table ---------------------------------------------------------------------------------- */
 
-static void print_cell(FILE *out, const char *text, size_t room)
-{
-	size_t n = loom__markup_width(text);
-	fprintf(out, "%s%*s  ", text, n < room ? (int)(room - n) : 0, "");
-}
-
 static void print_table(const struct loom__cli *cli, const struct row *row, size_t n)
 {
 	struct loom__text text = {0};
-	FILE *out = loom__must(open_memstream(&text.at, &text.length));
-	enum { COLUMNS = 4 };
-	static const char *const head[COLUMNS] = {"KIND", "NAME", "VERSION", "SUMMARY"};
-	size_t wide[COLUMNS], good = 0, bad = 0;
-	for (int c = 0; c < COLUMNS; c++)
-		wide[c] = strlen(head[c]);
+	struct loom__grid g = {0};
+	size_t bad = 0;
+	loom__grid_columns(&g, "KIND|NAME|VERSION|SUMMARY|FILE");
 	for (size_t i = 0; i < n; i++) {
-		const char *cell[COLUMNS] = {loom__kind_section(row[i].who.kind),
-					     short_name(&row[i]), row[i].who.version,
-					     row[i].who.summary};
-		for (int c = 0; !row[i].fault[0] && c < COLUMNS; c++)
-			wide[c] = loom__markup_width(cell[c]) > wide[c] ? loom__markup_width(cell[c]) : wide[c];
-		row[i].fault[0] ? bad++ : good++;
+		bad += row[i].fault[0] != 0;
+		if (row[i].fault[0])
+			continue;
+		loom__grid_cell(&g, 0, "%s", loom__kind_section(row[i].is.kind));
+		loom__grid_cell(&g, 0, "%s", short_name(&row[i]));
+		loom__grid_cell(&g, 0, "%s", row[i].is.version);
+		loom__grid_cell(&g, 0, "%s", row[i].is.summary);
+		loom__grid_cell(&g, 0, "%s", short_path(row[i].candidate->path));
 	}
-	for (int c = 0; good && c < COLUMNS; c++)
-		print_cell(out, head[c], wide[c]);
-	if (good)
-		fprintf(out, "FILE\n");
-	for (size_t i = 0; i < n; i++)
-		if (!row[i].fault[0]) {
-			print_cell(out, loom__kind_section(row[i].who.kind), wide[0]);
-			print_cell(out, short_name(&row[i]), wide[1]);
-			print_cell(out, row[i].who.version, wide[2]);
-			print_cell(out, row[i].who.summary, wide[3]);
-			fprintf(out, "%s\n", short_path(row[i].candidate->path));
-		}
+	if (bad < n)
+		loom__grid_text(&g, &text, 0);
+	loom__grid_free(&g);
 	if (bad)
-		fprintf(out, "%sCannot be used:\n", good ? "\n" : "");
+		loom__text_add(&text, "%sCannot be used:\n", bad < n ? "\n" : "");
 	for (size_t i = 0; i < n; i++)
 		if (row[i].fault[0])
-			fprintf(out, "  %s: %s\n", short_path(row[i].candidate->path),
-				row[i].fault);
-	if (fclose(out))
-		loom__must(NULL);
+			loom__text_add(&text, "  %s: %s\n", short_path(row[i].candidate->path), row[i].fault);
 	loom__put_table(cli, &text);
-	free(text.at);
+	loom__text_free(&text);
 }
 
-/* What this build lacks, of that kind or of all. */
-static void print_absent(const struct loom__cli *cli, const struct request *r, const struct loom__absent *absent, size_t n)
+/* Plug-ins left out of this build, of one kind or all. */
+static void print_absent(const struct loom__cli *cli, const struct request *r, const struct loom__absent *absent,
+			 size_t n)
 {
 	int any = 0;
 	for (size_t i = 0; i < n; i++)
 		if (!r->kind || absent[i].kind == r->kind)
 			fprintf(cli->out, "%s  %s %s: %s; %s\n", any++ ? "" : "\nLeft out of this build:\n",
-				loom__kind_section(absent[i].kind), loom__absent_brief(&absent[i]), absent[i].why, absent[i].fix);
+				loom__kind_section(absent[i].kind), loom__absent_brief(&absent[i]), absent[i].why,
+				absent[i].fix);
 }
 
 /* ---- JSON ----------------------------------------------------------------------------------- */
@@ -174,12 +157,12 @@ static cJSON *row_json(const struct row *row)
 {
 	cJSON *j = cJSON_CreateObject();
 	if (row->known && !row->fault[0]) {
-		loom__json_add_text(j, "name", row->who.name);
-		loom__json_add_text(j, "kind", loom__kind_section(row->who.kind));
+		loom__json_add_text(j, "name", row->is.name);
+		loom__json_add_text(j, "kind", loom__kind_section(row->is.kind));
 		loom__json_add_text(j, "short", short_name(row));
-		loom__json_add_text(j, "version", row->who.version);
-		loom__json_add_text(j, "license", row->who.license);
-		loom__json_add_text(j, "summary", row->who.summary);
+		loom__json_add_text(j, "version", row->is.version);
+		loom__json_add_text(j, "license", row->is.license);
+		loom__json_add_text(j, "summary", row->is.summary);
 	}
 	loom__json_add_text(j, "path", row->candidate->path);
 	loom__json_add_bool(j, "probed", row->probed);
@@ -209,7 +192,7 @@ static void print_json(const struct loom__cli *cli, const struct loom__search *s
 		loom__json_add_text(one, "name", absent[i].name);
 		loom__json_add_text(one, "kind", loom__kind_section(absent[i].kind));
 		loom__json_add_text(one, "why", absent[i].why);
-		loom__json_add_text(one, "mend", absent[i].fix);
+		loom__json_add_text(one, "fix", absent[i].fix);
 	}
 	loom__print_json(cli, j);
 }
@@ -224,11 +207,11 @@ static void list(const struct loom__cli *cli, const struct request *r, struct lo
 	size_t n = 0, absents = loom__absent_scan(search, absent, LOOM__ABSENT_MOST);
 	for (size_t i = 0; i < all->count; i++) {
 		fill(cli, r, &all->list[i], &row[n]);
-		/* A faulty file of no known kind is shown whatever was asked for. */
-		if (!r->kind || !row[n].known || row[n].who.kind == r->kind)
+		/* Show faulty files of unknown kind in every listing. */
+		if (!r->kind || !row[n].known || row[n].is.kind == r->kind)
 			n++;
 	}
-	/* Used for the last time: from here on the names are only shown. */
+	/* From here on the names are only printed. */
 	for (size_t i = 0; i < all->count; i++)
 		loom__clean(all->list[i].path, strlen(all->list[i].path) + 1);
 	for (size_t i = 0; i < search->count; i++)
@@ -257,7 +240,7 @@ static int list_confs(const struct loom__cli *cli, const struct request *r)
 	struct loom__text out = {0};
 	int width = 0;
 	if (r->word.n > 1 || r->json || r->probe || r->plugin_path)
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "list: confs takes neither options nor more words");
+		return loom__refuse(cli, LOOM_EXIT_USAGE, "list confs: unexpected option or argument");
 	loom__confs_list(cli, &all);
 	for (size_t i = 0; i < all.n; i++)
 		width = (int)strlen(all.at[i].name) > width ? (int)strlen(all.at[i].name) : width;
@@ -268,7 +251,7 @@ static int list_confs(const struct loom__cli *cli, const struct request *r)
 	}
 	loom__put_table(cli, &out);
 	if (!all.n)
-		loom__say_warning(cli, "no confs are installed beside %s", cli->self);
+		loom__say_warning(cli, "no confs are installed with %s", cli->self);
 	loom__text_free(&out);
 	loom__confs_free(&all);
 	return LOOM_EXIT_OK;

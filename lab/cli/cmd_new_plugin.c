@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom new-plugin KIND NAME: a folder that builds and passes validate at once. */
+/* gpuloom new-plugin KIND NAME: writes a folder that builds and passes validate. */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ struct new_plugin {
 	char name[64];      /* "term_mine" */
 	char macro[64];     /* "TERM_MINE" */
 	char folder[4200];
-	const char *gpuloom;	    /* this executable ... */
-	char *include, *plugins;    /* ... its headers and its folder of plug-ins; NULL: who knows */
+	const char *gpuloom;	    /* this executable */
+	char *include, *plugins;    /* its headers and its plug-in folder; NULL: not found */
 };
 
 struct request {
@@ -30,7 +30,7 @@ struct request {
 };
 
 static const struct loom__option options[] = {
-    {"dir", "DIR", "the folder to make, in place of ./KIND_NAME", LOOM__AT(struct request, dir, STR)},
+    {"dir", "DIR", "folder to create, instead of ./KIND_NAME", LOOM__AT(struct request, dir, STR)},
     {0}};
 
 static int run(struct loom__cli *cli, void *args);
@@ -39,20 +39,20 @@ const struct loom__usage loom__new_plugin_usage = {
     .command = "new-plugin",
     .synopsis = "KIND NAME [--dir DIR]",
     .about =
-	"Writes a folder with a small plug-in that works: source, Makefile, conf, test and README.\n\n"
+	"Writes a folder with a small working plug-in: source, Makefile, conf, test and README.\n\n"
 	"  gpuloom new-plugin term mine         makes ./term_mine/\n"
 	"  cd term_mine && make && make check\n\n"
 	"KIND is device, transport, sched, term, sync, barrier, trigger, qos or workload, or the name\n"
-	"of its section in a conf. NAME is made of a-z, 0-9 and _.\n",
+	"of its section in a conf. NAME consists of a-z, 0-9 and _.\n",
     .options = options,
     LOOM__REQUEST(struct request, word, run)};
 
-/* What the command line asks for. An exit code. */
+/* Parses the command line. Returns an exit code. */
 static int take(const struct loom__cli *cli, const struct request *r, struct new_plugin *n)
 {
 	if (r->word.n != 2) {
 		loom__say_error(
-		    cli, "new-plugin: give a kind and a name, as in: gpuloom new-plugin term mine");
+		    cli, "new-plugin: expected a kind and a name, as in: gpuloom new-plugin term mine");
 		return LOOM_EXIT_USAGE;
 	}
 	n->kind = loom__take_kind(cli, "new-plugin", r->word.at[0]);
@@ -62,7 +62,7 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 	const char *prefix = loom__kind_name(n->kind);
 	size_t length = strlen(prefix);
 	if (!strncmp(n->shorts, prefix, length) && n->shorts[length] == '_')
-		n->shorts += length + 1; /* "term_mine" will do */
+		n->shorts += length + 1; /* accept "term_mine" */
 	length = strlen(n->shorts);
 	if (!length || length > 30 ||
 	    n->shorts[strspn(n->shorts, "abcdefghijklmnopqrstuvwxyz0123456789_")])
@@ -75,7 +75,7 @@ static int take(const struct loom__cli *cli, const struct request *r, struct new
 	return 0;
 }
 
-/* In a build folder, in one of a sanitizer's, installed. */
+/* Finds the headers: in a build folder, in that of a sanitizer build, installed. */
 static void look_around(struct new_plugin *n)
 {
 	static const char *const headers[] = {"../core/include", "../../core/include", "../include"};
@@ -106,13 +106,16 @@ static void conf(const struct new_plugin *n, struct loom__text *out)
 	else if (n->kind == LOOM_DEVICE)
 		loom__text_add(
 		    out,
-		    "[run]\ndevices = %s:0\n\n; Its file must lie in a plug-in folder: see "
+		    "[run]\ndevices = %s:0\n\n; Its file must be in a plug-in folder: see "
 		    "`gpuloom list --help`.",
 		    n->shorts);
 	else
-		loom__text_add(out, "%s[%s]\nuse = %s./%s.so",
-			       n->kind == LOOM_QOS ? "; The first of a pipeline serves the requests, those behind it decide, too.\n" : "",
-			       section, n->kind == LOOM_QOS ? "monolithic " : "", n->name);
+		loom__text_add(
+		    out, "%s[%s]\nuse = %s./%s.so",
+		    n->kind == LOOM_QOS
+			? "; The first policy of a pipeline serves the requests; the others take part in decisions.\n"
+			: "",
+		    section, n->kind == LOOM_QOS ? "monolithic " : "", n->name);
 	loom__text_add(out,
 		       "\n\n; Its options, with their defaults: gpuloom describe ./%s.so\n[%s.%s]",
 		       n->name, section, n->shorts);
@@ -134,14 +137,14 @@ static void files(const struct new_plugin *n, const struct loom__template *t,
 	if (t->dev)
 		loom__text_add(
 		    out,
-		    "`%s.dev.h` is what workers execute, on the CPU and on GPUs; `%s.c` is the "
-		    "host half.\n",
+		    "`%s.dev.h` is the device code, for CPUs and GPUs; `%s.c` is the "
+		    "host code.\n",
 		    n->name, n->name);
 	else
-		loom__text_add(out, "`%s.c` is all of it.\n", n->name);
+		loom__text_add(out, "`%s.c` is the whole plug-in.\n", n->name);
 }
 
-/* A path as make reads it in $(wildcard). */
+/* Escapes a path for $(wildcard) of make. */
 static void make_path(const char *path, struct loom__text *out)
 {
 	for (; path && *path; path++)
@@ -181,7 +184,7 @@ static void put_word(const struct new_plugin *n, const struct loom__template *t,
 #undef IS
 }
 
-/* @WORD@ is replaced; any other @ stays. */
+/* Replaces @WORD@; any other @ stays. */
 static void fill_line(const struct new_plugin *n, const struct loom__template *t, const char *at,
 		      const char *end, struct loom__text *out)
 {
@@ -204,7 +207,7 @@ static void fill_line(const struct new_plugin *n, const struct loom__template *t
 	}
 }
 
-/* Lines with % in front are faults, for tests/broken. */
+/* Lines that start with % are faults for tests/broken. */
 static void fill(const struct new_plugin *n, const struct loom__template *t, const char *at,
 		 const char *end, struct loom__text *out)
 {
@@ -261,7 +264,7 @@ static int write_all(const struct loom__cli *cli, const struct new_plugin *n,
 static int make(const struct loom__cli *cli, const struct new_plugin *n)
 {
 	const struct loom__template *t = loom__template_of(n->kind);
-	/* A folder that exists is somebody's work. */
+	/* Never overwrite an existing folder. */
 	if (mkdir(n->folder, 0777))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "new-plugin: cannot make the folder %s: %s", n->folder,
 				    strerror(errno));

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom probe QUESTION FD PATH, hidden: the child that loads what might crash or hang. */
+/* gpuloom probe QUESTION FD PATH (hidden): the child process that loads code which might crash or hang. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/machine.h"
+#include "cli/doctor.h"
 #include "inspect/child.h"
 #include "inspect/probe.h"
 
@@ -18,6 +18,6 @@ int loom__cmd_probe(struct loom__cli *cli, int argc, char **argv)
 		_exit(0);
 	}
 	loom__probe_command(argc, argv);
-	return loom__refuse(cli, LOOM_EXIT_USAGE, "probe is what gpuloom runs itself to try a plug-in; "
-			    "you want: gpuloom describe NAME");
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "probe is an internal command of gpuloom: "
+			    "use `gpuloom describe NAME`");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom report: result files in, one view of them out. Loads no plug-in. */
+/* gpuloom report: converts result files. Loads no plug-in. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,10 +11,10 @@
 
 static const struct loom__option options[] = {
     {"output", "FILE",
-     "its name ends in .html, .md, .csv, .svg, .png, .pdf, .gp or .json; '-' is standard output. Without it: "
+     "output file, named .html, .md, .csv, .svg, .png, .pdf, .gp or .json; '-' is standard output. Default: "
      "Markdown to standard output",
      LOOM__AT(struct loom__report_args, output, STR), .letter = 'o'},
-    {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp or json, whatever the name",
+    {"format", "FORMAT", "html, md, csv, svg, png, pdf, gp or json, whatever the name of the file",
      LOOM__AT(struct loom__report_args, format, STR)},
     {"metric", "NAME[,NAME]", .rows = loom__sweep_rows, LOOM__AT(struct loom__report_args, metric, STR)},
     LOOM__OPTION_DERIVE(struct loom__report_args),
@@ -33,12 +33,12 @@ const struct loom__usage loom__report_usage = {
     .command = "report",
     .synopsis = "RESULT... [-o FILE] [options]",
     .about =
-	"Makes tables and plots from what run, compare and sweep wrote. Needs the files alone: no\n"
-	"plug-in, no device. Several results of `gpuloom run` share one report.\n",
+	"Creates tables and plots from results of run, compare and sweep. Needs the files only, no\n"
+	"plug-in and no device. Several results of `gpuloom run` can share one report.\n",
     .notes = "  .html  one self-contained page          .csv   one row per sample, units in the names\n"
 	     "  .md    tables for a pull request        .gp    a gnuplot script with its data\n"
 	     "  .svg   the plots                        .json  medians, intervals, effects for programs\n"
-	     "  .png, .pdf  the plots, drawn by rsvg-convert (Debian: librsvg2-bin)\n",
+	     "  .png, .pdf  the plots, converted by rsvg-convert (Debian: librsvg2-bin)\n",
     .options = options,
     LOOM__REQUEST(struct loom__report_args, file, run)};
 
@@ -51,7 +51,7 @@ static enum loom__report_format format_of(const struct loom__cli *cli, const str
 		format = loom__report_format_of(a->output);
 	if (format == LOOM__REPORT_FORMATS)
 		loom__say_error(cli,
-				"report: '%s' is no format: choose html, md, csv, svg, png, pdf, gp or json",
+				"report: unknown format '%s': choose html, md, csv, svg, png, pdf, gp or json",
 				a->format ? a->format : a->output);
 	return format;
 }
@@ -75,7 +75,7 @@ static int put(const struct loom__cli *cli, const char *path, const struct loom_
 }
 
 int loom__report_write(const struct loom__cli *cli, const struct loom__report_args *a,
-		       const struct loom__view *view, const struct loom__report_wish *wish)
+		       const struct loom__view *view, const struct loom__report_settings *settings)
 {
 	struct loom__text t = {0}, drawn = {0};
 	struct loom_error err;
@@ -83,7 +83,7 @@ int loom__report_write(const struct loom__cli *cli, const struct loom__report_ar
 	int rc = 0;
 	switch (format) {
 	case LOOM__AS_HTML:
-		loom__report_html(&t, view, wish);
+		loom__report_html(&t, view, settings);
 		break;
 	case LOOM__AS_CSV:
 		loom__report_csv(&t, view);
@@ -91,18 +91,18 @@ int loom__report_write(const struct loom__cli *cli, const struct loom__report_ar
 	case LOOM__AS_SVG:
 	case LOOM__AS_PNG:
 	case LOOM__AS_PDF:
-		loom__report_svg(&t, view, wish);
+		loom__report_svg(&t, view, settings);
 		break;
 	case LOOM__AS_JSON:
-		loom__report_summary(&t, view, wish);
+		loom__report_summary(&t, view, settings);
 		break;
 	case LOOM__AS_GNUPLOT:
-		loom__report_gnuplot(&t, view, wish);
+		loom__report_gnuplot(&t, view, settings);
 		break;
 	case LOOM__REPORT_FORMATS:
 		return LOOM_EXIT_USAGE;
 	default:
-		loom__report_markdown(&t, view, wish);
+		loom__report_markdown(&t, view, settings);
 	}
 	int status = LOOM_EXIT_FAILURE;
 	if (is_plots(format) && format != LOOM__AS_SVG)
@@ -124,43 +124,44 @@ int loom__derive_option(const struct loom__cli *cli, const char *text, struct lo
 	return loom__refuse(cli, LOOM_EXIT_USAGE, "--derive: %s", err.text);
 }
 
-enum wish { DERIVE, METRIC, PARETO, PLOT };
+enum settings { DERIVE, METRIC, PARETO, PLOT };
 
-/* One wish among others that are left open. */
-static int add_wish(const struct loom__view *view, enum wish which, const char *text, struct loom__report_wish *wish,
-		    unsigned *plots, struct loom_error *err)
+/* Checks one setting while all others keep their defaults. */
+static int add_setting(const struct loom__view *view, enum settings which, const char *text,
+		       struct loom__report_settings *settings, unsigned *plots, struct loom_error *err)
 {
 	struct loom__derived derived;
 	if (which == DERIVE)
 		return loom__derived_read(text, &derived, err);
 	if (which == PLOT)
 		return loom__report_plots(text, plots, err);
-	return loom__report_wish(view, which == METRIC ? text : NULL, which == PARETO ? text : NULL, wish, err);
+	return loom__report_settings(view, which == METRIC ? text : NULL, which == PARETO ? text : NULL, settings, err);
 }
 
-/* What is asked for, else what the document of a sweep says that its conf wished. NULL: the usual, also where the
- * document wishes for what it does not have: whoever reads it cannot mend that. */
-static const char *wished(const struct loom__cli *cli, const struct loom__view *view, enum wish which,
+/* The setting from the command line, else from the sweep's document. NULL: use the default, also if the document's
+ * setting does not apply to its own data, which users of the file cannot fix. */
+static const char *setting_of(const struct loom__cli *cli, const struct loom__view *view, enum settings which,
 			  const char *asked)
 {
 	static const char *const key[] = {"derive", "metric", "pareto", "plot"};
 	const char *text = view->kind == LOOM__DOC_SWEEP
 			       ? loom__json_text(loom__json_object(view->head, "report"), key[which])
 			       : "";
-	struct loom__report_wish wish;
+	struct loom__report_settings settings;
 	struct loom_error err;
 	unsigned plots;
 	if (asked)
 		return asked;
 	if (!*text)
 		return NULL;
-	if (!add_wish(view, which, text, &wish, &plots, &err))
+	if (!add_setting(view, which, text, &settings, &plots, &err))
 		return text;
-	loom__say_warning(cli, "report: the sweep's own '%s' is left out: %s", key[which], err.text);
+	loom__say_warning(cli, "report: ignoring '%s' of the sweep: %s", key[which], err.text);
 	return NULL;
 }
 
-static int choose(const char *option, const char *text, const char *const *names, unsigned *number, struct loom_error *err)
+static int choose(const char *option, const char *text, const char *const *names, unsigned *number,
+		  struct loom_error *err)
 {
 	struct loom__text all = {0};
 	for (*number = 0; names[*number]; ++*number) {
@@ -175,9 +176,9 @@ static int choose(const char *option, const char *text, const char *const *names
 	return rc;
 }
 
-/* As `a` asks or else the document, whose mistakes are warnings. */
+/* From the command line, else from the document, whose errors are only warnings. */
 static int read_lines(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__view *view,
-		      struct loom__report_wish *wish, struct loom_error *err)
+		      struct loom__report_settings *settings, struct loom_error *err)
 {
 	static const char *const key[] = {"x", "lines", "facet", "show", "axes"};
 	const char *asked[] = {a->x, a->lines, a->facet, a->show, a->axes}, *text[LOOM__COUNT(key)];
@@ -185,33 +186,34 @@ static int read_lines(const struct loom__cli *cli, const struct loom__report_arg
 	for (size_t i = 0; i < LOOM__COUNT(key); i++)
 		text[i] = asked[i] ? asked[i] : view->kind == LOOM__DOC_SWEEP ? loom__json_text(own, key[i]) : "";
 	unsigned show;
-	int rc = loom__report_lines(view, text[0], text[1], text[2], wish, err);
+	int rc = loom__report_lines(view, text[0], text[1], text[2], settings, err);
 	rc = rc ? rc : choose("show", text[3], loom__show_name, &show, err);
-	rc = rc ? rc : choose("axes", text[4], loom__axes_name, &wish->log, err);
+	rc = rc ? rc : choose("axes", text[4], loom__axes_name, &settings->log, err);
 	if (!rc)
-		wish->show = (enum loom__show)show;
+		settings->show = (enum loom__show)show;
 	for (size_t i = 0; i < LOOM__COUNT(key); i++)
 		if (asked[i])
 			return rc;
 	if (rc)
-		loom__say_warning(cli, "report: the sweep's own line plot is left out: %s", err->text);
+		loom__say_warning(cli, "report: ignoring the line plot of the sweep: %s", err->text);
 	return 0;
 }
 
 int loom__report_view(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__doc *doc,
-		      size_t docs, struct loom__view *view, struct loom__report_wish *wish)
+		      size_t docs, struct loom__view *view, struct loom__report_settings *settings)
 {
 	struct loom_error err;
 	unsigned plots = 0;
 	struct loom__derived derived;
 	int rc = loom__view_create(doc, docs, view, &err);
 	if (!rc) {
-		rc = loom__derived_read(wished(cli, view, DERIVE, a->derive), &derived, &err);
+		rc = loom__derived_read(setting_of(cli, view, DERIVE, a->derive), &derived, &err);
 		rc = rc ? rc : loom__derived_view(&derived, view, &err);
-		rc = rc ? rc : loom__report_wish(view, wished(cli, view, METRIC, a->metric), wished(cli, view, PARETO, a->pareto),
-				       wish, &err);
-		rc = rc ? rc : read_lines(cli, a, view, wish, &err);
-		rc = rc ? rc : loom__report_plots(wished(cli, view, PLOT, a->plot), &plots, &err);
+		rc = rc ? rc
+			: loom__report_settings(view, setting_of(cli, view, METRIC, a->metric),
+						setting_of(cli, view, PARETO, a->pareto), settings, &err);
+		rc = rc ? rc : read_lines(cli, a, view, settings, &err);
+		rc = rc ? rc : loom__report_plots(setting_of(cli, view, PLOT, a->plot), &plots, &err);
 		if (rc)
 			loom__view_free(view);
 	}
@@ -219,9 +221,10 @@ int loom__report_view(const struct loom__cli *cli, const struct loom__report_arg
 		loom__say_error(cli, "report: %s", err.text);
 		return rc == LOOM_ENOMEM ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
 	}
-	wish->plots = plots;
-	if (!a->plot && (a->x || a->lines || a->facet || a->show || a->axes)) /* who says how wants to see it */
-		wish->plots |= plots || is_plots(format_of(cli, a)) ? 1u << LOOM__PLOT_LINES : 0;
+	settings->plots = plots;
+	/* options of the line plot imply the line plot */
+	if (!a->plot && (a->x || a->lines || a->facet || a->show || a->axes))
+		settings->plots |= plots || is_plots(format_of(cli, a)) ? 1u << LOOM__PLOT_LINES : 0;
 	return LOOM_EXIT_OK;
 }
 
@@ -229,7 +232,7 @@ static int report(const struct loom__cli *cli, const struct loom__report_args *a
 {
 	struct loom_error err;
 	struct loom__view view;
-	struct loom__report_wish wish;
+	struct loom__report_settings settings;
 	if (format_of(cli, a) == LOOM__REPORT_FORMATS)
 		return LOOM_EXIT_USAGE;
 	for (size_t i = 0; i < a->file.n; i++) {
@@ -239,13 +242,13 @@ static int report(const struct loom__cli *cli, const struct loom__report_args *a
 		loom__say_error(cli, "%s", err.text);
 		return rc == LOOM_ENOMEM || rc == LOOM_EIO ? LOOM_EXIT_FAILURE : LOOM_EXIT_USAGE;
 	}
-	int status = loom__report_view(cli, a, doc, a->file.n, &view, &wish);
+	int status = loom__report_view(cli, a, doc, a->file.n, &view, &settings);
 	if (status)
 		return status;
 	for (size_t i = 0; i < a->file.n; i++)
 		if (doc[i].torn)
-			loom__say_warning(cli, "'%s' ends in half a line, which was left out", doc[i].path);
-	status = loom__report_write(cli, a, &view, &wish);
+			loom__say_warning(cli, "'%s': ignoring an incomplete last line", doc[i].path);
+	status = loom__report_write(cli, a, &view, &settings);
 	loom__view_free(&view);
 	return status;
 }
@@ -254,7 +257,8 @@ static int run(struct loom__cli *cli, void *args)
 {
 	const struct loom__report_args *a = args;
 	if (!a->file.n)
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "report: which result? Try `gpuloom run CONF --json r.json`, then "
+		return loom__refuse(cli, LOOM_EXIT_USAGE,
+				    "report: no result given: try `gpuloom run CONF --json r.json`, then "
 				    "`gpuloom report r.json -o r.html`");
 	struct loom__doc *doc = loom__must(calloc(a->file.n, sizeof(*doc)));
 	int status = report(cli, a, doc);

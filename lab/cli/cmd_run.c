@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom run: a conf, its samples, a table or JSON; Ctrl-C keeps what was measured. */
+/* gpuloom run: runs a conf, prints a table or JSON. Ctrl-C keeps the samples so far. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/conf.h"
-#include "cli/crowd.h"
-#include "cli/ranks.h"
-#include "cli/rerun.h"
+#include "cli/run.h"
 #include "cli/session.h"
 #include "cli/sweep.h"
-#include "cli/watch.h"
 #include "cli/report.h"
 #include "report/table.h"
 #include "compare/compare.h"
@@ -26,37 +23,37 @@ struct run_args {
 	struct loom__derived derived;
 	uint32_t trace_every, log;
 	uint8_t quiet, watch, no_sweep, verbose;
-	struct loom__sweep_wish sweep;
+	struct loom__sweep_params sweep;
 };
 
 static const struct loom__option options[] = {
-	LOOM__OPTION_SET(struct run_args),
-	LOOM__OPTION_TRUST(struct run_args),
-	LOOM__OPTION_SAMPLES(struct run_args),
-	{"ranks", "N", "run one job in N processes, on simulated devices in N threads, for workloads that use the network and "
-	 "for tasks that ranks share; mpirun and srun serve as well",
-	 LOOM__AT(struct run_args, ranks, STR), .letter = 'n'},
-	{"json", "FILE|-",
-	 "write the result as JSON (of a sweep: one line per sample); '-' is standard output, in place of "
-	 "the table",
-	 LOOM__AT(struct run_args, json, STR), .writes = 1},
-	LOOM__OPTION_DERIVE(struct run_args),
-	{"verbose", NULL, "show also what was chosen where the conf leaves a choice open: providers, cores and the like",
-	 LOOM__AT(struct run_args, verbose, BOOL), .letter = 'v'},
-	{"watch", NULL, "show after each sample what every worker did",
-	 LOOM__AT(struct run_args, watch, BOOL)},
-	{"trace", "FILE",
-	 "write the timeline of the last execution, for chrome://tracing or Perfetto: steals, idle times and "
-	 "the like, and a sample of the tasks",
-	 LOOM__AT(struct run_args, trace, STR), .writes = 1},
-	{"trace-every", "N", "one of every N tasks is in the timeline; 0: none",
-	 LOOM__AT(struct run_args, trace_every, U32), .dflt = "100", .max = 1u << 30},
-	LOOM__OPTIONS_SWEEP(struct run_args),
-	{"no-sweep", NULL, "run once with the conf's own values, whatever its [sweep] says",
-	 LOOM__AT(struct run_args, no_sweep, BOOL)},
-	{"quiet", NULL, "no table, no progress: only errors", LOOM__AT(struct run_args, quiet, BOOL)},
-	LOOM__OPTION_LOG(struct run_args),
-	{0}};
+    LOOM__OPTION_SET(struct run_args),
+    LOOM__OPTION_TRUST(struct run_args),
+    LOOM__OPTION_SAMPLES(struct run_args),
+    {"ranks", "N",
+     "number of ranks of the job: processes, or threads on simulated devices; for workloads that use the network "
+     "and for tasks that ranks share; mpirun and srun also work",
+     LOOM__AT(struct run_args, ranks, STR), .letter = 'n'},
+    {"json", "FILE|-",
+     "write the result as JSON (a sweep: one line per sample); '-' is standard output, instead of "
+     "the table",
+     LOOM__AT(struct run_args, json, STR), .writes = 1},
+    LOOM__OPTION_DERIVE(struct run_args),
+    {"verbose", NULL, "also show what plug-ins chose where the conf leaves a choice: providers, cores, etc.",
+     LOOM__AT(struct run_args, verbose, BOOL), .letter = 'v'},
+    {"watch", NULL, "show the activity of every worker after each sample", LOOM__AT(struct run_args, watch, BOOL)},
+    {"trace", "FILE",
+     "write the timeline of the last execution (steals, idle times, a sample of the tasks) for "
+     "chrome://tracing or Perfetto",
+     LOOM__AT(struct run_args, trace, STR), .writes = 1},
+    {"trace-every", "N", "record one of every N tasks in the timeline; 0: none",
+     LOOM__AT(struct run_args, trace_every, U32), .dflt = "100", .max = 1u << 30},
+    LOOM__OPTIONS_SWEEP(struct run_args),
+    {"no-sweep", NULL, "run once with the conf's own values, ignoring its [sweep]",
+     LOOM__AT(struct run_args, no_sweep, BOOL)},
+    {"quiet", NULL, "no table, no progress: only errors", LOOM__AT(struct run_args, quiet, BOOL)},
+    LOOM__OPTION_LOG(struct run_args),
+    {0}};
 
 static int run(struct loom__cli *cli, void *args);
 static int rerun(struct loom__cli *cli, void *args);
@@ -74,12 +71,13 @@ const struct loom__usage loom__run_usage = {
 	LOOM__REQUEST(struct run_args, conf.file, run)};
 
 const struct loom__usage loom__rerun_usage = {
-	.command = "rerun",
-	.synopsis = "RESULT.json [options]",
-	.about = "Runs once more what a result of `gpuloom run --json` is of: the same options and seed. Then it says in a\n"
-		 "sentence each what differs: versions, builds of plug-ins, options, the machine. `--set` changes options.\n",
-	.options = options,
-	LOOM__REQUEST(struct run_args, conf.file, rerun)};
+    .command = "rerun",
+    .synopsis = "RESULT.json [options]",
+    .about =
+	"Repeats the run recorded in RESULT.json with the same options and seed, then lists what differs: versions,\n"
+	"builds of plug-ins, options, the machine. `--set` changes options. Exit codes: as of `gpuloom run`.\n",
+    .options = options,
+    LOOM__REQUEST(struct run_args, conf.file, rerun)};
 
 static int print(const struct loom__cli *cli, const struct run_args *a, const struct loom_result *r)
 {
@@ -88,7 +86,7 @@ static int print(const struct loom__cli *cli, const struct run_args *a, const st
 	for (int i = 0; i < cli->argc; i++)
 		loom__json_append_text(command, cli->argv[i]);
 	loom__must(loom__json_broken(doc) ? NULL : doc);
-	loom__look_at_result(doc);
+	loom__result_warn(doc);
 	if (a->conf.file.n == 1 && loom__is_result(a->conf.file.at[0]) && !a->quiet)
 		loom__rerun_tell(cli, a->conf.file.at[0], doc);
 	loom__must(loom__json_broken(doc) ? NULL : doc);
@@ -113,17 +111,17 @@ static int write_trace(const struct loom__cli *cli, const struct run_args *a, st
 	if (loom__trace_write(stack, a->trace, &traced, &err))
 		return loom__refuse(cli, LOOM_EXIT_FAILURE, "%s", err.text);
 	if (traced.lost && !a->quiet)
-		fprintf(stderr, "gpuloom: the trace lacks its last %llu events: raise --trace-every\n",
+		fprintf(stderr, "gpuloom: the trace lacks the last %llu events: increase --trace-every\n",
 			(unsigned long long)traced.lost);
 	if (!traced.tasks && a->trace_every && !a->quiet)
-		loom__say_warning(cli, "the trace shows when workers were busy, and no task: this workload's workers "
-				       "do not get their work from a scheduler");
+		loom__say_warning(cli, "the trace shows when workers were busy, but no tasks: the workers of this "
+				       "workload do not use a scheduler");
 	return LOOM_EXIT_OK;
 }
 
-/* What a run does after an execution, and while one lasts. */
+/* Callbacks after and during an execution. */
 struct beside {
-	struct loom__watch watch; /* first: loom__watch_beat() gets the whole */
+	struct loom__watch watch; /* first: loom__watch_beat() receives the whole struct */
 	const struct loom__derived *derived;
 };
 
@@ -141,15 +139,15 @@ static void while_running(void *arg, const struct loom_stack *s, uint64_t since_
 	loom__watch_beat(arg, s, since_ns);
 }
 
-/* `crowd`: of ranks that are threads; NULL: none are. */
+/* `others`: the ranks that are threads of this process, or NULL. */
 static int run_plan(const struct loom__cli *cli, const struct run_args *a, struct loom__plan *plan,
-		    const struct loom_ranks *ranks, struct loom__crowd *crowd, struct loom_error *err)
+		    const struct loom_ranks *ranks, struct loom__rank_threads *others, struct loom_error *err)
 {
 	struct loom_stack_params params = {
 		.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log, .ranks = ranks};
 	struct loom_stack *stack = NULL;
 	struct loom_result *result = NULL;
-	int first = !ranks || !ranks->rank; /* it speaks for all */
+	int first = !ranks || !ranks->rank; /* prints for all ranks */
 	struct beside beside = {.watch = {.cli = cli,
 					  .line = cli->err_is_tty && !a->quiet && first,
 					  .workers = a->watch && first},
@@ -158,13 +156,15 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 		.begin = loom__facts_begin, .sample = after_sample, .beat = while_running,
 		.progress = loom__watch_verifying, .arg = &beside};
 	if (ranks && first && !loom__plan_get(plan, LOOM_TRIGGER))
-		loom__say_warning(cli, "the conf has no [trigger], so the ranks do not work together: each of the %u runs "
-				       "the whole job", ranks->ranks);
+		loom__say_warning(cli,
+				  "the conf has no [trigger], so the ranks do not communicate: each of the %u runs "
+				  "the whole job",
+				  ranks->ranks);
 	int rc = loom__stack_open(plan, &params, &stack, err);
 	if (!rc) {
-		loom__crowd_on_stop(crowd, stack,
+		loom__rank_threads_on_stop(others, stack,
 				    first ? "gpuloom: stopping after this sample; again to stop now\n" : NULL);
-		if (loom__stop_asked()) /* while the plug-ins were opened */
+		if (loom__stop_asked()) /* interrupted while plug-ins were opened */
 			loom_stack_stop(stack);
 		if (a->trace && first)
 			loom__trace_want(stack, TRACE_ROOM, a->trace_every);
@@ -172,7 +172,7 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 		loom__on_stop(NULL, NULL, NULL);
 	}
 	loom__watch_end(&beside.watch);
-	rc = loom__crowd_end(crowd, rc, err);
+	rc = loom__rank_threads_finish(others, rc, err);
 	if (result)
 		loom__facts_end(result);
 	int status = loom__exit_of(rc);
@@ -188,23 +188,27 @@ static int run_plan(const struct loom__cli *cli, const struct run_args *a, struc
 	return status;
 }
 
-/* What a sweep has no place for. */
+/* Rejects options that sweeps do not support. */
 static int check_sweep(const struct loom__cli *cli, const struct run_args *a)
 {
-	const char *option = a->ranks ? "--ranks" : a->trace ? "--trace" : a->watch ? "--watch" : a->derive ? "--derive" : NULL;
+	const char *option = a->ranks    ? "--ranks"
+			     : a->trace  ? "--trace"
+			     : a->watch  ? "--watch"
+			     : a->derive ? "--derive"
+					 : NULL;
 	struct loom__boot_plan plan;
 	struct loom_error err;
 	if (!option && (loom__boot_plan(0, &plan, &err) || plan.how != LOOM__BOOT_ALONE))
 		option = "a launcher of several ranks";
 	if (!option)
 		return 0;
-	return loom__refuse(cli, LOOM_EXIT_USAGE, "run: %s is for a single run, and '%s' has [sweep]: add --no-sweep", option,
-			    a->conf.file.at[0]);
+	return loom__refuse(cli, LOOM_EXIT_USAGE, "run: %s requires a single run, but '%s' has [sweep]: add --no-sweep",
+			    option, a->conf.file.at[0]);
 }
 
 static int run_sweep(const struct loom__cli *cli, struct run_args *a, const struct loom__sweep_spec *spec)
 {
-	struct loom__sweep_wish *w = &a->sweep;
+	struct loom__sweep_params *w = &a->sweep;
 	int status = check_sweep(cli, a);
 	w->output = a->json;
 	w->lines = loom__names_stdout(a->json ? a->json : spec->opts.output);
@@ -215,19 +219,19 @@ static int run_sweep(const struct loom__cli *cli, struct run_args *a, const stru
 	return status ? status : loom__sweep_conf(cli, &a->conf, spec, w);
 }
 
-/* All ranks in this process. */
-static int run_crowd(struct loom__cli *cli, struct run_args *a, struct loom_config *cfg, struct loom__plan *plan,
+/* Runs all ranks as threads of this process. */
+static int run_rank_threads(struct loom__cli *cli, struct run_args *a, struct loom_config *cfg, struct loom__plan *plan,
 		     uint32_t ranks)
 {
-	struct loom__crowd *crowd;
+	struct loom__rank_threads *others;
 	struct loom_error err = {0};
-	int rc = loom__crowd_begin(cfg, ranks, LOOM__CROWD_RUNS, &crowd, &err);
+	int rc = loom__rank_threads_start(cfg, ranks, LOOM__RANK_THREADS_RUN, &others, &err);
 	int status;
 	if (rc) {
 		status = loom__exit_of(rc);
 		loom__plan_free(plan);
 	} else {
-		status = run_plan(cli, a, plan, loom__crowd_ranks(crowd), crowd, &err);
+		status = run_plan(cli, a, plan, loom__rank_threads_ranks(others), others, &err);
 	}
 	if (err.code)
 		loom__say_error(cli, "%s", err.text);
@@ -239,9 +243,9 @@ static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_confi
 	struct loom__plan plan;
 	struct loom__boot boot;
 	struct loom_error err = {0};
-	if (a->sweep.resume || a->sweep.anew)
+	if (a->sweep.resume || a->sweep.restart)
 		return loom__refuse(cli, LOOM_EXIT_USAGE,
-				    "run: --%s is for a conf with [sweep]", a->sweep.resume ? "resume" : "anew");
+				    "run: --%s requires a conf with [sweep]", a->sweep.resume ? "resume" : "restart");
 	int status = loom__conf_plan(cli, cfg, &plan);
 	if (status)
 		return status;
@@ -251,15 +255,15 @@ static int run_once(struct loom__cli *cli, struct run_args *a, struct loom_confi
 		return LOOM_EXIT_OK;
 	}
 	if (!*plan.run.workload) {
-		loom__say_error(cli, "the conf names no job: add 'workload = NAME' to [run] "
-				     "(`gpuloom list workload` shows what there is)");
+		loom__say_error(cli, "the conf selects no workload: add 'workload = NAME' to [run] "
+				     "(see `gpuloom list workload`)");
 		loom__plan_free(&plan);
 		return LOOM_EXIT_USAGE;
 	}
 	uint32_t ranks = 1;
 	if (loom__ranks_threads(cli, a->ranks, &plan, &ranks, &status))
-		return status ? status : run_crowd(cli, a, cfg, &plan, ranks);
-	/* forks ranks once the conf is known to be good */
+		return status ? status : run_rank_threads(cli, a, cfg, &plan, ranks);
+	/* forks ranks only after the conf has been checked */
 	if (!loom__ranks_begin(cli, a->ranks, plan.run.ranks, &boot, &status)) {
 		loom__plan_free(&plan);
 		return status;
@@ -274,7 +278,8 @@ static int run(struct loom__cli *cli, void *args)
 	struct loom_config *cfg = NULL;
 	struct loom__sweep_spec spec = {0};
 	if (!a->conf.file.n)
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "run: which conf? Try `gpuloom run contains`; `gpuloom list confs` shows more");
+		return loom__refuse(cli, LOOM_EXIT_USAGE,
+				    "run: no conf given: try `gpuloom run contains`, or see `gpuloom list confs`");
 	int status = loom__derive_option(cli, a->derive, &a->derived);
 	if (status)
 		return status;
@@ -296,6 +301,7 @@ static int rerun(struct loom__cli *cli, void *args)
 	const struct run_args *a = args;
 	if (a->conf.file.n == 1 && loom__is_result(a->conf.file.at[0]))
 		return run(cli, args);
-	return loom__refuse(cli, LOOM_EXIT_USAGE,
-			    "rerun: which result? Try `gpuloom run CONF --json r.json`, then `gpuloom rerun r.json`");
+	return loom__refuse(
+	    cli, LOOM_EXIT_USAGE,
+	    "rerun: no result given: try `gpuloom run CONF --json r.json`, then `gpuloom rerun r.json`");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom sweep: the command line of a sweep. What it says is set in the conf, and read from there. */
+/* gpuloom sweep: stores its options in the conf, from which the sweep reads them. */
 #include <math.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 struct sweep_args {
 	struct loom__conf_args conf;
-	struct loom__sweep_wish sweep;
+	struct loom__sweep_params sweep;
 	uint32_t log;
 };
 
@@ -55,17 +55,17 @@ static int take_point(void *args, const char *text, struct loom_error *err)
 #define ROW(name, value) {name, value, .rows = loom__sweep_rows, SETS("sweep." name "=")}
 static const struct loom__option options[] = {
     {"vary", "KEY=A,B,...",
-     "vary one option; may be repeated. Quotes keep a comma: '\"a,b\"'", .take = take_vary, SETS("sweep.")},
-    {"point", "NAME=KEY=A,KEY2=B", "one point, which sets several options; may be repeated",
+     "vary one option; may be repeated. Quotes protect a comma: '\"a,b\"'", .take = take_vary, SETS("sweep.")},
+    {"point", "NAME=KEY=A,KEY2=B", "add a point that sets several options; may be repeated",
      .take = take_point, SETS("sweep.points.")},
     ROW("design", NULL),
-    {"skip", "'K=A|B,K2=C: REASON'", "leave out the cells for which all of this holds",
+    {"skip", "'K=A|B,K2=C: REASON'", "skip the configurations for which all terms hold",
      SETS("sweep.skip.#=")},
-    {"only", "'K=A|B,K2=C: REASON'", "leave out the others", SETS("sweep.only.#=")},
+    {"only", "'K=A|B,K2=C: REASON'", "skip all other configurations", SETS("sweep.only.#=")},
     LOOM__OPTION_SAMPLES(struct sweep_args),
     ROW("budget", "TIME"),
     {"output", "FILE", .rows = loom__sweep_rows, SETS("sweep.output="), .letter = 'o'},
-    {"shard", "K/N", "run the K-th of N parts of the cells, as one of N machines; `gpuloom report` takes their files together",
+    {"shard", "K/N", "run part K of N of the configurations, on one of N machines; `gpuloom report` merges their files",
      .take = take_shard},
     LOOM__OPTIONS_SWEEP(struct sweep_args),
     ROW("report", "FILE"),
@@ -90,14 +90,15 @@ static int run(struct loom__cli *cli, void *args);
 const struct loom__usage loom__sweep_usage = {
     .command = "sweep",
     .synopsis = "CONF... [--vary SECTION.KEY=VALUE,VALUE...] [-o FILE.jsonl] [options]",
-    .about = "Runs the workload in many configurations (cells): those of the conf's [sweep] sections, of --vary\n"
+    .about = "Runs the workload in many configurations: those of the conf's [sweep] sections, of --vary\n"
 	     "and of --point. With -o the samples go to that file and a table to standard output; without it the\n"
-	     "samples go to standard output, one JSON line each. `gpuloom report FILE.jsonl -o FILE.html` makes a\n"
-	     "page of the file.\n",
-    .notes = "Cells run in random order and their samples in rounds over all cells, so that drift of the\n"
-	     "machine spreads over all of them. A cell that cannot be run is a line with the reason.\n"
-	     "Exit: 0 ok, 1 a cell failed while running, 2 usage or conf, 3 a wrong result, 4 no cell is\n"
-	     "available here, 130 interrupted.\n",
+	     "samples go to standard output, one JSON line each. `gpuloom report FILE.jsonl -o FILE.html` creates a\n"
+	     "page from the file.\n",
+    .notes =
+	"Configurations run in random order and their samples in rounds over all configurations, so that drift of the\n"
+	"machine spreads over all of them. A configuration that cannot run gets a line with the reason.\n"
+	"Exit: 0 ok, 1 a configuration failed while running, 2 usage or conf, 3 a wrong result, 4 no configuration is\n"
+	"available here, 130 interrupted.\n",
     .options = options,
     LOOM__REQUEST(struct sweep_args, conf.file, run)};
 
@@ -110,7 +111,8 @@ static int run(struct loom__cli *cli, void *args)
 	if (!a->sweep.shards && loom__boot_alone("sweep", &err))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s; or give each --shard K/N", err.text);
 	if (!a->conf.file.n)
-		return loom__refuse(cli, LOOM_EXIT_USAGE, "sweep: which conf? Try `gpuloom sweep conf/contains.ini --vary "
+		return loom__refuse(cli, LOOM_EXIT_USAGE,
+				    "sweep: no conf given: try `gpuloom sweep conf/contains.ini --vary "
 				    "scheduler.use=mgws,static`");
 	a->sweep.argc = cli->argc;
 	a->sweep.argv = cli->argv;
@@ -119,7 +121,7 @@ static int run(struct loom__cli *cli, void *args)
 	if (!status)
 		status = loom__conf_sweep(cfg, &spec);
 	if (!status && !spec.factors) {
-		loom__say_error(cli, "sweep: what is to be varied? Try --vary scheduler.use=mgws,static");
+		loom__say_error(cli, "sweep: no factor given: try --vary scheduler.use=mgws,static");
 		status = LOOM_EXIT_USAGE;
 	} else if (!status) {
 		a->sweep.lines = !*spec.opts.output || loom__names_stdout(spec.opts.output);

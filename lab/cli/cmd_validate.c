@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom validate PLUGIN: the conformance suite, for those who write plug-ins. */
+/* gpuloom validate PLUGIN: the conformance suite for plug-in authors. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -23,24 +23,24 @@ struct request {
 static const struct loom__option options[] = {
     {"level", "N", "1 ABI, 2 life cycle, 3 semantics, 4 concurrency, 5 fuzz",
      LOOM__AT(struct request, level, U32), .dflt = "3", .max = LOOM__LEVEL_MOST},
-    {"only", "TEST", "these tests alone, whatever their level; may be repeated",
+    {"only", "TEST", "run only these tests, whatever their level; may be repeated",
      LOOM__AT(struct request, only, NONE)},
-    {"skip", "TEST", "leave these out; 'sched' means all that begin with 'sched.'",
+    {"skip", "TEST", "skip these tests; 'sched' means all that start with 'sched.'",
      LOOM__AT(struct request, skip, NONE)},
     {"set", "OPTION=VALUE", "set an option of the plug-in; may be repeated",
      LOOM__AT(struct request, set, NONE)},
-    {"with", "CONF", "options from [kind.name] of a conf, and a run in the stack that it names",
+    {"with", "CONF", "take options from [kind.name] of a conf, and also run the stack that it selects",
      LOOM__AT(struct request, with, STR)},
     {"fuzz", "TIME", "how long the fuzz test runs, as in 10m (level 5: 10s)",
      LOOM__AT(struct request, fuzz, TIME), .min = 1e6, .max = 86400e9},
-    {"seed", "N", "seed of all that is random; what failed says its seed",
+    {"seed", "N", "seed of random choices; failures print it",
      LOOM__AT(struct request, seed, U64), .dflt = "1"},
-    {"jobs", "N", "how many tests run at a time", LOOM__AT(struct request, jobs, U32), .dflt = "1", .max = 64},
-    {"timeout", "TIME", "limit of each test, in place of its own limit",
+    {"jobs", "N", "number of tests to run in parallel", LOOM__AT(struct request, jobs, U32), .dflt = "1", .max = 64},
+    {"timeout", "TIME", "time limit of each test, instead of its own",
      LOOM__AT(struct request, timeout, TIME), .min = 1e6, .max = 86400e9},
-    {"json", NULL, "the verdicts as JSON", LOOM__AT(struct request, json, BOOL)},
-    {"list", NULL, "list the tests and what they are about", LOOM__AT(struct request, list, BOOL)},
-    {"quiet", NULL, "print failures and notes alone", LOOM__AT(struct request, quiet, BOOL)},
+    {"json", NULL, "print the verdicts as JSON", LOOM__AT(struct request, json, BOOL)},
+    {"list", NULL, "list the tests and their purpose", LOOM__AT(struct request, list, BOOL)},
+    {"quiet", NULL, "print only failures and notes", LOOM__AT(struct request, quiet, BOOL)},
     {0}};
 
 static int run(struct loom__cli *cli, void *args);
@@ -48,9 +48,9 @@ static int run(struct loom__cli *cli, void *args);
 const struct loom__usage loom__validate_usage = {
     .command = "validate",
     .synopsis = "PLUGIN.so|NAME [options]",
-    .about = "Runs the conformance suite on a plug-in, each test in a process of its own.\n",
-    .notes = "Exit: 0 it conforms, 2 usage, 4 nothing could be tested here, 5 a test failed.\n"
-	     "docs/validate.md says what each test means and what to do when it fails.\n",
+    .about = "Runs the conformance suite on a plug-in, each test in its own process.\n",
+    .notes = "Exit: 0 conforming, 2 usage, 4 nothing could be tested here, 5 a test failed.\n"
+	     "docs/validate.md explains each test and how to fix failures.\n",
     .options = options,
     LOOM__REQUEST(struct request, word, run)};
 
@@ -70,7 +70,7 @@ static int find(const struct request *r, char **path)
 	return rc ? LOOM_EXIT_USAGE : 0;
 }
 
-/* ---- for people ----------------------------------------------------------------------------- */
+/* ---- text output ----------------------------------------------------------------------------- */
 
 static void show(void *arg, const struct loom__outcome *o)
 {
@@ -89,7 +89,7 @@ static void show(void *arg, const struct loom__outcome *o)
 	if (o->why[0])
 		fprintf(r->cli->out, "           %s\n", o->why);
 	if (!good && o->level >= 4)
-		fprintf(r->cli->out, "           again with --only %s --seed %llu\n", o->test,
+		fprintf(r->cli->out, "           repeat with --only %s --seed %llu\n", o->test,
 			(unsigned long long)o->seed);
 	fflush(r->cli->out);
 }
@@ -99,7 +99,7 @@ static void list_one(void *arg, const char *name, const char *what, int level)
 	fprintf(arg, "%d  %-24s %s\n", level, name, what);
 }
 
-/* ---- all ------------------------------------------------------------------------------------ */
+/* ---- command --------------------------------------------------------------------------------- */
 
 static int report(const struct request *r, const struct loom__verdicts *v)
 {
@@ -147,7 +147,7 @@ static int validate(struct request *r)
 					.arg = r};
 	struct loom__verdicts v = {.path = path, .level = plan.level, .seed = plan.seed};
 	if (loom__plugin_examine(r->cli->self, path, LOOM__PROBE_MS, &probed, &err)) {
-		/* What cannot be loaded cannot be tested: one test says why. */
+		/* A plug-in that cannot be loaded gets one test, which reports the reason. */
 		memset(&probed, 0, sizeof(probed));
 		plan.only = load_alone;
 		plan.onlys = 1;
@@ -161,7 +161,7 @@ static int validate(struct request *r)
 	} else if (!n) {
 		loom__say_error(
 		    r->cli,
-		    "validate: no test of %s has such a name; see gpuloom validate --list %s",
+		    "validate: %s has no such test: see `gpuloom validate --list %s`",
 		    v.name, name_of(r));
 		status = LOOM_EXIT_USAGE;
 	} else {
@@ -199,11 +199,12 @@ static int run(struct loom__cli *cli, void *args)
 	r->cli = cli;
 	if (r->word.n == 1 || (!r->word.n && r->list))
 		return r->list ? list(r) : validate(r);
-	return loom__refuse(cli, LOOM_EXIT_USAGE, "validate: name one plug-in, as in: gpuloom validate ./sched_mine.so");
+	return loom__refuse(cli, LOOM_EXIT_USAGE,
+			    "validate: name one plug-in, as in: gpuloom validate ./sched_mine.so");
 }
 
-/* Hidden: a test of the suite, in the process that the suite starts for it. Once more with an
- * allocator that keeps no crumbs for later: they would look like leaks. */
+/* Hidden command: a test of the suite, in a process of its own. Executes itself again with an allocator without thread
+ * caches, whose blocks would look like leaks. */
 int loom__cmd_validate_test(struct loom__cli *cli, int argc, char **argv)
 {
 	static const char tunables[] = "GLIBC_TUNABLES";
@@ -219,6 +220,6 @@ int loom__cmd_validate_test(struct loom__cli *cli, int argc, char **argv)
 	free(again);
 	loom__validate_test_command(cli->self, argc, argv);
 	loom__say_error(
-	    cli, "validate-test is what gpuloom runs itself; you want: gpuloom validate PLUGIN.so");
+	    cli, "validate-test is an internal command of gpuloom: use `gpuloom validate PLUGIN.so`");
 	return LOOM_EXIT_USAGE;
 }

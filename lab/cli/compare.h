@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of `gpuloom compare` share. */
+/* Shared by the files of `gpuloom compare`. */
 #ifndef LOOM_CLI_COMPARE_H
 #define LOOM_CLI_COMPARE_H
 
@@ -18,8 +18,8 @@ struct loom__compare_args {
 	struct loom__factor *factor;
 	size_t factors;
 	struct loom__compare_metric *metric;
-	size_t metrics; /* there is room for one more */
-	int usual_metrics; /* none was named */
+	size_t metrics; /* there is space for one more */
+	int usual_metrics; /* 1: the user named none */
 	struct loom__gate_rule *rule;
 	size_t rules;
 	struct loom__bar *bar;
@@ -32,13 +32,13 @@ struct loom__compare_args {
 };
 extern const struct loom__option loom__compare_options[];
 void loom__compare_begin(struct loom__cli *cli, void *args);
-/* After the options were read: 0, or an exit code. */
+/* Checks the options. Returns 0 or an exit code. */
 int loom__compare_ready(const struct loom__cli *cli, struct loom__compare_args *a);
 void loom__compare_end(void *args);
-/* Adds a metric unless it is there; valid until the next one is added. */
+/* Adds a metric unless present; the pointer is valid until the next call. */
 struct loom__compare_metric *loom__compare_want(struct loom__compare_args *a, const char *name);
 
-/* A variant: a conf file with the values of a cell, opened. */
+/* A variant: a conf file with the levels of one configuration, opened. */
 struct loom__opened {
 	char *name, *label;
 	cJSON *varied;
@@ -47,17 +47,17 @@ struct loom__opened {
 	uint32_t warmup;      /* of its conf */
 	uint64_t time_limit;
 };
-/* How many variants the arguments make. SIZE_MAX: too many. */
+/* The number of variants; SIZE_MAX: too many. */
 size_t loom__variant_count(const struct loom__compare_args *a);
-/* Opens number `index`, prepares and launches it; prints what is wrong and returns an exit code. */
+/* Opens variant `index`, prepares and launches it; prints errors and returns an exit code. */
 int loom__variant_open(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
 		       struct loom__opened *v);
 void loom__variant_close(struct loom__opened *v);
-/* Its stack alone: closed, and opened anew from the conf that was read. */
+/* Closes the stack only, and opens it again from the same conf. */
 void loom__variant_shut(struct loom__opened *v);
 int loom__variant_again(const struct loom__cli *cli, const struct loom__compare_args *a, struct loom__opened *v);
 
-/* The same from a result file; the document goes to *result. */
+/* The same from a result file; stores the document in *result. */
 int loom__variant_read(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
 		       struct loom__opened *v, cJSON **result);
 

@@ -60,7 +60,7 @@ static int take_output(void *args, const char *value, struct loom_error *err)
 	enum loom__report_format f = loom__report_format_of(value);
 	a->output = value;
 	if (f == LOOM__AS_JSON)
-		return LOOM__FAIL(err, LOOM_EINVAL, "-o makes reports; --json %s writes the comparison",
+		return LOOM__FAIL(err, LOOM_EINVAL, "-o writes reports: use --json %s for the comparison",
 				  value);
 	if (f == LOOM__REPORT_FORMATS || !strcmp(value, "-"))
 		return LOOM__FAIL(err, LOOM_EINVAL,
@@ -73,50 +73,48 @@ static const char *const ways[] = {"median", "best", NULL};
 
 #define AT(field, type) LOOM__AT(struct loom__compare_args, field, type)
 const struct loom__option loom__compare_options[] = {
-	{"vary", "SECTION.KEY=A,B", "vary an option; several --vary make all combinations. Double quotes keep a comma",
-	 .take = take_vary},
-	LOOM__OPTION_SET(struct loom__compare_args),
-	{"metric", "NAME[:more|less]",
-	 "what to judge, several separated by commas (seconds, and cpu_seconds where devices report it)",
-	 .take = take_metric},
-	LOOM__OPTION_DERIVE(struct loom__compare_args),
-	{"blocks", "N", "blocks, in each of which all variants run", AT(blocks, U32), .dflt = "20", .min = 1, .max = 1e5},
-	{"openings", "N",
-	 "how often all variants are opened anew, at most once for each block; 0: for each block, unless that takes longer "
-	 "than a minute",
-	 AT(openings, U32), .dflt = "0", .max = 1e5},
-	{"samples-per-block", "N", "samples of each variant in a block; 0: 8 to 32, as many as --spread leaves room for",
-	 AT(samples_per_block, U32), .dflt = "0", .max = 1e4},
-	{"order", NULL, "order of the variants within a block: random and then reversed, or random", AT(order, ENUM), .dflt = "abba", .choices = orders},
-	{"seed", "N", "seed of the order; 0: a random one, which the result records", AT(seed, U64), .dflt = "0"},
-	{"warmup", "N", "unmeasured executions of each variant (as the conf says)", AT(warmup, U32),
-	 .max = 1e5},
-	{"rewarm", "N", "unmeasured executions after each change of variant", AT(rewarm, U32),
-	 .dflt = "0", .max = 1e3},
-	{"per-block", NULL,
-	 "which sample represents a block; on a machine that others use, the best one is disturbed less, "
-	 "if samples are short",
-	 AT(per_block, ENUM), .dflt = "median", .choices = ways},
-	{"budget", "TIME", "no block begins after that long, as in 2m", AT(budget, TIME), .max = 1e15},
-	{"spread", "TIME", "the blocks are spread over at least this time", AT(spread, TIME), .dflt = "3s",
-	 .max = 1e15},
-	{"margin", "SHARE", "differences up to this do not matter: EQUIVALENT", AT(margin, SHARE), .dflt = "1%",
-	 .max = 1},
-	{"confidence", "SHARE", "confidence of intervals and verdicts", AT(confidence, SHARE), .dflt = "95%",
-	 .min = 0.5, .max = 0.9999},
-	{"aa", NULL, "first compare the baseline with itself, which shows the noise of the machine", AT(aa, BOOL)},
-	{"fail-on", "'METRIC: slower > 3%'", "end with exit code 5 when that is certain", .take = take_rule},
-	{"bar", "'FIGURE: METRIC(LABEL) / METRIC(LABEL) >= 0.9'", "print a line `bar FIGURE VALUE >= 0.9 ok` (or short) at the end",
-	 .take = take_bar},
-	{"strict", NULL, "end with exit code 6 when a comparison is inconclusive", AT(strict, BOOL)},
-	{"allow-mismatch", "FACT",
-	 "compare although this differs: a fact of the environments of results, 'workload', or an option of it", AT(allowed, NONE)},
-	{"json", "FILE|-", "write the comparison as JSON; '-' is standard output, in place of the table", AT(json, STR), .writes = 1},
-	{"output", "FILE", "write a report; its name ends in .html, .md, .csv, .svg, .png, .pdf or .gp", .take = take_output,
-	 .letter = 'o'},
-	{"quiet", NULL, "no table, no progress", AT(quiet, BOOL)},
-	LOOM__OPTION_LOG(struct loom__compare_args),
-	{0}};
+    {"vary", "SECTION.KEY=A,B", "vary an option; several --vary make all combinations. Double quotes keep a comma",
+     .take = take_vary},
+    LOOM__OPTION_SET(struct loom__compare_args),
+    {"metric", "NAME[:more|less]",
+     "metrics to judge, separated by commas (seconds, and cpu_seconds if devices report it)", .take = take_metric},
+    LOOM__OPTION_DERIVE(struct loom__compare_args),
+    {"blocks", "N", "blocks, in each of which all variants run", AT(blocks, U32), .dflt = "20", .min = 1, .max = 1e5},
+    {"openings", "N",
+     "how often all variants are reopened, at most once per block; 0: for each block, unless that takes longer "
+     "than a minute",
+     AT(openings, U32), .dflt = "0", .max = 1e5},
+    {"samples-per-block", "N", "samples of each variant in a block; 0: 8 to 32, as many as fit into --spread",
+     AT(samples_per_block, U32), .dflt = "0", .max = 1e4},
+    {"order", NULL, "order of the variants within a block: random and then reversed, or random", AT(order, ENUM),
+     .dflt = "abba", .choices = orders},
+    {"seed", "N", "seed of the order; 0: a random one, which the result records", AT(seed, U64), .dflt = "0"},
+    {"warmup", "N", "unmeasured executions of each variant (as the conf says)", AT(warmup, U32), .max = 1e5},
+    {"rewarm", "N", "unmeasured executions after each change of variant", AT(rewarm, U32), .dflt = "0", .max = 1e3},
+    {"per-block", NULL,
+     "statistic that represents a block; 'best' is more robust to background load if samples "
+     "are short",
+     AT(per_block, ENUM), .dflt = "median", .choices = ways},
+    {"budget", "TIME", "start no block after this time, as in 2m", AT(budget, TIME), .max = 1e15},
+    {"spread", "TIME", "spread the blocks over at least this time", AT(spread, TIME), .dflt = "3s", .max = 1e15},
+    {"margin", "SHARE", "differences up to this do not matter (EQUIVALENT)", AT(margin, SHARE), .dflt = "1%", .max = 1},
+    {"confidence", "SHARE", "confidence of intervals and verdicts", AT(confidence, SHARE), .dflt = "95%", .min = 0.5,
+     .max = 0.9999},
+    {"aa", NULL, "first compare the baseline with itself, to measure the noise of the machine", AT(aa, BOOL)},
+    {"fail-on", "'METRIC: slower > 3%'", "exit with code 5 if this is certain", .take = take_rule},
+    {"bar", "'NAME: METRIC(LABEL) / METRIC(LABEL) >= 0.9'",
+     "print a line `bar NAME VALUE >= 0.9 ok` (or short) at the end", .take = take_bar},
+    {"strict", NULL, "exit with code 6 if a comparison is inconclusive", AT(strict, BOOL)},
+    {"allow-mismatch", "FACT",
+     "compare despite this difference: a fact of the environment, 'workload', or an option of the workload",
+     AT(allowed, NONE)},
+    {"json", "FILE|-", "write the comparison as JSON; '-' is standard output, instead of the table", AT(json, STR),
+     .writes = 1},
+    {"output", "FILE", "write a report; its name ends in .html, .md, .csv, .svg, .png, .pdf or .gp",
+     .take = take_output, .letter = 'o'},
+    {"quiet", NULL, "no table, no progress", AT(quiet, BOOL)},
+    LOOM__OPTION_LOG(struct loom__compare_args),
+    {0}};
 #undef AT
 
 static int is_result(const char *path)
@@ -133,16 +131,16 @@ static int check(const struct loom__cli *cli, struct loom__compare_args *a)
 	const char *fault = NULL;
 	a->from_results = results > 0;
 	if (!a->conf.file.n)
-		fault = "which conf? Try `gpuloom compare conf/contains.ini --vary scheduler.use=mgws,static`";
+		fault = "no conf given: try `gpuloom compare conf/contains.ini --vary scheduler.use=mgws,static`";
 	else if (results && results < a->conf.file.n)
 		fault = "results (.json) and confs cannot be mixed: run the conf first";
 	else if (results && (a->factors || a->conf.set.n || a->aa || a->budget))
-		fault = "results are compared as they are: --vary, --set, --aa and --budget are for confs";
+		fault = "--vary, --set, --aa and --budget require confs, not results";
 	else if (loom__variant_count(a) < 2)
-		fault = "that is one variant: add --vary SECTION.KEY=VALUE,VALUE or a second file";
+		fault = "only one variant: add --vary SECTION.KEY=VALUE,VALUE or a second file";
 	else if (loom__variant_count(a) > 32)
-		fault = "more than 32 variants: all are open at the same time; `gpuloom sweep` takes one after "
-			"the other";
+		fault = "more than 32 variants, which would all be open at the same time: `gpuloom sweep` runs one "
+			"at a time";
 	else if (a->order == 0 && a->samples_per_block % 2)
 		fault = "--samples-per-block must be even for --order abba";
 	if (!fault)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variants: which conf and which values, opened and named. */
+/* Variants: their confs and values, opened and named. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,11 +11,11 @@
 
 size_t loom__variant_count(const struct loom__compare_args *a)
 {
-	size_t cells = loom__factor_cells(a->factor, a->factors), n;
-	return __builtin_mul_overflow(cells, a->conf.file.n, &n) ? SIZE_MAX : n;
+	size_t configs = loom__factor_configs(a->factor, a->factors), n;
+	return __builtin_mul_overflow(configs, a->conf.file.n, &n) ? SIZE_MAX : n;
 }
 
-/* "memset" of "conf/memset.ini", or the whole path when another file has that name too. */
+/* "memset" for "conf/memset.ini", or the whole path if another file has the same name. */
 static void file_label(const struct loom__compare_args *a, size_t file, struct loom__text *out)
 {
 	const char *path = a->conf.file.at[file], *slash = strrchr(path, '/');
@@ -32,7 +32,7 @@ static void file_label(const struct loom__compare_args *a, size_t file, struct l
 	loom__text_put(out, name, n);
 }
 
-/* Of absolute paths that lie in one folder, what tells them apart. */
+/* For absolute paths in a common folder, the part in which they differ. */
 static const char *short_value(const struct loom__factor *f, size_t pick)
 {
 	const char *first = f->value[0];
@@ -50,9 +50,9 @@ static const char *short_value(const struct loom__factor *f, size_t pick)
 static void name_variant(const struct loom__compare_args *a, size_t index, struct loom__opened *v,
 			size_t *pick)
 {
-	size_t cells = loom__factor_cells(a->factor, a->factors), file = index / cells;
+	size_t configs = loom__factor_configs(a->factor, a->factors), file = index / configs;
 	struct loom__text name = {0}, label = {0};
-	loom__factor_pick(a->factor, a->factors, index % cells, pick);
+	loom__factor_pick(a->factor, a->factors, index % configs, pick);
 	v->varied = cJSON_CreateObject();
 	if (a->conf.file.n > 1) {
 		file_label(a, file, &label);
@@ -73,12 +73,12 @@ static void name_variant(const struct loom__compare_args *a, size_t index, struc
 	loom__text_free(&label);
 }
 
-/* The conf of a cell: its file, --set, and then the values of the cell. */
+/* Loads the conf of a variant: its file, --set, then the levels of the factors. */
 static int load(const struct loom__cli *cli, const struct loom__compare_args *a, size_t index,
 		const size_t *pick, struct loom_config **cfg)
 {
-	size_t cells = loom__factor_cells(a->factor, a->factors), sets = a->conf.set.n;
-	const char *file = a->conf.file.at[index / cells];
+	size_t configs = loom__factor_configs(a->factor, a->factors), sets = a->conf.set.n;
+	const char *file = a->conf.file.at[index / configs];
 	struct loom__setting *set = loom__must(calloc(sets + a->factors + 1, sizeof(*set)));
 	struct loom__text *text = loom__must(calloc(a->factors + 1, sizeof(*text)));
 	for (size_t i = 0; i < sets; i++)
@@ -103,14 +103,14 @@ static int open_stack(const struct loom__cli *cli, const struct loom__compare_ar
 		.size = sizeof(params), .log = loom__log_line, .log_level = (int)a->log};
 	struct loom_error err = {0};
 	if (!*plan->run.workload) {
-		loom__say_error(cli, "compare: %s: the conf names no job: add 'workload = NAME' to [run]",
+		loom__say_error(cli, "compare: %s: the conf selects no workload: add 'workload = NAME' to [run]",
 				v->label);
 		loom__plan_free(plan);
 		return LOOM_EXIT_USAGE;
 	}
 	if (plan->run.ranks > 1) {
-		loom__say_error(cli, "compare: %s: [run] ranks = %u: a comparison has one rank: say ranks = 1", v->label,
-				plan->run.ranks);
+		loom__say_error(cli, "compare: %s: [run] ranks = %u: comparisons have one rank: set ranks = 1",
+				v->label, plan->run.ranks);
 		loom__plan_free(plan);
 		return LOOM_EXIT_USAGE;
 	}
@@ -176,9 +176,9 @@ int loom__variant_read(const struct loom__cli *cli, const struct loom__compare_a
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	const char *fault = NULL, *status = loom__json_text(doc.root, "status");
 	if (doc.kind != LOOM__DOC_RESULT)
-		fault = "is no result of `gpuloom run`; `gpuloom report` shows comparisons and sweeps";
+		fault = "is not a result of `gpuloom run`; `gpuloom report` shows comparisons and sweeps";
 	else if (!strcmp(status, "wrong"))
-		fault = "is of a run with a wrong result";
+		fault = "is from a run with a wrong result";
 	else if (!loom__json_length(loom__json_list(doc.root, "samples")))
 		fault = "has no samples";
 	if (fault)

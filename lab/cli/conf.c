@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/conf.h"
-#include "cli/confs.h"
-#include "cli/rerun.h"
 #include "facts/must.h"
 #include "inspect/probe.h"
 
@@ -9,13 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#define PROBE_LIMIT_MS 10000 /* a loaded machine is slow; a hanging constructor is rare */
+#define PROBE_LIMIT_MS 10000 /* allows for a loaded machine */
 
-/* Prints what is in diag; an exit code. A command that reads a conf several times, once for each variant,
- * says the same only once. */
+/* Prints diagnostics; returns an exit code. A command that reads a conf several times prints each line only once. */
 static int print_mistakes(const struct loom__diag *diag)
 {
-	static struct loom__text said; /* lines, kept until the process ends */
+	static struct loom__text said; /* lines printed so far, kept until the process ends */
 	struct loom__text text = {0};
 	loom__diag_text(diag, &text);
 	for (const char *line = loom__must_text(&text); *line;) {
@@ -31,7 +28,7 @@ static int print_mistakes(const struct loom__diag *diag)
 	return diag->errors ? LOOM_EXIT_USAGE : LOOM_EXIT_OK;
 }
 
-/* What memory was short for looks like mistakes: those are not said. */
+/* After ENOMEM, suppress follow-up diagnostics. */
 static void must_config(const struct loom_config *cfg)
 {
 	if (loom__config_broken(cfg))
@@ -92,10 +89,10 @@ int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a
 	return status;
 }
 
-/* Each plug-in is examined once, however many confs the command plans. */
+/* Probes each plug-in once per command. */
 static int probe(void *arg, const char *path, struct loom_error *err)
 {
-	static struct loom__text sound; /* paths, each with a newline, kept until the process ends */
+	static struct loom__text sound; /* paths that passed, one per line, kept until the process ends */
 	const struct loom__cli *cli = arg;
 	size_t n = strlen(path);
 	for (const char *at = sound.at; at && *at; at = strchr(at, '\n') + 1)
@@ -117,10 +114,10 @@ void loom__conf_sections(void *arg, struct loom_config *cfg, struct loom__diag *
 
 int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct loom__plan *plan)
 {
-	return loom__conf_plan_cell(cli, cfg, NULL, NULL, plan);
+	return loom__conf_plan_config(cli, cfg, NULL, NULL, plan);
 }
 
-int loom__conf_plan_cell(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
+int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
 			 const size_t *pick, struct loom__plan *plan)
 {
 	struct loom__diag diag = {0};
@@ -130,7 +127,7 @@ int loom__conf_plan_cell(const struct loom__cli *cli, struct loom_config *cfg, c
 		loom__sweep_spec_apply(spec, pick, cfg, &diag);
 	}
 	int rc = diag.errors ? LOOM_EINVAL : loom__plan_create(cfg, &hooks, plan, &diag);
-	if (!rc && spec) { /* the environment, too, is known now */
+	if (!rc && spec) { /* the environment is included now */
 		loom__sweep_spec_overruled(spec, pick, cfg, &diag);
 		rc = diag.errors ? LOOM_EINVAL : 0;
 		if (rc)

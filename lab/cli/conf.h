@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What run, config and later commands share: a conf from files, environment and --set, and its plan. */
+/* A conf from files, environment and --set, and its plan; used by several commands. */
 #ifndef LOOM_CLI_CONF_H
 #define LOOM_CLI_CONF_H
 
+#include "base/json.h"
+#include "cli/cli.h"
 #include "cli/options.h"
+#include "config/config.h"
 #include "stack/plan.h"
 #include "sweep/spec.h"
 
-/* What the command line says about a conf. */
+/* The conf arguments of a command line. */
 struct loom__conf_args {
 	struct loom__words file;
 	struct loom__settings set;
-	uint8_t trust; /* a result may name what is run, loaded or written to */
+	uint8_t trust; /* 1: a result may name commands to run, plug-ins to load and files to write */
 };
 
 /* The rows of --set, --trust and --samples, for a struct S with a struct loom__conf_args called conf. */
@@ -22,8 +25,8 @@ struct loom__conf_args {
 	}
 #define LOOM__OPTION_TRUST(S)                                                                      \
 	{                                                                                          \
-		"trust", NULL, "of a RESULT.json as a conf: run its commands, load the plug-ins whose paths it names, " \
-		"and write its files", LOOM__AT(S, conf.trust, BOOL)                                \
+		"trust", NULL, "if the conf is a RESULT.json: allow it to run commands, to load plug-ins by path, " \
+		"and to write files", LOOM__AT(S, conf.trust, BOOL)                                \
 	}
 #define LOOM__OPTION_SAMPLES(S)                                                                    \
 	{                                                                                          \
@@ -31,21 +34,50 @@ struct loom__conf_args {
 		    LOOM__AT(S, conf.set, NONE)                                                    \
 	}
 
-/* Reads all into a fresh config: files in order, then the environment, then the command line. Prints the mistakes
- * when there are any and returns an exit code. */
+/* Reads files in order, then the environment, then the command line into a new config. Prints errors and returns an
+ * exit code. */
 int loom__conf_load(const struct loom__cli *cli, const struct loom__conf_args *a,
 		    struct loom_config **cfg);
 
-/* For struct loom__plan_hooks: [sweep] is checked like the other sections of a conf. */
+/* Callback of struct loom__plan_hooks: checks [sweep] like the other sections. */
 void loom__conf_sections(void *arg, struct loom_config *cfg, struct loom__diag *diag);
 
-/* Makes the plan, each plug-in probed in a process of its own; prints mistakes and warnings. */
+/* Makes the plan; probes each plug-in in a child process. Prints errors and warnings. */
 int loom__conf_plan(const struct loom__cli *cli, struct loom_config *cfg, struct loom__plan *plan);
 
-/* What cfg says about a sweep, and the plan of one cell of it, whose values it is given; NULL: of none. The same
- * rules hold. A sweep that varies nothing is a mistake; without any section of one, *spec has no factor. */
+/* The sweep that cfg describes, and the plan of one of its configurations; spec NULL: no sweep. A sweep without factors
+ * is an error; without [sweep] sections *spec has no factor. */
 int loom__conf_sweep(struct loom_config *cfg, struct loom__sweep_spec *spec);
-int loom__conf_plan_cell(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
+int loom__conf_plan_config(const struct loom__cli *cli, struct loom_config *cfg, const struct loom__sweep_spec *spec,
 			 const size_t *pick, struct loom__plan *plan);
+
+/* The confs shipped with gpuloom: in PREFIX/share/gpuloom/conf, or conf/ of the source tree. */
+struct loom__confs {
+	size_t n;
+	struct loom__shipped {
+		char *name, *path; /* "sim/figure-08" */
+	} * at;                    /* [n], by name */
+};
+
+/* Empty if there are none. */
+void loom__confs_list(const struct loom__cli *cli, struct loom__confs *out);
+void loom__confs_free(struct loom__confs *c);
+
+/* A file as the user names it, else the shipped conf of that name: "contains", "contains.ini" and "conf/contains.ini"
+ * are equivalent. free(*path). LOOM_ENOENT: neither exists; suggests a similar name. */
+int loom__conf_named(const struct loom__cli *cli, const char *name, char **path, struct loom_error *err);
+
+/* The first sentence of the first comment. */
+void loom__conf_summary(const char *path, struct loom__text *out);
+
+/* Results as confs: a result contains everything needed to repeat its run. */
+/* 1 if the name is that of a result rather than a conf. */
+int loom__is_result(const char *path);
+/* Sets in cfg the options of the result's run. Options that name commands to run, plug-ins to load or files to write
+ * are rejected unless `trust`. Prints errors and returns an exit code. */
+int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, struct loom_config *cfg,
+		      struct loom__diag *diag);
+/* Prints one line on stderr for each difference between the result at `path` and the current one. */
+void loom__rerun_tell(const struct loom__cli *cli, const char *path, const cJSON *now);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/confs.h"
+#include "cli/conf.h"
 
 #include <errno.h>
 #include <fts.h>
@@ -17,10 +17,10 @@ static int is_folder(const char *path)
 	return !stat(path, &st) && S_ISDIR(st.st_mode);
 }
 
-/* The folder of the shipped confs, beside the command: free it. NULL: there is none. */
+/* The folder of the shipped confs, found from the path of the command: free() it. NULL if there is none. */
 static char *folder_of(const struct loom__cli *cli)
 {
-	/* Beside a build's command lies what its Makefile wrote; the build folder may be build/address. */
+	/* In a build folder layout.h is beside the command; the build folder may be build/address. */
 	static const struct {
 		const char *mark, *folder;
 	} places[] = {{"layout.h", "../conf"}, {"layout.h", "../../conf"}, {NULL, "../share/gpuloom/conf"}};
@@ -87,7 +87,7 @@ int loom__conf_named(const struct loom__cli *cli, const char *name, char **path,
 	struct stat st;
 	*path = NULL;
 	if (!stat(name, &st) ? !S_ISDIR(st.st_mode) : errno != ENOENT && errno != ENOTDIR) {
-		*path = loom__must(strdup(name)); /* what keeps it from being read is said by the reader */
+		*path = loom__must(strdup(name)); /* the reader reports why it cannot be read */
 		return 0;
 	}
 	const char *brief = !strncmp(name, "conf/", 5) ? name + 5 : name;
@@ -104,10 +104,10 @@ int loom__conf_named(const struct loom__cli *cli, const char *name, char **path,
 	}
 	int rc = 0;
 	if (!*path && is_folder(name))
-		rc = LOOM__FAIL(err, LOOM_ENOENT, "'%s' is a folder; a conf is a file", name);
+		rc = LOOM__FAIL(err, LOOM_ENOENT, "'%s' is a folder, not a conf", name);
 	else if (!*path)
-		rc = LOOM__FAIL(err, LOOM_ENOENT, "there is no file '%s', nor such a conf of gpuloom%s%s%s%s `gpuloom list confs` shows "
-				"those", name, LOOM__MEANT(near.name), near.name ? "" : ";");
+		rc = LOOM__FAIL(err, LOOM_ENOENT, "no file or shipped conf '%s'%s%s%s%s see `gpuloom list "
+				"confs`", name, LOOM__MEANT(near.name), near.name ? "" : ";");
 	loom__confs_free(&all);
 	free(word);
 	return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/machine.h"
+#include "cli/doctor.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which network fabrics there are: asked of libfabric where it is installed, never linked. */
+/* Network fabrics, as reported by libfabric if it is installed; it is loaded at run time, not linked. */
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/machine.h"
+#include "cli/doctor.h"
 
 #if __has_include(<rdma/fabric.h>)
 #include <rdma/fabric.h>
@@ -13,8 +13,7 @@
 #endif
 
 #ifdef LOOM_HAVE_FABRIC_H
-/* The providers that answer, each once, in libfabric's order of preference; of layered ones
- * ("tcp;ofi_rxm") the first, which owns the wire. */
+/* Each provider once, in libfabric's order of preference; of a layered provider ("tcp;ofi_rxm") the first part. */
 static void add_providers(struct loom__text *t, void *library)
 {
 	int (*getinfo)(uint32_t, const char *, const char *, uint64_t, const struct fi_info *,
@@ -37,26 +36,26 @@ static void add_providers(struct loom__text *t, void *library)
 			loom__text_add(t, "%s%s", n ? ", " : ": ", seen[n]), n++;
 	}
 	if (!n)
-		loom__text_add(t, ": no provider answers");
-	/* The list is not freed: the process ends. */
+		loom__text_add(t, ": no provider is available");
+	/* not freed: the process ends */
 }
 #else
 static void add_providers(struct loom__text *t, void *library)
 {
 	(void)library;
 	loom__text_add(t,
-		       "; its providers are not known to a gpuloom built without <rdma/fabric.h>");
+		       "; built without <rdma/fabric.h>, so its providers are not known");
 }
 #endif
 
 void loom__fabric_answer(int fd)
 {
-	static const char mend[] = "install libfabric (Debian: libfabric1; Fedora: libfabric)";
+	static const char fix[] = "install libfabric (Debian: libfabric1; Fedora: libfabric)";
 	struct loom__text t = {0};
 	uint32_t (*version)(void);
 	void *library = dlopen("libfabric.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!library) {
-		loom__answer_row(fd, "libfabric", "no", "libfabric.so.1 is not installed", mend);
+		loom__answer_row(fd, "libfabric", "no", "libfabric.so.1 is not installed", fix);
 		return;
 	}
 	*(void **)&version = dlsym(library, "fi_version");

@@ -8,11 +8,11 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "cli/machine.h"
+#include "cli/doctor.h"
 
-/* ok with what it is for, or no with the reason that the kernel gave. */
+/* "ok" with the purpose, or "no" with the error of the kernel. */
 static void call_row(loom__doctor_fn *row, void *arg, const char *topic, int fd, const char *good,
-		     const char *mend)
+		     const char *fix)
 {
 	char found[120];
 	if (fd >= 0) {
@@ -20,8 +20,8 @@ static void call_row(loom__doctor_fn *row, void *arg, const char *topic, int fd,
 		row(arg, topic, "ok", good, "");
 		return;
 	}
-	snprintf(found, sizeof(found), "refused: %s", strerror(errno));
-	row(arg, topic, "no", found, mend);
+	snprintf(found, sizeof(found), "failed: %s", strerror(errno));
+	row(arg, topic, "no", found, fix);
 }
 
 static int open_queue(void)
@@ -36,7 +36,7 @@ static void pressure_row(loom__doctor_fn *row, void *arg)
 	char line[128];
 	if (loom__machine_line(line, sizeof(line), "/proc/pressure/cpu"))
 		row(arg, "pressure (PSI)", "no",
-		    "not there: a run cannot tell whether the machine was quiet",
+		    "not available: runs cannot detect other load",
 		    "boot with psi=1, on a kernel built with CONFIG_PSI");
 	else
 		row(arg, "pressure (PSI)", "ok", line, "");
@@ -54,7 +54,7 @@ void loom__kernel_rows(loom__doctor_fn *row, void *arg)
 		 "shared memory without a name",
 		 "let the container's seccomp profile pass memfd_create");
 	call_row(row, arg, "pidfd", (int)syscall(SYS_pidfd_open, getpid(), 0u),
-		 "dead worker processes are seen at once",
+		 "dead worker processes are detected at once",
 		 "use Linux 5.3 or later, outside of a sandbox");
 	call_row(row, arg, "io_uring", open_queue(), "queues can be set up",
 		 "sysctl kernel.io_uring_disabled=0, or let the container's seccomp profile pass "

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "cli/machine.h"
+#include "cli/doctor.h"
 
 #ifndef UFFD_USER_MODE_ONLY
 #define UFFD_USER_MODE_ONLY 1
@@ -23,7 +23,7 @@ enum { CAPABILITY_IPC_LOCK = 14 };
 
 static void lock_row(loom__doctor_fn *row, void *arg)
 {
-	static const char mend[] =
+	static const char fix[] =
 		"ulimit -l unlimited (memlock in /etc/security/limits.conf), or CAP_IPC_LOCK";
 	struct rlimit limit = {0, 0};
 	char found[80];
@@ -33,7 +33,7 @@ static void lock_row(loom__doctor_fn *row, void *arg)
 		return;
 	}
 	snprintf(found, sizeof(found), "up to %llu KiB", (unsigned long long)limit.rlim_cur >> 10);
-	row(arg, "memory locking", limit.rlim_cur ? "limited" : "no", found, mend);
+	row(arg, "memory locking", limit.rlim_cur ? "limited" : "no", found, fix);
 }
 
 static void huge_row(loom__doctor_fn *row, void *arg)
@@ -80,10 +80,10 @@ static void chosen(char *out, size_t room, const char *file)
 
 static void transparent_row(loom__doctor_fn *row, void *arg, const char *topic, const char *file)
 {
-	char now[32], mend[160];
+	char now[32], fix[160];
 	chosen(now, sizeof(now), file);
 	int on = now[0] && strcmp(now, "never") && strcmp(now, "deny");
-	snprintf(mend, sizeof(mend), "echo %s > /sys/kernel/mm/transparent_hugepage/%s",
+	snprintf(fix, sizeof(fix), "echo %s > /sys/kernel/mm/transparent_hugepage/%s",
 		 strcmp(file, "enabled") ? "advise" : "madvise", file);
 	row(arg, topic,
 	    on       ? "ok"
@@ -91,11 +91,11 @@ static void transparent_row(loom__doctor_fn *row, void *arg, const char *topic, 
 		     : "no",
 	    now[0] ? now : "the kernel has none",
 	    on       ? ""
-	    : now[0] ? mend
+	    : now[0] ? fix
 		     : "use a kernel built with CONFIG_TRANSPARENT_HUGEPAGE");
 }
 
-/* Faults of the kernel itself (a system call that writes into such memory) need more rights. */
+/* Faults raised by the kernel itself (system calls that write to such memory) need more privileges. */
 static int open_faults(const char **how)
 {
 	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK);
@@ -116,7 +116,7 @@ static int open_faults(const char **how)
 
 static void faults_row(loom__doctor_fn *row, void *arg)
 {
-	/* Bits of the kernel's interface; older headers lack the later names. */
+	/* Bit numbers of the kernel interface; older headers lack some names. */
 	static const struct {
 		unsigned bit;
 		const char *name;
@@ -127,7 +127,7 @@ static void faults_row(loom__doctor_fn *row, void *arg)
 	if (fd < 0) {
 		int why = errno;
 		struct loom__text t = {0};
-		loom__text_add(&t, "refused: %s", strerror(why));
+		loom__text_add(&t, "failed: %s", strerror(why));
 		row(arg, "userfaultfd", "no", t.at,
 		    why == ENOSYS
 			    ? "use a kernel built with CONFIG_USERFAULTFD, outside of a sandbox"

@@ -10,10 +10,10 @@
 
 #include <gpuloom/machine.h>
 
-#include "cli/machine.h"
+#include "cli/doctor.h"
 #include "facts/environment.h"
 
-/* How many numbers a list like "0-3,8" has. */
+/* Counts the numbers of a list such as "0-3,8". */
 static unsigned list_count(const char *list)
 {
 	unsigned n = 0;
@@ -28,7 +28,7 @@ static unsigned list_count(const char *list)
 	return n;
 }
 
-/* Cores have several hardware threads: count those that are the first of their core. */
+/* Counts the first hardware thread of each core. */
 static void count_cores(unsigned *cores, unsigned *packages)
 {
 	char line[256];
@@ -81,7 +81,7 @@ static void cores_row(loom__doctor_fn *row, void *arg)
 	row(arg, "cores", mine < 2 || mine < threads || short_of_time ? "limited" : "ok", t.at,
 	    mine < threads  ? "start gpuloom without taskset, or in a cpuset with more cores"
 	    : short_of_time ? "raise the CPU limit of its control group (a container's --cpus)"
-	    : mine < 2      ? "workers will take turns on one core: measure nothing here"
+	    : mine < 2      ? "workers share one core: measurements are meaningless"
 			    : "");
 	loom__text_free(&t);
 }
@@ -90,7 +90,7 @@ static void numa_row(loom__doctor_fn *row, void *arg)
 {
 	char line[256], found[64];
 	if (loom__machine_line(line, sizeof(line), "/sys/devices/system/node/online")) {
-		row(arg, "NUMA", "limited", "the system does not tell its nodes",
+		row(arg, "NUMA", "limited", "the kernel does not report its nodes",
 		    "mount /sys, or use a kernel built with CONFIG_NUMA");
 		return;
 	}
@@ -99,8 +99,8 @@ static void numa_row(loom__doctor_fn *row, void *arg)
 	row(arg, "NUMA", "ok", found, "");
 }
 
-/* By doing it: limits, capabilities and group quotas all have a say. Going back needs no right, as
- * long as SCHED_RESET_ON_FORK stays out of it. */
+/* Tries it, because limits, capabilities and group quotas all matter. Switching back needs no privilege without
+ * SCHED_RESET_ON_FORK. */
 static void realtime_row(loom__doctor_fn *row, void *arg)
 {
 	struct sched_param now, low = {.sched_priority = 1};
@@ -111,7 +111,7 @@ static void realtime_row(loom__doctor_fn *row, void *arg)
 		return;
 	}
 	row(arg, "real-time priority", "limited",
-	    "SCHED_FIFO is refused; threads run at normal priority",
+	    "SCHED_FIFO is not permitted; threads run at normal priority",
 	    "ulimit -r 99 (rtprio in /etc/security/limits.conf), or CAP_SYS_NICE");
 }
 
@@ -142,8 +142,8 @@ static void counters_row(loom__doctor_fn *row, void *arg)
 		    "software events only; no hardware counters here",
 		    "use real hardware, or a virtual machine with a virtual PMU");
 	else {
-		snprintf(found, sizeof(found), "refused: %s (perf_event_paranoid is %s)",
-			 strerror(software), level[0] ? level : "not there");
+		snprintf(found, sizeof(found), "failed: %s (perf_event_paranoid is %s)",
+			 strerror(software), level[0] ? level : "not available");
 		row(arg, "perf counters", "no", found,
 		    "sysctl kernel.perf_event_paranoid=2, or CAP_PERFMON");
 	}

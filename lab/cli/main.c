@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom: one row per command; stdout is kept for data. */
+/* gpuloom: dispatches commands, one row each; reserves stdout for data. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gpuloom/fd.h>
@@ -19,17 +19,17 @@ static const struct command {
 	const char *summary;
 } commands[] = {
 	{&loom__run_usage, "run the workload of a conf file and verify its result"},
-	{&loom__compare_usage, "run variants against each other, interleaved, and judge"},
-	{&loom__sweep_usage, "run many configurations, one line per sample, to be resumed"},
-	{&loom__rerun_usage, "run once more what a result is of, and say what differs"},
-	{&loom__history_usage, "results over time: a line per run, with changes marked"},
-	{&loom__report_usage, "make a page, tables or plots from results"},
+	{&loom__compare_usage, "run variants interleaved, and judge their differences"},
+	{&loom__sweep_usage, "run many configurations, with one line per sample"},
+	{&loom__rerun_usage, "repeat the run of a result, and list what differs"},
+	{&loom__history_usage, "list results over time, and mark changes"},
+	{&loom__report_usage, "create a page, tables or plots from results"},
 	{&loom__config_usage, "check or show a configuration, or the schema of all options"},
 	{&loom__list_usage, "list plug-ins"},
 	{&loom__describe_usage, "describe a plug-in and its options"},
-	{&loom__doctor_usage, "say what this machine can run, and how to mend the rest"},
-	{&loom__new_plugin_usage, "begin a plug-in: a folder that builds and passes validate"},
-	{&loom__validate_usage, "test a plug-in against what its kind promises"},
+	{&loom__doctor_usage, "check what this machine can run, and how to enable the rest"},
+	{&loom__new_plugin_usage, "create a plug-in: a folder that builds and passes validate"},
+	{&loom__validate_usage, "run the conformance tests of a plug-in"},
 	{&loom__completion_usage, "print a completion script for bash, zsh or fish"},
 };
 
@@ -47,17 +47,17 @@ static void usage(FILE *to)
 	fputs("usage: gpuloom COMMAND ...\n\n"
 	      "  gpuloom run contains                       run a job, print a table\n"
 	      "  gpuloom run contains --json -              the same as JSON\n"
-	      "  gpuloom list confs                         the jobs that come with gpuloom; a conf of yours is a file\n"
+	      "  gpuloom list confs                         the confs shipped with gpuloom; your own are files\n"
 	      "  gpuloom describe mgws                      what a plug-in does and its options\n\n"
 	      "commands:\n",
 	      to);
 	for (size_t i = 0; i < LOOM__COUNT(commands); i++)
 		fprintf(to, "  %-10s %s\n", commands[i].usage->command, commands[i].summary);
-	fputs("\n`gpuloom help COMMAND` says more; `man gpuloom` says all.\n", to);
+	fputs("\nSee `gpuloom help COMMAND` and `man gpuloom`.\n", to);
 }
 
-/* What the parent left: an ignored SIGCHLD would lose the status of children, blocked signals could not end this. Those
- * stay that shells and nohup ignore on purpose. */
+/* Resets inherited signal state: an ignored SIGCHLD would lose the exit status of children, and blocked signals could
+ * not end this process. Signals that shells and nohup ignore on purpose stay ignored. */
 static void reset_signals(void)
 {
 	static const int kept[] = {SIGHUP, SIGINT, SIGQUIT, SIGTSTP, SIGTTIN, SIGTTOU};
@@ -74,7 +74,7 @@ static void reset_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* In place of a standard output that is closed: writes fail, or go nowhere where a file takes the result. */
+/* Stands in for a closed standard output: writes fail, or are dropped if the result goes to a file. */
 static ssize_t to_closed(void *state, const char *bytes, size_t n)
 {
 	(void)bytes;
@@ -82,13 +82,13 @@ static ssize_t to_closed(void *state, const char *bytes, size_t n)
 	return *(const enum loom__out *)state == LOOM__OUT_SPARE ? (ssize_t)n : 0;
 }
 
-/* Standard output is for data alone: fd 1 is pointed at stderr, so that whatever a plug-in or a vendor's
- * library prints cannot mix with it. */
+/* Reserves standard output for data: points fd 1 at stderr, so that output of plug-ins and vendor libraries cannot mix
+ * with it. */
 static FILE *guard_stdout(struct loom__cli *cli)
 {
 	if (cli->out_state != LOOM__OUT_OPEN && dup2(2, 1) == 1)
 		return fopencookie(&cli->out_state, "w", (cookie_io_functions_t){.write = to_closed});
-	int data = fcntl(1, F_DUPFD_CLOEXEC, 3); /* no program we start may write there */
+	int data = fcntl(1, F_DUPFD_CLOEXEC, 3); /* not inherited by programs that gpuloom starts */
 	if (data < 0 || dup2(2, 1) < 0)
 		return NULL;
 	FILE *out = fdopen(data, "w");
@@ -97,7 +97,7 @@ static FILE *guard_stdout(struct loom__cli *cli)
 	return out;
 }
 
-/* Writes what is buffered. A reader that has closed its end wants no more: this ends as SIGPIPE would have ended it. */
+/* Flushes. If the reader has closed its end, ends like SIGPIPE would. */
 static int finish_stdout(const struct loom__cli *cli, int status)
 {
 	if (!fflush(cli->out) && !ferror(cli->out))
@@ -106,12 +106,13 @@ static int finish_stdout(const struct loom__cli *cli, int status)
 		signal(SIGPIPE, SIG_DFL);
 		raise(SIGPIPE);
 	}
-	loom__say_error(cli, "cannot write to standard output%s", cli->out_state == LOOM__OUT_OPEN ? "" : ": it is closed");
+	loom__say_error(cli, "cannot write to standard output%s",
+			cli->out_state == LOOM__OUT_OPEN ? "" : ": it is closed");
 	return status ? status : LOOM_EXIT_FAILURE;
 }
 
-/* A file that would exceed `ulimit -f` is an error of its write, with a message. A handler, because what is ignored would
- * be so in programs that are started, too. */
+/* Exceeding `ulimit -f` gives a write error with a message. A handler, because SIG_IGN would be inherited by
+ * programs. */
 static void on_file_size(int number)
 {
 	(void)number;
@@ -124,7 +125,7 @@ static int dispatch(struct loom__cli *cli, int argc, char **argv)
 		fprintf(cli->out, "gpuloom %s\n", loom_version());
 		return LOOM_EXIT_OK;
 	}
-	if (!strcmp(name, "help") && argc == 3) { /* help run: run --help */
+	if (!strcmp(name, "help") && argc == 3) { /* "help run" is "run --help" */
 		static char help[] = "--help";
 		name = argv[1] = argv[2];
 		argv[2] = help;
@@ -166,7 +167,7 @@ int main(int argc, char **argv)
 {
 	reset_signals();
 	signal(SIGXFSZ, on_file_size);
-	unsigned closed = loom_fd_hold(); /* or a file of ours would be a standard stream */
+	unsigned closed = loom_fd_hold(); /* keeps later files from becoming a standard stream */
 	loom__must_begin();
 	static char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);

@@ -5,11 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inspect/absent.h"
 #include "inspect/candidates.h"
 #include "facts/must.h"
 
-/* "scheduler.mgws", or "sched.mgws", names its kind: 1 when `name` did, and moves it on. */
+/* "scheduler.mgws" or "sched.mgws" name the kind: returns 1 if so, and advances `name`. */
 static int take_kind(const char **name, enum loom_kind *kind)
 {
 	size_t n = strcspn(*name, ".");
@@ -25,9 +24,9 @@ static int take_kind(const char **name, enum loom_kind *kind)
 	return 0;
 }
 
-/* What a plug-in is called can be told from its file, manifest or not: the loader insists on it. */
+/* A plug-in's name follows from its file name, which the loader enforces. */
 struct file_name {
-	enum loom_kind kind; /* LOOM_KIND_NONE: not called as a plug-in must be */
+	enum loom_kind kind; /* LOOM_KIND_NONE: not a valid plug-in file name */
 	char whole[64];      /* "sched_mgws" */
 	const char *brief;   /* "mgws" */
 };
@@ -55,7 +54,7 @@ static int not_found(const struct file_name *file, size_t n, const char *name,
 			loom__nearer(&near, file[i].brief);
 			loom__nearer(&near, file[i].whole);
 		}
-	return LOOM__FAIL(err, LOOM_ENOENT, "no plug-in '%s'%s%s%s%s `gpuloom list` shows what there is", name,
+	return LOOM__FAIL(err, LOOM_ENOENT, "no plug-in '%s'%s%s%s%s see `gpuloom list`", name,
 			  LOOM__MEANT(near.name), near.name ? "" : ";");
 }
 
@@ -77,7 +76,7 @@ static int find_among_all(const struct loom__candidates *all, const char *name, 
 	if (!n)
 		rc = not_found(file, all->count, name, err);
 	else if (n > 1)
-		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is the name of %zu plug-ins; say which: %s",
+		rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is the name of %zu plug-ins: choose from %s",
 				name, n, loom__must_text(&choices));
 	else
 		*path = loom__must(strdup(all->list[found].path));
@@ -96,7 +95,8 @@ enum loom_kind loom__take_kind(const struct loom__cli *cli, const char *command,
 		loom__nearer(&near, loom__kind_name(k));
 	}
 	loom__say_error(cli, "%s: no kind '%s'%s%s%s; see gpuloom %s --help", command, word,
-			near.name ? ", did you mean '" : "", near.name ? near.name : "", near.name ? "'?" : "", command);
+			near.name ? ", did you mean '" : "", near.name ? near.name : "", near.name ? "'?" : "",
+			command);
 	return LOOM_KIND_NONE;
 }
 

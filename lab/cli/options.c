@@ -10,7 +10,7 @@
 
 const char *const loom__log_levels[] = {"error", "warn", "info", "debug", NULL};
 
-/* The row that an option has its help from, or NULL. */
+/* The conf option that supplies the help text, or NULL. */
 static const struct loom_opt *row_of(const struct loom__option *o)
 {
 	const struct loom_opt *row = o->rows;
@@ -40,7 +40,7 @@ static void add_value(struct loom__text *t, const struct loom__option *o)
 		loom__text_add(t, "%s%s", i ? "|" : "", choices[i]);
 }
 
-/* A row's sentence as the others are written: with a small letter, and without its last point. */
+/* The help of a conf option in the style of the others: a lower-case first letter and no final period. */
 static void add_row_help(struct loom__text *t, const struct loom_opt *row)
 {
 	size_t n = strlen(row->help);
@@ -164,7 +164,7 @@ static int unknown(const struct reader *r, const char *arg, size_t n)
 	return LOOM_EXIT_USAGE;
 }
 
-/* The option at argv[*i], which moves past a value of its own. An exit code. */
+/* Parses the option at argv[*i] and advances past its value. Returns an exit code. */
 static int take_option(const struct reader *r, int *i)
 {
 	const char *arg = r->argv[*i], *equals = arg[1] == '-' ? strchr(arg, '=') : NULL;
@@ -176,7 +176,8 @@ static int take_option(const struct reader *r, int *i)
 		return unknown(r, arg, n);
 	if (is_switch(o)) {
 		if (value)
-			return loom__refuse(r->cli, LOOM_EXIT_USAGE, "%s: --%s takes no value", r->usage->command, o->name);
+			return loom__refuse(r->cli, LOOM_EXIT_USAGE, "%s: --%s takes no value", r->usage->command,
+					    o->name);
 		value = "yes";
 	} else if (!value && !(value = r->argv[++*i])) {
 		struct loom__text shown = {0};
@@ -226,12 +227,12 @@ static void free_options(const struct loom__usage *u, void *args)
 		}
 }
 
-/* -1: help was printed; else an exit code, 0 to go on: the mistake was printed. */
+/* Returns -1 after printing help, 0 to continue, else an exit code after printing an error. */
 static int read_options(const struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv,
 		       void *args)
 {
 	struct reader r = {cli, u, argc, argv, args};
-	int status = 0, words = 0; /* words alone follow */
+	int status = 0, words = 0; /* only words follow */
 	for (const struct loom__option *o = u->options; o && o->name; o++)
 		if (o->dflt && !o->take && o->type != LOOM_OPT_NONE)
 			read_value(o, o->dflt, args, NULL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The options of a command: one row feeds the parser, --help, the man page, completion and what is
- * suggested after a typo. */
+/* The options of a command. One row supplies the parser, --help, the man page, completion and suggestions after
+ * typos. */
 #ifndef LOOM_CLI_OPTIONS_H
 #define LOOM_CLI_OPTIONS_H
 
@@ -8,17 +8,17 @@
 
 #include "cli/cli.h"
 
-/* Words of the command line; pointers into argv. */
+/* Words of the command line; point into argv. */
 struct loom__words {
 	const char **at;
 	size_t n;
 };
 
-/* What the command line sets in the conf, in order. */
+/* Conf options set on the command line, in order. */
 struct loom__settings {
 	struct loom__setting {
 		const char *option; /* "samples" */
-		const char *before; /* "run.samples="; a '#' in it stands for a number of the setting's own */
+		const char *before; /* "run.samples="; '#' is replaced by the number of the setting */
 		const char *value;
 	} * at;
 	size_t n;
@@ -26,25 +26,25 @@ struct loom__settings {
 
 struct loom__option {
 	const char *name;  /* "json", written --json; NULL ends the table */
-	const char *value; /* what --help calls the value, as in "FILE|-"; NULL: the choices, or none */
-	const char *help;  /* wrapped when it is printed; the default follows by itself */
-	/* An option of a conf that has the same name: help, choices and default are its row's. */
+	const char *value; /* the placeholder in --help, such as "FILE|-"; NULL: the choices, or none */
+	const char *help;  /* wrapped when printed; the default is appended */
+	/* Conf options, one of which has the same name and supplies help, choices and default. */
 	const struct loom_opt *rows;
-	/* "run.samples=": the value is one of the conf, as --set run.samples=VALUE; at `offset` is a struct
-	 * loom__settings. "": it is "section.key=value" itself. */
+	/* "run.samples=": sets a conf option, like --set run.samples=VALUE; `offset` locates a struct loom__settings.
+	 * "": the value itself is "section.key=value". */
 	const char *sets;
-	/* Where the value goes in the struct of the command: LOOM__AT() fills these. Type BOOL is a switch
-	 * without a value. LOOM_OPT_NONE: a struct loom__words, for what may be repeated. */
+	/* The destination in the command's struct, filled by LOOM__AT(). BOOL is a switch without a value.
+	 * LOOM_OPT_NONE is a struct loom__words, for repeatable options. */
 	uint8_t type;  /* enum loom_opt_type */
 	uint16_t size;
 	size_t offset;
-	/* Reads the value in place of the type: the sentence in err names the option. */
+	/* Custom parser in place of the type; its error message names the option. */
 	int (*take)(void *args, const char *value, struct loom_error *err);
-	const char *dflt; /* as a user would write it; NULL: the field is left as it was */
+	const char *dflt; /* as a user would write it; NULL: leaves the field unchanged */
 	const char *const *choices; /* ENUM only: NULL-terminated */
-	double min, max;            /* both 0: no bounds */
-	char letter;                /* 'o': -o does as well */
-	char writes;                /* 1: a file to be written at the end ('-': standard output); refused now if it cannot be */
+	double min, max;            /* both 0: unbounded */
+	char letter;                /* 'o': -o is an alias */
+	char writes;                /* 1: an output file ('-': standard output) that must be writable at start */
 };
 
 #define LOOM__AT(S, field, opt_type)                                                               \
@@ -52,29 +52,29 @@ struct loom__option {
 
 struct loom__usage {
 	const char *command;
-	const char *synopsis; /* behind the command's name; lines are alternatives */
+	const char *synopsis; /* after the command's name; lines are alternatives */
 	const char *about;    /* before the options, or NULL */
-	const char *notes;    /* behind them, or NULL */
+	const char *notes;    /* after the options, or NULL */
 	const struct loom__option *options; /* --help, -h need no row */
-	size_t words;         /* offset of the struct loom__words for arguments that are no options */
-	size_t size;          /* of the struct of the command */
-	/* What the command does once its options are read: an exit code. */
+	size_t words;         /* offset of the struct loom__words for arguments that are not options */
+	size_t size;          /* of the command's struct */
+	/* Executes the command after its options are parsed; returns an exit code. */
 	int (*run)(struct loom__cli *cli, void *args);
-	/* Before options are read and after all, or NULL: for what the struct needs besides. */
+	/* Called before options are parsed and at the end, or NULL; for additional fields of the struct. */
 	void (*begin)(struct loom__cli *cli, void *args);
 	void (*end)(void *args);
 };
-/* The fields for a command whose struct S has its words in `word_`, and that run_() does. */
+/* The fields for a command with struct S, words in `word_`, and function run_(). */
 #define LOOM__REQUEST(S, word_, run_) .words = offsetof(S, word_), .size = sizeof(S), .run = run_
 
-/* Options and words in any order, --name VALUE or --name=VALUE; "--" ends the options. argv[0] is the command's name.
- * Returns an exit code. */
+/* Parses options and words in any order, --name VALUE or --name=VALUE; "--" ends the options. argv[0] is the command's
+ * name. Returns an exit code. */
 int loom__command_run(struct loom__cli *cli, const struct loom__usage *u, int argc, char **argv);
 
-/* Rows that several commands have, for a struct S with these fields. */
+/* Rows that several commands share, for a struct S with these fields. */
 #define LOOM__OPTION_LOG(S)                                                                        \
 	{                                                                                          \
-		"log", NULL, "the least serious messages that are shown, on stderr", LOOM__AT(S, log, ENUM),               \
+		"log", NULL, "minimum severity of messages on stderr", LOOM__AT(S, log, ENUM),               \
 		    .choices = loom__log_levels, .dflt = "warn"                                    \
 	}
 #define LOOM__OPTION_PLUGIN_PATH(S)                                                                \

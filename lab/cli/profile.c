@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/profile.h"
+#include "cli/doctor.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -11,21 +11,22 @@
 #include "run/result.h"
 #include "stack/stack.h"
 
-/* What the command sets; --set comes later and wins. */
+/* Settings of the command; --set overrides them. */
 static const struct loom__setting job[] = {
 	{"profile", "run.workload=", "costs"}, {"profile", "transport.use=", "p2p"}, {"profile", "run.samples=", "5"},
 	{"profile", "run.devices=", NULL}, {"plugin-path", "gpuloom.plugin_path=", NULL},
 };
 enum { JOB = sizeof(job) / sizeof(job[0]) };
 
-/* The options of a simulated device, as the workload names what it measures. */
-static void print_conf(const struct loom__cli *cli, const char *devices, uint32_t workers, const struct loom_result *result)
+/* The options of a simulated device have the names of the workload's metrics. */
+static void print_conf(const struct loom__cli *cli, const char *devices, uint32_t workers,
+		       const struct loom_result *result)
 {
 	static const char *const cost[] = {"load_local",	"load_host",    "load_peer",  "store_local", "store_host", "store_peer", "atomic_local",
 					   "atomic_host", "atomic_peer", "fence_dev", "fence_sys",  "stream",	"task"};
 	struct loom__text left = {0};
 	loom__print(cli->out,
-		"; What the memory of %s costs, measured by `gpuloom doctor --profile '%s'`, gpuloom %s.\n"
+		"; Memory costs of %s, measured by `gpuloom doctor --profile '%s'`, gpuloom %s.\n"
 		";   gpuloom run CONF THIS --set run.devices=sim:0\n"
 		"[device.sim]\nworkers = %u\n",
 		devices, devices, loom_version(), workers);
@@ -57,7 +58,8 @@ static int measure(const struct loom__cli *cli, const char *devices, struct loom
 	return (int)loom__exit_of(code);
 }
 
-int loom__profile(const struct loom__cli *cli, const char *devices, const char *plugin_path, const struct loom__settings *set)
+int loom__profile(const struct loom__cli *cli, const char *devices, const char *plugin_path,
+		  const struct loom__settings *set)
 {
 	struct loom__conf_args conf = {.set.n = JOB + set->n};
 	struct loom_config *cfg = NULL;

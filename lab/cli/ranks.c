@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/ranks.h"
+#include "cli/run.h"
 
 #include <errno.h>
 #include <gpuloom/device.h>
@@ -13,7 +13,7 @@ static void say(void *arg, const char *text)
 	loom__say_error(arg, "%s", text);
 }
 
-/* How many ranks: 0 and *status when that is not understood. */
+/* The number of ranks; 0 and *status if it is invalid. */
 static uint32_t wanted(const struct loom__cli *cli, const char *n, uint32_t ranks, uint32_t most, int *status)
 {
 	char *end = NULL;
@@ -28,7 +28,8 @@ static uint32_t wanted(const struct loom__cli *cli, const char *n, uint32_t rank
 	return 0;
 }
 
-int loom__ranks_threads(const struct loom__cli *cli, const char *n, const struct loom__plan *plan, uint32_t *ranks, int *status)
+int loom__ranks_threads(const struct loom__cli *cli, const char *n, const struct loom__plan *plan, uint32_t *ranks,
+			int *status)
 {
 	struct loom__boot_plan boot;
 	struct loom_error err;
@@ -38,7 +39,9 @@ int loom__ranks_threads(const struct loom__cli *cli, const char *n, const struct
 	*ranks = wanted(cli, n, plan->run.ranks, MOST_THREADS, status);
 	int rc = *ranks ? loom__boot_plan(0, &boot, &err) : 0;
 	if (rc || (*ranks && boot.how != LOOM__BOOT_ALONE)) {
-		loom__say_error(cli, "simulated devices have all ranks in one process: start `gpuloom run -n N` without a launcher");
+		loom__say_error(
+		    cli,
+		    "simulated devices have all ranks in one process: start `gpuloom run -n N` without a launcher");
 		*status = LOOM_EXIT_USAGE;
 		return 1;
 	}
@@ -53,7 +56,7 @@ int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, stru
 	if (!number)
 		return 0;
 	int rc = loom__boot_plan(n ? number : 0, &plan, &err);
-	if (!rc && !n && number > 1 && plan.how == LOOM__BOOT_ALONE) /* a launcher knows better than the conf */
+	if (!rc && !n && number > 1 && plan.how == LOOM__BOOT_ALONE) /* a launcher overrides the conf */
 		rc = loom__boot_plan(number, &plan, &err);
 	if (!rc)
 		rc = loom__boot_begin(&plan, say, cli, boot, status, &err);
@@ -64,7 +67,7 @@ int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, stru
 		*status = loom__exit_of(rc);
 		return 0;
 	}
-	/* What only one may say is said by rank 0. */
+	/* Only rank 0 prints. */
 	if (boot->ranks.rank && !freopen("/dev/null", "w", cli->out)) {
 		LOOM__FAIL(&err, LOOM_EIO, "cannot open /dev/null: %s", strerror(errno));
 		*status = loom__ranks_end(cli, boot, LOOM_EXIT_FAILURE, &err);
@@ -76,7 +79,7 @@ int loom__ranks_begin(struct loom__cli *cli, const char *n, uint32_t ranks, stru
 int loom__ranks_end(const struct loom__cli *cli, struct loom__boot *boot, int status,
 		    const struct loom_error *err)
 {
-	/* Where a hub collects the reasons, only rank 0 says its own. */
+	/* If a hub collects the reasons, only rank 0 prints its own. */
 	int hub = boot->how == LOOM__BOOT_FORK || boot->how == LOOM__BOOT_ROOT;
 	const char *text = err->code == LOOM_EDIED ? NULL : err->code ? err->text : NULL;
 	if (err->code && (!boot->ranks.rank || !hub))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Result documents as one report, in a file or on standard output. */
+/* Writes result documents as a report, to a file or standard output. */
 #ifndef LOOM_CLI_REPORT_H
 #define LOOM_CLI_REPORT_H
 
@@ -8,7 +8,7 @@
 #include "report/derive.h"
 #include "report/report.h"
 
-/* A row for a struct S with a field `derive`, and what it says; a mistake is said, and is an exit code. */
+/* The row of --derive for a struct S with a field `derive`; its parser prints errors and returns an exit code. */
 #define LOOM__OPTION_DERIVE(S)                                                                     \
 	{                                                                                          \
 		"derive", "'NAME = EXPRESSION [UNIT, more]'", .rows = loom__sweep_rows, LOOM__AT(S, derive, STR) \
@@ -17,14 +17,16 @@ int loom__derive_option(const struct loom__cli *cli, const char *text, struct lo
 
 struct loom__report_args {
 	struct loom__words file;
-	const char *output, *format, *metric, *pareto, *plot, *derive, *x, *lines, *facet, *show, *axes; /* NULL: as the document says, or usual */
+	/* NULL: from the document, or the default */
+	const char *output, *format, *metric, *pareto, *plot, *derive, *x, *lines, *facet, *show, *axes;
 };
 
-/* The view of documents, and what of it is wished; says mistakes and returns an exit code. Free the view on 0. */
+/* Creates the view of documents and the settings of the report; prints errors and returns an exit code. Free the view
+ * on 0. */
 int loom__report_view(const struct loom__cli *cli, const struct loom__report_args *a, const struct loom__doc *doc,
-		      size_t docs, struct loom__view *view, struct loom__report_wish *wish);
-/* Writes it where `a` says. An exit code. */
+		      size_t docs, struct loom__view *view, struct loom__report_settings *settings);
+/* Writes the report to the destination in `a`. Returns an exit code. */
 int loom__report_write(const struct loom__cli *cli, const struct loom__report_args *a,
-		       const struct loom__view *view, const struct loom__report_wish *wish);
+		       const struct loom__view *view, const struct loom__report_settings *settings);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/rerun.h"
+#include "cli/conf.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,20 +17,22 @@ int loom__is_result(const char *path)
 
 static int read_result(const struct loom__cli *cli, const char *path, struct loom__doc *doc)
 {
-	static const char *const not[] = {
-		"", "is a comparison, which has several confs; `gpuloom report` shows it",
-		"is a sweep, which has several confs: `gpuloom sweep CONF --resume` goes on with it, `gpuloom report` shows it"};
+	static const char *const not [] = {"", "is a comparison, which has several confs; `gpuloom report` shows it",
+					   "is a sweep, which has several confs: `gpuloom sweep CONF --resume` "
+					   "continues it, `gpuloom report` shows it"};
 	struct loom_error err;
 	if (loom__doc_read(path, doc, &err))
 		return loom__refuse(cli, LOOM_EXIT_USAGE, "%s", err.text);
 	if (doc->kind == LOOM__DOC_RESULT && loom__json_object(doc->root, "config"))
 		return LOOM_EXIT_OK;
-	loom__say_error(cli, "'%s' %s", path, doc->kind == LOOM__DOC_RESULT ? "does not say how it was run" : not[doc->kind]);
+	loom__say_error(cli, "'%s' %s", path,
+			doc->kind == LOOM__DOC_RESULT ? "lacks the configuration of its run" : not [doc->kind]);
 	loom__doc_free(doc);
 	return LOOM_EXIT_USAGE;
 }
 
-int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, struct loom_config *cfg, struct loom__diag *diag)
+int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, struct loom_config *cfg,
+		      struct loom__diag *diag)
 {
 	struct loom__doc doc;
 	const cJSON *o;
@@ -40,10 +42,10 @@ int loom__result_conf(const struct loom__cli *cli, const char *path, int trust, 
 	cJSON_ArrayForEach(o, loom__json_object(doc.root, "config"))
 	{
 		struct loom__text text = {0};
-		/* What was a default is left to be one: a change of it is told afterwards. */
+		/* Defaults stay defaults; changes of them are reported afterwards. */
 		if (!o->string || !strcmp(loom__json_text(o, "source"), "default"))
 			continue;
-		/* It is of one run: a sweep, with the files that it writes, is none of its options. */
+		/* The result of one run: skip the options of its sweep. */
 		if (!strncmp(o->string, "sweep.", 6))
 			continue;
 		struct loom__entry where = {.source = LOOM_FROM_FILE, .file = path, .untrusted = !trust};
@@ -70,7 +72,8 @@ static void tell(struct teller *t, const char *what, const cJSON *was, const cJS
 		return;
 	loom__environment_text(was, &a);
 	loom__environment_text(is, &b);
-	loom__say_note(t->cli, "since %s: %s was %.200s, is %.200s", t->path, what, loom__must_text(&a), loom__must_text(&b));
+	loom__say_note(t->cli, "since %s: %s was %.200s, is %.200s", t->path, what, loom__must_text(&a),
+		       loom__must_text(&b));
 	t->said++;
 	loom__text_free(&a);
 	loom__text_free(&b);
@@ -124,7 +127,8 @@ void loom__rerun_tell(const struct loom__cli *cli, const char *path, const cJSON
 	cJSON_ArrayForEach(o, loom__json_object(doc.root, "config"))
 	{
 		const cJSON *is = loom__json_object(loom__json_object(now, "config"), o->string);
-		tell(&t, o->string, cJSON_GetObjectItemCaseSensitive(o, "value"), cJSON_GetObjectItemCaseSensitive(is, "value"));
+		tell(&t, o->string, cJSON_GetObjectItemCaseSensitive(o, "value"),
+		     cJSON_GetObjectItemCaseSensitive(is, "value"));
 	}
 	a = loom__json_object(loom__json_object(doc.root, "environment"), "before");
 	b = loom__json_object(loom__json_object(now, "environment"), "before");

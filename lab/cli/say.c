@@ -14,7 +14,7 @@
 #include "facts/text.h"
 #include "report/markup.h"
 
-/* Lines behind the first are indented: no text that is quoted can look like a message of its own. */
+/* Indents all lines but the first, so that quoted text cannot imitate a message. */
 static void put_lines(const struct loom__text *t)
 {
 	for (const char *line = loom__must_text(t), *end; *line; line = end) {
@@ -120,26 +120,27 @@ void loom__print_json(const struct loom__cli *cli, cJSON *document)
 	free(text);
 }
 
-/* The columns of the terminal that a stream is; 0: none, or as wide as you like. */
+/* The width of a terminal; 0: not a terminal, or unknown. */
 static size_t columns(FILE *out)
 {
 	struct winsize w;
 	return isatty(fileno(out)) && !ioctl(fileno(out), TIOCGWINSZ, &w) && w.ws_col >= 40 ? w.ws_col : 0;
 }
 
-/* The colour of a word that begins a verdict, or NULL. */
+/* The colour of a verdict, or NULL. */
 static const char *colour_of(const char *word, size_t n)
 {
 	static const struct {
 		const char *word, *colour;
-	} list[] = {{"FASTER", "1;32"}, {"SLOWER", "1;31"}, {"EQUIVALENT", "1;34"}, {"FAILED:", "1;31"}, {"short", "1;31"}};
+	} list[] = {
+	    {"FASTER", "1;32"}, {"SLOWER", "1;31"}, {"EQUIVALENT", "1;34"}, {"FAILED:", "1;31"}, {"short", "1;31"}};
 	for (size_t i = 0; i < LOOM__COUNT(list); i++)
 		if (strlen(list[i].word) == n && !strncmp(list[i].word, word, n))
 			return list[i].colour;
 	return NULL;
 }
 
-/* One line: what does not fit goes on below, at a blank and further in. */
+/* Prints one line; wraps it at blanks with a deeper indentation. */
 static void put_line(const struct loom__cli *cli, const char *line, size_t n, size_t room)
 {
 	size_t at = 0, indent = strspn(line, " "), column = 0;
@@ -153,8 +154,8 @@ static void put_line(const struct loom__cli *cli, const char *line, size_t n, si
 			column = 0;
 		}
 		const char *colour = cli->out_colour ? colour_of(text, strcspn(text, ",")) : NULL;
-		fprintf(cli->out, "%*s%s%s%s%s%s", (int)blanks, "", colour ? "\033[" : "", colour ? colour : "", colour ? "m" : "", text,
-			colour ? "\033[0m" : "");
+		fprintf(cli->out, "%*s%s%s%s%s%s", (int)blanks, "", colour ? "\033[" : "", colour ? colour : "",
+			colour ? "m" : "", text, colour ? "\033[0m" : "");
 		column += blanks + width;
 		at += strspn(line + at, " ") + word;
 		free(text);

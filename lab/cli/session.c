@@ -6,14 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The handler may only touch these. */
+/* The signal handler uses only these. */
 static void (*stop_fn)(void *arg);
 static void *stop_arg;
 static const char *stop_text;
 static volatile sig_atomic_t asked, measured;
 #define SETUP_ENDS_S 1
 
-/* Nothing was measured that could be kept, and a plug-in's set-up of gigabytes looks at nothing. */
+/* Before the first sample there is nothing to keep, and a plug-in may allocate gigabytes without checking for a
+ * stop. */
 static void on_alarm(int number)
 {
 	static const char text[] = "gpuloom: error: interrupted while the run was set up\n";
@@ -35,7 +36,7 @@ static void on_signal(int number)
 		raise(number);
 	}
 	if (!measured && asked == 1)
-		alarm(SETUP_ENDS_S); /* so long it has to end in order */
+		alarm(SETUP_ENDS_S); /* time for an orderly end */
 	if (stop)
 		stop(stop_arg);
 	if (asked == 1 && stop && text && write(2, text, strlen(text)) < 0)
@@ -48,14 +49,14 @@ void loom__catch_signals(void)
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
 	signal(SIGALRM, on_alarm);
-	if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* the terminal is gone; under nohup nobody minds */
+	if (signal(SIGHUP, SIG_IGN) != SIG_IGN) /* respect an inherited SIG_IGN (nohup) */
 		sigaction(SIGHUP, &action, NULL);
-	signal(SIGPIPE, SIG_IGN); /* a closed pipe is an error of a write */
+	signal(SIGPIPE, SIG_IGN); /* a closed pipe becomes a write error */
 }
 
 void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text)
 {
-	/* Between the two stores nobody is told: a handler never sees a new function and an old arg. */
+	/* NULL in between, so that the handler never combines a new function with an old argument. */
 	__atomic_store_n(&stop_fn, NULL, __ATOMIC_RELEASE);
 	stop_arg = arg;
 	__atomic_store_n(&stop_text, text, __ATOMIC_RELAXED);
@@ -91,7 +92,7 @@ int loom__check_stdout(struct loom__cli *cli, const char *file, int quiet)
 		return LOOM_EXIT_OK;
 	if (!named || loom__names_stdout(file))
 		return loom__refuse(cli, LOOM_EXIT_FAILURE,
-				    "standard output, where the result is to go, is closed: name a file for it, as `--help` says");
+				    "standard output is closed: give a file for the result (see --help)");
 	cli->out_state = LOOM__OUT_SPARE;
 	return LOOM_EXIT_OK;
 }

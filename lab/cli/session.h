@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What commands that measure share: being stopped, and passing on what plug-ins say. */
+/* For commands that measure: stopping, and messages of plug-ins. */
 #ifndef LOOM_CLI_SESSION_H
 #define LOOM_CLI_SESSION_H
 
 #include "cli/cli.h"
 
-/* From now on SIGINT, SIGTERM and SIGHUP call what loom__on_stop() says; the third one ends the process. */
+/* From now on SIGINT, SIGTERM and SIGHUP call the function of loom__on_stop(); a third signal ends the process. */
 void loom__catch_signals(void);
-/* `stop` runs in a signal handler; NULL: nobody is to be told. `text` (a line with its newline) is
- * printed the first time, NULL: nothing. */
+/* `stop` runs in a signal handler; NULL: none. `text` (one line with its newline, or NULL) is printed at the first
+ * signal. */
 void loom__on_stop(void (*stop)(void *arg), void *arg, const char *text);
-int loom__stop_asked(void); /* how often so far */
-/* The first execution is in progress or over: from now on there is something to keep. Before, a run that was told to end is
- * ended by force after a second: set-up of a large job may last for minutes, in loops that look at nothing. */
+int loom__stop_asked(void); /* the number of signals so far */
+/* Called at the first execution: from now on there are samples to keep. Before, a stopped run is ended by force after a
+ * second, because the set-up of a large job may take minutes without checking for a stop. */
 void loom__measured(void);
 
-/* A result goes to `path`; to standard output for "-", and where `path` cannot take it: what was measured is not lost
- * with a disk that has become full. *there: 1 when standard output has it. An exit code. */
+/* Writes a result to `path`, or to standard output for "-" or if `path` cannot be written, so that a full disk loses no
+ * samples. *there: 1 if it went to standard output. Returns an exit code. */
 int loom__put_result(const struct loom__cli *cli, const char *path, const char *json, int *there);
 
-/* For a command that puts its result into `file` (NULL, "": none) and a table, unless `quiet`, to standard output. Where
- * that is closed the table is dropped; without a file the command is refused before it begins. An exit code. */
+/* For a command that writes its result to `file` (NULL, "": none) and, unless `quiet`, a table to standard output. If
+ * that is closed, the table is dropped, or, without a file, the command is rejected. Returns an exit code. */
 int loom__check_stdout(struct loom__cli *cli, const char *file, int quiet);
 
-/* For struct loom_stack_params: one line on stderr. */
+/* Callback of struct loom_stack_params: prints one line on stderr. */
 void loom__log_line(void *arg, int level, const char *who, const char *text);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The metrics that a sweep is to show. Which there are is known only from samples: a slip in a name ends the sweep
- * after the first sample when it is like one that there is, and after the first round over all cells in any case, for
- * a metric may be that of some cells alone. What was measured stays in the file, and the file takes the new name. */
+/* Checks the names of the metrics to show, which are known only from samples. A name similar to an existing one ends
+ * the sweep after the first sample; any unknown name ends it after the first round over all configurations, since some
+ * metrics exist in some configurations only. The samples stay in the file, which can be resumed with the right name. */
 #include <stdio.h>
 #include <string.h>
 
@@ -13,21 +13,21 @@
 void loom__sweep_note_line(void *session, const cJSON *line)
 {
 	struct loom__sweep_session *s = session;
-	const cJSON *metric, *wishes = loom__json_object(line, "report");
+	const cJSON *metric, *report = loom__json_object(line, "report");
 	cJSON_ArrayForEach(metric, loom__json_object(line, "metrics"))
 	{
 		if (metric->string)
 			loom__names_add(&s->pool, &s->metric, metric->string);
 	}
-	if (!wishes)
+	if (!report)
 		return;
-	cJSON_Delete(s->wishes);
-	s->wishes = cJSON_Duplicate(wishes, 1);
+	cJSON_Delete(s->report);
+	s->report = cJSON_Duplicate(report, 1);
 }
 
 const char *loom__sweep_output(const struct loom__sweep_session *s)
 {
-	const char *path = s->wish->output ? s->wish->output : s->spec->opts.output;
+	const char *path = s->params->output ? s->params->output : s->spec->opts.output;
 	return *path && !loom__names_stdout(path) ? path : NULL;
 }
 
@@ -36,7 +36,7 @@ static void look_for(struct loom__sweep_session *s, const char *list, int certai
 	const char *file = loom__sweep_output(s);
 	struct loom__text some = {0}, kept = {0};
 	if (file)
-		loom__text_add(&kept, ". What was measured is in '%s': --resume goes on", file);
+		loom__text_add(&kept, ". The samples are in '%s': --resume continues", file);
 	for (size_t i = 0; i < s->metric.count && i < 12; i++)
 		loom__text_add(&some, "%s%.48s", i ? ", " : "", s->metric.name[i]);
 	for (char name[80]; *list && !s->mistake.code;) {
@@ -50,8 +50,8 @@ static void look_for(struct loom__sweep_session *s, const char *list, int certai
 			LOOM__FAIL(&s->mistake, LOOM_EINVAL, "no metric '%s'; did you mean '%s'?%s", name, near,
 				   kept.at ? kept.at + 1 : "");
 		else if (certain)
-			LOOM__FAIL(&s->mistake, LOOM_EINVAL, "no metric '%s' in any cell; there are %s%s%s", name,
-				   some.at ? some.at : "none", s->metric.count > 12 ? ", ..." : "",
+			LOOM__FAIL(&s->mistake, LOOM_EINVAL, "no metric '%s' in any configuration; there are %s%s%s",
+				   name, some.at ? some.at : "none", s->metric.count > 12 ? ", ..." : "",
 				   loom__must_text(&kept));
 		else
 			loom__say_warning(s->cli, "no metric '%s' in the first sample", name);
@@ -74,7 +74,7 @@ void loom__sweep_note_sample(struct loom__sweep_session *s, const struct loom__s
 		look(s, 0);
 }
 
-void loom__sweep_look_again(struct loom__sweep_session *s)
+void loom__sweep_check_metrics(struct loom__sweep_session *s)
 {
 	if (!s->sure++ && s->metric.count)
 		look(s, 1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sweep from its first cell to its table: progress, the file of samples, the report. */
+/* A sweep from its first configuration to its table: progress, the file of samples, the report. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -13,8 +13,7 @@
 #include "facts/must.h"
 #include "facts/write.h"
 
-/* ---- progress
- * ------------------------------------------------------------------------------------*/
+/* ---- progress -------------------------------------------------------------------------------- */
 
 static void show_time(char text[32], uint64_t ns)
 {
@@ -28,7 +27,7 @@ static void show_time(char text[32], uint64_t ns)
 		snprintf(text, 32, "%llu s", (unsigned long long)s);
 }
 
-/* A bar that is redrawn, on a terminal only; else a line each ten seconds. */
+/* Redraws a bar on a terminal; otherwise prints a line every ten seconds. */
 static int show_progress(void *arg, const struct loom__sweep *w)
 {
 	struct loom__sweep_session *s = arg;
@@ -39,26 +38,26 @@ static int show_progress(void *arg, const struct loom__sweep *w)
 		snprintf(rest, sizeof(rest), ", about %s left", time_left);
 	}
 	memset(bar, '#', w->wanted ? 24 * w->taken / w->wanted : 24);
-	if (!s->wish->quiet && s->cli->err_is_tty && now - s->shown_ns > 50000000) {
+	if (!s->params->quiet && s->cli->err_is_tty && now - s->shown_ns > 50000000) {
 		fprintf(stderr, "\r\033[K[%s] %zu of %zu samples%s", bar, w->taken, w->wanted,
 			rest);
 		s->shown_ns = now;
-	} else if (!s->wish->quiet && !s->cli->err_is_tty && now - s->shown_ns > 10000000000u) {
+	} else if (!s->params->quiet && !s->cli->err_is_tty && now - s->shown_ns > 10000000000u) {
 		fprintf(stderr, "gpuloom: %zu of %zu samples%s\n", w->taken, w->wanted, rest);
 		s->shown_ns = now;
 	}
 	if (w->rounds)
-		loom__sweep_look_again(s);
+		loom__sweep_check_metrics(s);
 	return s->mistake.code || loom__stop_asked() > 0;
 }
 
 static void show_end(const struct loom__sweep_session *s)
 {
 	size_t done = 0, skipped = 0, failed = 0, elsewhere = 0;
-	if (s->cli->err_is_tty && !s->wish->quiet)
+	if (s->cli->err_is_tty && !s->params->quiet)
 		fputs("\r\033[K", stderr);
-	for (size_t i = 0; i < s->sweep.cells; i++) {
-		const struct loom__sweep_cell *c = &s->sweep.cell[i];
+	for (size_t i = 0; i < s->sweep.configs; i++) {
+		const struct loom__sweep_config *c = &s->sweep.config[i];
 		elsewhere += c->elsewhere != 0;
 		if (c->elsewhere)
 			continue;
@@ -66,21 +65,21 @@ static void show_end(const struct loom__sweep_session *s)
 		failed += c->failed;
 		done += !c->skipped && !c->failed && c->have >= s->sweep.samples;
 	}
-	if (s->wish->quiet)
+	if (s->params->quiet)
 		return;
-	fprintf(stderr, "gpuloom: %zu cells: %zu complete, %zu skipped, %zu failed; %zu new samples",
-		s->sweep.cells - elsewhere, done, skipped, failed, s->sweep.taken);
+	fprintf(stderr, "gpuloom: %zu configurations: %zu complete, %zu skipped, %zu failed; %zu new samples",
+		s->sweep.configs - elsewhere, done, skipped, failed, s->sweep.taken);
 	if (elsewhere)
-		fprintf(stderr, "; %zu more cells are other shards'", elsewhere);
+		fprintf(stderr, "; %zu more configurations belong to other shards", elsewhere);
 	if (loom__sweep_output(s))
-		loom__print(stderr, "; `gpuloom report %s -o sweep.html` shows them", loom__sweep_output(s));
+		loom__print(stderr, "; see `gpuloom report %s -o sweep.html`", loom__sweep_output(s));
 	fputs("\n", stderr);
-	if (s->sweep.out_of_budget && done + skipped + failed + elsewhere < s->sweep.cells)
-		loom__say_warning(s->cli, "the budget is used up%s", loom__sweep_output(s) ? "; --resume goes on" : "");
+	if (s->sweep.out_of_budget && done + skipped + failed + elsewhere < s->sweep.configs)
+		loom__say_warning(s->cli, "the budget is used up%s",
+				  loom__sweep_output(s) ? "; --resume continues" : "");
 }
 
-/* ---- the file
- * ------------------------------------------------------------------------------------*/
+/* ---- the file -------------------------------------------------------------------------------- */
 
 static void add_factor(cJSON *list, const struct loom__factor *f)
 {
@@ -98,31 +97,31 @@ static void add_factor(cJSON *list, const struct loom__factor *f)
 	}
 }
 
-/* What a report of the file shows unless it is told otherwise: what the file says, and over that the conf. */
-static cJSON *wishes(const struct loom__sweep_session *s)
+/* The report settings: those of the file, overridden by the conf. */
+static cJSON *report_settings(const struct loom__sweep_session *s)
 {
 	const struct loom__sweep_opts *opts = &s->spec->opts;
-	const char *const wish[][2] = {{"metric", opts->metric}, {"pareto", opts->pareto}, {"plot", opts->plot},
+	const char *const setting[][2] = {{"metric", opts->metric}, {"pareto", opts->pareto}, {"plot", opts->plot},
 				       {"derive", opts->derive}, {"x", opts->x}, {"lines", opts->lines},
 				       {"facet", opts->facet},
 				       {"show", opts->show ? loom__show_name[opts->show] : ""},
 				       {"axes", opts->axes ? loom__axes_name[opts->axes] : ""}};
-	cJSON *report = s->wishes ? cJSON_Duplicate(s->wishes, 1) : cJSON_CreateObject();
-	for (size_t i = 0; i < LOOM__COUNT(wish); i++) {
-		if (!*wish[i][1])
+	cJSON *report = s->report ? cJSON_Duplicate(s->report, 1) : cJSON_CreateObject();
+	for (size_t i = 0; i < LOOM__COUNT(setting); i++) {
+		if (!*setting[i][1])
 			continue;
-		cJSON_DeleteItemFromObjectCaseSensitive(report, wish[i][0]);
-		loom__json_add_text(report, wish[i][0], wish[i][1]);
+		cJSON_DeleteItemFromObjectCaseSensitive(report, setting[i][0]);
+		loom__json_add_text(report, setting[i][0], setting[i][1]);
 	}
 	return report;
 }
 
-/* A file that is gone on with may be told something else than before. */
-static int tell_wishes(struct loom__sweep_session *s, struct loom_error *err)
+/* Appends the report settings if --resume changed them. */
+static int record_report(struct loom__sweep_session *s, struct loom_error *err)
 {
-	cJSON *line = cJSON_CreateObject(), *report = wishes(s);
+	cJSON *line = cJSON_CreateObject(), *report = report_settings(s);
 	loom__json_add(line, "report", report);
-	int rc = cJSON_Compare(report, s->wishes, 1) ? 0 : loom__journal_add(&s->journal, line, err);
+	int rc = cJSON_Compare(report, s->report, 1) ? 0 : loom__journal_add(&s->journal, line, err);
 	cJSON_Delete(line);
 	return rc;
 }
@@ -144,14 +143,14 @@ static cJSON *header(const struct loom__sweep_session *s)
 		loom__json_add_text(item, spec->constraint[i].only ? "only" : "skip",
 					spec->constraint[i].text);
 	}
-	loom__json_add(o, "report", wishes(s));
-	loom__json_add_number(o, "cells", (double)s->sweep.cells);
+	loom__json_add(o, "report", report_settings(s));
+	loom__json_add_number(o, "configurations", (double)s->sweep.configs);
 	loom__json_add_number(o, "samples", s->sweep.samples);
 	loom__json_add_number(o, "seed", (double)spec->opts.seed);
 	list = loom__json_add_array(o, "command");
 	loom__json_append_text(list, "gpuloom");
-	for (int i = 0; i < s->wish->argc; i++)
-		loom__json_append_text(list, s->wish->argv[i]);
+	for (int i = 0; i < s->params->argc; i++)
+		loom__json_append_text(list, s->params->argv[i]);
 	loom__json_add_time(o, "started", time(NULL));
 	item = loom__json_add_object(o, "gpuloom");
 	loom__json_add_text(item, "version", loom_version());
@@ -159,7 +158,7 @@ static cJSON *header(const struct loom__sweep_session *s)
 	return o;
 }
 
-/* {ended, status, environment}: the machine as it is now. */
+/* Appends {ended, status, environment} with the environment at the end. */
 static int add_end(struct loom__sweep_session *s, int rc, struct loom_error *err)
 {
 	cJSON *line = cJSON_CreateObject(), *facts = loom__environment();
@@ -171,28 +170,28 @@ static int add_end(struct loom__sweep_session *s, int rc, struct loom_error *err
 	return failed;
 }
 
-/* ---- the table and the report
- * -------------------------------------------------------------------*/
+/* ---- the table and the report ---------------------------------------------------------------- */
 
 static int show(const struct loom__sweep_session *s)
 {
 	const struct loom__sweep_opts *o = &s->spec->opts;
-	const struct loom__report_args args = {.output = o->report}; /* the rest stands in the file */
-	int table = !s->wish->quiet && !s->wish->lines;
+	const struct loom__report_args args = {.output = o->report}; /* the file has the other settings */
+	int table = !s->params->quiet && !s->params->lines;
 	struct loom__doc doc = {0};
 	struct loom__view view;
-	struct loom__report_wish wish;
+	struct loom__report_settings params;
 	struct loom_error err;
 	if (!table && !*o->report)
 		return LOOM_EXIT_OK;
 	if (loom__journal_read(&s->journal, &doc, &err))
 		return loom__refuse(s->cli, LOOM_EXIT_FAILURE, "%s", err.text);
-	int status = loom__report_view(s->cli, &args, &doc, 1, &view, &wish);
+	int status = loom__report_view(s->cli, &args, &doc, 1, &view, &params);
 	if (!status) {
 		struct loom__text text = {0};
-		struct loom__report_wish shown = wish;
-		cJSON *asked = wishes(s);
-		if (!*loom__json_text(asked, "pareto") || s->mistake.code) /* a front that nobody asked for is for pages */
+		struct loom__report_settings shown = params;
+		cJSON *asked = report_settings(s);
+		/* the terminal shows a Pareto front only if requested */
+		if (!*loom__json_text(asked, "pareto") || s->mistake.code)
 			shown.x = LOOM__NO_NAME;
 		cJSON_Delete(asked);
 		if (table)
@@ -201,32 +200,31 @@ static int show(const struct loom__sweep_session *s)
 			loom__put_table(s->cli, &text);
 		loom__text_free(&text);
 		if (*o->report && !s->mistake.code)
-			status = loom__report_write(s->cli, &args, &view, &wish);
-		if (*o->report && !status && !s->wish->quiet)
-			loom__say_note(s->cli, "'%s' is written", o->report);
+			status = loom__report_write(s->cli, &args, &view, &params);
+		if (*o->report && !status && !s->params->quiet)
+			loom__say_note(s->cli, "wrote '%s'", o->report);
 		loom__view_free(&view);
 	}
 	loom__doc_free(&doc);
 	return status;
 }
 
-/* ---- all together
- * --------------------------------------------------------------------------------*/
+/* ---- command --------------------------------------------------------------------------------- */
 
 static int open_journal(struct loom__sweep_session *s, struct loom_error *err)
 {
-	const struct loom__sweep_wish *w = s->wish;
+	const struct loom__sweep_params *w = s->params;
 	cJSON *head = header(s);
 	int rc = loom__journal_open(loom__sweep_output(s), w->lines ? s->cli->out : NULL,
 				    w->resume ? LOOM__JOURNAL_RESUME
-				    : w->anew ? LOOM__JOURNAL_ANEW
+				    : w->restart ? LOOM__JOURNAL_RESTART
 					      : LOOM__JOURNAL_NEW,
 				    &s->journal, err);
 	s->sweep.journal = &s->journal;
 	if (!rc && s->journal.before.root) {
 		loom__sweep_note_line(s, s->journal.before.root);
 		rc = loom__sweep_resume(&s->sweep, head, err);
-		rc = rc ? rc : tell_wishes(s, err);
+		rc = rc ? rc : record_report(s, err);
 	} else if (!rc) {
 		rc = loom__journal_add(&s->journal, head, err);
 	}
@@ -248,42 +246,42 @@ static int run(struct loom__sweep_session *s)
 	s->shown_ns = loom__now_ns();
 	rc = loom__sweep_run(&s->sweep, &err);
 	struct loom_error unended;
-	int failed = s->told ? add_end(s, rc, &unended) : 0;
+	int failed = s->about_written ? add_end(s, rc, &unended) : 0;
 	if (failed && !rc) {
 		rc = failed;
 		err = unended;
 	}
 	show_end(s);
 	if (!rc && !s->sweep.out_of_budget)
-		loom__sweep_look_again(s);
+		loom__sweep_check_metrics(s);
 	int status = loom__exit_of(rc), any = 0;
 	if (s->mistake.code) {
 		loom__say_error(s->cli, "%s", s->mistake.text);
 		status = LOOM_EXIT_USAGE;
 	} else if (rc && !loom__stdout_unread(s->cli)) {
 		loom__say_error(s->cli, "%s%s", err.text,
-				rc == LOOM_EINTR && loom__sweep_output(s) ? "; --resume goes on" : "");
+				rc == LOOM_EINTR && loom__sweep_output(s) ? "; --resume continues" : "");
 	}
-	for (size_t i = 0; i < s->sweep.cells; i++)
-		any |= s->sweep.cell[i].have > 0;
+	for (size_t i = 0; i < s->sweep.configs; i++)
+		any |= s->sweep.config[i].have > 0;
 	int shown = any && (!rc || rc == LOOM_EINTR) ? show(s) : 0;
 	int none = s->sweep.failures && !any;
 	if (none)
-		loom__say_error(s->cli, "no cell could be run; the warnings above say why");
+		loom__say_error(s->cli, "no configuration could run: see the warnings above");
 	status = status		     ? status
 		 : s->sweep.wrong    ? LOOM_EXIT_WRONG
-		 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* that of all, most likely */
+		 : none		     ? (int)loom__exit_of(s->sweep.last_error) /* most likely the reason of all */
 		 : s->sweep.failures ? LOOM_EXIT_FAILURE
 				     : shown;
 	loom__journal_close(&s->journal);
 	return status;
 }
 
-static void list_cells(const struct loom__sweep_session *s)
+static void list_configs(const struct loom__sweep_session *s)
 {
-	for (size_t i = 0; i < s->sweep.cells; i++) {
-		const struct loom__sweep_cell *c = &s->sweep.cell[i];
-		const size_t *pick = s->cells.pick + i * s->cells.factors;
+	for (size_t i = 0; i < s->sweep.configs; i++) {
+		const struct loom__sweep_config *c = &s->sweep.config[i];
+		const size_t *pick = s->configs.pick + i * s->configs.factors;
 		loom__print(s->cli->out, "%-8s", c->skipped ? "skip" : c->elsewhere ? "other" : "run");
 		for (size_t f = 0; f < s->spec->factors; f++) {
 			const struct loom__factor *factor = &s->spec->factor[f];
@@ -302,41 +300,42 @@ static int prepare(struct loom__sweep_session *s)
 	const struct loom__sweep_spec *spec = s->spec;
 	struct loom_error err;
 	size_t runnable = 0;
-	if (*spec->opts.report && !s->wish->dry_run && loom__write_check(spec->opts.report, &err))
+	if (*spec->opts.report && !s->params->dry_run && loom__write_check(spec->opts.report, &err))
 		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "sweep.report: %s", err.text);
-	if (s->wish->resume && !loom__sweep_output(s))
+	if (s->params->resume && !loom__sweep_output(s))
 		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "--resume needs the file of samples: set sweep.output");
-	if (loom__cells_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors,
-			     &s->cells, &err))
+	if (loom__configs_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors,
+			     &s->configs, &err))
 		return loom__refuse(s->cli, LOOM_EXIT_USAGE, "sweep: %s", err.text);
 	int status = loom__sweep_resolve(s);
-	for (size_t i = 0; i < s->sweep.cells; i++)
-		runnable += !s->sweep.cell[i].skipped && !s->sweep.cell[i].elsewhere;
-	if (status || s->wish->dry_run)
+	for (size_t i = 0; i < s->sweep.configs; i++)
+		runnable += !s->sweep.config[i].skipped && !s->sweep.config[i].elsewhere;
+	if (status || s->params->dry_run)
 		return status;
-	if (s->missing.code && !s->ready) /* before the first is opened: devices take seconds */
-		return loom__refuse(s->cli, loom__exit_of(s->missing.code), "%s; no cell can be run", s->missing.text);
+	if (s->missing.code && !s->ready) /* before the first is opened, since devices take seconds */
+		return loom__refuse(s->cli, loom__exit_of(s->missing.code), "%s; no configuration can run",
+				    s->missing.text);
 	if (runnable)
 		return status;
-	return loom__refuse(s->cli, LOOM_EXIT_USAGE,
-			    "no cell can be run: the constraints%s leave none", s->wish->shards ? " and the shard" : "");
+	return loom__refuse(s->cli, LOOM_EXIT_USAGE, "no configuration can run: the constraints%s leave none",
+			    s->params->shards ? " and the shard" : "");
 }
 
 static void end(struct loom__sweep_session *s)
 {
 	loom__sweep_free(&s->sweep);
-	loom__cells_free(&s->cells);
+	loom__configs_free(&s->configs);
 	loom__pool_free(&s->pool);
 	loom__text_free(&s->said);
-	cJSON_Delete(s->wishes);
+	cJSON_Delete(s->report);
 	free(s->title);
 	free(s->workload);
 }
 
 int loom__sweep_conf(const struct loom__cli *cli, const struct loom__conf_args *conf,
-		     const struct loom__sweep_spec *spec, const struct loom__sweep_wish *wish)
+		     const struct loom__sweep_spec *spec, const struct loom__sweep_params *params)
 {
-	struct loom__sweep_session s = {.cli = cli, .conf = conf, .spec = spec, .wish = wish};
+	struct loom__sweep_session s = {.cli = cli, .conf = conf, .spec = spec, .params = params};
 	s.sweep = (struct loom__sweep){.seed = spec->opts.seed,
 				       .budget_ns = spec->opts.budget,
 				       .ops = &loom__sweep_stack_ops,
@@ -344,8 +343,8 @@ int loom__sweep_conf(const struct loom__cli *cli, const struct loom__conf_args *
 				       .progress = show_progress};
 	s.journal.fd = -1;
 	int status = prepare(&s);
-	if (!status && wish->dry_run)
-		list_cells(&s);
+	if (!status && params->dry_run)
+		list_configs(&s);
 	else if (!status)
 		status = run(&s);
 	end(&s);
@@ -355,8 +354,8 @@ int loom__sweep_conf(const struct loom__cli *cli, const struct loom__conf_args *
 int loom__sweep_check(const struct loom__cli *cli, const struct loom__conf_args *conf,
 		      const struct loom__sweep_spec *spec)
 {
-	const struct loom__sweep_wish wish = {.dry_run = 1};
-	struct loom__sweep_session s = {.cli = cli, .conf = conf, .spec = spec, .wish = &wish};
+	const struct loom__sweep_params params = {.dry_run = 1};
+	struct loom__sweep_session s = {.cli = cli, .conf = conf, .spec = spec, .params = &params};
 	int status = prepare(&s);
 	end(&s);
 	return status;

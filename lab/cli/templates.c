@@ -32,15 +32,15 @@ const struct loom__template *loom__template_of(enum loom_kind kind)
 {
 	static const struct loom__template template[LOOM_KINDS] = {
 	    [LOOM_DEVICE] = {&device_c, NULL, "threads of this process, one per worker"},
-	    [LOOM_TRANSPORT] = {&transport_c, NULL, "one piece of host memory for all devices"},
+	    [LOOM_TRANSPORT] = {&transport_c, NULL, "one block of host memory for all devices"},
 	    [LOOM_SCHED] = {&sched_c, &sched_dev, "one queue for all workers, behind a lock"},
 	    [LOOM_TERM] = {&term_c, &term_dev, "one counter of idle workers"},
-	    [LOOM_SYNC] = {&sync_c, &sync_dev, "consumers that look until the item is there"},
+	    [LOOM_SYNC] = {&sync_c, &sync_dev, "consumers that poll for their item"},
 	    [LOOM_BARRIER] = {&barrier_c, &barrier_dev, "a central barrier"},
 	    [LOOM_TRIGGER] = {&trigger_c, &trigger_dev,
 			      "operations within this process, by memory copies"},
 	    [LOOM_QOS] = {&qos_c, NULL, "counts what the service path serves, and limits nothing"},
-	    [LOOM_WORKLOAD] = {&workload_c, &workload_dev, "the sum of squares, a task each"},
+	    [LOOM_WORKLOAD] = {&workload_c, &workload_dev, "the sum of squares, one task each"},
 	};
 	return &template[kind];
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of conform/templates/, as they were when gpuloom was built. */
+/* The files of conform/templates/, embedded at build time. */
 #ifndef LOOM_CLI_TEMPLATES_H
 #define LOOM_CLI_TEMPLATES_H
 

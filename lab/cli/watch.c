@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/watch.h"
+#include "cli/run.h"
+#include "report/table.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -7,59 +8,48 @@
 #include <time.h>
 #include <unistd.h>
 
-/* A few times a second is all that an eye follows. */
+/* limits redrawing to a few times per second */
 #define REDRAW_NS 200000000ull
-/* A sample that takes longer says so this often. */
+/* interval of progress lines during a long sample */
 #define BEAT_NS 1000000000ull
 
 static void rewind_lines(struct loom__watch *w)
 {
 	if (w->lines)
-		fprintf(stderr, "\r\033[%uA\033[J", w->lines); /* and the line of a beat below */
+		fprintf(stderr, "\r\033[%uA\033[J", w->lines); /* including the progress line below */
 	w->lines = 0;
-}
-
-/* "1.23 M" */
-static const char *amount(double v, char *text, size_t room)
-{
-	static const char unit[] = {' ', 'k', 'M', 'G', 'T'};
-	int u = 0;
-	for (; v >= 1000 && u < 4; u++)
-		v /= 1000;
-	snprintf(text, room, "%.3g %c", v, unit[u]);
-	return text;
 }
 
 static void head(const struct loom_stack *s, const struct loom_result *r, char end)
 {
 	const struct loom__sample *now = &r->sample[r->samples - 1];
 	uint64_t executed = 0;
-	char text[32];
+	char text[160];
 	for (uint32_t w = 0; w < r->workers; w++)
 		executed += now->counters[w].executed;
-	fprintf(stderr, "%s %zu/%u  %.4g s  %llu tasks  %s tasks/s%c",
+	fprintf(stderr, "%s %zu/%u  %.4g s  %llu tasks  %s%c",
 		now->warmup ? "warm-up" : "sample",
 		now->warmup
 		    ? r->samples
 		    : r->samples - (s->plan.run.warmup < r->samples ? s->plan.run.warmup : 0),
 		now->warmup ? s->plan.run.warmup : s->plan.run.samples, now->seconds,
 		(unsigned long long)executed,
-		amount(now->seconds > 0 ? (double)executed / now->seconds : 0, text, sizeof(text)),
+		loom__figure(text, now->seconds > 0 ? (double)executed / now->seconds : 0, "tasks/s"),
 		end);
 }
 
-/* A worker's share of the sample: what it ran, how fast, how long it had nothing to do. */
+/* One worker in one sample: tasks, rate, idle time. */
 static void worker_line(const struct loom__sample *now, uint32_t w, uint64_t most)
 {
 	const struct loom_counters *k = &now->counters[w];
-	char bar[21] = "", text[32];
+	char bar[21] = "", text[160];
 	unsigned n = most ? (unsigned)(20 * k->executed / most) : 0;
 	memset(bar, '#', n);
 	bar[n] = 0;
 	double span = k->end_ns > k->begin_ns ? (double)(k->end_ns - k->begin_ns) / 1e9 : 0;
-	fprintf(stderr, "  %5u  %-20s %12llu  %9s tasks/s  %5.1f%% idle\n", w, bar,
+	fprintf(stderr, "  %5u  %-20s %12llu  %16s  %5.1f%% idle\n", w, bar,
 		(unsigned long long)k->executed,
-		amount(span > 0 ? (double)k->executed / span : 0, text, sizeof(text)),
+		loom__figure(text, span > 0 ? (double)k->executed / span : 0, "tasks/s"),
 		span > 0 ? (double)k->idle_ns / 1e7 / span : 0);
 }
 
@@ -91,7 +81,7 @@ static uint64_t cpu_time_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* "sample 2/5", at the start of a line; 0: it is too early for another one. */
+/* Prints "sample 2/5" at the start of a line; returns 0 if it is too early for another line. */
 static int begin_beat(struct loom__watch *w, const struct loom_stack *s, uint64_t since_ns, uint64_t now)
 {
 	uint32_t warmups = s->plan.run.warmup;
@@ -103,8 +93,8 @@ static int begin_beat(struct loom__watch *w, const struct loom_stack *s, uint64_
 	return 1;
 }
 
-/* Below what is drawn of the last sample on a terminal, a line of its own elsewhere. What the workers have
- * counted is not known before the end; how many cores they keep busy is, unless they are processes. */
+/* Below the last sample on a terminal, on its own line elsewhere. Counters of workers are available only at the end;
+ * the number of busy cores is known, unless workers are processes. */
 void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns)
 {
 	struct loom__watch *w = arg;
@@ -112,7 +102,8 @@ void loom__watch_beat(void *arg, const struct loom_stack *s, uint64_t since_ns)
 	int shown = w->beat_ns > now - since_ns;
 	if (!begin_beat(w, s, since_ns, now))
 		return;
-	fprintf(stderr, "  in progress for %.0f s of at most %.4g s", (double)since_ns / 1e9, (double)s->plan.run.timeout / 1e9);
+	fprintf(stderr, "  in progress for %.0f s of at most %.4g s", (double)since_ns / 1e9,
+		(double)s->plan.run.timeout / 1e9);
 	if (shown)
 		fprintf(stderr, "  %.1f cores busy", (double)(cpu - w->beat_cpu_ns) / (double)(now - w->beat_ns));
 	fputs(w->cli->err_is_tty ? "" : "\n", stderr);
@@ -129,7 +120,7 @@ void loom__watch_verifying(void *arg, const struct loom_stack *s, uint64_t since
 		return;
 	fprintf(stderr, "  verifying for %.0f s, %.0f %% done", seconds, 100 * done);
 	if (done > 0)
-		fprintf(stderr, ", some %.0f s to go", seconds / done - seconds);
+		fprintf(stderr, ", about %.0f s left", seconds / done - seconds);
 	fputs(w->cli->err_is_tty ? "" : "\n", stderr);
 	w->beat_ns = now;
 }

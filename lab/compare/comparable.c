@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be compared: results of the same job, from the same machine and build, that have the metric in one unit. */
+/* What can be compared: results of the same job, machine and build that give a metric in the same unit. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static const cJSON *fact(const cJSON *doc, size_t variant, const char *name)
 	return cJSON_GetObjectItemCaseSensitive(e, name);
 }
 
-/* Not known on both sides, for whatever reason, is no difference. */
+/* Unknown on both sides counts as equal, whatever the reason. */
 static int same(const cJSON *a, const cJSON *b)
 {
 	int none_a = !a || cJSON_IsNull(a) || cJSON_IsObject(a);
@@ -43,7 +43,7 @@ static int is_in(const char *name, const char *const *list, size_t n)
 	return 0;
 }
 
-/* Allowed in loom__compare_same_job(). */
+/* Names that loom__compare_same_job() allows. */
 static int is_job(const char *name)
 {
 	return !strcmp(name, "workload") || !strncmp(name, "workload.", 9);
@@ -88,28 +88,29 @@ int loom__compare_same_environment(cJSON *doc, const char *const *allowed, size_
 		}
 	if (!rc && text.length)
 		rc = LOOM__FAIL(err, LOOM_EINVAL,
-				"the results come from different environments:%.600s\nif that is what you "
-				"want to compare: --allow-mismatch=%.250s",
+				"the results come from different environments:%.600s\nto compare them "
+				"nevertheless: --allow-mismatch=%.250s",
 				text.at, loom__must_text(&keys));
 	loom__text_free(&text);
 	loom__text_free(&keys);
 	return rc;
 }
 
-/* Of the first variant and another, which lacks a name in one place only: each pair once. */
+/* Compares the first variant with another one, which may lack the choice. */
 static void warn_of_choice(cJSON *doc, size_t variant, const char *name, const char *first, const char *other)
 {
-	loom__compare_warn(doc, "choice_differs", "%s: %.120s in %.100s, %.120s in %.100s: what differs may be of that", name,
-			   *first ? first : "not chosen", loom__compare_label(doc, 0), *other ? other : "not chosen",
-			   loom__compare_label(doc, variant));
+	loom__compare_warn(doc, "choice_differs", "%s: %.120s in %.100s, %.120s in %.100s: this may cause differences",
+			   name, *first ? first : "not chosen", loom__compare_label(doc, 0),
+			   *other ? other : "not chosen", loom__compare_label(doc, variant));
 }
 
 void loom__compare_choices(cJSON *doc)
 {
 	const cJSON *o, *a = loom__json_object(loom__json_object(loom__compare_variant(doc, 0), "result"), "choices");
 	for (size_t v = 1; v < loom__compare_variants(doc); v++) {
-		const cJSON *b = loom__json_object(loom__json_object(loom__compare_variant(doc, v), "result"), "choices");
-		if (!a || !b) /* of a gpuloom that did not say */
+		const cJSON *b =
+		    loom__json_object(loom__json_object(loom__compare_variant(doc, v), "result"), "choices");
+		if (!a || !b) /* written by a version without choices */
 			continue;
 		cJSON_ArrayForEach(o, a)
 		{
@@ -141,17 +142,19 @@ static int differ(const struct loom__job *a, const struct loom__job *b, const ch
 		  const char *of_b, struct loom_error *err)
 {
 	return LOOM__FAIL(err, LOOM_EINVAL,
-			  "these are different jobs: %s is %.100s in %.100s and %.100s in %.100s; their times say nothing of each other; if that is what you want to "
-			  "compare: --allow-mismatch=%s",
+			  "these are different jobs: %s is %.100s in %.100s and %.100s in %.100s; their times cannot "
+			  "be compared; to compare them "
+			  "nevertheless: --allow-mismatch=%s",
 			  key, of_a, a->label, of_b, b->label, key);
 }
 
-/* "64" and "64.0" are one number. */
+/* "64" and "64.0" are equal. */
 static int same_value(const char *a, const char *b)
 {
 	const char *end_a, *end_b;
 	double x, y;
-	return !strcmp(a, b) || (!loom__read_double(a, &end_a, &x) && !*end_a && !loom__read_double(b, &end_b, &y) && !*end_b && x == y);
+	return !strcmp(a, b) ||
+	       (!loom__read_double(a, &end_a, &x) && !*end_a && !loom__read_double(b, &end_b, &y) && !*end_b && x == y);
 }
 
 static int same_job(const struct loom__job *a, const struct loom__job *b, const char *const *allowed, size_t n,
@@ -166,8 +169,9 @@ static int same_job(const struct loom__job *a, const struct loom__job *b, const 
 	cJSON_ArrayForEach(o, loom__json_object(a->about, "config"))
 	{
 		const char *key = o->string, *of_a = option(a, key), *of_b = option(b, key);
-		/* An option that one of them does not have is of another version. */
-		if (strncmp(key, "workload.", 9) || loom__runs_command(key) || !has(other_config, key) || same_value(of_a, of_b))
+		/* An option that one variant lacks is from another version. */
+		if (strncmp(key, "workload.", 9) || loom__runs_command(key) || !has(other_config, key) ||
+		    same_value(of_a, of_b))
 			continue;
 		if (!has(b->varied, key) && !is_in(key, allowed, n) && !is_in("workload", allowed, n))
 			return differ(a, b, key, of_a, of_b, err);
@@ -184,15 +188,16 @@ int loom__compare_same_job(const struct loom__job *job, size_t jobs, const char 
 	return rc;
 }
 
-/* ---- figures that can be compared -------------------------------------------------------------- */
+/* ---- comparable metrics ---------------------------------------------------------------------- */
 
 static const cJSON *metric_of(const struct loom__job *job, const char *name)
 {
 	return cJSON_GetObjectItemCaseSensitive(job->metrics, name);
 }
 
-/* `metric` in all variants that have it. */
-static int same_unit(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric, struct loom_error *err)
+/* Checks `metric` in all variants that have it. */
+static int same_unit(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric,
+		     struct loom_error *err)
 {
 	static const char *const key[] = {"unit", "better"};
 	const struct loom__job *first = NULL;
@@ -200,26 +205,30 @@ static int same_unit(const struct loom__job *job, size_t jobs, const struct loom
 		const cJSON *m = metric_of(&job[v], metric->name), *was = first ? metric_of(first, metric->name) : NULL;
 		if (m && !first)
 			first = &job[v];
-		/* A direction that the user gives holds for all. */
+		/* A direction given by the user applies to all. */
 		for (size_t k = 0; m && was && k < (metric->better ? 1 : LOOM__COUNT(key)); k++) {
 			const char *a = loom__json_text(was, key[k]), *b = loom__json_text(m, key[k]);
 			if (!strcmp(a, b))
 				continue;
 			if (k)
 				return LOOM__FAIL(err, LOOM_EINVAL,
-						  "'%s' is better when it is %s in %.100s, and when it is %s in %.100s: let both say the same, "
-						  "or say it here, as in --metric %s:less", metric->name, *a ? a : "(not said)", first->label,
-						  *b ? b : "(not said)", job[v].label, metric->name);
+						  "'%s' is better when it is %s in %.100s, and when it is %s in "
+						  "%.100s: make them agree, "
+						  "or give the direction, as in --metric %s:less",
+						  metric->name, *a ? a : "(not given)", first->label,
+						  *b ? b : "(not given)", job[v].label, metric->name);
 			return LOOM__FAIL(err, LOOM_EINVAL,
-					  "'%s' is in %s in %.100s and in %s in %.100s: figures in different units are not compared, and nothing "
-					  "is converted; let both report the same unit, or make one by --derive", metric->name,
-					  *a ? a : "no unit", first->label, *b ? b : "no unit", job[v].label);
+					  "'%s' is in %s in %.100s and in %s in %.100s: values in different units "
+					  "cannot be compared; "
+					  "report the same unit, or convert one by --derive",
+					  metric->name, *a ? a : "no unit", first->label, *b ? b : "no unit",
+					  job[v].label);
 		}
 	}
 	return 0;
 }
 
-/* The one value of all samples; NAN: there is none. */
+/* The common value of all samples, or NAN. */
 static double constant(const cJSON *metric)
 {
 	const cJSON *s, *list = loom__json_list(metric, "samples");
@@ -231,14 +240,15 @@ static double constant(const cJSON *metric)
 	return value;
 }
 
-/* Who varies the job, or its seed, or allows another one, gets other answers. */
+/* Answers may differ if the job or its seed is varied, or another job is allowed. */
 static int may_differ(const struct loom__job *a, const struct loom__job *b, const char *const *allowed, size_t n)
 {
 	const cJSON *o;
 	int may = strcmp(loom__json_text(a->about, "workload"), loom__json_text(b->about, "workload")) != 0;
 	cJSON_ArrayForEach(o, b->varied)
 	{
-		may |= o->string && (!strncmp(o->string, "workload.", 9) || !strcmp(o->string, "run.workload") || !strcmp(o->string, "run.seed"));
+		may |= o->string && (!strncmp(o->string, "workload.", 9) || !strcmp(o->string, "run.workload") ||
+				     !strcmp(o->string, "run.seed"));
 	}
 	for (size_t i = 0; i < n; i++)
 		may |= is_job(allowed[i]);
@@ -252,18 +262,20 @@ static int same_answers(const struct loom__job *a, const struct loom__job *b, st
 	{
 		const cJSON *other = metric_of(b, m->string);
 		double x = constant(m), y = constant(other);
-		if (!loom__json_true(m, "answer") || !loom__json_true(other, "answer") || isnan(x) || isnan(y) || x == y)
+		if (!loom__json_true(m, "answer") || !loom__json_true(other, "answer") || isnan(x) || isnan(y) ||
+		    x == y)
 			continue;
 		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "the verified answers differ: %s is %.15g in %.100s and %.15g in %.100s, so these are different jobs: give "
-				  "both the same input and seed; if that is what you want to compare: --allow-mismatch=workload",
+				  "the verified answers differ: %s is %.15g in %.100s and %.15g in %.100s, so these "
+				  "are different jobs: use "
+				  "the same input and seed; to compare them nevertheless: --allow-mismatch=workload",
 				  m->string, x, a->label, y, b->label);
 	}
 	return 0;
 }
 
-int loom__compare_figures(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric, size_t metrics,
-			  const char *const *allowed, size_t n, struct loom_error *err)
+int loom__compare_figures(const struct loom__job *job, size_t jobs, const struct loom__compare_metric *metric,
+			  size_t metrics, const char *const *allowed, size_t n, struct loom_error *err)
 {
 	int rc = 0;
 	for (size_t m = 0; m < metrics && !rc; m++) {
@@ -280,8 +292,9 @@ int loom__compare_figures(const struct loom__job *job, size_t jobs, const struct
 		if (have == jobs || (have && !metric[m].gate))
 			rc = same_unit(job, jobs, &metric[m], err);
 		else
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "%s variant has a metric '%s'%s%s%s", have ? "not every" : "no", metric[m].name,
-					LOOM__MEANT(have ? NULL : near.name));
+			rc =
+			    LOOM__FAIL(err, LOOM_EINVAL, "%s variant has a metric '%s'%s%s%s",
+				       have ? "not every" : "no", metric[m].name, LOOM__MEANT(have ? NULL : near.name));
 	}
 	for (size_t v = 1; v < jobs && !rc; v++)
 		if (!may_differ(&job[0], &job[v], allowed, n))

@@ -62,7 +62,7 @@ void loom__compare_add_variant(cJSON *doc, const char *name, const char *label,
 	loom__json_add(o, "result", result);
 }
 
-/* The whole run lasts from the first variant's capture to the last one's. */
+/* The run extends from the first variant's capture to the last one's. */
 static void add_environment(cJSON *doc)
 {
 	size_t n = loom__compare_variants(doc);
@@ -121,11 +121,12 @@ void loom__compare_add_run(cJSON *doc, const struct loom__interleave *x, int cod
 		cJSON_ReplaceItemInObjectCaseSensitive(doc, "error", o);
 	}
 	if (d->openings == 1 && d->blocks > 1)
-		loom__compare_warn(doc, "one_opening",
-				   "all blocks share one opening: what it fixed, such as where memory lies, counts as a "
-				   "difference");
+		loom__compare_warn(
+		    doc, "one_opening",
+		    "all blocks share one opening: its effects, such as the placement of memory, count as a "
+		    "difference");
 	if (x->out_of_budget)
-		loom__compare_warn(doc, "budget", "the time was up after %u of %u blocks", x->blocks,
+		loom__compare_warn(doc, "budget", "the budget was used up after %u of %u blocks", x->blocks,
 				   d->blocks);
 	add_environment(doc);
 }
@@ -143,8 +144,8 @@ void loom__compare_add_files(cJSON *doc)
 	loom__json_add_array(doc, "schedule");
 	cJSON_ReplaceItemInObjectCaseSensitive(doc, "status", cJSON_CreateString("ok"));
 	loom__compare_warn(doc, "not_interleaved",
-			   "the runs were not interleaved: what moved between them, such as load or "
-			   "clock rates, counts as a difference");
+			   "the runs were not interleaved: changes between them, such as load or "
+			   "clock rates, count as differences");
 	const cJSON *first = loom__json_object(loom__compare_variant(doc, 0), "result");
 	const cJSON *environment = loom__json_object(first, "environment");
 	if (environment)
@@ -173,7 +174,7 @@ void loom__compare_add_files(cJSON *doc)
 	loom__json_add(o, "reasons", reasons);
 }
 
-/* The spread between blocks is what sets the floor; it shrinks with the root of their number. */
+/* The spread between blocks determines the noise floor, which shrinks with the root of their number. */
 void loom__compare_add_noise(cJSON *doc, const cJSON *same, uint32_t blocks)
 {
 	cJSON *noise = cJSON_CreateArray();

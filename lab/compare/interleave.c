@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* Workers of the variant before spin for a moment, then sleep: none of them may take time from the
- * next sample. The CPU device spins for 50 us unless told otherwise. */
+/* Workers of the previous variant spin for a while before they sleep, and must not take time from the next sample. The
+ * CPU device spins for 50 us by default. */
 #define SETTLE_NS 200000
 #define OPENINGS_NS 60000000000u
 #define OPENINGS_LEAST 10u
@@ -18,7 +18,7 @@ void loom__interleave_stop(struct loom__interleave *x)
 	if (!s)
 		return;
 	loom_stack_stop(s);
-	if (asked > 1) /* the first request may have met another variant */
+	if (asked > 1) /* the first request may have reached another variant */
 		loom_stack_stop(s);
 }
 
@@ -34,7 +34,7 @@ static int execute(struct loom__interleave *x, unsigned arm, int warmup, struct 
 	if (stopped(x))
 		return LOOM__FAIL(err, LOOM_EINTR, "interrupted after %u of %u blocks", x->blocks,
 				  x->design.blocks);
-	nanosleep(&settle, NULL); /* a signal cuts it short: no harm */
+	nanosleep(&settle, NULL); /* a signal shortens it, which is harmless */
 	__atomic_store_n(&x->running, a->stack, __ATOMIC_RELAXED);
 	int rc = loom__stack_sample(a->stack, a->result, warmup, err);
 	__atomic_store_n(&x->running, NULL, __ATOMIC_RELAXED);
@@ -53,8 +53,7 @@ static int warm(struct loom__interleave *x, unsigned arm, uint32_t times, struct
 	return rc;
 }
 
-/* The order within a block: passes of block_order, each with a number of its own, so that the order
- * is drawn anew. */
+/* Runs one block: passes of loom__stats_block_order(), each drawn separately. */
 static int block(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
 {
 	const struct loom__design *d = &x->design;
@@ -75,7 +74,7 @@ static int block(struct loom__interleave *x, uint32_t number, unsigned *order, s
 	return 0;
 }
 
-/* Not before block `number` is due. */
+/* Waits until block `number` is due. */
 static void await_turn(const struct loom__interleave *x, uint32_t number)
 {
 	uint64_t due = x->began_ns + x->design.spread_ns / x->design.blocks * number, now;
@@ -99,7 +98,7 @@ size_t loom__interleave_total(const struct loom__interleave *x)
 	return x->arms * ((size_t)d->warmup * (d->openings ? d->openings : d->blocks) + (size_t)d->blocks * each);
 }
 
-/* An opening is what the statistics count: one for each block, but no more than take a minute, and then as many as give an
+/* The statistics count openings: one per block if that takes at most a minute, else fewer, but enough for an
  * interval. */
 static uint32_t choose_openings(const struct loom__interleave *x)
 {
@@ -108,7 +107,7 @@ static uint32_t choose_openings(const struct loom__interleave *x)
 	return !x->reopen ? 1 : fit < x->design.blocks ? (uint32_t)fit : x->design.blocks;
 }
 
-/* Round by round: each variant is as long ago as the others when the blocks begin. */
+/* Round by round, so that all variants are equally recent when the blocks start. */
 static int warm_all(struct loom__interleave *x, struct loom_error *err)
 {
 	int rc = 0;
@@ -118,8 +117,8 @@ static int warm_all(struct loom__interleave *x, struct loom_error *err)
 	return rc;
 }
 
-/* All are closed before the first is opened: what one gave back any other may get. */
-static int open_anew(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
+/* Closes all stacks before it opens the first, so that any variant can get the memory of any other. */
+static int reopen_all(struct loom__interleave *x, uint32_t number, unsigned *order, struct loom_error *err)
 {
 	int rc = 0;
 	loom__stats_block_order(~x->design.seed, number, LOOM__STATS_RANDOM, x->arms, order);
@@ -129,8 +128,8 @@ static int open_anew(struct loom__interleave *x, uint32_t number, unsigned *orde
 	return rc ? rc : warm_all(x, err);
 }
 
-/* Short samples leave most of the spread unused, while more of them make a block's median, and its best,
- * steadier. From the time that the warm-ups took: no result has a part in it. */
+/* Short samples leave most of the spread unused, and more samples make the median and the best of a block more stable.
+ * Based on the time of the warm-ups, so no result influences it. */
 static uint32_t choose_per_block(const struct loom__interleave *x)
 {
 	const struct loom__design *d = &x->design;
@@ -150,7 +149,7 @@ int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)
 	int rc = 0;
 	x->began_ns = loom__now_ns();
 	for (unsigned a = 0; a < x->arms; a++)
-		x->arm[a].result->began_ns = x->began_ns; /* one axis for all */
+		x->arm[a].result->began_ns = x->began_ns; /* one time axis for all */
 	if (!d->openings)
 		d->openings = choose_openings(x);
 	d->openings = d->openings < d->blocks ? d->openings : d->blocks;
@@ -166,7 +165,7 @@ int loom__interleave_run(struct loom__interleave *x, struct loom_error *err)
 			break;
 		}
 		if (b && b % loom__interleave_per_opening(d) == 0 && !stopped(x) && x->reopen)
-			rc = open_anew(x, b, order, err);
+			rc = reopen_all(x, b, order, err);
 		if (!rc)
 			rc = block(x, b, order, err);
 		if (!rc)

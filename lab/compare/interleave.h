@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An interleaved run: all variants are open at the same time, one executes at a time, in blocks. What opening a stack
- * fixes (pages, cache colour, who was first) stays as long as it is open, so stacks are opened anew, in random order,
- * for each block or each few of them. */
+/* An interleaved run: all variants are open, one executes at a time, in blocks. Opening a stack fixes its pages and
+ * cache colour until it is closed, so stacks are opened again, in random order, for each block or every few blocks. */
 #ifndef LOOM_INTERLEAVE_H
 #define LOOM_INTERLEAVE_H
 
@@ -16,15 +15,15 @@ struct loom__design {
 	enum loom__stats_order order;
 	uint64_t seed;
 	uint32_t blocks;
-	/* Samples of each variant in a block; even for ABBA. 0: chosen after the warm-ups, as many as fit
-	 * into the block's share of spread_ns, LOOM__PER_BLOCK_LEAST to LOOM__PER_BLOCK_MOST. */
+	/* Samples of each variant in a block; even for ABBA. 0: chosen after the warm-ups, as many as fit into the
+	 * block's share of spread_ns, from LOOM__PER_BLOCK_LEAST to LOOM__PER_BLOCK_MOST. */
 	uint32_t per_block;
-	uint32_t warmup;    /* executions of each variant after it was opened */
-	uint32_t openings;  /* of all stacks, at most one per block; 0: as many as do not take too long */
+	uint32_t warmup;    /* executions of each variant after opening */
+	uint32_t openings;  /* of all stacks, at most one per block; 0: chosen by the time that opening takes */
 	uint32_t rewarm;    /* before a sample that follows another variant's; not counted */
-	uint64_t budget_ns; /* no block begins after it; 0: none */
-	/* The blocks are spaced evenly over at least this time: other programs come and go in spells
-	 * that a shorter run would lie within. */
+	uint64_t budget_ns; /* no block starts after it; 0: none */
+	/* The blocks are spread evenly over at least this time, because background load comes in bursts that a shorter
+	 * run could fall into. */
 	uint64_t spread_ns;
 };
 
@@ -37,35 +36,35 @@ struct loom__interleave {
 	struct loom__design design;
 	struct loom__arm *arm; /* [arms] */
 	unsigned arms;
-	unsigned *slot; /* the arms in the order their counted samples ran */
+	unsigned *slot; /* the arms in the order of their counted samples */
 	size_t slots, room;
-	uint32_t blocks; /* complete ones: arms * per_block slots each, at the front of `slot` */
+	uint32_t blocks; /* complete blocks: arms * per_block slots each, at the front of `slot` */
 	int out_of_budget;
 	uint64_t began_ns;
 	unsigned stop;              /* atomic: see loom__interleave_stop */
 	struct loom_stack *running; /* atomic: whose sample is in progress, or NULL */
-	/* Called after the first block, when all arms have samples: an error ends the run. May be NULL. */
+	/* Called after the first block, when all arms have samples; an error ends the run. May be NULL. */
 	int (*check)(void *arg, const struct loom__interleave *x, struct loom_error *err);
-	/* Closes the stack of an arm, or opens it anew and launches it. NULL: they stay open. */
+	/* Closes the stack of an arm, or opens and launches it again. NULL: stacks stay open. */
 	int (*reopen)(void *arg, struct loom__interleave *x, unsigned arm, int open, struct loom_error *err);
-	uint64_t opening_ns; /* what opening all took the first time */
+	uint64_t opening_ns; /* time of the first opening of all stacks */
 	/* Called after each execution; may be NULL. */
 	void (*progress)(void *arg, const struct loom__interleave *x);
-	const struct loom__derived *derived; /* metrics that each sample is given; may be NULL */
+	const struct loom__derived *derived; /* derived metrics of each sample; may be NULL */
 	void *arg;
 };
 
-/* Warm-ups, then blocks. The caller has set design, arm and arms, and zeroed the rest; it frees slot. 0,
- * LOOM_EINTR after a stop, or the error of the execution that failed; complete blocks stay valid. */
+/* Runs warm-ups, then blocks. The caller sets design, arm and arms, zeroes the rest, and frees slot. Returns 0,
+ * LOOM_EINTR after a stop, or the error of a failed execution; complete blocks stay valid. */
 int loom__interleave_run(struct loom__interleave *x, struct loom_error *err);
 
-/* As loom_stack_stop: once = after the current sample, again = now. Async-signal-safe. */
+/* Like loom_stack_stop(): once: after the current sample; again: now. Async-signal-safe. */
 void loom__interleave_stop(struct loom__interleave *x);
 
-/* How many blocks share one opening. */
+/* The number of blocks that share one opening. */
 uint32_t loom__interleave_per_opening(const struct loom__design *d);
 
-/* Executions that the whole run has, warm-ups included; before those a guess. */
+/* Executions of the whole run, warm-ups included; an estimate until the warm-ups are done. */
 size_t loom__interleave_total(const struct loom__interleave *x);
 
 #endif

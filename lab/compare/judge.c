@@ -15,7 +15,7 @@ int loom__compare_metric_parse(const char *text, struct loom__compare_metric *ou
 	const char *colon = strchr(text, ':');
 	size_t n = colon ? (size_t)(colon - text) : strlen(text);
 	if (!n || n >= sizeof(out->name))
-		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' names no metric", text);
+		return LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the name of a metric", text);
 	*out = (struct loom__compare_metric){.better = LOOM_BETTER_NONE};
 	memcpy(out->name, text, n);
 	if (!colon)
@@ -25,10 +25,10 @@ int loom__compare_metric_parse(const char *text, struct loom__compare_metric *ou
 						   LOOM_BETTER_NONE;
 	if (out->better)
 		return 0;
-	return LOOM__FAIL(err, LOOM_EINVAL, "'%s': behind the colon stands more or less", text);
+	return LOOM__FAIL(err, LOOM_EINVAL, "'%s': expected more or less after the colon", text);
 }
 
-/* One comparison to come. */
+/* A pending comparison. */
 struct pair {
 	const struct loom__compare_metric *metric;
 	size_t variant;
@@ -37,10 +37,10 @@ struct pair {
 	struct loom__stats_comparison c;
 	int known;      /* c is valid */
 	double *ratio;  /* per block */
-	char note[300]; /* why not, or what to bear in mind */
+	char note[300]; /* why there is no result, or a caveat */
 };
 
-/* Unit and direction from the first variant that has them. */
+/* Unit and direction, from the first variant that has them. */
 static void describe(const cJSON *doc, struct pair *p)
 {
 	p->unit = "";
@@ -152,13 +152,13 @@ static void add_comparison(cJSON *list, const struct pair *p, double p_holm, siz
 	if (*p->note)
 		loom__json_append_text(notes, p->note);
 	if (p->known && !p->better)
-		loom__json_append_text(notes, "which direction is better is not said");
+		loom__json_append_text(notes, "the better direction is not known");
 	loom__json_add(o, "ratios",
 			      p->ratio ? cJSON_CreateDoubleArray(p->ratio, (int)p->c.n) :
 					 cJSON_CreateArray());
 }
 
-/* What samples look like in the order in which they ran: warnings of doc. */
+/* Adds warnings about samples in run order to doc. */
 static void look_at(cJSON *doc, const char *metric, const char *label, const char *more, const double *x, size_t n)
 {
 	double *sorted = NULL, z;
@@ -167,15 +167,16 @@ static void look_at(cJSON *doc, const char *metric, const char *label, const cha
 		return;
 	size_t far = loom__stats_far_out(sorted, n);
 	if (far)
-		loom__compare_warn(doc, "far_out", "%s: %zu of %zu samples of %s lie far from the others; "
-						   "all are kept",
+		loom__compare_warn(doc, "far_out", "%s: %zu of %zu samples of %s are outliers "
+						   "(kept)",
 				   metric, far, n, label);
 	if (!loom__stats_first(x, n, &z) && fabs(z) > LOOM__STATS_FIRST_UNUSUAL)
 		loom__compare_warn(doc, "first_sample",
-				   "%s: the first sample of %s is unlike the others: more %s may help", metric, label, more);
+				   "%s: the first sample of %s differs from the others: more %s may help", metric,
+				   label, more);
 	if (!loom__stats_modes(x, n, &modes) && modes.two)
 		loom__compare_warn(doc, "two_modes",
-				   "%s: the samples of %s fall into two groups, %zu low and %zu high",
+				   "%s: the samples of %s form two groups, %zu low and %zu high",
 				   metric, label, modes.lower, n - modes.lower);
 	free(sorted);
 }
@@ -188,7 +189,7 @@ static void look(cJSON *doc, size_t variant, const char *metric)
 	free(x);
 }
 
-void loom__look_at_result(cJSON *result)
+void loom__result_warn(cJSON *result)
 {
 	static const char *const metric[] = {"seconds", "cpu_seconds"};
 	const cJSON *e = loom__json_object(result, "environment"), *o;
@@ -201,7 +202,8 @@ void loom__look_at_result(cJSON *result)
 	}
 	cJSON_Delete(reasons);
 	for (size_t i = 0; i < LOOM__COUNT(metric); i++) {
-		const cJSON *list = loom__json_list(loom__json_object(loom__json_object(result, "metrics"), metric[i]), "samples");
+		const cJSON *list =
+		    loom__json_list(loom__json_object(loom__json_object(result, "metrics"), metric[i]), "samples");
 		size_t n = 0;
 		double *x = loom__must(calloc(loom__json_length(list) + 1, sizeof(*x)));
 		cJSON_ArrayForEach(o, list)

@@ -48,7 +48,7 @@ bad:
 			  text);
 }
 
-/* Judged anew with the rule's limit as the margin. */
+/* Judged again with the rule's limit as margin. */
 static int beyond(const cJSON *c, const struct loom__gate_rule *r, double alpha)
 {
 	double low = loom__json_number(c, "low"), high = loom__json_number(c, "high");
@@ -64,7 +64,7 @@ static int beyond(const cJSON *c, const struct loom__gate_rule *r, double alpha)
 	return v == (r->faster ? LOOM__STATS_FASTER : LOOM__STATS_SLOWER);
 }
 
-/* How much slower (or faster) than the baseline the figure itself is: 0.03 for 3 %. */
+/* How much slower (or faster) than the baseline: 0.03 for 3 %. */
 static double amount(const cJSON *c, const struct loom__gate_rule *r, const char *key)
 {
 	double ratio = loom__json_number(c, key);
@@ -95,17 +95,17 @@ static void check(const cJSON *doc, const struct loom__gate_rule *r, double alph
 			loom__text_add(text, "%s%s cannot be judged", gap, label);
 		} else if (by > r->limit) {
 			*undecided = 1;
-			loom__text_add(text, "%s%s seems %.1f %% %s, but it is not certain to be beyond the "
+			loom__text_add(text, "%s%s seems %.1f %% %s, but not with certainty beyond the "
 					     "limit",
 				       gap, label, 100 * by, word);
 		}
 	}
 	if (!seen) {
 		*undecided = 1;
-		loom__text_add(text, "nothing was compared by %s", r->metric);
+		loom__text_add(text, "no comparison of %s", r->metric);
 	}
 	if (!text->length)
-		loom__text_add(text, "nothing is beyond the limit");
+		loom__text_add(text, "no difference beyond the limit");
 }
 
 void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t rules, size_t *failed,
@@ -131,7 +131,7 @@ void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t r
 
 /* ---- bars ----------------------------------------------------------------------------------------- */
 
-/* "metric(label)": the label may hold anything but a closing parenthesis. */
+/* "metric(label)": the label may contain anything but a closing parenthesis. */
 static const char *parse_term(const char *at, char metric[48], char label[96])
 {
 	size_t n = strcspn(at, "( \t");
@@ -173,7 +173,7 @@ int loom__bar_parse(const char *text, struct loom__bar *out, struct loom_error *
 	return 0;
 bad:
 	return LOOM__FAIL(err, LOOM_EINVAL,
-			  "--bar '%s': not of the form 'FIGURE: METRIC(LABEL) / METRIC(LABEL) >= NUMBER' "
+			  "--bar '%s': not of the form 'NAME: METRIC(LABEL) / METRIC(LABEL) >= NUMBER' "
 			  "(or without the '/ METRIC(LABEL)'; or <=)",
 			  text);
 }
@@ -215,7 +215,7 @@ static int ratio(const cJSON *doc, size_t of, size_t by, const char *metric, dou
 		for (size_t i = 0; i < n; i++)
 			a[i] /= b[i];
 		*out = loom__median_of(a, n);
-	} else { /* from files */
+	} else { /* results from files */
 		rc = median(doc, of, metric, &x) || median(doc, by, metric, &y);
 		if (!rc)
 			*out = x / y;
@@ -240,11 +240,11 @@ int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, str
 			return rc;
 		const char *unit = loom__json_text(loom__compare_metric_of(doc, of, b->metric), "unit");
 		if (*b->by && strcmp(unit, loom__json_text(loom__compare_metric_of(doc, by, b->metric), "unit")))
-			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: '%s' is in one unit in %.100s, and in another in %.100s",
+			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: '%s' has different units in %.100s and %.100s",
 					  b->figure, b->metric, b->of, b->by);
 		rc = *b->by ? ratio(doc, of, by, b->metric, &value) : median(doc, of, b->metric, &value);
 		if (rc || !isfinite(value))
-			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: no metric '%s' to be had", b->figure,
+			return LOOM__FAIL(err, LOOM_EINVAL, "--bar %s: no metric '%s'", b->figure,
 					  b->metric);
 		int met = b->at_most ? value <= b->target : value >= b->target;
 		cJSON *o = loom__json_append_object(list);

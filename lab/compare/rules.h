@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rules that a comparison is held against: --fail-on for machines, --bar for benchmarks. */
+/* Rules for comparisons: --fail-on for CI, --bar for benchmarks. */
 #ifndef LOOM_RULES_H
 #define LOOM_RULES_H
 
 #include "compare/compare.h"
 
-/* "seconds: slower > 3%": fails when the interval lies wholly beyond the limit and p agrees. */
+/* "seconds: slower > 3%": fails if the whole interval is beyond the limit and p agrees. */
 struct loom__gate_rule {
 	const char *text;
 	char metric[48];
@@ -13,21 +13,20 @@ struct loom__gate_rule {
 	double limit;
 };
 int loom__gate_rule_parse(const char *text, struct loom__gate_rule *out, struct loom_error *err);
-/* Adds "gate"; *failed counts the rules that failed, *undecided those where the figure is beyond the
- * limit but not for certain. */
+/* Adds "gate". *failed counts failed rules, *undecided those whose effect exceeds the limit without certainty. */
 void loom__compare_gate(cJSON *doc, const struct loom__gate_rule *rule, size_t rules, size_t *failed,
 		       size_t *undecided);
 
-/* "figure: seconds(loop) / seconds(static) >= 0.9" or "figure: latency_ns(wic) <= 500": medians of
- * what the variants with these labels show; a ratio within one interleaved run is taken per block. */
+/* "name: seconds(loop) / seconds(static) >= 0.9" or "name: latency_ns(wic) <= 500": medians of the variants with these
+ * labels; a ratio within one interleaved run is taken per block. */
 struct loom__bar {
-	char figure[64], metric[48], of[96], by[96]; /* `by` "": no ratio */
+	char figure[64], metric[48], of[96], by[96]; /* `by` "": not a ratio */
 	int at_most;
 	double target;
 };
 int loom__bar_parse(const char *text, struct loom__bar *out, struct loom_error *err);
-/* Adds "bars" to doc and a line per bar to out: "bar FIGURE VALUE >= TARGET ok". A bar whose variant
- * or metric is not there is an error. */
+/* Adds "bars" to doc and a line per bar to out: "bar NAME VALUE >= TARGET ok". An unknown variant or metric is an
+ * error. */
 int loom__compare_bars(cJSON *doc, const struct loom__bar *bar, size_t bars, struct loom__text *out,
 		       struct loom_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A comparison as a person reads it on a terminal. */
+/* A comparison as a text table, for terminals. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,41 +7,9 @@
 
 #include "compare/compare.h"
 #include "report/document.h"
-#include "facts/text.h"
-#include "report/markup.h"
+#include "facts/must.h"
+#include "report/grid.h"
 #include "report/table.h"
-
-#define LABEL_MOST 34
-
-/* "+12.3 %", "-0.42 %", "x4.10": a ratio as a change, in ASCII. */
-static const char *change(char text[32], double ratio)
-{
-	double percent = (ratio - 1) * 100;
-	if (!(ratio > 0) || !isfinite(ratio))
-		snprintf(text, 32, "?");
-	else if (ratio >= 3)
-		snprintf(text, 32, "x%.3g", ratio);
-	else
-		snprintf(text, 32, "%+.*f %%", fabs(percent) < 9.95 ? 2 : fabs(percent) < 99.5 ? 1 : 0,
-			 percent);
-	return text;
-}
-
-static void pad(struct loom__text *out, const char *text, size_t width)
-{
-	size_t have = loom__markup_width(text);
-	loom__line_add(out, "%s%*s", text, have < width ? (int)(width - have) : 0, "");
-}
-
-static size_t label_width(const cJSON *doc)
-{
-	size_t width = 8;
-	for (size_t v = 0; v < loom__compare_variants(doc); v++) {
-		size_t w = loom__markup_width(loom__compare_label(doc, v));
-		width = w > width ? w : width;
-	}
-	return width < LABEL_MOST ? width : LABEL_MOST;
-}
 
 static void heading(const cJSON *doc, struct loom__text *out)
 {
@@ -72,22 +40,26 @@ static const char *median_of(const cJSON *doc, size_t variant, const char *metri
 	return isnan(m) ? "-" : loom__figure(text, m, unit);
 }
 
-static void explain(const cJSON *c, const char *word, struct loom__text *out)
+static void add_verdict(const cJSON *c, struct loom__grid *g)
 {
 	double more = loom__json_number(c, "more_blocks");
+	const char *word = loom__json_text(c, "verdict");
+	struct loom__text text = {0};
 	const cJSON *note;
+	loom__text_add(&text, "%s", word);
 	if (!strcmp(word, "INCONCLUSIVE") && more > 0)
-		loom__line_add(out, ", about %.0f more blocks", more);
+		loom__text_add(&text, ", about %.0f more blocks", more);
 	else if (!strcmp(word, "EQUIVALENT"))
-		loom__line_add(out, " within %.3g %%", 100 * loom__json_number(c, "margin"));
+		loom__text_add(&text, " within %.3g %%", 100 * loom__json_number(c, "margin"));
 	cJSON_ArrayForEach(note, loom__json_list(c, "notes"))
 	{
-		loom__line_add(out, ", %s", loom__json_string(note));
+		loom__text_add(&text, ", %s", loom__json_string(note));
 	}
+	loom__grid_cell(g, 0, "%s", loom__must_text(&text));
+	loom__text_free(&text);
 }
 
-/* The baseline's median times the change: the change is of pairs, each from the same moment, and the median of all
- * samples of a variant may tell otherwise when the machine was busier during some. */
+/* Baseline median x paired change. The plain median of a variant's samples can differ if load varied between blocks. */
 static const char *paired_median(const cJSON *doc, const cJSON *c, char text[160])
 {
 	const char *metric = loom__json_text(c, "metric"), *unit = loom__json_text(c, "unit");
@@ -98,54 +70,46 @@ static const char *paired_median(const cJSON *doc, const cJSON *c, char text[160
 	return loom__figure(text, base * effect, unit);
 }
 
-static void comparison(const cJSON *doc, const cJSON *c, size_t width, struct loom__text *out)
+static void add_row(const cJSON *doc, const cJSON *c, struct loom__grid *g)
 {
-	size_t variant = (size_t)loom__json_number(c, "variant");
-	const char *word = loom__json_text(c, "verdict");
-	char median[160], by[32], low[32], high[32], interval[80], p[32];
-	double p_holm = loom__json_number(c, "p_holm"), effect = loom__json_number(c, "effect");
-	if (isnan(effect))
-		snprintf(interval, sizeof(interval), "-");
-	else
-		snprintf(interval, sizeof(interval), "%s .. %s",
-			 change(low, loom__json_number(c, "low")),
-			 change(high, loom__json_number(c, "high")));
-	if (isnan(p_holm))
-		snprintf(p, sizeof(p), "-");
-	else
-		snprintf(p, sizeof(p), p_holm < 0.001 ? "<0.001" : "%.3f", p_holm);
-	loom__line_add(out, "    ");
-	pad(out, loom__compare_label(doc, variant), width);
-	loom__line_add(out, " %13s %9s %20s %7s  %s", paired_median(doc, c, median),
-		       isnan(effect) ? "-" : change(by, effect), interval, p, word);
-	explain(c, word, out);
-	loom__line_add(out, "\n");
+	char median[160], range[80], p[32];
+	double effect = loom__json_number(c, "effect");
+	loom__grid_cell(g, 0, "%s", loom__compare_label(doc, (size_t)loom__json_number(c, "variant")));
+	loom__grid_cell(g, 0, "%s", paired_median(doc, c, median));
+	loom__grid_cell(g, 0, "%s", LOOM__CHANGE(effect));
+	loom__grid_cell(
+	    g, 0, "%s",
+	    isnan(effect) ? "-"
+			  : loom__change_range(range, loom__json_number(c, "low"), loom__json_number(c, "high"), "?"));
+	loom__grid_cell(g, 0, "%s", loom__p_value(p, loom__json_number(c, "p_holm")));
+	add_verdict(c, g);
 }
 
+/* A table for each metric. */
 static void all_comparisons(const cJSON *doc, struct loom__text *out)
 {
 	const cJSON *c, *design = loom__json_object(doc, "design");
-	const char *last = "";
-	size_t width = label_width(doc);
-	char title[32];
+	struct loom__grid g = {0};
+	char title[40], median[160];
 	snprintf(title, sizeof(title), "%.3g %% interval", 100 * loom__json_number(design, "confidence"));
 	cJSON_ArrayForEach(c, loom__json_list(doc, "comparisons"))
 	{
 		const char *metric = loom__json_text(c, "metric"), *better = loom__json_text(c, "better");
-		if (strcmp(metric, last)) {
-			char median[160];
-			loom__line_add(out, "\n  %s%s%s%s\n    ", metric, *better ? " (" : "", better,
+		if (!g.columns) {
+			loom__line_add(out, "\n  %s%s%s%s\n", metric, *better ? " (" : "", better,
 				       *better ? " is better)" : "");
-			pad(out, "variant", width);
-			loom__line_add(out, " %13s %9s %20s %7s  verdict\n", "median", "change", title, "p");
-			loom__line_add(out, "    ");
-			pad(out, loom__compare_label(doc, 0), width);
-			loom__line_add(out, " %13s %9s\n",
-				       median_of(doc, 0, metric, loom__json_text(c, "unit"), median),
-				       "baseline");
-			last = metric;
+			loom__grid_columns(&g, "variant|#median|#change");
+			loom__grid_column(&g, LOOM__CELL_NUMBER, title);
+			loom__grid_columns(&g, "#p|verdict");
+			loom__grid_cell(&g, 0, "%s", loom__compare_label(doc, 0));
+			loom__grid_cell(&g, 0, "%s", median_of(doc, 0, metric, loom__json_text(c, "unit"), median));
+			loom__grid_cell(&g, 0, "baseline");
+			for (int i = 0; i < 3; i++)
+				loom__grid_cell(&g, 0, "%s", "");
 		}
-		comparison(doc, c, width, out);
+		add_row(doc, c, &g);
+		if (!c->next || strcmp(loom__json_text(c->next, "metric"), metric))
+			loom__grid_text(&g, out, 4);
 	}
 }
 
@@ -154,17 +118,15 @@ static void noise(const cJSON *doc, struct loom__text *out)
 	const cJSON *o;
 	cJSON_ArrayForEach(o, loom__json_list(doc, "noise"))
 	{
-		char low[32], high[32];
-		loom__line_add(out,
-			       "  %s, the baseline against itself: %s .. %s; differences under about %.2g %% "
-			       "cannot be seen here\n",
-			       loom__json_text(o, "metric"), change(low, loom__json_number(o, "low")),
-			       change(high, loom__json_number(o, "high")),
-			       100 * loom__json_number(o, "floor"));
+		char range[80];
+		loom__change_range(range, loom__json_number(o, "low"), loom__json_number(o, "high"), "?");
+		loom__line_add(
+		    out, "  %s, the baseline against itself: %s; differences below about %.2g %% cannot be detected\n",
+		    loom__json_text(o, "metric"), loom__ascii(range), 100 * loom__json_number(o, "floor"));
 	}
 }
 
-/* On a machine that others use, the best of a block tells what the median cannot. */
+/* On a machine with other load, the best of a block is more robust than the median. */
 static void advise(const cJSON *doc, struct loom__text *out)
 {
 	const cJSON *c;
@@ -176,7 +138,7 @@ static void advise(const cJSON *doc, struct loom__text *out)
 		if (strcmp(loom__json_text(c, "verdict"), "INCONCLUSIVE") ||
 		    !(loom__json_number(c, "more_blocks") > 0))
 			continue;
-		loom__line_add(out, "  --per-block best may tell more while others use the machine\n");
+		loom__line_add(out, "  the machine is busy: try --per-block best\n");
 		return;
 	}
 }
@@ -185,10 +147,10 @@ static void remarks(const cJSON *doc, struct loom__text *out)
 {
 	const cJSON *o, *quiet = loom__json_object(doc, "quiet");
 	if (loom__json_length(loom__json_list(doc, "comparisons")) > 1)
-		loom__line_add(out, "  p is Holm's, over all %zu comparisons\n",
+		loom__line_add(out, "  p is adjusted for %zu comparisons (Holm)\n",
 			       loom__json_length(loom__json_list(doc, "comparisons")));
 	if (loom__json_length(loom__json_list(doc, "comparisons")))
-		loom__line_add(out, "  the baseline's median is measured; the others are it and the change, which is of pairs\n");
+		loom__line_add(out, "  other medians are baseline x paired change (see docs/compare.md)\n");
 	noise(doc, out);
 	cJSON_ArrayForEach(o, loom__json_list(quiet, "reasons"))
 	{

@@ -41,7 +41,7 @@ size_t loom__compare_values(const cJSON *doc, size_t variant, const char *metric
 	return n;
 }
 
-/* A metric that some samples lack cannot be put into blocks: which ones is not known. */
+/* A metric that some samples lack cannot be assigned to blocks. */
 static size_t counted(const cJSON *doc, size_t variant)
 {
 	const cJSON *s, *result = loom__json_object(loom__compare_variant(doc, variant), "result");
@@ -76,8 +76,9 @@ int loom__compare_blocks(const cJSON *doc, size_t variant, const char *metric,
 	double *values = NULL, *list = NULL;
 	if (!(complete >= 1) || !(each >= 1))
 		return LOOM_EINVAL;
-	/* Blocks that share an opening share what it fixed: together they are one. */
-	double openings = loom__json_number(design, "openings"), share = loom__json_number(design, "blocks_per_opening");
+	/* Blocks that share an opening are not independent: merge them. */
+	double openings = loom__json_number(design, "openings"),
+	       share = loom__json_number(design, "blocks_per_opening");
 	size_t pool = openings > 1 && share >= 1 ? (size_t)share : 1;
 	size_t per_block = (size_t)each * pool, n = ((size_t)complete + pool - 1) / pool;
 	size_t all = (size_t)complete * (size_t)each, have = loom__compare_values(doc, variant, metric, &values);

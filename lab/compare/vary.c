@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The next value, with its blanks at both ends cut; *at moves behind its comma. */
+/* The next value without surrounding blanks; *at moves past its comma. */
 static char *next_value(const char **at)
 {
 	const char *s = *at;
@@ -22,7 +22,7 @@ static char *next_value(const char **at)
 			s++;
 		else if (!quoted && (*s == ' ' || *s == '\t')) {
 			if (n)
-				out[n++] = *s; /* cut below when nothing follows */
+				out[n++] = *s; /* trimmed below if nothing follows */
 			continue;
 		}
 		out[n++] = *s;
@@ -90,19 +90,19 @@ void loom__factor_free(struct loom__factor *f)
 	*f = (struct loom__factor){0};
 }
 
-size_t loom__factor_cells(const struct loom__factor *f, size_t n)
+size_t loom__factor_configs(const struct loom__factor *f, size_t n)
 {
-	size_t cells = 1;
+	size_t configs = 1;
 	for (size_t i = 0; i < n; i++)
-		if (__builtin_mul_overflow(cells, f[i].values, &cells))
+		if (__builtin_mul_overflow(configs, f[i].values, &configs))
 			return SIZE_MAX;
-	return cells;
+	return configs;
 }
 
-void loom__factor_pick(const struct loom__factor *f, size_t n, size_t cell, size_t *pick)
+void loom__factor_pick(const struct loom__factor *f, size_t n, size_t config, size_t *pick)
 {
 	while (n-- > 0) {
-		pick[n] = cell % f[n].values;
-		cell /= f[n].values;
+		pick[n] = config % f[n].values;
+		config /= f[n].values;
 	}
 }

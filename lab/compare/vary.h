@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is varied: `section.key=a,b,c`, and the cells of the full product of several such factors. */
+/* Factors: `section.key=a,b,c`, and the configurations of the full product of several factors. */
 #ifndef LOOM_VARY_H
 #define LOOM_VARY_H
 
@@ -11,26 +11,26 @@ struct loom__factor {
 	char *key;    /* "scheduler.use" */
 	char **value; /* [values] */
 	size_t values;
-	/* Of named points, whose values are names; else NULL: [values] lists of what each sets,
-	 * "section.key=value", ended by NULL. */
+	/* For named points, whose values are names: [values] lists of "section.key=value", NULL-terminated. Else
+	 * NULL. */
 	char ***sets;
-	const struct loom__entry **from; /* [values] where each stands; NULL: in no conf */
+	const struct loom__entry **from; /* [values] where each is defined; NULL: not in a conf */
 };
 
-/* Appends the values of a list, each from malloc. A comma separates them; within double quotes, or after a
- * backslash, it is one of a value. */
+/* Appends the values of a list, each from malloc. Values are separated by commas; a comma within double quotes or after
+ * a backslash belongs to the value. */
 void loom__values_read(const char *list, char ***value, size_t *values);
 
 /* "section.key=value,value" */
 int loom__factor_parse(const char *text, struct loom__factor *out, struct loom_error *err);
-/* The same at the end of list[*n], which has room for it. A key that is there already is an error; *n counts the
- * new one even then, so that it is freed with the others. */
+/* Parses a factor into list[*n], which must have space. A repeated key is an error; *n counts it nevertheless, so that
+ * it is freed with the others. */
 int loom__factor_add(const char *text, struct loom__factor *list, size_t *n, struct loom_error *err);
-void loom__factor_free(struct loom__factor *f); /* an empty one is legal */
+void loom__factor_free(struct loom__factor *f); /* accepts an empty one */
 
-/* How many cells n factors have: 1 without any. SIZE_MAX: more than can be counted. */
-size_t loom__factor_cells(const struct loom__factor *f, size_t n);
-/* Which value each factor has in a cell; the last factor changes fastest. pick is [n]. */
-void loom__factor_pick(const struct loom__factor *f, size_t n, size_t cell, size_t *pick);
+/* The number of configurations of n factors: 1 without factors; SIZE_MAX on overflow. */
+size_t loom__factor_configs(const struct loom__factor *f, size_t n);
+/* The index of each factor's level in a configuration; the last factor changes fastest. pick is [n]. */
+void loom__factor_pick(const struct loom__factor *f, size_t n, size_t config, size_t *pick);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How this library was built: the Makefile writes BUILD/build-facts.h when that changes. */
+/* How this library was built: the Makefile writes BUILD/build-facts.h if it changes. */
 #ifndef LOOM_BUILD_H
 #define LOOM_BUILD_H
 

@@ -30,7 +30,7 @@ static void add_build(cJSON *facts)
 	snprintf(libc, sizeof(libc), "glibc %s", gnu_get_libc_version());
 	loom__json_add_text(facts, "libc", libc);
 #else
-	loom__fact_none(facts, "libc", "not the GNU C library, and others do not tell");
+	loom__fact_none(facts, "libc", "not the GNU C library: version not known");
 #endif
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts that move all the time: who used the machine, and who waited. */
+/* Facts that change all the time: the load of the machine. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void add_pressure(cJSON *facts, const char *what)
 		goto none;
 	if (sscanf(text, "some avg10=%lf avg60=%lf avg300=%lf total=%lf", &avg10, &avg60, &avg300,
 		   &total) != 4) {
-		snprintf(why, sizeof(why), "%s: cannot be understood", path);
+		snprintf(why, sizeof(why), "%s: cannot be parsed", path);
 		goto none;
 	}
 	snprintf(name, sizeof(name), "pressure_%s_avg10", what);
@@ -53,7 +53,7 @@ int loom__cpu_seconds(double *busy, double *idle, double *steal, char why[200])
 		return -1;
 	if (tick <= 0 || sscanf(text, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &t[USER], &t[NICE], &t[SYSTEM],
 				&t[IDLE], &t[IOWAIT], &t[IRQ], &t[SOFTIRQ], &t[STEAL]) != STATES) {
-		snprintf(why, 200, "/proc/stat: cannot be understood");
+		snprintf(why, 200, "/proc/stat: cannot be parsed");
 		return -1;
 	}
 	*busy = (t[USER] + t[NICE] + t[SYSTEM] + t[IRQ] + t[SOFTIRQ]) / tick;
@@ -93,7 +93,7 @@ static void add_own_time(cJSON *facts)
 		loom__json_add_number(facts, "own_cpu_s", own);
 }
 
-/* Periods in which the control group's share of CPU time was used up. */
+/* Periods in which the CPU quota of the control group was used up. */
 static void add_throttled(cJSON *facts)
 {
 	struct loom_machine_quota quota;
@@ -109,14 +109,14 @@ void loom__environment_load(cJSON *facts)
 	if (getloadavg(&load, 1) == 1)
 		loom__json_add_number(facts, "load_1m", load);
 	else
-		loom__fact_none(facts, "load_1m", "the system does not tell");
+		loom__fact_none(facts, "load_1m", "not reported by the system");
 	add_pressure(facts, "cpu");
 	add_pressure(facts, "memory");
 	add_pressure(facts, "io");
 	add_cpu_time(facts);
 	add_throttled(facts);
 	add_own_time(facts);
-	/* Last: what was between is at most what the figures say. */
+	/* Last, so that the interval contains the other values. */
 	loom__json_add_number(facts, "uptime_s", (double)loom__now_ns() / 1e9);
 }
 
@@ -137,7 +137,7 @@ void loom__environment_activity(const cJSON *before, const cJSON *after, struct 
 	double steal = moved(before, after, "cpu_steal_s"), own = moved(before, after, "own_cpu_s");
 	double all = busy + idle + steal;
 	out->seconds = moved(before, after, "uptime_s");
-	/* Ticks are coarse: a difference of a few of them is no reason. */
+	/* Ticks are coarse: ignore differences of a few ticks. */
 	int enough = all >= 0.5;
 	out->others = enough ? fmax(0, busy - own) / all : NAN;
 	out->steal = enough ? steal / all : NAN;
@@ -173,8 +173,10 @@ size_t loom__environment_disturbed(const cJSON *before, const cJSON *after, cJSO
 		    "information)");
 	if (a.throttled > 0) {
 		char text[200];
-		snprintf(text, sizeof(text), "the control group's CPU quota was used up in %.0f period%s, in which no worker ran: use "
-			 "fewer workers, or raise the limit", a.throttled, a.throttled == 1 ? "" : "s");
+		snprintf(text, sizeof(text),
+			 "the control group's CPU quota was used up in %.0f period%s, in which no worker ran: use "
+			 "fewer workers, or raise the limit",
+			 a.throttled, a.throttled == 1 ? "" : "s");
 		loom__json_append_text(reasons, text);
 		n++;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Facts that stay as they are while nobody changes the machine. */
+/* Facts that stay the same unless the machine is reconfigured. */
 #include <dirent.h>
 #include <errno.h>
 #include <sched.h>
@@ -87,7 +87,7 @@ static void add_quota(cJSON *facts)
 	loom__json_add_text(facts, "cpu_quota", text);
 }
 
-/* The chosen word of "always [madvise] never". */
+/* The selected word of "always [madvise] never". */
 static void add_chosen(cJSON *facts, const char *name, const char *path)
 {
 	char text[256], why[200];
@@ -101,7 +101,7 @@ static void add_chosen(cJSON *facts, const char *name, const char *path)
 	loom__json_add_text(facts, name, close ? open + 1 : text);
 }
 
-/* Drivers name the switch differently: "boost" is 1 when on, "no_turbo" 0. */
+/* Drivers name the switch differently: "boost" is 1 if on, "no_turbo" 0. */
 static void add_boost(cJSON *facts)
 {
 	char text[16], why[200];
@@ -112,7 +112,7 @@ static void add_boost(cJSON *facts)
 	if (!loom__fact_read(CPU "intel_pstate/no_turbo", text, sizeof(text), why))
 		loom__json_add_text(facts, "boost", strcmp(text, "0") ? "off" : "on");
 	else
-		loom__fact_none(facts, "boost", "no cpufreq driver tells");
+		loom__fact_none(facts, "boost", "not reported by a cpufreq driver");
 }
 
 static void add_aslr(cJSON *facts)
@@ -132,7 +132,7 @@ static int is_entry(const struct dirent *e)
 	return e->d_name[0] != '.';
 }
 
-/* "vulnerable: a, b; mitigated: c" of what the processor is affected by. */
+/* "vulnerable: a, b; mitigated: c": the issues that affect the processor. */
 static void add_mitigations(cJSON *facts)
 {
 	struct dirent **list;
@@ -164,7 +164,7 @@ static void add_mitigations(cJSON *facts)
 	loom__text_free(&all);
 }
 
-/* The hypervisor's signature as the processor tells it, else what the firmware says of the machine. */
+/* The hypervisor's signature from the processor, else the product name from the firmware. */
 static void add_virtualisation(cJSON *facts)
 {
 #if defined(__x86_64__) || defined(__i386__)

@@ -21,7 +21,7 @@ struct wanted {
 	char id[2 * 64 + 1];
 };
 
-/* The linker's note in the loaded file: a digest of what was linked. */
+/* Reads the build ID, a digest of what was linked, from the ELF note in memory. */
 static int find_build_id(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct wanted *w = arg;
@@ -32,12 +32,14 @@ static int find_build_id(struct dl_phdr_info *info, size_t size, void *arg)
 		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
 		const unsigned char *at = (const unsigned char *)(uintptr_t)(info->dlpi_addr + p->p_vaddr);
 		const ElfW(Nhdr) *note;
-		for (size_t left = p->p_type == PT_NOTE ? p->p_memsz : 0, n; left >= sizeof(*note); at += n, left -= n) {
+		for (size_t left = p->p_type == PT_NOTE ? p->p_memsz : 0, n; left >= sizeof(*note);
+		     at += n, left -= n) {
 			note = (const void *)at;
 			n = sizeof(*note) + ((note->n_namesz + 3u) & ~3u) + ((note->n_descsz + 3u) & ~3u);
 			if (n > left)
 				break;
-			if (note->n_type != NT_GNU_BUILD_ID || note->n_namesz != 4 || memcmp(at + sizeof(*note), "GNU", 4))
+			if (note->n_type != NT_GNU_BUILD_ID || note->n_namesz != 4 ||
+			    memcmp(at + sizeof(*note), "GNU", 4))
 				continue;
 			for (unsigned k = 0; k < note->n_descsz && k < 64; k++)
 				snprintf(w->id + (size_t)2 * k, 3, "%02x", at[sizeof(*note) + 4 + k]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A clock for limits. While other programs use the processors it runs slower, by their share, so that a busy machine is
- * no verdict on what is waited for. */
+/* A clock for time limits. It runs slower by the share of CPU time that other programs use, so that load on the machine
+ * does not cause time-outs. */
 #ifndef LOOM_FACTS_FAIR_H
 #define LOOM_FACTS_FAIR_H
 
@@ -13,10 +13,11 @@ struct loom__fair {
 	pid_t child;
 };
 
-/* `child`: a process whose time is not that of other programs; 0: none. This process and the children that it has waited
- * for are never others. */
+/* `child`: a process whose time does not count as that of other programs; 0: none. Neither does the time of this
+ * process and its reaped children. */
 void loom__fair_begin(struct loom__fair *f, pid_t child);
-/* Since then: at least a sixteenth of what a watch shows. All of it where the system does not tell. Any thread. */
+/* The time since loom__fair_begin(): at least a sixteenth of the wall-clock time, all of it if the load is not known.
+ * Any thread. */
 uint64_t loom__fair_elapsed_ns(const struct loom__fair *f);
 
 #endif

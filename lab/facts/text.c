@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns of what stands behind the first `from` bytes: one each for a character. */
+/* The width in columns of the text after byte `from`: one per character. */
 static size_t columns(const struct loom__text *t, size_t from)
 {
 	size_t n = 0;
@@ -53,7 +53,7 @@ void loom__text_vwith(struct loom__text *t, loom__put_fn *put, const char *fmt, 
 		size_t n = 0;
 		spec[n++] = *at++;
 		while (*at && n + 12 < sizeof(spec)) {
-			if (*at == '*') { /* becomes the number that it stands for */
+			if (*at == '*') { /* replaced by its value */
 				n += (size_t)snprintf(spec + n, sizeof(spec) - n, "%d", va_arg(args, int));
 				at++;
 				continue;

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Text into formats that want some of it escaped. */
+/* Formatted text with escaping. */
 #ifndef LOOM_TEXT_H
 #define LOOM_TEXT_H
 
 #include "base/base.h"
 
-/* loom__text_add with every %s through `put`, its precision as `most`; a width counts characters. Knows %s, %c, %d, %u,
- * %x, their l, ll and z, %f and %g. */
+/* loom__text_add() that passes every %s through `put`, its precision as `most`; a width counts characters. Supports %s,
+ * %c, %d, %u, %x, their l, ll and z forms, %f and %g. */
 typedef void loom__put_fn(struct loom__text *t, const char *text, size_t most);
 void loom__text_with(struct loom__text *t, loom__put_fn *put, const char *fmt, ...) LOOM_PRINTF(3, 4);
 void loom__text_vwith(struct loom__text *t, loom__put_fn *put, const char *fmt, va_list args) LOOM_PRINTF(3, 0);
 
-/* For tables and terminals: each %s becomes text of one line, fit to be shown (base.h). */
+/* For tables and terminals: each %s becomes one printable line (base.h). */
 loom__put_fn loom__put_line;
 #define loom__line_add(out, ...) loom__text_with(out, loom__put_line, __VA_ARGS__)
 

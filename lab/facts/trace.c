@@ -24,12 +24,12 @@ void loom__trace_want(struct loom_stack *s, uint64_t room, uint64_t every)
 struct scribe {
 	struct loom_stack *s;
 	struct loom__text out;
-	uint32_t device; /* whose events are being written */
-	uint64_t base[LOOM_MAX_DEVICES]; /* when the first worker on the device's clock began */
+	uint32_t device; /* the device whose events are being written */
+	uint64_t base[LOOM_MAX_DEVICES]; /* start of the first worker on the device's clock */
 	uint64_t flows;
 };
 
-/* When a worker ran, on its device's clock; 0, 0: it did not take part. Of what found no room nothing is known. */
+/* The time in which a worker ran, on its device's clock; 0, 0: it took no part. Lost events are not included. */
 struct span {
 	uint64_t begin, end;
 };
@@ -44,8 +44,8 @@ static struct span span_of(struct loom_stack *s, uint32_t worker)
 	return span.end > span.begin ? span : (struct span){0};
 }
 
-/* Devices need not share a clock. Those whose workers ran at the same time by their clocks do, for another clock has
- * another beginning. */
+/* Devices may have different clocks. Assume that devices whose workers overlap in time share a clock, since other
+ * clocks have other origins. */
 static void find_bases(struct scribe *p)
 {
 	struct span ran[LOOM_MAX_DEVICES] = {0};
@@ -67,7 +67,7 @@ static void find_bases(struct scribe *p)
 					p->base[a] = p->base[b];
 }
 
-/* "key":microseconds, with a point in every locale. */
+/* "key":microseconds, with a decimal point in every locale. */
 static void add_us(struct scribe *p, const char *key, uint64_t ns)
 {
 	loom__text_add(&p->out, ",\"%s\":%llu.%03llu", key, (unsigned long long)(ns / 1000),
@@ -79,7 +79,7 @@ static uint64_t since(const struct scribe *p, uint32_t device, uint64_t ns)
 	return ns > p->base[device] ? ns - p->base[device] : 0;
 }
 
-/* "key":"text". Names of an embedder's task functions may hold anything. */
+/* "key":"text". Names of an embedder's task functions may contain any bytes. */
 static void add_text(struct scribe *p, const char *key, const char *text)
 {
 	loom__line_add(&p->out, ",\"%s\":\"", key);
@@ -116,8 +116,8 @@ static uint32_t device_of(const struct loom_stack *s, uint32_t worker)
 	return d;
 }
 
-/* One end of an arrow from the victim to the thief, at a time of the timeline. It lies within the time in which the
- * worker ran, and so within a slice: viewers drop others. */
+/* One end of an arrow from the victim to the thief. It is clamped to the time in which the worker ran, because viewers
+ * drop arrows outside of slices. */
 static void add_arrow(struct scribe *p, char phase, uint32_t worker, uint64_t at)
 {
 	uint32_t device = device_of(p->s, worker);
@@ -157,7 +157,7 @@ static void add_event(struct scribe *p, uint32_t worker, const struct loom_event
 	add_arrow(p, 'f', worker, since(p, p->device, e->end_ns));
 }
 
-/* What is neither idle nor the end is busy, whichever tasks are in the timeline. */
+/* Time that is neither idle nor termination is busy, whichever tasks were sampled. */
 static void add_busy(struct scribe *p, uint32_t worker, uint64_t begin, uint64_t end)
 {
 	if (end <= begin)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "inspect/absent.h"
+#include "inspect/candidates.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -44,7 +44,8 @@ size_t loom__absent_scan(const struct loom__search *s, struct loom__absent *out,
 			char path[PATH_MAX];
 			struct loom__absent a;
 			snprintf(path, sizeof(path), "%s/%s", s->folder[i], entry[k]->d_name);
-			if (count < most && loom__absent_read(path, &a) && !is_known(out, count, a.name) && !is_there(s, a.name))
+			if (count < most && loom__absent_read(path, &a) && !is_known(out, count, a.name) &&
+			    !is_there(s, a.name))
 				out[count++] = a;
 			free(entry[k]);
 		}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child's side of probing: a process that may crash or hang without harm. */
+/* The child side of probing: a process that may crash or hang. */
 #include <gpuloom/device.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,13 +15,13 @@ static int load(const char *path, int fd, const struct loom_plugin **p)
 {
 	struct loom_error err;
 	int rc = loom__plugin_load(path, LOOM_KIND_NONE, p, &err);
-	fflush(NULL); /* what a plug-in printed shall reach the parent: _exit() would drop it */
+	fflush(NULL); /* pass output of a plug-in to the parent: _exit() would drop it */
 	if (rc)
 		loom__child_answer(fd, err.text, strlen(err.text));
 	return -rc;
 }
 
-/* "ok\n" and a manifest: whoever probes a file without one wants to know what it is. */
+/* Answers "ok\n" and a manifest, since a file without one does not identify itself. */
 static int answer_identity(const char *path, int fd)
 {
 	const struct loom_plugin *p;
@@ -36,18 +36,18 @@ static int answer_identity(const char *path, int fd)
 }
 
 void loom__answer_row(int fd, const char *topic, const char *state, const char *found,
-		      const char *mend)
+		      const char *fix)
 {
-	const char *field[] = {topic, state, found, mend};
+	const char *field[] = {topic, state, found, fix};
 	for (size_t i = 0; i < LOOM__COUNT(field); i++)
 		loom__child_answer(fd, field[i] ? field[i] : "",
 				   field[i] ? strlen(field[i]) + 1 : 1);
 }
 
 static void write_row(struct loom_doctor *out, const char *topic, const char *state,
-		      const char *found, const char *mend)
+		      const char *found, const char *fix)
 {
-	loom__answer_row(*(int *)out->ctx, topic, state, found, mend);
+	loom__answer_row(*(int *)out->ctx, topic, state, found, fix);
 }
 
 static int answer_doctor(const char *path, int fd)
@@ -79,7 +79,7 @@ void loom__probe_command(int argc, char **argv)
 			int fd = atoi(argv[2]);
 			loom__child_begin(fd);
 			int status = known[i].answer(argv[3], fd);
-			/* A plug-in that is used runs its destructors at the end of the process: they are tried, too. */
+			/* Destructors run when a process that uses the plug-in exits: test them, too. */
 			if (!status && known[i].destructors)
 				exit(0);
 			_exit(status);

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of the search path that look like plug-ins. */
+/* Files of the search path that may be plug-ins. */
 #ifndef LOOM_CANDIDATES_H
 #define LOOM_CANDIDATES_H
 
 #include "plugin/registry.h"
 
-/* One file that looks like a plug-in, read without running its code. */
+/* A file that may be a plug-in, read without running its code. */
 struct loom__candidate {
 	char *path;
-	int has_manifest;              /* the ELF note was there and sound */
-	struct loom_manifest manifest; /* strings NUL-terminated, control characters removed */
+	int has_manifest;              /* 1: the ELF note exists and is valid */
+	struct loom_manifest manifest; /* strings are NUL-terminated, without control characters */
 	char fault[300];               /* why it cannot be used, or "" */
 };
 struct loom__candidates {
@@ -20,7 +20,14 @@ int loom__candidates_scan(const struct loom__search *s, struct loom__candidates 
 			  struct loom_error *err);
 void loom__candidates_free(struct loom__candidates *c);
 
-/* The sentence without the path that it begins with, for where the path is shown already. */
+/* The message without a leading path, for output that shows the path already. */
 const char *loom__cause(const char *path, const char *sentence);
+
+/* Plug-ins that the build left out. */
+enum { LOOM__ABSENT_MOST = 32 };
+/* Returns their number, without those that exist in another folder. */
+size_t loom__absent_scan(const struct loom__search *s, struct loom__absent *out, size_t most);
+/* For any kind: LOOM_EUNAVAIL with a message, or 0 if no such plug-in was left out. */
+int loom__absent_named(const struct loom__search *s, const char *name, struct loom_error *err);
 
 #endif

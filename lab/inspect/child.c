@@ -19,11 +19,11 @@
 enum { MOST_ANSWER = 256 << 10, MOST_NOISE = 4 << 10, ABOVE_STDIO = 10 };
 
 struct channel {
-	int fd; /* our end; -1: closed */
+	int fd; /* the parent's end; -1: closed */
 	int theirs;
 	struct loom__text *text;
 	size_t most;
-	int lost; /* errno: not all of it could be read */
+	int lost; /* errno of a read error */
 };
 
 static void shut(int *fd)
@@ -33,8 +33,8 @@ static void shut(int *fd)
 	*fd = -1;
 }
 
-/* The child's end is kept clear of the numbers that it is to have there: a caller may have closed
- * its own standard streams. */
+/* Moves the child's end above the descriptors that it will be duplicated to, since a caller may have closed its
+ * standard streams. */
 static int open_channel(struct channel *c)
 {
 	int fd[2];
@@ -48,7 +48,7 @@ static int open_channel(struct channel *c)
 
 /* ---- starting ---- */
 
-/* What the child, which borrows this memory until it executes, reads and writes. */
+/* Shared with the child, which borrows this memory until it executes. */
 struct start {
 	const char *const *argv;
 	const struct loom__streams *streams;
@@ -56,21 +56,21 @@ struct start {
 	volatile int code;
 };
 
-/* Only what is safe between vfork() and exec: execvp() of the C library takes no memory and no lock. */
+/* Only operations that are safe between vfork() and exec. execvp() of glibc allocates nothing and takes no lock. */
 static _Noreturn void become(struct start *s)
 {
 	const struct loom__streams *of = s->streams;
 	sigset_t none;
 	sigemptyset(&none);
-	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a sandbox may refuse it */
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* a sandbox may reject it */
 	if (getppid() != s->parent)
-		_exit(127); /* the parent died before that, and nothing would end this */
+		_exit(127); /* the parent died before prctl(): nothing else would end this process */
 	for (int n = 1; n < NSIG; n++)
 		signal(n, SIG_DFL);
 	setpgid(0, 0);
 	if (dup2(of->in, STDIN_FILENO) >= 0 && dup2(of->out, STDOUT_FILENO) >= 0 && dup2(of->err, STDERR_FILENO) >= 0 &&
 	    (of->answer < 0 || dup2(of->answer, LOOM__CHILD_FD) >= 0)) {
-		/* What is open without O_CLOEXEC is none of the child's. A kernel without the call leaves it open. */
+		/* Close descriptors without O_CLOEXEC; old kernels lack the call and leave them open. */
 #ifdef SYS_close_range
 		syscall(SYS_close_range, LOOM__CHILD_FD + (of->answer >= 0), ~0u, 0);
 #endif
@@ -81,7 +81,7 @@ static _Noreturn void become(struct start *s)
 	_exit(127);
 }
 
-/* All signals are blocked meanwhile: a handler would run on this memory, in the child. */
+/* Blocks all signals meanwhile, because a handler in the child would run on this memory. */
 static __attribute__((noinline)) pid_t fork_into(struct start *s)
 {
 	sigset_t all, old;
@@ -116,8 +116,7 @@ int loom__child_wait(pid_t pid, int flags)
 	return got == pid ? status : got == 0 ? LOOM__CHILD_RUNS : LOOM__CHILD_LOST;
 }
 
-/* Takes what there is; what exceeds the limit is read and dropped, so that the child never blocks.
- */
+/* Reads available data; drops what exceeds the limit, so that the child never blocks. */
 static void take(struct channel *c)
 {
 	char piece[4096];
@@ -137,7 +136,7 @@ static void take(struct channel *c)
 	}
 }
 
-/* 1: the child has ended, and is still there as a zombie, so that its group's number is its own. */
+/* 1: the child has ended and is a zombie, so its process group number is still valid. */
 static int has_ended(pid_t pid)
 {
 	siginfo_t info = {0};
@@ -162,7 +161,7 @@ static void attend(pid_t pid, struct channel channel[2], unsigned limit_ms, int 
 			*timed_out = 1;
 			break;
 		}
-		/* A short tick: something that the child left running may keep the pipes open. */
+		/* Short, since processes that the child left running may keep the pipes open. */
 		poll(wait, 2, open ? 20 : 1);
 		take(&channel[0]);
 		take(&channel[1]);
@@ -195,7 +194,7 @@ int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__chi
 	shut(&channel[0].theirs);
 	shut(&channel[1].theirs);
 	if (why) {
-		int files = why == EMFILE || why == EBADF || why == EINVAL; /* one above the limit is invalid, too */
+		int files = why == EMFILE || why == EBADF || why == EINVAL; /* EINVAL: a descriptor above the limit */
 		rc = LOOM__FAIL(err, LOOM_EIO, "%s: cannot be started to probe plug-ins: %s%s", argv[0], strerror(why),
 				files ? "; if few files may be open, raise that limit (ulimit -n 1024)" : "");
 	} else {
@@ -207,7 +206,7 @@ int loom__child_run(const char *const *argv, unsigned limit_ms, struct loom__chi
 	shut(&channel[0].fd);
 	shut(&channel[1].fd);
 	if (!rc && channel[0].lost)
-		rc = LOOM__FAIL(err, LOOM_EIO, "what the probe of a plug-in says cannot be read: %s",
+		rc = LOOM__FAIL(err, LOOM_EIO, "cannot read the answer of a plug-in probe: %s",
 				strerror(channel[0].lost));
 	if (!rc && (!loom__text_ok(&out->answer) || !loom__text_ok(&out->noise)))
 		rc = LOOM__FAIL(err, LOOM_ENOMEM, "out of memory while probing plug-ins");
@@ -225,7 +224,7 @@ void loom__child_fate(const struct loom__child *c, unsigned limit_ms, char *text
 	if (c->timed_out)
 		snprintf(text, room, "did not return within %u ms of a fair share of the machine", limit_ms);
 	else if (c->status == LOOM__CHILD_LOST)
-		snprintf(text, room, "ended, and how is not known");
+		snprintf(text, room, "ended with an unknown status");
 	else if (WIFSIGNALED(c->status) && sigabbrev_np(WTERMSIG(c->status)))
 		snprintf(text, room, "crashed (SIG%s)", sigabbrev_np(WTERMSIG(c->status)));
 	else if (WIFSIGNALED(c->status))
@@ -241,7 +240,7 @@ void loom__child_begin(int fd)
 	fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* Handlers of signals come here, too. */
+/* May be called from a signal handler. */
 void loom__child_answer(int fd, const void *bytes, size_t n)
 {
 	static const char cannot[] = "cannot answer: ";

@@ -11,7 +11,7 @@
 #include "facts/must.h"
 #include "facts/text.h"
 
-/* ---- the parts that all forms share --------------------------------------------------------- */
+/* ---- parts shared by all formats ------------------------------------------------------------- */
 
 static const struct {
 	const char *name, *syntax;
@@ -56,16 +56,16 @@ static void add_bound(struct loom__text *t, const struct loom_opt *o, double val
 	loom__text_add(t, "%.15g", value);
 }
 
-/* "1..256", "a|b", or nothing. `bar` stands between choices. */
+/* "1..256", "a|b", or nothing. `bar` separates choices. */
 static void add_allowed(struct loom__text *t, const struct loom_opt *o, const char *bar)
 {
 	for (size_t i = 0; o->type == LOOM_OPT_ENUM && o->choices && o->choices[i]; i++)
 		add(t, "%s%s", i ? bar : "", o->choices[i]);
-	/* The checks leave an enumeration no other bounds. */
+	/* Enumerations have no other bounds. */
 	if (o->type == LOOM_OPT_ENUM || (o->min == 0 && o->max == 0))
 		return;
 	add_bound(t, o, o->min);
-	/* What no field can hold is no bound. */
+	/* The limit of the field is not a bound of the option. */
 	if (o->max >= 9e18) {
 		loom__text_add(t, " or more");
 	} else {
@@ -74,7 +74,7 @@ static void add_allowed(struct loom__text *t, const struct loom_opt *o, const ch
 	}
 }
 
-/* Devices and workloads are chosen in [run], policies in a section of their kind. */
+/* Devices and workloads are selected in [run], policies in the section of their kind. */
 static void add_use(struct loom__text *t, const struct loom_plugin *p, const char *name)
 {
 	int in_run = p->kind == LOOM_DEVICE || p->kind == LOOM_WORKLOAD;
@@ -137,7 +137,7 @@ static size_t count_of(const struct loom_plugin *p, const char *section)
 
 /* ---- text ----------------------------------------------------------------------------------- */
 
-/* Words of `text`, broken before column 96, every line behind `indent` blanks. */
+/* Wraps `text` before column 96, indented by `indent` blanks. */
 static void add_wrapped(struct loom__text *t, const char *text, int indent)
 {
 	size_t column = 0;
@@ -217,7 +217,7 @@ void loom__describe_text(const struct loom_plugin *p, const char *path, int by_p
 
 /* ---- Markdown ------------------------------------------------------------------------------- */
 
-/* Text for a table cell: what would end the cell or be taken for a tag is escaped. */
+/* Escapes characters that would end a table cell or form a tag. */
 static void put_cell(struct loom__text *t, const char *text, size_t most)
 {
 	struct loom__text plain = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loaded plug-in in words: for people, for programs, for the documentation. */
+/* Descriptions of a loaded plug-in: text, Markdown, JSON. */
 #ifndef LOOM_DESCRIBE_H
 #define LOOM_DESCRIBE_H
 
@@ -7,8 +7,7 @@
 
 /* For a terminal. */
 void loom__describe_text(const struct loom_plugin *p, const char *path, int by_path, struct loom__text *out);
-/* A Markdown section. Depends on the descriptor alone, so that documents made from it are stable.
- */
+/* A Markdown section. Depends on the descriptor only, so that generated documents are stable. */
 void loom__describe_markdown(const struct loom_plugin *p, struct loom__text *out);
 /* A table of those of `rows` that belong to the shared section `shared`, NULL: to none. */
 void loom__describe_rows_markdown(const char *section, const struct loom_opt *rows, const char *shared,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parent's side of probing; the child's is answer.c. */
+/* The parent side of probing; the child side is answer.c. */
 #include "inspect/probe.h"
 
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void first_line(const struct loom__text *noise, char *out, size_t room)
 	loom__clean(out, room);
 }
 
-/* The child's own sentence, or how it ended without one. `what` is the part that ran last. */
+/* Returns the child's own message, or how it ended. `what` is the part that ran last. */
 static int refuse(const char *path, const char *what, const struct loom__child *c,
 		  unsigned limit_ms, const char *sentence, struct loom_error *err)
 {
@@ -59,7 +59,7 @@ static int refuse(const char *path, const char *what, const struct loom__child *
 	loom__child_fate(c, limit_ms, fate, sizeof(fate));
 	first_line(&c->noise, noise, sizeof(noise));
 	return LOOM__FAIL(err, LOOM_EPLUGIN, "%s: %s %s%s%s%s; report it to its author",
-			  loom__shown(path), what, fate, noise[0] ? ", saying '" : "", noise,
+			  loom__shown(path), what, fate, noise[0] ? ", with the output '" : "", noise,
 			  noise[0] ? "'" : "");
 }
 
@@ -99,7 +99,7 @@ int loom__plugin_examine(const char *self, const char *path, unsigned limit_ms,
 	return rc;
 }
 
-/* The field at *at, terminated in the answer itself, or NULL when no whole one is left. */
+/* The next field, terminated within the answer, or NULL if none is complete. */
 static char *next_field(char **at, const char *end)
 {
 	char *field = *at, *stop = memchr(field, 0, (size_t)(end - field));
@@ -126,7 +126,7 @@ int loom__ask_rows(const char *self, const char *question, const char *path, uns
 		row(arg, field[0], field[1], field[2], field[3]);
 		at = rest;
 	}
-	/* What is no row is the sentence of a refusal. */
+	/* After the rows follows the child's error message. */
 	if (!rc && !ended_well(&child))
 		rc = refuse(path, "its examination", &child, limit_ms, at ? at : "", err);
 	loom__child_free(&child);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks: how the processes of one job come to be and find each other. Three ways: this command forks
- * them (run -n N); a launcher with PMIx started them (mpirun, srun); or GPULOOM_RANK, GPULOOM_RANKS and
- * GPULOOM_ROOT=host:port say it all. In the first and the last a hub, the parent of rank 0, passes the
- * messages on and watches who dies. */
+/* Ranks: how the processes of one job are started and connected. Three ways: this command forks them (run -n N); a
+ * launcher with PMIx starts them (mpirun, srun); or each is started with GPULOOM_RANK, GPULOOM_RANKS and
+ * GPULOOM_ROOT=host:port. In the first and the last case a hub, the parent of rank 0, forwards messages and detects
+ * ranks that die. */
 #ifndef LOOM_BOOT_H
 #define LOOM_BOOT_H
 
@@ -19,10 +19,10 @@ struct loom__boot {
 	enum loom__boot_how how;
 	int fd;         /* to the hub; -1: none */
 	uint32_t turn;  /* exchanges so far */
-	uint32_t local_rank, local_ranks; /* on this host, as far as known; local_ranks 0: not known */
+	uint32_t local_rank, local_ranks; /* on this host, if known; local_ranks 0: not known */
 };
 
-#define LOOM__BOOT_RANKS 1024u /* processes of one job */
+#define LOOM__BOOT_RANKS 1024u /* maximum number of processes of one job */
 
 /* GPULOOM_ROOT: where rank 0 listens. */
 struct loom__root {
@@ -30,122 +30,123 @@ struct loom__root {
 	char host[256], port[8];
 };
 
-/* What is to be done, from `-n` (0: not given) and the environment. A launcher that started several
- * processes and gives them no way to meet is refused, with the flag that mends it. */
+/* Determines how to start, from `-n` (0: not given) and the environment. Rejects a launcher that started several
+ * processes without a way to connect them, and names the option that fixes it. */
 struct loom__boot_plan {
 	enum loom__boot_how how;
 	uint32_t rank, ranks;
-	struct loom__root root; /* LOOM__BOOT_ROOT ... */
-	unsigned char token[16]; /* ... and what all ranks of the job know, and nobody else */
+	struct loom__root root; /* for LOOM__BOOT_ROOT */
+	unsigned char token[16]; /* the secret that all ranks of the job share */
 };
 int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_error *err);
 
-/* For a command that several processes would each run as a whole: refused where a launcher started several. */
+/* For commands that several processes would each run as a whole: rejects a launcher that started several. */
 int loom__boot_alone(const char *command, struct loom_error *err);
 
-/* Makes this process a rank: 0. In the parent of forked ranks: returns LOOM__BOOT_PARENT when all have
- * ended, with the exit status of the worst in *status. `say` gets a line for each rank that died. */
+/* Makes this process a rank: returns 0. In the parent of forked ranks: returns LOOM__BOOT_PARENT when all have ended,
+ * with the worst exit status in *status. Calls `say` for each rank that died. */
 #define LOOM__BOOT_PARENT 1
 typedef void loom__boot_say(void *arg, const char *text);
 int loom__boot_begin(const struct loom__boot_plan *plan, loom__boot_say *say, void *arg,
 		     struct loom__boot *boot, int *status, struct loom_error *err);
-/* The rank has ended with `status`, which the others learn. `text`: why, for the hub to say; NULL: nothing,
- * or nothing of its own. */
+/* Reports the end of this rank with `status` to the others. `text`: the reason, printed by the hub, or NULL. */
 void loom__boot_end(struct loom__boot *boot, int status, const char *text);
 
-/* Ranks as threads of this process, for devices whose time is virtual. Starts all but the first, which is the calling
- * thread; each calls run() with its number and ends with what that gives. When one has ended, exchanges give the others
- * LOOM_EDIED. */
+/* Ranks as threads of this process, for devices with virtual time. Starts all ranks but the first, which is the calling
+ * thread; each calls run() and ends with its result. After one has ended, exchanges of the others return LOOM_EDIED. */
 struct loom__threads;
 typedef int loom__rank_fn(void *arg, const struct loom_ranks *ranks, struct loom_error *err);
 int loom__threads_begin(uint32_t ranks, loom__rank_fn *run, void *arg, struct loom__threads **threads,
 			struct loom_error *err);
 const struct loom_ranks *loom__threads_first(const struct loom__threads *t);
-/* Rank 0 has ended with `code`, 0 or an error in *err. Waits for the others; gives the first error that was not another
- * rank's end, in *err. */
+/* Rank 0 has ended with `code`, 0 or an error in *err. Waits for the other ranks; returns the first error that is not
+ * the end of another rank, in *err. */
 int loom__threads_end(struct loom__threads *t, int code, struct loom_error *err);
 
-/* Which of two exit statuses says more about what went wrong. */
+/* The more informative of two exit statuses. */
 int loom__boot_worse(int a, int b);
 
-/* ---- between the files of this folder ----------------------------------------------------------- */
+/* ---- shared by the files of this folder ------------------------------------------------------ */
 
 /* root.c: HOST:PORT or [ADDRESS]:PORT. */
 int loom__root_read(const char *text, struct loom__root *root, struct loom_error *err);
 
 /* token.c: 32 hexadecimal digits, from GPULOOM_TOKEN or the file GPULOOM_TOKEN_FILE. */
 int loom__token_read(unsigned char token[16], struct loom_error *err);
-/* Takes as long wherever they differ. */
+/* Compares in constant time. */
 int loom__token_is(const unsigned char a[16], const unsigned char b[16]);
 
-/* link.c: a connection. The hub's never blocks; a rank's does. */
+/* link.c: a connection. The hub never blocks on it; a rank does. */
 struct loom__link {
 	int fd; /* -1: none */
 	struct loom__frame_reader in;
-	struct loom__frame_head head; /* of what goes out ... */
-	const char *body;	      /* ... and the rest: `text`, or the caller's */
-	uint64_t out, sent;	      /* bytes of it, the head included */
+	struct loom__frame_head head; /* of the outgoing frame */
+	const char *body;	      /* its remaining part: `text`, or the caller's */
+	uint64_t out, sent;	      /* its size including the head; bytes sent */
 	char text[LOOM__TEXT_MOST + 1];
 };
-/* Reads what is there of one frame. 1: it is whole; 0: not yet; -1: the connection is of no more use, errno says why: ECONNRESET
- * at its end, EPROTO after what is no message, ENOMEM. */
+/* Reads available bytes of one frame. 1: complete; 0: incomplete; -1: the connection failed, with errno: ECONNRESET at
+ * the end, EPROTO after an invalid message, ENOMEM. */
 int loom__link_read(struct loom__link *l, struct loom__frame *frame);
-/* Begins to send a frame. The text is copied; `body` must stay as it is until all is sent. One frame at a time. As
- * loom__link_flush(). */
+/* Starts to send a frame. `text` is copied; `body` must stay unchanged until all is sent. One frame at a time. Returns
+ * like loom__link_flush(). */
 int loom__link_tell(struct loom__link *l, uint32_t kind, const char *text);
 int loom__link_give(struct loom__link *l, uint32_t kind, const void *body, uint64_t bytes);
-/* Sends what can be sent: 0: all; 1: not all; -1 and errno. */
+/* Sends as much as possible: 0: all; 1: not all; -1 and errno. */
 int loom__link_flush(struct loom__link *l);
-int loom__link_is_busy(const struct loom__link *l); /* in the middle of a frame, in or out */
+int loom__link_is_busy(const struct loom__link *l); /* in the middle of a frame, incoming or outgoing */
 void loom__link_close(struct loom__link *l);
 
-/* Blocking. 0, or -1 and errno: ECONNRESET at the end. */
+/* Blocking. Returns 0, or -1 and errno; ECONNRESET at the end. */
 int loom__frame_send(int fd, uint32_t kind, uint32_t value, const void *data, uint64_t bytes);
 int loom__read_all(int fd, void *to, uint64_t bytes);
 
-/* door.c: where ranks of other hosts come in. Who has connected has a moment to say which rank it is, and the job's token. */
-#define LOOM__DOOR_LISTENERS 8u
-#define LOOM__DOOR_STRANGERS 16u
-#define LOOM__DOOR_FDS (LOOM__DOOR_LISTENERS + LOOM__DOOR_STRANGERS)
-struct loom__door {
+/* listener.c: accepts ranks of other hosts. A new connection must send its rank and the job's token within a time
+ * limit. */
+#define LOOM__LISTENER_SOCKETS 8u
+#define LOOM__LISTENER_PENDING 16u
+#define LOOM__LISTENER_FDS (LOOM__LISTENER_SOCKETS + LOOM__LISTENER_PENDING)
+struct loom__listener {
 	const unsigned char *token;
 	uint32_t ranks, listeners, refused;
-	int listener[LOOM__DOOR_LISTENERS];
-	struct loom__stranger {
+	int listener[LOOM__LISTENER_SOCKETS];
+	struct loom__pending {
 		struct loom__link link;
 		uint64_t since;
-	} stranger[LOOM__DOOR_STRANGERS];
+	} pending[LOOM__LISTENER_PENDING];
 };
-/* Rank `rank` has come: takes over fd and returns NULL, or says why not. */
-typedef const char *loom__door_join(void *arg, uint32_t rank, int fd);
-/* Before and after poll(). `now`: of a clock that stands still while this process does. */
-void loom__door_wait(const struct loom__door *d, uint64_t now, struct pollfd on[LOOM__DOOR_FDS]);
-void loom__door_serve(struct loom__door *d, const struct pollfd on[LOOM__DOOR_FDS], uint64_t now, loom__door_join *join, void *arg);
-void loom__door_shut(struct loom__door *d);
+/* Rank `rank` has connected: takes over fd and returns NULL, or returns why it is rejected. */
+typedef const char *loom__listener_join(void *arg, uint32_t rank, int fd);
+/* Call these before and after poll(). `now` is from a clock that stops while this process is stopped. */
+void loom__listener_prepare(const struct loom__listener *d, uint64_t now, struct pollfd on[LOOM__LISTENER_FDS]);
+void loom__listener_serve(struct loom__listener *d, const struct pollfd on[LOOM__LISTENER_FDS], uint64_t now,
+			  loom__listener_join *join, void *arg);
+void loom__listener_close(struct loom__listener *d);
 
-/* A member of the job as the hub sees it. */
+/* A rank as seen by the hub. */
 struct loom__member {
 	struct loom__link link;
 	int pid;    /* 0: on another host */
-	int ended;  /* has said DONE, or has died */
+	int ended;  /* has sent DONE, or has died */
 	int died;
 	int status;
 	int given;  /* waits for the exchange in progress */
-	uint64_t busy_since; /* in the middle of a frame */
-	const char *data;    /* what it has given */
+	uint64_t busy_since; /* start of an incomplete frame */
+	const char *data;    /* its contribution to the exchange */
 	uint64_t bytes;
-	char text[sizeof(((struct loom_error *)0)->text)]; /* why, in words of its own; it may be for lack of memory */
+	/* its own error message; a buffer, because memory may be short */
+	char text[sizeof(((struct loom_error *)0)->text)];
 };
 #define LOOM__HUB_HEARS (LOOM__FRAME_BIT(LOOM__FRAME_GIVE) | LOOM__FRAME_BIT(LOOM__FRAME_DONE))
-/* Serves n ranks until all have ended; gives the exit status. `door` (NULL: none) takes those of other hosts, and is shut when
- * all have come. `on`: room for n and LOOM__DOOR_FDS more. */
-int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, struct loom__door *door, loom__boot_say *say,
-		  void *arg);
+/* Serves n ranks until all have ended; returns the exit status. `listener` (may be NULL) accepts ranks of other hosts,
+ * and is closed when all have joined. `on` has space for n + LOOM__LISTENER_FDS. */
+int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, struct loom__listener *listener,
+		  loom__boot_say *say, void *arg);
 
-/* tcp.c. At all addresses that the name has. 0 or a negative error. */
-int loom__tcp_listen(const struct loom__root *root, struct loom__door *door, struct loom_error *err);
+/* tcp.c: listens on all addresses of the name. Returns 0 or a negative error. */
+int loom__tcp_listen(const struct loom__root *root, struct loom__listener *listener, struct loom_error *err);
 int loom__tcp_connect(const struct loom__boot_plan *plan, struct loom_error *err); /* fd or a negative error */
-/* A peer that has lost its power or cable is noticed after LOOM__TCP_SECONDS. */
+/* A lost peer (power, cable) is detected after LOOM__TCP_SECONDS. */
 #define LOOM__TCP_SECONDS 20
 void loom__tcp_keep(int fd);
 

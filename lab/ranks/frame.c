@@ -26,7 +26,7 @@ static int is_allowed(const struct loom__frame_reader *r)
 	}
 }
 
-/* Room for `bytes` of the body, which are at most those announced, and for a NUL. Doubles, so that few copies are made. */
+/* Allocates space for `bytes` of the body, at most the announced size, and a NUL. Doubles, so that copies are rare. */
 static int make_room(struct loom__frame_reader *r, uint64_t bytes)
 {
 	uint64_t room = r->room ? r->room : FIRST_ROOM;
@@ -49,7 +49,7 @@ static size_t least(uint64_t a, size_t b)
 	return a < b ? (size_t)a : b;
 }
 
-/* What is missing of the head. */
+/* Copies the missing part of the head. */
 static size_t take_head(struct loom__frame_reader *r, const char *data, size_t bytes)
 {
 	size_t n = r->have < sizeof(r->head) ? least(sizeof(r->head) - r->have, bytes) : 0;
@@ -59,7 +59,8 @@ static size_t take_head(struct loom__frame_reader *r, const char *data, size_t b
 	return n;
 }
 
-int loom__frame_take(struct loom__frame_reader *r, const void *data, size_t bytes, size_t *used, struct loom__frame *frame)
+int loom__frame_take(struct loom__frame_reader *r, const void *data, size_t bytes, size_t *used,
+		     struct loom__frame *frame)
 {
 	*used = 0;
 	if (r->failed)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hub: passes exchanges on, and sees to it that no rank outlives the others for long. */
+/* The hub: forwards exchanges, and ends the remaining ranks soon after one has ended. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,42 +19,42 @@
 #include "ranks/boot.h"
 
 #define LOOK_MS 50
-/* After a rank has failed the others are asked to stop, then told, then made to. */
+/* After a failure the other ranks get SIGTERM twice, then SIGKILL. */
 #define ASK_NS 200000000ull
 #define TELL_NS 700000000ull
-#define KILL_NS 1200000000ull /* on a crowded machine what follows takes seconds, and all is to end within 5 */
+#define KILL_NS 1200000000ull /* on an overloaded machine the rest takes seconds, and all must end within 5 s */
 
-/* Nobody starts with fewer ranks. The others wait for rank 0 half as long. */
+/* The job starts only when all ranks have joined. The connect timeout is half the join timeout. */
 #define JOIN_NS 60000000000ull
 
-/* A rank of another host that has begun a message ends it within this, and what its length may take besides. One of this
- * host may be stopped in a debugger: how it ends its status tells. */
+/* A rank of another host must complete a message within this time, plus a time per byte. A local rank may be stopped in
+ * a debugger; its wait status reports its end. */
 #define FRAME_NS 20000000000ull
 #define BYTE_NS 4000ull
 
-/* After a signal: where all ranks of this host wait for others, nothing of theirs is left to end in order. */
+/* After a signal: if all local ranks wait for others, they have nothing left to end in order. */
 #define STOP_NS 500000000ull
 
 struct hub {
 	struct loom__member *member;
 	uint32_t n;
-	struct loom__door *door; /* NULL: none, or all have come */
+	struct loom__listener *listener; /* NULL: none, or all have joined */
 	loom__boot_say *say;
 	void *arg;
-	uint64_t seen, clock; /* the clock stands still while this process is stopped */
-	uint64_t failed_at;   /* 0: nobody has */
+	uint64_t seen, clock; /* the clock stops while this process is stopped */
+	uint64_t failed_at;   /* 0: no failure */
 	uint32_t turn;	      /* exchanges so far */
-	int asked;	      /* how often the others were asked to stop */
-	int stops;	      /* signals so far ... */
-	uint64_t idle_since;  /* ... since when ranks of this host only wait; 0: they do not ... */
-	int stopped;	      /* ... and the job ends for that */
-	char *all;	      /* of the last exchange: it may still be on its way to some */
-	char reason[300];     /* what those who wait for an exchange are told */
+	int asked;	      /* stop requests sent to the others */
+	int stops;	      /* signals so far */
+	uint64_t idle_since;  /* since when all local ranks wait; 0: they do not */
+	int stopped;	      /* 1: the job ends because of that */
+	char *all;	      /* of the last exchange; may still be in transmission */
+	char reason[300];     /* reported to ranks that wait for an exchange */
 };
 
 int loom__boot_worse(int a, int b)
 {
-	/* A wrong result says more than what it made others do. */
+	/* A verification failure outranks failures it caused in other ranks. */
 	static const int order[] = {3, 124, 130, 2, 4, 1, 6, 5};
 	for (size_t i = 0; i < LOOM__COUNT(order); i++)
 		if (a == order[i] || b == order[i])
@@ -69,7 +69,7 @@ static void fail(struct hub *h, uint32_t rank, const char *what)
 		h->failed_at = loom__now_ns();
 }
 
-/* `first`: it had no part in what failed before, if anything did. */
+/* `first`: it was not caused by an earlier failure. */
 static void gone(struct hub *h, uint32_t rank, int first, const char *what)
 {
 	struct loom__member *m = &h->member[rank];
@@ -86,7 +86,7 @@ static void gone(struct hub *h, uint32_t rank, int first, const char *what)
 	fail(h, rank, "died");
 }
 
-/* Those that follow a failure may be of our own making. */
+/* Later failures may be caused by the hub's own signals. */
 static void died(struct hub *h, uint32_t rank, const char *what)
 {
 	gone(h, rank, !h->failed_at, what);
@@ -98,7 +98,7 @@ static void hang_up(struct loom__member *m)
 	m->given = 0;
 }
 
-/* A rank that cannot be told what it waits for is hung up on, which ends its wait. */
+/* Closes the connection of a rank that cannot be answered, which ends its wait. */
 static void unreachable(struct hub *h, uint32_t rank)
 {
 	struct loom__member *m = &h->member[rank];
@@ -117,13 +117,13 @@ static void lost(struct hub *h, uint32_t r)
 	char text[200], why[100];
 	snprintf(why, sizeof(why), " (%s)", strerror(errno));
 	snprintf(text, sizeof(text), " %s%s: the job ends",
-		 errno == EPROTO ? "sent what is no message" :
-		 errno == ENOMEM ? "sent more than there is memory for" :
-		 errno == ETIME	 ? "did not go on with a message" :
+		 errno == EPROTO ? "sent an invalid message" :
+		 errno == ENOMEM ? "sent a message that exceeds the memory" :
+		 errno == ETIME	 ? "did not complete a message" :
 				   "lost its connection",
 		 errno == EPROTO || errno == ENOMEM || errno == ETIME || ended ? "" : why);
 	hang_up(m);
-	if (!m->pid || !ended) /* another host's; how a child died its status tells */
+	if (!m->pid || !ended) /* remote rank: no wait status */
 		died(h, r, text);
 }
 
@@ -131,9 +131,9 @@ static void done(struct hub *h, uint32_t r, const struct loom__frame *f)
 {
 	struct loom__member *m = &h->member[r];
 	m->ended = 1;
-	m->status = f->head.value <= 255 ? (int)f->head.value : 1; /* no exit status is larger */
+	m->status = f->head.value <= 255 ? (int)f->head.value : 1; /* exit statuses are at most 255 */
 	memcpy(m->text, f->body, f->head.bytes + 1);
-	if ((h->asked || h->stopped) && m->status == 130) { /* only did what it was asked to */
+	if ((h->asked || h->stopped) && m->status == 130) { /* as requested */
 		m->status = 0;
 		*m->text = 0;
 	}
@@ -144,7 +144,7 @@ static void done(struct hub *h, uint32_t r, const struct loom__frame *f)
 	}
 }
 
-/* What there is of rank r. */
+/* Reads available data of rank r. */
 static void take(struct hub *h, uint32_t r)
 {
 	struct loom__member *m = &h->member[r];
@@ -152,8 +152,9 @@ static void take(struct hub *h, uint32_t r)
 	int was_busy = loom__link_is_busy(&m->link), rc = loom__link_read(&m->link, &f);
 	if (!was_busy || rc == 1)
 		m->busy_since = h->clock;
-	if (rc == 1 && (m->given || m->link.out || m->ended || (f.head.kind == LOOM__FRAME_GIVE && f.head.value != h->turn))) {
-		errno = EPROTO; /* it speaks while it should listen, or is in another exchange than the others */
+	if (rc == 1 &&
+	    (m->given || m->link.out || m->ended || (f.head.kind == LOOM__FRAME_GIVE && f.head.value != h->turn))) {
+		errno = EPROTO; /* it sent a frame while it should wait, or is in another exchange */
 		rc = -1;
 	}
 	if (rc < 0) {
@@ -162,16 +163,16 @@ static void take(struct hub *h, uint32_t r)
 		done(h, r, &f);
 	} else if (rc) {
 		m->given = 1;
-		m->data = f.body; /* until the next frame, which comes after an answer */
+		m->data = f.body; /* valid until the next frame, which follows the answer */
 		m->bytes = f.head.bytes;
 	}
 }
 
-/* What a rank that was killed left in shared memory: trigger plug-ins call it gpuloom-NAMESPACE-PROCESS-... */
+/* Removes shared memory of a killed rank: trigger plug-ins name it gpuloom-NAMESPACE-PROCESS-... */
 static void sweep(int pid)
 {
 	struct stat space;
-	alignas(struct dirent64) char room[4096]; /* opendir() would need memory */
+	alignas(struct dirent64) char room[4096]; /* opendir() would allocate */
 	int n = 0, d = stat("/proc/self/ns/pid", &space) ? -1 : open("/dev/shm", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	while (d >= 0 && (n = (int)syscall(SYS_getdents64, d, room, sizeof(room))) > 0)
 		for (int at = 0; at < n;) {
@@ -195,7 +196,8 @@ static void reap(struct hub *h)
 			continue;
 		char text[200];
 		if (status == LOOM__CHILD_LOST)
-			snprintf(text, sizeof(text), " (pid %d) has ended, and how is not known: the job ends", m->pid);
+			snprintf(text, sizeof(text), " (pid %d) has ended with an unknown status: the job ends",
+				 m->pid);
 		else if (WIFSIGNALED(status))
 			snprintf(text, sizeof(text), " (pid %d) was killed by signal %d (%s): the job ends", m->pid,
 				 WTERMSIG(status), strsignal(WTERMSIG(status)));
@@ -204,11 +206,15 @@ static void reap(struct hub *h)
 				 WEXITSTATUS(status));
 		sweep(m->pid);
 		m->pid = -1;
-		/* What it said last may still be under way. */
-		while (m->link.fd >= 0 && !m->ended && poll(&(struct pollfd){.fd = m->link.fd, .events = POLLIN}, 1, 0) == 1)
+		/* Its last message may still be in the socket. */
+		while (m->link.fd >= 0 && !m->ended &&
+		       poll(&(struct pollfd){.fd = m->link.fd, .events = POLLIN}, 1, 0) == 1)
 			take(h, r);
-		/* Another rank may have noticed first that one was killed, and failed. The hub kills last of all. */
-		gone(h, r, !h->failed_at || (status != LOOM__CHILD_LOST && WIFSIGNALED(status) && WTERMSIG(status) != SIGTERM && h->asked < 3), text);
+		/* Another rank may have noticed first that this one was killed. The hub sends SIGKILL last. */
+		gone(h, r,
+		     !h->failed_at || (status != LOOM__CHILD_LOST && WIFSIGNALED(status) &&
+				       WTERMSIG(status) != SIGTERM && h->asked < 3),
+		     text);
 		hang_up(m);
 	}
 }
@@ -222,8 +228,8 @@ static void exchange(struct hub *h)
 		if (h->member[r].bytes != bytes)
 			return died(h, r, " is not in step with rank 0: do all run the same conf?");
 	}
-	char *all = realloc(h->all, h->n * bytes + 1); /* none of them waits for the last one any more */
-	if (!all) { /* release() tells them */
+	char *all = realloc(h->all, h->n * bytes + 1); /* all ranks have received the previous one */
+	if (!all) { /* release() reports it */
 		snprintf(h->reason, sizeof(h->reason), "out of memory for an exchange of all ranks");
 		h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
 		return;
@@ -241,7 +247,7 @@ static void exchange(struct hub *h)
 	}
 }
 
-/* Those who wait for somebody that will never come. */
+/* Fails pending exchanges after a rank has ended. */
 static void release(struct hub *h)
 {
 	int some = h->failed_at != 0;
@@ -249,7 +255,9 @@ static void release(struct hub *h)
 		some |= h->member[r].ended;
 		if (h->member[r].ended && !*h->reason)
 			snprintf(h->reason, sizeof(h->reason),
-				 "rank %u has ended: if it was started by hand, start all with the same conf and the same --samples", r);
+				 "rank %u has ended: if it was started by hand, start all with the same conf and the "
+				 "same --samples",
+				 r);
 	}
 	for (uint32_t r = 0; r < h->n && some; r++) {
 		struct loom__member *m = &h->member[r];
@@ -288,9 +296,9 @@ static const char *join(void *arg, uint32_t rank, int fd)
 	struct hub *h = arg;
 	struct loom__member *m = rank < h->n ? &h->member[rank] : NULL;
 	if (!m || m->pid)
-		return "its GPULOOM_RANK is no number of a rank that is to come: 1 to GPULOOM_RANKS - 1";
+		return "its GPULOOM_RANK is not the number of a missing rank: 1 to GPULOOM_RANKS - 1";
 	if (m->link.fd >= 0 || m->ended)
-		return "another process with its GPULOOM_RANK has come before: each rank has a number of its own";
+		return "another process has joined with the same GPULOOM_RANK: each rank needs its own number";
 	m->link = (struct loom__link){.fd = fd, .in = {.kinds = LOOM__HUB_HEARS, .most = LOOM__GIVE_MOST}};
 	m->busy_since = h->clock;
 	loom__tcp_keep(fd);
@@ -299,38 +307,42 @@ static const char *join(void *arg, uint32_t rank, int fd)
 	return NULL;
 }
 
-/* Ranks that are started by hand, and have not come. Nobody waits for them after a signal. */
+/* Fails ranks that are started by hand and have not joined in time, or after a signal. */
 static void miss(struct hub *h)
 {
 	int missing = 0;
 	char text[300], refused[100] = "";
-	if (!h->door)
+	if (!h->listener)
 		return;
-	if (h->door->refused)
-		snprintf(refused, sizeof(refused), " (%u others were refused)", h->door->refused);
+	if (h->listener->refused)
+		snprintf(refused, sizeof(refused), " (%u other connections were rejected)", h->listener->refused);
 	for (uint32_t r = 0; r < h->n; r++) {
 		if (h->member[r].pid || h->member[r].link.fd >= 0 || h->member[r].ended)
 			continue;
 		missing = 1;
 		if (h->failed_at || (!h->stops && h->clock < JOIN_NS))
 			continue;
-		snprintf(text, sizeof(text), h->stops ? " has not come%s, and the job was stopped" :
-			 " has not come within 60 s%s: start it with GPULOOM_RANK, GPULOOM_ROOT and the token of this job", refused);
+		snprintf(text, sizeof(text),
+			 h->stops ? " has not joined%s, and the job was stopped"
+				  : " has not joined within 60 s%s: start it with GPULOOM_RANK, GPULOOM_ROOT and the "
+				    "token of this job",
+			 refused);
 		died(h, r, text);
 	}
 	if (missing)
 		return;
-	loom__door_shut(h->door);
-	h->door = NULL;
+	loom__listener_close(h->listener);
+	h->listener = NULL;
 }
 
-/* Members of other hosts that stop in mid-message. */
+/* Drops remote ranks that stop in the middle of a message. */
 static void hurry(struct hub *h)
 {
 	for (uint32_t r = 0; r < h->n; r++) {
 		struct loom__member *m = &h->member[r];
 		uint64_t bytes = m->link.out + m->link.in.have;
-		if (m->pid || m->link.fd < 0 || !loom__link_is_busy(&m->link) || h->clock - m->busy_since < FRAME_NS + bytes * BYTE_NS)
+		if (m->pid || m->link.fd < 0 || !loom__link_is_busy(&m->link) ||
+		    h->clock - m->busy_since < FRAME_NS + bytes * BYTE_NS)
 			continue;
 		errno = ETIME;
 		lost(h, r);
@@ -345,17 +357,18 @@ static int over(const struct hub *h)
 	return 1;
 }
 
-/* A signal that only this process got is meant for all of them. */
+/* Forward a signal that only this process received. */
 static volatile sig_atomic_t to_forward, signals;
 static void on_signal(int number, siginfo_t *info, void *context)
 {
 	(void)context;
 	signals++;
-	if (info->si_code != SI_KERNEL) /* from a terminal all have it already */
+	if (info->si_code != SI_KERNEL) /* from a terminal all have received it */
 		to_forward = number;
 }
 
-/* Why ranks failed: each reason once. Rank 0 has said its own. At the least who failed first, and how. */
+/* Prints why ranks failed: each reason once. Rank 0 prints its own. Without any reason, prints which rank failed
+ * first. */
 static void tell(struct hub *h)
 {
 	char line[4200];
@@ -376,7 +389,7 @@ static void tell(struct hub *h)
 	}
 }
 
-/* Whether some rank of this host does more than wait for ranks of others. */
+/* 1: some local rank does not wait for ranks of other hosts. */
 static int some_work(const struct hub *h)
 {
 	for (uint32_t r = 0; r < h->n; r++)
@@ -392,8 +405,8 @@ static void stop(struct hub *h)
 	h->failed_at = h->failed_at ? h->failed_at : loom__now_ns();
 }
 
-/* The first signal has the ranks end in order, after their sample; the second has them end now, and by force what has not ended
- * a second later; the third does not wait for that. */
+/* The first signal ends the ranks in order, after their sample; the second ends them now, by force after a second; the
+ * third by force at once. */
 static void obey(struct hub *h)
 {
 	int number = to_forward, before = h->stops;
@@ -413,7 +426,7 @@ static void obey(struct hub *h)
 	}
 	if (before < 2 && h->stops >= 2 && !h->failed_at) {
 		stop(h);
-		h->asked = 2; /* they have got both signals themselves */
+		h->asked = 2; /* they have received both signals */
 	}
 	if (before < 3 && h->stops >= 3) {
 		stop(h);
@@ -440,19 +453,19 @@ static void wait_for_some(struct hub *h, struct pollfd *on)
 		const struct loom__link *l = &h->member[r].link;
 		on[r] = (struct pollfd){.fd = l->fd, .events = (short)(POLLIN | (l->out ? POLLOUT : 0))};
 	}
-	if (h->door)
-		loom__door_wait(h->door, h->clock, on + h->n);
-	if (poll(on, h->n + (h->door ? LOOM__DOOR_FDS : 0), LOOK_MS) >= 0)
+	if (h->listener)
+		loom__listener_prepare(h->listener, h->clock, on + h->n);
+	if (poll(on, h->n + (h->listener ? LOOM__LISTENER_FDS : 0), LOOK_MS) >= 0)
 		return;
-	memset(on, 0, (h->n + LOOM__DOOR_FDS) * sizeof(*on));
+	memset(on, 0, (h->n + LOOM__LISTENER_FDS) * sizeof(*on));
 	if (errno != EINTR)
 		usleep(LOOK_MS * 1000);
 }
 
-int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, struct loom__door *door, loom__boot_say *say,
-		  void *arg)
+int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, struct loom__listener *listener,
+		  loom__boot_say *say, void *arg)
 {
-	struct hub h = {.member = member, .n = n, .door = door, .say = say, .arg = arg, .seen = loom__now_ns()};
+	struct hub h = {.member = member, .n = n, .listener = listener, .say = say, .arg = arg, .seen = loom__now_ns()};
 	struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO};
 	sigaction(SIGINT, &action, NULL);
 	sigaction(SIGTERM, &action, NULL);
@@ -465,8 +478,8 @@ int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, st
 			if (on[r].revents & ~POLLOUT && member[r].link.fd >= 0)
 				take(&h, r);
 		}
-		if (h.door)
-			loom__door_serve(h.door, on + n, h.clock, join, &h);
+		if (h.listener)
+			loom__listener_serve(h.listener, on + n, h.clock, join, &h);
 		reap(&h);
 		exchange(&h);
 		release(&h);
@@ -483,10 +496,10 @@ int loom__hub_run(struct loom__member *member, struct pollfd *on, uint32_t n, st
 		status = loom__boot_worse(status, member[r].status);
 		hang_up(&member[r]);
 	}
-	if (h.door)
-		loom__door_shut(h.door);
+	if (h.listener)
+		loom__listener_close(h.listener);
 	free(h.all);
 	if (h.stopped && !dead && status != 3)
 		return 130;
-	return dead && status != 3 ? 1 : status; /* that others were stopped is its doing */
+	return dead && status != 3 ? 1 : status; /* it caused the stop of the others */
 }

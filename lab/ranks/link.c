@@ -7,13 +7,13 @@
 #include "ranks/boot.h"
 
 #define PIECE 65536u
-#define TURN (16u * PIECE) /* of one connection, before the next one's turn */
+#define TURN (16u * PIECE) /* bytes of one connection before the next one is served */
 
 /* ---- without blocking ------------------------------------------------------------------------------ */
 
 int loom__link_read(struct loom__link *l, struct loom__frame *frame)
 {
-	static char piece[PIECE]; /* the hub has one thread */
+	static char piece[PIECE]; /* shared: the hub has one thread */
 	for (size_t turn = 0; turn < TURN;) {
 		uint64_t wants = loom__frame_wants(&l->in);
 		ssize_t n = recv(l->fd, piece, wants < PIECE ? wants : PIECE, MSG_DONTWAIT);
@@ -38,8 +38,9 @@ int loom__link_flush(struct loom__link *l)
 {
 	while (l->sent < l->out) {
 		size_t of_head = l->sent < sizeof(l->head) ? (size_t)l->sent : sizeof(l->head);
-		struct iovec part[] = {{(char *)&l->head + of_head, sizeof(l->head) - of_head},
-				       {(char *)(uintptr_t)l->body + (l->sent - of_head), l->out - sizeof(l->head) - (l->sent - of_head)}};
+		struct iovec part[] = {
+		    {(char *)&l->head + of_head, sizeof(l->head) - of_head},
+		    {(char *)(uintptr_t)l->body + (l->sent - of_head), l->out - sizeof(l->head) - (l->sent - of_head)}};
 		struct msghdr m = {.msg_iov = part, .msg_iovlen = part[1].iov_len ? 2 : 1};
 		ssize_t n = sendmsg(l->fd, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 		if (n < 0 && errno == EINTR)
@@ -56,7 +57,7 @@ int loom__link_flush(struct loom__link *l)
 int loom__link_give(struct loom__link *l, uint32_t kind, const void *body, uint64_t bytes)
 {
 	l->head = (struct loom__frame_head){.kind = kind, .bytes = bytes};
-	l->body = bytes ? body : ""; /* a pointer into it may be computed */
+	l->body = bytes ? body : ""; /* allows pointer arithmetic */
 	l->out = sizeof(l->head) + bytes;
 	l->sent = 0;
 	return loom__link_flush(l);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How this process was started, as its environment tells. */
+/* How this process was started, according to its environment. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ static int number(const char *name, uint32_t *value)
 	return 1;
 }
 
-/* Launchers that say how many they started; and what makes them say more. */
+/* Launchers that give the number of processes, and the option that makes them provide PMIx. */
 static const struct {
 	const char *size, *launcher, *fix;
 } launchers[] = {
@@ -48,12 +48,17 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 	int pmix = getenv("PMIX_RANK") && getenv("PMIX_NAMESPACE");
 	*plan = (struct loom__boot_plan){.ranks = 1};
 	if (wanted && getenv("GPULOOM_RANKS"))
-		return LOOM__FAIL(err, LOOM_EINVAL, "-n %u beside GPULOOM_RANKS, which makes this process a rank itself: drop one of "
-						    "the two", wanted);
-	if (wanted && pmix) /* or the variables are left over from a launcher's shell, which looks the same from here */
 		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "-n %u under a launcher that starts ranks itself (PMIX_RANK is set): drop -n; if no launcher started this "
-				  "process, `unset PMIX_RANK PMIX_NAMESPACE` first", wanted);
+				  "-n %u and GPULOOM_RANKS, which makes this process a rank: remove one of "
+				  "them",
+				  wanted);
+	/* the variables may also be left over in a shell that a launcher started, which cannot be distinguished */
+	if (wanted && pmix)
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "-n %u under a launcher that starts the ranks (PMIX_RANK is set): remove -n; if no "
+				  "launcher started this "
+				  "process, `unset PMIX_RANK PMIX_NAMESPACE` first",
+				  wanted);
 	if (wanted > 1)
 		*plan = (struct loom__boot_plan){.how = LOOM__BOOT_FORK, .ranks = wanted};
 	if (wanted)
@@ -66,10 +71,11 @@ int loom__boot_plan(uint32_t wanted, struct loom__boot_plan *plan, struct loom_e
 	}
 	for (size_t i = 0; i < LOOM__COUNT(launchers); i++)
 		if (number(launchers[i].size, &n) && n > 1)
-			return LOOM__FAIL(err, LOOM_EUNAVAIL,
-					  "%s started %u processes (%s) that cannot meet: each would be a job of its own; "
-					  "%s, or let gpuloom start them with -n %u",
-					  launchers[i].launcher, n, launchers[i].size, launchers[i].fix, n);
+			return LOOM__FAIL(
+			    err, LOOM_EUNAVAIL,
+			    "%s started %u processes (%s) that cannot connect: each would be a separate job; "
+			    "%s, or let gpuloom start them with -n %u",
+			    launchers[i].launcher, n, launchers[i].size, launchers[i].fix, n);
 	return 0;
 }
 
@@ -78,10 +84,11 @@ int loom__boot_alone(const char *command, struct loom_error *err)
 	static const char fix[] = "each would run the whole command: start it once";
 	uint32_t n = 0;
 	if (number("GPULOOM_RANKS", &n) && n > 1)
-		return LOOM__FAIL(err, LOOM_EINVAL, "%s: GPULOOM_RANKS says that this is one of %u processes: %s", command, n, fix);
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: GPULOOM_RANKS says that this is one of %u processes: %s",
+				  command, n, fix);
 	for (size_t i = 0; i < LOOM__COUNT(launchers); i++)
 		if (number(launchers[i].size, &n) && n > 1)
-			return LOOM__FAIL(err, LOOM_EINVAL, "%s: %s started %u processes (%s): %s", command, launchers[i].launcher, n,
-					  launchers[i].size, fix);
+			return LOOM__FAIL(err, LOOM_EINVAL, "%s: %s started %u processes (%s): %s", command,
+					  launchers[i].launcher, n, launchers[i].size, fix);
 	return 0;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks that a launcher with PMIx started. The client library is loaded when it is needed, so that
- * gpuloom runs without it. */
+/* Ranks started by a launcher with PMIx. The client library is loaded on demand, so that gpuloom runs without it. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -38,9 +37,10 @@ static int load(struct loom_error *err)
 		if (!(*(void **)symbols[i].at = dlsym(p.library, symbols[i].name)))
 			p.library = NULL;
 	if (!p.library)
-		return LOOM__FAIL(err, LOOM_EUNAVAIL,
-				  "the launcher speaks PMIx, but libpmix.so.2 is not installed (Debian: libpmix2), or too "
-				  "old: let gpuloom start the ranks with -n");
+		return LOOM__FAIL(
+		    err, LOOM_EUNAVAIL,
+		    "the launcher speaks PMIx, but libpmix.so.2 is not installed (Debian: libpmix2), or too "
+		    "old: let gpuloom start the ranks with -n");
 	return 0;
 }
 
@@ -56,7 +56,7 @@ static int number(const char *key, pmix_rank_t of, uint32_t *value)
 		*value = v->data.uint16;
 	else if (rc == PMIX_SUCCESS)
 		rc = PMIX_ERR_TYPE_MISMATCH;
-	return rc == PMIX_SUCCESS ? 0 : -1; /* v is a few bytes, once: PMIx frees it by macro only */
+	return rc == PMIX_SUCCESS ? 0 : -1; /* v is small and leaks once: PMIx frees it only by a macro */
 }
 
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
@@ -106,11 +106,12 @@ int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 	uint32_t ranks = 0;
 	if (status != PMIX_SUCCESS)
 		return LOOM__FAIL(err, LOOM_EUNAVAIL,
-				  "PMIX_RANK is set, but no launcher answers (%s): start gpuloom by mpirun or `srun --mpi=pmix`; if no "
+				  "PMIX_RANK is set, but no launcher answers (%s): start gpuloom by mpirun or `srun "
+				  "--mpi=pmix`; if no "
 				  "launcher is to start it, `unset PMIX_RANK PMIX_NAMESPACE` first",
 				  p.text(status));
 	if (number(PMIX_JOB_SIZE, PMIX_RANK_WILDCARD, &ranks) || p.self.rank >= ranks)
-		return LOOM__FAIL(err, LOOM_EUNAVAIL, "the launcher does not say how many ranks there are");
+		return LOOM__FAIL(err, LOOM_EUNAVAIL, "the launcher does not report the number of ranks");
 	boot->how = LOOM__BOOT_PMIX;
 	boot->ranks = (struct loom_ranks){.size = sizeof(boot->ranks),
 					  .rank = p.self.rank,
@@ -123,7 +124,7 @@ int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 void loom__pmix_end(struct loom__boot *boot, int status)
 {
 	char text[80];
-	if (status) { /* the others would wait for this rank */
+	if (status) { /* or the others would wait for this rank */
 		snprintf(text, sizeof(text), "gpuloom: rank %u ended with status %d", boot->ranks.rank, status);
 		p.abort(status, text, NULL, 0);
 	}
@@ -133,9 +134,10 @@ void loom__pmix_end(struct loom__boot *boot, int status)
 int loom__pmix_begin(struct loom__boot *boot, struct loom_error *err)
 {
 	(void)boot;
-	return LOOM__FAIL(err, LOOM_EUNAVAIL,
-			  "the launcher speaks PMIx, but this gpuloom was built without <pmix.h> (Debian: libpmix-dev): "
-			  "let gpuloom start the ranks with -n");
+	return LOOM__FAIL(
+	    err, LOOM_EUNAVAIL,
+	    "the launcher speaks PMIx, but this gpuloom was built without <pmix.h> (Debian: libpmix-dev): "
+	    "let gpuloom start the ranks with -n");
 }
 
 void loom__pmix_end(struct loom__boot *boot, int status)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A rank's end: begins as a child of this command or by itself, exchanges, ends. */
+/* The rank's side: start as a child of this command or on its own, exchanges, end. */
 #include <errno.h>
 #include <gpuloom/machine.h>
 #include <poll.h>
@@ -22,13 +22,14 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	struct loom__boot *b = self;
 	struct loom__frame_head f;
 	if (bytes > LOOM__GIVE_MOST)
-		return LOOM__FAIL(err, LOOM_EFULL, "rank %u: an exchange of %zu bytes is more than ranks exchange at once, %u",
+		return LOOM__FAIL(err, LOOM_EFULL, "rank %u: an exchange of %zu bytes exceeds the limit of %u",
 				  b->ranks.rank, bytes, LOOM__GIVE_MOST);
 	if (loom__frame_send(b->fd, LOOM__FRAME_GIVE, b->turn++, mine, bytes) ||
 	    loom__read_all(b->fd, &f, sizeof(f))) {
 		int gone = errno == ECONNRESET || errno == EPIPE;
 		return LOOM__FAIL(err, gone ? LOOM_EDIED : LOOM_EIO,
-				  gone ? "rank %u: the job has ended" : "rank %u cannot reach the others: %m", b->ranks.rank);
+				  gone ? "rank %u: the job has ended" : "rank %u cannot reach the other ranks: %m",
+				  b->ranks.rank);
 	}
 	if (f.kind == LOOM__FRAME_ALL && f.bytes == bytes * b->ranks.ranks && !loom__read_all(b->fd, all, f.bytes))
 		return 0;
@@ -41,7 +42,7 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	return LOOM__FAIL(err, LOOM_EDIED, "rank %u ends: %s", b->ranks.rank, why);
 }
 
-/* Ranks of one host share its cores, cut where devices cut theirs; more ranks than cores share them. */
+/* Ranks of one host divide its cores like devices do; ranks in excess share cores. */
 static void take_cores(uint32_t rank, uint32_t ranks)
 {
 	cpu_set_t have, mine;
@@ -59,7 +60,7 @@ static void take_cores(uint32_t rank, uint32_t ranks)
 	CPU_ZERO(&mine);
 	for (; from < to; from++)
 		CPU_SET(list[from].cpu, &mine);
-	(void)sched_setaffinity(0, sizeof(mine), &mine); /* a wish: without it they still run */
+	(void)sched_setaffinity(0, sizeof(mine), &mine); /* best effort */
 }
 
 static void become(struct loom__boot *boot, uint32_t rank, uint32_t ranks, int fd)
@@ -72,15 +73,15 @@ static void become(struct loom__boot *boot, uint32_t rank, uint32_t ranks, int f
 				    .fd = fd};
 }
 
-/* Ends this rank when the hub has died or, on another host, hangs up: in order, so that nothing is left behind, or else
- * by force. The rank may find out by itself, with a better reason. */
+/* Ends this rank after the hub has died or, on another host, closed the connection: first in order, then by force. The
+ * rank may notice it first, with a better reason. */
 static void *watch(void *arg)
 {
 	const struct loom__boot *b = arg;
-	static const char text[] = "gpuloom: error: this rank ends: whoever started the job has ended\n";
+	static const char text[] = "gpuloom: error: this rank ends: the launcher of the job has ended\n";
 	struct pollfd on = {.fd = b->fd, .events = POLLRDHUP};
 	while (poll(&on, 1, -1) <= 0)
-		if (errno != EINTR) /* memory is short, for a moment */
+		if (errno != EINTR) /* out of memory, probably for a moment */
 			nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL);
 	for (int i = 0; i < 2; i++) { /* after this sample; at once */
 		nanosleep(&(struct timespec){.tv_nsec = 500000000}, NULL);
@@ -100,15 +101,15 @@ static int start_watch(struct loom__boot *boot, struct loom_error *err)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	errno = 0;
 	int failed = pthread_create(&thread, NULL, watch, boot);
-	failed = failed == EAGAIN && errno == ENOMEM ? ENOMEM : failed; /* it calls both EAGAIN */
+	failed = failed == EAGAIN && errno == ENOMEM ? ENOMEM : failed; /* glibc reports ENOMEM as EAGAIN */
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (failed)
-		return LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot watch who started the job: %s", strerror(failed));
+		return LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot watch the launcher of the job: %s", strerror(failed));
 	pthread_detach(thread);
 	return 0;
 }
 
-/* One child; in it, 0. In the parent its pid, or -1. */
+/* Forks one rank. Returns 0 in the child; its pid or -1 in the parent. */
 static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 {
 	int pair[2];
@@ -116,7 +117,7 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 		return -1;
 	pid_t parent = getpid(), pid = fork();
 	if (pid == 0) {
-		/* If this rank is stopped when the hub dies, it goes on, and sees that (watch()). */
+		/* If this rank is stopped when the hub dies, SIGCONT lets watch() end it. */
 		if (prctl(PR_SET_PDEATHSIG, SIGCONT) || getppid() != parent)
 			_exit(1);
 		close(pair[0]);
@@ -128,36 +129,39 @@ static pid_t spawn(struct loom__member *member, uint32_t rank, int *fd)
 	close(pair[1]);
 	if (pid < 0)
 		close(pair[0]);
-	member[rank].link = (struct loom__link){.fd = pid < 0 ? -1 : pair[0], .in = {.kinds = LOOM__HUB_HEARS, .most = LOOM__GIVE_MOST}};
+	member[rank].link = (struct loom__link){.fd = pid < 0 ? -1 : pair[0],
+						.in = {.kinds = LOOM__HUB_HEARS, .most = LOOM__GIVE_MOST}};
 	member[rank].pid = pid < 0 ? 0 : pid;
 	return pid;
 }
 
-/* A connection to each rank, and what the process has besides. *before: the limit as it was, which the ranks keep. */
+/* Raises the limit of open files: one connection per rank, and a reserve. *before: the previous limit, which the ranks
+ * keep. */
 static int want_files(uint32_t ranks, struct rlimit *before, struct loom_error *err)
 {
 	struct rlimit now;
-	rlim_t need = ranks + LOOM__DOOR_FDS + 40u;
+	rlim_t need = ranks + LOOM__LISTENER_FDS + 40u;
 	if (getrlimit(RLIMIT_NOFILE, before) || before->rlim_cur >= need)
 		return 0;
 	now = (struct rlimit){.rlim_cur = need, .rlim_max = before->rlim_max};
 	if (need <= before->rlim_max && !setrlimit(RLIMIT_NOFILE, &now))
 		return 0;
 	return LOOM__FAIL(err, LOOM_EUNAVAIL,
-			  "%u ranks need %llu open files, and this process may have %llu: raise the limit (ulimit -n), or run fewer ranks",
+			  "%u ranks need %llu open files, and this process may have %llu: raise the limit (ulimit -n), "
+			  "or run fewer ranks",
 			  ranks, (unsigned long long)need, (unsigned long long)before->rlim_max);
 }
 
-/* Forks the first `local` of n ranks and serves them all. */
-static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loom__door *door, loom__boot_say *say,
-		 void *arg, int *status, struct loom_error *err)
+/* Forks the first `local` of n ranks and serves all of them. */
+static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loom__listener *listener,
+		 loom__boot_say *say, void *arg, int *status, struct loom_error *err)
 {
 	struct rlimit files;
 	int rc = want_files(n, &files, err);
 	if (rc)
 		return rc;
 	struct loom__member *member = calloc(n, sizeof(*member));
-	struct pollfd *on = calloc(n + LOOM__DOOR_FDS, sizeof(*on));
+	struct pollfd *on = calloc(n + LOOM__LISTENER_FDS, sizeof(*on));
 	if (!member || !on) {
 		free(member);
 		free(on);
@@ -165,7 +169,7 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loo
 	}
 	for (uint32_t r = 0; r < n; r++)
 		member[r].link.fd = -1;
-	fflush(NULL); /* or every child would print what is buffered here */
+	fflush(NULL); /* or every child would print buffered output */
 	for (uint32_t r = 0; r < local; r++) {
 		int fd = -1, failed;
 		pid_t pid = spawn(member, r, &fd);
@@ -173,8 +177,8 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loo
 		if (pid == 0) {
 			free(member);
 			free(on);
-			if (door)
-				loom__door_shut(door);
+			if (listener)
+				loom__listener_close(listener);
 			setrlimit(RLIMIT_NOFILE, &files);
 			become(boot, r, n, fd);
 			boot->how = local == n ? LOOM__BOOT_FORK : LOOM__BOOT_ROOT;
@@ -194,7 +198,7 @@ static int serve(struct loom__boot *boot, uint32_t n, uint32_t local, struct loo
 					  strerror(failed));
 		}
 	}
-	*status = loom__hub_run(member, on, n, door, say, arg);
+	*status = loom__hub_run(member, on, n, listener, say, arg);
 	free(member);
 	free(on);
 	return LOOM__BOOT_PARENT;
@@ -222,18 +226,18 @@ int loom__boot_begin(const struct loom__boot_plan *plan, loom__boot_say *say, vo
 		return 0;
 	if (plan->rank)
 		return join(plan, boot, err);
-	struct loom__door *door = calloc(1, sizeof(*door));
-	if (!door)
+	struct loom__listener *listener = calloc(1, sizeof(*listener));
+	if (!listener)
 		return LOOM__FAIL(err, LOOM_ENOMEM, "out of memory");
-	door->token = plan->token;
-	door->ranks = plan->ranks;
-	for (uint32_t i = 0; i < LOOM__DOOR_STRANGERS; i++)
-		door->stranger[i].link.fd = -1;
-	int rc = loom__tcp_listen(&plan->root, door, err);
+	listener->token = plan->token;
+	listener->ranks = plan->ranks;
+	for (uint32_t i = 0; i < LOOM__LISTENER_PENDING; i++)
+		listener->pending[i].link.fd = -1;
+	int rc = loom__tcp_listen(&plan->root, listener, err);
 	if (!rc)
-		rc = serve(boot, plan->ranks, 1, door, say, arg, status, err);
-	loom__door_shut(door);
-	free(door);
+		rc = serve(boot, plan->ranks, 1, listener, say, arg, status, err);
+	loom__listener_close(listener);
+	free(listener);
 	return rc;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How ranks of several hosts find rank 0. */
+/* Connects ranks of several hosts to rank 0. */
 #include <errno.h>
 #include <fcntl.h>
 #include <netdb.h>
@@ -13,14 +13,14 @@
 #include "ranks/boot.h"
 
 #define CONNECT_NS 30000000000ull
-#define ONE_MS 5000 /* for one address */
+#define ONE_MS 5000 /* per address */
 #define BACKLOG 128
 
 void loom__tcp_keep(int fd)
 {
 	int one = 1, idle = LOOM__TCP_SECONDS / 2, every = LOOM__TCP_SECONDS / 4, probes = 2;
 	unsigned unanswered = LOOM__TCP_SECONDS * 1000;
-	/* Wishes: without them such a peer is noticed late. */
+	/* Best effort: without these options a lost peer is detected late. */
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof(idle));
@@ -54,32 +54,35 @@ static int listen_at(const struct addrinfo *a)
 	return -1;
 }
 
-int loom__tcp_listen(const struct loom__root *root, struct loom__door *door, struct loom_error *err)
+int loom__tcp_listen(const struct loom__root *root, struct loom__listener *listener, struct loom_error *err)
 {
 	struct addrinfo *list;
 	int failed = 0, rc = resolve(root, AI_PASSIVE, &list, err);
 	if (rc)
 		return rc;
-	/* Others may know the host by any of its addresses. One that is another job's must not be left to it. */
-	for (const struct addrinfo *a = list; a && door->listeners < LOOM__DOOR_LISTENERS && failed != EADDRINUSE; a = a->ai_next) {
+	/* Other ranks may use any address of the host. If another job uses the port on one of them, fail. */
+	for (const struct addrinfo *a = list; a && listener->listeners < LOOM__LISTENER_SOCKETS && failed != EADDRINUSE;
+	     a = a->ai_next) {
 		int fd = listen_at(a);
 		if (fd >= 0)
-			door->listener[door->listeners++] = fd;
+			listener->listener[listener->listeners++] = fd;
 		else
 			failed = errno;
 	}
 	freeaddrinfo(list);
-	if (door->listeners && failed != EADDRINUSE)
+	if (listener->listeners && failed != EADDRINUSE)
 		return 0;
-	loom__door_shut(door);
+	loom__listener_close(listener);
 	return LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot listen at GPULOOM_ROOT=%s: %s%s", root->text, strerror(failed),
-			  failed == EADDRINUSE ? ": another job or program has this port; choose another one for all ranks" :
-			  failed == EADDRNOTAVAIL ? ": start rank 0 on the host that GPULOOM_ROOT names" : "");
+			  failed == EADDRINUSE
+			      ? ": another job or program has this port; choose another one for all ranks"
+			  : failed == EADDRNOTAVAIL ? ": start rank 0 on the host that GPULOOM_ROOT names"
+						    : "");
 }
 
-/* ---- the others ------------------------------------------------------------------------------------------ */
+/* ---- the other ranks ------------------------------------------------------------------------- */
 
-/* 1: something has come or, for POLLOUT, gone; 0: not in time; -1: a signal. */
+/* 1: ready; 0: timeout; -1: a signal. */
 static int await(int fd, short what, uint64_t until)
 {
 	uint64_t now = loom__now_ns();
@@ -88,8 +91,9 @@ static int await(int fd, short what, uint64_t until)
 	return n < 0 && errno == EINTR ? -1 : n > 0;
 }
 
-/* What the hub says to a rank that has said which it is: 0, or a negative error; LOOM_EAGAIN and errno: try again. */
-static int await_welcome(struct loom__link *l, const struct loom__boot_plan *plan, uint64_t until, struct loom_error *err)
+/* Waits for the hub's answer to HELLO. Returns 0 or a negative error; LOOM_EAGAIN and errno: try again. */
+static int await_welcome(struct loom__link *l, const struct loom__boot_plan *plan, uint64_t until,
+			 struct loom_error *err)
 {
 	struct loom__frame f;
 	int rc = 0, ready = 1;
@@ -98,16 +102,19 @@ static int await_welcome(struct loom__link *l, const struct loom__boot_plan *pla
 	if (rc == 1 && f.head.kind == LOOM__FRAME_WELCOME)
 		return 0;
 	if (rc == 1)
-		return LOOM__FAIL(err, LOOM_EUNAVAIL, "rank %u is refused at GPULOOM_ROOT=%s: %s", plan->rank, plan->root.text, f.body);
+		return LOOM__FAIL(err, LOOM_EUNAVAIL, "rank %u is rejected at GPULOOM_ROOT=%s: %s", plan->rank,
+				  plan->root.text, f.body);
 	if (!ready)
 		errno = ETIMEDOUT;
 	return ready < 0 ? LOOM_EINTR : LOOM_EAGAIN;
 }
 
-static int connect_to(const struct addrinfo *a, const struct loom__boot_plan *plan, uint64_t until, int *out, struct loom_error *err)
+static int connect_to(const struct addrinfo *a, const struct loom__boot_plan *plan, uint64_t until, int *out,
+		      struct loom_error *err)
 {
 	struct loom__hello hello = {.ranks = plan->ranks, .version = LOOM__HELLO_VERSION};
-	struct loom__link l = {.in = {.kinds = LOOM__FRAME_BIT(LOOM__FRAME_WELCOME) | LOOM__FRAME_BIT(LOOM__FRAME_END)}};
+	struct loom__link l = {
+	    .in = {.kinds = LOOM__FRAME_BIT(LOOM__FRAME_WELCOME) | LOOM__FRAME_BIT(LOOM__FRAME_END)}};
 	uint64_t soon = loom__now_ns() + ONE_MS * 1000000ull;
 	int failed = 0, rc = LOOM_EAGAIN, ready = 1;
 	socklen_t size = sizeof(failed);
@@ -125,7 +132,7 @@ static int connect_to(const struct addrinfo *a, const struct loom__boot_plan *pl
 	if (!rc) {
 		*out = l.fd;
 		l.fd = -1;
-		(void)fcntl(*out, F_SETFL, 0); /* a rank has nothing else to do while it waits for the others */
+		(void)fcntl(*out, F_SETFL, 0); /* blocking from here on: a rank only waits for the others */
 		loom__tcp_keep(*out);
 	}
 	loom__link_close(&l);
@@ -140,7 +147,7 @@ int loom__tcp_connect(const struct loom__boot_plan *plan, struct loom_error *err
 	int fd = -1, failed = 0, rc = resolve(&plan->root, 0, &list, err);
 	if (rc)
 		return rc;
-	do { /* rank 0 may be slower than this one */
+	do { /* rank 0 may start later */
 		rc = LOOM_EAGAIN;
 		for (const struct addrinfo *a = list; a && rc == LOOM_EAGAIN; a = a->ai_next) {
 			rc = connect_to(a, plan, until, &fd, err);
@@ -153,8 +160,10 @@ int loom__tcp_connect(const struct loom__boot_plan *plan, struct loom_error *err
 		return fd;
 	if (rc == LOOM_EINTR)
 		return LOOM__FAIL(err, rc, "stopped before rank 0 answered at GPULOOM_ROOT=%s", plan->root.text);
-	return rc != LOOM_EAGAIN ? rc :
-				   LOOM__FAIL(err, LOOM_EUNAVAIL,
-					      "rank 0 does not answer at GPULOOM_ROOT=%s: %s. It must run, and its job must not be complete "
-					      "without this rank", plan->root.text, strerror(failed));
+	return rc != LOOM_EAGAIN ? rc
+				 : LOOM__FAIL(err, LOOM_EUNAVAIL,
+					      "rank 0 does not answer at GPULOOM_ROOT=%s: %s. It must be running, and "
+					      "its job must not be complete "
+					      "without this rank",
+					      plan->root.text, strerror(failed));
 }

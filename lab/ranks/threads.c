@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ranks as threads of this process, for devices whose time is virtual: thousands of them cost little. */
+/* Ranks as threads of this process, for devices with virtual time; supports thousands of ranks. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -23,22 +23,23 @@ struct loom__threads {
 	void *arg;
 	pthread_mutex_t lock;
 	pthread_cond_t met;
-	uint32_t turn, came; /* exchanges that are over; ranks that have come to the next one ... */
-	uint32_t first;	     /* ... of these the first, ... */
-	size_t bytes;	     /* ... and what it gives: the others give as much */
-	char *data[2];	     /* of exchanges in turn: who reads one may be overtaken by those who fill the other */
+	uint32_t turn, came; /* completed exchanges; ranks that have arrived at the next one */
+	uint32_t first;	     /* the first rank that arrived */
+	size_t bytes;	     /* its contribution in bytes, which all others must match */
+	char *data[2];	     /* of alternate exchanges: one is read while the next one fills the other */
 	size_t room[2];
-	int over, code; /* a rank has ended: nobody exchanges any more. `code` and `why`: the first that failed by itself */
+	int over, code; /* a rank has ended: exchanges fail. `code` and `why`: the first failure of its own */
 	struct loom_error why;
 	struct thread_rank rank[];
 };
 
 static int end_of(const struct loom__threads *t, const struct thread_rank *me, struct loom_error *err)
 {
-	return LOOM__FAIL(err, LOOM_EDIED, "rank %u ends: %s", me->ranks.rank, t->code ? t->why.text : "the job has ended");
+	return LOOM__FAIL(err, LOOM_EDIED, "rank %u ends: %s", me->ranks.rank,
+			  t->code ? t->why.text : "the job has ended");
 }
 
-/* Room for an exchange of so many bytes in all; the first to come makes it. */
+/* Allocates the buffer of an exchange; the first rank that arrives does it. */
 static int make_room(struct loom__threads *t, uint32_t which, size_t bytes)
 {
 	char *data = bytes > t->room[which] ? realloc(t->data[which], bytes) : t->data[which];
@@ -49,15 +50,17 @@ static int make_room(struct loom__threads *t, uint32_t which, size_t bytes)
 	return 0;
 }
 
-static int in_step(struct loom__threads *t, const struct thread_rank *me, uint32_t turn, size_t bytes, struct loom_error *err)
+static int in_step(struct loom__threads *t, const struct thread_rank *me, uint32_t turn, size_t bytes,
+		   struct loom_error *err)
 {
 	if (!t->came) {
 		t->first = me->ranks.rank;
 		t->bytes = bytes;
 	}
-	return turn == t->turn && bytes == t->bytes ? 0 :
-						      LOOM__FAIL(err, LOOM_EINVAL, "rank %u is not in step with rank %u: do all run the same conf?",
-								 me->ranks.rank, t->first);
+	return turn == t->turn && bytes == t->bytes
+		   ? 0
+		   : LOOM__FAIL(err, LOOM_EINVAL, "rank %u is not in step with rank %u: do all run the same conf?",
+				me->ranks.rank, t->first);
 }
 
 static int allgather(void *self, const void *mine, void *all, size_t bytes, struct loom_error *err)
@@ -86,7 +89,7 @@ static int allgather(void *self, const void *mine, void *all, size_t bytes, stru
 	return rc == LOOM_ENOMEM ? LOOM__FAIL(err, rc, "out of memory") : rc;
 }
 
-/* A rank has ended: the others cannot meet it any more. What one rank alone fails with names it. */
+/* A rank has ended: fails the exchanges of the others. Names the rank if only it failed. */
 static void leave(struct loom__threads *t, uint32_t rank, int code, const struct loom_error *err)
 {
 	pthread_mutex_lock(&t->lock);
@@ -117,17 +120,19 @@ static int start(struct loom__threads *t, struct loom_error *err)
 	int failed = 0;
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, STACK_BYTES);
-	sigfillset(&all); /* signals are rank 0's */
+	sigfillset(&all); /* only rank 0 receives signals */
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	for (t->started = 1; t->started < t->ranks && !failed; t->started += !failed)
 		failed = pthread_create(&t->rank[t->started].thread, &attr, main_of_rank, &t->rank[t->started]);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	pthread_attr_destroy(&attr);
-	return failed ? LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot start rank %u of %u: %s", t->started, t->ranks, strerror(failed)) :
-			0;
+	return failed ? LOOM__FAIL(err, LOOM_EUNAVAIL, "cannot start rank %u of %u: %s", t->started, t->ranks,
+				   strerror(failed))
+		      : 0;
 }
 
-int loom__threads_begin(uint32_t ranks, loom__rank_fn *run, void *arg, struct loom__threads **threads, struct loom_error *err)
+int loom__threads_begin(uint32_t ranks, loom__rank_fn *run, void *arg, struct loom__threads **threads,
+			struct loom_error *err)
 {
 	struct loom__threads *t = calloc(1, sizeof(*t) + ranks * sizeof(t->rank[0]));
 	if (!t)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the ranks of a job have in common that no stranger knows. */
+/* The secret that the ranks of a job share. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,12 +11,17 @@
 #include "ranks/boot.h"
 
 #define DIGITS 32u
-#define MAKE "make one with `(umask 077; od -An -N16 -tx1 /dev/urandom | tr -d ' \\n' >job.token)`, and set GPULOOM_TOKEN_FILE " \
-	     "to a copy of that file for each rank"
+#define MAKE                                                                                                           \
+	"make one with `(umask 077; od -An -N16 -tx1 /dev/urandom | tr -d ' \\n' >job.token)`, and set "               \
+	"GPULOOM_TOKEN_FILE "                                                                                          \
+	"to a copy of that file for each rank"
 
 static int digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+	return c >= '0' && c <= '9'   ? c - '0'
+	       : c >= 'a' && c <= 'f' ? c - 'a' + 10
+	       : c >= 'A' && c <= 'F' ? c - 'A' + 10
+				      : -1;
 }
 
 static int read_digits(const char *from, const char *text, unsigned char token[16], struct loom_error *err)
@@ -26,7 +31,8 @@ static int read_digits(const char *from, const char *text, unsigned char token[1
 	for (size_t i = 0; good && i < DIGITS; i++)
 		good = digit(text[i]) >= 0;
 	if (!good)
-		return LOOM__FAIL(err, LOOM_EINVAL, "%s: a token is 32 hexadecimal digits, and nothing else: " MAKE, from);
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: a token is 32 hexadecimal digits, and nothing else: " MAKE,
+				  from);
 	for (size_t i = 0; i < DIGITS / 2; i++)
 		token[i] = (unsigned char)(digit(text[2 * i]) << 4 | digit(text[2 * i + 1]));
 	return 0;
@@ -43,8 +49,10 @@ static int read_file(const char *path, unsigned char token[16], struct loom_erro
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "GPULOOM_TOKEN_FILE=%s: %s: " MAKE, path, strerror(errno));
 	else if (!S_ISREG(file.st_mode) || file.st_uid != geteuid() || file.st_mode & 077)
 		rc = LOOM__FAIL(err, LOOM_EINVAL,
-				"GPULOOM_TOKEN_FILE=%s: others could read it: it must be a regular file of yours with mode 0600 "
-				"(chmod 600)", path);
+				"GPULOOM_TOKEN_FILE=%s: other users could read it: it must be a regular file of this "
+				"user with mode 0600 "
+				"(chmod 600)",
+				path);
 	else if ((n = read(fd, text, sizeof(text) - 1)) < 0)
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "GPULOOM_TOKEN_FILE=%s: %s", path, strerror(errno));
 	if (fd >= 0)
@@ -61,13 +69,14 @@ int loom__token_read(unsigned char token[16], struct loom_error *err)
 		return read_file(path, token, err);
 	if (text && *text)
 		return read_digits("GPULOOM_TOKEN", text, token, err);
-	return LOOM__FAIL(err, LOOM_EINVAL,
-			  "ranks that meet at GPULOOM_ROOT need a token, so that no stranger takes part in the job: " MAKE);
+	return LOOM__FAIL(
+	    err, LOOM_EINVAL,
+	    "ranks that connect to GPULOOM_ROOT need a token, so that no other process joins the job: " MAKE);
 }
 
 int loom__token_is(const unsigned char a[16], const unsigned char b[16])
 {
-	volatile unsigned char differ = 0; /* volatile: no compiler may stop at the first difference */
+	volatile unsigned char differ = 0; /* volatile: the compiler may not stop at the first difference */
 	for (int i = 0; i < 16; i++)
 		differ |= (unsigned char)(a[i] ^ b[i]);
 	return !differ;

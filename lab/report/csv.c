@@ -7,7 +7,7 @@
 #include "report/rows.h"
 #include "facts/must.h"
 
-/* Spreadsheets run what begins like a formula; a figure that begins with a sign is one of ours. */
+/* Spreadsheets execute fields that start like a formula. A number with a sign is no formula. */
 static int like_formula(const char *text)
 {
 	const char *end;
@@ -55,7 +55,7 @@ void loom__csv_metric(struct loom__text *out, const struct loom__view_metric *m)
 		}
 	}
 	suffix[n] = 0;
-	/* tasks_per_s, exit_ns and seconds say their units themselves. */
+	/* tasks_per_s, exit_ns and seconds carry their unit in the name. */
 	size_t length = strlen(m->name), tail = strlen(suffix);
 	const char *rate = strstr(suffix, "_per_");
 	int said =

@@ -9,15 +9,15 @@
 
 #include "facts/must.h"
 
-/* ---- reading and computing, in one --------------------------------------------------------------- */
+/* ---- parser and evaluator in one ------------------------------------------------------------- */
 
-/* Where the values of metrics come from: NAN where there is none now, and *known = 0 where there never is. */
+/* Looks up the value of a metric: NAN if this sample lacks it, and *known = 0 if no sample has it. */
 typedef double value_fn(const void *from, const char *name, int *known);
 
-/* The text is short (struct loom__derived_one), which bounds the recursion. */
+/* The length of the text (struct loom__derived_one) bounds the recursion. */
 struct reader {
 	const char *at;
-	value_fn *value; /* NULL: the form alone counts */
+	value_fn *value; /* NULL: check the syntax only */
 	const void *from;
 	char fault[120], unknown[48];
 };
@@ -27,8 +27,8 @@ static double sum(struct reader *r);
 static double fail(struct reader *r, const char *what)
 {
 	if (!*r->fault)
-		snprintf(r->fault, sizeof(r->fault), "%s at %s%.40s%s", what, *r->at ? "'" : "", *r->at ? r->at : "the end",
-			 *r->at ? "'" : "");
+		snprintf(r->fault, sizeof(r->fault), "%s at %s%.40s%s", what, *r->at ? "'" : "",
+			 *r->at ? r->at : "the end", *r->at ? "'" : "");
 	return NAN;
 }
 
@@ -61,7 +61,7 @@ static double call(struct reader *r, const char *name)
 	while (i < LOOM__COUNT(list) && strcmp(list[i].name, name))
 		i++;
 	if (i == LOOM__COUNT(list))
-		return fail(r, "there are abs, exp, log, log2, max, min and sqrt; no such function");
+		return fail(r, "no such function; choose from abs, exp, log, log2, max, min, sqrt");
 	double a = sum(r), b = 0;
 	if (list[i].two) {
 		if (!take(r, ','))
@@ -89,7 +89,7 @@ static double operand(struct reader *r)
 	if (!n || isdigit((unsigned char)*r->at) || *r->at == '.')
 		return loom__read_double(r->at, &r->at, &v) ? fail(r, "a number or a metric is missing") : v;
 	if (n >= sizeof(name))
-		return fail(r, "no metric has so long a name");
+		return fail(r, "the name of the metric is too long");
 	snprintf(name, sizeof(name), "%.*s", (int)n, r->at);
 	r->at += n;
 	return take(r, '(') ? call(r, name) : metric(r, name);
@@ -139,7 +139,7 @@ static double compute(struct reader *r, const char *text)
 
 /* ---- definitions ----------------------------------------------------------------------------------- */
 
-/* The next of a list, up to a comma outside of brackets. */
+/* Length of the next list element: up to a comma outside of brackets. */
 static size_t length_of(const char *s)
 {
 	size_t n = 0;
@@ -157,7 +157,7 @@ static size_t trimmed(const char **s, size_t n)
 	return n;
 }
 
-/* "GB/s, more": the words in brackets. */
+/* Parses the words in brackets: "GB/s, more". */
 static int read_meaning(const char *s, size_t n, struct loom__derived_one *d)
 {
 	while (n) {
@@ -189,14 +189,16 @@ static int read_one(const char *s, size_t n, struct loom__derived_one *d, struct
 		if (!isalnum((unsigned char)s[i]) && s[i] != '_')
 			name = 0;
 	if (!name || name >= sizeof(d->name) || isdigit((unsigned char)*s))
-		return LOOM__FAIL(err, LOOM_EINVAL, "'%.*s' is not of the form NAME = EXPRESSION [UNIT, more]", (int)n, whole);
+		return LOOM__FAIL(err, LOOM_EINVAL, "'%.*s' is not of the form NAME = EXPRESSION [UNIT, more]", (int)n,
+				  whole);
 	snprintf(d->name, sizeof(d->name), "%.*s", (int)name, s);
 	if (open && (open < equals || read_meaning(open + 1, (size_t)(whole + n - 1 - open - 1), d)))
-		return LOOM__FAIL(err, LOOM_EINVAL, "%s: in brackets stand a unit, and more or less: [GB/s, more]", d->name);
+		return LOOM__FAIL(err, LOOM_EINVAL,
+				  "%s: expected a unit and more or less in brackets, as in [GB/s, more]", d->name);
 	const char *text = equals + 1;
 	size_t length = trimmed(&text, (size_t)((open ? open : whole + n) - text));
 	if (length >= sizeof(d->text))
-		return LOOM__FAIL(err, LOOM_EINVAL, "%s: an expression has %zu characters at most", d->name,
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: the expression has more than %zu characters", d->name,
 				  sizeof(d->text) - 1);
 	snprintf(d->text, sizeof(d->text), "%.*s", (int)length, text);
 	struct reader r = {0};
@@ -210,7 +212,7 @@ int loom__derived_read(const char *list, struct loom__derived *out, struct loom_
 	while (list && list[strspn(list, " \t")]) {
 		size_t n = length_of(list);
 		if (out->n == LOOM__DERIVED_MOST)
-			return LOOM__FAIL(err, LOOM_EINVAL, "more than %d", LOOM__DERIVED_MOST);
+			return LOOM__FAIL(err, LOOM_EINVAL, "more than %d derived metrics", LOOM__DERIVED_MOST);
 		int rc = read_one(list, n, &out->one[out->n], err);
 		if (rc)
 			return rc;
@@ -256,14 +258,14 @@ int loom__derived_sample(const struct loom__derived *d, struct loom__sample *sam
 			return rc;
 		}
 		if (isfinite(v) && loom__report_add(report, one->name, one->unit, one->better, v) == LOOM_EPLUGIN)
-			return LOOM__FAIL(err, LOOM_EINVAL, "%s: there is such a metric already", one->name);
+			return LOOM__FAIL(err, LOOM_EINVAL, "%s: this metric exists already", one->name);
 	}
 	for (size_t i = d->n; i-- > 0;)
 		loom__report_lead(report, d->one[i].name);
 	return report->failed ? LOOM__FAIL(err, LOOM_ENOMEM, "out of memory") : 0;
 }
 
-/* ---- a result's document ------------------------------------------------------------------------------ */
+/* ---- the document of a result ---------------------------------------------------------------- */
 
 struct row {
 	const cJSON *metrics;
@@ -297,7 +299,8 @@ int loom__derived_result(const struct loom__derived *d, cJSON *result, struct lo
 			cJSON *o = cJSON_CreateObject();
 			loom__json_add_text(o, "unit", one->unit);
 			loom__json_add_text(o, "better", loom__better_name(one->better));
-			loom__json_add(o, "samples", cJSON_CreateDoubleArray(value, n)); /* before the median sorts */
+			/* before loom__median_of() sorts the array */
+			loom__json_add(o, "samples", cJSON_CreateDoubleArray(value, n));
 			loom__json_add_number(o, "median", loom__median_of(value, (size_t)n));
 			cJSON_DeleteItemFromObjectCaseSensitive(metrics, one->name);
 			loom__json_add(metrics, one->name, o);
@@ -339,8 +342,8 @@ static int derive_view(const struct loom__derived_one *one, struct loom__view *v
 {
 	size_t before = view->metrics, m = loom__view_metric(view, one->name, NULL, NULL, NULL);
 	if (m == LOOM__NO_NAME)
-		return LOOM__FAIL(err, LOOM_EINVAL, "%s: there are too many metrics", one->name);
-	/* All its figures are made anew, so what a metric of that name was in is no more. */
+		return LOOM__FAIL(err, LOOM_EINVAL, "%s: too many metrics", one->name);
+	/* All values are computed again, so the old unit and direction of that name no longer apply. */
 	view->metric[m].unit = loom__pool_copy(&view->pool, one->unit);
 	view->metric[m].better = one->better;
 	for (size_t v = 0; v < view->variants; v++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Metrics made of others: "gb_s = bytes / seconds / 1e9 [GB/s, more], b = ...". In brackets, which may be left out, the
- * unit and which direction is better. Numbers, metrics, + - * / ^, parentheses, abs, exp, log, log2, max, min, sqrt. */
+/* Metrics derived from others: "gb_s = bytes / seconds / 1e9 [GB/s, more], b = ...". The brackets are optional and hold
+ * the unit and the direction that is better. Operands: numbers, metrics, + - * / ^, parentheses, abs, exp, log, log2,
+ * max, min, sqrt. */
 #ifndef LOOM_DERIVE_H
 #define LOOM_DERIVE_H
 
@@ -16,12 +17,13 @@ struct loom__derived {
 	} one[LOOM__DERIVED_MOST];
 };
 
-/* NULL or "": none. LOOM_EINVAL words what is wrong in the form; which metrics there are is not known yet. */
+/* NULL or "": no metrics. LOOM_EINVAL describes a syntax error; names of metrics are not checked yet. */
 int loom__derived_read(const char *list, struct loom__derived *out, struct loom_error *err);
-/* Adds them to a sample. A metric that the sample does not have is LOOM_EINVAL with those that are like it. Where the
- * result is no number, as 0 / 0, the sample has none. */
+/* Adds the derived metrics to a sample. LOOM_EINVAL if the sample lacks an operand, with the most similar name. A
+ * result that is not finite, such as 0 / 0, is not added. */
 int loom__derived_sample(const struct loom__derived *d, struct loom__sample *sample, struct loom_error *err);
-/* Adds them to what a file holds. A sample without the metrics has none; if no sample has them, LOOM_EINVAL. */
+/* Adds the derived metrics to a document. A sample that lacks an operand gets no value; LOOM_EINVAL if all samples lack
+ * it. */
 int loom__derived_view(const struct loom__derived *d, struct loom__view *view, struct loom_error *err);
 int loom__derived_result(const struct loom__derived *d, cJSON *result, struct loom_error *err);
 

@@ -38,7 +38,7 @@ const char *loom__json_text(const cJSON *o, const char *key)
 
 double loom__json_double(const cJSON *item)
 {
-	/* Counts are raw text in a document that was just made, numbers in one that was read. */
+	/* Counts are raw text in a new document and numbers in a parsed one. */
 	double v = cJSON_IsNumber(item) ? item->valuedouble : NAN;
 	if (cJSON_IsRaw(item) && item->valuestring) {
 		const char *end;
@@ -69,7 +69,7 @@ size_t loom__json_length(const cJSON *list)
 	return n;
 }
 
-/* Where in the file, for a person with an editor. */
+/* Gives line and column, for use with an editor. */
 static int bad_json(const struct loom__doc *doc, const char *at, struct loom_error *err)
 {
 	size_t line = 1, column = 1;
@@ -79,10 +79,10 @@ static int bad_json(const struct loom__doc *doc, const char *at, struct loom_err
 	}
 	if (*at && at < doc->bytes + doc->length)
 		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "'%s' is not JSON: mistake in line %zu, column %zu", doc->path,
+				  "'%s' is not JSON: error in line %zu, column %zu", doc->path,
 				  line, column);
 	return LOOM__FAIL(err, LOOM_EINVAL,
-			  "'%s' is not whole: the JSON ends too early, in line %zu", doc->path,
+			  "'%s' is incomplete: the JSON ends in line %zu", doc->path,
 			  line);
 }
 
@@ -106,7 +106,7 @@ static int check_schema(struct loom__doc *doc, struct loom_error *err)
 			  doc->path);
 }
 
-/* The first line as JSON of its own when it is the head of a sweep. */
+/* The first line, parsed on its own, if it is the head of a sweep. */
 static cJSON *sweep_head(const struct loom__doc *doc)
 {
 	static const char name[] = "gpuloom.sweep/";
@@ -148,7 +148,7 @@ cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at)
 		const char *end = memchr(begin, '\n', doc->length - (size_t)(begin - doc->bytes));
 		size_t length =
 		    end ? (size_t)(end - begin) : doc->length - (size_t)(begin - doc->bytes);
-		if (strspn(begin, " \t\r") >= length) { /* an empty line is nobody's mistake */
+		if (strspn(begin, " \t\r") >= length) { /* skip empty lines */
 			begin += length + 1;
 			continue;
 		}
@@ -158,7 +158,7 @@ cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at)
 		if (line && strspn(stop, " \t\r") >= (size_t)(begin + length - stop))
 			return line;
 		cJSON_Delete(line);
-		/* The checking pass must see it; later passes only meet lines that parse. */
+		/* Returned to the first pass, which checks the file; later passes meet valid lines only. */
 		*at = (size_t)(begin - doc->bytes) + 1;
 		return cJSON_CreateNull();
 	}

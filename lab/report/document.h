@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Result documents as files hold them. They are not trusted: a key may be missing or of any type, a
- * list of any length, and a string may hold anything. All access goes through the functions below.
- */
+/* Result documents as read from files. They are untrusted: a key may be missing or have any type, lists have any
+ * length, and strings hold any bytes. Use the functions below for all access. */
 #ifndef LOOM_DOCUMENT_H
 #define LOOM_DOCUMENT_H
 
@@ -13,29 +12,28 @@ enum loom__doc_kind { LOOM__DOC_RESULT, LOOM__DOC_COMPARE, LOOM__DOC_SWEEP };
 
 struct loom__doc {
 	const char *path; /* the caller's */
-	char *bytes;      /* as in the file */
+	char *bytes;      /* as read from the file */
 	size_t length;
 	enum loom__doc_kind kind;
-	cJSON *root; /* the document; of a sweep its first line */
-	int torn;    /* a sweep that ends in half a line, which is not read */
+	cJSON *root; /* the document; for a sweep, its first line */
+	int torn;    /* a sweep whose last line is incomplete and was dropped */
 };
 
 #define LOOM__DOC_MOST ((size_t)256 << 20)
 
-/* Reads and checks a file: one JSON document, or of a sweep every line. */
+/* Reads and checks a file: one JSON document, or each line of a sweep. */
 int loom__doc_read(const char *path, struct loom__doc *doc, struct loom_error *err);
-/* The same from memory; takes over `bytes` (from malloc, NUL-terminated), also when it fails. */
+/* The same from memory. Takes ownership of `bytes` (from malloc, NUL-terminated), also on failure. */
 int loom__doc_parse(const char *path, char *bytes, size_t length, struct loom__doc *doc,
 		    struct loom_error *err);
 void loom__doc_free(struct loom__doc *doc);
 
-/* The next line of a sweep after its first; *at starts at 0. The caller deletes it. NULL: no more.
- */
+/* The next line of a sweep after its first; *at starts at 0. The caller deletes it. NULL at the end. */
 cJSON *loom__doc_line(const struct loom__doc *doc, size_t *at);
 
-/* NULL, "" or NaN when it is not there or is something else. Figures beyond 1e150 are taken for
- * mistakes, so that sums and products of what remains stay finite. */
-/* 1: the value of that option is a command, or says how one is run: it is executed. */
+/* Accessors return NULL, "" or NaN if the member is missing or has another type. Numbers beyond 1e150 count as missing,
+ * so that sums and products stay finite. */
+/* 1 if the value of that option is a command that gets executed, or a setting of one. */
 int loom__runs_command(const char *key);
 const cJSON *loom__json_object(const cJSON *o, const char *key);
 const cJSON *loom__json_list(const cJSON *o, const char *key);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PNG and PDF: the SVG file as librsvg draws it. */
+/* PNG and PDF: converts the SVG file by rsvg-convert (librsvg). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,7 +13,8 @@ int loom__report_draw(const struct loom__text *svg, enum loom__report_format for
 		      struct loom_error *err)
 {
 	static const char png[] = "--format=png", pdf[] = "--format=pdf", name[] = "rsvg-convert", twice[] = "--zoom=2";
-	const char *const command[] = {name, format == LOOM__AS_PNG ? png : pdf, format == LOOM__AS_PNG ? twice : NULL, NULL};
+	const char *const command[] = {name, format == LOOM__AS_PNG ? png : pdf, format == LOOM__AS_PNG ? twice : NULL,
+				       NULL};
 	FILE *in = tmpfile(), *drawn = tmpfile();
 	pid_t pid;
 	int status = 0, rc = in && drawn ? 0 : errno;
@@ -23,7 +24,8 @@ int loom__report_draw(const struct loom__text *svg, enum loom__report_format for
 	}
 	if (!rc) {
 		rewind(in);
-		rc = loom__child_start(command, &(struct loom__streams){fileno(in), fileno(drawn), STDERR_FILENO, -1}, &pid);
+		rc = loom__child_start(command, &(struct loom__streams){fileno(in), fileno(drawn), STDERR_FILENO, -1},
+				       &pid);
 		status = rc ? 0 : loom__child_wait(pid, 0);
 	}
 	char room[4096];
@@ -37,9 +39,10 @@ int loom__report_draw(const struct loom__text *svg, enum loom__report_format for
 	if (drawn)
 		fclose(drawn);
 	if (rc == ENOENT)
-		return LOOM__FAIL(err, LOOM_ENOENT, "rsvg-convert, which draws PNG and PDF, is not there: install it (Debian: "
-				  "librsvg2-bin), or write a file that ends in .svg");
+		return LOOM__FAIL(err, LOOM_ENOENT,
+				  "rsvg-convert, which converts plots to PNG and PDF, is not installed (Debian: "
+				  "librsvg2-bin); or write a file that ends in .svg");
 	if (rc || status || !out->length)
-		return LOOM__FAIL(err, LOOM_EIO, "rsvg-convert did not draw: %s", rc ? strerror(rc) : "it ended badly");
+		return LOOM__FAIL(err, LOOM_EIO, "rsvg-convert failed: %s", rc ? strerror(rc) : "unknown error");
 	return 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Main effects: what changing one factor does while all others stay as they are. */
+/* Main effects: the change from one factor while all others stay the same. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ static int has_level(const struct loom__view *view, size_t factor, const char *t
 	return 0;
 }
 
-/* A sweep says in which order its levels were given: the first of them is the reference. */
+/* A sweep lists its levels in order: the first one is the reference. */
 static size_t levels_of_head(const struct loom__view *view, size_t factor, const char **level,
 			     size_t most)
 {
@@ -49,7 +49,7 @@ size_t loom__effect_levels(const struct loom__view *view, size_t factor, const c
 	return n;
 }
 
-/* All levels but one, as a key: lengths keep "a","bc" apart from "ab","c". */
+/* All levels but one, as a key. The lengths distinguish "a","bc" from "ab","c". */
 static void others(struct loom__text *key, const struct loom__view *view,
 		   const struct loom__variant *v, size_t factor)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A script with its table, for papers: everything that an author wants to change stands at the top. */
+/* A gnuplot script with its data, for papers. All settings that authors change come first. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +36,8 @@ static void table_row(struct loom__text *out, const struct loom__view *view, siz
 	}
 	loom__csv_add(out, ",%s", c ? c->word : "");
 	for (size_t f = 0; f < view->factors; f++)
-		loom__csv_add(out, ",%s", view->variant[i].level && view->variant[i].level[f] ? view->variant[i].level[f] : "");
+		loom__csv_add(out, ",%s",
+			      view->variant[i].level && view->variant[i].level[f] ? view->variant[i].level[f] : "");
 	loom__text_add(out, "\n");
 }
 
@@ -56,7 +57,7 @@ static void table(struct loom__text *out, const struct loom__view *view)
 	}
 }
 
-/* In single quotes: gnuplot reads '' as a quote and nothing else in there. */
+/* In single quotes, where gnuplot interprets only '' (a quote). */
 static void quoted(struct loom__text *out, const char *text)
 {
 	struct loom__text line = {0};
@@ -68,7 +69,8 @@ static void quoted(struct loom__text *out, const char *text)
 	loom__text_free(&line);
 }
 
-/* A here-document ends at the first line that begins with its mark: one with which no line of the table begins. */
+/* A here-document ends at the first line that starts with its mark, so choose a mark that no line of the table starts
+ * with. */
 static void here_document(struct loom__text *out, const char *name, const struct loom__text *rows)
 {
 	char mark[40] = "END_OF_DATA";
@@ -86,14 +88,14 @@ static void here_document(struct loom__text *out, const char *name, const struct
 	loom__text_add(out, "%s << %s\n%s%s\n", name, mark, text, mark);
 }
 
-/* Names under the axis, where an author can shorten them. */
+/* Tick labels, in a list that an author can shorten. */
 static void ticks(struct loom__text *out, const struct loom__view *view, size_t metric)
 {
 	size_t place = 0;
 	size_t many = 0;
 	for (size_t i = 0; metric != LOOM__NO_NAME && i < view->variants; i++)
 		many += view->variant[i].series && view->variant[i].series[metric].n;
-	/* So many stand side by side only upright. */
+	/* more labels than this overlap unless they are vertical */
 	loom__text_add(out, "set xtics rotate by %s noenhanced ( \\\n", many > 8 ? "90 right" : "-30");
 	for (size_t i = 0; metric != LOOM__NO_NAME && i < view->variants && place < MOST_TICKS;
 	     i++) {
@@ -113,14 +115,15 @@ static void ticks(struct loom__text *out, const struct loom__view *view, size_t 
 	loom__text_add(out, " noenhanced\n");
 }
 
-/* Blocks of points, one for each line of each panel: gnuplot counts them with `index`. */
-static void line_table(struct loom__text *script, const struct loom__view *view, const struct loom__report_wish *wish,
-		       const struct loom__lines *l)
+/* One block of points for each line of each panel: gnuplot selects them by `index`. */
+static void line_table(struct loom__text *script, const struct loom__view *view,
+		       const struct loom__report_settings *settings, const struct loom__lines *l)
 {
 	struct loom__text rows = {0}, *out = &rows;
 	loom__csv_add(out, "%s,place,x,median,low,high,lowest,highest,samples,%s,%s\n",
-		      view->factor[wish->x_factor], wish->lines == LOOM__NO_NAME ? "line" : view->factor[wish->lines],
-		      wish->facet == LOOM__NO_NAME ? "panel" : view->factor[wish->facet]);
+		      view->factor[settings->x_factor],
+		      settings->lines == LOOM__NO_NAME ? "line" : view->factor[settings->lines],
+		      settings->facet == LOOM__NO_NAME ? "panel" : view->factor[settings->facet]);
 	for (size_t f = 0; f < l->facets; f++)
 		for (size_t k = 0; k < l->lines; k++) {
 			for (size_t i = 0; i < l->points; i++) {
@@ -141,18 +144,21 @@ static void line_table(struct loom__text *script, const struct loom__view *view,
 	loom__text_free(&rows);
 }
 
-static void line_plot(struct loom__text *out, const struct loom__view *view, const struct loom__report_wish *wish,
-		      const struct loom__lines *l)
+static void line_plot(struct loom__text *out, const struct loom__view *view,
+		      const struct loom__report_settings *settings, const struct loom__lines *l)
 {
-	static const char *const axes[] = {"", "set logscale x 2\n", "set logscale y\n", "set logscale x 2\nset logscale y\n"};
+	static const char *const axes[] = {"", "set logscale x 2\n", "set logscale y\n",
+					   "set logscale x 2\nset logscale y\n"};
 	struct loom__text name = {0};
-	line_table(out, view, wish, l);
-	loom__lines_name(view, wish, l, &name);
-	loom__text_add(out, "\n# Lines: medians, 95 %% intervals, and thin strokes from the lowest to the highest sample.\n"
-			    "set terminal svg size %zu,420 font 'Helvetica,12' enhanced\nset output lines_name\n"
-			    "set key top left reverse Left noenhanced\nunset xtics\nset offsets graph 0.08, graph 0.08, graph 0.05, 0\n"
-			    "set xrange [*:*]\n%sset xtics nomirror norotate noenhanced (",
-		       l->facets > 1 ? 360 * l->facets : 640, axes[wish->log]);
+	line_table(out, view, settings, l);
+	loom__lines_name(view, settings, l, &name);
+	loom__text_add(
+	    out,
+	    "\n# Lines: medians, 95 %% intervals, and thin strokes from the lowest to the highest sample.\n"
+	    "set terminal svg size %zu,420 font 'Helvetica,12' enhanced\nset output lines_name\n"
+	    "set key top left reverse Left noenhanced\nunset xtics\nset offsets graph 0.08, graph 0.08, graph 0.05, 0\n"
+	    "set xrange [*:*]\n%sset xtics nomirror norotate noenhanced (",
+	    l->facets > 1 ? 360 * l->facets : 640, axes[settings->log]);
 	for (size_t i = 0; i < l->xs; i++) {
 		double x = (double)i;
 		for (size_t k = 0; k < l->points && l->numbers; k++)
@@ -165,21 +171,21 @@ static void line_plot(struct loom__text *out, const struct loom__view *view, con
 	loom__text_add(out, ")\nset ylabel ");
 	quoted(out, loom__must_text(&name));
 	loom__text_add(out, " noenhanced\nset xlabel ");
-	quoted(out, view->factor[wish->x_factor]);
+	quoted(out, view->factor[settings->x_factor]);
 	loom__text_add(out, " noenhanced\n%s", l->facets > 1 ? "set multiplot layout 1," : "");
 	if (l->facets > 1)
 		loom__text_add(out, "%zu\n", l->facets);
-	if (l->facets > 1 && l->hi > l->lo) { /* to be read across the panels */
+	if (l->facets > 1 && l->hi > l->lo) { /* one y range for all panels */
 		loom__text_add(out, "set yrange [");
-		loom__text_double(out, wish->log & LOOM__LOG_Y ? l->lo / 1.1 : fmin(l->lo, 0));
+		loom__text_double(out, settings->log & LOOM__LOG_Y ? l->lo / 1.1 : fmin(l->lo, 0));
 		loom__text_add(out, ":");
 		loom__text_double(out, l->hi * 1.05);
 		loom__text_add(out, "]\n");
 	}
 	for (size_t f = 0; f < l->facets; f++) {
 		struct loom__text title = {0};
-		if (wish->facet != LOOM__NO_NAME) {
-			loom__text_add(&title, "%s = %s", view->factor[wish->facet], l->facet[f]);
+		if (settings->facet != LOOM__NO_NAME) {
+			loom__text_add(&title, "%s = %s", view->factor[settings->facet], l->facet[f]);
 			loom__text_add(out, "set title ");
 			quoted(out, loom__must_text(&title));
 			loom__text_add(out, " noenhanced\n");
@@ -190,12 +196,13 @@ static void line_plot(struct loom__text *out, const struct loom__view *view, con
 			size_t index = f * l->lines + k;
 			const char *skip = index ? "" : "skip 1 ";
 			const char *at = l->numbers ? "3" : "2";
-			loom__text_add(out,
-				       "%s$lines index %zu %susing %s:4:7:8 with yerrorbars ps 0 lw 0.5 lc %zu notitle, \\\n"
-				       "     '' index %zu %susing %s:4:5:6 with yerrorbars pt %zu ps 0.5 lc %zu notitle, \\\n"
-				       "     '' index %zu %susing %s:4 with linespoints pt %zu ps 0.5 lc %zu title ",
-				       k ? ", \\\n     " : "", index, skip, at, k + 1, index, skip, at, k + 5, k + 1, index, skip, at,
-				       k + 5, k + 1);
+			loom__text_add(
+			    out,
+			    "%s$lines index %zu %susing %s:4:7:8 with yerrorbars ps 0 lw 0.5 lc %zu notitle, \\\n"
+			    "     '' index %zu %susing %s:4:5:6 with yerrorbars pt %zu ps 0.5 lc %zu notitle, \\\n"
+			    "     '' index %zu %susing %s:4 with linespoints pt %zu ps 0.5 lc %zu title ",
+			    k ? ", \\\n     " : "", index, skip, at, k + 1, index, skip, at, k + 5, k + 1, index, skip,
+			    at, k + 5, k + 1);
 			quoted(out, l->line[k]);
 		}
 		loom__text_add(out, "\n");
@@ -205,9 +212,9 @@ static void line_plot(struct loom__text *out, const struct loom__view *view, con
 }
 
 void loom__report_gnuplot(struct loom__text *script, const struct loom__view *view,
-			  const struct loom__report_wish *wish)
+			  const struct loom__report_settings *settings)
 {
-	size_t metric = wish->metrics ? wish->metric[0] : LOOM__NO_NAME, compared = 0;
+	size_t metric = settings->metrics ? settings->metric[0] : LOOM__NO_NAME, compared = 0;
 	struct loom__text rows = {0};
 	for (size_t k = 0; k < view->comparisons; k++)
 		compared += view->compared[k].metric == metric;
@@ -216,13 +223,13 @@ void loom__report_gnuplot(struct loom__text *script, const struct loom__view *vi
 	table(&rows, view);
 	here_document(script, "$data", &rows);
 	loom__text_free(&rows);
-	loom__text_add(script, "# Change these.\nmetric = ");
+	loom__text_add(script, "# Settings.\nmetric = ");
 	quoted(script, metric == LOOM__NO_NAME ? "" : view->metric[metric].name);
 	loom__text_add(script, "\nunit = ");
 	quoted(script, metric == LOOM__NO_NAME ? "" : view->metric[metric].unit);
 	loom__text_add(
 	    script,
-	    "\nscale = 1.0          # multiplies every figure, e.g. 1e3 to show seconds as ms\n"
+	    "\nscale = 1.0          # multiplies every value, e.g. 1e3 to show seconds as ms\n"
 	    "output_name = 'figure.svg'\nlines_name = 'lines.svg'\n"
 	    "set terminal svg size 640,420 font 'Helvetica,12' enhanced\n"
 	    "# set terminal pdfcairo size 3.3in,2.2in font 'Times,9'\n\n"
@@ -245,9 +252,9 @@ void loom__report_gnuplot(struct loom__text *script, const struct loom__view *vi
 	    "       with yerrorbars pt 7 ps 0.6 lc rgb '#000000', \\\n"
 	    "     $data using (at(0)):(of(6)) skip 1 with points pt 7 ps 0.6 lc rgb '#000000'\n");
 	struct loom__lines l;
-	loom__lines_create(view, wish, metric, &l);
+	loom__lines_create(view, settings, metric, &l);
 	if (l.points && l.xs > 1)
-		line_plot(script, view, wish, &l);
+		line_plot(script, view, settings, &l);
 	loom__lines_free(&l);
 	if (!compared)
 		return;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page: one file, no network, readable without the script. */
+/* The HTML page: one file, no network access, readable without its script. */
 #include "report/html.h"
 #include "report/lines.h"
 #include "facts/must.h"
@@ -14,7 +14,7 @@ struct figure {
 	int kind;
 	size_t metric, y;
 	const struct loom__variant *variant;
-	const struct loom__report_wish *wish;
+	const struct loom__report_settings *settings;
 };
 
 static double draw(struct loom__text *out, const struct loom__view *view, const struct figure *f,
@@ -24,7 +24,7 @@ static double draw(struct loom__text *out, const struct loom__view *view, const 
 	case RUNS:
 		return loom__plot_runs(out, view, f->metric, width);
 	case LINES:
-		return loom__plot_lines(out, view, f->wish, f->metric, width);
+		return loom__plot_lines(out, view, f->settings, f->metric, width);
 	case DISTRIBUTION:
 		return loom__plot_distribution(out, view, f->metric, width);
 	case EFFECTS:
@@ -38,7 +38,7 @@ static double draw(struct loom__text *out, const struct loom__view *view, const 
 	}
 }
 
-/* Both drawings; the style sheet shows the one that fits. 0: there was nothing to draw. */
+/* Draws the figure for wide and for narrow pages; the style sheet selects one. 0: nothing to draw. */
 static int add_figure(struct loom__text *out, const struct loom__view *view, const struct figure *f,
 		      const char *caption)
 {
@@ -76,7 +76,7 @@ static void add_time(struct loom__text *out, const char *text)
 		loom__text_add(out, "%s", text);
 }
 
-/* Then those of the first cell are none of the others'. */
+/* If so, the devices of the first configuration do not hold for the others. */
 static int varies_devices(const struct loom__view *view)
 {
 	for (size_t f = 0; f < view->factors; f++)
@@ -105,7 +105,7 @@ static void add_facts(struct loom__text *out, const struct loom__view *view)
 		snprintf(number, sizeof(number), "%zu", samples);
 	else
 		snprintf(number, sizeof(number), "%zu of %zu %s", samples, view->variants,
-			 view->kind == LOOM__DOC_SWEEP ? "cells" : "variants");
+			 view->kind == LOOM__DOC_SWEEP ? "configurations" : "variants");
 	fact(out, "Samples, each verified", number);
 	snprintf(number, sizeof(number), "%zu", warmups);
 	fact(out, "Warm-ups, not counted", warmups ? number : "");
@@ -139,7 +139,7 @@ static void add_header(struct loom__text *out, const struct loom__view *view)
 			 kind_name[view->kind], *view->title ? view->title : "gpuloom");
 }
 
-/* Links to the sections that the page turned out to have. */
+/* Links to the sections that the page has. */
 static void add_nav(struct loom__text *out, const char *body)
 {
 	static const struct {
@@ -159,7 +159,7 @@ static void add_nav(struct loom__text *out, const char *body)
 	loom__text_add(out, "</nav>\n</header>\n<main id=\"content\">\n");
 }
 
-/* "1, random, 8" says nothing to who does not know what was varied. */
+/* "1, random, 8" needs the names of the options. */
 static void add_names(struct loom__text *out, const struct loom__view *view)
 {
 	if (view->factors < 2 || view->variants < 2)
@@ -171,16 +171,16 @@ static void add_names(struct loom__text *out, const struct loom__view *view)
 }
 
 static void add_samples(struct loom__text *out, const struct loom__view *view,
-			const struct loom__report_wish *wish)
+			const struct loom__report_settings *settings)
 {
-	if (!wish->metrics)
+	if (!settings->metrics)
 		return;
 	loom__html_section(out, "samples", "Samples",
-			   "Every sample in the order it ran, and how they are spread. None was "
+			   "All samples in run order, and their distribution. None was "
 			   "dropped.");
 	add_names(out, view);
-	for (size_t i = 0; i < wish->metrics; i++) {
-		struct figure f = {.kind = RUNS, .metric = wish->metric[i]};
+	for (size_t i = 0; i < settings->metrics; i++) {
+		struct figure f = {.kind = RUNS, .metric = settings->metric[i]};
 		loom__markup_add(out, "<details class=\"print\"%s><summary><h3>%s</h3></summary>\n", i ? "" : " open",
 				 view->metric[f.metric].name);
 		add_figure(out, view, &f, "");
@@ -209,45 +209,49 @@ static void add_workers(struct loom__text *out, const struct loom__view *view)
 		loom__markup_move(&part, &one);
 	}
 	loom__html_section_of(out, "workers", "Workers",
-			      "From begin to end of each worker in the sample nearest to the median. "
-			      "The counters keep the sum of idle time, not its place: it is drawn at "
-			      "the end. The dark line is the end of a worker's last task.",
+			      "The time of each worker in the sample nearest to the median. Idle time is "
+			      "drawn at the end, since the counters have only its sum. "
+			      "The dark line is the end of the last task.",
 			      &part);
 }
 
 static void add_pareto(struct loom__text *out, const struct loom__view *view,
-		       const struct loom__report_wish *wish)
+		       const struct loom__report_settings *settings)
 {
-	struct figure f = {.kind = PARETO, .metric = wish->x, .y = wish->y};
+	struct figure f = {.kind = PARETO, .metric = settings->x, .y = settings->y};
 	struct loom__text part = {0};
 	add_names(&part, view);
-	if (wish->x == LOOM__NO_NAME)
+	if (settings->x == LOOM__NO_NAME)
 		loom__text_free(&part);
 	else
 		add_figure(&part, view, &f,
-			   "Large marks are on the front, which the line follows: no other median is better in one "
-			   "metric and as good in the other. A ring is beaten by another median, but not surely, "
-			   "interval against interval; a dot surely is. Dotted intervals come from fewer than 6 "
+			   "Large marks and the line are the front: no other median is better in one "
+			   "metric and as good in the other. A ring is dominated by another median, but the "
+			   "intervals overlap; a dot is clearly dominated. Dotted intervals are from fewer than 6 "
 			   "samples and are open.");
 	loom__html_section_of(out, "pareto", "Pareto front", "", &part);
 }
 
-static void add_lines(struct loom__text *out, const struct loom__view *view, const struct loom__report_wish *wish)
+static void add_lines(struct loom__text *out, const struct loom__view *view,
+		      const struct loom__report_settings *settings)
 {
 	struct loom__text part = {0}, caption = {0};
 	struct loom__lines l;
-	for (size_t i = 0; i < wish->metrics; i++) {
-		struct figure f = {.kind = LINES, .metric = wish->metric[i], .wish = wish};
-		loom__lines_create(view, wish, f.metric, &l);
+	for (size_t i = 0; i < settings->metrics; i++) {
+		struct figure f = {.kind = LINES, .metric = settings->metric[i], .settings = settings};
+		loom__lines_create(view, settings, f.metric, &l);
 		size_t pooled = l.pooled;
 		loom__lines_free(&l);
 		if (pooled > 1)
-			loom__text_add(&caption, "Each mark is of the samples of up to %zu cells, which differ in other options. ",
-				       pooled);
+			loom__text_add(
+			    &caption,
+			    "Each mark merges the samples of up to %zu configurations, which differ in other options. ",
+			    pooled);
 		loom__text_add(&caption,
-			       "Marks: medians. Bars: their 95 %% intervals, where there are 6 samples or more. Thin: the lowest to the "
+			       "Marks: medians. Bars: their 95 %% intervals, where there are 6 samples or more. Thin: "
+			       "the lowest to the "
 			       "highest sample.%s",
-			       wish->show == LOOM__SHOW_VALUE ? "" : " Dashed: perfect scaling.");
+			       settings->show == LOOM__SHOW_VALUE ? "" : " Dashed: perfect scaling.");
 		loom__markup_add(&part, "<details class=\"print\"%s><summary><h3>%s</h3></summary>\n", i ? "" : " open",
 				 view->metric[f.metric].name);
 		int drawn = add_figure(&part, view, &f, loom__must_text(&caption));
@@ -262,7 +266,7 @@ static void add_lines(struct loom__text *out, const struct loom__view *view, con
 }
 
 static void add_body(struct loom__text *out, const struct loom__view *view,
-		     const struct loom__report_wish *wish)
+		     const struct loom__report_settings *settings)
 {
 	struct figure forest = {.kind = FOREST}, effects = {.kind = EFFECTS};
 	if (view->comparisons) {
@@ -273,24 +277,24 @@ static void add_body(struct loom__text *out, const struct loom__view *view,
 			   "a difference does not matter. Right is better, whatever the metric.");
 		loom__text_add(out, "</section>\n");
 	}
-	if (wish->metrics)
-		loom__html_variants(out, view, wish->metric[0]);
-	add_lines(out, view, wish);
-	if (wish->metrics && view->factors) {
+	if (settings->metrics)
+		loom__html_variants(out, view, settings->metric[0]);
+	add_lines(out, view, settings);
+	if (settings->metrics && view->factors) {
 		struct loom__text part = {0};
-		effects.metric = wish->metric[0];
+		effects.metric = settings->metric[0];
 		if (view->variants > 2 &&
 		    add_figure(
 			&part, view, &effects,
-			"Small dots: one cell each, its median. Large marks: the middle of the "
-			"cells. At the right, the change against the first level among cells that "
+			"Small dots: one configuration each, its median. Large marks: the middle of the "
+			"configurations. At the right, the change against the first level among configurations that "
 			"differ in nothing else, and its 95 % interval where there are 6 pairs or "
 			"more."))
-			loom__html_effects(&part, view, wish->metric[0]);
+			loom__html_effects(&part, view, settings->metric[0]);
 		loom__html_section_of(out, "effects", "Main effects", "", &part);
 	}
-	add_pareto(out, view, wish);
-	add_samples(out, view, wish);
+	add_pareto(out, view, settings);
+	add_samples(out, view, settings);
 	loom__html_metrics(out, view);
 	add_workers(out, view);
 	loom__html_missing(out, view);
@@ -301,10 +305,10 @@ static void add_body(struct loom__text *out, const struct loom__view *view,
 }
 
 void loom__report_html(struct loom__text *out, const struct loom__view *view,
-		       const struct loom__report_wish *wish)
+		       const struct loom__report_settings *settings)
 {
 	struct loom__text body = {0};
-	add_body(&body, view, wish);
+	add_body(&body, view, settings);
 	loom__text_add(out,
 		       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
 		       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; "
@@ -324,8 +328,8 @@ void loom__report_html(struct loom__text *out, const struct loom__view *view,
 	loom__markup_move(out, &body);
 	loom__text_add(
 	    out,
-	    "</main>\n<footer>Intervals are at 95 %% and hold for any distribution; figures have "
-	    "four significant digits. Made by gpuloom %s from the data in this file.</footer>\n"
+	    "</main>\n<footer>Intervals are at 95 %% and valid for any distribution; values have "
+	    "four significant digits. Created by gpuloom %s from the data in this file.</footer>\n"
 	    "<script>%s</script>\n</body>\n</html>\n",
 	    LOOM_VERSION_TEXT, loom__html_script);
 }

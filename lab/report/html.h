@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page and its parts. Each part appends a section, or nothing when there is nothing to say. */
+/* The page and its parts. Each part appends a section, or nothing if it has no content. */
 #ifndef LOOM_HTML_H
 #define LOOM_HTML_H
 
+#include "report/grid.h"
 #include "report/plot.h"
 #include "report/report.h"
 
 extern const char loom__html_style[], loom__html_script[], loom__html_script_hash[];
 
 void loom__html_section(struct loom__text *out, const char *id, const char *title, const char *lead);
-/* A whole section, or none where `body` is empty; frees the body. */
+/* A whole section, or nothing if `body` is empty; frees the body. */
 void loom__html_section_of(struct loom__text *out, const char *id, const char *title, const char *lead,
 			   struct loom__text *body);
-/* A table up to its first row, or, where `columns` is NULL, to the first column. Columns are separated by '|', those of
- * figures begin with '#'. */
-void loom__html_table(struct loom__text *out, const char *style, const char *caption, const char *columns);
-void loom__html_columns(struct loom__text *out, const char *columns);
-#define LOOM__HTML_BODY "</tr></thead>\n<tbody>\n"
-void loom__html_table_end(struct loom__text *out);
+/* Tables that several formats share: comparisons, with or without remarks; metrics of the first `columns` variants. */
+void loom__verdict_grid(const struct loom__view *view, size_t rows, int remarks, struct loom__grid *g);
+void loom__metric_grid(const struct loom__view *view, size_t columns, int better, struct loom__grid *g);
 
 void loom__html_headline(struct loom__text *out, const struct loom__view *view);
 void loom__html_verdicts(struct loom__text *out, const struct loom__view *view);

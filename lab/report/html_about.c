@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page's parts on how the figures came to be: notices, command, and the data. */
+/* How the values were measured: notices, command, and the data. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "report/html.h"
 
 #define MOST_REMARKS 400
-#define MOST_OPEN    3 /* remarks that are shown without being asked for */
+#define MOST_OPEN    3 /* remarks shown without a click */
 
 static void notice(struct loom__text *out, const char *style, const char *before, const char *text)
 {
@@ -33,14 +33,14 @@ static void noise(struct loom__text *out, const cJSON *list)
 			continue;
 		loom__text_add(out, said == 1 ? "<div class=\"notice good\">" : "");
 		loom__markup_add(out,
-				 "<p>Noise floor of this machine: differences under %.2g %% in %s cannot be "
-				 "seen here.</p>\n",
+				 "<p>Noise floor of this machine: differences below %.2g %% in %s cannot be "
+				 "detected.</p>\n",
 				 floor_at * 100, *metric ? metric : o->string ? o->string : "");
 	}
 	loom__text_add(out, said ? "</div>\n" : "");
 }
 
-/* Some remarks stand in the open, many are folded away so that the result stays in sight. */
+/* A few remarks are shown; more are folded, so that the result stays visible. */
 static void remarks(struct loom__text *out, const cJSON *list)
 {
 	struct loom__text all = {0};
@@ -53,8 +53,8 @@ static void remarks(struct loom__text *out, const cJSON *list)
 			notice(&all, "", "", text);
 	}
 	if (n > MOST_OPEN)
-		loom__text_add(out, "<details class=\"print\"><summary>%zu remarks on the run and its samples</summary>\n",
-			       n);
+		loom__text_add(
+		    out, "<details class=\"print\"><summary>%zu remarks on the run and its samples</summary>\n", n);
 	loom__markup_move(out, &all);
 	loom__text_add(out, n > MOST_OPEN ? "</details>\n" : "");
 }
@@ -66,13 +66,13 @@ void loom__html_notices(struct loom__text *out, const struct loom__view *view)
 	const char *error = loom__json_text(loom__json_object(view->head, "error"), "text");
 	if (*status && strcmp(status, "ok"))
 		notice(out, " bad",
-		       *error ? "This run did not end well: "
-			      : "This run did not end well; its status is ",
+		       *error ? "This run failed: "
+			      : "This run failed; its status is ",
 		       *error ? error : status);
 	if (view->doc[0].torn)
 		notice(out, "", "",
-		       "The file ends in half a line, which was not read: `gpuloom sweep --resume` "
-		       "goes on from there.");
+		       "The last line of the file is incomplete and was ignored: `gpuloom sweep --resume` "
+		       "continues from there.");
 	if (quiet && !loom__json_true(quiet, "quiet")) {
 		cJSON_ArrayForEach(item, loom__json_list(quiet, "reasons"))
 		{
@@ -93,7 +93,7 @@ void loom__html_notices(struct loom__text *out, const struct loom__view *view)
 	noise(out, item ? item : loom__json_object(view->head, "noise"));
 }
 
-/* As a shell takes it back. */
+/* Quoted for a shell. */
 static void add_word(struct loom__text *out, const char *word)
 {
 	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -133,8 +133,8 @@ void loom__html_command(struct loom__text *out, const struct loom__view *view)
 	loom__text_add(out, any ? "</section>\n" : "");
 }
 
-/* As it is in the file, but for '<': the browser must not see an end tag or a comment in it.
- * Outside of strings JSON has no '<', so that the data stay the same. What is no text does not. */
+/* The file's bytes, with '<' escaped so that the browser finds no end tag or comment in them. In JSON '<' occurs in
+ * strings only, so the data stay the same. Invalid text is replaced. */
 static void add_data(struct loom__text *out, const struct loom__doc *doc)
 {
 	size_t from = out->length;
@@ -154,9 +154,9 @@ void loom__html_data(struct loom__text *out, const struct loom__view *view)
 {
 	loom__html_section(
 	    out, "data", "Data",
-	    "The whole of what this page was made from is inside it; without scripts it can be "
-	    "found at the end of the page's source. <code>gpuloom report</code> makes tables "
-	    "and plots in other formats from it.");
+	    "This page contains its data; without scripts they are "
+	    "at the end of the page's source. <code>gpuloom report</code> creates tables "
+	    "and plots in other formats from them.");
 	loom__text_add(out, "<p id=\"downloads\"></p>\n</section>\n");
 	for (size_t i = 0; i < view->docs; i++) {
 		const char *slash = strrchr(view->doc[i].path, '/');

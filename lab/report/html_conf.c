@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page's part on the configuration: every option in force and where its value came from. */
+/* The configuration: every option in effect and the origin of its value. */
 #include <string.h>
 
 #include "report/html.h"
@@ -7,7 +7,7 @@
 
 #define MOST_VARIANTS 64
 
-/* An option of a variant; the cells of a sweep share the conf in its first line. */
+/* The options of a variant; the configurations of a sweep share the options in its `about` line. */
 static const cJSON *conf_of(const struct loom__view *view, size_t i)
 {
 	const cJSON *result = view->variant[i].result;
@@ -34,12 +34,15 @@ static void conf_values(struct loom__text *out, const struct loom__view *view, c
 	}
 }
 
-/* A table of the options that were left at their defaults, or of the others; nothing without a row. */
+/* A table of the options left at their defaults, or of the others; empty without a row. */
 static void conf_table(struct loom__text *out, const struct loom__view *view, int defaults)
 {
 	struct loom__pool pool = {0};
 	struct loom__names done = {0};
+	struct loom__grid g = {0};
+	struct loom__text values = {0};
 	const cJSON *o;
+	loom__grid_columns(&g, "option|value|from|default");
 	for (size_t i = 0; i < view->variants && i < MOST_VARIANTS; i++)
 		cJSON_ArrayForEach(o, conf_of(view, i))
 		{
@@ -50,18 +53,13 @@ static void conf_table(struct loom__text *out, const struct loom__view *view, in
 			loom__names_add(&pool, &done, o->string);
 			if (done.count == before)
 				continue;
-			if (!before)
-				loom__html_table(out, "wrap", defaults ? "Defaults" : "Options that were set",
-						 "Option|Value|From|Default");
-			loom__markup_add(out, "<tr><th scope=\"row\"><code>%s</code></th><td>", o->string);
-			conf_values(out, view, o->string);
-			loom__markup_add(out,
-					 "</td><td>%s <span class=\"soft\">%s</span></td><td class=\"soft\">%s</td></tr>\n",
-					 loom__json_text(o, "source"), loom__json_text(o, "at"),
-					 loom__json_text(o, "default"));
+			loom__grid_cell(&g, LOOM__CELL_CODE, "%s", o->string);
+			conf_values(&values, view, o->string);
+			loom__grid_markup(&g, &values);
+			loom__grid_cell(&g, 0, "%s %s", loom__json_text(o, "source"), loom__json_text(o, "at"));
+			loom__grid_cell(&g, LOOM__CELL_SOFT, "%s", loom__json_text(o, "default"));
 		}
-	if (done.count)
-		loom__html_table_end(out);
+	loom__grid_html(&g, out, "wrap", defaults ? "Defaults" : "Options that were set");
 	loom__pool_free(&pool);
 }
 
@@ -71,12 +69,12 @@ void loom__html_conf(struct loom__text *out, const struct loom__view *view)
 	conf_table(&body, view, 0);
 	conf_table(&defaults, view, 1);
 	if (*loom__must_text(&defaults))
-		loom__text_add(&body,
-			       "<details class=\"print\"><summary>Options left at their defaults</summary>\n%s</details>\n",
-			       defaults.at);
+		loom__text_add(
+		    &body, "<details class=\"print\"><summary>Options left at their defaults</summary>\n%s</details>\n",
+		    defaults.at);
 	loom__text_free(&defaults);
 	loom__html_section_of(out, "conf", "Configuration",
-			      "Every option in force and where its value came from. An option with "
-			      "several values is what the variants differ in.",
+			      "Every option in effect and the origin of its value. The variants differ in "
+			      "options with several values.",
 			      &body);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page's part on the machine, before and after, and on the plug-ins. */
+/* The machine before and after the run, and the plug-ins. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,22 +9,24 @@
 
 #define MOST_FACTS 400
 
-static void add_fact(struct loom__text *out, const cJSON *fact)
+static void add_fact(struct loom__grid *g, unsigned flags, const cJSON *fact)
 {
 	const char *why = loom__json_text(fact, "null_because");
+	struct loom__text text = {0};
 	if (!fact) {
-		loom__text_add(out, "\xe2\x80\x93");
+		loom__grid_cell(g, flags, "\xe2\x80\x93");
 	} else if (cJSON_IsNull(fact) || *why) {
-		loom__markup_add(out, "<span class=\"soft\">not known%s%s</span>", *why ? ": " : "", why);
+		loom__grid_cell(g, LOOM__CELL_SOFT, "not known%s%s", *why ? ": " : "", why);
 	} else if (cJSON_IsString(fact)) {
-		loom__markup_text(out, loom__json_string(fact));
+		loom__grid_cell(g, flags, "%s", loom__json_string(fact));
 	} else if (cJSON_IsNumber(fact) && fact->valuedouble != floor(fact->valuedouble)) {
-		/* The data have all digits. */
-		loom__text_add(out, "<span class=\"nw\">%.6g</span>", fact->valuedouble);
+		loom__grid_cell(g, flags | LOOM__CELL_NOWRAP, "%.6g",
+				fact->valuedouble); /* the document has all digits */
 	} else {
-		char *text = loom__must(loom__json_print(fact, 0));
-		loom__markup_cut(out, text, 300);
-		free(text);
+		char *json = loom__must(loom__json_print(fact, 0));
+		loom__markup_cut(&text, json, 300);
+		loom__grid_markup(g, &text);
+		free(json);
 	}
 }
 
@@ -35,32 +37,26 @@ static int is_group(const cJSON *fact)
 	       !cJSON_GetObjectItemCaseSensitive(fact, "null_because");
 }
 
-static void add_facts(struct loom__text *out, const cJSON *before, const cJSON *after,
-		      const char *prefix, int depth, int *left)
+static void add_facts(struct loom__grid *g, const cJSON *before, const cJSON *after, const char *prefix, int depth)
 {
 	const cJSON *fact;
 	cJSON_ArrayForEach(fact, before)
 	{
-		const cJSON *then = cJSON_IsObject(after) && fact->string
-					? cJSON_GetObjectItemCaseSensitive(after, fact->string)
-					: NULL;
+		const cJSON *then = cJSON_IsObject(after) && fact->string ?
+					    cJSON_GetObjectItemCaseSensitive(after, fact->string) : NULL;
 		struct loom__text name = {0};
-		loom__text_add(&name, "%s%s%s", prefix, *prefix ? "." : "",
-			       fact->string ? fact->string : "");
+		loom__text_add(&name, "%s%s%s", prefix, *prefix ? "." : "", fact->string ? fact->string : "");
 		if (is_group(fact) && depth < 3) {
-			add_facts(out, fact, then, loom__must_text(&name), depth + 1, left);
-		} else if ((*left)-- > 0) {
+			add_facts(g, fact, then, loom__must_text(&name), depth + 1);
+		} else if (g->cells < MOST_FACTS * g->columns) {
 			int same = !then || cJSON_Compare(fact, then, 1);
-			loom__markup_add(out, same ? "<tr class=\"same\"><th scope=\"row\">%s</th><td>" :
-						     "<tr><th scope=\"row\">%s</th><td>",
-					 loom__must_text(&name));
-			add_fact(out, fact);
-			loom__text_add(out, "</td><td>");
+			unsigned flags = same ? LOOM__CELL_SOFT : 0;
+			loom__grid_cell(g, flags, "%s", loom__must_text(&name));
+			add_fact(g, flags, fact);
 			if (!same)
-				add_fact(out, then);
+				add_fact(g, 0, then);
 			else
-				loom__text_add(out, then ? "same" : "");
-			loom__text_add(out, "</td></tr>\n");
+				loom__grid_cell(g, flags, "%s", then ? "same" : "");
 		}
 		loom__text_free(&name);
 	}
@@ -68,18 +64,20 @@ static void add_facts(struct loom__text *out, const cJSON *before, const cJSON *
 
 static void environment_table(struct loom__text *out, const cJSON *environment)
 {
-	int left = MOST_FACTS;
+	struct loom__grid g = {0};
 	const cJSON *before = loom__json_object(environment, "before");
 	const cJSON *after = loom__json_object(environment, "after");
-	loom__html_table(out, "wrap", "The machine before and after the run", "Fact|Before|After");
-	add_facts(out, before ? before : environment, after, "", 0, &left);
-	loom__html_table_end(out);
+	loom__grid_columns(&g, "fact|before|after");
+	add_facts(&g, before ? before : environment, after, "", 0);
+	loom__grid_html(&g, out, "wrap", "The machine before and after the run");
 }
 
 static void plugin_table(struct loom__text *out, const struct loom__view *view)
 {
 	struct loom__names seen = {0};
 	struct loom__pool pool = {0};
+	struct loom__grid g = {0};
+	loom__grid_columns(&g, "plug-in|kind|version|build ID");
 	const cJSON *p, *result;
 	for (size_t i = 0; i < view->variants && seen.count < 100; i++) {
 		result = view->variant[i].result;
@@ -94,18 +92,13 @@ static void plugin_table(struct loom__text *out, const struct loom__view *view)
 			loom__text_free(&key);
 			if (seen.count == before || before > 100)
 				continue;
-			if (!before)
-				loom__html_table(out, "wrap cards", "Plug-ins that took part",
-						 "Plug-in|Kind|Version|Build ID");
-			loom__markup_add(out,
-					 "<tr><th scope=\"row\">%s</th><td data-label=\"Kind\">%s</td>"
-					 "<td data-label=\"Version\">%s</td>"
-					 "<td data-label=\"Build ID\"><code>%.16s</code></td></tr>\n",
-					 name, loom__json_text(p, "kind"), version, hash);
+			loom__grid_cell(&g, 0, "%s", name);
+			loom__grid_cell(&g, 0, "%s", loom__json_text(p, "kind"));
+			loom__grid_cell(&g, 0, "%s", version);
+			loom__grid_cell(&g, LOOM__CELL_CODE, "%.16s", hash);
 		}
 	}
-	if (seen.count)
-		loom__html_table_end(out);
+	loom__grid_html(&g, out, "wrap cards", "Plug-ins of the run");
 	loom__pool_free(&pool);
 }
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page's style and its one script. The page's policy allows no script but this one, by its
- * hash: should some text ever get past the escaping, it still would not run. tests/test_report.c
- * checks the hash. */
+/* The style sheet and the only script of a page. The page's policy allows this script alone, by its hash, so text that
+ * got past the escaping could not run. tests/test_report.c checks the hash. */
 #include "report/html.h"
 
 const char loom__html_style[] =
@@ -46,7 +45,7 @@ const char loom__html_style[] =
     "space:normal}\n"
     ".n{text-align:right;white-space:nowrap}.wrap td,.wrap th{overflow-wrap:anywhere}\n"
     "@media (min-width:701px){.wrap tbody th{overflow-wrap:break-word}}\n"
-    ".soft{color:var(--soft);font-weight:400}.same td,.same th{color:var(--soft)}\n"
+    ".soft{color:var(--soft);font-weight:400}\n"
     ".verdict{font-weight:680;letter-spacing:.025em;font-size:13.5px;white-space:nowrap;"
     "color:var(--c)}td "
     ".verdict::before{content:attr(data-sign);display:inline-block;width:1.35em}\n"

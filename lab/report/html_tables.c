@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The page's tables of figures: verdicts, variants, metrics, effects, and what did not run. */
+/* The tables of a page: verdicts, variants, metrics, effects, and what did not run. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/html.h"
+#include "report/table.h"
 #include "facts/must.h"
 
 #define MOST_ROWS    200
 #define MOST_COLUMNS 8
 
-/* 1: all comparisons are against the same variant, which then need not be repeated. */
+/* 1: all comparisons share one baseline, which need not be repeated in each row. */
 static int one_baseline(const struct loom__view *view)
 {
 	for (size_t i = 1; i < view->comparisons; i++)
@@ -20,38 +21,39 @@ static int one_baseline(const struct loom__view *view)
 	return 1;
 }
 
-static void verdict_row(struct loom__text *out, const struct loom__view *view,
-			const struct loom__compared *c)
+void loom__verdict_grid(const struct loom__view *view, size_t rows, int remarks, struct loom__grid *g)
 {
-	int more = c->more_blocks > 0 && c->verdict == LOOM__V_INCONCLUSIVE && c->more_blocks < 1e6;
-	char p[32], range[80], blocks[24] = "";
-	if (c->blocks >= 0 && c->blocks < 1e12)
-		snprintf(blocks, sizeof(blocks), "%.0f", c->blocks);
-	loom__markup_add(out, "<tr><th scope=\"row\">%s", view->variant[c->variant].label);
-	if (!one_baseline(view))
-		loom__markup_add(out, " <span class=\"soft\">against %s</span>",
-				 view->variant[c->baseline].label);
-	loom__markup_add(out,
-			 "</th><td data-label=\"Metric\">%s</td><td data-label=\"Verdict\">"
-			 "<span class=\"verdict %s\" data-sign=\"%s\">%s</span></td>"
-			 "<td data-label=\"Change\" class=\"n\">%s</td>"
-			 "<td data-label=\"Interval\" class=\"n\">%s</td><td data-label=\"p\" class=\"n\">%s</td>"
-			 "<td data-label=\"Blocks\" class=\"n\">%s</td><td data-label=\"Remarks\" class=\"%s\">",
-			 c->name, loom__verdict_style[c->verdict], loom__verdict_sign[c->verdict],
-			 *c->word ? c->word : "none", LOOM__CHANGE(c->effect),
-			 loom__change_range(range, c->low, c->high, "not bounded"),
-			 loom__p_value(p, isnan(c->p_holm) ? c->p : c->p_holm), blocks,
-			 *c->notes || c->more_blocks > 0 ? "soft" : "none");
-	if (more)
-		loom__text_add(out, "about %.0f more blocks would tell%s", c->more_blocks,
-			       *c->notes ? "; " : "");
-	loom__markup_add(out, "%s</td></tr>\n", c->notes);
+	int against = !one_baseline(view);
+	loom__grid_columns(g, "variant");
+	if (against)
+		loom__grid_columns(g, "against");
+	loom__grid_columns(g, "metric|verdict|#change|#95 % interval|#p (Holm)|#blocks");
+	if (remarks)
+		loom__grid_column(g, LOOM__CELL_SOFT, "remarks");
+	for (size_t i = 0; i < view->comparisons && i < rows; i++) {
+		const struct loom__compared *c = &view->compared[i];
+		char p[32], range[80];
+		loom__grid_cell(g, 0, "%s", view->variant[c->variant].label);
+		if (against)
+			loom__grid_cell(g, 0, "%s", view->variant[c->baseline].label);
+		loom__grid_cell(g, 0, "%s", c->name);
+		loom__grid_cell(g, LOOM__CELL_VERDICT | (unsigned)c->verdict << 8, "%s", *c->word ? c->word : "none");
+		loom__grid_cell(g, 0, "%s", LOOM__CHANGE(c->effect));
+		loom__grid_cell(g, 0, "%s", loom__change_range(range, c->low, c->high, "open"));
+		loom__grid_cell(g, 0, "%s", loom__p_value(p, isnan(c->p_holm) ? c->p : c->p_holm));
+		loom__grid_cell(g, 0, c->blocks >= 0 && c->blocks < 1e12 ? "%.0f" : "", c->blocks);
+		if (remarks && c->more_blocks > 0 && c->more_blocks < 1e6 && c->verdict == LOOM__V_INCONCLUSIVE)
+			loom__grid_cell(g, 0, "about %.0f more blocks needed%s%s", c->more_blocks,
+					*c->notes ? "; " : "", c->notes);
+		else if (remarks)
+			loom__grid_cell(g, 0, "%s", c->notes);
+	}
 }
 
 void loom__html_headline(struct loom__text *out, const struct loom__view *view)
 {
 	static const char *const says[] = {"is faster than", "is slower than", "is equivalent to",
-					   "differs little from", "cannot be told from"};
+					   "differs little from", "cannot be distinguished from"};
 	size_t said = 0;
 	for (size_t i = 0; i < view->comparisons && said < 3; i++) {
 		const struct loom__compared *c = &view->compared[i];
@@ -69,115 +71,88 @@ void loom__html_verdicts(struct loom__text *out, const struct loom__view *view)
 {
 	size_t rows = view->comparisons < MOST_ROWS ? view->comparisons : MOST_ROWS;
 	struct loom__text caption = {0};
+	struct loom__grid g = {0};
 	loom__html_section(out, "verdicts", "Verdict", "");
 	loom__text_add(&caption, "Change of each metric against %s",
 		       one_baseline(view) ? view->variant[view->compared[0].baseline].label : "its baseline");
-	loom__html_table(out, "cards", loom__must_text(&caption),
-			 "Variant|Metric|Verdict|#Change|#95 % interval|#p (Holm)|#Blocks|Remarks");
+	loom__verdict_grid(view, rows, 1, &g);
+	loom__grid_html(&g, out, "cards", loom__must_text(&caption));
 	loom__text_free(&caption);
-	for (size_t i = 0; i < rows; i++)
-		verdict_row(out, view, &view->compared[i]);
-	loom__html_table_end(out);
 	if (rows < view->comparisons)
 		loom__text_add(out, "<p class=\"soft\">The first %zu of %zu comparisons.</p>\n",
 			       rows, view->comparisons);
 }
 
-static void median(struct loom__text *out, const struct loom__series *s, const char *unit)
+/* The median of a series as a cell. */
+static void median(struct loom__grid *g, const struct loom__series *s, const char *unit)
 {
-	loom__text_add(out, "<td data-label=\"Median\" class=\"n\">");
-	loom__markup_figure(out, s->n ? s->median.at : NAN, unit);
-	loom__text_add(out, "</td>");
+	loom__grid_cell(g, 0, "%s", s && s->n ? LOOM__FIGURE(s->median.at, unit) : "\xe2\x80\x93");
 }
 
-static void figures(struct loom__text *out, const struct loom__series *s, const char *unit)
+static void range(struct loom__grid *g, const struct loom__series *s, double low, double high, const char *unit)
 {
-	loom__text_add(out, "<td data-label=\"Interval\" class=\"n\">");
-	if (s->n && !s->median.open)
-		loom__markup_range(out, s->median.low, s->median.high, unit);
-	else
-		loom__text_add(out, s->n ? "open" : "\xe2\x80\x93");
-	loom__text_add(out, "</td><td data-label=\"Range\" class=\"n\">");
-	if (s->n)
-		loom__markup_range(out, s->sorted[0], s->sorted[s->n - 1], unit);
-	loom__text_add(out, "</td><td data-label=\"Samples\" class=\"n\">%zu</td>", s->n);
+	char text[340];
+	loom__grid_cell(g, 0, "%s", s->n ? loom__figure_range(text, low, high, unit) : "");
 }
 
-/* The cells of a sweep are named by their levels, variants by their label. */
+/* Configurations of a sweep are named by their levels, variants by their labels. */
 static int named_by_levels(const struct loom__view *view)
 {
 	return view->kind == LOOM__DOC_SWEEP && view->factors;
 }
 
-/* Long keys may break at their dots. */
-static void key_heading(struct loom__text *out, const char *key)
-{
-	loom__text_add(out, "<th scope=\"col\" class=\"keyed\">");
-	for (const char *dot; (dot = strchr(key, '.')); key = dot + 1) {
-		char part[64] = "";
-		strncat(part, key, (size_t)(dot - key) < 60 ? (size_t)(dot - key) : 60);
-		loom__markup_add(out, "%s.<wbr>", part);
-	}
-	loom__markup_add(out, "%s</th>", key);
-}
-
-static void variant_levels(struct loom__text *out, const struct loom__view *view,
-			   const struct loom__variant *v)
-{
-	for (size_t f = 0; f < view->factors && f < MOST_COLUMNS; f++) {
-		const char *level = v->level && v->level[f] ? v->level[f] : "";
-		loom__markup_add(out,
-				 f ? "<td data-label=\"%s\">%s</td>" : "<th scope=\"row\" data-label=\"%s\">%s</th>",
-				 view->factor[f], level);
-	}
-}
-
-static void variant_row(struct loom__text *out, const struct loom__view *view, size_t i,
-			size_t metric)
+static void variant_row(struct loom__grid *g, const struct loom__view *view, size_t i, size_t metric)
 {
 	const struct loom__variant *v = &view->variant[i];
-	loom__text_add(out, "<tr>");
-	if (named_by_levels(view)) { /* what it is about first: a narrow page shows little more */
-		median(out, &v->series[metric], view->metric[metric].unit);
-		variant_levels(out, view, v);
+	const struct loom__series *s = &v->series[metric];
+	const char *unit = view->metric[metric].unit;
+	struct loom__text name = {0};
+	if (named_by_levels(view)) { /* the median first: a narrow page shows few columns */
+		median(g, s, unit);
+		for (size_t f = 0; f < view->factors && f < MOST_COLUMNS; f++)
+			loom__grid_cell(g, 0, "%s", v->level && v->level[f] ? v->level[f] : "");
 	} else {
-		loom__text_add(out, "<th scope=\"row\">");
 		if (view->variants <= LOOM__SERIES) {
-			loom__text_add(out,
-				       "<svg class=\"plot key\" viewBox=\"0 0 14 14\" width=\"14\" "
-				       "height=\"14\" aria-hidden=\"true\">");
-			loom__svg_mark(out, i, "fill", 7, 7, 5, NULL);
-			loom__text_add(out, "</svg>");
+			loom__text_add(&name,
+				       "<svg class=\"plot key\" viewBox=\"0 0 14 14\" width=\"14\" height=\"14\" "
+				       "aria-hidden=\"true\">");
+			loom__svg_mark(&name, i, "fill", 7, 7, 5, NULL);
+			loom__text_add(&name, "</svg>");
 		}
-		loom__markup_add(out, "%s</th>", v->label);
-		median(out, &v->series[metric], view->metric[metric].unit);
+		loom__markup_text(&name, v->label);
+		loom__grid_markup(g, &name);
+		median(g, s, unit);
 	}
-	figures(out, &v->series[metric], view->metric[metric].unit);
-	loom__markup_add(out, "<td data-label=\"Status\">%s</td></tr>\n", v->status);
+	if (s->n && s->median.open)
+		loom__grid_cell(g, 0, "open");
+	else
+		range(g, s, s->median.low, s->median.high, unit);
+	range(g, s, s->n ? s->sorted[0] : NAN, s->n ? s->sorted[s->n - 1] : NAN, unit);
+	loom__grid_cell(g, 0, "%zu", s->n);
+	loom__grid_cell(g, 0, "%s", v->status);
 }
 
 void loom__html_variants(struct loom__text *out, const struct loom__view *view, size_t metric)
 {
-	/* The baseline stays first; the cells of a sweep stand best first. */
+	/* The baseline stays first; the configurations of a sweep are sorted, best first. */
 	size_t n, *order = loom__view_order(view, metric, view->kind == LOOM__DOC_SWEEP, &n);
 	loom__html_section(out, "variants",
-			   view->kind == LOOM__DOC_SWEEP ? "Cells, best first"
+			   view->kind == LOOM__DOC_SWEEP ? "Configurations, best first"
 			   : view->variants == 1         ? "Result"
 							 : "Variants",
 			   "");
 	struct loom__text caption = {0};
+	struct loom__grid g = {0};
 	const char *better = loom__better_name(view->metric[metric].better);
 	loom__text_add(&caption, *better ? "%s, %s is better" : "%s", view->metric[metric].name, better);
-	loom__html_table(out, named_by_levels(view) ? "" : "cards", loom__must_text(&caption), NULL);
-	loom__text_free(&caption);
-	loom__html_columns(out, named_by_levels(view) ? "#Median" : "Variant|#Median");
+	loom__grid_columns(&g, named_by_levels(view) ? "#median" : "variant|#median");
 	for (size_t f = 0; named_by_levels(view) && f < view->factors && f < MOST_COLUMNS; f++)
-		key_heading(out, view->factor[f]);
-	loom__html_columns(out, "#95 % interval|#Lowest \xe2\x80\xa6 highest|#Samples|Status");
-	loom__text_add(out, LOOM__HTML_BODY);
+		loom__grid_column(&g, 0, view->factor[f]);
+	loom__grid_columns(&g, "#95 % interval|#lowest \xe2\x80\xa6 highest|#samples|status");
 	for (size_t k = 0; k < n && k < MOST_ROWS; k++)
-		variant_row(out, view, order[k], metric);
-	loom__html_table_end(out);
+		variant_row(&g, view, order[k], metric);
+	loom__grid_html(&g, out, named_by_levels(view) ? "" : "cards", loom__must_text(&caption));
+	loom__text_free(&caption);
 	if (n > MOST_ROWS)
 		loom__text_add(out, "<p class=\"soft\">%d of %zu; the rest is in the CSV.</p>\n",
 			       MOST_ROWS, n);
@@ -185,35 +160,37 @@ void loom__html_variants(struct loom__text *out, const struct loom__view *view, 
 	free(order);
 }
 
-void loom__html_metrics(struct loom__text *out, const struct loom__view *view)
+void loom__metric_grid(const struct loom__view *view, size_t columns, int better, struct loom__grid *g)
 {
-	size_t columns = view->variants < MOST_COLUMNS ? view->variants : MOST_COLUMNS;
-	if (view->kind == LOOM__DOC_SWEEP || !view->metrics || !columns)
-		return;
-	loom__html_section(
-	    out, "metrics", "All metrics",
-	    "Medians. A metric that is 0 in every sample belongs to a mechanism that took no "
-	    "part, and is left out.");
-	loom__html_table(out, "", "Medians of all metrics", NULL);
-	loom__html_columns(out, "Metric|Better");
+	loom__grid_columns(g, "median of");
+	if (better)
+		loom__grid_column(g, LOOM__CELL_SOFT, "better");
 	for (size_t i = 0; i < columns; i++)
-		loom__markup_add(out, "<th scope=\"col\" class=\"n\">%s</th>", view->variant[i].label);
-	loom__text_add(out, LOOM__HTML_BODY);
+		loom__grid_column(g, LOOM__CELL_NUMBER, view->variant[i].label);
 	for (size_t m = 0; m < view->metrics; m++) {
 		const struct loom__view_metric *metric = &view->metric[m];
 		if (!metric->shown)
 			continue;
-		loom__markup_add(out, "<tr><th scope=\"row\">%s</th><td class=\"soft\">%s</td>", metric->name,
-				 loom__better_name(metric->better));
-		for (size_t i = 0; i < columns; i++) {
-			const struct loom__series *s = view->variant[i].series;
-			loom__text_add(out, "<td class=\"n\">");
-			loom__markup_figure(out, s && s[m].n ? s[m].median.at : NAN, metric->unit);
-			loom__text_add(out, "</td>");
-		}
-		loom__text_add(out, "</tr>\n");
+		loom__grid_cell(g, 0, "%s", metric->name);
+		if (better)
+			loom__grid_cell(g, 0, "%s", loom__better_name(metric->better));
+		for (size_t i = 0; i < columns; i++)
+			median(g, view->variant[i].series ? &view->variant[i].series[m] : NULL, metric->unit);
 	}
-	loom__html_table_end(out);
+}
+
+void loom__html_metrics(struct loom__text *out, const struct loom__view *view)
+{
+	size_t columns = view->variants < MOST_COLUMNS ? view->variants : MOST_COLUMNS;
+	struct loom__grid g = {0};
+	if (view->kind == LOOM__DOC_SWEEP || !view->metrics || !columns)
+		return;
+	loom__html_section(
+	    out, "metrics", "All metrics",
+	    "Medians. Metrics that are 0 in all samples are left out, since their mechanism took no "
+	    "part.");
+	loom__metric_grid(view, columns, 1, &g);
+	loom__grid_html(&g, out, "", "Medians of all metrics");
 	if (view->metrics_left_out)
 		loom__text_add(out, "<p class=\"soft\">Only the first %d metrics were read.</p>\n",
 			       LOOM__VIEW_METRICS);
@@ -226,25 +203,25 @@ void loom__html_metrics(struct loom__text *out, const struct loom__view *view)
 void loom__html_effects(struct loom__text *out, const struct loom__view *view, size_t metric)
 {
 	const char *level[MOST_ROWS];
-	char range[80];
+	char text[80];
+	struct loom__grid g = {0};
 	loom__text_add(out, "<details><summary>The same as a table</summary>\n");
-	loom__html_table(out, "", "Change against the first level, other factors equal",
-			 "Factor|Level|Against|#Change|#95 % interval|#Pairs of cells");
+	loom__grid_columns(&g, "factor|level|against|#change|#95 % interval|#pairs");
 	for (size_t f = 0; f < view->factors && f < MOST_ROWS / 8; f++) {
 		size_t n = loom__effect_levels(view, f, level, 16);
 		for (size_t i = 1; i < n; i++) {
 			struct loom__stats_interval r = {0};
 			size_t pairs = loom__effect(view, metric, f, level[0], level[i], &r);
-			loom__markup_add(out,
-					 "<tr><th scope=\"row\">%s</th><td>%s</td><td>%s</td><td class=\"n\">%s</td>"
-					 "<td class=\"n\">%s</td><td class=\"n\">%zu</td></tr>\n",
-					 view->factor[f], level[i], level[0], LOOM__CHANGE(pairs ? r.at : NAN),
-					 !pairs ? "\xe2\x80\x93" :
-					 r.open ? "open" : loom__change_range(range, r.low, r.high, ""),
-					 pairs);
+			loom__grid_cell(&g, 0, "%s", view->factor[f]);
+			loom__grid_cell(&g, 0, "%s", level[i]);
+			loom__grid_cell(&g, 0, "%s", level[0]);
+			loom__grid_cell(&g, 0, "%s", LOOM__CHANGE(pairs ? r.at : NAN));
+			loom__grid_cell(&g, 0, "%s", !pairs ? "\xe2\x80\x93" :
+						     r.open ? "open" : loom__change_range(text, r.low, r.high, ""));
+			loom__grid_cell(&g, 0, "%zu", pairs);
 		}
 	}
-	loom__html_table_end(out);
+	loom__grid_html(&g, out, "", "Change against the first level, other factors equal");
 	loom__text_add(out, "</details>\n");
 }
 
@@ -258,53 +235,54 @@ static int same_reason(const struct loom__variant *a, const struct loom__variant
 	return !strcmp(a->status, b->status) && !strcmp(a->note, b->note);
 }
 
-/* Those that are missing for the same reason as `first`, behind a summary when there are several. */
-static void put_group(struct loom__text *out, const struct loom__view *view, size_t first, size_t count)
+/* The variants that are missing for the same reason as `first`; folded if there are several. */
+static void add_group(struct loom__grid *g, const struct loom__view *view, size_t first, size_t count)
 {
 	size_t shown = 0;
-	loom__text_add(out, "<tr><th scope=\"row\">");
+	struct loom__text names = {0};
 	if (count > 1)
-		loom__text_add(out, "<details><summary>%zu of %zu</summary>", count, view->variants);
+		loom__text_add(&names, "<details><summary>%zu of %zu</summary>", count, view->variants);
 	for (size_t i = first; i < view->variants && shown < MOST_ROWS; i++) {
 		const struct loom__variant *v = &view->variant[i];
-		if (!is_missing(v) || !same_reason(v, &view->variant[first]))
-			continue;
-		loom__markup_add(out, shown++ ? "<br>%s" : "%s", v->name);
+		if (is_missing(v) && same_reason(v, &view->variant[first]))
+			loom__markup_add(&names, shown++ ? "<br>%s" : "%s", v->name);
 	}
 	if (count > shown)
-		loom__text_add(out, "<br>... %zu more", count - shown);
-	loom__text_add(out, count > 1 ? "</details>" : "");
-	loom__markup_add(out, "</th><td class=\"nw\">%s</td><td>%s</td></tr>\n",
-			 view->variant[first].status, view->variant[first].note);
+		loom__text_add(&names, "<br>... %zu more", count - shown);
+	loom__text_add(&names, count > 1 ? "</details>" : "");
+	loom__grid_markup(g, &names);
+	loom__grid_cell(g, LOOM__CELL_NOWRAP, "%s", view->variant[first].status);
+	loom__grid_cell(g, 0, "%s", view->variant[first].note);
 }
 
 void loom__html_missing(struct loom__text *out, const struct loom__view *view)
 {
 	size_t first[MOST_ROWS], count[MOST_ROWS], groups = 0, left = 0;
+	struct loom__grid g = {0};
 	for (size_t i = 0; i < view->variants; i++) {
 		const struct loom__variant *v = &view->variant[i];
-		size_t g = 0;
+		size_t k = 0;
 		if (!is_missing(v))
 			continue;
-		while (g < groups && !same_reason(v, &view->variant[first[g]]))
-			g++;
-		if (g == MOST_ROWS) {
+		while (k < groups && !same_reason(v, &view->variant[first[k]]))
+			k++;
+		if (k == MOST_ROWS) {
 			left++;
 			continue;
 		}
-		if (g == groups) {
-			first[g] = i;
+		if (k == groups) {
+			first[k] = i;
 			count[groups++] = 0;
 		}
-		count[g]++;
+		count[k]++;
 	}
 	if (!groups)
 		return;
 	loom__html_section(out, "missing", "Not run, or not to the end", "");
-	loom__html_table(out, "wrap", "What was left out, and why", "Which|Status|Reason");
-	for (size_t g = 0; g < groups; g++)
-		put_group(out, view, first[g], count[g]);
-	loom__html_table_end(out);
+	loom__grid_columns(&g, "which|status|reason");
+	for (size_t k = 0; k < groups; k++)
+		add_group(&g, view, first[k], count[k]);
+	loom__grid_html(&g, out, "wrap", "What was left out, and why");
 	if (left)
 		loom__text_add(out, "<p class=\"soft\">And %zu more.</p>\n", left);
 	loom__text_add(out, "</section>\n");

@@ -8,7 +8,7 @@
 #include "report/plot.h"
 #include "facts/must.h"
 
-/* "64", "64k", "64KiB": the number, as confs take it. */
+/* "64", "64k", "64KiB": the number, with the suffixes that confs accept. */
 static int number_of(const char *text, double *x)
 {
 	static const struct {
@@ -42,8 +42,8 @@ static int in(const struct loom__variant *v, size_t factor, const char *level)
 	return factor == LOOM__NO_NAME || (v->level && v->level[factor] && !strcmp(v->level[factor], level));
 }
 
-/* The samples of all cells there, as one. */
-static void fill(const struct loom__view *view, const struct loom__report_wish *wish, struct loom__lines *l,
+/* Merges the samples of all configurations at this point. */
+static void fill(const struct loom__view *view, const struct loom__report_settings *settings, struct loom__lines *l,
 		struct loom__lines_point *p)
 {
 	double *all = NULL;
@@ -51,13 +51,14 @@ static void fill(const struct loom__view *view, const struct loom__report_wish *
 	for (size_t v = 0; v < view->variants; v++) {
 		const struct loom__variant *variant = &view->variant[v];
 		const struct loom__series *s = variant->series ? &variant->series[l->metric] : NULL;
-		if (!s || !s->n || !in(variant, wish->x_factor, l->x[p->at]) || !in(variant, wish->lines, l->line[p->line]) ||
-		    !in(variant, wish->facet, l->facet[p->facet]))
+		if (!s || !s->n || !in(variant, settings->x_factor, l->x[p->at]) ||
+		    !in(variant, settings->lines, l->line[p->line]) ||
+		    !in(variant, settings->facet, l->facet[p->facet]))
 			continue;
 		all = loom__must(realloc(all, (room + s->n) * sizeof(*all)));
 		memcpy(all + room, s->sorted, s->n * sizeof(*all));
 		room += s->n;
-		p->cells++;
+		p->configs++;
 	}
 	struct loom__stats_interval i;
 	p->n = room;
@@ -74,12 +75,13 @@ static void fill(const struct loom__view *view, const struct loom__report_wish *
 	free(all);
 }
 
-/* As ratios to the line's first point, whose own spread is not in them. */
-static void relate(const struct loom__view *view, const struct loom__report_wish *wish, const struct loom__lines *l,
-		   const struct loom__lines_point *base, struct loom__lines_point *p)
+/* Converts to ratios over the line's first point, whose own spread is not included. */
+static void relate(const struct loom__view *view, const struct loom__report_settings *settings,
+		   const struct loom__lines *l, const struct loom__lines_point *base, struct loom__lines_point *p)
 {
 	int more = loom__view_more(view, l->metric);
-	double to = base->median, share = wish->show == LOOM__SHOW_EFFICIENCY && l->numbers && p->x > 0 ? base->x / p->x : 1;
+	double to = base->median,
+	       share = settings->show == LOOM__SHOW_EFFICIENCY && l->numbers && p->x > 0 ? base->x / p->x : 1;
 	double *figure[] = {&p->median, &p->low, &p->high, &p->least, &p->most};
 	for (size_t i = 0; i < LOOM__COUNT(figure); i++)
 		*figure[i] = share * (more ? *figure[i] / to : to / *figure[i]);
@@ -101,27 +103,28 @@ static int ascending(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static void relate_all(const struct loom__view *view, const struct loom__report_wish *wish, struct loom__lines *l)
+static void relate_all(const struct loom__view *view, const struct loom__report_settings *settings,
+		       struct loom__lines *l)
 {
 	struct loom__lines_point base = {0};
 	for (size_t i = 0; i < l->points; i++) {
 		struct loom__lines_point *p = &l->point[i];
 		if (!base.n || base.line != p->line || base.facet != p->facet)
 			base = *p;
-		relate(view, wish, l, &base, p);
+		relate(view, settings, l, &base, p);
 	}
 }
 
-void loom__lines_create(const struct loom__view *view, const struct loom__report_wish *wish, size_t metric,
+void loom__lines_create(const struct loom__view *view, const struct loom__report_settings *settings, size_t metric,
 		       struct loom__lines *out)
 {
 	struct loom__lines l = {.metric = metric, .numbers = 1, .lo = INFINITY, .hi = -INFINITY};
 	*out = l;
-	if (wish->x_factor == LOOM__NO_NAME || metric == LOOM__NO_NAME)
+	if (settings->x_factor == LOOM__NO_NAME || metric == LOOM__NO_NAME)
 		return;
-	l.x = levels_of(&l.pool, view, wish->x_factor, &l.xs);
-	l.line = levels_of(&l.pool, view, wish->lines, &l.lines);
-	l.facet = levels_of(&l.pool, view, wish->facet, &l.facets);
+	l.x = levels_of(&l.pool, view, settings->x_factor, &l.xs);
+	l.line = levels_of(&l.pool, view, settings->lines, &l.lines);
+	l.facet = levels_of(&l.pool, view, settings->facet, &l.facets);
 	l.point = loom__pool_get(&l.pool, l.xs * l.lines * l.facets, sizeof(*l.point));
 	double x;
 	for (size_t i = 0; i < l.xs; i++)
@@ -135,15 +138,15 @@ void loom__lines_create(const struct loom__view *view, const struct loom__report
 				*p = (struct loom__lines_point){.facet = f, .line = k, .at = i, .x = (double)i};
 				if (l.numbers)
 					number_of(l.x[i], &p->x);
-				fill(view, wish, &l, p);
+				fill(view, settings, &l, p);
 				l.points += p->n > 0;
 			}
-	if (wish->show != LOOM__SHOW_VALUE)
-		relate_all(view, wish, &l);
+	if (settings->show != LOOM__SHOW_VALUE)
+		relate_all(view, settings, &l);
 	for (size_t i = 0; i < l.points; i++) {
 		l.lo = fmin(l.lo, l.point[i].least);
 		l.hi = fmax(l.hi, l.point[i].most);
-		l.pooled = l.point[i].cells > l.pooled ? l.point[i].cells : l.pooled;
+		l.pooled = l.point[i].configs > l.pooled ? l.point[i].configs : l.pooled;
 	}
 	if (!isfinite(l.hi - l.lo)) /* a ratio to 0 */
 		l.points = 0;
@@ -156,12 +159,12 @@ void loom__lines_free(struct loom__lines *l)
 	*l = (struct loom__lines){0};
 }
 
-void loom__lines_name(const struct loom__view *view, const struct loom__report_wish *wish, const struct loom__lines *l,
-		      struct loom__text *out)
+void loom__lines_name(const struct loom__view *view, const struct loom__report_settings *settings,
+		      const struct loom__lines *l, struct loom__text *out)
 {
-	if (wish->show != LOOM__SHOW_VALUE)
-		loom__text_add(out, "%s in %.60s over %s = %.40s", loom__show_name[wish->show], view->metric[l->metric].name,
-			       view->factor[wish->x_factor], l->x[0]);
+	if (settings->show != LOOM__SHOW_VALUE)
+		loom__text_add(out, "%s in %.60s over %s = %.40s", loom__show_name[settings->show],
+			       view->metric[l->metric].name, view->factor[settings->x_factor], l->x[0]);
 	else
 		loom__text_add(out, "%.60s", view->metric[l->metric].name);
 }

@@ -82,24 +82,14 @@ const char *loom__coordinate(char text[24], double v)
 	return text;
 }
 
-void loom__markup_figure(struct loom__text *out, double v, const char *unit)
-{
-	loom__markup_text(out, isnan(v) ? "\xe2\x80\x93" : LOOM__FIGURE(v, unit));
-}
-
-void loom__markup_range(struct loom__text *out, double low, double high, const char *unit)
+const char *loom__figure_range(char text[340], double low, double high, const char *unit)
 {
 	char a[160], b[160];
-	if (isnan(low) || isnan(high)) {
-		loom__markup_figure(out, low, unit);
-	} else {
-		char *first = strchr(loom__figure(a, low, unit), ' '), *second = strchr(loom__figure(b, high, unit), ' ');
-		if (first && second && !strcmp(first, second))
-			*first = 0;
-		loom__markup_text(out, a);
-	}
-	loom__text_add(out, " \xe2\x80\xa6 ");
-	loom__markup_figure(out, high, unit);
+	char *first = strchr(loom__figure(a, low, unit), ' '), *second = strchr(loom__figure(b, high, unit), ' ');
+	if (first && second && !strcmp(first, second))
+		*first = 0;
+	snprintf(text, 340, "%s \xe2\x80\xa6 %s", a, b);
+	return text;
 }
 
 const char *loom__change(char text[32], double ratio)
@@ -110,6 +100,8 @@ const char *loom__change(char text[32], double ratio)
 		snprintf(text, 32, "\xe2\x88\x9e");
 	else if (ratio >= 3)
 		snprintf(text, 32, "\xc3\x97%.3g", ratio);
+	else if (ratio * 3 <= 1 && ratio > 0)
+		snprintf(text, 32, "\xc3\xb7%.3g", 1 / ratio);
 	else {
 		double change = (ratio - 1) * 100;
 		int digits = fabs(change) >= 99.5 ? 0 : fabs(change) >= 9.95 ? 1 : 2;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One panel per factor: a strip of cell medians for every level, and what the level does against
- * the first one among cells that differ in nothing else. */
+/* One panel per factor: a strip of medians for every level, and the effect of the level relative to the first one, over
+ * configurations that differ in nothing else. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +22,7 @@ struct effects {
 	int narrow;
 };
 
-/* The sorted medians of the cells at one level; free(). */
+/* The sorted medians of the configurations at one level; free(). */
 static double *medians(const struct effects *e, size_t factor, const char *level, size_t *n)
 {
 	const struct loom__view *view = e->view;
@@ -50,7 +50,7 @@ static void draw_effect(struct loom__text *out, const struct effects *e, size_t 
 	if (base == level)
 		loom__text_add(&t, "reference");
 	else if (!pairs)
-		loom__text_add(&t, "no matched cells");
+		loom__text_add(&t, "no matched configurations");
 	else
 		loom__text_add(&t, "%s", LOOM__CHANGE(ratio.at));
 	if (pairs && !ratio.open)
@@ -84,7 +84,7 @@ static void draw_level(struct loom__text *out, const struct effects *e, size_t f
 	}
 	if (list && n) {
 		double middle = loom__stats_quantile(list, n, 0.5);
-		snprintf(tip, sizeof(tip), "%.100s: %s in the middle of %zu cell%s", level,
+		snprintf(tip, sizeof(tip), "%.100s: median %s of %zu configuration%s", level,
 			 LOOM__FIGURE(middle, e->view->metric[e->metric].unit), n, n == 1 ? "" : "s");
 		loom__svg_mark(out, 0, "fill ring", loom__scale_at(&e->x, middle), y, 6, tip);
 	}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Effects with their intervals against the band of differences that do not matter. All metrics
- * share one axis, on which right is better: the ratio for a rate, its inverse for a time. */
+/* Effects with their intervals and the margin. All metrics share one axis, on which right is better: the ratio for a
+ * rate, its inverse for a time. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,15 +9,15 @@
 #include "facts/must.h"
 
 #define MOST_ROWS 60
-#define FURTHEST  6.9 /* ln 1000: what lies beyond is drawn at the edge */
+#define FURTHEST  6.9 /* ln 1000: effects beyond this are drawn at the edge */
 
 struct forest {
 	const struct loom__view *view;
-	double left, right, reach; /* reach: of the axis, as a logarithm */
+	double left, right, reach; /* reach: the end of the axis, as a logarithm */
 	int narrow;
 };
 
-/* How much better, as a logarithm; NaN where not known. */
+/* The logarithm of the improvement; NaN if not known. */
 static double gain(const struct loom__compared *c, double ratio)
 {
 	double d = log(ratio);
@@ -59,8 +59,8 @@ static void draw_tick(struct loom__text *out, const struct forest *f, double rat
 		loom__svg_text(out, "tick", x, bottom + 18, 'm', text, 24);
 }
 
-/* Ticks stand for how much better or worse, as the words below say, whatever the sign of the metric's
- * change: "5 %", and from twice on "x2". */
+/* Tick labels give the size of the improvement or degradation, without a sign: "5 %", and from a factor of 2 on
+ * "x2". */
 static void draw_axis(struct loom__text *out, const struct forest *f, double top, double bottom, int words)
 {
 	static const double steps[] = {.001, .002, .005, .01, .02, .05, .1, .2, .25, .5};
@@ -99,7 +99,7 @@ static void draw_interval(struct loom__text *out, const struct forest *f,
 	double a = fmin(low, high), b = fmax(low, high);
 	char tip[400];
 	int open = isnan(low) || isnan(high);
-	if (open) { /* not bounded on a side: to the edge, with an arrow's head */
+	if (open) { /* an unbounded side extends to the edge */
 		int less = c->better == LOOM_BETTER_LESS;
 		a = isnan(less ? high : low) ? -f->reach : less ? high : low;
 		b = isnan(less ? low : high) ? f->reach : less ? low : high;
@@ -190,7 +190,7 @@ double loom__plot_forest(struct loom__text *out, const struct loom__view *view, 
 		draw_group(out, &f, i, y + 18, end);
 		y = end;
 	}
-	/* By group, so that no line runs through a heading. */
+	/* Draws the axis of each group on its own, so that no line crosses a heading. */
 	y = 0;
 	for (size_t i = 0, last; i < rows; i = last) {
 		for (last = i + 1; last < rows && !new_group(view, last);)

@@ -14,16 +14,16 @@
 
 struct sheet {
 	const struct loom__view *view;
-	const struct loom__report_wish *wish;
+	const struct loom__report_settings *settings;
 	const struct loom__lines *l;
 	struct loom__scale y, x;
-	double left, width, height; /* of a panel's inside */
+	double left, width, height; /* of the inside of a panel */
 	size_t columns;
 };
 
 static double x_of(const struct sheet *s, const struct loom__lines_point *p)
 {
-	/* Lines that share an x stand side by side, so that intervals do not hide each other. */
+	/* Shift lines that share an x, so that their intervals do not overlap. */
 	double shift = ((double)p->line - ((double)s->l->lines - 1) / 2) * (s->l->lines > 6 ? 2 : 4);
 	return loom__scale_at(&s->x, p->x) + shift;
 }
@@ -31,7 +31,7 @@ static double x_of(const struct sheet *s, const struct loom__lines_point *p)
 static void draw_point(struct loom__text *out, const struct sheet *s, const struct loom__lines_point *p)
 {
 	const struct loom__view *view = s->view;
-	const char *unit = s->wish->show == LOOM__SHOW_VALUE ? view->metric[s->l->metric].unit : "";
+	const char *unit = s->settings->show == LOOM__SHOW_VALUE ? view->metric[s->l->metric].unit : "";
 	double x = x_of(s, p);
 	char tip[500];
 	loom__text_add(out, "<g class=\"s%zu\"><g class=\"whiskers\">", p->line % LOOM__SERIES);
@@ -45,12 +45,12 @@ static void draw_point(struct loom__text *out, const struct sheet *s, const stru
 	}
 	loom__text_add(out, "</g>\n");
 	snprintf(tip, sizeof(tip), "%.60s%s%.60s: %s, %s to %s in %zu samples", s->l->line[p->line],
-		 *s->l->line[p->line] ? ", " : "", s->l->x[p->at], LOOM__FIGURE(p->median, unit), LOOM__FIGURE(p->least, unit),
-		 LOOM__FIGURE(p->most, unit), p->n);
+		 *s->l->line[p->line] ? ", " : "", s->l->x[p->at], LOOM__FIGURE(p->median, unit),
+		 LOOM__FIGURE(p->least, unit), LOOM__FIGURE(p->most, unit), p->n);
 	loom__svg_mark(out, p->line, "fill ring", x, loom__scale_at(&s->y, p->median), 4.5, tip);
 }
 
-/* The levels under the axis, as many as do not run into each other. */
+/* Tick labels for as many levels as fit without overlap. */
 static void draw_ticks(struct loom__text *out, const struct sheet *s, double y)
 {
 	double free = -INFINITY;
@@ -69,7 +69,7 @@ static void draw_ticks(struct loom__text *out, const struct sheet *s, double y)
 	}
 }
 
-/* What perfect scaling would give. */
+/* The line of perfect scaling. */
 static void draw_ideal(struct loom__text *out, const struct sheet *s)
 {
 	const struct loom__lines *l = s->l;
@@ -78,11 +78,12 @@ static void draw_ideal(struct loom__text *out, const struct sheet *s)
 		first = fmin(first, l->point[i].x);
 		last = fmax(last, l->point[i].x);
 	}
-	if (s->wish->show == LOOM__SHOW_VALUE || !l->numbers || !(first > 0))
+	if (s->settings->show == LOOM__SHOW_VALUE || !l->numbers || !(first > 0))
 		return;
 	loom__text_add(out, "<path class=\"one open\" fill=\"none\" d=\"");
 	for (int i = 0; i <= 32; i++) {
-		double x = first * pow(last / first, i / 32.0), y = s->wish->show == LOOM__SHOW_SPEEDUP ? x / first : 1;
+		double x = first * pow(last / first, i / 32.0),
+		       y = s->settings->show == LOOM__SHOW_SPEEDUP ? x / first : 1;
 		if (y <= s->y.hi)
 			loom__text_add(out, "%c%s %s", i ? 'L' : 'M', LOOM__XY(loom__scale_at(&s->x, x)),
 				       LOOM__XY(loom__scale_at(&s->y, y)));
@@ -99,8 +100,8 @@ static void draw_panel(struct loom__text *out, struct sheet *s, size_t facet, do
 	s->x.b = left + s->width - 20;
 	s->y.a = bottom;
 	s->y.b = top;
-	if (s->wish->facet != LOOM__NO_NAME) {
-		loom__text_add(&name, "%s = %s", s->view->factor[s->wish->facet], l->facet[facet]);
+	if (s->settings->facet != LOOM__NO_NAME) {
+		loom__text_add(&name, "%s = %s", s->view->factor[s->settings->facet], l->facet[facet]);
 		loom__svg_text(out, "note", left, top - 8, 's', loom__must_text(&name), loom__svg_fits(s->width));
 		loom__text_free(&name);
 	}
@@ -126,13 +127,13 @@ static void draw_panel(struct loom__text *out, struct sheet *s, size_t facet, do
 	}
 }
 
-/* Name of the factor, then mark and level of each line, in rows of the width. Returns their height. */
+/* The name of the factor, then mark and level of each line, wrapped to the width. Returns the height. */
 static double draw_legend(struct loom__text *out, const struct sheet *s, double width, double top)
 {
 	double x = 0, y = top;
-	if (s->wish->lines == LOOM__NO_NAME)
+	if (s->settings->lines == LOOM__NO_NAME)
 		return 0;
-	const char *factor = s->view->factor[s->wish->lines];
+	const char *factor = s->view->factor[s->settings->lines];
 	loom__svg_text(out, "note", 0, y, 's', factor, loom__svg_fits(width));
 	x = (double)loom__markup_width(factor) * 6.6 + 16;
 	for (size_t i = 0; i < s->l->lines; i++) {
@@ -156,30 +157,30 @@ static void fit(struct sheet *s)
 		first = fmin(first, l->point[i].x);
 		last = fmax(last, l->point[i].x);
 	}
-	/* Ratios are read against 0, and so is what is not far from it. */
-	if (!(s->wish->log & LOOM__LOG_Y) && lo > 0 && (s->wish->show != LOOM__SHOW_VALUE || lo < l->hi / 3))
+	/* Ratios, and values whose range is close to 0, are drawn from 0. */
+	if (!(s->settings->log & LOOM__LOG_Y) && lo > 0 && (s->settings->show != LOOM__SHOW_VALUE || lo < l->hi / 3))
 		lo = 0;
-	loom__scale_fit(&s->y, lo, l->hi, s->wish->show == LOOM__SHOW_VALUE ? s->view->metric[l->metric].unit : "",
+	loom__scale_fit(&s->y, lo, l->hi, s->settings->show == LOOM__SHOW_VALUE ? s->view->metric[l->metric].unit : "",
 			s->height, 0, 48);
-	if (s->wish->log & LOOM__LOG_Y)
+	if (s->settings->log & LOOM__LOG_Y)
 		loom__scale_log(&s->y, l->lo, l->hi);
 	s->x = (struct loom__scale){.lo = first, .hi = last > first ? last : first + 1, .b = 1};
-	if (s->wish->log & LOOM__LOG_X && l->numbers)
+	if (s->settings->log & LOOM__LOG_X && l->numbers)
 		loom__scale_log(&s->x, first, s->x.hi);
-	if (s->wish->log & LOOM__LOG_X && s->x.log) { /* no rounding outwards: levels are the ticks */
+	if (s->settings->log & LOOM__LOG_X && s->x.log) { /* do not round outwards: the levels are the ticks */
 		s->x.lo = first;
 		s->x.hi = last > first ? last : 2 * first;
 	}
 }
 
-double loom__plot_lines(struct loom__text *out, const struct loom__view *view, const struct loom__report_wish *wish,
-			size_t metric, double width)
+double loom__plot_lines(struct loom__text *out, const struct loom__view *view,
+			const struct loom__report_settings *settings, size_t metric, double width)
 {
 	struct loom__lines l;
 	struct loom__text name = {0};
 	int narrow = width < 600;
-	loom__lines_create(view, wish, metric, &l);
-	struct sheet s = {.view = view, .wish = wish, .l = &l};
+	loom__lines_create(view, settings, metric, &l);
+	struct sheet s = {.view = view, .settings = settings, .l = &l};
 	size_t panels = l.facets < MOST_FACETS ? l.facets : MOST_FACETS;
 	double bottom = 0;
 	if (!l.points || l.xs < 2)
@@ -191,13 +192,13 @@ double loom__plot_lines(struct loom__text *out, const struct loom__view *view, c
 	fit(&s);
 	size_t rows = (panels + s.columns - 1) / s.columns;
 	struct loom__text legend = {0};
-	double head = 26 + draw_legend(&legend, &s, width, 40) + (wish->facet == LOOM__NO_NAME ? 6 : 24);
-	double pitch = s.height + 40 + (wish->facet == LOOM__NO_NAME ? 0 : 26);
-	bottom = head + (double)rows * pitch + 16 - (wish->facet == LOOM__NO_NAME ? 0 : 26);
-	loom__lines_name(view, wish, &l, &name);
+	double head = 26 + draw_legend(&legend, &s, width, 40) + (settings->facet == LOOM__NO_NAME ? 6 : 24);
+	double pitch = s.height + 40 + (settings->facet == LOOM__NO_NAME ? 0 : 26);
+	bottom = head + (double)rows * pitch + 16 - (settings->facet == LOOM__NO_NAME ? 0 : 26);
+	loom__lines_name(view, settings, &l, &name);
 	if (*s.y.unit)
 		loom__text_add(&name, " [%s]", s.y.unit);
-	if (wish->show == LOOM__SHOW_VALUE && view->metric[metric].better)
+	if (settings->show == LOOM__SHOW_VALUE && view->metric[metric].better)
 		loom__text_add(&name, " \xc2\xb7 %s is better", loom__better_name(view->metric[metric].better));
 	loom__svg_begin(out, width, bottom, "Lines: medians with 95 % intervals over the levels of a factor");
 	loom__svg_text(out, "name", 0, 14, 's', loom__must_text(&name), loom__svg_fits(width));
@@ -205,7 +206,7 @@ double loom__plot_lines(struct loom__text *out, const struct loom__view *view, c
 	for (size_t f = 0; f < panels; f++)
 		draw_panel(out, &s, f, s.left + (double)(f % s.columns) * (s.width + s.left + GAP / 2.0),
 			   head + (double)(f / s.columns) * pitch);
-	loom__svg_text(out, "name", width, bottom - 4, 'e', view->factor[wish->x_factor], loom__svg_fits(width));
+	loom__svg_text(out, "name", width, bottom - 4, 'e', view->factor[settings->x_factor], loom__svg_fits(width));
 	loom__svg_end(out);
 end:
 	loom__text_free(&name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two metrics against each other: medians with their intervals, and the front of those that nothing
- * is surely better than. */
+/* Two metrics against each other: medians with their intervals, and the front of the points that no other point
+ * dominates. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ struct pareto {
 	unsigned char *front;
 	struct box {
 		double left, top, right, bottom;
-	} taken[MOST_POINTS + MOST_NAMES]; /* by marks and names */
+	} taken[MOST_POINTS + MOST_NAMES]; /* areas covered by marks and names */
 	size_t takens, names;
 	double left, right, top, bottom;
 };
@@ -72,7 +72,7 @@ static int is_free(const struct pareto *p, const struct box *b)
 	return good;
 }
 
-/* A name beside its point where it meets no other and no mark; else the tooltip has to do. */
+/* Places a name beside its point if it overlaps no other name or mark; otherwise only the tooltip has it. */
 static void draw_name(struct loom__text *out, struct pareto *p, size_t i)
 {
 	static const double place[][2] = {{10, -8}, {10, 18}, {-10, -8}, {-10, 18}, {10, 5}, {-10, 5}};
@@ -95,7 +95,7 @@ static void draw_name(struct loom__text *out, struct pareto *p, size_t i)
 	}
 }
 
-/* The classes of a mark: filled and in colour on the front, a ring near it, a dot off it. */
+/* The classes of a mark: coloured and filled on the front, a ring near it, a dot off it. */
 static const char *const colour[] = {"v-open", "v-open", "v-equivalent"};
 static const char *const shape[] = {"fill", "hollow", "verdict"};
 
@@ -124,7 +124,7 @@ static void draw_interval(struct loom__text *out, const struct pareto *p, size_t
 
 static void draw_point(struct loom__text *out, struct pareto *p, size_t i)
 {
-	static const char *const word[] = {"", "; beaten, but not surely", "; on the front"};
+	static const char *const word[] = {"", "; dominated, intervals overlap", "; on the front"};
 	const struct loom__variant *v = &p->view->variant[i];
 	const struct loom__series *a = &v->series[p->x], *b = &v->series[p->y];
 	const struct loom__view_metric *x = &p->view->metric[p->x], *y = &p->view->metric[p->y];
@@ -135,10 +135,10 @@ static void draw_point(struct loom__text *out, struct pareto *p, size_t i)
 		  (enum loom__front)p->front[i], tip);
 }
 
-/* What the marks mean, at the right above the plot; on a narrow page the text below it says so. */
+/* The legend, above the plot at the right; narrow pages have it in the caption. */
 static void draw_key(struct loom__text *out, struct pareto *p, const size_t *order, size_t n)
 {
-	static const char *const word[] = {"surely beaten", "beaten, but not surely", "on the front"};
+	static const char *const word[] = {"dominated", "dominated, intervals overlap", "on the front"};
 	double x = p->right + 40;
 	for (int front = LOOM__FRONT_OFF; front <= LOOM__FRONT_ON; front++) {
 		int there = 0;
@@ -153,13 +153,13 @@ static void draw_key(struct loom__text *out, struct pareto *p, const size_t *ord
 	}
 }
 
-/* Steps through the medians that no other median beats: the line that the eye looks for. */
+/* Steps through the medians that no other median dominates. */
 static void draw_line(struct loom__text *out, const struct pareto *p, const size_t *by_x, size_t n)
 {
 	int x_more = loom__view_more(p->view, p->x), y_more = loom__view_more(p->view, p->y), pen = 0;
 	double best = y_more ? -INFINITY : INFINITY, last = 0;
 	loom__text_add(out, "<path class=\"front\" d=\"");
-	for (size_t k = 0; k < n; k++) { /* from the best x on, each better y is on the line */
+	for (size_t k = 0; k < n; k++) { /* from the best x on, every better y belongs to the line */
 		const struct loom__series *s =
 		    p->view->variant[by_x[x_more ? n - 1 - k : k]].series;
 		if (y_more ? s[p->y].median.at <= best : s[p->y].median.at >= best)
@@ -210,7 +210,7 @@ double loom__plot_pareto(struct loom__text *out, const struct loom__view *view, 
 	loom__svg_metric(out, view, x, p.sx.unit, p.right, p.bottom + 40, 'e');
 	if (!narrow)
 		draw_key(out, &p, order, n);
-	/* The front last, so that it lies on top; of many others evenly some. */
+	/* Draw the front last, on top; of many other points only an even selection. */
 	for (int front = LOOM__FRONT_OFF; front <= LOOM__FRONT_ON; front++)
 		for (size_t k = 0; k < n; k++)
 			if (p.front[order[k]] == front && (front || k % (n / MOST_POINTS + 1) == 0))

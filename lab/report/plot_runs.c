@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Samples in the order they ran: drift, steps and spikes show here and nowhere else. */
+/* Samples in run order, which shows drift, steps and spikes. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,17 +7,16 @@
 #include "report/plot.h"
 #include "report/table.h"
 
-#define MOST_POINTS 240 /* per variant; beyond, the lowest and highest of each stretch are drawn   \
-			 */
-#define ALL_POINTS 4000 /* of all variants together when there are many */
+#define MOST_POINTS 240 /* per variant; with more, only the lowest and highest of each stretch are drawn */
+#define ALL_POINTS 4000 /* of all variants together, if there are many */
 
 struct runs {
 	const struct loom__view *view;
 	size_t metric;
-	size_t most;  /* points of a variant */
-	int relative; /* many variants: each sample over its variant's median */
+	size_t most;  /* points per variant */
+	int relative; /* many variants: each sample over the median of its variant */
 	struct loom__scale x, y;
-	double lo, hi, last; /* of what is drawn; the last place in the run order */
+	double lo, hi, last; /* range of the drawn values; the last place in the run order */
 };
 
 static double value(const struct runs *r, const struct loom__variant *v, size_t row)
@@ -107,7 +106,7 @@ static int by_height(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Names stand at their medians, pushed apart where they would touch. */
+/* Labels beside the medians, moved so that they do not overlap. */
 static void draw_tags(struct loom__text *out, const struct runs *r, double left, double width,
 		      double bottom)
 {
@@ -144,7 +143,7 @@ static void draw_tags(struct loom__text *out, const struct runs *r, double left,
 	}
 }
 
-/* On a narrow page the names stand above the plot, one to a line. */
+/* On narrow pages the labels are above the plot, one per line. */
 static double draw_key(struct loom__text *out, const struct runs *r, double y, double width)
 {
 	for (size_t i = 0; i < r->view->variants; i++) {
@@ -176,7 +175,7 @@ double loom__plot_runs(struct loom__text *out, const struct loom__view *view, si
 	double top = narrow && !r.relative ? draw_key(NULL, &r, 42, width) : 34;
 	double height = top + (narrow ? 240 : 300) + 44, bottom = height - 44;
 	double side = narrow || r.relative ? 14 : 190, left = narrow ? 50 : 64;
-	if (r.relative) { /* even room on both sides of 1, where there are ratios */
+	if (r.relative) { /* equal range on both sides of 1 for ratios */
 		double reach = fmax(fmax(r.hi - 1, 1 - r.lo), 0.005);
 		r.lo = fmax(1 - reach, 0);
 		r.hi = 1 + reach;
@@ -185,7 +184,7 @@ double loom__plot_runs(struct loom__text *out, const struct loom__view *view, si
 			56);
 	loom__scale_fit(&r.x, 0, fmax(r.last, 1), "", left, width - side, narrow ? 60 : 90);
 	r.x.lo = -0.02 * fmax(r.last, 1);
-	if (r.x.step * r.x.factor < 1 && r.x.factor == 1) { /* there is no half sample */
+	if (r.x.step * r.x.factor < 1 && r.x.factor == 1) { /* ticks at whole samples only */
 		r.x.step = 1;
 		r.x.decimals = 0;
 	}

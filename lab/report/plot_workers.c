@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each worker did in the sample nearest to the median: when it was in the run, how much of
- * that it had no work, and how many tasks it ran, those taken from others apart. */
+/* What each worker did in the sample nearest to the median: when it ran, how long it was idle, and how many tasks it
+ * executed and stole. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@ static void gather(struct crew *c, const struct loom__view *view, const struct l
 	c->all = c->row == SIZE_MAX ? 0 : loom__json_length(workers);
 	cJSON_ArrayForEach(item, workers)
 	{
-		/* Evenly chosen when there are too many to show. */
+		/* An even selection if there are too many. */
 		if (c->shown < MOST_WORKERS &&
 		    (c->all <= MOST_WORKERS || i * MOST_WORKERS / c->all >= c->shown))
 			c->worker[c->shown++] = item;
@@ -80,7 +80,7 @@ static void draw_tasks(struct loom__text *out, const struct crew *c, const struc
 	    out, "<rect class=\"fill s1\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\" rx=\"2\">",
 	    LOOM__XY(middle), LOOM__XY(y), LOOM__XY(fmax(0, to - middle)), LOOM__XY(thick));
 	snprintf(tip, sizeof(tip),
-		 "ran %s tasks, %s of them taken from other workers; gave away %s",
+		 "executed %s tasks, %s of them stolen; %s were stolen from it",
 		 LOOM__FIGURE(run, ""), LOOM__FIGURE(taken, ""), LOOM__FIGURE(given, ""));
 	loom__svg_tip(out, tip);
 	loom__text_add(out, "</rect>\n");
@@ -145,7 +145,7 @@ double loom__plot_workers(struct loom__text *out, const struct loom__view *view,
 	}
 	if (c.all > c.shown) {
 		char text[80];
-		snprintf(text, sizeof(text), "%zu of %zu workers, evenly chosen", c.shown, c.all);
+		snprintf(text, sizeof(text), "%zu of %zu workers, evenly selected", c.shown, c.all);
 		loom__svg_text(out, "note", left, height - 4, 's', text, 80);
 	}
 	loom__svg_end(out);

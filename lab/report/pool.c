@@ -37,7 +37,7 @@ void loom__pool_free(struct loom__pool *p)
 static size_t *slot_of(const struct loom__names *names, const char *name)
 {
 	uint64_t hash =
-	    0xcbf29ce484222325u; /* FNV-1a: files are not out to slow us down for long */
+	    0xcbf29ce484222325u; /* FNV-1a */
 	for (const char *s = name; *s; s++)
 		hash = (hash ^ (unsigned char)*s) * 0x100000001b3u;
 	size_t at = (hash ^ hash >> 32) & (names->slots - 1);
@@ -46,7 +46,7 @@ static size_t *slot_of(const struct loom__names *names, const char *name)
 	return &names->slot[at];
 }
 
-/* Old tables stay in the pool: all of them together are smaller than the last one. */
+/* Old tables stay in the pool: together they are smaller than the new one. */
 static void grow(struct loom__pool *p, struct loom__names *names)
 {
 	size_t room = names->room ? 2 * names->room : 16;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which format, which metrics, which plots. */
+/* Formats, metrics and plots by name. */
 #include "report/plot.h"
 #include "report/report.h"
 
@@ -43,10 +43,11 @@ int loom__report_plots(const char *list, unsigned *plots, struct loom_error *err
 			k++;
 		if (k == LOOM__PLOTS) {
 			const char *near = loom__nearest(name, loom__plot_name, LOOM__PLOTS);
-			return LOOM__FAIL(err, LOOM_EINVAL, "no plot '%s'; %s%s", name,
-					  near ? "did you mean "
-					       : "choose from forest, runs, distribution, effects, pareto, workers, lines",
-					  near ? near : "");
+			return LOOM__FAIL(
+			    err, LOOM_EINVAL, "no plot '%s'; %s%s", name,
+			    near ? "did you mean "
+				 : "choose from forest, runs, distribution, effects, pareto, workers, lines",
+			    near ? near : "");
 		}
 		*plots |= 1u << k;
 	}
@@ -69,7 +70,7 @@ static int unknown(const struct loom__view *view, const char *name, struct loom_
 	return rc;
 }
 
-/* The next of "a,b,c" as a metric; moves *list on. 0, or an error in words. */
+/* Parses the next name of "a,b,c" as a metric and advances *list. */
 static int next_metric(const struct loom__view *view, const char **list, size_t *metric,
 		       struct loom_error *err)
 {
@@ -82,30 +83,30 @@ static int next_metric(const struct loom__view *view, const char **list, size_t 
 	return *metric == LOOM__NO_NAME ? unknown(view, name, err) : 0;
 }
 
-static void add_wish(struct loom__report_wish *wish, size_t metric)
+static void add_setting(struct loom__report_settings *settings, size_t metric)
 {
-	for (size_t i = 0; i < wish->metrics; i++)
-		if (wish->metric[i] == metric)
+	for (size_t i = 0; i < settings->metrics; i++)
+		if (settings->metric[i] == metric)
 			return;
-	if (metric != LOOM__NO_NAME && wish->metrics < LOOM__REPORT_METRICS)
-		wish->metric[wish->metrics++] = metric;
+	if (metric != LOOM__NO_NAME && settings->metrics < LOOM__REPORT_METRICS)
+		settings->metric[settings->metrics++] = metric;
 }
 
-static int read_front(const struct loom__view *view, const char *list, struct loom__report_wish *wish,
+static int read_front(const struct loom__view *view, const char *list, struct loom__report_settings *settings,
 		      struct loom_error *err)
 {
-	int rc = next_metric(view, &list, &wish->x, err);
+	int rc = next_metric(view, &list, &settings->x, err);
 	if (!rc && !*list)
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "--pareto takes two metrics, as in seconds,exit_ns");
-	return rc ? rc : next_metric(view, &list, &wish->y, err);
+	return rc ? rc : next_metric(view, &list, &settings->y, err);
 }
 
-int loom__report_wish(const struct loom__view *view, const char *metrics, const char *pareto,
-		      struct loom__report_wish *wish, struct loom_error *err)
+int loom__report_settings(const struct loom__view *view, const char *metrics, const char *pareto,
+		      struct loom__report_settings *settings, struct loom_error *err)
 {
 	size_t m;
 	int rc = 0;
-	*wish = (struct loom__report_wish){.x = LOOM__NO_NAME,
+	*settings = (struct loom__report_settings){.x = LOOM__NO_NAME,
 					   .y = LOOM__NO_NAME,
 					   .x_factor = LOOM__NO_NAME,
 					   .lines = LOOM__NO_NAME,
@@ -113,20 +114,20 @@ int loom__report_wish(const struct loom__view *view, const char *metrics, const 
 	while (metrics && *metrics && !rc) {
 		rc = next_metric(view, &metrics, &m, err);
 		if (!rc)
-			add_wish(wish, m);
+			add_setting(settings, m);
 	}
 	if (!rc && pareto)
-		rc = read_front(view, pareto, wish, err);
+		rc = read_front(view, pareto, settings, err);
 	else if (!rc)
-		loom__view_pair(view, &wish->x, &wish->y);
-	if (rc || wish->metrics)
+		loom__view_pair(view, &settings->x, &settings->y);
+	if (rc || settings->metrics)
 		return rc;
-	/* What somebody wants to trade against each other leads. */
-	add_wish(wish, pareto ? wish->x : loom__view_leading(view, NULL));
-	add_wish(wish, pareto ? wish->y : LOOM__NO_NAME);
+	/* The metrics of the Pareto front come first. */
+	add_setting(settings, pareto ? settings->x : loom__view_leading(view, NULL));
+	add_setting(settings, pareto ? settings->y : LOOM__NO_NAME);
 	for (m = 0; m < view->metrics; m++)
 		if (view->metric[m].shown && view->metric[m].better)
-			add_wish(wish, m);
+			add_setting(settings, m);
 	return 0;
 }
 
@@ -144,8 +145,12 @@ static int find_factor(const struct loom__view *view, const char *option, const 
 	const char *near = loom__nearest(name, view->factor, view->factors);
 	for (size_t f = 0; f < view->factors; f++)
 		loom__text_add(&some, "%s%.80s", f ? ", " : "", view->factor[f]);
-	int rc = LOOM__FAIL(err, LOOM_EINVAL, "--%s %.80s: '%s' does not vary it; %s%s%s", option, name, view->doc[0].path,
-			    near ? "did you mean '" : "it varies ", near ? near : some.at ? some.at : "nothing", near ? "'?" : "");
+	int rc = LOOM__FAIL(err, LOOM_EINVAL, "--%s %.80s: '%s' does not vary it; %s%s%s", option, name,
+			    view->doc[0].path, near ? "did you mean '" : "it varies ",
+			    near      ? near
+			    : some.at ? some.at
+				      : "nothing",
+			    near ? "'?" : "");
 	loom__text_free(&some);
 	return rc;
 }
@@ -164,24 +169,26 @@ static int has_numbers(const struct loom__view *view, size_t factor)
 }
 
 int loom__report_lines(const struct loom__view *view, const char *x, const char *lines, const char *facet,
-		       struct loom__report_wish *wish, struct loom_error *err)
+		       struct loom__report_settings *settings, struct loom_error *err)
 {
-	int rc = find_factor(view, "x", x, &wish->x_factor, err);
-	rc = rc ? rc : find_factor(view, "lines", lines, &wish->lines, err);
-	rc = rc ? rc : find_factor(view, "facet", facet, &wish->facet, err);
+	int rc = find_factor(view, "x", x, &settings->x_factor, err);
+	rc = rc ? rc : find_factor(view, "lines", lines, &settings->lines, err);
+	rc = rc ? rc : find_factor(view, "facet", facet, &settings->facet, err);
 	if (rc) {
-		wish->x_factor = wish->lines = wish->facet = LOOM__NO_NAME;
+		settings->x_factor = settings->lines = settings->facet = LOOM__NO_NAME;
 		return rc;
 	}
-	for (size_t f = 0; f < view->factors && wish->x_factor == LOOM__NO_NAME; f++)
-		if (f != wish->lines && f != wish->facet && has_numbers(view, f))
-			wish->x_factor = f;
-	/* What nobody chose tells cells apart that would be taken together. */
-	for (size_t f = 0; f < view->factors && wish->x_factor != LOOM__NO_NAME && wish->lines == LOOM__NO_NAME; f++)
-		if (f != wish->x_factor && f != wish->facet)
-			wish->lines = f;
-	for (size_t f = 0; f < view->factors && wish->lines != LOOM__NO_NAME && wish->facet == LOOM__NO_NAME; f++)
-		if (f != wish->x_factor && f != wish->lines)
-			wish->facet = f;
+	for (size_t f = 0; f < view->factors && settings->x_factor == LOOM__NO_NAME; f++)
+		if (f != settings->lines && f != settings->facet && has_numbers(view, f))
+			settings->x_factor = f;
+	/* Factors that were not selected become lines and panels, so that their configurations are not merged. */
+	for (size_t f = 0; f < view->factors && settings->x_factor != LOOM__NO_NAME && settings->lines == LOOM__NO_NAME;
+	     f++)
+		if (f != settings->x_factor && f != settings->facet)
+			settings->lines = f;
+	for (size_t f = 0; f < view->factors && settings->lines != LOOM__NO_NAME && settings->facet == LOOM__NO_NAME;
+	     f++)
+		if (f != settings->x_factor && f != settings->lines)
+			settings->facet = f;
 	return 0;
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reports: a view of result documents in one of several formats. Nothing but the documents is
- * needed, neither plug-ins nor devices. */
+/* Reports: result documents in one of several formats. They need the documents only, neither plug-ins nor devices. */
 #ifndef LOOM_REPORT_H
 #define LOOM_REPORT_H
 
@@ -17,7 +16,7 @@ enum loom__report_format {
 	LOOM__AS_PDF,
 	LOOM__REPORT_FORMATS,
 };
-/* By the end of a file's name or by name; LOOM__REPORT_FORMATS: none. */
+/* By the suffix of a file name, or by name; LOOM__REPORT_FORMATS if unknown. */
 enum loom__report_format loom__report_format_of(const char *path);
 enum loom__report_format loom__report_format_named(const char *name);
 extern const char *const loom__report_format_name[LOOM__REPORT_FORMATS + 1]; /* NULL-terminated */
@@ -36,51 +35,50 @@ enum loom__plot_kind {
 };
 extern const char *const loom__plot_name[LOOM__PLOTS + 1]; /* NULL-terminated */
 
-/* "forest,pareto" as bits; a name that is none is worded in err. */
+/* Parses "forest,pareto" into bits; LOOM_EINVAL for an unknown name. */
 int loom__report_plots(const char *list, unsigned *plots, struct loom_error *err);
 
-/* What a line plot shows: figures, or what is gained over the first level of x, by itself or per level. */
+/* What a line plot shows: values, the speed-up over the first x, or the speed-up divided by x. */
 enum loom__show { LOOM__SHOW_VALUE, LOOM__SHOW_SPEEDUP, LOOM__SHOW_EFFICIENCY };
-extern const char *const loom__show_name[]; /* NULL-terminated, as loom__axes_name */
+extern const char *const loom__show_name[]; /* NULL-terminated, like loom__axes_name */
 enum { LOOM__LOG_X = 1, LOOM__LOG_Y = 2 };
 extern const char *const loom__axes_name[];
 
-struct loom__report_wish {
-	size_t metric[LOOM__REPORT_METRICS]; /* to be plotted, the leading one first */
+struct loom__report_settings {
+	size_t metric[LOOM__REPORT_METRICS]; /* metrics to plot, the leading one first */
 	size_t metrics;
-	size_t x, y; /* of the Pareto front; LOOM__NO_NAME: none */
-	size_t x_factor, lines, facet; /* of the line plot; LOOM__NO_NAME: none */
+	size_t x, y; /* of the Pareto front; LOOM__NO_NAME if none */
+	size_t x_factor, lines, facet; /* of the line plot; LOOM__NO_NAME if none */
 	enum loom__show show;
 	unsigned log; /* LOOM__LOG_* */
 	unsigned
-	    plots; /* bits of enum loom__plot_kind, for SVG; 0: all that have something to show */
+	    plots; /* bits of enum loom__plot_kind, for SVG; 0: all plots that have content */
 };
-/* Metrics "a,b" (NULL: chosen) and a front "x,y" (NULL: chosen) for a view; names that it does not
- * have are worded in err. */
-int loom__report_wish(const struct loom__view *view, const char *metrics, const char *pareto,
-		      struct loom__report_wish *wish, struct loom_error *err);
+/* Metrics "a,b" and a front "x,y" of a view; NULL selects defaults. LOOM_EINVAL for an unknown name. */
+int loom__report_settings(const struct loom__view *view, const char *metrics, const char *pareto,
+		      struct loom__report_settings *settings, struct loom_error *err);
 
-/* The factors of the line plot: NULL or "" are chosen, the x first among those with numbers for levels. Without `x`
- * and with no such factor there is no line plot, nor after a mistake. */
+/* The factors of the line plot. NULL or "" selects a default; for x, a factor whose levels are numbers. There is no
+ * line plot without an x, or after an error. */
 int loom__report_lines(const struct loom__view *view, const char *x, const char *lines, const char *facet,
-		       struct loom__report_wish *wish, struct loom_error *err);
+		       struct loom__report_settings *settings, struct loom_error *err);
 
 void loom__report_html(struct loom__text *out, const struct loom__view *view,
-		       const struct loom__report_wish *wish);
+		       const struct loom__report_settings *settings);
 void loom__report_markdown(struct loom__text *out, const struct loom__view *view,
-			   const struct loom__report_wish *wish);
-/* Long form: one row per sample; what was varied first, then metrics with units in their names. */
+			   const struct loom__report_settings *settings);
+/* Long format: one row per sample; first the levels of the factors, then the metrics with units in their names. */
 void loom__report_csv(struct loom__text *out, const struct loom__view *view);
 void loom__report_svg(struct loom__text *out, const struct loom__view *view,
-		      const struct loom__report_wish *wish);
-/* An SVG file's text as one of the formats PNG and PDF, drawn by rsvg-convert. */
+		      const struct loom__report_settings *settings);
+/* Converts an SVG file to PNG or PDF by rsvg-convert. */
 int loom__report_draw(const struct loom__text *svg, enum loom__report_format format, struct loom__text *out,
 		      struct loom_error *err);
-/* A script that holds the medians, intervals, quartiles and ratios that it draws. */
+/* A script that contains the medians, intervals, quartiles and ratios that it plots. */
 void loom__report_gnuplot(struct loom__text *out, const struct loom__view *view,
-			  const struct loom__report_wish *wish);
+			  const struct loom__report_settings *settings);
 /* gpuloom.report/1 (docs/report.md). */
 void loom__report_summary(struct loom__text *out, const struct loom__view *view,
-			  const struct loom__report_wish *wish);
+			  const struct loom__report_settings *settings);
 
 #endif

@@ -6,12 +6,12 @@
 #include "facts/text.h"
 #include "report/report.h"
 
-void loom__csv_field(struct loom__text *out, const char *text, size_t most); /* of any length */
-/* loom__text_add with every %s as a field. */
+void loom__csv_field(struct loom__text *out, const char *text, size_t most); /* any length */
+/* loom__text_add() with every %s as a field. */
 #define loom__csv_add(out, ...) loom__text_with(out, loom__csv_field, __VA_ARGS__)
 void loom__csv_number(struct loom__text *out,
-		      double v); /* shortest that reads back; empty for NaN */
+		      double v); /* the shortest text that reads back; empty for NaN */
 void loom__csv_metric(struct loom__text *out,
-		      const struct loom__view_metric *m); /* with its unit */
+		      const struct loom__view_metric *m); /* the name with its unit */
 
 #endif

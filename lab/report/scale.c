@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Axes with round ticks. */
+/* Axes with rounded ticks. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "report/plot.h"
 
-/* What a unit is called when its figures are `most` large, and the factor to get there. */
+/* Selects a prefix for values up to `most`; returns the factor. */
 static double unit_for(const char *unit, double most, char *name, size_t size)
 {
 	static const struct {
@@ -43,7 +43,7 @@ void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *un
 {
 	*s = (struct loom__scale){.a = a, .b = b};
 	double most = fmax(fabs(lo), fabs(hi)), room = (hi - lo) * 0.06;
-	/* All the same: some room, or the axis would have no length. */
+	/* Equal values: add a margin, or the axis would have no length. */
 	if (!(room > most * 1e-9))
 		room = most > 0 ? most * 0.05 : 1;
 	s->lo = lo >= 0 && lo - room < 0 ? 0 : lo - room;
@@ -59,7 +59,7 @@ void loom__scale_fit(struct loom__scale *s, double lo, double hi, const char *un
 	s->step = step / s->factor;
 }
 
-/* The largest of 1, 2 and 5 times a power of ten that is no more than v, and the next. */
+/* The largest of 1, 2 and 5 times a power of ten that is at most v, and the next larger one. */
 static double step_down(double v)
 {
 	double power = pow(10, floor(log10(v) + 1e-12)), part = v / power * (1 + 1e-12);
@@ -84,7 +84,7 @@ void loom__scale_log(struct loom__scale *s, double lo, double hi)
 static int tick_log(const struct loom__scale *s, int i, double *v, char label[32])
 {
 	double factor = s->factor > 0 ? s->factor : 1, lo = s->lo * factor, at = step_down(lo);
-	int wide = s->hi / s->lo > 1e4; /* powers of ten are enough */
+	int wide = s->hi / s->lo > 1e4; /* powers of ten only */
 	if (wide)
 		at = pow(10, floor(log10(lo)));
 	while (at < lo * (1 - 1e-9))
@@ -115,9 +115,9 @@ int loom__scale_tick(const struct loom__scale *s, int i, double *v, char label[3
 		return 0;
 	double shown = *v * s->factor;
 	if (fabs(shown) < s->step * s->factor * 1e-6)
-		shown = 0; /* not -0 */
+		shown = 0; /* avoids "-0" */
 	snprintf(label, 32, "%.*f", s->decimals, shown);
-	for (char *c = label; *c; c++) /* a point in every locale */
+	for (char *c = label; *c; c++) /* a decimal point in every locale */
 		if (*c == ',')
 			*c = '.';
 	return 1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom.report/1: what the pages show, for programs. */
+/* gpuloom.report/1: the content of the pages, for programs. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "report/report.h"
 #include "facts/must.h"
 
-/* JSON has no infinity: what is open or not known is null. */
+/* JSON has no infinity: open or unknown values are null. */
 static void number(cJSON *o, const char *key, double v)
 {
 	if (isfinite(v))
@@ -77,19 +77,19 @@ static void add_comparisons(cJSON *doc, const struct loom__view *view)
 }
 
 static void add_effects(cJSON *doc, const struct loom__view *view,
-			const struct loom__report_wish *wish)
+			const struct loom__report_settings *settings)
 {
 	const char *level[16];
 	cJSON *list = loom__json_add_array(doc, "effects");
-	for (size_t k = 0; view->variants > 1 && k < wish->metrics; k++)
+	for (size_t k = 0; view->variants > 1 && k < settings->metrics; k++)
 		for (size_t f = 0; f < view->factors; f++) {
 			size_t n = loom__effect_levels(view, f, level, LOOM__COUNT(level));
 			for (size_t i = 1; i < n; i++) {
 				struct loom__stats_interval r = {.at = NAN};
 				size_t pairs =
-				    loom__effect(view, wish->metric[k], f, level[0], level[i], &r);
+				    loom__effect(view, settings->metric[k], f, level[0], level[i], &r);
 				cJSON *o = loom__json_append_object(list);
-				loom__json_add_text(o, "metric", view->metric[wish->metric[k]].name);
+				loom__json_add_text(o, "metric", view->metric[settings->metric[k]].name);
 				loom__json_add_text(o, "factor", view->factor[f]);
 				loom__json_add_text(o, "level", level[i]);
 				loom__json_add_text(o, "against", level[0]);
@@ -102,7 +102,7 @@ static void add_effects(cJSON *doc, const struct loom__view *view,
 }
 
 void loom__report_summary(struct loom__text *out, const struct loom__view *view,
-			  const struct loom__report_wish *wish)
+			  const struct loom__report_settings *settings)
 {
 	static const char *const kind[] = {"result", "compare", "sweep"};
 	unsigned char *front = NULL;
@@ -110,15 +110,15 @@ void loom__report_summary(struct loom__text *out, const struct loom__view *view,
 	loom__json_add_text(doc, "schema", "gpuloom.report/1");
 	loom__json_add_text(doc, "of", kind[view->kind]);
 	loom__json_add_text(doc, "title", view->title);
-	if (wish->x != LOOM__NO_NAME && (front = loom__must(calloc(view->variants + 1, 1))) &&
-	    !loom__view_front(view, wish->x, wish->y, front)) {
+	if (settings->x != LOOM__NO_NAME && (front = loom__must(calloc(view->variants + 1, 1))) &&
+	    !loom__view_front(view, settings->x, settings->y, front)) {
 		cJSON *o = loom__json_add_object(doc, "pareto");
-		loom__json_add_text(o, "x", view->metric[wish->x].name);
-		loom__json_add_text(o, "y", view->metric[wish->y].name);
+		loom__json_add_text(o, "x", view->metric[settings->x].name);
+		loom__json_add_text(o, "y", view->metric[settings->y].name);
 	}
 	add_variants(doc, view, front);
 	add_comparisons(doc, view);
-	add_effects(doc, view, wish);
+	add_effects(doc, view, settings);
 	char *json = loom__json_print(doc, 1);
 	if (json)
 		loom__text_add(out, "%s\n", json);

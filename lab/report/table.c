@@ -2,7 +2,7 @@
 #include "report/table.h"
 
 #include "report/document.h"
-#include "facts/text.h"
+#include "report/grid.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -42,7 +42,7 @@ const char *loom__figure(char text[160], double v, const char *unit)
 			v /= 1000;
 		snprintf(text, size, "%.4g %s%.39s", v, up[step], unit);
 	} else {
-		/* half a task in a median is no news */
+		/* half a task in a median needs no decimals */
 		if ((v == floor(v) || fabs(v) >= 1000) && fabs(v) < 1e15)
 			with_commas(v, number, sizeof(number));
 		else
@@ -95,56 +95,53 @@ static void heading(const cJSON *doc, int choices, struct loom__text *out)
 static void metric_rows(const cJSON *doc, struct loom__text *out)
 {
 	const cJSON *m;
-	loom__line_add(out, "  %-22s %16s %16s %16s\n", "metric", "median", "lowest", "highest");
+	struct loom__grid g = {0};
+	loom__grid_columns(&g, "metric|#median|#lowest|#highest");
 	cJSON_ArrayForEach(m, cJSON_GetObjectItemCaseSensitive(doc, "metrics"))
 	{
 		double least, most;
+		const char *unit = loom__json_text(m, "unit");
 		spread(cJSON_GetObjectItemCaseSensitive(m, "samples"), &least, &most);
 		if (least == 0 && most == 0)
-			continue; /* a mechanism that took no part */
-		const char *unit = loom__json_text(m, "unit");
-		loom__line_add(out, "  %-22s %16s %16s %16s\n", m->string,
-			       LOOM__FIGURE(loom__json_number(m, "median"), unit), LOOM__FIGURE(least, unit),
-			       LOOM__FIGURE(most, unit));
+			continue; /* the mechanism took no part */
+		loom__grid_cell(&g, 0, "%s", m->string);
+		loom__grid_cell(&g, 0, "%s", LOOM__FIGURE(loom__json_number(m, "median"), unit));
+		loom__grid_cell(&g, 0, "%s", LOOM__FIGURE(least, unit));
+		loom__grid_cell(&g, 0, "%s", LOOM__FIGURE(most, unit));
 	}
+	loom__grid_text(&g, out, 2);
 }
 
-/* Columns of the worker table: the last sample's counters. */
+/* Counters of the last sample. */
 static void worker_rows(const cJSON *doc, struct loom__text *out)
 {
-	static const char *const column[] = {"executed", "spawned",	   "claimed",	 "stolen_in",
+	static const char *const column[] = {"executed",   "spawned",	     "claimed", "stolen_in",
 					     "stolen_out", "steal_attempts", "idle_ns"};
+	enum { MOST_WORKERS = 32 };
 	const cJSON *w, *workers = cJSON_GetObjectItemCaseSensitive(doc, "workers");
-	if (cJSON_GetArraySize(workers) < 2)
+	int all = cJSON_GetArraySize(workers), shown = 0;
+	struct loom__grid g = {0};
+	if (all < 2)
 		return;
-	loom__line_add(out, "\n  %-8s", "worker");
+	loom__grid_columns(&g, "worker");
 	for (size_t i = 0; i < LOOM__COUNT(column); i++)
-		loom__line_add(out, " %15s", column[i]);
-	loom__line_add(out, "   (last sample)\n");
-	int shown = 0;
+		loom__grid_column(&g, LOOM__CELL_NUMBER, column[i]);
 	cJSON_ArrayForEach(w, workers)
 	{
-		if (++shown > 32) {
-			loom__line_add(out, "  ... %d more: see --json\n",
-				       cJSON_GetArraySize(workers) - 32);
+		if (++shown > MOST_WORKERS)
 			break;
-		}
-		loom__line_add(out, "  %-8.0f", loom__json_number(w, "worker"));
+		loom__grid_cell(&g, 0, "%.0f", loom__json_number(w, "worker"));
 		for (size_t i = 0; i < LOOM__COUNT(column); i++) {
 			const cJSON *list = cJSON_GetObjectItemCaseSensitive(w, column[i]);
-			int n = cJSON_GetArraySize(list);
-			char figure[160] = "-";
-			if (n) {
-				/* Counts are raw text when the document was just made, numbers once parsed. */
-				const cJSON *last = cJSON_GetArrayItem(list, n - 1);
-				double v = cJSON_IsRaw(last) ? strtod(last->valuestring, NULL) :
-							       last->valuedouble;
-				loom__figure(figure, v, strcmp(column[i], "idle_ns") ? "" : "ns");
-			}
-			loom__line_add(out, " %15s", figure);
+			double v = loom__json_double(cJSON_GetArrayItem(list, cJSON_GetArraySize(list) - 1));
+			loom__grid_cell(&g, 0, "%s",
+					isnan(v) ? "-" : LOOM__FIGURE(v, strcmp(column[i], "idle_ns") ? "" : "ns"));
 		}
-		loom__line_add(out, "\n");
 	}
+	loom__text_add(out, "\n  Workers in the last sample:\n");
+	loom__grid_text(&g, out, 2);
+	if (all > MOST_WORKERS)
+		loom__text_add(out, "  ... %d more: see --json\n", all - MOST_WORKERS);
 }
 
 void loom__table_result(const cJSON *doc, int choices, struct loom__text *out)
@@ -159,11 +156,12 @@ void loom__table_result(const cJSON *doc, int choices, struct loom__text *out)
 	if (counted) {
 		metric_rows(doc, out);
 		worker_rows(doc, out);
-		loom__line_add(out, "\n  %d sample%s, each verified.\n", counted, counted == 1 ? "" : "s");
+		loom__line_add(out, counted == 1 ? "\n  %d sample, verified.\n" : "\n  %d samples, each verified.\n",
+			       counted);
 	} else {
 		loom__line_add(out, "  no sample was completed\n");
 	}
 	const char *status = loom__json_text(doc, "status");
-	if (strcmp(status, "ok")) /* why is on stderr */
+	if (strcmp(status, "ok")) /* the reason is on stderr */
 		loom__line_add(out, "  status: %s\n", status);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A result as a person reads it on a terminal. */
+/* Results as text tables, for terminals. */
 #ifndef LOOM_TABLE_H
 #define LOOM_TABLE_H
 
@@ -8,15 +8,16 @@
 #include "base/json.h"
 
 struct loom__view;
-struct loom__report_wish;
+struct loom__report_settings;
 
-/* Renders a result document (gpuloom.result/1); with `choices` also what was chosen. */
+/* A result document (gpuloom.result/1); with `choices` also what the plug-ins chose. */
 void loom__table_result(const cJSON *document, int choices, struct loom__text *out);
 
-/* The cells of a sweep, one a row, and its front. */
-void loom__table_sweep(const struct loom__view *view, const struct loom__report_wish *wish, struct loom__text *out);
+/* The configurations of a sweep, one per row, and its Pareto front. */
+void loom__table_sweep(const struct loom__view *view, const struct loom__report_settings *settings,
+		       struct loom__text *out);
 
-/* A figure with its unit in four significant digits: "12.3 Mtasks/s", "481 us", "5,027". */
+/* A number with its unit in four significant digits: "12.3 Mtasks/s", "481 us", "5,027". */
 const char *loom__figure(char text[160], double value, const char *unit);
 #define LOOM__FIGURE(value, unit) loom__figure((char[160]){0}, value, unit)
 

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A sweep as a person reads it on a terminal: a row per cell, and the front. */
+/* A sweep as a text table: a row per configuration, and the Pareto front. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/markup.h"
+#include "report/grid.h"
 #include "report/report.h"
 #include "report/table.h"
 #include "facts/must.h"
-#include "facts/text.h"
 
 #define MOST_COLUMNS 4
 #define MOST_ROWS    200
 
 struct sweep_table {
 	const struct loom__view *view;
-	const struct loom__report_wish *wish;
+	const struct loom__report_settings *settings;
 	size_t metric[MOST_COLUMNS], metrics;
 	unsigned char *front; /* [variants], or NULL */
-	int width;            /* of the first column */
 	struct loom__text *out;
 };
 
@@ -31,45 +29,44 @@ static void add_metric(struct sweep_table *t, size_t m)
 		t->metric[t->metrics++] = m;
 }
 
-static void put(struct loom__text *out, const char *text, int width)
-{
-	loom__line_add(out, "%-*s", width, text);
-}
-
-/* "victim_speed" over its figures; its direction tells which end is the good one. */
-static void heading(const struct sweep_table *t)
-{
-	struct loom__text keys = {0};
-	for (size_t f = 0; f < t->view->factors; f++)
-		loom__line_add(&keys, "%s%s", f ? ", " : "", t->view->factor[f]);
-	loom__line_add(t->out, "    ");
-	put(t->out, loom__must_text(&keys), t->width);
-	for (size_t k = 0; k < t->metrics; k++)
-		loom__line_add(t->out, "  %20.20s", t->view->metric[t->metric[k]].name);
-	loom__line_add(t->out, "  samples\n");
-	loom__text_free(&keys);
-}
-
-static void row(const struct sweep_table *t, size_t i)
+static void add_row(const struct sweep_table *t, size_t i, struct loom__grid *g)
 {
 	const struct loom__variant *v = &t->view->variant[i];
-	loom__line_add(t->out, "  %c ", t->front ? " ~*"[t->front[i]] : ' ');
-	put(t->out, v->label, t->width);
+	loom__grid_cell(g, 0, "%c", t->front ? " ~*"[t->front[i]] : ' ');
+	loom__grid_cell(g, 0, "%s", v->label);
 	for (size_t k = 0; k < t->metrics; k++) {
 		const struct loom__series *s = v->series ? &v->series[t->metric[k]] : NULL;
 		const char *unit = t->view->metric[t->metric[k]].unit;
-		loom__line_add(t->out, "  %20s", s && s->n ? LOOM__FIGURE(s->median.at, unit) : "-");
+		loom__grid_cell(g, 0, "%s", s && s->n ? LOOM__FIGURE(s->median.at, unit) : "-");
 	}
-	loom__line_add(t->out, "  %7zu", v->rows);
-	if (*v->note) {
-		loom__line_add(t->out, "  %s: ", v->status);
-		put(t->out, v->note, 0);
-	}
-	loom__line_add(t->out, "\n");
+	loom__grid_cell(g, 0, "%zu", v->rows);
+	loom__grid_cell(g, 0, "%s%s%s", *v->note ? v->status : "", *v->note ? ": " : "", v->note);
 }
 
-/* Cells that were left out: once for each reason. */
-static void say_skipped(const struct sweep_table *t)
+/* Rows of the configurations that were not skipped; returns their number. */
+static size_t add_rows(const struct sweep_table *t)
+{
+	struct loom__text keys = {0};
+	struct loom__grid g = {0};
+	size_t shown = 0;
+	for (size_t f = 0; f < t->view->factors; f++)
+		loom__text_add(&keys, "%s%s", f ? ", " : "", t->view->factor[f]);
+	loom__grid_column(&g, 0, "");
+	loom__grid_column(&g, 0, loom__must_text(&keys));
+	for (size_t k = 0; k < t->metrics; k++)
+		loom__grid_column(&g, LOOM__CELL_NUMBER, t->view->metric[t->metric[k]].name);
+	loom__grid_columns(&g, "#samples");
+	loom__grid_column(&g, 0, "");
+	for (size_t i = 0; i < t->view->variants; i++)
+		if (strcmp(t->view->variant[i].status, "skipped") && shown++ < MOST_ROWS)
+			add_row(t, i, &g);
+	loom__grid_text(&g, t->out, 2);
+	loom__text_free(&keys);
+	return shown;
+}
+
+/* Configurations that were left out, grouped by reason. */
+static void add_skipped(const struct sweep_table *t)
 {
 	const struct loom__view *view = t->view;
 	struct loom__pool pool = {0};
@@ -81,9 +78,7 @@ static void say_skipped(const struct sweep_table *t)
 			continue;
 		for (size_t j = i; j < view->variants; j++)
 			same += !strcmp(view->variant[j].status, "skipped") && !strcmp(view->variant[j].note, v->note);
-		loom__line_add(t->out, "    %zu left out: ", same);
-		put(t->out, v->note, 0);
-		loom__line_add(t->out, "\n");
+		loom__line_add(t->out, "    %zu left out: %s\n", same, v->note);
 	}
 	loom__pool_free(&pool);
 }
@@ -93,10 +88,10 @@ static const char *direction(const struct loom__view *view, size_t metric)
 	return loom__view_more(view, metric) ? "more" : "less";
 }
 
-static void say_front(const struct sweep_table *t)
+static void add_front(const struct sweep_table *t)
 {
 	const struct loom__view *view = t->view;
-	size_t x = t->wish->x, y = t->wish->y, near = 0;
+	size_t x = t->settings->x, y = t->settings->y, near = 0;
 	const char *between = "";
 	if (!t->front)
 		return;
@@ -104,48 +99,39 @@ static void say_front(const struct sweep_table *t)
 		near += t->front[i] == LOOM__FRONT_NEAR;
 	loom__line_add(t->out, "\n");
 	if (near)
-		loom__line_add(t->out, "  ~ beaten by another median, but not surely\n");
-	loom__line_add(t->out, "  * the front of %s (%s is better) and %s (%s is better):\n    ", view->metric[x].name,
-		       direction(view, x), view->metric[y].name, direction(view, y));
+		loom__line_add(t->out, "  ~ dominated by another median, but the intervals overlap\n");
+	loom__line_add(t->out, "  * the Pareto front of %s (%s is better) and %s (%s is better):\n    ",
+		       view->metric[x].name, direction(view, x), view->metric[y].name, direction(view, y));
 	for (size_t i = 0; i < view->variants; i++) {
 		if (t->front[i] != LOOM__FRONT_ON)
 			continue;
-		loom__line_add(t->out, "%s", between);
-		put(t->out, view->variant[i].label, 0);
+		loom__line_add(t->out, "%s%s", between, view->variant[i].label);
 		between = "; ";
 	}
 	loom__line_add(t->out, "\n");
 }
 
-void loom__table_sweep(const struct loom__view *view, const struct loom__report_wish *wish, struct loom__text *out)
+void loom__table_sweep(const struct loom__view *view, const struct loom__report_settings *settings,
+		       struct loom__text *out)
 {
-	struct sweep_table t = {.view = view, .wish = wish, .out = out, .width = 8};
-	size_t keys = 0, shown = 0;
-	if (wish->x != LOOM__NO_NAME) {
-		add_metric(&t, wish->x);
-		add_metric(&t, wish->y);
+	struct sweep_table t = {.view = view, .settings = settings, .out = out};
+	size_t shown;
+	if (settings->x != LOOM__NO_NAME) {
+		add_metric(&t, settings->x);
+		add_metric(&t, settings->y);
 		t.front = loom__must(calloc(view->variants + 1, 1));
-		if (loom__view_front(view, wish->x, wish->y, t.front)) {
+		if (loom__view_front(view, settings->x, settings->y, t.front)) {
 			free(t.front);
 			t.front = NULL;
 		}
 	}
-	for (size_t k = 0; k < wish->metrics; k++)
-		add_metric(&t, wish->metric[k]);
-	for (size_t f = 0; f < view->factors; f++)
-		keys += strlen(view->factor[f]) + 2;
-	t.width = keys > 10 ? (int)(keys - 2) : t.width;
-	for (size_t i = 0; i < view->variants; i++)
-		if ((int)loom__markup_width(view->variant[i].label) > t.width)
-			t.width = (int)loom__markup_width(view->variant[i].label);
+	for (size_t k = 0; k < settings->metrics; k++)
+		add_metric(&t, settings->metric[k]);
 	loom__line_add(out, "%s, medians\n\n", *view->title ? view->title : "sweep");
-	heading(&t);
-	for (size_t i = 0; i < view->variants; i++)
-		if (strcmp(view->variant[i].status, "skipped") && shown++ < MOST_ROWS)
-			row(&t, i);
+	shown = add_rows(&t);
 	if (shown > MOST_ROWS)
 		loom__line_add(out, "    ... %zu more: see the report\n", shown - MOST_ROWS);
-	say_skipped(&t);
-	say_front(&t);
+	add_skipped(&t);
+	add_front(&t);
 	free(t.front);
 }

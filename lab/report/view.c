@@ -43,15 +43,18 @@ static int check_kinds(const struct loom__doc *doc, size_t docs, struct loom_err
 			const cJSON *a = cJSON_GetObjectItemCaseSensitive(doc[0].root, same[k]);
 			const cJSON *b = cJSON_GetObjectItemCaseSensitive(doc[i].root, same[k]);
 			if ((a || b) && !cJSON_Compare(a, b, 1))
-				return LOOM__FAIL(err, LOOM_EINVAL, "'%s' and '%s' are no shards of one sweep: they differ in %s",
+				return LOOM__FAIL(err, LOOM_EINVAL,
+						  "'%s' and '%s' are not shards of one sweep: they differ in %s",
 						  doc[0].path, doc[i].path, same[k]);
 		}
 	for (size_t i = 0; docs > 1 && i < docs; i++)
-		if (doc[i].kind != LOOM__DOC_RESULT && (doc[i].kind != LOOM__DOC_SWEEP || doc[0].kind != LOOM__DOC_SWEEP))
-			return LOOM__FAIL(err, LOOM_EINVAL,
-					  "'%s' is a %s: several results can share a report, and shards of a sweep; a %s "
-					  "has one of its own",
-					  doc[i].path, name[doc[i].kind], name[doc[i].kind]);
+		if (doc[i].kind != LOOM__DOC_RESULT &&
+		    (doc[i].kind != LOOM__DOC_SWEEP || doc[0].kind != LOOM__DOC_SWEEP))
+			return LOOM__FAIL(
+			    err, LOOM_EINVAL,
+			    "'%s' is a %s: several results, or shards of one sweep, can share a report; a %s "
+			    "needs a separate one",
+			    doc[i].path, name[doc[i].kind], name[doc[i].kind]);
 	return 0;
 }
 
@@ -81,7 +84,8 @@ int loom__view_create(const struct loom__doc *doc, size_t docs, struct loom__vie
 		return 0;
 	}
 	loom__view_free(view);
-	return LOOM__FAIL(err, LOOM_EINVAL, "'%s' has too many samples, or variants times metrics, for one report", doc[0].path);
+	return LOOM__FAIL(err, LOOM_EINVAL, "'%s' has too many samples, or variants times metrics, for one report",
+			  doc[0].path);
 }
 
 void loom__view_free(struct loom__view *view)
@@ -129,7 +133,7 @@ size_t loom__view_leading(const struct loom__view *view, const char *name)
 {
 	if (name)
 		return loom__names_find(&view->metric_names, name);
-	/* What the comparisons are about leads, then the first that can be better or worse. */
+	/* The metric of the comparisons leads, else the first metric with a direction. */
 	for (size_t c = 0; c < view->comparisons; c++)
 		if (view->compared[c].metric != LOOM__NO_NAME)
 			return view->compared[c].metric;
@@ -156,7 +160,7 @@ int loom__view_pair(const struct loom__view *view, size_t *x, size_t *y)
 		const struct loom__view_metric *a = &view->metric[lead], *b = &view->metric[m];
 		if (m == lead || !b->shown || !b->better)
 			continue;
-		/* Time and the rate made from it say the same twice. */
+		/* A time and the rate derived from it are redundant. */
 		if ((is_rate(a->unit) && !strcmp(b->name, "seconds")) ||
 		    (!strcmp(a->name, "seconds") && is_rate(b->unit)))
 			continue;
@@ -181,7 +185,7 @@ int loom__view_front(const struct loom__view *view, size_t x, size_t y, unsigned
 	unsigned char *part = loom__must(calloc(view->variants + 1, 1));
 	int rc = 0;
 	memset(front, 0, view->variants);
-	/* One that is on the front of the medians is on that of the intervals: its levels add up to ON. */
+	/* A point on the front of the medians is also on that of the intervals, so the sum of both is ON. */
 	for (int medians = 0; medians < 2 && !rc; medians++) {
 		size_t n = 0;
 		for (size_t v = 0; v < view->variants; v++) {
@@ -192,8 +196,9 @@ int loom__view_front(const struct loom__view *view, size_t x, size_t y, unsigned
 			who[n++] = v;
 		}
 		if (n)
-			rc = loom__stats_pareto(point, n, loom__view_more(view, x) ? LOOM__STATS_MORE : LOOM__STATS_LESS,
-						loom__view_more(view, y) ? LOOM__STATS_MORE : LOOM__STATS_LESS, part);
+			rc =
+			    loom__stats_pareto(point, n, loom__view_more(view, x) ? LOOM__STATS_MORE : LOOM__STATS_LESS,
+					       loom__view_more(view, y) ? LOOM__STATS_MORE : LOOM__STATS_LESS, part);
 		for (size_t i = 0; !rc && i < n; i++)
 			front[who[i]] = (unsigned char)(front[who[i]] + part[i]);
 	}

@@ -31,8 +31,8 @@ static void add_variant(struct loom__view *view, const cJSON *o)
 		v->name = v->label;
 }
 
-/* Where each sample stood in the interleaved run: the k-th mention of a variant in the schedule is
- * its k-th sample. A schedule that does not fit is not used. */
+/* The position of each sample in the interleaved run: the k-th mention of a variant in the schedule is its k-th sample.
+ * An inconsistent schedule is ignored. */
 static void use_schedule(struct loom__view *view)
 {
 	const cJSON *item, *schedule = loom__json_list(view->head, "schedule");
@@ -86,7 +86,7 @@ static void add_comparison(struct loom__view *view, const cJSON *o)
 	    .notes = loom__json_text(o, "notes"),
 	};
 	if (c->baseline == SIZE_MAX || c->variant == SIZE_MAX)
-		return; /* about nothing that is here */
+		return; /* refers to a variant that does not exist */
 	c->better = loom__better_named(loom__json_text(o, "better"));
 	c->metric = loom__names_find(&view->metric_names, c->name);
 	if (c->metric != LOOM__NO_NAME && !c->better)
@@ -94,7 +94,7 @@ static void add_comparison(struct loom__view *view, const cJSON *o)
 	for (c->verdict = 0; c->verdict < LOOM__V_OTHER; c->verdict++)
 		if (!strcmp(c->word, words[c->verdict]))
 			break;
-	/* Ratios are positive; anything else is a mistake in the file. */
+	/* Ratios are positive; any other value is an error in the file. */
 	c->effect = c->effect > 0 ? c->effect : NAN;
 	c->low = c->low > 0 ? c->low : NAN;
 	c->high = c->high > 0 ? c->high : NAN;
@@ -109,7 +109,7 @@ static void add_comparison(struct loom__view *view, const cJSON *o)
 	view->comparisons++;
 }
 
-/* Notes may be one text or a list of them. */
+/* Notes are one text or a list of texts. */
 static void join_notes(struct loom__view *view, struct loom__compared *c, const cJSON *list)
 {
 	struct loom__text t = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the parts of a view are made with. */
+/* Functions that the readers of all schemas share. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@ void loom__view_rows(struct loom__view *view, struct loom__variant *v, size_t ro
 {
 	v->order = loom__view_numbers(view, rows);
 	v->start_ns = loom__view_numbers(view, rows);
-	/* Each metric of each variant has room, also where it has no value. */
+	/* Each metric of each variant takes space even without values. */
 	size_t figures = view->metrics * sizeof(*v->series) / sizeof(double);
 	view->too_large |= figures > LOOM__VIEW_VALUES - view->values;
 	v->rows = view->too_large ? 0 : rows;
@@ -83,7 +83,7 @@ static const char *place(struct loom__view *view, const struct loom__where *wher
 	{
 		loom__text_add(&t, "%s%s=%s", t.length ? ", " : "", o->string, loom__json_string(o));
 	}
-	const char *copy = loom__pool_copy(&view->pool, t.length ? t.at : "a cell");
+	const char *copy = loom__pool_copy(&view->pool, t.length ? t.at : "a configuration");
 	loom__text_free(&t);
 	return copy;
 }
@@ -96,13 +96,14 @@ static void clash(struct loom__view *view, const struct loom__view_metric *m, co
 	if (view->clash)
 		return;
 	if (unit && strcmp(unit, m->unit))
-		loom__text_add(&t, "'%.80s' is in %.40s in %.120s and in %.40s in %.120s", m->name, *m->unit ? m->unit : "no unit",
-			       m->unit_of, *unit ? unit : "no unit", at);
+		loom__text_add(&t, "'%.80s' is in %.40s in %.120s and in %.40s in %.120s", m->name,
+			       *m->unit ? m->unit : "no unit", m->unit_of, *unit ? unit : "no unit", at);
 	else
 		loom__text_add(&t, "'%.80s' is better when it is %s in %.120s, and when it is %.20s in %.120s", m->name,
-			       *was ? was : "(not said)", m->unit_of, *better ? better : "(not said)", at);
-	loom__text_add(&t, ": one view shows a metric in one unit and with one direction; make reports of their own, or let all report the "
-			   "same");
+			       *was ? was : "(not given)", m->unit_of, *better ? better : "(not given)", at);
+	loom__text_add(&t,
+		       ": a report needs one unit and one direction per metric; create separate reports, or make the "
+		       "results agree");
 	view->clash = loom__pool_copy(&view->pool, loom__must_text(&t));
 	loom__text_free(&t);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom.result/1, one or several, as a view. */
+/* One or several gpuloom.result/1 as a view. */
 #include <libgen.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,13 +12,14 @@ void loom__view_name_metrics(struct loom__view *view, const cJSON *result, const
 	cJSON_ArrayForEach(m, loom__json_object(result, "metrics"))
 	{
 		if (m->string)
-			loom__view_metric(view, m->string, cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "unit")),
+			loom__view_metric(view, m->string,
+					  cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "unit")),
 					  cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(m, "better")),
 					  &(struct loom__where){.name = where});
 	}
 }
 
-/* The list of samples says which are warm-ups, and their places in the run. */
+/* The list of samples marks warm-ups and gives the run order. */
 static void fill_samples(struct loom__variant *v, const cJSON *list)
 {
 	const cJSON *s;
@@ -82,7 +83,7 @@ static const char *value_of(const cJSON *result, const char *key)
 	return loom__json_text(loom__json_object(config, key), "value");
 }
 
-/* The values of a document's options by their names: documents may have many. */
+/* The values of a document's options, indexed by name. */
 struct options {
 	struct loom__names key;
 	const char **value; /* [key.count] */
@@ -94,13 +95,14 @@ static void read_options(struct loom__view *view, const cJSON *result, struct op
 	x->value = loom__pool_get(&view->pool, loom__json_length(config), sizeof(*x->value));
 	cJSON_ArrayForEach(o, config)
 	{
-		size_t known = x->key.count, i = o->string ? loom__names_add(&view->pool, &x->key, o->string) : LOOM__NO_NAME;
+		size_t known = x->key.count,
+		       i = o->string ? loom__names_add(&view->pool, &x->key, o->string) : LOOM__NO_NAME;
 		if (i == known)
 			x->value[i] = loom__json_text(o, "value");
 	}
 }
 
-/* What differs between the results' confs is what was varied. */
+/* The options in which the results differ are the factors. */
 static void find_factors(struct loom__view *view)
 {
 	struct options *all = loom__pool_get(&view->pool, view->docs, sizeof(*all));
@@ -113,7 +115,7 @@ static void find_factors(struct loom__view *view)
 			size_t i = loom__names_find(&all[d].key, name);
 			differs = strcmp(all[0].value[k], i == LOOM__NO_NAME ? "" : all[d].value[i]) != 0;
 		}
-		/* A title names a run, it does not change it. */
+		/* A title names a run and does not change it. */
 		if (differs && strcmp(name, "run.title"))
 			loom__view_name_factor(view, name);
 	}

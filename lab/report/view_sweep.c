@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpuloom.sweep/1 as a view: each cell a variant. The file is read twice, a line at a time, so that
- * a long sweep does not have to stand in memory as JSON. */
+/* gpuloom.sweep/1 as a view: one variant per configuration. The file is read twice, line by line, so that a long sweep
+ * need not be in memory as JSON. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "report/view.h"
 
-struct cells {
+struct configs {
 	struct loom__names key;
 	size_t *rows, *at, room; /* [key.count] samples seen in the first and in the second pass */
 };
 
-static size_t cell_of(struct loom__view *view, struct cells *cells, const cJSON *line)
+static size_t config_of(struct loom__view *view, struct configs *configs, const cJSON *line)
 {
-	const char *key = loom__json_text(line, "cell");
-	size_t i = *key ? loom__names_add(&view->pool, &cells->key, key) : LOOM__NO_NAME;
-	if (i != LOOM__NO_NAME && i >= cells->room) {
-		size_t room = 2 * cells->room + 64;
+	const char *key = loom__json_text(line, "configuration");
+	size_t i = *key ? loom__names_add(&view->pool, &configs->key, key) : LOOM__NO_NAME;
+	if (i != LOOM__NO_NAME && i >= configs->room) {
+		size_t room = 2 * configs->room + 64;
 		size_t *rows = loom__pool_get(&view->pool, 2 * room, sizeof(*rows));
-		if (cells->room)
-			memcpy(rows, cells->rows, cells->room * sizeof(*rows));
-		cells->rows = rows;
-		cells->at = rows + room;
-		cells->room = room;
+		if (configs->room)
+			memcpy(rows, configs->rows, configs->room * sizeof(*rows));
+		configs->rows = rows;
+		configs->at = rows + room;
+		configs->room = room;
 	}
 	return i;
 }
@@ -44,15 +44,16 @@ static int is_sample(const cJSON *line)
 	return cJSON_GetObjectItemCaseSensitive(line, "sample") != NULL;
 }
 
-/* A line leaves out units and directions that are empty. */
+/* A line omits empty units and directions. */
 static void name_metric(struct loom__view *view, const char *name, const cJSON *line)
 {
 	const cJSON *units = loom__json_object(line, "units"), *better = loom__json_object(line, "better");
-	loom__view_metric(view, name, units ? loom__json_text(units, name) : NULL, better ? loom__json_text(better, name) : NULL,
+	loom__view_metric(view, name, units ? loom__json_text(units, name) : NULL,
+			  better ? loom__json_text(better, name) : NULL,
 			  &(struct loom__where){.values = loom__json_object(line, "values")});
 }
 
-static void first_pass(struct loom__view *view, struct cells *cells)
+static void first_pass(struct loom__view *view, struct configs *configs)
 {
 	const cJSON *o;
 	size_t shard = 0, at = 0;
@@ -61,13 +62,13 @@ static void first_pass(struct loom__view *view, struct cells *cells)
 		loom__view_name_factor(view, loom__json_text(o, "key"));
 	}
 	for (cJSON *line; (line = next_line(view, &shard, &at)); cJSON_Delete(line)) {
-		size_t i = cell_of(view, cells, line);
+		size_t i = config_of(view, configs, line);
 		if (i == LOOM__NO_NAME)
 			continue;
 		loom__view_name_factors(view, loom__json_object(line, "values"));
 		if (!is_sample(line))
 			continue;
-		cells->rows[i]++;
+		configs->rows[i]++;
 		cJSON_ArrayForEach(o, loom__json_object(line, "metrics"))
 		{
 			if (o->string)
@@ -95,7 +96,7 @@ static void add_sample(struct loom__view *view, struct loom__variant *v, size_t 
 	}
 }
 
-/* Lines are gone once read: what is kept of them goes into the pool. */
+/* Copies into the pool what is needed from a line, which is freed after use. */
 static void describe(struct loom__view *view, struct loom__variant *v, const cJSON *line)
 {
 	const cJSON *o;
@@ -129,8 +130,8 @@ static void move(cJSON *to, cJSON *from, const char *key)
 		loom__json_add(to, key, item);
 }
 
-/* A sweep tells what all its cells share in its `about` lines, what is to be shown in `report` lines, and how it ended
- * in `ended` lines: the first of the first and the last of the others complete its head. */
+/* Completes the head from `about` lines (shared by all configurations), `report` lines (what to show) and `ended`
+ * lines: the first `about` and the last of the others count. */
 static void complete_head(struct loom__view *view)
 {
 	static const char *const key[] = {"config", "plugins", "devices", "environment"};
@@ -173,7 +174,7 @@ const cJSON *loom__view_values(const struct loom__view *view, size_t f)
 	return NULL;
 }
 
-/* The place of a variant's level among the values of its factor as the head lists them. */
+/* The index of a variant's level in the list of its factor. */
 static size_t place_of(const struct loom__view *view, const struct loom__variant *v, size_t f)
 {
 	const cJSON *value;
@@ -202,8 +203,8 @@ static int compare_places(const void *a, const void *b)
 	return x->appeared < y->appeared ? -1 : 1;
 }
 
-/* Cells ran in random order; they are shown in that of their values. */
-static void sort_cells(struct loom__view *view)
+/* Configurations ran in random order; show them in the order of their levels. */
+static void sort_configs(struct loom__view *view)
 {
 	struct placed *list = loom__pool_get(&view->pool, view->variants, sizeof(*list));
 	size_t *place = loom__pool_get(&view->pool, view->variants * view->factors, sizeof(*place));
@@ -219,26 +220,26 @@ static void sort_cells(struct loom__view *view)
 
 void loom__view_add_sweep(struct loom__view *view)
 {
-	struct cells cells = {0};
+	struct configs configs = {0};
 	complete_head(view);
-	first_pass(view, &cells);
-	view->variant = loom__pool_get(&view->pool, cells.key.count, sizeof(*view->variant));
-	for (size_t i = 0; i < cells.key.count; i++) {
+	first_pass(view, &configs);
+	view->variant = loom__pool_get(&view->pool, configs.key.count, sizeof(*view->variant));
+	for (size_t i = 0; i < configs.key.count; i++) {
 		struct loom__variant *v = &view->variant[view->variants++];
 		v->status = "unfinished";
 		v->note = "";
 		v->level = loom__pool_get(&view->pool, view->factors, sizeof(*v->level));
-		loom__view_rows(view, v, cells.rows[i]);
+		loom__view_rows(view, v, configs.rows[i]);
 	}
 	size_t shard = 0, at = 0, place = 0;
 	if (view->too_large)
 		return;
 	for (cJSON *line; (line = next_line(view, &shard, &at)); cJSON_Delete(line)) {
-		size_t i = loom__names_find(&cells.key, loom__json_text(line, "cell"));
+		size_t i = loom__names_find(&configs.key, loom__json_text(line, "configuration"));
 		if (i == LOOM__NO_NAME)
 			continue;
 		if (is_sample(line))
-			add_sample(view, &view->variant[i], cells.at[i]++, (double)place++, line);
+			add_sample(view, &view->variant[i], configs.at[i]++, (double)place++, line);
 		describe(view, &view->variant[i], line);
 	}
 	if (!*view->title)
@@ -247,8 +248,8 @@ void loom__view_add_sweep(struct loom__view *view)
 		struct loom__variant *v = &view->variant[i];
 		const char *label = loom__view_levels(view, v, 0),
 			   *name = loom__view_levels(view, v, 1);
-		v->label = *label ? label : cells.key.name[i];
+		v->label = *label ? label : configs.key.name[i];
 		v->name = *name ? name : v->label;
 	}
-	sort_cells(view);
+	sort_configs(view);
 }

@@ -15,7 +15,7 @@ uint64_t loom__stats_random(struct loom__stats_rng *rng)
 
 uint64_t loom__stats_below(struct loom__stats_rng *rng, uint64_t n)
 {
-	uint64_t spare = -n % n, value; /* 2^64 mod n: drawn again, so that every rest is equal */
+	uint64_t spare = -n % n, value; /* 2^64 mod n: drawn again, so that all remainders are equally likely */
 	do
 		value = loom__stats_random(rng);
 	while (value < spare);

@@ -7,7 +7,7 @@
 
 #include <gpuloom/error.h>
 
-/* ln b[i], minus ln a[i] where a is given, in a new array. */
+/* ln b[i], or ln(b[i] / a[i]) if a is given, in a new array. */
 static int logs(const double *b, const double *a, size_t n, double **out)
 {
 	for (size_t i = 0; i < n; i++)
@@ -29,7 +29,7 @@ static void to_ratio(struct loom__stats_interval *i)
 	i->high = exp(i->high);
 }
 
-/* Robust against outliers; the plain standard deviation when more than half are equal. */
+/* Robust against outliers; the standard deviation if more than half are equal. */
 static double spread_of(const double *sorted, size_t n)
 {
 	double mad = loom__stats_mad(sorted, n), mean = 0, squares = 0;
@@ -118,7 +118,7 @@ const char *loom__stats_verdict_name(enum loom__stats_verdict verdict)
 	return names[verdict];
 }
 
-/* The distance in d that one block tells apart; n blocks tell apart this by sqrt(n). */
+/* The distance in d that one block can resolve; n blocks resolve this divided by sqrt(n). */
 static double reach(double spread, double alpha)
 {
 	double power = loom__stats_normal_z(0.2);
@@ -132,7 +132,7 @@ size_t loom__stats_more_blocks(const struct loom__stats_comparison *c, double ma
 		return 0;
 	double d = fabs(log(c->ratio.at)), gap = fmax(d, log1p(margin) - d);
 	double share = alpha / (double)tests, ratio = reach(c->spread, share) / gap;
-	/* No interval is finite, and no p below alpha, with fewer blocks than this. */
+	/* With fewer blocks, no interval is finite and no p is below alpha. */
 	double need = fmax(ceil(ratio * ratio), 1 + ceil(-log2(share)));
 	if (need > 1e6)
 		return LOOM__STATS_MANY;

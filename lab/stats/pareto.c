@@ -37,7 +37,7 @@ int loom__stats_pareto(const struct loom__stats_point *points, size_t n,
 		       enum loom__stats_better x_better, enum loom__stats_better y_better,
 		       unsigned char *front)
 {
-	for (size_t i = 0; i < n; i++) /* also refuses NaN */
+	for (size_t i = 0; i < n; i++) /* also rejects NaN */
 		if (!(points[i].x_low <= points[i].x_high && points[i].y_low <= points[i].y_high))
 			return LOOM_EINVAL;
 	struct corner *corner = n ? loom__must(calloc(n, sizeof(*corner))) : NULL;

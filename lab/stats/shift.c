@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The k-th smallest of all pairwise sums of two sorted arrays is found by bisection over the
- * representable doubles: at most 64 counts in linear time each, no table of sums, exact result. */
+/* Finds the k-th smallest of all pairwise sums of two sorted arrays by bisection over the representable doubles: at
+ * most 64 counts in linear time each, no table of sums, exact result. */
 #include "stats/stats.h"
 
 #include <math.h>
@@ -15,7 +15,7 @@ struct sums {
 	int walsh; /* a is b: only the pairs i <= j */
 };
 
-/* An integer that orders as the double does, and back. */
+/* Maps a double to an integer with the same order, and back. */
 static uint64_t to_key(double v)
 {
 	uint64_t bits;
@@ -43,7 +43,7 @@ static size_t count_to(const struct sums *s, double v)
 	return s->walsh ? (count + diagonal) / 2 : count;
 }
 
-/* k counts from 1. */
+/* k starts at 1. */
 static double kth(const struct sums *s, size_t k)
 {
 	uint64_t low = to_key(s->a[0] + s->b[0]), high = to_key(s->a[s->n - 1] + s->b[s->m - 1]);
@@ -63,7 +63,7 @@ static double median_sum(const struct sums *s, size_t count)
 	return count % 2 ? upper : (kth(s, count / 2) + upper) / 2;
 }
 
-/* The median and the k-th from either end; k = 0 is open. */
+/* The median and the k-th value from both ends; k = 0: open. */
 static void fill(const struct sums *s, size_t count, size_t k, double below,
 		 struct loom__stats_interval *out)
 {
@@ -76,7 +76,7 @@ static void fill(const struct sums *s, size_t count, size_t k, double below,
 	};
 }
 
-/* The rank k for a statistic with that mean and variance. */
+/* The rank k for a statistic with this mean and variance. */
 static size_t normal_rank(double mean, double variance, double tail, double *below)
 {
 	double half = loom__stats_normal_z(tail) * sqrt(variance);

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The statistics behind compare, sweep and report: order statistics, rank tests, verdicts.
+/* The statistics of compare, sweep and report: order statistics, rank tests, verdicts.
  *
- * Every function is deterministic, keeps no state and may be called from any thread. Samples are
- * finite doubles in any unit; what a function needs beyond that (sorted, positive) is said there.
- * Functions that return int give 0, LOOM_EINVAL (empty, not finite, out of range) or LOOM_ENOMEM,
- * and write their output on success only. No sample is ever dropped as an outlier.
+ * Every function is deterministic, has no state and may be called from any thread. Samples are finite doubles in any
+ * unit; further requirements (sorted, positive) are given with each function. Functions that return int return 0,
+ * LOOM_EINVAL (empty, not finite, out of range) or LOOM_ENOMEM, and write their output on success only. No sample is
+ * dropped as an outlier.
  *
- * Why a comparison can be trusted: with the order inside each block drawn at random, swapping the
- * names of two equal variants swaps the sign of that block's log ratio with probability 1/2
- * whatever the noise was (drift, autocorrelation, spikes). Signed-rank and sign-based statements
- * over blocks are then exact, as long as one sample does not disturb the next (R. A. Fisher, The
- * Design of Experiments, 1935). Samples taken A..A B..B have no such protection. */
+ * Validity of comparisons: if the order inside each block is random, swapping the names of two equal variants swaps the
+ * sign of that block's log ratio with probability 1/2, whatever the noise (drift, autocorrelation, spikes). Signed-rank
+ * and sign-based statements over blocks are then exact, as long as one sample does not disturb the next (R. A. Fisher,
+ * The Design of Experiments, 1935). Samples in the order A..A B..B have no such protection. */
 #ifndef LOOM_STATS_H
 #define LOOM_STATS_H
 
@@ -21,7 +20,7 @@
 
 /* Sorts ascending, in place. */
 void loom__stats_sort(double *x, size_t n);
-/* A sorted copy of x[n], n >= 1, refused when a value is not finite; free(*sorted). */
+/* A sorted copy of x[n], n >= 1; rejects values that are not finite; free(*sorted). */
 int loom__stats_sorted(const double *x, size_t n, double **sorted);
 
 /* Quantile q in [0, 1] of sorted[n], n >= 1: with h = (n - 1) q, linear between the values at
@@ -31,11 +30,11 @@ double loom__stats_quantile(const double *sorted, size_t n, double q);
 /* Median absolute deviation from the median, unscaled (times 1.4826 it estimates the standard
  * deviation of normal data). */
 double loom__stats_mad(const double *sorted, size_t n);
-/* Mean absolute deviation from the median, unscaled (times 1.2533 it estimates the standard deviation of normal data). 0
- * only when all are equal, where a median of deviations is 0 when half of them are. */
+/* Mean absolute deviation from the median, unscaled (times 1.2533 it estimates the standard deviation of normal data).
+ * 0 only if all values are equal, whereas the MAD is 0 if half of them are. */
 double loom__stats_mean_deviation(const double *sorted, size_t n);
-/* How many of sorted[n] lie further than 3 interquartile ranges outside the quartiles (Tukey 1977,
- * outer fences): to be reported, not removed. Where the quartiles are equal the mean deviation tells the range. */
+/* The number of values of sorted[n] more than 3 interquartile ranges outside the quartiles (Tukey 1977, outer fences):
+ * to be reported, not removed. If the quartiles are equal, the mean deviation replaces the range. */
 size_t loom__stats_far_out(const double *sorted, size_t n);
 
 enum { LOOM__STATS_OPEN_LOW = 1, LOOM__STATS_OPEN_HIGH = 2 };
@@ -43,7 +42,7 @@ enum { LOOM__STATS_OPEN_LOW = 1, LOOM__STATS_OPEN_HIGH = 2 };
 struct loom__stats_interval {
 	double at;        /* the estimate */
 	double low, high; /* -INFINITY, INFINITY where open */
-	double coverage;  /* achieved, at least the level asked for; nominal where not exact */
+	double coverage;  /* achieved, at least the requested level; nominal if not exact */
 	unsigned open;    /* LOOM__STATS_OPEN_*: too few samples for a bound on that side */
 };
 
@@ -67,8 +66,8 @@ enum { LOOM__STATS_SIGNED_MAX = 60 };
 double loom__stats_signed_p(const unsigned *rank2, size_t n, unsigned w2);
 /* Without ties: the largest rank k with P(W < k) <= tail, whose *below is P(W < k). */
 size_t loom__stats_signed_rank_of(size_t n, double tail, double *below);
-/* The same two for Mann-Whitney's U without ties. Coefficients of the Gaussian binomial in 128-bit
- * integers (Mann and Whitney 1947); n, m <= LOOM__STATS_RANKSUM_MAX. */
+/* The same for Mann-Whitney's U without ties. Coefficients of the Gaussian binomial in 128-bit integers (Mann and
+ * Whitney 1947); n, m <= LOOM__STATS_RANKSUM_MAX. */
 enum { LOOM__STATS_RANKSUM_MAX = 50 };
 double loom__stats_ranksum_p(size_t n, size_t m, size_t u);
 size_t loom__stats_ranksum_rank_of(size_t n, size_t m, double tail, double *below);
@@ -77,7 +76,7 @@ size_t loom__stats_ranksum_rank_of(size_t n, size_t m, double tail, double *belo
 struct loom__stats_test {
 	double stat;
 	double p;  /* two-sided, 0..1 */
-	size_t n;  /* values that took part */
+	size_t n;  /* the number of values used */
 	int exact; /* 0: normal approximation with tie and continuity correction */
 };
 
@@ -117,7 +116,7 @@ enum loom__stats_verdict {
 	LOOM__STATS_INCONCLUSIVE,
 	LOOM__STATS_FASTER,     /* B is better than A by more than the margin */
 	LOOM__STATS_SLOWER,     /* worse by more than the margin */
-	LOOM__STATS_EQUIVALENT, /* within the margin: a finding, not a failure */
+	LOOM__STATS_EQUIVALENT, /* within the margin: a result, not a failure */
 	LOOM__STATS_TRIVIAL,    /* a difference, but perhaps within the margin */
 };
 
@@ -126,7 +125,7 @@ struct loom__stats_comparison {
 	int paired;
 	struct loom__stats_interval ratio; /* B / A; open ends are 0 and INFINITY */
 	struct loom__stats_test test;
-	struct loom__stats_interval shift; /* Hodges-Lehmann, as a ratio; informs, does not judge */
+	struct loom__stats_interval shift; /* Hodges-Lehmann, as a ratio; informative only */
 	double spread; /* robust standard deviation of ln(B_i / A_i); 0 when not paired */
 };
 
@@ -134,30 +133,29 @@ struct loom__stats_comparison {
  * exp(median d) with the order-statistic interval; p from the signed-rank test. */
 int loom__stats_compare(const double *a, const double *b, size_t n, double level,
 			struct loom__stats_comparison *out);
-/* Two independent sets, all > 0, as from two files: ratio = exp(Hodges-Lehmann shift of the logs),
- * p from Mann-Whitney. Nothing here guards against drift between the sets. */
+/* Two independent sets, all > 0, such as two files: ratio = exp(Hodges-Lehmann shift of the logs), p from Mann-Whitney.
+ * Drift between the sets is not excluded. */
 int loom__stats_compare_unpaired(const double *a, size_t n, const double *b, size_t m, double level,
 				 struct loom__stats_comparison *out);
 
-/* The verdict on c at practical margin >= 0 (0.01: ratios from 1/1.01 to 1.01 do not matter), with
- * p the adjusted p of c within its family. In this order: EQUIVALENT when the interval lies within
- * the margin; INCONCLUSIVE when it contains 1 or p >= alpha; FASTER or SLOWER when it lies wholly
- * beyond the margin; else TRIVIAL. So every claim of a difference keeps the family's error rate. */
+/* The verdict on c with the practical margin >= 0 (0.01: ratios from 1/1.01 to 1.01 do not matter) and p, the adjusted
+ * p of c within its family. In this order: EQUIVALENT if the interval is within the margin; INCONCLUSIVE if it contains
+ * 1 or p >= alpha; FASTER or SLOWER if it is entirely beyond the margin; else TRIVIAL. Every claim of a difference
+ * keeps the error rate of the family. */
 enum loom__stats_verdict loom__stats_judge(const struct loom__stats_comparison *c, double p,
 					   enum loom__stats_better better, double margin,
 					   double alpha);
 const char *loom__stats_verdict_name(enum loom__stats_verdict verdict); /* "FASTER" */
 
-/* About how many more blocks give a verdict other than INCONCLUSIVE with a chance of 80 %, if
- * median and spread of d stay: normal sample size for a median, ((z_alpha + z_0.2) sqrt(pi/2)
- * spread / gap)^2, where gap is the larger of |d| and margin - |d| and alpha is shared by `tests`
- * >= 1 comparisons. At least a quarter of the present number; 0 when not paired: no estimate;
- * LOOM__STATS_MANY above a million. */
+/* The approximate number of further blocks for a verdict other than INCONCLUSIVE with a probability of 80 %, if median
+ * and spread of d stay: the normal sample size for a median, ((z_alpha + z_0.2) sqrt(pi/2) spread / gap)^2, where gap
+ * is the larger of |d| and margin - |d| and alpha is shared by `tests` >= 1 comparisons. At least a quarter of the
+ * present number; 0 if not paired; LOOM__STATS_MANY above a million. */
 #define LOOM__STATS_MANY SIZE_MAX
 size_t loom__stats_more_blocks(const struct loom__stats_comparison *c, double margin, double alpha,
 			       size_t tests);
-/* The smallest relative difference (0.008: 0.8 %) that so many blocks with this spread find with a
- * chance of 80 %, by the same formula: the noise floor to print after A/A. Paired only, else 0. */
+/* The smallest relative difference (0.008: 0.8 %) that this number of blocks with this spread detects with a
+ * probability of 80 %, by the same formula: the noise floor after A/A. Paired only, else 0. */
 double loom__stats_detectable(const struct loom__stats_comparison *c, double alpha);
 
 /* ---- blocks (block.c) -------------------------------------------------------------------------*/
@@ -175,40 +173,39 @@ enum loom__stats_order {
 	LOOM__STATS_RANDOM, /* each variant once, shuffled */
 	LOOM__STATS_ABBA,   /* shuffled, then the same backwards: linear drift cancels */
 };
-/* The variants 0..variants-1 in the order of block number `block`, into slots; returns how many
- * slots: `variants`, twice that for ABBA. Depends on the arguments alone, so that an interrupted
- * run can go on where it stopped. With noise of 3 % a block needs its ABBA twice
- * over to show 3 % in 20 blocks (power in tests/test_compare.c). */
+/* The variants 0..variants-1 in the order of block number `block`, into slots; returns the number of slots: `variants`,
+ * twice that for ABBA. Depends on its arguments only, so that an interrupted run can continue. With noise of 3 % a
+ * block needs ABBA twice to show 3 % in 20 blocks (power in tests/test_compare.c). */
 size_t loom__stats_block_order(uint64_t seed, uint64_t block, enum loom__stats_order order,
 			       unsigned variants, unsigned *slots);
 
 /* ---- the series in run order (series.c) -------------------------------------------------------*/
 
-/* The first value against the median of the others in units of 1.4826 of their MAD (Iglewicz and
- * Hoaglin 1993), signed, infinite when all others are equal and it is not. With a MAD of 0 (clock ticks, counts) one that
- * lies among the others is 0, and the unit is 1.2533 of their mean deviation. Beyond LOOM__STATS_FIRST_UNUSUAL the warm-up
- * was probably too short. n >= 4. */
+/* The first value against the median of the others in units of 1.4826 of their MAD (Iglewicz and Hoaglin 1993), signed,
+ * infinite if all others are equal and it differs. With a MAD of 0 (clock ticks, counts) a value within the range of
+ * the others is 0, and the unit is 1.2533 of their mean deviation. Beyond LOOM__STATS_FIRST_UNUSUAL the warm-up was
+ * probably too short. n >= 4. */
 #define LOOM__STATS_FIRST_UNUSUAL 5.0
 int loom__stats_first(const double *x, size_t n, double *z);
 
 struct loom__stats_modes {
 	double d;     /* Ashman's D = sqrt(2) |m1 - m2| / sqrt(s1^2 + s2^2); may be INFINITY */
 	double split; /* values <= split are the lower group */
-	size_t lower; /* how many those are */
-	int two;      /* the hint: d beyond the threshold for n */
+	size_t lower; /* the size of the lower group */
+	int two;      /* 1: d exceeds the threshold for n */
 };
-/* Do the values fall into two groups? The sorted values are cut where the between-group variance is
- * largest (Otsu 1979), each group keeping 3 values and a tenth of them, and D (Ashman, Bird and
- * Zepf 1994) compares the groups. Cutting one normal group gives D near 2.7, a uniform one 3.5, so
- * the threshold is 4 + 30 / n: 20 values of one group pass it in 1 % (normal) to 7 % (exponential)
- * of cases, 100 in under 1 %. A hint only. n >= 10, below that never `two`. */
+/* Tests whether the values form two groups. The sorted values are cut where the between-group variance is largest (Otsu
+ * 1979), with at least 3 values and a tenth of them in each group, and D (Ashman, Bird and Zepf 1994) compares the
+ * groups. Cutting one normal group gives D near 2.7, a uniform one 3.5, so the threshold is 4 + 30 / n: 20 values of
+ * one group exceed it in 1 % (normal) to 7 % (exponential) of cases, 100 in under 1 %. A hint only. n >= 10, below that
+ * never `two`. */
 int loom__stats_modes(const double *x, size_t n, struct loom__stats_modes *out);
 
 /* ---- Pareto front (pareto.c) ------------------------------------------------------------------*/
 
-/* front[i] = 1 unless another point's interval is at least as good as i's in both metrics and
- * better in one, end against end: overlapping intervals never dominate. x and y are low <= high
- * (open ends may be infinite). O(n log n) (after Kung, Luccio and Preparata 1975). */
+/* front[i] = 1 unless another point's interval is at least as good as i's in both metrics and better in one, end
+ * against end: overlapping intervals never dominate. x and y are low <= high (open ends may be infinite). O(n log n)
+ * (after Kung, Luccio and Preparata 1975). */
 struct loom__stats_point {
 	double x_low, x_high, y_low, y_high;
 };

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "sweep/constraint.h"
+#include "sweep/design.h"
 #include "facts/must.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Copies up to one of `stops` outside of quotes; returns where it stopped. `out` is as long as `s`.
- */
+/* Copies up to one of `stops` outside of quotes; returns the position. `out` is as long as `s`. */
 static const char *take(const char *s, const char *stops, char *out)
 {
 	int quoted = 0;
@@ -49,15 +48,15 @@ static int add_value(struct loom__constraint_term *t, const struct loom__factor 
 		}
 	const char *near = loom__nearest(value, (const char *const *)f->value, f->values);
 	return near ? LOOM__FAIL(err, LOOM_EINVAL,
-				 "constraint '%.200s': %s does not take '%.80s' here; did you mean "
+				 "constraint '%.200s': %s has no value '%.80s'; did you mean "
 				 "'%.80s'?",
 				 text, f->key, value, near)
 		    : LOOM__FAIL(err, LOOM_EINVAL,
-				 "constraint '%.200s': %s does not take '%.80s' here", text, f->key,
+				 "constraint '%.200s': %s has no value '%.80s'", text, f->key,
 				 value);
 }
 
-/* One "key=a|b"; *at moves behind it. `word` has room for the whole text. */
+/* Parses one "key=a|b"; *at moves past it. `word` has space for the whole text. */
 static int parse_term(const char **at, const struct loom__factor *factor, size_t factors,
 		      char *word, struct loom__constraint *out, struct loom_error *err)
 {
@@ -81,8 +80,8 @@ static int parse_term(const char **at, const struct loom__factor *factor, size_t
 	return rc;
 }
 
-int loom__constraint_parse(const char *text, const char *name, int only,
-			   const struct loom__factor *factor, size_t factors, struct loom__constraint *out, struct loom_error *err)
+int loom__constraint_parse(const char *text, const char *name, int only, const struct loom__factor *factor,
+			   size_t factors, struct loom__constraint *out, struct loom_error *err)
 {
 	size_t length = strlen(text);
 	char *word = loom__must(malloc(length + 1));

@@ -7,36 +7,37 @@
 
 const char *const loom__design_name[3] = {"full", "one", NULL};
 
-static int add(struct loom__cells *cells, const size_t *pick, struct loom_error *err)
+static int add(struct loom__configs *configs, const size_t *pick, struct loom_error *err)
 {
-	if (cells->count == LOOM__DESIGN_MOST)
+	if (configs->count == LOOM__DESIGN_MOST)
 		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "more than %d cells: vary less, or take --design one",
+				  "more than %d configurations: vary less, or use --design one",
 				  LOOM__DESIGN_MOST);
-	if (cells->count == cells->room) {
-		size_t room = cells->room ? 2 * cells->room : 64;
-		cells->pick = loom__must(realloc(cells->pick, room * (cells->factors + 1) * sizeof(*cells->pick)));
-		cells->room = room;
+	if (configs->count == configs->room) {
+		size_t room = configs->room ? 2 * configs->room : 64;
+		configs->pick =
+		    loom__must(realloc(configs->pick, room * (configs->factors + 1) * sizeof(*configs->pick)));
+		configs->room = room;
 	}
-	memcpy(cells->pick + cells->count++ * cells->factors, pick, cells->factors * sizeof(*pick));
+	memcpy(configs->pick + configs->count++ * configs->factors, pick, configs->factors * sizeof(*pick));
 	return 0;
 }
 
-void loom__cells_free(struct loom__cells *cells)
+void loom__configs_free(struct loom__configs *configs)
 {
-	free(cells->pick);
-	*cells = (struct loom__cells){0};
+	free(configs->pick);
+	*configs = (struct loom__configs){0};
 }
 
 static int full(const struct loom__factor *factor, size_t factors, size_t *pick,
-		struct loom__cells *out, struct loom_error *err)
+		struct loom__configs *out, struct loom_error *err)
 {
-	size_t n = loom__factor_cells(factor, factors);
+	size_t n = loom__factor_configs(factor, factors);
 	int rc = 0;
 	if (n > LOOM__DESIGN_MOST)
 		return LOOM__FAIL(
 		    err, LOOM_EINVAL,
-		    "the full product has %s%zu cells, more than %d: vary less, or take --design one",
+		    "the full product has %s%zu configurations, more than %d: vary less, or use --design one",
 		    n == SIZE_MAX ? "more than " : "", n, LOOM__DESIGN_MOST);
 	for (size_t i = 0; i < n && !rc; i++) {
 		loom__factor_pick(factor, factors, i, pick);
@@ -46,7 +47,7 @@ static int full(const struct loom__factor *factor, size_t factors, size_t *pick,
 }
 
 static int one(const struct loom__factor *factor, size_t factors, size_t *pick,
-	       struct loom__cells *out, struct loom_error *err)
+	       struct loom__configs *out, struct loom_error *err)
 {
 	int rc = add(out, pick, err);
 	for (size_t f = 0; f < factors; f++) {
@@ -59,11 +60,11 @@ static int one(const struct loom__factor *factor, size_t factors, size_t *pick,
 	return rc;
 }
 
-int loom__cells_make(enum loom__design_kind kind, const struct loom__factor *factor, size_t factors,
-		     struct loom__cells *out, struct loom_error *err)
+int loom__configs_make(enum loom__design_kind kind, const struct loom__factor *factor, size_t factors,
+		     struct loom__configs *out, struct loom_error *err)
 {
 	size_t *pick = loom__must(calloc(factors + 1, sizeof(*pick)));
-	*out = (struct loom__cells){.factors = factors};
+	*out = (struct loom__configs){.factors = factors};
 	int rc = 0;
 	for (size_t f = 0; f < factors && !rc; f++)
 		if (!factor[f].values)
@@ -74,6 +75,6 @@ int loom__cells_make(enum loom__design_kind kind, const struct loom__factor *fac
 		rc = full(factor, factors, pick, out, err);
 	free(pick);
 	if (rc)
-		loom__cells_free(out);
+		loom__configs_free(out);
 	return rc;
 }

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Of each file of a sweep, as open_journal() of lab/cli writes its head. */
+/* The start of each file of a sweep, as open_journal() of lab/cli writes it. */
 #define BEGINNING "{\"schema\":\"gpuloom.sweep/"
 
 static int say(const struct loom__journal *j, const char *what, struct loom_error *err)
@@ -19,7 +19,7 @@ static int say(const struct loom__journal *j, const char *what, struct loom_erro
 	return LOOM__FAIL(err, LOOM_EIO, "cannot %s '%s': %m", what, j->path);
 }
 
-/* The workers of a gpuloom that was just killed may hold on for a moment. */
+/* Workers of a gpuloom that was just killed may hold the lock for a moment. */
 static int lock(const struct loom__journal *j)
 {
 	const struct timespec pause = {.tv_nsec = 50000000};
@@ -30,7 +30,7 @@ static int lock(const struct loom__journal *j)
 	return rc;
 }
 
-/* What is whole in the file; the rest is cut off. */
+/* Reads the complete lines; an incomplete last line will be cut. */
 static int read_before(struct loom__journal *j, struct loom_error *err)
 {
 	char *bytes;
@@ -41,18 +41,22 @@ static int read_before(struct loom__journal *j, struct loom_error *err)
 	const char *last = memrchr(bytes, '\n', length);
 	size_t whole = last ? (size_t)(last - bytes) + 1 : 0;
 	if (!whole) {
-		/* A first line that is torn begins as ours does, or the file is somebody's. */
+		/* An incomplete first line must start like that of a sweep, or the file is not one. */
 		if (memcmp(bytes, BEGINNING, length < sizeof(BEGINNING) - 1 ? length : sizeof(BEGINNING) - 1))
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep, and is left as it is: name another "
-					"file, or remove this one", j->path);
+			rc = LOOM__FAIL(err, LOOM_EINVAL,
+					"'%s' is not the file of a sweep, and was not changed: choose another "
+					"file, or remove it",
+					j->path);
 		free(bytes);
 	} else {
 		bytes[whole] = 0;
 		rc = loom__doc_parse(j->path, bytes, whole, &j->before, err);
 		if (!rc && j->before.kind != LOOM__DOC_SWEEP) {
 			loom__doc_free(&j->before);
-			rc = LOOM__FAIL(err, LOOM_EINVAL, "'%s' is not the file of a sweep, and is left as it is: name another "
-					"file, or remove this one", j->path);
+			rc = LOOM__FAIL(err, LOOM_EINVAL,
+					"'%s' is not the file of a sweep, and was not changed: choose another "
+					"file, or remove it",
+					j->path);
 		}
 	}
 	j->torn = !rc && whole < length;
@@ -60,10 +64,10 @@ static int read_before(struct loom__journal *j, struct loom_error *err)
 	return rc;
 }
 
-static int take_file(struct loom__journal *j, enum loom__journal_way way, struct loom_error *err)
+static int take_file(struct loom__journal *j, enum loom__journal_mode mode, struct loom_error *err)
 {
 	struct stat st;
-	/* O_NONBLOCK: opening a terminal or a pipe must neither hang nor do anything to it. */
+	/* O_NONBLOCK: opening a terminal or a pipe must neither hang nor change it. */
 	j->fd = open(j->path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
 	if (j->fd < 0 || fstat(j->fd, &st))
 		return say(j, "open", err);
@@ -73,13 +77,13 @@ static int take_file(struct loom__journal *j, enum loom__journal_way way, struct
 		return LOOM__FAIL(err, LOOM_EBUSY, "another gpuloom is writing to '%s'", j->path);
 	if (!st.st_size)
 		return 0;
-	if (way == LOOM__JOURNAL_NEW)
+	if (mode == LOOM__JOURNAL_NEW)
 		return LOOM__FAIL(err, LOOM_EINVAL,
-				  "'%s' is there already: --resume goes on with it, --anew throws it away, another "
+				  "'%s' exists: --resume continues it, --restart discards it, another "
 				  "name keeps it",
 				  j->path);
 	int rc = read_before(j, err);
-	if (!rc && way == LOOM__JOURNAL_ANEW) {
+	if (!rc && mode == LOOM__JOURNAL_RESTART) {
 		loom__doc_free(&j->before);
 		j->torn = 1;
 		j->whole = 0;
@@ -87,13 +91,13 @@ static int take_file(struct loom__journal *j, enum loom__journal_way way, struct
 	return rc;
 }
 
-int loom__journal_open(const char *path, FILE *stream, enum loom__journal_way way, struct loom__journal *j,
+int loom__journal_open(const char *path, FILE *stream, enum loom__journal_mode mode, struct loom__journal *j,
 		       struct loom_error *err)
 {
 	int rc = 0;
 	*j = (struct loom__journal){.fd = -1, .stream = stream, .path = path};
 	if (path)
-		rc = take_file(j, way, err);
+		rc = take_file(j, mode, err);
 	else if ((j->fd = memfd_create("gpuloom-sweep", MFD_CLOEXEC)) < 0)
 		rc = LOOM__FAIL(err, LOOM_ENOMEM, "no memory for the samples: %m");
 	if (rc)
@@ -122,16 +126,16 @@ int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_er
 	}
 	size_t length = strlen(text);
 	ssize_t n = -1;
-	/* Only now is it known that the file is this sweep's, and that there is something to add. */
-	int rc = j->torn && ftruncate(j->fd, j->whole) ? say(j, "cut what is torn off", err) : 0;
+	/* Only now it is certain that the file belongs to this sweep and that there is a line to add. */
+	int rc = j->torn && ftruncate(j->fd, j->whole) ? say(j, "truncate", err) : 0;
 	j->torn &= rc != 0;
-	text[length++] = '\n'; /* in place of the NUL: one write has the whole line */
+	text[length++] = '\n'; /* replaces the NUL: one write has the whole line */
 	if (!rc && j->stream && (fwrite(text, 1, length, j->stream) != length || fflush(j->stream)))
 		rc = LOOM__FAIL(err, LOOM_EIO, "cannot write to standard output: %m");
 	while (!rc && (n = write(j->fd, text, length)) < 0 && errno == EINTR)
 		;
 	if (n >= 0 && (size_t)n < length)
-		errno = ENOSPC; /* half a line: the disk is full, and resume cuts it */
+		errno = ENOSPC; /* a partial line: the disk is full; --resume cuts it */
 	if (!rc && n != (ssize_t)length)
 		rc = j->path ? say(j, "write to", err) : LOOM__FAIL(err, LOOM_ENOMEM, "no memory for the samples");
 	else if (!rc && j->path && fdatasync(j->fd))
@@ -144,7 +148,7 @@ int loom__journal_add(struct loom__journal *j, const cJSON *line, struct loom_er
 void loom__journal_close(struct loom__journal *j)
 {
 	if (j->fd >= 0)
-		close(j->fd); /* which also gives up the lock */
+		close(j->fd); /* also releases the lock */
 	loom__doc_free(&j->before);
 	*j = (struct loom__journal){.fd = -1};
 }

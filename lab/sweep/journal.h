@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The file of a sweep: one JSON object per line, each written at once and brought to the disk, so
- * that whatever ends the process costs at most the sample in progress. */
+/* The file of a sweep: one JSON object per line, each written and synced at once, so that a crash costs at most the
+ * sample in progress. */
 #ifndef LOOM_JOURNAL_H
 #define LOOM_JOURNAL_H
 
@@ -10,22 +10,22 @@
 #include "report/document.h"
 
 struct loom__journal {
-	int fd;           /* of the file, or of memory when there is none */
-	FILE *stream;     /* gets the lines, too; NULL: nothing does */
-	const char *path; /* NULL: no file, and nothing to resume from */
-	int failed; /* it could not be written */
-	int torn;     /* behind `whole` bytes stands what goes away when a line is added */
+	int fd;           /* the file, or memory without one */
+	FILE *stream;     /* also receives the lines; may be NULL */
+	const char *path; /* NULL: no file, and no resuming */
+	int failed; /* writing has failed */
+	int torn;     /* 1: cut the file to `whole` bytes before the next line */
 	off_t whole;
-	struct loom__doc before; /* what was there; root NULL: nothing */
+	struct loom__doc before; /* the previous content; root NULL: none */
 };
 
-enum loom__journal_way {
-	LOOM__JOURNAL_NEW,    /* a file with content is refused */
-	LOOM__JOURNAL_RESUME, /* what is there is read, and half a line at its end cut off */
-	LOOM__JOURNAL_ANEW,   /* what is there, if a sweep, is thrown away */
+enum loom__journal_mode {
+	LOOM__JOURNAL_NEW,    /* rejects a file with content */
+	LOOM__JOURNAL_RESUME, /* reads the content and cuts an incomplete last line */
+	LOOM__JOURNAL_RESTART,   /* discards the content if it is a sweep */
 };
-/* Opens or creates `path` (NULL: memory) and keeps others from writing to it. */
-int loom__journal_open(const char *path, FILE *stream, enum loom__journal_way way, struct loom__journal *j,
+/* Opens or creates `path` (NULL: memory) and locks it against other writers. */
+int loom__journal_open(const char *path, FILE *stream, enum loom__journal_mode mode, struct loom__journal *j,
 		       struct loom_error *err);
 /* All lines so far, as a document. */
 int loom__journal_read(const struct loom__journal *j, struct loom__doc *doc, struct loom_error *err);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LISTS "sweep." /* how the sections of lists begin */
+#define LISTS "sweep." /* prefix of the sections of lists */
 
 const struct loom_opt loom__sweep_rows[] = {
 	LOOM_OPT(struct loom__sweep_opts, design, LOOM_OPT_ENUM, "full",
@@ -108,7 +108,7 @@ static void add_list(struct reader *r, const struct loom__entry *e)
 			f->from[i] = e;
 	}
 	loom__text_free(&text);
-	/* Within one source the later value wins, but --vary twice was hardly meant so. */
+	/* Within one source the later value wins, but a repeated --vary is an error. */
 	if (e->was && e->source == LOOM_FROM_COMMAND_LINE && e->was->source == e->source)
 		mistake(r, e, "varied twice: give all values at once");
 }
@@ -123,7 +123,7 @@ static struct loom__factor *points_of(struct reader *r)
 	return f;
 }
 
-/* "section.key=value": what stands before the '=', with the blanks around it cut. 0: it is something else. */
+/* The length of the key in "section.key=value" without trailing blanks; 0: not of that form. */
 static size_t key_of(const char *set)
 {
 	size_t n = strcspn(set, "=");
@@ -175,7 +175,7 @@ static void add_point(struct reader *r, const struct loom__entry *e)
 	f->value = loom__must(realloc(f->value, (n + 1) * sizeof(*f->value)));
 	f->sets = loom__must(realloc(f->sets, (n + 1) * sizeof(*f->sets)));
 	f->from = loom__must(realloc(f->from, (n + 1) * sizeof(*f->from)));
-	if (*e->value) /* an empty one is the conf as it stands */
+	if (*e->value) /* an empty point is the conf as it is */
 		loom__values_read(e->value, &set, &sets);
 	set = loom__must(realloc(set, (sets + 1) * sizeof(*set)));
 	set[sets] = NULL;
@@ -195,7 +195,7 @@ static int read_factor(void *arg, const struct loom__entry *e)
 	return 0;
 }
 
-/* A key of a list that a point sets, too. */
+/* Rejects keys that both a list and a point set. */
 static void check_both(struct reader *r)
 {
 	const struct loom__sweep_spec *s = r->spec;
@@ -225,7 +225,7 @@ static int read_rule(void *arg, const struct loom__entry *e)
 	if (!is_rule(e))
 		return 0;
 	s->constraint = loom__must(realloc(s->constraint, (s->constraints + 1) * sizeof(*s->constraint)));
-	/* One of the command line has a number for a name. */
+	/* Constraints of the command line have numbers as names. */
 	const char *name = e->key[strspn(e->key, "0123456789")] ? e->spelling : NULL;
 	if (loom__constraint_parse(e->value, name, !strcmp(e->section, LISTS "only"), s->factor, s->factors,
 				   &s->constraint[s->constraints], &err))
@@ -235,9 +235,9 @@ static int read_rule(void *arg, const struct loom__entry *e)
 	return 0;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- reading --------------------------------------------------------------------------------- */
 
-/* What would only be noticed at the end, when all has been measured. */
+/* Errors that would otherwise appear only after all samples are taken. */
 static void check_report(struct reader *r)
 {
 	const struct loom__sweep_opts *o = &r->spec->opts;
@@ -262,16 +262,17 @@ static void check_report(struct reader *r)
 			continue;
 		if (i == 0)
 			LOOM__FAIL(&err, LOOM_EINVAL,
-				   "'%.100s': the name of a report ends in .html, .md, .csv, .svg, .png, .pdf, .gp or .json",
+				   "'%.100s': the name of a report must end in .html, .md, .csv, .svg, .png, .pdf, .gp "
+				   "or .json",
 				   row[i].value);
 		else if (i == 1)
-			LOOM__FAIL(&err, LOOM_EINVAL, "'%.100s': a front has two metrics, as in seconds,cpu_seconds",
+			LOOM__FAIL(&err, LOOM_EINVAL, "'%.100s': a front needs two metrics, as in seconds,cpu_seconds",
 				   row[i].value);
 		mistake(r, e, err.text);
 	}
 }
 
-/* The factors of the line plot, once all are known. */
+/* Checks the factors of the line plot, once all are known. */
 static void check_axes(struct reader *r)
 {
 	static const char *const key[] = {"x", "lines", "facet"};
@@ -281,7 +282,7 @@ static void check_axes(struct reader *r)
 		const struct loom__entry *e = loom__config_get(r->cfg, "sweep", key[i]);
 		struct loom__near near = {.word = value[i]};
 		struct loom__text t = {0}, all = {0};
-		int found = !*value[i] || !s->factors; /* that nothing is varied is a mistake of its own */
+		int found = !*value[i] || !s->factors; /* a sweep without factors is reported elsewhere */
 		for (size_t f = 0; f < s->factors && !found; f++) {
 			found = loom__same(s->factor[f].key, value[i]);
 			loom__nearer(&near, s->factor[f].key);
@@ -318,7 +319,7 @@ int loom__sweep_spec_read(struct loom_config *cfg, struct loom__sweep_spec *spec
 	size_t before = diag->errors;
 	*spec = (struct loom__sweep_spec){0};
 	declare(&r);
-	/* Filled by half where memory is short, which is no mistake of the conf. */
+	/* Partly filled if memory is short, which is not an error of the conf. */
 	int filled = !loom__config_fill(cfg, &section, 1, loom__sweep_rows, &spec->opts, sizeof(spec->opts), diag) &&
 		     !loom__config_broken(cfg);
 	if (filled)
@@ -347,11 +348,11 @@ void loom__sweep_spec_free(struct loom__sweep_spec *spec)
 	*spec = (struct loom__sweep_spec){0};
 }
 
-/* ---- cells ---------------------------------------------------------------------------------- */
+/* ---- configurations ---------------------------------------------------------------------------------- */
 
 typedef void each_fn(void *arg, const char *assignment, const struct loom__entry *from);
 
-/* Calls fn for each "section.key=value" of a cell. */
+/* Calls fn for each "section.key=value" of a configuration. */
 static void each_set(const struct loom__sweep_spec *spec, const size_t *pick, each_fn *fn, void *arg)
 {
 	for (size_t f = 0; f < spec->factors; f++) {
@@ -369,27 +370,27 @@ static void each_set(const struct loom__sweep_spec *spec, const size_t *pick, ea
 	}
 }
 
-struct cell {
+struct config {
 	struct loom_config *cfg;
 	struct loom__diag *diag;
 };
 
 static void apply(void *arg, const char *assignment, const struct loom__entry *from)
 {
-	struct cell *c = arg;
+	struct config *c = arg;
 	loom__config_set_at(c->cfg, assignment, from, c->diag);
 }
 
-void loom__sweep_spec_apply(const struct loom__sweep_spec *spec, const size_t *pick, struct loom_config *cell,
+void loom__sweep_spec_apply(const struct loom__sweep_spec *spec, const size_t *pick, struct loom_config *config,
 			    struct loom__diag *diag)
 {
-	struct cell c = {.cfg = cell, .diag = diag};
+	struct config c = {.cfg = config, .diag = diag};
 	each_set(spec, pick, apply, &c);
 }
 
 static void overruled(void *arg, const char *assignment, const struct loom__entry *from)
 {
-	struct cell *c = arg;
+	struct config *c = arg;
 	char name[200];
 	snprintf(name, sizeof(name), "%.*s", (int)key_of(assignment), assignment);
 	char *dot = strrchr(name, '.');
@@ -397,11 +398,11 @@ static void overruled(void *arg, const char *assignment, const struct loom__entr
 		return;
 	*dot = 0;
 	const struct loom__entry *e = loom__config_get(c->cfg, name, dot + 1);
-	/* A list in a file stands beside the value for a single run. */
+	/* A list in a file may coexist with a value for single runs. */
 	if (!e || e->source < from->source || e->source == LOOM_FROM_FILE)
 		return;
 	if (e->source == from->source && !strcmp(e->file, from->file))
-		return; /* the cell's own */
+		return; /* set by the configuration itself */
 	*dot = '.';
 	if (from->line)
 		loom__diag_add(c->diag, 0, e->file, e->line, e->value_column,
@@ -413,8 +414,8 @@ static void overruled(void *arg, const char *assignment, const struct loom__entr
 }
 
 void loom__sweep_spec_overruled(const struct loom__sweep_spec *spec, const size_t *pick,
-				const struct loom_config *cell, struct loom__diag *diag)
+				const struct loom_config *config, struct loom__diag *diag)
 {
-	struct cell c = {.cfg = (struct loom_config *)(uintptr_t)cell, .diag = diag};
+	struct config c = {.cfg = (struct loom_config *)(uintptr_t)config, .diag = diag};
 	each_set(spec, pick, overruled, &c);
 }

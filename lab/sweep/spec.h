@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a conf says about a sweep, and with it the command line, whose options set the same keys:
+/* The description of a sweep in a conf, and on the command line, whose options set the same keys:
  *
  *   [sweep]                    how it is run and shown
- *   [sweep.SECTION]            KEY = VALUE, VALUE, ...: what [SECTION] KEY is varied over
+ *   [sweep.SECTION]            KEY = VALUE, VALUE, ...: the levels of [SECTION] KEY
  *   [sweep.points]             NAME = SECTION.KEY=VALUE, SECTION.KEY=VALUE, ...: one point each
- *   [sweep.skip] [sweep.only]  REASON = KEY=A|B, KEY2=C: which combinations are left out */
+ *   [sweep.skip] [sweep.only]  REASON = KEY=A|B, KEY2=C: combinations to leave out */
 #ifndef LOOM_SWEEP_SPEC_H
 #define LOOM_SWEEP_SPEC_H
 
@@ -32,20 +32,20 @@ struct loom__sweep_spec {
 	size_t constraints;
 };
 
-/* 1: cfg has a section of those above. */
+/* 1 if cfg has one of the sections above. */
 int loom__sweep_spec_in(struct loom_config *cfg);
-/* Declares the sections and reads them; mistakes go to diag. 0, or LOOM_EINVAL, and then *spec is empty. It points into
- * cfg. */
+/* Declares the sections and reads them; adds errors to diag. Returns 0, or LOOM_EINVAL with an empty *spec. *spec
+ * points into cfg. */
 int loom__sweep_spec_read(struct loom_config *cfg, struct loom__sweep_spec *spec, struct loom__diag *diag);
 void loom__sweep_spec_free(struct loom__sweep_spec *spec);
 
-/* Gives `cell`, which has been read from the same files, the values of a cell. */
-void loom__sweep_spec_apply(const struct loom__sweep_spec *spec, const size_t *pick, struct loom_config *cell,
+/* Sets the levels of one configuration in `config`, which was read from the same files. */
+void loom__sweep_spec_apply(const struct loom__sweep_spec *spec, const size_t *pick, struct loom_config *config,
 			    struct loom__diag *diag);
-/* What the command line or the environment sets besides is a mistake, for all cells would be the same. To be asked
- * before loom__sweep_spec_apply(), which hides what --set says, and after the cell's keys were declared, which lets the
- * environment in. */
+/* Rejects factors that the command line or the environment also sets, because all configurations would be equal. Call
+ * it before loom__sweep_spec_apply(), which overwrites --set, and after the keys are declared, which includes the
+ * environment. */
 void loom__sweep_spec_overruled(const struct loom__sweep_spec *spec, const size_t *pick,
-				const struct loom_config *cell, struct loom__diag *diag);
+				const struct loom_config *config, struct loom__diag *diag);
 
 #endif

@@ -7,19 +7,18 @@
 #include "run/engine.h"
 #include "facts/must.h"
 
-/* What one visit cost, to decide how many samples the next ones take. */
+/* The cost of a visit, which determines the number of samples per visit. */
 struct cost {
 	uint64_t opening, sampling; /* ns, sums */
 	uint64_t visits, samples;
 };
 
-static int runnable(const struct loom__sweep *s, const struct loom__sweep_cell *c)
+static int runnable(const struct loom__sweep *s, const struct loom__sweep_config *c)
 {
 	return !c->elsewhere && !c->skipped && !c->failed && c->have < s->samples;
 }
 
-/* ---- lines
- * -------------------------------------------------------------------------------------*/
+/* ---- lines ----------------------------------------------------------------------------------- */
 
 static int add_line(struct loom__sweep *s, cJSON *line, struct loom_error *err)
 {
@@ -28,16 +27,16 @@ static int add_line(struct loom__sweep *s, cJSON *line, struct loom_error *err)
 	return rc;
 }
 
-static cJSON *line_of(const struct loom__sweep_cell *c)
+static cJSON *line_of(const struct loom__sweep_config *c)
 {
 	cJSON *line = cJSON_CreateObject();
-	loom__json_add_text(line, "cell", c->id);
+	loom__json_add_text(line, "configuration", c->id);
 	loom__json_add_copy(line, "values", c->values);
 	return line;
 }
 
-/* {cell, values, skipped|failed: text}, once; and the status of one that failed while it ran. */
-static int note(struct loom__sweep *s, struct loom__sweep_cell *c, const char *key,
+/* Appends {configuration, values, skipped|failed: text}, once, and the status if it failed while running. */
+static int note(struct loom__sweep *s, struct loom__sweep_config *c, const char *key,
 		const char *text, const char *status, struct loom_error *err)
 {
 	if (c->noted)
@@ -50,19 +49,18 @@ static int note(struct loom__sweep *s, struct loom__sweep_cell *c, const char *k
 	return add_line(s, line, err);
 }
 
-static int note_done(struct loom__sweep *s, struct loom__sweep_cell *c, struct loom_error *err)
+static int note_done(struct loom__sweep *s, struct loom__sweep_config *c, struct loom_error *err)
 {
 	if (c->ended || c->have < s->samples)
 		return 0;
 	cJSON *line = cJSON_CreateObject();
-	loom__json_add_text(line, "cell", c->id);
+	loom__json_add_text(line, "configuration", c->id);
 	loom__json_add_bool(line, "done", 1);
 	c->ended = 1;
 	return add_line(s, line, err);
 }
 
-/* ---- resuming
- * ----------------------------------------------------------------------------------*/
+/* ---- resuming -------------------------------------------------------------------------------- */
 
 static int same(const cJSON *a, const cJSON *b, const char *key)
 {
@@ -73,11 +71,11 @@ static int same(const cJSON *a, const cJSON *b, const char *key)
 
 static int compare_ids(const void *a, const void *b)
 {
-	const struct loom__sweep_cell *const *x = a, *const *y = b;
+	const struct loom__sweep_config *const *x = a, *const *y = b;
 	return strcmp((*x)->id, (*y)->id);
 }
 
-static struct loom__sweep_cell *find(struct loom__sweep_cell **sorted, size_t n, const char *id)
+static struct loom__sweep_config *find(struct loom__sweep_config **sorted, size_t n, const char *id)
 {
 	size_t lo = 0, hi = n;
 	while (lo < hi) {
@@ -93,15 +91,15 @@ static struct loom__sweep_cell *find(struct loom__sweep_cell **sorted, size_t n,
 	return NULL;
 }
 
-static void take_line(struct loom__sweep_cell *c, const cJSON *line)
+static void take_line(struct loom__sweep_config *c, const cJSON *line)
 {
 	double sample = loom__json_number(line, "sample");
 	if (sample >= 0 && sample < UINT32_MAX && (uint32_t)sample + 1 > c->have)
 		c->have = (uint32_t)sample + 1;
 	if (*loom__json_text(line, "skipped"))
 		c->noted = 1;
-	/* A cell that failed is tried again: the device was busy, a library was missing. But a wrong result
-	 * stays one, for the next try may hide it. */
+	/* A failed configuration is tried again, since a device may have been busy or a library missing. A wrong result
+	 * is final, because another try may hide it. */
 	if (*loom__json_text(line, "failed")) {
 		c->wrong = !strcmp(loom__json_text(line, "status"), loom__status_name(LOOM_EWRONG));
 		c->noted = c->wrong;
@@ -122,17 +120,17 @@ int loom__sweep_resume(struct loom__sweep *s, const cJSON *header, struct loom_e
 		if (!same(before->root, header, key[i]))
 			return LOOM__FAIL(
 			    err, LOOM_EINVAL,
-			    "'%s' is of a sweep with other %s: resume with the same ones, or "
+			    "'%s' is from a sweep with other %s: resume with the same ones, or "
 			    "start a new file",
-			    s->journal->path, i == 1 ? "cells (--design)" : key[i]);
-	struct loom__sweep_cell **sorted = loom__must(calloc(s->cells + 1, sizeof(*sorted)));
-	for (size_t i = 0; i < s->cells; i++)
-		sorted[i] = &s->cell[i];
-	qsort(sorted, s->cells, sizeof(*sorted), compare_ids);
+			    s->journal->path, i == 1 ? "configurations (--design)" : key[i]);
+	struct loom__sweep_config **sorted = loom__must(calloc(s->configs + 1, sizeof(*sorted)));
+	for (size_t i = 0; i < s->configs; i++)
+		sorted[i] = &s->config[i];
+	qsort(sorted, s->configs, sizeof(*sorted), compare_ids);
 	size_t strangers = 0;
 	for (cJSON *line; (line = loom__doc_line(before, &at)); cJSON_Delete(line)) {
-		const char *id = loom__json_text(line, "cell");
-		struct loom__sweep_cell *c = *id ? find(sorted, s->cells, id) : NULL;
+		const char *id = loom__json_text(line, "configuration");
+		struct loom__sweep_config *c = *id ? find(sorted, s->configs, id) : NULL;
 		strangers += *id && !c && cJSON_HasObjectItem(line, "sample");
 		if (s->ops->before)
 			s->ops->before(s->arg, line);
@@ -143,14 +141,13 @@ int loom__sweep_resume(struct loom__sweep *s, const cJSON *header, struct loom_e
 	return strangers
 		   ? LOOM__FAIL(
 			 err, LOOM_EINVAL,
-			 "'%s' has cells of another configuration: the conf, the environment or "
-			 "--set changed since; start a new file",
+			 "'%s' has other configurations: the conf, the environment or "
+			 "--set has changed; start a new file",
 			 s->journal->path)
 		   : 0;
 }
 
-/* ---- running
- * -----------------------------------------------------------------------------------*/
+/* ---- running --------------------------------------------------------------------------------- */
 
 static int interrupted(const struct loom__sweep *s, struct loom_error *err)
 {
@@ -169,7 +166,7 @@ static int over_budget(struct loom__sweep *s)
 	return s->out_of_budget;
 }
 
-static int fail_cell(struct loom__sweep *s, struct loom__sweep_cell *c, int code,
+static int fail_config(struct loom__sweep *s, struct loom__sweep_config *c, int code,
 		     const struct loom_error *why, struct loom_error *err)
 {
 	c->failed = 1;
@@ -180,11 +177,11 @@ static int fail_cell(struct loom__sweep *s, struct loom__sweep_cell *c, int code
 	return note(s, c, "failed", why->text, loom__status_name(code), err);
 }
 
-/* Up to `most` samples of a cell. */
+/* Takes up to `most` samples of a configuration. */
 static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *cost,
 		 struct loom_error *err)
 {
-	struct loom__sweep_cell *c = &s->cell[i];
+	struct loom__sweep_config *c = &s->config[i];
 	struct loom_error why = {0};
 	void *run = NULL;
 	uint64_t begin = loom__now_ns();
@@ -221,11 +218,11 @@ static int visit(struct loom__sweep *s, size_t i, uint32_t most, struct cost *co
 	if (rc == LOOM_EINTR)
 		return interrupted(s, err);
 	if (rc)
-		return fail_cell(s, c, rc, &why, err);
+		return fail_config(s, c, rc, &why, err);
 	return note_done(s, c, err);
 }
 
-/* As many samples at a time as cost what a visit costs; more when the budget asks for it. */
+/* Takes as many samples per visit as cost about as much as opening; more if the budget requires it. */
 static void decide(struct loom__sweep *s, const struct cost *cost)
 {
 	if (!cost->samples || !cost->visits)
@@ -233,8 +230,8 @@ static void decide(struct loom__sweep *s, const struct cost *cost)
 	double opening = (double)cost->opening / (double)cost->visits;
 	double sample = (double)cost->sampling / (double)cost->samples + 1;
 	double left = 0, most = s->samples, at = opening / sample;
-	for (size_t i = 0; i < s->cells; i++)
-		left += runnable(s, &s->cell[i]);
+	for (size_t i = 0; i < s->configs; i++)
+		left += runnable(s, &s->config[i]);
 	at = at < 1 ? 1 : at > most ? most : at;
 	for (; s->budget_ns && at < most; at++) {
 		double visits = (most - 1) / at + 1;
@@ -245,13 +242,13 @@ static void decide(struct loom__sweep *s, const struct cost *cost)
 	s->at_a_time = (uint32_t)(at + 0.5);
 }
 
-/* A round: every cell that still lacks samples, in random order. Returns how many those were. */
+/* Draws a round: every configuration that lacks samples, in random order. Returns their number. */
 static size_t draw(const struct loom__sweep *s, uint64_t round, size_t *order)
 {
 	struct loom__stats_rng rng = {s->seed ^ (round + 1) * 0x9e3779b97f4a7c15u};
 	size_t n = 0;
-	for (size_t i = 0; i < s->cells; i++)
-		if (runnable(s, &s->cell[i]))
+	for (size_t i = 0; i < s->configs; i++)
+		if (runnable(s, &s->config[i]))
 			order[n++] = i;
 	for (size_t i = n; i > 1; i--) {
 		size_t k = loom__stats_below(&rng, i), other = order[k];
@@ -264,8 +261,8 @@ static size_t draw(const struct loom__sweep *s, uint64_t round, size_t *order)
 static int note_rest(struct loom__sweep *s, struct loom_error *err)
 {
 	int rc = 0;
-	for (size_t i = 0; i < s->cells && !rc; i++) {
-		struct loom__sweep_cell *c = &s->cell[i];
+	for (size_t i = 0; i < s->configs && !rc; i++) {
+		struct loom__sweep_config *c = &s->config[i];
 		if (c->skipped && !c->elsewhere)
 			rc = note(s, c, "skipped", c->skipped, NULL, err);
 		else if (!c->failed)
@@ -276,13 +273,13 @@ static int note_rest(struct loom__sweep *s, struct loom_error *err)
 
 int loom__sweep_run(struct loom__sweep *s, struct loom_error *err)
 {
-	size_t *order = loom__must(calloc(s->cells + 1, sizeof(*order))), n;
+	size_t *order = loom__must(calloc(s->configs + 1, sizeof(*order))), n;
 	struct cost cost = {0};
 	s->began_ns = loom__now_ns();
 	s->wanted = 0;
-	for (size_t i = 0; i < s->cells; i++)
-		if (runnable(s, &s->cell[i]))
-			s->wanted += s->samples - s->cell[i].have;
+	for (size_t i = 0; i < s->configs; i++)
+		if (runnable(s, &s->config[i]))
+			s->wanted += s->samples - s->config[i].have;
 	int rc = note_rest(s, err);
 	for (uint64_t round = 0; !rc && !over_budget(s) && (n = draw(s, round, order)); round++) {
 		size_t k = 0;
@@ -297,8 +294,8 @@ int loom__sweep_run(struct loom__sweep *s, struct loom_error *err)
 		if (!rc && !s->at_a_time)
 			decide(s, &cost);
 	}
-	for (size_t i = 0; i < s->cells; i++)
-		s->wrong += s->cell[i].wrong;
+	for (size_t i = 0; i < s->configs; i++)
+		s->wrong += s->config[i].wrong;
 	free(order);
 	return rc;
 }
@@ -319,11 +316,11 @@ uint64_t loom__sweep_left(const struct loom__sweep *s)
 
 void loom__sweep_free(struct loom__sweep *s)
 {
-	for (size_t i = 0; s->cell && i < s->cells; i++) {
-		cJSON_Delete(s->cell[i].values);
-		free(s->cell[i].skipped);
+	for (size_t i = 0; s->config && i < s->configs; i++) {
+		cJSON_Delete(s->config[i].values);
+		free(s->config[i].skipped);
 	}
-	free(s->cell);
-	s->cell = NULL;
-	s->cells = 0;
+	free(s->config);
+	s->config = NULL;
+	s->configs = 0;
 }

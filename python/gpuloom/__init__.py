@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """gpuloom in Python: load results, run, compare, sweep, plot, embed. Pure Python over the command and its JSON, and
-over libgpuloom by ctypes. pandas and matplotlib are used where they are installed.
+over libgpuloom by ctypes. pandas and matplotlib are used if they are installed.
 
     import gpuloom
     gpuloom.sweep("conf/uts.ini", "study.jsonl", vary={"device.cpu.workers": [1, 2]}, samples=10)

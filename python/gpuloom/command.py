@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command, called: $GPULOOM, or gpuloom in PATH."""
+"""Calls the command: $GPULOOM, or gpuloom in PATH."""
 import json
 import os
 import shutil
@@ -7,7 +7,7 @@ import subprocess
 
 
 class Error(RuntimeError):
-    """What the command or the library said; .status is the exit status or the code."""
+    """An error message of the command or the library; .status is the exit status or the code."""
 
     def __init__(self, text, status):
         super().__init__(text)
@@ -22,7 +22,7 @@ def program():
 
 
 def call(*words, ok=(0,)):
-    """gpuloom WORDS...; its standard output. Other exit statuses than `ok` are an Error with what it said."""
+    """Runs gpuloom WORDS... and returns its standard output. Exit statuses other than `ok` raise Error with its message."""
     done = subprocess.run([program(), *map(str, words)], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                           errors="replace")
     if done.returncode not in ok:
@@ -36,7 +36,7 @@ def _value(v):
 
 
 def _quoted(value):
-    """One value of a --vary: what would end or change it is quoted."""
+    """Quotes one value of --vary."""
     text = _value(value)
     if text and text == text.strip() and not any(c in text for c in ',"\\'):
         return text
@@ -69,26 +69,26 @@ def _confs(conf):
 
 
 def run(conf, set=None, **options):
-    """Runs a conf, or a list of them: run("conf/uts.ini", set={"workload.uts.tree": "T3"}, samples=10). The result as a
-    dictionary (docs/results.md); gpuloom.frame() makes a table of it."""
+    """Runs a conf, or a list of them: run("conf/uts.ini", set={"workload.uts.tree": "T3"}, samples=10). Returns the result as
+    a dictionary (docs/results.md); gpuloom.frame() converts it to a table."""
     return json.loads(call("run", *_confs(conf), "--no-sweep", "--quiet", *_options(set, **options), "--json", "-"))
 
 
 def compare(conf, vary=None, set=None, **options):
     """Compares variants, interleaved: compare("conf/memset.ini", vary={"scheduler.use": ["mgws", "static"]}), or several
-    confs. The comparison as a dictionary: its "comparisons" have effects, intervals and verdicts. With fail_on a rule
-    that failed, and with strict an open verdict, are in "gate" and "verdict", no exception."""
+    confs. Returns the comparison as a dictionary: its "comparisons" have effects, intervals and verdicts. A failed rule of
+    fail_on and an inconclusive verdict with strict are in "gate" and "verdict"; they raise no exception."""
     return json.loads(call("compare", *_confs(conf), "--quiet", *_options(set, vary, **options), "--json", "-",
                            ok=(0, 5, 6)))
 
 
 def sweep(conf, output, vary=None, set=None, **options):
-    """Runs every combination into the file `output`, which resume=True goes on with; gpuloom.load(output) has it."""
+    """Runs every combination and writes the file `output`, which resume=True continues; gpuloom.load(output) reads it."""
     call("sweep", *_confs(conf), "--quiet", *_options(set, vary, **options), "-o", os.fspath(output))
     return output
 
 
 def report(results, output, **options):
-    """`gpuloom report`: the ending of `output` decides what is made: .html, .svg, .png, .pdf, .csv, .md, .gp, .json."""
+    """`gpuloom report`: the suffix of `output` selects the format: .html, .svg, .png, .pdf, .csv, .md, .gp, .json."""
     call("report", *_confs(results), "-o", os.fspath(output), *_options(**options))
     return output

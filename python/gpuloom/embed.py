@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libgpuloom in this process, by ctypes: docs/embedding.md says what the calls do."""
+"""libgpuloom in this process, by ctypes: docs/embedding.md describes the calls."""
 import concurrent.futures
 import ctypes as c
 import ctypes.util
@@ -43,7 +43,7 @@ _EINVAL, _EBUSY = -1, -14
 
 
 def _serve(jobs):
-    """The thread of a stack: makes its calls in their order."""
+    """The thread of a stack, which makes its calls in order."""
     while True:
         done, function, args = jobs.get()
         if done is None:
@@ -60,18 +60,18 @@ class Stack:
     """The plug-ins of a conf, opened in this process.
 
         with gpuloom.Stack(text=CONF) as stack:
-            add = stack.source(SOURCE, "add")              # compiled for each device when the run begins
+            add = stack.source(SOURCE, "add")              # compiled for each device when the run starts
             ref, memory = stack.alloc(8)                   # loom_at(c, ref) in a task, memory here
             stack.submit(gpuloom.Task(tag=add, ref=ref))
             result = stack.run()
 
     `confs` are files; `set` is {"scheduler.mgws.victim": "random"}. With a workload in the conf run() runs that.
 
-    Any thread may call it: one call is made after the other, on a thread of the stack's own; only stop() and close() do
-    not wait for a run, they end it. After close(), and in a forked child, calls are an Error."""
+    Any thread may call it: calls are executed one after the other, on the stack's own thread; only stop() and close() do
+    not wait for a run, but end it. After close(), and in a forked child, calls raise Error."""
 
-    # The library is called from one thread, because process isolation ends the children of a thread that exits. The thread
-    # that asks waits in Python, where signals are served: Ctrl-C ends run().
+    # The library is called from one thread, because process isolation ends the children of a thread that exits. The calling
+    # thread waits in Python, where signals are handled: Ctrl-C ends run().
 
     def __init__(self, *confs, text=None, set=None):
         self._pid, self._lock, self._closed = os.getpid(), threading.RLock(), False
@@ -109,9 +109,9 @@ class Stack:
             raise Error("this stack is closed", _EINVAL)
 
     def _ask(self, function, *args):
-        """What `function` returns on the stack's thread. An exception here, as of Ctrl-C, ends the run in progress."""
+        """Calls `function` on the stack's thread. An exception here, such as Ctrl-C, ends the run in progress."""
         done = concurrent.futures.Future()
-        # A signal that another thread gets does not wake the main thread, so that one looks ten times a second.
+        # A signal to another thread does not wake the main thread, so poll ten times per second.
         nap = 0.1 if threading.current_thread() is threading.main_thread() else None
         try:
             self._check()
@@ -127,8 +127,8 @@ class Stack:
         return done.result()
 
     def _end(self, done):
-        """Stops the run in progress until `done` is; the library ends it by force a second later. More signals do not
-        leave it behind."""
+        """Stops the run in progress until `done` is set; the library ends it by force a second later. Further signals do not
+        interrupt this."""
         while not done.done():
             try:
                 self._stop_now()
@@ -157,16 +157,16 @@ class Stack:
         self._ask(lambda: self._call(name, self._stack, *args))
 
     def source(self, text, names, file="source.dev.h"):
-        """Task functions as text in C11 that is C++ as well (docs/embedding.md). The tag of each name."""
+        """Task functions as source text that is both C11 and C++ (docs/embedding.md). Returns the tag of each name."""
         return self._tags("loom_stack_source", file, [text.encode()], names)
 
     def ir(self, file, names):
-        """Task functions of a file that is compiled already: a shared object, LTO-IR or PTX."""
+        """Task functions of a compiled file: a shared object, LTO-IR or PTX."""
         return self._tags("loom_stack_ir", file, [None, c.c_size_t(0)], names)
 
     def alloc(self, bytes):
-        """Zeroed memory that every worker sees: its reference for tasks, and a memoryview for this process that close()
-        releases."""
+        """Zeroed memory that every worker can access. Returns its reference for tasks, and a memoryview for this process, which
+        close() releases."""
         bytes = operator.index(bytes)
         if not 0 <= bytes < 1 << 63:
             raise ValueError("alloc: %d is no number of bytes" % bytes)
@@ -185,8 +185,8 @@ class Stack:
         self._on_stack("loom_stack_submit", (Task * len(tasks))(*tasks), c.c_size_t(len(tasks)))
 
     def run(self):
-        """Runs to the end; the result as a dictionary. The interpreter's other threads go on meanwhile. Ctrl-C ends it, and
-        what a signal handler raises does: the stack can run again."""
+        """Runs to the end and returns the result as a dictionary. Other Python threads continue meanwhile. Ctrl-C, or an
+        exception of a signal handler, ends it; the stack can run again."""
         return self._ask(self._run)
 
     def _run(self):
@@ -204,14 +204,14 @@ class Stack:
             self._lib.loom_result_destroy(result)
 
     def stop(self):
-        """Ends the run in progress: from another thread, or a signal handler."""
+        """Ends the run in progress; called from another thread or a signal handler."""
         self._check()
         self._stop_now()
 
     def close(self):
-        """Ends the workers and frees what the stack holds; a run in progress of another thread ends with an Error. Views
-        that alloc() returned are released. BufferError: another object uses such memory, as a cast or an array of numpy
-        does; delete it first. Of a closed stack, and in a forked child, nothing is done."""
+        """Ends the workers and frees the resources of the stack; a run in progress in another thread raises Error. Releases
+        the views that alloc() returned. BufferError: another object uses such memory, such as a cast or a numpy array;
+        delete it first. Does nothing for a closed stack or in a forked child."""
         if self._pid != os.getpid():
             return
         with self._lock:
@@ -244,7 +244,7 @@ class Stack:
         self._lib.loom_config_destroy(self._config)
 
     def __del__(self):
-        # No waiting: the thread that collects garbage may be the stack's own. Of a stack whose making failed nothing is there.
+        # Do not wait: garbage collection may run on the stack's own thread. The attributes are missing if __init__ failed.
         if getattr(self, "_jobs", None) and self._pid == os.getpid() and not self._closed:
             self._jobs.put((concurrent.futures.Future(), self._close, ()))
             self._jobs.put((None, None, None))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lines of medians with their 95 % intervals, by matplotlib; timelines, by nothing."""
+"""Lines of medians with their 95 % intervals, by matplotlib; timelines, without it."""
 import html
 import json
 import math
@@ -7,8 +7,8 @@ import statistics
 
 
 def interval(values):
-    """Median, and the order statistics that enclose it with 95 %: exact for any distribution. With fewer than 6 values
-    the interval is open, and None stands for its ends."""
+    """Median and its 95 % interval by order statistics, exact for any distribution. With fewer than 6 values the interval is
+    open, and its ends are None."""
     v = sorted(values)
     n, k, outside = len(v), 0, 0.0
     while k < n // 2:
@@ -20,7 +20,7 @@ def interval(values):
 
 
 def points(table, x, y, lines=None):
-    """{line: [(x, median, low, high)]} of a table that load() made; x in order of size."""
+    """{line: [(x, median, low, high)]} of a table from load(), sorted by x."""
     rows = table.to_dict("records") if hasattr(table, "to_dict") else list(table)
     for c in [x, y] + ([lines] if lines else []):
         if c not in table.columns:
@@ -66,8 +66,8 @@ COLOURS = {"busy": "#c8d6e5", "idle": "#ffffff", "termination": "#e0e0e0", "task
 
 
 def timeline(trace, output, width=1000, begin=None, end=None):
-    """Draws what `gpuloom run --trace FILE` wrote as an SVG: a row per worker, an arrow per steal. `begin` and `end`, in
-    seconds, choose a part. Without matplotlib."""
+    """Draws a file of `gpuloom run --trace FILE` as SVG: a row per worker, an arrow per steal. `begin` and `end`, in
+    seconds, select a part. Does not need matplotlib."""
     with open(trace, encoding="utf-8") as f:
         events = json.load(f)["traceEvents"]
     names = {(e["name"], e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M"}

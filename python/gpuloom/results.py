@@ -5,7 +5,7 @@ import statistics
 
 
 class Table:
-    """What load() returns without pandas: rows of dictionaries, with the few things that a look at a study needs."""
+    """The result of load() without pandas: rows of dictionaries with a few operations."""
 
     def __init__(self, columns, rows):
         self.columns, self.rows = list(columns), list(rows)
@@ -91,13 +91,13 @@ def _text(value):
 
 
 def read(path):
-    """A document as it is: a dictionary; of a sweep, the list of its lines."""
+    """A document as a dictionary; for a sweep, the list of its lines."""
     with open(path, encoding="utf-8") as f:
         text = f.read()
     try:
         head = json.loads(text.partition("\n")[0])
         if isinstance(head, dict) and str(head.get("schema", "")).startswith("gpuloom.sweep/"):
-            whole = text.rpartition("\n")[0]  # what is written after the last end of line is half a line
+            whole = text.rpartition("\n")[0]  # drop an incomplete last line
             return [json.loads(line) for line in whole.split("\n") if line]
     except ValueError:
         pass
@@ -112,7 +112,7 @@ def read(path):
 
 
 def _varied(documents):
-    """The options in which results differ: what makes them different points of a study."""
+    """The options in which results differ."""
     configs = [{k: v.get("value") for k, v in d.get("config", {}).items()} for d in documents]
     keys = {k: None for c in configs for k in c}
     return [{k: c.get(k) for k in keys if len({str(other.get(k)) for other in configs}) > 1} for c in configs]
@@ -133,7 +133,7 @@ def _rows(document):
     if isinstance(document, list):
         for line in document:
             if "sample" in line:
-                yield {**line.get("values", {}), "cell": line["cell"], "sample": line["sample"],
+                yield {**line.get("values", {}), "configuration": line["configuration"], "sample": line["sample"],
                        "start_ns": line.get("start_ns"), **line.get("metrics", {})}
     elif document["schema"].startswith("gpuloom.compare/"):
         for variant in document.get("variants", []):
@@ -146,7 +146,7 @@ def _rows(document):
 
 
 def _numbers(rows):
-    """Options are text in the documents. A column in which all are numbers becomes numbers."""
+    """Options are text in the documents. Converts columns in which all values are numbers."""
     for c in {c for row in rows for c, v in row.items() if isinstance(v, str)}:
         for kind in (int, float):
             try:
@@ -160,7 +160,7 @@ def _numbers(rows):
 
 
 def frame(documents, pandas=None):
-    """A table of documents that are in memory: see load()."""
+    """A table of documents in memory: see load()."""
     documents = documents if isinstance(documents, list) and not _is_sweep(documents) else [documents]
     results = [d for d in documents if isinstance(d, dict) and str(d.get("schema")).startswith("gpuloom.result/")]
     varied = dict(zip(map(id, results), _varied(results)))
@@ -182,9 +182,9 @@ def _is_sweep(lines):
 
 
 def load(*paths, pandas=None):
-    """The samples of results, comparisons or sweeps, a row each: factors first, then metrics in the units that
-    docs/results.md names. A pandas.DataFrame where pandas is installed, else a gpuloom.Table; pandas=True or False
-    insists. Several results of `run` get a column for each option in which they differ."""
+    """The samples of results, comparisons or sweeps, one row each: factors first, then metrics in the units of
+    docs/results.md. A pandas.DataFrame if pandas is installed, else a gpuloom.Table; pandas=True or False selects one.
+    Several results of `run` get a column for each option in which they differ."""
     if not paths:
         raise ValueError("load: which files?")
     documents = [read(p) for p in paths]

@@ -39,16 +39,16 @@ static void report(const cJSON *comparison)
 {
 	struct loom__doc doc;
 	struct loom__view view;
-	struct loom__report_wish wish;
+	struct loom__report_settings settings;
 	struct loom__text page = {0};
 	struct loom_error err;
 	char *json = loom__json_print(comparison, 1);
 	fuzz_is_json(json, strlen(json));
 	FUZZ_CHECK(!loom__doc_parse("comparison", json, strlen(json), &doc, &err));
 	if (!loom__view_create(&doc, 1, &view, &err)) {
-		FUZZ_CHECK(!loom__report_wish(&view, NULL, NULL, &wish, &err));
-		FUZZ_CHECK(!loom__report_lines(&view, NULL, NULL, NULL, &wish, &err));
-		loom__report_html(&page, &view, &wish);
+		FUZZ_CHECK(!loom__report_settings(&view, NULL, NULL, &settings, &err));
+		FUZZ_CHECK(!loom__report_lines(&view, NULL, NULL, NULL, &settings, &err));
+		loom__report_html(&page, &view, &settings);
 		fuzz_is_html(page.at, page.length);
 		loom__view_free(&view);
 	}

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/rerun.h"
+#include "cli/conf.h"
 #include "input.h"
 #include "formats.h"
 #include "cli/options.h"

@@ -79,8 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const unsigned char token[16];
 	struct loom__member member[RANKS] = {0};
-	struct pollfd on[RANKS + LOOM__DOOR_FDS];
-	struct loom__door door = {.token = token};
+	struct pollfd on[RANKS + LOOM__LISTENER_FDS];
+	struct loom__listener door = {.token = token};
 	struct sigaction interrupt, end;
 	struct sockaddr_un at;
 	socklen_t length;
@@ -103,7 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (strangers) {
 		door.ranks = n;
 		door.listener[door.listeners++] = listen_here(&at, &length);
-		for (unsigned i = 0; i < LOOM__DOOR_STRANGERS; i++)
+		for (unsigned i = 0; i < LOOM__LISTENER_PENDING; i++)
 			door.stranger[i].link.fd = -1;
 		for (uint32_t i = 0; i < strangers; i++) {
 			peer[peers] = socket(AF_UNIX, SOCK_STREAM, 0);

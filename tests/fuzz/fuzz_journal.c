@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any file as the journal of a sweep: begun, resumed, begun anew. A file that is refused stays as it was. One that is
+/* Any file as the journal of a sweep: begun, resumed, begun restart. A file that is refused stays as it was. One that is
  * gone on with holds in the end every sample of every cell, each line whole. */
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ static const struct loom__sweep_ops ops = {.open = open_cell, .sample = sample, 
 static void make_cells(struct loom__sweep *s)
 {
 	for (size_t i = 0; i < CELLS; i++) {
-		struct loom__sweep_cell *c = &s->cell[i];
+		struct loom__sweep_config *c = &s->cell[i];
 		snprintf(c->id, sizeof(c->id), "%032zx", i);
 		c->values = cJSON_CreateObject();
 		loom__json_add_number(c->values, "a.x", (double)(i / 2));
@@ -61,7 +61,7 @@ static void whole(const struct loom__journal *j, const struct loom__sweep *s)
 	loom__doc_free(&doc);
 }
 
-static void go_on(struct loom__journal *j, int anew)
+static void go_on(struct loom__journal *j, int restart)
 {
 	struct loom_error err = {0};
 	size_t n, m;
@@ -80,7 +80,7 @@ static void go_on(struct loom__journal *j, int anew)
 	char *is = fuzz_file_bytes(0, &m);
 	/* Half a line at the end gives way to what is added. */
 	const char *last = memrchr(was, '\n', n);
-	size_t kept = rc ? n : anew || !last ? 0 : (size_t)(last - was) + 1;
+	size_t kept = rc ? n : restart || !last ? 0 : (size_t)(last - was) + 1;
 	FUZZ_CHECK(rc ? m == n : m >= kept);
 	FUZZ_CHECK(!memcmp(is, was, kept));
 	free(is);
@@ -92,7 +92,7 @@ static void go_on(struct loom__journal *j, int anew)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const enum loom__journal_way way[] = {LOOM__JOURNAL_NEW, LOOM__JOURNAL_RESUME, LOOM__JOURNAL_ANEW};
+	static const enum loom__journal_mode way[] = {LOOM__JOURNAL_NEW, LOOM__JOURNAL_RESUME, LOOM__JOURNAL_RESTART};
 	for (size_t i = 0; i < LOOM__COUNT(way); i++) {
 		const char *path = fuzz_file(0, data, size);
 		struct loom__journal j;
@@ -107,7 +107,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 		int ours = size && (memchr(data, '\n', size) ? !!memmem(data, size, "gpuloom.sweep", 13) : data[0] == '{');
 		FUZZ_CHECK(!size || (ours && way[i] != LOOM__JOURNAL_NEW));
-		go_on(&j, way[i] == LOOM__JOURNAL_ANEW);
+		go_on(&j, way[i] == LOOM__JOURNAL_RESTART);
 		loom__journal_close(&j);
 	}
 	return 0;

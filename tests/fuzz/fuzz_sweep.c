@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A conf as what a sweep is to do: factors, points, rules, wishes for the report; and its cells applied to the conf.
+/* A conf as what a sweep is to do: factors, points, rules, wishes for the report; and its configurations applied to the conf.
  * Behind a line "%%": expressions and lists as options say them, one a line. */
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "input.h"
 #include "sweep/spec.h"
 
-enum { CELLS = 64 };
+enum { CONFIGS = 64 };
 
 static void told(struct loom__diag *diag)
 {
@@ -19,32 +19,32 @@ static void told(struct loom__diag *diag)
 	loom__diag_free(diag);
 }
 
-/* Each cell is in the product; one that is kept sets what the spec says, in a conf of its own. */
-static void cells(const struct loom__sweep_spec *spec, const char *text, size_t n)
+/* Each configuration is in the product; one that is kept sets what the spec says, in a conf of its own. */
+static void configs(const struct loom__sweep_spec *spec, const char *text, size_t n)
 {
-	struct loom__cells cells;
+	struct loom__configs configs;
 	struct loom_error err;
-	if (loom__cells_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors, &cells, &err)) {
+	if (loom__configs_make((enum loom__design_kind)spec->opts.design, spec->factor, spec->factors, &configs, &err)) {
 		FUZZ_CHECK(*err.text);
 		return;
 	}
-	for (size_t i = 0; i < cells.count && i < CELLS; i++) {
-		const size_t *pick = cells.pick + i * cells.factors;
-		struct loom_config *cell;
+	for (size_t i = 0; i < configs.count && i < CONFIGS; i++) {
+		const size_t *pick = configs.pick + i * configs.factors;
+		struct loom_config *config;
 		struct loom__diag diag = {0};
-		for (size_t f = 0; f < cells.factors; f++)
+		for (size_t f = 0; f < configs.factors; f++)
 			FUZZ_CHECK(pick[f] < spec->factor[f].values);
 		const struct loom__constraint *c = loom__constraint_of(spec->constraint, spec->constraints, pick);
 		FUZZ_CHECK(!c || *c->reason);
-		if (loom_config_create(&cell, NULL))
+		if (loom_config_create(&config, NULL))
 			abort();
-		loom__config_read_text(cell, "x.ini", text, n, &diag);
-		loom__sweep_spec_overruled(spec, pick, cell, &diag);
-		loom__sweep_spec_apply(spec, pick, cell, &diag);
+		loom__config_read_text(config, "x.ini", text, n, &diag);
+		loom__sweep_spec_overruled(spec, pick, config, &diag);
+		loom__sweep_spec_apply(spec, pick, config, &diag);
 		told(&diag);
-		loom_config_destroy(cell);
+		loom_config_destroy(config);
 	}
-	loom__cells_free(&cells);
+	loom__configs_free(&configs);
 }
 
 static void expression(void *arg, char *line)
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	loom__config_read_text(cfg, "x.ini", text, n, &diag);
 	if (loom__sweep_spec_in(cfg) && !loom__sweep_spec_read(cfg, &spec, &diag)) {
-		cells(&spec, text, n);
+		configs(&spec, text, n);
 		loom__sweep_spec_free(&spec);
 	}
 	told(&diag);

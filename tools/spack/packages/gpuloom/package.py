@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-# The tree that this file lies in is what is built: spack repo add tools/spack, then spack install gpuloom.
+# Builds the tree that contains this file: spack repo add tools/spack, then spack install gpuloom.
 import os
 
 from spack.package import *
 
 
 class Gpuloom(MakefilePackage):
-    """How GPUs talk to each other, to the network and to the CPU: mechanisms as plug-ins, compared."""
+    """Builds and compares GPU scheduling, synchronisation and communication mechanisms as plug-ins."""
 
     tree = os.path.realpath(os.path.join(os.path.dirname(__file__), "../../../.."))
     git = "file://" + tree

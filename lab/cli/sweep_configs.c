@@ -3,24 +3,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/crowd.h"
-#include "cli/ranks.h"
+#include "cli/run.h"
 #include "cli/session.h"
 #include "cli/sweep.h"
 #include "facts/facts.h"
 #include "facts/must.h"
 
-/* ---- one cell's conf and plan
- * --------------------------------------------------------------------*/
+/* ---- conf and plan of a configuration -------------------------------------------------------- */
 
-/* The conf of a cell as a plan, which points into *cfg. An exit code: the mistakes were said. */
-static int plan_cell(struct loom__sweep_session *s, size_t i, struct loom_config **cfg, struct loom__plan *plan)
+/* Makes the plan of a configuration, which points into *cfg. Prints errors and returns an exit code. */
+static int plan_config(struct loom__sweep_session *s, size_t i, struct loom_config **cfg, struct loom__plan *plan)
 {
 	int status = loom__conf_load(s->cli, s->conf, cfg);
 	if (!status)
-		status = loom__conf_plan_cell(s->cli, *cfg, s->spec, s->cells.pick + i * s->cells.factors, plan);
+		status = loom__conf_plan_config(s->cli, *cfg, s->spec, s->configs.pick + i * s->configs.factors, plan);
 	if (!status && !*plan->run.workload) {
-		loom__say_error(s->cli, "the conf names no job: add 'workload = NAME' to [run]");
+		loom__say_error(s->cli, "the conf selects no workload: add 'workload = NAME' to [run]");
 		loom__plan_free(plan);
 		status = LOOM_EXIT_USAGE;
 	}
@@ -31,10 +29,9 @@ static int plan_cell(struct loom__sweep_session *s, size_t i, struct loom_config
 	return status;
 }
 
-/* ---- identity
- * ------------------------------------------------------------------------------------*/
+/* ---- identity -------------------------------------------------------------------------------- */
 
-/* Options that change how often or under which name a cell runs, but not what it is. */
+/* Options that affect how often or under which title a configuration runs, but not its identity. */
 static int is_identity(const struct loom__effective *e)
 {
 	static const char *const other[] = {"samples", "title", "time_limit"};
@@ -44,7 +41,7 @@ static int is_identity(const struct loom__effective *e)
 	return strcmp(e->section, "gpuloom") && strcmp(e->section, "sweep") && strncmp(e->section, "sweep.", 6);
 }
 
-/* FNV-1a of 128 bits; the NUL keeps texts apart. */
+/* FNV-1a of 128 bits; the NUL separates texts. */
 static void hash(unsigned __int128 *h, const char *text)
 {
 	const unsigned __int128 prime = (unsigned __int128)1 << 88 | 0x13b;
@@ -63,8 +60,8 @@ static int hash_option(void *arg, const struct loom__effective *e)
 	return 0;
 }
 
-/* Of the resolved configuration; of the bare values when there is none. */
-static void name_cell(struct loom__sweep_cell *c, const struct loom_config *cfg)
+/* Hashes the resolved configuration, or only the levels if there is none. */
+static void name_config(struct loom__sweep_config *c, const struct loom_config *cfg)
 {
 	unsigned __int128 h = (unsigned __int128)0x6c62272e07bb0142u << 64 | 0x62b821756295c58du;
 	const cJSON *v;
@@ -79,11 +76,11 @@ static void name_cell(struct loom__sweep_cell *c, const struct loom_config *cfg)
 	snprintf(c->id, sizeof(c->id), "%016llx%016llx", (unsigned long long)(h >> 64), (unsigned long long)h);
 }
 
-/* 0, or an exit code: the mistake was said. */
+/* Returns 0, or an exit code after printing an error. */
 static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *seen)
 {
-	struct loom__sweep_cell *c = &s->sweep.cell[i];
-	const size_t *pick = s->cells.pick + i * s->cells.factors;
+	struct loom__sweep_config *c = &s->sweep.config[i];
+	const size_t *pick = s->configs.pick + i * s->configs.factors;
 	const struct loom__constraint *left_out =
 	    loom__constraint_of(s->spec->constraint, s->spec->constraints, pick);
 	struct loom_config *cfg = NULL;
@@ -94,17 +91,17 @@ static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *
 					s->spec->factor[f].value[pick[f]]);
 	if (left_out) {
 		c->skipped = loom__must(strdup(left_out->reason));
-		name_cell(c, NULL);
+		name_config(c, NULL);
 		return 0;
 	}
-	int status = plan_cell(s, i, &cfg, &plan);
+	int status = plan_config(s, i, &cfg, &plan);
 	if (status)
 		return status;
-	name_cell(c, cfg);
+	name_config(c, cfg);
 	size_t before = seen->count, first = loom__names_add(&s->pool, seen, c->id);
-	if (first < before) { /* an option of a plug-in that this cell does not use */
-		c->skipped = loom__must(strdup("the same configuration as another cell"));
-		name_cell(c, NULL);
+	if (first < before) { /* differs only in an option of an unused plug-in */
+		c->skipped = loom__must(strdup("identical to another configuration"));
+		name_config(c, NULL);
 	} else if (!s->title) {
 		s->title = loom__must(strdup(plan.run.title ? plan.run.title : ""));
 		s->workload = loom__must(strdup(plan.run.workload));
@@ -120,37 +117,36 @@ static int resolve(struct loom__sweep_session *s, size_t i, struct loom__names *
 	return 0;
 }
 
-/* All cells are resolved, also after a mistake: all mistakes are said at once. */
+/* Resolves all configurations even after an error, to report all errors at once. */
 int loom__sweep_resolve(struct loom__sweep_session *s)
 {
 	struct loom__names seen = {0};
 	int status = LOOM_EXIT_OK;
-	s->sweep.cell = loom__must(calloc(s->cells.count + 1, sizeof(*s->sweep.cell)));
-	for (size_t i = 0; i < s->cells.count && !loom__stop_asked(); i++) {
-		s->sweep.cells++;
+	s->sweep.config = loom__must(calloc(s->configs.count + 1, sizeof(*s->sweep.config)));
+	for (size_t i = 0; i < s->configs.count && !loom__stop_asked(); i++) {
+		s->sweep.configs++;
 		int one = resolve(s, i, &seen);
-		s->sweep.cell[i].elsewhere = s->wish->shards && i % s->wish->shards != s->wish->shard;
+		s->sweep.config[i].elsewhere = s->params->shards && i % s->params->shards != s->params->shard;
 		status = status ? status : one;
 	}
 	return loom__stop_asked() ? LOOM_EXIT_INTERRUPTED : status;
 }
 
-/* ---- running
- * -------------------------------------------------------------------------------------*/
+/* ---- running --------------------------------------------------------------------------------- */
 
 struct run {
 	struct loom_config *cfg;
-	struct loom__crowd *crowd; /* NULL: one rank */
+	struct loom__rank_threads *others; /* NULL: one rank */
 	struct loom_stack *stack;
 	struct loom_result *result;
 };
 
-/* What is the same for all cells, but for the values that are varied: from the first that ran. */
+/* Writes what all configurations share, apart from the factors: from the first one that ran. */
 static int tell_about(struct loom__sweep_session *s, const struct loom_result *r,
 		      struct loom_error *err)
 {
 	cJSON *line = cJSON_CreateObject();
-	s->told = 1;
+	s->about_written = 1;
 	loom__json_add_copy(line, "about", r->about);
 	int rc = loom__journal_add(&s->journal, line, err);
 	cJSON_Delete(line);
@@ -163,9 +159,9 @@ static void close_run(void *arg, void *run)
 	struct run *r = run;
 	struct loom_error err;
 	loom__on_stop(NULL, NULL, NULL);
-	(void)loom__crowd_end(r->crowd, 0, &err);
+	(void)loom__rank_threads_finish(r->others, 0, &err);
 	loom_result_destroy(r->result);
-	/* Closing alone would keep silent about workers that stay, and about their memory. */
+	/* Closing alone does not report workers that do not end, nor their memory. */
 	if (r->stack && loom__stack_retire(r->stack, &err))
 		loom__say_warning(s->cli, "%s", err.text);
 	loom_stack_close(r->stack);
@@ -173,12 +169,12 @@ static void close_run(void *arg, void *run)
 	free(r);
 }
 
-/* Where a rank that follows has failed, its reason is the one. */
+/* If another rank failed, its reason is returned. */
 static int fail_run(struct run *r, int rc, struct loom_error *err)
 {
 	loom__on_stop(NULL, NULL, NULL);
-	rc = loom__crowd_end(r->crowd, rc, err);
-	r->crowd = NULL;
+	rc = loom__rank_threads_finish(r->others, rc, err);
+	r->others = NULL;
 	return rc;
 }
 
@@ -188,7 +184,7 @@ static int get_ready(struct loom__sweep_session *s, struct run *r, struct loom_e
 	if (rc)
 		return rc;
 	r->result = loom__must(loom__result_create(r->stack));
-	if (!s->told) {
+	if (!s->about_written) {
 		loom__facts_begin(NULL, r->result);
 		rc = tell_about(s, r->result, err);
 	}
@@ -198,66 +194,68 @@ static int get_ready(struct loom__sweep_session *s, struct run *r, struct loom_e
 	for (uint32_t i = 0; i < r->stack->plan.run.warmup && !rc; i++) {
 		if (loom__stop_asked())
 			return LOOM__FAIL(err, LOOM_EINTR, "interrupted");
-		rc = loom__crowd_sample(r->crowd, r->stack, r->result, 1, err);
+		rc = loom__rank_threads_sample(r->others, r->stack, r->result, 1, err);
 	}
 	return rc;
 }
 
-/* At once, not when all is over: who forgot to install something need not wait. */
+/* Prints a failure immediately, so that a missing program can be installed without waiting for the end. */
 static int say_failure(struct loom__sweep_session *s, int rc, const struct loom_error *err)
 {
-	struct loom__text line = {0}, cell = {0};
+	struct loom__text line = {0}, config = {0};
 	const cJSON *v;
 	if (!rc || rc == LOOM_EINTR || s->journal.failed)
 		return rc;
 	loom__text_add(&line, "%s\n", err->text);
-	cJSON_ArrayForEach(v, s->sweep.cell[s->at].values)
+	cJSON_ArrayForEach(v, s->sweep.config[s->at].values)
 	{
-		loom__text_add(&cell, "%s%s", cell.length ? ", " : "", v->valuestring);
+		loom__text_add(&config, "%s%s", config.length ? ", " : "", v->valuestring);
 	}
 	if (!strstr(loom__must_text(&s->said), loom__must_text(&line))) {
-		if (s->cli->err_is_tty && !s->wish->quiet)
+		if (s->cli->err_is_tty && !s->params->quiet)
 			fputs("\r\033[K", stderr);
-		loom__say_warning(s->cli, "%s: %s", loom__must_text(&cell), err->text);
+		loom__say_warning(s->cli, "%s: %s", loom__must_text(&config), err->text);
 		loom__text_put(&s->said, line.at, line.length);
 	}
 	loom__text_free(&line);
-	loom__text_free(&cell);
+	loom__text_free(&config);
 	return rc;
 }
 
-/* The ranks that the conf wants, where they are threads. */
+/* Starts the ranks of the conf if they are threads. */
 static int gather(const struct loom__sweep_session *s, struct run *r, const struct loom__plan *plan,
 		  struct loom_stack_params *params, struct loom_error *err)
 {
 	uint32_t ranks = 1;
 	int status = 0, rc = 0;
 	if (loom__ranks_threads(s->cli, NULL, plan, &ranks, &status))
-		rc = status ? LOOM__FAIL(err, LOOM_EINVAL, "[run] ranks cannot be had") :
-			      loom__crowd_begin(r->cfg, ranks, LOOM__CROWD_SAMPLES, &r->crowd, err);
+		rc = status ? LOOM__FAIL(err, LOOM_EINVAL, "the ranks of [run] are not available") :
+			      loom__rank_threads_start(r->cfg, ranks, LOOM__RANK_THREADS_SAMPLE, &r->others, err);
 	else if (plan->run.ranks > 1)
-		rc = LOOM__FAIL(err, LOOM_ENOTSUP, "[run] ranks = %u: a sweep has one rank, but for simulated devices: say "
-				"ranks = 1", plan->run.ranks);
-	if (r->crowd)
-		params->ranks = loom__crowd_ranks(r->crowd);
+		rc = LOOM__FAIL(err, LOOM_ENOTSUP,
+				"[run] ranks = %u: sweeps have one rank, except on simulated devices: set "
+				"ranks = 1",
+				plan->run.ranks);
+	if (r->others)
+		params->ranks = loom__rank_threads_ranks(r->others);
 	return rc;
 }
 
-static int open_run(void *arg, size_t cell, void **run, struct loom_error *err)
+static int open_run(void *arg, size_t config, void **run, struct loom_error *err)
 {
 	struct loom__sweep_session *s = arg;
 	struct loom__plan plan = {0};
 	struct loom_stack_params params = {
-	    .size = sizeof(params), .log = loom__log_line, .log_level = (int)s->wish->log};
+	    .size = sizeof(params), .log = loom__log_line, .log_level = (int)s->params->log};
 	struct run *r = loom__must(calloc(1, sizeof(*r)));
 	int rc = 0;
-	struct loom__sweep_cell now = {0};
-	s->at = cell;
-	if (plan_cell(s, cell, &r->cfg, &plan))
+	struct loom__sweep_config now = {0};
+	s->at = config;
+	if (plan_config(s, config, &r->cfg, &plan))
 		rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf was changed while the sweep ran");
 	if (!rc) {
-		name_cell(&now, r->cfg);
-		if (strcmp(now.id, s->sweep.cell[cell].id)) {
+		name_config(&now, r->cfg);
+		if (strcmp(now.id, s->sweep.config[config].id)) {
 			rc = LOOM__FAIL(err, LOOM_EINVAL, "the conf was changed while the sweep ran");
 		}
 	}
@@ -268,7 +266,8 @@ static int open_run(void *arg, size_t cell, void **run, struct loom_error *err)
 	else
 		rc = loom__stack_open(&plan, &params, &r->stack, err);
 	if (!rc) {
-		loom__crowd_on_stop(r->crowd, r->stack, "gpuloom: stopping after this sample; again to stop now\n");
+		loom__rank_threads_on_stop(r->others, r->stack,
+					   "gpuloom: stopping after this sample; again to stop now\n");
 		rc = get_ready(s, r, err);
 	}
 	if (rc)
@@ -284,14 +283,14 @@ static int sample_run(void *arg, void *run, cJSON *line, struct loom_error *err)
 {
 	struct loom__sweep_session *s = arg;
 	struct run *r = run;
-	int rc = loom__crowd_sample(r->crowd, r->stack, r->result, 0, err);
+	int rc = loom__rank_threads_sample(r->others, r->stack, r->result, 0, err);
 	if (rc)
 		return say_failure(s, fail_run(r, rc, err), err);
 	struct loom__sample *sample = &r->result->sample[r->result->samples - 1];
 	struct loom__derived derived;
 	rc = loom__derived_read(s->spec->opts.derive, &derived, err);
 	if (!rc && loom__derived_sample(&derived, sample, err) == LOOM_EINVAL)
-		s->mistake = *err; /* of the option, not of the cell */
+		s->mistake = *err; /* caused by the option, not by the configuration */
 	loom__sweep_note_sample(s, sample);
 	loom__json_add_number(line, "seconds", sample->seconds);
 	cJSON *metrics = loom__json_add_object(line, "metrics");

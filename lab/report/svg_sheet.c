@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The plots as one SVG file that needs nothing else. */
+/* All plots in one self-contained SVG file. */
 #include <stdlib.h>
 
 #include "report/plot.h"
 #include "report/report.h"
 
 static double draw(struct loom__text *out, const struct loom__view *view,
-		   const struct loom__report_wish *wish, int plot)
+		   const struct loom__report_settings *settings, int plot)
 {
-	size_t metric = wish->metrics ? wish->metric[0] : LOOM__NO_NAME;
+	size_t metric = settings->metrics ? settings->metric[0] : LOOM__NO_NAME;
 	if (plot == LOOM__PLOT_FOREST)
 		return loom__plot_forest(out, view, LOOM__WIDE);
 	if (metric == LOOM__NO_NAME)
 		return 0;
 	switch (plot) {
 	case LOOM__PLOT_LINES:
-		return loom__plot_lines(out, view, wish, metric, LOOM__WIDE);
+		return loom__plot_lines(out, view, settings, metric, LOOM__WIDE);
 	case LOOM__PLOT_RUNS:
 		return loom__plot_runs(out, view, metric, LOOM__WIDE);
 	case LOOM__PLOT_DISTRIBUTION:
@@ -23,9 +23,9 @@ static double draw(struct loom__text *out, const struct loom__view *view,
 	case LOOM__PLOT_EFFECTS:
 		return view->variants > 2 ? loom__plot_effects(out, view, metric, LOOM__WIDE) : 0;
 	case LOOM__PLOT_PARETO:
-		return wish->x == LOOM__NO_NAME
+		return settings->x == LOOM__NO_NAME
 			   ? 0
-			   : loom__plot_pareto(out, view, wish->x, wish->y, LOOM__WIDE);
+			   : loom__plot_pareto(out, view, settings->x, settings->y, LOOM__WIDE);
 	default:
 		return view->variants ? loom__plot_workers(out, view, &view->variant[0], LOOM__WIDE)
 				      : 0;
@@ -33,20 +33,24 @@ static double draw(struct loom__text *out, const struct loom__view *view,
 }
 
 void loom__report_svg(struct loom__text *out, const struct loom__view *view,
-		      const struct loom__report_wish *wish)
+		      const struct loom__report_settings *settings)
 {
-	static const int order[] = {LOOM__PLOT_FOREST, LOOM__PLOT_LINES, LOOM__PLOT_EFFECTS, LOOM__PLOT_PARETO, LOOM__PLOT_RUNS,
-				      LOOM__PLOT_DISTRIBUTION, LOOM__PLOT_WORKERS};
-	static const char *const heading[LOOM__PLOTS] = {
-		"Effects with 95 % intervals", "In the order of the run", "Distribution", "Main effects", "Pareto front", "Workers",
-		"Lines: medians, 95 % intervals, lowest to highest"};
+	static const int order[] = {LOOM__PLOT_FOREST, LOOM__PLOT_LINES,        LOOM__PLOT_EFFECTS, LOOM__PLOT_PARETO,
+				    LOOM__PLOT_RUNS,   LOOM__PLOT_DISTRIBUTION, LOOM__PLOT_WORKERS};
+	static const char *const heading[LOOM__PLOTS] = {"Effects with 95 % intervals",
+							 "In the order of the run",
+							 "Distribution",
+							 "Main effects",
+							 "Pareto front",
+							 "Workers",
+							 "Lines: medians, 95 % intervals, lowest to highest"};
 	struct loom__text body = {0};
 	double y = *view->title ? 64 : 20;
 	for (size_t i = 0; i < LOOM__COUNT(order); i++) {
 		struct loom__text one = {0};
 		double height = 0;
-		if (!wish->plots || wish->plots & 1u << order[i])
-			height = draw(&one, view, wish, order[i]);
+		if (!settings->plots || settings->plots & 1u << order[i])
+			height = draw(&one, view, settings, order[i]);
 		if (height > 0) {
 			loom__text_add(&body, "<g class=\"plot\">");
 			loom__svg_text(&body, "note", 24, y, 's', heading[order[i]], 60);
